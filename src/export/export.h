@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The exporters that export.c lists; how to add one stands in <tracesmith/export.h>. */
+/* The exporters listed in export.c; see <tracesmith/export.h> for how to add one. */
 #ifndef TS_EXPORT_EXPORT_H
 #define TS_EXPORT_EXPORT_H
 
@@ -22,14 +22,14 @@ int ts_export_dot(struct ts_reader *reader, int fd, const struct ts_export_optio
 int ts_export_timeline(struct ts_reader *reader, int fd, const struct ts_export_options *options,
 		       struct ts_error *err);
 
-/* Options of a caller who may know fewer members, or none (NULL): what he does not know is zero. */
+/* Options of a caller, who may know fewer members or pass NULL: missing members are zero. */
 struct ts_export_options ts_export_options(const struct ts_export_options *options);
 
-/* Tells the caller what is left out, where he wants to know and it is anything. */
+/* Reports what is left out, if the caller asked for it and there is any. */
 void ts_export_left_out(const struct ts_export_options *options, const char *table, uint64_t rows,
 			const char *reason);
 
-/* TS_EXPORT_* of options, which may be NULL or from a caller who knows none. */
+/* TS_EXPORT_* of options, which may be NULL or from a caller built without them. */
 unsigned int ts_export_flags(const struct ts_export_options *options);
 
 #endif

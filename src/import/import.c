@@ -1,8 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/*
- * Opens a file, finds out what it is, and hands it to its importer. The table of importers is
- * here.
- */
+/* Opens a file, detects its format and runs the importer. Contains the table of importers. */
 #include "import/import.h"
 
 #include <inttypes.h>
@@ -12,7 +9,7 @@
 #include "base/input.h"
 #include "base/text.h"
 
-/* Asked in this order: the more special ones first. */
+/* Probed in this order: more specific formats first. */
 static const struct ts_importer importers[] = {
 	{ .name = "nsys",
 	  .doc = "Nsight Systems: nsys export --type sqlite",
@@ -54,7 +51,7 @@ static const struct ts_importer importers[] = {
 	  .doc = "Chrome trace-event JSON, array or object form, including the output of export -f chrome",
 	  .probe = ts_chrome_probe,
 	  .run = ts_chrome_run },
-	/* Text without a beginning of its own: the last to be asked. */
+	/* Text without a magic: probed last. */
 	{ .name = "perf",
 	  .doc = "Linux perf: output of perf script",
 	  .probe = ts_perf_probe,
@@ -175,7 +172,7 @@ static int run(struct ts_import *import, struct ts_error *err)
 			    : importers[i].probe(js->next, (size_t)(js->end - js->next))) {
 			import->result.format = importers[i].name;
 			rc = importers[i].run(import, err);
-			/* Whoever reads the file elsewhere says himself how much that is. */
+			/* Importers that read the file elsewhere set this themselves. */
 			if (!import->result.bytes)
 				import->result.bytes =
 					ts_input_stream_at(&import->stream, js->next);

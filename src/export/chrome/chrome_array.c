@@ -1,9 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * A plain JSON array of Chrome events, for programs that expect no more than name, cat, ph, ts,
- * dur, pid, tid and args: spans (X), instants (i) and counters (C). What else a trace holds is left
- * out; pid and tid are those that the trace names, even where two threads share them. Memory does
- * not grow with the trace.
+ * Plain JSON array of Chrome events, for programs that support only name, cat, ph, ts, dur, pid,
+ * tid and args: spans (X), instants (i) and counters (C). Everything else is left out; pid and tid
+ * are those of the trace, even if two threads share them. Memory does not grow with the trace.
  */
 #include <string.h>
 
@@ -12,7 +11,7 @@
 #include "export/common/export_losses.h"
 #include "export/export.h"
 
-/* A row on its way out. */
+/* A row being written. */
 struct event {
 	struct ts_chrome_export *x;
 	struct ts_row row;
@@ -31,7 +30,7 @@ static void put_us(struct event *event, const char *key, int64_t ns)
 	ts_text_append_us(&event->x->out, ns);
 }
 
-/* A pid or tid: a number, the text of a source that has no numbers, or 0. */
+/* A pid or tid: a number, the text of a source without numbers, or 0. */
 static void put_id(struct event *event, const char *key, int64_t number, int64_t text)
 {
 	put_key(event, key);
@@ -58,7 +57,7 @@ static void put_thread(struct event *event, int64_t id)
 	put_id(event, "tid", thread ? thread->tid : 0, thread ? thread->tid_text : 0);
 }
 
-/* Where a source shows a stream as a row of a process, there; else below the process itself. */
+/* Below the process whose row shows the stream, if any; else below the process itself. */
 static void put_stream(struct event *event, int64_t process, int64_t id)
 {
 	const struct ts_stream_row *stream =
@@ -80,7 +79,7 @@ static void put_category(struct event *event, int64_t category, const char *phas
 	put_key(event, "cat");
 	ts_json_row_string(event->x->reader, &event->x->out, category);
 	ts_text_printf(&event->x->out, ",\"ph\":\"%s\"", phase);
-	/* Only hostile traces are so far from their own base. */
+	/* Overflows only in crafted traces. */
 	if (__builtin_sub_overflow(start, event->x->base_ns, &relative))
 		relative = start;
 	put_us(event, "ts", relative);
@@ -95,7 +94,7 @@ static void put_head(struct event *event, int64_t name, int64_t category, const 
 	put_category(event, category, phase, start);
 }
 
-/* Arguments, where there are some, and the end. */
+/* Arguments, if any, and the end. */
 static void put_tail(struct event *event)
 {
 	struct ts_text *out = &event->x->out;
@@ -109,7 +108,7 @@ static void put_tail(struct event *event)
 	ts_text_append_char(out, '}');
 }
 
-/* A span that did not end in this trace is a begin alone, as Chrome has it. */
+/* A span without an end becomes a begin event, as in Chrome. */
 static void put_span(struct event *event, int64_t name, int64_t category, int64_t start,
 		     int64_t duration)
 {
@@ -193,7 +192,7 @@ static int put_chunk(struct ts_chrome_export *x, struct ts_batch *batch, size_t 
 		put_tail(&event);
 		result = ts_chrome_flush(x, TS_CHROME_FLUSH_BYTES);
 	}
-	/* Nothing of a row is held any more. */
+	/* No row is referenced any more. */
 	ts_reader_trim(x->reader, TS_CHROME_TEXT_BYTES);
 	return result;
 }

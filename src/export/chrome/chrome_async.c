@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Async slices of a chunk as begin and end events. Viewers sort by time and keep the order of the
- * file where times are equal, so that order must nest: ends before begins, later begins end first,
- * longer slices begin first.
+ * Async slices of a chunk as begin and end events. Viewers sort by time and keep file order for
+ * equal times, so that order must nest: ends before begins, later begins end first, longer slices
+ * begin first.
  */
 #include <stdlib.h>
 
@@ -26,7 +26,7 @@ static int compare_begins(const void *left, const void *right)
 	return a->row < b->row ? -1 : 1;
 }
 
-/* True if a ends ahead of b. */
+/* True if a ends before b. */
 static bool ends_first(const struct span *a, const struct span *b)
 {
 	if (a->end != b->end)
@@ -34,7 +34,7 @@ static bool ends_first(const struct span *a, const struct span *b)
 	return compare_begins(a, b) > 0;
 }
 
-/* A heap of slices that have begun, the next to end on top. */
+/* A heap of open slices, the next to end on top. */
 struct ends {
 	const struct span **heap;
 	size_t count;

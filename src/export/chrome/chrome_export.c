@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Chrome trace-event JSON: what stands ahead of the events, then all chunks in file order. Memory
- * does not grow with the trace.
+ * Chrome trace-event JSON: header members, then all chunks in file order. Memory does not grow with
+ * the trace.
  */
 #include "export/chrome/chrome_export.h"
 
@@ -13,7 +13,7 @@
 #include "model/clockmap.h"
 #include "trace/stack_lists.h"
 
-/* Tables whose rows stand in the "tracesmith" member, in an order in which they refer backwards. */
+/* Tables stored in the "tracesmith" member, in an order without forward references. */
 static const enum ts_table_id head_tables[] = {
 	TS_TABLE_SOURCE, TS_TABLE_HOST,    TS_TABLE_PROCESS,    TS_TABLE_THREAD, TS_TABLE_DEVICE,
 	TS_TABLE_STREAM, TS_TABLE_MAPPING, TS_TABLE_CLOCK_SYNC, TS_TABLE_META,
@@ -128,10 +128,11 @@ static int put_head(struct ts_chrome_export *x)
 static bool is_reserved_key(struct ts_string key)
 {
 	static const char *const reserved[] = { "tracesmith", "traceEvents", "baseTimeNanoseconds",
-					   "stackFrames", "samples" };
+						"stackFrames", "samples" };
 
 	for (size_t i = 0; i < TS_ARRAY_SIZE(reserved); i++)
-		if (strlen(reserved[i]) == key.length && memcmp(reserved[i], key.data, key.length) == 0)
+		if (strlen(reserved[i]) == key.length &&
+		    memcmp(reserved[i], key.data, key.length) == 0)
 			return true;
 	return false;
 }
@@ -167,10 +168,7 @@ static int put_meta(struct ts_chrome_export *x)
 	return result;
 }
 
-/*
- * Native code that got its names later, or has none: viewers show them, and our importer passes
- * over them.
- */
+/* Native frames symbolized later, or without a name: for viewers only; our importer skips them. */
 static void put_found_name(struct ts_chrome_export *x, int64_t frame)
 {
 	uint32_t depths = ts_stack_depths(x->reader, frame);
@@ -201,7 +199,7 @@ static void put_frame(struct ts_chrome_export *x, int64_t id, const struct ts_st
 	ts_json_row_columns(x->reader, &x->out, &row, TS_MASK_ALL);
 	if (stack->parent)
 		ts_text_printf(&x->out, "\"parent\":\"%lld\",", (long long)stack->parent);
-	/* Symbols name frames by their ids. */
+	/* Symbols refer to frames by id. */
 	if (has_symbols)
 		ts_text_printf(&x->out, "\"frame\":%lld,", (long long)stack->frame);
 	ts_json_row_close(&x->out, '}');
@@ -258,7 +256,7 @@ static void put_sorted(struct ts_chrome_export *x, const char *event,
 	ts_text_append_str(&x->out, "}}");
 }
 
-/* With several ranks in one file, the name tells which one a process belongs to. */
+/* With several ranks in one file, the name includes the rank of a process. */
 static void put_process_name(struct ts_chrome_export *x, const struct ts_process_row *process,
 			     const struct ts_chrome_track *track)
 {
@@ -281,7 +279,7 @@ static void put_process_name(struct ts_chrome_export *x, const struct ts_process
 	ts_text_append_str(&x->out, "\"}}");
 }
 
-/* Names for streams that no thread of the source shows: a row for each under its device. */
+/* Names for streams that no thread of the source shows: one row each, under their device. */
 static void put_stream_names(struct ts_chrome_export *x)
 {
 	const struct ts_stream_row *stream;
@@ -324,7 +322,7 @@ int ts_chrome_put_names(struct ts_chrome_export *x)
 
 		put_process_name(x, process, track);
 		put_named(x, "process_labels", track, "labels", process->labels);
-		/* Viewers sort by name otherwise. */
+		/* Otherwise viewers sort by name. */
 		sort_index = process->sort_index;
 		if (x->for_viewers && sort_index == TS_ABSENT)
 			sort_index = (int64_t)cursor;
@@ -370,7 +368,7 @@ static int put_chunk(struct ts_chrome_export *x, struct ts_batch *batch, size_t 
 	}
 	if (!result && batch->rows && batch->table->id == TS_TABLE_SLICE)
 		result = ts_chrome_put_async(x, batch);
-	/* Nothing of a row is held any more. */
+	/* No row is referenced any more. */
 	ts_reader_trim(x->reader, TS_CHROME_TEXT_BYTES);
 	return result;
 }

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Rows as Chrome events. What the native members and arguments of an event do not say of its row
- * goes into a member "tracesmith", so that an import gives the same row.
+ * Rows as Chrome events. Whatever the standard members and arguments of an event do not express
+ * goes into a "tracesmith" member, so that an import restores the same row.
  */
 #include <string.h>
 
@@ -10,14 +10,14 @@
 #include "export/chrome/chrome_export.h"
 #include "model/kineto_names.h"
 
-/* A row on its way out. */
+/* A row being written. */
 struct event {
 	struct ts_chrome_export *x;
 	struct ts_row row;
 	const struct ts_shape *shape;
 	const struct ts_batch *batch;
 	uint32_t number;  /* of the row in the batch */
-	uint64_t covered; /* columns that an import will find again */
+	uint64_t covered; /* columns that an import can restore */
 	bool no_thread;   /* pid and tid are for viewers only */
 };
 
@@ -55,13 +55,13 @@ static void put_time(struct event *event, int64_t time)
 {
 	int64_t relative;
 
-	/* Only hostile traces are so far from their own base. */
+	/* Overflows only in crafted traces. */
 	if (__builtin_sub_overflow(time, event->x->base_ns, &relative))
 		relative = time;
 	put_us(event, "\"ts\":", relative);
 }
 
-/* An id as it stood in its source: scalars as "id", {"local":..} and the like as "id2". */
+/* An id as in its source: scalars as "id", {"local":..} and similar as "id2". */
 static void put_id(struct event *event, int64_t json)
 {
 	struct ts_string text;
@@ -83,12 +83,12 @@ static void put_phase(struct event *event, const char *phase, int64_t category)
 	put_string(event, "\"cat\":", category);
 }
 
-/* Phase, name, category, track and time: how every event begins. */
+/* Phase, name, category, track and time: the start of every event. */
 static void put_head(struct event *event, const char *phase, int64_t name, int64_t category,
 		     const struct ts_chrome_track *track, int64_t time)
 {
 	put_phase(event, phase, category);
-	/* Viewers fail on events without a name; an import takes an empty one as none. */
+	/* Viewers fail on events without a name; an import treats an empty one as none. */
 	if (name)
 		put_string(event, "\"name\":", name);
 	else
@@ -97,7 +97,7 @@ static void put_head(struct event *event, const char *phase, int64_t name, int64
 	put_time(event, time);
 }
 
-/* Arguments, what stood beside them, the stack, and what nothing else has said. */
+/* Arguments, extra members, the stack, and the remaining columns. */
 static void put_tail(struct event *event, int64_t stack, const char *table)
 {
 	struct ts_text *out = &event->x->out;
@@ -137,7 +137,7 @@ static void put_tail(struct event *event, int64_t stack, const char *table)
 
 /* ---- what an import will find ---- */
 
-/* Columns that the row's own arguments show. */
+/* Columns that the row's arguments show. */
 static uint64_t shown_by_shape(const struct event *event)
 {
 	uint64_t mask = 0;
@@ -163,7 +163,7 @@ static uint64_t shown_by_shape(const struct event *event)
 	return mask;
 }
 
-/* True if an argument "stream" is an int, one way or the other. */
+/* True if an argument "stream" is an int. */
 static bool has_stream_argument(const struct event *event)
 {
 	for (uint32_t i = 0; i < event->shape->field_count; i++) {
@@ -179,7 +179,7 @@ static bool has_stream_argument(const struct event *event)
 	return false;
 }
 
-/* The table's name if the category would lead elsewhere, else NULL. */
+/* The table's name if the category implies another table, else NULL. */
 static const char *table_to_name(const struct event *event, int64_t category)
 {
 	struct ts_string text = ts_reader_string(event->x->reader, category);
@@ -193,7 +193,7 @@ static const char *table_to_name(const struct event *event, int64_t category)
 
 /* ---- events by table ---- */
 
-/* Events that are matched by their category: viewers want one. */
+/* Events matched by category: viewers require one. */
 static void put_matched_head(struct event *event, const char *phase, int64_t name, int64_t category,
 			     const struct ts_chrome_track *track, int64_t time)
 {
@@ -207,7 +207,7 @@ static void put_matched_head(struct event *event, const char *phase, int64_t nam
 	 TS_MASK_OF(slice, name) | TS_MASK_OF(slice, category) | TS_MASK_OF(slice, kind) |    \
 	 TS_MASK_OF(slice, id) | TS_MASK_OF(slice, stack))
 
-/* Async slices are written by chrome_async.c, in its own order. */
+/* Async slices are written by chrome_async.c, in a different order. */
 static void put_slice(struct event *event)
 {
 	const struct ts_slice_row *slice = (const void *)event->row.columns;
@@ -253,7 +253,7 @@ static void put_async_end(struct event *event)
 	put_matched_head(event, "e", slice->name, slice->category,
 			 ts_chrome_track_of_thread(event->x, slice->thread), end);
 	put_id(event, slice->id);
-	/* Events of one id are matched within their scope. */
+	/* Events with one id are matched within their scope. */
 	for (uint32_t i = 0; i < event->shape->field_count; i++) {
 		const struct ts_field *field = &event->shape->fields[i];
 		struct ts_string key = ts_reader_string(event->x->reader, field->key);
@@ -267,7 +267,7 @@ static void put_async_end(struct event *event)
 	ts_json_row_close(&event->x->out, '}');
 }
 
-/* The flow event that directly follows an api_call or gpu_op: see "Arrows" in docs/chrome.md. */
+/* The flow event directly after an api_call or gpu_op: see "Arrows" in docs/chrome.md. */
 static void put_arrow(struct event *event, int64_t arrow, const struct ts_chrome_track *track,
 		      int64_t time, int64_t correlation, int64_t id_offset)
 {
@@ -281,7 +281,7 @@ static void put_arrow(struct event *event, int64_t arrow, const struct ts_chrome
 	put_time(event, time);
 	if (arrow == TS_ARROW_IN_ENCLOSING)
 		ts_text_append_str(&event->x->out, "\"bp\":\"e\",");
-	/* With another id than the correlation, the row itself says that it has an arrow. */
+	/* If the id differs from the correlation, the row itself says that it has an arrow. */
 	if (id_offset)
 		ts_text_append_str(&event->x->out, "\"tracesmith\":{\"drawn\":true},");
 	ts_json_row_close(&event->x->out, '}');
@@ -295,7 +295,7 @@ static int64_t process_of_thread(const struct event *event, int64_t id)
 	return thread ? thread->process : 0;
 }
 
-/* Which process a stream counts to: the one whose row shows it, or that of the operation. */
+/* The process of a stream: the one whose row shows it, or that of the operation. */
 static int64_t process_of_op(const struct event *event, const struct ts_gpu_op_row *op)
 {
 	const struct ts_stream_row *stream =
@@ -326,7 +326,7 @@ static void put_api_call(struct event *event)
 		put_arrow(event, call->arrow, track, call->start, call->correlation, id_offset);
 }
 
-/* True if an import takes device and stream from where the event shows them. */
+/* True if an import derives device and stream from the track of the event. */
 static bool place_is_shown(const struct event *event, const struct ts_gpu_op_row *op)
 {
 	const struct ts_stream_row *stream =
@@ -341,7 +341,7 @@ static bool place_is_shown(const struct event *event, const struct ts_gpu_op_row
 		return false;
 	thread = ts_reader_entity(event->x->reader, TS_TABLE_THREAD, stream->thread);
 	if (!thread)
-		return true; /* the file's own header says which stream the track is */
+		return true; /* the header of the file names the stream of the track */
 	process = ts_reader_entity(event->x->reader, TS_TABLE_PROCESS, thread->process);
 	if (event->covered & TS_MASK_OF(gpu_op, device))
 		device_number = device ? device->number : TS_ABSENT;
@@ -426,7 +426,7 @@ static void put_sample(struct event *event)
 	put_tail(event, sample->stack, sample->stack ? NULL : "sample");
 }
 
-/* What holds the machine's counters and those of its devices looks like a process to viewers. */
+/* Viewers see the machine's and devices' counters as a process. */
 static void name_machine(struct ts_chrome_export *x)
 {
 	if (x->machine_is_named)
@@ -438,7 +438,7 @@ static void name_machine(struct ts_chrome_export *x)
 	ts_text_append_str(&x->out, "\"args\":{\"name\":\"system\"}}");
 }
 
-/* Of no thread: of a process, a device, both, or the machine. */
+/* Not of a thread: of a process, a device, both, or the machine. */
 static void put_subject_head(struct event *event, const struct ts_counter_row *counter)
 {
 	struct ts_chrome_track track = ts_chrome_track_of_subject(event->x, counter->process);
@@ -517,7 +517,7 @@ static void put_bytes_column(struct event *event)
 		if (table->columns[i].type != TS_COLUMN_BYTES || !batch->bytes)
 			continue;
 		ts_text_printf(&event->x->out, "\"%s\":\"", table->columns[i].name);
-		/* Each string has a NUL behind it that is not part of it. */
+		/* Each string is followed by a NUL that is not part of it. */
 		put_base64(&event->x->out,
 			   (const unsigned char *)batch->bytes + batch->byte_offsets[event->number],
 			   (size_t)(batch->byte_offsets[event->number + 1] -
@@ -557,7 +557,7 @@ static void put_plain_row(struct event *event)
 	ts_text_append_char(out, '}');
 }
 
-/* A row of a batch as an event; `columns` has room for all of them. */
+/* A row of a batch as an event; `columns` has space for all of them. */
 static struct event event_of(struct ts_chrome_export *x, const struct ts_batch *batch, uint32_t row,
 			     int64_t *columns)
 {

@@ -1,21 +1,21 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Which pid and tid stand for a thread or stream in the file. They are the real ones where these
- * are free: two ranks of one trace may share a pid.
+ * Chooses pid and tid for threads and streams. The real ones are used unless taken: two ranks of
+ * one trace may share a pid.
  */
 #include <stdlib.h>
 
 #include "base/memory.h"
 #include "export/chrome/chrome_export.h"
 
-/* Made-up ids start here, beyond those of any system, and are told apart by the row's id. */
+/* Generated ids start here, beyond those of any system, plus the row's id. */
 #define MADE_UP_PROCESS INT64_C(1000000000)
 #define MADE_UP_DEVICE INT64_C(2000000000)
 #define MADE_UP_MACHINE INT64_C(3000000000)
-/* Ids of arrows stay below 2^53 for 8192 sources, which JavaScript's numbers can hold. */
+/* Flow ids stay below 2^53 for 8192 sources, the limit of JavaScript's numbers. */
 #define SOURCE_SHIFT 40
 
-/* An id of any value, also of a hostile trace. */
+/* Accepts any id, even of a crafted trace. */
 static int64_t made_up(int64_t first, int64_t id)
 {
 	return (int64_t)((uint64_t)first + (uint64_t)id);
@@ -32,11 +32,11 @@ static int add_track(struct ts_chrome_tracks *tracks, const struct ts_chrome_tra
 	return TS_OK;
 }
 
-/* Takes the number or text unless something else of the same owner has it; else makes one up. */
+/* Uses the number or text unless another row of the same owner has it; else generates one. */
 static int choose(struct ts_pairmap *taken, uint64_t owner, int64_t number, int64_t text,
 		  int64_t otherwise, struct ts_chrome_number *ret_number)
 {
-	/* A number and a text never meet: texts count from the top. */
+	/* Numbers and texts cannot collide: texts count down from the top. */
 	uint64_t key = text ? ~(uint64_t)text : (uint64_t)number;
 	bool is_new = false;
 
@@ -164,7 +164,7 @@ int ts_chrome_tracks_init(struct ts_chrome_export *x)
 	result = add_sources(x);
 	if (!result)
 		result = add_processes(x, &taken);
-	/* The machine is no process: 0, unless one is called that. */
+	/* The machine is not a process: 0, unless a process has that pid. */
 	if (!result)
 		result = choose(&taken, 0, 0, 0, MADE_UP_MACHINE, &x->tracks.machine.pid);
 	if (!result)
@@ -222,7 +222,7 @@ struct ts_chrome_track ts_chrome_track_of_subject(const struct ts_chrome_export 
 
 	if (!track)
 		return x->tracks.machine;
-	/* The main thread, so that viewers do not have to make one. */
+	/* The main thread, so that viewers do not have to create one. */
 	return (struct ts_chrome_track){ .pid = track->pid, .tid = track->pid };
 }
 

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Sampled stacks over time, as Chrome events: a function that stays on the stack from one sample
- * to the next is one span, whatever its line. Counters, slices and device work stand beside them.
- * Memory grows with threads and their depth only. Spans of a thread always nest and its times
- * never fall, whatever the trace says.
+ * Sampled stacks over time as Chrome events: a function that stays on the stack between samples is
+ * one span, whatever its line. Counters, slices and device work are included. Memory grows only
+ * with threads and their depth. Spans of a thread always nest and its times never decrease,
+ * whatever the trace contains.
  */
 #include <stdlib.h>
 #include <string.h>
@@ -16,16 +16,16 @@
 #include "export/export.h"
 #include "trace/stack_lists.h"
 
-/* Made-up ids, as in chrome_tracks.c; viewers hold them in 32 bits. */
+/* Generated ids, as in chrome_tracks.c; viewers store them in 32 bits. */
 #define MADE_UP_UNKNOWN INT64_C(3050000000)
 #define MADE_UP_STACKS INT64_C(3100000000)
 
-/* A function that is on the stack of a thread. */
+/* A function on the stack of a thread. */
 struct open_frame {
 	int64_t frame;  /* as first seen */
-	uint32_t seen;  /* samples that it was the innermost of */
+	uint32_t seen;  /* samples in which it was innermost */
 	uint32_t idle;  /* ... while the thread was idle */
-	uint32_t waits; /* ... or waited for the interpreter's lock */
+	uint32_t waits; /* ... or waited for the GIL */
 };
 
 struct thread {
@@ -33,7 +33,7 @@ struct thread {
 	int64_t process_end;
 	bool has_time;
 	int64_t last_ns;     /* newest sample */
-	int64_t interval_ns; /* between its samples, as far as known; 0: not yet */
+	int64_t interval_ns; /* between its samples, if known; 0: not yet */
 	int64_t stack;       /* of the newest sample */
 	struct open_frame *frames;
 	size_t count, capacity;
@@ -42,7 +42,7 @@ struct thread {
 struct timeline {
 	struct ts_chrome_export *x;
 	struct ts_samples samples;
-	struct ts_map busy;   /* ids of threads that have spans of their own */
+	struct ts_map busy;         /* ids of threads that have spans of their own */
 	struct ts_map thread_index; /* thread id to its index */
 	struct thread *threads;
 	size_t thread_count, thread_capacity;
@@ -104,7 +104,7 @@ static void put_begin(struct timeline *timeline, const struct thread *thread, in
 	ts_text_append_char(out, '}');
 }
 
-/* Viewers show the arguments of both ends together. */
+/* Viewers merge the arguments of both ends. */
 static void put_end(struct timeline *timeline, const struct thread *thread,
 		    const struct open_frame *open, int64_t time)
 {
@@ -124,7 +124,7 @@ static void put_end(struct timeline *timeline, const struct thread *thread,
 
 /* ---- threads ---- */
 
-/* A track of no thread, or of one that the trace has lost. */
+/* A track for no thread, or one missing from the trace. */
 static void name_unknown(struct timeline *timeline, struct thread *thread)
 {
 	struct ts_chrome_export *x = timeline->x;
@@ -137,7 +137,7 @@ static void name_unknown(struct timeline *timeline, struct thread *thread)
 	ts_text_append_str(&x->out, "\"args\":{\"name\":\"unknown thread\"}}");
 }
 
-/* Sampled spans do not nest with those of the program: they get a track of their own beside it. */
+/* Sampled spans do not nest with those of the program: they get a separate track. */
 static void name_apart(struct timeline *timeline, struct thread *thread, int64_t id)
 {
 	struct ts_chrome_export *x = timeline->x;
@@ -180,7 +180,7 @@ static void begin_thread(struct timeline *timeline, struct thread *thread, int64
 
 static struct thread *thread_of(struct timeline *timeline, int64_t id)
 {
-	/* All threads that are not there share a track. */
+	/* All missing threads share a track. */
 	int64_t key = ts_chrome_track_of_thread(timeline->x, id) ? id : 0;
 	bool is_new = false;
 	uint64_t *slot = ts_map_insert(&timeline->thread_index, (uint64_t)key, &is_new);
@@ -198,7 +198,7 @@ static struct thread *thread_of(struct timeline *timeline, int64_t id)
 
 /* ---- from sample to sample ---- */
 
-/* Has nobody looked at the thread for more than two and a half of its intervals? */
+/* Was the thread not sampled for more than two and a half of its intervals? */
 static bool is_gap(const struct thread *thread, int64_t now, int64_t weight)
 {
 	int64_t usual = TS_MAX(thread->interval_ns, weight);
@@ -209,10 +209,7 @@ static bool is_gap(const struct thread *thread, int64_t now, int64_t weight)
 	return ts_ns_between(thread->last_ns, now) > 2 * usual + usual / 2;
 }
 
-/*
- * When the newest stack of a thread was left, as nobody has seen it end: one interval later, but
- * not after its process.
- */
+/* Assumed end of a thread's last stack: one interval later, but not after its process. */
 static int64_t end_of(const struct thread *thread)
 {
 	int64_t end = ts_ns_add(thread->last_ns, thread->interval_ns);
@@ -249,7 +246,7 @@ static int open_frames(struct timeline *timeline, struct thread *thread, int64_t
 	return rc;
 }
 
-/* How many functions from the outermost on are the same as before. */
+/* Number of outermost functions that are the same as before. */
 static size_t common_depth(const struct timeline *timeline, const struct thread *thread)
 {
 	const struct ts_stack_path *path = &timeline->path;
@@ -288,9 +285,7 @@ static void count_innermost(struct thread *thread, enum ts_thread_state state)
 	open->waits += state == TS_THREAD_WAITS_FOR_GIL;
 }
 
-/*
- * What is known of the time between samples: their weight, or where they have none a mean of late.
- */
+/* Updates the time between samples: their weight, or a moving average. */
 static void note_interval(const struct timeline *timeline, struct thread *thread, int64_t now,
 			  int64_t weight, bool after_gap)
 {
@@ -362,7 +357,7 @@ static int put_chunk(struct ts_chrome_export *x, struct ts_batch *batch, size_t 
 	}
 	if (!rc && batch->rows && batch->table->id == TS_TABLE_SLICE)
 		rc = ts_chrome_put_async(x, batch);
-	/* Nothing of a row is held any more. */
+	/* No row is referenced any more. */
 	ts_reader_trim(x->reader, TS_CHROME_TEXT_BYTES);
 	return rc;
 }
@@ -377,7 +372,7 @@ static int put_rest(struct ts_chrome_export *x, struct ts_batch *batch)
 	return rc;
 }
 
-/* Notes the threads of slices or calls, and when the last of them ended. */
+/* Collects the threads of slices or calls, and their last end. */
 static int note_spans(struct timeline *timeline, struct ts_batch *batch, size_t chunk)
 {
 	struct ts_chrome_export *x = timeline->x;

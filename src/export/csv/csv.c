@@ -1,8 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * One table as CSV (RFC 4180): a line a row, in the order of the file, with what ids stand for
- * beside them. docs/formats/tables.md says what each column is. Memory does not grow with the
- * number of rows.
+ * One table as CSV (RFC 4180): one line per row in file order, with ids resolved in extra columns.
+ * docs/formats/tables.md describes the columns. Memory does not grow with the number of rows.
  */
 #include <inttypes.h>
 #include <math.h>
@@ -17,7 +16,7 @@
 
 #define FLUSH_BYTES ((size_t)1 << 20)
 #define TEXT_BYTES ((size_t)64 << 20)
-/* Bytes are for programs that know what they are; a cell of megabytes is for none. */
+/* Longer blobs are left out: cells of megabytes are useless. */
 #define LONGEST_BYTES 4096
 
 struct csv {
@@ -29,9 +28,9 @@ struct csv {
 	struct ts_csv_cells cells;
 	int64_t from, to;
 	uint64_t rows, limit;
-	uint64_t long_bytes; /* cells that were left out */
+	uint64_t long_bytes; /* cells left out */
 	struct ts_text out, scratch;
-	/* Of columns that refer to rows: what stands beside them. */
+	/* For columns with references: resolved columns next to them. */
 	bool has_beside[TS_MAX_COLUMNS];
 	enum ts_csv_kind beside[TS_MAX_COLUMNS];
 };
@@ -107,7 +106,7 @@ static bool put_argument(struct csv *csv, const struct ts_field *field, int64_t 
 		return true;
 	case TS_ARG_DOUBLE:
 		memcpy(&real, &value, sizeof(real));
-		/* NaN has quotes in JSON. */
+		/* JSON quotes NaN. */
 		if (isnan(real))
 			ts_text_append_str(out, "\"\"NaN\"\"");
 		else
@@ -130,7 +129,7 @@ static bool put_argument(struct csv *csv, const struct ts_field *field, int64_t 
 	}
 }
 
-/* Arguments that have values of their own, which most have. */
+/* Arguments that all have values of their own, the common case. */
 static bool put_own_arguments(struct csv *csv, const struct ts_shape *shape, const int64_t *next,
 			      int beside)
 {
@@ -160,7 +159,7 @@ static bool put_all_arguments(struct csv *csv, const struct ts_row *row, int bes
 	ts_text_clear(&csv->scratch);
 	if (!ts_json_row_fields(csv->reader, &csv->scratch, row, beside))
 		return false;
-	/* Behind the last one is a comma. */
+	/* Drops the comma after the last one. */
 	ts_csv_put_inner(&csv->out, csv->scratch.data, csv->scratch.length - 1);
 	return true;
 }
@@ -215,7 +214,7 @@ static void put_enum(struct ts_text *out, const struct ts_column_info *column, i
 
 static void put_bytes(struct csv *csv, const struct ts_batch *batch, uint32_t row)
 {
-	/* A NUL is between two of them. */
+	/* Separated by NULs. */
 	size_t length = (size_t)(batch->byte_offsets[row + 1] - batch->byte_offsets[row] - 1);
 	const char *bytes = batch->bytes + batch->byte_offsets[row];
 
@@ -255,7 +254,7 @@ static void put_cell(struct csv *csv, int position, int64_t value)
 			ts_text_append_int(out, value);
 		break;
 	case TS_COLUMN_DURATION:
-		/* -1: did not end. */
+		/* -1: no end. */
 		if (value != -1)
 			ts_text_append_int(out, value);
 		break;
@@ -298,7 +297,7 @@ static void put_shape(struct csv *csv, const struct ts_row *row)
 		put_arguments(csv, row, shape, 1);
 }
 
-/* `batch` is NULL for a row that has neither arguments nor bytes. */
+/* `batch` is NULL for a row without arguments and blobs. */
 static int put_row(struct csv *csv, const int64_t *columns, const struct ts_batch *batch,
 		   uint32_t row)
 {
@@ -325,7 +324,7 @@ static int put_row(struct csv *csv, const int64_t *columns, const struct ts_batc
 	return flush(csv, FLUSH_BYTES);
 }
 
-/* As `view` has it: what did not end reaches for ever. */
+/* Same rule as `view`: rows without an end never end. */
 static bool is_asked_for(const struct csv *csv, const int64_t *columns)
 {
 	int64_t start, duration = 0;
@@ -349,7 +348,7 @@ static int put_chunk(struct csv *csv, struct ts_batch *batch, size_t chunk)
 		if (is_asked_for(csv, columns))
 			rc = put_row(csv, columns, batch, row);
 	}
-	/* Nothing of a row is held any more. */
+	/* No row is referenced any more. */
 	ts_reader_trim(csv->reader, TEXT_BYTES);
 	return rc;
 }
@@ -381,7 +380,7 @@ static int put_chunks(struct csv *csv)
 	return rc;
 }
 
-/* Of rows that a later one has replaced only that one. */
+/* Of rows with the same id only the latest. */
 static int put_entities(struct csv *csv)
 {
 	enum ts_table_id table = (enum ts_table_id)csv->table->id;

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Texts of ids, each made once as long as it is in use; see csv_cells.h. */
+/* Cache of the texts of ids; see csv_cells.h. */
 #include "export/csv/csv_cells.h"
 
 #include <stdlib.h>
@@ -8,7 +8,7 @@
 #include "trace/json_row.h"
 #include "trace/stack_lists.h"
 
-/* An id has one place in the table of its kind; who comes later takes it. */
+/* Direct-mapped: a later id replaces an earlier one in its slot. */
 #define SLOTS ((size_t)1 << 14)
 #define KEPT_BYTES ((size_t)32 << 20)
 #define LONGEST_KEPT ((size_t)4096)
@@ -50,7 +50,7 @@ void ts_csv_put_inner(struct ts_text *out, const char *text, size_t length)
 	}
 }
 
-/* Spaces at either end are quoted as well: some programs drop them otherwise. */
+/* Leading and trailing spaces are quoted too: some programs drop them otherwise. */
 static bool needs_quotes(const char *text, size_t length)
 {
 	if (length && (text[0] == ' ' || text[length - 1] == ' '))
@@ -64,7 +64,7 @@ static bool needs_quotes(const char *text, size_t length)
 	return false;
 }
 
-/* Most programs that read CSV end a text at a NUL, or refuse the file. */
+/* Most CSV readers end a text at a NUL, or reject the file. */
 static void put_without_nul(struct ts_text *out, const char *text, size_t length)
 {
 	const char *end = text + length;
@@ -113,7 +113,7 @@ static void put_string(struct ts_csv_cells *cells, struct ts_text *out, int64_t 
 	ts_csv_put_text(out, text.data, text.length);
 }
 
-/* A number of a system, or the text of a source that has no numbers. */
+/* A number, or the text of a source without numbers. */
 static void put_number(struct ts_csv_cells *cells, struct ts_text *out, int64_t number,
 		       int64_t text)
 {

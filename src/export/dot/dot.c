@@ -1,9 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * What depended on what, as a Graphviz graph: the commands of a stretch of time, the calls that
- * issued them or waited for them, and the edges between these. A picture is for people, so there
- * are few of them; what is beyond is told. The commands of the whole trace are held in memory,
- * since any of them may depend on any other.
+ * Dependency graph for Graphviz: the commands of a time range, the calls that issued or waited for
+ * them, and the edges between them. Limited to a size that people can read; the rest is reported.
+ * All commands of the trace are in memory, because any may depend on any other.
  */
 #include "export/dot/dot.h"
 
@@ -41,7 +40,7 @@ static int load(struct ts_dot *dot)
 	return rc;
 }
 
-/* The first event of the trace; what was lost may have been earlier. */
+/* The first event of the trace; losses may be earlier. */
 static int64_t find_start(struct ts_reader *reader)
 {
 	int64_t start = INT64_MAX;
@@ -70,7 +69,7 @@ static int compare_candidates(const void *left, const void *right)
 				    : TS_COMPARE(a->command, b->command);
 }
 
-/* The first commands that touch the range. */
+/* The first commands that overlap the range. */
 static int choose_commands(struct ts_dot *dot)
 {
 	const struct ts_work *work = dot->work;

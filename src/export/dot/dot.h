@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The exporter of Graphviz graphs, shared by its files.
+ * Exporter of Graphviz graphs.
  *
- *	dot.c       which commands, calls and dependencies are drawn
- *	dot_draw.c  how they are
+ *	dot.c       selects commands, calls and dependencies
+ *	dot_draw.c  draws them
  */
 #ifndef TS_EXPORT_DOT_DOT_H
 #define TS_EXPORT_DOT_DOT_H
@@ -24,20 +24,20 @@ struct ts_dot {
 	struct ts_graph *graph;
 	int64_t from, to;
 	uint64_t limit;
-	int64_t start_ns; /* of the trace: times are told since then */
+	int64_t start_ns; /* of the trace: origin of times */
 	uint8_t *drawn;   /* by node: TS_DOT_* */
-	uint32_t chosen;  /* commands that are drawn */
-	uint64_t beyond;  /* commands that the limit has cut off */
+	uint32_t chosen;  /* number of commands drawn */
+	uint64_t beyond;  /* commands beyond the limit */
 	struct ts_text out;
 };
 
-#define TS_DOT_CHOSEN 1u /* a command that was asked for */
-#define TS_DOT_DRAWN 2u  /* that, or a call that it depends on or that waits for it */
+#define TS_DOT_CHOSEN 1u /* a selected command */
+#define TS_DOT_DRAWN 2u  /* selected, or a call that it depends on or that waits for it */
 
-/* Is an edge drawn? */
+/* Is the edge drawn? */
 bool ts_dot_has_edge(const struct ts_dot *dot, const struct ts_edge *edge);
 
-/* The whole file, into `out`. */
+/* Writes the complete file into `out`. */
 void ts_dot_draw(struct ts_dot *dot);
 
 #endif

@@ -1,8 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * A graph in Graphviz's language: a cluster a device with one a stream inside, a cluster a thread,
- * a node a command or call, a colour a kind of edge, dashes for what was inferred, and a legend of
- * the kinds that are there. Names of nodes are what `state --why` takes.
+ * Graphviz output: clusters for devices, streams and threads, a node per command or call, a colour
+ * per edge kind, dashed if inferred, and a legend. Node names can be passed to `state --why`.
  */
 #include <inttypes.h>
 #include <stdio.h>
@@ -11,7 +10,7 @@
 #include "base/ns.h"
 #include "export/dot/dot.h"
 
-/* Bytes of a name in a node; all of it is shown when one points at it. */
+/* Bytes of a name in a node; the tooltip has all of it. */
 #define LONGEST_NAME 48
 
 static const char *const edge_colours[TS_EDGE_KIND_COUNT] = {
@@ -32,7 +31,7 @@ static const char *const class_colours[TS_CLASS_COUNT] = {
 
 /* ---- texts ---- */
 
-/* The inside of a string in quotes. A backslash begins an escape there. */
+/* The inside of a quoted string, where a backslash starts an escape. */
 static void put_escaped(struct ts_text *out, const char *text, size_t length)
 {
 	size_t valid = 0;
@@ -55,10 +54,7 @@ static void put_escaped(struct ts_text *out, const char *text, size_t length)
 	}
 }
 
-/*
- * A name without the arguments of templates and calls, which are most of a kernel's; what is left
- * may be nothing.
- */
+/* A name without template and call arguments, which are most of a kernel's name; may be empty. */
 static void shorten(struct ts_text *out, const char *name)
 {
 	int depth = 0;
@@ -82,7 +78,7 @@ static void put_short_name(struct ts_text *out, const char *name)
 	TS_SCOPED(ts_text) brief = { 0 };
 	size_t length;
 
-	/* "Memcpy HtoD (Pageable -> Device)" says something in its brackets. */
+	/* "Memcpy HtoD (Pageable -> Device)" has information in its brackets. */
 	if (strlen(name) > LONGEST_NAME)
 		shorten(&brief, name);
 	if (!brief.length)
@@ -192,7 +188,7 @@ static bool is_device_drawn(const struct ts_dot *dot, const struct ts_work_devic
 	return false;
 }
 
-/* Of several ranks each says whose it is. */
+/* With several ranks each one is named. */
 static void put_rank(struct ts_dot *dot, uint32_t rank)
 {
 	if (dot->work->rank_count > 1)
@@ -272,10 +268,7 @@ static void put_edge(struct ts_dot *dot, const struct ts_edge *edge)
 		       edge->flags & TS_EDGE_INFERRED ? " (inferred)" : "", slack);
 }
 
-/*
- * The calls of a thread one after another, which the graph has only with all that the host did
- * between them.
- */
+/* Program order of a thread's calls; the graph has it only with all host work between them. */
 static bool put_program(struct ts_dot *dot, const struct ts_work_thread *thread)
 {
 	uint32_t last = TS_WORK_NONE;
@@ -300,7 +293,7 @@ static bool put_program(struct ts_dot *dot, const struct ts_work_thread *thread)
 	return any;
 }
 
-/* Gives the set of kinds that are there; the bit above them all: some are inferred. */
+/* Returns the set of kinds present; the bit above them all: some are inferred. */
 static unsigned int put_edges(struct ts_dot *dot)
 {
 	unsigned int kinds = 0;

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Folded stacks: "process;thread;outer (a.py:3);inner (b.py:7) 42", a line each, as flamegraph.pl,
- * speedscope and py-spy's raw format have it. What is counted: samples or what stands for them
- * (samples.h), or nested spans (spans.h).
+ * Folded stacks: "process;thread;outer (a.py:3);inner (b.py:7) 42", one per line, as in
+ * flamegraph.pl, speedscope and py-spy's raw format. Counts samples or equivalents (samples.h), or
+ * nested spans (spans.h).
  */
 #include <stdlib.h>
 #include <string.h>
@@ -31,7 +31,7 @@ struct folded {
 	struct tally *tallies;
 	size_t tally_count, tally_capacity;
 	struct ts_sample_losses losses;
-	/* Spans: the nodes of those that are open, below that of the thread. */
+	/* Spans: nodes of the open ones, below that of the thread. */
 	uint32_t *nodes;
 	size_t depth, node_capacity;
 	int64_t thread;
@@ -62,7 +62,7 @@ static int count_sample(void *context, const struct ts_stack_sample *seen)
 		folded->losses.untimed++;
 		return TS_OK;
 	}
-	/* Ids are of 32 bits, unless a file lies. */
+	/* Ids have 32 bits, unless the file is corrupt. */
 	slot = ts_pairmap_insert(&folded->tally_index, (uint64_t)thread,
 				 (uint64_t)seen->stack ^ (uint64_t)seen->leaf << 32, &is_new);
 	if (!slot || (is_new && ts_grow_array((void **)&folded->tallies, &folded->tally_capacity,

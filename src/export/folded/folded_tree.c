@@ -1,8 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/*
- * The tree of folded stacks: frames and threads in words, and the lines in order. See
- * folded_tree.h.
- */
+/* Tree of folded stacks: labels of frames and threads, and sorted output. See folded_tree.h. */
 #include "export/folded/folded_tree.h"
 
 #include <stdlib.h>
@@ -50,7 +47,7 @@ void ts_folded_tree_release(struct ts_folded_tree *tree)
 
 /* ---- words ---- */
 
-/* What separates frames, and lines, cannot stand in a name. */
+/* Separators of frames and lines are replaced in names. */
 static void append_clean(struct ts_text *out, const char *text, size_t length)
 {
 	size_t from = out->length;
@@ -101,7 +98,7 @@ static void append_file(struct ts_folded_tree *tree, int64_t frame)
 	ts_text_append_char(&tree->scratch, ')');
 }
 
-/* The word that is in scratch. */
+/* The label in scratch. */
 static uint32_t intern_label(struct ts_folded_tree *tree)
 {
 	if (ts_text_status(&tree->scratch))
@@ -144,7 +141,7 @@ static uint32_t place_word(struct ts_folded_tree *tree, int64_t thread,
 
 /* ---- the tree ---- */
 
-/* The child of a node that has this word. */
+/* The child of a node with this label. */
 static uint32_t child_of(struct ts_folded_tree *tree, uint32_t parent, uint32_t label)
 {
 	bool is_new = false;
@@ -166,7 +163,7 @@ static uint32_t child_of(struct ts_folded_tree *tree, uint32_t parent, uint32_t 
 	return (uint32_t)*step;
 }
 
-/* "+0x1230": where in its function. */
+/* "+0x1230": offset in its function. */
 static uint32_t offset_word(struct ts_folded_tree *tree, const struct ts_frame_row *frame)
 {
 	ts_text_clear(&tree->scratch);
@@ -175,8 +172,8 @@ static uint32_t offset_word(struct ts_folded_tree *tree, const struct ts_frame_r
 }
 
 /*
- * The innermost of a frame's functions, below the node of its caller. An instruction of a device is
- * below its function.
+ * The innermost of a frame's functions, below the node of its caller. A device instruction is below
+ * its function.
  */
 static uint32_t frame_node(struct ts_folded_tree *tree, uint32_t node, int64_t frame)
 {
@@ -189,10 +186,7 @@ static uint32_t frame_node(struct ts_folded_tree *tree, uint32_t node, int64_t f
 	return node;
 }
 
-/*
- * Stacks share their callers, so each step is looked for once: upwards to the first that is known,
- * then down again.
- */
+/* Stacks share callers, so each is resolved once: up to the first known one, then down again. */
 uint32_t ts_folded_stack(struct ts_folded_tree *tree, uint32_t root, int64_t stack)
 {
 	struct ts_stack_path *path = &tree->path;
@@ -207,7 +201,7 @@ uint32_t ts_folded_stack(struct ts_folded_tree *tree, uint32_t root, int64_t sta
 				  sizeof(*path->frames)))
 			return UINT32_MAX;
 		path->frames[path->count++] = stack;
-		/* Parents have smaller ids; anything else would go round for ever. */
+		/* Parents have smaller ids; anything else could loop. */
 		stack = row && row->parent < stack ? row->parent : 0;
 	}
 	while (path->count && node != UINT32_MAX) {
@@ -258,7 +252,7 @@ static int compare_branches(const void *left, const void *right)
 	return strcmp(a->text, b->text);
 }
 
-/* Puts the children of a node in the order of their texts. Words hold no NUL, and differ. */
+/* Sorts the children of a node by text. Labels contain no NUL, and differ. */
 static int sort_children(struct ts_folded_tree *tree, uint32_t parent)
 {
 	TS_AUTO_FREE struct branch *branches = NULL;
@@ -293,7 +287,7 @@ static int flush(struct ts_folded_tree *tree, size_t unless_below)
 	return rc;
 }
 
-/* Where the walk over the tree is: the node, and how long the line was above it. */
+/* Position of the walk: the node, and the line length above it. */
 struct level {
 	uint32_t node;
 	size_t length;
@@ -326,7 +320,7 @@ static int enter(struct ts_folded_tree *tree, struct levels *levels, uint32_t no
 	return rc ? rc : sort_children(tree, node);
 }
 
-/* The node to go on with: the next beside this one or one above it; 0: there is none. */
+/* The next node: a sibling of this one or of an ancestor; 0: none. */
 static uint32_t leave(struct ts_folded_tree *tree, struct levels *levels)
 {
 	uint32_t next = 0;

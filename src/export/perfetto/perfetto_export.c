@@ -1,22 +1,19 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Perfetto protobuf: what stands ahead of the events, then all events in order of time. Memory
- * does not grow with the trace.
+ * Perfetto protobuf: header packets, then all events in time order. Memory does not grow with the
+ * trace.
  */
 #include "export/perfetto/perfetto_export.h"
 
 #include "base/memory.h"
 #include "export/export.h"
 
-/* All packets are of one sequence. */
+/* All packets belong to one sequence. */
 #define SEQUENCE 1
 #define NEEDS_STATE 2
 #define STATE_CLEARED 1
 #define PACKET_TAG (1 << 3 | TS_PROTO_BYTES)
-/*
- * Of ClockSnapshot: boot time, which is what packets are in unless they say otherwise, and the time
- * of day.
- */
+/* Clocks of ClockSnapshot: boot time, the default of packets, and the time of day. */
 #define DEFAULTS_OF_SAMPLES 12
 #define TIMEBASE_CPU_CLOCK 1
 #define CLOCK_OF_FILE 6
@@ -68,9 +65,7 @@ void ts_pf_put_packet(struct ts_pf_export *x, int64_t time, enum ts_pf_packet fi
 		begin = (unsigned char *)x->out.data + x->out.length;
 		*begin = PACKET_TAG;
 		begin = ts_pf_varint(begin + 1, bytes);
-		/*
-		 * All of it, whatever is used: a constant number of bytes is copied without a call.
-		 */
+		/* Copies the full array: a constant size needs no call. */
 		memcpy(begin, head, sizeof(head));
 		begin += to - head;
 		if (inner)
@@ -86,7 +81,7 @@ void ts_pf_put_end(struct ts_pf_export *x, int64_t time, uint64_t track)
 {
 	unsigned char *packet, *event, *to;
 
-	/* Nothing in it is longer than a byte can say. */
+	/* All lengths fit in one byte. */
 	if (!ts_text_reserve(&x->out, 64))
 		return;
 	packet = (unsigned char *)x->out.data + x->out.length;
@@ -100,7 +95,9 @@ void ts_pf_put_end(struct ts_pf_export *x, int64_t time, uint64_t track)
 	x->out.length += (size_t)(to - packet);
 }
 
-/* Time 0 of the file: a moment ahead of the first row, since Perfetto's times are not below 0. */
+/*
+ * Time 0 of the file: slightly before the first row, because Perfetto's times cannot be negative.
+ */
 static void choose_base(struct ts_pf_export *x)
 {
 	int64_t first = INT64_MAX;
@@ -114,7 +111,7 @@ static void choose_base(struct ts_pf_export *x)
 	x->base_ns = first == INT64_MAX ? 0 : first == INT64_MIN ? first : first - 1;
 }
 
-/* The first packet says whose file it is and begins the sequence. */
+/* The first packet identifies the file and starts the sequence. */
 static void put_header(struct ts_pf_export *x)
 {
 	size_t open = ts_proto_open(&x->out, 1), native, defaults, inner, timebase;
@@ -122,7 +119,7 @@ static void put_header(struct ts_pf_export *x)
 	ts_proto_put_uint(&x->out, TS_PF_SEQUENCE, SEQUENCE);
 	ts_proto_put_uint(&x->out, TS_PF_FLAGS, STATE_CLEARED);
 	ts_proto_put_uint(&x->out, TS_PF_FIRST_ON_SEQUENCE, 1);
-	/* What samples count; without it readers do not take them. */
+	/* What samples count; readers ignore samples without it. */
 	defaults = ts_proto_open(&x->out, TS_PF_DEFAULTS);
 	inner = ts_proto_open(&x->out, DEFAULTS_OF_SAMPLES);
 	timebase = ts_proto_open(&x->out, 1);
@@ -138,7 +135,7 @@ static void put_header(struct ts_pf_export *x)
 }
 
 /*
- * How the file's time stands to that of day, where the trace says it: trace time is that of day
+ * Relation of the file's time to the time of day, if the trace has it: trace time is time of day
  * then.
  */
 static int put_clock(struct ts_pf_export *x)
@@ -171,7 +168,7 @@ static int put_clock(struct ts_pf_export *x)
 	return TS_OK;
 }
 
-/* Points of arrows that no span came for. */
+/* Flow points without a matching span. */
 static int put_waiting(struct ts_pf_export *x)
 {
 	for (size_t i = 0; i < x->group_count; i++)
@@ -213,7 +210,10 @@ int ts_export_perfetto(struct ts_reader *reader, int fd, const struct ts_export_
 	struct ts_export_options all = ts_export_options(options);
 	struct ts_error local_err = { 0 };
 	struct ts_pf_export x = {
-		.chrome = { .reader = reader, .fd = fd, .options = &all, .err = err ? err : &local_err },
+		.chrome = { .reader = reader,
+			    .fd = fd,
+			    .options = &all,
+			    .err = err ? err : &local_err },
 		.reader = reader,
 		.fd = fd,
 		.flags = all.flags,

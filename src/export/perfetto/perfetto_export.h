@@ -1,24 +1,20 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The exporter of Perfetto protobuf, shared by its files; docs/formats/perfetto.md says what
- * becomes of what.
+ * Exporter of Perfetto protobuf; docs/formats/perfetto.md describes the mapping.
  *
- *	perfetto_export.c the file: what stands ahead of the events, and the walk over all chunks in
- *	order of time
- *	perfetto_merge.c   rows of chunks that overlap, in order of time
- *	perfetto_threads.c reading the next chunk and writing the last bytes meanwhile
- *	perfetto_tracks.c tracks of processes, threads, devices, streams and counters, and lanes of
- *	spans that do not nest
+ *	perfetto_export.c         the file: header packets, then all rows in time order
+ *	perfetto_merge.c          merges rows of overlapping chunks
+ *	perfetto_threads.c        reads the next chunk and writes output in the background
+ *	perfetto_tracks.c         tracks, and lanes for spans that do not nest
  *	perfetto_export_event.c   rows as packets
  *	perfetto_export_args.c    arguments and columns as debug annotations
- *	perfetto_export_native.c what Perfetto has no place for, so that an import gives the same trace
- *	perfetto_intern.c  texts by number
- *	perfetto_flow.c    arrows
- *	perfetto_stacks.c  call stacks by number
- *	perfetto_export_gpu.c     what devices did, as stages of a GPU
+ *	perfetto_export_native.c  native rows, so that an import restores the same trace
+ *	perfetto_intern.c         interned texts
+ *	perfetto_flow.c           flows
+ *	perfetto_stacks.c         interned call stacks
+ *	perfetto_export_gpu.c     device work as GPU stages
  *
- * A packet is put together in x->event and goes out whole; texts that it is the first to use stand
- * ahead of it.
+ * A packet is built in x->event and written at once, after the texts that it uses first.
  */
 #ifndef TS_EXPORT_PERFETTO_PERFETTO_EXPORT_H
 #define TS_EXPORT_PERFETTO_PERFETTO_EXPORT_H
@@ -58,7 +54,7 @@ enum ts_pf_packet {
 enum ts_pf_event_field { TS_PF_EVENT_TYPE = 9, TS_PF_EVENT_TRACK = 11 };
 enum ts_pf_event_type { TS_PF_BEGIN = 1, TS_PF_END = 2, TS_PF_INSTANT = 3, TS_PF_COUNTER = 4 };
 
-/* Kinds of interned texts, and which field of InternedData holds them. */
+/* Kinds of interned texts, and their fields in InternedData. */
 enum ts_pf_text {
 	TS_PF_CATEGORY,
 	TS_PF_EVENT_NAME,
@@ -75,10 +71,10 @@ enum ts_pf_taken { TS_PF_START = 1, TS_PF_NAME = 2, TS_PF_ROW_CATEGORY = 4, TS_P
 
 /* ---- tracks ---- */
 
-/* A track that spans are put on: those that are open, innermost last. */
+/* A track for spans: open ones, innermost last. */
 struct ts_pf_lane {
 	uint64_t uuid;
-	int64_t last; /* no earlier span fits in any more */
+	int64_t last; /* earlier spans do not fit any more */
 	int64_t *ends;
 	size_t depth, capacity;
 };
@@ -88,22 +84,22 @@ struct ts_pf_flow {
 	bool is_last;
 };
 
-/* Tracks of one name that spans are spread over, so that those of each one nest. */
+/* Tracks of one name over which spans are spread, so that each track nests. */
 struct ts_pf_group {
-	int64_t name;    /* string id of lanes; 0: text, below */
-	char *text;      /* or NULL */
-	uint64_t parent; /* uuid that lanes stand under; 0: none */
-	uint64_t uuid;   /* of the first lane */
-	int64_t rank;    /* place among its neighbours */
-	bool is_apart;   /* spans never stand inside each other: each has something of its own */
-	bool lanes_are_siblings; /* all of them are one row to viewers */
+	int64_t name;            /* string id of lanes; 0: text, below */
+	char *text;              /* or NULL */
+	uint64_t parent;         /* uuid of the parent track; 0: none */
+	uint64_t uuid;           /* of the first lane */
+	int64_t rank;            /* sort rank among its neighbours */
+	bool is_apart;           /* spans never nest: each needs its own extras */
+	bool lanes_are_siblings; /* viewers show all of them as one row */
 	struct ts_pf_lane *lanes;
 	size_t lane_count, lane_capacity;
-	int64_t process; /* whose it is, as far as known */
-	/* Points of arrows that wait for the span that begins there. */
+	int64_t process; /* its process, if known */
+	/* Flow points waiting for the span that begins there. */
 	struct ts_pf_flow *flows;
 	size_t flow_count, flow_capacity;
-	struct ts_text flow_rows; /* as they are, for the same packet */
+	struct ts_text flow_rows; /* their rows, for the same packet */
 	int64_t flow_time, flow_name;
 	bool flows_wait; /* for the next span, whenever it begins */
 };
@@ -111,12 +107,12 @@ struct ts_pf_group {
 /* ---- shapes ---- */
 
 /*
- * An annotation up to its value: tag, a byte for the length, name_iid and, where all values are of
- * one type, the value's tag.
+ * An annotation up to its value: tag, a length byte, name_iid and, if all values have one type, the
+ * value's tag.
  */
 struct ts_pf_note {
 	unsigned char data[15];
-	uint8_t bytes; /* 0: not known yet */
+	uint8_t bytes; /* 0: unknown */
 };
 
 struct ts_pf_field {
@@ -125,13 +121,13 @@ struct ts_pf_field {
 	uint16_t column;
 	int8_t position; /* TS_ARG_COLUMN: of the schema, or -1 */
 	struct ts_pf_note note;
-	unsigned char native[16]; /* key, type, beside, column, as an argument of our own */
+	unsigned char native[16]; /* key, type, beside, column, as an extension argument */
 };
 
 struct ts_pf_shape {
 	struct ts_pf_field *fields;
 	uint32_t count;
-	bool is_plain;  /* annotations say all of it */
+	bool is_plain;  /* fully expressed by annotations */
 	uint64_t shown; /* columns that the arguments show */
 };
 
@@ -146,16 +142,16 @@ struct ts_pf_column {
 	bool is_text;
 };
 
-/* A chunk that is being read. */
+/* A chunk being read. */
 struct ts_pf_cursor {
 	struct ts_merge_cursor merge;
-	struct ts_pf_column active[TS_MAX_COLUMNS]; /* columns that have a value in any row */
+	struct ts_pf_column active[TS_MAX_COLUMNS]; /* columns with a value in any row */
 	uint8_t active_count;
-	uint8_t shown[TS_MAX_COLUMNS]; /* of the active ones those that viewers show */
+	uint8_t shown[TS_MAX_COLUMNS]; /* active ones that viewers show */
 	uint8_t shown_count;
 };
 
-/* The chunk that is read ahead. What a job uses is its own until it was waited for. */
+/* The chunk read ahead. A job owns what it uses until it was waited for. */
 struct ts_pf_reading {
 	struct ts_job job;
 	bool is_busy;
@@ -166,7 +162,7 @@ struct ts_pf_reading {
 	int result;
 };
 
-/* The bytes that are being written. */
+/* The bytes being written. */
 struct ts_pf_writing {
 	struct ts_job job;
 	bool is_busy;
@@ -177,8 +173,7 @@ struct ts_pf_writing {
 };
 
 struct ts_pf_export {
-	struct ts_chrome_export
-		chrome; /* reader, options, error and which pid and tid stand for whom */
+	struct ts_chrome_export chrome; /* reader, options, error, and pids and tids */
 	struct ts_reader *reader;
 	struct ts_error *err;
 	int fd;
@@ -191,7 +186,7 @@ struct ts_pf_export {
 	uint64_t uuids; /* given out */
 	/* texts */
 	uint32_t string_end;
-	uint64_t *seen[TS_PF_TEXT_COUNT]; /* a bit a string */
+	uint64_t *seen[TS_PF_TEXT_COUNT]; /* bit per string */
 	struct ts_map made;               /* iids of texts that are not strings of the trace */
 	uint64_t few_seen[TS_PF_TEXT_COUNT][2]; /* the first 128 of them */
 	struct ts_strmap texts;                 /* of functions and files, to their numbers */
@@ -202,10 +197,10 @@ struct ts_pf_export {
 	struct ts_map stacks, frames, mappings; /* iids that are out */
 	struct ts_stack_path path;
 	/* GPU stages */
-	struct ts_map specifications; /* iids that are out */
-	uint64_t *stages;             /* a bit a string */
+	struct ts_map specifications; /* iids already written */
+	* / uint64_t *stages;         /* bit per string */
 	uint64_t stage_count, last_queue;
-	/* numbers of devices and streams: mostly those of the row before */
+	/* numbers of devices and streams: usually those of the previous row */
 	int64_t last_device, last_device_number;
 	int64_t last_stream, last_stream_number;
 	/* arrows */
@@ -218,20 +213,20 @@ struct ts_pf_export {
 	struct ts_map processes, threads, devices, streams; /* id to group */
 	struct ts_map device_processes;                     /* that only show a device */
 	struct ts_pairmap async;                            /* thread and name to group */
-	struct ts_strmap counters; /* what a counter is of, to its number */
+	struct ts_strmap counters; /* identity of a counter, to its number */
 	/* shapes */
-	struct ts_map shape_index; /* shape id to place */
+	struct ts_map shape_index; /* shape id to index */
 	struct ts_pf_shape *shapes;
 	size_t shape_count, shape_capacity;
-	int64_t last_shape[TS_TABLE_COUNT];      /* of each table the one that was asked for last */
-	size_t last_shape_index[TS_TABLE_COUNT]; /* and where it is, plus 1 */
+	int64_t last_shape[TS_TABLE_COUNT];      /* per table: the shape used last */
+	size_t last_shape_index[TS_TABLE_COUNT]; /* and its index, plus 1 */
 };
 
 /* ---- bytes ---- */
 
 /*
- * As ts_proto_open() and ts_proto_close(), where there is room already. Without a loop: numbers are
- * constants mostly.
+ * Like ts_proto_open() and ts_proto_close(), without bounds checks and loops: numbers are mostly
+ * constants.
  */
 static inline unsigned char *ts_pf_tag(unsigned char *to, uint32_t number, enum ts_proto_type type)
 {
@@ -256,9 +251,8 @@ static inline unsigned char *ts_pf_fixed64(unsigned char *to, uint64_t value)
 }
 
 /*
- * As ts_proto_encode_varint(), which guesses at each byte whether it is the last. Most values have
- * one. The others' groups of 7 bits are moved apart at once; 8 bytes are written, whatever is used
- * of them.
+ * Like ts_proto_encode_varint(), without a branch per byte. Most values have one byte. For others
+ * the 7-bit groups are spread at once; always writes 8 bytes.
  */
 static inline unsigned char *ts_pf_varint(unsigned char *to, uint64_t value)
 {
@@ -274,7 +268,7 @@ static inline unsigned char *ts_pf_varint(unsigned char *to, uint64_t value)
 	value = (value & 0x000000000fffffff) | (value & 0x00fffffff0000000) << 4;
 	value = (value & 0x00003fff00003fff) | (value & 0x0fffc0000fffc000) << 2;
 	value = (value & 0x007f007f007f007f) | (value & 0x3f803f803f803f80) << 1;
-	/* More follow behind all but the last. */
+	/* Continuation bits on all but the last byte. */
 	value |= UINT64_C(0x8080808080808080) >> (72 - 8 * bytes);
 	ts_pf_fixed64(to, value);
 	return to + bytes;
@@ -291,8 +285,8 @@ static inline unsigned char *ts_pf_zigzag(unsigned char *to, int64_t value)
 }
 
 /*
- * `open` is the first byte of the message, ahead of which one byte is free; there must be room for
- * 4 more.
+ * `open` is the first byte of the message, preceded by one free byte; there must be space for 4
+ * more.
  */
 static inline unsigned char *ts_pf_close(unsigned char *open, unsigned char *end)
 {
@@ -309,7 +303,7 @@ static inline unsigned char *ts_pf_close(unsigned char *open, unsigned char *end
 	return end + prefix - 1;
 }
 
-/* Type and track, which a TrackEvent begins with. */
+/* Type and track, the start of a TrackEvent. */
 static inline unsigned char *ts_pf_put_head(unsigned char *to, enum ts_pf_event_type type,
 					    uint64_t track)
 {
@@ -321,7 +315,7 @@ static inline unsigned char *ts_pf_put_head(unsigned char *to, enum ts_pf_event_
 #define TS_PF_FLUSH_BYTES ((size_t)1 << 20)
 #define TS_PF_TEXT_BYTES ((size_t)64 << 20)
 
-/* Hands out what there is to the thread that writes; errors of writing show up one flush later. */
+/* Passes the output to the writer thread; write errors show up one flush later. */
 int ts_pf_flush(struct ts_pf_export *x, size_t unless_below);
 
 /* Time in the file. */
@@ -330,10 +324,10 @@ static inline uint64_t ts_pf_time(const struct ts_pf_export *x, int64_t time)
 	return time > x->base_ns ? (uint64_t)time - (uint64_t)x->base_ns : 0;
 }
 
-/* Puts out what was interned, as a packet. */
+/* Writes what was interned, as a packet. */
 void ts_pf_put_interned(struct ts_pf_export *x);
 
-/* Puts out a packet with one field, x->event, behind what it interned. `time` may be TS_ABSENT. */
+/* Writes a packet with one field, x->event, after what it interned. `time` may be TS_ABSENT. */
 void ts_pf_put_packet(struct ts_pf_export *x, int64_t time, enum ts_pf_packet field,
 		      const void *native, size_t native_bytes);
 
@@ -343,10 +337,10 @@ void ts_pf_put_end(struct ts_pf_export *x, int64_t time, uint64_t track);
 /* ---- perfetto_threads.c ---- */
 
 int ts_pf_threads_start(struct ts_pf_export *x);
-/* Waits for what is under way; accepts what was not started. */
+/* Waits for running jobs; accepts threads that were not started. */
 void ts_pf_threads_stop(struct ts_pf_export *x);
 
-/* Has x->out written, which is then empty. Returns how it went with the bytes before. */
+/* Starts writing x->out, which is then empty. Returns the result of the previous write. */
 int ts_pf_write(struct ts_pf_export *x);
 int ts_pf_write_wait(struct ts_pf_export *x);
 
@@ -374,8 +368,8 @@ static inline uint64_t ts_pf_intern(struct ts_pf_export *x, enum ts_pf_text kind
 }
 
 /*
- * Numbers of texts that are not strings of the trace: 0 is one that is lost, those of tables' names
- * are their ids, from 64 on.
+ * Numbers of texts that are not strings of the trace: 0 is a missing one, table names are their
+ * ids, from 64 on.
  */
 enum ts_pf_made {
 	TS_PF_LOST,
@@ -386,11 +380,11 @@ enum ts_pf_made {
 	TS_PF_FIRST_COLUMN = 128
 };
 
-/* The iid of a text that is none. `number` tells texts of a kind apart. */
+/* The iid of a generated text. `number` identifies texts of a kind. */
 uint64_t ts_pf_intern_made(struct ts_pf_export *x, enum ts_pf_text kind, uint64_t number,
 			   const char *text, size_t length);
 
-/* The iid of a text that is known by what it says. */
+/* The iid of a text, by content. */
 uint64_t ts_pf_intern_text(struct ts_pf_export *x, enum ts_pf_text kind, const char *text,
 			   size_t length);
 
@@ -404,12 +398,14 @@ uint64_t ts_pf_intern_enum(struct ts_pf_export *x, const struct ts_table_info *t
 
 /* ---- perfetto_export_args.c ---- */
 
-/* NULL: no memory. A shape that two tables share is known twice: it may show columns. */
+/*
+ * NULL: out of memory. A shape shared by two tables is stored twice, because it may show columns.
+ */
 const struct ts_pf_shape *ts_pf_shape(struct ts_pf_export *x, const struct ts_table_info *table,
 				      int64_t id);
 void ts_pf_shapes_release(struct ts_pf_export *x);
 
-/* Columns of a table that viewers show under a name of ours, unless an argument shows them. */
+/* Columns of a table shown to viewers under our names, unless an argument shows them. */
 uint64_t ts_pf_columns_wanted(uint32_t table);
 
 /* Arguments and columns of a row as annotations. */
@@ -418,20 +414,23 @@ unsigned char *ts_pf_put_args(struct ts_pf_export *x, unsigned char *to,
 
 /* ---- perfetto_export_native.c ---- */
 
-/* Room that a row may take, with its annotations. */
+/* Maximum size of a row with its annotations. */
 size_t ts_pf_row_room(const struct ts_pf_cursor *cursor, const struct ts_pf_shape *shape);
 
-/* Field 3 of an Own: the cursor's row. `skip` are columns, `taken` bits of enum ts_pf_taken. */
+/*
+ * Field 3 of the extension: the cursor's row. `skip` are columns, `taken` bits of enum ts_pf_taken.
+ */
 unsigned char *ts_pf_put_native_row(struct ts_pf_export *x, unsigned char *to,
-				 const struct ts_pf_cursor *cursor, const struct ts_pf_shape *shape,
-				 uint64_t skip, unsigned int taken);
+				    const struct ts_pf_cursor *cursor,
+				    const struct ts_pf_shape *shape, uint64_t skip,
+				    unsigned int taken);
 
-/* Field 9901 with that row, and more of them. */
+/* Field 9901 with that row, and further ones. */
 unsigned char *ts_pf_put_native(struct ts_pf_export *x, unsigned char *to,
-			     const struct ts_pf_cursor *cursor, const struct ts_pf_shape *shape,
-			     uint64_t skip, unsigned int taken, const struct ts_text *more);
+				const struct ts_pf_cursor *cursor, const struct ts_pf_shape *shape,
+				uint64_t skip, unsigned int taken, const struct ts_text *more);
 
-/* Rows of tables that are not EVENT tables, in an order in which they refer backwards. */
+/* Rows of non-EVENT tables, in an order without forward references. */
 int ts_pf_put_tables(struct ts_pf_export *x);
 
 /* ---- perfetto_tracks.c ---- */
@@ -439,37 +438,37 @@ int ts_pf_put_tables(struct ts_pf_export *x);
 int ts_pf_tracks_init(struct ts_pf_export *x);
 void ts_pf_tracks_release(struct ts_pf_export *x);
 
-/* Never NULL: what is not there shares a track; NULL only where memory is. */
+/* NULL only if out of memory: unknown threads share a track. */
 struct ts_pf_group *ts_pf_thread_group(struct ts_pf_export *x, int64_t thread);
 struct ts_pf_group *ts_pf_stream_group(struct ts_pf_export *x, int64_t device, int64_t id);
 struct ts_pf_group *ts_pf_async_group(struct ts_pf_export *x, int64_t thread, int64_t name);
 struct ts_pf_group *ts_pf_process_group(struct ts_pf_export *x, int64_t process);
 
-/* The track of a span of a group, on which it nests with those before; 0: no memory. */
+/* The track of a group on which a span nests; 0: out of memory. */
 uint64_t ts_pf_lane_for(struct ts_pf_export *x, struct ts_pf_group *group, int64_t start,
 			int64_t end);
 
-/* The track of a series of a counter. */
+/* The track of a counter series. */
 uint64_t ts_pf_counter_track(struct ts_pf_export *x, const struct ts_counter_row *counter,
 			     int64_t key, uint32_t series);
 
-/* Number of a process or thread for fields of 32 bits. */
+/* Number of a process or thread for 32-bit fields. */
 uint32_t ts_pf_pid(const struct ts_pf_export *x, int64_t process);
 uint32_t ts_pf_tid(const struct ts_pf_export *x, int64_t thread);
 
 /* ---- perfetto_flow.c ---- */
 
-/* More points of one thread and time than this are spread over several instants. */
+/* More points of one thread and time are spread over several instants. */
 #define TS_PF_MAX_FLOWS 256
 
-/* What joins a call to what it caused. */
+/* Id of the flow from a call to what it caused. */
 uint64_t ts_pf_arrow(struct ts_pf_export *x, int64_t process, int64_t correlation);
 unsigned char *ts_pf_put_arrow(unsigned char *to, uint64_t id);
 
-/* A row of `flow` waits in its group; 0 or TS_ENOMEM. */
+/* Queues a row of `flow` in its group; 0 or TS_ENOMEM. */
 int ts_pf_put_flow(struct ts_pf_export *x, const struct ts_pf_cursor *cursor);
 
-/* Does what waits belong to a span that begins then? */
+/* Do the queued points belong to a span that begins then? */
 bool ts_pf_flows_fit(const struct ts_pf_group *group, int64_t start);
 size_t ts_pf_flow_room(const struct ts_pf_group *group);
 unsigned char *ts_pf_put_flow_ids(unsigned char *to, const struct ts_pf_group *group);
@@ -478,13 +477,13 @@ void ts_pf_flows_release(struct ts_pf_group *group);
 
 /* ---- perfetto_stacks.c ---- */
 
-/* The iid of a stack; 0: of none, or no memory. */
+/* The iid of a stack; 0: none, or out of memory. */
 uint64_t ts_pf_intern_stack(struct ts_pf_export *x, int64_t stack);
 
 /* ---- perfetto_export_gpu.c ---- */
 
 void ts_pf_put_gpus(struct ts_pf_export *x);
-/* What the driver calls a device or stream; TS_ABSENT: not known. */
+/* Driver's number of a device or stream; TS_ABSENT: unknown. */
 int64_t ts_pf_device_number(struct ts_pf_export *x, int64_t id);
 int64_t ts_pf_stream_number(struct ts_pf_export *x, int64_t id);
 
@@ -493,7 +492,7 @@ int ts_pf_put_stage(struct ts_pf_export *x, const struct ts_pf_cursor *cursor,
 
 /* ---- perfetto_export_event.c ---- */
 
-/* What waits in a group becomes an instant; 0 or TS_ENOMEM. */
+/* Writes the queued points of a group as an instant; 0 or TS_ENOMEM. */
 int ts_pf_put_flows(struct ts_pf_export *x, struct ts_pf_group *group);
 
 int ts_pf_put_event(struct ts_pf_export *x, const struct ts_pf_cursor *cursor);

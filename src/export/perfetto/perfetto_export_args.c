@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Arguments of rows, and columns that people want to see, as debug annotations. What is the same
- * in all rows of a shape is put together once.
+ * Arguments of rows, and columns worth showing, as debug annotations. What is the same in all rows
+ * of a shape is encoded once.
  */
 #include <stdlib.h>
 
@@ -41,7 +41,7 @@ static uint64_t columns_shown(const struct ts_table_info *table, const struct ts
 	return 0;
 }
 
-/* Tag of the value of an argument; 0: not the same in all rows. */
+/* Tag of the value of an argument; 0: differs between rows. */
 static uint32_t tag_of_type(unsigned int type)
 {
 	switch (type) {
@@ -60,7 +60,7 @@ static uint32_t tag_of_type(unsigned int type)
 	}
 }
 
-/* Names have at most 5 bytes: there are fewer than 2^33 strings and texts of ours. */
+/* Name iids have at most 5 bytes: there are fewer than 2^33 strings and generated texts. */
 static void begin_note(struct ts_pf_note *note, uint64_t name, uint32_t value_tag)
 {
 	unsigned char *to = note->data;
@@ -73,7 +73,7 @@ static void begin_note(struct ts_pf_note *note, uint64_t name, uint32_t value_ta
 	note->bytes = (uint8_t)(to - note->data);
 }
 
-/* Returns where the value goes. Annotations are shorter than 128 bytes: a byte is their length. */
+/* Returns where the value goes. Annotations are shorter than 128 bytes: one length byte. */
 static unsigned char *put_note(unsigned char *to, const struct ts_pf_note *note)
 {
 	memcpy(to, note->data, sizeof(note->data));
@@ -136,7 +136,7 @@ const struct ts_pf_shape *ts_pf_shape(struct ts_pf_export *x, const struct ts_ta
 				      int64_t id)
 {
 	static const struct ts_pf_shape none = { .is_plain = true };
-	/* Ids of shapes are 32 bits wide. */
+	/* Shape ids have 32 bits. */
 	uint64_t *slot;
 
 	if (!id)
@@ -194,7 +194,7 @@ static unsigned char *put_column_value(struct ts_pf_export *x, unsigned char *to
 	return ts_pf_uint(to, NOTE_INT, (uint64_t)value);
 }
 
-/* Three numbers in a row of columns. */
+/* Three consecutive number columns. */
 static unsigned char *put_triple(unsigned char *to, const struct ts_pf_cursor *cursor,
 				 size_t position)
 {
@@ -214,7 +214,7 @@ static int64_t value_at(const struct ts_pf_cursor *cursor, size_t position)
 	return cursor->merge.batch->columns[position][cursor->merge.row];
 }
 
-/* A column that the source computed; returns `to` where there is nothing. */
+/* A column computed by the source; returns `to` if it is empty. */
 static unsigned char *put_computed(struct ts_pf_export *x, unsigned char *to,
 				   const struct ts_pf_cursor *cursor, unsigned int column)
 {
@@ -326,7 +326,7 @@ uint64_t ts_pf_columns_wanted(uint32_t table)
 	}
 }
 
-/* Three columns are one annotation. */
+/* Three columns form one annotation. */
 static bool is_triple(const struct ts_table_info *table, int position)
 {
 	return table->id == TS_TABLE_GPU_OP && (position == (int)TS_COLUMN_OF(gpu_op, grid_x) ||

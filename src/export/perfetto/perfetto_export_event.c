@@ -1,8 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Rows as packets: what viewers show, and behind it the row as it is. Begin and end of a span go
- * out together: readers sort packets by time, and of equally late ones the first in the file comes
- * first.
+ * Rows as packets: the event for viewers, followed by the native row. Begin and end of a span are
+ * written together: readers sort packets by time, and file order breaks ties.
  */
 #include "base/memory.h"
 #include "base/ns.h"
@@ -17,7 +16,7 @@ enum {
 	EVENT_STACK = 56,
 };
 
-/* Columns that every table which is shown as an event has, by position; -1: none. */
+/* Column positions in the tables that are shown as events; -1: none. */
 struct view {
 	int8_t name, category;
 };
@@ -49,13 +48,13 @@ static unsigned char *put_name(struct ts_pf_export *x, unsigned char *to,
 		*taken |= TS_PF_NAME;
 		return ts_pf_uint(to, EVENT_NAME, ts_pf_intern(x, TS_PF_EVENT_NAME, name));
 	}
-	/* Viewers want one. */
+	/* Viewers require a name. */
 	return ts_pf_uint(to, EVENT_NAME,
 			  ts_pf_intern_made(x, TS_PF_EVENT_NAME, TS_PF_TABLE_NAME + table->id,
 					    table->name, strlen(table->name)));
 }
 
-/* Columns that need not be said again. */
+/* Columns that need not be repeated. */
 static uint64_t mask_of_taken(const struct ts_table_info *table, const struct view *view,
 			      unsigned int taken)
 {
@@ -78,8 +77,8 @@ static unsigned char *put_stack(struct ts_pf_export *x, unsigned char *to, int64
 }
 
 /*
- * x->event holds an event up to `own`, and from there to `end` field 9901 of its packet, if any:
- * trace_processor calls what it does not know an error inside of events.
+ * x->event holds an event up to `native`, and from there to `end` field 9901 of its packet, if any:
+ * trace_processor reports unknown fields inside events as errors.
  */
 static void put_event_packet(struct ts_pf_export *x, int64_t time, const unsigned char *native,
 			     const unsigned char *end)
@@ -88,9 +87,9 @@ static void put_event_packet(struct ts_pf_export *x, int64_t time, const unsigne
 	ts_pf_put_packet(x, time, TS_PF_TRACK_EVENT, native, (size_t)(end - native));
 }
 
-/* What an event has beside its row. */
+/* What an event has besides its row. */
 struct extras {
-	struct ts_pf_group *group; /* whose points of arrows are taken along; may be NULL */
+	struct ts_pf_group *group; /* whose flow points are attached; may be NULL */
 	uint64_t arrow;            /* 0: none */
 	int64_t stack;
 };
@@ -123,7 +122,7 @@ static int put_row(struct ts_pf_export *x, const struct ts_pf_cursor *cursor,
 		taken |= TS_PF_ARGS;
 	native = to;
 	to = ts_pf_put_native(x, to, cursor, shape, mask_of_taken(table, view, taken), taken,
-			   flows ? &flows->flow_rows : NULL);
+			      flows ? &flows->flow_rows : NULL);
 	put_event_packet(x, cursor->merge.start, native, to);
 	if (flows)
 		ts_pf_flows_done(flows);
@@ -160,14 +159,14 @@ static int put_span(struct ts_pf_export *x, const struct ts_pf_cursor *cursor,
 			       : 0;
 	int result;
 
-	/* Points of arrows that are of another time stand for themselves. */
+	/* Flow points with another time get their own instant. */
 	extras->group = group;
 	if (group && group->flow_count && !ts_pf_flows_fit(group, cursor->merge.start) &&
 	    ts_pf_put_flows(x, group))
 		return no_memory(x);
 	result = put_row(x, cursor, view, TS_PF_BEGIN, track, extras);
 	*ret_track = track;
-	/* What did not end has no end. */
+	/* A span without an end has no end event. */
 	if (result || cursor->merge.end == INT64_MAX)
 		return result;
 	ts_pf_put_end(x, cursor->merge.end, track);
@@ -218,7 +217,7 @@ static int put_gpu_op(struct ts_pf_export *x, const struct ts_pf_cursor *cursor)
 	uint64_t track = 0;
 	int result;
 
-	/* A stream counts to the process whose row shows it, else to that of the operation. */
+	/* The process of a stream: the one whose row shows it, else that of the operation. */
 	if (group && at(cursor, TS_COLUMN_OF(gpu_op, arrow)) && correlation != TS_ABSENT)
 		extras.arrow = ts_pf_arrow(
 			x,
@@ -264,10 +263,7 @@ static int put_loss(struct ts_pf_export *x, const struct ts_pf_cursor *cursor)
 	return put_row(x, cursor, &view, TS_PF_INSTANT, group ? group->uuid : 0, &extras);
 }
 
-/*
- * A row that viewers do not see as an event: in the packet, beside x->event where that is
- * something.
- */
+/* A row without an event for viewers: in the packet, next to x->event if there is one. */
 static int put_beside(struct ts_pf_export *x, const struct ts_pf_cursor *cursor, int64_t time,
 		      enum ts_pf_packet field)
 {
@@ -329,7 +325,7 @@ static bool is_number(unsigned int type)
 	return type == TS_ARG_INT || type == TS_ARG_DOUBLE || type == TS_ARG_BOOL;
 }
 
-/* One event a series; the first one has the row. */
+/* One event per series; the first one has the row. */
 static int put_counter(struct ts_pf_export *x, const struct ts_pf_cursor *cursor)
 {
 	const struct ts_batch *batch = cursor->merge.batch;

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * What devices did as stages of a GPU, which is where Perfetto's own tools look for it: a queue a
- * stream, a stage a name. And what devices there are.
+ * Device work as GPU render stages, which is what Perfetto's tools expect: a queue per stream, a
+ * stage per name. Also device properties.
  */
 #include "base/memory.h"
 #include "export/perfetto/perfetto_export.h"
@@ -96,7 +96,7 @@ int64_t ts_pf_stream_number(struct ts_pf_export *x, int64_t id)
 	return x->last_stream_number;
 }
 
-/* For a field of 31 bits. */
+/* For a 31-bit field. */
 static uint32_t number_of(struct ts_pf_export *x, int64_t id)
 {
 	int64_t number = ts_pf_device_number(x, id);

@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Rows as they are, in a field that Perfetto's readers pass over: docs/formats/perfetto.md,
- * section 1.
+ * Native rows in an extension field that Perfetto's readers skip: docs/formats/perfetto.md, section
+ * 1.
  */
 #include "base/memory.h"
 #include "export/perfetto/perfetto_export.h"
 
-/* A packet of such rows is about so long. */
+/* Approximate size of a packet of native rows. */
 #define PACKET_BYTES 16384
 
 enum { ROW_TABLE = 1, ROW_COLUMNS = 2, ROW_BYTES = 3, ROW_ID = 4, ROW_TAKEN = 5, ROW_ARGS = 6 };
@@ -14,9 +14,7 @@ enum { OWN_ROW = 3 };
 
 size_t ts_pf_row_room(const struct ts_pf_cursor *cursor, const struct ts_pf_shape *shape)
 {
-	/*
-	 * A column: its number and value, and an annotation. An argument: two annotations' worth.
-	 */
+	/* A column: its number and value, and an annotation. An argument: twice as much. */
 	return 256 + (size_t)cursor->merge.batch->table->column_count * 64 +
 	       (size_t)shape->count * 96;
 }
@@ -71,8 +69,9 @@ static unsigned char *put_arguments(struct ts_pf_export *x, unsigned char *to,
 }
 
 unsigned char *ts_pf_put_native_row(struct ts_pf_export *x, unsigned char *to,
-				 const struct ts_pf_cursor *cursor, const struct ts_pf_shape *shape,
-				 uint64_t skip, unsigned int taken)
+				    const struct ts_pf_cursor *cursor,
+				    const struct ts_pf_shape *shape, uint64_t skip,
+				    unsigned int taken)
 {
 	unsigned char *row;
 
@@ -88,8 +87,8 @@ unsigned char *ts_pf_put_native_row(struct ts_pf_export *x, unsigned char *to,
 }
 
 unsigned char *ts_pf_put_native(struct ts_pf_export *x, unsigned char *to,
-			     const struct ts_pf_cursor *cursor, const struct ts_pf_shape *shape,
-			     uint64_t skip, unsigned int taken, const struct ts_text *more)
+				const struct ts_pf_cursor *cursor, const struct ts_pf_shape *shape,
+				uint64_t skip, unsigned int taken, const struct ts_text *more)
 {
 	unsigned char *native;
 
@@ -105,7 +104,7 @@ unsigned char *ts_pf_put_native(struct ts_pf_export *x, unsigned char *to,
 
 /* ---- tables without time ---- */
 
-/* Rows in x->event, which is the content of an Own. */
+/* Writes the rows in x->event, the content of the extension field. */
 static void put_rows(struct ts_pf_export *x)
 {
 	if (x->event.length)
@@ -156,7 +155,7 @@ static int put_chunk(struct ts_pf_export *x, struct ts_batch *batch, size_t chun
 		ts_batch_row(batch, row, columns);
 		if (batch->bytes) {
 			bytes = batch->bytes + batch->byte_offsets[row];
-			/* A NUL stands behind each. */
+			/* Each one is followed by a NUL. */
 			length = (size_t)(batch->byte_offsets[row + 1] - batch->byte_offsets[row] -
 					  1);
 		}
@@ -178,7 +177,7 @@ static int put_chunks(struct ts_pf_export *x, enum ts_table_id table)
 	return result;
 }
 
-/* Of each id the newest row. */
+/* The newest row of each id. */
 static int put_entities(struct ts_pf_export *x, const struct ts_table_info *table)
 {
 	const int64_t *columns;

@@ -1,8 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Arrows. Those of calls and what they caused stand in the spans themselves. A row of `flow` is a
- * point of a thread: it goes with the span that begins there, and where none does, it is an
- * instant of its own.
+ * Flows. Those between calls and what they caused are part of the spans. A row of `flow` is a point
+ * on a thread: it is attached to the span that begins there, or becomes an instant.
  */
 #include <stdlib.h>
 
@@ -23,7 +22,7 @@ static uint64_t source_of_process(struct ts_pf_export *x, int64_t process)
 
 uint64_t ts_pf_arrow(struct ts_pf_export *x, int64_t process, int64_t correlation)
 {
-	/* Mostly calls of one process follow each other. */
+	/* Consecutive calls usually belong to one process. */
 	if (!x->has_arrow_process || process != x->arrow_process) {
 		x->arrow_source = source_of_process(x, process);
 		x->arrow_process = process;
@@ -32,13 +31,13 @@ uint64_t ts_pf_arrow(struct ts_pf_export *x, int64_t process, int64_t correlatio
 	return mix((uint64_t)correlation, x->arrow_source) | 1;
 }
 
-/* Of one id, name and category in a source. */
+/* Identified by id, name and category in a source. */
 static uint64_t flow_id(struct ts_pf_export *x, const struct ts_flow_row *flow, int64_t process)
 {
 	uint64_t id = flow->id != TS_ABSENT ? (uint64_t)flow->id : ~(uint64_t)flow->id_json;
 
 	id = mix(mix(id, (uint64_t)flow->name), (uint64_t)flow->category);
-	/* Even, so that none is an arrow of a call. */
+	/* Even, to be disjoint from flows of calls. */
 	return mix(id, source_of_process(x, process)) & ~UINT64_C(1);
 }
 
@@ -73,7 +72,7 @@ void ts_pf_flows_done(struct ts_pf_group *group)
 	ts_text_clear(&group->flow_rows);
 }
 
-/* One that ends at the next span, whenever that is, waits for it. */
+/* A flow that ends at the next span waits for it. */
 bool ts_pf_flows_fit(const struct ts_pf_group *group, int64_t start)
 {
 	return group->flow_time == start || group->flows_wait;
@@ -112,7 +111,7 @@ int ts_pf_put_flow(struct ts_pf_export *x, const struct ts_pf_cursor *cursor)
 	group = ts_pf_thread_group(x, flow.thread);
 	if (!group || !shape)
 		return TS_ENOMEM;
-	/* Points of another time, and more than anybody draws at one. */
+	/* Points with another time, and more than a viewer draws at one. */
 	if (group->flow_count &&
 	    (!ts_pf_flows_fit(group, flow.start) || group->flow_count >= TS_PF_MAX_FLOWS) &&
 	    ts_pf_put_flows(x, group))

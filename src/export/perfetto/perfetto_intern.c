@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Texts by number: those of the trace by their own, those that we make up above them. Each goes
- * out ahead of the packet that is the first to use it.
+ * Interned texts: strings of the trace under their own numbers, generated ones above them. Each is
+ * written before the packet that first uses it.
  */
 #include <stdio.h>
 #include <stdlib.h>
@@ -68,7 +68,7 @@ uint64_t ts_pf_intern_made(struct ts_pf_export *x, enum ts_pf_text kind, uint64_
 		return iid;
 	}
 
-	/* Without memory it stands there twice. */
+	/* If out of memory, it is written twice. */
 	if (!ts_map_insert(&x->made, number << 3 | (uint64_t)kind, &is_new) || is_new)
 		put_text(x, kind, iid, text, length);
 	return iid;
@@ -89,7 +89,7 @@ uint64_t ts_pf_intern_new_(struct ts_pf_export *x, enum ts_pf_text kind, int64_t
 {
 	struct ts_string text = ts_reader_string(x->reader, string);
 
-	/* Lost, as all are that the trace does not have. */
+	/* Missing, like all strings that the trace does not have. */
 	if (string <= 0 || (uint64_t)string >= x->string_end)
 		return ts_pf_intern_made(x, kind, 0, text.data, text.length);
 	x->seen[kind][(uint64_t)string / 64] |= UINT64_C(1) << ((uint64_t)string % 64);
@@ -98,8 +98,8 @@ uint64_t ts_pf_intern_new_(struct ts_pf_export *x, enum ts_pf_text kind, int64_t
 }
 
 /*
- * Numbers of texts that are made up: 0 a lost one, a few that others name, then names of columns,
- * then values of enums.
+ * Numbers of generated texts: 0 a missing one, a few constants, then names of columns, then enum
+ * values.
  */
 static uint64_t column_number(const struct ts_table_info *table, int position)
 {

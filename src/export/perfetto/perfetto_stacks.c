@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Call stacks by number: binaries, functions, places in code and their order, each ahead of what
- * is the first to use it.
+ * Interned call stacks: binaries, functions, frames and stacks, each written before its first use.
  */
 #include "base/memory.h"
 #include "export/perfetto/perfetto_export.h"
@@ -11,7 +10,7 @@
 enum { INTERNED_FRAME = 6, INTERNED_STACK = 7, INTERNED_BUILD_ID = 16, INTERNED_MAPPING = 19 };
 /* Kinds of a frame, as Perfetto has them. */
 enum { KIND_NATIVE = 1, KIND_KERNEL = 2, KIND_INTERPRETED = 3 };
-/* Code that is in no binary is in one of these, by kind. */
+/* Pseudo binaries, by kind, for code without one. */
 #define MADE_UP_MAPPING (UINT64_C(1) << 60)
 
 /* True the first time. */
@@ -90,7 +89,7 @@ static uint64_t function_of(struct ts_pf_export *x, int64_t frame)
 	return ts_pf_intern_text(x, TS_PF_FUNCTION, name.data, name.length);
 }
 
-/* Numbers begin at 1; a frame that is lost is 0. */
+/* Numbers begin at 1; a missing frame is 0. */
 static uint64_t iid_of(int64_t frame)
 {
 	return (uint64_t)frame + 1;

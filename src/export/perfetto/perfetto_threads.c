@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * What goes on beside the encoding: the next chunk is read and what is full is written, each on a
- * thread of its own. Never more than one chunk and one buffer ahead, and always the same ones, so
- * that memory is bounded and the file does not depend on the threads.
+ * Reads the next chunk and writes full buffers on threads of their own. At most one chunk and one
+ * buffer ahead, always the same ones, so that memory is bounded and the file does not depend on
+ * timing.
  */
 #include <pthread.h>
 #include <signal.h>
@@ -18,7 +18,7 @@ int ts_pf_threads_start(struct ts_pf_export *x)
 {
 	x->reading.reader = x->reader;
 	x->writing.fd = x->fd;
-	/* A single processor has nothing to gain: jobs then run where they are asked for. */
+	/* No gain with a single CPU: jobs then run synchronously. */
 	return ts_pool_start(&x->pool, ts_pool_processors() > 1 ? THREADS : 0, x->err);
 }
 
@@ -37,10 +37,7 @@ static void write_bytes(void *argument)
 	struct ts_pf_writing *writing = argument;
 	sigset_t pipe;
 
-	/*
-	 * Workers block all signals; that of a pipe which nobody reads ends the tool, if it is not
-	 * ignored.
-	 */
+	/* Workers block all signals; SIGPIPE must still end the tool, unless it is ignored. */
 	sigemptyset(&pipe);
 	sigaddset(&pipe, SIGPIPE);
 	pthread_sigmask(SIG_UNBLOCK, &pipe, NULL);

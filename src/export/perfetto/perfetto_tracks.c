@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Tracks: of processes, threads, devices, streams, of async spans and counters. Spans of a track
- * must nest; where those of a thread or stream do not, they are spread over lanes, tracks that
- * viewers show as one.
+ * Tracks of processes, threads, devices, streams, async spans and counters. Spans of a track must
+ * nest; those of a thread or stream that do not are spread over lanes, tracks that viewers show as
+ * one.
  */
 #include <stdlib.h>
 
@@ -26,14 +26,14 @@ enum { ORDER_EXPLICIT = 3 };
 enum { MERGE_NONE = 2, MERGE_BY_KEY = 3 };
 
 /*
- * Beyond so many lanes each span that does not nest has a track of its own, which nobody remembers.
+ * Beyond this many lanes each span that does not nest gets a track of its own, which is not stored.
  */
 #define MAX_LANES 1024
 #define MADE_UP UINT32_C(1000000000)
 
 static uint32_t number_of(const struct ts_chrome_number *number, int64_t id)
 {
-	/* 0 is the idle task to Perfetto. */
+	/* To Perfetto 0 is the idle task. */
 	if (!number || number->text || number->number <= 0 || number->number > INT32_MAX)
 		return MADE_UP + (uint32_t)((uint64_t)id % MADE_UP);
 	return (uint32_t)number->number;
@@ -62,7 +62,7 @@ static void put_string(struct ts_pf_export *x, uint32_t field, int64_t string)
 	ts_proto_put_bytes(&x->text, field, text.data, text.length);
 }
 
-/* x->text is the descriptor. It may go out while a row is being put together. */
+/* x->text is the descriptor. It may be written while a row is being encoded. */
 static void put_descriptor(struct ts_pf_export *x)
 {
 	size_t open = ts_proto_open(&x->out, 1), inner;
@@ -98,7 +98,7 @@ static struct ts_pf_group *add_group(struct ts_pf_export *x, uint64_t *slot, uin
 	struct ts_pf_group *group;
 
 	if (!slot || ts_grow_array((void **)&x->groups, &x->group_capacity, x->group_count + 1,
-				    sizeof(*x->groups)))
+				   sizeof(*x->groups)))
 		return NULL;
 	group = &x->groups[x->group_count];
 	*group = (struct ts_pf_group){ .parent = parent, .uuid = ++x->uuids, .rank = TS_ABSENT };
@@ -120,7 +120,7 @@ static uint64_t uuid_in(struct ts_pf_export *x, const struct ts_map *map, int64_
 	return group ? group->uuid : 0;
 }
 
-/* The name that lanes of a group have, all the same. */
+/* Common name of the lanes of a group. */
 static void put_group_name(struct ts_pf_export *x, const struct ts_pf_group *group)
 {
 	if (group->text)
@@ -144,7 +144,7 @@ static void put_plain_group(struct ts_pf_export *x, const struct ts_pf_group *gr
 	put_descriptor(x);
 }
 
-/* A track for what does not nest with the others of its group. */
+/* A track for spans that do not nest with the others of its group. */
 static void put_lane(struct ts_pf_export *x, const struct ts_pf_group *group, uint64_t uuid)
 {
 	if (group->lanes_are_siblings) {
@@ -387,7 +387,7 @@ static void put_device(struct ts_pf_export *x, uint64_t uuid, const struct ts_de
 	put_descriptor(x);
 }
 
-/* Only those that something is shown under: sources often name devices that did nothing. */
+/* Only devices with events: sources often list devices that did nothing. */
 static struct ts_pf_group *device_group(struct ts_pf_export *x, int64_t id)
 {
 	const struct ts_device_row *device = ts_reader_entity(x->reader, TS_TABLE_DEVICE, id);
@@ -426,7 +426,7 @@ struct ts_pf_group *ts_pf_stream_group(struct ts_pf_export *x, int64_t device, i
 	stream = ts_reader_entity(x->reader, TS_TABLE_STREAM, id);
 	group = stream ? find(x, &x->threads, stream->thread) : NULL;
 	if (group) {
-		/* Remembered, so that the next one is found at once. */
+		/* Cached for the next lookup. */
 		uint64_t slot = (uint64_t)(group - x->groups);
 
 		return ts_map_put(&x->streams, (uint64_t)id, slot) ? NULL : group;
@@ -451,7 +451,7 @@ struct ts_pf_group *ts_pf_thread_group(struct ts_pf_export *x, int64_t thread)
 
 	if (group)
 		return group;
-	/* Of no thread, or of one that is lost: one track for all of them. */
+	/* No thread, or a missing one: one track for all of them. */
 	group = find(x, &x->threads, 0);
 	if (group)
 		return group;
@@ -496,7 +496,7 @@ struct ts_pf_group *ts_pf_async_group(struct ts_pf_export *x, int64_t thread, in
 
 /* ---- counters ---- */
 
-/* Units by the end of the name, as our own counters and those of others are called. */
+/* Units by name suffix, for our own counters and others. */
 static void put_unit(struct ts_pf_export *x, struct ts_string name)
 {
 	static const struct {
@@ -504,7 +504,7 @@ static void put_unit(struct ts_pf_export *x, struct ts_string name)
 		int unit;
 		const char *text;
 	} units[] = {
-		/* The longer of two that end alike first. */
+		/* Longer suffixes first. */
 		{ "_bytes_per_s", 0, "B/s" },
 		{ "_per_s", 0, "1/s" },
 		{ "_bytes", 3, NULL },
@@ -570,7 +570,7 @@ static void put_counter(struct ts_pf_export *x, uint64_t uuid, const struct ts_c
 						   ? device->number
 						   : counter->device));
 	}
-	/* One value of its own has no other name. */
+	/* A single value has no series name. */
 	if (series > 1) {
 		ts_text_append_char(&text, ' ');
 		ts_text_append(&text, serial.data, serial.length);
@@ -594,7 +594,7 @@ uint64_t ts_pf_counter_track(struct ts_pf_export *x, const struct ts_counter_row
 
 	if (number == TS_STRMAP_NONE)
 		return 0;
-	/* Above all others, so that no table of them is needed. */
+	/* Above all others, so that no table is needed. */
 	if (is_new)
 		put_counter(x, (UINT64_C(1) << 32) + number, counter, key, series);
 	return (UINT64_C(1) << 32) + number;

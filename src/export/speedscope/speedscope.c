@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Speedscope's JSON of samples: frames once, and a "sampled" profile a thread. A profile has all
- * its stacks ahead of all its weights, so samples go through a temporary file first, each thread's
- * in a stretch of its own; neighbours with the same stack become one. Memory grows with the number
- * of threads, and of different frames and stacks.
+ * Speedscope JSON of samples: frames once, and a "sampled" profile per thread. A profile has all
+ * stacks before all weights, so samples go through a temporary file first, in one range per thread;
+ * consecutive samples with the same stack are merged. Memory grows with the number of threads and
+ * of different frames and stacks.
  */
 #include <stdlib.h>
 #include <unistd.h>
@@ -17,7 +17,7 @@
 
 #define HELD_RUNS 64
 
-/* Samples of a thread, one after another, that saw the same stack. */
+/* Consecutive samples of a thread with the same stack. */
 struct run {
 	int64_t stack, leaf;
 	int64_t weight;
@@ -25,11 +25,11 @@ struct run {
 
 struct thread {
 	int64_t id;
-	int64_t first_start; /* of its first sample: the order of profiles */
+	int64_t first_start; /* of its first sample: sort key of profiles */
 	int64_t stack, leaf; /* of its newest run */
 	bool has_run;
 	uint64_t run_count;
-	uint64_t first_run;      /* its stretch of the temporary file, in runs */
+	uint64_t first_run;      /* its range of the temporary file, in runs */
 	uint64_t written;        /* of its runs */
 	int64_t total;           /* of all weights */
 	struct run *held;        /* the newest runs, the last of which still grows */
@@ -44,7 +44,7 @@ struct speedscope {
 	struct thread *threads;
 	size_t thread_count, thread_capacity;
 	struct ts_map thread_index; /* thread id to its index */
-	struct ts_map stacks; /* stack id: its frames have keys */
+	struct ts_map stacks;       /* stack id: its frames have keys */
 	struct ts_stack_path path;
 };
 
@@ -61,7 +61,7 @@ static struct thread *thread_of(struct speedscope *x, int64_t id)
 	uint64_t *slot = ts_map_insert(&x->thread_index, (uint64_t)id, &is_new);
 
 	if (!slot || (is_new && ts_grow_array((void **)&x->threads, &x->thread_capacity,
-					       x->thread_count + 1, sizeof(*x->threads))))
+					      x->thread_count + 1, sizeof(*x->threads))))
 		return NULL;
 	if (is_new) {
 		*slot = x->thread_count;
@@ -150,7 +150,7 @@ static int store(void *context, const struct ts_stack_sample *seen)
 
 	if (!seen->count)
 		return TS_OK;
-	/* It is there: both walks see the same. */
+	/* Exists: both walks see the same samples. */
 	thread = thread_of(x, seen->thread);
 	if (!thread)
 		return no_memory(x);
@@ -203,7 +203,7 @@ static int put_weight(struct speedscope *x, const struct run *run)
 	return TS_OK;
 }
 
-/* Both lists of a profile: "[", an item a run, "]". */
+/* The two lists of a profile: "[", one item per run, "]". */
 static int put_runs(struct speedscope *x, const struct thread *thread,
 		    int (*put)(struct speedscope *x, const struct run *run))
 {

@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The exporter of speedscope's JSON, shared by its files.
+ * Exporter of speedscope JSON.
  *
- *	speedscope.c        samples, and what is taken for them: "sampled" profiles
+ *	speedscope.c        samples and their equivalents: "sampled" profiles
  *	speedscope_spans.c  nested spans: "evented" profiles
- *	speedscope_file.c   what both have
+ *	speedscope_file.c   common parts
  */
 #ifndef TS_EXPORT_SPEEDSCOPE_SPEEDSCOPE_H
 #define TS_EXPORT_SPEEDSCOPE_SPEEDSCOPE_H
@@ -28,18 +28,16 @@ void ts_speedscope_init(struct ts_speedscope *file, struct ts_reader *reader, in
 			const struct ts_export_options *options, struct ts_error *err);
 void ts_speedscope_release(struct ts_speedscope *file);
 
-/* Writes what is in `out`, unless it is shorter than that. */
+/* Writes `out`, unless it is shorter than that. */
 int ts_speedscope_flush(struct ts_speedscope *file, size_t unless_below);
 
-/*
- * The opening brace and the first members; behind them stand "shared" and "profiles", in any order.
- */
+/* The opening brace and the first members; "shared" and "profiles" follow in any order. */
 void ts_speedscope_put_head(struct ts_speedscope *file);
 
-/* The member "shared": all frames that have a number by now. */
+/* The member "shared": all frames numbered so far. */
 int ts_speedscope_put_frames(struct ts_speedscope *file);
 
-/* What the profile of the thread with that id is called, as a JSON string. */
+/* Name of a thread's profile, as a JSON string. */
 void ts_speedscope_put_name(struct ts_speedscope *file, int64_t id);
 
 /* ---- speedscope_spans.c ---- */

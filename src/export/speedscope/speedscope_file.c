@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What all files of speedscope have: the head, the frames, names of profiles. See speedscope.h. */
+/* Common to all speedscope files: the head, the frames, names of profiles. See speedscope.h. */
 #include "export/speedscope/speedscope.h"
 
 #include "base/io.h"

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Speedscope's JSON of nested spans: an "evented" profile a thread, in ns since the first span of
- * all. Frames stand behind the profiles, so that everything is written as it comes. Memory grows
- * with the number of different names only.
+ * Speedscope JSON of nested spans: an "evented" profile per thread, in ns since the first span.
+ * Frames come after the profiles, so that everything is streamed. Memory grows only with the number
+ * of different names.
  */
 #include "base/ns.h"
 #include "export/common/export_input.h"

@@ -1,14 +1,16 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Arguments of events: each key and value becomes a field of the row's shape, or a column. Events
- * of one kind look alike, so the fields of those before are kept as a tree and tried first. This
- * is where an import spends most of its time.
+ * of one kind look alike, so earlier fields are kept as a tree and tried first. Most import time is
+ * spent here.
  */
 #include "import/chrome/chrome_import.h"
 
 #include <math.h>
 
-/* Then the tree starts anew, so that a file of ever new keys needs bounded memory. */
+/*
+ * Limit on nodes; then the tree is rebuilt, so that files with ever new keys need bounded memory.
+ */
 #define MAX_NODES ((size_t)1 << 18)
 
 int ts_chrome_args_init(struct ts_chrome *c)
@@ -77,7 +79,7 @@ void ts_chrome_start_args(struct ts_chrome *c, struct ts_chrome_args *args, enum
 	args->undecided = false;
 }
 
-/* A field at the end of those in args->node, which is not among the children used last. */
+/* Appends a field to args->node that is not among its recent children. */
 static __attribute__((noinline)) int enter_child(struct ts_chrome *c, struct ts_chrome_args *args,
 						 const struct ts_json_string *key,
 						 struct ts_chrome_node *field)
@@ -212,7 +214,7 @@ static inline int read_value(struct ts_chrome *c, struct ts_json *js, struct val
 	case 'f':
 		return read_literal(js, value);
 	case 'n':
-		/* null or nan: the letter behind it tells. */
+		/* null or nan: the next letter tells. */
 		if (js->end - js->next >= 2 && js->next[1] == 'u')
 			return read_literal(js, value);
 		return js->end - js->next < 2 ? ts_json_cut(js) : read_number(c, js, value);
@@ -225,7 +227,7 @@ static inline int read_value(struct ts_chrome *c, struct ts_json *js, struct val
 
 /* ---- values that have a column ---- */
 
-/* Exactly [int,int,int]: true, and js is behind it; else js is where it was. */
+/* Exactly [int,int,int]: true, and js is after it; else js is unchanged. */
 static bool read_three(struct ts_json *js, int64_t three[3])
 {
 	struct ts_json at = *js;
@@ -245,7 +247,7 @@ static bool read_three(struct ts_json *js, int64_t three[3])
 	return true;
 }
 
-/* The value of a key that has a column: takes it there if it has the right form. */
+/* The value of a key that has a column: stored there if it has the right type. */
 static int read_column(struct ts_chrome *c, struct ts_json *js, struct ts_chrome_args *args,
 		       enum ts_kineto_arg arg, struct value *value)
 {
@@ -293,7 +295,7 @@ static int read_column(struct ts_chrome *c, struct ts_json *js, struct ts_chrome
 
 /* ---- pairs ---- */
 
-/* Does the text begin with these bytes and a quote mark? Keys are short: no call. */
+/* Does the text start with these bytes and a quote? Keys are short: no call. */
 static inline bool is_key(const char *text, const char *end, const char *key, size_t length)
 {
 	uint64_t a, b;
@@ -312,7 +314,7 @@ static inline bool is_key(const char *text, const char *end, const char *key, si
 	return true;
 }
 
-/* The child of args->node whose key stands at js, which then is behind its colon; 0: none. */
+/* The child of args->node whose key is at js, which is then after its colon; 0: none. */
 static inline uint32_t guess_key(struct ts_chrome *c, struct ts_json *js,
 				 const struct ts_chrome_args *args, bool beside)
 {
@@ -351,7 +353,7 @@ static inline bool is_field(const struct ts_chrome_node *node, const struct ts_c
 	       node->column == field->column && node->beside == field->beside;
 }
 
-/* Goes to the child for a field; the first guess was another. */
+/* Moves to the child for a field; the first guess was wrong. */
 static int step(struct ts_chrome *c, struct ts_chrome_args *args, const struct ts_json_string *key,
 		struct ts_chrome_node *field, const struct value *value)
 {
@@ -393,7 +395,7 @@ int ts_chrome_add_arg(struct ts_chrome *c, const struct ts_json_string *key, str
 	return rc ? rc : step(c, args, key, &field, &value);
 }
 
-/* A key that was not guessed. */
+/* A key that was not predicted. */
 static __attribute__((noinline)) int read_new_pair(struct ts_chrome *c, struct ts_json *js,
 						   struct ts_chrome_args *args, bool beside)
 {
@@ -405,7 +407,7 @@ static __attribute__((noinline)) int read_new_pair(struct ts_chrome *c, struct t
 	return rc ? rc : ts_chrome_add_arg(c, &key, js, args, beside);
 }
 
-/* The value of a key that was guessed, but perhaps of another type than before. */
+/* The value of a predicted key, possibly of another type than before. */
 static inline int read_known_pair(struct ts_chrome *c, struct ts_json *js,
 				  struct ts_chrome_args *args, uint32_t child)
 {

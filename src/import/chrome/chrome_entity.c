@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Who and where in a Chrome file: its source, categories, processes and threads, devices and
- * streams. Rows are added when first met, so that events refer to ids that are known, and again at
- * the end of the file where more was learned.
+ * Entities of a Chrome file: source, categories, processes, threads, devices and streams. Rows are
+ * added on first use, so that events refer to known ids, and again at the end of the file if they
+ * changed.
  */
 #include "import/chrome/chrome_import.h"
 
@@ -45,7 +45,7 @@ uint32_t ts_chrome_keep_text(struct ts_chrome *c, const struct ts_json_string *s
 	return id == TS_STRMAP_NONE ? 0 : id;
 }
 
-/* The id in the trace of a text that is kept. */
+/* The trace's id of a kept text. */
 static uint32_t kept_string(struct ts_chrome *c, uint32_t text)
 {
 	size_t length;
@@ -125,7 +125,7 @@ uint32_t ts_chrome_category(struct ts_chrome *c, const struct ts_json_string *te
 	c->category_cache[slot].text = ts_strmap_text(&c->texts, kept, NULL);
 	c->category_cache[slot].length = (uint32_t)text->length;
 	c->category_cache[slot].category = (uint32_t)category;
-	/* Not what stands in the file: never equal to it. */
+	/* Differs from the bytes in the file: never equal to them. */
 	if (text->escaped || !ts_chrome_is_ascii(text->text, text->length))
 		c->category_cache[slot].text = NULL;
 	return (uint32_t)category;
@@ -186,7 +186,7 @@ static uint64_t *find_tid(struct ts_chrome *c, uint32_t pid, const struct ts_chr
 				 tid->text ? tid->text : (uint64_t)tid->number, ret_new);
 }
 
-/* For events of our own file that belong to no thread: in our lists only. */
+/* For events of a TraceSmith export without a thread: exists in our lists only. */
 static uint32_t no_thread(struct ts_chrome *c)
 {
 	if (ts_grow_array((void **)&c->processes, &c->process_capacity, c->process_count + 1,
@@ -240,8 +240,9 @@ uint32_t ts_chrome_thread_slow(struct ts_chrome *c, const struct ts_chrome_id *p
 	if (!*entry) {
 		bool is_zero = !pid->text && !pid->number && !tid->text && !tid->number;
 
-		thread = c->native.active && is_zero ? no_thread(c)
-						  : new_thread(c, process_of(c, index, pid), tid);
+		thread = c->native.active && is_zero
+				 ? no_thread(c)
+				 : new_thread(c, process_of(c, index, pid), tid);
 		if (thread == UINT32_MAX)
 			return UINT32_MAX;
 		*entry = (uint64_t)thread + 1;
@@ -302,7 +303,7 @@ uint32_t ts_chrome_device(struct ts_chrome *c, int64_t source, int64_t number)
 	return ts_chrome_adopt_device(c, &row) ? UINT32_MAX : (uint32_t)c->device_count - 1;
 }
 
-/* The place of a stream's index (plus 1) in the maps. */
+/* Map entry of a stream's index (plus 1). */
 static uint64_t *find_stream(struct ts_chrome *c, int64_t device, int64_t number, int64_t thread)
 {
 	uint64_t *key =
@@ -330,7 +331,7 @@ int ts_chrome_adopt_stream(struct ts_chrome *c, const struct ts_stream_row *row,
 	return TS_OK;
 }
 
-/* Index of the stream of a device (id; 0: none) that a thread shows, made when first met. */
+/* Index of the stream of a device (id; 0: none) that a thread shows, added on first use. */
 static uint32_t stream_of(struct ts_chrome *c, int64_t device, int64_t number, int64_t thread)
 {
 	struct ts_stream_row row = ts_stream_none;

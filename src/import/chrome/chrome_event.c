@@ -1,15 +1,14 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * One event: finds its members in any order and of any type. Nothing is stored but texts, so that
- * an event which the buffer cuts can be started again. Arguments are read at once where phase and
- * category are known before them, as Kineto has it; else when the whole event has been seen. Must
- * not know what phases mean.
+ * Parses one event: members in any order and of any type. Only texts are stored, so that an event
+ * cut by the buffer can be restarted. Arguments are read at once if phase and category come first,
+ * as in Kineto files; else after the complete event.
  */
 #include "import/chrome/chrome_import.h"
 
 /* ---- ids ---- */
 
-/* Decimal digits that fit an int64; not the one value that stands for "none". */
+/* Decimal digits that fit an int64, except the value that means "none". */
 static bool is_number(const struct ts_json_string *string, int64_t *ret_number)
 {
 	return !string->escaped && string->length && string->text[0] != '+' &&
@@ -67,8 +66,8 @@ int ts_chrome_read_id(struct ts_chrome *c, struct ts_json *js, struct ts_chrome_
 /* ---- times ---- */
 
 /*
- * The usual microseconds: up to 16 digits, perhaps a point and up to 3 more, then the end of the
- * value. False for all that needs more care, with js where it was.
+ * Common microseconds: up to 16 digits, optionally a point and up to 3 more, then the end of the
+ * value. False for everything else, with js unchanged.
  */
 static inline bool scan_plain_us(struct ts_json *js, int64_t *ret_ns)
 {
@@ -98,7 +97,7 @@ static inline bool scan_plain_us(struct ts_json *js, int64_t *ret_ns)
 	return true;
 }
 
-/* Microseconds, a number or a string; *ret_good is false for all else. */
+/* Microseconds, a number or a string; *ret_good is false otherwise. */
 static int read_time(struct ts_json *js, int64_t *ret_ns, bool *ret_good)
 {
 	struct ts_json_string string = { 0 };
@@ -127,9 +126,7 @@ static int read_time(struct ts_json *js, int64_t *ret_ns, bool *ret_good)
 		if (rc == TS_JSON_MORE)
 			return rc;
 	}
-	/*
-	 * Another type, or a number beyond all times: skip finds out which, or that it is neither.
-	 */
+	/* Another type, or a number out of range: skipping validates it. */
 	*ret_good = false;
 	js->next = at;
 	return ts_json_skip(js);
@@ -310,8 +307,8 @@ static int read_args_member(struct ts_chrome *c, struct ts_json *js, struct ts_c
 	return rc;
 }
 
-static int read_native_member(struct ts_chrome *c, struct ts_json *js, struct ts_chrome_event *event,
-			   const struct ts_json_string *key)
+static int read_native_member(struct ts_chrome *c, struct ts_json *js,
+			      struct ts_chrome_event *event, const struct ts_json_string *key)
 {
 	int rc, first = ts_json_peek(js);
 
@@ -353,7 +350,7 @@ static int read_start(struct ts_json *js, struct ts_chrome_event *event)
 	((uint64_t)(a) | (uint64_t)(b) << 8 | (uint64_t)(c) << 16 | (uint64_t)(d) << 24 | \
 	 (uint64_t)(e) << 32 | (uint64_t)(f) << 40)
 
-/* That number for any key; 0 for longer ones and the empty one. */
+/* That number for any key; 0 for longer keys and the empty one. */
 static inline uint64_t key_number(const struct ts_json_string *key)
 {
 	uint64_t number = 0;
@@ -365,7 +362,7 @@ static inline uint64_t key_number(const struct ts_json_string *key)
 	return number;
 }
 
-/* The lowest bit set stands in the first byte of the word that has this value; none: 0. */
+/* The lowest bit set marks the first byte with this value; 0: none. */
 static inline uint64_t bytes_equal(uint64_t word, char value)
 {
 	const uint64_t ones = UINT64_C(0x0101010101010101);
@@ -375,8 +372,8 @@ static inline uint64_t bytes_equal(uint64_t word, char value)
 }
 
 /*
- * The key at js, white space before and a colon behind it. Nearly all keys of events are short:
- * they are found, measured and turned into a number in one word.
+ * The key at js, with preceding white space and the colon after it. Nearly all keys are short: they
+ * are found, measured and converted to a number in one 64-bit word.
  */
 static inline int scan_member_key(struct ts_json *js, struct ts_json_string *key, uint64_t *number)
 {
@@ -395,7 +392,7 @@ static inline int scan_member_key(struct ts_json *js, struct ts_json_string *key
 		length = quotes ? (unsigned int)__builtin_ctzll(quotes) >> 3 : 8;
 		if (TS_LIKELY(length < 8 && p[length + 2] == ':')) {
 			word &= (UINT64_C(1) << 8 * length) - 1;
-			/* Behind a backslash the quote mark may be part of the key. */
+			/* After a backslash the quote may be part of the key. */
 			if (TS_LIKELY(!bytes_equal(word, '\\'))) {
 				*key = (struct ts_json_string){ .text = p + 1, .length = length };
 				*number = word;

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * One event of a Chrome file as it stands in the buffer: which members it has, and where. Pointers
- * are valid until the next refill.
+ * One parsed Chrome event: which members it has, and where. Pointers are valid until the next
+ * refill.
  */
 #ifndef TS_IMPORT_CHROME_CHROME_EVENT_H
 #define TS_IMPORT_CHROME_CHROME_EVENT_H
@@ -26,7 +26,7 @@ struct ts_chrome_id {
 	uint32_t text;
 };
 
-/* Members that some table has a column for; where it has none they are kept beside. */
+/* Members for which some table has a column; otherwise they are kept as extra members. */
 enum ts_chrome_member {
 	TS_CHROME_OTHER,
 	TS_CHROME_ID,
@@ -48,7 +48,7 @@ enum {
 	TS_CHROME_HAS_TIME = 1 << 18,
 	TS_CHROME_HAS_DURATION = 1 << 19, /* usable */
 	TS_CHROME_HAS_ARGS = 1 << 20,     /* an object */
-	TS_CHROME_HAS_NATIVE = 1 << 21,      /* "tracesmith", in a file that we wrote */
+	TS_CHROME_HAS_NATIVE = 1 << 21,   /* "tracesmith", in a TraceSmith export */
 	TS_CHROME_HAS_ID_NUMBER = 1 << 22,
 	TS_CHROME_HAS_TID = 1 << 23,
 	TS_CHROME_HAS_CATEGORY = 1 << 24,
@@ -62,15 +62,15 @@ struct ts_chrome_beside {
 	enum ts_chrome_member member;
 };
 
-/* More are dropped and counted: a shape has no room for them. */
+/* Further members are dropped and counted: a shape cannot hold them. */
 #define TS_CHROME_MAX_BESIDE TS_SHAPE_MAX_FIELDS
 
-/* Pointers are into the buffer: valid until the next refill. */
+/* Points into the buffer: valid until the next refill. */
 struct ts_chrome_event {
 	uint32_t has;
 	char phase;        /* 0: phase_text is not one letter */
 	uint32_t category; /* index into categories; 0: none */
-	uint32_t wrong;    /* members of a type that makes no sense */
+	uint32_t wrong;    /* members of an invalid type */
 	uint32_t dropped;  /* members beyond the limit */
 	uint32_t beside_count;
 	struct ts_json_string phase_text;
@@ -85,8 +85,8 @@ struct ts_chrome_event {
 };
 
 /*
- * The usual integer: up to 18 digits after at most one space, and the end of the value behind
- * them. False for all that needs more care, with js where it was.
+ * Common integers: up to 18 digits after at most one space, then the end of the value. False for
+ * everything else, with js unchanged.
  */
 static inline bool ts_chrome_plain_int(struct ts_json *js, int64_t *ret_value)
 {
@@ -121,12 +121,10 @@ static inline int ts_chrome_enter_object(struct ts_json *js, bool *more)
 	return TS_OK;
 }
 
-/*
- * Reads the value at js. TS_OK also for a value that is no object, or without "ph": `has` tells.
- */
+/* Reads the value at js. TS_OK also if it is not an object or has no "ph": `has` tells. */
 int ts_chrome_read_event(struct ts_chrome *c, struct ts_chrome_event *event);
 
-/* A pid, a tid, or anything else that is told apart like one. */
+/* A pid, a tid, or any other id with the same rules. */
 int ts_chrome_read_id(struct ts_chrome *c, struct ts_json *js, struct ts_chrome_id *ret_id,
 		      bool *ret_good);
 

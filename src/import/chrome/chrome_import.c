@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Chrome trace-event JSON as a file: array form or object form, read one value at a time. Says
- * what is wrong and where, and keeps what came before.
+ * Chrome trace-event JSON files: array or object form, read one value at a time. Reports errors
+ * with their position and keeps everything before them.
  */
 #include "import/chrome/chrome_import.h"
 
@@ -20,7 +20,7 @@ int ts_chrome_probe(const char *data, size_t bytes)
 	return first == '[' || first == '{';
 }
 
-/* Bytes of a file that are searched for signs of Kineto. */
+/* Bytes searched for signs of Kineto. */
 #define PROBE_BYTES ((size_t)64 << 10)
 
 int ts_kineto_probe(const char *data, size_t bytes)
@@ -36,7 +36,7 @@ int ts_kineto_probe(const char *data, size_t bytes)
 	return ts_kineto_is_in(data, (size_t)(js.end - data));
 }
 
-/* One value by a function that reads it whole or not at all. */
+/* Reads one value with a function that consumes all of it or nothing. */
 static int read_value(struct ts_chrome *c, int (*read)(struct ts_chrome *c))
 {
 	const char *from;
@@ -76,10 +76,7 @@ static int read_events(struct ts_chrome *c,
 			rc = store(c, &c->event);
 		if (TS_LIKELY(!rc))
 			rc = ts_json_stream_next(&c->in, ']', &more);
-		/*
-		 * A comma behind the last event is common: programs that write as they go leave
-		 * it.
-		 */
+		/* A trailing comma is common: programs that stream events leave it. */
 		if (!rc && more && (rc = ts_json_stream_peek(&c->in, &first)) == TS_OK &&
 		    first == ']') {
 			c->js->next++;
@@ -89,7 +86,7 @@ static int read_events(struct ts_chrome *c,
 	return rc;
 }
 
-/* The array form may end anywhere between two events: whoever wrote it did not live to close it. */
+/* The array form may end between any two events: its writer may have been killed. */
 static int read_array(struct ts_chrome *c)
 {
 	int rc = read_events(c, ts_chrome_store);
@@ -174,7 +171,7 @@ static int check_format(struct ts_chrome *c)
 			    c->import->path, (int)TS_MIN(number.length, (size_t)32), number.text);
 }
 
-/* The member that stands first in files that we wrote. */
+/* The "tracesmith" member, which is the first one in TraceSmith exports. */
 static int read_native(struct ts_chrome *c)
 {
 	bool more;
@@ -258,7 +255,7 @@ static int read_file(struct ts_chrome *c)
 	rc = first == '[' ? read_array(c) : read_object(c);
 	if (rc)
 		return rc;
-	/* Nothing but white space may follow. */
+	/* Only white space may follow. */
 	rc = ts_json_stream_peek(&c->in, &first);
 	if (ts_json_stream_is_cut(&c->in, rc))
 		return TS_OK;
@@ -266,7 +263,10 @@ static int read_file(struct ts_chrome *c)
 		  : ts_json_bad(c->js, c->js->next, "unexpected data after the end of the trace");
 }
 
-/* What waited for the end of the file; also after an error, so that rows so far are whole. */
+/*
+ * Flushes what waited for the end of the file; also after an error, so that the rows so far are
+ * complete.
+ */
 static int finish(struct ts_chrome *c)
 {
 	int rc = ts_chrome_finish_pairs(c);
@@ -320,7 +320,7 @@ int ts_chrome_run(struct ts_import *import, struct ts_error *err)
 		rc = fail(c, rc);
 	if (rc == TS_EFORMAT || rc == TS_ECANCELED)
 		ts_chrome_lose(c, TS_CHROME_LOSS_REST, 1);
-	/* The first error counts; what is left to do must not hide it. */
+	/* The first error counts; cleanup must not hide it. */
 	if (rc != TS_ENOMEM && !ts_writer_status(c->writer, NULL)) {
 		end = finish(c);
 		if (end && !rc)

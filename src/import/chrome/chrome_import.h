@@ -1,22 +1,23 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The importer of Chrome trace-event JSON, shared by its files; docs/chrome.md says what becomes of
- * what.
+ * Importer of Chrome trace-event JSON; docs/chrome.md describes the mapping.
  *
- *	chrome_import.c the file: array or object form, top-level members, cut ends, errors
- *	chrome_text.c      texts of the file as strings of the trace
- *	chrome_event.c     one event: members found, nothing stored yet
- *	chrome_args.c      arguments: types, columns, shapes
- *	chrome_rows.c      an event that was read whole becomes a row: spans of work
- *	chrome_marks.c     the same for flows, instants, counters, samples, and halves of slices
- *	chrome_pairs.c     begin and end events become slices
- *	chrome_stack.c     stack frames and samples        chrome_profile.c  V8 profiles
- *	chrome_entity.c    processes, threads, devices, streams
- *	chrome_meta.c      metadata events, device properties, losses
- *	chrome_native.c       what export adds to events      chrome_native_rows.c  and ahead of them
+ *	chrome_import.c       the file: array or object form, top-level members, errors
+ *	chrome_text.c         texts of the file as strings of the trace
+ *	chrome_event.c        parses one event, stores nothing
+ *	chrome_args.c         arguments: types, columns, shapes
+ *	chrome_rows.c         parsed events as rows: spans
+ *	chrome_marks.c        the same for flows, instants, counters, samples, begins and ends
+ *	chrome_pairs.c        matches begin and end events into slices
+ *	chrome_stack.c        stack frames and samples
+ *	chrome_profile.c      V8 profiles
+ *	chrome_entity.c       processes, threads, devices, streams
+ *	chrome_meta.c         metadata events, device properties, losses
+ *	chrome_native.c       TraceSmith's extension of events
+ *	chrome_native_rows.c  the leading "tracesmith" member of TraceSmith exports
  *
- * A function that reads JSON returns 0, TS_JSON_MORE (nothing has been stored: refill and start the
- * value again) or a negative error. The writer's errors stick and are met at the next refill.
+ * A function that reads JSON returns 0, TS_JSON_MORE (nothing was stored: refill and start the
+ * value again) or a negative error. Writer errors are sticky and show at the next refill.
  */
 #ifndef TS_IMPORT_CHROME_CHROME_IMPORT_H
 #define TS_IMPORT_CHROME_CHROME_IMPORT_H
@@ -59,14 +60,14 @@ enum ts_chrome_loss {
 struct ts_chrome {
 	struct ts_import *import;
 	struct ts_writer *writer;
-	struct ts_json_stream in; /* its key is that of the member at the top */
+	struct ts_json_stream in; /* its key is that of the current top-level member */
 	struct ts_json *js;       /* of `in` */
 	bool cut_event;           /* the file ends inside an event */
 
-	int64_t source; /* id; 0: not made yet */
+	int64_t source; /* id; 0: not added yet */
 	struct ts_source_row source_row;
 	bool source_changed;
-	uint32_t clock; /* that the writer is set to */
+	uint32_t clock; /* current clock of the writer */
 	int64_t base_ns;
 	bool has_base;
 	bool has_time;
@@ -83,7 +84,7 @@ struct ts_chrome {
 	struct ts_pairmap children; /* (node, field) -> child */
 	struct ts_arena node_keys;
 
-	/* The row that was added last, if an arrow may still be drawn at it. */
+	/* The last row added, if a flow arrow may still belong to it. */
 	struct {
 		enum ts_table_id table; /* 0: none */
 		uint32_t thread;
@@ -91,7 +92,7 @@ struct ts_chrome {
 	} newest;
 
 	/* entities */
-	struct ts_strmap texts; /* of pids, tids and categories; never forgotten */
+	struct ts_strmap texts; /* of pids, tids and categories; never freed */
 	struct ts_chrome_category *categories;
 	size_t category_count, category_capacity;
 	struct ts_map category_by_text;
@@ -101,7 +102,7 @@ struct ts_chrome {
 		uint32_t category;
 	} category_cache[32];
 	struct ts_pairmap pids; /* (is text, pid) -> index into pid_process */
-	uint32_t *pid_process;  /* process of a pid, index plus 1; 0: not made yet */
+	uint32_t *pid_process;  /* process of a pid, index plus 1; 0: none yet */
 	size_t pid_count, pid_capacity;
 	struct ts_chrome_process *processes;
 	size_t process_count, process_capacity;
@@ -145,7 +146,9 @@ static inline bool ts_chrome_is_ascii(const char *text, size_t length)
 	return (all & UINT64_C(0x8080808080808080)) == 0;
 }
 
-/* The id of a string of the file: unescaped, made valid UTF-8. 0 after the writer has failed. */
+/*
+ * Id of a string of the file: unescaped, converted to valid UTF-8. 0 after the writer has failed.
+ */
 static inline uint32_t ts_chrome_string(struct ts_chrome *c, const struct ts_json_string *string)
 {
 	if (TS_LIKELY(!string->escaped && ts_chrome_is_ascii(string->text, string->length)))
@@ -153,25 +156,25 @@ static inline uint32_t ts_chrome_string(struct ts_chrome *c, const struct ts_jso
 	return ts_chrome_string_slow(c, string);
 }
 
-/* The text of a string, unescaped and valid, in c->other until its next use. */
+/* Text of a string, unescaped and valid, in c->other until its next use. */
 struct ts_json_string ts_chrome_clean(struct ts_chrome *c, const struct ts_json_string *string);
 
-/* The id of the text of the value at js without white space; TS_EFORMAT if it is too long. */
+/* Id of the JSON text of the value at js without white space; TS_EFORMAT if it is too long. */
 int ts_chrome_json(struct ts_chrome *c, struct ts_json *js, uint32_t *ret_string);
 
-/* The same for a value that has been scanned before: cannot fail but by the writer. */
+/* The same for a value scanned before: only the writer can fail. */
 uint32_t ts_chrome_raw_json(struct ts_chrome *c, const struct ts_chrome_raw *raw);
 
-/* The id of a text that we make ourselves. */
+/* Id of a constant text. */
 uint32_t ts_chrome_text(struct ts_chrome *c, const char *text);
 
-/* A scanner over a value in the buffer. */
+/* A scanner for a value in the buffer. */
 static inline struct ts_json ts_chrome_reopen(const struct ts_chrome_raw *raw)
 {
 	return (struct ts_json){ .next = raw->at, .end = raw->end, .last = true };
 }
 
-/* Enters a value that was scanned before; *more is false where it is no such object or array. */
+/* Enters a value scanned before; *more is false if it is not such an object or array. */
 struct ts_json ts_chrome_open(const struct ts_chrome_raw *raw, char open, bool *more);
 
 /* Its next member or item; false at the end. */
@@ -179,10 +182,10 @@ bool ts_chrome_next_member(struct ts_json *js, bool *more, struct ts_json_string
 			   struct ts_chrome_raw *value);
 bool ts_chrome_next_item(struct ts_json *js, bool *more, struct ts_chrome_raw *value);
 
-/* An int64 at js, and nothing else that looks like one. */
+/* An int64 at js; false for numbers of any other form. */
 bool ts_chrome_scan_int(struct ts_json *js, int64_t *ret_value);
 
-/* Is it this text? For names that are not literals. */
+/* Compares with a text that is not a literal. */
 static inline bool ts_chrome_is(const struct ts_json_string *string, const char *text)
 {
 	return string->text && strlen(text) == string->length &&
@@ -223,33 +226,33 @@ static inline uint32_t ts_chrome_thread(struct ts_chrome *c, const struct ts_chr
 
 /* ---- chrome_rows.c, chrome_marks.c ---- */
 
-/* Stores an event that was read whole; only memory and the writer can fail. */
+/* Stores a completely read event; fails only for memory or the writer. */
 int ts_chrome_store(struct ts_chrome *c, struct ts_chrome_event *event);
 int ts_chrome_store_sample(struct ts_chrome *c, struct ts_chrome_event *event);
 
-/* Arguments and members beside them for a row of `table`; `taken` has the members with a column. */
+/* Arguments and extra members for a row of `table`; `taken` has the members with a column. */
 int ts_chrome_finish_args(struct ts_chrome *c, struct ts_chrome_event *event,
 			  enum ts_table_id table, uint32_t taken);
 
-/* Adds a row whose times are in that clock. */
+/* Adds a row with times in that clock. */
 void ts_chrome_add_in_clock(struct ts_chrome *c, uint32_t clock, enum ts_table_id table,
 			    const void *row, const int64_t *values);
 
-/* In that of a thread (index plus 1), or (0) of the source. */
+/* Adds a row in the clock of a thread (index plus 1), or (0) of the source. */
 void ts_chrome_add(struct ts_chrome *c, uint32_t thread, enum ts_table_id table, const void *row,
 		   const int64_t *values);
 
 /* ---- chrome_meta.c ---- */
 
-/* A time of a thread in its clock; notes the span of the file. */
+/* A thread's time in its clock; updates the time range of the file. */
 int64_t ts_chrome_time(struct ts_chrome *c, uint32_t thread, int64_t ts);
 /* The same in a clock that is `shift` ahead of the file's times. */
 int64_t ts_chrome_shifted_time(struct ts_chrome *c, int64_t ts, int64_t shift);
 void ts_chrome_lose(struct ts_chrome *c, enum ts_chrome_loss loss, uint64_t count);
-/* Rows of what was lost, and the note of the result. */
+/* Writes loss rows and the note of the result. */
 void ts_chrome_write_losses(struct ts_chrome *c);
 int ts_chrome_store_metadata(struct ts_chrome *c, struct ts_chrome_event *event);
-/* A top-level member that is not one of the known arrays; the key is in c->key. */
+/* A top-level member other than the known arrays; the key is in c->key. */
 int ts_chrome_read_top(struct ts_chrome *c);
 
 #endif

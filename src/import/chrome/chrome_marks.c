@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Events that are no whole spans of work: flows, begins and ends, instants, counters and samples
- * become rows here, as the table of phases in docs/chrome.md says.
+ * Rows for events other than complete spans: flows, begins and ends, instants, counters and
+ * samples, as in the phase table of docs/chrome.md.
  */
 #include "import/chrome/chrome_import.h"
 #include "import/chrome/chrome_rows.h"
@@ -45,7 +45,7 @@ int ts_chrome_store_flow(struct ts_chrome *c, struct ts_chrome_event *event)
 
 /* ---- B, E, b, e, S, F ---- */
 
-/* What an async slice is matched by, as one number. */
+/* Hash of what an async slice is matched by. */
 static uint64_t async_lane(const struct ts_chrome *c, const struct ts_chrome_event *event,
 			   uint32_t thread, uint32_t taken)
 {
@@ -56,10 +56,10 @@ static uint64_t async_lane(const struct ts_chrome *c, const struct ts_chrome_eve
 		uint64_t process, category, id, scope;
 	} key = { 0 };
 
-	/* The text and not its string: the writer may give one text two ids. */
+	/* Hashes the text, not its string id: the writer may give one text two ids. */
 	if (taken & TS_CHROME_HAS(member))
 		key.id = ts_hash64(id->at, (size_t)(id->end - id->at));
-	/* A global id means the same in all processes. */
+	/* A global id is shared by all processes. */
 	if (member == TS_CHROME_ID || !key.id ||
 	    !memmem(id->at, (size_t)(id->end - id->at), "\"global\"", 8))
 		key.process = c->threads[thread].process + 1;
@@ -108,7 +108,7 @@ int ts_chrome_store_half(struct ts_chrome *c, struct ts_chrome_event *event, boo
 
 /* ---- i, I, n, C and all others ---- */
 
-/* May it be one of V8's profiles, or a piece of one? */
+/* May it be a V8 profile, or a chunk of one? */
 static bool holds_profile(const struct ts_chrome_event *event)
 {
 	if (!(event->has & TS_CHROME_HAS_ARGS))
@@ -159,8 +159,7 @@ int ts_chrome_store_mark(struct ts_chrome *c, struct ts_chrome_event *event, con
 }
 
 /*
- * One of our own file that belongs to no thread: its columns say whose it is, and so which clock is
- * its.
+ * An event of a TraceSmith export without a thread: its columns name the source and so the clock.
  */
 static int store_counter_of(struct ts_chrome *c, struct ts_chrome_event *event)
 {
@@ -215,7 +214,7 @@ int ts_chrome_store_counter(struct ts_chrome *c, struct ts_chrome_event *event)
 
 /* ---- samples ---- */
 
-/* An integer, or a string that is one. */
+/* An integer, or a string that contains one. */
 static bool int_member(const struct ts_chrome_event *event, enum ts_chrome_member member,
 		       int64_t *ret_value, uint32_t *taken)
 {

@@ -1,8 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/*
- * What a Chrome file says about itself: metadata events, top-level members, and what of it could
- * not be taken over.
- */
+/* File metadata: metadata events, top-level members, and losses. */
 #include "import/chrome/chrome_import.h"
 
 #include <inttypes.h>
@@ -98,9 +95,7 @@ static const struct known_metadata *find_known(const struct ts_json_string *name
 	return NULL;
 }
 
-/*
- * The value that a known event sets, if its arguments are exactly that one key of the right type.
- */
+/* The value set by a known event, if its only argument is that key with the right type. */
 static bool read_known(struct ts_chrome *c, const struct known_metadata *known,
 		       const struct ts_chrome_raw *args, int64_t *ret_value)
 {
@@ -257,7 +252,7 @@ static int read_devices(struct ts_chrome *c, const struct ts_chrome_raw *list)
 	return rc;
 }
 
-/* At once: where it stands ahead of the events, an import that is killed has it, too. */
+/* Written at once: if it comes before the events, a killed import has it too. */
 static void write_base(struct ts_chrome *c)
 {
 	struct ts_clock_sync_row row = ts_clock_sync_none;
@@ -289,7 +284,7 @@ static bool key_is(const struct ts_chrome *c, const char *name)
 	return ts_json_stream_key_is(&c->in, name);
 }
 
-/* The first bytes need not show that a file is Kineto's. */
+/* The first bytes do not always show that a file is from Kineto. */
 static void note_format(struct ts_chrome *c)
 {
 	struct ts_import_result *result = &c->import->result;

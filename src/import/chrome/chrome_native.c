@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * What export adds to Chrome's format, read back: columns by name over any table of the schema,
- * the "tracesmith" member of events, and rows of tables that Chrome has no events for.
+ * Reads TraceSmith's extension of Chrome's format: columns by name for any table of the schema, the
+ * "tracesmith" member of events, and rows of tables without Chrome events.
  */
 #include "import/chrome/chrome_import.h"
 
@@ -14,7 +14,7 @@ static int64_t reference(struct ts_chrome *c, const char *refers, const struct t
 	int64_t number;
 	uint32_t frame;
 
-	/* Stacks are known by the keys of "stackFrames". */
+	/* Stacks are identified by the keys of "stackFrames". */
 	if (table == TS_TABLE_STACK) {
 		frame = ts_chrome_frame_key(c, raw);
 		return frame ? ts_chrome_walk(c, c->stacks.frames, frame) : 0;
@@ -44,7 +44,7 @@ static bool text_column(struct ts_chrome *c, const struct ts_column_info *column
 	struct ts_json js = ts_chrome_reopen(raw);
 	struct ts_json_string text = { 0 };
 
-	/* A value that has no name in the build which wrote it. */
+	/* A value without a name in the build that wrote it. */
 	if (column->type == TS_COLUMN_ENUM && ts_chrome_scan_int(&js, cell))
 		return true;
 	if (*raw->at != '"' || ts_json_scan_string(&js, &text))
@@ -68,7 +68,7 @@ static bool float_column(const struct ts_chrome_raw *raw, int64_t *cell)
 	return true;
 }
 
-/* Sets one column; false: the value makes no sense there. */
+/* Sets one column; false: invalid value. */
 static bool set_column(struct ts_chrome *c, const struct ts_table_info *info, int index,
 		       const struct ts_chrome_raw *raw, int64_t offset, int64_t *cell)
 {
@@ -190,14 +190,14 @@ enum ts_table_id ts_chrome_native_table(const struct ts_chrome_event *event, enu
 }
 
 void ts_chrome_native_columns(struct ts_chrome *c, const struct ts_chrome_event *event,
-			   enum ts_table_id table, uint32_t thread, void *row)
+			      enum ts_table_id table, uint32_t thread, void *row)
 {
 	const struct ts_table_info *info = ts_table_info(table);
 	int64_t start = *(int64_t *)row, offset;
 
 	ts_native_rows_clock(&c->native.shared, c->threads[thread].source, &offset);
 	ts_chrome_set_columns(c, &event->native, info, offset, row);
-	/* An event has its time from "ts". */
+	/* An event takes its time from "ts". */
 	if (*(int64_t *)row == TS_ABSENT)
 		*(int64_t *)row = start;
 }
@@ -213,7 +213,7 @@ static int read_row_args(struct ts_chrome *c, const struct ts_chrome_raw *object
 	int rc = TS_OK;
 
 	ts_chrome_start_args(c, args, TS_TABLE_SLICE, 0);
-	/* Arguments first, then what stood beside, whatever their order in the file. */
+	/* Arguments first, then extra members, whatever their order in the file. */
 	for (int beside = 0; beside < 2 && !rc; beside++) {
 		struct ts_json js = ts_chrome_open(object, '{', &more);
 
@@ -247,7 +247,7 @@ static int base64_digit(char c)
 	return at ? (int)(at - digits) : -1;
 }
 
-/* Appends what base64 text stands for; false where it is not that. */
+/* Decodes base64; false if invalid. */
 static bool decode_base64(struct ts_text *out, const struct ts_json_string *text)
 {
 	unsigned int bits = 0, have = 0;
@@ -270,7 +270,7 @@ static bool decode_base64(struct ts_text *out, const struct ts_json_string *text
 	return true;
 }
 
-/* A row of `blob`. Its number in the file is its place among them, unless it says otherwise. */
+/* A row of `blob`. Its number in the file is its position, unless it says otherwise. */
 static int store_blob(struct ts_chrome *c, const struct ts_chrome_raw *object)
 {
 	struct ts_json_string key = { 0 }, text = { 0 };
@@ -296,15 +296,15 @@ static int store_blob(struct ts_chrome *c, const struct ts_chrome_raw *object)
 		return TS_ENOMEM;
 	if (has_data)
 		rc = ts_native_rows_add_blob(&c->native.shared, id, previous,
-				     c->scratch.length ? c->scratch.data : "", c->scratch.length,
-				     &is_good);
+					     c->scratch.length ? c->scratch.data : "",
+					     c->scratch.length, &is_good);
 	if (!is_good && !rc)
 		ts_chrome_lose(c, TS_CHROME_LOSS_ROW, 1);
 	return rc;
 }
 
 void ts_chrome_native_add(struct ts_chrome *c, const struct ts_table_info *info, int64_t *row,
-		       const int64_t *values)
+			  const int64_t *values)
 {
 	int64_t source = ts_native_rows_source_of(&c->native.shared, info, row);
 	uint32_t clock = ts_native_rows_set_clock(&c->native.shared, info, source, row, c->clock);

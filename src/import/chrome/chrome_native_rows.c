@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The "tracesmith" member that stands first in our own exports: rows of sources, processes,
- * threads and other things that events refer to. They are collected, so that their order does not
- * matter, then added; and they say which thread and which clock the events of the file belong to.
+ * The leading "tracesmith" member of TraceSmith exports: rows of sources, processes, threads and
+ * other entities that events refer to. They are collected first, so that their order does not
+ * matter, then added; they define the thread and clock of the events.
  */
 #include "import/chrome/chrome_import.h"
 
@@ -23,7 +23,7 @@ void ts_chrome_native_release(struct ts_chrome *c)
 /* ---- reading ---- */
 
 /*
- * "chrome": [pid, tid], the ids that events of this file use, and "id" of rows that have no such
+ * "chrome": [pid, tid], the ids used by events of this file, and "id" of rows without such a
  * column.
  */
 static void read_extra(struct ts_chrome *c, const struct ts_chrome_raw *object,
@@ -61,7 +61,8 @@ int ts_chrome_read_native_row(struct ts_chrome *c, const struct ts_table_info *i
 	if (rc)
 		return rc;
 	raw.end = c->js->next;
-	row = ts_arena_alloc(&native->arena, sizeof(*row) + info->column_count * sizeof(*row->cells));
+	row = ts_arena_alloc(&native->arena,
+			     sizeof(*row) + info->column_count * sizeof(*row->cells));
 	if (!row)
 		return TS_ENOMEM;
 	*row = (struct ts_chrome_native_row){ 0 };
@@ -97,7 +98,7 @@ static int add_thread(struct ts_chrome *c, const struct ts_thread_row *row, int6
 	if (!ts_map_get(&c->native.process_index, (uint64_t)row->process, &process)) {
 		struct ts_process_row none = ts_process_none;
 
-		/* Only here and not in the trace: a process that the file does not describe. */
+		/* Not in the trace: a process that the file does not describe. */
 		none.id = row->process;
 		none.source = source;
 		if (note_process(c, &none))
@@ -118,8 +119,9 @@ static int add_thread(struct ts_chrome *c, const struct ts_thread_row *row, int6
 				      (uint32_t)c->thread_count - 1);
 }
 
-/* A stream that no thread shows has a place of its own: a thread that is not in the trace. */
-static int note_stream(struct ts_chrome *c, const struct ts_chrome_native_row *native_row, int64_t source)
+/* A stream that no thread shows gets a pseudo thread that is not in the trace. */
+static int note_stream(struct ts_chrome *c, const struct ts_chrome_native_row *native_row,
+		       int64_t source)
 {
 	const struct ts_stream_row *row = (const struct ts_stream_row *)native_row->cells;
 	uint32_t stream;
@@ -135,7 +137,7 @@ static int note_stream(struct ts_chrome *c, const struct ts_chrome_native_row *n
 
 /* ---- adding ---- */
 
-/* Remembers a row by which events find their place. */
+/* Records a row that events refer to. */
 static int note_row(struct ts_chrome *c, const struct ts_table_info *info,
 		    const struct ts_chrome_native_row *row)
 {
@@ -168,10 +170,11 @@ static int add_row(struct ts_chrome *c, const struct ts_table_info *info,
 	ts_chrome_native_add(c, info, row->cells, NULL);
 	if (info->kind != TS_KIND_DICTIONARY)
 		return TS_OK;
-	/* Known by its place in the list, or by the "id" that it has. */
-	return ts_native_rows_set_id(&c->native.shared, (enum ts_table_id)info->id,
-			     row->file_id > 0 ? row->file_id : number,
-			     (int64_t)ts_writer_rows(c->writer, (enum ts_table_id)info->id));
+	/* Identified by its position in the list, or by its "id". */
+	return ts_native_rows_set_id(
+		&c->native.shared, (enum ts_table_id)info->id,
+		row->file_id > 0 ? row->file_id : number,
+		(int64_t)ts_writer_rows(c->writer, (enum ts_table_id)info->id));
 }
 
 int ts_chrome_add_native_rows(struct ts_chrome *c)

@@ -1,13 +1,13 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Begin and end events become slices. Halves wait in a buffer and are sorted by time (files are
- * often out of order across threads, and sometimes within one); when it is full, the older half of
- * it is matched. A lane is a thread or an async id; an end closes the innermost open slice of its
- * name in its lane, else the innermost, each found without a search.
+ * Turns begin and end events into slices. Pending events are buffered and sorted by time (files are
+ * often out of order across threads, and sometimes within one); when the buffer is full, its older
+ * half is matched. A lane is a thread or an async id; an end closes the innermost open slice of its
+ * name in its lane, else the innermost one, each found without a search.
  */
 #include "import/chrome/chrome_import.h"
 
-/* Halves that wait to be sorted, argument values kept, and slices open at once. */
+/* Limits: pending events, argument values kept, and open slices. */
 #define MAX_WAITING ((size_t)1 << 20)
 #define MAX_VALUES ((size_t)1 << 23)
 #define MAX_OPEN ((size_t)1 << 22)
@@ -35,7 +35,7 @@ static void move_values(struct ts_chrome_pairs *pairs, struct ts_chrome_half *ha
 	*count += half->value_count;
 }
 
-/* Drops the values of halves that are gone, once they are the greater part. */
+/* Drops values of finished events once they are the majority. */
 static int compact_values(struct ts_chrome_pairs *pairs)
 {
 	size_t count = 0, capacity;
@@ -97,14 +97,14 @@ static void add_slice(struct ts_chrome *c, const struct ts_chrome_half *begin, i
 	ts_chrome_add(c, begin->thread + 1, TS_TABLE_SLICE, &row, values);
 }
 
-/* Fields of two shapes on their way into one. */
+/* Merges the fields of two shapes. */
 struct merge {
 	struct ts_field fields[TS_SHAPE_MAX_FIELDS];
 	int64_t values[TS_SHAPE_MAX_FIELDS];
 	uint32_t count;
 };
 
-/* Adds a field, or puts it in the place of the one of the same key. False: no room. */
+/* Adds a field, or replaces the one with the same key. False: too many. */
 static bool merge_field(struct merge *merge, uint32_t limit, const struct ts_field *field,
 			int64_t value)
 {
@@ -139,7 +139,7 @@ static bool merge_shape(struct ts_chrome *c, struct merge *merge, uint32_t shape
 	return true;
 }
 
-/* A slice whose end has arguments, too. */
+/* A slice whose end has arguments too. */
 static void add_merged(struct ts_chrome *c, const struct ts_chrome_half *begin, int64_t duration,
 		       const struct ts_chrome_half *end)
 {
@@ -163,7 +163,7 @@ static void add_merged(struct ts_chrome *c, const struct ts_chrome_half *begin, 
 
 /* ---- open slices ---- */
 
-/* The list through `outer` keeps the free slots. */
+/* Free slots are linked through `outer`. */
 static uint32_t take_slot(struct ts_chrome *c)
 {
 	struct ts_chrome_pairs *pairs = &c->pairs;
@@ -204,7 +204,7 @@ static int open_slice(struct ts_chrome *c, const struct ts_chrome_half *begin)
 	return TS_OK;
 }
 
-/* Takes a slice out of its lane. It is the innermost of its name there. */
+/* Removes a slice from its lane. It is the innermost of its name there. */
 static void close_slot(struct ts_chrome_pairs *pairs, uint32_t slot, uint64_t *lane, uint64_t *name)
 {
 	struct ts_chrome_open *open = &pairs->open[slot - 1];
@@ -234,7 +234,7 @@ static int end_slice(struct ts_chrome *c, const struct ts_chrome_half *end)
 
 	if (!lane)
 		return TS_ENOMEM;
-	/* An end without a name closes the innermost slice, whatever that is called. */
+	/* An end without a name closes the innermost slice of any name. */
 	if (end->name)
 		ts_pairmap_get(&pairs->names, end->lane, end->name, &same);
 	slot = (uint32_t)(same ? same : *lane);
@@ -253,7 +253,7 @@ static int end_slice(struct ts_chrome *c, const struct ts_chrome_half *end)
 	else
 		add_slice(c, begin, duration, begin->shape, pairs->values + begin->values);
 	close_slot(pairs, slot, lane, name);
-	/* Ids of async slices are many and mostly used once. */
+	/* Async ids are many and mostly used once. */
 	if (pairs->live == 0 &&
 	    (ts_map_count(&pairs->lanes) > 65536 || ts_pairmap_count(&pairs->names) > 65536)) {
 		ts_map_clear(&pairs->lanes);
@@ -273,7 +273,7 @@ static int compare_halves(const void *a, const void *b)
 	return left->sequence < right->sequence ? -1 : 1;
 }
 
-/* Matches the oldest `count` of those that wait. */
+/* Matches the oldest `count` pending events. */
 static int match(struct ts_chrome *c, size_t count)
 {
 	struct ts_chrome_pairs *pairs = &c->pairs;

@@ -1,8 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/*
- * Begin and end events on their way to slices: those that wait to be sorted, and slices that are
- * open.
- */
+/* Begin and end events that become slices: pending events waiting to be sorted, and open slices. */
 #ifndef TS_IMPORT_CHROME_CHROME_PAIRS_H
 #define TS_IMPORT_CHROME_CHROME_PAIRS_H
 
@@ -14,7 +11,7 @@
 
 struct ts_chrome;
 
-/* A begin or end event that waits for its turn, or a begin that waits for its end. */
+/* A begin or end event waiting to be sorted, or a begin waiting for its end. */
 struct ts_chrome_half {
 	int64_t time;
 	uint64_t lane;     /* thread, or hash of what an async slice is matched by */
@@ -37,7 +34,7 @@ struct ts_chrome_open {
 struct ts_chrome_pairs {
 	struct ts_chrome_half *waiting;
 	size_t waiting_count, waiting_capacity;
-	size_t waiting_values; /* of all that wait */
+	size_t waiting_values; /* of all pending events */
 	bool unsorted;
 	uint32_t sequence;
 	struct ts_chrome_open *open;
@@ -55,7 +52,7 @@ struct ts_chrome_pairs {
 void ts_chrome_pairs_release(struct ts_chrome *c);
 int ts_chrome_add_half(struct ts_chrome *c, const struct ts_chrome_half *half,
 		       const int64_t *values);
-/* Everything that waits; then all that is still open did not end. */
+/* Flushes all pending events; slices that are still open have no end. */
 int ts_chrome_finish_pairs(struct ts_chrome *c);
 
 #endif

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * V8's sampling profiles inside Chrome traces: a "Profile" event with the start time, then
- * "ProfileChunk" events with nodes, samples and time deltas; or a whole profile in one event.
- * Nodes become frames and stacks, samples become rows.
+ * V8 sampling profiles in Chrome traces: a "Profile" event with the start time, then "ProfileChunk"
+ * events with nodes, samples and time deltas; or a complete profile in one event. Nodes become
+ * frames and stacks, samples become rows.
  */
 #include "import/chrome/chrome_import.h"
 
@@ -16,14 +16,14 @@ void ts_chrome_profiles_release(struct ts_chrome *c)
 	free(c->profiles.deltas);
 }
 
-/* The parts of an event's "data" that count. */
+/* The relevant members of an event's "data". */
 struct chunk {
 	struct ts_chrome_raw profile, nodes, samples, deltas;
 	bool has_profile, has_nodes, has_samples, has_deltas, has_start;
 	int64_t start;
 };
 
-/* Members of "data" and of "cpuProfile" in it: some stand here, some there. */
+/* Members of "data" and of its "cpuProfile": they may be in either. */
 static void find_parts(const struct ts_chrome_raw *object, struct chunk *chunk)
 {
 	struct ts_json_string key = { 0 };
@@ -74,7 +74,7 @@ static bool find_chunk(const struct ts_chrome_event *event, struct chunk *chunk)
 
 /* ---- nodes ---- */
 
-/* Index plus 1 of a node of a profile, made where it was not met yet; 0: no memory. */
+/* Index plus 1 of a node of a profile, added if new; 0: out of memory. */
 static uint32_t find_node(struct ts_chrome *c, uint32_t key, int64_t id)
 {
 	struct ts_chrome_profiles *profiles = &c->profiles;
@@ -204,7 +204,7 @@ static int read_nodes(struct ts_chrome *c, uint32_t profile, const struct ts_chr
 
 /* ---- samples ---- */
 
-/* Numbers of a list: ids of nodes as they are, deltas as ns. What is no number ends the list. */
+/* Numbers of a list: node ids as they are, deltas as ns. Anything else ends the list. */
 static int read_list(const struct ts_chrome_raw *list, bool are_times, int64_t **array,
 		     size_t *capacity, size_t *ret_count)
 {
@@ -264,7 +264,7 @@ static int store_samples(struct ts_chrome *c, struct ts_chrome_profile *profile,
 
 /* ---- profiles ---- */
 
-/* The profile that an event belongs to, which it starts if there is none; NULL: no memory. */
+/* The profile of an event, created if new; NULL: out of memory. */
 static struct ts_chrome_profile *find_profile(struct ts_chrome *c,
 					      const struct ts_chrome_event *event, uint32_t thread)
 {

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * An event that was read whole becomes a row: the table of phases and categories of
- * docs/chrome.md. The arrow that directly follows a call or gpu_op is stored in that row.
+ * Converts a parsed event to a row, as in the phase and category table of docs/chrome.md. A flow
+ * arrow that directly follows a call or gpu_op is stored in that row.
  */
 #include "import/chrome/chrome_rows.h"
 #include "import/chrome/chrome_import.h"
@@ -31,7 +31,7 @@ void ts_chrome_add(struct ts_chrome *c, uint32_t thread, enum ts_table_id table,
 
 /* ---- arguments ---- */
 
-/* Reads the arguments again: for another table, or now that bytes and duration are known. */
+/* Reads the arguments again: for another table, or once bytes and duration are known. */
 static int read_args_again(struct ts_chrome *c, struct ts_chrome_event *event,
 			   enum ts_table_id table, int64_t bytes)
 {
@@ -46,10 +46,7 @@ static int read_args_again(struct ts_chrome *c, struct ts_chrome_event *event,
 	args->bytes = bytes;
 	rc = ts_chrome_read_args(c, &js, args, false);
 	if (rc == TS_CHROME_TOO_MANY) {
-		/*
-		 * More than a shape can hold: one value beside, which an export puts back in
-		 * place.
-		 */
+		/* Too many for a shape: kept as one value, which an export restores. */
 		js = ts_chrome_reopen(&event->args);
 		ts_chrome_start_args(c, args, table, event->category);
 		rc = ts_chrome_add_arg(c, &key, &js, args, true);
@@ -96,7 +93,7 @@ int ts_chrome_finish_args(struct ts_chrome *c, struct ts_chrome_event *event,
 
 uint32_t ts_chrome_event_name(struct ts_chrome *c, const struct ts_chrome_event *event)
 {
-	/* Viewers want a name in every event, so one without is written with an empty one. */
+	/* Viewers require a name in every event, so exports write an empty one. */
 	return event->has & TS_CHROME_HAS_NAME && event->name.length
 		       ? ts_chrome_string(c, &event->name)
 		       : 0;
@@ -121,7 +118,7 @@ uint32_t ts_chrome_event_id(struct ts_chrome *c, const struct ts_chrome_event *e
 	return 0;
 }
 
-/* True if the member is exactly this text (with its quote marks). */
+/* True if the member is exactly this text (including quotes). */
 bool ts_chrome_member_is(const struct ts_chrome_event *event, enum ts_chrome_member member,
 			 const char *text)
 {
@@ -132,7 +129,7 @@ bool ts_chrome_member_is(const struct ts_chrome_event *event, enum ts_chrome_mem
 	       memcmp(raw->at, text, length) == 0;
 }
 
-/* An event in need of a time and a thread: both, or false, counted. */
+/* Time and thread of an event; false if it lacks one, which is counted. */
 bool ts_chrome_place_event(struct ts_chrome *c, const struct ts_chrome_event *event,
 			   uint32_t *ret_thread, int64_t *ret_time)
 {
@@ -148,7 +145,7 @@ bool ts_chrome_place_event(struct ts_chrome *c, const struct ts_chrome_event *ev
 
 /* ---- X ---- */
 
-/* Is there a "stream" among the arguments, the first of that key, and is it an int? */
+/* Is there a "stream" argument, the first with that key, with an int value? */
 static bool has_stream(const struct ts_chrome_event *event)
 {
 	struct ts_json js = ts_chrome_reopen(&event->args);
@@ -199,7 +196,7 @@ static int64_t arg_column(const struct ts_chrome_args *args, enum ts_kineto_arg 
 	return args->in_column & UINT32_C(1) << arg ? args->column[arg] : TS_ABSENT;
 }
 
-/* Adds a row, and remembers where an arrow would have to be to belong to it. */
+/* Adds a row, and records where a flow arrow must be to belong to it. */
 static void add_with_arrow(struct ts_chrome *c, enum ts_table_id table, uint32_t thread,
 			   const void *row, int64_t correlation, int64_t arrow,
 			   const int64_t *values)
@@ -312,7 +309,7 @@ static int store_complete(struct ts_chrome *c, struct ts_chrome_event *event)
 
 /* ---- s, t, f ---- */
 
-/* Is it the arrow of the newest row, and nothing more? */
+/* Is it the flow arrow of the newest row, and nothing more? */
 static bool is_arrow(struct ts_chrome *c, const struct ts_chrome_event *event, bool enclosing)
 {
 	const uint32_t needed = TS_CHROME_HAS_ID_NUMBER | TS_CHROME_HAS_NAME | TS_CHROME_HAS_TIME;
@@ -323,7 +320,7 @@ static bool is_arrow(struct ts_chrome *c, const struct ts_chrome_event *event, b
 	    event->has & TS_CHROME_HAS_NATIVE || event->id_number != c->newest.correlation ||
 	    !ts_json_string_is(&event->name, TS_KINETO_ARROW))
 		return false;
-	/* No members but `id` and, where it ends, `bp`; no arguments. */
+	/* No members but `id` and, at the end, `bp`; no arguments. */
 	if (event->beside_count != 1 + (uint32_t)enclosing || (enclosing && event->phase != 'f'))
 		return false;
 	if (event->has & TS_CHROME_HAS_ARGS &&
@@ -334,7 +331,7 @@ static bool is_arrow(struct ts_chrome *c, const struct ts_chrome_event *event, b
 	       ts_chrome_time(c, thread, event->ts) == c->newest.start;
 }
 
-/* Stores an arrow in the row to which it belongs: true, or it is not one. */
+/* Stores a flow arrow in the row it belongs to; false: it is not one. */
 static bool draw_arrow(struct ts_chrome *c, const struct ts_chrome_event *event)
 {
 	bool enclosing = ts_chrome_member_is(event, TS_CHROME_BP, "\"e\"");
@@ -357,12 +354,15 @@ int ts_chrome_store(struct ts_chrome *c, struct ts_chrome_event *event)
 	bool drawn = c->newest.table && draw_arrow(c, event);
 
 	c->newest.table = 0;
-	if (drawn || (TS_UNLIKELY(event->has & TS_CHROME_HAS_NATIVE) && ts_chrome_native_is_drawn(event)))
+	if (drawn ||
+	    (TS_UNLIKELY(event->has & TS_CHROME_HAS_NATIVE) && ts_chrome_native_is_drawn(event)))
 		return TS_OK;
 	if (TS_UNLIKELY(event->wrong))
 		ts_chrome_lose(c, TS_CHROME_LOSS_MEMBER, event->wrong);
 	if (TS_UNLIKELY(!(event->has & TS_CHROME_HAS_PHASE))) {
-		/* Some tools end the list with an empty object, to be free of the last comma. */
+		/*
+		 * Some tools end the list with an empty object, to avoid handling the last comma.
+		 */
 		if (!(event->has & TS_CHROME_IS_OBJECT) || event->has & TS_CHROME_HAS_ANY)
 			ts_chrome_lose(c, TS_CHROME_LOSS_ITEM, 1);
 		return TS_OK;

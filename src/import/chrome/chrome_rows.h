@@ -1,26 +1,28 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What chrome_rows.c and chrome_marks.c share. */
+/* Shared by chrome_rows.c and chrome_marks.c. */
 #ifndef TS_IMPORT_CHROME_CHROME_ROWS_H
 #define TS_IMPORT_CHROME_CHROME_ROWS_H
 
 #include "import/chrome/chrome_import.h"
 
-/* Columns that several tables have. */
+/* Columns common to several tables. */
 uint32_t ts_chrome_event_name(struct ts_chrome *c, const struct ts_chrome_event *event);
 /* `id` as JSON if it is a number or string, else `id2` if it is an object; adds it to *taken. */
 uint32_t ts_chrome_event_id(struct ts_chrome *c, const struct ts_chrome_event *event,
 			    uint32_t *taken);
 
-/* True if the member is exactly this text (with its quote marks). */
+/* True if the member is exactly this text (including quotes). */
 bool ts_chrome_member_is(const struct ts_chrome_event *event, enum ts_chrome_member member,
 			 const char *text);
 
-/* An event in need of a time and a thread (UINT32_MAX: no memory): both, or false, counted. */
+/*
+ * Time and thread (UINT32_MAX: out of memory) of an event; false if it lacks one, which is counted.
+ */
 bool ts_chrome_place_event(struct ts_chrome *c, const struct ts_chrome_event *event,
 			   uint32_t *ret_thread, int64_t *ret_time);
 
-#define TS_CHROME_OWN_COLUMNS(c, event, table, thread, row)                  \
-	do {                                                                 \
+#define TS_CHROME_OWN_COLUMNS(c, event, table, thread, row)                     \
+	do {                                                                    \
 		if (TS_UNLIKELY((event)->has & TS_CHROME_HAS_NATIVE))           \
 			ts_chrome_native_columns(c, event, table, thread, row); \
 	} while (0)

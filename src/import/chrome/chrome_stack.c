@@ -1,8 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Stacks: the "stackFrames" member, the `sf` and `stack` of events, and samples that come before
- * the frames which they name. A frame may stand before its parent, name one that is not there, or
- * be its own ancestor.
+ * Stacks: the "stackFrames" member, `sf` and `stack` of events, and samples that come before their
+ * frames. A frame may come before its parent, name a missing parent, or be its own ancestor.
  */
 #include "import/chrome/chrome_import.h"
 
@@ -55,7 +54,7 @@ uint32_t ts_chrome_frame_key(struct ts_chrome *c, const struct ts_chrome_raw *sf
 	return frame_by_text(c, &text);
 }
 
-/* Marks those on the way to a frame that has a stack already; gives their number. */
+/* Collects the path to the nearest frame that has a stack; returns its length. */
 static size_t collect_path(struct ts_chrome *c, struct ts_chrome_frame *frames, uint32_t frame)
 {
 	struct ts_chrome_stacks *stacks = &c->stacks;
@@ -81,10 +80,7 @@ uint32_t ts_chrome_walk(struct ts_chrome *c, struct ts_chrome_frame *frames, uin
 	count = collect_path(c, frames, frame);
 	while (count--) {
 		struct ts_chrome_frame *at = &frames[c->stacks.path[count] - 1];
-		/*
-		 * Where frames go round in a circle the parent has no stack yet: the circle is cut
-		 * there.
-		 */
+		/* In a cycle of frames the parent has no stack yet: the cycle is cut there. */
 		const struct ts_chrome_frame *parent = at->parent ? &frames[at->parent - 1] : NULL;
 
 		at->depth = parent && parent->stack ? parent->depth + 1 : 1;
@@ -98,7 +94,7 @@ uint32_t ts_chrome_walk(struct ts_chrome *c, struct ts_chrome_frame *frames, uin
 	return frames[frame - 1].stack;
 }
 
-/* An integer, or a string that is one. */
+/* An integer, or a string that contains one. */
 static bool read_int(struct ts_json *js, int64_t *ret_value)
 {
 	struct ts_json_string string = { 0 };
@@ -116,7 +112,7 @@ static bool read_int(struct ts_json *js, int64_t *ret_value)
 	return true;
 }
 
-/* One member of a frame's object; what makes no sense is passed over. */
+/* One member of a frame object; invalid values are ignored. */
 static void read_frame_member(struct ts_chrome *c, const struct ts_json_string *key,
 			      const struct ts_chrome_raw *raw, struct ts_frame_row *row,
 			      uint32_t *parent, int64_t *id)
@@ -129,7 +125,7 @@ static void read_frame_member(struct ts_chrome *c, const struct ts_json_string *
 	if (ts_json_string_is(key, "parent")) {
 		*parent = ts_chrome_frame_key(c, raw);
 	} else if (is_text && ts_json_string_is(key, "name")) {
-		/* Viewers want a name; our own exports have "" for none. */
+		/* Viewers require a name; TraceSmith exports write "" for none. */
 		row->name = c->native.active && !text.length ? 0 : ts_chrome_string(c, &text);
 	} else if (is_text && ts_json_string_is(key, "category")) {
 		row->category = ts_chrome_string(c, &text);
@@ -150,9 +146,10 @@ static void read_frame_member(struct ts_chrome *c, const struct ts_json_string *
 		else if (ts_json_string_is(key, "frame"))
 			*id = number;
 		else if (ts_json_string_is(key, "unnamed") && c->native.active && number)
-			row->name = 0; /* stands behind it: symbols have it */
+			row->name = 0; /* set below: symbols have it */
 		else if (ts_json_string_is(key, "mapping") && c->native.active)
-			row->mapping = ts_native_rows_id(&c->native.shared, TS_TABLE_MAPPING, number);
+			row->mapping =
+				ts_native_rows_id(&c->native.shared, TS_TABLE_MAPPING, number);
 	}
 }
 
@@ -191,20 +188,20 @@ int ts_chrome_read_frame(struct ts_chrome *c)
 	frame = frame_by_text(c, &id);
 	if (!frame)
 		return TS_ENOMEM;
-	/* An id that comes twice after it was used keeps its first meaning. */
+	/* A repeated id that was used before keeps its first meaning. */
 	if (!c->stacks.frames[frame - 1].walked)
 		c->stacks.frames[frame - 1] = (struct ts_chrome_frame){
 			.parent = parent, .frame = ts_writer_frame(c->writer, &row), .defined = true
 		};
 	if (c->native.active && frame_id > 0)
 		return ts_native_rows_set_id(&c->native.shared, TS_TABLE_FRAME, frame_id,
-				     c->stacks.frames[frame - 1].frame);
+					     c->stacks.frames[frame - 1].frame);
 	return TS_OK;
 }
 
 /* ---- stacks of events ---- */
 
-/* A list of names, the outermost first; 0 where it is not that. */
+/* A list of names, outermost first; 0 if it is not one. */
 static uint32_t named_stack(struct ts_chrome *c, const struct ts_chrome_raw *raw)
 {
 	struct ts_json js = ts_chrome_reopen(raw);
@@ -232,12 +229,10 @@ uint32_t ts_chrome_stack(struct ts_chrome *c, const struct ts_chrome_event *even
 {
 	uint32_t stack = 0;
 
-	/*
-	 * Where our own file says what the stack is, `sf` is something that its source had left
-	 * open.
-	 */
+	/* If the TraceSmith export names the stack, `sf` was left unresolved by its source. */
 	if (event->has & TS_CHROME_HAS_NATIVE &&
-	    memmem(event->native.at, (size_t)(event->native.end - event->native.at), "\"stack\"", 7))
+	    memmem(event->native.at, (size_t)(event->native.end - event->native.at), "\"stack\"",
+		   7))
 		return 0;
 	if (event->has & TS_CHROME_HAS(TS_CHROME_SF) && c->stacks.read) {
 		uint32_t frame = ts_chrome_frame_key(c, &event->member[TS_CHROME_SF]);
@@ -277,7 +272,7 @@ int ts_chrome_hold_sample(struct ts_chrome *c, const struct ts_chrome_held_sampl
 	return TS_OK;
 }
 
-/* No such frame: the id is kept beside the arguments, as that of any other event. */
+/* No such frame: the id is kept as an extra member, as for any other event. */
 static void keep_frame_id(struct ts_chrome *c, struct ts_chrome_held_sample *held, int64_t *values)
 {
 	const struct ts_shape *shape = ts_writer_shape_fields(c->writer, (uint32_t)held->row.shape);

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Stack frames, samples that wait for them, and V8 profiles of a Chrome file. */
+/* Stack frames, samples waiting for them, and V8 profiles of a Chrome file. */
 #ifndef TS_IMPORT_CHROME_CHROME_STACK_H
 #define TS_IMPORT_CHROME_CHROME_STACK_H
 
@@ -16,7 +16,7 @@ struct ts_chrome;
 
 struct ts_chrome_frame {
 	uint32_t parent;       /* index plus 1; 0: none */
-	uint32_t frame, stack; /* ids in the trace; 0: not made yet */
+	uint32_t frame, stack; /* ids in the trace; 0: none yet */
 	uint32_t depth;
 	bool defined, walked;
 };
@@ -27,7 +27,7 @@ struct ts_chrome_held_sample {
 	uint32_t thread; /* index */
 	uint32_t value_count;
 	uint64_t values; /* index into ts_chrome_stacks.values */
-	uint8_t sf_type; /* enum ts_arg_type: the frame's id as it stands in the file */
+	uint8_t sf_type; /* enum ts_arg_type: type of the frame id in the file */
 	int64_t sf;
 };
 
@@ -68,13 +68,13 @@ void ts_chrome_stacks_init(struct ts_chrome *c);
 void ts_chrome_stacks_release(struct ts_chrome *c);
 /* One member of "stackFrames". */
 int ts_chrome_read_frame(struct ts_chrome *c);
-/* All frames are there, or none will come: stores the samples that have waited. */
+/* Stores the samples that waited: all frames are known, or none will come. */
 void ts_chrome_store_held_samples(struct ts_chrome *c);
-/* Index plus 1 of a frame by its id, also one that is not defined (yet); 0: no memory or no id. */
+/* Index plus 1 of a frame by its id, even if not defined (yet); 0: out of memory or no id. */
 uint32_t ts_chrome_frame_key(struct ts_chrome *c, const struct ts_chrome_raw *sf);
 /* The stack of a frame (index plus 1) in an array of them; 0: none. */
 uint32_t ts_chrome_walk(struct ts_chrome *c, struct ts_chrome_frame *frames, uint32_t frame);
-/* The stack that an event's `sf` or `stack` names, and which of them was taken; 0: none. */
+/* The stack named by an event's `sf` or `stack`, and which of them was used; 0: none. */
 uint32_t ts_chrome_stack(struct ts_chrome *c, const struct ts_chrome_event *event,
 			 uint32_t *ret_taken);
 int ts_chrome_hold_sample(struct ts_chrome *c, const struct ts_chrome_held_sample *sample,
@@ -84,7 +84,8 @@ int ts_chrome_hold_sample(struct ts_chrome *c, const struct ts_chrome_held_sampl
 
 void ts_chrome_profiles_release(struct ts_chrome *c);
 /*
- * Profile, ProfileChunk, or any other event with args.data.cpuProfile; *ret_stored false: is none.
+ * Profile, ProfileChunk, or any other event with args.data.cpuProfile; *ret_stored false: none of
+ * these.
  */
 int ts_chrome_store_profile(struct ts_chrome *c, const struct ts_chrome_event *event,
 			    bool *ret_stored);

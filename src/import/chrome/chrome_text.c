@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Texts of a Chrome file as strings of the trace: escapes resolved, bytes that are not UTF-8
- * replaced, nested values without white space.
+ * Texts of a Chrome file as strings of the trace: unescaped, invalid UTF-8 replaced, nested values
+ * without white space.
  */
 #include "import/chrome/chrome_import.h"
 

@@ -56,8 +56,8 @@ static void write_changed(struct ts_entities *entities, struct ts_entity_list *l
 {
 	for (size_t i = 0; i < list->count; i++) {
 		if (list->changed[i])
-			ts_writer_add(entities->writer, list->table, list->rows + i * list->row_bytes,
-				      NULL);
+			ts_writer_add(entities->writer, list->table,
+				      list->rows + i * list->row_bytes, NULL);
 		list->changed[i] = false;
 	}
 }
@@ -78,7 +78,7 @@ void ts_entities_finish(struct ts_entities *entities)
 
 /* ---- ids ---- */
 
-/* The id of a key that is there; 0: it is new. */
+/* The id of a known key; 0: new. */
 static int64_t find(struct ts_entity_list *list, uint64_t first, uint64_t second)
 {
 	uint64_t index;
@@ -93,7 +93,7 @@ static int64_t find(struct ts_entity_list *list, uint64_t first, uint64_t second
 	return list->last_id;
 }
 
-/* A row whose first column is its id; the id is put in. */
+/* Adds a row; its first column is set to its id. */
 static int64_t add(struct ts_entities *entities, struct ts_entity_list *list, uint64_t first,
 		   uint64_t second, int64_t *row)
 {
@@ -129,7 +129,8 @@ int64_t ts_entities_process(struct ts_entities *entities, int64_t pid)
 	return ts_entities_process_of(entities, 0, (uint64_t)pid, pid);
 }
 
-int64_t ts_entities_process_of(struct ts_entities *entities, int64_t host, uint64_t key, int64_t pid)
+int64_t ts_entities_process_of(struct ts_entities *entities, int64_t host, uint64_t key,
+			       int64_t pid)
 {
 	struct ts_process_row row = ts_process_none;
 	int64_t id = find(&entities->processes, (uint64_t)host, key);
@@ -167,7 +168,8 @@ int64_t ts_entities_device(struct ts_entities *entities, int64_t host, uint64_t 
 	return add(entities, &entities->devices, (uint64_t)host, key, (int64_t *)&row);
 }
 
-int64_t ts_entities_stream(struct ts_entities *entities, int64_t device, uint64_t key, int64_t number)
+int64_t ts_entities_stream(struct ts_entities *entities, int64_t device, uint64_t key,
+			   int64_t number)
 {
 	struct ts_stream_row row = ts_stream_none;
 	int64_t id = find(&entities->streams, (uint64_t)device, key);
@@ -220,7 +222,8 @@ struct ts_stream_row *ts_entities_stream_row(struct ts_entities *entities, int64
 	return change(&entities->streams, id);
 }
 
-void ts_entities_meta(struct ts_entities *entities, const char *key, const char *json, size_t length)
+void ts_entities_meta(struct ts_entities *entities, const char *key, const char *json,
+		      size_t length)
 {
 	struct ts_meta_row row = ts_meta_none;
 

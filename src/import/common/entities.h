@@ -1,20 +1,20 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Who and where in an imported file: its source, machine, processes, threads, devices and streams,
- * each with its row. Rows are added when first asked for, so that events refer to what is known,
- * and again at the end where more was learned.
+ * Entities of an imported file: its source, host, processes, threads, devices and streams, each
+ * with its row. Rows are added on first use, so that events refer to known ids, and written again
+ * at the end if they changed.
  *
- * struct ts_entities places;
- *	rc = ts_entities_start(&places, import, err);
+ *	struct ts_entities entities;
+ *	rc = ts_entities_start(&entities, import, err);
  *	...
- *	process = ts_entities_process(&places, pid);
- *	slice.thread = ts_entities_thread(&places, process, tid, tid);
- *	ts_entities_thread_row(&places, slice.thread)->name = ts_import_string(import, "main", 4);
+ *	process = ts_entities_process(&entities, pid);
+ *	slice.thread = ts_entities_thread(&entities, process, tid, tid);
+ *	ts_entities_thread_row(&entities, slice.thread)->name = ts_import_string(import, "main", 4);
  *	...
- *	ts_entities_add_loss(&places, &kind, 1);
+ *	ts_entities_add_loss(&entities, &kind, 1);
  *	...
- *	ts_entities_finish(&places);      also after an error, so that what there is stays whole
- *	ts_entities_release(&places);
+ *	ts_entities_finish(&entities);      also after an error, so that the rows are complete
+ *	ts_entities_release(&entities);
  */
 #ifndef TS_IMPORT_COMMON_ENTITIES_H
 #define TS_IMPORT_COMMON_ENTITIES_H
@@ -29,7 +29,10 @@
 #include "import/common/import_losses.h"
 #include "import/import.h"
 
-/* Rows of one table, by their ids, which follow each other: nobody else makes any meanwhile. */
+/*
+ * Rows of one table by id. Ids are consecutive: nothing else adds rows to these tables during an
+ * import.
+ */
 struct ts_entity_list {
 	enum ts_table_id table;
 	size_t row_bytes;
@@ -49,7 +52,7 @@ struct ts_entities {
 	struct ts_writer *writer;
 	int64_t source;
 	uint32_t clock; /* of the source; set in the writer */
-	int64_t time;   /* that the caller has read last: where losses are */
+	int64_t time;   /* last time read by the caller, used to locate losses */
 	struct ts_source_row source_row;
 	bool source_changed;
 	struct ts_entity_list hosts, processes, threads, devices, streams;
@@ -57,34 +60,40 @@ struct ts_entities {
 };
 
 /*
- * Makes the row of the source, named after the file, with a clock of its own, and sets that clock
- * in the writer.
+ * Adds the source row, named after the file and with its own clock, and sets that clock in the
+ * writer.
  */
 int ts_entities_start(struct ts_entities *entities, struct ts_import *import, struct ts_error *err);
 void ts_entities_release(struct ts_entities *entities);
 
-/* Adds what has changed since it was added, losses and their note. */
+/* Writes rows that changed since they were added, losses, and the loss note. */
 void ts_entities_finish(struct ts_entities *entities);
 
-static inline void ts_entities_add_loss(struct ts_entities *entities, const struct ts_loss_kind *kind,
-				  uint64_t count)
+static inline void ts_entities_add_loss(struct ts_entities *entities,
+					const struct ts_loss_kind *kind, uint64_t count)
 {
 	ts_import_losses_add(&entities->losses, kind, entities->time, count);
 }
 
 /*
- * Ids, made when first asked for with this key; 0: no memory, or the writer has failed. The key is
- * the caller's: whatever tells two apart. The number goes into the row (TS_ABSENT: none).
+ * Ids, added on first use of a key; 0: out of memory, or the writer has failed. The caller chooses
+ * the key. The number goes into the row (TS_ABSENT: none).
  */
 int64_t ts_entities_host(struct ts_entities *entities, uint64_t key);
 int64_t ts_entities_process(struct ts_entities *entities, int64_t pid);
-/* As above, where pids are not enough: of several machines, or used twice. */
-int64_t ts_entities_process_of(struct ts_entities *entities, int64_t host, uint64_t key, int64_t pid);
-int64_t ts_entities_thread(struct ts_entities *entities, int64_t process, uint64_t key, int64_t tid);
-int64_t ts_entities_device(struct ts_entities *entities, int64_t host, uint64_t key, int64_t number);
-int64_t ts_entities_stream(struct ts_entities *entities, int64_t device, uint64_t key, int64_t number);
+/* Like ts_entities_process(), where pids are ambiguous: several machines, or reused pids. */
+int64_t ts_entities_process_of(struct ts_entities *entities, int64_t host, uint64_t key,
+			       int64_t pid);
+int64_t ts_entities_thread(struct ts_entities *entities, int64_t process, uint64_t key,
+			   int64_t tid);
+int64_t ts_entities_device(struct ts_entities *entities, int64_t host, uint64_t key,
+			   int64_t number);
+int64_t ts_entities_stream(struct ts_entities *entities, int64_t device, uint64_t key,
+			   int64_t number);
 
-/* A row to be changed, by an id from above; valid until the next one is made. Not NULL. */
+/*
+ * Returns a row for modification, by an id from above; valid until the next row is added. Not NULL.
+ */
 struct ts_source_row *ts_entities_source_row(struct ts_entities *entities);
 struct ts_host_row *ts_entities_host_row(struct ts_entities *entities, int64_t id);
 struct ts_process_row *ts_entities_process_row(struct ts_entities *entities, int64_t id);
@@ -92,7 +101,8 @@ struct ts_thread_row *ts_entities_thread_row(struct ts_entities *entities, int64
 struct ts_device_row *ts_entities_device_row(struct ts_entities *entities, int64_t id);
 struct ts_stream_row *ts_entities_stream_row(struct ts_entities *entities, int64_t id);
 
-/* A fact about the source: a row of `meta`; the value is JSON text. */
-void ts_entities_meta(struct ts_entities *entities, const char *key, const char *json, size_t length);
+/* Adds a fact about the source as a row of `meta`; the value is JSON text. */
+void ts_entities_meta(struct ts_entities *entities, const char *key, const char *json,
+		      size_t length);
 
 #endif

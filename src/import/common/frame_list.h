@@ -1,14 +1,14 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Call stacks of imported files: frames come one by one, innermost or outermost first, and become
- * a stack of the trace, which is stored once however often it is seen.
+ * Call stacks of imported files: frames are collected one by one, innermost or outermost first, and
+ * become a stack of the trace, which is stored once.
  *
- * struct ts_frame_list frames = { 0 };
- * 	ts_frame_list_add(&frames, ts_writer_frame(writer, &row));
- * 	sample.stack = ts_frame_list_inner_first(&frames, writer);
- * 	ts_frame_list_clear(&frames);
- * 	...
- * 	ts_frame_list_release(&frames);
+ *	struct ts_frame_list frames = { 0 };
+ *	ts_frame_list_add(&frames, ts_writer_frame(writer, &row));
+ *	sample.stack = ts_frame_list_inner_first(&frames, writer);
+ *	ts_frame_list_clear(&frames);
+ *	...
+ *	ts_frame_list_release(&frames);
  */
 #ifndef TS_IMPORT_COMMON_FRAME_LIST_H
 #define TS_IMPORT_COMMON_FRAME_LIST_H
@@ -47,9 +47,9 @@ static inline int ts_frame_list_add(struct ts_frame_list *frames, uint32_t id)
 	return TS_OK;
 }
 
-/* The stack of the frames; 0: there are none, or the writer has failed. */
+/* The stack of the frames; 0: no frames, or the writer has failed. */
 static inline uint32_t ts_frame_list_inner_first(const struct ts_frame_list *frames,
-						   struct ts_writer *writer)
+						 struct ts_writer *writer)
 {
 	uint32_t stack = 0;
 
@@ -59,7 +59,7 @@ static inline uint32_t ts_frame_list_inner_first(const struct ts_frame_list *fra
 }
 
 static inline uint32_t ts_frame_list_outer_first(const struct ts_frame_list *frames,
-						   struct ts_writer *writer)
+						 struct ts_writer *writer)
 {
 	uint32_t stack = 0;
 

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Counting and telling what an import leaves out. */
+/* Counts and reports what an import could not keep. */
 #include "import/common/import_losses.h"
 
 #include <inttypes.h>

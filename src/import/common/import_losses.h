@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * What of an imported file the trace does not have: counted while it is read, said at its end, as
- * rows of `loss` and as a note.
+ * Losses of an import: what could not be imported is counted while reading, and reported at the end
+ * as rows of `loss` and as a note.
  */
 #ifndef TS_IMPORT_COMMON_IMPORT_LOSSES_H
 #define TS_IMPORT_COMMON_IMPORT_LOSSES_H
@@ -12,29 +12,29 @@
 
 struct ts_import;
 
-/* Static, one for each thing that can happen: two with the same address are the same. */
+/* Static, one per kind of loss; identified by address. */
 struct ts_loss_kind {
-	const char *what;       /* table or kind of thing: "event" */
+	const char *what;       /* table or kind of item: "event" */
 	const char *one, *many; /* "event without time", "events without time" */
-	bool is_rest;           /* has no number: "unread rest of the file" */
+	bool is_rest;           /* has no count: "unread rest of the file" */
 };
 
-/* Further kinds than this are counted with the last one. */
+/* Further kinds are counted with the last one. */
 #define TS_IMPORT_LOSSES_MAX 32
 
 struct ts_loss_count {
 	const struct ts_loss_kind *kind;
 	uint64_t count;
-	int64_t first, last; /* times of the events nearest to them */
+	int64_t first, last; /* times of the nearest events */
 };
 
-/* A zeroed struct is an empty one. */
+/* Zero-initialized: empty. */
 struct ts_import_losses {
 	struct ts_loss_count list[TS_IMPORT_LOSSES_MAX];
 	size_t count;
 };
 
-/* The file was not read to its end: every importer has this one. */
+/* The file was not read to its end; common to all importers. */
 extern const struct ts_loss_kind ts_loss_rest;
 
 void ts_import_losses_add(struct ts_import_losses *losses, const struct ts_loss_kind *kind,

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The sliding buffer of the importers. Reads until the buffer is full, so that a value is started
- * again only when a whole buffer has gone by, and doubles the buffer for a value that does not
- * fit: the work stays linear in the size of the input.
+ * Sliding buffer of the importers. Fills the buffer completely, so that a value is restarted at
+ * most once per buffer, and doubles it for a value that does not fit: the work stays linear in the
+ * input size.
  */
 #include "import/common/input_stream.h"
 

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Values of a stream of JSON, whatever the buffer holds of them. */
+/* Reads values of a JSON stream across buffer refills. */
 #include "import/common/json_stream.h"
 
 #include <inttypes.h>

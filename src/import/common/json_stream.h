@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * JSON of an import, one value at a time: each function goes on where the buffer ended, by
- * refilling it and starting the value again. For files of any size, of which one value has to fit.
+ * Reads JSON one value at a time: at the end of the buffer each function refills it and starts the
+ * value again. The file may have any size; one value must fit in memory.
  *
- * rc = ts_json_stream_enter(&stream, '{', &more);
+ *	rc = ts_json_stream_enter(&stream, '{', &more);
  *	while (!rc && more) {
  *		rc = ts_json_stream_key(&stream);       the key is in stream.key
  *		if (!rc)
@@ -14,7 +14,7 @@
  *	if (rc)
  *		rc = ts_json_stream_fail(&stream, rc);
  *
- * Each gives 0 or a negative error. Pointers into the buffer are void after each of them.
+ * Each returns 0 or a negative error, and invalidates pointers into the buffer.
  */
 #ifndef TS_IMPORT_COMMON_JSON_STREAM_H
 #define TS_IMPORT_COMMON_JSON_STREAM_H
@@ -41,7 +41,7 @@ void ts_json_stream_release(struct ts_json_stream *stream);
 /* For ts_json_stream_again(). */
 bool ts_json_stream_refill(struct ts_json_stream *stream, const char *from, int *rc);
 
-/* After a scan that began at `from`: true if the buffer was too short and now holds more. */
+/* After a scan that began at `from`: true if the buffer was too short and has been refilled. */
 static inline bool ts_json_stream_again(struct ts_json_stream *stream, const char *from, int *rc)
 {
 	if (TS_LIKELY(*rc != TS_JSON_MORE))
@@ -65,7 +65,7 @@ static inline int ts_json_stream_next(struct ts_json_stream *stream, char close,
 	return rc;
 }
 
-/* A key, which is copied to stream->key: what follows may move the buffer. */
+/* Reads a key and copies it to stream->key: later reads may move the buffer. */
 int ts_json_stream_key(struct ts_json_stream *stream);
 
 static inline bool ts_json_stream_key_is(const struct ts_json_stream *stream, const char *name)
@@ -76,11 +76,11 @@ static inline bool ts_json_stream_key_is(const struct ts_json_stream *stream, co
 	       (!length || memcmp(stream->key.data, name, length) == 0);
 }
 
-/* One value by a function that reads it whole or not at all. */
+/* Reads one value with a function that consumes all of it or nothing. */
 int ts_json_stream_value(struct ts_json_stream *stream, int (*read)(void *context), void *context);
 int ts_json_stream_skip(struct ts_json_stream *stream);
 
-/* Is the error that the file ends too early? */
+/* Does the error mean that the file is truncated? */
 static inline bool ts_json_stream_is_cut(const struct ts_json_stream *stream, int rc)
 {
 	return rc == TS_EFORMAT && !stream->has_message && stream->js->last &&
@@ -88,8 +88,8 @@ static inline bool ts_json_stream_is_cut(const struct ts_json_stream *stream, in
 }
 
 /*
- * Writes the message for an error, unless that is done; import->result.events tells whether
- * something is kept.
+ * Writes the error message, unless that is done; import->result.events tells whether something is
+ * kept.
  */
 int ts_json_stream_fail(struct ts_json_stream *stream, int rc);
 

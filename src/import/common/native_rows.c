@@ -1,18 +1,18 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Rows of another trace, with the ids and clocks of this one. */
+/* Rows of another trace, converted to the ids and clocks of this one. */
 #include "import/common/native_rows.h"
 
 #include <stdlib.h>
 
 #include "import/import.h"
 
-/* Ids may leave gaps; larger ones are closed. */
+/* Ids may leave gaps up to this size; larger gaps are closed. */
 #define MAX_GAP 65536
 
 void ts_native_rows_init(struct ts_native_rows *native, struct ts_writer *writer)
 {
 	*native = (struct ts_native_rows){ .writer = writer };
-	/* The clock of whatever was added before. */
+	/* Resets the clock set by earlier rows. */
 	ts_writer_set_clock(writer, 0);
 }
 
@@ -39,7 +39,7 @@ int64_t ts_native_rows_id(struct ts_native_rows *native, enum ts_table_id table,
 		return 0;
 	if (ts_map_get(&native->ids[table], (uint64_t)id, &known))
 		return (int64_t)known;
-	/* Dictionaries number their rows themselves, when these are added. */
+	/* Dictionary rows are numbered when they are added. */
 	if (ts_table_info(table)->kind != TS_KIND_ENTITY)
 		return 0;
 	made = native->last_ids[table];
@@ -49,10 +49,7 @@ int64_t ts_native_rows_id(struct ts_native_rows *native, enum ts_table_id table,
 	}
 	if (id - (made - native->offsets[table]) > MAX_GAP)
 		native->scattered[table] = true;
-	/*
-	 * The same as in the file, plus what the trace had before: leaves out what the file leaves
-	 * out.
-	 */
+	/* Same id as in the file, plus what the trace had before: keeps the gaps of the file. */
 	if (native->scattered[table])
 		made = ts_writer_new_id(native->writer, table);
 	while (made && !native->scattered[table] && made - native->offsets[table] < id)
@@ -78,14 +75,18 @@ bool ts_native_rows_is_id(const struct ts_table_info *info, int column, enum ts_
 	       strcmp(name, "clock") == 0;
 }
 
-int ts_native_rows_set_id(struct ts_native_rows *native, enum ts_table_id table, int64_t file_id, int64_t id)
+int ts_native_rows_set_id(struct ts_native_rows *native, enum ts_table_id table, int64_t file_id,
+			  int64_t id)
 {
 	return ts_map_put(&native->ids[table], (uint64_t)file_id, (uint64_t)id);
 }
 
 /* ---- clocks ---- */
 
-/* What the points of a clock's highest generation say; several are not converted. */
+/*
+ * Offset from the sync points of the clock's highest generation; several different points cannot be
+ * converted.
+ */
 static int note_sync(struct ts_native_rows *native, const struct ts_clock_sync_row *sync)
 {
 	struct ts_native_rows_clock *clock;
@@ -97,7 +98,8 @@ static int note_sync(struct ts_native_rows *native, const struct ts_clock_sync_r
 		return TS_ENOMEM;
 	if (is_new) {
 		*index = native->clock_count++;
-		native->clocks[*index] = (struct ts_native_rows_clock){ .generation = sync->generation };
+		native->clocks[*index] =
+			(struct ts_native_rows_clock){ .generation = sync->generation };
 	}
 	clock = &native->clocks[*index];
 	if (sync->generation < clock->generation)
@@ -109,7 +111,8 @@ static int note_sync(struct ts_native_rows *native, const struct ts_clock_sync_r
 	return TS_OK;
 }
 
-uint32_t ts_native_rows_clock(const struct ts_native_rows *native, int64_t source, int64_t *ret_offset)
+uint32_t ts_native_rows_clock(const struct ts_native_rows *native, int64_t source,
+			      int64_t *ret_offset)
 {
 	uint64_t clock, index;
 
@@ -124,7 +127,7 @@ uint32_t ts_native_rows_clock(const struct ts_native_rows *native, int64_t sourc
 	return (uint32_t)clock;
 }
 
-/* The table that a column refers to; 0: none. Asked for every column of every row. */
+/* The table that a column refers to; 0: none. Called for every column of every row. */
 static enum ts_table_id refers_to(const struct ts_column_info *column)
 {
 	switch (column->refers[0]) {
@@ -143,8 +146,8 @@ static enum ts_table_id refers_to(const struct ts_column_info *column)
 	}
 }
 
-int64_t ts_native_rows_source_of(const struct ts_native_rows *native, const struct ts_table_info *info,
-			 const int64_t *row)
+int64_t ts_native_rows_source_of(const struct ts_native_rows *native,
+				 const struct ts_table_info *info, const int64_t *row)
 {
 	uint64_t source;
 
@@ -176,8 +179,9 @@ int64_t ts_native_rows_to_clock(int64_t time, int64_t offset)
 	return result;
 }
 
-uint32_t ts_native_rows_set_clock(const struct ts_native_rows *native, const struct ts_table_info *info, int64_t source,
-		      int64_t *row, uint32_t clock)
+uint32_t ts_native_rows_set_clock(const struct ts_native_rows *native,
+				  const struct ts_table_info *info, int64_t source, int64_t *row,
+				  uint32_t clock)
 {
 	int64_t offset;
 	uint32_t its_clock = ts_native_rows_clock(native, source, &offset);
@@ -191,8 +195,8 @@ uint32_t ts_native_rows_set_clock(const struct ts_native_rows *native, const str
 	return clock;
 }
 
-int ts_native_rows_note(struct ts_native_rows *native, const struct ts_table_info *info, int64_t source,
-		const int64_t *row)
+int ts_native_rows_note(struct ts_native_rows *native, const struct ts_table_info *info,
+			int64_t source, const int64_t *row)
 {
 	switch (info->id) {
 	case TS_TABLE_CLOCK_SYNC:
@@ -210,8 +214,8 @@ int ts_native_rows_note(struct ts_native_rows *native, const struct ts_table_inf
 	}
 }
 
-static int add_dictionary(struct ts_native_rows *native, const struct ts_table_info *info, int64_t file_id,
-			  const int64_t *row, bool *ret_good)
+static int add_dictionary(struct ts_native_rows *native, const struct ts_table_info *info,
+			  int64_t file_id, const int64_t *row, bool *ret_good)
 {
 	uint64_t id = 0;
 
@@ -255,8 +259,8 @@ bool ts_native_rows_is_valid(const struct ts_table_info *info, const int64_t *ro
 	}
 }
 
-int ts_native_rows_add(struct ts_native_rows *native, const struct ts_table_info *info, int64_t file_id, int64_t *row,
-	       const int64_t *values, bool *ret_good)
+int ts_native_rows_add(struct ts_native_rows *native, const struct ts_table_info *info,
+		       int64_t file_id, int64_t *row, const int64_t *values, bool *ret_good)
 {
 	uint32_t clock;
 	int64_t source;
@@ -281,8 +285,9 @@ int ts_native_rows_add(struct ts_native_rows *native, const struct ts_table_info
 
 /* ---- blobs ---- */
 
-/* What a blob's row continues; NULL where it is not among those that came last. */
-static const struct ts_native_rows_blob *find_blob_end(const struct ts_native_rows *native, int64_t id)
+/* The blob row that this one continues; NULL if it is not among the latest. */
+static const struct ts_native_rows_blob *find_blob_end(const struct ts_native_rows *native,
+						       int64_t id)
 {
 	for (unsigned int i = 0; native->blob_ends && i < TS_NATIVE_ROWS_BLOB_ENDS; i++)
 		if (id && native->blob_ends[i].id == id)
@@ -290,14 +295,14 @@ static const struct ts_native_rows_blob *find_blob_end(const struct ts_native_ro
 	return NULL;
 }
 
-int ts_native_rows_add_blob(struct ts_native_rows *native, int64_t file_id, int64_t previous, const void *data,
-		    size_t bytes, bool *ret_good)
+int ts_native_rows_add_blob(struct ts_native_rows *native, int64_t file_id, int64_t previous,
+			    const void *data, size_t bytes, bool *ret_good)
 {
 	const struct ts_native_rows_blob *before =
 		find_blob_end(native, ts_native_rows_id(native, TS_TABLE_BLOB, previous));
 	struct ts_native_rows_blob end = { 0 };
 
-	/* Without what it continues, or without bytes of its own behind that, it is nothing. */
+	/* Invalid without the row it continues, or without new bytes. */
 	*ret_good = file_id > 0 && bytes <= TS_IMPORT_MAX_STRING &&
 		    (!previous || (before && before->hash.bytes && bytes));
 	if (!*ret_good)
@@ -306,7 +311,7 @@ int ts_native_rows_add_blob(struct ts_native_rows *native, int64_t file_id, int6
 		native->blob_ends = calloc(TS_NATIVE_ROWS_BLOB_ENDS, sizeof(*native->blob_ends));
 	if (!native->blob_ends)
 		return TS_ENOMEM;
-	/* The hash is made anew: a file may say anything. */
+	/* The hash is recomputed: the file is not trusted. */
 	if (before)
 		end.hash = before->hash;
 	else

@@ -1,19 +1,19 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Rows of a trace that another file holds, on their way into this one: ids become those of this
- * trace, times go from the trace time of that file to the clocks of its sources, blobs are hashed
- * anew.
+ * Native rows: rows of TraceSmith tables embedded in a Chrome or Perfetto export. Converts their
+ * ids to ids of this trace and their times from trace time to the clocks of their sources, and
+ * recomputes the hashes of blobs.
  *
- * ts_native_rows_init(&own, writer);
- *	row[i] = ts_native_rows_id(&own, TS_TABLE_THREAD, number); references, and the column `id` of
- *	entities
+ *	ts_native_rows_init(&native, writer);
+ *	row[i] = ts_native_rows_id(&native, TS_TABLE_THREAD, number);  references and entity ids
  *	...
- *	rc = ts_native_rows_add(&own, info, file_id, row, values, &is_good);
+ *	rc = ts_native_rows_add(&native, info, file_id, row, values, &is_good);
  *	...
- *	ts_native_rows_release(&own);
+ *	ts_native_rows_release(&native);
  *
- * An importer that adds rows in its own way uses the parts of ts_native_rows_add(): ts_native_rows_is_valid(),
- * ts_native_rows_note(), ts_native_rows_set_clock(), ts_native_rows_set_id().
+ * An importer that adds rows itself uses the steps of ts_native_rows_add():
+ * ts_native_rows_is_valid(), ts_native_rows_note(), ts_native_rows_set_clock(),
+ * ts_native_rows_set_id().
  */
 #ifndef TS_IMPORT_COMMON_NATIVE_ROWS_H
 #define TS_IMPORT_COMMON_NATIVE_ROWS_H
@@ -33,7 +33,7 @@ struct ts_native_rows_clock {
 	uint64_t points;
 };
 
-/* Where a blob's row ends: another may go on there. */
+/* Where a blob row ends: another one may continue it. */
 #define TS_NATIVE_ROWS_BLOB_ENDS 64
 struct ts_native_rows_blob {
 	int64_t id; /* in the trace; 0: none */
@@ -51,69 +51,70 @@ struct ts_native_rows {
 	struct ts_map clock_index; /* clock -> index into clocks */
 	struct ts_native_rows_clock *clocks;
 	size_t clock_count, clock_capacity;
-	struct ts_native_rows_blob *blob_ends; /* of the newest ones; NULL: none yet */
+	struct ts_native_rows_blob *blob_ends; /* the newest ones; NULL: none yet */
 	unsigned int next_blob_end;
-	uint32_t clock; /* that ts_native_rows_add() has set in the writer */
+	uint32_t clock; /* set in the writer by ts_native_rows_add() */
 };
 
 void ts_native_rows_init(struct ts_native_rows *native, struct ts_writer *writer);
 void ts_native_rows_release(struct ts_native_rows *native);
 
 /*
- * The id in the trace of a row that the file knows by another id; 0: none. Entities may be asked
- * for ahead of their row.
+ * Maps an id of the file to an id of the trace; 0: none. Entity ids may be requested before their
+ * row.
  */
 int64_t ts_native_rows_id(struct ts_native_rows *native, enum ts_table_id table, int64_t id);
 
 /*
- * A column whose value is an id without being a reference: that of an entity, or a clock, which has
- * the number of its source.
+ * Is the column an id without being a reference: the id of an entity, or a clock, which has the
+ * number of its source?
  */
-bool ts_native_rows_is_id(const struct ts_table_info *info, int column, enum ts_table_id *ret_table);
+bool ts_native_rows_is_id(const struct ts_table_info *info, int column,
+			  enum ts_table_id *ret_table);
 
-/* Where the file knows a row of a dictionary by an id, and the trace by another. */
-int ts_native_rows_set_id(struct ts_native_rows *native, enum ts_table_id table, int64_t file_id, int64_t id);
+/* Records which id of the trace a dictionary row of the file has. */
+int ts_native_rows_set_id(struct ts_native_rows *native, enum ts_table_id table, int64_t file_id,
+			  int64_t id);
 
 /*
- * The clock of a source and how far it is behind trace time; clock 0, which is trace time, where
- * that is not one distance.
+ * Clock of a source and its offset from trace time; clock 0, which is trace time, if the offset is
+ * not constant.
  */
-uint32_t ts_native_rows_clock(const struct ts_native_rows *native, int64_t source, int64_t *ret_offset);
+uint32_t ts_native_rows_clock(const struct ts_native_rows *native, int64_t source,
+			      int64_t *ret_offset);
 
-/* A time of trace time in a clock that is `offset` behind it. */
+/* Converts trace time to a clock that is `offset` behind it. */
 int64_t ts_native_rows_to_clock(int64_t time, int64_t offset);
 
-/* The source of a row, as far as its references tell; 0: none. */
-int64_t ts_native_rows_source_of(const struct ts_native_rows *native, const struct ts_table_info *info,
-			 const int64_t *row);
+/* Source of a row, as far as its references tell; 0: none. */
+int64_t ts_native_rows_source_of(const struct ts_native_rows *native,
+				 const struct ts_table_info *info, const int64_t *row);
+
+/* Records what later rows need: clocks, and the source of a process, thread, device or stream. */
+int ts_native_rows_note(struct ts_native_rows *native, const struct ts_table_info *info,
+			int64_t source, const int64_t *row);
 
 /*
- * Remembers what later rows are placed by: clocks, and whose a process, thread, device or stream
- * is.
+ * Converts a row's times to the clock of its source, which is returned; `clock` if the row has
+ * none, because changing the clock closes entity chunks.
  */
-int ts_native_rows_note(struct ts_native_rows *native, const struct ts_table_info *info, int64_t source,
-		const int64_t *row);
+uint32_t ts_native_rows_set_clock(const struct ts_native_rows *native,
+				  const struct ts_table_info *info, int64_t source, int64_t *row,
+				  uint32_t clock);
 
-/*
- * Puts a row's times into the clock of its source, which it returns; `clock` where the row has
- * none: to change it closes chunks of entities.
- */
-uint32_t ts_native_rows_set_clock(const struct ts_native_rows *native, const struct ts_table_info *info, int64_t source,
-		      int64_t *row, uint32_t clock);
-
-/* Has it what a row of its table must have? */
+/* Does the row have everything its table requires? */
 bool ts_native_rows_is_valid(const struct ts_table_info *info, const int64_t *row);
 
 /*
- * Adds a row whose ids are those of the trace and whose times are trace time; both are changed in
- * place. `file_id` is by what the file knows a row of a dictionary. *ret_good: it makes sense; else
- * nothing was added. Rows of `blob` go to ts_native_rows_add_blob().
+ * Adds a row with ids of the trace and times in trace time; both are changed in place. `file_id` is
+ * the file's id for a dictionary row. *ret_good false: the row is invalid and was not added. Rows
+ * of `blob` go to ts_native_rows_add_blob().
  */
-int ts_native_rows_add(struct ts_native_rows *native, const struct ts_table_info *info, int64_t file_id, int64_t *row,
-	       const int64_t *values, bool *ret_good);
+int ts_native_rows_add(struct ts_native_rows *native, const struct ts_table_info *info,
+		       int64_t file_id, int64_t *row, const int64_t *values, bool *ret_good);
 
 /* `previous` is an id of the file; 0: none. */
-int ts_native_rows_add_blob(struct ts_native_rows *native, int64_t file_id, int64_t previous, const void *data,
-		    size_t bytes, bool *ret_good);
+int ts_native_rows_add_blob(struct ts_native_rows *native, int64_t file_id, int64_t previous,
+			    const void *data, size_t bytes, bool *ret_good);
 
 #endif

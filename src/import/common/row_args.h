@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The arguments of one row, collected one by one. Importers whose rows are always alike make their
- * shape once and need none of this.
+ * Collects the arguments of one row. Importers whose rows all have the same arguments create their
+ * shape once and do not need this.
  */
 #ifndef TS_IMPORT_COMMON_ROW_ARGS_H
 #define TS_IMPORT_COMMON_ROW_ARGS_H
@@ -18,7 +18,7 @@ struct ts_row_args {
 	struct ts_field fields[TS_SHAPE_MAX_FIELDS];
 	int64_t values[TS_SHAPE_MAX_FIELDS];
 	uint32_t field_count, value_count;
-	uint64_t left_out; /* since the struct was zeroed: more than a row can have */
+	uint64_t left_out; /* arguments beyond the limit since the struct was zeroed */
 };
 
 static inline void ts_row_args_clear(struct ts_row_args *args)
@@ -27,11 +27,11 @@ static inline void ts_row_args_clear(struct ts_row_args *args)
 }
 
 /*
- * A value as rows store it: an int64, the bits of a double, the id of a string, 0 or 1. `key` is
- * the id of a string.
+ * Adds a value as rows store it: an int64, the bits of a double, a string id, 0 or 1. `key` is a
+ * string id.
  */
 static inline void ts_row_args_add(struct ts_row_args *args, uint32_t key, enum ts_arg_type type,
-			       int64_t value)
+				   int64_t value)
 {
 	if (args->field_count == TS_SHAPE_MAX_FIELDS) {
 		args->left_out++;
@@ -50,7 +50,7 @@ static inline void ts_row_args_add_double(struct ts_row_args *args, uint32_t key
 	ts_row_args_add(args, key, TS_ARG_DOUBLE, bits);
 }
 
-/* The shape for the row; 0 where there are no arguments. Its values are args->values. */
+/* The shape of the row; 0 if there are no arguments. Its values are args->values. */
 static inline uint32_t ts_row_args_shape(const struct ts_row_args *args, struct ts_writer *writer)
 {
 	return args->field_count ? ts_writer_shape(writer, args->fields, args->field_count) : 0;

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Inputs as files with random access. */
+/* Random access to inputs. */
 #include "import/common/spool.h"
 
 #include <errno.h>
@@ -14,7 +14,7 @@
 #include "base/temporary.h"
 #include "import/import.h"
 
-/* The file itself; false where it is packed, or no plain file. */
+/* Opens the file itself; false if it is compressed or not a regular file. */
 static bool open_itself(struct ts_spool *spool, struct ts_import *import)
 {
 	struct stat status;
@@ -30,8 +30,8 @@ static bool open_itself(struct ts_spool *spool, struct ts_import *import)
 }
 
 /*
- * A file without a name while it is filled, so that a kill leaves nothing behind; -1 where there
- * are none, or no /proc to name one by.
+ * An unnamed temporary file, so that a kill leaves nothing behind; -1 if unsupported, or without
+ * /proc to name it by.
  */
 static int open_nameless(void)
 {
@@ -64,7 +64,10 @@ static int make_copy(struct ts_spool *spool, struct ts_import *import, struct ts
 	return TS_OK;
 }
 
-/* A name for one without: nobody has it but a process of that number that was killed just here. */
+/*
+ * Links the unnamed copy. The name can only be taken by a process with this pid that was killed
+ * right here.
+ */
 static int name_copy(struct ts_spool *spool, struct ts_import *import, struct ts_error *err)
 {
 	size_t bytes = strlen(ts_temporary_directory()) + sizeof("/tracesmith-import-XXXXXX") + 24;
@@ -105,7 +108,7 @@ static int fill_copy(struct ts_spool *spool, struct ts_import *import, struct ts
 		spool->bytes += (uint64_t)(js->end - js->next);
 		js->next = js->end;
 		rc = ts_import_refill(import, js->next, &spool->damage);
-		/* What was unpacked before is worth reading. */
+		/* What was decompressed before the error is still worth reading. */
 		if (rc == TS_EFORMAT)
 			return TS_OK;
 		if (rc && err)

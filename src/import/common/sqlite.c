@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Opens databases, says which tool wrote one, and steps over rows. The file is hostile until shown
- * otherwise: it is opened for reading only, no SQL of its own runs, and the rows that it gives are
- * bounded by its size, since pages may refer to each other in circles.
+ * Opens databases, detects the tool that wrote them, and steps over rows. The file is untrusted: it
+ * is opened read-only, none of its SQL runs, and the number of rows is bounded by its size, because
+ * pages may form cycles.
  */
 #include "import/common/sqlite.h"
 
@@ -15,13 +15,13 @@
 
 #include "base/text.h"
 
-/* Steps of SQLite's machine between two looks at whether to stop: some ms. */
+/* SQLite VM steps between two checks for cancellation: a few ms. */
 #define STEPS_BETWEEN_LOOKS 200000
-/* Rows between them, a power of 2. */
+/* Rows between checks, a power of 2. */
 #define ROWS_BETWEEN_LOOKS 8192
-/* No tool makes that many, and each is compared with the others. */
+/* No tool creates that many, and each is compared with the others. */
 #define MOST_TABLES 4096
-/* KiB of pages held: each is read once, so that more does not help. */
+/* KiB of page cache: each page is read once, so more does not help. */
 #define CACHE_PRAGMA "PRAGMA cache_size=-2048"
 
 static const struct ts_loss_kind log_beside = {
@@ -65,7 +65,7 @@ static int fail(struct ts_sqlite *db, int code, const char *table, struct ts_err
 	}
 }
 
-/* Non-zero: stop. Between rows and, for statements that need long for one, in the middle. */
+/* Non-zero: stop. Called between rows and during long statements. */
 static int look(void *context)
 {
 	struct ts_sqlite *db = context;
@@ -83,7 +83,7 @@ static int look(void *context)
 
 /* ---- opening ---- */
 
-/* The path as a URI. immutable: no locks, no journal, nothing is made beside the file. */
+/* The path as a URI. immutable: no locks, no journal, nothing is created next to the file. */
 static void append_uri(struct ts_text *uri, const char *path)
 {
 	ts_text_append_str(uri, path[0] == '/' ? "file://" : "file:");
@@ -102,8 +102,8 @@ static void defend(struct ts_sqlite *db)
 
 	sqlite3_extended_result_codes(handle, 1);
 	/*
-	 * SQLite reads files that are cut only for those who may write the schema, which defensive
-	 * ones may not; nobody writes here.
+	 * SQLite reads truncated files only with a writable schema, which defensive mode forbids;
+	 * nothing is written here.
 	 */
 	sqlite3_db_config(handle,
 			  db->is_cut ? SQLITE_DBCONFIG_WRITABLE_SCHEMA : SQLITE_DBCONFIG_DEFENSIVE,
@@ -117,7 +117,7 @@ static void defend(struct ts_sqlite *db)
 	sqlite3_limit(handle, SQLITE_LIMIT_ATTACHED, 0);
 	sqlite3_limit(handle, SQLITE_LIMIT_WORKER_THREADS, 0);
 	sqlite3_progress_handler(handle, STEPS_BETWEEN_LOOKS, look, db);
-	/* Whoever may not have them does without. */
+	/* Optional. */
 	sqlite3_exec(handle, "PRAGMA cell_size_check=ON", NULL, NULL, NULL);
 	sqlite3_exec(handle, CACHE_PRAGMA, NULL, NULL, NULL);
 }
@@ -139,10 +139,7 @@ static bool is_cut(const struct ts_spool *spool)
 			(uint64_t)header[PAGES + 2] << 8 | header[PAGES + 3]);
 }
 
-/*
- * What a writer that did not end well left in its write-ahead log: the file beside it is not looked
- * into, since it is somebody else's.
- */
+/* A write-ahead log left by a writer that crashed: that file is not read. */
 static bool has_log(const struct ts_spool *spool)
 {
 	struct ts_text path = { 0 };
@@ -177,7 +174,7 @@ static int open_database(struct ts_sqlite *db, struct ts_error *err)
 	db->is_cut = is_cut(&db->spool);
 	db->has_log = has_log(&db->spool);
 	defend(db);
-	/* A row needs 5 bytes; a reader may come by a few times. */
+	/* A row needs at least 5 bytes; a reader may make several passes. */
 	db->most_rows = db->spool.bytes;
 	return TS_OK;
 }
@@ -196,7 +193,7 @@ static int add_table(struct ts_sqlite *db, const char *name)
 	return SQLITE_OK;
 }
 
-/* About how many rows a table has; one without row ids has to go without. */
+/* Estimates the number of rows; tables without row ids get no estimate. */
 static void measure_table(struct ts_sqlite *db, struct ts_sqlite_table *table)
 {
 	char *sql = sqlite3_mprintf("SELECT max(rowid) FROM \"%w\"", table->name);
@@ -264,7 +261,7 @@ int ts_sqlite_columns(struct ts_sqlite *db, const char *table,
 		const char *type = (const char *)sqlite3_column_text(statement, TYPE);
 
 		code = SQLITE_OK;
-		/* Hidden: computed by an expression of the file's. */
+		/* Hidden: computed by an expression in the file. */
 		if (name && !sqlite3_column_int(statement, HIDDEN))
 			rc = tell(context, name, type ? type : "");
 	}
@@ -277,7 +274,7 @@ int ts_sqlite_columns(struct ts_sqlite *db, const char *table,
 
 /* ---- queries ---- */
 
-/* Which of the wanted columns a table has. */
+/* Which of the requested columns a table has. */
 struct wanted {
 	const char *const *columns;
 	size_t count;
@@ -294,7 +291,7 @@ static int mark_column(void *context, const char *column, const char *type)
 	return TS_OK;
 }
 
-/* NOT INDEXED: indexes are the file's, and may not fit the table. */
+/* NOT INDEXED: the file's indexes may not match the table. */
 static char *compose(const struct wanted *wanted, const char *table)
 {
 	sqlite3_str *sql = sqlite3_str_new(NULL);
@@ -405,7 +402,7 @@ static const struct format *recognise(struct ts_sqlite *db)
 	return NULL;
 }
 
-/* A database of somebody else; the names of some tables say whose. */
+/* A database of another tool; lists some table names in the message. */
 static int refuse(struct ts_sqlite *db, struct ts_error *err)
 {
 	struct ts_text names = { 0 };

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Databases of other tools: opened so that nothing in them can run, read table by table. Schemas
- * differ by version, so a reader names the columns that it knows, in the order of an enum of its
- * own; those that a table does not have read as absent.
+ * SQLite databases of other tools, opened so that none of their SQL runs, and read table by table.
+ * Schemas differ between versions, so a reader lists the columns that it knows, in the order of an
+ * enum; columns that a table lacks read as absent.
  *
  *	enum { START, END, NAME };
  *	static const char *const columns[] = { "start", "end", "nameId" };
@@ -13,9 +13,8 @@
  *		... ts_sqlite_int(&query, START) ...
  *	ts_sqlite_end(&query);
  *
- * Only tables are read: views, virtual tables and computed columns are SQL of the file's, and are
- * as if they were not there. Only this header and the readers of databases know SQLite. Built only
- * where it is there.
+ * Only tables are read: views, virtual tables and computed columns are SQL of the file and are
+ * ignored. Built only if SQLite is available.
  */
 #ifndef TS_IMPORT_COMMON_SQLITE_H
 #define TS_IMPORT_COMMON_SQLITE_H
@@ -37,8 +36,8 @@
 
 struct ts_sqlite_table {
 	char *name;
-	uint64_t rows; /* about as many: the largest row id; wrong where the file lies */
-	bool is_taken; /* for readers: whoever has read it, or knows why not, says so here */
+	uint64_t rows; /* approximate: the largest row id; wrong if the file is corrupt */
+	bool is_taken; /* set by a reader that has read the table, or skips it on purpose */
 };
 
 struct ts_sqlite {
@@ -46,31 +45,30 @@ struct ts_sqlite {
 	struct ts_entities entities; /* started before a reader is called, finished after it */
 	sqlite3 *handle;
 	struct ts_spool spool;
-	struct ts_sqlite_table *tables; /* all real ones, as they stand in the schema */
+	struct ts_sqlite_table *tables; /* all real tables, in schema order */
 	size_t table_count, table_capacity;
 	uint64_t rows;          /* stepped over so far */
-	uint64_t most_rows;     /* that a file of this size can hold, read a few times over */
+	uint64_t most_rows;     /* upper bound for a file of this size, allowing several passes */
 	uint64_t expected_rows; /* of all tables; for progress */
 	bool is_canceled;       /* by the caller's progress function */
-	bool is_cut;            /* the file is shorter than it says */
-	bool has_log;           /* some of it still stands in a file beside it, which is not read */
-	struct ts_arena arena;  /* for what has to last until losses are written: their names */
+	bool is_cut;            /* the file is shorter than its header says */
+	bool has_log;           /* has a write-ahead log, which is not read */
+	struct ts_arena arena;  /* lives until losses are written: holds their names */
 };
 
 /*
- * The readers. They read; source, entities, losses and the rest of a file that went wrong are
- * written by their caller. TS_EFORMAT from a query that found damage has its message already; what
- * other tables hold may still be read.
+ * The readers. Their caller writes the source, entities, losses and the error of a damaged file.
+ * TS_EFORMAT from a query has its message already; other tables may still be read.
  */
 int ts_nsys_read(struct ts_sqlite *db, struct ts_error *err);
 int ts_rocpd_read(struct ts_sqlite *db, struct ts_error *err);
 
-/* NULL: there is none of that name (as SQL compares names). */
+/* NULL: no table of that name (compared as SQL does). */
 struct ts_sqlite_table *ts_sqlite_table(struct ts_sqlite *db, const char *name);
 
 /*
- * Told each stored column of a table with its declared type ("" where there is none), in order;
- * stops at the first non-zero answer, which is returned. TS_OK for a table that is not there.
+ * Calls `tell` for each stored column with its declared type ("" if none), in order; stops at the
+ * first non-zero result and returns it. TS_OK if there is no such table.
  */
 int ts_sqlite_columns(struct ts_sqlite *db, const char *table,
 		      int (*tell)(void *context, const char *column, const char *type),
@@ -84,29 +82,29 @@ struct ts_sqlite_query {
 	struct ts_sqlite *db;
 	sqlite3_stmt *statement; /* NULL: has no rows */
 	const char *table;       /* borrowed; for messages */
-	/* Those of the columns that the table has; of the first 64. */
+	/* Which of the first 64 columns the table has. */
 	uint64_t has;
 };
 
 /*
- * All rows of a table, in the order of their row ids. No rows, and TS_OK, where there is no such
- * table. A query that failed has ended. At most TS_SQLITE_MAX_COLUMNS columns.
+ * Selects all rows of a table by row id. No rows and TS_OK if there is no such table. A failed
+ * query has ended. At most TS_SQLITE_MAX_COLUMNS columns.
  */
 int ts_sqlite_select(struct ts_sqlite *db, struct ts_sqlite_query *query, const char *table,
 		     const char *const *columns, size_t count, struct ts_error *err);
 
-/* 1: a row, 0: no more; else an error, after which the query has ended. Tells progress. */
+/* 1: a row, 0: no more; else an error, after which the query has ended. Reports progress. */
 int ts_sqlite_step(struct ts_sqlite_query *query, struct ts_error *err);
 
-/* Needed after a loop that was left early; harmless else. */
+/* Required after leaving a loop early; otherwise harmless. */
 void ts_sqlite_end(struct ts_sqlite_query *query);
 
 /* ---- values of the row that the query is at ---- */
 
-/* TS_ABSENT for NULL, texts, blobs, and numbers that are no int64. */
+/* TS_ABSENT for NULL, text, blobs, and numbers outside int64. */
 static inline int64_t ts_sqlite_int(const struct ts_sqlite_query *query, int column)
 {
-	/* Not shared with another thread, so that it may be looked at: see sqlite3_value. */
+	/* Not shared with another thread, so reading it unprotected is safe: see sqlite3_value. */
 	sqlite3_value *value = sqlite3_column_value(query->statement, column);
 	int type = sqlite3_value_type(value);
 	double real;
@@ -116,12 +114,12 @@ static inline int64_t ts_sqlite_int(const struct ts_sqlite_query *query, int col
 	if (type != SQLITE_FLOAT)
 		return TS_ABSENT;
 	real = sqlite3_value_double(value);
-	/* 2^63, beyond which int64 has no values. */
+	/* 2^63: the int64 limit. */
 	return real > -9223372036854775808.0 && real < 9223372036854775808.0 ? (int64_t)real
 									     : TS_ABSENT;
 }
 
-/* False for what is no number. */
+/* False if it is not a number. */
 static inline bool ts_sqlite_double(const struct ts_sqlite_query *query, int column,
 				    double *ret_value)
 {
@@ -134,8 +132,8 @@ static inline bool ts_sqlite_double(const struct ts_sqlite_query *query, int col
 }
 
 /*
- * NULL for what is no text. Valid until the next step; a NUL stands behind it. Numbers and blobs
- * are no texts: a blob's bytes are not looked at.
+ * NULL if it is not text. Valid until the next step; NUL-terminated. Numbers and blobs are not
+ * text.
  */
 static inline const char *ts_sqlite_text(const struct ts_sqlite_query *query, int column,
 					 size_t *ret_length)
@@ -151,7 +149,7 @@ static inline const char *ts_sqlite_text(const struct ts_sqlite_query *query, in
 	return text;
 }
 
-/* A text as a string of the trace; 0 for what is no text, or where the writer has failed. */
+/* Text as a string of the trace; 0 if it is not text, or the writer has failed. */
 uint32_t ts_sqlite_string(const struct ts_sqlite_query *query, int column);
 
 #endif

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What a SQLite database begins with; known also to builds that cannot read one. */
+/* Magic of a SQLite database; also used by builds without SQLite. */
 #include <string.h>
 
 #include "import/import.h"

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Exports of Nsight Systems: in which order tables are read, and what their rows refer to. */
+/* Nsight Systems exports: the order in which tables are read, and what their rows refer to. */
 #include "import/nsys/nsys.h"
 
 #include <stdlib.h>
@@ -18,7 +18,7 @@ static const struct ts_loss_kind bytes = { .what = "argument",
 
 /* ---- texts ---- */
 
-/* Ids count up from 0, so that most stand in an array; the file's size bounds it. */
+/* Ids count up from 0, so most are in an array; the file size bounds it. */
 static int note_text(struct ts_nsys *n, int64_t id, const char *text, size_t length)
 {
 	struct ts_nsys_text *entry;
@@ -170,13 +170,13 @@ int64_t ts_nsys_device(struct ts_nsys *n, struct ts_nsys_process *process, int64
 		return 0;
 	if (ts_pairmap_get(&n->devices, index, (uint64_t)device, &id))
 		return (int64_t)id;
-	/* Which device a process calls 0 is told only by newer versions. */
+	/* Only newer versions say which GPU a process calls device 0. */
 	ts_pairmap_get(&n->cuda_gpus, process->key & 0xffffff, (uint64_t)device, &gpu);
 	id = (uint64_t)ts_entities_device(n->entities, process->host, gpu, (int64_t)gpu);
 	return id && !ts_pairmap_put(&n->devices, index, (uint64_t)device, id) ? (int64_t)id : 0;
 }
 
-/* Streams are numbered inside their context. */
+/* Streams are numbered within their context. */
 static uint64_t stream_key(int64_t context, int64_t stream)
 {
 	return (uint64_t)context << 32 ^ (uint64_t)stream;
@@ -223,7 +223,7 @@ int64_t ts_nsys_stream(struct ts_nsys *n, struct ts_nsys_process *process, int64
 {
 	uint64_t id;
 
-	/* -1 and its unsigned kin: none. */
+	/* -1 and its unsigned form: none. */
 	if (stream < 0 || stream == UINT32_MAX || !device)
 		return 0;
 	if (ts_pairmap_get(&n->streams, process_index(n, process), stream_key(context, stream),
@@ -363,7 +363,7 @@ uint32_t ts_nsys_args_read(struct ts_nsys *n, struct ts_nsys_args *args,
 
 /* ---- the whole ---- */
 
-/* Facts and texts first, so that events refer to what is known. */
+/* Facts and strings first, so that events refer to known ids. */
 static int (*const readers[])(struct ts_nsys *n) = {
 	ts_nsys_read_info,   ts_nsys_read_stacks,  ts_nsys_read_calls,       ts_nsys_read_kernels,
 	ts_nsys_read_copies, ts_nsys_read_fills,   ts_nsys_read_syncs,       ts_nsys_read_graphs,
@@ -371,7 +371,7 @@ static int (*const readers[])(struct ts_nsys *n) = {
 	ts_nsys_read_other,  ts_nsys_read_names,
 };
 
-/* A table that is damaged does not take the others with it; the first error is told. */
+/* A damaged table does not affect the others; the first error is reported. */
 static int read_all(struct ts_nsys *n, struct ts_error *err)
 {
 	struct ts_error later = { 0 };

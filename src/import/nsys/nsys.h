@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Exports of Nsight Systems on their way into a trace (docs/formats/nsys.md). nsys.c has the order
- * in which tables are read, and what rows refer to: texts, processes, threads, devices, streams.
- * One file each: facts about machine and session (nsys_info.c), work of devices (nsys_gpu.c), NVTX
- * (nsys_nvtx.c), call stacks and samples (nsys_stacks.c), sampled metrics (nsys_metrics.c), and all
- * other tables, by the columns that they have (nsys_other.c).
+ * Importer of Nsight Systems exports (docs/formats/nsys.md). nsys.c has the order in which tables
+ * are read, and what rows refer to: strings, processes, threads, devices, streams. One file each:
+ * facts about machine and session (nsys_info.c), device work (nsys_gpu.c), NVTX (nsys_nvtx.c), call
+ * stacks and samples (nsys_stacks.c), sampled metrics (nsys_metrics.c), and all other tables, by
+ * their columns (nsys_other.c).
  */
 #ifndef TS_IMPORT_NSYS_NSYS_H
 #define TS_IMPORT_NSYS_NSYS_H
@@ -17,23 +17,23 @@
 struct ts_nsys_text {
 	const char *text; /* in the arena */
 	uint32_t length;
-	uint32_t string;   /* in the trace; 0: not asked for yet */
-	uint32_t function; /* without the version behind its name; 0: not asked for yet */
+	uint32_t string;   /* in the trace; 0: not added yet */
+	uint32_t function; /* name without version suffix; 0: not added yet */
 };
 
 struct ts_nsys_process {
 	uint64_t key; /* GlobalId without its thread */
 	int64_t id;
 	int64_t host;
-	uint64_t correlation_base; /* added to correlation ids; 1: has none yet */
+	uint64_t correlation_base; /* added to correlation ids; 1: none yet */
 };
 
-/* A number as a text that it stands for; 0: it stands for itself. */
+/* Resolves a number to a string; 0: keep the number. */
 struct ts_nsys;
 typedef uint32_t ts_nsys_resolve(struct ts_nsys *n, const struct ts_sqlite_query *query,
 				 int64_t number);
 
-/* Arguments of rows of one table: which columns, and the shapes seen so far. */
+/* Arguments of the rows of one table: its columns, and the shapes seen so far. */
 struct ts_nsys_arg {
 	uint32_t key; /* string in the trace */
 	int column;
@@ -84,7 +84,7 @@ struct ts_nsys {
 	struct ts_text scratch;
 };
 
-/* What is said of a stream elsewhere than at its events. */
+/* Stream properties from tables other than events. */
 struct ts_nsys_stream_fact {
 	uint32_t name; /* 0: none */
 	int64_t priority;
@@ -103,33 +103,33 @@ static inline int64_t ts_nsys_pid(int64_t global)
 	return ((uint64_t)global >> 24) & 0xffffff;
 }
 
-/* NULL: StringIds has none of that id. */
+/* NULL: not in StringIds. */
 struct ts_nsys_text *ts_nsys_text(struct ts_nsys *n, int64_t id);
 /* As a string of the trace; 0: none. */
 uint32_t ts_nsys_string(struct ts_nsys *n, int64_t id);
-/* Does a column of that name refer to StringIds? Schemas say so in comments only. */
+/* Does a column of that name refer to StringIds? Schemas say so only in comments. */
 bool ts_nsys_is_text_id(const char *column);
 /* A constant text as a string of the trace. */
 uint32_t ts_nsys_literal(struct ts_nsys *n, const char *word);
 
-/* NULL: no memory, or the writer has failed. Absent ids stand for a process without pid. */
+/* NULL: out of memory, or the writer has failed. Absent ids mean a process without pid. */
 struct ts_nsys_process *ts_nsys_process(struct ts_nsys *n, int64_t global);
 int64_t ts_nsys_thread(struct ts_nsys *n, int64_t global);
 int64_t ts_nsys_device(struct ts_nsys *n, struct ts_nsys_process *process, int64_t device);
 int64_t ts_nsys_stream(struct ts_nsys *n, struct ts_nsys_process *process, int64_t device_id,
 		       int64_t context, int64_t stream);
 
-/* The fact record of a stream, made where there is none. NULL: no memory. */
+/* Properties of a stream, added if new. NULL: out of memory. */
 struct ts_nsys_stream_fact *ts_nsys_stream_fact(struct ts_nsys *n, int64_t pid, int64_t context,
 						int64_t stream);
 
 /*
- * Correlation ids are of a process: those of the first stay as they are, others are moved out of
- * its way.
+ * Correlation ids are per process: those of the first process are kept, others are moved out of the
+ * way.
  */
 int64_t ts_nsys_correlation(struct ts_nsys *n, struct ts_nsys_process *process, int64_t id);
 
-/* False: the row has no start, or its times are not in order; it is counted as lost. No end: -1. */
+/* False: the row has no start, or its times are out of order; counted as lost. No end: -1. */
 bool ts_nsys_span(struct ts_nsys *n, int64_t start, int64_t end, int64_t *ret_duration);
 
 void ts_nsys_add_event(struct ts_nsys *n, enum ts_table_id table, const void *row,
@@ -142,7 +142,7 @@ uint32_t ts_nsys_resolve_text(struct ts_nsys *n, const struct ts_sqlite_query *q
 			      int64_t number);
 void ts_nsys_args_add(struct ts_nsys *n, struct ts_nsys_args *args, const char *name, int column,
 		      ts_nsys_resolve *resolve);
-/* Reads the values of the row and gives its shape; 0: no arguments. */
+/* Reads the arguments of the row and returns its shape; 0: no arguments. */
 uint32_t ts_nsys_args_read(struct ts_nsys *n, struct ts_nsys_args *args,
 			   const struct ts_sqlite_query *query);
 void ts_nsys_args_release(struct ts_nsys_args *args);
@@ -150,7 +150,7 @@ void ts_nsys_args_release(struct ts_nsys_args *args);
 /* ---- readers of tables: 0, or an error with its message ---- */
 
 int ts_nsys_read_info(struct ts_nsys *n);
-/* Afterwards: names of processes and threads that have events. */
+/* Names of processes and threads that have events; called last. */
 int ts_nsys_read_names(struct ts_nsys *n);
 int ts_nsys_read_kernels(struct ts_nsys *n);
 int ts_nsys_read_copies(struct ts_nsys *n);
@@ -165,7 +165,7 @@ int ts_nsys_read_samples(struct ts_nsys *n);
 int ts_nsys_read_metrics(struct ts_nsys *n);
 int ts_nsys_read_other(struct ts_nsys *n);
 
-/* A fact: a row of a table as JSON under the table's name; nsys_info.c. */
+/* Adds a row of a table as JSON `meta` under the table's name; nsys_info.c. */
 int ts_nsys_read_as_meta(struct ts_nsys *n, const char *table, uint64_t most, uint64_t *ret_rows);
 
 #endif

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * What devices did, and the calls that caused it: kernels, copies, fills, synchronisations, graphs,
- * memory. Names of categories, copies and fills are those of PyTorch's profiler, so that traces of
+ * Device work and the calls that caused it: kernels, copies, fills, synchronisations, graphs,
+ * memory. Categories and names of copies and fills follow PyTorch's profiler, so that traces of
  * both compare.
  */
 #include <stdio.h>
@@ -10,12 +10,12 @@
 #include "import/nsys/nsys.h"
 #include "model/kineto_names.h"
 
-/* The columns that all tables of device work have, at the same places in our lists. */
+/* Columns common to all device tables, at the same positions in our lists. */
 #define DEVICE_COLUMNS \
 	"start", "end", "deviceId", "contextId", "streamId", "correlationId", "globalPid"
 enum { START, END, DEVICE, CONTEXT, STREAM, CORRELATION, PROCESS, OWN };
 
-/* A table that is about to be read; NULL: not there. */
+/* Marks a table as read; NULL: not in the file. */
 static const char *take(struct ts_nsys *n, const char *name)
 {
 	struct ts_sqlite_table *table = ts_sqlite_table(n->db, name);
@@ -47,7 +47,7 @@ static bool read_op(struct ts_nsys *n, const struct ts_sqlite_query *query,
 	return true;
 }
 
-/* Arguments are the columns of a list from `first` on, under their own names. */
+/* Arguments are the columns from `first` on, under their own names. */
 static void name_args(struct ts_nsys *n, struct ts_nsys_args *args, const char *const *columns,
 		      size_t first, size_t count)
 {
@@ -97,7 +97,7 @@ static const char *const kernel_columns[] = { DEVICE_COLUMNS,
 					      "sharedMemoryLimitConfig",
 					      "greenContextId" };
 
-/* A collective by its name, as PyTorch's profiler would have it. */
+/* Detects collectives by name, as PyTorch's profiler does. */
 static int64_t kernel_kind(struct ts_nsys *n, int64_t name)
 {
 	const struct ts_nsys_text *text = ts_nsys_text(n, name);
@@ -162,8 +162,8 @@ int ts_nsys_read_kernels(struct ts_nsys *n)
 /* ---- copies and fills ---- */
 
 /*
- * CUPTI's numbers; 11 to 13 are Nsight Systems' own, of managed memory. Arrays are memory of the
- * device.
+ * CUPTI's numbers; 11 to 13 are specific to Nsight Systems, for managed memory. Arrays are device
+ * memory.
  */
 static const struct copy {
 	const char *name;
@@ -297,7 +297,7 @@ static const char *const sync_columns[] = { DEVICE_COLUMNS, "syncType", "eventId
 
 int ts_nsys_read_syncs(struct ts_nsys *n)
 {
-	/* CUPTI's numbers; names of PyTorch's profiler. */
+	/* CUPTI's numbers; names as in PyTorch's profiler. */
 	static const char *const types[] = { "Sync", "Event Sync", "Stream Wait Event",
 					     "Stream Sync", "Context Sync" };
 	const char *table = take(n, "CUPTI_ACTIVITY_KIND_SYNCHRONIZATION");
@@ -332,11 +332,12 @@ enum { GRAPH_ID = OWN, GRAPH_ARGS };
 static const char *const graph_columns[] = { DEVICE_COLUMNS, "graphId", "graphExecId",
 					     "greenContextId" };
 
-/* Graphs that were recorded as one piece each: --cuda-graph-trace=graph. */
+/* Graphs recorded as one unit each: --cuda-graph-trace=graph. */
 int ts_nsys_read_graphs(struct ts_nsys *n)
 {
 	const char *table = take(n, "CUPTI_ACTIVITY_KIND_GRAPH_TRACE");
-	uint32_t category = ts_nsys_literal(n, "cuda_graph"), name = ts_nsys_literal(n, "CUDA graph");
+	uint32_t category = ts_nsys_literal(n, "cuda_graph"),
+		 name = ts_nsys_literal(n, "CUDA graph");
 	struct ts_nsys_args args = { 0 };
 	struct ts_sqlite_query query;
 	struct ts_gpu_op_row row;
@@ -418,7 +419,7 @@ int ts_nsys_read_allocations(struct ts_nsys *n)
 /* ---- calls ---- */
 
 /*
- * "cudaMemcpy_v3020" is cudaMemcpy, as of version 3.2 of the interface. Functions' own versions
+ * "cudaMemcpy_v3020" is cudaMemcpy of API version 3.2. Versions that belong to the function name
  * have one digit: "cuMemAlloc_v2".
  */
 static size_t function_length(const struct ts_nsys_text *text)
@@ -479,8 +480,8 @@ static void read_call(struct ts_nsys *n, const struct ts_sqlite_query *query,
 }
 
 /*
- * Runtime and driver; all versions since 2019 have both in one table, and the second name is for
- * those that do not.
+ * Runtime and driver calls; all versions since 2019 store both in one table, the second name is for
+ * older ones.
  */
 int ts_nsys_read_calls(struct ts_nsys *n)
 {

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Facts about machine, devices and session, and names of processes and threads. What has no column
- * of its own becomes rows of `meta`.
+ * Facts about machine, devices and session, and names of processes and threads. Facts without a
+ * column become rows of `meta`.
  */
 #include <inttypes.h>
 #include <stdlib.h>
@@ -28,7 +28,7 @@ static int add_name(void *context, const char *column, const char *type)
 	return names->list[names->count] ? (names->count++, TS_OK) : TS_ENOMEM;
 }
 
-/* {"column":value, ...}, without what is absent. Bytes are not shown. */
+/* {"column":value, ...}, without absent values and blobs. */
 static void append_row(struct ts_nsys *n, const struct ts_sqlite_query *query,
 		       const struct names *names, struct ts_text *out)
 {
@@ -89,7 +89,7 @@ int ts_nsys_read_as_meta(struct ts_nsys *n, const char *table, uint64_t most, ui
 
 /* ---- devices ---- */
 
-/* The machine that the first event is of, for tables that do not say. */
+/* The machine of the first event, for tables that do not name one. */
 static int64_t first_machine(struct ts_nsys *n)
 {
 	static const char *const columns[] = { "globalPid", "globalTid" };
@@ -108,7 +108,7 @@ static int64_t first_machine(struct ts_nsys *n)
 	return machine == TS_ABSENT ? 0 : machine;
 }
 
-/* The device's own row, with all that the source says of it. */
+/* Device rows, with all properties that the source has. */
 static int read_gpus(struct ts_nsys *n)
 {
 	struct ts_sqlite_table *table = ts_sqlite_table(n->db, "TARGET_INFO_GPU");
@@ -162,7 +162,7 @@ static int read_gpus(struct ts_nsys *n)
 	return rc;
 }
 
-/* Which GPU a process means by a number of CUDA's. */
+/* Maps a process's CUDA device numbers to GPUs. */
 static int read_cuda_devices(struct ts_nsys *n)
 {
 	enum { GPU, CUDA, PROCESS };
@@ -221,7 +221,7 @@ static int read_stream_facts(struct ts_nsys *n, const struct stream_table *about
 		rc = fact ? TS_OK : TS_ENOMEM;
 		if (fact && name)
 			fact->name = name;
-		/* Negative ones are stored as if they had no sign. */
+		/* Negative priorities are stored unsigned. */
 		if (fact && priority != TS_ABSENT)
 			fact->priority = (int32_t)priority;
 	}
@@ -269,7 +269,7 @@ static int read_environment(struct ts_nsys *n)
 	while (!rc && (rc = ts_sqlite_step(&query, n->err)) > 0) {
 		int64_t machine = ts_sqlite_int(&query, MACHINE);
 		int64_t host = ts_entities_host(n->entities,
-					      machine == TS_ABSENT ? 0 : (uint64_t)machine >> 48);
+						machine == TS_ABSENT ? 0 : (uint64_t)machine >> 48);
 		size_t name_length, length;
 		const char *name = ts_sqlite_text(&query, NAME, &name_length);
 		const char *value = ts_sqlite_text(&query, VALUE, &length);
@@ -284,7 +284,7 @@ static int read_environment(struct ts_nsys *n)
 	return rc;
 }
 
-/* Times count from the start of the session, which is told in the time of day. */
+/* Times are relative to the session start, which is given as time of day. */
 static int read_session(struct ts_nsys *n)
 {
 	static const char *const columns[] = { "utcEpochNs" };
@@ -306,7 +306,7 @@ static int read_session(struct ts_nsys *n)
 	return rc;
 }
 
-/* Where there is one rank only, the source is it. */
+/* If there is only one rank, it becomes the rank of the source. */
 static int read_rank(struct ts_nsys *n)
 {
 	static const char *const columns[] = { "rank" };
@@ -363,9 +363,10 @@ static int read_thread_names(struct ts_nsys *n)
 		int64_t global = ts_sqlite_int(&query, THREAD);
 		uint32_t name = ts_nsys_string(n, ts_sqlite_int(&query, NAME));
 		int64_t thread = global == TS_ABSENT || !name ? 0 : ts_nsys_thread(n, global);
-		struct ts_thread_row *row = thread ? ts_entities_thread_row(n->entities, thread) : NULL;
+		struct ts_thread_row *row = thread ? ts_entities_thread_row(n->entities, thread)
+						   : NULL;
 
-		/* NVTX's name was given on purpose. */
+		/* An NVTX name was given on purpose. */
 		if (row && !row->name)
 			row->name = name;
 		rc = TS_OK;
@@ -374,7 +375,7 @@ static int read_thread_names(struct ts_nsys *n)
 	return rc;
 }
 
-/* All processes of the machine are listed; those that nothing else names are only counted. */
+/* The file lists all processes of the machine; those without events are only counted. */
 int ts_nsys_read_names(struct ts_nsys *n)
 {
 	enum { PROCESS, NAME };

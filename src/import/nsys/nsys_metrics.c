@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Sampled metrics of GPUs and network cards: rows of `counter`, one series each. */
+/* Sampled metrics of GPUs and network cards: rows of `counter`, one series per metric. */
 #include <inttypes.h>
 #include <stdio.h>
 #include <string.h>
@@ -39,8 +39,8 @@ static uint32_t metric_name(struct ts_nsys *n, int64_t first, int64_t second)
 }
 
 /*
- * The device whose metrics a type of events has: its last byte is the number of the GPU. Of one
- * machine it is that one's, whatever the rest says.
+ * The device of a metrics type: its last byte is the GPU number. With a single machine the rest is
+ * ignored.
  */
 static int64_t metric_device(struct ts_nsys *n, int64_t type)
 {

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * NVTX: ranges, marks, and the names of domains, categories and threads, which stand among them.
- * Names are read ahead of the rest, since they may stand behind what they are for.
+ * NVTX: ranges, marks, and names of domains, categories and threads, which are stored among them.
+ * Names are read first, because they may come after their use.
  */
 #include <inttypes.h>
 #include <stdio.h>
@@ -14,8 +14,7 @@ static const struct ts_loss_kind unknown_type = { .what = "NVTX_EVENTS",
 						  .many = "NVTX events of unknown type" };
 
 /*
- * Numbers of Nsight Systems, the same in all versions; since 2022 ENUM_NSYS_EVENT_TYPE has them,
- * too.
+ * Event types of Nsight Systems, the same in all versions; also in ENUM_NSYS_EVENT_TYPE since 2022.
  */
 enum {
 	CATEGORY_NAME = 33,
@@ -138,8 +137,8 @@ static uint32_t resolve_category(struct ts_nsys *n, const struct ts_sqlite_query
 }
 
 /*
- * Of color and category the names that our own recording of NVTX gives them; payloads tell their
- * types by theirs.
+ * Color and category have the same keys as in our own NVTX recording; payload keys tell their
+ * types.
  */
 static void name_args(struct ts_nsys *n, struct ts_nsys_args *args)
 {
@@ -224,7 +223,7 @@ static void read_event(struct ts_nsys *n, const struct ts_sqlite_query *query, u
 	case DOMAIN_DESTROY:
 		break;
 	default:
-		/* Some later kind of range: better as one than not at all. */
+		/* An unknown newer kind of range: imported as a range. */
 		if (ts_sqlite_int(query, END) != TS_ABSENT)
 			read_range(n, query, true, category_of(n, query, nvtx), args);
 		else
@@ -261,7 +260,7 @@ int ts_nsys_read_nvtx(struct ts_nsys *n)
 	names = read_names(n, table->name);
 	if (names && names != TS_EFORMAT)
 		return names;
-	/* What stands before the damage that names ended at is there all the same. */
+	/* Events before damage in the names are still read. */
 	rc = read_events(n, table->name);
 	return rc ? rc : names;
 }

@@ -1,14 +1,14 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Tables that nobody else has read, by the columns that they have: with a time they are events,
- * without one facts. So libraries that later versions trace are taken over, too.
+ * All remaining tables, by their columns: those with a time are events, those without are facts.
+ * This covers libraries that later versions trace.
  */
 #include <stdio.h>
 #include <string.h>
 
 #include "import/nsys/nsys.h"
 
-/* Facts of one table beyond this are counted as lost. */
+/* Limit on facts per table; the rest is counted as lost. */
 #define MOST_FACTS 1000
 
 static const struct ts_loss_kind many_columns = {
@@ -18,7 +18,8 @@ static const struct ts_loss_kind many_columns = {
 };
 
 /*
- * Columns that we know the meaning of, at fixed places. Of names the first that has a value counts.
+ * Columns with a known meaning, at fixed positions. Of several names the first with a value is
+ * used.
  */
 enum { START, TIMESTAMP, END, THREAD, PROCESS, DEVICE, CHAIN, NAME_ID, TEXT_ID, TEXT, NAME, KNOWN };
 
@@ -50,12 +51,12 @@ static int sort_column(void *context, const char *column, const char *type)
 	for (int i = 0; i < KNOWN; i++) {
 		if (sqlite3_stricmp(column, known[i]) == 0) {
 			other->has |= UINT64_C(1) << i;
-			/* Not a column of slices: also an argument. */
+			/* Not a column of slices: kept as an argument too. */
 			if (i != DEVICE)
 				return TS_OK;
 		}
 	}
-	/* The class is one of Nsight Systems' own numbers for the table. */
+	/* The class is an internal number of Nsight Systems. */
 	if (!strcmp(column, "eventClass"))
 		return TS_OK;
 	if (other->args.count == TS_NSYS_MAX_ARGS || other->count == TS_SQLITE_MAX_COLUMNS) {
@@ -85,7 +86,7 @@ static uint32_t name_of(struct other *other, const struct ts_sqlite_query *query
 	return name ? name : other->category;
 }
 
-/* The thread of an event; of one that tells its process only, that one's first. */
+/* Thread of an event; if it names only its process, that process's first thread. */
 static int64_t thread_of(struct other *other, const struct ts_sqlite_query *query)
 {
 	int64_t thread = ts_sqlite_int(query, THREAD), process = ts_sqlite_int(query, PROCESS);
@@ -96,7 +97,7 @@ static int64_t thread_of(struct other *other, const struct ts_sqlite_query *quer
 			      (int64_t)((uint64_t)process | (uint64_t)ts_nsys_pid(process)));
 }
 
-/* A span of a device without a thread, as page faults of GPUs are. */
+/* A device span without a thread, such as GPU page faults. */
 static void add_device_span(struct other *other, const struct ts_sqlite_query *query, int64_t start,
 			    int64_t duration)
 {
@@ -213,7 +214,7 @@ static int read_facts(struct ts_nsys *n, const char *table)
 
 /* ---- which is which ---- */
 
-/* Labels of enums are ours in code. */
+/* Enum labels are built in. */
 static bool is_nothing(const char *table)
 {
 	return !sqlite3_strnicmp(table, "ENUM_", 5) ||

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Call stacks and samples. A stack is rows of one id, innermost function first. */
+/* Call stacks and samples. A stack is a group of rows with one id, innermost function first. */
 #include <stdlib.h>
 #include <string.h>
 
@@ -27,7 +27,7 @@ struct chain {
 	} levels[MOST_FRAMES];
 };
 
-/* The binary of a frame. Several processes may share it; whose it is, is not said. */
+/* The binary of a frame. Several processes may share it; the file does not name one. */
 static int64_t mapping_of(struct ts_nsys *n, int64_t module)
 {
 	struct ts_mapping_row row = ts_mapping_none;
@@ -52,7 +52,7 @@ static uint32_t read_frame(struct ts_nsys *n, const struct ts_sqlite_query *quer
 	row.name = ts_nsys_string(n, ts_sqlite_int(query, SYMBOL));
 	row.mapping = mapping_of(n, ts_sqlite_int(query, MODULE));
 	row.kind = ts_sqlite_int(query, KERNEL_MODE) > 0 ? TS_FRAME_KERNEL : TS_FRAME_NATIVE;
-	/* An address is of the process, not of the binary: it tells frames without a name apart. */
+	/* Addresses are virtual, not offsets: they only distinguish frames without a name. */
 	if (!row.name)
 		row.pc = ts_sqlite_int(query, ADDRESS);
 	return ts_writer_frame(n->writer, &row);
@@ -65,7 +65,7 @@ static int outermost_first(const void *one, const void *other)
 	return (a->depth < b->depth) - (a->depth > b->depth);
 }
 
-/* Makes the stack of the rows so far. */
+/* Creates the stack of the collected rows. */
 static int close_chain(struct ts_nsys *n, struct chain *chain, struct ts_map *stacks)
 {
 	uint32_t stack = 0;
@@ -137,7 +137,7 @@ int ts_nsys_read_stacks(struct ts_nsys *n)
 
 /* ---- samples ---- */
 
-/* "Running": the words of the table of newer versions, which older ones number in the same way. */
+/* "Running": labels from the table of newer versions; older ones use the same numbers. */
 static const char *thread_state(int64_t state)
 {
 	static const char *const states[] = {

@@ -1,16 +1,13 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/*
- * Frames of perf script. The text of a frame is looked up as it stands: it is taken apart when it
- * is first seen.
- */
+/* Frames of perf script. The text of a frame is the lookup key: it is parsed once. */
 #include "import/perf/perf_import.h"
 
 #include <stdlib.h>
 #include <string.h>
 
 /*
- * Offsets into a file are below this, addresses of a process above, but for programs that are
- * linked to a fixed one.
+ * File offsets are below this, addresses of a process above, except for programs linked to a fixed
+ * address.
  */
 #define MAX_OFFSET ((uint64_t)1 << 32)
 #define KERNEL_HALF 0xffff000000000000u
@@ -38,7 +35,7 @@ static bool ends(struct ts_perf_text text, const char *with)
 	return text.length >= length && memcmp(text.text + text.length - length, with, length) == 0;
 }
 
-/* Of a process, though it looks like a part of the kernel. */
+/* User space, though it looks like part of the kernel. */
 static bool is_of_process(struct ts_perf_text object)
 {
 	static const char *const names[] = { "[vdso",     "[vsyscall]", "[heap",
@@ -57,13 +54,13 @@ static bool is_kernel(const struct ts_perf_frame *frame)
 
 	if (is_of_process(object))
 		return false;
-	/* A module stands there as "[nf_tables]", or as its file. */
+	/* A module is shown as "[nf_tables]", or as its file. */
 	return frame->ip >= KERNEL_HALF || (object.length > 2 && object.text[0] == '[') ||
 	       ends(object, "/vmlinux") || ends(object, ".ko") || ends(object, ".ko.xz") ||
 	       ends(object, ".ko.zst") || ends(object, ".ko.gz");
 }
 
-/* What V8 calls functions in the map that it writes for perf. */
+/* Function names in the map that V8 writes for perf. */
 static bool is_script(struct ts_perf_text symbol)
 {
 	static const char *const names[] = { "JS:", "LazyCompile:", "Function:", "Script:",
@@ -75,7 +72,7 @@ static bool is_script(struct ts_perf_text symbol)
 	return false;
 }
 
-/* "py::function:/file.py", as Python's trampolines are called. */
+/* "py::function:/file.py": Python's trampolines. */
 static bool split_python(struct ts_perf_text symbol, struct ts_perf_text *ret_function,
 			 struct ts_perf_text *ret_file)
 {
@@ -141,7 +138,7 @@ static void make_row(struct ts_perf *p, const struct ts_perf_frame *frame, struc
 	if (is_map && is_script(frame->symbol))
 		row->kind = TS_FRAME_SCRIPT;
 	row->name = string(p, frame->symbol);
-	/* Without a name the number is all there is; else only what is surely an offset. */
+	/* Without a name the number is all there is; otherwise only certain offsets. */
 	if (!row->name || (row->kind == TS_FRAME_NATIVE && row->mapping && !is_map &&
 			   !frame->is_inlined && frame->ip < MAX_OFFSET))
 		row->pc = (int64_t)frame->ip;

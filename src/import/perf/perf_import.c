@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Linux perf: the text that perf script prints, line by line. An event is its first line and the
+ * Linux perf: parses the output of perf script line by line. An event is a header line and the
  * lines of its stack, innermost frame first; it is added when the next one begins.
  */
 #include "import/perf/perf_import.h"
@@ -10,7 +10,7 @@
 
 #include "import/import.h"
 
-/* Lines without an event that may stand ahead of the first. */
+/* Lines without an event that may precede the first event. */
 #define PROBE_LINES 4096
 
 static const struct ts_loss_kind loss_line = {
@@ -52,7 +52,7 @@ int ts_perf_probe(const char *data, size_t bytes)
 			return 0;
 		if (length && data[0] != '#')
 			return ts_perf_parse_head(data, length, &head) && ts_perf_is_sure(&head);
-		/* The header that perf record's file has: nothing else writes it. */
+		/* The header of a perf.data file: nothing else writes it. */
 		if (length > 14 && !memcmp(data, "# captured on", 13))
 			return 1;
 		data += length + 1;
@@ -63,8 +63,8 @@ int ts_perf_probe(const char *data, size_t bytes)
 /* ---- lines ---- */
 
 /*
- * The next line without its end, also the last one; *ret_is_whole false: nothing ends it. False at
- * the end, or with an error.
+ * The next line without its end, including the last one; *ret_is_whole false: no line end. False at
+ * the end, or on error.
  */
 static bool next_line(struct ts_perf *p, struct ts_perf_text *ret_line, bool *ret_is_whole,
 		      struct ts_error *err)
@@ -103,7 +103,7 @@ static void begin_event(struct ts_perf *p, const struct ts_perf_head *head)
 		ts_perf_begin(p, head);
 }
 
-/* False: it is nothing that perf script prints. */
+/* False: not perf script output. */
 static bool take_line(struct ts_perf *p, struct ts_perf_text line)
 {
 	struct ts_perf_text text = ts_perf_trim(line.text, line.length);
@@ -119,7 +119,7 @@ static bool take_line(struct ts_perf *p, struct ts_perf_text line)
 		ts_perf_comment(p, text);
 		return true;
 	}
-	/* Frames are most of the lines; a tab begins nothing else. */
+	/* Most lines are frames; nothing else begins with a tab. */
 	if (line.text[0] == '\t' && ts_perf_continue(p, text))
 		return true;
 	if (ts_perf_parse_head(line.text, line.length, &head)) {
@@ -137,10 +137,7 @@ static int read_lines(struct ts_perf *p, struct ts_error *err)
 	while (!p->rc && next_line(p, &line, &is_whole, err)) {
 		uint64_t at = ts_input_stream_at(&p->import->stream, line.text);
 
-		/*
-		 * A line that breaks off may be a shorter name of something else: nothing is made
-		 * of it.
-		 */
+		/* A truncated line may be a shorter name of something else: ignored. */
 		if (!is_whole) {
 			p->open.is_open = false;
 			return ts_import_cut(p->import, at, err);

@@ -1,8 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/*
- * The import of perf script's text: what its files share. See docs/formats/perf.md for what becomes
- * of what.
- */
+/* Shared by the perf importer's files. See docs/formats/perf.md for the mapping. */
 #ifndef TS_IMPORT_PERF_PERF_IMPORT_H
 #define TS_IMPORT_PERF_PERF_IMPORT_H
 
@@ -13,12 +10,12 @@
 #include <tracesmith/schema.h>
 
 #include "base/map.h"
-#include "import/common/row_args.h"
 #include "import/common/entities.h"
 #include "import/common/frame_list.h"
+#include "import/common/row_args.h"
 #include "import/perf/perf_line.h"
 
-/* What an event's name says. */
+/* What an event's name implies. */
 struct ts_perf_event {
 	uint32_t name, category; /* strings */
 	bool is_timed;           /* its period is ns */
@@ -34,7 +31,7 @@ struct ts_perf_thread {
 /* An event whose stack is being read. */
 struct ts_perf_open {
 	bool is_open;
-	bool has_frame; /* said on the first line */
+	bool has_frame; /* given on the header line */
 	uint32_t frame;
 	bool has_address;
 	uint64_t address;
@@ -59,7 +56,7 @@ struct ts_perf {
 	struct ts_writer *writer;
 	struct ts_entities entities;
 	int64_t host;
-	int rc; /* TS_ENOMEM: something could not be kept */
+	int rc; /* TS_ENOMEM: out of memory */
 	uint32_t keys[TS_PERF_KEYS];
 	struct ts_strmap event_names; /* to index */
 	struct ts_perf_event *events;
@@ -68,7 +65,7 @@ struct ts_perf {
 	struct ts_perf_thread *threads;
 	size_t thread_count, thread_capacity;
 	struct ts_map tid_pids;       /* told by records */
-	struct ts_map pid_execs;      /* processes whose name an exec has told */
+	struct ts_map pid_execs;      /* processes named by an exec */
 	struct ts_strmap frame_lines; /* to index */
 	struct ts_frame_row *frames;
 	uint32_t *frame_ids;
@@ -76,11 +73,11 @@ struct ts_perf {
 	struct ts_strmap objects; /* paths of mappings to index */
 	int64_t *mappings;
 	size_t mapping_capacity;
-	bool is_skipping; /* the lines of an event that is lost */
+	bool is_skipping; /* skipping the lines of a lost event */
 	struct ts_perf_open open;
 	struct ts_row_args args; /* of the open event */
 	struct ts_frame_list stack;
-	struct ts_frame_row last_frame; /* of the stack, for a source line behind it */
+	struct ts_frame_row last_frame; /* of the stack, for a source line after it */
 	struct ts_map sourced;          /* frames that have a symbol with their line */
 	uint64_t lines;                 /* that said something */
 };
@@ -89,13 +86,13 @@ struct ts_perf {
 
 int ts_perf_rows_init(struct ts_perf *p);
 void ts_perf_rows_release(struct ts_perf *p);
-/* The thread of an event, named as it says there; 0: it says none. */
+/* Thread of an event, named as in the event; 0: none given. */
 int64_t ts_perf_thread(struct ts_perf *p, const struct ts_perf_head *head);
 int64_t ts_perf_process(struct ts_perf *p, int64_t pid);
-/* A thread by what a record says. `name`: 0: not known. */
+/* Names a thread from a record. `name` 0: unknown. */
 void ts_perf_name_thread(struct ts_perf *p, int64_t pid, int64_t tid, uint32_t name, bool is_exec);
 void ts_perf_begin(struct ts_perf *p, const struct ts_perf_head *head);
-/* A line behind the first one. False: it is none of this event. */
+/* A line after the header line. False: not part of this event. */
 bool ts_perf_continue(struct ts_perf *p, struct ts_perf_text line);
 /* Adds the open event, if there is one. */
 void ts_perf_end(struct ts_perf *p);
@@ -105,12 +102,12 @@ void ts_perf_mark(struct ts_perf *p, struct ts_mark_row *mark);
 
 int ts_perf_frames_init(struct ts_perf *p);
 void ts_perf_frames_release(struct ts_perf *p);
-/* The frame that a text is; 0: it is none. *ret_row may be NULL. */
+/* The frame of a text; 0: not a frame. *ret_row may be NULL. */
 uint32_t ts_perf_frame(struct ts_perf *p, struct ts_perf_text text, struct ts_frame_row *ret_row);
 
 /* ---- perf_records.c ---- */
 
-/* "PERF_RECORD_...": what the kernel told beside samples. */
+/* "PERF_RECORD_...": kernel records other than samples. */
 void ts_perf_record(struct ts_perf *p, const struct ts_perf_head *head);
 /* "# name : value" */
 void ts_perf_comment(struct ts_perf *p, struct ts_perf_text line);

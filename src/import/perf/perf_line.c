@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Lines of perf script. A name of a thread may hold spaces, digits and colons, so the first line
- * of an event is read from its time outwards; names of functions hold anything, so a frame is read
- * from both its ends.
+ * Lines of perf script. A thread name may contain spaces, digits and colons, so the header line of
+ * an event is parsed from its time outwards; function names may contain anything, so a frame is
+ * parsed from both ends.
  */
 #include "import/perf/perf_line.h"
 
@@ -10,10 +10,7 @@
 
 #include "base/memory.h"
 
-/*
- * A thread's name has at most 15 bytes, and so at most 8 words; then there are a few more until the
- * time.
- */
+/* A thread name has at most 15 bytes, and so at most 8 words; a few more follow before the time. */
 #define MAX_WORDS 24
 
 static bool is_space(char c)
@@ -98,8 +95,7 @@ bool ts_perf_hex(struct ts_perf_text word, uint64_t *ret_value)
 }
 
 /*
- * Digits, a point, and 6 or 9 digits: the seconds of perf's clock. *ret_fits false: beyond an int64
- * of ns.
+ * Digits, a point, and 6 or 9 digits: seconds of perf's clock. *ret_fits false: exceeds int64 ns.
  */
 static bool parse_seconds(struct ts_perf_text word, int64_t *ret_ns, bool *ret_fits)
 {
@@ -125,7 +121,7 @@ static bool parse_seconds(struct ts_perf_text word, int64_t *ret_ns, bool *ret_f
 
 /* ---- the first line of an event ---- */
 
-/* The words of a line up to the one that is looked at. */
+/* The words of a line up to the current one. */
 struct words {
 	struct ts_perf_text list[MAX_WORDS];
 	size_t count;
@@ -154,7 +150,7 @@ static bool parse_ids(struct ts_perf_text word, struct ts_perf_head *head)
 	return true;
 }
 
-/* What -F misc prints: where it was, in letters. */
+/* Output of -F misc: mode letters. */
 static bool is_misc(struct ts_perf_text word)
 {
 	for (size_t i = 0; i < word.length; i++)
@@ -163,7 +159,7 @@ static bool is_misc(struct ts_perf_text word)
 	return word.length > 0 && word.length <= 8;
 }
 
-/* A date or a time of day: -F tod. */
+/* A date or time of day: -F tod. */
 static bool is_time_of_day(struct ts_perf_text word)
 {
 	bool has_mark = false;
@@ -176,9 +172,7 @@ static bool is_time_of_day(struct ts_perf_text word)
 	return has_mark && is_digit(word.text[0]);
 }
 
-/*
- * Thread, ids and processor, which stand ahead of the last of `count` words. False: there is no id.
- */
+/* Thread, ids and CPU, which come before the last of `count` words. False: no id. */
 static bool parse_front(const struct words *words, size_t count, const char *line,
 			struct ts_perf_head *head)
 {
@@ -210,7 +204,7 @@ static bool is_event(struct ts_perf_text word)
 	return word.length > 1 && word.text[word.length - 1] == ':';
 }
 
-/* Behind the time. */
+/* After the time. */
 static void parse_back(struct ts_perf_text rest, struct ts_perf_head *head)
 {
 	struct ts_perf_text after = rest, word = ts_perf_word(&after);
@@ -231,7 +225,7 @@ static void parse_back(struct ts_perf_text rest, struct ts_perf_head *head)
 	head->rest = ts_perf_trim(rest.text, rest.length);
 }
 
-/* The time of the last word, which ends in a colon. */
+/* The time in the last word, which ends with a colon. */
 static bool parse_time(struct ts_perf_text word, struct ts_perf_head *head)
 {
 	bool fits = false;
@@ -244,7 +238,7 @@ static bool parse_time(struct ts_perf_text word, struct ts_perf_head *head)
 	return true;
 }
 
-/* "comm 12/34 [000] 5000 cycles:", where -F left the time out. */
+/* "comm 12/34 [000] 5000 cycles:", where -F omitted the time. */
 static bool parse_without_time(const struct words *words, const char *line,
 			       struct ts_perf_text rest, struct ts_perf_head *head)
 {
@@ -290,7 +284,7 @@ bool ts_perf_parse_head(const char *line, size_t length, struct ts_perf_head *re
 		} else if (has_other || !parse_without_time(&words, line, rest, &head)) {
 			continue;
 		}
-		/* Without a thread, or without a time: unless there is better. */
+		/* Without a thread or a time: used if nothing better is found. */
 		if (!has_other)
 			other = head;
 		has_other = true;
@@ -308,10 +302,7 @@ bool ts_perf_is_sure(const struct ts_perf_head *head)
 
 /* ---- frames ---- */
 
-/*
- * Where the part in brackets begins that ends the text; brackets inside it are counted. SIZE_MAX:
- * there is none.
- */
+/* Start of the bracketed part at the end of the text, counting nested brackets. SIZE_MAX: none. */
 static size_t last_brackets(struct ts_perf_text text)
 {
 	size_t depth = 0, last = SIZE_MAX;
@@ -328,7 +319,7 @@ static size_t last_brackets(struct ts_perf_text text)
 		if (i == 1 || is_space(text.text[i - 2])) {
 			if (depth == 0)
 				return i - 1;
-			/* The name of a file may have brackets that do not match. */
+			/* A file name may have unbalanced brackets. */
 			if (last == SIZE_MAX)
 				last = i - 1;
 		}
@@ -400,9 +391,7 @@ bool ts_perf_parse_source(struct ts_perf_text line, struct ts_perf_text *ret_fil
 
 /* ---- the rest of the first line ---- */
 
-/*
- * Cuts off what begins with a word that begins like this and, where `also` is set, has that in it.
- */
+/* Cuts at a word that starts with this and, if `also` is set, contains that. */
 static struct ts_perf_text cut_from(struct ts_perf_text *text, const char *with, char also)
 {
 	struct ts_perf_text after = *text;
@@ -421,16 +410,13 @@ static struct ts_perf_text cut_from(struct ts_perf_text *text, const char *with,
 	return (struct ts_perf_text){ text->text, 0 };
 }
 
-/* "address symbol (dso)   ip symbol (dso)": where the second begins; NULL: there is one only. */
+/* "address symbol (dso) ip symbol (dso)": start of the second frame; NULL: only one. */
 static const char *second_frame(struct ts_perf_text text)
 {
 	const char *end = text.text + text.length;
 	size_t last = text.length;
 
-	/*
-	 * Where the last part in brackets begins: the second frame has one, so it begins ahead of
-	 * that.
-	 */
+	/* Start of the last bracketed part: the second frame begins before it. */
 	if (!text.length || end[-1] != ')')
 		return NULL;
 	while (last > 1 && !(text.text[last - 1] == '(' && is_space(text.text[last - 2])))
@@ -469,7 +455,7 @@ void ts_perf_split_rest(struct ts_perf_text rest, struct ts_perf_rest *ret_rest)
 		struct ts_perf_text behind = after;
 
 		second = ts_perf_word(&behind);
-		/* A function may well be called "add": then its file follows. */
+		/* A function may be called "add": then its file follows. */
 		if (ts_perf_hex(second, &value) && last_brackets(behind) != 0)
 			frame = second.text;
 	}

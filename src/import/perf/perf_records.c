@@ -1,8 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/*
- * What perf tells beside samples: records of processes and their files, and the comments ahead of
- * all.
- */
+/* perf records other than samples: processes and their mappings, and the leading comments. */
 #include "import/perf/perf_import.h"
 
 #include <string.h>
@@ -20,7 +17,7 @@ static const struct ts_loss_kind loss_samples = {
 	.many = "samples lost by perf",
 };
 
-/* Two numbers with a mark between them, at the front of the text, which is moved behind them. */
+/* Two numbers with a separator at the front of the text, which is advanced past them. */
 static bool take_pair(struct ts_perf_text *text, char mark, int64_t *ret_first, int64_t *ret_second)
 {
 	int64_t *to = ret_first;
@@ -88,7 +85,7 @@ static bool take_task(struct ts_perf *p, struct ts_perf_text text, int64_t time,
 		row->end = time;
 	} else {
 		row->parent = parent;
-		/* What ran before perf did is told with time 0. */
+		/* What ran before perf did has time 0. */
 		row->start = time ? time : TS_ABSENT;
 	}
 	return true;
@@ -122,7 +119,7 @@ static bool skip(struct ts_perf_text *text, const char *what)
 	return true;
 }
 
-/* Forty digits in angle brackets, where perf has them. */
+/* Forty digits in angle brackets, if present. */
 static uint32_t find_build_id(struct ts_perf *p, struct ts_perf_text text)
 {
 	const char *open = memchr(text.text, '<', text.length), *close;
@@ -157,7 +154,7 @@ static bool take_mapping(struct ts_perf *p, struct ts_perf_text text, int64_t ti
 	ts_perf_word(&text);
 	row.path =
 		ts_import_string(p->import, text.text, TS_MIN(text.length, TS_IMPORT_MAX_STRING));
-	/* The kernel's own are said to be of process -1. */
+	/* Kernel mappings have process -1. */
 	row.process = pid < 0 ? 0 : ts_perf_process(p, pid);
 	row.mapped = time ? time : TS_ABSENT;
 	ts_writer_new_id(p->writer, TS_TABLE_MAPPING);
@@ -181,7 +178,7 @@ static bool take_loss(struct ts_perf *p, struct ts_perf_text text)
 	return count > 0;
 }
 
-/* Those without a place of their own: an instant, with what perf says of it. */
+/* Records without a table: a mark with perf's text. */
 static void add_mark(struct ts_perf *p, const struct ts_perf_head *head)
 {
 	struct ts_mark_row mark = ts_mark_none;
@@ -285,7 +282,7 @@ static void tell_clock(struct ts_perf *p, struct ts_perf_text value)
 		value.length -= (size_t)(equals + 2 - value.text);
 		value.text = equals + 2;
 		word = ts_perf_word(&value);
-		/* A time with a colon behind is what lines have. */
+		/* Event lines have a time followed by a colon. */
 		if (word.length + 1 >= sizeof(line))
 			return;
 		memcpy(line, word.text, word.length);
@@ -297,7 +294,7 @@ static void tell_clock(struct ts_perf *p, struct ts_perf_text value)
 	row.clock = p->entities.clock;
 	row.time = times[1];
 	row.reference = times[0];
-	/* The time of day is said in us. */
+	/* The time of day is given in us. */
 	row.uncertainty_ns = 1000;
 	row.method = ts_import_string(p->import, "perf clock data", 15);
 	ts_writer_add(p->writer, TS_TABLE_CLOCK_SYNC, &row, NULL);

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Events of perf script as samples and marks, and the threads that they are of. */
+/* Events of perf script as samples and marks, and their threads. */
 #include "import/perf/perf_import.h"
 
 #include <stdlib.h>
@@ -7,7 +7,7 @@
 
 #include "base/text.h"
 
-/* Of threads whose process the text does not say: no pid is this. */
+/* For threads without a known process: not a valid pid. */
 #define NO_PID INT64_MIN
 #define NO_TID (INT64_MIN + 1)
 
@@ -46,7 +46,7 @@ void ts_perf_rows_release(struct ts_perf *p)
 int64_t ts_perf_process(struct ts_perf *p, int64_t pid)
 {
 	int64_t process = ts_entities_process_of(&p->entities, p->host, (uint64_t)pid,
-					       pid == NO_PID ? TS_ABSENT : pid);
+						 pid == NO_PID ? TS_ABSENT : pid);
 
 	if (!process)
 		p->rc = TS_ENOMEM;
@@ -72,13 +72,13 @@ static struct ts_perf_thread *find_thread(struct ts_perf *p, int64_t pid, int64_
 	thread->process = ts_perf_process(p, pid);
 	if (thread->process)
 		thread->id = ts_entities_thread(&p->entities, thread->process, key,
-					      tid == NO_TID ? TS_ABSENT : tid);
+						tid == NO_TID ? TS_ABSENT : tid);
 	if (!thread->id)
 		p->rc = TS_ENOMEM;
 	return thread;
 }
 
-/* The last name counts; that of a process is its main thread's, unless an exec has told it. */
+/* The last name counts; a process is named after its main thread, unless an exec named it. */
 static void name_thread(struct ts_perf *p, struct ts_perf_thread *thread, int64_t pid,
 			uint32_t name, bool is_exec)
 {
@@ -194,7 +194,7 @@ static void add_text(struct ts_perf *p, uint32_t key, struct ts_perf_text text)
 	text.length = TS_MIN(text.length, TS_IMPORT_MAX_STRING);
 	if (text.length)
 		ts_row_args_add(&p->args, key, TS_ARG_STRING,
-			    ts_import_string(p->import, text.text, text.length));
+				ts_import_string(p->import, text.text, text.length));
 }
 
 static void add_value(struct ts_perf *p, struct ts_perf_text key, struct ts_perf_text value)
@@ -206,17 +206,17 @@ static void add_value(struct ts_perf *p, struct ts_perf_text key, struct ts_perf
 		value.length -= 4;
 	if (value.length > 1 && value.text[value.length - 1] == ',')
 		value.length--;
-	/* Numbers that would not come back the same stay texts. */
+	/* Numbers that would not round-trip stay text. */
 	if (ts_perf_decimal(value, &number) && (value.length == 1 || value.text[0] != '0') &&
 	    !(value.length > 1 && value.text[0] == '-' && value.text[1] == '0'))
 		ts_row_args_add(&p->args, name, TS_ARG_INT, number);
 	else
 		ts_row_args_add(&p->args, name, TS_ARG_STRING,
-			    ts_import_string(p->import, value.text,
-					     TS_MIN(value.length, TS_IMPORT_MAX_STRING)));
+				ts_import_string(p->import, value.text,
+						 TS_MIN(value.length, TS_IMPORT_MAX_STRING)));
 }
 
-/* Length of the key of "key=value" that stands here; 0: none does. */
+/* Length of the key of a "key=value" at this position; 0: none. */
 static size_t key_length(struct ts_perf_text text)
 {
 	size_t i = 0;
@@ -229,7 +229,7 @@ static size_t key_length(struct ts_perf_text text)
 	return i < text.length && text.text[i] == '=' ? i : 0;
 }
 
-/* "a=1 b=two words c=3": a value goes on until the next key. */
+/* "a=1 b=two words c=3": a value extends to the next key. */
 static void add_fields(struct ts_perf *p, struct ts_perf_text text)
 {
 	size_t length = key_length(text);
@@ -289,7 +289,7 @@ static void take_rest(struct ts_perf *p, struct ts_perf_text text)
 	}
 	ts_perf_split_rest(text, &rest);
 	open->has_address = ts_perf_hex(rest.address, &open->address);
-	/* Alone it may be either; what follows tells. */
+	/* A single one may be either; what follows decides. */
 	if (rest.frame.length && !open->has_address)
 		ts_perf_hex(rest.frame, &open->address);
 	if (rest.frame.length)
@@ -323,7 +323,7 @@ void ts_perf_begin(struct ts_perf *p, const struct ts_perf_head *head)
 	take_rest(p, head->rest);
 }
 
-/* A file and a line for the frame before. */
+/* File and line for the previous frame. */
 static void set_source(struct ts_perf *p, struct ts_perf_text file, int64_t line)
 {
 	struct ts_symbol_row symbol = ts_symbol_none;
@@ -338,7 +338,7 @@ static void set_source(struct ts_perf *p, struct ts_perf_text file, int64_t line
 	p->stack.ids[p->stack.count - 1] = frame;
 	if (row.kind != TS_FRAME_NATIVE)
 		return;
-	/* Lines of native code stand beside its frames. */
+	/* Lines of native code are symbols of their frames. */
 	if (!ts_map_insert(&p->sourced, frame, &is_new))
 		p->rc = TS_ENOMEM;
 	if (!is_new)
@@ -350,7 +350,7 @@ static void set_source(struct ts_perf *p, struct ts_perf_text file, int64_t line
 	ts_writer_add(p->writer, TS_TABLE_SYMBOL, &symbol, NULL);
 }
 
-/* "libc.so.6[27744]", "??:0": where perf found no line. */
+/* "libc.so.6[27744]", "??:0": perf found no line. */
 static bool is_no_source(struct ts_perf_text line)
 {
 	return line.text[line.length - 1] == ']' || line.text[0] == '?' || line.text[0] == ':';

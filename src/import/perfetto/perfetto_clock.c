@@ -1,19 +1,19 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Clocks of a Perfetto file. Snapshots say what several clocks showed at one instant; one of the
- * clocks is the trace's time, and each reading of another one becomes a point of that clock.
+ * Clocks of a Perfetto file. A snapshot has the readings of several clocks at one instant; one of
+ * the clocks is the trace's time, and each reading of another becomes a sync point of that clock.
  */
 #include <stdlib.h>
 
 #include "import/perfetto/perfetto_import.h"
 #include "import/perfetto/perfetto_kinds.h"
 
-/* Ids of clocks that each sequence has for itself. */
+/* First clock id that is local to a sequence. */
 #define FIRST_OF_SEQUENCE 64
 #define LAST_OF_SEQUENCE 127
-/* More clocks than this in one snapshot are not looked at. */
+/* Limit on clocks per snapshot. */
 #define MAX_READINGS 64
-/* Of snapshots that wait; and how often they are looked at again. */
+/* Limit on deferred snapshots. */
 #define MAX_WAITING ((size_t)64 << 10)
 #define MAX_ROUNDS 256
 
@@ -21,7 +21,7 @@ struct reading {
 	uint32_t clock;
 	bool is_incremental;
 	uint64_t unit_ns;
-	uint64_t key; /* sequence, for those that belong to one */
+	uint64_t key; /* sequence, for sequence-local clocks */
 	int64_t ns;
 };
 
@@ -60,7 +60,7 @@ void ts_perfetto_clocks_release(struct ts_perfetto *p)
 	ts_text_release(&p->waiting);
 }
 
-/* By the latest point that is not behind the time; by the first one before all. */
+/* By the latest point not after the time; by the first point for earlier times. */
 static bool convert(struct ts_perfetto_clock *clock, int64_t ns, int64_t *ret_ns)
 {
 	size_t low = 0, high = clock->count, at = clock->last;
@@ -115,7 +115,7 @@ static bool read_reading(const struct ts_perfetto_sequence *sequence,
 	return reading->clock != 0;
 }
 
-/* The instant of a snapshot in the trace's time; false: none of its clocks is known. */
+/* Instant of a snapshot in the trace's time; false: none of its clocks is known. */
 static bool find_instant(struct ts_perfetto *p, const struct reading *readings, size_t count,
 			 int64_t *ret_ns)
 {
@@ -144,14 +144,14 @@ static int add_point(struct ts_perfetto *p, const struct reading *reading, int64
 	clock->unit_ns = reading->unit_ns;
 	clock->running_ns = reading->ns;
 	if (clock->count && clock->points[clock->count - 1].clock_ns > reading->ns) {
-		/* One of a sequence may begin anew; others are not to be believed. */
+		/* A sequence-local clock may restart; others must not go backwards. */
 		if (!reading->key) {
 			ts_perfetto_lose(p, &ts_perfetto_loss_snapshot, 1);
 			return TS_OK;
 		}
 		clock->count = 0;
 	}
-	/* The same distance again says nothing new. */
+	/* An unchanged offset adds nothing. */
 	if (clock->count &&
 	    (uint64_t)clock->points[clock->count - 1].trace_ns - (uint64_t)instant ==
 		    (uint64_t)clock->points[clock->count - 1].clock_ns - (uint64_t)reading->ns)
@@ -180,8 +180,8 @@ static void add_day(struct ts_perfetto *p, int64_t day, int64_t instant)
 }
 
 /*
- * What the trace's time is: the clock that is said to be, or that all recorders read; any other one
- * only where a time is needed.
+ * Chooses the trace's time: the clock declared as such, or the one all recorders read; any other
+ * only if a time is needed.
  */
 static void choose_primary(struct ts_perfetto *p, uint64_t said, const struct reading *readings,
 			   size_t count)
@@ -200,7 +200,7 @@ static void choose_primary(struct ts_perfetto *p, uint64_t said, const struct re
 				p->primary = order[k];
 }
 
-/* *ret_known: its points are made. */
+/* *ret_known: its sync points were added. */
 static int read_snapshot(struct ts_perfetto *p, const struct ts_perfetto_sequence *sequence,
 			 const struct ts_proto_field *from, bool *ret_known)
 {
@@ -249,8 +249,8 @@ static int wait(struct ts_perfetto *p, const struct ts_perfetto_sequence *sequen
 }
 
 /*
- * Snapshots that came ahead of what ties them to the trace's time. One that has to wait again goes
- * to the end.
+ * Snapshots that came before anything that links them to the trace's time. One that must wait again
+ * goes to the end.
  */
 static int read_waiting(struct ts_perfetto *p)
 {
@@ -285,7 +285,7 @@ int ts_perfetto_read_snapshot(struct ts_perfetto *p, const struct ts_perfetto_se
 
 	if (rc || !known)
 		return rc ? rc : wait(p, sequence, field);
-	/* Only a clock that is new can help those that wait. */
+	/* Only a new clock can help deferred snapshots. */
 	if (!p->waiting.length || p->clock_count == before || p->waiting_rounds == MAX_ROUNDS)
 		return TS_OK;
 	p->waiting_rounds++;
@@ -295,8 +295,8 @@ int ts_perfetto_read_snapshot(struct ts_perfetto *p, const struct ts_perfetto_se
 /* ---- times ---- */
 
 /*
- * A time is needed and no snapshot has said what it is to be: then it is the first clock that
- * anybody uses, or one that this is tied to.
+ * A time is needed and no snapshot has defined the trace's time: use the first clock in use, or one
+ * linked to it.
  */
 static void settle(struct ts_perfetto *p, uint64_t key, uint32_t id)
 {

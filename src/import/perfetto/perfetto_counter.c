@@ -1,15 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Counters: each value is a row. Those of a thread's own time and instructions belong to the event
- * instead.
+ * Counters: each value is a row. Thread time and instruction counters belong to the event instead.
  */
 #include "import/perfetto/perfetto_import_event.h"
 #include "import/perfetto/perfetto_kinds.h"
 
-/*
- * Adds to what came before where the counter says differences; these begin anew with the state of
- * the sequence.
- */
+/* Accumulates incremental counters; they restart with the state of the sequence. */
 static void make_absolute(struct ts_perfetto_track *track,
 			  const struct ts_perfetto_sequence *sequence, int64_t *whole, double *real)
 {
@@ -85,8 +81,7 @@ int ts_perfetto_add_counter(struct ts_perfetto *p, const struct ts_perfetto_sequ
 	if (!track->category)
 		track->category = event->span.category;
 	if (event->value.number == 30)
-		add_whole(p, sequence, event->slot, event->span.start,
-			  (int64_t)event->value.value);
+		add_whole(p, sequence, event->slot, event->span.start, (int64_t)event->value.value);
 	else
 		add_real(p, sequence, event->slot, event->span.start,
 			 ts_proto_double(event->value.value));
@@ -95,7 +90,7 @@ int ts_perfetto_add_counter(struct ts_perfetto *p, const struct ts_perfetto_sequ
 
 /* ---- further values ---- */
 
-/* Numbers of a repeated field, packed or not, one after another. */
+/* Iterates over a repeated number field, packed or not. */
 struct numbers {
 	struct ts_proto_reader message, packed;
 	uint32_t number;
@@ -136,7 +131,7 @@ static struct numbers numbers_of(const struct ts_perfetto_event *event, uint32_t
 				 .is_fixed = is_fixed };
 }
 
-/* Times of the thread are part of the event. */
+/* Thread times are part of the event. */
 static bool take_thread_counter(struct ts_perfetto *p, const struct ts_perfetto_sequence *sequence,
 				size_t index, int64_t value, struct ts_perfetto_event *event)
 {

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * A Perfetto file as a row of packets: what begins like one, where each ends, which are packed, and
- * who reads what is in them. Must not know what an event means.
+ * A Perfetto file as a sequence of packets: detection, packet boundaries, decompression, and
+ * dispatch of their fields.
  */
 #include "import/perfetto/perfetto_import.h"
 
@@ -10,7 +10,7 @@
 #include "import/perfetto/perfetto_kinds.h"
 #include "import/perfetto/perfetto_unpack.h"
 
-/* Type of a field of TracePacket, as far as anybody uses it; -1: nobody does. */
+/* Wire type of a TracePacket field that is used; -1: unused. */
 static int field_type(uint32_t number)
 {
 	switch (number) {
@@ -32,7 +32,7 @@ static int field_type(uint32_t number)
 	}
 }
 
-/* Are these the first bytes of a TracePacket? They may break off. */
+/* Are these the first bytes of a TracePacket? They may be truncated. */
 static bool is_packet(const char *data, size_t bytes, bool is_whole)
 {
 	struct ts_proto_reader reader = ts_proto_reader(data, bytes);
@@ -54,11 +54,11 @@ static bool is_packet(const char *data, size_t bytes, bool is_whole)
 			return !is_whole && value <= TS_PERFETTO_MAX_PACKET;
 		reader.next += value;
 	}
-	/* A number that has more than 64 bits is none. */
+	/* A varint of more than 64 bits is invalid. */
 	return !reader.failed || (!is_whole && reader.end - at < 2 * TS_PROTO_MAX_VARINT);
 }
 
-/* Letters may well look like fields; a packet has numbers, too. */
+/* Text may look like fields; a packet also has binary numbers. */
 static bool is_text(const char *data, size_t bytes)
 {
 	if (bytes < 8)
@@ -80,7 +80,7 @@ int ts_perfetto_probe(const char *data, size_t bytes)
 
 	if (is_text(data, bytes))
 		return 0;
-	/* Empty packets say nothing. */
+	/* Empty packets carry no information. */
 	while (reader.end - reader.next > 1 && *reader.next == 0x0a) {
 		reader.next++;
 		if (!ts_proto_varint(&reader, &length) || length > TS_PERFETTO_MAX_PACKET)
@@ -202,7 +202,7 @@ static void read_uuid(struct ts_perfetto *p, const struct ts_proto_field *data)
 	ts_entities_meta(&p->entities, "trace_uuid", p->json.data, p->json.length);
 }
 
-/* Packets that need the time at which they were written. */
+/* Packets that need their timestamp. */
 static int read_timed(struct ts_perfetto *p, struct ts_perfetto_sequence *sequence,
 		      const struct ts_perfetto_packet *packet)
 {
@@ -237,7 +237,7 @@ static int read_data(struct ts_perfetto *p, struct ts_perfetto_sequence *sequenc
 {
 	switch (packet->data.number) {
 	case 0:
-	case 36: /* where a reader can fall into step */
+	case 36: /* synchronization marker */
 		return TS_OK;
 	case 1:
 		read_ftrace(p, &packet->data);
@@ -276,7 +276,7 @@ static int read_data(struct ts_perfetto *p, struct ts_perfetto_sequence *sequenc
 	}
 }
 
-/* The first packet decides whether the file is one of ours. */
+/* The first packet decides whether the file is a TraceSmith export. */
 static int start(struct ts_perfetto *p, const struct ts_perfetto_packet *packet)
 {
 	int rc = ts_perfetto_native_start(p, packet);
@@ -359,7 +359,7 @@ static int read_packet(struct ts_perfetto *p, const char *data, size_t bytes, bo
 
 /* ---- the file ---- */
 
-/* The length of the packet that stands next; *ret_bytes 0 with *ret_head 0: the file ends here. */
+/* Length of the next packet; *ret_bytes 0 with *ret_head 0: end of file. */
 static int read_head(struct ts_perfetto *p, size_t *ret_head, size_t *ret_bytes)
 {
 	struct ts_import *import = p->import;
@@ -476,7 +476,7 @@ int ts_perfetto_run(struct ts_import *import, struct ts_error *err)
 	p->writer = import->writer;
 	p->err = err;
 	rc = read_file(p);
-	/* A file without a packet is one, too, if somebody says so. */
+	/* A file without packets is valid if the format was forced. */
 	if (!rc && !p->started)
 		rc = start(p, &none);
 	if (rc)

@@ -1,17 +1,18 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Perfetto's protobuf, packet by packet. What becomes of what is in docs/formats/perfetto.md,
- * section 3. Numbers of fields are those of Perfetto's published schema.
+ * Importer of Perfetto protobuf, packet by packet; docs/formats/perfetto.md, section 3, describes
+ * the mapping. Field numbers are those of Perfetto's published schema.
  *
- *	perfetto_import.c           the file: packets, packed packets, which of them goes where
- *	perfetto_sequence.c  what a sequence of packets has said so far: interned data, defaults
- *	perfetto_clock.c     clocks and the time of the trace
- *	perfetto_track.c     tracks, threads, processes
- *	perfetto_import_event.c track events; perfetto_slice.c: spans that are open;
- *	perfetto_import_args.c: their arguments
- *	perfetto_stack.c     call stacks and samples
- *	perfetto_import_gpu.c       devices
- *	perfetto_import_native.c       what our own exporter wrote
+ *	perfetto_import.c         the file: packets, compressed packets, dispatch
+ *	perfetto_sequence.c       state of a packet sequence: interned data, defaults
+ *	perfetto_clock.c          clocks and the trace's time
+ *	perfetto_track.c          tracks, threads, processes
+ *	perfetto_import_event.c   track events
+ *	perfetto_slice.c          open spans
+ *	perfetto_import_args.c    arguments of events
+ *	perfetto_stack.c          call stacks and samples
+ *	perfetto_import_gpu.c     devices
+ *	perfetto_import_native.c  native rows of TraceSmith exports
  */
 #ifndef TS_IMPORT_PERFETTO_PERFETTO_IMPORT_H
 #define TS_IMPORT_PERFETTO_PERFETTO_IMPORT_H
@@ -23,20 +24,20 @@
 #include "base/map.h"
 #include "base/proto.h"
 #include "base/text.h"
-#include "import/common/row_args.h"
 #include "import/common/entities.h"
+#include "import/common/row_args.h"
 #include "import/import.h"
 
-/* A packet may be this large. */
+/* Limit on the size of a packet. */
 #define TS_PERFETTO_MAX_PACKET TS_INPUT_STREAM_MAX_VALUE
-/* Dictionaries and lists in one another; tracks below tracks. */
+/* Limit on nested dictionaries and lists, and on nested tracks. */
 #define TS_PERFETTO_MAX_DEPTH 64
-/* Of our own layer: in TracePacket and in TrackEvent. */
+/* TraceSmith extension fields: in TracePacket and in TrackEvent. */
 #define TS_PERFETTO_NATIVE_FIELD 9901
 
 struct ts_perfetto_native;
 
-/* Fields of InternedData whose entries are texts or have something made of them. */
+/* Fields of InternedData that are used. */
 enum ts_perfetto_interned {
 	TS_PERFETTO_CATEGORY = 1,
 	TS_PERFETTO_NAME = 2,
@@ -51,11 +52,11 @@ enum ts_perfetto_interned {
 	TS_PERFETTO_MAPPING = 19, /* mapping */
 	TS_PERFETTO_LOG_BODY = 20,
 	TS_PERFETTO_GPU_CONTEXT = 23, /* pid */
-	TS_PERFETTO_GPU_SPEC = 24,    /* string, category above it */
+	TS_PERFETTO_GPU_SPEC = 24,    /* string, with the category in the upper bits */
 	TS_PERFETTO_KERNEL_SYMBOL = 26,
 	TS_PERFETTO_ARG_STRING = 29,
 	TS_PERFETTO_CORRELATION = 43,
-	TS_PERFETTO_GPU_COUNTERS = 47, /* a number that tells descriptors apart */
+	TS_PERFETTO_GPU_COUNTERS = 47, /* a number that identifies the descriptor */
 };
 
 /* A packet, taken apart. */
@@ -63,25 +64,26 @@ struct ts_perfetto_packet {
 	uint64_t timestamp;
 	uint32_t clock, sequence_id, flags, machine;
 	bool has_timestamp, has_clock, dropped, cleared, first;
-	struct ts_proto_field interned, defaults, native; /* length of those that are not there: 0 */
+	struct ts_proto_field interned, defaults, native; /* length 0 if absent */
 	bool has_interned, has_defaults, has_native;
 	struct ts_proto_field data; /* number 0: none */
 };
 
-/* What packets of one writer share. Small: a hostile file may have millions. */
+/* State shared by the packets of one writer. Small: a crafted file may have millions. */
 struct ts_perfetto_sequence {
 	uint64_t key;                 /* machine and id */
 	struct ts_pairmap *interned;  /* (kind, iid) to a number; NULL: none yet */
-	struct ts_text *extra_tracks; /* uint64s: defaults of counters, whole numbers; then reals */
-	uint64_t extra_whole;         /* how many of them are of whole numbers */
+	struct ts_text *extra_tracks; /* uint64s: default counter tracks, integer ones first, then
+					 double ones */
+	uint64_t extra_whole;         /* number of integer ones */
 	uint64_t track;               /* default uuid */
 	uint32_t clock;               /* default */
 	uint32_t perf_name;           /* string: what its samples count */
-	int64_t pid, tid;             /* of a thread descriptor of the old kind; TS_ABSENT: none */
-	int64_t time_ns;              /* running, of events with differences */
+	int64_t pid, tid;             /* of a legacy thread descriptor; TS_ABSENT: none */
+	int64_t time_ns;              /* running time, for events with deltas */
 	int64_t thread_time_ns, instructions;
 	uint32_t generation; /* of its incremental state */
-	bool is_valid;       /* nothing has been missed since that was cleared */
+	bool is_valid;       /* nothing was lost since it was cleared */
 	bool has_track, has_time;
 };
 
@@ -92,7 +94,7 @@ struct ts_perfetto_point {
 struct ts_perfetto_clock {
 	struct ts_perfetto_point *points; /* upwards */
 	size_t count, capacity;
-	size_t last;        /* point that was used last */
+	size_t last;        /* point used last */
 	int64_t running_ns; /* of incremental ones */
 	uint64_t unit_ns;
 	bool is_incremental;
@@ -102,25 +104,25 @@ struct ts_perfetto_clock {
 struct ts_perfetto_span {
 	int64_t start;
 	uint32_t name, category, stack, shape;
-	uint32_t values; /* of its arguments, from the track's list */
+	uint32_t values; /* number of its arguments, from the track's list */
 	int64_t thread;
 	int64_t thread_time, instructions; /* TS_ABSENT: not said */
 	uint32_t id;                       /* string; of async ones */
-	bool is_closed;                    /* below one that is open still */
+	bool is_closed;                    /* nested in a span that is still open */
 };
 
-/* What is open on a track, made when something begins there. */
+/* Open spans of a track, created on first use. */
 struct ts_perfetto_open {
 	struct ts_perfetto_span *spans;
 	size_t count, capacity;
 	int64_t *values;
 	size_t value_count, value_capacity;
-	int64_t *ends; /* that came ahead of their beginnings */
+	int64_t *ends; /* ends that came before their begins */
 	size_t end_count, end_capacity;
 };
 
 enum ts_perfetto_track_kind {
-	TS_PERFETTO_TRACK_UNKNOWN, /* of which nothing is said (yet) */
+	TS_PERFETTO_TRACK_UNKNOWN, /* not described (yet) */
 	TS_PERFETTO_TRACK_PLAIN,
 	TS_PERFETTO_TRACK_PROCESS,
 	TS_PERFETTO_TRACK_THREAD,
@@ -129,16 +131,16 @@ enum ts_perfetto_track_kind {
 struct ts_perfetto_track {
 	uint64_t uuid, parent;
 	int64_t process; /* of kinds PROCESS and THREAD, or of an async one */
-	int64_t thread;  /* row that shows it; 0: none yet */
+	int64_t thread;  /* thread row that shows it; 0: none yet */
 	uint32_t name, category;
 	uint8_t kind;
 	bool is_counter, is_incremental, is_thread_time, is_instructions;
 	int8_t order_set;
 	int32_t order;
 	int64_t multiplier; /* of a counter */
-	int64_t whole;      /* running values of an incremental one */
+	int64_t whole;      /* running values of an incremental counter */
 	double real;
-	uint32_t generation; /* of the sequence that these are of */
+	uint32_t generation; /* state of the sequence that these belong to */
 	struct ts_perfetto_open *open;
 };
 
@@ -154,7 +156,7 @@ struct ts_perfetto {
 	struct ts_entities entities;
 	bool started;
 	uint64_t events;
-	struct ts_perfetto_native *native; /* NULL: not one of our files */
+	struct ts_perfetto_native *native; /* NULL: not a TraceSmith export */
 	struct ts_text unpacked;
 
 	struct ts_map sequence_index;
@@ -165,8 +167,8 @@ struct ts_perfetto {
 	struct ts_pairmap clock_index; /* (sequence or 0, id) */
 	struct ts_perfetto_clock *clocks;
 	size_t clock_count, clock_capacity;
-	struct ts_text waiting; /* snapshots that nothing ties to the trace's time yet */
-	uint32_t primary;       /* clock of the trace's time; 0: not known yet */
+	struct ts_text waiting; /* snapshots not linked to the trace's time yet */
+	uint32_t primary;       /* clock of the trace's time; 0: unknown */
 	unsigned int waiting_rounds;
 	bool has_day;
 	bool any_clock; /* may be that */
@@ -185,9 +187,9 @@ struct ts_perfetto {
 	struct ts_perfetto_location *locations;
 	size_t location_count, location_capacity;
 	struct ts_pairmap gpu_counters; /* (descriptor, counter) to string */
-	struct ts_pairmap gpu_specs;    /* old: (sequence and kind, number) to string */
+	struct ts_pairmap gpu_specs;    /* legacy: (sequence and kind, number) to string */
 	uint32_t descriptors;
-	uint32_t *frames; /* of a stack that is being read */
+	uint32_t *frames; /* of the stack being read */
 	size_t frame_capacity;
 	uint32_t key_value; /* string "value" */
 	uint32_t key_thread_dur, key_instruction_delta;
@@ -215,8 +217,8 @@ static inline uint32_t ts_perfetto_text(struct ts_perfetto *p, const char *text)
 /* ---- perfetto_sequence.c ---- */
 
 /*
- * The packet's sequence, with what the packet says of its state; NULL: no memory. *ret_usable:
- * nothing that it needs is missing.
+ * The packet's sequence, updated with its state flags; NULL: out of memory. *ret_usable: nothing it
+ * needs is missing.
  */
 struct ts_perfetto_sequence *ts_perfetto_sequence(struct ts_perfetto *p,
 						  const struct ts_perfetto_packet *packet,
@@ -227,10 +229,10 @@ void ts_perfetto_read_defaults(struct ts_perfetto *p, struct ts_perfetto_sequenc
 			       const struct ts_proto_field *field);
 int ts_perfetto_intern(struct ts_perfetto_sequence *sequence, enum ts_perfetto_interned kind,
 		       uint64_t iid, uint64_t value);
-/* False where the iid was never said: counted. */
+/* False if the iid was never defined: counted. */
 bool ts_perfetto_interned(struct ts_perfetto *p, const struct ts_perfetto_sequence *sequence,
 			  enum ts_perfetto_interned kind, uint64_t iid, uint64_t *ret_value);
-/* The same for texts; 0 where it was not. */
+/* The same for strings; 0 if it was not defined. */
 uint32_t ts_perfetto_interned_string(struct ts_perfetto *p,
 				     const struct ts_perfetto_sequence *sequence,
 				     enum ts_perfetto_interned kind, uint64_t iid);
@@ -244,23 +246,23 @@ void ts_perfetto_sequences_release(struct ts_perfetto *p);
 
 int ts_perfetto_read_snapshot(struct ts_perfetto *p, const struct ts_perfetto_sequence *sequence,
 			      const struct ts_proto_field *field);
-/* A time of a clock in the trace's; false: nothing says how it stands to that (counted). */
+/* Converts a clock's time to the trace's time; false: the clocks are not linked (counted). */
 bool ts_perfetto_time(struct ts_perfetto *p, const struct ts_perfetto_sequence *sequence,
 		      uint32_t clock, uint64_t time, int64_t *ret_ns);
-/* The packet's; TS_ABSENT where it has none. */
+/* The packet's time; TS_ABSENT if it has none. */
 bool ts_perfetto_packet_time(struct ts_perfetto *p, const struct ts_perfetto_sequence *sequence,
 			     const struct ts_perfetto_packet *packet, int64_t *ret_ns);
 void ts_perfetto_clocks_release(struct ts_perfetto *p);
 
 /* ---- perfetto_track.c ---- */
 
-/* Index + 1 of a track, made where it is new; 0: no memory. */
+/* Index + 1 of a track, added if new; 0: out of memory. */
 size_t ts_perfetto_track(struct ts_perfetto *p, uint64_t uuid);
-/* Of things that are not tracks in the file: (what, id) tells them apart. */
+/* For things that are not tracks in the file, identified by (what, id). */
 size_t ts_perfetto_async_track(struct ts_perfetto *p, uint64_t what, uint64_t id);
-/* The row that shows a track, made when first asked for. */
+/* The thread row that shows a track, added on first use. */
 int64_t ts_perfetto_track_thread(struct ts_perfetto *p, size_t index);
-/* The process that it is below; 0: none. */
+/* Its enclosing process; 0: none. */
 int64_t ts_perfetto_track_process(struct ts_perfetto *p, size_t index);
 int64_t ts_perfetto_process(struct ts_perfetto *p, uint32_t machine, int64_t pid);
 int64_t ts_perfetto_thread(struct ts_perfetto *p, uint32_t machine, int64_t pid, int64_t tid);
@@ -271,7 +273,7 @@ void ts_perfetto_read_old_process(struct ts_perfetto *p, const struct ts_perfett
 void ts_perfetto_read_process_tree(struct ts_perfetto *p, const struct ts_perfetto_packet *packet);
 void ts_perfetto_read_process_stats(struct ts_perfetto *p, const struct ts_perfetto_packet *packet,
 				    int64_t time);
-/* Names and parents that came behind what they are about. */
+/* Applies names and parents that came after their use. */
 void ts_perfetto_finish_tracks(struct ts_perfetto *p);
 void ts_perfetto_tracks_release(struct ts_perfetto *p);
 
@@ -282,17 +284,14 @@ int ts_perfetto_read_event(struct ts_perfetto *p, struct ts_perfetto_sequence *s
 
 /* ---- perfetto_slice.c ---- */
 
-/* A span begins, with the arguments in p->args. */
+/* Begins a span, with the arguments in p->args. */
 int ts_perfetto_begin(struct ts_perfetto *p, size_t track, const struct ts_perfetto_span *span);
-/*
- * The newest one that is open (with this name, where there is one) ends; arguments of the end are
- * in p->args.
- */
+/* Ends the newest open span (with this name, if given); arguments of the end are in p->args. */
 int ts_perfetto_end(struct ts_perfetto *p, size_t track, const struct ts_perfetto_span *end);
-/* One that is whole. */
+/* A complete span. */
 void ts_perfetto_slice(struct ts_perfetto *p, const struct ts_perfetto_span *span,
 		       int64_t duration);
-/* What is open at the end of the file. */
+/* Spans that are open at the end of the file. */
 void ts_perfetto_finish_slices(struct ts_perfetto *p);
 
 /* ---- perfetto_import_args.c ---- */
@@ -300,7 +299,7 @@ void ts_perfetto_finish_slices(struct ts_perfetto *p);
 /* A debug annotation. */
 void ts_perfetto_read_annotation(struct ts_perfetto *p, const struct ts_perfetto_sequence *sequence,
 				 const struct ts_proto_field *field);
-/* A field of a TrackEvent with arguments whose type the schema knows. */
+/* A TrackEvent field with arguments of a type known from the schema. */
 void ts_perfetto_read_typed(struct ts_perfetto *p, const struct ts_perfetto_sequence *sequence,
 			    const struct ts_proto_field *field);
 void ts_perfetto_arg_text(struct ts_perfetto *p, const char *key,
@@ -314,7 +313,7 @@ int ts_perfetto_read_frame(struct ts_perfetto *p, struct ts_perfetto_sequence *s
 			   const struct ts_proto_field *from);
 int ts_perfetto_read_stack(struct ts_perfetto *p, struct ts_perfetto_sequence *sequence,
 			   const struct ts_proto_field *from);
-/* A stack that stands in the event. */
+/* A stack stored in the event. */
 uint32_t ts_perfetto_inline_stack(struct ts_perfetto *p, const struct ts_proto_field *from);
 void ts_perfetto_read_perf_sample(struct ts_perfetto *p,
 				  const struct ts_perfetto_sequence *sequence,
@@ -336,12 +335,12 @@ void ts_perfetto_read_gpu_info(struct ts_perfetto *p, const struct ts_perfetto_p
 /* ---- perfetto_import_native.c ---- */
 
 /*
- * Does the packet say that the file is one of ours? Then everything goes there. TS_EVERSION for a
- * newer one.
+ * Is the file a TraceSmith export, according to this packet? Then everything is read as one.
+ * TS_EVERSION for a newer version.
  */
 int ts_perfetto_native_start(struct ts_perfetto *p, const struct ts_perfetto_packet *packet);
 int ts_perfetto_native_packet(struct ts_perfetto *p, struct ts_perfetto_sequence *sequence,
-			   const struct ts_perfetto_packet *packet);
+			      const struct ts_perfetto_packet *packet);
 /* `rest`: NULL, or that the file was not read to its end. */
 void ts_perfetto_native_finish(struct ts_perfetto *p, const struct ts_loss_kind *rest);
 void ts_perfetto_native_free(struct ts_perfetto_native *native);

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Arguments of track events: debug annotations of every type, and those whose type the schema
- * knows.
+ * Arguments of track events: debug annotations of every type, and arguments of types known from the
+ * schema.
  */
 #include <inttypes.h>
 
@@ -23,7 +23,7 @@ static void put_string_id(struct ts_perfetto *p, uint32_t string)
 	ts_text_append_json(&p->json, text ? text : "", text ? length : 0);
 }
 
-/* The name of an annotation. 0: it has none. */
+/* Name of an annotation. 0: none. */
 static uint32_t read_name(struct ts_perfetto *p, const struct ts_perfetto_sequence *sequence,
 			  const struct ts_proto_field *from)
 {
@@ -68,7 +68,7 @@ static void put_entries(struct ts_perfetto *p, const struct ts_perfetto_sequence
 	ts_text_append_char(&p->json, number == 11 ? '}' : ']');
 }
 
-/* NestedValue: how dictionaries and lists were written before. */
+/* NestedValue: the legacy form of dictionaries and lists. */
 static void put_nested(struct ts_perfetto *p, const struct ts_proto_field *from, int depth);
 
 static void put_nested_dict(struct ts_perfetto *p, const struct ts_proto_field *from, int depth)
@@ -162,7 +162,7 @@ static struct ts_proto_field find_value(const struct ts_proto_field *from)
 		case 16:
 			break;
 		default:
-			/* A list is found by its first entry. */
+			/* A list is recognized by its first entry. */
 			if (value.number != 11 && value.number != 12)
 				value = field;
 		}
@@ -175,7 +175,7 @@ static void put_pointer(struct ts_text *text, uint64_t value)
 	ts_text_printf(text, "\"0x%" PRIx64 "\"", value);
 }
 
-/* JSON text of the program's own is believed as far as it is JSON. */
+/* JSON text is kept as JSON if it is valid. */
 static void put_json(struct ts_perfetto *p, const struct ts_proto_field *value)
 {
 	size_t before = p->json.length;
@@ -261,7 +261,7 @@ static void add_json(struct ts_perfetto *p, const struct ts_perfetto_sequence *s
 		ts_perfetto_lose(p, &ts_perfetto_loss_many, 1);
 	else
 		ts_row_args_add(&p->args, key, TS_ARG_JSON,
-			    ts_writer_string(p->writer, p->json.data, p->json.length));
+				ts_writer_string(p->writer, p->json.data, p->json.length));
 }
 
 static void add_pointer(struct ts_perfetto *p, uint32_t key, uint64_t value)
@@ -269,7 +269,7 @@ static void add_pointer(struct ts_perfetto *p, uint32_t key, uint64_t value)
 	ts_text_clear(&p->json);
 	ts_text_printf(&p->json, "0x%" PRIx64, value);
 	ts_row_args_add(&p->args, key, TS_ARG_STRING,
-		    ts_writer_string(p->writer, p->json.data, p->json.length));
+			ts_writer_string(p->writer, p->json.data, p->json.length));
 }
 
 static void add_value(struct ts_perfetto *p, const struct ts_perfetto_sequence *sequence,
@@ -294,16 +294,16 @@ static void add_value(struct ts_perfetto *p, const struct ts_perfetto_sequence *
 		break;
 	case 6:
 		ts_row_args_add(&p->args, key, TS_ARG_STRING,
-			    ts_import_string(p->import, value->bytes ? value->bytes : "",
-					     value->length));
+				ts_import_string(p->import, value->bytes ? value->bytes : "",
+						 value->length));
 		break;
 	case 7:
 		add_pointer(p, key, value->value);
 		break;
 	case 17:
 		ts_row_args_add(&p->args, key, TS_ARG_STRING,
-			    ts_perfetto_interned_string(p, sequence, TS_PERFETTO_ARG_STRING,
-							value->value));
+				ts_perfetto_interned_string(p, sequence, TS_PERFETTO_ARG_STRING,
+							    value->value));
 		break;
 	case 8:
 	case 9:
@@ -331,7 +331,7 @@ void ts_perfetto_read_annotation(struct ts_perfetto *p, const struct ts_perfetto
 void ts_perfetto_arg_text(struct ts_perfetto *p, const char *key, const struct ts_proto_field *text)
 {
 	ts_row_args_add(&p->args, ts_perfetto_text(p, key), TS_ARG_STRING,
-		    ts_import_string(p->import, text->bytes ? text->bytes : "", text->length));
+			ts_import_string(p->import, text->bytes ? text->bytes : "", text->length));
 }
 
 /* ---- types that the schema knows ---- */
@@ -351,7 +351,7 @@ static void add_location(struct ts_perfetto *p, const char *prefix,
 		ts_text_clear(&p->text);
 		ts_text_printf(&p->text, "%s.%s", prefix, names[i]);
 		ts_row_args_add(&p->args, ts_writer_string(p->writer, p->text.data, p->text.length),
-			    i < 2 ? TS_ARG_STRING : TS_ARG_INT, value);
+				i < 2 ? TS_ARG_STRING : TS_ARG_INT, value);
 	}
 }
 
@@ -395,12 +395,12 @@ static void add_log(struct ts_perfetto *p, const struct ts_perfetto_sequence *se
 			add_location_iid(p, sequence, "log_message.source_location", field.value);
 		else if (field.number == 2)
 			ts_row_args_add(&p->args, ts_perfetto_text(p, "log_message"), TS_ARG_STRING,
-				    ts_perfetto_interned_string(p, sequence, TS_PERFETTO_LOG_BODY,
-								field.value));
+					ts_perfetto_interned_string(
+						p, sequence, TS_PERFETTO_LOG_BODY, field.value));
 		else if (field.number == 3) {
 			level = field.value < TS_ARRAY_SIZE(levels) ? levels[field.value] : "";
 			ts_row_args_add(&p->args, ts_perfetto_text(p, "log_message.prio"),
-				    TS_ARG_STRING, ts_perfetto_text(p, level));
+					TS_ARG_STRING, ts_perfetto_text(p, level));
 		}
 	}
 }
@@ -432,15 +432,15 @@ void ts_perfetto_read_typed(struct ts_perfetto *p, const struct ts_perfetto_sequ
 			add_pointer(p, ts_perfetto_text(p, "correlation_id"), field->value);
 		else
 			ts_row_args_add(&p->args, ts_perfetto_text(p, "correlation_id"), TS_ARG_INT,
-				    (int64_t)field->value);
+					(int64_t)field->value);
 		break;
 	case 53:
 		ts_perfetto_arg_text(p, "correlation_id", field);
 		break;
 	case 54:
 		ts_row_args_add(&p->args, ts_perfetto_text(p, "correlation_id"), TS_ARG_STRING,
-			    ts_perfetto_interned_string(p, sequence, TS_PERFETTO_CORRELATION,
-							field->value));
+				ts_perfetto_interned_string(p, sequence, TS_PERFETTO_CORRELATION,
+							    field->value));
 		break;
 	default:
 		ts_perfetto_lose(p,

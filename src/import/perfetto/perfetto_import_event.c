@@ -1,8 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/*
- * Track events: what they are, when, where and with what arguments. Beginnings and ends go to
- * perfetto_slice.c.
- */
+/* Track events: type, time, track and arguments. Begins and ends go to perfetto_slice.c. */
 #include <inttypes.h>
 
 #include "import/perfetto/perfetto_import.h"
@@ -13,7 +10,7 @@ enum { TYPE_BEGIN = 1, TYPE_END = 2, TYPE_INSTANT = 3, TYPE_COUNTER = 4, TYPE_ST
 
 /* ---- reading ---- */
 
-/* Several categories are one text. */
+/* Several categories become one text. */
 static void add_category(struct ts_perfetto *p, struct ts_perfetto_event *event, uint32_t category)
 {
 	const char *text;
@@ -29,7 +26,7 @@ static void add_category(struct ts_perfetto *p, struct ts_perfetto_event *event,
 	ts_text_append_char(&p->text, ',');
 	text = ts_writer_text(p->writer, category, &length);
 	ts_text_append(&p->text, text ? text : "", text ? length : 0);
-	/* A file may have millions of them in an event. */
+	/* A crafted file may have millions in one event. */
 	if (!p->text.failed && p->text.length < 4096)
 		event->span.category = ts_writer_string(p->writer, p->text.data, p->text.length);
 }
@@ -72,11 +69,11 @@ static void read_legacy(struct ts_perfetto *p, const struct ts_perfetto_sequence
 			break;
 		case 4:
 			ts_row_args_add(&p->args, p->key_thread_dur, TS_ARG_INT,
-				    (int64_t)(field.value * 1000));
+					(int64_t)(field.value * 1000));
 			break;
 		case 15:
 			ts_row_args_add(&p->args, p->key_instruction_delta, TS_ARG_INT,
-				    (int64_t)field.value);
+					(int64_t)field.value);
 			break;
 		case 6:
 		case 10:
@@ -118,7 +115,7 @@ static void keep_list(struct ts_perfetto_event *event, unsigned int list,
 	event->lists |= list;
 }
 
-/* Fields that are rare: out of the way of the others. */
+/* Rare fields, kept out of the hot path. */
 static void read_rare_field(struct ts_perfetto *p, const struct ts_perfetto_sequence *sequence,
 			    const struct ts_proto_field *field, struct ts_perfetto_event *event)
 {
@@ -163,7 +160,7 @@ static void read_rare_field(struct ts_perfetto *p, const struct ts_perfetto_sequ
 		break;
 	case 57:
 		ts_row_args_add(&p->args, ts_perfetto_text(p, "callstack_weight"), TS_ARG_DOUBLE,
-			    (int64_t)field->value);
+				(int64_t)field->value);
 		break;
 	default:
 		ts_perfetto_read_typed(p, sequence, field);
@@ -234,7 +231,7 @@ static bool add_us(int64_t *ns, int64_t us)
 	return !__builtin_mul_overflow(us, 1000, &more) && !__builtin_add_overflow(*ns, more, ns);
 }
 
-/* The running times of the sequence count for thread time, too. */
+/* Thread time uses the running times of the sequence too. */
 static void find_thread_time(struct ts_perfetto_sequence *sequence, struct ts_perfetto_event *event)
 {
 	if (event->has_thread_delta && add_us(&sequence->thread_time_ns, event->thread_time_us))
@@ -250,10 +247,7 @@ static void find_thread_time(struct ts_perfetto_sequence *sequence, struct ts_pe
 		event->span.instructions = sequence->instructions;
 }
 
-/*
- * Events have the packet's time, or one of their own in the clock of old: microseconds of the
- * monotonic one.
- */
+/* Events have the packet's time, or their own in the legacy clock: monotonic microseconds. */
 static bool find_time(struct ts_perfetto *p, struct ts_perfetto_sequence *sequence,
 		      const struct ts_perfetto_packet *packet, struct ts_perfetto_event *event)
 {
@@ -302,7 +296,7 @@ static bool find_place(struct ts_perfetto *p, const struct ts_perfetto_sequence 
 		event->slot =
 			ts_perfetto_track(p, event->has_track ? event->track : sequence->track);
 	} else if (pid != TS_ABSENT && tid != TS_ABSENT) {
-		/* A thread that has no track of its own in the file. */
+		/* A thread without a track in the file. */
 		event->slot = ts_perfetto_async_track(
 			p, (uint64_t)packet->machine << 32 | (uint32_t)pid, (uint64_t)tid);
 		if (event->slot && !p->tracks[event->slot - 1].thread) {

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Devices of a Perfetto file: what they are, what they did in which queue, and their counters. */
+/* Devices of a Perfetto file: properties, work per queue, and counters. */
 #include <inttypes.h>
 
 #include "import/perfetto/perfetto_import.h"
@@ -24,8 +24,8 @@ struct stage {
 };
 
 /*
- * Lists of names, told once a sequence, the numbers of later events count through: hw_queue (2) and
- * stage (3).
+ * Name lists, sent once per sequence; later events refer to them by index: hw_queue (2) and stage
+ * (3).
  */
 static void read_specifications(struct ts_perfetto *p, const struct ts_perfetto_sequence *sequence,
 				const struct ts_proto_field *from)
@@ -82,7 +82,7 @@ static void add_number(struct ts_perfetto *p, const char *key, uint64_t value)
 	ts_text_clear(&p->text);
 	ts_text_printf(&p->text, "0x%" PRIx64, value);
 	ts_row_args_add(&p->args, ts_perfetto_text(p, key), TS_ARG_STRING,
-		    ts_writer_string(p->writer, p->text.data, p->text.length));
+			ts_writer_string(p->writer, p->text.data, p->text.length));
 }
 
 static const char *number_name(uint32_t number)
@@ -216,7 +216,7 @@ static int64_t stream_of(struct ts_perfetto *p, const struct ts_perfetto_sequenc
 	if (stage->has_queue_iid) {
 		ts_perfetto_interned(p, sequence, TS_PERFETTO_GPU_SPEC, stage->queue_iid, &spec);
 		name = (uint32_t)spec;
-		/* Each sequence has iids of its own for the same queues. */
+		/* Each sequence has its own iids for the same queues. */
 		key = name | UINT64_C(1) << 32;
 	} else if (stage->queue != TS_ABSENT) {
 		name = old_name(p, sequence, 2, stage->queue);
@@ -225,13 +225,13 @@ static int64_t stream_of(struct ts_perfetto *p, const struct ts_perfetto_sequenc
 		return 0;
 	}
 	stream = ts_entities_stream(&p->entities, device, key,
-				  stage->has_queue_iid ? TS_ABSENT : stage->queue);
+				    stage->has_queue_iid ? TS_ABSENT : stage->queue);
 	if (stream && name && !ts_entities_stream_row(&p->entities, stream)->name)
 		ts_entities_stream_row(&p->entities, stream)->name = name;
 	return stream;
 }
 
-/* The process of a context, where anybody has said. */
+/* The process of a context, if known. */
 static int64_t process_of(struct ts_perfetto *p, const struct ts_perfetto_sequence *sequence,
 			  uint32_t machine, const struct stage *stage)
 {
@@ -257,7 +257,7 @@ void ts_perfetto_read_gpu_stage(struct ts_perfetto *p, const struct ts_perfetto_
 
 	ts_row_args_clear(&p->args);
 	read_stage(p, sequence, &packet->data, &stage);
-	/* A packet that only tells names is no event. */
+	/* A packet that only defines names is not an event. */
 	if (!stage.has_duration && !stage.has_stage_iid && stage.stage == TS_ABSENT)
 		return;
 	row.start = time;

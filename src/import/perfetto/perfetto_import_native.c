@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Files that our own exporter wrote: rows stand in a field of their own beside what viewers show
- * (docs/formats/perfetto.md, section 1), and only they count. Must not know what a table is for.
+ * TraceSmith exports: rows are in an extension field next to what viewers show
+ * (docs/formats/perfetto.md, section 1), and only the rows are imported.
  */
 #include <inttypes.h>
 #include <stdlib.h>
@@ -12,10 +12,10 @@
 
 #define VERSION 1
 
-/* What a row takes from the event that it stands in. */
+/* What a row takes from its event. */
 enum { TAKE_START = 1, TAKE_NAME = 2, TAKE_CATEGORY = 4, TAKE_ARGS = 8 };
 
-/* Of a text: has it been looked at, and is it JSON? */
+/* State of a string: was it checked, and is it JSON? */
 #define JSON_KNOWN (UINT64_C(1) << 32)
 #define JSON_GOOD (UINT64_C(1) << 33)
 
@@ -24,7 +24,7 @@ struct ts_perfetto_native {
 	int64_t zero_ns; /* trace time of the file's time 0 */
 };
 
-/* A row on its way. */
+/* A row being read. */
 struct row {
 	const struct ts_table_info *info;
 	struct ts_proto_field columns, bytes, args;
@@ -95,7 +95,7 @@ static bool is_json(const char *text, size_t length)
 	return js.next == js.end;
 }
 
-/* A text by its iid; 0 where it is not there, or is to be JSON and is not. */
+/* A string by its iid; 0 if it is missing, or must be JSON and is not. */
 static int64_t string_of(struct ts_perfetto *p, struct ts_perfetto_sequence *sequence, uint64_t iid,
 			 bool has_to_be_json)
 {
@@ -133,7 +133,9 @@ static int64_t cell(struct ts_perfetto *p, struct ts_perfetto_sequence *sequence
 		return string_of(p, sequence, (uint64_t)value, at->type == TS_COLUMN_JSON);
 	case TS_COLUMN_REF:
 		refers = ts_table_by_name(at->refers);
-		return refers > 0 ? ts_native_rows_id(&p->native->rows, (enum ts_table_id)refers, value) : 0;
+		return refers > 0 ? ts_native_rows_id(&p->native->rows, (enum ts_table_id)refers,
+						      value)
+				  : 0;
 	case TS_COLUMN_INT:
 		if (ts_native_rows_is_id(info, column, &table))
 			return ts_native_rows_id(&p->native->rows, table, value);
@@ -190,7 +192,7 @@ static void add_arg(struct ts_row_args *args, const struct ts_field *field, int6
 		args->fields[at] = *field;
 }
 
-/* Arguments that stand in the row. */
+/* Arguments stored in the row. */
 static void read_args(struct ts_perfetto *p, struct ts_perfetto_sequence *sequence,
 		      const struct row *row)
 {
@@ -225,7 +227,7 @@ static void read_args(struct ts_perfetto *p, struct ts_perfetto_sequence *sequen
 	}
 }
 
-/* One annotation of the event, unless it is there for viewers only. */
+/* One annotation of the event, unless it only serves viewers. */
 static void take_annotation(struct ts_perfetto *p, struct ts_perfetto_sequence *sequence,
 			    const struct ts_proto_field *from)
 {
@@ -381,7 +383,7 @@ static bool is_counted(uint16_t table)
 	       table == TS_TABLE_SAMPLE || table == TS_TABLE_MARK || table == TS_TABLE_COUNTER;
 }
 
-/* `previous` of a blob is an id of the file: not looked up by the columns. */
+/* `previous` of a blob is an id of the file: not resolved with the columns. */
 static int add_blob(struct ts_perfetto *p, const struct row *row, bool *ret_good)
 {
 	struct ts_proto_reader packed = ts_proto_message(&row->columns);
@@ -396,8 +398,8 @@ static int add_blob(struct ts_perfetto *p, const struct row *row, bool *ret_good
 	if (!row->has_bytes && !row->columns.length)
 		return TS_OK;
 	return ts_native_rows_add_blob(&p->native->rows, row->id, previous,
-			       row->bytes.bytes ? row->bytes.bytes : "", row->bytes.length,
-			       ret_good);
+				       row->bytes.bytes ? row->bytes.bytes : "", row->bytes.length,
+				       ret_good);
 }
 
 static int read_row(struct ts_perfetto *p, struct ts_perfetto_sequence *sequence,
@@ -418,8 +420,8 @@ static int read_row(struct ts_perfetto *p, struct ts_perfetto_sequence *sequence
 			read_args(p, sequence, &row);
 			if (row.info->shape >= 0)
 				row.cells[row.info->shape] = ts_row_args_shape(&p->args, p->writer);
-			rc = ts_native_rows_add(&p->native->rows, row.info, row.id, row.cells, p->args.values,
-					&is_good);
+			rc = ts_native_rows_add(&p->native->rows, row.info, row.id, row.cells,
+						p->args.values, &is_good);
 		}
 	}
 	if (!is_good && !rc)
@@ -430,7 +432,7 @@ static int read_row(struct ts_perfetto *p, struct ts_perfetto_sequence *sequence
 }
 
 int ts_perfetto_native_packet(struct ts_perfetto *p, struct ts_perfetto_sequence *sequence,
-			   const struct ts_perfetto_packet *packet)
+			      const struct ts_perfetto_packet *packet)
 {
 	struct ts_proto_reader message = ts_proto_message(&packet->native);
 	struct ts_proto_field field;

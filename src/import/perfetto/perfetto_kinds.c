@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Names for what is left out of a Perfetto file. */
+/* Descriptions of what an import of a Perfetto file loses. */
 #include "import/perfetto/perfetto_kinds.h"
 
 #include "base/memory.h"

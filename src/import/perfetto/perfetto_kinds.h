@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What of a Perfetto file is not taken over, as it is counted. */
+/* Kinds of losses of a Perfetto import. */
 #ifndef TS_IMPORT_PERFETTO_PERFETTO_KINDS_H
 #define TS_IMPORT_PERFETTO_PERFETTO_KINDS_H
 
@@ -17,7 +17,7 @@ extern const struct ts_loss_kind ts_perfetto_loss_ftrace, ts_perfetto_loss_no_zl
 	ts_perfetto_loss_event, ts_perfetto_loss_skipped, ts_perfetto_loss_kernel,
 	ts_perfetto_loss_row, ts_perfetto_loss_state_event;
 
-/* Packets of a field of TracePacket that nobody here reads. */
+/* Packets with a TracePacket field that is not imported. */
 const struct ts_loss_kind *ts_perfetto_kind(uint32_t number);
 
 #endif

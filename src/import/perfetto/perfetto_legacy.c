@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Arrows between events, and events of old, which are Chrome's: a phase says what they are. */
+/* Flows between events, and legacy (Chrome) events, whose phase gives their type. */
 #include <inttypes.h>
 
 #include "import/perfetto/perfetto_import_event.h"
@@ -25,10 +25,7 @@ static void add_flow(struct ts_perfetto *p, const struct ts_perfetto_event *even
 	ts_writer_add(p->writer, TS_TABLE_FLOW, &row, NULL);
 }
 
-/*
- * The first event of an arrow is its start, each further one a step, unless it says that it is the
- * end.
- */
+/* The first event of a flow is its start, each further one a step, unless marked as the end. */
 static void add_point(struct ts_perfetto *p, const struct ts_perfetto_event *event, uint64_t id,
 		      bool ends)
 {
@@ -78,7 +75,7 @@ static void add_bound(struct ts_perfetto *p, const struct ts_perfetto_event *eve
 		add_flow(p, event, kinds[direction], event->legacy.bind_id, false, true);
 }
 
-/* Ids are told apart by their kind, by process where they are local, and by scope or category. */
+/* Ids are distinguished by kind, by process if local, and by scope or category. */
 static size_t async_place(struct ts_perfetto *p, struct ts_perfetto_event *event)
 {
 	const struct ts_perfetto_legacy *legacy = &event->legacy;
@@ -90,7 +87,7 @@ static size_t async_place(struct ts_perfetto *p, struct ts_perfetto_event *event
 	ts_text_clear(&p->text);
 	ts_text_printf(&p->text, "\"0x%" PRIx64 "\"", legacy->id);
 	event->span.id = ts_writer_string(p->writer, p->text.data, p->text.length);
-	/* Apart from the places of threads, whose first half is machine and pid. */
+	/* Disjoint from thread keys, whose first half is machine and pid. */
 	return ts_perfetto_async_track(p, what | UINT64_C(1) << 63, legacy->id);
 }
 

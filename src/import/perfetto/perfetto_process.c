@@ -1,7 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/*
- * Processes as the system lists them: process_tree says who they are, process_stats what they use.
- */
+/* Processes as listed by the system: process_tree describes them, process_stats their usage. */
 #include "import/perfetto/perfetto_import.h"
 #include "import/perfetto/perfetto_kinds.h"
 
@@ -88,7 +86,7 @@ void ts_perfetto_read_process_tree(struct ts_perfetto *p, const struct ts_perfet
 	}
 }
 
-/* The names that Perfetto's schema gives them. */
+/* Names from Perfetto's schema. */
 static const char *series(uint32_t number)
 {
 	static const char *const names[] = {
@@ -120,8 +118,8 @@ static void read_stats(struct ts_perfetto *p, uint32_t machine, const struct ts_
 		if (field.number == 1)
 			pid = (int32_t)field.value;
 		else if (field.type == TS_PROTO_VARINT && series(field.number))
-			ts_row_args_add(&p->args, ts_perfetto_text(p, series(field.number)), TS_ARG_INT,
-				    (int64_t)field.value);
+			ts_row_args_add(&p->args, ts_perfetto_text(p, series(field.number)),
+					TS_ARG_INT, (int64_t)field.value);
 	}
 	if (pid == TS_ABSENT || !p->args.field_count)
 		return;

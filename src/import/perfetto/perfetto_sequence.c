@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Sequences: packets of one writer, in the order in which he wrote them. What he says once (names,
- * stacks, defaults) holds until he takes it back.
+ * Sequences: packets of one writer, in order. Interned data and defaults stay valid until they are
+ * cleared.
  */
 #include <stdlib.h>
 
@@ -56,7 +56,7 @@ struct ts_perfetto_sequence *ts_perfetto_sequence(struct ts_perfetto *p,
 	if (!sequence)
 		return NULL;
 	if (TS_UNLIKELY(packet->dropped)) {
-		/* The first packet of all says so, too: before it there was nothing. */
+		/* The very first packet counts as a cleared state. */
 		if (!packet->first)
 			ts_perfetto_lose(p, &ts_perfetto_loss_dropped, 1);
 		sequence->is_valid = false;
@@ -114,7 +114,7 @@ uint32_t ts_perfetto_interned_string(struct ts_perfetto *p,
 	return ts_perfetto_interned(p, sequence, kind, iid, &value) ? (uint32_t)value : 0;
 }
 
-/* Bytes of a build id are shown in hexadecimal; some writers have done that already. */
+/* Build ids are shown in hexadecimal; some writers convert them already. */
 static uint32_t build_id(struct ts_perfetto *p, const struct ts_proto_field *text)
 {
 	static const char digits[] = "0123456789abcdef";
@@ -135,7 +135,7 @@ static uint32_t build_id(struct ts_perfetto *p, const struct ts_proto_field *tex
 	return p->text.failed ? 0 : ts_writer_string(p->writer, p->text.data, p->text.length);
 }
 
-/* An entry whose fields are iid and text. */
+/* An entry with iid and text. */
 static int read_text(struct ts_perfetto *p, struct ts_perfetto_sequence *sequence,
 		     const struct ts_proto_field *entry)
 {
@@ -245,10 +245,7 @@ static int read_gpu_counters(struct ts_perfetto *p, struct ts_perfetto_sequence 
 	return rc ? rc : ts_perfetto_read_gpu_descriptor(p, number, &descriptor);
 }
 
-/*
- * In which round an entry can be read: what it refers to stands in an earlier one. 0: nobody needs
- * it.
- */
+/* The round in which an entry is read: its references are in earlier ones. 0: not needed. */
 static int round_of(uint32_t number)
 {
 	switch (number) {
@@ -305,7 +302,7 @@ static int read_entry(struct ts_perfetto *p, struct ts_perfetto_sequence *sequen
 int ts_perfetto_read_interned(struct ts_perfetto *p, struct ts_perfetto_sequence *sequence,
 			      const struct ts_proto_field *field)
 {
-	/* Files of our own have their stacks as rows. */
+	/* TraceSmith exports store stacks as rows. */
 	int rounds = 1, last = p->native ? 1 : 4, rc = TS_OK;
 
 	for (int round = 1; round <= rounds && round <= last && !rc; round++) {

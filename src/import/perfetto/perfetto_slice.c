@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Spans whose beginning and end are two events. What is open on a track is a stack; a row is added
- * when a span ends. An end that comes ahead of its beginning, as in tracks that several threads
- * write, waits for it.
+ * Spans with separate begin and end events. The open spans of a track form a stack; a row is added
+ * when a span ends. An end before its begin, as on tracks written by several threads, is kept for
+ * it.
  */
 #include <stdlib.h>
 
@@ -46,7 +46,7 @@ void ts_perfetto_slice(struct ts_perfetto *p, const struct ts_perfetto_span *spa
 	add_slice(p, span, duration, ts_row_args_shape(&p->args, p->writer), p->args.values);
 }
 
-/* Thread time and instructions that a span took, where both ends say. */
+/* Thread time and instructions of a span, if both ends have them. */
 static void add_difference(struct ts_perfetto *p, uint32_t key, int64_t begin, int64_t end)
 {
 	int64_t difference;
@@ -68,7 +68,7 @@ static int64_t duration_of(struct ts_perfetto *p, int64_t start, int64_t end)
 	return 0;
 }
 
-/* Puts the arguments of a span ahead of those of its end, which are in p->args. */
+/* Puts the arguments of a span before those of its end, which are in p->args. */
 static void prepend_args(struct ts_perfetto *p, const struct ts_perfetto_span *span,
 			 const int64_t *values)
 {
@@ -116,7 +116,7 @@ static void close_span(struct ts_perfetto *p, struct ts_perfetto_open *open, siz
 		open->value_count = open->spans[--open->count].values;
 }
 
-/* An end that stands in the file ahead of this beginning: the first one behind it in time. */
+/* The first end after this begin in time, among ends that came before it in the file. */
 static bool take_end(struct ts_perfetto_open *open, int64_t start, int64_t *ret_end)
 {
 	size_t best = open->end_count;
@@ -161,7 +161,7 @@ int ts_perfetto_begin(struct ts_perfetto *p, size_t track, const struct ts_perfe
 	return TS_OK;
 }
 
-/* More ends than this without a beginning are not kept. */
+/* Limit on ends without a begin. */
 #define MAX_ENDS 64
 
 int ts_perfetto_end(struct ts_perfetto *p, size_t track, const struct ts_perfetto_span *end)
@@ -172,7 +172,7 @@ int ts_perfetto_end(struct ts_perfetto *p, size_t track, const struct ts_perfett
 	if (!open)
 		return TS_ENOMEM;
 	index = open->count;
-	/* An end that has a name is that of the newest span with this name. */
+	/* A named end closes the newest span with this name. */
 	while (index && (open->spans[index - 1].is_closed ||
 			 (end->name && open->spans[index - 1].name != end->name)))
 		index--;

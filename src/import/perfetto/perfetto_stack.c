@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Call stacks: mappings, frames and lists of frames (outermost first), each known by its iid; and
- * samples of them.
+ * Call stacks: mappings, frames and frame lists (outermost first), identified by iid; and samples.
  */
 #include "import/perfetto/perfetto_import.h"
 #include "import/perfetto/perfetto_kinds.h"
@@ -40,7 +39,7 @@ static uint32_t read_path(struct ts_perfetto *p, const struct ts_perfetto_sequen
 			name = ts_perfetto_interned_string(p, sequence, TS_PERFETTO_MAPPING_PATH,
 							   iid);
 			text = name ? ts_writer_text(p->writer, name, &length) : NULL;
-			/* A file may name a long one again and again. */
+			/* A crafted file may refer to a long one repeatedly. */
 			if (!length || p->text.length + length > 65536)
 				continue;
 			if (text[0] != '/' && text[0] != '[')
@@ -258,7 +257,7 @@ void ts_perfetto_read_perf_sample(struct ts_perfetto *p,
 	ts_perfetto_add(p, TS_TABLE_SAMPLE, &row, NULL);
 }
 
-/* The thread of a sequence: that of its default track, or the old way. */
+/* The thread of a sequence: of its default track, or of the legacy descriptor. */
 static int64_t sequence_thread(struct ts_perfetto *p, const struct ts_perfetto_sequence *sequence,
 			       uint32_t machine)
 {
@@ -273,7 +272,7 @@ static int64_t sequence_thread(struct ts_perfetto *p, const struct ts_perfetto_s
 	return ts_perfetto_thread(p, machine, sequence->pid, sequence->tid);
 }
 
-/* The next number of a list, packed or not, of a message; false at its end. */
+/* The next number of a packed or unpacked list; false at its end. */
 static bool next_number(struct ts_proto_reader *message, struct ts_proto_reader *packed,
 			uint32_t number, uint64_t *ret_value)
 {
@@ -301,7 +300,7 @@ void ts_perfetto_read_samples(struct ts_perfetto *p, struct ts_perfetto_sequence
 	uint64_t iid, delta_us, stack;
 	int64_t delta;
 
-	/* Without a time of its own the packet stands where the events of its sequence are. */
+	/* Without a timestamp the packet has the time of the events of its sequence. */
 	if (!packet->has_timestamp && sequence->has_time &&
 	    !ts_perfetto_time(p, sequence, TS_PERFETTO_MONOTONIC, (uint64_t)sequence->time_ns,
 			      &time))

@@ -1,15 +1,14 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Tracks of a Perfetto file. A track that is a thread is that thread; any other one that something
- * happens on is a row of `thread` without a number, below its process. Descriptors may come behind
- * the events that they are about.
+ * Tracks of a Perfetto file. A thread track is that thread; any other track with events is a row of
+ * `thread` without a number, below its process. Descriptors may come after their events.
  */
 #include <stdlib.h>
 
 #include "import/perfetto/perfetto_import.h"
 #include "import/perfetto/perfetto_kinds.h"
 
-/* Tells tracks from threads among the keys of a process. */
+/* Distinguishes tracks from threads among the keys of a process. */
 #define TRACK_KEY (UINT64_C(1) << 63)
 
 /* ---- processes and threads ---- */
@@ -88,7 +87,7 @@ int64_t ts_perfetto_track_process(struct ts_perfetto *p, size_t index)
 	const struct ts_perfetto_track *track = &p->tracks[index - 1];
 	uint64_t above;
 
-	/* A file may make circles of tracks. */
+	/* A crafted file may have cycles of tracks. */
 	for (int depth = 0; depth < TS_PERFETTO_MAX_DEPTH; depth++) {
 		if (track->process)
 			return track->process;
@@ -99,7 +98,7 @@ int64_t ts_perfetto_track_process(struct ts_perfetto *p, size_t index)
 	return 0;
 }
 
-/* What is known of it now goes into its row. */
+/* Updates its row with what is known now. */
 static void describe(struct ts_perfetto *p, size_t index)
 {
 	struct ts_perfetto_track *track = &p->tracks[index - 1];
@@ -109,7 +108,8 @@ static void describe(struct ts_perfetto *p, size_t index)
 	if (!track->thread || track->kind == TS_PERFETTO_TRACK_THREAD)
 		return;
 	row = *(const struct ts_thread_row *)(p->entities.threads.rows +
-					      (size_t)(track->thread - p->entities.threads.first_id) *
+					      (size_t)(track->thread -
+						       p->entities.threads.first_id) *
 						      sizeof(row));
 	if (row.process == process && row.name == track->name &&
 	    (!track->order_set || row.sort_index == track->order))
@@ -128,7 +128,7 @@ int64_t ts_perfetto_track_thread(struct ts_perfetto *p, size_t index)
 	if (TS_LIKELY(track->thread))
 		return track->thread;
 	track->thread = ts_entities_thread(&p->entities, ts_perfetto_track_process(p, index),
-					 ts_hash_mix64(track->uuid) | TRACK_KEY, TS_ABSENT);
+					   ts_hash_mix64(track->uuid) | TRACK_KEY, TS_ABSENT);
 	if (track->thread)
 		describe(p, index);
 	return track->thread;
@@ -148,7 +148,7 @@ static void append_list(struct ts_text *json, const struct ts_proto_field *text)
 	ts_text_append_json(json, text->bytes ? text->bytes : "", text->length);
 }
 
-/* The command line, closed. 0: there is none. */
+/* Ends the command line. 0: empty. */
 static uint32_t close_list(struct ts_perfetto *p)
 {
 	if (!p->json.length)
@@ -157,7 +157,7 @@ static uint32_t close_list(struct ts_perfetto *p)
 	return ts_writer_string(p->writer, p->json.data, p->json.length);
 }
 
-/* ProcessDescriptor. 0: it has no pid. */
+/* ProcessDescriptor. 0: no pid. */
 static int64_t read_process(struct ts_perfetto *p, uint32_t machine,
 			    const struct ts_proto_field *from)
 {
@@ -273,7 +273,7 @@ static int64_t describe_thread(struct ts_perfetto *p, uint32_t machine,
 	return thread;
 }
 
-/* CounterDescriptor: the unit becomes a part of the name. */
+/* CounterDescriptor: the unit becomes part of the name. */
 static void read_counter(struct ts_perfetto *p, const struct ts_proto_field *from, size_t index,
 			 bool is_named)
 {
@@ -316,7 +316,7 @@ static void read_counter(struct ts_perfetto *p, const struct ts_proto_field *fro
 			break;
 		}
 	}
-	/* Descriptors are told again and again. */
+	/* Descriptors are repeated. */
 	if (!p->text.length || (track->name && !is_named))
 		return;
 	name = track->name ? ts_writer_text(p->writer, track->name, &length) : NULL;

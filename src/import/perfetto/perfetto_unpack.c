@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Unpacks packets. */
+/* Decompresses packets. */
 #include "import/perfetto/perfetto_unpack.h"
 
 #include <zstd.h>

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * pprof profiles: one message (profile.proto) whose parts come in any order and refer to each
- * other, so all of it is read before anything is made of it. What is held is the file's bytes and
- * where its messages begin.
+ * other, so all of it is indexed before rows are created. Memory holds the file's bytes and the
+ * positions of its messages.
  */
 #include "import/pprof/pprof.h"
 
@@ -81,13 +81,13 @@ int ts_pprof_probe(const char *data, size_t bytes)
 	while (ts_proto_next(&message, &field)) {
 		if (!is_profile_field(&field))
 			return 0;
-		/* The first text of every profile is empty. */
+		/* The first string of every profile is empty. */
 		if (field.number == FIELD_STRING && !has_string && field.length)
 			return 0;
 		has_type |= field.number == FIELD_TYPE;
 		has_string |= field.number == FIELD_STRING;
 	}
-	/* Where the bytes break off, the rest is not here yet. */
+	/* If the bytes are truncated, the rest may follow. */
 	return has_type && (has_string || message.failed);
 }
 
@@ -122,10 +122,7 @@ static int add_item(struct ts_pprof_list *list, const struct ts_proto_field *fie
 	return TS_OK;
 }
 
-/*
- * Its id is field 1 of mappings, locations and functions alike. The first of two with one id
- * counts.
- */
+/* The id is field 1 of mappings, locations and functions alike. Of duplicates the first counts. */
 static int add_with_id(struct ts_pprof_list *list, const struct ts_proto_field *from)
 {
 	struct ts_proto_reader message = ts_proto_message(from);
@@ -236,7 +233,7 @@ static int take_field(struct ts_pprof *p, const struct ts_proto_field *field)
 	return TS_OK;
 }
 
-/* All of the file is in the stream's buffer. *ret_cut: where it breaks off, or UINT64_MAX. */
+/* The entire file is in the stream's buffer. *ret_cut: where it is truncated, or UINT64_MAX. */
 static int read_profile(struct ts_pprof *p, uint64_t *ret_cut)
 {
 	struct ts_json *js = &p->import->stream.js;
@@ -318,7 +315,7 @@ static void tell(struct ts_pprof *p)
 
 /* ---- the whole ---- */
 
-/* What was read before a file breaks off is made use of, too. */
+/* Uses what was read before a file is truncated. */
 static int import_profile(struct ts_pprof *p, struct ts_error *err)
 {
 	uint64_t cut = UINT64_MAX;

@@ -1,8 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/*
- * The import of pprof profiles: what its files share. See docs/formats/pprof.md for what becomes of
- * what.
- */
+/* Shared by the pprof importer's files. See docs/formats/pprof.md for the mapping. */
 #ifndef TS_IMPORT_PPROF_PPROF_H
 #define TS_IMPORT_PPROF_PPROF_H
 
@@ -12,16 +9,16 @@
 
 #include "base/map.h"
 #include "base/proto.h"
-#include "import/common/row_args.h"
 #include "import/common/entities.h"
+#include "import/common/row_args.h"
 
-/* A message of the profile, or a text; points into the file. */
+/* A message or string of the profile; points into the file. */
 struct ts_pprof_bytes {
 	const char *data;
 	size_t length;
 };
 
-/* Messages of one kind, as they stand in the file, and where they are by id. */
+/* Messages of one kind in file order, and by id. */
 struct ts_pprof_list {
 	struct ts_pprof_bytes *items;
 	size_t count, capacity;
@@ -30,24 +27,24 @@ struct ts_pprof_list {
 
 struct ts_pprof_string {
 	struct ts_pprof_bytes text;
-	uint32_t id; /* in the trace; 0: not asked for yet */
+	uint32_t id; /* in the trace; 0: not added yet */
 };
 
 struct ts_pprof_type {
 	uint32_t type, unit; /* indices of strings */
 	uint32_t name;       /* "type/unit" in the trace */
-	int64_t scale;       /* to ns; 0: it is no time */
+	int64_t scale;       /* to ns; 0: not a time */
 };
 
 struct ts_pprof_location {
-	uint32_t first, count; /* of frames, outermost first; count 0: not made yet */
+	uint32_t first, count; /* frames, outermost first; count 0: not created yet */
 };
 
 struct ts_pprof {
 	struct ts_import *import;
 	struct ts_writer *writer;
 	struct ts_entities entities;
-	int rc; /* TS_ENOMEM: something could not be kept */
+	int rc; /* TS_ENOMEM: out of memory */
 	struct ts_pprof_string *strings;
 	size_t string_count, string_capacity;
 	struct ts_pprof_list types, samples, mappings, locations, functions;
@@ -76,7 +73,7 @@ extern const struct ts_loss_kind ts_pprof_loss_message;
 
 /* ---- pprof.c ---- */
 
-/* A text by its number in the profile, as a string of the trace; 0: none, or empty. */
+/* A string of the profile by number, as a string of the trace; 0: none, or empty. */
 uint32_t ts_pprof_string(struct ts_pprof *p, uint64_t index);
 struct ts_pprof_bytes ts_pprof_text(const struct ts_pprof *p, uint64_t index);
 
@@ -84,9 +81,9 @@ struct ts_pprof_bytes ts_pprof_text(const struct ts_pprof *p, uint64_t index);
 
 int ts_pprof_frames_init(struct ts_pprof *p);
 void ts_pprof_frames_release(struct ts_pprof *p);
-/* The frames of a location, by its id; NULL: it has none, or there is no such. */
+/* Frames of a location, by its id; NULL: none, or no such location. */
 const struct ts_pprof_location *ts_pprof_location(struct ts_pprof *p, uint64_t id);
-/* Name of the program: what was mapped first. */
+/* Name of the program: the first mapping. */
 uint32_t ts_pprof_program(struct ts_pprof *p);
 
 /* ---- pprof_samples.c ---- */

@@ -1,14 +1,14 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Locations of a pprof profile as frames. A location is one address, with a line for each function
- * that was inlined there: one frame with its symbols. Made when a sample first needs it.
+ * Locations of a pprof profile as frames. A location is one address, with a line for each inlined
+ * function: one frame with its symbols. Created when a sample first needs it.
  */
 #include "import/pprof/pprof.h"
 
 #include <stdlib.h>
 #include <string.h>
 
-/* Functions inlined at one place that has no address: more are not taken. */
+/* Limit on inlined functions at a location without an address. */
 #define MAX_LINES 64
 
 static const struct ts_loss_kind loss_lines = {
@@ -82,7 +82,7 @@ static struct mapping read_mapping(struct ts_pprof *p, size_t index)
 	return mapping;
 }
 
-/* The row of a mapping, made when first asked for; *ret_mapping is what the profile says. */
+/* The row of a mapping, added on first use; *ret_mapping is the profile's data. */
 static int64_t mapping_id(struct ts_pprof *p, uint64_t id, struct mapping *ret_mapping)
 {
 	struct ts_mapping_row row = ts_mapping_none;
@@ -214,7 +214,7 @@ static void add_symbol(struct ts_pprof *p, uint32_t frame, uint32_t depth, const
 	ts_writer_add(p->writer, TS_TABLE_SYMBOL, &row, NULL);
 }
 
-/* What is known of a location, ahead of its lines. */
+/* Facts of a location, apart from its lines. */
 struct slot {
 	struct ts_frame_row row;
 	struct ts_pprof_bytes object;
@@ -236,7 +236,7 @@ static struct ts_pprof_bytes bytes_of(const struct ts_proto_field *field)
 					field->type == TS_PROTO_BYTES ? field->length : 0 };
 }
 
-/* The first line is the innermost function, and that which the frame itself is called. */
+/* The first line is the innermost function, which also names the frame. */
 static void make_native(struct ts_pprof *p, struct ts_pprof_location *location, struct slot *slot,
 			struct ts_proto_reader message, uint32_t count)
 {
@@ -259,7 +259,7 @@ static void make_native(struct ts_pprof *p, struct ts_pprof_location *location, 
 			if (!ts_map_insert(&p->symbols, frame, &is_new))
 				p->rc = TS_ENOMEM;
 		}
-		/* Two locations of one address say the same. */
+		/* Two locations with one address are equivalent. */
 		if (is_new && (count > 1 || line.line != TS_ABSENT))
 			add_symbol(p, frame, depth, &line);
 		depth++;
@@ -267,7 +267,7 @@ static void make_native(struct ts_pprof *p, struct ts_pprof_location *location, 
 	add_frame(p, location, frame);
 }
 
-/* Without an address nothing but its lines tells a location from others: a frame each. */
+/* Without an address only its lines identify a location: one frame per line. */
 static void make_lines(struct ts_pprof *p, struct ts_pprof_location *location, struct slot *slot,
 		       struct ts_proto_reader message)
 {

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Samples of a pprof profile: values of its types, labels, the thread that labels tell. */
+/* Samples of a pprof profile: values of its types, labels, and the thread named by labels. */
 #include "import/pprof/pprof.h"
 
 #include <inttypes.h>
@@ -8,7 +8,7 @@
 
 #include "base/text.h"
 
-/* Between two looks at whether the user wants to stop. */
+/* Samples between two checks for cancellation. */
 #define SAMPLES_A_STEP 4096
 
 static const struct ts_loss_kind loss_values = {
@@ -99,9 +99,7 @@ static void read_type(struct ts_pprof *p, struct ts_pprof_bytes bytes, struct ts
 	ts_text_release(&text);
 }
 
-/*
- * The one that the profile says, else time on a processor, else the last, as pprof itself has it.
- */
+/* The default type of the profile, else CPU time, else the last, as in pprof itself. */
 static size_t choose(const struct ts_pprof *p)
 {
 	struct ts_pprof_bytes wanted = ts_pprof_text(p, p->default_type);
@@ -132,7 +130,7 @@ static int read_types(struct ts_pprof *p)
 
 /* ---- labels ---- */
 
-/* Who a sample is of, by its labels. */
+/* Thread and process of a sample, from its labels. */
 struct who {
 	bool has_pid, has_tid;
 	int64_t pid, tid;
@@ -156,7 +154,7 @@ static bool number_of(struct ts_pprof *p, const struct label *label, int64_t *re
 	return true;
 }
 
-/* False: the label says nothing about the thread. */
+/* False: the label does not describe the thread. */
 static bool tell_thread(struct ts_pprof *p, const struct label *label, struct who *who)
 {
 	if (is_text(label->key, "pid") || is_text(label->key, "process_id")) {
@@ -181,7 +179,7 @@ static bool tell_thread(struct ts_pprof *p, const struct label *label, struct wh
 	return false;
 }
 
-/* The unit belongs to the name, as it does for values. */
+/* The unit is part of the name, as for values. */
 static uint32_t key_of(struct ts_pprof *p, const struct label *label)
 {
 	struct ts_pprof_bytes unit = ts_pprof_text(p, label->unit);
@@ -245,7 +243,7 @@ static void take_label(struct ts_pprof *p, const struct ts_proto_field *from, st
 
 /* ---- a sample ---- */
 
-/* Threads without a number are told apart by their names, which no number of a thread is. */
+/* Threads without a number are identified by name; the keys cannot collide with thread numbers. */
 static int64_t find_thread(struct ts_pprof *p, const struct who *who)
 {
 	int64_t process = p->process, thread;
@@ -374,7 +372,7 @@ static void add_sample(struct ts_pprof *p, struct ts_pprof_bytes bytes)
 	p->import->result.events++;
 }
 
-/* For samples that no label gives to anybody; made only where there are such. */
+/* For samples without thread labels; created only if needed. */
 static int make_process(struct ts_pprof *p)
 {
 	p->program = ts_pprof_program(p);
@@ -393,7 +391,7 @@ static int look_around(struct ts_pprof *p, size_t done, struct ts_error *err)
 	struct ts_import *import = p->import;
 	int rc = ts_writer_status(p->writer, err);
 
-	/* All bytes have been read: how far it is are samples. */
+	/* All bytes have been read: progress counts samples. */
 	if (!rc && import->options.progress &&
 	    import->options.progress(import->options.context, done, p->samples.count))
 		rc = ts_error_set(

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* rocpd: which tables there are, and what events refer to. */
+/* rocpd databases: tables, processes, agents, and the names that events refer to. */
 #include "import/rocpd/rocpd.h"
 
 #include <stdlib.h>
@@ -9,9 +9,9 @@
 #include "base/text.h"
 #include "model/kineto_names.h"
 
-/* Numbers may leave gaps of this size before a map is the better place. */
+/* Gaps in numbering up to this size stay in the array; beyond it a map is used. */
 #define DENSE_GAP 1024
-/* Processes in one file: each is a file of its own before somebody merges them. */
+/* Limit on processes in one file: each has its own file unless merged. */
 #define MAX_SETS 256
 
 /* ---- lists by number ---- */
@@ -105,12 +105,12 @@ int ts_rocpd_select(struct ts_rocpd *r, struct ts_sqlite_query *query, const cha
 	found = ts_sqlite_table(r->db, ts_text_cstr(&r->name));
 	if (found)
 		found->is_taken = true;
-	/* The name of the table that was found stays where it is. */
+	/* The table name found stays valid. */
 	return ts_sqlite_select(r->db, query, found ? found->name : "rocpd_", columns, count,
 				r->err);
 }
 
-/* The strings, which all else refers to. */
+/* Strings, which everything else refers to. */
 static int read_strings(struct ts_rocpd *r)
 {
 	enum { ID, TEXT };
@@ -202,7 +202,7 @@ const struct ts_rocpd_process *ts_rocpd_process(struct ts_rocpd *r, int64_t numb
 	static const struct ts_rocpd_process none;
 	const struct ts_rocpd_process *process = ts_rocpd_get(&r->process_list, number);
 
-	/* One that the file does not describe. */
+	/* Not described in the file. */
 	if (!process)
 		process = make_process(r, number, 0, number);
 	return process ? process : &none;
@@ -236,7 +236,7 @@ static int read_processes(struct ts_rocpd *r)
 		row->end = ts_sqlite_int(&query, FINI);
 		if (!command || !length)
 			continue;
-		/* One text, whose parts nobody can tell apart: a list of one. */
+		/* A single text that cannot be split: a list of one. */
 		ts_text_clear(&r->name);
 		ts_text_append_char(&r->name, '[');
 		ts_text_append_json(&r->name, command, length);
@@ -434,7 +434,7 @@ static int read_tracks(struct ts_rocpd *r)
 	return rc;
 }
 
-/* Of the schema that keeps times in a table of their own. */
+/* For the schema with a separate table of times. */
 static int read_times(struct ts_rocpd *r)
 {
 	enum { ID, VALUE };
@@ -478,7 +478,7 @@ static int read_metadata(struct ts_rocpd *r)
 
 /* ---- the file ---- */
 
-/* Tables that only describe what is taken from elsewhere. */
+/* Tables that only describe data imported from elsewhere. */
 static void take_others(struct ts_rocpd *r)
 {
 	static const char *const names[] = { "info_queue", "info_stream", "info_code_object" };
@@ -503,10 +503,7 @@ static int read_tables(struct ts_rocpd *r)
 	};
 	int rc = TS_OK, first = TS_OK;
 
-	/*
-	 * What a damaged table does not give does not keep others from giving theirs; the first
-	 * error counts.
-	 */
+	/* A damaged table does not prevent reading the others; the first error counts. */
 	for (size_t i = 0; i < TS_ARRAY_SIZE(readers) && (!rc || rc == TS_EFORMAT); i++) {
 		rc = readers[i](r);
 		if (rc && !first) {
@@ -518,7 +515,7 @@ static int read_tables(struct ts_rocpd *r)
 	return rc && rc != TS_EFORMAT ? rc : first;
 }
 
-/* What stands behind "rocpd_string" and its kin; NULL: it is none of them. */
+/* The suffix after "rocpd_string" and similar names; NULL: not one of them. */
 static const char *ending_of(const char *table)
 {
 	static const char *const names[] = { "rocpd_string", "rocpd_kernel_dispatch",
@@ -545,7 +542,7 @@ static bool is_new_ending(struct ts_rocpd *r, size_t before, const char *ending)
 	return true;
 }
 
-/* Tables of other tools, and of versions to come. */
+/* Tables of other tools and future versions. */
 static void count_others(struct ts_rocpd *r)
 {
 	static const struct ts_loss_kind lost = { .what = "table",
@@ -584,7 +581,7 @@ int ts_rocpd_read(struct ts_sqlite *db, struct ts_error *err)
 	r->err = err;
 	init_lists(r);
 	ts_rocprof_rows_init(&r->rows, &db->entities);
-	/* A damaged set does not keep others from giving theirs. */
+	/* A damaged set does not prevent reading the others. */
 	for (size_t i = 0, sets = 0;
 	     i < db->table_count && (!rc || rc == TS_EFORMAT) && sets < MAX_SETS; i++) {
 		r->ending = ending_of(db->tables[i].name);

@@ -1,13 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The importer of rocpd databases, shared by its files; docs/formats/rocprof.md says what becomes
- * of what.
+ * Importer of rocpd databases; docs/formats/rocprof.md describes the mapping.
  *
- *	rocpd.c          which tables there are; processes, agents, names
- *	rocpd_events.c   what happened
+ *	rocpd.c         tables; processes, agents, names
+ *	rocpd_events.c  events
  *
- * Names of tables end in the id of the process that wrote them, and several may stand in one file;
- * each has numbers of its own. Older ones have no such ending.
+ * Table names end with the id of the process that wrote them. One file may contain several sets of
+ * tables, each with its own numbering. Older versions have no such suffix.
  */
 #ifndef TS_IMPORT_ROCPD_ROCPD_H
 #define TS_IMPORT_ROCPD_ROCPD_H
@@ -16,22 +15,19 @@
 #include "import/common/sqlite.h"
 #include "import/rocprof/rocprof_rows.h"
 
-/*
- * Things by their number in the file: a list where numbers are dense, as they are, a map for the
- * others.
- */
+/* Items by their number in the file: an array for dense numbers, a map for others. */
 struct ts_rocpd_list {
 	size_t item_bytes;
-	char *items; /* each begins with a bool: whether it was put */
+	char *items; /* each begins with a bool: present */
 	size_t count, capacity;
 	struct ts_map others; /* number -> index */
 	char *other_items;
 	size_t other_count, other_capacity;
 };
 
-/* NULL: no memory. The item is zeroed; valid until the next one. */
+/* NULL: out of memory. The item is zeroed; valid until the next call. */
 void *ts_rocpd_put(struct ts_rocpd_list *list, int64_t number);
-/* NULL: there is none. */
+/* NULL: not present. */
 void *ts_rocpd_get(const struct ts_rocpd_list *list, int64_t number);
 
 struct ts_rocpd_string {
@@ -72,7 +68,7 @@ struct ts_rocpd_symbol {
 
 struct ts_rocpd_track {
 	bool is_there;
-	int64_t process, thread, agent, queue, stream, name; /* as they stand there */
+	int64_t process, thread, agent, queue, stream, name; /* as in the file */
 };
 
 struct ts_rocpd_time {
@@ -80,7 +76,7 @@ struct ts_rocpd_time {
 	int64_t value;
 };
 
-/* Of rocpd_event; a dispatch adds when and where it was, for its counters. */
+/* Of rocpd_event; a dispatch adds time and location, for its counters. */
 struct ts_rocpd_event {
 	bool is_there, has_dispatch;
 	uint32_t category, message; /* number of a string; a string of the trace */
@@ -89,7 +85,7 @@ struct ts_rocpd_event {
 	int64_t start, device;
 };
 
-/* One of a dispatch: rows of one event follow each other. */
+/* A value of a dispatch: rows of one event are adjacent. */
 struct ts_rocpd_value {
 	int64_t counter;
 	double value;
@@ -103,7 +99,7 @@ struct ts_rocpd {
 	struct ts_sqlite *db;
 	struct ts_rocprof_rows rows;
 	struct ts_error *err;
-	const char *ending; /* of the tables that are being read */
+	const char *ending; /* suffix of the tables being read */
 	struct ts_text name;
 	struct ts_arena texts;
 	uint64_t processes; /* so far */
@@ -115,17 +111,17 @@ struct ts_rocpd {
 	size_t value_count, value_capacity;
 };
 
-/* Starts a query of a table of the present ending and says that it is taken. */
+/* Starts a query of a table with the current suffix and marks it as read. */
 int ts_rocpd_select(struct ts_rocpd *r, struct ts_sqlite_query *query, const char *table,
 		    const char *const *columns, size_t count);
 
-/* Never NULL: what a number that is not there refers to is all zero. */
+/* Never NULL: unknown numbers give an all-zero item. */
 const struct ts_rocpd_string *ts_rocpd_string(struct ts_rocpd *r, int64_t number);
 const struct ts_rocpd_process *ts_rocpd_process(struct ts_rocpd *r, int64_t number);
 int64_t ts_rocpd_thread(struct ts_rocpd *r, int64_t process, int64_t number);
 int64_t ts_rocpd_device(struct ts_rocpd *r, int64_t process, int64_t number);
 
-/* rocpd_events.c: all that happened, once the rest is known. */
+/* rocpd_events.c: reads all events, after everything else. */
 int ts_rocpd_read_events(struct ts_rocpd *r);
 
 #endif

@@ -1,8 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * rocpd: what happened. Two schemas are about: times and places stand in the rows of events, or
- * these refer to tables of times and of tracks. A reader names the columns of both and takes what
- * is there.
+ * rocpd events. There are two schemas: times and locations are either in the event rows, or in
+ * tables of times and tracks. A reader names the columns of both and uses what is there.
  */
 #include <stdio.h>
 #include <stdlib.h>
@@ -11,7 +10,7 @@
 #include "base/json.h"
 #include "import/rocpd/rocpd.h"
 
-/* Columns that all tables of events begin with, in either schema. */
+/* Columns common to all event tables, in either schema. */
 enum { PROCESS, THREAD, START, END, START_ID, END_ID, TRACK, EVENT, EXTDATA, QUEUE, STREAM, OWN };
 #define PLACE_COLUMNS                                                                          \
 	"pid", "tid", "start", "end", "start_id", "end_id", "track_id", "event_id", "extdata", \
@@ -44,13 +43,13 @@ static struct ts_rocprof_event start_event(struct ts_rocpd *r, const struct ts_s
 	const struct ts_rocpd_event *about;
 
 	*slot = (struct slot){ .process = ts_sqlite_int(query, PROCESS),
-				 .thread = ts_sqlite_int(query, THREAD),
-				 .agent = TS_ABSENT,
-				 .queue = ts_sqlite_int(query, QUEUE),
-				 .stream = ts_sqlite_int(query, STREAM) };
+			       .thread = ts_sqlite_int(query, THREAD),
+			       .agent = TS_ABSENT,
+			       .queue = ts_sqlite_int(query, QUEUE),
+			       .stream = ts_sqlite_int(query, STREAM) };
 	if (track)
 		*slot = (struct slot){ track->process, track->thread, track->agent, track->queue,
-					 track->stream };
+				       track->stream };
 	process = ts_rocpd_process(r, slot->process);
 	event.process = process->process;
 	event.process_index = process->index;
@@ -90,28 +89,28 @@ static bool is_json(const char *text, size_t length)
 	return !ts_json_skip(&js) && ts_json_peek(&js) < 0;
 }
 
-/* Arguments of a call, and what else there is to say of a row. */
+/* Arguments of a call, and further properties of a row. */
 static void add_args(struct ts_rocpd *r, const struct ts_sqlite_query *query)
 {
 	const struct ts_rocpd_event *about = ts_rocpd_get(&r->events, ts_sqlite_int(query, EVENT));
 	size_t length;
 	const char *extdata = ts_sqlite_text(query, EXTDATA, &length);
 
-	/* No further than rows go: many rows may name one event. */
+	/* Bounded by the row limit: many rows may share one event. */
 	for (uint32_t i = about ? about->last_arg : 0; i && !r->rows.args.left_out;
 	     i = r->args[i - 1].previous)
 		ts_row_args_add(&r->rows.args, r->args[i - 1].name, TS_ARG_STRING,
-			    r->args[i - 1].value);
+				r->args[i - 1].value);
 	if (about && about->external)
 		ts_rocprof_arg(&r->rows, TS_ROCPROF_KEY_EXTERNAL, about->external);
 	if (extdata && length > 2 && is_json(extdata, length))
 		ts_row_args_add(&r->rows.args, ts_rocprof_text(&r->rows, "extdata"), TS_ARG_JSON,
-			    ts_import_string(r->rows.import, extdata, length));
+				ts_import_string(r->rows.import, extdata, length));
 }
 
 /* ---- rocpd_event and rocpd_arg ---- */
 
-/* {"message":"..."}: what a marker says. */
+/* {"message":"..."}: text of a marker. */
 static uint32_t message_of(struct ts_rocpd *r, const char *text, size_t length)
 {
 	struct ts_json_string key = { 0 }, value = { 0 };
@@ -155,8 +154,8 @@ static int read_about(struct ts_rocpd *r)
 			continue;
 		event->category = category >= 0 && category <= UINT32_MAX ? (uint32_t)category : 0;
 		/*
-		 * stack_id is what the other files call the internal correlation id, this the
-		 * external one.
+		 * stack_id is the internal correlation id of other formats, this one the external
+		 * id.
 		 */
 		event->correlation = ts_sqlite_int(&query, STACK);
 		event->external = external == TS_ABSENT ? 0 : external;
@@ -198,10 +197,7 @@ static int read_args(struct ts_rocpd *r)
 	return rc;
 }
 
-/*
- * They were put in front of each other: turns each list round, so that arguments stand as they were
- * given.
- */
+/* Arguments were prepended: reverses each list to restore their order. */
 static void turn_args(struct ts_rocpd *r, struct ts_rocpd_event *event)
 {
 	uint32_t before = 0, at = event->last_arg;
@@ -308,7 +304,7 @@ static void add_dispatch(struct ts_rocpd *r, const struct ts_sqlite_query *query
 	ts_rocprof_add_kernel(&r->rows, &event);
 }
 
-/* All rows of a table by a function that adds one. */
+/* Reads all rows of a table with a function that adds one. */
 static int read_rows(struct ts_rocpd *r, const char *table, const char *const *columns,
 		     size_t count,
 		     void (*add)(struct ts_rocpd *r, const struct ts_sqlite_query *query))
@@ -366,10 +362,10 @@ static void add_copy(struct ts_rocpd *r, const struct ts_sqlite_query *query)
 	add_arg(r, TS_ROCPROF_KEY_DST_AGENT, dst);
 	if (src_address > 0)
 		ts_row_args_add(&r->rows.args, ts_rocprof_text(&r->rows, "src_address"), TS_ARG_INT,
-			    src_address);
+				src_address);
 	if (dst_address > 0)
 		ts_row_args_add(&r->rows.args, ts_rocprof_text(&r->rows, "dst_address"), TS_ARG_INT,
-			    dst_address);
+				dst_address);
 	add_args(r, query);
 	ts_rocprof_add_copy(&r->rows, &event);
 }
@@ -404,8 +400,8 @@ static void add_allocation(struct ts_rocpd *r, const struct ts_sqlite_query *que
 		add_arg(r, TS_ROCPROF_KEY_AGENT, slot.agent);
 		add_arg(r, TS_ROCPROF_KEY_QUEUE, slot.queue);
 		if (event.bytes > 0)
-			ts_row_args_add(&r->rows.args, ts_rocprof_text(&r->rows, "size"), TS_ARG_INT,
-				    event.bytes);
+			ts_row_args_add(&r->rows.args, ts_rocprof_text(&r->rows, "size"),
+					TS_ARG_INT, event.bytes);
 		add_args(r, query);
 		ts_rocprof_add_range(&r->rows, &event);
 		return;
@@ -417,7 +413,7 @@ static void add_allocation(struct ts_rocpd *r, const struct ts_sqlite_query *que
 				  : TS_ROCPROF_ALLOCATE;
 	event.address = address == TS_ABSENT ? 0 : (uint64_t)address;
 	ts_row_args_add(&r->rows.args, r->rows.keys[TS_ROCPROF_KEY_OPERATION], TS_ARG_STRING,
-		    ts_import_string(r->rows.import, name, strlen(name)));
+			ts_import_string(r->rows.import, name, strlen(name)));
 	add_args(r, query);
 	ts_rocprof_add_allocation(&r->rows, &event);
 }
@@ -466,7 +462,7 @@ static int read_regions(struct ts_rocpd *r)
 	return read_rows(r, "region", columns, TS_ARRAY_SIZE(columns), add_region);
 }
 
-/* Calls that took no time, and marks. */
+/* Calls without a duration, and marks. */
 static void add_instant(struct ts_rocpd *r, const struct ts_sqlite_query *query)
 {
 	enum { TIMESTAMP = OWN, TIMESTAMP_ID, NAME };
@@ -509,7 +505,7 @@ static int by_counter(const void *left, const void *right)
 	return a->counter < b->counter ? -1 : a->counter > b->counter;
 }
 
-/* The values of one dispatch; those of one counter are added up. */
+/* The values of one dispatch; values of one counter are added up. */
 static void add_values(struct ts_rocpd *r, int64_t number)
 {
 	const struct ts_rocpd_event *about = ts_rocpd_get(&r->events, number);

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * rocprofv3's JSON as a file: {"rocprofiler-sdk-tool": [process, ...]}, each a handful of sections
- * in any order. Says what is wrong and where, and keeps what came before.
+ * rocprofv3 JSON files: {"rocprofiler-sdk-tool": [process, ...]}, each with several sections in any
+ * order. Reports errors with their position and keeps everything before them.
  */
 #include "import/rocprof/rocprof.h"
 
@@ -9,7 +9,7 @@
 
 #define TOP "rocprofiler-sdk-tool"
 
-/* What records refer to; those that stand before it wait. */
+/* What records refer to; records that come earlier are held back. */
 enum {
 	SEEN_METADATA = 1,
 	SEEN_AGENTS = 2,
@@ -33,7 +33,7 @@ int ts_rocprof_probe(const char *data, size_t bytes)
 
 /* ---- lists ---- */
 
-/* Each item by a function; what is no list is stepped over. */
+/* Calls a function for each item; skips anything that is not a list. */
 static int read_list(struct ts_rocprof *r, int (*read)(void *context))
 {
 	bool more;
@@ -52,7 +52,7 @@ static int read_list(struct ts_rocprof *r, int (*read)(void *context))
 	return rc;
 }
 
-/* Things that say nothing of time, one by one, so that they may be many. */
+/* Sections without times, item by item, so that they may be large. */
 static int skip_section(struct ts_rocprof *r, bool is_lost)
 {
 	bool more;
@@ -74,7 +74,7 @@ static int skip_section(struct ts_rocprof *r, bool is_lost)
 	return rc;
 }
 
-/* An object whose members `member` reads; its key is in r->in.key. */
+/* An object whose members are read by `member`; the key is in r->in.key. */
 static int read_object(struct ts_rocprof *r, int (*member)(struct ts_rocprof *r))
 {
 	bool more;
@@ -147,7 +147,7 @@ static int read_record_list(struct ts_rocprof *r, bool must_wait)
 static int read_records(struct ts_rocprof *r)
 {
 	enum ts_rocprof_section section = section_of(r);
-	/* Whether dispatches are told by records of their own is known behind those. */
+	/* Only after the records is it known whether dispatches have records of their own. */
 	unsigned int needed = SEEN_NAMES |
 			      (section == TS_ROCPROF_SECTION_COUNTER ? SEEN_RECORDS : 0);
 	int first, rc = ts_json_stream_peek(&r->in, &first);
@@ -218,7 +218,7 @@ static int read_section(struct ts_rocprof *r)
 	}
 	if (ts_json_stream_key_is(&r->in, "callback_records"))
 		return read_object(r, read_records);
-	/* Descriptions of code, sums: not of the timeline. */
+	/* Code descriptions and sums: not part of the timeline. */
 	if (ts_json_stream_key_is(&r->in, "code_objects") ||
 	    ts_json_stream_key_is(&r->in, "host_functions") ||
 	    ts_json_stream_key_is(&r->in, "summary"))
@@ -259,7 +259,7 @@ static int read_top(struct ts_rocprof *r)
 	if (!ts_json_stream_key_is(&r->in, TOP))
 		return skip_section(r, true);
 	rc = ts_json_stream_peek(&r->in, &first);
-	/* Older ones wrote the only process as it is. */
+	/* Older versions wrote a single process without a list. */
 	if (rc || first == '[')
 		return rc ? rc : read_processes(r);
 	return read_process(r);
@@ -278,7 +278,7 @@ static int read_file(struct ts_rocprof *r)
 		rc = read_object(r, read_top);
 	if (rc)
 		return rc;
-	/* Nothing but white space may follow. */
+	/* Only white space may follow. */
 	rc = ts_json_stream_peek(&r->in, &first);
 	if (ts_json_stream_is_cut(&r->in, rc))
 		return TS_OK;
@@ -288,7 +288,7 @@ static int read_file(struct ts_rocprof *r)
 
 /* ---- the file ---- */
 
-/* What waited for the rest of its process; also after an error, which counts. */
+/* Stores held records of the process; also after an error, which counts. */
 static int finish(struct ts_rocprof *r, int rc)
 {
 	int end;

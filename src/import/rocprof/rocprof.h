@@ -1,16 +1,15 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The importer of rocprofv3's JSON, shared by its files; docs/formats/rocprof.md says what becomes
- * of what.
+ * Importer of rocprofv3 JSON; docs/formats/rocprof.md describes the mapping.
  *
- *	rocprof.c          the file: processes, sections, errors
- *	rocprof_info.c     what stands beside the records: process, agents, names
- *	rocprof_record.c   one record: members found, nothing stored yet
- *	rocprof_store.c    a record that was read whole becomes rows
- *	rocprof_held.c     records whose names come later wait in a file
- *	rocprof_rows.c     rows, also for rocpd and CSV
+ *	rocprof.c         the file: processes, sections, errors
+ *	rocprof_info.c    metadata: process, agents, names
+ *	rocprof_record.c  parses one record, stores nothing
+ *	rocprof_store.c   parsed records as rows
+ *	rocprof_held.c    buffers records whose names come later
+ *	rocprof_rows.c    rows, shared with rocpd and CSV
  *
- * A function that reads JSON returns 0, TS_JSON_MORE (nothing has been stored: refill and start the
+ * A function that reads JSON returns 0, TS_JSON_MORE (nothing was stored: refill and start the
  * value again) or a negative error.
  */
 #ifndef TS_IMPORT_ROCPROF_ROCPROF_H
@@ -33,7 +32,7 @@ enum ts_rocprof_section {
 	TS_ROCPROF_SECTION_COUNTER, /* values of a dispatch */
 };
 
-/* Members of records that have a place of their own; bits of ts_rocprof_record.has. */
+/* Members of records with a field of their own; bits of ts_rocprof_record.has. */
 enum ts_rocprof_member {
 	TS_ROCPROF_KIND,
 	TS_ROCPROF_OPERATION,
@@ -89,7 +88,7 @@ struct ts_rocprof_name {
 	enum ts_rocprof_operation operation;
 };
 
-/* A kind of record: its name and those of its operations. */
+/* A kind of record: its name and the names of its operations. */
 struct ts_rocprof_kind {
 	uint32_t name;
 	size_t first, count; /* in operations */
@@ -103,7 +102,7 @@ struct ts_rocprof_symbol {
 	int64_t vgprs, accum_vgprs, sgprs; /* TS_ABSENT: not said */
 };
 
-/* What an array of one section of a process is about. */
+/* The current array of a section of a process. */
 struct ts_rocprof_list {
 	enum ts_rocprof_section section;
 	uint32_t name; /* string */
@@ -114,7 +113,7 @@ struct ts_rocprof {
 	struct ts_rocprof_rows rows;
 	struct ts_json_stream in;
 	struct ts_import *import;
-	struct ts_json *js; /* what is read from: that of `in`, or `held_js` */
+	struct ts_json *js; /* current input: that of `in`, or `held_js` */
 	struct ts_json held_js;
 	struct ts_text scratch, other;
 
@@ -138,7 +137,7 @@ struct ts_rocprof {
 	struct ts_map counters; /* handle -> string */
 	uint32_t *instructions, *comments;
 	size_t instruction_count, instruction_capacity, comment_count, comment_capacity;
-	uint64_t dispatches; /* that stood among its records */
+	uint64_t dispatches; /* found among its records */
 
 	struct ts_rocprof_list list; /* that is being read */
 	struct ts_rocprof_record record;
@@ -152,7 +151,7 @@ struct ts_rocprof {
 
 /* ---- rocprof_info.c ---- */
 
-/* Each reads one whole value. */
+/* Each reads one complete value. */
 int ts_rocprof_read_metadata(void *context);
 int ts_rocprof_read_agent(void *context);
 int ts_rocprof_read_symbol(void *context);
@@ -163,14 +162,14 @@ int ts_rocprof_read_external(void *context);
 int ts_rocprof_read_instruction(void *context);
 int ts_rocprof_read_comment(void *context);
 
-/* The id of a kernel's name; 0: it has none. */
+/* Id of a kernel's name; 0: none. */
 uint32_t ts_rocprof_symbol_name(struct ts_rocprof *r, struct ts_rocprof_symbol *symbol);
 
-/* Forgets all that is of one process. */
+/* Resets all per-process state. */
 void ts_rocprof_next_process(struct ts_rocprof *r);
 void ts_rocprof_info_release(struct ts_rocprof *r);
 
-/* The id of the process; made with its metadata or when first asked for. */
+/* Id of the process; added with its metadata or on first use. */
 int64_t ts_rocprof_process(struct ts_rocprof *r);
 
 /* ---- rocprof_record.c ---- */
@@ -178,13 +177,13 @@ int64_t ts_rocprof_process(struct ts_rocprof *r);
 int ts_rocprof_read_record(void *context);
 
 /*
- * Numbers as they stand: an integer, a text that is one, or an object {"handle": integer}. *ret_is
- * false: something else, stepped over.
+ * Numbers as written: an integer, a string that contains one, or an object {"handle": integer}.
+ * *ret_is false: something else, skipped.
  */
 int ts_rocprof_read_unsigned(struct ts_json *js, uint64_t *ret_value, bool *ret_is);
 int ts_rocprof_read_signed(struct ts_json *js, int64_t *ret_value, bool *ret_is);
 
-/* The id of a text, unescaped and valid. */
+/* Id of a text, unescaped and valid. */
 uint32_t ts_rocprof_string(struct ts_rocprof *r, const struct ts_json_string *string);
 
 /* A string, or (0) anything else. */

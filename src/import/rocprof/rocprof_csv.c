@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* rocprofv3's CSV as a file: lines and fields. */
+/* rocprofv3 CSV files: lines and fields. */
 #include "import/rocprof/rocprof_csv.h"
 
 #include <stdlib.h>
@@ -10,8 +10,8 @@ static const struct ts_loss_kind lost_line = { .what = "line",
 					       .many = "lines with the wrong number of fields" };
 
 /*
- * The end of a field in quotes, `p` behind the first: at the quote that closes it; NULL: not in
- * these bytes.
+ * End of a quoted field, `p` is after the opening quote: the closing quote; NULL: not in these
+ * bytes.
  */
 static const char *find_quote(const char *p, const char *end, bool is_last,
 			      struct ts_rocprof_field *field)
@@ -28,9 +28,9 @@ static const char *find_quote(const char *p, const char *end, bool is_last,
 }
 
 /*
- * One line: fields between commas; those in quotes may hold commas, line ends and quotes, which are
- * doubled. *ret_next is what follows it. False: it does not end in these bytes. Fields beyond the
- * most are counted only.
+ * Splits one line into fields at commas; quoted fields may contain commas, line breaks and doubled
+ * quotes. *ret_next is what follows. False: the line does not end in these bytes. Fields beyond the
+ * limit are only counted.
  */
 static bool split(const char *p, const char *end, bool is_last, struct ts_rocprof_field *fields,
 		  size_t *ret_count, const char **ret_next)
@@ -72,7 +72,7 @@ int ts_rocprof_csv_probe(const char *data, size_t bytes)
 	const char *next;
 	size_t count;
 
-	/* Bytes that cannot be the beginning of such a line are not searched for its end. */
+	/* Bytes that cannot start such a line are not searched for its end. */
 	if (!bytes || (data[0] != '"' && data[0] != 'K' && data[0] != 'D' && data[0] != 'C' &&
 		       data[0] != 'I' && data[0] != 'S'))
 		return 0;
@@ -86,8 +86,7 @@ static uint64_t end_of(const struct ts_rocprof_csv *csv)
 }
 
 /*
- * The next line into csv->fields; *ret_more false: there is none. The buffer stays until the next
- * call.
+ * Reads the next line into csv->fields; *ret_more false: there is none. Valid until the next call.
  */
 static int next_line(struct ts_rocprof_csv *csv, bool *ret_more)
 {
@@ -117,7 +116,7 @@ static int next_line(struct ts_rocprof_csv *csv, bool *ret_more)
 	return ts_import_cut(csv->import, end_of(csv), csv->err);
 }
 
-/* Was the line that was just read the last one, and does it not end as lines do? */
+/* Was the last line read the end of the file, without a line end? */
 static bool is_cut(const struct ts_rocprof_csv *csv)
 {
 	const struct ts_json *js = &csv->import->stream.js;

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The importer of rocprofv3's CSV files, shared by its two: rocprof_csv.c splits lines,
- * rocprof_csv_rows.c knows what columns mean; docs/formats/rocprof.md says what becomes of what.
+ * Importer of rocprofv3 CSV files: rocprof_csv.c splits lines, rocprof_csv_rows.c interprets
+ * columns; see docs/formats/rocprof.md for the mapping.
  */
 #ifndef TS_IMPORT_ROCPROF_ROCPROF_CSV_H
 #define TS_IMPORT_ROCPROF_ROCPROF_CSV_H
@@ -11,7 +11,7 @@
 
 #define TS_ROCPROF_CSV_MAX_COLUMNS 128
 
-/* Columns that are known, whatever version names them how. */
+/* Known columns, under whatever name a version uses. */
 enum ts_rocprof_csv_column {
 	TS_CSV_OTHER, /* becomes an argument */
 	TS_CSV_KIND,
@@ -53,14 +53,14 @@ enum ts_rocprof_csv_column {
 	TS_CSV_COUNT
 };
 
-/* A field of the present line, without its quotes. */
+/* A field of the current line, without its quotes. */
 struct ts_rocprof_field {
 	const char *text;
 	size_t length;
 	bool has_quotes; /* doubled ones inside */
 };
 
-/* A name that was met before: texts are long and few. */
+/* A name seen before: names are long and few. */
 struct ts_rocprof_cached {
 	char *text;
 	size_t length, capacity;
@@ -76,25 +76,22 @@ struct ts_rocprof_csv {
 	struct ts_rocprof_rows rows;
 	struct ts_text scratch;
 	struct ts_rocprof_field fields[TS_ROCPROF_CSV_MAX_COLUMNS];
-	size_t field_count; /* of the present line */
+	size_t field_count; /* of the current line */
 	size_t column_count;
 	enum ts_rocprof_csv_column columns[TS_ROCPROF_CSV_MAX_COLUMNS]; /* what each is */
 	uint32_t keys[TS_ROCPROF_CSV_MAX_COLUMNS];                      /* names, as strings */
-	int places_of[TS_CSV_COUNT];                                    /* where each is, or -1 */
-	void (*add)(struct ts_rocprof_csv *csv);                        /* a line of this file */
-	struct ts_map processes;                                        /* pid -> index */
+	int places_of[TS_CSV_COUNT];             /* index of each column, or -1 */
+	void (*add)(struct ts_rocprof_csv *csv); /* adds a line of this file */
+	struct ts_map processes;                 /* pid -> index */
 	struct ts_rocprof_cached cache[256];
 	uint64_t last_dispatch; /* of counters */
 	bool has_dispatch;
 };
 
-/*
- * Takes the fields of the first line; TS_EFORMAT with a message where they are of no file that has
- * events.
- */
+/* Parses the header line; TS_EFORMAT with a message if the file has no events. */
 int ts_rocprof_csv_header(struct ts_rocprof_csv *csv);
 
-/* Is this the first line of one of rocprof's files? */
+/* Is this the header line of a rocprof file? */
 bool ts_rocprof_csv_is_header(const struct ts_rocprof_field *fields, size_t count);
 
 #endif

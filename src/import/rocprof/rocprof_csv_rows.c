@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Lines of rocprofv3's CSV files as rows. Columns are found by their names, in any order. */
+/* Lines of rocprofv3 CSV files as rows. Columns are found by name, in any order. */
 #include <stdlib.h>
 #include <string.h>
 
@@ -85,7 +85,7 @@ bool ts_rocprof_csv_is_header(const struct ts_rocprof_field *fields, size_t coun
 
 	for (size_t i = 0; i < count; i++)
 		known += column_of(&fields[i]) != TS_CSV_OTHER;
-	/* Those without events are recognised, too, so that they are refused with a reason. */
+	/* Files without events are recognized too, so that the error can say why. */
 	if (count >= 4 && (is_text(&fields[0], "Node_Id") || is_text(&fields[1], "Calls") ||
 			   is_text(&fields[1], "TotalDurationNs")))
 		return true;
@@ -99,7 +99,7 @@ static bool has(const struct ts_rocprof_csv *csv, enum ts_rocprof_csv_column col
 	return csv->places_of[column] >= 0;
 }
 
-/* An empty one where the file has no such column. */
+/* An empty field if the file has no such column. */
 static const struct ts_rocprof_field *field_of(const struct ts_rocprof_csv *csv,
 					       enum ts_rocprof_csv_column column)
 {
@@ -202,7 +202,7 @@ static const struct ts_rocprof_cached *name_of(struct ts_rocprof_csv *csv,
 	return entry;
 }
 
-/* Columns that are not known, as numbers where they are. */
+/* Unknown columns, as numbers where possible. */
 static void add_others(struct ts_rocprof_csv *csv)
 {
 	for (size_t i = 0; i < csv->column_count; i++) {
@@ -281,7 +281,7 @@ static int64_t thread_of(struct ts_rocprof_csv *csv, const struct ts_rocprof_eve
 
 	if (tid == TS_ABSENT)
 		return 0;
-	/* Some files do not say of which process they are: there is one. */
+	/* Some files do not name their process: there is one. */
 	if (!process)
 		process = ts_entities_process(&csv->entities, TS_ABSENT);
 	return ts_entities_thread(&csv->entities, process, (uint64_t)tid, tid);
@@ -329,7 +329,7 @@ static void add_kernel(struct ts_rocprof_csv *csv)
 	add_kernel_row(csv, &event);
 }
 
-/* One line a counter of a dispatch; the lines of one dispatch follow each other. */
+/* One line per counter of a dispatch; lines of one dispatch are adjacent. */
 static void add_counter(struct ts_rocprof_csv *csv)
 {
 	struct ts_rocprof_event event = kernel_event(csv);
@@ -361,7 +361,7 @@ static void add_copy(struct ts_rocprof_csv *csv)
 	event.name = direction->string;
 	event.operation = direction->operation;
 	event.category = name_of(csv, TS_CSV_KIND)->string;
-	/* Agents are numbers; what is a device is told by the direction. */
+	/* Agents are numbers; the direction tells which one is a device. */
 	if (event.operation != TS_ROCPROF_DEVICE_TO_HOST &&
 	    event.operation != TS_ROCPROF_HOST_TO_HOST)
 		event.device = device_of(csv, TS_CSV_DST_AGENT);
@@ -384,7 +384,7 @@ static void add_function(struct ts_rocprof_csv *csv)
 	enum ts_rocprof_operation operation = name->operation;
 	const struct ts_rocprof_cached *domain;
 
-	/* Of the entry that the next name may take the place of. */
+	/* The next name may replace this cache entry. */
 	event.name = name->string;
 	domain = name_of(csv, TS_CSV_DOMAIN);
 	event.category = domain->string;
@@ -395,7 +395,7 @@ static void add_function(struct ts_rocprof_csv *csv)
 		ts_rocprof_add_call(&csv->rows, &event);
 		return;
 	}
-	/* What a marker says stands where others have the function. */
+	/* The text of a marker is in the function column. */
 	if (domain->is_marker) {
 		event.category = ts_rocprof_text(&csv->rows, "roctx");
 		event.operation = event.start == event.end ? TS_ROCPROF_MARK : TS_ROCPROF_RANGE;
@@ -419,7 +419,7 @@ static void add_allocation(struct ts_rocprof_csv *csv)
 	ts_rocprof_add_allocation(&csv->rows, &event);
 }
 
-/* Scratch memory, and whatever else has an operation and times. */
+/* Scratch memory, and anything else with an operation and times. */
 static void add_operation(struct ts_rocprof_csv *csv)
 {
 	struct ts_rocprof_event event = start_event(csv);
@@ -462,7 +462,7 @@ static void add_sample(struct ts_rocprof_csv *csv)
 
 /* ---- the first line ---- */
 
-/* Which file it is; NULL: none that has events. */
+/* Selects the reader for a file; NULL: it has no events. */
 static void (*choose(const struct ts_rocprof_csv *csv))(struct ts_rocprof_csv *csv)
 {
 	if (has(csv, TS_CSV_TIMESTAMP) && has(csv, TS_CSV_INSTRUCTION))
@@ -492,7 +492,7 @@ int ts_rocprof_csv_header(struct ts_rocprof_csv *csv)
 	for (size_t i = 0; i < csv->column_count; i++) {
 		enum ts_rocprof_csv_column column = column_of(&csv->fields[i]);
 
-		/* A name that comes twice is an argument the second time. */
+		/* A repeated column name becomes an argument. */
 		if (column && csv->places_of[column] >= 0)
 			column = TS_CSV_OTHER;
 		csv->columns[i] = column;

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Records that stand before the names that they refer to: their text waits in a file in $TMPDIR
- * (/tmp) that nobody else sees, and is read when the rest of their process is known. So memory does
- * not grow with their number.
+ * Records that come before the names that they refer to: their text is buffered in a private file
+ * in $TMPDIR (/tmp) and read once the rest of their process is known, so memory does not grow with
+ * their number.
  */
 #include <string.h>
 #include <unistd.h>
@@ -63,7 +63,7 @@ int ts_rocprof_hold(struct ts_rocprof *r, const char *text, size_t length)
 
 /* ---- reading them again ---- */
 
-/* Bytes of the file, and behind it of what is still in memory. */
+/* Reads bytes of the file, followed by what is still in memory. */
 static bool read_at(struct ts_rocprof *r, uint64_t *at, uint64_t in_file, void *to, size_t bytes)
 {
 	size_t done = *at < in_file ? (size_t)TS_MIN((uint64_t)bytes, in_file - *at) : 0;
@@ -98,7 +98,7 @@ static int store_all(struct ts_rocprof *r, uint64_t in_file, struct ts_text *tex
 		r->list =
 			(struct ts_rocprof_list){ .section = header.section, .name = header.name };
 		ts_json_init(&r->held_js, text->data, header.bytes, true);
-		/* Their grammar was checked before. */
+		/* The grammar was checked before. */
 		rc = ts_rocprof_read_record(r);
 		if (!rc)
 			ts_rocprof_store(r);

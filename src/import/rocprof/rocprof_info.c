@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * What stands beside the records of a process: the process and its machine, agents, names of
- * kernels, operations, markers and counters.
+ * Process metadata: the process and its machine, agents, names of kernels, operations, markers and
+ * counters.
  */
 #include <stdio.h>
 #include <stdlib.h>
@@ -11,7 +11,9 @@
 #include "import/rocprof/rocprof.h"
 #include "model/kineto_names.h"
 
-/* An object whose members `member` reads, one by one; a value that is no object is stepped over. */
+/*
+ * An object whose members are read by `member`, one by one; skips anything that is not an object.
+ */
 static int read_object(struct ts_rocprof *r,
 		       int (*member)(struct ts_rocprof *r, const struct ts_json_string *key,
 				     void *context),
@@ -34,7 +36,7 @@ static int read_object(struct ts_rocprof *r,
 	return rc;
 }
 
-/* A number that is left as it is where something else stands. */
+/* A number; unchanged if the value is something else. */
 static int read_int(struct ts_rocprof *r, int64_t *ret_value)
 {
 	int64_t value;
@@ -113,7 +115,7 @@ static int read_metadata_member(struct ts_rocprof *r, const struct ts_json_strin
 	return read_object(r, read_config, metadata);
 }
 
-/* The text of a string that was just made; never NULL. */
+/* The text of a string just added; never NULL. */
 static const char *text_of(struct ts_rocprof *r, uint32_t string)
 {
 	const char *text = string ? ts_writer_text(r->rows.writer, string, NULL) : NULL;
@@ -130,7 +132,7 @@ static void make_host(struct ts_rocprof *r, const struct metadata *metadata)
 	if (!*machine && !*name)
 		return;
 	r->host = ts_entities_host(r->rows.entities, ts_hash64(machine, strlen(machine)) * 31 +
-							 ts_hash64(name, strlen(name)));
+							     ts_hash64(name, strlen(name)));
 	if (!r->host)
 		return;
 	ts_text_clear(&r->other);
@@ -314,7 +316,7 @@ static void make_device(struct ts_rocprof *r, const struct agent *agent, uint32_
 	row->properties = properties;
 }
 
-/* Processors and memory of the machine, told in parts. */
+/* CPUs and memory of the machine, reported in pieces. */
 static void add_to_host(struct ts_rocprof *r, const struct agent *agent)
 {
 	struct ts_host_row *row;
@@ -396,7 +398,7 @@ static int read_symbol_member(struct ts_rocprof *r, const struct ts_json_string 
 	return ts_json_skip(r->js);
 }
 
-/* Most kernels of a program are never run: their names become strings of the trace when one is. */
+/* Most kernels of a program never run: their names are added to the trace when one does. */
 static int keep_name(struct ts_rocprof *r, struct ts_rocprof_symbol *symbol,
 		     const struct ts_json_string *string)
 {
@@ -420,7 +422,7 @@ static int keep_name(struct ts_rocprof *r, struct ts_rocprof_symbol *symbol,
 	return TS_OK;
 }
 
-/* The first of its names is what rocprofv3 itself shows, made with its options for names. */
+/* The first name is what rocprofv3 itself shows, depending on its naming options. */
 int ts_rocprof_read_symbol(void *context)
 {
 	struct ts_rocprof *r = context;

@@ -1,8 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * One record of rocprofv3's JSON: what is known goes into struct ts_rocprof_record, all else
- * becomes arguments. Members come in the same order in every record, so that the one expected next
- * is tried first.
+ * One record of rocprofv3 JSON: known members go into struct ts_rocprof_record, all others become
+ * arguments. Members have the same order in every record, so the expected one is tried first.
  */
 #include <string.h>
 
@@ -19,7 +18,7 @@ struct key {
 		.name = text, .length = sizeof(text) - 1, .member = id \
 	}
 
-/* As they are written. */
+/* In the order in which they are written. */
 static const struct key record_keys[] = {
 	KEY("size", TS_ROCPROF_SIZE),
 	KEY("kind", TS_ROCPROF_KIND),
@@ -54,10 +53,10 @@ static const struct key record_keys[] = {
 	KEY("corr_id", TS_ROCPROF_CORRELATION),
 };
 
-/* Objects in a record whose members are the record's own. */
+/* Limit on nested objects whose members belong to the record. */
 #define MAX_DEPTH 4
 
-/* -1: not known. *hint is where the last one was found. */
+/* -1: unknown. *hint is where the last one was found. */
 static int find_key(const struct ts_json_string *key, size_t *hint)
 {
 	size_t at = *hint;
@@ -229,7 +228,7 @@ static int read_number_arg(struct ts_rocprof *r, uint32_t key)
 		ts_row_args_add(&r->rows.args, key, TS_ARG_INT, number.integer);
 	else if (number.kind == TS_JSON_BIG)
 		ts_row_args_add(&r->rows.args, key, TS_ARG_JSON,
-			    ts_import_string(r->import, number.text, number.length));
+				ts_import_string(r->import, number.text, number.length));
 	else
 		ts_row_args_add_double(&r->rows.args, key, number.real);
 	return TS_OK;
@@ -317,7 +316,7 @@ static int read_call_list(struct ts_rocprof *r)
 	return rc;
 }
 
-/* A list of those, or an object that has each under its name. */
+/* A list of those, or an object with each under its name. */
 static int read_call_args(struct ts_rocprof *r)
 {
 	struct ts_json_string key = { .text = "" };
@@ -477,7 +476,7 @@ static int read_counter_values(struct ts_rocprof *r)
 
 static int read_members(struct ts_rocprof *r, int depth);
 
-/* An object whose members are taken as those of the record. */
+/* An object whose members are treated as those of the record. */
 static int read_inner(struct ts_rocprof *r, int depth)
 {
 	int first = ts_json_peek(r->js);
@@ -489,7 +488,7 @@ static int read_inner(struct ts_rocprof *r, int depth)
 	return read_members(r, depth + 1);
 }
 
-/* Where a plain number goes; NULL: it is none. */
+/* Destination of a plain number; NULL: not a number. */
 static uint64_t *number_of(struct ts_rocprof_record *record, int member)
 {
 	switch (member) {

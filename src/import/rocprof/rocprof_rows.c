@@ -101,7 +101,7 @@ static bool begins(const char *name, size_t length, const char *part)
 	return length >= bytes && !memcmp(name, part, bytes);
 }
 
-/* Those of AMD's interfaces whose names say that something is given to a device. */
+/* AMD API calls whose name implies a submission to a device. */
 static bool is_launch(const char *name, size_t length)
 {
 	static const char *const parts[] = {
@@ -198,7 +198,8 @@ int64_t ts_rocprof_stream(struct ts_rocprof_rows *rows, int64_t device, uint64_t
 }
 
 /*
- * One number for each pair of process and correlation; those of the first process stay as they are.
+ * A unique number for each pair of process and correlation id; those of the first process are
+ * unchanged.
  */
 static int64_t correlation(struct ts_rocprof_rows *rows, const struct ts_rocprof_event *event)
 {
@@ -212,7 +213,7 @@ static int64_t correlation(struct ts_rocprof_rows *rows, const struct ts_rocprof
 	return TS_ABSENT;
 }
 
-/* False: it has none and is lost. */
+/* False: no times; counted as lost. */
 static bool span(struct ts_rocprof_rows *rows, const struct ts_rocprof_event *event,
 		 int64_t *ret_duration)
 {
@@ -268,7 +269,7 @@ static void add(struct ts_rocprof_rows *rows, enum ts_table_id table, const void
 
 /* ---- commands ---- */
 
-/* Blocks; the work-items stay as arguments where they are no multiple of a block. */
+/* Grid in blocks; the work-items stay as arguments if they are not a multiple of a block. */
 static void set_sizes(struct ts_rocprof_rows *rows, const struct ts_rocprof_event *event,
 		      struct ts_gpu_op_row *row)
 {
@@ -373,7 +374,7 @@ void ts_rocprof_add_call(struct ts_rocprof_rows *rows, const struct ts_rocprof_e
 	row.name = event->name;
 	row.category = event->category;
 	row.correlation = correlation(rows, event);
-	/* Every call has a number: arrows leave those that can have launched something. */
+	/* Every call has a number: flows leave those that may have launched something. */
 	if (row.correlation != TS_ABSENT && event->operation == TS_ROCPROF_LAUNCH)
 		row.arrow = TS_ARROW_OUT;
 	row.result = event->result;
@@ -422,7 +423,7 @@ void ts_rocprof_add_range(struct ts_rocprof_rows *rows, const struct ts_rocprof_
 
 /* ---- memory and counters ---- */
 
-/* What was said when this address was given out; NULL: nothing, or no memory for that. */
+/* The allocation at this address; NULL: none, or out of memory. */
 static struct ts_rocprof_block *find_block(struct ts_rocprof_rows *rows, uint64_t address)
 {
 	bool is_new;

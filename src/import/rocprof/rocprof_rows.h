@@ -1,8 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * What rocprofv3 records as rows of a trace, whichever of its files it comes from: JSON, rocpd or
- * CSV. The three readers fill a struct ts_rocprof_event and say what it is; docs/formats/rocprof.md
- * is normative. Knows neither JSON nor SQL nor CSV.
+ * Rows for rocprofv3 records of any of its formats: JSON, rocpd or CSV. The three readers fill a
+ * struct ts_rocprof_event; docs/formats/rocprof.md is normative.
  */
 #ifndef TS_IMPORT_ROCPROF_ROCPROF_ROWS_H
 #define TS_IMPORT_ROCPROF_ROCPROF_ROWS_H
@@ -12,8 +11,8 @@
 #include <stdint.h>
 
 #include "base/map.h"
-#include "import/common/row_args.h"
 #include "import/common/entities.h"
+#include "import/common/row_args.h"
 
 /* Arguments that more than one reader adds. */
 enum ts_rocprof_key {
@@ -38,10 +37,10 @@ enum ts_rocprof_key {
 	TS_ROCPROF_KEY_COUNT
 };
 
-/* What the name of an operation says of it. */
+/* What the name of an operation says about it. */
 enum ts_rocprof_operation {
 	TS_ROCPROF_PLAIN,
-	TS_ROCPROF_LAUNCH,        /* a call that gives the device something to do */
+	TS_ROCPROF_LAUNCH,        /* a call that submits work to the device */
 	TS_ROCPROF_MARK,          /* roctxMark */
 	TS_ROCPROF_RANGE,         /* roctxRangePush, of a thread */
 	TS_ROCPROF_PROCESS_RANGE, /* roctxRangeStart, may end on another thread */
@@ -57,13 +56,13 @@ enum ts_rocprof_operation ts_rocprof_operation(const char *name, size_t length);
 
 /* One record. Start from ts_rocprof_event_none. */
 struct ts_rocprof_event {
-	int64_t start, end; /* TS_ABSENT: not said; end 0: it did not end */
+	int64_t start, end; /* TS_ABSENT: unknown; end 0: no end */
 	int64_t process;    /* ids of rows; 0: none */
 	int64_t thread, device, stream;
-	int64_t other_device;    /* of a copy: where it came from */
+	int64_t other_device;    /* for a copy: the source device */
 	uint32_t name, category; /* strings */
 	enum ts_rocprof_operation operation;
-	uint64_t process_index;     /* of the file: makes correlations unique */
+	uint64_t process_index;     /* in the file: makes correlation ids unique */
 	uint64_t correlation;       /* internal; 0: none */
 	uint64_t block[3], grid[3]; /* work-items */
 	bool has_size;              /* block and grid were there */
@@ -74,18 +73,18 @@ struct ts_rocprof_event {
 
 extern const struct ts_rocprof_event ts_rocprof_event_none;
 
-/* Where a piece of memory is, so that its end is told of the same device. */
+/* Location of an allocation, so that its free names the same device. */
 struct ts_rocprof_block {
 	int64_t device, bytes;
 };
 
 struct ts_rocprof_rows {
-	struct ts_entities *entities; /* of the caller, who starts and finishes it */
+	struct ts_entities *entities; /* owned by the caller, who starts and finishes it */
 	struct ts_import *import;
 	struct ts_writer *writer;
-	struct ts_row_args args; /* of the event that is being read */
+	struct ts_row_args args; /* of the current event */
 	uint32_t keys[TS_ROCPROF_KEY_COUNT];
-	/* The shape of the last row: the next one is often alike. */
+	/* The shape of the last row: the next one is often the same. */
 	struct ts_field *fields;
 	size_t field_capacity;
 	uint32_t field_count, shape;
@@ -104,22 +103,22 @@ static inline void ts_rocprof_arg(struct ts_rocprof_rows *rows, enum ts_rocprof_
 	ts_row_args_add(&rows->args, rows->keys[key], TS_ARG_INT, value);
 }
 
-/* A number that may be beyond an int64: then its text is kept. */
+/* A number that may exceed int64: then its text is kept. */
 void ts_rocprof_arg_unsigned(struct ts_rocprof_rows *rows, uint32_t key, uint64_t value);
 
-/* The id of a text that we make. */
+/* Id of a constant text. */
 static inline uint32_t ts_rocprof_text(struct ts_rocprof_rows *rows, const char *text)
 {
 	return ts_writer_string(rows->writer, text, strlen(text));
 }
 
-/* A stream or, where there is none, a queue of a process on a device; 0: no memory. */
+/* A stream or, if there is none, a queue of a process on a device; 0: out of memory. */
 int64_t ts_rocprof_stream(struct ts_rocprof_rows *rows, int64_t device, uint64_t process_index,
 			  bool is_queue, uint64_t handle);
 
 /*
  * Each stores one event with rows->args, which it clears. What cannot be stored is counted as lost.
- * Only memory and the writer can fail, which is met at the next refill.
+ * Only memory and the writer can fail, which shows at the next refill.
  */
 void ts_rocprof_add_kernel(struct ts_rocprof_rows *rows, const struct ts_rocprof_event *event);
 void ts_rocprof_add_copy(struct ts_rocprof_rows *rows, const struct ts_rocprof_event *event);
@@ -130,10 +129,7 @@ void ts_rocprof_add_allocation(struct ts_rocprof_rows *rows, const struct ts_roc
 void ts_rocprof_add_counter(struct ts_rocprof_rows *rows, const struct ts_rocprof_event *event,
 			    double value);
 
-/*
- * Is the interface one of those that drive a device? By the name of its section, table or kind, in
- * either case.
- */
+/* Does the API control a device? By the name of its section, table or kind, in any case. */
 bool ts_rocprof_is_call(const char *name, size_t length);
 
 extern const struct ts_loss_kind ts_rocprof_lost_time, ts_rocprof_lost_record,

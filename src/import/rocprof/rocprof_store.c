@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * A record of rocprofv3's JSON that was read whole: names and places are found, and its rows are
- * added.
+ * Stores a completely read rocprofv3 JSON record: resolves names and locations and adds its rows.
  */
 #include <stdio.h>
 #include <stdlib.h>
@@ -19,9 +18,9 @@ static int64_t device_of(struct ts_rocprof *r, uint64_t handle)
 
 	if (ts_map_get(&r->agents, handle, &id))
 		return (int64_t)id;
-	/* Of an agent that the file does not describe. */
+	/* An agent that the file does not describe. */
 	id = (uint64_t)ts_entities_device(r->rows.entities, r->host, handle | UINT64_C(1) << 63,
-					TS_ABSENT);
+					  TS_ABSENT);
 	ts_map_put(&r->agents, handle, id);
 	return (int64_t)id;
 }
@@ -33,7 +32,8 @@ static int64_t thread_of(struct ts_rocprof *r)
 	if (!HAS(record, TS_ROCPROF_THREAD))
 		return 0;
 	return ts_entities_thread(r->rows.entities, ts_rocprof_process(r), record->thread,
-				record->thread <= INT64_MAX ? (int64_t)record->thread : TS_ABSENT);
+				  record->thread <= INT64_MAX ? (int64_t)record->thread
+							      : TS_ABSENT);
 }
 
 static int64_t stream_of(struct ts_rocprof *r, int64_t device)
@@ -47,7 +47,7 @@ static int64_t stream_of(struct ts_rocprof *r, int64_t device)
 	return 0;
 }
 
-/* Name, category and what the operation is. */
+/* Name, category and kind of operation. */
 static void set_names(struct ts_rocprof *r, struct ts_rocprof_event *event)
 {
 	const struct ts_rocprof_record *record = &r->record;
@@ -81,7 +81,7 @@ static struct ts_rocprof_event start_event(struct ts_rocprof *r)
 	return event;
 }
 
-/* Members that have no column, where they stood in the record. */
+/* Members without a column, in their order in the record. */
 static void add_arg(struct ts_rocprof *r, enum ts_rocprof_member member, enum ts_rocprof_key key,
 		    uint64_t value)
 {
@@ -110,7 +110,7 @@ static uint32_t kernel_name(struct ts_rocprof *r, struct ts_rocprof_symbol *symb
 	char text[48];
 	uint64_t renamed;
 
-	/* --kernel-rename: the ROCTx range that it was launched in. */
+	/* --kernel-rename: the enclosing ROCTx range at launch. */
 	if (r->record.external && ts_map_get(&r->renamed, r->record.external, &renamed))
 		return (uint32_t)renamed;
 	if (symbol && symbol->length)
@@ -179,14 +179,14 @@ static void store_allocation(struct ts_rocprof *r, struct ts_rocprof_event *even
 	const struct ts_rocprof_record *record = &r->record;
 
 	event->thread = thread_of(r);
-	/* Those that give back do not say of which agent. */
+	/* Frees do not name their agent. */
 	if (HAS(record, TS_ROCPROF_AGENT) && record->agent && event->operation != TS_ROCPROF_FREE)
 		event->device = device_of(r, record->agent);
 	event->address = record->address;
 	if (HAS(record, TS_ROCPROF_ALLOCATION_SIZE) && record->allocation_size <= INT64_MAX)
 		event->bytes = (int64_t)record->allocation_size;
 	ts_row_args_add(&r->rows.args, r->rows.keys[TS_ROCPROF_KEY_OPERATION], TS_ARG_STRING,
-		    event->name);
+			event->name);
 	add_external(r);
 	ts_rocprof_add_allocation(&r->rows, event);
 }
@@ -208,7 +208,7 @@ static void store_marker(struct ts_rocprof *r, struct ts_rocprof_event *event)
 	ts_rocprof_add_range(&r->rows, event);
 }
 
-/* Any other record that has times. */
+/* Any other record with times. */
 static void store_other(struct ts_rocprof *r, struct ts_rocprof_event *event)
 {
 	const struct ts_rocprof_record *record = &r->record;
@@ -240,7 +240,7 @@ static void set_line(struct ts_rocprof *r, uint32_t comment, struct ts_frame_row
 	for (colon = length; colon > 0 && text[colon - 1] != ':'; colon--)
 		;
 	if (colon > 1 && !ts_parse_int64(text + colon, length - colon, &line) && line >= 0) {
-		/* The text may move with the next string. */
+		/* The text may move when the next string is added. */
 		ts_text_clear(&r->other);
 		ts_text_append(&r->other, text, colon - 1);
 		frame->file =
@@ -299,7 +299,7 @@ static int by_counter(const void *left, const void *right)
 	return a->counter < b->counter ? -1 : a->counter > b->counter;
 }
 
-/* Values of one counter from several parts of the device are added up, as rocprofv3 does. */
+/* Values of one counter from several hardware instances are added up, as rocprofv3 does. */
 static void store_counters(struct ts_rocprof *r, struct ts_rocprof_event *event)
 {
 	event->device = device_of(r, r->record.agent);
@@ -349,7 +349,7 @@ void ts_rocprof_store(struct ts_rocprof *r)
 		break;
 	case TS_ROCPROF_SECTION_COUNTER:
 		dispatch = event;
-		/* Without a trace of kernels this is all that tells of them. */
+		/* Without a kernel trace these are the only record of kernels. */
 		if (!r->dispatches)
 			store_kernel(r, &dispatch);
 		store_counters(r, &event);

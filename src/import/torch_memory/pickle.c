@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The machine that a pickle is written for: a stack, marks on it, a memo. Each opcode is one case
- * below; those that would run something are in pickle_refuse.c.
+ * Pickle virtual machine: a stack, marks on it, a memo. Each opcode is one case below; those that
+ * would run code are in pickle_refuse.c.
  */
 #include "import/torch_memory/pickle.h"
 
@@ -48,7 +48,7 @@ static int push_new(struct ts_pickle *p, enum ts_pickle_kind kind, struct ts_err
 	return push(p, value, err);
 }
 
-/* The topmost values into a new container, which takes their place. */
+/* Moves the topmost values into a new container, which replaces them. */
 static int gather(struct ts_pickle *p, enum ts_pickle_kind kind, size_t first, struct ts_error *err)
 {
 	ts_pickle_value value;
@@ -70,7 +70,7 @@ static int gather_marked(struct ts_pickle *p, enum ts_pickle_kind kind, struct t
 	return rc ? rc : gather(p, kind, first, err);
 }
 
-/* The topmost values into the container below them. */
+/* Moves the topmost values into the container below them. */
 static int put_into(struct ts_pickle *p, enum ts_pickle_kind kind, size_t first,
 		    struct ts_error *err)
 {
@@ -160,7 +160,7 @@ static int push_int(struct ts_pickle *p, int64_t number, struct ts_error *err)
 	return push(p, value, err);
 }
 
-/* Two's complement, the lowest byte first. */
+/* Two's complement, little-endian. */
 static int push_long(struct ts_pickle *p, uint64_t bytes, struct ts_error *err)
 {
 	const char *data;
@@ -181,7 +181,7 @@ static int push_long(struct ts_pickle *p, uint64_t bytes, struct ts_error *err)
 	return push_int(p, (int64_t)number, err);
 }
 
-/* INT and LONG: decimal, LONG with an L behind it; 00 and 01 are what protocol 1 has for bools. */
+/* INT and LONG: decimal, LONG with a trailing L; 00 and 01 are bools in protocol 1. */
 static int push_decimal(struct ts_pickle *p, bool is_int, struct ts_error *err)
 {
 	const char *text;
@@ -267,7 +267,7 @@ static int push_counted(struct ts_pickle *p, enum ts_pickle_kind kind, size_t si
 	return rc ? rc : push_interned(p, kind, text, (size_t)length, err);
 }
 
-/* UNICODE: as it is, but for \u and \U. STRING: as Python writes a literal. */
+/* UNICODE: raw except for \u and \U. STRING: a Python literal. */
 static int push_line_text(struct ts_pickle *p, bool is_literal, struct ts_error *err)
 {
 	const char *text;

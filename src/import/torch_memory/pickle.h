@@ -1,12 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Python's pickle as data: numbers, texts, lists, tuples, sets, dicts, and one thing that stands
- * at many places. What would make Python import, call or build something is refused; nothing is
- * ever run. Protocols 0 to 5.
+ * Reads Python pickles as data: numbers, strings, lists, tuples, sets, dicts, and shared
+ * references. Rejects everything that would make Python import, call or build something; nothing is
+ * ever executed. Protocols 0 to 5.
  *
- * A value is 8 bytes; a container has 16 more and a list of its items. Nothing here recurses, and
- * a value that is used at many places is held once: memory is in proportion to the bytes read,
- * whatever they say.
+ * A value has 8 bytes; a container has 16 more and a list of its items. Nothing recurses, and a
+ * shared value is stored once: memory is proportional to the bytes read, whatever they contain.
  */
 #ifndef TS_IMPORT_TORCH_MEMORY_PICKLE_H
 #define TS_IMPORT_TORCH_MEMORY_PICKLE_H
@@ -27,8 +26,8 @@ enum ts_pickle_kind {
 	TS_PICKLE_FALSE,
 	TS_PICKLE_TRUE,
 	TS_PICKLE_INT,
-	TS_PICKLE_WIDE, /* also an integer, of more than 60 bits */
-	TS_PICKLE_BIG,  /* an integer beyond an int64: its value is not kept */
+	TS_PICKLE_WIDE, /* also an integer, with more than 60 bits */
+	TS_PICKLE_BIG,  /* an integer outside int64: its value is not kept */
 	TS_PICKLE_FLOAT,
 	TS_PICKLE_TEXT,
 	TS_PICKLE_BYTES,
@@ -38,8 +37,8 @@ enum ts_pickle_kind {
 	TS_PICKLE_DICT,
 };
 
-/* A container's: 0 at first, then what the caller likes. */
-#define TS_PICKLE_NOTE_CUT UINT32_MAX /* a dict that the file breaks off in */
+/* Note of a container: 0 at first, then for the caller's use. */
+#define TS_PICKLE_NOTE_CUT UINT32_MAX /* a dict in which the file is truncated */
 
 /* Items of fixed size in blocks that never move. */
 struct ts_pickle_pool {
@@ -58,38 +57,33 @@ struct ts_pickle {
 	size_t wide_count, wide_capacity;
 	ts_pickle_value *stack;
 	size_t depth, stack_capacity;
-	size_t *marks; /* places in the stack */
+	size_t *marks; /* indices in the stack */
 	size_t mark_count, mark_capacity;
 	ts_pickle_value *memo;
 	size_t memo_count, memo_capacity;
-	struct ts_map far_memo; /* numbers that do not follow each other */
+	struct ts_map far_memo; /* for numbers that are not consecutive */
 	struct ts_text scratch;
-	bool refused; /* it wants something to be run */
-	/*
-	 * Of damage: where, and what; NULL with a place: the file ends there. For ts_pickle_tell().
-	 */
+	bool refused; /* it asks to run code */
+	/* Damage: position and reason; reason NULL: truncated there. For ts_pickle_tell(). */
 	uint64_t damage_at;
 	const char *damage;
 	bool damaged;
 };
 
-/* The texts that the caller will ask for get the ids 0, 1, 2 ... */
+/* The texts that the caller will look up get the ids 0, 1, 2 ... */
 int ts_pickle_init(struct ts_pickle *pickle, struct ts_import *import, const char *const *texts,
 		   size_t count);
 void ts_pickle_release(struct ts_pickle *pickle);
 
 /*
- * Reads up to the end of the pickle. TS_EFORMAT where it is damaged, breaks off, or would run
- * something (then `refused`); TS_ECANCELED; TS_ENOMEM. After damage ts_pickle_fold() gives the part
- * of the value that was there.
+ * Reads up to the end of the pickle. TS_EFORMAT if it is damaged, truncated, or would run code
+ * (then `refused`); TS_ECANCELED; TS_ENOMEM. After damage ts_pickle_fold() returns the part of the
+ * value that was read.
  */
 int ts_pickle_read(struct ts_pickle *pickle, ts_pickle_value *ret_value, struct ts_error *err);
 int ts_pickle_fold(struct ts_pickle *pickle, ts_pickle_value *ret_value);
 
-/*
- * The error of ts_pickle_read() once more, when there are rows of which it can be said that they
- * are kept.
- */
+/* Repeats the error of ts_pickle_read(), once it is known whether rows were kept. */
 int ts_pickle_tell(const struct ts_pickle *pickle, struct ts_error *err);
 
 static inline enum ts_pickle_kind ts_pickle_kind(ts_pickle_value value)
@@ -102,7 +96,7 @@ static inline bool ts_pickle_is_container(ts_pickle_value value)
 	return ts_pickle_kind(value) >= TS_PICKLE_LIST;
 }
 
-/* False, with *ret untouched, where it is something else. bools count as integers, as in Python. */
+/* False, with *ret unchanged, for other types. bools count as integers, as in Python. */
 bool ts_pickle_int(const struct ts_pickle *pickle, ts_pickle_value value, int64_t *ret);
 double ts_pickle_float(const struct ts_pickle *pickle, ts_pickle_value value);
 
@@ -119,13 +113,13 @@ uint32_t ts_pickle_count(const struct ts_pickle *p, ts_pickle_value value);
 uint32_t *ts_pickle_note(const struct ts_pickle *p, ts_pickle_value value);
 
 /*
- * The items of a container; of a dict keys and values in turn, the same key perhaps twice: the last
- * one counts.
+ * The items of a container; for a dict alternating keys and values. Of duplicate keys the last
+ * counts.
  */
 struct ts_pickle_items {
 	const struct ts_pickle *pickle;
 	uint64_t slot;
-	uint32_t next, left; /* the chunk behind this one; items of this one */
+	uint32_t next, left; /* the next chunk; items left in this one */
 };
 
 struct ts_pickle_items ts_pickle_items(const struct ts_pickle *p, ts_pickle_value value);
@@ -157,9 +151,9 @@ static inline bool ts_pickle_next_pair(struct ts_pickle_items *items, ts_pickle_
 }
 
 /*
- * Appends a value as JSON; keys that are no texts become some. *budget is how many values may still
- * be looked at, here and in later calls: one thing that stands at many places is written many
- * times. False: it was too much, or nested deeper than 64.
+ * Appends a value as JSON; keys that are not text are converted. *budget limits the values visited
+ * in all calls, because one value may be referenced many times. False: budget exceeded, or nested
+ * deeper than 64.
  */
 bool ts_pickle_json(const struct ts_pickle *pickle, ts_pickle_value value, struct ts_text *out,
 		    uint64_t *budget);

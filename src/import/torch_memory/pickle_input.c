@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The bytes of a pickle: numbers, lines, and what is said where they are wrong or end. */
+/* Reads the bytes of a pickle: numbers, lines, and error messages. */
 #include <string.h>
 
 #include "import/torch_memory/pickle_values.h"
@@ -66,7 +66,7 @@ int pickle_need_number(struct ts_pickle *p, size_t bytes, uint64_t *ret, struct 
 	return rc;
 }
 
-/* Up to a line's end, which is not part of it. */
+/* Up to the end of the line, which is not included. */
 int pickle_need_line(struct ts_pickle *p, const char **ret, size_t *ret_length,
 		     struct ts_error *err)
 {

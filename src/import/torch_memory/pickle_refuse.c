@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Opcodes that would make Python import, call or build something, or that need what is not in the
- * file: refused by name. Nothing here does any of it.
+ * Rejects opcodes that would make Python import, call or build something, or that need data outside
+ * the file. Nothing is ever executed.
  */
 #include <inttypes.h>
 

@@ -1,11 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Values of a pickle: how they are held, looked at, written as JSON, and what is left of them
- * where the file breaks off.
+ * Values of a pickle: storage, access, JSON output, and what remains of them in a truncated file.
  *
- * Small integers and ids of texts stand in the value itself. A container is a list of chunks of
- * items in one pool of slots: ahead of a chunk's items stands a slot with how many there are and
- * where the next chunk is. Slot 0 is never used: it ends the list.
+ * Small integers and string ids are stored in the value itself. A container is a list of chunks of
+ * items in one pool of slots: each chunk is preceded by a slot with its item count and the next
+ * chunk. Slot 0 is never used: it ends the list.
  */
 #include "import/torch_memory/pickle_values.h"
 
@@ -49,7 +48,7 @@ static int take(struct ts_pickle_pool *pool, uint64_t count, uint64_t *ret_first
 				  sizeof(*pool->blocks)))
 			return TS_ENOMEM;
 		pool->blocks[blocks] = malloc(POOL_ITEMS * pool->item_bytes);
-		/* What has been taken so far is used up to the end of its block. */
+		/* The rest of the previous block stays unused. */
 		if (!pool->blocks[blocks]) {
 			pool->used = (uint64_t)blocks << TS_PICKLE_POOL_SHIFT;
 			return TS_ENOMEM;
@@ -144,7 +143,7 @@ static void append_utf8(struct ts_text *out, uint32_t c)
 	ts_text_append(out, bytes, count);
 }
 
-/* Exactly `digits` hexadecimal ones. */
+/* Exactly `digits` hexadecimal digits. */
 static bool hex(const char *text, const char *end, size_t digits, uint32_t *ret)
 {
 	*ret = 0;
@@ -161,10 +160,7 @@ static bool hex(const char *text, const char *end, size_t digits, uint32_t *ret)
 	return true;
 }
 
-/*
- * The character behind a backslash at p; gives what follows it, or NULL where it is none that the
- * text has.
- */
+/* Decodes the escape after a backslash at p; returns what follows, or NULL if it is invalid. */
 static const char *escape(struct ts_text *out, const char *p, const char *end, bool is_literal)
 {
 	static const char letters[] = "\\'\"nrt", meanings[] = "\\'\"\n\r\t";
@@ -204,7 +200,7 @@ bool pickle_unescape(struct ts_text *out, const char *text, size_t length, bool 
 		const char *next = *p == '\\' && p + 1 < end ? escape(out, p + 1, end, is_literal)
 							     : NULL;
 
-		/* UNICODE is Latin-1 where it is no escape. */
+		/* UNICODE is Latin-1 except for escapes. */
 		if (!next && is_literal)
 			ts_text_append_char(out, *p);
 		else if (!next)
@@ -328,7 +324,7 @@ static bool spend(const struct json *json, ts_pickle_value value)
 {
 	size_t length = 0;
 
-	/* Long texts cost, too: they may stand at many places. */
+	/* Long texts count too: they may be referenced many times. */
 	ts_strmap_text(&json->pickle->texts, ts_pickle_text(value), &length);
 	if (*json->budget <= length)
 		return false;
@@ -336,7 +332,7 @@ static bool spend(const struct json *json, ts_pickle_value value)
 	return true;
 }
 
-/* A key has to be a text. */
+/* A key must be text. */
 static void append_key(const struct json *json, ts_pickle_value key)
 {
 	bool bare = ts_pickle_text(key) == TS_STRMAP_NONE;
@@ -395,8 +391,8 @@ bool ts_pickle_json(const struct ts_pickle *p, ts_pickle_value value, struct ts_
 /* ---- what is left where the file breaks off ---- */
 
 /*
- * A value that was to be appended to the one below it when the file broke off: a list of one item
- * has no mark.
+ * A value that was about to be appended to the one below it when the file was truncated: a list of
+ * one item has no mark.
  */
 static bool belongs_below(const struct ts_pickle *p, ts_pickle_value below, ts_pickle_value value)
 {
@@ -404,7 +400,7 @@ static bool belongs_below(const struct ts_pickle *p, ts_pickle_value below, ts_p
 	       ts_pickle_kind(value) == TS_PICKLE_DICT;
 }
 
-/* The values from `first` on into the container; of a dict whole pairs. */
+/* Moves the values from `first` on into the container; for a dict only complete pairs. */
 static int fold_items(struct ts_pickle *p, ts_pickle_value into, size_t first)
 {
 	bool is_dict = ts_pickle_kind(into) == TS_PICKLE_DICT;
@@ -434,7 +430,7 @@ static int fold_items(struct ts_pickle *p, ts_pickle_value into, size_t first)
 int ts_pickle_fold(struct ts_pickle *p, ts_pickle_value *ret_value)
 {
 	*ret_value = TS_PICKLE_NONE;
-	/* Its items were about to come. */
+	/* Its items were about to follow. */
 	if (p->depth && ts_pickle_kind(p->stack[p->depth - 1]) == TS_PICKLE_DICT &&
 	    !ts_pickle_count(p, p->stack[p->depth - 1]))
 		container_at(p, p->stack[p->depth - 1])->note = TS_PICKLE_NOTE_CUT;

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * PyTorch memory snapshots: torch.cuda.memory._dump_snapshot(), and what torch.xpu and others
- * write in the same form. Finds the parts in the pickle and has them read.
+ * PyTorch memory snapshots: torch.cuda.memory._dump_snapshot(), and the same format from torch.xpu
+ * and others. Finds the sections in the pickle and reads them.
  */
 #include "import/torch_memory/torch_memory.h"
 
@@ -86,12 +86,12 @@ static const struct ts_loss_kind loss_behind = {
 	.what = "file", .one = "data after the end of the snapshot", .many = "", .is_rest = true
 };
 
-/* How much of a file is searched for the words that a snapshot begins with. */
+/* Bytes searched for the strings that a snapshot begins with. */
 #define PROBE_BYTES 4096
 
 /*
- * Protocols 2 and up say so: nothing else that we read begins like this, and whoever gives us
- * another pickle learns what is wrong with it. 0 and 1 begin with a dict, which might be text.
+ * Protocols 2 and up have a magic; another pickle then gets a specific error. 0 and 1 begin with a
+ * dict, which might be text.
  */
 int ts_torch_memory_probe(const char *data, size_t bytes)
 {
@@ -157,7 +157,7 @@ struct torch_device *torch_device(struct torch_memory *m, int64_t number)
 	return device;
 }
 
-/* A line of the display for what belongs to a device and is neither memory nor a queue. */
+/* A pseudo thread for device events that are neither memory nor a queue. */
 int64_t torch_thread(struct torch_memory *m, struct torch_device *device)
 {
 	int64_t process;
@@ -193,7 +193,7 @@ int64_t torch_stream(struct torch_memory *m, const struct torch_device *device, 
 
 /* ---- the parts ---- */
 
-/* What has no place in a table: as it is, as a fact about the source. */
+/* Values without a table: kept as a fact about the source. */
 static void add_meta(struct torch_memory *m, ts_pickle_value key, ts_pickle_value value)
 {
 	size_t length = 0;
@@ -208,7 +208,7 @@ static void add_meta(struct torch_memory *m, ts_pickle_value key, ts_pickle_valu
 	ts_entities_meta(&m->entities, text, ts_text_cstr(&m->json), m->json.length);
 }
 
-/* The times are those of the day: said, so that the trace can be put beside others. */
+/* Times are time of day: recorded, so that the trace can be aligned with others. */
 static void add_sync(struct torch_memory *m)
 {
 	struct ts_clock_sync_row row = ts_clock_sync_none;
@@ -231,7 +231,7 @@ static void read_parts(struct torch_memory *m, ts_pickle_value segments, ts_pick
 	add_sync(m);
 }
 
-/* A dict; or a list: of segments only, as torch.cuda.memory_snapshot() gives it. */
+/* A dict; or a list of segments, as from torch.cuda.memory_snapshot(). */
 static void read_root(struct torch_memory *m, ts_pickle_value root)
 {
 	ts_pickle_value parts[3] = { TS_PICKLE_NONE, TS_PICKLE_NONE, TS_PICKLE_NONE };
@@ -294,7 +294,7 @@ static int start(struct torch_memory *m, struct ts_error *err)
 	return m->rc;
 }
 
-/* `read` is how reading the pickle ended. */
+/* `read` is the result of reading the pickle. */
 static int make_rows(struct torch_memory *m, ts_pickle_value root, int read, struct ts_error *err)
 {
 	int rc;

@@ -1,25 +1,21 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * What the parts of the importer of PyTorch's memory snapshots share; docs/formats/torch-memory.md
- * says what becomes of what.
+ * Importer of PyTorch memory snapshots; docs/formats/torch-memory.md describes the mapping.
  *
- * A snapshot is two things: what the allocator did of late (device_traces) and what it held when it
- * was asked (segments). Rows are made in three rounds: over the entries, to learn what was there
- * before the first one; over the blocks, the same; over the entries again, now that the sums are
- * known. Each dict and list is looked at once a round, wherever and however often it stands.
+ * A snapshot has recent allocator actions (device_traces) and the allocator's state at the time of
+ * the snapshot (segments). Rows are created in three rounds: over the entries, to find what existed
+ * before the first one; over the blocks, for the same reason; and over the entries again, once the
+ * sums are known. Each dict and list is visited once per round, however often it is referenced.
  */
 #ifndef TS_IMPORT_TORCH_MEMORY_TORCH_MEMORY_H
 #define TS_IMPORT_TORCH_MEMORY_TORCH_MEMORY_H
 
 #include "base/map.h"
-#include "import/common/row_args.h"
 #include "import/common/entities.h"
+#include "import/common/row_args.h"
 #include "import/torch_memory/pickle.h"
 
-/*
- * Texts that mean something here; their ids in the pickle. The order is that of `texts` in
- * torch_memory.c.
- */
+/* Known strings; their ids in the pickle. In the order of `texts` in torch_memory.c. */
 enum torch_text {
 	TEXT_SEGMENTS,
 	TEXT_DEVICE_TRACES,
@@ -64,13 +60,13 @@ enum torch_text {
 	TEXTS
 };
 
-/* Notes of containers: how often they have been looked at, or an id plus 1. */
-#define NOTE_FREES (TS_PICKLE_NOTE_CUT - 1) /* to see what kinds of entries there are */
-#define NOTE_SEEN (TS_PICKLE_NOTE_CUT - 2)  /* in the first round */
+/* Notes of containers: how often they were visited, or an id plus 1. */
+#define NOTE_FREES (TS_PICKLE_NOTE_CUT - 1) /* visited to find the kinds of entries */
+#define NOTE_SEEN (TS_PICKLE_NOTE_CUT - 2)  /* visited in the first round */
 #define NOTE_DONE (TS_PICKLE_NOTE_CUT - 3)  /* in the last */
 #define NOTE_MAX_ID (TS_PICKLE_NOTE_CUT - 4)
 
-/* One entry of device_traces. Numbers that are not there are TS_ABSENT. */
+/* One entry of device_traces. Missing numbers are TS_ABSENT. */
 struct torch_entry {
 	ts_pickle_value value; /* the dict */
 	uint32_t action;       /* text; TS_STRMAP_NONE: none */
@@ -85,9 +81,9 @@ struct torch_device {
 	bool has_requests, has_completions; /* entries of these kinds */
 	bool has_time;
 	int64_t first_time;
-	int64_t total, reserved;              /* bytes, as the rows go */
-	int64_t taken, given;                 /* by entries about segments */
-	int64_t held_at_end, before_segments; /* by segments; by rows of segments from before */
+	int64_t total, reserved;              /* bytes, following the rows */
+	int64_t taken, given;                 /* by segment entries */
+	int64_t held_at_end, before_segments; /* by segments; by rows of earlier segments */
 };
 
 struct torch_memory {
@@ -97,7 +93,7 @@ struct torch_memory {
 	struct ts_row_args args;
 	struct ts_text json;
 	uint64_t json_budget;
-	uint32_t *strings; /* of the trace, by text of the pickle; 0: not asked for yet */
+	uint32_t *strings; /* of the trace, by text of the pickle; 0: not added yet */
 	struct ts_map device_numbers;
 	struct torch_device *devices;
 	size_t device_count, device_capacity;
@@ -105,13 +101,13 @@ struct torch_memory {
 	struct ts_map requests;             /* of the device at work: address to dict */
 	uint32_t pool, segment_pool, category;
 	bool has_time;
-	int64_t first_time, last_time; /* of all; of the entry before */
+	int64_t first_time, last_time; /* of all entries; of the previous entry */
 	uint64_t steps;
 	int rc; /* TS_ENOMEM or TS_ECANCELED: everything stops */
 	struct ts_error *err;
 };
 
-/* There are free_requested only, no free_completed: then the request is the free. */
+/* There are only free_requested entries, no free_completed: then the request is the free. */
 static inline bool torch_requests_free(const struct torch_device *device)
 {
 	return device->has_requests && !device->has_completions;
@@ -126,7 +122,7 @@ extern const struct ts_loss_kind torch_loss_value, torch_loss_twice, torch_loss_
 struct torch_device *torch_device(struct torch_memory *m, int64_t number);
 int64_t torch_thread(struct torch_memory *m, struct torch_device *device);
 int64_t torch_stream(struct torch_memory *m, const struct torch_device *device, int64_t stream);
-/* Now and then asks whether to go on; false: m->rc says why not. */
+/* Checks periodically for cancellation; false: see m->rc. */
 bool torch_step(struct torch_memory *m);
 void torch_no_memory(struct torch_memory *m);
 
@@ -134,10 +130,10 @@ void torch_no_memory(struct torch_memory *m);
 uint32_t torch_string(struct torch_memory *m, uint32_t text);
 uint32_t torch_key(struct torch_memory *m, const char *key);
 void torch_arg(struct torch_memory *m, uint32_t key, ts_pickle_value value);
-/* JSON of a value as a string of the trace; 0: too much. */
+/* JSON of a value as a string of the trace; 0: too large. */
 uint32_t torch_json(struct torch_memory *m, ts_pickle_value value);
 uint32_t torch_stack(struct torch_memory *m, ts_pickle_value list);
-/* Of a time in us; false: beyond an int64 of ns. */
+/* From us; false: exceeds int64 ns. */
 bool torch_time(struct torch_memory *m, ts_pickle_value value, int64_t *ret_ns);
 
 /* torch_memory_entries.c */
@@ -145,7 +141,7 @@ void torch_first_round(struct torch_memory *m, ts_pickle_value traces);
 void torch_last_round(struct torch_memory *m, ts_pickle_value traces);
 
 /* torch_memory_rows.c */
-/* Do two entries say the same beside their action, place and time? */
+/* Are two entries equal apart from action, address and time? */
 bool torch_same_extras(const struct torch_memory *m, const struct torch_entry *a,
 		       const struct torch_entry *b);
 void torch_add_allocation(struct torch_memory *m, struct torch_device *device,

@@ -1,8 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * device_traces: what the allocator of each device did, in order. The first round finds what was
- * in use before the first entry (given back, but never taken) and when that was; the last one
- * makes rows.
+ * device_traces: what the allocator of each device did, in order. The first round finds what was in
+ * use before the first entry (freed, but never allocated) and when; the last one adds rows.
  */
 #include <stdlib.h>
 
@@ -13,8 +12,8 @@
 struct round {
 	void (*take)(struct torch_memory *m, struct torch_device *device,
 		     struct torch_entry *entry);
-	uint32_t from, to; /* notes of what has not been looked at in this round, and of what has */
-	bool tells;        /* of losses: once is enough */
+	uint32_t from, to; /* notes of entries not yet visited in this round, and visited */
+	bool tells;        /* counts losses: once is enough */
 };
 
 /* ---- one entry ---- */
@@ -59,9 +58,9 @@ static struct torch_entry read_entry(struct torch_memory *m, ts_pickle_value dic
 }
 
 /*
- * The order is the truth: entries are made under the allocator's lock, and sums follow it. Without
- * times it stands for them, a ns an entry; a time that goes back, which clocks of several
- * processors may do, is that of the entry ahead.
+ * The order is authoritative: entries are made under the allocator's lock, and sums follow it.
+ * Without times it is used instead, 1 ns per entry; a time that goes backwards, which happens
+ * across CPUs, becomes that of the previous entry.
  */
 static void set_time(struct torch_memory *m, struct torch_entry *entry, bool tells)
 {
@@ -95,7 +94,7 @@ static bool is_usable(const struct torch_entry *entry)
 	return !is_memory(entry) || (entry->address != TS_ABSENT && entry->bytes >= 0);
 }
 
-/* Has it its turn in this round? Whatever stands there a second time has not. */
+/* Is the entry visited in this round? Duplicates are not. */
 static bool takes_turn(struct torch_memory *m, const struct round *round, ts_pickle_value value,
 		       enum ts_pickle_kind kind)
 {
@@ -107,7 +106,7 @@ static bool takes_turn(struct torch_memory *m, const struct round *round, ts_pic
 			*note = round->to;
 			return true;
 		}
-		/* What the file breaks off in is part of the rest that was not read. */
+		/* A truncated entry is part of the unread rest of the file. */
 		if (*note == TS_PICKLE_NOTE_CUT)
 			return false;
 	}
@@ -174,7 +173,7 @@ static uint64_t *life_of(struct torch_memory *m, struct ts_pairmap *map,
 	return life;
 }
 
-/* What is given back and was not taken was there before. */
+/* What is freed but was never allocated existed before. */
 static void note_free(struct torch_memory *m, struct torch_device *device,
 		      const struct torch_entry *entry, struct ts_pairmap *map,
 		      void (*add)(struct torch_memory *, struct torch_device *,
@@ -188,7 +187,7 @@ static void note_free(struct torch_memory *m, struct torch_device *device,
 		*life = LIFE_GIVEN;
 	if (!was_there)
 		return;
-	/* Its stack is that of the end of its life, or of a beginning that nobody dates. */
+	/* Its stack is that of its free, or of an allocation without a time. */
 	before.frames = TS_PICKLE_NONE;
 	before.time = device->first_time;
 	add(m, device, &before, TS_ALLOCATION_ALLOC, true);
@@ -237,7 +236,7 @@ static void learn(struct torch_memory *m, struct torch_device *device, struct to
 	}
 }
 
-/* A recording may leave kinds of entries out. */
+/* A recording may omit kinds of entries. */
 static void find_free(struct torch_memory *m, struct torch_device *device,
 		      struct torch_entry *entry)
 {
@@ -260,7 +259,7 @@ void torch_first_round(struct torch_memory *m, ts_pickle_value traces)
 
 /* ---- the last round ---- */
 
-/* Requests that wait for their completion, by address; 0: it came. */
+/* Requests waiting for their completion, by address; 0: completed. */
 static void tell_request(struct torch_memory *m, struct torch_device *device, uint64_t request,
 			 int64_t time)
 {
@@ -287,8 +286,8 @@ static void take_request(struct torch_memory *m, struct torch_device *device,
 }
 
 /*
- * A request that says what its completion says, but for the time, is an argument of that; another
- * one is a mark.
+ * A request that equals its completion apart from the time becomes an argument of it; otherwise a
+ * mark.
  */
 static void take_completion(struct torch_memory *m, struct torch_device *device,
 			    const struct torch_entry *entry)
@@ -312,7 +311,7 @@ static void take_completion(struct torch_memory *m, struct torch_device *device,
 			torch_add_mark(m, device, &request);
 		if (has_time)
 			ts_row_args_add(&m->args, torch_key(m, "pending_ns"), TS_ARG_INT,
-				    ts_ns_sub(entry->time, request.time));
+					ts_ns_sub(entry->time, request.time));
 	}
 	torch_add_allocation(m, device, entry, TS_ALLOCATION_FREE, false);
 }
@@ -352,7 +351,7 @@ static int compare_values(const void *a, const void *b)
 	return TS_COMPARE(*x, *y);
 }
 
-/* Requests without a completion, in the order in which they were made. */
+/* Requests without a completion, in order. */
 static void tell_waiting(struct torch_memory *m, struct torch_device *device)
 {
 	TS_AUTO_FREE uint64_t *waiting =

@@ -1,9 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * external_annotations: beginnings and ends of record_function() blocks of the program. An end
- * belongs to the latest beginning of its name and device that is open. Blocks of several threads
- * come mixed: one that ends while a later one is open is no part of a nest, and becomes an async
- * slice.
+ * external_annotations: starts and ends of record_function() blocks of the program. An end belongs
+ * to the latest open start with its name and device. Blocks of several threads are mixed: one that
+ * ends while a later one is open is not nested, and becomes an async slice.
  */
 #include <inttypes.h>
 #include <stdlib.h>
@@ -18,10 +17,7 @@ struct note {
 	unsigned int extras;
 };
 
-/*
- * Those that are open, the latest last. Deeper ones are not looked at: a hostile file must not make
- * a list that is searched for ever.
- */
+/* Limit on open blocks searched, so that a crafted file cannot cause quadratic time. */
 #define OPEN_SEARCHED 256
 
 struct open {
@@ -106,7 +102,7 @@ static void add_slice(struct torch_memory *m, struct open *open, const struct no
 	ts_row_args_clear(&m->args);
 }
 
-/* Neither a beginning nor the end of one. */
+/* Neither a start nor the end of one. */
 static void add_mark(struct torch_memory *m, const struct note *note)
 {
 	struct ts_mark_row row = ts_mark_none;

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Rows of `allocation` and `mark`, with the sums that they carry. */
+/* Rows of `allocation` and `mark`, with their running sums. */
 #include "base/ns.h"
 #include "import/torch_memory/torch_memory.h"
 
-/* The members of an entry that have a column, or say that there is nothing to say. */
+/* Members of an entry with a column, or without information. */
 static bool is_plain(const struct torch_memory *m, uint32_t key, ts_pickle_value value)
 {
 	struct ts_pickle_items items;
@@ -18,7 +18,7 @@ static bool is_plain(const struct torch_memory *m, uint32_t key, ts_pickle_value
 		       ts_pickle_text(value) == TEXT_EMPTY;
 	if (key != TEXT_POOL_ID || ts_pickle_count(&m->pickle, value) != 2)
 		return false;
-	/* The pool of everybody is (0, 0). */
+	/* The default pool is (0, 0). */
 	items = ts_pickle_items(&m->pickle, value);
 	return ts_pickle_next(&items, &first) && ts_pickle_next(&items, &second) &&
 	       first == TS_PICKLE_INT && second == TS_PICKLE_INT;
@@ -42,10 +42,7 @@ static void add_extras(struct torch_memory *m, const struct torch_entry *entry)
 	}
 }
 
-/*
- * Numbers and texts are the same where their values are; of lists and dicts their items are looked
- * at, but not deeper.
- */
+/* Compares numbers and texts by value, lists and dicts by their items, one level deep. */
 static bool is_same(const struct torch_memory *m, ts_pickle_value a, ts_pickle_value b)
 {
 	struct ts_pickle_items left, right;
@@ -63,7 +60,7 @@ static bool is_same(const struct torch_memory *m, ts_pickle_value a, ts_pickle_v
 	return x == y;
 }
 
-/* The next member that has no column. */
+/* The next member without a column. */
 static bool next_extra(struct ts_pickle_items *items, ts_pickle_value *ret_key,
 		       ts_pickle_value *ret_value)
 {
@@ -123,7 +120,7 @@ static int64_t change(int64_t sum, const struct torch_entry *entry, enum ts_allo
 					   : ts_ns_sub(sum, entry->bytes);
 }
 
-/* The caller may have put arguments of its own into m->args; they are used up. */
+/* Uses and clears arguments that the caller put into m->args. */
 void torch_add_allocation(struct torch_memory *m, struct torch_device *device,
 			  const struct torch_entry *entry, enum ts_allocation_kind kind,
 			  bool is_before)
@@ -146,19 +143,16 @@ void torch_add_segment(struct torch_memory *m, struct torch_device *device,
 	struct ts_allocation_row row = row_of(m, device, entry, kind, is_before);
 	uint32_t action = entry->action;
 
-	/*
-	 * Mapped and unmapped pieces need not be the same ones: an address would pair what is no
-	 * pair.
-	 */
+	/* Mapped and unmapped pieces need not match: an address would pair unrelated rows. */
 	if (action == TEXT_SEGMENT_MAP || action == TEXT_SEGMENT_UNMAP) {
 		ts_row_args_add(&m->args, torch_key(m, "address"), TS_ARG_INT, entry->address);
 		ts_row_args_add(&m->args, torch_string(m, TEXT_ACTION), TS_ARG_STRING,
-			    torch_string(m, action));
+				torch_string(m, action));
 		row.address = TS_ABSENT;
 	}
 	device->reserved = change(device->reserved, entry, kind);
 	row.pool = m->segment_pool;
-	/* Not what is in use: that is told by the rows of the allocator above. */
+	/* Bytes in use are reported by allocator rows. */
 	row.reserved_bytes = device->reserved;
 	add_row(m, &row);
 	ts_row_args_clear(&m->args);

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * segments: what the allocator held when the snapshot was made. Blocks in use that no entry took
- * were taken before the recording began: rows at its beginning, so that sums are right and the
- * blocks have their stacks.
+ * segments: what the allocator held when the snapshot was made. Blocks in use without an allocation
+ * entry were allocated before the recording began: they become rows at its start, so that sums are
+ * right and the blocks have their stacks.
  */
 #include "base/ns.h"
 #include "import/torch_memory/torch_memory.h"
@@ -33,13 +33,14 @@ static bool is_new(struct torch_memory *m, ts_pickle_value value, enum ts_pickle
 			return false;
 	}
 	ts_entities_add_loss(&m->entities,
-		       ts_pickle_kind(value) == kind ? &torch_loss_twice : &torch_loss_value, 1);
+			     ts_pickle_kind(value) == kind ? &torch_loss_twice : &torch_loss_value,
+			     1);
 	return false;
 }
 
 /* ---- blocks ---- */
 
-/* Of PyTorch before 2.1: what was asked for, and who did, are in the first item of a list. */
+/* PyTorch before 2.1: requested size and stack are in the first item of a list. */
 static void read_history(struct torch_memory *m, ts_pickle_value history, struct block *block)
 {
 	struct ts_pickle_items items = ts_pickle_items(&m->pickle, history);
@@ -93,8 +94,8 @@ static struct block read_block(struct torch_memory *m, ts_pickle_value dict)
 }
 
 /*
- * As the entries count: a block that waits for its free to be completed is in use, unless the
- * request is the free.
+ * As entries count: a block waiting for its free to complete is in use, unless the request is the
+ * free.
  */
 static bool is_in_use(const struct torch_device *device, const struct block *block)
 {
@@ -137,7 +138,7 @@ static void take_block(struct torch_memory *m, struct torch_device *device,
 	torch_add_allocation(m, device, &entry, TS_ALLOCATION_ALLOC, true);
 }
 
-/* Where a block does not say where it is, it follows the one ahead of it. */
+/* A block without an address follows the previous one. */
 static void take_blocks(struct torch_memory *m, struct torch_device *device,
 			const struct segment *segment)
 {
@@ -214,7 +215,7 @@ static void take_segment(struct torch_memory *m, struct torch_device *device,
 	}
 	device->held_at_end = ts_ns_add(device->held_at_end, segment->bytes);
 	ts_pairmap_get(&m->segments, (uint64_t)device->number, (uint64_t)segment->address, &life);
-	/* What is mapped piece by piece has no pairs: see balance(). */
+	/* Memory mapped in pieces has no pairs: see balance(). */
 	if (life != LIFE_NONE || segment->is_expandable)
 		return;
 	device->before_segments = ts_ns_add(device->before_segments, segment->bytes);
@@ -226,8 +227,8 @@ static void take_segment(struct torch_memory *m, struct torch_device *device,
 }
 
 /*
- * What was held at the end, less what was taken since and plus what was given back, was there at
- * the beginning: what of it has no row gets one.
+ * Held at the end, minus allocated and plus freed since, existed at the start: the part without a
+ * row gets one.
  */
 static void balance(struct torch_memory *m, struct torch_device *device)
 {

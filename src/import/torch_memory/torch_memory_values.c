@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Values of a snapshot as parts of rows: strings, arguments, times, stacks. Each text and each list
- * of frames is made once.
+ * Values of a snapshot as parts of rows: strings, arguments, times, stacks. Each text and frame
+ * list is converted once.
  */
 #include <string.h>
 
@@ -45,7 +45,8 @@ void torch_arg(struct torch_memory *m, uint32_t key, ts_pickle_value value)
 		return;
 	case TS_PICKLE_FALSE:
 	case TS_PICKLE_TRUE:
-		ts_row_args_add(&m->args, key, TS_ARG_BOOL, ts_pickle_kind(value) == TS_PICKLE_TRUE);
+		ts_row_args_add(&m->args, key, TS_ARG_BOOL,
+				ts_pickle_kind(value) == TS_PICKLE_TRUE);
 		return;
 	case TS_PICKLE_INT:
 	case TS_PICKLE_WIDE:
@@ -57,7 +58,8 @@ void torch_arg(struct torch_memory *m, uint32_t key, ts_pickle_value value)
 		return;
 	case TS_PICKLE_TEXT:
 	case TS_PICKLE_BYTES:
-		ts_row_args_add(&m->args, key, TS_ARG_STRING, torch_string(m, ts_pickle_text(value)));
+		ts_row_args_add(&m->args, key, TS_ARG_STRING,
+				torch_string(m, ts_pickle_text(value)));
 		return;
 	case TS_PICKLE_BIG:
 		ts_entities_add_loss(&m->entities, &torch_loss_value, 1);
@@ -90,10 +92,7 @@ static bool ends_with(const char *text, size_t length, const char *end)
 	return length >= bytes && !memcmp(text + length - bytes, end, bytes);
 }
 
-/*
- * Python's frames have a .py file, or "<string>" and its kin; "??" is what a C++ frame without
- * symbols says.
- */
+/* Python frames have a .py file, or "<string>" and similar; "??" is a C++ frame without symbols. */
 static void set_file(struct torch_memory *m, struct ts_frame_row *frame, uint32_t text)
 {
 	size_t length = 0;
@@ -104,7 +103,7 @@ static void set_file(struct torch_memory *m, struct ts_frame_row *frame, uint32_
 		return;
 	if (ends_with(file, length, ".py") || file[0] == '<')
 		frame->kind = TS_FRAME_PYTHON;
-	/* What is made of a profile has names like "train.py(12): step" and no file. */
+	/* Snapshots made from a profile have names like "train.py(12): step" and no file. */
 	if (!strcmp(file, "none"))
 		frame->kind = TS_FRAME_UNKNOWN;
 	else
@@ -136,7 +135,7 @@ static uint32_t make_frame(struct torch_memory *m, ts_pickle_value value)
 	return ts_writer_frame(m->import->writer, &frame);
 }
 
-/* Of a dict that is a frame wherever it stands. */
+/* Each frame dict is converted once, however often it is referenced. */
 static uint32_t frame_of(struct torch_memory *m, ts_pickle_value value)
 {
 	uint32_t *note, frame;
@@ -153,7 +152,7 @@ static uint32_t frame_of(struct torch_memory *m, ts_pickle_value value)
 	return frame;
 }
 
-/* The innermost frame comes first in the file, the outermost in a trace. */
+/* The file has the innermost frame first, a trace the outermost. */
 static uint32_t make_stack(struct torch_memory *m, ts_pickle_value list)
 {
 	struct ts_pickle_items items = ts_pickle_items(&m->pickle, list);

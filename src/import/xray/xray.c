@@ -1,8 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/*
- * LLVM XRay logs (compiler-rt's xray runtime): the header, the clock, and what happens around the
- * records.
- */
+/* LLVM XRay logs (compiler-rt's xray runtime): the header, the clock, and error handling. */
 #include "import/xray/xray.h"
 
 #include <inttypes.h>
@@ -13,7 +10,7 @@ static const struct ts_loss_kind loss_time = { .what = "event",
 					       .one = "record with a time beyond 292 years",
 					       .many = "records with a time beyond 292 years" };
 
-/* Of a basic record: is it one of those that there are? */
+/* Is it a valid basic record? */
 static bool is_basic_record(const char *p)
 {
 	uint16_t type = ts_xray_u16(p);
@@ -31,8 +28,8 @@ int ts_xray_probe(const char *data, size_t bytes)
 	version = ts_xray_u16(data);
 	type = ts_xray_u16(data + 2);
 	/*
-	 * There is no magic: what follows has to look right, too. No machine has a clock beyond 1
-	 * THz.
+	 * There is no magic: the following fields must be plausible too. No machine has a clock
+	 * beyond 1 THz.
 	 */
 	if (version < 1 || version > 5 || type > 1 ||
 	    ts_xray_u64(data + 8) > (uint64_t)TS_XRAY_NS * 1000)
@@ -64,7 +61,7 @@ bool ts_xray_time_far(struct ts_xray *x, uint64_t tsc, int64_t *ret_ns)
 		return false;
 	}
 	*ret_ns = (int64_t)(seconds * TS_XRAY_NS + ns);
-	/* The last second that fits an int64 may not fit to its end. */
+	/* The last second that fits an int64 may exceed it before its end. */
 	if (has_factor(frequency) && seconds < INT64_MAX / TS_XRAY_NS)
 		x->second = (struct ts_xray_second){
 			.tsc = seconds * frequency,
@@ -172,7 +169,7 @@ static int read_file(struct ts_xray *x)
 	rc = x->header.type ? ts_xray_read_fdr(x) : ts_xray_read_basic(x);
 	if (rc == TS_EFORMAT || rc == TS_ECANCELED)
 		ts_entities_add_loss(&x->entities, &ts_loss_rest, 1);
-	/* The first error counts; what is left to do must not hide it. */
+	/* The first error counts; cleanup must not hide it. */
 	if (rc != TS_ENOMEM && !ts_writer_status(x->writer, NULL)) {
 		int end;
 

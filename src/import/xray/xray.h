@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * LLVM XRay logs: what their readers share. xray_basic.c and xray_fdr.c take a file apart into
- * entries, exits and events of threads; xray_calls.c makes slices and marks of these; xray_names.c
- * knows what functions are called. See docs/formats/xray.md.
+ * LLVM XRay logs, shared by their readers. xray_basic.c and xray_fdr.c split a file into entries,
+ * exits and events of threads; xray_calls.c turns these into slices and marks; xray_names.c
+ * resolves function names. See docs/formats/xray.md.
  */
 #ifndef TS_IMPORT_XRAY_XRAY_H
 #define TS_IMPORT_XRAY_XRAY_H
@@ -20,7 +20,7 @@
 
 #define TS_XRAY_HEADER_BYTES 32u
 #define TS_XRAY_NS 1000000000u
-/* Arguments of one call that are kept; the runtime logs one. */
+/* Limit on arguments of one call; the runtime logs one. */
 #define TS_XRAY_MAX_ARGS 16u
 
 /* Kinds of function records, in both modes. */
@@ -34,11 +34,11 @@ enum ts_xray_kind {
 struct ts_xray_header {
 	uint16_t version, type; /* type 0: basic, 1: FDR */
 	bool constant_tsc, nonstop_tsc;
-	uint64_t frequency;    /* of the TSC, Hz; 0: not known */
+	uint64_t frequency;    /* of the TSC, Hz; 0: unknown */
 	uint64_t buffer_bytes; /* FDR: of each buffer */
 };
 
-/* What is said of a slice beside its CPU: bits of the index of its shape. */
+/* Properties of a slice besides its CPU: bits of the index of its shape. */
 enum ts_xray_detail {
 	TS_XRAY_HAS_EXIT_CPU = 1,
 	TS_XRAY_IS_TAIL_EXIT = 2,
@@ -48,19 +48,18 @@ enum ts_xray_detail {
 	TS_XRAY_DETAILS = 32,
 };
 
-/* A function that has been entered and not left. */
+/* A function that was entered and not left. */
 struct ts_xray_call {
 	int64_t start;
 	uint64_t order; /* of its record in the thread */
 	uint32_t function;
 	uint16_t cpu;
-	uint8_t arg_count; /* its arguments are the last ones of those of the calls up to it */
+	uint8_t arg_count; /* its arguments are the last ones of all open calls up to it */
 	bool is_tied;      /* its neighbour in the log has the same time */
 };
 
 /*
- * A call that is over. Held until the next record of the thread tells whether that has the same
- * time.
+ * A finished call, held until the next record of the thread shows whether that has the same time.
  */
 struct ts_xray_held {
 	struct ts_xray_call call;
@@ -72,7 +71,7 @@ struct ts_xray_held {
 	bool is_there;
 };
 
-/* What the last record of a thread was: whom a tie concerns. */
+/* Kind of a thread's last record: what a tie affects. */
 enum ts_xray_last {
 	TS_XRAY_LAST_NONE,
 	TS_XRAY_LAST_ENTRY,
@@ -96,15 +95,15 @@ struct ts_elf;
 
 /* Names of functions by their ids. */
 struct ts_xray_names {
-	uint32_t *dense; /* strings by id; 0: not made yet */
+	uint32_t *dense; /* strings by id; 0: not added yet */
 	size_t dense_count, dense_capacity;
 	struct ts_map others; /* of large ids */
-	struct ts_elf *elf;   /* NULL: no binary was given */
+	struct ts_elf *elf;   /* NULL: no binary given */
 	uint64_t *addresses;  /* of functions 1 ... address_count in it */
 	size_t address_count, address_capacity;
 };
 
-/* The second that the last reading of the TSC was in, so that most readings need no division. */
+/* The second that contains the last TSC value, so that most conversions need no division. */
 struct ts_xray_second {
 	uint64_t tsc, length; /* in cycles */
 	uint64_t factor;      /* 2^64 * 10^9 / length */
@@ -122,7 +121,7 @@ struct ts_xray {
 	struct ts_xray_thread *threads;
 	size_t thread_count, thread_capacity;
 	struct ts_pairmap thread_by_id; /* pid, tid to index */
-	uint64_t searched, records;     /* steps of vain searches, and records so far */
+	uint64_t searched, records;     /* steps of failed searches, and records so far */
 	uint32_t shapes[TS_XRAY_DETAILS][TS_XRAY_MAX_ARGS + 1];
 	uint32_t mark_shapes[2][3]; /* by: typed; no data, text, bytes */
 	uint32_t category;
@@ -149,27 +148,24 @@ static inline uint64_t ts_xray_u64(const char *p)
 
 /* ---- xray.c ---- */
 
-/* As below, for readings outside the second that was read last. */
+/* Slow path of ts_xray_time(), for values outside the current second. */
 bool ts_xray_time_far(struct ts_xray *x, uint64_t tsc, int64_t *ret_ns);
 
-/*
- * A reading of the TSC in ns, rounded down, exact however large it is; false, and counted, where
- * that is beyond an int64.
- */
+/* Converts a TSC value to ns, rounded down, exactly; false, and counted, if it exceeds int64. */
 static inline bool ts_xray_time(struct ts_xray *x, uint64_t tsc, int64_t *ret_ns)
 {
 	const struct ts_xray_second *second = &x->second;
 	uint64_t rest = tsc - second->tsc, ns;
 
-	/* Emulated counters are in ns already. */
+	/* Emulated counters are already in ns. */
 	if (x->header.frequency == TS_XRAY_NS && tsc <= INT64_MAX) {
 		*ret_ns = (int64_t)tsc;
 		return true;
 	}
-	/* No second is set where the shortcut does not hold. */
+	/* No second is set where the shortcut does not apply. */
 	if (TS_UNLIKELY(rest >= second->length))
 		return ts_xray_time_far(x, tsc, ret_ns);
-	/* A product for a quotient: it is the quotient, or one less. */
+	/* Multiplication instead of division: gives the quotient, or one less. */
 	ns = (uint64_t)((unsigned __int128)rest * second->factor >> 64);
 	ns += (ns + 1) * second->length <= rest * TS_XRAY_NS;
 	*ret_ns = second->ns + (int64_t)ns;
@@ -180,10 +176,10 @@ int ts_xray_out_of_memory(struct ts_xray *x);
 
 /* ---- xray_names.c ---- */
 
-/* Opens the binary where one was given. */
+/* Opens the binary, if one was given. */
 int ts_xray_names_start(struct ts_xray *x);
 void ts_xray_names_release(struct ts_xray *x);
-/* A string; *ret_name 0 with an error where the function is not in the binary. */
+/* A string; *ret_name 0 with an error if the function is not in the binary. */
 int ts_xray_name_new(struct ts_xray *x, uint32_t function, uint32_t *ret_name);
 
 static inline int ts_xray_name(struct ts_xray *x, uint32_t function, uint32_t *ret_name)
@@ -197,18 +193,18 @@ static inline int ts_xray_name(struct ts_xray *x, uint32_t function, uint32_t *r
 
 /* ---- xray_calls.c ---- */
 
-/* pid TS_ABSENT: the log does not say. NULL: no memory. Valid until the next one is made. */
+/* pid TS_ABSENT: not in the log. NULL: out of memory. Valid until the next call. */
 struct ts_xray_thread *ts_xray_thread(struct ts_xray *x, int64_t pid, int64_t tid);
 int ts_xray_function(struct ts_xray *x, struct ts_xray_thread *thread, unsigned int kind,
 		     uint32_t function, uint16_t cpu, uint64_t tsc);
-/* An argument of the call that was entered by the last record. */
+/* An argument of the call entered by the last record. */
 int ts_xray_argument(struct ts_xray *x, struct ts_xray_thread *thread, uint64_t value);
 /* A custom event (type -1) or a typed one. */
 int ts_xray_event(struct ts_xray *x, struct ts_xray_thread *thread, int32_t type, uint16_t cpu,
 		  uint64_t tsc, const char *data, size_t bytes);
-/* Records are missing behind this: what is open has no known end. */
+/* Records are missing after this point: open calls have no known end. */
 int ts_xray_break(struct ts_xray *x, struct ts_xray_thread *thread);
-/* The log ends: the same for all threads. */
+/* End of the log: the same for all threads. */
 int ts_xray_end(struct ts_xray *x);
 void ts_xray_calls_release(struct ts_xray *x);
 

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Basic ("naive") mode: records of 32 bytes, each with its thread. Each thread's are in order,
- * those of several threads come in runs.
+ * Basic ("naive") mode: records of 32 bytes, each with its thread. Records of a thread are in
+ * order; threads are interleaved in runs.
  */
 #include "import/xray/xray.h"
 
@@ -19,7 +19,7 @@ struct basic {
 	struct ts_xray *x;
 	struct ts_xray_thread *thread;
 	uint32_t pid, tid; /* of that thread */
-	uint32_t function; /* entered with an argument last; its argument follows */
+	uint32_t function; /* last function entered with an argument; its argument follows */
 	bool wants_argument;
 };
 
@@ -38,7 +38,7 @@ static int find_thread(struct basic *basic, const char *pid_at, const char *tid_
 	return basic->thread ? TS_OK : ts_xray_out_of_memory(basic->x);
 }
 
-/* Of the record before it, else it belongs to nobody. */
+/* Belongs to the previous record, else to nothing. */
 static int read_argument(struct basic *basic, const char *p)
 {
 	uint32_t pid = basic->x->header.version >= VERSION_WITH_PID ? ts_xray_u32(p + 12) : 0;

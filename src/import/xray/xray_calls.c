@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Entries and exits of threads become slices, events become marks. An exit belongs to the
- * innermost open call of its function: calls inside that were left without an exit (an exception,
+ * Turns entries and exits of threads into slices, and events into marks. An exit belongs to the
+ * innermost open call of its function: calls nested in it ended without an exit (an exception,
  * longjmp).
  */
 #include <stdlib.h>
@@ -9,9 +9,8 @@
 #include "import/xray/xray.h"
 
 /*
- * An exit of a function that is not open is searched for in vain through all that is. A file could
- * make that the square of its size: beyond this many steps a record only the innermost calls are
- * looked at.
+ * An exit of a function that is not open is searched in all open calls, which a crafted file could
+ * make quadratic: beyond this many steps per record only the innermost calls are searched.
  */
 #define SEARCH_STEPS 64u
 #define SEARCH_FREE (1u << 20)
@@ -173,7 +172,7 @@ static int add_mark(struct ts_xray *x, const struct ts_xray_thread *thread, stru
 
 /* ---- calls ---- */
 
-/* Takes the innermost open call away. */
+/* Pops the innermost open call. */
 static void pop(struct ts_xray_thread *thread, struct ts_xray_held *ret_held)
 {
 	struct ts_xray_call *call = &thread->calls[--thread->call_count];
@@ -191,7 +190,7 @@ static int64_t duration_until(const struct ts_xray_call *call, int64_t end)
 	return end > call->start ? end - call->start : 0;
 }
 
-/* The place of the innermost open call of a function; call_count: there is none. */
+/* Index of the innermost open call of a function; call_count: none. */
 static size_t find_open(struct ts_xray *x, const struct ts_xray_thread *thread, uint32_t function)
 {
 	size_t count = thread->call_count, lowest = 0;
@@ -221,7 +220,7 @@ static int enter(struct ts_xray *x, struct ts_xray_thread *thread, uint32_t func
 	return TS_OK;
 }
 
-/* An exit whose entry is not there: before the log began, or in a buffer that was used again. */
+/* An exit without its entry: from before the log began, or from a reused buffer. */
 static int add_lone_exit(struct ts_xray *x, struct ts_xray_thread *thread, uint32_t function,
 			 uint16_t cpu, int64_t time, uint64_t order)
 {
@@ -250,7 +249,7 @@ static int leave(struct ts_xray *x, struct ts_xray_thread *thread, unsigned int 
 
 	if (TS_UNLIKELY(slot == thread->call_count))
 		return add_lone_exit(x, thread, function, cpu, time, order);
-	/* Those inside it were left at the latest now. */
+	/* Nested calls ended by now at the latest. */
 	while (TS_UNLIKELY(thread->call_count > slot + 1) && !rc) {
 		pop(thread, held);
 		held->details |= TS_XRAY_IS_UNWOUND;
@@ -275,9 +274,9 @@ static int leave(struct ts_xray *x, struct ts_xray_thread *thread, unsigned int 
 }
 
 /*
- * Of records with the same time only their order in the log tells which was first, and that of rows
- * does not: slices that such a record begins or ends say where it stood. Gives whether the coming
- * record is such a one.
+ * For records with equal times only their order in the log tells which came first, and row order
+ * does not: slices that start or end at such a record note its position. Returns whether the coming
+ * record is one.
  */
 static bool note_tie(struct ts_xray_thread *thread, int64_t time)
 {
@@ -293,7 +292,7 @@ static bool note_tie(struct ts_xray_thread *thread, int64_t time)
 	return is_tied;
 }
 
-/* What every record does first: false, with last NONE, where it has no time. */
+/* First step for every record: false, with last NONE, if it has no time. */
 static bool take_time(struct ts_xray *x, struct ts_xray_thread *thread, uint64_t tsc,
 		      int64_t *ret_time, bool *ret_is_tied)
 {

@@ -1,9 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Flight data recorder mode: buffers, each of one thread, in the order in which the runtime has
- * them in memory. It uses them again and again, so that a thread's oldest buffer may stand behind
- * its newest: they are listed first, then read thread by thread in the order of time. That needs a
- * file that can be read anywhere.
+ * Flight data recorder mode: buffers, each of one thread, in memory order. The runtime reuses them,
+ * so a thread's oldest buffer may follow its newest: buffers are indexed first, then read per
+ * thread in time order. This needs random access.
  */
 #include <inttypes.h>
 #include <stdio.h>
@@ -16,9 +15,9 @@
 
 #define FUNCTION_BYTES 8u
 #define METADATA_BYTES 16u
-/* Progress is told about as often. */
+/* Interval between progress reports. */
 #define TICK_BYTES ((uint64_t)4 << 20)
-/* What a buffer begins with: new buffer, wall clock, pid, CPU. */
+/* What a buffer starts with: new buffer, wall clock, pid, CPU. */
 #define PREAMBLE_BYTES (4 * METADATA_BYTES)
 
 enum metadata {
@@ -34,7 +33,7 @@ enum metadata {
 	PROCESS_ID = 9,
 };
 
-/* Versions of the log in which something changed. */
+/* Log versions in which the format changed. */
 #define HAS_EXTENTS 2
 #define HAS_EVENT_CPU 4
 #define HAS_EVENT_DELTA 5
@@ -70,9 +69,8 @@ struct fdr {
 	struct ts_xray_thread *thread;
 	uint64_t tsc;
 	uint16_t cpu;
-	bool is_over; /* its end was said */
-	uint64_t done,
-		told; /* bytes of buffers that were read, and of those when progress was told */
+	bool is_over;        /* its end was said */
+	uint64_t done, told; /* bytes of buffers read, and at the last progress report */
 };
 
 static int tick(struct fdr *fdr, uint64_t done)
@@ -93,7 +91,7 @@ static int tick(struct fdr *fdr, uint64_t done)
 
 /* ---- the list of buffers ---- */
 
-/* What the first records of a buffer say of it. */
+/* Reads the first records of a buffer. */
 static void read_preamble(struct buffer *buffer, const char *p, size_t bytes)
 {
 	for (; bytes >= METADATA_BYTES; p += METADATA_BYTES, bytes -= METADATA_BYTES) {
@@ -106,7 +104,7 @@ static void read_preamble(struct buffer *buffer, const char *p, size_t bytes)
 			buffer->tid = (int32_t)ts_xray_u32(p + 1);
 			buffer->has_thread = true;
 			break;
-		case WALL_CLOCK: /* the runtime writes microseconds where the format says ns */
+		case WALL_CLOCK: /* the runtime writes microseconds although the format says ns */
 			buffer->wall_us = ts_xray_u64(p + 1) * 1000000 + ts_xray_u32(p + 9);
 			break;
 		case PROCESS_ID:
@@ -145,7 +143,7 @@ static int list_buffer(struct fdr *fdr, uint64_t at, uint64_t bytes)
 	return TS_OK;
 }
 
-/* Buffers that say their size ahead; between them may be anything. */
+/* Buffers preceded by their size; anything may be between them. */
 static int list_by_extents(struct fdr *fdr)
 {
 	uint64_t at = TS_XRAY_HEADER_BYTES, padding = 0, bytes;
@@ -183,9 +181,7 @@ static int list_by_extents(struct fdr *fdr)
 	return rc;
 }
 
-/*
- * Version 1: all of one size, which the header has, with garbage behind the record that ends them.
- */
+/* Version 1: all of one size, given in the header, with garbage after their end record. */
 static int list_by_size(struct fdr *fdr)
 {
 	uint64_t bytes = fdr->x->header.buffer_bytes, all = fdr->spool.bytes;
@@ -198,7 +194,7 @@ static int list_by_size(struct fdr *fdr)
 	return rc;
 }
 
-/* Threads one after the other, the buffers of each as they were filled. */
+/* By thread, then in the order in which buffers were filled. */
 static int compare_buffers(const void *left, const void *right)
 {
 	const struct buffer *a = left, *b = right;
@@ -216,7 +212,7 @@ static int compare_buffers(const void *left, const void *right)
 
 /* ---- records ---- */
 
-/* How the clock stands to others: once a log. */
+/* Relation to other clocks: once per log. */
 static void note_clock(struct fdr *fdr, const struct buffer *buffer)
 {
 	struct ts_xray *x = fdr->x;
@@ -227,13 +223,13 @@ static void note_clock(struct fdr *fdr, const struct buffer *buffer)
 	if (x->has_clock_sync || !buffer->tsc || !ts_xray_time(x, buffer->tsc, &time))
 		return;
 	x->has_clock_sync = true;
-	/* The record that is called wall clock has CLOCK_MONOTONIC. */
+	/* The record called wall clock contains CLOCK_MONOTONIC. */
 	snprintf(json, sizeof(json), "{\"time\":%" PRId64 ",\"monotonic_us\":%" PRIu64 "}", time,
 		 buffer->wall_us);
 	ts_entities_meta(&x->entities, "xray.monotonic", json, strlen(json));
 	/*
-	 * An emulated TSC is the time of day in ns: later than 2001 no counter of cycles since boot
-	 * can be.
+	 * An emulated TSC is the time of day in ns: a cycle counter since boot cannot be later than
+	 * 2001.
 	 */
 	if (x->header.frequency != TS_XRAY_NS || time < (int64_t)TS_XRAY_NS * TS_XRAY_NS)
 		return;
@@ -244,7 +240,7 @@ static void note_clock(struct fdr *fdr, const struct buffer *buffer)
 }
 
 /*
- * A custom or typed event with its bytes behind it; *ret_bytes: of all of it. 0: not whole in this
+ * A custom or typed event followed by its bytes; *ret_bytes: total size. 0: not complete in this
  * buffer.
  */
 static int read_event(struct fdr *fdr, uint64_t at, const char *p, uint64_t left,
@@ -281,7 +277,7 @@ static int read_event(struct fdr *fdr, uint64_t at, const char *p, uint64_t left
 	return ts_xray_event(x, fdr->thread, type, cpu, tsc, p, size);
 }
 
-/* *ret_bytes 0: it is damaged. */
+/* *ret_bytes 0: damaged. */
 static int read_metadata(struct fdr *fdr, uint64_t at, const char *p, uint64_t left,
 			 uint64_t *ret_bytes)
 {
@@ -290,7 +286,7 @@ static int read_metadata(struct fdr *fdr, uint64_t at, const char *p, uint64_t l
 	*ret_bytes = METADATA_BYTES;
 	switch ((uint8_t)p[0] >> 1) {
 	case NEW_BUFFER:
-		/* Only where the sizes of buffers are not known another one begins inside. */
+		/* Only if buffer sizes are unknown can another buffer begin inside. */
 		if (fdr->is_over) {
 			fdr->thread = ts_xray_thread(x, TS_ABSENT, (int32_t)ts_xray_u32(p + 1));
 			fdr->is_over = false;
@@ -323,7 +319,7 @@ static int read_metadata(struct fdr *fdr, uint64_t at, const char *p, uint64_t l
 	}
 }
 
-/* Function records up to the next one that is not, or that is not whole; *ret_bytes of them. */
+/* Function records up to the next other or incomplete record; *ret_bytes: their size. */
 static int read_functions(struct fdr *fdr, const char *p, size_t held, uint64_t *ret_bytes)
 {
 	const char *begin = p, *end = p + held - held % FUNCTION_BYTES;
@@ -343,7 +339,7 @@ static int read_functions(struct fdr *fdr, const char *p, size_t held, uint64_t 
 	return rc;
 }
 
-/* Records from `at` on until the window ends; *ret_bytes 0: what stands there is damaged. */
+/* Records from `at` on until the window ends; *ret_bytes 0: damaged. */
 static int read_some(struct fdr *fdr, uint64_t at, uint64_t left, uint64_t *ret_bytes)
 {
 	const char *p;
@@ -390,7 +386,7 @@ static int read_buffer(struct fdr *fdr, const struct buffer *buffer)
 	}
 	if (rc || fdr->is_over || (done == buffer->bytes && !buffer->is_cut))
 		return rc;
-	/* What the rest said is not known: no exit that comes later belongs to what is open now. */
+	/* The rest is unknown: later exits cannot belong to calls that are open now. */
 	rc = ts_xray_break(x, fdr->thread);
 	if (!rc && buffer->is_cut)
 		return ts_import_cut(x->import, buffer->at + done, x->err);
@@ -400,7 +396,7 @@ static int read_buffer(struct fdr *fdr, const struct buffer *buffer)
 
 /* ---- the file ---- */
 
-/* A buffer that the file ends in does not keep those of other threads from being read. */
+/* A truncated buffer does not prevent reading those of other threads. */
 static int read_buffers(struct fdr *fdr)
 {
 	struct ts_error cut = { .code = 0 };

@@ -1,8 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * What functions are called. A log has numbers only; the instrumented program's section
- * xray_instr_map lists the places that can be patched, those of a function next to each other, and
- * the functions are numbered from 1 in its order.
+ * Function names. A log has numbers only; the section xray_instr_map of the instrumented program
+ * lists its sleds, grouped by function, and functions are numbered from 1 in that order.
  */
 #include <elf.h>
 #include <errno.h>
@@ -19,7 +18,7 @@
 #define SLED_BYTES 32u
 #define DENSE_IDS (1u << 20)
 /*
- * Since LLVM 20 the upper bits say which library; 0 is the program. No program has 16 million
+ * Since LLVM 20 the upper bits are the library; 0 is the program. No program has 16 million
  * functions.
  */
 #define LIBRARY_SHIFT 24
@@ -43,10 +42,7 @@ static uint32_t relative_type(const struct ts_elf *elf)
 	}
 }
 
-/*
- * Where the loader puts addresses into the map (of position-independent programs of old compilers):
- * place to address.
- */
+/* Relocations of the map (position-independent programs of old compilers): location to address. */
 static int read_relocations(const struct ts_elf *elf, const struct ts_elf_range *map,
 			    struct ts_map *ret_places)
 {
@@ -72,7 +68,7 @@ static uint64_t function_of(const char *sled, uint64_t address, const struct ts_
 	uint64_t function;
 
 	memcpy(&function, sled + 8, sizeof(function));
-	/* From version 2 on places are relative to themselves. */
+	/* From version 2 on addresses are relative to their location. */
 	if ((uint8_t)sled[18] >= 2)
 		return function + address + 8;
 	if (!function)
@@ -148,7 +144,7 @@ static uint32_t string_of(struct ts_xray *x, const char *text)
 	return ts_import_string(x->import, text, strlen(text));
 }
 
-/* By its number: the log is all that there is. */
+/* Named by number: the log has nothing else. */
 static uint32_t number_name(struct ts_xray *x, uint32_t function)
 {
 	char text[64];

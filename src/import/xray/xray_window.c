@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The moving window over a file. */
+/* Sliding window over a file. */
 #include "import/xray/xray_window.h"
 
 #include <errno.h>

@@ -19,12 +19,12 @@ struct ts_window {
 void ts_window_init(struct ts_window *window, int fd, const char *path);
 void ts_window_release(struct ts_window *window);
 
-/* As below, where the window has to be moved. */
+/* Slow path of ts_window_get(): moves the window. */
 int ts_window_move_(struct ts_window *window, uint64_t at, size_t need, struct ts_error *err);
 
 /*
- * The bytes from `at` on: *ret_held of them, at least `need` unless the file ends there. Grows for
- * a need beyond its size. The pointer is void after the next call.
+ * The bytes from `at` on: *ret_held of them, at least `need` unless the file ends. Grows if `need`
+ * exceeds its size. Invalidated by the next call.
  */
 static inline int ts_window_get(struct ts_window *window, uint64_t at, size_t need,
 				const char **ret_data, size_t *ret_held, struct ts_error *err)

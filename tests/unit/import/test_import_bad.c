@@ -38,7 +38,7 @@ TS_TEST(unknown_content)
 TS_TEST(object_without_events)
 {
 	CHECK_ERROR("{'schema':'1.1.1','nodes':[{'id':1}]}",
-		    "input 'test.json': is JSON without \"traceEvents\"", "slice", "");
+		    "input 'test.json': JSON without \"traceEvents\"", "slice", "");
 	CHECK_ERROR("{}", "without \"traceEvents\"", NULL, NULL);
 	CHECK_ERROR("{'traceEvents':5}", "without \"traceEvents\"", NULL, NULL);
 }
