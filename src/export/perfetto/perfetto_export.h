@@ -194,11 +194,11 @@ struct ts_pf_export {
 	struct ts_pf_note notes[TS_TABLE_COUNT][TS_MAX_COLUMNS]; /* of columns that are shown */
 	uint64_t enums_seen[TS_TABLE_COUNT][TS_MAX_COLUMNS];
 	/* stacks */
-	struct ts_map stacks, frames, mappings; /* iids that are out */
+	struct ts_map stacks, frames, mappings; /* iids already written */
 	struct ts_stack_path path;
 	/* GPU stages */
 	struct ts_map specifications; /* iids already written */
-	* / uint64_t *stages;         /* bit per string */
+	uint64_t *stages;             /* bit per string */
 	uint64_t stage_count, last_queue;
 	/* numbers of devices and streams: usually those of the previous row */
 	int64_t last_device, last_device_number;
