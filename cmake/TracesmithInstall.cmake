@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-# Installs the tool, the agent, the backends, the library, headers, man pages and pkg-config files.
+# Installs the tool, the agent, the library, headers, man pages and pkg-config files. Libraries of
+# backends are installed by ts_add_builtin_backend().
 
 if(TARGET tracesmith)
 	install(TARGETS tracesmith RUNTIME)
@@ -12,12 +13,6 @@ if(TARGET tracesmith-agent)
 	configure_file(cmake/tracesmith-emit.pc.in generated/tracesmith-emit.pc @ONLY)
 	install(FILES ${PROJECT_BINARY_DIR}/generated/tracesmith-emit.pc
 		DESTINATION ${CMAKE_INSTALL_LIBDIR}/pkgconfig)
-endif()
-if(TARGET tracesmith-opencl)
-	install(TARGETS tracesmith-opencl LIBRARY)
-endif()
-if(TARGET tracesmith-backend-cuda)
-	install(TARGETS tracesmith-backend-cuda LIBRARY)
 endif()
 if(TARGET libtracesmith)
 	install(TARGETS libtracesmith ARCHIVE)

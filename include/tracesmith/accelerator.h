@@ -160,9 +160,10 @@ TS_EMIT_API void ts_accelerator_fact(const char *key, const char *json);
 TS_EMIT_API const char *ts_accelerator_setting(const char *key);
 
 /*
- * Opens or closes the window from inside, if the recorder uses windows of this kind (the setting
- * "window" begins with `cause`: "nvtx" or "cuda-profiler-api"); otherwise does nothing. Those of
- * "nvtx" nest: the first opens, the last closes. Not on a hot path.
+ * Opens or closes the window from inside, where the recorder asked for windows of this kind: the
+ * setting "window" is `cause`, or `cause` and a colon with more, as in "nvtx:step" (struct
+ * ts_backend_window). Else nothing happens. Windows with a colon are counted: the first opens, the
+ * last closes. Slow; not for each event.
  */
 TS_EMIT_API void ts_accelerator_window(const char *cause, bool open);
 

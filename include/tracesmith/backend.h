@@ -1,21 +1,34 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * A backend: a source of events inside the target, beside what the program emits itself (a GPU
- * driver's calls, say). One `const struct ts_backend` each.
+ * A backend records one kind of device or library. One `const struct ts_backend` describes it:
  *
- * How to add one of ours, `name`: a folder src/backends/name/ with the struct, and one line in the
- * table of src/backends/agent_load.c. How to add one without touching this repository: build a shared
- * object libtracesmith-backend-NAME.so that exports
+ *	start, stop       run in the target; they emit events (<tracesmith/emit.h>, accelerator.h)
+ *	all other fields  are read by the tool: how to get into the target, options and window kinds
+ *	                  of `tracesmith record`, metrics, doctor checks, the summary of a recording
+ *
+ * How to add a backend `mydevice` without touching this repository: build a shared object
+ * libtracesmith-backend-mydevice.so that exports
  *
  *	const struct ts_backend ts_backend = { .abi = TS_BACKEND_ABI, .size = sizeof(ts_backend),
  *					       .name = "mydevice", .start = my_start, ... };
  *
- * and emits through <tracesmith/emit.h>. `tracesmith record --backends mydevice -- CMD` finds it by
- * the rules of dlopen().
+ * `tracesmith record --backends mydevice -- CMD` finds it by the rules of dlopen(), in the recorder
+ * and in the target. `record --backends mydevice --help` shows its options, `tracesmith doctor
+ * mydevice` runs its checks. examples/backends/sleeps.c uses every field but `metrics`, which
+ * examples/backends/mydevice.c shows.
+ *
+ * How to add one to this repository:
+ *  1. src/backends/mydevice/: what runs in the target. Either a library of its own
+ *     (ts_add_builtin_backend() in CMakeLists.txt builds and installs it), or part of the agent (a
+ *     row in src/backends/agent_load.c).
+ *  2. src/backends/recorder/mydevice_descriptor.c: the fields that the tool reads, without start
+ *     and stop, and a row for it in backend_table.c beside it.
+ * record, doctor and the installation read the table; nothing else changes.
  *
  * Rules: start() is called once a process, from the thread that loads the agent or emits first, and
  * again in a forked child that emits; it returns 0, or non-zero to stay out, which the trace then
- * says. No backend may print, abort, or wait for anybody on the program's way.
+ * says. In the target a backend never prints, aborts or blocks. The tool may load the library
+ * without calling start(), so constructors must have no effect there.
  */
 #ifndef TRACESMITH_BACKEND_H
 #define TRACESMITH_BACKEND_H
@@ -31,18 +44,156 @@ extern "C" {
 
 #define TS_BACKEND_ABI 1u
 
+/* ---- environment of the target ---- */
+
+enum ts_backend_value {
+	TS_BACKEND_TEXT,    /* `value` itself */
+	TS_BACKEND_LIBRARY, /* the path of the library `value`, found as those of `preload` */
+	TS_BACKEND_AGENT,   /* the path of libtracesmith-agent.so */
+};
+
+/* What happens to a value that the variable has already. */
+enum ts_backend_merge {
+	TS_BACKEND_REPLACE,
+	TS_BACKEND_KEEP,    /* the user's value wins */
+	TS_BACKEND_PREPEND, /* a list separated by colons; ours comes first */
+};
+
+struct ts_backend_variable {
+	const char *name;
+	enum ts_backend_value kind;
+	enum ts_backend_merge merge;
+	const char *value; /* TS_BACKEND_AGENT: NULL */
+};
+
+/* ---- options of `tracesmith record` ---- */
+
+enum ts_backend_option_type {
+	TS_BACKEND_OPTION_FLAG,     /* --name; its text is "1" */
+	TS_BACKEND_OPTION_VALUE,    /* --name VALUE */
+	TS_BACKEND_OPTION_OPTIONAL, /* --name gives "", --name=VALUE the value */
+};
+
+struct ts_backend_option {
+	const char *name; /* without dashes; unique among the options of record */
+	enum ts_backend_option_type type;
+	const char *value; /* what --help calls the value */
+	const char *help;  /* what it does; --help adds which backend it belongs to */
+	/*
+	 * The key under which the target reads the value: ts_accelerator_setting(setting) of
+	 * <tracesmith/accelerator.h>. It has no ';'.
+	 */
+	const char *setting;
+	const char *default_value; /* where the option is not given; NULL: the key is left out */
+	/*
+	 * Checks the text and writes the value for the target, at most `bytes` with the NUL.
+	 * Non-zero with a message in `why`, as in "'x' is not a number". NULL: any text will do.
+	 */
+	int (*parse)(const char *text, char *ret_value, size_t bytes, char *why, size_t why_bytes);
+};
+
+/* ---- windows: `record --window NAME` or `NAME:ARGUMENT` ---- */
+
+/*
+ * The target opens and closes the window itself: it calls ts_accelerator_window(name, open), and
+ * finds the text after --window with ts_accelerator_setting("window").
+ */
+struct ts_backend_window {
+	const char *name;
+	const char *argument; /* what --help calls the argument; NULL: it takes none */
+	const char *help;     /* when it is open, as in "inside NVTX ranges of a name" */
+	/* Non-zero with a message in `why` where the argument is not valid; NULL: any text is. */
+	int (*check)(const char *argument, char *why, size_t why_bytes);
+	const char *never_opened; /* why that may be; shown after a recording without a window */
+};
+
+/* ---- checks of `tracesmith doctor` ---- */
+
+enum ts_backend_state {
+	TS_BACKEND_UNKNOWN, /* could not be decided */
+	TS_BACKEND_OK,
+	TS_BACKEND_LIMITED, /* works, except for what `text` says */
+	TS_BACKEND_FAILED,
+	TS_BACKEND_ABSENT, /* the hardware or software is not here, which is no fault */
+};
+
+/* Each text is one line; "" where there is nothing to say. */
+struct ts_backend_finding {
+	enum ts_backend_state state;
+	char text[384]; /* what was found */
+	char fix[512];  /* a command for a shell */
+	char note[512]; /* where to run it, other ways to fix it */
+};
+
+struct ts_backend_check {
+	const char *id; /* stable and unique, as in "mydevice_driver": scripts rely on it */
+	const char *title;
+	/*
+	 * Tries it. Runs in a process of its own, which is killed when it takes too long: it may
+	 * crash, hang and load libraries. *ret_finding is zeroed.
+	 */
+	void (*run)(struct ts_backend_finding *ret_finding);
+};
+
+/* ---- the summary of a recording ---- */
+
+enum ts_backend_recording_flags {
+	TS_BACKEND_QUIET = 1,    /* record --quiet: notes are not shown */
+	TS_BACKEND_JSON = 2,     /* record --json */
+	TS_BACKEND_NAMED = 4,    /* the user named the backend; it is not there by default */
+	TS_BACKEND_ONE_FILE = 8, /* the trace has all of the recording: there was no rotation */
+};
+
+/* A finished trace, and where a backend says something about it. */
+struct ts_backend_recording {
+	uint32_t size;    /* of this struct, as the tool was compiled */
+	uint32_t flags;   /* enum ts_backend_recording_flags */
+	const char *path; /* of the trace */
+	void *context;    /* first argument of all functions below */
+	/* Rows of a table (docs/format.md); with a column: those that have a value there. */
+	uint64_t (*rows)(void *context, const char *table, const char *column);
+	/* Calls `each` with the value of each ts_accelerator_fact() of that key. */
+	void (*facts)(void *context, const char *key, void (*each)(void *user, const char *json),
+		      void *user);
+	/* What the target was given for a setting of an option; NULL: nothing. */
+	const char *(*setting)(void *context, const char *key);
+	/* A line for the user. Notes are indented, and left out with --quiet. */
+	void (*note)(void *context, const char *text);
+	void (*warning)(void *context, const char *text);
+	/* A member of the object that --json prints; `value` is JSON. */
+	void (*json)(void *context, const char *key, const char *value);
+};
+
+/* ---- the backend ---- */
+
+enum ts_backend_flags {
+	/* Its command streams (<tracesmith/replay.h>) can be replayed: `record --replayable`. */
+	TS_BACKEND_REPLAYABLE = 1,
+};
+
+/* Lists end with an element whose name (of checks: id) is NULL; a NULL list is empty. */
 struct ts_backend {
 	uint32_t abi;  /* TS_BACKEND_ABI; a backend of another number is not started */
-	uint32_t size; /* of this struct, as the backend was compiled */
+	uint32_t size; /* of this struct, as the backend was compiled: fields behind it are NULL */
 	const char *name;
 	const char *summary;
-	int (*start)(void); /* NULL: nothing runs in targets */
-	void (*stop)(void); /* at exit; may be NULL */
+	int (*start)(void);                      /* NULL: nothing runs in targets */
+	void (*stop)(void);                      /* at exit; may be NULL */
+	const struct ts_metrics_source *metrics; /* what the recorder samples, or NULL */
+	/* Since here read by the tool alone. */
+	uint32_t flags; /* enum ts_backend_flags */
 	/*
-	 * What the recorder samples beside it; NULL: nothing. Backends built before this was there
-	 * end above it.
+	 * Libraries to load into the target ahead of its own, ended by NULL. They lie beside the
+	 * backend's library, those of built-in backends beside the agent; one that is not there is
+	 * left out.
 	 */
-	const struct ts_metrics_source *metrics;
+	const char *const *preload;
+	const struct ts_backend_variable *environment;
+	const struct ts_backend_option *options;
+	const struct ts_backend_window *windows;
+	const struct ts_backend_check *checks;
+	/* Called when a trace is finished; not for outputs that are not a trace (.json). */
+	void (*summarize)(const struct ts_backend_recording *recording);
 };
 
 #ifdef __cplusplus

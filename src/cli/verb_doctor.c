@@ -9,6 +9,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "backends/recorder/backend_table.h"
 #include "base/memory.h"
 #include "base/text.h"
 #include "cli/common/amount.h"
@@ -66,6 +67,17 @@ static bool is_any_asked_for(const struct ts_check *check, char **names, int cou
 	return count == 0;
 }
 
+static bool is_known(const char *name)
+{
+	size_t count;
+	const struct ts_check *checks = ts_check_list(&count);
+
+	for (size_t i = 0; i < count; i++)
+		if (is_asked_for(&checks[i], name))
+			return true;
+	return false;
+}
+
 /* Every name must be an id or a group. */
 static int check_name(const char *name)
 {
@@ -87,11 +99,33 @@ static int check_name(const char *name)
 			       name);
 }
 
+/* A name that is no check may be a backend that others supply; so may those of the environment. */
+static void load_backends(char **names, int name_count)
+{
+	const char *list = getenv("TRACESMITH_BACKENDS");
+	const struct ts_known_backend *known;
+	char name[64];
+
+	for (int i = 0; i < name_count; i++)
+		if (!is_known(names[i]))
+			ts_backend_load(names[i], &known, NULL);
+	while (list && *list) {
+		size_t length = strcspn(list, ",");
+
+		snprintf(name, sizeof(name), "%.*s", (int)length, list);
+		if (length && length < sizeof(name) && !is_known(name))
+			ts_backend_load(name, &known, NULL);
+		list += length + (list[length] == ',');
+	}
+}
+
 static int choose(struct doctor *doctor, char **names, int name_count)
 {
 	size_t count;
-	const struct ts_check *checks = ts_check_list(&count);
+	const struct ts_check *checks;
 
+	load_backends(names, name_count);
+	checks = ts_check_list(&count);
 	for (int i = 0; i < name_count; i++) {
 		int code = check_name(names[i]);
 
@@ -542,7 +576,7 @@ int ts_verb_doctor(int argc, char **argv)
 		.operands = "[CHECK...]",
 		.about =
 			"Tries what TraceSmith can use of this machine, and says what works, why the rest does not, and\n"
-			"the command that mends it. CHECK is the id of a check, or a group; without any, all are tried.\n",
+			"the command that mends it. CHECK is the id of a check, a group, or a backend that others supply; without any, all are tried.\n",
 		.examples =
 			"tracesmith doctor\ntracesmith doctor cuda perf\ntracesmith doctor --json | jq -r '.checks[] | select(.state == \"no\") | .mend // empty'",
 		.exits =

@@ -70,9 +70,16 @@ struct ts_check {
 	const char *caution; /* what its author could not try, or NULL */
 	bool is_basic;       /* without it nothing can be recorded */
 	void (*probe)(const struct ts_machine *machine, struct ts_finding *ret_finding);
+	const struct ts_backend_check *backend_check; /* in place of `probe`, of a backend */
 };
 
-/* In the order in which they are shown; those of a group stand together. */
+/* In this process. */
+void ts_check_run(const struct ts_check *check, const struct ts_machine *machine,
+		  struct ts_finding *ret_finding);
+
+/*
+ * In the order in which they are shown; those of a group stand together. Valid until the next call.
+ */
 const struct ts_check *ts_check_list(size_t *ret_count);
 
 /* "yes", "limited", "no", "absent", "unknown". */

@@ -91,7 +91,7 @@ static void become_probe(const struct ts_check *check, const struct ts_machine *
 	setrlimit(RLIMIT_CORE, &no_core);
 	leave_terminal();
 	restore_signals();
-	check->probe(machine, &answer.finding);
+	ts_check_run(check, machine, &answer.finding);
 	/* Less than PIPE_BUF: it is there as a whole or not at all. */
 	(void)!write(fd, &answer, sizeof(answer));
 	_exit(0);

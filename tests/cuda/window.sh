@@ -28,8 +28,8 @@ grep -q "the window 'cuda-profiler-api' never opened" recorded.log || fail "noth
 
 # The summary says what there is of CUDA, and why nothing of the device.
 "$TRACESMITH" record --backends cuda --no-symbols --json -o t.sbt -- "$programs/call_profiler" >json 2>said
-grep -q '  CUDA: [0-9]* calls, [0-9]* with a stack; 0 operations of devices' said || fail "summary: $(cat said)"
-grep -q '  nothing of the devices is recorded: .*tracesmith doctor' said || fail "summary: $(cat said)"
+grep -q '  CUDA: [0-9]* calls, [0-9]* with a stack; 0 device operations' said || fail "summary: $(cat said)"
+grep -q '  no device activity was recorded: .*tracesmith doctor' said || fail "summary: $(cat said)"
 python3 - <<'PYTHON' || fail "summary: $(cat json)"
 import json
 said = json.load(open("json"))
@@ -39,7 +39,7 @@ PYTHON
 
 # With -q these are warnings, as are samples of instructions that do not come, and a program that is not what it was taken for.
 record t.sbt -- "$programs/call_profiler"
-grep -q "warning: nothing of the devices is recorded: .*'tracesmith doctor cuda'" recorded.log || fail "with -q: $(cat recorded.log)"
+grep -q "warning: no device activity was recorded: .*'tracesmith doctor cuda'" recorded.log || fail "with -q: $(cat recorded.log)"
 record t.sbt --pc-sampling --json -- "$programs/call_profiler"
 grep -q "warning: no instruction samples: .*'tracesmith doctor cuda'" recorded.log || fail "no samples: $(cat recorded.log)"
 grep -q '"no_instruction_samples":"' printed || fail "no samples, in JSON: $(cat printed)"

@@ -8,10 +8,10 @@
  *	record_signals.c  signals: whose they are, and how they come to us
  *	record_metrics.c  what is measured beside it
  *	record_python.c   Python stacks: options, and how they become events
- *	record_cuda.c     what is asked of the backend cuda
+ *	record_backends.c  backends: names, options, settings for the program
  *	record_output.c   files: names, what an earlier recording has left
  *	record_messages.c     the summary
- *	record_device.c   what it says of CUDA
+ *	record_backend_summary.c  what backends say of the finished trace
  *
  * `tracesmith sniff` (verb_sniff.c, sniff_*.c) is another command line for the same.
  */
@@ -45,10 +45,10 @@ struct ts_record {
 	struct ts_recorder_options options;
 	struct ts_launch_options launch;
 	bool quiet, json;
-	bool no_symbols; /* frames of native code stay addresses */
-	bool names_cuda; /* it is among the backends that were asked for by name */
-	char pc_sampling[32];
-	bool outrun; /* another recorder has the output already */
+	bool no_symbols;     /* frames of native code stay addresses */
+	bool names_backends; /* the user named them */
+	char settings[1024]; /* of backends: "key=value;key=value" */
+	bool outrun;         /* another recorder has the output already */
 	/* Traces that were completed: their native frames get names when the recording is over. */
 	char **files;
 	size_t file_count, file_capacity;
@@ -111,14 +111,6 @@ int ts_record_end_as(int wait_status);
 
 /* ---- record_metrics.c ---- */
 
-/*
- * What the names of --backends mean (NULL: none were given); an exit code where one means nothing.
- */
-int ts_record_backends(struct ts_record *record, const char *list);
-
-/* Is that backend among those that run in the program? Behind the former. */
-bool ts_record_runs_in_program(const struct ts_record *record, const char *name);
-
 /* The area that what we measure goes to; false: there is none, which was told. */
 bool ts_record_host(const struct ts_record *record, struct ts_recorder *recorder, const char *what);
 /* Begins to sample, if that is asked for. Failing is no more than a warning. */
@@ -135,13 +127,46 @@ void ts_record_sample_python(struct ts_record *record, struct ts_recorder *recor
 /* After the recording. */
 void ts_record_python_release(struct ts_record *record);
 
-/* ---- record_cuda.c ---- */
+/* ---- record_backends.c ---- */
+
+#define TS_RECORD_BACKEND_OPTIONS 64
+
+struct ts_option;
+struct ts_text;
+
+/* An option of a backend, and what the command line says of it. */
+struct ts_record_option {
+	const struct ts_backend *backend;
+	const struct ts_backend_option *option; /* NULL behind the last */
+	const char *text;
+	bool flag;
+	char help[512];
+};
 
 /*
- * Behind backends: the words of --stacks and --pc-sampling (NULL: not given), and windows that the
- * program marks.
+ * Before the command line is parsed: loads the backends that --backends or $TRACESMITH_BACKENDS
+ * names. `options`: those that record has without them.
  */
-int ts_record_cuda(struct ts_record *record, const char *stacks, const char *pc_sampling);
+void ts_record_load_backends(const struct ts_option *options, size_t count, int argc, char **argv);
+
+/* Appends the options of all known backends; the new count. `values`: one more than room. */
+size_t ts_record_add_options(struct ts_record_option *values, struct ts_option *options,
+			     size_t count, size_t capacity);
+
+/* Adds to the help of --window and --backends what known backends bring; `help` holds the texts. */
+void ts_record_complete_help(struct ts_option *options, size_t count, char help[2][2048]);
+
+/* Reads --backends (NULL: not given); an exit code where a name is not valid. */
+int ts_record_backends(struct ts_record *record, const char *list);
+
+/* Is that backend among those that run in the program? After ts_record_backends(). */
+bool ts_record_runs_in_program(const struct ts_record *record, const char *name);
+
+/* Can the commands of one of them be replayed? */
+bool ts_record_has_replayable(const struct ts_record *record);
+
+/* After ts_record_backends(): checks options and the window of backends, for the program. */
+int ts_record_read_settings(struct ts_record *record, const struct ts_record_option *options);
 
 /* ---- record_output.c ---- */
 
@@ -164,20 +189,12 @@ int ts_record_settle(const char *trace, struct ts_error *err);
 int ts_record_export_text(const char *exporter, const char *trace, const char *path,
 			  struct ts_error *err);
 
-/* ---- record_device.c ---- */
+/* ---- record_backend_summary.c ---- */
 
-struct ts_record_device {
-	bool is_whole; /* no file but this one has anything of the recording */
-	bool is_used;  /* a program has begun CUDA */
-	uint64_t calls, stacks, ops;
-	char why_not[256];    /* nothing of devices is there; empty: it is, or nobody knows */
-	char no_samples[256]; /* of instructions, though they were asked for */
-};
-/* Of a finished trace; nothing where the backend cuda was not asked for, or it is no trace. */
-void ts_record_device_read(const struct ts_record *record,
-			   const struct ts_recorder_summary *summary,
-			   struct ts_record_device *ret_device);
-void ts_record_device_tell(const struct ts_record *record, const struct ts_record_device *device);
+/* Prints what backends say of the trace; members of a JSON object go to `ret_json`. */
+void ts_record_summarize_backends(const struct ts_record *record,
+				  const struct ts_recorder_summary *recorded,
+				  struct ts_text *ret_json);
 
 /* ---- record_messages.c ---- */
 

@@ -111,26 +111,22 @@ static void tell_losses(const struct ts_record *record, const struct ts_recorder
 			: "TRACESMITH_BUDGET in the program's environment makes them larger");
 }
 
-/* A window that the program marks, and none of its marks came. */
+/* A window of a backend that the program has never opened. */
 static void tell_never_open(const struct ts_record *record,
 			    const struct ts_recorder_summary *summary)
 {
 	const struct ts_window_spec *window = &record->options.window;
+	const char *why;
 
-	if (summary->events || summary->windows)
+	if (summary->events || summary->windows || window->kind != TS_WINDOW_BACKEND)
 		return;
-	if (window->kind == TS_WINDOW_NVTX)
-		ts_report_warning(
-			"the window '%s' never opened: no NVTX range of exactly that name was begun; a trace without '--window' shows the names that there are, and NVTX_DISABLE or another NVTX_INJECTION64_PATH switches them off",
-			window->path);
-	else if (window->kind == TS_WINDOW_PROFILER)
-		ts_report_warning(
-			"the window '%s' never opened: the program has not called cudaProfilerStart (torch.cuda.profiler.start())",
-			window->path);
+	why = window->marked->never_opened;
+	ts_report_warning("the window '%s' never opened%s%s", window->path, why ? ": " : "",
+			  why ? why : "");
 }
 
 static void tell_json(const struct ts_record *record, const struct ts_recorder_summary *summary,
-		      const struct ts_record_device *device)
+		      const struct ts_text *backends)
 {
 	struct ts_text *out = ts_stdout();
 
@@ -147,19 +143,7 @@ static void tell_json(const struct ts_record *record, const struct ts_recorder_s
 			       ",\"stacks\":%" PRIu64 ",\"stacks_rejected\":%" PRIu64
 			       ",\"sweeps_left_out\":%" PRIu64,
 			       summary->stacks, summary->stacks_rejected, summary->stacks_left_out);
-	if (device->is_used)
-		ts_text_printf(out,
-			       ",\"api_calls\":%" PRIu64 ",\"api_calls_with_stack\":%" PRIu64
-			       ",\"gpu_ops\":%" PRIu64,
-			       device->calls, device->stacks, device->ops);
-	if (device->why_not[0]) {
-		ts_text_append_str(out, ",\"no_device_side\":");
-		ts_text_append_json(out, device->why_not, strlen(device->why_not));
-	}
-	if (device->no_samples[0]) {
-		ts_text_append_str(out, ",\"no_instruction_samples\":");
-		ts_text_append_json(out, device->no_samples, strlen(device->no_samples));
-	}
+	ts_text_append(out, backends->data, backends->length);
 	if (record->launch.replayable) {
 		ts_text_printf(out,
 			       ",\"commands\":%" PRIu64 ",\"blob_bytes\":%" PRIu64
@@ -191,17 +175,16 @@ static void tell_stacks_line(const struct ts_recorder_summary *summary)
 
 void ts_record_tell(const struct ts_record *record, const struct ts_recorder_summary *summary)
 {
-	struct ts_record_device device = { 0 };
+	TS_SCOPED(ts_text) backends = { 0 };
 
-	ts_record_device_read(record, summary, &device);
 	if (!record->quiet && record->options.outside)
 		tell_stacks_line(summary);
 	else if (!record->quiet)
 		tell_line(record, summary);
-	ts_record_device_tell(record, &device);
+	ts_record_summarize_backends(record, summary, &backends);
 	tell_never_open(record, summary);
 	tell_replay(record, summary);
 	tell_losses(record, summary);
 	if (record->json)
-		tell_json(record, summary, &device);
+		tell_json(record, summary, &backends);
 }

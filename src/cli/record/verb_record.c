@@ -42,7 +42,7 @@ struct texts {
 	const char *window, *on_full, *backends, *sample_rate;
 	const char *replayable, *snapshot_limit, *window_timeout;
 	const char *python_interval;
-	const char *stacks, *pc_sampling;
+	struct ts_record_option backend_options[TS_RECORD_BACKEND_OPTIONS + 1];
 	struct ts_word_list python_on;
 	int64_t rotate_keep, max_steps;
 	/* What is made of them. */
@@ -136,15 +136,16 @@ static int check_replayable(const struct texts *texts, const struct ts_record *r
 	if (record->options.redact)
 		return ts_report_usage(
 			"'--replayable' stores memory and arguments, which '--redact' leaves out: choose one");
+	if (ts_record_has_replayable(record))
+		return TS_EXIT_DONE;
 #ifndef TS_HAVE_OPENCL
 	ts_report_warning(
 		"'--replayable' needs OpenCL, which this build is without; build it with OpenCL's headers (apt install opencl-headers)");
 	return TS_EXIT_CAPABILITY;
+#else
+	return ts_report_usage(
+		"'--replayable' needs a backend that gives commands: add opencl to '--backends'");
 #endif
-	if (!ts_record_runs_in_program(record, "opencl"))
-		return ts_report_usage(
-			"'--replayable' needs a backend that gives commands: add opencl to '--backends'");
-	return TS_EXIT_DONE;
 }
 
 /* Behind backends, which it needs. */
@@ -298,7 +299,7 @@ static int run(struct texts *texts, struct ts_record *record)
 	if (!code)
 		code = read_python(texts, record);
 	if (!code)
-		code = ts_record_cuda(record, texts->stacks, texts->pc_sampling);
+		code = ts_record_read_settings(record, texts->backend_options);
 	record->options.sampled = record->samples || record->python.samples;
 	if (!code)
 		code = check_targets(record);
@@ -425,10 +426,11 @@ static void release_texts(struct texts *texts)
 int ts_verb_record(int argc, char **argv)
 {
 	struct texts texts = { 0 };
+	char help[2][2048];
 	struct ts_record record = { .options = { .note = ts_record_note,
 						 .context = &record,
 						 .export_text = ts_record_export_text } };
-	const struct ts_option options[] = {
+	const struct ts_option own_options[] = {
 		TS_OPTION_TEXT(
 			"output", 'o', "TRACE", &texts.output,
 			"the trace to write; default: tracesmith-PID.sbt. A name that ends "
@@ -456,10 +458,9 @@ int ts_verb_record(int argc, char **argv)
 			       "leave a copy of the trace so far every so often"),
 		TS_OPTION_TEXT(
 			"window", 'w', "WHEN", &texts.window,
-			"record only while a file is there (flag:PATH), steps A to B "
-			"(steps:A-B), a time since the start (time:10s-20s), inside NVTX ranges of a name "
-			"(nvtx:NAME, nvtx:NAME@DOMAIN), between cudaProfilerStart and Stop "
-			"(cuda-profiler-api), when 'tracesmith window' says so (command); default: always"),
+			"record only while a file exists (flag:PATH), from step A to step B "
+			"(steps:A-B), from one time since the start to another (time:10s-20s), "
+			"when 'tracesmith window' says so (command)"),
 		TS_OPTION_INTEGER("max-steps", 0, "N", &texts.max_steps, 1, INT64_MAX,
 				  "close a window after N steps"),
 		TS_OPTION_MAYBE(
@@ -488,17 +489,10 @@ int ts_verb_record(int argc, char **argv)
 			"free; with --replayable twice that"),
 		TS_OPTION_TEXT(
 			"backends", 0, "LIST", &texts.backends,
-			"what to record beside the program's own events, by name, with commas: cuda, opencl, metrics "
-			"(host, nvml, npu-smi, amd), python (stacks), backends of others; or none. Default: "
-			"$TRACESMITH_BACKENDS, or cuda, opencl and all metrics"),
-		TS_OPTION_TEXT(
-			"stacks", 0, "WHICH", &texts.stacks,
-			"with the backend cuda: call stacks at launches, copies, allocations and waits: none, native, "
-			"python, or all (default)"),
-		TS_OPTION_MAYBE(
-			"pc-sampling", 0, "N[,serialized]", &texts.pc_sampling,
-			"with the backend cuda: sample instructions on the device every 2^N cycles, 5 to 31; default: 14. "
-			"serialized: one kernel at a time, so that samples have their launch"),
+			"what to record beside the program's own events, by name, with commas: metrics "
+			"(host, nvml, npu-smi, amd), python (stacks), libraries of others "
+			"(libtracesmith-backend-NAME.so), or none. Default: $TRACESMITH_BACKENDS, or all "
+			"metrics and the backends that are built in:"),
 		TS_OPTION_FLAG(
 			"no-symbols", 0, &record.no_symbols,
 			"do not look for the functions of native frames at the end; 'tracesmith symbolize' does later"),
@@ -518,7 +512,8 @@ int ts_verb_record(int argc, char **argv)
 		TS_OPTION_FLAG("json", 0, &record.json, "a summary as JSON on standard output"),
 		TS_OPTION_FLAG("quiet", 'q', &record.quiet, "only errors and warnings on stderr"),
 	};
-	const struct ts_command command = {
+	struct ts_option options[TS_ARRAY_SIZE(own_options) + TS_RECORD_BACKEND_OPTIONS];
+	struct ts_command command = {
 		.verb = "record",
 		.operands = "-- CMD [ARG...]",
 		.about =
@@ -541,7 +536,6 @@ int ts_verb_record(int argc, char **argv)
 			"0    done\n2    usage\n3    a process is not there, or a file cannot be written\n"
 			"4    the agent is not there, or not in the process",
 		.options = options,
-		.option_count = TS_ARRAY_SIZE(options),
 		.maximum_operands = -1,
 		.runs_command = true,
 	};
@@ -549,6 +543,11 @@ int ts_verb_record(int argc, char **argv)
 
 	if (argc > 1 && !strcmp(argv[1], "--detached"))
 		return verb_detached(argc - 1, argv + 1);
+	ts_record_load_backends(own_options, TS_ARRAY_SIZE(own_options), argc, argv);
+	memcpy(options, own_options, sizeof(own_options));
+	command.option_count = ts_record_add_options(
+		texts.backend_options, options, TS_ARRAY_SIZE(own_options), TS_ARRAY_SIZE(options));
+	ts_record_complete_help(options, TS_ARRAY_SIZE(own_options), help);
 	if (!ts_command_parse(&command, &argc, argv, &exit_code)) {
 		release_texts(&texts);
 		return exit_code;

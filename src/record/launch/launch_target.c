@@ -18,25 +18,13 @@
 
 #include <tracesmith/schema.h>
 
+#include "backends/recorder/backend_table.h"
 #include "base/io.h"
 #include "base/memory.h"
 #include "base/text.h"
 
 #define AGENT_NAME "libtracesmith-agent.so"
-#define PRELOAD "LD_PRELOAD="
-#define AGENT "TRACESMITH_AGENT="
-/*
- * How the agent gets into OpenCL (docs/replay.md, section 3.1): as a layer of the loader, and for
- * loaders that know none by name.
- */
-#define OPENCL "opencl"
-#define OPENCL_NAME "libtracesmith-opencl.so"
-#define LAYERS "OPENCL_LAYERS="
-/* How it gets into CUDA (docs/cuda.md, section 2), and how NVTX finds it. */
-#define CUDA "cuda"
-#define CUDA_NAME "libtracesmith-backend-cuda.so"
-#define NVTX "NVTX_INJECTION64_PATH="
-#define STACKS "TRACESMITH_PYTHON_STACKS="
+#define STACKS "TRACESMITH_PYTHON_STACKS"
 
 #if defined(__x86_64__)
 #define MULTIARCH "x86_64-linux-gnu"
@@ -148,12 +136,8 @@ void ts_launch_format(const struct ts_launch_options *options, char *buffer, siz
 		ts_text_printf(&text, ";budget=%" PRIu64, options->budget);
 	if (options->backends)
 		ts_text_printf(&text, ";backends=%s", options->backends);
-	if (options->stacks)
-		ts_text_printf(&text, ";stacks=%s", options->stacks);
-	if (options->pc_sampling)
-		ts_text_printf(&text, ";pc_sampling=%s", options->pc_sampling);
-	if (options->window)
-		ts_text_printf(&text, ";window=%s", options->window);
+	if (options->settings && *options->settings)
+		ts_text_printf(&text, ";%s", options->settings);
 	if (options->replayable)
 		ts_text_printf(&text,
 			       ";replayable=%d;from_start=%d;snapshot_limit=%" PRIu64
@@ -164,62 +148,55 @@ void ts_launch_format(const struct ts_launch_options *options, char *buffer, siz
 	buffer[bytes - 1] = '\0';
 }
 
-static bool wants(const struct ts_launch_options *options, const char *backend)
-{
-	const char *list = options->backends;
+#define VARIABLES_AT_MOST 64
 
-	while (list && *list) {
-		size_t length = strcspn(list, ",");
-
-		if (length == strlen(backend) && !memcmp(list, backend, length))
-			return true;
-		list += length + (list[length] == ',');
-	}
-	return false;
-}
-
-/* A copy of the environment with ours set, which have texts of their own. */
+/* A copy of our environment with the variables that a recording sets. */
 struct environment {
 	char **variables;
-	struct ts_text preload, agent, layers, nvtx, stacks;
+	struct ts_text set[VARIABLES_AT_MOST]; /* "NAME=value"; "NAME": removed */
+	size_t set_count;
 };
 
 static void environment_release(struct environment *environment)
 {
 	free(environment->variables);
-	ts_text_release(&environment->preload);
-	ts_text_release(&environment->agent);
-	ts_text_release(&environment->layers);
-	ts_text_release(&environment->nvtx);
-	ts_text_release(&environment->stacks);
+	for (size_t i = 0; i < environment->set_count; i++)
+		ts_text_release(&environment->set[i]);
 }
 
-/* Is it one of our libraries? An outer recording may have put it there. */
-static bool names_ours(const char *path, size_t length)
+static bool is_of_backend(const struct ts_backend *backend, const char *name, size_t length)
 {
-	static const char *const names[] = { AGENT_NAME, OPENCL_NAME, CUDA_NAME };
-	const char *name = path + length;
-
-	while (name > path && name[-1] != '/')
-		name--;
-	for (size_t i = 0; i < TS_ARRAY_SIZE(names); i++)
-		if ((size_t)(path + length - name) == strlen(names[i]) &&
-		    !memcmp(name, names[i], strlen(names[i])))
+	for (const char *const *file = backend->preload; file && *file; file++)
+		if (strlen(*file) == length && !memcmp(*file, name, length))
 			return true;
 	return false;
 }
 
-/*
- * What is in a list already stays, behind ours; what is ours there goes. `begin`: of the first
- * word.
- */
+/* Is it the agent, or a library of a backend? An outer recording may have put it there. */
+static bool is_library_of_ours(const char *path, size_t length)
+{
+	const struct ts_known_backend *known;
+	const char *name = path + length;
+
+	while (name > path && name[-1] != '/')
+		name--;
+	length = (size_t)(path + length - name);
+	if (length == strlen(AGENT_NAME) && !memcmp(name, AGENT_NAME, length))
+		return true;
+	for (size_t i = 0; (known = ts_backend_known(i)); i++)
+		if (is_of_backend(&known->backend, name, length))
+			return true;
+	return false;
+}
+
+/* Appends the elements of a list that an outer recording has not put there. */
 static void append_others(struct ts_text *text, size_t begin, const char *before,
 			  const char *separators)
 {
 	while (before && *before) {
 		size_t length = strcspn(before, separators);
 
-		if (length && !names_ours(before, length)) {
+		if (length && !is_library_of_ours(before, length)) {
 			if (text->length > begin)
 				ts_text_append_char(text, ':');
 			ts_text_append(text, before, length);
@@ -228,109 +205,144 @@ static void append_others(struct ts_text *text, size_t begin, const char *before
 	}
 }
 
-/* Libraries with calls by name lie beside the agent, where they are. */
-static void append_beside(struct ts_text *text, char separator, const char *agent_path,
-			  const char *name)
+/* The path of a backend's library; nothing where it is not there, or LD_PRELOAD cannot hold it. */
+static void append_library(struct ts_text *text, size_t begin, const char *agent_path,
+			   const struct ts_known_backend *known, const char *name)
 {
-	size_t length = text->length, folder = strlen(agent_path);
+	const char *folder = known->folder[0] ? known->folder : agent_path;
+	size_t length = text->length, folder_length = strlen(folder), at;
 
-	while (folder && agent_path[folder - 1] != '/')
-		folder--;
-	ts_text_append_char(text, separator);
-	ts_text_append(text, agent_path, folder);
+	while (!known->folder[0] && folder_length && folder[folder_length - 1] != '/')
+		folder_length--;
+	if (length > begin)
+		ts_text_append_char(text, ':');
+	at = text->length;
+	if (!strchr(name, '/')) {
+		ts_text_append(text, folder, folder_length);
+		if (known->folder[0])
+			ts_text_append_char(text, '/');
+	}
 	ts_text_append_str(text, name);
-	if (!text->failed && access(ts_text_cstr(text) + length + 1, R_OK))
+	if (!text->failed &&
+	    (access(ts_text_cstr(text) + at, R_OK) || strpbrk(ts_text_cstr(text) + at, " :\t\n")))
 		text->length = length;
 }
 
-static void append_preload(struct ts_text *text, const char *agent_path,
-			   const struct ts_launch_options *options)
+/* The text of "NAME=", or NULL where there are too many. */
+static struct ts_text *add_variable(struct environment *environment, const char *name)
 {
-	ts_text_append_str(text, PRELOAD);
-	ts_text_append_str(text, agent_path);
-	if (wants(options, OPENCL))
-		append_beside(text, ':', agent_path, OPENCL_NAME);
-	if (wants(options, CUDA))
-		append_beside(text, ':', agent_path, CUDA_NAME);
-	append_others(text, strlen(PRELOAD), getenv("LD_PRELOAD"), " :");
+	struct ts_text *text;
+
+	if (environment->set_count == VARIABLES_AT_MOST)
+		return NULL;
+	text = &environment->set[environment->set_count++];
+	ts_text_append_str(text, name);
+	ts_text_append_char(text, '=');
+	return text;
 }
 
-/* What the program would get without us; one that is ours is an outer recording's. */
-static const char *others_nvtx(void)
+/* The n-th backend that runs in the program, or NULL. */
+static const struct ts_known_backend *chosen(const struct ts_launch_options *options, size_t n)
 {
-	const char *before = getenv("NVTX_INJECTION64_PATH");
+	const struct ts_known_backend *known;
 
-	return before && *before && !names_ours(before, strlen(before)) ? before : NULL;
+	for (size_t i = 0; (known = ts_backend_known(i)); i++)
+		if (ts_backend_is_listed(options->backends, known->backend.name) && !n--)
+			return known;
+	return NULL;
 }
 
-/* NVTX calls one library: where the user has chosen another, that stays. */
-static void append_nvtx(struct ts_text *text, const char *agent_path,
+static void set_preload(struct environment *environment, const char *agent_path,
 			const struct ts_launch_options *options)
 {
-	const char *others = others_nvtx();
+	struct ts_text *text = add_variable(environment, "LD_PRELOAD");
+	size_t begin = text->length;
+	const struct ts_known_backend *known;
 
-	if (others) {
-		ts_text_append_str(text, NVTX);
-		ts_text_append_str(text, others);
-	} else if (wants(options, CUDA)) {
-		ts_text_append_str(text, "NVTX_INJECTION64_PATH");
-		append_beside(text, '=', agent_path, CUDA_NAME);
-		if (!strchr(ts_text_cstr(text), '='))
-			text->length = 0;
-	}
+	ts_text_append_str(text, agent_path);
+	for (size_t i = 0; (known = chosen(options, i)); i++)
+		for (const char *const *file = known->backend.preload; file && *file; file++)
+			append_library(text, begin, agent_path, known, *file);
+	append_others(text, begin, getenv("LD_PRELOAD"), " :");
 }
 
-/* Left empty where there is nothing to say. */
-static void append_layers(struct ts_text *text, const char *agent_path, bool opencl)
+/* A variable of a backend; what an outer recording has set there goes, even if `is_wanted` is
+ * false. */
+static void set_variable(struct environment *environment, const char *agent_path,
+			 const struct ts_known_backend *known,
+			 const struct ts_backend_variable *variable, bool is_wanted)
 {
-	const char *before = getenv("OPENCL_LAYERS");
+	const char *before = getenv(variable->name);
+	bool is_others = before && *before && !is_library_of_ours(before, strlen(before));
+	struct ts_text *text;
+	size_t begin;
 
-	if (!opencl && !before)
+	if (!is_wanted && (!before || variable->kind == TS_BACKEND_TEXT))
 		return;
-	ts_text_append_str(text, LAYERS);
-	if (opencl)
+	text = add_variable(environment, variable->name);
+	if (!text)
+		return;
+	begin = text->length;
+	if (is_others && variable->merge == TS_BACKEND_KEEP)
+		is_wanted = false;
+	if (is_wanted && variable->kind == TS_BACKEND_AGENT)
 		ts_text_append_str(text, agent_path);
-	append_others(text, strlen(LAYERS), before, ":");
-	if (text->length == strlen(LAYERS))
-		text->length = 0;
+	else if (is_wanted && variable->kind == TS_BACKEND_LIBRARY)
+		append_library(text, begin, agent_path, known, variable->value);
+	else if (is_wanted && variable->value)
+		ts_text_append_str(text, variable->value);
+	if (variable->merge == TS_BACKEND_PREPEND)
+		append_others(text, begin, before, ":");
+	else if (is_others && !is_wanted)
+		ts_text_append_str(text, before);
+	/* Nothing to say: the variable is removed. */
+	if (text->length == begin)
+		text->length--;
 }
 
-static bool is_ours(const char *variable)
+static void set_variables(struct environment *environment, const char *agent_path,
+			  const struct ts_launch_options *options)
 {
-	return !strncmp(variable, PRELOAD, strlen(PRELOAD)) ||
-	       !strncmp(variable, AGENT, strlen(AGENT)) ||
-	       !strncmp(variable, LAYERS, strlen(LAYERS)) || !strncmp(variable, NVTX, strlen(NVTX));
-}
+	const struct ts_known_backend *known;
 
-static bool is_stacks(const char *variable)
-{
-	return !strncmp(variable, STACKS, strlen(STACKS));
+	for (size_t i = 0; (known = ts_backend_known(i)); i++) {
+		const struct ts_backend_variable *variable = known->backend.environment;
+		bool is_wanted = ts_backend_is_listed(options->backends, known->backend.name);
+
+		for (; variable && variable->name; variable++)
+			set_variable(environment, agent_path, known, variable, is_wanted);
+	}
 }
 
 static int make_texts(const struct ts_launch_options *options, const char *agent_path,
 		      struct environment *environment)
 {
 	char settings[TS_LAUNCH_PATH_BYTES];
+	bool failed = false;
 
-	append_preload(&environment->preload, agent_path, options);
-	append_layers(&environment->layers, agent_path, wants(options, OPENCL));
-	append_nvtx(&environment->nvtx, agent_path, options);
+	set_preload(environment, agent_path, options);
 	ts_launch_format(options, settings, sizeof(settings));
-	ts_text_append_str(&environment->agent, AGENT);
-	ts_text_append_str(&environment->agent, settings);
+	ts_text_append_str(add_variable(environment, "TRACESMITH_AGENT"), settings);
 	if (options->python_stacks)
-		ts_text_printf(&environment->stacks, STACKS "%s", options->python_stacks);
+		ts_text_append_str(add_variable(environment, STACKS), options->python_stacks);
+	set_variables(environment, agent_path, options);
 	/* A NUL for each, and no allocation after this. */
-	ts_text_append_char(&environment->preload, '\0');
-	ts_text_append_char(&environment->agent, '\0');
-	ts_text_append_char(&environment->layers, '\0');
-	ts_text_append_char(&environment->nvtx, '\0');
-	ts_text_append_char(&environment->stacks, '\0');
-	return environment->preload.failed || environment->agent.failed ||
-			       environment->layers.failed || environment->nvtx.failed ||
-			       environment->stacks.failed
-		       ? TS_ENOMEM
-		       : TS_OK;
+	for (size_t i = 0; i < environment->set_count; i++) {
+		ts_text_append_char(&environment->set[i], '\0');
+		failed |= environment->set[i].failed;
+	}
+	return failed ? TS_ENOMEM : TS_OK;
+}
+
+static bool is_set(const struct environment *environment, const char *variable)
+{
+	size_t length = strcspn(variable, "=");
+
+	for (size_t i = 0; i < environment->set_count; i++)
+		if (!strncmp(environment->set[i].data, variable, length) &&
+		    (environment->set[i].data[length] == '=' || !environment->set[i].data[length]))
+			return true;
+	return false;
 }
 
 static int make_environment(const struct ts_launch_options *options, const char *agent_path,
@@ -340,21 +352,17 @@ static int make_environment(const struct ts_launch_options *options, const char 
 
 	while (environ && environ[count])
 		count++;
-	environment->variables = ts_alloc_array(count + 6, sizeof(char *));
+	environment->variables = ts_alloc_array(count + VARIABLES_AT_MOST + 1, sizeof(char *));
 	if (!environment->variables || make_texts(options, agent_path, environment))
 		return TS_ENOMEM;
 	for (size_t i = 0; i < count; i++) {
-		if (!is_ours(environ[i]) && !(options->python_stacks && is_stacks(environ[i])))
+		if (!is_set(environment, environ[i]))
 			environment->variables[kept++] = environ[i];
 	}
-	environment->variables[kept++] = environment->preload.data;
-	environment->variables[kept++] = environment->agent.data;
-	if (environment->layers.data[0])
-		environment->variables[kept++] = environment->layers.data;
-	if (environment->nvtx.data[0])
-		environment->variables[kept++] = environment->nvtx.data;
-	if (environment->stacks.data[0])
-		environment->variables[kept++] = environment->stacks.data;
+	for (size_t i = 0; i < environment->set_count; i++) {
+		if (strchr(environment->set[i].data, '='))
+			environment->variables[kept++] = environment->set[i].data;
+	}
 	environment->variables[kept] = NULL;
 	return TS_OK;
 }

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Starts a program with the agent inside: the same process group, streams, signals and environment
- * as without, but for LD_PRELOAD, TRACESMITH_AGENT, OPENCL_LAYERS and NVTX_INJECTION64_PATH where
- * those backends are wanted, and TRACESMITH_PYTHON_STACKS.
+ * as without, except for LD_PRELOAD, TRACESMITH_AGENT, TRACESMITH_PYTHON_STACKS and the variables
+ * of its backends (backends/recorder/backend_table.h).
  */
 #ifndef TS_RECORD_LAUNCH_LAUNCH_TARGET_H
 #define TS_RECORD_LAUNCH_LAUNCH_TARGET_H
@@ -17,11 +17,10 @@
 #include <tracesmith/replay.h>
 
 /*
- * TRACESMITH_AGENT, the one variable by which a recorder speaks to the agents that it starts:
+ * TRACESMITH_AGENT, the one variable by which a recorder configures the agents that it starts:
  * "session=<hex16>;mode=stream;enabled=0|1;steps=A-B;max_steps=N;redact=1;budget=BYTES;backends=a,b",
- * for a replay "replayable=1|2;from_start=0|1;snapshot_limit=BYTES;window_timeout=NS", and for the
- * backend cuda
- * "stacks=none|native|python|all;pc_sampling=PERIOD[,serialized];window=nvtx:NAME[@DOMAIN]|cuda-profiler-api".
+ * for a replay "replayable=1|2;from_start=0|1;snapshot_limit=BYTES;window_timeout=NS",
+ * "window=KIND" for a window of a backend, and the settings of backends' options.
  */
 struct ts_launch_options {
 	char **argv;
@@ -38,8 +37,7 @@ struct ts_launch_options {
 	 * as our environment says.
 	 */
 	const char *python_stacks;
-	/* As in TRACESMITH_AGENT; NULL: that key is left out. */
-	const char *stacks, *pc_sampling, *window;
+	const char *settings; /* of backends: "key=value;key=value", or NULL */
 	enum ts_replay_mode replayable;
 	bool from_start; /* replayable: no window was asked for */
 	uint64_t snapshot_limit;

@@ -12,35 +12,33 @@
 
 #include <tracesmith/error.h>
 
+#include "backends/recorder/backend_table.h"
 #include "base/memory.h"
 #include "live/journal.h"
 #include "sample/metrics/metric_rows.h"
 #include "sample/python/python_sampler.h"
 
-/*
- * What a window is opened by; parsed from flag:PATH, steps:A-B, time:A-B, command,
- * nvtx:NAME[@DOMAIN], cuda-profiler-api.
- */
+/* What opens a window: flag:PATH, steps:A-B, time:A-B, command, or a window kind of a backend. */
 enum ts_window_kind {
 	TS_WINDOW_ALWAYS,
 	TS_WINDOW_FLAG,
 	TS_WINDOW_STEPS,
 	TS_WINDOW_TIME,
 	TS_WINDOW_COMMAND,
-	TS_WINDOW_NVTX, /* by the program itself, as the next: a range that it marks */
-	TS_WINDOW_PROFILER
+	TS_WINDOW_BACKEND, /* a backend in the target, as nvtx:NAME */
 };
 
 struct ts_window_spec {
 	enum ts_window_kind kind;
-	char path[1024]; /* flag; nvtx and cuda-profiler-api: as it was written, for the agent */
+	char path[1024];     /* of the flag; of a backend: the text, for the agent */
 	int64_t first, last; /* steps: numbers, both inside; time: ns since the start */
+	const struct ts_known_backend *backend;
+	const struct ts_backend_window *marked;
 };
 /* Opened and closed inside the target. */
 static inline bool ts_window_is_of_target(const struct ts_window_spec *spec)
 {
-	return spec->kind == TS_WINDOW_STEPS || spec->kind == TS_WINDOW_NVTX ||
-	       spec->kind == TS_WINDOW_PROFILER;
+	return spec->kind == TS_WINDOW_STEPS || spec->kind == TS_WINDOW_BACKEND;
 }
 int ts_window_parse(const char *text, struct ts_window_spec *ret_spec, struct ts_error *err);
 

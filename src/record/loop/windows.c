@@ -2,8 +2,8 @@
 /*
  * Windows: when events are stored, target by target (docs/live.md, section 4.3). The order of
  * writes is what makes them exact: OPEN block, then `enabled`; `enabled` off, a moment for emits
- * under way, a drain, then the CLOSE block. Windows by step, by NVTX range and by cuProfilerStart
- * are the target's own work: here at most their words are set.
+ * under way, a drain, then the CLOSE block. Windows by step and of backends are opened and closed
+ * by the target: here at most their settings are written.
  */
 #include <stdio.h>
 #include <sys/inotify.h>
@@ -63,34 +63,57 @@ static int parse_range(const char *text, int (*parse)(const char *, size_t, int6
 	return TS_OK;
 }
 
-/*
- * What the program is to look out for; TRACESMITH_AGENT has no room for long ones, and ';' ends a
- * value there.
- */
+/* TRACESMITH_AGENT has no room for longer ones, and ';' ends a value there. */
 #define MARKED_BYTES 200
 
-/* "nvtx:NAME", "nvtx:NAME@DOMAIN", "cuda-profiler-api" */
-static int parse_marked(const char *text, struct ts_window_spec *spec, struct ts_error *err)
+/* A window of a backend: "nvtx:NAME", "cuda-profiler-api". */
+static int parse_marked(const char *text, const struct ts_known_backend *known,
+			const struct ts_backend_window *window, struct ts_window_spec *spec,
+			struct ts_error *err)
 {
-	const char *name = text + 5;
+	const char *argument = text + strlen(window->name) + 1;
+	char why[256] = "";
 
-	spec->kind = strncmp(text, "nvtx:", 5) ? TS_WINDOW_PROFILER : TS_WINDOW_NVTX;
-	if (spec->kind == TS_WINDOW_NVTX && (!*name || *name == '@'))
-		return ts_error_set(
-			err, TS_EINVAL,
-			"window '%s': nvtx: needs the name of a range, as in nvtx:step or nvtx:step@DOMAIN",
-			text);
+	spec->kind = TS_WINDOW_BACKEND;
+	spec->backend = known;
+	spec->marked = window;
+	if (window->argument && window->check && window->check(argument, why, sizeof(why)))
+		return ts_error_set(err, TS_EINVAL, "window '%s': %s", text, why);
+	if (window->argument && !*argument)
+		return ts_error_set(err, TS_EINVAL, "window '%s': it needs an argument: %s:%s",
+				    text, window->name, window->argument);
 	if (strlen(text) > MARKED_BYTES || strchr(text, ';'))
 		return ts_error_set(err, TS_EINVAL,
-				    "window '%.60s': a name has at most %d bytes, and no ';'", text,
-				    MARKED_BYTES - 5);
+				    "window '%.60s': a name has at most %zu bytes, and no ';'",
+				    text, MARKED_BYTES - strlen(window->name) - 1);
 	snprintf(spec->path, sizeof(spec->path), "%s", text);
 	return TS_OK;
+}
+
+static int unknown_window(const char *text, struct ts_error *err)
+{
+	TS_SCOPED(ts_text) kinds = { 0 };
+	const struct ts_known_backend *known;
+
+	for (size_t i = 0; (known = ts_backend_known(i)); i++) {
+		const struct ts_backend_window *window = known->backend.windows;
+
+		for (; window && window->name; window++)
+			ts_text_printf(&kinds, "%s%s%s, ", window->name,
+				       window->argument ? ":" : "",
+				       window->argument ? window->argument : "");
+	}
+	return ts_error_set(
+		err, TS_EINVAL,
+		"unknown window '%s': it is flag:PATH, steps:A-B, time:A-B, %scommand or always",
+		text, ts_text_cstr(&kinds));
 }
 
 int ts_window_parse(const char *text, struct ts_window_spec *ret_spec, struct ts_error *err)
 {
 	struct ts_window_spec spec = { .kind = TS_WINDOW_ALWAYS };
+	const struct ts_backend_window *window = NULL;
+	const struct ts_known_backend *known;
 	int rc = TS_OK;
 
 	if (!strncmp(text, "flag:", 5)) {
@@ -106,18 +129,14 @@ int ts_window_parse(const char *text, struct ts_window_spec *ret_spec, struct ts
 	} else if (!strncmp(text, "time:", 5)) {
 		spec.kind = TS_WINDOW_TIME;
 		rc = parse_range(text + 5, parse_time, &spec);
-	} else if (!strncmp(text, "nvtx:", 5) || !strcmp(text, "cuda-profiler-api")) {
-		rc = parse_marked(text, &spec, err);
-		if (rc)
-			return rc;
 	} else if (!strcmp(text, "command")) {
 		spec.kind = TS_WINDOW_COMMAND;
+	} else if ((known = ts_backend_of_window(text, &window))) {
+		rc = parse_marked(text, known, window, &spec, err);
+		if (rc)
+			return rc;
 	} else if (strcmp(text, "always")) {
-		return ts_error_set(
-			err, TS_EINVAL,
-			"unknown window '%s': it is flag:PATH, steps:A-B, time:A-B, nvtx:NAME, "
-			"cuda-profiler-api, command or always",
-			text);
+		return unknown_window(text, err);
 	}
 	if (rc)
 		return ts_error_set(err, TS_EINVAL, "window '%s': not a range, as in %s", text,
@@ -362,8 +381,8 @@ int ts_windows_attach(struct ts_recorder *recorder, struct ts_target *target, bo
 		TS_TARGET_SET(target, step_open, spec->first);
 		if (!target->of_session)
 			TS_TARGET_SET(target, enabled, 0);
-	} else if (spec->kind == TS_WINDOW_NVTX || spec->kind == TS_WINDOW_PROFILER) {
-		/* It was told by its environment, and may be inside one by now. */
+	} else if (spec->kind == TS_WINDOW_BACKEND) {
+		/* Its environment says so; it may be inside a window by now. */
 	} else if (spec->kind == TS_WINDOW_ALWAYS) {
 		target->implied = true;
 		/* A window that its own target closed after max_steps stays closed. */

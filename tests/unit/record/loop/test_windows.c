@@ -75,10 +75,13 @@ TS_TEST(parses_what_a_program_marks)
 {
 	struct ts_window_spec spec = parse("nvtx:train step@my domain");
 
-	TS_CHECK_INT(spec.kind, TS_WINDOW_NVTX);
+	TS_CHECK_INT(spec.kind, TS_WINDOW_BACKEND);
+	TS_CHECK_STR(spec.backend->backend.name, "cuda");
+	TS_CHECK_STR(spec.marked->name, "nvtx");
 	TS_CHECK_STR(spec.path, "nvtx:train step@my domain");
 	spec = parse("cuda-profiler-api");
-	TS_CHECK_INT(spec.kind, TS_WINDOW_PROFILER);
+	TS_CHECK_INT(spec.kind, TS_WINDOW_BACKEND);
+	TS_CHECK_STR(spec.marked->name, "cuda-profiler-api");
 	TS_CHECK_STR(spec.path, "cuda-profiler-api");
 	parse_error("nvtx:");
 	parse_error("nvtx:@domain");
@@ -90,9 +93,10 @@ TS_TEST(names_what_is_allowed)
 {
 	TS_CHECK_INT(parse("always").kind, TS_WINDOW_ALWAYS);
 	TS_CHECK_INT(parse("command").kind, TS_WINDOW_COMMAND);
-	TS_CHECK_STR(parse_error("gpu:1"),
-		     "unknown window 'gpu:1': it is flag:PATH, steps:A-B, time:A-B, nvtx:NAME, "
-		     "cuda-profiler-api, command or always");
+	TS_CHECK_STR(
+		parse_error("gpu:1"),
+		"unknown window 'gpu:1': it is flag:PATH, steps:A-B, time:A-B, nvtx:NAME[@DOMAIN], "
+		"cuda-profiler-api, command or always");
 }
 
 /* ---- what is stored ---- */

@@ -1,0 +1,23 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * OpenCL as the tool sees it (docs/replay.md, section 3.1). The agent is a layer of OpenCL's
+ * loader; loaders without layers get the library with OpenCL's calls by name.
+ */
+#include "backends/recorder/backend_table.h"
+
+static const char *const preload[] = { "libtracesmith-opencl.so", NULL };
+
+static const struct ts_backend_variable environment[] = {
+	{ "OPENCL_LAYERS", TS_BACKEND_AGENT, TS_BACKEND_PREPEND, NULL },
+	{ 0 },
+};
+
+const struct ts_backend ts_opencl_descriptor = {
+	.abi = TS_BACKEND_ABI,
+	.size = sizeof(ts_opencl_descriptor),
+	.name = "opencl",
+	.summary = "OpenCL calls and commands, device times, replay",
+	.flags = TS_BACKEND_REPLAYABLE,
+	.preload = preload,
+	.environment = environment,
+};
