@@ -1,16 +1,16 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * A pull scanner for JSON over a buffer that the caller fills. It finds tokens and leaves their
- * bytes where they are; it builds no tree and allocates nothing but in minify and unescape. Beyond
- * JSON it takes what real tools write: NaN and infinities, raw control characters in strings.
- * Numbers are in json_number.c, the rest in json.c.
+ * A pull scanner for JSON over a buffer that the caller fills. It finds tokens in place, builds no
+ * tree, and allocates only in minify and unescape. In addition to JSON it accepts what real tools
+ * write: NaN and infinities, raw control characters in strings. Numbers are in json_number.c, the
+ * rest in json.c.
  *
  * Every scan function returns
- * 	0		done, js->next is behind the token;
- * 	TS_JSON_MORE	the buffer ends inside it: nothing has changed but js->error_at; refill and
- * 			start again from the beginning of the value (never when js->last is set);
- * 	TS_EFORMAT	js->error_at is the byte at fault, js->reason a static text why; a file that
- * 			is cut short, rather than wrong, has error_at == end in its last buffer.
+ * 	0		done, js->next is just after the token;
+ * 	TS_JSON_MORE	the buffer ends inside it: only js->error_at has changed; refill and
+ * 			rescan from the start of the value (never if js->last is set);
+ * 	TS_EFORMAT	js->error_at is the bad byte, js->reason a static text; a truncated
+ * 			file has error_at == end in its last buffer.
  * minify and unescape report TS_ENOMEM through their ts_text.
  *
  * An object is read like this (an array likewise, without the key):

@@ -16,9 +16,9 @@
 #include "base/local/macros.h"
 
 /*
- * Makes room for at least `need` items of `item_bytes` in *array, growing geometrically, so that
- * appending one by one is linear in all. On failure (no memory, or a size beyond size_t) nothing
- * changes and TS_ENOMEM is returned. `array` is the address of a typed pointer:
+ * Ensures capacity for at least `need` items of `item_bytes` in *array, growing geometrically, so
+ * that appending n items is linear. On failure (no memory, or a size beyond size_t) nothing changes
+ * and TS_ENOMEM is returned. `array` is the address of a typed pointer:
  *
  *	if (ts_grow_array((void **)&rows, &capacity, count + 1, sizeof(*rows)))
  *

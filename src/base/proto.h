@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The wire format of protocol buffers, read from bytes that may be hostile and written into a
- * growing buffer. No schema: the caller knows the numbers of his fields.
+ * The protocol buffers wire format, read from untrusted bytes and written to a growing buffer. No
+ * schema: the caller knows its field numbers.
  *
  * struct ts_proto_reader message = ts_proto_reader(data, bytes);
  *	struct ts_proto_field field;

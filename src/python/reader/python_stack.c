@@ -1,18 +1,18 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The frames of one thread. What has to be read is foreseen from the last time (the thread state,
- * the used part of its data stack, frames that lie elsewhere), copied in one go while the thread
- * runs on, and taken for a stack only if all of it fits together:
+ * The frames of one thread. What has to be read is predicted from the last sweep (the thread state,
+ * the used part of its data stack, frames elsewhere) and copied at once while the thread runs. The
+ * copy is accepted as a stack only if it is consistent:
  *
- * - it ends at the frame where the last one ended, or twice at the same one;
- * - frames lie where their owner says, each below the one that it has called, none twice;
- * - a caller that entered no native code has put its own stack away for the call (3.11 to 3.13 mark
- *   that);
- * - the innermost frame is the same ahead of the copy and behind it, unless nothing has moved since
- *   the last time.
+ * - it ends at the same frame as the last one, or twice at the same frame;
+ * - frames are where their owner says, each below its callee, none twice;
+ * - a caller that entered no native code has saved its stack pointer for the call (3.11 to 3.13
+ *   mark that);
+ * - the innermost frame is the same before and after the copy, unless nothing has moved since the
+ *   last sweep.
  *
- * Frames are copied from the outside in: what a call changes is then seen in the order in which it
- * cannot be mistaken for another one.
+ * Frames are copied from the outermost inwards, so that the changes made by a call are seen in an
+ * order that cannot be mistaken for another call.
  */
 #include <stdlib.h>
 

@@ -15,15 +15,15 @@
 #define MAX_CALLS (1u << 20) /* that are remembered */
 
 /*
- * Calls that are new since the last sweep. What decides, in this order:
+ * Calls that are new since the last sweep. Criteria, in this order:
  *
- * - the calling instruction itself expects that function: it keeps the version of the one that it
- *   called lately (3.11 on);
- * - it expects another one: only what lasts from one sweep to the next is taken;
- * - what a well-known place hardly ever calls is refused unless it lasts, and counted; places that
- *   call many functions are let off;
- * - native code is between, and the call was seen before;
- * - else it must stand still.
+ * - the calling instruction expects that function: it caches the version of the one it called last
+ *   (3.11 on);
+ * - it expects another one: accepted only if it lasts from one sweep to the next;
+ * - a call that a well-known site hardly ever makes is rejected unless it lasts, and counted; sites
+ *   that call many functions are exempt;
+ * - there is native code in between, and the call was seen before;
+ * - otherwise it must not move.
  */
 enum novelty { CALLS_KNOWN, CALLS_NEW, CALLS_ODD };
 
