@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * What backends tell of accelerators (<tracesmith/accelerator.h>): calls and commands as events of
- * their sites, queues, clocks, losses and facts as records beside them.
+ * Implements <tracesmith/accelerator.h>: backends emit driver calls and device commands as events
+ * of their call sites, and streams, clocks, losses and facts as other records.
  */
 #include <tracesmith/accelerator.h>
 

@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Frames of the Python that this process has inside, as its structures lie in memory: no function
- * of Python's is called but the one that gives the calling thread's state, which needs no lock. The
- * thread is inside a call, so that its frames hold still. Before the first stack is read in place,
- * one is read through the kernel: where what is known of this version is wrong, that fails, and the
- * program goes on.
+ * Reads the frames of the Python interpreter in this process from its data structures. The only
+ * Python function it calls is the one that returns the calling thread's state, which needs no lock.
+ * The thread is inside a call, so its frames do not change. The first stack is read through the
+ * kernel: if the layout known for this version is wrong, that read fails instead of crashing the
+ * program.
  */
 #include "agent/agent_python_internal.h"
 
@@ -103,7 +103,7 @@ static void report_unknown(void)
 
 	if (!version)
 		return;
-	snprintf(text, sizeof(text), "not read: Python %u.%u is not known", version >> 8 & 0xff,
+	snprintf(text, sizeof(text), "not read: unsupported Python %u.%u", version >> 8 & 0xff,
 		 version & 0xff);
 	tell(text);
 }
@@ -207,7 +207,7 @@ static void check(uint64_t thread)
 		tell(text);
 	} else if (agent_python.state == PYTHON_FOUND && ++agent_python.failures >= MOST_FAILURES) {
 		__atomic_store_n(&agent_python.state, PYTHON_OFF, __ATOMIC_RELEASE);
-		tell("not read: frames are not where this version should have them");
+		tell("not read: frames not found where this version keeps them");
 	}
 	unlock();
 }

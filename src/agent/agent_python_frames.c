@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Frames of the calling thread, as they lie in memory: each becomes a function's number in the
- * dictionary and a line. What was seen before is found by code object and instruction, and by what
- * tells that object from another one that may have had its place.
+ * Maps the Python frames of the calling thread to dictionary entries and line numbers. A cache
+ * finds known frames by code object and instruction, and detects code objects that reuse an
+ * address.
  */
 #include <sys/mman.h>
 

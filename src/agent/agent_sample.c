@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Call stacks that somebody has seen (<tracesmith/sample.h>): functions into the dictionary,
- * samples into the calling thread's ring. A sampler calls this some hundred thousand times a
- * second, so that the common one is a copy.
+ * Implements <tracesmith/sample.h>: registers functions in the dictionary and stores stack samples
+ * in the calling thread's ring. Samplers call this up to some hundred thousand times a second, so
+ * the common case is one copy.
  */
 #include <tracesmith/sample.h>
 

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * What the environment asks of the agent: TRACESMITH_AGENT (set by a recorder for what it starts),
- * TRACESMITH_OUT or FERRUM_TRACE_OUT (start a recorder), TRACESMITH_LIVE (only keep the newest).
+ * Reads the agent's settings from the environment: TRACESMITH_AGENT (set by a recorder for programs
+ * it starts), TRACESMITH_OUT or FERRUM_TRACE_OUT (start a recorder), TRACESMITH_LIVE (only keep the
+ * newest events).
  */
 #include <errno.h>
 #include <stdio.h>

@@ -1,8 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/*
- * Starts and stops backends: those of the agent, whose table agent_load.c has, and those that
- * others supply.
- */
+/* Starts and stops backends: built-in ones, whose table is in agent_load.c, and external ones. */
 #include <dlfcn.h>
 #include <stdio.h>
 #include <string.h>
@@ -81,11 +78,11 @@ static void start_one(const char *name)
 		note_outcome(name, why ? why : "not found");
 	} else if (backend->abi != TS_BACKEND_ABI ||
 		   backend->size < offsetof(struct ts_backend, metrics)) {
-		note_outcome(name, "was built for another version of the interface");
+		note_outcome(name, "was built for another version of the backend interface");
 	} else if (started_count == BACKENDS_AT_MOST) {
 		note_outcome(name, "too many backends");
 	} else if (!backend->start) {
-		note_outcome(name, "has nothing to run here");
+		note_outcome(name, "found nothing to trace");
 	} else if (backend->start()) {
 		note_outcome(name, "declined to start");
 	} else {

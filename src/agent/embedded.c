@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The agent inside the recorder: its live area, made when there is something to record. */
+/* The agent inside the recorder: its own live area, created when there is something to record. */
 #include "agent/embedded.h"
 
 #include <errno.h>

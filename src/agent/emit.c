@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The way of an event, from call site to ring. The first half is hot: a few loads and stores. Must
- * not call anything that may block, allocate or take a lock, except through agent_ring_alloc().
+ * Emit path: call site to ring. The first half is hot: a few loads and stores. Must not call
+ * anything that may block, allocate or take a lock, except through agent_ring_alloc().
  */
 #include <errno.h>
 #include <limits.h>

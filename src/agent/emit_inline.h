@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The hot way of an event, for the functions that programs call most: into the thread's ring and
- * out again, in a few loads and stores.
+ * Hot emit path, for the functions that programs call most: into the thread's ring and out again,
+ * in a few loads and stores.
  */
 #ifndef TS_AGENT_EMIT_INLINE_H
 #define TS_AGENT_EMIT_INLINE_H

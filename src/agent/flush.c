@@ -1,8 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Waiting for the recorder, where the program asks for it: an explicit flush, and the end of a
- * program that started its recorder itself. Beside replay_channel.c the only code of the agent that
- * waits.
+ * Waits for the recorder: on an explicit flush, and at the exit of a program that started its own
+ * recorder. With replay_channel.c the only code of the agent that waits.
  */
 #include <errno.h>
 #include <pthread.h>

@@ -1,9 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The call stack of the calling thread as a number: an entry of the area's dictionary
- * (docs/cuda.md, section 4). One that was taken before is found by the hash of its return addresses
- * and Python frames; only another one is merged (launch_stack_frames.c) and looked for in the tree
- * (launch_stack_tree.c).
+ * Numbers the call stack of the calling thread: the number is a dictionary entry (docs/cuda.md,
+ * section 4). A known stack is found by the hash of its return addresses and Python frames. Only a
+ * new one is merged (launch_stack_frames.c) and looked up in the tree (launch_stack_tree.c).
  */
 #include "agent/launch_stack.h"
 
@@ -85,7 +84,7 @@ static void count_lost(void)
 		return;
 	count = __atomic_exchange_n(&lost, 0, __ATOMIC_RELAXED);
 	if (count)
-		ts_accelerator_lost("stacks", count, "no room in the dictionary");
+		ts_accelerator_lost("stacks", count, "the dictionary is full");
 }
 
 static uint64_t hash_python(const struct agent_python_stack *python, uint64_t hash)

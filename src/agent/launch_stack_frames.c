@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Frames as the dictionary has them: native ones by module and address, Python's in place of the
- * interpreter's loop that runs them. Only for stacks that were not seen before.
+ * Maps frames to dictionary entries: native frames by module and address, Python frames in place of
+ * the interpreter loop that runs them. Runs only for stacks not seen before.
  */
 #include <stdio.h>
 #include <string.h>

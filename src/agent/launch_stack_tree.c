@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Stacks as a tree in the dictionary: (caller's entry, frame) to entry, found by a table in
- * private memory. A forked child has the table and, copied, the dictionary, so that numbers stay.
+ * Stacks as a tree in the dictionary: (caller's entry, frame) to entry, looked up in a hash table
+ * in private memory. A forked child inherits the table and a copy of the dictionary, so numbers
+ * stay valid.
  */
 #include <sys/mman.h>
 

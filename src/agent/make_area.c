@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Makes the process's live area (docs/live.md, sections 1 and 2): the file, its control block, and
- * space in it. Space is allocated before it is touched, so that a full file system is an error
- * here and never a SIGBUS later.
+ * Creates the live area of the process (docs/live.md, sections 1 and 2): the file, its control
+ * block, and space in it. Space is allocated before it is touched, so that a full file system is an
+ * error here and never a SIGBUS later.
  */
 #include <dirent.h>
 #include <errno.h>

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * The lossless channel of command streams (docs/replay.md, section 2): one ring that all threads
- * write under a lock, whose writer waits for room. Beside flush.c the only code of the agent that
- * waits. What it cannot store ends the stream, with the reason as its last record, for which room
- * is always left.
+ * write under a lock and whose writer waits for space. With flush.c the only code of the agent that
+ * waits. If a record cannot be stored, the stream ends with the reason as its last record; space
+ * for it is always reserved.
  */
 #include <tracesmith/replay.h>
 
@@ -93,7 +93,7 @@ static bool attach(struct core *core)
 	ts_accelerator_lost(
 		NAME, 1,
 		ts_replay_settings()->mode == TS_REPLAY_OFF
-			? "no shared memory for code of devices"
+			? "no shared memory for device code"
 			: "no shared memory for the command stream: nothing can be replayed");
 	return false;
 }
@@ -189,7 +189,7 @@ static struct text measure_details(const char *details)
 
 	return text.length <= TS_LIVE_DETAILS_BYTES
 		       ? text
-		       : measure("{\"unreplayable\":\"more is to be said of it than there is room for\"}",
+		       : measure("{\"unreplayable\":\"its details are too long to record\"}",
 				 TS_LIVE_DETAILS_BYTES);
 }
 
@@ -323,9 +323,9 @@ static const char *lose_patience(struct core *core, struct patience *patience)
 	if (__atomic_load_n(&exiting, __ATOMIC_ACQUIRE))
 		core->channel.exit_wait_ns += passed;
 	if (!has_recorder(core))
-		return "nobody records any more";
+		return "no recorder is attached any more";
 	if (core->channel.exit_wait_ns > agent_channel_patience_ns)
-		return "the process ended before the recorder had stored it";
+		return "the process exited before the recorder stored it";
 	if (patience->idle_ns <= agent_channel_patience_ns)
 		return NULL;
 	return __atomic_load_n(&control->heartbeat, __ATOMIC_RELAXED) != patience->heartbeat

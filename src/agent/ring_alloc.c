@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The slow path of an emit (docs/live.md, 4.1): a thread's first ring, room in a full one, side
- * rings for signal handlers, rings of threads that ended.
+ * Slow path of an emit (docs/live.md, 4.1): a thread's first ring, space in a full ring, side rings
+ * for signal handlers, rings of exited threads.
  */
 #include <errno.h>
 #include <signal.h>

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * A ring as its owner sees it (docs/live.md, 2.2 and 4.1): what is still wanted of it, room for a
- * record, and in flight mode forgetting the oldest.
+ * A ring from its owner's side (docs/live.md, 2.2 and 4.1): the oldest position still needed, space
+ * for a record, and overwriting the oldest records in flight mode.
  */
 #include "agent/ring_write.h"
 

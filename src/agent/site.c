@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The dictionary of call sites (docs/live.md, 2.3): each is stored once, ahead of its first
- * record.
+ * The dictionary of call sites (docs/live.md, 2.3): each is stored once, before its first record.
  */
 #include <string.h>
 

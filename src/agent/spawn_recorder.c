@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Starts a recorder from within a program (docs/live.md, section 5) so that the program cannot
- * notice: no child of its own, no signal, no descriptor held, no terminal.
+ * Starts a recorder from inside a program (docs/live.md, section 5) without side effects on it: no
+ * child process, no signal, no open descriptor, no terminal.
  */
 #include <dlfcn.h>
 #include <errno.h>

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Steps, and the windows that open and close inside the target, by them or by what else the
- * program marks (docs/live.md, 4.3); names of threads.
+ * Steps, windows that the target opens and closes itself, by steps or by markers (docs/live.md,
+ * 4.3), and thread names.
  */
 #include <errno.h>
 #include <string.h>

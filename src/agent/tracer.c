@@ -1,8 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/*
- * Tracers: when they start, when they are off, and what becomes of them at fork, exit and thread
- * exit.
- */
+/* Lifecycle of tracers: start, disabling, fork, exit and thread exit. */
 #include "agent/tracer.h"
 
 #include <errno.h>
@@ -199,7 +196,7 @@ static void go_without_recorder(struct core *core)
 {
 	int bytes = snprintf(
 		core->scratch, 512,
-		"tracesmith: no recorder found for '%.128s'; the newest events stay in memory: "
+		"tracesmith: no recorder found for '%.128s'; keeping the newest events in memory: "
 		"tracesmith recover %u -o FILE (set TRACESMITH_RECORDER to the tool's path)\n",
 		core->settings.output, core->control->pid);
 
@@ -215,7 +212,7 @@ static void start(struct ts_tracer *tracer, struct core *core)
 
 	agent_settings_read(&core->settings, tracer);
 	if (!core->settings.wanted) {
-		agent_disable(tracer, "not asked for", 0);
+		agent_disable(tracer, "not requested", 0);
 		return;
 	}
 	error = agent_make_area(core);

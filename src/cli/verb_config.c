@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * `tracesmith config`: settings of a running process, which are words of its live area. Several
- * tracers of a process get the same.
+ * `tracesmith config`: shows or changes the settings of a running process, which are fields of its
+ * live area. All tracers of the process get the same settings.
  */
 #include <inttypes.h>
 #include <math.h>
@@ -82,7 +82,7 @@ static int show_text(const struct ts_live_control *control)
 	ts_text_table_init(&table);
 	ts_text_table_add_column(&table, "setting", false);
 	ts_text_table_add_column(&table, "value", true);
-	ts_text_table_add_column(&table, "what it is", false);
+	ts_text_table_add_column(&table, "meaning", false);
 	for (size_t i = 0; i < count; i++) {
 		ts_text_clear(&value);
 		append_value(&value, &keys[i], word_of(control, &keys[i]));
@@ -187,11 +187,10 @@ int ts_verb_config(int argc, char **argv)
 		.verb = "config",
 		.operands = "PID [KEY=VALUE...]",
 		.about =
-			"Changes settings of a process that is recorded, or could be, while it runs. Without\n"
-			"an assignment: lists them.\n",
+			"Changes settings of a running process that has an agent. Lists them without an assignment.\n",
 		.examples = "tracesmith config 4711\ntracesmith config 4711 enabled=off",
-		.exits = "0  done\n2  usage, or a setting that is not there\n3  no such process\n"
-			 "4  no agent is in the process",
+		.exits = "0  done\n2  usage, or an unknown setting\n3  no such process\n"
+			 "4  the process has no agent",
 		.options = options,
 		.option_count = TS_ARRAY_SIZE(options),
 		.minimum_operands = 1,
@@ -203,6 +202,6 @@ int ts_verb_config(int argc, char **argv)
 	if (!ts_command_parse(&command, &argc, argv, &exit_code))
 		return exit_code;
 	if (ts_parse_int64(argv[0], strlen(argv[0]), &pid) || pid < 1 || pid > INT32_MAX)
-		return ts_report_usage("'%s' is no process id", argv[0]);
+		return ts_report_usage("'%s' is not a process id", argv[0]);
 	return run((pid_t)pid, argc - 1, argv + 1, json);
 }

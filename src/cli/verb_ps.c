@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * `tracesmith ps`: processes that can be recorded, and what dead ones have left; with --devices,
- * processes that use accelerators. Only looks, unless it is told to clean.
+ * `tracesmith ps`: lists processes that can be recorded, and what dead ones left; with --devices,
+ * processes that use accelerators. Changes nothing unless --clean is given.
  */
 #include <ctype.h>
 #include <dirent.h>
@@ -111,12 +111,12 @@ static void show_dead(struct ps *ps, const struct ts_area_info *info,
 		ps->empty++;
 		return;
 	}
-	ts_text_printf(&ps->dead, "%s: %u (", info->unknown ? "out of sight" : "dead",
+	ts_text_printf(&ps->dead, "%s: %u (", info->unknown ? "not visible" : "dead",
 		       info->control.pid);
 	ts_text_append_shown(&ps->dead, info->control.name, strlen(info->control.name));
 	if (info->unknown) {
 		ts_text_append_str(&ps->dead,
-				   "), of a pid namespace that cannot be seen from here\n");
+				   "), in a pid namespace that is not visible from here\n");
 		return;
 	}
 	ts_text_printf(&ps->dead, "), %s left: tracesmith recover %u -o %u.sbt\n",
@@ -275,14 +275,15 @@ static int show(struct ps *ps, struct ts_error *err)
 
 	if (!ps->areas && !ps->json)
 		ts_report_note(
-			"no process has an agent in it: start one with 'tracesmith record -- CMD', or with TRACESMITH_OUT=trace.sbt or TRACESMITH_LIVE=1 in its environment");
+			"no process has an agent: start one with 'tracesmith record -- CMD', or with TRACESMITH_OUT=trace.sbt or TRACESMITH_LIVE=1 in its environment");
 	else if (ps->rows)
 		rc = ts_text_table_finish(&ps->table, err);
 	ts_text_append(ts_stdout(), ps->dead.data, ps->dead.length);
 	if (ps->empty)
-		ts_text_printf(ts_stdout(),
-			       "dead: %u with nothing left to save: tracesmith ps --clean\n",
-			       ps->empty);
+		ts_text_printf(
+			ts_stdout(),
+			"dead: %u with nothing to recover: remove with tracesmith ps --clean\n",
+			ps->empty);
 	return rc;
 }
 
@@ -335,7 +336,7 @@ static void show_user(struct ts_text_table *table, const struct ts_device_user *
 							   (uint64_t)user->memory_bytes));
 	snprintf(text, sizeof(text), "%s%s%s%s", by_maker ? "maker" : "",
 		 by_maker && user->files[0] ? "," : "", user->files,
-		 user->evidence == TS_DEVICE_USER_BY_RENDER ? " (may only draw)" : "");
+		 user->evidence == TS_DEVICE_USER_BY_RENDER ? " (may be graphics only)" : "");
 	ts_text_table_str(table, text);
 	get_command(user->pid, text, sizeof(text));
 	ts_text_table_str(table, text);
@@ -387,7 +388,7 @@ static int show_users(const struct ts_device_users *users, bool json, struct ts_
 	if (json)
 		return TS_OK;
 	if (!users->count) {
-		ts_report_note("no process uses an accelerator, as far as can be seen");
+		ts_report_note("found no process that uses an accelerator");
 		return TS_OK;
 	}
 	ts_text_table_init(&table);
@@ -426,17 +427,17 @@ int ts_verb_ps(int argc, char **argv)
 	const struct ts_option options[] = {
 		TS_OPTION_FLAG("json", 0, &ps.json, "one JSON object a line"),
 		TS_OPTION_FLAG("all", 'a', &ps.all,
-			       "also containers, recorders, and images that an exec has replaced"),
+			       "also containers, recorders, and images replaced by exec"),
 		TS_OPTION_FLAG("clean", 0, &ps.clean,
-			       "remove what dead processes have left, saved or not"),
+			       "remove what dead processes left, recovered or not"),
 		TS_OPTION_FLAG("devices", 0, &ps.devices,
-			       "processes that use GPUs, NPUs and the like, in place of all else"),
+			       "list processes that use accelerators (GPUs, NPUs) instead"),
 	};
 	const struct ts_command command = {
 		.verb = "ps",
 		.operands = "",
 		.about =
-			"Lists processes with an agent in them, and what dead ones have left in shared memory; or\n"
+			"Lists processes that have an agent, and what dead ones left in shared memory; with --devices,\n"
 			"processes that use accelerators.\n",
 		.examples = "tracesmith ps\ntracesmith ps --json | jq .pid\ntracesmith ps --clean\n"
 			    "tracesmith ps --devices",
@@ -449,7 +450,7 @@ int ts_verb_ps(int argc, char **argv)
 	if (!ts_command_parse(&command, &argc, argv, &exit_code))
 		return exit_code;
 	if (ps.devices && (ps.all || ps.clean))
-		return ts_report_usage("--devices goes with --json only");
+		return ts_report_usage("--devices can be combined with --json only");
 	if (ps.devices)
 		return list_users(ps.json);
 	return ps.clean ? clean() : run(&ps);

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * `tracesmith recover`: what can be saved, into a finished trace. Of a damaged or unfinished trace
- * every whole chunk; of a recording whose recorder was killed also its journal and what its
- * targets still hold; of a process what stands in its live area.
+ * `tracesmith recover`: makes a finished trace of what is left. Of a damaged or unfinished trace:
+ * every intact chunk. If the recorder was killed: also its journal and what its targets still hold.
+ * Of a process: what is in its live area.
  */
 #include <fcntl.h>
 #include <inttypes.h>
@@ -44,8 +44,8 @@ static void tell(const struct recover *recover, const struct ts_recovery *result
 		       ts_format_count(rows, sizeof(rows), (int64_t)result->rows));
 	if (result->damaged_bytes || result->damaged_chunks)
 		ts_report_note(
-			"left out: %s bytes that are damaged, %" PRIu64
-			" chunks among them; a loss row in the trace says so",
+			"skipped: %s damaged bytes (%" PRIu64
+			" chunks); the trace has a loss row for them",
 			ts_format_count(damaged, sizeof(damaged), (int64_t)result->damaged_bytes),
 			result->damaged_chunks);
 	ts_symbolize_advise(recover->output);
@@ -113,7 +113,7 @@ static void tell_events(const struct recover *recover, const struct events *even
 	if (events->lost)
 		ts_report_note("  when and why: tracesmith view %s --table loss", recover->output);
 	if (events->torn_bytes)
-		ts_report_note("left out: %s bytes at the end of the journal, written in part",
+		ts_report_note("skipped: %s incomplete bytes at the end of the journal",
 			       ts_format_count(torn, sizeof(torn), (int64_t)events->torn_bytes));
 	if (events->damaged)
 		ts_report_note("damaged: %" PRIu64 " ring%s of the process", events->damaged,
@@ -151,7 +151,7 @@ static int check_output(const struct recover *recover, struct ts_error *err)
 	ts_output_file_init(&file, recover->output);
 	if (ts_output_file_is(&file, recover->from))
 		return ts_error_set(err, TS_EINVAL,
-				    "cannot recover '%s' into itself: name another file",
+				    "cannot recover '%s' into itself: name another output file",
 				    recover->from);
 	return ts_record_settle(recover->output, err);
 }
@@ -164,8 +164,7 @@ static int recover_recording(const struct recover *recover, const char *trace)
 	int rc = check_output(recover, &err);
 
 	if (!rc && ts_record_is_held(trace))
-		rc = ts_error_set(&err, TS_EIO,
-				  "a recorder is at work on '%s': it will finish the trace itself",
+		rc = ts_error_set(&err, TS_EIO, "a recorder is writing '%s' and will finish it",
 				  trace);
 	if (!rc)
 		rc = ts_salvage_read_session(trace, &session.session, &err);
@@ -217,8 +216,7 @@ static int recover_found(const struct recover *recover, int directory_fd, struct
 	if (!rc && search->failed)
 		rc = ts_error_set(err, TS_ENOMEM, "no memory");
 	if (!rc && !search->count)
-		rc = ts_error_set(err, TS_ENOTFOUND, "there is no live area of '%s'",
-				  recover->from);
+		rc = ts_error_set(err, TS_ENOTFOUND, "no live area of '%s'", recover->from);
 	if (!rc)
 		rc = check_output(recover, err);
 	if (!rc)
@@ -301,7 +299,7 @@ static int recover_named(const struct recover *recover)
 	if (rc == TS_ENOTFOUND && pid) {
 		ts_error_set(
 			&err, rc,
-			"there is neither a file '%s' nor a live area of process %s; 'tracesmith ps' lists what there is",
+			"neither a file '%s' nor a live area of process %s exists; 'tracesmith ps' lists live areas",
 			recover->from, recover->from);
 		return ts_report_error(&err);
 	}
@@ -329,24 +327,22 @@ int ts_verb_recover(int argc, char **argv)
 {
 	struct recover recover = { 0 };
 	const struct ts_option options[] = {
-		TS_OPTION_TEXT("output", 'o', "TRACE", &recover.output,
-			       "the trace to write (needed)"),
-		TS_OPTION_FLAG("json", 0, &recover.json, "a summary as JSON on standard output"),
-		TS_OPTION_FLAG("quiet", 'q', &recover.quiet, "only errors on stderr"),
+		TS_OPTION_TEXT("output", 'o', "TRACE", &recover.output, "output trace (required)"),
+		TS_OPTION_FLAG("json", 0, &recover.json, "print a summary as JSON"),
+		TS_OPTION_FLAG("quiet", 'q', &recover.quiet, "print only errors"),
 	};
 	const struct ts_command command = {
 		.verb = "recover",
 		.operands = "TRACE|PID",
 		.about =
-			"Saves what is whole of a trace that was cut short or damaged. The result is a finished\n"
-			"trace with every whole chunk, and a row in its table 'loss' for what is not there.\n"
-			"Of a recording whose recorder was killed, its journal and what the recorded processes\n"
-			"still hold in shared memory are saved, too. Of a process, dead or alive, what it holds\n"
-			"there. Nothing of what it reads is changed.\n",
+			"Writes a finished trace from a truncated or damaged one: all intact chunks, and a row in\n"
+			"table 'loss' for what is missing. If the recorder was killed, also recovers its journal\n"
+			"and the events that the recorded processes still hold in shared memory. Of a process,\n"
+			"dead or alive, recovers those events. Never changes its input.\n",
 		.examples = "tracesmith recover cut.sbt -o good.sbt\n"
 			    "tracesmith recover 4711 -o crash.sbt",
 		.exits =
-			"0  done\n2  usage\n3  there is nothing to save, or the output cannot be written",
+			"0  done\n2  usage\n3  nothing to recover, or the output cannot be written",
 		.options = options,
 		.option_count = TS_ARRAY_SIZE(options),
 		.minimum_operands = 1,
@@ -358,8 +354,7 @@ int ts_verb_recover(int argc, char **argv)
 		return exit_code;
 	recover.from = argv[0];
 	if (!recover.output)
-		return ts_report_usage(
-			"say where the trace goes: tracesmith recover %s -o good.sbt",
-			recover.from);
+		return ts_report_usage("give the output: tracesmith recover %s -o good.sbt",
+				       recover.from);
 	return run(&recover);
 }

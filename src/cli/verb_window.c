@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * `tracesmith window`: asks the recorder of a process to open or close a window, and says what
- * came of it. Where nobody records, events are switched on or off in the process itself, which
- * keeps the newest of them.
+ * `tracesmith window`: asks the recorder of a process to open or close a window, and reports the
+ * result. Without a recorder it switches events on or off in the process itself, which keeps the
+ * newest ones.
  */
 #include <inttypes.h>
 #include <string.h>
@@ -68,10 +68,10 @@ static int ask_recorder(const struct window *window, struct ts_area *area, struc
 	if (!wait_for_reply(area, before))
 		return ts_error_set(err, TS_EIO,
 				    "the recorder of process %d, process %" PRIu64
-				    ", does not answer; the request stays until it does",
+				    ", does not answer; the request stays pending",
 				    (int)window->pid, recorder);
 	if (is_open(area) != window->open)
-		return ts_error_set(err, TS_EIO, "the recorder, process %" PRIu64 ", has refused",
+		return ts_error_set(err, TS_EIO, "the recorder, process %" PRIu64 ", refused",
 				    recorder);
 	if (!window->quiet)
 		ts_report_note("process %d: window %s by its recorder, process %" PRIu64,
@@ -85,14 +85,14 @@ static void tell_alone(const struct window *window, const struct ts_live_control
 
 	if (control->mode == TS_LIVE_STREAM && control->recorder_pid)
 		ts_report_note(
-			"process %d: window %s, but its recorder is dead: go on with tracesmith record --resume TRACE, or record -p %d",
+			"process %d: window %s, but its recorder is dead: continue with tracesmith record --resume TRACE, or record -p %d",
 			pid, window->open ? "opened" : "closed", pid);
 	else
 		ts_report_note(
-			"process %d: nobody records it; %s: tracesmith record -p %d, or tracesmith recover %d -o OUT",
+			"process %d has no recorder; %s: tracesmith record -p %d, or tracesmith recover %d -o OUT",
 			pid,
-			window->open ? "the newest events are kept in its memory"
-				     : "no more events are kept; what is there",
+			window->open ? "it keeps its newest events in memory"
+				     : "it keeps no further events; get those in memory with",
 			pid, pid);
 }
 
@@ -109,7 +109,7 @@ static int move(const struct window *window, struct ts_area *area, struct ts_err
 {
 	if (is_open(area) == window->open) {
 		if (!window->quiet)
-			ts_report_note("process %d: the window is %s already", (int)window->pid,
+			ts_report_note("process %d: the window is already %s", (int)window->pid,
 				       window->open ? "open" : "closed");
 		return TS_OK;
 	}
@@ -137,17 +137,17 @@ int ts_verb_window(int argc, char **argv)
 {
 	struct window window = { 0 };
 	const struct ts_option options[] = {
-		TS_OPTION_FLAG("quiet", 'q', &window.quiet, "only errors on stderr"),
+		TS_OPTION_FLAG("quiet", 'q', &window.quiet, "print only errors"),
 	};
 	const struct ts_command command = {
 		.verb = "window",
 		.operands = "PID open|close",
 		.about =
-			"Opens or closes the window of a process: the span that is recorded. A recorder that is\n"
-			"at work does it, and keeps windows apart in its trace.\n",
+			"Opens or closes the recording window of a process. Its recorder does so, if there is one,\n"
+			"and stores each window separately in its trace.\n",
 		.examples = "tracesmith window 4711 open\ntracesmith window 4711 close",
 		.exits = "0  done\n2  usage\n3  no such process, or its recorder does not answer\n"
-			 "4  no agent is in the process",
+			 "4  the process has no agent",
 		.options = options,
 		.option_count = TS_ARRAY_SIZE(options),
 		.minimum_operands = 1,
@@ -159,9 +159,9 @@ int ts_verb_window(int argc, char **argv)
 	if (!ts_command_parse(&command, &argc, argv, &exit_code))
 		return exit_code;
 	if (ts_parse_int64(argv[0], strlen(argv[0]), &pid) || pid < 1 || pid > INT32_MAX)
-		return ts_report_usage("'%s' is no process id", argv[0]);
+		return ts_report_usage("'%s' is not a process id", argv[0]);
 	if (argc < 2)
-		return ts_report_usage("say what to do: tracesmith window %s open, or close",
+		return ts_report_usage("give an action: tracesmith window %s open, or close",
 				       argv[0]);
 	if (strcmp(argv[1], "open") != 0 && strcmp(argv[1], "close") != 0)
 		return ts_report_usage("'%s' is neither open nor close", argv[1]);

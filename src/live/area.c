@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * An area seen from outside: opening, its control block, the words that a recorder or a verb
- * writes there. Every number is checked here before anybody else sees it.
+ * A live area read from outside: opens it, reads its control block, writes the fields that belong
+ * to recorders. Validates every number before others see it.
  */
 #include "live/area.h"
 
@@ -61,13 +61,13 @@ static bool has_our_layout(const struct ts_live_control *control)
 static const char *control_fault(const struct ts_live_control *control)
 {
 	if (!has_our_layout(control))
-		return "its parts do not lie where this layout has them";
+		return "its sections are not where this layout has them";
 	if (control->area_id == 0 || control->pid == 0 || control->pid > INT32_MAX)
-		return "it does not say whose it is";
+		return "it has no process id";
 	if (control->clock != TS_LIVE_CLOCK_COUNTER && control->clock != TS_LIVE_CLOCK_MONOTONIC)
-		return "its clock is not known";
+		return "its clock is unknown";
 	if (control->ring_limit > TS_LIVE_RING_LIMIT || control->rings > control->ring_limit)
-		return "it has more rings than there can be";
+		return "it has too many rings";
 	if (control->dictionary_used > ts_live_dictionary_bytes(control) ||
 	    control->dictionary_used % 8)
 		return "its dictionary has a bad size";
@@ -85,7 +85,7 @@ static int check_control(struct ts_live_control *control, const char *name, stru
 				    "area '%s': layout %u is newer than this program, which reads "
 				    "up to %u (use a newer tracesmith)",
 				    name, control->version, TS_LIVE_VERSION);
-	fault = control->version == 0 ? "it has no version" : control_fault(control);
+	fault = control->version == 0 ? "its version is 0" : control_fault(control);
 	if (fault)
 		return ts_error_set(err, TS_EFORMAT, "area '%s': damaged: %s", name, fault);
 	end_texts(control);
@@ -127,7 +127,7 @@ int ts_area_open(struct ts_area **ret_area, int directory_fd, const char *name, 
 	int result;
 
 	if (strlen(name) >= AREA_NAME_BYTES || strchr(name, '/'))
-		return ts_error_set(err, TS_EINVAL, "area '%s': not a name of an area", name);
+		return ts_error_set(err, TS_EINVAL, "area '%s': not the name of a live area", name);
 	area = calloc(1, sizeof(*area));
 	if (!area)
 		return ts_error_set(err, TS_ENOMEM, "area '%s': no memory", name);
@@ -193,13 +193,13 @@ int ts_area_refresh(struct ts_area *area, struct ts_error *err)
 	if (got < (ssize_t)sizeof(control))
 		return live_condemn_area(area, err, "cut at byte %zd", got);
 	if (!is_same_area(&area->control, &control))
-		return live_condemn_area(area, err, "its control block became another");
+		return live_condemn_area(area, err, "its control block changed");
 	fault = control_fault(&control);
 	if (fault)
 		return live_condemn_area(area, err, "%s", fault);
 	if (control.rings < area->control.rings ||
 	    control.dictionary_used < area->control.dictionary_used)
-		return live_condemn_area(area, err, "it has less than it had");
+		return live_condemn_area(area, err, "its counts went backwards");
 	/* The target is just changing it. */
 	if (control.latest.counter == 0)
 		control.latest = area->control.latest;
@@ -249,8 +249,10 @@ int ts_area_set(struct ts_area *area, size_t offset, uint64_t value, unsigned in
 
 	if ((bytes != 4 && bytes != 8) || offset % bytes || offset < SHARED_FROM ||
 	    offset > SHARED_TO - bytes)
-		return ts_error_set(err, TS_EINVAL, "area '%s': no word of a recorder at byte %zu",
-				    area->name, offset);
+		return ts_error_set(
+			err, TS_EINVAL,
+			"area '%s': not a field that the recorder may write, at byte %zu",
+			area->name, offset);
 	if (!area->writable)
 		return ts_error_set(err, TS_EINVAL, "area '%s': opened for reading only",
 				    area->name);

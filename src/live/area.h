@@ -1,8 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * A live area seen from outside: read with pread, never mapped, never trusted (docs/live.md,
- * sections 2, 4.2 and 7). Gives what is new as journal blocks and frees ring space once these are
- * stored.
+ * A live area from outside: read with pread, never mapped, never trusted (docs/live.md, sections 2,
+ * 4.2 and 7). Returns new data as journal blocks, and frees ring space once these are stored.
  */
 #ifndef TS_LIVE_AREA_H
 #define TS_LIVE_AREA_H

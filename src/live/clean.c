@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Clears away areas that nobody will read: shared memory is not for ever. When in doubt, an area
- * stays.
+ * Removes live areas that nobody will read, since shared memory is limited. When in doubt, keeps an
+ * area.
  */
 #include <errno.h>
 #include <fcntl.h>

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The settings of a running target, as a table (docs/live.md, section 2.4). To add one: a line
- * here, and a word of `config` that no other line has.
+ * The settings of a running target, as a table (docs/live.md, section 2.4). To add one: a row here,
+ * and an unused word of `config`.
  */
 #include "live/config.h"
 
@@ -26,7 +26,7 @@ static const struct ts_config_key keys[] = {
 	{
 		.name = "sample_rate",
 		.also = "probing.sample_rate",
-		.doc = "seconds between two samples of metrics, 0: none are taken",
+		.doc = "seconds between two metric samples, 0: no sampling",
 		FIELD(config[TS_CONFIG_SAMPLE_RATE]),
 		.greatest = INT64_C(3600) * 1000000000,
 		.scale = 1e9,
@@ -41,7 +41,7 @@ static const struct ts_config_key keys[] = {
 	},
 	{
 		.name = "mode",
-		.doc = "flight keeps the newest events, stream waits for a recorder",
+		.doc = "flight keeps the newest events, stream keeps events for a recorder",
 		FIELD(mode),
 		.greatest = TS_LIVE_STREAM,
 		.scale = 1,
@@ -49,14 +49,14 @@ static const struct ts_config_key keys[] = {
 	},
 	{
 		.name = "max_steps",
-		.doc = "steps after which a window is closed, 0: no limit",
+		.doc = "close a window after this many steps, 0: no limit",
 		FIELD(max_steps),
 		.greatest = INT64_MAX,
 		.scale = 1,
 	},
 	{
 		.name = "redact",
-		.doc = "whether strings in arguments are left out",
+		.doc = "whether string arguments are left out",
 		FIELD(redact),
 		.greatest = 1,
 		.scale = 1,
@@ -64,7 +64,7 @@ static const struct ts_config_key keys[] = {
 	},
 	{
 		.name = "step_open",
-		.doc = "step at which a window is opened",
+		.doc = "step that opens a window",
 		FIELD(step_open),
 		.greatest = INT64_MAX,
 		.scale = 1,
@@ -72,7 +72,7 @@ static const struct ts_config_key keys[] = {
 	},
 	{
 		.name = "step_close",
-		.doc = "last step inside the window",
+		.doc = "last step of the window",
 		FIELD(step_close),
 		.greatest = INT64_MAX,
 		.scale = 1,
@@ -80,7 +80,7 @@ static const struct ts_config_key keys[] = {
 	},
 	{
 		.name = "python_marks",
-		.doc = "Python stacks of marks, of a program that was started with --python-on marks",
+		.doc = "Python stacks of marks, if started with --python-on marks",
 		FIELD(config[TS_CONFIG_PYTHON_MARKS]),
 		.greatest = 1,
 		.scale = 1,
@@ -88,7 +88,7 @@ static const struct ts_config_key keys[] = {
 	},
 	{
 		.name = "python_calls",
-		.doc = "the same of calls into drivers, with --python-on calls",
+		.doc = "Python stacks of driver calls, if started with --python-on calls",
 		FIELD(config[TS_CONFIG_PYTHON_CALLS]),
 		.greatest = 1,
 		.scale = 1,
@@ -96,7 +96,7 @@ static const struct ts_config_key keys[] = {
 	},
 	{
 		.name = "stacks",
-		.doc = "which call stacks are taken with launches and other calls into drivers",
+		.doc = "call stacks recorded with launches and other driver calls",
 		FIELD(config[TS_CONFIG_STACKS]),
 		.greatest = TS_STACKS_NATIVE | TS_STACKS_PYTHON,
 		.scale = 1,
@@ -111,35 +111,35 @@ static const struct ts_config_key keys[] = {
 	},
 	{
 		.name = "python_sweep",
-		.doc = "another number asks for a sweep of Python stacks now",
+		.doc = "any new number requests a sweep of Python stacks now",
 		FIELD(config[TS_CONFIG_PYTHON_SWEEP]),
 		.greatest = INT64_MAX,
 		.scale = 1,
 	},
 	{
 		.name = "budget",
-		.doc = "bytes of shared memory that it may take",
+		.doc = "limit of shared memory, in bytes",
 		FIELD(budget),
 		.scale = 1,
 		.read_only = 1,
 	},
 	{
 		.name = "allocated",
-		.doc = "bytes of shared memory that it has taken",
+		.doc = "shared memory in use, in bytes",
 		FIELD(allocated),
 		.scale = 1,
 		.read_only = 1,
 	},
 	{
 		.name = "rings",
-		.doc = "rings that threads have made",
+		.doc = "rings allocated by threads",
 		FIELD(rings),
 		.scale = 1,
 		.read_only = 1,
 	},
 	{
 		.name = "step",
-		.doc = "number given with the last step",
+		.doc = "number of the last step",
 		FIELD(step),
 		.scale = 1,
 		.read_only = 1,

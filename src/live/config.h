@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The table of settings that can be changed while a target runs: words of its control block. */
+/* The table of settings that can be changed while a target runs: fields of its control block. */
 #ifndef TS_LIVE_CONFIG_H
 #define TS_LIVE_CONFIG_H
 

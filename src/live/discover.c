@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Lists the areas of a live directory and says of each whether its process lives: by pid and start
- * time, seen through pid namespaces.
+ * Lists the areas of a live directory, and finds out whether each one's process is alive: by pid
+ * and start time, across pid namespaces.
  */
 #include "live/discover.h"
 

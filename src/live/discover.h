@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Finds live areas and the processes behind them: the live directory, its checks, liveness by pid
- * and start time, pid namespaces, containers by /proc/PID/root, descendants of a process. And
- * clears away areas that nobody will read.
+ * Finds live areas and the processes behind them: the live directory and its checks, liveness by
+ * pid and start time, pid namespaces, containers through /proc/PID/root. Removes areas that nobody
+ * will read.
  */
 #ifndef TS_LIVE_DISCOVER_H
 #define TS_LIVE_DISCOVER_H

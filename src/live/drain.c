@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * One pass over an area (docs/live.md, section 4.2): which rings have news, new dictionary
- * entries, and what is said of damage. A pass without news costs two reads and a look at one word
- * or two a ring.
+ * One drain pass over an area (docs/live.md, section 4.2): finds rings with new data, copies new
+ * dictionary entries, reports damage. A pass without new data costs two reads and one or two words
+ * per ring.
  */
 #include <errno.h>
 #include <stdio.h>
@@ -217,7 +217,7 @@ int ts_area_drain(struct ts_area *area, unsigned int flags, const struct ts_bloc
 
 	area->pass++;
 	if (area->resume_failed)
-		return ts_error_set(err, TS_ENOMEM, "area '%s': no memory to go on", area->name);
+		return ts_error_set(err, TS_ENOMEM, "area '%s': no memory", area->name);
 	if (area->writable)
 		result = ts_area_lock(area, err);
 	if (!result && !area->damaged)

@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Takes one ring (docs/live.md, section 4.2): copies a piece of its bytes, cuts it at whole
- * records, gives a block, frees the space. Rings that a thread moved away from go first, by a
- * stack of frames instead of recursion.
+ * Drains one ring (docs/live.md, section 4.2): copies a piece of its bytes, cuts it after the last
+ * complete record, appends a block, frees the space. A ring that a thread moved away from is
+ * drained first; a stack of frames replaces recursion.
  *
- * What a hostile target can do: have its ring declared damaged, or spoil the order and number of
- * its own events. Every loop here ends by a position that only rises, or by a count.
+ * A hostile target can only get its own ring declared damaged, or corrupt the order and number of
+ * its own events. Every loop is bounded by a position that only grows, or by a count.
  */
 #include <errno.h>
 #include <string.h>
@@ -329,7 +329,7 @@ static void walk_piece(struct drain *drain, uint32_t index, struct piece *piece)
 		ts_records_skip(&records);
 	}
 	if (stop == TS_RECORDS_BAD)
-		piece->fault = "no record can stand there";
+		piece->fault = "not a valid record";
 	else if (stop == TS_RECORDS_END && records.at < records.bytes && !piece->fault)
 		piece->fault = "a record is cut off";
 	piece->bytes = records.at;

@@ -1,8 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Counts events by walking over the records that came since the last look. Where a recorder or the
- * target itself knows how many lie below a position (docs/live.md, section 2.2), it goes on from
- * there.
+ * Counts events by walking the records stored since the last look. Continues from positions whose
+ * event count the recorder or the target has published (docs/live.md, section 2.2).
  */
 #include "live/event_count.h"
 

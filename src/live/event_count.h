@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * How many events a living process has stored and lost so far, seen from outside: only read,
- * without a lock, whoever drains the area meanwhile. A look reads what is new since the one before,
- * up to a limit; what lies beyond is estimated by size until a later look, or the recorder's own
- * count, has caught up.
+ * Counts the events that a live process has stored and lost, from outside: read-only, without a
+ * lock, also while another process drains the area. A look reads what is new since the previous
+ * one, up to a limit; the rest is estimated by size until a later look, or the recorder's own
+ * count, catches up.
  */
 #ifndef TS_LIVE_EVENT_COUNT_H
 #define TS_LIVE_EVENT_COUNT_H

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Journal files: one write a block, and reading that tells a torn tail from damage. Whatever a
- * file holds, reading it is linear in its size.
+ * Journal files: one write per block; reading distinguishes a torn tail from damage. Reading takes
+ * time linear in the file size, whatever the file holds.
  */
 #include "live/journal.h"
 
@@ -99,8 +99,8 @@ int ts_journal_resume(struct ts_journal **ret_journal, const char *path, struct 
 		return result;
 	result = find_end(journal, err);
 	if (!result && ftruncate(journal->fd, (off_t)journal->bytes))
-		result = ts_error_errno(err, errno, "journal '%s': cannot cut its torn end off",
-					path);
+		result = ts_error_errno(err, errno,
+					"journal '%s': cannot truncate its incomplete end", path);
 	if (result)
 		ts_journal_close(journal);
 	else
@@ -161,10 +161,10 @@ static int append_failed(struct ts_journal *journal, int errnum, struct ts_error
 		errnum = errnum ? errnum : errno;
 	if (errnum == EFBIG)
 		return ts_error_set(err, TS_ENOSPC,
-				    "journal '%s': it has reached the limit of a file's size (see "
+				    "journal '%s': it has reached the file size limit (see "
 				    "ulimit -f)",
 				    journal->path);
-	return ts_error_errno(err, errnum, "journal '%s': cannot append to it", journal->path);
+	return ts_error_errno(err, errnum, "journal '%s': cannot append", journal->path);
 }
 
 /* Writes all buffers after the last complete block. */
@@ -218,7 +218,7 @@ int ts_journal_append(struct ts_journal *journal, struct ts_block *block, const 
 	};
 
 	if (block->bytes > TS_JOURNAL_BLOCK_BYTES)
-		return ts_error_set(err, TS_EINVAL, "a block of a journal is larger than 64 MiB");
+		return ts_error_set(err, TS_EINVAL, "a journal block is larger than 64 MiB");
 	block->magic = TS_JOURNAL_MAGIC;
 	block->checksum = checksum(block, payload);
 	if (TS_UNLIKELY(ts_crash_hook != NULL))
@@ -245,7 +245,7 @@ int ts_journal_copy(struct ts_journal *journal, int from_fd, uint64_t offset, ui
 		part.iov_len = (size_t)got;
 		result = got > 0 ? write_buffers(journal, &part, 1, err)
 				 : ts_error_errno(err, got ? errno : EIO,
-						  "cannot read the journal ahead of '%s'",
+						  "cannot read the journal that precedes '%s'",
 						  journal->path);
 		if (result) {
 			/* The part that was copied may end inside a block. */
@@ -278,7 +278,7 @@ static int read_error(struct ts_error *err)
 
 static int no_memory(struct ts_error *err)
 {
-	return ts_error_set(err, TS_ENOMEM, "no memory for a block of the journal");
+	return ts_error_set(err, TS_ENOMEM, "no memory for a journal block");
 }
 
 /*

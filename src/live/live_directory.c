@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The live directory: where it is for a user or inside a container, and whether it may be used.
- * Must not know what lies in it.
+ * Locates the live directory, of a user or inside a container, and checks whether it is safe to
+ * use. Knows nothing of what is in it.
  */
 #include <errno.h>
 #include <fcntl.h>
@@ -137,9 +137,10 @@ static int check_directory(int fd, const char *path, uid_t uid, struct ts_error 
 				    "live directory '%s': it belongs to user %u, not to user %u",
 				    path, (unsigned int)status.st_uid, (unsigned int)uid);
 	if (status.st_mode & 077)
-		return ts_error_set(err, TS_EFORMAT,
-				    "live directory '%s': it is open to others (chmod 700 it)",
-				    path);
+		return ts_error_set(
+			err, TS_EFORMAT,
+			"live directory '%s': it is accessible to other users (run chmod 700 on it)",
+			path);
 	return TS_OK;
 }
 
@@ -163,8 +164,7 @@ int ts_live_directory_open(uid_t uid, pid_t root_pid, int *ret_fd, struct ts_err
 	else
 		result = ts_live_directory_path(uid, path, sizeof(path));
 	if (result)
-		return ts_error_set(err, result, "%s names no directory: its value is too long",
-				    VARIABLE);
+		return ts_error_set(err, result, "%s is too long for a path", VARIABLE);
 	if (root_pid && !shares_files(root_pid))
 		fd = open_below(root_pid, path);
 	else

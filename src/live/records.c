@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The walk over records. It runs over every byte that is recorded, so the loop looks at one word a
- * record and keeps all else out.
+ * Walks over records. Runs over every recorded byte, so the loop reads one word per record and
+ * nothing else.
  */
 #include "live/records.h"
 

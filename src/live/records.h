@@ -1,8 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Hops over the records of copied ring bytes (docs/live.md, section 3): finds where whole records
- * end, counts events, stops at THREAD records. Looks at nothing but sizes and kinds, and trusts
- * neither.
+ * Walks the records of copied ring bytes (docs/live.md, section 3): finds where complete records
+ * end, counts events, stops at THREAD records. Reads only sizes and kinds, and trusts neither.
  */
 #ifndef TS_LIVE_RECORDS_H
 #define TS_LIVE_RECORDS_H

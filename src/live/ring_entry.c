@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Directory entries of rings (docs/live.md, sections 2.2, 4.2 and 7): reads them while the target
- * writes them, believes what two reads agree upon, checks every number, and says from where to
- * where a ring can be taken.
+ * writes them, accepts what two reads agree on, validates every number, and computes which range of
+ * a ring can be drained.
  */
 #include <errno.h>
 #include <string.h>
@@ -121,7 +121,7 @@ static const char *place_fault(const struct ts_area *area, const struct ts_live_
 	pool_bytes = (uint64_t)status.st_size - pool;
 	if (entry->offset < pool || entry->offset % 8 || entry->offset - pool > pool_bytes ||
 	    pool_bytes - (entry->offset - pool) < entry->bytes)
-		return "it lies outside of the pool";
+		return "it lies outside the pool";
 	if (area->pool_taken + entry->bytes > pool_bytes)
 		return "the rings are larger than the file";
 	return NULL;
@@ -166,9 +166,9 @@ static const char *raise_position(struct ring *ring, const struct ts_live_ring *
 	if (lowest.position <= ring->position)
 		return NULL;
 	if (lowest.position % 8 || lowest.position > entry->head)
-		return "its oldest position is not inside";
+		return "its oldest position is out of range";
 	if (lowest.events < ring->events || lowest.events - ring->events > gone / LEAST_EVENT_BYTES)
-		return "it counts events that cannot have been";
+		return "its event count is impossible";
 	ring->position = lowest.position;
 	ring->events = lowest.events;
 	ring->thread = thread_of(&lowest);
@@ -196,7 +196,7 @@ static const char *check_entry(struct ts_area *area, uint32_t index,
 	if (fault)
 		return fault;
 	if (entry->head % 8 || entry->head < ring.position || entry->head < ring.silent_to)
-		return "its head is not where it was";
+		return "its head moved backwards";
 	if (entry->head - ring.position > ring.bytes)
 		return "its head is too far ahead";
 	ring.turn = entry->turn;
@@ -223,7 +223,7 @@ int live_look(struct drain *drain, uint32_t index, const struct ts_live_ring *fi
 		if (result)
 			return result;
 		if (!is_steady) {
-			*ret_fault = "its entry does not hold still";
+			*ret_fault = "its entry keeps changing";
 			/* A dead target's must; a quick one's is for the next pass. */
 			return drain->flags & TS_DRAIN_FINAL ? TS_OK : TS_ENOTFOUND;
 		}

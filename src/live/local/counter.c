@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Which counter live events are stamped with, and how it stands to the system's clocks.
- * Part of the agent: libc only, no allocation, nothing printed.
+ * Selects the counter that stamps events, and relates it to the system's clocks. Part of the agent:
+ * libc only, no allocation, no output.
  */
 #include "live/local/counter.h"
 

@@ -1,9 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * What backends inside a target tell of accelerators: calls into drivers, commands that devices
- * ran, clocks, losses, facts. Commands are in their device's own clock. Arguments that have a
- * column are named by the row's shape, as an import of Kineto has them, so that both are shown
- * alike and arrows are drawn.
+ * Decodes what backends report of accelerators: driver calls, device commands, clocks, losses,
+ * facts. Commands keep their device's clock. The row's shape names the arguments that have a column
+ * as Kineto does, so that recorded and imported traces look alike and arrows are drawn.
  */
 #include <stdio.h>
 #include <stdlib.h>

@@ -1,8 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/*
- * Memory taken and given back, as a backend inside a target tells of it, into rows of
- * `allocation`.
- */
+/* Decodes memory allocations and frees into rows of `allocation`. */
 #include "record/decode/decode_internal.h"
 
 #define NO_STREAM UINT32_MAX

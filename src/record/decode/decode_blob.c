@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Content of command streams: parts of blobs into rows of at most 1 MiB, each of which continues
- * the one before it, so that memory is bounded whatever size a program claims. Equal rows are
- * stored once: a row is known by what it continues and by two hashes of its bytes, one of which
- * has a secret key, so that no program can make another's content look like its own.
+ * Decodes blobs of command streams into rows of at most 1 MiB, each of which continues the previous
+ * one, so that memory stays bounded whatever size a program claims. Equal rows are stored once: the
+ * key of a row is its predecessor and two hashes of its bytes. One hash has a secret key, so that
+ * no program can forge another one's content.
  */
 #include <stdlib.h>
 

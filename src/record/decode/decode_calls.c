@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Which calls have given a command to a device that has not told of it: at the end these are
- * counted as lost. Calls and commands come in any order, millions may lie between them, and one
- * call may have many commands. Numbers grow, so that two bits for each lie side by side.
+ * Tracks calls that enqueued a command whose device record has not arrived; at the end these count
+ * as lost. Calls and commands come in any order, millions may lie between them, and one call may
+ * have many commands. Correlations grow, so pages of two bits each hold them.
  */
 #include <stdlib.h>
 
@@ -112,7 +112,7 @@ void decode_report_calls(struct ts_decoder *decoder, struct decode_area *area)
 	if (count)
 		decode_loss_row(
 			decoder, area->process, 0, "gpu_op",
-			"their call came, but not when they ran: the program ended, or the window closed",
+			"their call was recorded, but the device's record never came: the program ended, or the window closed",
 			(int64_t)count, decoder->now_ns, decoder->now_ns);
 }
 

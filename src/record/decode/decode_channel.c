@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Command streams into rows (docs/replay.md, section 2): objects and commands, with the numbers of
- * a process turned into ids of rows. What a program claims about its objects spoils its own rows
- * only. None of this is an event, and no window leaves it out.
+ * Decodes command streams (docs/replay.md, section 2): objects and commands, with a process's
+ * numbers mapped to row ids. False claims of a program affect its own rows only. None of these
+ * records is an event, and windows do not filter them.
  */
 #include <stdio.h>
 #include <stdlib.h>
@@ -189,7 +189,7 @@ static int64_t blob_id(const struct place *place, uint64_t number, bool keep)
 
 /* ---- details ---- */
 
-/* Checked, in decoder->scratch; false where there are none, or they are no JSON object. */
+/* Checked, in decoder->scratch; false where there are none, or not a JSON object. */
 static bool check_details(const struct place *place, const char *text, uint32_t length)
 {
 	struct ts_decoder *decoder = place->decoder;

@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Times of events into clock 1 of the trace: the recording's counter at its nominal rate.
- * clock_sync rows, from the recorder's anchors, tie it to trace time, so times in chunks need no
- * better rate. Trace time is CLOCK_REALTIME at the begin of the recording plus CLOCK_MONOTONIC
- * since then; clock 2 is CLOCK_REALTIME. Clocks of hosts are converted here, by the anchors known
- * so far. Those of devices are not: each has rows of its own.
+ * Converts event times to clock 1 of the trace: the recording's counter at its nominal rate.
+ * clock_sync rows, from the recorder's anchors, map it to trace time. Trace time is CLOCK_REALTIME
+ * at the start of the recording plus CLOCK_MONOTONIC since then; clock 2 is CLOCK_REALTIME. Host
+ * clocks are converted here with the anchors known so far. Device clocks are not: each has its own
+ * clock_sync rows.
  */
 #include "record/decode/decode_internal.h"
 

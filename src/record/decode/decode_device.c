@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Devices that areas describe and that counters are about. An area knows them by number; over
- * areas and recorders they are known by uuid. A row is written when a file first needs it, and
- * again when something of it has changed.
+ * Devices that areas describe and counters refer to. An area identifies them by number; across
+ * areas and recorders they are identified by UUID. A row is written when a file first needs it, and
+ * again when it changes.
  */
 #include <stdlib.h>
 

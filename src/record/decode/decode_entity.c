@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Who events belong to and what they are called: source, host, processes, threads, tracks. A row
- * is written when a file first needs it; after a rotation that is anew.
+ * Entities that events belong to: source, host, processes, threads, tracks. A row is written when a
+ * file first needs it, and again after a rotation.
  */
 #include "record/decode/decode_internal.h"
 

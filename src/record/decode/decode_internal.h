@@ -1,11 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * What the files of the decoder share: decoder.c (blocks), decode_ring.c (records), decode_entity.c
- * (processes, threads), decode_site.c (the dictionary), decode_device.c, decode_accelerator.c
- * (calls, commands of devices), decode_calls.c (which of them belong together),
- * decode_allocation.c, decode_stream.c (queues), decode_channel.c (command streams), decode_blob.c,
- * decode_clock.c, decode_window.c, decode_loss.c, decode_stack.c, decode_sample.c, checkpoint.c,
- * checkpoint_channel.c and checkpoint_sample.c (state). Nobody else includes this.
+ * The decoder's state and the functions that its files share. Included only by record/decode and by
+ * the checkpoint files of record/recording, which save the state.
  */
 #ifndef TS_RECORD_DECODE_DECODE_INTERNAL_H
 #define TS_RECORD_DECODE_DECODE_INTERNAL_H
@@ -29,9 +25,9 @@
 #define DECODE_AREA_OBJECTS 262144u   /* that live */
 #define DECODE_AREA_BLOBS 65536u      /* the newest, by number; a power of two */
 #define DECODE_AREA_KEPT_BLOBS 65536u /* those that objects name */
-/* What is remembered of what is over. */
+/* Limits on remembered state that has ended. */
 #define DECODE_PROCESSES 65536u
-#define DECODE_EXTERNAL_PROCESSES 4096u /* processes that only counters name */
+#define DECODE_EXTERNAL_PROCESSES 4096u /* processes known only from counters */
 #define DECODE_DEVICES 16384u
 #define DECODE_ENDED_AREAS 4096u
 #define DECODE_GATES 64u
@@ -49,7 +45,7 @@
 /* Clocks of the trace: 2 is CLOCK_REALTIME. */
 #define DECODE_CLOCK_OF_EVENTS 1u
 #define DECODE_FIRST_DEVICE_CLOCK 3u
-/* Times stay below this, so that sums of them do not overflow. */
+/* Times stay below this, so that their sums do not overflow. */
 #define DECODE_LATEST_NS (INT64_MAX / 4)
 
 /* Why events of a ring are not in the trace. */
@@ -79,30 +75,30 @@ struct decode_lost {
 	int64_t first_ns, last_ns;
 };
 
-/* Texts are freed when it has ended and its row is written. */
+/* Texts are freed once it has ended and its row is written. */
 struct decode_process {
 	int64_t id;
 	uint64_t pid, parent;
-	uint64_t start_time, image; /* with pid: which process it is */
+	uint64_t start_time, image; /* with pid: identify the process */
 	int64_t start_ns, end_ns, exit_status;
 	char *name, *command; /* command as JSON; NULL: none, or freed */
 	uint32_t name_id, command_id;
 	uint32_t epoch; /* of the file that has its row; 0: none */
 	/*
-	 * Numbers that join calls and commands are the process's own; this, counted from 1, makes
-	 * them unique. 0: it has none.
+	 * Correlations are unique within a process; this number, from 1, makes them unique in the
+	 * trace. 0: the process has none.
 	 */
 	uint32_t correlations;
 	bool ended;
 	bool used;        /* by an area that has not ended */
-	bool external;    /* only counters name it */
+	bool external;    /* known only from counters */
 	bool of_recorder; /* as that of its area */
 };
 
-/* Texts are cut to what fits, and end with NUL. */
+/* Texts are truncated and NUL-terminated. */
 struct decode_device {
 	int64_t id;
-	uint64_t area;   /* whose description it is; 0: not described yet */
+	uint64_t area;   /* that described it; 0: none yet */
 	uint32_t number; /* as a user knows it */
 	uint32_t epoch;  /* of the file that has its row; 0: none */
 	int64_t memory_bytes;
@@ -115,33 +111,33 @@ struct decode_clock_point {
 	int64_t host_ns, device_ns, uncertainty_ns;
 };
 
-/* A device's own clock, as the area tells of it. */
+/* A device's clock, as reported by the area. */
 struct decode_device_clock {
 	uint32_t id;    /* in the trace; 0: none yet */
 	uint32_t epoch; /* of the file that has its rows */
-	uint32_t count; /* of points; 0: nothing is known */
+	uint32_t count; /* of points; 0: unknown */
 	bool is_guessed;
-	struct decode_clock_point points[2]; /* the newest, the last one last */
+	struct decode_clock_point points[2]; /* the two newest, in order */
 	char method[32];
 };
 
-/* What an area calls a device. */
+/* A device by its number in an area. */
 struct decode_device_number {
 	uint32_t number; /* 24 bits */
 	struct decode_device *device;
 	struct decode_device_clock clock;
 };
 
-/* A point whose row waits for an anchor of the host's clock behind it. */
+/* A point whose row waits for a later anchor of the host clock. */
 struct decode_waiting_point {
 	uint32_t clock;
 	bool is_guessed;
-	bool is_first; /* the file has nothing better of this clock */
+	bool is_first; /* the file has no other point of this clock */
 	struct decode_clock_point point;
 	char method[32];
 };
 
-/* A queue, by what its area calls it. */
+/* A queue, by its number in the area. */
 struct decode_stream {
 	int64_t id;
 	uint32_t device, stream, context;
@@ -151,26 +147,26 @@ struct decode_stream {
 	char name[64];
 };
 
-/* Numbers that join calls and commands: bit n is that of correlation `number` * bits + n. */
+/* Seen correlations: bit n stands for correlation `number` * bits + n. */
 struct decode_call_page {
 	uint64_t number;
 	uint64_t called[DECODE_CALL_WORDS];
-	uint64_t done[DECODE_CALL_WORDS]; /* a command came, or none is to come */
+	uint64_t done[DECODE_CALL_WORDS]; /* its command arrived, or none will */
 };
 
 struct decode_calls {
 	struct decode_call_page *pages; /* the newest last */
 	size_t count, capacity;
 	struct ts_map index; /* number to index */
-	uint64_t given_up;   /* open ones of pages that were forgotten */
+	uint64_t given_up;   /* open ones of discarded pages */
 };
 
-/* ---- of a command stream ---- */
+/* ---- command streams ---- */
 
 struct decode_object {
 	uint64_t number;
 	int64_t id;
-	uint32_t generation; /* of the window that described it */
+	uint32_t generation; /* of its window */
 	uint32_t epoch;
 	bool is_gone;
 	struct ts_object_row row; /* texts and blobs are of the file of that epoch */
@@ -181,23 +177,23 @@ struct decode_blob_number {
 	uint32_t id;
 };
 
-/* Content that comes in parts. */
+/* A blob that is still incomplete. */
 struct decode_half_blob {
 	uint64_t number; /* 0: none */
-	uint64_t broken; /* one that was given up: its other parts are passed over */
+	uint64_t broken; /* a rejected one: its further parts are skipped */
 	uint64_t bytes, done;
-	uint32_t previous; /* the row that it has so far, 0: none */
+	uint32_t previous; /* its last row so far, 0: none */
 	struct ts_hash_stream hash;
-	struct ts_text piece; /* of `done`, what is in no row yet */
+	struct ts_text piece; /* the bytes of `done` not yet in a row */
 };
 
 struct decode_channel {
 	struct decode_object *objects;
 	size_t object_count, object_capacity, gone_count;
 	struct ts_map numbers; /* to index in objects */
-	uint32_t generation;   /* counts windows that have closed */
+	uint32_t generation;   /* counts closed windows */
 	bool in_window;
-	int64_t last_ns; /* of its last command since this recorder began */
+	int64_t last_ns; /* of its last command seen by this decoder */
 
 	struct decode_blob_number *blobs; /* at number modulo blob_slots */
 	size_t blob_slots;
@@ -205,7 +201,7 @@ struct decode_channel {
 	struct decode_half_blob half;
 };
 
-/* A DEVICE record: texts are borrowed, in the order of those above. */
+/* A DEVICE record. Texts are borrowed. */
 enum { DEVICE_VENDOR, DEVICE_MODEL, DEVICE_UUID, DEVICE_BUS, DEVICE_TEXTS };
 struct decode_described {
 	uint32_t number;
@@ -214,17 +210,17 @@ struct decode_described {
 	uint32_t lengths[DEVICE_TEXTS];
 };
 
-/* Spans that have begun and not ended: their BEGIN records, as they were. */
+/* Open spans: their BEGIN records, unchanged. */
 struct decode_stack {
 	struct ts_text records;
 	uint32_t *starts; /* of each in records; with STACK_OUTSIDE */
 	size_t count, capacity;
 };
-#define STACK_OUTSIDE 0x80000000u /* began outside of all windows */
+#define STACK_OUTSIDE 0x80000000u /* began outside all windows */
 
-/* The last stack of a thread, and the id of each of its parts: the next one mostly begins alike. */
+/* The last stack of a thread, and the id of each prefix: the next stack usually shares one. */
 struct decode_memo {
-	uint64_t area; /* whose codes they are */
+	uint64_t area; /* whose dictionary the frames refer to */
 	uint32_t epoch;
 	uint32_t count;
 	uint64_t *total_bytes; /* of all memos */
@@ -232,12 +228,12 @@ struct decode_memo {
 	uint64_t frames[DECODE_MEMO_FRAMES];
 };
 
-/* Who has named a thread; the higher one is heard. */
+/* Who named a thread; the higher value wins. */
 enum decode_namer { NAMED_BY_NOBODY, NAMED_BY_KERNEL, NAMED_BY_SAMPLER, NAMED_BY_PROGRAM };
 
 /*
- * A thread, or a track. It is held by its area, while that knows it, and by the decoder, under its
- * process and tid, so that samples and events of a thread have one row, whichever come first.
+ * A thread, or a track. Its area holds a reference, and so does the decoder, under process and tid,
+ * so that samples and events of a thread share one row, whichever come first.
  */
 struct decode_thread {
 	int64_t id;
@@ -248,32 +244,32 @@ struct decode_thread {
 	uint32_t holders;
 	uint8_t named_by;
 	bool is_owned;   /* by an area */
-	uint64_t area;   /* that owns it, or did; 0: only samples name it */
-	int64_t process; /* its row; 0: that of its area */
-	int64_t last_ns; /* when it was last heard of, by samples or THREAD */
+	uint64_t area;   /* that owns or owned it; 0: known only from samples */
+	int64_t process; /* row id; 0: that of its area */
+	int64_t last_ns; /* last time seen in a sample or a THREAD record */
 	struct decode_memo *memo;
 	char name[64];
-	struct decode_stack stacks[2]; /* second: of signal handlers inside an emit */
+	struct decode_stack stacks[2]; /* second: emitted by signal handlers inside an emit */
 };
 
 struct decode_ring {
 	uint64_t position, events, dropped;
 	struct decode_thread *thread; /* NULL: not known */
-	int64_t last_ns;              /* time of the newest record, 0: none yet */
+	int64_t last_ns;              /* time of the newest record; 0: none yet */
 	bool damaged;
 	bool has_losses;
 	bool is_channel; /* it holds a command stream */
 	struct decode_lost lost[LOSS_COUNT];
 };
 
-/* A call site of the dictionary. Ids are 0 until it is used in this file. */
+/* A dictionary entry. Ids are 0 until this file uses it. */
 struct decode_site {
 	uint32_t offset; /* of its entry in the dictionary */
 	uint32_t name, category, shape;
 	uint32_t row;            /* STACK: the stack; MODULE and DEVICE: the mapping */
 	uint16_t depth, unnamed; /* of a STACK: frames, and those without a name */
 	uint8_t fields, kind;
-	bool plain;    /* every value is one word and needs no look */
+	bool plain;    /* every value is one word that needs no decoding */
 	bool resolved; /* in this file */
 };
 
@@ -283,15 +279,15 @@ struct decode_window {
 	struct ts_block_window opened;
 };
 
-/* A window that is over, until it is told and exported. */
+/* A closed window, until it is reported and exported. */
 struct decode_closed {
 	uint64_t area;
-	uint32_t waits; /* for so many CLOCK blocks */
+	uint32_t waits; /* number of CLOCK blocks to wait for */
 	bool reported;
 	struct ts_block_window opened, closed;
 };
 
-/* From this time on the recorder let events through, or not. */
+/* From this time on the recorder accepted events, or not. */
 struct decode_gate {
 	int64_t from_ns;
 	bool open;
@@ -299,17 +295,17 @@ struct decode_gate {
 
 struct decode_area {
 	uint64_t id;
-	struct ts_block_area *about; /* NULL: nothing is known but positions */
+	struct ts_block_area *about; /* NULL: only positions are known */
 	struct decode_process *process;
 	bool native;  /* its counter is the recording's */
 	bool damaged; /* dictionary */
 	bool ended;
-	bool of_recorder; /* what it measured: its process and threads have rows only where an event
-			     stands there */
+	bool of_recorder; /* measurements: its process and threads get rows only if an event refers
+			     to them */
 	int64_t bound_ns; /* nothing begins before */
 
 	struct ts_text dictionary;
-	uint64_t dictionary_end; /* of what was taken; stays when it is freed */
+	uint64_t dictionary_end; /* of the bytes decoded; kept when they are freed */
 	struct decode_site *sites;
 	size_t site_count, site_capacity;
 
@@ -327,7 +323,7 @@ struct decode_area {
 	size_t stream_count, stream_capacity;
 	struct ts_pairmap stream_index; /* (context << 32 | device, stream) to index */
 	struct decode_calls calls;
-	struct ts_text facts;           /* FACT records, as they were */
+	struct ts_text facts;           /* FACT records, unchanged */
 	struct ts_pairmap steps;        /* (stack, word of a frame) to stack, in this file */
 	bool has_unnamed;               /* frames whose function is not in the dictionary */
 	struct decode_channel *channel; /* NULL: it has no command stream */
@@ -339,7 +335,7 @@ struct decode_area {
 	uint32_t gate_count;
 	uint64_t outside;
 
-	/* Already in the trace. */
+	/* Counts already in the trace. */
 	uint64_t reported_nested, reported_no_ring, reported_cut, reported_outside;
 };
 
@@ -406,7 +402,7 @@ struct ts_decoder {
 	int failure; /* of memory */
 };
 
-/* ---- the words of a record that are still to be read ---- */
+/* ---- cursor over the words of a record ---- */
 
 struct decode_cursor {
 	const uint64_t *next, *end;
@@ -447,14 +443,14 @@ static inline const char *decode_take_string(struct decode_cursor *cursor, uint3
 	return "";
 }
 
-/* A record taken apart. */
+/* A decoded record. */
 struct decode_event {
 	const uint64_t *record; /* its words */
 	uint32_t words;
 	uint8_t kind, flags;
 	int64_t ns; /* its time in clock 1 */
 	struct decode_thread *thread;
-	/* Of the kind. */
+	/* By kind. */
 	uint64_t duration, start, number;
 	uint64_t correlation;
 	int64_t result;
@@ -467,7 +463,7 @@ struct decode_event {
 	struct ts_live_sample sample;
 	const uint64_t *frames; /* with STACK */
 	uint64_t frame_count;
-	/* What it is called, and its arguments. */
+	/* Name and arguments. */
 	uint32_t name, category, shape;
 	const int64_t *values;
 	int64_t room[TS_LIVE_FIELDS];
@@ -477,10 +473,10 @@ struct decode_event {
 
 struct decode_area *decode_find_area(struct ts_decoder *decoder, uint64_t id);
 struct decode_area *decode_add_area(struct ts_decoder *decoder, uint64_t id);
-/* NULL: no memory, or beyond the limit. */
+/* NULL: no memory, or limit exceeded. */
 struct decode_ring *decode_get_ring(struct ts_decoder *decoder, struct decode_area *area,
 				    uint32_t ring);
-/* What the first block of an area says; a state follows it, or its first records. */
+/* Sets what an AREA block describes. A STATE block or the first records follow. */
 int decode_set_about(struct ts_decoder *decoder, struct decode_area *area,
 		     const struct ts_block_area *about);
 int decode_no_memory(struct ts_decoder *decoder);
@@ -492,7 +488,7 @@ uint32_t decode_text(struct ts_decoder *decoder, const char *text);
 /* A fixed, perhaps unterminated, text of a struct. */
 uint32_t decode_fixed(struct ts_decoder *decoder, const char *text, size_t bytes);
 void decode_meta(struct ts_decoder *decoder, int64_t process, const char *key, const char *json);
-/* Source, host and facts, at the begin of a file. */
+/* Writes source, host and facts at the start of a file. */
 void decode_preamble(struct ts_decoder *decoder);
 
 struct decode_process *decode_get_process(struct ts_decoder *decoder, uint64_t pid,
@@ -504,40 +500,35 @@ void decode_set_process_texts(struct ts_decoder *decoder, struct decode_process 
 			      size_t command_bytes);
 void decode_write_process(struct ts_decoder *decoder, struct decode_process *process);
 void decode_end_process(struct ts_decoder *decoder, struct decode_process *process);
-/* One that counters named without saying when it started. NULL: there is none. */
+/* A process known from counters without a start time; NULL: none. */
 struct decode_process *decode_find_external(struct ts_decoder *decoder, uint64_t pid);
-/* It is described from now on. */
+/* Marks it as described by an area. */
 void decode_know_process(struct ts_decoder *decoder, struct decode_process *process);
-/*
- * Whom a counter of an area is about that was emitted then; its row is in the file after this.
- * NULL: no memory, or nobody.
- */
+/* The process that a counter refers to. Writes its row if needed. NULL: no memory, or unknown. */
 struct decode_process *decode_subject_process(struct ts_decoder *decoder,
 					      const struct decode_area *area, uint32_t pid,
 					      uint64_t start_time, int64_t ns);
 
 /*
- * By serial (0: of rings that do not say whose they are), or by track; made where it is not there.
- * NULL: no memory, or too many.
+ * Finds or adds a thread by serial (0: rings without a THREAD record), or a track. NULL: no memory,
+ * or too many.
  */
 struct decode_thread *decode_get_thread(struct ts_decoder *decoder, struct decode_area *area,
 					uint64_t key, bool is_track);
-/*
- * Its row is in the file after this. `area` is NULL where none owns it; then its process has a row.
- */
+/* Writes its row if needed. `area` is NULL if none owns it; then its process has a row. */
 void decode_use_thread(struct ts_decoder *decoder, struct decode_area *area,
 		       struct decode_thread *thread);
 void decode_write_thread(struct ts_decoder *decoder, struct decode_area *area,
 			 struct decode_thread *thread);
-/* Of text that nothing ends, at most `bytes`. */
+/* `name` is not NUL-terminated; at most `bytes` are used. */
 void decode_name_thread(struct ts_decoder *decoder, struct decode_area *area,
 			struct decode_thread *thread, const char *name, size_t bytes,
 			enum decode_namer namer);
-/* One that holds it does so no longer; frees it with the last. */
+/* Drops a reference; frees it with the last. */
 void decode_release_thread(struct decode_thread *thread);
-/* Its area does not know it any more. */
+/* Its area forgets it. */
 void decode_disown_thread(struct decode_thread *thread);
-/* Forgets threads that no ring belongs to and that have nothing open. */
+/* Forgets threads that own no ring and have no open spans. */
 void decode_forget_threads(struct decode_area *area);
 
 /* ---- decode_site.c ---- */
@@ -547,15 +538,14 @@ void decode_add_sites(struct ts_decoder *decoder, struct decode_area *area, cons
 		      size_t count);
 void decode_resolve_site(struct ts_decoder *decoder, struct decode_area *area,
 			 struct decode_site *site);
-/* What a kernel is called, as people write it. */
+/* The demangled name of a kernel. */
 uint32_t decode_kernel_name(struct ts_decoder *decoder, const struct decode_area *area,
 			    const char *name, size_t length);
 
 /* ---- decode_device.c ---- */
 
 /*
- * The device that an area calls so; its row is in the file after this. NULL: no memory, or too
- * many.
+ * The device with that number in the area. Writes its row if needed. NULL: no memory, or too many.
  */
 struct decode_device *decode_use_device(struct ts_decoder *decoder, struct decode_area *area,
 					uint32_t number);
@@ -563,8 +553,7 @@ struct decode_device *decode_use_device(struct ts_decoder *decoder, struct decod
 bool decode_describe_device(struct ts_decoder *decoder, struct decode_area *area,
 			    const struct decode_described *described);
 /*
- * For a state that is read back: a new one of a higher id than all before, and what an area calls
- * it.
+ * For loading state: adds a device with an id higher than all others, and an area's number for it.
  */
 struct decode_device *decode_add_device(struct ts_decoder *decoder, int64_t id);
 void decode_index_device(struct ts_decoder *decoder, const struct decode_device *device);
@@ -575,14 +564,14 @@ bool decode_call_device(struct ts_decoder *decoder, struct decode_area *area, ui
 
 /* ---- decode_clock.c ---- */
 
-/* A counter of the recording, or CLOCK_MONOTONIC, in ns of clock 1. */
+/* Converts a counter of the recording, or CLOCK_MONOTONIC, to ns of clock 1. */
 int64_t decode_scale(const struct ts_decoder *decoder, uint64_t counter);
 int64_t decode_monotonic(const struct ts_decoder *decoder, int64_t monotonic_ns);
-/* A counter of an area. */
+/* Converts a counter of an area. */
 int64_t decode_other_time(const struct ts_decoder *decoder, const struct decode_area *area,
 			  uint64_t counter);
 void decode_add_anchor(struct ts_decoder *decoder, const struct ts_block_clock *clock);
-/* Rows of the begin and of the anchors that are known, at the begin of a file. */
+/* Writes clock rows at the start of a file: the origin and the known anchors. */
 void decode_clock_rows(struct ts_decoder *decoder);
 void decode_area_anchor(struct ts_decoder *decoder, const struct decode_area *area);
 
@@ -598,41 +587,41 @@ static inline int64_t decode_time(const struct ts_decoder *decoder, const struct
 	return decode_other_time(decoder, area, counter);
 }
 
-/* Trace time of an instant of clock 1, by the anchors known so far, as a reader will convert it. */
+/* Trace time of an instant of clock 1, by the anchors known so far, as a reader converts it. */
 int64_t decode_trace_time(const struct ts_decoder *decoder, int64_t ns);
-/* Rows of points of devices' clocks that lie before the newest anchor; or of all that wait. */
+/* Writes the points of device clocks that precede the newest anchor; or all waiting ones. */
 void decode_write_points(struct ts_decoder *decoder, bool all);
 /*
- * The file may be read now: clocks of which only a point that waits is known have a row, for the
- * time being.
+ * Before the file may be read: writes a provisional row for clocks whose only point is still
+ * waiting.
  */
 void decode_assume_points(struct ts_decoder *decoder);
 bool decode_put_point(struct ts_decoder *decoder, const struct decode_waiting_point *waiting);
-/* A DEVICE_CLOCK record, or the best that is known where there was none. */
+/* Adds a DEVICE_CLOCK record, or an estimate where there was none. */
 void decode_add_point(struct ts_decoder *decoder, struct decode_device_clock *clock,
 		      const struct decode_clock_point *point, const char *method,
 		      size_t method_bytes, bool is_guessed);
-/* Whether its numbers can be used. */
+/* Whether its values are in range. */
 bool decode_is_point(const struct decode_clock_point *point);
-/* Its rows are in the file, or wait for an anchor, after this. */
+/* Ensures that its rows are in the file, or wait for an anchor. */
 void decode_use_clock(struct ts_decoder *decoder, struct decode_device_clock *clock);
-/* An instant of the device's clock in clock 1; TS_ABSENT where that is not known. */
+/* Converts a device time to clock 1; TS_ABSENT: unknown. */
 int64_t decode_host_time(const struct decode_device_clock *clock, int64_t device_ns);
 
 /* ---- decode_accelerator.c ---- */
 
-/* A number that joins calls and commands, unique in the recording; TS_ABSENT for 0. */
+/* A correlation that is unique in the recording; TS_ABSENT for 0. */
 int64_t decode_correlation(struct ts_decoder *decoder, struct decode_process *process,
 			   uint64_t number);
-/* CALL and GPU_OP. True where it is in the trace after this. */
+/* Decode CALL and GPU_OP. True: the row was added. */
 bool decode_call(struct ts_decoder *decoder, struct decode_area *area, struct decode_ring *ring,
 		 const struct decode_event *event);
 bool decode_gpu_op(struct ts_decoder *decoder, struct decode_area *area, struct decode_ring *ring,
 		   const struct decode_event *event);
-/* STREAM, DEVICE_CLOCK, LOST and FACT. False: it makes no sense. */
+/* Decodes STREAM, DEVICE_CLOCK, LOST and FACT. False: invalid. */
 bool decode_accelerator_record(struct ts_decoder *decoder, struct decode_area *area,
 			       const struct decode_event *event);
-/* Facts again, into a new file. */
+/* Writes all facts again, into a new file. */
 void decode_facts(struct ts_decoder *decoder, struct decode_area *area);
 void decode_free_accelerator(struct decode_area *area);
 
@@ -643,24 +632,24 @@ bool decode_allocation(struct ts_decoder *decoder, struct decode_area *area,
 
 /* ---- decode_calls.c ---- */
 
-/* A call gave a command. False: no memory. */
+/* A call enqueued a command. False: no memory. */
 bool decode_wait_for_call(struct ts_decoder *decoder, struct decode_area *area,
 			  uint64_t correlation);
-/* A command came; or its window left it out: it is not waited for. */
+/* A command arrived, or a window excluded it: stop waiting. */
 void decode_forget_call(struct ts_decoder *decoder, struct decode_area *area, uint64_t correlation);
-/* Those of a state that is read back. */
+/* For loading state. */
 bool decode_put_calls(struct ts_decoder *decoder, struct decode_area *area,
 		      const struct decode_call_page *page);
-/* Calls whose commands never came. */
+/* Reports calls whose commands never arrived. */
 void decode_report_calls(struct ts_decoder *decoder, struct decode_area *area);
 void decode_free_calls(struct decode_area *area);
 
 /* ---- decode_stream.c ---- */
 
-/* What an area calls so; its row is in the file after this. NULL: no memory. */
+/* The queue with these numbers. Writes its row if needed. NULL: no memory. */
 struct decode_stream *decode_use_stream(struct ts_decoder *decoder, struct decode_area *area,
 					uint32_t device, uint32_t stream, uint32_t context);
-/* A STREAM record. False: it makes no sense. */
+/* A STREAM record. False: invalid. */
 bool decode_stream_record(struct ts_decoder *decoder, struct decode_area *area,
 			  struct decode_cursor *cursor);
 bool decode_add_stream(struct ts_decoder *decoder, struct decode_area *area,
@@ -668,26 +657,26 @@ bool decode_add_stream(struct ts_decoder *decoder, struct decode_area *area,
 
 /* ---- decode_channel.c ---- */
 
-/* OBJECT, GONE, COMMAND, BLOB. False: it makes no sense. */
+/* OBJECT, GONE, COMMAND, BLOB. False: invalid. */
 bool decode_channel_record(struct ts_decoder *decoder, struct decode_area *area,
 			   struct decode_ring *ring, const struct decode_event *event);
 struct decode_channel *decode_get_channel(struct ts_decoder *decoder, struct decode_area *area);
 void decode_free_channel(struct decode_area *area);
-/* Records of it were not stored, for want of room: its window cannot be replayed as a whole. */
+/* Some of its records were dropped on a full disk: the window cannot be replayed. */
 void decode_channel_cut(struct ts_decoder *decoder, struct decode_area *area);
-/* What it knows of ids is of another file. */
+/* Forgets ids of the previous file. */
 void decode_channel_moves(struct ts_decoder *decoder, struct decode_area *area);
 bool decode_put_object(struct ts_decoder *decoder, struct decode_channel *channel,
 		       const struct decode_object *object);
 
 /* ---- decode_blob.c ---- */
 
-/* A BLOB record. False: it makes no sense. */
+/* A BLOB record. False: invalid. */
 bool decode_blob_record(struct ts_decoder *decoder, struct decode_channel *channel,
 			struct decode_ring *ring, struct decode_cursor *cursor, int64_t ns);
 /*
- * The row of a whole blob; 0: it is not known. `keep`: an object names it, so that it may be named
- * again much later.
+ * The row of a complete blob; 0: unknown. `keep`: an object refers to it, so it may be needed much
+ * later.
  */
 uint32_t decode_blob_id(struct ts_decoder *decoder, struct decode_channel *channel, uint64_t number,
 			bool keep);
@@ -699,57 +688,57 @@ void decode_drop_half(struct decode_channel *channel);
 
 int decode_ring_block(struct ts_decoder *decoder, struct decode_area *area,
 		      const struct ts_block *block, const uint64_t *words);
-/* When a span or call began, and how long it was. */
+/* Start and duration of a span or call. */
 int64_t decode_span(const struct ts_decoder *decoder, const struct decode_area *area,
 		    const struct decode_event *event, int64_t *ret_duration);
-/* Rows for all spans of the area that are open. */
+/* Writes rows for all open spans of the area. */
 void decode_open_spans(struct ts_decoder *decoder, struct decode_area *area);
 bool decode_push(struct decode_area *area, struct decode_stack *stack, const void *record,
 		 size_t bytes, uint32_t flags);
 
 /* ---- decode_stack.c ---- */
 
-/* The frames of an event of that thread. */
+/* The stack of an event's frames. */
 uint32_t decode_frames(struct ts_decoder *decoder, struct decode_area *area,
 		       struct decode_ring *ring, struct decode_thread *thread,
 		       const struct decode_event *event);
-/* A stack that is an entry of the dictionary; 0: none. */
+/* A stack by dictionary entry; 0: none. */
 uint32_t decode_stack(struct ts_decoder *decoder, struct decode_area *area,
 		      struct decode_ring *ring, uint64_t number, int64_t ns);
-/* Whichever the event has. */
+/* Either of these, by what the event has. */
 uint32_t decode_any_stack(struct ts_decoder *decoder, struct decode_area *area,
 			  struct decode_ring *ring, struct decode_thread *thread,
 			  const struct decode_event *event);
-/* Ids are of another file. */
+/* Forgets ids of the previous file. */
 void decode_stacks_move(struct ts_decoder *decoder);
 
 /* ---- decode_sample.c ---- */
 
-/* A row of `sample`. True where it is in the trace after this. */
+/* Adds a row of `sample`. True: it was added. */
 bool decode_sample(struct ts_decoder *decoder, struct decode_area *area, struct decode_ring *ring,
 		   const struct decode_event *event);
-/* The stack of a mark or a call, which is a row of `sample`, too, where it came as frames. */
+/* The stack of a mark or a call. Also adds a row of `sample` if it came as frames. */
 uint32_t decode_event_stack(struct ts_decoder *decoder, struct decode_area *area,
 			    struct decode_ring *ring, const struct decode_event *event,
 			    int64_t start_ns);
-/* A THREAD_OF record. False: it makes no sense. */
+/* A THREAD_OF record. False: invalid. */
 bool decode_thread_of(struct ts_decoder *decoder, const struct decode_area *area,
 		      const struct decode_event *event);
 /*
- * A THREAD record says that the area's thread is that of the kernel. Samples may have told of it
- * before: then they are one, which is returned in place of it.
+ * A THREAD record gives the tid of an area's thread. If samples already created that thread, merges
+ * the two and returns the result.
  */
 struct decode_thread *decode_join_thread(struct ts_decoder *decoder, struct decode_area *area,
 					 struct decode_thread *thread, uint32_t tid, int64_t ns);
-/* From now on (process, tid) is this one. False: no memory. */
+/* Registers it under (process, tid). False: no memory. */
 bool decode_see_thread(struct ts_decoder *decoder, int64_t process, struct decode_thread *thread);
-/* Ids of stacks are of another file. */
+/* Forgets stack ids of the previous file. */
 void decode_samples_move(struct ts_decoder *decoder);
 void decode_free_seen(struct ts_decoder *decoder);
 
 /* ---- decode_pc_samples.c ---- */
 
-/* A SAMPLE of what ran on a device, not on a thread. */
+/* Whether a SAMPLE is of a device instruction, not of a thread. */
 bool decode_is_instruction(const struct decode_event *event);
 bool decode_instruction(struct ts_decoder *decoder, struct decode_area *area,
 			struct decode_ring *ring, const struct decode_event *event);
@@ -758,7 +747,7 @@ bool decode_instruction(struct ts_decoder *decoder, struct decode_area *area,
 
 void decode_lose(struct ts_decoder *decoder, struct decode_ring *ring, enum decode_loss why,
 		 uint64_t count, int64_t from_ns, int64_t to_ns);
-/* Rows of what a ring, all rings of an area, or all areas have counted. */
+/* Write loss rows for a ring, an area, or all areas. */
 void decode_report_ring(struct ts_decoder *decoder, struct decode_area *area,
 			struct decode_ring *ring);
 void decode_report_area(struct ts_decoder *decoder, struct decode_area *area);
@@ -775,7 +764,7 @@ void decode_end_losses(struct ts_decoder *decoder, struct decode_area *area,
 
 bool decode_search_gates(const struct decode_area *area, int64_t ns);
 
-/* True where a WINDOW block says that events were not let through at this time. */
+/* True if a WINDOW block excludes events at this time. */
 static inline bool decode_is_outside(const struct decode_area *area, int64_t ns)
 {
 	const struct decode_gate *newest;
@@ -791,9 +780,9 @@ void decode_window_block(struct ts_decoder *decoder, struct decode_area *area,
 void decode_window_record(struct ts_decoder *decoder, struct decode_area *area,
 			  const struct ts_live_window_record *record);
 void decode_open_windows(struct ts_decoder *decoder, struct decode_area *area);
-/* A CLOCK block, the end of an area (NULL: of all), or an EXPORT block came. */
+/* A CLOCK block, the end of an area (NULL: of all), or an EXPORT block arrived. */
 void decode_closed_wait(struct ts_decoder *decoder, const struct decode_area *area, bool end);
-/* A command stream has ended: its windows need not wait for that any more. */
+/* A command stream ended: its windows need not wait for it. */
 void decode_closed_stream(struct ts_decoder *decoder, const struct decode_area *area);
 void decode_closed_exported(struct ts_decoder *decoder, const struct ts_block_export *exported);
 int decode_report_closed(struct ts_decoder *decoder);
@@ -801,8 +790,8 @@ int decode_report_closed(struct ts_decoder *decoder);
 /* ---- checkpoint_channel.c ---- */
 
 /*
- * STATE blocks of what calls, queues, clocks of devices and command streams need: of the recording,
- * and of an area. `out` is for use.
+ * Save calls, queues, device clocks and command streams as STATE blocks, of the recording and of an
+ * area. `out` is a scratch buffer.
  */
 int decode_save_numbers(const struct ts_decoder *decoder, const struct ts_block_sink *sink,
 			struct ts_text *out, struct ts_error *err);
@@ -810,11 +799,11 @@ int decode_save_points(const struct ts_decoder *decoder, const struct ts_block_s
 		       struct ts_text *out, struct ts_error *err);
 int decode_save_accelerator(const struct decode_area *area, const struct ts_block_sink *sink,
 			    struct ts_text *out, struct ts_error *err);
-/* Whether a payload is one of these; false from the other: it is damaged. */
+/* Whether a payload is one of these. Loading returns false if it is damaged. */
 bool decode_is_more_state(const void *payload, size_t bytes);
 bool decode_load_more_state(struct ts_decoder *decoder, uint64_t area, const void *payload,
 			    size_t bytes);
-/* The same of threads that samples name, checkpoint_sample.c. */
+/* The same for threads known from samples (checkpoint_sample.c). */
 int decode_save_seen(struct ts_decoder *decoder, const struct ts_block_sink *sink,
 		     struct ts_text *out, struct ts_error *err);
 bool decode_load_seen(struct ts_decoder *decoder, const void *payload, size_t bytes);

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * What the trace does not contain, to the event. Losses of a ring are added up and told now and
- * then, so that a lagging recorder does not fill its trace with rows about it.
+ * Accounts for every event that is missing from the trace. Losses of a ring are summed up and
+ * reported at intervals, so that a lagging recorder does not fill its trace with loss rows.
  */
 #include "record/decode/decode_internal.h"
 
@@ -17,20 +17,18 @@ static const struct loss_text {
 	[LOSS_UNKNOWN_RECORD] = { "records", "unknown kind of record", false },
 	[LOSS_END_ALONE] = { "events", "end without begin", true },
 	[LOSS_TOO_DEEP] = { "events", "too many open spans", true },
-	[LOSS_NO_TIME] = { "events", "a device's command without any time", true },
-	[LOSS_BAD_BLOB] = { "blobs", "its parts do not fit each other", false },
-	[LOSS_MISSING_BLOB] = { "blobs", "a command or an object names one that is not whole",
+	[LOSS_NO_TIME] = { "events", "a device command without a time", true },
+	[LOSS_BAD_BLOB] = { "blobs", "its pieces do not fit together", false },
+	[LOSS_MISSING_BLOB] = { "blobs", "a command or an object refers to an incomplete blob",
 				false },
-	[LOSS_BAD_DETAILS] = { "details", "they are no JSON object", false },
-	[LOSS_MISSING_OBJECT] = { "objects",
-				  "a command or an object names one that was not described",
+	[LOSS_BAD_DETAILS] = { "details", "not a JSON object", false },
+	[LOSS_MISSING_OBJECT] = { "objects", "a command or an object refers to an unknown object",
 				  false },
 	[LOSS_UNNAMED_FRAME] = { "frames", "the dictionary is full: their functions have no name",
 				 false },
-	[LOSS_TOO_MANY_STACKS] = { "frames", "more different stacks than a file keeps", false },
-	[LOSS_MISSING_STACK] = { "stacks", "an event or a stack names one that is not there",
-				 false },
-	[LOSS_TOO_MANY_OBJECTS] = { "objects", "more live ones than can be followed", false },
+	[LOSS_TOO_MANY_STACKS] = { "frames", "too many different stacks for one file", false },
+	[LOSS_MISSING_STACK] = { "stacks", "an event or a stack refers to a missing stack", false },
+	[LOSS_TOO_MANY_OBJECTS] = { "objects", "too many live objects", false },
 };
 
 static int64_t as_count(uint64_t count)
@@ -110,9 +108,8 @@ void decode_report_all(struct ts_decoder *decoder)
 				decoder->now_ns, decoder->now_ns);
 	if (decoder->damaged_blocks)
 		decode_loss_row(decoder, NULL, 0, "blocks of the journal",
-				"they make no sense where they stand",
-				as_count(decoder->damaged_blocks), decoder->now_ns,
-				decoder->now_ns);
+				"not valid at this point", as_count(decoder->damaged_blocks),
+				decoder->now_ns, decoder->now_ns);
 	decoder->damaged_bytes = decoder->damaged_blocks = 0;
 }
 
@@ -166,6 +163,6 @@ void decode_end_losses(struct ts_decoder *decoder, struct decode_area *area,
 	report_counter(decoder, area, &area->reported_no_ring, end->lost_no_ring, "events",
 		       "no ring: the budget or shared memory was used up", end);
 	report_counter(decoder, area, &area->reported_cut, end->strings_cut, "strings",
-		       "the string was too long and was cut", end);
+		       "the string was too long and was truncated", end);
 	decoder->counts.lost += area->reported_nested + area->reported_no_ring - before;
 }

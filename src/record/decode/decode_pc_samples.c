@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Instructions that a device was seen at, as rows of `sample` without a thread: one frame, which
- * instruction; the state says why it waited. Where the launch is known, its number is an argument,
- * as api_call and gpu_op have it.
+ * Decodes instruction samples of a device into rows of `sample` without a thread: one frame is the
+ * instruction, the state is the stall reason. If the launch is known, its correlation is an
+ * argument, as in api_call and gpu_op.
  */
 #include <tracesmith/sample.h>
 

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Records of a ring into rows. The bytes are hostile: sizes are checked against what is there, and
- * a ring that makes no sense is left alone from there on. The common records (a known call site,
- * plain values) go from ring bytes to the writer's columns without a copy or a hash.
+ * Decodes the records of a ring into rows. The bytes are untrusted: sizes are checked, and an
+ * invalid ring is skipped from there on. Common records (a known call site, plain values) go from
+ * ring bytes to the writer's columns without a copy or a hash.
  */
 #include <tracesmith/metrics.h>
 
@@ -786,7 +786,7 @@ int decode_ring_block(struct ts_decoder *decoder, struct decode_area *area,
 		taken = take_records(decoder, area, ring, words, block->bytes / 8, block->dropped);
 		if (ring->damaged)
 			decode_loss_row(decoder, area->process, 0, "rings",
-					"the ring is damaged: what follows is left out", 1,
+					"the ring is damaged: the rest of it is skipped", 1,
 					ring->last_ns, ring->last_ns);
 	}
 	account(decoder, area, ring, block, taken, before_ns);

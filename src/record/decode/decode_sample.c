@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Samples into rows: of any thread of any process, and of marks and calls that have their frames
- * with them. Which thread is whose.
+ * Decodes stack samples of any thread of any process, and the frames of marks and calls. Decides
+ * which thread a sample belongs to.
  */
 #include <stdlib.h>
 

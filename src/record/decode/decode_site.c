@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Entries of an area's dictionary: whether they are whole, and the texts and shapes of those that
- * are used in a file. Names of kernels as people write them.
+ * Dictionary entries of an area: validates them, and interns the names and shapes that a file uses.
+ * Demangles kernel names.
  */
 #include <stdlib.h>
 
@@ -75,7 +75,7 @@ static void tell_no_demangler(struct ts_decoder *decoder)
 	if (decoder->no_demangler == decoder->epoch)
 		return;
 	decoder->no_demangler = decoder->epoch;
-	decode_meta(decoder, 0, "kernel_names", "\"mangled: there is no libstdc++\"");
+	decode_meta(decoder, 0, "kernel_names", "\"mangled: libstdc++ was not found\"");
 }
 
 static uint32_t plain_name(struct ts_decoder *decoder, const char *name, size_t length)

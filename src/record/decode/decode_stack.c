@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Frames and call stacks into rows. A stack comes as frames, outermost first, of which a thread's
- * last one mostly had the same ahead: that costs a comparison, a frame more a look into a map. Or
- * it comes as an entry of the dictionary, which names its caller's: each is looked at once in a
- * file. Entries are hostile: a caller has a smaller number, whatever they say.
+ * Decodes frames and call stacks. A stack comes as frames, outermost first, usually with a prefix
+ * in common with the thread's previous stack: a comparison for the prefix, a map lookup for each
+ * further frame. Or it comes as a dictionary entry that refers to its caller's entry; each entry is
+ * resolved once per file. Entries are untrusted: a caller must have a smaller number.
  */
 #include <stdio.h>
 #include <stdlib.h>

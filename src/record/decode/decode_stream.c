@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Queues of devices: known by the numbers that an area calls them, and their rows. */
+/* Device queues: identified by the numbers that an area uses, and their rows. */
 #include <assert.h>
 
 #include "record/decode/decode_internal.h"

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Windows: rows for them, which events lie outside, and who is told when one is over. Targets open
- * and close windows of their own by WINDOW records; the recorder's are WINDOW blocks, and only
- * these leave events out, since `enabled` is the gate (docs/live.md, section 4.3).
+ * Windows: their rows, which events lie outside them, and the callback when one has closed. Targets
+ * open and close their own windows with WINDOW records. The recorder's are WINDOW blocks, and only
+ * these exclude events, since `enabled` is the gate (docs/live.md, section 4.3).
  */
 #include "record/decode/decode_internal.h"
 

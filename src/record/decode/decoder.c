@@ -1,8 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/*
- * The decoder: takes blocks in the order of the journal and hands each to the file that knows its
- * kind.
- */
+/* The decoder: takes blocks in journal order and dispatches each by its type. */
 #include "record/decode/decoder.h"
 
 #include <stdio.h>
@@ -348,7 +345,7 @@ static int end_block(struct ts_decoder *decoder, const struct ts_block *block,
 	settle_area(decoder, area);
 	decode_end_losses(decoder, area, end);
 	if (end->target_state == TS_LIVE_DISABLED && end->message[0])
-		decode_loss_row(decoder, process, 0, "events", "the agent switched itself off",
+		decode_loss_row(decoder, process, 0, "events", "the agent disabled itself",
 				TS_ABSENT, decoder->now_ns, decoder->now_ns);
 	decode_closed_wait(decoder, area, true);
 	if (process && !has_other_area(decoder, area)) {
@@ -452,18 +449,18 @@ static int open_block(struct ts_decoder *decoder, const struct ts_block *block, 
 	struct ts_block_open open;
 
 	if (block->type != TS_BLOCK_OPEN || block->bytes < sizeof(open))
-		return ts_error_set(err, TS_EFORMAT, "the journal does not begin as one");
+		return ts_error_set(err, TS_EFORMAT, "the file is not a journal");
 	memcpy(&open, payload, sizeof(open));
 	if (open.version > TS_JOURNAL_VERSION)
 		return ts_error_set(err, TS_EVERSION,
-				    "the journal is of version %u, newer than this program, which "
+				    "the journal has version %u, newer than this program, which "
 				    "reads up to %u",
 				    open.version, TS_JOURNAL_VERSION);
 	if (!open.counter_mult || open.trace_start_ns < 0 ||
 	    open.trace_start_ns > DECODE_LATEST_NS || open.started_monotonic_ns < 0 ||
 	    open.started_monotonic_ns > DECODE_LATEST_NS ||
 	    (open.clock != TS_LIVE_CLOCK_COUNTER && open.clock != TS_LIVE_CLOCK_MONOTONIC))
-		return ts_error_set(err, TS_EFORMAT, "the journal begins with a bad block");
+		return ts_error_set(err, TS_EFORMAT, "the first block of the journal is damaged");
 	decoder->open = open;
 	decoder->opened = true;
 	decoder->now_ns = decode_scale(decoder, open.started_counter);

@@ -1,8 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Blocks of a journal into rows of a trace (docs/live.md, sections 3 and 6). Bytes of rings are
- * what a target wrote: nothing of them is trusted, and damage in one area touches no row of
- * another. One thread.
+ * Decodes blocks of a journal into rows of a trace (docs/live.md, sections 3 and 6). Ring bytes are
+ * untrusted, and damage in one area affects no row of another. Single-threaded.
  */
 #ifndef TS_RECORD_DECODE_DECODER_H
 #define TS_RECORD_DECODE_DECODER_H

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The state of a decoder as blocks of a journal, and back: what a successor needs that is no
- * longer in the journal because it is in the trace (docs/live.md, section 6). Read back with the
- * same distrust as everything in a journal.
+ * Saves the decoder's state as journal blocks and loads it: what a successor needs that is no
+ * longer in the journal because it is in the trace (docs/live.md, section 6). Loaded state is
+ * validated like everything in a journal.
  */
 #include <stdlib.h>
 

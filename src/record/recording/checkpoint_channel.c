@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The state of calls, queues, devices' clocks and command streams as blocks of a journal, and back
- * (docs/live.md, section 6). Ids of texts and blobs are of one file: in a new one, to which a
- * recording has rotated, they are not taken over. Read back with distrust.
+ * Saves and loads the state of calls, queues, device clocks and command streams (docs/live.md,
+ * section 6). Ids of texts and blobs are valid in one file only and are dropped after a rotation.
+ * Loaded state is validated.
  */
 #include <stdlib.h>
 

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Recordings from their files: new ones, and those that a dead recorder left (docs/live.md,
- * sections 6 and 8.2). Whatever instant it died at, the journal says what stands.
+ * Opens recordings: new ones, and those that a dead recorder left (docs/live.md, sections 6 and
+ * 8.2). The journal says what is valid, at whatever instant the recorder died.
  */
 #include <errno.h>
 #include <fcntl.h>
@@ -190,7 +190,7 @@ static int check_boot(const struct ts_recording *recording, struct ts_error *err
 	if (recording->recovering || memcmp(now, recording->open.boot_id, sizeof(now)) == 0)
 		return TS_OK;
 	return ts_error_set(err, TS_EINVAL,
-			    "journal '%s' is of before this machine was started: it cannot be "
+			    "journal '%s' is from before the last reboot: it cannot be "
 			    "continued (use 'tracesmith recover')",
 			    recording->journal_path);
 }
@@ -208,12 +208,12 @@ static int take_origin(struct ts_recording *recording, uint64_t *offset, struct 
 	if (result || block.type != TS_BLOCK_OPEN || block.bytes < sizeof(recording->open))
 		return result == TS_ENOMEM || result == TS_EIO
 			       ? result
-			       : ts_error_set(err, TS_EFORMAT, "journal '%s' does not begin as one",
+			       : ts_error_set(err, TS_EFORMAT, "journal '%s' is not a journal",
 					      recording->journal_path);
 	memcpy(&recording->open, recording->payload.data, sizeof(recording->open));
 	if (recording->open.version > TS_JOURNAL_VERSION)
 		return ts_error_set(err, TS_EVERSION,
-				    "journal '%s' is of version %u, newer than this program, which "
+				    "journal '%s' has version %u, newer than this program, which "
 				    "reads up to %u",
 				    recording->journal_path, recording->open.version,
 				    TS_JOURNAL_VERSION);
@@ -254,7 +254,7 @@ static int follow_rotation(struct ts_recording *recording, const char *new_path,
 	if (rename(temporary, journal) && errno != ENOENT)
 		return ts_error_errno(err, errno, "cannot rename journal '%s'", temporary);
 	if (access(journal, F_OK))
-		return ts_error_errno(err, errno, "the recording went on in '%s', whose journal",
+		return ts_error_errno(err, errno, "the recording continues in '%s', whose journal",
 				      new_path);
 	unlink(recording->journal_path);
 	ts_recording_drop_reserve(recording);
@@ -383,6 +383,6 @@ int ts_recording_open(struct ts_recording **ret_recording, const char *path,
 		      const struct ts_recording_options *options, struct ts_error *err)
 {
 	if (!path || !*path || strcmp(path, "-") == 0)
-		return ts_error_set(err, TS_EINVAL, "a recording needs the name of a file");
+		return ts_error_set(err, TS_EINVAL, "a recording needs a file name");
 	return ts_recording_open_any(ret_recording, path, options, false, err);
 }

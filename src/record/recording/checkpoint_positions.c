@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Positions by area and ring. */
+/* Recorded positions by area and ring. */
 #include "record/recording/checkpoint_positions.h"
 
 #include <stdlib.h>

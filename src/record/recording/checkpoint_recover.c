@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * A finished trace of what a dead recorder left. Trace and journal are copied, and the copy is
- * resumed and finished: nothing of the original is changed.
+ * Makes a finished trace of what a dead recorder left. Copies trace and journal, then resumes and
+ * finishes the copy: the original is not changed.
  */
 #include <errno.h>
 #include <fcntl.h>
@@ -46,7 +46,7 @@ static int check_lock(const struct recovery *recovery)
 	if (fstat(fd, &from) == 0 && stat(recovery->to, &to) == 0 && from.st_dev == to.st_dev &&
 	    from.st_ino == to.st_ino)
 		return ts_error_set(recovery->err, TS_EINVAL,
-				    "cannot recover '%s' into itself: name another file",
+				    "cannot recover '%s' into itself: name another output file",
 				    recovery->to);
 	return TS_OK;
 }
@@ -65,9 +65,10 @@ static int open_journal(struct recovery *recovery)
 
 static int rotated_to(const struct recovery *recovery, const struct ts_text *payload)
 {
-	return ts_error_set(recovery->err, TS_EINVAL,
-			    "trace '%s' is finished; its recording went on in '%.*s': recover that",
-			    recovery->from, (int)TS_MIN(payload->length, 256), payload->data);
+	return ts_error_set(
+		recovery->err, TS_EINVAL,
+		"trace '%s' is finished; its recording continues in '%.*s': recover that one",
+		recovery->from, (int)TS_MIN(payload->length, 256), payload->data);
 }
 
 /* Walks the journal: its first block, how many there are, where the last whole one ends. */
@@ -101,8 +102,7 @@ static int read_journal(struct recovery *recovery)
 		return result;
 	if (!recovery->behind_open)
 		return ts_error_set(recovery->err, TS_EFORMAT,
-				    "the journal of trace '%s' does not begin as one",
-				    recovery->from);
+				    "the journal of trace '%s' is not a journal", recovery->from);
 	if (fstat(recovery->journal_fd, &status) == 0 &&
 	    (uint64_t)status.st_size > recovery->journal_end)
 		recovery->result.torn_bytes = (uint64_t)status.st_size - recovery->journal_end;

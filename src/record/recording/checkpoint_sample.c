@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Threads that samples name as a block of a journal, and back (docs/live.md, section 6): a
- * successor goes on with their rows. Those of areas are with these; of them only who has named
- * them is told here. Read back with distrust.
+ * Saves and loads the threads known from samples (docs/live.md, section 6), so that a successor
+ * continues their rows. Threads of areas are saved with their area; here only who named them.
+ * Loaded state is validated.
  */
 #include <stdlib.h>
 

@@ -1,8 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The journal's turns: checkpoint, rotation and finish, each with one instant at which it counts,
- * and what is done when the disk is full (docs/live.md, sections 6, 8.2 and 8.3). Runs on the
- * decoder's thread, which has taken all that it does not copy.
+ * Checkpoint, rotation and finish, each with one instant at which it is committed, and what to do
+ * when the disk is full (docs/live.md, sections 6, 8.2 and 8.3). Runs on the decoder thread.
  */
 #include <errno.h>
 #include <fcntl.h>

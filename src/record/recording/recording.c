@@ -1,8 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * A recording: blocks are appended to the journal by the caller, and decoded from there by a
- * thread of its own. All that the decoder and the writer do, they do on that thread; what a caller
- * asks for is a command to it.
+ * A recording: the caller appends blocks to the journal, and a thread decodes them. Decoder and
+ * writer run on that thread only; other requests are commands to it.
  */
 #include "record/recording/recording.h"
 
@@ -265,7 +264,7 @@ static int stall(struct ts_recording *recording, struct ts_error *err)
 	if (recording->command)
 		answer(recording,
 		       ts_error_set(err, TS_ENOSPC,
-				    "trace '%s': there is no room for it (free some)",
+				    "trace '%s': the disk is full (free some space)",
 				    recording->path),
 		       err);
 	wait_for_work(recording);
@@ -344,7 +343,7 @@ int ts_recording_start(struct ts_recording *recording, struct ts_error *err)
 	int errnum = ts_thread_start(&recording->thread, "ts-decoder", decoder_thread, recording);
 
 	if (errnum)
-		return ts_error_errno(err, errnum, "cannot start the decoder's thread");
+		return ts_error_errno(err, errnum, "cannot start the decoder thread");
 	recording->has_thread = true;
 	return TS_OK;
 }
@@ -355,7 +354,7 @@ int ts_recording_start(struct ts_recording *recording, struct ts_error *err)
 static int check_alive(const struct ts_recording *recording, struct ts_error *err)
 {
 	if (recording->finished)
-		return ts_error_set(err, TS_EINVAL, "the recording is finished already");
+		return ts_error_set(err, TS_EINVAL, "the recording is already finished");
 	if (recording->failure.code && err)
 		*err = recording->failure;
 	return recording->failure.code;
@@ -380,10 +379,9 @@ static int wait_for_decoder(struct ts_recording *recording, struct ts_error *err
 		if (recording->failure.code || recording->finished)
 			break;
 		if (recording->stalled)
-			return ts_error_set(
-				err, TS_ENOSPC,
-				"journal '%s': there is no room for the trace to follow",
-				recording->journal_path);
+			return ts_error_set(err, TS_ENOSPC,
+					    "journal '%s': the disk has no space for the trace",
+					    recording->journal_path);
 		pthread_cond_signal(&recording->work);
 		pthread_cond_wait(&recording->done, &recording->lock);
 	}
@@ -408,7 +406,7 @@ static int reserve_space(const struct ts_recording *recording, uint64_t bytes, s
 	    ts_recording_free_bytes(recording) + recording->reserve_bytes >= needed + bytes)
 		return TS_OK;
 	return ts_error_set(err, TS_ENOSPC,
-			    "journal '%s': the room that is left is for what it holds",
+			    "journal '%s': the space left is reserved for what it already holds",
 			    recording->journal_path);
 }
 
@@ -506,7 +504,7 @@ int ts_recording_checkpoint(struct ts_recording *recording, bool save, struct ts
 int ts_recording_rotate(struct ts_recording *recording, const char *new_path, struct ts_error *err)
 {
 	if (!new_path || !*new_path || strcmp(new_path, recording->path) == 0)
-		return ts_error_set(err, TS_EINVAL, "a rotation needs the name of another file");
+		return ts_error_set(err, TS_EINVAL, "a rotation needs another file name");
 	return command(recording, COMMAND_ROTATE, new_path, err);
 }
 

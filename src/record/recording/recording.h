@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * A recording on disk: journal, decoder and trace (docs/live.md, section 6). Blocks go in at one
- * end; a thread of its own turns them into rows of the trace. Survives kill -9 at any instant:
- * open it again with RESUME and go on.
+ * end; a thread decodes them into the trace. Survives kill -9 at any instant: open it again with
+ * RESUME and continue.
  *
- * One thread appends; the decoder is internal.
+ * One thread appends; the decoder thread is internal.
  */
 #ifndef TS_RECORD_RECORDING_RECORDING_H
 #define TS_RECORD_RECORDING_RECORDING_H

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Live areas into traces when no recorder does it. Areas are opened for reading only, so that
- * nothing is taken from a recorder that may come, and what is saved can be saved again.
+ * Makes traces of live areas without a recorder. Areas are opened read-only, so that a later
+ * recorder still finds everything, and a salvage can be repeated.
  */
 #include "record/recording/salvage.h"
 
@@ -142,7 +142,7 @@ int ts_salvage_areas(int directory_fd, const struct ts_area_info *areas, size_t 
 	int rc;
 
 	if (!count)
-		return ts_error_set(err, TS_ENOTFOUND, "there is no live area to save");
+		return ts_error_set(err, TS_ENOTFOUND, "no live area to save");
 	options.session = areas[0].control.session;
 	options.flags = areas[0].control.redact ? TS_RECORDING_REDACT : 0;
 	rc = ts_recording_open(&recording, path, &options, err);
@@ -228,7 +228,8 @@ int ts_salvage_read_session(const char *trace, uint64_t *ret_session, struct ts_
 	if (rc)
 		return rc;
 	if (block.type != TS_BLOCK_OPEN || payload.length < sizeof(opened))
-		return ts_error_set(err, TS_EFORMAT, "journal of '%s': it has no beginning", trace);
+		return ts_error_set(err, TS_EFORMAT, "journal of '%s': its first block is missing",
+				    trace);
 	memcpy(&opened, payload.data, sizeof(opened));
 	*ret_session = opened.session;
 	return TS_OK;

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * A trace of what stands in live areas, with no recorder at work: what a dead process has left, or
- * a copy of a running one's flight buffer. Areas are only read.
+ * Makes a trace of live areas without a recorder: what a dead process left, or a copy of the flight
+ * buffer of a running one. Areas are only read.
  */
 #ifndef TS_RECORD_RECORDING_SALVAGE_H
 #define TS_RECORD_RECORDING_SALVAGE_H

@@ -543,7 +543,7 @@ TS_TEST(a_recorder_that_left_is_not_waited_for)
 	agent_open_reader(&reader);
 	agent_drain(&reader);
 	if (ts_replay_is_broken())
-		check_closed(&reader, "nobody records any more");
+		check_closed(&reader, "no recorder is attached any more");
 	agent_close_reader(&reader);
 	agent_end(true);
 }
@@ -564,7 +564,7 @@ TS_TEST(an_exit_is_not_held_up_by_a_slow_reader)
 	ts_replay_unlock();
 	check_broken();
 	stop_taker(&taker);
-	check_closed(&taker.reader, "the process ended");
+	check_closed(&taker.reader, "the process exited");
 	agent_close_reader(&taker.reader);
 	agent_end(true);
 }

@@ -41,7 +41,7 @@ TS_TEST(directory_is_checked)
 	TS_CHECK(mkdir(path, 0700) == 0);
 	expect_directory(TS_OK, "");
 	TS_CHECK(chmod(path, 0750) == 0);
-	expect_directory(TS_EFORMAT, "open to others");
+	expect_directory(TS_EFORMAT, "accessible to other users");
 	TS_CHECK(chmod(path, 0700) == 0 && rename(path, other) == 0);
 	TS_CHECK(symlink(other, path) == 0);
 	expect_directory(TS_EFORMAT, "not a directory");

@@ -65,7 +65,7 @@ TS_TEST(calls_are_rows_with_result_and_arrow)
 	TS_CHECK(!rows_next(&rows, &call));
 	rows_close(&rows);
 	/* The first gave a command that never came. */
-	TS_CHECK_INT(losses_of(fixture.path, "gpu_op", "their call came"), 1);
+	TS_CHECK_INT(losses_of(fixture.path, "gpu_op", "their call was recorded"), 1);
 }
 
 TS_TEST(commands_are_in_the_clock_of_their_device)
@@ -284,7 +284,7 @@ TS_TEST(commands_without_times_are_counted_or_placed)
 	TS_CHECK_INT(counts(&fixture).events, 2);
 	TS_CHECK_INT(counts(&fixture).lost, 2);
 	finish(&fixture);
-	TS_CHECK_INT(count_lost(fixture.path, "a device's command without any time"), 2);
+	TS_CHECK_INT(count_lost(fixture.path, "a device command without a time"), 2);
 	rows = rows_open(fixture.path, TS_TABLE_GPU_OP);
 	TS_CHECK(rows_next(&rows, &row));
 	TS_CHECK_INT(row.start, at(STARTED + 5010));

@@ -389,8 +389,8 @@ TS_TEST(another_file_has_no_ids_of_the_first)
 		TS_CHECK(rows_next(&rows, &row));
 		check_content(rows.reader, row.blob, "code", 4);
 		rows_close(&rows);
-		TS_CHECK_INT(losses_of(fixture.path, "blobs", "a command or an object names"), 1);
-		TS_CHECK_INT(losses_of(fixture.path, "blobs", "its parts"), 0);
+		TS_CHECK_INT(losses_of(fixture.path, "blobs", "a command or an object refers"), 1);
+		TS_CHECK_INT(losses_of(fixture.path, "blobs", "its pieces"), 0);
 	}
 }
 
@@ -421,8 +421,8 @@ TS_TEST(blobs_that_do_not_fit_are_named_by_nobody)
 		put_command(&fixture, &command, "");
 		drain(&fixture);
 		finish(&fixture);
-		TS_CHECK(losses_of(fixture.path, "blobs", "its parts") >= 1);
-		TS_CHECK_INT(losses_of(fixture.path, "blobs", "a command or an object names"), 1);
+		TS_CHECK(losses_of(fixture.path, "blobs", "its pieces") >= 1);
+		TS_CHECK_INT(losses_of(fixture.path, "blobs", "a command or an object refers"), 1);
 		rows = rows_open(fixture.path, TS_TABLE_COMMAND);
 		TS_CHECK(rows_next(&rows, &row));
 		TS_CHECK_INT(row.blob, 0);
@@ -466,9 +466,9 @@ TS_TEST(unknown_numbers_and_bad_details_are_counted)
 	put_command(&fixture, &command, "{\"a\":}");
 	drain(&fixture);
 	finish(&fixture);
-	TS_CHECK_INT(losses_of(fixture.path, "objects", "a command or an object names"), 3);
-	TS_CHECK_INT(losses_of(fixture.path, "objects", "more live ones"), 1);
-	TS_CHECK_INT(losses_of(fixture.path, "blobs", "a command or an object names"), 2);
+	TS_CHECK_INT(losses_of(fixture.path, "objects", "a command or an object refers"), 3);
+	TS_CHECK_INT(losses_of(fixture.path, "objects", "too many live objects"), 1);
+	TS_CHECK_INT(losses_of(fixture.path, "blobs", "a command or an object refers"), 2);
 	TS_CHECK_INT(losses_of(fixture.path, "details", ""), 2);
 	rows = rows_open(fixture.path, TS_TABLE_COMMAND);
 	TS_CHECK(rows_next(&rows, &row));
@@ -537,7 +537,7 @@ TS_TEST(too_many_live_objects_are_counted)
 	}
 	drain(&fixture);
 	finish(&fixture);
-	TS_CHECK_INT(losses_of(fixture.path, "objects", "more live ones"), 10);
+	TS_CHECK_INT(losses_of(fixture.path, "objects", "too many live objects"), 10);
 }
 
 /* A program whose bytes are like another's shares rows with it, and cannot spoil them. */

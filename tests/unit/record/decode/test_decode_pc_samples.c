@@ -118,7 +118,7 @@ TS_TEST(its_launch)
 }
 
 /*
- * A function that had no room in the dictionary, and frames that make no sense, are counted and
+ * A function that had the dictionary is full, and frames that make no sense, are counted and
  * shown as what they are.
  */
 TS_TEST(functions_without_names)

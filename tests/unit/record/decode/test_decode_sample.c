@@ -627,7 +627,7 @@ TS_TEST(different_stacks_without_end_are_cut)
 	}
 	TS_CHECK_INT(counts(&fixture).samples, SAMPLES);
 	finish(&fixture);
-	TS_CHECK_INT(losses_of(fixture.path, "frames", "more different stacks"),
+	TS_CHECK_INT(losses_of(fixture.path, "frames", "too many different stacks"),
 		     (int64_t)SAMPLES * DEPTH - (1 << 21));
 	TS_CHECK_INT(count_rows(fixture.path, TS_TABLE_STACK), 1 << 21);
 }

@@ -512,7 +512,7 @@ TS_TEST(a_stack_without_end_is_cut)
 				->parent;
 	TS_CHECK_INT(depth, 4096);
 	rows_close(&rows);
-	TS_CHECK_INT(losses_of(fixture.path, "frames", "more different"), 20000 - 4096);
+	TS_CHECK_INT(losses_of(fixture.path, "frames", "too many different"), 20000 - 4096);
 }
 
 /* Any entry may be anything: what is told of it is whole, and nobody else's is touched. */
@@ -634,7 +634,7 @@ TS_TEST(a_million_calls_wait_for_their_commands)
 	}
 	drain(&fixture);
 	finish(&fixture);
-	TS_CHECK_INT(losses_of(fixture.path, "gpu_op", "their call came"), 3);
+	TS_CHECK_INT(losses_of(fixture.path, "gpu_op", "their call was recorded"), 3);
 }
 
 /* As when the ring of commands is drained first: then a successor goes on. */
@@ -659,7 +659,7 @@ TS_TEST(commands_may_come_long_before_their_calls)
 	}
 	drain(&fixture);
 	finish(&fixture);
-	TS_CHECK_INT(losses_of(fixture.path, "gpu_op", "their call came"), 7);
+	TS_CHECK_INT(losses_of(fixture.path, "gpu_op", "their call was recorded"), 7);
 }
 
 /* Numbers that are far from each other take bounded memory, and are counted all the same. */
@@ -678,7 +678,7 @@ TS_TEST(calls_without_end_take_bounded_memory)
 	drain(&fixture);
 	succeed(&fixture);
 	finish(&fixture);
-	TS_CHECK_INT(losses_of(fixture.path, "gpu_op", "their call came"), 40001);
+	TS_CHECK_INT(losses_of(fixture.path, "gpu_op", "their call was recorded"), 40001);
 }
 
 /* ---- parts of a trace ---- */
