@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Exports traces to the formats of other tools. To add one: a file src/export/<format>.c with a
+ * Exports traces to the formats of other tools. To add one: a file src/export/<format>/ with a
  * const struct ts_exporter, and a line in the table of src/export/export.c.
  */
 #ifndef TRACESMITH_EXPORT_H

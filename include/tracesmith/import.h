@@ -8,7 +8,7 @@
  *	ts_import_file(writer, "rank1.json.gz", NULL, &result, &err);
  *	ts_writer_finish(writer, &err);
  *
- * To add a format: write src/import/<format>.c with a probe and a run function, declare both in
+ * To add a format: write src/import/<format>/ with a probe and a run function, declare both in
  * src/import/import.h, and add an entry to the table in src/import/import.c.
  */
 #ifndef TRACESMITH_IMPORT_H
