@@ -245,7 +245,7 @@ static int check_targets(const struct ts_record *record)
 			return ts_report_error(&err);
 		if (!record->quiet)
 			ts_report_note(
-				"tracesmith: process %d has no live area that can be seen: its %s are recorded, events are not",
+				"tracesmith: process %d has no TraceSmith agent: recording %s only",
 				(int)record->options.pids[i],
 				!record->python.samples ? "metrics"
 				: record->samples       ? "metrics and Python stacks"
@@ -446,7 +446,7 @@ int ts_verb_record(int argc, char **argv)
 			       "finish the recording after so long: 10s, 2m, 500ms"),
 		TS_OPTION_TEXT(
 			"max-size", 0, "SIZE", &texts.max_size,
-			"finish when so much is on disk: 512M, 2G; with --rotate: delete the "
+			"stop at SIZE on disk: 512M, 2G; with --rotate: delete the "
 			"oldest files"),
 		TS_OPTION_TEXT("rotate", 0, "SIZE|TIME", &texts.rotate,
 			       "begin a new file after so many bytes (64M) or so long (10m)"),
