@@ -96,7 +96,7 @@ static void show_verdict(const struct verify *verify, int exit_code)
 		ts_text_append(out, verify->findings.data, verify->findings.length);
 		ts_text_append_str(out, "]}\n");
 	} else if (exit_code == TS_EXIT_DONE && !verify->quiet) {
-		ts_text_printf(out, "trace '%s': whole\n", verify->path);
+		ts_text_printf(out, "trace '%s': complete\n", verify->path);
 	} else if (exit_code == TS_EXIT_NO && !verify->quiet) {
 		ts_text_printf(out, "trace '%s': incomplete; ", verify->path);
 		if (is_hopeless(verify->path))

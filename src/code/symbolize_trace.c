@@ -312,12 +312,12 @@ static int name_frames(struct naming *naming, const char *path)
 	if (!rc && list_folders(&folders, naming->choice))
 		rc = no_memory(naming);
 	if (!rc && naming->frame_count)
-		rc = ts_append_check(path, naming->reader, "", naming->err);
+		rc = ts_trace_append_check(path, naming->reader, "", naming->err);
 	if (!rc && naming->frame_count)
 		rc = find_names(naming, &folders);
 	if (!rc && naming->row_count)
-		rc = ts_append_rows(path, naming->reader, naming->choice->is_locked, add_rows,
-				    naming, naming->err);
+		rc = ts_trace_append_rows(path, naming->reader, naming->choice->is_locked, add_rows,
+					  naming, naming->err);
 	release_folders(&folders);
 	return rc;
 }

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Calls by source and correlation, which joins them to what they caused; see call_index.h. */
+/* Calls by source and correlation; see call_index.h. */
 #include "trace/call_index.h"
 
 #include <stdlib.h>
@@ -14,7 +14,7 @@
 	 TS_MASK_OF(gpu_op, kind) | TS_MASK_OF(gpu_op, stack) | TS_MASK_OF(gpu_op, device) |   \
 	 TS_MASK_OF(gpu_op, process) | TS_MASK_OF(gpu_op, correlation))
 
-struct ts_launches {
+struct ts_call_index {
 	struct ts_reader *reader;
 	struct ts_pairmap places; /* source and correlation to call */
 	struct ts_launch *calls;
@@ -22,7 +22,7 @@ struct ts_launches {
 	struct ts_batch *batch;
 };
 
-/* 0 is what drivers give to calls that have none. */
+/* Drivers use 0 for calls without a correlation. */
 static bool has_correlation(int64_t correlation)
 {
 	return correlation != TS_ABSENT && correlation != 0;
@@ -46,7 +46,7 @@ static int64_t source_of_thread(struct ts_reader *reader, int64_t thread)
  * Correlations are unique in a source; of calls that use one twice, the first that has a stack
  * counts.
  */
-static int add_call(struct ts_launches *launches, const struct ts_api_call_row *row)
+static int add_call(struct ts_call_index *launches, const struct ts_api_call_row *row)
 {
 	int64_t source = source_of_thread(launches->reader, row->thread);
 	bool is_new = false;
@@ -67,7 +67,7 @@ static int add_call(struct ts_launches *launches, const struct ts_api_call_row *
 	return TS_OK;
 }
 
-static int add_calls(struct ts_launches *launches, struct ts_error *err)
+static int add_calls(struct ts_call_index *launches, struct ts_error *err)
 {
 	size_t count = ts_reader_chunk_count(launches->reader);
 	int rc = TS_OK;
@@ -87,10 +87,10 @@ static int add_calls(struct ts_launches *launches, struct ts_error *err)
 	return rc;
 }
 
-int ts_launches_new(struct ts_launches **ret_launches, struct ts_reader *reader,
-		    struct ts_error *err)
+int ts_call_index_new(struct ts_call_index **ret_launches, struct ts_reader *reader,
+		      struct ts_error *err)
 {
-	TS_AUTO(ts_launches) launches = calloc(1, sizeof(*launches));
+	TS_AUTO(ts_call_index) launches = calloc(1, sizeof(*launches));
 	int rc;
 
 	if (!launches)
@@ -104,7 +104,7 @@ int ts_launches_new(struct ts_launches **ret_launches, struct ts_reader *reader,
 	return rc;
 }
 
-void ts_launches_free(struct ts_launches *launches)
+void ts_call_index_free(struct ts_call_index *launches)
 {
 	if (!launches)
 		return;
@@ -114,8 +114,8 @@ void ts_launches_free(struct ts_launches *launches)
 	free(launches);
 }
 
-struct ts_launch ts_launches_of(const struct ts_launches *launches, int64_t source,
-				int64_t correlation)
+struct ts_launch ts_call_index_find_in(const struct ts_call_index *launches, int64_t source,
+				       int64_t correlation)
 {
 	uint64_t place;
 
@@ -125,8 +125,8 @@ struct ts_launch ts_launches_of(const struct ts_launches *launches, int64_t sour
 	return launches->calls[place];
 }
 
-struct ts_launch ts_launches_find(struct ts_launches *launches, int64_t device, int64_t process,
-				  int64_t correlation)
+struct ts_launch ts_call_index_find(struct ts_call_index *launches, int64_t device, int64_t process,
+				    int64_t correlation)
 {
 	const struct ts_device_row *row =
 		ts_reader_entity(launches->reader, TS_TABLE_DEVICE, device);
@@ -134,11 +134,11 @@ struct ts_launch ts_launches_find(struct ts_launches *launches, int64_t device, 
 
 	if (process)
 		source = source_of_process(launches->reader, process);
-	return ts_launches_of(launches, source, correlation);
+	return ts_call_index_find_in(launches, source, correlation);
 }
 
-static int walk_chunk(struct ts_launches *launches, size_t chunk,
-		      int (*visit)(void *context, const struct ts_launched *launched,
+static int walk_chunk(struct ts_call_index *launches, size_t chunk,
+		      int (*visit)(void *context, const struct ts_launched_op *launched,
 				   struct ts_error *err),
 		      void *context, struct ts_error *err)
 {
@@ -146,27 +146,27 @@ static int walk_chunk(struct ts_launches *launches, size_t chunk,
 	int rc = ts_batch_read(batch, chunk, COMMAND_MASK, err);
 
 	for (uint32_t i = 0; !rc && i < batch->rows; i++) {
-		struct ts_launched launched;
+		struct ts_launched_op launched;
 		struct ts_gpu_op_row row;
 
 		ts_batch_row(batch, i, &row);
 		if (row.kind == TS_GPU_OP_SYNC || row.kind == TS_GPU_OP_WAIT)
 			continue;
-		launched = (struct ts_launched){ .start = row.start,
-						 .duration = row.duration,
-						 .name = row.name,
-						 .stack = row.stack };
+		launched = (struct ts_launched_op){ .start = row.start,
+						    .duration = row.duration,
+						    .name = row.name,
+						    .stack = row.stack };
 		launched.call =
-			ts_launches_find(launches, row.device, row.process, row.correlation);
+			ts_call_index_find(launches, row.device, row.process, row.correlation);
 		rc = visit(context, &launched, err);
 	}
 	return rc;
 }
 
-int ts_launches_walk(struct ts_launches *launches,
-		     int (*visit)(void *context, const struct ts_launched *launched,
-				  struct ts_error *err),
-		     void *context, struct ts_error *err)
+int ts_call_index_walk(struct ts_call_index *launches,
+		       int (*visit)(void *context, const struct ts_launched_op *launched,
+				    struct ts_error *err),
+		       void *context, struct ts_error *err)
 {
 	size_t count = ts_reader_chunk_count(launches->reader);
 	int rc = TS_OK;

@@ -1,8 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * A cache for walks that need the same chunks again in the next window. When it is full the newest
- * chunk gives way, not the oldest: windows ask for the same chunks in the same order again and
- * again, and a least-recently-used rule would then keep nothing that is asked for next.
+ * Caches chunks that the next window needs again. Evicts the newest chunk, not the oldest: windows
+ * ask for the same chunks in the same order, for which LRU would always evict the one needed next.
  */
 #include "trace/chunk_cache.h"
 #include "base/memory.h"

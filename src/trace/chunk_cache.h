@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Decoded chunks, kept while a budget of memory allows. A chunk is read in two steps: first the
- * columns that decide which rows are wanted, then, only if some are, the others.
+ * Decoded chunks, kept within a memory budget. A chunk is read in two steps: first the columns that
+ * decide which rows are wanted, then, if any are, the others.
  */
 #ifndef TS_TRACE_CHUNK_CACHE_H
 #define TS_TRACE_CHUNK_CACHE_H
@@ -13,8 +13,8 @@
 #include <tracesmith/reader.h>
 
 struct ts_cached_chunk {
-	struct ts_batch *keys; /* columns that decide */
-	struct ts_batch *rest; /* the others, once they are read */
+	struct ts_batch *keys; /* sort keys and filtered columns */
+	struct ts_batch *rest; /* the others, once read */
 	size_t chunk;
 	uint64_t rest_mask;
 	uint32_t value_count; /* argument values of all rows */

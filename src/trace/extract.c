@@ -27,8 +27,7 @@ static int choose(struct extract *extract)
 		    (filter->pid == TS_ABSENT || process->pid == filter->pid))
 			extract_remember(extract, &extract->processes, id, 1);
 	if (ts_map_count(&extract->processes) == 0)
-		return ts_error_set(extract->err, TS_ENOTFOUND,
-				    "no process of the trace fits what is to be extracted");
+		return ts_error_set(extract->err, TS_ENOTFOUND, "the trace has no such process");
 	cursor = 0;
 	while ((thread = ts_reader_entity_next(extract->reader, TS_TABLE_THREAD, &cursor, &id)))
 		if (extract_has(&extract->processes, thread->process))
@@ -45,7 +44,7 @@ static bool is_taken_entity(const struct extract *extract, enum ts_table_id tabl
 	return table != TS_TABLE_THREAD || extract_has(&extract->threads, id);
 }
 
-/* Rows of tables that are known by id. */
+/* Entities: rows with an id. */
 static void copy_entities(struct extract *extract)
 {
 	static const enum ts_table_id tables[] = { TS_TABLE_SOURCE,  TS_TABLE_HOST,
@@ -80,7 +79,7 @@ static int64_t reference_to(const struct ts_table_info *table, const int64_t *ro
 	return 0;
 }
 
-/* Whose code a stack ends in; 0: not known. Instructions of a device have no thread. */
+/* The process whose code a stack ends in; 0: not known. Device instructions have no thread. */
 static int64_t process_of_stack(const struct extract *extract, int64_t id)
 {
 	const struct ts_stack_row *stack = ts_reader_entity(extract->reader, TS_TABLE_STACK, id);
@@ -108,14 +107,14 @@ static bool is_of_taken(const struct extract *extract, const struct ts_table_inf
 		process = process_of_stack(extract, row[TS_COLUMN_OF(sample, stack)]);
 	if (process)
 		return extract_has(&extract->processes, process);
-	/* An instruction of nobody knows whom. */
+	/* An instruction of an unknown process. */
 	if (table->id == TS_TABLE_SAMPLE)
 		return !extract->filter->process && extract->filter->pid == TS_ABSENT;
 	return table->kind != TS_KIND_EVENT || table->id == TS_TABLE_LOSS ||
 	       table->id == TS_TABLE_COUNTER || reference_to(table, row, "device");
 }
 
-/* Until when commands of a process are taken. */
+/* The end of the range for commands of a process. */
 static int64_t end_of_commands(const struct extract *extract, int64_t process)
 {
 	uint64_t end, open;
@@ -132,7 +131,7 @@ static bool is_command_taken(const struct extract *extract, int64_t process, int
 	       start <= end_of_commands(extract, process);
 }
 
-/* Commands are of the window in which they were given, although they may run after it. */
+/* Commands belong to the window in which they were submitted, even if they run after it. */
 static bool is_given(const struct extract *extract, const struct ts_table_info *table,
 		     const int64_t *row)
 {
@@ -186,7 +185,7 @@ static int each_command(struct extract *extract,
 	return TS_OK;
 }
 
-/* A window is closed by the program, at a call behind the instant at which it was told to. */
+/* The program closes a window at its next call, after it is asked to. */
 static void see_end(struct extract *extract, const struct ts_command_row *row)
 {
 	struct ts_map *map = row->kind == TS_COMMAND_OPEN    ? &extract->opens
@@ -204,7 +203,7 @@ static void take_object(struct extract *extract, int64_t id)
 {
 	const struct ts_object_row *row;
 
-	/* With what it belongs to. Ends: each is taken once. */
+	/* With its parents. Terminates: each is copied once. */
 	while (id && !extract_has(&extract->objects, id)) {
 		row = ts_reader_entity(extract->reader, TS_TABLE_OBJECT, id);
 		if (!row || !extract_has(&extract->processes, row->process))
@@ -223,7 +222,7 @@ static void see_objects(struct extract *extract, const struct ts_command_row *ro
 	take_object(extract, row->other);
 }
 
-/* Those that commands name, and those that were described meanwhile: details name them, too. */
+/* Objects that commands name, and those described meanwhile: details name them, too. */
 static int choose_objects(struct extract *extract)
 {
 	const struct ts_object_row *row;
@@ -286,7 +285,7 @@ static int copy_chunk(struct extract *extract, size_t chunk)
 	return result;
 }
 
-/* Those of commands are looked into: their end may lie behind that of all else. */
+/* Command chunks are always read: their range may end later than that of other tables. */
 static bool overlaps(const struct extract *extract, const struct ts_chunk *chunk)
 {
 	if (chunk->table == TS_TABLE_GPU_OP && ts_map_count(&extract->given))
@@ -299,7 +298,7 @@ static bool overlaps(const struct extract *extract, const struct ts_chunk *chunk
 	(TS_MASK_OF(api_call, start) | TS_MASK_OF(api_call, duration) | \
 	 TS_MASK_OF(api_call, thread) | TS_MASK_OF(api_call, correlation))
 
-/* Not where all is taken: then there is nothing behind it. */
+/* Not if everything is copied: then there is nothing after the range. */
 static int choose_given(struct extract *extract)
 {
 	for (size_t i = 0;
@@ -344,7 +343,7 @@ static int copy_chunks(struct extract *extract)
 	return TS_OK;
 }
 
-/* What the frames are called that were taken. */
+/* Symbols of the frames that were copied. */
 static int copy_symbols(struct extract *extract)
 {
 	for (size_t i = 0; i < ts_reader_chunk_count(extract->reader); i++) {

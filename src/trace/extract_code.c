@@ -6,7 +6,7 @@
 #include "base/local/hash.h"
 #include "trace/extract_internal.h"
 
-/* A text may have several numbers: of one text this is the same. */
+/* Equal texts may have several ids; this is the same for all of them. */
 static int64_t text_of(const struct extract *extract, int64_t string)
 {
 	struct ts_string text = ts_reader_string(extract->reader, string);
@@ -14,7 +14,7 @@ static int64_t text_of(const struct extract *extract, int64_t string)
 	return (int64_t)ts_hash64(text.data, text.length);
 }
 
-/* Names of the files and modules that frames of the part are in. */
+/* Names of the files and modules of the copied frames. */
 static void find_modules(struct extract *extract, struct ts_map *names)
 {
 	uint64_t mapping, unused;
@@ -53,7 +53,7 @@ void extract_code(struct extract *extract)
 
 		if (!is_code(extract, &names, id, row))
 			continue;
-		copy.parent = 0; /* is perhaps not taken */
+		copy.parent = 0; /* may not be copied */
 		extract->is_code = true;
 		extract_row(extract, table, (int64_t *)&copy);
 		extract->is_code = false;

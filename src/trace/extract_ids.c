@@ -102,7 +102,7 @@ static int64_t new_frame(struct extract *extract, int64_t old)
 	return (int64_t)id;
 }
 
-/* From the innermost frame out to one that is known, then back in: stacks may be deep. */
+/* Walks outwards to a known stack, then back, without recursion: stacks may be deep. */
 static int64_t new_stack(struct extract *extract, int64_t old)
 {
 	TS_AUTO_FREE int64_t *path = NULL;
@@ -140,8 +140,7 @@ static int64_t copy_piece(struct extract *extract, int64_t whole, const struct t
 	uint64_t bytes = (uint64_t)row->bytes - begin;
 
 	if (row->bytes < 0 || (uint64_t)row->bytes < begin || bytes > PIECE_BYTES) {
-		extract->failure = ts_error_set(extract->err, TS_EFORMAT,
-						"blob %lld: its size makes no sense",
+		extract->failure = ts_error_set(extract->err, TS_EFORMAT, "blob %lld: invalid size",
 						(long long)whole);
 		return 0;
 	}
@@ -157,7 +156,7 @@ static int64_t copy_piece(struct extract *extract, int64_t whole, const struct t
 				    (uint64_t)row->bytes, extract->piece, bytes);
 }
 
-/* From its last row back to one that is known, then forward. */
+/* Walks back from the last row to a known one, then forward. */
 static int64_t new_blob(struct extract *extract, int64_t whole)
 {
 	TS_AUTO_FREE int64_t *path = NULL;
@@ -201,7 +200,7 @@ static int64_t new_details(struct extract *extract, int64_t old)
 
 	if (!old)
 		return 0;
-	ts_details_map_blobs(text.data, text.length, map_blob, extract, &out);
+	ts_object_details_map_blobs(text.data, text.length, map_blob, extract, &out);
 	if (ts_text_status(&out)) {
 		extract_no_memory(extract);
 		return 0;

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * What extract.c (which rows), extract_code.c (code of devices) and extract_ids.c (their ids in the
- * new file) share. Nobody else includes this.
+ * Shared by extract.c (selects rows), extract_code.c (device code) and extract_ids.c (maps ids to
+ * those of the new file).
  */
 #ifndef TS_TRACE_EXTRACT_INTERNAL_H
 #define TS_TRACE_EXTRACT_INTERNAL_H

@@ -55,8 +55,8 @@ static int check_numbers(const struct ts_patterns *words, const char *what, stru
 
 	for (size_t i = 0; i < words->count; i++) {
 		if (ts_parse_int64(words->items[i], strlen(words->items[i]), &number))
-			return ts_error_set(err, TS_EINVAL, "a %s is a number, not '%s'", what,
-					    words->items[i]);
+			return ts_error_set(err, TS_EINVAL, "the %s must be a number, not '%s'",
+					    what, words->items[i]);
 	}
 	return TS_OK;
 }

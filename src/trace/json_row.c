@@ -201,7 +201,7 @@ static bool append_column(struct ts_reader *reader, struct ts_text *out, const s
 	return true;
 }
 
-/* False: the field has no value that this build can show. */
+/* False: the field has no value, or one that this build does not know. */
 static bool append_value(struct ts_reader *reader, struct ts_text *out, const struct ts_row *row,
 			 const struct ts_field *field, int64_t value)
 {

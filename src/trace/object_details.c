@@ -9,7 +9,7 @@
 
 #include "base/json.h"
 
-bool ts_details_check(const char *text, size_t length, struct ts_text *out)
+bool ts_object_details_check(const char *text, size_t length, struct ts_text *out)
 {
 	size_t before = out->length;
 	struct ts_json js;
@@ -21,7 +21,7 @@ bool ts_details_check(const char *text, size_t length, struct ts_text *out)
 	return false;
 }
 
-/* Behind the string that begins at a quote mark; the text is JSON. */
+/* The end of the string that begins at a quote mark; the text is JSON. */
 static const char *skip_string(const char *at, const char *end)
 {
 	for (at++; at < end && *at != '"'; at++)
@@ -35,7 +35,7 @@ static bool is_digit(char c)
 	return c >= '0' && c <= '9';
 }
 
-/* The whole number that stands there, if it is one; `end` where not. */
+/* Parses an unsigned integer; returns `end` if there is none. */
 static const char *scan_number(const char *at, const char *end, uint64_t *ret_number)
 {
 	const char *first = at;
@@ -51,9 +51,9 @@ static const char *scan_number(const char *at, const char *end, uint64_t *ret_nu
 	return at;
 }
 
-void ts_details_map_blobs(const char *text, size_t length,
-			  uint64_t (*id_of)(void *context, uint64_t number), void *context,
-			  struct ts_text *out)
+void ts_object_details_map_blobs(const char *text, size_t length,
+				 uint64_t (*id_of)(void *context, uint64_t number), void *context,
+				 struct ts_text *out)
 {
 	static const char key[] = "\"blob\"";
 	const char *at = text, *end = text + length, *copied = text;
@@ -97,7 +97,8 @@ static int find_key(struct ts_json *js, const char *key)
 	return rc ? rc : TS_ENOTFOUND;
 }
 
-bool ts_details_string(const char *text, size_t length, const char *key, char *buffer, size_t size)
+bool ts_object_details_string(const char *text, size_t length, const char *key, char *buffer,
+			      size_t size)
 {
 	TS_SCOPED(ts_text) plain = { 0 };
 	struct ts_json_string string;

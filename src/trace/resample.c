@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Sums of values over parts of a range of time. */
+/* See resample.h. */
 #include "trace/resample.h"
 
 #include <math.h>

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * A series of values over a range of time, in memory that does not grow with the values: the range
- * is cut into equal parts, and each knows its mean. Means are weighted by time.
+ * Downsamples a series of values over a time range in constant memory: the range is cut into equal
+ * parts, each with its time-weighted mean.
  */
 #ifndef TS_TRACE_RESAMPLE_H
 #define TS_TRACE_RESAMPLE_H
@@ -26,13 +26,13 @@ struct ts_resample {
 
 void ts_resample_init(struct ts_resample *resample, int64_t from, int64_t to);
 
-/* The value holds from `since` until `until`. What lies outside of the range is not taken. */
+/* The value holds from `since` until `until`; clipped to the range. */
 void ts_resample_add(struct ts_resample *resample, int64_t since, int64_t until, double value);
 
-/* The mean of all; NaN: there is none. Where no value has lasted, that of the values. */
+/* The mean over the range; NaN: no values. Without any duration, the plain mean of the values. */
 double ts_resample_mean(const struct ts_resample *resample);
 
-/* The means of `count` equal stretches, at most TS_RESAMPLE_PARTS; NaN: nothing is known of one. */
+/* The means of `count` equal intervals, at most TS_RESAMPLE_PARTS; NaN: no values in one. */
 void ts_resample_values(const struct ts_resample *resample, double *ret_values, size_t count);
 
 #endif

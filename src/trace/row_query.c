@@ -1,8 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The walk over windows. Both orders run along an axis that rises: the start itself, or the
- * complement of the duration. They differ in how a window's end is found and in which chunks reach
- * into it; all else is shared.
+ * Runs a query window by window. Each order has a rising axis: the start, or the complement of the
+ * duration. Orders differ in how they find the end of a window and the chunks that reach into it.
  */
 #include <string.h>
 
@@ -17,25 +16,25 @@
 #define CACHE_BYTES ((size_t)256 << 20)
 #define TEXT_BYTES ((size_t)64 << 20)
 
-/* Durations are counted in classes of 1/32 of their size, which is exact below 32 ns. */
+/* A histogram of durations with a relative bucket width of 1/32; exact below 32 ns. */
 #define CLASS_BITS 5
 #define CLASSES ((64 - CLASS_BITS) << CLASS_BITS)
 
 struct candidate {
 	size_t chunk;
 	struct ts_chunk info;
-	int64_t longest; /* no row of it lasts longer */
+	int64_t longest; /* upper bound of its durations */
 };
 
 struct timeline {
 	struct ts_reader *reader;
 	const struct ts_row_query *query;
-	struct candidate *candidates; /* by min_start; those behind the window are dropped */
+	struct candidate *candidates; /* by min_start; those before the window are dropped */
 	size_t candidate_count;
 	uint64_t row_count; /* of all candidates, at first */
 	struct ts_chunk_cache cache;
 	struct ts_row_window picks;
-	uint64_t classes[CLASSES]; /* rows a class of durations */
+	uint64_t classes[CLASSES]; /* rows per bucket of durations */
 	uint64_t emitted;
 	uint64_t done;       /* for progress */
 	int64_t first, last; /* of the axis */
@@ -103,7 +102,7 @@ static int get_chunk(struct timeline *timeline, const struct candidate *candidat
 
 	if (table->duration >= 0)
 		keys |= UINT64_C(1) << table->duration;
-	/* Where every row is wanted, one read is better than two. */
+	/* If every row is wanted, read all columns at once. */
 	if (query->order == TS_ROW_ORDER_START && !ts_filter_mask(query->filter, id) &&
 	    candidate->info.min_start >= query->from && candidate->info.max_start <= query->to)
 		keys |= query->masks[id];
@@ -144,7 +143,7 @@ static bool is_wanted(const struct timeline *timeline, const struct ts_batch *ba
 	       ts_filter_batch(timeline->query->filter, batch, row);
 }
 
-/* The axis, and what decides between equals: the later end, or the earlier start. */
+/* The axis, and the second key: the later end, or the earlier start, comes first. */
 static void find_keys(const struct timeline *timeline, const struct ts_batch *batch, uint32_t row,
 		      int64_t *ret_axis, int64_t *ret_second)
 {
@@ -213,7 +212,7 @@ static int pick_rows(struct timeline *timeline, const struct candidate *candidat
 
 /* ---- windows by start ---- */
 
-/* Rows of a chunk that start in [begin, end], if they lie evenly. */
+/* Rows of a chunk that start in [begin, end], assuming that they are evenly distributed. */
 static double rows_within(const struct ts_chunk *chunk, int64_t begin, int64_t end)
 {
 	int64_t from = TS_MAX(chunk->min_start, begin), to = TS_MIN(chunk->max_start, end);
@@ -238,7 +237,7 @@ static bool is_window_small(const struct timeline *timeline, int64_t end)
 	return rows <= timeline->target;
 }
 
-/* The farthest end with which the window stays small, at least its begin. */
+/* The latest end for which the window stays within the target, at least its begin. */
 static int64_t find_end_by_start(const struct timeline *timeline)
 {
 	int64_t low = timeline->begin, high = timeline->last;
@@ -315,7 +314,7 @@ static int tell_progress(const struct timeline *timeline, uint64_t done, struct 
 	return TS_OK;
 }
 
-/* Counts the wanted rows by class, so that windows are known before they are read. */
+/* Counts the wanted rows by duration, to size the windows. */
 static int start_by_duration(struct timeline *timeline, struct ts_error *err)
 {
 	struct ts_cached_chunk *chunk;
@@ -383,7 +382,7 @@ static int emit_window(struct timeline *timeline, struct ts_error *err)
 		rc = query->emit(query->context, &row, err);
 		timeline->emitted++;
 	}
-	/* No text is in use here. */
+	/* No text is borrowed here. */
 	ts_reader_trim(timeline->reader, TEXT_BYTES);
 	return rc;
 }
@@ -445,7 +444,7 @@ int ts_row_query_run(struct ts_reader *reader, const struct ts_row_query *query,
 	int rc;
 
 	if (!timeline)
-		return ts_error_set(err, TS_ENOMEM, "no memory for a timeline");
+		return ts_error_set(err, TS_ENOMEM, "no memory for a query");
 	timeline->reader = reader;
 	timeline->query = query;
 	ts_chunk_cache_init(&timeline->cache, reader, CACHE_BYTES);

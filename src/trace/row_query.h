@@ -1,11 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Rows of EVENT tables in one order over all chunks, in bounded memory whatever the size of the
- * trace. The order is that of docs/format.md 3.4, or the longest first.
+ * Rows of EVENT tables, filtered and strictly sorted over all chunks, in bounded memory. The order
+ * is that of docs/format.md 3.4, or the longest first.
  *
- * The axis of the order (time, or duration) is cut into windows of some 100,000 rows. For each
- * window the chunks that reach into it are read, the rows in it are picked, sorted and given out.
- * Chunks that reach into the next window too are kept while memory allows.
+ * The axis of the order (time or duration) is cut into windows of some 100,000 rows. For each
+ * window the chunks that reach into it are read, and its rows selected, sorted and emitted. Chunks
+ * that reach into the next window stay cached while memory allows. To stream all rows by time, the
+ * merge of row_merge.h is faster.
  */
 #ifndef TS_TRACE_ROW_QUERY_H
 #define TS_TRACE_ROW_QUERY_H

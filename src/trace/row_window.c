@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Picked rows in two arrays: what is sorted, and the words of the rows, which stay where they are.
+ * Two arrays: items, which are sorted, and the words of the rows, which stay in place.
  */
 #include <string.h>
 
@@ -70,7 +70,7 @@ static int compare_numbers(const void *a, const void *b)
 	return first < second ? -1 : first > second;
 }
 
-/* A place on the axis that about half of the rows do not pass; the last one: there is none. */
+/* An axis value that splits the rows about in half; the greatest value if none does. */
 static int find_middle(const struct ts_row_window *picks, int64_t *ret_middle, struct ts_error *err)
 {
 	TS_AUTO_FREE int64_t *axis = ts_alloc_array(picks->count, sizeof(*axis));
@@ -81,7 +81,7 @@ static int find_middle(const struct ts_row_window *picks, int64_t *ret_middle, s
 	for (size_t i = 0; i < picks->count; i++)
 		axis[i] = picks->items[i].axis;
 	qsort(axis, picks->count, sizeof(*axis), compare_numbers);
-	/* Rows at one place stay together: if the upper half is one place, cut before it. */
+	/* Rows with equal values stay together: if the upper half is equal, split before it. */
 	if (axis[at] == axis[picks->count - 1]) {
 		while (at > 0 && axis[at] == axis[picks->count - 1])
 			at--;
@@ -94,7 +94,7 @@ static void keep_until(struct ts_row_window *picks, int64_t end)
 {
 	size_t kept = 0, words = 0;
 
-	/* Not sorted yet, so words stand in the order of the items. */
+	/* Not sorted yet, so words are in the order of the items. */
 	for (size_t i = 0; i < picks->count; i++) {
 		struct ts_row_window_item *item = &picks->items[i];
 
@@ -125,7 +125,7 @@ int ts_row_window_shrink(struct ts_row_window *picks, int64_t *end, struct ts_er
 	if (picks->count < before) {
 		*end = middle;
 	} else {
-		/* All at one place: they must be sorted together. */
+		/* All values are equal: they must be sorted together. */
 		picks->item_limit *= 2;
 		picks->word_limit *= 2;
 	}

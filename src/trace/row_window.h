@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Rows picked for one window of a timeline: copies of their columns and arguments, with what they
- * are sorted by. Bounded: when there are too many, those beyond a point are given up and picked
- * again in the next window.
+ * The rows of one window of a query: copies of their columns and arguments, with sort keys.
+ * Bounded: if there are too many, the window shrinks and the later rows are read again in the next
+ * one.
  */
 #ifndef TS_TRACE_ROW_WINDOW_H
 #define TS_TRACE_ROW_WINDOW_H
@@ -35,13 +35,13 @@ void ts_row_window_init(struct ts_row_window *picks);
 void ts_row_window_release(struct ts_row_window *picks);
 void ts_row_window_clear(struct ts_row_window *picks);
 
-/* Copies a row of a chunk that is wholly read. */
+/* Copies a row of a chunk that is completely read. */
 int ts_row_window_add(struct ts_row_window *picks, int64_t axis, int64_t second,
 		      const struct ts_cached_chunk *chunk, uint32_t row, struct ts_error *err);
 
 /*
- * After an add: if there are too many rows, gives up about half of them. *end, the last place of
- * the window on the axis, moves so that it covers just those that stay.
+ * After an add: if there are too many rows, drops about half of them and moves *end, the end of the
+ * window on the axis, so that it covers those that stay.
  */
 int ts_row_window_shrink(struct ts_row_window *picks, int64_t *end, struct ts_error *err);
 

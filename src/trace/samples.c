@@ -17,7 +17,7 @@
 /* No profiler samples faster than this: where all weights are smaller, they count samples. */
 #define MIN_WEIGHT_NS 1000
 
-/* The table that is read, and what a row of it is as a sample. */
+/* A table, and how to read its rows as samples. */
 struct ts_sample_source {
 	enum ts_table_id table;
 	uint64_t mask;
@@ -82,7 +82,7 @@ bool ts_samples_is_time(const char *name, size_t length)
 	return true;
 }
 
-/* There are a handful of names. */
+/* Cached: there are a handful of names. */
 static bool is_time(struct ts_samples *samples, int64_t name)
 {
 	struct ts_string text;
@@ -144,7 +144,7 @@ void ts_samples_release(struct ts_samples *samples)
 {
 	ts_map_release(&samples->states);
 	ts_map_release(&samples->events);
-	ts_launches_free(samples->launches);
+	ts_call_index_free(samples->launches);
 }
 
 /* ---- commands in place of samples ---- */
@@ -181,13 +181,13 @@ static int count_command(struct visitor *visitor)
 	return TS_OK;
 }
 
-static int see_command(void *context, const struct ts_launched *launched, struct ts_error *err)
+static int see_command(void *context, const struct ts_launched_op *launched, struct ts_error *err)
 {
 	struct visitor *visitor = context;
 	const struct ts_stack_sample sample = {
 		.start = launched->start,
 		.thread = launched->call.thread,
-		/* Of a graph's kernel, where it was captured: that says what it is. */
+		/* For a kernel of a graph, where it was captured. */
 		.stack = launched->stack ? launched->stack : launched->call.stack,
 		.count = 1,
 		.weight = TS_MAX(launched->duration, 0),
@@ -196,7 +196,7 @@ static int see_command(void *context, const struct ts_launched *launched, struct
 
 	int rc = count_command(visitor);
 
-	(void)err; /* is that of the samples */
+	(void)err; /* the same as samples->err */
 	return rc ? rc : visitor->visit(visitor->context, &sample);
 }
 
@@ -217,7 +217,7 @@ static enum ts_thread_state name_state(struct ts_reader *reader, int64_t string)
 	return !strcmp(text.data, "waiting for gil") ? TS_THREAD_WAITS_FOR_GIL : TS_THREAD_RUNS;
 }
 
-/* There are a handful of states, each with an id or a few. */
+/* Cached: there are a handful of states. */
 static enum ts_thread_state state_of(struct ts_samples *samples, int64_t string)
 {
 	bool is_new = false;
@@ -243,7 +243,7 @@ static void see_sample(struct ts_samples *samples, const struct ts_batch *batch,
 	if (samples->are_timed && !is_device)
 		weight = is_counted ? 0 : TS_MAX(weight, 0);
 	else if (is_counted && !is_device && weight != TS_ABSENT)
-		weight = TS_MAX(weight, 0); /* nothing of it is nothing, not one */
+		weight = TS_MAX(weight, 0); /* 0 events are 0, not 1 */
 	else
 		weight = weight > 0 ? weight : 1;
 	*ret_sample = (struct ts_stack_sample){
@@ -333,7 +333,7 @@ int ts_samples_open(struct ts_samples *samples, struct ts_reader *reader,
 	if (samples->options.kind == TS_SAMPLES_COMMANDS) {
 		samples->are_timed = true;
 		count_rows(samples, TS_TABLE_GPU_OP);
-		rc = ts_launches_new(&samples->launches, reader, err);
+		rc = ts_call_index_new(&samples->launches, reader, err);
 	} else {
 		samples->source = sources[samples->options.kind];
 		count_rows(samples, samples->source->table);
@@ -390,7 +390,7 @@ int ts_samples_walk(struct ts_samples *samples,
 	int rc;
 
 	if (samples->launches) {
-		rc = ts_launches_walk(samples->launches, see_command, &visitor, samples->err);
+		rc = ts_call_index_walk(samples->launches, see_command, &visitor, samples->err);
 		samples->passed_over = samples->rows - visitor.rows;
 	} else {
 		rc = walk_rows(samples, visit, context);

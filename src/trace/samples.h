@@ -63,7 +63,7 @@ struct ts_samples {
 	struct ts_map events; /* string id of a sample's name: does it count time? */
 	uint64_t bytes;       /* of the chunks */
 	unsigned int pass;
-	struct ts_launches *launches; /* TS_SAMPLES_COMMANDS, else NULL */
+	struct ts_call_index *launches; /* TS_SAMPLES_COMMANDS, else NULL */
 };
 
 /* One sample. */

@@ -12,11 +12,11 @@
 #include "base/ns.h"
 #include "base/temporary.h"
 
-/* Rows that are sorted at once: 40 MiB. */
+/* Rows sorted in memory at once: 40 MiB. */
 #define PIECE_ROWS ((size_t)1 << 20)
-/* Rows that are read ahead of each piece while they are merged. */
+/* Rows read ahead of each piece during the merge. */
 #define AHEAD_ROWS ((size_t)1 << 10)
-/* In the order of a span. */
+/* Low bits of struct span.order. */
 #define IS_CALL 1u
 #define IS_OPEN 2u /* did not end */
 
@@ -38,7 +38,7 @@ struct span {
 	uint64_t order; /* slices ahead of calls, then as in the file; with IS_CALL, IS_OPEN */
 };
 
-/* A sorted stretch of the temporary file, and what has been read of it. */
+/* A sorted run in the temporary file, and its read buffer. */
 struct piece {
 	uint64_t next, end; /* in rows */
 	struct span *rows;
@@ -47,7 +47,7 @@ struct piece {
 
 struct open_span {
 	int64_t name, start, end;
-	int64_t inner; /* ns of spans inside */
+	int64_t inner; /* ns covered by children */
 };
 
 struct ts_spans {
@@ -56,7 +56,7 @@ struct ts_spans {
 	struct ts_spans_counts counts;
 	int64_t last_ns; /* of all threads */
 	size_t piece_rows;
-	struct span *rows; /* of the piece that grows */
+	struct span *rows; /* of the current piece */
 	size_t count, capacity;
 	int fd; /* -1: everything is in rows */
 	uint64_t stored;
@@ -225,7 +225,7 @@ static const struct span *head_of(const struct ts_spans *spans, size_t piece)
 	return &spans->pieces[piece].rows[spans->pieces[piece].at];
 }
 
-/* Makes sure that a piece has a row at hand; false in *ret_any: it is used up. */
+/* Fills the buffer of a piece if it is empty; *ret_any is false at its end. */
 static int read_ahead(struct ts_spans *spans, struct piece *piece, bool *ret_any,
 		      struct ts_error *err)
 {
@@ -289,7 +289,7 @@ static int start_merge(struct ts_spans *spans, struct ts_error *err)
 	return rc;
 }
 
-/* The next row of all pieces; there is one. */
+/* The next row of all pieces. There must be one. */
 static int merge(struct ts_spans *spans, struct span *ret_span, struct ts_error *err)
 {
 	struct piece *piece = &spans->pieces[spans->heap[0]];
@@ -330,7 +330,7 @@ static int close_innermost(struct walker *walker)
 						     .self = ts_ns_sub(length, open->inner) });
 }
 
-/* Ends what has ended at an instant. What has no extent is in nobody but what is around both. */
+/* Closes spans that end at or before a time. An empty span is no child of one that ends there. */
 static int close_until(struct walker *walker, int64_t time)
 {
 	struct ts_spans *spans = walker->spans;

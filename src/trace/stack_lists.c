@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Stacks as lists, frames in words. */
+/* See stack_lists.h. */
 #include "trace/stack_lists.h"
 
 #include <stdlib.h>
@@ -9,7 +9,7 @@
 
 #define FRAME_MASK (((int64_t)1 << TS_STACK_DEPTH_SHIFT) - 1)
 
-/* Ids of a hostile file may be anything. */
+/* A hostile file may hold any id. */
 static bool is_frame(int64_t id)
 {
 	return id >= 0 && id <= FRAME_MASK;
@@ -35,7 +35,7 @@ static void reverse(int64_t *items, size_t count)
 	}
 }
 
-/* A frame's functions, innermost first: a path is turned round once it is whole. */
+/* Appends a frame's functions, innermost first: the complete path is reversed later. */
 static int add_frame(struct ts_stack_path *path, struct ts_reader *reader, int64_t frame)
 {
 	uint32_t depths = ts_stack_depths(reader, frame);
@@ -58,7 +58,7 @@ int ts_stack_path(struct ts_stack_path *path, struct ts_reader *reader, int64_t 
 
 		if (add_frame(path, reader, row && is_frame(row->frame) ? row->frame : 0))
 			return TS_ENOMEM;
-		/* Parents have smaller ids; anything else would go round for ever. */
+		/* Parents have smaller ids; anything else could be a cycle. */
 		id = row && row->parent < id ? row->parent : 0;
 	}
 	reverse(path->frames, path->count);
@@ -73,9 +73,9 @@ void ts_stack_path_release(struct ts_stack_path *path)
 
 /* ---- frames ---- */
 
-/* What is known of a frame, or of one of its functions. Strings are ids. */
+/* A frame, or one of its inlined functions. Strings are ids. */
 struct words {
-	const struct ts_frame_row *frame; /* NULL: lost */
+	const struct ts_frame_row *frame; /* NULL: missing */
 	int64_t name, file, line;
 };
 
@@ -94,7 +94,7 @@ static void find_words(struct ts_reader *reader, int64_t id, struct words *ret_w
 		return;
 	ret_words->name = frame->name;
 	ret_words->file = frame->file;
-	/* What else native code has there are no lines for people. */
+	/* The `line` of an unsymbolized native frame is not a source line. */
 	if (frame->kind != TS_FRAME_NATIVE && frame->line >= 0)
 		ret_words->line = frame->line;
 	symbol = ts_reader_symbols(reader, id & FRAME_MASK, &count);
@@ -216,11 +216,11 @@ bool ts_stack_same_function(struct ts_reader *reader, int64_t frame, int64_t oth
 	find_words(reader, other, &b);
 	if (!a.frame || !b.frame)
 		return a.frame == b.frame;
-	/* Without a name the address is all that there is. */
+	/* Without a name there is only the address. */
 	if (!a.name || !b.name)
 		return a.name == b.name && a.frame->pc == b.frame->pc && a.file == b.file &&
 		       a.frame->mapping == b.frame->mapping;
-	/* A text has one id, but for those of traces that were gone on with. */
+	/* Equal texts have the same id, except in resumed traces. */
 	if (a.name != b.name &&
 	    !same_text(ts_reader_string(reader, a.name), ts_reader_string(reader, b.name)))
 		return false;
@@ -228,7 +228,7 @@ bool ts_stack_same_function(struct ts_reader *reader, int64_t frame, int64_t oth
 	       same_text(ts_stack_file(reader, frame), ts_stack_file(reader, other));
 }
 
-/* Length of "python3.11/" and its like at the beginning of the text, else 0. */
+/* Length of a prefix like "python3.11/", else 0. */
 static size_t library_folder(const char *text, const char *end)
 {
 	static const char *const names[] = { "site-packages/", "dist-packages/" };
@@ -285,7 +285,7 @@ static const struct ts_process_row *process_row(struct ts_reader *reader, int64_
 	return row ? row : &ts_process_none;
 }
 
-/* A name and a number, or what there is of them. */
+/* A name and a number, or the one that is known. */
 static void append_place(struct ts_text *out, struct ts_string name, int64_t number,
 			 struct ts_string number_text, const char *otherwise)
 {
@@ -312,7 +312,7 @@ void ts_stack_append_thread(struct ts_reader *reader, struct ts_text *out, int64
 	struct ts_string name = ts_reader_string(reader, row->name);
 	int64_t tid = row->tid;
 
-	/* A main thread has the number of its process. */
+	/* The tid of a main thread is its pid. */
 	if (name.length && tid == process_row(reader, thread)->pid)
 		tid = TS_ABSENT;
 	append_place(out, name, tid, ts_reader_string(reader, row->tid_text), "thread");

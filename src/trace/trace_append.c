@@ -22,8 +22,8 @@ static bool is_sbt(const char *path)
 	       !memcmp(magic, SBT_FILE_MAGIC, sizeof(magic));
 }
 
-int ts_append_check(const char *path, const struct ts_reader *reader, const char *otherwise,
-		    struct ts_error *err)
+int ts_trace_append_check(const char *path, const struct ts_reader *reader, const char *otherwise,
+			  struct ts_error *err)
 {
 	const struct ts_reader_state *state = ts_reader_state(reader);
 
@@ -111,9 +111,9 @@ static int append(const char *path, const struct ts_reader *reader, bool is_lock
  * Between truncating the old index and writing the new one the trace counts as unfinished, so
  * signals wait.
  */
-int ts_append_rows(const char *path, const struct ts_reader *reader, bool is_locked,
-		   void (*add)(void *context, struct ts_writer *writer), void *context,
-		   struct ts_error *err)
+int ts_trace_append_rows(const char *path, const struct ts_reader *reader, bool is_locked,
+			 void (*add)(void *context, struct ts_writer *writer), void *context,
+			 struct ts_error *err)
 {
 	const struct sigaction ignore = { .sa_handler = SIG_IGN };
 	struct sigaction file_size_action;

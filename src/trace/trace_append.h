@@ -13,16 +13,16 @@
  * Can rows be appended to the file, or to a copy? If not, the error tells what to do, followed by
  * `otherwise` (", or ...").
  */
-int ts_append_check(const char *path, const struct ts_reader *reader, const char *otherwise,
-		    struct ts_error *err);
+int ts_trace_append_check(const char *path, const struct ts_reader *reader, const char *otherwise,
+			  struct ts_error *err);
 
 /*
  * Appends the rows that `add` gives to the writer. Ids continue after those of `reader`, which has
  * the same file open. Blocks signals of the calling thread meanwhile. `is_locked`: the caller holds
  * the file's writer lock.
  */
-int ts_append_rows(const char *path, const struct ts_reader *reader, bool is_locked,
-		   void (*add)(void *context, struct ts_writer *writer), void *context,
-		   struct ts_error *err);
+int ts_trace_append_rows(const char *path, const struct ts_reader *reader, bool is_locked,
+			 void (*add)(void *context, struct ts_writer *writer), void *context,
+			 struct ts_error *err);
 
 #endif

@@ -34,7 +34,7 @@ static bool gives_time(const struct ts_chunk *chunk)
 	       chunk->min_start != TS_ABSENT;
 }
 
-/* The largest end of a chunk that holds rows without one. */
+/* The largest end in a chunk with rows that did not end. */
 static int read_last_end(struct ts_batch *batch, size_t index, const struct ts_chunk *chunk,
 			 int64_t *ret_end, struct ts_error *err)
 {

@@ -33,8 +33,8 @@ struct ts_hot_store {
 	struct ts_map names;    /* of commands, to whether they are the kernel's */
 	struct hot_command *commands;
 	size_t command_count, command_capacity;
-	struct ts_map sharers;     /* correlation to commands that have it, less those seen */
-	struct ts_launches *calls; /* whose stacks they are */
+	struct ts_map sharers;       /* correlation to commands that have it, less those seen */
+	struct ts_call_index *calls; /* whose stacks they are */
 };
 
 /* All rows of a table. What `each` returns other than 0 is for want of memory. */

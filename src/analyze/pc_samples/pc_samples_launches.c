@@ -53,8 +53,8 @@ static int64_t stack_of(const struct ts_hot *hot, const struct hot_command *comm
 {
 	if (command->stack > 0)
 		return command->stack;
-	return ts_launches_find(hot->store->calls, command->device, command->process,
-				command->correlation)
+	return ts_call_index_find(hot->store->calls, command->device, command->process,
+				  command->correlation)
 		.stack;
 }
 
@@ -140,7 +140,7 @@ int hot_find_launches(struct ts_hot *hot, struct ts_error *err)
 			      add_command, err);
 
 	if (!rc)
-		rc = ts_launches_new(&hot->store->calls, hot->store->reader, err);
+		rc = ts_call_index_new(&hot->store->calls, hot->store->reader, err);
 	return rc ? rc : make_list(hot, err);
 }
 
@@ -148,6 +148,6 @@ void hot_release_launches(struct ts_hot_store *store)
 {
 	ts_map_release(&store->names);
 	ts_map_release(&store->sharers);
-	ts_launches_free(store->calls);
+	ts_call_index_free(store->calls);
 	free(store->commands);
 }

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Times and sizes on the command line. Exact, never through a double. */
+/* Parses times and sizes of the command line. Exact: no floating point. */
 #include "cli/common/amount.h"
 
 #include <stdbool.h>
@@ -7,7 +7,7 @@
 #include "base/text.h"
 #include "cli/common/report.h"
 
-/* Digits after the point of a size that still count. */
+/* Decimals of a size that are significant. */
 #define DECIMALS 9
 
 static bool ends_in_digit(const char *text)
@@ -29,7 +29,7 @@ static bool parse_time(const char *text, int64_t *ret_ns)
 	       *ret_ns > 0;
 }
 
-/* The power of 1024 that a unit stands for, or -1. Small letters where no time could be meant. */
+/* The power of 1024 of a unit, or -1. Lower case only where it cannot be a time. */
 static int power_of(const char *unit)
 {
 	static const char letters[] = "KMGT";
@@ -46,7 +46,7 @@ static int power_of(const char *unit)
 	return (int)(at - letters) + 1;
 }
 
-/* "12.5" as 12 and 500000000; gives what follows, or NULL. */
+/* "12.5" as 12 and 500000000; returns the rest of the text, or NULL. */
 static const char *parse_decimal(const char *text, uint64_t *ret_whole, uint64_t *ret_fraction)
 {
 	int64_t whole, fraction = 0;
@@ -94,8 +94,9 @@ int ts_amount_time(const char *option, const char *text, int64_t *value_ns)
 	if (!text)
 		return TS_EXIT_DONE;
 	if (!parse_time(text, &ns))
-		return ts_report_usage("option '--%s': '%s' is no time such as 500ms, 10s or 2m",
-				       option, text);
+		return ts_report_usage(
+			"option '--%s': '%s' is not a valid time, such as 500ms, 10s or 2m", option,
+			text);
 	*value_ns = ns;
 	return TS_EXIT_DONE;
 }
@@ -107,8 +108,9 @@ int ts_amount_size(const char *option, const char *text, uint64_t *value_bytes)
 	if (!text)
 		return TS_EXIT_DONE;
 	if (!parse_size(text, &bytes))
-		return ts_report_usage("option '--%s': '%s' is no size such as 512K, 64M or 1G",
-				       option, text);
+		return ts_report_usage(
+			"option '--%s': '%s' is not a valid size, such as 512K, 64M or 1G", option,
+			text);
 	*value_bytes = bytes;
 	return TS_EXIT_DONE;
 }
@@ -146,8 +148,8 @@ int ts_amount_instant(const char *option, const char *text, int64_t start, int64
 	}
 	if (ts_parse_duration_ns(text, strlen(text), &ns))
 		return ts_report_usage(
-			"option '--%s': '%s' is no time; write 1.5ms or @NANOSECONDS", option,
-			text);
+			"option '--%s': '%s' is not a valid time; write 1.5ms or @NANOSECONDS",
+			option, text);
 	if (__builtin_add_overflow(start, ns, value_ns))
 		*value_ns = ns < 0 ? INT64_MIN : INT64_MAX;
 	return TS_EXIT_DONE;

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Times and sizes as people give them to options: "500ms", "2m", "10", "64M", "1.5G". */
+/* Times and sizes as option values: "500ms", "2m", "10", "64M", "1.5G". */
 #ifndef TS_CLI_COMMON_AMOUNT_H
 #define TS_CLI_COMMON_AMOUNT_H
 

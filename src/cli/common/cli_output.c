@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Standard output behind one buffer, and clean-up of half-written files. */
+/* Buffered standard output, and removal of incomplete files. */
 #include <errno.h>
 #include <unistd.h>
 

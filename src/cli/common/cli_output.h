@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Where results go: standard output, buffered, and files that are taken away again when a verb
- * fails. Nothing else in the tool writes to standard output.
+ * Output of verbs: buffered standard output, and files that are removed if the verb fails. Nothing
+ * else in the tool writes to standard output.
  */
 #ifndef TS_CLI_COMMON_CLI_OUTPUT_H
 #define TS_CLI_COMMON_CLI_OUTPUT_H
@@ -15,7 +15,7 @@
 
 /* ---- standard output ---- */
 
-/* The buffer in front of it: append here. main() writes what is left when the verb returns. */
+/* The buffer: append here. main() writes the rest when the verb returns. */
 struct ts_text *ts_stdout(void);
 
 /*
@@ -30,7 +30,7 @@ int ts_stdout_flush(struct ts_error *err);
 
 /* ---- files ---- */
 
-/* What a path was before a verb wrote to it. */
+/* The state of a path before a verb writes to it. */
 struct ts_output_file {
 	const char *path;
 	bool existed;

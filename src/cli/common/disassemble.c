@@ -1,8 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Runs a disassembler on a file with the code and reads what it prints: lines of an address between
- * comment marks, then the instruction up to a semicolon. Both programs write these alike. They are
- * given time and room, and may fail. See disassemble.h.
+ * Runs nvdisasm or cuobjdump on a cubin and parses the output, which both print alike: an address
+ * between comment marks, then the instruction up to a semicolon. Run time and output are limited.
  */
 #include "cli/common/disassemble.h"
 
@@ -54,7 +53,7 @@ static bool take_address(const char *at, uint64_t *ret_address, const char **ret
 	return true;
 }
 
-/* A line of an instruction; false: it is another one, or there is no memory. */
+/* Adds the line of an instruction; false: not one, or no memory. */
 static bool add_line(struct ts_disassembly *disassembly, char *text)
 {
 	const char *begin;
@@ -200,7 +199,7 @@ static int run(struct ts_disassembly *disassembly, const char *const *arguments,
 	char how[128];
 	int rc = ts_subprocess_run(&program, &result, err);
 
-	/* What was printed ahead of a limit is good. */
+	/* Output before a limit is usable. */
 	if (!rc && !ts_subprocess_succeeded(&result) && !result.cut)
 		rc = ts_error_set(err, TS_ECAP, "'%s' %s", arguments[0],
 				  ts_subprocess_describe_end(&result, how, sizeof(how)));

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Instructions of a CUDA function in words, by NVIDIA's nvdisasm or cuobjdump where one is
+ * Disassembles a CUDA function with NVIDIA's nvdisasm or cuobjdump, if one is
  * installed.
  */
 #ifndef TS_CLI_COMMON_DISASSEMBLE_H
@@ -17,7 +17,7 @@ struct ts_disassembly;
 
 /*
  * `function` and `symbol`: its name and number in the image, a cubin. TS_ENOTFOUND: there is no
- * such program, and the message names the places.
+ * such program; the message names the folders searched.
  */
 int ts_disassemble(struct ts_disassembly **ret_disassembly, const void *image, size_t bytes,
 		   const char *function, size_t symbol, struct ts_error *err);

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* `--help` of a verb, made from the table that parses its command line. */
+/* Prints --help of a verb from the table that parses its command line. */
 #include <string.h>
 
 #include "base/text.h"

@@ -29,12 +29,12 @@ enum ts_key {
 	TS_KEY_DELETE,
 	TS_KEY_F1,
 	TS_KEY_F12 = TS_KEY_F1 + 11,
-	TS_KEY_OTHER, /* a sequence that says nothing to us */
+	TS_KEY_OTHER, /* an unknown sequence */
 };
 
 /* A zeroed struct has nothing pending. */
 struct ts_keys {
-	char bytes[32]; /* of a sequence that is not whole */
+	char bytes[32]; /* of an incomplete sequence */
 	size_t length;
 	bool skips; /* the rest of a sequence that was too long */
 };
@@ -42,10 +42,10 @@ struct ts_keys {
 /* The key that a byte completes, or TS_KEY_NONE. */
 uint32_t ts_keys_take(struct ts_keys *keys, unsigned char byte);
 
-/* True where more is to come, if anything: wait a little, then ask ts_keys_flush(). */
+/* True if a sequence is incomplete: wait a little, then call ts_keys_flush(). */
 bool ts_keys_pending(const struct ts_keys *keys);
 
-/* Nothing more came: the Escape key was meant, or TS_KEY_OTHER. */
+/* Ends an incomplete sequence: the Escape key, or TS_KEY_OTHER. */
 uint32_t ts_keys_flush(struct ts_keys *keys);
 
 #endif

@@ -17,7 +17,7 @@ static size_t smallest(size_t a, size_t b, size_t c)
 	return TS_MIN(least, c);
 }
 
-/* Words beyond MAX_LETTERS are taken to be far from everything. */
+/* Words longer than MAX_LETTERS match nothing. */
 static size_t distance(const char *a, const char *b)
 {
 	size_t rows[3][MAX_LETTERS + 1], *before = rows[0], *last = rows[1], *now = rows[2];
@@ -56,7 +56,7 @@ void ts_nearest_offer(struct ts_nearest *nearest, const char *candidate)
 	/* Someone who typed only the beginning meant this word more than any other. */
 	if (length > 1 && !strncmp(nearest->word, candidate, length))
 		far = 0;
-	/* A third of the letters wrong, and no more. */
+	/* At most a third of the letters may be wrong. */
 	if (far * 3 > TS_MAX(length, strlen(candidate)) || far >= nearest->distance)
 		return;
 	nearest->best = candidate;

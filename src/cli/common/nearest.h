@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* "Did you mean ...?": of some words the one nearest to a misspelt one. */
+/* "Did you mean ...?": finds the word nearest to a misspelt one. */
 #ifndef TS_CLI_COMMON_NEAREST_H
 #define TS_CLI_COMMON_NEAREST_H
 
@@ -13,7 +13,7 @@ struct ts_nearest {
 
 void ts_nearest_init(struct ts_nearest *nearest, const char *word);
 
-/* Of words equally near the first one offered stays. */
+/* Of equally near words the first one offered wins. */
 void ts_nearest_offer(struct ts_nearest *nearest, const char *candidate);
 
 #endif

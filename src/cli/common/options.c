@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Reads command lines by a table of options. The first mistake is told and ends it. */
+/* Parses a command line by a table of options. Stops at the first error. */
 #include <inttypes.h>
 #include <string.h>
 
@@ -108,7 +108,7 @@ static int unknown_option(const struct ts_command *command, const char *name)
 	return ts_report_usage("unknown option '--%s'", name);
 }
 
-/* Can it stand alone? Then the next word is not its value. */
+/* Is the value optional? Then the next word is not its value. */
 static bool goes_alone(const struct ts_option *option)
 {
 	return option->type == TS_OPTION_TYPE_FLAG || option->type == TS_OPTION_TYPE_MAYBE;

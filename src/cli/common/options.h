@@ -36,8 +36,8 @@ struct ts_option {
 	const char *name; /* without dashes */
 	char letter;      /* 0: none */
 	enum ts_option_type type;
-	const char *value; /* what --help calls the value */
-	void *target;      /* untouched where the option is not given */
+	const char *value; /* name of the value in --help */
+	void *target;      /* unchanged if the option is not given */
 	const char *doc;
 	int64_t minimum, maximum;
 };
@@ -87,16 +87,16 @@ struct ts_command {
 	size_t option_count;
 	int minimum_operands;
 	int maximum_operands; /* -1: any number */
-	bool runs_command;    /* operands are a command: all behind the first is the command's */
+	bool runs_command;    /* operands are a command: everything after the first belongs to it */
 };
 
 /*
  * Reads argv[1] and on. True: go on, with argv[0 .. argc) now holding the operands alone. False:
- * return *ret_exit, all has been said (an error on stderr, or the help that was asked for).
+ * return *ret_exit; the error or the help has been printed.
  */
 bool ts_command_parse(const struct ts_command *command, int *argc, char **argv, int *ret_exit);
 
-/* What `tracesmith VERB --help` shows, to standard output. */
+/* Prints `tracesmith VERB --help` to standard output. */
 void ts_command_help(const struct ts_command *command);
 
 #endif

@@ -15,7 +15,7 @@
 #define FIRST_SHOWN_NS INT64_C(1000000000)
 #define REDRAW_NS INT64_C(100000000)
 #define BAR_COLUMNS 24
-/* Whoever asks this often does not want to wait for a good ending. */
+/* After this many signals, exit at once. */
 #define PATIENCE 4
 
 static volatile sig_atomic_t stop_signal;
@@ -40,7 +40,7 @@ static void catch_signals(void)
 
 	sigemptyset(&action.sa_mask);
 	for (size_t i = 0; i < TS_ARRAY_SIZE(numbers); i++) {
-		/* nohup and the like: what is ignored stays ignored. */
+		/* nohup: ignored signals stay ignored. */
 		if (!sigaction(numbers[i], NULL, &old) && old.sa_handler != SIG_IGN)
 			sigaction(numbers[i], &action, NULL);
 	}
@@ -94,7 +94,7 @@ static void append_bar(struct ts_text *line, uint64_t done, uint64_t total)
 	ts_text_printf(line, "] %3d %%", (int)(TS_MIN(part, 1.0) * 100));
 }
 
-/* A line that wraps could not be taken back. */
+/* A line that wraps could not be erased. */
 static void show_line(const struct ts_text *line)
 {
 	size_t length = TS_MIN(line->length, ts_terminal_stderr_width() - 1);

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Messages on stderr and exit codes. A progress bar in the way is taken off the line first. */
+/* Messages on stderr and exit codes. Erases the progress bar before a message. */
 #include <stdarg.h>
 #include <stdio.h>
 

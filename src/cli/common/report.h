@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * What the tool says on stderr, and its exit codes. Every line begins with "tracesmith VERB: ";
- * library messages follow as they are. Only src/cli prints.
+ * Messages on stderr, and exit codes. Every line begins with "tracesmith VERB: ", followed by the
+ * library's message. Only src/cli prints.
  */
 #ifndef TS_CLI_COMMON_REPORT_H
 #define TS_CLI_COMMON_REPORT_H
@@ -11,20 +11,20 @@
 enum ts_exit {
 	TS_EXIT_DONE = 0,
 	TS_EXIT_NO = 1,         /* the answer is no: damaged, different */
-	TS_EXIT_USAGE = 2,      /* the command line makes no sense */
+	TS_EXIT_USAGE = 2,      /* invalid command line */
 	TS_EXIT_INPUT = 3,      /* bad input, or a file that cannot be read or written */
-	TS_EXIT_CAPABILITY = 4, /* this build or machine lacks something */
-	TS_EXIT_SIGNAL = 128,   /* plus the signal that stopped us */
+	TS_EXIT_CAPABILITY = 4, /* not supported by this build or machine */
+	TS_EXIT_SIGNAL = 128,   /* plus the signal that ended the work */
 };
 
-/* Call once with the verb (NULL: none yet), which must stay. */
+/* Call once with the verb (NULL: none yet), which is borrowed. */
 void ts_report_start(const char *verb);
 const char *ts_report_verb(void);
 
 /* "tracesmith view: TEXT (see 'tracesmith view --help')". Returns TS_EXIT_USAGE. */
 int ts_report_usage(const char *format, ...) TS_PRINTF_LIKE(1, 2);
 
-/* "tracesmith view: MESSAGE" of an error, unless the user stopped us. Returns its exit code. */
+/* "tracesmith view: MESSAGE" of an error, unless the user interrupted it. Returns its exit code. */
 int ts_report_error(const struct ts_error *err);
 
 /* "tracesmith view: warning: TEXT". */
@@ -33,7 +33,7 @@ void ts_report_warning(const char *format, ...) TS_PRINTF_LIKE(1, 2);
 /* The text alone. */
 void ts_report_note(const char *format, ...) TS_PRINTF_LIKE(1, 2);
 
-/* The exit code that belongs to a TS_E* code. */
+/* The exit code for a TS_E* code. */
 int ts_report_exit_code(int code);
 
 #endif

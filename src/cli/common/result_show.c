@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Shows results of analyses. JSON and CSV are exact and whole; text is for people: rounded, and
- * long lists cut.
+ * Prints results of analyses. JSON and CSV are exact and complete; text is rounded, and long lists
+ * are truncated.
  */
 #include "cli/common/result_show.h"
 
@@ -16,7 +16,7 @@
 #include "cli/common/terminal.h"
 #include "cli/common/text_table.h"
 
-/* Names of kernels can have thousands of characters: only the last column shows them whole. */
+/* Kernel names can have thousands of characters: only the last column is not truncated. */
 #define NAME_COLUMNS 80
 #define HEADING_ON "\033[1m"
 #define HEADING_OFF "\033[0m"
@@ -40,7 +40,7 @@ static bool is_name(const char *key)
 	return false;
 }
 
-/* Four digits that count. */
+/* Four significant digits. */
 static void append_real(struct ts_text *out, double value)
 {
 	double size = fabs(value);
@@ -137,7 +137,7 @@ static size_t last_shown(const struct ts_result_table *table)
 	return last;
 }
 
-/* Cuts a long name, at a character's end. */
+/* Truncates a long name, at a character boundary. */
 static void shorten(struct ts_text *text)
 {
 	size_t length;
@@ -320,7 +320,7 @@ void ts_result_show_heading(const char *name, const char *text)
 	struct ts_text *out = ts_stdout();
 
 	ts_text_append_str(out, colour ? HEADING_ON : "");
-	/* Keys have low lines where people have blanks. */
+	/* Underscores of keys become blanks. */
 	for (; *name; name++)
 		ts_text_append_char(out, *name == '_' ? ' ' : *name);
 	ts_text_append_str(out, text ? ": " : ":");

@@ -25,11 +25,11 @@ int ts_result_show_csv(const struct ts_result_table *table, struct ts_error *err
 /* Notes on stderr, for results that are not shown as text. */
 void ts_result_tell_notes(const struct ts_result *result);
 
-/* The table of that name, NULL: the first one. Says so where there is none, and returns NULL. */
+/* The table of that name; NULL: the first one. If there is none, reports it and returns NULL. */
 const struct ts_result_table *ts_result_choose_table(const struct ts_result *result,
 						     const char *name);
 
-/* A line that heads what follows; stands out on a terminal. */
+/* A heading; highlighted on a terminal. */
 void ts_result_show_heading(const char *name, const char *text);
 
 #endif

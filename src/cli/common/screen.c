@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Lines that are compared with those on the terminal, so that a slow connection carries what has
- * changed only. Frames are bracketed (mode 2026), so that terminals that can show them at once.
+ * Sends only lines that differ from those on the terminal, for slow connections. Frames use
+ * synchronized output (mode 2026) where terminals support it.
  */
 #include <stdlib.h>
 #include <string.h>
@@ -208,7 +208,7 @@ static void set_style(struct ts_screen *screen, enum ts_style style)
 
 void ts_screen_row(struct ts_screen *screen, unsigned int row)
 {
-	/* Each line stands for itself: it is drawn without the one before. */
+	/* Each line is drawn independently of the one before. */
 	set_style(screen, TS_STYLE_PLAIN);
 	screen->row = row;
 }

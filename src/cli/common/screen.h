@@ -36,11 +36,11 @@ struct ts_screen_line {
 
 struct ts_screen {
 	unsigned int rows, columns;
-	bool utf8;   /* else all that is not ASCII becomes '?' */
+	bool utf8;   /* else other than ASCII becomes '?' */
 	bool colour; /* else bold and reverse only */
 	struct ts_screen_line *shown, *next;
-	bool forgotten;   /* what is shown now is not known */
-	unsigned int row; /* that is being put together */
+	bool forgotten;   /* the content of the terminal is unknown */
+	unsigned int row; /* being built */
 	enum ts_style style;
 	struct ts_text out;
 };
@@ -60,7 +60,7 @@ void ts_screen_begin(struct ts_screen *screen);
  * nothing.
  */
 void ts_screen_row(struct ts_screen *screen, unsigned int row);
-/* Takes away what was put there. */
+/* Clears the row. */
 void ts_screen_clear_row(struct ts_screen *screen, unsigned int row);
 void ts_screen_put(struct ts_screen *screen, enum ts_style style, const char *text, size_t length);
 void ts_screen_str(struct ts_screen *screen, enum ts_style style, const char *text);
@@ -72,7 +72,7 @@ void ts_screen_pad(struct ts_screen *screen, enum ts_style style, unsigned int c
 /* Where the next text goes. */
 unsigned int ts_screen_column(const struct ts_screen *screen);
 
-/* What to write to the terminal; empty where nothing has changed. Valid until the next call. */
+/* The bytes to write to the terminal; empty if nothing has changed. Valid until the next call. */
 const struct ts_text *ts_screen_finish(struct ts_screen *screen);
 
 /* Columns of a character on a terminal: 0 for those that join the one before, 2 for wide ones. */

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * One row of any table in words: ids resolved to texts, numbers and names. As a JSON object, or
- * cell by cell for a text table. Implemented in show_json.c, show_args.c, show_text.c,
- * show_stack.c and show_counter.c.
+ * Formats a row of any table, ids resolved to texts, numbers and names: as a JSON object, or cell
+ * by cell for a text table. Implemented in show_json.c, show_args.c, show_text.c, show_stack.c and
+ * show_counter.c.
  */
 #ifndef TS_CLI_COMMON_SHOW_H
 #define TS_CLI_COMMON_SHOW_H
@@ -17,7 +17,7 @@
 struct ts_show {
 	struct ts_reader *reader;
 	int64_t start;        /* of the trace: "time" is relative to it */
-	bool several_sources; /* places name their source */
+	bool several_sources; /* WHERE cells name the source, too */
 };
 
 void ts_show_init(struct ts_show *show, struct ts_reader *reader);

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The values of a counter in words: "used=1.5 GiB available=3 GiB". Exact values are the JSON
- * output's affair.
+ * The values of a counter as text: "used=1.5 GiB available=3 GiB". The JSON output has exact
+ * values.
  */
 #include "cli/common/show.h"
 #include "cli/info/info_counters.h"

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * A row as members of a JSON object. What the row does not have is left out; a reference to a
- * process, thread, device or stream of an event becomes the number that the system gave it.
+ * A row as members of a JSON object. Absent values are omitted; references of an event to a
+ * process, thread, device or stream become the number that the system gave it.
  */
 #include <string.h>
 

@@ -14,13 +14,13 @@ static int depth_of(struct ts_reader *reader, int64_t stack)
 		const struct ts_stack_row *row = ts_reader_entity(reader, TS_TABLE_STACK, stack);
 
 		depth += row ? (int)ts_stack_depths(reader, row->frame) : 1;
-		/* Parents have smaller ids; anything else would go round for ever. */
+		/* Parents have smaller ids; anything else could be a cycle. */
 		stack = row && row->parent < stack ? row->parent : 0;
 	}
 	return depth;
 }
 
-/* A function; of an instruction of a device also where in it. */
+/* A function; for a device instruction, with its offset. */
 static void append_function(struct ts_reader *reader, struct ts_text *out, int64_t id)
 {
 	const struct ts_frame_row *frame = ts_stack_frame(reader, id);

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Cells of a text table: times relative to the trace, durations with units, places by name. Exact
- * values are the JSON output's affair.
+ * Cells of a text table: times relative to the trace, durations with units, entities by name. For
+ * people; the JSON output has exact values.
  */
 #include <inttypes.h>
 #include <stdio.h>
@@ -26,7 +26,7 @@ static int64_t value_of(const struct ts_row *row, const char *name)
 	return position < 0 ? 0 : row->columns[position];
 }
 
-/* So that a time can be given back to --from. */
+/* In a form that --from accepts. */
 static void append_time(struct ts_text *out, int64_t ns)
 {
 	char text[TS_FORMAT_BYTES];
@@ -54,7 +54,7 @@ static void append_bytes(struct ts_text *out, int64_t bytes)
 
 /* ---- where ---- */
 
-/* "rank 3 " before the places of a trace that was made of several. */
+/* "rank 3 " before the WHERE cell, if the trace has several sources. */
 static void append_source(const struct ts_show *show, struct ts_text *out, int64_t id)
 {
 	const struct ts_source_row *source;

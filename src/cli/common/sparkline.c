@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Values to characters. */
+/* Draws values as one line of block characters. */
 #include "cli/common/sparkline.h"
 
 #include <math.h>

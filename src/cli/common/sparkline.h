@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* A little graph in a line of text: one character a value. */
+/* A graph in one line of text: one character per value. */
 #ifndef TS_CLI_COMMON_SPARKLINE_H
 #define TS_CLI_COMMON_SPARKLINE_H
 
@@ -12,7 +12,7 @@ enum ts_sparkline_style {
 	TS_SPARKLINE_BLOCKS, /* U+2581 to U+2588 */
 };
 
-/* What the user's terminal shows: blocks where LC_ALL, else LC_CTYPE, else LANG says UTF-8. */
+/* Blocks if LC_ALL, else LC_CTYPE, else LANG is UTF-8. */
 enum ts_sparkline_style ts_sparkline_style(void);
 
 /*

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Asks the system about the terminal. */
+/* See terminal.h. */
 #include <stdlib.h>
 #include <string.h>
 #include <sys/ioctl.h>

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What stdout and stderr are: a terminal or not, how wide, with colours or without. */
+/* Properties of stdout and stderr: terminal or not, width, colours. */
 #ifndef TS_CLI_COMMON_TERMINAL_H
 #define TS_CLI_COMMON_TERMINAL_H
 
@@ -11,7 +11,7 @@ bool ts_terminal_stdout(void);
 /* Also false for a terminal that cannot go back in its line (TERM=dumb). */
 bool ts_terminal_stderr(void);
 
-/* Columns of the terminal behind stdout (or stderr), 80 where it does not say; 0: no terminal. */
+/* Columns of the terminal of stdout (or stderr), 80 if unknown; 0: not a terminal. */
 size_t ts_terminal_stdout_width(void);
 size_t ts_terminal_stderr_width(void);
 

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Lays out text tables. A character counts as one column, whatever the font makes of it. */
+/* Lays out text tables. A character counts as one column. */
 #include <stdio.h>
 #include <string.h>
 

@@ -52,7 +52,7 @@ void ts_text_table_cell(struct ts_text_table *table, const char *text, size_t le
 void ts_text_table_str(struct ts_text_table *table, const char *text);
 void ts_text_table_count(struct ts_text_table *table, uint64_t count); /* "1,234" */
 
-/* A line below the row at hand, shown whole: what is long is found there at any width. */
+/* A line below the current row, never truncated. */
 void ts_text_table_below(struct ts_text_table *table, const char *text, size_t length);
 
 /* Call after a row: writes some rows to ts_stdout() now and then, which the caller drains. */
@@ -64,7 +64,7 @@ int ts_text_table_finish(struct ts_text_table *table, struct ts_error *err);
 /* Appends text as a terminal may show it: controls as \n, \t, \x1b, bad UTF-8 as U+FFFD. */
 void ts_text_append_shown(struct ts_text *out, const char *text, size_t length);
 
-/* Columns that a text takes: one a character. */
+/* Columns of a text: one per character. */
 size_t ts_text_shown_width(const char *text, size_t length);
 
 #endif

@@ -1,8 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/*
- * Loads the work of a job for verbs: options in words become ts_work_options, operands become
- * readers.
- */
+/* Loads a job for verbs: parses the options that select a part of it, and opens the traces. */
 #include "cli/common/work_input.h"
 
 #include <inttypes.h>
@@ -19,7 +16,7 @@ void ts_work_choice_release(struct ts_work_choice *choice)
 	ts_word_list_release(&choice->ranks);
 }
 
-/* ---- the part that was asked for ---- */
+/* ---- options ---- */
 
 /* "3", "3-5" or "all". */
 static int parse_steps(const char *text, struct ts_work_options *options)
@@ -80,14 +77,14 @@ static int parse_ranks(struct ts_work_input *input, const struct ts_word_list *w
 	return TS_EXIT_DONE;
 }
 
-/* Mistakes are told before anything is opened, but for times, which count from the start. */
+/* Reports errors before any file is opened; times have to wait, as they count from the start. */
 static int parse_choice(struct ts_work_input *input, const struct ts_work_choice *choice,
 			struct ts_work_options *options)
 {
 	int exit_code = parse_steps(choice->steps, options);
 
 	if (!exit_code && choice->steps && choice->all && !options->all)
-		exit_code = ts_report_usage("'--all' and '--steps %s' exclude each other",
+		exit_code = ts_report_usage("'--all' and '--steps %s' cannot be combined",
 					    choice->steps);
 	options->all |= choice->all;
 	if (!exit_code)
@@ -97,7 +94,7 @@ static int parse_choice(struct ts_work_input *input, const struct ts_work_choice
 	return exit_code;
 }
 
-/* ---- the same in words ---- */
+/* ---- options as text ---- */
 
 /* Bytes of traces' names after which no more are named. */
 #define WORDS_BYTES 200
@@ -200,9 +197,7 @@ static int load_with_progress(struct ts_work_input *input, const struct ts_work_
 		input->work->options.progress = NULL;
 		input->work->options.context = NULL;
 	}
-	/*
-	 * No file is at stake: from here on Ctrl-C may end it at once, unless it has come behind
-	 * the last rows.
+	/* No output file can be left incomplete: from here on Ctrl-C may end the program at once.
 	 */
 	ts_progress_let_go();
 	if (!rc && ts_stop_signal())
@@ -212,17 +207,17 @@ static int load_with_progress(struct ts_work_input *input, const struct ts_work_
 	return rc ? ts_report_error(&err) : TS_EXIT_DONE;
 }
 
-/* A rank or steps that are not there are most likely a slip: an empty answer would hide it. */
+/* A missing rank or step is most likely a typo: an empty answer would hide it. */
 static int check_found(const struct ts_work_input *input, const struct ts_work_choice *choice,
 		       const char *path)
 {
 	const struct ts_work *work = input->work;
 
 	if (choice->ranks.count && work->rank_count == 0)
-		return ts_report_usage("no trace is of rank %s", choice->ranks.words[0]);
+		return ts_report_usage("no trace has rank %s", choice->ranks.words[0]);
 	if (work->options.from_step != TS_ABSENT && work->step_count == 0)
-		return ts_report_usage("there is no step %s in '%s'; 'tracesmith analyze --all %s "
-				       "steps' lists those that are there",
+		return ts_report_usage("no step %s in '%s'; 'tracesmith analyze --all %s "
+				       "steps' lists the steps",
 				       choice->steps, path, path);
 	return TS_EXIT_DONE;
 }
@@ -243,7 +238,7 @@ int ts_work_input_open(struct ts_work_input *input, const struct ts_work_choice 
 	if (!exit_code)
 		exit_code = ts_amount_instant("to", choice->to, input->traces.start, &options.to);
 	if (!exit_code && choice->from && choice->to && options.to < options.from)
-		exit_code = ts_report_usage("'--to %s' lies before '--from %s'", choice->to,
+		exit_code = ts_report_usage("'--to %s' is before '--from %s'", choice->to,
 					    choice->from);
 	options.parts = parts;
 	if (!exit_code)
@@ -280,13 +275,14 @@ static void tell_clocks(const struct ts_work *work, const struct ts_clock_alignm
 		worst = TS_MAX(worst, rank->uncertainty_ns);
 	}
 	most = TS_MIN(most, (uint64_t)INT64_MAX);
-	ts_report_note("the clocks of %" PRIu32 " ranks were aligned by collectives: moved by up "
-		       "to %s, uncertain by %s ('tracesmith align' shows each)",
+	ts_report_note("aligned the clocks of %" PRIu32
+		       " ranks by their collectives: shifted by up "
+		       "to %s, uncertainty %s ('tracesmith align' lists them)",
 		       known, ts_format_duration_ns(moved, sizeof(moved), (int64_t)most),
 		       ts_format_duration_ns(uncertain, sizeof(uncertain), worst));
 	if (known < work->rank_count)
-		ts_report_warning("nothing ties the clocks of %" PRIu32
-				  " ranks to the others': their times stay as they are",
+		ts_report_warning("cannot align the clocks of %" PRIu32
+				  " ranks: they share no collectives with the others",
 				  work->rank_count - known);
 }
 
@@ -296,7 +292,7 @@ int ts_work_input_align(struct ts_analyze_request *request, const struct ts_work
 	const struct ts_clock_alignment *clocks;
 	struct ts_error err;
 
-	/* HTA knows of no other clocks: its numbers are those of times as they are. */
+	/* HTA does not align clocks. */
 	if (request->work->rank_count < 2 || choice->no_align ||
 	    request->work->options.rounding == TS_ROUNDING_HTA)
 		return TS_EXIT_DONE;
@@ -312,9 +308,9 @@ int ts_work_input_align(struct ts_analyze_request *request, const struct ts_work
 	return TS_EXIT_DONE;
 }
 
-/* ---- what is being done ---- */
+/* ---- progress ---- */
 
-/* Rows that the slowest analysis needs about half a second for. */
+/* Rows for which the slowest analysis takes about half a second. */
 #define LARGE_WORK 300000u
 
 void ts_work_input_say(const struct ts_work *work, const char *what)

@@ -34,22 +34,21 @@ struct ts_work_choice {
 
 void ts_work_choice_release(struct ts_work_choice *choice);
 
-#define TS_WORK_CHOICE_OPTIONS(choice)                                                       \
-	TS_OPTION_TEXT(                                                                      \
-		"steps", 0, "N|A-B|all", &(choice).steps,                                    \
-		"what was issued in these steps, by number; default: all but the last one, " \
-		"which is seldom whole"),                                                    \
-		TS_OPTION_FLAG("all", 0, &(choice).all, "everything, the last step, too"),   \
-		TS_OPTION_TEXT("from", 0, "TIME", &(choice).from,                            \
-			       "what was issued from then on: 1.5ms after the start of the " \
-			       "trace, or @NANOSECONDS of trace time"),                      \
-		TS_OPTION_TEXT("to", 0, "TIME", &(choice).to, "what was issued until then"), \
-		TS_OPTION_WORD("rank", 0, "N", &(choice).ranks,                              \
-			       "only this rank; may be repeated"),                           \
-		TS_OPTION_FLAG("no-align", 0, &(choice).no_align,                            \
-			       "leave the clocks of several ranks as they are"),             \
-		TS_OPTION_TEXT("rounding", 0, "exact|hta", &(choice).rounding,               \
-			       "hta: times and classes as HTA sees them, to compare with it")
+#define TS_WORK_CHOICE_OPTIONS(choice)                                                          \
+	TS_OPTION_TEXT("steps", 0, "N|A-B|all", &(choice).steps,                                \
+		       "work issued in these steps, by number; default: all but the last one, " \
+		       "which is often incomplete"),                                            \
+		TS_OPTION_FLAG("all", 0, &(choice).all, "all steps, including the last one"),   \
+		TS_OPTION_TEXT("from", 0, "TIME", &(choice).from,                               \
+			       "work issued from this time on: 1.5ms after the start of the "   \
+			       "trace, or @NANOSECONDS of trace time"),                         \
+		TS_OPTION_TEXT("to", 0, "TIME", &(choice).to, "work issued until this time"),   \
+		TS_OPTION_WORD("rank", 0, "N", &(choice).ranks,                                 \
+			       "only this rank; may be repeated"),                              \
+		TS_OPTION_FLAG("no-align", 0, &(choice).no_align,                               \
+			       "do not align the clocks of the ranks"),                         \
+		TS_OPTION_TEXT("rounding", 0, "exact|hta", &(choice).rounding,                  \
+			       "hta: round and classify like HTA, to compare with it")
 
 /* What was opened. A zeroed struct may be released. */
 struct ts_work_input {

@@ -9,7 +9,7 @@
 #include "cli/common/cli_output.h"
 #include "cli/common/report.h"
 
-/* What exporters say of tables that their format is not meant for. */
+/* The reason that exporters give for tables that their format cannot represent. */
 #define NO_PLACE "no place"
 
 void ts_export_losses_add(struct ts_export_losses *losses, const char *table, uint64_t rows,
@@ -86,9 +86,10 @@ static void tell_reason(const struct ts_export_summary *summary, const char *rea
 	bool any = false;
 
 	if (!strcmp(reason, NO_PLACE))
-		ts_text_printf(&line, "left out, since %s has no place for them:", summary->format);
+		ts_text_printf(&line,
+			       "not exported, since %s cannot represent them:", summary->format);
 	else
-		ts_text_printf(&line, "left out (%s):", reason);
+		ts_text_printf(&line, "not exported (%s):", reason);
 	for (size_t i = 0; i < losses->count; i++) {
 		if (strcmp(losses->items[i].reason, reason) != 0)
 			continue;

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What `tracesmith export` says of its work: notes on stderr, a summary as JSON. */
+/* The report of `tracesmith export`: notes on stderr, a summary as JSON. */
 #ifndef TS_CLI_EXPORT_EXPORT_REPORT_H
 #define TS_CLI_EXPORT_EXPORT_REPORT_H
 

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * `tracesmith export`: a trace in another tool's format, or (CSV) a folder with a file a table. A
- * file that could not be written whole is taken away.
+ * `tracesmith export`: writes a trace in another format, or (CSV) a folder with one file per table.
+ * Incomplete files are removed.
  */
 #include <errno.h>
 #include <fcntl.h>
@@ -37,7 +37,7 @@ struct export
 	const struct ts_exporter *exporter;
 	unsigned int flags; /* TS_EXPORT_* */
 	int64_t from, to;   /* both 0: everything */
-	bool into_folder;   /* a file a table */
+	bool into_folder;   /* one file per table */
 	struct ts_output_file file;
 	struct ts_export_summary summary;
 };
@@ -71,17 +71,17 @@ static int unknown_format(const char *name)
 	return ts_report_usage("unknown format '%s'; 'tracesmith export --list' lists them", name);
 }
 
-/* What --count may be. */
+/* Values of --count. */
 static const struct count {
 	const char *name;
-	unsigned int flag; /* 0: what is counted where nothing is said */
+	unsigned int flag; /* 0: the default */
 	enum ts_table_id table;
-	const char *nothing; /* an empty file would leave people wondering */
+	const char *nothing; /* for a warning if the output is empty */
 } counts[] = {
 	{ "samples", 0, TS_TABLE_SAMPLE, "no sampled stacks" },
 	{ "time", TS_EXPORT_TIME, TS_TABLE_SAMPLE, "no sampled stacks" },
-	{ "device", TS_EXPORT_DEVICE, TS_TABLE_GPU_OP, "nothing that a device did" },
-	{ "calls", TS_EXPORT_CALLS, TS_TABLE_API_CALL, "no calls into a driver" },
+	{ "device", TS_EXPORT_DEVICE, TS_TABLE_GPU_OP, "no device work" },
+	{ "calls", TS_EXPORT_CALLS, TS_TABLE_API_CALL, "no driver calls" },
 	{ "memory", TS_EXPORT_MEMORY, TS_TABLE_ALLOCATION, "no allocations" },
 	{ "spans", TS_EXPORT_SPANS, TS_TABLE_SLICE, "no spans" },
 };
@@ -94,7 +94,7 @@ static const struct count *find_count(const char *name)
 	return NULL;
 }
 
-/* What was asked for as flags; the first that the format does not know is told. */
+/* The options as flags; reports the first that the format does not support. */
 static int choose_flags(struct export *export)
 {
 	const struct count *count = find_count(export->count);
@@ -122,7 +122,7 @@ static int choose_flags(struct export *export)
 		if (!choices[i].asked)
 			continue;
 		if (!(export->exporter->takes & choices[i].flag))
-			return ts_report_usage("option '--%s' makes no difference to format '%s'",
+			return ts_report_usage("option '--%s' has no effect on format '%s'",
 					       choices[i].option, export->format);
 		export->flags |= choices[i].flag;
 	}
@@ -157,7 +157,7 @@ static int check_table(const struct export *export)
 			"table '%s' is computed, not stored: tracesmith state TRACE %s --csv",
 			export->table, id == TS_TABLE_EDGE ? "--edges" : "--commands");
 	if (table->kind == TS_KIND_INTERNAL)
-		return ts_report_usage("table '%s' is not one that can be exported", export->table);
+		return ts_report_usage("table '%s' cannot be exported", export->table);
 	return TS_EXIT_DONE;
 }
 
@@ -166,7 +166,7 @@ static bool is_standard_output(const struct export *export)
 	return !strcmp(export->output, "-");
 }
 
-/* One that is there, or that is written as one. */
+/* A folder that exists, or a path that ends in a slash. */
 static bool is_folder(const char *path)
 {
 	size_t length = strlen(path);
@@ -181,12 +181,12 @@ static int check_output(struct export *export)
 	struct ts_error err;
 
 	if (export->json && is_standard_output(export))
-		return ts_report_usage("'--json' writes to standard output, too: give -o a file");
+		return ts_report_usage("'--json' also writes to standard output: give -o a file");
 	export->into_folder = export->exporter->takes & TS_EXPORT_TABLE && !export->table &&
 			      is_folder(export->output);
 	if (export->exporter->takes & TS_EXPORT_TABLE && !export->table && !export->into_folder)
 		return ts_report_usage("a %s file holds one table: give --table NAME, or -o "
-				       "FOLDER/ for a file a table",
+				       "FOLDER/ for one file per table",
 				       export->format);
 	if (export->into_folder)
 		return TS_EXIT_DONE;
@@ -214,7 +214,7 @@ static int check(struct export *export)
 		return exit_code;
 	if (!export->output)
 		return ts_report_usage(
-			"say where it goes: tracesmith export %s -f %s -o OUT, or -o - for standard output",
+			"no output given: tracesmith export %s -f %s -o OUT, or -o - for standard output",
 			export->trace, export->format);
 	return check_output(export);
 }
@@ -236,7 +236,7 @@ static int choose_range(struct export *export, struct ts_reader *reader)
 
 /* ---- the work ---- */
 
-/* What an exporter tells on its way. */
+/* Callbacks of the exporter. */
 struct told {
 	struct ts_progress progress;
 	struct ts_export_losses *losses;
@@ -306,7 +306,7 @@ static int export_to_file(struct export *export, struct ts_reader *reader,
 		ts_error_prefix(err, "'%s'", file->path);
 	else
 		count_file(export, fd);
-	/* Some file systems tell of a full disk only here. */
+	/* Some file systems report a full disk only here. */
 	if (close(fd) && !rc)
 		rc = ts_error_errno(err, errno, "'%s': cannot write", file->path);
 	if (rc)
@@ -359,7 +359,7 @@ static int export_to_folder(struct export *export, struct ts_reader *reader, str
 	return rc;
 }
 
-/* An empty file would leave people wondering. */
+/* Explains an empty file. */
 static void warn_if_empty(const struct export *export, const struct ts_reader *reader)
 {
 	const struct count *count = find_count(export->count);
@@ -389,7 +389,7 @@ static int write_output(struct export *export, struct ts_reader *reader, struct 
 		return export_to_folder(export, reader, err);
 	if (!is_standard_output(export))
 		return export_to_file(export, reader, &export->file, err);
-	/* No file is at stake: a reader that goes away may end us quietly. */
+	/* No file to remove: SIGPIPE may end the program. */
 	signal(SIGPIPE, SIG_DFL);
 	return run_exporter(export, reader, STDOUT_FILENO, err);
 }
@@ -422,33 +422,33 @@ int ts_verb_export(int argc, char **argv)
 	struct export export = { .format = "chrome", .count = "samples", .limit = -1 };
 	const struct ts_option options[] = {
 		TS_OPTION_TEXT("format", 'f', "FORMAT", &export.format,
-			       "what to write; default: chrome"),
-		TS_OPTION_TEXT(
-			"output", 'o', "OUT", &export.output,
-			"the file to write (needed); - is standard output; csv: also a folder"),
-		TS_OPTION_TEXT("table", 't', "NAME", &export.table, "csv: the table to write"),
+			       "output format; default: chrome"),
+		TS_OPTION_TEXT("output", 'o', "OUT", &export.output,
+			       "output file (required); - is standard output; csv: also a folder"),
+		TS_OPTION_TEXT("table", 't', "NAME", &export.table, "csv: the table to export"),
 		TS_OPTION_TEXT(
 			"from", 0, "TIME", &export.from_text,
-			"csv, dot: only what reaches beyond this: 1.5ms after the start of the "
+			"csv, dot: only rows that end after this time: 1.5ms after the start of the "
 			"trace, or @NANOSECONDS of trace time"),
 		TS_OPTION_TEXT("to", 0, "TIME", &export.to_text,
-			       "csv, dot: only what starts before this or then"),
+			       "csv, dot: only rows that start at or before this time"),
 		TS_OPTION_INTEGER("limit", 0, "N", &export.limit, 1, INT64_MAX,
 				  "csv: at most N rows; dot: at most N commands, default 200"),
 		TS_OPTION_TEXT(
 			"count", 0, "WHAT", &export.count,
-			"folded: samples (default), or time in ns. folded, speedscope: "
-			"device, the ns that devices worked, by the stacks of launches; calls "
-			"into drivers; memory, the bytes taken; spans, the ns of nested spans"),
+			"stack weights. folded: samples (default) or time in ns. folded, "
+			"speedscope: device time by launch stack, driver calls, memory bytes "
+			"allocated, or time of nested spans"),
 		TS_OPTION_FLAG("no-idle", 0, &export.no_idle,
-			       "sampled stacks: not of threads that were idle"),
+			       "sampled stacks: skip samples of idle threads"),
 		TS_OPTION_FLAG("no-lines", 0, &export.no_lines,
-			       "folded, speedscope: functions, whatever the line"),
+			       "folded, speedscope: merge frames of a function, whatever the line"),
 		TS_OPTION_FLAG("no-threads", 0, &export.no_threads,
-			       "folded: all processes and threads together"),
+			       "folded: merge all processes and threads"),
 		TS_OPTION_FLAG("no-gpu-stages", 0, &export.no_gpu_stages,
-			       "perfetto: what devices did only as spans of their streams"),
-		TS_OPTION_FLAG("json", 0, &export.json, "a summary as JSON on standard output"),
+			       "perfetto: device work only as slices of streams"),
+		TS_OPTION_FLAG("json", 0, &export.json,
+			       "print a summary as JSON on standard output"),
 		TS_OPTION_FLAG("quiet", 'q', &export.quiet, "only errors and warnings on stderr"),
 		TS_OPTION_FLAG("list", 'l', &export.list, "list the formats"),
 	};
@@ -458,8 +458,8 @@ int ts_verb_export(int argc, char **argv)
 		.about =
 			"Writes a trace in another format. Chrome's and Perfetto's open in ui.perfetto.dev, and\n"
 			"'tracesmith import' reads them back without loss. Stacks become flame graphs (folded), a\n"
-			"speedscope profile or a timeline; tables become CSV; dependencies a Graphviz graph. What a\n"
-			"format has no place for is told.\n",
+			"speedscope profile or a timeline; tables become CSV; dependencies a Graphviz graph. Rows that\n"
+			"a format cannot represent are reported.\n",
 		.examples =
 			"tracesmith export run.sbt -f chrome -o run.json\n"
 			"tracesmith export run.sbt -o - | gzip >run.json.gz\n"

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What `tracesmith info` has found out, and its two forms: info_text.c and info_json.c. */
+/* The result of `tracesmith info`; info_text.c and info_json.c print it. */
 #ifndef TS_CLI_INFO_INFO_H
 #define TS_CLI_INFO_INFO_H
 

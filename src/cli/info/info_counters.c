@@ -1,8 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Counters of a trace, reduced to a few numbers and a graph each. Rows come in order of time, so
- * that a value can hold until the next one. Memory grows with the number of series, not with that
- * of rows.
+ * Reduces each counter of a trace to a few numbers and a graph. Rows come in time order: a value
+ * holds until the next one. Memory grows with the number of series, not of rows.
  */
 #include <math.h>
 #include <string.h>

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * What `tracesmith info --counters` has found out: every series of every counter in a few numbers.
- * info_counters.c collects, info_counters_text.c and info_counters_json.c show.
+ * The result of `tracesmith info --counters`: statistics of every series of every counter.
+ * info_counters.c collects them, info_counters_text.c and info_counters_json.c print them.
  */
 #ifndef TS_CLI_INFO_INFO_COUNTERS_H
 #define TS_CLI_INFO_INFO_COUNTERS_H

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * `tracesmith info --counters` for people: a block for each subject, a line and a graph for each
- * series.
+ * `tracesmith info --counters` as text: a block for each process or device, a line and a graph for
+ * each series.
  */
 #include <inttypes.h>
 #include <string.h>

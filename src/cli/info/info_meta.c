@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Facts about a trace, its sources and processes: the last value of each key counts, and keys on
- * which sources differ are marked. Texts are compared by their hashes, as ids may differ for equal
- * texts.
+ * Metadata of a trace, its sources and processes: the last value of each key counts, and keys on
+ * which sources differ are marked. Texts are compared by hash, as equal texts may have different
+ * ids.
  */
 #include <string.h>
 
@@ -99,7 +99,7 @@ int ts_meta_collect(const struct ts_info *info, bool of_processes, struct ts_met
 
 	ts_pairmap_release(&collecting.places);
 	if (!rc && !of_processes && compare_sources(&list))
-		rc = ts_error_set(err, TS_ENOMEM, "no memory for what the trace says of itself");
+		rc = ts_error_set(err, TS_ENOMEM, "no memory for the metadata of the trace");
 	if (rc)
 		ts_meta_list_release(&list);
 	else
@@ -131,8 +131,7 @@ int ts_info_visit(const struct ts_info *info, enum ts_table_id table,
 			ts_batch_row(batch, k, columns);
 			rc = visit(context, &row);
 			if (rc)
-				ts_error_set(err, rc,
-					     "no memory for what the trace says of itself");
+				ts_error_set(err, rc, "no memory for the metadata of the trace");
 		}
 	}
 	return rc;

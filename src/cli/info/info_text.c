@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* `tracesmith info` for people. Long values are cut: --json has all. */
+/* `tracesmith info` as text. Long values are truncated: --json has all. */
 #include <inttypes.h>
 #include <stdio.h>
 #include <string.h>
@@ -17,13 +17,13 @@ static void append_line(struct ts_text *out, const char *label)
 	ts_text_printf(out, "%-11s", label);
 }
 
-/* A text on one line, cut where it is long. */
+/* A text on one line, truncated. */
 static void append_cut(struct ts_text *out, struct ts_string text, size_t columns)
 {
 	struct ts_text shown = { 0 };
 	size_t length;
 
-	/* The part that may be shown is enough: some values are megabytes. */
+	/* Copies only the visible part: some values are megabytes. */
 	ts_text_append_shown(&shown, text.data, TS_MIN(text.length, 4 * columns));
 	length = ts_utf8_valid_prefix(shown.data, TS_MIN(shown.length, columns));
 	ts_text_append(out, shown.data, length);
@@ -54,7 +54,7 @@ static void show_file(struct ts_text *out, const struct ts_info *info)
 		       ts_reader_chunk_count(info->reader));
 	append_line(out, "format");
 	ts_text_printf(out, "SBT %u.%u, %s", state->major, state->minor,
-		       state->finished ? "finished" : "not finished");
+		       state->finished ? "finished" : "incomplete");
 	if (state->created_ns > 0 && gmtime_r(&seconds, &utc))
 		ts_text_printf(out, ", created %04d-%02d-%02d %02d:%02d:%02d UTC",
 			       utc.tm_year + 1900, utc.tm_mon + 1, utc.tm_mday, utc.tm_hour,
@@ -65,8 +65,7 @@ static void show_file(struct ts_text *out, const struct ts_info *info)
 		ts_text_printf(out, "%" PRIu64 " bytes", state->damaged_bytes);
 		if (state->damaged_bytes)
 			ts_text_printf(out, " from byte %" PRIu64 " on", state->damaged_offset);
-		ts_text_append_str(out,
-				   "; 'tracesmith recover' makes a finished trace of the rest\n");
+		ts_text_append_str(out, "; recover the rest with 'tracesmith recover'\n");
 	}
 }
 
@@ -122,7 +121,7 @@ static void show_counts(struct ts_text *out, const struct ts_info *info)
 	append_line(out, "events");
 	append_count(out, info->events, "", "");
 	if (info->events)
-		ts_text_printf(out, "(%.2f bytes each, all told)",
+		ts_text_printf(out, "(%.2f bytes each)",
 			       (double)info->state->file_bytes / (double)info->events);
 	ts_text_append_char(out, '\n');
 }

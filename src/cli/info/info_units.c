@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Units, as the names of counters end in them, and values with their unit. */
+/* Finds the unit of a counter from the end of its name, and formats values with it. */
 #include <math.h>
 #include <stdio.h>
 #include <string.h>
 
 #include "cli/info/info_counters.h"
 
-/* An ending comes before those that end like it. */
+/* Longer endings come before shorter ones that they end in. */
 static const struct {
 	const char *ending;
 	const char *unit;

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * `tracesmith info`: what a trace holds, for people or as JSON. Only headers and the small tables
- * are read, and the counters where they are asked for.
+ * `tracesmith info`: summarises a trace, as text or JSON. Reads only chunk headers and small
+ * tables, and counters if asked for.
  */
 #include <inttypes.h>
 #include <string.h>
@@ -97,7 +97,7 @@ static int check_question(const struct question *question)
 
 	if (!question->counters && (filters->names.count || filters->categories.count ||
 				    filters->devices.count || filters->processes.count))
-		return ts_report_usage("only counters can be chosen: add '--counters'");
+		return ts_report_usage("filters need '--counters'");
 	return TS_EXIT_DONE;
 }
 
@@ -124,10 +124,10 @@ int ts_verb_info(int argc, char **argv)
 	struct question question = { 0 };
 	const struct ts_option options[] = {
 		TS_OPTION_FLAG("counters", 0, &question.counters,
-			       "every counter in its place: least, mean, greatest and last value, "
-			       "and a graph over the time of the trace"),
+			       "every counter: minimum, mean, maximum and last value, and a graph "
+			       "over time"),
 		TS_OPTION_WORD("name", 'n', "GLOB", &question.filters.names,
-			       "only counters of this name; repeat for alternatives"),
+			       "only counters with this name; may be repeated"),
 		TS_OPTION_WORD("category", 'c', "GLOB", &question.filters.categories,
 			       "only counters of this category: system, process, device"),
 		TS_OPTION_WORD("process", 'p', "PID|NAME", &question.filters.processes,
@@ -135,14 +135,14 @@ int ts_verb_info(int argc, char **argv)
 		TS_OPTION_WORD("device", 'd', "N", &question.filters.devices,
 			       "only counters of this device"),
 		TS_OPTION_FLAG("json", 0, &question.json,
-			       "one JSON object a trace, with all of 'meta', or all counters"),
+			       "one JSON object per trace, with all metadata or all counters"),
 	};
 	const struct ts_command command = {
 		.verb = "info",
 		.operands = "TRACE...",
 		.about =
-			"Says what a trace holds: sources, time range, processes, devices, rows and bytes by\n"
-			"table, what was lost, and facts about the trace; with --counters, what was measured.\n",
+			"Summarises a trace: sources, time range, processes, devices, rows and bytes by table,\n"
+			"losses and metadata. With --counters, the counters.\n",
 		.examples = "tracesmith info run.sbt\n"
 			    "tracesmith info --json run.sbt | python3 -m json.tool\n"
 			    "tracesmith info --counters run.sbt\n"

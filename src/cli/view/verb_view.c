@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * `tracesmith view`: the rows of a trace in order of time, filtered, as a table or as JSON lines.
- * Here the question is put together; timeline.c finds the rows, view_print.c prints them.
+ * `tracesmith view`: prints the rows of a trace in time order, filtered, as a table or JSON lines.
+ * Builds the query from the options; trace/row_query.c finds the rows, view_print.c prints them.
  */
 #include <inttypes.h>
 #include <stdio.h>
@@ -17,7 +17,7 @@
 #include "cli/view/view.h"
 #include "trace/trace_totals.h"
 
-/* ---- what is asked ---- */
+/* ---- options ---- */
 
 static int unknown_table(const char *name)
 {
@@ -49,7 +49,7 @@ static int choose_tables(struct ts_view *view)
 				"TRACE %s",
 				name, id == TS_TABLE_EDGE ? "--edges" : "--commands");
 		if (id == TS_TABLE_INDEX)
-			return ts_report_usage("table '%s' is not one that can be viewed", name);
+			return ts_report_usage("table '%s' cannot be viewed", name);
 		view->tables |= TS_TABLE_BIT(id);
 	}
 	if (view->table_names.count == 0)
@@ -89,7 +89,7 @@ static int resolve(struct ts_view *view)
 	return exit_code;
 }
 
-/* ---- the work ---- */
+/* ---- rows ---- */
 
 static int on_row(void *context, const struct ts_row *row, struct ts_error *err)
 {
@@ -121,7 +121,7 @@ static int show_events(struct ts_view *view, struct ts_error *err)
 	return ts_row_query_run(view->reader, &query, err);
 }
 
-/* Only what devices did wants it: memory stays small for all else. */
+/* Loaded only if device work is printed: it takes memory for every call. */
 static int load_launches(struct ts_view *view, struct ts_error *err)
 {
 	uint64_t wanted = TS_TABLE_BIT(TS_TABLE_GPU_OP) | TS_TABLE_BIT(TS_TABLE_API_CALL);
@@ -134,7 +134,7 @@ static int load_launches(struct ts_view *view, struct ts_error *err)
 
 static int show_rows(struct ts_view *view, struct ts_error *err)
 {
-	/* Nothing is shown yet: Ctrl-C may end it as it is. */
+	/* Nothing is printed yet: Ctrl-C may end the program at once. */
 	int finished, rc = load_launches(view, err);
 
 	ts_progress_start(&view->progress, "view", TS_PROGRESS_ROWS);
@@ -144,7 +144,7 @@ static int show_rows(struct ts_view *view, struct ts_error *err)
 	if (!rc)
 		rc = show_events(view, err);
 	ts_progress_stop(&view->progress);
-	/* Rows that were found before a fault are shown, too. */
+	/* Print the rows found before an error. */
 	finished = ts_view_print_finish(view, rc ? NULL : err);
 	if (!rc)
 		rc = finished;
@@ -183,7 +183,7 @@ static int run(struct ts_view *view)
 		rc = view->hot        ? ts_view_hot(view, &err)
 		     : view->commands ? ts_view_commands(view, &err)
 				      : show_rows(view, &err);
-	/* What is in the buffer was found before the fault that is told next. */
+	/* Rows come before the error. */
 	if (!ts_stdout_flush(NULL) && view->stats)
 		show_stats(view);
 	if (rc && err.message[0])
@@ -196,49 +196,50 @@ int ts_verb_view(int argc, char **argv)
 	struct ts_view view = { .limit = -1, .sort_text = "start" };
 	const struct ts_option options[] = {
 		TS_OPTION_WORDS("table", 't', "NAME,...", &view.table_names,
-				"only these tables; default: all events, in one order"),
+				"only these tables; default: all events, merged by time"),
 		TS_OPTION_WORD("name", 'n', "GLOB", &view.filters.names,
-			       "only rows of this name; repeat for alternatives"),
+			       "only rows with this name; may be repeated"),
 		TS_OPTION_WORD("category", 'c', "GLOB", &view.filters.categories,
-			       "only rows of this category"),
+			       "only rows with this category"),
 		TS_OPTION_TEXT("from", 0, "TIME", &view.from_text,
-			       "only rows that reach beyond this: 1.5ms after the start of the "
+			       "only rows that end after this time: 1.5ms after the start of the "
 			       "trace, or @NANOSECONDS of trace time"),
 		TS_OPTION_TEXT("to", 0, "TIME", &view.to_text,
-			       "only rows that start before this or then"),
+			       "only rows that start at or before this time"),
 		TS_OPTION_WORD("device", 'd', "N", &view.filters.devices,
-			       "only what this device did"),
+			       "only rows of this device"),
 		TS_OPTION_WORD("stream", 's', "N", &view.filters.streams,
-			       "only what went through this stream"),
+			       "only rows of this stream"),
 		TS_OPTION_WORD("process", 'p', "PID|NAME", &view.filters.processes,
-			       "only what this process did"),
+			       "only rows of this process"),
 		TS_OPTION_WORD("thread", 0, "TID|NAME", &view.filters.threads,
-			       "only what this thread did"),
+			       "only rows of this thread"),
 		TS_OPTION_WORDS("columns", 0, "NAME,...", &view.column_names,
-				"these columns: of the tables, or time, where, args, ..."),
-		TS_OPTION_FLAG("args", 'a', &view.args, "the arguments as well"),
+				"print these columns: of the tables, or time, where, args, ..."),
+		TS_OPTION_FLAG("args", 'a', &view.args, "print arguments, too"),
 		TS_OPTION_FLAG(
 			"stacks", 0, &view.stacks,
-			"call stacks as well, below their row, a line a frame, the innermost first; of "
-			"what a device did, those of its launch"),
-		TS_OPTION_INTEGER("limit", 'l', "N", &view.limit, 0, INT64_MAX, "at most N rows"),
+			"print call stacks below their rows, innermost frame first; for device work, "
+			"the stacks of its launch"),
+		TS_OPTION_INTEGER("limit", 'l', "N", &view.limit, 0, INT64_MAX,
+				  "print at most N rows"),
 		TS_OPTION_TEXT("sort", 0, "ORDER", &view.sort_text,
-			       "start (default), or duration: the longest first"),
+			       "start (default) or duration, longest first"),
 		TS_OPTION_FLAG("commands", 0, &view.commands,
-			       "what was asked of the devices, stream by stream, with operands"),
+			       "the commands submitted to devices, by stream, with operands"),
 		TS_OPTION_TEXT("hot", 0, "KERNEL", &view.hot,
-			       "where this kernel spends its time: instructions that were sampled, "
-			       "their source lines, the launches"),
+			       "where this kernel spends its time: sampled instructions, source "
+			       "lines, launches"),
 		TS_OPTION_FLAG("json", 0, &view.json,
-			       "a JSON object a line, with all columns and arguments"),
-		TS_OPTION_FLAG("stats", 0, &view.stats, "tell on stderr how much was read"),
+			       "one JSON object per line, with all columns and arguments"),
+		TS_OPTION_FLAG("stats", 0, &view.stats, "print on stderr how much was read"),
 	};
 	const struct ts_command command = {
 		.verb = "view",
 		.operands = "TRACE",
 		.about =
-			"Shows the rows of a trace in order of time. Memory stays small however large the trace\n"
-			"is, and only what is needed is read. Globs: * ? [a-z].\n",
+			"Prints the rows of a trace in time order. Memory use is bounded whatever the size of the\n"
+			"trace, and only the chunks needed are read. Globs: * ? [a-z].\n",
 		.examples = "tracesmith view run.sbt --limit 20\n"
 			    "tracesmith view run.sbt --table gpu_op --sort duration --limit 10\n"
 			    "tracesmith view run.sbt --name 'aten::*' --from 1.5s --to 1.6s\n"

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What `tracesmith view` was asked for, and how its rows are printed (view_print.c). */
+/* The options and state of `tracesmith view`. */
 #ifndef TS_CLI_VIEW_VIEW_H
 #define TS_CLI_VIEW_VIEW_H
 

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Which columns `tracesmith view` prints, and which it must read for that. */
+/* Selects the columns that `tracesmith view` prints, and those it must read for that. */
 #include <string.h>
 
 #include "cli/common/nearest.h"
@@ -60,10 +60,9 @@ static int unknown_column(const struct ts_view *view, const char *name)
 			ts_nearest_offer(&nearest, table->columns[i].name);
 	}
 	if (nearest.best)
-		return ts_report_usage(
-			"no table that is shown has a column '%s'; did you mean '%s'?", name,
-			nearest.best);
-	return ts_report_usage("no table that is shown has a column '%s'", name);
+		return ts_report_usage("no selected table has a column '%s'; did you mean '%s'?",
+				       name, nearest.best);
+	return ts_report_usage("no selected table has a column '%s'", name);
 }
 
 static int add_column(struct ts_view *view, const char *name)

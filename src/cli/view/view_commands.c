@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * `tracesmith view --commands`: the instruction stream (state/work/command_list.h), stream by
- * stream in the order of asking, as a table or as JSON lines.
+ * `tracesmith view --commands`: the commands of each stream in submission order
+ * (state/work/command_list.h), as a table or JSON lines.
  */
 #include <inttypes.h>
 #include <string.h>
@@ -268,7 +268,8 @@ int ts_view_check_commands(const struct ts_view *view)
 	else if (filters->threads.count)
 		option = "thread";
 	if (option)
-		return ts_report_usage("option '--%s' does not go with '--commands'", option);
+		return ts_report_usage("option '--%s' cannot be combined with '--commands'",
+				       option);
 	return TS_EXIT_DONE;
 }
 

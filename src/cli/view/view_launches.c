@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * `view --stacks` of what devices did: where it was launched, where a graph's kernel was captured,
- * and which operator of the forward pass a backward one belongs to.
+ * `view --stacks` for device work: where it was launched, where a graph's kernel was captured, and
+ * which forward operator a backward one belongs to.
  */
 #include <stdlib.h>
 
@@ -14,7 +14,7 @@
 #define FORWARD_DEPTH 16u
 
 struct ts_view_launches {
-	struct ts_launches *launches;
+	struct ts_call_index *launches;
 	struct ts_work *work; /* with forward; NULL: there are no slices */
 	struct ts_autograd_link *forward;
 	struct ts_map threads; /* id to index in work */
@@ -51,7 +51,7 @@ int ts_view_launches_new(struct ts_view_launches **ret_launches, struct ts_reade
 
 	if (!launches)
 		return ts_error_set(err, TS_ENOMEM, "no memory");
-	rc = ts_launches_new(&launches->launches, reader, err);
+	rc = ts_call_index_new(&launches->launches, reader, err);
 	if (!rc)
 		rc = load_forward(launches, reader, err);
 	if (!rc)
@@ -65,7 +65,7 @@ void ts_view_launches_free(struct ts_view_launches *launches)
 		return;
 	ts_autograd_link_free(launches->forward);
 	ts_work_free(launches->work);
-	ts_launches_free(launches->launches);
+	ts_call_index_free(launches->launches);
 	ts_map_release(&launches->threads);
 	free(launches);
 }
@@ -88,10 +88,11 @@ static void describe_forward(const struct ts_view_launches *launches, uint32_t s
 
 	ts_autograd_link_append(work, &launch->forward, slice, FORWARD_DEPTH);
 	if (call != TS_WORK_NONE)
-		launch->forward_stack = ts_launches_of(launches->launches,
-						       work->ranks[work->calls[call].rank].source,
-						       work->calls[call].correlation)
-						.stack;
+		launch->forward_stack =
+			ts_call_index_find_in(launches->launches,
+					      work->ranks[work->calls[call].rank].source,
+					      work->calls[call].correlation)
+				.stack;
 }
 
 void ts_view_launches_find(struct ts_view_launches *launches, const struct ts_row *row,
@@ -105,10 +106,10 @@ void ts_view_launches_find(struct ts_view_launches *launches, const struct ts_ro
 	if (!launches)
 		return;
 	if (row->table->id == TS_TABLE_GPU_OP) {
-		call = ts_launches_find(launches->launches,
-					row->columns[TS_COLUMN_OF(gpu_op, device)],
-					row->columns[TS_COLUMN_OF(gpu_op, process)],
-					row->columns[TS_COLUMN_OF(gpu_op, correlation)]);
+		call = ts_call_index_find(launches->launches,
+					  row->columns[TS_COLUMN_OF(gpu_op, device)],
+					  row->columns[TS_COLUMN_OF(gpu_op, process)],
+					  row->columns[TS_COLUMN_OF(gpu_op, correlation)]);
 		ret_launch->stack = call.stack;
 	} else if (row->table->id == TS_TABLE_API_CALL) {
 		call.start = row->columns[TS_COLUMN_OF(api_call, start)];

@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Rows of tables that have no time: entities by their newest row, all others as they stand in the
- * file.
+ * Prints tables without time: entities by their newest row, all others in file order.
  */
 #include "cli/view/view.h"
 #include "trace/trace_totals.h"

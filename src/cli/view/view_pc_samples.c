@@ -1,8 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * `tracesmith view --hot KERNEL`: its hottest instructions, with their code and source lines where
- * these are known, and the launches that they are of. Here all that is put together;
- * view_pc_samples_text.c and view_pc_samples_json.c print it.
+ * `tracesmith view --hot KERNEL`: collects the hottest instructions, with code and source lines if
+ * known, and the launches. view_pc_samples_text.c and view_pc_samples_json.c print them.
  */
 #include "cli/view/view_pc_samples.h"
 

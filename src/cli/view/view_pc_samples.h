@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * What `tracesmith view --hot` has found, for the files that print it: view_pc_samples_text.c and
- * view_pc_samples_json.c.
+ * The result of `tracesmith view --hot`, for view_pc_samples_text.c and view_pc_samples_json.c.
  */
 #ifndef TS_CLI_VIEW_VIEW_PC_SAMPLES_H
 #define TS_CLI_VIEW_VIEW_PC_SAMPLES_H

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* `view --hot` for programs: one JSON object. */
+/* `view --hot --json`: one JSON object. */
 #include <inttypes.h>
 
 #include "cli/common/cli_output.h"

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * `view --hot` for people: tables of stalls and instructions, then the launches with their stacks.
+ * `view --hot` as text: tables of stalls and instructions, then the launches with their stacks.
  */
 #include <inttypes.h>
 
@@ -183,7 +183,7 @@ static int print_stack(const struct ts_hot_view *hot, struct ts_text *out, int64
 		ts_text_append_char(out, '\n');
 	}
 	if (!stack)
-		ts_text_append_str(out, "    (no stack was taken)\n");
+		ts_text_append_str(out, "    (no stack recorded)\n");
 	ts_stack_path_release(&path);
 	return rc;
 }
@@ -211,7 +211,7 @@ static int print_launches(const struct ts_hot_view *hot, struct ts_error *err)
 	struct ts_text *out = ts_stdout();
 
 	if (!hot->hot->launch_count) {
-		ts_text_append_str(out, "launched from: no launch of that name is in the trace\n");
+		ts_text_append_str(out, "launched from: the trace has no launch of that name\n");
 		return ts_stdout_drain(err);
 	}
 	ts_text_printf(out, "launched from (%s)\n", ts_hot_launch_kind(hot));

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Prints rows: a line of a text table, or a JSON object a line. */
+/* Prints rows as a text table or as JSON lines. */
 #include <string.h>
 
 #include "cli/common/cli_output.h"

@@ -34,7 +34,7 @@ void ts_left_out_samples(const struct ts_export_options *options, const struct t
 	};
 	enum ts_table_id table = tables[samples->options.kind];
 	const char *name = ts_table_info(table)->name;
-	const char *reason = table == TS_TABLE_ALLOCATION ? "nothing is taken" : "no weight";
+	const char *reason = table == TS_TABLE_ALLOCATION ? "not an allocation" : "no weight";
 
 	ts_export_left_out(options, name, losses->without_weight, reason);
 	ts_export_left_out(options, name, losses->without_stack, "no stack");
@@ -50,9 +50,9 @@ void ts_left_out_spans(const struct ts_export_options *options, const struct ts_
 
 	ts_export_left_out(options, "slice", counts.async, "async");
 	ts_export_left_out(options, "slice", counts.cut_slices,
-			   "the time behind the end of the span around it");
+			   "time after the end of the parent span");
 	ts_export_left_out(options, "api_call", counts.cut_calls,
-			   "the time behind the end of the span around it");
+			   "time after the end of the parent span");
 	ts_left_out_tables(options, reader,
 			   TS_TABLE_SET(TS_TABLE_SLICE) | TS_TABLE_SET(TS_TABLE_API_CALL));
 }

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What an exporter has left out, told in one way by all of them. */
+/* Reports rows that an exporter left out, in the same way for all exporters. */
 #ifndef TS_EXPORT_COMMON_EXPORT_LOSSES_H
 #define TS_EXPORT_COMMON_EXPORT_LOSSES_H
 

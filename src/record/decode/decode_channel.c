@@ -204,7 +204,7 @@ static bool check_details(const struct place *place, const char *text, uint32_t 
 		text = ts_text_cstr(&clean);
 		length = (uint32_t)clean.length;
 	}
-	is_valid = ts_details_check(text, length, &decoder->scratch);
+	is_valid = ts_object_details_check(text, length, &decoder->scratch);
 	if (ts_text_status(&decoder->scratch) || ts_text_status(&clean))
 		decode_no_memory(decoder);
 	if (!is_valid)
@@ -228,7 +228,8 @@ static int64_t object_details(struct place *place, uint64_t number, const char *
 	ts_text_append_uint(&out, number);
 	if (check_details(place, text, length) && checked->length > 2) {
 		ts_text_append_char(&out, ',');
-		ts_details_map_blobs(checked->data + 1, checked->length - 1, map_blob, place, &out);
+		ts_object_details_map_blobs(checked->data + 1, checked->length - 1, map_blob, place,
+					    &out);
 	} else {
 		ts_text_append_char(&out, '}');
 	}
@@ -309,7 +310,7 @@ static void count_window(struct ts_decoder *decoder, struct decode_area *area, i
 		return;
 	}
 	if (details->length &&
-	    ts_details_string(details->data, details->length, "failed", why, sizeof(why))) {
+	    ts_object_details_string(details->data, details->length, "failed", why, sizeof(why))) {
 		counts->replayable_windows -= channel->in_window;
 		counts->failed_windows++;
 		memcpy(counts->not_replayable, why, sizeof(why));

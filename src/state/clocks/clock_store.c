@@ -29,7 +29,7 @@
 int ts_clock_store_check(const char *path, const struct ts_reader *reader, bool in_place,
 			 struct ts_error *err)
 {
-	int rc = ts_append_check(path, reader, ", or ask with --dry-run", err);
+	int rc = ts_trace_append_check(path, reader, ", or ask with --dry-run", err);
 
 	if (!rc && in_place && access(path, W_OK))
 		rc = ts_error_errno(
@@ -240,7 +240,7 @@ int ts_clock_store_append(const char *path, struct ts_reader *reader,
 	for (size_t i = 0; i < count && !rc; i++)
 		store.stored += !is_settled(&store, i);
 	if (!rc && store.stored)
-		rc = ts_append_rows(path, reader, false, add_all_points, &store, err);
+		rc = ts_trace_append_rows(path, reader, false, add_all_points, &store, err);
 	if (!rc)
 		*ret_stored = store.stored;
 	ts_clockmap_release(&store.map);

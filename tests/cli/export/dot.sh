@@ -11,7 +11,7 @@ t export -q d.sbt -f dot -o g.dot
 t export -q d.sbt -f dot -o again.dot
 cmp g.dot again.dot || fail "not the same twice"
 check_dot g.dot
-t export d.sbt -f dot --limit 2 -o - | tee limited.dot | grep -E 'label="[0-9]+ of|^left out'
+t export d.sbt -f dot --limit 2 -o - | tee limited.dot | grep -E 'label="[0-9]+ of|^not exported'
 t export -q d.sbt -f dot --from 0.07ms --to 0.09ms -o part.dot
 check_dot part.dot
 
