@@ -296,7 +296,7 @@ static int check_paths(const struct align *align)
 		return ts_report_usage(
 			"'-o' takes one trace: with several, rows are appended to each");
 	if (align->output && align->dry_run)
-		return ts_report_usage("'-o' and '--dry-run' exclude each other");
+		return ts_report_usage("'-o' and '--dry-run' cannot be combined");
 	if (align->output && is_same_file(align->output, align->paths[0]))
 		return ts_report_usage(
 			"'-o' names the trace itself: omit it to append rows to the trace");

@@ -257,7 +257,7 @@ static int check_options(struct analyze *analyze)
 			&analyze->all_options, analyze->chosen[i]->options,
 			analyze->chosen[i]->option_count, &analyze->options);
 	if (!exit_code && analyze->json && analyze->csv)
-		exit_code = ts_report_usage("'--json' and '--csv' exclude each other");
+		exit_code = ts_report_usage("'--json' and '--csv' cannot be combined");
 	if (!exit_code && analyze->csv && analyze->several)
 		exit_code = ts_report_usage("'--csv' shows one analysis at a time");
 	if (!exit_code && analyze->table && !analyze->csv)

@@ -62,7 +62,7 @@ static int parse(struct diff *diff)
 	if (!exit_code)
 		exit_code = parse_threshold(diff->threshold, &diff->options.threshold);
 	if (!exit_code && diff->json && diff->csv)
-		exit_code = ts_report_usage("'--json' and '--csv' exclude each other");
+		exit_code = ts_report_usage("'--json' and '--csv' cannot be combined");
 	diff->options.short_names = diff->short_names;
 	diff->options.top = (size_t)diff->top;
 	return exit_code;

@@ -42,7 +42,8 @@ void ts_export_summary_release(struct ts_export_summary *summary);
 void ts_export_tell_output(const struct ts_export_summary *summary);
 
 /*
- * "left out, since folded has no place for them: 1,204 gpu_op, 17 counter rows", a line a reason.
+ * "not exported, since folded cannot represent them: 1,204 gpu_op, 17 counter rows", a line per
+ * reason.
  */
 void ts_export_tell_losses(const struct ts_export_summary *summary);
 

@@ -84,7 +84,7 @@ static int check(const struct options *options, struct ts_top *top)
 	if (options->once && options->count > 1)
 		return ts_report_usage("'--once' means '-n 1': use one of them");
 	if (options->all && options->pids.count)
-		return ts_report_usage("'-a' and '-p' exclude each other");
+		return ts_report_usage("'-a' and '-p' cannot be combined");
 	return TS_EXIT_DONE;
 }
 

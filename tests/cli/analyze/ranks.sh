@@ -52,9 +52,9 @@ done
 "$TRACESMITH" analyze job.sbt breakdown,idle --json >before.json 2>notes.txt
 ! grep -q clocks notes.txt || fail "breakdown: no clocks are needed"
 "$TRACESMITH" analyze job.sbt stragglers --json >aligned.json 2>notes.txt
-grep -o 'the clocks of 3 ranks were aligned by collectives: moved by up to 5[. 0-9]* ms' notes.txt
+grep -o 'aligned the clocks of 3 ranks by their collectives: shifted by up to 5[. 0-9]* ms' notes.txt
 "$TRACESMITH" analyze job.sbt stragglers --no-align --json >apart.json 2>notes.txt
-! grep -q 'were aligned' notes.txt || fail "--no-align"
+! grep -q 'aligned the clocks' notes.txt || fail "--no-align"
 ! cmp -s aligned.json apart.json || fail "aligning changes nothing"
 "$TRACESMITH" analyze job.sbt all --json >all.json 2>/dev/null
 python3 - <<'PY'
