@@ -126,11 +126,15 @@ kill_both() {
 
 # Killed around the instant at which a rotation counts.
 crash_in_rotation() { # point, pass
-	begin
-	TRACESMITH_CRASH_AT=$1:$2 "$crash_tool" record -q -o t.sbt --rotate 60ms -- \
-		"$emitter" --oracle "$oracle" --mode mixed --threads 2 --seconds 0.5 --rate 50000 >log 2>&1 &
-	recorder=$!
-	reap $recorder
+	local seconds
+	for seconds in 0.5 3 20; do
+		begin
+		TRACESMITH_CRASH_AT=$1:$2 "$crash_tool" record -q -o t.sbt --rotate 60ms -- \
+			"$emitter" --oracle "$oracle" --mode mixed --threads 2 --seconds $seconds --rate 50000 >log 2>&1 &
+		recorder=$!
+		reap $recorder
+		[ $code -eq 0 ] || break
+	done
 	[ $code -eq 137 ] || fail "$1:$2: exit code $code: $(cat log)"
 	died=$((died + 1))
 	local journals=(t.*.sbt.journal) files
@@ -212,11 +216,15 @@ kill_json() {
 # The recorder that a program started itself: the next program with the same output goes on with what it left.
 kill_detached() {
 	begin
-	TRACESMITH_OUT=t.sbt "$emitter" --oracle "$oracle" --threads 2 --mode mixed --rate 20000 --seconds 1.5 >log 2>&1 &
+	# In the middle it flushes and waits for the gate, until its recorder is killed.
+	rm -f "$live/gate"
+	TRACESMITH_OUT=t.sbt "$emitter" --oracle "$oracle" --threads 2 --mode mixed --rate 20000 --seconds 0 --count 8000 \
+		--flush --gate "$live/gate" >log 2>&1 &
 	local program=$!
 	await_recorder
 	nap_ms "$(random 100)"
 	kill_hard $recorder
+	touch "$live/gate"
 	reap $program
 	[ -e t.sbt.journal ] || fail "there is no journal"
 	if [ "$1" = resume ]; then
@@ -240,12 +248,17 @@ recover_area() { # what
 }
 
 crash_at() { # point, how often it is passed
-	begin
-	options=(--mode mixed --threads 2 --seconds 0.5 --rate 50000)
-	TRACESMITH_CRASH_AT=$1:$2 "$crash_tool" record -q -o t.sbt --autosave 30ms -- \
-		"$emitter" --oracle "$oracle" "${options[@]}" >log 2>&1 &
-	recorder=$!
-	reap $recorder
+	local seconds
+	# A slow machine passes it less often: then the program runs longer.
+	for seconds in 0.5 3 20; do
+		begin
+		options=(--mode mixed --threads 2 --seconds "$seconds" --rate 50000)
+		TRACESMITH_CRASH_AT=$1:$2 "$crash_tool" record -q -o t.sbt --autosave 30ms -- \
+			"$emitter" --oracle "$oracle" "${options[@]}" >log 2>&1 &
+		recorder=$!
+		reap $recorder
+		[ $code -eq 0 ] && [ "$pass" -eq 1 ] || break
+	done
 	if [ $code -eq 0 ]; then
 		[ "$pass" -gt 1 ] || fail "$1 was not passed $2 times"
 		check "$1:$2 was not passed" t.sbt --all-done

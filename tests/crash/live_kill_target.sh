@@ -52,14 +52,15 @@ kill_recorded() {
 # Several processes, one of which is killed: the others are whole.
 kill_one_of_several() {
 	begin
-	options=(--mode "$mode" --threads 2 --processes 3 --rate 50000 --seconds 0.3)
+	options=(--mode "$mode" --threads 2 --processes 3 --rate 50000 --seconds 0.5)
 	"$TRACESMITH" record -q -o t.sbt -- "$emitter" --oracle "$oracle" "${options[@]}" >log 2>&1 &
 	local recorder=$!
 	await_begin 2
 	nap_ms "$(random 120)"
 	kill_hard "$(oracle_pid 2)"
 	reap $recorder
-	[ $code -eq 1 ] || fail "record: exit code $code, expected the program's, 1: $(cat log)"
+	# On a slow machine it may have ended by itself before it was killed.
+	[ $code -eq 1 ] || { [ $code -eq 0 ] && is_done 2; } || fail "record: exit code $code, expected the program's, 1: $(cat log)"
 	check "one of several, ${options[*]}" t.sbt
 }
 

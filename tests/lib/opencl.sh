@@ -59,7 +59,7 @@ record() { # trace, record's option..., --, program...
 	local trace=$1 code=0
 	shift
 	rm -f "$trace" "$trace".*
-	timeout "${limit_seconds:-300}" "$TRACESMITH" record -q -o "$trace" "$@" >printed 2>recorded.log </dev/null || code=$?
+	timeout "${limit_seconds:-3000}" "$TRACESMITH" record -q -o "$trace" "$@" >printed 2>recorded.log </dev/null || code=$?
 	[ $code -eq 0 ] || fail "record $*: exit code $code: $(head -c 2000 recorded.log; tail -n 3 printed)"
 	expect 0 verify -q "$trace"
 }
@@ -73,7 +73,7 @@ report() { # expression on `r`
 replay_json() { # exit code, trace, option...
 	local expected=$1 code=0
 	shift
-	timeout "${limit_seconds:-300}" "$TRACESMITH" replay --json "$@" >replay.json 2>stderr </dev/null || code=$?
+	timeout "${limit_seconds:-3000}" "$TRACESMITH" replay --json "$@" >replay.json 2>stderr </dev/null || code=$?
 	[ $code -eq "$expected" ] || fail "replay $*: exit code $code, expected $expected: $(head -c 3000 replay.json stderr)"
 }
 
