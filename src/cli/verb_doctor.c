@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * `tracesmith doctor`: what this machine lets TraceSmith do, why not, and the command that mends
- * it. Runs checks and prints what they found.
+ * `tracesmith doctor`: what this machine lets TraceSmith do, why not, and how to fix it.
+ * Runs checks and prints what they found.
  */
 #include <inttypes.h>
 #include <signal.h>
@@ -371,7 +371,7 @@ static void show_mends(const struct doctor *doctor)
 	if (!doctor->mend_count)
 		return;
 	ts_text_append_char(ts_stdout(), '\n');
-	put_styled(BOLD, "to mend");
+	put_styled(BOLD, "to fix");
 	ts_text_append_char(ts_stdout(), '\n');
 	for (size_t i = 0; i < doctor->count; i++) {
 		const struct ts_finding *finding = &doctor->probes[i].finding;
@@ -576,7 +576,8 @@ int ts_verb_doctor(int argc, char **argv)
 		.operands = "[CHECK...]",
 		.about =
 			"Tries what TraceSmith can use of this machine, and says what works, why the rest does not, and\n"
-			"the command that mends it. CHECK is the id of a check, a group, or a backend that others supply; without any, all are tried.\n",
+			"how to fix it. CHECK is the id of a check, a group, or a backend that others supply; without\n"
+			"any, all are tried.\n",
 		.examples =
 			"tracesmith doctor\ntracesmith doctor cuda perf\ntracesmith doctor --json | jq -r '.checks[] | select(.state == \"no\") | .mend // empty'",
 		.exits =

@@ -39,14 +39,14 @@ assert {check["id"] for check in checks if check["caution"]} == {"npu_smi", "amd
 
 lines = open("all.txt").read().splitlines()
 rows = {}
-for line in lines[:lines.index("to mend")] if "to mend" in lines else lines:
+for line in lines[:lines.index("to fix")] if "to fix" in lines else lines:
     match = re.match(r"  (\w+) +(yes|limited|no|absent|unknown)(\*?) ", line)
     if match:
         assert match[1] not in rows, line
         rows[match[1]] = match[3]
 assert list(rows) == ids, "text and JSON have other checks"
 assert all(bool(rows[check["id"]]) == (check["used_by"] is None) for check in checks)
-for line in lines[:lines.index("to mend")] if "to mend" in lines else []:
+for line in lines[:lines.index("to fix")] if "to fix" in lines else []:
     assert len(line) <= 100, line
 PY
 tail -n 2 all.txt | sed -E 's/[0-9]+/N/g'
