@@ -15,7 +15,7 @@ text = re.sub(r"(\r\033\[K[^\r\n]*)+\r\033\[K", "", text)
 print("colours:", sorted(set(re.findall(r"\033\[(\d+)m", text))) != [])
 text = re.sub(r"\033\[\d+m", "", text)
 assert "\033" not in text, text
-text = text.split("\nto mend\n")[0]
+text = text.split("\nto fix\n")[0]
 for line in text.splitlines():
     assert len(line) <= columns, line
 PY
