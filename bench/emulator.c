@@ -135,7 +135,7 @@ static uint32_t name(struct ts_work *work, const char *text)
 	return ts_strmap_intern(&work->names, text, strlen(text), NULL);
 }
 
-static void make_room(struct maker *maker, uint32_t commands)
+static void allocate(struct maker *maker, uint32_t commands)
 {
 	struct ts_work *work = maker->work;
 
@@ -164,7 +164,7 @@ static struct ts_work *make_work(uint32_t commands)
 
 	if (ts_work_new(&maker.work, &options, &err))
 		die(err.message);
-	make_room(&maker, commands);
+	allocate(&maker, commands);
 	make_places(&maker);
 	maker.launch = name(maker.work, "cudaLaunchKernel");
 	maker.sync = name(maker.work, "cudaDeviceSynchronize");

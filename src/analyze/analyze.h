@@ -60,9 +60,9 @@ struct ts_analyze_request {
 	struct ts_graph *graph, *host_graph;
 	struct ts_states *states;
 	/* All of the traces, where work is a part of them, and its graph and states. */
-	struct ts_work *whole;
-	struct ts_graph *whole_graph;
-	struct ts_states *whole_states;
+	struct ts_work *all_work;
+	struct ts_graph *all_graph;
+	struct ts_states *all_states;
 	struct ts_collectives *collectives;
 	struct ts_clock_alignment *clocks;
 	bool aligned; /* the work's times have been moved by clocks */
@@ -92,8 +92,8 @@ const struct ts_states *ts_analyze_states(struct ts_analyze_request *request, st
  * `states->work` may be another one than the request's: ranks, devices, streams and threads have
  * the same indices in both; commands, calls and texts do not.
  */
-const struct ts_states *ts_analyze_whole_states(struct ts_analyze_request *request,
-						struct ts_error *err);
+const struct ts_states *ts_analyze_all_states(struct ts_analyze_request *request,
+					      struct ts_error *err);
 const struct ts_collectives *ts_analyze_collectives(struct ts_analyze_request *request,
 						    struct ts_error *err);
 const struct ts_clock_alignment *ts_analyze_clocks(struct ts_analyze_request *request, struct ts_error *err);

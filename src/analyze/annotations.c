@@ -1,9 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * `annotations`: what lies under the names that users gave to parts of their program, on the host
- * (the time of the annotation itself; commands belong to it whose call stands inside it, on its
- * thread) and on the device (the span of its commands in a stream, as the profiler drew it;
- * commands belong to it that begin inside it). docs/analyze.md says what each number means.
+ * `annotations`: time and commands under each user annotation, on the host and on devices.
+ * docs/analyze.md defines the numbers.
  */
 #include <math.h>
 #include <stdlib.h>

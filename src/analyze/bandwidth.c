@@ -1,8 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * `bandwidth`: what copies and fills moved, and how fast, for each rank and kind (device to host,
- * fill ...). The momentary bandwidth of a kind is the sum over those of its copies that run at an
- * instant, each taken to be as fast all the way. docs/analyze.md says what each number means.
+ * `bandwidth`: bytes, time and rate of copies and fills by kind, and the rate over time.
+ * docs/analyze.md defines the numbers.
  */
 #include <math.h>
 #include <stdlib.h>
@@ -125,9 +124,9 @@ struct rates {
 	struct copies *all;
 	struct ts_reader *reader;
 	struct ts_batch *batch;
-	struct ts_map
-		places; /* of a shape: twice the index among its values, plus 1 or (an integer) 2 */
-	size_t next;    /* copy, in order of rows */
+	struct ts_map positions; /* of a shape: twice the index among its values, plus 1 or (an
+				    integer) 2 */
+	size_t next;             /* copy, in order of rows */
 };
 
 static int compare_rows(const void *a, const void *b)
@@ -142,10 +141,10 @@ static int compare_rows(const void *a, const void *b)
 /* Not among the values: it is what bytes and duration give. */
 #define COMPUTED UINT64_MAX
 
-static uint64_t find_place(struct ts_reader *reader, int64_t id)
+static uint64_t find_position(struct ts_reader *reader, int64_t id)
 {
 	const struct ts_shape *shape = ts_reader_shape(reader, id);
-	uint64_t place = 0;
+	uint64_t position = 0;
 
 	for (uint32_t i = 0; i < shape->field_count; i++) {
 		const struct ts_field *field = &shape->fields[i];
@@ -154,9 +153,9 @@ static uint64_t find_place(struct ts_reader *reader, int64_t id)
 			if (field->type == TS_ARG_COLUMN)
 				return COMPUTED;
 			if (field->type == TS_ARG_DOUBLE || field->type == TS_ARG_INT)
-				return place * 2 + (field->type == TS_ARG_INT ? 2 : 1);
+				return position * 2 + (field->type == TS_ARG_INT ? 2 : 1);
 		}
-		place += ts_arg_has_value(field->type);
+		position += ts_arg_has_value(field->type);
 	}
 	return 0;
 }
@@ -170,20 +169,20 @@ static double said_rate(struct rates *rates, uint32_t row)
 	const struct ts_batch *batch = rates->batch;
 	int64_t shape = batch->columns[TS_COLUMN_OF(gpu_op, shape)][row];
 	bool is_new;
-	uint64_t *place = ts_map_insert(&rates->places, (uint64_t)shape, &is_new);
+	uint64_t *position = ts_map_insert(&rates->positions, (uint64_t)shape, &is_new);
 	int64_t value;
 	double rate;
 
-	if (!place)
+	if (!position)
 		return NAN;
 	if (is_new)
-		*place = find_place(rates->reader, shape);
-	if (*place == 0)
+		*position = find_position(rates->reader, shape);
+	if (*position == 0)
 		return is_hta(rates->all) ? 0 : NAN;
-	if (*place == COMPUTED || !batch->arg_values)
+	if (*position == COMPUTED || !batch->arg_values)
 		return NAN;
-	value = batch->arg_values[batch->arg_offsets[row] + (*place - 1) / 2];
-	if (*place % 2 == 0)
+	value = batch->arg_values[batch->arg_offsets[row] + (*position - 1) / 2];
+	if (*position % 2 == 0)
 		return (double)value;
 	memcpy(&rate, &value, sizeof(rate));
 	return rate;
@@ -240,14 +239,14 @@ static int find_rates(struct copies *all, struct ts_error *err)
 		ts_sort(all->items, all->count, sizeof(*all->items), compare_rows);
 	for (uint32_t trace = 0; !rc && trace < all->work->trace_count; trace++) {
 		rates.reader = all->work->readers[trace];
-		ts_map_clear(&rates.places);
+		ts_map_clear(&rates.positions);
 		rc = ts_batch_new(&rates.batch, rates.reader, err);
 		if (!rc)
 			rc = read_rates(&rates, trace, err);
 		ts_batch_free(rates.batch);
 		rates.batch = NULL;
 	}
-	ts_map_release(&rates.places);
+	ts_map_release(&rates.positions);
 	return rc;
 }
 

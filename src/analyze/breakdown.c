@@ -1,9 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/*
- * `breakdown`: what the time of each rank's devices went to, from the start of its first command to
- * the end of the last: idle, computation, and what else ran, alone or beside others.
- * docs/analyze.md says what each number means.
- */
+/* `breakdown`: idle, compute, communication and memory time of each rank. */
 #include "analyze/analyze.h"
 #include "analyze/busy.h"
 

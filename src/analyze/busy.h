@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * When the devices of a rank were busy, and with what: for each class of commands the merged times
- * in which at least one of them ran. Breakdown, overlap and the kernels' types all stand on this.
+ * When the devices of a rank were busy, and with what: for each command class, the merged spans in
+ * which at least one command ran. Used by breakdown, overlap and kernels.
  *
  * With TS_ROUNDING_HTA it is what HTA would have: synchronisations that stand in a stream's row
  * are device time, and spans that rounding has turned around count as negative.

@@ -120,18 +120,18 @@ static int64_t rank_of(const struct functions *f, int64_t thread)
 static struct thread *thread_of(struct functions *f, int64_t id, uint64_t *ret_index)
 {
 	bool is_new = false;
-	uint64_t *place = ts_map_insert(&f->thread_places, (uint64_t)id, &is_new);
+	uint64_t *position = ts_map_insert(&f->thread_places, (uint64_t)id, &is_new);
 
-	if (!place || (is_new && ts_grow_array((void **)&f->threads, &f->thread_capacity,
-					       f->thread_count + 1, sizeof(*f->threads))))
+	if (!position || (is_new && ts_grow_array((void **)&f->threads, &f->thread_capacity,
+						  f->thread_count + 1, sizeof(*f->threads))))
 		return NULL;
 	if (is_new) {
-		*place = f->thread_count++;
-		f->threads[*place] =
+		*position = f->thread_count++;
+		f->threads[*position] =
 			(struct thread){ .id = id, .trace = f->trace, .rank = rank_of(f, id) };
 	}
-	*ret_index = *place;
-	return &f->threads[*place];
+	*ret_index = *position;
+	return &f->threads[*position];
 }
 
 static int count(void *context, const struct ts_stack_sample *seen)
@@ -140,7 +140,7 @@ static int count(void *context, const struct ts_stack_sample *seen)
 	struct amount amount = { seen->count, seen->weight };
 	bool is_new = false;
 	struct thread *thread;
-	uint64_t index, *place;
+	uint64_t index, *position;
 
 	/* What a device did is no thread's time. */
 	if (!seen->count || seen->is_on_device || seen->start < f->from || seen->start > f->to)
@@ -154,15 +154,15 @@ static int count(void *context, const struct ts_stack_sample *seen)
 	add(&f->all, &amount);
 	thread->idle += seen->state == TS_THREAD_IDLE ? seen->count : 0;
 	thread->waits += seen->state == TS_THREAD_WAITS_FOR_GIL ? seen->count : 0;
-	place = ts_pairmap_insert(&f->stack_places, index, (uint64_t)seen->stack, &is_new);
-	if (!place || (is_new && ts_grow_array((void **)&f->tallies, &f->tally_capacity,
-					       f->tally_count + 1, sizeof(*f->tallies))))
+	position = ts_pairmap_insert(&f->stack_places, index, (uint64_t)seen->stack, &is_new);
+	if (!position || (is_new && ts_grow_array((void **)&f->tallies, &f->tally_capacity,
+						  f->tally_count + 1, sizeof(*f->tallies))))
 		return no_memory(f);
 	if (is_new) {
-		*place = f->tally_count++;
-		f->tallies[*place] = (struct tally){ .thread = index, .stack = seen->stack };
+		*position = f->tally_count++;
+		f->tallies[*position] = (struct tally){ .thread = index, .stack = seen->stack };
 	}
-	add(&f->tallies[*place].amount, &amount);
+	add(&f->tallies[*position].amount, &amount);
 	return TS_OK;
 }
 

@@ -89,7 +89,7 @@ int ts_idle_put_causes(struct ts_analyze_request *request, struct ts_result *res
 	}
 	if (request->work->command_count == 0)
 		return TS_OK;
-	states = ts_analyze_whole_states(request, err);
+	states = ts_analyze_all_states(request, err);
 	if (!states)
 		return err ? err->code : TS_ENOMEM;
 	for (uint32_t i = 0; i < states->lane_count; i++)

@@ -101,14 +101,14 @@ static int put_types(const struct ts_work *work, struct ts_result *result, struc
 /* ---- names ---- */
 
 /* Where the commands of a name and class of the rank at hand are gathered. */
-struct place {
+struct position {
 	uint32_t owner; /* number of the rank, from 1; 0: nobody's yet */
 	uint32_t group;
 };
 
 struct gathering {
 	const struct ts_work *work;
-	struct place *places; /* of each name and class; those of another rank are free */
+	struct position *positions; /* of each name and class; those of another rank are free */
 	struct ts_kernel_groups *groups;
 	double *durations; /* of a rank, name by name */
 };
@@ -125,8 +125,8 @@ static int add_group(struct gathering *gathering, const struct ts_work_command *
 	if (ts_grow_array((void **)&groups->items, &groups->capacity, groups->count + 1,
 			  sizeof(*groups->items)))
 		return TS_ENOMEM;
-	gathering->places[key_of(command)] =
-		(struct place){ command->rank + 1, (uint32_t)groups->count };
+	gathering->positions[key_of(command)] =
+		(struct position){ command->rank + 1, (uint32_t)groups->count };
 	groups->items[groups->count++] = (struct ts_kernel_group){
 		.rank = command->rank,
 		.name = command->name,
@@ -139,13 +139,14 @@ static int add_group(struct gathering *gathering, const struct ts_work_command *
 
 static int count_command(struct gathering *gathering, const struct ts_work_command *command)
 {
-	struct place *place = &gathering->places[key_of(command)];
+	struct position *position = &gathering->positions[key_of(command)];
 	int64_t ns = ts_busy_duration(gathering->work, command);
 	struct ts_kernel_group *group;
 
-	if ((!place->owner || place->owner != command->rank + 1) && add_group(gathering, command))
+	if ((!position->owner || position->owner != command->rank + 1) &&
+	    add_group(gathering, command))
 		return TS_ENOMEM;
-	group = &gathering->groups->items[place->group];
+	group = &gathering->groups->items[position->group];
 	group->count++;
 	group->sum_ns = ts_ns_add(group->sum_ns, ns);
 	group->min_ns = TS_MIN(group->min_ns, ns);
@@ -180,7 +181,7 @@ static void describe_groups(struct gathering *gathering, uint32_t rank, size_t f
 
 		if (!is_wanted(work, command))
 			continue;
-		at = groups->items[gathering->places[key_of(command)].group].filled++;
+		at = groups->items[gathering->positions[key_of(command)].group].filled++;
 		gathering->durations[at] = (double)ts_busy_duration(work, command);
 	}
 	for (size_t i = first; i < groups->count; i++) {
@@ -212,11 +213,11 @@ static int gather_rank(struct gathering *gathering, uint32_t rank)
 
 static int gather(struct ts_kernel_groups *groups, const struct ts_work *work, struct ts_error *err)
 {
-	size_t place_count = ((size_t)work->names.next_id + 1) * TS_CLASS_COUNT;
-	TS_AUTO_FREE struct place *places = calloc(place_count, sizeof(*places));
-	struct gathering gathering = { .work = work, .places = places, .groups = groups };
+	size_t position_count = ((size_t)work->names.next_id + 1) * TS_CLASS_COUNT;
+	TS_AUTO_FREE struct position *positions = calloc(position_count, sizeof(*positions));
+	struct gathering gathering = { .work = work, .positions = positions, .groups = groups };
 
-	if (!places)
+	if (!positions)
 		return ts_error_set(err, TS_ENOMEM, "no memory to count commands by name");
 	for (uint32_t rank = 0; rank < work->rank_count; rank++)
 		if (gather_rank(&gathering, rank))

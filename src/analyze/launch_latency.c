@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * `launch`: how long the host took to ask for work, how long the device took for it, and what lay
- * between. A launch is a call that commands came of: a graph is one launch, however many commands
- * it has. docs/analyze.md says what each number means.
+ * `launch-latency`: time in each launching call, time on the device, and the delay between them. A
+ * launch is a call that issued commands; a graph is one launch. docs/analyze.md defines the
+ * numbers.
  */
 #include <math.h>
 #include <stdlib.h>

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * `launches`: device time by what was launched and from where: the host's call stack, and of
- * backward kernels the operator of the forward pass. docs/analyze.md says what each number means.
+ * `launch-stacks`: device time by kernel and by the host call stack that launched it; for backward
+ * kernels also the forward operator. docs/analyze.md defines the numbers.
  */
 #include <stdlib.h>
 #include <string.h>
@@ -323,7 +323,7 @@ static void put_groups(struct launches *l, struct ts_result *result, int64_t top
 	}
 }
 
-static void tell_missing(const struct launches *l, struct ts_result *result)
+static void note_missing(const struct launches *l, struct ts_result *result)
 {
 	if (!l->work->command_count)
 		ts_device_side_note(l->work, result, "no device activity in this trace");
@@ -374,7 +374,7 @@ static int run(struct ts_analyze_request *request, struct ts_result *result, str
 		rc = count_command(&l, &l.work->commands[i]);
 	if (!rc) {
 		put_groups(&l, result, request->options.top);
-		tell_missing(&l, result);
+		note_missing(&l, result);
 		rc = ts_result_status(result, err);
 	}
 	release(&l);

@@ -1,8 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * `memory`: how much memory was in use over time, of each rank and device; the peak, what was alive
- * then and who had asked for it; what was never given back. docs/analyze.md says what each number
- * means.
+ * `memory`: memory in use over time by rank and device, its peak, the allocations live at the peak,
+ * and what was never freed. docs/analyze.md defines the numbers.
  */
 #include <inttypes.h>
 #include <stdio.h>
@@ -57,7 +56,7 @@ struct alive {
 };
 
 /* The rows of one memory, and what is found out about each. */
-struct place {
+struct position {
 	const struct ts_work *work;
 	const struct ts_memory_row *rows;
 	size_t count;
@@ -76,116 +75,122 @@ struct place {
 	int64_t never_freed, never_freed_bytes, unknown_frees, lost_frees;
 };
 
-static int place_init(struct place *place, const struct ts_work *work,
-		      const struct ts_memory_row *rows, size_t count)
+static int position_init(struct position *position, const struct ts_work *work,
+			 const struct ts_memory_row *rows, size_t count)
 {
-	*place = (struct place){ .work = work, .rows = rows, .count = count };
-	place->reserved_peak = TS_ABSENT;
-	place->sizes = ts_alloc_array(count, sizeof(*place->sizes));
-	place->totals = ts_alloc_array(count, sizeof(*place->totals));
-	place->freed = ts_alloc_array(count, sizeof(*place->freed));
-	place->largest = ts_alloc_array(count, sizeof(*place->largest));
-	return place->sizes && place->totals && place->freed && place->largest ? TS_OK : TS_ENOMEM;
+	*position = (struct position){ .work = work, .rows = rows, .count = count };
+	position->reserved_peak = TS_ABSENT;
+	position->sizes = ts_alloc_array(count, sizeof(*position->sizes));
+	position->totals = ts_alloc_array(count, sizeof(*position->totals));
+	position->freed = ts_alloc_array(count, sizeof(*position->freed));
+	position->largest = ts_alloc_array(count, sizeof(*position->largest));
+	return position->sizes && position->totals && position->freed && position->largest
+		       ? TS_OK
+		       : TS_ENOMEM;
 }
 
-static void place_release(struct place *place)
+static void position_release(struct position *position)
 {
-	free(place->sizes);
-	free(place->totals);
-	free(place->freed);
-	free(place->largest);
-	ts_map_release(&place->alive);
+	free(position->sizes);
+	free(position->totals);
+	free(position->freed);
+	free(position->largest);
+	ts_map_release(&position->alive);
 }
 
 /* As PyTorch numbers its kinds of devices. */
-static void name_device(struct place *place)
+static void name_device(struct position *position)
 {
 	static const char *const kinds[] = { "cpu",        "cuda",  "mkldnn", "opengl", "opencl",
 					     "ideep",      "hip",   "fpga",   "maia",   "xla",
 					     "vulkan",     "metal", "xpu",    "mps",    "meta",
 					     "hpu",        "ve",    "lazy",   "ipu",    "mtia",
 					     "privateuse1" };
-	int64_t kind = place->rows->kind, id = place->rows->id;
+	int64_t kind = position->rows->kind, id = position->rows->id;
 	const char *name = kind >= 0 && kind < (int64_t)TS_ARRAY_SIZE(kinds) ? kinds[kind]
 									     : "device";
 
 	if (id == TS_ABSENT || id < 0)
-		snprintf(place->device, sizeof(place->device), "%s", name);
+		snprintf(position->device, sizeof(position->device), "%s", name);
 	else
-		snprintf(place->device, sizeof(place->device), "%s:%" PRId64, name, id);
+		snprintf(position->device, sizeof(position->device), "%s:%" PRId64, name, id);
 }
 
 /* ---- what became of each allocation ---- */
 
-static int take_allocation(struct place *place, size_t row)
+static int take_allocation(struct position *position, size_t row)
 {
-	uint64_t *alive = ts_map_insert(&place->alive, (uint64_t)place->rows[row].address, NULL);
+	uint64_t *alive =
+		ts_map_insert(&position->alive, (uint64_t)position->rows[row].address, NULL);
 
 	if (!alive)
 		return TS_ENOMEM;
 	if (*alive) {
 		/* The same address again: that it was given back is not in the trace. */
-		place->freed[*alive - 1] = row;
-		place->lost_frees++;
+		position->freed[*alive - 1] = row;
+		position->lost_frees++;
 	}
 	*alive = row + 1;
 	return TS_OK;
 }
 
 /* Where the row does not say how much, what was taken there tells. */
-static int take_free(struct place *place, size_t row)
+static int take_free(struct position *position, size_t row)
 {
 	uint64_t alive = 0;
 
-	if (!ts_map_get(&place->alive, (uint64_t)place->rows[row].address, &alive) || !alive) {
-		place->unknown_frees++;
+	if (!ts_map_get(&position->alive, (uint64_t)position->rows[row].address, &alive) ||
+	    !alive) {
+		position->unknown_frees++;
 		return TS_OK;
 	}
-	place->freed[alive - 1] = row;
-	if (place->sizes[row] == 0)
-		place->sizes[row] = -place->sizes[alive - 1];
-	return ts_map_put(&place->alive, (uint64_t)place->rows[row].address, 0);
+	position->freed[alive - 1] = row;
+	if (position->sizes[row] == 0)
+		position->sizes[row] = -position->sizes[alive - 1];
+	return ts_map_put(&position->alive, (uint64_t)position->rows[row].address, 0);
 }
 
-static int take_row(struct place *place, size_t i)
+static int take_row(struct position *position, size_t i)
 {
-	const struct ts_memory_row *row = &place->rows[i];
+	const struct ts_memory_row *row = &position->rows[i];
 	bool known = row->address != TS_ABSENT;
 	int rc = TS_OK;
 
-	place->freed[i] = NEVER;
-	place->sizes[i] = row->bytes == TS_ABSENT ? 0 : row->bytes;
-	place->addresses_known = place->addresses_known || known;
+	position->freed[i] = NEVER;
+	position->sizes[i] = row->bytes == TS_ABSENT ? 0 : row->bytes;
+	position->addresses_known = position->addresses_known || known;
 	if (known && row->frees)
-		rc = take_free(place, i);
-	else if (known && place->sizes[i] > 0)
-		rc = take_allocation(place, i);
+		rc = take_free(position, i);
+	else if (known && position->sizes[i] > 0)
+		rc = take_allocation(position, i);
 	if (row->frees) {
-		place->frees++;
-		place->freed_bytes =
-			ts_ns_add(place->freed_bytes, ts_ns_between(place->sizes[i], 0));
-	} else if (place->sizes[i] > 0) {
-		place->allocations++;
-		place->allocated_bytes = ts_ns_add(place->allocated_bytes, place->sizes[i]);
+		position->frees++;
+		position->freed_bytes =
+			ts_ns_add(position->freed_bytes, ts_ns_between(position->sizes[i], 0));
+	} else if (position->sizes[i] > 0) {
+		position->allocations++;
+		position->allocated_bytes =
+			ts_ns_add(position->allocated_bytes, position->sizes[i]);
 	}
 	return rc;
 }
 
-static bool is_tracked(const struct place *place, size_t row)
+static bool is_tracked(const struct position *position, size_t row)
 {
-	return place->sizes[row] > 0 && place->rows[row].address != TS_ABSENT;
+	return position->sizes[row] > 0 && position->rows[row].address != TS_ABSENT;
 }
 
-static int follow(struct place *place)
+static int follow(struct position *position)
 {
-	for (size_t i = 0; i < place->count; i++)
-		if (take_row(place, i))
+	for (size_t i = 0; i < position->count; i++)
+		if (take_row(position, i))
 			return TS_ENOMEM;
-	for (size_t i = 0; i < place->count; i++) {
-		if (!is_tracked(place, i) || place->freed[i] != NEVER)
+	for (size_t i = 0; i < position->count; i++) {
+		if (!is_tracked(position, i) || position->freed[i] != NEVER)
 			continue;
-		place->never_freed++;
-		place->never_freed_bytes = ts_ns_add(place->never_freed_bytes, place->sizes[i]);
+		position->never_freed++;
+		position->never_freed_bytes =
+			ts_ns_add(position->never_freed_bytes, position->sizes[i]);
 	}
 	return TS_OK;
 }
@@ -194,14 +199,14 @@ static int follow(struct place *place)
 
 /* What was in use ahead of the first row: what the first one that knows says, less what was taken
  * until then. */
-static int64_t find_start(const struct place *place)
+static int64_t find_start(const struct position *position)
 {
 	int64_t taken = 0;
 
-	for (size_t i = 0; i < place->count; i++) {
-		taken = ts_ns_add(taken, place->sizes[i]);
-		if (place->rows[i].total != TS_ABSENT)
-			return ts_ns_between(taken, place->rows[i].total);
+	for (size_t i = 0; i < position->count; i++) {
+		taken = ts_ns_add(taken, position->sizes[i]);
+		if (position->rows[i].total != TS_ABSENT)
+			return ts_ns_between(taken, position->rows[i].total);
 	}
 	return 0;
 }
@@ -209,18 +214,18 @@ static int64_t find_start(const struct place *place)
 /*
  * From what the rows say is in use, else from what they take and give. Returns the least there was.
  */
-static int64_t add_up(struct place *place)
+static int64_t add_up(struct position *position)
 {
-	int64_t total = find_start(place), least = 0;
+	int64_t total = find_start(position), least = 0;
 
-	place->start_bytes = total;
-	for (size_t i = 0; i < place->count; i++) {
-		const struct ts_memory_row *row = &place->rows[i];
+	position->start_bytes = total;
+	for (size_t i = 0; i < position->count; i++) {
+		const struct ts_memory_row *row = &position->rows[i];
 
-		total = row->total != TS_ABSENT ? row->total : ts_ns_add(total, place->sizes[i]);
-		place->totals_known = place->totals_known || row->total != TS_ABSENT;
-		place->totals[i] = total;
-		place->reserved_peak = TS_MAX(place->reserved_peak, row->reserved);
+		total = row->total != TS_ABSENT ? row->total : ts_ns_add(total, position->sizes[i]);
+		position->totals_known = position->totals_known || row->total != TS_ABSENT;
+		position->totals[i] = total;
+		position->reserved_peak = TS_MAX(position->reserved_peak, row->reserved);
 		least = TS_MIN(least, total);
 	}
 	return least;
@@ -230,21 +235,21 @@ static int64_t add_up(struct place *place)
  * Without totals the sum starts at 0, and falls below it where something is given back that was
  * there before: so much at least was there.
  */
-static void find_totals(struct place *place)
+static void find_totals(struct position *position)
 {
-	int64_t least = add_up(place);
-	int64_t base = place->totals_known || least >= 0 ? 0 : ts_ns_between(least, 0);
+	int64_t least = add_up(position);
+	int64_t base = position->totals_known || least >= 0 ? 0 : ts_ns_between(least, 0);
 
-	place->start_bytes = ts_ns_add(place->start_bytes, base);
-	for (size_t i = 0; i < place->count; i++) {
-		place->totals[i] = ts_ns_add(place->totals[i], base);
-		if (place->totals[i] > place->totals[place->peak])
-			place->peak = i;
+	position->start_bytes = ts_ns_add(position->start_bytes, base);
+	for (size_t i = 0; i < position->count; i++) {
+		position->totals[i] = ts_ns_add(position->totals[i], base);
+		if (position->totals[i] > position->totals[position->peak])
+			position->peak = i;
 	}
-	place->sums_confirmed = !place->totals_known && place->reserved_peak != TS_ABSENT;
-	for (size_t i = 0; place->sums_confirmed && i < place->count; i++)
-		place->sums_confirmed = place->rows[i].reserved == TS_ABSENT ||
-					place->rows[i].reserved == place->totals[i];
+	position->sums_confirmed = !position->totals_known && position->reserved_peak != TS_ABSENT;
+	for (size_t i = 0; position->sums_confirmed && i < position->count; i++)
+		position->sums_confirmed = position->rows[i].reserved == TS_ABSENT ||
+					   position->rows[i].reserved == position->totals[i];
 }
 
 /* ---- the largest that were alive at the peak ---- */
@@ -259,22 +264,22 @@ static int compare_alive(const void *a, const void *b)
 }
 
 /* All that were, the largest first. */
-static size_t find_largest(struct place *place)
+static size_t find_largest(struct position *position)
 {
 	size_t count = 0;
 
-	for (size_t i = 0; i <= place->peak; i++)
-		if (is_tracked(place, i) && place->freed[i] > place->peak)
-			place->largest[count++] = (struct alive){ place->rows[i].bytes, i };
+	for (size_t i = 0; i <= position->peak; i++)
+		if (is_tracked(position, i) && position->freed[i] > position->peak)
+			position->largest[count++] = (struct alive){ position->rows[i].bytes, i };
 	if (count)
-		ts_sort(place->largest, count, sizeof(*place->largest), compare_alive);
+		ts_sort(position->largest, count, sizeof(*position->largest), compare_alive);
 	return count;
 }
 
 /* The innermost slice of its thread when it was asked for. */
-static const char *operator_of(const struct place *place, const struct ts_memory_row *row)
+static const char *operator_of(const struct position *position, const struct ts_memory_row *row)
 {
-	const struct ts_work *work = place->work;
+	const struct ts_work *work = position->work;
 	uint32_t slice;
 
 	if (row->thread == TS_WORK_NONE || !work->slice_count)
@@ -283,32 +288,32 @@ static const char *operator_of(const struct place *place, const struct ts_memory
 	return slice == TS_WORK_NONE ? NULL : ts_work_text(work, work->slices[slice].name);
 }
 
-static void put_largest(struct ts_result_table *table, struct place *place, size_t top)
+static void put_largest(struct ts_result_table *table, struct position *position, size_t top)
 {
-	size_t count = TS_MIN(find_largest(place), top);
+	size_t count = TS_MIN(find_largest(position), top);
 
 	for (size_t i = 0; i < count; i++) {
-		const struct ts_memory_row *row = &place->rows[place->largest[i].row];
-		size_t freed = place->freed[place->largest[i].row];
+		const struct ts_memory_row *row = &position->rows[position->largest[i].row];
+		size_t freed = position->freed[position->largest[i].row];
 
-		ts_cell_integer(table, place->work->ranks[row->rank].rank);
-		ts_cell_text(table, place->device);
+		ts_cell_integer(table, position->work->ranks[row->rank].rank);
+		ts_cell_text(table, position->device);
 		ts_cell_text(table, *row->pool ? row->pool : NULL);
 		ts_cell_bytes(table, row->bytes);
 		ts_cell_instant(table, row->time);
-		ts_cell_instant(table, freed == NEVER ? TS_ABSENT : place->rows[freed].time);
+		ts_cell_instant(table, freed == NEVER ? TS_ABSENT : position->rows[freed].time);
 		ts_cell_integer(table, row->address);
-		ts_cell_text(table, operator_of(place, row));
+		ts_cell_text(table, operator_of(position, row));
 	}
 }
 
 /* ---- results ---- */
 
 /* Without addresses nobody knows what was given back. */
-static void put_known(struct ts_result_table *table, const struct place *place,
+static void put_known(struct ts_result_table *table, const struct position *position,
 		      enum ts_cell_type type, int64_t value)
 {
-	if (!place->addresses_known)
+	if (!position->addresses_known)
 		ts_cell_none(table);
 	else if (type == TS_CELL_BYTES)
 		ts_cell_bytes(table, value);
@@ -316,41 +321,41 @@ static void put_known(struct ts_result_table *table, const struct place *place,
 		ts_cell_integer(table, value);
 }
 
-static void put_summary(struct ts_result_table *table, const struct place *place)
+static void put_summary(struct ts_result_table *table, const struct position *position)
 {
-	const struct ts_memory_row *first = place->rows;
+	const struct ts_memory_row *first = position->rows;
 
-	ts_cell_integer(table, place->work->ranks[first->rank].rank);
-	ts_cell_text(table, place->device);
+	ts_cell_integer(table, position->work->ranks[first->rank].rank);
+	ts_cell_text(table, position->device);
 	ts_cell_text(table, *first->pool ? first->pool : NULL);
-	ts_cell_integer(table, place->allocations);
-	ts_cell_integer(table, place->frees);
-	ts_cell_bytes(table, place->start_bytes);
-	ts_cell_bytes(table, TS_MAX(place->totals[place->peak], place->start_bytes));
-	ts_cell_instant(table, place->totals[place->peak] < place->start_bytes
+	ts_cell_integer(table, position->allocations);
+	ts_cell_integer(table, position->frees);
+	ts_cell_bytes(table, position->start_bytes);
+	ts_cell_bytes(table, TS_MAX(position->totals[position->peak], position->start_bytes));
+	ts_cell_instant(table, position->totals[position->peak] < position->start_bytes
 				       ? first->time
-				       : place->rows[place->peak].time);
-	ts_cell_bytes(table, place->totals[place->count - 1]);
-	ts_cell_bytes(table, place->reserved_peak);
-	ts_cell_bytes(table, place->allocated_bytes);
-	ts_cell_bytes(table, place->freed_bytes);
-	put_known(table, place, TS_CELL_INTEGER, place->never_freed);
-	put_known(table, place, TS_CELL_BYTES, place->never_freed_bytes);
-	put_known(table, place, TS_CELL_INTEGER, place->unknown_frees);
-	put_known(table, place, TS_CELL_INTEGER, place->lost_frees);
-	ts_cell_bool(table, place->totals_known || place->sums_confirmed);
+				       : position->rows[position->peak].time);
+	ts_cell_bytes(table, position->totals[position->count - 1]);
+	ts_cell_bytes(table, position->reserved_peak);
+	ts_cell_bytes(table, position->allocated_bytes);
+	ts_cell_bytes(table, position->freed_bytes);
+	put_known(table, position, TS_CELL_INTEGER, position->never_freed);
+	put_known(table, position, TS_CELL_BYTES, position->never_freed_bytes);
+	put_known(table, position, TS_CELL_INTEGER, position->unknown_frees);
+	put_known(table, position, TS_CELL_INTEGER, position->lost_frees);
+	ts_cell_bool(table, position->totals_known || position->sums_confirmed);
 }
 
-static void put_timeline(struct ts_result_table *table, const struct place *place)
+static void put_timeline(struct ts_result_table *table, const struct position *position)
 {
-	for (size_t i = 0; i < place->count; i++) {
-		const struct ts_memory_row *row = &place->rows[i];
+	for (size_t i = 0; i < position->count; i++) {
+		const struct ts_memory_row *row = &position->rows[i];
 
-		ts_cell_integer(table, place->work->ranks[row->rank].rank);
-		ts_cell_text(table, place->device);
+		ts_cell_integer(table, position->work->ranks[row->rank].rank);
+		ts_cell_text(table, position->device);
 		ts_cell_instant(table, row->time);
 		ts_cell_bytes(table, row->bytes);
-		ts_cell_bytes(table, place->totals[i]);
+		ts_cell_bytes(table, position->totals[i]);
 		ts_cell_bytes(table, row->reserved);
 	}
 }
@@ -366,59 +371,59 @@ struct tables {
 };
 
 /* What a row says is in use is its device's, whichever allocator it is of. */
-static void note_totals(struct tables *tables, const struct place *place)
+static void note_totals(struct tables *tables, const struct position *position)
 {
-	const struct ts_memory_row *first = tables->device, *row = place->rows;
+	const struct ts_memory_row *first = tables->device, *row = position->rows;
 
 	if (!first || first->rank != row->rank || first->kind != row->kind ||
 	    first->id != row->id) {
 		tables->device = row;
 		tables->is_told = false;
-	} else if (place->totals_known && !tables->is_told) {
+	} else if (position->totals_known && !tables->is_told) {
 		tables->is_told = true;
 		ts_result_note(
 			tables->result,
 			"rank %" PRId64
 			", %s: memory in use (at start, peak, at end) is the total of all allocators",
-			place->work->ranks[row->rank].rank, place->device);
+			position->work->ranks[row->rank].rank, position->device);
 	}
 }
 
-static void put_place(struct tables *tables, struct place *place)
+static void put_location(struct tables *tables, struct position *position)
 {
-	name_device(place);
-	put_summary(tables->summary, place);
-	put_largest(tables->peak, place, tables->top);
+	name_device(position);
+	put_summary(tables->summary, position);
+	put_largest(tables->peak, position, tables->top);
 	if (!tables->brief)
-		put_timeline(tables->timeline, place);
-	note_totals(tables, place);
-	if (!place->totals_known && !place->sums_confirmed)
+		put_timeline(tables->timeline, position);
+	note_totals(tables, position);
+	if (!position->totals_known && !position->sums_confirmed)
 		ts_result_note(
 			tables->result,
 			"rank %" PRId64
 			", %s%s%s: the trace does not say how much was in use; counted from its allocations, a lower bound",
-			place->work->ranks[place->rows->rank].rank, place->device,
-			*place->rows->pool ? ", " : "", place->rows->pool);
+			position->work->ranks[position->rows->rank].rank, position->device,
+			*position->rows->pool ? ", " : "", position->rows->pool);
 }
 
-static int put_places(struct tables *tables, const struct ts_work *work,
-		      const struct ts_memory_rows *rows)
+static int put_locations(struct tables *tables, const struct ts_work *work,
+			 const struct ts_memory_rows *rows)
 {
 	for (size_t first = 0, end; first < rows->count; first = end) {
-		struct place place;
+		struct position position;
 		int rc;
 
 		for (end = first + 1; end < rows->count; end++)
-			if (!ts_memory_same_place(&rows->rows[first], &rows->rows[end]))
+			if (!ts_memory_same_location(&rows->rows[first], &rows->rows[end]))
 				break;
-		rc = place_init(&place, work, &rows->rows[first], end - first);
+		rc = position_init(&position, work, &rows->rows[first], end - first);
 		if (!rc)
-			rc = follow(&place);
+			rc = follow(&position);
 		if (!rc) {
-			find_totals(&place);
-			put_place(tables, &place);
+			find_totals(&position);
+			put_location(tables, &position);
 		}
-		place_release(&place);
+		position_release(&position);
 		if (rc)
 			return rc;
 	}
@@ -437,7 +442,7 @@ static int run(struct ts_analyze_request *request, struct ts_result *result, str
 	tables.timeline = ts_result_table(result, "timeline", timeline_columns,
 					  TS_ARRAY_SIZE(timeline_columns));
 	tables.top = request->options.top > 0 ? (size_t)request->options.top : LARGEST;
-	if (!rc && put_places(&tables, request->work, &rows))
+	if (!rc && put_locations(&tables, request->work, &rows))
 		rc = ts_error_set(err, TS_ENOMEM, "no memory for the allocations");
 	if (!rc && !rows.count)
 		ts_result_note(

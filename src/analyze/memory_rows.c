@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Reads what traces tell of memory, chunk by chunk. Arguments are looked up once a shape: there
- * are few.
+ * Reads allocations and frees from traces, chunk by chunk. Arguments are looked up once per shape.
  */
 #include "analyze/memory_rows.h"
 
@@ -25,7 +24,7 @@ static const char *const arg_keys[ARGS] = {
 
 /* Where a shape's values of these are; -1: it has none. */
 struct layout {
-	int32_t places[ARGS];
+	int32_t positions[ARGS];
 };
 
 /* What stretch of time is asked for, of a rank. */
@@ -115,11 +114,11 @@ static uint32_t rank_of_process(const struct reading *reading, int64_t process)
 static void find_thread(struct reading *reading, int64_t id, struct ts_memory_row *row)
 {
 	const struct ts_thread_row *thread;
-	uint64_t place;
+	uint64_t position;
 
-	if (id && ts_map_get(&reading->threads, (uint64_t)id, &place)) {
-		row->thread = (uint32_t)place;
-		row->rank = reading->work->threads[place].rank;
+	if (id && ts_map_get(&reading->threads, (uint64_t)id, &position)) {
+		row->thread = (uint32_t)position;
+		row->rank = reading->work->threads[position].rank;
 		return;
 	}
 	thread = ts_reader_entity(reading->reader, TS_TABLE_THREAD, id);
@@ -182,9 +181,9 @@ static int add_row(struct reading *reading, const struct ts_memory_row *row)
 static void make_layout(struct reading *reading, int64_t id, struct layout *layout)
 {
 	const struct ts_shape *shape = ts_reader_shape(reading->reader, id);
-	int32_t place = 0;
+	int32_t position = 0;
 
-	memset(layout->places, -1, sizeof(layout->places));
+	memset(layout->positions, -1, sizeof(layout->positions));
 	for (uint32_t i = 0; i < shape->field_count; i++) {
 		const struct ts_field *field = &shape->fields[i];
 		struct ts_string key;
@@ -194,26 +193,26 @@ static void make_layout(struct reading *reading, int64_t id, struct layout *layo
 		key = ts_reader_string(reading->reader, field->key);
 		for (int arg = 0; arg < ARGS; arg++)
 			if (field->type == TS_ARG_INT && !strcmp(key.data, arg_keys[arg]))
-				layout->places[arg] = place;
-		place++;
+				layout->positions[arg] = position;
+		position++;
 	}
 }
 
 static const struct layout *layout_of(struct reading *reading, int64_t shape)
 {
 	bool is_new;
-	uint64_t *place = ts_map_insert(&reading->shapes, (uint64_t)shape, &is_new);
+	uint64_t *position = ts_map_insert(&reading->shapes, (uint64_t)shape, &is_new);
 
-	if (!place)
+	if (!position)
 		return NULL;
 	if (is_new) {
 		if (ts_grow_array((void **)&reading->layouts, &reading->layout_capacity,
 				  reading->layout_count + 1, sizeof(*reading->layouts)))
 			return NULL;
 		make_layout(reading, shape, &reading->layouts[reading->layout_count]);
-		*place = reading->layout_count++;
+		*position = reading->layout_count++;
 	}
-	return &reading->layouts[*place];
+	return &reading->layouts[*position];
 }
 
 /* -1: no memory. */
@@ -234,9 +233,9 @@ static int64_t arg_of(const struct reading *reading, const struct layout *layout
 {
 	const struct ts_batch *batch = reading->batch;
 
-	if (layout->places[arg] < 0 || !batch->arg_values)
+	if (layout->positions[arg] < 0 || !batch->arg_values)
 		return TS_ABSENT;
-	return batch->arg_values[batch->arg_offsets[row] + (uint32_t)layout->places[arg]];
+	return batch->arg_values[batch->arg_offsets[row] + (uint32_t)layout->positions[arg]];
 }
 
 static int take_mark(struct reading *reading, uint32_t r)
@@ -397,7 +396,7 @@ static int read_trace(struct reading *reading, uint32_t trace, struct ts_error *
 	return rc ? rc : ts_reader_status(reading->reader, err);
 }
 
-static int compare_places(const struct ts_memory_row *a, const struct ts_memory_row *b)
+static int compare_positions(const struct ts_memory_row *a, const struct ts_memory_row *b)
 {
 	if (a->rank != b->rank)
 		return a->rank < b->rank ? -1 : 1;
@@ -408,15 +407,15 @@ static int compare_places(const struct ts_memory_row *a, const struct ts_memory_
 	return a->pool == b->pool ? 0 : strcmp(a->pool, b->pool);
 }
 
-bool ts_memory_same_place(const struct ts_memory_row *a, const struct ts_memory_row *b)
+bool ts_memory_same_location(const struct ts_memory_row *a, const struct ts_memory_row *b)
 {
-	return compare_places(a, b) == 0;
+	return compare_positions(a, b) == 0;
 }
 
 static int compare_rows(const void *a, const void *b)
 {
 	const struct ts_memory_row *x = a, *y = b;
-	int order = compare_places(x, y);
+	int order = compare_positions(x, y);
 
 	if (order)
 		return order;

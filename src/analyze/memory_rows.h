@@ -37,6 +37,6 @@ int ts_memory_rows_init(struct ts_memory_rows *rows, const struct ts_work *work,
 void ts_memory_rows_release(struct ts_memory_rows *rows);
 
 /* Are two of the same memory? */
-bool ts_memory_same_place(const struct ts_memory_row *a, const struct ts_memory_row *b);
+bool ts_memory_same_location(const struct ts_memory_row *a, const struct ts_memory_row *b);
 
 #endif

@@ -1,8 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/*
- * `overlap`: how much of each rank's communication ran while something was computed, and how much
- * of it nothing hid.
- */
+/* `overlap`: how much communication of each rank overlaps computation, and how much is exposed. */
 #include "analyze/analyze.h"
 #include "analyze/busy.h"
 

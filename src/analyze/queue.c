@@ -1,9 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * `queue`: how many commands lay in each stream that had been asked for and had not begun, over
- * time. A command comes in when its call begins and goes out when the device begins with it.
- * docs/analyze.md says what each number means, and why what HTA describes (the points, not the
- * time) is beside ours.
+ * `queue`: commands issued but not started in each stream, over time. docs/analyze.md defines the
+ * numbers, and how HTA's differ.
  */
 #include <math.h>
 #include <stdlib.h>
@@ -58,7 +56,7 @@ static void queue_release(struct queue *queue)
 
 /* ---- which commands ---- */
 
-static int queue_room(struct queue *queue, size_t count)
+static int queue_reserve(struct queue *queue, size_t count)
 {
 	if (count <= queue->capacity)
 		return TS_OK;
@@ -104,7 +102,7 @@ static int fill_queue(struct queues *all, const struct ts_work_stream *stream)
 {
 	struct queue *queue = &all->queue;
 
-	if (queue_room(queue, stream->command_count))
+	if (queue_reserve(queue, stream->command_count))
 		return TS_ENOMEM;
 	queue->count = 0;
 	for (uint32_t i = 0; i < stream->command_count; i++) {
@@ -163,8 +161,8 @@ static void add_stretch(struct figures *figures, const struct queues *all, int64
 		figures->full_ns = ts_ns_add(figures->full_ns, ns);
 }
 
-static void put_place(struct ts_result_table *table, const struct ts_work *work,
-		      const struct ts_work_stream *stream)
+static void put_location(struct ts_result_table *table, const struct ts_work *work,
+			 const struct ts_work_stream *stream)
 {
 	ts_cell_integer(table, work->ranks[stream->rank].rank);
 	ts_cell_integer(table, work->devices[stream->device].number);
@@ -174,7 +172,7 @@ static void put_place(struct ts_result_table *table, const struct ts_work *work,
 static void put_point(struct queues *all, const struct ts_work_stream *stream,
 		      const struct walk *walk)
 {
-	put_place(all->timeline, all->work, stream);
+	put_location(all->timeline, all->work, stream);
 	ts_cell_instant(all->timeline, walk->time);
 	ts_cell_integer(all->timeline, walk->length);
 }
@@ -225,7 +223,7 @@ static void put_stream(struct queues *all, const struct ts_work_stream *stream)
 	struct figures figures = walk_queue(all, stream);
 	int64_t span_ns = ts_ns_between(figures.first, figures.last);
 
-	put_place(table, all->work, stream);
+	put_location(table, all->work, stream);
 	ts_cell_integer(table, (int64_t)all->queue.count);
 	ts_cell_real(table, span_ns > 0 ? figures.area / (double)span_ns : NAN);
 	ts_cell_time(table, figures.empty_ns);

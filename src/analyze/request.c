@@ -1,8 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/*
- * What analyses share: graph, states, matched collectives and clocks of the work, each made when
- * it is first asked for.
- */
+/* Graph, states, matched collectives and clocks of the work, each computed when first asked for. */
 #include "analyze/analyze.h"
 
 void ts_analyze_request_init(struct ts_analyze_request *request, struct ts_work *work)
@@ -18,14 +15,14 @@ void ts_analyze_request_init(struct ts_analyze_request *request, struct ts_work 
 static void forget_states(struct ts_analyze_request *request)
 {
 	ts_states_free(request->states);
-	ts_states_free(request->whole_states);
+	ts_states_free(request->all_states);
 	ts_graph_free(request->graph);
 	ts_graph_free(request->host_graph);
-	ts_graph_free(request->whole_graph);
-	ts_work_free(request->whole);
-	request->states = request->whole_states = NULL;
-	request->graph = request->host_graph = request->whole_graph = NULL;
-	request->whole = NULL;
+	ts_graph_free(request->all_graph);
+	ts_work_free(request->all_work);
+	request->states = request->all_states = NULL;
+	request->graph = request->host_graph = request->all_graph = NULL;
+	request->all_work = NULL;
 }
 
 void ts_analyze_request_release(struct ts_analyze_request *request)
@@ -65,47 +62,46 @@ const struct ts_states *ts_analyze_states(struct ts_analyze_request *request, st
 }
 
 /* All of the same traces, on the same clocks, in the window of the part that was asked for. */
-static int load_whole(struct ts_analyze_request *request, struct ts_error *err)
+static int load_all(struct ts_analyze_request *request, struct ts_error *err)
 {
 	const struct ts_work *part = request->work;
 	struct ts_work_options options = TS_WORK_OPTIONS_NONE;
-	TS_AUTO(ts_work) whole = NULL;
+	TS_AUTO(ts_work) all_work = NULL;
 	int rc;
 
 	options.parts = part->options.parts & TS_WORK_DETAILS;
 	options.all = true;
 	options.ranks = part->options.ranks;
 	options.rank_count = part->options.rank_count;
-	rc = ts_work_new(&whole, &options, err);
+	rc = ts_work_new(&all_work, &options, err);
 	for (uint32_t i = 0; !rc && i < part->trace_count; i++)
-		rc = ts_work_add(whole, part->readers[i], err);
+		rc = ts_work_add(all_work, part->readers[i], err);
 	if (!rc)
-		rc = ts_work_finish(whole, err);
+		rc = ts_work_finish(all_work, err);
 	if (rc)
 		return rc;
 	if (request->aligned)
-		ts_clock_alignment_apply(request->clocks, whole);
-	for (uint32_t i = 0; i < whole->rank_count; i++) {
-		whole->ranks[i].from = part->ranks[i].from;
-		whole->ranks[i].to = part->ranks[i].to;
+		ts_clock_alignment_apply(request->clocks, all_work);
+	for (uint32_t i = 0; i < all_work->rank_count; i++) {
+		all_work->ranks[i].from = part->ranks[i].from;
+		all_work->ranks[i].to = part->ranks[i].to;
 	}
-	request->whole = TS_STEAL(whole);
+	request->all_work = TS_STEAL(all_work);
 	return TS_OK;
 }
 
-const struct ts_states *ts_analyze_whole_states(struct ts_analyze_request *request,
-						struct ts_error *err)
+const struct ts_states *ts_analyze_all_states(struct ts_analyze_request *request,
+					      struct ts_error *err)
 {
 	if (!request->work->dropped_commands)
 		return ts_analyze_states(request, err);
-	if (request->whole_states)
-		return request->whole_states;
-	if ((!request->whole && load_whole(request, err)) ||
-	    (!request->whole_graph &&
-	     ts_graph_new(&request->whole_graph, request->whole, 0, err)) ||
-	    ts_states_new(&request->whole_states, request->whole, request->whole_graph, err))
+	if (request->all_states)
+		return request->all_states;
+	if ((!request->all_work && load_all(request, err)) ||
+	    (!request->all_graph && ts_graph_new(&request->all_graph, request->all_work, 0, err)) ||
+	    ts_states_new(&request->all_states, request->all_work, request->all_graph, err))
 		return NULL;
-	return request->whole_states;
+	return request->all_states;
 }
 
 const struct ts_collectives *ts_analyze_collectives(struct ts_analyze_request *request,

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Fills results: cells, tables, notes. After the first lack of memory nothing is taken any more. */
+/* Fills results: cells, tables, notes. After an allocation failure, additions are ignored. */
 #include <assert.h>
 #include <math.h>
 #include <stdarg.h>
@@ -155,8 +155,8 @@ void ts_cell_none(struct ts_result_table *table)
  */
 static const char *copy_text(struct ts_result *result, const char *text)
 {
-	size_t place = ts_hash_mix64((uintptr_t)text) & (TS_RESULT_RECENT - 1);
-	struct ts_result_text *recent = &result->recent[place];
+	size_t position = ts_hash_mix64((uintptr_t)text) & (TS_RESULT_RECENT - 1);
+	struct ts_result_text *recent = &result->recent[position];
 
 	if (recent->text == text && !strcmp(recent->copy, text))
 		return recent->copy;

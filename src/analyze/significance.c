@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Welch's t, Mann and Whitney's U, Holm's correction. Textbook formulas in doubles; the
- * distribution of t comes from the incomplete beta function, by its continued fraction.
+ * Welch's t test, Mann-Whitney U test, Holm correction. Textbook formulas in doubles; Student's t
+ * distribution by the continued fraction of the incomplete beta function.
  */
 #include "analyze/significance.h"
 
@@ -118,36 +118,36 @@ double ts_mann_whitney_p(const double *a, size_t a_count, const double *b, size_
 
 /* ---- many questions ---- */
 
-struct place {
+struct position {
 	double p;
 	size_t index;
 };
 
 static int by_p(const void *left, const void *right)
 {
-	const struct place *a = left, *b = right;
+	const struct position *a = left, *b = right;
 
 	return (a->p > b->p) - (a->p < b->p);
 }
 
 int ts_holm(double *p, size_t count)
 {
-	TS_AUTO_FREE struct place *places = ts_alloc_array(count, sizeof(*places));
+	TS_AUTO_FREE struct position *positions = ts_alloc_array(count, sizeof(*positions));
 	size_t asked = 0;
 	double least = 0;
 
-	if (!places)
+	if (!positions)
 		return TS_ENOMEM;
 	for (size_t i = 0; i < count; i++) {
 		if (!isnan(p[i]))
-			places[asked++] = (struct place){ .p = p[i], .index = i };
+			positions[asked++] = (struct position){ .p = p[i], .index = i };
 	}
-	ts_sort(places, asked, sizeof(*places), by_p);
+	ts_sort(positions, asked, sizeof(*positions), by_p);
 	for (size_t i = 0; i < asked; i++) {
-		double corrected = TS_MIN(places[i].p * (double)(asked - i), 1);
+		double corrected = TS_MIN(positions[i].p * (double)(asked - i), 1);
 
 		least = TS_MAX(least, corrected);
-		p[places[i].index] = least;
+		p[positions[i].index] = least;
 	}
 	return TS_OK;
 }

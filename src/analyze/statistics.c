@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Descriptions of lists of numbers, and sets of time. Times may be anything that fits in an int64:
- * what would not fit any more stays at the limit.
+ * Summary statistics of lists of numbers, and sets of time spans. Arithmetic saturates at the
+ * limits of int64.
  */
 #include <math.h>
 #include <stdbool.h>
@@ -72,14 +72,14 @@ static double deviation_of(const double *values, size_t count, double mean)
 
 double ts_quantile(const double *sorted, size_t count, double q)
 {
-	double place, part, low, high;
+	double position, part, low, high;
 	size_t below;
 
 	if (count == 0)
 		return NAN;
-	place = TS_MIN(TS_MAX(q, 0.0), 1.0) * (double)(count - 1);
-	below = TS_MIN((size_t)place, count - 1);
-	part = place - (double)below;
+	position = TS_MIN(TS_MAX(q, 0.0), 1.0) * (double)(count - 1);
+	below = TS_MIN((size_t)position, count - 1);
+	part = position - (double)below;
 	low = sorted[below];
 	high = sorted[TS_MIN(below + 1, count - 1)];
 	/* From the nearer end, so that the ends themselves are exact. */

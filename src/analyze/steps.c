@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * `steps`: how long each step took, what the devices did of what was issued in it, what its thread
- * waited, and which steps are unlike the others. docs/analyze.md says what each number means.
+ * `steps`: duration, device time and waits of each step, and which steps are outliers.
+ * docs/analyze.md defines the numbers.
  */
 #include <math.h>
 #include <stdlib.h>

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * `stragglers`: which rank lets the others wait in collectives, in which ones, and since when. A
- * rank comes when its kernel begins; all others wait until the last one has come. What clocks
- * cannot tell is said to be so and blamed on nobody. docs/analyze.md says what each number means.
+ * `stragglers`: which rank makes the others wait in collectives, in which ones, and since when. A
+ * rank arrives when its kernel starts; the others wait for the last one. Arrivals within clock
+ * uncertainty count against nobody. docs/analyze.md defines the numbers.
  */
 #include <inttypes.h>
 #include <stdlib.h>
@@ -262,7 +262,7 @@ static void describe_ranks(struct all *all)
 	}
 }
 
-static int judge_ranks(struct all *all)
+static int rate_ranks(struct all *all)
 {
 	all->ranks = calloc(TS_MAX(all->work->rank_count, 1), sizeof(*all->ranks));
 	all->lateness = ts_alloc_array(all->collectives->member_count, sizeof(*all->lateness));
@@ -403,7 +403,7 @@ static bool lacks_members(const struct all *all)
 }
 
 /* Collectives that went on long after the last one that we know of had come. */
-static int tell_absent(const struct all *all, struct ts_result *result)
+static int note_absent(const struct all *all, struct ts_result *result)
 {
 	TS_AUTO_FREE double *after = NULL;
 	double usual, lost = 0;
@@ -433,7 +433,7 @@ static int tell_absent(const struct all *all, struct ts_result *result)
 	return TS_OK;
 }
 
-static void tell(const struct all *all, struct ts_result *result)
+static void note_collectives(const struct all *all, struct ts_result *result)
 {
 	uint32_t unclear = 0;
 
@@ -454,7 +454,7 @@ static void tell(const struct all *all, struct ts_result *result)
 		ts_result_note(result, "clocks were not aligned: their offset counts as lateness");
 }
 
-static void tell_nothing(const struct all *all, struct ts_result *result)
+static void note_nothing(const struct all *all, struct ts_result *result)
 {
 	if (all->work->rank_count < 2)
 		ts_result_note(
@@ -481,9 +481,9 @@ static int show(const struct all *all, struct ts_result *result)
 	if (rc)
 		return rc;
 	if (!all->meeting_count)
-		tell_nothing(all, result);
-	tell(all, result);
-	return tell_absent(all, result);
+		note_nothing(all, result);
+	note_collectives(all, result);
+	return note_absent(all, result);
 }
 
 static int run(struct ts_analyze_request *request, struct ts_result *result, struct ts_error *err)
@@ -497,7 +497,7 @@ static int run(struct ts_analyze_request *request, struct ts_result *result, str
 	all.collectives = request->collectives;
 	rc = hold_meetings(&all);
 	if (!rc)
-		rc = judge_ranks(&all);
+		rc = rate_ranks(&all);
 	if (!rc)
 		rc = show(&all, result);
 	free(all.meetings);

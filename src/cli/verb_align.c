@@ -90,7 +90,7 @@ static void show_device(const struct align *align, struct ts_result_table *table
 	ts_cell_text(table, estimate->method);
 }
 
-static void tell_moved(const struct align *align, struct ts_result *result)
+static void note_moved(const struct align *align, struct ts_result *result)
 {
 	uint32_t moved = 0;
 
@@ -104,7 +104,7 @@ static void tell_moved(const struct align *align, struct ts_result *result)
 			moved);
 }
 
-static void tell_untied(const struct align *align, struct ts_result *result)
+static void note_untied(const struct align *align, struct ts_result *result)
 {
 	const struct ts_work *work = align->input.work;
 	uint32_t untied = 0;
@@ -143,8 +143,8 @@ static void fill(const struct align *align, struct ts_result *result)
 		show_rank(align, ranks, i);
 	for (uint32_t i = 0; i < align->input.work->device_count; i++)
 		show_device(align, devices, i);
-	tell_untied(align, result);
-	tell_moved(align, result);
+	note_untied(align, result);
+	note_moved(align, result);
 }
 
 static int show(const struct align *align)
@@ -195,7 +195,7 @@ static size_t clocks_of(const struct align *align, uint32_t trace,
 	return count;
 }
 
-static void tell_stored(const struct align *align, const char *path, size_t count, size_t stored)
+static void report_stored(const struct align *align, const char *path, size_t count, size_t stored)
 {
 	int64_t rank = align->input.work->ranks[align->clocks->reference].rank;
 
@@ -225,7 +225,7 @@ static int store_one(const struct align *align, uint32_t trace, const char *path
 		rc = ts_clock_store_append(path, align->input.traces.readers[trace], clocks, count,
 					   &stored, err);
 	if (!rc)
-		tell_stored(align, path, count, stored);
+		report_stored(align, path, count, stored);
 	return rc;
 }
 

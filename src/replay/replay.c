@@ -1,8 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/*
- * A replay from its options to its report: load, plan, check what will be used, run so many times,
- * compare, write.
- */
+/* A replay from options to report: load, plan, verify, run, compare, write. */
 #include "replay/replay.h"
 
 #include <inttypes.h>
@@ -26,8 +23,8 @@
 
 /* ---- before anything runs ---- */
 
-static int tell(const struct ts_replay *replay, const char *doing, uint64_t done, uint64_t total,
-		struct ts_error *err)
+static int report_progress(const struct ts_replay *replay, const char *doing, uint64_t done,
+			   uint64_t total, struct ts_error *err)
 {
 	const struct ts_replay_options *options = &replay->options;
 
@@ -111,11 +108,11 @@ static int check_blobs(struct ts_replay *replay, struct ts_error *err)
 		uint32_t index = replay->plan.order[i];
 
 		if (i % 64 == 0)
-			rc = tell(replay, "check", i, replay->plan.count, err);
+			rc = report_progress(replay, "check", i, replay->plan.count, err);
 		if (!rc && replay->plan.kept[index] != TS_REPLAY_ORDER)
 			rc = check_command(&blobs, index, err);
 		/* Memory that a command may reach without naming it. */
-		for (uint32_t j = 0; !rc && replay->stream->commands[index].knows_no_sets &&
+		for (uint32_t j = 0; !rc && replay->stream->commands[index].unknown_access &&
 				     j < replay->stream->object_count;
 		     j++)
 			if (ts_replay_is_alive(replay->stream, j, index))
@@ -428,7 +425,7 @@ static int run_all(struct runs *runs, struct ts_error *err)
 	int rc = TS_OK;
 
 	for (unsigned int i = 0; !rc && i < repeat; i++) {
-		rc = tell(replay, "run", i, repeat, err);
+		rc = report_progress(replay, "run", i, repeat, err);
 		if (!rc)
 			rc = run_once(runs, i, i ? TS_REPLAY_PHASE_AGAIN : TS_REPLAY_PHASE_FIRST,
 				      err);

@@ -117,8 +117,8 @@ struct ts_replay_command_info {
 	uint64_t offset, other_offset, bytes;
 	struct ts_replay_blob_ref blob;
 	const char *call;
-	bool blocking, is_rect, knows_no_sets; /* the last: reads and writes all memory */
-	bool waits_in_vain; /* a sync for what is set by a later command: give it no thought */
+	bool blocking, is_rect, unknown_access; /* the last: reads and writes all memory */
+	bool would_deadlock; /* a sync for what is set by a later command: give it no thought */
 	uint32_t ready; /* the last command (index) that must be given before it can end: its own,
 			   or what sets a user event */
 	uint64_t region[3];
@@ -156,7 +156,7 @@ struct ts_replay_stream {
 	int64_t process; /* id */
 	uint32_t window, window_count;
 	const char *failed;     /* why the window is not replayable as a whole; NULL */
-	bool is_cut;            /* no CLOSE: the program was killed */
+	bool is_truncated;      /* no CLOSE: the program was killed */
 	struct ts_strmap texts; /* that commands share */
 	struct ts_arena arena;
 };
@@ -211,8 +211,8 @@ static inline uint32_t ts_replay_plan_wait(const struct ts_replay_plan *plan, ui
 /* ---- what is copied out of a run, to be compared or shown (check*.c decides) ---- */
 
 struct ts_replay_capture {
-	uint32_t place; /* in plan.order: behind that command, ahead of what is ordered behind it;
-			   plan.count: at the end */
+	uint32_t position; /* in plan.order: behind that command, ahead of what is ordered behind
+			   it; plan.count: at the end */
 	/*
 	 * memory TS_REPLAY_NONE: the bytes that this copy brought to the host (of a rectangle:
 	 * packed)

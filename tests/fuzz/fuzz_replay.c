@@ -165,8 +165,9 @@ static void check_plan(const struct ts_replay *replay)
 		demand(i == 0 || plan->order[i] > plan->order[i - 1]);
 	}
 	for (uint32_t i = 0; i < replay->capture_count; i++)
-		demand(replay->captures[i].place <= plan->count &&
-		       (i == 0 || replay->captures[i].place >= replay->captures[i - 1].place));
+		demand(replay->captures[i].position <= plan->count &&
+		       (i == 0 ||
+			replay->captures[i].position >= replay->captures[i - 1].position));
 }
 
 /* ---- one input ---- */

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Asks every check for what it has found, keeps the ten that would save most, and says with each
- * which command shows it.
+ * The analysis `advice`: runs all checks, keeps the findings that save most, and the helpers that
+ * checks share.
  */
 #include "analyze/advice/advice.h"
 #include "analyze/device_side.h"
@@ -55,25 +55,25 @@ int ts_advise(struct ts_advisor *advisor, int64_t saves_ns_of_all, const char *a
 int ts_advice_sums_add(struct ts_advice_sums *sums, uint32_t name, int64_t ns)
 {
 	bool is_new;
-	uint64_t *place = ts_map_insert(&sums->places, name, &is_new);
+	uint64_t *position = ts_map_insert(&sums->positions, name, &is_new);
 
-	if (!place)
+	if (!position)
 		return TS_ENOMEM;
 	if (is_new) {
 		if (ts_grow_array((void **)&sums->sums, &sums->capacity, sums->count + 1,
 				  sizeof(*sums->sums)))
 			return TS_ENOMEM;
-		*place = sums->count;
+		*position = sums->count;
 		sums->sums[sums->count++] = (struct ts_advice_sum){ .name = name };
 	}
-	sums->sums[*place].count++;
-	sums->sums[*place].ns = ts_ns_add(sums->sums[*place].ns, ns);
+	sums->sums[*position].count++;
+	sums->sums[*position].ns = ts_ns_add(sums->sums[*position].ns, ns);
 	return TS_OK;
 }
 
 void ts_advice_sums_release(struct ts_advice_sums *sums)
 {
-	ts_map_release(&sums->places);
+	ts_map_release(&sums->positions);
 	free(sums->sums);
 }
 
@@ -198,7 +198,7 @@ static int run(struct ts_analyze_request *request, struct ts_result *result, str
 	int code = TS_OK;
 
 	advisor.window_ns = mean_window(request->work);
-	advisor.states = ts_analyze_whole_states(request, err);
+	advisor.states = ts_analyze_all_states(request, err);
 	if (!advisor.states)
 		return err->code;
 	if (request->work->command_count > 0)

@@ -23,7 +23,7 @@ struct ts_advice {
 struct ts_advisor {
 	struct ts_analyze_request *request;
 	const struct ts_work *work;
-	const struct ts_states *states; /* of all commands: ts_analyze_whole_states() */
+	const struct ts_states *states; /* of all commands: ts_analyze_all_states() */
 	struct ts_result *result;
 	int64_t window_ns; /* of a rank, on average */
 	struct ts_advice *findings;
@@ -50,7 +50,7 @@ const char *ts_advice_count_(char *buffer, size_t size, uint64_t count, const ch
 
 /* Time by name: what takes most of something. */
 struct ts_advice_sums {
-	struct ts_map places; /* name to place */
+	struct ts_map positions; /* name to index */
 	struct ts_advice_sum {
 		uint32_t name;
 		uint64_t count;

@@ -1,8 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * What devices spend their time on that could be spared: communication that nothing hides, chains
- * of element-wise kernels, matrix products off the tensor cores, and the kernel that the critical
- * path hangs on.
+ * Checks of device work: communication that nothing overlaps, kernels to fuse, precision, the
+ * kernel that the critical path depends on.
  */
 #include <inttypes.h>
 #include <stdlib.h>
@@ -47,7 +46,7 @@ static int add_exposure(const struct ts_advisor *advisor, uint32_t rank, struct 
 	return TS_OK;
 }
 
-static int tell_exposure(struct ts_advisor *advisor, const struct exposure *exposure)
+static int advise_exposure(struct ts_advisor *advisor, const struct exposure *exposure)
 {
 	const struct ts_advice_sum *largest = ts_advice_sums_largest(&exposure->names);
 	struct ts_text finding = { 0 }, evidence = { 0 };
@@ -75,7 +74,7 @@ int ts_advise_exposed_communication(struct ts_advisor *advisor)
 	for (uint32_t rank = 0; !code && rank < advisor->work->rank_count; rank++)
 		code = add_exposure(advisor, rank, &exposure);
 	if (!code && exposure.exposed_ns > 0)
-		code = tell_exposure(advisor, &exposure);
+		code = advise_exposure(advisor, &exposure);
 	ts_advice_sums_release(&exposure.names);
 	return code;
 }
@@ -126,7 +125,7 @@ static int add_chains(const struct ts_advisor *advisor, const struct ts_work_str
 	return TS_OK;
 }
 
-static int tell_chains(struct ts_advisor *advisor, const struct chains *chains)
+static int advise_chains(struct ts_advisor *advisor, const struct chains *chains)
 {
 	const struct ts_advice_sum *largest = ts_advice_sums_largest(&chains->names);
 	struct ts_text finding = { 0 }, evidence = { 0 };
@@ -170,7 +169,7 @@ int ts_advise_fusion(struct ts_advisor *advisor)
 	for (uint32_t i = 0; !code && i < advisor->work->stream_count; i++)
 		code = add_chains(advisor, &advisor->work->streams[i], is_elementwise, &chains);
 	if (!code && chains.chains)
-		code = tell_chains(advisor, &chains);
+		code = advise_chains(advisor, &chains);
 	ts_advice_sums_release(&chains.names);
 	return code;
 }

@@ -1,8 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * What the program does to its devices from outside: copies from memory that is not pinned, many
- * small copies, memory allocated inside the loop, steps that are slower than others, ranks that
- * come late.
+ * Checks of what the program does around device work: copies, allocations, uneven steps, uneven
+ * ranks.
  */
 #include <inttypes.h>
 #include <stdlib.h>
@@ -244,8 +243,8 @@ static void add_lateness(const struct ts_work *work, const uint32_t *members, ui
 	late[last->rank].times++;
 }
 
-static int tell_stragglers(struct ts_advisor *advisor, const struct lateness *late, int64_t lost,
-			   uint32_t collectives)
+static int advise_stragglers(struct ts_advisor *advisor, const struct lateness *late, int64_t lost,
+			     uint32_t collectives)
 {
 	struct ts_text finding = { 0 }, evidence = { 0 };
 	uint32_t worst = 0;
@@ -285,5 +284,5 @@ int ts_advise_stragglers(struct ts_advisor *advisor)
 		add_lateness(advisor->work, &collectives->members[match->first], match->count, late,
 			     &lost);
 	}
-	return lost > 0 ? tell_stragglers(advisor, late, lost, collectives->match_count) : TS_OK;
+	return lost > 0 ? advise_stragglers(advisor, late, lost, collectives->match_count) : TS_OK;
 }

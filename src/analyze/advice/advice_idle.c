@@ -1,9 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/*
- * Why devices stood still, and what to do about it: the host issues too slowly, waits too often, or
- * launches work that is shorter than its launch. All from the intervals of whole devices
- * (state/states/states.h).
- */
+/* Checks of idle devices: hosts that launch too slowly, synchronization, short kernels. */
 #include <inttypes.h>
 #include <string.h>
 
@@ -207,7 +203,7 @@ static const char *remedy(const char *name)
 	return "use a graph (CUDA graphs, torch.compile), larger batches or less host work";
 }
 
-static int tell_host_bound(struct ts_advisor *advisor, const struct gaps *gaps)
+static int advise_host_bound(struct ts_advisor *advisor, const struct gaps *gaps)
 {
 	const struct ts_advice_sum *largest = ts_advice_sums_largest(&gaps->busy_with);
 	const char *name = largest ? ts_work_text(advisor->work, largest->name) : "";
@@ -231,7 +227,7 @@ static int tell_host_bound(struct ts_advisor *advisor, const struct gaps *gaps)
 
 /* ---- the host waits ---- */
 
-static int tell_syncs(struct ts_advisor *advisor, const struct gaps *gaps)
+static int advise_syncs(struct ts_advisor *advisor, const struct gaps *gaps)
 {
 	const struct ts_advice_sum *largest = ts_advice_sums_largest(&gaps->waiting_in);
 	const char *name = largest ? ts_work_text(advisor->work, largest->name) : "";
@@ -257,9 +253,9 @@ int ts_advise_host_gaps(struct ts_advisor *advisor)
 	int code = collect_gaps(advisor, &gaps);
 
 	if (!code && gaps.others)
-		code = tell_host_bound(advisor, &gaps);
+		code = advise_host_bound(advisor, &gaps);
 	if (!code && gaps.waits)
-		code = tell_syncs(advisor, &gaps);
+		code = advise_syncs(advisor, &gaps);
 	release_gaps(&gaps);
 	return code;
 }
@@ -302,7 +298,7 @@ static int collect_launches(const struct ts_advisor *advisor, struct launches *l
 	return TS_OK;
 }
 
-static int tell_launches(struct ts_advisor *advisor, const struct launches *launches)
+static int advise_launches(struct ts_advisor *advisor, const struct launches *launches)
 {
 	const struct ts_advice_sum *largest = ts_advice_sums_largest(&launches->names);
 	struct ts_text finding = { 0 }, evidence = { 0 };
@@ -330,7 +326,7 @@ int ts_advise_launch_bound(struct ts_advisor *advisor)
 	int code = collect_launches(advisor, &launches);
 
 	if (!code && launches.count)
-		code = tell_launches(advisor, &launches);
+		code = advise_launches(advisor, &launches);
 	ts_advice_sums_release(&launches.names);
 	return code;
 }

@@ -61,7 +61,7 @@ static int step_moments(struct ts_comparison *compare, int which, uint32_t key,
 }
 
 /* *ret_done: both sides have steps enough, and the name happens in them. */
-static int test_steps(struct ts_comparison *compare, struct ts_compare_judged *judged,
+static int test_steps(struct ts_comparison *compare, struct ts_compare_entry *entries,
 		      bool *ret_done)
 {
 	struct ts_moments moments[2];
@@ -73,15 +73,15 @@ static int test_steps(struct ts_comparison *compare, struct ts_compare_judged *j
 			return TS_OK;
 	}
 	for (int i = 0; i < 2; i++) {
-		if (step_moments(compare, i, judged->key, &moments[i], &inside[i]))
+		if (step_moments(compare, i, entries->key, &moments[i], &inside[i]))
 			return TS_ENOMEM;
-		judged->samples[i] = moments[i].count;
-		judged->tested[i] = moments[i].mean;
+		entries->samples[i] = moments[i].count;
+		entries->tested[i] = moments[i].mean;
 	}
 	if (!inside[0] || !inside[1])
 		return TS_OK;
-	judged->test = TS_COMPARE_BY_STEPS;
-	judged->p = ts_welch_p(&moments[0], &moments[1]);
+	entries->test = TS_COMPARE_BY_STEPS;
+	entries->p = ts_welch_p(&moments[0], &moments[1]);
 	*ret_done = true;
 	return TS_OK;
 }
@@ -110,22 +110,22 @@ static int sort_instances(struct ts_comparison *compare, int which, uint32_t key
 	return TS_OK;
 }
 
-static int test_instances(struct ts_comparison *compare, struct ts_compare_judged *judged)
+static int test_instances(struct ts_comparison *compare, struct ts_compare_entry *entries)
 {
-	const struct ts_compare_sum *a = &compare->names.sides[0].sums[judged->key];
-	const struct ts_compare_sum *b = &compare->names.sides[1].sums[judged->key];
+	const struct ts_compare_sum *a = &compare->names.sides[0].sums[entries->key];
+	const struct ts_compare_sum *b = &compare->names.sides[1].sums[entries->key];
 
-	judged->samples[0] = a->timed;
-	judged->samples[1] = b->timed;
-	judged->tested[0] = ts_compare_mean(a);
-	judged->tested[1] = ts_compare_mean(b);
-	judged->test = TS_COMPARE_ONE_SAMPLE;
+	entries->samples[0] = a->timed;
+	entries->samples[1] = b->timed;
+	entries->tested[0] = ts_compare_mean(a);
+	entries->tested[1] = ts_compare_mean(b);
+	entries->test = TS_COMPARE_ONE_SAMPLE;
 	if (a->timed < TS_COMPARE_INSTANCES || b->timed < TS_COMPARE_INSTANCES)
 		return TS_OK;
-	if (sort_instances(compare, 0, judged->key) || sort_instances(compare, 1, judged->key))
+	if (sort_instances(compare, 0, entries->key) || sort_instances(compare, 1, entries->key))
 		return TS_ENOMEM;
-	judged->test = TS_COMPARE_BY_INSTANCES;
-	judged->p = ts_mann_whitney_p(compare->values[0], a->timed, compare->values[1], b->timed);
+	entries->test = TS_COMPARE_BY_INSTANCES;
+	entries->p = ts_mann_whitney_p(compare->values[0], a->timed, compare->values[1], b->timed);
 	return TS_OK;
 }
 
@@ -145,18 +145,18 @@ static double percent(double from, double to)
  * Changes of what a name takes in all, or in one unit where the sides have different numbers of
  * them.
  */
-static void judge_amounts(const struct ts_comparison *compare, struct ts_compare_judged *judged)
+static void evaluate_amounts(const struct ts_comparison *compare, struct ts_compare_entry *entries)
 {
-	const struct ts_compare_sum *a = &compare->names.sides[0].sums[judged->key];
-	const struct ts_compare_sum *b = &compare->names.sides[1].sums[judged->key];
+	const struct ts_compare_sum *a = &compare->names.sides[0].sums[entries->key];
+	const struct ts_compare_sum *b = &compare->names.sides[1].sums[entries->key];
 	double from = (double)a->total_ns / (double)compare->units[0];
 	double to = (double)b->total_ns / (double)compare->units[1];
 
-	judged->change_ns = compare->per_unit ? ts_compare_ns(to - from)
-					      : ts_ns_between(a->total_ns, b->total_ns);
-	judged->change_percent = percent(from, to);
-	judged->count_change = sign((double)b->count * (double)compare->units[0] -
-				    (double)a->count * (double)compare->units[1]);
+	entries->change_ns = compare->per_unit ? ts_compare_ns(to - from)
+					       : ts_ns_between(a->total_ns, b->total_ns);
+	entries->change_percent = percent(from, to);
+	entries->count_change = sign((double)b->count * (double)compare->units[0] -
+				     (double)a->count * (double)compare->units[1]);
 }
 
 /* Each side may have several steps and ranks: amounts are of one where their numbers differ. */
@@ -175,26 +175,26 @@ static void choose_units(struct ts_comparison *compare)
 
 /* ---- verdicts ---- */
 
-static int test_name(struct ts_comparison *compare, struct ts_compare_judged *judged)
+static int test_name(struct ts_comparison *compare, struct ts_compare_entry *entries)
 {
 	bool done;
 
-	if (!compare->names.sides[0].sums[judged->key].count ||
-	    !compare->names.sides[1].sums[judged->key].count)
+	if (!compare->names.sides[0].sums[entries->key].count ||
+	    !compare->names.sides[1].sums[entries->key].count)
 		return TS_OK;
-	if (test_steps(compare, judged, &done))
+	if (test_steps(compare, entries, &done))
 		return TS_ENOMEM;
-	return done ? TS_OK : test_instances(compare, judged);
+	return done ? TS_OK : test_instances(compare, entries);
 }
 
 static int test_names_of(struct ts_comparison *compare)
 {
 	for (uint32_t key = 0; key < compare->names.key_count; key++) {
-		struct ts_compare_judged *judged = &compare->judged[key];
+		struct ts_compare_entry *entries = &compare->entries[key];
 
-		*judged = (struct ts_compare_judged){ .key = key, .p = NAN };
-		judge_amounts(compare, judged);
-		if (test_name(compare, judged))
+		*entries = (struct ts_compare_entry){ .key = key, .p = NAN };
+		evaluate_amounts(compare, entries);
+		if (test_name(compare, entries))
 			return TS_ENOMEM;
 	}
 	return TS_OK;
@@ -208,11 +208,11 @@ static int correct(struct ts_comparison *compare)
 	if (!p)
 		return TS_ENOMEM;
 	for (uint32_t i = 0; i < count; i++)
-		p[i] = compare->judged[i].p;
+		p[i] = compare->entries[i].p;
 	if (ts_holm(p, count))
 		return TS_ENOMEM;
 	for (uint32_t i = 0; i < count; i++)
-		compare->judged[i].p = p[i];
+		compare->entries[i].p = p[i];
 	return TS_OK;
 }
 
@@ -229,54 +229,54 @@ static int direction(double from, double to, double least)
 	return sign(to - from);
 }
 
-static bool is_significant(const struct ts_compare_judged *judged)
+static bool is_significant(const struct ts_compare_entry *entries)
 {
-	return judged->test == TS_COMPARE_ONE_SAMPLE || judged->p < TS_COMPARE_LEVEL;
+	return entries->test == TS_COMPARE_ONE_SAMPLE || entries->p < TS_COMPARE_LEVEL;
 }
 
 /* Of a name that is on both sides. `times`: whether it happens more often, or less. */
-static enum ts_verdict judge_both(const struct ts_comparison *compare,
-				  const struct ts_compare_judged *judged, int times)
+static enum ts_verdict evaluate_both(const struct ts_comparison *compare,
+				     const struct ts_compare_entry *entries, int times)
 {
-	const double *tested = judged->tested;
+	const double *tested = entries->tested;
 	double least = compare->options->threshold;
 	int way = direction(tested[0], tested[1], least);
 
 	/* The mean of so few says nothing where there are not as many as before. */
-	if (judged->test == TS_COMPARE_ONE_SAMPLE && times)
+	if (entries->test == TS_COMPARE_ONE_SAMPLE && times)
 		way = 0;
-	if (way && is_significant(judged))
+	if (way && is_significant(entries))
 		return way > 0 ? TS_VERDICT_SLOWER : TS_VERDICT_FASTER;
-	if (judged->test != TS_COMPARE_BY_STEPS && times)
+	if (entries->test != TS_COMPARE_BY_STEPS && times)
 		return times > 0 ? TS_VERDICT_MORE : TS_VERDICT_FEWER;
 	if (direction(tested[0], tested[1], TS_MAX(least, TS_COMPARE_UNCLEAR)))
 		return TS_VERDICT_UNCLEAR;
 	return TS_VERDICT_UNCHANGED;
 }
 
-static enum ts_verdict judge(const struct ts_comparison *compare,
-			     const struct ts_compare_judged *judged)
+static enum ts_verdict evaluate(const struct ts_comparison *compare,
+				const struct ts_compare_entry *entries)
 {
-	double a = (double)compare->names.sides[0].sums[judged->key].count;
-	double b = (double)compare->names.sides[1].sums[judged->key].count;
+	double a = (double)compare->names.sides[0].sums[entries->key].count;
+	double b = (double)compare->names.sides[1].sums[entries->key].count;
 
 	if (a == 0)
 		return TS_VERDICT_ADDED;
 	if (b == 0)
 		return TS_VERDICT_GONE;
-	return judge_both(compare, judged,
-			  direction(a / (double)compare->units[0], b / (double)compare->units[1],
-				    compare->options->threshold));
+	return evaluate_both(compare, entries,
+			     direction(a / (double)compare->units[0], b / (double)compare->units[1],
+				       compare->options->threshold));
 }
 
-static bool judge_all(struct ts_comparison *compare)
+static bool evaluate_all(struct ts_comparison *compare)
 {
 	bool differs = false;
 
 	for (uint32_t i = 0; i < compare->names.key_count; i++) {
-		enum ts_verdict verdict = judge(compare, &compare->judged[i]);
+		enum ts_verdict verdict = evaluate(compare, &compare->entries[i]);
 
-		compare->judged[i].verdict = verdict;
+		compare->entries[i].verdict = verdict;
 		differs |= verdict != TS_VERDICT_UNCHANGED && verdict != TS_VERDICT_UNCLEAR;
 	}
 	return differs;
@@ -289,10 +289,10 @@ static int compare_names(struct ts_comparison *compare, struct ts_result *result
 	bool differs;
 
 	choose_units(compare);
-	compare->judged = ts_alloc_array(compare->names.key_count, sizeof(*compare->judged));
-	if (!compare->judged || test_names_of(compare) || correct(compare))
+	compare->entries = ts_alloc_array(compare->names.key_count, sizeof(*compare->entries));
+	if (!compare->entries || test_names_of(compare) || correct(compare))
 		return TS_ENOMEM;
-	differs = judge_all(compare);
+	differs = evaluate_all(compare);
 	if (ts_compare_show(compare, result))
 		return TS_ENOMEM;
 	*ret_differs = differs;
@@ -308,7 +308,7 @@ int ts_compare(const struct ts_work *a, const struct ts_work *b,
 
 	if (!rc)
 		rc = compare_names(&compare, result, ret_differs);
-	free(compare.judged);
+	free(compare.entries);
 	free(compare.values[0]);
 	free(compare.values[1]);
 	ts_compare_names_release(&compare.names);

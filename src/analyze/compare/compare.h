@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * What differs between the work of two traces, name by name: kernels, copies and fills of the
- * devices; operators, annotations and calls of the host. docs/analyze.md, section "diff", says what
- * each number and word means. Knows neither the command line nor how results are shown.
+ * Differences between two traces, name by name: kernels, copies and fills on devices; operators,
+ * annotations and calls on the host. docs/analyze.md, section "diff", defines each number and
+ * verdict.
  */
 #ifndef TS_ANALYZE_COMPARE_COMPARE_H
 #define TS_ANALYZE_COMPARE_COMPARE_H

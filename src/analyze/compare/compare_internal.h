@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The parts of a comparison: compare_names.c joins the names of both sides and collects their
- * samples, compare.c judges, compare_tables.c tells. Private to these three.
+ * Shared by the files of a comparison: compare_names.c joins the names of both sides and collects
+ * samples, compare.c tests them, compare_tables.c fills the result.
  */
 #ifndef TS_ANALYZE_COMPARE_COMPARE_INTERNAL_H
 #define TS_ANALYZE_COMPARE_COMPARE_INTERNAL_H
@@ -83,7 +83,7 @@ enum ts_compare_test {
 };
 
 /* A name, judged. */
-struct ts_compare_judged {
+struct ts_compare_entry {
 	uint32_t key;
 	enum ts_verdict verdict;
 	enum ts_compare_test test;
@@ -98,7 +98,7 @@ struct ts_compare_judged {
 struct ts_comparison {
 	struct ts_compare_names names;
 	const struct ts_compare_options *options;
-	struct ts_compare_judged *judged;
+	struct ts_compare_entry *entries;
 	double *values[2]; /* scratch: of a name's instances, or of steps */
 	size_t value_capacity[2];
 	uint64_t units[2]; /* what amounts are divided by */

@@ -201,7 +201,7 @@ static int64_t length_of(int64_t start, int64_t end)
 }
 
 /* Sums of keys below `count`, new ones zeroed. */
-static int make_room(struct ts_compare_side *side, size_t count)
+static int reserve(struct ts_compare_side *side, size_t count)
 {
 	size_t had = side->sum_capacity;
 
@@ -219,7 +219,7 @@ static int take_name(struct ts_compare_names *names, struct ts_compare_side *sid
 {
 	uint32_t key;
 
-	if (find_key(names, side, kind, name, &key) || make_room(side, (size_t)key + 1))
+	if (find_key(names, side, kind, name, &key) || reserve(side, (size_t)key + 1))
 		return TS_ENOMEM;
 	take(side, key, sample);
 	return TS_OK;
@@ -332,7 +332,7 @@ static int file_samples(struct ts_compare_names *names, struct ts_compare_side *
 {
 	uint64_t all = 0;
 
-	if (make_room(side, names->key_count))
+	if (reserve(side, names->key_count))
 		return TS_ENOMEM;
 	side->first = ts_alloc_array((size_t)names->key_count + 1, sizeof(*side->first));
 	if (!side->first)

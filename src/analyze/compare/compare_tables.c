@@ -211,13 +211,13 @@ static void count_row(const struct ts_comparison *compare, bool gpu, struct ts_r
 	int64_t verdicts[TS_VERDICT_COUNT] = { 0 }, signs[3] = { 0 }, names = 0;
 
 	for (uint32_t i = 0; i < compare->names.key_count; i++) {
-		const struct ts_compare_judged *judged = &compare->judged[i];
+		const struct ts_compare_entry *entries = &compare->entries[i];
 
-		if (ts_compare_is_gpu(ts_compare_key_kind(&compare->names, judged->key)) != gpu)
+		if (ts_compare_is_gpu(ts_compare_key_kind(&compare->names, entries->key)) != gpu)
 			continue;
 		names++;
-		verdicts[judged->verdict]++;
-		signs[judged->count_change + 1]++;
+		verdicts[entries->verdict]++;
+		signs[entries->count_change + 1]++;
 	}
 	ts_cell_text(table, gpu ? "gpu" : "cpu");
 	ts_cell_integer(table, names);
@@ -260,30 +260,30 @@ static const struct ts_result_column change_columns[] = {
 	{ "name", "name", TS_CELL_TEXT },
 };
 
-static void significance_cell(const struct ts_compare_judged *judged, struct ts_result_table *table)
+static void significance_cell(const struct ts_compare_entry *entries, struct ts_result_table *table)
 {
-	const char *of = judged->test == TS_COMPARE_BY_STEPS ? "steps" : "instances";
+	const char *of = entries->test == TS_COMPARE_BY_STEPS ? "steps" : "instances";
 
-	if (judged->test == TS_COMPARE_UNTESTED)
+	if (entries->test == TS_COMPARE_UNTESTED)
 		ts_cell_none(table);
-	else if (judged->test == TS_COMPARE_ONE_SAMPLE)
+	else if (entries->test == TS_COMPARE_ONE_SAMPLE)
 		ts_cell_text(table, test_names[TS_COMPARE_ONE_SAMPLE]);
-	else if (judged->p < 0.0001)
+	else if (entries->p < 0.0001)
 		ts_cell_format(table, "p < 0.0001 (%s)", of);
 	else
-		ts_cell_format(table, "p = %.4f (%s)", judged->p, of);
+		ts_cell_format(table, "p = %.4f (%s)", entries->p, of);
 }
 
-static void change_row(const struct ts_comparison *compare, const struct ts_compare_judged *judged,
+static void change_row(const struct ts_comparison *compare, const struct ts_compare_entry *entries,
 		       struct ts_result_table *table)
 {
-	enum ts_compare_kind kind = ts_compare_key_kind(&compare->names, judged->key);
-	const struct ts_compare_sum *a = &compare->names.sides[0].sums[judged->key];
-	const struct ts_compare_sum *b = &compare->names.sides[1].sums[judged->key];
-	bool tested = judged->test == TS_COMPARE_BY_STEPS ||
-		      judged->test == TS_COMPARE_BY_INSTANCES;
+	enum ts_compare_kind kind = ts_compare_key_kind(&compare->names, entries->key);
+	const struct ts_compare_sum *a = &compare->names.sides[0].sums[entries->key];
+	const struct ts_compare_sum *b = &compare->names.sides[1].sums[entries->key];
+	bool tested = entries->test == TS_COMPARE_BY_STEPS ||
+		      entries->test == TS_COMPARE_BY_INSTANCES;
 
-	ts_cell_text(table, ts_verdict_name(judged->verdict));
+	ts_cell_text(table, ts_verdict_name(entries->verdict));
 	ts_cell_text(table, ts_compare_is_gpu(kind) ? "gpu" : "cpu");
 	ts_cell_text(table, kind_names[kind]);
 	ts_cell_integer(table, (int64_t)a->count);
@@ -292,15 +292,17 @@ static void change_row(const struct ts_comparison *compare, const struct ts_comp
 	ts_cell_time(table, b->total_ns);
 	ts_cell_time(table, ts_compare_ns(ts_compare_mean(a)));
 	ts_cell_time(table, ts_compare_ns(ts_compare_mean(b)));
-	ts_cell_time(table, judged->change_ns);
-	ts_cell_percent(table, judged->change_percent);
-	ts_cell_text(table, judged->count_change > 0 ? "+" : judged->count_change < 0 ? "-" : "=");
-	ts_cell_text(table, test_names[judged->test]);
-	ts_cell_integer(table, tested ? (int64_t)judged->samples[0] : TS_ABSENT);
-	ts_cell_integer(table, tested ? (int64_t)judged->samples[1] : TS_ABSENT);
-	ts_cell_real(table, judged->p);
-	significance_cell(judged, table);
-	ts_cell_text(table, ts_compare_key_name(&compare->names, judged->key));
+	ts_cell_time(table, entries->change_ns);
+	ts_cell_percent(table, entries->change_percent);
+	ts_cell_text(table, entries->count_change > 0   ? "+"
+			    : entries->count_change < 0 ? "-"
+							: "=");
+	ts_cell_text(table, test_names[entries->test]);
+	ts_cell_integer(table, tested ? (int64_t)entries->samples[0] : TS_ABSENT);
+	ts_cell_integer(table, tested ? (int64_t)entries->samples[1] : TS_ABSENT);
+	ts_cell_real(table, entries->p);
+	significance_cell(entries, table);
+	ts_cell_text(table, ts_compare_key_name(&compare->names, entries->key));
 }
 
 static uint64_t size_of(int64_t change)
@@ -311,7 +313,7 @@ static uint64_t size_of(int64_t change)
 /* The largest change first; keys are in the order in which A, then B, first named them. */
 static int by_change(const void *left, const void *right)
 {
-	const struct ts_compare_judged *a = left, *b = right;
+	const struct ts_compare_entry *a = left, *b = right;
 	uint64_t a_size = size_of(a->change_ns), b_size = size_of(b->change_ns);
 
 	if (a_size != b_size)
@@ -324,9 +326,9 @@ static void show_changes(struct ts_comparison *compare, struct ts_result *result
 	struct ts_result_table *table =
 		ts_result_table(result, "changes", change_columns, TS_ARRAY_SIZE(change_columns));
 
-	qsort(compare->judged, compare->names.key_count, sizeof(*compare->judged), by_change);
+	qsort(compare->entries, compare->names.key_count, sizeof(*compare->entries), by_change);
 	for (uint32_t i = 0; i < compare->names.key_count; i++)
-		change_row(compare, &compare->judged[i], table);
+		change_row(compare, &compare->entries[i], table);
 	table->shown_rows = compare->options->top;
 }
 
@@ -345,7 +347,7 @@ static void add_notes(const struct ts_comparison *compare, struct ts_result *res
 			       compare->units[0], steps ? "steps" : "ranks", compare->units[1],
 			       steps ? "step" : "rank");
 	for (uint32_t i = 0; i < compare->names.key_count; i++) {
-		if (compare->judged[i].test < TS_COMPARE_BY_STEPS)
+		if (compare->entries[i].test < TS_COMPARE_BY_STEPS)
 			continue;
 		ts_result_note(
 			result,

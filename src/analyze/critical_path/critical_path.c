@@ -162,8 +162,8 @@ static void put_names(const struct found *found)
 }
 
 /* Where a segment was: a stream, a thread, or nowhere that is known. */
-static void put_place(struct ts_result_table *table, const struct ts_work *work,
-		      const struct ts_path_segment *segment, const struct ts_graph *graph)
+static void put_location(struct ts_result_table *table, const struct ts_work *work,
+			 const struct ts_path_segment *segment, const struct ts_graph *graph)
 {
 	uint32_t node = segment->node, call = node - work->command_count, thread;
 
@@ -200,8 +200,8 @@ static void put_path(const struct found *found)
 		ts_cell_time(table, ts_ns_sub(segment->end, segment->start));
 		ts_cell_text(table, ts_path_category_name(segment->category));
 		ts_cell_text(table, name.text);
-		put_place(table, graph->work, segment, graph);
-		if (segment->kind == TS_PATH_OWN)
+		put_location(table, graph->work, segment, graph);
+		if (segment->kind == TS_PATH_NODE_TIME)
 			ts_cell_none(table);
 		else
 			ts_cell_text(table, ts_edge_kind_name((enum ts_edge_kind)segment->kind));

@@ -21,34 +21,35 @@
 /*
  * Collectives of the graph: commands of several ranks that go on when the last of them has begun.
  */
-struct ts_path_meetings {
+struct ts_path_collectives {
 	uint32_t *of_node; /* TS_WORK_NONE: in none; NULL: there are none at all */
 	uint32_t count;
 	uint32_t *first;   /* count + 1: into members */
 	uint32_t *members; /* nodes */
 };
 
-int ts_path_meetings_init(struct ts_path_meetings *meetings, const struct ts_graph *graph);
-void ts_path_meetings_release(struct ts_path_meetings *meetings);
+int ts_path_collectives_init(struct ts_path_collectives *collectives, const struct ts_graph *graph);
+void ts_path_collectives_release(struct ts_path_collectives *collectives);
 
 /* Is the edge told by a meeting? */
-bool ts_path_is_meeting_edge(const struct ts_edge *edge, const struct ts_graph *graph);
+bool ts_path_is_collective_edge(const struct ts_edge *edge, const struct ts_graph *graph);
 
-static inline uint32_t ts_path_meeting_of(const struct ts_path_meetings *meetings, uint32_t node)
+static inline uint32_t ts_path_collective_of(const struct ts_path_collectives *collectives,
+					     uint32_t node)
 {
-	return meetings->of_node ? meetings->of_node[node] : TS_WORK_NONE;
+	return collectives->of_node ? collectives->of_node[node] : TS_WORK_NONE;
 }
 
 /* ---- the model: critical_path_times.c ---- */
 
 /* A node's own time, from its start to its end; one more than the kinds of edges. */
-#define TS_PATH_OWN TS_EDGE_KIND_COUNT
+#define TS_PATH_NODE_TIME TS_EDGE_KIND_COUNT
 
 /* A point happens `lag` behind the point at place `from`, or later. */
 struct ts_path_arc {
 	int64_t lag;
 	uint32_t from;
-	uint8_t kind; /* enum ts_edge_kind, or TS_PATH_OWN */
+	uint8_t kind; /* enum ts_edge_kind, or TS_PATH_NODE_TIME */
 	bool scaled;  /* the lag is the work of the point's node: faster work makes it shorter */
 };
 
@@ -62,7 +63,7 @@ struct ts_path_model {
 	const struct ts_graph *graph;
 	uint32_t rank; /* only its nodes; TS_WORK_NONE: all */
 	uint32_t count;
-	uint32_t *place; /* of a point; TS_WORK_NONE: not in here */
+	uint32_t *position; /* of a point; TS_WORK_NONE: not in here */
 	uint32_t *point;
 	int64_t *time;       /* as recorded */
 	uint32_t *first_arc; /* count + 1 */
@@ -71,7 +72,7 @@ struct ts_path_model {
 	uint32_t *name;     /* of its node: ts_path_name_key() */
 	bool tame;          /* no time and no lag is so odd that sums of them could overflow */
 	int64_t typical[TS_EDGE_KIND_COUNT + 1];
-	struct ts_path_meetings meetings;
+	struct ts_path_collectives collectives;
 };
 
 /* rank: TS_WORK_NONE for all. release() accepts a zeroed and a half-built model. */
@@ -164,7 +165,7 @@ struct ts_path_sum {
 struct ts_path_sums {
 	struct ts_path_sum *sums;
 	size_t count, capacity;
-	struct ts_pairmap places; /* (category, what) -> sums */
+	struct ts_pairmap positions; /* (category, what) -> sums */
 };
 
 /*

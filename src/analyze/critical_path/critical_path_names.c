@@ -12,7 +12,7 @@ static const char *const GAP_NAMES[TS_EDGE_KIND_COUNT + 1] = {
 	[TS_EDGE_FORWARD] = "(hand-over between threads)",
 	[TS_EDGE_FLOW] = "(hand-over between threads)",
 	[TS_EDGE_WAKE] = "(hand-over between threads)",
-	[TS_PATH_OWN] = "(unknown)",
+	[TS_PATH_NODE_TIME] = "(unknown)",
 };
 
 /*
@@ -26,7 +26,7 @@ static uint32_t owner(const struct ts_graph *graph, const struct ts_path_segment
 	if (node == TS_WORK_NONE)
 		return TS_WORK_NONE;
 	switch (segment->kind) {
-	case TS_PATH_OWN:
+	case TS_PATH_NODE_TIME:
 	case TS_EDGE_COLLECTIVE:
 	case TS_EDGE_SYNC:
 	case TS_EDGE_COPY:
@@ -66,18 +66,18 @@ static int add_segment(struct ts_path_sums *sums, const struct ts_graph *graph,
 	struct ts_path_sum fresh, *sum;
 	uint64_t what = ts_path_describe(graph, segment, &fresh);
 	bool is_new = false;
-	uint64_t *place = ts_pairmap_insert(&sums->places, segment->category, what, &is_new);
+	uint64_t *position = ts_pairmap_insert(&sums->positions, segment->category, what, &is_new);
 
-	if (!place)
+	if (!position)
 		return TS_ENOMEM;
 	if (is_new) {
 		if (ts_grow_array((void **)&sums->sums, &sums->capacity, sums->count + 1,
 				  sizeof(*sums->sums)))
 			return TS_ENOMEM;
-		*place = sums->count;
+		*position = sums->count;
 		sums->sums[sums->count++] = fresh;
 	}
-	sum = &sums->sums[*place];
+	sum = &sums->sums[*position];
 	sum->count++;
 	sum->path_ns = ts_ns_add(sum->path_ns, ts_ns_sub(segment->end, segment->start));
 	return TS_OK;
@@ -97,7 +97,7 @@ static int64_t *sum_work(const struct ts_path_model *model, const struct ts_path
 		struct ts_path_name name;
 		int64_t *total;
 
-		if (model->place[node * 2] == TS_WORK_NONE || start < window->from ||
+		if (model->position[node * 2] == TS_WORK_NONE || start < window->from ||
 		    start > window->to)
 			continue;
 		name = ts_path_node_name(graph, node);
@@ -140,5 +140,5 @@ int ts_path_sum_names(struct ts_path_sums *sums, const struct ts_path_model *mod
 void ts_path_sums_release(struct ts_path_sums *sums)
 {
 	free(sums->sums);
-	ts_pairmap_release(&sums->places);
+	ts_pairmap_release(&sums->positions);
 }

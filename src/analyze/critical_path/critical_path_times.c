@@ -24,9 +24,9 @@ static bool has_node(const struct ts_path_model *model, uint32_t node)
 }
 
 /* A meeting's number as a point, behind those of all nodes. */
-static uint32_t meeting_point(const struct ts_path_model *model, uint32_t meeting)
+static uint32_t collective_point(const struct ts_path_model *model, uint32_t collective)
 {
-	return model->graph->node_count * 2 + meeting;
+	return model->graph->node_count * 2 + collective;
 }
 
 static bool is_meeting(const struct ts_path_model *model, uint32_t point)
@@ -38,7 +38,7 @@ static bool is_meeting(const struct ts_path_model *model, uint32_t point)
 static bool counts(const struct ts_path_model *model, const struct ts_edge *edge)
 {
 	return has_node(model, edge->from) && has_node(model, edge->to) &&
-	       !ts_path_is_meeting_edge(edge, model->graph);
+	       !ts_path_is_collective_edge(edge, model->graph);
 }
 
 /* ---- order ---- */
@@ -59,15 +59,15 @@ static void count_waits(struct order *order)
 		if (!has_node(model, node))
 			continue;
 		order->waits[node * 2 + 1]++;
-		if (ts_path_meeting_of(&model->meetings, node) != TS_WORK_NONE)
+		if (ts_path_collective_of(&model->collectives, node) != TS_WORK_NONE)
 			order->waits[node * 2 + 1]++;
 		for (uint32_t e = graph->first_in[node]; e < graph->first_in[node + 1]; e++)
 			if (counts(model, &graph->edges[e]))
 				order->waits[to_point(&graph->edges[e])]++;
 	}
-	for (uint32_t m = 0; m < model->meetings.count; m++)
-		order->waits[meeting_point(model, m)] = model->meetings.first[m + 1] -
-							model->meetings.first[m];
+	for (uint32_t m = 0; m < model->collectives.count; m++)
+		order->waits[collective_point(model, m)] = model->collectives.first[m + 1] -
+							   model->collectives.first[m];
 }
 
 static void done(struct order *order, uint32_t point)
@@ -80,7 +80,7 @@ static void put_node_point(struct order *order, uint32_t point)
 {
 	const struct ts_path_model *model = order->model;
 	const struct ts_graph *graph = model->graph;
-	uint32_t node = point / 2, meeting = ts_path_meeting_of(&model->meetings, node);
+	uint32_t node = point / 2, collective = ts_path_collective_of(&model->collectives, node);
 
 	for (uint32_t i = graph->first_out[node]; i < graph->first_out[node + 1]; i++) {
 		const struct ts_edge *edge = &graph->edges[graph->out[i]];
@@ -90,8 +90,8 @@ static void put_node_point(struct order *order, uint32_t point)
 	}
 	if (point & 1)
 		return;
-	if (meeting != TS_WORK_NONE)
-		done(order, meeting_point(model, meeting));
+	if (collective != TS_WORK_NONE)
+		done(order, collective_point(model, collective));
 	/* Its own end last, so that it comes next: neighbours in time are neighbours in memory. */
 	done(order, point + 1);
 }
@@ -99,17 +99,17 @@ static void put_node_point(struct order *order, uint32_t point)
 static void put_point(struct order *order, uint32_t point)
 {
 	struct ts_path_model *model = order->model;
-	uint32_t meeting = point - model->graph->node_count * 2;
+	uint32_t collective = point - model->graph->node_count * 2;
 
-	model->place[point] = model->count;
+	model->position[point] = model->count;
 	model->point[model->count++] = point;
 	if (!is_meeting(model, point)) {
 		put_node_point(order, point);
 		return;
 	}
-	for (uint32_t i = model->meetings.first[meeting]; i < model->meetings.first[meeting + 1];
-	     i++)
-		done(order, model->meetings.members[i] * 2 + 1);
+	for (uint32_t i = model->collectives.first[collective];
+	     i < model->collectives.first[collective + 1]; i++)
+		done(order, model->collectives.members[i] * 2 + 1);
 }
 
 static void put_ready(struct order *order)
@@ -125,11 +125,11 @@ static void put_ready(struct order *order)
 static void put_points(struct order *order)
 {
 	const struct ts_path_model *model = order->model;
-	uint32_t points = meeting_point(model, model->meetings.count);
+	uint32_t points = collective_point(model, model->collectives.count);
 
 	for (int forced = 0; forced < 2; forced++) {
 		for (uint32_t point = 0; point < points; point++) {
-			if (model->place[point] != TS_WORK_NONE ||
+			if (model->position[point] != TS_WORK_NONE ||
 			    (!is_meeting(model, point) && !has_node(model, point / 2)) ||
 			    (order->waits[point] && !forced))
 				continue;
@@ -142,16 +142,16 @@ static void put_points(struct order *order)
 
 static int order_points(struct ts_path_model *model)
 {
-	size_t points = (size_t)meeting_point(model, model->meetings.count);
+	size_t points = (size_t)collective_point(model, model->collectives.count);
 	struct order order = { .model = model };
 	int rc = TS_ENOMEM;
 
-	model->place = ts_alloc_array(points, sizeof(*model->place));
+	model->position = ts_alloc_array(points, sizeof(*model->position));
 	model->point = calloc(points + 1, sizeof(*model->point));
 	order.waits = calloc(points + 1, sizeof(*order.waits));
 	order.ready = ts_alloc_array(points, sizeof(*order.ready));
-	if (model->place && model->point && order.waits && order.ready) {
-		memset(model->place, 0xff, points * sizeof(*model->place));
+	if (model->position && model->point && order.waits && order.ready) {
+		memset(model->position, 0xff, points * sizeof(*model->position));
 		count_waits(&order);
 		put_points(&order);
 		rc = TS_OK;
@@ -165,22 +165,23 @@ static int order_points(struct ts_path_model *model)
 
 static int64_t point_time(const struct ts_path_model *model, uint32_t point)
 {
-	const struct ts_path_meetings *meetings = &model->meetings;
-	uint32_t meeting = point - model->graph->node_count * 2;
+	const struct ts_path_collectives *collectives = &model->collectives;
+	uint32_t collective = point - model->graph->node_count * 2;
 	int64_t last = INT64_MIN;
 
 	if (!is_meeting(model, point))
 		return point & 1 ? ts_graph_node_end(model->graph, point / 2)
 				 : ts_graph_node_start(model->graph, point / 2);
-	for (uint32_t i = meetings->first[meeting]; i < meetings->first[meeting + 1]; i++)
-		last = TS_MAX(last, ts_graph_node_start(model->graph, meetings->members[i]));
+	for (uint32_t i = collectives->first[collective]; i < collectives->first[collective + 1];
+	     i++)
+		last = TS_MAX(last, ts_graph_node_start(model->graph, collectives->members[i]));
 	return last;
 }
 
 static size_t add_arc(struct ts_path_model *model, size_t count, uint32_t at, uint32_t from_point,
 		      uint8_t kind)
 {
-	uint32_t from = model->place[from_point];
+	uint32_t from = model->position[from_point];
 
 	/* One of those that wait for each other. */
 	if (from == TS_WORK_NONE || from >= at)
@@ -194,32 +195,34 @@ static size_t add_arc(struct ts_path_model *model, size_t count, uint32_t at, ui
 }
 
 /* A member's end waits for the meeting, which waits for its start. */
-static size_t add_own_arc(struct ts_path_model *model, size_t count, uint32_t at)
+static size_t add_node_arc(struct ts_path_model *model, size_t count, uint32_t at)
 {
 	uint32_t point = model->point[at];
-	uint32_t meeting = ts_path_meeting_of(&model->meetings, point / 2);
+	uint32_t collective = ts_path_collective_of(&model->collectives, point / 2);
 
-	if (meeting != TS_WORK_NONE)
-		return add_arc(model, count, at, meeting_point(model, meeting), TS_EDGE_COLLECTIVE);
-	return add_arc(model, count, at, point - 1, TS_PATH_OWN);
+	if (collective != TS_WORK_NONE)
+		return add_arc(model, count, at, collective_point(model, collective),
+			       TS_EDGE_COLLECTIVE);
+	return add_arc(model, count, at, point - 1, TS_PATH_NODE_TIME);
 }
 
 static size_t add_arcs(struct ts_path_model *model, size_t count, uint32_t at)
 {
 	const struct ts_graph *graph = model->graph;
-	const struct ts_path_meetings *meetings = &model->meetings;
+	const struct ts_path_collectives *collectives = &model->collectives;
 	uint32_t point = model->point[at], node = point / 2;
 
 	if (is_meeting(model, point)) {
-		uint32_t meeting = point - graph->node_count * 2;
+		uint32_t collective = point - graph->node_count * 2;
 
-		for (uint32_t i = meetings->first[meeting]; i < meetings->first[meeting + 1]; i++)
-			count = add_arc(model, count, at, meetings->members[i] * 2,
+		for (uint32_t i = collectives->first[collective];
+		     i < collectives->first[collective + 1]; i++)
+			count = add_arc(model, count, at, collectives->members[i] * 2,
 					TS_EDGE_COLLECTIVE);
 		return count;
 	}
 	if (point & 1)
-		count = add_own_arc(model, count, at);
+		count = add_node_arc(model, count, at);
 	for (uint32_t e = graph->first_in[node]; e < graph->first_in[node + 1]; e++) {
 		if (to_point(&graph->edges[e]) == point && counts(model, &graph->edges[e]))
 			count = add_arc(model, count, at, from_point(&graph->edges[e]),
@@ -306,7 +309,7 @@ static void take_samples(const struct ts_path_model *model, struct samples *kind
 		for (uint32_t a = first; a < end; a++) {
 			const struct ts_path_arc *arc = &model->arcs[a];
 
-			if (arc->kind == TS_PATH_OWN && end - first == 1)
+			if (arc->kind == TS_PATH_NODE_TIME && end - first == 1)
 				continue;
 			kinds[arc->kind].smallest = TS_MIN(kinds[arc->kind].smallest, arc->lag);
 			if (a == model->decisive[at])
@@ -359,8 +362,8 @@ static bool set_meeting_lag(const struct ts_path_model *model, uint32_t at, stru
 		arc->lag = 0;
 		return true;
 	}
-	arc->scaled = arc->kind == TS_PATH_OWN || is_meeting(model, model->point[arc->from]);
-	return arc->kind != TS_PATH_OWN && arc->scaled;
+	arc->scaled = arc->kind == TS_PATH_NODE_TIME || is_meeting(model, model->point[arc->from]);
+	return arc->kind != TS_PATH_NODE_TIME && arc->scaled;
 }
 
 static void set_lags(struct ts_path_model *model)
@@ -402,12 +405,14 @@ static void find_names(struct ts_path_model *model)
 /* From now on a meeting stands for the start that it waited for last. */
 static void name_meetings(struct ts_path_model *model)
 {
-	for (uint32_t m = 0; m < model->meetings.count; m++) {
-		uint32_t at = model->place[meeting_point(model, m)], arc = model->decisive[at];
+	for (uint32_t m = 0; m < model->collectives.count; m++) {
+		uint32_t at = model->position[collective_point(model, m)],
+			 arc = model->decisive[at];
 
-		model->point[at] = arc == TS_WORK_NONE
-					   ? model->meetings.members[model->meetings.first[m]] * 2
-					   : model->point[model->arcs[arc].from];
+		model->point[at] =
+			arc == TS_WORK_NONE
+				? model->collectives.members[model->collectives.first[m]] * 2
+				: model->point[model->arcs[arc].from];
 	}
 }
 
@@ -416,8 +421,9 @@ static int build(struct ts_path_model *model)
 	int rc = TS_OK;
 
 	if (model->rank == TS_WORK_NONE)
-		rc = ts_path_meetings_init(&model->meetings, model->graph);
-	if (!rc && (uint64_t)model->graph->node_count * 2 + model->meetings.count >= TS_WORK_NONE)
+		rc = ts_path_collectives_init(&model->collectives, model->graph);
+	if (!rc &&
+	    (uint64_t)model->graph->node_count * 2 + model->collectives.count >= TS_WORK_NONE)
 		rc = TS_ENOSPC;
 	if (!rc)
 		rc = order_points(model);
@@ -451,13 +457,13 @@ int ts_path_model_init(struct ts_path_model *model, const struct ts_graph *graph
 
 void ts_path_model_release(struct ts_path_model *model)
 {
-	free(model->place);
+	free(model->position);
 	free(model->point);
 	free(model->time);
 	free(model->first_arc);
 	free(model->arcs);
 	free(model->decisive);
 	free(model->name);
-	ts_path_meetings_release(&model->meetings);
+	ts_path_collectives_release(&model->collectives);
 	*model = (struct ts_path_model){ 0 };
 }

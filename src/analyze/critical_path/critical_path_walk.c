@@ -138,7 +138,7 @@ static enum ts_path_category segment_category(const struct ts_path_model *model,
 
 	if ((model->point[at] & 1) && arc->lag > RETURN_MAX_NS && is_sync_call(graph, node))
 		return TS_PATH_UNKNOWN;
-	if (arc->kind == TS_PATH_OWN || arc->kind == TS_EDGE_COLLECTIVE)
+	if (arc->kind == TS_PATH_NODE_TIME || arc->kind == TS_EDGE_COLLECTIVE)
 		return command ? command_category(graph, node) : TS_PATH_HOST;
 	if (!command)
 		return TS_PATH_HOST;
@@ -168,7 +168,7 @@ static int add_unknown(struct walk *walk, int64_t start)
 	return add_segment(walk, start,
 			   (struct ts_path_segment){ .node = TS_WORK_NONE,
 						     .cause = TS_WORK_NONE,
-						     .kind = TS_PATH_OWN,
+						     .kind = TS_PATH_NODE_TIME,
 						     .category = TS_PATH_UNKNOWN });
 }
 
@@ -227,7 +227,7 @@ static int walk_back(struct walk *walk)
 	int rc = TS_OK;
 
 	if (last != TS_WORK_NONE) {
-		at = walk->model->place[last * 2 + 1];
+		at = walk->model->position[last * 2 + 1];
 		/* An annotation may end behind all that is known of it. */
 		rc = add_unknown(walk, walk->model->time[at]);
 		while (!rc && at != TS_WORK_NONE && walk->cursor > walk->window->from)

@@ -98,8 +98,8 @@ static void run_pass(const struct pass *pass)
 static void take_end(const struct pass *pass, const struct ts_path_member *member,
 		     int64_t ret_ends[LANES])
 {
-	const int64_t *starts = pass->times[pass->model->place[member->node * 2]];
-	const int64_t *ends = pass->times[pass->model->place[member->node * 2 + 1]];
+	const int64_t *starts = pass->times[pass->model->position[member->node * 2]];
+	const int64_t *ends = pass->times[pass->model->position[member->node * 2 + 1]];
 
 	for (int lane = 0; lane < LANES; lane++) {
 		int64_t end = ends[lane];
@@ -115,7 +115,7 @@ static void find_ends(const struct pass *pass, int64_t ret_ends[LANES])
 	const struct ts_path_model *model = pass->model;
 	const struct ts_path_window *window = pass->window;
 	/* Where the window ends behind all that is known of it, it stays as far behind. */
-	int64_t rest = ts_ns_sub(window->to, model->time[model->place[window->last * 2 + 1]]);
+	int64_t rest = ts_ns_sub(window->to, model->time[model->position[window->last * 2 + 1]]);
 
 	for (int lane = 0; lane < LANES; lane++)
 		ret_ends[lane] = INT64_MIN;

@@ -158,7 +158,7 @@ static int take_all(struct ts_path_window *window, const struct ts_path_model *m
 	for (uint32_t node = 0; node < graph->node_count; node++) {
 		uint32_t thread = node_thread(graph, node);
 
-		if (model->place[node * 2] == TS_WORK_NONE ||
+		if (model->position[node * 2] == TS_WORK_NONE ||
 		    (thread != TS_WORK_NONE && !threads[thread]))
 			continue;
 		window->from = TS_MIN(window->from, ts_graph_node_start(graph, node));

@@ -51,7 +51,7 @@ static int find_words(struct ts_hta_graph *graph)
 	return TS_OK;
 }
 
-uint8_t ts_hta_call_words(const struct ts_hta_graph *graph, uint32_t event)
+uint8_t ts_hta_call_flags(const struct ts_hta_graph *graph, uint32_t event)
 {
 	if (!ts_hta_is_call(graph, event))
 		return 0;
@@ -221,20 +221,20 @@ int ts_hta_add_edge(struct ts_hta_graph *graph, uint32_t from, uint32_t to,
 {
 	struct ts_hta_edge edge = { .from = from, .to = to, .type = type, .weight = weight };
 	bool is_new = false;
-	uint64_t *place = ts_pairmap_insert(&graph->by_points, from, to, &is_new);
+	uint64_t *position = ts_pairmap_insert(&graph->by_points, from, to, &is_new);
 
-	if (place && !is_new) {
-		graph->edges[*place] = edge;
+	if (position && !is_new) {
+		graph->edges[*position] = edge;
 		return TS_OK;
 	}
 	if (graph->edge_count >= most_edges(graph))
 		return ts_error_set(err, TS_ENOSPC,
 				    "HTA's graph has more than %zu edges: choose fewer steps",
 				    most_edges(graph));
-	if (!place || ts_grow_array((void **)&graph->edges, &graph->edge_capacity,
-				    graph->edge_count + 1, sizeof(edge)))
+	if (!position || ts_grow_array((void **)&graph->edges, &graph->edge_capacity,
+				       graph->edge_count + 1, sizeof(edge)))
 		return ts_error_set(err, TS_ENOMEM, "no memory for HTA's critical path");
-	*place = graph->edge_count;
+	*position = graph->edge_count;
 	graph->edges[graph->edge_count++] = edge;
 	return TS_OK;
 }
@@ -385,10 +385,10 @@ static void sum_bounds(const struct ts_hta_graph *graph, const struct ts_hta_pat
 	for (size_t i = 1; i < path->point_count; i++) {
 		const struct ts_hta_edge *edge;
 		int64_t *sum;
-		uint64_t place = 0;
+		uint64_t position = 0;
 
-		ts_pairmap_get(&graph->by_points, path->points[i - 1], path->points[i], &place);
-		edge = &graph->edges[place];
+		ts_pairmap_get(&graph->by_points, path->points[i - 1], path->points[i], &position);
+		edge = &graph->edges[position];
 		sum = &ret_bounds[edge_bound(graph, edge)];
 		*sum = ts_ns_add(*sum, edge->weight);
 	}

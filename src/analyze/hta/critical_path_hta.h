@@ -88,7 +88,7 @@ void ts_hta_path_release(struct ts_hta_path *path);
 /* Does the event have points, or is it only looked at? */
 bool ts_hta_has_points(const struct ts_hta_graph *graph, uint32_t event);
 int64_t ts_hta_point_time(const struct ts_hta_graph *graph, uint32_t point);
-uint8_t ts_hta_call_words(const struct ts_hta_graph *graph, uint32_t event);
+uint8_t ts_hta_call_flags(const struct ts_hta_graph *graph, uint32_t event);
 
 static inline uint32_t ts_hta_start(uint32_t event)
 {

@@ -41,7 +41,7 @@ static struct timed_point *lock_points(const struct ts_hta_graph *graph, size_t 
 	size_t count = 0;
 
 	for (uint32_t event = graph->first_call; points && event < graph->first_command; event++) {
-		if (!graph->kept[event] || !(ts_hta_call_words(graph, event) & TS_HTA_LOCK))
+		if (!graph->kept[event] || !(ts_hta_call_flags(graph, event) & TS_HTA_LOCK))
 			continue;
 		for (uint32_t point = ts_hta_start(event); point <= ts_hta_end(event); point++)
 			points[count++] = (struct timed_point){
@@ -135,7 +135,7 @@ struct thread_place {
 	uint32_t thread;
 };
 
-static int compare_places(const void *a, const void *b)
+static int compare_positions(const void *a, const void *b)
 {
 	const struct thread_place *x = a, *y = b;
 
@@ -154,21 +154,21 @@ static struct thread_place *order_threads(const struct ts_hta_graph *graph)
 {
 	const struct ts_work_rank *rank = &graph->work->ranks[graph->rank];
 	int64_t forward = thread_with(graph, "forward"), backward = thread_with(graph, "autograd");
-	struct thread_place *places = ts_alloc_array(rank->thread_count, sizeof(*places));
+	struct thread_place *positions = ts_alloc_array(rank->thread_count, sizeof(*positions));
 	bool join = forward != TS_ABSENT && backward != TS_ABSENT && forward && backward;
 
-	for (uint32_t i = 0; places && i < rank->thread_count; i++) {
+	for (uint32_t i = 0; positions && i < rank->thread_count; i++) {
 		const struct ts_work_thread *thread = &graph->work->threads[rank->first_thread + i];
 
-		places[i] = (struct thread_place){
+		positions[i] = (struct thread_place){
 			.pid = thread->pid,
 			.tid = join && thread->tid == backward ? forward : thread->tid,
 			.thread = rank->first_thread + i,
 		};
 	}
-	if (places)
-		qsort(places, rank->thread_count, sizeof(*places), compare_places);
-	return places;
+	if (positions)
+		qsort(positions, rank->thread_count, sizeof(*positions), compare_positions);
+	return positions;
 }
 
 /* ---- stacks ---- */
@@ -238,8 +238,8 @@ static int take_thread(struct stack_walk *walk, const struct ts_work_thread *thr
 /* Edges between such points were made with the locks. */
 static bool shares_lock(const struct ts_hta_graph *graph, uint32_t a, uint32_t b)
 {
-	return (ts_hta_call_words(graph, a / 2) & TS_HTA_LOCK) &&
-	       (ts_hta_call_words(graph, b / 2) & TS_HTA_LOCK) && (!(a & 1) || (b & 1));
+	return (ts_hta_call_flags(graph, a / 2) & TS_HTA_LOCK) &&
+	       (ts_hta_call_flags(graph, b / 2) & TS_HTA_LOCK) && (!(a & 1) || (b & 1));
 }
 
 static int enter_event(struct stack_walk *walk, uint32_t event, struct ts_error *err)
@@ -265,7 +265,7 @@ static int leave_event(struct stack_walk *walk, uint32_t event, struct ts_error 
 {
 	struct ts_hta_graph *graph = walk->graph;
 	uint32_t point = ts_hta_end(event), last = walk->last;
-	bool blocking = ts_hta_call_words(graph, event) & TS_HTA_BLOCKING;
+	bool blocking = ts_hta_call_flags(graph, event) & TS_HTA_BLOCKING;
 
 	if (!ts_hta_has_points(graph, event))
 		return TS_OK;
@@ -309,17 +309,17 @@ static int walk_stack(struct stack_walk *walk, struct ts_error *err)
 int ts_hta_add_stacks(struct ts_hta_graph *graph, struct ts_error *err)
 {
 	uint32_t count = graph->work->ranks[graph->rank].thread_count;
-	TS_AUTO_FREE struct thread_place *places = order_threads(graph);
+	TS_AUTO_FREE struct thread_place *positions = order_threads(graph);
 	struct stack_walk walk = { .graph = graph };
 	int rc = TS_OK;
 
-	if (!places)
+	if (!positions)
 		return no_memory(err);
 	for (uint32_t i = 0; i < count && !rc; i++) {
-		if (take_thread(&walk, &graph->work->threads[places[i].thread]))
+		if (take_thread(&walk, &graph->work->threads[positions[i].thread]))
 			rc = no_memory(err);
-		else if (i + 1 == count || places[i + 1].pid != places[i].pid ||
-			 places[i + 1].tid != places[i].tid)
+		else if (i + 1 == count || positions[i + 1].pid != positions[i].pid ||
+			 positions[i + 1].tid != positions[i].tid)
 			rc = walk_stack(&walk, err);
 	}
 	free(walk.points);

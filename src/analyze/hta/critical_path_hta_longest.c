@@ -10,8 +10,9 @@
 
 struct longest {
 	const struct ts_hta_graph *graph;
-	uint32_t *place;  /* of each point, in order of first appearance; TS_WORK_NONE: no edges */
-	uint32_t *points; /* by place */
+	uint32_t
+		*position; /* of each point, in order of first appearance; TS_WORK_NONE: no edges */
+	uint32_t *points;  /* by place */
 	uint32_t *first_out; /* by place, plus one: into out */
 	uint32_t *out;       /* edge numbers */
 	uint32_t *first_in, *in;
@@ -24,7 +25,7 @@ struct longest {
 
 static void release(struct longest *longest)
 {
-	free(longest->place);
+	free(longest->position);
 	free(longest->points);
 	free(longest->first_out);
 	free(longest->out);
@@ -38,22 +39,22 @@ static void release(struct longest *longest)
 
 static void appear(struct longest *longest, uint32_t point)
 {
-	if (longest->place[point] != TS_WORK_NONE)
+	if (longest->position[point] != TS_WORK_NONE)
 		return;
-	longest->place[point] = longest->count;
+	longest->position[point] = longest->count;
 	longest->points[longest->count++] = point;
 }
 
-static int place_points(struct longest *longest)
+static int number_points(struct longest *longest)
 {
 	const struct ts_hta_graph *graph = longest->graph;
 	size_t points = (size_t)graph->event_count * 2;
 
-	longest->place = ts_alloc_array(points, sizeof(*longest->place));
+	longest->position = ts_alloc_array(points, sizeof(*longest->position));
 	longest->points = ts_alloc_array(points, sizeof(*longest->points));
-	if (!longest->place || !longest->points)
+	if (!longest->position || !longest->points)
 		return TS_ENOMEM;
-	memset(longest->place, 0xff, points * sizeof(*longest->place));
+	memset(longest->position, 0xff, points * sizeof(*longest->position));
 	for (size_t i = 0; i < graph->edge_count; i++) {
 		appear(longest, graph->edges[i].from);
 		appear(longest, graph->edges[i].to);
@@ -77,14 +78,14 @@ static int index_edges(const struct longest *longest, bool by_from, uint32_t **r
 	for (size_t i = 0; i < graph->edge_count; i++) {
 		uint32_t point = by_from ? graph->edges[i].from : graph->edges[i].to;
 
-		first[longest->place[point] + 2]++;
+		first[longest->position[point] + 2]++;
 	}
 	for (uint32_t p = 1; p < longest->count; p++)
 		first[p + 1] += first[p];
 	for (size_t i = 0; i < graph->edge_count; i++) {
 		uint32_t point = by_from ? graph->edges[i].from : graph->edges[i].to;
 
-		edges[first[longest->place[point] + 1]++] = (uint32_t)i;
+		edges[first[longest->position[point] + 1]++] = (uint32_t)i;
 	}
 	return TS_OK;
 }
@@ -103,7 +104,7 @@ static bool order_points(struct longest *longest)
 		uint32_t p = longest->order[done];
 
 		for (uint32_t i = longest->first_out[p]; i < longest->first_out[p + 1]; i++) {
-			uint32_t to = longest->place[longest->graph->edges[longest->out[i]].to];
+			uint32_t to = longest->position[longest->graph->edges[longest->out[i]].to];
 
 			if (--longest->left[to] == 0)
 				longest->order[count++] = to;
@@ -118,7 +119,7 @@ static void measure(struct longest *longest, uint32_t p)
 	longest->length[p] = 0;
 	for (uint32_t i = longest->first_in[p]; i < longest->first_in[p + 1]; i++) {
 		const struct ts_hta_edge *edge = &longest->graph->edges[longest->in[i]];
-		uint32_t from = longest->place[edge->from];
+		uint32_t from = longest->position[edge->from];
 		int64_t length = ts_ns_add(longest->length[from], TS_MAX(edge->weight, 0));
 
 		if (longest->best[p] != p && length <= longest->length[p])
@@ -154,10 +155,10 @@ static int read_path(const struct longest *longest, struct ts_hta_path *path)
 static void weigh(const struct ts_hta_graph *graph, struct ts_hta_path *path)
 {
 	for (size_t i = 1; i < path->point_count; i++) {
-		uint64_t place = 0;
+		uint64_t position = 0;
 
-		ts_pairmap_get(&graph->by_points, path->points[i - 1], path->points[i], &place);
-		path->weight = ts_ns_add(path->weight, graph->edges[place].weight);
+		ts_pairmap_get(&graph->by_points, path->points[i - 1], path->points[i], &position);
+		path->weight = ts_ns_add(path->weight, graph->edges[position].weight);
 	}
 }
 
@@ -184,7 +185,7 @@ static int find_path(struct longest *longest, struct ts_hta_path *path)
 {
 	size_t count;
 
-	if (place_points(longest) ||
+	if (number_points(longest) ||
 	    index_edges(longest, true, &longest->first_out, &longest->out) ||
 	    index_edges(longest, false, &longest->first_in, &longest->in))
 		return TS_ENOMEM;

@@ -83,14 +83,14 @@ static int64_t first_event(const struct ts_work *work, uint32_t rank)
 
 /* ---- commands, stream by stream ---- */
 
-struct place {
+struct position {
 	int64_t number, start;
 	uint32_t command;
 };
 
-static int by_place(const void *a, const void *b)
+static int by_position(const void *a, const void *b)
 {
-	const struct place *x = a, *y = b;
+	const struct position *x = a, *y = b;
 
 	if (x->number != y->number)
 		return x->number < y->number ? -1 : 1;
@@ -99,7 +99,7 @@ static int by_place(const void *a, const void *b)
 	return x->command < y->command ? -1 : x->command > y->command;
 }
 
-static size_t fill_places(struct place *places, const struct ts_work *work, uint32_t rank)
+static size_t fill_positions(struct position *positions, const struct ts_work *work, uint32_t rank)
 {
 	const struct ts_work_rank *of = &work->ranks[rank];
 	size_t count = 0;
@@ -108,22 +108,24 @@ static size_t fill_places(struct place *places, const struct ts_work *work, uint
 		const struct ts_work_command *command = &work->commands[i];
 
 		if (ts_busy_counts(work, command))
-			places[count++] = (struct place){ work->streams[command->stream].number,
-							  command->start, i };
+			positions[count++] =
+				(struct position){ work->streams[command->stream].number,
+						   command->start, i };
 	}
-	ts_sort(places, count, sizeof(*places), by_place);
+	ts_sort(positions, count, sizeof(*positions), by_position);
 	return count;
 }
 
-static bool is_same_stream(const struct place *a, const struct place *b)
+static bool is_same_stream(const struct position *a, const struct position *b)
 {
 	return a->number == b->number;
 }
 
 static int add_gap(struct ts_stream_gaps *gaps, const struct ts_work *work,
-		   const struct place *before, const struct place *place, int64_t unlaunched)
+		   const struct position *before, const struct position *position,
+		   int64_t unlaunched)
 {
-	const struct ts_work_command *command = &work->commands[place->command];
+	const struct ts_work_command *command = &work->commands[position->command];
 	int64_t issued = TS_ABSENT;
 
 	if (command->call != TS_WORK_NONE)
@@ -138,24 +140,24 @@ static int add_gap(struct ts_stream_gaps *gaps, const struct ts_work *work,
 int ts_idle_put_rank_hta(struct ts_result_table *table, const struct ts_work *work, uint32_t rank,
 			 struct ts_stream_gaps *gaps)
 {
-	TS_AUTO_FREE struct place *places =
-		ts_alloc_array(work->ranks[rank].command_count, sizeof(*places));
+	TS_AUTO_FREE struct position *positions =
+		ts_alloc_array(work->ranks[rank].command_count, sizeof(*positions));
 	int64_t unlaunched = first_event(work, rank);
 	size_t count;
 
-	if (!places)
+	if (!positions)
 		return TS_ENOMEM;
-	count = fill_places(places, work, rank);
+	count = fill_positions(positions, work, rank);
 	for (size_t i = 0; i < count; i++) {
 		/* The first one follows no gap, but makes a row. */
-		if (i == 0 || !is_same_stream(&places[i], &places[i - 1]))
+		if (i == 0 || !is_same_stream(&positions[i], &positions[i - 1]))
 			gaps->kinds[TS_GAP_OTHER].shown = true;
-		else if (add_gap(gaps, work, &places[i - 1], &places[i], unlaunched))
+		else if (add_gap(gaps, work, &positions[i - 1], &positions[i], unlaunched))
 			return TS_ENOMEM;
-		if (i + 1 == count || !is_same_stream(&places[i], &places[i + 1]))
+		if (i + 1 == count || !is_same_stream(&positions[i], &positions[i + 1]))
 			ts_stream_gaps_put(
 				gaps, table, work,
-				&work->streams[work->commands[places[i].command].stream]);
+				&work->streams[work->commands[positions[i].command].stream]);
 	}
 	return TS_OK;
 }

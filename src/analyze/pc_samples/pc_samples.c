@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Samples of instructions, counted by kernel, instruction and reason; see pc_samples.h. */
+/* Counts instruction samples by kernel, instruction and stall reason; see pc_samples.h. */
 #include "analyze/pc_samples/pc_samples_internal.h"
 
 #include <assert.h>
@@ -13,7 +13,7 @@ TS_DEFINE_AUTO(ts_batch, ts_batch_free);
 
 /* ---- rows ---- */
 
-int hot_each_row(struct ts_hot *hot, enum ts_table_id table, uint64_t mask, hot_row *each,
+int hot_each_row(struct ts_pc_samples *hot, enum ts_table_id table, uint64_t mask, hot_row *each,
 		 struct ts_error *err)
 {
 	struct ts_reader *reader = hot->store->reader;
@@ -41,8 +41,9 @@ static int64_t weight_of(const struct ts_batch *batch, uint32_t row)
 /* ---- functions ---- */
 
 /* The innermost frame of a row's stack, where it is an instruction; NULL: it is none. */
-static const struct ts_frame_row *instruction_of(struct ts_hot *hot, const struct ts_batch *batch,
-						 uint32_t row, int64_t *ret_frame)
+static const struct ts_frame_row *instruction_of(struct ts_pc_samples *hot,
+						 const struct ts_batch *batch, uint32_t row,
+						 int64_t *ret_frame)
 {
 	struct ts_reader *reader = hot->store->reader;
 	const struct ts_stack_row *stack = ts_reader_entity(
@@ -65,7 +66,7 @@ static struct ts_string module_of(struct ts_reader *reader, const struct ts_fram
 }
 
 /* Number of a frame's function; TS_STRMAP_NONE: no memory. */
-static uint32_t name_function(struct ts_hot *hot, const struct ts_frame_row *frame)
+static uint32_t name_function(struct ts_pc_samples *hot, const struct ts_frame_row *frame)
 {
 	struct ts_reader *reader = hot->store->reader;
 	struct ts_string name = ts_reader_string(reader, frame->name);
@@ -81,22 +82,22 @@ static uint32_t name_function(struct ts_hot *hot, const struct ts_frame_row *fra
 }
 
 /* False: no memory. */
-static bool function_of(struct ts_hot *hot, int64_t id, const struct ts_frame_row *frame,
+static bool function_of(struct ts_pc_samples *hot, int64_t id, const struct ts_frame_row *frame,
 			uint32_t *ret_function)
 {
 	bool is_new = false;
-	uint64_t *place = ts_map_insert(&hot->store->frames, (uint64_t)id, &is_new);
+	uint64_t *position = ts_map_insert(&hot->store->frames, (uint64_t)id, &is_new);
 
-	if (!place)
+	if (!position)
 		return false;
 	if (is_new)
-		*place = name_function(hot, frame);
-	*ret_function = (uint32_t)*place;
+		*position = name_function(hot, frame);
+	*ret_function = (uint32_t)*position;
 	return *ret_function != TS_STRMAP_NONE;
 }
 
 /* All functions; which of them are meant is asked later. */
-static int count_function(struct ts_hot *hot, const struct ts_batch *batch, uint32_t row)
+static int count_function(struct ts_pc_samples *hot, const struct ts_batch *batch, uint32_t row)
 {
 	int64_t id;
 	const struct ts_frame_row *frame = instruction_of(hot, batch, row, &id);
@@ -111,7 +112,7 @@ static int count_function(struct ts_hot *hot, const struct ts_batch *batch, uint
 		if (ts_grow_array((void **)&hot->kernels, &hot->store->kernel_capacity,
 				  hot->kernel_count + 1, sizeof(*hot->kernels)))
 			return TS_ENOMEM;
-		hot->kernels[hot->kernel_count++] = (struct ts_hot_kernel){ 0 };
+		hot->kernels[hot->kernel_count++] = (struct ts_pc_samples_kernel){ 0 };
 	}
 	hot->kernels[function].samples =
 		ts_ns_add(hot->kernels[function].samples, weight_of(batch, row));
@@ -120,7 +121,7 @@ static int count_function(struct ts_hot *hot, const struct ts_batch *batch, uint
 
 static int compare_kernels(const void *a, const void *b)
 {
-	const struct ts_hot_kernel *left = a, *right = b;
+	const struct ts_pc_samples_kernel *left = a, *right = b;
 
 	if (left->samples != right->samples)
 		return TS_COMPARE(right->samples, left->samples);
@@ -130,7 +131,7 @@ static int compare_kernels(const void *a, const void *b)
 /* A name as it is, a glob, a part of a name: the first that fits any. */
 enum meant { MEANT_NAME, MEANT_GLOB, MEANT_PART };
 
-static bool is_called(const struct ts_hot_kernel *kernel, const char *name, enum meant meant)
+static bool is_called(const struct ts_pc_samples_kernel *kernel, const char *name, enum meant meant)
 {
 	if (meant == MEANT_NAME)
 		return strcmp(kernel->name, name) == 0;
@@ -139,7 +140,7 @@ static bool is_called(const struct ts_hot_kernel *kernel, const char *name, enum
 	return strstr(kernel->name, name) != NULL;
 }
 
-static bool is_any_called(const struct ts_hot *hot, const char *name, enum meant meant)
+static bool is_any_called(const struct ts_pc_samples *hot, const char *name, enum meant meant)
 {
 	for (size_t i = 0; i < hot->kernel_count; i++)
 		if (is_called(&hot->kernels[i], name, meant))
@@ -148,9 +149,9 @@ static bool is_any_called(const struct ts_hot *hot, const char *name, enum meant
 }
 
 /* For those who asked for another one. */
-static int tell_none(const struct ts_hot *hot, const char *name, struct ts_error *err)
+static int no_such_kernel(const struct ts_pc_samples *hot, const char *name, struct ts_error *err)
 {
-	const struct ts_hot_kernel *hottest = hot->kernels;
+	const struct ts_pc_samples_kernel *hottest = hot->kernels;
 
 	if (!hot->kernel_count)
 		return ts_error_set(err, TS_ENOTFOUND,
@@ -162,13 +163,13 @@ static int tell_none(const struct ts_hot *hot, const char *name, struct ts_error
 }
 
 /* Keeps those that are meant, hottest first. */
-static int choose(struct ts_hot *hot, const char *name, struct ts_error *err)
+static int choose(struct ts_pc_samples *hot, const char *name, struct ts_error *err)
 {
 	enum meant meant = MEANT_NAME;
 	size_t kept = 0;
 
 	for (size_t i = 0; i < hot->kernel_count; i++) {
-		struct ts_hot_kernel *kernel = &hot->kernels[i];
+		struct ts_pc_samples_kernel *kernel = &hot->kernels[i];
 
 		kernel->name = ts_strmap_text(&hot->store->functions, (uint32_t)i, NULL);
 		kernel->module = kernel->name + strlen(kernel->name) + 1;
@@ -178,7 +179,7 @@ static int choose(struct ts_hot *hot, const char *name, struct ts_error *err)
 	ts_sort(hot->kernels, hot->kernel_count, sizeof(*hot->kernels), compare_kernels);
 	for (size_t i = 0; i < hot->kernel_count; i++)
 		if (is_called(&hot->kernels[i], name, meant)) {
-			struct ts_hot_kernel kernel = hot->kernels[i];
+			struct ts_pc_samples_kernel kernel = hot->kernels[i];
 
 			/* The others stay behind, for the message. */
 			memmove(&hot->kernels[kept + 1], &hot->kernels[kept],
@@ -186,14 +187,14 @@ static int choose(struct ts_hot *hot, const char *name, struct ts_error *err)
 			hot->kernels[kept++] = kernel;
 		}
 	if (!kept)
-		return tell_none(hot, name, err);
+		return no_such_kernel(hot, name, err);
 	hot->kernel_count = kept;
 	return TS_OK;
 }
 
 /* ---- instructions ---- */
 
-static int64_t correlation_of(struct ts_hot *hot, const struct ts_batch *batch, uint32_t row)
+static int64_t correlation_of(struct ts_pc_samples *hot, const struct ts_batch *batch, uint32_t row)
 {
 	struct ts_reader *reader = hot->store->reader;
 	const struct ts_shape *shape =
@@ -215,7 +216,7 @@ static int64_t correlation_of(struct ts_hot *hot, const struct ts_batch *batch, 
 	return TS_ABSENT;
 }
 
-static int count_launch(struct ts_hot *hot, int64_t correlation, int64_t weight)
+static int count_launch(struct ts_pc_samples *hot, int64_t correlation, int64_t weight)
 {
 	uint64_t *samples;
 
@@ -229,36 +230,37 @@ static int count_launch(struct ts_hot *hot, int64_t correlation, int64_t weight)
 	return TS_OK;
 }
 
-static int count_tally(struct ts_hot *hot, int64_t offset, int64_t state, int64_t weight)
+static int count_tally(struct ts_pc_samples *hot, int64_t offset, int64_t state, int64_t weight)
 {
-	struct ts_hot_store *store = hot->store;
+	struct ts_pc_samples_store *store = hot->store;
 	struct ts_string name = ts_reader_string(store->reader, state);
 	uint32_t reason = ts_strmap_intern(&store->reasons, name.data, name.length, NULL);
 	bool is_new = false;
-	uint64_t *place;
+	uint64_t *position;
 
 	if (reason == TS_STRMAP_NONE)
 		return TS_ENOMEM;
-	place = ts_pairmap_insert(&store->places, (uint64_t)offset, reason, &is_new);
-	if (!place || (is_new && ts_grow_array((void **)&store->tallies, &store->tally_capacity,
-					       store->tally_count + 1, sizeof(*store->tallies))))
+	position = ts_pairmap_insert(&store->positions, (uint64_t)offset, reason, &is_new);
+	if (!position || (is_new && ts_grow_array((void **)&store->tallies, &store->tally_capacity,
+						  store->tally_count + 1, sizeof(*store->tallies))))
 		return TS_ENOMEM;
 	if (is_new) {
-		*place = store->tally_count++;
-		store->tallies[*place] = (struct hot_tally){ .offset = offset, .reason = reason };
+		*position = store->tally_count++;
+		store->tallies[*position] =
+			(struct hot_tally){ .offset = offset, .reason = reason };
 	}
-	store->tallies[*place].samples = ts_ns_add(store->tallies[*place].samples, weight);
+	store->tallies[*position].samples = ts_ns_add(store->tallies[*position].samples, weight);
 	return TS_OK;
 }
 
 /* Of the hottest kernel. */
-static bool is_chosen(const struct ts_hot *hot, uint32_t function)
+static bool is_chosen(const struct ts_pc_samples *hot, uint32_t function)
 {
 	assert(hot->kernels); /* else nothing was chosen */
 	return ts_strmap_text(&hot->store->functions, function, NULL) == hot->kernels[0].name;
 }
 
-static int count_instruction(struct ts_hot *hot, const struct ts_batch *batch, uint32_t row)
+static int count_instruction(struct ts_pc_samples *hot, const struct ts_batch *batch, uint32_t row)
 {
 	int64_t id, weight = weight_of(batch, row);
 	const struct ts_frame_row *frame = instruction_of(hot, batch, row, &id);
@@ -292,7 +294,7 @@ static int compare_tallies(const void *a, const void *b)
 
 static int compare_instructions(const void *a, const void *b)
 {
-	const struct ts_hot_instruction *left = a, *right = b;
+	const struct ts_pc_samples_instruction *left = a, *right = b;
 
 	if (left->samples != right->samples)
 		return TS_COMPARE(right->samples, left->samples);
@@ -301,34 +303,34 @@ static int compare_instructions(const void *a, const void *b)
 
 static int compare_reasons(const void *a, const void *b)
 {
-	const struct ts_hot_reason *left = a, *right = b;
+	const struct ts_pc_samples_reason *left = a, *right = b;
 
 	if (left->samples != right->samples)
 		return TS_COMPARE(right->samples, left->samples);
 	return strcmp(left->name, right->name);
 }
 
-static void add_tally(struct ts_hot *hot, const struct hot_tally *tally)
+static void add_tally(struct ts_pc_samples *hot, const struct hot_tally *tally)
 {
-	struct ts_hot_instruction *last =
+	struct ts_pc_samples_instruction *last =
 		hot->instruction_count ? &hot->instructions[hot->instruction_count - 1] : NULL;
-	struct ts_hot_reason *reason = &hot->reasons[tally->reason];
+	struct ts_pc_samples_reason *reason = &hot->reasons[tally->reason];
 
 	if (!last || last->offset != tally->offset) {
 		last = &hot->instructions[hot->instruction_count++];
-		*last = (struct ts_hot_instruction){ .offset = tally->offset,
-						     .first_reason = hot->why_count };
+		*last = (struct ts_pc_samples_instruction){ .offset = tally->offset,
+							    .first_reason = hot->why_count };
 	}
 	last->samples = ts_ns_add(last->samples, tally->samples);
 	last->reason_count++;
 	hot->why[hot->why_count++] =
-		(struct ts_hot_reason){ .name = reason->name, .samples = tally->samples };
+		(struct ts_pc_samples_reason){ .name = reason->name, .samples = tally->samples };
 	reason->samples = ts_ns_add(reason->samples, tally->samples);
 }
 
-static int make_lists(struct ts_hot *hot, struct ts_error *err)
+static int make_lists(struct ts_pc_samples *hot, struct ts_error *err)
 {
-	struct ts_hot_store *store = hot->store;
+	struct ts_pc_samples_store *store = hot->store;
 
 	hot->reason_count = ts_strmap_count(&store->reasons);
 	hot->reasons = calloc(hot->reason_count + 1, sizeof(*hot->reasons));
@@ -337,8 +339,9 @@ static int make_lists(struct ts_hot *hot, struct ts_error *err)
 	if (!hot->reasons || !hot->instructions || !hot->why)
 		return ts_error_set(err, TS_ENOMEM, "no memory");
 	for (uint32_t i = 0; i < hot->reason_count; i++)
-		hot->reasons[i] =
-			(struct ts_hot_reason){ .name = ts_strmap_text(&store->reasons, i, NULL) };
+		hot->reasons[i] = (struct ts_pc_samples_reason){
+			.name = ts_strmap_text(&store->reasons, i, NULL)
+		};
 	ts_sort(store->tallies, store->tally_count, sizeof(*store->tallies), compare_tallies);
 	for (size_t i = 0; i < store->tally_count; i++)
 		add_tally(hot, &store->tallies[i]);
@@ -354,7 +357,7 @@ static int make_lists(struct ts_hot *hot, struct ts_error *err)
 	(TS_MASK_OF(sample, stack) | TS_MASK_OF(sample, weight) | TS_MASK_OF(sample, state) | \
 	 TS_MASK_OF(sample, shape))
 
-static int fill(struct ts_hot *hot, const char *name, struct ts_error *err)
+static int fill(struct ts_pc_samples *hot, const char *name, struct ts_error *err)
 {
 	int rc = hot_each_row(hot, TS_TABLE_SAMPLE, SAMPLE_MASK, count_function, err);
 
@@ -369,10 +372,10 @@ static int fill(struct ts_hot *hot, const char *name, struct ts_error *err)
 	return rc ? rc : ts_reader_status(hot->store->reader, err);
 }
 
-int ts_hot_new(struct ts_hot **ret_hot, struct ts_reader *reader, const char *name,
-	       struct ts_error *err)
+int ts_pc_samples_new(struct ts_pc_samples **ret_hot, struct ts_reader *reader, const char *name,
+		      struct ts_error *err)
 {
-	TS_AUTO(ts_hot) hot = calloc(1, sizeof(*hot));
+	TS_AUTO(ts_pc_samples) hot = calloc(1, sizeof(*hot));
 	int rc;
 
 	if (hot)
@@ -388,7 +391,7 @@ int ts_hot_new(struct ts_hot **ret_hot, struct ts_reader *reader, const char *na
 	return rc;
 }
 
-void ts_hot_free(struct ts_hot *hot)
+void ts_pc_samples_free(struct ts_pc_samples *hot)
 {
 	if (!hot)
 		return;
@@ -397,7 +400,7 @@ void ts_hot_free(struct ts_hot *hot)
 		ts_strmap_release(&hot->store->reasons);
 		ts_map_release(&hot->store->frames);
 		ts_map_release(&hot->store->launches);
-		ts_pairmap_release(&hot->store->places);
+		ts_pairmap_release(&hot->store->positions);
 		free(hot->store->tallies);
 		hot_release_launches(hot->store);
 	}
@@ -425,7 +428,8 @@ static const struct ts_object_row *find_module(struct ts_reader *reader, const c
 	return NULL;
 }
 
-int ts_hot_code(const struct ts_hot *hot, void **ret_image, size_t *ret_bytes, struct ts_error *err)
+int ts_pc_samples_code(const struct ts_pc_samples *hot, void **ret_image, size_t *ret_bytes,
+		       struct ts_error *err)
 {
 	struct ts_reader *reader = hot->store->reader;
 	const struct ts_object_row *module = find_module(reader, hot->kernels[0].module);

@@ -20,13 +20,13 @@ struct hot_command {
 	int64_t device, process;
 };
 
-struct ts_hot_store {
+struct ts_pc_samples_store {
 	struct ts_reader *reader;
 	struct ts_strmap functions; /* name, NUL, module: ids from 0 */
 	struct ts_map frames;       /* to function */
 	struct ts_strmap reasons;   /* ids from 0 */
 	size_t kernel_capacity;
-	struct ts_pairmap places; /* (offset, reason) to index of a tally */
+	struct ts_pairmap positions; /* (offset, reason) to index of a tally */
 	struct hot_tally *tallies;
 	size_t tally_count, tally_capacity;
 	struct ts_map launches; /* correlation to samples */
@@ -38,8 +38,8 @@ struct ts_hot_store {
 };
 
 /* All rows of a table. What `each` returns other than 0 is for want of memory. */
-typedef int hot_row(struct ts_hot *hot, const struct ts_batch *batch, uint32_t row);
-int hot_each_row(struct ts_hot *hot, enum ts_table_id table, uint64_t mask, hot_row *each,
+typedef int hot_row(struct ts_pc_samples *hot, const struct ts_batch *batch, uint32_t row);
+int hot_each_row(struct ts_pc_samples *hot, enum ts_table_id table, uint64_t mask, hot_row *each,
 		 struct ts_error *err);
 
 static inline int64_t hot_column(const struct ts_batch *batch, unsigned int which, uint32_t row)
@@ -48,7 +48,7 @@ static inline int64_t hot_column(const struct ts_batch *batch, unsigned int whic
 }
 
 /* Fills hot->launches. */
-int hot_find_launches(struct ts_hot *hot, struct ts_error *err);
-void hot_release_launches(struct ts_hot_store *store);
+int hot_find_launches(struct ts_pc_samples *hot, struct ts_error *err);
+void hot_release_launches(struct ts_pc_samples_store *store);
 
 #endif

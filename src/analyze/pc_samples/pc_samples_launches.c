@@ -1,24 +1,23 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Which launches the samples of a kernel may be of: all of that kernel, by their call stacks, with
- * the time that the device took for them. Where samples say which launch they are of, they are
- * counted.
+ * Launches that the samples of a kernel may belong to: all of that kernel by call stack, with their
+ * device time. Samples that name their launch are counted.
  */
 #include "analyze/pc_samples/pc_samples_internal.h"
 #include "base/ns.h"
 
 /* ---- commands of the kernel ---- */
 
-static bool is_named(struct ts_hot *hot, int64_t name)
+static bool is_named(struct ts_pc_samples *hot, int64_t name)
 {
 	struct ts_string text = ts_reader_string(hot->store->reader, name);
 
 	return text.length && strcmp(text.data, hot->kernels[0].name) == 0;
 }
 
-static int add_command(struct ts_hot *hot, const struct ts_batch *batch, uint32_t row)
+static int add_command(struct ts_pc_samples *hot, const struct ts_batch *batch, uint32_t row)
 {
-	struct ts_hot_store *store = hot->store;
+	struct ts_pc_samples_store *store = hot->store;
 	int64_t name = hot_column(batch, TS_COLUMN_OF(gpu_op, name), row);
 	bool is_new = false;
 	uint64_t *known = ts_map_insert(&store->names, (uint64_t)name, &is_new), *sharers;
@@ -49,7 +48,7 @@ static int add_command(struct ts_hot *hot, const struct ts_batch *batch, uint32_
 /* ---- their calls ---- */
 
 /* A kernel of a graph has the stack of its capture; else it is its call's. */
-static int64_t stack_of(const struct ts_hot *hot, const struct hot_command *command)
+static int64_t stack_of(const struct ts_pc_samples *hot, const struct hot_command *command)
 {
 	if (command->stack > 0)
 		return command->stack;
@@ -65,7 +64,7 @@ static int64_t stack_of(const struct ts_hot *hot, const struct hot_command *comm
  * are of: each gets an equal part. What does not divide goes to the first ones, so that all samples
  * are counted once.
  */
-static int64_t share_of(struct ts_hot *hot, const struct hot_command *command)
+static int64_t share_of(struct ts_pc_samples *hot, const struct hot_command *command)
 {
 	uint64_t samples, *left;
 	uint64_t part;
@@ -82,22 +81,22 @@ static int64_t share_of(struct ts_hot *hot, const struct hot_command *command)
 		       : (int64_t)part;
 }
 
-static int add_launch(struct ts_hot *hot, struct ts_map *places, size_t *capacity,
+static int add_launch(struct ts_pc_samples *hot, struct ts_map *positions, size_t *capacity,
 		      const struct hot_command *command)
 {
 	int64_t stack = stack_of(hot, command);
 	bool is_new = false;
-	uint64_t *place = ts_map_insert(places, (uint64_t)stack, &is_new);
-	struct ts_hot_launch *launch;
+	uint64_t *position = ts_map_insert(positions, (uint64_t)stack, &is_new);
+	struct ts_pc_samples_launch *launch;
 
-	if (!place || (is_new && ts_grow_array((void **)&hot->launches, capacity,
-					       hot->launch_count + 1, sizeof(*hot->launches))))
+	if (!position || (is_new && ts_grow_array((void **)&hot->launches, capacity,
+						  hot->launch_count + 1, sizeof(*hot->launches))))
 		return TS_ENOMEM;
 	if (is_new) {
-		*place = hot->launch_count++;
-		hot->launches[*place] = (struct ts_hot_launch){ .stack = stack };
+		*position = hot->launch_count++;
+		hot->launches[*position] = (struct ts_pc_samples_launch){ .stack = stack };
 	}
-	launch = &hot->launches[*place];
+	launch = &hot->launches[*position];
 	launch->launches++;
 	launch->device_ns = ts_ns_add(launch->device_ns, command->device_ns);
 	if (command->correlation != TS_ABSENT)
@@ -107,7 +106,7 @@ static int add_launch(struct ts_hot *hot, struct ts_map *places, size_t *capacit
 
 static int compare_launches(const void *a, const void *b)
 {
-	const struct ts_hot_launch *left = a, *right = b;
+	const struct ts_pc_samples_launch *left = a, *right = b;
 
 	if (left->samples != right->samples)
 		return TS_COMPARE(right->samples, left->samples);
@@ -116,22 +115,22 @@ static int compare_launches(const void *a, const void *b)
 	return TS_COMPARE(left->stack, right->stack);
 }
 
-static int make_list(struct ts_hot *hot, struct ts_error *err)
+static int make_list(struct ts_pc_samples *hot, struct ts_error *err)
 {
-	struct ts_map places = { 0 };
+	struct ts_map positions = { 0 };
 	size_t capacity = 0;
 	int rc = TS_OK;
 
 	for (size_t i = 0; !rc && i < hot->store->command_count; i++)
-		rc = add_launch(hot, &places, &capacity, &hot->store->commands[i]);
-	ts_map_release(&places);
+		rc = add_launch(hot, &positions, &capacity, &hot->store->commands[i]);
+	ts_map_release(&positions);
 	if (rc)
 		return ts_error_set(err, rc, "no memory");
 	ts_sort(hot->launches, hot->launch_count, sizeof(*hot->launches), compare_launches);
 	return TS_OK;
 }
 
-int hot_find_launches(struct ts_hot *hot, struct ts_error *err)
+int hot_find_launches(struct ts_pc_samples *hot, struct ts_error *err)
 {
 	int rc = hot_each_row(hot, TS_TABLE_GPU_OP,
 			      TS_MASK_OF(gpu_op, name) | TS_MASK_OF(gpu_op, correlation) |
@@ -144,7 +143,7 @@ int hot_find_launches(struct ts_hot *hot, struct ts_error *err)
 	return rc ? rc : make_list(hot, err);
 }
 
-void hot_release_launches(struct ts_hot_store *store)
+void hot_release_launches(struct ts_pc_samples_store *store)
 {
 	ts_map_release(&store->names);
 	ts_map_release(&store->sharers);

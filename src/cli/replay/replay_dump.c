@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Content of memory behind a command: values of a type, or bytes with their letters. */
+/* Shows memory after a command: values of a type, or a hex dump. */
 #include <ctype.h>
 #include <inttypes.h>
 
@@ -19,7 +19,7 @@ static uint64_t limit_of(const struct ts_replay_shown *shown, uint64_t count, ui
 	return TS_MIN(count, shown->limit < 0 ? line * LINES_SHOWN : (uint64_t)shown->limit);
 }
 
-static void tell_rest(struct ts_text *out, uint64_t rest, const char *what)
+static void show_rest(struct ts_text *out, uint64_t rest, const char *what)
 {
 	if (rest)
 		ts_text_printf(out, "... and %" PRIu64 " %s more (--limit 0 shows all)\n", rest,
@@ -52,7 +52,7 @@ static void show_bytes(const struct ts_replay_shown *shown, const unsigned char 
 		show_line(out, data, at, TS_MIN(most - at, (uint64_t)BYTES_A_LINE));
 		ts_stdout_drain(NULL);
 	}
-	tell_rest(out, bytes - most, "bytes");
+	show_rest(out, bytes - most, "bytes");
 }
 
 static void show_values(const struct ts_replay_shown *shown, const struct ts_value_type *type,
@@ -71,7 +71,7 @@ static void show_values(const struct ts_replay_shown *shown, const struct ts_val
 			ts_stdout_drain(NULL);
 		}
 	}
-	tell_rest(out, count - most, "values");
+	show_rest(out, count - most, "values");
 	if (bytes % type->bytes)
 		ts_text_printf(out, "... and %" PRIu64 " bytes that are not a complete value\n",
 			       bytes % type->bytes);

@@ -60,9 +60,10 @@ static void append_hashes(const struct ts_replay *replay, struct ts_text *out)
 		const struct ts_replay_capture *capture = &replay->captures[i];
 
 		ts_text_append_str(out, i ? ",{\"command\":" : "{\"command\":");
-		if (capture->place < replay->plan.count)
+		if (capture->position < replay->plan.count)
 			ts_text_append_uint(
-				out, stream->commands[replay->plan.order[capture->place]].sequence);
+				out,
+				stream->commands[replay->plan.order[capture->position]].sequence);
 		else
 			ts_text_append_str(out, "null");
 		if (capture->range.memory == TS_REPLAY_NONE)
@@ -119,7 +120,7 @@ void ts_replay_show_json(const struct ts_replay_shown *shown, struct ts_text *ou
 	if (replay->stream)
 		ts_text_printf(out, ",\"window\":%" PRIu32 ",\"windows\":%" PRIu32 ",\"cut\":%s",
 			       replay->stream->window, replay->stream->window_count,
-			       replay->stream->is_cut ? "true" : "false");
+			       replay->stream->is_truncated ? "true" : "false");
 	else
 		append_emulated(report, out);
 	if (shown->hashes && replay->stream)

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * What `tracesmith replay` prints: replay_text.c for people, replay_json.c for scripts,
+ * Shows the report of `tracesmith replay`: replay_text.c as text, replay_json.c as JSON,
  * replay_dump.c memory.
  */
 #ifndef TS_CLI_REPLAY_REPLAY_SHOW_H

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What a replay has to say to people. */
+/* The report of a replay as text. */
 #include <inttypes.h>
 
 #include "cli/replay/replay_show.h"
@@ -51,7 +51,7 @@ static void show_stream(const struct ts_replay_shown *shown, struct ts_text *out
 	ts_text_printf(out, " on %s\n", report->device);
 	if (report->included_text[0])
 		ts_text_printf(out, "  included %s\n", report->included_text);
-	if (stream->is_cut)
+	if (stream->is_truncated)
 		ts_text_append_str(out, "  the recording is truncated: no check at its end\n");
 	if (report->verdict == TS_REPLAY_RAN)
 		return;

@@ -26,14 +26,14 @@ double ts_hot_share(const struct ts_hot_view *hot, int64_t samples)
 	return percent(samples, hot->hot->kernels[0].samples);
 }
 
-const char *ts_hot_sass(const struct ts_hot_view *hot, const struct ts_hot_instruction *one)
+const char *ts_hot_sass(const struct ts_hot_view *hot, const struct ts_pc_samples_instruction *one)
 {
 	return hot->disassembly
 		       ? ts_disassembly_at(hot->disassembly, hot->address + (uint64_t)one->offset)
 		       : NULL;
 }
 
-size_t ts_hot_places(const struct ts_hot_view *hot, const struct ts_hot_instruction *one,
+size_t ts_hot_places(const struct ts_hot_view *hot, const struct ts_pc_samples_instruction *one,
 		     struct ts_cubin_location places[TS_HOT_PLACES])
 {
 	if (!hot->cubin || !hot->function)
@@ -50,7 +50,7 @@ void ts_hot_append_function(struct ts_text *out, const struct ts_cubin_location 
 		ts_text_append_str(out, plain ? plain : place->function);
 }
 
-double ts_hot_launch_share(const struct ts_hot_view *hot, const struct ts_hot_launch *launch)
+double ts_hot_launch_share(const struct ts_hot_view *hot, const struct ts_pc_samples_launch *launch)
 {
 	int64_t all = 0;
 
@@ -116,7 +116,7 @@ static void find_code(struct ts_hot_view *hot, struct ts_cubin **ret_cubin,
 	struct ts_error why = { 0 };
 	size_t bytes = 0;
 
-	if (ts_hot_code(hot->hot, &image, &bytes, &why) ||
+	if (ts_pc_samples_code(hot->hot, &image, &bytes, &why) ||
 	    ts_cubin_open(ret_cubin, image, bytes, &why)) {
 		say(hot->no_sass, sizeof(hot->no_sass), why.message);
 		say(hot->no_lines, sizeof(hot->no_lines), why.message);
@@ -132,9 +132,9 @@ int ts_view_hot(struct ts_view *view, struct ts_error *err)
 {
 	TS_AUTO(ts_disassembly) disassembly = NULL;
 	TS_AUTO(ts_cubin) cubin = NULL;
-	TS_AUTO(ts_hot) hot = NULL;
+	TS_AUTO(ts_pc_samples) hot = NULL;
 	struct ts_hot_view shown = { .view = view };
-	int rc = ts_hot_new(&hot, view->reader, view->hot, err);
+	int rc = ts_pc_samples_new(&hot, view->reader, view->hot, err);
 
 	if (rc)
 		return rc;

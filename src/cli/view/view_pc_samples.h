@@ -14,7 +14,7 @@
 
 struct ts_hot_view {
 	struct ts_view *view;
-	const struct ts_hot *hot;
+	const struct ts_pc_samples *hot;
 	const struct ts_cubin *cubin; /* NULL: the trace does not have it */
 	const char *function;         /* in it, as the linker knows it; NULL: not found */
 	uint64_t address;             /* where that begins in its section */
@@ -26,13 +26,14 @@ struct ts_hot_view {
 /* In percent of all samples of the kernel. */
 double ts_hot_share(const struct ts_hot_view *hot, int64_t samples);
 /* The instruction in words; NULL: not known. */
-const char *ts_hot_sass(const struct ts_hot_view *hot, const struct ts_hot_instruction *one);
-size_t ts_hot_places(const struct ts_hot_view *hot, const struct ts_hot_instruction *one,
+const char *ts_hot_sass(const struct ts_hot_view *hot, const struct ts_pc_samples_instruction *one);
+size_t ts_hot_places(const struct ts_hot_view *hot, const struct ts_pc_samples_instruction *one,
 		     struct ts_cubin_location places[TS_HOT_PLACES]);
 /* "" where it is of the kernel itself; else as people write it. */
 void ts_hot_append_function(struct ts_text *out, const struct ts_cubin_location *place);
 /* What a launch counts for: samples where they are exact, else device time; in percent. */
-double ts_hot_launch_share(const struct ts_hot_view *hot, const struct ts_hot_launch *launch);
+double ts_hot_launch_share(const struct ts_hot_view *hot,
+			   const struct ts_pc_samples_launch *launch);
 const char *ts_hot_launch_kind(const struct ts_hot_view *hot);
 
 int ts_hot_print_text(const struct ts_hot_view *hot, struct ts_error *err);

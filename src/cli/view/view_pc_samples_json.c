@@ -21,7 +21,7 @@ static void separate(struct ts_text *out, size_t index)
 }
 
 static void put_reasons(const struct ts_hot_view *hot, struct ts_text *out,
-			const struct ts_hot_reason *reasons, size_t count)
+			const struct ts_pc_samples_reason *reasons, size_t count)
 {
 	ts_text_append_str(out, "\"stalls\":[");
 	for (size_t i = 0; i < count; i++) {
@@ -47,7 +47,7 @@ static void put_place(struct ts_text *out, const struct ts_cubin_location *place
 }
 
 static void put_instruction(const struct ts_hot_view *hot, struct ts_text *out,
-			    const struct ts_hot_instruction *one)
+			    const struct ts_pc_samples_instruction *one)
 {
 	struct ts_cubin_location places[TS_HOT_PLACES];
 	size_t count = ts_hot_places(hot, one, places);
@@ -66,7 +66,7 @@ static void put_instruction(const struct ts_hot_view *hot, struct ts_text *out,
 }
 
 static void put_launch(const struct ts_hot_view *hot, struct ts_text *out,
-		       const struct ts_hot_launch *launch)
+		       const struct ts_pc_samples_launch *launch)
 {
 	ts_text_printf(out, "{\"launches\":%" PRId64 ",\"device_ns\":%" PRId64 ",",
 		       launch->launches, launch->device_ns);
@@ -93,7 +93,7 @@ static void put_others(const struct ts_hot_view *hot, struct ts_text *out)
 
 static void put_head(const struct ts_hot_view *hot, struct ts_text *out)
 {
-	const struct ts_hot_kernel *kernel = &hot->hot->kernels[0];
+	const struct ts_pc_samples_kernel *kernel = &hot->hot->kernels[0];
 
 	put_text(out, "kernel", kernel->name);
 	ts_text_append_char(out, ',');

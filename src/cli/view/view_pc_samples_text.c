@@ -24,7 +24,7 @@ static void print_others(const struct ts_hot_view *hot, struct ts_text *out)
 	char count[TS_FORMAT_BYTES];
 
 	for (size_t i = 1; i < TS_MIN(hot->hot->kernel_count, OTHERS + 1u); i++) {
-		const struct ts_hot_kernel *kernel = &hot->hot->kernels[i];
+		const struct ts_pc_samples_kernel *kernel = &hot->hot->kernels[i];
 
 		ts_text_printf(out, "also      %s samples: ",
 			       ts_format_count(count, sizeof(count), kernel->samples));
@@ -38,7 +38,7 @@ static void print_others(const struct ts_hot_view *hot, struct ts_text *out)
 
 static void print_head(const struct ts_hot_view *hot)
 {
-	const struct ts_hot_kernel *kernel = &hot->hot->kernels[0];
+	const struct ts_pc_samples_kernel *kernel = &hot->hot->kernels[0];
 	struct ts_text *out = ts_stdout();
 	char count[TS_FORMAT_BYTES];
 
@@ -76,7 +76,7 @@ static int print_reasons(const struct ts_hot_view *hot, struct ts_error *err)
 	ts_text_table_add_column(&table, "share", true);
 	ts_text_table_add_column(&table, "stalled by", false);
 	for (size_t i = 0; i < hot->hot->reason_count; i++) {
-		const struct ts_hot_reason *reason = &hot->hot->reasons[i];
+		const struct ts_pc_samples_reason *reason = &hot->hot->reasons[i];
 
 		ts_text_table_count(&table, (uint64_t)reason->samples);
 		add_share(&table, ts_hot_share(hot, reason->samples));
@@ -91,10 +91,10 @@ static int print_reasons(const struct ts_hot_view *hot, struct ts_error *err)
 
 /* "long_scoreboard 80%, wait 12%" */
 static void put_why(const struct ts_hot_view *hot, struct ts_text *out,
-		    const struct ts_hot_instruction *one)
+		    const struct ts_pc_samples_instruction *one)
 {
 	for (size_t i = 0; i < TS_MIN(one->reason_count, (size_t)REASONS); i++) {
-		const struct ts_hot_reason *reason = &hot->hot->why[one->first_reason + i];
+		const struct ts_pc_samples_reason *reason = &hot->hot->why[one->first_reason + i];
 
 		ts_text_printf(out, "%s%s %.0f%%", i ? ", " : "", reason->name,
 			       100.0 * (double)reason->samples / (double)one->samples);
@@ -103,7 +103,7 @@ static void put_why(const struct ts_hot_view *hot, struct ts_text *out,
 
 /* "inner.h:5 in f(float) < kernel.cu:11": the innermost first. */
 static void put_places(const struct ts_hot_view *hot, struct ts_text *out,
-		       const struct ts_hot_instruction *one)
+		       const struct ts_pc_samples_instruction *one)
 {
 	struct ts_cubin_location places[TS_HOT_PLACES];
 	size_t count = ts_hot_places(hot, one, places);
@@ -124,7 +124,7 @@ static void put_places(const struct ts_hot_view *hot, struct ts_text *out,
 }
 
 static void add_instruction(const struct ts_hot_view *hot, struct ts_text_table *table,
-			    const struct ts_hot_instruction *one)
+			    const struct ts_pc_samples_instruction *one)
 {
 	const char *sass = ts_hot_sass(hot, one);
 	TS_SCOPED(ts_text) cell = { 0 };
@@ -188,7 +188,7 @@ static int print_stack(const struct ts_hot_view *hot, struct ts_text *out, int64
 	return rc;
 }
 
-static int print_launch(const struct ts_hot_view *hot, const struct ts_hot_launch *launch)
+static int print_launch(const struct ts_hot_view *hot, const struct ts_pc_samples_launch *launch)
 {
 	struct ts_text *out = ts_stdout();
 	char count[TS_FORMAT_BYTES], time[TS_FORMAT_BYTES];

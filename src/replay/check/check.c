@@ -1,5 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Takes what runs give, hashes it and compares it with the recording and with the first run. */
+/*
+ * Receives captures from runs, hashes them and compares them with the recording and the first run.
+ */
 #include "replay/check/check.h"
 
 #include <inttypes.h>
@@ -120,15 +122,15 @@ int ts_replay_checker_end(struct ts_replay_checker *checker, struct ts_error *er
 }
 
 /* Replaces *place by a copy. */
-static int keep(void **place, const void *data, uint64_t bytes, struct ts_error *err)
+static int keep(void **position, const void *data, uint64_t bytes, struct ts_error *err)
 {
 	void *copy = malloc(bytes ? bytes : 1);
 
 	if (!copy)
 		return ts_replay_no_memory(err);
 	memcpy(copy, data, bytes);
-	free(*place);
-	*place = copy;
+	free(*position);
+	*position = copy;
 	return TS_OK;
 }
 

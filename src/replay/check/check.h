@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Comparing runs with the recording and with each other (docs/replay.md, section 6.4).
- * check_captures.c decides what is copied out of a run, check.c hashes and compares it,
- * check_verdict.c says what came of it. Inside src/replay only.
+ * Compares runs with the recording and with each other (docs/replay.md, section 6.4).
+ * check_captures.c decides what is captured from a run, check.c hashes and compares it,
+ * check_verdict.c formulates the verdict. Private to src/replay.
  *
  * Hashes of all runs are compared. Content, which is needed to say which bytes differ and to allow
  * for a tolerance, is kept of the first run where all of it is at most TS_REPLAY_KEEP_BYTES (with a

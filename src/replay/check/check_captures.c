@@ -1,8 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * What is copied out of a run: what reads bring to the host, what recorded checks are about, with
- * `each` what every command writes, at the end all memory that was written; and what --dump asks
- * for.
+ * Decides what is captured from a run: data read back, memory of recorded checks, with `each` what
+ * every command writes, all written memory at the end, and the memory of --dump.
  */
 #include <inttypes.h>
 #include <string.h>
@@ -22,12 +21,12 @@ static bool is_same_range(const struct ts_replay_range *a, const struct ts_repla
 /* ---- one ---- */
 
 /* The same place and range is captured once. Those of a place come one after the other. */
-static int add(struct ts_replay_checker *checker, uint32_t place,
+static int add(struct ts_replay_checker *checker, uint32_t position,
 	       const struct ts_replay_range *range, const char *why, size_t *ret_index)
 {
 	size_t grown = checker->capacity;
 
-	for (size_t i = checker->count; i-- > 0 && checker->captures[i].place == place;) {
+	for (size_t i = checker->count; i-- > 0 && checker->captures[i].position == position;) {
 		if (is_same_range(&checker->captures[i].range, range)) {
 			*ret_index = i;
 			return TS_OK;
@@ -39,17 +38,17 @@ static int add(struct ts_replay_checker *checker, uint32_t place,
 			  sizeof(*checker->expected)))
 		return TS_ENOMEM;
 	*ret_index = checker->count;
-	checker->captures[checker->count] = (struct ts_replay_capture){ place, *range, why };
+	checker->captures[checker->count] = (struct ts_replay_capture){ position, *range, why };
 	checker->expected[checker->count++] = (struct ts_replay_expected){ 0 };
 	return TS_OK;
 }
 
-static int expect(struct ts_replay_checker *checker, uint32_t place,
+static int expect(struct ts_replay_checker *checker, uint32_t position,
 		  const struct ts_replay_range *range, const struct ts_replay_check *check)
 {
 	size_t index;
 
-	if (add(checker, place, range, check->why, &index))
+	if (add(checker, position, range, check->why, &index))
 		return TS_ENOMEM;
 	if (!checker->expected[index].is_recorded)
 		checker->expectations++;
@@ -81,12 +80,12 @@ static bool is_comparable(const struct ts_replay_checker *checker,
 			  const struct ts_replay_command_info *command,
 			  const struct ts_replay_range *range)
 {
-	return checker->replay->plan.is_whole || command->knows_no_sets ||
+	return checker->replay->plan.is_whole || command->unknown_access ||
 	       is_inside(range, command->writes, command->write_count) ||
 	       is_inside(range, command->reads, command->read_count);
 }
 
-static int add_recorded(struct ts_replay_checker *checker, uint32_t place,
+static int add_recorded(struct ts_replay_checker *checker, uint32_t position,
 			const struct ts_replay_command_info *command)
 {
 	int rc = TS_OK;
@@ -103,12 +102,12 @@ static int add_recorded(struct ts_replay_checker *checker, uint32_t place,
 			continue;
 		}
 		if (range.bytes)
-			rc = expect(checker, place, &range, check);
+			rc = expect(checker, position, &range, check);
 	}
 	return rc;
 }
 
-static int add_writes(struct ts_replay_checker *checker, uint32_t place, uint32_t index)
+static int add_writes(struct ts_replay_checker *checker, uint32_t position, uint32_t index)
 {
 	const struct ts_replay_stream *stream = checker->replay->stream;
 	const struct ts_replay_command_info *command = &stream->commands[index];
@@ -117,17 +116,17 @@ static int add_writes(struct ts_replay_checker *checker, uint32_t place, uint32_
 
 	for (uint32_t i = 0; !rc && i < command->write_count; i++)
 		if (command->writes[i].bytes && can_see(checker, command->writes[i].memory))
-			rc = add(checker, place, &command->writes[i], "each", &unused);
-	for (uint32_t i = 0; !rc && command->knows_no_sets && i < stream->object_count; i++) {
+			rc = add(checker, position, &command->writes[i], "each", &unused);
+	for (uint32_t i = 0; !rc && command->unknown_access && i < stream->object_count; i++) {
 		struct ts_replay_range whole = { i, 0, stream->objects[i].bytes };
 
 		if (ts_replay_is_alive(stream, i, index) && can_see(checker, i))
-			rc = add(checker, place, &whole, "each", &unused);
+			rc = add(checker, position, &whole, "each", &unused);
 	}
 	return rc;
 }
 
-static int add_command(struct ts_replay_checker *checker, uint32_t place, uint32_t index)
+static int add_command(struct ts_replay_checker *checker, uint32_t position, uint32_t index)
 {
 	const struct ts_replay_command_info *command = &checker->replay->stream->commands[index];
 	enum ts_replay_check_level level = checker->replay->options.check;
@@ -137,13 +136,13 @@ static int add_command(struct ts_replay_checker *checker, uint32_t place, uint32
 
 	if (checker->replay->plan.kept[index] == TS_REPLAY_ORDER || level == TS_REPLAY_CHECK_NONE)
 		return TS_OK;
-	rc = add_recorded(checker, place, command);
+	rc = add_recorded(checker, position, command);
 	read.bytes = command->bytes;
 	if (!rc && command->kind == TS_COMMAND_COPY && command->object == TS_REPLAY_NONE &&
 	    command->other != TS_REPLAY_NONE && read.bytes)
-		rc = add(checker, place, &read, "read", &unused);
+		rc = add(checker, position, &read, "read", &unused);
 	if (!rc && level == TS_REPLAY_CHECK_EACH)
-		rc = add_writes(checker, place, index);
+		rc = add_writes(checker, position, index);
 	return rc;
 }
 
@@ -174,7 +173,7 @@ static int no_such_memory(const struct ts_replay_stream *stream, uint32_t index,
 			    there.length ? ts_text_cstr(&there) : "none");
 }
 
-static int add_dump(struct ts_replay_checker *checker, uint32_t place, uint32_t index,
+static int add_dump(struct ts_replay_checker *checker, uint32_t position, uint32_t index,
 		    struct ts_error *err)
 {
 	const struct ts_replay_stream *stream = checker->replay->stream;
@@ -192,7 +191,7 @@ static int add_dump(struct ts_replay_checker *checker, uint32_t place, uint32_t 
 	if (!ts_replay_is_alive(stream, range.memory, index) || object->unreplayable ||
 	    !can_see(checker, range.memory))
 		return no_such_memory(stream, index, number, err);
-	if (add(checker, place, &range, "dump", &capture))
+	if (add(checker, position, &range, "dump", &capture))
 		return ts_replay_no_memory(err);
 	checker->dump_capture = (uint32_t)capture;
 	checker->dump_bytes = range.bytes;
@@ -215,7 +214,7 @@ static bool *find_written(const struct ts_replay *replay)
 			continue;
 		for (uint32_t j = 0; j < command->write_count; j++)
 			written[command->writes[j].memory] = true;
-		for (uint32_t j = 0; command->knows_no_sets && j < stream->object_count; j++)
+		for (uint32_t j = 0; command->unknown_access && j < stream->object_count; j++)
 			written[j] |= ts_replay_is_alive(stream, j, index);
 	}
 	return written;
@@ -248,16 +247,16 @@ static int add_final(struct ts_replay_checker *checker)
 
 /* ---- all ---- */
 
-static int add_place(struct ts_replay_checker *checker, uint32_t place, struct ts_error *err)
+static int add_place(struct ts_replay_checker *checker, uint32_t position, struct ts_error *err)
 {
 	const struct ts_replay *replay = checker->replay;
-	uint32_t index = replay->plan.order[place];
+	uint32_t index = replay->plan.order[position];
 
-	if (add_command(checker, place, index))
+	if (add_command(checker, position, index))
 		return ts_replay_no_memory(err);
 	if (replay->options.dump_at &&
 	    replay->options.dump_at == replay->stream->commands[index].sequence)
-		return add_dump(checker, place, index, err);
+		return add_dump(checker, position, index, err);
 	return TS_OK;
 }
 

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What came of the comparisons, in the words of docs/replay.md, section 6.4. */
+/* The verdict of a replay and the text of a difference (docs/replay.md, section 6.4). */
 #include <inttypes.h>
 #include <stdio.h>
 #include <string.h>
@@ -20,7 +20,7 @@ static uint32_t memory_of(const struct ts_replay_checker *checker, uint32_t capt
 	*ret_offset = what->range.offset;
 	if (what->range.memory != TS_REPLAY_NONE)
 		return what->range.memory;
-	command = &replay->stream->commands[replay->plan.order[what->place]];
+	command = &replay->stream->commands[replay->plan.order[what->position]];
 	/* Of a rectangle the bytes are counted as the host got them. */
 	*ret_offset = command->is_rect ? 0 : command->other_offset;
 	return command->other;
@@ -30,21 +30,21 @@ static const char *place_text(const struct ts_replay_checker *checker, uint32_t 
 			      char *buffer, size_t bytes)
 {
 	const struct ts_replay *replay = checker->replay;
-	uint32_t place = checker->captures[capture].place;
+	uint32_t position = checker->captures[capture].position;
 
-	if (place < replay->plan.count)
-		return ts_replay_command_text(replay->stream, replay->plan.order[place], buffer,
+	if (position < replay->plan.count)
+		return ts_replay_command_text(replay->stream, replay->plan.order[position], buffer,
 					      bytes);
 	snprintf(buffer, bytes, "the end");
 	return buffer;
 }
 
-static void set_place(const struct ts_replay_checker *checker, uint32_t capture,
-		      struct ts_replay_report *report)
+static void set_position(const struct ts_replay_checker *checker, uint32_t capture,
+			 struct ts_replay_report *report)
 {
 	const struct ts_replay *replay = checker->replay;
 	const struct ts_replay_stream *stream = replay->stream;
-	uint32_t place = checker->captures[capture].place, memory;
+	uint32_t position = checker->captures[capture].position, memory;
 	uint64_t offset;
 
 	report->differs = true;
@@ -52,12 +52,13 @@ static void set_place(const struct ts_replay_checker *checker, uint32_t capture,
 	report->buffer_number = memory == TS_REPLAY_NONE ? 0 : stream->objects[memory].number;
 	snprintf(report->buffer, sizeof(report->buffer), "memory %" PRIu64, report->buffer_number);
 	place_text(checker, capture, report->command_text, sizeof(report->command_text));
-	if (place >= replay->plan.count)
+	if (position >= replay->plan.count)
 		return;
-	report->command = stream->commands[replay->plan.order[place]].sequence;
-	if (stream->commands[replay->plan.order[place]].kind == TS_COMMAND_LAUNCH)
+	report->command = stream->commands[replay->plan.order[position]].sequence;
+	if (stream->commands[replay->plan.order[position]].kind == TS_COMMAND_LAUNCH)
 		snprintf(report->kernel, sizeof(report->kernel), "%s",
-			 stream->objects[stream->commands[replay->plan.order[place]].object].name);
+			 stream->objects[stream->commands[replay->plan.order[position]].object]
+				 .name);
 }
 
 /* ---- what ---- */
@@ -100,7 +101,7 @@ static void nondeterministic(const struct ts_replay_checker *checker,
 
 	report->verdict = TS_REPLAY_NONDETERMINISTIC;
 	snprintf(report->verdict_text, sizeof(report->verdict_text), "nondeterministic");
-	set_place(checker, capture, report);
+	set_position(checker, capture, report);
 	if (other)
 		set_bytes(checker, capture, other, checker->varying, false, report);
 }
@@ -121,7 +122,7 @@ static void differs(const struct ts_replay_checker *checker, struct ts_replay_re
 
 	report->verdict = TS_REPLAY_DIFFERS;
 	snprintf(report->verdict_text, sizeof(report->verdict_text), "differs from recording");
-	set_place(checker, capture, report);
+	set_position(checker, capture, report);
 	place_text(checker, capture, to, sizeof(to));
 	if (before == TS_REPLAY_NONE)
 		snprintf(report->between, sizeof(report->between),

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Numbers in memory: printing and comparing them. */
+/* Formats and compares numbers in memory. */
 #include "replay/check/values.h"
 
 #include <inttypes.h>

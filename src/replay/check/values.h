@@ -1,7 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/*
- * Bytes of memory seen as numbers, for --as: f16 bf16 f32 f64 i8 .. i64 u8 .. u64. Little-endian.
- */
+/* Memory as numbers, for --as: f16 bf16 f32 f64 i8 .. i64 u8 .. u64. Little-endian. */
 #ifndef TS_REPLAY_CHECK_VALUES_H
 #define TS_REPLAY_CHECK_VALUES_H
 

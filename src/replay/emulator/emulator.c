@@ -1,9 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The simulation: what happens next is taken from a heap of events, all of one instant before any
- * command begins there, so that the order in which they come out of the heap decides nothing. Which
- * of the ready commands begins is the policy's affair. All memory is there before the first event.
- * Knows the model only, and no recorded time.
+ * The simulation: takes events from a heap, all of one instant before any command starts at it, so
+ * that heap order decides nothing. The policy picks among ready commands. All memory is allocated
+ * before the first event. Uses the model only, never recorded times.
  */
 #include "replay/emulator/emulator.h"
 
@@ -240,7 +239,7 @@ static void command_ended(struct run *run, uint32_t command)
 	release_behind(run, command);
 }
 
-static void give(struct run *run, uint32_t command)
+static void submit(struct run *run, uint32_t command)
 {
 	run->times->issued[command] = run->now;
 	release(run, command, ts_ns_add(run->now, run->model->commands[command].launch_ns));
@@ -271,11 +270,11 @@ static void come_to(struct run *run, uint32_t point)
 
 	run->times->points[point] = run->now;
 	if (at->kind == TS_EMULATOR_GIVE)
-		give(run, at->what);
+		submit(run, at->what);
 	else if (at->kind == TS_EMULATOR_BEGIN)
-		for (uint32_t i = model->first_give[at->what]; i < model->first_give[at->what + 1];
-		     i++)
-			give(run, model->gives[i]);
+		for (uint32_t i = model->first_submit[at->what];
+		     i < model->first_submit[at->what + 1]; i++)
+			submit(run, model->submits[i]);
 	release_behind(run, ts_emulator_point_node(model, point));
 	if (!at->is_last)
 		go_on(run, point + 1);
@@ -318,7 +317,7 @@ static void fill_slots(struct run *run)
 }
 
 /* Nothing goes on, and there may be more: one wait for something that cannot come is given up. */
-static bool give_up_one(struct run *run)
+static bool drop_one_wait(struct run *run)
 {
 	uint32_t node = TS_WORK_NONE;
 
@@ -354,7 +353,7 @@ static void simulate(struct run *run)
 		}
 		/* A command that was given up may have been ready at once. */
 		fill_slots(run);
-	} while (run->event_count || give_up_one(run));
+	} while (run->event_count || drop_one_wait(run));
 }
 
 /* ---- before the first event ---- */
@@ -417,7 +416,7 @@ static int make_times(struct ts_emulator_times *times, const struct ts_emulator_
 }
 
 /* So many events at most at once: two a command, one a thread. */
-static int make_room(struct run *run)
+static int allocate(struct run *run)
 {
 	const struct ts_emulator_model *model = run->model;
 	size_t commands = model->command_count;
@@ -451,7 +450,7 @@ int ts_emulator_run(const struct ts_emulator_model *model, enum ts_emulator_poli
 	int rc = make_times(times, model);
 
 	if (!rc)
-		rc = make_room(&run);
+		rc = allocate(&run);
 	if (!rc) {
 		reset(&run);
 		start_threads(&run);

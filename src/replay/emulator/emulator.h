@@ -115,10 +115,10 @@ struct ts_emulator_model {
 	struct ts_emulator_command *commands;
 	struct ts_emulator_point *points;
 	struct ts_emulator_thread *threads;
-	uint32_t *slots;      /* by resource */
-	uint32_t *first_give; /* call_count + 1: into gives */
-	uint32_t *gives;      /* commands of each call */
-	uint32_t *first_out;  /* node_count + 1: into edges */
+	uint32_t *slots;        /* by resource */
+	uint32_t *first_submit; /* call_count + 1: into gives */
+	uint32_t *submits;      /* commands of each call */
+	uint32_t *first_out;    /* node_count + 1: into edges */
 	struct ts_emulator_edge *edges;
 	uint32_t *waits; /* of each node: edges that lead to it; commands: and being given, and its
 			    leader */

@@ -1,7 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/*
- * How far a simulation is from what was recorded: the span as a whole, and when each command began.
- */
+/* How far a simulation is from the recording: the span, and the start of each command. */
 #include "base/ns.h"
 #include "replay/emulator/emulator.h"
 

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The host's side of the model: each thread is a row of instants at which calls begin and end, as
- * far apart as they were. A call that waited for a device ends when that is done. Commands whose
- * calls are not in the trace get a thread that gives them.
+ * The host side of the model: each thread is a sequence of call begins and ends, at their recorded
+ * distances. A call that waited for a device ends when that is done. Commands without a recorded
+ * call get a synthetic thread that submits them.
  */
 #include "base/ns.h"
 #include "replay/emulator/emulator_internal.h"
@@ -109,18 +109,18 @@ static void add_gives(struct ts_emulator_build *build)
 	struct ts_emulator_model *model = build->model;
 	uint32_t count = 0;
 
-	model->first_give =
-		ts_emulator_array(build, (size_t)work->call_count + 1, sizeof(*model->first_give));
-	model->gives = ts_emulator_array(build, work->command_count, sizeof(*model->gives));
+	model->first_submit = ts_emulator_array(build, (size_t)work->call_count + 1,
+						sizeof(*model->first_submit));
+	model->submits = ts_emulator_array(build, work->command_count, sizeof(*model->submits));
 	if (build->rc)
 		return;
 	for (uint32_t i = 0; i < work->call_count; i++) {
-		model->first_give[i] = count;
+		model->first_submit[i] = count;
 		for (uint32_t c = work->calls[i].command; c != TS_WORK_NONE;
 		     c = ts_work_next_of_call(work, c))
-			model->gives[count++] = c;
+			model->submits[count++] = c;
 	}
-	model->first_give[work->call_count] = count;
+	model->first_submit[work->call_count] = count;
 }
 
 /* ---- commands without a call ---- */
@@ -129,7 +129,7 @@ static void add_gives(struct ts_emulator_build *build)
  * When they were given is not known, nor what their streams were told to wait for, unless the
  * column `queued` says so. Then it is guessed from when they began: there is nothing else to go by.
  */
-static int64_t given(struct ts_emulator_build *build, uint32_t c)
+static int64_t estimated_submit(struct ts_emulator_build *build, uint32_t c)
 {
 	const struct ts_work_command *command = &build->work->commands[c];
 
@@ -153,7 +153,7 @@ static void add_unseen(struct ts_emulator_build *build, const struct ts_work_str
 
 		if (work->commands[c].call != TS_WORK_NONE)
 			continue;
-		issued = given(build, c);
+		issued = estimated_submit(build, c);
 		if (model->point_count > thread->first)
 			issued = TS_MAX(issued, last);
 		add_point(build, TS_EMULATOR_GIVE, c,

@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * What the files that observe and build the emulator's model share. Private to
- * src/replay/emulator/.
+ * Shared by the files that observe and build the emulator's model. Private to src/replay/emulator.
  */
 #ifndef TS_REPLAY_EMULATOR_EMULATOR_INTERNAL_H
 #define TS_REPLAY_EMULATOR_EMULATOR_INTERNAL_H

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The model as a whole: what a command needs, and the edges that emulator_queues.c (devices) and
- * emulator_host.c (threads) find, put in order.
+ * Builds the model: the resource of each command, and the edges of emulator_queues.c,
+ * emulator_host.c and emulator_waits.c in order.
  */
 #include "base/ns.h"
 #include "replay/emulator/emulator_internal.h"
@@ -256,8 +256,8 @@ void ts_emulator_model_free(struct ts_emulator_model *model)
 	free(model->points);
 	free(model->threads);
 	free(model->slots);
-	free(model->first_give);
-	free(model->gives);
+	free(model->first_submit);
+	free(model->submits);
 	free(model->first_out);
 	free(model->edges);
 	free(model->waits);

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * What a recording shows of its machine, in a few numbers: how long a queue takes to begin, how
- * long calls go on behind what they waited for, how many commands a device runs side by side. The
- * only part of the emulator that looks at when commands began.
+ * Measures the recorded machine: how long a queue takes to start a command, how long calls continue
+ * after what they waited for, how many commands a device runs concurrently. The only part of the
+ * emulator that reads recorded start times.
  */
 #include <stdlib.h>
 
@@ -206,14 +206,14 @@ static bool from_ahead(const struct ts_graph *graph, uint32_t command,
 	const struct ts_work_command *of = &graph->work->commands[command];
 	const struct ts_emulator_latency *latency =
 		&observed->latencies[of->stream][ts_emulator_class(graph, command)];
-	int64_t given = of->issued;
+	int64_t submitted = of->issued;
 
 	*ret_base = ts_emulator_ready(graph, command);
-	if (given == TS_ABSENT || *ret_base == INT64_MIN)
+	if (submitted == TS_ABSENT || *ret_base == INT64_MIN)
 		return false;
 	if (latency->from_end && of->call != TS_WORK_NONE)
-		given = graph->work->calls[of->call].end;
-	return *ret_base >= given + TS_MAX(latency->launch_ns, 0);
+		submitted = graph->work->calls[of->call].end;
+	return *ret_base >= submitted + TS_MAX(latency->launch_ns, 0);
 }
 
 static struct group *observe_latency(const struct ts_graph *graph,

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * What holds commands on devices: the queue that each is in, and events. With another number of
- * streams than recorded, commands are dealt out anew.
+ * Device-side order: the queue of each command, and events. With another number of streams than
+ * recorded, commands are distributed anew.
  */
 #include "replay/emulator/emulator_internal.h"
 

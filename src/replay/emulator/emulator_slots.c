@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * How many commands a device ran side by side: kernels, and copies of each direction. One sweep
- * over its streams in order of time for each. A part of what is observed (emulator_observe.c).
+ * How many kernels, and copies of each direction, a device ran concurrently: one sweep over its
+ * streams in order of time for each. Part of what is observed (emulator_observe.c).
  */
 #include "replay/emulator/emulator_internal.h"
 

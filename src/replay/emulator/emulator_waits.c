@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * What calls of the host wait for: as the graph tells, and where that tells nothing but there is
- * only one possibility. Only ts_emulator_imply_waits(), which belongs to what is observed, looks at
- * recorded times of commands.
+ * What host calls wait for: from the graph, or, where the graph does not say, if there is only one
+ * candidate. Only ts_emulator_imply_waits(), which belongs to the observation, reads recorded times
+ * of commands.
  */
 #include "replay/emulator/emulator_internal.h"
 
@@ -89,14 +89,14 @@ struct loose {
 	uint32_t *done;  /* of each stream: so many of these were waited for */
 };
 
-struct given {
+struct submitted {
 	int64_t time;
 	uint32_t command;
 };
 
-static int compare_given(const void *a_, const void *b_)
+static int compare_submitted(const void *a_, const void *b_)
 {
-	const struct given *a = a_, *b = b_;
+	const struct submitted *a = a_, *b = b_;
 
 	return a->time != b->time ? TS_COMPARE(a->time, b->time)
 				  : TS_COMPARE(a->command, b->command);
@@ -105,19 +105,20 @@ static int compare_given(const void *a_, const void *b_)
 static void order_loose(struct ts_emulator_build *build, struct loose *loose,
 			const struct ts_work_stream *stream)
 {
-	struct given *given = ts_emulator_array(build, stream->command_count, sizeof(*given));
+	struct submitted *submitted =
+		ts_emulator_array(build, stream->command_count, sizeof(*submitted));
 
-	if (!given)
+	if (!submitted)
 		return;
 	for (uint32_t i = 0; i < stream->command_count; i++)
-		given[i] = (struct given){
+		submitted[i] = (struct submitted){
 			build->work->commands[stream->first_command + i].issued,
 			stream->first_command + i,
 		};
-	ts_sort(given, stream->command_count, sizeof(*given), compare_given);
+	ts_sort(submitted, stream->command_count, sizeof(*submitted), compare_submitted);
 	for (uint32_t i = 0; i < stream->command_count; i++)
-		loose->order[stream->first_command + i] = given[i].command;
-	free(given);
+		loose->order[stream->first_command + i] = submitted[i].command;
+	free(submitted);
 }
 
 static void find_loose(struct ts_emulator_build *build, struct loose *loose)

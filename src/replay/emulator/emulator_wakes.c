@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Threads that waited for other threads: what one does after a long time of nothing comes behind
- * what let it go on (state.md, "Stretches and wakes"). Without this a thread would keep its
+ * Threads that wait for other threads: after a long inactive stretch, a thread continues after the
+ * event that woke it (docs/state.md, "Stretches and wakes"). Without this a thread would keep its
  * recorded times whatever happens to the others.
  */
 #include "base/ns.h"

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Changes in words become numbers. Each kind says which units it takes, so that a mistake is
- * answered with what is possible.
+ * Parses what-if changes. Each kind declares the units it takes, so that errors can list what is
+ * valid.
  */
 #include "replay/emulator/what_if.h"
 
@@ -35,7 +35,7 @@ static const struct word {
 	{ "streams", TS_WHAT_IF_STREAMS, UNIT(COUNT), false, true, "a number from 1 to 65536" },
 	{ "concurrency", TS_WHAT_IF_CONCURRENCY, UNIT(COUNT), false, true,
 	  "a number from 1 to 65536" },
-	{ "policy", TS_WHAT_IF_POLICY, UNIT(WORD), false, false, "fifo, priority or shortest" },
+	{ "policy", TS_WHAT_IF_POLICY, UNIT(NAME), false, false, "fifo, priority or shortest" },
 };
 
 #define MOST_STREAMS 65536
@@ -100,7 +100,7 @@ static int parse_word(const char *text, struct ts_what_if_change *change)
 	for (size_t i = 0; i < TS_ARRAY_SIZE(policies); i++) {
 		if (strcmp(text, policies[i]) != 0)
 			continue;
-		change->unit = TS_WHAT_IF_WORD;
+		change->unit = TS_WHAT_IF_NAME;
 		change->numerator = (int64_t)i;
 		return TS_OK;
 	}
@@ -224,7 +224,7 @@ enum ts_emulator_policy ts_what_if_policy(const struct ts_what_if *what_if)
 	return policy ? (enum ts_emulator_policy)policy->numerator : TS_EMULATOR_FIFO;
 }
 
-void ts_what_if_tell(const struct ts_what_if *what_if, char *buffer, size_t bytes)
+void ts_what_if_describe(const struct ts_what_if *what_if, char *buffer, size_t bytes)
 {
 	size_t used = 0;
 

@@ -38,7 +38,7 @@ enum ts_what_if_unit {
 	TS_WHAT_IF_NS,      /* numerator */
 	TS_WHAT_IF_BYTES_S, /* numerator, a second */
 	TS_WHAT_IF_COUNT,   /* numerator */
-	TS_WHAT_IF_WORD,    /* numerator: enum ts_emulator_policy */
+	TS_WHAT_IF_NAME,    /* numerator: enum ts_emulator_policy */
 };
 
 struct ts_what_if_change {
@@ -73,6 +73,6 @@ int ts_what_if_apply(struct ts_what_if *what_if, const struct ts_work *work,
 		     struct ts_emulator_model *model, struct ts_error *err);
 
 /* "kernel:gemm*=0.5x (12 commands), streams=2"; cut to fit. */
-void ts_what_if_tell(const struct ts_what_if *what_if, char *buffer, size_t bytes);
+void ts_what_if_describe(const struct ts_what_if *what_if, char *buffer, size_t bytes);
 
 #endif

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Changes of a model: durations, latencies, slots. Integers all the way, so that results are the
- * same on every machine.
+ * Applies what-if changes to a model: durations, latencies, slots. Integer arithmetic only, so that
+ * results are the same on every machine.
  */
 #include <string.h>
 

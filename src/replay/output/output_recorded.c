@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What the recording says of the commands that are replayed: their rows of gpu_op. */
+/* Recorded gpu_op rows of the replayed commands. */
 #include "base/ns.h"
 #include "replay/output/replay_output.h"
 #include "replay/stream/stream_internal.h"
@@ -24,7 +24,7 @@ static int add(struct ts_replay_recorded *recorded, const struct ts_gpu_op_row *
 {
 	if (ts_grow_array((void **)&recorded->rows, &recorded->capacity, recorded->count + 1,
 			  sizeof(*recorded->rows)) ||
-	    ts_map_put(&recorded->places, (uint64_t)row->correlation, recorded->count))
+	    ts_map_put(&recorded->positions, (uint64_t)row->correlation, recorded->count))
 		return TS_ENOMEM;
 	recorded->rows[recorded->count++] = *row;
 	return TS_OK;
@@ -71,7 +71,7 @@ int ts_replay_recorded_load(struct ts_replay_recorded *recorded, const struct ts
 
 void ts_replay_recorded_release(struct ts_replay_recorded *recorded)
 {
-	ts_map_release(&recorded->places);
+	ts_map_release(&recorded->positions);
 	free(recorded->rows);
 	*recorded = (struct ts_replay_recorded){ 0 };
 }

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Rows of a run of a command stream: its calls and what devices did, named as in the recording, on
- * the recording's time line: the first call of the run is when the first command was given.
+ * Rows of a run of a command stream: its calls and device work, named as in the recording, on the
+ * recording's time line: the first call of the run is when the first command was submitted.
  */
 #include <inttypes.h>
 #include <stdio.h>
@@ -113,13 +113,13 @@ static int64_t in_trace_time(const struct output *output, int64_t time)
 
 static const struct ts_gpu_op_row *recorded_row(const struct output *output, uint32_t index)
 {
-	uint64_t place;
+	uint64_t position;
 
 	if (output->stream->commands[index].correlation <= 0 ||
-	    !ts_map_get(&output->recorded.places,
-			(uint64_t)output->stream->commands[index].correlation, &place))
+	    !ts_map_get(&output->recorded.positions,
+			(uint64_t)output->stream->commands[index].correlation, &position))
 		return NULL;
-	return &output->recorded.rows[place];
+	return &output->recorded.rows[position];
 }
 
 static int64_t kind_of(const struct ts_replay_command_info *command)
@@ -227,11 +227,11 @@ static uint32_t waits_shape(struct output *output)
 	return output->waits_shape;
 }
 
-static void write_op(struct output *output, uint32_t place)
+static void write_op(struct output *output, uint32_t position)
 {
-	uint32_t index = output->replay->plan.order[place];
+	uint32_t index = output->replay->plan.order[position];
 	const struct ts_replay_command_info *command = &output->stream->commands[index];
-	const struct ts_replay_times *times = &output->outcome->times[place];
+	const struct ts_replay_times *times = &output->outcome->times[position];
 	struct ts_gpu_op_row row = ts_gpu_op_none;
 	int64_t waits;
 
@@ -255,11 +255,11 @@ static void write_op(struct output *output, uint32_t place)
 	ts_writer_add(output->writer, TS_TABLE_GPU_OP, &row, waits ? &waits : NULL);
 }
 
-static void write_call(struct output *output, uint32_t place)
+static void write_call(struct output *output, uint32_t position)
 {
-	uint32_t index = output->replay->plan.order[place];
+	uint32_t index = output->replay->plan.order[position];
 	const struct ts_replay_command_info *command = &output->stream->commands[index];
-	const struct ts_replay_times *times = &output->outcome->times[place];
+	const struct ts_replay_times *times = &output->outcome->times[position];
 	struct ts_api_call_row row = ts_api_call_none;
 
 	if (times->called == TS_ABSENT || times->returned == TS_ABSENT)
@@ -295,9 +295,9 @@ static void write_memory(struct output *output, uint32_t object)
 }
 
 /* When it was there: when the command ended, as well as that is known. */
-static int64_t time_of(const struct output *output, uint32_t place)
+static int64_t time_of(const struct output *output, uint32_t position)
 {
-	uint32_t last = TS_MIN(place, output->replay->plan.count - 1);
+	uint32_t last = TS_MIN(position, output->replay->plan.count - 1);
 	const struct ts_replay_times *times = &output->outcome->times[last];
 
 	if (times->end != TS_ABSENT)
@@ -311,13 +311,13 @@ static void write_check(struct output *output, uint32_t capture)
 {
 	const struct ts_replay *replay = output->replay;
 	const struct ts_replay_capture *what = &replay->captures[capture];
-	uint32_t last = TS_MIN(what->place, replay->plan.count - 1);
+	uint32_t last = TS_MIN(what->position, replay->plan.count - 1);
 	struct ts_command_row row = ts_command_none;
 	char details[80];
 
 	snprintf(details, sizeof(details), "{\"hash\":\"%016" PRIx64 "\",\"why\":\"%s\"}",
 		 ts_replay_hash_of(replay, capture), what->why);
-	row.start = time_of(output, what->place);
+	row.start = time_of(output, what->position);
 	row.kind = TS_COMMAND_CHECK;
 	row.process = output->process;
 	row.sequence = (int64_t)output->stream->commands[replay->plan.order[last]].sequence;

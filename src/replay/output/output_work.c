@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Rows of a simulated run: those of the recording, names and arguments and all, with other times,
- * and maybe in other queues. What cannot be placed on the new time line (counters, samples, marks)
- * is left out.
+ * Rows of a simulated run: those of the recording with names and arguments, at other times and
+ * maybe in other queues. What has no place on the new time line (counters, samples, marks) is left
+ * out.
  */
 #include <inttypes.h>
 #include <string.h>

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The file of -o: a trace like any other, which says that it is a replay, and of what. */
+/* Writes the trace of -o, with metadata that says what it is a replay of. */
 #include "replay/output/replay_output.h"
 
 #include <errno.h>

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * A replay as a trace (-o). replay_output.c makes the file, output_stream.c and output_work.c its
- * rows. Inside src/replay only.
+ * Writes a replay as a trace (-o): replay_output.c the file, output_stream.c and output_work.c its
+ * rows. Private to src/replay.
  */
 #ifndef TS_REPLAY_OUTPUT_REPLAY_OUTPUT_H
 #define TS_REPLAY_OUTPUT_REPLAY_OUTPUT_H
@@ -28,7 +28,7 @@ int ts_replay_write_work(const struct ts_replay *replay, struct ts_writer *write
  * (output_recorded.c).
  */
 struct ts_replay_recorded {
-	struct ts_map places; /* correlation to row */
+	struct ts_map positions; /* correlation to row */
 	struct ts_gpu_op_row *rows;
 	size_t count, capacity;
 };

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Which commands are run: the steps in order, and what is to be said about them. */
+/* Builds the plan: the steps in order, and its description for the report. */
 #include "replay/plan/plan.h"
 
 #include <inttypes.h>
@@ -11,7 +11,7 @@
 
 bool ts_replay_covers(const struct ts_replay_command_info *command)
 {
-	if (command->knows_no_sets || command->unreplayable)
+	if (command->unknown_access || command->unreplayable)
 		return false;
 	if (command->kind == TS_COMMAND_COPY)
 		return !command->is_rect;

@@ -1,8 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Which commands are run for what was asked (docs/replay.md, section 6.2): plan_part.c finds those
- * that are asked for, plan_needs.c what they need, plan_order.c what keeps their order. Inside
- * src/replay only.
+ * Selects the commands to run (docs/replay.md, section 6.2): plan_part.c those that were asked for,
+ * plan_needs.c what they need, plan_order.c what keeps their order. Private to src/replay.
  */
 #ifndef TS_REPLAY_PLAN_PLAN_H
 #define TS_REPLAY_PLAN_PLAN_H

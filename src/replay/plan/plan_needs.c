@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * What a part needs: backwards from what it reads, every earlier command that wrote it, byte by
- * byte. A launch may leave bytes of what it writes as they were, and so may a rectangle; so these
- * never end the search, and what they write is needed as it was before.
+ * byte. A launch or a rectangle may leave some bytes unwritten, so it never ends the search, and
+ * the previous content of what it writes is needed, too.
  */
 #include "replay/plan/plan.h"
 #include "replay/plan/ranges.h"
@@ -49,7 +49,7 @@ static int need_everything(struct needs *needs, uint32_t command)
 
 static bool is_needed(const struct needs *needs, const struct ts_replay_command_info *command)
 {
-	if (command->knows_no_sets)
+	if (command->unknown_access)
 		return needs->some > 0;
 	for (uint32_t i = 0; i < command->write_count; i++) {
 		const struct ts_replay_range *range = &command->writes[i];
@@ -66,7 +66,7 @@ static int take(struct needs *needs, uint32_t index)
 	const struct ts_replay_command_info *command = &needs->stream->commands[index];
 	int rc;
 
-	if (command->knows_no_sets)
+	if (command->unknown_access)
 		return need_everything(needs, index);
 	rc = update_all(needs, command->writes, command->write_count, !ts_replay_covers(command));
 	return rc ? rc : update_all(needs, command->reads, command->read_count, true);
@@ -90,44 +90,44 @@ static int look_at(struct needs *needs, struct ts_replay_plan *plan, uint32_t in
 
 /* ---- the order in which they ran, as far as it differs from that in which they were given ---- */
 
-struct place {
+struct position {
 	uint32_t ready, index;
 };
 
-static int compare_places(const void *a, const void *b)
+static int compare_positions(const void *a, const void *b)
 {
-	const struct place *x = a, *y = b;
+	const struct position *x = a, *y = b;
 
 	return x->ready != y->ready ? TS_COMPARE(x->ready, y->ready)
 				    : TS_COMPARE(x->index, y->index);
 }
 
-static struct place *sort_places(const struct ts_replay_stream *stream)
+static struct position *sort_places(const struct ts_replay_stream *stream)
 {
-	struct place *places = ts_alloc_array(stream->command_count, sizeof(*places));
+	struct position *positions = ts_alloc_array(stream->command_count, sizeof(*positions));
 	bool is_sorted = true;
 
-	for (uint32_t i = 0; places && i < stream->command_count; i++) {
-		places[i] = (struct place){ stream->commands[i].ready, i };
+	for (uint32_t i = 0; positions && i < stream->command_count; i++) {
+		positions[i] = (struct position){ stream->commands[i].ready, i };
 		is_sorted &= stream->commands[i].ready == i;
 	}
-	if (places && !is_sorted)
-		ts_sort(places, stream->command_count, sizeof(*places), compare_places);
-	return places;
+	if (positions && !is_sorted)
+		ts_sort(positions, stream->command_count, sizeof(*positions), compare_positions);
+	return positions;
 }
 
 int ts_replay_plan_include(struct ts_replay_plan *plan, const struct ts_replay_stream *stream,
 			   struct ts_error *err)
 {
 	struct needs needs = { .stream = stream };
-	TS_AUTO_FREE struct place *places = sort_places(stream);
+	TS_AUTO_FREE struct position *positions = sort_places(stream);
 	int rc = TS_OK;
 
 	needs.memory = calloc(stream->object_count + 1u, sizeof(*needs.memory));
-	if (!places || !needs.memory)
+	if (!positions || !needs.memory)
 		rc = TS_ENOMEM;
 	for (uint32_t i = stream->command_count; !rc && i-- > 0;)
-		rc = look_at(&needs, plan, places[i].index);
+		rc = look_at(&needs, plan, positions[i].index);
 	for (uint32_t i = 0; needs.memory && i < stream->object_count; i++)
 		ts_ranges_release(&needs.memory[i]);
 	free(needs.memory);

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * What keeps the order of a part as it was: markers, barriers and syncs between its commands, and
- * places of commands that are left out but that others waited for, or that waited themselves.
+ * Keeps the order of a part: markers, barriers and syncs between its commands, and markers in place
+ * of left-out commands that others waited for or that waited themselves.
  */
 #include <string.h>
 
@@ -35,7 +35,7 @@ static void use(struct ordering *ordering, uint32_t index)
 		ordering->used[command->reads[i].memory] = true;
 	for (uint32_t i = 0; i < command->write_count; i++)
 		ordering->used[command->writes[i].memory] = true;
-	for (uint32_t i = 0; command->knows_no_sets && i < ordering->stream->object_count; i++)
+	for (uint32_t i = 0; command->unknown_access && i < ordering->stream->object_count; i++)
 		if (ts_replay_is_alive(ordering->stream, i, index))
 			ordering->used[i] = true;
 }
@@ -99,7 +99,7 @@ static bool is_dropped(const struct ordering *ordering, uint32_t index)
 {
 	const struct ts_replay_command_info *command = &ordering->stream->commands[index];
 
-	if (command->waits_in_vain)
+	if (command->would_deadlock)
 		return true;
 	return is_life(command->kind) && command->object != TS_REPLAY_NONE &&
 	       ordering->stream->objects[command->object].unreplayable;

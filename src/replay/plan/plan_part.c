@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Which commands are asked for: by queue, by place in the stream, by kernel. */
+/* Selects the commands that were asked for: by queue, by range, by kernel. */
 #include <inttypes.h>
 #include <string.h>
 
@@ -24,8 +24,8 @@ static bool is_number(const char *text)
 }
 
 /* A sequence number, or a time with a unit since the first command. */
-static int parse_place(const struct part *part, const char *option, const char *text,
-		       uint64_t *sequence, int64_t *time, struct ts_error *err)
+static int parse_position(const struct part *part, const char *option, const char *text,
+			  uint64_t *sequence, int64_t *time, struct ts_error *err)
 {
 	int64_t value;
 
@@ -198,9 +198,9 @@ int ts_replay_plan_ask(struct ts_replay_plan *plan, const struct ts_replay_strea
 	 */
 	if (options->dump_at && !options->to)
 		part.to = options->dump_at + 1;
-	rc = parse_place(&part, "from", options->from, &part.from, &part.from_ns, err);
+	rc = parse_position(&part, "from", options->from, &part.from, &part.from_ns, err);
 	if (!rc)
-		rc = parse_place(&part, "to", options->to, &part.to, &part.to_ns, err);
+		rc = parse_position(&part, "to", options->to, &part.to, &part.to_ns, err);
 	if (!rc)
 		rc = parse_queues(&part, err);
 	if (!rc)

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Sets of byte ranges, as sorted arrays. */
+/* Sets of byte ranges as sorted arrays. */
 #include "replay/plan/ranges.h"
 
 #include "base/memory.h"
@@ -82,10 +82,10 @@ int ts_ranges_cut(struct ts_ranges *ranges, uint64_t from, uint64_t to)
 
 bool ts_ranges_touch(const struct ts_ranges *ranges, uint64_t from, uint64_t to)
 {
-	size_t place = find(ranges, from);
+	size_t position = find(ranges, from);
 
 	/* One that ends right at `from` does not count. */
-	if (place < ranges->count && ranges->items[place].to == from)
-		place++;
-	return from < to && place < ranges->count && ranges->items[place].from < to;
+	if (position < ranges->count && ranges->items[position].to == from)
+		position++;
+	return from < to && position < ranges->count && ranges->items[position].from < to;
 }

@@ -1,5 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* A set of byte ranges of one memory: sorted, disjoint, not touching. A zeroed struct is empty. */
+/*
+ * A set of byte ranges of one memory object: sorted, disjoint, not adjacent. A zeroed struct is
+ * empty.
+ */
 #ifndef TS_REPLAY_PLAN_RANGES_H
 #define TS_REPLAY_PLAN_RANGES_H
 

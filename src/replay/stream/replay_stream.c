@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Loads a window of a command stream (docs/replay.md, sections 2 and 6.1). The steps are in the
- * files stream_*.c; here is their order.
+ * Loads a window of a command stream (docs/replay.md, sections 2 and 6.1): calls the steps in
+ * stream_*.c in order.
  */
 #include "replay/stream/stream_internal.h"
 

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Recorded checks: hashes of memory behind commands and at the window's end. */
+/* Recorded checks: hashes of memory after commands and at the end of the window. */
 #include <inttypes.h>
 #include <string.h>
 

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Commands of a window, in order of their sequence numbers, none of which may be missing: queue,
- * operands, data and what each waits for.
+ * Commands of a window in order of their sequence numbers, without gaps: queue, operands, data and
+ * dependencies.
  */
 #include <inttypes.h>
 #include <stdarg.h>
@@ -257,7 +257,7 @@ static int narrow_sync(struct ts_replay_load *load, uint32_t index, uint64_t unt
 	command->wait_count = collect_until(load, command->queue, until, waits);
 	command->waits =
 		ts_arena_copy(&load->stream->arena, waits, command->wait_count * sizeof(*waits));
-	command->waits_in_vain = !command->wait_count;
+	command->would_deadlock = !command->wait_count;
 	command->has_wait_list = true;
 	command->queue = TS_REPLAY_NONE;
 	return command->waits ? TS_OK : ts_replay_no_memory(err);

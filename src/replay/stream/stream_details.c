@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Details of objects and commands (docs/replay.md, section 2.3): JSON into a struct. Keys that it
- * does not know are stepped over, values of the wrong type are errors.
+ * Parses details of objects and commands (docs/replay.md, section 2.3): JSON into a struct. Unknown
+ * keys are skipped, values of the wrong type are errors.
  */
 #include <string.h>
 

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * What the files that load a command stream share: rows of the trace become objects and commands
- * whose references are all inside of what is there. Nothing in a trace is believed. Not for others.
+ * Shared by the files that load a command stream: rows of the trace become objects and commands
+ * whose references are all valid. Nothing in a trace is trusted. Private to src/replay/stream.
  */
 #ifndef TS_REPLAY_STREAM_STREAM_INTERNAL_H
 #define TS_REPLAY_STREAM_STREAM_INTERNAL_H

@@ -1,8 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/*
- * Launches: the function, its geometry, its arguments, and what it may read and write because of
- * them.
- */
+/* Launches: kernel, geometry, arguments, and the memory they may read and write. */
 #include <inttypes.h>
 #include <stdio.h>
 #include <string.h>
@@ -210,7 +207,7 @@ static int load_sets(struct ts_replay_load *load, uint32_t index,
 	}
 	command->reads = reads;
 	command->writes = writes;
-	command->knows_no_sets = details->unknown || !details->has_args;
+	command->unknown_access = details->unknown || !details->has_args;
 	return rc;
 }
 
@@ -246,7 +243,7 @@ int ts_replay_load_launch(struct ts_replay_load *load, uint32_t index,
 
 	/* It says itself that it is not all there. */
 	if (command->unreplayable && (!details->has_args || !details->global.count)) {
-		command->knows_no_sets = true;
+		command->unknown_access = true;
 		return TS_OK;
 	}
 	rc = load_function(load, index, err);

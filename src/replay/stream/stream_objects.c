@@ -1,8 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Objects of a window: of each the row that held while it was open, with parents, devices and
- * blobs as indices. An object that is not sound can do no harm as long as no command uses it: it
- * is kept, with the reason.
+ * Objects of a window: the row that was valid while it was open, with parents, devices and blobs as
+ * indices. An invalid object is kept with the reason: it does no harm unless a command uses it.
  */
 #include <inttypes.h>
 #include <stdarg.h>
@@ -22,13 +21,13 @@ TS_DEFINE_AUTO(ts_batch, ts_batch_free);
 struct rows {
 	struct ts_object_row *rows;
 	size_t count, capacity;
-	struct ts_map places; /* id to row */
+	struct ts_map positions; /* id to row */
 };
 
 static void rows_release(struct rows *rows)
 {
 	free(rows->rows);
-	ts_map_release(&rows->places);
+	ts_map_release(&rows->positions);
 }
 
 /* ---- rows ---- */
@@ -36,19 +35,19 @@ static void rows_release(struct rows *rows)
 /* A row tells what an object was from its time on; what came behind the window is of others. */
 static int keep_row(struct ts_replay_load *load, struct rows *rows, const struct ts_object_row *row)
 {
-	uint64_t *place;
+	uint64_t *position;
 	bool is_new;
 
 	if (row->process != load->stream->process || row->id <= 0 ||
 	    (row->created != TS_ABSENT && row->created > load->window->end))
 		return TS_OK;
-	place = ts_map_insert(&rows->places, (uint64_t)row->id, &is_new);
-	if (!place || (is_new && ts_grow_array((void **)&rows->rows, &rows->capacity,
-					       rows->count + 1, sizeof(*rows->rows))))
+	position = ts_map_insert(&rows->positions, (uint64_t)row->id, &is_new);
+	if (!position || (is_new && ts_grow_array((void **)&rows->rows, &rows->capacity,
+						  rows->count + 1, sizeof(*rows->rows))))
 		return TS_ENOMEM;
 	if (is_new)
-		*place = rows->count++;
-	rows->rows[*place] = *row;
+		*position = rows->count++;
+	rows->rows[*position] = *row;
 	return TS_OK;
 }
 
@@ -374,13 +373,13 @@ static int choose_newest(struct ts_replay_load *load, const struct rows *rows,
 {
 	for (size_t i = 0; i < rows->count; i++) {
 		bool is_new;
-		uint64_t *place = ts_map_insert(&load->by_number,
-						number_of(&rows->rows[i], &details[i]), &is_new);
+		uint64_t *position = ts_map_insert(&load->by_number,
+						   number_of(&rows->rows[i], &details[i]), &is_new);
 
-		if (!place)
+		if (!position)
 			return TS_ENOMEM;
-		if (is_new || rows->rows[*place].created <= rows->rows[i].created)
-			*place = i;
+		if (is_new || rows->rows[*position].created <= rows->rows[i].created)
+			*position = i;
 	}
 	return TS_OK;
 }

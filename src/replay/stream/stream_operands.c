@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * What commands but launches work on: memory, ranges, rectangles, bytes from the host. Each range
- * is inside of its memory, or the trace is refused with the command's number.
+ * Operands of commands other than launches: memory, ranges, rectangles, host data. A range outside
+ * its memory rejects the trace with the command's number.
  */
 #include <inttypes.h>
 #include <stdarg.h>
@@ -300,7 +300,7 @@ static int load_record(struct ts_replay_load *load, uint32_t index,
 {
 	struct ts_replay_command_info *command = &load->stream->commands[index];
 	uint32_t event = command->object;
-	uint64_t *place;
+	uint64_t *position;
 	bool is_new;
 
 	if (command->queue != TS_REPLAY_NONE)
@@ -314,11 +314,11 @@ static int load_record(struct ts_replay_load *load, uint32_t index,
 	command->user_event = event;
 	command->status = details->status;
 	load->stream->objects[event].flags |= TS_REPLAY_USER_EVENT;
-	place = ts_map_insert(&load->user_sets, event, &is_new);
-	if (!place)
+	position = ts_map_insert(&load->user_sets, event, &is_new);
+	if (!position)
 		return ts_replay_no_memory(err);
 	if (is_new)
-		*place = index;
+		*position = index;
 	return TS_OK;
 }
 
@@ -348,7 +348,7 @@ int ts_replay_load_operands(struct ts_replay_load *load, uint32_t index,
 		return TS_OK;
 	default:
 		ts_replay_spoil(load, index, "the host function is not in the trace");
-		command->knows_no_sets = true;
+		command->unknown_access = true;
 		return TS_OK;
 	}
 }

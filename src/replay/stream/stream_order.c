@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * What user events do to the order of a stream. A command that waits for one runs when it is set,
- * maybe long behind its own place, and nothing that one thread gives may wait for it before:
- * several threads gave the recording. Also the life of memory, stretched over all of its uses.
+ * User events and the order of a stream. A command that waits for a user event runs when it is set,
+ * maybe long after its own position, and the single replay thread must not wait for it before that:
+ * several threads made the recording. Also extends the lifetime of memory over all of its uses.
  */
 #include "replay/stream/stream_internal.h"
 
@@ -92,7 +92,7 @@ static int order_commands(struct ts_replay_load *load, struct ts_error *err)
 		 */
 		if (command->ready > i && (command->blocking || command->kind == TS_COMMAND_SYNC)) {
 			command->blocking = false;
-			command->waits_in_vain |= command->kind == TS_COMMAND_SYNC;
+			command->would_deadlock |= command->kind == TS_COMMAND_SYNC;
 		}
 	}
 	return TS_OK;

@@ -1,7 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/*
- * Rows of the command stream: those of one process, put in order, and the windows that they form.
- */
+/* Rows of the command stream: those of one process in order, and the windows they form. */
 #include <inttypes.h>
 #include <stdlib.h>
 #include <string.h>
@@ -252,7 +250,7 @@ int ts_replay_load_windows(struct ts_replay_load *load, uint32_t number, struct 
 	if (!load->window)
 		return no_window(load, number, err);
 	load->stream->window = (uint32_t)load->window->number;
-	load->stream->is_cut = !load->window->has_close;
+	load->stream->is_truncated = !load->window->has_close;
 	return TS_OK;
 }
 

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Before a trace is run: checksums of every chunk that a command stream is made of, hashes of
- * every blob that is used. A reader checks what it reads; this looks at all of it first.
+ * Verifies a trace before it runs: checksums of every chunk of the command stream, hashes of every
+ * blob that is used, owner of the file.
  */
 #include <errno.h>
 #include <inttypes.h>

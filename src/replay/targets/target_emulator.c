@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The emulator as a target: it runs no command, but says when each would have run. Twice where
- * there is a what-if: as recorded, which tells how far off it is, and changed.
+ * The target `emulator`: simulates when each command would run. With a what-if it runs twice: as
+ * recorded, which gives the error, and changed.
  */
 #include <inttypes.h>
 #include <stdio.h>
@@ -154,7 +154,7 @@ static int open_session(struct ts_replay *replay, struct ts_replay_session **ret
 
 /* ---- results ---- */
 
-static void give_calls(const struct ts_replay_session *session, struct ts_replay_span *calls)
+static void fill_calls(const struct ts_replay_session *session, struct ts_replay_span *calls)
 {
 	const struct ts_emulator_model *model = session->model;
 
@@ -168,7 +168,7 @@ static void give_calls(const struct ts_replay_session *session, struct ts_replay
 	}
 }
 
-static void give_commands(const struct ts_replay_session *session,
+static void fill_commands(const struct ts_replay_session *session,
 			  const struct ts_replay_span *calls, struct ts_replay_outcome *outcome)
 {
 	const struct ts_work *work = session->work;
@@ -229,7 +229,7 @@ static int64_t moved(const struct ts_replay_session *session, uint32_t t, int64_
 }
 
 /* Spans of annotations on the device are made of commands, which have moved each by its own. */
-static void give_slices(const struct ts_replay_session *session, struct ts_replay_span *slices)
+static void fill_slices(const struct ts_replay_session *session, struct ts_replay_span *slices)
 {
 	const struct ts_work *work = session->work;
 
@@ -256,10 +256,10 @@ static int run(struct ts_replay_session *session, unsigned int number,
 		calls = own = ts_alloc_array(session->work->call_count, sizeof(*own));
 	if (!calls)
 		return ts_error_set(err, TS_ENOMEM, "no memory for the emulator");
-	give_calls(session, calls);
-	give_commands(session, calls, outcome);
+	fill_calls(session, calls);
+	fill_commands(session, calls, outcome);
 	if (outcome->slices)
-		give_slices(session, outcome->slices);
+		fill_slices(session, outcome->slices);
 	return TS_OK;
 }
 
@@ -282,7 +282,7 @@ static void fill_report(const struct ts_replay_session *session, struct ts_repla
 	report->start_error_max = errors->max;
 	report->guessed_commands = session->guessed_commands;
 	report->broken_waits = session->broken_waits;
-	ts_what_if_tell(&session->what_if, report->what_if, sizeof(report->what_if));
+	ts_what_if_describe(&session->what_if, report->what_if, sizeof(report->what_if));
 }
 
 static const struct ts_option_spec options[] = {

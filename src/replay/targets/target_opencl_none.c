@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The target opencl of a build without OpenCL's headers: it says so. */
+/* The target `opencl` of a build without OpenCL headers: reports that. */
 #include "tracesmith_config.h"
 
 #ifndef TS_HAVE_OPENCL

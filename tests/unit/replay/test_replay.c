@@ -132,8 +132,8 @@ static void execute(struct ts_replay_session *session, uint32_t index, unsigned 
 		session->memory[command->args[0].memory][trouble.word] += trouble.add;
 }
 
-static int tell(struct ts_replay_session *session, uint32_t place,
-		const struct ts_replay_outcome *outcome, struct ts_error *err)
+static int deliver(struct ts_replay_session *session, uint32_t position,
+		   const struct ts_replay_outcome *outcome, struct ts_error *err)
 {
 	const struct ts_replay *replay = session->replay;
 
@@ -141,7 +141,7 @@ static int tell(struct ts_replay_session *session, uint32_t place,
 		const struct ts_replay_range *range = &replay->captures[i].range;
 		int rc;
 
-		if (replay->captures[i].place != place || (trouble.forgets && i == 1))
+		if (replay->captures[i].position != position || (trouble.forgets && i == 1))
 			continue;
 		rc = outcome->content(outcome->context, i,
 				      range->memory == TS_REPLAY_NONE
@@ -171,9 +171,9 @@ static int run_session(struct ts_replay_session *session, unsigned int number,
 							      .submitted = 100 * i + 1020,
 							      .start = 100 * i + 1060,
 							      .end = 100 * i + 1090 - number };
-		rc = tell(session, i, outcome, err);
+		rc = deliver(session, i, outcome, err);
 	}
-	return rc ? rc : tell(session, plan->count, outcome, err);
+	return rc ? rc : deliver(session, plan->count, outcome, err);
 }
 
 static const struct ts_replay_target target = {

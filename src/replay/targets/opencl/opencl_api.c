@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Finds OpenCL's calls in the system's loader, and knows the names of its errors. */
+/* Loads OpenCL functions from the system's loader; names of OpenCL errors. */
 #include "replay/targets/opencl/opencl_api.h"
 
 #include <dlfcn.h>

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The calls of OpenCL that a replay makes, found at run time in the system's loader: the tool
- * neither links it nor needs it to start.
+ * OpenCL functions that a replay calls, loaded at run time: the tool does not link OpenCL or need
+ * it to start.
  */
 #ifndef TS_REPLAY_TARGETS_OPENCL_OPENCL_API_H
 #define TS_REPLAY_TARGETS_OPENCL_OPENCL_API_H

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * One command given to the driver, as it was recorded. Nothing is made or looked up here: that was
- * done before (opencl_steps.c). Must not know why it is given, or when.
+ * Submits one command to the driver, as recorded. Everything it needs was prepared by
+ * opencl_steps.c.
  */
 #include <inttypes.h>
 #include <string.h>
@@ -258,7 +258,7 @@ static int read_host(const struct call *call, cl_int *ret_code, struct ts_error 
 	const struct ts_replay_command_info *c = call->command;
 	struct ts_replay_range range = { c->other, c->other_offset, c->bytes };
 	struct ts_opencl_output *output = &call->session->outputs[call->step->first_output];
-	int rc = ts_opencl_output_room(call->session, output, err);
+	int rc = ts_opencl_output_reserve(call->session, output, err);
 
 	if (rc)
 		return rc;
@@ -331,15 +331,15 @@ static int enqueue(const struct call *call, cl_int *ret_code, struct ts_error *e
 	}
 }
 
-static int give(struct ts_replay_session *session, uint32_t place, struct ts_error *err)
+static int submit(struct ts_replay_session *session, uint32_t position, struct ts_error *err)
 {
-	struct ts_opencl_step *step = &session->steps[place];
+	struct ts_opencl_step *step = &session->steps[position];
 	struct call call = { .session = session,
 			     .api = &session->api,
 			     .step = step,
 			     .command = step->command,
 			     .queue = session->objects[step->command->queue].queue.handle,
-			     .count = ts_opencl_gather(session, place) };
+			     .count = ts_opencl_gather_waits(session, position) };
 	cl_int code = CL_SUCCESS;
 	int rc;
 
@@ -348,34 +348,35 @@ static int give(struct ts_replay_session *session, uint32_t place, struct ts_err
 	if (rc)
 		return rc;
 	if (code)
-		return ts_opencl_fail_command(session, place, code, err);
+		return ts_opencl_fail_command(session, position, code, err);
 	step->waitable = step->event;
 	step->given = ts_clock_monotonic_ns();
-	rc = ts_opencl_given(session, place, err);
+	rc = ts_opencl_submitted(session, position, err);
 	if (!rc && step->output_count)
-		rc = ts_opencl_copy_outputs(session, place, err);
+		rc = ts_opencl_copy_outputs(session, position, err);
 	if (!rc && step->command->blocking)
-		rc = ts_opencl_wait(session, place, place, err);
+		rc = ts_opencl_wait(session, position, position, err);
 	return rc;
 }
 
 /* ---- what is not given to a queue ---- */
 
-static int host_wait(struct ts_replay_session *session, uint32_t place, struct ts_error *err)
+static int host_wait(struct ts_replay_session *session, uint32_t position, struct ts_error *err)
 {
-	const struct ts_opencl_step *step = &session->steps[place];
+	const struct ts_opencl_step *step = &session->steps[position];
 	int rc = TS_OK;
 
 	if (step->command->queue != TS_REPLAY_NONE)
-		return ts_opencl_wait_queue(session, step->command->queue, place, err);
+		return ts_opencl_wait_queue(session, step->command->queue, position, err);
 	for (uint32_t i = 0; i < step->wait_count && !rc; i++)
-		rc = ts_opencl_wait(session, step->waits[i], place, err);
+		rc = ts_opencl_wait(session, step->waits[i], position, err);
 	return rc;
 }
 
-static int set_user_event(struct ts_replay_session *session, uint32_t place, struct ts_error *err)
+static int set_user_event(struct ts_replay_session *session, uint32_t position,
+			  struct ts_error *err)
 {
-	const struct ts_replay_command_info *command = session->steps[place].command;
+	const struct ts_replay_command_info *command = session->steps[position].command;
 	cl_event event;
 	cl_int code;
 
@@ -383,16 +384,16 @@ static int set_user_event(struct ts_replay_session *session, uint32_t place, str
 		return TS_OK;
 	event = session->objects[command->user_event].event;
 	code = session->api.clSetUserEventStatus(event, (cl_int)command->status);
-	return code ? ts_opencl_fail_command(session, place, code, err) : TS_OK;
+	return code ? ts_opencl_fail_command(session, position, code, err) : TS_OK;
 }
 
 /*
  * The host wrote to memory that it shares with the device; whatever uses that memory has ended, or
  * begins later.
  */
-static int host_write(struct ts_replay_session *session, uint32_t place, struct ts_error *err)
+static int host_write(struct ts_replay_session *session, uint32_t position, struct ts_error *err)
 {
-	struct ts_opencl_step *step = &session->steps[place];
+	struct ts_opencl_step *step = &session->steps[position];
 	uint32_t context = ts_opencl_info(session, step->command->object)->parent;
 	struct call call = { .session = session,
 			     .api = &session->api,
@@ -400,7 +401,7 @@ static int host_write(struct ts_replay_session *session, uint32_t place, struct 
 			     .command = step->command,
 			     .queue = session->objects[context].context.queue };
 	cl_int code = CL_SUCCESS;
-	int rc = ts_opencl_wait_queue(session, TS_REPLAY_NONE, place, err);
+	int rc = ts_opencl_wait_queue(session, TS_REPLAY_NONE, position, err);
 
 	if (!rc)
 		rc = write_host(&call, &code, err);
@@ -410,40 +411,40 @@ static int host_write(struct ts_replay_session *session, uint32_t place, struct 
 		session->api.clReleaseEvent(step->event);
 		step->event = NULL;
 	}
-	return !rc && code ? ts_opencl_fail_command(session, place, code, err) : rc;
+	return !rc && code ? ts_opencl_fail_command(session, position, code, err) : rc;
 }
 
-static int act(struct ts_replay_session *session, uint32_t place, struct ts_error *err)
+static int act(struct ts_replay_session *session, uint32_t position, struct ts_error *err)
 {
-	switch (session->steps[place].command->kind) {
+	switch (session->steps[position].command->kind) {
 	case TS_COMMAND_ALLOC:
-		return ts_opencl_begin_life(session, place, err);
+		return ts_opencl_begin_life(session, position, err);
 	case TS_COMMAND_FREE:
-		ts_opencl_end_life(session, place);
+		ts_opencl_end_life(session, position);
 		return TS_OK;
 	case TS_COMMAND_SYNC:
-		return host_wait(session, place, err);
+		return host_wait(session, position, err);
 	case TS_COMMAND_RECORD:
-		return set_user_event(session, place, err);
+		return set_user_event(session, position, err);
 	case TS_COMMAND_HOST_WRITE:
-		return host_write(session, place, err);
+		return host_write(session, position, err);
 	default:
 		return TS_OK;
 	}
 }
 
-int ts_opencl_submit(struct ts_replay_session *session, uint32_t place, struct ts_error *err)
+int ts_opencl_submit(struct ts_replay_session *session, uint32_t position, struct ts_error *err)
 {
-	const struct ts_opencl_step *step = &session->steps[place];
+	const struct ts_opencl_step *step = &session->steps[position];
 	int rc = TS_OK;
 
 	if (ts_opencl_has_event(step))
-		return give(session, place, err);
+		return submit(session, position, err);
 	if (!step->is_marker)
-		rc = act(session, place, err);
+		rc = act(session, position, err);
 	if (rc || !step->output_count)
 		return rc;
 	/* Memory as it is behind something that the host did. */
-	rc = ts_opencl_wait_queue(session, TS_REPLAY_NONE, place, err);
-	return rc ? rc : ts_opencl_copy_outputs(session, place, err);
+	rc = ts_opencl_wait_queue(session, TS_REPLAY_NONE, position, err);
+	return rc ? rc : ts_opencl_copy_outputs(session, position, err);
 }

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Bytes that come back: what commands read, and memory that is copied out behind them or at the
- * end. They wait in staging memory of limited size, which is a ring, so that hashing does not hold
- * up commands until it is full.
+ * Data that comes back from a run: what commands read, and memory that is copied out after them or
+ * at the end. It waits in a ring of staging memory, so that hashing does not delay commands until
+ * the ring is full.
  */
 #include <inttypes.h>
 #include <stdlib.h>
@@ -28,28 +28,28 @@ static bool reads_host(const struct ts_opencl_step *step)
  * Those of one command: what it reads, then what is copied out. Moves *capture behind the
  * command's.
  */
-static void list_outputs(struct ts_replay_session *session, uint32_t place, uint32_t *capture)
+static void list_outputs(struct ts_replay_session *session, uint32_t position, uint32_t *capture)
 {
 	const struct ts_replay *replay = session->replay;
-	struct ts_opencl_step *step = &session->steps[place];
+	struct ts_opencl_step *step = &session->steps[position];
 	struct ts_opencl_output *read = NULL;
 
 	step->first_output = session->output_count;
 	if (reads_host(step)) {
 		read = &session->outputs[session->output_count++];
 		*read = (struct ts_opencl_output){
-			.place = place,
+			.position = position,
 			.range = { TS_REPLAY_NONE, 0, step->command->bytes },
 			.capture = TS_REPLAY_NONE,
 		};
 	}
-	for (; *capture < replay->capture_count && replay->captures[*capture].place == place;
+	for (; *capture < replay->capture_count && replay->captures[*capture].position == position;
 	     ++*capture) {
 		const struct ts_replay_capture *wanted = &replay->captures[*capture];
 
 		if (wanted->range.memory != TS_REPLAY_NONE)
 			session->outputs[session->output_count++] = (struct ts_opencl_output){
-				.place = place, .range = wanted->range, .capture = *capture
+				.position = position, .range = wanted->range, .capture = *capture
 			};
 		else if (read && read->capture == TS_REPLAY_NONE)
 			read->capture = *capture;
@@ -59,7 +59,7 @@ static void list_outputs(struct ts_replay_session *session, uint32_t place, uint
 
 /* ---- where ---- */
 
-static uint64_t room_of(const struct ts_opencl_output *output)
+static uint64_t aligned_bytes(const struct ts_opencl_output *output)
 {
 	return (output->range.bytes + ALIGNMENT - 1) / ALIGNMENT * ALIGNMENT;
 }
@@ -72,16 +72,16 @@ static void place_outputs(struct ts_replay_session *session)
 
 	for (uint32_t i = 0; i < session->output_count; i++) {
 		struct ts_opencl_output *output = &session->outputs[i];
-		uint64_t room = room_of(output);
+		uint64_t bytes_needed = aligned_bytes(output);
 
-		if (next % size + room > size)
+		if (next % size + bytes_needed > size)
 			next += size - next % size;
 		/* Addresses rise for ever here; what began a whole round ago is overwritten. */
-		while (gone < i && session->outputs[gone].at + size < next + room)
+		while (gone < i && session->outputs[gone].at + size < next + bytes_needed)
 			gone++;
 		output->at = next;
 		output->after = gone;
-		next += room;
+		next += bytes_needed;
 	}
 	for (uint32_t i = 0; i < session->output_count; i++)
 		session->outputs[i].at %= size;
@@ -93,13 +93,13 @@ static int make_staging(struct ts_replay_session *session, struct ts_error *err)
 	uint64_t sum = 0, largest = ALIGNMENT;
 
 	for (uint32_t i = 0; i < session->output_count; i++) {
-		uint64_t room = room_of(&session->outputs[i]);
+		uint64_t bytes_needed = aligned_bytes(&session->outputs[i]);
 
-		largest = TS_MAX(largest, room);
-		sum = TS_MIN(sum + TS_MIN(room, STAGING_BYTES), STAGING_BYTES);
+		largest = TS_MAX(largest, bytes_needed);
+		sum = TS_MIN(sum + TS_MIN(bytes_needed, STAGING_BYTES), STAGING_BYTES);
 	}
 	for (uint32_t i = 0; i < replay->capture_count; i++)
-		if (replay->captures[i].place >= session->plan->count)
+		if (replay->captures[i].position >= session->plan->count)
 			largest = TS_MAX(largest, replay->captures[i].range.bytes);
 	session->staging_bytes = (TS_MAX(sum, largest) + ALIGNMENT - 1) / ALIGNMENT * ALIGNMENT;
 	session->staging = aligned_alloc(ALIGNMENT, session->staging_bytes);
@@ -145,7 +145,7 @@ void ts_opencl_drop_outputs(struct ts_replay_session *session)
 {
 	for (uint32_t i = 0; i < session->output_count; i++)
 		drop_output(session, &session->outputs[i]);
-	session->handed = 0;
+	session->delivered = 0;
 }
 
 void ts_opencl_free_outputs(struct ts_replay_session *session)
@@ -169,7 +169,8 @@ static int deliver(struct ts_replay_session *session, const struct ts_opencl_out
 		return outcome->content(outcome->context, output->capture, output->data, err);
 	/* What was read may be wanted more than once. */
 	for (uint32_t i = output->capture;
-	     !rc && i < replay->capture_count && replay->captures[i].place == output->place; i++)
+	     !rc && i < replay->capture_count && replay->captures[i].position == output->position;
+	     i++)
 		if (replay->captures[i].range.memory == TS_REPLAY_NONE)
 			rc = outcome->content(outcome->context, i, output->data, err);
 	return rc;
@@ -179,7 +180,7 @@ static int deliver(struct ts_replay_session *session, const struct ts_opencl_out
 static int complete(struct ts_replay_session *session, struct ts_opencl_output *output,
 		    struct ts_error *err)
 {
-	const struct ts_opencl_step *step = &session->steps[output->place];
+	const struct ts_opencl_step *step = &session->steps[output->position];
 	bool is_read = output->range.memory == TS_REPLAY_NONE;
 	cl_event event = is_read ? step->event : output->event;
 	cl_int code = CL_SUCCESS;
@@ -187,20 +188,20 @@ static int complete(struct ts_replay_session *session, struct ts_opencl_output *
 	if (event)
 		code = session->api.clWaitForEvents(1, &event);
 	if (code && !session->expects_errors)
-		return ts_opencl_fail_command(session, output->place, code, err);
+		return ts_opencl_fail_command(session, output->position, code, err);
 	if (code)
 		memset(output->data, 0, output->range.bytes);
 	return TS_OK;
 }
 
-int ts_opencl_hand_over(struct ts_replay_session *session, uint32_t until, uint32_t now,
-			struct ts_error *err)
+int ts_opencl_deliver(struct ts_replay_session *session, uint32_t until, uint32_t now,
+		      struct ts_error *err)
 {
-	int rc = session->handed < until ? ts_opencl_flush(session, err) : TS_OK;
+	int rc = session->delivered < until ? ts_opencl_flush(session, err) : TS_OK;
 
-	for (; session->handed < until && !rc; session->handed++) {
-		struct ts_opencl_output *output = &session->outputs[session->handed];
-		struct ts_opencl_step *step = &session->steps[output->place];
+	for (; session->delivered < until && !rc; session->delivered++) {
+		struct ts_opencl_output *output = &session->outputs[session->delivered];
+		struct ts_opencl_step *step = &session->steps[output->position];
 
 		rc = complete(session, output, err);
 		if (!rc)
@@ -218,18 +219,18 @@ int ts_opencl_hand_over(struct ts_replay_session *session, uint32_t until, uint3
 /* The host must not wait for what it will set free itself. */
 static bool can_hand_over(const struct ts_replay_session *session, uint32_t until, uint32_t now)
 {
-	for (uint32_t i = session->handed; i < until; i++)
-		if (session->steps[session->outputs[i].place].gate > now)
+	for (uint32_t i = session->delivered; i < until; i++)
+		if (session->steps[session->outputs[i].position].gate > now)
 			return false;
 	return true;
 }
 
-int ts_opencl_output_room(struct ts_replay_session *session, struct ts_opencl_output *output,
-			  struct ts_error *err)
+int ts_opencl_output_reserve(struct ts_replay_session *session, struct ts_opencl_output *output,
+			     struct ts_error *err)
 {
-	if (can_hand_over(session, output->after, output->place)) {
+	if (can_hand_over(session, output->after, output->position)) {
 		output->data = session->staging + output->at;
-		return ts_opencl_hand_over(session, output->after, output->place, err);
+		return ts_opencl_deliver(session, output->after, output->position, err);
 	}
 	output->data = ts_alloc_array(output->range.bytes, 1);
 	output->is_own = true;
@@ -246,28 +247,29 @@ static int copy_output(struct ts_replay_session *session, struct ts_opencl_step 
 	uint32_t context = ts_opencl_info(session, output->range.memory)->parent;
 	uint32_t count = 0;
 	cl_int code;
-	int rc = ts_opencl_output_room(session, output, err);
+	int rc = ts_opencl_output_reserve(session, output, err);
 
 	if (rc)
 		return rc;
 	if (queue == TS_REPLAY_NONE) {
 		code = ts_opencl_read(session, session->objects[context].context.queue,
 				      &output->range, output->data, true, 0, NULL);
-		return code ? ts_opencl_fail_command(session, output->place, code, err) : TS_OK;
+		return code ? ts_opencl_fail_command(session, output->position, code, err) : TS_OK;
 	}
 	if (!ts_opencl_is_ordered(session, queue) && step->waitable)
 		session->list[count++] = step->waitable;
 	code = ts_opencl_read(session, session->objects[queue].queue.handle, &output->range,
 			      output->data, false, count, &output->event);
 	if (code)
-		return ts_opencl_fail_command(session, output->place, code, err);
+		return ts_opencl_fail_command(session, output->position, code, err);
 	step->waitable = output->event;
-	return ts_opencl_given(session, output->place, err);
+	return ts_opencl_submitted(session, output->position, err);
 }
 
-int ts_opencl_copy_outputs(struct ts_replay_session *session, uint32_t place, struct ts_error *err)
+int ts_opencl_copy_outputs(struct ts_replay_session *session, uint32_t position,
+			   struct ts_error *err)
 {
-	struct ts_opencl_step *step = &session->steps[place];
+	struct ts_opencl_step *step = &session->steps[position];
 	int rc = TS_OK;
 
 	for (uint32_t i = 0; i < step->output_count && !rc; i++) {
@@ -292,7 +294,7 @@ int ts_opencl_final_content(struct ts_replay_session *session, struct ts_error *
 		uint32_t context;
 		cl_int code;
 
-		if (replay->captures[i].place < session->plan->count ||
+		if (replay->captures[i].position < session->plan->count ||
 		    range->memory == TS_REPLAY_NONE)
 			continue;
 		context = ts_opencl_info(session, range->memory)->parent;

@@ -1,8 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/*
- * Which device of this machine takes the place of which recorded one: by --device, else by name,
- * else by number.
- */
+/* Maps recorded devices to devices of this machine: by --device, else by name, else by number. */
 #include <ctype.h>
 #include <stdio.h>
 #include <string.h>
@@ -294,8 +291,8 @@ uint32_t ts_opencl_context_devices(const struct ts_replay_session *session, uint
 	uint32_t count = 0;
 
 	for (uint32_t i = 0; i < info->device_count; i++) {
-		uint32_t place = session->objects[info->devices[i]].device;
-		cl_device_id device = session->devices[place].id;
+		uint32_t position = session->objects[info->devices[i]].device;
+		cl_device_id device = session->devices[position].id;
 		uint32_t same = 0;
 
 		while (same < count && ret_devices[same] != device)

@@ -1,8 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Memory, views of it, and its content at the beginning. All of it is made when a session opens;
- * only where that would be more than a device has, memory that the program made and gave back
- * lives as long as it did there.
+ * Memory, views and initial content. All memory is allocated when a session opens; if a device has
+ * too little, memory that the program allocated and freed lives as long as it did there.
  */
 #include <inttypes.h>
 #include <stdlib.h>
@@ -156,7 +155,8 @@ static bool is_made_later(const struct ts_replay_session *session, uint32_t memo
 	const struct ts_replay_object_info *info = ts_opencl_info(session, memory);
 
 	return session->is_lazy && !(info->flags & TS_REPLAY_HAS_SVM) &&
-	       info->made_by != TS_REPLAY_NONE && session->places[info->made_by] != TS_REPLAY_NONE;
+	       info->made_by != TS_REPLAY_NONE &&
+	       session->positions[info->made_by] != TS_REPLAY_NONE;
 }
 
 int ts_opencl_make_memory(struct ts_replay_session *session, uint32_t memory, struct ts_error *err)
@@ -271,15 +271,15 @@ int ts_opencl_restore_memory(struct ts_replay_session *session, uint32_t memory,
 	return rc ? rc : fill_memory(session, memory, err);
 }
 
-int ts_opencl_begin_life(struct ts_replay_session *session, uint32_t place, struct ts_error *err)
+int ts_opencl_begin_life(struct ts_replay_session *session, uint32_t position, struct ts_error *err)
 {
-	uint32_t memory = session->steps[place].command->object, context;
+	uint32_t memory = session->steps[position].command->object, context;
 	cl_int code;
 	int rc;
 
 	if (memory == TS_REPLAY_NONE || !session->objects[memory].is_needed ||
 	    !is_made_later(session, memory) ||
-	    ts_opencl_info(session, memory)->made_by != session->plan->order[place])
+	    ts_opencl_info(session, memory)->made_by != session->plan->order[position])
 		return TS_OK;
 	rc = make_now(session, memory, err);
 	if (!rc)
@@ -291,12 +291,12 @@ int ts_opencl_begin_life(struct ts_replay_session *session, uint32_t place, stru
 	return code ? ts_opencl_fail_object(session, memory, code, err) : TS_OK;
 }
 
-void ts_opencl_end_life(struct ts_replay_session *session, uint32_t place)
+void ts_opencl_end_life(struct ts_replay_session *session, uint32_t position)
 {
-	uint32_t memory = session->steps[place].command->object;
+	uint32_t memory = session->steps[position].command->object;
 
 	if (memory == TS_REPLAY_NONE || !session->objects[memory].is_needed || !session->is_lazy ||
-	    ts_opencl_info(session, memory)->freed_by != session->plan->order[place] ||
+	    ts_opencl_info(session, memory)->freed_by != session->plan->order[position] ||
 	    ts_opencl_info(session, memory)->flags & TS_REPLAY_HAS_SVM)
 		return;
 	ts_opencl_free_memory(session, memory);

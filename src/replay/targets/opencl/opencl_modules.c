@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Programs and kernels: source that names no file is built, else the stored binary for a device of
- * the same name is taken.
+ * Programs and kernels: builds source that names no file, else uses the stored binary for a device
+ * of the same name.
  */
 #include <inttypes.h>
 #include <stdio.h>

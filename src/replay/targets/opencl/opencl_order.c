@@ -1,9 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * What each command of the plan waits for, as places in it, and its gate: the user event that must
- * be set before it can end, which tells whether the host may wait for it. Recorded programs have
- * threads that set events while others wait; a replay has one, and must never wait for what it has
- * yet to do itself.
+ * Dependencies of each command as positions in the plan, and its gate: the user event that must be
+ * set before it can end. The recorded program has threads that set events while others wait; a
+ * replay has one thread and must never wait for what it has yet to do itself.
  */
 #include <string.h>
 
@@ -30,37 +29,37 @@ static uint32_t *new_numbers(struct ts_arena *arena, size_t count, int byte)
 /*
  * The place of a command that is waited for, TS_REPLAY_NONE where the order of giving says enough.
  */
-static uint32_t wait_place(const struct order *order, uint32_t place, uint32_t command)
+static uint32_t wait_position(const struct order *order, uint32_t position, uint32_t command)
 {
 	const struct ts_replay_session *session = order->session;
-	uint32_t queue = session->steps[place].command->queue;
+	uint32_t queue = session->steps[position].command->queue;
 	uint32_t kept = ts_replay_plan_wait(session->plan, command);
-	uint32_t target = kept == TS_REPLAY_NONE ? TS_REPLAY_NONE : session->places[kept];
+	uint32_t target = kept == TS_REPLAY_NONE ? TS_REPLAY_NONE : session->positions[kept];
 
-	if (target == TS_REPLAY_NONE || target >= place ||
+	if (target == TS_REPLAY_NONE || target >= position ||
 	    !ts_opencl_has_event(&session->steps[target]))
 		return TS_REPLAY_NONE;
-	if (ts_opencl_has_event(&session->steps[place]) &&
+	if (ts_opencl_has_event(&session->steps[position]) &&
 	    session->steps[target].command->queue == queue && ts_opencl_is_ordered(session, queue))
 		return TS_REPLAY_NONE;
 	return target;
 }
 
 /* A user event that is set by now needs no waiting, unless it was set to an error. */
-static uint32_t user_wait_place(const struct order *order, uint32_t place, uint32_t event)
+static uint32_t user_wait_position(const struct order *order, uint32_t position, uint32_t event)
 {
 	uint32_t target = order->set_at[event];
 
 	if (target == TS_REPLAY_NONE ||
-	    (target < place && order->session->steps[target].command->status >= 0))
+	    (target < position && order->session->steps[target].command->status >= 0))
 		return TS_REPLAY_NONE;
 	return target;
 }
 
-static int list_waits(struct order *order, uint32_t place)
+static int list_waits(struct order *order, uint32_t position)
 {
 	struct ts_replay_session *session = order->session;
-	struct ts_opencl_step *step = &session->steps[place];
+	struct ts_opencl_step *step = &session->steps[position];
 	const struct ts_replay_command_info *command = step->command;
 	uint32_t *waits = ts_arena_alloc(&session->arena,
 					 ((size_t)command->wait_count + command->user_wait_count) *
@@ -69,19 +68,19 @@ static int list_waits(struct order *order, uint32_t place)
 	if (!waits)
 		return TS_ENOMEM;
 	for (uint32_t i = 0; i < command->wait_count; i++) {
-		uint32_t target = wait_place(order, place, command->waits[i]);
+		uint32_t target = wait_position(order, position, command->waits[i]);
 
 		if (target != TS_REPLAY_NONE)
 			waits[step->wait_count++] = target;
 	}
 	for (uint32_t i = 0; i < command->user_wait_count; i++) {
-		uint32_t target = user_wait_place(order, place, command->user_waits[i]);
+		uint32_t target = user_wait_position(order, position, command->user_waits[i]);
 
 		if (target != TS_REPLAY_NONE)
 			waits[step->wait_count++] = target;
 	}
 	for (uint32_t i = 0; i < step->wait_count; i++)
-		session->steps[waits[i]].last_use = place;
+		session->steps[waits[i]].last_use = position;
 	step->waits = waits;
 	order->longest = TS_MAX(order->longest, step->wait_count);
 	return TS_OK;
@@ -95,10 +94,10 @@ static bool waits_for_all(const struct ts_opencl_step *step)
 	       !step->wait_count;
 }
 
-static void find_gate(struct order *order, uint32_t place)
+static void find_gate(struct order *order, uint32_t position)
 {
 	struct ts_replay_session *session = order->session;
-	struct ts_opencl_step *step = &session->steps[place];
+	struct ts_opencl_step *step = &session->steps[position];
 	uint32_t queue = step->command->queue, gate = 0;
 
 	for (uint32_t i = 0; i < step->wait_count; i++) {
@@ -135,12 +134,12 @@ static void find_sets(struct order *order)
 	}
 }
 
-static void begin_step(struct ts_replay_session *session, uint32_t place)
+static void begin_step(struct ts_replay_session *session, uint32_t position)
 {
-	struct ts_opencl_step *step = &session->steps[place];
-	uint32_t index = session->plan->order[place];
+	struct ts_opencl_step *step = &session->steps[position];
+	uint32_t index = session->plan->order[position];
 
-	session->places[index] = place;
+	session->positions[index] = position;
 	step->command = &session->stream->commands[index];
 	step->is_marker = session->plan->kept[index] == TS_REPLAY_ORDER &&
 			  !ts_opencl_only_orders(step->command->kind);
@@ -154,9 +153,9 @@ static int make_order(struct order *order, struct ts_arena *scratch)
 	order->set_at = new_numbers(scratch, objects, 0xff);
 	order->gates = new_numbers(scratch, objects, 0);
 	order->barriers = new_numbers(scratch, objects, 0);
-	session->places = new_numbers(&session->arena, session->stream->command_count, 0xff);
+	session->positions = new_numbers(&session->arena, session->stream->command_count, 0xff);
 	session->steps = ts_arena_alloc_zeroed(&session->arena, count, sizeof(*session->steps));
-	if (!order->set_at || !order->gates || !order->barriers || !session->places ||
+	if (!order->set_at || !order->gates || !order->barriers || !session->positions ||
 	    !session->steps)
 		return TS_ENOMEM;
 	for (uint32_t i = 0; i < count; i++)

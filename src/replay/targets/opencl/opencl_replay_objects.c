@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Contexts, queues and user events: made once, and brought back to how they were before each run,
- * with memory (opencl_memory.c). Must not know what commands do with them.
+ * Contexts, queues and user events: created once, and reset before each run together with memory
+ * (opencl_memory.c).
  */
 #include <inttypes.h>
 #include <stdlib.h>

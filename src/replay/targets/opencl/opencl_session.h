@@ -92,7 +92,7 @@ struct ts_opencl_arg {
 
 /* Bytes that come back of a run: what a command reads, or a range that is copied out behind it. */
 struct ts_opencl_output {
-	uint32_t place;
+	uint32_t position;
 	struct ts_replay_range range; /* memory TS_REPLAY_NONE: what the command itself reads */
 	uint32_t capture;             /* who wants it; TS_REPLAY_NONE: nobody */
 	uint64_t at;                  /* in the staging memory */
@@ -144,7 +144,7 @@ struct ts_replay_session {
 	bool is_lazy;            /* there is too much memory to have all of it at once */
 	uint32_t epoch;          /* counts memory that was made */
 
-	uint32_t *places; /* of each command of the stream; TS_REPLAY_NONE: left out */
+	uint32_t *positions; /* of each command of the stream; TS_REPLAY_NONE: left out */
 	struct ts_opencl_step *steps;
 	cl_event *list;       /* room for the longest list of waits, and one more */
 	struct ts_map staged; /* blob id -> address */
@@ -157,8 +157,8 @@ struct ts_replay_session {
 	uint64_t staging_bytes;
 	/* Of a run. */
 	struct ts_replay_outcome *outcome;
-	uint32_t handed; /* outputs that were handed over */
-	uint32_t oldest; /* the first step that is not harvested */
+	uint32_t delivered; /* outputs that were handed over */
+	uint32_t oldest;    /* the first step that is not harvested */
 };
 
 /* The recorded object. */
@@ -192,7 +192,7 @@ static inline bool ts_opencl_has_event(const struct ts_opencl_step *step)
 const char *ts_opencl_device_name(const struct ts_replay_session *session, uint32_t object);
 
 /* The error of a call: "kernel 'saxpy', command 17: CL_INVALID_VALUE on 'pthread'". */
-int ts_opencl_fail_command(const struct ts_replay_session *session, uint32_t place, cl_int code,
+int ts_opencl_fail_command(const struct ts_replay_session *session, uint32_t position, cl_int code,
 			   struct ts_error *err);
 /* "memory 7: CL_OUT_OF_RESOURCES on 'pthread'": of an object. */
 int ts_opencl_fail_object(const struct ts_replay_session *session, uint32_t object, cl_int code,
@@ -235,8 +235,9 @@ extern uint64_t ts_opencl_memory_limit;
 int ts_opencl_restore_memory(struct ts_replay_session *session, uint32_t memory,
 			     struct ts_error *err);
 /* alloc and free, of memory that does not live all the time. */
-int ts_opencl_begin_life(struct ts_replay_session *session, uint32_t place, struct ts_error *err);
-void ts_opencl_end_life(struct ts_replay_session *session, uint32_t place);
+int ts_opencl_begin_life(struct ts_replay_session *session, uint32_t position,
+			 struct ts_error *err);
+void ts_opencl_end_life(struct ts_replay_session *session, uint32_t position);
 
 /* opencl_order.c: places, waits and gates of all steps. */
 int ts_opencl_make_order(struct ts_replay_session *session, struct ts_error *err);
@@ -254,7 +255,7 @@ int ts_opencl_stage(struct ts_replay_session *session, const struct ts_replay_bl
 		    const void **ret_data, struct ts_error *err);
 
 /* opencl_commands.c: gives one command. */
-int ts_opencl_submit(struct ts_replay_session *session, uint32_t place, struct ts_error *err);
+int ts_opencl_submit(struct ts_replay_session *session, uint32_t position, struct ts_error *err);
 /*
  * Puts bytes into memory, or gets them, through a queue; SVM as well. It waits for `count` events
  * of session->list; `event` may be NULL.
@@ -268,16 +269,16 @@ cl_int ts_opencl_read(struct ts_replay_session *session, cl_command_queue queue,
 
 /* opencl_waits.c */
 /* The events that a step waits for, into session->list; returns their number. */
-uint32_t ts_opencl_gather(struct ts_replay_session *session, uint32_t place);
+uint32_t ts_opencl_gather_waits(struct ts_replay_session *session, uint32_t position);
 /* The host waits for a step; not for one that cannot end before `now`. */
-int ts_opencl_wait(struct ts_replay_session *session, uint32_t place, uint32_t now,
+int ts_opencl_wait(struct ts_replay_session *session, uint32_t position, uint32_t now,
 		   struct ts_error *err);
 /* The same for all steps of a queue before `now`; TS_REPLAY_NONE: of all queues. */
 int ts_opencl_wait_queue(struct ts_replay_session *session, uint32_t queue, uint32_t now,
 			 struct ts_error *err);
 int ts_opencl_flush(struct ts_replay_session *session, struct ts_error *err);
 /* A step was given to its queue: it counts, and now and then the queue is flushed. */
-int ts_opencl_given(struct ts_replay_session *session, uint32_t place, struct ts_error *err);
+int ts_opencl_submitted(struct ts_replay_session *session, uint32_t position, struct ts_error *err);
 /*
  * Takes the times of steps from the oldest on that are complete (the caller knows that `all` are),
  * and lets their events go.
@@ -295,13 +296,14 @@ void ts_opencl_free_outputs(struct ts_replay_session *session);
 /* After a run, however it ended: lets go of what was not handed over. */
 void ts_opencl_drop_outputs(struct ts_replay_session *session);
 /* Where an output's bytes go to; hands older ones over where room is needed. */
-int ts_opencl_output_room(struct ts_replay_session *session, struct ts_opencl_output *output,
-			  struct ts_error *err);
+int ts_opencl_output_reserve(struct ts_replay_session *session, struct ts_opencl_output *output,
+			     struct ts_error *err);
 /* Behind a command that was given: copies out what is to be compared. */
-int ts_opencl_copy_outputs(struct ts_replay_session *session, uint32_t place, struct ts_error *err);
+int ts_opencl_copy_outputs(struct ts_replay_session *session, uint32_t position,
+			   struct ts_error *err);
 /* Hands over outputs below `until`, waiting for each. */
-int ts_opencl_hand_over(struct ts_replay_session *session, uint32_t until, uint32_t now,
-			struct ts_error *err);
+int ts_opencl_deliver(struct ts_replay_session *session, uint32_t until, uint32_t now,
+		      struct ts_error *err);
 /* What is wanted of memory at the end, when all commands are complete. */
 int ts_opencl_final_content(struct ts_replay_session *session, struct ts_error *err);
 

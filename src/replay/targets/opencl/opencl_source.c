@@ -1,7 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/*
- * Looks for includes in OpenCL C as a preprocessor would find them, and takes build options apart.
- */
+/* Finds includes in OpenCL C as a preprocessor would, and splits build options. */
 #include "replay/targets/opencl/opencl_source.h"
 
 #include <ctype.h>

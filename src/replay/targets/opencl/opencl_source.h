@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * What of a trace may be given to a compiler. A trace is not trusted to name files (docs/replay.md,
- * 6.1), so source that includes is not compiled, and of the build options only those pass that are
- * known to name none.
+ * What of a trace may be passed to a compiler. A trace must not name files (docs/replay.md, 6.1),
+ * so source with includes is not compiled, and only build options that are known to name no file
+ * pass.
  */
 #ifndef TS_REPLAY_TARGETS_OPENCL_OPENCL_SOURCE_H
 #define TS_REPLAY_TARGETS_OPENCL_OPENCL_SOURCE_H

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Everything that commands need, found or made before the clock starts: which objects, arguments,
- * bytes from the host, views. Must not give anything to a queue.
+ * Prepares what commands need before the clock starts: objects, arguments, host data, views.
+ * Submits nothing.
  */
 #include <inttypes.h>
 #include <string.h>
@@ -85,7 +85,7 @@ static int mark_work(struct ts_replay_session *session,
 		rc = mark(session, command->other, err);
 	for (uint32_t i = 0; i < command->arg_count && !rc; i++)
 		rc = mark(session, command->args[i].memory, err);
-	if (!rc && command->knows_no_sets && command->queue != TS_REPLAY_NONE)
+	if (!rc && command->unknown_access && command->queue != TS_REPLAY_NONE)
 		rc = mark_all_memory(session, command->queue, err);
 	return rc;
 }

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Events of commands that were given: lists to wait for, waiting for them, their times. The host
- * never waits for a command whose gate is still shut (opencl_order.c).
+ * Events of submitted commands: wait lists, waiting, times. The host never waits for a command
+ * whose gate is closed (opencl_order.c).
  */
 #include <string.h>
 
@@ -14,22 +14,22 @@
  */
 #define FLUSH_EVERY 16
 
-int ts_opencl_fail_command(const struct ts_replay_session *session, uint32_t place, cl_int code,
+int ts_opencl_fail_command(const struct ts_replay_session *session, uint32_t position, cl_int code,
 			   struct ts_error *err)
 {
-	uint32_t queue = session->steps[place].command->queue;
+	uint32_t queue = session->steps[position].command->queue;
 	char text[256];
 
 	return ts_error_set(err, ts_opencl_error_code(code), "%s: %s (%d) on '%s'",
-			    ts_replay_command_text(session->stream, session->plan->order[place],
+			    ts_replay_command_text(session->stream, session->plan->order[position],
 						   text, sizeof(text)),
 			    ts_opencl_error_name(code), code,
 			    ts_opencl_device_name(session, queue));
 }
 
-uint32_t ts_opencl_gather(struct ts_replay_session *session, uint32_t place)
+uint32_t ts_opencl_gather_waits(struct ts_replay_session *session, uint32_t position)
 {
-	const struct ts_opencl_step *step = &session->steps[place];
+	const struct ts_opencl_step *step = &session->steps[position];
 	uint32_t count = 0;
 
 	for (uint32_t i = 0; i < step->wait_count; i++) {
@@ -67,9 +67,9 @@ int ts_opencl_flush(struct ts_replay_session *session, struct ts_error *err)
 	return rc;
 }
 
-int ts_opencl_given(struct ts_replay_session *session, uint32_t place, struct ts_error *err)
+int ts_opencl_submitted(struct ts_replay_session *session, uint32_t position, struct ts_error *err)
 {
-	const struct ts_opencl_step *step = &session->steps[place];
+	const struct ts_opencl_step *step = &session->steps[position];
 	struct ts_opencl_object *queue = &session->objects[step->command->queue];
 	bool at_once = session->replay->options.pace == TS_REPLAY_ORIGINAL;
 
@@ -83,37 +83,37 @@ int ts_opencl_given(struct ts_replay_session *session, uint32_t place, struct ts
 /* ---- waiting ---- */
 
 /* How a command ended: 0, or an error unless errors are part of the recording. */
-static int judge(const struct ts_replay_session *session, uint32_t place, cl_int status,
+static int judge(const struct ts_replay_session *session, uint32_t position, cl_int status,
 		 struct ts_error *err)
 {
 	if (status >= 0 || session->expects_errors)
 		return TS_OK;
-	return ts_opencl_fail_command(session, place, status, err);
+	return ts_opencl_fail_command(session, position, status, err);
 }
 
-static int wait_event(struct ts_replay_session *session, uint32_t place, struct ts_error *err)
+static int wait_event(struct ts_replay_session *session, uint32_t position, struct ts_error *err)
 {
-	struct ts_opencl_step *step = &session->steps[place];
+	struct ts_opencl_step *step = &session->steps[position];
 	cl_int code = session->api.clWaitForEvents(1, &step->waitable), status = 0;
 
 	if (!code)
 		return TS_OK;
 	session->api.clGetEventInfo(step->event, CL_EVENT_COMMAND_EXECUTION_STATUS, sizeof(status),
 				    &status, NULL);
-	return judge(session, place, status < 0 ? status : code, err);
+	return judge(session, position, status < 0 ? status : code, err);
 }
 
-int ts_opencl_wait(struct ts_replay_session *session, uint32_t place, uint32_t now,
+int ts_opencl_wait(struct ts_replay_session *session, uint32_t position, uint32_t now,
 		   struct ts_error *err)
 {
-	const struct ts_opencl_step *step = &session->steps[place];
+	const struct ts_opencl_step *step = &session->steps[position];
 	int rc;
 
 	if (!step->waitable || step->gate > now)
 		return TS_OK;
 	/* What it waits for itself may lie in queues that a driver does not look at here. */
 	rc = ts_opencl_flush(session, err);
-	return rc ? rc : wait_event(session, place, err);
+	return rc ? rc : wait_event(session, position, err);
 }
 
 /* Those of the queue that can end, one by one. */
@@ -174,15 +174,15 @@ static int64_t profile(const struct ts_replay_session *session, cl_event event,
 	return (int64_t)ns;
 }
 
-static int take_times(struct ts_replay_session *session, uint32_t place, cl_int status,
+static int take_times(struct ts_replay_session *session, uint32_t position, cl_int status,
 		      struct ts_error *err)
 {
-	struct ts_opencl_step *step = &session->steps[place];
-	struct ts_replay_times *times = &session->outcome->times[place];
+	struct ts_opencl_step *step = &session->steps[position];
+	struct ts_replay_times *times = &session->outcome->times[position];
 
 	step->is_harvested = true;
 	if (status < 0)
-		return judge(session, place, status, err);
+		return judge(session, position, status, err);
 	times->queued = profile(session, step->event, CL_PROFILING_COMMAND_QUEUED);
 	times->submitted = profile(session, step->event, CL_PROFILING_COMMAND_SUBMIT);
 	times->start = profile(session, step->event, CL_PROFILING_COMMAND_START);
@@ -252,22 +252,22 @@ static void add_offset(int64_t *ns, int64_t offset)
 		*ns = ts_ns_add(*ns, offset);
 }
 
-static uint32_t device_of(const struct ts_replay_session *session, uint32_t place)
+static uint32_t device_of(const struct ts_replay_session *session, uint32_t position)
 {
-	uint32_t queue = session->steps[place].command->queue;
+	uint32_t queue = session->steps[position].command->queue;
 
 	return session->objects[ts_opencl_info(session, queue)->device].device;
 }
 
-static void tie_clock(const struct ts_replay_session *session, uint32_t place, struct tie *ties)
+static void tie_clock(const struct ts_replay_session *session, uint32_t position, struct tie *ties)
 {
-	const struct ts_replay_times *times = &session->outcome->times[place];
+	const struct ts_replay_times *times = &session->outcome->times[position];
 	struct tie *tie;
-	int64_t width = session->steps[place].given - times->called;
+	int64_t width = session->steps[position].given - times->called;
 
-	if (!ts_opencl_has_event(&session->steps[place]) || times->queued == TS_ABSENT)
+	if (!ts_opencl_has_event(&session->steps[position]) || times->queued == TS_ABSENT)
 		return;
-	tie = &ties[device_of(session, place)];
+	tie = &ties[device_of(session, position)];
 	if (tie->width && width >= tie->width)
 		return;
 	tie->width = TS_MAX(width, 1);

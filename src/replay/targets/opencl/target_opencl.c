@@ -1,8 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The target opencl: opens a session with everything that the plan needs, and runs the plan, from
- * the first command to the last, on real devices. What a command is stands in the other files
- * (opencl_session.h says where).
+ * The target `opencl`: opens a session with everything that the plan needs and runs the plan on
+ * real devices. opencl_session.h lists the files that do the parts.
  */
 #include <stdlib.h>
 #include <time.h>
@@ -83,10 +82,10 @@ static void sleep_until(int64_t ns)
 }
 
 /* Not before its recorded distance from the first command. */
-static int keep_pace(struct ts_replay_session *session, uint32_t place, int64_t begin,
+static int keep_pace(struct ts_replay_session *session, uint32_t position, int64_t begin,
 		     struct ts_error *err)
 {
-	int64_t due = ts_ns_add(begin, ts_ns_sub(session->steps[place].command->start_ns,
+	int64_t due = ts_ns_add(begin, ts_ns_sub(session->steps[position].command->start_ns,
 						 session->steps[0].command->start_ns));
 	int rc;
 
@@ -98,27 +97,27 @@ static int keep_pace(struct ts_replay_session *session, uint32_t place, int64_t 
 	return rc;
 }
 
-static int tell_progress(const struct ts_replay_session *session, uint32_t place,
-			 struct ts_error *err)
+static int report_progress(const struct ts_replay_session *session, uint32_t position,
+			   struct ts_error *err)
 {
 	const struct ts_replay_options *options = &session->replay->options;
 
-	if (place % PROGRESS_EVERY || !options->progress ||
-	    !options->progress(options->context, "replay", place, session->plan->count))
+	if (position % PROGRESS_EVERY || !options->progress ||
+	    !options->progress(options->context, "replay", position, session->plan->count))
 		return TS_OK;
 	return ts_error_set(err, TS_ECANCELED, "stopped");
 }
 
-static int run_step(struct ts_replay_session *session, uint32_t place, struct ts_error *err)
+static int run_step(struct ts_replay_session *session, uint32_t position, struct ts_error *err)
 {
-	struct ts_replay_times *times = &session->outcome->times[place];
+	struct ts_replay_times *times = &session->outcome->times[position];
 	int rc;
 
 	times->called = ts_clock_monotonic_ns();
-	rc = ts_opencl_submit(session, place, err);
+	rc = ts_opencl_submit(session, position, err);
 	times->returned = ts_clock_monotonic_ns();
-	if (!rc && place - session->oldest > MOST_EVENTS)
-		rc = ts_opencl_harvest(session, place, false, err);
+	if (!rc && position - session->oldest > MOST_EVENTS)
+		rc = ts_opencl_harvest(session, position, false, err);
 	return rc;
 }
 
@@ -129,7 +128,7 @@ static int run_steps(struct ts_replay_session *session, struct ts_error *err)
 	int rc = TS_OK;
 
 	for (uint32_t i = 0; i < count && !rc; i++) {
-		rc = tell_progress(session, i, err);
+		rc = report_progress(session, i, err);
 		if (!rc)
 			rc = keep_pace(session, i, begin, err);
 		if (!rc)
@@ -151,7 +150,7 @@ static void clear_times(struct ts_replay_session *session)
 static int collect(struct ts_replay_session *session, struct ts_error *err)
 {
 	uint32_t count = session->plan->count;
-	int rc = ts_opencl_hand_over(session, session->output_count, count, err);
+	int rc = ts_opencl_deliver(session, session->output_count, count, err);
 
 	if (!rc)
 		rc = ts_opencl_harvest(session, count, true, err);
@@ -179,7 +178,7 @@ static int run_session(struct ts_replay_session *session, unsigned int number,
 	int rc;
 
 	session->outcome = outcome;
-	session->handed = session->oldest = 0;
+	session->delivered = session->oldest = 0;
 	clear_times(session);
 	rc = ts_opencl_restore(session, err);
 	if (!rc)

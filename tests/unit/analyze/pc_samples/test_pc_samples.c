@@ -108,12 +108,12 @@ static void launch(const char *kernel, int64_t correlation, int64_t duration, ui
 	ts_writer_add(writer, TS_TABLE_GPU_OP, &op, NULL);
 }
 
-static struct ts_hot *ask(struct ts_reader *reader, const char *name)
+static struct ts_pc_samples *ask(struct ts_reader *reader, const char *name)
 {
-	struct ts_hot *hot = NULL;
+	struct ts_pc_samples *hot = NULL;
 	struct ts_error err;
 
-	if (ts_hot_new(&hot, reader, name, &err))
+	if (ts_pc_samples_new(&hot, reader, name, &err))
 		ts_test_fail(__FILE__, __LINE__, "%s", err.message);
 	return hot;
 }
@@ -121,7 +121,7 @@ static struct ts_hot *ask(struct ts_reader *reader, const char *name)
 TS_TEST(counts)
 {
 	struct ts_reader *reader;
-	struct ts_hot *hot;
+	struct ts_pc_samples *hot;
 
 	start();
 	sample(instruction("gemm", "a", 16), "wait", 5);
@@ -153,7 +153,7 @@ TS_TEST(counts)
 	TS_CHECK_INT(hot->reasons[0].samples, 113);
 	TS_CHECK(!hot->is_exact);
 	TS_CHECK_INT(hot->launch_count, 0);
-	ts_hot_free(hot);
+	ts_pc_samples_free(hot);
 	ts_reader_close(reader);
 }
 
@@ -161,7 +161,7 @@ TS_TEST(which_kernel)
 {
 	struct ts_error err;
 	struct ts_reader *reader;
-	struct ts_hot *hot;
+	struct ts_pc_samples *hot;
 
 	start();
 	sample(instruction("f(float*)", "a", 0), "wait", 1);
@@ -172,15 +172,15 @@ TS_TEST(which_kernel)
 	hot = ask(reader, "f(float*)");
 	TS_CHECK_INT(hot->kernel_count, 1);
 	TS_CHECK_INT(hot->kernels[0].samples, 1);
-	ts_hot_free(hot);
+	ts_pc_samples_free(hot);
 	hot = ask(reader, "f*");
 	TS_CHECK_INT(hot->kernel_count, 2);
 	TS_CHECK_STR(hot->kernels[0].name, "f(float*)::part");
-	ts_hot_free(hot);
+	ts_pc_samples_free(hot);
 	hot = ask(reader, "t");
 	TS_CHECK_INT(hot->kernel_count, 3);
-	ts_hot_free(hot);
-	TS_CHECK_INT(ts_hot_new(&hot, reader, "nothing", &err), TS_ENOTFOUND);
+	ts_pc_samples_free(hot);
+	TS_CHECK_INT(ts_pc_samples_new(&hot, reader, "nothing", &err), TS_ENOTFOUND);
 	TS_CHECK_STR(err.message,
 		     "no sampled kernel is called 'nothing'; 3 kernels were sampled, the hottest "
 		     "is 'f(float*)::part'");
@@ -191,7 +191,7 @@ TS_TEST(candidates)
 {
 	uint32_t often, seldom, captured;
 	struct ts_reader *reader;
-	struct ts_hot *hot;
+	struct ts_pc_samples *hot;
 
 	start();
 	often = host_stack("often");
@@ -217,7 +217,7 @@ TS_TEST(candidates)
 	TS_CHECK_INT(hot->launches[2].stack, captured);
 	TS_CHECK_INT(hot->launches[2].launches, 2);
 	TS_CHECK_INT(hot->launches[3].stack, 0);
-	ts_hot_free(hot);
+	ts_pc_samples_free(hot);
 	ts_reader_close(reader);
 }
 
@@ -225,7 +225,7 @@ TS_TEST(exact)
 {
 	uint32_t often, seldom;
 	struct ts_reader *reader;
-	struct ts_hot *hot;
+	struct ts_pc_samples *hot;
 
 	start();
 	often = host_stack("often");
@@ -244,7 +244,7 @@ TS_TEST(exact)
 	TS_CHECK_INT(hot->launches[0].stack, seldom);
 	TS_CHECK_INT(hot->launches[0].samples, 90);
 	TS_CHECK_INT(hot->launches[1].samples, 15);
-	ts_hot_free(hot);
+	ts_pc_samples_free(hot);
 	ts_reader_close(reader);
 }
 
@@ -256,7 +256,7 @@ TS_TEST(exact_of_graphs)
 {
 	uint32_t first, second;
 	struct ts_reader *reader;
-	struct ts_hot *hot;
+	struct ts_pc_samples *hot;
 
 	start();
 	first = host_stack("first");
@@ -272,7 +272,7 @@ TS_TEST(exact_of_graphs)
 	TS_CHECK_INT(hot->launches[0].stack, first);
 	TS_CHECK_INT(hot->launches[0].samples, 7);
 	TS_CHECK_INT(hot->launches[1].samples, 3);
-	ts_hot_free(hot);
+	ts_pc_samples_free(hot);
 	ts_reader_close(reader);
 }
 
@@ -281,7 +281,7 @@ TS_TEST(calls_in_calls)
 {
 	struct ts_api_call_row inner = ts_api_call_none;
 	struct ts_reader *reader;
-	struct ts_hot *hot;
+	struct ts_pc_samples *hot;
 	uint32_t stack;
 
 	start();
@@ -295,7 +295,7 @@ TS_TEST(calls_in_calls)
 	hot = ask(reader, "gemm");
 	TS_CHECK_INT(hot->launch_count, 1);
 	TS_CHECK_INT(hot->launches[0].stack, stack);
-	ts_hot_free(hot);
+	ts_pc_samples_free(hot);
 	ts_reader_close(reader);
 }
 
@@ -304,7 +304,7 @@ TS_TEST(rows_that_make_no_sense)
 {
 	struct ts_frame_row frame = ts_frame_none;
 	struct ts_reader *reader;
-	struct ts_hot *hot;
+	struct ts_pc_samples *hot;
 
 	start();
 	frame.kind = TS_FRAME_INSTRUCTION;
@@ -322,7 +322,7 @@ TS_TEST(rows_that_make_no_sense)
 	TS_CHECK_INT(hot->kernel_count, 1);
 	TS_CHECK_INT(hot->kernels[0].samples, INT64_MAX);
 	TS_CHECK_INT(hot->instruction_count, 1);
-	ts_hot_free(hot);
+	ts_pc_samples_free(hot);
 	ts_reader_close(reader);
 }
 
@@ -331,7 +331,7 @@ TS_TEST(code)
 	struct ts_object_row object = ts_object_none;
 	struct ts_reader *reader;
 	struct ts_error err;
-	struct ts_hot *hot;
+	struct ts_pc_samples *hot;
 	void *image = NULL;
 	size_t bytes = 0;
 
@@ -345,13 +345,13 @@ TS_TEST(code)
 	ts_writer_add(writer, TS_TABLE_OBJECT, &object, NULL);
 	reader = finish();
 	hot = ask(reader, "gemm");
-	TS_CHECK_INT(ts_hot_code(hot, &image, &bytes, &err), 0);
+	TS_CHECK_INT(ts_pc_samples_code(hot, &image, &bytes, &err), 0);
 	TS_CHECK_INT(bytes, 4);
 	TS_CHECK(memcmp(image, "code", 4) == 0);
 	free(image);
-	ts_hot_free(hot);
+	ts_pc_samples_free(hot);
 	hot = ask(reader, "other");
-	TS_CHECK_INT(ts_hot_code(hot, &image, &bytes, &err), TS_ENOTFOUND);
-	ts_hot_free(hot);
+	TS_CHECK_INT(ts_pc_samples_code(hot, &image, &bytes, &err), TS_ENOTFOUND);
+	ts_pc_samples_free(hot);
 	ts_reader_close(reader);
 }

@@ -76,7 +76,7 @@ static inline void maker_arrow(struct maker *maker, uint32_t from, uint32_t to, 
 
 /* Points thread by thread. */
 static inline void order_points(const struct maker *maker, struct ts_emulator_model *model,
-				uint32_t *places)
+				uint32_t *positions)
 {
 	uint32_t count = 0;
 
@@ -85,7 +85,7 @@ static inline void order_points(const struct maker *maker, struct ts_emulator_mo
 		for (uint32_t p = 0; p < maker->point_count; p++) {
 			if (maker->thread_of[p] != t)
 				continue;
-			places[p] = count;
+			positions[p] = count;
 			model->points[count++] = maker->points[p];
 		}
 		model->threads[t].count = count - model->threads[t].first;
@@ -95,7 +95,7 @@ static inline void order_points(const struct maker *maker, struct ts_emulator_mo
 }
 
 static inline void fill_edges(const struct maker *maker, struct ts_emulator_model *model,
-			      const uint32_t *places)
+			      const uint32_t *positions)
 {
 	uint32_t nodes = maker->command_count + maker->point_count, at = 0;
 
@@ -104,8 +104,8 @@ static inline void fill_edges(const struct maker *maker, struct ts_emulator_mode
 		for (uint32_t i = 0; i < maker->arrow_count; i++) {
 			uint32_t from = maker->arrows[i].from, to = maker->arrows[i].to;
 
-			from = from < MOST ? from : maker->command_count + places[from - MOST];
-			to = to < MOST ? to : maker->command_count + places[to - MOST];
+			from = from < MOST ? from : maker->command_count + positions[from - MOST];
+			to = to < MOST ? to : maker->command_count + positions[to - MOST];
 			if (from != n)
 				continue;
 			model->edges[at++] = (struct ts_emulator_edge){ maker->arrows[i].lag, to };
@@ -124,7 +124,7 @@ static inline void fill_edges(const struct maker *maker, struct ts_emulator_mode
 }
 
 /* Places of points in the model: places[number of a point]. */
-static inline struct ts_emulator_model *maker_model(const struct maker *maker, uint32_t *places)
+static inline struct ts_emulator_model *maker_model(const struct maker *maker, uint32_t *positions)
 {
 	struct ts_emulator_model *model = calloc(1, sizeof(*model));
 	uint32_t nodes = maker->command_count + maker->point_count;
@@ -138,15 +138,15 @@ static inline struct ts_emulator_model *maker_model(const struct maker *maker, u
 	model->points = calloc(MOST, sizeof(*model->points));
 	model->threads = calloc(maker->thread_count + 1, sizeof(*model->threads));
 	model->slots = calloc(maker->resource_count + 1, sizeof(*model->slots));
-	model->first_give = calloc(2, sizeof(*model->first_give));
-	model->gives = calloc(1, sizeof(*model->gives));
+	model->first_submit = calloc(2, sizeof(*model->first_submit));
+	model->submits = calloc(1, sizeof(*model->submits));
 	model->first_out = calloc(nodes + 2, sizeof(*model->first_out));
 	model->edges = calloc(maker->arrow_count + 1, sizeof(*model->edges));
 	model->waits = calloc(nodes + 1, sizeof(*model->waits));
 	memcpy(model->commands, maker->commands, sizeof(maker->commands));
 	memcpy(model->slots, maker->slots, maker->resource_count * sizeof(*model->slots));
-	order_points(maker, model, places);
-	fill_edges(maker, model, places);
+	order_points(maker, model, positions);
+	fill_edges(maker, model, positions);
 	return model;
 }
 

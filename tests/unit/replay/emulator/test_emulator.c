@@ -19,7 +19,7 @@ static uint32_t random_below(uint32_t limit)
 struct simulated {
 	struct ts_emulator_model *model;
 	struct ts_emulator_times times;
-	uint32_t places[MOST];
+	uint32_t positions[MOST];
 };
 
 static void simulate(struct simulated *simulated, const struct maker *maker,
@@ -28,7 +28,7 @@ static void simulate(struct simulated *simulated, const struct maker *maker,
 	struct ts_error err;
 
 	memset(simulated, 0, sizeof(*simulated));
-	simulated->model = maker_model(maker, simulated->places);
+	simulated->model = maker_model(maker, simulated->positions);
 	TS_CHECK_INT(ts_emulator_run(simulated->model, policy, &simulated->times, &err), 0);
 }
 

@@ -48,8 +48,8 @@ TS_TEST(words)
 	CHANGE("host-speed=1.25x", TS_WHAT_IF_HOST_SPEED, TS_WHAT_IF_TIMES, 125, 100);
 	CHANGE("streams=4", TS_WHAT_IF_STREAMS, TS_WHAT_IF_COUNT, 4, 1);
 	CHANGE("concurrency=2", TS_WHAT_IF_CONCURRENCY, TS_WHAT_IF_COUNT, 2, 1);
-	CHANGE("policy=priority", TS_WHAT_IF_POLICY, TS_WHAT_IF_WORD, TS_EMULATOR_PRIORITY, 1);
-	CHANGE("policy=shortest", TS_WHAT_IF_POLICY, TS_WHAT_IF_WORD, TS_EMULATOR_SHORTEST, 1);
+	CHANGE("policy=priority", TS_WHAT_IF_POLICY, TS_WHAT_IF_NAME, TS_EMULATOR_PRIORITY, 1);
+	CHANGE("policy=shortest", TS_WHAT_IF_POLICY, TS_WHAT_IF_NAME, TS_EMULATOR_SHORTEST, 1);
 }
 
 static void check_refused(const char *text, const char *part)
@@ -242,10 +242,10 @@ TS_TEST(several)
 	TS_CHECK_INT(change(&changed, texts, 3, &err), 0);
 	TS_CHECK_INT(duration_of(&changed, "gemm"), 25000);
 	TS_CHECK_INT(duration_of(&changed, "relu"), 5000);
-	ts_what_if_tell(&changed.what_if, text, sizeof(text));
+	ts_what_if_describe(&changed.what_if, text, sizeof(text));
 	TS_CHECK_STR(text,
 		     "kernel:gemm=0.5x (1 command), device-speed=2x (3 commands), policy=fifo");
-	ts_what_if_tell(&changed.what_if, text, 20);
+	ts_what_if_describe(&changed.what_if, text, 20);
 	TS_CHECK_STR(text, "kernel:gemm=0.5x (1");
 	unload_program(&changed);
 }

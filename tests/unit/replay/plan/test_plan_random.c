@@ -112,9 +112,9 @@ static bool touch(const struct ts_replay_range *a, uint32_t a_count,
 
 static bool conflict(const struct ts_replay_command_info *a, const struct ts_replay_command_info *b)
 {
-	if (a->knows_no_sets || b->knows_no_sets)
-		return (a->knows_no_sets || a->read_count + a->write_count) &&
-		       (b->knows_no_sets || b->read_count + b->write_count);
+	if (a->unknown_access || b->unknown_access)
+		return (a->unknown_access || a->read_count + a->write_count) &&
+		       (b->unknown_access || b->read_count + b->write_count);
 	return touch(a->writes, a->write_count, b->writes, b->write_count) ||
 	       touch(a->writes, a->write_count, b->reads, b->read_count) ||
 	       touch(a->reads, a->read_count, b->writes, b->write_count);
@@ -249,7 +249,7 @@ static void add_launch(struct maker *maker, struct ts_replay_command_info *comma
 	}
 	command->reads = keep(maker, reads, command->read_count);
 	command->writes = keep(maker, writes, command->write_count);
-	command->knows_no_sets = draw(40) == 0;
+	command->unknown_access = draw(40) == 0;
 }
 
 static void add_copy(struct maker *maker, struct ts_replay_command_info *command)
@@ -431,7 +431,7 @@ static void execute(struct machine *machine, uint32_t index)
 	uint32_t read_count = command->read_count, write_count = command->write_count;
 	uint64_t seed = ts_hash_mix64(command->sequence);
 
-	if (command->knows_no_sets) {
+	if (command->unknown_access) {
 		for (uint32_t i = 0; i < MEMORIES; i++)
 			all[i] = (struct ts_replay_range){ MEMORY(i), 0, BYTES };
 		reads = writes = all;
@@ -525,7 +525,7 @@ static bool is_idle(const struct device *device, uint32_t queue)
 	return true;
 }
 
-static void give(struct device *device, uint32_t index)
+static void submit(struct device *device, uint32_t index)
 {
 	const struct ts_replay_command_info *command = &device->machine.maker->commands[index];
 
@@ -553,7 +553,7 @@ static void run(struct device *device, const struct maker *maker, const struct t
 	device->machine.maker = maker;
 	device->plan = plan;
 	for (uint32_t i = 0; i < plan->count; i++)
-		give(device, plan->order[i]);
+		submit(device, plan->order[i]);
 	while (step(device))
 		;
 	for (uint32_t i = 0; i < plan->count; i++)

@@ -348,7 +348,7 @@ TS_TEST(details_become_fields)
 	TS_CHECK_INT(command->args[3].kind, TS_REPLAY_ARG_LOCAL);
 	TS_CHECK_INT(command->read_count, 0);
 	TS_CHECK_INT(command->write_count, 1);
-	TS_CHECK(command->knows_no_sets);
+	TS_CHECK(command->unknown_access);
 	done(stream);
 }
 
@@ -434,7 +434,7 @@ TS_TEST(events_become_commands)
 	TS_CHECK_INT(stream->commands[1].waits[0], 0);
 	TS_CHECK_INT(stream->commands[3].waits[0], 2);
 	TS_CHECK_INT(stream->commands[3].waits[1], 1);
-	TS_CHECK(stream->is_cut);
+	TS_CHECK(stream->is_truncated);
 	done(stream);
 }
 
@@ -479,7 +479,7 @@ TS_TEST(user_events_move_commands)
 	TS_CHECK_INT(stream->commands[0].user_wait_count, 1);
 	TS_CHECK_INT(stream->commands[0].ready, 5);
 	TS_CHECK_INT(stream->commands[1].ready, 1);
-	TS_CHECK(stream->commands[2].waits_in_vain && !stream->commands[3].waits_in_vain);
+	TS_CHECK(stream->commands[2].would_deadlock && !stream->commands[3].would_deadlock);
 	TS_CHECK(!stream->commands[4].blocking);
 	TS_CHECK_INT(ts_replay_plan_make(&plan, stream, &options, &err), 0);
 	TS_CHECK_INT(plan.kept[0], TS_REPLAY_ASKED);
@@ -514,9 +514,9 @@ TS_TEST(a_sync_waits_for_what_was_there)
 	TS_CHECK_INT(stream->commands[3].queue, TS_REPLAY_NONE);
 	TS_CHECK_INT(stream->commands[3].wait_count, 1);
 	TS_CHECK_INT(stream->commands[3].waits[0], 1);
-	TS_CHECK(!stream->commands[3].waits_in_vain);
+	TS_CHECK(!stream->commands[3].would_deadlock);
 	TS_CHECK_INT(stream->commands[4].wait_count, 0);
-	TS_CHECK(stream->commands[4].waits_in_vain);
+	TS_CHECK(stream->commands[4].would_deadlock);
 	done(stream);
 }
 

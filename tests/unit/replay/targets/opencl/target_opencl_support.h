@@ -189,14 +189,14 @@ static inline uint32_t made_fill(struct made *made, uint32_t queue, uint32_t mem
 	return index;
 }
 
-static inline uint32_t made_capture(struct made *made, uint32_t place, uint32_t memory,
+static inline uint32_t made_capture(struct made *made, uint32_t position, uint32_t memory,
 				    uint64_t offset, uint64_t bytes)
 {
 	uint32_t index = made->replay.capture_count++;
 
 	TS_CHECK(index < MADE_MOST);
 	made->captures[index] =
-		(struct ts_replay_capture){ place, { memory, offset, bytes }, "each" };
+		(struct ts_replay_capture){ position, { memory, offset, bytes }, "each" };
 	return index;
 }
 

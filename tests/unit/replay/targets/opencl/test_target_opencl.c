@@ -378,7 +378,7 @@ TS_TEST(parts)
 	made->instead[gone] = marked;
 	memmove(&made->order[gone], &made->order[gone + 1],
 		(made->stream.command_count - gone - 1) * sizeof(*made->order));
-	made->captures[result].place--;
+	made->captures[result].position--;
 	made->replay.plan.instead = made->instead;
 	made->stream.command_count--;
 	made_run_twice(made);
