@@ -96,14 +96,16 @@ const struct ts_states *ts_analyze_all_states(struct ts_analyze_request *request
 					      struct ts_error *err);
 const struct ts_collectives *ts_analyze_collectives(struct ts_analyze_request *request,
 						    struct ts_error *err);
-const struct ts_clock_alignment *ts_analyze_clocks(struct ts_analyze_request *request, struct ts_error *err);
+const struct ts_clock_alignment *ts_analyze_clocks(struct ts_analyze_request *request,
+						   struct ts_error *err);
 
 /*
  * Moves the times of all ranks by these clocks, once; graph and states are made anew when next
  * asked for. The caller of analyses does this ahead of those that are TS_ANALYSIS_ALIGNED: the
  * numbers of others do not depend on it.
  */
-const struct ts_clock_alignment *ts_analyze_align(struct ts_analyze_request *request, struct ts_error *err);
+const struct ts_clock_alignment *ts_analyze_align(struct ts_analyze_request *request,
+						  struct ts_error *err);
 
 /*
  * It compares times of several ranks: wants clocks aligned, where collectives tie them and the user

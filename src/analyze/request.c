@@ -112,19 +112,22 @@ const struct ts_collectives *ts_analyze_collectives(struct ts_analyze_request *r
 	return request->collectives;
 }
 
-const struct ts_clock_alignment *ts_analyze_clocks(struct ts_analyze_request *request, struct ts_error *err)
+const struct ts_clock_alignment *ts_analyze_clocks(struct ts_analyze_request *request,
+						   struct ts_error *err)
 {
 	const struct ts_collectives *collectives;
 
 	if (request->clocks)
 		return request->clocks;
 	collectives = ts_analyze_collectives(request, err);
-	if (!collectives || ts_clock_alignment_new(&request->clocks, request->work, collectives, err))
+	if (!collectives ||
+	    ts_clock_alignment_new(&request->clocks, request->work, collectives, err))
 		return NULL;
 	return request->clocks;
 }
 
-const struct ts_clock_alignment *ts_analyze_align(struct ts_analyze_request *request, struct ts_error *err)
+const struct ts_clock_alignment *ts_analyze_align(struct ts_analyze_request *request,
+						  struct ts_error *err)
 {
 	const struct ts_clock_alignment *clocks = ts_analyze_clocks(request, err);
 

@@ -444,10 +444,9 @@ int ts_verb_record(int argc, char **argv)
 			       "same trace"),
 		TS_OPTION_TEXT("duration", 0, "TIME", &texts.duration,
 			       "finish the recording after so long: 10s, 2m, 500ms"),
-		TS_OPTION_TEXT(
-			"max-size", 0, "SIZE", &texts.max_size,
-			"stop at SIZE on disk: 512M, 2G; with --rotate: delete the "
-			"oldest files"),
+		TS_OPTION_TEXT("max-size", 0, "SIZE", &texts.max_size,
+			       "stop at SIZE on disk: 512M, 2G; with --rotate: delete the "
+			       "oldest files"),
 		TS_OPTION_TEXT("rotate", 0, "SIZE|TIME", &texts.rotate,
 			       "begin a new file after so many bytes (64M) or so long (10m)"),
 		TS_OPTION_INTEGER("rotate-keep", 0, "N", &texts.rotate_keep, 1, 1000000,

@@ -14,9 +14,10 @@
 #define MOST_BINS 256
 #define LEAST_FOR_DRIFT 8  /* samples: fewer do not determine a drift */
 #define LEAST_FOR_SPREAD 5 /* samples: fewer do not determine a spread */
-#define UNKNOWN_DRIFT 2e-4 /* drift that clocks are assumed to stay below if samples do not tell \
-			    */
-#define MOST_DRIFT 1e-2    /* larger values are not clock drift */
+#define UNKNOWN_DRIFT                                                                         \
+	2e-4            /* drift that clocks are assumed to stay below if samples do not tell \
+			 */
+#define MOST_DRIFT 1e-2 /* larger values are not clock drift */
 #define OUTLIER_SCALE (6 * 1.4826)
 #define CONFIDENCE 1.96 /* standard deviations: 95 % */
 

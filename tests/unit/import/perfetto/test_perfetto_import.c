@@ -157,8 +157,9 @@ TS_TEST(ends_that_come_first_and_ends_of_nothing)
 		      "{'start':200,'duration':20,'thread':2,'name':'a'}\n"
 		      "{'start':210,'duration':20,'thread':2,'name':'b'}\n"
 		      "{'start':250,'thread':2,'name':'back'}\n");
-	CHECK_NOTE(&trace,
-		   "lost: 1 slice that ends before it starts (kept with duration 0), 1 slice end without a begin");
+	CHECK_NOTE(
+		&trace,
+		"lost: 1 slice that ends before it starts (kept with duration 0), 1 slice end without a begin");
 }
 
 /* ---- tracks ---- */
@@ -359,9 +360,10 @@ TS_TEST(packets_that_nobody_reads_are_counted)
 	ts_proto_close(&trace, packet);
 	/* A packet that is no message. */
 	ts_proto_put_bytes(&trace, 1, "\x08\x01\x07\x07", 4);
-	CHECK_NOTE(&trace,
-		   "lost: 3 ftrace events, 2 packets of kind sys_stats, 1 packet of unknown kind, 1 argument of a Chrome-specific type, 1 argument in an "
-		   "extension field, 1 damaged packet");
+	CHECK_NOTE(
+		&trace,
+		"lost: 3 ftrace events, 2 packets of kind sys_stats, 1 packet of unknown kind, 1 argument of a Chrome-specific type, 1 argument in an "
+		"extension field, 1 damaged packet");
 }
 
 /* ---- packed packets ---- */

@@ -237,7 +237,8 @@ TS_TEST(unknown_processes_are_left_out)
 	TS_CHECK(strstr(info.message, "Process memory(MiB)") != NULL);
 	TS_CHECK(strstr(info.message, "memory of processes is left out") != NULL);
 	/* Beside what else there is. */
-	TS_CHECK(strstr(info.message, "implausible 'AICore(%)' of NPU 2; it is left out; ") != NULL);
+	TS_CHECK(strstr(info.message, "implausible 'AICore(%)' of NPU 2; it is left out; ") !=
+		 NULL);
 	ts_npu_info_release(&info);
 }
 
