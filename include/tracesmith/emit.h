@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Events from your own program, in C or C++. Link with -ltracesmith-agent; that library needs libc
- * only.
+ * Emits events from your own program, in C or C++. Link with -ltracesmith-agent, which depends only
+ * on libc.
  *
  *	#include <tracesmith/emit.h>
  *
@@ -9,26 +9,27 @@
  *	TS_SPAN_MS("attention", "layer", elapsed_ms, TS_INT("layer", 3));
  *	TS_BEGIN("decode", "engine"); ...; TS_END();
  *
- * Nothing is recorded until somebody wants it, and then nothing has to be changed in the program:
+ * Recording is off by default. To turn it on, without a change to the program:
  *
- *	tracesmith record -o t.sbt -- ./program        a recorder starts it
- *	TRACESMITH_OUT=t.sbt ./program                 it starts a recorder (t.json: Chrome JSON;
- *	                                               FERRUM_TRACE_OUT is another name for it)
+ *	tracesmith record -o t.sbt -- ./program        a recorder starts the program
+ *	TRACESMITH_OUT=t.sbt ./program                 the program starts a recorder (t.json: Chrome
+ *	                                               JSON; FERRUM_TRACE_OUT is an alias)
  *	TRACESMITH_LIVE=1 ./program                    the newest events stay in shared memory, for
  *	                                               `tracesmith record -p` or `recover`
  *
- * Off, a call site costs a load and a branch. On, an event is stored in shared memory in some
- * nanoseconds; no lock is taken, no system call made. Events survive kill -9 of the program.
+ * While recording is off, a call site costs a load and a branch. While it is on, an event takes a
+ * few nanoseconds to store in shared memory, without a lock or a system call. Events survive
+ * kill -9 of the program.
  *
- * Names, categories and keys of the macros are string literals: they are registered once a call
- * site. For names made at run time, and for tracers of your own, see the functions at the end.
- * Everything may be called from any thread and from signal handlers, before main() too, except
- * where it says otherwise.
+ * The macros take names, categories and keys as string literals and register them once per call
+ * site. The functions at the end take names built at run time and create separate tracers.
+ * Unless noted otherwise, everything may be called from any thread, from signal handlers, and
+ * before main().
  */
 #ifndef TRACESMITH_EMIT_H
 #define TRACESMITH_EMIT_H
 
-/* The macros take a comma before nothing, which every compiler understands and -pedantic minds. */
+/* The macros use `, ##__VA_ARGS__`, which every compiler accepts but -pedantic warns about. */
 #ifdef __GNUC__
 #pragma GCC system_header
 #endif

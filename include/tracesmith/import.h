@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Reads files of other tools into a trace. The content decides what a file is, not its name; gzip
- * and zstd are unpacked on the way.
+ * Imports files of other tools into a trace. The content of a file decides its format, not its
+ * name. gzip and zstd files are decompressed on the fly.
  *
  *	ts_writer_open(&writer, "out.sbt", NULL, &err);
  *	ts_import_file(writer, "rank0.json.gz", NULL, &result, &err);

@@ -1,9 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Reads a trace: any prefix of one, too (docs/format.md). The file may be hostile: errors name the
- * chunk and byte, memory is bounded, nothing is mapped.
+ * Reads a trace, or any prefix of one (docs/format.md). The file is not trusted: errors name the
+ * chunk and byte, memory use is bounded, and nothing is mapped.
  *
- * A reader gives chunks; a chunk's rows come as a batch of columns. Only what is asked for is read:
+ * A reader lists the chunks of the file. The rows of a chunk are read as a batch of columns, and
+ * only the requested columns are read:
  *
  *	for (size_t i = 0; i < ts_reader_chunk_count(reader); i++) {
  *		const struct ts_chunk *chunk = ts_reader_chunk(reader, i);
@@ -13,8 +14,8 @@
  *		const int64_t *start = batch->columns[TS_COLUMN_OF(gpu_op, start)];
  *	}
  *
- * Batches may be read by several threads at once, each with a batch of its own. Texts, shapes and
- * entities are loaded when first asked for, under a lock: any thread may ask.
+ * Several threads may read at once, each into its own batch. Strings, shapes and entities are
+ * loaded on first use, under a lock, so any thread may ask for them.
  */
 #ifndef TRACESMITH_READER_H
 #define TRACESMITH_READER_H

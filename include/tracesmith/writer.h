@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Writes a trace. Rows go in one by one, in any order of time; the writer keeps one chunk a table
- * (and clock) in memory, sorts, encodes (on worker threads) and appends it when it is full. What
- * has been appended survives a kill at any instant (docs/format.md, section 8).
+ * Writes a trace. Rows may be added in any order of time. The writer keeps one chunk per table and
+ * clock in memory; it sorts and encodes a full chunk (on worker threads) and appends it to the
+ * file. Appended chunks survive a kill at any instant (docs/format.md, section 8).
  *
- * Errors stick: after the first one every call fails alike, so a loop may check only at its end.
- * One thread at a time may use a writer. Ids returned are positive; 0 means failure.
+ * Errors are sticky: after the first one every call fails with it, so a loop may check once, at
+ * its end. Only one thread may use a writer at a time. Returned ids are positive; 0 means failure.
  *
  *	struct ts_writer *writer;
  *	ts_writer_open(&writer, "out.sbt", NULL, &err);

@@ -1,20 +1,20 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The test runner: a test file includes this and holds TS_TEST functions, no main().
+ * The unit test runner. A test file includes this header and defines TS_TEST functions, no main().
  *
  *	TS_TEST(arena_grows)
  *	{
  *		TS_CHECK_INT(ts_arena_used(&arena), 16);
  *	}
  *
- * Each test runs in a child process. It fails when a check fails, when it exits or dies by a
- * signal, when it takes longer than TS_TEST_SECONDS (environment, default 120), or when it leaves a
- * file descriptor open. A failed check ends the test at once, from whatever thread it stands in.
- * Arguments of a check are evaluated once.
+ * Each test runs in a child process. It fails if a check fails, if it exits or is killed by a
+ * signal, if it takes longer than TS_TEST_SECONDS (environment variable, default 120), or if it
+ * leaks a file descriptor. A failed check ends the test at once, from any thread. Checks evaluate
+ * their arguments once.
  *
  *	test_arena               runs all tests
- *	test_arena arena_grows   runs one, in this process, for a debugger
- *	test_arena --list        names them
+ *	test_arena arena_grows   runs one test in this process, for a debugger
+ *	test_arena --list        lists the tests
  */
 #ifndef TS_TESTS_RUNNER_H
 #define TS_TESTS_RUNNER_H
@@ -30,10 +30,10 @@ struct ts_test {
 
 void ts_test_register(struct ts_test *test);
 
-/* Ends the test as skipped; the reason is printed. */
+/* Ends the test as skipped and prints the reason. */
 void ts_test_skip(const char *reason) __attribute__((noreturn));
 
-/* The test fails here, with a message. */
+/* Fails the test with a message. */
 void ts_test_fail(const char *file, int line, const char *format, ...)
 	__attribute__((noreturn, format(printf, 3, 4)));
 
@@ -57,14 +57,14 @@ void ts_test_check_mem(const char *file, int line, const char *text, const void 
 			ts_test_fail(__FILE__, __LINE__, "not so: %s", #condition); \
 	} while (0)
 
-/* Any two integers, compared as 64 bits. */
+/* Compares two integers as 64 bits. */
 #define TS_CHECK_INT(a, b) \
 	ts_test_check_int(__FILE__, __LINE__, #a " == " #b, (intmax_t)(a), (intmax_t)(b))
 
-/* Two strings, either of which may be NULL. */
+/* Compares two strings; either may be NULL. */
 #define TS_CHECK_STR(a, b) ts_test_check_str(__FILE__, __LINE__, #a " == " #b, a, b)
 
-/* Two runs of bytes of the same size. */
+/* Compares `size` bytes. */
 #define TS_CHECK_MEM(a, b, size) ts_test_check_mem(__FILE__, __LINE__, #a " == " #b, a, b, size)
 
 #endif
