@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * fork and exec with the agent preloaded. All that needs memory is made before the fork: the
- * recorder has threads by then, and its child may only make system calls. Whether exec worked
- * comes back through a pipe that exec closes.
+ * fork and exec with the agent preloaded. Everything that allocates happens before the fork: the
+ * recorder has threads by then, so the child may only make system calls. A close-on-exec pipe
+ * reports whether exec succeeded.
  */
 #include "record/launch/launch_target.h"
 
@@ -38,7 +38,7 @@ extern char **environ;
 
 /* ---- the agent ---- */
 
-/* ld.so takes blanks and colons in LD_PRELOAD as separators and knows no escape. */
+/* ld.so splits LD_PRELOAD at blanks and colons and has no escape character. */
 static int check_agent_path(const char *path, struct ts_error *err)
 {
 	struct stat status;
@@ -64,7 +64,7 @@ static int join_path(char *buffer, size_t bytes, const char *folder, const char 
 	return TS_OK;
 }
 
-/* Where the tool itself lies. */
+/* Directory of the running tool. */
 static const char *own_folder(char *buffer, size_t bytes)
 {
 	ssize_t length = readlink("/proc/self/exe", buffer, bytes - 1);
@@ -75,7 +75,7 @@ static const char *own_folder(char *buffer, size_t bytes)
 	return dirname(buffer);
 }
 
-/* Absolute, since programs change their folder; the path as it is where that cannot be told. */
+/* Makes the path absolute, since programs change their directory; leaves it as it is on failure. */
 static void make_absolute(char *buffer, size_t bytes)
 {
 	TS_AUTO_FREE char *absolute = realpath(buffer, NULL);
@@ -150,10 +150,10 @@ void ts_launch_format(const struct ts_launch_options *options, char *buffer, siz
 
 #define VARIABLES_AT_MOST 64
 
-/* A copy of our environment with the variables that a recording sets. */
+/* A copy of this environment with the variables that a recording sets. */
 struct environment {
 	char **variables;
-	struct ts_text set[VARIABLES_AT_MOST]; /* "NAME=value"; "NAME": removed */
+	struct ts_text set[VARIABLES_AT_MOST]; /* "NAME=value"; "NAME" alone removes the variable */
 	size_t set_count;
 };
 
@@ -172,7 +172,7 @@ static bool is_of_backend(const struct ts_backend *backend, const char *name, si
 	return false;
 }
 
-/* Is it the agent, or a library of a backend? An outer recording may have put it there. */
+/* True for the agent and libraries of backends, which an outer recording may have added. */
 static bool is_library_of_ours(const char *path, size_t length)
 {
 	const struct ts_known_backend *known;
@@ -189,7 +189,7 @@ static bool is_library_of_ours(const char *path, size_t length)
 	return false;
 }
 
-/* Appends the elements of a list that an outer recording has not put there. */
+/* Appends the elements of a list, except those that an outer recording added. */
 static void append_others(struct ts_text *text, size_t begin, const char *before,
 			  const char *separators)
 {
@@ -205,7 +205,7 @@ static void append_others(struct ts_text *text, size_t begin, const char *before
 	}
 }
 
-/* The path of a backend's library; nothing where it is not there, or LD_PRELOAD cannot hold it. */
+/* Appends the path of a backend's library, unless it is unreadable or LD_PRELOAD cannot hold it. */
 static void append_library(struct ts_text *text, size_t begin, const char *agent_path,
 			   const struct ts_known_backend *known, const char *name)
 {
@@ -228,7 +228,7 @@ static void append_library(struct ts_text *text, size_t begin, const char *agent
 		text->length = length;
 }
 
-/* The text of "NAME=", or NULL where there are too many. */
+/* Begins the text "NAME=". NULL: too many variables. */
 static struct ts_text *add_variable(struct environment *environment, const char *name)
 {
 	struct ts_text *text;
@@ -241,7 +241,7 @@ static struct ts_text *add_variable(struct environment *environment, const char 
 	return text;
 }
 
-/* The n-th backend that runs in the program, or NULL. */
+/* The n-th selected backend that runs in the program, or NULL. */
 static const struct ts_known_backend *chosen(const struct ts_launch_options *options, size_t n)
 {
 	const struct ts_known_backend *known;
@@ -266,8 +266,10 @@ static void set_preload(struct environment *environment, const char *agent_path,
 	append_others(text, begin, getenv("LD_PRELOAD"), " :");
 }
 
-/* A variable of a backend; what an outer recording has set there goes, even if `is_wanted` is
- * false. */
+/*
+ * Sets a variable of a backend. Removes what an outer recording set there, even if `is_wanted` is
+ * false.
+ */
 static void set_variable(struct environment *environment, const char *agent_path,
 			 const struct ts_known_backend *known,
 			 const struct ts_backend_variable *variable, bool is_wanted)
@@ -295,7 +297,7 @@ static void set_variable(struct environment *environment, const char *agent_path
 		append_others(text, begin, before, ":");
 	else if (is_others && !is_wanted)
 		ts_text_append_str(text, before);
-	/* Nothing to say: the variable is removed. */
+	/* Empty value: "NAME" without '=' removes the variable. */
 	if (text->length == begin)
 		text->length--;
 }
@@ -326,7 +328,7 @@ static int make_texts(const struct ts_launch_options *options, const char *agent
 	if (options->python_stacks)
 		ts_text_append_str(add_variable(environment, STACKS), options->python_stacks);
 	set_variables(environment, agent_path, options);
-	/* A NUL for each, and no allocation after this. */
+	/* Terminate each text now: nothing is allocated after this. */
 	for (size_t i = 0; i < environment->set_count; i++) {
 		ts_text_append_char(&environment->set[i], '\0');
 		failed |= environment->set[i].failed;
@@ -371,7 +373,7 @@ static int make_environment(const struct ts_launch_options *options, const char 
 
 static int cannot_start(const char *program, int errnum, struct ts_error *err)
 {
-	/* The script is there: what its first line names is not. */
+	/* The file exists, so its interpreter (#!) or loader does not. */
 	if (errnum == ENOENT && strchr(program, '/') && !access(program, F_OK))
 		return ts_error_set(
 			err, TS_EIO,
@@ -383,7 +385,7 @@ static int cannot_start(const char *program, int errnum, struct ts_error *err)
 	return ts_error_errno(err, errnum, "cannot start '%s'", program);
 }
 
-/* 0, or why the file cannot be executed. */
+/* 0, or an errno: why the file cannot be executed. */
 static int why_not_executable(const char *path)
 {
 	struct stat status;
@@ -395,7 +397,9 @@ static int why_not_executable(const char *path)
 	return access(path, X_OK) ? errno : 0;
 }
 
-/* As execvp() searches: the first that can be executed; else EACCES where one could not. */
+/*
+ * Searches like execvp(): the first executable file wins; EACCES if some file was not executable.
+ */
 static int search_path(const char *program)
 {
 	const char *path = getenv("PATH");
@@ -440,7 +444,7 @@ static void restore_signals(const struct ts_launch_options *options)
 		sigprocmask(SIG_SETMASK, options->signal_mask, NULL);
 }
 
-/* The child: system calls only. */
+/* Runs in the child: system calls only. */
 static void become(const struct ts_launch_options *options, char **variables, int report_fd)
 {
 	int why;
@@ -452,7 +456,7 @@ static void become(const struct ts_launch_options *options, char **variables, in
 	_exit(127);
 }
 
-/* What exec said: 0 once the pipe was closed by it, or an errno. */
+/* Result of exec: 0 if it closed the pipe, else an errno. */
 static int wait_for_exec(int fd)
 {
 	int why = 0;

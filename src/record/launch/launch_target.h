@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Starts a program with the agent inside: the same process group, streams, signals and environment
- * as without, except for LD_PRELOAD, TRACESMITH_AGENT, TRACESMITH_PYTHON_STACKS and the variables
- * of its backends (backends/recorder/backend_table.h).
+ * Starts a program with the agent preloaded. The program keeps its process group, streams, signals
+ * and environment, except for LD_PRELOAD, TRACESMITH_AGENT, TRACESMITH_PYTHON_STACKS and the
+ * variables of its backends (backends/recorder/backend_table.h).
  */
 #ifndef TS_RECORD_LAUNCH_LAUNCH_TARGET_H
 #define TS_RECORD_LAUNCH_LAUNCH_TARGET_H
@@ -17,14 +17,14 @@
 #include <tracesmith/replay.h>
 
 /*
- * TRACESMITH_AGENT, the one variable by which a recorder configures the agents that it starts:
+ * TRACESMITH_AGENT is the one variable by which a recorder configures the agents that it starts:
  * "session=<hex16>;mode=stream;enabled=0|1;steps=A-B;max_steps=N;redact=1;budget=BYTES;backends=a,b",
  * for a replay "replayable=1|2;from_start=0|1;snapshot_limit=BYTES;window_timeout=NS",
- * "window=KIND" for a window of a backend, and the settings of backends' options.
+ * "window=KIND" for a window of a backend, and the settings of backend options.
  */
 struct ts_launch_options {
 	char **argv;
-	const char *agent; /* path of libtracesmith-agent.so; NULL: found as below */
+	const char *agent; /* path of libtracesmith-agent.so; NULL: ts_launch_find_agent() */
 	uint64_t session;
 	bool enabled; /* the window is open from the start */
 	bool redact;
@@ -33,17 +33,17 @@ struct ts_launch_options {
 	uint64_t budget;      /* 0: default */
 	const char *backends; /* comma list, or NULL */
 	/*
-	 * Events at which the agent adds the Python stack: "marks", "calls", "marks,calls"; NULL:
-	 * as our environment says.
+	 * Events to which the agent adds the Python stack: "marks", "calls", "marks,calls"; NULL:
+	 * from this process's environment.
 	 */
 	const char *python_stacks;
-	const char *settings; /* of backends: "key=value;key=value", or NULL */
+	const char *settings; /* backend settings "key=value;key=value", or NULL */
 	enum ts_replay_mode replayable;
-	bool from_start; /* replayable: no window was asked for */
+	bool from_start; /* replayable: no window was requested */
 	uint64_t snapshot_limit;
 	int64_t window_timeout_ns;
 	/*
-	 * What the program inherits where the caller has changed its own; NULL: what is in force.
+	 * Signal state of the program, if the caller has changed its own; NULL: the current state.
 	 */
 	const sigset_t *signal_mask;
 	const sigset_t *signals_ignored;
@@ -52,21 +52,21 @@ struct ts_launch_options {
 #define TS_LAUNCH_PATH_BYTES 4096
 
 /*
- * Where the agent is: $TRACESMITH_AGENT_PATH, else beside the tool, else in ../lib of it. TS_ECAP
- * with what to do where it cannot be found or cannot be named in LD_PRELOAD.
+ * Finds the agent: $TRACESMITH_AGENT_PATH, else next to the tool, else in ../lib. TS_ECAP, with
+ * what to do, if it is missing or its path cannot be used in LD_PRELOAD.
  */
 int ts_launch_find_agent(char *buffer, size_t bytes, struct ts_error *err);
 
-/* Can it be started at all, as far as that can be told beforehand? Errors as below. */
+/* Checks beforehand whether the program can be started. Errors as for ts_launch_start(). */
 int ts_launch_check(const char *program, struct ts_error *err);
 
 /*
- * Starts it; when this returns 0, exec has happened. TS_ENOTFOUND where there is no such program,
- * TS_ECAP without an agent, others where it cannot be executed. The caller waits for it.
+ * Starts the program. On success, exec has happened; the caller waits for the process.
+ * TS_ENOTFOUND: no such program; TS_ECAP: no agent; others: it cannot be executed.
  */
 int ts_launch_start(const struct ts_launch_options *options, pid_t *ret_pid, struct ts_error *err);
 
-/* The value of TRACESMITH_AGENT, cut to fit. */
+/* Formats the value of TRACESMITH_AGENT, truncated to `bytes`. */
 void ts_launch_format(const struct ts_launch_options *options, char *buffer, size_t bytes);
 
 #endif

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Follows the descendants of processes: finds the live directories that they see, and says in the
- * trace which of them the agent could not enter. Looks at /proc rarely, and the more rarely the
- * more there is to look at.
+ * Follows the descendants of recorded processes: finds the live directories that they use, and
+ * records which of them run without the agent. The more processes there are, the less often it
+ * scans /proc.
  */
 #include <stdio.h>
 #include <sys/stat.h>
@@ -14,13 +14,13 @@
 
 #define SCAN_NS (500 * TS_NS_PER_MS)
 #define SCAN_GREATEST_NS (30 * TS_NS_PER_S)
-/* A scan may take one part in so many of all time: with 1,000 threads it takes 10 ms. */
+/* A scan may use 1/SCAN_SHARE of the time: with 1,000 threads it takes 10 ms. */
 #define SCAN_SHARE 5000
-/* What a process is, is asked after 1, 2, 4 ... ms: it may be between fork and exec. */
+/* A new process is checked after 1, 2, 4 ... ms: it may be between fork and exec. */
 #define CHECK_NS TS_NS_PER_MS
 #define EARLY_CHECKS 6
 #define CHECK_GREATEST_NS (4 * TS_NS_PER_S)
-/* By then the dynamic linker has loaded an agent, or never will. */
+/* By then the dynamic linker has loaded the agent, or never will. */
 #define AGENT_AFTER_NS (2 * TS_NS_PER_S)
 #define CHILDREN_GREATEST 65536
 
@@ -77,7 +77,7 @@ bool ts_children_root_alive(const struct ts_recorder *recorder)
 	return false;
 }
 
-/* ---- what the agent cannot enter ---- */
+/* ---- processes without the agent ---- */
 
 static int write_process(struct ts_recorder *recorder, struct ts_child *child, struct ts_error *err)
 {
@@ -127,10 +127,7 @@ static int tell(struct ts_recorder *recorder, struct ts_child *child, const char
 	return TS_OK;
 }
 
-/*
- * True where the agent is not in a process although it could be. Unknown agents are given the
- * benefit.
- */
+/* True if the agent could be in the process but is not. False if the agent library is unknown. */
 static bool lacks_agent(const struct ts_recorder *recorder, const struct ts_child *child)
 {
 	char path[TS_LAUNCH_PATH_BYTES];
@@ -150,7 +147,7 @@ static bool has_area(struct ts_recorder *recorder, const struct ts_child *child)
 	return false;
 }
 
-/* Live directories that are not ours: of another user, of another mount namespace. */
+/* Adds the live directory of a process of another user or mount namespace. */
 static void find_place(struct ts_recorder *recorder, const struct ts_child *child)
 {
 	char path[64];
@@ -163,12 +160,12 @@ static void find_place(struct ts_recorder *recorder, const struct ts_child *chil
 	snprintf(path, sizeof(path), "/proc/%d/ns/mnt", (int)child->pid);
 	elsewhere = !stat(path, &mounts) && recorder->self_mounts &&
 		    (uint64_t)mounts.st_ino != recorder->self_mounts;
-	/* There may be none yet: the next check looks again. */
+	/* It may not exist yet: the next check tries again. */
 	if (elsewhere || process.st_uid != geteuid())
 		ts_targets_add_place(recorder, process.st_uid, elsewhere ? child->pid : 0, NULL);
 }
 
-/* The old image of a process gives no more: the new one has nothing to supersede it with. */
+/* Ends the areas of the replaced image: the new image has no area that would supersede them. */
 static void end_replaced(struct ts_recorder *recorder, const struct ts_child *child)
 {
 	for (size_t i = 0; i < recorder->target_count; i++)
@@ -187,7 +184,7 @@ static int inspect(struct ts_recorder *recorder, struct ts_child *child, struct 
 {
 	enum ts_entry entry;
 
-	/* What an agent could have told is not asked for. */
+	/* Sampling from outside needs no agent. */
 	if (recorder->options.outside)
 		return TS_OK;
 	find_place(recorder, child);
@@ -204,8 +201,8 @@ static int inspect(struct ts_recorder *recorder, struct ts_child *child, struct 
 }
 
 /*
- * Its area may have come since the directories were last read: read them now that it can make none
- * any more.
+ * Reads the live directories once more: the process may have made an area since the last scan, and
+ * cannot make another one.
  */
 static int look_again(struct ts_recorder *recorder, pid_t pid, struct ts_error *err)
 {
@@ -222,18 +219,15 @@ static int look_again(struct ts_recorder *recorder, pid_t pid, struct ts_error *
 }
 
 /*
- * A program that was executed and left nothing is named, too. (Who only forked has an agent, but no
- * area before its first event.)
+ * Handles the exit of a process. Also reports a program that was executed but left no area. (A
+ * process that only forked has the agent, but no area before its first event.)
  */
 static int bury(struct ts_recorder *recorder, struct ts_child *child, struct ts_error *err)
 {
 	bool is_missing;
 	int rc = TS_OK;
 
-	/*
-	 * A zombie of ours: its wait status is on its way. Of those that are not ours there is
-	 * none.
-	 */
+	/* A zombie child of this process: its wait status is about to come. */
 	if (child->launched && !child->exited && child->check_ns &&
 	    ts_process_parent(child->pid) == recorder->self)
 		return TS_OK;
@@ -269,7 +263,7 @@ static int check_children(struct ts_recorder *recorder, struct ts_error *err)
 	return TS_OK;
 }
 
-/* ---- the tree ---- */
+/* ---- process tree ---- */
 
 static void found(void *context, pid_t pid, pid_t parent)
 {
@@ -281,7 +275,7 @@ static void found(void *context, pid_t pid, pid_t parent)
 		child->in_scan = true;
 }
 
-/* Descendants of those given, and of those whose parents are gone. */
+/* Visits the descendants of the given processes, including those whose parents have exited. */
 static void walk_tree(struct ts_recorder *recorder)
 {
 	for (size_t i = 0; i < recorder->child_count; i++)
@@ -293,7 +287,7 @@ static void walk_tree(struct ts_recorder *recorder)
 			continue;
 		if (!is_alive(child))
 			child->check_ns = TS_MIN(child->check_ns, 1);
-		else /* which may move the array */
+		else /* may move the array */
 			ts_process_descendants(child->pid, found, recorder);
 	}
 }
@@ -305,7 +299,7 @@ void ts_children_walk(struct ts_recorder *recorder)
 		find_place(recorder, &recorder->children[i]);
 }
 
-/* Those who are gone and need not be remembered for their wait status or the done condition. */
+/* Forgets exited processes, except those needed for their wait status or the done condition. */
 static void forget_gone(struct ts_recorder *recorder)
 {
 	size_t kept = 0;
@@ -338,10 +332,7 @@ int ts_children_scan(struct ts_recorder *recorder, struct ts_error *err)
 	return check_children(recorder, err);
 }
 
-/*
- * Only a process that is new is worth waking up for; all else is done with the passes that come
- * anyway.
- */
+/* Only new processes are worth a wakeup; the rest is checked in passes that happen anyway. */
 int64_t ts_children_due(const struct ts_recorder *recorder)
 {
 	int64_t due = INT64_MAX;

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Measures the counter: the system's clock is read between two reads of the counter, and such a
- * pair is as good as these two are near to each other.
+ * Calibrates the event counter: reads the system clock between two reads of the counter. The closer
+ * the two reads, the better the pair.
  */
 #include "record/loop/counter_clock.h"
 
@@ -10,7 +10,7 @@
 #define PAIR_TRIES 8
 #define CALIBRATION_NS 10000000
 
-/* The counter and CLOCK_MONOTONIC_RAW at one instant. */
+/* Counter and CLOCK_MONOTONIC_RAW at one instant. */
 struct pair {
 	uint64_t counter;
 	int64_t ns;

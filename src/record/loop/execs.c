@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Hears of each exec on the machine, where the kernel lets us (its process connector wants
- * CAP_NET_ADMIN), so that also children that live for some milliseconds only are looked at.
- * Without it the scans of children.c must do.
+ * Listens to each exec on the machine through the kernel's process connector, if permitted (it
+ * needs CAP_NET_ADMIN), so that even children that live only milliseconds are seen. Without it the
+ * recorder relies on the scans of children.c.
  */
 #include <arpa/inet.h>
 #include <assert.h>
@@ -18,19 +18,19 @@
 
 #include "record/loop/record_internal.h"
 
-/* How soon we listen again: ever later while those that execute are not ours. */
+/* Delay before listening again; grows while the processes that exec are not ours. */
 #define REARM_NS (5 * TS_NS_PER_MS)
 #define REARM_GREATEST_NS (80 * TS_NS_PER_MS)
-/* Between a followed process and one that executes: those that only forked. */
+/* Most fork-only processes between a followed process and one that execs. */
 #define ANCESTORS 4
-/* That a process is none of ours is remembered so long. */
+/* How long to remember that a process is not ours. */
 #define FOREIGN_NS (2 * TS_NS_PER_S)
 
-/* Where the kind of event stands in a message. */
+/* Offset of the event type in a message. */
 #define WHAT_OFFSET \
 	(NLMSG_LENGTH(0) + offsetof(struct cn_msg, data) + offsetof(struct proc_event, what))
 
-/* Only exec passes: forks and exits, threads' too, are by far the most. */
+/* Passes only exec events: forks and exits, including those of threads, are far more frequent. */
 static int filter_execs(int fd)
 {
 	struct sock_filter code[] = {
@@ -89,7 +89,7 @@ void ts_execs_open(struct ts_recorder *recorder)
 	arm(recorder, EPOLL_CTL_ADD);
 }
 
-/* Its areas of before are those of another program. */
+/* Areas from before the exec belong to another program. */
 static void replace_areas(struct ts_recorder *recorder, pid_t pid, uint64_t when_ns)
 {
 	for (size_t i = 0; i < recorder->target_count; i++) {
@@ -119,7 +119,7 @@ static void set_foreign(struct ts_recorder *recorder, pid_t pid)
 		(struct ts_foreign){ .pid = pid, .until_ns = recorder->now_ns + FOREIGN_NS };
 }
 
-/* A process that descends from one that is followed becomes one itself. */
+/* Follows a process if it descends from a followed one. */
 static void look_at(struct ts_recorder *recorder, pid_t pid, uint64_t when_ns)
 {
 	struct ts_child *child = ts_children_find(recorder, pid);
@@ -131,7 +131,7 @@ static void look_at(struct ts_recorder *recorder, pid_t pid, uint64_t when_ns)
 		child->seen_ns = recorder->now_ns;
 		child->check_ns = 0;
 		child->checks = 0;
-		/* We may hear of it after the new program's area was found. */
+		/* The event may arrive after the area of the new program was found. */
 		child->has_area = child->area_ns >= (int64_t)when_ns;
 		child->executed = true;
 		return;
@@ -164,14 +164,14 @@ static void read_events(struct ts_recorder *recorder)
 		ssize_t bytes = recvfrom(recorder->execs, buffer, sizeof(buffer), 0,
 					 (struct sockaddr *)&from, &length);
 
-		/* Some were lost: the next scan sees what is still there. */
+		/* Events were lost: the next scan finds the processes that are still alive. */
 		if (bytes < 0 && errno == ENOBUFS) {
 			recorder->scan_ns = 0;
 			continue;
 		}
 		if (bytes <= 0)
 			return;
-		/* The kernel only; programs may send, too. */
+		/* Accept messages of the kernel only; programs can send, too. */
 		if (from.nl_pid ||
 		    (size_t)bytes < NLMSG_LENGTH(sizeof(struct cn_msg) + sizeof(event)))
 			continue;

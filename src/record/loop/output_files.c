@@ -1,8 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/*
- * The files of a recording: what they are called, when they are saved, copied and rotated, how
- * large they may become.
- */
+/* The files of a recording: names, saves, copies, rotation, size limits. */
 #include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
@@ -20,10 +17,10 @@
 #include "record/loop/record_internal.h"
 
 #define COPY_BYTES (UINT64_C(64) << 20)
-/* A trace is taken to be half of its journal until more is known. */
+/* Initial estimate: a trace is half the size of its journal. */
 #define RATIO_WHOLE UINT64_C(65536)
 #define RATIO_AT_FIRST (RATIO_WHOLE / 2)
-/* Of less nothing can be learnt. */
+/* Too few bytes to estimate the ratio from. */
 #define RATIO_RAW_BYTES (UINT64_C(16) << 10)
 
 /* ---- names ---- */
@@ -99,7 +96,7 @@ static void name_files(struct ts_saves *saves)
 
 /* ---- files ---- */
 
-/* Bytes of a file, 0: there is none. */
+/* Size of a file; 0 if there is none. */
 static uint64_t file_bytes(const char *path)
 {
 	struct stat status;
@@ -107,7 +104,7 @@ static uint64_t file_bytes(const char *path)
 	return stat(path, &status) ? 0 : (uint64_t)status.st_size;
 }
 
-/* Where the file system cannot share or copy extents itself, bytes go through here. */
+/* Copies through a buffer if the file system cannot share or copy extents. */
 static int copy_by_hand(int from, int to, struct ts_error *err)
 {
 	char buffer[65536];
@@ -133,7 +130,7 @@ static int copy_bytes(int from, int to, struct ts_error *err)
 			continue;
 		if (copied < 0 && (errno == ENOSPC || errno == EDQUOT || errno == EFBIG))
 			return ts_error_errno(err, errno, "cannot write");
-		/* The end, or a kernel that says so of what it cannot copy. */
+		/* End of file, or a kernel that returns 0 for files that it cannot copy. */
 		return copy_by_hand(from, to, err);
 	}
 }
@@ -186,7 +183,7 @@ int ts_saves_export_text(struct ts_recorder *recorder, const char *trace, const 
 
 /* ---- rotation ---- */
 
-/* The number in "<base>.<number><ending>", 0: another file. */
+/* The number in "<base>.<number><ending>"; 0: another file. */
 static uint32_t number_of(const char *name, const char *base, const char *ending)
 {
 	size_t base_length = strlen(base), length = strlen(name), ending_length = strlen(ending);
@@ -248,7 +245,7 @@ uint64_t ts_saves_expire(const char *stem, const char *ending, uint32_t current,
 
 		ts_saves_look(stem, ending, &rotation);
 		ts_saves_rotated_path(path, sizeof(path), stem, current, ending);
-		/* The current one counts as large as it may become. */
+		/* Count the current file at its maximum size. */
 		rotation.bytes -= TS_MIN(rotation.bytes, file_bytes(path));
 		rotation.bytes += current_bytes;
 		too_many = keep && rotation.count > keep;
@@ -261,12 +258,12 @@ uint64_t ts_saves_expire(const char *stem, const char *ending, uint32_t current,
 	}
 }
 
-/* How large one file of a rotation may become. */
+/* Maximum size of one file of a rotation. */
 static uint64_t rotation_bytes(const struct ts_recorder_options *options)
 {
 	uint64_t bytes = options->rotate_bytes;
 
-	/* Two files at least fit into what all may have. */
+	/* At least two files must fit into the total. */
 	if (options->max_bytes && (!bytes || bytes > options->max_bytes / 2))
 		bytes = options->max_bytes / 2;
 	return bytes;
@@ -362,7 +359,7 @@ int ts_saves_open(struct ts_recorder *recorder, struct ts_error *err)
 	return TS_OK;
 }
 
-/* Behind a rotation that a predecessor did not live to see, the recording is in the next file. */
+/* If a predecessor died during a rotation, the recording is in the next file. */
 static void follow_recording(struct ts_recorder *recorder)
 {
 	struct ts_saves *saves = &recorder->saves;
@@ -388,7 +385,7 @@ void ts_saves_start(struct ts_recorder *recorder)
 		saves->snapshot_ns = recorder->now_ns + options->snapshot_ns;
 	if (options->rotate_ns)
 		saves->rotate_ns = recorder->now_ns + options->rotate_ns;
-	/* Room is left for the index and for the rows that tell of the end. */
+	/* Reserve space for the index and the closing rows. */
 	if (saves->rotates)
 		saves->room_bytes = rotation_bytes(options);
 	else if (options->max_bytes)
@@ -401,9 +398,9 @@ void ts_saves_start(struct ts_recorder *recorder)
 		expire(recorder);
 }
 
-/* ---- how large it may become ---- */
+/* ---- size limit ---- */
 
-/* Bytes of the trace for so many of the journal. */
+/* Estimated bytes of the trace for `journal_bytes` of the journal. */
 static uint64_t decoded_bytes(const struct ts_saves *saves, uint64_t journal_bytes)
 {
 	return journal_bytes / RATIO_WHOLE * saves->ratio +
@@ -416,7 +413,7 @@ static uint64_t expected_bytes(struct ts_recorder *recorder)
 	struct ts_recording_status status = { 0 };
 
 	ts_recording_status(recorder->recording, &status);
-	/* The recording made a checkpoint of its own. */
+	/* The recording made a checkpoint itself. */
 	if (status.journal_bytes < saves->journal_bytes) {
 		saves->base_bytes = status.trace_bytes;
 		saves->journal_bytes = 0;
@@ -434,7 +431,7 @@ bool ts_saves_refuses(struct ts_recorder *recorder, uint64_t bytes)
 	if (!saves->room_bytes)
 		return false;
 	expected = expected_bytes(recorder);
-	/* What does not fit into a whole file of a rotation has one for itself. */
+	/* A block too large for any file of a rotation gets a file to itself. */
 	if (expected + decoded_bytes(saves, bytes) <= saves->room_bytes ||
 	    (saves->rotates && expected < saves->room_bytes / 8))
 		return false;
@@ -463,10 +460,10 @@ static int stop_storing(struct ts_recorder *recorder, struct ts_error *err)
 }
 
 /*
- * A checkpoint gives the true size, and how much of the journal became how much of the trace. Rows
- * are smaller than the records that they come from, mostly several times, but how many times
- * changes with what a program does: what comes next is taken to need twice as much, and at least
- * half of what it was taken to need before.
+ * A checkpoint gives the exact size of the trace and the ratio of journal to trace. Rows are
+ * usually several times smaller than their records, but the ratio changes with what the program
+ * does. The estimate is therefore twice the measured ratio, and at least half of the previous
+ * estimate.
  */
 static int measure_exactly(struct ts_recorder *recorder, struct ts_error *err)
 {
@@ -489,7 +486,7 @@ static int measure_exactly(struct ts_recorder *recorder, struct ts_error *err)
 	return TS_OK;
 }
 
-/* Once what is left is not worth another checkpoint, that is the end of this file. */
+/* Ends the file once the remaining space is not worth another checkpoint. */
 static int look_at_size(struct ts_recorder *recorder, struct ts_error *err)
 {
 	struct ts_saves *saves = &recorder->saves;
@@ -510,7 +507,7 @@ static int look_at_size(struct ts_recorder *recorder, struct ts_error *err)
 	return saves->rotates ? rotate(recorder, err) : stop_storing(recorder, err);
 }
 
-/* ---- when ---- */
+/* ---- schedule ---- */
 
 int ts_saves_save(struct ts_recorder *recorder, struct ts_error *err)
 {
@@ -544,7 +541,7 @@ static int snapshot(struct ts_recorder *recorder, struct ts_error *err)
 	return rc;
 }
 
-/* True once each time that *due comes; the next one is a period later. */
+/* True once each time *due is reached; sets the next time one period later. */
 static bool is_due(int64_t now_ns, int64_t *due, int64_t period_ns)
 {
 	if (!*due || now_ns < *due)
@@ -570,7 +567,7 @@ static int do_what_is_due(struct ts_recorder *recorder, struct ts_error *err)
 		saved = true;
 		rc = ts_saves_save(recorder, err);
 	}
-	/* Who waits for a window to close wants to look at it. */
+	/* A user who waits for a window to close wants to read the trace. */
 	if (!rc && !saved && recorder->windows.moved && !options->split)
 		rc = ts_saves_save(recorder, err);
 	recorder->windows.moved = false;

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Looks a process up among the live areas. A foreign area is read, never mapped, and never
+ * Finds the live areas of a process. Areas of other processes are read, never mapped, and never
  * trusted.
  */
 #include "record/loop/process_areas.h"
@@ -14,7 +14,7 @@
 
 #include "base/map.h"
 
-/* Directory entries that are read at once. */
+/* Directory entries read at once. */
 #define ENTRIES 64
 
 struct search {
@@ -37,8 +37,8 @@ static void on_area(void *context, const struct ts_area_info *info)
 }
 
 /*
- * Takes areas from the live directory of a user, as `root_pid` sees it; keeps it open if there are
- * any.
+ * Adds areas from the live directory of a user as `root_pid` sees it; keeps the directory open if
+ * there are any.
  */
 static int look_in(struct ts_process_areas *process, uid_t uid, pid_t root_pid,
 		   struct ts_error *err)
@@ -58,10 +58,10 @@ static int look_in(struct ts_process_areas *process, uid_t uid, pid_t root_pid,
 	return rc;
 }
 
-/* ---- those without ---- */
+/* ---- processes without an area ---- */
 
 struct recorders {
-	pid_t pid; /* of the last one */
+	pid_t pid; /* the last one found */
 	unsigned int count;
 };
 
@@ -77,8 +77,7 @@ static void on_recorder(void *context, const struct ts_area_info *info)
 }
 
 /*
- * The recorder of ours that may sample a process without an area; 0: there is none, or it could be
- * any of several.
+ * The only recorder of this user, which may sample a process without an area; 0: none, or several.
  */
 static pid_t only_recorder(void)
 {
@@ -112,7 +111,7 @@ static int not_a_target(pid_t pid, struct ts_error *err)
 		(int)pid, name, name, hint);
 }
 
-/* Its metrics can be, so this is no reason to give up. `err` says what was tried. */
+/* Metrics of the process can still be recorded, so this is not fatal. `err` has the cause. */
 static int not_ours(pid_t pid, struct ts_error *err)
 {
 	char name[64];
@@ -127,8 +126,6 @@ static int not_ours(pid_t pid, struct ts_error *err)
 		(int)pid, name);
 }
 
-/* ---- finding ---- */
-
 static int find_areas(struct ts_process_areas *process, struct ts_error *err)
 {
 	char path[32];
@@ -141,14 +138,14 @@ static int find_areas(struct ts_process_areas *process, struct ts_error *err)
 		return ts_error_set(err, TS_ENOTFOUND, "there is no process %d", (int)process->pid);
 	is_ours = status.st_uid == geteuid();
 	rc = look_in(process, status.st_uid, 0, err);
-	/* By our environment that of another user may be one of ours. */
+	/* Our environment may point to the live directory of another user as well. */
 	if (!process->area_count && (!rc || rc == TS_ENOTFOUND || (!is_ours && rc != TS_ENOMEM)))
 		rc = look_in(process, status.st_uid, process->pid, err);
 	if (process->area_count)
 		return TS_OK;
 	if (!is_ours && rc && rc != TS_ENOTFOUND && rc != TS_ENOMEM)
 		return not_ours(process->pid, err);
-	/* A directory that is there but must not be used is told; all else means "none". */
+	/* Report a directory that exists but must not be used; any other result means "none". */
 	return rc && rc != TS_ENOTFOUND ? rc : not_a_target(process->pid, err);
 }
 
@@ -186,7 +183,7 @@ bool ts_area_has_recorder(const struct ts_live_control *control)
 
 /* ---- census ---- */
 
-/* What a recorder has taken, if its words agree. */
+/* Bytes that a recorder has taken, or 0 if the words of the ring disagree. */
 static uint64_t consumed_of(const struct ts_live_ring *ring)
 {
 	return ring->consumed_check == ts_live_consumed_check(ring->consumed, ring->consumed_events,
@@ -225,7 +222,6 @@ static int count_rings(int fd, uint32_t rings, struct ts_area_census *census,
 		ssize_t got = pread(fd, entries, count * sizeof(entries[0]),
 				    (off_t)(TS_LIVE_DIRECTORY + at * TS_LIVE_ENTRY_BYTES));
 
-		/* Beyond the end of the file there is nothing. */
 		for (size_t i = 0; got > 0 && i < (size_t)got / sizeof(entries[0]); i++) {
 			if (count_ring(&entries[i], threads, census))
 				return TS_ENOMEM;

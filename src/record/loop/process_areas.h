@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * A running process as users name it, by its pid, and its live areas: its own user's, or those of
- * the container that it runs in. Only looks.
+ * The live areas of a running process, given by pid: areas of its user, or of the container that it
+ * runs in. Read-only.
  */
 #ifndef TS_RECORD_LOOP_PROCESS_AREAS_H
 #define TS_RECORD_LOOP_PROCESS_AREAS_H
@@ -18,27 +18,24 @@
 struct ts_process_areas {
 	pid_t pid;
 	int directory_fd;
-	struct ts_area_info *areas; /* one for the process, one for each tracer made by hand */
+	struct ts_area_info *areas; /* one for the process, one for each tracer it created */
 	size_t area_count, area_capacity;
 };
 
-/*
- * TS_ENOTFOUND where there is no such process, TS_ECAP where it is no process, with what to do
- * about it.
- */
+/* TS_ENOTFOUND: no such process; TS_ECAP: it has no area. The message says what to do. */
 int ts_process_areas_open(struct ts_process_areas **ret_process, pid_t pid, struct ts_error *err);
 void ts_process_areas_close(struct ts_process_areas *process);
 TS_DEFINE_AUTO(ts_process_areas, ts_process_areas_close);
 
-/* Does a living process drain the area? */
+/* True if a live process drains the area. */
 bool ts_area_has_recorder(const struct ts_live_control *control);
 
-/* What the ring directory of an area says; numbers of a hostile target are as they are. */
+/* Totals over the ring directory of an area. Values are not validated. */
 struct ts_area_census {
 	uint32_t rings;
-	uint32_t threads;       /* that own a ring now */
-	uint64_t emitted_bytes; /* ever */
-	uint64_t waiting_bytes; /* that no recorder has taken */
+	uint32_t threads;       /* threads that own a ring now */
+	uint64_t emitted_bytes; /* since the start */
+	uint64_t waiting_bytes; /* not yet taken by a recorder */
 	uint64_t lost;          /* events not stored */
 };
 

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The recorder's loop: finds targets, drains them into a recording, opens and closes windows,
- * saves, rotates, stops. One thread; it never prints: what it has to say goes to `note`.
+ * The recorder loop: finds targets, drains them into a recording, opens and closes windows, saves,
+ * rotates, stops. Single-threaded. It never prints: messages go to `note`.
  */
 #ifndef TS_RECORD_LOOP_RECORDER_H
 #define TS_RECORD_LOOP_RECORDER_H
@@ -25,17 +25,17 @@ enum ts_window_kind {
 	TS_WINDOW_STEPS,
 	TS_WINDOW_TIME,
 	TS_WINDOW_COMMAND,
-	TS_WINDOW_BACKEND, /* a backend in the target, as nvtx:NAME */
+	TS_WINDOW_BACKEND, /* a backend in the target, such as nvtx:NAME */
 };
 
 struct ts_window_spec {
 	enum ts_window_kind kind;
-	char path[1024];     /* of the flag; of a backend: the text, for the agent */
-	int64_t first, last; /* steps: numbers, both inside; time: ns since the start */
+	char path[1024];     /* flag: its path; backend: the text that the agent gets */
+	int64_t first, last; /* steps: numbers, inclusive; time: ns since the start */
 	const struct ts_known_backend *backend;
 	const struct ts_backend_window *marked;
 };
-/* Opened and closed inside the target. */
+/* True for windows that the target itself opens and closes. */
 static inline bool ts_window_is_of_target(const struct ts_window_spec *spec)
 {
 	return spec->kind == TS_WINDOW_STEPS || spec->kind == TS_WINDOW_BACKEND;
@@ -45,7 +45,7 @@ int ts_window_parse(const char *text, struct ts_window_spec *ret_spec, struct ts
 struct ts_recorder_options {
 	/* T.sbt, or T.json or T.folded: then T.json.sbt is recorded and exported at each save. */
 	const char *output;
-	uint64_t session;  /* 0: drawn */
+	uint64_t session;  /* 0: random */
 	const pid_t *pids; /* processes to attach to (record -p); their areas need no session */
 	size_t pid_count;
 	int64_t duration_ns;   /* 0: until all targets are gone */
@@ -60,28 +60,26 @@ struct ts_recorder_options {
 	bool split;        /* a trace for each window and process */
 	bool redact;
 	bool sync;
-	bool resume;         /* go on with what a dead recorder left */
-	bool stop_when_full; /* else: count losses until there is space again */
-	bool detached;       /* started by a target: linger a second after the last one */
-	uint64_t area;       /* the area of the target that started it, 0: none */
-	bool sampled; /* ts_recorder_sample() or its like will follow: processes without an agent
-			 have something to record, too */
-	bool outside; /* only what is sampled: programs' areas are left alone */
-	bool endless; /* until it is stopped, or `duration_ns` is over: others may come */
+	bool resume;         /* continue what a dead recorder left */
+	bool stop_when_full; /* default: count losses until there is space again */
+	bool detached;       /* started by a target: exits a second after the last target */
+	uint64_t area;       /* area of the target that started the recorder; 0: none */
+	bool sampled; /* ts_recorder_sample() or ts_recorder_sample_python() follows: processes
+			 without an agent can be recorded, too */
+	bool outside; /* record samples only: do not attach to the agents of programs */
+	bool endless; /* run until stopped or until `duration_ns` is over, even without a process */
 	/*
-	 * Makes a text of a finished trace, by the name of an exporter; needed for an output that
-	 * ends in .json or .folded only.
+	 * Exports a finished trace as text; `exporter` is a name. Only needed for an output that
+	 * ends in .json or .folded.
 	 */
 	int (*export_text)(const char *exporter, const char *trace, const char *path,
 			   struct ts_error *err);
-	const char *json_exporter; /* what .json means; NULL: "chrome-array" */
-	/*
-	 * Of each trace that stays as it is from now on, but for what the caller does; NULL: nobody
-	 * wants to know.
-	 */
+	const char *json_exporter; /* exporter for .json; NULL: "chrome-array" */
+	/* Called for each trace that the recorder will not change any more. May be NULL. */
 	void (*completed)(void *context, const char *trace);
 	/*
-	 * The last trace is finished, and becomes a text next; its lock is still held. May be NULL.
+	 * Called when the last trace is finished, before its text export; its lock is still held.
+	 * May be NULL.
 	 */
 	void (*before_text)(void *context, const char *trace);
 	void (*note)(void *context, const char *message);
@@ -90,81 +88,87 @@ struct ts_recorder_options {
 
 struct ts_recorder;
 
-/* Opens the recording. Nothing is running yet. */
+/* Opens the recording. Starts no program. */
 int ts_recorder_open(struct ts_recorder **ret_recorder, const struct ts_recorder_options *options,
 		     struct ts_error *err);
 
-/* The session that targets must name (see launch_target.h). */
+/* The session id that targets must name (see launch_target.h). */
 uint64_t ts_recorder_session(const struct ts_recorder *recorder);
 
 /*
- * Samples metrics of the machine, its devices and all processes that take part, every `interval_ns`
- * unless their settings (config sample_rate) say otherwise. `names`: of sources; NULL: all. The
- * consumer emits rows into an area of this process and this session, which the recorder then finds
- * as it finds all others; it outlives the recorder.
+ * Samples metrics of the machine, its devices and all recorded processes every `interval_ns`,
+ * unless their settings (config sample_rate) say otherwise. `names`: comma list of sources; NULL:
+ * all. The consumer emits rows into an area of this process and session, which the recorder finds
+ * like any other area. The consumer must outlive the recorder.
  */
 int ts_recorder_sample(struct ts_recorder *recorder, const char *names, int64_t interval_ns,
 		       const struct ts_metrics_consumer *consumer, struct ts_error *err);
 
 /*
- * Samples Python stacks of all processes that take part and are Pythons, every `interval_ns` unless
- * their settings (config python_interval) say otherwise. The consumer as above.
+ * Samples Python stacks of all recorded Python processes every `interval_ns`, unless their settings
+ * (config python_interval) say otherwise. Consumer as above.
  */
 int ts_recorder_sample_python(struct ts_recorder *recorder, int64_t interval_ns,
 			      const struct ts_python_sampler_options *options,
 			      const struct ts_python_consumer *consumer, struct ts_error *err);
 
-/* How that goes; false: there is none, or none any more (then: how it went). */
+/*
+ * Status of the Python sampler. False if it does not run; then *ret_status is its last status, if
+ * any.
+ */
 bool ts_recorder_python_status(const struct ts_recorder *recorder,
 			       struct ts_python_sampler_status *ret_status);
 
-/* A process that runs, and its descendants, from now on; as those of `pids`. */
+/* Attaches to a running process and its descendants, as for `pids`. */
 void ts_recorder_attach(struct ts_recorder *recorder, pid_t pid);
 
 /*
- * A process that was started for this recording: its descendants are followed. The recording is
- * done when it has ended (ts_recorder_exited()), and all targets have.
+ * Follows a process that was started for this recording, and its descendants. The recording is done
+ * when the process (ts_recorder_exited()) and all targets have exited.
  */
 void ts_recorder_follow(struct ts_recorder *recorder, pid_t pid);
 
-/* The wait status of a followed process or of one of its descendants, for its row. */
+/* Reports the wait status of a followed process or one of its descendants. */
 void ts_recorder_exited(struct ts_recorder *recorder, pid_t pid, int wait_status);
 
 /*
- * One pass: discovery, draining, windows, saves as they are due. *ret_wait_ns is how long the
+ * One pass: discovers, drains, switches windows, and saves if due. *ret_wait_ns is how long the
  * caller may sleep; *ret_done is set when there is nothing left to record. Errors are final.
  */
 int ts_recorder_pass(struct ts_recorder *recorder, int64_t *ret_wait_ns, bool *ret_done,
 		     struct ts_error *err);
 
 /*
- * A file descriptor that becomes readable when a pass is due early (inotify on flag and directory),
- * or -1.
+ * File descriptor that becomes readable when a pass is due early (inotify on the flag and the live
+ * directories), or -1.
  */
 int ts_recorder_fd(const struct ts_recorder *recorder);
 
 struct ts_recorder_summary {
 	uint64_t events, lost, trace_bytes, processes, threads, windows, files;
-	uint64_t metrics; /* rows of what was measured; not among the events */
-	uint64_t samples; /* stacks; not among the events */
+	uint64_t metrics; /* metric rows; not counted as events */
+	uint64_t samples; /* stacks; not counted as events */
 	/*
-	 * Python stacks: given to be stored; that did not validate. Sweeps that were late, or too
-	 * dear.
+	 * Python stacks handed over for storage; stacks that failed validation; sweeps skipped
+	 * because they were late or too expensive.
 	 */
 	uint64_t stacks, stacks_rejected, stacks_left_out;
-	/* Of the processes: those without an agent; nothing is known of their events. */
+	/* Processes without an agent; their events are unknown. */
 	uint64_t not_entered;
-	/* Command streams (docs/replay.md); not among the events. */
+	/* Command streams (docs/replay.md); not counted as events. */
 	uint64_t commands;
-	uint64_t blob_bytes; /* content that programs gave: code, memory, arguments */
+	uint64_t blob_bytes; /* stored content: code, memory, arguments */
 	uint64_t replayable_windows, failed_windows;
-	char not_replayable[256]; /* why the last of those failed; empty: none did */
-	/* A target of the session came while the trace was finished: open another recorder. */
+	char not_replayable[256]; /* reason of the last failure; empty: none failed */
+	/*
+	 * A target of the session arrived while the trace was being finished: open another
+	 * recorder.
+	 */
 	bool again;
-	char path[1024]; /* of the last file */
+	char path[1024]; /* the last file */
 };
 
-/* Takes what is left, closes windows, finishes the trace. */
+/* Drains what is left, closes windows and finishes the trace. */
 int ts_recorder_finish(struct ts_recorder *recorder, struct ts_recorder_summary *ret_summary,
 		       struct ts_error *err);
 void ts_recorder_close(struct ts_recorder *recorder);
