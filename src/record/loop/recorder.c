@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The recorder's loop: what a pass does and in which order, how long to sleep after it, and how a
- * recording begins and ends. How areas are found, windows kept and files named is in the other
- * parts (record_internal.h); what a block means is the decoder's affair.
+ * The recorder loop: the steps of a pass and their order, the sleep after it, and how a recording
+ * begins and ends. Discovery, windows and file names are in other files (record_internal.h); the
+ * decoder interprets the blocks.
  */
 #include "record/loop/recorder.h"
 
@@ -22,38 +22,36 @@
 #include "base/clock.h"
 #include "record/loop/record_internal.h"
 
-/* Between two passes. */
+/* Time between two passes. */
 #define SHORTEST_WAIT_NS TS_NS_PER_MS
 #define BUSY_WAIT_NS (120 * TS_NS_PER_MS)
 #define IDLE_WAIT_NS (120 * TS_NS_PER_MS)
 #define IDLE_AFTER_NS TS_NS_PER_S
-/* Idle passes may take one part in so many of all time, but do not come more rarely than this. */
+/* Idle passes may use 1/IDLE_SHARE of the time, but happen at least every IDLE_GREATEST_NS. */
 #define IDLE_SHARE 2000
 #define IDLE_GREATEST_NS (500 * TS_NS_PER_MS)
-/*
- * A window is closed this long after events were switched off, so that emits under way have ended.
- */
+/* A window is closed this long after events were switched off, so that running emits can finish. */
 #define SETTLE_NS TS_NS_PER_MS
 #define BEAT_NS (500 * TS_NS_PER_MS)
 #define CLOCK_NS TS_NS_PER_S
 #define LINGER_NS TS_NS_PER_S
-/* What we measure ourselves is taken after so many samples, and so often at least. */
+/* Our own metrics are drained after this many samples, and at least this often. */
 #define OWN_SAMPLES 10
 #define OWN_NS TS_NS_PER_S
 /*
- * Stacks may be many: their ring is looked at when it should be a quarter full. (A full one grows
- * at first.)
+ * Stacks can be many: their ring is drained when it should be a quarter full. (A full ring grows at
+ * first.)
  */
 #define OWN_FILL 64
 #define OWN_FIRST_NS (50 * TS_NS_PER_MS)
 #define OWN_LEAST_NS (2 * TS_NS_PER_MS)
 #define BEHIND_SAMPLE_NS (TS_NS_PER_MS / 2)
-/* They need two descriptors each. */
+/* Each target needs two descriptors. */
 #define MANY_TARGETS 128
-/* A target whose end was seen waits so long for its wait status. */
+/* How long to wait for the wait status of a dead target. */
 #define STATUS_WAIT_NS TS_NS_PER_S
 
-/* ---- what the parts use ---- */
+/* ---- shared with the other files ---- */
 
 void ts_recorder_note(struct ts_recorder *recorder, const char *format, ...)
 {
@@ -81,7 +79,7 @@ int ts_recorder_watch(struct ts_recorder *recorder, int fd, bool *ready)
 	return epoll_ctl(recorder->epoll, EPOLL_CTL_ADD, fd, &event) ? TS_EIO : TS_OK;
 }
 
-/* Ties the counter to the system's clocks, once a second. */
+/* Stores a clock anchor, once a second. */
 static int write_clock(struct ts_recorder *recorder, struct ts_error *err)
 {
 	int rc;
@@ -139,7 +137,7 @@ static int open_watches(struct ts_recorder *recorder, struct ts_error *err)
 	recorder->epoll = epoll_create1(EPOLL_CLOEXEC);
 	if (recorder->epoll < 0)
 		return ts_error_errno(err, errno, "cannot watch processes");
-	/* Without inotify directories are looked at once a second. */
+	/* Without inotify, directories are polled once a second. */
 	recorder->inotify = inotify_init1(IN_CLOEXEC | IN_NONBLOCK);
 	if (recorder->inotify >= 0)
 		ts_recorder_watch(recorder, recorder->inotify, &recorder->notified);
@@ -265,7 +263,7 @@ void ts_recorder_exited(struct ts_recorder *recorder, pid_t pid, int wait_status
 
 /* ---- a pass ---- */
 
-/* Sets the flags that the watched descriptors stand for. */
+/* Sets the flags of the descriptors that are ready. */
 static void collect_wakeups(struct ts_recorder *recorder)
 {
 	struct epoll_event events[64];
@@ -299,9 +297,9 @@ static bool others_run(const struct ts_recorder *recorder, const struct ts_targe
 }
 
 /*
- * What was asked for before the drain is in the journal now. Who flushes while it runs wants a file
- * that can be read, and so does the last one of those that share a detached recorder; others that
- * exit need not wait for it.
+ * Answers a flush request; records from before the drain are in the journal now. A flush while the
+ * target runs, or by the last target of a detached recorder, also needs a readable file: it waits
+ * for a save. Other exiting targets do not.
  */
 static void answer_flush(struct ts_recorder *recorder, struct ts_target *target)
 {
@@ -348,7 +346,7 @@ static void beat(struct ts_recorder *recorder, struct ts_target *target)
 	TS_TARGET_SET(target, heartbeat, recorder->now_ns);
 }
 
-/* True once nothing more can be learnt of a dead target's end. */
+/* True once nothing more can be learned about the end of a dead target. */
 static bool end_is_known(struct ts_recorder *recorder, struct ts_target *target)
 {
 	const struct ts_child *child = ts_children_find(recorder, target->pid);
@@ -361,10 +359,7 @@ static bool end_is_known(struct ts_recorder *recorder, struct ts_target *target)
 	return recorder->now_ns - target->died_ns >= STATUS_WAIT_NS;
 }
 
-/*
- * Of an area that turned out damaged nothing more is taken (its LOSS block is stored); its process
- * goes on.
- */
+/* Stops draining a damaged area (its LOSS block is stored). The process continues. */
 static void give_up_area(struct ts_recorder *recorder, struct ts_target *target)
 {
 	target->damaged = true;
@@ -372,13 +367,13 @@ static void give_up_area(struct ts_recorder *recorder, struct ts_target *target)
 			 ts_area_damage(target->area));
 }
 
-/* What we measure ourselves has time: nobody waits for it, and its ring holds much more. */
+/* Our own samples are not urgent: nobody waits for them, and the ring holds many more. */
 static bool is_own_and_early(const struct ts_recorder *recorder, const struct ts_target *target)
 {
 	return target->own && recorder->now_ns < recorder->own.take_ns;
 }
 
-/* By how full it has become since it was last drained, at most twice as long as the last time. */
+/* Time until the ring is a quarter full at its current rate; at most twice the last wait. */
 static int64_t wait_for_stacks(const struct ts_own_pace *own, int64_t elapsed_ns, uint64_t fill)
 {
 	int64_t wait_ns = elapsed_ns * OWN_FILL / (int64_t)TS_MAX(fill, 1u);
@@ -402,7 +397,7 @@ static void pace_own(struct ts_recorder *recorder, uint64_t fill)
 	own->take_ns = recorder->now_ns + wait_ns;
 }
 
-/* How full it was is of no concern to others' rings. */
+/* The fill level of our own ring does not affect the pace of the other rings. */
 static int drain_own(struct ts_recorder *recorder, struct ts_target *target, struct ts_error *err)
 {
 	uint64_t others = recorder->fill;
@@ -423,8 +418,8 @@ static int take_live(struct ts_recorder *recorder, struct ts_target *target, str
 	if (target->damaged || is_own_and_early(recorder, target))
 		return TS_OK;
 	/*
-	 * A drain begins with the control block: what it asked for then is in the journal
-	 * afterwards.
+	 * A drain refreshes the control block first, so all that was requested in it is in the
+	 * journal afterwards.
 	 */
 	if (recorder->full || recorder->limited || !target->announced || ts_windows_holds(recorder))
 		ts_area_refresh(target->area, NULL);
@@ -446,7 +441,7 @@ static int take_live(struct ts_recorder *recorder, struct ts_target *target, str
 	return rc ? rc : ts_windows_serve(recorder, target, err);
 }
 
-/* Many rings cost more to look at: then more rarely. */
+/* The more rings, the higher the cost of a look, and the longer the wait. */
 static int64_t idle_wait(const struct ts_recorder *recorder)
 {
 	int64_t wait_ns = TS_MIN(recorder->take_cost_ns * IDLE_SHARE, IDLE_GREATEST_NS);
@@ -454,7 +449,7 @@ static int64_t idle_wait(const struct ts_recorder *recorder)
 	return TS_MAX(wait_ns, IDLE_WAIT_NS);
 }
 
-/* Half full: come back at once. A quarter: as before. Else ever more slowly. */
+/* A ring more than half full: drain at once. More than a quarter: keep the pace. Else slow down. */
 static void adapt_wait(struct ts_recorder *recorder)
 {
 	if (recorder->settling || recorder->fill > 128)
@@ -468,15 +463,15 @@ static void adapt_wait(struct ts_recorder *recorder)
 }
 
 /*
- * When rings are looked at again. Where nothing happens but samples, right behind one of these: the
- * processor is awake then, and to wake it costs more than all that is to be done.
+ * When to drain next. If only samples arrive, drain right after one: the CPU is awake then, and a
+ * wakeup costs more than the drain.
  */
 static int64_t next_take(const struct ts_recorder *recorder)
 {
 	int64_t due_ns = recorder->now_ns + recorder->wait_ns;
 	int64_t interval_ns = recorder->metrics.sampler ? recorder->metrics.pace.interval_ns : 0;
 
-	/* A time that has passed is one at which nothing could be taken: a full disk, a limit. */
+	/* take_ns is in the past if nothing could be drained: full disk, size limit. */
 	if (recorder->python.sampler)
 		return recorder->own.take_ns > recorder->now_ns
 			       ? TS_MIN(due_ns, recorder->own.take_ns)
@@ -491,7 +486,7 @@ static int take_all(struct ts_recorder *recorder, struct ts_error *err)
 {
 	int64_t began;
 
-	/* Woken by what programs of others do, or to look at children: rings have time. */
+	/* Woken for another reason (an exec, a check of children): not time to drain yet. */
 	if (recorder->now_ns < recorder->take_ns && !recorder->finishing)
 		return TS_OK;
 	began = thread_cpu_ns();
@@ -515,8 +510,8 @@ static int take_all(struct ts_recorder *recorder, struct ts_error *err)
 }
 
 /*
- * True while one is there that may still store something. A tracer that was closed by hand says
- * that it is exiting while its process lives on: nobody waits for that.
+ * True while a target may still store events. A closed tracer reports that it is exiting although
+ * its process lives on: do not wait for it.
  */
 static bool is_any_busy(const struct ts_recorder *recorder)
 {
@@ -525,7 +520,7 @@ static bool is_any_busy(const struct ts_recorder *recorder)
 	for (size_t i = 0; i < recorder->target_count; i++) {
 		const struct ts_target *target = recorder->targets[i];
 
-		/* What is left in it cannot be stored now, and it will not become more. */
+		/* Its rest cannot be stored now, and it will not grow. */
 		if (target->own || (recorder->full && (target->dead || target->superseded)))
 			continue;
 		if (!quiet || !recorder->options.detached ||
@@ -535,7 +530,7 @@ static bool is_any_busy(const struct ts_recorder *recorder)
 	return false;
 }
 
-/* Whether there is nothing left to record. */
+/* True if there is nothing left to record. */
 static bool is_done(struct ts_recorder *recorder)
 {
 	const struct ts_recorder_options *options = &recorder->options;
@@ -552,7 +547,7 @@ static bool is_done(struct ts_recorder *recorder)
 	}
 	if (!recorder->empty_ns)
 		recorder->empty_ns = recorder->now_ns;
-	/* Those that nobody named may be about to come. */
+	/* Without named processes, new ones may be about to start. */
 	return options->pid_count || recorder->child_count ||
 	       recorder->now_ns - recorder->empty_ns >= LINGER_NS;
 }
@@ -630,7 +625,7 @@ int ts_recorder_pass(struct ts_recorder *recorder, int64_t *ret_wait_ns, bool *r
 
 /* ---- the end ---- */
 
-/* Windows first, for all, so that they end together; then what is left. */
+/* Closes the windows of all targets first, so that they end together. */
 static void stop_windows(struct ts_recorder *recorder)
 {
 	struct timespec pause = { .tv_nsec = SETTLE_NS };
@@ -678,7 +673,7 @@ static int finish_recording(struct ts_recorder *recorder, struct ts_error *err)
 		rc = ts_python_tell(recorder, err);
 	if (!rc)
 		rc = write_clock(recorder, err);
-	/* Until all is decoded: windows that have closed are told, and losses counted. */
+	/* Decode everything, so that closed windows are reported and losses counted. */
 	if (!rc && (recorder->options.split || recorder->limited))
 		rc = ts_recording_checkpoint(recorder->recording, false, err);
 	if (!rc)
@@ -688,7 +683,7 @@ static int finish_recording(struct ts_recorder *recorder, struct ts_error *err)
 	return rc ? rc : ts_saves_finish(recorder, err);
 }
 
-/* What the finished file says of itself. */
+/* Fills the summary from the finished file. */
 static void summarize(struct ts_recorder *recorder, struct ts_recorder_summary *summary)
 {
 	struct ts_recording_status status = { 0 };
@@ -726,7 +721,7 @@ int ts_recorder_finish(struct ts_recorder *recorder, struct ts_recorder_summary 
 		return rc;
 	if (ret_summary)
 		summarize(recorder, ret_summary);
-	/* The lock on the output goes first: a target looks at it after it has made its area. */
+	/* Release the lock on the output first: a target checks it after it has made its area. */
 	ts_recording_close(TS_STEAL(recorder->recording));
 	ts_targets_sweep(recorder);
 	if (ret_summary)

@@ -1,11 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/*
- * Metrics of the processes that take part, of the machine and of its devices: who is sampled how
- * often.
- */
+/* Selects the processes whose metrics are sampled, and at which interval. */
 #include "record/loop/record_internal.h"
 
-/* The list is made anew this often: a process that has just started has nothing to tell. */
+/* How often to update the list; a process that has just started has no metrics worth reading. */
 #define RENEW_NS (100 * TS_NS_PER_MS)
 #define LEAST_INTERVAL_NS TS_NS_PER_MS
 

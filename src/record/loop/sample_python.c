@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Python stacks of the processes that take part: who is sampled how often, and who asks for a
- * sweep now.
+ * Selects the processes whose Python stacks are sampled, at which interval, and serves requests for
+ * a sweep.
  */
 #include "record/loop/record_internal.h"
 
-/* A program that was just started is to be seen from its first line on. */
+/* Short, so that a new program is sampled from its first lines on. */
 #define RENEW_NS (20 * TS_NS_PER_MS)
 
 int ts_recorder_sample_python(struct ts_recorder *recorder, int64_t interval_ns,
@@ -21,7 +21,7 @@ int ts_recorder_sample_python(struct ts_recorder *recorder, int64_t interval_ns,
 	return ts_python_sampler_open(&python->sampler, options, consumer, err);
 }
 
-/* A word that has another value than when it was first looked at: somebody asks. */
+/* A changed config word requests a sweep. */
 static void serve_asks(struct ts_recorder *recorder)
 {
 	for (size_t i = 0; i < recorder->target_count; i++) {

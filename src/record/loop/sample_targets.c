@@ -1,15 +1,14 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Which processes are looked at from outside, and how often: those that take part in the recording,
- * each at the pace that its own settings say. Shared by all that samples (sample_metrics.c,
- * sample_python.c); must not know what is sampled.
+ * Selects the processes that are sampled from outside, each at the interval of its own settings.
+ * Shared by sample_metrics.c and sample_python.c; independent of what is sampled.
  */
 #include "record/loop/record_internal.h"
 
-/* A process that has made no area by then has no agent. */
+/* A process without an area by then has no agent. */
 #define WITHOUT_AREA_NS (300 * TS_NS_PER_MS)
 
-/* Outside of windows nothing is stored, and so nothing is read. */
+/* Outside of windows nothing is stored, so nothing is sampled. */
 static bool is_window_open(const struct ts_recorder *recorder)
 {
 	if (recorder->options.window.kind == TS_WINDOW_ALWAYS || recorder->windows.open)
@@ -30,7 +29,7 @@ bool ts_sampled_now(const struct ts_recorder *recorder)
 	return is_window_open(recorder) && !recorder->limited && !recorder->full;
 }
 
-/* A target that nobody has set a pace for gets ours; from then on 0 means a pause. */
+/* Sets our interval in a target that has none. After that, 0 means paused. */
 static int64_t interval_of(struct ts_target *target, const struct ts_sampling_pace *pace)
 {
 	int64_t interval_ns = (int64_t)ts_area_control(target->area)->config[pace->word];
@@ -46,7 +45,7 @@ static int64_t interval_of(struct ts_target *target, const struct ts_sampling_pa
 
 void ts_sampled_leave(struct ts_target *target, const struct ts_sampling_pace *pace)
 {
-	/* The next recorder has a pace of its own. */
+	/* The next recorder sets its own interval. */
 	if ((target->paced & (1u << pace->word)) &&
 	    (int64_t)ts_area_control(target->area)->config[pace->word] == pace->interval_ns)
 		TS_TARGET_SET(target, config[pace->word], 0);
@@ -68,7 +67,6 @@ static void add(struct ts_sampled_list *list, pid_t pid, uint64_t start_time, in
 								      .interval_ns = interval_ns };
 }
 
-/* Those with an area have settings of their own. */
 static void add_targets(struct ts_recorder *recorder, const struct ts_sampling_pace *pace,
 			bool wanted, struct ts_sampled_list *list)
 {
@@ -86,7 +84,7 @@ static void add_targets(struct ts_recorder *recorder, const struct ts_sampling_p
 	}
 }
 
-/* One that is new may still get an area; processes that the caller named would have had one. */
+/* A new process may still get an area. Processes that the caller named would have one already. */
 static bool may_get_area(const struct ts_recorder *recorder, const struct ts_child *child)
 {
 	return !recorder->options.outside && !(child->root && recorder->options.pid_count) &&

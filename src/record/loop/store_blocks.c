@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * How blocks get into the recording, and what becomes of a full disk: the journal is emptied once,
- * then nothing is taken until there is room again, and targets count what they cannot store
+ * Stores blocks in the recording and handles a full disk: the journal is checkpointed once, then
+ * nothing is drained until there is space again, and targets count the events that they lose
  * (docs/live.md, section 8.3).
  */
 #include <stdio.h>
@@ -10,11 +10,11 @@
 #include "record/loop/record_internal.h"
 
 #define LONGEST_FULL_PAUSE_NS (32 * TS_NS_PER_S)
-/* Room on the disk at which recording goes on. */
+/* Free space at which recording continues. */
 #define ROOM_LEAST (UINT64_C(1) << 20)
 #define ROOM_GREATEST (UINT64_C(16) << 20)
 
-/* ---- a full disk ---- */
+/* ---- full disk ---- */
 
 static void become_full(struct ts_recorder *recorder)
 {
@@ -48,19 +48,17 @@ bool ts_store_has_room(const struct ts_recorder *recorder)
 	slash = strrchr(folder, '/');
 	snprintf(slash ? slash + 1 : folder, 2, ".");
 	if (statvfs(folder, &disk))
-		return true; /* the next write will tell */
+		return true; /* unknown: let the next write decide */
 	all = (uint64_t)disk.f_blocks * disk.f_frsize;
 	return (uint64_t)disk.f_bavail * disk.f_frsize >=
 	       TS_MAX(ROOM_LEAST, TS_MIN(ROOM_GREATEST, all / 16));
 }
 
-/*
- * Whether there is room again; a disk that only seemed to have some is asked less and less often.
- */
+/* If the disk fills up again soon, checks become less and less frequent. */
 void ts_store_look_for_room(struct ts_recorder *recorder)
 {
 	if (!recorder->full) {
-		/* All has gone well for a while since. */
+		/* Recording has worked for a while since. */
 		if (recorder->full_noted && recorder->now_ns >= recorder->full_look_ns) {
 			recorder->full_noted = false;
 			recorder->full_pause_ns = 0;
@@ -77,7 +75,7 @@ void ts_store_look_for_room(struct ts_recorder *recorder)
 		recorder->full = false;
 }
 
-/* A sink: appends, and on a full disk empties the journal once before it gives up. */
+/* A sink that appends. On a full disk it checkpoints the journal once before it gives up. */
 static int store(void *context, struct ts_block *block, const void *payload, struct ts_error *err)
 {
 	struct ts_recorder *recorder = context;
@@ -93,7 +91,7 @@ static int store(void *context, struct ts_block *block, const void *payload, str
 	if (rc != TS_ENOSPC)
 		return rc;
 	rc = ts_recording_checkpoint(recorder->recording, false, err);
-	/* What that has freed is for the end of the trace, unless it is plenty. */
+	/* Reserve the freed space for the end of the trace, unless there is plenty. */
 	if (!rc && !ts_store_has_room(recorder))
 		rc = ts_error_set(err, TS_ENOSPC, "no space left for '%s'",
 				  recorder->saves.trace_path);
@@ -104,7 +102,7 @@ static int store(void *context, struct ts_block *block, const void *payload, str
 	return rc;
 }
 
-/* A sink that only lets the decoder count. */
+/* A sink that only makes the decoder count. */
 static int tell(void *context, struct ts_block *block, const void *payload, struct ts_error *err)
 {
 	struct ts_recorder *recorder = context;
@@ -117,7 +115,7 @@ int ts_recorder_append(struct ts_recorder *recorder, enum ts_block_type type, ui
 {
 	struct ts_block block = { .type = (uint16_t)type, .bytes = (uint32_t)bytes, .area = area };
 
-	/* At the end of a recording on a full disk the trace can still say so from the reserve. */
+	/* At the end of a recording on a full disk, the reserve still has space for this. */
 	if (recorder->finishing && recorder->full)
 		return tell(recorder, &block, payload, err);
 	return store(recorder, &block, payload, err);
@@ -134,7 +132,7 @@ int ts_recorder_lose(struct ts_recorder *recorder, uint64_t area, pid_t pid, con
 	return ts_recorder_append(recorder, TS_BLOCK_LOSS, area, &loss, sizeof(loss), err);
 }
 
-/* The decoder is so far behind that appending more would soon have to wait for it. */
+/* True if the decoder is so far behind that appending would soon block. */
 static bool is_behind(const struct ts_recorder *recorder)
 {
 	struct ts_recording_status status;
@@ -154,8 +152,8 @@ int ts_recorder_drain(struct ts_recorder *recorder, struct ts_target *target, un
 	if (target->damaged || !target->announced || (recorder->full && !discard))
 		return TS_OK;
 	/*
-	 * Programs wait for their commands to be taken; what they emit meanwhile is lost where
-	 * nobody takes it.
+	 * Programs wait until their commands are drained; other events are lost if nobody drains
+	 * them.
 	 */
 	if (!flags && !recorder->finishing && is_behind(recorder))
 		flags = TS_DRAIN_HOLD;

@@ -1,23 +1,23 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Areas that belong to a recording: takes hold of them, and lets them go. */
+/* Attaches to areas, and detaches from them. */
 #include <sys/syscall.h>
 #include <unistd.h>
 
 #include "record/loop/record_internal.h"
 
 #define LOOK_NS TS_NS_PER_S
-/* Areas that nobody took are kept up to this number when a recorder ends. */
+/* Unattached areas kept when a recorder ends. */
 #define KEEP_AREAS 64
 
-/* ---- words of an area ---- */
+/* ---- control words of an area ---- */
 
 int ts_target_set(struct ts_target *target, size_t offset, uint64_t value, unsigned int bytes)
 {
-	/* An area that cannot be written is noticed by the next refresh. */
+	/* A write error shows up at the next refresh. */
 	return ts_area_set(target->area, offset, value, bytes, NULL);
 }
 
-/* ---- who is who ---- */
+/* ---- identity ---- */
 
 bool ts_targets_of_session(const struct ts_recorder *recorder,
 			   const struct ts_live_control *control)
@@ -44,9 +44,9 @@ pid_t ts_targets_other_recorder(const struct ts_recorder *recorder,
 	return ts_process_lives(pid, control->recorder_start) ? pid : 0;
 }
 
-/* ---- taking hold ---- */
+/* ---- attaching ---- */
 
-/* A new image of the same process: the old one's area ends. */
+/* Ends the areas of the previous image of the same process. */
 static void supersede(struct ts_recorder *recorder, const struct ts_target *by)
 {
 	for (size_t i = 0; i < recorder->target_count; i++) {
@@ -58,7 +58,7 @@ static void supersede(struct ts_recorder *recorder, const struct ts_target *by)
 	}
 }
 
-/* A pidfd that surely is of the process that we mean. */
+/* Opens a pidfd and makes sure that it refers to the right process. */
 static void watch_process(struct ts_recorder *recorder, struct ts_target *target)
 {
 	if (target->dead || !target->pid)
@@ -84,7 +84,7 @@ static void resume_ring(void *context, uint32_t ring, uint64_t position, uint64_
 	ts_area_resume_ring(resume->area, ring, position, events, dropped);
 }
 
-/* True where the journal knows the area: then a drain goes on where that stopped. */
+/* True if the journal knows the area: draining then continues where it stopped. */
 static bool resume_positions(struct ts_recorder *recorder, struct ts_target *target)
 {
 	struct resume_context resume = { .area = target->area };
@@ -114,7 +114,7 @@ static int announce(struct ts_recorder *recorder, struct ts_target *target, stru
 	return rc;
 }
 
-/* Tells the target who drains it, and that all is kept from now on. */
+/* Registers as the recorder of the target and switches it to streaming. */
 static int take_hold(struct ts_recorder *recorder, struct ts_target *target, struct ts_error *err)
 {
 	bool known = resume_positions(recorder, target);
@@ -136,7 +136,7 @@ static int take_hold(struct ts_recorder *recorder, struct ts_target *target, str
 		return TS_OK;
 	if (target->own)
 		target->implied =
-			true; /* sampled only inside of windows: nothing is to be left out */
+			true; /* only sampled inside of windows, so there is nothing to filter */
 	else
 		rc = ts_windows_attach(recorder, target, known, err);
 	TS_TARGET_SET(target, mode, TS_LIVE_STREAM);
@@ -177,14 +177,14 @@ static struct ts_target *new_target(struct ts_recorder *recorder, struct ts_plac
 		.serial = control->window_serial,
 		.beat_ns = recorder->now_ns,
 	};
-	/* It may have ended since it was listed. */
+	/* It may have exited since it was listed. */
 	target->dead = info->pid ? !target->start_time : !info->unknown;
 	return target;
 }
 
 /*
- * The process whose area this is, where it is followed; a dead one is known by what it said of
- * itself. One that had ended when it was first looked at has no start time.
+ * The followed process that owns the area. A dead one is identified by what its area says; one that
+ * had exited before its first check has no start time.
  */
 static struct ts_child *child_of(struct ts_recorder *recorder, const struct ts_area_info *info)
 {
@@ -197,7 +197,7 @@ static struct ts_child *child_of(struct ts_recorder *recorder, const struct ts_a
 	return child->start_time == info->control.start_time ? child : NULL;
 }
 
-/* True where the process was counted already: for another area, or without one. */
+/* True if the process is counted already: for another area, or without one. */
 static bool is_known_process(struct ts_recorder *recorder, const struct ts_target *target,
 			     const struct ts_child *child)
 {
@@ -228,7 +228,7 @@ int ts_targets_attach(struct ts_recorder *recorder, struct ts_place *place,
 	if (rc == TS_ENOMEM)
 		return ts_error_set(err, rc, "%s", why.message);
 	if (rc == TS_ENOTFOUND)
-		return TS_OK; /* it was removed meanwhile */
+		return TS_OK; /* removed meanwhile */
 	if (other || rc) {
 		if (!ts_targets_note_once(recorder, info->control.area_id))
 			return TS_OK;
@@ -264,7 +264,7 @@ int ts_targets_attach(struct ts_recorder *recorder, struct ts_place *place,
 	return take_hold(recorder, target, err);
 }
 
-/* ---- letting go ---- */
+/* ---- detaching ---- */
 
 void ts_targets_check(struct ts_recorder *recorder)
 {
@@ -303,7 +303,7 @@ static int write_end(struct ts_recorder *recorder, struct ts_target *target, str
 				  err);
 }
 
-/* The last of its events: counted only, where there is no room for them. */
+/* Drains the last events; only counts them if there is no space. */
 static int drain_last(struct ts_recorder *recorder, struct ts_target *target, struct ts_error *err)
 {
 	bool gone = target->dead || target->superseded;
@@ -312,7 +312,7 @@ static int drain_last(struct ts_recorder *recorder, struct ts_target *target, st
 
 	if (target->damaged)
 		return TS_OK;
-	/* The loss counters, too. What cannot be read now ends as it was last seen. */
+	/* Refresh the loss counters, too. If that fails, the target ends in the state last seen. */
 	if (ts_area_refresh(target->area, NULL)) {
 		target->damaged = true;
 		return TS_OK;

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Finds areas: live directories are watched with inotify; beside that their mtime is looked at
- * once a second, and only where it has changed they are listed.
+ * Finds areas. Live directories are watched with inotify; in addition, their mtime is checked once
+ * a second, and a changed directory is listed again.
  */
 #include <errno.h>
 #include <stdio.h>
@@ -13,12 +13,9 @@
 #include "record/loop/record_internal.h"
 
 #define RESCAN_NS TS_NS_PER_S
-/*
- * File times are as coarse as the kernel's ticks: a listing so near to a change may have missed
- * another.
- */
-/* Processes that share an output start within so long before their recorder. */
+/* Processes that share an output start at most this long before their recorder. */
 #define EARLIER_NS (2 * TS_NS_PER_S)
+/* mtimes are as coarse as kernel ticks: a listing this soon after a change may miss another. */
 #define MTIME_DOUBT_NS (100 * TS_NS_PER_MS)
 
 /* ---- live directories ---- */
@@ -31,7 +28,7 @@ static struct ts_place *find_place(struct ts_recorder *recorder, dev_t device, i
 	return NULL;
 }
 
-/* Our own is made here where it is not there yet, so that it can be watched. */
+/* Creates our own live directory if it is missing, so that it can be watched. */
 static void make_directory(uid_t uid)
 {
 	char path[TS_PATH_BYTES];
@@ -81,7 +78,7 @@ int ts_targets_add_place(struct ts_recorder *recorder, uid_t uid, pid_t root_pid
 	return TS_OK;
 }
 
-/* ---- who is wanted ---- */
+/* ---- filter ---- */
 
 static struct ts_target *find_target(const struct ts_recorder *recorder, uint64_t area_id)
 {
@@ -91,7 +88,7 @@ static struct ts_target *find_target(const struct ts_recorder *recorder, uint64_
 	return NULL;
 }
 
-/* The process was named by the caller, or descends from one that was. */
+/* True if the caller named the process or one of its ancestors. */
 static bool is_followed(struct ts_recorder *recorder, const struct ts_area_info *info)
 {
 	return info->pid && info->alive && !info->superseded && !recorder->options.outside &&
@@ -99,7 +96,10 @@ static bool is_followed(struct ts_recorder *recorder, const struct ts_area_info 
 	       ts_children_find(recorder, info->pid) != NULL;
 }
 
-/* Of an earlier run with the same output, whose recorder never came: that is for `recover`. */
+/*
+ * True for an area of an earlier run with the same output that no recorder took: `recover` handles
+ * it.
+ */
 static bool is_left_over(const struct ts_recorder *recorder, const struct ts_area_info *info)
 {
 	return recorder->options.detached && !recorder->options.resume && !info->alive &&
@@ -120,14 +120,14 @@ static bool is_wanted(struct ts_recorder *recorder, const struct ts_area_info *i
 				      NULL);
 }
 
-/* ---- looking ---- */
+/* ---- scanning ---- */
 
 struct listing {
 	struct ts_recorder *recorder;
 	struct ts_place *place;
 	struct ts_error *err;
 	int rc;
-	bool waiting_only; /* attach nothing: is there one for us? */
+	bool waiting_only; /* attach nothing, only check for wanted areas */
 	bool waiting;
 };
 
@@ -184,8 +184,8 @@ static int list_place(struct ts_recorder *recorder, struct ts_place *place, stru
 }
 
 /*
- * A name that inotify gave: mostly a process of our own namespace, which needs no listing. Others
- * are left to one, if they may be ours.
+ * Handles a name reported by inotify. A process of our own namespace, the usual case, needs no
+ * listing. For others the directory is listed, if they may be ours.
  */
 static int look_at_name(struct ts_recorder *recorder, struct ts_place *place, const char *name,
 			struct ts_error *err)
@@ -295,10 +295,10 @@ static int add_pid(struct ts_recorder *recorder, pid_t pid, struct ts_error *err
 	return TS_OK;
 }
 
-/* Who of those that the caller named has an area that can be taken? */
+/* Counts the named processes whose areas are free. */
 struct candidates {
 	struct ts_recorder *recorder;
-	pid_t held, holder; /* one that another recorder has */
+	pid_t held, holder; /* a process that another recorder has, and that recorder */
 	size_t free;
 };
 
@@ -317,7 +317,7 @@ static void count_candidate(void *context, const struct ts_area_info *info)
 	}
 }
 
-/* Somebody who names processes wants to hear at once that none of them can be recorded. */
+/* Fails early if none of the named processes can be recorded. */
 static int require_areas(struct ts_recorder *recorder, struct ts_error *err)
 {
 	struct candidates candidates = { .recorder = recorder };

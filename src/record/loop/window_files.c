@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * A trace for each window and process (--split): once, also where the recorder is killed in
- * between. The decoder tells of windows that are whole; who was exported is in the journal.
+ * Writes one trace per window and process (--split), exactly once even if the recorder is killed in
+ * between. The decoder reports complete windows; the journal has the list of exported ones.
  */
 #include <errno.h>
 #include <stdio.h>
@@ -10,7 +10,9 @@
 #include "record/loop/record_internal.h"
 #include "trace/extract.h"
 
-/* On the decoder's thread. Where there is no memory the window is in the trace all the same. */
+/*
+ * Runs on the decoder's thread. Out of memory, the window is not exported, but it is in the trace.
+ */
 void ts_windows_closed(void *context, uint64_t area, const struct ts_block_window *opened,
 		       const struct ts_block_window *closed)
 {
@@ -45,10 +47,7 @@ static bool next_closed(struct ts_recorder *recorder, struct ts_closed_window *r
 	return found;
 }
 
-/*
- * First under another name, so that nobody sees half of it; a name that is taken was written
- * before.
- */
+/* Writes to a temporary name first. An existing file was written before, by a killed recorder. */
 static int write_window(struct ts_recorder *recorder, const char *path,
 			const struct ts_extract_filter *filter, struct ts_error *err)
 {
@@ -57,7 +56,7 @@ static int write_window(struct ts_recorder *recorder, const char *path,
 
 	if (!access(path, F_OK))
 		return TS_OK;
-	/* Not the name that the text is written under. */
+	/* Differs from the temporary name of the text export. */
 	snprintf(part, sizeof(part), "%s%s.part", path, recorder->saves.exporter ? ".sbt" : "");
 	rc = ts_extract(recorder->saves.trace_path, part, filter, err);
 	if (rc)
@@ -92,7 +91,7 @@ static int export_window(struct ts_recorder *recorder, const struct ts_closed_wi
 	ts_saves_window_path(done.path, sizeof(done.path), recorder->saves.stem, done.pid,
 			     window->closed.realtime_ms, recorder->saves.ending);
 	rc = write_window(recorder, done.path, &filter, err);
-	/* A process without a row has nothing to export. */
+	/* A process without any row has nothing to export. */
 	if (rc == TS_ENOTFOUND)
 		done.path[0] = 0;
 	else if (rc)
@@ -103,7 +102,7 @@ static int export_window(struct ts_recorder *recorder, const struct ts_closed_wi
 				  err);
 }
 
-/* A window that cannot be written now waits; it is also in the trace. */
+/* Retries a window later that cannot be written now. It is also in the main trace. */
 static int postpone(struct ts_recorder *recorder, const struct ts_closed_window *window,
 		    const struct ts_error *why)
 {
@@ -120,10 +119,7 @@ static int postpone(struct ts_recorder *recorder, const struct ts_closed_window 
 	return TS_OK;
 }
 
-/*
- * Behind the CLOSE of a window by time come the last of its events: these must be in the trace,
- * too.
- */
+/* The last events of a window by time follow its CLOSE block: they must be in the trace, too. */
 static bool is_whole(struct ts_recorder *recorder, struct ts_error *why)
 {
 	if (recorder->options.window.kind != TS_WINDOW_TIME || recorder->finishing)

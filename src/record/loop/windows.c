@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Windows: when events are stored, target by target (docs/live.md, section 4.3). The order of
- * writes is what makes them exact: OPEN block, then `enabled`; `enabled` off, a moment for emits
- * under way, a drain, then the CLOSE block. Windows by step and of backends are opened and closed
- * by the target: here at most their settings are written.
+ * writes makes them exact: OPEN block, then `enabled` on; `enabled` off, a pause for running emits,
+ * a drain, then the CLOSE block. Windows by step and of backends are opened and closed by the
+ * target; this file only writes their settings, if any.
  */
 #include <stdio.h>
 #include <sys/inotify.h>
@@ -12,25 +12,22 @@
 #include "base/text.h"
 #include "record/loop/record_internal.h"
 
-/* Where inotify does not see a file come and go (network file systems), a look does. */
+/* Polling interval for the flag file: inotify misses changes on network file systems. */
 #define FLAG_LOOK_NS (50 * TS_NS_PER_MS)
-/*
- * Windows by time are switched on so early; what comes before their time is left out by the
- * decoder.
- */
+/* Windows by time are switched on this early; the decoder drops events from before the start. */
 #define EARLY_NS (20 * TS_NS_PER_MS)
 #define SETTLE_NS TS_NS_PER_MS
-/* So short before the end of a window by time nothing is taken. */
+/* Draining pauses this long before the end of a window by time. */
 #define HOLD_NS (5 * TS_NS_PER_MS)
 
-/* ---- from text ---- */
+/* ---- parsing ---- */
 
 static int parse_step(const char *text, size_t length, int64_t *ret_value)
 {
 	return ts_parse_int64(text, length, ret_value);
 }
 
-/* Seconds, where there is no unit. */
+/* Without a unit: seconds. */
 static int parse_time(const char *text, size_t length, int64_t *ret_value)
 {
 	char copy[64];
@@ -44,7 +41,7 @@ static int parse_time(const char *text, size_t length, int64_t *ret_value)
 	return ts_parse_duration_ns(copy, length, ret_value);
 }
 
-/* "A-B", "A-" (without an end), "A" (one step only). */
+/* "A-B", "A-" (open end), "A" (one step only). */
 static int parse_range(const char *text, int (*parse)(const char *, size_t, int64_t *),
 		       struct ts_window_spec *spec)
 {
@@ -63,10 +60,10 @@ static int parse_range(const char *text, int (*parse)(const char *, size_t, int6
 	return TS_OK;
 }
 
-/* TRACESMITH_AGENT has no room for longer ones, and ';' ends a value there. */
+/* TRACESMITH_AGENT cannot hold longer ones, and ';' ends a value in it. */
 #define MARKED_BYTES 200
 
-/* A window of a backend: "nvtx:NAME", "cuda-profiler-api". */
+/* Parses a window of a backend: "nvtx:NAME", "cuda-profiler-api". */
 static int parse_marked(const char *text, const struct ts_known_backend *known,
 			const struct ts_backend_window *window, struct ts_window_spec *spec,
 			struct ts_error *err)
@@ -145,7 +142,7 @@ int ts_window_parse(const char *text, struct ts_window_spec *ret_spec, struct ts
 	return TS_OK;
 }
 
-/* ---- the flag ---- */
+/* ---- flag file ---- */
 
 static int watch_flag(struct ts_recorder *recorder)
 {
@@ -185,7 +182,9 @@ static void fill_block(struct ts_recorder *recorder, const struct ts_target *tar
 {
 	const struct ts_live_control *control = ts_area_control(target->area);
 	const struct ts_live_anchor *anchor = &recorder->anchor.anchor;
-	/* By the anchor, so that windows that close together have the same time, to the digit. */
+	/*
+	 * Computed from the anchor, so that windows that close together have exactly the same time.
+	 */
 	int64_t since = counter < anchor->counter
 				? -ts_clocks_ns(&recorder->clocks, anchor->counter - counter)
 				: ts_clocks_ns(&recorder->clocks, counter - anchor->counter);
@@ -219,7 +218,7 @@ static void set_cause(struct ts_target *target, const char *cause)
 	snprintf(target->cause, sizeof(target->cause), "%s", cause);
 }
 
-/* Until its OPEN block is stored nothing is switched on: a later pass tries again. */
+/* Stores the OPEN block, then switches events on. If it cannot be stored, a later pass retries. */
 static int open_target(struct ts_recorder *recorder, struct ts_target *target, const char *cause,
 		       uint64_t counter, struct ts_error *err)
 {
@@ -252,8 +251,8 @@ static void switch_off(struct ts_target *target)
 }
 
 /*
- * `counter` 0: now. That is read after the switch, so that what came through belongs to the window;
- * who closes several switches them off first.
+ * `counter` 0: now, read after the switch, so that events from before it belong to the window. To
+ * close several windows together, switch all of them off first.
  */
 static void close_target(struct ts_recorder *recorder, struct ts_target *target, const char *cause,
 			 uint64_t counter)
@@ -282,7 +281,7 @@ int ts_windows_settle(struct ts_recorder *recorder, struct ts_target *target, st
 		recorder->settling = true;
 		return TS_OK;
 	}
-	/* What was measured meanwhile stands ahead of the end. */
+	/* Samples taken so far precede the CLOSE block. */
 	rc = ts_sampled_take(recorder, err);
 	if (rc)
 		return rc;
@@ -322,7 +321,7 @@ void ts_windows_stop(struct ts_recorder *recorder, struct ts_target *target, con
 
 /* ---- a new target ---- */
 
-/* After a restart: the target still has the window that a predecessor opened. */
+/* After a restart: the target may still have the window that the previous recorder opened. */
 static int attach_known(struct ts_recorder *recorder, struct ts_target *target,
 			struct ts_error *err)
 {
@@ -338,7 +337,7 @@ static int attach_known(struct ts_recorder *recorder, struct ts_target *target,
 	return TS_OK;
 }
 
-/* What a target had stored before its first window, if anything, is outside. */
+/* Excludes what a target stored before its first window. */
 static int close_before(struct ts_recorder *recorder, struct ts_target *target,
 			struct ts_error *err)
 {
@@ -382,10 +381,10 @@ int ts_windows_attach(struct ts_recorder *recorder, struct ts_target *target, bo
 		if (!target->of_session)
 			TS_TARGET_SET(target, enabled, 0);
 	} else if (spec->kind == TS_WINDOW_BACKEND) {
-		/* Its environment says so; it may be inside a window by now. */
+		/* Set in its environment; the target may already be inside a window. */
 	} else if (spec->kind == TS_WINDOW_ALWAYS) {
 		target->implied = true;
-		/* A window that its own target closed after max_steps stays closed. */
+		/* A window that the target closed after max_steps stays closed. */
 		if (!recorder->limited && (!known || !recorder->options.max_steps))
 			TS_TARGET_SET(target, enabled, TS_LIVE_ENABLED);
 	} else {
@@ -443,7 +442,7 @@ static int evaluate_flag(struct ts_recorder *recorder, struct ts_error *err)
 	return TS_OK;
 }
 
-/* When a window by time begins and ends; CLOCK_MONOTONIC. */
+/* Start and end of a window by time; CLOCK_MONOTONIC. */
 static int64_t time_of_start(const struct ts_recorder *recorder)
 {
 	int64_t at;
@@ -463,8 +462,8 @@ static int64_t time_of_end(const struct ts_recorder *recorder)
 }
 
 /*
- * The end of a window by time is known, so its CLOSE goes ahead of what is still in the rings: the
- * decoder can leave out what came too late.
+ * The end of a window by time is known in advance, so its CLOSE precedes what is still in the
+ * rings; the decoder drops what came too late.
  */
 static int settle_all(struct ts_recorder *recorder, struct ts_error *err)
 {
