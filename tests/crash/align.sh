@@ -18,7 +18,7 @@ limit = int(sys.argv[2])
 sys.exit(subprocess.run([sys.argv[1], "align", "-q", "full.sbt"], stdout=subprocess.DEVNULL, stderr=open("stderr", "w"),
                         preexec_fn=lambda: resource.setrlimit(resource.RLIMIT_FSIZE, (limit, limit))).returncode)
 PY
-says "limit of a file's size"
+says "file size limit"
 expect 0 verify full.sbt
 cmp full.sbt job/job.sbt
 

@@ -13,7 +13,7 @@ code=0
 # A limit on the size of files in place of a full disk; in 1024-byte units.
 (trap '' XFSZ; ulimit -f 2048; exec "$TRACESMITH" import -q big.json -o full.sbt) 2>err.txt || code=$?
 echo "exit $code"
-grep -q 'limit of a file' err.txt || { cat err.txt; fail "not told why"; }
+grep -q 'file size limit' err.txt || { cat err.txt; fail "not told why"; }
 grep -q 'full.sbt' err.txt || { cat err.txt; fail "not told where"; }
 quietly recover full.sbt -o good.sbt
 t verify good.sbt

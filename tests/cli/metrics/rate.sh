@@ -29,9 +29,10 @@ pause, since = max(gaps)
 assert pause >= 1.0, pause
 slow = [gap for gap, at in gaps if at < since - 2.2]
 fast = [gap for gap, at in gaps if since - 1.0 < at < since]
-# On a busy machine samples come late, but never early; those of the fast pace are closer together than the slow pace has them.
+# On a busy machine single samples come late, and the next one then follows sooner: only medians and
+# counts say which pace it was.
 assert len([gap for gap in fast if gap < 0.07]) > 5, (len(fast), fast[:5])
-assert slow and min(slow) > 0.04 and sorted(slow)[len(slow) // 2] > 0.08, slow
+assert slow and sorted(slow)[len(slow) // 2] > 0.08, slow
 assert [time for time in times if time > since + 1], "it does not go on behind the pause"
 # The machine keeps its own pace: that of the recorder.
 system = trace.times("memory_bytes")
@@ -44,5 +45,6 @@ python3 -c '
 from metrics import Trace
 trace = Trace("u.sbt")
 (pid,) = trace.pids()
-assert 2 <= len(trace.of("memory_bytes", pid)) <= 6, len(trace.of("memory_bytes", pid))
-assert 2 <= len(trace.of("memory_bytes")) <= 6, len(trace.of("memory_bytes"))'
+for times in trace.times("memory_bytes", pid), trace.times("memory_bytes"):
+    gaps = sorted(b - a for a, b in zip(times, times[1:]))
+    assert gaps and gaps[len(gaps) // 2] > 0.3, times'
