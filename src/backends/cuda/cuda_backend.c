@@ -1,8 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The backend `cuda`: when it is wanted, what happens once the program has begun CUDA, at fork and
- * at exit. The library is preloaded beside the agent, which finds this by its name, as it finds
- * backends of others.
+ * The backend `cuda`: start and stop, and what happens at cuInit(), fork() and exit. The library is
+ * preloaded next to the agent, which finds `ts_backend` in it, as in third-party backends.
  */
 #include <pthread.h>
 #include <stdio.h>

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * How the backend gets between a program and its driver: as a layer that the loader asks for its
- * table (CL/cl_layer.h), or by the table that opencl_preload.c brings. And how it gets out: at
- * exit, while the driver still answers.
+ * How the backend gets between a program and its driver: as a layer, whose table the loader
+ * requests (CL/cl_layer.h), or through the table that opencl_preload.c passes in. Also stops it at
+ * exit, while the driver still responds.
  */
 #include <dlfcn.h>
 #include <stdlib.h>

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Counting stubs for functions of the driver that have no wrapper: one instruction adds, one jumps;
- * arguments, stack and results stay as they are. A stub's number is its place in a table by
- * address, so that none is made twice and no lock is needed.
+ * Counting stubs for driver functions that have no wrapper: one instruction adds, one jumps;
+ * arguments, stack and results stay untouched. A stub is found by the hash of the function's
+ * address, so that no function gets two and no lock is needed.
  */
 #include <stdio.h>
 #include <string.h>

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * What a wrapper does around the real function: takes times, a stack, CUPTI's correlation, and
- * stores the call.
+ * What a wrapper does around the real function: reads the clock, takes a stack and CUPTI's
+ * correlation id, and emits the call.
  */
 #include <dlfcn.h>
 #include <errno.h>

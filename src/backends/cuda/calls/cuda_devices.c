@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The devices that CUDA shows to this process, as rows: by their UUID they are those that NVML
- * tells of. Asked once, when the driver has begun.
+ * Emits the devices that CUDA shows to this process, once, after cuInit(). Their UUIDs match those
+ * of NVML.
  */
 #include <stdio.h>
 

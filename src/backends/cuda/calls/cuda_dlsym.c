@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * dlsym(), as programs call it. What is not ours goes on by a jump, with registers and return
- * address as they came: with RTLD_NEXT and RTLD_DEFAULT the real one looks from whom it was called.
+ * Replaces dlsym(). A lookup that does not concern us is a tail call with unchanged registers and
+ * return address: for RTLD_NEXT and RTLD_DEFAULT, the real dlsym() depends on its caller.
  */
 #include <stddef.h>
 

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Finds the driver and the real dlsym(). The driver is loaded only when the program has called one
- * of its functions by name, and then it is there already. No lock: what is found twice is the same.
+ * Finds the driver and the real dlsym(). Loads the driver only when the program has called one of
+ * its functions by name, so that it is loaded already. No lock: repeated lookups give the same
+ * result.
  */
 #include <dlfcn.h>
 #include <errno.h>

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Memory that the program holds: rows of `allocation`, with what is in use after each. The table
- * of live blocks lies in memory of its own, behind a lock that is held for some instructions; a
- * child of fork never looks at it.
+ * Memory that the program has allocated: rows of `allocation`, with the memory in use after each.
+ * The table of live allocations has its own mapping and a lock that is held for a few instructions;
+ * a forked child never uses it.
  */
 #include <errno.h>
 #include <sched.h>

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * What a program gets when it asks for a function of the driver, by dlsym() or by
- * cuGetProcAddress(): the wrapper of the function that was found, told by its address. No lock:
- * tables are filled by compare-and-swap, and filling twice does no harm.
+ * What a program gets when it looks up a driver function with dlsym() or cuGetProcAddress(): the
+ * wrapper of the function found, identified by its address. No lock: tables are filled by
+ * compare-and-swap, and filling them twice is harmless.
  */
 #include <dlfcn.h>
 #include <errno.h>

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The wrappers, exported under the driver's own names, made of cuda_calls.def: one function each.
- * Arguments are words; which of them mean something, and what is recorded, cuda_calls.c knows.
+ * The wrappers, generated from cuda_calls.def and exported under the driver's own names. Arguments
+ * are machine words; cuda_calls.c interprets them.
  */
 #include "backends/cuda/calls/cuda_calls.h"
 

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Collectives of NCCL: calls of their own, and how many bytes the kernels that they launch move.
- * The public interface of nccl.h, which has been the same since NCCL 2.0. A process may have
- * several NCCLs, and each caller gets its own. No lock: tables are filled by compare-and-swap.
+ * NCCL collectives: records the calls, and how many bytes the kernels that they launch move. Uses
+ * the public interface of nccl.h, unchanged since NCCL 2.0. A process may have several NCCL
+ * libraries; each caller gets its own. No lock: tables are filled by compare-and-swap.
  */
 #include <dlfcn.h>
 #include <errno.h>

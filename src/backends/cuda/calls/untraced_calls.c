@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Functions of the driver without a wrapper, by their exported names: a jump to the counting stub
- * of the real one (call_stubs.c), which is looked for at the first call. All registers that carry
- * arguments are kept meanwhile, whatever they mean.
+ * Driver functions without a wrapper, by their exported names: each jumps to the counting stub of
+ * the real function (call_stubs.c), which is looked up at the first call. The lookup preserves all
+ * argument registers.
  */
 #include <dlfcn.h>
 #include <errno.h>

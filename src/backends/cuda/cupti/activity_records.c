@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * A record of CUPTI becomes an operation of the trace. Called by the reader of buffers alone, with
- * records that are complete.
+ * Converts a CUPTI activity record to a gpu_op. Called only by the buffer reader, with complete
+ * records.
  */
 #include <string.h>
 

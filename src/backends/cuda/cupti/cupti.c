@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Finds CUPTI: the copy that the process has, else that which its libraries would load, else the
- * toolkit's; never a second one.
+ * Finds CUPTI: the copy that the process has loaded, else the one that its libraries would load,
+ * else the toolkit's; never a second copy.
  */
 #include <dlfcn.h>
 #include <errno.h>

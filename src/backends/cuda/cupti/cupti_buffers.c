@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Buffers that CUPTI fills (docs/cuda.md, section 3): a pool of small ones, handed out and taken
- * back without a lock, since CUPTI asks on threads of the program. One reader parses them: what
- * came back, and the completed begin of what CUPTI still holds.
+ * Buffers that CUPTI fills (docs/cuda.md, section 3): a lock-free pool of small buffers, because
+ * CUPTI requests them on threads of the program. One reader parses the returned buffers, and the
+ * complete records at the start of those that CUPTI still holds.
  */
 #include <sched.h>
 #include <string.h>

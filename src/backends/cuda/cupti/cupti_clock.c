@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The clock of operations: CUPTI is given CLOCK_MONOTONIC for it, where it asks, and the trace is
- * told how that stands to its own. Of the reader of buffers alone, but for the callback.
+ * The clock of operations: makes CUPTI use CLOCK_MONOTONIC if it supports a timestamp callback, and
+ * emits how that relates to the trace clock. Only for the buffer reader, except for the callback.
  */
 #include <time.h>
 

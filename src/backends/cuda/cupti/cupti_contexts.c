@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Numbers of devices, contexts and streams: CUPTI's own, as gpu_op has them. Each is told to the
- * trace ahead of its first operation. Of the reader of buffers alone, but for cuda_stream_number().
+ * Numbers of devices, contexts and streams: those of CUPTI, as in gpu_op. Each is emitted before
+ * its first operation. Only for the buffer reader, except for cuda_stream_number().
  */
 #include <errno.h>
 

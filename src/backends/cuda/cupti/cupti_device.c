@@ -1,12 +1,13 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * What the device side is doing (docs/cuda.md, section 3): begins with cuInit, enables kinds while
- * events are wanted, steps aside for another tool and comes back, ends with the program.
+ * The states of device recording (docs/cuda.md, section 3): starts after cuInit, enables activity
+ * kinds while events are recorded, steps aside for another tool, resumes, and stops with the
+ * program.
  *
- * NONE -> IDLE <-> ON <-> ASIDE; any -> OFF, for good; a child of fork: FORKED
+ *	NONE -> IDLE <-> ON <-> ASIDE; any -> OFF, for good; in a forked child: FORKED
  *
- * The state changes under `lock`. CUPTI is told to enable and disable with it, which calls nobody
- * back; never to flush.
+ * The state changes under `lock`. CUPTI is called under it to enable and disable, which causes no
+ * callback; never to flush.
  */
 #include <errno.h>
 #include <pthread.h>

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Which call made a node of a graph: its stack, by CUPTI's id of the node, through all copies of
- * it. Written by threads of the program when graphs are captured and instantiated, read by the
- * reader of buffers.
+ * Maps a graph node to the stack of the call that created it, by CUPTI's node id, through all
+ * clones. Written by threads of the program when graphs are captured and instantiated, read by the
+ * buffer reader.
  */
 #include <pthread.h>
 #include <sys/mman.h>

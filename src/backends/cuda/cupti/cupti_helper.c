@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The thread of the device side: every 50 ms it asks CUPTI for what is complete and reads it; it is
- * the one reader of buffers. Holds nothing that the program could wait for.
+ * The helper thread: flushes CUPTI every 50 ms and reads its buffers, as their only reader. Holds
+ * no lock that the program could wait for.
  */
 #include <pthread.h>
 #include <signal.h>

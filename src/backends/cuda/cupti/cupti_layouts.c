@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * How long CUPTI's records are (docs/cuda.md, section 3). What we read stands at the same places
- * in all versions since CUDA 11.6, and later versions have more behind it; CUPTI's own walk over a
- * first buffer shows the length that is true.
+ * Lengths of CUPTI's records (docs/cuda.md, section 3). The fields that we read have the same
+ * offsets in all versions since CUDA 11.6; later versions append fields. CUPTI's own iteration over
+ * the first buffer shows the actual length.
  */
 #include <errno.h>
 #include <sys/mman.h>

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Names of operations, each a site that lasts as long as the process. Kernels by the text of their
- * name, since CUPTI's pointers are used again; copies and fills as PyTorch's profiler calls them,
- * so that traces of both compare. Of the reader of buffers alone.
+ * Names of operations; each is a call site that is never freed. Kernels are found by the text of
+ * their name, because CUPTI reuses its pointers. Copies and fills have the names of PyTorch's
+ * profiler, so that traces of both compare. Only for the buffer reader.
  */
 #include <string.h>
 #include <sys/mman.h>

@@ -1,20 +1,20 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Other users of CUPTI in the program (docs/cuda.md, section 3.1), torch.profiler above all. CUPTI
- * has room for one subscriber and one pair of buffer callbacks; they are ours, and what others
- * register is kept here and called when it is their turn. Each cupti* function here stands in front
- * of the real one, found by its name or by dlsym(); where we do not take part it only goes on.
+ * Other users of CUPTI in the program (docs/cuda.md, section 3.1), most often torch.profiler. CUPTI
+ * supports one subscriber and one pair of buffer callbacks. Both are ours; what others register is
+ * stored here and called when it is their turn. The cupti* functions here replace the real ones, by
+ * name or through dlsym(). Where we are not involved, they only forward.
  *
- *	subscribed          its callbacks are called out of ours, for what it has enabled
- *	registered          its buffer callbacks and its clock are kept; nothing else happens
- *	a kind is enabled   we step aside: from here on CUPTI's requests for buffers go to it
- *	all are disabled and its buffers are back: we come back. It flushes for that; the helper
- *	asks again, and
- *	                    waits some seconds at most: buffers of its go back to it whenever they
- *	                    come
- *	finalized           we end for good
+ *	other tool calls      what happens
+ *	subscribe             our callback calls its callback, for what it enabled
+ *	register callbacks    its buffer callbacks and its clock are stored
+ *	enable a kind         we step aside: CUPTI's buffer requests go to it
+ *	disable the last one  we resume when its buffers are returned. It flushes for that; the
+ *	                      helper flushes again and waits some seconds at most. Buffers that
+ *	                      come later are still returned to it
+ *	finalize              we stop for good
  *
- * `lock` guards what is kept. Nothing is called with it.
+ * `lock` guards what is stored. Nothing is called while it is held.
  */
 #include <errno.h>
 #include <pthread.h>

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The one subscription to CUPTI's callbacks (docs/cuda.md, section 3): hands the correlation of a
- * call to the wrapper on its thread, records calls that came past all wrappers, and knows which
- * correlations were given outside of windows. What another tool subscribed to goes on to it.
+ * The only subscription to CUPTI's callbacks (docs/cuda.md, section 3): passes the correlation id
+ * of a call to the wrapper on its thread, records calls that bypassed all wrappers, and keeps the
+ * correlation ids submitted outside of windows. Forwards what another tool subscribed to.
  */
 #include <errno.h>
 #include <pthread.h>

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * NVTX v3 (docs/cuda.md): every library that uses it has a copy of its own, which loads this one
- * by NVTX_INJECTION64_PATH at its first call and lets it put functions into its table. Here are
- * those functions.
+ * The functions that NVTX v3 calls (docs/cuda.md, section 4.1). Every library that uses NVTX has
+ * its own copy of it, which loads this library through NVTX_INJECTION64_PATH at its first call and
+ * lets it fill in its function table.
  */
 #include <errno.h>
 #include <sys/syscall.h>

@@ -1,8 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/*
- * Where NVIDIA's headers are there: are the numbers and layouts of nvtx_abi.h those of NVTX? No
- * code.
- */
+/* Compares the numbers and layouts of nvtx_abi.h with NVIDIA's headers, if installed. No code. */
 #include "backends/cuda/nvtx/nvtx_abi.h"
 
 #if defined(TS_HAVE_CUDA_HEADERS) && defined(__has_include)

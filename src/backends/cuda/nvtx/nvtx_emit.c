@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Events of NVTX. A name that comes a second time becomes a call site, whose records are a few
- * words; names that never come again (they have sequence numbers) carry their text, so that they
- * do not fill the dictionary.
+ * Emits NVTX events. A name that occurs a second time becomes a call site, whose records are a few
+ * words. Names that never recur (they contain sequence numbers) carry their text, so that they do
+ * not fill the dictionary.
  */
 #include <string.h>
 

@@ -1,8 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Texts of NVTX that stay: domains, registered strings, names of categories. Nothing of it is ever
- * freed, and there is a limit to each; handles that programs give back are looked at before they
- * are believed.
+ * Persistent NVTX strings: domains, registered strings, names of categories. Nothing is ever freed,
+ * and each kind has a limit. Handles passed in by programs are validated.
  */
 #include <string.h>
 #include <sys/mman.h>

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Ranges that are open: those of a thread nest, and are told at both ends, so that a kill leaves
- * them open; those that are started and ended anywhere are told at their end, each on the first
- * track that is free. A range may be what a window waits for.
+ * Open ranges. Push/pop ranges nest by thread and are emitted at both ends, so that a kill leaves
+ * them open. Start/end ranges are emitted at their end, each on the first free track. A range may
+ * open a window.
  */
 #include <pthread.h>
 #include <string.h>

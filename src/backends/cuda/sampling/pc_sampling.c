@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Samples of program counters on the device, by CUPTI: contexts that are sampled, and what they
- * give, which the helper takes a few times a second: a row for each instruction and reason with
- * its count. No lock of ours is held while CUPTI is called, since it calls us with locks of its
- * own: one thread at a time drains, and who comes second lets it be.
+ * Program counters sampled on the device by CUPTI: which contexts are sampled, and their samples,
+ * which the helper drains a few times a second: a row for each instruction and stall reason with
+ * its count. We hold no lock while calling CUPTI, because it calls us with its own locks held: one
+ * thread at a time drains, and a second one returns at once.
  */
 #include <errno.h>
 #include <stdio.h>

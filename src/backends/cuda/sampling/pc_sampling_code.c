@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Functions and images of sampled code. A module's image is copied when it is loaded, since nobody
- * promises how long CUPTI's pointer holds; those of which a sample was seen go to the trace, known
- * by the checksum that samples have, too.
+ * Functions and images of sampled code. A module's image is copied when it is loaded, because the
+ * lifetime of CUPTI's pointer is unspecified. Images with samples go to the trace, identified by
+ * the checksum that samples also have.
  */
 #include <errno.h>
 #include <stdio.h>

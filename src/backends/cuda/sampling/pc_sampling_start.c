@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * How sampling of program counters is set for a context: period, mode, reasons of stalls, buffers.
- * Runs inside CUPTI's callback of a context that was just made, ahead of its modules.
+ * Configures sampling of program counters for a context: period, mode, stall reasons, buffers. Runs
+ * inside CUPTI's callback for a new context, before its modules are loaded.
  */
 #include <pthread.h>
 #include <stdio.h>

@@ -1,8 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Calls that are only timed and passed on, made from the list of all calls (opencl_calls.def), and
- * the one way that every command takes. Calls that mean something to others are written out in
- * calls_*.c.
+ * Hooks that only time a call and forward it, generated from opencl_calls.def, and the path that
+ * every command takes. All other hooks are in opencl_calls_*.c.
  */
 #include <tracesmith/schema.h>
 

@@ -1,8 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/*
- * Commands on buffers and kernels, and those that only order others. All take the one way of
- * opencl_calls.c.
- */
+/* Commands on buffers and kernels, markers and barriers. All take the path of opencl_calls.c. */
 #include <tracesmith/schema.h>
 
 #include "backends/opencl/calls/opencl_calls.h"

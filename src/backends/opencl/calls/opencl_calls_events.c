@@ -1,8 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Events: waiting for them, asking them, being called back by them. Those that we hold are one
- * reference short for the program, and those of queues that it made without profiling have no times
- * for it.
+ * Events: waiting for them, querying them, their callbacks. The program sees one reference less of
+ * events that we hold, and no times of those from queues that it created without profiling.
  */
 #include <stdlib.h>
 #include <string.h>

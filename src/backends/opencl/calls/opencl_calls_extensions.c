@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Functions that programs ask for by name. Those of the dispatch table give our hooks; those of
- * extensions that we know are wrapped, one wrapper for each address that a driver gave (platforms
- * have their own); others are passed and named in the trace.
+ * Functions that programs look up by name. For functions of the dispatch table they get our hooks.
+ * Known extension functions are wrapped, with one wrapper for each address that a driver returned,
+ * because platforms have their own. Others are forwarded and named in the trace.
  */
 #include <string.h>
 

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Kernels, whose names are those of the commands that run them, and their arguments. */
+/* Kernels, which name the commands that run them, and their arguments. */
 #include <stdlib.h>
 #include <string.h>
 

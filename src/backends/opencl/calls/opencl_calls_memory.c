@@ -1,8 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/*
- * Buffers. Followed only where the program is to be replayed: commands name their memory
- * themselves.
- */
+/* Buffers. Tracked only in replayable recordings: otherwise commands say all that is needed. */
 #include "backends/opencl/calls/opencl_calls.h"
 
 static void made_buffer(cl_context context, cl_mem handle, cl_mem_flags flags, size_t size,

@@ -1,8 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/*
- * Programs: where they come from, how they are built. Followed only where the program is to be
- * replayed.
- */
+/* Programs: their origin and how they are built. Tracked only in replayable recordings. */
 #include <stdlib.h>
 
 #include "backends/opencl/calls/opencl_calls.h"

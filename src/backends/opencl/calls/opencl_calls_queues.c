@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Contexts and queues. Queues are made with profiling on; what the program can ask about that is
+ * Contexts and queues. Queues are created with profiling enabled; queries of the program are
  * answered as if they were not.
  */
 #include <stdlib.h>

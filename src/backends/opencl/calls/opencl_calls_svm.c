@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Shared virtual memory: its allocations, and commands on it. */
+/* Shared virtual memory: allocations, and commands on it. */
 #include <stdlib.h>
 
 #include <tracesmith/schema.h>

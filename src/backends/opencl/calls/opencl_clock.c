@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The device's clock against ours (docs/replay.md, 3.2): from clGetDeviceAndHostTimer() where the
- * driver has it and its events are in the same clock, else by bracketing: QUEUED of a command lies
- * between the instants around its call.
+ * Relates the device clock to the host clock (docs/replay.md, 3.2): with clGetDeviceAndHostTimer()
+ * if the driver has it and its events use the same clock, else by bracketing: the QUEUED time of a
+ * command lies between the host times before and after its call.
  */
 #include <stdlib.h>
 

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * What traces say of devices, queues and platforms. A device's number is that of its platform and
- * its own there, so that it is the same in each run; sub-devices are numbered behind them as they
- * come.
+ * Describes devices, queues and platforms in the trace. A device is numbered by its platform and
+ * its index there, so that the number is the same in each run; sub-devices follow in order of
+ * appearance.
  */
 #include <stdio.h>
 #include <stdlib.h>

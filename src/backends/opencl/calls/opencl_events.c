@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Events of commands that the program holds: which command each belongs to, how many references
- * the program has as far as we saw, and whether one more is ours.
+ * Command events that the program holds: the command of each, how many references the program has
+ * as far as we saw, and whether we hold one more.
  */
 #include <stdlib.h>
 #include <string.h>

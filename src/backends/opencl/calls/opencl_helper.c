@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The thread that looks at commands while the program does something else, every 100 ms while there
- * are any. Made with the first queue; sleeps while nothing is pending; asks the driver nothing once
- * the program ends.
+ * The thread that collects completed commands while the program does something else, every 100 ms.
+ * Created with the first queue; sleeps while nothing is pending; does not call the driver after the
+ * program has begun to exit.
  */
 #include <errno.h>
 #include <signal.h>

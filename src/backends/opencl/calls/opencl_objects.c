@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Live handles: what they are, and who uses them still.
+ * Live handles: their kind, attributes and users.
  *
- * Looking one up takes no lock where it is found: chains are changed by single stores, and an
- * object's memory stays an object for ever. One that was used again meanwhile may lead into
- * another chain: so whoever finds nothing looks again with the lock.
+ * Finding an object takes no lock: chains are changed by single stores, and an object's memory
+ * stays an object forever. An object that is reused during a lookup may lead into another chain, so
+ * a lookup that finds nothing is repeated under the lock.
  */
 #include <stdlib.h>
 #include <string.h>

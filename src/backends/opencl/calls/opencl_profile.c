@@ -1,8 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/*
- * Commands that have been given and not yet looked at, a list a queue; those that are complete
- * become gpu_ops.
- */
+/* Pending commands, a list per queue; completed ones become gpu_ops. */
 #include <stdlib.h>
 #include <string.h>
 

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The calls of OpenCL by name, for loaders that know no layers (docs/replay.md, 3.1):
- * libtracesmith-opencl.so, preloaded. Which way calls go is decided at the first one.
+ * OpenCL calls by name, for loaders without layers (docs/replay.md, 3.1): libtracesmith-opencl.so,
+ * preloaded. The first call decides where calls go.
  */
 #include <dlfcn.h>
 #include <string.h>

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Arguments of kernels: as they are set, of which kind they are, and how a launch has them. Kinds
+ * Kernel arguments: tracks what is set, finds their kinds, and captures them at a launch. Kinds
  * come from the kernel itself, else from a private rebuild of its source, else from what the value
  * looks like.
  */

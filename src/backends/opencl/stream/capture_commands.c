@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * A command around the driver's call: frozen ahead of it, appended behind it; and what the host
- * does beside commands: waits, user events.
+ * Captures a command before the driver's call and appends it after; also waits and user events of
+ * the host.
  */
 #include <stdlib.h>
 #include <string.h>

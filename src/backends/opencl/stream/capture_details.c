@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * What a command's row and details say, by its verb: where it reads and writes, in terms of root
- * memory (docs/replay.md, 2.3). Ahead of the driver's call.
+ * Fills in the row and details of a command, by its verb: what it reads and writes, relative to
+ * root memory (docs/replay.md, 2.3). Runs before the driver's call.
  */
 #include <stdarg.h>
 #include <stdio.h>

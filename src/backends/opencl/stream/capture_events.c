@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Numbers of events, by handle: of user events as long as they live, of commands' events as long
- * as the program holds them, if they were given inside of a window.
+ * Numbers of events, by handle: of user events while they live; of command events while the program
+ * holds them, if they were enqueued inside a window.
  */
 #include <stdlib.h>
 #include <string.h>

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Counts, by kind, what the command stream does not have (docs/replay.md, 3.4), and tells them at
- * the end of a window and at exit: a row of `loss` each, not one a call.
+ * Counts, by kind, what the command stream lacks (docs/replay.md, 3.4), and emits the counts at the
+ * end of a window and at exit: one row of `loss` per kind, not per call.
  */
 #include <stdio.h>
 #include <string.h>

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The host's side of memory: reads whose bytes are not there yet, and regions that are mapped. A
- * read is hashed at the first instant at which the program can know that it is complete, which
- * every wait of the host is: then the bytes are there, and the program has not touched them.
+ * The host side of memory: reads that are not complete, and mapped regions. A read is hashed at the
+ * first instant at which the program can know that it is complete, which is any wait of the host:
+ * then the bytes are there, and the program has not changed them.
  */
 #include <stdlib.h>
 #include <string.h>

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The registry: everything that lives, window or not, and how it is described in the stream. An
- * object stays in it while the program holds it or something that was made from it.
+ * The registry of all live objects, inside and outside of windows, and their descriptions in the
+ * stream. An object stays in it while the program holds it or something created from it.
  */
 #include <inttypes.h>
 #include <stdio.h>

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Memory that host and device share (USE_HOST_PTR): the program may write it without a call. A
- * hash a page tells what it wrote since the last command that used the memory. Only inside of
- * windows; all under the host lock.
+ * Memory that host and device share (USE_HOST_PTR): the program may write it without a call. A hash
+ * per page shows what it wrote since the last command that used the memory. Only inside windows;
+ * all under the host lock.
  */
 #include <stdlib.h>
 #include <string.h>

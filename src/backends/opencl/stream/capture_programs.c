@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Modules (programs) and functions (kernels): sources and options from the first call on, binaries
- * where a source is not enough: given ones, linked ones, and those whose source includes other
- * files.
+ * Modules (programs) and functions (kernels): sources and options from the first call on, and
+ * binaries where a source is not enough: programs created from binaries, linked programs, and
+ * sources that include other files.
  */
 #include <ctype.h>
 #include <inttypes.h>

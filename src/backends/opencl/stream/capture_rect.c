@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Rectangles of memory, as the rectangular copies have them: rows of bytes with a pitch. */
+/* Rectangles of memory, as in rectangular copies: rows of bytes with a pitch. */
 #include <string.h>
 
 #include "backends/opencl/stream/capture_internal.h"

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Memory read back, through queues of our own that the program does not see: all of it when a
- * window begins, what was written when it ends, and in checked recordings what each command wrote.
+ * Reads memory back, through private queues that the program does not see: all memory when a window
+ * begins, what was written when it ends, and in checked recordings what each command wrote.
  */
 #include <inttypes.h>
 #include <stdio.h>

@@ -3,11 +3,10 @@
  * The gate that every call passes, and when a window of the command stream opens, closes or fails
  * (docs/replay.md, section 4).
  *
- * A window that is due is opened by the thread that finds it, inside of its call and ahead of that
- * call's own work. What only the program can end (user events, mapped regions, calls that do not
- * return) is not waited for in there: the call goes on, and a later one tries again until the time
- * is over. Only queues that are not empty are waited for with the gate held, since they empty by
- * themselves.
+ * A window that is due is opened by the thread that notices, inside its call and before the call's
+ * own work. It does not wait there for what only the program can end (user events, mapped regions,
+ * calls that do not return): the call continues, and a later one tries again until the timeout.
+ * Only non-empty queues are waited for with the gate held, because they empty by themselves.
  */
 #include <errno.h>
 #include <inttypes.h>

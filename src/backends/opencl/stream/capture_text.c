@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Details of objects and commands: a JSON object in a buffer of fixed size, since it is made inside
- * of observed programs. Must not know what the keys stand for.
+ * Details of objects and commands: a JSON object in a fixed-size buffer, because this runs inside
+ * observed programs. Does not know what the keys mean.
  */
 #include <inttypes.h>
 #include <stdio.h>
