@@ -1,5 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The checks, for the table in doctor.c; and judgements that tests give made-up facts to. */
+/*
+ * The check functions, for the table in doctor.c, and the diagnoses, which tests call with made-up
+ * facts.
+ */
 #ifndef TS_DOCTOR_CHECKS_H
 #define TS_DOCTOR_CHECKS_H
 
@@ -63,50 +66,49 @@ TS_CHECK_FUNCTION(uprobes);
 TS_CHECK_FUNCTION(ebpf);
 TS_CHECK_FUNCTION(btf);
 
-/* ---- judgements: what errors mean on a machine ---- */
+/* ---- diagnoses: what errors mean on a machine ---- */
 
-/*
- * Errors (0: it worked) of reaching into a child, and into a process of the same user that is none.
- */
+/* Explains the errors (0: success) of accessing a child, and another process of the same user. */
 void ts_judge_attach(const struct ts_machine *machine, int child_error, int other_error,
 		     struct ts_finding *finding);
 void ts_judge_yama(const struct ts_machine *machine, struct ts_finding *finding);
 
 /*
- * Why perf_event_open() failed; `filter_error` is that of a call that cannot succeed, which tells
- * who refused. `level` is the greatest perf_event_paranoid by which users may; TS_SETTING_NONE:
- * there is none.
+ * Explains why perf_event_open() failed. `filter_error` is the error of a call that can never
+ * succeed: it shows whether a seccomp filter refused. `level` is the highest perf_event_paranoid at
+ * which users are permitted; TS_SETTING_NONE: no such level.
  */
 void ts_judge_perf(const struct ts_machine *machine, int error, int filter_error, int level,
 		   struct ts_finding *finding);
 void ts_judge_bpf(const struct ts_machine *machine, int error, int filter_error,
 		  struct ts_finding *finding);
 
-/* What cuInit() returned. */
+/* Explains the result of cuInit(). */
 void ts_judge_cuda(const struct ts_machine *machine, int code, struct ts_finding *finding);
 
 /*
- * Are counters open to us? `admin_only` is the driver's setting, `driver` its major version, 0: not
- * known.
+ * Checks access to GPU counters. `admin_only` is the driver's setting, `driver` its major version;
+ * 0: unknown.
  */
 void ts_judge_gpu_counters(const struct ts_machine *machine, int admin_only, unsigned int driver,
 			   struct ts_finding *finding);
 
-/* ---- helpers of several files ---- */
+/* ---- helpers ---- */
 
 /* "EPERM", or the number. */
 const char *ts_errno_name(int error);
 
-/* Outside of containers nobody can tell who set a seccomp filter: true, and a note says so. */
+/* Outside of containers the origin of a seccomp filter is unknown: adds a note and returns true. */
 bool ts_note_filter(const struct ts_machine *machine, struct ts_finding *finding);
 
-/* A process that waits for its end; its memory is a copy of ours. 0 where it could not be made. */
+/* Starts a process that waits until it is stopped; its memory is a copy of ours. 0: fork failed. */
 pid_t ts_sleeper_start(bool is_orphan);
 void ts_sleeper_stop(pid_t pid, bool is_orphan);
 
 /*
- * Sets a uprobe on a function of ours, with a program of eBPF unless that is negative, and runs
- * into it. 0 with the hits that the kernel counted, or an errno. ENODEV: the kernel has no uprobes.
+ * Sets a uprobe on a function of this program, with an eBPF program unless `program_fd` is
+ * negative, and calls the function. Returns 0 and the hits that the kernel counted, or an errno.
+ * ENODEV: the kernel has no uprobes.
  */
 int ts_uprobe_try(int program_fd, uint64_t *ret_hits);
 

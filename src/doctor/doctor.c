@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The table of checks, and those that backends bring along (include/tracesmith/backend.h). What
- * TraceSmith does not use yet has `used_by` NULL.
+ * The table of checks, and the checks that backends add (include/tracesmith/backend.h).
+ * Capabilities that TraceSmith does not use yet have `used_by` NULL.
  */
 #include "doctor/doctor.h"
 
@@ -85,7 +85,7 @@ static const struct ts_check table[] = {
 
 #define CHECKS_AT_MOST (TS_ARRAY_SIZE(table) + 64)
 
-/* Groups of backends stand behind this one. */
+/* Groups of backends follow this one. */
 #define LAST_BACKEND_GROUP "opencl"
 
 static struct ts_check checks[CHECKS_AT_MOST];
@@ -113,7 +113,9 @@ static bool has_group(const char *group)
 	return false;
 }
 
-/* Behind the group of a built-in backend come its own checks; behind the last, those of others. */
+/*
+ * The checks of a built-in backend follow its group; those of other backends follow the last group.
+ */
 static size_t append_backends(size_t count, const char *group)
 {
 	const struct ts_known_backend *known;

@@ -1,8 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The way of an event, in earnest: a program is started with the agent inside, which emits one,
- * and that is read back from the live directory. And what this stands on: that directory, and
- * /proc.
+ * Tests the emit path end to end: starts a program with the agent, which emits one event, and reads
+ * it back from the live directory. Also tests its prerequisites: the live directory and /proc.
  */
 #include <errno.h>
 #include <fcntl.h>
@@ -25,13 +24,13 @@
 #include "record/launch/launch_target.h"
 
 /*
- * A backend of which there is none: the agent emits an event that says so. Thus any program will
- * do, also one that knows nothing of us; the tool itself would not, which has the agent's code
- * inside.
+ * The name of a backend that does not exist: the agent emits an event about it. This works with any
+ * program that does not know TraceSmith; the tool itself would not do, since it contains the
+ * agent's code.
  */
 #define NO_BACKEND "doctor"
 
-/* ---- what it left ---- */
+/* ---- reading back ---- */
 
 struct search {
 	int directory_fd;
@@ -73,9 +72,11 @@ static void search_areas(uint64_t session, struct search *ret_search, struct ts_
 	ts_areas_list(fd, 0, on_area, NULL, ret_search, err);
 }
 
-/* ---- judging ---- */
+/* ---- diagnosis ---- */
 
-/* ld.so goes on without what it cannot load, and says so on standard error only. */
+/*
+ * ld.so continues without a library that it cannot load, and reports that on standard error only.
+ */
 static void judge_not_loaded(const char *program, const char *agent, char *said,
 			     struct ts_finding *finding)
 {
@@ -106,7 +107,7 @@ static void judge_not_loaded(const char *program, const char *agent, char *said,
 	}
 }
 
-/* The finding of what all stands on, if that is broken. */
+/* Reports a broken prerequisite instead. */
 static bool blame(void (*check)(const struct ts_machine *, struct ts_finding *),
 		  const struct ts_machine *machine, struct ts_finding *finding)
 {
@@ -145,20 +146,20 @@ static void judge(const struct ts_machine *machine, const char *program, const c
 		judge_not_loaded(program, agent, said, finding);
 }
 
-/* ---- trying ---- */
+/* ---- test run ---- */
 
-/* Nothing of the user's settings starts a recorder for this one. */
+/* Makes sure that the user's settings start no recorder for the test program. */
 static void clear_environment(void)
 {
 	unsetenv("TRACESMITH_OUT");
 	unsetenv("FERRUM_TRACE_OUT");
 	unsetenv("TRACESMITH_LIVE");
 	unsetenv("TRACESMITH_BUDGET");
-	/* ld.so's messages are looked at. */
+	/* Its messages are parsed. */
 	setenv("LC_ALL", "C", 1);
 }
 
-/* Its standard error in `said`. */
+/* Runs the program; `said` gets its standard error. */
 static int run_program(char *const *arguments, const char *agent, uint64_t session, int *ret_status,
 		       char *said, size_t bytes, struct ts_error *err)
 {
@@ -196,7 +197,7 @@ void ts_check_agent(const struct ts_machine *machine, struct ts_finding *ret_fin
 	struct ts_error err;
 	int status, rc;
 
-	/* By it the agent is found, and everything else. */
+	/* Everything depends on /proc, also finding the agent. */
 	if (access("/proc/self/stat", F_OK) && blame(ts_check_proc, machine, ret_finding))
 		return;
 	clear_environment();
@@ -234,7 +235,7 @@ static void mend_directory(const char *path, const struct ts_error *err, struct 
 			"mkdir -m 700 /tmp/tracesmith-$(id -u) && export TRACESMITH_LIVE_DIR=/tmp/tracesmith-$(id -u)");
 }
 
-/* As an area is made: exclusively, and only then named. */
+/* Creates a file the way an area is created: exclusively, named afterwards. */
 static int try_file(int directory_fd)
 {
 	char name[64];
@@ -258,7 +259,7 @@ void ts_check_live_directory(const struct ts_machine *machine, struct ts_finding
 	struct ts_error err;
 	int error;
 
-	/* Programs make it with their first event. */
+	/* Programs create it with their first event. */
 	if (!ts_live_directory_path(machine->uid, path, sizeof(path)) && mkdir(path, 0700) &&
 	    errno != EEXIST) {
 		ts_error_errno(&err, errno, "cannot make '%s'", path);
@@ -302,7 +303,7 @@ static void judge_proc(const struct ts_machine *machine, pid_t child, struct ts_
 	const char *name = unreadable(child, &error);
 
 	if (!name) {
-		/* It is there whoever owns it, unless they are hidden. */
+		/* Exists for every user, unless hidepid hides it. */
 		if (!access("/proc/1/stat", F_OK)) {
 			ts_finding_set(finding, TS_CHECK_YES,
 				       "own processes, and those of others are seen");

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * eBPF: a map and a program of two instructions are loaded, and the program is attached to a probe
- * and run into. By the bare system call: no library is needed to know.
+ * eBPF: loads a map and a program of two instructions, attaches the program to a probe and triggers
+ * it. Uses the bare system call, so no library is needed.
  */
 #include <errno.h>
 #include <linux/bpf.h>
@@ -23,7 +23,7 @@ static int bpf(int command, union bpf_attr *attributes)
 	return (int)syscall(SYS_bpf, command, attributes, sizeof(*attributes));
 }
 
-/* EINVAL from the kernel, also without rights; something else from a filter before it. */
+/* EINVAL from the kernel, even without privileges; any other error is from a seccomp filter. */
 static int filter_error(void)
 {
 	union bpf_attr attributes;
@@ -32,11 +32,11 @@ static int filter_error(void)
 	return bpf(NO_SUCH_COMMAND, &attributes) < 0 ? errno : 0;
 }
 
-/* ---- why ---- */
+/* ---- diagnosis ---- */
 
 static void mend_rights(const struct ts_machine *machine, struct ts_finding *finding)
 {
-	/* Kernels of Debian and Ubuntu ask for more where the level is theirs. */
+	/* Levels above 2 exist only in Debian and Ubuntu kernels, which require more. */
 	const char *rights = machine->perf_paranoid > 2 ? "--cap-add SYS_ADMIN"
 							: "--cap-add BPF --cap-add PERFMON";
 
@@ -88,9 +88,9 @@ void ts_judge_bpf(const struct ts_machine *machine, int error, int filter,
 	}
 }
 
-/* ---- trying ---- */
+/* ---- test run ---- */
 
-/* Kernels before 5.11 count maps as locked memory: EPERM, as if a right was missing. */
+/* Kernels before 5.11 count maps as locked memory and return EPERM, as for a missing capability. */
 static void lift_memory_lock(void)
 {
 	struct rlimit limit;
@@ -116,7 +116,7 @@ static int make_map(uint32_t type, uint32_t key_bytes, uint32_t value_bytes, uin
 	return bpf(BPF_MAP_CREATE, &attributes);
 }
 
-/* Returns 0, by which a uprobe's event is not counted: so we see that it ran. */
+/* The program returns 0, so the uprobe event is not counted: that shows that the program ran. */
 static int load_program(void)
 {
 	const struct bpf_insn code[] = {

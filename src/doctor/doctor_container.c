@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Which processes can be reached from where we are: inside a container those of the container
- * only; from outside, those of containers through /proc/PID/root.
+ * Which processes can be reached from here: inside a container only those of the container; from
+ * the host, those of containers through /proc/PID/root.
  */
 #include <ctype.h>
 #include <dirent.h>
@@ -15,7 +15,7 @@
 #include "base/process.h"
 #include "doctor/checks.h"
 
-/* Processes of other mount namespaces: how many there are, and how many could be looked into. */
+/* Processes of other mount namespaces: how many exist, and how many are accessible. */
 struct census {
 	unsigned int seen, reached, denied;
 };

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The CUDA driver and the modes of NVIDIA's GPUs that change what can be seen of them: counters
- * for administrators only, MIG, MPS. Makes no context: a busy or exclusive GPU is left alone.
+ * The CUDA driver, and GPU modes that restrict what can be recorded: counters for administrators
+ * only, MIG, MPS. Creates no context, so a busy or exclusive GPU is not disturbed.
  */
 #include "doctor/doctor_cuda.h"
 
@@ -21,7 +21,7 @@
 
 #define PARAMETERS "/proc/driver/nvidia/params"
 #define ATTRIBUTE_MPS_ENABLED 133
-/* The first driver that lets CAP_PERFMON count. */
+/* The first driver that accepts CAP_PERFMON for counters. */
 #define DRIVER_WITH_PERFMON 565
 
 /* ---- loading ---- */
@@ -98,7 +98,7 @@ bool ts_cuda_load(const struct ts_machine *machine, struct ts_cuda *ret_cuda,
 	return true;
 }
 
-/* ---- what cuInit() says ---- */
+/* ---- cuInit() ---- */
 
 static const struct outcome {
 	int code;
@@ -155,7 +155,7 @@ bool ts_cuda_start(const struct ts_machine *machine, struct ts_cuda *ret_cuda,
 	code = ret_cuda->init(0);
 	if (code == 0)
 		return true;
-	/* Drivers are installed on machines without a GPU, too. */
+	/* Drivers are also installed on machines without a GPU. */
 	if (code == 100 && !ts_machine_pci_count(TS_PCI_NVIDIA, TS_PCI_DISPLAY) &&
 	    access("/dev/nvidiactl", F_OK))
 		ts_finding_set(finding, TS_CHECK_ABSENT, "a driver, but no NVIDIA GPU");
@@ -204,7 +204,7 @@ void ts_check_cuda(const struct ts_machine *machine, struct ts_finding *ret_find
 
 /* ---- counters ---- */
 
-/* The major number in "... Kernel Module  580.65.06 ...", 0: not known. */
+/* The major version in "... Kernel Module  580.65.06 ..."; 0: unknown. */
 static unsigned int kernel_driver(void)
 {
 	char text[512];
@@ -301,7 +301,7 @@ struct nvml {
 	int (*mig_mode)(void *device, unsigned int *current, unsigned int *pending);
 };
 
-/* NULL, or what is missing. */
+/* Returns NULL, or what is missing. */
 static const char *load_nvml(struct nvml *nvml)
 {
 	void *library = dlopen("libnvidia-ml.so.1", RTLD_NOW | RTLD_LOCAL);
@@ -363,7 +363,7 @@ void ts_check_mig(const struct ts_machine *machine, struct ts_finding *ret_findi
 
 /* ---- MPS ---- */
 
-/* Does the control daemon answer at its socket? 0 or an errno. */
+/* Connects to the socket of the control daemon. Returns 0 or an errno. */
 static int try_control(const char *folder)
 {
 	struct sockaddr_un address = { .sun_family = AF_UNIX };
@@ -376,14 +376,14 @@ static int try_control(const char *folder)
 	if (stat(address.sun_path, &status))
 		return errno;
 	if (!S_ISSOCK(status.st_mode))
-		return 0; /* a pipe of older daemons: it is there */
+		return 0; /* a named pipe of an older daemon */
 	if (fd < 0 || !connect(fd, (struct sockaddr *)&address, sizeof(address)))
 		return fd < 0 ? errno : 0;
-	/* Another kind of socket still has somebody who made it listen. */
+	/* EPROTOTYPE: another type of socket, but somebody listens. */
 	return errno == EPROTOTYPE ? 0 : errno;
 }
 
-/* The driver's own word: whether a process such as this one is a client. -1: it does not say. */
+/* Asks the driver whether this process is an MPS client. -1: unknown. */
 static int ask_driver(const struct ts_machine *machine)
 {
 	struct ts_finding ignored = { 0 };

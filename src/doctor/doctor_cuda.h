@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The few calls of the CUDA driver that checks need, opened at run time. */
+/* The CUDA driver calls that checks need, loaded at run time. */
 #ifndef TS_DOCTOR_DOCTOR_CUDA_H
 #define TS_DOCTOR_DOCTOR_CUDA_H
 
 #include "doctor/doctor.h"
 
-/* PCI: NVIDIA, and the class of displays. */
+/* PCI ids: vendor NVIDIA, class display. */
 #define TS_PCI_NVIDIA 0x10deu
 #define TS_PCI_DISPLAY 0x03u
 
@@ -18,11 +18,11 @@ struct ts_cuda {
 	int (*device_attribute)(int *value, int attribute, int device);
 };
 
-/* False, with the state and why of the finding, where there is no driver to load. */
+/* False if there is no driver to load; the finding says why. */
 bool ts_cuda_load(const struct ts_machine *machine, struct ts_cuda *ret_cuda,
 		  struct ts_finding *finding);
 
-/* Loads and initialises; false as above, or with what cuInit() says. */
+/* Loads and initialises the driver. False as above, or if cuInit() fails. */
 bool ts_cuda_start(const struct ts_machine *machine, struct ts_cuda *ret_cuda,
 		   struct ts_finding *finding);
 

@@ -1,8 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * What recording CUDA needs beside driver and CUPTI: our library, device files, nobody else who
- * profiles, programs and libraries that name instructions and source lines. Makes no call into the
- * driver.
+ * What recording CUDA needs besides driver and CUPTI: the backend library, device files, no other
+ * profiler, and tools that name instructions and source lines. Does not call the driver.
  */
 #include <dirent.h>
 #include <dlfcn.h>
@@ -21,9 +20,9 @@
 #define LIBRARY "libtracesmith-backend-cuda.so"
 #define TOOLKIT "/usr/local/cuda"
 
-/* ---- our library ---- */
+/* ---- backend library ---- */
 
-/* Tried in a child as all checks are: what is broken shows when it is loaded. */
+/* Loads the library; a broken one shows then. Like all checks, this runs in a child. */
 void ts_check_cuda_recording(const struct ts_machine *machine, struct ts_finding *ret_finding)
 {
 	char path[TS_LAUNCH_PATH_BYTES], quoted[TS_QUOTED_BYTES];
@@ -60,7 +59,7 @@ void ts_check_cuda_recording(const struct ts_machine *machine, struct ts_finding
 
 /* ---- device files ---- */
 
-/* 0 or the errno of the first that cannot be opened, with its path. */
+/* Returns 0, or the errno and path of the first file that cannot be opened. */
 static int try_files(char *path, size_t bytes, unsigned int *ret_count)
 {
 	DIR *files = opendir("/dev");
@@ -89,7 +88,7 @@ static int try_files(char *path, size_t bytes, unsigned int *ret_count)
 	return error;
 }
 
-/* In containers the toolkit of NVIDIA brings in only what was asked for. */
+/* NVIDIA's container toolkit provides only the requested capabilities. */
 static const char *find_withheld(void)
 {
 	const char *capabilities = getenv("NVIDIA_DRIVER_CAPABILITIES");
@@ -137,12 +136,12 @@ void ts_check_cuda_files(const struct ts_machine *machine, struct ts_finding *re
 	}
 }
 
-/* ---- others who profile ---- */
+/* ---- other profilers ---- */
 
 extern char **environ;
 
 static const struct rival {
-	const char *begins; /* of a line of the environment */
+	const char *begins; /* prefix of an environment variable */
 	const char *contains;
 	const char *why;
 	const char *mend;
@@ -175,9 +174,9 @@ void ts_check_cuda_profilers(const struct ts_machine *machine, struct ts_finding
 	ts_finding_set(ret_finding, TS_CHECK_YES, "no other tool is in the environment");
 }
 
-/* ---- names for instructions and lines ---- */
+/* ---- disassembler and line tables ---- */
 
-/* True with its path where the program is in PATH or a toolkit. */
+/* True, with the path, if the program is in PATH or in a CUDA toolkit. */
 static bool find_program(const char *name, char *path, size_t bytes)
 {
 	const char *folders = getenv("PATH"), *home = getenv("CUDA_HOME");

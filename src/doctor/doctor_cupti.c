@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * CUPTI: which copy would be used, whether it goes with the driver, and whether it lets us in. It
- * is loaded, and asked to trace kernels; none is run.
+ * CUPTI: which copy would be used, whether it matches the driver, and whether it permits tracing.
+ * Loads it and enables kernel tracing; runs no kernel.
  */
 #include <dlfcn.h>
 #include <glob.h>
@@ -18,10 +18,10 @@
 
 #define ACTIVITY_CONCURRENT_KERNEL 10
 #define NOT_COMPATIBLE 14
-/* Of CUDA 11.8 and 13.2: records of these and what lies between are known to src/backends/cuda. */
+/* CUDA 11.8 and 13.2: src/backends/cuda knows the records of these and the versions in between. */
 #define OLDEST_KNOWN 18u
 #define NEWEST_KNOWN 130299u
-/* Releases whose interface is the same, from the newest. */
+/* Releases with the same interface, newest first. */
 #define MAJORS "{13,12,11*}"
 
 struct cupti {
@@ -33,10 +33,10 @@ struct cupti {
 	int (*enable)(int kind);
 };
 
-/* ---- finding ---- */
+/* ---- search ---- */
 
 /*
- * From CUDA 13 on major * 10000 and so on; before, releases of its own were counted: 19 came with
+ * From CUDA 13 on, major * 10000 and so on. Older versions have numbers of their own: 19 came with
  * CUDA 12.0, 13 with 11.0.
  */
 static unsigned int major_of(uint32_t version)
@@ -67,8 +67,8 @@ static bool load(const char *path, struct cupti *cupti)
 }
 
 /*
- * One that serves a driver of this CUDA major, 0: any. The newest that was too new stays in
- * `cupti`.
+ * Loads a copy that supports a driver of this CUDA major version (0: any). If it is too new, its
+ * version stays in `cupti`.
  */
 static bool load_fitting(const char *path, unsigned int major, struct cupti *cupti)
 {
@@ -136,7 +136,7 @@ static bool search(unsigned int major, struct cupti *cupti)
 	return false;
 }
 
-/* ---- judging ---- */
+/* ---- diagnosis ---- */
 
 static const struct outcome {
 	int code;
@@ -187,7 +187,7 @@ static void on_callback(void *context, int domain, uint32_t id, const void *data
 {
 }
 
-/* It lets us in; are its records known? */
+/* CUPTI permits tracing; check that its records are known. */
 static void judge_version(const struct cupti *cupti, struct ts_finding *finding)
 {
 	bool is_known = cupti->version >= OLDEST_KNOWN && cupti->version <= NEWEST_KNOWN;

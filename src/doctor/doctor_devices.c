@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Sources of device metrics: each is opened and sampled once, as the recorder does. what it says
- * is passed on.
+ * Sources of device metrics: opens each and samples it once, as the recorder does, and passes on
+ * its message.
  */
 #include <errno.h>
 #include <fcntl.h>
@@ -92,8 +92,8 @@ static const struct ts_metrics_source *find_source(const char *name)
 }
 
 /*
- * `hardware`: there is something on the bus that it should have found. True where that is to be
- * mended.
+ * `hardware`: number of devices on the bus that the source should have found. True if there is
+ * something to fix.
  */
 static bool check_source(const char *name, unsigned int hardware, struct ts_finding *finding)
 {
@@ -121,7 +121,7 @@ static bool check_source(const char *name, unsigned int hardware, struct ts_find
 	return finding->state == TS_CHECK_NO;
 }
 
-/* ---- the makers ---- */
+/* ---- vendors ---- */
 
 void ts_check_nvml(const struct ts_machine *machine, struct ts_finding *ret_finding)
 {
@@ -138,7 +138,7 @@ void ts_check_nvml(const struct ts_machine *machine, struct ts_finding *ret_find
 	}
 }
 
-/* True where such a device file is there and this user may not open it. */
+/* True if such a device file exists but this user may not open it. */
 static bool is_closed(const char *pattern)
 {
 	glob_t found;

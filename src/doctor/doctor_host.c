@@ -1,8 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/*
- * What recording and metrics find on the host: the clock of events, limits, pressure, accounting,
- * and what this build was made with.
- */
+/* The host: event clock, limits, pressure, accounting, and the features of this build. */
 #include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -24,7 +21,7 @@
 #include <zlib.h>
 #endif
 
-/* A target takes a few descriptors of the recorder's. */
+/* The recorder needs a few descriptors per target. */
 #define FILES_ENOUGH 1024
 
 void ts_check_clock(const struct ts_machine *machine, struct ts_finding *ret_finding)
@@ -71,7 +68,7 @@ void ts_check_open_files(const struct ts_machine *machine, struct ts_finding *re
 
 /* ---- cgroups ---- */
 
-/* Our cgroup of version 2 below /sys/fs/cgroup; false where there is none. */
+/* Our cgroup v2 below /sys/fs/cgroup; false if there is none. */
 static bool own_cgroup(char *path, size_t bytes)
 {
 	char text[4096], *line;
@@ -86,7 +83,7 @@ static bool own_cgroup(char *path, size_t bytes)
 	return snprintf(path, bytes, "/sys/fs/cgroup%s", line) < (int)bytes;
 }
 
-/* "max 100000" or "50000 100000"; true with processors where there is a limit. */
+/* Parses "max 100000" or "50000 100000". True if there is a limit, given in processors. */
 static bool limit_of(const char *folder, double *ret_processors)
 {
 	char path[4200], text[64], *quota_end, *period_end;
@@ -103,7 +100,7 @@ static bool limit_of(const char *folder, double *ret_processors)
 	return true;
 }
 
-/* Of version 1, where the controller has a hierarchy of its own. */
+/* cgroup v1, if the controller has its own hierarchy. */
 static bool limit_of_version_1(double *ret_processors)
 {
 	int quota = ts_machine_setting("/sys/fs/cgroup/cpu/cpu.cfs_quota_us");
@@ -115,7 +112,7 @@ static bool limit_of_version_1(double *ret_processors)
 	return true;
 }
 
-/* The least of our cgroup and those above it. */
+/* The lowest limit of our cgroup and its ancestors. */
 static bool find_limit(double *ret_processors)
 {
 	char path[4096];

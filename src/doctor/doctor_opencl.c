@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * OpenCL: platforms and devices that the loader finds, how their clocks can be tied to ours,
- * whether the loader loads layers, which is how a tracer gets between a program and its platform,
+ * OpenCL: the platforms and devices that the loader finds, how their clocks can be tied to ours,
+ * whether the loader supports layers (a tracer gets between a program and its platform as a layer),
  * and whether ours was built.
  */
 #include <dirent.h>
@@ -39,13 +39,13 @@
 #define BY_NAME "libtracesmith-opencl.so"
 
 struct opencl {
-	char path[256]; /* of the loader */
+	char path[256]; /* path of the loader */
 	int32_t (*platforms)(uint32_t entries, void **platforms, uint32_t *count);
 	int32_t (*platform_info)(void *platform, uint32_t name, size_t bytes, void *value,
 				 size_t *size);
 	int32_t (*devices)(void *platform, uint64_t type, uint32_t entries, void **devices,
 			   uint32_t *count);
-	/* NULL: the loader lacks it. */
+	/* NULL if the loader lacks it. */
 	int32_t (*device_info)(void *device, uint32_t name, size_t bytes, void *value,
 			       size_t *size);
 	int32_t (*timers)(void *device, uint64_t *device_ns, uint64_t *host_ns);
@@ -85,7 +85,7 @@ static bool load(const char *name, struct opencl *opencl, struct ts_finding *fin
 
 /* ---- no platform ---- */
 
-/* Tells which file names a library that cannot be loaded; false where all can be. */
+/* Reports an ICD file that names a library that cannot be loaded; false if there is none. */
 static bool find_broken_driver(const char *folder, struct ts_finding *finding)
 {
 	DIR *drivers = opendir(folder);
@@ -192,8 +192,8 @@ void ts_check_opencl(const struct ts_machine *machine, struct ts_finding *ret_fi
 /* ---- devices ---- */
 
 /*
- * True where the driver reads both clocks at once. One that does not may have nothing behind that
- * call, so its platform is asked first.
+ * True if the driver reads both clocks at once. Asks the platform first, since a driver without
+ * this feature may crash in the call.
  */
 static bool has_timers(const struct opencl *opencl, void *platform, void *device)
 {
@@ -205,7 +205,7 @@ static bool has_timers(const struct opencl *opencl, void *platform, void *device
 	       resolution && !opencl->timers(device, &device_ns, &host_ns) && device_ns;
 }
 
-/* Appends those of a platform; how many. */
+/* Appends the devices of a platform; returns their number. */
 static uint32_t list_devices(const struct opencl *opencl, void *platform, uint32_t before,
 			     char *text, size_t bytes)
 {
@@ -256,7 +256,7 @@ void ts_check_opencl_devices(const struct ts_machine *machine, struct ts_finding
 /* ---- recording and replay ---- */
 
 #ifdef TS_HAVE_OPENCL
-/* For loaders that know no layers the agent has a library of all calls by name beside it. */
+/* Loaders without layer support use a library next to the agent that exports all calls. */
 void ts_check_opencl_recording(const struct ts_machine *machine, struct ts_finding *ret_finding)
 {
 	char path[TS_LAUNCH_PATH_BYTES];
@@ -288,7 +288,10 @@ void ts_check_opencl_recording(const struct ts_machine *machine, struct ts_findi
 
 /* ---- layers ---- */
 
-/* A file that is no library, put where a layer is named: whoever looks for layers opens it. */
+/*
+ * Creates a file that is not a library and is named as a layer: a loader with layer support opens
+ * it.
+ */
 static int make_bait(char *path, size_t bytes)
 {
 	const char *folder = getenv("TMPDIR");
@@ -297,7 +300,7 @@ static int make_bait(char *path, size_t bytes)
 	return mkstemp(path);
 }
 
-/* What was watched has been opened. */
+/* True if the watched file was opened. */
 static bool was_opened(int watch)
 {
 	struct pollfd ready = { watch, POLLIN, 0 };
@@ -305,7 +308,7 @@ static bool was_opened(int watch)
 	return poll(&ready, 1, 0) == 1;
 }
 
-/* True where it looks for layers when it is called first. */
+/* True if the loader looks for layers on its first call. */
 static bool loads_layers(const struct opencl *opencl, int watch)
 {
 	uint32_t count;
@@ -328,7 +331,7 @@ static void judge_layers(const struct opencl *opencl, int watch, struct ts_findi
 		finding, TS_CHECK_LIMITED,
 		"%s does not look at OPENCL_LAYERS: calls that a program looks up by itself are not seen",
 		opencl->path);
-	/* A driver's own loader is often ahead of the distribution's, which does. */
+	/* A driver's own loader often precedes the distribution's loader, which supports layers. */
 	if (load(SYSTEM_FOLDER "/" LOADER, &other, &ignored) && loads_layers(&other, watch)) {
 		ts_finding_mend(finding, "export LD_LIBRARY_PATH=" SYSTEM_FOLDER
 					 "${LD_LIBRARY_PATH:+:$LD_LIBRARY_PATH}");
@@ -348,7 +351,7 @@ void ts_check_opencl_layers(const struct ts_machine *machine, struct ts_finding 
 	char path[256];
 
 	bait = make_bait(path, sizeof(path));
-	/* Before the loader is there: it may look when it is loaded. */
+	/* Watch before the loader is loaded: it may look for layers then. */
 	if (bait < 0 || watch < 0 || inotify_add_watch(watch, path, IN_OPEN) < 0 ||
 	    setenv("OPENCL_LAYERS", path, 1))
 		ts_finding_set(ret_finding, TS_CHECK_UNKNOWN, "cannot watch '%s': %s", path,

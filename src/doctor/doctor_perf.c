@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * perf events: software clock, hardware counters, whole machine, tracepoints, uprobes. Each event
- * is opened, and counts or samples must come.
+ * perf events: software clock, hardware counters, system-wide events, tracepoints, uprobes. Opens
+ * each event and requires counts or samples.
  */
 #include <errno.h>
 #include <fcntl.h>
@@ -20,7 +20,7 @@
 #include "base/memory.h"
 #include "doctor/checks.h"
 
-/* The greatest perf_event_paranoid by which the kernel lets users. */
+/* The highest perf_event_paranoid at which the kernel permits unprivileged users. */
 #define LEVEL_OWN 2
 #define LEVEL_MACHINE 0
 #define LEVEL_TRACEPOINTS (-1)
@@ -32,19 +32,19 @@ static int open_event(struct perf_event_attr *attributes, pid_t pid, int cpu)
 }
 
 /*
- * What a call says that can never succeed: EFAULT from the kernel, something else from a filter
- * before it.
+ * The error of a call that can never succeed: EFAULT from the kernel, any other from a seccomp
+ * filter.
  */
 static int filter_error(void)
 {
 	return syscall(SYS_perf_event_open, NULL, 0, -1, -1, 0) < 0 ? errno : 0;
 }
 
-/* ---- why ---- */
+/* ---- diagnosis ---- */
 
 static void mend_in_container(const struct ts_machine *machine, struct ts_finding *finding)
 {
-	/* Kernels of Debian and Ubuntu ask for more where the level is theirs. */
+	/* Levels above 2 exist only in Debian and Ubuntu kernels, which require more. */
 	const char *capability = machine->perf_paranoid > 2 ? "SYS_ADMIN" : "PERFMON";
 
 	if (machine->container == TS_CONTAINER_KUBERNETES)
@@ -127,9 +127,9 @@ static void judge_now(const struct ts_machine *machine, int error, int level,
 	ts_judge_perf(machine, error, filter_error(), level, finding);
 }
 
-/* ---- trying ---- */
+/* ---- test run ---- */
 
-/* Uses the processor for a while. */
+/* Keeps the CPU busy. */
 static void work(int64_t ns)
 {
 	int64_t until = ts_clock_monotonic_ns() + ns;
@@ -150,7 +150,7 @@ static struct perf_event_attr software_clock(void)
 	};
 }
 
-/* Samples of ourselves must come. 0 or an errno; ENODATA where none came. */
+/* Samples this process. Returns 0 or an errno; ENODATA if no sample came. */
 static int try_own(void)
 {
 	struct perf_event_attr attributes = software_clock();
@@ -246,7 +246,7 @@ void ts_check_perf_hardware(const struct ts_machine *machine, struct ts_finding 
 
 /* ---- tracepoints ---- */
 
-/* The number of an event, or -1 with errno. */
+/* The id of an event, or -1 with errno. */
 static int tracepoint_number(const char *event)
 {
 	static const char *const places[] = { "/sys/kernel/tracing", "/sys/kernel/debug/tracing" };
@@ -308,7 +308,7 @@ void ts_check_tracepoints(const struct ts_machine *machine, struct ts_finding *r
 /* ---- uprobes ---- */
 
 /*
- * Where the kernel stops. Called through a pointer, so that it is this function and no copy of it.
+ * The probed function. Called through a pointer, so that the compiler does not clone or inline it.
  */
 static int probed(int value)
 {
@@ -318,7 +318,7 @@ static int probed(int value)
 
 static int (*volatile call_probed)(int value) = probed;
 
-/* The place of a function in the program's file. */
+/* The offset of the function in the program's file. */
 static int on_program(struct dl_phdr_info *info, size_t bytes, void *context)
 {
 	uintptr_t address = (uintptr_t)probed;
@@ -331,7 +331,7 @@ static int on_program(struct dl_phdr_info *info, size_t bytes, void *context)
 		if (part->p_type == PT_LOAD && address >= begin && address < begin + part->p_memsz)
 			*offset = address - begin + part->p_offset;
 	}
-	/* The first is the program itself. */
+	/* The first object is the program itself. */
 	return 1;
 }
 

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Reaching into other processes: ptrace and process_vm_readv, tried on a child and on a stranger
- * of the same user. The difference between both names the cause.
+ * Access to other processes: tries ptrace and process_vm_readv on a child and on an unrelated
+ * process of the same user. The difference between the two shows the cause.
  */
 #include <errno.h>
 #include <signal.h>
@@ -18,7 +18,7 @@
 #define YAMA_WEAKENS \
 	"lets every program read the memory of the same user's other programs, until the next boot"
 
-/* ---- why ---- */
+/* ---- diagnosis ---- */
 
 static const char *container_ptrace(const struct ts_machine *machine)
 {
@@ -32,7 +32,9 @@ static const char *container_ptrace(const struct ts_machine *machine)
 	}
 }
 
-/* A capability is narrower than the setting; where it cannot be given, the setting it is. */
+/*
+ * Suggests a capability, which is narrower than the setting; the setting if that is not possible.
+ */
 static void mend_yama(const struct ts_machine *machine, struct ts_finding *finding)
 {
 	if (machine->container) {
@@ -60,7 +62,7 @@ bool ts_note_filter(const struct ts_machine *machine, struct ts_finding *finding
 
 static bool is_filtered(void)
 {
-	/* A pid of 0 can never be: the kernel says ESRCH, a filter EPERM. */
+	/* Pid 0 is never valid: the kernel returns ESRCH, a filter EPERM. */
 	errno = 0;
 	return ptrace(PTRACE_SETOPTIONS, 0, NULL, NULL) < 0 && errno == EPERM;
 }
@@ -168,9 +170,9 @@ void ts_judge_yama(const struct ts_machine *machine, struct ts_finding *finding)
 		mend_yama(machine, finding);
 }
 
-/* ---- trying ---- */
+/* ---- test run ---- */
 
-/* Stops it, sees it stopped, lets it go. 0 or an errno. */
+/* Stops the process, waits for the stop and detaches. Returns 0 or an errno. */
 static int try_seize(pid_t pid)
 {
 	int error = 0, status;
@@ -186,7 +188,7 @@ static int try_seize(pid_t pid)
 	return error;
 }
 
-/* The child has the same at the same place, but for what we change now. */
+/* The child has the same word at the same address, except for what we change after the fork. */
 static volatile uint64_t word = UINT64_C(0x7265616461626c65);
 
 static int try_read(pid_t pid)
@@ -204,7 +206,7 @@ static int try_read(pid_t pid)
 	return read_bytes == (ssize_t)sizeof(got) && got == expected ? 0 : EIO;
 }
 
-/* -1: no process could be made. */
+/* Returns an errno, or -1 if no process could be started. */
 static int try_on(int (*attempt)(pid_t pid), bool is_orphan)
 {
 	pid_t pid = ts_sleeper_start(is_orphan);

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Python from outside: an interpreter is started, tells where an object of its own lies, that is
- * read from its memory, and then its stack. And which interpreters there are.
+ * Python from outside: starts an interpreter that prints the address of one of its objects, reads
+ * that object from its memory, then its stack. Also lists the installed and running interpreters.
  */
 #include <ctype.h>
 #include <dirent.h>
@@ -28,7 +28,7 @@
 #define TRIES 5
 #define PAUSE_NS 5000000
 
-/* Says who it is and where a secret lies, then waits for the end of its input. */
+/* Prints its version and the address of a secret, then waits for the end of its input. */
 #define PROGRAM                                                                 \
 	"import sys, os; b = b'tracesmith ' + b'reads'; v = sys.version_info; " \
 	"print(os.getpid(), v[0], v[1], v[2], id(b) + bytes.__basicsize__ - 1, int('t' in getattr(sys, 'abiflags', '')), sys.implementation.name, flush=True); sys.stdin.read()"
@@ -36,13 +36,13 @@
 struct interpreter {
 	unsigned long long pid, major, minor, patch;
 	unsigned long long address;
-	unsigned long long is_free_threaded; /* without the lock */
+	unsigned long long is_free_threaded; /* without the GIL */
 	char kind[32];
 };
 
-/* ---- which there are ---- */
+/* ---- installed and running versions ---- */
 
-/* "python3.11" gives 11; -1 for all else. */
+/* 11 for "python3.11"; -1 for all else. */
 static int minor_of(const char *name)
 {
 	const char *slash = strrchr(name, '/');
@@ -59,7 +59,7 @@ static int minor_of(const char *name)
 		       : -1;
 }
 
-/* A bit for each minor version in the folders of PATH. */
+/* One bit per minor version found in PATH. */
 static uint64_t versions_in_path(void)
 {
 	const char *path = getenv("PATH");
@@ -85,7 +85,7 @@ static uint64_t versions_in_path(void)
 	return versions;
 }
 
-/* And of processes that run; how many there are. */
+/* The same for running processes; returns their number. */
 static unsigned int count_running(uint64_t *ret_versions)
 {
 	DIR *processes = opendir("/proc");
@@ -152,11 +152,11 @@ static void describe_others(char *text, size_t bytes)
 	snprintf(text + used, bytes - used, " (%u process%s)", count, count == 1 ? "" : "es");
 }
 
-/* ---- one of them ---- */
+/* ---- test interpreter ---- */
 
 static void become_python(int input, int output)
 {
-	/* What would run in it, or record it. */
+	/* Variables that would run code in it or record it. */
 	static const char *const cleared[] = { "PYTHONSTARTUP",    "TRACESMITH_OUT",
 					       "FERRUM_TRACE_OUT", "TRACESMITH_LIVE",
 					       "TRACESMITH_AGENT", "LD_PRELOAD" };
@@ -171,7 +171,7 @@ static void become_python(int input, int output)
 	_exit(errno == ENOENT ? 127 : 126);
 }
 
-/* Six numbers and a name. */
+/* Parses six numbers and a name. */
 static bool parse(const char *text, struct interpreter *python)
 {
 	unsigned long long *const numbers[] = { &python->pid,     &python->major,
@@ -190,7 +190,7 @@ static bool parse(const char *text, struct interpreter *python)
 	return python->kind[0] != '\0';
 }
 
-/* Where PYTHONUNBUFFERED is set, it comes in pieces. */
+/* With PYTHONUNBUFFERED the line arrives in pieces. */
 static void read_line(int fd, char *text, size_t bytes)
 {
 	size_t used = 0;
@@ -205,7 +205,8 @@ static void read_line(int fd, char *text, size_t bytes)
 }
 
 /*
- * What the interpreter says of itself; 0, or its exit status. *ret_hold keeps it alive while open.
+ * Starts the interpreter and reads its description. Returns 0 or its exit status. The interpreter
+ * lives while *ret_hold is open.
  */
 static int start_python(struct interpreter *ret_python, int *ret_hold, pid_t *ret_child)
 {
@@ -224,7 +225,7 @@ static int start_python(struct interpreter *ret_python, int *ret_hold, pid_t *re
 	close(output[0]);
 	if (parse(text, ret_python))
 		return 0;
-	/* Without input it ends. */
+	/* It exits at the end of its input. */
 	close(input[1]);
 	*ret_hold = -1;
 	waitpid(*ret_child, &status, 0);
@@ -232,7 +233,7 @@ static int start_python(struct interpreter *ret_python, int *ret_hold, pid_t *re
 	return WIFEXITED(status) && WEXITSTATUS(status) ? WEXITSTATUS(status) : -1;
 }
 
-/* 0 or an errno. */
+/* Returns 0 or an errno. */
 static int read_secret(const struct interpreter *python)
 {
 	char got[sizeof(SECRET)] = "";
@@ -245,8 +246,8 @@ static int read_secret(const struct interpreter *python)
 }
 
 /*
- * Threads whose stack is whole, and whether the main one is among them. It may still be on its way
- * to its input.
+ * Counts threads with a complete stack, and whether the main thread is one of them. It may not have
+ * reached its input yet.
  */
 static int count_stacks(struct ts_python_reader *reader, size_t *ret_whole, bool *ret_has_main,
 			struct ts_error *err)
@@ -270,7 +271,7 @@ static int count_stacks(struct ts_python_reader *reader, size_t *ret_whole, bool
 	return TS_OK;
 }
 
-/* What was read of its stacks: "1 thread, main", or why there is nothing. TS_E*. */
+/* Describes its stacks, as in "1 thread, main", or why there is none. Returns TS_E*. */
 static int read_stacks(const struct interpreter *python, char *ret_text, size_t bytes)
 {
 	TS_AUTO(ts_python_reader) reader = NULL;

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Where events are kept while they are live, and where questions are asked: shared memory, tried
- * by allocating what a program would, and DuckDB, tried by a query.
+ * Storage of live events and queries: shared memory, tested by allocating as much as a program
+ * would, and DuckDB, tested with a query.
  */
 #include <dlfcn.h>
 #include <errno.h>
@@ -19,17 +19,17 @@
 #include "doctor/checks.h"
 #include "live/discover.h"
 
-/* What one program takes at most: docs/live.md, section 2. */
+/* Maximum of one program: docs/live.md, section 2. */
 #define BUDGET_BYTES (UINT64_C(32) << 20)
-/* It takes an eighth of what is free, if that is less. */
+/* A program takes at most an eighth of the free space. */
 #define AMPLE_BYTES (8 * BUDGET_BYTES)
-/* An eighth of it holds an area with a small ring, and some more events. */
+/* An eighth of this holds an area with a small ring and a few more events. */
 #define LEAST_KIB 384u
 #define LEAST_BYTES (UINT64_C(1024) * LEAST_KIB)
 
 /* ---- shared memory ---- */
 
-/* The folder that the live directory is in, or is to be made in. */
+/* The directory that contains the live directory, or will. */
 static void shared_folder(uid_t uid, char *buffer, size_t bytes)
 {
 	char *slash;
@@ -46,8 +46,8 @@ static void shared_folder(uid_t uid, char *buffer, size_t bytes)
 }
 
 /*
- * Allocates for real: a file can be made longer than what is there, and to touch it would be fatal.
- * 0 or an errno.
+ * Really allocates: a file can be longer than the available memory, and touching it would be fatal.
+ * Returns 0 or an errno.
  */
 static int try_allocate(const char *folder, uint64_t bytes)
 {
@@ -160,7 +160,7 @@ static void *open_duckdb(void)
 	return dlopen("libduckdb.so", RTLD_NOW | RTLD_LOCAL);
 }
 
-/* A database in memory answers a query. */
+/* Runs a query on an in-memory database. */
 static bool try_query(void *library)
 {
 	int (*open_database)(const char *, void **), (*connect)(void *, void **),

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Fills in what a check found. Texts of foreign libraries end up here, so each is made one line. */
+/* Fills in findings. Texts may come from vendor libraries, so each is reduced to one line. */
 #include <stdarg.h>
 #include <stdio.h>
 #include <string.h>
@@ -7,7 +7,7 @@
 #include "base/text.h"
 #include "doctor/doctor.h"
 
-/* Takes an unfinished character off the end of a text that was cut. */
+/* Removes an incomplete UTF-8 character from the end of a truncated text. */
 static void end_at_character(char *text, size_t length)
 {
 	size_t first = length;

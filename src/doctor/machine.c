@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Looks at /proc and /sys for who we are and where. Containers are told by their namespaces first:
- * the files that runtimes leave are also found in machines that were booted from an image.
+ * Collects facts about this process and machine from /proc and /sys. Containers are detected by
+ * their namespaces first: the files that runtimes leave also exist on machines booted from an
+ * image.
  */
 #include "doctor/machine.h"
 
@@ -18,7 +19,7 @@
 #include "base/io.h"
 #include "base/memory.h"
 
-/* Numbers of the initial namespaces, fixed since Linux 3.8. */
+/* Inode numbers of the initial namespaces, fixed since Linux 3.8. */
 #define INITIAL_PID_NAMESPACE 0xEFFFFFFCu
 #define INITIAL_USER_NAMESPACE 0xEFFFFFFDu
 #define INITIAL_CGROUP_NAMESPACE 0xEFFFFFFBu
@@ -83,7 +84,7 @@ unsigned int ts_machine_pci_count(unsigned int vendor, unsigned int class_byte)
 	return count;
 }
 
-/* ---- who ---- */
+/* ---- user and privileges ---- */
 
 static const struct ts_capability_name capabilities[] = {
 	{ TS_CAP_DAC_READ_SEARCH, "dac_read_search" },
@@ -101,7 +102,7 @@ const struct ts_capability_name *ts_capability_names(void)
 	return capabilities;
 }
 
-/* The number behind "KEY:" of /proc/self/status. */
+/* The number after "KEY:" in /proc/self/status. */
 static uint64_t status_number(const char *status, const char *key, int base)
 {
 	const char *line = strstr(status, key);
@@ -121,7 +122,7 @@ static void look_at_status(struct ts_machine *machine)
 	machine->seccomp = (int)status_number(status, "\nSeccomp:", 10);
 }
 
-/* ---- where ---- */
+/* ---- namespaces and virtual machines ---- */
 
 static void look_at_system(struct ts_machine *machine)
 {
@@ -144,7 +145,7 @@ static void look_at_system(struct ts_machine *machine)
 	snprintf(machine->system, sizeof(machine->system), "%.*s", (int)(end - line), line);
 }
 
-/* True where it is known not to be the initial one. */
+/* True if it is known not to be the initial namespace. */
 static bool is_inner_namespace(const char *path, unsigned int initial)
 {
 	struct stat status;
@@ -156,7 +157,7 @@ static bool looks_virtual(void)
 {
 	TS_AUTO_FREE char *text = malloc(16384);
 
-	/* On ARM there is no such flag; the firmware's name has to do. */
+	/* ARM has no such flag: use the name of the firmware. */
 	if (text && ts_machine_read("/proc/cpuinfo", text, 16384) && strstr(text, " hypervisor"))
 		return true;
 	return text && ts_machine_read("/sys/class/dmi/id/sys_vendor", text, 256) &&
@@ -175,7 +176,7 @@ static void add_sign(struct ts_machine *machine, const char *sign, unsigned int 
 	++*count;
 }
 
-/* Cgroup paths name the runtime where the cgroup namespace is not the container's own. */
+/* Cgroup paths name the runtime unless the container has its own cgroup namespace. */
 static const char *runtime_of_cgroup(void)
 {
 	static const char *const words[] = { "docker", "kubepods", "libpod", "containerd", "lxc" };
@@ -208,7 +209,7 @@ static enum ts_container container_kind(void)
 	return TS_CONTAINER_OTHER;
 }
 
-/* One sure sign, or two of the others. */
+/* Requires one certain sign, or two others. */
 static void look_at_container(struct ts_machine *machine)
 {
 	unsigned int sure = 0, signs = 0;

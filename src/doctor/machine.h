@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Who we are and where: what explains the findings of checks and chooses what mends them. Never a
- * verdict: that is what checks try for. Plain data, so that tests can make up any machine.
+ * Facts about this process and machine. They explain findings and select fixes, but never decide a
+ * result: checks do that by trying. Plain data, so that tests can make up any machine.
  */
 #ifndef TS_DOCTOR_MACHINE_H
 #define TS_DOCTOR_MACHINE_H
@@ -26,21 +26,21 @@ enum ts_container {
 struct ts_machine {
 	char kernel[64], architecture[32], system[96];
 	uid_t uid;
-	uint64_t capabilities, capabilities_bound; /* effective; what could ever be had */
+	uint64_t capabilities, capabilities_bound; /* effective; bounding set */
 	bool no_new_privileges;
-	bool user_namespace;    /* not the initial one: its root is not the machine's */
-	bool own_pid_namespace; /* processes outside are not seen */
+	bool user_namespace;    /* not the initial one: root in it is not root on the host */
+	bool own_pid_namespace; /* processes outside are invisible */
 	bool virtual;
 	int seccomp; /* 0 none, 1 strict, 2 filters */
 	enum ts_container container;
-	char container_signs[128]; /* what it was told by */
-	/* Settings as the kernel shows them; TS_SETTING_NONE: it has none of the kind. */
+	char container_signs[128]; /* how it was detected */
+	/* Kernel settings; TS_SETTING_NONE: the kernel has no such setting. */
 	int yama, perf_paranoid, bpf_disabled;
 };
 
 void ts_machine_look(struct ts_machine *ret_machine);
 
-/* "docker", "" for none. */
+/* "docker", ...; "" for none. */
 const char *ts_container_name(enum ts_container container);
 
 enum ts_capability {
@@ -58,7 +58,7 @@ static inline bool ts_machine_has(const struct ts_machine *machine, enum ts_capa
 	return machine->capabilities >> capability & 1;
 }
 
-/* Those that matter here, by number and name; NULL behind the last. */
+/* The capabilities that checks use; ends with a NULL name. */
 struct ts_capability_name {
 	enum ts_capability number;
 	const char *name;
@@ -68,15 +68,17 @@ const struct ts_capability_name *ts_capability_names(void);
 /* ---- small files ---- */
 
 /*
- * The begin of a file, NUL-terminated, without a final newline; false with errno where it cannot be
- * read.
+ * Reads the beginning of a file, NUL-terminated, without a final newline. False with errno on
+ * failure.
  */
 bool ts_machine_read(const char *path, char *buffer, size_t bytes);
 
-/* A file that is one number; TS_SETTING_NONE where it is not there. */
+/* Reads a file that holds one number; TS_SETTING_NONE if there is no such file. */
 int ts_machine_setting(const char *path);
 
-/* PCI functions of a maker whose class begins with these bits, as in 0x03 for displays. */
+/*
+ * Counts PCI functions of a vendor whose class begins with these bits, such as 0x03 for displays.
+ */
 unsigned int ts_machine_pci_count(unsigned int vendor, unsigned int class_byte);
 
 #endif

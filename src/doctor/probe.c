@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Runs checks in children, side by side, and takes their answers through pipes. A child is its own
- * process group, so that what it started ends with it. Nothing that a child does, and no state
- * that its driver leaves it in, may stop us: whoever does not answer in time is killed and, where
- * even that takes long, left behind.
+ * Runs checks in child processes, in parallel, and reads their results from pipes. Each child is a
+ * process group, so that whatever it starts ends with it. Nothing that a child does, and no state
+ * that a driver leaves it in, may block the parent: a child that does not answer in time is killed
+ * and, if even that takes too long, abandoned.
  */
 #include <errno.h>
 #include <fcntl.h>
@@ -23,15 +23,12 @@
 #include "doctor/doctor.h"
 
 #define NS_PER_MS INT64_C(1000000)
-/*
- * How often children are looked at once they have answered, and how often the caller is told who is
- * waited for.
- */
+/* How often to poll children that have answered, and how often to call `waiting`. */
 #define LOOK_MS 5
 #define TELL_NS (100 * NS_PER_MS)
-/* What was killed should be gone by then; a process that waits inside a driver may never be. */
+/* How long to wait for a killed child; one that is stuck in a driver may never exit. */
 #define REAP_NS (300 * NS_PER_MS)
-/* Children at a time: no more than a user's limit on processes is likely to leave. */
+/* Children at a time: must fit into a user's process limit. */
 #define AT_ONCE 16
 
 #define LONGEST_LIMIT_S 3600.0
@@ -44,21 +41,24 @@ struct answer {
 	uint64_t end; /* ~magic */
 };
 
-/* A child that runs. */
+/* A running child. */
 struct run {
-	bool is_running; /* else it is free */
+	bool is_running; /* false: free slot */
 	struct ts_probe *probe;
 	pid_t pid;
-	int fd; /* -1: nothing will come from it any more */
+	int fd; /* -1: closed */
 	int64_t begun_ns;
-	size_t got; /* bytes, counted beyond what `answer` holds */
+	size_t got; /* bytes received, including those beyond `answer` */
 	bool is_killed;
 	struct answer answer;
 };
 
 /* ---- the child ---- */
 
-/* Nothing of ours is written to by vendors' libraries, and no core file is left. */
+/*
+ * Detaches from the terminal, so that vendor libraries write nothing to it, and disables core
+ * files.
+ */
 static void leave_terminal(void)
 {
 	int null = open("/dev/null", O_RDWR | O_CLOEXEC);
@@ -92,13 +92,13 @@ static void become_probe(const struct ts_check *check, const struct ts_machine *
 	leave_terminal();
 	restore_signals();
 	ts_check_run(check, machine, &answer.finding);
-	/* Less than PIPE_BUF: it is there as a whole or not at all. */
+	/* Less than PIPE_BUF, so the write is atomic. */
 	(void)!write(fd, &answer, sizeof(answer));
 	_exit(0);
 }
 _Static_assert(sizeof(struct answer) < 4096, "an answer is written at once");
 
-/* ---- judging ---- */
+/* ---- results ---- */
 
 static bool is_text(const char *text, size_t bytes)
 {
@@ -140,7 +140,7 @@ static void describe_silence(struct run *run, int status, int64_t limit_ns)
 	}
 }
 
-/* A whole answer counts, whatever its giver died of later. */
+/* A complete answer counts, even if the child crashed later. */
 static void finish(struct run *run, int status, int64_t limit_ns)
 {
 	if (is_whole(run))
@@ -190,7 +190,7 @@ static void start(struct run *run, struct ts_probe *probe, const struct ts_machi
 	fcntl(ends[0], F_SETFL, O_NONBLOCK);
 }
 
-/* Takes what is there. More than an answer is only counted. */
+/* Reads the available bytes. Excess bytes are only counted. */
 static void take(struct run *run)
 {
 	char rest[4096];
@@ -210,7 +210,7 @@ static void take(struct run *run)
 	}
 }
 
-/* The group, as the process may have started others. */
+/* Kills the group, since the process may have started others. */
 static void kill_run(struct run *run)
 {
 	kill(-run->pid, SIGKILL);
@@ -233,7 +233,7 @@ static void look(struct run *run, int64_t now_ns, int64_t limit_ns)
 	}
 	if (ended == 0 && now_ns - run->begun_ns < limit_ns + REAP_NS)
 		return;
-	/* What it left behind in its group, such as programs that it started. */
+	/* Processes that it left in its group. */
 	kill(-run->pid, SIGKILL);
 	take(run);
 	finish(run, status, limit_ns);
@@ -249,8 +249,8 @@ static void wait_for_some(const struct run *runs)
 		if (!runs[i].is_running)
 			continue;
 		/*
-		 * It has said all, or is killed: only its end is waited for, which no descriptor
-		 * tells.
+		 * It has answered or was killed: wait for its exit, for which no descriptor wakes
+		 * us.
 		 */
 		if (runs[i].fd < 0 || runs[i].got || runs[i].is_killed)
 			timeout_ms = LOOK_MS;
@@ -260,7 +260,7 @@ static void wait_for_some(const struct run *runs)
 	poll(waits, count, timeout_ms);
 }
 
-/* Starts as many as there is room for; the number that run. */
+/* Starts as many as there are free slots; returns the number that run. */
 static size_t fill(struct run *runs, struct ts_probe *probes, size_t count, size_t *next,
 		   const struct ts_machine *machine)
 {

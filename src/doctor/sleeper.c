@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Processes for checks to try things on: a child, or an orphan, which is a stranger to us though
- * it is of the same user. Both end with the probe, or its process group, and by themselves after a
+ * Processes for checks to experiment on: a child, or an orphan, which is unrelated to this process
+ * but of the same user. Both end with the probe or its process group, and by themselves after a
  * while.
  */
 #include <errno.h>
@@ -45,7 +45,7 @@ pid_t ts_sleeper_start(bool is_orphan)
 		become_sleeper(ends[1]);
 	}
 	close(ends[1]);
-	/* Once an orphan's parent has been waited for it is nobody's descendant but init's. */
+	/* Once its parent has been reaped, the orphan is a child of init only. */
 	if (child > 0 && is_orphan)
 		waitpid(child, NULL, 0);
 	if (child < 0 || ts_read_some(ends[0], &pid, sizeof(pid)) != (ssize_t)sizeof(pid))
