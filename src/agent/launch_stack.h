@@ -1,8 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The call stack of the calling thread as a number (docs/cuda.md, section 4): what is shared by the
- * files that make it. Stacks are a tree in the area's dictionary: an entry is its caller's entry
- * and one frame.
+ * The calling thread's call stack as a number (docs/cuda.md, section 4). Stacks form a tree in the
+ * area's dictionary: an entry is one frame plus the number of its caller's entry.
  */
 #ifndef TS_AGENT_LAUNCH_STACK_H
 #define TS_AGENT_LAUNCH_STACK_H
@@ -11,21 +10,18 @@
 #include "agent/tracer.h"
 #include "code/local/local_unwind.h"
 
-/*
- * TS_STACKS_* that were asked for when the process began; 0: never any. Known before the first
- * event.
- */
+/* TS_STACKS_* requested when the process started; 0: none. Set before the first event. */
 extern uint32_t agent_stacks_asked;
 
-/* Reads "none", "native", "python" or "all". */
+/* Parses "none", "native", "python" or "all". */
 uint32_t agent_stacks_parse(const char *text);
 
-/* The calling thread ends. */
+/* Frees the calling thread's state when it exits. */
 void agent_stack_thread_exit(void);
-/* Numbers that were given out are no longer in the dictionary. */
+/* Forgets all assigned numbers: the dictionary no longer has them. */
 void agent_stack_forget(void);
 
-/* ---- slots: written and read without a lock, as those of local_unwind.h ---- */
+/* ---- slots: lock-free cache, as in local_unwind.h ---- */
 
 #define AGENT_SLOT_WAYS 4u
 
@@ -38,7 +34,7 @@ static inline uint64_t agent_slot_check(uint64_t key, uint64_t value)
 	return key ^ value * UINT64_C(0xd6e8feb86659fd93);
 }
 
-/* Of one bucket; 0: it is not there. */
+/* Searches one bucket; 0: not found. */
 static inline uint64_t agent_slot_find(const struct agent_slot *slots, uint64_t key)
 {
 	for (unsigned int i = 0; i < AGENT_SLOT_WAYS; i++) {
@@ -51,18 +47,17 @@ static inline uint64_t agent_slot_find(const struct agent_slot *slots, uint64_t 
 	return 0;
 }
 
-/* In place of another one, if need be: it is found out anew. */
+/* Stores a value in the bucket; may evict another one, which is then recomputed. */
 void agent_slot_keep(struct agent_slot *slots, uint64_t key, uint64_t value);
 
 /*
- * Memory of slots, made by whoever needs it first; it is a forked child's as well. NULL: there is
- * none.
+ * The memory of slots, allocated by the first caller and kept in a forked child. NULL: no memory.
  */
 struct agent_slot *agent_slots(struct agent_slot **slots, size_t count);
 
-/* ---- launch_stack_frames.c: frames as the dictionary has them ---- */
+/* ---- launch_stack_frames.c: frames in the dictionary's form ---- */
 
-/* A thread's; filled from the innermost frame on. */
+/* One per thread. Frames are stored from the innermost on. */
 struct agent_merged_stack {
 	uint32_t count;
 	uint64_t frames[TS_LIVE_FRAMES];
@@ -70,8 +65,8 @@ struct agent_merged_stack {
 };
 
 /*
- * Python frames stand where the interpreter's loop does. Signals are blocked; not with the core's
- * lock held.
+ * Merges both stacks: Python frames replace those of the interpreter's loop. Call with signals
+ * blocked, and without the core's lock.
  */
 void agent_stack_merge(struct core *core, const struct ts_local_unwind_stack *native,
 		       const struct agent_python_stack *python, struct agent_merged_stack *stack);
@@ -79,7 +74,7 @@ void agent_stack_frames_forget(void);
 
 /* ---- launch_stack_tree.c ---- */
 
-/* The number of a stack; 0: there is no room. Signals are blocked. */
+/* The number of a stack; 0: the dictionary is full. Call with signals blocked. */
 uint32_t agent_stack_number(struct core *core, const struct agent_merged_stack *stack);
 void agent_stack_tree_forget(void);
 

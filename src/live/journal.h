@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The journal of a recording (docs/live.md, section 6): blocks, appended by one recorder, read by
- * the decoder, by a successor after a crash, and by `recover`. A trace is a function of its
- * journal.
+ * The journal of a recording (docs/live.md, section 6): a sequence of blocks. One recorder appends
+ * them; the decoder, a successor after a crash, and `recover` read them. A trace is a function of
+ * its journal.
  */
 #ifndef TS_LIVE_JOURNAL_H
 #define TS_LIVE_JOURNAL_H
@@ -41,21 +41,20 @@ struct ts_block {
 	uint32_t magic;
 	uint16_t type;
 	uint16_t flags; /* RING: TS_RING_* of area.h; else 0 */
-	uint32_t bytes; /* of the payload, without its padding to 8 */
+	uint32_t bytes; /* of the payload, without the padding to 8 */
 	uint32_t ring;
 	uint64_t area; /* area_id; 0: the recording itself */
 	uint64_t from, to;
 	uint64_t events;
 	uint64_t dropped;
-	uint64_t checksum; /* hash64 of the 56 bytes ahead of it and, behind these, of
-			      hash64(payload) */
+	uint64_t checksum; /* hash64 of the preceding 56 bytes followed by hash64(payload) */
 };
 static_assert(sizeof(struct ts_block) == 64, "live.md, section 6");
 static_assert(offsetof(struct ts_block, checksum) == 56, "live.md, section 6");
 
 /*
- * Payloads. Texts are fixed, NUL-padded. Times named *_counter are in the recording's counter (the
- * host's raw counter, or CLOCK_MONOTONIC ns where it has none that can be used).
+ * Payloads. Texts have a fixed size and are NUL-padded. Times named *_counter are in the
+ * recording's counter: the host's raw counter, or CLOCK_MONOTONIC ns if that is unusable.
  */
 
 /* OPEN. Always the first block of a journal. */
@@ -63,15 +62,14 @@ struct ts_block_open {
 	uint32_t version;
 	uint32_t generation;
 	uint8_t trace_id[16];
-	uint64_t trace_bytes; /* what of the trace file stands; 0: the file is to be made */
+	uint64_t trace_bytes; /* committed length of the trace; 0: create the file */
 	uint64_t session;
 	uint64_t counter_mult;  /* ns of clock 1 = counter * mult >> 32 (128-bit product) */
 	int64_t trace_start_ns; /* trace time at which the recording began */
 	uint32_t clock;         /* enum ts_live_clock */
 	uint32_t redact;
 	uint64_t started_counter;
-	int64_t started_monotonic_ns; /* trace time is trace_start_ns + CLOCK_MONOTONIC since then
-				       */
+	int64_t started_monotonic_ns; /* trace time = trace_start_ns + CLOCK_MONOTONIC - this */
 	uint64_t recorder_pid;
 	uint64_t processors, memory_bytes; /* of the host; 0: unknown */
 	uint8_t boot_id[16];
@@ -80,7 +78,7 @@ struct ts_block_open {
 };
 static_assert(sizeof(struct ts_block_open) % 8 == 0, "no padding");
 
-/* AREA: the target's control block as it was, then this. */
+/* AREA: the target's control block when it was first seen, then the recorder's view. */
 struct ts_block_area {
 	struct ts_live_control control;
 	uint64_t pid; /* as the recorder sees it; 0: gone before it was seen */
@@ -94,7 +92,7 @@ struct ts_block_clock {
 	int64_t uncertainty_ns;
 };
 
-/* END: an area will give nothing more. Loss counters are those of its control block. */
+/* END: no further blocks of an area follow. Loss counters are those of its control block. */
 struct ts_block_end {
 	uint64_t ended_counter;
 	int64_t exit_status; /* wait status, or TS_ABSENT */
@@ -127,17 +125,17 @@ struct ts_block_loss {
 	char reason[192];
 };
 
-/* PROCESS: one that has no area. `area` of the block is 0. */
+/* PROCESS: a process without an area. `area` of the block is 0. */
 struct ts_block_process {
 	uint64_t pid, parent;
 	uint64_t start_time;                  /* field 22 of /proc/PID/stat */
 	uint64_t seen_counter, ended_counter; /* 0: not yet */
 	int64_t exit_status;
 	char name[64];
-	char command[1536]; /* arguments, each ended by NUL; empty under redact */
+	char command[1536]; /* arguments, each terminated by NUL; empty under redact */
 };
 
-/* EXPORT: a closed window that is in a file of its own. */
+/* EXPORT: a closed window was exported to its own file. */
 struct ts_block_export {
 	uint64_t pid;
 	uint32_t serial;
@@ -146,8 +144,8 @@ struct ts_block_export {
 };
 
 /*
- * Where blocks go. append() returns 0 once the block is where a successor will find it; only then
- * is ring space freed. Fills magic and checksum itself.
+ * Receives blocks. append() fills in magic and checksum, and returns 0 once a successor would find
+ * the block; only then is ring space freed.
  */
 struct ts_block_sink {
 	int (*append)(void *context, struct ts_block *block, const void *payload,
@@ -158,40 +156,40 @@ struct ts_block_sink {
 struct ts_journal;
 
 /*
- * Creates or empties the file. Journals are not locked: who writes one holds the lock of the trace
+ * Creates or empties the file. Journals are not locked: the writer holds the lock of the trace
  * (docs/live.md, section 6).
  */
 int ts_journal_create(struct ts_journal **ret_journal, const char *path, struct ts_error *err);
 
-/* Opens for appending behind the last whole block; a torn tail is cut off. */
+/* Opens for appending after the last complete block; truncates a torn tail. */
 int ts_journal_resume(struct ts_journal **ret_journal, const char *path, struct ts_error *err);
 void ts_journal_close(struct ts_journal *journal);
 TS_DEFINE_AUTO(ts_journal, ts_journal_close);
 
 /*
- * Stores a block with one write, having filled magic and checksum. On failure the file is cut back
- * to its last whole block; TS_ENOSPC also where the file may not grow (EFBIG, quota).
+ * Fills in magic and checksum and stores the block with one write. On failure truncates the file to
+ * its last complete block. TS_ENOSPC also if the file may not grow (EFBIG, quota).
  */
 int ts_journal_append(struct ts_journal *journal, struct ts_block *block, const void *payload,
 		      struct ts_error *err);
 uint64_t ts_journal_bytes(const struct ts_journal *journal);
 int ts_journal_fd(const struct ts_journal *journal);
 
-/* Appends `bytes` bytes of another journal from `offset` on: whole blocks, as they are. */
+/* Appends `bytes` bytes of another journal from `offset` on: complete blocks, unchanged. */
 int ts_journal_copy(struct ts_journal *journal, int from_fd, uint64_t offset, uint64_t bytes,
 		    struct ts_error *err);
 
-/* Waits until the disk has all of it. */
+/* Flushes the file to disk. */
 int ts_journal_sync(struct ts_journal *journal, struct ts_error *err);
 
-/* Renames it (the commit of a checkpoint). */
+/* Renames the file (the commit of a checkpoint). */
 int ts_journal_rename(struct ts_journal *journal, const char *path, struct ts_error *err);
 
 /*
- * Reads the block at *offset of fd into *block, and its payload into `buffer`, whose length it
- * sets; advances *offset. 0; TS_ENOTFOUND at the end or at a torn tail; TS_EFORMAT where it is
- * damaged in between: then *offset is where the next whole block begins, so that a caller can go
- * on. Never takes more memory than the file is long (4 KiB at least), nor than
+ * Reads the block at *offset of fd into *block and its payload into `buffer`, whose length it sets.
+ * Advances *offset. Returns 0; TS_ENOTFOUND at the end or at a torn tail; TS_EFORMAT for damage
+ * before the end: then *offset is the start of the next complete block, so that the caller can
+ * continue. Allocates at most the size of the file (but at least 4 KiB), and never more than
  * TS_JOURNAL_BLOCK_BYTES.
  */
 struct ts_text;
@@ -199,9 +197,8 @@ int ts_journal_read(int fd, uint64_t *offset, struct ts_block *block, struct ts_
 		    struct ts_error *err);
 
 /*
- * For tests: told at each instant of docs/live.md, section 8.2 ("R1", "R4" ...), from whatever
- * thread is there; it may end the process. NULL: none. The tool as tests kill it
- * (tests/crash/crash_points.c) sets it.
+ * For tests: called at each instant of docs/live.md, section 8.2 ("R1", "R4" ...), on any thread;
+ * may end the process. NULL: none. Set in tests/crash/crash_points.c.
  */
 extern void (*ts_crash_hook)(const char *point);
 void ts_crash_point(const char *point);

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * What the files of a recording share: recording.c (what callers see, and the decoder's thread),
- * checkpoint_write.c (checkpoint, rotation, finish, full disks), checkpoint_open.c (new and resumed
- * recordings), checkpoint_recover.c. Nobody else includes this.
+ * A recording's state, shared by recording.c (public functions, decoder thread), checkpoint_write.c
+ * (checkpoint, rotation, finish, full disks), checkpoint_open.c (new and resumed recordings) and
+ * checkpoint_recover.c. Nobody else includes this.
  */
 #ifndef TS_RECORD_RECORDING_CHECKPOINT_INTERNAL_H
 #define TS_RECORD_RECORDING_CHECKPOINT_INTERNAL_H
@@ -17,7 +17,7 @@
 #include "record/recording/checkpoint_positions.h"
 #include "record/recording/recording.h"
 
-/* A block that the journal does not have; kept until a checkpoint has it in the state. */
+/* A block that is not in the journal; kept until a checkpoint includes it in the state. */
 struct queued_block {
 	struct ts_block block;
 	void *payload;
@@ -25,49 +25,49 @@ struct queued_block {
 
 enum command { COMMAND_NONE, COMMAND_CHECKPOINT, COMMAND_SAVE, COMMAND_ROTATE, COMMAND_FINISH };
 
-/* Two kinds of members: those of the decoder's thread, and those under `lock`. */
+/* Members belong to the decoder thread or are guarded by `lock`. */
 struct ts_recording {
 	struct ts_recording_options options;
-	bool recovering;             /* of any boot; no clock of this machine belongs to it */
-	struct ts_block_open origin; /* as it was opened; never changes */
+	bool recovering;             /* may be of another boot: do not use this machine's clocks */
+	struct ts_block_open origin; /* as opened; never changes */
 
-	/* Of the decoder's thread, once it runs. */
+	/* Owned by the decoder thread once it runs. */
 	struct ts_decoder *decoder;
-	struct ts_writer *writer; /* NULL: there is no room for it now */
+	struct ts_writer *writer; /* NULL: no disk space for it now */
 	struct ts_text payload;
-	int lock_fd;        /* of the trace, locked as long as this is open */
-	uint64_t limit;     /* bytes of the journal that ask for a checkpoint */
-	uint64_t preamble;  /* bytes of the journal that a checkpoint wrote. Written under `lock` */
-	uint64_t turned_at; /* a checkpoint is due when `limit` more are decoded, or as much as is
-			       left */
-	uint64_t reserve_bytes; /* of the reserve file, 0: there is none. Written under `lock` */
-	bool held;              /* blocks are decoded that a predecessor has seen, too */
+	int lock_fd;        /* holds the lock on the trace */
+	uint64_t limit;     /* journal bytes that trigger a checkpoint */
+	uint64_t preamble;  /* journal bytes that a checkpoint wrote. Written under `lock` */
+	uint64_t turned_at; /* a checkpoint is due when `limit` more bytes are decoded, or as many
+			       as are left */
+	uint64_t reserve_bytes; /* size of the reserve file, 0: none. Written under `lock` */
+	bool held;              /* decoding blocks that a predecessor may have decoded already */
 
-	pthread_mutex_t lock; /* guards all below */
-	pthread_cond_t work;  /* something to do for the decoder */
-	pthread_cond_t done;  /* the decoder has done something */
+	pthread_mutex_t lock; /* guards all members below */
+	pthread_cond_t work;  /* there is work for the decoder */
+	pthread_cond_t done;  /* the decoder made progress */
 	bool has_thread;
 	pthread_t thread;
 	bool stopping;
 
 	char *path, *journal_path;
-	struct ts_block_open open; /* of the journal in force */
+	struct ts_block_open open; /* of the current journal */
 	struct ts_journal *journal;
-	uint64_t decoded; /* bytes of it */
+	uint64_t decoded; /* journal bytes decoded */
 	struct queued_block *queued;
 	size_t queued_count, queued_capacity, queued_taken;
 
 	enum command command;
 	const char *new_path; /* of a rotation */
-	int attempts;         /* of the command, that met a full disk */
+	int attempts;         /* of the command that failed on a full disk */
 	int result;
 	struct ts_error answer;
 
-	struct ts_error failure; /* final; code 0 while all is well */
+	struct ts_error failure; /* permanent; code 0: none */
 	bool full;
-	bool stalled;        /* the decoder waits for room */
-	int64_t retry_ns;    /* when it looks again, CLOCK_MONOTONIC */
-	int64_t retry_pause; /* doubles */
+	bool stalled;        /* the decoder waits for disk space */
+	int64_t retry_ns;    /* time of its next attempt, CLOCK_MONOTONIC */
+	int64_t retry_pause; /* doubles with each attempt */
 	bool finished;
 	struct ts_decoder_counts counts;
 	uint64_t trace_bytes;
@@ -80,15 +80,16 @@ struct ts_recording {
 /* ---- recording.c ---- */
 
 int ts_recording_start(struct ts_recording *recording, struct ts_error *err);
-/* Takes note of a block of the journal: positions, anchors. Lock held, or no thread yet. */
+/* Updates positions and anchors from a block. Call with the lock held, or before the thread runs.
+ */
 int ts_recording_note(struct ts_recording *recording, const struct ts_block *block,
 		      const void *payload);
 
-/* ---- checkpoint_write.c; on the decoder's thread, or before it runs ---- */
+/* ---- checkpoint_write.c: on the decoder thread, or before it runs ---- */
 
 /*
- * Opens the trace at what stands of it, and a new decoder: the journal is to be decoded from its
- * begin. After opening, and after an error of the writer.
+ * Opens the trace at its committed length and creates a new decoder, which must decode the journal
+ * from its start. Used after opening, and after an error of the writer.
  */
 int ts_recording_reload(struct ts_recording *recording, struct ts_error *err);
 int ts_recording_do_checkpoint(struct ts_recording *recording, bool save, struct ts_error *err);
@@ -97,18 +98,18 @@ int ts_recording_do_rotate(struct ts_recording *recording, const char *new_path,
 int ts_recording_do_finish(struct ts_recording *recording, struct ts_error *err);
 void ts_recording_make_reserve(struct ts_recording *recording);
 void ts_recording_drop_reserve(struct ts_recording *recording);
-/* Free bytes where the trace is. */
+/* Free bytes of the trace's file system. */
 uint64_t ts_recording_free_bytes(const struct ts_recording *recording);
 
 /* ---- checkpoint_open.c ---- */
 
 /* "T.sbt" and ".journal" give "T.sbt.journal"; caller frees; NULL: no memory. */
 char *ts_recording_beside(const char *path, const char *ending);
-/* Opens (makes) and locks a trace; it is still what the path names then. */
+/* Opens or creates a trace and locks it. On success the path still names the locked file. */
 int ts_recording_lock(const char *path, int *ret_fd, struct ts_error *err);
-/* A new trace id. */
+/* Generates a trace id. */
 void ts_recording_draw_id(uint8_t id[16]);
-/* With RESUME; `recovering` as above. */
+/* Opens with TS_RECORDING_RESUME; `recovering` as above. */
 int ts_recording_open_any(struct ts_recording **ret_recording, const char *path,
 			  const struct ts_recording_options *options, bool recovering,
 			  struct ts_error *err);
