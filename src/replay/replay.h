@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Replay: runs a recorded command stream again (docs/replay.md, sections 6 and 7). stream/ loads
- *and validates it, plan/ selects the commands that a part needs, a target runs them, check/
- *compares memory, output/ writes the run as a trace. The library prints nothing.
+ * and validates it, plan/ selects the commands that run, a target runs them, check/ compares
+ * memory, output/ writes the run as a trace. The library prints nothing.
  *
  *	ts_replay_open(&replay, reader, &options, &err);
  *	ts_replay_run(replay, &report, &err);
@@ -29,14 +29,14 @@
 
 #define TS_REPLAY_NONE UINT32_MAX /* no such index */
 
-/* ---- the stream, loaded (stream*.c) ---- */
+/* ---- the loaded stream (stream/) ---- */
 
 struct ts_replay_range {
 	uint32_t memory; /* index of a root memory object */
 	uint64_t offset, bytes;
 };
 
-/* Bytes of the trace; read and compared with their hash when asked for (ts_replay_blob_read()). */
+/* Bytes stored in the trace. ts_replay_blob_read() reads them and verifies their hash. */
 struct ts_replay_blob_ref {
 	uint32_t id; /* 0: none */
 	uint64_t bytes;
@@ -48,18 +48,18 @@ struct ts_replay_binary {
 };
 
 #define TS_REPLAY_HAS_SVM 1u
-#define TS_REPLAY_READ_ONLY 2u /* kernels only read it */
+#define TS_REPLAY_READ_ONLY 2u /* kernels only read this memory */
 #define TS_REPLAY_WRITE_ONLY 4u
 #define TS_REPLAY_USER_EVENT 8u
 #define TS_REPLAY_OUT_OF_ORDER 16u
 
 struct ts_replay_object_info {
-	int64_t id;      /* row */
-	uint64_t number; /* in the program: what users see ("memory 7") */
-	uint64_t index;  /* device, stream: its number in rows of gpu_op; else 0 */
+	int64_t id;      /* row id */
+	uint64_t number; /* number in the program, shown to users ("memory 7") */
+	uint64_t index;  /* device, stream: its number in gpu_op rows; else 0 */
 	enum ts_object_kind kind;
-	uint32_t parent;  /* index; a view: its root memory; stream, memory, module: context;
-			     function: module */
+	uint32_t parent;  /* index. view: root memory; stream, memory, module: context; function:
+			     module */
 	uint32_t device;  /* stream: index of its device */
 	uint32_t flags;   /* TS_REPLAY_* */
 	uint64_t address; /* in the program */
@@ -72,11 +72,11 @@ struct ts_replay_object_info {
 	uint32_t binary_count;
 	const uint32_t *devices; /* context, module */
 	uint32_t device_count;
-	const char *unreplayable; /* why; NULL: it can be */
+	const char *unreplayable; /* reason; NULL: replayable */
 	int64_t priority;         /* stream; TS_ABSENT: none */
 	/*
-	 * Memory: commands (indices) that made it and gave it back; TS_REPLAY_NONE: before the
-	 * window, not in it.
+	 * Memory: the commands (indices) that allocated and freed it; TS_REPLAY_NONE: before the
+	 * window, or not inside it.
 	 */
 	uint32_t made_by, freed_by;
 };
@@ -92,9 +92,9 @@ enum { TS_REPLAY_READS = 1, TS_REPLAY_WRITES = 2 };
 struct ts_replay_arg {
 	enum ts_replay_arg_kind kind;
 	unsigned int access;    /* TS_REPLAY_READS | TS_REPLAY_WRITES */
-	uint64_t at, size;      /* in the raw block; LOCAL: size */
+	uint64_t at, size;      /* in the raw argument block; LOCAL: only size */
 	uint32_t memory;        /* root; TS_REPLAY_NONE: a null buffer */
-	uint64_t offset, bytes; /* the view of it that the kernel gets */
+	uint64_t offset, bytes; /* the view that the kernel gets */
 };
 
 struct ts_replay_rect_side {
@@ -102,25 +102,26 @@ struct ts_replay_rect_side {
 };
 
 struct ts_replay_check {
-	struct ts_replay_range range; /* memory TS_REPLAY_NONE: what a read brought to the host */
+	struct ts_replay_range range; /* memory TS_REPLAY_NONE: what a read copied to the host */
 	uint64_t hash;
 	const char *why; /* read, map, each, final */
 };
 
 struct ts_replay_command_info {
 	uint64_t sequence;
-	int64_t start_ns; /* when it was given */
+	int64_t start_ns; /* when it was enqueued */
 	int64_t correlation;
 	enum ts_command_kind kind;
-	uint32_t queue;         /* index of an object; TS_REPLAY_NONE */
-	uint32_t object, other; /* memory: roots, with offsets that contain the view's origin */
+	uint32_t queue;         /* object index, or TS_REPLAY_NONE */
+	uint32_t object, other; /* memory: roots; offsets include the view's origin */
 	uint64_t offset, other_offset, bytes;
 	struct ts_replay_blob_ref blob;
 	const char *call;
-	bool blocking, is_rect, unknown_access; /* the last: reads and writes all memory */
-	bool would_deadlock; /* a sync for what is set by a later command: give it no thought */
-	uint32_t ready; /* the last command (index) that must be given before it can end: its own,
-			   or what sets a user event */
+	bool blocking, is_rect, unknown_access; /* unknown_access: may read and write all memory */
+	bool would_deadlock; /* waits for what a later command sets: would deadlock on replay;
+				skipped */
+	uint32_t ready; /* index of the last command that must be submitted before this one can end:
+			   itself, or the one that sets a user event */
 	uint64_t region[3];
 	struct ts_replay_rect_side to, from;
 	uint32_t dimensions;
@@ -129,14 +130,14 @@ struct ts_replay_command_info {
 	uint32_t arg_count;
 	/*
 	 * What it waits for: earlier commands (indices) whose events it names, and user events
-	 * (object indices). Of a part, go through ts_replay_plan_wait(): commands that are left out
-	 * have no event.
+	 * (object indices). In a selection use ts_replay_plan_wait(): skipped commands have no
+	 * event.
 	 */
 	const uint32_t *waits, *user_waits;
 	uint32_t wait_count, user_wait_count;
-	bool has_wait_list;  /* given, maybe with nothing of this window in it; a marker or barrier
-				without one waits for all before it */
-	uint32_t user_event; /* record without a queue: which is set; TS_REPLAY_NONE */
+	bool has_wait_list;  /* has a wait list, which may name nothing in this window; a marker or
+				barrier without one waits for everything before it */
+	uint32_t user_event; /* record without a queue: the user event it sets; TS_REPLAY_NONE */
 	int64_t status;
 	const struct ts_replay_range *reads, *writes;
 	uint32_t read_count, write_count;
@@ -149,72 +150,68 @@ struct ts_replay_stream {
 	struct ts_reader *reader; /* borrowed */
 	struct ts_replay_object_info *objects;
 	struct ts_replay_command_info
-		*commands; /* of one window, in order of sequence; neither open, close nor check */
+		*commands; /* of one window, by sequence; without open, close and check */
 	uint32_t object_count, command_count;
 	const struct ts_replay_check *final_checks;
 	uint32_t final_count;
-	int64_t process; /* id */
+	int64_t process; /* id of the process row */
 	uint32_t window, window_count;
-	const char *failed;     /* why the window is not replayable as a whole; NULL */
+	const char *failed;     /* why the window is not replayable; NULL: it is */
 	bool is_truncated;      /* no CLOSE: the program was killed */
-	struct ts_strmap texts; /* that commands share */
+	struct ts_strmap texts; /* shared by commands */
 	struct ts_arena arena;
 };
 
 /*
- * Loads a window (0: the first that is replayable) of a process (0: the only one). TS_ENOTFOUND:
+ * Loads a window (0: the first replayable one) of a process (0: the only one). TS_ENOTFOUND:
  * nothing to replay.
  */
 int ts_replay_stream_load(struct ts_replay_stream **ret_stream, struct ts_reader *reader,
 			  int64_t process, uint32_t window, struct ts_error *err);
 void ts_replay_stream_free(struct ts_replay_stream *stream);
-/*
- * Content of a blob into `to` (blob->bytes of it), or a part of it; its hash is compared. The error
- * names the blob.
- */
+/* Reads a blob into `to` (blob->bytes bytes) and verifies its hash. The error names the blob. */
 int ts_replay_blob_read(struct ts_reader *reader, const struct ts_replay_blob_ref *blob, void *to,
 			struct ts_error *err);
-/* "kernel 'saxpy', command 17" for messages. */
+/* For messages: "kernel 'saxpy', command 17". */
 const char *ts_replay_command_text(const struct ts_replay_stream *stream, uint32_t command,
 				   char *buffer, size_t bytes);
 
-/* ---- the plan (plan.c) ---- */
+/* ---- the plan (plan/) ---- */
 
 enum {
 	TS_REPLAY_ASKED = 1,
-	TS_REPLAY_INCLUDED = 2, /* what is asked for needs its result */
+	TS_REPLAY_INCLUDED = 2, /* a selected command needs its result */
 	/*
-	 * Needed for its order only. record, wait, sync, alloc, free: as always; any other kind:
-	 * its place is taken by a marker of its queue with its waits (and the host waits for it
-	 * where it blocks), its event is that of the marker.
+	 * Kept only for its order. record, wait, sync, alloc and free run as always. Any other kind
+	 * is replaced by a marker in its queue with the same waits; its event is that of the
+	 * marker, and the host waits for it if the command blocks.
 	 */
 	TS_REPLAY_ORDER = 3,
 };
 
 struct ts_replay_plan {
-	uint8_t *kept;   /* of each command of the stream: 0, or one of the above */
-	uint32_t *order; /* indices of those that are kept, in the order in which they are given */
-	uint32_t *instead; /* NULL: all are kept; else see ts_replay_plan_wait() */
+	uint8_t *kept;     /* per command of the stream: 0, or one of the above */
+	uint32_t *order;   /* indices of kept commands, in submission order */
+	uint32_t *instead; /* NULL: all commands are kept; else see ts_replay_plan_wait() */
 	uint32_t count, asked, included;
 	bool is_whole;
 };
 
 /*
- * The kept command (index) whose end stands for that of `command`; TS_REPLAY_NONE: nothing is left
- * to wait for.
+ * The kept command (index) to wait for instead of `command`; TS_REPLAY_NONE: nothing to wait for.
  */
 static inline uint32_t ts_replay_plan_wait(const struct ts_replay_plan *plan, uint32_t command)
 {
 	return plan->instead ? plan->instead[command] : command;
 }
 
-/* ---- what is copied out of a run, to be compared or shown (check*.c decides) ---- */
+/* ---- captures: memory copied out of a run, to compare or show (selected by check/) ---- */
 
 struct ts_replay_capture {
-	uint32_t position; /* in plan.order: behind that command, ahead of what is ordered behind
-			   it; plan.count: at the end */
+	uint32_t position; /* in plan.order: after that command and before whatever is ordered after
+			      it; plan.count: at the end */
 	/*
-	 * memory TS_REPLAY_NONE: the bytes that this copy brought to the host (of a rectangle:
+	 * memory TS_REPLAY_NONE: the bytes that this copy transferred to the host (a rectangle:
 	 * packed)
 	 */
 	struct ts_replay_range range;
@@ -223,7 +220,7 @@ struct ts_replay_capture {
 
 /* ---- options and results ---- */
 
-/* DEFAULT: not asked for; ts_replay_open() replaces it by FAST and by the target's default. */
+/* DEFAULT: not set; ts_replay_open() replaces it with FAST, or the target's default check. */
 enum ts_replay_pace { TS_REPLAY_PACE_DEFAULT, TS_REPLAY_FAST, TS_REPLAY_ORIGINAL };
 enum ts_replay_check_level {
 	TS_REPLAY_CHECK_DEFAULT,
@@ -232,24 +229,21 @@ enum ts_replay_check_level {
 	TS_REPLAY_CHECK_EACH,
 };
 
-/*
- * --replace-kernel: read by whoever took it from the command line; no path of a trace is ever
- * followed.
- */
+/* --replace-kernel. The caller reads the file: no path of a trace is ever followed. */
 struct ts_replay_replacement {
-	const char *kernel; /* name of a function: its module gets this source */
+	const char *kernel; /* function name: its module is built from this source */
 	const char *path;   /* for messages */
-	const char *source; /* ends with a NUL that does not count */
+	const char *source; /* NUL-terminated; bytes does not count the NUL */
 	size_t bytes;
 };
 
 struct ts_replay_options {
 	const struct ts_replay_target *target;
-	const char *name;    /* of the trace, for the meta of -o */
-	const char *device;  /* number or part of a name; NULL: like the recorded one */
+	const char *name;    /* of the trace, for the metadata of -o */
+	const char *device;  /* number or part of a name; NULL: one like the recorded one */
 	const char *streams; /* comma list of numbers; NULL: all */
 	const char *from,
-		*to;        /* sequence number, or time with a unit since the first command; NULL */
+		*to;        /* sequence number, or time with a unit after the first command; NULL */
 	const char *kernel; /* glob */
 	unsigned int repeat; /* at least 1 */
 	enum ts_replay_pace pace;
@@ -257,16 +251,16 @@ struct ts_replay_options {
 	uint64_t dump_at;       /* sequence; 0: none */
 	uint64_t dump_memory;   /* number */
 	const char *value_type; /* --as: f16 f32 f64 i8 .. u64; NULL */
-	uint64_t ulp;           /* tolerance; 0: equal to the bit */
+	uint64_t ulp;           /* tolerance; 0: bitwise equal */
 	const struct ts_replay_replacement *replacements;
 	size_t replacement_count;
-	const void *target_options; /* options of the target (its descriptor says which); NULL */
+	const void *target_options; /* struct of the target's own options; NULL */
 	const char *output;         /* -o; NULL */
 	bool trusts_owner;          /* --yes: run a trace that belongs to another user */
 	int64_t process;            /* 0: the only one */
 	uint32_t window;
 	int (*progress)(void *context, const char *doing, uint64_t done,
-			uint64_t total); /* may be NULL; non-zero stops */
+			uint64_t total); /* may be NULL; a non-zero result stops the replay */
 	void *context;
 };
 
@@ -278,46 +272,47 @@ enum ts_replay_verdict {
 	TS_REPLAY_NONDETERMINISTIC,
 };
 
-/* Times of one command in one run, ns; of the target's clock. TS_ABSENT: none. */
+/* Times of one command in one run, in ns of the target's clock. TS_ABSENT: unknown. */
 struct ts_replay_times {
-	int64_t called, returned; /* the host's */
+	int64_t called, returned; /* host times */
 	int64_t queued, submitted, start, end;
 };
 
 /* ---- a target ---- */
 
-struct ts_replay_session; /* the target's own */
+struct ts_replay_session; /* defined by each target */
 
-/* When something of the host ran, ns. */
+/* When a host call or slice ran, ns. */
 struct ts_replay_span {
 	int64_t start, end;
 };
 
 /*
- * What a run gives back; arrays are the caller's, times all TS_ABSENT, the rest zeroed, by place in
- * plan.order, in one clock of any epoch. Of a target that NEEDS_WORK there is neither stream nor
- * plan: times are by number of work->commands, calls and slices by number of work->calls and
- * work->slices (NULL where nobody wants them), all of them in trace time, as the recorded ones are;
- * one whose start is TS_ABSENT is not in the result.
+ * Results of a run. The caller owns the arrays and initialises times to TS_ABSENT, the rest to 0.
+ * Times are indexed by position in plan.order and use one clock with any epoch.
+ *
+ * A target that NEEDS_WORK has neither stream nor plan: times are indexed as work->commands, calls
+ * and slices as work->calls and work->slices (NULL if not wanted), all in trace time. An entry
+ * whose start is TS_ABSENT is not part of the result.
  */
 struct ts_replay_outcome {
 	struct ts_replay_times *times;
 	struct ts_replay_span *calls, *slices; /* NEEDS_WORK only */
 	/*
-	 * The queue in which a command ran: index of work->streams; from stream_count on: further
-	 * ones of its device. Set to the recorded ones.
+	 * The queue that a command ran in: index of work->streams, or from stream_count on a new
+	 * queue of its device. Initialised to the recorded queues.
 	 */
 	uint32_t *streams; /* NEEDS_WORK only */
 	/*
-	 * Takes the bytes of replay->captures[capture]. Each once a run, in any order, from one
-	 * thread at a time; `data` is not kept. After an error the run ends with it. NULL where
-	 * there are no captures.
+	 * Receives the bytes of replay->captures[capture]. Called once per capture and run, in any
+	 * order, from one thread at a time; `data` is valid only during the call. An error ends the
+	 * run. NULL if there are no captures.
 	 */
 	int (*content)(void *context, uint32_t capture, const void *data, struct ts_error *err);
 	void *context;
 };
 
-/* What a target needs of the trace. */
+/* What a target needs from the trace. */
 #define TS_REPLAY_NEEDS_STREAM 1u /* a recorded command stream */
 #define TS_REPLAY_NEEDS_WORK 2u   /* ts_replay.work, with slices: any trace with commands */
 
@@ -335,14 +330,14 @@ struct ts_replay_report;
 struct ts_work;
 struct ts_replay_target {
 	const char *name;
-	const char *summary; /* a line for --help */
+	const char *summary; /* one line for --help */
 	const char *example; /* arguments of `tracesmith replay`, for --help; NULL: none */
 	unsigned int needs;  /* TS_REPLAY_NEEDS_* */
 	unsigned int can;    /* TS_REPLAY_CAN_* */
 	enum ts_replay_check_level default_check;
 	/*
-	 * Its own options; offsets are into a struct of options_bytes, which starts zeroed and is
-	 * given as ts_replay_options.target_options.
+	 * The target's own options. Offsets are into a struct of options_bytes, which starts zeroed
+	 * and is passed as ts_replay_options.target_options.
 	 */
 	const struct ts_option_spec *options;
 	size_t option_count, options_bytes;
@@ -353,11 +348,11 @@ struct ts_replay_target {
 	/* Restores the initial state, then runs the plan once. */
 	int (*run)(struct ts_replay_session *session, unsigned int number,
 		   struct ts_replay_outcome *outcome, struct ts_error *err);
-	/* What it ran on: "opencl: pthread-skylake (PoCL 3.1)". */
+	/* What it runs on: "opencl: pthread-skylake (PoCL 3.1)". */
 	const char *(*device)(const struct ts_replay_session *session);
 	/*
-	 * After the last run: fills what only the target knows (for the emulator spans, errors
-	 * and the what-if). NULL: nothing.
+	 * After the last run: fills in what only the target knows (for the emulator spans, errors
+	 * and the what-if). May be NULL.
 	 */
 	void (*report)(const struct ts_replay_session *session, struct ts_replay_report *report);
 	void (*close)(struct ts_replay_session *session);
@@ -371,61 +366,57 @@ extern const struct ts_replay_target *const ts_replay_targets[]; /* default firs
 struct ts_replay {
 	struct ts_replay_options options;
 	struct ts_reader *reader;
-	struct ts_replay_stream *stream; /* NULL where the target does not need one */
-	struct ts_work
-		*work; /* owned; loaded where the target NEEDS_WORK, before its open(); else NULL */
+	struct ts_replay_stream *stream; /* NULL if the target does not need one */
+	struct ts_work *work; /* owned; loaded before open() if the target NEEDS_WORK, else NULL */
 	struct ts_replay_plan plan;
-	const struct ts_replay_capture *captures; /* in order of place */
+	const struct ts_replay_capture *captures; /* by position */
 	uint32_t capture_count;
 	struct ts_replay_session *session;
-	struct ts_replay_checker *checker; /* of check.c */
+	struct ts_replay_checker *checker; /* defined in check/check.h */
 };
 
 struct ts_replay_report {
 	enum ts_replay_verdict verdict;
 	char verdict_text[256];
 	uint32_t commands, asked, included, runs;
-	char included_text[1024]; /* which, in words */
+	char included_text[1024]; /* which commands, as text */
 	char device[256];
 	int64_t recorded_span_ns, span_ns; /* first start to last end; of the fastest run */
 	uint32_t checks, compared_ranges;
-	/* A difference. */
+	/* Valid if differs is set. */
 	bool differs;
 	uint64_t command; /* sequence */
 	char kernel[256], buffer[64];
 	char command_text[160]; /* "command 17, launch of 'saxpy'" */
-	bool has_bytes; /* of a recording only hashes are known: then the next two are not */
+	bool has_bytes;         /* false: first_byte and bytes_differing are unknown */
 	uint64_t buffer_number, first_byte, bytes_differing;
-	char values[256];  /* with --as: what was there, what came */
-	char note[256];    /* what else is to be known; "": nothing */
-	char between[256]; /* differs from recording: the last equal check and the first different
-			      one */
+	char values[256];  /* with --as: expected and actual values */
+	char note[256];    /* a further note; "": none */
+	char between[256]; /* differs from recording: the last equal, the first different check */
 	/*
-	 * The emulator's. Errors are those of the baseline, which has no what-if, against the
-	 * recording; with a what-if span_ns is its span, to be compared with baseline_span_ns, not
-	 * with the recorded one.
+	 * Emulator only. Errors compare the baseline (without what-if) with the recording. With a
+	 * what-if, span_ns is the changed span: compare it with baseline_span_ns, not with the
+	 * recorded one.
 	 */
 	int64_t baseline_span_ns;
 	double span_error, start_error_p50, start_error_p95,
-		start_error_max;   /* as shares of the recorded span */
-	uint64_t guessed_commands; /* without a call: when they were given is guessed from when they
-				      began */
-	uint64_t broken_waits; /* dependencies that could not be kept: they would have waited for
-				  ever */
-	char what_if[1024];    /* what was changed, in words; "": nothing */
+		start_error_max;   /* shares of the recorded span */
+	uint64_t guessed_commands; /* commands without a recorded call: their enqueue time is
+				      guessed from their start */
+	uint64_t broken_waits;     /* dependencies dropped because they would deadlock */
+	char what_if[1024];        /* the changes as text; "": none */
 };
 
-/* Are the options valid, and can the target serve them? ts_replay_open() checks this, too. */
+/*
+ * Checks that the options are valid and the target supports them. ts_replay_open() does this, too.
+ */
 int ts_replay_check_options(const struct ts_replay_options *options, struct ts_error *err);
 int ts_replay_open(struct ts_replay **ret_replay, struct ts_reader *reader,
 		   const struct ts_replay_options *options, struct ts_error *err);
 int ts_replay_run(struct ts_replay *replay, struct ts_replay_report *ret_report,
 		  struct ts_error *err);
 void ts_replay_close(struct ts_replay *replay);
-/*
- * Behind a run: what --dump asked for (NULL: nothing), and the hash that the first run gave for a
- * capture.
- */
+/* After a run: the content for --dump (NULL: none), and the hash of a capture in the first run. */
 const void *ts_replay_dump(const struct ts_replay *replay, uint64_t *ret_bytes);
 uint64_t ts_replay_hash_of(const struct ts_replay *replay, uint32_t capture);
 TS_DEFINE_AUTO(ts_replay, ts_replay_close);

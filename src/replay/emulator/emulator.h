@@ -1,16 +1,14 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The stream scheduler emulator (docs/replay.md, section 7): when would everything have run? Three
- * steps, each of which sees less than the one before:
+ * The stream scheduler emulator (docs/replay.md, section 7) computes when each command would have
+ * run. Three steps; each sees less of the trace than the one before:
  *
- *	ts_emulator_observe() a few numbers of the machine (latencies, what ran side by side): all
- *	that is taken from
- *	                         when commands began
- *	ts_emulator_model_new()  durations, dependencies, times of calls
- *	ts_emulator_run()        simulates; sees the model only
+ *	ts_emulator_observe()    measures latencies and concurrency; the only reader of start times
+ *	ts_emulator_model_new()  builds the model: durations, dependencies, times of calls
+ *	ts_emulator_run()        simulates; sees only the model
  *
- * Private to src/replay/{emulator,what_if}*.c, targets/emulator.c, their tests and
- * bench/emulator.c. All times are ns.
+ * Private to src/replay/emulator, targets/target_emulator.c, their tests and bench/emulator.c. All
+ * times are ns.
  */
 #ifndef TS_REPLAY_EMULATOR_EMULATOR_H
 #define TS_REPLAY_EMULATOR_EMULATOR_H
@@ -18,56 +16,55 @@
 #include "state/graph/graph.h"
 #include "state/work/work.h"
 
-/* ---- what was observed: emulator_observe.c ---- */
+/* ---- observation: emulator_observe.c ---- */
 
-/* Kinds of commands that take differently long to begin. */
+/* Kinds of commands with different launch latencies. */
 enum ts_emulator_class {
 	TS_EMULATOR_KERNEL,
 	TS_EMULATOR_COPY,
 	TS_EMULATOR_OTHER,    /* fills, markers, callbacks */
 	TS_EMULATOR_NODE,     /* of a launched graph */
-	TS_EMULATOR_BLOCKING, /* its call returns when it is done */
+	TS_EMULATOR_BLOCKING, /* its call returns when the command has ended */
 	TS_EMULATOR_CLASSES
 };
 
 struct ts_emulator_latency {
-	int64_t launch_ns; /* from its call to its start, of one that nothing holds; may be below 0
-			    */
-	int64_t next_ns;   /* from the end of what it waited for to its start */
-	bool from_end; /* launch_ns counts from the call's end, which is steadier here; else from
-			  its begin */
+	int64_t launch_ns; /* from call to start if nothing delays the command; may be negative */
+	int64_t next_ns;   /* from the end of its last dependency to its start */
+	bool from_end; /* launch_ns counts from the call's end, which has the smaller spread; else
+			  from its begin */
 };
 
 /*
- * What can run only so many commands at once. Device d has those from d * TS_EMULATOR_RESOURCES on.
+ * Resources with a limited number of slots. Those of device d start at d * TS_EMULATOR_RESOURCES.
  */
 enum ts_emulator_resource {
 	TS_EMULATOR_KERNELS,
-	TS_EMULATOR_UP, /* copies from the host, or all copies where there is one engine */
+	TS_EMULATOR_UP, /* copies from the host, or all copies if there is one engine */
 	TS_EMULATOR_DOWN,
 	TS_EMULATOR_PEER,
 	TS_EMULATOR_RESOURCES
 };
 
-/* What copies of a device need. */
+/* Which resource copies of a device use. */
 enum ts_emulator_engines {
-	TS_EMULATOR_ENGINES,    /* an engine for each direction */
-	TS_EMULATOR_ONE_ENGINE, /* for all */
-	TS_EMULATOR_NO_ENGINE,  /* what kernels need */
+	TS_EMULATOR_ENGINES,    /* one engine per direction */
+	TS_EMULATOR_ONE_ENGINE, /* one engine for all directions */
+	TS_EMULATOR_NO_ENGINE,  /* slots of kernels */
 };
 
 struct ts_emulator_observed {
 	struct ts_emulator_latency (*latencies)[TS_EMULATOR_CLASSES]; /* by stream */
-	uint32_t (*slots)[TS_EMULATOR_RESOURCES]; /* by device: how many run side by side */
+	uint32_t (*slots)[TS_EMULATOR_RESOURCES]; /* by device: how many run concurrently */
 	uint8_t *engines;                         /* by device: enum ts_emulator_engines */
 	/*
-	 * By name of a call that waits for a device: what it takes where there is nothing to wait
-	 * for, and how long it goes on behind the end of what it waited for.
+	 * By name of a call that waits for a device: its duration if there is nothing to wait for,
+	 * and how long it continues after the end of what it waited for.
 	 */
 	int64_t *own_ns, *tail_ns;
 	/*
-	 * By call: a command that it surely waits for, though the graph does not say so;
-	 * TS_WORK_NONE
+	 * By call: a command that it must wait for although the graph has no such edge;
+	 * TS_WORK_NONE.
 	 */
 	uint32_t *implied;
 };
@@ -80,21 +77,21 @@ void ts_emulator_observed_release(struct ts_emulator_observed *observed);
 
 struct ts_emulator_command {
 	int64_t duration;
-	int64_t launch_ns; /* behind its call */
-	int64_t priority;  /* of its queue: the lower, the sooner */
-	uint32_t resource; /* TS_WORK_NONE: it needs none */
-	uint32_t follower; /* may not begin before this one has; TS_WORK_NONE */
+	int64_t launch_ns; /* after its call */
+	int64_t priority;  /* of its queue; lower runs sooner */
+	uint32_t resource; /* TS_WORK_NONE: none */
+	uint32_t follower; /* command that may not begin before this one has begun; TS_WORK_NONE */
 };
 
 /*
- * An instant of a host thread: a call begins or ends, or (a thread that is not in the trace) a
- * command is given.
+ * An instant of a host thread: a call begins or ends, or a command is submitted (threads that are
+ * not in the trace).
  */
 enum ts_emulator_point_kind { TS_EMULATOR_BEGIN, TS_EMULATOR_END, TS_EMULATOR_GIVE };
 
 struct ts_emulator_point {
-	int64_t gap_ns; /* behind the thread's point before it; of the first one: the time itself */
-	uint32_t what;  /* call, or command */
+	int64_t gap_ns; /* after the thread's previous point; first point: absolute time */
+	uint32_t what;  /* index of a call or command */
 	uint8_t kind;   /* enum ts_emulator_point_kind */
 	bool is_last;   /* of its thread */
 };
@@ -103,7 +100,9 @@ struct ts_emulator_thread {
 	uint32_t first, count; /* of points */
 };
 
-/* Node `to` is not before what the edge leaves from has ended (a point: has come), and lag_ns. */
+/*
+ * Node `to` happens no earlier than lag_ns after the source node has ended (a point: was reached).
+ */
 struct ts_emulator_edge {
 	int64_t lag_ns;
 	uint32_t to;
@@ -116,20 +115,19 @@ struct ts_emulator_model {
 	struct ts_emulator_point *points;
 	struct ts_emulator_thread *threads;
 	uint32_t *slots;        /* by resource */
-	uint32_t *first_submit; /* call_count + 1: into gives */
+	uint32_t *first_submit; /* call_count + 1 entries: into submits */
 	uint32_t *submits;      /* commands of each call */
-	uint32_t *first_out;    /* node_count + 1: into edges */
+	uint32_t *first_out;    /* node_count + 1 entries: into edges */
 	struct ts_emulator_edge *edges;
-	uint32_t *waits; /* of each node: edges that lead to it; commands: and being given, and its
-			    leader */
+	uint32_t *waits; /* per node: incoming edges; commands: plus submission and leader */
 	size_t edge_count;
-	uint32_t *streams; /* of each command: of the work, or (from its stream_count on) new ones,
-			      each of one device; NULL: as recorded */
+	uint32_t *streams; /* per command: index of work->streams, or from stream_count on a new
+			      stream of one device; NULL: as recorded */
 	uint64_t guessed_commands;
 };
 
 struct ts_emulator_shape {
-	uint32_t streams; /* so many a device; 0: as they were */
+	uint32_t streams; /* per device; 0: as recorded */
 };
 
 int ts_emulator_model_new(struct ts_emulator_model **ret_model, const struct ts_work *work,
@@ -150,10 +148,10 @@ enum ts_emulator_policy { TS_EMULATOR_FIFO, TS_EMULATOR_PRIORITY, TS_EMULATOR_SH
 struct ts_emulator_times {
 	int64_t *issued, *start, *end; /* by command */
 	int64_t *points;
-	uint64_t broken_waits; /* that would never have ended, and were given up */
+	uint64_t broken_waits; /* waits that would deadlock and were dropped */
 };
 
-/* Arrays are made by the first run; release() accepts a zeroed struct. */
+/* The first run allocates the arrays; release() accepts a zeroed struct. */
 int ts_emulator_run(const struct ts_emulator_model *model, enum ts_emulator_policy policy,
 		    struct ts_emulator_times *times, struct ts_error *err);
 void ts_emulator_times_release(struct ts_emulator_times *times);
@@ -162,13 +160,13 @@ void ts_emulator_times_release(struct ts_emulator_times *times);
 int64_t ts_emulator_span(const struct ts_emulator_model *model,
 			 const struct ts_emulator_times *times);
 
-/* ---- against the recording: emulator_errors.c ---- */
+/* ---- errors against the recording: emulator_errors.c ---- */
 
 /* Shares of the recorded span. */
 struct ts_emulator_errors {
 	int64_t recorded_span_ns, span_ns;
-	double span;          /* below 0: simulated too short */
-	double p50, p95, max; /* of the distance of starts */
+	double span;          /* negative: the simulation is too short */
+	double p50, p95, max; /* of the distances between simulated and recorded starts */
 };
 
 int ts_emulator_errors(struct ts_emulator_errors *ret_errors, const struct ts_work *work,

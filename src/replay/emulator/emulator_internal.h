@@ -7,7 +7,7 @@
 
 #include "replay/emulator/emulator.h"
 
-/* A command that waits for the end of another one. */
+/* A command waits for the end of another one. */
 static inline bool ts_emulator_is_order(const struct ts_graph *graph, const struct ts_edge *edge)
 {
 	return (edge->kind == TS_EDGE_STREAM || edge->kind == TS_EDGE_GRAPH ||
@@ -15,7 +15,7 @@ static inline bool ts_emulator_is_order(const struct ts_graph *graph, const stru
 	       edge->from < graph->work->command_count && edge->to < graph->work->command_count;
 }
 
-/* A call that waits for a command. */
+/* A call waits for a command. */
 static inline bool ts_emulator_is_host_wait(const struct ts_graph *graph,
 					    const struct ts_edge *edge)
 {
@@ -25,7 +25,7 @@ static inline bool ts_emulator_is_host_wait(const struct ts_graph *graph,
 
 enum ts_emulator_class ts_emulator_class(const struct ts_graph *graph, uint32_t command);
 
-/* enum ts_emulator_resource; TS_WORK_NONE: it needs none. */
+/* enum ts_emulator_resource; TS_WORK_NONE: none needed. */
 static inline uint32_t ts_emulator_resource(const struct ts_work_command *command)
 {
 	if (command->kind != TS_GPU_OP_COPY)
@@ -45,19 +45,19 @@ static inline uint32_t ts_emulator_resource(const struct ts_work_command *comman
 	}
 }
 
-/* ---- while things are observed; both 0 or TS_ENOMEM ---- */
+/* ---- observation; both return 0 or TS_ENOMEM ---- */
 
 int ts_emulator_observe_slots(struct ts_emulator_observed *observed, const struct ts_graph *graph);
 
 int ts_emulator_imply_waits(struct ts_emulator_observed *observed, const struct ts_graph *graph);
 
-/* When the last of what a command depends on ended; INT64_MIN: it depends on no command. */
+/* End of the last dependency of a command; INT64_MIN: it has none. */
 int64_t ts_emulator_ready(const struct ts_graph *graph, uint32_t command);
 
-/* End of the last command that a call waited for; INT64_MIN: it is none that waits. */
+/* End of the last command that a call waited for; INT64_MIN: it does not wait. */
 int64_t ts_emulator_waited_until(const struct ts_graph *graph, uint32_t call);
 
-/* ---- while a model is built ---- */
+/* ---- building a model ---- */
 
 struct ts_emulator_arrow {
 	int64_t lag_ns;
@@ -73,26 +73,27 @@ struct ts_emulator_build {
 	struct ts_emulator_arrow *arrows;
 	size_t arrow_count, arrow_capacity;
 	size_t point_capacity;
-	int64_t *recorded; /* of each point of a thread of the trace; in order there */
+	int64_t *recorded; /* recorded time per point of the threads in the trace, ascending within
+			      a thread */
 	size_t recorded_capacity;
-	uint32_t *end;        /* of each call: the point */
-	uint32_t new_streams; /* that other queues needed so far */
-	int rc;               /* first failure; what follows is not done */
+	uint32_t *end;        /* per call: its end point */
+	uint32_t new_streams; /* new streams so far */
+	int rc;               /* first failure; later steps are skipped */
 };
 
 /* `to` waits for `from`. */
 void ts_emulator_add_arrow(struct ts_emulator_build *build, uint32_t from, uint32_t to,
 			   int64_t lag_ns);
 
-/* An array of the build; NULL, and rc set, when there is no memory. */
+/* Allocates an array; on failure returns NULL and sets build->rc. */
 void *ts_emulator_array(struct ts_emulator_build *build, size_t count, size_t item_bytes);
 
-/* From the end of what it waited for to a command's start. */
+/* Latency from the end of a command's last dependency to its start. */
 int64_t ts_emulator_next_ns(const struct ts_emulator_build *build, uint32_t command);
 
 void ts_emulator_add_waits(struct ts_emulator_build *build);  /* emulator_waits.c */
 void ts_emulator_add_queues(struct ts_emulator_build *build); /* emulator_queues.c */
 void ts_emulator_add_host(struct ts_emulator_build *build);   /* emulator_host.c */
-void ts_emulator_add_wakes(struct ts_emulator_build *build); /* emulator_wakes.c; behind the host */
+void ts_emulator_add_wakes(struct ts_emulator_build *build);  /* emulator_wakes.c; after the host */
 
 #endif

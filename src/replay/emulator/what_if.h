@@ -1,19 +1,17 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * What if: changes of a model in words, `--what-if CHANGE`, several at once (docs/replay.md,
- * section 7).
+ * Changes to a model, `--what-if CHANGE`, may be repeated (docs/replay.md, section 7.4).
  *
- *	kernel:GLOB=0.5x | =12us    how long kernels of a name take; so copy:GLOB
+ *	kernel:GLOB=0.5x | =12us    duration of matching kernels; likewise copy:GLOB
  *	device-speed=2x             all kernels, fills and copies inside a device
  *	copy-bandwidth=2x | =25GB/s copies between host and devices, and between devices
  *	latency=2us | =0.5x         from a call to the start of its command
  *	host-speed=2x               time in and between calls
  *	streams=N                   queues of each device
- *	concurrency=N               kernels that a device runs side by side
+ *	concurrency=N               kernels that a device runs concurrently
  *	policy=fifo|priority|shortest
  *
- * Numbers are decimal fractions, and so exact: a change by 1x changes nothing. Private to
- * src/replay.
+ * Numbers are exact decimal fractions: a change by 1x changes nothing. Private to src/replay.
  */
 #ifndef TS_REPLAY_EMULATOR_WHAT_IF_H
 #define TS_REPLAY_EMULATOR_WHAT_IF_H
@@ -32,11 +30,11 @@ enum ts_what_if_kind {
 	TS_WHAT_IF_POLICY,
 };
 
-/* A decimal number: value / 10^decimals, as units. */
+/* How the value of a change is stored. */
 enum ts_what_if_unit {
 	TS_WHAT_IF_TIMES,   /* 0.5x: numerator / denominator */
 	TS_WHAT_IF_NS,      /* numerator */
-	TS_WHAT_IF_BYTES_S, /* numerator, a second */
+	TS_WHAT_IF_BYTES_S, /* numerator, per second */
 	TS_WHAT_IF_COUNT,   /* numerator */
 	TS_WHAT_IF_NAME,    /* numerator: enum ts_emulator_policy */
 };
@@ -45,9 +43,9 @@ struct ts_what_if_change {
 	enum ts_what_if_kind kind;
 	enum ts_what_if_unit unit;
 	int64_t numerator, denominator;
-	const char *text; /* as it was given; borrowed */
-	const char *glob; /* kernel, copy; owned by the what-if */
-	uint64_t changed; /* commands that it was applied to */
+	const char *text; /* as given; borrowed */
+	const char *glob; /* kernel, copy; in the arena of the what-if */
+	uint64_t changed; /* number of commands it applied to */
 };
 
 struct ts_what_if {
@@ -57,22 +55,22 @@ struct ts_what_if {
 };
 
 /*
- * texts stay the caller's, and must live as long. release() accepts a zeroed struct, and one that
- * failed.
+ * texts are borrowed and must outlive the struct. release() accepts a zeroed struct, and one whose
+ * parsing failed.
  */
 int ts_what_if_parse(struct ts_what_if *what_if, const char *const *texts, size_t count,
 		     struct ts_error *err);
 void ts_what_if_release(struct ts_what_if *what_if);
 
-/* What the model must be built with, and run with. */
+/* The shape to build the model with, and the policy to run it with. */
 struct ts_emulator_shape ts_what_if_shape(const struct ts_what_if *what_if);
 enum ts_emulator_policy ts_what_if_policy(const struct ts_what_if *what_if);
 
-/* All the rest, in the order given. TS_EINVAL: a name that no command has. */
+/* Applies all other changes, in the order given. TS_EINVAL: a name that matches no command. */
 int ts_what_if_apply(struct ts_what_if *what_if, const struct ts_work *work,
 		     struct ts_emulator_model *model, struct ts_error *err);
 
-/* "kernel:gemm*=0.5x (12 commands), streams=2"; cut to fit. */
+/* "kernel:gemm*=0.5x (12 commands), streams=2"; truncated to fit. */
 void ts_what_if_describe(const struct ts_what_if *what_if, char *buffer, size_t bytes);
 
 #endif

@@ -1,22 +1,23 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * What the files of the target opencl share: recorded objects as they are here, commands made ready
- * to be given, and what comes back of them.
+ * Shared by the files of the target opencl: recorded objects as recreated on this machine, commands
+ * prepared for submission, and their results.
  *
- *	target_opencl.c           the target's struct; a run from first to last command
- *	opencl_api.c       the loader's functions
- *	opencl_device.c    which device takes the place of which
- *	opencl_source.c    source and options that may be compiled
- *	opencl_modules.c   programs and kernels
- *	opencl_replay_objects.c   contexts, queues, user events
- *	opencl_memory.c    memory, views of it, its content at the beginning
- *	opencl_order.c     what each command waits for, and when it can end
- *	opencl_steps.c     everything a command needs, made ready before the clock starts
- *	opencl_commands.c  one command given to the driver
- *	opencl_waits.c    waiting for commands, and their times
- *	opencl_content.c   memory that is compared, on its way out
+ *	target_opencl.c          the target's descriptor; a run from first to last command
+ *	opencl_api.c             functions of the OpenCL loader
+ *	opencl_device.c          maps recorded devices to devices of this machine
+ *	opencl_source.c          which source and build options may be compiled
+ *	opencl_modules.c         programs and kernels
+ *	opencl_replay_objects.c  contexts, queues, user events
+ *	opencl_memory.c          memory, views, initial content
+ *	opencl_order.c           what each command waits for, and when it can end
+ *	opencl_steps.c           prepares everything a command needs before the clock starts
+ *	opencl_commands.c        submits one command to the driver
+ *	opencl_waits.c           waits for commands, reads their times
+ *	opencl_content.c         copies out memory that is compared
  *
- * One thread. Places are positions in plan->order; commands and objects are indices of the stream.
+ * Single-threaded. Positions are indices of plan->order; commands and objects are indices of the
+ * stream.
  */
 #ifndef TS_REPLAY_TARGETS_OPENCL_OPENCL_SESSION_H
 #define TS_REPLAY_TARGETS_OPENCL_OPENCL_SESSION_H
@@ -36,8 +37,8 @@ struct ts_opencl_device {
 };
 
 /*
- * A recorded object, here. Which member holds follows from its kind; those that no command needs
- * are zero.
+ * A recorded object on this machine. Its kind selects the union member; objects that no command
+ * needs are zero.
  */
 struct ts_opencl_object {
 	bool is_needed;
@@ -45,84 +46,84 @@ struct ts_opencl_object {
 		uint32_t device; /* index of session->devices; TS_REPLAY_NONE: not chosen */
 		struct {
 			cl_context handle;
-			cl_command_queue queue; /* our own, in order, on its first device */
+			cl_command_queue queue; /* internal, in order, on its first device */
 		} context;
 		struct {
 			cl_command_queue handle;
-			uint32_t unflushed; /* commands given since it was last flushed */
-			uint32_t pending;   /* since it was last finished */
-			uint32_t gate;      /* the highest of these */
+			uint32_t unflushed; /* commands submitted since the last flush */
+			uint32_t pending;   /* commands submitted since the last finish */
+			uint32_t gate;      /* the highest gate of pending commands */
 		} queue;
 		cl_program module;
 		struct {
 			cl_kernel handle;
-			const struct ts_opencl_step *last; /* whose arguments are set */
-			uint32_t epoch;                    /* when that was */
+			const struct ts_opencl_step *last; /* the step whose arguments are set */
+			uint32_t epoch;                    /* session->epoch when they were set */
 		} function;
 		struct {
 			cl_mem handle;
-			char *svm;                    /* instead of a handle */
-			struct ts_opencl_view *views; /* of it */
+			char *svm;                    /* SVM: used instead of a handle */
+			struct ts_opencl_view *views; /* views of this memory */
 		} memory;
 		cl_event event; /* user event */
 	};
 };
 
-/* A file of --replace-kernel, built in place of a module. */
+/* A --replace-kernel file, built in place of a module. */
 struct ts_opencl_replaced {
 	uint32_t module;
 	const struct ts_replay_replacement *by;
 	cl_program handle;
 };
 
-/* Memory as an argument sees it; a sub-buffer unless it is all of its root. */
+/* Memory as an argument sees it: a sub-buffer, or all of its root memory. */
 struct ts_opencl_view {
 	uint32_t memory;
 	uint64_t offset, bytes;
 	cl_mem handle;
-	struct ts_opencl_view *next;    /* that begins at the same byte */
-	struct ts_opencl_view *sibling; /* of the same memory */
+	struct ts_opencl_view *next;    /* next view that begins at the same byte */
+	struct ts_opencl_view *sibling; /* next view of the same memory */
 };
 
 struct ts_opencl_arg {
 	enum ts_replay_arg_kind kind;
 	size_t size;
-	const void *value; /* BYTES: the bytes; SVM: the address; MEMORY: of the handle, or NULL */
+	const void *value; /* BYTES: the bytes; SVM: the address; MEMORY: address of the handle, or
+			      NULL */
 };
 
-/* Bytes that come back of a run: what a command reads, or a range that is copied out behind it. */
+/* Bytes that a run returns: what a command reads, or a range that is copied out after it. */
 struct ts_opencl_output {
 	uint32_t position;
 	struct ts_replay_range range; /* memory TS_REPLAY_NONE: what the command itself reads */
-	uint32_t capture;             /* who wants it; TS_REPLAY_NONE: nobody */
-	uint64_t at;                  /* in the staging memory */
-	uint32_t after; /* so many outputs must have been handed over before it may be written */
-	/* Of a run. */
+	uint32_t capture;             /* capture that receives it; TS_REPLAY_NONE: none */
+	uint64_t at;                  /* offset in the staging memory */
+	uint32_t after; /* number of outputs that must be delivered before it may be written */
+	/* State of the current run. */
 	cl_event event;
 	char *data;
-	bool is_own; /* data is of malloc(), since staging was full */
+	bool is_own; /* data is malloc()ed because staging was full */
 };
 
-/* A command made ready. */
+/* A command prepared for submission. */
 struct ts_opencl_step {
 	const struct ts_replay_command_info *command;
-	uint32_t gate; /* 1 + place of the last user event that must be set before it can end; 0:
+	uint32_t gate; /* 1 + position of the last user event that must be set before it can end; 0:
 			  none */
-	uint32_t last_use;     /* the last place that waits for it */
-	const uint32_t *waits; /* places: commands, or where a user event will be set */
+	uint32_t last_use;     /* the last position that waits for it */
+	const uint32_t *waits; /* positions of commands, or where a user event is set */
 	uint32_t wait_count;
 	uint32_t first_output, output_count;
-	const void *host; /* bytes from the host; NULL with a blob: not staged, read when needed */
+	const void *host; /* bytes from the host; NULL with a blob: not staged, read on demand */
 	const struct ts_opencl_arg *args;
 	void **pointers; /* memory that a kernel reaches without an argument */
 	uint32_t pointer_count;
-	bool is_marker; /* only its order is needed */
-	/* Of a run. */
+	bool is_marker; /* kept only for its order */
+	/* State of the current run. */
 	bool is_harvested;
-	int64_t given;  /* when the call that gave it returned; the host's ns */
-	cl_event event; /* the command's own */
-	cl_event
-		waitable; /* what others wait for: the same, or that of the last output behind it */
+	int64_t given;     /* when the submitting call returned; host ns */
+	cl_event event;    /* the command's own event */
+	cl_event waitable; /* what others wait for: the same, or the event of its last output */
 };
 
 struct ts_replay_session {
@@ -131,33 +132,33 @@ struct ts_replay_session {
 	const struct ts_replay_plan *plan;
 	struct ts_opencl_api api;
 	struct ts_arena arena;
-	char text[256]; /* devices, in words */
+	char text[256]; /* description of the devices */
 
-	struct ts_opencl_device *devices; /* all of this machine */
+	struct ts_opencl_device *devices; /* all devices of this machine */
 	uint32_t device_count;
-	struct ts_opencl_object *objects; /* as those of the stream */
-	uint32_t *queues;                 /* those that are needed */
+	struct ts_opencl_object *objects; /* indexed as stream->objects */
+	uint32_t *queues;                 /* object indices of needed queues */
 	uint32_t queue_count;
 	struct ts_opencl_replaced *replaced;
 	size_t replaced_count, replaced_capacity;
-	struct ts_pairmap views; /* (memory, offset): address of a view there */
-	bool is_lazy;            /* there is too much memory to have all of it at once */
-	uint32_t epoch;          /* counts memory that was made */
+	struct ts_pairmap views; /* (memory, offset) -> address of a view there */
+	bool is_lazy;            /* too much memory to allocate all of it at once */
+	uint32_t epoch;          /* incremented for each memory that is created */
 
-	uint32_t *positions; /* of each command of the stream; TS_REPLAY_NONE: left out */
+	uint32_t *positions; /* per command of the stream; TS_REPLAY_NONE: skipped */
 	struct ts_opencl_step *steps;
-	cl_event *list;       /* room for the longest list of waits, and one more */
+	cl_event *list;       /* capacity: the longest wait list, plus one */
 	struct ts_map staged; /* blob id -> address */
 	uint64_t staged_bytes;
-	bool expects_errors; /* a user event is set to one: what waits for it will not run */
+	bool expects_errors; /* a user event is set to an error: what waits for it will not run */
 
 	struct ts_opencl_output *outputs;
 	uint32_t output_count;
-	char *staging; /* outputs on their way */
+	char *staging; /* outputs in flight */
 	uint64_t staging_bytes;
-	/* Of a run. */
+	/* State of the current run. */
 	struct ts_replay_outcome *outcome;
-	uint32_t delivered; /* outputs that were handed over */
+	uint32_t delivered; /* number of outputs delivered */
 	uint32_t oldest;    /* the first step that is not harvested */
 };
 
@@ -180,7 +181,7 @@ static inline bool ts_opencl_only_orders(enum ts_command_kind kind)
 	       kind == TS_COMMAND_ALLOC || kind == TS_COMMAND_FREE || kind == TS_COMMAND_LOAD;
 }
 
-/* Is given to a queue, so that it has an event. */
+/* Is submitted to a queue and so has an event. */
 static inline bool ts_opencl_has_event(const struct ts_opencl_step *step)
 {
 	return step->command->queue != TS_REPLAY_NONE &&
@@ -188,77 +189,77 @@ static inline bool ts_opencl_has_event(const struct ts_opencl_step *step)
 				    step->command->kind != TS_COMMAND_SYNC));
 }
 
-/* A name of the device that a queue or a context is on, for messages. */
+/* For messages: the name of the device of a queue or context. */
 const char *ts_opencl_device_name(const struct ts_replay_session *session, uint32_t object);
 
-/* The error of a call: "kernel 'saxpy', command 17: CL_INVALID_VALUE on 'pthread'". */
+/* Sets the error of a call: "kernel 'saxpy', command 17: CL_INVALID_VALUE on 'pthread'". */
 int ts_opencl_fail_command(const struct ts_replay_session *session, uint32_t position, cl_int code,
 			   struct ts_error *err);
-/* "memory 7: CL_OUT_OF_RESOURCES on 'pthread'": of an object. */
+/* The same for an object: "memory 7: CL_OUT_OF_RESOURCES on 'pthread'". */
 int ts_opencl_fail_object(const struct ts_replay_session *session, uint32_t object, cl_int code,
 			  struct ts_error *err);
 
-/* opencl_device.c: finds all devices and gives one to each recorded one. */
+/* opencl_device.c: finds all devices and maps each recorded device to one. */
 int ts_opencl_choose_devices(struct ts_replay_session *session, struct ts_error *err);
 /*
- * The devices of a context, each once; returns their number. `ret_devices` has room for all of the
- * machine.
+ * The devices of a context, without duplicates; returns their number. `ret_devices` has room for
+ * all devices of the machine.
  */
 uint32_t ts_opencl_context_devices(const struct ts_replay_session *session, uint32_t context,
 				   cl_device_id *ret_devices);
 
-/* opencl_modules.c: all functions that are needed, with their modules. */
+/* opencl_modules.c: all needed functions, with their modules. */
 int ts_opencl_make_functions(struct ts_replay_session *session, struct ts_error *err);
 void ts_opencl_free_functions(struct ts_replay_session *session);
 
 /* opencl_replay_objects.c */
 int ts_opencl_make_objects(struct ts_replay_session *session, struct ts_error *err);
 void ts_opencl_free_objects(struct ts_replay_session *session);
-/* Memory, arguments and user events as they were at the beginning. */
+/* Restores the initial state of memory, arguments and user events. */
 int ts_opencl_restore(struct ts_replay_session *session, struct ts_error *err);
-/* After a run: user events go; what still waits for one (after a failure) is let go first. */
+/*
+ * After a run: releases user events. After a failure, commands that still wait for one are
+ * unblocked first.
+ */
 void ts_opencl_drop_user_events(struct ts_replay_session *session);
 
 /* opencl_memory.c */
 int ts_opencl_make_memory(struct ts_replay_session *session, uint32_t memory, struct ts_error *err);
 void ts_opencl_free_memory(struct ts_replay_session *session, uint32_t memory);
-/* A view of root memory, made once. */
+/* A view of root memory, created once. */
 int ts_opencl_make_view(struct ts_replay_session *session, uint32_t memory, uint64_t offset,
 			uint64_t bytes, struct ts_opencl_view **ret_view, struct ts_error *err);
-/*
- * Is all memory that is needed more than a device has? Tests set the limit; 0: half of the
- * device's.
- */
+/* Does the needed memory exceed the limit? Tests set it; 0: half of the device's memory. */
 bool ts_opencl_is_too_much(const struct ts_replay_session *session);
 extern uint64_t ts_opencl_memory_limit;
-/* Its content as it was at the beginning; given to the context's own queue. */
+/* Restores the initial content, through the context's internal queue. */
 int ts_opencl_restore_memory(struct ts_replay_session *session, uint32_t memory,
 			     struct ts_error *err);
-/* alloc and free, of memory that does not live all the time. */
+/* alloc and free of memory that does not live for the entire run. */
 int ts_opencl_begin_life(struct ts_replay_session *session, uint32_t position,
 			 struct ts_error *err);
 void ts_opencl_end_life(struct ts_replay_session *session, uint32_t position);
 
-/* opencl_order.c: places, waits and gates of all steps. */
+/* opencl_order.c: positions, waits and gates of all steps. */
 int ts_opencl_make_order(struct ts_replay_session *session, struct ts_error *err);
 
 /* opencl_steps.c */
-/* Marks the objects that the plan needs; what cannot be replayed is an error. */
+/* Marks the objects that the plan needs; an unreplayable one is an error. */
 int ts_opencl_mark_needed(struct ts_replay_session *session, struct ts_error *err);
-/* Arguments, bytes from the host, views. */
+/* Prepares arguments, bytes from the host and views. */
 int ts_opencl_make_steps(struct ts_replay_session *session, struct ts_error *err);
 /*
- * The blob's bytes, kept until the session ends; *ret_data NULL where there are too many: to be
- * read when they are needed.
+ * The blob's bytes, valid until the session ends. *ret_data is NULL if there are too many: the
+ * caller reads them on demand.
  */
 int ts_opencl_stage(struct ts_replay_session *session, const struct ts_replay_blob_ref *blob,
 		    const void **ret_data, struct ts_error *err);
 
-/* opencl_commands.c: gives one command. */
+/* opencl_commands.c: submits one command. */
 int ts_opencl_submit(struct ts_replay_session *session, uint32_t position, struct ts_error *err);
 /*
- * Puts bytes into memory, or gets them, through a queue; SVM as well. It waits for `count` events
- * of session->list; `event` may be NULL.
+ * Writes bytes to memory, or reads them, through a queue; also for SVM. Waits for the first `count`
+ * events of session->list; `event` may be NULL.
  */
 cl_int ts_opencl_write(struct ts_replay_session *session, cl_command_queue queue,
 		       const struct ts_replay_range *range, const void *from, bool blocking,
@@ -268,43 +269,43 @@ cl_int ts_opencl_read(struct ts_replay_session *session, cl_command_queue queue,
 		      cl_event *event);
 
 /* opencl_waits.c */
-/* The events that a step waits for, into session->list; returns their number. */
+/* Collects the events that a step waits for in session->list; returns their number. */
 uint32_t ts_opencl_gather_waits(struct ts_replay_session *session, uint32_t position);
-/* The host waits for a step; not for one that cannot end before `now`. */
+/* The host waits for a step, unless that step cannot end before position `now`. */
 int ts_opencl_wait(struct ts_replay_session *session, uint32_t position, uint32_t now,
 		   struct ts_error *err);
-/* The same for all steps of a queue before `now`; TS_REPLAY_NONE: of all queues. */
+/* The same for all steps of a queue before `now`; TS_REPLAY_NONE: all queues. */
 int ts_opencl_wait_queue(struct ts_replay_session *session, uint32_t queue, uint32_t now,
 			 struct ts_error *err);
 int ts_opencl_flush(struct ts_replay_session *session, struct ts_error *err);
-/* A step was given to its queue: it counts, and now and then the queue is flushed. */
+/* Counts a step submitted to its queue, and flushes the queue from time to time. */
 int ts_opencl_submitted(struct ts_replay_session *session, uint32_t position, struct ts_error *err);
 /*
- * Takes the times of steps from the oldest on that are complete (the caller knows that `all` are),
- * and lets their events go.
+ * Reads the times of completed steps, from the oldest on, and releases their events. `all`: the
+ * caller knows that all steps before `end` are complete.
  */
 int ts_opencl_harvest(struct ts_replay_session *session, uint32_t end, bool all,
 		      struct ts_error *err);
-/* Device times into the host's clock. */
+/* Converts device times to the host's clock. */
 void ts_opencl_align_times(struct ts_replay_session *session);
-/* After a run, however it ended: lets all events go. */
+/* After a run, successful or not: releases all events. */
 void ts_opencl_drop_events(struct ts_replay_session *session);
 
 /* opencl_content.c */
 int ts_opencl_make_outputs(struct ts_replay_session *session, struct ts_error *err);
 void ts_opencl_free_outputs(struct ts_replay_session *session);
-/* After a run, however it ended: lets go of what was not handed over. */
+/* After a run, successful or not: drops outputs that were not delivered. */
 void ts_opencl_drop_outputs(struct ts_replay_session *session);
-/* Where an output's bytes go to; hands older ones over where room is needed. */
+/* Reserves space for an output's bytes; delivers older outputs to make room. */
 int ts_opencl_output_reserve(struct ts_replay_session *session, struct ts_opencl_output *output,
 			     struct ts_error *err);
-/* Behind a command that was given: copies out what is to be compared. */
+/* After a command was submitted: copies out the memory to compare. */
 int ts_opencl_copy_outputs(struct ts_replay_session *session, uint32_t position,
 			   struct ts_error *err);
-/* Hands over outputs below `until`, waiting for each. */
+/* Delivers outputs below `until`, waiting for each. */
 int ts_opencl_deliver(struct ts_replay_session *session, uint32_t until, uint32_t now,
 		      struct ts_error *err);
-/* What is wanted of memory at the end, when all commands are complete. */
+/* Delivers the captures of the end, when all commands are complete. */
 int ts_opencl_final_content(struct ts_replay_session *session, struct ts_error *err);
 
 #endif
