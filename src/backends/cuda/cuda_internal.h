@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * What a program does with CUDA (docs/cuda.md): the parts of libtracesmith-backend-cuda.so and what
- * they ask of each other. It runs inside observed programs: libc and the agent's public headers
- * only, nothing of CUDA's own. Calls of ours into driver or CUPTI are made with
- * `cuda_thread.is_ours` set, and nobody records them.
+ * The parts of libtracesmith-backend-cuda.so and what they ask of each other (docs/cuda.md). The
+ * library runs inside observed programs: it uses libc and the agent's public headers only, no CUDA
+ * headers. Our own calls into the driver or CUPTI are made with `cuda_thread.is_ours` set, and are
+ * not recorded.
  */
 #ifndef TS_BACKENDS_CUDA_CUDA_INTERNAL_H
 #define TS_BACKENDS_CUDA_CUDA_INTERNAL_H
@@ -15,45 +15,39 @@
 #include <tracesmith/accelerator.h>
 #include <tracesmith/backend.h>
 
-/* What a wrapper and what CUPTI calls on its thread meanwhile tell each other. */
+/* Shared by a wrapper and the CUPTI callbacks that run on its thread meanwhile. */
 struct cuda_thread {
 	uint32_t depth;       /* inside a recorded wrapper */
-	uint32_t correlation; /* CUPTI's, of the call in progress; 0: it has told none */
-	uint32_t stack;       /* of the call in progress, once it was taken */
+	uint32_t correlation; /* CUPTI's id of the current call; 0: not known */
+	uint32_t stack;       /* of the current call, once taken */
 	uint32_t is_ours;     /* > 0: our own call */
-	uint64_t node;        /* id of the graph node that the call has made; 0: none */
+	uint64_t node;        /* id of the graph node that the call created; 0: none */
 };
 extern __thread struct cuda_thread cuda_thread __attribute__((tls_model("initial-exec")));
 
-/* ---- cuda_backend.c: the backend, its beginning and end ---- */
+/* ---- cuda_backend.c: start and stop ---- */
 
-/* What the agent finds in this library. */
+/* Looked up by the agent. */
 extern const struct ts_backend ts_backend;
 
 /*
- * The recorder wants this backend, and the process may use CUPTI (it did not inherit a CUDA that
- * its parent had begun).
+ * The recorder requested this backend, and the process may use CUPTI (its parent had not
+ * initialized CUDA).
  */
 bool cuda_is_wanted(void);
 bool cuda_is_forked(void);
 
-/* ---- reach: cuda_driver.c, cuda_calls.c, cuda_symbols.c ---- */
+/* ---- driver functions: cuda_driver.c, cuda_calls.c, cuda_symbols.c ---- */
 
-/*
- * A function of the driver as it is, by its exported name; NULL: there is none. Never one of our
- * wrappers.
- */
+/* The real driver function of this exported name, never a wrapper; NULL: there is none. */
 void *cuda_driver(const char *name);
 
-/*
- * A symbol as the dynamic linker has it: dlsym() past our own, which gives wrappers. With
- * RTLD_NEXT: behind this library.
- */
+/* The real dlsym(), which does not return wrappers. RTLD_NEXT: after this library. */
 void *cuda_symbol(void *handle, const char *name);
 
 /*
- * By the helper, every few seconds: how often functions without a wrapper were called, as a fact,
- * where that has changed.
+ * Called by the helper every few seconds: emits how often functions without a wrapper were called,
+ * if that has changed.
  */
 void cuda_stubs_tell(void);
 
@@ -80,80 +74,76 @@ enum cuda_class {
 	CUDA_CLASS_COUNT
 };
 
-/* The site of a wrapped function, by CUPTI's number; NULL: there is none. Slow. */
+/* The call site of a wrapped function, by CUPTI's callback number; NULL: there is none. Slow. */
 struct ts_emit_site *cuda_call_site(uint32_t number);
 
-/* ---- the device side: cupti.c and its neighbours ---- */
+/* ---- device recording: cupti/ ---- */
 
 /*
- * Once cuInit has returned 0, on its thread: loads CUPTI, subscribes. Does nothing the second time.
+ * Called when cuInit has returned 0, on its thread: loads CUPTI and subscribes. Later calls do
+ * nothing.
  */
 void cuda_device_begin(void);
 
 /*
- * Ahead of a call that makes the device do something, while events are wanted: kinds are enabled
- * when this returns. Cheap.
+ * Called before a call that submits device work, while events are recorded: when this returns,
+ * activity kinds are enabled. Cheap.
  */
 void cuda_device_prepare(void);
 
-/* Ahead of a call that may end a context: what is complete there is asked for while it can be. */
+/*
+ * Called before a call that may destroy a context: flushes its completed records while that is
+ * possible.
+ */
 void cuda_device_flush(void);
 
-/* The call has succeeded, with this correlation, and is stored. */
+/* A call with this correlation id has succeeded and was emitted. */
 void cuda_device_given(uint32_t correlation);
 
-/* A captured call has made this node, with that stack. */
+/* A captured call created this node, with this stack. */
 void cuda_device_captured(uint64_t node, uint32_t stack);
 
-/* A collective's bytes, of what the correlation launched. */
+/* The byte count of the collective that this correlation id launched. */
 void cuda_device_collective(uint32_t correlation, int64_t bytes);
 
-/* At exit, while the driver answers: what CUPTI has, once more. */
+/* At exit, while the driver responds: flushes CUPTI a last time. */
 void cuda_device_end(void);
 
 /*
- * Numbers of ours for a stream or context handle of the driver, as gpu_op has them; UINT32_MAX: not
- * known.
+ * The numbers that gpu_op has for the driver's stream and context handles; UINT32_MAX: not known.
  */
 uint32_t cuda_stream_number(void *stream, uint32_t *ret_context);
 
-/*
- * What is given in place of a function of CUPTI that another tool asks for; NULL: the function
- * itself.
- */
+/* What another tool gets when it looks up a CUPTI function; NULL: the function itself. */
 void *cuda_foreign(const char *name);
 
 /*
- * Functions of CUPTI by name, of those that we call, once begun; NULL: there is no CUPTI, or it has
- * none of that name. Asks nothing of the dynamic linker.
+ * A CUPTI function that we use, by name, once CUPTI is loaded; NULL: there is no CUPTI, or it lacks
+ * the function. Does not call the dynamic linker.
  */
 void *cuda_cupti(const char *name);
-/* As cuptiGetVersion() says; 0: there is none. */
+/* The result of cuptiGetVersion(); 0: there is no CUPTI. */
 uint32_t cuda_cupti_version(void);
 
 /*
- * ---- instruction samples: pc_sampling.c and its neighbours; all on threads that CUPTI or the
- * helper chose ----
+ * ---- instruction samples: sampling/; called on threads of CUPTI's choice and on the helper ----
  */
 
 bool cuda_sampling_is_wanted(void);
 void cuda_sampling_context(void *context, uint32_t device, bool is_created);
 void cuda_sampling_module(void *context, uint32_t module, const void *cubin, size_t bytes,
 			  bool is_loaded);
-/*
- * A launch has returned: what it does may be sampled later. In serialized mode its samples are
- * there, and are taken.
- */
+/* A launch has returned. In serialized mode, reads its samples now. */
 void cuda_sampling_launched(void);
-/* By the helper, every 50 ms; and at the end. */
+/* Called by the helper every 50 ms, and at the end. */
 void cuda_sampling_drain(bool is_last);
 
 /* ---- nvtx.c ---- */
 
-/* What a program calls a stream of its own. */
+/* The program has named a stream. */
 void cuda_stream_named(void *stream, const char *name);
 
-/* cuProfilerStart and cuProfilerStop have returned. */
+/* cuProfilerStart or cuProfilerStop has returned. */
 void cuda_profiler_switched(bool is_on);
 
 #endif

@@ -1,28 +1,28 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * What the files of the OpenCL backend share (docs/replay.md, section 3). It runs inside observed
- * programs: libc and the public headers only; it never prints or aborts. OpenCL is reached through
- * `ocl.next` alone, which is the rest of the loader.
+ * What the files of the OpenCL backend share (docs/replay.md, section 3). The backend runs inside
+ * observed programs: it uses libc and the public headers only, and never prints or aborts. OpenCL
+ * is called only through `ocl.next`, the rest of the loader's chain.
  *
- *	opencl_layer.c      how it gets in and out; the table of hooks
- *	calls*.c a hook a function: times it, passes it on, tells the others below (opencl_calls.h,
- *	opencl_calls.def)
- *	opencl_objects.c    live handles: what they are, in which queue, of which device
- *	opencl_devices.c    what traces say of devices and platforms
- *	opencl_profile.c    commands that have been given and not yet looked at; device times
- *	opencl_helper.c     the thread that looks at them while the program does something else
- *	opencl_events.c     events that the program holds: whose they are, how often we hold them
- *	opencl_clock.c      the device's clock against the host's
- *	stream*.c    the command stream: everything for a replay (capture_stream.h)
+ *	opencl_layer.c      how the layer is loaded and stopped; the table of hooks
+ *	opencl_calls*.c     a hook per function: times it, forwards it, informs the files below
+ *	                    (opencl_calls.h, opencl_calls.def)
+ *	opencl_objects.c    live handles: kind, context, device
+ *	opencl_devices.c    descriptions of devices and platforms
+ *	opencl_profile.c    pending commands and their device times
+ *	opencl_helper.c     the thread that collects them while the program does something else
+ *	opencl_events.c     events that the program holds: their commands, and our references
+ *	opencl_clock.c      the device clock relative to the host clock
+ *	capture_*.c         the command stream: everything for a replay (capture_stream.h)
  *
- * Locks, in the order in which they are taken: gate (shared by each call that means something to
- * the stream; alone by a window that opens or closes), a queue's lock (across the driver's call,
- * where the program is to be replayed), a queue's `looking` (only ever tried), those of pending
- * commands, events and objects, then the channel's lock (ts_replay_lock()). Only stream*.c takes
- * the gate and the channel. No lock but the gate, the queue's and `looking` is held while the
- * driver is called. A thread inside a hook that the driver calls back from (event callbacks, build
- * callbacks) does not take the gate twice, and does not wait for a queue's lock: `ocl_depth`
- * counts.
+ * Locks, in the order in which they are taken: the gate (shared by each call that matters to the
+ * stream; exclusive for a window that opens or closes), a queue's lock (across the driver's call,
+ * in replayable recordings), a queue's `looking` (trylock only), the locks of pending commands,
+ * events and objects, then the channel's lock (ts_replay_lock()). Only capture_*.c takes the gate
+ * and the channel. Of these locks, only the gate, a queue's lock and `looking` are held while the
+ * driver is called. If the driver calls back (event callbacks, build callbacks) on a thread that is
+ * inside a hook, that thread does not take the gate twice and does not wait for a queue's lock:
+ * `ocl_depth` counts.
  */
 #ifndef TS_BACKENDS_OPENCL_OPENCL_INTERNAL_H
 #define TS_BACKENDS_OPENCL_OPENCL_INTERNAL_H

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The functions of the driver that have a wrapper, and what happens on both sides of one
- * (docs/cuda.md, section 2). Of cuda_driver.c, calls*.c, cuda_symbols.c, call_stubs.c,
- * cuda_memory.c; the device side needs none of it but cuda_internal.h.
+ * Driver functions with a wrapper, and what a wrapper does before and after the real function
+ * (docs/cuda.md, section 2). Only for the files of this folder and cuda_backend.c; device recording
+ * needs only cuda_internal.h.
  */
 #ifndef TS_BACKENDS_CUDA_CALLS_CUDA_CALLS_H
 #define TS_BACKENDS_CUDA_CALLS_CUDA_CALLS_H
@@ -18,33 +18,33 @@ enum cuda_call_index {
 #define CUDA_STREAM_IN_CONFIG 99 /* cuda_calls.def */
 #define CUDA_ARGUMENTS_AT_MOST 11
 
-/* What all wrappers return and take: words, whatever they mean. */
+/* The generic type of driver functions: wrappers pass machine words. */
 typedef int (*cuda_function)(void);
 
 struct cuda_call {
 	const char *name;
 	uint8_t class; /* enum cuda_class */
 	int8_t stream;
-	uint16_t number; /* CUPTI's */
+	uint16_t number; /* CUPTI's callback number */
 	cuda_function wrapper;
-	cuda_function real; /* NULL: not looked for yet */
+	cuda_function real; /* NULL: not looked up yet */
 	struct ts_emit_site site;
 };
 extern struct cuda_call cuda_calls[CUDA_CALL_COUNT];
 
-/* What a wrapper keeps while the real function runs. */
+/* State of a wrapper while the real function runs. */
 struct cuda_call_state {
 	uint64_t start;
 };
 
-/* > 0: captures of streams are under way, so that calls count outside of windows, too. */
+/* > 0: stream captures are in progress, so calls matter outside of windows, too. */
 extern uint32_t cuda_captures;
-/* The recorder wants this backend here. Read by each wrapper. */
+/* The recorder requested this backend for this process. Read by each wrapper. */
 extern uint32_t cuda_wanted;
 
 /*
- * Finds the real function. Never NULL: one that returns "not supported" stands for what the driver
- * lacks.
+ * Finds the real function. Never NULL: if the driver lacks it, a function that returns "not
+ * supported".
  */
 cuda_function cuda_call_find(struct cuda_call *call);
 
@@ -56,8 +56,8 @@ static inline cuda_function cuda_call_real(struct cuda_call *call)
 }
 
 /*
- * What these do has to be known whenever it happens: memory that is held, captures, what opens
- * windows.
+ * These are tracked at all times, because they change state that windows need: allocated memory,
+ * captures, and what opens windows.
  */
 static inline __attribute__((always_inline)) bool cuda_class_is_always(enum cuda_class class)
 {
@@ -72,14 +72,14 @@ static inline bool cuda_class_makes_device_work(enum cuda_class class)
 	       class == CUDA_GRAPH_LAUNCH;
 }
 
-/* False: calls of this class go straight on. Some loads. */
+/* False: calls of this class go straight to the driver. Costs a few loads. */
 static inline __attribute__((always_inline)) bool cuda_class_may_count(enum cuda_class class)
 {
 	return cuda_class_is_always(class) || ts_enabled() ||
 	       __builtin_expect(__atomic_load_n(&cuda_captures, __ATOMIC_RELAXED) != 0, 0);
 }
 
-/* Is this call looked at, that may count? */
+/* Whether to handle a call whose class may count. */
 static inline bool cuda_call_counts(void)
 {
 	return __atomic_load_n(&cuda_wanted, __ATOMIC_RELAXED) && !cuda_thread.depth &&
@@ -92,30 +92,31 @@ void cuda_call_leave(struct cuda_call *call, const struct cuda_call_state *state
 
 /* ---- cuda_driver.c ---- */
 
-/* The real dlsym(), or that of another who replaces it; NULL: not looked for yet. */
+/* The real dlsym(), or that of another library that replaces it; NULL: not looked up yet. */
 extern void *(*cuda_next_dlsym)(void *handle, const char *name);
 void cuda_find_dlsym(void);
-/* The driver; NULL: it is not loaded, and `load` is false or there is none. */
+/* The driver's handle; NULL: it is not loaded, and `load` is false or there is none. */
 void *cuda_driver_library(bool load);
 
 /* ---- cuda_symbols.c ---- */
 
 /*
- * What is given in place of a function of the driver: a wrapper, a counting stub, or the function
- * itself.
+ * What a lookup of a driver function returns: a wrapper, a counting stub, or the function itself.
  */
 void *cuda_symbol_for(const char *name, void *address);
 
 /* ---- call_stubs.c ---- */
 
-/* Counts calls of `address` under `name`, and goes there; NULL: all stubs are in use. */
+/*
+ * A stub that counts calls of `address` under `name` and jumps there; NULL: all stubs are in use.
+ */
 void *cuda_stub(const char *name, void *address);
 
 /* ---- cuda_memory.c ---- */
 
 /* A call of class ALLOCATE or FREE has succeeded. */
 void cuda_memory_changed(const struct cuda_call *call, const uintptr_t *words, uint32_t stack);
-/* A context is gone, and with it all of its memory; NULL: the primary one of that device. */
+/* A context was destroyed with all of its memory; NULL: the primary context of that device. */
 void cuda_memory_forget(const void *context, uint32_t device);
 
 /* ---- cuda_devices.c ---- */
@@ -125,11 +126,11 @@ void cuda_devices_tell(void);
 /* ---- nccl_calls.c ---- */
 
 /*
- * What a caller of dlsym() gets for a function of NCCL that was found at that address: a wrapper,
- * or the function; NULL: it sees none.
+ * What a caller of dlsym() gets for the NCCL function found at this address: a wrapper, or the
+ * function; NULL: it sees none.
  */
 void *cuda_collective_for(void *handle, const char *name, void *address, const void *caller);
-/* Bytes of the collective that this thread is in; 0: it is in none. */
+/* Bytes of the collective that this thread is calling; 0: none. */
 int64_t cuda_collective_bytes(void);
 
 /* ---- cuda_backend.c ---- */

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * CUPTI's activities and callbacks, as far as we use them: numbers and layouts of our own, compared
- * with NVIDIA's headers by cupti_layouts.c where these are there. Includes libc only: programs of
- * bench/ are built from this as well.
+ * The part of CUPTI's activity and callback interface that we use. Numbers and layouts are declared
+ * here; cupti_layouts.c compares them with NVIDIA's headers, if installed. Includes libc only:
+ * programs of bench/ use this header, too.
  */
 #ifndef TS_BACKENDS_CUDA_CUPTI_CUPTI_ABI_H
 #define TS_BACKENDS_CUDA_CUPTI_CUPTI_ABI_H
@@ -32,21 +32,21 @@ enum {
 enum {
 	CUPTI_KIND_MEMCPY = 1,
 	CUPTI_KIND_MEMSET = 2,
-	CUPTI_KIND_KERNEL = 3, /* serialises; never enabled */
+	CUPTI_KIND_KERNEL = 3, /* serializes kernels; never enabled */
 	CUPTI_KIND_DRIVER = 4,
 	CUPTI_KIND_RUNTIME = 5,
 	CUPTI_KIND_CONCURRENT_KERNEL = 10,
 	CUPTI_KIND_MEMCPY2 = 22, /* between devices */
 	CUPTI_KIND_EXTERNAL_CORRELATION = 39,
-	CUPTI_KIND_LIMIT = 128, /* kinds of all versions are below */
+	CUPTI_KIND_LIMIT = 128, /* all versions have fewer kinds */
 };
 
 #define CUPTI_FLUSH_FORCED 1u
-#define CUPTI_ATTRIBUTE_ZEROED 5 /* buffers are zero when they are given; since CUDA 11.5 */
+#define CUPTI_ATTRIBUTE_ZEROED 5 /* we supply zeroed buffers; since CUDA 11.5 */
 
 /*
- * Places of what we read, the same in all records since Kernel6, Memcpy4, MemcpyPtoP3 and Memset3:
- * later ones have more at their ends. Only lengths differ (cupti_layouts.c).
+ * Offsets of the fields that we read, the same in all records since Kernel6, Memcpy4, MemcpyPtoP3
+ * and Memset3: later versions append fields. Only lengths differ (cupti_layouts.c).
  */
 enum {
 	CUPTI_AT_KIND = 0,
@@ -89,7 +89,7 @@ enum {
 	CUPTI_FILL_GRAPH = 72,
 };
 
-/* From where to where a copy went. */
+/* Directions of copies. */
 enum {
 	CUPTI_COPY_HTOD = 1,
 	CUPTI_COPY_DTOH = 2,
@@ -118,7 +118,7 @@ enum {
 	CUPTI_NODE_CLONED = 20,
 };
 
-/* What a callback of the driver is told. */
+/* Argument of driver callbacks. */
 struct cupti_call {
 	uint32_t site; /* CUPTI_ENTER or CUPTI_EXIT */
 	const char *function;
@@ -131,11 +131,11 @@ struct cupti_call {
 	uint32_t correlation;
 };
 
-/* What a callback of resources is told. */
+/* Argument of resource callbacks. */
 struct cupti_resource {
 	void *context;
 	void *stream;
-	void *descriptor; /* one of the next two */
+	void *descriptor; /* struct cupti_module or cupti_graph */
 };
 
 struct cupti_module {
@@ -160,7 +160,7 @@ typedef void (*cupti_completed)(void *context, uint32_t stream, uint8_t *buffer,
 				size_t valid);
 typedef uint64_t (*cupti_timestamp)(void);
 
-/* Functions: CUPTI_FUNCTION(name without "cupti", parameters). All give a result as above. */
+/* CUPTI_FUNCTION(name without "cupti", parameters). All return one of the results above. */
 #define CUPTI_FUNCTIONS(CUPTI_FUNCTION)                                                            \
 	CUPTI_FUNCTION(GetVersion, (uint32_t * version))                                           \
 	CUPTI_FUNCTION(GetResultString, (uint32_t result, const char **text))                      \

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * NVTX v3 as a tool sees it: how a copy of NVTX inside a program or library is entered, and what
- * its functions are given. Numbers and layouts of ours; where NVIDIA's headers are there,
- * nvtx_check.c compares.
+ * The tool side of NVTX v3: how a copy of NVTX in a program or library is initialized, and what its
+ * functions take. Numbers and layouts are declared here; nvtx_check.c compares them with NVIDIA's
+ * headers, if installed.
  */
 #ifndef TS_BACKENDS_CUDA_NVTX_NVTX_ABI_H
 #define TS_BACKENDS_CUDA_NVTX_NVTX_ABI_H
@@ -11,7 +11,7 @@
 #include <stdint.h>
 #include <wchar.h>
 
-/* ---- getting in ---- */
+/* ---- initialization ---- */
 
 enum { NVTX_TABLE_CALLBACKS = 1, NVTX_TABLE_VERSION = 3 };
 
@@ -22,14 +22,14 @@ enum nvtx_module {
 	NVTX_MODULE_CORE2 = 5,
 };
 
-/* Any function; it is called as what its place in the table says. */
+/* Any function; its slot in the table says which type it has. */
 typedef void (*nvtx_function)(void);
 typedef const void *(*nvtx_export_table)(uint32_t id);
 
 struct nvtx_callbacks {
 	size_t size;
 	/*
-	 * *ret_table: pointers to the places of the functions, by number; 1: there is such a
+	 * *ret_table: pointers to the function slots, by number. Returns 1 if there is such a
 	 * module.
 	 */
 	int (*module)(int module, nvtx_function ***ret_table, unsigned int *ret_count);
@@ -81,7 +81,7 @@ enum nvtx_core2 {
 enum nvtx_cuda { NVTX_CU_STREAM_A = 5, NVTX_CU_STREAM_W = 6 };
 enum nvtx_cudart { NVTX_CUDA_STREAM_A = 3, NVTX_CUDA_STREAM_W = 4 };
 
-/* ---- what is marked ---- */
+/* ---- events ---- */
 
 enum { NVTX_COLOR_IS_ARGB = 1 };
 enum { NVTX_TEXT_ASCII = 1, NVTX_TEXT_WIDE = 2, NVTX_TEXT_REGISTERED = 3 };
@@ -119,7 +119,7 @@ struct nvtx_attributes {
 	union nvtx_text text;
 };
 
-/* What an object of somebody else is called. */
+/* Names of resources. */
 enum {
 	NVTX_RESOURCE_THREAD = 1 << 16 | 3,
 	NVTX_RESOURCE_CU_STREAM = 4 << 16 | 3,
@@ -138,7 +138,7 @@ struct nvtx_resource {
 	union nvtx_text text;
 };
 
-/* What a push or pop returns where there is no level to tell of. */
+/* Returned by push and pop if there is no level. */
 #define NVTX_NO_LEVEL (-1)
 
 #endif

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * CUPTI's interface of program-counter sampling, as far as we use it: numbers and layouts of our
- * own, compared with NVIDIA's where its header is there. Every struct begins with its size, by
- * which CUPTI knows how much of it we know.
+ * The part of CUPTI's program-counter sampling interface that we use. Numbers and layouts are
+ * declared here and compared with NVIDIA's header, if installed. Every struct begins with its size,
+ * which tells CUPTI how much of it we know.
  */
 #ifndef TS_BACKENDS_CUDA_SAMPLING_PC_SAMPLING_ABI_H
 #define TS_BACKENDS_CUDA_SAMPLING_PC_SAMPLING_ABI_H
@@ -58,7 +58,7 @@ struct sampling_data {
 	size_t capacity; /* in pcs */
 	uint64_t samples;
 	uint64_t dropped;
-	size_t count; /* of pcs that are there */
+	size_t count; /* of valid pcs */
 	size_t remaining;
 	uint64_t range;
 	struct sampling_pc *pcs;

@@ -1,16 +1,23 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * What hooks are made of: begin and end of a call, the one way of a command, and the declarations
- * of all hooks. Only for calls*.c and opencl_layer.c.
+ * Helpers for hooks: begin and end of a call, the path of a command, and the declarations of all
+ * hooks. Only for opencl_calls*.c and opencl_layer.c.
  *
- * A call: A command:
- *	struct ocl_call call; struct ocl_command command = { .verb = OCL_READ, ... };
- *	OCL_BEGIN(&call, "clFlush"); ocl_give(&command, queue, wait_count, waits, event);
- *	result = ocl.next.clFlush(queue); result = ocl.next.clEnqueueReadBuffer(...,
- *	command.event_place);
- *	ocl_told(&call, result);                        return ocl_given(&command, result);
- *	... what follows from it ...
- *	ocl_end(&call);
+ *	A call:
+ *		struct ocl_call call;
+ *
+ *		OCL_BEGIN(&call, "clFlush");
+ *		result = ocl.next.clFlush(queue);
+ *		ocl_told(&call, result);
+ *		... what follows from it ...
+ *		ocl_end(&call);
+ *
+ *	A command:
+ *		struct ocl_command command = { .verb = OCL_READ, ... };
+ *
+ *		ocl_give(&command, queue, wait_count, waits, event);
+ *		result = ocl.next.clEnqueueReadBuffer(..., command.event_place);
+ *		return ocl_given(&command, result);
  */
 #ifndef TS_BACKENDS_OPENCL_CALLS_OPENCL_CALLS_H
 #define TS_BACKENDS_OPENCL_CALLS_OPENCL_CALLS_H

@@ -1,27 +1,26 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * What the files of the command stream share (docs/replay.md, 3.3 and 4). Nobody else includes it;
- * hooks see capture_stream.h.
+ * What the files of the command stream share (docs/replay.md, 3.3 and 4). Not for other files;
+ * hooks include capture_stream.h.
  *
- *	capture_stream.c            the gate; when a window opens, closes, fails
- *	capture_text.c       details as JSON, into a buffer of fixed size
- *	capture_objects.c the registry of everything that lives: devices, contexts, queues, memory,
- *	user events
+ *	capture_stream.c     the gate; when a window opens, closes, fails
+ *	capture_text.c       details as JSON, in a fixed-size buffer
+ *	capture_objects.c    the registry of live objects: devices, contexts, queues, memory,
+ *	                     user events
  *	capture_programs.c   modules and functions
- *	capture_arguments.c  arguments as they are set, their kinds, and how a launch has them
+ *	capture_arguments.c  kernel arguments: values, kinds, and their capture at a launch
  *	capture_events.c     numbers of events
- *	capture_commands.c   a command around the driver's call
- *	capture_details.c    what a command's row and details say, by its verb
- *	capture_memory.c     the host's side: reads that are not complete, mapped regions
+ *	capture_commands.c   a command before and after the driver's call
+ *	capture_details.c    row and details of a command, by its verb
+ *	capture_memory.c     the host side: incomplete reads, mapped regions
  *	capture_pages.c      memory that host and device share (USE_HOST_PTR)
  *	capture_rect.c       rectangles of memory
- *	capture_snapshot.c memory read back: at the begin of a window, at its end, behind each
- *	command
- *	capture_loss.c       counts of what is not in the stream
+ *	capture_snapshot.c   memory read back: at the begin and end of a window, after each command
+ *	capture_loss.c       counts of what the stream lacks
  *
- * Locks of the stream, inside of those that opencl_internal.h lists; each is held for a short time
- * and in this order: `host` (capture_memory.c; the driver is asked about events under it), then
- * `registry` or `events` (nothing is called under these), then the channel.
+ * Locks of the stream come after those of opencl_internal.h. Each is held briefly, and taken in
+ * this order: `host` (capture_memory.c; events are queried under it), then `registry` or `events`
+ * (nothing is called under these), then the channel.
  */
 #ifndef TS_BACKENDS_OPENCL_STREAM_CAPTURE_INTERNAL_H
 #define TS_BACKENDS_OPENCL_STREAM_CAPTURE_INTERNAL_H

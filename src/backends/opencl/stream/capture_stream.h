@@ -1,17 +1,20 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * What the hooks tell the command stream (docs/replay.md, 3.3 and 4). Hooks call these only where
- * `ocl.replayable`; included by opencl_internal.h, after its types.
+ * What hooks report to the command stream (docs/replay.md, 3.3 and 4). Hooks call these functions
+ * only if `ocl.replayable`. Included by opencl_internal.h, after its types.
  *
- * Order in a hook:
- *	stream_enter()                    takes the gate, opens or closes a window that is due
- *	  [queue lock] stream_before(&command) freezes what the driver will read; may wait for a
- *	  pending read
- *	  the driver's call
- *	  stream_after(&command, result)  appends the command; [queue unlock]
- *	stream_leave()
- * and for calls that make, change or release objects: stream_enter(), the driver's call,
- * stream_made_*(), stream_leave().
+ *	Order in a hook:
+ *		stream_enter()             takes the gate; opens or closes a window that is due
+ *		[queue lock]
+ *		stream_before(&command)    captures what the driver will read; may wait for a
+ *		                           pending read
+ *		the driver's call
+ *		stream_after(&command, result)   appends the command
+ *		[queue unlock]
+ *		stream_leave()
+ *
+ * Calls that create, change or release objects: stream_enter(), the driver's call, stream_made_*(),
+ * stream_leave().
  */
 #ifndef TS_BACKENDS_OPENCL_STREAM_CAPTURE_STREAM_H
 #define TS_BACKENDS_OPENCL_STREAM_CAPTURE_STREAM_H
