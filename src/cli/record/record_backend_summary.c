@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Lets each backend of a recording say what the finished trace has of it. */
+/* Lets each backend of a recording summarize its part of the finished trace. */
 #include <stdio.h>
 #include <string.h>
 
@@ -29,7 +29,7 @@ static uint64_t count_values(const struct ts_batch *batch, int column)
 	return count;
 }
 
-/* A chunk that cannot be read is left out: this is a summary. */
+/* Skips unreadable chunks: this is a summary. */
 static uint64_t rows(void *context, const char *table_name, const char *column_name)
 {
 	struct summary *summary = context;
@@ -69,8 +69,7 @@ static void facts(void *context, const char *key, void (*each)(void *user, const
 	}
 }
 
-/* "key=value;key=value" has it, or not. The last value asked for stays valid until the next call.
- */
+/* Looks up a key in "key=value;key=value"; NULL if missing. Valid until the next call. */
 static const char *setting(void *context, const char *key)
 {
 	static char value[256];

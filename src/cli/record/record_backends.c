@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Backends of a recording: which names of --backends are metric sources and which run in the
+ * Backends of a recording: which names in --backends are metric sources and which run in the
  * program, the options of backends, and the settings that the program gets for them.
  */
 #include <stdio.h>
@@ -16,7 +16,7 @@
 #include "cli/record/record.h"
 #include "sample/metrics/metric_sources.h"
 
-/* Stacks that the recorder reads; unlike all others only where it is named. */
+/* Stacks that the recorder reads. Unlike all others, on only if named. */
 #define PYTHON "python"
 
 bool ts_record_runs_in_program(const struct ts_record *record, const char *name)
@@ -26,7 +26,7 @@ bool ts_record_runs_in_program(const struct ts_record *record, const char *name)
 
 /* ---- names ---- */
 
-/* Adds a name to a list with commas, if it fits. */
+/* Appends a name to a comma-separated list, if it fits. */
 static bool append(char *list, size_t bytes, const char *name)
 {
 	size_t used = strlen(list);
@@ -54,7 +54,7 @@ static bool is_metric_source(const char *name)
 	return strcmp(name, "host") == 0;
 }
 
-/* The name is not known: the one that was meant, or all that are. */
+/* Unknown name: suggests a similar one, or lists all. */
 static void name_others(const char *name, struct ts_error *err)
 {
 	const struct ts_metrics_source *const *sources = ts_metrics_sources();
@@ -82,8 +82,8 @@ static void name_others(const char *name, struct ts_error *err)
 }
 
 /*
- * Metric sources are sampled by the recorder; built-in backends run in the program; backends that
- * others supply may do both.
+ * The recorder samples metric sources; built-in backends run in the program; external backends may
+ * do both.
  */
 static int sort_name(struct ts_record *record, const char *name, bool *ret_fits)
 {
@@ -110,7 +110,7 @@ static int sort_name(struct ts_record *record, const char *name, bool *ret_fits)
 	}
 	if (!rc)
 		*ret_fits &= append(record->sources, sizeof(record->sources), name);
-	/* The program that is started may find what the recorder does not. */
+	/* The started program may find a backend that the recorder does not. */
 	if (rc == TS_ENOTFOUND)
 		name_others(name, &err);
 	if (rc && !record->command)
@@ -160,7 +160,7 @@ int ts_record_backends(struct ts_record *record, const char *list)
 
 /* ---- options, before the command line is parsed ---- */
 
-/* The words after `--backends`; a name that cannot be loaded is reported later. */
+/* Loads the backends of a --backends list; a name that cannot be loaded is reported later. */
 static void load_listed(const char *list)
 {
 	while (list && *list) {
@@ -203,7 +203,7 @@ void ts_record_load_backends(const struct ts_option *options, size_t count, int 
 		const struct ts_option *option = NULL;
 
 		if (word[0] != '-' || !word[1]) {
-			/* The value of an option that only a backend knows, or the program. */
+			/* Either the value of a backend's option, or the program. */
 			if (!may_be_value)
 				break;
 			may_be_value = false;
@@ -325,7 +325,7 @@ static int add_setting(struct ts_record *record, const char *key, const char *va
 	return TS_EXIT_DONE;
 }
 
-/* '--python-on calls' adds Python's frames to what '--stacks' says. */
+/* '--python-on calls' adds Python frames to what '--stacks' says. */
 static const char *with_python(const struct ts_record *record,
 			       const struct ts_backend_option *option, const char *value)
 {
@@ -334,7 +334,7 @@ static const char *with_python(const struct ts_record *record,
 	return !strcmp(value, "none") ? "python" : !strcmp(value, "native") ? "all" : value;
 }
 
-/* NULL: the option is not given. */
+/* NULL: not given. */
 static const char *text_of(const struct ts_record_option *given)
 {
 	return given->flag ? "1" : given->text;

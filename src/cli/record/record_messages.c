@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * What is said of a recording when it is finished: a line for people, JSON for programs, and what
- * to do about losses.
+ * The summary of a finished recording: a line for people, JSON for programs, and advice on losses.
  */
 #include <inttypes.h>
 #include <stdio.h>
@@ -24,7 +23,7 @@ static const char *plural(char *buffer, size_t bytes, uint64_t count, const char
 	return buffer;
 }
 
-/* Of the last file, which may be JSON. */
+/* Size of the last file, which may be JSON. */
 static uint64_t bytes_of(const struct ts_recorder_summary *summary)
 {
 	struct stat status;
@@ -33,8 +32,8 @@ static uint64_t bytes_of(const struct ts_recorder_summary *summary)
 }
 
 /*
- * Stacks are counted as they are stored, but for those that rings had no room for: these are among
- * what is lost.
+ * Stacks are counted when handed over; those that did not fit into a ring are also among the lost
+ * events.
  */
 static const char *tell_stacks(const struct ts_record *record,
 			       const struct ts_recorder_summary *summary, char *buffer,
@@ -70,7 +69,7 @@ static void tell_line(const struct ts_record *record, const struct ts_recorder_s
 		summary->lost ? lost : "nothing lost");
 }
 
-/* Can it be run again? Only where that was asked for. */
+/* Says whether the recording can be replayed, if that was requested. */
 static void tell_replay(const struct ts_record *record, const struct ts_recorder_summary *summary)
 {
 	char commands[64], size[TS_FORMAT_BYTES];
@@ -111,7 +110,7 @@ static void tell_losses(const struct ts_record *record, const struct ts_recorder
 			: "TRACESMITH_BUDGET in the program's environment makes them larger");
 }
 
-/* A window of a backend that the program has never opened. */
+/* Warns if the program never opened the window of a backend. */
 static void tell_never_open(const struct ts_record *record,
 			    const struct ts_recorder_summary *summary)
 {
@@ -156,7 +155,7 @@ static void tell_json(const struct ts_record *record, const struct ts_recorder_s
 	ts_text_append_str(out, "}\n");
 }
 
-/* Of a recording that has nothing else. */
+/* For a recording of stacks only. */
 static void tell_stacks_line(const struct ts_recorder_summary *summary)
 {
 	char stacks[64], processes[64], threads[64], size[TS_FORMAT_BYTES], lost[64];

@@ -28,7 +28,7 @@ static void emit_row(void *context, const struct ts_metrics_subject *subject, co
 			     count);
 }
 
-/* Whoever reads the trace should know as well why something is not there. */
+/* Also stored in the trace, so that its readers know why something is missing. */
 static void emit_message(void *context, const char *source, const char *text)
 {
 	const struct ts_record *record = context;
@@ -42,7 +42,7 @@ static void emit_message(void *context, const char *source, const char *text)
 		ts_report_note("tracesmith: %s: %s", source, text);
 }
 
-/* Stacks are large: of a ring of this size a second's worth at 100 Hz fills a fraction. */
+/* Stacks are large. At 100 Hz, a second's worth fills a fraction of a ring of this size. */
 #define RING_FOR_STACKS (1u << 20)
 
 bool ts_record_host(const struct ts_record *record, struct ts_recorder *recorder, const char *what)

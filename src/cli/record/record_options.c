@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What the command lines of `record` and `sniff` have in common. */
+/* Options that `record` and `sniff` share. */
 #include <string.h>
 
 #include "base/text.h"

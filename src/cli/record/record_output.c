@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The files of a recording as the user sees them: where they are, what stood there before, and
- * what has become of them.
+ * The files of a recording as the user sees them: paths, what an earlier recording left there, and
+ * text exports.
  */
 #include <errno.h>
 #include <fcntl.h>
@@ -30,7 +30,7 @@ static bool has_ending(const char *path, const char *ending)
 	return length >= tail && !strcmp(path + length - tail, ending);
 }
 
-/* One behind the other; what is too long for a path becomes one that is not there. */
+/* Concatenates; a result that is too long becomes "", which does not exist. */
 static void join(char *buffer, size_t bytes, const char *path, const char *tail)
 {
 	if (strlen(path) + strlen(tail) < bytes)
@@ -49,7 +49,7 @@ static void journal_path(const char *trace, char *buffer, size_t bytes)
 	join(buffer, bytes, trace, ".journal");
 }
 
-/* A recorder that was killed a moment ago may still hold it: it is given a second to vanish. */
+/* A recorder that was just killed may still hold the lock: give it a second to exit. */
 bool ts_record_is_held(const char *trace)
 {
 	const struct timespec pause = { 0, HELD_PAUSE_NS };
@@ -71,7 +71,7 @@ bool ts_record_is_unfinished(const char *trace)
 	return !access(journal, F_OK);
 }
 
-/* "t.sbt" is kept as "t.1.sbt", or the next number that is free. */
+/* "t.sbt" is kept as "t.1.sbt", or with the next free number. */
 static int choose_kept_path(const char *trace, char *buffer, size_t bytes)
 {
 	size_t stem = strlen(trace) - (has_ending(trace, ".sbt") ? strlen(".sbt") : 0);
@@ -118,7 +118,7 @@ int ts_record_settle(const char *trace, struct ts_error *err)
 	return ts_record_is_unfinished(trace) ? keep(trace, err) : TS_OK;
 }
 
-/* ---- text beside the trace ---- */
+/* ---- text export ---- */
 
 static int export_to(const struct ts_exporter *exporter, const char *trace, int fd,
 		     struct ts_error *err)
@@ -142,7 +142,7 @@ int ts_record_export_text(const char *exporter, const char *trace, const char *p
 	if (fd < 0)
 		return ts_error_errno(err, errno, "cannot create '%s'", path);
 	rc = export_to(ts_exporter_find(exporter), trace, fd, err);
-	/* Some file systems tell of a full disk only here. */
+	/* Some file systems report a full disk only on close. */
 	if (close(fd) && !rc)
 		rc = ts_error_errno(err, errno, "'%s': cannot write", path);
 	if (rc)

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Python stacks of a recording: what the options ask for, and how what the sampler finds becomes
- * events of the recorder's own area.
+ * Python stacks of a recording: parses the options, and stores samples as events in the recorder's
+ * own area.
  */
 #include <stdio.h>
 #include <stdlib.h>
@@ -78,10 +78,10 @@ int ts_record_python_on(struct ts_record *record, const char *word)
 
 /* ---- functions ---- */
 
-/* No room for its name: so that it is not asked for again. */
+/* The name did not fit: do not try again. */
 #define CODE_NONE UINT32_MAX
 
-/* Frames of a thread as they were last stored, outermost first. */
+/* Frames of a thread as last stored, outermost first. */
 struct thread_frames {
 	uint64_t *words;
 	size_t capacity;
@@ -91,9 +91,9 @@ struct ts_record_stacks {
 	const struct ts_record *record;
 	struct ts_python_consumer consumer;
 	uint64_t self_start;
-	/* Names that the area has: processes have the same functions. */
+	/* Names already in the area; processes share functions. */
 	struct ts_strmap names;
-	uint32_t *codes; /* by id of a name */
+	uint32_t *codes; /* by name id */
 	size_t code_capacity;
 	struct ts_text key;
 	struct thread_frames *threads; /* by slot */
@@ -152,7 +152,7 @@ static struct thread_frames *frames_of(struct ts_record_stacks *stacks, uint32_t
 	return &stacks->threads[slot];
 }
 
-/* Those that are as they were stay. */
+/* Builds the frames of a stack; unchanged outer frames are kept. */
 static const uint64_t *put_together(struct ts_record_stacks *stacks,
 				    const struct ts_python_sample *sample)
 {
@@ -177,7 +177,7 @@ static uint32_t state_of(const struct ts_python_sample *sample)
 	return state || sample->is_state_known ? state | TS_SAMPLE_STATE_KNOWN : 0;
 }
 
-/* A moment ago on the system's clock is so many ticks ago on the area's. */
+/* Converts a time of the system clock to ticks of the area's clock. */
 static uint64_t ticks_at(const struct ts_record_stacks *stacks, int64_t time_ns)
 {
 	uint64_t ticks = ts_now();
@@ -214,7 +214,7 @@ static void emit_stack(const struct ts_python_sample *sample, const struct ts_sa
 		args[count++] = (struct ts_emit_arg){ "trigger",
 						      TS_EMIT_STRING,
 						      { .string = sample->trigger } };
-	/* Its arguments are told with it; nothing of it is kept. */
+	/* A site used once: nothing is cached. */
 	if (sample->locals || sample->trigger) {
 		other.name = sample->trigger ? sample->trigger : other.name;
 		site = &other;
@@ -241,7 +241,7 @@ static void on_sample(void *context, const struct ts_python_sample *sample)
 	emit_stack(sample, &out);
 }
 
-/* ---- all else that the sampler tells ---- */
+/* ---- other output of the sampler ---- */
 
 static void on_thread(void *context, pid_t pid, uint64_t start_time, pid_t tid, const char *name)
 {
@@ -269,7 +269,7 @@ static void on_counter(void *context, pid_t pid, uint64_t start_time, const char
 	ts_tracer_counter_of(ts_tracer_process(), &subject, name, "python", args, count);
 }
 
-/* Whoever reads the trace should know as well why something is not there. */
+/* Also stored in the trace, so that its readers know why something is missing. */
 static void on_message(void *context, pid_t pid, const char *text)
 {
 	const struct ts_record_stacks *stacks = context;
@@ -283,7 +283,7 @@ static void on_message(void *context, pid_t pid, const char *text)
 		ts_report_note("tracesmith: %s", text);
 }
 
-/* ---- from the start to the end ---- */
+/* ---- start and end ---- */
 
 static struct ts_record_stacks *new_stacks(const struct ts_record *record)
 {

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * A recording from its start to its end: passes of the recorder, signals, the program that was
- * started and what it leaves behind. The program comes first: whatever becomes of the recording,
- * it is waited for, and its end is ours.
+ * Runs a recording from start to end: passes of the recorder, signals, the started program and its
+ * descendants. The program comes first: whatever happens to the recording, we wait for the program
+ * and exit as it does.
  */
 #include <errno.h>
 #include <poll.h>
@@ -23,25 +23,26 @@
 
 #define SECOND_NS INT64_C(1000000000)
 #define LINGER_NS (SECOND_NS / 2)
-/* Areas of dead programs that nobody took: so many newest ones are kept for `recover`. */
+/* Number of unclaimed areas of dead programs to keep for `recover`; the newest are kept. */
 #define KEEP_AREAS 64
 
-/* Shells say so when a program is not there, or cannot be executed. */
+/* Exit codes of shells for a program that is missing or cannot be executed. */
 enum { EXIT_NOT_EXECUTABLE = 126, EXIT_NOT_THERE = 127 };
 
 struct run {
 	struct ts_record *record;
 	struct ts_record_signals signals;
-	struct ts_recorder *recorder; /* NULL once it is closed */
-	pid_t program;                /* 0: none was started */
+	struct ts_recorder *recorder; /* NULL once closed */
+	pid_t program;                /* 0: none started */
 	bool program_ended;
 	int wait_status;
-	int64_t ended_ns;       /* when the program did */
-	int64_t interrupted_ns; /* the last Ctrl-C */
+	int64_t ended_ns;       /* when the program exited */
+	int64_t interrupted_ns; /* time of the last Ctrl-C */
 	bool stop;              /* finish the recording */
-	bool leave;             /* do not wait for the program either */
+	bool leave;             /* exit without waiting for the program, too */
 	bool told_of_others;
-	struct ts_pairmap followed; /* processes that hold the recording open, by pid and start */
+	struct ts_pairmap
+		followed; /* processes that keep the recording open, by pid and start time */
 };
 
 static bool program_runs(const struct run *run)
@@ -51,7 +52,7 @@ static bool program_runs(const struct run *run)
 
 /* ---- signals ---- */
 
-/* Takes the status of every process that ended: the program's, and those that it left to us. */
+/* Reaps all exited children: the program, and orphans that were reparented to us. */
 static void reap(struct run *run)
 {
 	pid_t pid;
@@ -68,7 +69,7 @@ static void reap(struct run *run)
 	}
 }
 
-/* Ctrl-C is for the program. Two within a second that it survives are for the recording. */
+/* Ctrl-C is for the program. Two within a second that the program survives stop the recording. */
 static void on_interrupt(struct run *run)
 {
 	int64_t now = ts_clock_monotonic_ns();
@@ -95,7 +96,7 @@ static void on_signal(struct run *run, const struct signalfd_siginfo *info)
 	}
 }
 
-/* Sleeps until a signal, something for the recorder, or so long; -1: for ever. */
+/* Sleeps until a signal, an event of the recorder, or a timeout; -1: no timeout. */
 static void wait_for_something(struct run *run, int64_t wait_ns)
 {
 	struct pollfd fds[] = {
@@ -110,7 +111,7 @@ static void wait_for_something(struct run *run, int64_t wait_ns)
 		on_signal(run, &info);
 }
 
-/* ---- what the program leaves behind ---- */
+/* ---- processes that outlive the program ---- */
 
 static void on_area(void *context, const struct ts_area_info *info)
 {
@@ -126,7 +127,7 @@ static void on_area(void *context, const struct ts_area_info *info)
 		ts_recorder_follow(run->recorder, info->pid);
 }
 
-/* Processes that take part in the recording now hold it open as the program has. */
+/* Recorded processes keep the recording open after the program has exited. */
 static void follow_others(struct run *run)
 {
 	int fd;
@@ -137,7 +138,9 @@ static void follow_others(struct run *run)
 	close(fd);
 }
 
-/* A process that the program has just left may not have emitted anything yet: a moment for it. */
+/*
+ * A process that the program just left behind may not have emitted anything yet: give it a moment.
+ */
 static bool lingers(const struct run *run)
 {
 	siginfo_t info;
@@ -160,7 +163,7 @@ static void tell_of_others(struct run *run)
 		run->record->command[0]);
 }
 
-/* How long it may be until the next one. */
+/* Time until the next tick is due. */
 static int64_t tick(struct run *run)
 {
 	int64_t now_ns = ts_clock_monotonic_ns();
@@ -177,7 +180,10 @@ static int record(struct run *run, struct ts_error *err)
 		bool done = false;
 		int rc;
 
-		/* The recorder sees ends by itself: it must not be ahead of us. */
+		/*
+		 * Reap before the pass: the recorder notices exits itself and must not be ahead of
+		 * us.
+		 */
 		reap(run);
 		if (run->program_ended && !run->stop)
 			follow_others(run);
@@ -213,7 +219,7 @@ static void release_files(struct ts_record *record)
 	record->file_count = record->file_capacity = 0;
 }
 
-/* The trace is whole without names: that they cannot be had is no failure of the recording. */
+/* The trace is complete without names: a failure here does not fail the recording. */
 static int name_frames(const char *trace, bool is_told)
 {
 	const struct ts_symbolize_choice choice = { 0 };
@@ -231,8 +237,8 @@ static int name_frames(const char *trace, bool is_told)
 }
 
 /*
- * Of all files, but for those that a rotation has removed again; the last one's is said, as its
- * rows are.
+ * Symbolizes all files that a rotation has not removed. Reports on the last one only, as the
+ * summary does.
  */
 static void name_files(const struct ts_record *record)
 {
@@ -250,7 +256,7 @@ static void name_files(const struct ts_record *record)
 			       record->files[record->file_count - 1]);
 }
 
-/* The text is all that remains: what has no name now stays an address. */
+/* Only the text export remains: frames without a name now stay addresses. */
 static void on_text(void *context, const char *trace)
 {
 	const struct ts_record *record = context;
@@ -269,7 +275,7 @@ static void on_text(void *context, const char *trace)
 
 /* ---- the end ---- */
 
-/* Finishes the trace and tells; *ret_again: a target came too late for it. */
+/* Finishes the trace and prints the summary. *ret_again: a target came too late for this trace. */
 static int finish(struct run *run, bool *ret_again, struct ts_error *err)
 {
 	struct ts_recorder_summary summary = { 0 };
@@ -281,14 +287,14 @@ static int finish(struct run *run, bool *ret_again, struct ts_error *err)
 	if (rc)
 		return rc;
 	*ret_again = summary.again && !run->stop && run->record->options.detached;
-	/* Names have time, a target that waits has not. */
+	/* Symbolizing can wait; a waiting target cannot. */
 	if (!*ret_again)
 		name_files(run->record);
 	ts_record_tell(run->record, &summary);
 	return TS_OK;
 }
 
-/* What was recorded until an error is in the journal. */
+/* The journal has everything up to the error. */
 static void give_up(struct run *run)
 {
 	char trace[TS_LAUNCH_PATH_BYTES];
@@ -309,7 +315,7 @@ static int start_program(struct run *run, struct ts_error *err)
 	launch.session = ts_recorder_session(run->recorder);
 	launch.signal_mask = &run->signals.mask;
 	launch.signals_ignored = &run->signals.ignored;
-	/* What the program leaves behind becomes ours, so that it can still be followed. */
+	/* Become the reaper of orphaned descendants, so that they can still be followed. */
 	prctl(PR_SET_CHILD_SUBREAPER, 1);
 	rc = ts_launch_start(&launch, &run->program, err);
 	if (!rc)
@@ -325,7 +331,7 @@ static int launch_failed(const struct ts_error *err)
 	return err->code == TS_ENOTFOUND ? EXIT_NOT_THERE : EXIT_NOT_EXECUTABLE;
 }
 
-/* A program that outlived its recording leaves an area behind that nobody will read. */
+/* A program that outlived its recording leaves an area that nobody will read. */
 static void clean_up(void)
 {
 	TS_AUTO_FD int directory = -1;
@@ -344,7 +350,7 @@ static void stand_in(struct run *run)
 	clean_up();
 }
 
-/* The recording's own exit code where there is no program, or it has nothing to complain of. */
+/* The program's exit code if it is not 0, else that of the recording. */
 static int exit_code_of(struct run *run, int recording)
 {
 	int code;
@@ -379,7 +385,7 @@ static int run_recorder(struct run *run)
 	return ts_report_exit_code(err.code);
 }
 
-/* Nothing was recorded: nothing is left. */
+/* Removes the trace, since nothing was recorded. */
 static void discard(struct run *run)
 {
 	struct ts_recorder_summary summary = { 0 };
@@ -390,14 +396,14 @@ static void discard(struct run *run)
 	run->recorder = NULL;
 }
 
-/* Of recorders that several targets start at once, one is enough: that is no news. */
+/* If several targets start a recorder at once, one wins. The others exit silently. */
 static int cannot_open(struct ts_record *record, const struct ts_error *err)
 {
 	record->outrun = record->options.detached && err->code == TS_EBUSY;
 	return record->outrun ? ts_report_exit_code(err->code) : ts_report_error(err);
 }
 
-/* Opened first and started then: a program that cannot be started leaves no trace behind. */
+/* Opens the recording before the program starts; removes it if the start fails. */
 static int open_and_start(struct run *run)
 {
 	struct ts_error err;
@@ -414,7 +420,7 @@ static int open_and_start(struct run *run)
 	return launch_failed(&err);
 }
 
-/* What can be known before anything is touched. */
+/* Checks everything that can be checked before anything is changed. */
 static int check(struct ts_record *record)
 {
 	char agent[TS_LAUNCH_PATH_BYTES], trace[TS_LAUNCH_PATH_BYTES];
@@ -424,7 +430,7 @@ static int check(struct ts_record *record)
 	if (record->command && (ts_launch_check(record->command[0], &err) ||
 				ts_launch_find_agent(agent, sizeof(agent), &err)))
 		return launch_failed(&err);
-	/* Files of a rotation never meet older ones. */
+	/* Files of a rotation never replace older ones. */
 	if (options->resume || options->rotate_bytes || options->rotate_ns)
 		return TS_EXIT_DONE;
 	ts_record_trace_path(options->output, trace, sizeof(trace));

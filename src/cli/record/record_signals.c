@@ -1,8 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Signals of a process that stands in for another one. They are blocked and read from a
- * descriptor: no handler runs, threads of the recorder never see them, and nothing that the
- * program inherits has been changed.
+ * Signals of a process that stands in for another. They are blocked and read from a descriptor: no
+ * handler runs, the recorder's threads never see them, and the program inherits nothing changed.
  */
 #include <errno.h>
 #include <stdlib.h>
@@ -17,7 +16,7 @@
 #include "cli/common/report.h"
 #include "cli/record/record.h"
 
-/* So many generations below the program a sender is still taken for its own. */
+/* Maximum depth at which a sender still counts as a descendant of the program. */
 #define GENERATIONS 64
 
 static bool is_ignored(int number)
@@ -31,25 +30,25 @@ int ts_record_signals_take(struct ts_record_signals *signals, struct ts_error *e
 {
 	static const int keyboard[] = { SIGINT, SIGQUIT };
 	static const int asked[] = { SIGTERM, SIGHUP, SIGUSR1, SIGUSR2 };
-	/* Broken pipes and file size limits come as errors of write(), not as ends of us. */
+	/* Broken pipes and file size limits become errors of write() instead of killing us. */
 	static const int harmless[] = { SIGPIPE, SIGXFSZ };
 	sigset_t read_here, blocked;
 
 	sigemptyset(&signals->ignored);
 	sigemptyset(&signals->not_typed);
 	sigemptyset(&read_here);
-	/* Shells have background jobs ignore the keyboard; a kill is meant for us all the same. */
+	/* Shells make background jobs ignore keyboard signals, but kill(1) must still work. */
 	for (size_t i = 0; i < TS_ARRAY_SIZE(keyboard); i++) {
 		sigaddset(&read_here, keyboard[i]);
 		if (is_ignored(keyboard[i]))
 			sigaddset(&signals->not_typed, keyboard[i]);
 	}
-	/* A blocked signal is queued even if it is ignored: nohup would be in vain. */
+	/* A blocked signal is queued even if ignored, which would defeat nohup. */
 	for (size_t i = 0; i < TS_ARRAY_SIZE(asked); i++) {
 		if (!is_ignored(asked[i]))
 			sigaddset(&read_here, asked[i]);
 	}
-	/* Where it is ignored, children leave no status. */
+	/* If SIGCHLD is ignored, children leave no wait status. */
 	if (is_ignored(SIGCHLD)) {
 		sigaddset(&signals->ignored, SIGCHLD);
 		signal(SIGCHLD, SIG_DFL);
@@ -83,7 +82,7 @@ bool ts_record_signal_is_shared(const struct signalfd_siginfo *info, pid_t progr
 	/* Ctrl-C and hang-ups go to the whole process group. */
 	if (info->ssi_code == SI_KERNEL)
 		return true;
-	/* kill(0, ...) of the program or of one that it started: it knows what it did. */
+	/* kill(0, ...) by the program or one of its descendants reaches the program as well. */
 	for (int i = 0; sender > 1 && i < GENERATIONS; i++) {
 		if (sender == program)
 			return true;
@@ -97,7 +96,7 @@ static void die_of(int number)
 	const struct rlimit no_core = { 0 };
 	sigset_t only;
 
-	/* The program has left its core already; ours would replace it. */
+	/* The program has already dumped core; ours would replace it. */
 	setrlimit(RLIMIT_CORE, &no_core);
 	prctl(PR_SET_DUMPABLE, 0);
 	signal(number, SIG_DFL);
@@ -113,9 +112,9 @@ int ts_record_end_as(int wait_status)
 
 	if (WIFEXITED(wait_status))
 		return WEXITSTATUS(wait_status);
-	/* What main() would do later. */
+	/* main() would do this later. */
 	ts_stdout_flush(&err);
 	die_of(WTERMSIG(wait_status));
-	/* Still here: we are pid 1 of a container. */
+	/* Still alive: pid 1 of a container. */
 	return TS_EXIT_SIGNAL + WTERMSIG(wait_status);
 }

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * `tracesmith record`: the command line. Starts a program and records it, or records programs that
- * run, or goes on with what a killed recorder has left. `record --detached` is how an agent starts
- * a recorder by itself (docs/live.md, section 5).
+ * `tracesmith record`: the command line. Starts a program and records it, records running programs,
+ * or resumes what a killed recorder left. An agent starts a recorder with `record --detached`
+ * (docs/live.md, section 5).
  */
 #include <fcntl.h>
 #include <limits.h>
@@ -33,7 +33,7 @@
 #define SNAPSHOT_LIMIT (UINT64_C(4) << 30)
 #define WINDOW_TIMEOUT_NS INT64_C(10000000000)
 
-/* Options as they were written. */
+/* Option texts as given. */
 struct texts {
 	struct ts_word_list pids;
 	const char *output, *resume;
@@ -45,14 +45,14 @@ struct texts {
 	struct ts_record_option backend_options[TS_RECORD_BACKEND_OPTIONS + 1];
 	struct ts_word_list python_on;
 	int64_t rotate_keep, max_steps;
-	/* What is made of them. */
+	/* Parsed values. */
 	pid_t process_ids[TS_RECORD_PIDS];
 	char default_output[64];
 };
 
-/* ---- what the words mean ---- */
+/* ---- parsing ---- */
 
-/* As the setting of a running target: seconds, where there is no unit. */
+/* As in `tracesmith config`: seconds if there is no unit. */
 static int read_sample_rate(const struct texts *texts, struct ts_record *record)
 {
 	const struct ts_config_key *key;
@@ -121,7 +121,7 @@ static int read_words(const struct texts *texts, struct ts_record *record)
 	return TS_EXIT_DONE;
 }
 
-/* Where a replay cannot be had: why. */
+/* Explains why a replay is not possible. */
 static int check_replayable(const struct texts *texts, const struct ts_record *record)
 {
 	if (*texts->replayable && strcmp(texts->replayable, "checked") != 0)
@@ -148,7 +148,7 @@ static int check_replayable(const struct texts *texts, const struct ts_record *r
 #endif
 }
 
-/* Behind backends, which it needs. */
+/* Call after the backends are known. */
 static int read_replayable(const struct texts *texts, struct ts_record *record)
 {
 	struct ts_launch_options *launch = &record->launch;
@@ -175,7 +175,7 @@ static int read_replayable(const struct texts *texts, struct ts_record *record)
 	return rc;
 }
 
-/* Behind backends: what is asked of stacks must be asked of somebody. */
+/* Call after the backends are known: stack options need a backend that takes stacks. */
 static int read_python(const struct texts *texts, struct ts_record *record)
 {
 	const struct ts_python_sampler_options *options = &record->python.options;
@@ -199,7 +199,7 @@ static int read_python(const struct texts *texts, struct ts_record *record)
 	return TS_EXIT_DONE;
 }
 
-/* A program, or processes, or what was begun: one of them. */
+/* Requires exactly one of a program, processes, or --resume. */
 static int check_what(const struct texts *texts, const struct ts_record *record)
 {
 	int ways = (record->command != NULL) + (texts->pids.count > 0) + (texts->resume != NULL);
@@ -217,7 +217,7 @@ static int check_what(const struct texts *texts, const struct ts_record *record)
 	return TS_EXIT_DONE;
 }
 
-/* Without -o: named after the process, ours where it does not run yet. */
+/* Without -o: named after the process, or after this one if none runs yet. */
 static const char *choose_output(struct texts *texts, const struct ts_record *record)
 {
 	if (texts->resume)
@@ -230,8 +230,8 @@ static const char *choose_output(struct texts *texts, const struct ts_record *re
 }
 
 /*
- * Each must be there, and have an agent in it where only that gives something: better now than an
- * empty trace.
+ * Each process must exist, and must have an agent unless samples are recorded: an error now is
+ * better than an empty trace.
  */
 static int check_targets(const struct ts_record *record)
 {
@@ -263,7 +263,7 @@ static int check_resumable(const struct texts *texts, struct ts_record *record)
 		return TS_EXIT_DONE;
 	record->options.resume = true;
 	ts_record_trace_path(texts->resume, trace, sizeof(trace));
-	/* Which file of a rotation is the last one the recorder finds out. */
+	/* The recorder finds the last file of a rotation. */
 	if (texts->rotate || ts_record_is_unfinished(trace))
 		return TS_EXIT_DONE;
 	ts_error_set(
@@ -313,7 +313,7 @@ static int run(struct texts *texts, struct ts_record *record)
 
 /* ---- started by an agent ---- */
 
-/* The session that the target which started us belongs to. */
+/* Reads the session of the target that started this recorder. */
 static int read_area(const char *name, struct ts_recorder_options *options, struct ts_error *err)
 {
 	TS_AUTO(ts_area) area = NULL;
@@ -331,7 +331,7 @@ static int read_area(const char *name, struct ts_recorder_options *options, stru
 	return TS_OK;
 }
 
-/* Standard error is kept in memory; at the end it goes to a file, if there is any of it. */
+/* Redirects standard error to memory; at the end it is written to a file if not empty. */
 static void keep_messages(void)
 {
 	TS_AUTO_FD int fd = memfd_create("messages", MFD_CLOEXEC);
@@ -358,7 +358,7 @@ static void save_messages(const char *path)
 	}
 }
 
-/* Nobody is there to be told: errors go to OUT.log. */
+/* Nobody reads the messages: errors go to OUT.log. */
 static int run_detached(struct ts_record *record, const char *area)
 {
 	char log[PATH_MAX], trace[PATH_MAX];
@@ -376,7 +376,7 @@ static int run_detached(struct ts_record *record, const char *area)
 		record->options.resume = ts_record_is_unfinished(trace);
 		code = ts_record_run(record);
 	}
-	/* Another target was quicker to start a recorder: it takes all of the session. */
+	/* Another target started a recorder first: it records the whole session. */
 	if (code && (record->outrun || ts_record_is_held(trace)))
 		return TS_EXIT_DONE;
 	save_messages(log);

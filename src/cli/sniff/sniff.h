@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * What `tracesmith sniff` adds to a recording, shared by its files:
+ * State and functions shared by the files of `tracesmith sniff`:
  *
- *	verb_sniff.c    the command line: another one for what `record` does
- *	sniff_users.c   the accelerator's processes, while it runs
- *	sniff_line.c    how it goes, on a terminal
+ *	verb_sniff.c    command line for the recording of `tracesmith record`
+ *	sniff_users.c   finds the processes that use an accelerator
+ *	sniff_line.c    progress line on a terminal
  */
 #ifndef TS_CLI_SNIFF_SNIFF_H
 #define TS_CLI_SNIFF_SNIFF_H
@@ -21,17 +21,17 @@ struct ts_sniff {
 	bool finds_users; /* no process was named */
 	bool told_of_none;
 	struct ts_top_users *users;
-	int64_t users_ns; /* when to look at the newest answer */
-	int64_t line_ns;  /* when to draw the line */
+	int64_t users_ns; /* next look at the newest answer */
+	int64_t line_ns;  /* next redraw */
 	int64_t cpu_ns, cpu_at_ns;
 	double cpu_percent;
 };
 
 /* ---- sniff_users.c ---- */
 
-/* Begins to ask. An exit code where there is nothing to wait for. */
+/* Starts the search for accelerator users. Returns an exit code if there is nothing to wait for. */
 int ts_sniff_users_start(struct ts_sniff *sniff);
-/* Takes in those that are new; when to come back. */
+/* Attaches to new users; returns when to call again. */
 int64_t ts_sniff_users_look(struct ts_sniff *sniff, struct ts_recorder *recorder, int64_t now_ns);
 void ts_sniff_users_stop(struct ts_sniff *sniff);
 

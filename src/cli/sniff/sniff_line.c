@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* How sniffing goes, as one line on a terminal that is drawn again and again. */
+/* The progress line of `tracesmith sniff` on a terminal. */
 #include <stdio.h>
 
 #include "base/text.h"

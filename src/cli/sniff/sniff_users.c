@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Which processes are sniffed where none was named: those that use an accelerator, as makers'
- * tools and open device files tell, asked again and again while it runs.
+ * Selects the processes to sniff if none was named: those that use an accelerator according to
+ * vendor tools and open device files, queried repeatedly.
  */
 #include <stdlib.h>
 #include <unistd.h>
@@ -16,7 +16,6 @@
 #define LOOK_NS INT64_C(1000000000)
 #define FIRST_ANSWER_NS INT64_C(5000000000)
 
-/* Could there be one at all? */
 static bool has_accelerator(void)
 {
 	struct ts_device_table files;
@@ -31,7 +30,7 @@ static bool has_accelerator(void)
 	return found;
 }
 
-/* Not those that only draw. */
+/* Excludes processes that only draw. */
 static bool is_wanted(const struct ts_device_user *user)
 {
 	return user->pid != getpid() && user->evidence != TS_DEVICE_USER_BY_RENDER;

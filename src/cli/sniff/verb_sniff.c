@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * `tracesmith sniff`: the Python stacks of running processes as a timeline. A command line for
- * people who come from py-spy and its like; what it does is a recording as `record` makes them.
+ * `tracesmith sniff`: records the Python stacks of running processes as a timeline. A command line
+ * for users of py-spy and similar tools; the recording itself is that of `tracesmith record`.
  */
 #include <stdio.h>
 #include <string.h>
@@ -21,12 +21,12 @@
 #define AUTOSAVE_NS (60 * SECOND_NS)
 #define SNAPSHOT_NS (7200 * SECOND_NS)
 
-/* Options as they were written. */
+/* Option texts as given. */
 struct texts {
 	struct ts_word_list pids;
 	const char *interval, *duration, *output, *autosave, *snapshot;
 	bool all_threads, npu_usage, gpu_usage, cpu_mem_usage;
-	/* What is made of them. */
+	/* Parsed values. */
 	pid_t process_ids[TS_RECORD_PIDS];
 	char default_output[64];
 };
@@ -41,7 +41,7 @@ static int64_t tick(struct ts_record *record, struct ts_recorder *recorder, int6
 	return next_ns;
 }
 
-/* ---- what the words mean ---- */
+/* ---- parsing ---- */
 
 static int read_times(const struct texts *texts, struct ts_record *record)
 {
@@ -105,7 +105,7 @@ static int choose_output(struct texts *texts, struct ts_record *record)
 		texts->output);
 }
 
-/* Somebody who names processes wants to hear at once that none of them can be read. */
+/* Fails early if none of the named processes can be read. */
 static int check_pids(const struct ts_record *record)
 {
 	struct ts_error first = { 0 };
@@ -117,8 +117,8 @@ static int check_pids(const struct ts_record *record)
 		int rc = ts_python_reader_open(&python, record->options.pids[i], 0, 0, &err);
 
 		/*
-		 * One that is not there the recorder tells of; one that is no Python may become
-		 * one.
+		 * The recorder reports a missing process; a process that is not Python may become
+		 * one by exec.
 		 */
 		if (rc != TS_ECAP && rc != TS_EVERSION)
 			return TS_EXIT_DONE;
