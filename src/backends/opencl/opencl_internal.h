@@ -47,9 +47,9 @@ extern const struct ts_backend ts_opencl_backend;
 /* ---- the layer ---- */
 
 struct ocl {
-	cl_icd_dispatch next; /* what comes behind us; entries may be NULL */
-	uint32_t active;      /* hooks are in the way of calls; 0: everything passes */
-	bool replayable;      /* ts_replay_settings()->mode, for hooks to ask */
+	cl_icd_dispatch next; /* the next functions in the chain; entries may be NULL */
+	uint32_t active;      /* hooks do their work; 0: they only forward */
+	bool replayable;      /* copy of ts_replay_settings()->mode for hooks */
 	bool by_preload;
 };
 extern struct ocl ocl;
@@ -69,45 +69,45 @@ enum ocl_kind {
 	OCL_KINDS
 };
 
-struct ocl_stream; /* what stream*.c knows of an object */
+struct ocl_stream; /* what capture_*.c knows of an object */
 struct ocl_pending;
 struct ocl_clock;
 struct ocl_description;
 
 /*
- * One of them. Its memory is never given back, only used again for another of its kind: when the
- * program has released it, and nobody has a count of `users` (ocl_hold()). A program that releases
- * what another of its threads uses is wrong anyway, so hooks need no count. Members that do not
- * change after it is made may be read without a lock.
+ * A live handle. Its memory is never freed, only reused for another object of its kind: when the
+ * program has released it and `users` (ocl_hold()) is 0. Hooks need no count, because a program
+ * that releases what another of its threads uses is wrong anyway. Members that do not change after
+ * creation may be read without a lock.
  */
 struct ocl_object {
 	enum ocl_kind kind;
 	void *handle;
-	uint32_t number;     /* of its kind, from 0 for devices, else from 1: what traces call it */
-	uint32_t references; /* of the program, as far as we saw them */
+	uint32_t number;     /* by kind, from 0 for devices, else from 1; its number in traces */
+	uint32_t references; /* the program's, as far as we saw */
 	uint32_t users;
-	bool is_gone;                        /* released; no longer found */
-	struct ocl_object *next;             /* of its bucket */
-	struct ocl_object *before, *behind;  /* of its kind, in the order in which they were made */
-	struct ocl_object *context, *device; /* where it has one; held */
-	struct ocl_stream *stream;           /* NULL: not replayable, or not looked at yet */
+	bool is_gone;                        /* released; lookups do not find it */
+	struct ocl_object *next;             /* in its bucket */
+	struct ocl_object *before, *behind;  /* by kind, in order of creation */
+	struct ocl_object *context, *device; /* if it has one; held */
+	struct ocl_stream *stream;           /* NULL: not replayable, or not captured yet */
 	/* queue */
-	pthread_mutex_t lock;         /* across the driver's call; may be taken twice by a thread */
-	pthread_mutex_t looking;      /* somebody looks at its pending commands */
-	pthread_mutex_t pending_lock; /* of the four below `out_of_order` */
-	cl_command_queue_properties properties; /* as the program asked for them */
-	bool has_list;                          /* made by the call that takes a list */
+	pthread_mutex_t lock;         /* across the driver's call; recursive */
+	pthread_mutex_t looking;      /* held while a thread collects its pending commands */
+	pthread_mutex_t pending_lock; /* guards the four below `out_of_order` */
+	cl_command_queue_properties properties; /* as the program requested */
+	bool has_list;                          /* created by the call that takes a list */
 	cl_queue_properties *property_list;     /* the program's, or NULL */
-	uint32_t property_count;                /* words of it, with the ending 0 */
+	uint32_t property_count;                /* words, including the final 0 */
 	bool out_of_order;
-	struct ocl_pending *first, *last; /* given, not yet looked at; in order */
-	struct ocl_pending *spare;        /* to be used again */
+	struct ocl_pending *first, *last; /* pending, in order */
+	struct ocl_pending *spare;        /* for reuse */
 	uint32_t pending_count, since_look, look_every;
 	struct ocl_object *next_profiled; /* of opencl_helper.c */
 	bool is_profiled;                 /* in that list */
-	bool has_times;                   /* the driver took it with profiling */
+	bool has_times;                   /* the driver accepted it with profiling */
 	/* kernel */
-	struct ts_emit_site *site; /* with its name; never freed */
+	struct ts_emit_site *site; /* has its name; never freed */
 	/* memory */
 	size_t bytes;
 	/* device */
@@ -117,43 +117,43 @@ struct ocl_object {
 
 struct ocl_object *ocl_find(enum ocl_kind kind, const void *handle); /* NULL: not known */
 struct ocl_object *ocl_add(enum ocl_kind kind, void *handle); /* references 1; NULL: no memory */
-/* The same, of a context, which it holds. */
+/* The same; the object holds its context. */
 struct ocl_object *ocl_add_in(cl_context context, enum ocl_kind kind, void *handle);
 void ocl_retain(enum ocl_kind kind, void *handle);
 /*
- * Before the driver's release: true where this was the last reference; then stream_gone() was told,
- * and it is no longer found.
+ * Call before the driver's release. True if this was the last reference: then stream_gone() was
+ * called, and lookups do not find the object any more.
  */
 bool ocl_release(enum ocl_kind kind, void *handle);
-/* Calls back for each live object of a kind, under the objects' lock; for windows that open. */
+/* Calls back for each live object of a kind, under the objects' lock. For opening windows. */
 void ocl_each(enum ocl_kind kind, void (*visit)(struct ocl_object *object, void *context),
 	      void *context);
-void ocl_hold(struct ocl_object *object); /* NULL: nothing, as below */
+void ocl_hold(struct ocl_object *object); /* both ignore NULL */
 void ocl_drop(struct ocl_object *object);
-/* The site of a kernel's name, the same for all kernels of that name; NULL: no memory. */
+/* The call site of a kernel name, shared by all kernels of that name; NULL: no memory. */
 struct ts_emit_site *ocl_kernel_site(const char *text);
-/* In a forked child, whose locks may have been held by threads that are not there. */
+/* In a forked child: locks may have been held by threads that do not exist there. */
 void ocl_objects_forked(void);
 
-/* The device as traces know it; described when first seen. NULL: no memory. */
+/* The object of a device; described in the trace when first seen. NULL: no memory. */
 struct ocl_object *ocl_device(cl_device_id device);
-/* Says once how OpenCL was found, and with which platforms. */
+/* Emits, once, how the backend was loaded, and the platforms. */
 void ocl_tell_platforms(void);
-/* Of a queue, ahead of its first command. */
+/* Describes a queue, before its first command. */
 void ocl_tell_queue(const struct ocl_object *queue);
-/* In a forked child: its trace does not know them yet. */
+/* In a forked child: devices and platforms are to be described again. */
 void ocl_tell_again(void);
 
 /* ---- a call ---- */
 
-/* On the stack of each hook; begun and ended by the functions of opencl_calls.h. */
+/* On the stack of each hook; used by the functions of opencl_calls.h. */
 struct ocl_call {
 	struct ts_emit_site *site;
 	uint64_t start;       /* ts_now() */
 	uint64_t correlation; /* 0: none */
 };
 
-/* ---- a command on its way ---- */
+/* ---- a command ---- */
 
 enum ocl_verb {
 	OCL_LAUNCH, /* clEnqueueNDRangeKernel, clEnqueueTask */
@@ -176,36 +176,36 @@ enum ocl_verb {
 	OCL_SVM_FREE,
 	OCL_SVM_MIGRATE,
 	OCL_NATIVE,
-	OCL_IMAGE, /* anything with images, pipes, GL ...: never replayable */
+	OCL_IMAGE, /* anything with images, pipes, GL ...: not replayable */
 	OCL_VERBS
 };
 
 struct ocl_rect {
 	const size_t *buffer_origin, *host_origin,
-		*region; /* copy: source's origin is host_origin */
+		*region; /* copies: host_origin is the source's */
 	size_t buffer_row, buffer_slice, host_row, host_slice;
 };
 
-/* What a hook knows of the command that it passes on. Members that its verb does not have are 0. */
+/* What a hook knows of the command that it forwards. Members that its verb does not use are 0. */
 struct ocl_command {
-	struct ocl_call *call; /* its own, below */
+	struct ocl_call *call; /* points to own_call */
 	struct ocl_call own_call;
 	enum ocl_verb verb;
-	bool is_locked;   /* the queue's lock is ours */
-	bool is_deferred; /* blocking, but passed on as if it were not: see ocl_blocks() */
+	bool is_locked;   /* we hold the queue's lock */
+	bool is_deferred; /* blocking, but forwarded as non-blocking: see ocl_blocks() */
 	struct ts_emit_site *op_site; /* name and category of the gpu_op */
 	uint8_t kind, copy_kind;      /* of the gpu_op */
-	struct ocl_object *queue;     /* NULL: a handle that we do not know */
+	struct ocl_object *queue;     /* NULL: unknown handle */
 	cl_uint wait_count;
 	const cl_event *waits;
-	cl_event *program_event; /* where the program wants its event; NULL: it wants none */
-	cl_event event;          /* what the driver gave: the program's or ours; NULL: none */
-	cl_event *event_place;   /* for the driver's call: where it puts the event, or NULL */
+	cl_event *program_event; /* where the program wants its event; NULL: nowhere */
+	cl_event event;          /* from the driver, for the program or us; NULL: none */
+	cl_event *event_place;   /* argument for the driver: where to put the event, or NULL */
 	cl_bool blocking;
 	cl_mem memory; /* read, write, fill, map, unmap: the buffer; copy: the destination */
 	cl_mem source; /* copy */
 	size_t offset, source_offset, bytes;
-	void *host; /* read: destination; map: what the driver gave; SVM: destination */
+	void *host;              /* read, SVM: destination; map: the driver's result */
 	const void *host_source; /* write: source; fill: pattern; SVM: source or pattern */
 	size_t pattern_bytes;
 	cl_map_flags map_flags;
@@ -217,91 +217,90 @@ struct ocl_command {
 	/* SVM free: pointers */
 	cl_uint pointer_count;
 	void *const *pointers;
-	bool waits_for_all; /* marker, barrier: no list, so for all before */
+	bool waits_for_all; /* marker, barrier: no list, so waits for all before */
 	uint64_t sequence;  /* set by the stream */
-	void *stream;       /* of the stream, between its before and after */
+	void *stream;       /* the stream's, from stream_before() to stream_after() */
 };
 
 /* ---- opencl_profile.c ---- */
 
 /*
- * Behind a successful enqueue: takes the event over (or a reference of its own where the program
- * has it, too). `before` and `after`: ts_now() around the driver's call. `op` has everything but
- * times; its waits are made from the command's. True where the queue should be looked at.
+ * After a successful enqueue: takes over the event (or a reference of its own if the program has
+ * it, too). `before` and `after`: ts_now() around the driver's call. `op` has everything but times;
+ * its waits are made from the command's. True if the queue should be collected.
  */
 bool ocl_profile_given(const struct ocl_command *command, const struct ts_gpu_op *op,
 		       uint64_t before, uint64_t after);
-/* Emits what is complete: of a queue, or (NULL) of all. Not with a queue's lock held. */
+/* Emits completed commands: of a queue, or (NULL) of all. Not with a queue's lock held. */
 void ocl_profile_look(struct ocl_object *queue);
-/* The same when that is due (above): learns how dear it is. */
+/* The same, when ocl_profile_given() says so: measures its cost. */
 void ocl_profile_look_between(struct ocl_object *queue);
-/* A queue was made: its commands are to be looked at. */
+/* A queue was created: its commands are to be collected. */
 void ocl_profile_queue(struct ocl_object *queue);
-/* In a forked child: what is pending there is the parent's. */
+/* In a forked child: pending commands are the parent's. */
 void ocl_profile_forked(struct ocl_object *queue);
 
 /* ---- opencl_helper.c ---- */
 
-/*
- * A queue is to be looked at now and then, from now on until it is gone and nothing of it is
- * pending.
- */
+/* Collects a queue periodically, until it is released and nothing of it is pending. */
 void ocl_helper_add(struct ocl_object *queue);
-/* Something is pending again. */
+/* A command is pending again. */
 void ocl_helper_wake(void);
-/* Looks at all queues. */
+/* Collects all queues. */
 void ocl_helper_look(void);
-/* Ends all looking: the driver is not asked any more. */
+/* Stops collecting: the driver is not called any more. */
 void ocl_helper_stop(void);
 void ocl_helper_forked(void);
 
 /* ---- opencl_events.c: events that the program holds ---- */
 
-/* A command's event that the program was given. `queue` may be NULL. */
+/* The program got the event of a command. `queue` may be NULL. */
 void ocl_event_add(cl_event event, uint64_t correlation, struct ocl_object *queue, bool we_hold);
 void ocl_event_retain(cl_event event);
-/* True where this was the program's last reference: it is not known any more. */
+/* True if this was the program's last reference: the event is forgotten. */
 bool ocl_event_release(cl_event event);
-/* We do not hold it any more. */
+/* We released our reference. */
 void ocl_event_unhold(cl_event event);
 /*
- * The correlation of the command whose event this is; 0: not known (any more). *ret_queue (or
- * NULL): its queue, or NULL.
+ * The correlation of the event's command; 0: not known (any more). *ret_queue (if not NULL): its
+ * queue, or NULL.
  */
 uint64_t ocl_event_find(cl_event event, struct ocl_object **ret_queue);
-/* References to an event that are ours, to be taken off what the program sees. */
+/* Our references to an event, to be subtracted from what the program sees. */
 cl_uint ocl_event_holds(cl_event event);
 void ocl_events_forked(void);
 
 /* ---- opencl_clock.c ---- */
 
 /*
- * Ahead of a device's first queue: ties its clock to ours with commands of our own, in a queue of
- * our own.
+ * Before the first queue of a device: relates its clock to ours, with commands in a private queue.
  */
 void ocl_clock_start(struct ocl_object *device, cl_context context);
-/* A command's QUEUED was `queued` somewhere between `before` and `after`. */
+/* A command's QUEUED time is `queued`, and lies between `before` and `after`. */
 void ocl_clock_bracket(struct ocl_object *device, int64_t queued, uint64_t before, uint64_t after);
-/* Ahead of commands: tells how the clock stands, if it is time for that. */
+/* Before commands: emits the clock's offset, if that is due. */
 void ocl_clock_tell(struct ocl_object *device);
-/* What the device's clock showed at that ts_now(), as far as we know; TS_UNKNOWN: nothing. */
+/* An estimate of the device clock at that ts_now(); TS_UNKNOWN: none. */
 int64_t ocl_clock_estimate(struct ocl_object *device, uint64_t at);
 void ocl_clock_forked(struct ocl_object *device);
 
 /* ---- opencl_layer.c ---- */
 
-/* Has ocl_exiting() called at exit, ahead of what the driver has registered so far. */
+/*
+ * Registers ocl_exiting() to run at exit, before the handlers that the driver has registered so
+ * far.
+ */
 void ocl_at_exit(void);
-/* How many hooks this thread is inside of. */
+/* How many hooks this thread is inside. */
 extern __thread uint32_t ocl_depth __attribute__((tls_model("initial-exec")));
 
 /*
- * For loaders without layers (opencl_preload.c): gives the hooks to be called in place of `next`,
- * which is copied; NULL where nothing is recorded, or a layer is in already.
+ * For loaders without layers (opencl_preload.c): returns the hooks to call instead of `next`, which
+ * is copied; NULL if nothing is recorded or the layer is loaded already.
  */
 TS_EMIT_API const cl_icd_dispatch *ts_opencl_preload(const cl_icd_dispatch *next);
 
-/* ---- what hooks tell the command stream; does nothing unless ocl.replayable ---- */
+/* ---- what hooks report to the command stream; only if ocl.replayable ---- */
 #include "backends/opencl/stream/capture_stream.h"
 
 #endif

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Driver functions with a wrapper, and what a wrapper does before and after the real function
- * (docs/cuda.md, section 2). Only for the files of this folder and cuda_backend.c; device recording
- * needs only cuda_internal.h.
+ * (docs/cuda.md, section 2). For the files of this folder, cuda_backend.c and cupti.c; the rest of
+ * device recording needs only cuda_internal.h.
  */
 #ifndef TS_BACKENDS_CUDA_CALLS_CUDA_CALLS_H
 #define TS_BACKENDS_CUDA_CALLS_CUDA_CALLS_H

@@ -74,7 +74,10 @@ void cuda_device_step_aside(void);
 void cuda_device_come_back(void);
 /* While another tool uses the activities: makes CUPTI use its clock. */
 void cuda_device_lend_clock(void);
-/* Another tool has disabled callbacks: enables ours again, unless nothing is recorded. */
+/*
+ * Another tool has disabled callbacks that we keep enabled: disables ours, too, if nothing is
+ * recorded.
+ */
 void cuda_device_settle(void);
 /* A command was submitted while another tool uses the activities. */
 void cuda_device_missed(void);

@@ -24,7 +24,7 @@
 
 #include "backends/opencl/opencl_internal.h"
 
-/* Somebody wants to know of calls and commands. Objects are followed in any case. */
+/* Whether calls and commands are recorded. Objects are tracked in any case. */
 static inline bool ocl_is_watched(void)
 {
 	return ts_enabled() || ocl.replayable;
@@ -40,14 +40,14 @@ static inline void ocl_begin(struct ocl_call *call, struct ts_emit_site *site)
 	call->start = ts_now();
 }
 
-/* With a site of its own for each place where it stands. */
+/* Has its own call site for each use. */
 #define OCL_BEGIN(call, name)                                                    \
 	do {                                                                     \
 		static struct ts_emit_site site_ = TS_CALL_SITE(name, "opencl"); \
 		ocl_begin((call), &site_);                                       \
 	} while (0)
 
-/* Right behind the driver's call, so that nothing of ours is in its duration. */
+/* Right after the driver's call, so that its duration includes nothing of ours. */
 static inline void ocl_told(const struct ocl_call *call, cl_int result)
 {
 	ts_accelerator_call(call->site, call->start, call->correlation, result);
@@ -61,20 +61,20 @@ static inline void ocl_end(const struct ocl_call *call)
 	ocl_depth--;
 }
 
-/* Where a call gives its error through a pointer that may be NULL. */
+/* For calls that return their error through a pointer, which may be NULL. */
 static inline void ocl_give_error(cl_int *ret_error, cl_int error)
 {
 	if (ret_error)
 		*ret_error = error;
 }
 
-/* A command on its way in; `command` has what its verb needs, everything else is set here. */
+/* Before the driver's call. `command` has what its verb needs; everything else is set here. */
 void ocl_give(struct ocl_command *command, cl_command_queue queue, cl_uint wait_count,
 	      const cl_event *waits, cl_event *event);
 /*
- * What is passed on in place of a command's `blocking`. Nobody waits for the driver with the
- * queue's lock held: another thread may have to use the queue for what this one waits for. So it is
- * waited for once the lock is given back.
+ * The value to forward as a command's `blocking`. We never wait for the driver with the queue's
+ * lock held, because another thread may need the queue for what this one waits for. The wait comes
+ * after the lock is released.
  */
 static inline cl_bool ocl_blocks(struct ocl_command *command)
 {
@@ -82,12 +82,12 @@ static inline cl_bool ocl_blocks(struct ocl_command *command)
 	return command->blocking && !command->is_deferred;
 }
 
-/* And out; returns the result. */
+/* After the driver's call; returns the result. */
 cl_int ocl_given(struct ocl_command *command, cl_int result);
 
 /*
- * Both sites of a command, in front of ocl_give(): the call's, and that of what the device does (a
- * kernel has its own).
+ * Both call sites of a command, before ocl_give(): of the call, and of the device operation
+ * (kernels have their own).
  */
 #define OCL_SITES(command, call_name, op_name, category, kind_, copy_kind_)           \
 	do {                                                                          \
@@ -99,17 +99,17 @@ cl_int ocl_given(struct ocl_command *command, cl_int result);
 		(command)->copy_kind = TS_COPY_##copy_kind_;                          \
 	} while (0)
 
-/* A queue by whatever function that makes queues with a list of properties. */
+/* Creates a queue with any function that takes a list of properties. */
 typedef cl_command_queue(CL_API_CALL *ocl_make_queue)(cl_context, cl_device_id,
 						      const cl_queue_properties *, cl_int *);
 cl_command_queue ocl_queue_with_list(struct ocl_call *call, ocl_make_queue make, cl_context context,
 				     cl_device_id device, const cl_queue_properties *properties,
 				     cl_int *ret_error);
-/* An object that cannot be replayed was made. */
+/* An object that cannot be replayed was created. */
 void ocl_made_other(cl_context context, enum ocl_kind kind, void *handle, const char *what);
-/* The kernel's object; made where it is not known yet. */
+/* The kernel's object; created if it is not known yet. */
 struct ocl_object *ocl_kernel(cl_kernel handle);
-/* What a function asked for by name is to be, given what the next one said. */
+/* What a lookup by name returns, given the address that the next layer returned. */
 void *ocl_extension(const char *name, void *address);
 /* A hook by the name of its function, or NULL. */
 void *ocl_hook(const char *name);

@@ -35,7 +35,7 @@
 
 #define STREAM_DETAILS 8000u
 
-/* A JSON object. What does not fit sets is_full, and nothing is added from then on. */
+/* A JSON object. If something does not fit, is_full is set and nothing more is added. */
 struct stream_text {
 	size_t used;
 	bool is_full;
@@ -43,7 +43,7 @@ struct stream_text {
 };
 
 void stream_text_begin(struct stream_text *text);
-/* Ends the object; NULL where it did not fit. */
+/* Ends the object; NULL if it did not fit. */
 const char *stream_text_end(struct stream_text *text);
 /* Bytes that are not UTF-8 become U+FFFD. */
 void stream_text_string(struct stream_text *text, const char *key, const char *value);
@@ -52,7 +52,7 @@ void stream_text_part(struct stream_text *text, const char *key, const char *val
 void stream_text_uint(struct stream_text *text, const char *key, uint64_t value);
 void stream_text_int(struct stream_text *text, const char *key, int64_t value);
 void stream_text_true(struct stream_text *text, const char *key);
-/* `bracket`: '[' or '{'; key NULL inside of a list. */
+/* `bracket`: '[' or '{'. Inside a list, key is NULL. */
 void stream_text_open(struct stream_text *text, const char *key, char bracket);
 void stream_text_close(struct stream_text *text, char bracket);
 void stream_text_item(struct stream_text *text, uint64_t value);
@@ -62,14 +62,14 @@ void stream_text_sizes(struct stream_text *text, const char *key, const size_t *
 
 /* ---- objects ---- */
 
-/* An event of the driver's that we hold, in a list. */
+/* A list of driver events that we hold. */
 struct stream_hold {
 	cl_event event;
 	struct stream_hold *next;
 };
 
 struct stream_device {
-	uint32_t index; /* as gpu_op has it */
+	uint32_t index; /* as in gpu_op */
 	char name[128], platform[128], vendor[128], version[128], driver[64];
 	const char *type;
 };
@@ -77,19 +77,19 @@ struct stream_device {
 struct stream_context {
 	struct ocl_stream **devices; /* held */
 	uint32_t device_count;
-	cl_command_queue reader; /* ours, while somebody reads memory back; NULL */
-	cl_mem staging;          /* for memory that the host may not read; NULL */
+	cl_command_queue reader; /* private, while memory is read back; else NULL */
+	cl_mem staging;          /* for memory that the host cannot read; NULL: none */
 };
 
 struct stream_queue {
 	struct ocl_stream *device; /* held; NULL: unknown */
-	uint32_t index;            /* as gpu_op has it */
+	uint32_t index;            /* as in gpu_op */
 	bool out_of_order;
 	int64_t priority; /* TS_UNKNOWN: none */
-	cl_event marker;  /* of a window that opens or closes; NULL */
+	cl_event marker;  /* while a window opens or closes; else NULL */
 };
 
-/* A part of memory that is mapped. */
+/* A mapped region of memory. */
 struct stream_region {
 	struct stream_region *next;
 	const void *host;
@@ -100,18 +100,18 @@ struct stream_region {
 
 struct stream_memory {
 	uint64_t bytes;
-	uint64_t origin; /* view: in its root, which is the parent */
+	uint64_t origin; /* of a view: offset in its root, which is the parent */
 	bool is_view, is_svm;
 	cl_mem_flags flags;
-	_Atomic uint64_t written;        /* the window in which a command may have written it */
+	_Atomic uint64_t written; /* the last window in which a command may have written it */
 	_Atomic uint32_t mapped_writing; /* regions that are mapped for writing */
-	/* The rest under the host lock. */
+	/* The rest is guarded by the host lock. */
 	struct stream_region *regions;
-	const unsigned char *host;   /* USE_HOST_PTR; NULL */
-	uint64_t *pages;             /* their hashes, inside of windows; NULL */
-	struct stream_hold *writers; /* commands that write it and were not seen complete */
+	const unsigned char *host;   /* USE_HOST_PTR; else NULL */
+	uint64_t *pages;             /* hashes of its pages, inside windows; else NULL */
+	struct stream_hold *writers; /* commands that write it and may be incomplete */
 	struct ocl_stream *next_written;
-	bool is_listed; /* in the list of those with writers */
+	bool is_listed; /* in the list of memory with writers */
 };
 
 struct stream_binary {
@@ -122,7 +122,7 @@ struct stream_binary {
 
 enum stream_build { STREAM_UNBUILT, STREAM_GIVEN, STREAM_BUILT, STREAM_COMPILED, STREAM_FAILED };
 
-/* Arguments' kinds of one function, as the driver names them. */
+/* Argument kinds of a function, from the driver. */
 struct stream_signature {
 	struct stream_signature *next;
 	char *name;
@@ -139,18 +139,18 @@ struct stream_module {
 	cl_int result;
 	enum stream_build build;
 	bool has_include;
-	struct ocl_stream **devices; /* held; for which it was built */
+	struct ocl_stream **devices; /* held; those it was built for */
 	uint32_t device_count;
 	struct stream_binary *binaries;
 	uint32_t binary_count;
-	pthread_mutex_t lock; /* of the next two */
-	bool was_rebuilt;     /* privately, for the kinds of arguments */
+	pthread_mutex_t lock; /* guards the next two */
+	bool was_rebuilt;     /* privately, to learn the argument kinds */
 	struct stream_signature *signatures;
-	uint64_t source_blob, source_window; /* where it was stored last */
+	uint64_t source_blob, source_window; /* where it was last stored */
 };
 
 enum stream_argument_kind {
-	STREAM_ARG_UNKNOWN, /* nobody told */
+	STREAM_ARG_UNKNOWN, /* not known */
 	STREAM_ARG_BYTES,
 	STREAM_ARG_MEMORY, /* read and written */
 	STREAM_ARG_MEMORY_READ,
@@ -160,14 +160,14 @@ enum stream_argument_kind {
 	STREAM_ARG_OTHER, /* pipe, device queue */
 };
 
-/* As it was set last. */
+/* The last value that was set. */
 struct stream_argument {
 	bool is_set, is_svm, is_null; /* is_null: no value, only a size */
 	uint8_t kind;                 /* enum stream_argument_kind */
 	size_t bytes;
 	union {
 		unsigned char bytes[16];
-		unsigned char *more; /* where it has more bytes */
+		unsigned char *more; /* if larger */
 		const void *pointer; /* SVM */
 	} value;
 };
@@ -178,7 +178,7 @@ struct stream_function {
 	bool knows_kinds;
 	pthread_mutex_t lock;
 	struct stream_argument *arguments;
-	const void **pointers; /* SVM that it may reach */
+	const void **pointers; /* SVM that it may access */
 	size_t pointer_count;
 	bool reaches_all; /* fine-grained system SVM */
 };
@@ -189,18 +189,18 @@ struct stream_user_event {
 };
 
 /*
- * Everything of an object. In the registry until nobody holds it: neither the program nor an object
- * made from it.
+ * What the stream knows of an object. In the registry while the program or an object created from
+ * it holds it.
  */
 struct ocl_stream {
 	enum ocl_kind kind;
 	void *handle;
 	uint64_t number;
-	uint64_t window; /* in whose records it is described, under the channel's lock; 0: none */
-	uint32_t references;                /* under the registry's lock */
-	struct ocl_stream *next, *previous; /* in order of number, likewise */
-	struct ocl_stream *parent;          /* held; NULL */
-	char *unreplayable;                 /* what it is; NULL: it can be replayed */
+	uint64_t window;     /* the window that describes it; under the channel's lock; 0: none */
+	uint32_t references; /* under the registry lock */
+	struct ocl_stream *next, *previous; /* by number, under the registry lock */
+	struct ocl_stream *parent;          /* held, or NULL */
+	char *unreplayable;                 /* what it is, if it cannot be replayed; else NULL */
 	union {
 		struct stream_device device;
 		struct stream_context context;
@@ -212,32 +212,32 @@ struct ocl_stream {
 	} as;
 };
 
-/* A new one, in the registry, with one reference; NULL: no memory (the window fails). */
+/* Adds an object to the registry, with one reference; NULL: no memory (the window fails). */
 struct ocl_stream *stream_object_new(enum ocl_kind kind, void *handle, struct ocl_stream *parent);
 struct ocl_stream *stream_object_hold(struct ocl_stream *stream);
 void stream_object_drop(struct ocl_stream *stream);
-/* Walks the registry, parents first. Only while the gate is held alone. */
+/* Iterates over the registry, parents first. Only with the exclusive gate. */
 struct ocl_stream *stream_object_first(void);
 /*
- * Walks queues while others come and go: the next one, held, behind one that is let go; NULL:
- * begin, end.
+ * Iterates over queues while others are added and removed: releases `queue`, returns the next one,
+ * held; NULL: begin, end.
  */
 struct ocl_stream *stream_queue_next(struct ocl_stream *queue);
 /*
- * Writes its OBJECT, and those of what it needs, unless the window has them; the channel is locked.
- * `blob`: content of memory.
+ * Writes its OBJECT record and those that it refers to, unless the window has them; the channel is
+ * locked. `blob`: memory contents.
  */
 void stream_object_emit(struct ocl_stream *stream, uint64_t blob);
-/* The same in a window that is open, with the channel's lock taken. */
+/* The same in an open window; takes the channel's lock. */
 void stream_object_tell(struct ocl_stream *stream);
 struct ocl_stream *stream_device_of(cl_device_id device);
-/* The root of memory and where it begins there; NULL: not known. */
+/* The root of memory, and its offset there; NULL: not known. */
 struct ocl_stream *stream_memory_root(cl_mem memory, uint64_t *ret_origin);
-/* SVM that holds an address; NULL: none does. */
+/* The SVM allocation that contains an address; NULL: none. */
 struct ocl_stream *stream_svm_find(const void *address, uint64_t *ret_offset);
 void stream_svm_add(struct ocl_stream *memory);
 void stream_svm_remove(struct ocl_stream *memory);
-/* Which user event or mapped memory hinders a window, in words. */
+/* Describes the user event or mapped memory that blocks a window. */
 void stream_what_blocks(char *why, size_t size);
 bool stream_any_context(void);
 void stream_objects_forked(void);
@@ -247,9 +247,9 @@ void stream_module_release(struct stream_module *module);
 void stream_function_release(struct stream_function *function);
 void stream_module_emit(struct ocl_stream *stream, struct stream_text *text);
 bool stream_module_is_emitted(const struct ocl_stream *stream);
-/* Builds its source once more, privately, for the kinds of arguments, unless that was done. */
+/* Builds its source again, privately, to learn the argument kinds, unless done already. */
 void stream_module_learn(struct ocl_stream *stream);
-/* A build that was still running when its call returned: looks again. */
+/* Checks a build again that was still running when its call returned. */
 void stream_module_settle(struct ocl_stream *stream);
 
 /* ---- ranges ---- */
@@ -266,9 +266,9 @@ struct stream_rect {
 };
 
 uint64_t stream_rect_bytes(const struct stream_rect *rect);
-/* From the first byte to the last, relative to where the rectangle's memory begins. */
+/* From the first byte to the last, relative to the start of the rectangle's memory. */
 void stream_rect_extent(const struct stream_rect *rect, uint64_t *ret_offset, uint64_t *ret_bytes);
-/* Copies `bytes` of the packed rectangle from place `from` on. */
+/* Copies `bytes` of the packed rectangle, from offset `from` on. */
 void stream_rect_pack(const struct stream_rect *rect, const void *base, uint64_t from, void *to,
 		      size_t bytes);
 
@@ -276,112 +276,107 @@ void stream_rect_pack(const struct stream_rect *rect, const void *base, uint64_t
 
 struct stream_frozen {
 	struct ts_replay_command row;
-	char unreplayable[160]; /* "": it can be replayed */
+	char unreplayable[160]; /* why not; "": it can be replayed */
 	const char *unreplayable_kind;
 	bool is_ambiguous;
-	bool is_serial; /* holds the lock of checked recordings */
-	/*
-	 * What becomes its blob behind the call: bytes, or a rectangle of them; or the arguments.
-	 */
+	bool is_serial; /* holds the lock that serializes checked recordings */
+	/* Becomes its blob after the call: bytes, a rectangle of them, or the arguments. */
 	const void *data;
 	uint64_t data_bytes;
 	bool data_is_rect;
-	struct stream_rect rect; /* the host's side */
+	struct stream_rect rect; /* the host side */
 	unsigned char *block;    /* owned */
 	size_t block_bytes, block_room;
-	/* What it uses, with what it writes first. */
+	/* Ranges that it uses; those that it writes come first. */
 	struct stream_range *uses;
 	uint32_t use_count, use_room, write_count;
-	/* What it brings to the host, to be hashed when it is complete. */
+	/* What it copies to the host, to be hashed when it is complete. */
 	const void *destination;
 	uint64_t destination_bytes;
 	bool destination_is_rect;
 	const char *check; /* read or map; NULL: nothing to hash */
-	/* Map: to be added behind the call; unmap: taken out ahead of it. */
+	/* Map: to be added after the call; unmap: removed before it. */
 	struct stream_region *region;
-	struct ocl_stream *mapped; /* whose it is */
-	struct stream_text text;   /* last: it is not cleared */
+	struct ocl_stream *mapped; /* its memory */
+	struct stream_text text;   /* last, because it is not cleared */
 };
 
 void stream_unreplayable(struct stream_frozen *frozen, const char *kind, const char *format, ...)
 	__attribute__((format(printf, 3, 4)));
 void stream_use(struct stream_frozen *frozen, struct ocl_stream *memory, uint64_t offset,
 		uint64_t bytes, bool writes);
-/* Fills row and details, but for what is known after the call. */
+/* Fills in row and details, except for what is known only after the call. */
 void stream_describe(struct stream_frozen *frozen, struct ocl_command *command);
-/* Arguments of a launch. */
+/* Captures the arguments of a launch. */
 void stream_freeze_arguments(struct stream_frozen *frozen, struct ocl_object *kernel);
 
 /* ---- events (capture_events.c) ---- */
 
-/* Gives the event a number in the window that is open. */
+/* Gives the event a number in the open window. */
 uint64_t stream_event_add(cl_event event, struct ocl_stream *user);
-/* Its number; 0: of before the window, so it is complete. */
+/* Its number; 0: from before the window, so it is complete. */
 uint64_t stream_event_number(cl_event event);
 /* A command waits for it. False: it is a user event that failed before the window. */
 bool stream_event_wait(cl_event event);
 /* True the first time. */
 bool stream_event_see(cl_event event, uint64_t *ret_number);
-/* User events that are not set and have commands waiting; those that are not set. */
+/* Number of unset user events that commands wait for; of all unset user events. */
 uint32_t stream_events_blocking(void);
 uint32_t stream_events_unset(void);
-/* A user event was set, or is gone. */
+/* A user event was set or released. */
 void stream_event_set(struct ocl_stream *user, cl_int status);
 void stream_events_forked(void);
 
-/* ---- the host's memory (capture_memory.c, capture_pages.c) ---- */
+/* ---- host memory (capture_memory.c, capture_pages.c) ---- */
 
-/* A read has been given. */
+/* A read was enqueued. */
 void stream_read_given(const struct stream_frozen *frozen, const struct ocl_command *command);
 /*
- * Reads into [host, host + bytes) that are not complete: waits for them, or (`forget`) lets their
- * checks go. False: still not complete.
+ * Waits for incomplete reads into [host, host + bytes), or (`forget`) drops their checks. False:
+ * still not complete.
  */
 bool stream_reads_settle(const void *host, uint64_t bytes, bool forget);
-/* Checks of all reads that are complete by now; shared memory whose writers are. */
+/* Emits the checks of completed reads; hashes shared memory whose writers are complete. */
 void stream_look(void);
-/* Forgets those that are left. */
+/* Drops the checks that are left. */
 void stream_reads_forget(void);
 
 void stream_region_add(struct ocl_stream *root, struct stream_region *region);
-/* Takes the region of an unmap out; NULL: unknown. The caller frees it. */
+/* Removes the region of an unmap; NULL: unknown. The caller frees it. */
 struct stream_region *stream_region_take(struct ocl_stream *root, const void *host);
 void stream_region_free(struct stream_region *region);
-/* Regions that are mapped for writing. */
+/* Number of regions that are mapped for writing. */
 uint32_t stream_regions_written(void);
 void stream_memory_release(struct ocl_stream *stream);
 void stream_memory_forked(void);
 
 extern pthread_mutex_t stream_host_lock;
 /*
- * Under the host lock: a command is about to use it; one that writes it has been given; those that
- * are complete; no more of it.
+ * Under the host lock: before a command uses the memory; after one that writes it was enqueued;
+ * looks for completed writers; stops tracking.
  */
 void stream_pages_compare(struct ocl_stream *root);
 void stream_pages_written(struct ocl_stream *root, cl_event event);
 void stream_pages_look(void);
 void stream_pages_end(struct ocl_stream *root);
-/* Takes the lock: a window begins, or memory is made in it. */
+/* Takes the lock: a window begins, or memory is created in it. */
 void stream_pages_begin(struct ocl_stream *root);
 cl_uint stream_pages_holds(cl_event event);
 
 /* ---- memory read back (capture_snapshot.c) ---- */
 
-/* NULL: done; else why not, in `why`. The gate is held alone. */
+/* NULL: done; else the reason, in `why`. With the exclusive gate. */
 const char *stream_snapshot(char *why, size_t size, uint64_t *ret_bytes);
 void stream_final_checks(void);
-/*
- * Zeros, in place of whatever the driver left in memory that the program gave no content: what is
- * not written is compared, too.
- */
+/* Zeros memory that the program gave no contents, because unwritten memory is compared, too. */
 void stream_clear(const struct ocl_stream *memory);
 void stream_each_check(const struct stream_frozen *frozen, uint64_t sequence);
-/* Frees what reading back needed. */
+/* Frees the queues and buffers used for reading back. */
 void stream_readers_release(void);
 void stream_emit_check(uint64_t sequence, uint64_t memory, uint64_t offset, uint64_t bytes,
 		       uint64_t hash, const char *why);
 
-/* ---- what is not there (capture_loss.c) ---- */
+/* ---- loss (capture_loss.c) ---- */
 
 void stream_lost(const char *what, const char *reason);
 void stream_lost_tell(void);
@@ -390,27 +385,29 @@ void stream_lost_tell(void);
 
 bool stream_is_open(void);
 uint64_t stream_window(void);
-/* The channel's lock, of a window that is open; false: there is none any more. */
+/* Locks the channel of the open window; false: the window is closed. */
 bool stream_lock(void);
 void stream_unlock(void);
-/* Ends the window as not replayable. No lock of the stream but `host` may be held. */
+/*
+ * Ends the window as not replayable. The caller may hold `host`, but no other lock of the stream.
+ */
 void stream_fail(const char *why);
 /* Writes a command; the channel is locked. */
 uint64_t stream_command(const struct ts_replay_command *row);
 uint64_t stream_last_sequence(void);
 bool stream_is_checked(void);
 bool stream_in_callback(void);
-/* The last command that was there when this thread's call began. */
+/* The last command when this thread's current call began. */
 uint64_t stream_sequence_at_entry(void);
 
 int64_t stream_clock_ns(void);
-/* Negative: it failed. CL_COMPLETE where the driver does not know it. */
+/* Negative: it failed. CL_COMPLETE if the driver does not know it. */
 cl_int stream_event_status(cl_event event);
-/* Waits, without the driver's own waiting, which has no end; false: still not complete. */
+/* Polls, because the driver's own wait has no timeout; false: still not complete. */
 bool stream_event_finish(cl_event event, int64_t deadline_ns);
-/* All of them, as above, while other threads go on. */
+/* The same for all queues, while other threads continue. */
 bool stream_queues_finish(int64_t deadline_ns);
-/* Releases what the driver gave, when the calling thread holds no lock any more. */
+/* Releases driver objects as soon as the calling thread holds no lock. */
 void stream_release_later(cl_command_queue queue, cl_mem memory, cl_event event);
 
 #endif

@@ -19,31 +19,30 @@
 #ifndef TS_BACKENDS_OPENCL_STREAM_CAPTURE_STREAM_H
 #define TS_BACKENDS_OPENCL_STREAM_CAPTURE_STREAM_H
 
-/* The gate, shared. Nest freely on a thread. */
+/* Take and release the gate, shared. May be nested. */
 void stream_enter(void);
 void stream_leave(void);
 /*
- * Around a function of the program that the driver calls back (events, builds, SVM free): on this
- * thread no window is opened or closed meanwhile, since that waits for the driver. Nest freely.
+ * Around a function of the program that the driver calls back (events, builds, SVM free): this
+ * thread opens or closes no window meanwhile, because that waits for the driver. May be nested.
  */
 void stream_callback_begin(void);
 void stream_callback_end(void);
 
-/* ---- objects; after the driver made them, `object` just added ---- */
+/* ---- objects; called after the driver created them and `object` was added ---- */
 void stream_made_context(struct ocl_object *context, const cl_device_id *devices, cl_uint count);
 void stream_made_queue(struct ocl_object *queue);
 void stream_made_buffer(struct ocl_object *memory, cl_mem_flags flags, size_t bytes,
 			const void *host);
 void stream_made_sub_buffer(struct ocl_object *memory, struct ocl_object *parent,
 			    cl_mem_flags flags, size_t origin, size_t bytes);
-/* Image, pipe, IL, built-in kernels ...: `what` names it. The object is unreplayable. */
+/* Image, pipe, IL, built-in kernels ...: `what` names it. The object cannot be replayed. */
 void stream_made_other(struct ocl_object *object, const char *what);
 void stream_made_source(struct ocl_object *program, cl_uint count, const char **strings,
 			const size_t *lengths);
 void stream_made_binary(struct ocl_object *program, cl_uint count, const cl_device_id *devices,
 			const size_t *lengths, const unsigned char **binaries);
-void stream_built(struct ocl_object *program, const char *options,
-		  cl_int result); /* compile, too */
+void stream_built(struct ocl_object *program, const char *options, cl_int result); /* or compiled */
 void stream_linked(struct ocl_object *program, const char *options);
 void stream_made_kernel(struct ocl_object *kernel, struct ocl_object *program, const char *name,
 			const struct ocl_object *cloned_from);
@@ -54,14 +53,17 @@ void stream_set_exec_info(struct ocl_object *kernel, cl_kernel_exec_info name, s
 void stream_made_user_event(struct ocl_object *event);
 void stream_made_svm(struct ocl_object *memory, cl_svm_mem_flags flags, size_t bytes);
 /*
- * The last reference is about to go. Lets object->stream go. Calls neither the driver nor ocl_*().
+ * The last reference is about to be released. Releases object->stream. Calls neither the driver nor
+ * ocl_*().
  */
 void stream_gone(struct ocl_object *object);
 
 /*
- * ---- commands ---- stream_after() uses command->event, so nobody may release that meanwhile: call
- * it before the event goes to the list of pending ones. From a callback, do not wait for the
- * queue's lock: whoever holds it may wait for this very thread of the driver.
+ * ---- commands ----
+ *
+ * stream_after() uses command->event, which must not be released meanwhile: call it before the
+ * event goes to the list of pending commands. In a callback, do not wait for the queue's lock: its
+ * holder may wait for this very thread of the driver.
  */
 void stream_before(struct ocl_command *command);
 void stream_after(struct ocl_command *command, cl_int result);
@@ -69,30 +71,30 @@ void stream_after(struct ocl_command *command, cl_int result);
 /* ---- the host ---- */
 /* Before clSetUserEventStatus. */
 void stream_user_event(struct ocl_object *event, cl_int status);
-/* After a wait that succeeded: for a queue (clFinish), or for events. */
+/* After a successful wait: for a queue (clFinish), or for events. */
 void stream_finished(struct ocl_object *queue);
 void stream_waited(cl_uint count, const cl_event *events);
-/* A command that was passed on without its blocking is complete, and its call about to return. */
+/*
+ * A blocking command that was forwarded as non-blocking is complete, and its call is about to
+ * return.
+ */
 void stream_returned(void);
-/* Ahead of a question about references: lets go of queues of our own, which hold their context. */
+/* Before a query of reference counts: releases our private queues, which hold their context. */
 void stream_let_go(void);
 /*
- * The program asked for the status, or for its times, and was told that it is complete; or a
- * callback is about to be called.
+ * The program queried the status or times of an event and learned that it is complete, or a
+ * callback is about to run.
  */
 void stream_seen_complete(cl_event event);
-/* The last reference of the program to an event is gone: its handle may be used again. */
+/* The program released its last reference to an event: the handle may be reused. */
 void stream_event_gone(cl_event event);
-/* References to an event that are the stream's, beside ocl_profile_holds(). */
+/* The stream's references to an event, in addition to ocl_event_holds(). */
 cl_uint stream_event_holds(cl_event event);
 
-/*
- * Something that is not in the stream at all, e.g. a function asked for by name that we do not
- * know.
- */
+/* Something that the stream lacks entirely, e.g. an unknown function that was looked up by name. */
 void stream_unhandled(const char *what);
 
-/* At exit, while the driver still answers: closes the window. */
+/* At exit, while the driver still responds: closes the window. */
 void stream_stop(void);
 
 #endif
