@@ -23,27 +23,27 @@
 #include "state/states/states.h"
 #include "state/work/work.h"
 
-/*
- * What the caller asks of all analyses, then the options of single ones (struct ts_analysis lists
- * which).
- */
+/* Options of all analyses, then options of single ones (struct ts_analysis lists which). */
 struct ts_analyze_options {
 	enum ts_rounding rounding;
 	int64_t top; /* rows of lists in text; 0: the analysis chooses */
-	bool brief;  /* for text: rows that it does not show need not be computed */
+	bool brief;  /* output is text: rows that it does not show need not be computed */
 	/*
-	 * Operands and options that select the same work, for commands in advice; NULL: unknown.
+	 * Operands and options that select the same work, for the commands that `advice` prints.
+	 * NULL: unknown.
 	 */
 	const char *traces;
 
 	int64_t short_ns;       /* a kernel below this is short */
 	int64_t wait_ns;        /* a gap below this is caused by the device */
 	int64_t delay_ns;       /* a launch delay above this is long */
-	int64_t full;           /* a queue is full with this many commands */
-	const char *annotation; /* the window is an instance of this annotation; NULL: everything */
+	int64_t full;           /* a queue with this many commands is full */
+	const char *annotation; /* restrict the window to an instance of this annotation; NULL: no
+				   restriction */
 	int64_t instance;       /* which instance, from 0 */
-	const char *what_if;    /* "NAME=2" (twice as fast) or "NAME=free"; NULL: the best ones */
-	int64_t depth;          /* frames of a stack that are shown; 0: the default */
+	const char *what_if; /* "NAME=2" (twice as fast) or "NAME=free"; NULL: the names that save
+				most */
+	int64_t depth;       /* frames to show of each stack; 0: the default */
 };
 
 #define TS_ANALYZE_OPTIONS_DEFAULT                                                     \
@@ -52,27 +52,25 @@ struct ts_analyze_options {
 	}
 
 /*
- * What is asked, and what has been computed for earlier questions: graph and states are made once.
+ * Options and cached intermediate results: graph, states, collectives and clocks are computed once
+ * for all analyses of a run.
  */
 struct ts_analyze_request {
 	struct ts_work *work;
 	struct ts_analyze_options options;
 	struct ts_graph *graph, *host_graph;
 	struct ts_states *states;
-	/* All of the traces, where work is a part of them, and its graph and states. */
+	/* If `work` is a selection: the complete work of the traces, with its graph and states. */
 	struct ts_work *all_work;
 	struct ts_graph *all_graph;
 	struct ts_states *all_states;
 	struct ts_collectives *collectives;
 	struct ts_clock_alignment *clocks;
-	bool aligned; /* the work's times have been moved by clocks */
-	/*
-	 * What critical-path found, once it was asked: the kernel that would save most if it were
-	 * twice as fast.
-	 */
+	bool aligned; /* the work's times have been shifted by `clocks` */
+	/* Set by critical-path: the kernel that saves most if twice as fast. */
 	struct {
 		bool known;
-		const char *name; /* NULL: none would */
+		const char *name; /* NULL: no kernel saves anything */
 		int64_t saves_ns;
 	} best_kernel;
 };
@@ -80,17 +78,17 @@ struct ts_analyze_request {
 void ts_analyze_request_init(struct ts_analyze_request *request, struct ts_work *work);
 void ts_analyze_request_release(struct ts_analyze_request *request);
 
-/* Each is computed when first asked for; NULL with *err set on failure. */
+/* Each is computed on first use; NULL with *err set on failure. */
 const struct ts_graph *ts_analyze_graph(struct ts_analyze_request *request, struct ts_error *err);
 const struct ts_graph *ts_analyze_host_graph(struct ts_analyze_request *request,
 					     struct ts_error *err);
 const struct ts_states *ts_analyze_states(struct ts_analyze_request *request, struct ts_error *err);
 
 /*
- * The states of all commands in the window of those that were asked for: what was left out (issued
- * before the trace began, or in another step) was on the device all the same, and held others.
- * `states->work` may be another one than the request's: ranks, devices, streams and threads have
- * the same indices in both; commands, calls and texts do not.
+ * States of all commands in the window of the selected ones. Commands outside the selection (issued
+ * before the trace began, or in another step) also occupied the device and delayed others.
+ * `states->work` may differ from the request's work: ranks, devices, streams and threads have the
+ * same indices in both; commands, calls and texts do not.
  */
 const struct ts_states *ts_analyze_all_states(struct ts_analyze_request *request,
 					      struct ts_error *err);
@@ -100,34 +98,34 @@ const struct ts_clock_alignment *ts_analyze_clocks(struct ts_analyze_request *re
 						   struct ts_error *err);
 
 /*
- * Moves the times of all ranks by these clocks, once; graph and states are made anew when next
- * asked for. The caller of analyses does this ahead of those that are TS_ANALYSIS_ALIGNED: the
- * numbers of others do not depend on it.
+ * Shifts the times of all ranks by the clock offsets, once, and drops the cached graph and states.
+ * The caller does this before analyses with TS_ANALYSIS_ALIGNED; the numbers of others do not
+ * depend on it.
  */
 const struct ts_clock_alignment *ts_analyze_align(struct ts_analyze_request *request,
 						  struct ts_error *err);
 
 /*
- * It compares times of several ranks: wants clocks aligned, where collectives tie them and the user
- * lets us.
+ * Compares times of several ranks: needs aligned clocks, if collectives connect the ranks and the
+ * user allows it.
  */
 #define TS_ANALYSIS_ALIGNED 1u
 
 struct ts_analysis {
 	const char *name;
 	const char *alias;   /* an earlier name, still accepted; NULL: none */
-	const char *summary; /* a line for --list and --help */
+	const char *summary; /* one line for --list and --help */
 	const char *example; /* arguments of `tracesmith analyze`, for --help; NULL: none */
-	unsigned int parts;  /* of the work that it needs: TS_WORK_* */
+	unsigned int parts;  /* parts of the work that it needs: TS_WORK_* */
 	unsigned int flags;  /* TS_ANALYSIS_* */
-	/* Its options; offsets are into struct ts_analyze_options. */
+	/* Offsets are into struct ts_analyze_options. */
 	const struct ts_option_spec *options;
 	size_t option_count;
 	int (*run)(struct ts_analyze_request *request, struct ts_result *result,
 		   struct ts_error *err);
 };
 
-/* The option --short, of each analysis that tells short kernels from others. */
+/* The option --short, for each analysis that distinguishes short kernels. */
 #define TS_ANALYSIS_OPTION_SHORT                                               \
 	{                                                                      \
 		.name = "short", .type = TS_OPTION_SPEC_TIME, .value = "TIME", \
@@ -135,9 +133,9 @@ struct ts_analysis {
 		.offset = offsetof(struct ts_analyze_options, short_ns),       \
 	}
 
-/* In the order in which they are listed. */
+/* In the order of --list. */
 const struct ts_analysis *const *ts_analysis_list(size_t *ret_count);
-/* By name or alias, `length` bytes of `text`; NULL: none. */
+/* Finds by name or alias, given as `length` bytes of `text`; NULL: none. */
 const struct ts_analysis *ts_analysis_find(const char *text, size_t length);
 
 #define ANALYSIS(name) extern const struct ts_analysis ts_analysis_##name;

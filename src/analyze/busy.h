@@ -1,10 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * When the devices of a rank were busy, and with what: for each command class, the merged spans in
- * which at least one command ran. Used by breakdown, overlap and kernels.
- *
- * With TS_ROUNDING_HTA it is what HTA would have: synchronisations that stand in a stream's row
- * are device time, and spans that rounding has turned around count as negative.
+ * Busy time of a rank's devices by command class: the merged spans in which at least one command
+ * ran. Used by breakdown, overlap and kernels. TS_ROUNDING_HTA reproduces HTA: synchronisations in
+ * a stream's row are device time, and spans that rounding has inverted count as negative.
  */
 #ifndef TS_ANALYZE_BUSY_H
 #define TS_ANALYZE_BUSY_H
@@ -15,12 +13,13 @@
 #include "state/work/work.h"
 
 struct ts_busy {
-	struct ts_span *spans[TS_CLASS_COUNT]; /* by start; they neither touch nor overlap */
+	struct ts_span *spans[TS_CLASS_COUNT]; /* sorted by start, disjoint and not adjacent */
 	size_t span_count[TS_CLASS_COUNT], span_capacity[TS_CLASS_COUNT];
 	int64_t class_ns[TS_CLASS_COUNT]; /* time with at least one command of that class */
 	int64_t busy_ns;                  /* time with at least one command */
 	int64_t first, last;              /* start of the first command, end of the last one */
-	uint64_t rows;                    /* commands (and what HTA takes for some) that count */
+	uint64_t rows; /* number of commands counted (for HTA, also rows that it takes for commands)
+			*/
 };
 
 int ts_busy_init(struct ts_busy *busy, const struct ts_work *work, uint32_t rank,
@@ -34,27 +33,25 @@ int64_t ts_busy_window(const struct ts_busy *busy);
 #define TS_BUSY_ALL (TS_BUSY_CLASS(TS_CLASS_COUNT) - 1)
 
 /*
- * Time for each combination of the classes asked for: ret_ns[mask] is the time in which exactly
- * those ran. ret_ns[0] is 0.
+ * Time for each combination of the given classes: ret_ns[mask] is the time in which exactly those
+ * ran. ret_ns[0] is 0.
  */
 void ts_busy_sweep(const struct ts_busy *busy, unsigned int classes,
 		   int64_t ret_ns[TS_BUSY_ALL + 1]);
 
-/* What a command took; never negative but as HTA rounds it. One that did not end took 0. */
+/* Duration of a command: 0 if it did not end; negative only with HTA's rounding. */
 int64_t ts_busy_duration(const struct ts_work *work, const struct ts_work_command *command);
 
-/*
- * Does the command count at all? One without device times does not; nor, for HTA, one of no stream.
- */
+/* Is the command counted? Not without device times; for HTA, also not without a stream. */
 bool ts_busy_counts(const struct ts_work *work, const struct ts_work_command *command);
 
-/* A cell of a computed time: to whole ns; NaN is none. */
+/* Puts a time cell, rounded to whole ns; NaN: none. */
 void ts_busy_put_ns(struct ts_result_table *table, double ns);
 
-/* Notes what is not in the numbers: ranks without commands, commands without times. */
+/* Notes what the numbers do not cover: ranks without commands, commands without times. */
 void ts_busy_note(const struct ts_work *work, struct ts_result *result);
 
-/* The same for those that tell of idle time, which what was left out may have filled. */
+/* Also notes that commands outside the selection may have filled the idle time. */
 void ts_busy_note_idle(const struct ts_work *work, struct ts_result *result);
 
 #endif

@@ -1,24 +1,21 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/*
- * What kernels.c and kernels_hta.c share: the commands of a rank, name and class. For these two
- * files alone.
- */
+/* Commands grouped by rank, name and class. Shared by kernels.c and kernels_hta.c. */
 #ifndef TS_ANALYZE_KERNELS_H
 #define TS_ANALYZE_KERNELS_H
 
 #include "analyze/analyze.h"
 #include "analyze/busy.h"
 
-#define TS_KERNEL_TOP 10 /* names that are shown, and that HTA keeps */
+#define TS_KERNEL_TOP 10 /* names to show by default; HTA keeps as many */
 
 /* Commands of one name and class on one rank. */
 struct ts_kernel_group {
 	uint32_t rank, name;
 	uint8_t class;
 	size_t count;
-	size_t filled; /* while durations are put together: where the next one goes */
+	size_t filled; /* while collecting durations: index of the next one */
 	int64_t sum_ns, min_ns, max_ns;
-	int64_t total_ns; /* of the name and class in all ranks */
+	int64_t total_ns; /* of this name and class over all ranks */
 	struct ts_description described;
 };
 
@@ -35,10 +32,7 @@ static inline void ts_kernel_groups_release(struct ts_kernel_groups *groups)
 #define TS_KERNEL_COLUMN_COUNT 13
 extern const struct ts_result_column ts_kernel_columns[TS_KERNEL_COLUMN_COUNT];
 
-/*
- * The table as HTA would have it; rank_ns: sum of durations of each rank. Changes the order of
- * groups.
- */
+/* Puts the table as HTA computes it. rank_ns: sum of durations of each rank. Reorders `groups`. */
 int ts_kernels_put_hta(struct ts_analyze_request *request, struct ts_result *result,
 		       struct ts_kernel_groups *groups, const int64_t *rank_ns,
 		       struct ts_error *err);

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * What an analysis found: tables of typed cells, and notes. The tool shows it as text, JSON or CSV;
- * an analysis knows nothing of that. Cells go in from left to right, row after row:
+ * The result of an analysis: tables of typed cells, and notes. The tool shows it as text, JSON or
+ * CSV; the analysis does not know which. Cells are appended from left to right, row by row:
  *
  *	static const struct ts_result_column columns[] = {
  *		{ "rank", "rank", TS_CELL_INTEGER },
@@ -11,7 +11,7 @@
  *	ts_cell_integer(table, rank);
  *	ts_cell_time(table, idle_ns);
  *
- * Failures of memory stick and are told by ts_result_status().
+ * Out of memory is sticky; ts_result_status() reports it.
  */
 #ifndef TS_ANALYZE_RESULT_H
 #define TS_ANALYZE_RESULT_H
@@ -28,12 +28,11 @@
 enum ts_cell_type {
 	TS_CELL_TEXT,
 	TS_CELL_INTEGER,
-	TS_CELL_REAL, /* keys say the unit */
-	TS_CELL_TIME, /* ns inside; JSON and CSV show us with three decimals, exactly; its key ends
-			 in _us */
+	TS_CELL_REAL, /* the key has the unit */
+	TS_CELL_TIME, /* ns; JSON and CSV show us with three decimals, exact; the key ends in _us */
 	/*
-	 * Trace time, ns; JSON and CSV show the integer (key ends in _ns), text the time since the
-	 * trace's start.
+	 * Trace time in ns. JSON and CSV show the integer (the key ends in _ns), text the time
+	 * since the start of the trace.
 	 */
 	TS_CELL_INSTANT,
 	TS_CELL_PERCENT, /* a double, 0 to 100 */
@@ -57,7 +56,7 @@ struct ts_cell {
 };
 
 struct ts_result_table {
-	const char *name;                       /* in JSON, where there are several */
+	const char *name;                       /* used in JSON if there are several tables */
 	const struct ts_result_column *columns; /* borrowed: static */
 	size_t column_count;
 	struct ts_cell *cells; /* row by row */
@@ -65,14 +64,14 @@ struct ts_result_table {
 	struct ts_result *result;
 	struct ts_result_table *next;
 	/*
-	 * Text: rows beyond this many are left out with a note; 0: all are shown. JSON and CSV
-	 * always have all.
+	 * Text shows this many rows and notes how many are left out; 0: all. JSON and CSV always
+	 * have all.
 	 */
 	size_t shown_rows;
-	size_t left_out; /* rows that were not even made: text was to be shown (options.brief) */
-	bool as_list;    /* text: rows are paragraphs, since their texts are sentences */
-	uint64_t below;  /* text: a bit for each column of texts that stand below their row */
-	const char *divider; /* of those: "main < start" with " < " are two lines */
+	size_t left_out;     /* rows that were never computed (options.brief) */
+	bool as_list;        /* text: each row is a paragraph, for cells that are sentences */
+	uint64_t below;      /* text: bit set of the columns that are shown below their row */
+	const char *divider; /* splits those into lines: " < " makes "main < start" two lines */
 };
 
 #define TS_RESULT_RECENT 64 /* a power of two */
@@ -84,26 +83,26 @@ struct ts_result {
 		const char *text;
 	} * notes, *last_note;
 	struct ts_arena arena;
-	int64_t start; /* instant that text counts from */
+	int64_t start; /* text shows instants relative to this */
 	int status;
-	/* Texts that were copied lately: names come again and again. */
+	/* Cache of recently copied texts: names repeat. */
 	struct ts_result_text {
 		const char *text, *copy;
 	} recent[TS_RESULT_RECENT];
-	struct ts_result_table swallows; /* what ts_result_table() gives without memory */
+	struct ts_result_table swallows; /* returned by ts_result_table() when out of memory */
 };
 
 void ts_result_init(struct ts_result *result, int64_t start);
 void ts_result_release(struct ts_result *result);
 
-/* Never NULL: without memory a table that swallows everything. */
+/* Never NULL: when out of memory, a table that discards everything. */
 struct ts_result_table *ts_result_table(struct ts_result *result, const char *name,
 					const struct ts_result_column *columns,
 					size_t column_count);
 
 /*
- * A sentence for people: what was left out, what a number does not mean. Shown below the tables; in
- * JSON on stderr.
+ * A sentence for the user: what was left out, what a number does not mean. Shown below the tables,
+ * or on stderr with JSON and CSV.
  */
 void ts_result_note(struct ts_result *result, const char *format, ...) TS_PRINTF_LIKE(2, 3);
 
@@ -115,7 +114,7 @@ void ts_cell_real(struct ts_result_table *table, double value);     /* NaN: none
 void ts_cell_time(struct ts_result_table *table, int64_t ns);       /* TS_ABSENT: none */
 void ts_cell_instant(struct ts_result_table *table, int64_t ns);    /* TS_ABSENT: none */
 void ts_cell_percent(struct ts_result_table *table, double value);  /* NaN: none */
-/* What a part is of a whole, in percent; of nothing: none. */
+/* `part` in percent of `whole`; none if `whole` is 0. */
 void ts_cell_share(struct ts_result_table *table, int64_t part, int64_t whole);
 void ts_cell_bytes(struct ts_result_table *table, int64_t bytes); /* TS_ABSENT: none */
 void ts_cell_bool(struct ts_result_table *table, bool value);

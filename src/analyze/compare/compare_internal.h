@@ -11,7 +11,7 @@
 #include "analyze/compare/compare.h"
 #include "base/map.h"
 
-/* What a name is of; those up to OTHER are the device's. */
+/* Kind of thing a name belongs to; those up to OTHER are on the device. */
 enum ts_compare_kind {
 	TS_COMPARE_KERNEL,
 	TS_COMPARE_COPY,
@@ -34,11 +34,11 @@ static inline bool ts_compare_is_gpu(enum ts_compare_kind kind)
 
 /* One instance of a name. */
 struct ts_compare_sample {
-	int64_t ns;    /* TS_ABSENT: it happened, but its time is not known */
-	uint32_t slot; /* the step that it belongs to; TS_COMPARE_NO_SLOT: none */
+	int64_t ns;    /* TS_ABSENT: duration unknown */
+	uint32_t slot; /* its step; TS_COMPARE_NO_SLOT: none */
 };
 
-/* Sum of a name on one side. */
+/* Totals of a name on one side. */
 struct ts_compare_sum {
 	uint64_t count, timed;
 	int64_t total_ns;
@@ -46,9 +46,9 @@ struct ts_compare_sum {
 
 struct ts_compare_side {
 	const struct ts_work *work;
-	/* Steps of all ranks that have the same number share a slot. */
+	/* Steps with the same number on all ranks share a slot. */
 	uint32_t *slot_of_step;
-	uint32_t *slot_ranks; /* how many have it */
+	uint32_t *slot_ranks; /* number of ranks that have the step */
 	uint32_t slot_count;
 	struct ts_map keys; /* (name, kind) to key */
 	struct ts_compare_sum *sums;
@@ -57,7 +57,7 @@ struct ts_compare_side {
 	struct ts_compare_sample *samples;
 };
 
-/* Keys are dense: a kind and a name, on either side. */
+/* A key stands for a kind and a name, on either side. Keys are dense, from 0. */
 struct ts_compare_names {
 	struct ts_compare_side sides[2];
 	struct ts_strmap texts; /* a letter for the kind, then the name */
@@ -73,45 +73,45 @@ void ts_compare_names_release(struct ts_compare_names *names);
 enum ts_compare_kind ts_compare_key_kind(const struct ts_compare_names *names, uint32_t key);
 const char *ts_compare_key_name(const struct ts_compare_names *names, uint32_t key);
 
-/* ---- judged ---- */
+/* ---- verdicts ---- */
 
 enum ts_compare_test {
-	TS_COMPARE_UNTESTED,     /* it is on one side only */
-	TS_COMPARE_ONE_SAMPLE,   /* one sample */
+	TS_COMPARE_UNTESTED, /* the name is on one side only */
+	TS_COMPARE_ONE_SAMPLE,
 	TS_COMPARE_BY_STEPS,     /* Welch's t over totals of steps */
-	TS_COMPARE_BY_INSTANCES, /* Mann and Whitney's U over durations */
+	TS_COMPARE_BY_INSTANCES, /* Mann-Whitney U over durations */
 };
 
-/* A name, judged. */
+/* The verdict on a name. */
 struct ts_compare_entry {
 	uint32_t key;
 	enum ts_verdict verdict;
 	enum ts_compare_test test;
 	size_t samples[2];
-	double tested[2]; /* means of what was tested, ns */
+	double tested[2]; /* means of the tested samples, ns */
 	double p;
 	int64_t change_ns;
-	double change_percent; /* NaN: from nothing */
-	int count_change;      /* 1: more often, -1: less often */
+	double change_percent; /* NaN: A has no time */
+	int count_change;      /* 1: more instances, -1: fewer, 0: as many */
 };
 
 struct ts_comparison {
 	struct ts_compare_names names;
 	const struct ts_compare_options *options;
 	struct ts_compare_entry *entries;
-	double *values[2]; /* scratch: of a name's instances, or of steps */
+	double *values[2]; /* scratch: durations of a name's instances, or totals of its steps */
 	size_t value_capacity[2];
-	uint64_t units[2]; /* what amounts are divided by */
+	uint64_t units[2]; /* steps (or ranks) that totals are divided by */
 	bool per_unit;
 };
 
-/* Mean duration; NaN where none is known. */
+/* Mean duration; NaN if none is known. */
 static inline double ts_compare_mean(const struct ts_compare_sum *sum)
 {
 	return sum->timed ? (double)sum->total_ns / (double)sum->timed : NAN;
 }
 
-/* A time again; NaN: none. */
+/* Converts to integer ns, saturating; NaN: TS_ABSENT. */
 static inline int64_t ts_compare_ns(double ns)
 {
 	if (isnan(ns))
@@ -121,7 +121,7 @@ static inline int64_t ts_compare_ns(double ns)
 	return ns <= -0x1p63 ? INT64_MIN + 1 : (int64_t)llround(ns);
 }
 
-/* The tables summary, counts and changes, and notes. Puts `judged` in order. 0 or TS_ENOMEM. */
+/* Puts the tables summary, counts and changes, and notes. Sorts `entries`. 0 or TS_ENOMEM. */
 int ts_compare_show(struct ts_comparison *compare, struct ts_result *result);
 
 #endif

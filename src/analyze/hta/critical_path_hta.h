@@ -1,9 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * HTA's graph of a window, rebuilt edge by edge for comparing (`--rounding hta`): a point for each
- * start and end of an operator, call and command, edges weighed in time, and the longest path
- * through them. It is not the graph of state/graph/graph.h and shares nothing with it. Private to
- * critical_path_hta*.c.
+ * HTA's critical-path graph of a window, rebuilt edge by edge for `--rounding hta`: a point for
+ * each start and end of an operator, call and command, edges weighted by time, and the longest
+ * path. It shares nothing with the graph of state/graph/graph.h. Private to critical_path_hta*.c.
  */
 #ifndef TS_ANALYZE_HTA_CRITICAL_PATH_HTA_H
 #define TS_ANALYZE_HTA_CRITICAL_PATH_HTA_H
@@ -20,64 +19,60 @@ enum ts_hta_edge_type {
 	TS_HTA_EDGE_TYPES
 };
 
-/* Points are numbers: twice an event, plus 1 for its end. */
+/* A point is twice the event's number, plus 1 for its end. */
 struct ts_hta_edge {
 	int64_t weight;
 	uint32_t from, to;
 	uint8_t type;
 };
 
-/* What a call's name means to HTA. */
+/* How HTA classifies a call by its name. */
 #define TS_HTA_LAUNCH 1u   /* launches one command */
-#define TS_HTA_LOCK 2u     /* is thought to hold the runtime's lock */
-#define TS_HTA_BLOCKING 4u /* its own time counts for nothing */
+#define TS_HTA_LOCK 2u     /* assumed to hold the runtime's lock */
+#define TS_HTA_BLOCKING 4u /* its own time has weight 0 */
 #define TS_HTA_RECORD 8u   /* cudaEventRecord */
 
-/*
- * Events are numbers, too: slices, then calls, then commands, then syncs, as the work counts them.
- */
+/* Events are numbered: slices, then calls, commands and syncs, in the order of the work. */
 struct ts_hta_graph {
 	const struct ts_work *work;
 	uint32_t rank;
 	int64_t from, to; /* the window */
 	uint32_t first_call, first_command, first_sync, event_count;
-	uint8_t *kept;  /* of each event: is it looked at? */
+	uint8_t *kept;  /* of each event: is it in the window? */
 	uint8_t *words; /* of each name: TS_HTA_* */
 	/*
-	 * Of each call: the command that HTA takes for its, the last one of several; TS_WORK_NONE:
+	 * Of each call: the command that HTA assigns to it, the last of several; TS_WORK_NONE:
 	 * none.
 	 */
 	uint32_t *command_of_call;
 	uint32_t operator_category;
-	/* In the order in which HTA adds them, which decides between paths of equal length. */
+	/* In the order in which HTA adds them, which breaks ties between paths of equal length. */
 	struct ts_hta_edge *edges;
 	size_t edge_count, edge_capacity;
 	struct ts_pairmap by_points;
 };
 
-/* What comes out. Counts of edges by type are those of the whole graph. */
+/* The longest path. Counts of nodes, and of edges by type, are those of the whole graph. */
 struct ts_hta_path {
-	bool valid; /* false: HTA refuses such a graph; the path is empty */
+	bool valid; /* false: HTA rejects the graph; the path is empty */
 	uint64_t node_count;
 	uint64_t types[TS_HTA_EDGE_TYPES];
-	uint32_t *points; /* of the path, from the first to the last */
+	uint32_t *points; /* of the path, first to last */
 	size_t point_count;
 	int64_t weight;
 };
 
-/*
- * Chooses the events of the window; the graph has no edges yet. release() accepts a half-built one.
- */
+/* Selects the events of the window; adds no edges. release() accepts a partly initialised graph. */
 int ts_hta_graph_init(struct ts_hta_graph *graph, const struct ts_work *work, uint32_t rank,
 		      int64_t from, int64_t to, struct ts_error *err);
 void ts_hta_graph_release(struct ts_hta_graph *graph);
 
-/* Each adds the edges of one of HTA's passes; in this order. */
+/* Each adds the edges of one of HTA's passes. Call them in this order. */
 int ts_hta_add_locks(struct ts_hta_graph *graph, struct ts_error *err);
 int ts_hta_add_stacks(struct ts_hta_graph *graph, struct ts_error *err);
 int ts_hta_add_commands(struct ts_hta_graph *graph, struct ts_error *err);
 
-/* An edge between two points; one that is there already is replaced but keeps its place. */
+/* Adds an edge between two points. An existing edge is replaced but keeps its position. */
 int ts_hta_add_edge(struct ts_hta_graph *graph, uint32_t from, uint32_t to,
 		    enum ts_hta_edge_type type, int64_t weight, struct ts_error *err);
 
@@ -85,7 +80,7 @@ int ts_hta_longest_path(const struct ts_hta_graph *graph, struct ts_hta_path *re
 			struct ts_error *err);
 void ts_hta_path_release(struct ts_hta_path *path);
 
-/* Does the event have points, or is it only looked at? */
+/* Does the event have points? Annotations and syncs have none, even in the window. */
 bool ts_hta_has_points(const struct ts_hta_graph *graph, uint32_t event);
 int64_t ts_hta_point_time(const struct ts_hta_graph *graph, uint32_t point);
 uint8_t ts_hta_call_flags(const struct ts_hta_graph *graph, uint32_t event);

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Where a kernel spends its time: samples of its instructions, why they waited, and which launches
- * they may be of. docs/cuda.md, section 5.
+ * Where a kernel spends its time: instruction samples, stall reasons, and the launches that the
+ * samples may belong to. docs/cuda.md, section 5.
  */
 #ifndef TS_ANALYZE_PC_SAMPLES_PC_SAMPLES_H
 #define TS_ANALYZE_PC_SAMPLES_PC_SAMPLES_H
@@ -14,10 +14,10 @@
 
 #include "base/memory.h"
 
-/* A function that was sampled. Texts live as long as the struct ts_pc_samples. */
+/* A sampled function. Texts live as long as the struct ts_pc_samples. */
 struct ts_pc_samples_kernel {
 	const char *name;
-	const char *module; /* its code: name of an object; "": not known */
+	const char *module; /* code object that contains it; "": unknown */
 	int64_t samples;
 };
 
@@ -27,24 +27,24 @@ struct ts_pc_samples_reason {
 };
 
 struct ts_pc_samples_instruction {
-	int64_t offset; /* in its function */
+	int64_t offset; /* in the function */
 	int64_t samples;
 	size_t first_reason, reason_count; /* in `why` */
 };
 
-/* Launches with one call stack. */
+/* Launches from the same call stack. */
 struct ts_pc_samples_launch {
-	int64_t stack; /* 0: none was taken */
+	int64_t stack; /* 0: no stack was recorded */
 	int64_t launches;
 	int64_t device_ns;
-	int64_t samples; /* of these launches alone; 0 where that is not known */
+	int64_t samples; /* of these launches alone; 0: unknown */
 };
 
 struct ts_pc_samples {
-	struct ts_pc_samples_kernel *kernels; /* all that are called so; hottest first */
+	struct ts_pc_samples_kernel *kernels; /* all that match the name, hottest first */
 	size_t kernel_count;
-	/* Of the first. */
-	struct ts_pc_samples_reason *reasons; /* most first, as in `why` */
+	/* The rest describes kernels[0]. */
+	struct ts_pc_samples_reason *reasons; /* most samples first, as in `why` */
 	size_t reason_count;
 	struct ts_pc_samples_instruction *instructions; /* hottest first */
 	size_t instruction_count;
@@ -52,13 +52,13 @@ struct ts_pc_samples {
 	size_t why_count;
 	struct ts_pc_samples_launch *launches; /* by samples, then by time, most first */
 	size_t launch_count;
-	bool is_exact; /* samples say which launch they are of */
+	bool is_exact; /* samples name their launch */
 	struct ts_pc_samples_store *store;
 };
 
 /*
- * Kernels called `name`; where none is, that are meant by it as a glob; else with that in their
- * name. TS_ENOTFOUND: the trace has no such samples, and the message says which there are.
+ * Finds kernels named `name`, else those that match it as a glob, else those whose name contains
+ * it. TS_ENOTFOUND: no samples match; the message lists the kernels that have samples.
  */
 int ts_pc_samples_new(struct ts_pc_samples **ret_hot, struct ts_reader *reader, const char *name,
 		      struct ts_error *err);
@@ -66,7 +66,8 @@ void ts_pc_samples_free(struct ts_pc_samples *hot);
 TS_DEFINE_AUTO(ts_pc_samples, ts_pc_samples_free);
 
 /*
- * The code of the first one, as the trace has it: caller frees. TS_ENOTFOUND: it does not have it.
+ * Returns the code of kernels[0] from the trace; the caller frees it. TS_ENOTFOUND: not in the
+ * trace.
  */
 int ts_pc_samples_code(const struct ts_pc_samples *hot, void **ret_image, size_t *ret_bytes,
 		       struct ts_error *err);

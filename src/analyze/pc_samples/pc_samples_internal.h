@@ -1,5 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What pc_samples.c (which samples) and pc_samples_launches.c (whose) share. */
+/*
+ * Shared by pc_samples.c (collects samples) and pc_samples_launches.c (assigns them to launches).
+ */
 #ifndef TS_ANALYZE_PC_SAMPLES_PC_SAMPLES_INTERNAL_H
 #define TS_ANALYZE_PC_SAMPLES_PC_SAMPLES_INTERNAL_H
 
@@ -7,37 +9,37 @@
 #include "base/map.h"
 #include "trace/call_index.h"
 
-/* An instruction of the kernel, and a reason. */
+/* Samples of one instruction and stall reason. */
 struct hot_tally {
 	int64_t offset, samples;
 	uint32_t reason;
 };
 
-/* Of the kernel, as the device ran it. */
+/* An execution of the kernel on the device. */
 struct hot_command {
 	int64_t correlation, device_ns;
-	int64_t stack; /* its own; 0: none */
+	int64_t stack; /* its own stack; 0: none */
 	int64_t device, process;
 };
 
 struct ts_pc_samples_store {
 	struct ts_reader *reader;
 	struct ts_strmap functions; /* name, NUL, module: ids from 0 */
-	struct ts_map frames;       /* to function */
+	struct ts_map frames;       /* frame to function */
 	struct ts_strmap reasons;   /* ids from 0 */
 	size_t kernel_capacity;
 	struct ts_pairmap positions; /* (offset, reason) to index of a tally */
 	struct hot_tally *tallies;
 	size_t tally_count, tally_capacity;
 	struct ts_map launches; /* correlation to samples */
-	struct ts_map names;    /* of commands, to whether they are the kernel's */
+	struct ts_map names;    /* name of a command to whether it is the kernel */
 	struct hot_command *commands;
 	size_t command_count, command_capacity;
-	struct ts_map sharers;       /* correlation to commands that have it, less those seen */
-	struct ts_call_index *calls; /* whose stacks they are */
+	struct ts_map sharers;       /* correlation to the number of its commands not yet seen */
+	struct ts_call_index *calls; /* call stacks of launches */
 };
 
-/* All rows of a table. What `each` returns other than 0 is for want of memory. */
+/* Calls `each` for all rows of a table. `each` returns 0, or another value when out of memory. */
 typedef int hot_row(struct ts_pc_samples *hot, const struct ts_batch *batch, uint32_t row);
 int hot_each_row(struct ts_pc_samples *hot, enum ts_table_id table, uint64_t mask, hot_row *each,
 		 struct ts_error *err);
