@@ -12,26 +12,24 @@
 
 struct ts_config_key {
 	const char *name;
-	const char *also; /* another name for it, or NULL */
+	const char *also; /* alias, or NULL */
 	const char *doc;
 	uint32_t offset;         /* in struct ts_live_control */
 	uint32_t bytes;          /* 4 or 8 */
 	int64_t least, greatest; /* of the word */
-	double scale; /* the word is value * scale: 1e9 where seconds are given and ns stored; 1:
-			 integers */
+	double scale; /* word = value * scale: 1e9 for seconds stored as ns; 1: integers */
 	uint32_t read_only;
-	uint32_t may_be_none; /* the word may be TS_ABSENT, given as "none" */
-	const char *const
-		*words; /* what the values 0, 1 ... are called, NULL at the end; or NULL */
+	uint32_t may_be_none;     /* "none" is allowed and stored as TS_ABSENT */
+	const char *const *words; /* names of the values 0, 1 ..., NULL-terminated; or NULL */
 };
 
 const struct ts_config_key *ts_config_list(size_t *ret_count);
 const struct ts_config_key *ts_config_find(const char *name, size_t length);
 
 /*
- * Parses "key=value": a number (where seconds are meant also with a unit, as in "10ms"), a name of
- * a value, "on", "off", "true", "false", or "none". TS_EINVAL; the message says what is allowed, or
- * which keys there are.
+ * Parses "key=value". A value is a number (for seconds optionally with a unit, as in "10ms"), the
+ * name of a value, "on", "off", "true", "false", or "none". The message of TS_EINVAL lists the
+ * allowed values, or the keys.
  */
 int ts_config_parse(const char *assignment, const struct ts_config_key **ret_key, int64_t *ret_word,
 		    struct ts_error *err);

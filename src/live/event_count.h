@@ -18,12 +18,12 @@
 struct ts_area_events;
 
 struct ts_event_counts {
-	uint64_t stored; /* ever, also those that flight mode has overwritten since: no loss */
-	uint64_t lost;   /* emitted, and never stored */
-	bool estimated;  /* `stored` is near the truth only */
+	uint64_t stored; /* ever, including those that flight mode has overwritten since */
+	uint64_t lost;   /* emitted, but never stored */
+	bool estimated;  /* `stored` is approximate */
 };
 
-/* What a look reads of an area, unless asked otherwise; rings get equal shares, 16 KiB at least. */
+/* Default limit of one look at an area; rings get equal shares of at least 16 KiB. */
 #define TS_EVENTS_LOOK_BYTES (UINT64_C(1) << 20)
 
 int ts_area_events_open(struct ts_area_events **ret_events, int directory_fd, const char *name,
@@ -32,8 +32,8 @@ void ts_area_events_close(struct ts_area_events *events);
 TS_DEFINE_AUTO(ts_area_events, ts_area_events_close);
 
 /*
- * Counts never fall from one look to the next. Rings that are damaged keep the counts that they
- * had; TS_EFORMAT where the whole area is.
+ * Counts never decrease from one look to the next. Damaged rings keep their last counts;
+ * TS_EFORMAT: the whole area is damaged.
  */
 int ts_area_events_look(struct ts_area_events *events, uint64_t limit_bytes,
 			struct ts_event_counts *ret_counts, struct ts_error *err);

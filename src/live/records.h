@@ -14,23 +14,23 @@
 struct ts_records {
 	const unsigned char *data;
 	size_t bytes;
-	size_t at;       /* next record; all before it are whole */
+	size_t at;       /* next record; all before it are complete */
 	uint64_t events; /* before it */
 };
 
 enum ts_records_stop {
-	TS_RECORDS_END,    /* no whole record is left: at the end, or the last one is cut */
-	TS_RECORDS_THREAD, /* a whole THREAD record stands at `at`: look at it, then skip it */
-	TS_RECORDS_BAD,    /* what stands at `at` cannot be a record */
+	TS_RECORDS_END,    /* no complete record left: at the end, or the last one is truncated */
+	TS_RECORDS_THREAD, /* at a complete THREAD record: read it, then skip it */
+	TS_RECORDS_BAD,    /* the bytes at `at` are not a valid record */
 };
 
-/* Goes on from `at` to the next stop. */
+/* Walks from `at` to the next stop. */
 enum ts_records_stop ts_records_walk(struct ts_records *records);
 
-/* The THREAD record at `at`; its name is as the target wrote it, perhaps without a NUL. */
+/* The THREAD record at `at`. Its name is untrusted and may lack the NUL. */
 void ts_records_thread(const struct ts_records *records, struct ts_live_thread_record *ret_thread);
 
-/* Steps over the THREAD record at `at`. */
+/* Skips the THREAD record at `at`. */
 void ts_records_skip(struct ts_records *records);
 
 #endif

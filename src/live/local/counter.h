@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The clock of live events: the processor's counter where it runs at one rate on all processors,
- * else CLOCK_MONOTONIC in ns. Target and recorder decide alike. Includes libc only.
+ * The clock of live events: the processor's counter if it runs at one rate on all processors,
+ * otherwise CLOCK_MONOTONIC in ns. Target and recorder make the same choice. Includes libc only.
  */
 #ifndef TS_LIVE_LOCAL_COUNTER_H
 #define TS_LIVE_LOCAL_COUNTER_H
@@ -11,10 +11,10 @@
 
 #include "live/local/live_layout.h"
 
-/* Decides, once and for all callers of this machine and boot. */
+/* The clock to use: the same for every caller on this machine and boot. */
 enum ts_live_clock ts_counter_kind(void);
 
-/* Ticks a second, 0: not known (measure it). 10^9 for CLOCK_MONOTONIC. */
+/* Ticks per second, 0: unknown (measure it). 10^9 for CLOCK_MONOTONIC. */
 uint64_t ts_counter_hz(enum ts_live_clock kind);
 
 /* One instant in three clocks; the tightest of a few attempts. */
@@ -29,8 +29,8 @@ static inline uint64_t ts_counter_monotonic_ns(void)
 }
 
 /*
- * The raw counter. Not ordered with what stands around it: an event's time may be off by its own
- * cost.
+ * The raw counter. Not ordered with the surrounding code: an event's time may be off by the cost of
+ * the event itself.
  */
 static inline uint64_t ts_counter_raw(void)
 {

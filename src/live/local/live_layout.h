@@ -22,8 +22,8 @@ static_assert(__BYTE_ORDER__ == __ORDER_LITTLE_ENDIAN__, "areas are read and wri
 #define TS_LIVE_DIRECTORY 4096u
 #define TS_LIVE_DICTIONARY (TS_LIVE_DIRECTORY + TS_LIVE_RING_LIMIT * TS_LIVE_ENTRY_BYTES)
 /*
- * Of a program; a recorder names functions of all programs there. What lies behind it begins where
- * `pool` says.
+ * Size in a program's area, and the maximum: a recorder's dictionary has functions of all programs.
+ * The pool follows, at `pool`.
  */
 #define TS_LIVE_DICTIONARY_BYTES (1u << 20)
 #define TS_LIVE_DICTIONARY_GREATEST (16u << 20)
@@ -35,11 +35,11 @@ static_assert(TS_LIVE_DICTIONARY == 0x101000 && TS_LIVE_POOL == 0x201000, "live.
 /* Words of a target's configuration (docs/live.md, section 2.4). */
 enum ts_config_word {
 	TS_CONFIG_SAMPLE_RATE = 0,     /* ns between two samples of metrics */
-	TS_CONFIG_PYTHON_MARKS = 1,    /* stacks of marks, in the target itself; 0: none */
-	TS_CONFIG_PYTHON_CALLS = 2,    /* the same of calls into drivers */
+	TS_CONFIG_PYTHON_MARKS = 1,    /* the target takes stacks of marks; 0: none */
+	TS_CONFIG_PYTHON_CALLS = 2,    /* the same for driver calls */
 	TS_CONFIG_PYTHON_INTERVAL = 3, /* ns between two sweeps of Python stacks */
-	TS_CONFIG_PYTHON_SWEEP = 4,    /* another value asks for a sweep now */
-	TS_CONFIG_STACKS = 5, /* of ts_accelerator_stack(): bits of enum ts_config_stacks */
+	TS_CONFIG_PYTHON_SWEEP = 4,    /* a change requests a sweep now */
+	TS_CONFIG_STACKS = 5,          /* enum ts_config_stacks: frames in ts_accelerator_stack() */
 };
 
 enum ts_config_stacks {
@@ -60,7 +60,7 @@ enum ts_live_target_state {
 
 enum ts_live_role {
 	TS_LIVE_PROGRAM = 0,
-	TS_LIVE_RECORDER = 1, /* a recorder's own: what it measures itself */
+	TS_LIVE_RECORDER = 1, /* a recorder's own measurements */
 };
 
 enum ts_live_mode {
@@ -104,7 +104,7 @@ struct ts_live_control {
 	uint32_t role;
 	uint8_t reserved_0[68];
 
-	/* What the target says while it runs. */
+	/* Written by the running target. */
 	uint32_t rings;
 	uint32_t target_state;
 	uint64_t dictionary_used;
@@ -120,7 +120,7 @@ struct ts_live_control {
 	uint64_t lost_first;
 	uint8_t reserved_1[160];
 
-	/* What the recorder and the verbs say. */
+	/* Written by the recorder and by the commands `config` and `window`. */
 	uint32_t enabled;
 	uint32_t mode;
 	uint32_t redact;
@@ -162,7 +162,7 @@ enum ts_live_ring_state {
 	TS_LIVE_RING_EXITED = 2,
 };
 
-/* Where a ring's bytes begin that were not overwritten, and whose records stand there. */
+/* Start of a ring's bytes that are not overwritten, and the thread that owns the records there. */
 struct ts_live_oldest {
 	uint64_t position;
 	uint64_t events;
@@ -173,7 +173,7 @@ struct ts_live_oldest {
 static_assert(sizeof(struct ts_live_oldest) == 40, "live.md, section 2.2");
 
 struct ts_live_ring {
-	/* By the target; the first line is the hot one. */
+	/* Written by the target; the first cache line is the hot one. */
 	uint64_t head;
 	uint64_t dropped;
 	uint64_t dropped_first;
@@ -185,7 +185,7 @@ struct ts_live_ring {
 	uint64_t bytes;
 	struct ts_live_oldest slot_0;
 	uint8_t reserved_0[24];
-	/* By the recorder. */
+	/* Written by the recorder. */
 	uint64_t consumed;
 	uint64_t consumed_events;
 	uint32_t consumed_tid;
@@ -211,7 +211,7 @@ static inline uint64_t ts_live_consumed_check(uint64_t consumed, uint64_t events
 #define TS_LIVE_RING_LEAST 4096u
 #define TS_LIVE_RING_GREATEST (64u << 20)
 
-/* An entry of the dictionary: this, then a u16 pair for each argument, then the texts. */
+/* A dictionary entry: this, then a u16 pair for each argument, then the texts. */
 struct ts_live_site {
 	uint32_t bytes;
 	uint8_t kind;
@@ -229,28 +229,27 @@ struct ts_live_site_field {
 };
 static_assert(sizeof(struct ts_live_site_field) == 4, "live.md, section 2.3");
 
-/* Kinds of entries that are no call sites, but functions that frames of stacks name. */
+/* Kinds of entries that are not call sites, but what frames of stacks refer to. */
 enum ts_live_code {
 	TS_LIVE_CODE_PYTHON = 40,
 	TS_LIVE_CODE_NATIVE = 41,
 	TS_LIVE_CODE_SCRIPT = 42,
-	TS_LIVE_CODE_STACK = 43,  /* no text: `line` is the caller's entry (0: none), behind it
-				     stands one frame */
-	TS_LIVE_CODE_MODULE = 44, /* native code whose function is found later: path, build id;
+	TS_LIVE_CODE_STACK = 43,  /* no text: `line` is the caller's entry (0: none); one
+				     frame follows */
+	TS_LIVE_CODE_MODULE = 44, /* native code, function resolved later: path, build id;
 				     frames have addresses in it */
-	TS_LIVE_CODE_DEVICE =
-		45, /* a function on a device: name, module; frames have offsets in it */
+	TS_LIVE_CODE_DEVICE = 45, /* a device function: name, module; frames have offsets in it */
 };
 
-/* Behind the texts of a MODULE, 8-aligned. */
+/* Follows the texts of a MODULE, 8-aligned. */
 struct ts_live_module {
-	uint64_t start, bytes; /* where it is mapped, all of it */
+	uint64_t start, bytes; /* where the entire module is mapped */
 };
 
 #define TS_LIVE_SITE_LEAST 24u
 #define TS_LIVE_SITE_GREATEST 16384u
 
-/* Bytes that the dictionary may have; 0 where the control block makes no sense. */
+/* Maximum size of the dictionary; 0: the control block is invalid. */
 static inline uint64_t ts_live_dictionary_bytes(const struct ts_live_control *control)
 {
 	uint64_t bytes = control->pool - TS_LIVE_DICTIONARY;

@@ -33,35 +33,35 @@ void ts_decoder_free(struct ts_decoder *decoder);
 TS_DEFINE_AUTO(ts_decoder, ts_decoder_free);
 
 /*
- * Rows go to this writer (borrowed) from now on. `fresh`: to a file that has nothing yet of what is
- * known, as after a rotation; then name is that of the new recording's source.
+ * Sends rows to this writer (borrowed) from now on. `fresh`: the file is new, as after a rotation,
+ * and lacks all entities known so far; `name` is then the name of its source.
  */
 int ts_decoder_set_writer(struct ts_decoder *decoder, struct ts_writer *writer, bool fresh,
 			  const char *name);
 
 /*
- * Takes one block; the first one must be OPEN. Fails with the writer's error, TS_ENOMEM, or
- * TS_EFORMAT and TS_EVERSION for an OPEN that cannot be used; what is wrong in other blocks is
- * counted, and goes into the trace.
+ * Decodes one block; the first one must be OPEN. Fails with the writer's error, TS_ENOMEM, or
+ * TS_EFORMAT and TS_EVERSION for an unusable OPEN. Damage in other blocks is counted and reported
+ * in the trace.
  */
 int ts_decoder_block(struct ts_decoder *decoder, const struct ts_block *block, const void *payload,
 		     struct ts_error *err);
 
-/* Counts a stretch of the journal that could not be read. */
+/* Counts an unreadable part of the journal. */
 void ts_decoder_damage(struct ts_decoder *decoder, uint64_t bytes);
 
-/* While held, closed windows are remembered and not told: their EXPORT blocks may follow. */
+/* While held, defers reports of closed windows: their EXPORT blocks may follow. */
 void ts_decoder_hold(struct ts_decoder *decoder, bool held);
 
-/* Adds rows for all that was counted so far; a flush of the writer is whole after this. */
+/* Adds rows for everything counted so far; call before a flush of the writer. */
 int ts_decoder_seal(struct ts_decoder *decoder);
 
-/* Adds rows for what is still open: spans, windows. The end. */
+/* Adds rows for spans and windows that are still open. No blocks may follow. */
 int ts_decoder_finish(struct ts_decoder *decoder);
 
 /*
- * Gives the sink the blocks that bring a new decoder into this one's state, behind an OPEN block.
- * After a seal and a flush; what is told afterwards belongs behind these blocks.
+ * Appends the blocks that, after an OPEN block, bring a new decoder into this one's state. Call
+ * after a seal and a flush; later blocks belong after these.
  */
 int ts_decoder_save_state(struct ts_decoder *decoder, const struct ts_block_sink *sink,
 			  struct ts_error *err);
@@ -69,26 +69,26 @@ int ts_decoder_save_state(struct ts_decoder *decoder, const struct ts_block_sink
 struct ts_decoder_counts {
 	uint64_t events;   /* in the trace */
 	uint64_t lost;     /* known to be missing from it */
-	uint64_t outside;  /* of windows: left out */
-	uint64_t measured; /* rows of metrics, by this decoder; not among the events */
-	uint64_t samples;  /* rows of `sample`; not among the events, but for marks and calls, which
-			      have rows of their own */
-	/* Of command streams; not among the events. */
+	uint64_t outside;  /* of windows, hence not in the trace */
+	uint64_t measured; /* rows of metrics written by this decoder; not included in events */
+	uint64_t samples;  /* rows of `sample`; included in events only for marks and calls, which
+			      have  rows of their own */
+	/* Of command streams; not included in events. */
 	uint64_t commands;
-	uint64_t blob_bytes; /* as programs gave them */
+	uint64_t blob_bytes; /* before compression and deduplication */
 	uint64_t replayable_windows, failed_windows;
-	char not_replayable[256]; /* why the last of those failed; empty: none did */
+	char not_replayable[256]; /* why the last failed window failed; empty: none did */
 };
 void ts_decoder_counts(const struct ts_decoder *decoder, struct ts_decoder_counts *ret_counts);
 
-/* ---- for ts_recording_positions(): what STATE blocks say of positions ---- */
+/* ---- for ts_recording_positions(): positions in STATE blocks ---- */
 
 struct ts_state_positions {
 	uint64_t dictionary;
 	uint32_t rings;
 };
 
-/* False where the payload is no state of an area. Rings go to `ring` (may be NULL). */
+/* Calls `ring` (may be NULL) for each ring. False: the payload is not the state of an area. */
 bool ts_state_read_positions(const void *payload, size_t bytes,
 			     struct ts_state_positions *ret_positions,
 			     void (*ring)(void *context, uint32_t ring, uint64_t position,

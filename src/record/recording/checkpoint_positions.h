@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * How far each area has been taken into the journal: what a drain after a restart goes on from.
- * Read off the blocks alone.
+ * How far each area is in the journal: where a drain continues after a restart. Derived from the
+ * blocks alone.
  */
 #ifndef TS_RECORD_RECORDING_CHECKPOINT_POSITIONS_H
 #define TS_RECORD_RECORDING_CHECKPOINT_POSITIONS_H
@@ -35,13 +35,13 @@ struct ts_positions {
 void ts_positions_release(struct ts_positions *positions);
 
 /*
- * Takes what a block says: AREA, DICTIONARY, RING, STATE, END. Of areas that have ended the newest
- * some thousand are kept: nobody asks for older ones. 0 or TS_ENOMEM.
+ * Updates positions from a block: AREA, DICTIONARY, RING, STATE, END. Keeps only the newest few
+ * thousand ended areas: nobody asks for older ones. 0 or TS_ENOMEM.
  */
 int ts_positions_block(struct ts_positions *positions, const struct ts_block *block,
 		       const void *payload);
 
-/* NULL: not known. */
+/* NULL: unknown. */
 const struct ts_area_positions *ts_positions_find(const struct ts_positions *positions,
 						  uint64_t area);
 

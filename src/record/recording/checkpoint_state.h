@@ -44,7 +44,7 @@ struct state_reading {
 	size_t left;
 };
 
-/* The next `bytes` bytes, padded to 8; NULL where fewer are left. */
+/* The next `bytes` bytes, padded to 8; NULL: fewer are left. */
 static inline const char *state_take_bytes(struct state_reading *in, size_t bytes)
 {
 	size_t padded = (bytes + 7) & ~(size_t)7;

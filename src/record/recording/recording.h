@@ -19,7 +19,7 @@
 
 struct ts_recording;
 
-/* Go on with an existing journal; TS_ENOTFOUND where there is none. */
+/* Continue an existing journal; TS_ENOTFOUND: there is none. */
 #define TS_RECORDING_RESUME 1u
 /* fsync at checkpoints. */
 #define TS_RECORDING_SYNC 2u
@@ -29,11 +29,11 @@ struct ts_recording;
 struct ts_recording_options {
 	unsigned int flags;
 	uint64_t session;
-	/* Bytes at which a checkpoint is made; 0: 64 MiB, less on small disks. */
+	/* Journal bytes that trigger a checkpoint; 0: 64 MiB, less on small disks. */
 	uint64_t journal_limit;
 	/*
-	 * Told from the decoder's thread when a WINDOW has closed and all its events are in the
-	 * trace; block_area is the process's area id. May be NULL.
+	 * Called on the decoder thread when a WINDOW has closed and all its events are in the
+	 * trace; `area` is the process's area id. May be NULL.
 	 */
 	void (*window_closed)(void *context, uint64_t area, const struct ts_block_window *opened,
 			      const struct ts_block_window *closed);
@@ -41,15 +41,15 @@ struct ts_recording_options {
 };
 
 /*
- * Makes T.sbt and T.sbt.journal, or goes on with them. TS_EIO where another recorder holds the lock
- * of T.sbt: the message names it. TS_EFORMAT with RESUME where journal and trace do not belong
- * together, TS_EVERSION where the journal is newer, TS_EINVAL where it is of an earlier boot of the
- * machine (use ts_recording_recover()).
+ * Creates T.sbt and T.sbt.journal, or continues them. TS_EIO: another recorder, which the message
+ * names, holds the lock of T.sbt. With RESUME: TS_EFORMAT: journal and trace do not belong
+ * together; TS_EVERSION: the journal is newer; TS_EINVAL: it is from an earlier boot of the machine
+ * (use ts_recording_recover()).
  */
 int ts_recording_open(struct ts_recording **ret_recording, const char *path,
 		      const struct ts_recording_options *options, struct ts_error *err);
 
-/* Appends a block to the journal. TS_ENOSPC leaves the journal whole; the block was not taken. */
+/* Appends a block to the journal. On TS_ENOSPC the journal is unchanged. */
 int ts_recording_append(struct ts_recording *recording, struct ts_block *block, const void *payload,
 			struct ts_error *err);
 
@@ -57,53 +57,50 @@ int ts_recording_append(struct ts_recording *recording, struct ts_block *block, 
 struct ts_block_sink ts_recording_sink(struct ts_recording *recording);
 
 /*
- * Gives a block to the decoder without the journal: what is counted as lost on a full disk (RING
- * blocks of TS_DRAIN_DISCARD, END). Only ahead of finish, or where losing it again in a crash is
- * right.
+ * Passes a block to the decoder without the journal: losses counted on a full disk (RING blocks of
+ * TS_DRAIN_DISCARD, END). Use only before finish, or if a crash may lose the block.
  */
 int ts_recording_queue(struct ts_recording *recording, struct ts_block *block, const void *payload,
 		       struct ts_error *err);
 
 /*
- * The OPEN block in force: session, clock (measured with record/loop/counter_clock.h when the
- * recording was made), and when it began. Valid until close.
+ * The OPEN block: session, clock (measured with record/loop/counter_clock.h when the recording was
+ * created), and start. Valid until close.
  */
 const struct ts_block_open *ts_recording_origin(const struct ts_recording *recording);
 
-/*
- * The trace that is being written: after RESUME behind a rotation it is the newest file. Borrowed.
- */
+/* Path of the trace being written: after a rotation the newest file. Borrowed. */
 const char *ts_recording_path(const struct ts_recording *recording);
 
 /*
- * Where a drain must go on for an area that the journal already knows (after RESUME): calls back
- * for each ring. False: not known.
+ * Where to continue draining an area that the journal already knows (after RESUME): calls back for
+ * each ring. False: unknown area.
  */
 bool ts_recording_positions(struct ts_recording *recording, uint64_t area, uint64_t *ret_dictionary,
 			    void (*ring)(void *context, uint32_t ring, uint64_t position,
 					 uint64_t events, uint64_t dropped),
 			    void *context);
 
-/* The clock calibration in force: counter to ns of trace time, by the newest anchors. */
+/* Converts a counter to ns of trace time, by the newest anchors. */
 int64_t ts_recording_time(struct ts_recording *recording, uint64_t counter);
 
 /*
- * Waits until all appended blocks are decoded, seals chunks, restarts the journal. TS_ENOSPC: there
- * is no room even so; nothing is lost, and it may be tried again. With `save` the file gets an
- * index, so that it is a finished trace until the next chunk. Frees journal space even on a full
- * disk, using the reserve.
+ * Waits until all appended blocks are decoded, seals chunks, restarts the journal. With `save` the
+ * file gets an index, so that it is a finished trace until the next chunk. Frees journal space even
+ * on a full disk, using the reserve. TS_ENOSPC: not even the reserve is enough; nothing is lost,
+ * and the caller may retry.
  */
 int ts_recording_checkpoint(struct ts_recording *recording, bool save, struct ts_error *err);
 
-/* Finishes this trace, and goes on into a new file with the same open state (rotation). */
+/* Rotation: finishes this trace and continues in a new file with the same open state. */
 int ts_recording_rotate(struct ts_recording *recording, const char *new_path, struct ts_error *err);
 
 /* Journal and trace bytes, and events stored so far. */
 struct ts_recording_status {
-	uint64_t journal_limit; /* a checkpoint is due after so much */
+	uint64_t journal_limit; /* a checkpoint is due at this size */
 	uint64_t journal_bytes, trace_bytes, events, lost, measured, samples,
 		decoded_bytes /* of this journal */;
-	bool full; /* the disk was full at the last attempt */
+	bool full; /* the last attempt found the disk full */
 	/* Of command streams, as in struct ts_decoder_counts. */
 	uint64_t commands, blob_bytes, replayable_windows, failed_windows;
 	char not_replayable[256];
@@ -111,19 +108,18 @@ struct ts_recording_status {
 void ts_recording_status(struct ts_recording *recording, struct ts_recording_status *ret_status);
 
 /*
- * Decodes what is left, finishes the trace, deletes the journal. TS_ENOSPC: no room; the journal is
- * kept. May be tried again; else only close.
+ * Decodes the rest of the journal, finishes the trace, deletes the journal. TS_ENOSPC: the disk is
+ * full; the journal is kept. After an error, only a retry or close is allowed.
  */
 int ts_recording_finish(struct ts_recording *recording, struct ts_error *err);
 
-/* Frees it; without finish the journal stays, for a successor. Accepts NULL. */
+/* Frees it. Without finish the journal remains for a successor. Accepts NULL. */
 void ts_recording_close(struct ts_recording *recording);
 TS_DEFINE_AUTO(ts_recording, ts_recording_close);
 
 /*
- * Makes a finished trace `to` of what a dead recorder left: `from` (T.sbt) with its journal and the
- * live areas of its session that are still there (through `drain`, may be NULL). Nothing of `from`
- * is changed.
+ * Creates a finished trace `to` from what a dead recorder left: `from` (T.sbt), its journal, and
+ * the remaining live areas of its session (through `drain`, may be NULL). Does not change `from`.
  */
 struct ts_recording_recovery {
 	uint64_t events, lost, samples, journal_blocks, torn_bytes;

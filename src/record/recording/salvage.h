@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Makes a trace of live areas without a recorder: what a dead process left, or a copy of the flight
- * buffer of a running one. Areas are only read.
+ * Creates a trace from live areas without a recorder: from what a dead process left, or from the
+ * flight buffer of a running one. Areas are read-only.
  */
 #ifndef TS_RECORD_RECORDING_SALVAGE_H
 #define TS_RECORD_RECORDING_SALVAGE_H
@@ -18,35 +18,35 @@
 struct ts_salvage {
 	uint64_t events;  /* in the trace */
 	uint64_t lost;    /* known to be missing */
-	uint64_t damaged; /* rings that could not be read to their end */
+	uint64_t damaged; /* rings not read to the end */
 };
 
 /*
- * Makes a finished trace at `path` of areas of one live directory. Nothing is left at `path` when
- * it fails.
+ * Creates a finished trace at `path` from areas of one live directory. On failure leaves no file at
+ * `path`.
  */
 int ts_salvage_areas(int directory_fd, const struct ts_area_info *areas, size_t count,
 		     const char *path, struct ts_salvage *ret_salvage, struct ts_error *err);
 
 /*
- * The blocks of one area into a recording that is open: AREA where it does not know it, then what
- * is new, then END.
+ * Appends the blocks of one area to an open recording: AREA if the area is new to it, then new
+ * data, then END.
  */
 int ts_salvage_blocks(struct ts_recording *recording, struct ts_area *area, pid_t pid,
 		      struct ts_salvage *salvage, struct ts_error *err);
 
 /*
- * For ts_recording_recover(): the areas that the journal knows, and the others of its session, of
- * the user's live directory. `context` is a struct ts_salvage_session.
+ * For ts_recording_recover(): drains the areas in the user's live directory that the journal knows
+ * or that belong to its session. `context` is a struct ts_salvage_session.
  */
 struct ts_salvage_session {
-	uint64_t session; /* 0: only those that the journal knows */
-	uint64_t areas;   /* that were found */
+	uint64_t session; /* 0: only areas that the journal knows */
+	uint64_t areas;   /* found */
 	struct ts_salvage salvage;
 };
 int ts_salvage_session(void *context, struct ts_recording *recording, struct ts_error *err);
 
-/* The session of a recording, by its journal; TS_ENOTFOUND where there is none. */
+/* The session of a recording, from its journal; TS_ENOTFOUND: no journal. */
 int ts_salvage_read_session(const char *trace, uint64_t *ret_session, struct ts_error *err);
 
 #endif
