@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The analysis `critical-path`: the path of each window in tables, by category, by name and
- * segment by segment, and what would make the window shorter.
+ * `critical-path`: tables of the path of each window by category, by name and by segment, and
+ * what-if.
  */
 #include "analyze/critical_path/critical_path.h"
 
@@ -12,12 +12,9 @@
 #include "base/text.h"
 
 #define NAMES_SHOWN 15
-#define NAMES_CHANGED 8 /* twice each, four at a time: four passes */
+#define NAMES_CHANGED 8 /* two changes each, four per pass: four passes */
 
-/*
- * With more ranks that nothing joins, they are looked at as one: a path for each would be of no
- * use.
- */
+/* More unconnected ranks than this share one window: a path for each would be useless. */
 #define RANKS_ALONE 64
 
 static int no_memory(struct ts_error *err)
@@ -86,7 +83,7 @@ static double share(int64_t part, int64_t whole)
 	return whole > 0 ? 100.0 * (double)part / (double)whole : NAN;
 }
 
-/* One path: what all of its tables say of it. */
+/* The path of one window. */
 struct found {
 	struct tables *tables;
 	struct ts_path_model model;
@@ -94,7 +91,7 @@ struct found {
 	struct ts_path path;
 	struct ts_path_sums sums;
 	int64_t length;
-	int64_t rank; /* number; TS_ABSENT: several */
+	int64_t rank; /* rank number; TS_ABSENT: several ranks */
 };
 
 static const char *verdict(const int64_t *sums, int64_t length)
@@ -161,7 +158,7 @@ static void put_names(const struct found *found)
 	}
 }
 
-/* Where a segment was: a stream, a thread, or nowhere that is known. */
+/* Puts where a segment ran: stream, thread, or none. */
 static void put_location(struct ts_result_table *table, const struct ts_work *work,
 			 const struct ts_path_segment *segment, const struct ts_graph *graph)
 {
@@ -220,10 +217,10 @@ struct question {
 struct questions {
 	struct question *items;
 	size_t count;
-	uint8_t *marks; /* what the changes point into */
+	uint8_t *marks; /* storage of the changes' name sets */
 };
 
-/* Kept for whoever wants to say it in words. */
+/* Stored in the request for `advice`. */
 static void keep_best(struct ts_analyze_request *request, const struct question *question,
 		      int64_t shorter)
 {
@@ -277,7 +274,7 @@ static int answer(const struct found *found, const struct questions *questions,
 	return rc;
 }
 
-/* Each of the names that take most of the path, free and twice as fast. */
+/* Asks for each of the names with the most time on the path, free and twice as fast. */
 static int ask_best(const struct found *found, struct questions *questions, struct ts_error *err)
 {
 	size_t names = (size_t)ts_strmap_count(&found->model.graph->work->names) + 1;
@@ -335,7 +332,7 @@ static int parse_change(const char *text, size_t *ret_name_length, double *ret_f
 		"what-if '%s': expected NAME=free, or NAME=2 for twice as fast (1 or more)", text);
 }
 
-/* All names that are the wanted one or match it as a pattern; false: none. */
+/* Marks all names that equal `wanted` or match it as a pattern; false: none. */
 static bool mark_names(const struct ts_work *work, const char *wanted, uint8_t *marks)
 {
 	uint32_t name = ts_work_find_text(work, wanted);
@@ -414,7 +411,7 @@ static int find(struct found *found, const struct ts_graph *graph, uint32_t rank
 	return rc;
 }
 
-/* Adds the path of a rank (TS_WORK_NONE: of all as one) to the tables. */
+/* Adds the path of a rank (TS_WORK_NONE: of all ranks together) to the tables. */
 static int add_window(struct tables *tables, const struct ts_graph *graph, uint32_t rank,
 		      struct ts_error *err)
 {
@@ -440,7 +437,7 @@ static int add_window(struct tables *tables, const struct ts_graph *graph, uint3
 	return rc;
 }
 
-/* A rank that lacks the annotation is told of, unless all do. */
+/* Notes ranks that lack the annotation; an error if all do. */
 static int add_ranks(struct tables *tables, const struct ts_graph *graph, struct ts_error *err)
 {
 	for (uint32_t rank = 0; rank < graph->work->rank_count; rank++) {

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Which commands meet in a collective, by the graph's edges between their starts and ends. All of
- * them wait for all of them, whoever came last when the trace was recorded.
+ * Groups commands into collectives by the graph's edges between their starts and ends. Each member
+ * waits for all members, whichever came last in the recording.
  */
 #include "analyze/critical_path/critical_path.h"
 
@@ -14,7 +14,7 @@ bool ts_path_is_collective_edge(const struct ts_edge *edge, const struct ts_grap
 	       edge->to < graph->work->command_count;
 }
 
-/* Both ends of an edge are in one meeting; where they are in two already, it is left at that. */
+/* Puts both ends of an edge into one collective, unless they are already in two. */
 static void join(struct ts_path_collectives *collectives, const struct ts_edge *edge)
 {
 	uint32_t *from = &collectives->of_node[edge->from], *to = &collectives->of_node[edge->to];
@@ -27,14 +27,15 @@ static void join(struct ts_path_collectives *collectives, const struct ts_edge *
 		*to = *from;
 }
 
-/* Members by meeting. */
+/* Lists the members of each collective. */
 static int list_members(struct ts_path_collectives *collectives, uint32_t node_count)
 {
 	collectives->first = calloc((size_t)collectives->count + 2, sizeof(*collectives->first));
 	if (!collectives->first)
 		return TS_ENOMEM;
 	/*
-	 * first[m + 2] counts, then first[m + 1] is where m's members begin, then where they end.
+	 * Counting sort: first[m + 2] counts m's members, then first[m + 1] is where they begin,
+	 * then where they end.
 	 */
 	for (uint32_t node = 0; node < node_count; node++)
 		if (collectives->of_node[node] != TS_WORK_NONE)

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What segments of a path are called, and how much of it each name has. */
+/* Names the segments of a path and sums their time by name. */
 #include "analyze/critical_path/critical_path.h"
 
 #include <string.h>
@@ -16,8 +16,8 @@ static const char *const GAP_NAMES[TS_EDGE_KIND_COUNT + 1] = {
 };
 
 /*
- * The node that a segment belongs to; TS_WORK_NONE: to none, it is a gap. Work around calls that
- * stand inside a call is that call's.
+ * The node that a segment belongs to; TS_WORK_NONE: none, it is a gap. Inside a call, the time
+ * between nested calls belongs to the outer call.
  */
 static uint32_t owner(const struct ts_graph *graph, const struct ts_path_segment *segment)
 {
@@ -84,7 +84,8 @@ static int add_segment(struct ts_path_sums *sums, const struct ts_graph *graph,
 }
 
 /*
- * How long all work of the window took, by name: device, then host. Caller frees; NULL: no memory.
+ * Duration of all work in the window, by name: device, then host. The caller frees it; NULL: no
+ * memory.
  */
 static int64_t *sum_work(const struct ts_path_model *model, const struct ts_path_window *window)
 {

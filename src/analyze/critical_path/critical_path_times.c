@@ -1,8 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The dependency graph as points in time: an order in which causes come first, what each point
- * waited for last, and how long behind each cause it may happen at the earliest. With these lags
- * the recorded times come out exactly.
+ * The dependency graph as points in time: a topological order, the cause that each point waited for
+ * last, and the minimum lag after each cause. These lags reproduce the recorded times exactly.
  */
 #include "analyze/critical_path/critical_path.h"
 
@@ -23,7 +22,7 @@ static bool has_node(const struct ts_path_model *model, uint32_t node)
 	return model->rank == TS_WORK_NONE || ts_graph_node_rank(model->graph, node) == model->rank;
 }
 
-/* A meeting's number as a point, behind those of all nodes. */
+/* A collective's point number, after those of all nodes. */
 static uint32_t collective_point(const struct ts_path_model *model, uint32_t collective)
 {
 	return model->graph->node_count * 2 + collective;
@@ -34,7 +33,7 @@ static bool is_meeting(const struct ts_path_model *model, uint32_t point)
 	return point >= model->graph->node_count * 2;
 }
 
-/* Edges of a meeting are told by it; without meetings (one rank alone) they lead nowhere. */
+/* A collective replaces its edges; without collectives (a single rank) these edges lead nowhere. */
 static bool counts(const struct ts_path_model *model, const struct ts_edge *edge)
 {
 	return has_node(model, edge->from) && has_node(model, edge->to) &&
@@ -45,8 +44,8 @@ static bool counts(const struct ts_path_model *model, const struct ts_edge *edge
 
 struct order {
 	struct ts_path_model *model;
-	uint32_t *waits; /* of each point: causes that have no place yet */
-	uint32_t *ready; /* points that wait for nothing any more */
+	uint32_t *waits; /* of each point: number of causes without a position */
+	uint32_t *ready; /* points whose causes all have a position */
 	uint32_t ready_count;
 };
 
@@ -92,7 +91,10 @@ static void put_node_point(struct order *order, uint32_t point)
 		return;
 	if (collective != TS_WORK_NONE)
 		done(order, collective_point(model, collective));
-	/* Its own end last, so that it comes next: neighbours in time are neighbours in memory. */
+	/*
+	 * Its own end last, so that it is taken next: neighbours in time become neighbours in
+	 * memory.
+	 */
 	done(order, point + 1);
 }
 
@@ -118,10 +120,7 @@ static void put_ready(struct order *order)
 		put_point(order, order->ready[--order->ready_count]);
 }
 
-/*
- * Points that are left over wait for each other; the graph has none such, but nothing here depends
- * on it.
- */
+/* Points that are left over form cycles. The graph has none, but this code does not rely on it. */
 static void put_points(struct order *order)
 {
 	const struct ts_path_model *model = order->model;
@@ -183,7 +182,7 @@ static size_t add_arc(struct ts_path_model *model, size_t count, uint32_t at, ui
 {
 	uint32_t from = model->position[from_point];
 
-	/* One of those that wait for each other. */
+	/* Part of a cycle. */
 	if (from == TS_WORK_NONE || from >= at)
 		return count;
 	model->arcs[count] = (struct ts_path_arc){
@@ -194,7 +193,7 @@ static size_t add_arc(struct ts_path_model *model, size_t count, uint32_t at, ui
 	return count + 1;
 }
 
-/* A member's end waits for the meeting, which waits for its start. */
+/* A member's end waits for the collective, which waits for the member's start. */
 static size_t add_node_arc(struct ts_path_model *model, size_t count, uint32_t at)
 {
 	uint32_t point = model->point[at];
@@ -253,7 +252,7 @@ static int make_arcs(struct ts_path_model *model)
 	return TS_OK;
 }
 
-/* What came last decides: the arc with the smallest lag. */
+/* The cause that came last decides: the arc with the smallest lag. */
 static void find_decisive(struct ts_path_model *model)
 {
 	for (uint32_t at = 0; at < model->count; at++) {
@@ -271,7 +270,7 @@ static void find_decisive(struct ts_path_model *model)
 #define SAMPLES 4096
 
 struct samples {
-	int64_t lags[SAMPLES]; /* of arcs of one kind that decided */
+	int64_t lags[SAMPLES]; /* of decisive arcs of one kind */
 	size_t count, seen, every;
 	int64_t smallest; /* of all arcs of the kind */
 };
@@ -283,7 +282,7 @@ static int compare_lags(const void *a, const void *b)
 	return (x > y) - (x < y);
 }
 
-/* Evenly spaced: with too many, every second one is dropped from then on. */
+/* Keeps evenly spaced samples: when full, drops every second one and halves the rate. */
 static void take_sample(struct samples *samples, int64_t lag)
 {
 	if (samples->seen++ % samples->every)
@@ -298,8 +297,8 @@ static void take_sample(struct samples *samples, int64_t lag)
 }
 
 /*
- * A node's own time tells nothing of others, but for calls that wait: what they take when nothing
- * holds them.
+ * A node's own time says nothing about other nodes, except for waiting calls: their time when
+ * nothing delays them.
  */
 static void take_samples(const struct ts_path_model *model, struct samples *kinds)
 {
@@ -319,18 +318,15 @@ static void take_samples(const struct ts_path_model *model, struct samples *kind
 }
 
 /*
- * Where everything of a kind waited for something else, it can do no better than the best seen, and
- * than this.
+ * Upper limit if no arc of the kind decided: the typical lag is then the smallest seen, at most
+ * this.
  */
 static const int64_t USUAL_NS[TS_EDGE_KIND_COUNT + 1] = {
 	[TS_EDGE_LAUNCH] = 5000, [TS_EDGE_STREAM] = 1000, [TS_EDGE_EVENT] = 2000,
 	[TS_EDGE_SYNC] = 5000,   [TS_EDGE_COPY] = 5000,   [TS_EDGE_GRAPH] = 1000,
 };
 
-/*
- * How soon behind its cause a thing of a kind can happen: the 10th percentile of those that waited
- * for nothing else.
- */
+/* The typical lag of each kind of arc: the 10th percentile of those that decided. */
 static int find_typical(struct ts_path_model *model)
 {
 	struct samples *kinds = calloc(TS_EDGE_KIND_COUNT + 1, sizeof(*kinds));
@@ -355,7 +351,7 @@ static int find_typical(struct ts_path_model *model)
 	return TS_OK;
 }
 
-/* A meeting is as soon as all have begun; from then on it is its members' work. */
+/* A collective happens when all members have begun; the time from then on is the members' work. */
 static bool set_meeting_lag(const struct ts_path_model *model, uint32_t at, struct ts_path_arc *arc)
 {
 	if (is_meeting(model, model->point[at])) {
@@ -379,8 +375,8 @@ static void set_lags(struct ts_path_model *model)
 }
 
 /*
- * Times of recorded traces are; then whatever becomes faster happens between the first and the last
- * of them.
+ * Times of real traces are within this bound. Faster work then still happens between the first and
+ * the last of them.
  */
 #define TAME_NS (INT64_C(1) << 61)
 
@@ -402,7 +398,7 @@ static void find_names(struct ts_path_model *model)
 			ts_path_name_key(ts_path_node_name(model->graph, model->point[at] / 2));
 }
 
-/* From now on a meeting stands for the start that it waited for last. */
+/* Replaces a collective's point by the start that it waited for last. */
 static void name_meetings(struct ts_path_model *model)
 {
 	for (uint32_t m = 0; m < model->collectives.count; m++) {

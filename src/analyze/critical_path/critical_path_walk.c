@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The path itself: from the last point of a window back along what came last, each time to the
- * start of the window. The segments partition the window exactly.
+ * Walks the path from the last point of a window back to its start, at each point along the cause
+ * that came last. The segments partition the window exactly.
  */
 #include "analyze/critical_path/critical_path.h"
 
@@ -19,7 +19,7 @@ const char *ts_path_category_name(enum ts_path_category category)
 	return CATEGORY_NAMES[category];
 }
 
-/* ---- where nothing leads on ---- */
+/* ---- points without a recorded cause ---- */
 
 struct ended {
 	int64_t time;
@@ -30,11 +30,11 @@ struct walk {
 	const struct ts_path_model *model;
 	const struct ts_path_window *window;
 	struct ts_path *path;
-	int64_t cursor; /* what is behind it is told already */
-	uint8_t *seen;  /* of each place */
+	int64_t cursor; /* time after it is already covered by segments */
+	uint8_t *seen;  /* of each position */
 	/*
-	 * Made when first needed: all ends by rank and time, and of each rank how many are still of
-	 * use.
+	 * Built on first use: all ends sorted by rank and time, and how many of each rank are still
+	 * candidates.
 	 */
 	struct ended *ended;
 	uint32_t *first, *left;
@@ -77,8 +77,8 @@ static int make_ended(struct walk *walk)
 }
 
 /*
- * What ended last on the rank before the cursor and has not been passed. The cursor only goes back:
- * so does the search.
+ * The last end on the rank before the cursor that the path has not visited. The cursor only moves
+ * back, and so does the search.
  */
 static int find_ended(struct walk *walk, uint32_t rank, uint32_t *ret_at)
 {
@@ -114,9 +114,9 @@ static enum ts_path_category command_category(const struct ts_graph *graph, uint
 }
 
 /*
- * Longer than this behind the last thing that is known to have held it, something that is not
- * recorded did: a call that waits returns soon after what it waited for, and a command begins soon
- * after all is there that it needs.
+ * A longer delay after the last known cause has a cause that is not recorded: a waiting call
+ * returns soon after the command it waited for, and a command begins soon after everything it
+ * needs.
  */
 #define RETURN_MAX_NS 100000
 #define DELAY_MAX_NS 1000000
@@ -173,8 +173,8 @@ static int add_unknown(struct walk *walk, int64_t start)
 }
 
 /*
- * Nothing leads on from a point: whatever ended last. *at becomes TS_WORK_NONE where there is
- * nothing.
+ * Continues from a point without a recorded cause at what ended last. *at becomes TS_WORK_NONE if
+ * there is nothing.
  */
 static int jump(struct walk *walk, uint32_t *at)
 {
@@ -188,7 +188,6 @@ static int jump(struct walk *walk, uint32_t *at)
 	return add_unknown(walk, model->time[*at]);
 }
 
-/* One step back. */
 static int step(struct walk *walk, uint32_t *at)
 {
 	const struct ts_path_model *model = walk->model;
@@ -228,7 +227,7 @@ static int walk_back(struct walk *walk)
 
 	if (last != TS_WORK_NONE) {
 		at = walk->model->position[last * 2 + 1];
-		/* An annotation may end behind all that is known of it. */
+		/* An annotation may end after everything recorded in it. */
 		rc = add_unknown(walk, walk->model->time[at]);
 		while (!rc && at != TS_WORK_NONE && walk->cursor > walk->window->from)
 			rc = step(walk, &at);

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * When everything would happen if some work were faster: one pass over all points, causes first.
- * Several changes go through it side by side, since its cost is that of fetching the points.
+ * Recomputes when everything would happen if some work were faster: one pass over all points,
+ * causes first. Several changes share a pass, since its cost is fetching the points.
  */
 #include "analyze/critical_path/critical_path.h"
 
@@ -13,13 +13,13 @@ struct pass {
 	const struct ts_path_model *model;
 	const struct ts_path_window *window;
 	double factors[LANES];
-	uint8_t *masks; /* of each ts_path_name_key(): in which lanes it changes */
+	uint8_t *masks; /* by ts_path_name_key(): bit set of the lanes in which the name changes */
 	int64_t (*times)[LANES];
 };
 
 static int64_t scale(int64_t lag, double factor)
 {
-	/* What seems to go back in time cannot be made shorter. */
+	/* A lag that goes back in time cannot be made shorter. */
 	if (lag <= 0)
 		return lag;
 	return TS_MIN((int64_t)((double)lag * factor + 0.5), lag);
@@ -49,7 +49,8 @@ static inline void add_plain(const struct pass *pass, const struct ts_path_arc *
 }
 
 /*
- * In which lanes an arc is other than recorded: work of a name that changes, begun in the window.
+ * Lanes in which an arc differs from the recording: work of a name that changes, begun in the
+ * window.
  */
 static inline uint8_t changed_lanes(const struct pass *pass, uint32_t at,
 				    const struct ts_path_arc *arc)
@@ -63,7 +64,7 @@ static inline uint8_t changed_lanes(const struct pass *pass, uint32_t at,
 	return began >= pass->window->from && began <= pass->window->to ? mask : 0;
 }
 
-/* Twice in the program: sums are checked only where they have to be. */
+/* Compiled twice: sums are checked for overflow only if the model is not tame. */
 __attribute__((always_inline)) static inline void run_lanes(const struct pass *pass, bool tame)
 {
 	const struct ts_path_model *model = pass->model;
@@ -114,7 +115,7 @@ static void find_ends(const struct pass *pass, int64_t ret_ends[LANES])
 {
 	const struct ts_path_model *model = pass->model;
 	const struct ts_path_window *window = pass->window;
-	/* Where the window ends behind all that is known of it, it stays as far behind. */
+	/* If the window ends after its last recorded point, it keeps that distance. */
 	int64_t rest = ts_ns_sub(window->to, model->time[model->position[window->last * 2 + 1]]);
 
 	for (int lane = 0; lane < LANES; lane++)

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Which part of the work a critical path is asked for: all of it, or an instance of an annotation
- * with the commands that were issued in it.
+ * Selects the window of a critical path: all of the work, or an instance of an annotation with the
+ * commands issued in it.
  */
 #include "analyze/critical_path/critical_path.h"
 
@@ -23,7 +23,7 @@ struct ts_path_name ts_path_node_name(const struct ts_graph *graph, uint32_t nod
 	return (struct ts_path_name){ slice == TS_WORK_NONE ? 0 : work->slices[slice].name, false };
 }
 
-/* The thread of a call or stretch; TS_WORK_NONE: a command. */
+/* The thread of a call or a stretch of host work; TS_WORK_NONE: a command. */
 static uint32_t node_thread(const struct ts_graph *graph, uint32_t node)
 {
 	const struct ts_work *work = graph->work;
@@ -86,8 +86,8 @@ static int find_matches(struct instances *found, const struct ts_work *work, uin
 }
 
 /*
- * The host's slices of a rank that have the name, else that match it as a pattern, else that have
- * it in theirs.
+ * Finds the host slices of a rank with this name, else those that match it as a pattern, else those
+ * whose name contains it.
  */
 static int find_instance(const struct ts_work *work, uint32_t rank, const char *wanted,
 			 int64_t instance, const struct ts_work_slice **ret_slice,
@@ -108,7 +108,7 @@ static int find_instance(const struct ts_work *work, uint32_t rank, const char *
 
 /* ---- members ---- */
 
-/* There is room for all nodes. Host work counts until `host_end`. */
+/* `members` has space for all nodes. Host work counts until `host_end`. */
 static void add_member(struct ts_path_window *window, const struct ts_graph *graph, uint32_t node,
 		       int64_t host_end)
 {
@@ -120,7 +120,7 @@ static void add_member(struct ts_path_window *window, const struct ts_graph *gra
 		end = host_end;
 	}
 	window->members[window->member_count++] = member;
-	/* Of equal ends the first counts: a command rather than a call that waited for it. */
+	/* Among equal ends the first wins: a command rather than the call that waited for it. */
 	if (window->last != TS_WORK_NONE && end <= window->to)
 		return;
 	window->last = node;
@@ -128,8 +128,8 @@ static void add_member(struct ts_path_window *window, const struct ts_graph *gra
 }
 
 /*
- * Threads that issue work count, and all where none does: others may sleep beyond the end of
- * everything.
+ * Counts only threads that issue work, or all if none does: others may sleep beyond the end of the
+ * work.
  */
 static void mark_threads(const struct ts_path_model *model, uint8_t *threads)
 {
@@ -196,7 +196,7 @@ static void take_instance(struct ts_path_window *window, const struct ts_path_mo
 		if (inside)
 			add_member(window, graph, node, slice->end);
 	}
-	/* Where no host work is recorded up to its end, it ends there all the same. */
+	/* The annotation ends here even if no host work is recorded up to its end. */
 	window->to = TS_MAX(window->to, slice->end);
 }
 
@@ -232,8 +232,8 @@ static int take_instances(struct ts_path_window *window, const struct ts_path_mo
 }
 
 /*
- * A member that another one follows cannot be the last to end, whatever becomes faster: fewer have
- * to be looked at. Not where a lag may be negative.
+ * Drops members that another member follows: they cannot end last, whatever becomes faster. Skipped
+ * if a lag may be negative.
  */
 static int drop_followed(struct ts_path_window *window, const struct ts_path_model *model)
 {

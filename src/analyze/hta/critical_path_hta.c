@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * HTA's critical path for comparing: which events are in its window, and what its numbers are. The
- * passes that add edges are in critical_path_hta_edges.c and critical_path_hta_commands.c.
+ * HTA's critical path, for `--rounding hta`: selects the events of the window and computes HTA's
+ * numbers. The passes that add edges are in critical_path_hta_edges.c and
+ * critical_path_hta_commands.c.
  */
 #include "analyze/hta/critical_path_hta.h"
 
@@ -109,7 +110,7 @@ static bool host_row_counts(const struct ts_hta_graph *graph, int64_t start, int
 	return start >= graph->from && start <= graph->to && end > start;
 }
 
-/* A device's row counts where its call does. */
+/* A device row counts if its call does. */
 static bool call_counts(const struct ts_hta_graph *graph, uint32_t call)
 {
 	return call != TS_WORK_NONE && graph->kept[graph->first_call + call];
@@ -135,8 +136,8 @@ static void keep_host_rows(struct ts_hta_graph *graph)
 }
 
 /*
- * Every "Stream Wait Event" of the trace counts; the host's waits have no stream and count as host
- * rows do.
+ * Every "Stream Wait Event" of the trace counts. Waits of the host have no stream and count like
+ * host rows.
  */
 static bool sync_counts(const struct ts_hta_graph *graph, const struct ts_work_sync *sync)
 {
@@ -203,10 +204,7 @@ void ts_hta_graph_release(struct ts_hta_graph *graph)
 	*graph = (struct ts_hta_graph){ 0 };
 }
 
-/*
- * Bounds what a trace of many streams and many device-wide waits can ask for: each wait has an edge
- * from each stream.
- */
+/* Bounds memory: each device-wide wait has an edge from each stream. */
 #define EDGES_MAX (1u << 27)
 #define EDGES_LEAST (1u << 20)
 #define EDGES_AN_EVENT 16
@@ -241,10 +239,7 @@ int ts_hta_add_edge(struct ts_hta_graph *graph, uint32_t from, uint32_t to,
 
 /* ---- the window ---- */
 
-/*
- * HTA takes instances in the order of the file: the host's by start, then the device's own
- * annotations.
- */
+/* HTA takes instances in file order: those of the host by start, then the device's annotations. */
 static int compare_instances(const void *a, const void *b)
 {
 	const struct ts_work_slice *x = *(const struct ts_work_slice *const *)a;
@@ -259,7 +254,9 @@ static int compare_instances(const void *a, const void *b)
 	return (x > y) - (x < y);
 }
 
-/* The slices of a rank whose name has the annotation in it; caller frees. NULL: no memory. */
+/*
+ * Slices of a rank whose name contains the annotation; the caller frees the list. NULL: no memory.
+ */
 static const struct ts_work_slice **find_instances(const struct ts_work *work, uint32_t rank,
 						   const char *annotation, size_t *ret_count)
 {
@@ -283,7 +280,7 @@ static const struct ts_work_slice **find_instances(const struct ts_work *work, u
 	return found;
 }
 
-/* False, without an error, where a rank has no such instance. */
+/* Sets *ret_found to false, without an error, if the rank has no such instance. */
 static int find_window(const struct ts_analyze_request *request, uint32_t rank, int64_t *ret_from,
 		       int64_t *ret_to, bool *ret_found, struct ts_error *err)
 {
@@ -308,7 +305,7 @@ static int find_window(const struct ts_analyze_request *request, uint32_t rank, 
 	return TS_OK;
 }
 
-/* ---- what the path is bound by ---- */
+/* ---- bound-by shares ---- */
 
 enum bound {
 	BOUND_HOST,
@@ -321,9 +318,9 @@ enum bound {
 };
 
 /*
- * HTA asks the pattern of communication for a name without template and function arguments and
- * without what stands before its last blank: "void hipcub::f<int>(long)" becomes "hipcub::f", and
- * communicates.
+ * HTA matches its communication pattern against a name without template and function arguments and
+ * without anything before its last blank: "void hipcub::f<int>(long)" becomes "hipcub::f", which it
+ * classes as communication.
  */
 static bool communicates(const char *name)
 {
@@ -424,7 +421,7 @@ static int compare_events(const void *a, const void *b)
 	return (x > y) - (x < y);
 }
 
-/* Sorts the points, so it comes last. */
+/* Sorts the points: call it last. */
 static size_t count_events(struct ts_hta_path *path)
 {
 	size_t count = 0;

@@ -1,13 +1,13 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * HTA's edges of commands: their own time, the delay behind their launch or behind the command
- * before them, and what they or the host waited for.
+ * HTA's edges of commands: their own time, the delay after their launch or the previous command,
+ * and the waits of commands and host.
  */
 #include "analyze/hta/critical_path_hta.h"
 
 #include <string.h>
 
-/* HTA takes a longer gap between two commands for something else that it does not know. */
+/* HTA attributes longer gaps between two commands to an unknown cause and adds no edge. */
 #define KERNEL_DELAY_MAX_NS 1500000
 
 struct launch {
@@ -28,19 +28,19 @@ struct device_row {
 struct commands_pass {
 	struct ts_hta_graph *graph;
 	/*
-	 * HTA knows streams by number only: of equal numbers, the rank's first stream stands for
+	 * HTA identifies streams by number only: the rank's first stream of a number stands for
 	 * all.
 	 */
 	uint32_t *lane; /* of each stream of the rank */
 	uint32_t *last; /* of each lane: the end of its last command; TS_WORK_NONE */
 	uint32_t *used; /* lanes in the order of their first command */
 	uint32_t used_count;
-	struct launch *by_stream; /* launches by stream (in `lane`), time */
-	struct launch *by_thread; /* launches by thread, lane, time */
+	struct launch *by_stream; /* launches sorted by stream (in `lane`), time */
+	struct launch *by_thread; /* launches sorted by thread, lane, time */
 	size_t launch_count;
-	struct ts_map records;                   /* correlation of cudaEventRecord -> call */
+	struct ts_map records;                   /* correlation of cudaEventRecord to call */
 	int32_t *queue_at_call, *queue_at_start; /* of each call and command; -1: unknown */
-	uint32_t *waits_for;                     /* of each command: another one; TS_WORK_NONE */
+	uint32_t *waits_for; /* of each command: the command it waits for; TS_WORK_NONE: none */
 	struct device_row *rows;
 	size_t row_count;
 };
@@ -147,7 +147,7 @@ static int find_launches(struct commands_pass *pass)
 	return TS_OK;
 }
 
-/* The number of launches at or before `key` in their order. */
+/* Number of launches at or before `key` in sort order. */
 static size_t launches_before(const struct launch *launches, size_t count, const struct launch *key,
 			      int (*compare)(const void *, const void *))
 {
@@ -165,7 +165,7 @@ static size_t launches_before(const struct launch *launches, size_t count, const
 }
 
 /*
- * The command launched last into a stream before an event was recorded there; TS_WORK_NONE: none.
+ * The last command launched into a stream before an event was recorded there; TS_WORK_NONE: none.
  */
 static uint32_t command_before_record(const struct commands_pass *pass, uint32_t record,
 				      uint32_t stream)
@@ -184,7 +184,7 @@ static uint32_t command_before_record(const struct commands_pass *pass, uint32_t
 	return pass->graph->command_of_call[pass->by_stream[count - 1].call];
 }
 
-/* The command that the same thread launches next into a stream that waits; TS_WORK_NONE: none. */
+/* The next command that the same thread launches into the waiting stream; TS_WORK_NONE: none. */
 static uint32_t command_behind_wait(const struct commands_pass *pass, uint32_t call,
 				    uint32_t stream)
 {
@@ -222,7 +222,7 @@ static int find_records(struct commands_pass *pass)
 
 /* ---- queues ---- */
 
-/* Of equal times a launch comes first. */
+/* At equal times launches come first. */
 static int compare_queue_points(const void *a, const void *b)
 {
 	const struct queue_point *x = a, *y = b;
@@ -260,7 +260,7 @@ static size_t collect_queue_points(const struct commands_pass *pass, struct queu
 	return count;
 }
 
-/* How many commands stand in a stream's queue behind each launch and each start. */
+/* Computes the queue length of a stream after each launch and each start. */
 static int measure_queues(struct commands_pass *pass)
 {
 	const struct ts_hta_graph *graph = pass->graph;
@@ -298,7 +298,7 @@ static bool has_points(const struct ts_hta_graph *graph, uint32_t command)
 	return command != TS_WORK_NONE && ts_hta_has_points(graph, graph->first_command + command);
 }
 
-/* The host's call returns when the command that ends at `point` is done. */
+/* The host call returns when the command that ends at `point` is done. */
 static int add_host_wait(struct ts_hta_graph *graph, uint32_t point, uint32_t call,
 			 struct ts_error *err)
 {
@@ -309,7 +309,7 @@ static int add_host_wait(struct ts_hta_graph *graph, uint32_t point, uint32_t ca
 }
 
 /*
- * An event: the command before its record is waited for, by the host or by a stream's next command.
+ * Event wait: the host, or a stream's next command, waits for the command before the event record.
  */
 static int add_event_wait(struct commands_pass *pass, const struct ts_work_sync *sync,
 			  struct ts_error *err)
@@ -363,13 +363,12 @@ static int add_sync(struct commands_pass *pass, const struct ts_work_sync *sync,
 
 /* ---- commands ---- */
 
-/* A point that is in the way of a launch, or not there. */
 static bool is_before(const struct ts_hta_graph *graph, uint32_t point, int64_t time)
 {
 	return point == TS_WORK_NONE || ts_hta_point_time(graph, point) < time;
 }
 
-/* Did the launch alone decide when the command began? */
+/* Did the launch alone determine when the command began? */
 static bool launch_decides(const struct commands_pass *pass, uint32_t index, uint32_t last,
 			   uint32_t awaited)
 {

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * HTA's edges between host events: calls that are thought to share the runtime's lock, and the
+ * HTA's edges between host events: calls that are assumed to share the runtime's lock, and the
  * stacks of operators and calls of each thread.
  */
 #include "analyze/hta/critical_path_hta.h"
@@ -33,7 +33,7 @@ static int compare_points(const void *a, const void *b)
 	return (x->point > y->point) - (x->point < y->point);
 }
 
-/* Starts and ends of calls that take the lock, in order of time; caller frees. */
+/* Starts and ends of calls that take the lock, sorted by time; the caller frees the list. */
 static struct timed_point *lock_points(const struct ts_hta_graph *graph, size_t *ret_count)
 {
 	struct timed_point *points =
@@ -56,8 +56,8 @@ static struct timed_point *lock_points(const struct ts_hta_graph *graph, size_t 
 }
 
 /*
- * All that wait for the lock depend on the call that ends first; waiting[] has those that began
- * since.
+ * All calls that wait for the lock depend on the call that ends first; waiting[] has those that
+ * began since.
  */
 static int end_lock(struct ts_hta_graph *graph, uint32_t *waiting, size_t *waiting_count,
 		    uint32_t end, uint32_t last, struct ts_error *err)
@@ -101,10 +101,10 @@ int ts_hta_add_locks(struct ts_hta_graph *graph, struct ts_error *err)
 	return TS_OK;
 }
 
-/* ---- which threads are one ---- */
+/* ---- merged threads ---- */
 
 /*
- * The one thread number on which operators or annotations have `part` in their names; TS_ABSENT:
+ * Number of the only thread with operators or annotations whose names contain `part`; TS_ABSENT:
  * none or several.
  */
 static int64_t thread_with(const struct ts_hta_graph *graph, const char *part)
@@ -147,8 +147,8 @@ static int compare_positions(const void *a, const void *b)
 }
 
 /*
- * The rank's threads by process and number; the backward pass counts as the thread of the forward
- * pass. Caller frees.
+ * The rank's threads sorted by process and number. The thread of the backward pass counts as that
+ * of the forward pass. The caller frees the list.
  */
 static struct thread_place *order_threads(const struct ts_hta_graph *graph)
 {
@@ -179,7 +179,7 @@ struct stack_point {
 	bool end;
 };
 
-/* Of equal times ends come first; the longer event begins earlier and ends later. */
+/* At equal times ends come first, and the longer event begins earlier and ends later. */
 static int compare_stack_points(const void *a, const void *b)
 {
 	const struct stack_point *x = a, *y = b;
@@ -235,7 +235,7 @@ static int take_thread(struct stack_walk *walk, const struct ts_work_thread *thr
 	return rc;
 }
 
-/* Edges between such points were made with the locks. */
+/* Edges between such points were already added with the locks. */
 static bool shares_lock(const struct ts_hta_graph *graph, uint32_t a, uint32_t b)
 {
 	return (ts_hta_call_flags(graph, a / 2) & TS_HTA_LOCK) &&
@@ -278,8 +278,8 @@ static int leave_event(struct stack_walk *walk, uint32_t event, struct ts_error 
 }
 
 /*
- * An end closes whatever is innermost, whosesoever end it is: events that overlap are mixed up as
- * HTA does.
+ * An end closes the innermost event, whichever event it ends: HTA mixes up overlapping events in
+ * the same way.
  */
 static int walk_stack(struct stack_walk *walk, struct ts_error *err)
 {

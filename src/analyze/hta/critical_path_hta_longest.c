@@ -1,8 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The longest path through HTA's graph. Of paths of equal length the one that HTA's library would
- * find: points in the order of a search by generations, predecessors in the order in which their
- * edges were added.
+ * The longest path through HTA's graph. Ties are broken as HTA's library (networkx) does: points in
+ * order of topological generations, predecessors in the order in which their edges were added.
  */
 #include "analyze/hta/critical_path_hta.h"
 
@@ -12,15 +11,15 @@ struct longest {
 	const struct ts_hta_graph *graph;
 	uint32_t
 		*position; /* of each point, in order of first appearance; TS_WORK_NONE: no edges */
-	uint32_t *points;  /* by place */
-	uint32_t *first_out; /* by place, plus one: into out */
+	uint32_t *points;  /* by position */
+	uint32_t *first_out; /* by position, count + 1: into out */
 	uint32_t *out;       /* edge numbers */
 	uint32_t *first_in, *in;
-	uint32_t *left;  /* edges into it that have not been seen yet */
-	uint32_t *order; /* places, by generation */
-	uint32_t *best;  /* place before it on the longest path to it; itself: none */
+	uint32_t *left;  /* incoming edges not yet processed */
+	uint32_t *order; /* positions, by generation */
+	uint32_t *best;  /* predecessor on the longest path to it; itself: none */
 	int64_t *length; /* of that path */
-	uint32_t count;  /* places */
+	uint32_t count;  /* positions */
 };
 
 static void release(struct longest *longest)
@@ -62,7 +61,7 @@ static int number_points(struct longest *longest)
 	return TS_OK;
 }
 
-/* Edges by one of their ends, in the order in which they were added. */
+/* Indexes edges by one of their ends, in the order in which they were added. */
 static int index_edges(const struct longest *longest, bool by_from, uint32_t **ret_first,
 		       uint32_t **ret_edges)
 {
@@ -74,7 +73,10 @@ static int index_edges(const struct longest *longest, bool by_from, uint32_t **r
 	*ret_edges = edges;
 	if (!first || !edges)
 		return TS_ENOMEM;
-	/* first[p + 2] counts, then first[p + 1] is where p's edges begin, then where they end. */
+	/*
+	 * Counting sort: first[p + 2] counts p's edges, then first[p + 1] is where they begin, then
+	 * where they end.
+	 */
 	for (size_t i = 0; i < graph->edge_count; i++) {
 		uint32_t point = by_from ? graph->edges[i].from : graph->edges[i].to;
 
@@ -90,7 +92,7 @@ static int index_edges(const struct longest *longest, bool by_from, uint32_t **r
 	return TS_OK;
 }
 
-/* False where the graph has a cycle. */
+/* Topological order; false if the graph has a cycle. */
 static bool order_points(struct longest *longest)
 {
 	uint32_t done = 0, count = 0;
@@ -149,7 +151,7 @@ static int read_path(const struct longest *longest, struct ts_hta_path *path)
 }
 
 /*
- * The sum of what the edges say, which may be below the path's length: negative ones count as 0
+ * The sum of the edges' weights, which may be below the path's length: negative weights count as 0
  * there.
  */
 static void weigh(const struct ts_hta_graph *graph, struct ts_hta_path *path)
@@ -162,7 +164,7 @@ static void weigh(const struct ts_hta_graph *graph, struct ts_hta_path *path)
 	}
 }
 
-/* HTA refuses a wait between two commands of one stream. */
+/* HTA rejects a wait between two commands of the same stream. */
 static bool is_valid(const struct ts_hta_graph *graph)
 {
 	const struct ts_work *work = graph->work;

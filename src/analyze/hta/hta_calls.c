@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The names of calls that HTA knows. */
+/* Names of the calls that HTA knows. */
 #include "analyze/hta/hta_calls.h"
 
 #include "base/memory.h"

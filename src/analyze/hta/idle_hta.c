@@ -1,18 +1,15 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The gaps of streams as HTA has them, for comparing (`--rounding hta`). It measures from the end
- * of the command before, so that commands that run beside each other are negative gaps, which it
- * sums; streams of one number are one to it, whatever the device; and a command whose launch is not
- * in the trace was launched by the first event of the file.
+ * Stream gaps as HTA computes them (`--rounding hta`). HTA measures from the end of the previous
+ * command, so overlapping commands make negative gaps, which it sums. It merges streams of the same
+ * number across devices. It treats a command whose launch is not in the trace as launched by the
+ * first event of the file.
  */
 #include "analyze/idle.h"
 
 /* ---- the first event of a file ---- */
 
-/*
- * Of what may have been the first event: texts have numbers in the order in which a file brings
- * them.
- */
+/* Candidate for the first event. Texts are numbered in the order in which the file has them. */
 struct first {
 	int64_t name, start;
 };
@@ -29,9 +26,9 @@ static void look_for_first(struct first *first, const struct ts_batch *batch)
 }
 
 /*
- * Rows of a trace are in order of time, not in that of the file. What came first there, an operator
- * or annotation in any file that Kineto has written, is the earliest one of the name that was met
- * first.
+ * Rows of a trace are sorted by time, not in file order. The first event of the file (an operator
+ * or annotation in any file that Kineto wrote) is taken to be the earliest one of the name that was
+ * met first.
  */
 static int64_t first_slice(struct ts_reader *reader)
 {
@@ -65,9 +62,7 @@ static bool shares_trace(const struct ts_work *work)
 	return work->rank_count != work->trace_count;
 }
 
-/*
- * Its start, rounded as all others are. Where a trace has several ranks nobody knows whose it is.
- */
+/* Start of the first event, rounded. Unknown if the trace has several ranks. */
 static int64_t first_event(const struct ts_work *work, uint32_t rank)
 {
 	int64_t base = work->ranks[rank].base_ns, start, since;
@@ -149,7 +144,7 @@ int ts_idle_put_rank_hta(struct ts_result_table *table, const struct ts_work *wo
 		return TS_ENOMEM;
 	count = fill_positions(positions, work, rank);
 	for (size_t i = 0; i < count; i++) {
-		/* The first one follows no gap, but makes a row. */
+		/* The first command follows no gap but makes a row. */
 		if (i == 0 || !is_same_stream(&positions[i], &positions[i - 1]))
 			gaps->kinds[TS_GAP_OTHER].shown = true;
 		else if (add_gap(gaps, work, &positions[i - 1], &positions[i], unlaunched))

@@ -1,17 +1,15 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The list of kernels as HTA makes it, for comparing (`--rounding hta`): of each rank and type at
- * most ten names, the rest as "others". Once there are more than ten, minimum, maximum, mean and
- * deviation are those of the SUMS of names, not of commands, which says nothing of any kernel; a
- * deviation of one value is 0.
+ * The list of kernels as HTA computes it (`--rounding hta`): at most ten names of each rank and
+ * type, the rest as "others". With more than ten, minimum, maximum, mean and deviation are those of
+ * the SUMS of names, not of commands. The deviation of one value is 0.
  */
 #include <math.h>
 
 #include "analyze/kernels.h"
 
-#define HTA_KEPT_TIME 0.8 /* names beyond this quantile of the running sum are others, too */
+#define HTA_KEPT_TIME 0.8 /* names beyond this quantile of the running sum are also others */
 
-/* A row of the table. */
 struct row {
 	const char *name; /* NULL: others */
 	uint32_t rank;
@@ -39,7 +37,7 @@ static int put_row(struct rows *rows, const struct row *row)
 	return TS_OK;
 }
 
-/* As long as no name is hidden the numbers are those of commands. */
+/* If no name is hidden, the numbers are those of commands. */
 static struct row row_of(const struct ts_work *work, const struct ts_kernel_group *group)
 {
 	double deviation = group->described.deviation;
@@ -57,7 +55,7 @@ static struct row row_of(const struct ts_work *work, const struct ts_kernel_grou
 	};
 }
 
-/* A name that was kept where others were not: its only value is its sum. */
+/* A name that was kept while others were hidden: its only value is its sum. */
 static struct row row_of_sum(const struct ts_work *work, const struct ts_kernel_group *group)
 {
 	struct row row = row_of(work, group);
@@ -68,7 +66,7 @@ static struct row row_of_sum(const struct ts_work *work, const struct ts_kernel_
 	return row;
 }
 
-/* Takes the sums of hidden names: sorted in place. */
+/* Takes the sums of hidden names and sorts them in place. */
 static void finish_others(struct row *others, double *sums, size_t count)
 {
 	struct ts_description described;
@@ -87,8 +85,8 @@ static void add_to_others(struct row *others, const struct ts_kernel_group *grou
 }
 
 /*
- * The running sum beyond which names are hidden. sums: room for as many as there are groups. It may
- * fall: rounding makes sums of short kernels negative.
+ * The running sum beyond which names are hidden. sums: scratch for `count` values. The running sum
+ * may fall: rounding makes sums of short kernels negative.
  */
 static double kept_until(const struct ts_kernel_group *groups, size_t count, double *sums)
 {
@@ -104,8 +102,8 @@ static double kept_until(const struct ts_kernel_group *groups, size_t count, dou
 }
 
 /*
- * Groups of one rank and class, the largest sum first, more than are kept. Negative sums are never
- * hidden.
+ * Groups of one rank and class, the largest sum first, if there are more than HTA keeps. Negative
+ * sums are never hidden.
  */
 static int put_some(struct rows *rows, const struct ts_work *work,
 		    const struct ts_kernel_group *groups, size_t count, size_t kept)
@@ -150,10 +148,7 @@ static int put_all(struct rows *rows, const struct ts_work *work,
 	return TS_OK;
 }
 
-/*
- * By rank and class, the largest sum first. The text of a name is borrowed for the order of equal
- * sums.
- */
+/* Sorted by rank and class, the largest sum first; the text of the name orders equal sums. */
 struct named_group {
 	struct ts_kernel_group group;
 	const char *name;
@@ -212,7 +207,7 @@ static const char *shown_name(const struct row *row)
 	return row->name ? row->name : "others";
 }
 
-/* HTA's order: type, name, rank. */
+/* HTA sorts by type, name, rank. */
 static int by_type(const void *a, const void *b)
 {
 	const struct row *x = a, *y = b;
