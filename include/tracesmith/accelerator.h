@@ -167,15 +167,16 @@ TS_EMIT_API const char *ts_accelerator_setting(const char *key);
  */
 TS_EMIT_API void ts_accelerator_window(const char *cause, bool open);
 
-/* Tracks from this number on hold ranges that begin and end on any thread, and are named so. */
+/*
+ * Tracks from this number on hold ranges that begin and end on any thread, and are labelled
+ * "ranges N".
+ */
 #define TS_TRACK_RANGES (INT64_C(1) << 40)
 
 /* TS_END() for a span that began on this thread while events were on, and ends after its window. */
 TS_EMIT_API void ts_accelerator_end(void);
 
-/*
- * A device: ts_tracer_device(ts_tracer_process(), ...) of emit.h. ns that `ticks` of ts_now() last:
- */
+/* Converts a difference of ts_now() values to ns. (Devices: ts_tracer_device() of emit.h.) */
 TS_EMIT_API int64_t ts_ticks_ns(uint64_t ticks);
 
 #ifdef __cplusplus

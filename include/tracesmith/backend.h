@@ -48,15 +48,15 @@ extern "C" {
 
 enum ts_backend_value {
 	TS_BACKEND_TEXT,    /* `value` itself */
-	TS_BACKEND_LIBRARY, /* the path of the library `value`, found as those of `preload` */
+	TS_BACKEND_LIBRARY, /* path of the library `value`, found like those of `preload` */
 	TS_BACKEND_AGENT,   /* the path of libtracesmith-agent.so */
 };
 
-/* What happens to a value that the variable has already. */
+/* How to combine with a value that the variable already has. */
 enum ts_backend_merge {
 	TS_BACKEND_REPLACE,
 	TS_BACKEND_KEEP,    /* the user's value wins */
-	TS_BACKEND_PREPEND, /* a list separated by colons; ours comes first */
+	TS_BACKEND_PREPEND, /* colon-separated list; ours comes first */
 };
 
 struct ts_backend_variable {
@@ -77,17 +77,18 @@ enum ts_backend_option_type {
 struct ts_backend_option {
 	const char *name; /* without dashes; unique among the options of record */
 	enum ts_backend_option_type type;
-	const char *value; /* what --help calls the value */
+	const char *value; /* name of the value in --help */
 	const char *help;  /* what it does; --help adds which backend it belongs to */
 	/*
 	 * The key under which the target reads the value: ts_accelerator_setting(setting) of
 	 * <tracesmith/accelerator.h>. It has no ';'.
 	 */
 	const char *setting;
-	const char *default_value; /* where the option is not given; NULL: the key is left out */
+	const char *default_value; /* if the option is not given; NULL: the key is omitted */
 	/*
-	 * Checks the text and writes the value for the target, at most `bytes` with the NUL.
-	 * Non-zero with a message in `why`, as in "'x' is not a number". NULL: any text will do.
+	 * Checks the text and writes the value for the target, at most `bytes` including the NUL.
+	 * Returns nonzero with a message in `why`, such as "'x' is not a number". NULL: accepts any
+	 * text.
 	 */
 	int (*parse)(const char *text, char *ret_value, size_t bytes, char *why, size_t why_bytes);
 };
@@ -100,11 +101,14 @@ struct ts_backend_option {
  */
 struct ts_backend_window {
 	const char *name;
-	const char *argument; /* what --help calls the argument; NULL: it takes none */
-	const char *help;     /* when it is open, as in "inside NVTX ranges of a name" */
-	/* Non-zero with a message in `why` where the argument is not valid; NULL: any text is. */
+	const char *argument; /* name of the argument in --help; NULL: it takes none */
+	const char *help;     /* when it is open: "inside NVTX ranges of a name" */
+	/*
+	 * Returns nonzero with a message in `why` if the argument is not valid; NULL: accepts any
+	 * text.
+	 */
 	int (*check)(const char *argument, char *why, size_t why_bytes);
-	const char *never_opened; /* why that may be; shown after a recording without a window */
+	const char *never_opened; /* likely reason; shown after a recording without a window */
 };
 
 /* ---- checks of `tracesmith doctor` ---- */
@@ -114,37 +118,37 @@ enum ts_backend_state {
 	TS_BACKEND_OK,
 	TS_BACKEND_LIMITED, /* works, except for what `text` says */
 	TS_BACKEND_FAILED,
-	TS_BACKEND_ABSENT, /* the hardware or software is not here, which is no fault */
+	TS_BACKEND_ABSENT, /* hardware or software not present, which is not a fault */
 };
 
-/* Each text is one line; "" where there is nothing to say. */
+/* Each text is one line, or "". */
 struct ts_backend_finding {
 	enum ts_backend_state state;
 	char text[384]; /* what was found */
-	char fix[512];  /* a command for a shell */
+	char fix[512];  /* shell command */
 	char note[512]; /* where to run it, other ways to fix it */
 };
 
 struct ts_backend_check {
-	const char *id; /* stable and unique, as in "mydevice_driver": scripts rely on it */
+	const char *id; /* stable and unique, such as "mydevice_driver": scripts depend on it */
 	const char *title;
 	/*
-	 * Tries it. Runs in a process of its own, which is killed when it takes too long: it may
-	 * crash, hang and load libraries. *ret_finding is zeroed.
+	 * Tries it. Runs in its own process, which is killed on a timeout: it may crash, hang and
+	 * load libraries. *ret_finding is zeroed.
 	 */
 	void (*run)(struct ts_backend_finding *ret_finding);
 };
 
-/* ---- the summary of a recording ---- */
+/* ---- summary of a recording ---- */
 
 enum ts_backend_recording_flags {
 	TS_BACKEND_QUIET = 1,    /* record --quiet: notes are not shown */
 	TS_BACKEND_JSON = 2,     /* record --json */
-	TS_BACKEND_NAMED = 4,    /* the user named the backend; it is not there by default */
-	TS_BACKEND_ONE_FILE = 8, /* the trace has all of the recording: there was no rotation */
+	TS_BACKEND_NAMED = 4,    /* the user named the backend; not on by default */
+	TS_BACKEND_ONE_FILE = 8, /* the trace has the complete recording: no rotation */
 };
 
-/* A finished trace, and where a backend says something about it. */
+/* A finished trace, and functions for a backend to report on it. */
 struct ts_backend_recording {
 	uint32_t size;    /* of this struct, as the tool was compiled */
 	uint32_t flags;   /* enum ts_backend_recording_flags */
@@ -155,7 +159,7 @@ struct ts_backend_recording {
 	/* Calls `each` with the value of each ts_accelerator_fact() of that key. */
 	void (*facts)(void *context, const char *key, void (*each)(void *user, const char *json),
 		      void *user);
-	/* What the target was given for a setting of an option; NULL: nothing. */
+	/* Value of an option's setting in the target; NULL: none. */
 	const char *(*setting)(void *context, const char *key);
 	/* A line for the user. Notes are indented, and left out with --quiet. */
 	void (*note)(void *context, const char *text);
@@ -173,19 +177,19 @@ enum ts_backend_flags {
 
 /* Lists end with an element whose name (of checks: id) is NULL; a NULL list is empty. */
 struct ts_backend {
-	uint32_t abi;  /* TS_BACKEND_ABI; a backend of another number is not started */
-	uint32_t size; /* of this struct, as the backend was compiled: fields behind it are NULL */
+	uint32_t abi;  /* TS_BACKEND_ABI; a backend with another number is not started */
+	uint32_t size; /* size of this struct, as the backend was compiled: fields beyond it are
+			  NULL */
 	const char *name;
 	const char *summary;
 	int (*start)(void);                      /* NULL: nothing runs in targets */
 	void (*stop)(void);                      /* at exit; may be NULL */
 	const struct ts_metrics_source *metrics; /* what the recorder samples, or NULL */
-	/* Since here read by the tool alone. */
+	/* From here on read by the tool only. */
 	uint32_t flags; /* enum ts_backend_flags */
 	/*
-	 * Libraries to load into the target ahead of its own, ended by NULL. They lie beside the
-	 * backend's library, those of built-in backends beside the agent; one that is not there is
-	 * left out.
+	 * Libraries to load into the target before its own, NULL-terminated. They are next to the
+	 * backend's library, or next to the agent for built-in backends. Missing ones are skipped.
 	 */
 	const char *const *preload;
 	const struct ts_backend_variable *environment;

@@ -57,7 +57,7 @@ extern "C" {
 #define TS_EMIT_HOT TS_EMIT_API
 #endif
 
-/* ---- is it on? ---- */
+/* ---- state ---- */
 
 /* Private: read it through ts_enabled(). Never NULL. */
 extern TS_EMIT_API const uint32_t *ts_emit_switch;
@@ -161,7 +161,7 @@ TS_EMIT_API int ts_flush(void);
 									       __LINE__) = 0
 #endif
 
-/* ---- functions: names made at run time, tracers made by hand ---- */
+/* ---- functions: names built at run time, separate tracers ---- */
 
 struct ts_tracer;
 
@@ -227,7 +227,7 @@ TS_EMIT_API void ts_tracer_counter_of(struct ts_tracer *tracer,
 				      const char *category, const struct ts_emit_arg *args,
 				      unsigned int arg_count);
 
-/* ---- what the macros are made of; not for use by hand ---- */
+/* ---- implementation of the macros; do not use directly ---- */
 
 struct ts_emit_field {
 	const char *key;

@@ -2,7 +2,7 @@
 /*
  * Error codes and messages of the library. A function that can fail returns 0 or one of the
  * negative codes below and, if it takes a struct ts_error, sets a message that can be printed as it
- * is. Knows nothing of what failed: must not grow per-module codes.
+ * is. Codes are general: do not add codes for single modules.
  */
 #ifndef TRACESMITH_ERROR_H
 #define TRACESMITH_ERROR_H

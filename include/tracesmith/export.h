@@ -21,20 +21,15 @@ extern "C" {
 #define TS_EXPORT_NO_THREADS 2u /* all processes and threads together */
 #define TS_EXPORT_NO_IDLE 4u    /* skip samples of idle threads */
 #define TS_EXPORT_TIME 8u       /* weigh stacks by ns instead of samples */
-#define TS_EXPORT_DEVICE                                                                       \
-	16u /* not samples, but stacks of launches: for the ns that devices worked on what was \
-	       launched */
+/* Instead of samples: */
+#define TS_EXPORT_DEVICE 16u /* stacks of launches, weighed by the ns of device work */
+#define TS_EXPORT_CALLS 32u  /* stacks of driver calls, weighed by their number */
+#define TS_EXPORT_MEMORY 64u /* stacks of allocations, weighed by bytes */
+#define TS_EXPORT_SPANS 128u /* nested spans of threads, weighed by their own ns */
 
-#define TS_EXPORT_CALLS 32u /* not samples, but stacks of driver calls: for how many there were */
-#define TS_EXPORT_MEMORY \
-	64u /* not samples, but stacks of allocations: for the bytes that they took */
-#define TS_EXPORT_SPANS                                                                           \
-	128u /* not samples, but nested spans of threads as stacks: for the ns that no inner span \
-		had */
-#define TS_EXPORT_NO_GPU_STAGES                                           \
-	256u /* Perfetto: what devices did only as spans of their streams \
-	      */
-/* Not flags of a call, but of `takes`: members of the options that have an effect. */
+#define TS_EXPORT_NO_GPU_STAGES 256u /* Perfetto: device work only as spans of its streams */
+
+/* Only in `takes`, not in `flags`: members of the options that have an effect. */
 #define TS_EXPORT_TABLE 65536u
 #define TS_EXPORT_RANGE 131072u
 #define TS_EXPORT_LIMIT 262144u

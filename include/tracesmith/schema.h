@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Tables and columns of a trace as C types and as data, both made from schema.def.
+ * Tables and columns of a trace as C types and as data, both generated from schema.def.
  *
- * A row of table `slice` is a struct ts_slice_row; every member of every row struct is 8 bytes
- *wide, so that generic code may see a row as an array of int64 (FLOAT members as their bits). Start
- *a row from ts_slice_none, which holds each column's "no value":
+ * A row of table `slice` is a struct ts_slice_row. Every member of a row struct is 8 bytes wide, so
+ * generic code may treat a row as an array of int64 (FLOAT members as their bits). Initialize a row
+ * from ts_slice_none, which has "no value" in every column:
  *
  *	struct ts_slice_row slice = ts_slice_none;
  *	slice.start = now;
@@ -124,10 +124,10 @@ int ts_column_by_name(const struct ts_table_info *table, const char *name);
 /* Index of the column with that stable id, or -1. */
 int ts_column_by_id(const struct ts_table_info *table, uint32_t id);
 
-/* Name of an enum's value, NULL if it has none. */
+/* Name of an enum value; NULL: unknown value. */
 const char *ts_enum_name(const char *enumeration, int64_t value);
 
-/* Value of a name of an enum: 0 and *ret_value, or TS_ENOTFOUND. */
+/* Value of an enum name. 0, or TS_ENOTFOUND. */
 int ts_enum_value(const char *enumeration, const char *name, size_t length, int64_t *ret_value);
 
 /* ---- arguments ---- */

@@ -99,15 +99,15 @@ int ts_writer_add(struct ts_writer *writer, enum ts_table_id table, const void *
 		  const int64_t *values);
 
 /*
- * Changes a column (index, see TS_COLUMN_OF) of the row added last to this table, which is never in
- * a chunk yet. Not the shape.
+ * Changes a column (index, see TS_COLUMN_OF) of the last row added to this table, which is still in
+ * memory. Not for the SHAPE column.
  */
 int ts_writer_amend(struct ts_writer *writer, enum ts_table_id table, int column, int64_t value);
 
 /* The next id for a new row of an ENTITY table; ids start at 1. */
 int64_t ts_writer_new_id(struct ts_writer *writer, enum ts_table_id table);
 
-/* Ids of things that are stored once. The text is copied; it should be UTF-8. */
+/* Interns content and returns its id. The text is copied; it should be UTF-8. */
 uint32_t ts_writer_string(struct ts_writer *writer, const char *text, size_t length);
 uint32_t ts_writer_shape(struct ts_writer *writer, const struct ts_field *fields, uint32_t count);
 uint32_t ts_writer_frame(struct ts_writer *writer, const struct ts_frame_row *frame);
@@ -118,8 +118,8 @@ uint32_t ts_writer_blob(struct ts_writer *writer, const void *data, size_t bytes
 
 /*
  * Another row of `blob`: bytes that continue those of `previous` (0: the first). `hash` (XXH3, 64
- * bits) and `whole_bytes` cover the content up to and including these. So content of any size needs
- * the memory of one piece; 1 MiB is a good size.
+ * bits) and `whole_bytes` cover the content up to and including these. Content of any size thus
+ * needs only the memory of one piece; 1 MiB is a good size.
  */
 uint32_t ts_writer_blob_piece(struct ts_writer *writer, uint32_t previous, uint64_t hash,
 			      uint64_t whole_bytes, const void *data, size_t bytes);
@@ -131,9 +131,8 @@ const char *ts_writer_text(struct ts_writer *writer, uint32_t string, size_t *re
 const struct ts_shape *ts_writer_shape_fields(struct ts_writer *writer, uint32_t shape);
 
 /*
- * Sets the clock of rows added from now on (0 at first). Free of cost: events of several clocks may
- * be mixed, each clock fills its own chunks. Entity rows keep their order, which costs a chunk per
- * change.
+ * Sets the clock of rows added from now on (0 at first). Costs nothing for events: each clock fills
+ * its own chunks. Entity rows keep their order, which costs a chunk per change.
  */
 int ts_writer_set_clock(struct ts_writer *writer, uint32_t clock);
 

@@ -150,8 +150,8 @@ struct ts_record_option {
 void ts_record_load_backends(const struct ts_option *options, size_t count, int argc, char **argv);
 
 /*
- * Appends the options of all known backends; returns the new count. `values` needs one element more
- * than `options`.
+ * Appends the options of all known backends; returns the new count. `values` has an element for
+ * each, and one more that stays zero.
  */
 size_t ts_record_add_options(struct ts_record_option *values, struct ts_option *options,
 			     size_t count, size_t capacity);

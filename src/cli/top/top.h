@@ -22,7 +22,7 @@
 #include "sample/metrics/device_users.h"
 #include "sample/metrics/metrics_sampler.h"
 
-/* ---- what is looked at ---- */
+/* ---- state ---- */
 
 enum ts_top_recorder {
 	TS_TOP_NO_AGENT,
@@ -191,7 +191,7 @@ void ts_top_find_container_areas(struct ts_top *top);
 /* Reads the areas found, drops the others, and adds up per process. */
 void ts_top_read_areas(struct ts_top *top);
 
-/* ---- numbers in a few columns; "-" where they are not known ---- */
+/* ---- short numbers; "-" if unknown ---- */
 
 #define TS_TOP_CELL_BYTES 96u
 
@@ -314,7 +314,7 @@ int ts_top_parse_signal(const char *text);
 /* Only to the process that started then, in case its pid was reused. */
 int ts_top_send_signal(pid_t pid, uint64_t start_time, int number, struct ts_error *err);
 
-/* ---- how it runs ---- */
+/* ---- output ---- */
 
 /* On the terminal; returns an exit code. */
 int ts_top_run_screen(struct ts_top *top, const struct ts_top_view *view);

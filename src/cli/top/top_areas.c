@@ -152,7 +152,7 @@ void ts_top_find_container_areas(struct ts_top *top)
 	ts_pairmap_release(&places);
 }
 
-/* ---- looking ---- */
+/* ---- reading ---- */
 
 /* Rates over much less than the interval mean little: keep the previous one, if any. */
 static void look_into(struct ts_top_area *area, int64_t delay_ns)

@@ -208,7 +208,7 @@ void ts_top_sweep_processes(struct ts_top *top)
 	top->process_count = kept;
 }
 
-/* ---- who is a target ---- */
+/* ---- selection ---- */
 
 static void note_descendant(void *context, pid_t pid, pid_t parent)
 {

@@ -219,7 +219,7 @@ int ts_top_python_watch(struct ts_top_python *python, const struct ts_sampled_pr
 	return rc;
 }
 
-/* ---- the picture ---- */
+/* ---- snapshot ---- */
 
 void ts_top_python_snapshot_release(struct ts_top_python_snapshot *picture)
 {

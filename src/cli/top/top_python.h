@@ -35,7 +35,7 @@ struct ts_top_python_thread {
 	double active_percent, gil_percent; /* of the interval */
 };
 
-/* What was seen between two refreshes. */
+/* What was sampled between two refreshes. */
 struct ts_top_python_snapshot {
 	bool is_shown;    /* something is being sampled */
 	double elapsed_s; /* 0: nothing measured yet */

@@ -13,7 +13,7 @@
 
 #define CELL 1100u
 
-/* ---- what both tables are made of ---- */
+/* ---- rows and columns ---- */
 
 struct column {
 	const char *title;

@@ -97,7 +97,7 @@ static int direct_sampler(struct ts_top *top, struct ts_error *err)
 						err);
 }
 
-/* ---- stacks of Python ---- */
+/* ---- Python stacks ---- */
 
 /* Passes the listed processes to the Python sampler; it pauses while nobody wants stacks. */
 static int look_at_python(struct ts_top *top, struct ts_error *err)

@@ -27,7 +27,7 @@ static volatile sig_atomic_t has_resized, has_stopped, has_continued, end_signal
 static bool has_hung_up;
 static int wake_fd = -1;
 
-/* ---- taking and giving ---- */
+/* ---- enter and leave ---- */
 
 static void write_safely(const char *text, size_t bytes)
 {

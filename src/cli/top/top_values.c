@@ -39,7 +39,7 @@ static const struct {
 	{ TS_METRICS_PROCESS_ON_DEVICE, TS_TOP_DEVICE_MEMORY, "memory_bytes", "used" },
 };
 
-/* ---- what sources say ---- */
+/* ---- input from sources ---- */
 
 static bool has_device(const struct ts_metrics_subject *subject)
 {
@@ -193,7 +193,7 @@ static void on_message(void *context, const char *source, const char *text)
 	pthread_mutex_unlock(&values->lock);
 }
 
-/* ---- for the one who shows them ---- */
+/* ---- output ---- */
 
 void ts_top_values_init(struct ts_top_values *values)
 {

@@ -21,7 +21,7 @@
 #include "base/procfs.h"
 #include "base/text.h"
 
-/* ---- makers ---- */
+/* ---- vendors ---- */
 
 #define NUMBERED 1u    /* only digits follow */
 #define BELOW 2u       /* anything below that directory */
@@ -87,7 +87,7 @@ static const struct {
 	{ 0x1e52, "Tenstorrent" },   { 0x1d0f, "AWS" },
 };
 
-/* ---- what a file is of ---- */
+/* ---- classification ---- */
 
 static bool is_number(const char *text, int64_t *ret_number)
 {
@@ -391,7 +391,7 @@ bool ts_device_table_has(const struct ts_device_table *table, const char *vendor
 	return false;
 }
 
-/* ---- who has them ---- */
+/* ---- open and mapped files ---- */
 
 struct look {
 	const struct ts_device_table *table;

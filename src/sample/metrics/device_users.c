@@ -149,7 +149,7 @@ static void scan_processes(struct scan *scan)
 		closedir(processes);
 }
 
-/* ---- one list of both ---- */
+/* ---- merging ---- */
 
 static int compare_users(const void *a, const void *b)
 {
@@ -271,7 +271,7 @@ static void set_start_times(struct device_user_list *list)
 	list->count = kept;
 }
 
-/* ---- what is missing ---- */
+/* ---- message ---- */
 
 static void note(struct ts_device_users *users, const char *who, const char *text)
 {

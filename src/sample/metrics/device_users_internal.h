@@ -22,7 +22,7 @@ struct device_user_list {
 struct ts_device_user *device_user_list_add(struct device_user_list *list, pid_t pid,
 					    const char *vendor, int64_t device);
 
-/* ---- makers' tools ---- */
+/* ---- vendor tools ---- */
 
 struct device_users_device {
 	uint32_t number;

@@ -213,7 +213,7 @@ void ts_io_totals_release(struct ts_io_totals *traffic)
 	traffic->counted = TS_IO_DEVICE_IGNORED;
 }
 
-/* ---- what counts ---- */
+/* ---- classification ---- */
 
 static bool is_there(const char *folder, const char *name, const char *below)
 {

@@ -68,7 +68,7 @@ static void tell_error(struct ts_process_metrics *metrics, const struct ts_metri
 		     "out of file descriptors: process metrics are missing; raise 'ulimit -n'");
 }
 
-/* ---- by its number ---- */
+/* ---- reads by pid ---- */
 
 /* The kernel's id of a process CPU clock, over all threads. */
 static uint64_t cpu_clock_ns(pid_t pid)
@@ -147,7 +147,7 @@ static int read_own(struct ts_process_metrics *metrics, struct ts_procfs_file *f
 	return ts_procfs_file_read(file, reading->directory, &metrics->text);
 }
 
-/* ---- is it still there? ---- */
+/* ---- identity ---- */
 
 enum presence { PRESENT, ENDED, UNSEEN };
 

@@ -52,7 +52,7 @@ static void (*const readers[NVML_READINGS])(struct nvml *nvml, struct nvml_gpu *
 	[NVML_READ_PROCESSES] = nvml_read_processes,
 };
 
-/* ---- why it does not work ---- */
+/* ---- diagnosis ---- */
 
 static bool exists(const struct nvml *nvml, const char *path)
 {

@@ -106,7 +106,7 @@ static void list_all(struct nvml *nvml, struct nvml_gpu *gpu)
 			nvml_got(nvml, gpu, values[kind], list_processes(nvml, gpu, kind));
 }
 
-/* ---- whose they are ---- */
+/* ---- identity ---- */
 
 bool nvml_is_user(const char *root, pid_t pid)
 {
@@ -168,7 +168,7 @@ static uint64_t find_process(struct nvml *nvml, uint32_t pid)
 	return start_time;
 }
 
-/* ---- how busy ---- */
+/* ---- utilization ---- */
 
 static int by_pid_then_time(const void *a, const void *b)
 {
