@@ -15,10 +15,7 @@
 #include "replay/stream/stream_internal.h"
 #include "state/work/work.h"
 
-/*
- * Further runs to get content that differs from what was seen, where hashes told that there is
- * such.
- */
+/* Maximum number of further runs to fetch content whose hash differed. */
 #define MOST_FETCHES 3
 
 /* ---- before anything runs ---- */
@@ -38,7 +35,7 @@ struct blobs {
 	struct ts_map met;
 };
 
-/* Compares its hash, once. */
+/* Verifies the hash of a blob, once. */
 static int check_blob(struct blobs *blobs, const struct ts_replay_blob_ref *blob,
 		      struct ts_error *err)
 {
@@ -98,7 +95,7 @@ static int check_command(struct blobs *blobs, uint32_t index, struct ts_error *e
 	return rc;
 }
 
-/* Everything that a run will use is as it was recorded. */
+/* Verifies every blob that a run will use. */
 static int check_blobs(struct ts_replay *replay, struct ts_error *err)
 {
 	struct blobs blobs = { .replay = replay };
@@ -141,7 +138,7 @@ static int load_work(struct ts_replay *replay, struct ts_error *err)
 	return rc;
 }
 
-/* A name that nothing has is a slip. */
+/* A kernel name that does not exist is an error. */
 static int check_replacements(const struct ts_replay *replay, struct ts_error *err)
 {
 	const struct ts_replay_options *options = &replay->options;
@@ -179,7 +176,7 @@ static int load_stream(struct ts_replay *replay, struct ts_error *err)
 	return rc;
 }
 
-/* The option that asks for what the target cannot do; NULL: none. */
+/* The first option that the target does not support; NULL: none. */
 static const char *unsupported_option(const struct ts_replay_options *options,
 				      unsigned int *ret_need)
 {
@@ -295,8 +292,8 @@ void ts_replay_close(struct ts_replay *replay)
 
 struct runs {
 	struct ts_replay *replay;
-	struct ts_replay_outcome now, best; /* of this run, and of the shortest so far */
-	uint32_t count;                     /* of times */
+	struct ts_replay_outcome now, best; /* of this run, and of the fastest so far */
+	uint32_t count;                     /* number of times */
 	int64_t span_ns;
 };
 
@@ -337,7 +334,7 @@ static void free_outcome(struct ts_replay_outcome *outcome)
 	free(outcome->streams);
 }
 
-/* From the first start to the last end of what devices did; TS_ABSENT: nothing is known. */
+/* First start to last end on devices; TS_ABSENT: unknown. */
 static int64_t span_of(const struct runs *runs, const struct ts_replay_outcome *outcome)
 {
 	int64_t from = INT64_MAX, to = INT64_MIN;
@@ -347,7 +344,7 @@ static int64_t span_of(const struct runs *runs, const struct ts_replay_outcome *
 
 		if (outcome->times[i].start == TS_ABSENT || outcome->times[i].end == TS_ABSENT)
 			continue;
-		/* Markers in the place of what was left out. */
+		/* Skips markers that replace skipped commands. */
 		if (replay->stream && replay->plan.kept[replay->plan.order[i]] == TS_REPLAY_ORDER)
 			continue;
 		from = TS_MIN(from, outcome->times[i].start);
@@ -371,7 +368,7 @@ static int run_once(struct runs *runs, unsigned int number, enum ts_replay_phase
 	return rc;
 }
 
-/* The shortest run is the one that is shown: the others were disturbed more. */
+/* The fastest run is reported: it was disturbed least. */
 static void keep_best(struct runs *runs, bool is_first)
 {
 	int64_t span = span_of(runs, &runs->now);
@@ -385,7 +382,7 @@ static void keep_best(struct runs *runs, bool is_first)
 	runs->span_ns = span;
 }
 
-/* ---- a run without replaced kernels, to compare with ---- */
+/* ---- reference run without replaced kernels ---- */
 
 static int run_reference(struct runs *runs, struct ts_replay_report *report, struct ts_error *err)
 {
@@ -407,7 +404,7 @@ static int run_reference(struct runs *runs, struct ts_replay_report *report, str
 	replay->options.replacement_count = count;
 	if (rc == TS_ECANCELED || rc == TS_ENOMEM)
 		return ts_error_set(err, rc, "%s", why.message);
-	/* What was recorded may not run here any more; that may be why it is replaced. */
+	/* The recorded kernel may not run on this machine; that may be why it is replaced. */
 	if (rc)
 		snprintf(
 			report->note, sizeof(report->note),

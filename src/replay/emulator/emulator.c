@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The simulation: takes events from a heap, all of one instant before any command starts at it, so
- * that heap order decides nothing. The policy picks among ready commands. All memory is allocated
- * before the first event. Uses the model only, never recorded times.
+ * The simulation. Processes all events of one instant before any command starts at it, so that the
+ * order inside the heap does not matter. The policy picks among ready commands. All memory is
+ * allocated before the first event. Uses only the model, never recorded times.
  */
 #include "replay/emulator/emulator.h"
 
@@ -10,9 +10,9 @@
 
 enum event_kind {
 	EVENT_ENDED,   /* a command */
-	EVENT_STARTED, /* a command that others may not begin before */
+	EVENT_STARTED, /* a command with a follower */
 	EVENT_READY,   /* a command */
-	EVENT_POINT,   /* a thread comes to a point */
+	EVENT_POINT,   /* a thread reaches a point */
 };
 
 struct event {
@@ -21,13 +21,13 @@ struct event {
 	uint32_t kind; /* enum event_kind */
 };
 
-/* What a node still waits for, and the earliest instant that is known so far. */
+/* What a node still waits for, and the earliest time known so far. */
 struct node {
 	int64_t ready;
-	uint32_t waits; /* 0: for nothing any more */
+	uint32_t waits; /* 0: for nothing */
 };
 
-/* A command that is ready, and its place in the policy's order. */
+/* A ready command, and its rank by the policy. */
 struct candidate {
 	int64_t key, issued;
 	uint32_t command;
@@ -53,12 +53,12 @@ struct run {
 	uint32_t *changed; /* resources */
 	uint32_t changed_count;
 	/*
-	 * Points that threads came to and had to wait at, in this order: where nothing goes on, the
-	 * first is given up.
+	 * Points at which threads wait, in order of arrival. If nothing can proceed, the wait of
+	 * the first one is dropped.
 	 */
 	uint32_t *stuck;
 	uint32_t stuck_count, stuck_next;
-	uint32_t next_command; /* all before it have been given up or have begun */
+	uint32_t next_command; /* all commands before it have begun or had their waits dropped */
 };
 
 /* ---- events ---- */
@@ -97,7 +97,7 @@ static struct event pop(struct run *run)
 	return first;
 }
 
-/* ---- who is next ---- */
+/* ---- policy ---- */
 
 static bool is_before(const struct candidate *a, const struct candidate *b)
 {
@@ -178,7 +178,7 @@ static void start(struct run *run, uint32_t command)
 		push(run, run->now, EVENT_STARTED, command);
 }
 
-/* Everything that it waited for has come. */
+/* Everything the command waited for has happened. */
 static void enter(struct run *run, uint32_t command)
 {
 	uint32_t resource = run->model->commands[command].resource;
@@ -204,8 +204,8 @@ static void fire(struct run *run, uint32_t node)
 }
 
 /*
- * One thing less to wait for, which lets it be not before `time`. A node that was given up waits
- * for nothing.
+ * One dependency less; the node happens no earlier than `time`. A node whose waits were dropped
+ * waits for nothing.
  */
 static void release(struct run *run, uint32_t node, int64_t time)
 {
@@ -247,7 +247,7 @@ static void submit(struct run *run, uint32_t command)
 
 /* ---- threads ---- */
 
-/* The thread goes on to its next point, and waits there if it has to. */
+/* The thread continues to its next point, and waits there if necessary. */
 static void go_on(struct run *run, uint32_t point)
 {
 	const struct ts_emulator_point *next = &run->model->points[point];
@@ -280,7 +280,7 @@ static void come_to(struct run *run, uint32_t point)
 		go_on(run, point + 1);
 }
 
-/* ---- an instant ---- */
+/* ---- one instant ---- */
 
 static void happen(struct run *run, const struct event *event)
 {
@@ -316,7 +316,7 @@ static void fill_slots(struct run *run)
 	}
 }
 
-/* Nothing goes on, and there may be more: one wait for something that cannot come is given up. */
+/* Nothing can proceed: drops the waits of one node; false: no node waits. */
 static bool drop_one_wait(struct run *run)
 {
 	uint32_t node = TS_WORK_NONE;
@@ -351,12 +351,12 @@ static void simulate(struct run *run)
 			}
 			fill_slots(run);
 		}
-		/* A command that was given up may have been ready at once. */
+		/* A command whose waits were dropped may be ready now. */
 		fill_slots(run);
 	} while (run->event_count || drop_one_wait(run));
 }
 
-/* ---- before the first event ---- */
+/* ---- setup ---- */
 
 static void reset(struct run *run)
 {
@@ -375,7 +375,7 @@ static void reset(struct run *run)
 		if (resource != TS_WORK_NONE)
 			run->resources[resource].count++;
 	}
-	/* Each resource has room for all commands that will ever want it. */
+	/* Each resource has room for all commands that use it. */
 	for (uint32_t i = 0; i < model->resource_count; i++) {
 		run->resources[i].candidates = next;
 		next += run->resources[i].count;
@@ -415,7 +415,7 @@ static int make_times(struct ts_emulator_times *times, const struct ts_emulator_
 	return times->issued && times->start && times->end && times->points ? TS_OK : TS_ENOMEM;
 }
 
-/* So many events at most at once: two a command, one a thread. */
+/* At most two events per command and one per thread are pending at once. */
 static int allocate(struct run *run)
 {
 	const struct ts_emulator_model *model = run->model;

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* How far a simulation is from the recording: the span, and the start of each command. */
+/* Errors of a simulation against the recording: the span, and the start of each command. */
 #include "base/ns.h"
 #include "replay/emulator/emulator.h"
 
@@ -28,7 +28,7 @@ static int compare_distances(const void *a, const void *b)
 	return TS_COMPARE(left, right);
 }
 
-/* The value that `share` of the sorted ones do not exceed. */
+/* The value that a `share` of the sorted values does not exceed. */
 static double quantile(const int64_t *sorted, uint32_t count, double share, double span)
 {
 	uint32_t at = (uint32_t)((double)(count - 1) * share + 0.5);

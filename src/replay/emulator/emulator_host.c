@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The host side of the model: each thread is a sequence of call begins and ends, at their recorded
- * distances. A call that waited for a device ends when that is done. Commands without a recorded
- * call get a synthetic thread that submits them.
+ * The host side of the model: each thread is a sequence of call begins and ends at their recorded
+ * distances. A call that waited for a device ends when the device is done. Commands without a
+ * recorded call get a synthetic thread that submits them.
  */
 #include "base/ns.h"
 #include "replay/emulator/emulator_internal.h"
@@ -33,12 +33,12 @@ static void close_thread(struct ts_emulator_build *build, struct ts_emulator_thr
 
 /* ---- threads of the trace ---- */
 
-/* A walk along a thread; calls may stand inside calls. */
+/* A walk along a thread; calls may be nested. */
 struct walk {
 	struct ts_emulator_build *build;
-	uint32_t *open; /* calls that have not ended; room for all */
+	uint32_t *open; /* stack of calls that have not ended */
 	uint32_t depth;
-	int64_t time; /* as recorded, of the last point */
+	int64_t time; /* recorded time of the last point */
 	bool begun;
 };
 
@@ -126,8 +126,8 @@ static void add_gives(struct ts_emulator_build *build)
 /* ---- commands without a call ---- */
 
 /*
- * When they were given is not known, nor what their streams were told to wait for, unless the
- * column `queued` says so. Then it is guessed from when they began: there is nothing else to go by.
+ * The time of submission, and what the stream was told to wait for, are unknown unless the column
+ * `queued` has the time. Otherwise it is guessed from the recorded start: nothing else is known.
  */
 static int64_t estimated_submit(struct ts_emulator_build *build, uint32_t c)
 {

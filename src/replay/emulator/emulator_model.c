@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Builds the model: the resource of each command, and the edges of emulator_queues.c,
- * emulator_host.c and emulator_waits.c in order.
+ * Builds the model: the resource of each command, then the edges of emulator_queues.c,
+ * emulator_host.c and emulator_waits.c.
  */
 #include "base/ns.h"
 #include "replay/emulator/emulator_internal.h"
@@ -70,8 +70,8 @@ int64_t ts_emulator_next_ns(const struct ts_emulator_build *build, uint32_t comm
 /* ---- commands ---- */
 
 /*
- * As its driver counts: CUDA's are 0 and below, OpenCL's 1, 2 and 4; one that is not known is in
- * the middle.
+ * Priorities as drivers count them: CUDA's are 0 and below, OpenCL's 1, 2 and 4; an unknown one is
+ * in the middle.
  */
 static int64_t priority_of(const struct ts_work *work, const struct ts_work_stream *stream)
 {
@@ -87,8 +87,8 @@ static int64_t priority_of(const struct ts_work *work, const struct ts_work_stre
 }
 
 /*
- * Behind its call's begin. How long a call took that did not wait is the host's affair, and may be
- * used.
+ * Latency from the begin of the call. The duration of a call that did not wait is host time, so it
+ * may be used.
  */
 static int64_t launch_of(const struct ts_emulator_build *build, uint32_t command)
 {
@@ -169,7 +169,7 @@ static void count_waits(struct ts_emulator_build *build)
 	memset(model->waits, 0, nodes * sizeof(*model->waits));
 	for (size_t i = 0; i < build->arrow_count; i++)
 		model->waits[build->arrows[i].to]++;
-	/* A point that waits does so also for its thread to come there. */
+	/* A point that waits also waits for its thread to reach it. */
 	for (uint32_t i = model->command_count; i < nodes; i++)
 		model->waits[i] += model->waits[i] != 0;
 	for (uint32_t i = 0; i < model->command_count; i++) {
@@ -179,7 +179,7 @@ static void count_waits(struct ts_emulator_build *build)
 	}
 }
 
-/* By what they leave from; those of one node stay in the order in which they were found. */
+/* Sorts edges by source; edges of one node keep the order in which they were added. */
 static void index_edges(struct ts_emulator_build *build)
 {
 	struct ts_emulator_model *model = build->model;

@@ -11,14 +11,14 @@
 
 __extension__ typedef __int128 wide_int;
 
-#define FEW_SAMPLES 16u        /* below, what the whole device shows counts */
-#define SAMPLES_A_STREAM 4096u /* of more each n-th is looked at */
+#define FEW_SAMPLES 16u        /* with fewer, samples of the entire device are used */
+#define SAMPLES_A_STREAM 4096u /* with more, every n-th is used */
 #define ODD_NS 20000
 #define WILD_NS 50000
-#define LAUNCH_NS 5000 /* where nothing is to be seen */
+#define LAUNCH_NS 5000 /* default without samples */
 #define NEXT_NS 1000
 
-/* ---- samples in groups ---- */
+/* ---- groups of samples ---- */
 
 struct sample {
 	int64_t value;
@@ -56,12 +56,10 @@ static void sort_samples(struct samples *samples)
 /* A group of sorted samples. */
 struct group {
 	size_t count;
-	/*
-	 * The mean, so that sums come out right; but ones that are very odd count only as odd ones.
-	 */
+	/* The mean, so that sums come out right, with outliers clamped. */
 	int64_t usual;
 	int64_t least;  /* mean of the lower quarter */
-	int64_t spread; /* of the middle half */
+	int64_t spread; /* interquartile range */
 	uint32_t number;
 };
 
@@ -74,7 +72,7 @@ static int64_t mean(const struct sample *samples, size_t count, int64_t most)
 	return (int64_t)(sum / (wide_int)count);
 }
 
-/* The next one from *at on. */
+/* Finds the next group, from *at on. */
 static bool next_group(const struct samples *samples, size_t *at, struct group *ret_group)
 {
 	size_t left = samples->count - *at, count = 0, cut;
@@ -114,7 +112,7 @@ int64_t ts_emulator_ready(const struct ts_graph *graph, uint32_t command)
 	return ready;
 }
 
-/* What samples are put together: those of a class on a stream, and (behind these) on a device. */
+/* Groups of samples: by class and stream, followed by class and device. */
 static uint32_t stream_group(uint32_t stream, enum ts_emulator_class class)
 {
 	return stream * TS_EMULATOR_CLASSES + (uint32_t) class;
@@ -142,10 +140,7 @@ static uint32_t group_count(const struct ts_work *work)
 	return (work->stream_count + work->device_count) * TS_EMULATOR_CLASSES;
 }
 
-/*
- * What each group usually takes; a stream's that has shown little: what its device does. count 0:
- * nothing is known.
- */
+/* The usual value of each group; a stream with few samples uses its device's. count 0: unknown. */
 static struct group *find_groups(struct samples *samples, const struct ts_work *work)
 {
 	struct group *groups = calloc(group_count(work) + 1u, sizeof(*groups));
@@ -167,16 +162,16 @@ static struct group *find_groups(struct samples *samples, const struct ts_work *
 }
 
 /*
- * A latency that differs so much is none: something held those commands that the trace does not
- * tell, such as a device without a copy engine that was busy. What remains when nothing does is the
- * least.
+ * A latency with such a spread is not one: something that the trace does not show held those
+ * commands, such as a busy device without a copy engine. The mean of the lower quarter is the
+ * latency without that.
  */
 static int64_t latency_of(const struct group *group)
 {
 	return group->spread > WILD_NS ? group->least : group->usual;
 }
 
-/* From where a sample of a command's latency is taken; false: it is none. */
+/* The instant from which a command's latency is measured; false: the command is not a sample. */
 typedef bool (*base_function)(const struct ts_graph *graph, uint32_t command,
 			      const struct ts_emulator_observed *observed, int64_t *ret_base);
 
@@ -199,7 +194,7 @@ static bool from_end(const struct ts_graph *graph, uint32_t command,
 	return true;
 }
 
-/* Only where what is ahead ended behind the instant at which it would have begun without. */
+/* Only if its last dependency ended after the instant at which it could have begun otherwise. */
 static bool from_ahead(const struct ts_graph *graph, uint32_t command,
 		       const struct ts_emulator_observed *observed, int64_t *ret_base)
 {
@@ -248,7 +243,7 @@ static void take_launch(struct ts_emulator_latency *latency, enum ts_emulator_cl
 	*latency = (struct ts_emulator_latency){ .launch_ns = LAUNCH_NS, .next_ns = NEXT_NS };
 	if (begin->count)
 		latency->launch_ns = latency_of(begin);
-	/* How long a call took that waited is not the host's affair alone. */
+	/* The duration of a call that waited is not only host time. */
 	if (class == TS_EMULATOR_BLOCKING || end->count == 0 || end->spread >= begin->spread)
 		return;
 	latency->launch_ns = latency_of(end);
@@ -282,7 +277,7 @@ static int observe_latencies(struct ts_emulator_observed *observed, const struct
 
 /* ---- calls that wait ---- */
 
-/* Samples are by twice the name of the call, plus 1 for the time behind what it waited for. */
+/* Group: twice the name of the call, plus 1 for the time after what it waited for. */
 static void sample_calls(struct samples *samples, const struct ts_graph *graph)
 {
 	const struct ts_work *work = graph->work;
@@ -321,7 +316,7 @@ static int observe_calls(struct ts_emulator_observed *observed, const struct ts_
 	return samples.rc;
 }
 
-/* ---- all of it ---- */
+/* ---- all observations ---- */
 
 int ts_emulator_observe(struct ts_emulator_observed *observed, const struct ts_graph *graph,
 			struct ts_error *err)

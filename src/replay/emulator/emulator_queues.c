@@ -1,13 +1,16 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Device-side order: the queue of each command, and events. With another number of streams than
- * recorded, commands are distributed anew.
+ * Device-side order: the queue of each command, and events. If the number of streams changes,
+ * distributes commands to new queues.
  */
 #include "replay/emulator/emulator_internal.h"
 
-/* ---- queues as they were ---- */
+/* ---- recorded queues ---- */
 
-/* A command that did not wait for the end of the one ahead in its queue still begins behind it. */
+/*
+ * A command that did not wait for the end of the previous one in its queue still begins no earlier
+ * than it.
+ */
 static void add_follower(struct ts_emulator_build *build, uint32_t c)
 {
 	const struct ts_work *work = build->work;
@@ -36,17 +39,17 @@ static void keep_queues(struct ts_emulator_build *build)
 	}
 }
 
-/* ---- other queues ---- */
+/* ---- changed number of queues ---- */
 
 struct queue {
-	uint32_t last;   /* command; TS_WORK_NONE */
-	uint32_t stream; /* as ts_emulator_model.streams has it */
+	uint32_t last;   /* last command; TS_WORK_NONE */
+	uint32_t stream; /* as in ts_emulator_model.streams */
 };
 
 struct dealt {
 	int64_t issued;
 	uint32_t command;
-	uint32_t queue; /* of the device */
+	uint32_t queue; /* index of the recorded queue in its device */
 };
 
 static int compare_dealt(const void *a_, const void *b_)
@@ -58,8 +61,8 @@ static int compare_dealt(const void *a_, const void *b_)
 }
 
 /*
- * All commands of a device in order of their calls; one without a call is where the one ahead in
- * its stream is.
+ * All commands of a device by the time of their calls. A command without a call goes with the
+ * previous one of its stream.
  */
 static uint32_t collect(const struct ts_work *work, const struct ts_work_device *device,
 			struct dealt *dealt, uint32_t *ret_used)
@@ -100,7 +103,7 @@ static void make_queues(struct ts_emulator_build *build, const struct ts_work_de
 			(struct queue){ TS_WORK_NONE, work->stream_count + build->new_streams++ };
 }
 
-/* Streams are put together where there are too many; else their commands are dealt out in turn. */
+/* Merges streams if there are too many; otherwise distributes commands round-robin. */
 static void deal(struct ts_emulator_build *build, uint32_t d, struct dealt *dealt,
 		 struct queue *queues)
 {
@@ -126,7 +129,7 @@ static void deal(struct ts_emulator_build *build, uint32_t d, struct dealt *deal
 	}
 }
 
-/* What commands wait for beside the order of their streams. */
+/* Event dependencies between commands. */
 static void keep_events(struct ts_emulator_build *build)
 {
 	const struct ts_graph *graph = build->graph;

@@ -1,15 +1,15 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * How many kernels, and copies of each direction, a device ran concurrently: one sweep over its
- * streams in order of time for each. Part of what is observed (emulator_observe.c).
+ * streams by time for each. Called by emulator_observe.c.
  */
 #include "replay/emulator/emulator_internal.h"
 
 #define COPIES (1u << TS_EMULATOR_UP | 1u << TS_EMULATOR_DOWN | 1u << TS_EMULATOR_PEER)
 
 /*
- * The streams of a device that have commands of some resources left, by the start of the next one:
- * a heap.
+ * Heap of the streams of a device that have commands of the given resources left, by start of the
+ * next one.
  */
 struct lane {
 	int64_t start;
@@ -21,11 +21,11 @@ struct sweep {
 	unsigned int mask; /* resources */
 	struct lane *lanes;
 	uint32_t lane_count;
-	int64_t *ends; /* of what runs: a heap */
+	int64_t *ends; /* heap of the ends of running commands */
 	uint32_t running;
 };
 
-/* The next command of a lane that counts; false: there is none. */
+/* Advances a lane to its next command of the given resources; false: none left. */
 static bool step_lane(const struct sweep *sweep, struct lane *lane)
 {
 	for (; lane->next < lane->end; lane->next++) {
@@ -100,7 +100,7 @@ static void start_sweep(struct sweep *sweep, const struct ts_work_device *device
 		sink_lane(sweep, sweep->lanes[i], i);
 }
 
-/* The next command in order of start; TS_WORK_NONE: all are done. */
+/* The next command by start; TS_WORK_NONE: none left. */
 static uint32_t next_command(struct sweep *sweep)
 {
 	struct lane lane = sweep->lanes[0];
@@ -115,7 +115,7 @@ static uint32_t next_command(struct sweep *sweep)
 	return command;
 }
 
-/* How many commands of a device ran at once, at most; mask: of which resources. */
+/* Maximum number of concurrent commands of a device; mask: of these resources. */
 static uint32_t most_at_once(struct sweep *sweep, uint32_t device, unsigned int mask)
 {
 	uint32_t most = 0, c;
@@ -134,21 +134,20 @@ static uint32_t most_at_once(struct sweep *sweep, uint32_t device, unsigned int 
 
 /* ---- copies that wait for kernels ---- */
 
-#define LONG_NS \
-	50000 /* so much of a kernel must be left for a copy that is ready, to tell anything */
+#define LONG_NS 50000 /* a ready copy is evidence only if a kernel has this much left to run */
 #define LAST_KERNELS 4u
 #define ENOUGH 4u
 
 struct evidence {
 	const struct ts_graph *graph;
-	uint32_t kernels[LAST_KERNELS]; /* that began last */
+	uint32_t kernels[LAST_KERNELS]; /* that began most recently */
 	uint32_t kernel_count;
 	uint32_t waited, beside;
 };
 
 /*
- * Did it wait for one that ran when it was ready? Workers of a processor come free a little before
- * the end.
+ * Did the copy wait for a kernel that was running when it was ready? Workers of a processor become
+ * free slightly before the recorded end.
  */
 static void judge_copy(struct evidence *evidence, uint32_t copy)
 {

@@ -1,12 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * What host calls wait for: from the graph, or, where the graph does not say, if there is only one
- * candidate. Only ts_emulator_imply_waits(), which belongs to the observation, reads recorded times
- * of commands.
+ * What host calls wait for: as in the graph, or, if the graph has no edge, the only candidate. Only
+ * ts_emulator_imply_waits(), which belongs to the observation, reads recorded times of commands.
  */
 #include "replay/emulator/emulator_internal.h"
 
-/* ---- observed ---- */
+/* ---- observation ---- */
 
 int64_t ts_emulator_waited_until(const struct ts_graph *graph, uint32_t call)
 {
@@ -22,7 +21,7 @@ int64_t ts_emulator_waited_until(const struct ts_graph *graph, uint32_t call)
 /* A thread, and the only stream that it has used so far. */
 struct user {
 	uint32_t thread, stream; /* stream TS_WORK_NONE: none yet, or more than one */
-	uint32_t last;           /* command that it gave last; TS_WORK_NONE */
+	uint32_t last;           /* its last submitted command; TS_WORK_NONE */
 };
 
 static void note_use(struct user *user, const struct ts_work *work, const struct ts_work_call *call)
@@ -38,7 +37,10 @@ static void note_use(struct user *user, const struct ts_work *work, const struct
 	}
 }
 
-/* A wait for a stream in which nothing ended is known only where it could be for no other one. */
+/*
+ * What a wait for a stream in which nothing ended waited for is known only if there is one
+ * candidate.
+ */
 static uint32_t implied_wait(const struct user *user, const struct ts_graph *graph, uint32_t number)
 {
 	const struct ts_work *work = graph->work;
@@ -72,7 +74,7 @@ static void wait_for(struct ts_emulator_build *build, uint32_t call, uint32_t co
 	struct ts_emulator_model *model = build->model;
 	uint32_t point = build->end[call], name = build->work->calls[call].name;
 
-	/* Its own time counts from the last point before it, which is mostly its begin. */
+	/* Its own time counts from the previous point, usually its begin. */
 	model->points[point].gap_ns =
 		TS_MIN(model->points[point].gap_ns, build->observed->own_ns[name]);
 	ts_emulator_add_arrow(build, command, ts_emulator_point_node(model, point),
@@ -80,13 +82,13 @@ static void wait_for(struct ts_emulator_build *build, uint32_t call, uint32_t co
 }
 
 /*
- * Streams without an order: a wait for one is a wait for all that was given to it, not for its last
+ * Out-of-order streams: a wait for one waits for everything submitted to it, not for its last
  * command.
  */
 struct loose {
-	uint32_t *order; /* commands of each stream by when they were given; a stream has the places
-			    of its commands */
-	uint32_t *done;  /* of each stream: so many of these were waited for */
+	uint32_t *order; /* commands by stream and time of submission; a stream uses the indices of
+			    its own commands */
+	uint32_t *done;  /* by stream: how many of these were waited for */
 };
 
 struct submitted {
@@ -134,7 +136,7 @@ static void find_loose(struct ts_emulator_build *build, struct loose *loose)
 	}
 }
 
-/* What was waited for once need not be again. */
+/* Adds edges only from commands that no earlier call waited for. */
 static void wait_for_stream(struct ts_emulator_build *build, struct loose *loose, uint32_t call,
 			    uint32_t command)
 {

@@ -16,7 +16,7 @@ static uint32_t thread_of(const struct ts_graph *graph, uint32_t node)
 				       : graph->stretches[node - work->call_count].thread;
 }
 
-/* How many of a thread's points were recorded before a time, or (also) at it. */
+/* Number of a thread's points recorded before `time`; also_at: or at it. */
 static uint32_t points_before(const struct ts_emulator_build *build, uint32_t t, int64_t time,
 			      bool also_at)
 {
@@ -35,7 +35,7 @@ static uint32_t points_before(const struct ts_emulator_build *build, uint32_t t,
 	return low;
 }
 
-/* When the thread began to wait: the end of what it did before. */
+/* When the thread began to wait: the end of its previous activity. */
 static int64_t waits_since(const struct ts_graph *graph, uint32_t node)
 {
 	int64_t since = INT64_MIN;
@@ -47,7 +47,7 @@ static int64_t waits_since(const struct ts_graph *graph, uint32_t node)
 	return since;
 }
 
-/* The time in which it waited is no work of the thread's: what woke it decides when it goes on. */
+/* Removes the time the thread waited: the wake decides when it continues. */
 static void shorten(struct ts_emulator_build *build, uint32_t point, bool is_first, int64_t since,
 		    int64_t until)
 {
@@ -62,7 +62,7 @@ static void shorten(struct ts_emulator_build *build, uint32_t point, bool is_fir
 		at->gap_ns = TS_MAX(at->gap_ns - (until - since), 0);
 }
 
-/* is_other: the node woken is not that of the last wake; its time was not taken off yet. */
+/* is_other: another node than in the previous wake; its waiting time was not removed yet. */
 static void add_wake(struct ts_emulator_build *build, const struct ts_edge *edge, bool is_other)
 {
 	const struct ts_graph *graph = build->graph;
@@ -74,7 +74,7 @@ static void add_wake(struct ts_emulator_build *build, const struct ts_edge *edge
 	uint32_t next = points_before(build, to, until, false);
 	uint32_t source = waker->first + ahead - 1, target = woken->first + next;
 
-	/* A thread without a call before or after tells of nothing that could move. */
+	/* Without a call before and after the wake there is nothing to move. */
 	if (ahead == 0 || next == woken->count)
 		return;
 	if (is_other)
@@ -84,7 +84,7 @@ static void add_wake(struct ts_emulator_build *build, const struct ts_edge *edge
 			      ts_ns_sub(build->recorded[target], build->recorded[source]));
 }
 
-/* Threads of the model are those of the work, then those that are not in the trace. */
+/* Threads of the model are those of the work, followed by synthetic ones. */
 void ts_emulator_add_wakes(struct ts_emulator_build *build)
 {
 	const struct ts_graph *graph = build->graph;

@@ -20,9 +20,9 @@
 static const struct word {
 	const char *word;
 	enum ts_what_if_kind kind;
-	unsigned int units; /* that it takes */
+	unsigned int units; /* accepted units */
 	bool named;         /* has a glob */
-	bool divides;       /* 0x would be for ever */
+	bool divides;       /* 0x is invalid: it would take infinitely long */
 	const char *values; /* for messages */
 } words[] = {
 	{ "kernel", TS_WHAT_IF_KERNEL, UNIT(TIMES) | UNIT(NS), true, false, "0.5x or 12us" },
@@ -39,11 +39,11 @@ static const struct word {
 };
 
 #define MOST_STREAMS 65536
-#define MOST_DIGITS 15 /* in all: no product with a time overflows 128 bits, by far */
+#define MOST_DIGITS 15 /* in total: products with a time stay far below 128 bits */
 
 /* ---- numbers ---- */
 
-/* A decimal number without a sign; gives what is behind it, or NULL. */
+/* Parses an unsigned decimal number; returns the text after it, or NULL. */
 static const char *parse_decimal(const char *text, int64_t *ret_numerator, int64_t *ret_denominator)
 {
 	int64_t numerator = 0, denominator = 1;
@@ -65,7 +65,7 @@ static const char *parse_decimal(const char *text, int64_t *ret_numerator, int64
 	return digits ? text : NULL;
 }
 
-/* "25GB/s": bytes a second; 0: no such unit, or too much. */
+/* "25GB/s": bytes per second; 0: invalid unit, or overflow. */
 static int64_t bandwidth_of(const char *unit, int64_t numerator, int64_t denominator)
 {
 	static const struct {
@@ -107,7 +107,7 @@ static int parse_word(const char *text, struct ts_what_if_change *change)
 	return TS_EFORMAT;
 }
 
-/* What unit a value has tells itself: x, a time, a bandwidth, none. */
+/* The value's suffix determines its unit: x, a time, a bandwidth, none. */
 static int parse_value(const char *text, unsigned int units, struct ts_what_if_change *change)
 {
 	const char *rest = parse_decimal(text, &change->numerator, &change->denominator);
@@ -127,7 +127,7 @@ static int parse_value(const char *text, unsigned int units, struct ts_what_if_c
 			       ? TS_EFORMAT
 			       : TS_OK;
 	} else {
-		/* A bare number would be taken for ns, and is most likely a mistake. */
+		/* A bare number would mean ns and is most likely a mistake. */
 		if (!*rest || ts_parse_duration_ns(text, strlen(text), &ns))
 			return TS_EFORMAT;
 		change->unit = TS_WHAT_IF_NS;
@@ -146,7 +146,7 @@ static const struct word *find_word(const char *text, size_t length)
 	return NULL;
 }
 
-/* Names of kernels may hold '=': the value stands behind the last one. */
+/* Names of kernels may contain '=': the value follows the last one. */
 static int parse_change(struct ts_what_if *what_if, const char *text,
 			struct ts_what_if_change *change, struct ts_error *err)
 {
@@ -198,9 +198,9 @@ void ts_what_if_release(struct ts_what_if *what_if)
 	*what_if = (struct ts_what_if){ 0 };
 }
 
-/* ---- what they say ---- */
+/* ---- queries ---- */
 
-/* Of several of one kind the last counts. */
+/* The last change of a kind wins. */
 static const struct ts_what_if_change *last_of(const struct ts_what_if *what_if,
 					       enum ts_what_if_kind kind)
 {

@@ -11,7 +11,7 @@
 
 __extension__ typedef __int128 wide_int;
 
-/* time * numerator / denominator, rounded half up; neither is below 0. */
+/* time * numerator / denominator, rounded half up; none is negative. */
 static int64_t scale(int64_t time, int64_t numerator, int64_t denominator)
 {
 	wide_int scaled = ((wide_int)time * numerator + denominator / 2) / denominator;
@@ -19,7 +19,7 @@ static int64_t scale(int64_t time, int64_t numerator, int64_t denominator)
 	return scaled > INT64_MAX ? INT64_MAX : (int64_t)scaled;
 }
 
-/* As long as the change says. */
+/* The changed duration. */
 static int64_t changed_time(const struct ts_what_if_change *change, int64_t time)
 {
 	if (change->unit == TS_WHAT_IF_NS)
@@ -27,7 +27,7 @@ static int64_t changed_time(const struct ts_what_if_change *change, int64_t time
 	return scale(time, change->numerator, change->denominator);
 }
 
-/* So many times as fast. */
+/* The duration at a multiple of the speed. */
 static int64_t faster_time(const struct ts_what_if_change *change, int64_t time)
 {
 	return scale(time, change->denominator, change->numerator);
@@ -38,7 +38,7 @@ static bool is_between(const struct ts_work_command *command)
 	return command->kind == TS_GPU_OP_COPY && command->copy_kind != TS_COPY_DEVICE_TO_DEVICE;
 }
 
-/* ---- one name ---- */
+/* ---- changes by name ---- */
 
 static bool is_of_kind(const struct ts_what_if_change *change,
 		       const struct ts_work_command *command)
@@ -48,7 +48,7 @@ static bool is_of_kind(const struct ts_what_if_change *change,
 	return command->kind == TS_GPU_OP_KERNEL || command->kind == TS_GPU_OP_COLLECTIVE;
 }
 
-/* Each name is compared once. */
+/* Matches each distinct name once. */
 static uint8_t *match_names(const struct ts_work *work, const char *glob)
 {
 	size_t names = ts_strmap_count(&work->names);
@@ -83,9 +83,9 @@ static int apply_name(struct ts_what_if_change *change, const struct ts_work *wo
 		change->text, change->kind == TS_WHAT_IF_COPY ? "copy" : "kernel");
 }
 
-/* ---- all of a kind ---- */
+/* ---- changes of all commands of a kind ---- */
 
-/* What the device does by itself; a collective takes as long as its link and its peers. */
+/* Work inside the device only: a collective depends on its link and its peers. */
 static void apply_device_speed(struct ts_what_if_change *change, const struct ts_work *work,
 			       struct ts_emulator_model *model)
 {
@@ -108,7 +108,7 @@ static int64_t copy_time(const struct ts_what_if_change *change,
 	return scale(command->bytes, 1000000000, change->numerator);
 }
 
-/* By a bandwidth only copies of known size. */
+/* An absolute bandwidth applies only to copies of known size. */
 static void apply_bandwidth(struct ts_what_if_change *change, const struct ts_work *work,
 			    struct ts_emulator_model *model)
 {
@@ -130,7 +130,7 @@ static void apply_latency(const struct ts_what_if_change *change, struct ts_emul
 		model->commands[i].launch_ns = changed_time(change, model->commands[i].launch_ns);
 }
 
-/* When a thread begins stays; threads that are not in the trace stay as they are guessed. */
+/* The first point of a thread keeps its time; synthetic threads keep their guessed times. */
 static void apply_host_speed(const struct ts_what_if_change *change,
 			     struct ts_emulator_model *model)
 {

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The target `emulator`: simulates when each command would run. With a what-if it runs twice: as
- * recorded, which gives the error, and changed.
+ * The target `emulator`: simulates when each command would run. With a what-if it simulates twice:
+ * the baseline, which gives the error, and the changed model.
  */
 #include <inttypes.h>
 #include <stdio.h>
@@ -42,7 +42,7 @@ static void close_session(struct ts_replay_session *session)
 
 /* ---- open ---- */
 
-/* A mistake in --what-if is reported before the trace is loaded. */
+/* Reports a mistake in --what-if before the trace is loaded. */
 static int check_options(const struct ts_replay_options *options, struct ts_error *err)
 {
 	const struct emulator_options *emulator = options->target_options;
@@ -80,7 +80,7 @@ static int run_baseline(struct ts_replay_session *session, struct ts_error *err)
 	return TS_OK;
 }
 
-/* In place of the baseline. */
+/* Replaces the model and times of the baseline. */
 static int run_what_if(struct ts_replay_session *session, struct ts_error *err)
 {
 	struct ts_emulator_shape shape = ts_what_if_shape(&session->what_if);
@@ -190,7 +190,7 @@ static void fill_commands(const struct ts_replay_session *session,
 	}
 }
 
-/* When a thread of the trace came to a point, as recorded. */
+/* When a thread of the trace reached a point in the recording. */
 static int64_t recorded(const struct ts_replay_session *session, uint32_t p)
 {
 	const struct ts_emulator_point *point = &session->model->points[p];
@@ -200,8 +200,8 @@ static int64_t recorded(const struct ts_replay_session *session, uint32_t p)
 }
 
 /*
- * Where an instant of a thread has gone: as far behind the point before it as it was, but not
- * beyond the next point. What is ahead of the first point stays ahead of it.
+ * The simulated time of an instant of a thread: its recorded distance from the previous point, but
+ * no later than the next point. An instant before the first point keeps its distance from it.
  */
 static int64_t moved(const struct ts_replay_session *session, uint32_t t, int64_t time)
 {
@@ -228,7 +228,7 @@ static int64_t moved(const struct ts_replay_session *session, uint32_t t, int64_
 	return low < thread->count ? TS_MIN(there, points[thread->first + low]) : there;
 }
 
-/* Spans of annotations on the device are made of commands, which have moved each by its own. */
+/* Annotations on the device are omitted: their commands have moved independently. */
 static void fill_slices(const struct ts_replay_session *session, struct ts_replay_span *slices)
 {
 	const struct ts_work *work = session->work;
@@ -244,7 +244,7 @@ static void fill_slices(const struct ts_replay_session *session, struct ts_repla
 	}
 }
 
-/* Every run is like the first: it was made by open(). */
+/* All runs are equal: open() has simulated already. */
 static int run(struct ts_replay_session *session, unsigned int number,
 	       struct ts_replay_outcome *outcome, struct ts_error *err)
 {
