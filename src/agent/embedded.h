@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The agent inside the recorder: what it measures of the machine, of processes and of devices, it
- * emits into a live area of its own, and drains as it drains all others. For the tool only; targets
+ * The agent inside the recorder. The recorder emits its measurements of the machine, processes and
+ * devices into a live area of its own, and drains that like any other. For the tool only; targets
  * load the shared object.
  */
 #ifndef TS_AGENT_EMBEDDED_H
@@ -10,9 +10,9 @@
 #include <stdint.h>
 
 /*
- * Makes the process-wide tracer (ts_tracer_process()) an area of that session. `ring_bytes`: how
- * large a thread's ring is from the start, a power of two; 0: as in programs. The larger, the more
- * rarely it must be drained. 0, or an errno: there is none then.
+ * Creates the area of the process-wide tracer (ts_tracer_process()) in that session. `ring_bytes`
+ * is the initial size of a thread's ring, a power of two; 0: as in programs. A larger ring needs to
+ * be drained less often. Returns 0, or an errno: there is no area then.
  */
 int ts_agent_host(uint64_t session, uint32_t ring_bytes);
 

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Hot emit path, for the functions that programs call most: into the thread's ring and out again,
- * in a few loads and stores.
+ * Hot emit path, for the functions that programs call most: a few loads and stores to the thread's
+ * ring.
  */
 #ifndef TS_AGENT_EMIT_INLINE_H
 #define TS_AGENT_EMIT_INLINE_H
@@ -9,9 +9,9 @@
 #include "agent/tracer.h"
 
 /*
- * Takes the writer, if it is open and has room: *ret_at is the record's place. A signal handler
- * that emits does so either before `open` is 0, and then `at` and `until` are read after it, or it
- * finds it closed. The fences are for the compiler: a handler runs on this thread.
+ * Closes the writer if it is open and has space; the record goes to *ret_at. A signal handler that
+ * emits either runs before `open` is 0, and then `at` and `until` are read after it, or finds the
+ * writer closed. Compiler fences suffice: a handler runs on this thread.
  */
 static inline bool hot_enter(struct writer *writer, unsigned int open, size_t bytes, char **ret_at)
 {
@@ -27,14 +27,14 @@ static inline bool hot_enter(struct writer *writer, unsigned int open, size_t by
 	return false;
 }
 
-/* The store of `head` is what makes the record an event: all before it survives a kill. */
+/* The store of `head` commits the event: everything before it survives a kill. */
 static inline void hot_commit(struct writer *writer, unsigned int open, char *at, size_t bytes)
 {
 	struct ts_live_ring *ring = writer->ring;
 
 	writer->at = at + bytes;
 #if defined(__x86_64__)
-	/* One instruction in place of three; stores are not reordered with each other here. */
+	/* One instruction instead of three; x86 does not reorder stores with each other. */
 	__asm__ volatile("addq %1, %0" : "+m"(ring->head) : "er"(bytes) : "memory");
 #else
 	__atomic_store_n(&ring->head, ring->head + bytes, __ATOMIC_RELEASE);

@@ -16,7 +16,7 @@
 
 #include "live/area_internal.h"
 
-/* What both sides may write lies here. */
+/* Start of the fields that both sides may write. */
 #define SHARED_FROM offsetof(struct ts_live_control, enabled)
 #define SHARED_TO offsetof(struct ts_live_control, name)
 
@@ -36,7 +36,7 @@ ssize_t live_read(int fd, void *buffer, size_t bytes, uint64_t offset)
 			break;
 		done += (size_t)got;
 	}
-	/* The target stores while we read: the order of our reads is part of the protocol. */
+	/* The target writes while we read: the order of reads is part of the protocol. */
 	__atomic_thread_fence(__ATOMIC_SEQ_CST);
 	return (ssize_t)done;
 }
@@ -100,7 +100,7 @@ int live_read_control(int directory_fd, const char *name, int open_flags, int *r
 	ssize_t got;
 	int result;
 
-	/* O_NONBLOCK: a pipe of that name must not hold us up. */
+	/* O_NONBLOCK: opening a pipe of that name must not block. */
 	fd = openat(directory_fd, name, open_flags | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK);
 	if (fd < 0 || fstat(fd, &status))
 		return ts_error_errno(err, errno, "cannot open area '%s'", name);
@@ -168,7 +168,7 @@ int live_condemn_area(struct ts_area *area, struct ts_error *err, const char *fo
 	return ts_error_set(err, TS_EFORMAT, "area '%s': damaged: %s", area->name, area->damage);
 }
 
-/* Set up once by the target: all before `latest`, and from ring_limit to budget. */
+/* Compares fields that never change: all before `latest`, and from ring_limit to budget. */
 static bool is_same_area(const struct ts_live_control *a, const struct ts_live_control *b)
 {
 	const size_t until = offsetof(struct ts_live_control, latest);
@@ -200,7 +200,7 @@ int ts_area_refresh(struct ts_area *area, struct ts_error *err)
 	if (control.rings < area->control.rings ||
 	    control.dictionary_used < area->control.dictionary_used)
 		return live_condemn_area(area, err, "its counts went backwards");
-	/* The target is just changing it. */
+	/* The target is changing it right now. */
 	if (control.latest.counter == 0)
 		control.latest = area->control.latest;
 	end_texts(&control);
@@ -243,7 +243,7 @@ int ts_area_lock(struct ts_area *area, struct ts_error *err)
 int ts_area_set(struct ts_area *area, size_t offset, uint64_t value, unsigned int bytes,
 		struct ts_error *err)
 {
-	/* Of `enabled` one byte is ever changed, since the target writes it, too. */
+	/* Only one byte of `enabled` ever changes, since the target writes it, too. */
 	size_t written = offset == offsetof(struct ts_live_control, enabled) ? 1 : bytes;
 	ssize_t done;
 
@@ -310,7 +310,7 @@ int live_grow_buffer(struct ts_area *area, size_t bytes, struct ts_error *err)
 		return TS_OK;
 	while (capacity < bytes)
 		capacity *= 2;
-	/* Nothing in it is kept. */
+	/* The content need not be kept. */
 	free(area->buffer);
 	area->buffer_bytes = 0;
 	area->buffer = malloc(sizeof(struct ts_live_thread_record) + capacity);
@@ -320,7 +320,7 @@ int live_grow_buffer(struct ts_area *area, size_t bytes, struct ts_error *err)
 	return TS_OK;
 }
 
-/* ---- going on ---- */
+/* ---- resuming ---- */
 
 void ts_area_resume_dictionary(struct ts_area *area, uint64_t position)
 {

@@ -13,18 +13,18 @@
 #include "live/area_internal.h"
 #include "live/discover.h"
 
-/* A recorder whose process cannot be seen is alive if it was so long ago at work. */
+/* A recorder whose process is not visible counts as alive for this long after its heartbeat. */
 #define HEARTBEAT_NS INT64_C(10000000000)
-/* So old is a file that is being made no more. */
+/* Age at which an unfinished file counts as abandoned. */
 #define UNFINISHED_NS INT64_C(60000000000)
 
-/* An area to be removed, or to be counted among those that are kept. */
+/* A candidate for removal. */
 struct waste {
 	char name[AREA_NAME_BYTES];
 	uint64_t area_id;
 	int64_t modified_ns;
 	bool is_unfinished;
-	bool is_wanted; /* holds something that nobody took */
+	bool is_wanted; /* holds data that nobody drained */
 };
 
 struct cleaning {
@@ -42,7 +42,7 @@ static bool has_live_recorder(const struct ts_live_control *control)
 		return false;
 	if (ts_process_lives((pid_t)control->recorder_pid, control->recorder_start))
 		return true;
-	/* It may be of another namespace. */
+	/* The recorder may be in another namespace. */
 	return control->pid_namespace != ts_process_namespace(getpid()) && beat > 0 &&
 	       now - beat < HEARTBEAT_NS;
 }
@@ -57,14 +57,14 @@ static bool is_taken(const struct ts_live_ring *entry)
 					      entry->consumed_tid, entry->consumed_serial);
 }
 
-/* True where a recorder has been there and left nothing, or there never was anything. */
+/* True if a recorder drained everything, or the area never had data. */
 static bool is_all_taken(int directory_fd, const struct ts_area_info *info)
 {
 	TS_AUTO_FD int fd = -1;
 	struct ts_live_ring entries[16];
 	struct ts_live_control control;
 
-	/* None was ever there: one of its session may still come for the process's row. */
+	/* No recorder attached yet: one of its session may still come for the process's row. */
 	if (info->control.session && !info->control.heartbeat)
 		return false;
 	if (live_read_control(directory_fd, info->name, O_RDONLY, &fd, &control, NULL))
@@ -117,7 +117,7 @@ static void consider(void *context, const struct ts_area_info *info)
 	memcpy(waste->name, info->name, sizeof(waste->name));
 }
 
-/* What is wanted first, newest first. */
+/* Wanted areas first, newest first. */
 static int compare_waste(const void *a, const void *b)
 {
 	const struct waste *x = a, *y = b;

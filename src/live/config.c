@@ -18,7 +18,7 @@
 	.bytes = sizeof(((struct ts_live_control *)NULL)->field)
 
 static const char *const off_on[] = { "off", "on", NULL };
-/* By the bits of enum ts_config_stacks. */
+/* Indexed by the bits of enum ts_config_stacks. */
 static const char *const stacks[] = { "none", "native", "python", "all", NULL };
 static const char *const modes[] = { "flight", "stream", NULL };
 
@@ -168,7 +168,7 @@ const struct ts_config_key *ts_config_find(const char *name, size_t length)
 
 /* ---- values ---- */
 
-/* The place of a text among words, or -1. */
+/* Index of a text in `words`, or -1. */
 static int find_word(const char *const *words, const char *text)
 {
 	for (int i = 0; words && words[i]; i++) {
@@ -178,7 +178,7 @@ static int find_word(const char *const *words, const char *text)
 	return -1;
 }
 
-/* A value by name. */
+/* Finds a value by name. */
 static bool find_value(const struct ts_config_key *key, const char *text, int64_t *ret_word)
 {
 	static const char *const false_true[] = { "false", "true", NULL };
@@ -197,7 +197,7 @@ static bool find_value(const struct ts_config_key *key, const char *text, int64_
 	return true;
 }
 
-/* Seconds as nanoseconds, exactly: "0.01" as well as "10ms". */
+/* Converts seconds to nanoseconds exactly: "0.01" or "10ms". */
 static bool parse_seconds(const char *text, int64_t *ret_ns)
 {
 	TS_SCOPED(ts_text) with_unit = { .data = NULL };

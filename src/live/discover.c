@@ -19,15 +19,15 @@
 #include "live/area_internal.h"
 
 #define MAX_AREAS 65536u
-/* Areas of one process that are compared with each other: images and tracers made by hand. */
+/* Maximum number of areas of one process (images, explicit tracers) that are compared. */
 #define MAX_COMPARED 256u
 #define UNFINISHED ".new"
-/* Inode of the first pid namespace, from which all processes can be seen. */
+/* Inode of the initial pid namespace, in which all processes are visible. */
 #define FIRST_NAMESPACE 0xeffffffcu
 
 /* ---- names ---- */
 
-/* What a name says. Areas of one process lie side by side once they are sorted. */
+/* A parsed file name. Sorting puts areas of one process next to each other. */
 struct named {
 	char name[AREA_NAME_BYTES];
 	uint64_t start_time;
@@ -35,7 +35,7 @@ struct named {
 	bool unfinished;
 };
 
-/* "<pid>-<starttime>-<16 hex digits>", perhaps with ".new". */
+/* Parses "<pid>-<starttime>-<16 hex digits>", optionally with ".new". */
 static bool parse_name(const char *name, struct named *ret_named)
 {
 	char *at;
@@ -73,7 +73,7 @@ static int compare_names(const void *a, const void *b)
 	return strcmp(x->name, y->name);
 }
 
-/* All names of a directory, sorted. Caller frees. */
+/* Reads all names of a directory, sorted. Caller frees. */
 static int read_names(int directory_fd, struct named **ret_names, size_t *ret_count,
 		      struct ts_error *err)
 {
@@ -111,7 +111,7 @@ static int read_names(int directory_fd, struct named **ret_names, size_t *ret_co
 
 /* ---- processes of other namespaces ---- */
 
-/* Who is who: (inner pid, start time) -> outer pid, of all processes that have two pids. */
+/* (inner pid, start time) -> outer pid, for all processes that have two pids. */
 struct outsiders {
 	struct ts_pairmap pids;
 	bool is_loaded;
@@ -130,7 +130,7 @@ static bool note_outsider(void *context, pid_t pid)
 	       !ts_pairmap_put(&outsiders->pids, (uint64_t)inner, start_time, (uint64_t)pid);
 }
 
-/* The process of a namespace that is not ours; 0: not to be seen. */
+/* Finds a process of another namespace; 0: not visible. */
 static pid_t find_outsider(struct outsiders *outsiders, const struct ts_live_control *control)
 {
 	uint64_t pid, namespace_id;
@@ -140,7 +140,7 @@ static pid_t find_outsider(struct outsiders *outsiders, const struct ts_live_con
 	outsiders->is_loaded = true;
 	if (!ts_pairmap_get(&outsiders->pids, control->pid, control->start_time, &pid))
 		return 0;
-	/* Where the namespace cannot be read, pid and start time must do. */
+	/* If the namespace cannot be read, pid and start time must suffice. */
 	namespace_id = ts_process_namespace((pid_t)pid);
 	if (control->pid_namespace && namespace_id && namespace_id != control->pid_namespace)
 		return 0;
@@ -188,7 +188,7 @@ static void find_process(struct listing *listing, struct ts_area_info *info)
 			  ts_process_namespace(listing->namespace_pid) == control->pid_namespace);
 }
 
-/* Of a half-made area the name is all that can be counted on. */
+/* An unfinished area is known only by its name. */
 static void describe_unfinished(const struct named *named, int fd, struct ts_area_info *info)
 {
 	struct ts_live_control control;
@@ -203,7 +203,7 @@ static void describe_unfinished(const struct named *named, int fd, struct ts_are
 	info->control.area_id = is_complete ? control.area_id : 0;
 }
 
-/* 0, or why it is no area. */
+/* 0, or the reason why it is not an area. */
 static int describe(struct listing *listing, const struct named *named, struct ts_area_info *info,
 		    struct ts_error *err)
 {
@@ -240,7 +240,7 @@ static bool is_later(const struct ts_live_control *a, const struct ts_live_contr
 	return a->created.monotonic_ns > b->created.monotonic_ns;
 }
 
-/* The control block that was made last of several areas with one pid and start time. */
+/* Finds the newest control block of several areas with one pid and start time. */
 static bool find_newest(struct listing *listing, const struct named *names, size_t count,
 			uint64_t pid_namespace, struct ts_live_control *ret_newest)
 {
@@ -263,7 +263,7 @@ static bool find_newest(struct listing *listing, const struct named *names, size
 	return is_found;
 }
 
-/* exec keeps pid and start time: what an earlier image made has ended. */
+/* exec keeps pid and start time: areas of an earlier image have ended. */
 static bool is_superseded(const struct ts_area_info *info, const struct ts_live_control *newest)
 {
 	return newest->image != info->control.image && is_later(newest, &info->control);
@@ -283,7 +283,7 @@ static void list_process(struct listing *listing, const struct named *names, siz
 			listing->refused(listing->context, names[i].name, err.message);
 		if (result)
 			continue;
-		/* Read again for another namespace only. */
+		/* Reread only for another namespace. */
 		if (count > 1 && !info.unfinished &&
 		    (!has_newest || newest.pid_namespace != info.control.pid_namespace))
 			has_newest = find_newest(listing, names, TS_MIN(count, MAX_COMPARED),
@@ -293,7 +293,7 @@ static void list_process(struct listing *listing, const struct named *names, siz
 	}
 }
 
-/* ---- all ---- */
+/* ---- listing ---- */
 
 static void read_boot_id(uint8_t boot_id[16])
 {

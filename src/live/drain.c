@@ -13,7 +13,7 @@
 #include "live/area_internal.h"
 
 /*
- * Far beyond what threads that grow their rings need in one pass; a hostile target is cut off here.
+ * Limits a hostile target. Far more than threads that grow their rings need in one pass.
  */
 #define MAX_WAITS 16384u
 
@@ -50,7 +50,7 @@ int live_condemn_ring(struct drain *drain, uint32_t index, const char *why)
 	return TS_OK;
 }
 
-/* The area is damaged: said once; no error to those who drain others. */
+/* Reports a damaged area once. Not an error: other areas can still be drained. */
 static int report_damage(struct drain *drain)
 {
 	struct ts_area *area = drain->area;
@@ -172,8 +172,8 @@ static int read_directory(struct drain *drain)
 }
 
 /*
- * The dictionary comes after the heads were read and before the first record: what a record names
- * was stored before the head that covers it, and so is given first.
+ * Reads the dictionary after the heads and emits it before the first record: the target stores an
+ * entry before the head that covers a record with it, so the entry is always emitted first.
  */
 static int drain_rings(struct drain *drain)
 {
@@ -181,7 +181,7 @@ static int drain_rings(struct drain *drain)
 	bool is_dictionary_given = false;
 	int result = TS_OK;
 
-	/* Entries are as first read; more rings may become known on the way, which wait. */
+	/* Rings that become known during the pass wait for the next one. */
 	for (uint32_t i = 0, count = area->control.rings; i < count && !result; i++) {
 		if (!live_ring_has_news(drain, i))
 			continue;
@@ -226,7 +226,7 @@ int ts_area_drain(struct ts_area *area, unsigned int flags, const struct ts_bloc
 		result = read_directory(&drain);
 	if (!result && !area->damaged)
 		result = drain_rings(&drain);
-	/* Damage is told, not returned; an error of the sink is. */
+	/* Damage is reported in a block; only an error of the sink is returned. */
 	if (area->damaged && (!result || result == TS_EFORMAT))
 		result = report_damage(&drain);
 	taken.damaged = area->damaged_rings;

@@ -14,23 +14,23 @@
 #include "live/area_internal.h"
 #include "live/records.h"
 
-/* Times to run after a target that overwrites. */
+/* Attempts to catch up with a target that overwrites. */
 #define MAX_ATTEMPTS 8u
 
-/* Bytes that were copied, and what the walk over them found. */
+/* Copied bytes, and what the walk over them found. */
 struct piece {
 	unsigned char *data;
 	size_t bytes;
 	uint64_t events;
-	struct ring_thread thread; /* behind them */
+	struct ring_thread thread; /* after them */
 	bool begins_with_thread;
 	const char *fault;
-	/* The ring to be taken first, up to a position; 0: none. */
+	/* The ring to drain first (plus 1; 0: none), up to a position. */
 	uint32_t waits_for;
 	uint64_t waits_until;
 };
 
-/* ---- giving ---- */
+/* ---- emitting blocks ---- */
 
 static bool is_published(const struct ts_live_ring *entry, const struct ring *ring)
 {
@@ -48,7 +48,7 @@ static bool may_publish(const struct drain *drain, const struct ring *ring)
 	       ring->position >= ring->silent_to;
 }
 
-/* Frees ring space: all that lies below the position is in the journal by now. */
+/* Frees ring space: everything below the position is in the journal. */
 static int publish(struct drain *drain, uint32_t index)
 {
 	struct ts_area *area = drain->area;
@@ -80,7 +80,7 @@ static int publish(struct drain *drain, uint32_t index)
 	return TS_OK;
 }
 
-/* Puts a THREAD record in front of the bytes, where the buffer has room for it. */
+/* Puts a THREAD record in front of the bytes, in the space that the buffer reserves for it. */
 static const unsigned char *put_thread(const struct ring *ring, unsigned char *data)
 {
 	struct ts_live_thread_record record = {
@@ -107,7 +107,7 @@ static void count_given(struct drain *drain, struct ring *ring, const struct pie
 	ring->pass = drain->area->pass;
 }
 
-/* Everything up to the end of the piece has been given. */
+/* Moves the position to the end of the piece. */
 static void move_on(struct drain *drain, struct ring *ring, const struct piece *piece)
 {
 	ring->position += piece->bytes;
@@ -123,7 +123,7 @@ static void move_on(struct drain *drain, struct ring *ring, const struct piece *
 		ring->flags &= ~(uint32_t)RING_UNTOLD;
 }
 
-/* A RING block of the piece, which may be without bytes. */
+/* Emits a RING block for the piece, which may have no bytes. */
 static int give(struct drain *drain, uint32_t index, const struct piece *piece)
 {
 	struct ring *ring = &drain->area->rings[index];
@@ -158,7 +158,7 @@ static int give(struct drain *drain, uint32_t index, const struct piece *piece)
 	return result;
 }
 
-/* Says where another recording stopped. */
+/* Emits a TS_RING_START block: where another recording stopped. */
 static int give_start(struct drain *drain, uint32_t index)
 {
 	struct ring *ring = &drain->area->rings[index];
@@ -179,7 +179,7 @@ static int give_start(struct drain *drain, uint32_t index)
 	return result;
 }
 
-/* What was given before is only walked over. */
+/* Moves over a piece that the journal already has. */
 static int pass_silently(struct drain *drain, uint32_t index, const struct piece *piece)
 {
 	struct ring *ring = &drain->area->rings[index];
@@ -189,14 +189,14 @@ static int pass_silently(struct drain *drain, uint32_t index, const struct piece
 	ring->thread = piece->thread;
 	if (ring->position < ring->silent_to)
 		return TS_OK;
-	/* By the journal, which counts. */
+	/* The journal's count is authoritative. */
 	ring->events = ring->reported_events;
 	return publish(drain, index);
 }
 
 /* ---- copying ---- */
 
-/* The ring's bytes from its position on into the buffer; *ret_got is less where the file ends. */
+/* Copies the ring's bytes from its position on; *ret_got is less if the file ends. */
 static int copy_bytes(struct drain *drain, const struct ring *ring, size_t bytes, size_t *ret_got)
 {
 	struct ts_area *area = drain->area;
@@ -213,7 +213,7 @@ static int copy_bytes(struct drain *drain, const struct ring *ring, size_t bytes
 	return TS_OK;
 }
 
-/* The target overwrote all that was copied: go on with what it has now, but not for ever. */
+/* The target overwrote the entire copy: retry with its current bytes, a limited number of times. */
 static int catch_up(struct drain *drain, struct ring_frame *frame, uint64_t head)
 {
 	const struct ring *ring = &drain->area->rings[frame->ring];
@@ -225,11 +225,11 @@ static int catch_up(struct drain *drain, struct ring_frame *frame, uint64_t head
 	if (!frame->whole)
 		return TS_OK;
 	frame->limit = head;
-	/* This head is newer than the dictionary that was given. */
+	/* This head is newer than the dictionary emitted so far. */
 	return live_drain_dictionary(drain);
 }
 
-/* Fills piece->data and bytes; no bytes where they were overwritten meanwhile. */
+/* Fills in piece->data and bytes; no bytes if they were overwritten meanwhile. */
 static int copy_piece(struct drain *drain, struct ring_frame *frame, struct piece *piece)
 {
 	struct ts_area *area = drain->area;
@@ -275,8 +275,8 @@ static bool is_ring_known(struct drain *drain, uint32_t index)
 }
 
 /*
- * True where the thread came from another ring that is not yet taken as far as it was its own. The
- * same record asks once only, so that nothing waits for ever.
+ * True if the thread came from another ring that is not yet drained up to where the thread left it.
+ * Each record waits only once, so nothing waits forever.
  */
 static bool must_wait(struct drain *drain, uint32_t index, uint64_t position,
 		      const struct ts_live_thread_record *record)
@@ -305,7 +305,7 @@ static void take_thread(struct piece *piece, const struct ts_live_thread_record 
 	memcpy(piece->thread.name, record->name, sizeof(piece->thread.name));
 }
 
-/* Cuts the piece behind its last whole record, or before one that has to wait. */
+/* Cuts the piece after its last complete record, or before a record that must wait. */
 static void walk_piece(struct drain *drain, uint32_t index, struct piece *piece)
 {
 	struct ts_area *area = drain->area;
@@ -337,7 +337,8 @@ static void walk_piece(struct drain *drain, uint32_t index, struct piece *piece)
 }
 
 /*
- * After hops to other rings copies are small, so that many hops do not copy the same bytes often.
+ * Makes copies small after a hop to another ring, so that many hops do not copy the same bytes
+ * repeatedly.
  */
 static void adapt_piece(struct ring *ring, const struct piece *piece)
 {
@@ -356,7 +357,7 @@ static bool is_done(const struct drain *drain, const struct ring_frame *frame)
 	return ring->position >= frame->limit || (ring->flags & RING_DAMAGED);
 }
 
-/* Nothing could be taken. Wrong once: everything is read again. Wrong twice: damaged. */
+/* The bytes are invalid. The first time, everything is read again; the second time, damaged. */
 static int suspect(struct drain *drain, struct ring_frame *frame, const char *fault)
 {
 	struct ring *ring = &drain->area->rings[frame->ring];
@@ -364,7 +365,7 @@ static int suspect(struct drain *drain, struct ring_frame *frame, const char *fa
 	uint64_t head;
 	int result;
 
-	/* The end was another ring's word. */
+	/* The limit came from another ring and may be wrong. */
 	if (!frame->whole) {
 		frame->limit = ring->position;
 		return TS_OK;
@@ -383,7 +384,7 @@ static int suspect(struct drain *drain, struct ring_frame *frame, const char *fa
 	return TS_OK;
 }
 
-/* Takes one piece of the topmost ring, or finds that another goes first (ret_piece->waits_for). */
+/* Drains a piece of the topmost ring, or finds that another goes first (ret_piece->waits_for). */
 static int step(struct drain *drain, uint32_t depth, struct piece *ret_piece)
 {
 	struct ts_area *area = drain->area;
@@ -397,7 +398,7 @@ static int step(struct drain *drain, uint32_t depth, struct piece *ret_piece)
 	if (result || piece.bytes == 0)
 		return result;
 	walk_piece(drain, index, &piece);
-	/* Only now: the walk may have made more rings known, and moved them all. */
+	/* Only now: the walk may have reallocated area->rings. */
 	ring = &area->rings[index];
 	adapt_piece(ring, &piece);
 	*ret_piece = piece;
@@ -410,7 +411,7 @@ static int step(struct drain *drain, uint32_t depth, struct piece *ret_piece)
 	return give(drain, index, &piece);
 }
 
-/* Looks at a ring and puts it on the stack if there is something to take. */
+/* Checks a ring and pushes it on the stack if there is something to drain. */
 static int open_frame(struct drain *drain, uint32_t index, const struct ts_live_ring *first,
 		      uint64_t until, uint32_t *depth)
 {
@@ -422,7 +423,7 @@ static int open_frame(struct drain *drain, uint32_t index, const struct ts_live_
 
 	if (result)
 		return result == TS_ENOTFOUND ? TS_OK : result;
-	/* Rings that others wait for are judged when it is their turn. */
+	/* A ring that another one waits for is condemned only in its own turn. */
 	if (fault)
 		return is_complete ? live_condemn_ring(drain, index, fault) : TS_OK;
 	if (area->rings[index].flags & RING_STARTS)
@@ -475,7 +476,7 @@ bool live_ring_has_news(const struct drain *drain, uint32_t index)
 	       (may_publish(drain, ring) && !is_published(entry, ring));
 }
 
-/* A channel is no thread's, and says so ahead of its first record. */
+/* A channel belongs to no thread: its THREAD record has a serial and no tid. */
 static bool is_channel(const struct ring *ring)
 {
 	return (ring->flags & RING_SEEN) && ring->position && !ring->thread.tid &&

@@ -11,7 +11,7 @@
 #include "live/area_internal.h"
 #include "live/records.h"
 
-/* Times to run after a target that overwrites. */
+/* Attempts to catch up with a target that overwrites. */
 #define MAX_ATTEMPTS 4u
 
 struct ts_area_events {
@@ -22,7 +22,7 @@ struct ts_area_events {
 /* One look at all rings. */
 struct look {
 	struct drain drain;
-	uint64_t share; /* bytes to walk of a ring, at most */
+	uint64_t share; /* maximum bytes to walk per ring */
 	struct ts_event_counts counts;
 };
 
@@ -61,7 +61,7 @@ static bool has_news(const struct ts_area *area, uint32_t index)
 	return !(ring->flags & RING_SEEN) || entry->head != ring->position;
 }
 
-/* The ring's bytes from its position on into the buffer; false where the file ends before. */
+/* Copies the ring's bytes from its position on; false: the file ends too early. */
 static bool copy_bytes(struct ts_area *area, const struct ring *ring, size_t bytes)
 {
 	uint64_t at = ring->position & (ring->bytes - 1);
@@ -74,8 +74,8 @@ static bool copy_bytes(struct ts_area *area, const struct ring *ring, size_t byt
 }
 
 /*
- * Moves the ring's position behind the last whole record of what was copied. False: nothing can
- * stand there.
+ * Moves the ring's position after the last complete copied record. False: the bytes are not valid
+ * records.
  */
 static bool walk(struct ts_area *area, struct ring *ring, size_t bytes)
 {
@@ -90,7 +90,7 @@ static bool walk(struct ts_area *area, struct ring *ring, size_t bytes)
 }
 
 /*
- * Walks as far as the share goes; what the target overwrites meanwhile is known by its own count.
+ * Walks up to the share. The target's own count covers what it overwrites meanwhile.
  */
 static int walk_ring(struct look *look, uint32_t index, uint64_t *head)
 {
@@ -124,7 +124,7 @@ static int walk_ring(struct look *look, uint32_t index, uint64_t *head)
 	return TS_OK;
 }
 
-/* Events between the position and the head, by the size of those before. */
+/* Estimates the events between position and head from the size of those before. */
 static uint64_t estimate(const struct ring *ring, uint64_t head)
 {
 	uint64_t rest = head > ring->position ? TS_MIN(head - ring->position, ring->bytes) : 0;
@@ -151,10 +151,7 @@ static int look_at_ring(struct look *look, uint32_t index)
 	if (result || (ring->flags & RING_DAMAGED) || ring->position >= head)
 		return result;
 	look->counts.stored += estimate(ring, head);
-	/*
-	 * Where all that was seen are no events, nothing else is expected: a channel has much of
-	 * that.
-	 */
+	/* If no record so far was an event, expect none: a channel has many such records. */
 	look->counts.estimated |= ring->events || !ring->position;
 	return TS_OK;
 }
@@ -214,7 +211,7 @@ int ts_area_events_look(struct ts_area_events *events, uint64_t limit_bytes,
 	if (result)
 		return result;
 	look.counts.lost += area->control.lost_nested + area->control.lost_no_ring;
-	/* An estimate was too high. */
+	/* An earlier estimate was too high. */
 	look.counts.stored = TS_MAX(look.counts.stored, events->stored);
 	events->stored = look.counts.stored;
 	*ret_counts = look.counts;

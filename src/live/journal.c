@@ -17,14 +17,14 @@
 #include "base/local/hash.h"
 #include "base/text.h"
 
-/* Payloads up to this come with the header, in one call. */
+/* Payloads up to this size are read with the header, in one call. */
 #define SMALL_BYTES 4096u
 #define COPY_BYTES ((size_t)1 << 20)
 
 struct ts_journal {
 	int fd;
 	char *path;
-	uint64_t bytes; /* of whole blocks */
+	uint64_t bytes; /* of complete blocks */
 };
 
 void (*ts_crash_hook)(const char *point);
@@ -48,7 +48,7 @@ static uint64_t checksum(const struct ts_block *block, const void *payload)
 	return ts_hash64(&copy, sizeof(copy));
 }
 
-/* ---- from open to close ---- */
+/* ---- opening and closing ---- */
 
 static int open_journal(struct ts_journal **ret_journal, const char *path, int flags,
 			struct ts_error *err)
@@ -74,7 +74,7 @@ int ts_journal_create(struct ts_journal **ret_journal, const char *path, struct 
 	return open_journal(ret_journal, path, O_CREAT | O_TRUNC, err);
 }
 
-/* Where the last whole block ends. */
+/* Finds the end of the last complete block. */
 static int find_end(struct ts_journal *journal, struct ts_error *err)
 {
 	TS_SCOPED(ts_text) payload = { 0 };
@@ -192,7 +192,7 @@ static int write_buffers(struct ts_journal *journal, struct iovec *part, int cou
 	return TS_OK;
 }
 
-/* A block whose second half comes after the crash that a test asked for. */
+/* For tests: writes half a block, then calls the crash hook. */
 static void write_half(struct ts_journal *journal, const struct ts_block *block,
 		       const void *payload)
 {
@@ -248,7 +248,7 @@ int ts_journal_copy(struct ts_journal *journal, int from_fd, uint64_t offset, ui
 						  "cannot read the journal that precedes '%s'",
 						  journal->path);
 		if (result) {
-			/* The part that was copied may end inside a block. */
+			/* The copied part may end inside a block. */
 			journal->bytes = before;
 			return result;
 		}
@@ -282,8 +282,8 @@ static int no_memory(struct ts_error *err)
 }
 
 /*
- * The rest of a payload of which `there` bytes are read. TS_ENOTFOUND: the file ends before it
- * does.
+ * Reads the rest of a payload of which `there` bytes are already read. TS_ENOTFOUND: the file ends
+ * too early.
  */
 static int read_rest(int fd, uint64_t offset, uint32_t bytes, size_t there, struct ts_text *buffer,
 		     struct ts_error *err)
@@ -309,10 +309,10 @@ static int read_rest(int fd, uint64_t offset, uint32_t bytes, size_t there, stru
 	return TS_OK;
 }
 
-/* What stands at an offset. */
+/* What is at an offset. */
 enum found { FOUND_BLOCK, FOUND_END, FOUND_NONE };
 
-/* Reads the block at the offset if there is one. Failures are of reading and memory only. */
+/* Reads the block at the offset if there is one. Fails only on a read error or without memory. */
 static int read_block(int fd, uint64_t offset, struct ts_block *block, struct ts_text *buffer,
 		      enum found *ret_found, struct ts_error *err)
 {
@@ -344,7 +344,7 @@ static int read_block(int fd, uint64_t offset, struct ts_block *block, struct ts
 	return TS_OK;
 }
 
-/* True, with *offset moved to it, if a block magic stands at a multiple of 8 from *offset on. */
+/* Searches for a block magic at a multiple of 8 from *offset on, and moves *offset to it. */
 static bool find_magic(int fd, uint64_t *offset)
 {
 	uint64_t words[512] = { 0 };
@@ -363,8 +363,8 @@ static bool find_magic(int fd, uint64_t *offset)
 }
 
 /*
- * Looks for a whole block behind damage. Hostile files could have a header that claims much at
- * every eighth byte: what may be read in doubt is limited.
+ * Looks for a complete block after damage. A hostile file could have a header that claims a large
+ * payload at every eighth byte, so the number of bytes read speculatively is limited.
  */
 static int search_on(int fd, uint64_t *offset, struct ts_block *block, struct ts_text *buffer,
 		     struct ts_error *err)
@@ -388,7 +388,7 @@ static int search_on(int fd, uint64_t *offset, struct ts_block *block, struct ts
 			*offset = at;
 			return TS_EFORMAT;
 		}
-		/* What was read: a window and, of a plausible header, its payload. */
+		/* Bytes read: a window and, for a plausible header, its payload. */
 		doubt -= TS_MIN(doubt, (uint64_t)SMALL_BYTES + block->bytes);
 		if (doubt == 0)
 			break;

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Locates the live directory, of a user or inside a container, and checks whether it is safe to
- * use. Knows nothing of what is in it.
+ * use. Knows nothing about its content.
  */
 #include <errno.h>
 #include <fcntl.h>
@@ -36,7 +36,7 @@ int ts_live_directory_path(uid_t uid, char *buffer, size_t bytes)
 	return put_path(getenv(VARIABLE), uid, buffer, bytes);
 }
 
-/* The user's number inside the process's user namespace: lines of "inside outside count". */
+/* The uid inside the process's user namespace: parses lines of "inside outside count". */
 static uid_t inner_uid(pid_t pid, uid_t uid)
 {
 	char map[4096], *at = map;
@@ -56,7 +56,7 @@ static uid_t inner_uid(pid_t pid, uid_t uid)
 	return uid;
 }
 
-/* The path as the process has it: by the environment that it was started with. */
+/* The path as the process sees it, from its initial environment. */
 static int path_of_process(pid_t pid, uid_t uid, char *buffer, size_t bytes)
 {
 	TS_AUTO_FREE char *environment = malloc(MAX_ENVIRONMENT_BYTES);
@@ -75,7 +75,7 @@ static int path_of_process(pid_t pid, uid_t uid, char *buffer, size_t bytes)
 
 /* ---- opening ---- */
 
-/* One step down without following a link, or up. */
+/* Opens one path component: down without following a link, or up. */
 static int open_part(int fd, const char *part, size_t length)
 {
 	char name[256];
@@ -89,7 +89,7 @@ static int open_part(int fd, const char *part, size_t length)
 	return openat(fd, name, O_PATH | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
 }
 
-/* Below a process's root no link is followed at all: an absolute one would lead out of it. */
+/* Follows no link below a process's root: an absolute link would lead out of it. */
 static int open_below(pid_t pid, const char *path)
 {
 	TS_AUTO_FD int fd = ts_proc_open(pid, "root", O_PATH | O_DIRECTORY);
@@ -116,7 +116,7 @@ static bool is_same_file(const char *path, const char *other)
 	       status.st_dev == other_status.st_dev && status.st_ino == other_status.st_ino;
 }
 
-/* True where the process sees the same files as we do: then its paths are ours. */
+/* True if the process sees the same files as we do, so that its paths are valid here. */
 static bool shares_files(pid_t pid)
 {
 	char mounts[64], root[64];

@@ -19,7 +19,7 @@ static unsigned int kind_of(uint64_t word)
 	return ts_live_head_kind(word);
 }
 
-/* Every record has a counter but PAD; a THREAD has all its words. */
+/* Minimum size: every record but PAD has a counter; a THREAD has all its words. */
 static size_t least_size(unsigned int kind)
 {
 	if (kind == TS_LIVE_THREAD)
@@ -42,7 +42,7 @@ enum ts_records_stop ts_records_walk(struct ts_records *records)
 		memcpy(&word, data + at, 8);
 		size = size_of(word);
 		kind = kind_of(word);
-		/* Common records pass by one comparison: 16 <= size <= greatest. */
+		/* Common records need only one comparison: 16 <= size <= maximum. */
 		if (TS_UNLIKELY(size - 16 > TS_LIVE_RECORD_WORDS * 8 - 16 ||
 				kind == TS_LIVE_THREAD)) {
 			if (size < least_size(kind) || size > TS_LIVE_RECORD_WORDS * 8) {

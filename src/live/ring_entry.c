@@ -13,7 +13,7 @@
 /* Reads of an entry until two agree. */
 #define ENTRY_READS 16
 
-/* An event takes two words at least. */
+/* An event has at least two words. */
 #define LEAST_EVENT_BYTES 16u
 
 /* ---- reading ---- */
@@ -23,7 +23,7 @@ static const struct ts_live_oldest *slot_in_force(const struct ts_live_ring *ent
 	return entry->turn & 1 ? &entry->slot_1 : &entry->slot_0;
 }
 
-/* Two reads, one after the other, that can be believed. */
+/* True if two consecutive reads are consistent. */
 static bool do_agree(const struct ts_live_ring *first, const struct ts_live_ring *second)
 {
 	return first->turn == second->turn && first->head <= second->head &&
@@ -46,9 +46,9 @@ static int read_entry_once(struct drain *drain, uint32_t index, struct ts_live_r
 }
 
 /*
- * The entry with the head of the first and all else of the second of two reads that agree: bytes
- * below that head are there for sure. *ret_steady is false where the target is too quick, or plays
- * with us.
+ * Combines the head of the first with the rest of the second of two reads that agree: bytes below
+ * that head are certainly written. *ret_steady is false if the target changes the entry too fast,
+ * or is hostile.
  */
 static int read_entry(struct drain *drain, uint32_t index, const struct ts_live_ring *first,
 		      struct ts_live_ring *ret_entry, bool *ret_steady)
@@ -83,7 +83,7 @@ static bool is_consumed_valid(const struct ts_live_ring *entry)
 					      entry->consumed_tid, entry->consumed_serial);
 }
 
-/* Below this bytes are gone: overwritten in flight mode, or given back by whoever drains. */
+/* Bytes below this are gone: overwritten in flight mode, or freed by the drainer. */
 static struct ts_live_oldest lowest_of(const struct ts_live_ring *entry)
 {
 	struct ts_live_oldest lowest = *slot_in_force(entry);
@@ -106,7 +106,7 @@ static struct ring_thread thread_of(const struct ts_live_oldest *oldest)
 	return thread;
 }
 
-/* ---- judging what was read; a fault is a text, and then nothing has changed ---- */
+/* ---- validation: returns a fault as text; nothing has changed then ---- */
 
 static const char *place_fault(const struct ts_area *area, const struct ts_live_ring *entry)
 {
@@ -127,7 +127,7 @@ static const char *place_fault(const struct ts_area *area, const struct ts_live_
 	return NULL;
 }
 
-/* The first look: where to begin. */
+/* First read: sets where to begin. */
 static void adopt(struct ring *ring, const struct ts_live_ring *entry)
 {
 	struct ts_live_oldest lowest = lowest_of(entry);
@@ -139,14 +139,15 @@ static void adopt(struct ring *ring, const struct ts_live_ring *entry)
 	if (ring->flags & RING_RESUMED) {
 		if (lowest.position > resumed_at)
 			return;
-		/* What the journal has already is walked over, to know whose records follow. */
+		/* Walk over what the journal already has, to find the thread of the records that
+		 * follow. */
 		ring->silent_to = resumed_at;
 		ring->position = lowest.position;
 		ring->thread = thread_of(&lowest);
 		if (lowest.position < resumed_at)
 			ring->events = lowest.events;
 	} else if (is_consumed_valid(entry)) {
-		/* Another recording has what lies below, and has told its losses. */
+		/* Another recording has everything below, and has reported its losses. */
 		ring->flags |= RING_STARTS;
 		ring->position = entry->consumed;
 		ring->events = ring->reported_events = entry->consumed_events;
@@ -157,7 +158,7 @@ static void adopt(struct ring *ring, const struct ts_live_ring *entry)
 	}
 }
 
-/* Leaves behind what is gone. The events there are lost: E(lowest) - E(position). */
+/* Skips bytes that are gone. Their events are lost: E(lowest) - E(position). */
 static const char *raise_position(struct ring *ring, const struct ts_live_ring *entry)
 {
 	struct ts_live_oldest lowest = lowest_of(entry);
@@ -207,10 +208,6 @@ static const char *check_entry(struct ts_area *area, uint32_t index,
 	return NULL;
 }
 
-/*
- * Looks at a ring's entry: its position is raised where bytes are gone, *ret_head is up to where it
- * can be taken. A fault is one only if a second reading has it, too. `first` may be NULL.
- */
 int live_look(struct drain *drain, uint32_t index, const struct ts_live_ring *first,
 	      uint64_t *ret_head, const char **ret_fault)
 {
@@ -224,7 +221,8 @@ int live_look(struct drain *drain, uint32_t index, const struct ts_live_ring *fi
 			return result;
 		if (!is_steady) {
 			*ret_fault = "its entry keeps changing";
-			/* A dead target's must; a quick one's is for the next pass. */
+			/* A dead target's entry must be used; a fast one's waits for the next pass.
+			 */
 			return drain->flags & TS_DRAIN_FINAL ? TS_OK : TS_ENOTFOUND;
 		}
 		*ret_fault = check_entry(drain->area, index, &entry);
@@ -233,7 +231,6 @@ int live_look(struct drain *drain, uint32_t index, const struct ts_live_ring *fi
 	return TS_OK;
 }
 
-/* After copying: did the bytes hold still? Raises the position where they did not. */
 int live_look_again(struct drain *drain, uint32_t index, uint64_t *ret_head, bool *ret_lost_sight)
 {
 	struct ring *ring = &drain->area->rings[index];

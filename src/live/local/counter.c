@@ -13,7 +13,7 @@
 #if defined(__x86_64__)
 #include <cpuid.h>
 
-/* The kernel drops "tsc" from this list when it finds the counters of processors apart. */
+/* The kernel drops "tsc" from this list if the processors' counters diverge. */
 static int kernel_trusts_tsc(void)
 {
 	char list[256];
@@ -22,7 +22,7 @@ static int kernel_trusts_tsc(void)
 	ssize_t bytes;
 
 	if (fd < 0)
-		return 1; /* no /sys in this container: the processor's word must do */
+		return 1; /* no /sys in this container: trust the processor's flag */
 	bytes = read(fd, list, sizeof(list) - 1);
 	close(fd);
 	if (bytes <= 0)
@@ -51,7 +51,7 @@ uint64_t ts_counter_hz(enum ts_live_clock kind)
 #elif defined(__aarch64__)
 static int has_invariant_counter(void)
 {
-	return 1; /* the architecture's system counter is */
+	return 1; /* the architecture guarantees it for the system counter */
 }
 
 uint64_t ts_counter_hz(enum ts_live_clock kind)
@@ -78,7 +78,7 @@ uint64_t ts_counter_hz(enum ts_live_clock kind)
 
 enum ts_live_clock ts_counter_kind(void)
 {
-	static int kind; /* the same for every thread that finds out */
+	static int kind; /* every thread computes the same value */
 	int known = __atomic_load_n(&kind, __ATOMIC_RELAXED);
 
 	if (!known) {
