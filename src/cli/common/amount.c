@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Parses times and sizes of the command line. Exact: no floating point. */
+/* Parses times and sizes on the command line, exactly: without floating point. */
 #include "cli/common/amount.h"
 
 #include <stdbool.h>
@@ -7,7 +7,7 @@
 #include "base/text.h"
 #include "cli/common/report.h"
 
-/* Decimals of a size that are significant. */
+/* Significant decimals of a size. */
 #define DECIMALS 9
 
 static bool ends_in_digit(const char *text)
@@ -46,7 +46,7 @@ static int power_of(const char *unit)
 	return (int)(at - letters) + 1;
 }
 
-/* "12.5" as 12 and 500000000; returns the rest of the text, or NULL. */
+/* Parses "12.5" as 12 and 500000000. Returns the rest of the text, or NULL. */
 static const char *parse_decimal(const char *text, uint64_t *ret_whole, uint64_t *ret_fraction)
 {
 	int64_t whole, fraction = 0;

@@ -10,7 +10,7 @@
 #define BUFFER_BYTES ((size_t)64 << 10)
 
 static struct ts_text buffer;
-static struct ts_error failure; /* code 0: none so far; no message: it has been told */
+static struct ts_error failure; /* code 0: none so far; empty message: already reported */
 
 struct ts_text *ts_stdout(void)
 {

@@ -19,13 +19,13 @@
 struct ts_text *ts_stdout(void);
 
 /*
- * Call between rows: writes the buffer when it is full (on a terminal: always). Errors stick, so
- * that a loop can end, but the message is given out once. That of a reader that went away
- * (`| head`) is empty from the start: say nothing then.
+ * Call between rows: writes the buffer when it is full (on a terminal: always). Every call after an
+ * error fails, so that a loop can end, but only the first has a message. If the reader went away
+ * (`| head`) the message is empty: print nothing then.
  */
 int ts_stdout_drain(struct ts_error *err);
 
-/* Writes all. */
+/* Writes the whole buffer. */
 int ts_stdout_flush(struct ts_error *err);
 
 /* ---- files ---- */
@@ -37,15 +37,15 @@ struct ts_output_file {
 	struct stat before;
 };
 
-/* Only looks; creates nothing. */
+/* Does not create the file. */
 void ts_output_file_init(struct ts_output_file *file, const char *path);
 
-/* Is it the same file as another path, or "-" as standard input? Compares device and inode. */
+/* Is it the same file as another path, or as standard input ("-")? Compares device and inode. */
 bool ts_output_file_is(const struct ts_output_file *file, const char *path);
 
 /*
- * Removes what a failed verb has left: a regular file that was not there before, or that is not as
- * it was. Others (devices, pipes, a file never touched) stay.
+ * Removes the output of a failed verb: a regular file that is new or was modified. Devices, pipes
+ * and unmodified files stay.
  */
 void ts_output_file_discard(const struct ts_output_file *file);
 

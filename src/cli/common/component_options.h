@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The options of a verb whose components (analyses, replay targets) bring options of their own
- * (base/option_spec.h): the verb's options and the components' in one table for ts_command.
+ * Options of a verb whose components (analyses, replay targets) declare options of their own
+ * (base/option_spec.h): combines both in one table for ts_command.
  *
  *	struct ts_component_options all = { .kind = "analysis" };
  *	ts_component_options_add_verb(&all, options, TS_ARRAY_SIZE(options));
@@ -11,7 +11,7 @@
  *	ts_component_options_store(&all, specs, count, &idle_options);
  *	ts_component_options_release(&all);
  *
- * Functions return an exit code; what is wrong has been reported.
+ * Functions return an exit code; errors have been reported.
  */
 #ifndef TS_CLI_COMMON_COMPONENT_OPTIONS_H
 #define TS_CLI_COMMON_COMPONENT_OPTIONS_H
@@ -34,7 +34,8 @@ int ts_component_options_add_verb(struct ts_component_options *all, const struct
 				  size_t count);
 
 /*
- * Options of one component. Components may share an option: then both give the same spec, by name.
+ * Adds the options of one component. Components may share an option if both declare the same spec
+ * under the same name.
  */
 int ts_component_options_add(struct ts_component_options *all, const char *component,
 			     const struct ts_option_spec *specs, size_t count);
@@ -44,7 +45,7 @@ int ts_component_options_check(const struct ts_component_options *all,
 			       bool (*is_chosen)(const void *context, const char *component),
 			       const void *context);
 
-/* Stores the values that were given in `base`; lists stay owned by `all`. */
+/* Stores the given values in `base`; `all` keeps ownership of lists. */
 int ts_component_options_store(const struct ts_component_options *all,
 			       const struct ts_option_spec *specs, size_t count, void *base);
 

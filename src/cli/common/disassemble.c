@@ -28,14 +28,14 @@ struct line {
 };
 
 struct ts_disassembly {
-	struct ts_text output; /* lines are cut up in place */
+	struct ts_text output; /* split into lines in place */
 	struct line *lines;
 	size_t count, capacity;
 };
 
-/* ---- what it prints ---- */
+/* ---- parsing the output ---- */
 
-/* "0130*" + "/": the address; what follows in *end. */
+/* Parses the address before the end of a comment mark; *ret_end: the text after it. */
 static bool take_address(const char *at, uint64_t *ret_address, const char **ret_end)
 {
 	uint64_t address = 0;
@@ -53,7 +53,7 @@ static bool take_address(const char *at, uint64_t *ret_address, const char **ret
 	return true;
 }
 
-/* Adds the line of an instruction; false: not one, or no memory. */
+/* Adds an instruction line; false: not an instruction, or no memory. */
 static bool add_line(struct ts_disassembly *disassembly, char *text)
 {
 	const char *begin;
@@ -78,7 +78,9 @@ static bool add_line(struct ts_disassembly *disassembly, char *text)
 	return true;
 }
 
-/* The first of an address comes first: what is behind it is of another function. */
+/*
+ * Of lines with equal addresses the first in the output wins: later ones belong to other functions.
+ */
 static int compare_lines(const void *a, const void *b)
 {
 	const struct line *left = a, *right = b;
@@ -101,7 +103,7 @@ static void read_lines(struct ts_disassembly *disassembly)
 	ts_sort(disassembly->lines, disassembly->count, sizeof(*disassembly->lines), compare_lines);
 }
 
-/* ---- running it ---- */
+/* ---- running the disassembler ---- */
 
 /* The file needs a name: disassemblers read a path. */
 static int write_file(char *path, size_t path_bytes, const void *image, size_t bytes,
@@ -121,7 +123,7 @@ static int write_file(char *path, size_t path_bytes, const void *image, size_t b
 	return rc;
 }
 
-/* Python packages bring one: Triton's, and NVIDIA's own. */
+/* Python packages that bundle one: Triton's, and NVIDIA's own. */
 static bool find_in_packages(const char *root, const char *inside, const char *name, char *ret_path,
 			     size_t bytes)
 {
@@ -143,8 +145,8 @@ static bool find_in_packages(const char *root, const char *inside, const char *n
 }
 
 /*
- * Where Python keeps packages: that which is in use, the user's, the machine's. Names in a trace
- * are not asked, which could be anything.
+ * Searches Python's package folders: the active environment's, the user's, the system's. Paths from
+ * the trace are not trusted.
  */
 static bool find_bundled(const char *name, char *ret_path, size_t bytes)
 {
@@ -182,7 +184,7 @@ static bool find_program(const char *name, char *ret_path, size_t bytes)
 	       find_bundled(name, ret_path, bytes);
 }
 
-/* False: it is not installed. */
+/* False: not installed. */
 static bool choose_program(char *program, size_t bytes, bool *ret_is_nvdisasm)
 {
 	*ret_is_nvdisasm = find_program("nvdisasm", program, bytes);

@@ -1,8 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/*
- * Disassembles a CUDA function with NVIDIA's nvdisasm or cuobjdump, if one is
- * installed.
- */
+/* Disassembles a CUDA function with NVIDIA's nvdisasm or cuobjdump, if installed. */
 #ifndef TS_CLI_COMMON_DISASSEMBLE_H
 #define TS_CLI_COMMON_DISASSEMBLE_H
 
@@ -16,15 +13,15 @@
 struct ts_disassembly;
 
 /*
- * `function` and `symbol`: its name and number in the image, a cubin. TS_ENOTFOUND: there is no
- * such program; the message names the folders searched.
+ * `function` and `symbol`: its name and symbol number in the image, a cubin. TS_ENOTFOUND: no
+ * disassembler found; the message names the folders searched.
  */
 int ts_disassemble(struct ts_disassembly **ret_disassembly, const void *image, size_t bytes,
 		   const char *function, size_t symbol, struct ts_error *err);
 void ts_disassembly_free(struct ts_disassembly *disassembly);
 TS_DEFINE_AUTO(ts_disassembly, ts_disassembly_free);
 
-/* The instruction at an address of the function's section; NULL: there is none. Borrowed. */
+/* The instruction at an address of the function's section, or NULL. Borrowed. */
 const char *ts_disassembly_at(const struct ts_disassembly *disassembly, uint64_t address);
 
 #endif

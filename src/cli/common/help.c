@@ -6,7 +6,7 @@
 #include "cli/common/cli_output.h"
 #include "cli/common/options.h"
 
-/* Where the explanations begin, and where a line should end. */
+/* Column of the option descriptions, and line width. */
 #define DOC_COLUMN 26
 #define LINE_COLUMNS 96
 
@@ -16,7 +16,7 @@ static void pad(struct ts_text *out, size_t from, size_t to)
 		ts_text_append_char(out, ' ');
 }
 
-/* The text in lines that all begin at DOC_COLUMN; the cursor stands at `column`. */
+/* Wraps the text into lines that begin at DOC_COLUMN; the cursor is at `column`. */
 static void append_doc(struct ts_text *out, size_t column, const char *doc)
 {
 	if (column + 2 > DOC_COLUMN) {
@@ -57,7 +57,7 @@ static void append_option(struct ts_text *out, const struct ts_option *option)
 	append_doc(out, out->length - begin, option->doc);
 }
 
-/* Every line of the text, indented. */
+/* Prints every line of the text indented. */
 static void append_lines(struct ts_text *out, const char *text)
 {
 	while (*text) {

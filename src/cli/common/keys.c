@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Reads the sequences of xterm, rxvt, tmux, screen and the Linux console. */
+/* Decodes the key sequences of xterm, rxvt, tmux, screen and the Linux console. */
 #include <stdlib.h>
 #include <string.h>
 
@@ -68,12 +68,12 @@ static uint32_t end_sequence(struct ts_keys *keys)
 	return key;
 }
 
-/* Another byte behind ESC. */
+/* A byte after ESC. */
 static uint32_t take_escaped(struct ts_keys *keys, char byte)
 {
 	bool second = keys->length == 2;
 
-	/* ESC ESC: the first was a key of its own, the second may begin something. */
+	/* ESC ESC: the first was the Escape key, the second may begin a sequence. */
 	if (byte == ESC) {
 		*keys = (struct ts_keys){ .bytes = { ESC }, .length = 1 };
 		return TS_KEY_ESCAPE;
@@ -85,7 +85,7 @@ static uint32_t take_escaped(struct ts_keys *keys, char byte)
 		keys->length = 0;
 		return TS_KEY_OTHER;
 	}
-	/* Parameters go on; "\e[[" is the console's. */
+	/* Parameters continue; "\e[[" is the Linux console's. */
 	if ((byte >= 0x20 && byte < 0x40) || (byte == '[' && keys->length == 3))
 		return TS_KEY_NONE;
 	return end_sequence(keys);
@@ -117,7 +117,7 @@ static uint32_t key_of_byte(unsigned char byte)
 	return byte == '\b' ? TS_KEY_BACKSPACE : byte;
 }
 
-/* ---- all ---- */
+/* ---- entry points ---- */
 
 uint32_t ts_keys_take(struct ts_keys *keys, unsigned char byte)
 {

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Keys from the bytes that a terminal sends: letters, UTF-8 characters, and escape sequences, in
- * whatever parts they arrive. Does no input itself.
+ * Decodes keys from the bytes that a terminal sends: letters, UTF-8 characters and escape
+ * sequences, split at any byte. Does no input itself.
  */
 #ifndef TS_CLI_COMMON_KEYS_H
 #define TS_CLI_COMMON_KEYS_H
@@ -34,9 +34,9 @@ enum ts_key {
 
 /* A zeroed struct has nothing pending. */
 struct ts_keys {
-	char bytes[32]; /* of an incomplete sequence */
+	char bytes[32]; /* incomplete sequence */
 	size_t length;
-	bool skips; /* the rest of a sequence that was too long */
+	bool skips; /* skipping the rest of a sequence that is too long */
 };
 
 /* The key that a byte completes, or TS_KEY_NONE. */

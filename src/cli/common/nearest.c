@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Distance between words: letters added, dropped, changed, or swapped with their neighbour
+ * Edit distance between words: letters added, dropped, changed, or swapped with their neighbour
  * (optimal string alignment).
  */
 #include <string.h>
@@ -53,7 +53,7 @@ void ts_nearest_offer(struct ts_nearest *nearest, const char *candidate)
 {
 	size_t length = strlen(nearest->word), far = distance(nearest->word, candidate);
 
-	/* Someone who typed only the beginning meant this word more than any other. */
+	/* A prefix is the best match. */
 	if (length > 1 && !strncmp(nearest->word, candidate, length))
 		far = 0;
 	/* At most a third of the letters may be wrong. */

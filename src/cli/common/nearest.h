@@ -7,7 +7,7 @@
 
 struct ts_nearest {
 	const char *word;
-	const char *best; /* NULL while nothing offered is near enough; borrowed */
+	const char *best; /* NULL: no candidate is near enough; borrowed */
 	size_t distance;
 };
 

@@ -9,7 +9,7 @@
 #include "cli/common/options.h"
 #include "cli/common/report.h"
 
-/* A position in the command line that is being read. */
+/* Parse position in the command line. */
 struct cursor {
 	const struct ts_command *command;
 	char **argv;
@@ -108,7 +108,7 @@ static int unknown_option(const struct ts_command *command, const char *name)
 	return ts_report_usage("unknown option '--%s'", name);
 }
 
-/* Is the value optional? Then the next word is not its value. */
+/* An optional value is never the next word. */
 static bool goes_alone(const struct ts_option *option)
 {
 	return option->type == TS_OPTION_TYPE_FLAG || option->type == TS_OPTION_TYPE_MAYBE;
@@ -196,7 +196,7 @@ bool ts_command_parse(const struct ts_command *command, int *argc, char **argv, 
 	while (!rc && cursor.at < cursor.argc) {
 		char *word = argv[cursor.at++];
 
-		/* Operands move to the front: always to places that have been read. */
+		/* Operands move to the front, only to slots that were already read. */
 		if (only_operands || word[0] != '-' || word[1] == '\0') {
 			argv[operands++] = word;
 			only_operands |= command->runs_command;

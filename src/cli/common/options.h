@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * A verb's command line as data: from one table come the parser, its errors and --help.
+ * A verb's command line as a table: the parser, its errors and --help come from it.
  *
  *	struct ts_word_list names = { 0 };
  *	int64_t limit = -1;
@@ -12,9 +12,9 @@
  *	if (!ts_command_parse(&command, &argc, argv, &exit_code))
  *		return exit_code;
  *
- * Taken: --name=VALUE, --name VALUE (but for one that may go without), -n VALUE, -nVALUE, -ab for
+ * Accepted: --name=VALUE, --name VALUE (unless the value is optional), -n VALUE, -nVALUE, -ab for
  * two flags; `--` ends options; "-" is an operand. Options and operands may mix, unless the
- * operands are a command to run. -h and --help are always there.
+ * operands are a command to run. -h and --help are built in.
  */
 #ifndef TS_CLI_COMMON_OPTIONS_H
 #define TS_CLI_COMMON_OPTIONS_H
@@ -91,8 +91,8 @@ struct ts_command {
 };
 
 /*
- * Reads argv[1] and on. True: go on, with argv[0 .. argc) now holding the operands alone. False:
- * return *ret_exit; the error or the help has been printed.
+ * Parses argv[1] and on. True: argv[0 .. argc) now holds the operands only. False: return
+ * *ret_exit; the error or the help has been printed.
  */
 bool ts_command_parse(const struct ts_command *command, int *argc, char **argv, int *ret_exit);
 

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The bar and the signals. Handlers only note the signal; the work sees it at its next step and
- * ends in order, so that files stay valid.
+ * Progress bar and signals. Handlers only record the signal; the work checks it at its next step
+ * and ends cleanly, so that files stay valid.
  */
 #include <signal.h>
 #include <stdio.h>

@@ -27,22 +27,25 @@ struct ts_progress {
 	int64_t shown_ns; /* when the bar was last drawn; 0: never */
 };
 
-/* From here on SIGINT and SIGTERM only ask the work to stop. The label is borrowed. */
+/* From now on SIGINT and SIGTERM only ask the work to stop. The label is borrowed. */
 void ts_progress_start(struct ts_progress *progress, const char *label, enum ts_progress_unit unit);
 
-/* The library's callback; `context` is the struct ts_progress. Not 0: the user wants to stop. */
+/*
+ * Progress callback for the library; `context` is the struct ts_progress. Not 0: the user wants to
+ * stop.
+ */
 int ts_progress_step(void *context, uint64_t done, uint64_t total);
 
 /* Removes the bar. Signals stay caught: files may still have to be finished. */
 void ts_progress_stop(struct ts_progress *progress);
 
-/* From here on signals end the program at once again: for work without output files. */
+/* From now on signals end the program at once again: for work without output files. */
 void ts_progress_let_go(void);
 
-/* "WHAT ..." in place of the bar, for work of unknown length. Only on a terminal. */
+/* Shows "WHAT ..." in place of the bar, for work of unknown length. Only on a terminal. */
 void ts_progress_say(const char *what);
 
-/* A line in place of the bar, as it is. Only on a terminal. */
+/* Shows a line in place of the bar, unchanged. Only on a terminal. */
 void ts_progress_show(const char *line);
 
 /* Erases the bar or line, so that a message can be printed. */

@@ -18,10 +18,7 @@ const char *ts_report_verb(void)
 	return verb_name ? verb_name : "";
 }
 
-/*
- * Names in messages come from files of anybody: what would move the cursor, or worse, is not for
- * the terminal.
- */
+/* Names in messages come from untrusted files: control characters must not reach the terminal. */
 static void put_text(const char *format, va_list arguments) TS_PRINTF_LIKE(1, 0);
 static void put_text(const char *format, va_list arguments)
 {

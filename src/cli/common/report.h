@@ -30,7 +30,7 @@ int ts_report_error(const struct ts_error *err);
 /* "tracesmith view: warning: TEXT". */
 void ts_report_warning(const char *format, ...) TS_PRINTF_LIKE(1, 2);
 
-/* The text alone. */
+/* Prints the text without a prefix. */
 void ts_report_note(const char *format, ...) TS_PRINTF_LIKE(1, 2);
 
 /* The exit code for a TS_E* code. */

@@ -23,7 +23,7 @@
 
 /* ---- text: one cell ---- */
 
-/* Does an integer name something (a rank, a stream)? Then its digits are not grouped. */
+/* Is the integer an identifier (a rank, a stream)? Then its digits are not grouped. */
 static bool is_name(const char *key)
 {
 	static const char *const words[] = { "rank",        "device", "stream",   "thread",
@@ -57,7 +57,7 @@ static void append_real(struct ts_text *out, double value)
 		ts_text_printf(out, "%.*f", size >= 100 ? 1 : size >= 10 ? 2 : 3, value);
 }
 
-/* As in `view`: to the ns, so that it can be found there. */
+/* To the ns as in `view`, so that it can be found there. */
 static void append_instant(struct ts_text *out, int64_t instant, int64_t start)
 {
 	char text[TS_FORMAT_BYTES];
@@ -150,7 +150,7 @@ static void shorten(struct ts_text *text)
 	ts_text_append_str(text, "\xe2\x80\xa6");
 }
 
-/* "  launched at:", then a line for each part of the text; one alone stands behind it. */
+/* "launched at:", then one line for each part of the text; a single part is on the same line. */
 static void show_below(struct ts_text_table *grid, const struct ts_result_table *table,
 		       size_t column, const char *value, struct ts_text *text)
 {
@@ -240,10 +240,10 @@ static int show_table(const struct ts_result_table *table, int64_t top, struct t
 
 /* ---- text: paragraphs ---- */
 
-#define LIST_WIDTH 100 /* where there is no terminal */
+#define LIST_WIDTH 100 /* without a terminal */
 #define LIST_INDENT "   "
 
-/* Words of a text, each line of at most `width` columns behind the indent. */
+/* Wraps a text into lines of at most `width` columns after the indent. */
 static void append_wrapped(struct ts_text *out, const char *text, size_t width)
 {
 	size_t column = 0;
@@ -312,7 +312,7 @@ static int show_list_table(const struct ts_result_table *table, struct ts_error 
 	return rc;
 }
 
-/* ---- text: all of a result ---- */
+/* ---- text: a complete result ---- */
 
 void ts_result_show_heading(const char *name, const char *text)
 {
@@ -320,7 +320,7 @@ void ts_result_show_heading(const char *name, const char *text)
 	struct ts_text *out = ts_stdout();
 
 	ts_text_append_str(out, colour ? HEADING_ON : "");
-	/* Underscores of keys become blanks. */
+	/* Replaces underscores of keys by blanks. */
 	for (; *name; name++)
 		ts_text_append_char(out, *name == '_' ? ' ' : *name);
 	ts_text_append_str(out, text ? ": " : ":");
@@ -328,7 +328,7 @@ void ts_result_show_heading(const char *name, const char *text)
 	ts_text_append_str(out, colour ? HEADING_OFF "\n" : "\n");
 }
 
-/* The next table of which text shows a column; NULL: none. */
+/* The next table that has a column shown in text, or NULL. */
 static const struct ts_result_table *next_shown(const struct ts_result_table *table)
 {
 	while (table && last_shown(table) == table->column_count)
@@ -465,9 +465,7 @@ int ts_result_show_json(const struct ts_result *result, struct ts_error *err)
 
 /* ---- CSV ---- */
 
-/*
- * RFC 4180: quotes around what holds a comma, a quote or a line's end; quotes inside are doubled.
- */
+/* RFC 4180: quotes values that contain a comma, a quote or a line break; doubles inner quotes. */
 static void append_csv_text(struct ts_text *out, const char *text)
 {
 	if (!text[strcspn(text, ",\"\r\n")]) {

@@ -1,28 +1,23 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Results of analyses (analyze/result.h) on standard output: as text, JSON or CSV (docs/analyze.md,
- * "What comes out").
+ * Prints results of analyses (analyze/result.h) as text, JSON or CSV (docs/analyze.md, "What comes
+ * out").
  */
 #ifndef TS_CLI_COMMON_RESULT_SHOW_H
 #define TS_CLI_COMMON_RESULT_SHOW_H
 
 #include "analyze/result.h"
 
-/*
- * Tables with their titles where there are several, then notes. `top` above 0: rows of lists that
- * are shown.
- */
+/* Tables, with titles if there are several, then notes. `top` above 0: maximum rows per list. */
 int ts_result_show_text(const struct ts_result *result, int64_t top, struct ts_error *err);
 
-/*
- * A list of objects, or an object of lists where there are several tables. No newline at the end.
- */
+/* A list of objects; if there are several tables, an object of lists. No newline at the end. */
 int ts_result_show_json(const struct ts_result *result, struct ts_error *err);
 
 /* One table, with a header line. */
 int ts_result_show_csv(const struct ts_result_table *table, struct ts_error *err);
 
-/* Notes on stderr, for results that are not shown as text. */
+/* Prints notes on stderr, for results that are not shown as text. */
 void ts_result_tell_notes(const struct ts_result *result);
 
 /* The table of that name; NULL: the first one. If there is none, reports it and returns NULL. */

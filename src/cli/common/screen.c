@@ -55,7 +55,7 @@ unsigned int ts_screen_width(uint32_t code_point)
 	return is_in(wide, TS_ARRAY_SIZE(wide), code_point) ? 2 : 1;
 }
 
-/* Controls, and what turns the direction of text round, hides it, or is shown nowhere. */
+/* Control, bidirectional formatting and invisible characters. */
 static bool is_unwanted(uint32_t code_point)
 {
 	return code_point < ' ' || (code_point >= 0x7f && code_point < 0xa0) ||
@@ -67,14 +67,14 @@ static bool is_unwanted(uint32_t code_point)
 	       (code_point >= 0xe0000 && code_point <= 0xe007f);
 }
 
-/* One character as it may be shown. */
+/* A character that is safe to show. */
 struct glyph {
 	const char *bytes;
 	size_t length;
 	unsigned int columns;
 };
 
-/* Takes one off the text; returns how many bytes it had there. */
+/* Decodes the next character; returns the bytes it takes in the text. */
 static size_t next_glyph(bool utf8, const char *text, const char *end, struct glyph *ret_glyph)
 {
 	bool valid;
@@ -236,7 +236,7 @@ void ts_screen_put(struct ts_screen *screen, enum ts_style style, const char *te
 		text += next_glyph(screen->utf8, text, end, &glyph);
 		if (line->columns + glyph.columns > screen->columns)
 			return;
-		/* Nothing that it could join. */
+		/* No character to combine with. */
 		if (glyph.columns == 0 && line->columns == 0)
 			continue;
 		ts_text_append(&line->bytes, glyph.bytes, glyph.length);
@@ -278,11 +278,11 @@ void ts_screen_pad(struct ts_screen *screen, enum ts_style style, unsigned int c
 
 unsigned int ts_screen_column(const struct ts_screen *screen)
 {
-	/* No row takes anything beyond its end. */
+	/* Rows off the screen are full. */
 	return screen->row < screen->rows ? screen->next[screen->row].columns : screen->columns;
 }
 
-/* ---- what has changed ---- */
+/* ---- drawing ---- */
 
 static bool are_equal(const struct ts_screen_line *a, const struct ts_screen_line *b)
 {
@@ -297,7 +297,7 @@ static void draw_line(struct ts_screen *screen, unsigned int row)
 
 	ts_text_printf(out, "\033[%u;1H", row + 1);
 	ts_text_append(out, line->bytes.data, line->bytes.length);
-	/* At the last column the cursor stays on the character that would be erased. */
+	/* At the last column the cursor stays on the last character, which would be erased. */
 	if (line->columns < screen->columns && !screen->forgotten)
 		ts_text_append_str(out, ERASE_LINE_END);
 }

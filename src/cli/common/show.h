@@ -17,14 +17,14 @@
 struct ts_show {
 	struct ts_reader *reader;
 	int64_t start;        /* of the trace: "time" is relative to it */
-	bool several_sources; /* WHERE cells name the source, too */
+	bool several_sources; /* WHERE cells also name the source */
 };
 
 void ts_show_init(struct ts_show *show, struct ts_reader *reader);
 
 /* ---- JSON ---- */
 
-/* The members of a row's object, each with a comma behind it; see tracesmith-view(1). */
+/* The members of a row's object, each followed by a comma; see tracesmith-view(1). */
 void ts_show_json_members(const struct ts_show *show, struct ts_text *out,
 			  const struct ts_row *row);
 
@@ -32,10 +32,13 @@ void ts_show_json_members(const struct ts_show *show, struct ts_text *out,
 void ts_show_json_column(const struct ts_show *show, struct ts_text *out, const struct ts_row *row,
 			 unsigned int column);
 
-/* "args": {...}, "beside": {...}, where the row has any; each with a comma behind it. */
+/* "args": {...}, "beside": {...}, if the row has any; each followed by a comma. */
 void ts_show_json_args(const struct ts_show *show, struct ts_text *out, const struct ts_row *row);
 
-/* {...} of the arguments alone, or of what stood beside them. False, and nothing: there is none. */
+/*
+ * {...} of the arguments, or of those with `beside` set. Appends nothing and returns false if there
+ * are none.
+ */
 bool ts_show_json_fields(const struct ts_show *show, struct ts_text *out, const struct ts_row *row,
 			 int beside);
 
@@ -47,7 +50,7 @@ void ts_show_json_stack(const struct ts_show *show, struct ts_text *out, int64_t
 /* Columns of a text table beyond those of the schema. */
 enum ts_show_special {
 	TS_SHOW_TIME = 64, /* start, relative to the trace's */
-	TS_SHOW_WHERE, /* process and thread, or device and stream; of a counter also "system" */
+	TS_SHOW_WHERE, /* process and thread, or device and stream; for a counter also "system" */
 	TS_SHOW_TABLE,
 	TS_SHOW_NAME, /* the best short text for the row */
 	TS_SHOW_CATEGORY,
@@ -59,17 +62,17 @@ enum ts_show_special {
 void ts_show_cell(const struct ts_show *show, struct ts_text *out, const struct ts_row *row,
 		  unsigned int column);
 
-/* "func (file.py:3)"; of an instruction of a device also where in the function. */
+/* "func (file.py:3)"; for a device instruction also the offset in the function. */
 void ts_show_frame(struct ts_reader *reader, struct ts_text *out, int64_t frame);
 
-/* Columns that a special one looks at, as a mask. */
+/* Mask of the columns that a special column reads. */
 uint64_t ts_show_special_mask(const struct ts_table_info *table, enum ts_show_special special);
 
-/* " series=value" for each series of a counter, with the unit that its name has. */
+/* " series=value" for each series of a counter, with the unit from its name. */
 void ts_show_counter_values(const struct ts_show *show, struct ts_text *out,
 			    const struct ts_row *row);
 
-/* "func (file.py:3), depth 12" of the innermost frame; nothing where the stack is empty. */
+/* "func (file.py:3), depth 12" of the innermost frame; nothing if the stack is empty. */
 void ts_show_stack_summary(struct ts_reader *reader, struct ts_text *out, int64_t stack);
 
 #endif

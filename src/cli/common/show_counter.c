@@ -7,7 +7,7 @@
 #include "cli/info/info_counters.h"
 #include "trace/json_row.h"
 
-/* A number of a unit for people, one without a unit as it is; false: it is no number. */
+/* Formats a number with its unit; without a unit, unchanged. False: not a number. */
 static bool append_number(struct ts_text *out, const struct ts_field *field, const char *unit,
 			  int64_t value)
 {
@@ -60,7 +60,7 @@ void ts_show_counter_values(const struct ts_show *show, struct ts_text *out,
 		int64_t value = ts_arg_has_value(field->type) ? *next++ : 0;
 		struct ts_string key = ts_reader_string(show->reader, field->key);
 
-		/* A column is shown in its own place. */
+		/* Columns are shown as cells. */
 		if (field->beside || field->type == TS_ARG_COLUMN)
 			continue;
 		ts_text_append_char(out, ' ');

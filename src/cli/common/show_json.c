@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * A row as members of a JSON object. Absent values are omitted; references of an event to a
- * process, thread, device or stream become the number that the system gave it.
+ * process, thread, device or stream become its system number (pid, tid ...).
  */
 #include <string.h>
 
@@ -38,7 +38,7 @@ static void append_int_member(struct ts_text *out, const char *key, int64_t valu
 	ts_text_append_char(out, ',');
 }
 
-/* A number of the system, or the text that a source has in its place, or nothing. */
+/* A system number, or the text that a source has instead, or nothing. */
 static void append_number(const struct ts_show *show, struct ts_text *out, const char *key,
 			  int64_t number, int64_t text)
 {
@@ -99,7 +99,7 @@ static void append_reference(const struct ts_show *show, struct ts_text *out,
 			     const struct ts_row *row, const struct ts_column_info *column,
 			     int64_t id)
 {
-	/* Rows that are no events are joined by their ids. */
+	/* Only events show system numbers; other rows are joined by their ids. */
 	bool event = row->table->kind == TS_KIND_EVENT;
 
 	if (event && !strcmp(column->refers, "thread")) {
@@ -118,7 +118,7 @@ static void append_reference(const struct ts_show *show, struct ts_text *out,
 	}
 }
 
-/* A file that is the binary itself is told as such. */
+/* If the file is the binary itself, it is shown as the binary. */
 static void append_frame_place(const struct ts_show *show, struct ts_text *out, int64_t id,
 			       const struct ts_frame_row *frame)
 {
@@ -211,7 +211,7 @@ static void append_bytes(struct ts_text *out, const struct ts_row *row, const ch
 	ts_text_append_char(out, ',');
 }
 
-/* Is it "no value"? Durations, truths and most enums have a 0 that says something. */
+/* Is it "no value"? For durations, booleans and most enums 0 is a value. */
 static bool is_left_out(const struct ts_column_info *column, int64_t value)
 {
 	const char *name;

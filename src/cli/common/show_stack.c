@@ -5,7 +5,7 @@
 #include "cli/common/show.h"
 #include "trace/stack_lists.h"
 
-/* Frames of a stack, itself included. */
+/* Number of frames, including the stack's own. */
 static int depth_of(struct ts_reader *reader, int64_t stack)
 {
 	int depth = 0;
@@ -55,7 +55,7 @@ void ts_show_stack_summary(struct ts_reader *reader, struct ts_text *out, int64_
 	if (!stack)
 		return;
 	ts_show_frame(reader, out, row ? row->frame : 0);
-	/* Instructions of devices have no callers. */
+	/* Device instructions have no callers. */
 	if (!ts_stack_is_instruction(reader, stack))
 		ts_text_printf(out, ", depth %d", depth_of(reader, stack));
 }

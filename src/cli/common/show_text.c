@@ -18,7 +18,7 @@ static void append_string(const struct ts_show *show, struct ts_text *out, int64
 	ts_text_append(out, text.data, text.length);
 }
 
-/* The column of that name in this row; 0 where the table has none. */
+/* The value of the named column; 0 if the table has no such column. */
 static int64_t value_of(const struct ts_row *row, const char *name)
 {
 	int position = ts_column_by_name(row->table, name);
@@ -68,7 +68,7 @@ static void append_source(const struct ts_show *show, struct ts_text *out, int64
 		ts_text_printf(out, "source %" PRId64 " ", id);
 }
 
-/* A name, and the number or text by which the system knows it unless the name holds that. */
+/* A name, and its system number or text unless the name contains it. */
 static void append_label(const struct ts_show *show, struct ts_text *out, int64_t name,
 			 int64_t number, int64_t number_text, const char *otherwise)
 {
@@ -135,7 +135,7 @@ static void append_stream(const struct ts_show *show, struct ts_text *out, int64
 		ts_text_printf(out, "stream #%" PRId64, id);
 }
 
-/* Whom a counter is about that is no thread's. */
+/* The subject of a counter without a thread. */
 static void append_subject(const struct ts_show *show, struct ts_text *out, int64_t process,
 			   int64_t device)
 {
@@ -209,7 +209,7 @@ static void append_loss(const struct ts_show *show, struct ts_text *out, const s
 	}
 }
 
-/* "17 launch blend", "18 copy 64 KiB": its number is what `replay` knows it by. */
+/* "17 launch blend", "18 copy 64 KiB": `replay` uses the same numbers. */
 static void append_command(const struct ts_show *show, struct ts_text *out,
 			   const struct ts_row *row)
 {
@@ -231,8 +231,8 @@ static void append_command(const struct ts_show *show, struct ts_text *out,
 }
 
 /*
- * How many samples hit an instruction of a device, and why it waited, stand ahead: names of kernels
- * can fill a line.
+ * The number of samples of a device instruction and its stall reason come first: kernel names can
+ * fill a line.
  */
 static void append_hits(const struct ts_show *show, struct ts_text *out, const struct ts_row *row)
 {
@@ -249,7 +249,7 @@ static void append_hits(const struct ts_show *show, struct ts_text *out, const s
 		ts_text_append_str(out, ": ");
 }
 
-/* "12 samples, wait: gemm+0x0130" of a device; "main (x.py:3), depth 2, idle" of a thread. */
+/* "12 samples, wait: gemm+0x0130" for a device; "main (x.py:3), depth 2, idle" for a thread. */
 static void append_sample(const struct ts_show *show, struct ts_text *out, const struct ts_row *row)
 {
 	int64_t stack = value_of(row, "stack");
@@ -264,7 +264,7 @@ static void append_sample(const struct ts_show *show, struct ts_text *out, const
 	}
 }
 
-/* "alloc 2 MiB of cuMemAlloc, 6 MiB in use": the allocator, and what its device has in use then. */
+/* "alloc 2 MiB of cuMemAlloc, 6 MiB in use": the allocator, and the memory in use on its device. */
 static void append_allocation(const struct ts_show *show, struct ts_text *out,
 			      const struct ts_row *row)
 {
@@ -418,7 +418,7 @@ void ts_show_cell(const struct ts_show *show, struct ts_text *out, const struct 
 	}
 }
 
-/* ---- what must be read for it ---- */
+/* ---- columns to read ---- */
 
 static uint64_t bit(const struct ts_table_info *table, const char *name)
 {

@@ -40,7 +40,7 @@ enum ts_sparkline_style ts_sparkline_style(void)
 
 static unsigned int level_of(double value, double low, double high)
 {
-	/* Halves, since the difference of two doubles may be none. */
+	/* Halves, since the difference of two doubles may overflow. */
 	double part = (value / 2 - low / 2) / (high / 2 - low / 2) * LEVELS;
 
 	if (!(low < high))

@@ -17,13 +17,12 @@ enum ts_sparkline_style ts_sparkline_style(void);
 
 /*
  * Appends `count` characters, the lowest for values at `low` and below, the highest at `high` and
- * above. NaN is no value: a blank. Where low and high are the same, zeros are low and all others in
- * the middle.
+ * above. NaN is a blank. If low and high are equal, zeros are low and all others in the middle.
  */
 void ts_sparkline_append(struct ts_text *out, enum ts_sparkline_style style, const double *values,
 			 size_t count, double low, double high);
 
-/* The least and the greatest of the values that are not NaN; false: there is none. */
+/* Minimum and maximum of the values that are not NaN; false: there are none. */
 bool ts_sparkline_range(const double *values, size_t count, double *ret_low, double *ret_high);
 
 #endif

@@ -11,7 +11,7 @@
 #include "cli/common/report.h"
 #include "trace/trace_totals.h"
 
-/* A recorder blocks signals: a pending one asks to stop, too. */
+/* A recorder blocks signals: a pending one also asks to stop. */
 static int on_progress(void *context, uint64_t done, uint64_t total)
 {
 	sigset_t waiting;

@@ -27,7 +27,7 @@ static size_t width_of(int fd)
 
 bool ts_terminal_stdout(void)
 {
-	/* Asked once a row: the answer does not change. */
+	/* Called for every row, so cached. */
 	static int known = -1;
 
 	if (known < 0)

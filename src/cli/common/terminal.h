@@ -8,7 +8,7 @@
 
 bool ts_terminal_stdout(void);
 
-/* Also false for a terminal that cannot go back in its line (TERM=dumb). */
+/* Also false for a terminal that cannot move the cursor back (TERM=dumb). */
 bool ts_terminal_stderr(void);
 
 /* Columns of the terminal of stdout (or stderr), 80 if unknown; 0: not a terminal. */

@@ -8,10 +8,10 @@
 #include "cli/common/terminal.h"
 #include "cli/common/text_table.h"
 
-/* Rows from which the first widths are taken. */
+/* Initial widths come from this many rows. */
 #define BLOCK_ROWS 1000
 #define GAP 2
-/* Where a terminal is too narrow: no text is cut below this, and 1/3 is the last column's. */
+/* On a narrow terminal: minimum width of a text column, and share (1/3) of the last column. */
 #define MIN_ROOM 6
 #define LAST_SHARE 3
 
@@ -37,7 +37,7 @@ size_t ts_text_shown_width(const char *text, size_t length)
 {
 	size_t width = 0;
 
-	/* Bytes that continue a character are not counted. */
+	/* Skips UTF-8 continuation bytes. */
 	for (size_t i = 0; i < length; i++)
 		width += ((unsigned char)text[i] & 0xc0) != 0x80;
 	return width;
@@ -54,7 +54,9 @@ void ts_text_table_add_column(struct ts_text_table *table, const char *title, bo
 	};
 }
 
-/* Controls of ASCII, and those of Latin-1 (U+0080 to U+009F), which some terminals obey. */
+/*
+ * Control characters of ASCII, and of Latin-1 (U+0080 to U+009F), which some terminals interpret.
+ */
 static bool is_control(const char *text, size_t bytes)
 {
 	unsigned char first = (unsigned char)text[0];
@@ -136,7 +138,7 @@ static void append_spaces(struct ts_text *out, size_t count)
 		ts_text_append_char(out, ' ');
 }
 
-/* The text cut to `width` columns, an ellipsis as the last of them. */
+/* Truncates the text to `width` columns, including an ellipsis. */
 static void append_cut(struct ts_text *out, const char *text, size_t width)
 {
 	size_t shown = 0;
@@ -151,7 +153,7 @@ static void append_cut(struct ts_text *out, const char *text, size_t width)
 	ts_text_append_str(out, ELLIPSIS);
 }
 
-/* The widest column that may be cut: texts, but not the last one. NULL: there is none. */
+/* The widest text column that may be narrowed, except the last column; or NULL. */
 static struct ts_text_table_column *widest(struct ts_text_table *table)
 {
 	struct ts_text_table_column *found = NULL;
@@ -166,7 +168,10 @@ static struct ts_text_table_column *widest(struct ts_text_table *table)
 	return found;
 }
 
-/* Divides the line of a terminal: the last column, the longest as a rule, gets a share for sure. */
+/*
+ * Divides the terminal's line among the columns. The last column, usually the longest, gets at
+ * least its share.
+ */
 static void divide_line(struct ts_text_table *table)
 {
 	size_t used = 0, last = table->column_count - 1;
@@ -188,7 +193,7 @@ static void divide_line(struct ts_text_table *table)
 	}
 }
 
-/* One cell, padded but for the last; returns the columns that are left in the line. */
+/* Appends a cell, padded unless it is the last; returns the columns left in the line. */
 static size_t append_cell(struct ts_text *out, const struct ts_text_table *table, size_t index,
 			  const char *text, size_t left)
 {

@@ -1,10 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Text tables on standard output: aligned columns, numbers to the right, a header. On a terminal
- * lines are cut to its width (…) and the header stands out; elsewhere nothing is cut.
- *
- * Any number of rows in bounded memory: widths come from the first rows and only grow later. Cells
- * are shown safely: control characters and bytes that are no UTF-8 are escaped.
+ * Text tables on standard output: aligned columns, right-aligned numbers, a header. On a terminal
+ * lines are truncated to its width (…) and the header is highlighted; elsewhere nothing is
+ * truncated. Memory is bounded: widths come from the first rows and only grow later. Control
+ * characters and invalid UTF-8 in cells are escaped.
  */
 #ifndef TS_CLI_COMMON_TEXT_TABLE_H
 #define TS_CLI_COMMON_TEXT_TABLE_H
@@ -20,21 +19,21 @@
 
 struct ts_text_table_column {
 	const char *title;
-	bool right;   /* to the right, for numbers */
-	size_t width; /* of its widest cell so far */
-	size_t room;  /* that it gets in a line */
+	bool right;   /* right-aligned, for numbers */
+	size_t width; /* widest cell so far */
+	size_t room;  /* columns it gets in a line */
 };
 
 struct ts_text_table {
 	struct ts_text_table_column columns[TS_TEXT_TABLE_COLUMNS];
 	size_t column_count;
 	/*
-	 * Of rows not yet written, each with a NUL behind it; behind a row's last one stand the
-	 * lines below it.
+	 * Cells of rows not yet written, each NUL-terminated; after a row's last cell come the
+	 * lines below the row.
 	 */
 	struct ts_text cells;
-	struct ts_text below; /* of the row at hand: lines */
-	size_t column;        /* of the next cell */
+	struct ts_text below; /* lines below the current row */
+	size_t column;        /* next cell */
 	size_t rows;          /* in cells */
 	size_t line_width;    /* 0: no limit */
 	bool colour;
@@ -42,7 +41,7 @@ struct ts_text_table {
 	bool bare; /* no header */
 };
 
-/* Add columns before the first cell. */
+/* Add all columns before the first cell. */
 void ts_text_table_init(struct ts_text_table *table);
 void ts_text_table_release(struct ts_text_table *table);
 void ts_text_table_add_column(struct ts_text_table *table, const char *title, bool right);
@@ -55,13 +54,16 @@ void ts_text_table_count(struct ts_text_table *table, uint64_t count); /* "1,234
 /* A line below the current row, never truncated. */
 void ts_text_table_below(struct ts_text_table *table, const char *text, size_t length);
 
-/* Call after a row: writes some rows to ts_stdout() now and then, which the caller drains. */
+/* Call after each row: writes blocks of rows to ts_stdout(), which the caller drains. */
 void ts_text_table_end_row(struct ts_text_table *table);
 
-/* Writes what is left; a table without rows still shows its header. */
+/* Writes the remaining rows; a table without rows still shows its header. */
 int ts_text_table_finish(struct ts_text_table *table, struct ts_error *err);
 
-/* Appends text as a terminal may show it: controls as \n, \t, \x1b, bad UTF-8 as U+FFFD. */
+/*
+ * Appends text made safe for a terminal: control characters as \n, \t, \x1b, invalid UTF-8 as
+ * U+FFFD.
+ */
 void ts_text_append_shown(struct ts_text *out, const char *text, size_t length);
 
 /* Columns of a text: one per character. */

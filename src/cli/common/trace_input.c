@@ -11,9 +11,9 @@
 
 struct input {
 	struct ts_progress progress;
-	struct ts_text label; /* of the progress bar: its path is being imported */
+	struct ts_text label; /* of the progress bar */
 	struct ts_text note;
-	const char *path; /* that is being imported, or NULL */
+	const char *path; /* being imported, or NULL */
 };
 
 static void on_warning(void *context, const char *text)
@@ -58,7 +58,7 @@ static struct ts_open_options options_of(struct input *input)
 	};
 }
 
-/* Reports what went wrong, if anything. */
+/* Reports the error, if any. */
 static int finish(struct input *input, int rc, const struct ts_error *err)
 {
 	int exit_code;

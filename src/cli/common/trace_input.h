@@ -12,7 +12,7 @@
 int ts_trace_input_open(struct ts_reader **ret_reader, const char *path);
 int ts_trace_input_open_set(struct ts_trace_set *set, char *const *paths, size_t count);
 
-/* Warns about a trace that was not finished or is damaged. */
+/* Warns about an unfinished or damaged trace. */
 void ts_trace_input_warn(const struct ts_reader *reader, const char *path);
 
 #endif

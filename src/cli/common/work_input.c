@@ -77,7 +77,10 @@ static int parse_ranks(struct ts_work_input *input, const struct ts_word_list *w
 	return TS_EXIT_DONE;
 }
 
-/* Reports errors before any file is opened; times have to wait, as they count from the start. */
+/*
+ * Reports errors before any file is opened, except in times: they are relative to the start of the
+ * trace.
+ */
 static int parse_choice(struct ts_work_input *input, const struct ts_work_choice *choice,
 			struct ts_work_options *options)
 {
@@ -96,10 +99,10 @@ static int parse_choice(struct ts_work_input *input, const struct ts_work_choice
 
 /* ---- options as text ---- */
 
-/* Bytes of traces' names after which no more are named. */
+/* After this many bytes of trace names, the rest is omitted. */
 #define WORDS_BYTES 200
 
-/* A word as a shell reads it. */
+/* Quotes a word for a shell. */
 static void append_word(struct ts_text *out, const char *word)
 {
 	static const char plain[] = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ"
@@ -152,7 +155,7 @@ void ts_work_choice_words(const struct ts_work_choice *choice, int path_count, c
 
 /* ---- loading ---- */
 
-/* A trace that is given twice would count as two ranks of the job. */
+/* A trace given twice would count as two ranks of the job. */
 static int check_twice(int path_count, char **paths)
 {
 	int duplicate = ts_trace_set_find_duplicate(paths, (size_t)path_count);
@@ -197,8 +200,7 @@ static int load_with_progress(struct ts_work_input *input, const struct ts_work_
 		input->work->options.progress = NULL;
 		input->work->options.context = NULL;
 	}
-	/* No output file can be left incomplete: from here on Ctrl-C may end the program at once.
-	 */
+	/* There is no output file: Ctrl-C may end the program at once. */
 	ts_progress_let_go();
 	if (!rc && ts_stop_signal())
 		rc = ts_error_set(&err, TS_ECANCELED, "stopped");
@@ -207,7 +209,7 @@ static int load_with_progress(struct ts_work_input *input, const struct ts_work_
 	return rc ? ts_report_error(&err) : TS_EXIT_DONE;
 }
 
-/* A missing rank or step is most likely a typo: an empty answer would hide it. */
+/* A missing rank or step is most likely a typo: an empty result would hide it. */
 static int check_found(const struct ts_work_input *input, const struct ts_work_choice *choice,
 		       const char *path)
 {

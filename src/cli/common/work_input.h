@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * What verbs that look at the work of a job share (analyze, state, align, diff): options that
- * choose a part of it, and the traces opened and loaded.
+ * Shared by verbs that analyse the work of a job (analyze, state, align, diff): options that select
+ * a part of it, and opening and loading the traces.
  *
  *	struct ts_work_choice choice = { 0 };
  *	const struct ts_option options[] = {
@@ -25,7 +25,7 @@
 #include "open/trace_open.h"
 #include "state/work/work.h"
 
-/* As the user gives it. */
+/* The selection as given on the command line. */
 struct ts_work_choice {
 	const char *steps, *from, *to, *rounding;
 	bool all, no_align;
@@ -50,7 +50,7 @@ void ts_work_choice_release(struct ts_work_choice *choice);
 		TS_OPTION_TEXT("rounding", 0, "exact|hta", &(choice).rounding,                  \
 			       "hta: round and classify like HTA, to compare with it")
 
-/* What was opened. A zeroed struct may be released. */
+/* The opened traces. A zeroed struct may be released. */
 struct ts_work_input {
 	struct ts_trace_set traces; /* times on the command line count from traces.start */
 	struct ts_work *work;
@@ -59,27 +59,27 @@ struct ts_work_input {
 	size_t rank_count;
 };
 
-/* Opens and loads the traces of one job. Returns an exit code; what is wrong has been said. */
+/* Opens and loads the traces of one job. Returns an exit code; errors have been reported. */
 int ts_work_input_open(struct ts_work_input *input, const struct ts_work_choice *choice,
 		       unsigned int parts, int path_count, char **paths);
 void ts_work_input_release(struct ts_work_input *input);
 
 /*
- * The operands and options that choose the same work again, as a shell wants them: "'my run.sbt'
- * --steps 3". Of very many traces only the first ones are named, then "...".
+ * The operands and options that select the same work again, quoted for a shell: "'my run.sbt'
+ * --steps 3". If there are many traces only the first ones are named, then "...".
  */
 void ts_work_choice_words(const struct ts_work_choice *choice, int path_count, char **paths,
 			  struct ts_text *out);
 
 /*
- * Aligns the clocks of several ranks, where collectives tie them together and the choice does not
- * forbid it, and says on stderr by how much and how surely. What request has computed from the old
- * times is dropped. Returns an exit code.
+ * Aligns the clocks of several ranks by their collectives, unless --no-align is given, and reports
+ * offsets and uncertainty on stderr. Drops the results that `request` computed from the old times.
+ * Returns an exit code.
  */
 int ts_work_input_align(struct ts_analyze_request *request, const struct ts_work_choice *choice);
 
 /*
- * Says on a terminal what is being done, where the work is so large that it takes a second or more.
+ * On a terminal, shows the current activity if the work is large enough to take a second or more.
  */
 void ts_work_input_say(const struct ts_work *work, const char *what);
 
