@@ -1,5 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* `tracesmith verify`: is a trace whole? Each fault is a line, and what to do about it is said. */
+/*
+ * `tracesmith verify`: checks a trace completely. Prints one line per fault, and how to recover the
+ * rest.
+ */
 #include <fcntl.h>
 #include <inttypes.h>
 #include <string.h>
@@ -15,7 +18,7 @@
 #include "trace/trace_totals.h"
 
 struct verify {
-	struct ts_progress progress; /* first: the library has one context for both callbacks */
+	struct ts_progress progress; /* first: both callbacks get the same context */
 	const char *path;
 	bool json;
 	bool quiet;
@@ -62,7 +65,7 @@ static void on_finding(void *context, const struct ts_finding *finding)
 	ts_stdout_drain(NULL);
 }
 
-/* Has the file anything of a trace: its own mark, or a chunk's where the first one stands? */
+/* Does the file look like a trace: file magic, or chunk magic at the first chunk's offset? */
 static bool is_trace(const char *path)
 {
 	TS_AUTO_FD int fd = open(path, O_RDONLY | O_CLOEXEC);
@@ -77,7 +80,7 @@ static bool is_trace(const char *path)
 	return bytes == SBT_MAGIC_BYTES && !memcmp(mark, SBT_CHUNK_MAGIC, sizeof(mark));
 }
 
-/* Without a whole file header there can be no chunk. */
+/* Shorter than the file header: there is no chunk. */
 static bool is_hopeless(const char *path)
 {
 	struct stat status;
@@ -108,7 +111,7 @@ static void show_verdict(const struct verify *verify, int exit_code)
 	}
 }
 
-/* A file that cannot be read, or was never a trace: no verdict, but an error. */
+/* An unreadable file, or one that is not a trace, is an error instead of a verdict. */
 static int refuse(struct verify *verify, const struct ts_error *err)
 {
 	struct ts_finding finding = { .chunk = UINT64_MAX, .message = err->message };

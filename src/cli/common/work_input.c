@@ -200,7 +200,7 @@ static int load_with_progress(struct ts_work_input *input, const struct ts_work_
 		input->work->options.progress = NULL;
 		input->work->options.context = NULL;
 	}
-	/* There is no output file: Ctrl-C may end the program at once. */
+	/* No output file is open: Ctrl-C may end the program at once. */
 	ts_progress_let_go();
 	if (!rc && ts_stop_signal())
 		rc = ts_error_set(&err, TS_ECANCELED, "stopped");

@@ -19,7 +19,7 @@ struct ts_info {
 	struct ts_show show;
 	struct ts_trace_range range;
 	struct ts_info_table tables[TS_TABLE_COUNT];
-	struct ts_info_table unknown; /* all tables that this build does not know */
+	struct ts_info_table unknown; /* all tables unknown to this build */
 	uint64_t events;
 	uint64_t sources, processes, threads, devices, streams; /* ids in use */
 };
@@ -27,21 +27,21 @@ struct ts_info {
 int ts_info_show_text(const struct ts_info *info, struct ts_error *err);
 int ts_info_show_json(const struct ts_info *info, struct ts_error *err);
 
-/* Calls visit for each row of a table, in the order of the file; not 0 ends it and is returned. */
+/* Calls visit for each row of a table, in file order; stops at a nonzero result and returns it. */
 int ts_info_visit(const struct ts_info *info, enum ts_table_id table,
 		  int (*visit)(void *context, const struct ts_row *row), void *context,
 		  struct ts_error *err);
 
 /* ---- meta ---- */
 
-/* The last value of a key about a source as a whole, or about a process. */
+/* The last value of a key of a source or of a process. */
 struct ts_meta {
-	int64_t process;    /* 0: not one */
+	int64_t process;    /* 0: not about a process */
 	int64_t source;     /* 0: the trace */
 	int64_t key, value; /* string ids */
 	uint64_t key_hash, value_hash;
 	bool differs; /* sources do not agree on this key */
-	bool repeats; /* an item before it has the same key */
+	bool repeats; /* an earlier item has the same key */
 };
 
 struct ts_meta_list {
@@ -49,7 +49,9 @@ struct ts_meta_list {
 	size_t count, capacity;
 };
 
-/* Of sources, or of processes; rows about threads are left out. Caller releases. */
+/*
+ * Collects metadata of sources, or of processes; rows about threads are omitted. Caller releases.
+ */
 int ts_meta_collect(const struct ts_info *info, bool of_processes, struct ts_meta_list *ret_list,
 		    struct ts_error *err);
 void ts_meta_list_release(struct ts_meta_list *list);

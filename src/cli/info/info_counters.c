@@ -13,25 +13,24 @@
 #include "trace/row_query.h"
 
 /*
- * Sampled counters are those of no thread: a recorder has looked. It may have been told not to look
- * for a while, or a value could not be read any more: so one holds for some intervals only, not for
- * ever.
+ * Counters without a thread were sampled by a recorder. Sampling may pause, or a value may become
+ * unreadable, so a sampled value holds for a few intervals only.
  */
 #define HOLD_NS INT64_C(500000000)
 #define HOLD_INTERVALS 5
 
-/* Sums over time stay finite below. */
+/* Below this, sums over time stay finite. */
 #define GREATEST_VALUE 1e285
 
-/* ---- texts and places ---- */
+/* ---- counters and series ---- */
 
-/* From then on what is new is counted and left out, so that memory stays bounded. */
+/* Once full, new series are only counted, so that memory stays bounded. */
 static bool is_full(const struct ts_counters *all)
 {
 	return all->series_count >= TS_COUNTERS_SERIES || all->counter_count >= TS_COUNTERS_SERIES;
 }
 
-/* A number for the text of a string id. TS_ENOTFOUND: there is no room for another. */
+/* A number for the text of a string id. TS_ENOTFOUND: the table is full. */
 static int text_of(struct ts_counters *all, int64_t string, int64_t *ret_text)
 {
 	struct ts_string text;
@@ -74,10 +73,7 @@ static int add_counter(struct ts_counters *all, const struct ts_counter_row *row
 	return TS_OK;
 }
 
-/*
- * The counter that a row belongs to, made where it is new. TS_ENOTFOUND: there is no room for
- * another.
- */
+/* Finds or adds the counter of a row. TS_ENOTFOUND: the table is full. */
 static int find_counter(struct ts_counters *all, const struct ts_counter_row *row,
 			struct ts_counter **ret_counter)
 {
@@ -127,7 +123,7 @@ static struct ts_counter_series *add_series(struct ts_counters *all, struct ts_c
 	return series;
 }
 
-/* TS_ENOTFOUND: there is no room for another. */
+/* Finds or adds a series. TS_ENOTFOUND: the table is full. */
 static int find_series(struct ts_counters *all, struct ts_counter *counter, int64_t key,
 		       struct ts_counter_series **ret_series)
 {
@@ -158,7 +154,7 @@ static int64_t saturated_sum(int64_t a, int64_t b)
 	return __builtin_add_overflow(a, b, &sum) ? INT64_MAX : sum;
 }
 
-/* The value that holds does so until then, or as long as it may. */
+/* Ends the current value at `until`, or after the longest time that it may hold. */
 static void settle(const struct ts_counters *all, struct ts_counter_series *series, int64_t until)
 {
 	bool is_sampled = all->counters[series->counter].subject != TS_COUNTER_THREAD;
@@ -167,7 +163,7 @@ static void settle(const struct ts_counters *all, struct ts_counter_series *seri
 	if (!series->holds)
 		return;
 	series->holds = false;
-	/* Of the first value nobody knows how long it should hold. */
+	/* Before the second value the interval is unknown. */
 	if (is_sampled && series->interval_ns > 0) {
 		if (series->interval_ns > HOLD_NS / HOLD_INTERVALS &&
 		    __builtin_mul_overflow(series->interval_ns, HOLD_INTERVALS, &most))
@@ -293,7 +289,7 @@ static int take_row(void *context, const struct ts_row *shown, struct ts_error *
 	return rc ? ts_error_set(err, rc, "no memory for the counters of a trace") : TS_OK;
 }
 
-/* The last value of a sampled series holds for one more interval, while its process lives. */
+/* The last value of a sampled series holds for one more interval, until its process exits. */
 static void settle_all(struct ts_counters *all)
 {
 	for (size_t i = 0; i < all->series_count; i++) {
@@ -313,7 +309,7 @@ static void settle_all(struct ts_counters *all)
 
 /* ---- subjects ---- */
 
-/* "0: NVIDIA H100": the number and the model, with its maker unless the model names it. */
+/* "0: NVIDIA H100": the number and the model, with the vendor unless the model contains it. */
 static void append_device(const struct ts_counters *all, struct ts_text *out, int64_t id)
 {
 	const struct ts_device_row *device = ts_reader_entity(all->reader, TS_TABLE_DEVICE, id);
@@ -438,7 +434,7 @@ static int compare_series(const void *a, const void *b, void *context)
 					 &all->counters[second->counter]);
 	if (!order)
 		order = compare_int64(first->counter, second->counter);
-	/* Series of one counter stay as they were found. */
+	/* Series of one counter stay in order of first appearance. */
 	return order ? order : compare_int64(first->order, second->order);
 }
 
@@ -448,7 +444,7 @@ static void sort_series(struct ts_counters *all)
 		qsort_r(all->series, all->series_count, sizeof(*all->series), compare_series, all);
 }
 
-/* ---- the whole ---- */
+/* ---- entry points ---- */
 
 static int walk(struct ts_counters *all, const struct ts_filter *filter, struct ts_error *err)
 {

@@ -15,10 +15,10 @@
 #include "trace/resample.h"
 #include "trace/trace_totals.h"
 
-/* A hostile trace may have any number of series; those beyond are counted. */
+/* A hostile trace may have any number of series; those beyond this limit are only counted. */
 #define TS_COUNTERS_SERIES 8192
 
-/* Whose a counter is, in the order in which they are shown. */
+/* What a counter is about, in display order. */
 enum ts_counter_subject {
 	TS_COUNTER_SYSTEM,
 	TS_COUNTER_PROCESS,
@@ -30,25 +30,25 @@ enum ts_counter_subject {
 struct ts_counter {
 	struct ts_counter_row row; /* the first one */
 	enum ts_counter_subject subject;
-	const char *where; /* the subject in words */
+	const char *where; /* description of the subject */
 };
 
 struct ts_counter_series {
 	uint32_t counter;
-	uint32_t order; /* among all, as they were found */
+	uint32_t order; /* of first appearance */
 	int64_t key;    /* string id */
 	uint64_t values, texts;
-	uint64_t not_drawn; /* numbers that are none, or so great that sums would not stay finite */
+	uint64_t not_drawn; /* NaN, or too large for finite sums */
 	int64_t first_ns, last_ns;
-	/* Of its numbers. As integers, too, while all of them are: doubles are not exact. */
+	/* Of its numbers. Also as integers while all of them are, since doubles are not exact. */
 	double least, greatest, newest;
 	int64_t least_integer, greatest_integer, newest_integer;
 	bool is_real;
 	int64_t newest_text; /* string id; 0: none */
-	/* The value that holds now. */
+	/* The current value. */
 	bool holds;
 	int64_t since_ns, interval_ns;
-	struct ts_resample *graph; /* NULL: it has no numbers */
+	struct ts_resample *graph; /* NULL: no numbers */
 };
 
 struct ts_counters {
@@ -61,15 +61,15 @@ struct ts_counters {
 	struct ts_counter_series *series;
 	size_t series_count, series_capacity;
 	uint64_t rows;
-	uint64_t left_out;      /* values and rows of series that there was no room for */
-	struct ts_map text_ids; /* string ids to texts, as one text may have several ids */
+	uint64_t left_out;      /* values and rows of series beyond the limit */
+	struct ts_map text_ids; /* string ids to texts: one text may have several ids */
 	struct ts_strmap texts;
-	struct ts_strmap keys;    /* identities of counters, to places in `counters` */
-	struct ts_pairmap places; /* (counter, text of the key) to places in `series` */
+	struct ts_strmap keys;    /* identities of counters to indices in `counters` */
+	struct ts_pairmap places; /* (counter, text of the key) to indices in `series` */
 	struct ts_arena arena;
 };
 
-/* All counters that pass the filters, in one pass over their rows; sorted as they are shown. */
+/* Collects all counters that pass the filters, in one pass over their rows, in display order. */
 int ts_counters_collect(struct ts_counters *counters, const char *path,
 			const struct ts_filter_options *filters, struct ts_error *err);
 void ts_counters_release(struct ts_counters *counters);
@@ -80,12 +80,12 @@ int ts_counters_show_json(const struct ts_counters *all, struct ts_error *err);
 /* ---- units ---- */
 
 /*
- * The unit that a counter's name ends in: "bytes", "bytes_per_s", "percent", "W"; "": none that we
- * know.
+ * The unit at the end of a counter's name: "bytes", "bytes_per_s", "percent", "W"; "": no known
+ * unit.
  */
 const char *ts_counter_unit(const char *name, size_t length);
 
-/* A value for people: "1.5 GiB", "12.3 %", "350 W". */
+/* Formats a value: "1.5 GiB", "12.3 %", "350 W". */
 void ts_counter_append_value(struct ts_text *out, const char *unit, double value);
 
 #endif

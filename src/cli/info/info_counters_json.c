@@ -26,7 +26,7 @@ static void append_text(const struct ts_counters *all, struct ts_text *out, cons
 	ts_text_append_char(out, ',');
 }
 
-/* Names of what the numbers stand for. */
+/* Names for the ids. */
 static void append_names(const struct ts_counters *all, struct ts_text *out,
 			 const struct ts_counter_row *row)
 {

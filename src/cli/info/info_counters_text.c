@@ -14,10 +14,10 @@
 
 #define INDENT 2
 #define GAP 2
-#define PIPED_GRAPH 40   /* columns, where there is no terminal */
-#define LEAST_GRAPH 16   /* columns to give up others for */
-#define GREATEST_NAME 32 /* columns of a name on a terminal */
-#define LEAST_NAME 10    /* and where that is narrow */
+#define PIPED_GRAPH 40   /* columns, without a terminal */
+#define LEAST_GRAPH 16   /* minimum columns; others are dropped first */
+#define GREATEST_NAME 32 /* maximum columns of a name on a terminal */
+#define LEAST_NAME 10    /* the same on a narrow one */
 #define LEAST_SERIES 6
 
 enum column {
@@ -32,7 +32,7 @@ enum column {
 
 static const char *const titles[COLUMNS] = { "counter", "series", "min", "mean", "max", "last" };
 
-/* In this order, where the terminal is narrow. */
+/* Columns dropped on a narrow terminal, in this order. */
 static const enum column given_up[] = { LEAST, LAST, GREATEST };
 
 struct layout {
@@ -74,7 +74,7 @@ static double value_of(const struct ts_counter_series *series, enum column colum
 	}
 }
 
-/* The text of a cell, in `out` alone. */
+/* Replaces `out` by the text of a cell. */
 static void make_cell(const struct ts_counters *all, struct ts_text *out,
 		      const struct ts_counter_series *series, enum column column)
 {
@@ -104,7 +104,7 @@ static size_t room_of(const struct layout *layout)
 	return room;
 }
 
-/* Cuts a column, but not below `least`, where a line with a graph is too long. */
+/* Narrows a column, but not below `least`, if a line with a graph is too long. */
 static void narrow(struct layout *layout, size_t line, enum column column, size_t least)
 {
 	size_t room = room_of(layout) + LEAST_GRAPH, *width = &layout->widths[column];
@@ -113,7 +113,7 @@ static void narrow(struct layout *layout, size_t line, enum column column, size_
 		*width -= TS_MIN(room - line, *width - least);
 }
 
-/* On a terminal names are cut and columns given up, so that a graph has room. */
+/* On a terminal, truncates names and drops columns to make room for a graph. */
 static void fit(struct layout *layout, size_t line)
 {
 	layout->graph = PIPED_GRAPH;
@@ -156,7 +156,7 @@ static void append_spaces(struct ts_text *out, size_t count)
 		ts_text_append_char(out, ' ');
 }
 
-/* So many characters of a text. */
+/* Bytes of the first `width` characters of a text. */
 static size_t bytes_of(const struct ts_text *text, size_t width)
 {
 	size_t at = 0;

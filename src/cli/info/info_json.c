@@ -25,7 +25,7 @@ static void append_tables(struct ts_text *out, const struct ts_info *info, bool 
 	ts_text_append_char(out, '}');
 }
 
-/* Takes the comma behind the last member away and closes the object. */
+/* Removes the comma after the last member and closes the object. */
 static void close_object(struct ts_text *out)
 {
 	if (out->length && out->data[out->length - 1] == ',')
@@ -49,7 +49,7 @@ static int append_loss(void *context, const struct ts_row *row)
 	return TS_OK;
 }
 
-/* Members of an object: keys of one source on which sources differ, or those on which none do. */
+/* Members of an object: keys of one source on which sources differ, or keys on which all agree. */
 static void append_meta(struct ts_text *out, const struct ts_info *info,
 			const struct ts_meta_list *list, bool differing, int64_t source)
 {
@@ -87,7 +87,7 @@ static void append_sources(struct ts_text *out, const struct ts_info *info,
 	ts_text_append_char(out, ']');
 }
 
-/* [{"pid": 100, "key": ..., "value": ...}] of what processes told of themselves. */
+/* Metadata of processes: [{"pid": 100, "key": ..., "value": ...}]. */
 static void append_process_meta(struct ts_text *out, const struct ts_info *info,
 				const struct ts_meta_list *list)
 {

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Metadata of a trace, its sources and processes: the last value of each key counts, and keys on
- * which sources differ are marked. Texts are compared by hash, as equal texts may have different
+ * Collects metadata of a trace, its sources and processes. The last value of each key counts; keys
+ * on which sources differ are marked. Texts are compared by hash, as equal texts may have different
  * ids.
  */
 #include <string.h>
@@ -59,7 +59,7 @@ static int add_meta(void *context, const struct ts_row *row)
 	return TS_OK;
 }
 
-/* The first item of each key stands for it; others agree with it, or the key differs. */
+/* Compares each item with the first item of its key. */
 static int compare_sources(struct ts_meta_list *list)
 {
 	struct ts_map first = { 0 };

@@ -10,14 +10,14 @@
 #include "cli/info/info.h"
 
 #define VALUE_COLUMNS 60
-#define REASON_COLUMNS 240 /* of processes: they say why something is missing */
+#define REASON_COLUMNS 240 /* process metadata: reasons why something is missing */
 
 static void append_line(struct ts_text *out, const char *label)
 {
 	ts_text_printf(out, "%-11s", label);
 }
 
-/* A text on one line, truncated. */
+/* Appends a text on one line, truncated. */
 static void append_cut(struct ts_text *out, struct ts_string text, size_t columns)
 {
 	struct ts_text shown = { 0 };

@@ -6,11 +6,11 @@
 
 #include "cli/info/info_counters.h"
 
-/* Longer endings come before shorter ones that they end in. */
+/* Longer endings come before their own suffixes. */
 static const struct {
 	const char *ending;
 	const char *unit;
-	const char *shown; /* behind a plain number; NULL: in a way of its own */
+	const char *shown; /* appended to a plain number; NULL: special formatting */
 } endings[] = {
 	{ "bytes_per_s", "bytes_per_s", NULL },
 	{ "per_s", "per_s", "/s" },
@@ -29,7 +29,7 @@ static const struct {
 	{ "rpm", "rpm", " rpm" },
 };
 
-/* Behind an underscore, so that "threads" has none. */
+/* Requires an underscore, so that "threads" has no unit. */
 static bool ends_in(const char *name, size_t length, const char *ending)
 {
 	size_t bytes = strlen(ending);
@@ -47,7 +47,7 @@ const char *ts_counter_unit(const char *name, size_t length)
 	return "";
 }
 
-/* Four digits, or all that stand before the point. */
+/* Four significant digits, or all digits before the point. */
 static void append_number(struct ts_text *out, double value)
 {
 	char text[TS_FORMAT_BYTES];

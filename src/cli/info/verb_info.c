@@ -21,7 +21,7 @@ static void count_tables(struct ts_info *info)
 		const struct ts_chunk *chunk = ts_reader_chunk(info->reader, i);
 		struct ts_info_table *table;
 
-		/* Tables of a later version are counted together. */
+		/* Unknown tables (of a later version) are counted together. */
 		table = chunk->table < TS_TABLE_COUNT ? &info->tables[chunk->table]
 						      : &info->unknown;
 		table->rows += chunk->rows;

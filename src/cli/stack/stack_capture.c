@@ -30,7 +30,7 @@ void ts_stack_sleep(int64_t ns)
 		;
 }
 
-/* ---- who it is ---- */
+/* ---- identity ---- */
 
 /* The value of a variable in NUL-separated "NAME=VALUE"; -1: missing, or not a number. */
 static int64_t number_of_variable(const char *environment, size_t bytes, const char *name)
@@ -76,7 +76,7 @@ static void read_ranks(struct ts_stack_process *process)
 	process->world_size = number_of_variable(environment, used, "WORLD_SIZE");
 }
 
-/* Its arguments, separated by blanks. */
+/* The command line, separated by blanks. */
 static void read_command(struct ts_stack_process *process)
 {
 	size_t length =
@@ -126,14 +126,14 @@ static int read_identity(struct ts_stack_process *process, pid_t pid, struct ts_
 	return TS_OK;
 }
 
-/* ---- threads of Python ---- */
+/* ---- Python threads ---- */
 
 static const char *keep(struct ts_stack_process *process, const char *text)
 {
 	return ts_arena_strdup_len(&process->texts, text, strlen(text));
 }
 
-/* The variables as they are now: shortly after the frame was seen. */
+/* Reads the variables now, shortly after the frame was read. */
 static const char *keep_locals(struct ts_stack_process *process,
 			       const struct ts_python_frame *frame)
 {
@@ -199,7 +199,6 @@ static int keep_thread(struct ts_stack_process *process, struct ts_stack_thread 
 	return ts_stack_keep_frames(process, thread, seen, options);
 }
 
-/* Reserves one more. */
 static struct ts_stack_thread *add_thread(struct ts_stack_process *process)
 {
 	if (ts_grow_array((void **)&process->threads, &process->capacity, process->count + 1,
@@ -263,7 +262,7 @@ static int take_python(struct ts_stack_process *process, const struct ts_stack_o
 	rc = keep_sweep(process, &sweep, options);
 	for (int i = 1; i < TRIES && !rc && !is_complete(process); i++) {
 		ts_stack_sleep(PAUSE_NS);
-		/* It has exited meanwhile: keep what was seen first. */
+		/* It has exited meanwhile: keep the first sweep. */
 		if (ts_python_sweep(process->python, &sweep, NULL))
 			break;
 		rc = mend(process, &sweep, options);
@@ -271,7 +270,7 @@ static int take_python(struct ts_stack_process *process, const struct ts_stack_o
 	return rc ? ts_error_set(err, rc, "no memory for its stacks") : TS_OK;
 }
 
-/* ---- threads of the kernel ---- */
+/* ---- threads in /proc ---- */
 
 static void name_thread(struct ts_stack_process *process, struct ts_stack_thread *thread)
 {
@@ -333,7 +332,7 @@ static void add_kernel_threads(struct ts_stack_process *process)
 		closedir(tasks);
 }
 
-/* ---- all ---- */
+/* ---- entry points ---- */
 
 static void note_version(struct ts_stack_process *process)
 {

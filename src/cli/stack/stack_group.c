@@ -44,7 +44,7 @@ static int compare_stacks(const struct ts_stack_group_thread *a,
 	return TS_COMPARE(a->thread->count, b->thread->count);
 }
 
-/* Those without a rank come last. */
+/* Processes without a rank come last. */
 static int compare_members(const struct ts_stack_group_thread *a,
 			   const struct ts_stack_group_thread *b)
 {

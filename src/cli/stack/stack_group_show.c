@@ -1,7 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/*
- * Prints groups of threads with equal stacks: where they are, who they are, and how they got there.
- */
+/* Prints groups of threads with equal stacks: location, processes and call path. */
 #include <inttypes.h>
 #include <stdlib.h>
 #include <string.h>
@@ -9,7 +7,7 @@
 #include "base/memory.h"
 #include "cli/stack/stack_verb.h"
 
-/* ---- who ---- */
+/* ---- processes ---- */
 
 /* "0-2,4,7" from sorted numbers. */
 static void put_ranges(struct ts_text *out, const int64_t *numbers, size_t count)
@@ -78,7 +76,7 @@ static void put_members(struct ts_text *out, const struct ts_stack_group *group)
 		ts_text_append_char(out, ')');
 }
 
-/* "7 of 8", or of other threads "14 threads of 7 processes". */
+/* "7 of 8", or for other threads "14 threads of 7 processes". */
 static void put_size(struct ts_text *out, const struct ts_stack_groups *groups,
 		     const struct ts_stack_group *group, bool main)
 {
@@ -90,7 +88,7 @@ static void put_size(struct ts_text *out, const struct ts_stack_groups *groups,
 			       group->process_count == 1 ? "" : "es");
 }
 
-/* ---- where ---- */
+/* ---- frames ---- */
 
 static void put_summary(struct ts_text *out, const struct ts_stack_groups *groups, bool main,
 			bool colour)
@@ -166,7 +164,7 @@ static void put_main(struct ts_text *out, const struct ts_stack_groups *groups, 
 	put_ways(out, groups, true, colour);
 }
 
-/* Where the others are; how they got there matters less. */
+/* Only the location of the others; their call path matters less. */
 static void put_others(struct ts_text *out, const struct ts_stack_groups *groups, bool colour)
 {
 	TS_SCOPED(ts_text) title;
@@ -181,7 +179,7 @@ static void put_others(struct ts_text *out, const struct ts_stack_groups *groups
 	put_summary(out, groups, false, colour);
 }
 
-/* ---- both ---- */
+/* ---- groups ---- */
 
 int ts_stack_put_groups_text(struct ts_text *out, const struct ts_stack_process *processes,
 			     size_t count, bool colour)

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Native frames for `tracesmith stack`, in three ways: of a blocked thread from its memory, of a
- * running one from perf samples, and otherwise by stopping it briefly. Two stacks taken one after
- * the other belong together only if the Python stack was the same before and after.
+ * Native frames for `tracesmith stack`, in three ways: from memory for a blocked thread, from perf
+ * samples for a running one, otherwise by stopping the thread briefly. A native stack belongs to a
+ * Python stack only if the Python stack was the same before and after.
  */
 #include <stdlib.h>
 #include <string.h>
@@ -186,8 +186,8 @@ static void unwind(struct native *native, const struct ts_stack_thread *thread, 
 }
 
 /*
- * Native stacks of threads that still need one, between two reads of the Python stack. Complete
- * ones only, unless they may be cut.
+ * Native stacks of threads that still need one, between two reads of the Python stack. Only
+ * complete ones, unless may_be_cut.
  */
 static void look(struct native *native, int64_t since_ns, bool may_be_cut)
 {
@@ -231,7 +231,7 @@ static void renew_python(struct native *native)
 	}
 }
 
-/* ---- by a stop ---- */
+/* ---- by stopping ---- */
 
 struct stop {
 	struct native *native;
@@ -252,7 +252,7 @@ static void on_stopped(void *context)
 	if (!has_python(stop->thread) || ts_python_sweep(process->python, &sweep, NULL))
 		return;
 	was_still(stop->native, stop->thread, &sweep, &stop->seen);
-	/* That it does not run now is our doing. */
+	/* It does not run now only because we stopped it. */
 	stop->thread->state = (stop->thread->state & ~(uint32_t)TS_PYTHON_RUNS) | ran;
 }
 
@@ -316,7 +316,7 @@ static void take_all(struct native *native)
 	}
 }
 
-/* Nobody has any, for the same reason. */
+/* Marks native frames as missing for all threads, with the same reason. */
 static int without(struct ts_stack_process *process, struct ts_error *err)
 {
 	char *why;

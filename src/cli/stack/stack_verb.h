@@ -19,7 +19,7 @@
 #include "code/unwind.h"
 #include "python/reader/python_reader.h"
 
-/* ---- the picture ---- */
+/* ---- captured data ---- */
 
 /* Strings belong to the frame's process. */
 struct ts_stack_frame {
@@ -40,7 +40,7 @@ struct ts_stack_thread {
 	bool is_main;
 	bool is_rejected;              /* its stack was incomplete in all attempts */
 	bool is_native;                /* not a Python thread */
-	bool was_stopped;              /* briefly, since nothing else gave its native frames */
+	bool was_stopped;              /* briefly, to get its native frames */
 	bool is_cut;                   /* the outermost native frames could not be reached */
 	const char *native_missing;    /* why requested native frames are missing; "" */
 	uint32_t state;                /* enum ts_python_state flags */
@@ -49,7 +49,7 @@ struct ts_stack_thread {
 };
 
 struct ts_stack_process {
-	pid_t pid, inner_pid; /* inner: in its own pid namespace */
+	pid_t pid, inner_pid; /* inner_pid: in its own pid namespace */
 	uint64_t start_time;
 	char name[64];
 	char command[512];
@@ -98,7 +98,7 @@ void ts_stack_sleep(int64_t ns);
 int ts_stack_add_native(struct ts_stack_process *process, const struct ts_stack_options *options,
 			struct ts_error *err);
 
-/* ---- showing ---- */
+/* ---- printing ---- */
 
 void ts_stack_put_text(struct ts_text *out, const struct ts_stack_process *process, bool colour);
 /* One line. */
@@ -127,7 +127,7 @@ struct ts_stack_group_thread {
 struct ts_stack_group {
 	const struct ts_stack_group_thread *places; /* by rank and pid; `count` of them */
 	size_t count;
-	size_t process_count; /* distinct ones among them */
+	size_t process_count; /* distinct processes among them */
 };
 
 struct ts_stack_groups {

@@ -32,14 +32,14 @@ struct stack {
 		bool is_named; /* given by the user */
 	} * targets;
 	size_t target_count, target_capacity;
-	struct ts_map pids; /* that are among them */
+	struct ts_map pids; /* of targets */
 	/* Results. */
 	struct ts_stack_process *processes;
 	size_t count;
 	bool lacks_capability, lacks_named;
 };
 
-/* ---- whom to look at ---- */
+/* ---- targets ---- */
 
 static int add_target(struct stack *stack, pid_t pid, bool is_named)
 {
@@ -67,7 +67,7 @@ static int add_word(struct stack *stack, const char *word)
 
 static void on_child(void *context, pid_t pid, pid_t parent)
 {
-	/* Without memory it is missing; the rest is still right. */
+	/* Out of memory: this child is missing, the rest is still right. */
 	add_target(context, pid, false);
 }
 
@@ -79,7 +79,7 @@ static void add_children(struct stack *stack)
 		ts_process_descendants(stack->targets[i].pid, on_child, stack);
 }
 
-/* Processes that use an accelerator, except those that only draw. */
+/* Processes that use an accelerator, except graphics-only ones. */
 static int add_users(struct stack *stack)
 {
 	struct ts_device_users users;
@@ -117,7 +117,7 @@ static int find_targets(struct stack *stack, int operand_count, char **operands)
 	return rc;
 }
 
-/* ---- looking ---- */
+/* ---- capture ---- */
 
 /* A child without Python is ignored; one that cannot be read is reported. */
 static void report_failure(struct stack *stack, const struct target *target,
@@ -154,7 +154,7 @@ static int take_all(struct stack *stack)
 	return TS_EXIT_DONE;
 }
 
-/* ---- showing ---- */
+/* ---- printing ---- */
 
 static int show(const struct stack *stack)
 {

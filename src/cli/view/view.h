@@ -16,7 +16,7 @@
 
 #define TS_VIEW_MAX_COLUMNS 64
 
-/* One column of the output: a special one, or for each table the position of a column. */
+/* One column of the output: a special column, or its position in each table. */
 struct ts_view_column {
 	const char *name;
 	unsigned int special;          /* enum ts_show_special, or 0 */
@@ -24,7 +24,7 @@ struct ts_view_column {
 };
 
 struct ts_view {
-	/* as asked */
+	/* as given on the command line */
 	const char *path;
 	struct ts_word_list table_names;
 	struct ts_word_list column_names;
@@ -33,9 +33,9 @@ struct ts_view {
 	const char *sort_text;
 	int64_t limit; /* -1: none */
 	bool args, json, stats, commands, stacks;
-	const char *hot; /* a kernel; NULL: not asked */
+	const char *hot; /* kernel name; NULL: --hot not given */
 
-	/* as found */
+	/* resolved */
 	struct ts_reader *reader;
 	struct ts_show show;
 	struct ts_filter *filter;
@@ -45,20 +45,19 @@ struct ts_view {
 	struct ts_view_column columns[TS_VIEW_MAX_COLUMNS];
 	size_t column_count; /* JSON: 0 means all */
 
-	/* at work */
+	/* state while printing */
 	struct ts_text_table grid;
 	struct ts_text cell;
-	struct ts_stack_path frames; /* of the row at hand, with --stacks */
-	struct ts_view_launches
-		*launches;            /* with --stacks, where devices did something; else NULL */
-	struct ts_view_launch launch; /* of the row at hand */
+	struct ts_stack_path frames;       /* of the current row, with --stacks */
+	struct ts_view_launches *launches; /* with --stacks, if there is device work; else NULL */
+	struct ts_view_launch launch;      /* of the current row */
 	struct ts_progress progress;
 	uint64_t rows;
 };
 
 /* ---- view_columns.c ---- */
 
-/* Resolves --columns, or the default; unknown names are usage errors and told. An exit code. */
+/* Resolves --columns, or the default. Reports unknown names. Returns an exit code. */
 int ts_view_choose_columns(struct ts_view *view);
 
 /* The columns of a table that must be read to print its rows. */
@@ -72,10 +71,10 @@ int ts_view_print_finish(struct ts_view *view, struct ts_error *err);
 
 /* ---- view_commands.c ---- */
 
-/* Options that make no sense with --commands are usage errors and told. An exit code. */
+/* Reports options that cannot be combined with --commands. Returns an exit code. */
 int ts_view_check_commands(const struct ts_view *view);
 
-/* Prints the instruction stream. */
+/* Prints the command list of each stream. */
 int ts_view_commands(struct ts_view *view, struct ts_error *err);
 
 /* ---- view_pc_samples.c ---- */
@@ -85,7 +84,7 @@ int ts_view_hot(struct ts_view *view, struct ts_error *err);
 
 /* ---- view_list.c ---- */
 
-/* Prints rows of tables without time, table after table, until the limit. */
+/* Prints rows of tables without time, table by table, up to the limit. */
 int ts_view_list_tables(struct ts_view *view, struct ts_error *err);
 
 #endif

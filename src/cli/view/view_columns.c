@@ -30,7 +30,7 @@ static unsigned int find_special(const char *name)
 	return 0;
 }
 
-/* Finds the column in every chosen table; false: in none. Ids of dictionaries have no column. */
+/* Finds the column in every selected table; false: in none. Dictionary ids have no column. */
 static bool find_positions(const struct ts_view *view, struct ts_view_column *column)
 {
 	bool found = false, is_id = !strcmp(column->name, "id");
@@ -87,7 +87,7 @@ static bool shows_kind(const struct ts_view *view, enum ts_table_kind kind)
 	return false;
 }
 
-/* Tables without time are shown as they are. */
+/* Tables without time show all their columns. */
 static int add_own_columns(struct ts_view *view)
 {
 	int exit_code = TS_EXIT_DONE;
@@ -119,7 +119,7 @@ static int add_default_columns(struct ts_view *view)
 					     "table", "category", "name" };
 	int exit_code = TS_EXIT_DONE;
 
-	/* JSON shows every column unless told otherwise. */
+	/* JSON shows every column by default. */
 	if (view->json)
 		return exit_code;
 	if (view->tables && !shows_kind(view, TS_KIND_EVENT))
@@ -139,7 +139,7 @@ int ts_view_choose_columns(struct ts_view *view)
 		exit_code = add_column(view, view->column_names.words[i]);
 	if (!exit_code && view->args && view->column_count)
 		exit_code = add_column(view, "args");
-	/* Text has them below the row. */
+	/* Text output prints stacks below the row. */
 	if (!exit_code && view->stacks && view->json && view->column_count)
 		exit_code = add_column(view, "stack");
 	return exit_code;
@@ -155,7 +155,7 @@ uint64_t ts_view_mask(const struct ts_view *view, const struct ts_table_info *ta
 	for (size_t i = 0; i < view->column_count; i++) {
 		const struct ts_view_column *column = &view->columns[i];
 
-		/* JSON shows a column of that name as it is. */
+		/* JSON prefers a schema column of that name. */
 		if (column->positions[table->id] >= 0)
 			mask |= UINT64_C(1) << column->positions[table->id];
 		if (column->special)
@@ -165,7 +165,7 @@ uint64_t ts_view_mask(const struct ts_view *view, const struct ts_table_info *ta
 		mask |= UINT64_C(1) << stack;
 	if (view->stacks)
 		mask |= ts_view_launches_mask(table);
-	/* Arguments may stand for any other column of their row. */
+	/* Arguments may refer to any column of their row. */
 	if (table->shape >= 0 && mask >> table->shape & 1)
 		mask = TS_MASK_ALL;
 	return mask;

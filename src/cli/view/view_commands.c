@@ -12,7 +12,7 @@
 #include "cli/view/view.h"
 #include "state/work/command_list.h"
 
-/* ---- which ---- */
+/* ---- selection ---- */
 
 static bool is_named(const struct ts_view *view, const char *name)
 {
@@ -25,7 +25,7 @@ static bool is_named(const struct ts_view *view, const char *name)
 	return names->count == 0;
 }
 
-/* Is the number one of these? The words have been checked. */
+/* Is the number in the list? The words have been validated. */
 static bool is_listed(const struct ts_word_list *words, int64_t number)
 {
 	for (size_t i = 0; i < words->count; i++) {
@@ -156,7 +156,7 @@ static void append_where(struct ts_text *out, const struct ts_work *work,
 		ts_text_printf(out, "stream #%" PRId64, work->streams[one->stream].id);
 }
 
-/* Since the start of the trace, as view's column `time`. */
+/* Relative to the start of the trace, like view's column `time`. */
 static void append_time(struct ts_text *out, const struct ts_view *view, int64_t time)
 {
 	char text[TS_FORMAT_BYTES];
@@ -246,7 +246,7 @@ static void print_text(struct ts_view *view, const struct ts_work *work,
 	ts_text_table_end_row(&view->grid);
 }
 
-/* ---- the whole ---- */
+/* ---- entry points ---- */
 
 int ts_view_check_commands(const struct ts_view *view)
 {

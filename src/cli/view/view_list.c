@@ -45,13 +45,13 @@ static int list_chunk(struct ts_view *view, struct ts_batch *batch, size_t chunk
 		if (batch->bytes) {
 			const uint64_t *offsets = &batch->byte_offsets[i];
 
-			/* A NUL stands ahead of the next one. */
+			/* Values are NUL-terminated. */
 			row.bytes = batch->bytes + offsets[0];
 			row.bytes_length = (size_t)(offsets[1] - offsets[0] - 1);
 		}
 		rc = print_if_wanted(view, &row, err);
 	}
-	/* No text of the reader is in use here. */
+	/* No string of the reader is in use here. */
 	ts_reader_trim(view->reader, (size_t)64 << 20);
 	return rc;
 }

@@ -14,7 +14,7 @@
 #define INSTRUCTIONS 20
 #define LAUNCHES 5
 
-/* ---- questions ---- */
+/* ---- queries ---- */
 
 static double percent(int64_t part, int64_t whole)
 {
@@ -67,7 +67,7 @@ const char *ts_hot_launch_kind(const struct ts_hot_view *hot)
 
 /* ---- code ---- */
 
-/* Names in a trace are as people write them; in a cubin they are not. */
+/* A trace has demangled names, a cubin mangled ones. */
 static const char *find_function(const struct ts_cubin *cubin, const char *name)
 {
 	const char *function;
@@ -108,7 +108,7 @@ static void look_at_code(struct ts_hot_view *hot, const void *image, size_t byte
 	hot->disassembly = *ret_disassembly;
 }
 
-/* What is not there is said, and no reason to show nothing. */
+/* Missing code is reported, but is not an error. */
 static void find_code(struct ts_hot_view *hot, struct ts_cubin **ret_cubin,
 		      struct ts_disassembly **ret_disassembly)
 {
@@ -126,7 +126,7 @@ static void find_code(struct ts_hot_view *hot, struct ts_cubin **ret_cubin,
 	look_at_code(hot, image, bytes, ret_disassembly);
 }
 
-/* ---- the whole ---- */
+/* ---- entry point ---- */
 
 int ts_view_hot(struct ts_view *view, struct ts_error *err)
 {

@@ -15,23 +15,23 @@
 struct ts_hot_view {
 	struct ts_view *view;
 	const struct ts_pc_samples *hot;
-	const struct ts_cubin *cubin; /* NULL: the trace does not have it */
-	const char *function;         /* in it, as the linker knows it; NULL: not found */
-	uint64_t address;             /* where that begins in its section */
-	const struct ts_disassembly *disassembly; /* NULL: there is none */
-	char no_sass[256], no_lines[256];         /* why; "": there are some */
+	const struct ts_cubin *cubin;             /* NULL: not in the trace */
+	const char *function;                     /* mangled name in the cubin; NULL: not found */
+	uint64_t address;                         /* of the function in its section */
+	const struct ts_disassembly *disassembly; /* NULL: none */
+	char no_sass[256], no_lines[256];         /* why missing; "": available */
 	size_t instruction_limit, launch_limit;
 };
 
 /* In percent of all samples of the kernel. */
 double ts_hot_share(const struct ts_hot_view *hot, int64_t samples);
-/* The instruction in words; NULL: not known. */
+/* The disassembled instruction, or NULL. */
 const char *ts_hot_sass(const struct ts_hot_view *hot, const struct ts_pc_samples_instruction *one);
 size_t ts_hot_places(const struct ts_hot_view *hot, const struct ts_pc_samples_instruction *one,
 		     struct ts_cubin_location places[TS_HOT_PLACES]);
-/* "" where it is of the kernel itself; else as people write it. */
+/* The demangled name; "" for the kernel itself. */
 void ts_hot_append_function(struct ts_text *out, const struct ts_cubin_location *place);
-/* What a launch counts for: samples where they are exact, else device time; in percent. */
+/* Share of a launch in percent: of samples if they are exact, else of device time. */
 double ts_hot_launch_share(const struct ts_hot_view *hot,
 			   const struct ts_pc_samples_launch *launch);
 const char *ts_hot_launch_kind(const struct ts_hot_view *hot);

@@ -9,7 +9,7 @@
 #include "cli/view/view_pc_samples.h"
 #include "trace/stack_lists.h"
 
-#define REASONS 3 /* of one instruction */
+#define REASONS 3 /* shown for each instruction */
 #define OTHERS 5
 
 static void put_share(struct ts_text *out, double share)

@@ -46,7 +46,7 @@ static void print_cells(struct ts_view *view, const struct ts_row *row)
 			ts_show_cell(&view->show, &view->cell, row, column->special);
 		else if (position >= 0)
 			ts_show_cell(&view->show, &view->cell, row, (unsigned int)position);
-		/* The ids of dictionaries stand in no column. */
+		/* Dictionary ids are not in a column. */
 		else if (row->id && !strcmp(column->name, "id"))
 			ts_text_append_int(&view->cell, row->id);
 		ts_text_table_cell(&view->grid, view->cell.data, view->cell.length);
@@ -64,7 +64,7 @@ static void print_heading(struct ts_view *view, const char *heading, const char 
 	ts_text_table_below(&view->grid, ts_text_cstr(&view->cell), view->cell.length);
 }
 
-/* A line a frame, innermost first. */
+/* One line per frame, innermost first. */
 static int print_stack(struct ts_view *view, const char *heading, int64_t stack,
 		       struct ts_error *err)
 {
@@ -81,7 +81,10 @@ static int print_stack(struct ts_view *view, const char *heading, int64_t stack,
 	return TS_OK;
 }
 
-/* Its own stack, that of its launch, what it belongs to. A graph's kernel has two stacks. */
+/*
+ * Prints the row's own stack, its launch stack and its forward operator. A graph's kernel has two
+ * stacks.
+ */
 static int print_stacks(struct ts_view *view, const struct ts_row *row, struct ts_error *err)
 {
 	int column = ts_column_by_name(row->table, "stack");
@@ -119,7 +122,7 @@ static int print_text(struct ts_view *view, const struct ts_row *row, struct ts_
 
 /* ---- JSON ---- */
 
-/* The same in JSON, where the row's own stack is a column like others. */
+/* The same in JSON, where the row's own stack is an ordinary column. */
 static void append_launch_json(struct ts_view *view, struct ts_text *out, const struct ts_row *row)
 {
 	struct ts_view_launch *launch = &view->launch;
@@ -177,7 +180,7 @@ static void print_json(struct ts_view *view, const struct ts_row *row)
 	for (size_t i = 0; i < view->column_count; i++) {
 		int position = view->columns[i].positions[row->table->id];
 
-		/* Exact values go before what is made for people. */
+		/* Exact values take precedence over formatted ones. */
 		if (position >= 0)
 			ts_show_json_column(&view->show, out, row, (unsigned int)position);
 		else if (view->columns[i].special)
@@ -200,7 +203,7 @@ int ts_view_print_row(struct ts_view *view, const struct ts_row *row, struct ts_
 		print_json(view, row);
 	else
 		rc = print_text(view, row, err);
-	/* The bar and the rows would fight for the terminal. */
+	/* The progress bar would overwrite the rows. */
 	if (ts_terminal_stdout())
 		view->progress.terminal = false;
 	return rc ? rc : ts_stdout_drain(err);
