@@ -12,11 +12,11 @@
 #define FACT_BYTES 1024
 
 uint32_t cuda_wanted;
-/* A recorder asked for it. */
+/* A recorder requested it. */
 static bool is_started;
-/* cuInit has returned 0, here or in an ancestor that we were forked from. */
+/* cuInit has returned 0, here or in the process that we were forked from. */
 static bool is_begun;
-/* By an ancestor: nothing of CUDA works here. */
+/* CUDA was initialized before the fork: it does not work here. */
 static bool is_forked;
 
 bool cuda_is_wanted(void)
@@ -34,17 +34,14 @@ static void want(void)
 	__atomic_store_n(&cuda_wanted, is_started && !is_forked, __ATOMIC_RELEASE);
 }
 
-/*
- * Our locks and threads are the parent's, and CUPTI's, too: calls only pass through, if there are
- * any.
- */
+/* Our locks and threads belong to the parent, as do CUPTI's: calls are only forwarded. */
 static void fork_in_child(void)
 {
 	is_forked = is_forked || is_begun;
 	want();
 }
 
-/* ---- the beginning ---- */
+/* ---- start and exit ---- */
 
 static void tell_facts(void)
 {
@@ -63,7 +60,7 @@ static void tell_facts(void)
 	ts_accelerator_fact("cuda", fact);
 }
 
-/* Handlers run in reverse order: the driver's own, registered inside cuInit, come behind this. */
+/* Handlers run in reverse order: the driver's own, registered inside cuInit, run after this one. */
 static void exiting(void)
 {
 	if (is_forked || !is_started)

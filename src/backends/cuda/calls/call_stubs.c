@@ -14,7 +14,7 @@
 #define NAME_BYTES 56
 #define FACT_BYTES 2900
 
-/* Seen by the stubs below. */
+/* Accessed by the stubs below. */
 __attribute__((visibility("hidden"))) uint64_t cuda_stub_counts[STUBS];
 __attribute__((visibility("hidden"))) uintptr_t cuda_stub_targets[STUBS];
 static char names[STUBS][NAME_BYTES];
@@ -40,7 +40,7 @@ __asm__(".text\n"
 	".size cuda_stub_code, . - cuda_stub_code\n");
 #elif defined(__aarch64__)
 #define STUB_BYTES 64
-/* x15, x16 and x17 belong to nobody between a call and what it reaches. */
+/* x15, x16 and x17 are free for use between a call and its target. */
 __asm__(".text\n"
 	".p2align 6\n"
 	".globl cuda_stub_code\n"
@@ -72,7 +72,7 @@ static void keep_name(uint32_t stub, const char *name)
 {
 	size_t length = strnlen(name, NAME_BYTES - 1);
 
-	/* Its end is there already; a reader sees a part of it at worst. */
+	/* The terminator is there already; a reader sees a part of the name at worst. */
 	memcpy(names[stub], name, length);
 }
 
@@ -93,14 +93,14 @@ void *cuda_stub(const char *name, void *address)
 	return NULL;
 }
 
-/* ---- what they counted ---- */
+/* ---- counts ---- */
 
 static uint64_t count_of(uint32_t stub)
 {
 	return __atomic_load_n(&cuda_stub_counts[stub], __ATOMIC_RELAXED);
 }
 
-/* The most frequent behind (`count`, `last`), which was the one before; STUBS: there is none. */
+/* The next most frequent stub after (`count`, `last`), the previous result; STUBS: none. */
 static uint32_t next_most(uint64_t count, uint32_t last, const uint64_t *counts)
 {
 	uint32_t best = STUBS;
@@ -115,8 +115,7 @@ static uint32_t next_most(uint64_t count, uint32_t last, const uint64_t *counts)
 }
 
 /*
- * {"cuDeviceGet": 3, ...}, the most frequent first; those that have no room are added up under
- * "...".
+ * {"cuDeviceGet": 3, ...}, the most frequent first; those that do not fit are summed under "...".
  */
 static void format(char *fact, const uint64_t *counts, uint64_t sum)
 {

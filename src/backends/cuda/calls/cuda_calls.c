@@ -14,13 +14,13 @@
 #define CAPTURE_STATUS_ACTIVE 1
 #define STREAM_LEGACY 1u
 #define STREAM_PER_THREAD 2u
-/* Of CUlaunchConfig: seven numbers of 32 bits stand ahead of the stream. */
+/* Offset in CUlaunchConfig: seven 32-bit numbers precede the stream. */
 #define CONFIG_STREAM 32
 
 __thread struct cuda_thread cuda_thread __attribute__((tls_model("initial-exec")));
 uint32_t cuda_captures;
 
-/* What this thread has recorded last: programs poll, and equal answers are one row. */
+/* The last call recorded on this thread: programs poll, and identical results are one row. */
 static __thread const struct cuda_call *last_call __attribute__((tls_model("initial-exec")));
 static __thread int last_result __attribute__((tls_model("initial-exec")));
 
@@ -31,7 +31,7 @@ static int missing(void)
 	return CUDA_ERROR_NOT_SUPPORTED;
 }
 
-/* Others may have replaced it, too, and stand behind us: then they are next. */
+/* If another preloaded library after ours replaces the function, too, it is called next. */
 cuda_function cuda_call_find(struct cuda_call *call)
 {
 	int saved = errno;
@@ -71,7 +71,7 @@ static uintptr_t stream_of(const struct cuda_call *call, const uintptr_t *words)
 	return stream;
 }
 
-/* Asked only while something captures: a captured call makes the device do nothing. */
+/* Checked only during captures: a captured call submits no device work. */
 static bool is_captured(const struct cuda_call *call, const uintptr_t *words)
 {
 	static int (*is_capturing)(uintptr_t stream, int *status);
@@ -84,7 +84,7 @@ static bool is_captured(const struct cuda_call *call, const uintptr_t *words)
 		return false;
 	stream = stream_of(call, words);
 	if (stream <= STREAM_LEGACY)
-		return false; /* cannot be captured, and asking may be an error */
+		return false; /* cannot be captured, and the query may be an error */
 	if (!is_capturing)
 		is_capturing = (int (*)(uintptr_t, int *))cuda_driver("cuStreamIsCapturing");
 	cuda_thread.is_ours++;
@@ -94,10 +94,7 @@ static bool is_captured(const struct cuda_call *call, const uintptr_t *words)
 	return status == CAPTURE_STATUS_ACTIVE;
 }
 
-/*
- * Streams that capture, 0: free. More at once are not known, and what they capture is taken for
- * work.
- */
+/* Capturing streams; 0: free. Calls on streams beyond this limit are treated as device work. */
 #define CAPTURES_AT_MOST 256
 static uintptr_t captured_streams[CAPTURES_AT_MOST];
 
@@ -132,12 +129,12 @@ static void count_captures(const struct cuda_call *call, const uintptr_t *words,
 		if (result == CUDA_SUCCESS)
 			capture_begins(stream_of(call, words));
 	} else if (!strncmp(call->name, "cuStreamEndCapture", strlen("cuStreamEndCapture"))) {
-		/* One that was invalidated ends with an error, and is over all the same. */
+		/* An invalidated capture ends with an error, but it does end. */
 		capture_ends(stream_of(call, words));
 	}
 }
 
-/* With its stream, a capture is gone. */
+/* Destroying a stream ends its capture. */
 static bool destroys_stream(const struct cuda_call *call)
 {
 	return call == &cuda_calls[CUDA_INDEX_cuStreamDestroy] ||
@@ -148,7 +145,7 @@ static bool destroys_stream(const struct cuda_call *call)
 
 void cuda_call_enter(const struct cuda_call *call, struct cuda_call_state *state)
 {
-	/* Ahead of the time, since the first one in a window makes CUPTI begin. */
+	/* Before the clock is read, because the first call in a window enables CUPTI. */
 	if (cuda_class_makes_device_work(call->class))
 		cuda_device_prepare();
 	else if (call->class == CUDA_CONTEXT)
@@ -166,7 +163,7 @@ static bool has_stack(enum cuda_class class)
 	       class == CUDA_FREE || class == CUDA_SYNC;
 }
 
-/* The same answer as the last time, from one who asks again and again. */
+/* The same result as the last time, of a polling program. */
 static bool is_repeated(const struct cuda_call *call, int result)
 {
 	bool is_equal = call->class == CUDA_QUERY_STATE && call == last_call &&
@@ -177,7 +174,7 @@ static bool is_repeated(const struct cuda_call *call, int result)
 	return is_equal;
 }
 
-/* What has to be known beside the row, and outside of windows. */
+/* Updates state besides the row, also outside of windows. */
 static void look(const struct cuda_call *call, const uintptr_t *words, int result)
 {
 	if (call->class == CUDA_CAPTURE)
@@ -229,7 +226,7 @@ void cuda_call_leave(struct cuda_call *call, const struct cuda_call_state *state
 	else if (destroys_stream(call) && result == CUDA_SUCCESS)
 		capture_ends(words[0]);
 	else if (makes_work)
-		cuda_begun(); /* where cuInit came to the driver past us */
+		cuda_begun(); /* if cuInit bypassed its wrapper */
 	if ((call->class == CUDA_ALLOCATE || call->class == CUDA_FREE) && result == CUDA_SUCCESS &&
 	    !is_captured(call, words))
 		cuda_memory_changed(call, words, row.stack);

@@ -24,7 +24,7 @@ static void find_questions(struct questions *ask)
 	ask->count = (int (*)(int *))cuda_driver("cuDeviceGetCount");
 	ask->get = (int (*)(int *, int))cuda_driver("cuDeviceGet");
 	ask->name = (int (*)(char *, int, int))cuda_driver("cuDeviceGetName");
-	/* The second version tells a MIG instance's own. */
+	/* The second version returns the UUID of a MIG instance. */
 	ask->uuid = (int (*)(uint8_t *, int))cuda_driver("cuDeviceGetUuid_v2");
 	if (!ask->uuid)
 		ask->uuid = (int (*)(uint8_t *, int))cuda_driver("cuDeviceGetUuid");

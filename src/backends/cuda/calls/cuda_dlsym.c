@@ -6,8 +6,8 @@
 #include <stddef.h>
 
 /*
- * cuda_symbol_asked(handle, name, caller) of cuda_symbols.c returns two words: the answer, and
- * whether it is one.
+ * cuda_symbol_asked(handle, name, caller) of cuda_symbols.c returns two words: the address, and
+ * whether it is valid.
  */
 #if defined(__x86_64__)
 __asm__(".text\n"

@@ -11,10 +11,12 @@
 
 #define DRIVER "libcuda.so.1"
 
-/* Also where cuda_dlsym.c jumps to. */
+/* Also the jump target of cuda_dlsym.c. */
 __attribute__((visibility("hidden"))) void *(*cuda_next_dlsym)(void *handle, const char *name);
 
-/* Another library that replaces dlsym() may stand behind us; it gets what we do not answer. */
+/*
+ * Another library after ours may replace dlsym(), too; it gets the lookups that we do not handle.
+ */
 void cuda_find_dlsym(void)
 {
 	static const char *const versions[] = { "GLIBC_2.34", "GLIBC_2.17", "GLIBC_2.2.5" };
@@ -26,7 +28,7 @@ void cuda_find_dlsym(void)
 			 __ATOMIC_RELEASE);
 }
 
-/* Not inlined into others' libraries: RTLD_NEXT means behind the caller, which is this function. */
+/* Not inlined: RTLD_NEXT means after the caller, which must be this function. */
 __attribute__((noinline)) void *cuda_symbol(void *handle, const char *name)
 {
 	void *address;

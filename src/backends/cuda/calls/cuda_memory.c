@@ -15,17 +15,14 @@
 #define DEVICES 64u
 #define LOCATION_DEVICE 1 /* CU_MEM_LOCATION_TYPE_DEVICE */
 
-/*
- * Addresses of different kinds are told apart: one may be a handle, or a pointer that was
- * registered.
- */
+/* Separate address spaces: an address may also be a handle, or a registered pointer. */
 enum space { SPACE_DEVICE = 1, SPACE_HOST, SPACE_REGISTERED, SPACE_PHYSICAL };
 
 struct block {
 	uint64_t address;
 	int64_t bytes;
 	const void *context;
-	uint32_t device; /* TS_ALLOCATION_HOST: the host's */
+	uint32_t device; /* TS_ALLOCATION_HOST: host memory */
 	uint8_t space;   /* 0: the slot is free */
 	uint8_t site;
 };
@@ -47,7 +44,7 @@ static struct ts_emit_site sites[] = {
 	[SITE_PHYSICAL] = TS_ALLOCATION_SITE("physical", "cuda"),
 };
 
-/* ---- what a call means: by its name without versions ---- */
+/* ---- meaning of calls, by name without version ---- */
 
 static const struct allocator {
 	const char *name;
@@ -80,10 +77,10 @@ static const struct allocator *allocator_of(const char *name)
 		    (!name[length] || name[length] == '_'))
 			return &allocators[i];
 	}
-	return NULL; /* arrays: their sizes are the driver's business */
+	return NULL; /* arrays: only the driver knows their sizes */
 }
 
-/* The first versions of these have addresses of 32 bits. */
+/* The first versions of these have 32-bit addresses. */
 static bool is_narrow(const struct cuda_call *call)
 {
 	return call == &cuda_calls[CUDA_INDEX_cuMemAlloc] ||
@@ -142,7 +139,7 @@ static uint32_t current_device(const void **ret_context)
 	return context && context == known ? known_device : 0;
 }
 
-/* CUmemAllocationProp: two numbers, then where it lies. */
+/* CUmemAllocationProp: two numbers, then the location. */
 static uint32_t physical_device(uintptr_t properties)
 {
 	int32_t words[4] = { 0 };
@@ -170,7 +167,7 @@ static uint64_t slot_of(uint64_t address, uint8_t space, uint64_t slot_count)
 	return ((address >> 8 ^ address ^ space) * 0x9e3779b97f4a7c15u >> 20) & (slot_count - 1);
 }
 
-/* Of that block, or the free one where it belongs. */
+/* The slot of that block, or the free slot for it. */
 static struct block *find(struct block *slots, uint64_t slot_count, uint64_t address, uint8_t space)
 {
 	uint64_t at = slot_of(address, space, slot_count);
@@ -180,7 +177,7 @@ static struct block *find(struct block *slots, uint64_t slot_count, uint64_t add
 	return &slots[at];
 }
 
-/* A new table, without what belongs to `gone`. False: there is no memory, and the old one stays. */
+/* Makes a new table, without the blocks of `gone`. False: no memory, and the old table stays. */
 static bool rebuild(uint64_t slot_count, const void *gone)
 {
 	size_t bytes = slot_count * sizeof(struct block);
@@ -212,7 +209,7 @@ static bool has_room(void)
 	return memory.used < memory.slot_count / 4 * 3 || rebuild(memory.slot_count * 2, NULL);
 }
 
-/* Behind a block that is gone, others may stand that belong ahead of it. */
+/* Moves later blocks of the probe sequence into the gap. */
 static void erase(struct block *block)
 {
 	uint64_t mask = memory.slot_count - 1;
@@ -248,7 +245,7 @@ static int64_t change_total(const struct block *block, int sign)
 	return *total;
 }
 
-/* Both return what is in use after it. */
+/* Both return the memory in use afterwards. */
 static int64_t store(const struct block *block)
 {
 	int64_t total;
@@ -258,7 +255,7 @@ static int64_t store(const struct block *block)
 		struct block *slot =
 			find(memory.slots, memory.slot_count, block->address, block->space);
 
-		/* One whose end nobody saw. */
+		/* A block whose free we did not see. */
 		if (slot->space)
 			change_total(slot, -1);
 		else
@@ -272,7 +269,7 @@ static int64_t store(const struct block *block)
 	return total;
 }
 
-/* `block` has address and space, and gets the rest; what is not known stays as it is. */
+/* `block` has address and space; fills in the rest, as far as known. */
 static int64_t take_out(struct block *block)
 {
 	int64_t total = TS_UNKNOWN;
@@ -291,7 +288,7 @@ static int64_t take_out(struct block *block)
 }
 
 /*
- * Of that context, or where there is none, all of that device's: a table that cannot be rebuilt
+ * Blocks of that context or, without one, all blocks of that device. A table that cannot be rebuilt
  * keeps them, without a size.
  */
 void cuda_memory_forget(const void *context, uint32_t device)
@@ -305,7 +302,7 @@ void cuda_memory_forget(const void *context, uint32_t device)
 			continue;
 		change_total(block, -1);
 		block->bytes = TS_UNKNOWN;
-		block->context = &memory; /* of nobody's */
+		block->context = &memory; /* matches no context */
 	}
 	if (memory.slots)
 		rebuild(memory.slot_count, &memory);
@@ -359,7 +356,7 @@ void cuda_memory_changed(const struct cuda_call *call, const uintptr_t *words, u
 			block.context = NULL;
 		}
 	}
-	if (block.address) { /* freeing none is no event */
+	if (block.address) { /* freeing NULL is not an event */
 		total = allocator->is_free ? take_out(&block) : store(&block);
 		tell(call, words, &block, allocator->is_free, total, stack);
 	}

@@ -13,11 +13,11 @@
 
 struct answer {
 	void *address;
-	uintptr_t is_given; /* 0: the real dlsym() answers */
+	uintptr_t is_given; /* 0: call the real dlsym() */
 };
 struct answer cuda_symbol_asked(void *handle, const char *name, void *caller);
 
-/* ---- wrappers by the address of what they wrap ---- */
+/* ---- wrappers, by address of the real function ---- */
 
 #define SLOTS 1024u
 
@@ -33,7 +33,7 @@ static uint32_t slot_of(uintptr_t address)
 	return (uint32_t)((address >> 4) * 0x9e3779b97f4a7c15u >> 54) % SLOTS;
 }
 
-/* The first of several names of one function stays. */
+/* If a function has several names, the first one stays. */
 static void insert(uintptr_t address, uint32_t call)
 {
 	for (uint32_t i = 0, at = slot_of(address); i < SLOTS; i++, at = (at + 1) % SLOTS) {
@@ -64,9 +64,9 @@ static struct cuda_call *find_call(uintptr_t address)
 }
 
 /*
- * Where another library behind us has replaced a function, too, ours is reached by name alone: it
- * would find itself behind us, and we ourselves behind it. What the driver does all the same is
- * seen by CUPTI's callback.
+ * If another library after ours also replaces a function, only lookups by exported name reach our
+ * wrapper: otherwise it would find itself after us, and we ourselves after it. CUPTI's callback
+ * sees the calls that we miss.
  */
 static bool is_replaced_by_others(const char *name, void *address)
 {
@@ -160,7 +160,7 @@ int wrapped_ask_v2(const char *name, void **ret_address, int version, uint64_t f
 	return result;
 }
 
-/* ---- what is given ---- */
+/* ---- results of lookups ---- */
 
 static void *ask_for(void *address)
 {
@@ -171,7 +171,7 @@ static void *ask_for(void *address)
 	return NULL;
 }
 
-/* One function may have several names: that which was asked for is the one to show. */
+/* A function may have several names: record the one that was looked up. */
 static struct cuda_call *find_named(const char *name, void *address)
 {
 	struct cuda_call *call = find_call((uintptr_t)address);
@@ -208,7 +208,7 @@ static bool starts_with(const char *text, const char *prefix)
 	return !strncmp(text, prefix, strlen(prefix));
 }
 
-/* CUPTI and the driver itself ask for what is really there. */
+/* CUPTI and the driver itself get the real functions. */
 static bool is_insider(void *caller)
 {
 	static const char *const names[] = { "libcupti.so", "libcuda.so", "libnvperf",
@@ -229,8 +229,8 @@ static bool is_insider(void *caller)
 }
 
 /*
- * Our own wrapper, found by those who ask for any function of that name: without us, there would be
- * the driver's, or none.
+ * Our own wrapper, found by a lookup in all libraries: without us, it would have found the driver's
+ * function, or none.
  */
 static bool is_of_library(void *address, const char *of)
 {
@@ -263,8 +263,8 @@ static void *answer_cupti(const char *name, void *address)
 }
 
 /*
- * There is none, as the real dlsym() says it: callers print what dlerror() returns, whatever that
- * is. Nothing of ours is behind libc.
+ * Fails as the real dlsym() does, because callers print dlerror(): looks the name up in libc, which
+ * has none of these functions.
  */
 static struct answer answer_none(const char *name)
 {
@@ -284,7 +284,7 @@ static struct answer answer(void *handle, const char *name, void *caller)
 		return given;
 	address = cuda_symbol(handle, name);
 	if (!address)
-		return given; /* the real one says so, and why */
+		return given; /* the real one fails, and sets dlerror() */
 	if (starts_with(name, "cupti"))
 		replaced = answer_cupti(name, address);
 	else if (starts_with(name, "cu"))
@@ -308,8 +308,8 @@ static bool is_ours_to_answer(const char *name)
 }
 
 /*
- * By cuda_dlsym.c, for every name that anybody asks for. RTLD_NEXT is the caller's own, and means
- * it.
+ * Called by cuda_dlsym.c for every name that is looked up. RTLD_NEXT is left alone: it depends on
+ * the caller.
  */
 __attribute__((visibility("hidden"))) struct answer cuda_symbol_asked(void *handle,
 								      const char *name,

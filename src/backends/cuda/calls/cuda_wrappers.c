@@ -59,9 +59,9 @@
 #define WORDS_11 ARGUMENTS_11
 
 /*
- * The assembler's name is the exported one: the compiler knows some of them, and would mind the
- * types. Off, nothing is done but to jump on; the rest stands in a function of its own, so that
- * registers need not be saved for it.
+ * The exported name is set in assembler: the compiler knows some of these functions and would
+ * complain about the types. While nothing is recorded, a wrapper only jumps to the driver; the rest
+ * is in a separate function, so that no registers need to be saved for it.
  */
 #define CUDA_CALL(name, arguments, class, number, stream)                                        \
 	typedef int (*type_##name)(TYPES_##arguments);                                           \

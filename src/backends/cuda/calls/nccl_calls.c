@@ -11,7 +11,7 @@
 
 #include "backends/cuda/calls/cuda_calls.h"
 
-/* NCCL_CALL(name, arguments, position of the count; the type stands behind it; -1: no bytes) */
+/* NCCL_CALL(name, arguments, position of the count; the type follows it; -1: no bytes) */
 #define NCCL_CALLS                         \
 	NCCL_CALL(ncclAllReduce, 7, 2)     \
 	NCCL_CALL(ncclReduceScatter, 7, 2) \
@@ -27,7 +27,7 @@
 	NCCL_CALL(ncclGroupStart, 0, -1)   \
 	NCCL_CALL(ncclGroupEnd, 0, -1)
 
-/* Wrappers of one name, for as many NCCLs. Calls of any more are not seen. */
+/* Wrappers per name, for as many NCCL libraries. Calls to further ones are not recorded. */
 #define COPIES 4
 
 enum collective_index {
@@ -37,22 +37,22 @@ enum collective_index {
 		COLLECTIVES
 };
 
-/* Not supported, as NCCL says it: ncclInvalidUsage. */
+/* "Not supported" in NCCL: ncclInvalidUsage. */
 #define NCCL_MISSING 5
 
 struct collective {
 	const char *name;
 	int8_t count;   /* position */
-	void *exported; /* that which a library is bound to by name */
+	void *exported; /* what libraries are bound to by name */
 	void *wrappers[COPIES];
-	void *reals[COPIES]; /* what they call; NULL: not in use yet */
+	void *reals[COPIES]; /* what wrappers call; NULL: not in use yet */
 	struct ts_emit_site site;
 };
 static struct collective collectives[COLLECTIVES];
 
-/* Launches come when the outermost group ends: until then bytes add up. */
+/* Kernels are launched when the outermost group ends: bytes add up until then. */
 struct collective_thread {
-	uint32_t depth; /* of calls; groups count while they are open */
+	uint32_t depth; /* of calls, and of open groups */
 	uint32_t groups;
 	int64_t bytes;
 };
@@ -106,7 +106,7 @@ static void leave(struct collective *collective, uint64_t start, int result)
 	ts_accelerator_call_with(&collective->site, &row);
 }
 
-/* Groups are counted outside of windows as well. */
+/* Groups are tracked outside of windows, too. */
 static inline bool counts(void)
 {
 	return __atomic_load_n(&cuda_wanted, __ATOMIC_RELAXED) && !here.depth;
@@ -157,9 +157,9 @@ NCCL_CALLS
 /* ---- the exported names ---- */
 
 /*
- * A function of that name need not be NCCL's: until it is known whose it is, arguments stay where
- * they came, whatever they are. Then a jump to the wrapper, or to the function itself.
- * cuda_collective_target(number, caller) says where.
+ * A function of that name need not be NCCL's: until its owner is known, all argument registers are
+ * preserved. Then jumps to the wrapper, or to the function itself. cuda_collective_target(number,
+ * caller) returns the target.
  */
 #if defined(__x86_64__)
 #define EXPORTED_TYPE "@function"
@@ -250,7 +250,7 @@ NCCL_CALLS
 	"	br x16\n"
 #endif
 
-/* The second name is for us: the first one may be another's, ahead of us. */
+/* The second name is for us: the first may be bound to a library ahead of ours. */
 #define NCCL_CALL(name, arguments, position)                      \
 	".globl " #name "\n"                                      \
 	".globl cuda_exported_" #name "\n"                        \
@@ -294,7 +294,7 @@ static int missing(void)
 	return NCCL_MISSING;
 }
 
-/* As the library that has this address sees it, of itself and of those that it needs. */
+/* Looks up a name in the library at this address and its dependencies. */
 static void *symbol_in(const void *of, const char *name)
 {
 	struct link_map *map = NULL;
@@ -311,7 +311,7 @@ static void *symbol_in(const void *of, const char *name)
 	return found;
 }
 
-/* Programs had functions under these names before NCCL had them. */
+/* Names that programs used for their own functions before NCCL did. */
 static bool is_new(const struct collective *collective)
 {
 	return collective == &collectives[INDEX_ncclAlltoAll] ||
@@ -328,7 +328,7 @@ static bool is_of_nccl(const void *address)
 	       here_info.dli_fbase == other_info.dli_fbase;
 }
 
-/* What is to be called in place of a function that has been found: its wrapper, else itself. */
+/* The wrapper of a function that was found, else the function itself. */
 static void *wrapper_of(struct collective *collective, void *address)
 {
 	if (is_new(collective) && !is_of_nccl(address))
@@ -376,9 +376,9 @@ static bool is_loaded_before(const void *first, const void *second)
 }
 
 /*
- * What a caller would be bound to without us: that which all can see, else that of its own library
- * and of those which it needs. One that became visible to all after the caller was loaded came too
- * late for it.
+ * What a caller would be bound to without us: the globally visible function, else that of its own
+ * library and its dependencies. One that became global after the caller was loaded came too late
+ * for it.
  */
 static void *visible_to(const struct collective *collective, const void *caller)
 {
@@ -391,9 +391,9 @@ static void *visible_to(const struct collective *collective, const void *caller)
 }
 
 /*
- * Bound to us although it sees none: a library beside it has brought one, or the call was a jump,
- * at the end of a function of another library, and only that one's caller is known. Then it is the
- * usual one.
+ * The caller is bound to us although it sees no NCCL: a library next to it has loaded one, or it
+ * was a tail call from another library, and only the caller of that is known. Assume the usual
+ * NCCL.
  */
 static void *real_for(const struct collective *collective, const void *caller)
 {
@@ -406,7 +406,7 @@ static void *real_for(const struct collective *collective, const void *caller)
 	return library ? cuda_symbol(library, collective->name) : NULL;
 }
 
-/* ---- by name: targets by the place of the call ---- */
+/* ---- by name: targets by call address ---- */
 
 #define TARGETS 1024u
 #define PROBES 16u
@@ -417,7 +417,7 @@ struct target {
 };
 static struct target targets[TARGETS];
 
-/* One place may call several of them, by a pointer. */
+/* One call instruction may call several of them, through a pointer. */
 static uintptr_t key_of(uint32_t number, uintptr_t caller)
 {
 	_Static_assert(COLLECTIVES <= 16, "a key has four bits for them");

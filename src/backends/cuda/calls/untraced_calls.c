@@ -16,7 +16,7 @@ static const char *const names[] = {
 #include "backends/cuda/calls/untraced_calls.def"
 };
 
-/* Where each goes to; at first to where it is looked for. Made below. */
+/* The target of each; initially the code that looks it up. Defined below. */
 extern void *cuda_other_targets[] __attribute__((visibility("hidden")));
 __attribute__((visibility("hidden"))) void *cuda_other_find(uint32_t other);
 

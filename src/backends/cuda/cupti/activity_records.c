@@ -9,7 +9,7 @@
 
 #include "backends/cuda/cupti/cupti_device.h"
 
-/* Collectives whose kernels have not come yet; the oldest are overwritten. */
+/* Collectives whose kernel records have not arrived yet; the oldest are overwritten. */
 #define COLLECTIVES 4096u
 
 struct collective {
@@ -124,7 +124,7 @@ static struct ts_emit_site *read_fill(const uint8_t *record, struct ts_gpu_op *o
 	return cuda_names_fill(half_word(record, CUPTI_FILL_MEMORY));
 }
 
-/* 0 is CUPTI's word for what it does not know. */
+/* In CUPTI, 0 means not known. */
 static int64_t time_at(const uint8_t *record, size_t at)
 {
 	uint64_t ns = cuda_long_word(record, at);

@@ -16,17 +16,17 @@
 
 #define PATH_BYTES 1024
 #define PLACES_AT_MOST 64
-#define OLDEST_VERSION 17 /* CUDA 11.6: records have what we read */
+#define OLDEST_VERSION 17 /* CUDA 11.6: records have all fields that we read */
 
 struct cupti_functions cupti;
 
 /*
- * All that we and those in front of whom we stand call, found at once: inside callbacks the dynamic
- * linker's lock must not be waited for.
+ * All functions that we or other tools call, looked up at once: callbacks must not wait for the
+ * dynamic linker's lock.
  */
 static struct {
 	const char *name;
-	void *function; /* NULL: this version has none */
+	void *function; /* NULL: not in this version */
 } by_name[] = { { "cuptiPCSamplingEnable", NULL },
 		{ "cuptiPCSamplingDisable", NULL },
 		{ "cuptiPCSamplingGetData", NULL },
@@ -45,7 +45,7 @@ static uint32_t version;
 static bool is_ended; /* by another tool; atomic */
 static char path[PATH_BYTES];
 
-/* By their sonames, newest first. One that is newer than the driver does not work with it. */
+/* Sonames, newest first. A CUPTI newer than the driver does not work with it. */
 static const struct {
 	const char *name;
 	int major;
@@ -54,7 +54,7 @@ static const struct {
 	{ "libcupti.so.11.7", 11 }, { "libcupti.so.11.6", 11 },
 };
 
-/* ---- what the process has ---- */
+/* ---- libraries of the process ---- */
 
 static const char *base_name(const char *of)
 {
@@ -70,7 +70,7 @@ static bool starts_with(const char *text, const char *prefix)
 
 struct mapped {
 	char cupti[PATH_BYTES];                   /* "": none */
-	char folders[PLACES_AT_MOST][PATH_BYTES]; /* where libraries of CUDA lie */
+	char folders[PLACES_AT_MOST][PATH_BYTES]; /* folders with CUDA libraries */
 	size_t folder_count;
 	const char *rival;
 };
@@ -90,8 +90,8 @@ static void keep_folder(struct mapped *mapped, const char *of, size_t length, co
 }
 
 /*
- * Wheels lie side by side: nvidia/cuda_runtime/lib, nvidia/cuda_cupti/lib; since CUDA 13 all in
- * nvidia/cu13/lib. PyTorch's own is in torch/lib.
+ * Wheels are installed side by side: nvidia/cuda_runtime/lib, nvidia/cuda_cupti/lib; since CUDA 13
+ * all in nvidia/cu13/lib. PyTorch's own is in torch/lib.
  */
 static void keep_folders(struct mapped *mapped, const char *name)
 {
@@ -150,7 +150,7 @@ static void *find(const char *name)
 	return NULL;
 }
 
-/* Not ours: only looked for, and kept when it is there. */
+/* Only looks for a loaded copy, and keeps it loaded. */
 static void *find_mapped(void)
 {
 	static void *found;
@@ -175,7 +175,7 @@ void *cuda_cupti_mapped(const char *name)
 	return handle ? cuda_symbol(handle, name) : NULL;
 }
 
-/* ---- who else is there ---- */
+/* ---- other tools ---- */
 
 extern char **environ;
 

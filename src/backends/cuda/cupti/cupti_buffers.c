@@ -15,20 +15,20 @@
 #define BUFFERS_AT_MOST 16384u
 #define POOL_BYTES ((size_t)BUFFER_BYTES * BUFFERS_AT_MOST)
 /*
- * When the pool is used up: rejecting a buffer can crash CUPTI before CUDA 12.9, so it gets one
- * whose records are only counted.
+ * For an exhausted pool: rejecting a buffer request can crash CUPTI before CUDA 12.9, so it gets a
+ * spare buffer whose records are only counted.
  */
 #define SPARE_BYTES (1u << 20)
 #define SPARES 256u
 #define RANGE_BYTES (POOL_BYTES + (size_t)SPARE_BYTES * SPARES)
-/* While another thread makes a slab; far longer than it takes. */
+/* While another thread adds a slab; far longer than that takes. */
 #define TAKE_TRIES 100000
-/* So many wait for the reader: it is woken. */
+/* With this many returned buffers, the reader is woken. */
 #define WAKE_AT 32
-/* Of a record, to see that it is one: up to a kernel's name. */
+/* Bytes of a record that are inspected: up to a kernel's name. */
 #define LOOKED_AT 112u
 #define SHORTEST (CUPTI_AT_END + 8u)
-/* How long a buffer is left alone that was taken from CUPTI by force. */
+/* How long a buffer rests that a forced flush returned. */
 #define REST_NS 10000000000
 
 enum { SLOT_FREE, SLOT_HELD, SLOT_RETURNED, SLOT_RESTING };
@@ -36,35 +36,32 @@ enum { SLOT_FREE, SLOT_HELD, SLOT_RETURNED, SLOT_RESTING };
 struct slot {
 	uint32_t next;      /* in the free or in the returned list: index + 1; 0: the end */
 	uint32_t state;     /* atomic */
-	uint32_t valid;     /* bytes, once it has come back */
-	uint32_t is_forced; /* it has come back before its records were complete */
-	/* Of the reader: */
-	uint32_t read_until; /* all records ahead of it were passed on */
+	uint32_t valid;     /* bytes, once returned */
+	uint32_t is_forced; /* returned before its records were complete */
+	/* Used by the reader only: */
+	uint32_t read_until; /* all records before it were emitted */
 	uint64_t rests_since;
-	uint64_t seen[BUFFER_BYTES / 512]; /* a bit for 8 bytes: a record that begins there was
-					      complete at the last look */
-	uint64_t read[BUFFER_BYTES / 512]; /* and was passed on */
+	uint64_t seen[BUFFER_BYTES / 512]; /* one bit per 8 bytes: a record that begins there was
+					      complete on the last pass */
+	uint64_t read[BUFFER_BYTES / 512]; /* and was emitted */
 };
 
-static uint8_t *range; /* the pool, then spare ones; NULL: there are none */
+static uint8_t *range; /* the pool, then spare buffers; NULL: none */
 static struct slot *slots;
-static uint32_t slot_count; /* made; atomic */
-static uint32_t growing;    /* somebody makes a slab */
+static uint32_t slot_count; /* allocated; atomic */
+static uint32_t growing;    /* a thread adds a slab */
 static uint64_t free_list;  /* tag << 32 | index + 1 */
 static uint32_t returned;   /* index + 1 */
 static uint32_t returned_count;
 static uint32_t held_count;
 static uint32_t resting_count; /* of the reader */
-static uint32_t forcing;       /* flushes that wait for nothing are under way; atomic */
+static uint32_t forcing;       /* forced flushes in progress; atomic */
 static uint8_t is_spare_held[SPARES];
 static uint64_t spare_lost; /* bytes of records in spare buffers; atomic */
 
 /* ---- lists ---- */
 
-/*
- * The tag changes with each taking, so that a list that has come back to the same first one is not
- * mistaken.
- */
+/* The tag changes each time, against the ABA problem. */
 static uint32_t take_free(void)
 {
 	uint64_t head = __atomic_load_n(&free_list, __ATOMIC_ACQUIRE), next;
@@ -100,7 +97,7 @@ static void push_returned(uint32_t number)
 					    __ATOMIC_RELAXED));
 }
 
-/* All of them, the oldest first. */
+/* All returned buffers, the oldest first. */
 static uint32_t take_returned(void)
 {
 	uint32_t number = __atomic_exchange_n(&returned, 0, __ATOMIC_ACQUIRE), reversed = 0;
@@ -117,7 +114,7 @@ static uint32_t take_returned(void)
 
 /* ---- the pool ---- */
 
-/* Address space is taken at once, memory by and by. */
+/* Reserves address space at once; memory is used as needed. */
 int cuda_buffers_init(void)
 {
 	void *memory = mmap(NULL, RANGE_BYTES, PROT_NONE,
@@ -137,7 +134,7 @@ int cuda_buffers_init(void)
 	return 0;
 }
 
-/* 0: another thread does, or there is no more. */
+/* 0: another thread does it, or the pool is exhausted. */
 static uint32_t grow(bool *ret_is_used_up)
 {
 	uint32_t first, taken = 0;
@@ -158,7 +155,7 @@ static uint32_t grow(bool *ret_is_used_up)
 	return taken;
 }
 
-/* Where another thread makes a slab, what it has put into the list is looked at again. */
+/* While another thread adds a slab, retries the list. */
 static uint32_t take(void)
 {
 	uint32_t number = take_free();
@@ -217,7 +214,7 @@ bool cuda_buffers_has(const uint8_t *buffer)
 	return range && buffer >= range && buffer < range + RANGE_BYTES;
 }
 
-/* It is zero again, as all that CUPTI gets; its memory is given back. */
+/* Zeroes it, as all buffers that CUPTI gets, by returning its memory. */
 static void spare_completed(uint32_t index, size_t valid)
 {
 	__atomic_add_fetch(&spare_lost, valid < SPARE_BYTES ? valid : SPARE_BYTES,
@@ -227,7 +224,7 @@ static void spare_completed(uint32_t index, size_t valid)
 	__atomic_store_n(&is_spare_held[index], 0, __ATOMIC_RELEASE);
 }
 
-/* On any thread that CUPTI chose: only puts it in line. */
+/* Runs on any thread that CUPTI chooses: only queues the buffer. */
 void cuda_buffers_completed(void *context, uint32_t stream, uint8_t *buffer, size_t bytes,
 			    size_t valid)
 {
@@ -279,8 +276,8 @@ static uint64_t end_at(const uint8_t *record)
 }
 
 /*
- * One that ends later than now has its time still as the device's own. Its length; 0: it is not
- * complete, or not known.
+ * Returns the record's length; 0: not complete, or not known. A record that ends in the future
+ * still has device time.
  */
 static size_t complete_bytes(const uint8_t *record, uint64_t now)
 {
@@ -291,8 +288,8 @@ static size_t complete_bytes(const uint8_t *record, uint64_t now)
 }
 
 /*
- * One that is not complete has no kind yet. A kernel is known by its name, which another kernel has
- * had; others end the look.
+ * Length of an incomplete record, which has no kind yet. A kernel is recognized by its name, which
+ * an earlier kernel had; 0 for others, which end the pass.
  */
 static size_t waiting_bytes(const uint8_t *record)
 {
@@ -315,8 +312,9 @@ static void set_bit(uint64_t *bits, uint32_t at)
 }
 
 /*
- * CUPTI writes on while we read. What was complete a look ago has been written entirely since,
- * whatever the order of the stores; so a record is passed on at the second look. True once it was.
+ * CUPTI keeps writing while we read. What was complete on the previous pass has been written
+ * entirely by now, whatever the order of the stores, so a record is emitted on the second pass.
+ * True once it was.
  */
 static bool read_complete(struct slot *slot, const uint8_t *buffer, uint32_t at)
 {
@@ -332,7 +330,7 @@ static void read_held(uint32_t number, uint64_t now)
 {
 	struct slot *slot = &slots[number - 1];
 	const uint8_t *buffer = range + (size_t)(number - 1) * BUFFER_BYTES;
-	bool is_first = true; /* all until here were passed on */
+	bool is_first = true; /* all before this one were emitted */
 
 	for (uint32_t at = slot->read_until; at + SHORTEST <= BUFFER_BYTES;) {
 		size_t bytes = complete_bytes(buffer + at, now);
@@ -356,8 +354,8 @@ static void pass_on(const struct slot *slot, const uint8_t *buffer, const uint8_
 	size_t bytes = cuda_layout_bytes(kind_at(record)), at = (size_t)(record - buffer);
 
 	/*
-	 * One without an end was cut short by a flush that did not wait for it; else CUPTI has no
-	 * times of it.
+	 * A record without an end was truncated by a forced flush; otherwise CUPTI has no times for
+	 * it.
 	 */
 	if (bytes && at + bytes <= slot->valid && !has_bit(slot->read, (uint32_t)at) &&
 	    (end_at(record) || !slot->is_forced))
@@ -365,8 +363,8 @@ static void pass_on(const struct slot *slot, const uint8_t *buffer, const uint8_
 }
 
 /*
- * By CUPTI's own walk, which knows all kinds; the distance of two records is the length of the
- * first.
+ * Uses CUPTI's own iteration, which knows all kinds; the distance of two records is the length of
+ * the first.
  */
 static void read_returned(const struct slot *slot, uint8_t *buffer)
 {
@@ -391,7 +389,7 @@ static void read_returned(const struct slot *slot, uint8_t *buffer)
 	pass_on(slot, buffer, last);
 }
 
-/* A record that was begun has some of its bytes, whatever its kind. */
+/* A started record has some nonzero bytes, whatever its kind. */
 static bool is_begun(const struct slot *slot, const uint8_t *buffer)
 {
 	uint32_t from = slot->read_until;
@@ -425,7 +423,7 @@ static void tell_lost(void)
 		ts_accelerator_lost("gpu_op", dropped, "CUPTI dropped records");
 }
 
-/* CUPTI is told that buffers are zero, and does not clear them on the program's threads. */
+/* CUPTI expects zeroed buffers, and does not clear them on the program's threads. */
 static void make_free(uint32_t number)
 {
 	struct slot *slot = &slots[number - 1];
@@ -438,7 +436,7 @@ static void make_free(uint32_t number)
 	give_free(number);
 }
 
-/* CUPTI may still write to a record that it had to give back before it was complete. */
+/* CUPTI may still write to a record that it had to return before it was complete. */
 static bool must_rest(const struct slot *slot, const uint8_t *buffer)
 {
 	uint32_t at = 0;

@@ -9,13 +9,13 @@
 
 #define DEVICES 64u
 #define READINGS 8
-/* How well CUPTI ties the device's clock to the one it is given. */
+/* Uncertainty of CUPTI's conversion from the device clock to the given one. */
 #define CUPTI_UNCERTAINTY_NS 1000
 
-static uint64_t told[DEVICES]; /* ts_now() when it was; 0: never */
+static uint64_t told[DEVICES]; /* ts_now() of the last emission; 0: never */
 static bool has_callback;      /* atomic */
 
-/* On threads of the program and of CUPTI. */
+/* Called on threads of the program and of CUPTI. */
 uint64_t cuda_clock_timestamp(void)
 {
 	struct timespec now;

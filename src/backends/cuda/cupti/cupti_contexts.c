@@ -7,13 +7,14 @@
 
 #include "backends/cuda/cupti/cupti_device.h"
 
-#define STREAMS 8192u /* a power of two; more are told again and again, which costs only bytes */
+#define STREAMS \
+	8192u /* a power of two; further ones are emitted repeatedly, which costs only bytes */
 #define DEVICES 64u
 
 static struct stream {
 	uint32_t context, number, is_told;
 } streams[STREAMS];
-static uint64_t devices; /* a bit each whose clock was told */
+static uint64_t devices; /* one bit per device whose clock was emitted */
 
 static bool is_stream_new(uint32_t context, uint32_t number)
 {

@@ -18,11 +18,11 @@
 #include "backends/cuda/cupti/cupti_device.h"
 
 #define WHY_BYTES 256
-/* How long another tool's begin waits for what runs on the device, in steps. */
+/* How long the start of another tool waits for running device work, in steps. */
 #define ASIDE_TRIES 25
-/* For how long one thread waits for another that loads CUPTI. */
+/* How long a thread waits for another one that loads CUPTI. */
 #define REACH_TRIES 500
-/* How long the program's end waits for what runs on the device. */
+/* How long program exit waits for running device work. */
 #define FINISH_TRIES 100
 #define TRY_NS 2000000
 
@@ -32,8 +32,8 @@ static const uint32_t kinds[] = { CUPTI_KIND_CONCURRENT_KERNEL, CUPTI_KIND_MEMCP
 
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
 static uint32_t current_state; /* atomic */
-static uint64_t missed;        /* commands while another tool had the activities; atomic */
-static uint64_t idle_since;    /* ts_now(); of the helper */
+static uint64_t missed;     /* commands submitted while another tool used the activities; atomic */
+static uint64_t idle_since; /* ts_now(); only for the helper */
 
 enum cuda_device_state cuda_device_state(void)
 {
@@ -57,7 +57,7 @@ static void nap(void)
 
 /* ---- kinds ---- */
 
-/* With the lock. */
+/* Under the lock. */
 static int enable_kinds(void)
 {
 	int result = cupti.ActivityEnable(kinds[0]);
@@ -88,7 +88,7 @@ static void use_our_clock(void)
 					CUPTI_OK);
 }
 
-/* ---- what it says ---- */
+/* ---- facts ---- */
 
 static const char *reason_of(int result)
 {
@@ -122,7 +122,7 @@ static const char *reason_of(int result)
 	return "CUPTI failed";
 }
 
-/* Texts of others, made harmless for JSON. */
+/* Copies text from elsewhere so that it is valid in JSON. */
 static void put_text(char *to, size_t bytes, const char *text)
 {
 	size_t length = 0;
@@ -164,8 +164,8 @@ void cuda_device_refuse(const char *why)
 }
 
 /*
- * ---- buffers: of whoever has the activities; those that come back belong to whom they were taken
- * from ----
+ * ---- buffers: of the current user of activities; returned buffers go to the user that supplied
+ * them ----
  */
 
 static void requested(uint8_t **buffer, size_t *bytes, size_t *most_records)
@@ -189,16 +189,16 @@ static void completed(void *context, uint32_t stream, uint8_t *buffer, size_t by
 	errno = saved;
 }
 
-/* ---- beginning ---- */
+/* ---- start ---- */
 
-/* A child has neither the helper nor a CUDA that works. */
+/* A child has neither the helper nor a working CUDA. */
 static void forked(void)
 {
 	if (cuda_device_state() != CUDA_DEVICE_NONE)
 		set_state(CUDA_DEVICE_FORKED);
 }
 
-/* CUPTI is ours: subscribed to, with our buffers. NULL, or why not. */
+/* Subscribes and registers our buffers. Returns NULL, or why not. */
 static const char *take_cupti(char *why)
 {
 	int result;
@@ -218,7 +218,7 @@ static const char *take_cupti(char *why)
 	return NULL;
 }
 
-/* Without the lock: libraries are loaded, and constructors of others may come here meanwhile. */
+/* Without the lock: loads libraries, whose constructors may call this function. */
 static void reach_once(void)
 {
 	const char *reason = cuda_cupti_rival();
@@ -251,7 +251,7 @@ bool cuda_device_reach(void)
 	return state == CUDA_DEVICE_IDLE || state == CUDA_DEVICE_ON || state == CUDA_DEVICE_ASIDE;
 }
 
-/* The first time takes long, so it is not left to a window. */
+/* The first time takes long, so it does not wait for a window. */
 static const char *start(void)
 {
 	int result = cuda_subscriber_enable();
@@ -374,7 +374,7 @@ static uint64_t real_time(void)
 	return (uint64_t)now.tv_sec * CUDA_NS_PER_SECOND + (uint64_t)now.tv_nsec;
 }
 
-/* Its records must not come in our buffers, nor ours in its: all that CUPTI holds is asked for. */
+/* Flushes all that CUPTI holds: its records must not go to our buffers, nor ours to its. */
 static void empty_cupti(void)
 {
 	for (int i = 0; i < ASIDE_TRIES && cuda_buffers_held(); i++) {
@@ -386,7 +386,7 @@ static void empty_cupti(void)
 		cuda_buffers_force();
 }
 
-/* Timestamps as it would have them without us: its own, else CUPTI's default. */
+/* The timestamps that it would get without us: its own, else CUPTI's default. */
 void cuda_device_lend_clock(void)
 {
 	cupti_timestamp theirs = cuda_foreign_timestamp();
@@ -407,7 +407,7 @@ void cuda_device_step_aside(void)
 		if (cuda_device_state() == CUDA_DEVICE_ON)
 			disable_kinds();
 		else
-			cuda_subscriber_switch(true); /* what is missed is counted */
+			cuda_subscriber_switch(true); /* counts what is missed */
 		set_state(CUDA_DEVICE_ASIDE);
 	}
 	pthread_mutex_unlock(&lock);
@@ -442,7 +442,7 @@ void cuda_device_come_back(void)
 		ts_accelerator_lost("gpu_op", count, "another tool used CUPTI");
 }
 
-/* ---- the end ---- */
+/* ---- exit ---- */
 
 void cuda_device_finish(void)
 {

@@ -9,7 +9,7 @@
 
 #include "backends/cuda/cupti/cupti_device.h"
 
-/* Two generations: where a program makes graphs for ever, the older one is forgotten. */
+/* Two generations: if a program keeps creating graphs, the older one is dropped. */
 #define NODES_AT_MOST (1u << 19)
 #define ENTRIES (2 * NODES_AT_MOST)
 
@@ -22,7 +22,7 @@ static struct generation {
 	struct node *nodes;
 	uint32_t count;
 } younger, older;
-static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER; /* nothing is called with it */
+static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER; /* nothing is called while it is held */
 
 static struct node *find(const struct generation *in, uint64_t id)
 {
@@ -98,7 +98,7 @@ static uint64_t id_of(void *node)
 }
 
 /*
- * The call on this thread has the stack of all nodes that it makes; it is taken when the call
+ * The call on this thread has the stack of all nodes that it creates; it is taken when the call
  * returns, or with its second node.
  */
 void cuda_graphs_created(const struct cupti_graph *graph)

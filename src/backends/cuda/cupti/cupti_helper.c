@@ -14,11 +14,11 @@
 #define NAP_NS 1000000
 #define TELL_TICKS 100 /* 5 s */
 
-static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER; /* short: of what follows */
+static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER; /* held briefly; guards what follows */
 static pthread_cond_t wake, done;
 static bool is_running, is_asked, is_stopping, is_done;
 static pthread_t self;
-static bool is_inside; /* CUPTI, perhaps; atomic */
+static bool is_inside; /* may be inside CUPTI; atomic */
 
 static struct timespec from_now(int64_t ns)
 {
@@ -31,7 +31,7 @@ static struct timespec from_now(int64_t ns)
 	return at;
 }
 
-/* True when the program ends. */
+/* True if the program exits. */
 static bool rest(void)
 {
 	struct timespec until = from_now(CUDA_TICK_NS);
@@ -47,7 +47,7 @@ static bool rest(void)
 	return is_over;
 }
 
-/* Asked for only when there may be something: it takes locks of CUPTI's. */
+/* Flushes only if records may be pending, because that takes CUPTI's locks. */
 static void pass(void)
 {
 	static uint32_t ticks;
@@ -68,7 +68,9 @@ static void pass(void)
 		cuda_stubs_tell();
 }
 
-/* Either it sees what was said ahead of cuda_helper_await(), or that sees it. */
+/*
+ * Either the helper sees what was set before cuda_helper_await(), or that sees the helper inside.
+ */
 static void set_inside(bool is)
 {
 	__atomic_store_n(&is_inside, is, __ATOMIC_SEQ_CST);
@@ -129,7 +131,7 @@ static void init_condition(pthread_cond_t *condition)
 	pthread_condattr_destroy(&monotonic);
 }
 
-/* The program's signals are not for this thread. */
+/* This thread must not receive the program's signals. */
 int cuda_helper_start(void)
 {
 	sigset_t all, before;

@@ -14,12 +14,12 @@
 #define LENGTHS 5
 #define LONGEST 1024
 
-/* Records of a kind by version as cuptiGetVersion() tells it, the newest last. */
+/* Record lengths by kind and result of cuptiGetVersion(), the newest last. */
 static const struct {
 	uint32_t kind;
 	struct {
 		uint32_t since;
-		uint16_t bytes; /* 0: longer than the last; how long, is learned */
+		uint16_t bytes; /* 0: longer than the one before; learned */
 	} versions[LENGTHS];
 } known[] = {
 	/* Kernel7: CUDA 11.6, Kernel8: 11.8, Kernel9: 12.0, Kernel10: 13.0, Kernel11: 13.2. */
@@ -32,7 +32,7 @@ static const struct {
 	{ CUPTI_KIND_MEMSET, { { 17, 88 }, { 130200, 0 } } },
 };
 
-/* By kind, in bytes. Of the reader alone, once begun. */
+/* By kind, in bytes. Only for the reader, once started. */
 static uint16_t learned[CUPTI_KIND_LIMIT];
 static bool is_told;
 
@@ -73,7 +73,10 @@ static bool is_known(int of, size_t bytes, size_t *ret_longest)
 	return false;
 }
 
-/* Without touching what may not be there. Where a sandbox forbids the one way, there is another. */
+/*
+ * Without reading memory that may not be mapped. If a sandbox forbids the first way, tries a
+ * second.
+ */
 static bool is_readable(uint64_t address)
 {
 	uint64_t page = address & ~(uint64_t)(sysconf(_SC_PAGESIZE) - 1);
@@ -88,9 +91,7 @@ static bool is_readable(uint64_t address)
 	return errno != EFAULT && !mincore((void *)(uintptr_t)page, 1, &byte);
 }
 
-/*
- * A record of a length that no version we know has: is what we would read of it what it should be?
- */
+/* For a record of unknown length: whether the fields that we read are plausible. */
 static bool is_believable(const uint8_t *record, uint32_t kind)
 {
 	bool is_kernel = kind == CUPTI_KIND_CONCURRENT_KERNEL;
@@ -132,7 +133,7 @@ void cuda_layout_learn(const uint8_t *record, size_t bytes)
 	}
 }
 
-/* ---- against NVIDIA's headers ---- */
+/* ---- comparison with NVIDIA's headers ---- */
 
 #ifdef TS_HAVE_CUDA_HEADERS
 #include <assert.h>

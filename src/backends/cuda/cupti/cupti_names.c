@@ -19,7 +19,7 @@
 
 static struct ts_emit_site **table; /* by the hash of the text, open addressing */
 static uint32_t kernel_count;
-/* By CUPTI's pointer: what it was the last time. */
+/* Cache by CUPTI's pointer: the last result. */
 static struct {
 	const char *pointer;
 	struct ts_emit_site *site;
@@ -27,7 +27,7 @@ static struct {
 
 static struct ts_emit_site others = TS_GPU_OP_SITE("(other kernels)", "kernel");
 
-/* ---- memory that is never given back ---- */
+/* ---- memory that is never freed ---- */
 
 static char *arena;
 static size_t arena_left;
@@ -125,7 +125,7 @@ static bool starts_with(const char *text, const char *prefix)
 	return !strncmp(text, prefix, strlen(prefix));
 }
 
-/* As it is, or as C++ writes it: _Z41ncclDevKernel_... */
+/* Plain, or mangled: _Z41ncclDevKernel_... */
 bool cuda_names_is_collective(const char *name)
 {
 	if (starts_with(name, "_Z"))

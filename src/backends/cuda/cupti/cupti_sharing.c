@@ -25,11 +25,8 @@
 #define EXPORTED __attribute__((visibility("default")))
 #define DOMAINS 16u
 #define NUMBERS 2048u
-#define THEIR_BUFFERS 1024u /* that are waited for at once */
-/*
- * Buffers of theirs that do not come back are waited for so long, once they have flushed, and where
- * they never do.
- */
+#define THEIR_BUFFERS 1024u /* tracked at once */
+/* How long we wait for their buffers: after they flushed, and if they never do. */
 #define FLUSHED_WAIT_NS 2000000000
 #define UNFLUSHED_WAIT_NS 5000000000
 
@@ -40,7 +37,7 @@ CUPTI_FUNCTIONS(CUPTI_FUNCTION)
 
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
 
-/* The one subscriber that we have room for; its address is the handle that the other tool has. */
+/* The only other subscriber that we support; its address is the handle that the other tool gets. */
 static struct {
 	cupti_callback callback; /* atomic; NULL: none */
 	void *data;
@@ -51,12 +48,12 @@ static cupti_requested other_requested; /* these three: atomic */
 static cupti_completed other_completed;
 static cupti_timestamp other_timestamp;
 static uint8_t kinds[CUPTI_KIND_LIMIT]; /* enabled by others; 1: for all, 2: for some contexts */
-static uint8_t *counted[THEIR_BUFFERS]; /* buffers of theirs that CUPTI has; atomic */
-static uint32_t held;                   /* so many; atomic */
-static uint64_t disabled_at;            /* ts_now() when the last kind was; 0: some are enabled */
-static bool was_flushed;                /* by them, since */
+static uint8_t *counted[THEIR_BUFFERS]; /* their buffers that CUPTI holds; atomic */
+static uint32_t held;                   /* number of these; atomic */
+static uint64_t disabled_at; /* ts_now() when the last kind was disabled; 0: some are enabled */
+static bool was_flushed;     /* by them, since then */
 
-/* ---- what was called for them ---- */
+/* ---- callbacks for other tools ---- */
 
 bool cuda_foreign_wants(uint32_t domain, uint32_t number)
 {
@@ -97,7 +94,7 @@ bool cuda_foreign_requested(uint8_t **buffer, size_t *bytes, size_t *most_record
 }
 
 /*
- * They may hand out its memory again at once: it is forgotten ahead of that, and waited for until
+ * They may reuse its memory at once: it is forgotten before the callback, and counted as held until
  * they have it.
  */
 void cuda_foreign_completed(void *context, uint32_t stream, uint8_t *buffer, size_t bytes,
@@ -117,7 +114,7 @@ cupti_timestamp cuda_foreign_timestamp(void)
 	return __atomic_load_n(&other_timestamp, __ATOMIC_ACQUIRE);
 }
 
-/* ---- going on ---- */
+/* ---- forwarding ---- */
 
 static void *next(const char *name)
 {
@@ -168,7 +165,7 @@ int cuptiSubscribe_v2(void **subscriber, cupti_callback callback, void *data, vo
 	return subscribe(subscriber, callback, data);
 }
 
-/* What both want stays on. */
+/* A callback that both use stays enabled. */
 static int switch_callback(uint32_t on, uint32_t domain, uint32_t number)
 {
 	if (!on && cuda_subscriber_wants(domain, number))
@@ -286,7 +283,7 @@ int cuptiActivityRegisterTimestampCallback(cupti_timestamp timestamp)
 	return CUPTI_OK;
 }
 
-/* While the clock that CUPTI has is ours, it is not what they would read. */
+/* While CUPTI uses our clock, its timestamp is not the one that they expect. */
 int cuptiGetTimestamp(uint64_t *ns)
 {
 	cupti_timestamp theirs = cuda_foreign_timestamp();
@@ -308,7 +305,7 @@ int cuptiGetTimestamp(uint64_t *ns)
 
 enum { FOR_ALL = 1, FOR_CONTEXT = 2 };
 
-/* With the lock. */
+/* Under the lock. */
 static bool has_kinds(void)
 {
 	for (uint32_t kind = 0; kind < CUPTI_KIND_LIMIT; kind++)
@@ -328,7 +325,7 @@ static void mark(uint32_t kind, uint8_t how, bool is_on)
 	pthread_mutex_unlock(&lock);
 }
 
-/* Where it has ended, we come back. */
+/* Resumes if the other tool has stopped. */
 static void look(bool may_wait)
 {
 	bool is_over, is_late;
@@ -350,13 +347,13 @@ void cuda_foreign_look(void)
 	pthread_mutex_lock(&lock);
 	is_due = disabled_at && was_flushed;
 	pthread_mutex_unlock(&lock);
-	/* What ran when it flushed is complete by now, perhaps. */
+	/* What was running when it flushed may be complete by now. */
 	if (is_due)
 		cupti.ActivityFlushAll(0);
 	look(false);
 }
 
-/* Ours are off before theirs are on: a kind that both want is theirs alone. */
+/* Ours are disabled before theirs are enabled: a kind that both use is theirs alone. */
 static void begin_kind(uint32_t kind, uint8_t how)
 {
 	if (!cuda_device_reach())
@@ -397,7 +394,7 @@ int cuptiActivityEnableContext(void *context, uint32_t kind)
 	return begun_kind(real ? real(context, kind) : CUPTI_NOT_INITIALIZED, kind, FOR_CONTEXT);
 }
 
-/* A kind that they did not enable is not theirs to disable. */
+/* They cannot disable a kind that they did not enable. */
 static bool is_theirs(uint32_t kind)
 {
 	enum cuda_device_state state = cuda_device_state();
@@ -441,7 +438,10 @@ static void flushed(void)
 	look(true);
 }
 
-/* While the activities are ours, what runs is not cut short for somebody else. */
+/*
+ * While the activities are ours, a flush of another tool is not forced: it would truncate records
+ * of running work.
+ */
 static uint32_t flag_for(uint32_t flag)
 {
 	enum cuda_device_state state = cuda_device_state();

@@ -10,25 +10,25 @@
 
 #include "backends/cuda/cupti/cupti_device.h"
 
-#define NUMBERS 1024u /* of the driver's functions; CUDA 13.0 has 800 */
-/* Times outside of windows of which commands may still come. */
+#define NUMBERS 1024u /* of driver functions; CUDA 13.0 has 800 */
+/* Pauses between windows whose commands may still arrive. */
 #define PAUSES 64u
-/* Calls that were given while a window opened. */
+/* Calls submitted while a window opened. */
 #define EXCEPTIONS 16u
 
 static void *subscriber;
-static uint8_t wanted[NUMBERS]; /* functions of the driver that make the device do something */
+static uint8_t wanted[NUMBERS]; /* driver functions that submit device work */
 static struct ts_emit_site *sites[NUMBERS];
 static uint32_t was_busy;
 
-/* Of a call that no wrapper has seen. */
+/* Start of a call that bypassed all wrappers. */
 static __thread uint64_t entered __attribute__((tls_model("initial-exec")));
 
 /* ---- outside of windows ---- */
 
 /*
- * Correlations grow, so what is given outside of a window is a range. All of this under the lock,
- * with which nothing is called.
+ * Correlation ids increase, so those submitted outside of a window are a range. Guarded by the
+ * lock; nothing is called under it.
  */
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
 static struct pause {
@@ -36,8 +36,8 @@ static struct pause {
 } pauses[PAUSES];
 static uint32_t pause_count;
 static uint32_t is_paused;
-static uint32_t latest_pause; /* the last correlation in any; also read without the lock, which
-				 almost all are past */
+static uint32_t latest_pause; /* the last correlation id in any of them; also read without the lock,
+				 as a fast path */
 static uint32_t exceptions[EXCEPTIONS];
 static uint32_t exception_count;
 
@@ -72,7 +72,7 @@ static void note_window(uint32_t correlation)
 		end_pause();
 }
 
-/* With the lock. */
+/* Under the lock. */
 static bool is_in_pause(uint32_t correlation)
 {
 	for (uint32_t i = 0; i < PAUSES && i < pause_count; i++)
@@ -81,7 +81,7 @@ static bool is_in_pause(uint32_t correlation)
 	return false;
 }
 
-/* Its call is stored: the window has opened while it was made. */
+/* Its call was emitted: the window opened during the call. */
 void cuda_device_given(uint32_t correlation)
 {
 	if (correlation > __atomic_load_n(&latest_pause, __ATOMIC_ACQUIRE))
@@ -120,7 +120,7 @@ static void entering(const struct cupti_call *call)
 	enum cuda_device_state state = cuda_device_state();
 
 	if (state == CUDA_DEVICE_ON) {
-		/* While another tool has the activities nothing of ours would join it. */
+		/* While another tool uses the activities, we have no record for it. */
 		cuda_thread.correlation = call->correlation;
 		note_window(call->correlation);
 		if (!__atomic_load_n(&was_busy, __ATOMIC_RELAXED))
@@ -142,7 +142,7 @@ static struct ts_emit_site *site_of(uint32_t number)
 	return site;
 }
 
-/* The call went to the driver in a way that no wrapper stands in. */
+/* The call reached the driver without passing through a wrapper. */
 static void record_call(uint32_t number, const struct cupti_call *call)
 {
 	struct ts_accelerator_call row = { .size = sizeof(row), .start = entered };
@@ -229,7 +229,7 @@ static void handle(uint32_t domain, uint32_t number, const void *data)
 	}
 }
 
-/* On threads of the program, inside calls to the driver. What we call ourselves concerns nobody. */
+/* Runs on threads of the program, inside driver calls. Our own calls are ignored. */
 static void called_back(void *userdata, uint32_t domain, uint32_t number, const void *data)
 {
 	enum cuda_device_state state = cuda_device_state();
@@ -276,7 +276,7 @@ bool cuda_subscriber_wants(uint32_t domain, uint32_t number)
 	return false;
 }
 
-/* Of cuda_calls.def those that make the device do something. */
+/* The functions of cuda_calls.def that submit device work. */
 static void want_calls(void)
 {
 #define CUDA_CALL(name, arguments, class, number, stream)                     \
@@ -295,7 +295,7 @@ void cuda_subscriber_switch(bool on)
 			cupti.EnableCallback(on, subscriber, CUPTI_DOMAIN_DRIVER, number);
 }
 
-/* A function that this CUPTI does not know is none that this driver has. */
+/* A function that this CUPTI does not know is not in this driver either. */
 int cuda_subscriber_enable(void)
 {
 	uint32_t enabled = 0;
