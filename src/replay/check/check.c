@@ -10,7 +10,7 @@
 #include "base/text.h"
 #include "replay/stream/stream_internal.h"
 
-/* ---- set up ---- */
+/* ---- setup ---- */
 
 static uint64_t all_bytes(const struct ts_replay_checker *checker)
 {
@@ -121,7 +121,7 @@ int ts_replay_checker_end(struct ts_replay_checker *checker, struct ts_error *er
 	return TS_OK;
 }
 
-/* Replaces *place by a copy. */
+/* Replaces *position with a copy of the data. */
 static int keep(void **position, const void *data, uint64_t bytes, struct ts_error *err)
 {
 	void *copy = malloc(bytes ? bytes : 1);
@@ -134,7 +134,7 @@ static int keep(void **position, const void *data, uint64_t bytes, struct ts_err
 	return TS_OK;
 }
 
-/* Equal to the bit, or near enough where a tolerance allows it and content is there. */
+/* Bitwise equal, or within the tolerance if there is one and the content is known. */
 static bool is_equal(const struct ts_replay_checker *checker, uint32_t capture, uint64_t hash,
 		     uint64_t expected, const void *content, const void *data)
 {
@@ -161,7 +161,10 @@ static int set_reference(struct ts_replay_checker *checker, uint32_t capture, ui
 		       : TS_OK;
 }
 
-/* With the recording. Captures come in any order: the first one in order of the plan counts. */
+/*
+ * Compares with the recording. Captures arrive in any order: the first difference by plan order
+ * counts.
+ */
 static int compare_recorded(struct ts_replay_checker *checker, uint32_t capture, uint64_t hash,
 			    const void *data, struct ts_error *err)
 {
@@ -209,7 +212,7 @@ static int take(struct ts_replay_checker *checker, uint32_t capture, uint64_t ha
 	case TS_REPLAY_PHASE_FETCH:
 		break;
 	}
-	/* Another content than that which is to be compared with it. */
+	/* Keeps content that differs from what it will be compared with. */
 	if (capture == checker->fetch && !checker->fetched &&
 	    memcmp(data, checker->varying, bytes) != 0)
 		rc = keep(&checker->fetched, data, bytes, err);
@@ -243,7 +246,7 @@ uint32_t ts_replay_checker_wants(const struct ts_replay_checker *checker)
 	return checker->varies;
 }
 
-/* ---- what others want to see ---- */
+/* ---- results ---- */
 
 const void *ts_replay_dump(const struct ts_replay *replay, uint64_t *ret_bytes)
 {

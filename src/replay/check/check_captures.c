@@ -18,9 +18,9 @@ static bool is_same_range(const struct ts_replay_range *a, const struct ts_repla
 	return a->memory == b->memory && a->offset == b->offset && a->bytes == b->bytes;
 }
 
-/* ---- one ---- */
+/* ---- one capture ---- */
 
-/* The same place and range is captured once. Those of a place come one after the other. */
+/* Captures the same position and range once. Calls come in order of position. */
 static int add(struct ts_replay_checker *checker, uint32_t position,
 	       const struct ts_replay_range *range, const char *why, size_t *ret_index)
 {
@@ -57,13 +57,13 @@ static int expect(struct ts_replay_checker *checker, uint32_t position,
 	return TS_OK;
 }
 
-/* Memory that cannot be replayed is not there. */
+/* Unreplayable memory does not exist in a replay. */
 static bool can_see(const struct ts_replay_checker *checker, uint32_t memory)
 {
 	return !checker->replay->stream->objects[memory].unreplayable;
 }
 
-/* ---- behind a command ---- */
+/* ---- after a command ---- */
 
 static bool is_inside(const struct ts_replay_range *range, const struct ts_replay_range *ranges,
 		      uint32_t count)
@@ -75,7 +75,7 @@ static bool is_inside(const struct ts_replay_range *range, const struct ts_repla
 	return false;
 }
 
-/* Of a part only what its commands work on is as it was. */
+/* In a selection, only what the command reads or writes is comparable with the recording. */
 static bool is_comparable(const struct ts_replay_checker *checker,
 			  const struct ts_replay_command_info *command,
 			  const struct ts_replay_range *range)
@@ -245,7 +245,7 @@ static int add_final(struct ts_replay_checker *checker)
 	return rc;
 }
 
-/* ---- all ---- */
+/* ---- all captures ---- */
 
 static int add_place(struct ts_replay_checker *checker, uint32_t position, struct ts_error *err)
 {

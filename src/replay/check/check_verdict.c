@@ -7,9 +7,9 @@
 #include "replay/check/check.h"
 #include "replay/stream/stream_internal.h"
 
-/* ---- where ---- */
+/* ---- location ---- */
 
-/* The memory that a capture is about, and where its first byte lies there. */
+/* The memory of a capture, and the offset of its first byte. */
 static uint32_t memory_of(const struct ts_replay_checker *checker, uint32_t capture,
 			  uint64_t *ret_offset)
 {
@@ -21,7 +21,7 @@ static uint32_t memory_of(const struct ts_replay_checker *checker, uint32_t capt
 	if (what->range.memory != TS_REPLAY_NONE)
 		return what->range.memory;
 	command = &replay->stream->commands[replay->plan.order[what->position]];
-	/* Of a rectangle the bytes are counted as the host got them. */
+	/* Offsets in a rectangle count its packed bytes, as copied to the host. */
 	*ret_offset = command->is_rect ? 0 : command->other_offset;
 	return command->other;
 }
@@ -61,7 +61,7 @@ static void set_position(const struct ts_replay_checker *checker, uint32_t captu
 				 .name);
 }
 
-/* ---- what ---- */
+/* ---- difference ---- */
 
 static void set_values(const struct ts_replay_checker *checker, uint64_t value, const void *a,
 		       const void *b, bool is_replaced, struct ts_replay_report *report)
@@ -106,7 +106,7 @@ static void nondeterministic(const struct ts_replay_checker *checker,
 		set_bytes(checker, capture, other, checker->varying, false, report);
 }
 
-/* The last check ahead of the first difference. */
+/* The last check before the first difference. */
 static uint32_t last_equal(const struct ts_replay_checker *checker)
 {
 	for (uint32_t i = checker->differs; i-- > 0;)

@@ -65,7 +65,7 @@ static double real_of(const struct ts_value_type *type, uint64_t bits)
 	return bits >> (8 * type->bytes - 1) ? -value : value;
 }
 
-/* Digits that any value of the type needs to be read back. */
+/* Digits needed to read back any value of the type. */
 static int digits_of(const struct ts_value_type *type)
 {
 	return (int)((type->mantissa_bits + 1) * 30103 / 100000) + 2;
@@ -84,7 +84,7 @@ const char *ts_value_format(const struct ts_value_type *type, const void *data,
 	if (is_nan(type, bits))
 		snprintf(to, TS_VALUE_BYTES, "nan");
 	else if (type->mantissa_bits)
-		/* At most 17 digits: the compiler does not know. */
+		/* Never more than 17 digits; TS_MIN tells the compiler. */
 		snprintf(to, TS_VALUE_BYTES, "%.*g", TS_MIN(digits_of(type), 17),
 			 real_of(type, bits));
 	else if (type->is_signed)
@@ -94,7 +94,7 @@ const char *ts_value_format(const struct ts_value_type *type, const void *data,
 	return to;
 }
 
-/* Neighbouring values become neighbouring numbers: floats are sign and magnitude. */
+/* Maps adjacent values to adjacent integers: floats are sign and magnitude. */
 static uint64_t rank_of(const struct ts_value_type *type, uint64_t bits)
 {
 	const uint64_t middle = UINT64_C(1) << 63;
@@ -120,7 +120,7 @@ bool ts_value_is_near(const struct ts_value_type *type, const void *a, const voi
 	return (x > y ? x - y : y - x) <= ulp;
 }
 
-/* ---- many ---- */
+/* ---- arrays of values ---- */
 
 static void differ(struct ts_value_difference *difference, const unsigned char *a,
 		   const unsigned char *b, uint64_t from, uint64_t to)

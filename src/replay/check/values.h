@@ -10,32 +10,36 @@
 struct ts_value_type {
 	const char *name;
 	unsigned int bytes;
-	unsigned int mantissa_bits, exponent_bits; /* of floats; 0: a whole number */
+	unsigned int mantissa_bits, exponent_bits; /* of floats; 0: an integer */
 	bool is_signed;
 };
 
-/* NULL where there is no type of that name. */
+/* NULL if there is no type of that name. */
 const struct ts_value_type *ts_value_type_find(const char *name);
 /* "f16, f32 ..." for messages. */
 const char *ts_value_type_names(void);
 
 #define TS_VALUE_BYTES 40
-/* The value at `data` in the fewest digits that tell it from its neighbours; returns `to`. */
+/*
+ * Formats the value at `data` with enough digits to distinguish it from its neighbours; returns
+ * `to`.
+ */
 const char *ts_value_format(const struct ts_value_type *type, const void *data,
 			    char to[TS_VALUE_BYTES]);
 
 /* At most `ulp` representable values apart; NaNs are equal to each other. */
 bool ts_value_is_near(const struct ts_value_type *type, const void *a, const void *b, uint64_t ulp);
 
-/* What differs between two runs of bytes. */
+/* The difference between two byte arrays. */
 struct ts_value_difference {
 	uint64_t first_byte,
-		bytes; /* where it begins, and how many bytes differ; bytes 0: nothing does */
-	uint64_t first_value; /* index of the first value, where a type is given */
+		bytes; /* offset of the first, and number of differing bytes; bytes 0: equal */
+	uint64_t first_value; /* index of the first differing value, if a type is given */
 };
 
 /*
- * `type` may be NULL: byte by byte. What is left behind the last whole value is compared so, too.
+ * `type` may be NULL: compares bytes. Bytes after the last complete value are compared as bytes,
+ * too.
  */
 struct ts_value_difference ts_value_compare(const struct ts_value_type *type, uint64_t ulp,
 					    const void *a, const void *b, uint64_t bytes);

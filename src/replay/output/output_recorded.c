@@ -6,7 +6,7 @@
 
 TS_DEFINE_AUTO(ts_batch, ts_batch_free);
 
-/* Correlations of what is really run. */
+/* Collects the correlations of commands that run. */
 static int collect(struct ts_map *wanted, const struct ts_replay *replay)
 {
 	for (uint32_t i = 0; i < replay->plan.count; i++) {

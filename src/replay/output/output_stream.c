@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Rows of a run of a command stream: its calls and device work, named as in the recording, on the
- * recording's time line: the first call of the run is when the first command was submitted.
+ * Rows of a replayed command stream: its calls and device work, named as in the recording and on
+ * its time line: the first call is at the time of the first recorded command.
  */
 #include <inttypes.h>
 #include <stdio.h>
@@ -13,7 +13,7 @@
 #include "replay/output/replay_output.h"
 #include "replay/stream/stream_internal.h"
 
-/* Correlations of commands that the recording has none for. */
+/* First correlation for commands that have none in the recording. */
 #define OWN_CORRELATIONS ((int64_t)1 << 40)
 
 struct output {
@@ -23,9 +23,9 @@ struct output {
 	const struct ts_replay_report *report;
 	struct ts_writer *writer;
 	struct ts_replay_recorded recorded;
-	int64_t shift; /* from the run's clock to trace time */
+	int64_t shift; /* added to the run's clock: trace time */
 	int64_t process, thread, source;
-	int64_t *devices, *streams; /* rows by object; of memory: 1 where it has one */
+	int64_t *devices, *streams; /* row ids by object; memory: 1 if it has a row */
 	uint32_t waits_shape;
 };
 
@@ -34,7 +34,7 @@ static int64_t text(struct output *output, const char *string)
 	return string ? ts_writer_string(output->writer, string, strlen(string)) : 0;
 }
 
-/* ---- who and where ---- */
+/* ---- devices and streams ---- */
 
 static void write_process(struct output *output)
 {
@@ -148,7 +148,7 @@ static int64_t copy_kind_of(const struct ts_replay_command_info *command)
 	return command->other == TS_REPLAY_NONE ? TS_COPY_HOST_TO_DEVICE : TS_COPY_DEVICE_TO_DEVICE;
 }
 
-/* As the recording names it, else as the command does. */
+/* Names it as in the recording, else by the command. */
 static void name_op(struct output *output, uint32_t index, struct ts_gpu_op_row *row)
 {
 	const struct ts_replay_command_info *command = &output->stream->commands[index];
@@ -197,7 +197,7 @@ static void set_geometry(const struct ts_replay_command_info *command, struct ts
 	row->block_z = command->dimensions > 2 ? (int64_t)command->local[2] : 1;
 }
 
-/* Correlations of what it waited for, as the recorder writes them: "[3,4]"; 0: none. */
+/* Text with the correlations it waited for, as the recorder writes them: "[3,4]"; 0: none. */
 static int64_t waits_of(struct output *output, uint32_t index)
 {
 	const struct ts_replay_command_info *command = &output->stream->commands[index];
@@ -274,7 +274,7 @@ static void write_call(struct output *output, uint32_t position)
 	ts_writer_add(output->writer, TS_TABLE_API_CALL, &row, NULL);
 }
 
-/* ---- what was compared ---- */
+/* ---- compared hashes ---- */
 
 static void write_memory(struct output *output, uint32_t object)
 {
@@ -294,7 +294,7 @@ static void write_memory(struct output *output, uint32_t object)
 	ts_writer_add(output->writer, TS_TABLE_OBJECT, &row, NULL);
 }
 
-/* When it was there: when the command ended, as well as that is known. */
+/* Time of a check: the end of the command, as far as it is known. */
 static int64_t time_of(const struct output *output, uint32_t position)
 {
 	uint32_t last = TS_MIN(position, output->replay->plan.count - 1);
@@ -339,7 +339,7 @@ static void write_checks(struct output *output)
 		write_check(output, i);
 }
 
-/* ---- all ---- */
+/* ---- all rows ---- */
 
 static void find_shift(struct output *output)
 {

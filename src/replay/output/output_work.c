@@ -1,8 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Rows of a simulated run: those of the recording with names and arguments, at other times and
- * maybe in other queues. What has no place on the new time line (counters, samples, marks) is left
- * out.
+ * Rows of a simulated run: those of the recording, with names and arguments, at simulated times and
+ * possibly in other queues. Rows without a simulated time (counters, samples, marks) are omitted.
  */
 #include <inttypes.h>
 #include <string.h>
@@ -16,10 +15,10 @@
 struct output {
 	const struct ts_work *work;
 	const struct ts_replay_outcome *outcome;
-	/* Index of a command, sync, call, slice plus 1, by row of its table; 0: it is none. */
+	/* 1 + index of the command, sync, call or slice, by row of its table; 0: none. */
 	uint32_t *commands, *syncs, *calls, *slices;
 	uint64_t op_count, call_count, slice_count;
-	int64_t first_stream; /* id of the first queue that the recording does not have */
+	int64_t first_stream; /* id of the first new queue */
 };
 
 /* ---- rows by number ---- */
@@ -61,7 +60,7 @@ static int64_t stream_id(const struct output *output, uint32_t stream)
 	return output->first_stream + (stream - output->work->stream_count);
 }
 
-/* A synchronisation moves with the end of the call that it belongs to. */
+/* A synchronisation moves with the end of its call. */
 static bool change_sync(const struct output *output, uint32_t index, struct ts_gpu_op_row *row)
 {
 	const struct ts_work_sync *sync = &output->work->syncs[index];
@@ -133,7 +132,7 @@ static bool change(void *context, enum ts_table_id table, uint64_t number, void 
 	return table == TS_TABLE_META || table == TS_TABLE_LOSS;
 }
 
-/* ---- queues that are new ---- */
+/* ---- new queues ---- */
 
 static int64_t highest_stream(struct ts_reader *reader)
 {
@@ -145,7 +144,7 @@ static int64_t highest_stream(struct ts_reader *reader)
 	return highest;
 }
 
-/* Each is of the device of the first command in it. */
+/* Each belongs to the device of its first command. */
 static void add_streams(struct output *output, struct ts_writer *writer)
 {
 	const struct ts_work *work = output->work;

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Writes the trace of -o, with metadata that says what it is a replay of. */
+/* Writes the trace of -o, with metadata about the source trace, target and options. */
 #include "replay/output/replay_output.h"
 
 #include <errno.h>
@@ -12,7 +12,7 @@
 
 TS_DEFINE_AUTO(ts_writer, ts_writer_close);
 
-/* ---- what it says of itself ---- */
+/* ---- metadata ---- */
 
 static void add_meta(struct ts_writer *writer, const char *key, struct ts_text *json)
 {

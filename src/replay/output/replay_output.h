@@ -11,8 +11,8 @@
 #include "replay/replay.h"
 
 /*
- * Writes the run of `outcome` to options.output, under another name until it is whole; a failure
- * leaves what was there before.
+ * Writes the run of `outcome` to options.output. The file is written under a temporary name and
+ * renamed when complete; on failure an existing file stays.
  */
 int ts_replay_write(const struct ts_replay *replay, const struct ts_replay_outcome *outcome,
 		    const struct ts_replay_report *report, struct ts_error *err);
@@ -23,19 +23,16 @@ int ts_replay_write_stream(const struct ts_replay *replay, struct ts_writer *wri
 int ts_replay_write_work(const struct ts_replay *replay, struct ts_writer *writer,
 			 const struct ts_replay_outcome *outcome, struct ts_error *err);
 
-/*
- * What the recording tells of the commands of a plan: rows of gpu_op by correlation
- * (output_recorded.c).
- */
+/* Recorded gpu_op rows of the commands of a plan, by correlation (output_recorded.c). */
 struct ts_replay_recorded {
-	struct ts_map positions; /* correlation to row */
+	struct ts_map positions; /* correlation -> index of its row */
 	struct ts_gpu_op_row *rows;
 	size_t count, capacity;
 };
 int ts_replay_recorded_load(struct ts_replay_recorded *recorded, const struct ts_replay *replay,
 			    struct ts_error *err);
 void ts_replay_recorded_release(struct ts_replay_recorded *recorded);
-/* From the first start to the last end; TS_ABSENT where there is none. */
+/* First start to last end; TS_ABSENT if there are no rows. */
 int64_t ts_replay_recorded_span(const struct ts_replay_recorded *recorded);
 
 #endif

@@ -36,9 +36,9 @@ bool ts_replay_is_alive(const struct ts_replay_stream *stream, uint32_t memory, 
 	       (object->freed_by == TS_REPLAY_NONE || object->freed_by > command);
 }
 
-/* ---- what cannot be run ---- */
+/* ---- commands that cannot run ---- */
 
-/* Objects that nothing uses do no harm. */
+/* Commands on the lifetime of objects: harmless if nothing uses the object. */
 static bool is_life(enum ts_command_kind kind)
 {
 	return kind == TS_COMMAND_ALLOC || kind == TS_COMMAND_FREE || kind == TS_COMMAND_LOAD;
@@ -99,7 +99,7 @@ void ts_replay_plan_release(struct ts_replay_plan *plan)
 	*plan = (struct ts_replay_plan){ 0 };
 }
 
-/* ---- in words ---- */
+/* ---- description ---- */
 
 static const struct {
 	enum ts_command_kind kind;

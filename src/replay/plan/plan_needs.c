@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * What a part needs: backwards from what it reads, every earlier command that wrote it, byte by
- * byte. A launch or a rectangle may leave some bytes unwritten, so it never ends the search, and
- * the previous content of what it writes is needed, too.
+ * Finds the inputs of a selection: going backwards from what it reads, every earlier command that
+ * wrote those bytes. A launch or a rectangle may leave some bytes unwritten, so it never ends the
+ * search, and the previous content of what it writes is needed, too.
  */
 #include "replay/plan/plan.h"
 #include "replay/plan/ranges.h"
@@ -11,8 +11,7 @@
 struct needs {
 	const struct ts_replay_stream *stream;
 	struct ts_ranges *memory; /* by object */
-	size_t some; /* memories of which something is needed; kept for commands that know no sets
-		      */
+	size_t some;              /* number of memories with needed ranges */
 };
 
 static int update(struct needs *needs, uint32_t memory, uint64_t from, uint64_t to, bool is_added)
@@ -36,7 +35,7 @@ static int update_all(struct needs *needs, const struct ts_replay_range *ranges,
 	return rc;
 }
 
-/* All that was there when it ran. */
+/* Needs all memory that was allocated when the command ran. */
 static int need_everything(struct needs *needs, uint32_t command)
 {
 	int rc = TS_OK;
@@ -76,7 +75,7 @@ static int look_at(struct needs *needs, struct ts_replay_plan *plan, uint32_t in
 {
 	const struct ts_replay_command_info *command = &needs->stream->commands[index];
 
-	/* Before it is made there is nothing: it begins with what its object says. */
+	/* Memory has no earlier content: it starts with that of its object. */
 	if (command->kind == TS_COMMAND_ALLOC && command->object != TS_REPLAY_NONE &&
 	    needs->stream->objects[command->object].made_by == index)
 		return update(needs, command->object, 0,
@@ -88,7 +87,7 @@ static int look_at(struct needs *needs, struct ts_replay_plan *plan, uint32_t in
 	return take(needs, index);
 }
 
-/* ---- the order in which they ran, as far as it differs from that in which they were given ---- */
+/* ---- execution order, where it differs from submission order ---- */
 
 struct position {
 	uint32_t ready, index;

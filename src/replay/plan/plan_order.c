@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Keeps the order of a part: markers, barriers and syncs between its commands, and markers in place
- * of left-out commands that others waited for or that waited themselves.
+ * Keeps the order of a selection: markers, barriers and syncs between its commands, and markers in
+ * place of skipped commands that others waited for or that waited themselves.
  */
 #include <string.h>
 
@@ -11,8 +11,8 @@
 struct ordering {
 	struct ts_replay_plan *plan;
 	const struct ts_replay_stream *stream;
-	bool *used;           /* by object: memory that the plan's commands work on */
-	uint32_t first, last; /* commands that are asked for or included */
+	bool *used;           /* by object: memory that the plan's commands use */
+	uint32_t first, last; /* of the requested and included commands */
 };
 
 static bool is_order(enum ts_command_kind kind)
@@ -25,7 +25,7 @@ static bool is_life(enum ts_command_kind kind)
 	return kind == TS_COMMAND_ALLOC || kind == TS_COMMAND_FREE || kind == TS_COMMAND_LOAD;
 }
 
-/* ---- what the plan works on ---- */
+/* ---- memory that the plan uses ---- */
 
 static void use(struct ordering *ordering, uint32_t index)
 {
@@ -53,7 +53,7 @@ static void find_used(struct ordering *ordering)
 	}
 }
 
-/* ---- what else is kept ---- */
+/* ---- commands kept for their order ---- */
 
 static bool can_run(const struct ts_replay_stream *stream,
 		    const struct ts_replay_command_info *command)
@@ -62,8 +62,8 @@ static bool can_run(const struct ts_replay_stream *stream,
 }
 
 /*
- * Left out without a trace: in an in-order queue what follows waits for all before it anyway.
- * Whoever waited for it waits for the one before.
+ * May be skipped without a marker: in an in-order queue later commands wait for all earlier ones
+ * anyway. What waited for the skipped command waits for the one before it.
  */
 static bool is_replaceable(const struct ts_replay_stream *stream,
 			   const struct ts_replay_command_info *command)
@@ -78,7 +78,7 @@ static bool is_kept_for_order(const struct ordering *ordering, uint32_t index)
 {
 	const struct ts_replay_command_info *command = &ordering->stream->commands[index];
 
-	/* The memory's life, wherever it begins. */
+	/* Lifetime of used memory, wherever it begins. */
 	if (command->kind == TS_COMMAND_ALLOC)
 		return command->object != TS_REPLAY_NONE && ordering->used[command->object];
 	if (index < ordering->first || index > ordering->last)
@@ -92,8 +92,8 @@ static bool is_kept_for_order(const struct ordering *ordering, uint32_t index)
 }
 
 /*
- * Objects that cannot be made are not: nothing of the plan uses them. And a sync in vain would
- * never end.
+ * Objects that cannot be created are skipped: nothing in the plan uses them. A sync that would
+ * deadlock is skipped, too.
  */
 static bool is_dropped(const struct ordering *ordering, uint32_t index)
 {
@@ -117,7 +117,7 @@ static void mark(struct ordering *ordering)
 	}
 }
 
-/* Whoever waits for a user event needs that somebody sets it, wherever that stands. */
+/* A wait for a user event needs the command that sets it, wherever that is. */
 static int mark_user_events(struct ordering *ordering)
 {
 	const struct ts_replay_stream *stream = ordering->stream;
@@ -138,7 +138,7 @@ static int mark_user_events(struct ordering *ordering)
 	return TS_OK;
 }
 
-/* ---- the list ---- */
+/* ---- submission order ---- */
 
 static void list(struct ordering *ordering)
 {
@@ -167,7 +167,7 @@ static int find_instead(struct ordering *ordering)
 			plan->instead[i] = i;
 		else if (queue != TS_REPLAY_NONE)
 			plan->instead[i] = last[queue];
-		/* Behind a sync there is nothing left in its queue. */
+		/* After a sync nothing is left to wait for in its queue. */
 		if (queue != TS_REPLAY_NONE && plan->kept[i])
 			last[queue] = stream->commands[i].kind == TS_COMMAND_SYNC ? TS_REPLAY_NONE
 										  : i;

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Selects the commands that were asked for: by queue, by range, by kernel. */
+/* Selects the requested commands: by queue, by range, by kernel. */
 #include <inttypes.h>
 #include <string.h>
 
@@ -11,19 +11,19 @@
 struct part {
 	const struct ts_replay_options *options;
 	const struct ts_replay_stream *stream;
-	uint64_t from, to;      /* sequence numbers, to is not part of it */
+	uint64_t from, to;      /* sequence numbers, exclusive of to */
 	int64_t from_ns, to_ns; /* trace time */
 	bool *queues;           /* by object; NULL: all */
 };
 
-/* ---- places ---- */
+/* ---- positions ---- */
 
 static bool is_number(const char *text)
 {
 	return *text && strspn(text, "0123456789") == strlen(text);
 }
 
-/* A sequence number, or a time with a unit since the first command. */
+/* A sequence number, or a time with a unit after the first command. */
 static int parse_position(const struct part *part, const char *option, const char *text,
 			  uint64_t *sequence, int64_t *time, struct ts_error *err)
 {
@@ -60,8 +60,7 @@ static int no_such_queue(const struct ts_replay_stream *stream, const char *word
 }
 
 /*
- * As gpu_op numbers streams; else the number or the row of the object, which is what rows of
- * `command` show.
+ * By the stream's number in gpu_op; else by the object's number or row id, as in rows of `command`.
  */
 static bool is_queue(const struct ts_replay_object_info *object, int64_t number, int way)
 {
@@ -133,7 +132,7 @@ static bool is_asked(const struct part *part, const struct ts_replay_command_inf
 	return true;
 }
 
-/* Kernels by name, for whoever asked for one that is not there. */
+/* Lists kernel names, for the error about one that does not exist. */
 static void append_kernels(struct ts_text *text, const struct ts_replay_stream *stream)
 {
 	TS_SCOPED(ts_map) met = { 0 };
@@ -193,9 +192,7 @@ int ts_replay_plan_ask(struct ts_replay_plan *plan, const struct ts_replay_strea
 			     .to_ns = INT64_MAX };
 	int rc;
 
-	/*
-	 * What comes behind the instant that is looked at is not needed, unless it was asked for.
-	 */
+	/* Commands after the dumped one are not needed, unless they were requested. */
 	if (options->dump_at && !options->to)
 		part.to = options->dump_at + 1;
 	rc = parse_position(&part, "from", options->from, &part.from, &part.from_ns, err);

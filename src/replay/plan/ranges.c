@@ -10,7 +10,7 @@ void ts_ranges_release(struct ts_ranges *ranges)
 	*ranges = (struct ts_ranges){ 0 };
 }
 
-/* The first item that ends at or behind `at`. */
+/* The first item that ends at or after `at`. */
 static size_t find(const struct ts_ranges *ranges, uint64_t at)
 {
 	size_t low = 0, high = ranges->count;
@@ -26,7 +26,7 @@ static size_t find(const struct ts_ranges *ranges, uint64_t at)
 	return low;
 }
 
-/* Puts `count` items in place of those of [first, last). */
+/* Replaces the items [first, last) with `count` items. */
 static int replace(struct ts_ranges *ranges, size_t first, size_t last,
 		   const struct ts_ranges_item *items, size_t count)
 {
@@ -71,7 +71,7 @@ int ts_ranges_cut(struct ts_ranges *ranges, uint64_t from, uint64_t to)
 	while (last < ranges->count && ranges->items[last].from < to) {
 		struct ts_ranges_item item = ranges->items[last++];
 
-		/* Only the first can stick out ahead, only the last behind. */
+		/* Only the first item can begin before `from`, only the last can end after `to`. */
 		if (item.from < from)
 			left[count++] = (struct ts_ranges_item){ item.from, TS_MIN(item.to, from) };
 		if (item.to > to)
@@ -84,7 +84,7 @@ bool ts_ranges_touch(const struct ts_ranges *ranges, uint64_t from, uint64_t to)
 {
 	size_t position = find(ranges, from);
 
-	/* One that ends right at `from` does not count. */
+	/* An item that ends exactly at `from` does not overlap. */
 	if (position < ranges->count && ranges->items[position].to == from)
 		position++;
 	return from < to && position < ranges->count && ranges->items[position].from < to;

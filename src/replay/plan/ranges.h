@@ -12,18 +12,18 @@
 
 struct ts_ranges {
 	struct ts_ranges_item {
-		uint64_t from, to; /* to is not part of it */
+		uint64_t from, to; /* to is exclusive */
 	} * items;
 	size_t count, capacity;
 };
 
 void ts_ranges_release(struct ts_ranges *ranges);
 
-/* Both take an empty range as nothing; 0 or TS_ENOMEM. */
+/* Both ignore an empty range; 0 or TS_ENOMEM. */
 int ts_ranges_add(struct ts_ranges *ranges, uint64_t from, uint64_t to);
 int ts_ranges_cut(struct ts_ranges *ranges, uint64_t from, uint64_t to);
 
-/* Is a byte of [from, to) in it? */
+/* Does the set contain a byte of [from, to)? */
 bool ts_ranges_touch(const struct ts_ranges *ranges, uint64_t from, uint64_t to);
 
 #endif
