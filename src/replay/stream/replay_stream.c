@@ -39,7 +39,7 @@ static int load_all(struct ts_replay_load *load, int64_t process, uint32_t windo
 		rc = ts_replay_load_checks(load, err);
 	if (!rc)
 		rc = ts_replay_load_order(load, err);
-	/* Texts are loaded lazily: one that could not be is an empty one. */
+	/* Texts are loaded lazily, and one that fails to load reads as empty: check the status. */
 	return rc ? rc : ts_reader_status(load->reader, err);
 }
 

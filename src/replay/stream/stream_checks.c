@@ -35,7 +35,7 @@ static bool parse_hash(const char *text, uint64_t *ret_hash)
 	return true;
 }
 
-/* One of few words, so that it need not be kept. */
+/* Maps to a constant, so that the text need not be kept. */
 static const char *reason_of(const char *why)
 {
 	static const char *const reasons[] = { "read", "map", "each", "final" };
@@ -52,7 +52,7 @@ static int check_error(const struct ts_command_row *row, struct ts_error *err, c
 			    text);
 }
 
-/* What of memory it is about; none: what the command brought to the host. */
+/* The range that a check covers; no memory: what the command copied to the host. */
 static int load_range(struct ts_replay_load *load, const struct ts_command_row *row,
 		      struct found *found, struct ts_error *err)
 {
@@ -83,7 +83,7 @@ static int load_range(struct ts_replay_load *load, const struct ts_command_row *
 	return TS_OK;
 }
 
-/* The command's index; TS_REPLAY_NONE where it is none of the window's. */
+/* The command's index; TS_REPLAY_NONE if it is not in the window. */
 static uint32_t command_of(const struct ts_replay_load *load, int64_t sequence)
 {
 	const struct ts_replay_stream *stream = load->stream;
@@ -94,7 +94,7 @@ static uint32_t command_of(const struct ts_replay_load *load, int64_t sequence)
 	return (uint32_t)(sequence - first);
 }
 
-/* A read's check has the size of what the read brought. */
+/* The check of a read has the size of the read. */
 static bool is_read_of(const struct ts_replay_load *load, const struct found *found)
 {
 	const struct ts_replay_command_info *command = &load->stream->commands[found->command];
@@ -147,7 +147,7 @@ static int compare_found(const void *a, const void *b)
 	return TS_COMPARE(x->check.range.offset, y->check.range.offset);
 }
 
-/* Sorted, those of a command stand together; those of the end last. */
+/* Sorts checks by command, those of the end last, and assigns them. */
 static int hand_out(struct ts_replay_load *load, const struct founds *founds, struct ts_error *err)
 {
 	struct ts_replay_stream *stream = load->stream;

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Commands of a window in order of their sequence numbers, without gaps: queue, operands, data and
+ * Loads the commands of a window by sequence number, without gaps: queue, operands, data and
  * dependencies.
  */
 #include <inttypes.h>
@@ -11,8 +11,8 @@
 #include "replay/stream/stream_internal.h"
 
 /*
- * A sync that waits for a part of its queue: commands that are waited for one by one, and those
- * that are passed over.
+ * Limits for a sync that waits for a part of its queue: commands to wait for one by one, and
+ * commands to step over.
  */
 #define MOST_UNTIL 1024u
 #define MOST_STEPS 65536u
@@ -163,7 +163,7 @@ static int load_columns(struct ts_replay_load *load, uint32_t index,
 	return rc;
 }
 
-/* ---- what it waits for ---- */
+/* ---- dependencies ---- */
 
 static int load_waits(struct ts_replay_load *load, uint32_t index,
 		      const struct ts_replay_details *details, struct ts_error *err)
@@ -185,7 +185,7 @@ static int load_waits(struct ts_replay_load *load, uint32_t index,
 		if (object != TS_REPLAY_NONE &&
 		    load->stream->objects[object].flags & TS_REPLAY_USER_EVENT)
 			users[command->user_wait_count++] = object;
-		/* An event of no command of this window was complete before it began. */
+		/* An event that no command of this window sets was complete before it began. */
 		else if (ts_map_get(&load->events, number, &setter))
 			waits[command->wait_count++] = (uint32_t)setter;
 	}
@@ -194,7 +194,7 @@ static int load_waits(struct ts_replay_load *load, uint32_t index,
 	return TS_OK;
 }
 
-/* ---- what the host waits for in a queue that others go on giving commands to ---- */
+/* ---- host waits for a queue that other threads keep filling ---- */
 
 static bool runs_in_queue(enum ts_command_kind kind)
 {
@@ -215,8 +215,8 @@ static void enqueue(struct ts_replay_load *load, uint32_t index)
 }
 
 /*
- * Commands of the queue up to `until`, back to one that stands behind all others. 0: there are too
- * many.
+ * Collects commands of the queue up to `until`, back to one that is ordered after all earlier ones.
+ * 0: too many.
  */
 static uint32_t collect_until(const struct ts_replay_load *load, uint32_t queue, uint64_t until,
 			      uint32_t *ret_waits)
@@ -240,8 +240,8 @@ static uint32_t collect_until(const struct ts_replay_load *load, uint32_t queue,
 }
 
 /*
- * Another thread gave more to the queue while the host waited: that was not waited for, and may
- * never end before something that comes later. So this becomes a wait for those that were there.
+ * Other threads enqueued more while the host waited. The call did not wait for those, and they may
+ * depend on later commands. So this becomes a wait for the commands that were there.
  */
 static int narrow_sync(struct ts_replay_load *load, uint32_t index, uint64_t until,
 		       struct ts_error *err)
@@ -290,7 +290,7 @@ static int load_command(struct ts_replay_load *load, uint32_t index,
 	return rc;
 }
 
-/* ---- all of them ---- */
+/* ---- all commands ---- */
 
 static bool is_of_window(const struct ts_replay_load *load, const struct ts_command_row *row)
 {

@@ -8,7 +8,7 @@
 #include "base/json.h"
 #include "replay/stream/stream_internal.h"
 
-/* Numbers in a list: far more than any driver takes. */
+/* Maximum length of a list: far more than any driver accepts. */
 #define MOST_ITEMS 65536u
 
 struct parse {
@@ -68,14 +68,16 @@ static int scan_text(struct parse *parse, void *to)
 	if (rc)
 		return rc;
 	ts_json_unescape(&string, &text);
-	/* A byte 0 inside would end what a driver sees ahead of what was looked at. */
+	/*
+	 * A NUL inside would hide the rest of the text from the checks of this tool or the driver.
+	 */
 	if (text.length && memchr(text.data, 0, text.length))
 		return ts_json_bad(&parse->js, string.text, "a text holds a byte 0");
 	*(const char **)to = ts_arena_strdup_len(parse->arena, ts_text_cstr(&text), text.length);
 	return text.failed || !*(const char **)to ? TS_ENOMEM : TS_OK;
 }
 
-/* Steps through an array; `item` reads each into the next of `items`, which grow. */
+/* Parses an array; `item` parses each element into a growing list. */
 static int scan_array(struct parse *parse, scan_function *item, size_t item_bytes, void **ret_items,
 		      uint32_t *ret_count)
 {
@@ -116,7 +118,7 @@ static int scan_numbers(struct parse *parse, void *to)
 
 /* ---- objects ---- */
 
-/* A key, what reads its value, and where that goes. */
+/* A key, the function that parses its value, and where the value goes. */
 struct member {
 	const char *key;
 	scan_function *scan;
@@ -178,7 +180,7 @@ static int scan_arg(struct parse *parse, void *to)
 	return scan_object(parse, members, TS_ARRAY_SIZE(members));
 }
 
-/* Of a launch a list, of a function how many there are. */
+/* A list for a launch, a count for a function. */
 static int scan_args(struct parse *parse, void *to)
 {
 	struct ts_replay_details *details = to;
@@ -280,7 +282,7 @@ static int scan_index(struct parse *parse, void *to)
 	return scan_unsigned(parse, &details->index);
 }
 
-/* "failed" may be a text or just true. */
+/* "failed" is a text or true. */
 static int scan_failed(struct parse *parse, void *to)
 {
 	struct ts_replay_details *details = to;
@@ -294,7 +296,7 @@ static int scan_failed(struct parse *parse, void *to)
 	return rc;
 }
 
-/* "offset" of a launch is a list; of other things a number that a column has, too. */
+/* "offset" of a launch is a list; elsewhere a number that is also in a column. */
 static int scan_global_offset(struct parse *parse, void *to)
 {
 	return ts_json_peek(&parse->js) == '[' ? scan_numbers(parse, to) : ts_json_skip(&parse->js);

@@ -6,7 +6,7 @@
 
 #include "replay/stream/stream_internal.h"
 
-/* Bytes of local memory that an argument may ask for: beyond every device. */
+/* Maximum bytes of local memory of an argument: more than any device has. */
 #define MOST_LOCAL ((uint64_t)1 << 30)
 
 /* ---- geometry ---- */
@@ -61,7 +61,7 @@ static int load_bytes(struct ts_replay_load *load, uint32_t index, uint32_t numb
 	arg->kind = TS_REPLAY_ARG_BYTES;
 	arg->at = raw->at;
 	arg->size = raw->size;
-	/* What cannot be replayed for another reason has no block, and never runs. */
+	/* A launch that is unreplayable for another reason has no block, and never runs. */
 	if (command->unreplayable && !command->blob.id)
 		return TS_OK;
 	if (raw->size == 0 || raw->at > command->blob.bytes ||
@@ -153,7 +153,7 @@ static int load_args(struct ts_replay_load *load, uint32_t index,
 
 /* ---- sets ---- */
 
-/* A pointer into SVM may be moved by the kernel: all of the allocation counts. */
+/* A kernel may move a pointer into SVM: the range is the entire allocation. */
 static struct ts_replay_range range_of(const struct ts_replay_load *load,
 				       const struct ts_replay_arg *arg)
 {
@@ -241,7 +241,7 @@ int ts_replay_load_launch(struct ts_replay_load *load, uint32_t index,
 	struct ts_replay_command_info *command = &load->stream->commands[index];
 	int rc;
 
-	/* It says itself that it is not all there. */
+	/* An unreplayable launch may be incomplete. */
 	if (command->unreplayable && (!details->has_args || !details->global.count)) {
 		command->unknown_access = true;
 		return TS_OK;

@@ -13,7 +13,7 @@
 #include "base/text.h"
 #include "replay/stream/stream_internal.h"
 
-/* Views in views; OpenCL has one level. */
+/* Maximum nesting of views; OpenCL has one level. */
 #define MOST_LEVELS 64
 
 TS_DEFINE_AUTO(ts_batch, ts_batch_free);
@@ -21,7 +21,7 @@ TS_DEFINE_AUTO(ts_batch, ts_batch_free);
 struct rows {
 	struct ts_object_row *rows;
 	size_t count, capacity;
-	struct ts_map positions; /* id to row */
+	struct ts_map positions; /* id -> row */
 };
 
 static void rows_release(struct rows *rows)
@@ -32,7 +32,7 @@ static void rows_release(struct rows *rows)
 
 /* ---- rows ---- */
 
-/* A row tells what an object was from its time on; what came behind the window is of others. */
+/* A row describes an object from its time on; rows after the window belong to later ones. */
 static int keep_row(struct ts_replay_load *load, struct rows *rows, const struct ts_object_row *row)
 {
 	uint64_t *position;
@@ -102,13 +102,13 @@ int ts_replay_blob_of(struct ts_replay_load *load, int64_t id, struct ts_replay_
 	return ts_reader_blob_size(load->reader, id, &ret_blob->bytes, err);
 }
 
-/* ---- what an object is ---- */
+/* ---- properties ---- */
 
 static const char *copy_text(struct ts_replay_load *load, int64_t string)
 {
 	struct ts_string text = ts_reader_string(load->reader, string);
 
-	/* Up to a byte 0: names are given to drivers. */
+	/* Up to the first NUL: names are passed to drivers. */
 	return ts_arena_strdup_len(&load->stream->arena, text.data, strlen(text.data));
 }
 
@@ -138,7 +138,7 @@ static uint32_t flags_of(const struct ts_replay_details *details)
 	return flags;
 }
 
-/* What a device says of itself, in one line. */
+/* Description of a device in one line. */
 static const char *describe(struct ts_replay_load *load, const struct ts_replay_details *details)
 {
 	const char *const words[] = { details->platform, details->vendor, details->version,
@@ -242,7 +242,7 @@ static int add_binaries(struct ts_replay_load *load, struct ts_replay_object_inf
 	return TS_OK;
 }
 
-/* What its parent must be. */
+/* Is this kind of parent valid? */
 static bool is_parent_kind(enum ts_object_kind kind, enum ts_object_kind parent)
 {
 	switch (kind) {
@@ -304,7 +304,7 @@ static int link_object(struct ts_replay_load *load, uint32_t index, const struct
 
 /* ---- memory ---- */
 
-/* A view becomes a part of its root; the levels between are left out. */
+/* Makes a view refer to its root, skipping intermediate levels. */
 static void root_view(struct ts_replay_load *load, struct ts_replay_object_info *view)
 {
 	struct ts_replay_stream *stream = load->stream;
@@ -345,19 +345,19 @@ static void check_memory(struct ts_replay_load *load, struct ts_replay_object_in
 		      memory->blob.bytes);
 		memory->blob = (struct ts_replay_blob_ref){ 0 };
 	}
-	/* What cannot be replayed still stands for something that commands change. */
+	/* Unreplayable memory still needs a size: commands change it. */
 	if (!memory->bytes)
 		memory->bytes = 1;
 }
 
-/* Gone before the window: it has no part in it. */
+/* Destroyed before the window: not part of it. */
 static bool is_gone(const struct ts_replay_load *load, const struct ts_object_row *row)
 {
 	return row->kind == TS_OBJECT_MEMORY && row->destroyed != TS_ABSENT &&
 	       row->destroyed < load->window->start;
 }
 
-/* ---- all of them ---- */
+/* ---- all objects ---- */
 
 static uint64_t number_of(const struct ts_object_row *row, const struct ts_replay_details *details)
 {
@@ -365,8 +365,8 @@ static uint64_t number_of(const struct ts_object_row *row, const struct ts_repla
 }
 
 /*
- * Each window describes its objects anew: of several rows with a number the newest is this
- * window's.
+ * Each window describes its objects again: of several rows with one number, the newest belongs to
+ * this window.
  */
 static int choose_newest(struct ts_replay_load *load, const struct rows *rows,
 			 const struct ts_replay_details *details)
@@ -413,7 +413,7 @@ static int add_object(struct ts_replay_load *load, const struct ts_object_row *r
 	return TS_OK;
 }
 
-/* Keeps the rows of this window, and puts the details of each beside it. */
+/* Keeps the rows of this window, each with its details. */
 static int keep_objects(struct ts_replay_load *load, struct rows *rows,
 			struct ts_replay_details *details)
 {

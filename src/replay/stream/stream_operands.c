@@ -28,7 +28,7 @@ void ts_replay_spoil(struct ts_replay_load *load, uint32_t index, const char *fo
 
 /* ---- ranges ---- */
 
-/* The root of memory; what is said of it by `offset` moves with it. */
+/* Converts memory to its root, and `offset` with it. */
 static bool to_root(struct ts_replay_load *load, uint32_t *object, uint64_t *offset)
 {
 	const struct ts_replay_object_info *memory = &load->stream->objects[*object];
@@ -71,7 +71,7 @@ int ts_replay_load_range(struct ts_replay_load *load, uint32_t index, const char
 	return TS_OK;
 }
 
-/* An operand's column: absent is 0. */
+/* Value of an offset column; absent: 0. */
 static uint64_t offset_of(int64_t column)
 {
 	return column == TS_ABSENT ? 0 : (uint64_t)column;
@@ -96,7 +96,7 @@ static int set_ranges(struct ts_replay_load *load, struct ts_replay_command_info
 
 /* ---- rectangles ---- */
 
-/* Defaults of pitches, as drivers have them; false where the numbers make no sense. */
+/* Fills in default pitches, as drivers do; false: invalid values. */
 static bool settle_side(struct ts_replay_rect_side *side, const uint64_t region[3])
 {
 	uint64_t slice;
@@ -110,7 +110,7 @@ static bool settle_side(struct ts_replay_rect_side *side, const uint64_t region[
 	return side->slice >= slice;
 }
 
-/* From the first to the last byte that it touches. */
+/* The range from the first to the last byte of a rectangle. */
 static bool side_bounds(const struct ts_replay_rect_side *side, const uint64_t region[3],
 			uint64_t *ret_offset, uint64_t *ret_bytes)
 {
@@ -152,7 +152,7 @@ static int load_rect(struct ts_replay_load *load, uint32_t index,
 	memcpy(command->region, details->region.items, sizeof(command->region));
 	command->to = details->to;
 	command->from = details->from;
-	/* What lies in the blob, or goes to the host, is packed. */
+	/* Data in the blob, or copied to the host, is packed. */
 	if (command->object == TS_REPLAY_NONE)
 		command->to = (struct ts_replay_rect_side){ 0 };
 	if (command->other == TS_REPLAY_NONE)
@@ -221,7 +221,7 @@ static int load_copy(struct ts_replay_load *load, uint32_t index, const struct t
 	return set_ranges(load, command, has_to ? &to : NULL, has_from ? &from : NULL, err);
 }
 
-/* ---- what has one operand ---- */
+/* ---- commands with one operand ---- */
 
 static int load_destination(struct ts_replay_load *load, uint32_t index,
 			    const struct ts_command_row *row, struct ts_error *err)
@@ -274,7 +274,7 @@ static int load_host_write(struct ts_replay_load *load, uint32_t index,
 	return rc;
 }
 
-/* The memory's life. What is used outside of it lives longer: see stream_order.c. */
+/* Lifetime of memory; stream_order.c extends it to cover all uses. */
 static int load_life(struct ts_replay_load *load, uint32_t index, struct ts_error *err)
 {
 	struct ts_replay_command_info *command = &load->stream->commands[index];
@@ -294,7 +294,7 @@ static int load_life(struct ts_replay_load *load, uint32_t index, struct ts_erro
 	return TS_OK;
 }
 
-/* With a queue a marker; without, a user event is set. */
+/* With a queue: a marker; without: a user event is set. */
 static int load_record(struct ts_replay_load *load, uint32_t index,
 		       const struct ts_replay_details *details, struct ts_error *err)
 {

@@ -1,16 +1,17 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * User events and the order of a stream. A command that waits for a user event runs when it is set,
- * maybe long after its own position, and the single replay thread must not wait for it before that:
- * several threads made the recording. Also extends the lifetime of memory over all of its uses.
+ * User events and the order of a stream. A command that waits for a user event runs when that is
+ * set, maybe long after its own position. The recording had several threads; the single replay
+ * thread must not wait for such a command earlier. Also extends the lifetime of memory over all of
+ * its uses.
  */
 #include "replay/stream/stream_internal.h"
 
 /* ---- user events ---- */
 
 /*
- * Waits for events that nothing in the window sets: they were set before it, or the program was
- * killed.
+ * Drops waits for events that nothing in the window sets: they were set before it, or the program
+ * was killed.
  */
 static void drop_unset(struct ts_replay_load *load, struct ts_replay_command_info *command)
 {
@@ -25,8 +26,8 @@ static void drop_unset(struct ts_replay_load *load, struct ts_replay_command_inf
 }
 
 /*
- * What commands of a queue stand behind: when all of it can have ended, and all up to its last
- * barrier.
+ * Per queue: the command that must be submitted before all of it can end, and the same up to its
+ * last barrier.
  */
 struct queue_ready {
 	uint32_t all, barrier;
@@ -44,7 +45,7 @@ static uint32_t ready_of_queue(const struct ts_replay_stream *stream,
 	return looks_back && !command->has_wait_list ? queue->all : queue->barrier;
 }
 
-/* The last command that must have been given before this one can end. */
+/* The last command that must be submitted before this one can end. */
 static uint32_t ready_of(struct ts_replay_load *load, uint32_t index,
 			 const struct queue_ready *queues)
 {
@@ -87,8 +88,8 @@ static int order_commands(struct ts_replay_load *load, struct ts_error *err)
 				queue->barrier = TS_MAX(queue->barrier, command->ready);
 		}
 		/*
-		 * Another thread set the event meanwhile. Here the setting comes later: nobody may
-		 * wait for it.
+		 * In the program another thread set the event meanwhile. In a replay that comes
+		 * later, so the host must not wait.
 		 */
 		if (command->ready > i && (command->blocking || command->kind == TS_COMMAND_SYNC)) {
 			command->blocking = false;
@@ -98,7 +99,7 @@ static int order_commands(struct ts_replay_load *load, struct ts_error *err)
 	return TS_OK;
 }
 
-/* ---- life of memory ---- */
+/* ---- lifetime of memory ---- */
 
 static void use(struct ts_replay_stream *stream, uint32_t memory, uint32_t from, uint32_t to)
 {

@@ -7,7 +7,7 @@
 #include "base/text.h"
 #include "replay/stream/stream_internal.h"
 
-/* Bytes of texts that the reader may keep while details are read. */
+/* Bytes of text that the reader may cache while details are parsed. */
 #define KEPT_TEXTS ((size_t)64 << 20)
 
 TS_DEFINE_AUTO(ts_batch, ts_batch_free);
@@ -169,7 +169,7 @@ static int add_open(struct ts_replay_load *load, const struct ts_command_row *ro
 	return TS_OK;
 }
 
-/* The last window of that number that has no end yet; without one it never opened. */
+/* Closes the last open window of that number; if there is none, the window never opened. */
 static int add_close(struct ts_replay_load *load, const struct ts_command_row *row,
 		     const struct ts_replay_details *details)
 {

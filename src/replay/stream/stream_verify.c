@@ -17,7 +17,7 @@ static bool is_ours(uint32_t table)
 	return table == TS_TABLE_OBJECT || table == TS_TABLE_COMMAND || table == TS_TABLE_BLOB;
 }
 
-/* The list may come from an index, which does not know all of a chunk's header. */
+/* The list may come from an index, which does not have the full chunk header. */
 static const char *chunk_fault(struct ts_reader *reader, const struct sbt_chunk *listed)
 {
 	struct sbt_chunk chunk = { .offset = listed->offset };
@@ -46,7 +46,7 @@ int ts_replay_verify_chunks(struct ts_reader *reader, struct ts_error *err)
 	return TS_OK;
 }
 
-/* Of the file that is open: its name may mean another one by now. */
+/* Checks the open file: its name may refer to another one by now. */
 int ts_replay_check_owner(const struct ts_reader *reader, struct ts_error *err)
 {
 	struct stat status;
