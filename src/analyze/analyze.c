@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The table of analyses, made from analyses.def, and lookup by name. */
+/* The table of analyses from analyses.def, and lookup by name. */
 #include <string.h>
 
 #include "analyze/analyze.h"

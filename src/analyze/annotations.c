@@ -46,7 +46,7 @@ static const struct {
 	[DEVICE] = { "device", TS_SLICE_GPU_ANNOTATION },
 };
 
-/* What ran on devices. */
+/* Device work: commands and their time. */
 struct load {
 	uint64_t commands;
 	int64_t ns;
@@ -58,22 +58,22 @@ static void add_load(struct load *load, const struct load *more)
 	load->ns = ts_ns_add(load->ns, more->ns);
 }
 
-/* An instance: a slice of the work. */
+/* An instance of an annotation: a slice of the work. */
 struct instance {
 	uint32_t slice;
-	uint32_t parent; /* index of the annotation around it; TS_WORK_NONE */
-	struct load own; /* what belongs to it and to none inside it */
-	struct load all; /* with what is inside */
-	bool outermost;  /* no other of its name is around it */
+	uint32_t parent; /* index of the enclosing annotation; TS_WORK_NONE: none */
+	struct load own; /* work under it but under no nested annotation */
+	struct load all; /* including nested annotations */
+	bool outermost;  /* not nested in another of its name */
 };
 
 struct annotations {
 	const struct ts_work *work;
 	enum side side;
-	uint32_t *innermost;        /* of each slice: the instance that it is or stands in */
-	struct instance *instances; /* in order of slices */
+	uint32_t *innermost; /* of each slice: its own instance, or the innermost one around it */
+	struct instance *instances; /* in slice order */
 	uint32_t count;
-	uint32_t *open;         /* of each name: how many are around the slice looked at */
+	uint32_t *open;         /* of each name: how many instances enclose the current slice */
 	struct load *annotated; /* of each rank */
 	double *durations;      /* scratch */
 };
@@ -111,7 +111,7 @@ static int annotations_init(struct annotations *all, const struct ts_work *work,
 
 /* ---- instances ---- */
 
-/* Leaves the annotations that are not around the next one. */
+/* Closes annotations that do not enclose the next one. */
 static void close_until(struct annotations *all, uint32_t *top, uint32_t parent)
 {
 	while (*top != TS_WORK_NONE && *top != parent) {
@@ -120,7 +120,7 @@ static void close_until(struct annotations *all, uint32_t *top, uint32_t parent)
 	}
 }
 
-/* Slices stand ahead of what is inside them: one pass knows what is around each. */
+/* Slices precede those nested in them, so one pass finds what encloses each. */
 static void find_instances(struct annotations *all)
 {
 	const struct ts_work_slice *slices = all->work->slices;
@@ -147,8 +147,8 @@ static void find_instances(struct annotations *all)
 /* ---- commands ---- */
 
 /*
- * The innermost slice of a thread at instants that never go back. Each slice is left once: linear
- * in all.
+ * Finds the innermost slice of a thread at ascending instants. Each slice is closed once: linear
+ * overall.
  */
 struct cursor {
 	const struct ts_work *work;
@@ -203,8 +203,8 @@ static void give_thread(struct annotations *all, uint32_t thread)
 }
 
 /*
- * The device's annotations stand on a thread whose process and number are those of the device and
- * the stream.
+ * Device annotations are on a thread whose process and number are those of the device and the
+ * stream.
  */
 static void give_stream(struct annotations *all, uint32_t stream, uint32_t thread)
 {
@@ -224,7 +224,7 @@ static bool is_row_of(const struct ts_work *work, const struct ts_work_thread *t
 	       thread->pid == work->devices[stream->device].number;
 }
 
-/* Streams of a rank by (device, number), threads by (pid, tid): joined by way of a map. */
+/* Joins the streams of a rank, by (device, number), with threads, by (pid, tid). */
 static int give_streams(struct annotations *all, const struct ts_work_rank *rank)
 {
 	const struct ts_work *work = all->work;
@@ -263,7 +263,7 @@ static int give_commands(struct annotations *all)
 	else
 		for (uint32_t i = 0; !rc && i < work->rank_count; i++)
 			rc = give_streams(all, &work->ranks[i]);
-	/* From the inside out: an annotation stands ahead of those in it. */
+	/* From the inside out: an annotation precedes those nested in it. */
 	for (uint32_t i = all->count; i-- > 0;) {
 		struct instance *instance = &all->instances[i];
 
@@ -276,7 +276,7 @@ static int give_commands(struct annotations *all)
 
 /* ---- names ---- */
 
-/* Sorting needs the work and has no place for it. */
+/* Comparison functions get no context, so each item has a pointer to the work. */
 struct named {
 	uint32_t instance, rank;
 	const char *name;
@@ -318,7 +318,7 @@ static struct named *sort_names(const struct annotations *all)
 	return named;
 }
 
-/* pandas has no deviation of one value, and HTA makes that 0. */
+/* pandas has no deviation of one value; HTA replaces it by 0. */
 static double deviation_of(const struct annotations *all, const struct ts_description *described)
 {
 	if (all->work->options.rounding == TS_ROUNDING_HTA && described->count == 1)
@@ -388,7 +388,7 @@ static int run_side(struct ts_result_table *table, struct annotations *all,
 	return rc ? rc : put_names(table, all);
 }
 
-/* ---- all ---- */
+/* ---- analysis ---- */
 
 static void put_totals(struct ts_result *result, const struct ts_work *work,
 		       const struct annotations *host, const struct annotations *device)

@@ -26,7 +26,7 @@ struct copy {
 	uint32_t trace;
 	uint64_t row; /* in its trace */
 	int64_t start, end, bytes;
-	double rate; /* bytes a ns, which is GB/s; NaN: unknown */
+	double rate; /* bytes per ns, which is GB/s; NaN: unknown */
 	const char *kind;
 	size_t kind_length;
 };
@@ -47,14 +47,14 @@ static bool is_hta(const struct copies *all)
 	return all->work->options.rounding == TS_ROUNDING_HTA;
 }
 
-/* ---- which ---- */
+/* ---- copies and fills ---- */
 
 static bool starts_with(const char *text, const char *prefix)
 {
 	return !strncmp(text, prefix, strlen(prefix));
 }
 
-/* HTA's: as many letters as "Memcpy DtoH" has. */
+/* HTA cuts names to the length of "Memcpy DtoH". */
 static void name_kind_hta(struct copy *copy, const char *name)
 {
 	copy->kind = starts_with(name, "Memset")   ? "Memset"
@@ -65,7 +65,7 @@ static void name_kind_hta(struct copy *copy, const char *name)
 		copy->kind_length = TS_MIN(copy->kind_length, sizeof("Memcpy DtoH") - 1);
 }
 
-/* The name up to what stands in brackets: "Memcpy HtoD (Pageable -> Device)". */
+/* The name up to the parenthesis: "Memcpy HtoD (Pageable -> Device)". */
 static void name_kind(struct copy *copy, const char *name)
 {
 	copy->kind = name;
@@ -116,17 +116,16 @@ static int find_copies(struct copies *all, struct ts_error *err)
 	return TS_OK;
 }
 
-/* ---- rates: what the trace says of bandwidth is exact where its times are rounded to us, or
- * rounded here ---- */
+/* ---- rates: a bandwidth in the trace is exact even if times are rounded ---- */
 
-/* Where the arguments of each shape have the bandwidth. */
+/* Position of the bandwidth among the arguments of each shape. */
 struct rates {
 	struct copies *all;
 	struct ts_reader *reader;
 	struct ts_batch *batch;
-	struct ts_map positions; /* of a shape: twice the index among its values, plus 1 or (an
-				    integer) 2 */
-	size_t next;             /* copy, in order of rows */
+	struct ts_map positions; /* of a shape: twice the index of the value, plus 1, or plus 2 for
+				    an integer */
+	size_t next;             /* next copy, in row order */
 };
 
 static int compare_rows(const void *a, const void *b)
@@ -138,7 +137,7 @@ static int compare_rows(const void *a, const void *b)
 	return (x->row > y->row) - (x->row < y->row);
 }
 
-/* Not among the values: it is what bytes and duration give. */
+/* The shape has no bandwidth: compute it from bytes and duration. */
 #define COMPUTED UINT64_MAX
 
 static uint64_t find_position(struct ts_reader *reader, int64_t id)
@@ -160,10 +159,7 @@ static uint64_t find_position(struct ts_reader *reader, int64_t id)
 	return 0;
 }
 
-/*
- * The bandwidth among a row's arguments. NaN: it is to be computed. Where none is told it is 0 for
- * HTA.
- */
+/* The bandwidth in a row's arguments. NaN: compute it. HTA takes 0 if there is none. */
 static double said_rate(struct rates *rates, uint32_t row)
 {
 	const struct ts_batch *batch = rates->batch;
@@ -188,7 +184,7 @@ static double said_rate(struct rates *rates, uint32_t row)
 	return rate;
 }
 
-/* Of the copies from the next on, those that are rows [first, first + rows) of the trace. */
+/* Sets the rates of the next copies that are rows [first, first + rows) of the trace. */
 static void take_rates(struct rates *rates, uint32_t trace, uint64_t first)
 {
 	const struct ts_batch *batch = rates->batch;
@@ -254,15 +250,12 @@ static int find_rates(struct copies *all, struct ts_error *err)
 
 struct change {
 	int64_t time;
-	double rate; /* added, or taken away */
+	double rate; /* added or subtracted */
 	size_t order;
 	bool begins;
 };
 
-/*
- * What ends makes room for what begins at the same instant. HTA leaves that to its sort: either may
- * come first.
- */
+/* At equal times ends come first. HTA leaves the order to its sort: either may come first. */
 static int compare_changes(const void *a, const void *b)
 {
 	const struct change *x = a, *y = b;
@@ -272,7 +265,7 @@ static int compare_changes(const void *a, const void *b)
 	return (x->order > y->order) - (x->order < y->order);
 }
 
-/* Each copy begins and ends; those whose rate is unknown do neither. */
+/* Lists start and end of each copy whose rate is known. */
 static size_t list_changes(const struct copy *copies, size_t count, bool hta,
 			   struct change *changes)
 {
@@ -285,7 +278,7 @@ static size_t list_changes(const struct copy *copies, size_t count, bool hta,
 		if (isnan(copy->rate) || (!hta && end <= copy->start))
 			continue;
 		if (hta && end == copy->start)
-			end += 1000; /* HTA lets what rounding has made empty last 1 us */
+			end += 1000; /* HTA gives copies that rounding has made empty 1 us */
 		changes[listed++] = (struct change){ copy->start, copy->rate, count + i, true };
 		changes[listed++] = (struct change){ end, -copy->rate, i, false };
 	}
@@ -295,12 +288,12 @@ static size_t list_changes(const struct copy *copies, size_t count, bool hta,
 }
 
 /*
- * The values after each change that are above 0. What rounding of the sum leaves over ends with the
- * last copy.
+ * The values above 0 after each change. Rounding errors of the sum are dropped when the last copy
+ * ends.
  */
 static size_t list_values(const struct change *changes, size_t count, double *values)
 {
-	int64_t running = 0; /* rounding as HTA does may let a copy end before it begins */
+	int64_t running = 0; /* with HTA's rounding a copy may end before it begins */
 	size_t kept = 0;
 	double sum = 0;
 
@@ -332,12 +325,12 @@ static int describe_moments(const struct copy *copies, size_t count, bool hta,
 	return rc;
 }
 
-/* ---- a kind ---- */
+/* ---- kinds ---- */
 
 struct totals {
 	int64_t bytes, timed_bytes;
-	int64_t busy_ns, sized_busy_ns; /* of all, and of those whose size is known */
-	int64_t untimed;                /* no bandwidth: without length, or without a size */
+	int64_t busy_ns, sized_busy_ns; /* of all copies, and of those whose size is known */
+	int64_t untimed; /* copies without a duration or a size, which have no bandwidth */
 	size_t sized;
 };
 
@@ -435,7 +428,7 @@ static int put_kinds(struct ts_result_table *table, struct copies *all, struct t
 		if (describe_moments(&all->items[first], end - first, hta, &moments) ||
 		    add_up(&all->items[first], end - first, &totals))
 			return no_memory(err);
-		if (!hta || moments.count > 0) /* HTA leaves out what has no bandwidth */
+		if (!hta || moments.count > 0) /* HTA leaves out kinds without a bandwidth */
 			put_kind(table, all->work, &all->items[first], end - first, &totals,
 				 &moments);
 	}

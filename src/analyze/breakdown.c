@@ -30,7 +30,7 @@ static const struct ts_result_column columns[] = {
 	{ "commands", NULL, TS_CELL_INTEGER },
 };
 
-/* Time with a class, time with it and nothing else, and the difference. */
+/* Time of a class, time with only that class, and the difference. */
 static void put_class(struct ts_result_table *table, const struct ts_busy *busy,
 		      enum ts_command_class class, const int64_t *combined_ns)
 {

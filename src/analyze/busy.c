@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Merges the times of a rank's commands, class by class, in one pass over them in order of start,
- * and walks the merged times of several classes side by side.
+ * Merges the spans of a rank's commands by class, in one pass in order of start, and sweeps over
+ * the merged spans of several classes.
  */
 #include <math.h>
 #include <string.h>
@@ -20,9 +20,9 @@ static bool is_mtia(const struct ts_work *work, const struct ts_work_command *co
 }
 
 /*
- * Does the row have a stream of its own? Kineto's rows without one stand in a row of the display,
- * whose number is the stream's to us: some of MTIA, where no correlation names them either. Those
- * of CUDA and HIP have streams always.
+ * Does the row have a real stream? For Kineto rows without one, the importer takes the number of
+ * the display row as the stream: some rows of MTIA, which also have no correlation. CUDA and HIP
+ * rows always have streams.
  */
 static bool has_stream(const struct ts_work *work, const struct ts_work_command *command)
 {
@@ -59,17 +59,17 @@ int64_t ts_busy_duration(const struct ts_work *work, const struct ts_work_comman
 
 /* ---- merging ---- */
 
-/* A set of time that grows at its end. */
+/* A set of spans that is appended to. */
 struct growing {
-	struct ts_span group; /* that is being made */
-	int64_t reach;        /* furthest end so far */
+	struct ts_span group; /* the span being merged */
+	int64_t reach;        /* latest end so far */
 	bool any;
 };
 
 /*
- * Takes a span that starts no earlier than all before it; true: it begins a new group, and what was
- * `group` is whole. A group may end before it starts where HTA's rounding is asked for: then the
- * next span of the same start is a new one.
+ * Adds a span that starts no earlier than all before it. True: it begins a new group, and
+ * *ret_whole is the finished one. With HTA's rounding a group may end before it starts; the next
+ * span with the same start then begins a new group.
  */
 static bool grow(struct growing *set, int64_t start, int64_t end, struct ts_span *ret_whole)
 {
@@ -86,7 +86,7 @@ static bool grow(struct growing *set, int64_t start, int64_t end, struct ts_span
 	return whole;
 }
 
-/* What is merged: the rows of a class each, and all of them. */
+/* Merges the rows of each class, and all rows. */
 struct merger {
 	struct ts_busy *busy;
 	const struct ts_work *work;
@@ -138,7 +138,7 @@ static int finish_merge(struct merger *merger)
 
 /* ---- rows in order of start ---- */
 
-/* First synchronisation of a rank, or of one behind it. */
+/* First synchronisation of this or a later rank. */
 static uint32_t first_sync(const struct ts_work *work, uint32_t rank)
 {
 	uint32_t low = 0, high = work->sync_count;
@@ -154,7 +154,10 @@ static uint32_t first_sync(const struct ts_work *work, uint32_t rank)
 	return low;
 }
 
-/* The next synchronisation of the rank that starts by then and that HTA takes for device time. */
+/*
+ * The rank's next synchronisation that starts at or before the given time and that HTA takes for
+ * device time.
+ */
 static const struct ts_work_sync *next_sync(const struct ts_work *work, uint32_t rank,
 					    uint32_t *cursor, int64_t until)
 {
@@ -228,18 +231,17 @@ int64_t ts_busy_window(const struct ts_busy *busy)
 	return ts_ns_between(busy->first, busy->last);
 }
 
-/* ---- several classes side by side ---- */
+/* ---- sweep over several classes ---- */
 
-/* The edges of a class' spans, in order of time. */
+/* The edges of a class's spans, in order of time. */
 struct edges {
 	const struct ts_span *spans;
-	size_t edge, edge_count; /* two a span */
+	size_t edge, edge_count; /* two per span */
 	int bit;
 };
 
 /*
- * A span that HTA's rounding has turned around ends first, which takes the class away before it is
- * there.
+ * A span that HTA's rounding has inverted ends first, which removes the class before it is added.
  */
 static int64_t edge_time(const struct edges *edges)
 {

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Looks for the fact `cuda_device_side` among what processes told of themselves. */
+/* Looks for the fact `cuda_device_side` in the process facts of a trace. */
 #include "analyze/device_side.h"
 
 #include <stdio.h>
@@ -10,7 +10,7 @@
 
 #define WHY_BYTES 512
 
-/* {"state": "off", "reason": WHY, ...}; anything else is not one. */
+/* Parses {"state": "off", "reason": WHY, ...}; ignores anything else. */
 static void read_fact(struct ts_string fact, char why[WHY_BYTES])
 {
 	struct ts_json_string key = { 0 }, text = { 0 }, state = { 0 }, reason = { 0 };
@@ -36,7 +36,7 @@ static void read_fact(struct ts_string fact, char why[WHY_BYTES])
 			 reason.text);
 }
 
-/* A chunk that cannot be read is left out: this only explains. */
+/* Skips unreadable chunks: the result is only an explanation. */
 static void read_trace(struct ts_reader *reader, char why[WHY_BYTES])
 {
 	struct ts_batch *batch = NULL;
@@ -63,7 +63,7 @@ void ts_device_side_note(const struct ts_work *work, struct ts_result *result,
 {
 	char why[WHY_BYTES] = "";
 
-	/* Where there is something of a device, it was only not asked for. */
+	/* If there is device activity, it is only outside the selection. */
 	for (uint32_t i = 0; i < work->trace_count && !why[0]; i++)
 		if (ts_reader_rows(work->readers[i], TS_TABLE_GPU_OP) == 0)
 			read_trace(work->readers[i], why);

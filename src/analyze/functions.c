@@ -1,8 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * `functions`: where the time of threads went, by their sampled stacks: own time of each function,
- * and with what it called; and what each thread was doing. docs/analyze.md says what each number
- * means.
+ * `functions`: self and total time of functions from sampled stacks, and what each thread did.
+ * docs/analyze.md defines the numbers.
  */
 #include <stdlib.h>
 
@@ -38,7 +37,7 @@ static const struct ts_result_column thread_columns[] = {
 	{ "function_pct", "own %", TS_CELL_PERCENT },
 };
 
-/* What samples count for. */
+/* Number of samples, and their time. */
 struct amount {
 	int64_t samples, weight;
 };
@@ -47,11 +46,11 @@ struct function {
 	int64_t frame; /* one of its frames */
 	uint32_t trace;
 	struct amount own, total;
-	int64_t own_in_thread; /* samples, of the thread at hand */
-	size_t seen_in; /* the stack, plus 1, that it was counted in last: recursion counts once */
+	int64_t own_in_thread; /* samples in the current thread */
+	size_t seen_in;        /* last stack that counted it, plus 1: recursion counts once */
 };
 
-/* A stack of a thread. */
+/* Samples of one stack of one thread. */
 struct tally {
 	uint64_t thread; /* index */
 	int64_t stack;
@@ -61,10 +60,10 @@ struct tally {
 struct thread {
 	int64_t id;
 	uint32_t trace;
-	int64_t rank; /* TS_ABSENT: of none, or of one that is not asked for */
+	int64_t rank; /* TS_ABSENT: none, or one that is not selected */
 	struct amount amount;
 	int64_t idle, waits; /* samples */
-	uint64_t most;       /* function, plus 1; 0: none */
+	uint64_t most;       /* function with the most self samples, plus 1; 0: none */
 	int64_t most_samples;
 };
 
@@ -72,19 +71,19 @@ struct functions {
 	struct ts_work *work;
 	struct ts_error *err;
 	int64_t from, to;
-	uint32_t trace; /* at hand, and its reader */
+	uint32_t trace; /* the current trace, and its reader */
 	struct ts_reader *reader;
-	struct ts_map thread_places;    /* of the trace: id to index */
-	struct ts_pairmap stack_places; /* of the trace: thread's index and stack to tally */
+	struct ts_map thread_places;    /* of the current trace: id to index */
+	struct ts_pairmap stack_places; /* of the current trace: thread index and stack to tally */
 	struct thread *threads;
 	size_t thread_count, thread_capacity;
-	struct tally *tallies; /* of the trace */
+	struct tally *tallies; /* of the current trace */
 	size_t tally_count, tally_capacity;
-	struct ts_strmap names; /* function and file, over all traces: index of a function */
+	struct ts_strmap names; /* function and file, over all traces, to index of a function */
 	struct function *functions;
 	size_t function_capacity;
 	struct amount all;
-	bool is_timed; /* no trace counts otherwise */
+	bool is_timed; /* all weights are times */
 	struct ts_stack_path path;
 	struct ts_text name;
 };
@@ -142,7 +141,7 @@ static int count(void *context, const struct ts_stack_sample *seen)
 	struct thread *thread;
 	uint64_t index, *position;
 
-	/* What a device did is no thread's time. */
+	/* Device samples are not a thread's time. */
 	if (!seen->count || seen->is_on_device || seen->start < f->from || seen->start > f->to)
 		return TS_OK;
 	thread = thread_of(f, seen->thread, &index);
@@ -195,7 +194,7 @@ static void note_most(struct thread *thread, const struct function *function, si
 	}
 }
 
-/* Innermost first: it is the one whose own time it is. */
+/* Innermost first: that function gets the self time. */
 static int count_stack(struct functions *f, const struct tally *tally, size_t mark)
 {
 	if (ts_stack_path(&f->path, f->reader, tally->stack))
@@ -232,7 +231,7 @@ static int count_stacks(struct functions *f, size_t *mark)
 
 	ts_sort(f->tallies, f->tally_count, sizeof(*f->tallies), compare_tallies);
 	for (size_t i = 0; !rc && i < f->tally_count; i++) {
-		/* Own time in a thread begins anew with it. */
+		/* Reset self time for the next thread. */
 		if (i && f->tallies[i].thread != f->tallies[i - 1].thread)
 			for (uint32_t k = 0; k < ts_strmap_count(&f->names); k++)
 				f->functions[k].own_in_thread = 0;
@@ -262,7 +261,7 @@ static int count_trace(struct functions *f, uint32_t trace, size_t *mark)
 	return rc ? rc : count_stacks(f, mark);
 }
 
-/* ---- what is shown ---- */
+/* ---- tables ---- */
 
 static void put_time(struct ts_result_table *table, const struct functions *f,
 		     const struct amount *amount)
@@ -379,9 +378,9 @@ static int put_tables(struct functions *f, struct ts_result *result, int64_t top
 	return rc ? rc : ts_result_status(result, f->err);
 }
 
-/* ---- the question ---- */
+/* ---- analysis ---- */
 
-/* Steps that were asked for by number are a stretch of time here. */
+/* Selected steps are a time range here. */
 static void choose_part(struct functions *f)
 {
 	const struct ts_work_options *options = &f->work->options;

@@ -1,9 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * `idle`: the gaps between the commands of each stream, told apart by what filled them (the host
- * had not issued the next command; the device's own pause between two commands; something else),
- * and why streams and devices did not run, as the state machine has it. docs/analyze.md says what
- * each number means.
+ * `idle`: gaps between the commands of each stream by cause (the host had not issued the next
+ * command; the device's normal delay; something else), and why streams and devices did not run,
+ * according to the state machine. docs/analyze.md defines the numbers.
  */
 #include <math.h>
 
@@ -100,13 +99,11 @@ void ts_stream_gaps_put(struct ts_stream_gaps *gaps, struct ts_result_table *tab
 
 /* ---- commands, stream by stream ---- */
 
-/*
- * A gap is time in which no command of the stream ran: those that run beside each other leave none.
- */
+/* A gap is time in which no command of the stream ran: overlapping commands leave none. */
 static int add_stream(struct ts_stream_gaps *gaps, const struct ts_work *work,
 		      const struct ts_work_stream *stream)
 {
-	int64_t reach = INT64_MAX; /* nothing has run yet */
+	int64_t reach = INT64_MAX; /* latest end so far; INT64_MAX: nothing has run */
 
 	for (uint32_t i = 0; i < stream->command_count; i++) {
 		const struct ts_work_command *command = &work->commands[stream->first_command + i];

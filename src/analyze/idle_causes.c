@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The second table of `idle`: why streams and devices did not run, as the state machine has it
+ * Table `causes` of `idle`: why streams and devices did not run, according to the state machine
  * (state/states/states.h).
  */
 #include "analyze/idle.h"
@@ -30,7 +30,7 @@ static int longer_first(const void *a, const void *b)
 	return x->reason < y->reason ? -1 : x->reason > y->reason;
 }
 
-/* Sums of a lane by state and reason; what it ran is not among them. */
+/* Sums the time of a lane by state and reason, without running time. */
 static int64_t sum_lane(const struct ts_states *states, const struct ts_state_lane *lane,
 			struct cause *causes)
 {

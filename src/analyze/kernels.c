@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * `kernels`: what ran on the devices, by class (with the time in which several classes ran at once)
- * and by name. Cost is that of sorting the durations of each name. HTA's list, which has fewer
- * names and other numbers, is in kernels_hta.c.
+ * `kernels`: device time by class (and combination of classes) and by name. The cost is that of
+ * sorting the durations of each name. HTA's list, which has fewer names and different numbers, is
+ * in kernels_hta.c.
  */
 #include <math.h>
 #include <stdio.h>
@@ -51,7 +51,7 @@ static void put_combination(struct ts_result_table *table, const struct combinat
 	ts_cell_share(table, combination->ns, total_ns);
 }
 
-/* HTA leaves out what it takes for neither computation, communication nor memory. */
+/* HTA leaves out work that it classes as neither compute, communication nor memory. */
 static unsigned int wanted_classes(const struct ts_work *work)
 {
 	return work->options.rounding == TS_ROUNDING_HTA
@@ -100,17 +100,17 @@ static int put_types(const struct ts_work *work, struct ts_result *result, struc
 
 /* ---- names ---- */
 
-/* Where the commands of a name and class of the rank at hand are gathered. */
+/* Group index of a name and class of the current rank. */
 struct position {
-	uint32_t owner; /* number of the rank, from 1; 0: nobody's yet */
+	uint32_t owner; /* number of the rank, from 1; 0: unused */
 	uint32_t group;
 };
 
 struct gathering {
 	const struct ts_work *work;
-	struct position *positions; /* of each name and class; those of another rank are free */
+	struct position *positions; /* of each name and class; those of another rank are unused */
 	struct ts_kernel_groups *groups;
-	double *durations; /* of a rank, name by name */
+	double *durations; /* of a rank, grouped by name */
 };
 
 static size_t key_of(const struct ts_work_command *command)
@@ -154,17 +154,14 @@ static int count_command(struct gathering *gathering, const struct ts_work_comma
 	return TS_OK;
 }
 
-/*
- * Commands that this analysis is about: HTA has no row for what it takes for none of its three
- * kinds.
- */
+/* Is the command counted? HTA has no row for commands outside its three classes. */
 static bool is_wanted(const struct ts_work *work, const struct ts_work_command *command)
 {
 	return ts_busy_counts(work, command) &&
 	       (wanted_classes(work) & TS_BUSY_CLASS(command->class));
 }
 
-/* Durations of the rank's commands, put together by group, and described. */
+/* Groups the durations of the rank's commands and computes the statistics of each group. */
 static void describe_groups(struct gathering *gathering, uint32_t rank, size_t first)
 {
 	const struct ts_work *work = gathering->work;
@@ -248,7 +245,7 @@ static int by_name(const void *a, const void *b)
 	return x->rank < y->rank ? -1 : x->rank > y->rank;
 }
 
-/* What takes most in all ranks together comes first; the ranks of a name stand below each other. */
+/* The most time over all ranks first; the ranks of a name follow each other. */
 static int by_total(const void *a, const void *b)
 {
 	const struct ts_kernel_group *x = a, *y = b;
@@ -281,7 +278,7 @@ static void order_groups(struct ts_kernel_groups *groups)
 	ts_sort(items, groups->count, sizeof(*items), by_total);
 }
 
-/* Rows of the first `names` names. */
+/* Number of rows of the first `names` names. */
 static size_t rows_of_names(const struct ts_kernel_groups *groups, int64_t names)
 {
 	size_t row = 0;
@@ -313,7 +310,7 @@ static void put_group(struct ts_result_table *table, const struct ts_work *work,
 	ts_busy_put_ns(table, group->described.q99);
 }
 
-/* Of the names that text leaves out: numbers of their commands, not of their sums. */
+/* Statistics of the commands of names that text leaves out. */
 struct others {
 	size_t names, commands;
 	int64_t sum_ns, max_ns;

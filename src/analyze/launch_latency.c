@@ -12,7 +12,7 @@
 #include "analyze/device_side.h"
 #include "analyze/hta/hta_calls.h"
 
-/* A call that takes longer is slow: HTA's limit. */
+/* A longer call is slow. HTA has the same limit. */
 #define SLOW_CALL_NS 50000
 /* Rows of the list in text. */
 #define SHOWN_ROWS 10
@@ -59,10 +59,10 @@ struct launch {
 
 struct launches {
 	const struct ts_work *work;
-	struct launch *items; /* by rank */
+	struct launch *items; /* sorted by rank */
 	size_t count, capacity;
 	struct ts_hta_calls known;
-	double *values; /* scratch, as many as items */
+	double *values; /* scratch, one per item */
 };
 
 static void launches_release(struct launches *launches)
@@ -76,7 +76,7 @@ static int no_memory(struct ts_error *err)
 	return ts_error_set(err, TS_ENOMEM, "no memory for the launches");
 }
 
-/* ---- which ---- */
+/* ---- launches ---- */
 
 static int add_launch(struct launches *all, uint32_t call, uint32_t command, uint32_t count,
 		      int64_t gpu_ns)
@@ -98,8 +98,9 @@ static int add_launch(struct launches *all, uint32_t call, uint32_t command, uin
 	return TS_OK;
 }
 
-/* One for all commands of a call: the device's time is theirs together, the delay that of the
- * first. */
+/*
+ * One launch for all commands of a call: device time is their sum, the delay is that of the first.
+ */
 static int add_call(struct launches *all, uint32_t call)
 {
 	const struct ts_work *work = all->work;
@@ -111,7 +112,7 @@ static int add_call(struct launches *all, uint32_t call)
 	return add_launch(all, call, first, count, gpu_ns);
 }
 
-/* HTA joins by correlation: one for each pair of a call that it knows and a command. */
+/* HTA joins by correlation: one launch for each pair of a known call and a command. */
 static int add_pairs(struct launches *all, uint32_t call)
 {
 	const struct ts_work *work = all->work;
@@ -142,7 +143,7 @@ static int find_launches(struct launches *all, struct ts_error *err)
 	return all->values ? TS_OK : no_memory(err);
 }
 
-/* ---- a rank ---- */
+/* ---- summary ---- */
 
 enum measure { CPU, GPU, DELAY };
 
@@ -234,7 +235,7 @@ static void put_summary(struct ts_result *result, const struct launches *all,
 
 /* ---- the list ---- */
 
-/* The longest delay first; then as they were asked for. */
+/* The longest delay first, then in the order of the calls. */
 static int compare_launches(const void *a, const void *b)
 {
 	const struct launch *x = a, *y = b;

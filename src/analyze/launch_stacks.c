@@ -31,13 +31,13 @@ static const struct ts_result_column columns[] = {
 	[CAPTURED] = { "captured", "captured at", TS_CELL_TEXT },
 };
 
-/* Stacks of the rows of a table, by their number; ids of the trace. */
+/* Stack ids of the rows of a table, by row number. */
 struct row_stacks {
 	uint32_t *stacks;
 	uint64_t rows;
 };
 
-/* What is a row of the answer: numbers of texts. */
+/* Identifies a row of the table; ids of texts. */
 struct key {
 	uint32_t kernel, forward, python, stack, captured;
 };
@@ -128,7 +128,7 @@ static uint32_t stack_of(const struct row_stacks *stacks, uint64_t row)
 	return row < stacks->rows ? stacks->stacks[row] : 0;
 }
 
-/* ---- stacks in words ---- */
+/* ---- text of stacks ---- */
 
 static void append_frame(struct launches *l, struct ts_reader *reader, int64_t frame)
 {
@@ -146,7 +146,7 @@ static void append_frame(struct launches *l, struct ts_reader *reader, int64_t f
 	ts_text_printf(&l->scratch, ":%lld)", (long long)line);
 }
 
-/* The innermost frames, the innermost first. */
+/* Innermost frame first. */
 static void write_stack(struct launches *l, struct ts_reader *reader)
 {
 	size_t shown = TS_MIN(l->path.count, l->depth);
@@ -157,7 +157,7 @@ static void write_stack(struct launches *l, struct ts_reader *reader)
 	}
 }
 
-/* Where in a script: mostly what people look for, and seldom among the innermost. */
+/* The innermost Python frame, which is rarely among the innermost frames. */
 static void write_python(struct launches *l, struct ts_reader *reader)
 {
 	for (size_t i = l->path.count; i-- > 0;) {
@@ -193,7 +193,10 @@ static uint32_t stack_text(struct launches *l, struct ts_pairmap *known, uint32_
 	return (uint32_t)*text;
 }
 
-/* The operator; and where in a script it was called, if that is known of its own launch. */
+/*
+ * The forward operator, and the Python line that called it if the operator's own launch has a
+ * stack.
+ */
 static int write_forward(struct launches *l, uint32_t slice)
 {
 	uint32_t call = ts_autograd_link_call(l->work, slice), trace;
@@ -245,7 +248,7 @@ static int find_key(struct launches *l, const struct ts_work_command *command, s
 	uint32_t stack = call ? stack_of(&l->calls[trace], call->row) : own;
 	const char *name = ts_work_text(l->work, command->name);
 
-	memset(key, 0, sizeof(*key)); /* is compared as bytes */
+	memset(key, 0, sizeof(*key)); /* keys are compared as bytes */
 	key->kernel = ts_strmap_intern(&l->texts, name, strlen(name), NULL);
 	key->forward = call ? forward_text(l, call) : 0;
 	key->stack = stack_text(l, &l->stack_text, trace, stack, write_stack);
@@ -282,7 +285,7 @@ static int count_command(struct launches *l, const struct ts_work_command *comma
 	return TS_OK;
 }
 
-/* ---- what is shown ---- */
+/* ---- table ---- */
 
 static int compare_groups(const void *left, const void *right)
 {
@@ -366,7 +369,7 @@ static int run(struct ts_analyze_request *request, struct ts_result *result, str
 
 	ts_strmap_init(&l.texts, 0);
 	ts_strmap_init(&l.keys, 0);
-	ts_strmap_intern(&l.texts, "", 0, NULL); /* 0 */
+	ts_strmap_intern(&l.texts, "", 0, NULL); /* id 0 */
 	rc = ts_autograd_link_new(&l.forward, l.work, err);
 	if (!rc)
 		rc = read_all_stacks(&l);

@@ -11,7 +11,7 @@
 #include "analyze/memory_rows.h"
 #include "analyze/statistics.h"
 
-/* Allocations alive at the peak that are named, for each device. */
+/* Allocations live at the peak to list, for each device. */
 #define LARGEST 10
 
 static const struct ts_result_column summary_columns[] = {
@@ -49,26 +49,25 @@ static const struct ts_result_column timeline_columns[] = {
 
 #define NEVER SIZE_MAX
 
-/* An allocation that was alive at the peak. */
+/* An allocation live at the peak. */
 struct alive {
 	int64_t bytes;
 	size_t row;
 };
 
-/* The rows of one memory, and what is found out about each. */
+/* The rows of one rank, device and allocator, and what was derived for each row. */
 struct position {
 	const struct ts_work *work;
 	const struct ts_memory_row *rows;
 	size_t count;
-	int64_t *sizes;        /* what each row takes or gives back; 0: neither */
+	int64_t *sizes;        /* bytes that each row allocates or frees; 0: neither */
 	int64_t *totals;       /* in use after each row */
-	size_t *freed;         /* of an allocation: the row that gave it back, or NEVER */
+	size_t *freed;         /* of an allocation: the row that freed it, or NEVER */
 	struct alive *largest; /* scratch */
-	struct ts_map alive;   /* address to row + 1; 0: given back */
+	struct ts_map alive;   /* address to row + 1; 0: freed */
 	char device[64];
 	bool totals_known, addresses_known;
-	bool sums_confirmed; /* no row says what is in use, but what is reserved is the sum of its
-				rows */
+	bool sums_confirmed; /* totals are unknown, but `reserved` matches the sums of the rows */
 	int64_t start_bytes, reserved_peak;
 	size_t peak;
 	int64_t allocations, frees, allocated_bytes, freed_bytes;
@@ -98,7 +97,7 @@ static void position_release(struct position *position)
 	ts_map_release(&position->alive);
 }
 
-/* As PyTorch numbers its kinds of devices. */
+/* By PyTorch's device type numbers. */
 static void name_device(struct position *position)
 {
 	static const char *const kinds[] = { "cpu",        "cuda",  "mkldnn", "opengl", "opencl",
@@ -116,7 +115,7 @@ static void name_device(struct position *position)
 		snprintf(position->device, sizeof(position->device), "%s:%" PRId64, name, id);
 }
 
-/* ---- what became of each allocation ---- */
+/* ---- lifetime of each allocation ---- */
 
 static int take_allocation(struct position *position, size_t row)
 {
@@ -126,7 +125,7 @@ static int take_allocation(struct position *position, size_t row)
 	if (!alive)
 		return TS_ENOMEM;
 	if (*alive) {
-		/* The same address again: that it was given back is not in the trace. */
+		/* The same address again: its free is not in the trace. */
 		position->freed[*alive - 1] = row;
 		position->lost_frees++;
 	}
@@ -134,7 +133,7 @@ static int take_allocation(struct position *position, size_t row)
 	return TS_OK;
 }
 
-/* Where the row does not say how much, what was taken there tells. */
+/* If the row has no size, the size is that of the allocation. */
 static int take_free(struct position *position, size_t row)
 {
 	uint64_t alive = 0;
@@ -195,10 +194,9 @@ static int follow(struct position *position)
 	return TS_OK;
 }
 
-/* ---- how much ---- */
+/* ---- totals ---- */
 
-/* What was in use ahead of the first row: what the first one that knows says, less what was taken
- * until then. */
+/* Bytes in use before the first row: the first known total minus what was allocated until then. */
 static int64_t find_start(const struct position *position)
 {
 	int64_t taken = 0;
@@ -211,9 +209,7 @@ static int64_t find_start(const struct position *position)
 	return 0;
 }
 
-/*
- * From what the rows say is in use, else from what they take and give. Returns the least there was.
- */
+/* Totals from the rows' totals, else from their sizes. Returns the smallest. */
 static int64_t add_up(struct position *position)
 {
 	int64_t total = find_start(position), least = 0;
@@ -232,8 +228,8 @@ static int64_t add_up(struct position *position)
 }
 
 /*
- * Without totals the sum starts at 0, and falls below it where something is given back that was
- * there before: so much at least was there.
+ * Without totals the sum starts at 0 and falls below it when memory from before the trace is freed.
+ * The start is then raised by that amount.
  */
 static void find_totals(struct position *position)
 {
@@ -252,7 +248,7 @@ static void find_totals(struct position *position)
 					   position->rows[i].reserved == position->totals[i];
 }
 
-/* ---- the largest that were alive at the peak ---- */
+/* ---- the largest allocations at the peak ---- */
 
 static int compare_alive(const void *a, const void *b)
 {
@@ -263,7 +259,7 @@ static int compare_alive(const void *a, const void *b)
 	return (x->row > y->row) - (x->row < y->row);
 }
 
-/* All that were, the largest first. */
+/* All allocations live at the peak, the largest first. */
 static size_t find_largest(struct position *position)
 {
 	size_t count = 0;
@@ -276,7 +272,7 @@ static size_t find_largest(struct position *position)
 	return count;
 }
 
-/* The innermost slice of its thread when it was asked for. */
+/* The innermost slice of its thread at the time of the allocation. */
 static const char *operator_of(const struct position *position, const struct ts_memory_row *row)
 {
 	const struct ts_work *work = position->work;
@@ -309,7 +305,7 @@ static void put_largest(struct ts_result_table *table, struct position *position
 
 /* ---- results ---- */
 
-/* Without addresses nobody knows what was given back. */
+/* None without addresses, which are needed to match frees. */
 static void put_known(struct ts_result_table *table, const struct position *position,
 		      enum ts_cell_type type, int64_t value)
 {
@@ -365,12 +361,12 @@ struct tables {
 	struct ts_result_table *summary, *peak, *timeline;
 	size_t top;
 	bool brief;
-	/* Of the device at hand: its first row, and whether several allocators were told of. */
+	/* The current device: its first row, and whether several allocators were noted. */
 	const struct ts_memory_row *device;
 	bool is_told;
 };
 
-/* What a row says is in use is its device's, whichever allocator it is of. */
+/* The total of a row is that of its device, whichever allocator the row belongs to. */
 static void note_totals(struct tables *tables, const struct position *position)
 {
 	const struct ts_memory_row *first = tables->device, *row = position->rows;

@@ -10,7 +10,7 @@
 
 #include "analyze/statistics.h"
 
-/* Bytes of torch_trace's MB. */
+/* Bytes per MB in torch_trace. */
 #define BYTES_OF_MB 1e6
 
 /* Arguments of a "[memory]" instant. */
@@ -22,12 +22,12 @@ static const char *const arg_keys[ARGS] = {
 	[KIND] = "Device Type",      [ID] = "Device Id",
 };
 
-/* Where a shape's values of these are; -1: it has none. */
+/* Index of each of these among a shape's values; -1: none. */
 struct layout {
 	int32_t positions[ARGS];
 };
 
-/* What stretch of time is asked for, of a rank. */
+/* Selected time range of a rank. */
 struct part {
 	int64_t from, to;
 };
@@ -39,21 +39,21 @@ struct reading {
 	struct ts_reader *reader;
 	struct ts_batch *batch;
 	uint32_t clock;                /* of the chunk */
-	struct ts_map sources, clocks; /* of the trace, to ranks */
+	struct ts_map sources, clocks; /* ids of the trace to ranks */
 	uint32_t first_rank;
-	struct ts_map threads; /* of the trace: id to place in the work */
-	struct ts_map names;   /* string id: 1 if it is "[memory]" */
-	struct ts_map shapes;  /* shape id: index in layouts */
+	struct ts_map threads; /* id in the trace to index in the work */
+	struct ts_map names;   /* string id to 1 if it is "[memory]" */
+	struct ts_map shapes;  /* shape id to index in layouts */
 	struct layout *layouts;
 	size_t layout_count, layout_capacity;
 	struct part *parts; /* of each rank */
 };
 
-/* ---- the part that is asked for ---- */
+/* ---- selection ---- */
 
 /*
- * The default leaves out the last step because what it issued may not be in the trace; what it
- * allocated is. Only a part that was asked for by name is one here.
+ * By default other analyses skip the last step, whose commands may be missing from the trace. Its
+ * allocations are not missing, so only an explicit selection counts here.
  */
 static struct part part_of(const struct ts_work *work, const struct ts_work_rank *rank)
 {
@@ -88,9 +88,9 @@ static int find_parts(struct reading *reading)
 	return TS_OK;
 }
 
-/* ---- whose ---- */
+/* ---- rank and thread ---- */
 
-/* By source, else by the chunk's clock, else the trace's first. */
+/* By source, else by the chunk's clock, else the trace's first rank. */
 static uint32_t rank_of_source(const struct reading *reading, int64_t source)
 {
 	uint64_t rank;
@@ -110,7 +110,7 @@ static uint32_t rank_of_process(const struct reading *reading, int64_t process)
 	return rank_of_source(reading, row ? row->source : 0);
 }
 
-/* A thread that did nothing else is not in the work: its process knows the rank. */
+/* A thread without other activity is not in the work; its rank is that of its process. */
 static void find_thread(struct reading *reading, int64_t id, struct ts_memory_row *row)
 {
 	const struct ts_thread_row *thread;
@@ -356,7 +356,7 @@ static const struct {
 	{ TS_TABLE_TORCH_TRACE, TS_MASK_ALL, take_torch_rows },
 };
 
-/* ---- all ---- */
+/* ---- reading ---- */
 
 static int read_chunk(struct reading *reading, size_t index, struct ts_error *err)
 {

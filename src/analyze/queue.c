@@ -30,10 +30,10 @@ static const struct ts_result_column timeline_columns[] = {
 	{ "queue_length", NULL, TS_CELL_INTEGER },
 };
 
-/* The commands of a stream: when each came in, when each went out, both sorted. */
+/* Times at which the commands of a stream enter and leave the queue, both sorted. */
 struct queue {
 	int64_t *in, *out;
-	double *lengths; /* after each of both, as describe wants them */
+	double *lengths; /* length after each change, for ts_describe() */
 	size_t count, capacity;
 };
 
@@ -44,7 +44,7 @@ struct queues {
 	bool hta, brief;
 	int64_t full;
 	struct queue queue;
-	uint64_t unknown; /* commands of which nobody knows when they came in */
+	uint64_t unknown; /* commands whose issue time is unknown */
 };
 
 static void queue_release(struct queue *queue)
@@ -54,7 +54,7 @@ static void queue_release(struct queue *queue)
 	free(queue->lengths);
 }
 
-/* ---- which commands ---- */
+/* ---- commands ---- */
 
 static int queue_reserve(struct queue *queue, size_t count)
 {
@@ -83,7 +83,7 @@ static int compare_times(const void *a, const void *b)
 	return (x > y) - (x < y);
 }
 
-/* Calls of one thread come in order, and so do starts: sorting is for the rest. */
+/* Calls of one thread, and starts, are already in order: sort only if needed. */
 static void sort_times(int64_t *times, size_t count)
 {
 	for (size_t i = 1; i < count; i++) {
@@ -95,7 +95,7 @@ static void sort_times(int64_t *times, size_t count)
 }
 
 /*
- * One that begins before it was asked for (clocks disagree) comes in and goes out at once; not so
+ * A command that starts before it was issued (clocks disagree) enters and leaves at once, except
  * for HTA.
  */
 static int fill_queue(struct queues *all, const struct ts_work_stream *stream)
@@ -125,11 +125,11 @@ static int fill_queue(struct queues *all, const struct ts_work_stream *stream)
 /* ---- over time ---- */
 
 struct walk {
-	size_t in, out; /* so many are done */
+	size_t in, out; /* number processed */
 	int64_t time, length;
 };
 
-/* The next change; what comes in and goes out at the same instant comes in first. */
+/* Advances to the next change; at equal times entries come first. */
 static bool next_change(const struct queue *queue, struct walk *walk)
 {
 	if (walk->in < queue->count &&
@@ -150,7 +150,7 @@ struct figures {
 	int64_t empty_ns, full_ns, peak, peak_time, first, last;
 };
 
-/* `length` held from the last change until `time`. */
+/* Adds the stretch of `length` from the last change until `time`. */
 static void add_stretch(struct figures *figures, const struct queues *all, int64_t length,
 			int64_t ns)
 {

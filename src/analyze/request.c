@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Graph, states, matched collectives and clocks of the work, each computed when first asked for. */
+/* Graph, states, matched collectives and clocks of the work, each computed on first use. */
 #include "analyze/analyze.h"
 
 void ts_analyze_request_init(struct ts_analyze_request *request, struct ts_work *work)
@@ -11,7 +11,7 @@ void ts_analyze_request_init(struct ts_analyze_request *request, struct ts_work 
 	request->options.rounding = work->options.rounding;
 }
 
-/* Graphs and states; they are made anew when next asked for. */
+/* Drops graphs and states; they are recomputed on next use. */
 static void forget_states(struct ts_analyze_request *request)
 {
 	ts_states_free(request->states);
@@ -61,7 +61,7 @@ const struct ts_states *ts_analyze_states(struct ts_analyze_request *request, st
 	return request->states;
 }
 
-/* All of the same traces, on the same clocks, in the window of the part that was asked for. */
+/* Loads all work of the same traces, on the same clocks, in the window of the selection. */
 static int load_all(struct ts_analyze_request *request, struct ts_error *err)
 {
 	const struct ts_work *part = request->work;

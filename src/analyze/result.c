@@ -117,7 +117,7 @@ static void add_cell(struct ts_result_table *table, struct ts_cell cell)
 	table->cells[table->cell_count++] = cell;
 }
 
-/* What goes in next must be of this kind: a mistake of the analysis, not of the trace. */
+/* The next cell must have this type. A mismatch is a bug in the analysis. */
 static void expect(const struct ts_result_table *table, enum ts_cell_type type)
 {
 	assert(table->result->status ||
@@ -149,10 +149,7 @@ void ts_cell_none(struct ts_result_table *table)
 	add_cell(table, (struct ts_cell){ .none = true });
 }
 
-/*
- * Names are interned and come by the thousand: the copy of one is used again, if it is still the
- * same text.
- */
+/* Names are interned and repeat by the thousand: reuses the copy if the text is still the same. */
 static const char *copy_text(struct ts_result *result, const char *text)
 {
 	size_t position = ts_hash_mix64((uintptr_t)text) & (TS_RESULT_RECENT - 1);

@@ -73,7 +73,7 @@ double ts_welch_p(const struct ts_moments *a, const struct ts_moments *b)
 	freedom = (a_part + b_part) * (a_part + b_part) /
 		  (a_part * a_part / (double)(a->count - 1) +
 		   b_part * b_part / (double)(b->count - 1));
-	/* Variances so small that their squares vanish: as good as none. */
+	/* The squares of tiny variances underflow: treat them as 0. */
 	if (!isfinite(t) || !isfinite(freedom) || !(freedom > 0))
 		return a->mean == b->mean ? 1 : 0;
 	return beta(freedom / (freedom + t * t), freedom / 2, 0.5);
@@ -81,7 +81,7 @@ double ts_welch_p(const struct ts_moments *a, const struct ts_moments *b)
 
 /* ---- ranks ---- */
 
-/* Takes the run of equal values that comes next in a sorted list off its front. */
+/* Removes the next run of equal values from the front of a sorted list. */
 static size_t take_equal(const double *values, size_t count, size_t *at, double value)
 {
 	size_t first = *at;
@@ -116,7 +116,7 @@ double ts_mann_whitney_p(const double *a, size_t a_count, const double *b, size_
 	return erfc(TS_MAX(distance, 0) / sqrt(2 * variance));
 }
 
-/* ---- many questions ---- */
+/* ---- multiple tests ---- */
 
 struct position {
 	double p;

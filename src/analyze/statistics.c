@@ -12,7 +12,7 @@
 
 /* ---- lists of numbers ---- */
 
-/* NaNs, which no caller should have, come last: the order must be one. */
+/* NaNs, which no caller should pass, come last: the order must be total. */
 static int compare_doubles(const void *a, const void *b)
 {
 	double x, y;
@@ -34,9 +34,7 @@ static void sort_doubles(double *values, size_t count)
 	}
 }
 
-/*
- * With the part that each addition loses kept aside (Neumaier), so that the order does not matter.
- */
+/* Compensated summation (Neumaier), so that the order does not matter. */
 static double sum_of(const double *values, size_t count)
 {
 	double sum = 0, lost = 0;
@@ -65,7 +63,7 @@ static double deviation_of(const double *values, size_t count, double mean)
 		squares += difference * difference;
 		rest += difference;
 	}
-	/* What rounding of the mean has added is taken away again. */
+	/* Removes the error that rounding the mean has added. */
 	squares -= rest * rest / (double)count;
 	return sqrt(TS_MAX(squares, 0.0) / (double)(count - 1));
 }
@@ -82,7 +80,7 @@ double ts_quantile(const double *sorted, size_t count, double q)
 	part = position - (double)below;
 	low = sorted[below];
 	high = sorted[TS_MIN(below + 1, count - 1)];
-	/* From the nearer end, so that the ends themselves are exact. */
+	/* Interpolates from the nearer end, so that the ends are exact. */
 	return part < 0.5 ? low + (high - low) * part : high - (high - low) * (1 - part);
 }
 
@@ -111,7 +109,7 @@ static int compare_spans(const void *a, const void *b)
 	return (x->start > y->start) - (x->start < y->start);
 }
 
-/* Drops what is empty; says whether the rest is in order already, as rows of one stream are. */
+/* Drops empty spans and checks whether the rest is already sorted, as rows of one stream are. */
 static size_t keep_spans(struct ts_span *spans, size_t count, bool *ret_sorted)
 {
 	size_t kept = 0;

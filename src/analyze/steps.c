@@ -9,14 +9,11 @@
 #include "analyze/analyze.h"
 #include "analyze/busy.h"
 
-/*
- * So many deviations (as the median deviation estimates them) from the median, and a step is no
- * usual one.
- */
+/* A step this many deviations (estimated by the median deviation) from the median is an outlier. */
 #define OUTLIER_DEVIATIONS 3.0
-/* A median deviation times this estimates the standard deviation of what is spread normally. */
+/* The median deviation times this estimates the standard deviation of a normal distribution. */
 #define DEVIATION_OF_MEDIAN 1.4826
-/* Steps closer to the median than this part of it are as good as equal. */
+/* Steps closer to the median than this fraction of it are never outliers. */
 #define EQUAL_PART 0.01
 
 static const struct ts_result_column summary_columns[] = {
@@ -55,10 +52,10 @@ static const struct ts_result_column step_columns[] = {
 
 struct steps {
 	const struct ts_work *work;
-	uint32_t *commands; /* indices, step by step */
-	uint32_t *first;    /* of each step's commands; one more at the end */
-	int64_t *calls_ns;  /* of each call: time in calls of its thread before it */
-	int64_t *sync_ns;   /* the same, of calls that wait */
+	uint32_t *commands; /* indices, grouped by step */
+	uint32_t *first;    /* of each step: index into commands; one more at the end */
+	int64_t *calls_ns;  /* of each call: time in earlier calls of its thread */
+	int64_t *sync_ns;   /* the same for waiting calls */
 	struct ts_span *spans;
 	double *durations, *deviations; /* scratch */
 };
@@ -97,9 +94,9 @@ static int steps_init(struct steps *steps, const struct ts_work *work)
 		       : TS_ENOMEM;
 }
 
-/* ---- what belongs to which ---- */
+/* ---- commands and calls of steps ---- */
 
-/* Commands by the step in which they were issued: counted, then put in place. */
+/* Counting sort of the commands by the step that issued them. */
 static void group_commands(struct steps *steps)
 {
 	const struct ts_work *work = steps->work;
@@ -115,7 +112,7 @@ static void group_commands(struct steps *steps)
 			steps->commands[first[work->commands[i].step + 1]++] = i;
 }
 
-/* Time that is covered so far, each instant once however many calls lie over it. */
+/* Time covered so far; overlapping calls count once. */
 struct cover {
 	int64_t ns, until;
 };
@@ -129,7 +126,7 @@ static void cover_call(struct cover *cover, const struct ts_work_call *call)
 	cover->until = TS_MAX(cover->until, call->end);
 }
 
-/* Sums before each call of a thread, so that those of any stretch are one subtraction. */
+/* Prefix sums over the calls of each thread. */
 static void sum_calls(struct steps *steps)
 {
 	const struct ts_work *work = steps->work;
@@ -151,8 +148,8 @@ static void sum_calls(struct steps *steps)
 }
 
 /*
- * The first call of a thread that begins at or after an instant; the thread's end where there is
- * none.
+ * The first call of a thread that begins at or after `time`; the end of the thread's calls if none
+ * does.
  */
 static uint32_t first_call_from(const struct ts_work *work, uint32_t thread, int64_t time)
 {
@@ -194,7 +191,7 @@ struct device_time {
 };
 
 /*
- * Computation and communication stand side by side in spans: together they are no more than all
+ * The spans of computation and communication share one buffer: together they are no more than all
  * commands.
  */
 static struct device_time measure_device(struct steps *steps, uint32_t step)
@@ -252,11 +249,11 @@ static void put_device(struct ts_result_table *table, struct steps *steps, uint3
 	ts_cell_time(table, time.exposed_ns);
 }
 
-/* ---- steps of a rank against each other ---- */
+/* ---- outliers ---- */
 
 struct spread {
 	struct ts_description durations;
-	double limit; /* further from the median than this is unusual */
+	double limit; /* a step farther from the median than this is an outlier */
 };
 
 static void measure_spread(struct steps *steps, const struct ts_work_rank *rank, struct spread *ret)
@@ -276,7 +273,7 @@ static void measure_spread(struct steps *steps, const struct ts_work_rank *rank,
 			    EQUAL_PART * ret->durations.median);
 }
 
-/* Three steps are too few to call one of them unusual. */
+/* Three steps are too few to have an outlier. */
 static bool is_outlier(const struct spread *spread, const struct ts_work_step *step)
 {
 	double ns = (double)ts_ns_between(step->start, step->end);
@@ -342,7 +339,7 @@ static void put_summary(struct ts_result_table *table, const struct steps *steps
 	ts_cell_integer(table, outliers);
 }
 
-/* ---- all ---- */
+/* ---- analysis ---- */
 
 static void put_notes(struct ts_result *result, const struct ts_work *work)
 {

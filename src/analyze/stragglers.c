@@ -14,20 +14,23 @@
 
 #define SHOWN_COLLECTIVES 10
 /*
- * A rank is late for good from where on it comes last in more than three of four collectives: each
- * such one counts 1, each other one takes this away, and the part up to the end that counts most is
- * taken, if that is enough.
+ * A rank is late for good from the point after which it comes last in more than three of four
+ * collectives: each such collective counts 1, each other one subtracts this, and the suffix with
+ * the largest sum is taken, if the sum is large enough.
  */
 #define NOT_LATE 3
 #define LEAST_SINCE 6
-/* A straggler causes this many times its share of all waiting ... */
+/* A straggler causes at least this many times its share of all waiting ... */
 #define BLAME 1.5
-/* ... in at least this many collectives, and this part of the time of those who wait. */
+/*
+ * ... in at least this many collectives, and at least this fraction of the time of the waiting
+ * ranks.
+ */
 #define LEAST_TIMES 3
 #define LEAST_PART 0.001
 /*
- * Longer than this many times the usual after the last one came: then somebody else was still
- * missing.
+ * If a collective continues longer than this many times the usual after the last arrival, another
+ * rank may have been missing.
  */
 #define LONG_AFTER 3
 
@@ -66,24 +69,24 @@ static const struct ts_result_column collective_columns[] = {
 	{ "uncertainty_us", "uncertainty", TS_CELL_TIME },
 };
 
-/* How one collective went. */
+/* Arrivals and waits of one collective. */
 struct meeting {
 	uint32_t match;
 	int64_t first, last, next; /* arrivals: the first, the last, the one before it */
 	uint32_t first_rank, last_rank;
-	int64_t lost;        /* by all that waited for the last one */
+	int64_t lost;        /* time lost by all ranks that waited for the last one */
 	int64_t after;       /* from the last arrival to the first end */
 	int64_t uncertainty; /* of the spread; TS_ABSENT: unknown */
-	bool clear;          /* the spread is more than that */
+	bool clear;          /* the spread exceeds the uncertainty */
 };
 
 struct standing {
 	uint32_t collectives, times_last, unclear;
 	int64_t lost_by_others, waited;
-	size_t first_lateness; /* in all.lateness */
+	size_t first_lateness; /* index in all.lateness */
 	uint32_t lateness_count;
 	uint32_t since;    /* meeting; TS_WORK_NONE: never */
-	int64_t sum, best; /* of those that follow, while looking for `since` */
+	int64_t sum, best; /* suffix sums while searching for `since` */
 	double median, maximum;
 };
 
@@ -97,7 +100,7 @@ struct all {
 	struct standing *ranks;
 	double *lateness;
 	int64_t lost;
-	uint32_t rank_count; /* that take part in a collective */
+	uint32_t rank_count; /* ranks that take part in a collective */
 	struct ts_error *err;
 };
 
@@ -131,7 +134,7 @@ static void see_arrival(struct meeting *meeting, const struct ts_work_command *c
 	}
 }
 
-/* Clocks that were left as they are count as right: so the user wants it. */
+/* Clocks that are not aligned count as exact: the user asked for that. */
 static int64_t uncertainty_of(const struct all *all, uint32_t rank, uint32_t other)
 {
 	return all->request->aligned ? ts_clock_alignment_uncertainty(all->clocks, rank, other) : 0;
@@ -226,7 +229,7 @@ static bool is_late(const struct meeting *meeting, uint32_t rank)
 	return meeting->clear && meeting->last_rank == rank;
 }
 
-/* From the end. */
+/* Scans from the end. */
 static void find_since(struct all *all)
 {
 	for (uint32_t i = all->meeting_count; i-- > 0;) {
@@ -276,7 +279,7 @@ static int rate_ranks(struct all *all)
 	return TS_OK;
 }
 
-/* ---- what is said ---- */
+/* ---- tables ---- */
 
 /* From the first arrival to the last. */
 static double time_of_all(const struct all *all)
@@ -345,7 +348,7 @@ static void show_meeting(const struct all *all, struct ts_result_table *table, u
 	const char *name = ts_work_text(all->work, match->name);
 
 	ts_cell_integer(table, index);
-	/* A kernel's arguments say nothing here. */
+	/* Cut off the kernel's arguments. */
 	ts_cell_format(table, "%.*s", (int)strcspn(name, "("), name);
 	ts_cell_text(table, match->group ? ts_work_text(all->work, match->group) : NULL);
 	ts_cell_integer(table, match->sequence);
@@ -376,7 +379,7 @@ static int compare_losses(const void *left, const void *right)
 	return a->meeting < b->meeting ? -1 : a->meeting > b->meeting;
 }
 
-/* The worst first. */
+/* The largest loss first. */
 static int show_meetings(const struct all *all, struct ts_result_table *table)
 {
 	TS_AUTO_FREE struct order *order = ts_alloc_array(all->meeting_count, sizeof(*order));
@@ -392,7 +395,7 @@ static int show_meetings(const struct all *all, struct ts_result_table *table)
 	return TS_OK;
 }
 
-/* ---- who is not there ---- */
+/* ---- missing ranks ---- */
 
 static bool lacks_members(const struct all *all)
 {
@@ -402,7 +405,7 @@ static bool lacks_members(const struct all *all)
 	return false;
 }
 
-/* Collectives that went on long after the last one that we know of had come. */
+/* Counts collectives that continued long after the last known rank had arrived. */
 static int note_absent(const struct all *all, struct ts_result *result)
 {
 	TS_AUTO_FREE double *after = NULL;

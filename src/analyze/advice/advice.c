@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The analysis `advice`: runs all checks, keeps the findings that save most, and the helpers that
- * checks share.
+ * `advice`: runs all checks and keeps the findings that save most. Has the helpers that checks
+ * share.
  */
 #include "analyze/advice/advice.h"
 #include "analyze/device_side.h"
@@ -12,7 +12,7 @@
 #include <string.h>
 
 #define MOST_FINDINGS 10
-/* Below this share of the window (in 1/1000) a finding is not worth reading. */
+/* Findings that save less than this share of the window (in 1/1000) are dropped. */
 #define SMALLEST_PERMILLE 5
 
 static ts_advice_check *const checks[] = {
@@ -87,7 +87,7 @@ const struct ts_advice_sum *ts_advice_sums_largest(const struct ts_advice_sums *
 	return largest;
 }
 
-/* Where arguments begin, if the name ends with some; "(anonymous namespace)" is no argument. */
+/* Start of the arguments at the end of a name; "(anonymous namespace)" is not an argument. */
 static size_t length_without_arguments(const char *name)
 {
 	size_t length = strcspn(name, "<"), all = strlen(name);

@@ -11,7 +11,7 @@
 #include "analyze/busy.h"
 #include "analyze/statistics.h"
 
-/* ---- communication that nothing hides ---- */
+/* ---- exposed communication ---- */
 
 struct exposure {
 	int64_t communication_ns, exposed_ns;
@@ -79,15 +79,15 @@ int ts_advise_exposed_communication(struct ts_advisor *advisor)
 	return code;
 }
 
-/* ---- chains that could be one kernel ---- */
+/* ---- chains of kernels to fuse ---- */
 
 struct chains {
 	uint64_t chains, kernels;
-	int64_t total_ns, longest_ns; /* of all, and of the longest kernel of each chain */
+	int64_t total_ns, longest_ns; /* of all chains, and of the longest kernel of each */
 	struct ts_advice_sums names;
 };
 
-/* A chain that ended: all but its longest kernel would go, had they been one. */
+/* Ends a chain: fusing it would save all but its longest kernel. */
 static void end_chain(struct chains *chains, uint64_t *length, int64_t *total, int64_t *longest)
 {
 	if (*length >= 2) {
@@ -145,7 +145,7 @@ static int advise_chains(struct ts_advisor *advisor, const struct chains *chains
 			 &evidence);
 }
 
-/* Which names have a part in them: a table by name. Caller frees. */
+/* Table by name: does the name contain one of `parts`? The caller frees it. */
 static bool *names_with(const struct ts_work *work, const char *const *parts)
 {
 	uint32_t count = ts_strmap_count(&work->names);
@@ -174,7 +174,7 @@ int ts_advise_fusion(struct ts_advisor *advisor)
 	return code;
 }
 
-/* ---- matrix products in plain single precision ---- */
+/* ---- single-precision matrix products ---- */
 
 int ts_advise_single_precision(struct ts_advisor *advisor)
 {
@@ -211,9 +211,9 @@ int ts_advise_single_precision(struct ts_advisor *advisor)
 	return code ? ts_error_set(advisor->err, code, "no memory") : TS_OK;
 }
 
-/* ---- the kernel that the critical path hangs on ---- */
+/* ---- the kernel that the critical path depends on ---- */
 
-/* Asks critical-path, unless somebody has done so before. */
+/* Runs critical-path unless it has already run. */
 static int find_best_kernel(struct ts_advisor *advisor)
 {
 	struct ts_analyze_request *request = advisor->request;
@@ -239,7 +239,7 @@ int ts_advise_best_kernel(struct ts_advisor *advisor)
 	int64_t saves;
 	int code;
 
-	/* HTA's path knows no what-if. */
+	/* HTA's path has no what-if. */
 	if (advisor->request->options.rounding == TS_ROUNDING_HTA)
 		return TS_OK;
 	code = find_best_kernel(advisor);
@@ -264,7 +264,7 @@ int ts_advise_best_kernel(struct ts_advisor *advisor)
 		"it ran %s for %s in total; twice as fast, it would shorten the window by %s",
 		TS_ADVICE_COUNT(sum.count, "time"), TS_ADVICE_TIME(sum.ns),
 		TS_ADVICE_TIME(advisor->request->best_kernel.saves_ns));
-	/* The window is that of all ranks. */
+	/* The window is shared by all ranks. */
 	if (__builtin_mul_overflow(advisor->request->best_kernel.saves_ns,
 				   (int64_t)advisor->work->rank_count, &saves))
 		saves = INT64_MAX;

@@ -42,8 +42,7 @@ static bool crosses_bus(const struct ts_work_command *command)
 }
 
 /*
- * What pinned copies of this very trace show is evidence; without any, twice as fast is what is
- * usual.
+ * The rate of pinned copies in the same trace is the evidence. Without any, assume twice as fast.
  */
 int ts_advise_pageable_copies(struct ts_advisor *advisor)
 {
@@ -157,7 +156,7 @@ static int compare_lengths(const void *a_, const void *b_)
 	return *a < *b ? -1 : *a > *b;
 }
 
-/* What steps of a rank took beyond 1.2 times their median. */
+/* Adds the time beyond the median of those steps of a rank that exceed 1.2 times the median. */
 static int add_excess(const struct ts_advisor *advisor, const struct ts_work_rank *rank,
 		      int64_t *excess, uint64_t *slow, struct ts_work_step *worst)
 {
@@ -216,11 +215,11 @@ int ts_advise_slow_steps(struct ts_advisor *advisor)
 /* ---- ranks ---- */
 
 struct lateness {
-	int64_t lost_ns; /* that others waited, in all */
+	int64_t lost_ns; /* total wait of the other ranks */
 	uint64_t times;
 };
 
-/* One collective: everybody waited for the last one to come. */
+/* Adds one collective: all ranks waited for the last one. */
 static void add_lateness(const struct ts_work *work, const uint32_t *members, uint32_t count,
 			 struct lateness *late, int64_t *lost)
 {

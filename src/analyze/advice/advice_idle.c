@@ -6,9 +6,7 @@
 #include "analyze/advice/advice.h"
 #include "analyze/statistics.h"
 
-/*
- * How many calls back from the one that ended an idle stretch we look for the wait that began it.
- */
+/* How many calls before the one that ended an idle stretch to search for the wait that began it. */
 #define CALLS_BACK 16
 
 static bool is_device(const struct ts_state_lane *lane)
@@ -16,7 +14,7 @@ static bool is_device(const struct ts_state_lane *lane)
 	return lane->stream == TS_WORK_NONE;
 }
 
-/* Idle because of the host, either way, and the call that ended it is known. */
+/* Idle because of the host (host bound or dependency), with a known call that ended it. */
 static bool is_host_gap(const struct ts_work *work, const struct ts_state_interval *interval)
 {
 	return interval->state == TS_STATE_IDLE && interval->command != TS_WORK_NONE &&
@@ -34,7 +32,7 @@ static bool waits(const struct ts_work *work, const struct ts_work_call *call)
 }
 
 /*
- * The host's wait during which the device ran dry: a call of the same thread that ended inside the
+ * The host wait during which the device ran dry: a call of the same thread that ended inside the
  * gap.
  */
 static uint32_t wait_before(const struct ts_work *work, const struct ts_state_interval *gap)
@@ -59,7 +57,7 @@ struct gaps {
 	uint64_t waits, others;
 	struct ts_span longest;           /* of all gaps */
 	struct ts_advice_sums waiting_in; /* operators around the waits */
-	struct ts_advice_sums busy_with;  /* operators in which the host was meanwhile */
+	struct ts_advice_sums busy_with;  /* operators in which the host spent the gaps */
 };
 
 static uint32_t name_around(const struct ts_work *work, uint32_t thread, int64_t time)
@@ -69,7 +67,7 @@ static uint32_t name_around(const struct ts_work *work, uint32_t thread, int64_t
 	return slice == TS_WORK_NONE ? 0 : work->slices[slice].name;
 }
 
-/* Adds what a thread did in [from, to), by the innermost operator. */
+/* Adds the time of a thread in [from, to) by innermost operator. */
 static int add_host_time(struct ts_advice_sums *sums, const struct ts_work *work, uint32_t thread,
 			 int64_t from, int64_t to)
 {
@@ -104,9 +102,9 @@ static int add_host_time(struct ts_advice_sums *sums, const struct ts_work *work
 }
 
 /*
- * Had the host not waited, it could have issued for as long as it waited: so much of the gap is the
- * wait's. The rest is what the host did instead of issuing. Commands and calls are those of the
- * states, slices those that were asked for.
+ * Splits a gap: at most the duration of the host's wait is blamed on the wait, since the host could
+ * have issued work meanwhile. The rest is what the host did instead of issuing work. Commands and
+ * calls are indices into the states' work, slices into the selected work.
  */
 static int add_gap(struct gaps *gaps, const struct ts_advisor *advisor,
 		   const struct ts_state_interval *gap)
@@ -136,7 +134,7 @@ static int add_gap(struct gaps *gaps, const struct ts_advisor *advisor,
 			     gap->end);
 }
 
-/* One stretch of idleness is several intervals where its reason changes. */
+/* An idle stretch has several intervals if its reason changes. */
 static size_t join_gap(const struct ts_states *states, const struct ts_state_lane *lane, size_t at,
 		       struct ts_state_interval *gap)
 {
@@ -184,7 +182,7 @@ static void release_gaps(struct gaps *gaps)
 	ts_advice_sums_release(&gaps->busy_with);
 }
 
-/* What usually helps, by what the host is busy with. */
+/* The usual remedy, by what the host is busy with. */
 static const char *remedy(const char *name)
 {
 	static const struct {
@@ -260,7 +258,7 @@ int ts_advise_host_gaps(struct ts_advisor *advisor)
 	return code;
 }
 
-/* ---- launches are longer than what they launch ---- */
+/* ---- launches longer than their kernels ---- */
 
 struct launches {
 	int64_t pending_ns;

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Two works compared name by name: what was added, what is gone, what takes more or less time, and
- * whether that could be chance. A probability is told only over repeated steps or instances.
+ * Compares two works name by name: what was added, what is gone, what takes more or less time, and
+ * whether the change is significant. Only repeated steps or instances are tested.
  */
 #include "analyze/compare/compare.h"
 
@@ -26,8 +26,8 @@ const char *ts_verdict_name(enum ts_verdict verdict)
 /* ---- tests ---- */
 
 /*
- * Totals of a name in each step, a mean over the ranks that have it; how many instances are in
- * steps.
+ * Moments of a name's total per step (mean over the ranks that have the step), and the number of
+ * its instances in steps.
  */
 static int step_moments(struct ts_comparison *compare, int which, uint32_t key,
 			struct ts_moments *ret_moments, size_t *ret_inside)
@@ -60,7 +60,7 @@ static int step_moments(struct ts_comparison *compare, int which, uint32_t key,
 	return TS_OK;
 }
 
-/* *ret_done: both sides have steps enough, and the name happens in them. */
+/* *ret_done: both sides have enough steps, and the name occurs in them. */
 static int test_steps(struct ts_comparison *compare, struct ts_compare_entry *entries,
 		      bool *ret_done)
 {
@@ -142,8 +142,7 @@ static double percent(double from, double to)
 }
 
 /*
- * Changes of what a name takes in all, or in one unit where the sides have different numbers of
- * them.
+ * Change of a name's total, or of its total per unit if the sides have different numbers of units.
  */
 static void evaluate_amounts(const struct ts_comparison *compare, struct ts_compare_entry *entries)
 {
@@ -159,7 +158,10 @@ static void evaluate_amounts(const struct ts_comparison *compare, struct ts_comp
 				     (double)a->count * (double)compare->units[1]);
 }
 
-/* Each side may have several steps and ranks: amounts are of one where their numbers differ. */
+/*
+ * Chooses what amounts are divided by: steps, or ranks without steps, if the sides have different
+ * numbers of them.
+ */
 static void choose_units(struct ts_comparison *compare)
 {
 	const struct ts_work *a = compare->names.sides[0].work;
@@ -216,10 +218,7 @@ static int correct(struct ts_comparison *compare)
 	return TS_OK;
 }
 
-/*
- * The direction of a change of more than `least` per cent, else 0. A change from nothing is never
- * small.
- */
+/* The sign of a change of more than `least` percent, else 0. A change from 0 always counts. */
 static int direction(double from, double to, double least)
 {
 	double change = percent(from, to);
@@ -234,7 +233,10 @@ static bool is_significant(const struct ts_compare_entry *entries)
 	return entries->test == TS_COMPARE_ONE_SAMPLE || entries->p < TS_COMPARE_LEVEL;
 }
 
-/* Of a name that is on both sides. `times`: whether it happens more often, or less. */
+/*
+ * Verdict on a name that is on both sides. `times`: the sign of the change in the number of
+ * instances.
+ */
 static enum ts_verdict evaluate_both(const struct ts_comparison *compare,
 				     const struct ts_compare_entry *entries, int times)
 {
@@ -242,7 +244,7 @@ static enum ts_verdict evaluate_both(const struct ts_comparison *compare,
 	double least = compare->options->threshold;
 	int way = direction(tested[0], tested[1], least);
 
-	/* The mean of so few says nothing where there are not as many as before. */
+	/* The mean of few instances means nothing if their number has changed. */
 	if (entries->test == TS_COMPARE_ONE_SAMPLE && times)
 		way = 0;
 	if (way && is_significant(entries))
@@ -282,7 +284,7 @@ static bool evaluate_all(struct ts_comparison *compare)
 	return differs;
 }
 
-/* ---- the whole ---- */
+/* ---- comparison ---- */
 
 static int compare_names(struct ts_comparison *compare, struct ts_result *result, bool *ret_differs)
 {

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The names of two works, joined, and the samples of each: gathered in two walks over each side,
- * one that counts and one that files, so that memory is that of the samples alone.
+ * Joins the names of two works and collects the samples of each name. Two passes over each side,
+ * one that counts and one that stores, keep memory to the samples alone.
  */
 #include <string.h>
 
@@ -19,7 +19,7 @@ static bool is_hex(char c)
 	return (c >= '0' && c <= '9') || (c >= 'a' && c <= 'f') || (c >= 'A' && c <= 'F');
 }
 
-/* Behind the digits of 0x..., where an address begins here; else `at` itself. */
+/* The position after the digits of 0x... if an address begins at `at`; else `at`. */
 static size_t skip_address(const char *name, size_t length, size_t at)
 {
 	size_t end = at + 2;
@@ -80,19 +80,19 @@ const char *ts_compare_key_name(const struct ts_compare_names *names, uint32_t k
 	return ts_strmap_text(&names->texts, key, NULL) + 1;
 }
 
-/* Copies say from where to where in parentheses: only code has arguments. */
+/* Only code has arguments: copies have their direction in parentheses. */
 static bool has_arguments(enum ts_compare_kind kind)
 {
 	return kind == TS_COMPARE_KERNEL || kind == TS_COMPARE_OPERATOR;
 }
 
-/* The letter of the kind and the name as it is compared, in scratch. */
+/* Writes the letter of the kind and the name as compared into scratch. */
 static void make_text(const struct ts_compare_names *names, enum ts_compare_kind kind,
 		      const char *name, struct ts_text *scratch)
 {
 	size_t length = strlen(name);
 
-	/* Steps are numbered by when they ran: as a name they are all one. */
+	/* All steps share one name, without the step number. */
 	if (kind == TS_COMPARE_ANNOTATION && begins_with(name, length, STEP_PREFIX))
 		length = strlen(STEP_PREFIX) - 1;
 	ts_text_clear(scratch);
@@ -163,7 +163,7 @@ static int make_slots(struct ts_compare_side *side)
 	return result;
 }
 
-/* The slot of the step that an instant of a rank lies in. */
+/* The slot of the step that contains an instant of a rank. */
 static uint32_t slot_at(const struct ts_compare_side *side, uint32_t rank, int64_t time)
 {
 	uint32_t step = ts_work_step_at(side->work, rank, time);
@@ -171,7 +171,7 @@ static uint32_t slot_at(const struct ts_compare_side *side, uint32_t rank, int64
 	return step == TS_WORK_NONE ? TS_COMPARE_NO_SLOT : side->slot_of_step[step];
 }
 
-/* ---- the walk ---- */
+/* ---- passes over the work ---- */
 
 typedef void take_function(struct ts_compare_side *side, uint32_t key,
 			   const struct ts_compare_sample *sample);
@@ -188,7 +188,7 @@ static void count_sample(struct ts_compare_side *side, uint32_t key,
 	sum->total_ns = ts_ns_add(sum->total_ns, sample->ns);
 }
 
-/* Files from behind: first[key + 1] goes down to where it belongs. */
+/* Stores from the end: first[key + 1] counts down to the first sample. */
 static void file_sample(struct ts_compare_side *side, uint32_t key,
 			const struct ts_compare_sample *sample)
 {
@@ -200,7 +200,7 @@ static int64_t length_of(int64_t start, int64_t end)
 	return TS_MAX(ts_ns_between(start, end), 0);
 }
 
-/* Sums of keys below `count`, new ones zeroed. */
+/* Makes room for the sums of keys below `count`; new ones are zero. */
 static int reserve(struct ts_compare_side *side, size_t count)
 {
 	size_t had = side->sum_capacity;
@@ -304,7 +304,7 @@ static int walk_slices(struct ts_compare_names *names, struct ts_compare_side *s
 		const struct ts_work_slice *slice = &work->slices[i];
 		struct ts_compare_sample sample;
 
-		/* The span of an annotation's kernels, which are compared themselves. */
+		/* The span around an annotation's kernels, which are compared themselves. */
 		if (slice->class == TS_SLICE_GPU_ANNOTATION)
 			continue;
 		sample.ns = length_of(slice->start, slice->end);
@@ -327,7 +327,7 @@ static int walk(struct ts_compare_names *names, struct ts_compare_side *side, ta
 	return result;
 }
 
-/* Once all keys are known: samples of a side in order of keys. */
+/* Stores the samples of a side in key order, once all keys are known. */
 static int file_samples(struct ts_compare_names *names, struct ts_compare_side *side)
 {
 	uint64_t all = 0;
@@ -345,7 +345,7 @@ static int file_samples(struct ts_compare_names *names, struct ts_compare_side *
 	side->samples = ts_alloc_array(all, sizeof(*side->samples));
 	if (!side->samples || walk(names, side, file_sample))
 		return TS_ENOMEM;
-	/* Each first[key + 1] is now where the samples of key begin. */
+	/* Each first[key + 1] is now where the key's samples begin. */
 	memmove(side->first, side->first + 1, names->key_count * sizeof(*side->first));
 	side->first[names->key_count] = all;
 	return TS_OK;

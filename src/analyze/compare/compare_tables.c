@@ -1,8 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/*
- * What a comparison found, as tables: both traces in short, how many names changed in which way,
- * each name.
- */
+/* Tables of a comparison: summary of both traces, number of names by verdict, and each name. */
 #include <inttypes.h>
 #include <math.h>
 
@@ -31,7 +28,7 @@ struct totals {
 	int64_t commands, operators, calls, steps;
 };
 
-/* Time in which a device did something. */
+/* Busy time of a device. */
 static int device_busy(const struct ts_work *work, const struct ts_work_device *device,
 		       int64_t *busy_ns)
 {
@@ -58,7 +55,7 @@ static int device_busy(const struct ts_work *work, const struct ts_work_device *
 	return TS_OK;
 }
 
-/* Time in which a thread was inside of operators: slices come in order of start. */
+/* Time of a thread inside operators. Slices are sorted by start. */
 static void thread_operators(const struct ts_work *work, const struct ts_work_thread *thread,
 			     struct totals *totals)
 {
@@ -103,7 +100,7 @@ static int sum_up(const struct ts_work *work, unsigned int wanted, struct totals
 	if (work->step_count)
 		totals.step_ns = ts_compare_ns(step_ns / work->step_count);
 	/*
-	 * Operators are not loaded where only the device is asked for: none known, not none there.
+	 * Operators are not loaded if only the device is compared: their number is unknown, not 0.
 	 */
 	if (!(wanted & TS_COMPARE_CPU))
 		totals.operator_ns = totals.operators = TS_ABSENT;
@@ -310,7 +307,7 @@ static uint64_t size_of(int64_t change)
 	return change < 0 ? 0 - (uint64_t)change : (uint64_t)change;
 }
 
-/* The largest change first; keys are in the order in which A, then B, first named them. */
+/* The largest change first, then by key: the order of first appearance in A, then B. */
 static int by_change(const void *left, const void *right)
 {
 	const struct ts_compare_entry *a = left, *b = right;

@@ -40,7 +40,7 @@ static int64_t weight_of(const struct ts_batch *batch, uint32_t row)
 
 /* ---- functions ---- */
 
-/* The innermost frame of a row's stack, where it is an instruction; NULL: it is none. */
+/* The innermost frame of a row's stack; NULL: it is not an instruction. */
 static const struct ts_frame_row *instruction_of(struct ts_pc_samples *hot,
 						 const struct ts_batch *batch, uint32_t row,
 						 int64_t *ret_frame)
@@ -96,7 +96,7 @@ static bool function_of(struct ts_pc_samples *hot, int64_t id, const struct ts_f
 	return *ret_function != TS_STRMAP_NONE;
 }
 
-/* All functions; which of them are meant is asked later. */
+/* Counts all functions; choose() selects from them later. */
 static int count_function(struct ts_pc_samples *hot, const struct ts_batch *batch, uint32_t row)
 {
 	int64_t id;
@@ -108,7 +108,7 @@ static int count_function(struct ts_pc_samples *hot, const struct ts_batch *batc
 	if (!function_of(hot, id, frame, &function))
 		return TS_ENOMEM;
 	if (function >= hot->kernel_count) {
-		/* Numbers come in order: one more. */
+		/* Ids are dense: a new one is the next index. */
 		if (ts_grow_array((void **)&hot->kernels, &hot->store->kernel_capacity,
 				  hot->kernel_count + 1, sizeof(*hot->kernels)))
 			return TS_ENOMEM;
@@ -128,7 +128,7 @@ static int compare_kernels(const void *a, const void *b)
 	return strcmp(left->name, right->name);
 }
 
-/* A name as it is, a glob, a part of a name: the first that fits any. */
+/* Ways to match a name; the first that matches any kernel is used. */
 enum meant { MEANT_NAME, MEANT_GLOB, MEANT_PART };
 
 static bool is_called(const struct ts_pc_samples_kernel *kernel, const char *name, enum meant meant)
@@ -148,7 +148,7 @@ static bool is_any_called(const struct ts_pc_samples *hot, const char *name, enu
 	return false;
 }
 
-/* For those who asked for another one. */
+/* The error for a name without samples; it names the hottest kernel. */
 static int no_such_kernel(const struct ts_pc_samples *hot, const char *name, struct ts_error *err)
 {
 	const struct ts_pc_samples_kernel *hottest = hot->kernels;
@@ -162,7 +162,7 @@ static int no_such_kernel(const struct ts_pc_samples *hot, const char *name, str
 		name, hot->kernel_count, hottest->name);
 }
 
-/* Keeps those that are meant, hottest first. */
+/* Keeps the kernels that match, hottest first. */
 static int choose(struct ts_pc_samples *hot, const char *name, struct ts_error *err)
 {
 	enum meant meant = MEANT_NAME;
@@ -181,7 +181,7 @@ static int choose(struct ts_pc_samples *hot, const char *name, struct ts_error *
 		if (is_called(&hot->kernels[i], name, meant)) {
 			struct ts_pc_samples_kernel kernel = hot->kernels[i];
 
-			/* The others stay behind, for the message. */
+			/* Keep the others after them, for the message. */
 			memmove(&hot->kernels[kept + 1], &hot->kernels[kept],
 				(i - kept) * sizeof(kernel));
 			hot->kernels[kept++] = kernel;
@@ -253,10 +253,10 @@ static int count_tally(struct ts_pc_samples *hot, int64_t offset, int64_t state,
 	return TS_OK;
 }
 
-/* Of the hottest kernel. */
+/* Is it the hottest kernel? */
 static bool is_chosen(const struct ts_pc_samples *hot, uint32_t function)
 {
-	assert(hot->kernels); /* else nothing was chosen */
+	assert(hot->kernels);
 	return ts_strmap_text(&hot->store->functions, function, NULL) == hot->kernels[0].name;
 }
 
@@ -280,7 +280,7 @@ static int count_instruction(struct ts_pc_samples *hot, const struct ts_batch *b
 
 /* ---- lists ---- */
 
-/* By instruction; of one the reason with most samples first. */
+/* By instruction, then the reason with the most samples first. */
 static int compare_tallies(const void *a, const void *b)
 {
 	const struct hot_tally *left = a, *right = b;
@@ -351,7 +351,7 @@ static int make_lists(struct ts_pc_samples *hot, struct ts_error *err)
 	return TS_OK;
 }
 
-/* ---- the whole ---- */
+/* ---- construction ---- */
 
 #define SAMPLE_MASK                                                                           \
 	(TS_MASK_OF(sample, stack) | TS_MASK_OF(sample, weight) | TS_MASK_OF(sample, state) | \

@@ -58,7 +58,7 @@ struct ts_pc_samples {
 
 /*
  * Finds kernels named `name`, else those that match it as a glob, else those whose name contains
- * it. TS_ENOTFOUND: no samples match; the message lists the kernels that have samples.
+ * it. TS_ENOTFOUND: no samples match; the message names the hottest kernel.
  */
 int ts_pc_samples_new(struct ts_pc_samples **ret_hot, struct ts_reader *reader, const char *name,
 		      struct ts_error *err);

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Launches that the samples of a kernel may belong to: all of that kernel by call stack, with their
- * device time. Samples that name their launch are counted.
+ * Lists the launches that the samples of a kernel may belong to: all launches of the kernel by call
+ * stack, with their device time. Counts the samples that name their launch.
  */
 #include "analyze/pc_samples/pc_samples_internal.h"
 #include "base/ns.h"
@@ -47,7 +47,7 @@ static int add_command(struct ts_pc_samples *hot, const struct ts_batch *batch, 
 
 /* ---- their calls ---- */
 
-/* A kernel of a graph has the stack of its capture; else it is its call's. */
+/* A graph's kernel has the stack of its capture; any other has the stack of its call. */
 static int64_t stack_of(const struct ts_pc_samples *hot, const struct hot_command *command)
 {
 	if (command->stack > 0)
@@ -60,9 +60,9 @@ static int64_t stack_of(const struct ts_pc_samples *hot, const struct hot_comman
 /* ---- the list ---- */
 
 /*
- * Commands of a graph have the correlation of its launch, and samples do not say which of them they
- * are of: each gets an equal part. What does not divide goes to the first ones, so that all samples
- * are counted once.
+ * Commands of a graph share the correlation of its launch, and samples do not say which command
+ * they belong to: each gets an equal share. The first ones get the remainder, so that each sample
+ * counts once.
  */
 static int64_t share_of(struct ts_pc_samples *hot, const struct hot_command *command)
 {
