@@ -9,7 +9,7 @@
 #include "record/decode/decode_internal.h"
 #include "record/recording/checkpoint_state.h"
 
-/* All members are 8 bytes or pairs of 4: there is no padding in what is stored. */
+/* All members are 8 bytes or pairs of 4, so stored structs have no padding. */
 struct state_recording {
 	struct state_head head;
 	int64_t next_process, next_thread;
@@ -126,7 +126,7 @@ static const struct state_field closed_fields[] = {
 };
 #undef FIELD
 
-/* `ended` is saved by hand: an area that has ended but is still described ends again. */
+/* `ended` is saved separately: an area that has ended but is still described ends again. */
 #define FIELD(type, member) STATE_FIELD(type, state_area, member, decode_area, member)
 static const struct state_field area_fields[] = {
 	STATE_FIELD(STATE_COPY, state_area, dictionary, decode_area, dictionary_end),
@@ -368,7 +368,7 @@ static bool take_area(struct state_reading *in, struct state_area *ret_state)
 			       offsetof(struct state_area, devices));
 }
 
-/* Of bytes that nothing ends; NULL without memory. */
+/* Copies unterminated bytes into a string; NULL: no memory. */
 static char *copy_text(const char *bytes, size_t length)
 {
 	char *copy = malloc(length + 1);
@@ -573,7 +573,7 @@ static bool load_area(struct ts_decoder *decoder, uint64_t id, struct state_read
 	    !take_area(in, &state) || state.rings > TS_LIVE_RING_LIMIT ||
 	    state.gates > DECODE_GATES || state.windows > DECODE_GATES)
 		return false;
-	/* Times of spans cannot be told without the target's clock. */
+	/* Times of spans cannot be converted without the target's clock. */
 	if (!area->about && (state.threads || state.windows || state.devices))
 		return false;
 	dictionary_end = area->dictionary_end;

@@ -37,8 +37,8 @@ struct state_correlations {
 };
 
 /*
- * Of an area. Facts are as they were; calls, which are correlations, are in STATE_CALLS since there
- * may be millions.
+ * Of an area. Facts are stored unchanged. Correlations of calls are in STATE_CALLS, since there may
+ * be millions.
  */
 struct state_accelerator {
 	struct state_head head;
@@ -220,7 +220,7 @@ static void save_clocks(const struct decode_area *area, struct ts_text *out)
 	}
 }
 
-/* Nothing is waited for where each call has its command. */
+/* True if each call of the page has its command. */
 static bool is_settled(const struct decode_call_page *page)
 {
 	return memcmp(page->called, page->done, sizeof(page->called)) == 0;
@@ -269,7 +269,7 @@ static int save_accelerator(const struct decode_area *area, const struct ts_bloc
 	return decode_put_state(sink, area->id, out, err);
 }
 
-/* Those that are gone are named no more. */
+/* Saves live objects only: nothing refers to the others any more. */
 static int save_objects(const struct decode_area *area, const struct ts_block_sink *sink,
 			struct ts_text *out, struct ts_error *err)
 {
@@ -358,7 +358,7 @@ static bool is_same_file(const struct ts_decoder *decoder)
 	return decoder->open.trace_bytes != 0;
 }
 
-/* Processes stand in the order in which they were saved, with others between them. */
+/* Processes are in the order in which they were saved, with others between them. */
 static bool load_correlations(struct ts_decoder *decoder, uint64_t count, struct state_reading *in)
 {
 	size_t place = 0;
@@ -396,7 +396,7 @@ static bool load_numbers(struct ts_decoder *decoder, struct state_reading *in)
 	return load_correlations(decoder, state.processes, in);
 }
 
-/* In another file they come again when their clocks are used. */
+/* Not loaded in another file: there they are written again when their clocks are used. */
 static bool load_points(struct ts_decoder *decoder, struct state_reading *in)
 {
 	struct state_points state;
@@ -453,7 +453,7 @@ static bool load_clock(struct ts_decoder *decoder, struct decode_area *area,
 	return true;
 }
 
-/* Records as an area stores them: sizes add up. */
+/* Checks that the bytes are records whose sizes add up. */
 static bool are_records(const char *bytes, size_t count)
 {
 	while (count) {

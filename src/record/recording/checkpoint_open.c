@@ -19,7 +19,7 @@
 
 #define DEFAULT_LIMIT ((uint64_t)64 << 20)
 #define LEAST_LIMIT ((uint64_t)256 << 10)
-/* Rotations that a chain of journals may have; each hop deletes one. */
+/* Maximum rotations in a chain of journals; each hop deletes one journal. */
 #define MAX_HOPS 64
 
 char *ts_recording_beside(const char *path, const char *ending)
@@ -39,7 +39,7 @@ void ts_recording_draw_id(uint8_t id[16])
 
 /* ---- the lock ---- */
 
-/* Who holds it, as far as the journal says. */
+/* The error for a locked trace, naming the holder if the journal does. */
 static int held_by_other(const char *path, struct ts_error *err)
 {
 	TS_AUTO_FREE char *journal = ts_recording_beside(path, ".journal");
@@ -90,7 +90,7 @@ static int hex_digit(char c)
 	return c >= '0' && c <= '9' ? c - '0' : c >= 'a' && c <= 'f' ? c - 'a' + 10 : -1;
 }
 
-/* Zeros where it cannot be read. */
+/* Zeros if it cannot be read. */
 static void read_boot_id(uint8_t id[16])
 {
 	TS_AUTO_FD int fd = open("/proc/sys/kernel/random/boot_id", O_RDONLY | O_CLOEXEC);
@@ -154,7 +154,7 @@ static void describe(struct ts_recording *recording)
 
 /* ---- a new one ---- */
 
-/* Under another name until it is whole: a journal that is there begins with OPEN. */
+/* Uses a temporary name until the OPEN block is written, so every journal begins with OPEN. */
 static int create_journal(struct ts_recording *recording, struct ts_error *err)
 {
 	TS_AUTO_FREE char *temporary = ts_recording_beside(recording->journal_path, ".new");
@@ -195,7 +195,7 @@ static int check_boot(const struct ts_recording *recording, struct ts_error *err
 			    recording->journal_path);
 }
 
-/* The OPEN block. */
+/* Reads the OPEN block. */
 static int take_origin(struct ts_recording *recording, uint64_t *offset, struct ts_error *err)
 {
 	struct ts_block block;
@@ -220,7 +220,7 @@ static int take_origin(struct ts_recording *recording, uint64_t *offset, struct 
 	return check_boot(recording, err);
 }
 
-/* Positions and anchors of all blocks; *ret_rotated is the path of a rotation, caller frees. */
+/* Reads positions and anchors; *ret_rotated is the path of a rotation, caller frees. */
 static int take_blocks(struct ts_recording *recording, uint64_t offset, char **ret_rotated,
 		       struct ts_error *err)
 {
@@ -242,7 +242,7 @@ static int take_blocks(struct ts_recording *recording, uint64_t offset, char **r
 	}
 }
 
-/* The rotation was decided, and perhaps not done: does what is left of it. */
+/* Completes a rotation that was committed but perhaps not finished. */
 static int follow_rotation(struct ts_recording *recording, const char *new_path,
 			   struct ts_error *err)
 {
@@ -273,7 +273,7 @@ static int open_existing(struct ts_recording *recording, char **ret_rotated, str
 		result = take_blocks(recording, offset, ret_rotated, err);
 	if (!result && *ret_rotated)
 		return follow_rotation(recording, *ret_rotated, err);
-	/* A checkpoint that did not come to its end. */
+	/* Left by an unfinished checkpoint. */
 	if (!result && temporary)
 		unlink(temporary);
 	recording->held = true;
@@ -291,7 +291,7 @@ static int set_paths(struct ts_recording *recording, const char *path, struct ts
 		       : ts_error_set(err, TS_ENOMEM, "no memory");
 }
 
-/* Nothing is made where there is nothing to go on with. */
+/* Checks that there is a journal to resume, before any file is created. */
 static int find_journal(const struct ts_recording *recording, struct ts_error *err)
 {
 	if (access(recording->journal_path, F_OK))

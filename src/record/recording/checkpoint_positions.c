@@ -81,7 +81,7 @@ static int take_state(struct ts_area_positions *area, const struct ts_block *blo
 	return reading.result;
 }
 
-/* Drops the older half of those that have ended. */
+/* Drops the older half of the ended areas. */
 static int forget_ended(struct ts_positions *positions)
 {
 	size_t kept = 0, drop = positions->ended_count / 2;

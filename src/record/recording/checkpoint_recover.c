@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Makes a finished trace of what a dead recorder left. Copies trace and journal, then resumes and
- * finishes the copy: the original is not changed.
+ * Creates a finished trace from what a dead recorder left. Copies trace and journal, then resumes
+ * and finishes the copy: the original is not changed.
  */
 #include <errno.h>
 #include <fcntl.h>
@@ -20,8 +20,8 @@
 struct recovery {
 	const char *from, *to;
 	int journal_fd;
-	uint64_t journal_end; /* of its whole blocks */
-	uint64_t behind_open; /* where its second block begins */
+	uint64_t journal_end; /* end of the last complete block */
+	uint64_t behind_open; /* start of the second block */
 	struct ts_block_open open;
 	struct ts_recording_recovery result;
 	struct ts_error *err;
@@ -29,7 +29,7 @@ struct recovery {
 
 /* ---- looking ---- */
 
-/* A trace that is being written is not touched. */
+/* Fails if a recorder is writing the trace. */
 static int check_lock(const struct recovery *recovery)
 {
 	TS_AUTO_FD int fd = open(recovery->from, O_RDONLY | O_CLOEXEC);
@@ -71,7 +71,7 @@ static int rotated_to(const struct recovery *recovery, const struct ts_text *pay
 		recovery->from, (int)TS_MIN(payload->length, 256), payload->data);
 }
 
-/* Walks the journal: its first block, how many there are, where the last whole one ends. */
+/* Walks the journal: reads its first block, counts blocks, finds the last complete one. */
 static int read_journal(struct recovery *recovery)
 {
 	TS_SCOPED(ts_text) payload = { 0 };
@@ -133,7 +133,7 @@ static int copy_bytes(int from, int to, uint64_t bytes, struct ts_error *err)
 	return TS_OK;
 }
 
-/* What stands of the trace, as it is. */
+/* Copies the committed part of the trace unchanged. */
 static int copy_trace(struct recovery *recovery)
 {
 	TS_AUTO_FD int from = -1;
@@ -157,8 +157,8 @@ static int copy_trace(struct recovery *recovery)
 }
 
 /*
- * A trace that is shorter than the journal says, or damaged (no sync before a power cut): its whole
- * chunks are taken, and the journal goes on behind them.
+ * For a trace that is damaged, or shorter than the journal says (no sync before a power cut):
+ * copies its complete chunks, and the journal continues after them.
  */
 static int salvage_trace(struct recovery *recovery)
 {
@@ -184,7 +184,7 @@ static int salvage_trace(struct recovery *recovery)
 	return TS_OK;
 }
 
-/* The chunks up to trace_bytes must be there and follow each other, as a writer asks for. */
+/* True if the chunks up to trace_bytes are complete and contiguous, as a writer requires. */
 static bool can_continue(const struct recovery *recovery)
 {
 	struct ts_writer_options options = { .size = sizeof(options), .threads = -1 };

@@ -9,7 +9,7 @@
 #include "record/decode/decode_internal.h"
 #include "record/recording/checkpoint_state.h"
 
-/* Samples of a process that has ended may still come for so long. */
+/* Samples of an ended process may still arrive for this long. */
 #define LATE_NS INT64_C(60000000000)
 
 struct state_seen {
@@ -46,7 +46,7 @@ static int list_processes(const struct ts_decoder *decoder, struct ts_map *proce
 	return result;
 }
 
-/* What a successor could not know otherwise. */
+/* True if a successor could not learn of the thread otherwise. */
 static bool is_wanted(const struct ts_decoder *decoder, const struct ts_map *processes,
 		      const struct decode_thread *thread)
 {
@@ -96,7 +96,7 @@ int decode_save_seen(struct ts_decoder *decoder, const struct ts_block_sink *sin
 
 /* ---- reading ---- */
 
-/* An area has it, and has told of it before this. */
+/* For a thread that its area has already loaded. */
 static void load_namer(struct ts_decoder *decoder, const struct state_seen_thread *state)
 {
 	const struct decode_area *area = decode_find_area(decoder, state->area);

@@ -34,7 +34,7 @@ static void set_reserve(struct ts_recording *recording, uint64_t bytes)
 	pthread_mutex_unlock(&recording->lock);
 }
 
-/* Room for the last checkpoint: its rows are a fraction of the journal's bytes. */
+/* Reserves space for the last checkpoint: its rows are a fraction of the journal's bytes. */
 void ts_recording_make_reserve(struct ts_recording *recording)
 {
 	TS_AUTO_FREE char *path = ts_recording_beside(recording->path, ".reserve");
@@ -47,7 +47,7 @@ void ts_recording_make_reserve(struct ts_recording *recording)
 	if (fd < 0)
 		return;
 	if (fallocate(fd, 0, 0, (off_t)bytes))
-		unlink(path); /* the file system cannot, or there is no room: it must do without */
+		unlink(path); /* not supported, or no space: continue without a reserve */
 	else
 		set_reserve(recording, bytes);
 }
@@ -126,7 +126,7 @@ static int put_block(void *context, struct ts_block *block, const void *payload,
 	return result;
 }
 
-/* OPEN and state into a journal under a temporary name. */
+/* Writes OPEN and state into a journal under a temporary name. */
 static int begin_journal(struct ts_recording *recording, const char *path,
 			 const struct ts_block_open *open, struct ts_journal **ret_journal,
 			 struct ts_error *err)
@@ -157,7 +157,7 @@ static int sync_journal(struct ts_recording *recording, struct ts_journal *journ
 	return recording->options.flags & TS_RECORDING_SYNC ? ts_journal_sync(journal, err) : TS_OK;
 }
 
-/* So that a rename is on the disk, too. Failure is no reason to stop: the old name is as good. */
+/* Makes a rename durable. Ignores failure: the old name works as well. */
 static void sync_folder(const struct ts_recording *recording, const char *path)
 {
 	const char *slash = strrchr(path, '/');
@@ -184,7 +184,7 @@ static void free_queued(struct ts_recording *recording)
 }
 
 /*
- * Copies what is behind the decoder, and takes the new journal in place of the old one. Lock held.
+ * Copies the blocks that are not yet decoded and replaces the journal by the new one. Lock held.
  */
 static int commit_journal(struct ts_recording *recording, struct ts_journal *journal,
 			  const struct ts_block_open *open, uint64_t copied, struct ts_error *err)
@@ -209,7 +209,7 @@ static int commit_journal(struct ts_recording *recording, struct ts_journal *jou
 	return TS_OK;
 }
 
-/* Everything that the decoder has taken is in the trace; restarts the journal behind it. */
+/* Restarts the journal after the last decoded block; all rows up to there are in the trace. */
 static int turn_journal(struct ts_recording *recording, struct ts_error *err)
 {
 	TS_AUTO_FREE char *temporary = ts_recording_beside(recording->journal_path, ".new");
@@ -229,7 +229,7 @@ static int turn_journal(struct ts_recording *recording, struct ts_error *err)
 	if (result)
 		return result;
 	preamble = ts_journal_bytes(journal);
-	/* Most of what is left is copied while appending goes on. */
+	/* Most of the rest is copied while appends continue. */
 	pthread_mutex_lock(&recording->lock);
 	end = ts_journal_bytes(recording->journal);
 	pthread_mutex_unlock(&recording->lock);
@@ -274,7 +274,7 @@ int ts_recording_do_checkpoint(struct ts_recording *recording, bool save, struct
 
 /* ---- rotation ---- */
 
-/* What a rotation makes before it counts. */
+/* What a rotation prepares before its commit. */
 struct next_file {
 	struct ts_block_open open;
 	char *path, *journal_path, *temporary;
@@ -324,7 +324,7 @@ static void discard_next(struct next_file *next)
 	free(next->temporary);
 }
 
-/* The block that decides: from here on a successor goes on in the new file. Lock held. */
+/* Commits the rotation: from now on a successor continues in the new file. Lock held. */
 static int decide_rotation(struct ts_recording *recording, const struct next_file *next,
 			   struct ts_error *err)
 {
@@ -338,10 +338,10 @@ static int decide_rotation(struct ts_recording *recording, const struct next_fil
 	return result;
 }
 
-/* Lock held. Nothing can fail that would matter. */
+/* Switches to the next file. Lock held. No failure here matters. */
 static void take_next(struct ts_recording *recording, struct next_file *next)
 {
-	/* Should this fail, a successor finds ROTATE and does it. */
+	/* If this fails, a successor finds ROTATE and renames it. */
 	if (!ts_journal_rename(next->journal, next->journal_path, NULL)) {
 		ts_crash_point("rotate-renamed");
 		unlink(recording->journal_path);
@@ -373,7 +373,7 @@ int ts_recording_do_rotate(struct ts_recording *recording, const char *new_path,
 	if (result)
 		return result;
 	result = prepare_next(recording, new_path, &next, err);
-	ts_recording_drop_reserve(recording); /* it goes by the old name */
+	ts_recording_drop_reserve(recording); /* it has the old name */
 	pthread_mutex_lock(&recording->lock);
 	if (!result)
 		result = decide_rotation(recording, &next, err);
@@ -386,7 +386,7 @@ int ts_recording_do_rotate(struct ts_recording *recording, const char *new_path,
 	take_next(recording, &next);
 	pthread_mutex_unlock(&recording->lock);
 	ts_recording_make_reserve(recording);
-	/* It is done: should there be no room for the first rows, the next block will say so. */
+	/* The rotation is complete: if the disk is full, the next block reports it. */
 	ts_decoder_set_writer(recording->decoder, recording->writer, true,
 			      last_part(recording->path));
 	return TS_OK;

@@ -16,15 +16,15 @@
 #include "record/loop/counter_clock.h"
 #include "record/recording/checkpoint_internal.h"
 
-/* Appending waits when the decoder is so far behind. */
+/* Appends wait if the decoder is this many journal limits behind. */
 #define HARD_LIMITS 8
-/* Less of the rings waits until something else comes: a clock block each second, or a command. */
+/* Fewer ring bytes wait for another block (a clock block each second) or a command. */
 #define DECODE_AT_ONCE (UINT64_C(256) << 10)
 #define RETRY_NS INT64_C(1000000000)
 #define LONGEST_RETRY_NS (32 * RETRY_NS)
-/* Of the trace's last rows and its index. */
+/* Size of the trace's last rows and its index. */
 #define END_BYTES 65536
-/* A command is tried again when the first try has met a full disk and there was a reserve. */
+/* A command is retried if the first attempt found a full disk and there was a reserve. */
 #define ATTEMPTS 2
 
 /* ---- what the journal's blocks say to us ---- */
@@ -51,8 +51,8 @@ static void publish(struct ts_recording *recording)
 }
 
 /*
- * No room for the trace: it is cut to what stands, and tried again with the reserve's room, or
- * later.
+ * The disk is full: truncates the trace to its committed length, to retry with the reserve's space,
+ * or later.
  */
 static int free_space(struct ts_recording *recording, struct ts_error *err)
 {
@@ -76,13 +76,13 @@ static int free_space(struct ts_recording *recording, struct ts_error *err)
 	return TS_OK;
 }
 
-/* After a step of the decoder that failed: TS_OK where it can go on. Lock not held. */
+/* Handles a failed step of the decoder. TS_OK: it can continue. Lock not held. */
 static int settle(struct ts_recording *recording, int result, struct ts_error *err)
 {
 	return result == TS_ENOSPC ? free_space(recording, err) : result;
 }
 
-/* One block of the journal. */
+/* Decodes one block of the journal. */
 static int decode_next(struct ts_recording *recording, struct ts_error *err)
 {
 	uint64_t offset = recording->decoded;
@@ -161,8 +161,8 @@ static void answer(struct ts_recording *recording, int result, const struct ts_e
 }
 
 /*
- * Does what is asked. Where the disk is full the trace is cut back, so all is decoded again before
- * the next attempt. Lock held, and given up meanwhile.
+ * Executes the command. If the disk is full the trace is truncated, so everything is decoded again
+ * before the next attempt. Lock held, released meanwhile.
  */
 static int obey(struct ts_recording *recording, struct ts_error *err)
 {
@@ -182,7 +182,7 @@ static int obey(struct ts_recording *recording, struct ts_error *err)
 	if (result == TS_ENOSPC) {
 		recording->full = true;
 		if (++recording->attempts < ATTEMPTS)
-			return TS_OK; /* the command stays, and comes again */
+			return TS_OK; /* the command stays pending */
 	} else if (result && writer_failed) {
 		return result;
 	}
@@ -192,7 +192,7 @@ static int obey(struct ts_recording *recording, struct ts_error *err)
 	return TS_OK;
 }
 
-/* The journal has grown. An error of room is no news: append will meet it, too. Lock held. */
+/* Restarts a long journal. Ignores a full disk: append will find it, too. Lock held. */
 static int turn(struct ts_recording *recording, struct ts_error *err)
 {
 	int result;
@@ -200,11 +200,11 @@ static int turn(struct ts_recording *recording, struct ts_error *err)
 	pthread_mutex_unlock(&recording->lock);
 	result = ts_recording_do_checkpoint(recording, false, err);
 	if (result == TS_ENOSPC && !ts_writer_status(recording->writer, NULL)) {
-		/* Only the new journal had no room: one more with that of the reserve. */
+		/* Only the new journal did not fit: retry with the reserve's space. */
 		ts_recording_drop_reserve(recording);
 		result = ts_recording_do_checkpoint(recording, false, err);
 		if (result == TS_ENOSPC)
-			recording->turned_at = recording->decoded; /* not at once again */
+			recording->turned_at = recording->decoded; /* do not retry at once */
 	}
 	if (result == TS_ENOSPC)
 		result = ts_writer_status(recording->writer, NULL) ? free_space(recording, err)
@@ -216,7 +216,7 @@ static int turn(struct ts_recording *recording, struct ts_error *err)
 	return result;
 }
 
-/* Where the decoder waits for room: true when it is to try. Lock held. */
+/* True if a decoder that waits for disk space should retry now. Lock held. */
 static bool shall_retry(struct ts_recording *recording)
 {
 	uint64_t need = ts_journal_bytes(recording->journal) / 4 + 65536;
@@ -256,7 +256,7 @@ static void wait_for_work(struct ts_recording *recording)
 	pthread_cond_timedwait(&recording->work, &recording->lock, &until);
 }
 
-/* The decoder waits for room: looks for it, or says that there is none. Lock held. */
+/* The decoder waits for disk space: retries, or answers that there is none. Lock held. */
 static int stall(struct ts_recording *recording, struct ts_error *err)
 {
 	if (shall_retry(recording))
@@ -271,7 +271,7 @@ static int stall(struct ts_recording *recording, struct ts_error *err)
 	return TS_OK;
 }
 
-/* Every block that was there when we came is decoded: closed windows are told from now on. */
+/* All blocks that existed at resume are decoded: report closed windows from now on. */
 static void release_hold(struct ts_recording *recording)
 {
 	recording->held = false;
@@ -281,8 +281,8 @@ static void release_hold(struct ts_recording *recording)
 }
 
 /*
- * A checkpoint copies what is not yet decoded: where that is much, more is decoded first, so that
- * copying never takes more than decoding has given. Lock held.
+ * A checkpoint copies what is not yet decoded. If that is a lot, more is decoded first, so that a
+ * checkpoint never copies more than was decoded. Lock held.
  */
 static bool is_turn_due(const struct ts_recording *recording)
 {
@@ -292,7 +292,7 @@ static bool is_turn_due(const struct ts_recording *recording)
 	return recording->decoded >= recording->turned_at + TS_MAX(recording->limit, behind);
 }
 
-/* One step; lock held, and given up meanwhile. A failure is final. */
+/* One step of the decoder thread; lock held, released meanwhile. A failure is permanent. */
 static int work_once(struct ts_recording *recording, struct ts_error *err)
 {
 	bool behind = recording->decoded < ts_journal_bytes(recording->journal);
@@ -360,16 +360,16 @@ static int check_alive(const struct ts_recording *recording, struct ts_error *er
 	return recording->failure.code;
 }
 
-/* Something to decode, or a checkpoint. Lock held. */
+/* True if there is something to decode, or a checkpoint is due. Lock held. */
 static bool decoder_has_work(const struct ts_recording *recording)
 {
 	return recording->decoded < ts_journal_bytes(recording->journal) || is_turn_due(recording);
 }
 
 /*
- * The decoder must not be left behind without end: targets count what they cannot store. Where it
- * has done all that it can, and the journal is long since a checkpoint has no room, that is for
- * reserve_space() to judge. Lock held.
+ * Bounds the decoder's lag: targets count what they cannot store. If the decoder has nothing left
+ * to do and the journal is long because a checkpoint does not fit on the disk, reserve_space()
+ * decides. Lock held.
  */
 static int wait_for_decoder(struct ts_recording *recording, struct ts_error *err)
 {
@@ -389,10 +389,10 @@ static int wait_for_decoder(struct ts_recording *recording, struct ts_error *err
 }
 
 /*
- * What the journal has must still become rows, on the same disk: so much stays free. Rows are
- * smaller than what they come from, and those since the last checkpoint may have been written in
- * part. Its first blocks count, too: they hold what the decoder has taken and not yet written, such
- * as the begin of a large blob. Lock held.
+ * Keeps enough disk space free for the rows that the journal still becomes. Rows are smaller than
+ * the records they come from, and those since the last checkpoint may have been written in part.
+ * The journal's first blocks count, too: they hold what the decoder has consumed and not yet
+ * written, such as the start of a large blob. Lock held.
  */
 static int reserve_space(const struct ts_recording *recording, uint64_t bytes, struct ts_error *err)
 {
@@ -508,7 +508,7 @@ int ts_recording_rotate(struct ts_recording *recording, const char *new_path, st
 	return command(recording, COMMAND_ROTATE, new_path, err);
 }
 
-/* The clock once more, so that all events lie between two anchors. */
+/* Appends a last anchor, so that all events lie between two anchors, and CLOSE. */
 static void append_last(struct ts_recording *recording)
 {
 	struct ts_clocks clocks = { .kind = (enum ts_live_clock)recording->origin.clock,
@@ -521,7 +521,7 @@ static void append_last(struct ts_recording *recording)
 		ts_recording_append(recording, &block, &clock, NULL);
 	}
 	block = (struct ts_block){ .type = TS_BLOCK_CLOSE };
-	/* Both are for those who come after us: where there is no room, it must do without. */
+	/* Both only help a successor: ignore a full disk. */
 	ts_recording_append(recording, &block, NULL, NULL);
 }
 

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Makes traces of live areas without a recorder. Areas are opened read-only, so that a later
+ * Creates traces from live areas without a recorder. Areas are opened read-only, so that a later
  * recorder still finds everything, and a salvage can be repeated.
  */
 #include "record/recording/salvage.h"
@@ -15,7 +15,7 @@
 #include "base/text.h"
 #include "live/local/counter.h"
 
-/* Why an area gives nothing more, for its END block. */
+/* Reasons for END blocks. */
 enum { ENDED = 0, LEFT = 2 };
 
 /* ---- blocks ---- */
@@ -78,7 +78,7 @@ int ts_salvage_blocks(struct ts_recording *recording, struct ts_area *area, pid_
 		rc = append_area(recording, control, pid, err);
 	if (!rc)
 		rc = ts_area_drain(area, TS_DRAIN_FINAL, &sink, &result, err);
-	/* Loss counters are those of after the drain. */
+	/* Loss counters are read after the drain. */
 	if (!rc)
 		rc = ts_area_refresh(area, err);
 	if (!rc)
@@ -188,7 +188,7 @@ static void on_area(void *context, const struct ts_area_info *info)
 
 	if (walk->rc || info->unfinished || !belongs(walk, &info->control))
 		return;
-	/* One that went away meanwhile, or is damaged, is no reason to give up the others. */
+	/* Skip an area that disappeared meanwhile or is damaged. */
 	if (ts_area_open(&area, walk->directory_fd, info->name, false, NULL))
 		return;
 	walk->session->areas++;
