@@ -8,7 +8,7 @@
 
 #include "base/memory.h"
 
-/* With its version: the name without one is there for development only. */
+/* With its version: the unversioned name exists only on development systems. */
 #define LIBRARY "libOpenCL.so.1"
 
 static const struct function {
@@ -44,8 +44,8 @@ int ts_opencl_api_open(struct ts_opencl_api *ret_api, struct ts_error *err)
 					    functions[i].name);
 		}
 		/*
-		 * Pointers to functions are not pointers to objects in C; the bytes are the same
-		 * here.
+		 * ISO C has no conversion from object to function pointers; POSIX guarantees equal
+		 * representation.
 		 */
 		memcpy((char *)&api + functions[i].offset, &symbol, sizeof(symbol));
 	}

@@ -12,7 +12,7 @@
 
 #include <tracesmith/error.h>
 
-/* Those that must be there: OpenCL 1.2. */
+/* Required functions: OpenCL 1.2. */
 #define TS_OPENCL_CALLS(X)              \
 	X(clGetPlatformIDs)             \
 	X(clGetPlatformInfo)            \
@@ -52,7 +52,7 @@
 	X(clFlush)                      \
 	X(clFinish)
 
-/* OpenCL 2.0: shared virtual memory. NULL where the loader is older. */
+/* OpenCL 2.0: shared virtual memory. NULL with an older loader. */
 #define TS_OPENCL_SVM_CALLS(X)      \
 	X(clSVMAlloc)               \
 	X(clSVMFree)                \
@@ -70,15 +70,15 @@ struct ts_opencl_api {
 };
 
 /*
- * Finds all of them; TS_ECAP where there is no loader or an old one. It is never unloaded: drivers
- * leave threads and handlers for the process's end behind.
+ * Loads all functions; TS_ECAP if the loader is missing or too old. The loader is never unloaded:
+ * drivers leave threads and exit handlers behind.
  */
 int ts_opencl_api_open(struct ts_opencl_api *ret_api, struct ts_error *err);
 
-/* "CL_INVALID_WORK_GROUP_SIZE"; "an error without a name" for others. */
+/* "CL_INVALID_WORK_GROUP_SIZE"; "an error without a name" for unknown codes. */
 const char *ts_opencl_error_name(cl_int code);
 
-/* The code of ours that comes nearest: TS_ENOMEM, or TS_ECAP. */
+/* The nearest TraceSmith error: TS_ENOMEM or TS_ECAP. */
 int ts_opencl_error_code(cl_int code);
 
 #endif

@@ -9,15 +9,15 @@
 #include "base/clock.h"
 #include "replay/targets/opencl/opencl_session.h"
 
-/* A command on its way: the driver's error goes up as it is. */
+/* A command being submitted. */
 struct call {
 	struct ts_replay_session *session;
 	const struct ts_opencl_api *api;
 	struct ts_opencl_step *step;
 	const struct ts_replay_command_info *command;
 	cl_command_queue queue;
-	uint32_t count;       /* of waits, in session->list */
-	const cl_event *list; /* NULL where there are none */
+	uint32_t count;       /* number of waits in session->list */
+	const cl_event *list; /* NULL if there are none */
 };
 
 static cl_mem memory_of(const struct call *call, uint32_t memory)
@@ -83,7 +83,7 @@ static cl_int set_arg(const struct call *call, cl_kernel kernel, uint32_t number
 	return call->api->clSetKernelArg(kernel, number, arg->size, arg->value);
 }
 
-/* Only those that differ from the kernel's last launch: a driver takes its time for each. */
+/* Sets only arguments that differ from the kernel's last launch: each call costs time. */
 static cl_int set_args(const struct call *call, struct ts_opencl_object *function)
 {
 	const struct ts_opencl_step *step = call->step, *last = function->function.last;
@@ -129,8 +129,8 @@ static cl_int launch(const struct call *call)
 /* ---- copies ---- */
 
 /*
- * One side of a rectangle. What it begins at besides (the origin of a sub-buffer) becomes part of
- * its origin.
+ * One side of a rectangle. An additional offset (the origin of a sub-buffer) is added to its
+ * origin.
  */
 struct corner {
 	size_t at[3], row, slice;
@@ -204,7 +204,7 @@ static cl_int copy_memory(const struct call *call)
 		return call->api->clEnqueueSVMMemcpy(call->queue, CL_FALSE, to + c->offset,
 						     from + c->other_offset, c->bytes, call->count,
 						     call->list, &call->step->event);
-	/* No call of OpenCL does that, so none was recorded. */
+	/* No OpenCL call does that, so it is never recorded. */
 	if (to || from)
 		return CL_INVALID_OPERATION;
 	return call->api->clEnqueueCopyBuffer(
@@ -224,8 +224,9 @@ static cl_int write_bytes(const struct call *call, const void *host, bool blocki
 }
 
 /*
- * Bytes that are not in memory: they must stay until the driver has taken them, which it is waited
- * for; but not where that waits for an event which is set later.
+ * Writes bytes that are not staged. The buffer must live until the driver has read it, so this
+ * waits for the command, unless that depends on an event that is set later: then the session keeps
+ * the buffer.
  */
 static int write_unstaged(const struct call *call, cl_int *ret_code, struct ts_error *err)
 {
@@ -252,7 +253,7 @@ static int write_host(const struct call *call, cl_int *ret_code, struct ts_error
 	return TS_OK;
 }
 
-/* What it reads is its first output. */
+/* The data goes to the command's first output. */
 static int read_host(const struct call *call, cl_int *ret_code, struct ts_error *err)
 {
 	const struct ts_replay_command_info *c = call->command;
@@ -294,7 +295,7 @@ static cl_int fill(const struct call *call)
 					      call->count, call->list, &call->step->event);
 }
 
-/* ---- which ---- */
+/* ---- dispatch ---- */
 
 static cl_int mark(const struct call *call)
 {
@@ -359,7 +360,7 @@ static int submit(struct ts_replay_session *session, uint32_t position, struct t
 	return rc;
 }
 
-/* ---- what is not given to a queue ---- */
+/* ---- commands without a queue ---- */
 
 static int host_wait(struct ts_replay_session *session, uint32_t position, struct ts_error *err)
 {
@@ -388,8 +389,8 @@ static int set_user_event(struct ts_replay_session *session, uint32_t position,
 }
 
 /*
- * The host wrote to memory that it shares with the device; whatever uses that memory has ended, or
- * begins later.
+ * The host wrote to memory that it shares with the device: commands that use it have ended, or
+ * begin later.
  */
 static int host_write(struct ts_replay_session *session, uint32_t position, struct ts_error *err)
 {
@@ -444,7 +445,7 @@ int ts_opencl_submit(struct ts_replay_session *session, uint32_t position, struc
 		rc = act(session, position, err);
 	if (rc || !step->output_count)
 		return rc;
-	/* Memory as it is behind something that the host did. */
+	/* Captures memory after a command of the host. */
 	rc = ts_opencl_wait_queue(session, TS_REPLAY_NONE, position, err);
 	return rc ? rc : ts_opencl_copy_outputs(session, position, err);
 }

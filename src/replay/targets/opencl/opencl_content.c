@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Data that comes back from a run: what commands read, and memory that is copied out after them or
- * at the end. It waits in a ring of staging memory, so that hashing does not delay commands until
- * the ring is full.
+ * Outputs of a run: what commands read, and memory that is copied out after them or at the end.
+ * Outputs wait in a ring of staging memory, so that hashing does not delay commands until the ring
+ * is full.
  */
 #include <inttypes.h>
 #include <stdlib.h>
@@ -13,9 +13,9 @@
 #define STAGING_BYTES ((uint64_t)256 << 20)
 #define ALIGNMENT 64
 
-/* ---- which ---- */
+/* ---- list of outputs ---- */
 
-/* A copy to the host. */
+/* Is it a copy to the host? */
 static bool reads_host(const struct ts_opencl_step *step)
 {
 	const struct ts_replay_command_info *command = step->command;
@@ -25,8 +25,8 @@ static bool reads_host(const struct ts_opencl_step *step)
 }
 
 /*
- * Those of one command: what it reads, then what is copied out. Moves *capture behind the
- * command's.
+ * Lists the outputs of one command: what it reads, then what is copied out. Advances *capture past
+ * them.
  */
 static void list_outputs(struct ts_replay_session *session, uint32_t position, uint32_t *capture)
 {
@@ -57,14 +57,17 @@ static void list_outputs(struct ts_replay_session *session, uint32_t position, u
 	step->output_count = session->output_count - step->first_output;
 }
 
-/* ---- where ---- */
+/* ---- staging memory ---- */
 
 static uint64_t aligned_bytes(const struct ts_opencl_output *output)
 {
 	return (output->range.bytes + ALIGNMENT - 1) / ALIGNMENT * ALIGNMENT;
 }
 
-/* Goes round and round in the staging memory, and notes who must have left before. */
+/*
+ * Allocates outputs from the staging ring, and notes which earlier outputs must be delivered
+ * before.
+ */
 static void place_outputs(struct ts_replay_session *session)
 {
 	uint64_t size = session->staging_bytes, next = 0;
@@ -76,7 +79,7 @@ static void place_outputs(struct ts_replay_session *session)
 
 		if (next % size + bytes_needed > size)
 			next += size - next % size;
-		/* Addresses rise for ever here; what began a whole round ago is overwritten. */
+		/* Positions grow without wrapping; outputs one full round back are overwritten. */
 		while (gone < i && session->outputs[gone].at + size < next + bytes_needed)
 			gone++;
 		output->at = next;
@@ -107,7 +110,7 @@ static int make_staging(struct ts_replay_session *session, struct ts_error *err)
 		return ts_error_set(err, TS_ENOMEM,
 				    "no memory for %" PRIu64 " bytes that are compared",
 				    session->staging_bytes);
-	/* Its pages are there before the clock starts. */
+	/* Touches all pages before the clock starts. */
 	memset(session->staging, 0, session->staging_bytes);
 	return TS_OK;
 }
@@ -154,7 +157,7 @@ void ts_opencl_free_outputs(struct ts_replay_session *session)
 	free(session->staging);
 }
 
-/* ---- handing over ---- */
+/* ---- delivery ---- */
 
 static int deliver(struct ts_replay_session *session, const struct ts_opencl_output *output,
 		   struct ts_error *err)
@@ -167,7 +170,7 @@ static int deliver(struct ts_replay_session *session, const struct ts_opencl_out
 		return TS_OK;
 	if (output->range.memory != TS_REPLAY_NONE)
 		return outcome->content(outcome->context, output->capture, output->data, err);
-	/* What was read may be wanted more than once. */
+	/* Several captures may want the same read. */
 	for (uint32_t i = output->capture;
 	     !rc && i < replay->capture_count && replay->captures[i].position == output->position;
 	     i++)
@@ -176,7 +179,9 @@ static int deliver(struct ts_replay_session *session, const struct ts_opencl_out
 	return rc;
 }
 
-/* Waits until the bytes are there. A command that was not to run leaves zeros. */
+/*
+ * Waits for the bytes. A command that must not run (a user event was set to an error) leaves zeros.
+ */
 static int complete(struct ts_replay_session *session, struct ts_opencl_output *output,
 		    struct ts_error *err)
 {
@@ -206,7 +211,7 @@ int ts_opencl_deliver(struct ts_replay_session *session, uint32_t until, uint32_
 		rc = complete(session, output, err);
 		if (!rc)
 			rc = deliver(session, output, err);
-		/* Others may have to wait for it. */
+		/* Keeps the event if other commands still have to wait for it. */
 		if (!rc && (step->last_use < now || step->waitable != output->event)) {
 			if (step->waitable == output->event)
 				step->waitable = NULL;
@@ -216,7 +221,7 @@ int ts_opencl_deliver(struct ts_replay_session *session, uint32_t until, uint32_
 	return rc;
 }
 
-/* The host must not wait for what it will set free itself. */
+/* The host must not wait for what depends on its own later commands. */
 static bool can_hand_over(const struct ts_replay_session *session, uint32_t until, uint32_t now)
 {
 	for (uint32_t i = session->delivered; i < until; i++)
@@ -281,7 +286,7 @@ int ts_opencl_copy_outputs(struct ts_replay_session *session, uint32_t position,
 	return rc;
 }
 
-/* ---- the end ---- */
+/* ---- end of a run ---- */
 
 int ts_opencl_final_content(struct ts_replay_session *session, struct ts_error *err)
 {

@@ -7,7 +7,7 @@
 #include "base/text.h"
 #include "replay/targets/opencl/opencl_session.h"
 
-/* ---- what is here ---- */
+/* ---- devices of this machine ---- */
 
 static void get_text(cl_int code, char *text)
 {
@@ -26,7 +26,7 @@ static void describe_device(const struct ts_opencl_api *api, struct ts_opencl_de
 		 device->platform_name);
 }
 
-/* Appends the devices of a platform. A platform without devices is none of our business. */
+/* Appends the devices of a platform; one without devices is ignored. */
 static int add_platform(struct ts_replay_session *session, cl_platform_id platform,
 			size_t *capacity)
 {
@@ -59,7 +59,7 @@ static int find_devices(struct ts_replay_session *session, struct ts_error *err)
 	size_t capacity = 0;
 	int rc = TS_OK;
 
-	/* The loader says -1001 where there is no platform at all. */
+	/* The loader returns -1001 if there is no platform at all. */
 	if (api->clGetPlatformIDs(0, NULL, &count) || !count)
 		return ts_error_set(
 			err, TS_ECAP,
@@ -78,7 +78,7 @@ static int find_devices(struct ts_replay_session *session, struct ts_error *err)
 	return TS_OK;
 }
 
-/* ---- the one that is asked for ---- */
+/* ---- --device ---- */
 
 static bool contains(const char *text, const char *part)
 {
@@ -118,9 +118,9 @@ static int find_asked(const struct ts_replay_session *session, const char *asked
 	return no_such_device(session, asked, err);
 }
 
-/* ---- one for each recorded one ---- */
+/* ---- mapping of recorded devices ---- */
 
-/* The nth device that passes, counted round and round; TS_REPLAY_NONE: none does. */
+/* The nth matching device, modulo their number; TS_REPLAY_NONE: none matches. */
 static uint32_t nth_device(const struct ts_replay_session *session, cl_platform_id platform,
 			   const char *name, uint32_t n)
 {
@@ -151,7 +151,7 @@ static uint32_t devices_of(const struct ts_replay_session *session, cl_platform_
 	return count;
 }
 
-/* The platform of that name; else the first with so many devices; else the one with most. */
+/* The platform of that name; else the first with enough devices; else the one with most. */
 static cl_platform_id choose_platform(const struct ts_replay_session *session,
 				      const struct ts_replay_object_info *info, uint32_t recorded)
 {
@@ -171,7 +171,7 @@ static cl_platform_id choose_platform(const struct ts_replay_session *session,
 	return best;
 }
 
-/* Recorded devices ahead of this one, all or those of the same name. */
+/* Number of recorded devices before this one, all or only those of the same name. */
 static uint32_t ahead(const struct ts_replay_session *session, uint32_t object, bool same_name)
 {
 	const char *name = ts_opencl_info(session, object)->name;
@@ -200,7 +200,7 @@ static uint32_t choose_like(const struct ts_replay_session *session, uint32_t ob
 	return device;
 }
 
-/* ---- in words ---- */
+/* ---- description ---- */
 
 static bool is_used(const struct ts_replay_session *session, uint32_t device)
 {
@@ -282,7 +282,7 @@ int ts_opencl_choose_devices(struct ts_replay_session *session, struct ts_error 
 	return TS_OK;
 }
 
-/* ---- of contexts ---- */
+/* ---- devices of contexts ---- */
 
 uint32_t ts_opencl_context_devices(const struct ts_replay_session *session, uint32_t context,
 				   cl_device_id *ret_devices)

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Memory, views and initial content. All memory is allocated when a session opens; if a device has
- * too little, memory that the program allocated and freed lives as long as it did there.
+ * Memory, views and initial content. All memory is allocated when a session opens. If that is too
+ * much for a device, memory that the program allocated and freed lives as long as it did in the
+ * program.
  */
 #include <inttypes.h>
 #include <stdlib.h>
@@ -69,7 +70,7 @@ static int add_view(struct ts_replay_session *session, const struct ts_opencl_vi
 
 	if (!view)
 		return ts_error_set(err, TS_ENOMEM, "no memory for a view");
-	/* Of memory that is made later views are, too. */
+	/* Views of memory that is created later are created with it. */
 	if (object->memory.handle)
 		rc = make_sub_buffer(session, view, err);
 	if (rc)
@@ -90,7 +91,7 @@ int ts_opencl_make_view(struct ts_replay_session *session, uint32_t memory, uint
 
 	if (!first)
 		return ts_error_set(err, TS_ENOMEM, "no memory for a view");
-	/* Those that begin at the same byte hang together. */
+	/* Views that begin at the same byte form a list. */
 	like.next = (struct ts_opencl_view *)(uintptr_t)*first;
 	for (view = like.next; view; view = view->next) {
 		if (view->bytes == bytes) {
@@ -104,7 +105,7 @@ int ts_opencl_make_view(struct ts_replay_session *session, uint32_t memory, uint
 	return rc;
 }
 
-/* ---- life ---- */
+/* ---- lifetime ---- */
 
 static int make_now(struct ts_replay_session *session, uint32_t memory, struct ts_error *err)
 {
@@ -122,7 +123,7 @@ static int make_now(struct ts_replay_session *session, uint32_t memory, struct t
 		return ts_opencl_fail_object(session, memory, code, err);
 	for (struct ts_opencl_view *view = object->memory.views; view && !rc; view = view->sibling)
 		rc = make_sub_buffer(session, view, err);
-	/* Arguments that are set name what was there before. */
+	/* Arguments that are set refer to the previous handles. */
 	session->epoch++;
 	return rc;
 }
@@ -147,8 +148,8 @@ void ts_opencl_free_memory(struct ts_replay_session *session, uint32_t memory)
 }
 
 /*
- * Is it made by a command of the plan, in its time? Addresses of SVM are in arguments, which are
- * made ready before.
+ * Is the memory created during the run, by a command of the plan? SVM never is: its addresses are
+ * in arguments, which are prepared before the run.
  */
 static bool is_made_later(const struct ts_replay_session *session, uint32_t memory)
 {
@@ -164,9 +165,9 @@ int ts_opencl_make_memory(struct ts_replay_session *session, uint32_t memory, st
 	return is_made_later(session, memory) ? TS_OK : make_now(session, memory, err);
 }
 
-/* ---- how much ---- */
+/* ---- memory limit ---- */
 
-/* A half is left to the driver, and to what else runs there. */
+/* Half of the memory is left to the driver and other users of the device. */
 static uint64_t limit_of(const struct ts_replay_session *session)
 {
 	uint64_t least = UINT64_MAX;
@@ -201,7 +202,7 @@ bool ts_opencl_is_too_much(const struct ts_replay_session *session)
 
 /* ---- content ---- */
 
-/* Content that was not staged, since there was too much of it. */
+/* Writes content that was too large to stage. */
 static int write_unstaged(struct ts_replay_session *session, uint32_t memory, struct ts_error *err)
 {
 	const struct ts_replay_object_info *info = ts_opencl_info(session, memory);
@@ -226,7 +227,7 @@ static cl_int fill_zeros(struct ts_replay_session *session, cl_command_queue que
 	static const char zeros[16];
 	struct ts_opencl_object *object = &session->objects[memory];
 	size_t bytes = ts_opencl_info(session, memory)->bytes;
-	/* A longer pattern is quicker, and must fit. */
+	/* A longer pattern is faster, but must divide the size. */
 	size_t pattern = bytes % sizeof(zeros) ? 1 : sizeof(zeros);
 
 	if (object->memory.svm)

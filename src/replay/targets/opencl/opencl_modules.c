@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Programs and kernels: builds source that names no file, else uses the stored binary for a device
- * of the same name.
+ * Programs and kernels: builds source that names no file; otherwise uses the stored binary for a
+ * device of the same name.
  */
 #include <inttypes.h>
 #include <stdio.h>
@@ -15,18 +15,18 @@
 #define LOG_LINES 4
 #define LOG_BYTES 320
 
-/* A module on its way to be built. */
+/* A module being built. */
 struct build {
 	struct ts_replay_session *session;
-	uint32_t module, function; /* the function for whose sake it is built */
+	uint32_t module, function; /* function: the one that needs the module */
 	cl_context context;
 	cl_device_id *devices; /* of the context */
 	uint32_t device_count;
 	char *options;
-	char left_out[96]; /* options that were not used */
+	char left_out[96]; /* rejected build options */
 };
 
-/* "module 5, kernel 'saxpy'". */
+/* For messages: "module 5, kernel 'saxpy'". */
 static const char *module_text(const struct build *build, char *buffer, size_t bytes)
 {
 	const struct ts_replay_session *session = build->session;
@@ -48,9 +48,9 @@ static int fail_build(const struct build *build, cl_int code, const char *what,
 			    ts_opencl_device_name(build->session, build->module));
 }
 
-/* ---- a build that failed ---- */
+/* ---- failed builds ---- */
 
-/* The first lines that say something, joined by "; ". */
+/* The first non-empty lines of a log, joined by "; ". */
 static void first_lines(const char *log, char *out, size_t bytes)
 {
 	size_t used = 0;
@@ -203,7 +203,7 @@ static int build_binary(const struct build *build, struct ts_arena *arena, const
 	return compile(build, program, ret_program, err);
 }
 
-/* ---- which way ---- */
+/* ---- source or binary ---- */
 
 static int build_recorded(const struct build *build, struct ts_arena *arena,
 			  cl_program *ret_program, struct ts_error *err)
@@ -243,7 +243,7 @@ static int start_build(struct build *build, struct ts_arena *arena, struct ts_er
 	return TS_OK;
 }
 
-/* Builds a module as it was recorded, or (`source`) another in its place. */
+/* Builds a recorded module, or its replacement. */
 static int make_module(struct ts_replay_session *session, uint32_t function,
 		       const struct ts_replay_replacement *instead, cl_program *ret_program,
 		       struct ts_error *err)
@@ -266,7 +266,7 @@ static int make_module(struct ts_replay_session *session, uint32_t function,
 
 /* ---- kernels ---- */
 
-/* The replacement that is for a function, by name. */
+/* The replacement of a function, by name. */
 static const struct ts_replay_replacement *find_replacement(const struct ts_replay_session *session,
 							    uint32_t function)
 {
@@ -312,8 +312,8 @@ static int make_replacement(struct ts_replay_session *session, uint32_t function
 }
 
 /*
- * Of the file that is named for it; else of one that is in its module's place and has it, too.
- * NULL: of none.
+ * Creates the kernel from the file given for it, else from another replacement of its module that
+ * contains it. NULL: neither.
  */
 static cl_kernel replaced_kernel(const struct ts_replay_session *session, uint32_t function,
 				 cl_int *ret_code)

@@ -1,20 +1,20 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Dependencies of each command as positions in the plan, and its gate: the user event that must be
- * set before it can end. The recorded program has threads that set events while others wait; a
+ * set before it can end. The recorded program had threads that set events while others waited. A
  * replay has one thread and must never wait for what it has yet to do itself.
  */
 #include <string.h>
 
 #include "replay/targets/opencl/opencl_session.h"
 
-/* While the order is made. Arrays are by object. */
+/* State while the order is built. Arrays are indexed by object. */
 struct order {
 	struct ts_replay_session *session;
-	uint32_t *set_at;   /* user event: place where it is set; TS_REPLAY_NONE */
+	uint32_t *set_at;   /* user event: position where it is set; TS_REPLAY_NONE */
 	uint32_t *gates;    /* queue: the highest gate of its commands */
-	uint32_t *barriers; /* queue out of order: the gate of its last barrier */
-	uint32_t longest;   /* list of waits */
+	uint32_t *barriers; /* out-of-order queue: the gate of its last barrier */
+	uint32_t longest;   /* longest wait list */
 };
 
 static uint32_t *new_numbers(struct ts_arena *arena, size_t count, int byte)
@@ -26,9 +26,7 @@ static uint32_t *new_numbers(struct ts_arena *arena, size_t count, int byte)
 	return numbers;
 }
 
-/*
- * The place of a command that is waited for, TS_REPLAY_NONE where the order of giving says enough.
- */
+/* The position of a command to wait for; TS_REPLAY_NONE: submission order is sufficient. */
 static uint32_t wait_position(const struct order *order, uint32_t position, uint32_t command)
 {
 	const struct ts_replay_session *session = order->session;
@@ -45,7 +43,7 @@ static uint32_t wait_position(const struct order *order, uint32_t position, uint
 	return target;
 }
 
-/* A user event that is set by now needs no waiting, unless it was set to an error. */
+/* A user event that is already set needs no wait, unless it was set to an error. */
 static uint32_t user_wait_position(const struct order *order, uint32_t position, uint32_t event)
 {
 	uint32_t target = order->set_at[event];
@@ -117,7 +115,7 @@ static void find_gate(struct order *order, uint32_t position)
 	step->gate = gate;
 }
 
-/* Where user events are set. */
+/* Finds where user events are set. */
 static void find_sets(struct order *order)
 {
 	struct ts_replay_session *session = order->session;

@@ -22,7 +22,7 @@ int ts_opencl_fail_object(const struct ts_replay_session *session, uint32_t obje
 
 /* ---- contexts and queues ---- */
 
-/* Recorded devices may lie on one platform, those that took their places must, too. */
+/* The devices chosen for a context must be on one platform. */
 static int one_platform(const struct ts_replay_session *session, uint32_t context,
 			cl_platform_id *ret_platform, struct ts_error *err)
 {
@@ -93,7 +93,7 @@ static int make_queue(struct ts_replay_session *session, uint32_t queue, struct 
 	return TS_OK;
 }
 
-/* ---- all of them ---- */
+/* ---- all objects ---- */
 
 int ts_opencl_make_objects(struct ts_replay_session *session, struct ts_error *err)
 {
@@ -210,7 +210,7 @@ void ts_opencl_drop_user_events(struct ts_replay_session *session)
 		if (!object->is_needed || ts_opencl_info(session, i)->kind != TS_OBJECT_EVENT ||
 		    !object->event)
 			continue;
-		/* An event that was set is left as it is, with an error that nobody looks at. */
+		/* For an event that is already set this fails, which is harmless. */
 		session->api.clSetUserEventStatus(object->event, CL_COMPLETE);
 		session->api.clReleaseEvent(object->event);
 		object->event = NULL;

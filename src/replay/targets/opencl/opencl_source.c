@@ -8,8 +8,7 @@
 /* ---- includes ---- */
 
 /*
- * The length of a line's end that is spliced away by what stands before it (blanks are allowed
- * between); 0: none.
+ * Length of a line end that the preceding backslash splices away (blanks may be between); 0: none.
  */
 static size_t splice_length(const char *p, const char *end)
 {
@@ -26,7 +25,7 @@ static size_t splice_length(const char *p, const char *end)
 	return (size_t)(p - start);
 }
 
-/* As the first phases of translation leave it: trigraphs replaced, lines spliced. */
+/* The source after the first translation phases: trigraphs replaced, lines spliced. */
 static void splice(const char *p, const char *end, struct ts_text *out)
 {
 	while (p < end) {
@@ -44,7 +43,7 @@ static void splice(const char *p, const char *end, struct ts_text *out)
 	}
 }
 
-/* Behind a comment that starts here, else where it stands. */
+/* The end of a comment that starts at p, else p. */
 static const char *skip_comment(const char *p, const char *end)
 {
 	if (end - p < 2 || *p != '/')
@@ -75,7 +74,7 @@ static const char *skip_blanks(const char *p, const char *end)
 	}
 }
 
-/* Behind the closing quote, or at the line's end. */
+/* Position after the closing quote, or the line's end. */
 static const char *skip_quoted(const char *p, const char *end)
 {
 	char quote = *p++;
@@ -100,7 +99,7 @@ static bool is_including_word(const char *p, const char *end)
 	return false;
 }
 
-/* The length of what begins a directive, also as a digraph; 0: something else. */
+/* Length of '#' or its digraph; 0: something else. */
 static size_t hash_length(const char *p, const char *end)
 {
 	if (*p == '#')
@@ -135,7 +134,7 @@ bool ts_opencl_source_includes(const char *source, size_t bytes)
 
 /* ---- options ---- */
 
-/* The end of a word; blanks inside quotes and behind a backslash belong to it. */
+/* The end of a word; quoted and escaped blanks belong to it. */
 static const char *word_end(const char *p)
 {
 	char quote = 0;
@@ -167,7 +166,7 @@ static bool is_macro(const char *word, size_t length)
 	return starts_with(word, length, "-D") || starts_with(word, length, "-U");
 }
 
-/* Options that change code and name no file, of Khronos and of vendors. All else might name one. */
+/* Allowed options, of Khronos and vendors: they change code and name no file. Any other might. */
 static bool passes(const char *word, size_t length)
 {
 	static const char *const plain[] = { "-cl-", "-nv-", "-qcom-", "-ze-", "-w",
@@ -206,7 +205,7 @@ void ts_opencl_options_clean(const char *options, struct ts_text *kept, struct t
 		const char *end = word_end(p);
 		bool macro = is_macro(p, (size_t)(end - p));
 
-		/* -D NAME, in two words. */
+		/* -D NAME as two words. */
 		if (macro && end - p == 2)
 			end = word_end(skip_space(end));
 		append_word(macro || passes(p, (size_t)(end - p)) ? kept : left_out, p,

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * What of a trace may be passed to a compiler. A trace must not name files (docs/replay.md, 6.1),
+ * Decides what a trace may pass to a compiler. A trace must not name files (docs/replay.md, 6.1),
  * so source with includes is not compiled, and only build options that are known to name no file
- * pass.
+ * are accepted.
  */
 #ifndef TS_REPLAY_TARGETS_OPENCL_OPENCL_SOURCE_H
 #define TS_REPLAY_TARGETS_OPENCL_OPENCL_SOURCE_H
@@ -13,15 +13,14 @@
 #include "base/text.h"
 
 /*
- * Does a line of it take in another file (#include, #import, #embed ...)? Also where such a line
- * would be left out by an #if, and however it is spelled. True, too, when there is no memory to
- * find out.
+ * Does the source include another file (#include, #import, #embed ...)? Also true for a line that
+ * an #if would exclude, for any spelling, and if there is no memory to find out.
  */
 bool ts_opencl_source_includes(const char *source, size_t bytes);
 
 /*
- * Appends the options that pass to `kept` and the others to `left_out`, separated by spaces.
- * `options` may be NULL.
+ * Appends accepted options to `kept` and the others to `left_out`, separated by spaces. `options`
+ * may be NULL.
  */
 void ts_opencl_options_clean(const char *options, struct ts_text *kept, struct ts_text *left_out);
 

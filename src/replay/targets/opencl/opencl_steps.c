@@ -9,15 +9,12 @@
 
 #include "replay/targets/opencl/opencl_session.h"
 
-/*
- * Bytes from the host that are kept in memory; what goes beyond is read when it is needed, which
- * takes its time.
- */
+/* Maximum bytes of host data kept in memory; the rest is read on demand, which takes time. */
 #define MOST_STAGED ((uint64_t)4 << 30)
-/* But arguments and patterns always are. */
+/* Data up to this size is always staged: arguments and patterns. */
 #define ALWAYS_STAGED ((uint64_t)64 << 10)
 
-/* ---- needed ---- */
+/* ---- needed objects ---- */
 
 static int mark(struct ts_replay_session *session, uint32_t object, struct ts_error *err)
 {
@@ -46,7 +43,7 @@ static int mark(struct ts_replay_session *session, uint32_t object, struct ts_er
 	return rc;
 }
 
-/* All memory of a context: a command may reach any of it. */
+/* Marks all memory of a context: a command may reach any of it. */
 static int mark_all_memory(struct ts_replay_session *session, uint32_t queue, struct ts_error *err)
 {
 	uint32_t context = ts_opencl_info(session, queue)->parent;
@@ -102,7 +99,7 @@ static int mark_command(struct ts_replay_session *session, const struct ts_openc
 				    command->unreplayable);
 	if (command->kind == TS_COMMAND_HOST && !step->is_marker)
 		return ts_error_set(err, TS_ECAP, "host functions cannot be replayed");
-	/* A queue in which nothing is given but waited for is nothing to make. */
+	/* A queue that the host only waits for need not be created. */
 	if (command->kind != TS_COMMAND_SYNC)
 		rc = mark(session, command->queue, err);
 	if (!rc && is_work && !step->is_marker)
@@ -246,7 +243,7 @@ static bool is_argument(const struct ts_replay_command_info *command, uint32_t m
 	return false;
 }
 
-/* Memory that a kernel reaches through pointers in other memory must lie where it lay. */
+/* Memory that a kernel reaches through pointers in other memory must have its recorded address. */
 static int make_indirect(struct ts_replay_session *session, struct ts_opencl_step *step,
 			 struct ts_error *err)
 {
@@ -274,7 +271,7 @@ static int make_indirect(struct ts_replay_session *session, struct ts_opencl_ste
 	return TS_OK;
 }
 
-/* ---- all of a command ---- */
+/* ---- one command ---- */
 
 static bool is_svm(const struct ts_replay_session *session, uint32_t memory)
 {

@@ -9,8 +9,8 @@
 #include "replay/targets/opencl/opencl_session.h"
 
 /*
- * Drivers may keep commands back until a queue is flushed; a call for each would cost more than it
- * brings.
+ * Drivers may hold back commands until a queue is flushed; a flush per command would cost more than
+ * it gains.
  */
 #define FLUSH_EVERY 16
 
@@ -82,7 +82,7 @@ int ts_opencl_submitted(struct ts_replay_session *session, uint32_t position, st
 
 /* ---- waiting ---- */
 
-/* How a command ended: 0, or an error unless errors are part of the recording. */
+/* Result of a command: 0, or its error unless the recording expects errors. */
 static int judge(const struct ts_replay_session *session, uint32_t position, cl_int status,
 		 struct ts_error *err)
 {
@@ -111,12 +111,12 @@ int ts_opencl_wait(struct ts_replay_session *session, uint32_t position, uint32_
 
 	if (!step->waitable || step->gate > now)
 		return TS_OK;
-	/* What it waits for itself may lie in queues that a driver does not look at here. */
+	/* Its dependencies may be in queues that the driver does not flush by itself. */
 	rc = ts_opencl_flush(session, err);
 	return rc ? rc : wait_event(session, position, err);
 }
 
-/* Those of the queue that can end, one by one. */
+/* Waits one by one for commands of the queue that can end. */
 static int wait_ungated(struct ts_replay_session *session, uint32_t queue, uint32_t now,
 			struct ts_error *err)
 {
@@ -162,7 +162,7 @@ int ts_opencl_wait_queue(struct ts_replay_session *session, uint32_t queue, uint
 
 /* ---- times ---- */
 
-/* Drivers answer 0 for an instant that they did not take: NVIDIA's for what only orders. */
+/* Drivers return 0 for a time they did not take; NVIDIA's do for markers and barriers. */
 static int64_t profile(const struct ts_replay_session *session, cl_event event,
 		       cl_profiling_info what)
 {
@@ -239,8 +239,8 @@ void ts_opencl_drop_events(struct ts_replay_session *session)
 /* ---- clocks ---- */
 
 /*
- * What a command's QUEUED is behind the host's clock; the narrower the call, the better it is
- * known.
+ * Offset of the device's clock (QUEUED of a command) from the host's; the shorter the call, the
+ * more exact.
  */
 struct tie {
 	int64_t offset, width;

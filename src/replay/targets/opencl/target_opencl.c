@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * The target `opencl`: opens a session with everything that the plan needs and runs the plan on
- * real devices. opencl_session.h lists the files that do the parts.
+ * real devices. opencl_session.h lists the other files.
  */
 #include <stdlib.h>
 #include <time.h>
@@ -10,7 +10,7 @@
 #include "base/ns.h"
 #include "replay/targets/opencl/opencl_session.h"
 
-/* Events that are kept: beyond, times are taken while commands are still given. */
+/* Maximum number of live events; beyond it, times are read while commands are still submitted. */
 #define MOST_EVENTS 32768
 #define PROGRESS_EVERY 256
 #define NS_PER_SECOND 1000000000
@@ -81,7 +81,7 @@ static void sleep_until(int64_t ns)
 		;
 }
 
-/* Not before its recorded distance from the first command. */
+/* Waits for the command's recorded distance from the first one. */
 static int keep_pace(struct ts_replay_session *session, uint32_t position, int64_t begin,
 		     struct ts_error *err)
 {
@@ -137,7 +137,7 @@ static int run_steps(struct ts_replay_session *session, struct ts_error *err)
 	return rc ? rc : ts_opencl_wait_queue(session, TS_REPLAY_NONE, count, err);
 }
 
-/* Times that a command does not have. */
+/* Resets all device times to unknown. */
 static void clear_times(struct ts_replay_session *session)
 {
 	for (uint32_t i = 0; i < session->plan->count; i++)
@@ -161,7 +161,7 @@ static int collect(struct ts_replay_session *session, struct ts_error *err)
 	return rc;
 }
 
-/* Whatever was given must have ended before its memory goes, or is used again. */
+/* Submitted commands must end before their memory is freed or reused. */
 static void end_run(struct ts_replay_session *session)
 {
 	ts_opencl_drop_user_events(session);
