@@ -13,12 +13,12 @@
 struct ocl ocl;
 __thread uint32_t ocl_depth __attribute__((tls_model("initial-exec")));
 
-/* A recorder asked for this backend. Set by start(), ahead of everything else. */
+/* A recorder requested this backend. Set by start(), before everything else. */
 static bool is_started;
 
 /* ---- the table ---- */
 
-/* What loaders get. Entries that are NULL behind us are NULL here, too. */
+/* What loaders get. Entries that are NULL in the next table are NULL here, too. */
 static cl_icd_dispatch table;
 
 #define ENTRY_BYTES sizeof(void *)
@@ -88,8 +88,8 @@ static void fill_table(const cl_icd_dispatch *next, size_t entries)
 }
 
 /*
- * The loader must stay: our thread calls it at any time, and a program may close it. Its own
- * references to it do not count for that.
+ * The loader must stay loaded: our thread may call it at any time, and a program may close it.
+ * References that it holds to itself do not keep it loaded.
  */
 static void keep_loader(void)
 {
@@ -139,7 +139,7 @@ clInitLayer(cl_uint num_entries, const cl_icd_dispatch *target_dispatch, cl_uint
 	if (!target_dispatch || !num_entries_ret || !layer_dispatch_ret)
 		return CL_INVALID_VALUE;
 	if (!is_started || __atomic_load_n(&ocl.active, __ATOMIC_ACQUIRE)) {
-		/* Nobody wants to know, or another loader of this process has us already. */
+		/* Nothing is recorded, or another loader of this process uses the layer already. */
 		*num_entries_ret = num_entries;
 		*layer_dispatch_ret = target_dispatch;
 		return CL_SUCCESS;
@@ -160,12 +160,12 @@ const cl_icd_dispatch *ts_opencl_preload(const cl_icd_dispatch *next)
 	return &table;
 }
 
-/* ---- the end ---- */
+/* ---- exit ---- */
 
 /*
- * Runs more than once: it is registered anew whenever the driver may have registered something, and
- * the last one comes first. What the program does after that is still passed on and recorded, but
- * nobody looks at commands any more.
+ * May run more than once: it is registered again whenever the driver may have registered a handler,
+ * and the last one runs first. Later calls of the program are still forwarded and recorded, but
+ * their commands are not collected.
  */
 static void exiting(void)
 {
@@ -206,7 +206,10 @@ static int start(void)
 	return 0;
 }
 
-/* Where a handler of ours ran, it did all this; else the driver may be gone, and is not asked. */
+/*
+ * No stop function: the exit handler has stopped the backend, or the driver may be gone and must
+ * not be called.
+ */
 const struct ts_backend ts_opencl_backend = {
 	.abi = TS_BACKEND_ABI,
 	.size = sizeof(ts_opencl_backend),

@@ -228,10 +228,6 @@ static bool is_insider(void *caller)
 	return false;
 }
 
-/*
- * Our own wrapper, found by a lookup in all libraries: without us, it would have found the driver's
- * function, or none.
- */
 static bool is_of_library(void *address, const char *of)
 {
 	Dl_info info;
@@ -243,6 +239,10 @@ static bool is_of_library(void *address, const char *of)
 	return starts_with(name ? name + 1 : info.dli_fname, of);
 }
 
+/*
+ * Our own wrapper, found by a lookup in all libraries: without us, it would have found the driver's
+ * function, or none.
+ */
 static bool is_ours(void *address)
 {
 	return is_of_library(address, "libtracesmith-backend-cuda");

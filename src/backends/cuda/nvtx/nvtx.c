@@ -15,9 +15,9 @@
 
 #define NVTX_VERSION_3 3u
 
-/* ---- what an event is ---- */
+/* ---- arguments to events ---- */
 
-/* With its text in `buffer` where that was wide. */
+/* `buffer` holds the text if it was wide. */
 static struct nvtx_event plain(enum nvtx_kind kind, int type, union nvtx_text text, char *buffer)
 {
 	return (struct nvtx_event){ .kind = kind,
@@ -25,7 +25,7 @@ static struct nvtx_event plain(enum nvtx_kind kind, int type, union nvtx_text te
 				    .name = nvtx_name_of(type, text, buffer) };
 }
 
-/* Attributes that are older than what we know have nothing that we can use. */
+/* Attributes of an unknown older version have nothing that we can use. */
 static struct nvtx_event rich(enum nvtx_kind kind, const void *domain,
 			      const struct nvtx_attributes *attributes, char *buffer)
 {
@@ -225,7 +225,7 @@ static const void *create_w(const wchar_t *text)
 		nvtx_name_of(NVTX_TEXT_WIDE, (union nvtx_text){ .wide = text }, buffer).text);
 }
 
-/* A thread can only be named by itself: a name that comes from another is not kept. */
+/* A thread can only name itself: a name set by another thread is ignored. */
 static void name_thread(uint32_t thread, const char *name)
 {
 	int saved_errno = errno;
@@ -250,7 +250,7 @@ static void thread_w(uint32_t thread, const wchar_t *text)
 
 /* ---- streams ---- */
 
-/* The device of the thread's context, which is that of its streams. */
+/* The device of the thread's context, and so of its streams. */
 static int current_device(void)
 {
 	int (*get_device)(int *) = (int (*)(int *))cuda_driver("cuCtxGetDevice");
@@ -293,7 +293,7 @@ static void stream_w(void *stream, const wchar_t *text)
 		nvtx_name_of(NVTX_TEXT_WIDE, (union nvtx_text){ .wide = text }, buffer).text);
 }
 
-/* Another way to name the same; the handle is of no use but to be given back. */
+/* Another way to name a stream or thread; the handle has no other use. */
 static const void *resource_create(const void *domain, const struct nvtx_resource *resource)
 {
 	char buffer[NVTX_TEXT_BYTES];
@@ -310,7 +310,7 @@ static const void *resource_create(const void *domain, const struct nvtx_resourc
 	return nvtx_register(&name);
 }
 
-/* ---- getting in ---- */
+/* ---- initialization ---- */
 
 struct entry {
 	unsigned int number;
@@ -340,7 +340,7 @@ static const struct entry core[] = {
 	{ 0, NULL },
 };
 
-/* Domains and resources are never gone: nothing is done at their ends. */
+/* Domains and resources are never freed: destroying them does nothing. */
 static const struct entry core2[] = {
 	ENTRY(NVTX_DOMAIN_MARK_EX, domain_mark_ex),
 	ENTRY(NVTX_DOMAIN_START_EX, domain_start_ex),
@@ -383,7 +383,7 @@ static bool put_in(const struct nvtx_callbacks *callbacks, int module, const str
 }
 
 /*
- * By each copy of NVTX in the process, at its first call. 0: nobody wants it, and its functions do
+ * Called by each copy of NVTX in the process, at its first call. 0: not recorded; its functions do
  * nothing.
  */
 TS_EMIT_API int InitializeInjectionNvtx2(nvtx_export_table export_table);

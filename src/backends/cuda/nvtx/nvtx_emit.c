@@ -11,13 +11,13 @@
 
 #include "backends/cuda/nvtx/nvtx.h"
 
-#define SITES 8192u /* places; a power of two */
+#define SITES 8192u /* slots; a power of two */
 #define SITES_AT_MOST 4096u
 #define SITE_PROBES 16u
 #define SEEN 8192u
 #define SITE_TEXT 256u
 
-/* Of the agent's records: emit.h writes them as numbers, too. */
+/* Kinds of the agent's records: emit.h has them as plain numbers, too. */
 enum { KIND_SPAN = 1, KIND_BEGIN = 2, KIND_INSTANT = 4 };
 #define FLAG_TICKS 1u
 #define FLAG_TRACK 4u
@@ -34,7 +34,7 @@ struct site {
 
 static struct site *sites[SITES];
 static uint32_t site_count;
-static uint32_t seen[SEEN]; /* of names that came once, or at least lately */
+static uint32_t seen[SEEN]; /* hashes of recent names that occurred once */
 
 /* ---- values ---- */
 
@@ -118,7 +118,10 @@ static bool is_of(const struct site *site, const struct nvtx_event *event)
 	       !memcmp(site->text, event->name.text, site->length);
 }
 
-/* True from the second time on that a name comes; others of the same place make it forgotten. */
+/*
+ * True from the second occurrence of a name on; a name is forgotten when another one hashes to its
+ * slot.
+ */
 static bool came_before(const struct nvtx_event *event)
 {
 	uint32_t *place = &seen[(event->name.hash >> 20) % SEEN];
@@ -161,7 +164,7 @@ static struct site *new_site(const struct nvtx_event *event)
 	return site;
 }
 
-/* NULL: its text goes with it. */
+/* NULL: the event carries its text. */
 static struct site *find_site(const struct nvtx_event *event)
 {
 	uint64_t first = event->name.hash + (uint64_t)event->kind * 0x55 + event->values.has;

@@ -17,7 +17,7 @@
 /* ---- bytes ---- */
 
 static struct {
-	char *start; /* reserved once; MAP_FAILED: there is nothing */
+	char *start; /* reserved once; MAP_FAILED: no memory */
 	uint64_t used;
 } kept;
 
@@ -75,7 +75,7 @@ static uint64_t hash_of(const char *text, size_t length)
 	return hash ^ hash >> 29;
 }
 
-/* As much of it as fits; what is no character becomes '?'. */
+/* Truncates to fit; invalid characters become '?'. */
 static uint32_t narrow(const wchar_t *wide, char *to)
 {
 	uint32_t used = 0;
@@ -106,7 +106,7 @@ static uint32_t narrow(const wchar_t *wide, char *to)
 }
 
 struct string {
-	uint64_t mark; /* STRING: so that a handle can be told from other bytes */
+	uint64_t mark; /* STRING; identifies valid handles */
 	struct nvtx_name name;
 	char text[];
 };
@@ -181,7 +181,7 @@ const void *nvtx_register(const struct nvtx_name *name)
 		if (is_same(found, name))
 			return found;
 	}
-	/* No place to find it again: it is a string of its own. */
+	/* The table is full: the string is not shared. */
 	return made ? made : new_string(name);
 }
 

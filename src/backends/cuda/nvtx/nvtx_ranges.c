@@ -20,7 +20,7 @@
 /* ---- windows ---- */
 
 static struct {
-	uint32_t length; /* 0: none is waited for */
+	uint32_t length; /* 0: no range opens a window */
 	bool has_domain;
 	char name[256];
 	const char *domain; /* in `name` */
@@ -62,22 +62,22 @@ void cuda_profiler_switched(bool is_on)
 	ts_accelerator_window("cuda-profiler-api", is_on);
 }
 
-/* ---- of a thread ---- */
+/* ---- push/pop, by thread ---- */
 
 struct range {
 	const struct nvtx_domain *domain;
 	uint32_t level; /* in its domain */
 	bool is_stored;
 	bool is_window;
-	const char *name; /* NULL: it is in `text`, cut */
+	const char *name; /* NULL: it is in `text`, truncated */
 	char text[40];
 };
 
-/* One block a thread, so that little of the room for thread-local variables is taken. */
+/* One heap block per thread, to save space for thread-local variables. */
 struct thread {
 	uint32_t depth;
-	uint32_t beyond; /* open ranges that are too deep */
-	uint32_t lost;   /* of these, since they were last told of */
+	uint32_t beyond; /* open ranges beyond the limit */
+	uint32_t lost;   /* number of these since the last report */
 	struct range ranges[DEPTH];
 };
 
@@ -85,7 +85,7 @@ static __thread struct thread *this_thread __attribute__((tls_model("initial-exe
 static pthread_key_t thread_key;
 static bool has_key;
 
-/* Ranges that a thread leaves open stay so in the trace; a window does not. */
+/* Ranges that a thread leaves open stay open in the trace; windows are closed. */
 static void free_thread(void *block)
 {
 	struct thread *thread = block;
@@ -97,7 +97,7 @@ static void free_thread(void *block)
 	munmap(thread, sizeof(*thread));
 }
 
-/* A child has stored nothing of what is open, and holds no window open. */
+/* A child has emitted none of the open ranges, and keeps no window open. */
 static void fork_in_child(void)
 {
 	struct thread *thread = this_thread;
@@ -141,7 +141,7 @@ __attribute__((noinline)) static struct thread *new_thread(void)
 	return thread;
 }
 
-/* The innermost of a domain; NULL: none is open. */
+/* The innermost open range of a domain; NULL: none. */
 static struct range *innermost(struct thread *thread, const struct nvtx_domain *domain)
 {
 	for (uint32_t i = thread->depth; i > 0; i--)
@@ -185,15 +185,15 @@ int nvtx_push(const struct nvtx_event *event)
 		range->is_stored = true;
 	}
 	/*
-	 * A signal handler that pushes and pops in between leaves everything as it was, but for
-	 * what it wrote over.
+	 * A signal handler that pushes and pops here leaves everything as it was, except for what
+	 * it overwrote.
 	 */
 	__atomic_signal_fence(__ATOMIC_SEQ_CST);
 	thread->depth++;
 	return (int)range->level;
 }
 
-/* What was begun inside a window is ended, though that be over. */
+/* A range that began inside a window gets its end, even after the window. */
 static void end_stored(void)
 {
 	if (ts_enabled())
@@ -202,7 +202,7 @@ static void end_stored(void)
 		ts_accelerator_end();
 }
 
-/* Ranges of other domains that were begun inside it go on: they end here and begin again. */
+/* Ranges of other domains that began inside it continue: they end here and begin again. */
 static void end_below_others(struct thread *thread, const struct range *range)
 {
 	struct range *last = &thread->ranges[thread->depth - 1];
@@ -215,7 +215,7 @@ static void end_below_others(struct thread *thread, const struct range *range)
 			nvtx_emit_again(other->name ? other->name : other->text, other->domain);
 }
 
-/* Which domain it is of is not known; its level is told as if there were but one. */
+/* Its domain is not known; its level is returned as if there were only one. */
 static int pop_beyond(struct thread *thread)
 {
 	uint32_t lost = thread->lost;
@@ -251,20 +251,20 @@ int nvtx_pop(const struct nvtx_domain *domain)
 	return (int)popped.level;
 }
 
-/* ---- across threads ---- */
+/* ---- start/end, across threads ---- */
 
 struct open_range {
-	uint64_t id; /* 0: nobody's */
+	uint64_t id; /* 0: free */
 	struct nvtx_event event;
 	bool is_stored, is_window;
 	char name[KEPT_NAME];
 };
 
 static struct open_range open_ranges[OPEN_AT_MOST];
-static uint64_t taken[OPEN_AT_MOST / 64]; /* a bit each */
+static uint64_t taken[OPEN_AT_MOST / 64]; /* one bit per slot */
 static uint64_t started;
 
-/* The first that is free, so that tracks are few; OPEN_AT_MOST: none is. */
+/* The first free slot, so that there are few tracks; OPEN_AT_MOST: none. */
 static uint32_t take_place(void)
 {
 	for (uint32_t i = 0; i < OPEN_AT_MOST / 64; i++) {
@@ -292,7 +292,7 @@ static void forget_open(void)
 		open_ranges[i].is_stored = open_ranges[i].is_window = false;
 }
 
-/* Its name is kept until its end: the program's may be gone by then. */
+/* Copies the name, because the program may free its own before the end. */
 static void keep_event(struct open_range *range, const struct nvtx_event *event)
 {
 	uint32_t length = event->name.length < KEPT_NAME ? event->name.length : KEPT_NAME - 1;
@@ -345,7 +345,7 @@ void nvtx_end(uint64_t id)
 		move_window(false);
 }
 
-/* What is still open when the program ends is told as begun; the agent ends after us. */
+/* Emits the start of ranges that are open at exit; the agent stops after us. */
 __attribute__((destructor)) static void tell_open(void)
 {
 	for (uint32_t i = 0; i < OPEN_AT_MOST; i++) {

@@ -14,31 +14,32 @@
 #include "backends/cuda/sampling/pc_sampling.h"
 
 #define CONTEXTS 64u
-#define TICKS 4u              /* of the helper between two times */
-#define MOST_TURNS 256u       /* of GetData at once */
-#define END_WAIT_NS 100000000 /* for another's drain, when a context ends */
+#define TICKS 4u              /* ticks of the helper between two drains */
+#define MOST_TURNS 256u       /* calls of GetData in a row */
+#define END_WAIT_NS 100000000 /* wait for another thread's drain when a context is destroyed */
 #define NAP_NS 200000
-#define LEAST_SAMPLES 1000 /* to tell how they are counted */
+#define LEAST_SAMPLES 1000 /* needed to find out how they are counted */
 
 typedef int cupti_function(void *params);
 
 static struct sampled contexts[CONTEXTS];
-static uint32_t draining;           /* by one thread */
-static struct sampling_data buffer; /* of that thread */
+static uint32_t draining;           /* a thread drains */
+static struct sampling_data buffer; /* used by that thread */
 
 static struct {
 	uint64_t samples, stored, dropped, foreign;
-	uint64_t plain, not_issued; /* by the kind of their reason */
+	uint64_t plain, not_issued; /* samples by kind of reason */
 } counts;
 /*
- * Samples of cycles in which nothing was issued have reasons of their own. Nothing says whether the
- * plain reasons count them, too: the sums do. As long as that is not known, they are taken to.
+ * Samples of cycles in which nothing was issued have their own reasons. It is not documented
+ * whether the plain reasons include them: the sums show it. Until that is known, we assume that
+ * they do.
  */
 static bool is_apart;
-/* As of ts_now(): the newest launch that is wanted, and when samples were last taken. */
+/* ts_now() of the latest recorded launch, and of the last drain. */
 static uint64_t launched, drained;
 
-/* ---- who drains ---- */
+/* ---- exclusive draining ---- */
 
 static bool enter(void)
 {
@@ -50,7 +51,7 @@ static void leave(void)
 	__atomic_store_n(&draining, 0, __ATOMIC_RELEASE);
 }
 
-/* A context that ends cannot come back later; but what holds it up may be what we hold up. */
+/* A context that is being destroyed cannot wait for long: the draining thread may wait for us. */
 static bool enter_in_time(void)
 {
 	struct timespec nap = { 0, NAP_NS };
@@ -96,8 +97,8 @@ static void put_pc(const struct sampled *sampled, const struct sampling_pc *pc, 
 }
 
 /*
- * 0: they are not wanted. Behind a window samples still come of what was launched inside it, and
- * are told as if they had come then.
+ * 0: not recorded. After a window, samples still arrive for launches inside it; they get the time
+ * of the launch.
  */
 static uint64_t time_of_samples(void)
 {
@@ -123,7 +124,7 @@ static void put_data(const struct sampled *sampled, const struct sampling_data *
 		put_pc(sampled, &data->pcs[i], now);
 }
 
-/* When all that there was is taken. */
+/* Called when all samples have been read. */
 static void compare_counts(void)
 {
 	uint64_t own = counts.samples - counts.dropped - counts.foreign;
@@ -142,7 +143,7 @@ static void reset(struct sampling_data *data)
 		data->pcs[i].size = sizeof(data->pcs[i]);
 }
 
-/* What CUPTI has of a context. */
+/* Reads the samples of a context. */
 static void take(const struct sampled *sampled)
 {
 	cupti_function *get = (cupti_function *)cuda_cupti("cuptiPCSamplingGetData");
@@ -169,7 +170,7 @@ static void take(const struct sampled *sampled)
 	}
 }
 
-/* The last of a context, which the caller has to itself. */
+/* Stops sampling a context, which the caller owns. */
 static void end(struct sampled *sampled)
 {
 	cupti_function *disable = (cupti_function *)cuda_cupti("cuptiPCSamplingDisable");
@@ -221,7 +222,10 @@ static void begin(void *context)
 	}
 }
 
-/* Where another thread drains for long, CUPTI ends it with the context, and what it had is gone. */
+/*
+ * If another thread drains for too long, CUPTI stops with the context, and the remaining samples
+ * are lost.
+ */
 static void leave_context(const void *context)
 {
 	bool is_entered = enter_in_time();
@@ -297,7 +301,7 @@ static void drain(bool is_last)
 	errno = saved_errno;
 }
 
-/* Offsets of a module that goes may be another's soon. */
+/* Called before a module is unloaded: another one may get its offsets. */
 void sampling_drain_now(void)
 {
 	if (is_on())

@@ -16,7 +16,7 @@
 #define FUNCTIONS 16384u /* a power of two */
 #define MODULES 4096u
 #define SEEN 1024u                      /* a power of two: checksums of modules with samples */
-#define IMAGE_BYTES ((size_t)256 << 20) /* of all that are kept */
+#define IMAGE_BYTES ((size_t)256 << 20) /* limit for all images */
 
 typedef int cupti_function(void *params);
 
@@ -30,7 +30,9 @@ struct function {
 static struct function functions[FUNCTIONS];
 static uint32_t function_count;
 
-/* Checksums of modules with samples; 0: free. Written by who drains, read by the helper. */
+/*
+ * Checksums of modules with samples; 0: free. Written by the draining thread, read by the helper.
+ */
 static uint64_t seen[SEEN];
 
 static uint64_t mix(uint64_t value)
@@ -74,8 +76,8 @@ static uint32_t add_function(struct function *place, const struct sampling_pc *p
 		return 0;
 	snprintf(module, sizeof(module), "cubin:%016llx", (unsigned long long)pc->cubin_crc);
 	/*
-	 * CUPTI's text is shared by all records of the function, also by those to come: it is not
-	 * ours to free before the end.
+	 * CUPTI's text is shared by all records of the function, including future ones: we must not
+	 * free it earlier.
 	 */
 	*place = (struct function){ .crc = pc->cubin_crc,
 				    .index = pc->function,
@@ -112,7 +114,7 @@ struct module {
 	uint32_t number;
 	void *image;
 	size_t bytes;
-	uint64_t crc; /* 0: not asked yet */
+	uint64_t crc; /* 0: not queried yet */
 };
 static struct module modules[MODULES];
 static uint64_t kept_bytes;
@@ -136,7 +138,7 @@ static bool reserve(size_t bytes)
 	return false;
 }
 
-/* NULL: there are too many bytes already, or no memory. */
+/* NULL: the limit is reached, or no memory. */
 static void *copy_image(const void *cubin, size_t bytes)
 {
 	void *image;
@@ -177,7 +179,7 @@ static bool keep(void *context, uint32_t number, const void *cubin, size_t bytes
 	return false;
 }
 
-/* Its samples may still come: it is forgotten by the helper, who may have it in hand just now. */
+/* Its samples may still arrive: the helper frees it, because it may be using it now. */
 static void mark_unloaded(const void *context, uint32_t number)
 {
 	for (size_t i = 0; i < MODULES; i++) {
@@ -221,7 +223,7 @@ static uint64_t checksum_of(const struct module *module)
 	return result == SAMPLING_OK ? params.crc : 0;
 }
 
-/* True where it is not needed any more. */
+/* True if it is not needed any more. */
 static bool store(struct module *module)
 {
 	/* The same code, loaded again or into another context. */

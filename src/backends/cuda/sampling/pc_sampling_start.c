@@ -13,7 +13,7 @@
 
 #include "backends/cuda/sampling/pc_sampling.h"
 
-#define HARDWARE_BYTES ((size_t)256 << 20) /* memory of the device */
+#define HARDWARE_BYTES ((size_t)256 << 20) /* device memory */
 #define SCRATCH_BYTES ((size_t)8 << 20)
 #define WORKER_SLEEP_MS 50
 #define NEEDED_ATTRIBUTES 4
@@ -26,7 +26,7 @@ typedef int cupti_function(void *params);
 
 static struct sampling_settings settings;
 
-/* PERIOD, or PERIOD,serialized; what is neither is not wanted. */
+/* PERIOD, or PERIOD,serialized; anything else is off. */
 static void read_settings(void)
 {
 	const char *text = ts_accelerator_setting("pc_sampling");
@@ -77,9 +77,9 @@ bool sampling_make_buffer(struct sampling_data *data, size_t pcs, size_t reasons
 	return true;
 }
 
-/* ---- reasons of stalls ---- */
+/* ---- stall reasons ---- */
 
-/* One a name, whatever the number that a device gives it. Lives as long as the process. */
+/* One per name, whatever number a device gives it. Never freed. */
 static struct {
 	struct ts_emit_site sites[SAMPLING_REASONS];
 	char names[SAMPLING_REASONS][SAMPLING_REASON_BYTES];
@@ -124,7 +124,7 @@ static bool is_not_issued(const char *name)
 	return length > suffix && strcmp(name + length - suffix, NOT_ISSUED_SUFFIX) == 0;
 }
 
-/* Names and numbers of all; returns how many there are. */
+/* Gets names and numbers of all reasons; returns their count. */
 static size_t ask_reasons(void *context, uint32_t *indexes, char names[][SAMPLING_REASON_BYTES],
 			  int *ret_result)
 {
@@ -150,7 +150,7 @@ static size_t ask_reasons(void *context, uint32_t *indexes, char names[][SAMPLIN
 	return *ret_result ? 0 : count;
 }
 
-/* All that there are. */
+/* Enables all reasons. */
 static size_t choose_reasons(struct sampled *sampled, int *ret_result)
 {
 	char names[SAMPLING_REASONS][SAMPLING_REASON_BYTES] = { { 0 } };
@@ -165,11 +165,11 @@ static size_t choose_reasons(struct sampled *sampled, int *ret_result)
 		sampled->is_not_issued[indexes[i]] = is_not_issued(names[i]);
 		indexes[kept++] = indexes[i];
 	}
-	sampled->reason_count = count; /* buffers have room for all */
+	sampled->reason_count = count; /* buffers have space for all */
 	return kept;
 }
 
-/* ---- beginning ---- */
+/* ---- start ---- */
 
 static void tell_off(const char *what, int result)
 {
@@ -196,8 +196,8 @@ static void tell_on(size_t reasons)
 }
 
 /*
- * What matters most stands first: an older CUPTI may refuse some of the others, which it has ways
- * of its own for.
+ * The most important settings come first: an older CUPTI may refuse some of the others, for which
+ * it has other functions.
  */
 static int configure(struct sampled *sampled, size_t count)
 {
@@ -238,7 +238,7 @@ static bool set_up(struct sampled *sampled)
 		tell_off("reasons of stalls", result);
 		return false;
 	}
-	/* A place that had a context before has its buffer still. */
+	/* A reused slot still has its buffer. */
 	if (!sampled->at_end.pcs &&
 	    !sampling_make_buffer(&sampled->at_end, SAMPLING_AT_END_PCS, SAMPLING_REASONS)) {
 		tell_off("memory", SAMPLING_OUT_OF_MEMORY);

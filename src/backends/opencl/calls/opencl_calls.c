@@ -47,8 +47,8 @@
 	}
 
 /*
- * Counted whether somebody watches or not. Ours goes first: once the driver has it, the handle may
- * be another's.
+ * Counted whether calls are recorded or not. Ours is released first: once the driver has released
+ * it, the handle may be reused.
  */
 #define OCL_RETAIN(name, type, kind)                \
 	cl_int CL_API_CALL hook_##name(type handle) \
@@ -113,7 +113,7 @@ void ocl_made_other(cl_context context, enum ocl_kind kind, void *handle, const 
 		stream_made_other(object, what);
 }
 
-/* ---- the way of a command ---- */
+/* ---- the path of a command ---- */
 
 static uint64_t new_correlation(void)
 {
@@ -123,8 +123,8 @@ static uint64_t new_correlation(void)
 }
 
 /*
- * The order of the stream is that of the queue, so its lock is held across the driver's call where
- * there is a stream. Inside a callback it is not waited for: whoever has it may wait for this
+ * The order of the stream is that of the queue, so the queue's lock is held across the driver's
+ * call in replayable recordings. A callback does not wait for it: its holder may wait for this
  * callback.
  */
 static void lock_queue(struct ocl_command *command)
@@ -147,7 +147,7 @@ void ocl_give(struct ocl_command *command, cl_command_queue queue, cl_uint wait_
 	command->wait_count = waits ? wait_count : 0;
 	command->waits = waits;
 	command->program_event = event;
-	/* Outside of windows nothing is taken that the program does not want. */
+	/* Outside of windows, no event is requested that the program does not want. */
 	if (event || ts_enabled() || (ocl.replayable && command->blocking))
 		command->event_place = &command->event;
 	if (ocl.replayable) {
@@ -202,10 +202,7 @@ static bool take_in(struct ocl_command *command, uint64_t after)
 {
 	bool is_profiled = command->queue && ts_enabled(), is_due = false;
 
-	/*
-	 * First: once it is in the list, the helper may look at it and let go of its event at any
-	 * time.
-	 */
+	/* First: once it is in the list, the helper may release its event at any time. */
 	if (ocl.replayable)
 		stream_after(command, CL_SUCCESS);
 	if (is_profiled)
@@ -214,13 +211,13 @@ static bool take_in(struct ocl_command *command, uint64_t after)
 		ocl_event_add(command->event, command->call->correlation, command->queue, false);
 	if (command->program_event)
 		*command->program_event = command->event;
-	/* Nobody wants it. */
+	/* Nobody needs it. */
 	if (!is_profiled && !command->program_event && command->event)
 		ocl.next.clReleaseEvent(command->event);
 	return is_due || (is_profiled && command->blocking);
 }
 
-/* With nothing held; `event` is ours, since the list's may be gone by now. */
+/* Without locks. `event` is our own reference, because the list's may be released by now. */
 static cl_int wait_deferred(cl_event event)
 {
 	cl_int result = ocl.next.clWaitForEvents(1, &event);

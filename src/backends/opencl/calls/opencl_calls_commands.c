@@ -274,7 +274,7 @@ cl_int CL_API_CALL hook_clEnqueueMigrateMemObjects(cl_command_queue queue, cl_ui
 
 /* ---- kernels ---- */
 
-/* Its name is the kernel's. */
+/* The operation has the kernel's name. */
 static void name_launch(struct ocl_command *command, cl_kernel kernel)
 {
 	command->kernel = ocl_kernel(kernel);
@@ -375,7 +375,7 @@ cl_int CL_API_CALL hook_clEnqueueBarrierWithWaitList(cl_command_queue queue, cl_
 
 cl_int CL_API_CALL hook_clEnqueueMarker(cl_command_queue queue, cl_event *event)
 {
-	/* Without a place for its event it is an error, which is the driver's to find. */
+	/* Without a pointer for the event it is an error, which the driver reports. */
 	if (!ocl_is_watched() || !event)
 		return ocl.next.clEnqueueMarker(queue, event);
 	struct ocl_command command = { .verb = OCL_MARKER, .waits_for_all = true };
@@ -385,7 +385,7 @@ cl_int CL_API_CALL hook_clEnqueueMarker(cl_command_queue queue, cl_event *event)
 	return ocl_given(&command, ocl.next.clEnqueueMarker(queue, command.event_place));
 }
 
-/* These two give no event, so that their times are not known. */
+/* These two return no event, so their times are not known. */
 cl_int CL_API_CALL hook_clEnqueueWaitForEvents(cl_command_queue queue, cl_uint num_events,
 					       const cl_event *event_list)
 {

@@ -32,7 +32,7 @@ cl_int CL_API_CALL hook_clReleaseEvent(cl_event event)
 	cl_int result;
 
 	OCL_BEGIN(&call, "clReleaseEvent");
-	/* Once the driver has it, the handle may be another event's. */
+	/* Once the driver has released it, the handle may be reused. */
 	if (ocl_event_release(event) && ocl.replayable)
 		stream_event_gone(event);
 	ocl_release(OCL_EVENT, event);
@@ -45,7 +45,7 @@ cl_int CL_API_CALL hook_clReleaseEvent(cl_event event)
 
 /* ---- waiting ---- */
 
-/* The queues of what was waited for, each once if they follow each other. */
+/* Collects the queues of events that were waited for; repeated ones in a row only once. */
 static void look_at_queues(cl_uint count, const cl_event *events)
 {
 	struct ocl_object *last = NULL, *queue;
@@ -117,13 +117,13 @@ cl_int CL_API_CALL hook_clSetUserEventStatus(cl_event event, cl_int execution_st
 
 /* ---- callbacks ---- */
 
-/* Goes to the driver in place of the program's own. */
+/* Passed to the driver instead of the program's own. */
 struct notice {
 	void(CL_CALLBACK *notify)(cl_event, cl_int, void *);
 	void *user_data;
 };
 
-/* On a thread of the driver, or inside a call of the program. */
+/* Runs on a thread of the driver, or inside a call of the program. */
 static void CL_CALLBACK called_back(cl_event event, cl_int status, void *user_data)
 {
 	struct notice notice = *(struct notice *)user_data;
@@ -166,7 +166,7 @@ cl_int CL_API_CALL hook_clSetEventCallback(cl_event event, cl_int command_exec_c
 	return result;
 }
 
-/* ---- answers as before ---- */
+/* ---- queries: answers as without us ---- */
 
 static void take_off(cl_event event, void *value)
 {
@@ -180,7 +180,8 @@ static void take_off(cl_event event, void *value)
 }
 
 /*
- * While the count is read nobody may let the event go: that is done by those who look at its queue.
+ * While the count is read, our reference must not be released, which threads do that collect its
+ * queue.
  */
 static cl_int ask_references(cl_event event, size_t size, void *value, size_t *ret_size)
 {
@@ -223,7 +224,10 @@ cl_int CL_API_CALL hook_clGetEventInfo(cl_event event, cl_event_info name, size_
 	return result;
 }
 
-/* True where the program made the event's queue without profiling: it would not be told. */
+/*
+ * True if the program created the event's queue without profiling: without us, it would get no
+ * times.
+ */
 static bool is_not_told(cl_event event)
 {
 	const struct ocl_object *object;

@@ -10,7 +10,10 @@
 
 #include "backends/opencl/calls/opencl_calls.h"
 
-/* Drivers with a function of the same name in one process: more are passed and named. */
+/*
+ * Drivers that have a function of the same name; those of further drivers are forwarded and named
+ * in the trace.
+ */
 #define PLACES 3
 #define FOR_EACH_PLACE(make, ...) make(0, __VA_ARGS__) make(1, __VA_ARGS__) make(2, __VA_ARGS__)
 
@@ -74,7 +77,7 @@ typedef void (*function)(void);
 	FOR_EACH_PLACE(WRAP_COMMAND, name, parameters, arguments, what, kind, copy_kind)
 #include "backends/opencl/calls/opencl_extensions.def"
 
-/* Queues of an extension are queues like others. */
+/* Queues created by an extension are ordinary queues. */
 #define WRAP_QUEUE(place, unused)                                                                 \
 	static cl_command_queue CL_API_CALL clCreateCommandQueueWithPropertiesKHR_##place(        \
 		cl_context context, cl_device_id device, const cl_queue_properties *properties,   \
@@ -94,7 +97,7 @@ static function clCreateCommandQueueWithPropertiesKHR_next[PLACES];
 FOR_EACH_PLACE(WRAP_QUEUE, 0)
 
 /*
- * A command buffer runs in the first of its queues; where none is given, in those that it was made
+ * A command buffer runs in the first of its queues; if none is given, in those that it was created
  * for, which we do not know.
  */
 #define WRAP_COMMAND_BUFFER(place, unused)                                                         \
@@ -138,12 +141,12 @@ static const struct wrapper {
 	WRAPPER(clCreateCommandQueueWithPropertiesKHR) WRAPPER(clEnqueueCommandBufferKHR)
 };
 
-/* Asked for by the loader's own users; they neither call the device nor change anything. */
+/* Used by tools that query the loader; they neither call the device nor change anything. */
 static const char *const harmless[] = { "clGetICDLoaderInfoOCLICD", "clIcdGetPlatformIDsKHR" };
 
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
 
-/* NULL: all places are taken by other drivers. */
+/* NULL: all slots are taken by other drivers. */
 static function place_for(const struct wrapper *wrapper, function next)
 {
 	function found = NULL;
@@ -159,7 +162,7 @@ static function place_for(const struct wrapper *wrapper, function next)
 	return found;
 }
 
-/* Once each, as far as they fit. */
+/* Each name once, as far as they fit. */
 static bool is_named(const char *name)
 {
 	static char named[32][64];

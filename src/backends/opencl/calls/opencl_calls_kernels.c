@@ -5,7 +5,7 @@
 
 #include "backends/opencl/calls/opencl_calls.h"
 
-/* Names are as long as C++ likes. */
+/* Names can have any length. */
 static struct ts_emit_site *site_of(cl_kernel kernel)
 {
 	struct ts_emit_site *site = NULL;
@@ -40,7 +40,7 @@ struct ocl_object *ocl_kernel(cl_kernel handle)
 
 	if (kernel || !handle)
 		return kernel;
-	/* Where it is no kernel at all, the driver says so. */
+	/* If it is not a kernel, the driver reports that. */
 	site = site_of(handle);
 	return site ? add_kernel(handle, site) : NULL;
 }

@@ -34,7 +34,9 @@ cl_mem CL_API_CALL hook_clCreateBuffer(cl_context context, cl_mem_flags flags, s
 	return memory;
 }
 
-/* Properties are of extensions (imported memory ...): with any, it cannot be made again. */
+/*
+ * Properties come from extensions (imported memory ...): with any, the buffer cannot be replayed.
+ */
 cl_mem CL_API_CALL hook_clCreateBufferWithProperties(cl_context context,
 						     const cl_mem_properties *properties,
 						     cl_mem_flags flags, size_t size,
@@ -89,7 +91,7 @@ cl_mem CL_API_CALL hook_clCreateSubBuffer(cl_mem buffer, cl_mem_flags flags,
 	memory = ocl.next.clCreateSubBuffer(buffer, flags, buffer_create_type, buffer_create_info,
 					    &error);
 	ocl_told(&call, error);
-	/* There is one way only. */
+	/* The only type that is defined. */
 	if (memory && ocl.replayable && buffer_create_type == CL_BUFFER_CREATE_TYPE_REGION)
 		made_sub_buffer(memory, buffer, flags, buffer_create_info);
 	ocl_end(&call);

@@ -52,11 +52,11 @@ cl_program CL_API_CALL hook_clCreateProgramWithBinary(cl_context context, cl_uin
 	return program;
 }
 
-/* ---- building; the program may be told when it is done ---- */
+/* ---- builds, which may call back when done ---- */
 
 typedef void(CL_CALLBACK *notify_function)(cl_program, void *);
 
-/* Goes to the driver in place of the program's own. */
+/* Passed to the driver instead of the program's own. */
 struct notice {
 	notify_function notify;
 	void *user_data;
@@ -105,7 +105,7 @@ static void CL_CALLBACK built(cl_program program, void *user_data)
 	free_notice(notice);
 }
 
-/* NULL: the program does not want to be told, or nobody replays, or there is no memory. */
+/* NULL: the program passed no callback, the recording is not replayable, or no memory. */
 static struct notice *make_notice(notify_function notify, void *user_data, const char *options,
 				  bool is_link)
 {
@@ -126,8 +126,8 @@ static struct notice *make_notice(notify_function notify, void *user_data, const
 }
 
 /*
- * Without a notice it is done when the call returns; with one, unless it was refused, built() has
- * been or will be called.
+ * Without a notice, the build is done when the call returns; with one, unless it was refused,
+ * built() has been or will be called.
  */
 static void end_build(cl_program program, const char *options, cl_int result, struct notice *notice)
 {

@@ -68,8 +68,8 @@ cl_context CL_API_CALL hook_clCreateContextFromType(
 }
 
 /*
- * Events that we hold hold their queue, which holds its context: what is over is let go ahead of
- * the answer.
+ * Events that we hold reference their queue, and that its context: releases those of completed
+ * commands before the query.
  */
 cl_int CL_API_CALL hook_clGetContextInfo(cl_context context, cl_context_info name, size_t size,
 					 void *value, size_t *ret_size)
@@ -137,14 +137,14 @@ cl_int CL_API_CALL hook_clCreateSubDevicesEXT(cl_device_id in_device,
 	return result;
 }
 
-/* ---- making queues ---- */
+/* ---- creating queues ---- */
 
-/* What the program asked for. */
+/* What the program requested. */
 struct wish {
 	cl_command_queue_properties properties;
 	bool has_list;                   /* by the call that takes one, which may be NULL */
 	const cl_queue_properties *list; /* NULL: none */
-	uint32_t count;                  /* words of it, with the ending 0 */
+	uint32_t count;                  /* words, including the final 0 */
 };
 
 static bool is_on_device(const struct wish *wish)
@@ -220,10 +220,10 @@ cl_command_queue CL_API_CALL hook_clCreateCommandQueue(cl_context context, cl_de
 	return queue;
 }
 
-/* A list is as long as a program likes; no driver takes more than this. */
+/* A list can have any length; no driver accepts more than this. */
 #define LIST_WORDS 64
 
-/* The program's list with profiling in it; false where it is too long. */
+/* Adds profiling to the program's list; false: the list is too long. */
 static bool add_profiling(const struct wish *wish, cl_queue_properties *list)
 {
 	uint32_t used = 0;
@@ -310,9 +310,9 @@ cl_int CL_API_CALL hook_clReleaseCommandQueue(cl_command_queue queue)
 	return result;
 }
 
-/* ---- answers as before ---- */
+/* ---- queries: answers as without us ---- */
 
-/* As drivers answer: a size that was asked for, a value where there is room. */
+/* As drivers do: returns the size if requested, and the value if it fits. */
 static cl_int answer(const void *from, size_t bytes, size_t size, void *value, size_t *ret_size)
 {
 	if (value && size < bytes)
@@ -342,8 +342,8 @@ static cl_command_queue make_probe(const struct ocl_object *queue)
 }
 
 /*
- * Drivers differ in what they say of lists that lack something: such a queue is made, and asked in
- * place of the program's.
+ * Drivers differ in what they return for incomplete lists: creates such a queue and queries it
+ * instead of the program's.
  */
 static cl_int answer_list(const struct ocl_object *queue, size_t size, void *value,
 			  size_t *ret_size)

@@ -43,7 +43,7 @@ void CL_API_CALL hook_clSVMFree(cl_context context, void *svm_pointer)
 
 typedef void(CL_CALLBACK *free_function)(cl_command_queue, cl_uint, void *[], void *);
 
-/* Goes to the driver in place of the program's own. */
+/* Passed to the driver instead of the program's own. */
 struct notice {
 	free_function free_them;
 	void *user_data;
@@ -60,7 +60,7 @@ static void CL_CALLBACK called_back(cl_command_queue queue, cl_uint count, void 
 	stream_callback_end();
 }
 
-/* With a function of its own the program frees them itself, by clSVMFree(). */
+/* A program that passes its own function frees them itself, with clSVMFree(). */
 static void forget(cl_uint count, void *const *pointers)
 {
 	for (cl_uint i = 0; i < count; i++)

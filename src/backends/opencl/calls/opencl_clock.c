@@ -9,16 +9,16 @@
 #include "backends/opencl/opencl_internal.h"
 
 #define TELL_EVERY_NS 1000000000
-/* Markers that a device's clock is first tied with. */
+/* Markers used for the first reading of a device's clock. */
 #define FIRST_MARKERS 16
-/* Two ways of reading the same clock may differ so much beyond their uncertainties. */
+/* How much two ways of reading the same clock may differ, beyond their uncertainties. */
 #define SAME_CLOCK_NS 1000000
 
 #ifndef CL_PLATFORM_HOST_TIMER_RESOLUTION
 #define CL_PLATFORM_HOST_TIMER_RESOLUTION 0x0905
 #endif
 
-/* The device's clock showed `device_ns` at some instant between `before` and `after`. */
+/* The device clock showed `device_ns` at some time between `before` and `after`. */
 struct reading {
 	int64_t device_ns;
 	uint64_t before, after;
@@ -26,10 +26,10 @@ struct reading {
 
 struct ocl_clock {
 	pthread_mutex_t lock;
-	struct reading best; /* the narrowest since it was last told; after == 0: none */
-	struct reading last; /* what was told last; after == 0: nothing */
-	uint64_t told;       /* ts_now() when it was; 0: never */
-	bool has_timer;      /* clGetDeviceAndHostTimer() is to be asked */
+	struct reading best; /* the narrowest since the last emission; after == 0: none */
+	struct reading last; /* the last one emitted; after == 0: none */
+	uint64_t told;       /* ts_now() of the last emission; 0: never */
+	bool has_timer;      /* clGetDeviceAndHostTimer() can be used */
 };
 
 static struct ocl_clock *clock_of(struct ocl_object *device)
@@ -82,8 +82,8 @@ static bool ask_timer(const struct ocl_object *device, struct reading *ret_readi
 }
 
 /*
- * A driver that lacks the function may have nothing behind its entry: it is called only where the
- * platform says that there is a timer.
+ * A driver that lacks the function may have an invalid entry: called only if the platform says that
+ * there is a timer.
  */
 static bool may_have_timer(cl_device_id device)
 {
@@ -116,9 +116,9 @@ static bool is_same_clock(const struct reading *timer, const struct reading *eve
 	return difference <= most && -difference <= most;
 }
 
-/* ---- the first time ---- */
+/* ---- the first reading ---- */
 
-/* All of them are given before the first is waited for: a device that wakes up makes calls slow. */
+/* Enqueues all markers before waiting for the first: a device that wakes up makes calls slow. */
 static void time_in(cl_command_queue queue, struct reading *ret_best)
 {
 	struct reading readings[FIRST_MARKERS];
@@ -159,7 +159,7 @@ static void time_markers(const struct ocl_object *device, cl_context context,
 	ocl.next.clReleaseCommandQueue(queue);
 }
 
-/* "OpenCL 1.2 ...": markers that give an event without waiting are there since. */
+/* "OpenCL 1.2 ...": since then, markers return an event without waiting. */
 static bool has_markers(cl_device_id device)
 {
 	char version[128] = "";
@@ -188,9 +188,9 @@ void ocl_clock_start(struct ocl_object *device, cl_context context)
 	ocl_clock_tell(device);
 }
 
-/* ---- telling ---- */
+/* ---- emitting ---- */
 
-/* Takes what is to be told, if it is time; the timer is asked without the lock. */
+/* Takes the reading to emit, if one is due; the timer is read without the lock. */
 static bool take_due(struct ocl_clock *clock, struct reading *ret_reading)
 {
 	uint64_t now = ts_now();

@@ -11,7 +11,7 @@
 #include "backends/opencl/opencl_internal.h"
 
 #define PLATFORMS_AT_MOST 64
-#define DEVICES_AT_MOST 128 /* of a platform; numbers from there on are for sub-devices */
+#define DEVICES_AT_MOST 128 /* per platform; sub-devices have higher numbers */
 
 /* Of extensions; numbers as in CL/cl_ext.h. */
 #define DEVICE_UUID_KHR 0x106A
@@ -37,7 +37,7 @@ static uint32_t index_of_platform(cl_platform_id platform)
 	return PLATFORMS_AT_MOST;
 }
 
-/* True where it is one of the platform's own, and not a part of one. */
+/* True if it is a root device of the platform, not a sub-device. */
 static bool find_index(cl_platform_id platform, cl_device_id device, uint32_t *ret_index)
 {
 	cl_device_id devices[DEVICES_AT_MOST];
@@ -68,14 +68,14 @@ static uint32_t number_of(cl_device_id device)
 	return index_of_platform(platform) << 8 | index;
 }
 
-/* ---- what a device says of itself ---- */
+/* ---- descriptions of devices ---- */
 
-/* Kept, since in a forked child the driver may not answer any more. */
+/* Kept, because in a forked child the driver may not respond any more. */
 struct ocl_description {
 	char vendor[128], model[256], uuid[64], bus[32];
 	cl_ulong memory_bytes;
 	cl_uint vendor_id;
-	char *extensions; /* only while it is made */
+	char *extensions; /* only during construction */
 };
 
 static bool ask(cl_device_id device, cl_device_info what, size_t bytes, void *ret_value)
@@ -91,7 +91,7 @@ static void ask_text(cl_device_id device, cl_device_info what, size_t bytes, cha
 	ret_text[bytes - 1] = 0;
 }
 
-/* As NVIDIA's other interfaces write it, so that a device is the same in all of them. */
+/* In the format of NVIDIA's other interfaces, so that devices can be matched. */
 static void describe_uuid(cl_device_id device, struct ocl_description *description)
 {
 	unsigned char uuid[16];
@@ -122,7 +122,7 @@ static void describe_bus(cl_device_id device, struct ocl_description *descriptio
 		   ask(device, DEVICE_PCI_BUS_ID_NV, sizeof(bus), &bus) &&
 		   ask(device, DEVICE_PCI_SLOT_ID_NV, sizeof(slot), &slot)) {
 		ask(device, DEVICE_PCI_DOMAIN_ID_NV, sizeof(domain), &domain);
-		/* Function in the lowest three bits. */
+		/* The PCI function is in the lowest three bits. */
 		snprintf(description->bus, sizeof(description->bus), "%04x:%02x:%02x.%x", domain,
 			 bus & 0xff, slot >> 3 & 0x1f, slot & 7);
 	}
@@ -141,7 +141,7 @@ static void describe(cl_device_id device, struct ocl_description *description)
 	describe_uuid(device, description);
 	describe_bus(device, description);
 	description->extensions = NULL;
-	/* As the other sources of a trace call it. */
+	/* The name that other sources of a trace use. */
 	if (description->vendor_id == VENDOR_NVIDIA)
 		strcpy(description->vendor, "NVIDIA");
 }
@@ -164,7 +164,7 @@ static void tell_device(const struct ocl_object *device)
 }
 
 /*
- * Another thread may describe the same device at the same time: then there are two of it, with the
+ * Two threads may describe the same device at the same time: then there are two objects with the
  * same number.
  */
 struct ocl_object *ocl_device(cl_device_id device)
@@ -186,7 +186,7 @@ struct ocl_object *ocl_device(cl_device_id device)
 	}
 	object->number = number;
 	object->description = description;
-	/* Only parts of devices can be released. */
+	/* Only sub-devices can be released. */
 	if ((number & 0xff) < DEVICES_AT_MOST)
 		object->references = 1u << 30;
 	tell_device(object);
@@ -266,7 +266,7 @@ static void put_platform(struct json *json, cl_platform_id platform)
 }
 
 static struct json platforms_told;
-static uint32_t platforms_state; /* atomic: 1 being asked, 2 there */
+static uint32_t platforms_state; /* atomic: 1 being queried, 2 done */
 
 /* Eight of them fit. */
 void ocl_tell_platforms(void)

@@ -16,8 +16,8 @@ struct entry {
 	struct entry *next;
 	cl_event event;
 	uint64_t correlation;
-	struct ocl_object *queue; /* its memory stays a queue, but it may be another by now */
-	uint32_t references;      /* of the program */
+	struct ocl_object *queue; /* never freed, but may be reused for another queue */
+	uint32_t references;      /* the program's */
 	bool we_hold;
 };
 
@@ -27,7 +27,7 @@ static struct shard {
 	struct entry *buckets[SHARD_BUCKETS];
 } shards[SHARDS] = { [0 ... SHARDS - 1] = { .lock = PTHREAD_MUTEX_INITIALIZER } };
 
-static uint32_t known; /* entries, over all: where there is none, nothing need be looked for */
+static uint32_t known; /* number of entries; if 0, lookups return at once */
 
 static uint64_t hash_of(cl_event event)
 {
@@ -42,7 +42,7 @@ static struct shard *lock_shard(cl_event event)
 	return shard;
 }
 
-/* Where the entry hangs, or would. */
+/* The link to the entry, or to where it would be. */
 static struct entry **place(struct shard *shard, cl_event event)
 {
 	struct entry **at = &shard->buckets[(hash_of(event) >> 40) % SHARD_BUCKETS];
@@ -173,7 +173,7 @@ cl_uint ocl_event_holds(cl_event event)
 	return holds;
 }
 
-/* What the parent held is not ours. */
+/* Events of the parent are not ours. */
 void ocl_events_forked(void)
 {
 	for (unsigned int i = 0; i < SHARDS; i++) {

@@ -11,17 +11,17 @@
 #include "backends/opencl/opencl_internal.h"
 
 #define INTERVAL_NS 100000000
-/* How long the end of the program waits for a look that is under way. */
+/* How long program exit waits for a pass in progress. */
 #define STOP_NS 500000000
 
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
 static pthread_cond_t wake;
 static struct ocl_object *queues; /* held; under the lock */
-static bool is_running;           /* the thread is there; under the lock */
-static bool is_stopped;           /* atomic: the program ends */
-static bool is_asleep;            /* atomic: nothing was pending when it last looked */
+static bool is_running;           /* the thread exists; under the lock */
+static bool is_stopped;           /* atomic: the program exits */
+static bool is_asleep;            /* atomic: nothing was pending on the last pass */
 
-/* One look at all queues at a time. Held while the driver is asked, never waited for by hooks. */
+/* One pass at a time. Held while the driver is called; hooks never wait for it. */
 static pthread_mutex_t passing = PTHREAD_MUTEX_INITIALIZER;
 
 static struct timespec from_now(clockid_t clock, long ns)
@@ -44,8 +44,8 @@ static bool is_done_with(struct ocl_object *queue)
 }
 
 /*
- * The first, or the one behind `queue`. They are taken out by passes only, so `queue` is still
- * there.
+ * The first queue, or the one after `queue`. Only passes remove queues, so `queue` is still in the
+ * list.
  */
 static struct ocl_object *behind(const struct ocl_object *queue)
 {
@@ -71,7 +71,7 @@ static void take_out(struct ocl_object *queue)
 	ocl_drop(queue);
 }
 
-/* True where something is pending still. */
+/* True if something is still pending. */
 static bool pass(void)
 {
 	struct ocl_object *queue = behind(NULL), *next;
@@ -113,7 +113,8 @@ static void rest(bool is_pending)
 	struct timespec until = from_now(CLOCK_MONOTONIC, INTERVAL_NS);
 
 	/*
-	 * Whoever gives a command counts it, then asks whether we sleep: one of us sees the other.
+	 * An enqueuing thread counts its command, then checks whether we sleep: one of us sees the
+	 * other.
 	 */
 	__atomic_store_n(&is_asleep, !is_pending, __ATOMIC_SEQ_CST);
 	if (!is_pending && !__atomic_load_n(&is_stopped, __ATOMIC_ACQUIRE) && count_pending()) {
@@ -138,14 +139,14 @@ static void *run(void *unused)
 	for (;;) {
 		rest(is_pending);
 		pthread_mutex_lock(&passing);
-		/* From here on the end of the program waits for us, or we see it. */
+		/* From here on, program exit waits for us, or we see is_stopped. */
 		is_pending = !__atomic_load_n(&is_stopped, __ATOMIC_ACQUIRE) && pass();
 		pthread_mutex_unlock(&passing);
 	}
 	return NULL;
 }
 
-/* With the lock. The program's signals are not for this thread. */
+/* Under the lock. The thread must not receive the program's signals. */
 static void start(void)
 {
 	sigset_t all, before;
@@ -194,7 +195,7 @@ void ocl_helper_wake(void)
 	pthread_mutex_unlock(&lock);
 }
 
-/* ---- the end ---- */
+/* ---- exit ---- */
 
 void ocl_helper_stop(void)
 {
@@ -202,10 +203,10 @@ void ocl_helper_stop(void)
 
 	if (__atomic_exchange_n(&is_stopped, true, __ATOMIC_ACQ_REL))
 		return;
-	/* A look that is stuck in the driver is left there: it must not hold up the end. */
+	/* A pass that hangs in the driver is abandoned: it must not delay exit. */
 	if (pthread_mutex_timedlock(&passing, &until))
 		return;
-	/* What is not complete now is missed by the recorder, which has its call. */
+	/* The recorder has the calls of incomplete commands and counts them as lost. */
 	pass();
 	pthread_mutex_unlock(&passing);
 }

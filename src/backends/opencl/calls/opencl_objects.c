@@ -56,7 +56,7 @@ struct ocl_object *ocl_find(enum ocl_kind kind, const void *handle)
 
 /* ---- memory ---- */
 
-/* A thread may come back to a queue's lock by a callback. */
+/* A callback may take a queue's lock on a thread that holds it. */
 static void init_locks(struct ocl_object *object)
 {
 	pthread_mutexattr_t twice;
@@ -82,10 +82,7 @@ static bool make_more(enum ocl_kind kind)
 	return spare[kind] != NULL;
 }
 
-/*
- * Everything but what stays with the memory: kind, locks, and its chain, which somebody may be
- * reading.
- */
+/* Clears everything except kind, locks, and the chain, which another thread may be reading. */
 static void clear(struct ocl_object *object)
 {
 	object->references = 1;
@@ -119,7 +116,7 @@ static struct ocl_object *take(enum ocl_kind kind)
 
 static void drop_locked(struct ocl_object *object);
 
-/* Nobody has it any more. */
+/* The object has no users any more. */
 static void give_back(struct ocl_object *object)
 {
 	drop_locked(object->context);
@@ -139,7 +136,7 @@ static void drop_locked(struct ocl_object *object) /* NOLINT(misc-no-recursion) 
 		give_back(object);
 }
 
-/* ---- coming and going ---- */
+/* ---- adding and releasing ---- */
 
 static void link_object(struct ocl_object *object)
 {
@@ -256,7 +253,7 @@ void ocl_objects_forked(void)
 
 #define NAME_BUCKETS 256u
 
-/* Kept for ever: records have a number in their place. */
+/* Never freed: records refer to it by number. */
 struct name {
 	struct name *next;
 	struct ts_emit_site site;

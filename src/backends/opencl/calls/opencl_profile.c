@@ -6,14 +6,14 @@
 #include "backends/opencl/opencl_internal.h"
 
 /*
- * A queue is looked at when so many commands were given since the last time: so many at first, and
- * more where looking turns out to be dear, as with drivers that answer slowly while the device
- * works. Then the helper does it, and the program when it waits anyway.
+ * A queue is collected when this many commands were enqueued since the last time. The number grows
+ * if collecting is expensive, as with drivers that respond slowly while the device works. Then the
+ * helper does it, or the program when it waits anyway.
  */
 #define LOOK_EVERY_LEAST 64
 #define LOOK_EVERY_MOST 65536
-#define DEAR_NS 1000 /* a command */
-/* Commands of an out-of-order queue that are not complete, before the rest is left for later. */
+#define DEAR_NS 1000 /* per command */
+/* Incomplete commands of an out-of-order queue, before the rest is left for later. */
 #define INCOMPLETE_AT_MOST 256
 #define PENDING_AT_ONCE 32
 
@@ -27,7 +27,7 @@ struct ocl_pending {
 	uint64_t waits[TS_GPU_OP_WAITS];
 };
 
-/* ---- giving ---- */
+/* ---- enqueued commands ---- */
 
 static void make_more(struct ocl_object *queue)
 {
@@ -39,7 +39,7 @@ static void make_more(struct ocl_object *queue)
 	}
 }
 
-/* Of the wait list: those whose commands we know. */
+/* The events of the wait list whose commands we know. */
 static void fill_waits(const struct ocl_command *command, struct ts_gpu_op *op, uint64_t *waits)
 {
 	unsigned int count = 0;
@@ -55,7 +55,7 @@ static void fill_waits(const struct ocl_command *command, struct ts_gpu_op *op, 
 	op->waits = waits;
 }
 
-/* Nothing is known of its times but when it was given. */
+/* Only the time of its enqueue is known. */
 static void set_untimed(const struct ocl_object *queue, struct ts_gpu_op *op, uint64_t before)
 {
 	op->queued = queue->device ? ocl_clock_estimate(queue->device, before) : TS_UNKNOWN;
@@ -74,7 +74,7 @@ static void emit_untimed(const struct ocl_command *command, const struct ts_gpu_
 	ts_accelerator_op(command->op_site, &untimed);
 }
 
-/* With the lock. NULL: no memory. */
+/* Under the lock. NULL: no memory. */
 static struct ocl_pending *append(struct ocl_object *queue)
 {
 	struct ocl_pending *node;
@@ -91,7 +91,7 @@ static struct ocl_pending *append(struct ocl_object *queue)
 	else
 		__atomic_store_n(&queue->first, node, __ATOMIC_RELAXED);
 	queue->last = node;
-	/* Ahead of the question whether the helper sleeps (opencl_helper.c). */
+	/* Before checking whether the helper sleeps (opencl_helper.c). */
 	__atomic_fetch_add(&queue->pending_count, 1, __ATOMIC_SEQ_CST);
 	queue->since_look++;
 	return node;
@@ -139,7 +139,7 @@ bool ocl_profile_given(const struct ocl_command *command, const struct ts_gpu_op
 	return is_due;
 }
 
-/* ---- looking ---- */
+/* ---- collecting ---- */
 
 static bool ask(cl_event event, cl_profiling_info what, int64_t *ret_ns)
 {
@@ -152,7 +152,7 @@ static bool ask(cl_event event, cl_profiling_info what, int64_t *ret_ns)
 	return true;
 }
 
-/* Drivers answer this for complete commands only, so that one question is enough for most. */
+/* Drivers return times for complete commands only, so one query is enough for most. */
 static bool ask_times(const struct ocl_pending *node, struct ts_gpu_op *op)
 {
 	if (!ask(node->event, CL_PROFILING_COMMAND_END, &op->end) || op->end <= 0 ||
@@ -160,7 +160,7 @@ static bool ask_times(const struct ocl_pending *node, struct ts_gpu_op *op)
 	    !ask(node->event, CL_PROFILING_COMMAND_SUBMIT, &op->submitted) ||
 	    !ask(node->event, CL_PROFILING_COMMAND_START, &op->start))
 		return false;
-	/* NVIDIA's driver takes no start of what only orders. */
+	/* NVIDIA's driver has no start time for markers and barriers. */
 	if (op->start <= 0 || op->start > op->end)
 		op->start = op->end;
 	return true;
@@ -178,18 +178,18 @@ static enum outcome find_outcome(struct ocl_pending *node)
 					sizeof(status), &status, NULL);
 	if (error == CL_SUCCESS && status > CL_COMPLETE)
 		return PENDING;
-	/* It may have become complete between the two questions. */
+	/* It may have completed between the two queries. */
 	if (status == CL_COMPLETE && ask_times(node, &node->op))
 		return RAN;
 	return status < CL_COMPLETE ? FAILED : UNTIMED;
 }
 
-/* Of a queue, taken out of it while somebody looks. */
+/* Commands taken out of a queue while they are collected. */
 struct look {
 	struct ocl_pending *over, **over_end; /* to be emitted */
 	struct ocl_pending *left, **left_end; /* still pending */
 	uint32_t over_count, incomplete;
-	uint32_t failed, untimed;            /* of those that are over */
+	uint32_t failed, untimed;            /* of completed commands */
 	const struct ocl_pending *narrowest; /* whose call was shortest; NULL: none has times */
 };
 
@@ -227,7 +227,7 @@ static void sort_out(const struct ocl_object *queue, struct ocl_pending *node, s
 		}
 		node = next;
 	}
-	/* In order, nothing behind what is incomplete is complete. */
+	/* In an in-order queue, nothing after an incomplete command is complete. */
 	*look->left_end = node;
 	while (*look->left_end)
 		look->left_end = &(*look->left_end)->next;
@@ -251,7 +251,7 @@ static void emit(struct ocl_object *queue, const struct look *look)
 				    "the driver does not tell them");
 }
 
-/* Not held any more first: from then on the handle may be another event's. */
+/* Forget our reference first: after the release, the handle may be reused. */
 static void let_go(const struct look *look)
 {
 	for (const struct ocl_pending *node = look->over; node; node = node->next) {
@@ -274,7 +274,7 @@ static struct ocl_pending *take_all(struct ocl_object *queue)
 	return first;
 }
 
-/* What is left goes ahead of what was given meanwhile. */
+/* Pending commands go before those enqueued meanwhile. */
 static void put_back(struct ocl_object *queue, struct look *look)
 {
 	pthread_mutex_lock(&queue->pending_lock);

@@ -12,7 +12,7 @@
 #define CL_PLATFORM_NOT_FOUND_KHR (-1001)
 #endif
 
-/* What lies behind us; entries that this loader lacks are NULL. */
+/* The loader's functions; those that it lacks are NULL. */
 static cl_icd_dispatch next;
 /* Where calls go: `next`, or the hooks. NULL: not decided yet. */
 static const cl_icd_dispatch *way;
@@ -38,8 +38,7 @@ static const struct {
 };
 
 /*
- * A loader that came with a plugin is not behind us in the program's own order: it is asked for by
- * its name.
+ * A loader that was loaded with a plugin is not in the program's global scope: looks it up by name.
  */
 static void find_next(void)
 {
@@ -55,8 +54,8 @@ static void find_next(void)
 }
 
 /*
- * A loader with layers has loaded them when its first call returns; if that was ours, it has the
- * hooks, and we pass everything through.
+ * A loader with layers has loaded them when its first call returns. If ours is among them, it has
+ * the hooks, and we only forward.
  */
 static void decide(void)
 {
@@ -90,15 +89,14 @@ static const cl_icd_dispatch *choose(void)
 
 /* ---- the names ---- */
 
-/* What the loader does not have; without any loader, there are no platforms. */
+/* For functions that the loader lacks; without any loader, there are no platforms. */
 static cl_int missing(void)
 {
 	return next.clGetPlatformIDs ? CL_INVALID_OPERATION : CL_PLATFORM_NOT_FOUND_KHR;
 }
 
 /*
- * A function of ours that programs know by that name. Called by another name here, since headers
- * declare it as well.
+ * Exports our function under that name. It has another name in C, because headers declare this one.
  */
 #define NAME(type, name, parameters)                               \
 	type CL_API_CALL preload_##name parameters __asm__(#name); \
