@@ -9,7 +9,7 @@
 
 #include "backends/opencl/stream/capture_internal.h"
 
-/* ---- as they are set ---- */
+/* ---- setting arguments ---- */
 
 static void clear(struct stream_argument *argument)
 {
@@ -105,7 +105,7 @@ void stream_function_release(struct stream_function *function)
 	pthread_mutex_destroy(&function->lock);
 }
 
-/* ---- of which kind they are ---- */
+/* ---- kinds ---- */
 
 static enum stream_argument_kind kind_by_type(cl_kernel kernel, cl_uint index)
 {
@@ -123,7 +123,7 @@ static enum stream_argument_kind kind_by_type(cl_kernel kernel, cl_uint index)
 	return STREAM_ARG_BYTES;
 }
 
-/* UNKNOWN: the driver does not tell. */
+/* UNKNOWN: the driver does not say. */
 static enum stream_argument_kind ask_kind(cl_kernel kernel, cl_uint index)
 {
 	cl_kernel_arg_address_qualifier address = 0;
@@ -190,8 +190,7 @@ static void keep_signatures(struct stream_module *module, cl_program program)
 }
 
 /*
- * The same source once more, with information on arguments; neither the program nor the hooks see
- * it.
+ * Builds the source again, with information on arguments; neither the program nor the hooks see it.
  */
 static void rebuild(const struct ocl_stream *stream, struct stream_module *module)
 {
@@ -258,7 +257,7 @@ static void learn_kinds(struct ocl_stream *stream)
 		kinds_by_rebuild(stream->parent, function);
 }
 
-/* Where nobody tells: by what the value is. */
+/* Without information: guesses by the value. */
 static enum stream_argument_kind guess_kind(struct stream_frozen *frozen,
 					    const struct stream_argument *argument)
 {
@@ -279,9 +278,9 @@ static enum stream_argument_kind guess_kind(struct stream_frozen *frozen,
 	return STREAM_ARG_BYTES;
 }
 
-/* ---- how a launch has them ---- */
+/* ---- capture at a launch ---- */
 
-/* Places in the block are aligned like anything can be that has to be. */
+/* Offsets in the block have the largest alignment that a value can need. */
 static bool add_to_block(struct stream_frozen *frozen, const struct stream_argument *argument,
 			 size_t *ret_at)
 {
@@ -411,7 +410,7 @@ static void freeze_argument(struct stream_frozen *frozen, const struct stream_ar
 	}
 }
 
-/* What it may reach without having it as an argument. */
+/* Memory that it may access without having it as an argument. */
 static void freeze_indirect(struct stream_frozen *frozen, const struct stream_function *function)
 {
 	if (function->reaches_all)

@@ -8,7 +8,7 @@
 
 #include "backends/opencl/stream/capture_internal.h"
 
-#define PART 15360u /* bytes of a rectangle that are packed at once: a record's worth */
+#define PART 15360u /* bytes of a rectangle packed at once; fits one record */
 #define CHECK_WAIT_NS INT64_C(60000000000)
 #define WAITS 350u /* events of a wait in one record: 20 digits each, a comma */
 
@@ -17,7 +17,8 @@
  * write.
  */
 static pthread_mutex_t serial = PTHREAD_MUTEX_INITIALIZER;
-static atomic_bool is_unsettled; /* a user event was set, and nobody waited for what that let go */
+static atomic_bool is_unsettled; /* a user event was set, and nobody waited for the commands that it
+				    released */
 
 static bool is_map(const struct ocl_command *command)
 {
@@ -29,9 +30,9 @@ static bool is_unmap(const struct ocl_command *command)
 	return command->verb == OCL_UNMAP || command->verb == OCL_SVM_UNMAP;
 }
 
-/* ---- ahead of the call ---- */
+/* ---- before the call ---- */
 
-/* One that waits for what another thread has yet to give must not stop that thread. */
+/* A command that waits for one that another thread is yet to enqueue must not block that thread. */
 static bool lock_serial(void)
 {
 	struct timespec limit;
@@ -72,7 +73,7 @@ static struct stream_frozen *freeze(struct ocl_command *command)
 	if (stream_is_checked() && !stream_in_callback())
 		frozen->is_serial = lock_serial();
 	stream_describe(frozen, command);
-	/* An unmap says itself what the host wrote. */
+	/* An unmap describes what the host wrote. */
 	if (!is_unmap(command))
 		compare_pages(frozen);
 	return frozen;
@@ -85,14 +86,14 @@ void stream_before(struct ocl_command *command)
 		command->stream = freeze(command);
 		return;
 	}
-	/* A window that opens must know which user events have commands waiting. */
+	/* An opening window must know which user events have commands waiting. */
 	if (__builtin_expect(command->wait_count && stream_events_unset(), 0)) {
 		for (cl_uint i = 0; command->waits && i < command->wait_count; i++)
 			stream_event_wait(command->waits[i]);
 	}
 }
 
-/* ---- behind the call ---- */
+/* ---- after the call ---- */
 
 static uint64_t emit_rect(const struct stream_frozen *frozen)
 {
@@ -143,7 +144,7 @@ static void end_text(struct stream_frozen *frozen, const struct ocl_command *com
 	frozen->row.details = stream_text_end(text);
 }
 
-/* The objects that it names are described, whatever became of them in another thread. */
+/* Describes the objects that it names, whatever other threads did to them. */
 static uint64_t append(struct stream_frozen *frozen)
 {
 	uint64_t sequence;
@@ -158,7 +159,7 @@ static uint64_t append(struct stream_frozen *frozen)
 	return sequence;
 }
 
-/* Its call has waited for it. */
+/* Whether its call waited for it. */
 static bool is_complete(const struct ocl_command *command)
 {
 	return command->blocking && !command->is_deferred;
@@ -180,7 +181,7 @@ static void remember_region(struct stream_frozen *frozen, const struct ocl_comma
 	frozen->region = NULL;
 }
 
-/* What it does to memory: which is written, and by whom what host and device share. */
+/* Records which memory it writes, and the writers of memory that host and device share. */
 static void remember_writes(const struct stream_frozen *frozen, const struct ocl_command *command)
 {
 	for (uint32_t i = 0; i < frozen->write_count; i++)
@@ -191,13 +192,13 @@ static void remember_writes(const struct stream_frozen *frozen, const struct ocl
 	pthread_mutex_lock(&stream_host_lock);
 	for (uint32_t i = 0; i < frozen->write_count; i++)
 		stream_pages_written(frozen->uses[i].memory, command->event);
-	/* The driver may bring the host's side up to date. */
+	/* The driver may update the host side. */
 	if (frozen->mapped)
 		stream_pages_written(frozen->mapped, command->event);
 	pthread_mutex_unlock(&stream_host_lock);
 }
 
-/* What a user event let go runs beside everything: it is waited for, too. */
+/* Commands released by a user event run concurrently: waits for them, too. */
 static bool settle(const struct ocl_command *command)
 {
 	int64_t deadline = stream_clock_ns() + CHECK_WAIT_NS;
@@ -244,7 +245,7 @@ static void given(struct stream_frozen *frozen, struct ocl_command *command)
 		check_each(frozen, command);
 }
 
-/* Outside of windows: only which regions are mapped. */
+/* Outside of windows: tracks only which regions are mapped. */
 static void keep_track(const struct ocl_command *command)
 {
 	struct ocl_stream *root = NULL;
@@ -284,7 +285,7 @@ void stream_after(struct ocl_command *command, cl_int result)
 	if (result == CL_SUCCESS)
 		given(frozen, command);
 	else if (frozen->region && !is_map(command))
-		stream_region_add(frozen->mapped, frozen->region); /* it is mapped still */
+		stream_region_add(frozen->mapped, frozen->region); /* still mapped */
 	if (frozen->region && (result == CL_SUCCESS || is_map(command)))
 		stream_region_free(frozen->region);
 	if (frozen->is_serial)
@@ -345,8 +346,8 @@ static void emit_sync(const char *what, uint64_t queue, struct stream_text *text
 }
 
 /*
- * What other threads gave while this one waited is not what it waited for: "until" is the last
- * command for certain.
+ * Commands that other threads enqueued during the wait were not waited for: "until" is the last
+ * command that certainly was.
  */
 void stream_finished(struct ocl_object *queue)
 {

@@ -17,14 +17,14 @@ void stream_unreplayable(struct stream_frozen *frozen, const char *kind, const c
 	va_list arguments;
 
 	if (frozen->unreplayable[0])
-		return; /* the first reason will do */
+		return; /* the first reason is enough */
 	va_start(arguments, format);
 	vsnprintf(frozen->unreplayable, sizeof(frozen->unreplayable), format, arguments);
 	va_end(arguments);
 	frozen->unreplayable_kind = kind;
 }
 
-/* Written ones stand first. */
+/* Written ranges come first. */
 void stream_use(struct stream_frozen *frozen, struct ocl_stream *memory, uint64_t offset,
 		uint64_t bytes, bool writes)
 {
@@ -150,7 +150,7 @@ static void describe_fill(struct stream_frozen *frozen, const struct ocl_command
 
 /* ---- rectangles ---- */
 
-/* With the pitches that 0 stands for. */
+/* Replaces pitches of 0 by the values that they stand for. */
 static struct stream_rect make_rect(const size_t *region, const size_t *origin, size_t row,
 				    size_t slice)
 {
@@ -171,7 +171,7 @@ static void describe_side(struct stream_text *text, const char *key, const struc
 	stream_text_close(text, '{');
 }
 
-/* NULL: the host's side, which is packed. */
+/* NULL: the host side, which is packed. */
 static void describe_sides(struct stream_frozen *frozen, const size_t *region,
 			   const struct stream_rect *to, const struct stream_rect *from)
 {
@@ -186,10 +186,7 @@ static void describe_sides(struct stream_frozen *frozen, const size_t *region,
 	frozen->row.bytes = (int64_t)stream_rect_bytes(&packed);
 }
 
-/*
- * The range that is used reaches from the first byte to the last; the row has where the view
- * begins.
- */
+/* The range reaches from the first byte to the last; the row has the start of the view. */
 static void use_rect(struct stream_frozen *frozen, struct ocl_stream *root, uint64_t origin,
 		     const struct stream_rect *rect, bool writes)
 {
@@ -262,7 +259,7 @@ static void describe_copy_rect(struct stream_frozen *frozen, const struct ocl_co
 
 /* ---- maps ---- */
 
-/* A map that throws the content away only orders. */
+/* A map that invalidates the contents is only a marker. */
 static void describe_mapping(struct stream_frozen *frozen, const struct ocl_command *command,
 			     struct ocl_stream *root, uint64_t offset)
 {
@@ -309,8 +306,8 @@ static void describe_svm_map(struct stream_frozen *frozen, const struct ocl_comm
 }
 
 /*
- * What the host can have written, if it was mapped for that and the program could know that it was
- * mapped.
+ * What the host may have written, if it was mapped for writing and the program could know that it
+ * was mapped.
  */
 static void describe_unmapping(struct stream_frozen *frozen, struct ocl_stream *root,
 			       const void *host)
@@ -331,7 +328,7 @@ static void describe_unmapping(struct stream_frozen *frozen, struct ocl_stream *
 	}
 	frozen->row.kind = TS_COMMAND_HOST_WRITE;
 	set_object(frozen, root, region->offset, region->bytes);
-	/* Behind the call its memory may be gone. */
+	/* After the call, its memory may be released. */
 	if (stream_lock()) {
 		frozen->row.blob = ts_replay_blob(region->host, region->bytes);
 		stream_unlock();
@@ -364,7 +361,7 @@ static void describe_svm_unmap(struct stream_frozen *frozen, const struct ocl_co
 
 /* ---- SVM ---- */
 
-/* False: it is SVM that cannot be replayed. *ret_memory NULL: plain memory of the host. */
+/* False: SVM that cannot be replayed. *ret_memory NULL: plain host memory. */
 static bool find_svm(struct stream_frozen *frozen, const void *address,
 		     struct ocl_stream **ret_memory, uint64_t *ret_offset)
 {
@@ -443,7 +440,7 @@ static void describe_launch(struct stream_frozen *frozen, const struct ocl_comma
 
 static void describe_nothing(struct stream_frozen *frozen, const struct ocl_command *command)
 {
-	/* clEnqueueWaitForEvents: all that comes later in the queue waits. */
+	/* clEnqueueWaitForEvents: all later commands of the queue wait. */
 	if (strcmp(command->call->site->name, "clEnqueueWaitForEvents") == 0)
 		frozen->row.kind = TS_COMMAND_WAIT;
 }
@@ -459,7 +456,7 @@ static void describe_image(struct stream_frozen *frozen, const struct ocl_comman
 	stream_unreplayable(frozen, command->call->site->name, "images are not captured");
 }
 
-/* ---- all of them ---- */
+/* ---- all verbs ---- */
 
 static const struct {
 	uint32_t kind;
@@ -489,7 +486,7 @@ static const struct {
 };
 
 /*
- * Events of before the window are complete, so a list may be empty: that is not the same as none,
+ * Events from before the window are complete, so a list may be empty. This differs from no list,
  * which may mean "all before".
  */
 static void describe_waits(struct stream_frozen *frozen, const struct ocl_command *command)

@@ -12,8 +12,8 @@ struct entry {
 	struct entry *next;
 	cl_event event;
 	uint64_t number;
-	uint64_t window;         /* in which it was given; a user event's is that of its object */
-	struct ocl_stream *user; /* held by the program's object; NULL */
+	uint64_t window;         /* of its command; for a user event, that of its object */
+	struct ocl_stream *user; /* held by the program's object, or NULL */
 	bool was_seen;
 };
 
@@ -38,7 +38,7 @@ static void grow(void)
 	struct entry **buckets = calloc(bigger, sizeof(struct entry *));
 
 	if (!buckets)
-		return; /* longer chains will do */
+		return; /* keep the longer chains */
 	for (size_t i = 0; i < table.bucket_count; i++) {
 		while (table.buckets[i]) {
 			struct entry *entry = table.buckets[i];
@@ -53,7 +53,7 @@ static void grow(void)
 	table.bucket_count = bigger;
 }
 
-/* The link that leads to it, or to where it would be; NULL without a table. */
+/* The link to its entry, or to where it would be; NULL: no table. */
 static struct entry **find_link(cl_event event)
 {
 	struct entry **link;
@@ -73,7 +73,7 @@ static struct entry *find(cl_event event)
 	return link ? *link : NULL;
 }
 
-/* A handle that is there is one whose end we did not see: it is another event now. */
+/* If the handle has an entry, we missed its release: it is another event now. */
 static struct entry *find_or_add(cl_event event)
 {
 	struct entry *entry = find(event);
@@ -111,7 +111,7 @@ uint64_t stream_event_add(cl_event event, struct ocl_stream *user)
 	return entry ? number : 0;
 }
 
-/* Of an earlier window: complete, since the next one began when all queues were empty. */
+/* 0 for an earlier window: complete, because the next one began when all queues were empty. */
 static uint64_t number_now(const struct entry *entry)
 {
 	uint64_t window = entry->user ? entry->user->window : entry->window;
@@ -205,5 +205,5 @@ void stream_event_gone(cl_event event)
 void stream_events_forked(void)
 {
 	pthread_mutex_init(&table.lock, NULL);
-	/* Entries stay: their events are the parent's, and no call of ours will name them. */
+	/* Entries stay: their events are the parent's, and no call here refers to them. */
 }

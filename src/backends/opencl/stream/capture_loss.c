@@ -15,7 +15,7 @@ struct kind {
 	uint64_t count;
 };
 
-/* The last one takes what finds no place of its own. */
+/* The last one counts everything that has no entry. */
 static struct kind kinds[KINDS];
 static size_t kind_count;
 static pthread_mutex_t lost_lock = PTHREAD_MUTEX_INITIALIZER;
@@ -41,7 +41,7 @@ void stream_lost(const char *what, const char *reason)
 {
 	char cut_what[sizeof(kinds[0].what)], cut_reason[sizeof(kinds[0].reason)];
 
-	/* As they will be kept, so that the next of the kind is found. */
+	/* Truncated as they will be stored, so that the next of the kind is found. */
 	snprintf(cut_what, sizeof(cut_what), "%s", what);
 	snprintf(cut_reason, sizeof(cut_reason), "%s", reason);
 	pthread_mutex_lock(&lost_lock);

@@ -10,14 +10,15 @@
 #include "backends/opencl/stream/capture_internal.h"
 
 #define WRITING (CL_MAP_WRITE | CL_MAP_WRITE_INVALIDATE_REGION)
-#define READ_WAIT_NS INT64_C(10000000000) /* for a read whose bytes are the source of a write */
+#define READ_WAIT_NS \
+	INT64_C(10000000000) /* for a read whose destination is the source of a write */
 /*
- * The same while a user event is unset: it may be this thread that is to set it, or another, or
- * that read has nothing to do with it.
+ * The same while a user event is unset: this thread may have to set it, or another one, or the read
+ * may not depend on it.
  */
 #define READ_WAIT_UNSET_NS INT64_C(100000000)
 
-/* A read on its way. */
+/* An incomplete read. */
 struct pending {
 	struct pending *next;
 	cl_event event; /* held */
@@ -102,7 +103,7 @@ static void remove_read(struct pending **link)
 	free(read);
 }
 
-/* Checks it where it is complete; false: it is not. */
+/* Checks a read if it is complete; false: it is not. */
 static bool look_at_read(struct pending **link)
 {
 	cl_int status = stream_event_status((*link)->event);
@@ -122,10 +123,7 @@ static bool overlaps(const struct pending *read, const void *host, uint64_t byte
 	return a < b + bytes && b < a + read->bytes;
 }
 
-/*
- * The event, held, of a read into the range that is not complete; NULL: none. Those that are
- * complete are checked.
- */
+/* The event, held, of an incomplete read into the range; NULL: none. Checks the complete ones. */
 static cl_event find_overlap(const void *host, uint64_t bytes, bool forget)
 {
 	cl_event found = NULL;
@@ -172,8 +170,7 @@ void stream_look(void)
 	if (!stream_is_open())
 		return;
 	/*
-	 * Whoever is at it must be waited for: behind it the program may change what is still to be
-	 * hashed.
+	 * Waits for a thread that is hashing: when this returns, the program may change the bytes.
 	 */
 	pthread_mutex_lock(&stream_host_lock);
 	for (link = &reads; *link;) {
@@ -227,8 +224,8 @@ void stream_region_add(struct ocl_stream *root, struct stream_region *region)
 }
 
 /*
- * Several may begin at one address: those for writing first, since their bytes must not be missed;
- * of equals the widest.
+ * Several regions may begin at one address: prefers those for writing, whose bytes must not be
+ * missed, then the largest.
  */
 static struct stream_region **choose_region(struct stream_memory *memory, const void *host)
 {

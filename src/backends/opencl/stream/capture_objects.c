@@ -21,7 +21,7 @@ static struct {
 	size_t svm_count, svm_room;
 } registry = { .lock = PTHREAD_MUTEX_INITIALIZER };
 
-/* ---- life ---- */
+/* ---- lifetime ---- */
 
 struct ocl_stream *stream_object_hold(struct ocl_stream *stream)
 {
@@ -58,7 +58,7 @@ struct ocl_stream *stream_object_new(enum ocl_kind kind, void *handle, struct oc
 	return stream;
 }
 
-/* True where this was the last reference: it is out of the registry then. */
+/* True if this was the last reference: then it was removed from the registry. */
 static bool forget(struct ocl_stream *stream)
 {
 	bool was_last;
@@ -202,7 +202,7 @@ void stream_gone(struct ocl_object *object)
 
 	if (!stream)
 		return;
-	/* Whoever walks the registry does it alone. */
+	/* Iterations over the registry have the gate exclusively. */
 	stream_enter();
 	object->stream = NULL;
 	if (stream->kind == OCL_EVENT) {
@@ -326,7 +326,7 @@ static void emit_needed(struct ocl_stream *stream)
 		stream_object_emit(stream->as.module.devices[i], 0);
 }
 
-/* What is not set any more is complete, and nobody needs to know it. */
+/* User events that were set are complete, and need no description. */
 static bool is_of_interest(const struct ocl_stream *stream)
 {
 	if (stream->kind == OCL_PROGRAM)
@@ -439,7 +439,7 @@ struct ocl_stream *stream_device_of(cl_device_id device)
 
 	if (!object)
 		return NULL;
-	/* Two threads may see a device first; the driver only answers questions under this lock. */
+	/* Two threads may see a device first; under this lock, the driver is only queried. */
 	pthread_mutex_lock(&one_by_one);
 	if (!object->stream) {
 		struct ocl_stream *stream = stream_object_new(OCL_DEVICE, device, NULL);
@@ -457,7 +457,7 @@ void stream_made_context(struct ocl_object *context, const cl_device_id *devices
 	struct ocl_stream *held[64], *stream;
 	uint32_t found = 0;
 
-	/* Ahead of the context, so that numbers rise from what is needed to what needs it. */
+	/* Before the context, so that objects have higher numbers than those that they need. */
 	for (cl_uint i = 0; i < count && found < 64; i++) {
 		struct ocl_stream *device = stream_device_of(devices[i]);
 
@@ -477,7 +477,7 @@ void stream_made_context(struct ocl_object *context, const cl_device_id *devices
 
 static int64_t queue_priority(const struct ocl_object *queue)
 {
-	/* Greater is more urgent. */
+	/* Greater values are more urgent. */
 	for (uint32_t i = 0; i + 1 < queue->property_count && queue->property_list[i]; i += 2) {
 		if (queue->property_list[i] == PRIORITY_KEY)
 			return queue->property_list[i + 1] & 1   ? 1
@@ -523,7 +523,7 @@ void stream_made_user_event(struct ocl_object *event)
 
 /* ---- memory ---- */
 
-/* The driver knows it where the hook did not say. */
+/* Asks the driver if the hook did not say. */
 static struct ocl_stream *context_of_memory(const struct ocl_object *memory)
 {
 	cl_context context = NULL;
@@ -536,7 +536,7 @@ static struct ocl_stream *context_of_memory(const struct ocl_object *memory)
 	return stream_of(ocl_find(OCL_CONTEXT, context));
 }
 
-/* In a window: the content that it begins with, its row, its command. */
+/* In a window: emits its initial contents, its row and its command. */
 static void tell_memory(struct ocl_stream *stream, const void *content)
 {
 	uint64_t blob = 0;
@@ -654,7 +654,7 @@ struct ocl_stream *stream_memory_root(cl_mem memory, uint64_t *ret_origin)
 
 /* ---- SVM by address ---- */
 
-/* How many begin at or below the address. */
+/* How many allocations begin at or below the address. */
 static size_t svm_place(uintptr_t address)
 {
 	size_t low = 0, high = registry.svm_count;

@@ -11,7 +11,7 @@
 
 #define PAGE 4096u
 
-/* Those with commands that write them and were not seen complete. */
+/* Memory with writers that may be incomplete. */
 static struct ocl_stream *written;
 
 static uint64_t page_count(const struct stream_memory *memory)
@@ -146,7 +146,7 @@ static void emit_host_write(const struct ocl_stream *root, uint64_t offset, uint
 	stream_unlock();
 }
 
-/* Runs of pages that differ. */
+/* Emits runs of pages that differ. */
 static void emit_differences(struct ocl_stream *root)
 {
 	struct stream_memory *memory = &root->as.memory;

@@ -16,7 +16,7 @@
 
 /* ---- source ---- */
 
-/* Where a comment that begins at `at` ends; `at`: there is none. */
+/* The end of the comment that begins at `at`; `at` if there is none. */
 static size_t skip_comment(const char *text, size_t bytes, size_t at)
 {
 	if (bytes - at < 2 || text[at] != '/')
@@ -33,8 +33,8 @@ static size_t skip_comment(const char *text, size_t bytes, size_t at)
 }
 
 /*
- * The text without its comments, at `to`, which has room for it; strings may hold what looks like
- * one.
+ * Copies the text without comments to `to`, which is large enough; strings may contain what looks
+ * like one.
  */
 static size_t strip_comments(const char *text, size_t bytes, char *to)
 {
@@ -66,7 +66,7 @@ static const char *skip_blanks(const char *line, const char *end)
 	return line;
 }
 
-/* A line that begins with # include, blanks between and ahead. */
+/* A line that begins with # include, with optional blanks. */
 static bool line_includes(const char *line, const char *end)
 {
 	static const char word[] = "include";
@@ -120,7 +120,7 @@ static char *join(cl_uint count, const char **strings, const size_t *lengths, si
 	return text;
 }
 
-/* ---- making and letting go ---- */
+/* ---- creation and release ---- */
 
 struct ocl_stream *stream_module_context(const struct ocl_object *program)
 {
@@ -228,7 +228,7 @@ void stream_module_release(struct stream_module *module)
 	pthread_mutex_destroy(&module->lock);
 }
 
-/* ---- what the driver made of it ---- */
+/* ---- results of a build ---- */
 
 static cl_device_id *get_devices(cl_program program, cl_uint *ret_count)
 {
@@ -261,7 +261,7 @@ static void keep_devices(struct stream_module *module, const cl_device_id *devic
 	}
 }
 
-/* One buffer for all of them, and who begins where. */
+/* One buffer for all binaries, and their offsets. */
 static void keep_binaries(struct stream_module *module, cl_program program,
 			  const cl_device_id *devices, cl_uint count)
 {
@@ -332,7 +332,7 @@ static bool needs_binaries(const struct stream_module *module)
 	return module->has_include || strcmp(module->from, "linked") == 0;
 }
 
-/* ---- telling ---- */
+/* ---- emitting ---- */
 
 bool stream_module_is_emitted(const struct ocl_stream *stream)
 {
@@ -364,7 +364,7 @@ static void emit_load(const struct ocl_stream *stream)
 	stream_command(&row);
 }
 
-/* Its row, again where the window has one, and what was done to it. */
+/* Emits its row, again if the window has one, and what was done to it. */
 static void tell_module(struct ocl_stream *stream)
 {
 	if (!stream_is_open() || !stream_lock())
@@ -435,7 +435,7 @@ static void look_at_build(struct ocl_stream *stream)
 		keep_log(module, stream->handle, devices[0]);
 	} else if (module->build == STREAM_BUILT && needs_binaries(module)) {
 		keep_binaries(module, stream->handle, devices, count);
-		/* Now what it includes is still there. */
+		/* The files that it includes are still there now. */
 		if (stream_is_open())
 			stream_module_learn(stream);
 	}
@@ -451,9 +451,7 @@ void stream_module_settle(struct ocl_stream *stream)
 		tell_module(stream);
 }
 
-/*
- * What was built before stays what it was for the functions made from it: this is another module.
- */
+/* Functions created from the earlier build keep their module: this build is another one. */
 static struct ocl_stream *replace_module(struct ocl_object *program)
 {
 	struct ocl_stream *old = program->stream;

@@ -10,10 +10,10 @@
 
 #include "backends/opencl/stream/capture_internal.h"
 
-#define PIECE (UINT64_C(4) << 20)        /* of a snapshot: what it needs of memory */
+#define PIECE (UINT64_C(4) << 20)        /* memory that a snapshot needs */
 #define CHECK_PIECE (UINT64_C(64) << 20) /* a longer range has several checks */
 
-/* Of the queues and the staging buffers. */
+/* Guards the queues and the staging buffers. */
 static pthread_mutex_t reader_lock = PTHREAD_MUTEX_INITIALIZER;
 
 /* ---- reading ---- */
@@ -31,7 +31,7 @@ static cl_command_queue make_queue(const struct ocl_stream *context)
 	return ocl.next.clCreateCommandQueueWithProperties(context->handle, device, NULL, &rc);
 }
 
-/* Memory that the host must not read is copied to some that it may. */
+/* Copies memory that the host cannot read to a buffer that it can. */
 static cl_int read_staged(struct stream_context *context, const struct ocl_stream *memory,
 			  uint64_t offset, uint64_t bytes, unsigned char *to)
 {
@@ -149,8 +149,8 @@ static bool has_content(const struct ocl_stream *stream)
 }
 
 /*
- * The blob is whole in any case, so that nothing of the stream is damaged; `ret_rc`: whether its
- * bytes are right.
+ * The blob is complete in any case, so that the stream stays valid; `ret_rc`: whether its bytes are
+ * right.
  */
 static uint64_t emit_content(const struct ocl_stream *memory, void *piece, cl_int *ret_rc)
 {
@@ -171,7 +171,7 @@ static uint64_t emit_content(const struct ocl_stream *memory, void *piece, cl_in
 	return blob;
 }
 
-/* The gate is held alone, so the channel's lock stands in nobody's way while the driver reads. */
+/* The gate is held exclusively, so the channel's lock blocks nobody while the driver reads. */
 static const char *snap(struct ocl_stream *stream, void *piece, char *why, size_t size)
 {
 	cl_int rc = CL_SUCCESS;
@@ -180,8 +180,8 @@ static const char *snap(struct ocl_stream *stream, void *piece, char *why, size_
 	if (stream->kind == OCL_PROGRAM)
 		stream_module_settle(stream);
 	/*
-	 * Threads that the driver starts for it must not begin with the signals blocked that the
-	 * channel's lock blocks.
+	 * Threads that the driver starts for this must not inherit the signals blocked by the
+	 * channel's lock.
 	 */
 	if (has_content(stream))
 		make_reader(stream->parent);
@@ -280,7 +280,7 @@ static void check_range(const struct stream_range *range, uint64_t sequence, con
 	free(piece);
 }
 
-/* Mapped memory belongs to the host. */
+/* Mapped memory belongs to the host and cannot be checked. */
 static bool can_be_checked(struct ocl_stream *memory)
 {
 	return has_content(memory) && !atomic_load(&memory->as.memory.mapped_writing);

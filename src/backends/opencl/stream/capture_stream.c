@@ -18,7 +18,7 @@
 #include "backends/opencl/stream/capture_internal.h"
 
 #define MS INT64_C(1000000)
-#define FIRST_SLICE_NS (20 * MS) /* how long an attempt waits for calls that are inside */
+#define FIRST_SLICE_NS (20 * MS) /* how long an attempt waits for calls in progress */
 #define LAST_SLICE_NS (640 * MS)
 #define CALLBACK_WAIT_NS (1000 * MS) /* at the gate: the driver may need its thread */
 #define EXIT_WAIT_NS (5000 * MS)
@@ -30,10 +30,10 @@ static struct {
 	_Atomic uint64_t window; /* the number of the last one */
 	_Atomic uint64_t last_sequence;
 	atomic_bool is_ready;
-	atomic_bool is_unasked; /* it is to begin with the process, and was not switched on yet */
+	atomic_bool is_unasked; /* it is to begin with the process, and has not been opened yet */
 	bool is_checked;
 	int64_t timeout_ns;
-	/* Of whoever opens or closes. */
+	/* Held to open or close a window. */
 	pthread_mutex_t transition;
 	int64_t deadline_ns, slice_ns;
 	_Atomic int64_t retry_ns;
@@ -41,13 +41,13 @@ static struct {
 } self = { .transition = PTHREAD_MUTEX_INITIALIZER };
 
 /*
- * Calls count themselves in `inside` and then look at `is_closed`; who closes does it the other way
- * round.
+ * Calls count themselves in `inside`, then check `is_closed`; closing the gate does it in reverse
+ * order.
  */
 static struct {
 	_Atomic uint32_t inside;
 	atomic_bool is_closed;
-	atomic_bool was_forced;             /* a callback went through while it was closed */
+	atomic_bool was_forced;             /* a callback passed while it was closed */
 	_Atomic uint32_t callbacks_waiting; /* at the gate */
 	pthread_mutex_t lock;
 	pthread_cond_t opened;
@@ -56,7 +56,7 @@ static struct {
 static _Thread_local unsigned int depth, callback_depth;
 static _Thread_local uint64_t sequence_at_entry;
 
-/* What is to be released when no lock is held. */
+/* Objects to release when no lock is held. */
 static struct {
 	pthread_mutex_t lock;
 	atomic_bool is_waiting;
@@ -68,7 +68,7 @@ static struct {
 	} * first;
 } later = { .lock = PTHREAD_MUTEX_INITIALIZER };
 
-/* ---- small things ---- */
+/* ---- helpers ---- */
 
 int64_t stream_clock_ns(void)
 {
@@ -127,7 +127,7 @@ cl_int stream_event_status(cl_event event)
 	return status;
 }
 
-/* What has not been flushed would never complete. */
+/* Commands that were not flushed would never complete. */
 static void flush_queue_of(cl_event event)
 {
 	cl_command_queue queue = NULL;
@@ -199,7 +199,7 @@ bool stream_lock(void)
 	if (!stream_is_open())
 		return false;
 	if (!ts_replay_lock()) {
-		/* It is broken, and has said so itself. */
+		/* The channel is broken, and has reported that itself. */
 		atomic_store(&self.state, FAILED);
 		return false;
 	}
@@ -256,7 +256,7 @@ void stream_fail(const char *why)
 
 /* ---- the gate ---- */
 
-/* False: it would not wait any longer. */
+/* False: a callback timed out. */
 static bool wait_at_gate(void)
 {
 	int64_t until = stream_clock_ns() + CALLBACK_WAIT_NS;
@@ -304,8 +304,8 @@ static void gate_open(void)
 }
 
 /*
- * Alone, but for the calling thread's own `inside`. False: somebody is still in a call; the gate is
- * open again.
+ * Takes the gate exclusively, except for the calling thread's own `inside`. False: a call is still
+ * in progress; the gate is open again.
  */
 static bool gate_close(uint32_t own, int64_t until_ns)
 {
@@ -323,9 +323,11 @@ static bool gate_close(uint32_t own, int64_t until_ns)
 	return true;
 }
 
-/* ---- a quiet moment ---- */
+/* ---- quiescence ---- */
 
-/* Memory that is mapped for writing hinders a begin only: it has no content to speak of. */
+/*
+ * Memory that is mapped for writing blocks only the begin of a window: its contents are undefined.
+ */
 static bool only_program_can_end(bool minds_maps)
 {
 	if (!stream_events_blocking() && !(minds_maps && stream_regions_written()))
@@ -334,7 +336,7 @@ static bool only_program_can_end(bool minds_maps)
 	return true;
 }
 
-/* An event behind all that was given to the queue; NULL: there is none. */
+/* An event after all commands of the queue; NULL: none. */
 static cl_event mark_queue(const struct ocl_stream *queue)
 {
 	cl_event marker = NULL;
@@ -349,8 +351,8 @@ static cl_event mark_queue(const struct ocl_stream *queue)
 }
 
 /*
- * Until it is complete, the time is over, or a callback waits for us while the driver may wait for
- * that.
+ * Waits until it is complete, the timeout, or until a callback waits for us, which the driver may
+ * wait for.
  */
 static bool finish_queue(const struct ocl_stream *queue)
 {
@@ -401,7 +403,7 @@ bool stream_queues_finish(int64_t deadline_ns)
 	return are_empty;
 }
 
-/* True: the gate is closed, nothing runs, and nothing is held by the program. */
+/* True: the gate is closed, nothing is running, and the program holds nothing that blocks. */
 static bool get_quiet(uint32_t own, bool minds_maps)
 {
 	int64_t until = stream_clock_ns() + self.slice_ns;
@@ -420,8 +422,8 @@ static bool get_quiet(uint32_t own, bool minds_maps)
 }
 
 /*
- * What only the program can end is looked at again in its next call, since that costs little; what
- * takes waiting is not.
+ * What only the program can end is checked again in its next call, which is cheap; what needs
+ * waiting is not.
  */
 static void attempt_later(int64_t now, bool minds_maps)
 {
@@ -538,7 +540,7 @@ static void close_now(const char *unchecked)
 	stream_lost_tell();
 }
 
-/* True: it is closed. */
+/* True: closed. */
 static bool try_close(uint32_t own)
 {
 	int64_t now = stream_clock_ns();
@@ -562,7 +564,7 @@ static bool try_close(uint32_t own)
 	return false;
 }
 
-/* ---- when ---- */
+/* ---- steps ---- */
 
 static bool is_wanted(void)
 {
@@ -603,7 +605,7 @@ static void begin_close(void)
 	try_close(0);
 }
 
-/* One step of whatever is due; another thread that is at it is let do it. */
+/* Does one step of what is due, unless another thread is doing it. */
 static void take_step(void)
 {
 	bool wanted = is_wanted();
@@ -638,11 +640,11 @@ static void take_step(void)
 	pthread_mutex_unlock(&self.transition);
 }
 
-/* ---- begin and end ---- */
+/* ---- start and stop ---- */
 
 /*
- * OpenCL does not survive a fork: a child whose parent had used it is left alone, any other starts
- * anew.
+ * OpenCL does not survive a fork: nothing is done in a child whose parent used it; any other starts
+ * afresh.
  */
 static void after_fork(void)
 {

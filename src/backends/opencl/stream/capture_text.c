@@ -9,10 +9,7 @@
 
 #include "backends/opencl/stream/capture_internal.h"
 
-/*
- * All or nothing; room for the closing brackets of an object is not kept back, which is why is_full
- * exists.
- */
+/* All or nothing. No space is reserved for closing brackets, hence is_full. */
 static void add(struct stream_text *text, const char *bytes, size_t count)
 {
 	if (text->is_full || count > STREAM_DETAILS - text->used) {
@@ -23,7 +20,7 @@ static void add(struct stream_text *text, const char *bytes, size_t count)
 	text->used += count;
 }
 
-/* A comma, unless it is the first behind a bracket or follows its key. */
+/* Adds a comma, unless after an opening bracket or a key. */
 static void separate(struct stream_text *text)
 {
 	char last = text->used ? text->data[text->used - 1] : '{';
@@ -42,7 +39,7 @@ static void add_key(struct stream_text *text, const char *key)
 	add(text, "\":", 2);
 }
 
-/* Length of the UTF-8 sequence at `at`, 0 where there is none: shortest form, no surrogates. */
+/* Length of the UTF-8 sequence at `at`; 0: not valid (must be the shortest form, no surrogates). */
 static size_t sequence_length(const unsigned char *at, size_t left)
 {
 	static const uint32_t least[] = { 0, 0, 0x80, 0x800, 0x10000 };
