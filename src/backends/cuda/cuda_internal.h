@@ -133,7 +133,7 @@ bool cuda_sampling_is_wanted(void);
 void cuda_sampling_context(void *context, uint32_t device, bool is_created);
 void cuda_sampling_module(void *context, uint32_t module, const void *cubin, size_t bytes,
 			  bool is_loaded);
-/* A launch has returned. In serialized mode, reads its samples now. */
+/* A launch has returned: notes its time. In serialized mode, reads its samples now. */
 void cuda_sampling_launched(void);
 /* Called by the helper every 50 ms, and at the end. */
 void cuda_sampling_drain(bool is_last);

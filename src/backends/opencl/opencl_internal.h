@@ -287,7 +287,7 @@ void ocl_clock_forked(struct ocl_object *device);
 /* ---- opencl_layer.c ---- */
 
 /*
- * Registers ocl_exiting() to run at exit, before the handlers that the driver has registered so
+ * Registers our exit handler, which then runs before the handlers that the driver has registered so
  * far.
  */
 void ocl_at_exit(void);

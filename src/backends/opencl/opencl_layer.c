@@ -87,10 +87,7 @@ static void fill_table(const cl_icd_dispatch *next, size_t entries)
 	}
 }
 
-/*
- * The loader must stay loaded: our thread may call it at any time, and a program may close it.
- * References that it holds to itself do not keep it loaded.
- */
+/* The loader must stay loaded: our thread may call it at any time, and a program may close it. */
 static void keep_loader(void)
 {
 	Dl_info info;

@@ -64,7 +64,7 @@ static struct cuda_call *find_call(uintptr_t address)
 }
 
 /*
- * If another library after ours also replaces a function, only lookups by exported name reach our
+ * If another library after ours also replaces a function, only calls by exported name reach our
  * wrapper: otherwise it would find itself after us, and we ourselves after it. CUPTI's callback
  * sees the calls that we miss.
  */

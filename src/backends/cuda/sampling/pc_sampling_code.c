@@ -226,7 +226,9 @@ static uint64_t checksum_of(const struct module *module)
 /* True if it is not needed any more. */
 static bool store(struct module *module)
 {
-	/* The same code, loaded again or into another context. */
+	/*
+	 * Checksums of emitted images: the same code may be loaded again, or into another context.
+	 */
 	static uint64_t stored[SEEN];
 	static uint32_t count;
 	char name[32];

@@ -351,8 +351,8 @@ static cl_event mark_queue(const struct ocl_stream *queue)
 }
 
 /*
- * Waits until it is complete, the timeout, or until a callback waits for us, which the driver may
- * wait for.
+ * Waits until it is complete; false: timed out, or a callback waits for us, and the driver may wait
+ * for that.
  */
 static bool finish_queue(const struct ocl_stream *queue)
 {
