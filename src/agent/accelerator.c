@@ -18,20 +18,20 @@
 #define CALL_BYTES (16 + sizeof(struct ts_live_call))
 #define OP_WORDS TS_LIVE_WORDS(struct ts_live_gpu_op)
 #define MORE_WORDS TS_LIVE_WORDS(struct ts_live_gpu_op_more)
-/* Fits into a record of the smallest rings, with its key. */
+/* Key and value fit into a record of the smallest ring. */
 #define FACT_BYTES 3000
 /*
- * Between two readings of the clocks that tell the counter's pace: at least, and to be kept for
- * good.
+ * Distance of two clock readings that measure the counter's rate: the minimum, and the distance
+ * after which the rate is final.
  */
 #define PACE_LEAST_NS 50000
 #define PACE_GOOD_NS 10000000
 
 /* ---- events ---- */
 
-/* What an event has ahead of its texts; of a registered site that is all. */
+/* The words of an event before its texts; a registered site has no others. */
 struct fixed_words {
-	uint64_t counter; /* 0: when it is stored */
+	uint64_t counter; /* 0: the time when it is stored */
 	const uint64_t *words;
 	unsigned int count;
 	const struct agent_stack *stack; /* NULL: none */
@@ -55,7 +55,7 @@ static void put_registered(struct core *core, uint64_t header, const struct fixe
 	agent_commit(writer, bytes);
 }
 
-/* With a stack; sites of calls have no arguments. */
+/* Stores a call with a stack; sites of calls have no arguments. */
 static void put_with_stack(struct core *core, const struct ts_emit_site *site,
 			   const struct fixed_words *fixed)
 {
@@ -70,8 +70,7 @@ static void put_with_stack(struct core *core, const struct ts_emit_site *site,
 }
 
 /*
- * The dictionary has no room for its name. A stack's number would stand behind that: it is left
- * out.
+ * For a full dictionary: stores the event in the dynamic form, without the stack's number.
  */
 static void put_unregistered(struct core *core, const struct ts_emit_site *site,
 			     const struct fixed_words *fixed, unsigned int flags)
@@ -105,7 +104,7 @@ static void put_any(struct core *core, struct ts_emit_site *site, const struct f
 			       fixed);
 }
 
-/* A call has the Python stack of its thread, where that is asked for. */
+/* Stores a call, with the Python stack of its thread if requested. */
 static void put_call(struct core *core, struct ts_emit_site *site, const struct fixed_words *fixed)
 {
 	struct agent_stack stack;
@@ -146,7 +145,7 @@ __attribute__((noinline)) static void emit_slowly(struct ts_emit_site *site,
 __attribute__((noinline)) static void call_slowly(struct ts_emit_site *site, uint64_t start,
 						  uint64_t correlation, int64_t result)
 {
-	/* Now, and not when there is a ring at last. */
+	/* Now, not after the ring was allocated. */
 	uint64_t now = ts_now();
 	struct ts_live_call call = { now > start ? now - start : 0, correlation, result };
 	uint64_t words[TS_LIVE_WORDS(call)];
@@ -237,7 +236,7 @@ static bool has_more(const struct ts_gpu_op *op)
 	return op->registers || op->shared_bytes || op->graph || op->stack || op->graph_node;
 }
 
-/* Those that a record lists. */
+/* Number of waits that a record lists. */
 static unsigned int listed_waits(const struct ts_gpu_op *op)
 {
 	unsigned int listed = op->waits ? op->wait_count : 0;
@@ -278,7 +277,7 @@ static void fill_op(const struct ts_gpu_op *op, bool more, unsigned int listed, 
 		memcpy(to, op->waits, listed * sizeof(*to));
 }
 
-/* There is an area, so that nothing is begun for what comes while events are off. */
+/* True if there is an area. Records stored while events are off must not create one. */
 static bool is_running(void)
 {
 	const struct core *core = __atomic_load_n(&ts_process_tracer.core, __ATOMIC_ACQUIRE);
@@ -409,16 +408,16 @@ void ts_accelerator_fact(const char *key, const char *json)
 {
 	struct agent_note note = { .kind = TS_LIVE_FACT, .text_count = 2, .texts = { key, json } };
 
-	/* Cut, it would be no JSON. */
+	/* Truncated, it would not be JSON. */
 	if (key && json && strnlen(key, FACT_BYTES) + strnlen(json, FACT_BYTES) < FACT_BYTES)
 		agent_emit_note(&ts_process_tracer, &note);
 }
 
 /* ---- time ---- */
 
-/* The clocks as they stood when somebody first asked. */
+/* The clocks at the first request. */
 static struct ts_live_anchor first_reading;
-static uint32_t first_state; /* 0 none, 1 being read, 2 there */
+static uint32_t first_state; /* 0 none, 1 being read, 2 valid */
 
 static struct ts_live_anchor read_first(enum ts_live_clock kind)
 {
@@ -430,13 +429,13 @@ static struct ts_live_anchor read_first(enum ts_live_clock kind)
 		first_reading = ts_counter_anchor(kind, &unused);
 		__atomic_store_n(&first_state, 2, __ATOMIC_RELEASE);
 	}
-	/* A handler that interrupted the reading, or another thread, reads for itself. */
+	/* A handler that interrupted the read, or another thread, reads the clocks itself. */
 	return __atomic_load_n(&first_state, __ATOMIC_ACQUIRE) == 2
 		       ? first_reading
 		       : ts_counter_anchor(kind, &unused);
 }
 
-/* ns a tick, in 32.32 bits; *ret_good: it will not become better. */
+/* ns per tick as 32.32 fixed point; *ret_good: the value is final. */
 static uint64_t measure_pace(bool *ret_good)
 {
 	enum ts_live_clock kind = ts_counter_kind();

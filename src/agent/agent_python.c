@@ -49,7 +49,7 @@ static uint64_t address_of(const char *symbol)
 	return (uint64_t)(uintptr_t)dlsym(RTLD_DEFAULT, symbol);
 }
 
-/* PY_VERSION_HEX's upper half, 0x030b; 0: not known. */
+/* Upper half of PY_VERSION_HEX, such as 0x030b; 0: unknown. */
 static unsigned int version_of(void)
 {
 	const unsigned long *number = dlsym(RTLD_DEFAULT, "Py_Version");
@@ -84,7 +84,7 @@ static bool find_layout(unsigned int version)
 					   TS_PYTHON_DEBUG_OFFSETS_BYTES, &unused) == 0;
 }
 
-/* What became of it, once, as a fact of the process. */
+/* Reports the outcome once, as a fact of the process. */
 static void tell(const char *what)
 {
 	char json[128];
@@ -223,7 +223,7 @@ static bool is_wanted(const struct core *core, uint32_t what)
 	       __atomic_load_n(&core->control->config[word], __ATOMIC_RELAXED);
 }
 
-/* The thread's state; 0: it has none, or nothing is known of Python. */
+/* Address of the thread's state; 0: it has none, or Python was not found. */
 static uint64_t thread_state(void)
 {
 	uint32_t state = __atomic_load_n(&agent_python.state, __ATOMIC_ACQUIRE);

@@ -10,25 +10,25 @@
 
 #include "agent/agent_python_internal.h"
 
-#define MOST_STEPS (4 * PYTHON_MOST_DEPTH) /* with frames that are none of Python's */
+#define MOST_STEPS (4 * PYTHON_MOST_DEPTH) /* including frames that are not Python's */
 #define FRAME_SLOTS 8192u                  /* powers of two */
-#define TEXT_SLOTS 16384u                  /* more functions than programs call accelerators from */
+#define TEXT_SLOTS 16384u /* more than the functions from which programs call accelerators */
 #define TEXT_PROBES 64u
-#define PRINT_BYTES 64u /* of each end of a line table */
-/* co_version, in 3.12 to 3.14; elsewhere it would be something that does not change either. */
+#define PRINT_BYTES 64u /* hashed at each end of a line table */
+/* co_version exists in 3.12 to 3.14; in other versions the word is constant as well. */
 #define OLDEST_WITH_NUMBERS 12u
 #define NUMBER_BEHIND_FIRST_LINE 24u
 #define MOST_COPIES 4096u /* of instructions, one a thread */
 
-/* A frame that was seen before. `version` is odd while it is changed. */
+/* A known frame. `version` is odd while the slot changes. */
 struct frame_slot {
 	uint64_t version;
 	uint64_t code, instruction;
-	uint64_t print; /* what tells the code object from another one at its address */
+	uint64_t print; /* distinguishes the code object from another one at its address */
 	uint64_t word;
 } __attribute__((aligned(64)));
 
-/* A function, by its texts: code objects of it come and go. */
+/* A function, identified by its texts, since its code objects come and go. */
 struct text_slot {
 	uint64_t hash; /* 0: free */
 	uint64_t number;
@@ -46,7 +46,7 @@ bool agent_python_remember(void)
 	return tables != NULL;
 }
 
-/* Of a child that could not copy its parent's dictionary. What others still look at stays. */
+/* For a child that could not copy its parent's dictionary. Does not free memory still in use. */
 void agent_python_forget(void)
 {
 	struct tables *empty = tables ? agent_memory(sizeof(*empty)) : NULL;
@@ -68,8 +68,7 @@ static uint64_t add_hash(uint64_t hash, const char *text)
 }
 
 /*
- * The function's number in the dictionary, where it is put if need be. Two threads may both put it
- * there, which does no harm.
+ * The function's dictionary entry, added if needed. Two threads may both add it, which is harmless.
  */
 static uint32_t number_of(struct core *core, const struct ts_python_code_text *text,
 			  int32_t first_line)
@@ -100,7 +99,7 @@ static uint32_t number_of(struct core *core, const struct ts_python_code_text *t
 	return 0;
 }
 
-/* Where the copy of the instructions begins that this thread runs: free-threaded builds. */
+/* Start of this thread's copy of the instructions, in free-threaded builds. */
 static uint64_t first_instruction(struct ts_python_memory *memory,
 				  const struct ts_python_raw_frame *frame,
 				  const struct ts_python_code_text *text)
@@ -172,7 +171,7 @@ static inline uint64_t word_at(uint64_t address)
 	return *(const uint64_t *)(uintptr_t)address;
 }
 
-/* Sums of words and of these sums: any word that changes changes them, as does another order. */
+/* A sum of words and a sum of these sums: any changed word or order changes them. */
 struct print {
 	uint64_t sum, sums;
 };
@@ -183,7 +182,7 @@ static inline void add_word(struct print *print, uint64_t word)
 	print->sums += print->sum;
 }
 
-/* Of two words at a time: nothing waits for what stands before it. */
+/* Two words at a time, without dependencies between them. */
 typedef uint64_t lanes __attribute__((vector_size(16), aligned(1), may_alias));
 
 static inline void add_bytes(struct print *print, uint64_t address, uint64_t bytes)
@@ -206,7 +205,7 @@ static inline void add_bytes(struct print *print, uint64_t address, uint64_t byt
 	add_word(print, word);
 }
 
-/* Its length and the hash that Python keeps beside it. */
+/* Adds the text's length and the hash that Python stores with it. */
 static inline void add_text(struct print *print, uint64_t text)
 {
 	uint64_t at = text + agent_python.layout.unicode.length;
@@ -216,9 +215,9 @@ static inline void add_text(struct print *print, uint64_t text)
 }
 
 /*
- * Programs that make code at run time have one after the other at the same addresses, names and
- * lines included. From 3.12 on each has a number of its own; before that the lines themselves are
- * part of it, all but the middle of long tables.
+ * Programs that generate code at run time reuse the same addresses, even for names and lines. From
+ * 3.12 on each code object has a number of its own. Before that the line table is part of the
+ * print, except for the middle of long tables.
  */
 static void add_content(struct print *print, const struct ts_python_code_identity *identity)
 {
@@ -236,7 +235,7 @@ static void add_content(struct print *print, const struct ts_python_code_identit
 	add_bytes(print, table + bytes - PRINT_BYTES, PRINT_BYTES);
 }
 
-/* 0: it has none, or there were more than 2^32. */
+/* 0: none, or there were more than 2^32. */
 static inline uint32_t version_number(const struct ts_python_code_identity *identity)
 {
 	uint32_t version = 0;
@@ -272,8 +271,8 @@ static void poke(uint64_t *word, uint64_t value)
 }
 
 /*
- * Read between two looks at the version: they are equal and even where nobody has changed it
- * meanwhile.
+ * Reads the slot between two reads of its version, which are equal and even if nobody changed the
+ * slot meanwhile.
  */
 static inline bool find_word(struct frame_slot *slot, const struct ts_python_raw_frame *frame,
 			     uint64_t print, uint64_t *ret_word)
@@ -288,7 +287,7 @@ static inline bool find_word(struct frame_slot *slot, const struct ts_python_raw
 	return is_same && !(version & 1) && peek(&slot->version) == version;
 }
 
-/* One that another thread is about to change is left alone. */
+/* Skips a slot that another thread is changing. */
 static void keep_word(struct frame_slot *slot, const struct ts_python_raw_frame *frame,
 		      uint64_t print, uint64_t word)
 {
@@ -311,7 +310,7 @@ static inline bool is_address(uint64_t address)
 	return address >= 4096 && address < UINT64_C(1) << 56 && !(address & 7);
 }
 
-/* As ts_python_code_identify() has it, of a layout that was checked. */
+/* As ts_python_code_identify(), for a layout that was checked. */
 static inline bool identify(uint64_t code, struct ts_python_code_identity *ret_identity)
 {
 	*ret_identity = (struct ts_python_code_identity){
@@ -338,7 +337,7 @@ __attribute__((noinline)) static uint64_t new_word(struct core *core,
 	return word;
 }
 
-/* False: what the frame runs is no code. */
+/* False: the frame does not run a code object. */
 static inline bool word_of(struct core *core, const struct ts_python_raw_frame *frame,
 			   uint64_t *ret_word)
 {

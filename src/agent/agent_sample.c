@@ -63,7 +63,7 @@ static struct agent_stack stack_of(const struct ts_sample *sample)
 	return (struct agent_stack){ sample->frames, sample->frames ? sample->count : 0 };
 }
 
-/* Without arguments, of a site that is known, into a ring that has room. */
+/* Fast path: no arguments, a registered site, a ring with space. */
 static bool put_at_once(const struct ts_emit_site *site, const struct ts_sample *sample)
 {
 	uint64_t header = __atomic_load_n(&site->header, __ATOMIC_ACQUIRE);
@@ -85,7 +85,7 @@ static bool put_at_once(const struct ts_emit_site *site, const struct ts_sample 
 	return true;
 }
 
-/* Its arguments are those that the site has told of. */
+/* True if the arguments are those of the site. */
 static bool matches(const struct ts_emit_site *site, const struct ts_emit_arg *args,
 		    unsigned int count)
 {
@@ -137,7 +137,8 @@ static void put_dynamic(struct core *core, const struct ts_emit_site *site,
 }
 
 /*
- * What a device did is told when it is over, perhaps after its window: whoever tells it has asked.
+ * Device samples arrive after the work is done, perhaps after its window: the caller has checked
+ * ts_enabled() before.
  */
 static bool is_late(const struct ts_sample *sample)
 {

@@ -67,7 +67,7 @@ int agent_absolute_path(const char *path, char *ret_path, size_t bytes, uint32_t
 	return 0;
 }
 
-/* All processes that write to the same file share a session, and so one recorder. FNV-1a. */
+/* Processes that write to the same file share a session, hence one recorder. FNV-1a. */
 static uint64_t session_of(const char *output)
 {
 	uint64_t hash = UINT64_C(0xcbf29ce484222325) ^ (uint64_t)getuid();
@@ -77,13 +77,13 @@ static uint64_t session_of(const char *output)
 	return hash | 1;
 }
 
-/* "33554432", "32M": bytes; 0, which is the default, where it is something else. */
+/* Parses bytes: "33554432", "32M"; 0, the default, for anything else. */
 static uint64_t parse_bytes(const char *text)
 {
 	static const char units[] = "KMG";
 	char *end;
 	uint64_t bytes = strtoull(text, &end, 10);
-	char letter = (char)(*end & ~0x20); /* of either case */
+	char letter = (char)(*end & ~0x20); /* upper case */
 	const char *unit = letter ? strchr(units, letter) : NULL;
 
 	if (unit) {
@@ -97,7 +97,7 @@ static uint64_t parse_bytes(const char *text)
 
 /* ---- TRACESMITH_AGENT: key=value;key=value ---- */
 
-/* What a replay needs; false where the key is another. */
+/* Sets a replay setting; false: not one of these keys. */
 static bool set_replay_key(struct ts_replay_settings *replay, const char *key, const char *value)
 {
 	if (!strcmp(key, "replayable"))
@@ -188,7 +188,7 @@ static void want_output(struct agent_settings *settings)
 	settings->mode = TS_LIVE_STREAM;
 }
 
-/* What every tracer begins with. */
+/* Settings common to all tracers. */
 static void read_common(struct agent_settings *settings)
 {
 	const char *budget = getenv("TRACESMITH_BUDGET");
@@ -205,7 +205,7 @@ static void read_common(struct agent_settings *settings)
 		settings->has_no_directory = true;
 }
 
-/* As it was when the agent was loaded, or when a library that was loaded before it first asked. */
+/* The environment at load of the agent, or at the first request of a library loaded before it. */
 static struct {
 	uint32_t state; /* 0 not read, 1 being read, 2 known */
 	struct agent_settings settings;
@@ -213,8 +213,8 @@ static struct {
 } remembered;
 
 /*
- * Without a recorder that chooses: of TRACESMITH_BACKENDS what runs in programs and was preloaded,
- * so that they look out for it.
+ * Without a recorder that selects backends: takes from TRACESMITH_BACKENDS those that run in
+ * programs and were preloaded.
  */
 static void read_backends(struct agent_settings *settings, const char *list)
 {
@@ -229,16 +229,14 @@ static void read_backends(struct agent_settings *settings, const char *list)
 	}
 }
 
-/* The output, if there is one, is absolute, but its %p still stands there. */
+/* Makes the output absolute; does not expand its %p yet. */
 static void read_environment(struct agent_settings *settings)
 {
 	const char *agent = getenv("TRACESMITH_AGENT"), *live = getenv("TRACESMITH_LIVE");
 	const char *output = output_variable();
 
 	read_common(settings);
-	/*
-	 * A program with more rights than its user must not be steered by the user's environment.
-	 */
+	/* A setuid program must not be controlled by its user's environment. */
 	if (getauxval(AT_SECURE))
 		return;
 	settings->python = agent_python_parse(getenv("TRACESMITH_PYTHON_STACKS"));
@@ -263,7 +261,7 @@ static bool is_known(void)
 	return __atomic_load_n(&remembered.state, __ATOMIC_ACQUIRE) == 2;
 }
 
-/* Once; signals are blocked meanwhile, since a handler would wait for its own thread. */
+/* Runs once, with signals blocked, since a handler would wait for its own thread. */
 static void remember(void)
 {
 	struct agent_signals saved;
@@ -289,7 +287,7 @@ bool agent_settings_remember(bool *ret_at_once)
 	const struct agent_settings *settings = &remembered.settings;
 
 	remember();
-	/* A backend must be there before what it looks out for. */
+	/* A backend must start before the library that it watches. */
 	*ret_at_once = (settings->session && !settings->start_recorder) || settings->backends[0];
 	return settings->wanted;
 }
@@ -340,7 +338,7 @@ const char *ts_accelerator_setting(const char *key)
 	return NULL;
 }
 
-/* Tracers made by hand have nothing of what was asked of the process-wide one. */
+/* Explicitly created tracers do not use the process-wide tracer's session. */
 static void forget_session(struct agent_settings *settings)
 {
 	settings->step_open = settings->step_close = ABSENT;

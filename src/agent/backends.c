@@ -13,13 +13,13 @@
 static const struct ts_backend *started[BACKENDS_AT_MOST];
 static unsigned int started_count;
 
-/* The n-th of ours, or NULL. */
+/* The n-th built-in backend, or NULL. */
 static const struct ts_backend *ours(size_t n)
 {
 	return agent_backends ? agent_backends[n] : NULL;
 }
 
-/* Bytes of the path of what is mapped there, without the file's name; 0: not known. */
+/* Length of the folder part of the path of the mapped file; 0: unknown. */
 static size_t folder_of(const void *address, const char **ret_path)
 {
 	const char *name;
@@ -32,7 +32,7 @@ static size_t folder_of(const void *address, const char **ret_path)
 	return name ? (size_t)(name - info.dli_fname) : 0;
 }
 
-/* Of the table, or from a library that lies beside the agent. */
+/* True if it is built in, or from a library next to the agent. */
 static bool is_ours(const struct ts_backend *backend)
 {
 	const char *theirs, *own;
@@ -57,7 +57,7 @@ static const struct ts_backend *find(const char *name)
 	return library ? dlsym(library, "ts_backend") : NULL;
 }
 
-/* Nobody is told on the terminal: the trace says which backends run, and why one does not. */
+/* Prints nothing: the trace says which backends run, and why others do not. */
 static void note_outcome(const char *name, const char *outcome)
 {
 	struct ts_emit_arg args[] = {

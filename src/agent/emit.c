@@ -12,7 +12,7 @@
 #include "agent/emit_inline.h"
 #include "agent/tracer.h"
 
-/* What threads have before their first event: it is never open. */
+/* The writer of threads before their first event; never open. */
 static struct writer no_writer;
 
 __thread struct writer *agent_writer __attribute__((tls_model("initial-exec"))) = &no_writer;
@@ -26,10 +26,10 @@ struct writer *agent_no_writer(void)
 
 /* ---- hot ---- */
 
-/* The counter as the processor gives it. */
+/* The counter as the processor returns it. */
 struct stamp {
 #if defined(__x86_64__)
-	uint32_t low, high; /* stored as they come, not joined in a register */
+	uint32_t low, high; /* stored separately, not joined in a register */
 #else
 	uint64_t counter;
 #endif
@@ -58,8 +58,8 @@ static inline void put_stamp(char *at, struct stamp stamp)
 }
 
 /*
- * The counter is read when the writer is entered, not first of all: what stands behind that read
- * waits for it, what stands ahead of it costs nothing beside it (2 ns an event where it was tried).
+ * Reads the counter after entering the writer: code after the read waits for it, code before it
+ * overlaps with it (2 ns per event, measured).
  */
 static inline void begin_record(char *at, uint64_t header)
 {
@@ -120,13 +120,12 @@ void ts_emit_2(struct ts_emit_site *site, uint64_t first, uint64_t second)
 
 /* ---- records of any shape ---- */
 
-/* Room in the thread's ring, entered; NULL where the event is lost, and counted. */
 struct writer *agent_enter(struct ts_tracer *tracer, struct core *core, struct writer *writer,
 			   uint64_t bytes, bool counts)
 {
 	char *at;
 
-	/* A handler may take the room between making it and entering; not for ever. */
+	/* A handler may use up the space before we enter; limit the retries. */
 	for (int attempt = 0; attempt < 16; attempt++) {
 		writer = agent_ring_alloc(tracer, core, writer, bytes, counts);
 		if (!writer)
@@ -149,14 +148,14 @@ uint64_t *agent_record_at(const struct writer *writer)
 	return (uint64_t *)(void *)writer->at;
 }
 
-/* A string on its way into a record. */
+/* A string to be stored in a record. */
 struct text {
 	const char *bytes;
 	uint32_t length;
 	uint32_t words; /* with its length */
 };
 
-/* Cuts it to what fits; one word of it is already set aside, `left` is what may be added. */
+/* Truncates a string to fit; one word of it is already reserved, `left` more are available. */
 static struct text measure(const struct core *core, const char *string, bool is_argument,
 			   uint64_t *left)
 {
@@ -180,7 +179,7 @@ static uint64_t *put_text(uint64_t *to, const struct text *text)
 	return ts_live_string_pack(to, text->bytes, text->length);
 }
 
-/* Words of a record in the smallest ring that there is, so that it fits everywhere. */
+/* Maximum words of a record in the smallest ring, so that it fits everywhere. */
 static uint64_t record_words(const struct core *core)
 {
 	uint64_t words = core->ring_bytes / 4 / 8;
@@ -190,7 +189,7 @@ static uint64_t record_words(const struct core *core)
 
 /* ---- stacks, at the end of a record ---- */
 
-/* What texts must leave to a stack: at most half of a record. */
+/* Words reserved for a stack: at most half of a record. */
 static uint64_t set_aside(const struct agent_stack *stack, uint64_t record_words)
 {
 	return stack ? agent_stack_record_words(stack, record_words / 2) : 0;
@@ -203,7 +202,7 @@ uint64_t agent_stack_record_words(const struct agent_stack *stack, uint64_t left
 	return 1 + (frames < left - 1 ? frames : left - 1);
 }
 
-/* A third of what there is room for is outermost ones. */
+/* Of a stack that is too deep, a third of the stored frames are the outermost ones. */
 uint64_t *agent_put_stack(uint64_t *to, const struct agent_stack *stack, uint64_t words)
 {
 	uint64_t stored = words - 1, outer = stored, inner = 0;
@@ -279,7 +278,7 @@ void agent_emit_site(struct core *core, const struct agent_site_event *event)
 	put_site_event(core, event);
 }
 
-/* A registered site with strings among its arguments, or more than two words. */
+/* Emits a registered site with string arguments or more than two words. */
 static void emit_site(struct core *core, const struct ts_emit_site *site, const uint64_t *words)
 {
 	struct agent_site_event event = { .site = site,
@@ -313,7 +312,7 @@ void ts_emit_words(struct ts_emit_site *site, const uint64_t *words)
 		emit_slowly(site, words);
 }
 
-/* A site that the dictionary has no room for, in the dynamic form. */
+/* Emits a site in the dynamic form, since the dictionary is full. */
 static void emit_unregistered(struct core *core, const struct ts_emit_site *site,
 			      const uint64_t *words)
 {
@@ -336,7 +335,7 @@ static void emit_unregistered(struct core *core, const struct ts_emit_site *site
 	agent_emit(&ts_process_tracer, core, &event);
 }
 
-/* First event of a process, a site, a thread or a lap; or a ring that is full. */
+/* First event of a process, a site, a thread or a lap of the ring; or the ring is full. */
 static void emit_slowly(struct ts_emit_site *site, const uint64_t *words)
 {
 	uint64_t header = __atomic_load_n(&site->header, __ATOMIC_ACQUIRE);
@@ -380,7 +379,7 @@ __attribute__((noinline)) static void emit_2_slowly(struct ts_emit_site *site, u
 
 /* ---- the dynamic form ---- */
 
-/* How many arguments fit, and their texts measured: name, category, then key and value of each. */
+/* Number of arguments that fit, and their measured texts: name, category, keys and values. */
 struct layout {
 	struct text texts[2 + 2 * TS_LIVE_FIELDS];
 	uint64_t words, stack_words;
@@ -455,7 +454,7 @@ void agent_emit(struct ts_tracer *tracer, struct core *core, const struct agent_
 	agent_commit(writer, layout.words * 8);
 }
 
-/* With the Python stack of the thread, if there is one. */
+/* Emits a mark with the Python stack of the thread, if there is one. */
 static void emit_mark(struct core *core, struct agent_event *event)
 {
 	struct agent_stack stack;
@@ -471,7 +470,7 @@ static void emit_mark(struct core *core, struct agent_event *event)
 		agent_python_done();
 }
 
-/* Starts the tracer if need be, and emits if it is on. */
+/* Starts the tracer if needed, and emits if it is on. */
 static void emit_event(struct ts_tracer *tracer, struct agent_event *event, int64_t track,
 		       uint64_t *fixed)
 {
@@ -621,7 +620,7 @@ void agent_emit_note(struct ts_tracer *tracer, const struct agent_note *note)
 	errno = saved_errno;
 }
 
-/* Values that come once events are on again are of it. */
+/* Stored even while events are off: later values refer to the device. */
 void ts_tracer_device(struct ts_tracer *tracer, const struct ts_metrics_device *device)
 {
 	struct ts_live_device fixed = { 0 };

@@ -11,9 +11,9 @@
 #include "agent/tracer.h"
 
 #define FLUSH_NS INT64_C(5000000000)
-/* A recorder whose heartbeat stands still for so long is taken for dead. */
+/* A recorder without a heartbeat for this long counts as dead. */
 #define SILENCE_NS INT64_C(3000000000)
-/* One that held the output and has not come by then will not: it was about to end. */
+/* A recorder that held the output and has not attached by then was about to end. */
 #define START_NS INT64_C(300000000)
 
 static void nap(int64_t ns)
@@ -23,7 +23,7 @@ static void nap(int64_t ns)
 	nanosleep(&time, NULL);
 }
 
-/* True while somebody drains the area, or is about to. */
+/* True while a recorder drains the area, or is about to. */
 static bool has_recorder(const struct core *core, int64_t since)
 {
 	int64_t heartbeat = __atomic_load_n(&core->control->heartbeat, __ATOMIC_RELAXED);
@@ -35,8 +35,8 @@ static bool has_recorder(const struct core *core, int64_t since)
 }
 
 /*
- * Starts our own where the one that we relied on has not come; it looks again whether the output is
- * held.
+ * Starts a recorder if the one that held the output has not attached. Checks again whether the
+ * output is held.
  */
 static void start_recorder(struct core *core)
 {
@@ -57,7 +57,7 @@ static int wait_flush(struct core *core)
 	int cancel_state, result = 0;
 	bool is_first = true;
 
-	/* Sleeping is where a thread is cancelled; not inside an exit handler. */
+	/* Sleeping is a cancellation point; disable that inside an exit handler. */
 	pthread_setcancelstate(PTHREAD_CANCEL_DISABLE, &cancel_state);
 	agent_nudge_recorder(core);
 	while (__atomic_load_n(&control->flush_done, __ATOMIC_ACQUIRE) < request) {
@@ -109,7 +109,7 @@ void agent_exiting(struct ts_tracer *tracer)
 	if (!core || core->control->target_state != TS_LIVE_RUNNING)
 		return;
 	__atomic_store_n(&core->control->target_state, TS_LIVE_EXITING, __ATOMIC_RELEASE);
-	/* Whoever set TRACESMITH_OUT expects the file to be there when the program has ended. */
+	/* With TRACESMITH_OUT, users expect the file to exist when the program has ended. */
 	if (core->control->output[0] && core->control->mode == TS_LIVE_STREAM)
 		wait_flush(core);
 }

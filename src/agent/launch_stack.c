@@ -21,7 +21,7 @@ uint32_t agent_stacks_asked;
 static struct agent_slot *stacks; /* hash to number */
 static uint64_t lost, lost_reported_ns;
 
-/* A thread's. */
+/* One per thread. */
 struct stack_buffer {
 	bool is_busy;
 	uint64_t pcs[TS_LIVE_FRAMES];
@@ -71,7 +71,7 @@ void agent_slot_keep(struct agent_slot *slots, uint64_t key, uint64_t value)
 
 /* ---- a stack ---- */
 
-/* Once a second at most: a full dictionary stays full. */
+/* Reports at most once a second: a full dictionary stays full. */
 static void count_lost(void)
 {
 	uint64_t now = ts_counter_monotonic_ns();
@@ -140,10 +140,10 @@ static struct stack_buffer *get_buffer(void)
 	return buffer->is_busy ? NULL : buffer;
 }
 
-/* Programs may load their Python late. */
+/* Looks for Python again: programs may load it late. */
 static void look_for_python(void)
 {
-	static uint64_t loads; /* when it was last looked for */
+	static uint64_t loads; /* at the last search */
 	uint64_t now = ts_local_unwind_loads();
 
 	if (AGENT_LIKELY(__atomic_load_n(&loads, __ATOMIC_RELAXED) == now))
@@ -173,7 +173,7 @@ static uint32_t take(struct core *core, const struct ts_local_unwind_registers *
 	return number;
 }
 
-/* What a handler takes while its thread takes one is left out. */
+/* A handler that interrupts its own thread here gets no stack. */
 __attribute__((noinline)) static uint32_t take_if_wanted(
 	const struct ts_local_unwind_registers *captured)
 {
@@ -196,7 +196,7 @@ __attribute__((noinline)) static uint32_t take_if_wanted(
 	return number;
 }
 
-/* Inside its caller, where the registers of that are. */
+/* Inlined, so that the caller's registers are current. */
 static inline __attribute__((always_inline)) uint32_t take_current(bool is_always)
 {
 	struct ts_local_unwind_registers captured;

@@ -17,13 +17,14 @@
 #define MOST_LOOP_BYTES (UINT64_C(1) << 20)
 #define OURS "libtracesmith"
 
-/* Of a word in here, above its entry's number: there are fewer than 2^24. */
-#define IS_LOOP (UINT64_C(1) << 63) /* the interpreter's */
+/* Flag bits above the entry's number in a frame word: there are fewer than 2^24 entries. */
+#define IS_LOOP (UINT64_C(1) << 63) /* the interpreter's loop */
 #define IS_OURS (UINT64_C(1) << 62)
 #define WORD (~(IS_LOOP | IS_OURS))
 
 static struct agent_slot *frames_of_pcs;
-static uint32_t markers[TS_LOCAL_UNWIND_TOO_DEEP + 1]; /* entries of how stacks end */
+static uint32_t markers[TS_LOCAL_UNWIND_TOO_DEEP +
+			1]; /* dictionary entries for the ends of incomplete stacks */
 
 /* ---- modules ---- */
 
@@ -35,7 +36,7 @@ struct module {
 static struct modules {
 	uint32_t count;
 	struct module module[MOST_MODULES];
-} * modules; /* of who holds the core's lock */
+} * modules; /* guarded by the core's lock */
 
 /* FNV-1a. */
 static uint64_t add_hash(uint64_t hash, const void *data, size_t bytes)
@@ -62,7 +63,7 @@ static bool is_ours(const char *path)
 	return !strncmp(slash ? slash + 1 : path, OURS, strlen(OURS));
 }
 
-/* The program itself has no name there. */
+/* The main program has no name in the list of modules. */
 static void name_program(char *path, size_t bytes)
 {
 	ssize_t length = readlink("/proc/self/exe", path, bytes - 1);
@@ -117,7 +118,7 @@ static struct module find_module(struct core *core, struct ts_local_unwind_modul
 
 /* ---- the interpreter's loop ---- */
 
-/* A function starts with nothing on the stack but its return address. */
+/* At its start a function has only its return address on the stack. */
 static bool begins_inside(uint64_t start)
 {
 	const int64_t at_start = TS_REGISTER_PC == 16 ? 8 : 0;
@@ -130,8 +131,8 @@ static bool begins_inside(uint64_t start)
 }
 
 /*
- * Also the part of it that the compiler has put elsewhere, which has rules of its own that begin in
- * the middle of a function, and to which it jumps (see src/code/cold_code.c).
+ * Includes the loop's cold part, which the compiler moves elsewhere: it has its own unwind rules,
+ * which begin in the middle of a function (see src/code/cold_code.c).
  */
 static bool is_loop(uint64_t address, const struct ts_local_unwind_module *module)
 {
@@ -154,7 +155,7 @@ static bool is_loop(uint64_t address, const struct ts_local_unwind_module *modul
 
 /* ---- frames ---- */
 
-/* 0: no file is there. */
+/* 0: no file is mapped there. */
 static uint64_t native_frame(struct core *core, uint64_t pc, struct ts_local_unwind_module *found)
 {
 	uint64_t key = ts_local_unwind_key(pc, ts_local_unwind_generation()), word;
@@ -195,7 +196,7 @@ static uint64_t marker(struct core *core, enum ts_local_unwind_end end)
 struct merging {
 	struct core *core;
 	const struct agent_python_stack *python;
-	uint32_t python_at; /* so many from the innermost on are out */
+	uint32_t python_at; /* frames already emitted, from the innermost on */
 	struct agent_merged_stack *stack;
 	bool is_cut;
 };
@@ -208,7 +209,7 @@ static void put(struct merging *merging, uint64_t word)
 		merging->is_cut = true;
 }
 
-/* The Python frames that one loop runs; those of an agent_python_stack are outermost first. */
+/* Adds the Python frames of one loop; an agent_python_stack has the outermost frame first. */
 static void put_run(struct merging *merging)
 {
 	const struct agent_python_stack *python = merging->python;
@@ -238,8 +239,8 @@ static uint32_t count_runs(const struct agent_python_stack *python)
 }
 
 /*
- * Replaces return addresses by words; what is ours at the inner end goes. Returns the number of
- * loops.
+ * Replaces return addresses by frame words and drops the agent's own frames at the inner end.
+ * Returns the number of loops.
  */
 static uint32_t map_frames(struct core *core, const struct ts_local_unwind_stack *native,
 			   struct ts_local_unwind_module *found, size_t *ret_first)
@@ -257,9 +258,9 @@ static uint32_t map_frames(struct core *core, const struct ts_local_unwind_stack
 }
 
 /*
- * Both are of one instant, so that there are as many loops as runs of Python frames; fewer loops
- * where the native stack ends early: then the outer runs stand behind it. Should they not fit, no
- * loop is replaced, and all Python frames stand at the outermost one.
+ * Both stacks are of one instant, so there are as many loops as runs of Python frames. If the
+ * native stack ends early, there are fewer loops, and the outer runs follow it. If the numbers do
+ * not match otherwise, no loop is replaced, and all Python frames go to the outermost loop.
  */
 static void merge_native(struct merging *merging, const struct ts_local_unwind_stack *native)
 {
@@ -280,7 +281,7 @@ static void merge_native(struct merging *merging, const struct ts_local_unwind_s
 		}
 		if (i == last_loop)
 			put_all_python(merging);
-		/* Code without a file is what the marker stands for. */
+		/* The marker represents code without a file. */
 		if (word)
 			put(merging, word & WORD);
 	}

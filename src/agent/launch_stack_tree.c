@@ -10,12 +10,12 @@
 
 #define FIRST_SLOTS 16384u /* a power of two; it doubles */
 
-/* One piece of memory, so that a child that was forked meanwhile has the old or the new one. */
+/* One allocation, so that a child forked meanwhile has either the old or the new table. */
 struct tree {
 	uint64_t count, slots;
 	struct agent_slot slot[];
 };
-static struct tree *tree; /* of who holds the core's lock */
+static struct tree *tree; /* guarded by the core's lock */
 
 static uint64_t key_of(uint32_t caller, uint64_t frame)
 {
@@ -40,8 +40,8 @@ static bool is_free(const struct agent_slot *slot)
 }
 
 /*
- * The slot of a key, or the free one where it goes. One that a thread had half written when its
- * process forked fits nobody.
+ * The slot of a key, or the free slot where it belongs. A slot that was half written at a fork
+ * matches no key.
  */
 static struct agent_slot *find_slot(struct tree *in, uint64_t key)
 {
@@ -64,7 +64,7 @@ static void put(struct tree *in, uint64_t key, uint64_t value)
 	in->count++;
 }
 
-/* Not fuller than half: then every search ends. */
+/* Keeps the table at most half full, so that every search ends. */
 static bool reserve_slot(void)
 {
 	struct tree *old = tree, *larger;

@@ -28,25 +28,24 @@
 
 #define DEFAULT_BUDGET (32u << 20)
 /*
- * A quarter of it is the channel's, of which not more than 16 MiB are needed (docs/replay.md,
- * section 2).
+ * The channel gets a quarter of it, and needs at most 16 MiB (docs/replay.md, section 2).
  */
 #define REPLAY_BUDGET (64u << 20)
 /*
- * Of a recorder: stacks of many threads, thousands of times a second, until they are taken. Of a
- * program: a tree of its own stacks.
+ * For a recorder: stacks of many threads, thousands per second, until they are drained. For a
+ * program: the tree of its own stacks.
  */
 #define STACKS_BUDGET (64u << 20)
 #define DICTIONARY_STEP (16u << 10)
 #define RING_BYTES (64u << 10)
 #define SMALL_RING_BYTES (16u << 10)
 #define SMALL_BUDGET (1u << 20)
-/* Dead areas that nobody took: so many newest ones are kept. */
+/* Number of dead, undrained areas to keep, newest first. */
 #define KEEP_DEAD 8
 
 /* ---- the directory ---- */
 
-/* The live directory, made if need be, and only if it is nobody else's; or -1 with errno. */
+/* Opens the live directory, creates it if needed, and checks its owner; -1 with errno. */
 static int open_directory(const struct agent_settings *settings, char *path, size_t bytes)
 {
 	struct stat status;
@@ -73,7 +72,7 @@ static int open_directory(const struct agent_settings *settings, char *path, siz
 	return fd;
 }
 
-/* A high descriptor, out of the way of programs that count on low ones. */
+/* Moves to a high descriptor, since programs rely on the numbers of low ones. */
 static int move_up(int fd)
 {
 	int moved = fcntl(fd, F_DUPFD_CLOEXEC, 500);
@@ -191,7 +190,7 @@ static bool has_stacks(const struct agent_settings *settings)
 	return settings->role == TS_LIVE_RECORDER || settings->stacks;
 }
 
-/* Where rings begin: a dictionary with stacks is larger. */
+/* Start of the pool: a dictionary with stacks is larger. */
 static uint64_t pool_of(const struct agent_settings *settings)
 {
 	return TS_LIVE_DICTIONARY +
@@ -228,7 +227,7 @@ static void describe_layout(struct ts_live_control *control, const struct agent_
 
 /* ---- space ---- */
 
-/* The area's descriptor, if it still is that: programs close descriptors that are not theirs. */
+/* The area's descriptor, if still valid: programs close descriptors they do not own. */
 static int area_fd(struct core *core)
 {
 	struct stat status;
@@ -249,7 +248,7 @@ static int area_fd(struct core *core)
 	return core->fd;
 }
 
-/* Recorders watch the directory for this. Only where the program asked to wait for one. */
+/* Recorders watch the directory for this. Used only when the program waits for one. */
 void agent_nudge_recorder(struct core *core)
 {
 	int fd = area_fd(core);
@@ -258,7 +257,7 @@ void agent_nudge_recorder(struct core *core)
 		futimens(fd, NULL);
 }
 
-/* A file limit would bring SIGXFSZ, which kills. */
+/* Exceeding the file size limit raises SIGXFSZ, which kills. */
 static bool within_file_limit(uint64_t end)
 {
 	struct rlimit limit;
@@ -290,7 +289,7 @@ int agent_allocate(struct core *core, uint64_t offset, uint64_t bytes)
 	return error;
 }
 
-/* What was allocated and never touched, since it could not be mapped. */
+/* Frees space that was allocated but could not be mapped, so was never touched. */
 void agent_give_back(struct core *core, uint64_t offset, uint64_t bytes)
 {
 	int fd = area_fd(core);
@@ -346,7 +345,7 @@ static uint64_t choose_budget(int directory, const struct agent_settings *settin
 	if (!fstatvfs(directory, &status)) {
 		uint64_t free_bytes = (uint64_t)status.f_bavail * status.f_frsize;
 
-		/* A file system without a size of its own says 0 of 0. */
+		/* A file system without a size limit reports 0 blocks. */
 		if (status.f_blocks && free_bytes / share < budget)
 			budget = free_bytes / share;
 	}
@@ -369,8 +368,8 @@ static bool process_is_gone(const char *name)
 }
 
 /*
- * An area of this process's namespace (of another one nobody here knows whether it lives) in flight
- * mode (in stream mode a recorder comes for it) that nobody is about to read.
+ * True for a dead area in flight mode (in stream mode a recorder will drain it) that nobody is
+ * reading. Only in this process's namespace: liveness in others is unknown.
  */
 static bool is_abandoned(int directory, const char *name, uint64_t namespace, int64_t *ret_changed)
 {
@@ -410,7 +409,7 @@ static void consider(struct dead_areas *dead, int directory, const char *name, u
 
 /*
  * An area in flight mode outlives its process, for `recover`; a service that crashes often must not
- * fill memory. Lists the directory by hand, since opendir() allocates, which a handler must not do.
+ * fill memory. Uses getdents, since opendir() allocates, which a handler must not do.
  */
 static void remove_oldest_dead(struct core *core, int directory)
 {
@@ -475,7 +474,7 @@ static int fill(struct core *core, int directory, uint64_t area_id, uint64_t sta
 	control->role = settings->role;
 	control->allocated = TS_LIVE_CONTROL_BYTES;
 	core->ring_bytes = settings->ring_bytes ? settings->ring_bytes : RING_BYTES;
-	/* Several must fit. */
+	/* Several rings must fit. */
 	if (control->budget < 16 * (uint64_t)core->ring_bytes)
 		core->ring_bytes = control->budget < SMALL_BUDGET ? SMALL_RING_BYTES : RING_BYTES;
 	core->directory_end = TS_LIVE_DIRECTORY;
@@ -485,7 +484,7 @@ static int fill(struct core *core, int directory, uint64_t area_id, uint64_t sta
 	return error ? error : agent_grow_dictionary(core);
 }
 
-/* Creates NAME.new, fills it, gives it its name. `core->path` is the directory's so far. */
+/* Creates NAME.new, fills it, renames it. `core->path` is the directory on entry. */
 static int create(struct core *core, int directory)
 {
 	uint64_t area_id = draw_id(), started = start_time(core->scratch, sizeof(core->scratch));

@@ -24,12 +24,12 @@
 #define NAME "commands"
 #define BYTES_MOST (16u << 20)
 #define BYTES_LEAST (64u << 10)
-/* What commands leave free: the last record, and a PAD where that meets the ring's end. */
+/* Space reserved for the last record, and for a PAD if it meets the ring's end. */
 #define RESERVE_BYTES 1024u
 #define WHY_BYTES 256
 #define PAUSE_LEAST_NS 50000
 #define PAUSE_MOST_NS 1000000
-/* The recorder is called again after so long, and a gap in our own time counts as no more. */
+/* Interval of wake-ups of the recorder; a longer gap in our own run time counts as this. */
 #define CALL_NS 100000000
 
 #define OBJECT_WORDS TS_LIVE_WORDS(struct ts_live_object)
@@ -38,7 +38,7 @@
 
 int64_t agent_channel_patience_ns = INT64_C(5000000000);
 
-static uint64_t objects; /* numbers given out; a forked child goes on with them */
+static uint64_t objects; /* last number assigned; a forked child continues from it */
 static uint32_t exiting;
 
 /* ---- who may write ---- */
@@ -60,7 +60,7 @@ static bool is_broken(const struct channel *channel)
 	return __atomic_load_n(&channel->broken, __ATOMIC_ACQUIRE);
 }
 
-/* True while somebody drains the area, or is about to. */
+/* True while a recorder drains the area, or is about to. */
 static bool has_recorder(const struct core *core)
 {
 	const struct ts_live_control *control = core->control;
@@ -79,7 +79,7 @@ static uint64_t ring_bytes(const struct core *core)
 	return bytes;
 }
 
-/* The ring, made when there is something for it. Lock held. */
+/* Creates the ring on first use. Lock held. */
 static bool attach(struct core *core)
 {
 	struct channel *channel = &core->channel;
@@ -88,7 +88,7 @@ static bool attach(struct core *core)
 		return true;
 	if (agent_attach_shared(core, &channel->writer, ring_bytes(core), BYTES_LEAST, NAME))
 		return true;
-	/* There is no place to say it but beside. */
+	/* Without a channel the failure can only be reported outside it. */
 	__atomic_store_n(&channel->broken, 1, __ATOMIC_RELEASE);
 	ts_accelerator_lost(
 		NAME, 1,
@@ -98,7 +98,7 @@ static bool attach(struct core *core)
 	return false;
 }
 
-/* False where it is broken, or nobody records. */
+/* False: the channel is broken, or nobody records. */
 static bool lock_channel(void)
 {
 	struct core *core = agent_start(&ts_process_tracer);
@@ -122,7 +122,7 @@ bool ts_replay_lock(void)
 	return ts_replay_settings()->mode != TS_REPLAY_OFF && lock_channel();
 }
 
-/* What the calling thread has locked; NULL: it was not, or the stream is broken. */
+/* The core that the calling thread has locked; NULL: none, or the stream is broken. */
 static struct core *locked_core(void)
 {
 	struct core *core = __atomic_load_n(&ts_process_tracer.core, __ATOMIC_ACQUIRE);
@@ -157,7 +157,7 @@ void agent_channel_exiting(void)
 	__atomic_store_n(&exiting, 1, __ATOMIC_RELEASE);
 }
 
-/* The area's descriptor is used by threads that make rings, too. */
+/* Threads that create rings use the area's descriptor, too. */
 static void nudge(struct core *core)
 {
 	agent_lock(core);
@@ -182,7 +182,7 @@ static struct text measure(const char *string, size_t most)
 	return text;
 }
 
-/* A JSON object that was cut would be none. */
+/* Omits details that do not fit: truncated JSON is invalid. */
 static struct text measure_details(const char *details)
 {
 	struct text text = measure(details, TS_LIVE_DETAILS_BYTES + 1);
@@ -198,7 +198,7 @@ static uint64_t *put_text(uint64_t *to, const struct text *text)
 	return ts_live_string_pack(to, text->bytes, text->length);
 }
 
-/* The first two words; the record is seen when it is committed. */
+/* Writes the first two words; the record is visible once committed. */
 static uint64_t *begin(const struct writer *writer, unsigned int kind, uint64_t words)
 {
 	uint64_t *to = (uint64_t *)(void *)writer->at;
@@ -233,7 +233,7 @@ static void put_command(struct writer *writer, const struct ts_replay_command *c
 
 /* ---- the last record ---- */
 
-/* {"window": N, "failed": "why"}; what JSON would want otherwise becomes a quote. */
+/* {"window": N, "failed": "why"}; characters that JSON must escape become a single quote. */
 static void describe_failure(const struct channel *channel, const char *why, char *buffer,
 			     size_t bytes)
 {
@@ -251,7 +251,7 @@ static void describe_failure(const struct channel *channel, const char *why, cha
 		 safe);
 }
 
-/* Ends the window; the caller has seen to it that there is room. */
+/* Ends the window; the caller has ensured that there is space. */
 static void close_failed(struct core *core, const char *why)
 {
 	struct channel *channel = &core->channel;
@@ -269,13 +269,13 @@ static void close_failed(struct core *core, const char *why)
 	channel->in_window = false;
 }
 
-/* For good. */
+/* Permanent. */
 static void break_off(struct core *core, const char *why)
 {
 	struct writer *writer = &core->channel.writer;
 	uint64_t needed;
 
-	/* Without commands there is no window that could fail. */
+	/* Without commands no window can fail. */
 	if (ts_replay_settings()->mode != TS_REPLAY_OFF &&
 	    ring_extend(writer, ring_oldest(writer)->position, RESERVE_BYTES / 2, &needed))
 		close_failed(core, why);
@@ -284,7 +284,7 @@ static void break_off(struct core *core, const char *why)
 
 /* ---- room ---- */
 
-/* Also for the last record behind it. */
+/* Includes the space for the last record. */
 static bool has_space(struct writer *writer, uint64_t bytes)
 {
 	uint64_t head = writer->ring->head, size = writer->mask + 1;
@@ -300,7 +300,7 @@ struct patience {
 	int64_t now_ns, idle_ns, called_ns;
 };
 
-/* Not nanosleep(), which is where a thread is cancelled, and is for the program to interpose. */
+/* Not nanosleep(), which is a cancellation point and which programs may interpose. */
 static void nap(int64_t ns)
 {
 	struct timespec time = { 0, ns };
@@ -308,14 +308,14 @@ static void nap(int64_t ns)
 	syscall(SYS_clock_nanosleep, CLOCK_MONOTONIC, 0, &time, NULL);
 }
 
-/* Takes note of what the recorder has done since; why to wait no longer, or NULL. */
+/* Checks the recorder's progress. Returns why to stop waiting, or NULL. */
 static const char *lose_patience(struct core *core, struct patience *patience)
 {
 	const struct ts_live_control *control = core->control;
 	uint64_t consumed = ring_oldest(&core->channel.writer)->position;
 	int64_t now = (int64_t)ts_counter_monotonic_ns(), passed = now - patience->now_ns;
 
-	/* Where all of us stood still, the recorder had no chance either. */
+	/* If the whole machine was stopped, the recorder could not run either. */
 	passed = passed < CALL_NS ? passed : CALL_NS;
 	patience->now_ns = now;
 	patience->idle_ns = consumed != patience->consumed ? 0 : patience->idle_ns + passed;
@@ -341,7 +341,7 @@ static void call_recorder(struct core *core, struct patience *patience)
 	nudge(core);
 }
 
-/* False: it is broken. */
+/* False: the channel is broken. */
 static bool wait_for_space(struct core *core, uint64_t bytes)
 {
 	struct writer *writer = &core->channel.writer;
@@ -366,7 +366,7 @@ static bool wait_for_space(struct core *core, uint64_t bytes)
 	return true;
 }
 
-/* Room for a record; NULL where the stream is broken. */
+/* Waits for space for a record; NULL: the stream is broken. */
 static struct writer *enter(struct core *core, uint64_t words)
 {
 	struct writer *writer = &core->channel.writer;
@@ -374,14 +374,13 @@ static struct writer *enter(struct core *core, uint64_t words)
 
 	if (!has_space(writer, words * 8) && !wait_for_space(core, words * 8))
 		return NULL;
-	/* Cannot fail: there is more room than this. */
+	/* Cannot fail: there is more space than this. */
 	return ring_extend(writer, ring_oldest(writer)->position, words * 8, &needed) ? writer
 										      : NULL;
 }
 
 /*
- * The recorder comes by itself, but not often: it is called before there is no room, so that nobody
- * waits.
+ * The recorder polls, but rarely: wake it before the ring is full, so that nobody waits.
  */
 static void leave(struct core *core)
 {
@@ -447,7 +446,7 @@ void ts_replay_gone(uint64_t number)
 	leave(core);
 }
 
-/* The number of the window that an OPEN names. */
+/* The window number of an OPEN. */
 static uint64_t window_of(const char *details, uint64_t otherwise)
 {
 	static const char key[] = "\"window\":";
@@ -457,7 +456,7 @@ static uint64_t window_of(const char *details, uint64_t otherwise)
 	return number ? number : otherwise;
 }
 
-/* Of a check or a close: the command's that it belongs to. */
+/* A check or a close gets the sequence number of its command. */
 static uint64_t sequence_of(struct channel *channel, const struct ts_replay_command *command)
 {
 	if (command->kind != TS_COMMAND_CHECK && command->kind != TS_COMMAND_CLOSE)
@@ -514,7 +513,7 @@ uint64_t ts_replay_blob_begin(uint64_t bytes)
 	return channel->blob;
 }
 
-/* A part that one record holds. */
+/* Stores one record's part of a blob. */
 static bool put_part(struct core *core, const void *data, uint64_t bytes)
 {
 	struct channel *channel = &core->channel;
