@@ -19,21 +19,21 @@
 
 #define WRITER_SLAB_BYTES (64u << 10)
 #define RING_BYTES_MOST (16u << 20)
-/* Nobody drains in flight mode: a ring grows until it keeps some ten thousand events. */
+/* Nobody drains in flight mode: a ring grows until it holds some ten thousand events. */
 #define FLIGHT_RING_BYTES (1u << 20)
-/* A thread without a ring asks again after so many events. */
+/* A thread without a ring retries after this many events. */
 #define RETRY_EVENTS 4096u
 
 static __thread struct writer *writers_by_hand __attribute__((tls_model("initial-exec")));
 
-/* Its number in an area, so that it stays the same thread when it takes a ring again. */
+/* The thread's number in an area, kept when it takes another ring. */
 static __thread struct {
 	const struct core *core;
-	uint32_t tid; /* a forked child has another one */
+	uint32_t tid; /* differs in a forked child */
 	uint32_t serial;
 } known_as __attribute__((tls_model("initial-exec")));
 
-/* Where the thread got no ring the last time, and how many events ago. */
+/* The core in which the thread last got no ring, and how many events ago. */
 static __thread struct {
 	const struct core *core;
 	uint32_t events;
@@ -59,7 +59,7 @@ static void count_no_ring(struct core *core)
 				    __ATOMIC_RELAXED);
 }
 
-/* Counts a drop. An episode ends when there is room again: then its last instant is known. */
+/* Counts a drop. An episode ends when there is space again; its last instant is known then. */
 static void drop(struct writer *writer)
 {
 	struct ts_live_ring *ring = writer->ring;
@@ -92,7 +92,7 @@ static void attach_to(struct writer *writer, struct core *core, uint32_t index)
 	__atomic_store_n(&ring->state, TS_LIVE_RING_OWNED, __ATOMIC_RELEASE);
 }
 
-/* The first record of every owner. The caller has seen to it that there is room. */
+/* Writes the first record of an owner. The caller has ensured that there is space. */
 static void write_thread(struct writer *writer, const char *name, uint32_t previous_ring,
 			 uint64_t previous_position)
 {
@@ -123,7 +123,7 @@ static bool owner_is_gone(const struct ts_live_ring *ring)
 	return syscall(SYS_tgkill, getpid(), (pid_t)ring->tid, 0) && errno == ESRCH;
 }
 
-/* A ring of a thread that ended, at least `bytes` large, with the most room; or -1. */
+/* Finds the ring of an exited thread, of at least `bytes`, with the most free space; or -1. */
 static int find_exited(struct core *core, uint64_t bytes, bool look_for_vanished)
 {
 	uint32_t count = core->control->rings;
@@ -149,7 +149,7 @@ static int find_exited(struct core *core, uint64_t bytes, bool look_for_vanished
 	return best;
 }
 
-/* Flight mode keeps newest: an ended thread's full ring will do, if there is no other. */
+/* Flight mode keeps the newest events: as a last resort, reuse an exited thread's full ring. */
 static int find_full(struct core *core)
 {
 	uint32_t count = core->control->rings;
@@ -162,7 +162,7 @@ static int find_full(struct core *core)
 	return -1;
 }
 
-/* A new ring in the pool, or -1 where budget or memory do not allow it. */
+/* Creates a ring in the pool; -1: budget or memory are exhausted. */
 static int make_ring(struct core *core, uint64_t bytes)
 {
 	uint32_t index = core->control->rings;
@@ -221,7 +221,7 @@ static struct writer *take_writer(struct core *core)
 	return writer;
 }
 
-/* Makes sure that the THREAD record fits; flight mode may have to free something for it. */
+/* Ensures that the THREAD record fits; in flight mode frees old records if needed. */
 static bool alloc_thread_record(struct writer *writer)
 {
 	uint64_t bytes = sizeof(struct ts_live_thread_record), needed;
@@ -273,7 +273,7 @@ static struct writer *attach_locked(struct ts_tracer *tracer, struct core *core,
 	return NULL;
 }
 
-/* A writer with a ring for the calling thread; NULL where none can be had. Signals are blocked. */
+/* A writer with a ring for the calling thread; NULL: none available. Signals are blocked. */
 static struct writer *attach(struct ts_tracer *tracer, struct core *core,
 			     const struct writer *main_writer)
 {
@@ -307,7 +307,8 @@ bool agent_attach_shared(struct core *core, struct writer *writer, uint64_t byte
 		writer->clock = core->control->clock;
 		writer->serial = ++core->serials;
 		attach_to(writer, core, (uint32_t)index);
-		/* Not of a thread that may vanish: nobody else takes it. */
+		/* Owned by the process, not by a thread that may vanish, so that nobody takes it.
+		 */
 		writer->ring->tid = core->control->pid;
 		if (alloc_thread_record(writer))
 			write_thread(writer, name, 0, 0);
@@ -330,7 +331,7 @@ uint32_t agent_serial(struct core *core)
 	return serial;
 }
 
-/* A thread that got no ring asks only now and then, so that losing stays cheap. */
+/* A thread that got no ring retries only occasionally, so that losing events is cheap. */
 static bool is_starved(const struct core *core)
 {
 	return starved.core == core && ++starved.events % RETRY_EVENTS;
@@ -345,7 +346,7 @@ static struct writer *attach_thread(struct ts_tracer *tracer, struct core *core)
 		return NULL;
 	agent_block_signals(&saved);
 	writer = agent_find_writer(tracer);
-	if (!writer->ring) { /* else a handler was faster */
+	if (!writer->ring) { /* otherwise a handler was faster */
 		writer = attach(tracer, core, NULL);
 		if (writer && tracer == &ts_process_tracer) {
 			agent_writer = writer;
@@ -360,7 +361,7 @@ static struct writer *attach_thread(struct ts_tracer *tracer, struct core *core)
 	return writer;
 }
 
-/* Moves the writer to a ring four times as large; the old one is left to be drained. */
+/* Moves the writer to a ring four times as large; the old one remains to be drained. */
 static bool grow(struct writer *writer)
 {
 	struct core *core = writer->core;
@@ -427,7 +428,7 @@ static bool extend_or_grow(struct writer *writer, uint64_t bytes)
 	return false;
 }
 
-/* The short way of extend_or_grow() and drop(). */
+/* Fast version of extend_or_grow() and drop(). */
 bool agent_drop(struct writer *writer, uint64_t bytes)
 {
 	const struct ts_live_ring *ring = writer->ring;
@@ -470,7 +471,7 @@ static struct writer *side_of(struct writer *writer, struct core *core)
 		if (writer->is_side || is_starved(core))
 			return NULL;
 		agent_block_signals(&saved);
-		if (!writer->side) /* else a handler was faster */
+		if (!writer->side) /* otherwise a handler was faster */
 			writer->side = attach(writer->tracer, core, writer);
 		agent_restore_signals(&saved);
 	}
@@ -526,7 +527,7 @@ static void give_back(struct writer *writer)
 	agent_unlock(core);
 }
 
-/* Wiped writers are those of a parent process: they have no tracer. */
+/* Writers without a tracer were wiped by fork: they belong to the parent process. */
 void agent_thread_exit(void *unused)
 {
 	struct writer *writer = agent_writer, *next;
@@ -553,7 +554,7 @@ void agent_thread_exit(void *unused)
 
 #define KEPT_MOST 16u
 
-/* The forking thread's writers, and their rings, as they were. */
+/* Copies of the forking thread's writers and their rings. */
 struct kept {
 	unsigned int count;
 	struct {
@@ -594,7 +595,7 @@ void agent_release_kept(void)
 	kept = NULL;
 }
 
-/* The directory is private by now. */
+/* Called once the directory is private. */
 void agent_forget_writers(void)
 {
 	for (unsigned int i = 0; kept && i < kept->count; i++) {

@@ -9,7 +9,7 @@
 
 /* ---- what the recorder has taken ---- */
 
-/* The recorder's words, if they are whole. */
+/* Reads the recorder's words; false: they are inconsistent. */
 static bool read_consumed(const struct ts_live_ring *ring, struct ts_live_oldest *consumed)
 {
 	uint64_t check;
@@ -27,7 +27,6 @@ static bool read_consumed(const struct ts_live_ring *ring, struct ts_live_oldest
 	       consumed->position <= ring->head && consumed->position % 8 == 0;
 }
 
-/* Where the bytes begin that are still wanted: behind all that was taken or freed. */
 const struct ts_live_oldest *ring_oldest(struct writer *writer)
 {
 	const struct ts_live_ring *ring = writer->ring;
@@ -41,7 +40,6 @@ const struct ts_live_oldest *ring_oldest(struct writer *writer)
 
 /* ---- room ---- */
 
-/* Behind a record or a pad that the caller has written. */
 void ring_advance(struct writer *writer, uint64_t bytes)
 {
 	uint64_t head = writer->ring->head + bytes;
@@ -50,10 +48,6 @@ void ring_advance(struct writer *writer, uint64_t bytes)
 	__atomic_store_n(&writer->ring->head, head, __ATOMIC_RELEASE);
 }
 
-/*
- * Sets the limit anew for a record of `bytes`, which never crosses the ring's end. False where
- * there is no room; *ret_needed is then the position up to which the ring must be free.
- */
 bool ring_extend(struct writer *writer, uint64_t oldest, uint64_t bytes, uint64_t *ret_needed)
 {
 	uint64_t head = writer->ring->head, size = writer->mask + 1,
@@ -71,17 +65,16 @@ bool ring_extend(struct writer *writer, uint64_t oldest, uint64_t bytes, uint64_
 		ring_advance(writer, start - head);
 		end += size;
 	}
-	/* The hot path leaves `at` behind the ring's last byte; it goes on with the first. */
+	/* The hot path leaves `at` after the ring's last byte; continue with the first. */
 	writer->at = writer->bytes + (start & writer->mask);
 	writer->until = writer->at + ((end < oldest + size ? end : oldest + size) - start);
 	return true;
 }
 
 /*
- * Passes over the records from `at` on, none of which lies across `until` unless it is the last.
- * Most have the size of the one before: the processor goes on with that while it still loads the
- * size, so that records do not wait for each other. The empty asm keeps the compiler from undoing
- * this.
+ * Skips records from `at` on; only the last one may cross `until`. Most records have the size of
+ * the one before: the processor speculates with that size while it loads the real one, so that
+ * records do not wait for each other. The empty asm keeps the compiler from undoing this.
  */
 static void pass_records(struct ts_live_oldest *oldest, const char *at, const char *until)
 {
@@ -103,7 +96,7 @@ static void pass_records(struct ts_live_oldest *oldest, const char *at, const ch
 		if (AGENT_UNLIKELY(record.words * 8u != bytes)) {
 			bytes = record.words * 8u;
 			if (!bytes)
-				break; /* cannot be: the ring is this thread's own */
+				break; /* impossible: only this thread writes the ring */
 			__asm__("" : "+r"(bytes));
 		}
 		events += (uint64_t)ts_live_kind_is_event(record.kind);
@@ -113,7 +106,6 @@ static void pass_records(struct ts_live_oldest *oldest, const char *at, const ch
 	oldest->position += (uint64_t)(at - start);
 }
 
-/* Flight mode: forgets the oldest records up to `needed` and a little more, counting them. */
 uint64_t ring_free_oldest(struct writer *writer, uint64_t needed)
 {
 	struct ts_live_ring *ring = writer->ring;
@@ -137,7 +129,7 @@ uint64_t ring_free_oldest(struct writer *writer, uint64_t needed)
 	else
 		ring->slot_1 = oldest;
 	__atomic_store_n(&ring->turn, ring->turn + 1, __ATOMIC_RELEASE);
-	/* What is written from here on must not be seen before the turn. */
+	/* Later writes must not become visible before the turn. */
 	__atomic_thread_fence(__ATOMIC_SEQ_CST);
 	return oldest.position;
 }

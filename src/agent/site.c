@@ -8,7 +8,7 @@
 #include "agent/tracer.h"
 
 #define TEXT_BYTES 1024u
-/* Kernels made of templates have names of several thousand bytes. */
+/* Template kernels have names of several thousand bytes. */
 #define NAME_BYTES TS_LIVE_STRING_BYTES
 
 static uint32_t cut_bytes(const char *text, uint32_t most)
@@ -71,7 +71,7 @@ static void write_entry(char *to, const struct ts_emit_site *site, uint32_t byte
 		to = put(to, site->fields[i].key, text_bytes(site->fields[i].key));
 }
 
-/* Room for an entry; the dictionary grows as far as it may. */
+/* Reserves space for an entry; the dictionary grows up to its limit. */
 static char *reserve(struct core *core, uint32_t bytes)
 {
 	uint64_t used = core->control->dictionary_used;
@@ -82,7 +82,7 @@ static char *reserve(struct core *core, uint32_t bytes)
 	return core->dictionary + used;
 }
 
-/* Whole before it counts, counted before the first record that names it. Its number. */
+/* Publishes a complete entry, before the first record that refers to it. Returns its number. */
 static uint32_t count_entry(struct core *core, uint32_t bytes)
 {
 	core->sites++;
@@ -91,7 +91,7 @@ static uint32_t count_entry(struct core *core, uint32_t bytes)
 	return core->sites;
 }
 
-/* The number of a new entry; 0: there is no room. */
+/* Adds an entry and returns its number; 0: the dictionary is full. */
 static uint32_t add_entry(struct core *core, const struct ts_emit_site *site)
 {
 	uint32_t bytes = entry_bytes(site);
@@ -183,8 +183,8 @@ uint32_t agent_register_code(struct core *core, unsigned int kind, const char *n
 }
 
 /*
- * A forked child goes on with its parent's numbers: sites that the parent registered keep theirs.
- * The parent's area is still mapped.
+ * A forked child continues its parent's numbering, so that registered sites keep their numbers. The
+ * parent's area is still mapped.
  */
 void agent_copy_dictionary(struct ts_tracer *tracer, struct core *core)
 {
@@ -198,7 +198,7 @@ void agent_copy_dictionary(struct ts_tracer *tracer, struct core *core)
 		if (to)
 			memcpy(to, entries, used);
 		else
-			used = 0; /* records will name sites that are not there; the recorder counts
+			used = 0; /* records will refer to missing sites; the recorder counts
 				     them */
 		if (!to)
 			agent_stack_forget();

@@ -24,7 +24,7 @@
 
 extern char **environ;
 
-/* Everything that the two short-lived processes need, prepared before: they share our memory. */
+/* Prepared in advance for the two short-lived processes, which share our memory. */
 struct launch {
 	char program[1024];
 	char area[64];
@@ -42,7 +42,7 @@ static bool is_program(const char *path)
 	return path[0] == '/' && !access(path, X_OK);
 }
 
-/* Beside the agent's own file: build/, or lib/ of a prefix whose bin/ holds the tool. */
+/* Looks next to the agent's file: build/, or lib/ of a prefix whose bin/ holds the tool. */
 static bool find_beside(char *program, size_t bytes)
 {
 	static const char *const candidates[] = { "tracesmith", "../bin/tracesmith",
@@ -88,7 +88,7 @@ static bool find_recorder(char *program, size_t bytes)
 	return find_beside(program, bytes) || find_in_path(program, bytes);
 }
 
-/* True where a living recorder holds the output: it will find our area. */
+/* True if a live recorder holds the output: it will find our area. */
 static bool is_held(const char *output)
 {
 	size_t length = strlen(output);
@@ -96,7 +96,7 @@ static bool is_held(const char *output)
 	bool held;
 	int fd;
 
-	/* A recorder of x.json, or of x, holds the trace from which that is made. */
+	/* A recorder of x.json, or of x, holds the trace from which that file is exported. */
 	snprintf(path, sizeof(path), "%s%s", output,
 		 length >= 4 && !strcmp(output + length - 4, ".sbt") ? "" : ".sbt");
 	fd = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK);
@@ -154,7 +154,7 @@ static void close_from_three(void)
 		close(fd);
 }
 
-/* What was to hold the program back is not meant for the recorder. */
+/* Limits set for the program are not meant for the recorder. */
 static void raise_limits(void)
 {
 	static const int kinds[] = { RLIMIT_FSIZE, RLIMIT_CPU, RLIMIT_AS, RLIMIT_DATA,
@@ -170,7 +170,7 @@ static void raise_limits(void)
 	}
 }
 
-/* The recorder-to-be. Runs in our memory until execve: it must leave everything as it is. */
+/* The future recorder. Shares our memory until execve, so it must not change anything. */
 static int become_recorder(void *argument)
 {
 	struct launch *launch = argument;
@@ -190,7 +190,7 @@ static int become_recorder(void *argument)
 	close_from_three();
 	if (chdir("/"))
 		_exit(127);
-	/* The mask that we block for the clones must not be the recorder's. */
+	/* The recorder must not inherit the mask that is blocked for the clones. */
 	for (int number = 1; number < NSIG; number++)
 		sigaction(number, &plain, NULL);
 	sigemptyset(&none);
@@ -200,7 +200,7 @@ static int become_recorder(void *argument)
 	_exit(127);
 }
 
-/* Ends at once, so that the recorder is nobody's child. Exit signal 0: nobody is told. */
+/* Exits at once, so that the recorder is not our child. Exit signal 0: no SIGCHLD. */
 static int step_between(void *argument)
 {
 	struct launch *launch = argument;
@@ -216,7 +216,7 @@ static void run(struct launch *launch)
 {
 	int pid, status;
 
-	/* sigaction in a process that shares memory but not CLONE_SIGHAND changes its own table. */
+	/* Without CLONE_SIGHAND, sigaction in the clone changes only its own table. */
 	pid = clone(step_between, launch->stacks[0] + STACK_BYTES, CLONE_VM | CLONE_VFORK, launch);
 	if (pid < 0) {
 		launch->error = errno;

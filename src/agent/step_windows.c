@@ -13,7 +13,7 @@
 
 #define ABSENT INT64_MIN
 
-/* `name`: of what has opened or closed it; NULL: its cause says all. */
+/* `name`: the marker that opened or closed the window; NULL: the cause suffices. */
 static void note_window(struct ts_tracer *tracer, struct core *core, uint32_t action,
 			uint32_t cause, int64_t step, const char *name)
 {
@@ -44,7 +44,7 @@ static void set_enabled(struct core *core, uint32_t value)
 	__atomic_store_n(&core->control->enabled, value, __ATOMIC_RELEASE);
 }
 
-/* Opens before the step's own event is stored, closes before the next one's. */
+/* Opens before the step's own event is stored, closes before that of the next step. */
 static void follow_windows(struct ts_tracer *tracer, struct core *core, int64_t number)
 {
 	struct ts_live_control *control = core->control;
@@ -70,7 +70,7 @@ static void follow_windows(struct ts_tracer *tracer, struct core *core, int64_t 
 		note_window(tracer, core, TS_LIVE_WINDOW_CLOSE,
 			    by_step ? TS_LIVE_CAUSE_STEP : TS_LIVE_CAUSE_MAX_STEPS, number, NULL);
 		set_enabled(core, 0);
-		control->step_open = ABSENT; /* once is enough */
+		control->step_open = ABSENT; /* only once */
 		return;
 	}
 	control->window_steps++;
@@ -84,8 +84,8 @@ static bool is_on(const struct core *core)
 }
 
 /*
- * The record stands inside the window, and so before `enabled` goes off. What a recorder or
- * max_steps has closed stays so.
+ * The record belongs to the window, so it is stored before `enabled` is cleared. A window that a
+ * recorder or max_steps closed stays closed.
  */
 static void switch_window(struct core *core, bool open, uint32_t cause, const char *name)
 {
@@ -117,7 +117,7 @@ static void follow_marks(struct core *core, bool open, uint32_t cause, const cha
 		core->window_depth++;
 	else if (before)
 		core->window_depth--;
-	/* A child that was forked inside a range has never opened it. */
+	/* A child forked inside a range never opened it. */
 	if (!before != !core->window_depth)
 		switch_window(core, open, cause, name);
 }
@@ -146,7 +146,7 @@ void ts_accelerator_window(const char *cause, bool open)
 	agent_restore_signals(&saved);
 }
 
-/* Of an area that is there: none is made for it. */
+/* Only for an existing area: does not create one. */
 void ts_accelerator_end(void)
 {
 	struct core *core = __atomic_load_n(&ts_process_tracer.core, __ATOMIC_ACQUIRE);
@@ -208,8 +208,8 @@ void ts_step(int64_t number)
 __thread char agent_thread_name[16] __attribute__((tls_model("initial-exec")));
 
 /*
- * Remembered for rings that the thread takes later, while events are off too; told at once while
- * they are on.
+ * Remembers the name for rings that the thread takes later, even while events are off; stores it at
+ * once while they are on.
  */
 void ts_thread_name(const char *name)
 {

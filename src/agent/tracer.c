@@ -25,7 +25,7 @@
 #define MADV_WIPEONFORK 18
 #endif
 
-/* Before anything is known, events are let through to the slow path, which finds out. */
+/* Initially events go to the slow path, which starts the tracer. */
 static const uint32_t switch_unknown = 1;
 static const uint32_t switch_off;
 const uint32_t *ts_emit_switch = &switch_unknown;
@@ -35,17 +35,17 @@ static struct ts_tracer disabled_tracer = { .is_off = 1, .by_hand = 1 };
 static struct ts_tracer *tracers_by_hand; /* atomic; never shrinks */
 
 static pthread_key_t thread_key;
-static uint32_t thread_key_state; /* 0 none, 1 being made, 2 there */
+static uint32_t thread_key_state; /* 0 none, 1 being created, 2 valid */
 
 /*
- * Not 0 while this thread starts a tracer: what the C library does meanwhile must not emit (an
- * allocator that is instrumented, say). One more for each event that was lost by that.
+ * Not 0 while this thread starts a tracer: the C library must not emit meanwhile (for example
+ * through an instrumented allocator). Incremented for each event lost by that.
  */
 static __thread uint32_t starting __attribute__((tls_model("initial-exec")));
 
 /*
- * Yields; and sleeps where that does not help, since the other may have a lower priority. Not with
- * nanosleep(), where a thread can be cancelled.
+ * Yields, then sleeps if that does not help, since the other thread may have a lower priority. Does
+ * not use nanosleep(), which is a cancellation point.
  */
 void agent_relax(unsigned int spins)
 {
@@ -141,7 +141,7 @@ void *agent_memory(size_t bytes)
 	return memory == MAP_FAILED ? NULL : memory;
 }
 
-/* Where the kernel cannot, fork_in_child() does it. */
+/* If the kernel cannot wipe it, fork_in_child() does. */
 void *agent_wiped_memory(size_t bytes)
 {
 	void *memory = agent_memory(bytes);
@@ -167,10 +167,10 @@ static struct core *get_core(struct ts_tracer *tracer)
 	return none;
 }
 
-/* What standard error was at load: a daemon may have something else there by now. */
+/* Standard error at load: a daemon may have replaced it since. */
 static struct stat standard_error;
 
-/* On standard error, if it is still that, takes it at once, and has a reader. */
+/* Writes to standard error, if it is still the same file, would not block, and has a reader. */
 static void say(const char *text, size_t bytes)
 {
 	struct pollfd ready = { STDERR_FILENO, POLLOUT, 0 };
@@ -183,7 +183,7 @@ static void say(const char *text, size_t bytes)
 	    !(ready.revents & POLLOUT))
 		return;
 	sigpending(&pending);
-	/* SIGPIPE is blocked, as all are; it must not come later. */
+	/* All signals are blocked; a pending SIGPIPE must not be delivered later. */
 	if (write(STDERR_FILENO, text, bytes) < 0 && !sigismember(&pending, SIGPIPE)) {
 		sigemptyset(&broken_pipe);
 		sigaddset(&broken_pipe, SIGPIPE);
@@ -191,7 +191,7 @@ static void say(const char *text, size_t bytes)
 	}
 }
 
-/* No recorder: the newest events stay in memory, and the user is told once how to get them. */
+/* No recorder: the newest events stay in memory; tells the user once how to save them. */
 static void go_without_recorder(struct core *core)
 {
 	int bytes = snprintf(
@@ -205,7 +205,7 @@ static void go_without_recorder(struct core *core)
 		say(core->scratch, (size_t)bytes);
 }
 
-/* Called by the one thread that found it new, with signals blocked. */
+/* Called by the thread that found the core new, with signals blocked. */
 static void start(struct ts_tracer *tracer, struct core *core)
 {
 	int error;
@@ -231,8 +231,8 @@ static void start(struct ts_tracer *tracer, struct core *core)
 static void make_thread_key(void);
 
 /*
- * Whoever finds it new starts it. Signals are blocked ahead of that: a handler would wait for its
- * own thread.
+ * The thread that finds the core new starts it. Signals are blocked first: a handler would wait for
+ * its own thread.
  */
 static void try_start(struct ts_tracer *tracer, struct core *core)
 {
@@ -259,7 +259,7 @@ static void try_start(struct ts_tracer *tracer, struct core *core)
 static void start_or_wait(struct ts_tracer *tracer, struct core *core)
 {
 	try_start(tracer, core);
-	/* Set-up takes a few hundred microseconds, and its thread cannot be interrupted. */
+	/* Set-up takes a few hundred microseconds, and no signal interrupts its thread. */
 	for (unsigned int spins = 0; __atomic_load_n(&core->state, __ATOMIC_ACQUIRE) == CORE_BUSY;
 	     spins++)
 		agent_relax(spins);
@@ -334,8 +334,8 @@ bool agent_unshare(void *address, size_t bytes)
 }
 
 /*
- * The child may be inside an emit: a handler that interrupted it forked. So the way out of there
- * finds a core with what it reads, private and unable to grow. The next event makes a new one.
+ * The child may be inside an emit, if a handler that interrupted it forked. The rest of that emit
+ * then uses a private core that cannot grow. The next event creates a new core.
  */
 static void bury(struct ts_tracer *tracer)
 {
@@ -361,7 +361,7 @@ static void bury(struct ts_tracer *tracer)
 
 static void renew(struct ts_tracer *tracer)
 {
-	/* Already zero where the kernel wipes; this is for those that do not. */
+	/* Already zero if the kernel wipes; this is for kernels that do not. */
 	if (tracer->core && tracer->core->state != CORE_NEW)
 		memset(tracer->core, 0, sizeof(*tracer->core));
 	if (tracer->was_ready)
@@ -453,7 +453,8 @@ bool ts_tracer_is_enabled(struct ts_tracer *tracer)
 }
 
 /*
- * The struct itself stays in the list: a few hundred bytes, so that no thread can hold a dead one.
+ * The struct itself stays in the list (a few hundred bytes), so that no thread has a dangling
+ * pointer.
  */
 void ts_tracer_close(struct ts_tracer *tracer)
 {
