@@ -10,7 +10,7 @@
 #include "base/json.h"
 #include "record/decode/decode_internal.h"
 
-/* What is not known of a command's time is assumed to be this far off. */
+/* Uncertainty of an assumed clock. */
 #define ASSUMED_NS 1000000000
 
 int64_t decode_correlation(struct ts_decoder *decoder, struct decode_process *process,
@@ -35,7 +35,7 @@ enum {
 #include <tracesmith/schema.def>
 };
 
-/* What a row has beside the arguments of its site, in this order. Keys of columns are Kineto's. */
+/* Arguments of a row besides those of its site, in this order. Keys of columns are Kineto's. */
 enum {
 	WITH_CALL_CORRELATION = 1 << 0,
 	WITH_DEVICE = 1 << 1,
@@ -125,7 +125,7 @@ bool decode_call(struct ts_decoder *decoder, struct decode_area *area, struct de
 		row.correlation = decode_correlation(decoder, area->process, event->correlation);
 		row.arrow = TS_ARROW_OUT;
 		row.shape = shape_with(decoder, event->shape, WITH_CALL_CORRELATION);
-		/* One that failed gave no command. */
+		/* A failed call has no command. */
 		if (event->result == 0)
 			decode_wait_for_call(decoder, area, event->correlation);
 	}
@@ -140,7 +140,7 @@ static int64_t valid_time(int64_t time)
 	return time > -DECODE_LATEST_NS && time < DECODE_LATEST_NS ? time : TS_ABSENT;
 }
 
-/* When it ran; what is not known is taken from the nearest time that is. False: none is. */
+/* Sets the times of a command. Unknown times get the nearest known one. False: none is known. */
 static bool set_times(const struct decode_event *event, struct ts_gpu_op_row *row)
 {
 	int64_t start = valid_time(event->op->start);
@@ -185,7 +185,7 @@ static unsigned int set_sizes(const struct decode_event *event, struct ts_gpu_op
 	return with;
 }
 
-/* What not every backend tells: of a kernel, and of the graph that it is of. */
+/* Sets what not every backend reports: properties of a kernel, and its graph. */
 static unsigned int set_more(struct ts_decoder *decoder, struct decode_area *area,
 			     struct decode_ring *ring, const struct decode_event *event,
 			     struct ts_gpu_op_row *row)
@@ -211,7 +211,7 @@ static unsigned int set_more(struct ts_decoder *decoder, struct decode_area *are
 	return with;
 }
 
-/* The numbers that it waited for, as a JSON list. */
+/* The correlations that a command waited for, as a JSON list. */
 static int64_t waits_text(struct ts_decoder *decoder, struct decode_process *process,
 			  const uint64_t *waits, unsigned int count)
 {
@@ -232,7 +232,7 @@ static int64_t waits_text(struct ts_decoder *decoder, struct decode_process *pro
 	return ts_writer_string(decoder->writer, out->data, out->length);
 }
 
-/* Adds the row with its arguments: those of the site, then what it waited for. */
+/* Adds the row with its arguments: those of the site, then the waits. */
 static void add_op(struct ts_decoder *decoder, struct decode_area *area,
 		   const struct decode_event *event, struct ts_gpu_op_row *row, unsigned int with)
 {
@@ -256,7 +256,7 @@ static void add_op(struct ts_decoder *decoder, struct decode_area *area,
 	ts_writer_add(decoder->writer, TS_TABLE_GPU_OP, row, values);
 }
 
-/* The device and its clock: where nobody has said how that stands, by this command. */
+/* Sets the device and its clock; an unknown clock is assumed from this command. */
 static bool set_device(struct ts_decoder *decoder, struct decode_area *area,
 		       const struct decode_event *event, struct ts_gpu_op_row *row,
 		       uint32_t *ret_clock)
@@ -354,7 +354,7 @@ static bool clock_record(struct ts_decoder *decoder, struct decode_area *area,
 	return true;
 }
 
-/* Things that would have been rows of what happened: the summary counts them. */
+/* True if what was lost would have been an event, which the summary counts. */
 static bool is_event(const char *what, uint32_t bytes)
 {
 	static const char *const events[] = { "events", "gpu_op", "slice" };
@@ -390,7 +390,7 @@ static bool lost_record(struct ts_decoder *decoder, struct decode_area *area, in
 	return true;
 }
 
-/* The value as it is where it is JSON, else as a JSON string. */
+/* Writes the value unchanged if it is JSON, otherwise as a JSON string. */
 static void fact_row(struct ts_decoder *decoder, const struct decode_area *area, const char *key,
 		     size_t key_bytes, const char *value, size_t value_bytes)
 {
@@ -427,7 +427,7 @@ static bool put_fact(struct ts_decoder *decoder, const struct decode_area *area,
 	return !cursor.bad;
 }
 
-/* True where the same was said before; the time of saying it does not count. */
+/* True if the same fact was stored before, at any time. */
 static bool is_known_fact(const struct decode_area *area, const uint64_t *record, uint32_t words)
 {
 	const uint64_t *known = (const uint64_t *)(const void *)area->facts.data;

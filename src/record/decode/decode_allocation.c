@@ -9,7 +9,7 @@ static int64_t size_or_absent(int64_t size)
 	return size >= 0 ? size : TS_ABSENT;
 }
 
-/* Whose memory it is, and the queue that orders it. False: no memory, or too many devices. */
+/* Sets device and queue of an allocation. False: no memory, or too many devices. */
 static bool set_place(struct ts_decoder *decoder, struct decode_area *area,
 		      const struct decode_event *event, struct ts_allocation_row *row)
 {

@@ -13,7 +13,7 @@
 
 /* ---- rows ---- */
 
-/* The row of a piece: one that is there, or a new one. 0: the writer failed. */
+/* The row of a piece, existing or new. 0: the writer failed. */
 static uint32_t piece_row(struct ts_decoder *decoder, const struct decode_half_blob *half)
 {
 	const struct ts_text *piece = &half->piece;
@@ -22,7 +22,7 @@ static uint32_t piece_row(struct ts_decoder *decoder, const struct decode_half_b
 	uint64_t *row;
 	bool is_new;
 
-	/* Bounded memory: what is forgotten is stored again if it comes again. */
+	/* Bounds memory: forgotten content is stored again if it recurs. */
 	if (ts_pairmap_count(&decoder->blob_rows) >= DECODE_BLOB_ROWS)
 		ts_pairmap_clear(&decoder->blob_rows);
 	row = ts_pairmap_insert(&decoder->blob_rows, first, second, &is_new);
@@ -45,8 +45,8 @@ static struct decode_blob_number *slot_of(const struct decode_channel *channel, 
 }
 
 /*
- * Numbers are given out in order: a table of as many as there were so far, up to the limit, has no
- * two in one place.
+ * Numbers are assigned in order, so a table with a slot for each number so far, up to the limit,
+ * has no collisions.
  */
 static bool grow_slots(struct decode_channel *channel, uint64_t number)
 {
@@ -123,7 +123,7 @@ static void begin_half(struct decode_channel *channel, uint64_t number, uint64_t
 	ts_hash_stream_init(&half->hash);
 }
 
-/* A row for the piece; the memory of a small one is kept for the next. */
+/* Adds a row for the piece; keeps the memory of a small piece for the next. */
 static bool end_piece(struct ts_decoder *decoder, struct decode_half_blob *half)
 {
 	half->previous = piece_row(decoder, half);
@@ -153,7 +153,7 @@ static bool add_part(struct ts_decoder *decoder, struct decode_half_blob *half, 
 	return true;
 }
 
-/* False: the parts do not follow each other, or are not those of one content. */
+/* False: the part is not the next one of the same blob. */
 static bool is_next_part(const struct decode_half_blob *half, const struct ts_live_blob *part)
 {
 	return part->number && half->number == part->number && half->bytes == part->bytes &&
@@ -161,7 +161,7 @@ static bool is_next_part(const struct decode_half_blob *half, const struct ts_li
 	       part->count <= part->bytes - part->offset;
 }
 
-/* Nothing of it will be named; one that is counted is not counted again with its next part. */
+/* Rejects the blob: nothing will refer to it, and further parts are not counted again. */
 static void give_up(struct ts_decoder *decoder, struct decode_half_blob *half,
 		    struct decode_ring *ring, uint64_t number, int64_t ns)
 {

@@ -19,7 +19,7 @@ static uint64_t count_open(const struct decode_call_page *page)
 	return count;
 }
 
-/* The older half: what is open there has been so for millions of calls. */
+/* Discards the older half: calls still open there have been open for millions of calls. */
 static void forget_pages(struct ts_decoder *decoder, struct decode_calls *calls)
 {
 	size_t kept = calls->count / 2, gone = calls->count - kept;

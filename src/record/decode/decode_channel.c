@@ -10,10 +10,10 @@
 #include "record/decode/decode_internal.h"
 #include "trace/object_details.h"
 
-/* Objects that are gone are forgotten when there are more of them than live ones, and this. */
+/* Destroyed objects are forgotten when they outnumber the live ones and this. */
 #define GONE_OBJECTS 4096u
 
-/* Where a record stands, and when it was written. */
+/* Context of a record: its ring and time. */
 struct place {
 	struct ts_decoder *decoder;
 	struct decode_area *area;
@@ -114,8 +114,8 @@ bool decode_put_object(struct ts_decoder *decoder, struct decode_channel *channe
 }
 
 /*
- * The object of a number as its window knows it; a new one where it is described for the first
- * time, or by another window. NULL: too many.
+ * The object of a number in its window; a new one if it is described for the first time, or by
+ * another window. NULL: too many.
  */
 static struct decode_object *describe_object(struct ts_decoder *decoder,
 					     struct decode_channel *channel, uint64_t number,
@@ -148,7 +148,7 @@ static void object_row(struct ts_decoder *decoder, const struct decode_area *are
 {
 	char details[40];
 
-	/* In another file than that which was told more of it. */
+	/* Its details are in another file. */
 	if (!object->row.details) {
 		snprintf(details, sizeof(details), "{\"number\":%llu}",
 			 (unsigned long long)object->number);
@@ -160,8 +160,8 @@ static void object_row(struct ts_decoder *decoder, const struct decode_area *are
 }
 
 /*
- * The id for a column; its row is in the file after this. An object that was never described is
- * counted.
+ * The object's id for a column; ensures that its row is in the file. Counts an object that was
+ * never described.
  */
 static int64_t object_id(const struct place *place, uint64_t number)
 {
@@ -189,7 +189,7 @@ static int64_t blob_id(const struct place *place, uint64_t number, bool keep)
 
 /* ---- details ---- */
 
-/* Checked, in decoder->scratch; false where there are none, or not a JSON object. */
+/* Validates details into decoder->scratch; false: none, or not a JSON object. */
 static bool check_details(const struct place *place, const char *text, uint32_t length)
 {
 	struct ts_decoder *decoder = place->decoder;
@@ -217,7 +217,7 @@ static uint64_t map_blob(void *context, uint64_t number)
 	return (uint64_t)blob_id(context, number, true);
 }
 
-/* {"number":N, and what the program says of it; numbers of blobs become ids. */
+/* {"number":N, and the program's details; numbers of blobs become ids. */
 static int64_t object_details(struct place *place, uint64_t number, const char *text,
 			      uint32_t length)
 {
@@ -296,13 +296,13 @@ static bool gone_record(const struct place *place, struct decode_cursor *cursor)
 	return true;
 }
 
-/* What the summary says: a window counts as replayable until it says why it is not. */
+/* Counts windows for the summary: replayable unless a record says why not. */
 static void count_window(struct ts_decoder *decoder, struct decode_area *area, int64_t kind)
 {
 	struct decode_channel *channel = area->channel;
 	struct ts_decoder_counts *counts = &decoder->counts;
 	const struct ts_text *details = &decoder->scratch;
-	char why[sizeof(counts->not_replayable)] = ""; /* all of it is stored */
+	char why[sizeof(counts->not_replayable)] = ""; /* stored in full */
 
 	if (kind == TS_COMMAND_OPEN) {
 		counts->replayable_windows++;
@@ -329,7 +329,7 @@ void decode_channel_cut(struct ts_decoder *decoder, struct decode_area *area)
 
 	if (!area->channel || !area->channel->in_window)
 		return;
-	/* Behind all commands that are there, since rows are in order of time. */
+	/* After all commands so far, since rows are ordered by time. */
 	now = TS_MAX(decoder->now_ns, area->channel->last_ns);
 	decode_loss_row(decoder, area->process, 0, "commands", NO_ROOM, TS_ABSENT, now, now);
 	ts_text_clear(&decoder->scratch);

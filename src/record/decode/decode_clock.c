@@ -43,7 +43,7 @@ int64_t decode_monotonic(const struct ts_decoder *decoder, int64_t monotonic_ns)
 	if (i < 2)
 		return clamp((wide_int)at - decoder->open.started_monotonic_ns +
 			     decode_scale(decoder, decoder->open.started_counter));
-	/* The two anchors around it; beyond them the rate of the nearest two goes on. */
+	/* The two anchors around the time; outside, the nearest two are extrapolated. */
 	for (i--; i > 1 && decoder->anchors[i - 1].anchor.monotonic_ns > at; i--)
 		;
 	a = &decoder->anchors[i - 1].anchor;
@@ -103,7 +103,7 @@ static void anchor_rows(struct ts_decoder *decoder, const struct ts_block_clock 
 			 "realtime/monotonic", 0);
 }
 
-/* What the OPEN block says, as an anchor. */
+/* The OPEN block's clock as an anchor. */
 static struct ts_block_clock first_anchor(const struct ts_decoder *decoder)
 {
 	return (struct ts_block_clock){
@@ -135,7 +135,7 @@ void decode_add_anchor(struct ts_decoder *decoder, const struct ts_block_clock *
 	uint32_t count = decoder->anchor_count;
 
 	newest = count ? &decoder->anchors[count - 1].anchor : NULL;
-	/* Of another boot, or damaged: it would turn the map of times upside down. */
+	/* From another boot, or damaged: it would break the order of times. */
 	if (!is_in_range(anchor) || anchor->counter < decoder->open.started_counter ||
 	    anchor->monotonic_ns < decoder->open.started_monotonic_ns ||
 	    (newest &&
@@ -152,9 +152,8 @@ void decode_add_anchor(struct ts_decoder *decoder, const struct ts_block_clock *
 }
 
 /*
- * An area that is older than the recording has events from before its first anchor. The target's
- * own anchor of then helps, if it is credible: it must not bend the times of others by more than a
- * thousandth.
+ * An area older than the recording has events before the first anchor. The target's own anchor is
+ * used for them, if plausible: it must not change the times of others by more than a thousandth.
  */
 void decode_area_anchor(struct ts_decoder *decoder, const struct decode_area *area)
 {
@@ -177,9 +176,9 @@ void decode_area_anchor(struct ts_decoder *decoder, const struct decode_area *ar
 
 /* ---- clocks of devices ---- */
 
-/* A measured point counts for more than what was only assumed. */
+/* A measured point takes precedence over an assumed one. */
 enum { GENERATION_GUESSED = 0, GENERATION_MEASURED = 1 };
-/* Points nearer to each other say nothing new. */
+/* Points closer than this add no information. */
 #define POINT_DISTANCE_NS 1000000
 
 int64_t decode_trace_time(const struct ts_decoder *decoder, int64_t ns)
@@ -254,8 +253,8 @@ bool decode_put_point(struct ts_decoder *decoder, const struct decode_waiting_po
 }
 
 /*
- * The nominal rate of the counter is some millionths off: a row is exact once an anchor lies behind
- * it.
+ * The nominal rate of the counter is off by some millionths: a row is exact once a later anchor is
+ * known.
  */
 static void wait_for_anchor(struct ts_decoder *decoder, const struct decode_device_clock *clock,
 			    const struct decode_clock_point *point, bool is_first)
@@ -284,7 +283,7 @@ void decode_add_point(struct ts_decoder *decoder, struct decode_device_clock *cl
 							       : NULL;
 	bool is_first;
 
-	/* Both clocks go on; a target that floods us with points fills no trace. */
+	/* Both clocks must advance; a flood of points from a target must not fill the trace. */
 	if (!decode_is_point(point) ||
 	    (newest && !clock->is_guessed &&
 	     (is_guessed || point->host_ns < newest->host_ns + POINT_DISTANCE_NS ||

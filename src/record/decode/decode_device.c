@@ -10,7 +10,7 @@
 
 /* ---- lists ---- */
 
-/* Ids rise. */
+/* Ids are ascending. */
 struct decode_device *decode_find_device(const struct ts_decoder *decoder, int64_t id)
 {
 	size_t from = 0, to = decoder->device_count;
@@ -40,7 +40,7 @@ void decode_index_device(struct ts_decoder *decoder, const struct decode_device 
 		decode_no_memory(decoder);
 }
 
-/* Drops those that no area can name any more. */
+/* Drops devices that no area can refer to any more. */
 static void forget_devices(struct ts_decoder *decoder)
 {
 	size_t kept = 0;
@@ -150,7 +150,7 @@ static void device_row(struct ts_decoder *decoder, struct decode_device *device)
 
 /* ---- which one is meant ---- */
 
-/* What fits of a text that ends with the room; a character is not cut. */
+/* Length of the text that fits, without cutting a character. */
 static size_t cut(const char *text, size_t length, size_t room)
 {
 	if (length < room)
@@ -167,7 +167,7 @@ static bool is_text(const char *known, size_t room, const char *text, size_t len
 	return memcmp(known, text, length) == 0 && !known[length];
 }
 
-/* False where it is unknown, or as it was. */
+/* False: unknown or unchanged. */
 static bool set_text(char *known, size_t room, const char *text, size_t length)
 {
 	if (!length || is_text(known, room, text, length))
@@ -178,7 +178,7 @@ static bool set_text(char *known, size_t room, const char *text, size_t length)
 	return true;
 }
 
-/* Makers do not know each other's: theirs are told apart. */
+/* UUIDs are unique only within a vendor. */
 static struct decode_device *find_uuid(const struct ts_decoder *decoder,
 				       const struct decode_described *described)
 {
@@ -227,7 +227,7 @@ struct decode_device *decode_use_device(struct ts_decoder *decoder, struct decod
 	return device;
 }
 
-/* The one that the area calls so, the one of that uuid, or a new one. */
+/* The device with the area's number, the one with that UUID, or a new one. */
 static struct decode_device *described_device(struct ts_decoder *decoder, struct decode_area *area,
 					      const struct decode_described *described)
 {
@@ -241,7 +241,7 @@ static struct decode_device *described_device(struct ts_decoder *decoder, struct
 	other = length ? find_uuid(decoder, described) : NULL;
 	if (other)
 		return decode_call_device(decoder, area, described->number, other) ? other : NULL;
-	/* It had none so far, and no other area speaks of it. */
+	/* It had no UUID so far, and no other area describes it. */
 	if (device && !device->uuid[0])
 		return device;
 	return new_device(decoder, area, described->number);
@@ -249,7 +249,7 @@ static struct decode_device *described_device(struct ts_decoder *decoder, struct
 
 /* ---- descriptions ---- */
 
-/* What an area says of a device holds while it lives; the recorder knows better than any. */
+/* An area's description of a device holds while the area lives; the recorder overrides it. */
 static bool may_change(struct ts_decoder *decoder, const struct decode_area *area,
 		       const struct decode_device *device)
 {

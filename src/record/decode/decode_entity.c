@@ -123,7 +123,7 @@ struct decode_process *decode_get_process(struct ts_decoder *decoder, uint64_t p
 
 	if (!ts_map_get(&decoder->pids, pid, &newest))
 		return NULL;
-	/* From the newest back: a pid comes again, an image is newer than another. */
+	/* From the newest back: pids are reused, and images replace each other. */
 	for (size_t i = newest + 1; i > 0; i--) {
 		struct decode_process *process = decoder->processes[i - 1];
 
@@ -141,7 +141,7 @@ void decode_free_process(struct decode_process *process)
 	free(process);
 }
 
-/* Drops the older half of those that have ended, so that endless recordings need bounded memory. */
+/* Drops the older half of the ended processes, so that memory stays bounded. */
 static void forget_processes(struct ts_decoder *decoder)
 {
 	size_t kept = 0, dropped = 0;
@@ -193,7 +193,7 @@ struct decode_process *decode_add_process(struct ts_decoder *decoder, uint64_t p
 	return process;
 }
 
-/* Arguments, each ended by NUL, as a JSON list. */
+/* Converts NUL-terminated arguments to a JSON list. */
 static char *command_json(const char *command, size_t bytes)
 {
 	struct ts_text json = { 0 };
@@ -209,7 +209,7 @@ static char *command_json(const char *command, size_t bytes)
 		at += length + 1;
 	}
 	ts_text_append(&json, "]", 2);
-	return json.data; /* NULL where there was no memory: a process without a command */
+	return json.data; /* NULL without memory: a process without a command */
 }
 
 void decode_set_process_texts(struct ts_decoder *decoder, struct decode_process *process,
@@ -232,7 +232,7 @@ static int64_t parent_of(const struct ts_decoder *decoder, const struct decode_p
 
 	if (process->parent == process->pid || !ts_map_get(&decoder->pids, process->parent, &place))
 		return 0;
-	/* That of the recorder has no row, unless something stands there. */
+	/* The recorder's own process has a row only if something refers to it. */
 	if (decoder->processes[place]->of_recorder &&
 	    decoder->processes[place]->epoch != decoder->epoch)
 		return 0;
@@ -264,7 +264,7 @@ void decode_write_process(struct ts_decoder *decoder, struct decode_process *pro
 	process->epoch = decoder->epoch;
 }
 
-/* Its last row; the texts are in the file. */
+/* Writes the last row of a process. The texts are in the file. */
 void decode_end_process(struct ts_decoder *decoder, struct decode_process *process)
 {
 	process->ended = true;
@@ -288,7 +288,7 @@ void decode_know_process(struct ts_decoder *decoder, struct decode_process *proc
 	process->external = false;
 }
 
-/* Nobody says when a stranger ends: when there are many, those of before may be forgotten. */
+/* The end of an external process is not reported: if there are many, forgets earlier ones. */
 static void forget_external(struct ts_decoder *decoder)
 {
 	for (size_t i = 0; i < decoder->process_count; i++) {
@@ -318,7 +318,7 @@ static struct decode_process *add_external(struct ts_decoder *decoder, uint64_t 
 	return process;
 }
 
-/* The image that a process had at that time; the first, where none is that old. */
+/* The image of a process at that time; the first one if none is that old. */
 static struct decode_process *find_image(const struct ts_decoder *decoder, uint64_t newest,
 					 uint64_t start_time, int64_t ns)
 {
@@ -337,7 +337,7 @@ static struct decode_process *find_image(const struct ts_decoder *decoder, uint6
 	return found;
 }
 
-/* Of that start time, else the newest where nothing says that it is another. */
+/* The process with that start time, or the newest unless it is known to be another one. */
 static struct decode_process *find_subject(struct ts_decoder *decoder, uint64_t pid,
 					   uint64_t start_time, int64_t ns)
 {
@@ -358,7 +358,7 @@ static struct decode_process *find_subject(struct ts_decoder *decoder, uint64_t 
 }
 
 /*
- * An area of another pid namespace than ours can only speak of those whom we know from there, too.
+ * An area of another pid namespace can only refer to processes known from that namespace.
  */
 static struct decode_process *find_inside(const struct ts_decoder *decoder,
 					  const struct decode_area *area, uint32_t pid)
@@ -435,7 +435,7 @@ void decode_forget_threads(struct decode_area *area)
 	for (size_t i = 0; i < area->thread_count; i++) {
 		struct decode_thread *thread = area->threads[i];
 
-		/* The map keeps its memory, so that putting fewer back cannot fail. */
+		/* The map keeps its memory, so inserting fewer entries cannot fail. */
 		if (is_idle(area, thread) ||
 		    ts_map_put(thread->is_track ? &area->tracks : &area->serials, thread->key,
 			       kept)) {

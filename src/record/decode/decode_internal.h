@@ -397,7 +397,7 @@ struct ts_decoder {
 	size_t closed_count, closed_capacity;
 
 	struct ts_decoder_counts counts;
-	uint64_t damaged_blocks, damaged_bytes; /* of the journal, not yet told */
+	uint64_t damaged_blocks, damaged_bytes; /* of the journal, not yet reported */
 	struct ts_text scratch;
 	int failure; /* of memory */
 };

@@ -137,7 +137,7 @@ void decode_loss_block(struct ts_decoder *decoder, const struct ts_block *block,
 		decoder->counts.lost += (uint64_t)loss->count;
 }
 
-/* One counter of a control block; it may have been told in part before. */
+/* Reports a counter of a control block, without the part reported before. */
 static void report_counter(struct ts_decoder *decoder, const struct decode_area *area,
 			   uint64_t *reported, uint64_t count, const char *what, const char *reason,
 			   const struct ts_block_end *end)

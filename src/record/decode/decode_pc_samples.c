@@ -8,7 +8,7 @@
 
 #include "record/decode/decode_internal.h"
 
-/* A key of decoder->shapes beside those that events of accelerators have. */
+/* A key of decoder->shapes, distinct from those of accelerator events. */
 #define WITH_LAUNCH (UINT64_C(1) << 32)
 
 static uint32_t launch_shape(struct ts_decoder *decoder)

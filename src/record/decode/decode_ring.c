@@ -17,7 +17,7 @@ static uint32_t take_text(struct ts_decoder *decoder, struct decode_cursor *curs
 	return cursor->bad ? 0 : decode_string(decoder, text, length);
 }
 
-/* A value of that type; false where it is not stored. */
+/* Reads a value of that type; false: not stored. */
 static bool take_value(struct ts_decoder *decoder, struct decode_cursor *cursor, unsigned int type,
 		       int64_t *ret_value)
 {
@@ -42,7 +42,7 @@ static bool take_value(struct ts_decoder *decoder, struct decode_cursor *cursor,
 
 /* ---- names and arguments ---- */
 
-/* Values that need a look: strings, booleans. */
+/* Reads values that need conversion: strings, booleans. */
 static void take_site_values(struct ts_decoder *decoder, const struct decode_area *area,
 			     const struct decode_site *site, struct decode_cursor *cursor,
 			     struct decode_event *event)
@@ -126,7 +126,7 @@ static void take_dynamic(struct ts_decoder *decoder, const struct decode_area *a
 	event->values = event->room;
 }
 
-/* The words of a GPU_OP, those of MORE, and the waits that are listed behind them. */
+/* Reads the words of a GPU_OP, those of MORE, and the listed waits after them. */
 static void take_op(struct decode_cursor *cursor, struct decode_event *event)
 {
 	size_t left = (size_t)(cursor->end - cursor->next), need = TS_LIVE_WORDS(*event->op);
@@ -174,7 +174,7 @@ static void take_call(struct decode_cursor *cursor, struct decode_event *event)
 	event->result = call.result;
 }
 
-/* What stands at the end of a record that has one. */
+/* Reads the frames at the end of a record with STACK. */
 static void take_stack(struct decode_cursor *cursor, struct decode_event *event)
 {
 	event->frame_count = decode_take_word(cursor);
@@ -193,7 +193,7 @@ static bool may_have_stack(unsigned int kind)
 	return may_have_frames(kind) || kind == TS_LIVE_ALLOCATION;
 }
 
-/* The last word, whatever stands before it. */
+/* Reads the stack number: the last word of the record. */
 static void take_stack_is(struct decode_cursor *cursor, struct decode_event *event)
 {
 	if (cursor->next >= cursor->end)
@@ -202,7 +202,7 @@ static void take_stack_is(struct decode_cursor *cursor, struct decode_event *eve
 		event->stack = *--cursor->end;
 }
 
-/* Everything behind the first two words. False: the record makes no sense. */
+/* Reads everything after the first two words. False: the record is invalid. */
 static inline bool take_event(struct ts_decoder *decoder, struct decode_area *area,
 			      struct decode_event *event)
 {
@@ -237,7 +237,7 @@ static inline bool take_event(struct ts_decoder *decoder, struct decode_area *ar
 			return false;
 		decode_use_thread(decoder, area, event->thread);
 	}
-	/* These two have no name of their own. */
+	/* These two have no name. */
 	if (event->kind == TS_LIVE_END || event->kind == TS_LIVE_STEP)
 		return !cursor.bad;
 	if (TS_LIKELY(site))
@@ -266,7 +266,7 @@ static void slice_row(struct ts_decoder *decoder, const struct decode_event *eve
 	ts_writer_add(decoder->writer, TS_TABLE_SLICE, &row, event->values);
 }
 
-/* Ticks of an area's counter that end at `ns`, in ns. */
+/* Converts a duration in ticks of an area's counter that ends at `ns` to ns. */
 static int64_t ticks_ns(const struct ts_decoder *decoder, const struct decode_area *area,
 			const struct decode_event *event)
 {
@@ -319,7 +319,7 @@ static void instant(struct ts_decoder *decoder, const struct decode_event *event
 	ts_writer_add(decoder->writer, TS_TABLE_MARK, &row, event->values);
 }
 
-/* Whom a counter is about that is not the thread's. False: nobody that we know how to name. */
+/* Sets the process or device that a counter describes. False: unknown subject. */
 static bool set_subject(struct ts_decoder *decoder, struct decode_area *area,
 			const struct decode_event *event, struct ts_counter_row *row)
 {
@@ -399,7 +399,7 @@ bool decode_push(struct decode_area *area, struct decode_stack *stack, const voi
 	return true;
 }
 
-/* Takes the newest open span off; its words stay where they are until the next push. */
+/* Removes the newest open span; its words remain valid until the next push. */
 static void pop(struct decode_area *area, struct decode_stack *stack)
 {
 	uint32_t start = stack->starts[--stack->count] & ~STACK_OUTSIDE;
@@ -409,7 +409,7 @@ static void pop(struct decode_area *area, struct decode_stack *stack)
 	stack->records.length = start;
 }
 
-/* A row for a BEGIN record; `end_ns` -1: it has not ended. */
+/* Adds a row for a BEGIN record; `end_ns` -1: it has not ended. */
 static void begun_row(struct ts_decoder *decoder, struct decode_area *area,
 		      struct decode_thread *thread, const uint64_t *record, int64_t end_ns)
 {
@@ -419,13 +419,13 @@ static void begun_row(struct ts_decoder *decoder, struct decode_area *area,
 				      .thread = thread };
 	int64_t start = TS_MAX(decode_time(decoder, area, record[1]), area->bound_ns);
 
-	/* The thread is known already, also where it is a track. */
+	/* The thread is already known, even if it is a track. */
 	event.flags = (uint8_t)ts_live_head_flags(record[0]);
 	if (take_event(decoder, area, &event))
 		slice_row(decoder, &event, start, end_ns < 0 ? -1 : TS_MAX(end_ns - start, 0));
 }
 
-/* Counts an event that no window holds; for `return`. */
+/* Counts an event outside all windows. */
 static bool leave_out(struct ts_decoder *decoder, struct decode_area *area)
 {
 	area->outside++;
@@ -451,7 +451,7 @@ static bool begin(struct ts_decoder *decoder, struct decode_area *area, struct d
 	return outside ? leave_out(decoder, area) : true;
 }
 
-/* Events of the area are stored at times only; the record that says so may be in another ring. */
+/* True if the area has windows; the record that opens one may be in another ring. */
 static bool has_windows(const struct decode_area *area)
 {
 	const struct ts_live_control *control = area->about ? &area->about->control : NULL;
@@ -461,7 +461,7 @@ static bool has_windows(const struct decode_area *area)
 		(control->step_open != TS_ABSENT || !(control->enabled & TS_LIVE_ENABLED)));
 }
 
-/* A span counts where it began: it is inside then, although its end may be outside. */
+/* The start of a span decides whether it is inside a window; its end may be outside. */
 static bool end(struct ts_decoder *decoder, struct decode_area *area, struct decode_ring *ring,
 		const struct decode_event *event)
 {
@@ -513,7 +513,7 @@ void decode_open_spans(struct ts_decoder *decoder, struct decode_area *area)
 
 /* ---- records ---- */
 
-/* Where events of a ring stand from here on. */
+/* Sets the thread of the ring's following events. */
 static void know_thread(struct ts_decoder *decoder, struct decode_area *area,
 			struct decode_thread *thread)
 {
@@ -521,7 +521,7 @@ static void know_thread(struct ts_decoder *decoder, struct decode_area *area,
 		decode_use_thread(decoder, area, thread);
 }
 
-/* It came when it was over, perhaps long after its window: what counts is when it was given. */
+/* A GPU_OP arrives after completion, perhaps long after its window: use its enqueue time. */
 static bool op(struct ts_decoder *decoder, struct decode_area *area, struct decode_ring *ring,
 	       const struct decode_event *event)
 {
@@ -538,7 +538,7 @@ static bool op(struct ts_decoder *decoder, struct decode_area *area, struct deco
 	return decode_gpu_op(decoder, area, ring, event);
 }
 
-/* True where the event is in the trace after this, or will be. */
+/* True if the event is in the trace now, or will be. */
 static inline bool add_event(struct ts_decoder *decoder, struct decode_area *area,
 			     struct decode_ring *ring, struct decode_event *event)
 {
@@ -569,7 +569,7 @@ static inline bool add_event(struct ts_decoder *decoder, struct decode_area *are
 	return true;
 }
 
-/* Drops are the owner's who saw the ring full: the next one says how many there were before. */
+/* Drops belong to the owner that found the ring full: the next owner records the count so far. */
 static void settle_dropped(struct ts_decoder *decoder, struct decode_ring *ring, uint64_t dropped,
 			   int64_t ns)
 {
@@ -584,7 +584,7 @@ static bool thread_record(struct ts_decoder *decoder, struct decode_area *area,
 			  struct decode_ring *ring, const struct ts_live_thread_record *record,
 			  uint64_t dropped_at_end)
 {
-	/* One that was put there by who drained it has no time. */
+	/* A THREAD record inserted by the drainer has no time. */
 	int64_t ns = record->counter ? decode_time(decoder, area, record->counter)
 		     : ring->last_ns ? ring->last_ns
 				     : decoder->now_ns;
@@ -593,7 +593,7 @@ static bool thread_record(struct ts_decoder *decoder, struct decode_area *area,
 	if (!thread)
 		return false;
 	thread = decode_join_thread(decoder, area, thread, record->tid, ns);
-	/* Never beyond what the ring itself counts. */
+	/* Never more than the ring's own count. */
 	settle_dropped(decoder, ring, TS_MIN(record->dropped, dropped_at_end), ns);
 	if (ring->thread != thread)
 		decode_report_ring(decoder, area, ring);
@@ -631,7 +631,7 @@ static bool device_record(struct ts_decoder *decoder, struct decode_area *area,
 	return !cursor.bad && decode_describe_device(decoder, area, &described);
 }
 
-/* Records that are no events. */
+/* Decodes records that are not events. */
 static bool other_record(struct ts_decoder *decoder, struct decode_area *area,
 			 struct decode_ring *ring, const struct decode_event *event,
 			 uint64_t dropped)
@@ -677,7 +677,7 @@ static bool other_record(struct ts_decoder *decoder, struct decode_area *area,
 	}
 }
 
-/* Records stand there without a THREAD ahead of them. */
+/* For records without a preceding THREAD record. */
 static struct decode_thread *assume_thread(struct ts_decoder *decoder, struct decode_area *area,
 					   struct decode_ring *ring)
 {
@@ -687,7 +687,7 @@ static struct decode_thread *assume_thread(struct ts_decoder *decoder, struct de
 	return ring->thread;
 }
 
-/* Events of the bytes that were taken into account, stored or counted as lost. */
+/* Decodes records. Returns the number of events, stored or counted as lost. */
 static uint64_t take_records(struct ts_decoder *decoder, struct decode_area *area,
 			     struct decode_ring *ring, const uint64_t *words, size_t count,
 			     uint64_t dropped)
@@ -730,7 +730,7 @@ static uint64_t take_records(struct ts_decoder *decoder, struct decode_area *are
 		at += event.words;
 	}
 	ring->damaged = at < count;
-	/* What the summary counts is what programs emitted. */
+	/* The summary counts only events of programs. */
 	if (area->of_recorder)
 		decoder->counts.measured += stored;
 	else
@@ -740,7 +740,7 @@ static uint64_t take_records(struct ts_decoder *decoder, struct decode_area *are
 
 /* ---- blocks ---- */
 
-/* Positions and counts go on; what lies between was lost by that. */
+/* Advances positions and counts; reports the difference as lost. */
 static void account(struct ts_decoder *decoder, struct decode_area *area, struct decode_ring *ring,
 		    const struct ts_block *block, uint64_t taken, int64_t before_ns)
 {
@@ -768,12 +768,12 @@ int decode_ring_block(struct ts_decoder *decoder, struct decode_area *area,
 	int64_t before_ns;
 	uint64_t taken = 0;
 
-	/* What was taken before is not taken again. */
+	/* Do not decode bytes twice. */
 	if (!ring || block->to < ring->position || (block->bytes && block->from < ring->position)) {
 		decoder->damaged_blocks++;
 		return TS_OK;
 	}
-	/* Another recording has what lies before, and has told its losses. */
+	/* Another recording has everything before, and has reported its losses. */
 	if (block->flags & TS_RING_START) {
 		ring->position = block->to;
 		ring->events = TS_MAX(ring->events, block->events);

@@ -11,17 +11,16 @@
 #include "record/decode/decode_internal.h"
 
 /*
- * Another name, and nothing was heard of the thread for so long: it is another thread that has got
- * its number.
+ * A new name after this much silence means another thread that reuses the tid.
  */
 #define SILENCE_NS INT64_C(5000000000)
-/* Threads that were not heard of for so long may be forgotten. */
+/* Threads that were silent for this long may be forgotten. */
 #define FORGET_NS INT64_C(60000000000)
 
 /* ---- threads of processes ---- */
 
 /*
- * Drops those that only samples name and that have been silent, or all of them where that are too
+ * Drops silent threads that are known only from samples, or all of these if there are still too
  * many.
  */
 static void forget_seen(struct ts_decoder *decoder)
@@ -40,7 +39,7 @@ static void forget_seen(struct ts_decoder *decoder)
 	for (size_t i = 0; i < decoder->seen_count; i++) {
 		struct decode_thread *thread = decoder->seen[i];
 
-		/* The map keeps its memory, so that putting fewer back cannot fail. */
+		/* The map keeps its memory, so inserting fewer entries cannot fail. */
 		if (thread->last_ns < since_ns ||
 		    ts_pairmap_put(&decoder->seen_index, (uint64_t)thread->process, thread->tid,
 				   kept))
@@ -95,7 +94,7 @@ void decode_free_seen(struct ts_decoder *decoder)
 	ts_map_release(&decoder->sample_names);
 }
 
-/* Samples have told of it, and no area has ever said that it is another one. */
+/* True if samples reported the thread, and no area has identified it as another one. */
 static bool is_same_thread(const struct decode_area *area, const struct decode_thread *thread,
 			   const struct decode_thread *seen)
 {
@@ -119,7 +118,7 @@ struct decode_thread *decode_join_thread(struct ts_decoder *decoder, struct deco
 	uint64_t place;
 
 	thread->last_ns = ns;
-	/* A serial number is one thread's; what says otherwise is not believed. */
+	/* A serial belongs to one thread; contradicting records are ignored. */
 	if (thread->tid || !tid)
 		return thread;
 	thread->tid = tid;
@@ -160,7 +159,7 @@ static struct decode_thread *add_seen(struct ts_decoder *decoder, int64_t proces
 	return is_seen ? thread : NULL;
 }
 
-/* The process of an event's subject; its row is in the file after this. NULL: it is none. */
+/* The process of an event's subject; ensures that its row is in the file. NULL: not a process. */
 static const struct decode_process *process_of(struct ts_decoder *decoder,
 					       const struct decode_area *area,
 					       const struct ts_live_subject *subject, int64_t ns)
@@ -171,7 +170,7 @@ static const struct decode_process *process_of(struct ts_decoder *decoder,
 	return decode_subject_process(decoder, area, subject->pid, subject->start_time, ns);
 }
 
-/* Whose stack it is; the row is in the file after this. */
+/* The thread of a sample; ensures that its row is in the file. */
 static struct decode_thread *sampled_thread(struct ts_decoder *decoder,
 					    const struct decode_area *area,
 					    const struct decode_event *event)

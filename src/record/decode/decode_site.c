@@ -8,7 +8,7 @@
 #include "code/demangle.h"
 #include "record/decode/decode_internal.h"
 
-/* 0 where the entry is not one. */
+/* Size of a valid entry; 0: invalid. */
 static size_t check_site(const char *bytes, size_t left)
 {
 	struct ts_live_site site;
@@ -69,7 +69,7 @@ void decode_add_sites(struct ts_decoder *decoder, struct decode_area *area, cons
 	}
 }
 
-/* Said once a file. */
+/* Reported once per file. */
 static void tell_no_demangler(struct ts_decoder *decoder)
 {
 	if (decoder->no_demangler == decoder->epoch)
@@ -90,7 +90,7 @@ static uint32_t plain_name(struct ts_decoder *decoder, const char *name, size_t 
 	return decode_string(decoder, name, length);
 }
 
-/* Each name is looked at once: that takes some microseconds. */
+/* Demangles each name once, since that takes some microseconds. */
 uint32_t decode_kernel_name(struct ts_decoder *decoder, const struct decode_area *area,
 			    const char *name, size_t length)
 {

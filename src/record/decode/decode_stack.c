@@ -12,7 +12,7 @@
 
 /* ---- frames ---- */
 
-/* The entry that names a frame's function; NULL: there is none. */
+/* The dictionary entry of a frame's function; NULL: none. */
 static struct decode_site *find_code(const struct decode_area *area, uint64_t frame,
 				     unsigned int *ret_kind)
 {
@@ -38,7 +38,7 @@ static bool is_unnamed(const struct decode_area *area, uint64_t frame)
 }
 
 /*
- * First line of the function that an entry of native code names, 0: not known; of a stack its
+ * The `line` of an entry: for native code the function's first line, 0: unknown; for a stack its
  * caller.
  */
 static uint32_t line_of(const struct decode_area *area, const struct decode_site *site)
@@ -75,7 +75,7 @@ static uint32_t add_mapping(struct ts_decoder *decoder, struct decode_area *area
 	return (uint32_t)id;
 }
 
-/* A file with native code, where it is mapped. */
+/* The mapping of a file with native code. */
 static uint32_t module_mapping(struct ts_decoder *decoder, struct decode_area *area,
 			       const struct decode_site *site)
 {
@@ -98,7 +98,7 @@ static uint32_t module_mapping(struct ts_decoder *decoder, struct decode_area *a
 	return add_mapping(decoder, area, &row);
 }
 
-/* Code of a device, by what its module is called: several functions are of one. */
+/* The mapping of device code, by module name: functions of a module share it. */
 static uint32_t device_mapping(struct ts_decoder *decoder, struct decode_area *area,
 			       const struct decode_site *site)
 {
@@ -141,7 +141,7 @@ static enum ts_frame_kind kind_of(unsigned int code)
 	}
 }
 
-/* Of these the frame has no line, but an address. */
+/* True if frames of this kind have an address instead of a line. */
 static bool has_address(unsigned int code)
 {
 	return code == TS_LIVE_CODE_NATIVE || code == TS_LIVE_CODE_MODULE ||
@@ -176,7 +176,7 @@ static uint32_t make_frame(struct ts_decoder *decoder, struct decode_area *area,
 
 /* ---- stacks ---- */
 
-/* A stack and one frame more; the stack itself, where a file has too many. */
+/* Adds a stack with one more frame; returns the stack itself if the file has too many. */
 static uint32_t make_step(struct ts_decoder *decoder, struct decode_area *area,
 			  struct decode_ring *ring, uint32_t parent, uint64_t frame, int64_t ns)
 {
@@ -191,7 +191,7 @@ static uint32_t make_step(struct ts_decoder *decoder, struct decode_area *area,
 		decoder->newest_stack = stack;
 		decoder->stack_count++;
 	}
-	/* A map of those in use; what is forgotten is found again by the writer. */
+	/* Only a cache: the writer finds forgotten steps again. */
 	if (ts_pairmap_count(&area->steps) >= DECODE_STEPS)
 		ts_pairmap_clear(&area->steps);
 	if (ts_pairmap_put(&area->steps, parent, frame, stack))
@@ -199,7 +199,7 @@ static uint32_t make_step(struct ts_decoder *decoder, struct decode_area *area,
 	return stack;
 }
 
-/* What is known of a thread's last stack. NULL: there is no memory for that, or it had none. */
+/* The memo of a thread's last stack. NULL: no memory, or the limit is reached. */
 static struct decode_memo *memo_of(struct ts_decoder *decoder, const struct decode_area *area,
 				   struct decode_thread *thread)
 {
@@ -229,7 +229,7 @@ static uint64_t count_same(const struct decode_memo *memo, const uint64_t *frame
 	return same;
 }
 
-/* Each sample with such frames says how many it has. */
+/* Counts frames without a name, for each sample. */
 static void count_unnamed(struct ts_decoder *decoder, const struct decode_area *area,
 			  struct decode_ring *ring, const struct decode_event *event)
 {
@@ -240,7 +240,7 @@ static void count_unnamed(struct ts_decoder *decoder, const struct decode_area *
 	decode_lose(decoder, ring, LOSS_UNNAMED_FRAME, unnamed, event->ns, event->ns);
 }
 
-/* A stack and one frame more, mostly one that is known. */
+/* A stack with one more frame, usually a known one. */
 static inline uint32_t step(struct ts_decoder *decoder, struct decode_area *area,
 			    struct decode_ring *ring, uint32_t parent, uint64_t frame, int64_t ns)
 {
@@ -287,7 +287,7 @@ static struct decode_site *find_stack(const struct decode_area *area, uint64_t n
 	return site->kind == TS_LIVE_CODE_STACK ? site : NULL;
 }
 
-/* An entry whose caller (NULL: it has none) is in the file. */
+/* Resolves an entry whose caller (NULL: none) is already resolved. */
 static void resolve_step(struct ts_decoder *decoder, struct decode_area *area,
 			 struct decode_ring *ring, const struct decode_site *caller,
 			 struct decode_site *site, int64_t ns)
@@ -309,7 +309,7 @@ static void resolve_step(struct ts_decoder *decoder, struct decode_area *area,
 	site->row = step(decoder, area, ring, site->row, frame, ns);
 }
 
-/* From the innermost frame out to one that is known, then back in: stacks may be deep. */
+/* Walks out to a resolved frame, then back in. Not recursive: stacks may be deep. */
 static void resolve_stack(struct ts_decoder *decoder, struct decode_area *area,
 			  struct decode_ring *ring, uint32_t number, int64_t ns)
 {

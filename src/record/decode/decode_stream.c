@@ -26,7 +26,7 @@ static void stream_row(struct ts_decoder *decoder, struct decode_area *area,
 	stream->epoch = decoder->epoch;
 }
 
-/* Forgets the older half: programs may make queues without end. */
+/* Forgets the older half: programs may create any number of queues. */
 static void forget_streams(struct ts_decoder *decoder, struct decode_area *area)
 {
 	size_t kept = area->stream_count / 2;

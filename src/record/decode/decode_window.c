@@ -8,14 +8,14 @@
 
 #include <stdio.h>
 
-/* A window of a target is whole when all rings were drained after its end: two anchors later. */
+/* A target's window is complete once all rings were drained after its end: two anchors later. */
 #define TARGET_WAITS 2
 /*
- * A command stream is closed by the program at one of its next calls, if it makes any: so long it
- * is waited for.
+ * The program closes a command stream at one of its next calls, if it makes any: number of anchors
+ * to wait for that.
  */
 #define STREAM_WAITS 10
-/* Serials of windows that targets open are ours to give: from here on. */
+/* First serial for windows that targets open; the decoder assigns these. */
 #define TARGET_SERIAL 0x80000000u
 
 bool decode_search_gates(const struct decode_area *area, int64_t ns)
@@ -86,7 +86,7 @@ static void remember_closed(struct ts_decoder *decoder, const struct decode_area
 		decode_no_memory(decoder);
 		return;
 	}
-	/* What devices did comes when it is over. */
+	/* Device records arrive after completion. */
 	if (window->by_target || area->calls.count)
 		waits = TARGET_WAITS;
 	if (area->channel && area->channel->in_window)
@@ -142,7 +142,7 @@ int decode_report_closed(struct ts_decoder *decoder)
 
 		if (closed->reported || closed->waits)
 			continue;
-		/* Its events are to be found in the file. */
+		/* The file must contain the window's events. */
 		if (!flushed && ts_writer_flush(decoder->writer))
 			return ts_writer_status(decoder->writer, NULL);
 		flushed = true;
@@ -158,7 +158,7 @@ int decode_report_closed(struct ts_decoder *decoder)
 static void open_window(struct ts_decoder *decoder, struct decode_area *area, bool by_target,
 			const struct ts_block_window *opened, int64_t ns)
 {
-	/* A target that only ever opens would fill memory. */
+	/* A target that only opens windows would fill memory. */
 	if (area->window_count >= DECODE_GATES ||
 	    ts_grow_array((void **)&area->windows, &area->window_capacity, area->window_count + 1,
 			  sizeof(*area->windows)))
@@ -183,8 +183,8 @@ static int find_window(const struct decode_area *area, bool by_target, uint32_t 
 }
 
 /*
- * The window that a close is of: one of its own kind, else of the other: a target closes after
- * max_steps.
+ * The window that a close refers to: one of its own kind, or else of the other kind, since a target
+ * closes a window after max_steps.
  */
 static int find_closing(const struct decode_area *area, bool by_target, uint32_t serial)
 {
@@ -224,7 +224,7 @@ void decode_window_block(struct ts_decoder *decoder, struct decode_area *area,
 		close_window(decoder, area, false, window, ns);
 }
 
-/* What has opened or closed it, as `window` of record says it. */
+/* The cause as text, as in WINDOW blocks. */
 static void cause_of_record(const struct ts_live_window_record *record, char *ret_cause,
 			    size_t bytes)
 {
@@ -242,14 +242,14 @@ static void cause_of_record(const struct ts_live_window_record *record, char *re
 		cause = causes[record->cause];
 	if (room > sizeof(length))
 		memcpy(&length, text, sizeof(length));
-	/* A text that is too long for its record is not one. */
+	/* Ignore a text that is too long for its record. */
 	if (length && length <= room - sizeof(length))
 		snprintf(ret_cause, bytes, "%.*s", (int)length, text + sizeof(length));
 	else
 		snprintf(ret_cause, bytes, "%s", cause ? cause : "step");
 }
 
-/* The counter of the recording at a time of clock 1. */
+/* Converts a time of clock 1 to the recording's counter. */
 static uint64_t counter_at(const struct ts_decoder *decoder, int64_t ns)
 {
 	unsigned __int128 counter = (unsigned __int128)ns << 32;

@@ -97,7 +97,7 @@ void ts_decoder_free(struct ts_decoder *decoder)
 	free(decoder);
 }
 
-/* Ids of strings and shapes are those of a file: none is known in a new one. */
+/* Ids of strings and shapes are valid in one file only: forget them for a new one. */
 static void forget_ids(struct ts_decoder *decoder)
 {
 	for (size_t i = 0; i < decoder->area_count; i++)
@@ -109,7 +109,7 @@ static void forget_ids(struct ts_decoder *decoder)
 	decode_samples_move(decoder);
 }
 
-/* What an area has said once is to be found in every file. */
+/* Every file must contain the facts of an area. */
 static void repeat_facts(struct ts_decoder *decoder)
 {
 	for (size_t i = 0; i < decoder->area_count; i++) {
@@ -130,7 +130,7 @@ int ts_decoder_set_writer(struct ts_decoder *decoder, struct ts_writer *writer, 
 	if (!fresh)
 		return TS_OK;
 	decoder->epoch++;
-	decoder->point_count = 0; /* those of clocks that are used here come again */
+	decoder->point_count = 0; /* clocks used in the new file add theirs again */
 	forget_ids(decoder);
 	if (decoder->opened) {
 		decode_preamble(decoder);
@@ -208,7 +208,7 @@ struct decode_ring *decode_get_ring(struct ts_decoder *decoder, struct decode_ar
 	return area->rings[ring];
 }
 
-/* Drops the oldest of those that have ended. */
+/* Drops the oldest ended areas. */
 static void forget_areas(struct ts_decoder *decoder)
 {
 	size_t kept = 0, drop = decoder->ended_count - DECODE_ENDED_AREAS / 2;
@@ -240,7 +240,7 @@ static struct decode_process *process_of(struct ts_decoder *decoder,
 
 	if (process)
 		return process;
-	/* One that was seen before it had an area. */
+	/* The process may have been seen before it had an area. */
 	process = decode_get_process(decoder, pid, control->start_time, 0, false);
 	if (!process)
 		process = decode_find_external(decoder, pid);
@@ -313,7 +313,7 @@ static void report_outside(struct ts_decoder *decoder, struct decode_area *area)
 	area->reported_outside = area->outside;
 }
 
-/* True where another area of the process is still at work. */
+/* True if the process has another area that has not ended. */
 static bool has_other_area(const struct ts_decoder *decoder, const struct decode_area *area)
 {
 	for (size_t i = 0; i < decoder->area_count; i++)
@@ -323,7 +323,7 @@ static bool has_other_area(const struct ts_decoder *decoder, const struct decode
 	return false;
 }
 
-/* Everything of an area that still waits for something. */
+/* Completes everything of an area that still waits for more data. */
 static void settle_area(struct ts_decoder *decoder, struct decode_area *area)
 {
 	decode_open_spans(decoder, area);
@@ -349,7 +349,7 @@ static int end_block(struct ts_decoder *decoder, const struct ts_block *block,
 				TS_ABSENT, decoder->now_ns, decoder->now_ns);
 	decode_closed_wait(decoder, area, true);
 	if (process && !has_other_area(decoder, area)) {
-		/* A process that we only leave has not ended. */
+		/* If the recorder only left, the process has not ended. */
 		if (end->reason != 2)
 			process->end_ns = decode_scale(decoder, end->ended_counter);
 		if (end->exit_status != TS_ABSENT)
@@ -469,7 +469,7 @@ static int open_block(struct ts_decoder *decoder, const struct ts_block *block, 
 	return TS_OK;
 }
 
-/* Payloads that are a struct. */
+/* Minimum payload size of blocks that hold a struct. */
 static size_t least_bytes(unsigned int type)
 {
 	switch (type) {
