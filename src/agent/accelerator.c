@@ -195,7 +195,7 @@ void ts_accelerator_call(struct ts_emit_site *site, uint64_t start, uint64_t cor
 	call_slowly(site, start, correlation, result);
 }
 
-/* ---- calls that bring their stack ---- */
+/* ---- calls with a stack from the caller ---- */
 
 static void put_words(struct ts_emit_site *site, const struct fixed_words *fixed,
 		      unsigned int flags)
@@ -353,7 +353,7 @@ void ts_accelerator_allocation(struct ts_emit_site *site,
 		  allocation->stack ? TS_LIVE_FLAG_STACK_IS : 0);
 }
 
-/* ---- beside events ---- */
+/* ---- records that are not events ---- */
 
 void ts_accelerator_stream(const struct ts_accelerator_queue *queue)
 {

@@ -42,7 +42,7 @@ uint32_t agent_python_parse(const char *text)
 	return asked;
 }
 
-/* ---- finding it ---- */
+/* ---- finding Python ---- */
 
 static uint64_t address_of(const char *symbol)
 {
@@ -158,7 +158,7 @@ void agent_python_look(void)
 	errno = saved_errno;
 }
 
-/* ---- the first one, through the kernel ---- */
+/* ---- first stack, through the kernel ---- */
 
 static bool check_frame(struct ts_python_process_view *view,
 			const struct ts_python_raw_frame *frame, uint8_t *table)
@@ -212,7 +212,7 @@ static void check(uint64_t thread)
 	unlock();
 }
 
-/* ---- taking one ---- */
+/* ---- taking a stack ---- */
 
 static bool is_wanted(const struct core *core, uint32_t what)
 {

@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The calling thread's Python stack, for marks and calls, on request of TRACESMITH_PYTHON_STACKS.
- */
+/* The calling thread's Python stack for marks and calls, if TRACESMITH_PYTHON_STACKS is set. */
 #ifndef TS_AGENT_AGENT_PYTHON_H
 #define TS_AGENT_AGENT_PYTHON_H
 

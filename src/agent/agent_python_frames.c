@@ -156,7 +156,7 @@ static uint64_t make_word(struct core *core, const struct ts_python_raw_frame *f
 			     line > 0 ? (uint32_t)line : 0);
 }
 
-/* ---- frames that were seen before ---- */
+/* ---- cache of known frames ---- */
 
 static inline struct frame_slot *slot_of(const struct ts_python_raw_frame *frame)
 {

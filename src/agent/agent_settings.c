@@ -169,7 +169,7 @@ static void read_agent(struct agent_settings *settings, const char *text)
 	settings->wanted = settings->session != 0;
 }
 
-/* ---- all of it ---- */
+/* ---- environment ---- */
 
 static const char *output_variable(void)
 {

@@ -24,7 +24,7 @@ struct writer *agent_no_writer(void)
 	return &no_writer;
 }
 
-/* ---- hot ---- */
+/* ---- hot path ---- */
 
 /* The counter as the processor returns it. */
 struct stamp {
@@ -388,8 +388,7 @@ struct layout {
 
 static void lay_out(const struct core *core, const struct agent_event *event, struct layout *layout)
 {
-	/* Set aside: header, fixed words, number of arguments; a word a text, and the type of each.
-	 */
+	/* Reserved: header, fixed words, argument count; a word per text and per type. */
 	uint64_t most = record_words(core), left;
 	unsigned int text = 0, args = event->args ? event->arg_count : 0;
 
@@ -550,7 +549,7 @@ void ts_tracer_counter(struct ts_tracer *tracer, const char *name, const char *c
 	emit_plain(tracer, TS_LIVE_COUNTER, name, category, TS_TRACK_THREAD, args, arg_count);
 }
 
-/* ---- about others ---- */
+/* ---- counters and devices with a subject ---- */
 
 void ts_tracer_counter_of(struct ts_tracer *tracer, const struct ts_metrics_subject *subject,
 			  const char *name, const char *category, const struct ts_emit_arg *args,

@@ -55,7 +55,7 @@ void agent_commit(struct writer *writer, uint64_t bytes);
 struct agent_note {
 	uint8_t kind;
 	uint8_t fixed_bytes, text_count;
-	bool counts;       /* counts a lost event where there is no space for it */
+	bool counts;       /* if there is no space, count a lost event */
 	const void *fixed; /* the payload, NULL: none */
 	const char *texts[AGENT_NOTE_TEXTS];
 };

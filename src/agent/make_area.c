@@ -85,7 +85,7 @@ static int move_up(int fd)
 	return moved;
 }
 
-/* ---- facts for the control block ---- */
+/* ---- control block values ---- */
 
 static size_t read_file(const char *path, char *buffer, size_t bytes)
 {
@@ -352,7 +352,7 @@ static uint64_t choose_budget(int directory, const struct agent_settings *settin
 	return budget;
 }
 
-/* ---- garbage of earlier processes ---- */
+/* ---- removing areas of dead processes ---- */
 
 struct dead_areas {
 	unsigned int count;
@@ -430,7 +430,7 @@ static void remove_oldest_dead(struct core *core, int directory)
 		unlinkat(directory, dead.oldest, 0);
 }
 
-/* ---- making it ---- */
+/* ---- creating the area ---- */
 
 static int map_front(struct core *core)
 {

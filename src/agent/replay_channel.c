@@ -41,7 +41,7 @@ int64_t agent_channel_patience_ns = INT64_C(5000000000);
 static uint64_t objects; /* last number assigned; a forked child continues from it */
 static uint32_t exiting;
 
-/* ---- who may write ---- */
+/* ---- locking ---- */
 
 static void lock(struct channel *channel)
 {
@@ -282,7 +282,7 @@ static void break_off(struct core *core, const char *why)
 	__atomic_store_n(&core->channel.broken, 1, __ATOMIC_RELEASE);
 }
 
-/* ---- room ---- */
+/* ---- space ---- */
 
 /* Includes the space for the last record. */
 static bool has_space(struct writer *writer, uint64_t bytes)

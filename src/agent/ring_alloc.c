@@ -70,7 +70,7 @@ static void drop(struct writer *writer)
 	__atomic_store_n(&ring->dropped, ring->dropped + 1, __ATOMIC_RELEASE);
 }
 
-/* ---- making and taking rings ---- */
+/* ---- creating and reusing rings ---- */
 
 static uint32_t current_tid(void)
 {
@@ -307,8 +307,7 @@ bool agent_attach_shared(struct core *core, struct writer *writer, uint64_t byte
 		writer->clock = core->control->clock;
 		writer->serial = ++core->serials;
 		attach_to(writer, core, (uint32_t)index);
-		/* Owned by the process, not by a thread that may vanish, so that nobody takes it.
-		 */
+		/* Owned by the process: nobody takes it when the thread vanishes. */
 		writer->ring->tid = core->control->pid;
 		if (alloc_thread_record(writer))
 			write_thread(writer, name, 0, 0);
@@ -395,7 +394,7 @@ static bool grow(struct writer *writer)
 	return index >= 0;
 }
 
-/* ---- the slow path itself ---- */
+/* ---- slow path ---- */
 
 static bool may_grow_in_flight(const struct writer *writer)
 {
@@ -510,7 +509,7 @@ struct writer *agent_find_writer(struct ts_tracer *tracer)
 	return agent_no_writer();
 }
 
-/* ---- the end of a thread ---- */
+/* ---- thread exit ---- */
 
 static void give_back(struct writer *writer)
 {

@@ -7,7 +7,7 @@
 
 #include <string.h>
 
-/* ---- what the recorder has taken ---- */
+/* ---- drained bytes ---- */
 
 /* Reads the recorder's words; false: they are inconsistent. */
 static bool read_consumed(const struct ts_live_ring *ring, struct ts_live_oldest *consumed)
@@ -38,7 +38,7 @@ const struct ts_live_oldest *ring_oldest(struct writer *writer)
 	return writer->consumed.position > freed->position ? &writer->consumed : freed;
 }
 
-/* ---- room ---- */
+/* ---- space ---- */
 
 void ring_advance(struct writer *writer, uint64_t bytes)
 {

@@ -35,7 +35,7 @@ struct launch {
 	char stacks[2][STACK_BYTES] __attribute__((aligned(16)));
 };
 
-/* ---- where is it? ---- */
+/* ---- finding the tool ---- */
 
 static bool is_program(const char *path)
 {
@@ -107,7 +107,7 @@ static bool is_held(const char *output)
 	return held;
 }
 
-/* ---- its environment: ours, without what would make it a target ---- */
+/* ---- environment: without the variables that would make it a target ---- */
 
 static bool is_ours(const char *variable)
 {
@@ -139,7 +139,7 @@ static bool copy_environment(struct launch *launch)
 	return true;
 }
 
-/* ---- the two processes ---- */
+/* ---- the two nested clones ---- */
 
 static void close_from_three(void)
 {

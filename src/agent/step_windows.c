@@ -76,7 +76,7 @@ static void follow_windows(struct ts_tracer *tracer, struct core *core, int64_t 
 	control->window_steps++;
 }
 
-/* ---- windows by what the program marks ---- */
+/* ---- windows by markers ---- */
 
 static bool is_on(const struct core *core)
 {

@@ -407,7 +407,7 @@ void agent_unload(void)
 		agent_exiting(tracer);
 }
 
-/* ---- tracers made by hand ---- */
+/* ---- explicitly created tracers ---- */
 
 struct ts_tracer *ts_tracer_process(void)
 {

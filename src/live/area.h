@@ -66,9 +66,7 @@ void ts_area_resume_ring(struct ts_area *area, uint32_t index, uint64_t position
 
 #define TS_DRAIN_FINAL 1u   /* the target is gone: one pass must drain everything */
 #define TS_DRAIN_DISCARD 2u /* count only: RING blocks carry no bytes, nothing is published */
-#define TS_DRAIN_HOLD                                                               \
-	4u /* leaves channels alone, whose writers wait (docs/replay.md, section 2) \
-	    */
+#define TS_DRAIN_HOLD 4u    /* skip channels, whose writers wait (docs/replay.md, section 2) */
 
 struct ts_drain_result {
 	uint64_t bytes;   /* ring bytes drained */

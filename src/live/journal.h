@@ -40,7 +40,7 @@ enum ts_block_type {
 struct ts_block {
 	uint32_t magic;
 	uint16_t type;
-	uint16_t flags; /* RING: TS_RING_* of area.h; else 0 */
+	uint16_t flags; /* RING: TS_RING_* of area.h; otherwise 0 */
 	uint32_t bytes; /* of the payload, without the padding to 8 */
 	uint32_t ring;
 	uint64_t area; /* area_id; 0: the recording itself */
@@ -120,7 +120,7 @@ struct ts_block_window {
 struct ts_block_loss {
 	uint64_t first_counter, last_counter;
 	int64_t count; /* TS_ABSENT: unknown */
-	uint64_t pid;  /* of a process without an area, else 0 */
+	uint64_t pid;  /* of a process without an area, otherwise 0 */
 	char what[64];
 	char reason[192];
 };

@@ -221,8 +221,7 @@ int live_look(struct drain *drain, uint32_t index, const struct ts_live_ring *fi
 			return result;
 		if (!is_steady) {
 			*ret_fault = "its entry keeps changing";
-			/* A dead target's entry must be used; a fast one's waits for the next pass.
-			 */
+			/* Use a dead target's entry; a fast one's waits for the next pass. */
 			return drain->flags & TS_DRAIN_FINAL ? TS_OK : TS_ENOTFOUND;
 		}
 		*ret_fault = check_entry(drain->area, index, &entry);

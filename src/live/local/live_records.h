@@ -70,7 +70,7 @@ static inline int ts_live_kind_is_event(unsigned int kind)
 /* ---- header ---- */
 
 struct ts_live_record {
-	uint16_t words; /* of the whole record, with this */
+	uint16_t words; /* size of the record, including the header */
 	uint8_t kind;
 	uint8_t flags;
 	uint32_t site; /* dictionary entry; 0: name and arguments are in the record */
@@ -138,7 +138,7 @@ static inline uint64_t *ts_live_string_pack(uint64_t *to, const char *bytes, uin
 	return to + words;
 }
 
-/* Advances *next; NULL where the string is too long or does not end before `end`. */
+/* Advances *next; NULL: the string is too long or does not end before `end`. */
 static inline const char *ts_live_string_unpack(const uint64_t **next, const uint64_t *end,
 						uint32_t *ret_length)
 {
@@ -175,14 +175,11 @@ static inline unsigned int ts_live_kind_of(uint32_t device_kind)
 /* ---- frames of call stacks ---- */
 
 #define TS_LIVE_FRAMES 1800u
-#define TS_LIVE_FRAMES_OUTER 600u /* of them, where some are left out */
-#define TS_LIVE_FRAMES_LEFT_OUT                                          \
-	0xffffffffu /* in place of an entry: the number left out follows \
-		     */
+#define TS_LIVE_FRAMES_OUTER 600u /* outermost frames of a stack that is too deep */
+#define TS_LIVE_FRAMES_LEFT_OUT \
+	0xffffffffu /* instead of an entry: number of omitted frames follows */
 
-/*
- * A dictionary entry, and a line number or an address in it. Entry 0: the dictionary had no room.
- */
+/* A dictionary entry, and a line number or an address in it. Entry 0: the dictionary was full. */
 static inline uint64_t ts_live_frame(uint32_t entry, uint32_t place)
 {
 	return (uint64_t)entry << 32 | place;

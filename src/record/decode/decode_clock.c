@@ -62,9 +62,7 @@ int64_t decode_other_time(const struct ts_decoder *decoder, const struct decode_
 		return decode_monotonic(decoder, counter < (uint64_t)DECODE_LATEST_NS
 							 ? (int64_t)counter
 							 : DECODE_LATEST_NS);
-	/*
-	 * A counter, where the recording has CLOCK_MONOTONIC: by what the target says of its rate.
-	 */
+	/* A counter in a CLOCK_MONOTONIC recording: use the rate that the target reports. */
 	since = (wide_int)counter - control->created.counter;
 	since = since * 1000000000 / (control->counter_hz ? control->counter_hz : 1000000000);
 	return clamp(since + control->created.monotonic_ns);

@@ -148,7 +148,7 @@ static void device_row(struct ts_decoder *decoder, struct decode_device *device)
 	device->epoch = decoder->epoch;
 }
 
-/* ---- which one is meant ---- */
+/* ---- identification ---- */
 
 /* Length of the text that fits, without cutting a character. */
 static size_t cut(const char *text, size_t length, size_t room)

@@ -35,7 +35,7 @@ uint32_t decode_fixed(struct ts_decoder *decoder, const char *text, size_t bytes
 	return decode_string(decoder, text, strnlen(text, bytes));
 }
 
-/* ---- about the trace ---- */
+/* ---- source, host, facts ---- */
 
 void decode_meta(struct ts_decoder *decoder, int64_t process, const char *key, const char *json)
 {
@@ -273,7 +273,7 @@ void decode_end_process(struct ts_decoder *decoder, struct decode_process *proce
 	free(TS_STEAL(process->command));
 }
 
-/* ---- processes that counters are about ---- */
+/* ---- subjects of counters ---- */
 
 struct decode_process *decode_find_external(struct ts_decoder *decoder, uint64_t pid)
 {

@@ -418,7 +418,7 @@ static inline uint64_t decode_take_word(struct decode_cursor *cursor)
 	return *cursor->next++;
 }
 
-/* A payload of live_records.h; zeros where it does not fit. */
+/* A payload of live_records.h; zeros if it does not fit. */
 static inline void decode_take(struct decode_cursor *cursor, void *ret_payload, size_t bytes)
 {
 	if (TS_UNLIKELY((size_t)(cursor->end - cursor->next) * 8 < bytes)) {
@@ -431,7 +431,7 @@ static inline void decode_take(struct decode_cursor *cursor, void *ret_payload, 
 	cursor->next += bytes / 8;
 }
 
-/* A string of a record; "" where it does not fit. */
+/* A string of a record; "" if it does not fit. */
 static inline const char *decode_take_string(struct decode_cursor *cursor, uint32_t *ret_length)
 {
 	const char *bytes = ts_live_string_unpack(&cursor->next, cursor->end, ret_length);
@@ -597,7 +597,7 @@ void decode_write_points(struct ts_decoder *decoder, bool all);
  */
 void decode_assume_points(struct ts_decoder *decoder);
 bool decode_put_point(struct ts_decoder *decoder, const struct decode_waiting_point *waiting);
-/* Adds a DEVICE_CLOCK record, or an estimate where there was none. */
+/* Adds a DEVICE_CLOCK record, or an estimate if there was none. */
 void decode_add_point(struct ts_decoder *decoder, struct decode_device_clock *clock,
 		      const struct decode_clock_point *point, const char *method,
 		      size_t method_bytes, bool is_guessed);

@@ -379,7 +379,7 @@ static void step(struct ts_decoder *decoder, struct decode_event *event)
 	instant(decoder, event, 0);
 }
 
-/* ---- spans that are begun and ended apart ---- */
+/* ---- spans with separate BEGIN and END ---- */
 
 bool decode_push(struct decode_area *area, struct decode_stack *stack, const void *record,
 		 size_t bytes, uint32_t flags)
@@ -469,7 +469,7 @@ static bool end(struct ts_decoder *decoder, struct decode_area *area, struct dec
 	uint32_t start;
 
 	/*
-	 * With windows, its begin came while none was open: no more a loss than what lies between
+	 * With windows, its BEGIN came while none was open: not a loss, like everything between
 	 * windows.
 	 */
 	if (stack->count == 0 && has_windows(area))

@@ -275,7 +275,7 @@ uint32_t decode_frames(struct ts_decoder *decoder, struct decode_area *area,
 	return stack;
 }
 
-/* ---- stacks that are entries of the dictionary ---- */
+/* ---- stacks as dictionary entries ---- */
 
 static struct decode_site *find_stack(const struct decode_area *area, uint64_t number)
 {

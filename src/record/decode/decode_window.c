@@ -68,7 +68,7 @@ void decode_open_windows(struct ts_decoder *decoder, struct decode_area *area)
 	area->window_count = 0;
 }
 
-/* ---- who is told ---- */
+/* ---- reporting closed windows ---- */
 
 static void remember_closed(struct ts_decoder *decoder, const struct decode_area *area,
 			    const struct decode_window *window,

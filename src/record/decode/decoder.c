@@ -13,7 +13,7 @@ int decode_no_memory(struct ts_decoder *decoder)
 	return TS_ENOMEM;
 }
 
-/* ---- from new to free ---- */
+/* ---- lifecycle ---- */
 
 int ts_decoder_new(struct ts_decoder **ret_decoder, const struct ts_decoder_options *options,
 		   struct ts_error *err)

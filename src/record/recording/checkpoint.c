@@ -59,7 +59,7 @@ struct state_thread {
 	uint64_t key;
 	uint32_t tid, is_track;
 	char name[64];
-	uint32_t spans[2]; /* the records of each stack follow, each with a word of flags ahead */
+	uint32_t spans[2]; /* the records of each stack follow, each preceded by a word of flags */
 };
 
 struct state_window {

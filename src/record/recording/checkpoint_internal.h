@@ -80,8 +80,7 @@ struct ts_recording {
 /* ---- recording.c ---- */
 
 int ts_recording_start(struct ts_recording *recording, struct ts_error *err);
-/* Updates positions and anchors from a block. Call with the lock held, or before the thread runs.
- */
+/* Updates positions and anchors from a block. Lock held, or before the thread runs. */
 int ts_recording_note(struct ts_recording *recording, const struct ts_block *block,
 		      const void *payload);
 

@@ -83,7 +83,7 @@ int ts_recording_lock(const char *path, int *ret_fd, struct ts_error *err)
 	}
 }
 
-/* ---- what a recording begins with ---- */
+/* ---- OPEN block ---- */
 
 static int hex_digit(char c)
 {
@@ -152,7 +152,7 @@ static void describe(struct ts_recording *recording)
 	describe_host(open);
 }
 
-/* ---- a new one ---- */
+/* ---- creating ---- */
 
 /* Uses a temporary name until the OPEN block is written, so every journal begins with OPEN. */
 static int create_journal(struct ts_recording *recording, struct ts_error *err)
@@ -180,7 +180,7 @@ static int open_new(struct ts_recording *recording, struct ts_error *err)
 	return create_journal(recording, err);
 }
 
-/* ---- one that is there ---- */
+/* ---- resuming ---- */
 
 static int check_boot(const struct ts_recording *recording, struct ts_error *err)
 {
@@ -280,7 +280,7 @@ static int open_existing(struct ts_recording *recording, char **ret_rotated, str
 	return result;
 }
 
-/* ---- either ---- */
+/* ---- opening ---- */
 
 static int set_paths(struct ts_recording *recording, const char *path, struct ts_error *err)
 {

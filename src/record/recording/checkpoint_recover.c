@@ -27,7 +27,7 @@ struct recovery {
 	struct ts_error *err;
 };
 
-/* ---- looking ---- */
+/* ---- checking ---- */
 
 /* Fails if a recorder is writing the trace. */
 static int check_lock(const struct recovery *recovery)

@@ -115,7 +115,7 @@ int ts_recording_reload(struct ts_recording *recording, struct ts_error *err)
 	return TS_OK;
 }
 
-/* ---- the journal that follows ---- */
+/* ---- checkpoint ---- */
 
 static int put_block(void *context, struct ts_block *block, const void *payload,
 		     struct ts_error *err)
@@ -392,7 +392,7 @@ int ts_recording_do_rotate(struct ts_recording *recording, const char *new_path,
 	return TS_OK;
 }
 
-/* ---- the end ---- */
+/* ---- finish ---- */
 
 int ts_recording_do_finish(struct ts_recording *recording, struct ts_error *err)
 {

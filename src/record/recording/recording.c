@@ -27,7 +27,7 @@
 /* A command is retried if the first attempt found a full disk and there was a reserve. */
 #define ATTEMPTS 2
 
-/* ---- what the journal's blocks say to us ---- */
+/* ---- positions and anchors ---- */
 
 int ts_recording_note(struct ts_recording *recording, const struct ts_block *block,
 		      const void *payload)
@@ -42,7 +42,7 @@ int ts_recording_note(struct ts_recording *recording, const struct ts_block *blo
 	return ts_positions_block(&recording->positions, block, payload);
 }
 
-/* ---- the decoder's thread ---- */
+/* ---- decoder thread ---- */
 
 static void publish(struct ts_recording *recording)
 {
@@ -229,7 +229,7 @@ static bool shall_retry(struct ts_recording *recording)
 	return ts_recording_free_bytes(recording) >= need;
 }
 
-/* Lock held, and given up meanwhile. */
+/* Lock held, released meanwhile. */
 static int retry(struct ts_recording *recording, struct ts_error *err)
 {
 	int result = TS_OK;
@@ -531,7 +531,7 @@ int ts_recording_finish(struct ts_recording *recording, struct ts_error *err)
 	return command(recording, COMMAND_FINISH, NULL, err);
 }
 
-/* ---- questions ---- */
+/* ---- queries ---- */
 
 void ts_recording_status(struct ts_recording *recording, struct ts_recording_status *ret_status)
 {
@@ -609,7 +609,7 @@ int64_t ts_recording_time(struct ts_recording *recording, uint64_t counter)
 	return ns > INT64_MAX ? INT64_MAX : ns < 0 ? 0 : (int64_t)ns;
 }
 
-/* ---- the end ---- */
+/* ---- closing ---- */
 
 void ts_recording_close(struct ts_recording *recording)
 {
