@@ -69,9 +69,7 @@ static void put_with_stack(struct core *core, const struct ts_emit_site *site,
 	agent_emit_site(core, &event);
 }
 
-/*
- * For a full dictionary: stores the event in the dynamic form, without the stack's number.
- */
+/* For a full dictionary: stores the event in the dynamic form, without the stack's number. */
 static void put_unregistered(struct core *core, const struct ts_emit_site *site,
 			     const struct fixed_words *fixed, unsigned int flags)
 {

@@ -338,7 +338,7 @@ const char *ts_accelerator_setting(const char *key)
 	return NULL;
 }
 
-/* Explicitly created tracers do not use the process-wide tracer's session. */
+/* Explicitly created tracers do not inherit settings requested for the process-wide one. */
 static void forget_session(struct agent_settings *settings)
 {
 	settings->step_open = settings->step_close = ABSENT;

@@ -27,9 +27,7 @@
 #include "live/local/live_layout.h"
 
 #define DEFAULT_BUDGET (32u << 20)
-/*
- * The channel gets a quarter of it, and needs at most 16 MiB (docs/replay.md, section 2).
- */
+/* The channel gets a quarter of it, and needs at most 16 MiB (docs/replay.md, section 2). */
 #define REPLAY_BUDGET (64u << 20)
 /*
  * For a recorder: stacks of many threads, thousands per second, until they are drained. For a
@@ -368,8 +366,8 @@ static bool process_is_gone(const char *name)
 }
 
 /*
- * True for a dead area in flight mode (in stream mode a recorder will drain it) that nobody is
- * reading. Only in this process's namespace: liveness in others is unknown.
+ * True for an area in flight mode (in stream mode a recorder will drain it) that nobody is reading.
+ * Only in this process's namespace: liveness in others is unknown. The caller checks the process.
  */
 static bool is_abandoned(int directory, const char *name, uint64_t namespace, int64_t *ret_changed)
 {

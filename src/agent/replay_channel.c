@@ -379,9 +379,7 @@ static struct writer *enter(struct core *core, uint64_t words)
 										      : NULL;
 }
 
-/*
- * The recorder polls, but rarely: wake it before the ring is full, so that nobody waits.
- */
+/* The recorder polls, but rarely: wake it before the ring is full, so that nobody waits. */
 static void leave(struct core *core)
 {
 	struct channel *channel = &core->channel;

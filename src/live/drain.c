@@ -12,9 +12,7 @@
 
 #include "live/area_internal.h"
 
-/*
- * Limits a hostile target. Far more than threads that grow their rings need in one pass.
- */
+/* Limits a hostile target. Far more than threads that grow their rings need in one pass. */
 #define MAX_WAITS 16384u
 
 /* ---- damage ---- */

@@ -89,9 +89,7 @@ static bool walk(struct ts_area *area, struct ring *ring, size_t bytes)
 	return stop != TS_RECORDS_BAD && records.at;
 }
 
-/*
- * Walks up to the share. The target's own count covers what it overwrites meanwhile.
- */
+/* Walks up to the share. The target's own count covers what it overwrites meanwhile. */
 static int walk_ring(struct look *look, uint32_t index, uint64_t *head)
 {
 	struct ts_area *area = look->drain.area;

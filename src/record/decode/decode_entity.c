@@ -357,9 +357,7 @@ static struct decode_process *find_subject(struct ts_decoder *decoder, uint64_t 
 	return process;
 }
 
-/*
- * An area of another pid namespace can only refer to processes known from that namespace.
- */
+/* An area of another pid namespace can only refer to processes known from that namespace. */
 static struct decode_process *find_inside(const struct ts_decoder *decoder,
 					  const struct decode_area *area, uint32_t pid)
 {

@@ -451,7 +451,7 @@ static bool begin(struct ts_decoder *decoder, struct decode_area *area, struct d
 	return outside ? leave_out(decoder, area) : true;
 }
 
-/* True if the area has windows; the record that opens one may be in another ring. */
+/* True if the area stores events only in windows; their records may be in another ring. */
 static bool has_windows(const struct decode_area *area)
 {
 	const struct ts_live_control *control = area->about ? &area->about->control : NULL;

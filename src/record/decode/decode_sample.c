@@ -10,19 +10,14 @@
 
 #include "record/decode/decode_internal.h"
 
-/*
- * A new name after this much silence means another thread that reuses the tid.
- */
+/* A new name after this much silence means another thread that reuses the tid. */
 #define SILENCE_NS INT64_C(5000000000)
 /* Threads that were silent for this long may be forgotten. */
 #define FORGET_NS INT64_C(60000000000)
 
 /* ---- threads of processes ---- */
 
-/*
- * Drops silent threads that are known only from samples, or all of these if there are still too
- * many.
- */
+/* Drops silent threads, or all if too many are active. Threads that an area owns live on there. */
 static void forget_seen(struct ts_decoder *decoder)
 {
 	int64_t newest_ns = 0, since_ns;

@@ -183,9 +183,7 @@ static void free_queued(struct ts_recording *recording)
 	recording->queued_taken = 0;
 }
 
-/*
- * Copies the blocks that are not yet decoded and replaces the journal by the new one. Lock held.
- */
+/* Copies the blocks that are not yet decoded and replaces the journal by the new one. Lock held. */
 static int commit_journal(struct ts_recording *recording, struct ts_journal *journal,
 			  const struct ts_block_open *open, uint64_t copied, struct ts_error *err)
 {
