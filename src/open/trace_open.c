@@ -145,7 +145,7 @@ int ts_trace_open(struct ts_reader **ret_reader, const char *path,
 {
 	static const struct ts_open_options none = { 0 };
 	const struct opening opening = { path, options ? options : &none };
-	struct ts_error unused, import_err;
+	struct ts_error unused = { 0 }, import_err;
 	bool unknown = false;
 	int rc;
 
