@@ -37,9 +37,9 @@ static int start(void)
 	const char *shortest = ts_accelerator_setting("sleeps_at_least_ms");
 	const char *window = ts_accelerator_setting("window");
 
-	shortest_ms = shortest ? atoll(shortest) : 0;
+	shortest_ms = shortest ? strtoll(shortest, NULL, 10) : 0;
 	if (window && !strncmp(window, "sleeps:", strlen("sleeps:")))
-		window_at = (unsigned int)atoi(window + strlen("sleeps:"));
+		window_at = (unsigned int)strtoul(window + strlen("sleeps:"), NULL, 10);
 	__atomic_store_n(&is_started, 1, __ATOMIC_RELEASE);
 	return 0;
 }
@@ -68,7 +68,7 @@ static void before_sleep(long long milliseconds)
 	TS_INSTANT("sleep", "sleeps", TS_INT("requested_ms", milliseconds));
 }
 
-PUBLIC int nanosleep(const struct timespec *time, struct timespec *left)
+PUBLIC int nanosleep(const struct timespec *time, struct timespec *remaining)
 {
 	static int (*next)(const struct timespec *, struct timespec *);
 
@@ -76,11 +76,11 @@ PUBLIC int nanosleep(const struct timespec *time, struct timespec *left)
 		next = (int (*)(const struct timespec *, struct timespec *))dlsym(RTLD_NEXT,
 										  "nanosleep");
 	before_sleep(milliseconds_of(time));
-	return next(time, left);
+	return next(time, remaining);
 }
 
-PUBLIC int clock_nanosleep(clockid_t clock, int flags, const struct timespec *time,
-			   struct timespec *left)
+PUBLIC int clock_nanosleep(clockid_t clock_id, int flags, const struct timespec *req,
+			   struct timespec *rem)
 {
 	static int (*next)(clockid_t, int, const struct timespec *, struct timespec *);
 	struct timespec now = { 0, 0 };
@@ -89,9 +89,9 @@ PUBLIC int clock_nanosleep(clockid_t clock, int flags, const struct timespec *ti
 		next = (int (*)(clockid_t, int, const struct timespec *, struct timespec *))dlsym(
 			RTLD_NEXT, "clock_nanosleep");
 	if (flags & TIMER_ABSTIME)
-		clock_gettime(clock, &now);
-	before_sleep(milliseconds_of(time) - milliseconds_of(&now));
-	return next(clock, flags, time, left);
+		clock_gettime(clock_id, &now);
+	before_sleep(milliseconds_of(req) - milliseconds_of(&now));
+	return next(clock_id, flags, req, rem);
 }
 
 /* ---- in the tool ---- */
@@ -133,7 +133,7 @@ static const struct ts_backend_option options[] = {
 
 static int check_number(const char *argument, char *why, size_t why_bytes)
 {
-	if (atoi(argument) > 0)
+	if (strtol(argument, NULL, 10) > 0)
 		return 0;
 	snprintf(why, why_bytes, "sleeps: needs a number from 1 on, as in sleeps:3");
 	return 1;
