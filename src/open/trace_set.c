@@ -33,7 +33,7 @@ int ts_trace_set_open(struct ts_trace_set *set, char *const *paths, size_t count
 	int rc = TS_OK;
 
 	*set = (struct ts_trace_set){ .start = INT64_MAX };
-	set->readers = ts_alloc_array(count, sizeof(struct ts_reader *));
+	set->readers = calloc(count ? count : 1, sizeof(struct ts_reader *));
 	if (!set->readers)
 		return ts_error_set(err, TS_ENOMEM, "no memory to open %zu traces", count);
 	for (size_t i = 0; i < count && !rc; i++) {

@@ -179,8 +179,10 @@ static int read_chunk(struct ts_row_merge *merge, size_t chunk, struct ts_merge_
 		return options->read(options->context, chunk, next, cursor, err);
 	if (!*cursor)
 		*cursor = calloc(1, sizeof(**cursor));
-	if (!*cursor)
-		return ts_error_set(err, TS_ENOMEM, "no memory");
+	if (!*cursor) {
+		ts_error_set(err, TS_ENOMEM, "no memory");
+		return TS_ENOMEM; /* the analyzer does not know what ts_error_set() returns */
+	}
 	return ts_merge_cursor_read(*cursor, merge->reader, chunk, options, err);
 }
 

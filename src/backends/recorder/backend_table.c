@@ -92,9 +92,11 @@ static int open_library(const char *name, const struct ts_backend **ret_backend,
 	library = strchr(name, '/') ? NULL : dlopen(file, RTLD_NOW | RTLD_LOCAL);
 	*ret_backend = library ? dlsym(library, "ts_backend") : NULL;
 	why = *ret_backend ? NULL : dlerror();
-	if (!*ret_backend)
-		return ts_error_set(err, TS_ENOTFOUND, "no backend or metric source '%s': %s", name,
-				    why ? why : "it is not built in");
+	if (!*ret_backend) {
+		ts_error_set(err, TS_ENOTFOUND, "no backend or metric source '%s': %s", name,
+			     why ? why : "it is not built in");
+		return TS_ENOTFOUND; /* the analyzer does not know what ts_error_set() returns */
+	}
 	if ((*ret_backend)->abi != TS_BACKEND_ABI ||
 	    (*ret_backend)->size < offsetof(struct ts_backend, metrics))
 		return ts_error_set(err, TS_ECAP,
