@@ -261,6 +261,9 @@ static uint64_t span_of(struct ts_reader *reader, enum ts_table_id table, int co
 	return rows;
 }
 
+/* A fifth of the window: events far outside of it still fail the test. */
+#define CALIBRATION_ERROR_NS 10000000
+
 TS_TEST(time_is_exact)
 {
 	int64_t start, duration, first, last, unused;
@@ -286,12 +289,13 @@ TS_TEST(time_is_exact)
 	TS_CHECK_INT(span_of(reader, TS_TABLE_WINDOW, TS_COLUMN_OF(window, start), &start, &unused),
 		     1);
 	span_of(reader, TS_TABLE_WINDOW, TS_COLUMN_OF(window, duration), &duration, &unused);
-	/* 50 ms, but for what the calibration is off, here and where times become trace time. */
-	TS_CHECK(llabs(duration - 50000000) < 100000);
+	/* Exact but for the error of the counter's calibration, which grows on a busy machine. */
+	TS_CHECK(llabs(duration - 50000000) < CALIBRATION_ERROR_NS);
 	TS_CHECK(span_of(reader, TS_TABLE_MARK, TS_COLUMN_OF(mark, start), &first, &last) + 3 <=
 		 fake.emitted);
 	if (fake.emitted > 3)
-		TS_CHECK(first >= start - 100000 && last <= start + duration + 100000);
+		TS_CHECK(first >= start - CALIBRATION_ERROR_NS &&
+			 last <= start + duration + CALIBRATION_ERROR_NS);
 	ts_reader_close(reader);
 	free_area(&fake);
 	remove_folder();
