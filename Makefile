@@ -27,6 +27,8 @@ tree_flags    = $(if $(filter $(fuzz_tree),$(B)),$(fuzz_flags),-DCMAKE_C_COMPILE
 
 machine  := $(shell uname -m)
 other    := $(if $(filter x86_64,$(machine)),aarch64,x86_64)
+# Unit tests that take minutes each under qemu, for thousands of cases of one kind.
+slow_in_qemu := ^unit/(base/json_number|sbt/trace)$$
 
 bootstrap = $(if $(filter yes,$(BOOTSTRAP)),scripts/bootstrap -q $(1) $(if $(findstring clang,$(CC)),clang))
 # Runs each time, which is cheap. Prints only errors and a changed configuration.
@@ -73,7 +75,7 @@ cross: ## build for the other architecture and run tests of base, model, sbt and
 	@$(call bootstrap,build cross)
 	@$(call configure,build/cross,-DCMAKE_TOOLCHAIN_FILE=cmake/$(other)-linux-gnu.cmake $(if $(TS_LONG),-DTRACESMITH_CROSS_TESTS='.*'))
 	@cmake --build build/cross
-	@scripts/test build/cross $(if $(T),-R '$(T)')
+	@scripts/test build/cross $(if $(T),-R '$(T)',$(if $(TS_LONG),,-E '$(slow_in_qemu)'))
 
 fuzz: ## run each fuzz target for FUZZ_SECONDS over its corpus
 	@$(call bootstrap,build clang)
