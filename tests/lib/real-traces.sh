@@ -28,13 +28,13 @@ kineto_files() { # subfolder...
 	real_files "$@" | grep -z -v -E '/pairs/[^/]*(_et(_plus)?\.json|\.et)\.gz$' | sort -z
 }
 
-# Drops the largest files, which take longer than all others together, unless TS_REAL_FULL is set;
-# prints what is dropped.
+# Drops the largest files, which take longer than all others together, unless TS_REAL_FULL or
+# TS_LONG is set; prints what is dropped. quick_bytes: the largest that stays.
 quick_files() {
 	local file
 	while IFS= read -r -d '' file; do
-		if [ -z "${TS_REAL_FULL:-}" ] && [ "$(stat -c %s "$file")" -gt 1000000 ]; then
-			echo "left out without TS_REAL_FULL: ${file##*/}" >&2
+		if [ -z "${TS_REAL_FULL:-}${TS_LONG:-}" ] && [ "$(stat -c %s "$file")" -gt "${quick_bytes:-1000000}" ]; then
+			echo "left out without TS_LONG: ${file##*/}" >&2
 		else
 			printf '%s\0' "$file"
 		fi
