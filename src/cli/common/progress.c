@@ -132,11 +132,10 @@ void ts_progress_show(const char *line)
 
 void ts_progress_say(const char *what)
 {
-	TS_SCOPED(ts_text) line;
+	TS_SCOPED(ts_text) line = { 0 };
 
 	if (!ts_terminal_stderr())
 		return;
-	ts_text_init(&line);
 	ts_text_printf(&line, "%s ...", what);
 	show_line(&line);
 }
