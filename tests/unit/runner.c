@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The test runner, see runner.h. It knows nothing of TraceSmith, so that a fault there cannot hide
- * a failed test here. Heap leaks are left to the sanitizer builds, where a leak fails the child.
+ * The test runner, see runner.h. It does not use TraceSmith, so that a bug there cannot hide a
+ * failed test here. Heap leaks are left to the sanitizer builds, where a leak fails the child.
  */
 #include "unit/runner.h"
 
@@ -17,12 +17,12 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-/* A child that passed says so by a code of its own, so that exit(0) within a test is no success. */
+/* A child that passes exits with a special code, so that exit(0) within a test is not a success. */
 enum { EXIT_PASSED = 42, EXIT_SKIPPED = 77 };
 enum { MAX_FD = 1024 };
 
 static struct ts_test *tests;
-/* In a child a failed check ends the process; without one it aborts, which stops a debugger. */
+/* In a child a failed check ends the process; otherwise it aborts, which stops a debugger. */
 static bool in_child;
 
 void ts_test_register(struct ts_test *test)
@@ -34,7 +34,7 @@ void ts_test_register(struct ts_test *test)
 	*end = test;
 }
 
-/* Without exit(): the leaks of a test that was cut short are no news. */
+/* Not exit(): leaks of an aborted test do not matter. */
 static void end_test(int code) __attribute__((noreturn));
 static void end_test(int code)
 {
@@ -168,10 +168,10 @@ static enum outcome run_child(const struct ts_test *test)
 	}
 	if (pid == 0) {
 		in_child = true;
-		setpgid(0, 0); /* Ctrl-C does not reach it: it ends with us */
+		setpgid(0, 0); /* Ctrl-C does not reach it: it dies with us */
 		prctl(PR_SET_PDEATHSIG, SIGKILL);
 		alarm(time_limit_s());
-		/* exit(), not _exit(): a sanitizer looks for leaks there. */
+		/* exit(), not _exit(): the sanitizer checks for leaks there. */
 		exit(run_here(test) ? EXIT_PASSED : EXIT_FAILURE);
 	}
 	while (waitpid(pid, &status, 0) < 0)
@@ -179,7 +179,7 @@ static enum outcome run_child(const struct ts_test *test)
 			perror("waitpid");
 			return FAILED;
 		}
-	/* Processes that a failed test left behind would hold our output open. */
+	/* Processes left by a failed test would hold our output open. */
 	kill(-pid, SIGKILL);
 	return judge(status);
 }

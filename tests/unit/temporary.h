@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * A new empty file for a test that makes thousands of them: in memory where that can be had, since
- * a disk takes milliseconds for each.
+ * A new empty file for a test that makes thousands of them: in memory if possible, since a disk
+ * takes milliseconds for each.
  */
 #ifndef TS_TESTS_TEMPORARY_H
 #define TS_TESTS_TEMPORARY_H

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * For tests of src/agent: the agent is inside the test, which reads the area as a recorder does.
- * One area a test, in a folder of its own; a forked child has another one, and says its own
- * agent_open_reader().
+ * For tests of src/agent: the agent runs inside the test, which reads the area as a recorder does.
+ * Each test has one area in its own folder. A forked child has another area and calls
+ * agent_open_reader() itself.
  */
 #ifndef TS_TESTS_UNIT_AGENT_AGENT_SUPPORT_H
 #define TS_TESTS_UNIT_AGENT_AGENT_SUPPORT_H
@@ -27,7 +27,7 @@
 #define SUPPORT __attribute__((unused)) static
 #define RINGS_AT_MOST 64
 
-/* What was taken of an area, by ring. */
+/* What was drained from an area, by ring. */
 struct agent_reader {
 	int directory_fd;
 	struct ts_area *area;
@@ -39,7 +39,7 @@ static char agent_folder[64];
 
 /* ---- the area ---- */
 
-/* TRACESMITH_AGENT is "session=1234;" and this. */
+/* TRACESMITH_AGENT is "session=1234;" followed by `settings`. */
 SUPPORT void agent_begin(const char *settings)
 {
 	char text[512];
@@ -59,7 +59,7 @@ SUPPORT struct ts_live_control *agent_control(void)
 	return ts_process_tracer.core->control;
 }
 
-/* The area of this process, as it is now. */
+/* Opens the area of this process in its current state. */
 SUPPORT void agent_open_reader(struct agent_reader *reader)
 {
 	const char *name;
@@ -80,7 +80,7 @@ SUPPORT void agent_close_reader(struct agent_reader *reader)
 		ts_text_release(&reader->rings[i]);
 }
 
-/* Closes what the agent has open, and in the process that began removes all. */
+/* Closes what the agent has open; with `removes` set, removes the folder as well. */
 SUPPORT void agent_end(bool removes)
 {
 	char command[128];
@@ -110,7 +110,7 @@ SUPPORT int agent_keep(void *context, struct ts_block *block, const void *payloa
 	return TS_OK;
 }
 
-/* Takes what is there; bytes. */
+/* Drains what is there; returns bytes. */
 SUPPORT uint64_t agent_drain(struct agent_reader *reader)
 {
 	struct ts_block_sink sink = { .append = agent_keep, .context = reader };
@@ -123,10 +123,13 @@ SUPPORT uint64_t agent_drain(struct agent_reader *reader)
 	return result.bytes;
 }
 
-/* A record: its words, or NULL behind the last. Of all rings, one after the other, or of one. */
+/*
+ * Iterates over the records of all rings in turn, or of one ring; agent_next() returns NULL after
+ * the last.
+ */
 struct agent_cursor {
 	const struct agent_reader *reader;
-	int ring; /* that it stands in */
+	int ring; /* current ring */
 	bool only;
 	size_t at;
 };
@@ -177,7 +180,7 @@ SUPPORT uint64_t agent_count(const struct agent_reader *reader, unsigned int kin
 	return count;
 }
 
-/* The string at *at, which moves on; the buffer's, cut. Padding must be zeros. */
+/* Copies the string at *at into the buffer, truncated, and advances *at. Padding must be zero. */
 SUPPORT const char *agent_string(const uint64_t **at, char *buffer, size_t bytes)
 {
 	uint32_t length, words;
@@ -192,7 +195,7 @@ SUPPORT const char *agent_string(const uint64_t **at, char *buffer, size_t bytes
 	return buffer;
 }
 
-/* Name of a dictionary entry of the process's area, by number. */
+/* Name of an entry of the process's dictionary, by number. */
 SUPPORT const char *agent_site_name(uint32_t number, char *buffer, size_t bytes)
 {
 	const char *at = (const char *)agent_control() + TS_LIVE_DICTIONARY;
@@ -212,7 +215,7 @@ SUPPORT const char *agent_site_name(uint32_t number, char *buffer, size_t bytes)
 	return NULL;
 }
 
-/* ---- playing the recorder ---- */
+/* ---- acting as the recorder ---- */
 
 SUPPORT void agent_beat(int64_t heartbeat)
 {
@@ -220,7 +223,7 @@ SUPPORT void agent_beat(int64_t heartbeat)
 	__atomic_store_n(&agent_control()->heartbeat, heartbeat, __ATOMIC_RELEASE);
 }
 
-/* Waits for a forked child, which must have ended well. */
+/* Waits for a forked child, which must have succeeded. */
 SUPPORT void agent_join_child(pid_t pid)
 {
 	int status = -1;

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Calls and commands of accelerators, and what is told beside them, as bytes of the area. */
+/* Accelerator calls, commands and their metadata, as bytes of the area. */
 #include <errno.h>
 #include <pthread.h>
 #include <time.h>
@@ -40,7 +40,7 @@ TS_TEST(call_is_a_record_of_its_site)
 	errno = EXDEV;
 	ts_accelerator_call(&call_site, start, 77, -5);
 	ts_accelerator_call(&call_site, ts_now(), 78, 0);
-	/* One that begins after it ended. */
+	/* A call that begins after it ended. */
 	ts_accelerator_call(&call_site, ts_now() + 1000000000, 79, 0);
 	TS_CHECK_INT(errno, EXDEV);
 	agent_open_reader(&reader);
@@ -64,7 +64,7 @@ TS_TEST(call_is_a_record_of_its_site)
 
 #define OP_WORDS 11
 
-/* Checks the words as docs/live.md has them, not through the structs of live_records.h. */
+/* Checks the words as documented in docs/live.md, not through the structs of live_records.h. */
 static void check_op(const struct ts_live_record *head, const uint64_t *record, unsigned int listed,
 		     unsigned int unlisted)
 {
@@ -107,7 +107,7 @@ TS_TEST(op_lists_what_it_waited_for)
 		op.wait_count = (uint16_t)cases[i].given;
 		ts_accelerator_op(&op_site, &op);
 	}
-	/* A backend that was built for less than there is. */
+	/* A backend that was built against a smaller struct. */
 	op.size = 16;
 	ts_accelerator_op(&op_site, &op);
 	op = plain_op();
@@ -130,9 +130,9 @@ TS_TEST(op_lists_what_it_waited_for)
 	agent_end(true);
 }
 
-/* ---- beside events ---- */
+/* ---- metadata ---- */
 
-/* As kernels made of templates have them. */
+/* Names of template kernels are that long. */
 TS_TEST(a_long_name_is_stored_whole)
 {
 	static char name[6001], found[sizeof(name) + 1];
@@ -177,7 +177,7 @@ TS_TEST(what_is_told_while_events_are_off)
 	agent_open_reader(&reader);
 	agent_drain(&reader);
 	TS_CHECK_INT(agent_count(&reader, TS_LIVE_CALL), 0);
-	/* It may have been given while they were on. */
+	/* The command may have been submitted while recording was on. */
 	TS_CHECK_INT(agent_count(&reader, TS_LIVE_GPU_OP), 1);
 
 	at = agent_find(&reader, TS_LIVE_STREAM_IS, 0, &head);
@@ -224,7 +224,7 @@ TS_TEST(texts_that_are_missing_or_too_long_do_no_harm)
 	char text[64];
 
 	memset(longest, 'x', sizeof(longest) - 1);
-	/* Rings of 16 KiB: a record has a quarter of that. */
+	/* Rings of 16 KiB: a record may take a quarter of that. */
 	agent_begin("enabled=1;budget=524288");
 	ts_accelerator_stream(&queue);
 	queue.size = 4;
@@ -250,7 +250,7 @@ TS_TEST(texts_that_are_missing_or_too_long_do_no_harm)
 	agent_end(true);
 }
 
-/* ---- sites made at run time ---- */
+/* ---- sites created at run time ---- */
 
 static struct ts_emit_site *new_site(unsigned int number, size_t length)
 {
@@ -295,7 +295,7 @@ TS_TEST(a_full_dictionary_gives_the_dynamic_form)
 	op.waits = waits;
 	op.wait_count = 2;
 	ts_accelerator_op(site, &op);
-	/* Room for this one may have been left. */
+	/* The dictionary may still have room for this one. */
 	while (agent_register_site(ts_process_tracer.core,
 				   &(struct ts_emit_site)TS_CALL_SITE("clFiller", "opencl")))
 		;
@@ -361,7 +361,7 @@ TS_TEST(a_forked_child_keeps_the_numbers_of_sites)
 	agent_end(true);
 }
 
-/* ---- many ---- */
+/* ---- many events ---- */
 
 #define THREADS 4
 #define EACH 20000u
@@ -379,14 +379,14 @@ static void *call_often(void *argument)
 	return NULL;
 }
 
-/* Whatever finds no room is counted: emitted is stored and dropped, to the event. */
+/* What does not fit is counted: emitted = stored + dropped, exactly. */
 TS_TEST(all_are_stored_or_counted)
 {
 	struct agent_reader reader;
 	pthread_t threads[THREADS];
 	uint64_t stored;
 
-	/* Rings of 16 KiB, which cannot grow far. */
+	/* Rings of 16 KiB, which cannot grow much. */
 	agent_begin("enabled=1;budget=600000");
 	for (uintptr_t i = 0; i < THREADS; i++)
 		TS_CHECK_INT(pthread_create(&threads[i], NULL, call_often, (void *)i), 0);
@@ -418,7 +418,7 @@ TS_TEST(ticks_are_as_long_as_the_clock_says)
 	to = ts_now();
 	to_ns = ts_counter_monotonic_ns();
 	ns = ts_ticks_ns(to - from);
-	/* Between the two readings at either end the thread may have stood still. */
+	/* The thread may be descheduled between the two readings at either end. */
 	TS_CHECK(ns > 19000000 && ns < (int64_t)(to_ns - from_ns) * 11 / 10);
 	TS_CHECK(ts_ticks_ns(UINT64_MAX) > 0);
 }

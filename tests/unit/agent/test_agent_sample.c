@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Samples as the agent writes them: the words of records, functions in the dictionary, and what has
- * no room.
+ * Samples as the agent writes them: words of records, functions in the dictionary, and what happens
+ * when there is no room.
  */
 #include <pthread.h>
 
@@ -12,7 +12,7 @@
 
 #define FRAMES_AT_MOST 6000
 
-/* The area of a recorder: its dictionary is larger. */
+/* A recorder's area has a larger dictionary. */
 static void host_begin(void)
 {
 	snprintf(agent_folder, sizeof(agent_folder), "%s/ts-agent-XXXXXX",
@@ -81,7 +81,7 @@ TS_TEST(a_sample_has_all_its_words)
 	agent_end(true);
 }
 
-/* Known to the site, or brought along; strings are cut before frames are. */
+/* Arguments known to the site or passed with the sample; strings are cut before frames are. */
 TS_TEST(a_sample_may_have_arguments)
 {
 	static const struct ts_emit_field fields[] = { { "task", TS_EMIT_STRING },
@@ -136,7 +136,7 @@ TS_TEST(a_sample_may_have_arguments)
 	agent_end(true);
 }
 
-/* The frames of a record, as a reader puts them together: what is left out is 0. */
+/* The frames of a record as a reader reconstructs them; omitted frames are 0. */
 static uint64_t unfold(const uint64_t *at, uint64_t *frames)
 {
 	uint64_t stored = *at++, count = 0;
@@ -193,7 +193,7 @@ TS_TEST(the_middle_of_a_very_deep_one_is_left_out)
 	check_deep("", 5000, 600, 1199);
 }
 
-/* Records are smaller where rings are. */
+/* Smaller rings have smaller records. */
 TS_TEST(small_rings_have_room_for_less)
 {
 	check_deep("budget=600000;", 1800, 168, 336);
@@ -219,7 +219,7 @@ TS_TEST(names_of_threads_of_others)
 	agent_end(true);
 }
 
-/* Fills a dictionary; how many found room. */
+/* Fills a dictionary; returns how many entries fit. */
 static uint32_t fill_dictionary(void)
 {
 	char name[1000];
@@ -263,7 +263,7 @@ TS_TEST(a_recorder_has_a_larger_dictionary)
 	TS_CHECK_INT(ts_live_dictionary_bytes(agent_control()), TS_LIVE_DICTIONARY_GREATEST);
 	count = fill_dictionary();
 	TS_CHECK(count > (16 << 20) / 1100 && count <= (16 << 20) / 1000);
-	/* The site itself finds no room: it goes without. */
+	/* The site itself does not fit: the sample is stored without it. */
 	frame = ts_code_frame(count, 3);
 	sample = sample_of(&frame, 1);
 	ts_sample(&site, &sample, NULL, 0);
@@ -275,7 +275,7 @@ TS_TEST(a_recorder_has_a_larger_dictionary)
 	agent_end(true);
 }
 
-/* A forked child goes on with the numbers of its parent. */
+/* A forked child continues its parent's numbers. */
 TS_TEST(codes_stay_over_a_fork)
 {
 	uint32_t first, second;
@@ -313,7 +313,7 @@ static void *emit_many(void *unused)
 	return NULL;
 }
 
-/* More than there is room for: each is stored or counted. */
+/* More than fits: each is stored or counted. */
 TS_TEST(all_are_stored_or_counted)
 {
 	struct agent_reader reader;
@@ -348,7 +348,7 @@ TS_TEST(nothing_is_stored_while_it_is_off)
 	agent_open_reader(&reader);
 	agent_drain(&reader);
 	TS_CHECK_INT(agent_count(&reader, TS_LIVE_SAMPLE), 1);
-	/* Frames that are not there are none. */
+	/* Missing frames count as none. */
 	TS_CHECK_INT(agent_find(&reader, TS_LIVE_SAMPLE, 0, &head)[6], 0);
 	agent_close_reader(&reader);
 	agent_end(true);

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Call stacks by number: what the dictionary has of them, that numbers stay, and what becomes of
- * those that have no room.
+ * Call stacks by number: their dictionary entries, stable numbers, and stacks for which there is no
+ * room.
  */
 #include <link.h>
 #include <pthread.h>
@@ -17,7 +17,7 @@ static volatile unsigned int sink;
 
 /* ---- the dictionary ---- */
 
-/* The entry of a number; its bytes at *ret_at. */
+/* Finds the entry of a number; its bytes are at *ret_at. */
 static struct ts_live_site entry_of(uint32_t number, const char **ret_at)
 {
 	const char *at = (const char *)agent_control() + TS_LIVE_DICTIONARY;
@@ -51,7 +51,7 @@ static void read_stack(uint32_t number, struct frames *ret_frames)
 		TS_CHECK_INT(site.kind, TS_LIVE_CODE_STACK);
 		TS_CHECK_INT(site.bytes, 24);
 		TS_CHECK_INT(site.name_bytes + site.category_bytes + site.fields, 0);
-		TS_CHECK(site.line < number); /* ahead of it, so that this ends */
+		TS_CHECK(site.line < number); /* the parent precedes it, so the loop ends */
 		TS_CHECK(ret_frames->count < MOST_FRAMES);
 		memcpy(&ret_frames->words[ret_frames->count++], at + sizeof(site), 8);
 		number = site.line;
@@ -66,7 +66,7 @@ static const char *outermost_name(uint32_t number, char *buffer, size_t bytes)
 	return agent_site_name((uint32_t)(frames.words[frames.count - 1] >> 32), buffer, bytes);
 }
 
-/* ---- what the compiler's library says ---- */
+/* ---- the compiler's unwinder ---- */
 
 static _Unwind_Reason_Code add_pc(struct _Unwind_Context *context, void *to)
 {
@@ -106,7 +106,7 @@ static void check_module(uint32_t entry, const struct ts_local_unwind_module *ex
 	TS_CHECK_INT(where.bytes, expected->bytes);
 }
 
-/* The frames of a number, beside return addresses. */
+/* Compares the frames of a number with return addresses. */
 static void check_frames(uint32_t number, const uint64_t *pcs, size_t count)
 {
 	static struct frames frames;
@@ -143,7 +143,7 @@ TS_TEST(none_while_events_are_off)
 {
 	agent_begin("enabled=0;stacks=native");
 	TS_CHECK_INT(ts_accelerator_stack(), 0);
-	/* But for what is used in a window later. */
+	/* Stacks for later use in a window are taken anyway. */
 	TS_CHECK(ts_accelerator_stack_always() != 0);
 	agent_end(true);
 }
@@ -154,7 +154,7 @@ TS_TEST(frames_are_modules_and_addresses)
 	uint32_t number = 0;
 
 	agent_begin("enabled=1;stacks=native");
-	/* One line, so that the two calls differ in the first frame alone. */
+	/* On one line, so that the two calls differ in the first frame only. */
 	for (int i = 0; i < 2; i++) {
 		theirs.count = 0;
 		number = ts_accelerator_stack();
@@ -175,7 +175,7 @@ TS_TEST(frames_are_modules_and_addresses)
 	agent_end(true);
 }
 
-/* From one place: a loop that is not unrolled. */
+/* All from one call site: the loop is not unrolled. */
 __attribute__((noinline)) static void take_times(uint32_t *ret_numbers, unsigned int count)
 {
 	for (unsigned int i = 0; i < count; i++) {
@@ -198,7 +198,7 @@ TS_TEST(numbers_stay)
 	TS_CHECK_INT(numbers[2], numbers[0]);
 	other = take_here();
 	TS_CHECK(other != 0 && other != numbers[0]);
-	/* take_here() and this function: their callers are there. */
+	/* Two new entries, take_here() and this function: their callers already exist. */
 	TS_CHECK_INT(agent_control()->dictionary_used - used, 2 * 24);
 	agent_end(true);
 }
@@ -210,7 +210,7 @@ TS_TEST(the_configuration_switches)
 	TS_CHECK(take_here() != 0);
 	agent_control()->config[TS_CONFIG_STACKS] = 0;
 	TS_CHECK_INT(take_here(), 0);
-	/* This is no Python. */
+	/* This process has no Python. */
 	agent_control()->config[TS_CONFIG_STACKS] = TS_STACKS_PYTHON;
 	TS_CHECK_INT(take_here(), 0);
 	agent_control()->config[TS_CONFIG_STACKS] = TS_STACKS_NATIVE;
@@ -245,7 +245,7 @@ TS_TEST(calls_have_stacks_by_themselves)
 	agent_end(true);
 }
 
-/* ---- how they end ---- */
+/* ---- incomplete stacks ---- */
 
 #if defined(__x86_64__)
 static const unsigned char made_code[] = { 0x48, 0x83, 0xec, 0x08, 0xff, 0xd7,
@@ -316,9 +316,9 @@ TS_TEST(a_full_dictionary_gives_none_and_says_so)
 	char text[64];
 
 	agent_begin("enabled=1;stacks=native;budget=600000");
-	ts_accelerator_fact("ring", "1"); /* which it has from here on */
+	ts_accelerator_fact("ring", "1"); /* allocates the ring */
 	for (unsigned int turn = 0; turn < turns; turn++) {
-		/* The first is there before it is full, and after. */
+		/* The first stack stays known after the dictionary is full. */
 		take_below(5);
 		TS_CHECK(taken != 0);
 		while (agent_register_code(ts_process_tracer.core, TS_LIVE_CODE_NATIVE, "filler",
@@ -363,7 +363,7 @@ TS_TEST(a_forked_child_keeps_numbers)
 		read_stack(number, &there);
 		TS_CHECK_INT(there.count, here.count);
 		TS_CHECK(!memcmp(here.words, there.words, here.count * 8));
-		/* And another one, which only the child has. */
+		/* Another stack, which only the child has. */
 		if (pid == 0) {
 			take_below(3);
 			TS_CHECK(taken != 0);

@@ -1,8 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/*
- * The lossless channel: what is in it, and what becomes of it with readers that are slow, absent or
- * dead.
- */
+/* The lossless channel: its contents, and readers that are slow, absent or dead. */
 #include <errno.h>
 #include <pthread.h>
 #include <signal.h>
@@ -31,7 +28,7 @@ static uint64_t give(unsigned int kind, uint64_t blob, const char *details)
 	return ts_replay_command(&command);
 }
 
-/* The ring of the channel among those that were taken. */
+/* The channel's ring among those that were drained. */
 static struct agent_cursor channel_of(const struct agent_reader *reader)
 {
 	struct agent_cursor cursor = { .reader = reader };
@@ -50,7 +47,9 @@ static struct agent_cursor channel_of(const struct agent_reader *reader)
 	ts_test_fail(__FILE__, __LINE__, "no channel");
 }
 
-/* The last record of the channel but PADs: a CLOSE, with these words somewhere in its details. */
+/*
+ * The last record of the channel, not counting PADs, must be a CLOSE whose details contain `words`.
+ */
 static void check_closed(const struct agent_reader *reader, const char *words)
 {
 	struct agent_cursor cursor = channel_of(reader);
@@ -71,7 +70,7 @@ static void check_closed(const struct agent_reader *reader, const char *words)
 		ts_test_fail(__FILE__, __LINE__, "'%s' is not in %s", words, details);
 }
 
-/* ---- what is in it ---- */
+/* ---- contents ---- */
 
 TS_TEST(records_are_as_they_were_given)
 {
@@ -111,7 +110,7 @@ TS_TEST(records_are_as_they_were_given)
 	ts_replay_gone(object.number);
 	ts_replay_unlock();
 	TS_CHECK_INT(errno, EXDEV);
-	/* Not without the lock, nor half a struct. */
+	/* Nothing is accepted without the lock, nor from a truncated struct. */
 	TS_CHECK_INT(give(TS_COMMAND_FILL, 0, NULL), 0);
 	TS_CHECK_INT(ts_replay_blob("x", 1), 0);
 	ts_replay_unlock();
@@ -170,7 +169,7 @@ TS_TEST(records_are_as_they_were_given)
 	TS_CHECK_INT(head.kind, TS_LIVE_GONE);
 	TS_CHECK_INT(at[2], object.number);
 	TS_CHECK(!agent_next(&cursor, &head));
-	/* None of it is an event, and nothing was dropped. */
+	/* None of these is an event, and nothing is dropped. */
 	TS_CHECK_INT(reader.dropped, 0);
 	agent_close_reader(&reader);
 	agent_end(true);
@@ -192,7 +191,7 @@ TS_TEST(details_that_are_too_long_say_so)
 	ts_replay_object(&object);
 	longest[8000] = 0;
 	TS_CHECK_INT(give(TS_COMMAND_LAUNCH, 0, longest), 2);
-	/* The longest object that there is: still one record. */
+	/* The longest possible object is still one record. */
 	memset(longest, 'n', 8999);
 	object.name = longest;
 	object.details = longest + 999;
@@ -253,7 +252,7 @@ TS_TEST(hash_is_that_of_traces)
 
 /* ---- readers ---- */
 
-/* Takes what is there until told to stop, as a recorder does: so much time between two looks. */
+/* Drains until it is stopped, as a recorder does, with a pause between passes. */
 struct taker {
 	struct agent_reader reader;
 	pthread_t thread;
@@ -290,7 +289,7 @@ static void stop_taker(struct taker *taker)
 
 #define BLOB_BYTES 2500001u
 
-/* Much more than the ring holds: the writer waits, and nothing is missing. */
+/* Much more than the ring holds: the writer waits, and nothing is lost. */
 TS_TEST(a_blob_larger_than_the_ring_arrives_whole)
 {
 	unsigned char *content = malloc(BLOB_BYTES), *got = calloc(1, BLOB_BYTES);
@@ -308,7 +307,7 @@ TS_TEST(a_blob_larger_than_the_ring_arrives_whole)
 	TS_CHECK(ts_replay_lock());
 	TS_CHECK_INT(ts_process_tracer.core->channel.writer.mask + 1, 64u << 10);
 	TS_CHECK_INT(ts_replay_blob(content, BLOB_BYTES), 1);
-	/* The same in odd parts, and more than was said. */
+	/* The same in odd pieces, and more than announced. */
 	TS_CHECK_INT(ts_replay_blob_begin(100000), 2);
 	for (unsigned int i = 0; i < 100; i++)
 		ts_replay_blob_part(content + i * 1001, 1001);
@@ -363,7 +362,10 @@ static void *give_pairs(void *argument)
 	return NULL;
 }
 
-/* Blobs are whole and not mixed, each ahead of the command that names it; sequences rise by one. */
+/*
+ * Blobs are complete and not interleaved, each before the command that refers to it; sequence
+ * numbers rise by one.
+ */
 TS_TEST(threads_write_one_stream)
 {
 	pthread_t threads[GIVERS];
@@ -405,9 +407,9 @@ TS_TEST(threads_write_one_stream)
 	agent_end(true);
 }
 
-/* ---- nobody takes it ---- */
+/* ---- nobody drains it ---- */
 
-/* Fills it up; true where the stream broke, which it must. */
+/* Fills the channel; returns whether the stream broke, which it must. */
 static bool fill(unsigned int bytes)
 {
 	static char content[TS_LIVE_BLOB_PART];
@@ -430,7 +432,7 @@ static void check_broken(void)
 	TS_CHECK_INT(give(TS_COMMAND_LAUNCH, 0, NULL), 0);
 	ts_replay_gone(1);
 	ts_replay_unlock();
-	/* Nothing is left locked, and no signal blocked. */
+	/* Nothing stays locked, and no signal stays blocked. */
 	TS_CHECK_INT(ts_process_tracer.core->channel.lock, 0);
 }
 
@@ -448,13 +450,13 @@ TS_TEST(an_absent_reader_breaks_it_and_the_stream_says_so)
 	agent_open_reader(&reader);
 	agent_drain(&reader);
 	check_closed(&reader, "the recorder does not answer");
-	/* Room does not mend it: what was between is missing. */
+	/* Free space does not repair the stream: what came in between is missing. */
 	check_broken();
 	agent_close_reader(&reader);
 	agent_end(true);
 }
 
-/* Wherever the ring's end lies, the last record has room. */
+/* The last record fits wherever the end of the ring is. */
 TS_TEST(the_last_record_fits_always)
 {
 	struct agent_reader reader;
@@ -477,7 +479,7 @@ TS_TEST(the_last_record_fits_always)
 	agent_end(true);
 }
 
-/* It lives, but its disk is full. */
+/* The recorder is alive, but its disk is full. */
 static void *beat_only(void *argument)
 {
 	struct timespec pause = { 0, 1000000 };
@@ -521,7 +523,7 @@ static void *leave_soon(void *argument)
 	return NULL;
 }
 
-/* No patience is needed: the test would take an hour. */
+/* Must not use the patience, which is an hour. */
 TS_TEST(a_recorder_that_left_is_not_waited_for)
 {
 	struct agent_reader reader;
@@ -531,7 +533,10 @@ TS_TEST(a_recorder_that_left_is_not_waited_for)
 	agent_begin(SMALL);
 	agent_beat(1);
 	TS_CHECK_INT(pthread_create(&thread, NULL, leave_soon, NULL), 0);
-	/* Full, and waiting, when it leaves; or it has left already, and nothing is locked. */
+	/*
+	 * The writer is full and waiting when the recorder leaves; or the recorder has left, and
+	 * nothing is locked.
+	 */
 	while (ts_replay_lock()) {
 		static char content[TS_LIVE_BLOB_PART];
 
@@ -555,7 +560,7 @@ TS_TEST(an_exit_is_not_held_up_by_a_slow_reader)
 
 	agent_channel_patience_ns = 300000000;
 	agent_begin(SMALL);
-	/* Ever some progress, but far too slow for all of it. */
+	/* Steady progress, but far too slow. */
 	start_taker(&taker, 50000000);
 	agent_channel_exiting();
 	TS_CHECK(ts_replay_lock());
@@ -607,7 +612,7 @@ TS_TEST(without_shared_memory_the_trace_says_so)
 	agent_end(true);
 }
 
-/* ---- windows that fail ---- */
+/* ---- failing windows ---- */
 
 TS_TEST(a_window_that_fails_does_not_end_the_stream)
 {
@@ -658,7 +663,7 @@ static void *hold_for_ever(void *argument)
 	return NULL;
 }
 
-/* Another thread has the lock when the process forks: the child has a stream of its own. */
+/* Another thread holds the lock when the process forks: the child has its own stream. */
 TS_TEST(a_forked_child_has_its_own)
 {
 	struct agent_reader reader;
@@ -697,7 +702,7 @@ TS_TEST(a_forked_child_has_its_own)
 	agent_end(true);
 }
 
-/* A child that writes for ever, into an area that its parent reads. */
+/* A child that writes forever, into an area that its parent reads. */
 static void write_for_ever(int ready)
 {
 	static char content[100000];
@@ -713,7 +718,7 @@ static void write_for_ever(int ready)
 	}
 }
 
-/* Whatever it was at: all is whole up to the last record that it committed. */
+/* Wherever it was killed, everything up to its last committed record is complete. */
 TS_TEST(a_killed_writer_leaves_whole_records)
 {
 	struct agent_reader reader = { .directory_fd = -1 };
@@ -761,7 +766,7 @@ TS_TEST(a_killed_writer_leaves_whole_records)
 
 static volatile sig_atomic_t handled;
 
-/* qemu begins handlers with a stack that is not aligned as compilers expect it. */
+/* qemu starts handlers with a stack that is not aligned as compilers expect. */
 #if defined(__x86_64__)
 __attribute__((force_align_arg_pointer))
 #endif
@@ -770,7 +775,7 @@ on_signal(int number)
 {
 	(void)number;
 	handled = handled + 1;
-	/* What would wait for its own thread, if it ran inside. */
+	/* Would deadlock if the handler ran while its own thread holds the lock. */
 	if (ts_replay_lock())
 		ts_replay_unlock();
 }
@@ -779,7 +784,9 @@ TS_TEST(handlers_run_behind_the_lock_but_for_faults)
 {
 	sigset_t mask;
 
-	/* sigaction(), behind which the checker does not look: the calls are what is tested. */
+	/*
+	 * sigaction(), whose effect the static checker does not see: the calls are what is tested.
+	 */
 	sigaction(SIGUSR1, &(struct sigaction){ .sa_handler = on_signal }, NULL);
 	agent_begin("enabled=1;replayable=1");
 	TS_CHECK(ts_replay_lock());

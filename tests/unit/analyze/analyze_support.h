@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * For tests of analyses: one runs on a few events, and the columns asked for are compared as lines
- * of text, where times are in ns and "-" is none.
+ * For tests of analyses: runs one on a few events and compares selected columns as lines of text.
+ * Times are in ns; "-" means no value.
  */
 #ifndef TS_TESTS_UNIT_ANALYZE_ANALYZE_SUPPORT_H
 #define TS_TESTS_UNIT_ANALYZE_ANALYZE_SUPPORT_H
@@ -15,14 +15,14 @@
 #define ALL_REDUCE(stream, ts, dur, correlation) \
 	KERNEL("ncclDevKernel_AllReduce_Sum_f32_RING_LL(x)", stream, ts, dur, correlation)
 
-/* A job of one or two ranks, and what an analysis found in it. */
+/* A job of one or two ranks, and the result of an analysis. */
 struct analyzed {
 	struct loaded loaded;
 	struct ts_analyze_request request;
 	struct ts_result result;
 };
 
-/* After its traces were loaded. */
+/* To be called after its traces were loaded. */
 static inline void prepare_analysis(struct analyzed *analyzed)
 {
 	ts_analyze_request_init(&analyzed->request, analyzed->loaded.work);
@@ -56,7 +56,7 @@ static inline void release_analyzed(struct analyzed *analyzed)
 	unload(&analyzed->loaded);
 }
 
-/* ---- what was found, as text ---- */
+/* ---- results as text ---- */
 
 static inline const struct ts_result_table *table_named(const struct ts_result *result,
 							const char *name)
@@ -93,7 +93,7 @@ static inline void print_cell(struct ts_text *out, const struct ts_cell *cell,
 		ts_text_printf(out, "%lld", (long long)cell->integer);
 }
 
-/* Columns by key, with a blank between keys; rows in lines. */
+/* Columns by key, separated by blanks; one line per row. */
 static inline void check_rows_(const char *file, int line, const struct ts_result *result,
 			       const char *name, const char *keys, const char *expected)
 {
@@ -118,7 +118,7 @@ static inline void check_rows_(const char *file, int line, const struct ts_resul
 #define CHECK_ROWS(analyzed, table, keys, expected) \
 	check_rows_(__FILE__, __LINE__, &(analyzed)->result, table, keys, expected)
 
-/* Does a note hold this text? */
+/* Does a note contain this text? */
 static inline bool has_note(const struct ts_result *result, const char *text)
 {
 	for (const struct ts_result_note *note = result->notes; note; note = note->next)

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* annotations on small traces: nested, of equal names, of several threads, on the device. */
+/* annotations on small traces: nested, with equal names, of several threads, on the device. */
 #include "unit/analyze/analyze_support.h"
 
 #define ANNOTATION(name, tid, ts, dur) EVENT("user_annotation", name, "1", tid, ts, dur, "")
@@ -39,8 +39,7 @@ TS_TEST(an_annotation_inside_one_of_its_name_counts_once)
 TS_TEST(annotations_have_what_their_own_thread_asked_for)
 {
 	/*
-	 * Both threads are in an annotation at the same time, one of which is in the other by time
-	 * alone.
+	 * Both threads are in an annotation at the same time; one contains the other by time only.
 	 */
 	const char *events = ANNOTATION("main", "1", "0", "100")
 		ANNOTATION("backward", "2", "20", "40") THREAD_CALL("1", "30", "1")
@@ -89,7 +88,7 @@ TS_TEST(durations_are_described)
 	CHECK_EXACT(annotations, events, "annotations", keys,
 		    "a 2 30000 15000 10000 20000 7071\n"
 		    "b 1 5000 5000 5000 5000 -\n");
-	/* HTA has a deviation of one value, too. */
+	/* HTA gives a deviation for a single value, too. */
 	CHECK_HTA(annotations, events, "annotations", keys,
 		  "a 2 30000 15000 10000 20000 7071\n"
 		  "b 1 5000 5000 5000 5000 0\n");
@@ -109,7 +108,7 @@ TS_TEST(ranks_are_kept_apart)
 	release_analyzed(&analyzed);
 }
 
-/* Each inside the last one, and a launch in the innermost: quadratic work would not end. */
+/* Each inside the previous one, and a launch in the innermost: quadratic work would not end. */
 TS_TEST(deep_nests_are_walked_once)
 {
 	enum { DEPTH = 20000 };

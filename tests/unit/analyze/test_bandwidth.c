@@ -1,6 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* bandwidth on small traces: copies beside each other, of no length, of no size; what the trace
- * itself says. */
+/*
+ * bandwidth on small traces: concurrent copies, copies without length or size, and bandwidths
+ * recorded in the trace.
+ */
 #include "unit/analyze/analyze_support.h"
 
 #define MOVE(category, name, stream, ts, dur, more) \
@@ -43,7 +45,7 @@ TS_TEST(copies_that_touch_do_not_add_up)
 
 TS_TEST(copies_without_length_have_bytes_but_no_bandwidth)
 {
-	/* HTA lets them last 1 us. */
+	/* HTA treats them as 1 us long. */
 	const char *events = TO_DEVICE("7", "0", "0", "10000") TO_DEVICE("7", "10", "10", "20000");
 
 	CHECK_EXACT(bandwidth, events, "bandwidth", "copies bytes busy_us gbps untimed " MOMENTS,
@@ -79,7 +81,7 @@ TS_TEST(copies_of_nothing_do_not_disturb_the_others)
 TS_TEST(what_the_trace_says_of_bandwidth_is_believed)
 {
 	/*
-	 * Old traces have times in whole us, and the bandwidth of what was measured: 1.6 us here.
+	 * Old traces have times in whole us, but the bandwidth of the measured time: 1.6 us here.
 	 */
 	const char *events = MOVE("gpu_memcpy", "Memcpy HtoD (Pageable -> Device)", "7", "0", "1",
 				  ",'bytes':1600,'memory bandwidth (GB/s)':1.25")

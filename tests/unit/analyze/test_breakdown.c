@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * breakdown and overlap on small traces, and the cases that HTA gets wrong: what it says is checked
- * as well (`--rounding hta`), so that each test shows the difference that it is about.
+ * breakdown and overlap on small traces, and the cases that HTA gets wrong. HTA's result is checked
+ * as well (`--rounding hta`), so each test shows the difference.
  */
 #include "unit/analyze/analyze_support.h"
 
@@ -32,7 +32,7 @@ TS_TEST(time_is_idle_compute_or_something_else)
 
 TS_TEST(kernels_that_touch_leave_nothing_between_them)
 {
-	/* In one stream, and from one stream to another. */
+	/* In one stream, and across streams. */
 	const char *events = KERNEL("a", "7", "10.001", "0.999", "1")
 		KERNEL("b", "7", "11", "4.5", "2") KERNEL("c", "8", "15.5", "1.25", "3");
 
@@ -42,8 +42,8 @@ TS_TEST(kernels_that_touch_leave_nothing_between_them)
 TS_TEST(kernels_of_one_stream_that_run_at_once_count_once)
 {
 	/*
-	 * A graph's kernels share a row of the trace: 10-30, in it 12-20, and 25-40 which reaches
-	 * beyond it.
+	 * A graph's kernels share a row of the trace: 10-30, inside it 12-20, and 25-40, which
+	 * extends beyond it.
 	 */
 	const char *events = KERNEL("a", "7", "10", "20", "1") KERNEL("b", "7", "12", "8", "1")
 		KERNEL("c", "7", "25", "15", "1") KERNEL("d", "7", "50", "10", "2");
@@ -54,7 +54,9 @@ TS_TEST(kernels_of_one_stream_that_run_at_once_count_once)
 
 TS_TEST(kernels_of_no_length_take_no_time_but_are_there)
 {
-	/* Traces in whole us have many. They lie at the ends of the window, and in a gap. */
+	/*
+	 * Traces in whole us have many of these. They are at the ends of the window, and in a gap.
+	 */
 	const char *events = KERNEL("a", "7", "5", "0", "1") KERNEL("b", "7", "10", "10", "2")
 		KERNEL("c", "7", "25", "0", "3") KERNEL("d", "7", "40", "0", "4");
 
@@ -67,8 +69,8 @@ TS_TEST(kernels_of_no_length_take_no_time_but_are_there)
 TS_TEST(rounding_turns_short_kernels_around)
 {
 	/*
-	 * 300 ns each, none across a whole us: HTA takes starts up to 11, 12, 14 and ends down to
-	 * 10, 11, 13. It then says that computing took -3 us. Times are exact by default.
+	 * 300 ns each, none across a whole us: HTA rounds starts up to 11, 12, 14 and ends down to
+	 * 10, 11, 13, and then reports -3 us of computation. Times are exact by default.
 	 */
 	const char *events = KERNEL("a", "7", "10.100", "0.300", "1")
 		KERNEL("b", "7", "11.200", "0.300", "2") KERNEL("c", "7", "13.300", "0.300", "3");
@@ -79,7 +81,7 @@ TS_TEST(rounding_turns_short_kernels_around)
 
 TS_TEST(whole_us_are_not_rounded)
 {
-	/* As doubles of ns they would lose their last digits, and be rounded up and down. */
+	/* As doubles of ns they would lose their last digits and be rounded up and down. */
 	const char *events = KERNEL("a", "7", "1694128201426557", "11", "1")
 		KERNEL("b", "7", "1694128201426579", "3", "2");
 
@@ -90,8 +92,8 @@ TS_TEST(whole_us_are_not_rounded)
 TS_TEST(kernels_of_hip_compute)
 {
 	/*
-	 * HTA takes every name that begins with hip for communication: here it sees no computation
-	 * at all.
+	 * HTA classifies every name that begins with hip as communication: here it sees no
+	 * computation at all.
 	 */
 	const char *events = KERNEL("hipblasltGemmKernel_f16", "7", "10", "20", "1");
 
@@ -105,8 +107,8 @@ TS_TEST(kernels_of_hip_compute)
 TS_TEST(a_collective_inside_a_template_communicates)
 {
 	/*
-	 * NCCL 2.19 renamed ncclKernel to ncclDevKernel. HTA knows the new name only where it comes
-	 * first.
+	 * NCCL 2.19 renamed ncclKernel to ncclDevKernel. HTA recognizes the new name only at the
+	 * start.
 	 */
 	const char *events = KERNEL("void run<ncclDevKernel_ReduceScatter>(x)", "9", "10", "20",
 				    "1") KERNEL("gemm", "7", "20", "20", "2");
@@ -120,7 +122,7 @@ TS_TEST(a_collective_inside_a_template_communicates)
 TS_TEST(a_synchronisation_is_no_work_of_a_device)
 {
 	/*
-	 * Kineto shows the host's wait for a stream in the stream's row, which HTA takes for a busy
+	 * Kineto shows the host's wait for a stream in the stream's row, which HTA counts as a busy
 	 * device.
 	 */
 	const char *events = KERNEL("gemm", "7", "10", "10", "1")
@@ -130,7 +132,7 @@ TS_TEST(a_synchronisation_is_no_work_of_a_device)
 
 	CHECK_EXACT(breakdown, events, "breakdown", TIMES " other_us commands",
 		    "0 30000 20000 0 50000 0 2\n");
-	/* One without a stream (-1) is none to HTA either. */
+	/* HTA ignores one without a stream (-1) as well. */
 	CHECK_HTA(breakdown, events, "breakdown", TIMES " other_us commands",
 		  "0 20000 20000 10000 50000 10000 3\n");
 }
@@ -141,7 +143,7 @@ TS_TEST(communication_in_pieces_is_shared_piece_by_piece)
 		ALL_REDUCE("10", "25", "15", "3") KERNEL("a", "7", "5", "20", "4")
 			KERNEL("b", "7", "40", "5", "5");
 
-	/* Communication 0-10 and 20-40, computation 5-25 and 40-45: together 5-10 and 20-25. */
+	/* Communication 0-10 and 20-40, computation 5-25 and 40-45: both at 5-10 and 20-25. */
 	CHECK_EXACT(overlap, events, "overlap", "overlap_pct shared_us communication_us exposed_us",
 		    "33.333 10000 30000 20000\n");
 }
@@ -178,7 +180,7 @@ TS_TEST(each_rank_has_a_row_but_for_those_without_devices)
 
 TS_TEST(times_at_the_ends_of_what_there_is_do_no_harm)
 {
-	/* Almost 292 years each way: differences do not fit, negative lengths are none. */
+	/* Almost 292 years each way: differences do not fit, negative lengths count as none. */
 	const char *events = KERNEL("a", "7", "-9223372036854774", "5", "1")
 		KERNEL("b", "7", "9223372036854770", "4", "2") KERNEL("c", "7", "20", "-5", "3")
 			KERNEL("d", "8", "0", "9223372036854775", "4");
@@ -195,7 +197,7 @@ TS_TEST(times_at_the_ends_of_what_there_is_do_no_harm)
 	}
 }
 
-/* ---- against counting us by us ---- */
+/* ---- against counting each us ---- */
 
 #define RANDOM_US 60
 

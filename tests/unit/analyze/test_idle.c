@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* idle on small traces: gaps and their kinds, what HTA makes of them, and causes. */
+/* idle on small traces: gaps and their kinds, HTA's version of them, and causes. */
 #include "unit/analyze/analyze_support.h"
 
 #define GAPS "device stream category idle_us ratio count"
@@ -7,7 +7,7 @@
 TS_TEST(a_gap_is_the_hosts_the_devices_or_something_else)
 {
 	/*
-	 * b was issued after a had ended; c long before, and follows soon; d long before, and
+	 * b is issued after a has ended; c long before, and follows soon; d long before, and
 	 * follows late.
 	 */
 	const char *events = CALL("0", "5", "1") CALL("25", "5", "2") CALL("31", "5", "3")
@@ -46,8 +46,9 @@ TS_TEST(what_is_short_may_be_chosen)
 TS_TEST(kernels_that_run_at_once_leave_no_negative_gap)
 {
 	/*
-	 * One graph, its kernels in one row: 10-110, beside it 20-30, then 120. The stream was idle
-	 * for 10 us. HTA measures from the kernel before: -90 us, then 90 us that were not idle.
+	 * One graph, its kernels in one row: 10-110, concurrently 20-30, then 120. The stream is
+	 * idle for 10 us. HTA measures from the previous kernel: -90 us, then 90 us that were not
+	 * idle.
 	 */
 	const char *events = CALL("0", "5", "1") KERNEL("a", "7", "10", "100", "1")
 		KERNEL("b", "7", "20", "10", "1") KERNEL("c", "7", "120", "10", "1");
@@ -61,7 +62,7 @@ TS_TEST(kernels_that_run_at_once_leave_no_negative_gap)
 
 TS_TEST(kernels_that_touch_have_no_gap)
 {
-	/* 0 us are no gap to us; HTA counts one, which lowers its mean. */
+	/* 0 us is no gap for us; HTA counts it, which lowers its mean. */
 	const char *events = CALL("0", "5", "1") CALL("5", "2", "2") CALL("7", "2", "3")
 		KERNEL("a", "7", "10", "10", "1") KERNEL("b", "7", "20", "10", "2")
 			KERNEL("c", "7", "34", "10", "3");
@@ -74,9 +75,9 @@ TS_TEST(kernels_that_touch_have_no_gap)
 TS_TEST(a_command_without_a_launch_did_not_wait_for_the_host)
 {
 	/*
-	 * The launches of a and b were before the recording. HTA writes 0 for "no launch" and then
-	 * takes the first event of the file, at 25 us here, for it, so that b, which followed a by
-	 * 10 us, waits for the host.
+	 * The launches of a and b precede the recording. HTA writes 0 for "no launch" and then
+	 * takes the first event of the file, here at 25 us, for the launch; so b, which followed a
+	 * by 10 us, seems to wait for the host.
 	 */
 	const char *events = OP("aten::add", "25", "5") KERNEL("a", "7", "10", "10", "1")
 		KERNEL("b", "7", "30", "10", "2");
@@ -87,7 +88,7 @@ TS_TEST(a_command_without_a_launch_did_not_wait_for_the_host)
 
 TS_TEST(streams_of_two_devices_are_two)
 {
-	/* HTA knows only their number: it finds a gap from one device's kernel to the other's. */
+	/* HTA knows streams by number only: it finds a gap between kernels of two devices. */
 	const char *events = CALL("0", "1", "1") CALL("1", "1", "2") CALL("2", "1", "3")
 		ON_DEVICE("0", "kernel", "a", "7", "10", "10", "1")
 			ON_DEVICE("1", "kernel", "b", "7", "25", "10", "2")
@@ -109,7 +110,7 @@ TS_TEST(gaps_are_described)
 		    "3 2000 1000 1000 1500 2000 2500 3000\n");
 }
 
-/* Sum of a column of the causes of a lane. */
+/* Sum of a column over the causes of a lane. */
 static int64_t causes_of(const struct analyzed *analyzed, bool whole_device)
 {
 	const struct ts_result_table *table = table_named(&analyzed->result, "causes");

@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * kernels on small traces: types and their combinations, names and their numbers, and the list that
- * HTA makes.
+ * kernels on small traces: types and their combinations, names and their numbers, and HTA's list.
  */
 #include "unit/analyze/analyze_support.h"
 
@@ -61,7 +60,7 @@ TS_TEST(ranks_of_a_name_stand_below_each_other)
 {
 	struct analyzed analyzed;
 
-	/* b takes most on rank 0, a in both together. */
+	/* b takes most on rank 0, a on both together. */
 	load_ranks(&analyzed, TS_ROUNDING_NONE,
 		   KERNEL("b", "7", "0", "30", "1") KERNEL("a", "7", "40", "20", "2"),
 		   KERNEL("c", "7", "0", "1", "1") KERNEL("a", "7", "40", "20", "2"));
@@ -69,7 +68,7 @@ TS_TEST(ranks_of_a_name_stand_below_each_other)
 	run_analysis(&analyzed, &ts_analysis_kernels);
 	CHECK_ROWS(&analyzed, "kernels", "rank name sum_us share_pct",
 		   "0 a 20000 40.000\n1 a 20000 95.238\n0 b 30000 60.000\n1 c 1000 4.762\n");
-	/* The one name that is shown has two rows; what is left out is told in numbers. */
+	/* The one name shown has two rows; a note counts what is omitted. */
 	TS_CHECK_INT(table_named(&analyzed.result, "kernels")->shown_rows, 2);
 	TS_CHECK(has_note(&analyzed.result,
 			  "others: 2 more names, 2 commands, 31 us in all (43.7 %)"));
@@ -78,7 +77,7 @@ TS_TEST(ranks_of_a_name_stand_below_each_other)
 
 TS_TEST(one_name_of_two_classes_has_two_rows)
 {
-	/* A kernel may be called as a copy is. */
+	/* A kernel may have the name of a copy. */
 	const char *events = KERNEL("Memset (Device)", "7", "0", "5", "1")
 		ON_DEVICE("0", "gpu_memset", "Memset (Device)", "7", "10", "7", "2");
 
@@ -112,9 +111,9 @@ TS_TEST(hta_describes_sums_of_names_instead_of_commands)
 
 	add_twelve_names(&events);
 	/*
-	 * More than ten names: HTA keeps those whose running sum is below its quantile of 80 % (at
-	 * place 8.8 of 0 to 11, so k09 is the last), and describes the sums of the others: no
-	 * kernel took the 20 us that are its minimum of k11's.
+	 * More than ten names: HTA keeps those whose running sum is below its 80 % quantile (at
+	 * position 8.8 of 0 to 11, so k09 is the last), and describes the sums of the others: no
+	 * kernel took the 20 us that it gives as the minimum for k11.
 	 */
 	CHECK_HTA(kernels, ts_text_cstr(&events), "kernels",
 		  "name count sum_us min_us max_us mean_us std_us p50_us",
@@ -128,7 +127,7 @@ TS_TEST(hta_describes_sums_of_names_instead_of_commands)
 		  "k08 1 50000 50000 50000 50000 0 -\n"
 		  "k09 1 40000 40000 40000 40000 0 -\n"
 		  "others 5 60000 10000 30000 20000 10000 -\n");
-	/* By default all names are there, and the note on the rest is about commands. */
+	/* By default all names are listed, and the note on the rest counts commands. */
 	load_ranks(&analyzed, TS_ROUNDING_NONE, ts_text_cstr(&events), NULL);
 	run_analysis(&analyzed, &ts_analysis_kernels);
 	TS_CHECK_INT(ts_result_rows(table_named(&analyzed.result, "kernels")), 12);

@@ -1,6 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* launch on small traces: graphs, calls that nothing came of, kernels that nobody asked for, clocks
- * that disagree. */
+/*
+ * launch on small traces: graphs, calls without kernels, kernels without calls, clocks that
+ * disagree.
+ */
 #include "unit/analyze/analyze_support.h"
 
 #define LAUNCH \
@@ -28,7 +30,7 @@ TS_TEST(a_kernel_that_begins_during_its_call_has_no_delay)
 
 TS_TEST(a_graph_is_one_launch_and_unknown_to_hta)
 {
-	/* Its commands run at once and in any order: the first one ends the delay. */
+	/* Its commands run concurrently and in any order: the first one ends the delay. */
 	const char *events = NAMED_CALL("cudaGraphLaunch", "10", "5", "1")
 		KERNEL("late", "7", "40", "1", "1") KERNEL("a", "7", "20", "10", "1")
 			KERNEL("b", "8", "22", "30", "1");
@@ -41,7 +43,7 @@ TS_TEST(a_graph_is_one_launch_and_unknown_to_hta)
 
 TS_TEST(several_kernels_of_a_launch_are_pairs_for_hta)
 {
-	/* Its sum of host time counts the call twice; ours does not. */
+	/* HTA's sum of host time counts the call twice; ours does not. */
 	const char *events = CALL("10", "5", "1") KERNEL("a", "7", "20", "10", "1")
 		KERNEL("b", "7", "30", "10", "1");
 
@@ -107,14 +109,14 @@ TS_TEST(hta_knows_few_calls)
 
 	CHECK_EXACT(launch_latency, events, "summary", "launches", "3\n");
 	CHECK_HTA(launch_latency, events, "summary", "launches", "1\n");
-	/* Its rounding: the call lasts from 0.2 to 1.9, which is 1 to 1. */
+	/* HTA's rounding: the call lasts from 0.2 to 1.9, which becomes 1 to 1. */
 	CHECK_HTA(launch_latency, CALL("0.2", "1.7", "1") KERNEL("a", "7", "3.5", "3", "1"),
 		  "launches", LAUNCH, "0 1 0 2000 3000 3000 1\n");
 }
 
 TS_TEST(times_at_the_ends_of_what_there_is)
 {
-	/* us that are near 2^63 ns: nothing may overflow. */
+	/* Values in us near 2^63 ns: nothing may overflow. */
 	const char *events = CALL("-9223372036854774", "1", "1")
 		KERNEL("a", "7", "9223372036854774", "9223372036854774", "1")
 			CALL("9223372036854774", "9223372036854774", "2")

@@ -1,6 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* memory on small traces: PyTorch's instants with and without totals, rows of `allocation`, sums of
- * `torch_trace`. */
+/*
+ * memory on small traces: PyTorch's instants with and without totals, rows of `allocation`, sums of
+ * `torch_trace`.
+ */
 #include "unit/analyze/analyze_support.h"
 
 #define INSTANT(tid, ts, args)                                                             \
@@ -38,7 +40,7 @@ TS_TEST(the_peak_and_who_made_it)
 
 TS_TEST(frees_of_what_was_there_before)
 {
-	/* 900 was allocated ahead of the trace; 100 is taken twice, so a free is missing. */
+	/* 900 was allocated before the trace; 100 is allocated twice, so a free is missing. */
 	const char *events = MEMORY("5", "900", "-40", "60") MEMORY("6", "100", "10", "70")
 		MEMORY("7", "100", "20", "90") MEMORY("8", "100", "-20", "70")
 			MEMORY("9", "100", "-20", "50");
@@ -49,7 +51,7 @@ TS_TEST(frees_of_what_was_there_before)
 
 TS_TEST(without_totals_the_least_that_explains_the_rest)
 {
-	/* Falls to 30 below its start: so much at least was there. */
+	/* Falls to 30 below its start: at least that much was allocated before. */
 	const char *events = BARE("5", "20") BARE("6", "-50") BARE("7", "80") BARE("8", "-10");
 	struct analyzed analyzed;
 
@@ -179,7 +181,7 @@ static void write_rows(struct ts_writer *writer)
 	add_allocation(writer, 2000, device.id, TS_ALLOCATION_ALLOC, 64, 9, NULL);
 	add_allocation(writer, 3000, device.id, TS_ALLOCATION_FREE, 64, 100, "async");
 	add_allocation(writer, 4000, 0, TS_ALLOCATION_ALLOC, 64, 30, NULL);
-	/* A free need not say how much. */
+	/* A free need not give a size. */
 	add_allocation(writer, 5000, 0, TS_ALLOCATION_FREE, 64, TS_ABSENT, NULL);
 	add_torch_row(writer, 1000, 1.5, 4);
 	add_torch_row(writer, 2000, 2.5, 4);
@@ -240,7 +242,7 @@ static void add_reserved(struct ts_writer *writer, int64_t device, int64_t start
 	ts_writer_add(writer, TS_TABLE_ALLOCATION, &row, NULL);
 }
 
-/* What is reserved is the sum of the rows of "whole", and not of "part". */
+/* Reserved memory is the sum of the rows of "whole", without those of "part". */
 TS_TEST(sums_that_what_is_reserved_confirms)
 {
 	struct ts_work_options options = TS_WORK_OPTIONS_NONE;

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* queue on small traces: over time and point by point, graphs, equal times, clocks that disagree.
+/*
+ * queue on small traces: over time and point by point, graphs, equal times, clocks that disagree.
  */
 #include "unit/analyze/analyze_support.h"
 
@@ -57,7 +58,7 @@ TS_TEST(a_graph_comes_in_at_once_and_is_unknown_to_hta)
 
 TS_TEST(a_command_that_began_too_early_waits_for_nothing)
 {
-	/* The device's clock is behind: for HTA fewer than none wait. */
+	/* The device's clock is behind: HTA counts a negative number of waiting commands. */
 	const char *events = CALL("10", "1", "1") KERNEL("a", "7", "8", "5", "1")
 		CALL("20", "1", "2") KERNEL("b", "7", "25", "5", "2");
 

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Results hold what was put in, in order; what has no value is none; the table of analyses is
- * whole.
+ * Results keep their contents in order; missing values stay missing; the table of analyses is
+ * consistent.
  */
 #include <inttypes.h>
 #include <math.h>
@@ -124,7 +124,10 @@ TS_TEST(tables_and_notes_keep_their_order)
 	ts_result_release(&result);
 }
 
-/* After a lack of memory, which is told once at the end, everything may still be called. */
+/*
+ * After an allocation failure, which is reported once at the end, all functions may still be
+ * called.
+ */
 TS_TEST(failure_sticks)
 {
 	struct ts_result result;

@@ -1,8 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/*
- * Tests of significance: against numbers that SciPy 1.16 gives for the same lists, and at their
- * edges.
- */
+/* Significance tests: compared with SciPy 1.16 on the same lists, and edge cases. */
 #include "analyze/significance.h"
 
 #include <math.h>
@@ -107,7 +104,7 @@ TS_TEST(holm_corrects_in_place)
 	CHECK_NEAR(p[4], 0.02);
 	CHECK_NEAR(p[1], 0.03);
 	CHECK_NEAR(p[3], 0.06);
-	/* Never less than one that was smaller before. */
+	/* Never less than the adjusted value of a smaller one. */
 	CHECK_NEAR(p[0], 0.06);
 	TS_CHECK(isnan(p[2]));
 	TS_CHECK_INT(ts_holm(many, 2), 0);

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Descriptions of lists of numbers, with what pandas 3 gives for the same lists; sets of time. */
+/* Summary statistics, compared with pandas 3 on the same lists; sets of time intervals. */
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
@@ -42,7 +42,7 @@ TS_TEST(description_of_a_list)
 		TS_CHECK(values[i - 1] <= values[i]);
 }
 
-/* Where squares are summed naively these give 0 or worse. */
+/* Naive sums of squares give 0 or worse for these. */
 TS_TEST(small_differences_of_large_numbers)
 {
 	double values[] = { 1e9 + 4, 1e9 + 7, 1e9 + 13, 1e9 + 16 };
@@ -76,7 +76,7 @@ TS_TEST(lists_of_none_one_and_two)
 	CHECK_NEAR(d.q90, 1.9);
 }
 
-/* A sum of doubles one by one would lose each of the small ones. */
+/* Adding doubles one by one would lose each of the small ones. */
 TS_TEST(sum_keeps_small_values)
 {
 	static double values[10001];
@@ -153,7 +153,7 @@ TS_TEST(times_at_the_limits_stay_there)
 	TS_CHECK_INT(ts_ns_add(3, -5), -2);
 }
 
-/* Against the plain way: a field of instants, each marked or not. */
+/* Compared with an array of instants, each marked or not. */
 TS_TEST(spans_at_random)
 {
 	enum { INSTANTS = 200, SPANS = 12 };

@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* steps on small traces: what belongs to which, what waits, steps that overlap, steps that are
- * unlike the others. */
+/* steps on small traces: what belongs to which step, waits, overlapping steps, outliers. */
 #include "unit/analyze/analyze_support.h"
 
 #define STEP(number, tid, ts, dur) \
@@ -9,7 +8,7 @@
 	EVENT("cuda_runtime", "cudaStreamSynchronize", "1", "1", ts, dur, "'correlation':0")
 #define OF_DEVICE "step kernels device_us busy_us idle_us compute_us communication_us memory_us"
 
-/* Of everything: by default the last step is left out. */
+/* Includes the last step, which is ignored by default. */
 static void check_all_(const char *file, int line, const char *events, const char *table,
 		       const char *keys, const char *expected)
 {
@@ -29,7 +28,7 @@ static void check_all_(const char *file, int line, const char *events, const cha
 
 TS_TEST(commands_belong_to_the_step_that_issued_them)
 {
-	/* What the first step issued runs on while the second one is under way. */
+	/* Work issued by the first step still runs during the second. */
 	const char *events = STEP("1", "1", "0", "100") STEP("2", "1", "100", "150")
 		CALL("10", "1", "1") CALL("20", "1", "2") CALL("110", "1", "3")
 			CALL("260", "1", "4") KERNEL("a", "7", "50", "20", "1")
@@ -62,7 +61,7 @@ TS_TEST(the_last_step_is_left_out_and_told)
 
 TS_TEST(waits_are_not_the_hosts_work)
 {
-	/* A call inside another counts once; one of the next step does not count here. */
+	/* A nested call counts once; one of the next step does not count. */
 	const char *events = STEP("1", "1", "0", "100") STEP("2", "1", "100", "100")
 		SYNC("10", "30") EVENT("cuda_driver", "cuStreamSynchronize", "1", "1", "12", "20",
 				       "'correlation':0") SYNC("120", "5") CALL("50", "10", "1");
@@ -73,7 +72,7 @@ TS_TEST(waits_are_not_the_hosts_work)
 
 TS_TEST(steps_that_overlap_are_measured_each)
 {
-	/* Of two threads, at the same time; each has the calls of its own thread. */
+	/* Steps of two threads at the same time; each has the calls of its own thread. */
 	const char *events = STEP("1", "1", "0", "100") STEP("2", "2", "50", "100") SYNC("60", "10")
 		EVENT("cuda_runtime", "cudaStreamSynchronize", "1", "2", "70", "20",
 		      "'correlation':0");
@@ -93,11 +92,11 @@ TS_TEST(a_step_unlike_the_others_is_named)
 			  STEP("3", "1", "202", "98") STEP("4", "1", "300", "101")
 				  STEP("5", "1", "401", "180"),
 		  "steps", "step outlier", "1 0\n2 0\n3 0\n4 0\n5 1\n");
-	/* Of three nobody can say which one is usual. */
+	/* Three are too few to tell which one is usual. */
 	CHECK_ALL(STEP("1", "1", "0", "100") STEP("2", "1", "100", "100")
 			  STEP("3", "1", "200", "900"),
 		  "summary", "steps outliers slowest", "3 0 3\n");
-	/* All but equal: a hundredth is no news. */
+	/* Almost equal: one percent is not reported. */
 	CHECK_ALL(STEP("1", "1", "0", "1000") STEP("2", "1", "1000", "1000")
 			  STEP("3", "1", "2000", "1000") STEP("4", "1", "3000", "1009"),
 		  "summary", "outliers", "0\n");

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Numbers for people and from people. */
+/* Formatting and parsing numbers for people. */
 #include <stdio.h>
 
 #include "base/text.h"
@@ -42,7 +42,7 @@ TS_TEST(durations)
 	for (size_t i = 0; i < TS_ARRAY_SIZE(cases); i++)
 		TS_CHECK_STR(ts_format_duration_ns(buffer, sizeof(buffer), cases[i].ns),
 			     cases[i].text);
-	/* Cut, never overrun. */
+	/* Truncated, never overrun. */
 	TS_CHECK_STR(ts_format_duration_ns(buffer, 5, 1234), "1.23");
 	TS_CHECK_STR(ts_format_duration_ns(buffer, 1, 1234), "");
 }

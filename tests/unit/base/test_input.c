@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Input streams: plain, gzip and zstd; whole, damaged, cut and followed by other things. */
+/* Input streams: plain, gzip and zstd; complete, damaged, truncated and followed by other data. */
 #include "base/input.h"
 
 #include <fcntl.h>
@@ -25,7 +25,7 @@
 
 static char folder[256], path[300];
 
-/* A file of these bytes, in a folder that end_files() removes. */
+/* Creates a file with these bytes, in a folder that end_files() removes. */
 static void make_file(const void *data, size_t bytes)
 {
 	const char *base = getenv("TMPDIR");
@@ -49,7 +49,7 @@ static void end_files(void)
 	*folder = '\0';
 }
 
-/* Everything in the stream, read in pieces of `piece` bytes; the return of the last read. */
+/* Reads the entire stream in pieces of `piece` bytes; returns the result of the last read. */
 static int read_all(struct ts_input *input, size_t piece, struct ts_text *out, struct ts_error *err)
 {
 	TS_AUTO_FREE char *buffer = malloc(piece);
@@ -87,15 +87,15 @@ static void check_content(const char *encoding, const char *data, size_t bytes)
 		if (bytes)
 			TS_CHECK_MEM(text.data, data, bytes);
 		TS_CHECK_INT(ts_input_position(input), status.st_size);
-		/* The end stays the end. */
+		/* End of file is sticky. */
 		TS_CHECK_INT(ts_input_read(input, &got, 1, &got, &err), TS_OK);
 		TS_CHECK_INT(got, 0);
 	}
 }
 
 /*
- * The file fails with TS_EFORMAT and such a text, after at most `bytes` bytes of the data; with
- * data NULL these may be anything (gzip finds some damage only by the checksum at the end).
+ * The file fails with TS_EFORMAT and such a text, after at most `bytes` bytes of the data. If data
+ * is NULL they may be anything (gzip finds some damage only by the checksum at the end).
  */
 static void check_bad(const char *data, size_t bytes, const char *ending)
 {
@@ -190,7 +190,7 @@ TS_TEST(zstd)
 	make_file(file, size);
 	check_content("zstd", data, bytes);
 
-	/* Three frames, one of them empty, and one to be skipped before them. */
+	/* Three frames, one of them empty, and a skippable one before them. */
 	memcpy(file, skippable, sizeof(skippable) - 1);
 	size = append_zstd(file, sizeof(skippable) - 1, room, data, 600000);
 	size = append_zstd(file, size, room, "", 0);
@@ -198,7 +198,7 @@ TS_TEST(zstd)
 	make_file(file, size);
 	check_content("zstd", data, bytes);
 
-	/* Cut at many places; a cut between frames is no cut. */
+	/* Cut at many offsets; a cut between frames is not detected. */
 	size = append_zstd(file, 0, room, data, 200000);
 	for (size_t cut = 4; cut < size; cut += cut < 40 ? 1 : 1777) {
 		make_file(file, cut);
@@ -251,7 +251,7 @@ TS_TEST(gzip)
 	check_content("gzip", data, bytes);
 	make_file(file, first);
 	check_content("gzip", data, 600000);
-	/* Padding with zeros is nothing. */
+	/* Padding with zeros is ignored. */
 	memset(file + first, 0, 1000);
 	make_file(file, first + 1000);
 	check_content("gzip", data, 600000);
@@ -300,7 +300,7 @@ TS_TEST(gzip_without_zlib)
 
 #endif
 
-/* Random damage never does worse than fail. */
+/* Random damage causes an error at worst. */
 TS_TEST(damage)
 {
 	size_t bytes = 20000, room = 40000, size;

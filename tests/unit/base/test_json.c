@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The JSON scanner: tokens, whole values, every cut of a document, and random damage to it.
- * Every input stands in memory of exactly its size, so that the sanitizer sees a read behind it.
+ * The JSON scanner: tokens, complete values, every cut of a document, and random damage. Every
+ * input is in memory of exactly its size, so that the sanitizer detects reads beyond it.
  */
 #include "base/json.h"
 
@@ -10,7 +10,7 @@
 
 #include "unit/runner.h"
 
-/* A scanner over a copy of the bytes; freed with drop(). */
+/* A scanner over a copy of the bytes; freed by drop(). */
 static char *held;
 
 static struct ts_json scan(const char *text, size_t length, bool last)
@@ -93,7 +93,7 @@ TS_TEST(strings_of_every_length)
 			struct ts_json js;
 			char text[80];
 
-			/* At the end nothing, elsewhere an escape. */
+			/* Nothing at the end, an escape elsewhere. */
 			memset(text, 'a', sizeof(text));
 			text[0] = '"';
 			if (at + 1 < length)
@@ -398,7 +398,7 @@ TS_TEST(depth_is_a_limit)
 			TS_CHECK_STR(js.reason, "arrays and objects are nested too deeply");
 		drop();
 	}
-	/* Side by side is not within. */
+	/* Adjacent is not nested. */
 	memset(text, '[', 1);
 	for (size_t i = 1; i + 3 < sizeof(text); i += 3)
 		memcpy(text + i, "[],", 3);
@@ -418,7 +418,9 @@ static const char document[] =
 	"      \"ok\": true, \"no\": false, \"nil\": null,\n"
 	"      \"inf\": [Infinity, -Infinity, -inf, nan]}\n  }\n]}";
 
-/* With more to come, every cut says so and changes nothing; in the last buffer it is an error. */
+/*
+ * If more input may come, every cut says so and changes nothing; in the last buffer it is an error.
+ */
 TS_TEST(every_cut_of_a_document)
 {
 	size_t whole = sizeof(document) - 1;
@@ -442,7 +444,7 @@ TS_TEST(every_cut_of_a_document)
 	}
 }
 
-/* A reader of values as an importer would be, without recursion limits of its own. */
+/* Reads values as an importer would, without a recursion limit of its own. */
 static int pull(struct ts_json *js, int depth)
 {
 	struct ts_json_number number;
@@ -488,7 +490,7 @@ static int pull(struct ts_json *js, int depth)
 		int also = ts_json_scan_us(&copy, &ns);
 
 		rc = ts_json_scan_number(js, &number);
-		/* Both read the same tokens, but for what does not fit. */
+		/* Both read the same tokens, except for values out of range. */
 		if (also == 0)
 			TS_CHECK(rc == 0 && js->next == copy.next);
 		if (also == TS_JSON_MORE)
@@ -536,12 +538,12 @@ TS_TEST(random_damage)
 		pulled = pull(&js, 0);
 		drop();
 		TS_CHECK_INT(skipped, minified);
-		/* The importer's way takes no comma before a bracket either, so they agree. */
+		/* The importer's reader also rejects a comma before a bracket, so they agree. */
 		TS_CHECK_INT(pulled, skipped);
 		if (skipped)
 			continue;
 		good++;
-		/* What was written is a value, and the shortest form of itself. */
+		/* The output is a value, and minifying it again changes nothing. */
 		js = scan(out.data, out.length, true);
 		TS_SCOPED(ts_text) again;
 

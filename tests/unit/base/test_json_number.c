@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* JSON numbers: exact integers, nearest doubles, and fixed-point times that lose nothing. */
+/* JSON numbers: exact integers, nearest doubles, and fixed-point times without loss. */
 #include <inttypes.h>
 #include <math.h>
 #include <stdio.h>
@@ -9,7 +9,7 @@
 #include "base/real.h"
 #include "unit/runner.h"
 
-/* Scans a number in memory of exactly its size; `behind` is how the token ends. */
+/* Scans a number in memory of exactly its size; `behind` terminates the token. */
 static int scan(const char *text, const char *behind, bool last, struct ts_json_number *number)
 {
 	size_t length = strlen(text), whole = length + strlen(behind);
@@ -163,7 +163,7 @@ TS_TEST(doubles_agree_with_libc)
 	}
 }
 
-/* Half way between two doubles, and a little more 3,000 digits later. */
+/* Halfway between two doubles, and slightly more 3,000 digits later. */
 TS_TEST(long_numbers_are_rounded_right)
 {
 	enum { ZEROS = 3000 };
@@ -178,7 +178,7 @@ TS_TEST(long_numbers_are_rounded_right)
 	text[at + ZEROS - 1] = '1';
 	TS_CHECK_INT(scan(text, ",", false, &number), 0);
 	TS_CHECK(number.real == 9007199254740994.0);
-	/* Leading zeros behind the point, undone by the exponent. */
+	/* Leading zeros after the point, undone by the exponent. */
 	memcpy(text, "0.0000000000000000", 17);
 	text[at + ZEROS - 1] = '5';
 	memcpy(text + at + ZEROS, "e3015", sizeof("e3015"));
@@ -294,7 +294,7 @@ TS_TEST(other_places)
 	TS_CHECK_STR(js.reason, "number is too large");
 }
 
-/* Every finite double that is written reads back, and the infinities too. */
+/* Every finite double reads back as written, and so do the infinities. */
 TS_TEST(doubles_read_back_what_was_written)
 {
 	TS_SCOPED(ts_text) text;

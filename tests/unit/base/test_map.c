@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The hash maps, checked against plain arrays, and interning with forgetting. */
+/* The hash maps, compared with plain arrays, and interning with removal. */
 #include "base/map.h"
 
 #include <stdio.h>
@@ -22,7 +22,7 @@ TS_TEST(map_empty)
 	ts_map_clear(&map);
 }
 
-/* Keys that are near, far, aligned and extreme. */
+/* Keys that are close, distant, aligned and extreme. */
 static uint64_t key_of(uint64_t i)
 {
 	switch (i & 3) {
@@ -131,7 +131,7 @@ TS_TEST(pairmap_order_matters)
 
 static size_t name_of(char name[64], unsigned int i)
 {
-	/* Lengths from 0 to 40, so that every way of comparing is used. */
+	/* Lengths from 0 to 40, so that every comparison path is used. */
 	size_t length = (size_t)snprintf(name, 64, "%u", i);
 
 	if (i == 0)
@@ -186,7 +186,7 @@ TS_TEST(strmap_tells_likely_strings_apart)
 	for (size_t length = 1; length < sizeof(one); length++) {
 		memset(one, 'q', length);
 		ts_strmap_intern(&map, one, length, NULL);
-		/* The same hash by decree: the bytes must decide. */
+		/* Forced equal hashes: the bytes must decide. */
 		for (size_t at = 0; at < length; at++) {
 			bool is_new;
 			uint32_t id;
@@ -202,7 +202,7 @@ TS_TEST(strmap_tells_likely_strings_apart)
 			at += at % 13;
 		}
 	}
-	/* NULs are bytes like others. */
+	/* NULs are ordinary bytes. */
 	TS_CHECK(ts_strmap_intern(&map, "a\0b", 3, NULL) !=
 		 ts_strmap_intern(&map, "a\0c", 3, NULL));
 }

@@ -113,7 +113,7 @@ TS_TEST(arena_alignment_and_contents)
 		TS_CHECK(places[i] != NULL);
 		TS_CHECK_INT((uintptr_t)places[i] % 16, 0);
 		memset(places[i], (int)(i & 0xff), i % 97);
-		/* Strings in between are packed and disturb no alignment. */
+		/* Strings in between are packed and do not affect alignment. */
 		TS_CHECK_STR(ts_arena_strdup_len(&arena, "xyz", i % 4), parts[i % 4]);
 	}
 	for (size_t i = 0; i < TS_ARRAY_SIZE(places); i++) {
@@ -183,6 +183,6 @@ TS_TEST(arena_copies_and_limits)
 	TS_CHECK(ts_arena_alloc(&arena, SIZE_MAX - 15) == NULL);
 	TS_CHECK(ts_arena_alloc_zeroed(&arena, SIZE_MAX / 2, 3) == NULL);
 	TS_CHECK(ts_arena_strdup_len(&arena, "", SIZE_MAX) == NULL);
-	/* It goes on after a refusal. */
+	/* The arena still works after a failure. */
 	TS_CHECK(ts_arena_alloc(&arena, 8) != NULL);
 }

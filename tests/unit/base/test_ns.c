@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Times that stop at the ends of what can be held. */
+/* Saturating time arithmetic. */
 #include "base/ns.h"
 
 #include "unit/runner.h"

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The wire format of protocol buffers: what is written reads back; what is cut or wild is refused.
+ * The protocol buffer wire format: what is written reads back; truncated or malformed input is
+ * rejected.
  */
 #include <string.h>
 
@@ -43,7 +44,7 @@ TS_TEST(what_is_written_reads_back)
 	TS_CHECK(!reader.failed);
 }
 
-/* Lengths of 1, 2, 3 bytes, one inside another. */
+/* Lengths of 1, 2 and 3 bytes, nested. */
 TS_TEST(messages_of_any_length)
 {
 	static const size_t lengths[] = { 0, 1, 127, 128, 16383, 16384, 3000000 };
@@ -104,11 +105,11 @@ static void refuse(const char *bytes, size_t length)
 TS_TEST(bad_bytes_are_refused)
 {
 	refuse("\x08", 1);                                              /* no value */
-	refuse("\x08\xff", 2);                                          /* cut */
+	refuse("\x08\xff", 2);                                          /* truncated */
 	refuse("\x08\xff\xff\xff\xff\xff\xff\xff\xff\xff\xff\x01", 12); /* beyond 64 bits */
-	refuse("\x0a\x05xyz", 5);                                   /* longer than what is there */
-	refuse("\x0a\xff\xff\xff\xff\xff\xff\xff\xff\xff\x01", 11); /* 2^64 - 1 bytes */
-	refuse("\x09\x01\x02", 3);                                  /* a cut number */
-	refuse("\x00\x01", 2);                                      /* field 0 */
-	refuse("\x0b\x01", 2);                                      /* a group */
+	refuse("\x0a\x05xyz", 5);                                       /* longer than the input */
+	refuse("\x0a\xff\xff\xff\xff\xff\xff\xff\xff\xff\x01", 11);     /* 2^64 - 1 bytes */
+	refuse("\x09\x01\x02", 3);                                      /* a truncated number */
+	refuse("\x00\x01", 2);                                          /* field 0 */
+	refuse("\x0b\x01", 2);                                          /* a group */
 }

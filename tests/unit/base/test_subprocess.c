@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Programs that end, fail, hang, print without end and leave children behind. */
+/* Programs that exit, fail, hang, print without end and leave children behind. */
 #include "base/subprocess.h"
 
 #include <errno.h>
@@ -45,7 +45,7 @@ static const char *end_of(const struct ts_subprocess_result *what)
 	return ts_subprocess_describe_end(what, text, sizeof(text));
 }
 
-/* Gone, or a zombie whose parent is not us. */
+/* Gone, or a zombie that is not our child. */
 static void expect_gone(pid_t pid)
 {
 	char path[64], text[256] = "";
@@ -111,16 +111,17 @@ TS_TEST(it_starts_with_nothing_of_ours)
 	sigprocmask(SIG_SETMASK, &all, NULL);
 	signal(SIGPIPE, SIG_IGN);
 	setenv("TRACESMITH_OUT", "x.sbt", 1);
-	/* 32 and 33 are the C library's own: who runs us may have left them ignored. */
+	/* 32 and 33 belong to the C library: our parent may have left them ignored. */
 	TS_CHECK_STR(shell("cat; grep -E '^Sig(Blk|Ign)' /proc/self/status | tr -s '\\t' ' ' | "
 			   "sed s/0000000[0-3]80000000/0000000000000000/"),
 		     "SigBlk: 0000000000000000\nSigIgn: 0000000000000000\n");
 	/*
-	 * A pipe would be one of the shell's for a moment; were `ls` the last, it would become it.
+	 * A pipe would briefly be one of the shell's descriptors; if `ls` came last, the shell
+	 * would become it.
 	 */
 	TS_CHECK_STR(shell("ls /proc/$$/fd; true"), "0\n1\n2\n");
 	TS_CHECK_STR(shell("echo \"${TRACESMITH_OUT-none}\""), "none\n");
-	/* A session of its own: no terminal, and one group to kill. */
+	/* Its own session: no terminal, and one group to kill. */
 	TS_CHECK_STR(
 		shell("set -- $(cut -d' ' -f1,5,6 /proc/$$/stat); [ $1 = $2 ] && [ $2 = $3 ] && echo own"),
 		"own\n");
@@ -202,7 +203,7 @@ TS_TEST(endless_output_is_cut)
 	TS_CHECK(!ts_subprocess_succeeded(&result));
 	TS_CHECK_STR(end_of(&result), "printed more than 9.77 KiB and was killed");
 	expect_no_children();
-	/* Exactly as much as it may. */
+	/* Exactly the maximum. */
 	TS_CHECK_STR(run_shell("printf abcd", 60000, 4, NULL), "abcd");
 	TS_CHECK(ts_subprocess_succeeded(&result));
 	ts_subprocess_result_release(&result);
@@ -217,7 +218,7 @@ TS_TEST(children_left_behind_do_not_delay)
 	ts_subprocess_result_release(&result);
 }
 
-/* The numbers that stand in a text, each in a line. */
+/* The text holds one pid per line. */
 static void expect_all_gone(const char *text, int count)
 {
 	char *behind = (char *)text;
@@ -230,7 +231,7 @@ TS_TEST(children_in_other_sessions_end_with_it)
 {
 	expect_all_gone(shell("(setsid sleep 1000 & echo $!)"), 1);
 	TS_CHECK(ts_subprocess_succeeded(&result));
-	/* And theirs; the pipe ends when all are in their sessions. */
+	/* Their children as well; the pipe ends when all are in their sessions. */
 	expect_all_gone(shell("(setsid sh -c 'setsid sleep 1000 >/dev/null & echo $!; echo $$;"
 			      " exec >/dev/null; wait' &) | cat"),
 			2);
@@ -253,14 +254,14 @@ TS_TEST(nobody_else_notices)
 	run_shell("sleep 1000", 50, 10, NULL);
 	TS_CHECK_INT(signals, 0);
 	expect_no_children();
-	/* Where the caller does not want to hear of children, the code is still known. */
+	/* The exit code is known even if the caller ignores SIGCHLD. */
 	signal(SIGCHLD, SIG_IGN);
 	shell("exit 5");
 	TS_CHECK_INT(result.exit_code, 5);
 	ts_subprocess_result_release(&result);
 }
 
-/* `script` gets the file to write its numbers to, in one line each, as $1. */
+/* `script` gets a file in $1 and writes its pids there, one per line. */
 static void expect_death_with_us(const char *script, int count)
 {
 	int ends[2];
@@ -307,7 +308,7 @@ TS_TEST(it_works_without_standard_descriptors)
 	TS_CHECK_INT(status, 0);
 }
 
-/* Neither can be run, and to open the second would never end. */
+/* Neither can be run, and opening the second would block forever. */
 TS_TEST(folders_and_pipes_are_no_programs)
 {
 	char folder[] = "/tmp/ts-program-XXXXXX", path[256], other[64];
@@ -336,14 +337,15 @@ TS_TEST(programs_are_found)
 	snprintf(expected, sizeof(expected), "%s/some-tool", folder);
 	fd = creat(expected, 0600);
 	setenv("PATH", "/bin:/usr/bin", 1);
-	/* Not one that cannot be run. */
+	/* A file that is not executable is skipped. */
 	TS_CHECK(!ts_subprocess_find("some-tool", places, path, sizeof(path)));
 	fchmod(fd, 0700);
 	TS_CHECK(ts_subprocess_find("some-tool", places, path, sizeof(path)));
 	TS_CHECK_STR(path, expected);
 	TS_CHECK(!ts_subprocess_find("some-tool", NULL, path, sizeof(path)));
 	/*
-	 * What stands in PATH without a '/' at its begin depends on where we are: it is not taken.
+	 * PATH entries that do not start with '/' depend on the current directory: they are
+	 * ignored.
 	 */
 	TS_CHECK_INT(chdir(folder), 0);
 	setenv("PATH", ".::/nowhere", 1);

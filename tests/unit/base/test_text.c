@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The text buffer: appends, JSON escaping, and numbers that must read back as they were. */
+/* The text buffer: appending, JSON escaping, and numbers that read back exactly. */
 #include "base/text.h"
 
 #include <inttypes.h>
@@ -63,7 +63,7 @@ TS_TEST(failure_sticks_until_clear)
 static void check_json(const char *string, size_t length, const char *expected)
 {
 	TS_SCOPED(ts_text) text;
-	/* Exactly as long as it is, so that the sanitizer sees a read behind it. */
+	/* Exactly its own length, so that the sanitizer detects reads beyond it. */
 	TS_AUTO_FREE char *copy = malloc(length ? length : 1);
 
 	memcpy(copy, string, length);
@@ -87,7 +87,7 @@ TS_TEST(json_strings)
 	CHECK_JSON("\xff", "\"\xef\xbf\xbd\"");
 	CHECK_JSON("a\xe2\x82", "\"a\xef\xbf\xbd\"");
 	CHECK_JSON("\xed\xa0\x80z", "\"\xef\xbf\xbd\xef\xbf\xbd\xef\xbf\xbdz\"");
-	/* The search goes eight bytes at a time: a special byte in each place. */
+	/* The search handles eight bytes at a time: put a special byte at each position. */
 	for (int length = 1; length < 40; length++) {
 		for (int at = 0; at < length; at++) {
 			char string[40], expected[48];
@@ -218,7 +218,7 @@ TS_TEST(doubles_read_back)
 		memcpy(&value, &random, sizeof(value));
 		if (isfinite(value))
 			check_round_trip(&text, value);
-		/* And of the size that traces have: times, rates, fractions. */
+		/* And of the magnitude that traces have: times, rates, fractions. */
 		check_round_trip(&text, (double)(random >> 11) * 0x1p-40);
 		check_round_trip(&text, (double)(int64_t)(random >> 34) / 1000.0);
 		check_round_trip(&text, (double)(random >> 44) / 1e9);

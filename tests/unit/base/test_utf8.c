@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* UTF-8 checks against a plain decoder, and glob matching. */
+/* UTF-8 validation against a simple decoder, and glob matching. */
 #include <stdio.h>
 
 #include "base/clock.h"
 #include "base/text.h"
 #include "unit/runner.h"
 
-/* Slow and obvious: decode as the scheme says, then look whether that was the one right form. */
+/* Slow and obvious: decodes, then checks that this was the shortest form. */
 static bool is_valid_simply(const unsigned char *p, size_t length)
 {
 	size_t i = 0;

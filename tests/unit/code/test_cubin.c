@@ -1,8 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Line tables of cubins: one that nvcc made (tests/data/cubin), and one that is put together here
- * byte by byte, with the row that NVIDIA's assembler leaves out. Then both cut and damaged in every
- * place.
+ * Line tables of cubins: one made by nvcc (tests/data/cubin), and one assembled here byte by byte,
+ * with the row that NVIDIA's assembler omits. Then both truncated and damaged at every offset.
  */
 #include "code/cubin.h"
 
@@ -77,7 +76,7 @@ TS_TEST(lines_of_nvcc)
 	TS_CHECK_STR(places_of(cubin, scale, 0x190), "/example/lines.cu:17");
 	TS_CHECK_STR(places_of(cubin, scale, 0x280), "");
 	TS_CHECK_STR(places_of(cubin, "plain", 0x10), "/example/lines.cu:26");
-	/* A function inside the section of another. */
+	/* A function inside another one's section. */
 	TS_CHECK(ts_cubin_find(cubin, "$plain$_Z6calledf", &symbol, &address));
 	TS_CHECK_INT(address, 0xa0);
 	TS_CHECK_STR(places_of(cubin, "$plain$_Z6calledf", 0), "/example/lines.cu:21");
@@ -85,7 +84,7 @@ TS_TEST(lines_of_nvcc)
 	TS_CHECK(!ts_cubin_find(cubin, "nothing", &symbol, &address));
 }
 
-/* ---- a cubin of our own ---- */
+/* ---- a handmade cubin ---- */
 
 struct builder {
 	size_t bytes;
@@ -113,7 +112,7 @@ enum {
 	NAME_K = 65,
 };
 
-/* Everything of a file but its line program. */
+/* A file except for its line program. */
 static size_t build(const uint8_t *lines, size_t line_bytes, size_t address_at)
 {
 	static const char strings[] = "outer\0inner";
@@ -169,7 +168,7 @@ static size_t build(const uint8_t *lines, size_t line_bytes, size_t address_at)
 	return to.bytes;
 }
 
-/* Sizes of a program and of its header are filled in; tables are as `version` wants them. */
+/* Fills in the sizes of a program and its header; tables follow `version`. */
 static size_t program(uint8_t *lines, unsigned int version, const uint8_t *code, size_t code_bytes,
 		      size_t *ret_code_at)
 {
@@ -213,7 +212,7 @@ static size_t program(uint8_t *lines, unsigned int version, const uint8_t *code,
 
 /*
  * Row 1: line 7. Row 2: line 9 of a.cu. Then the row of "inner", inlined there at line 9 of b.h, is
- * left out, and not counted: row 3 is the next.
+ * omitted and not counted: row 3 is the next.
  */
 static size_t build_left_out(unsigned int version)
 {
@@ -222,7 +221,7 @@ static size_t build_left_out(unsigned int version)
 		0, 9,      2,    0,    0,    0, 0, 0, 0,    0, 0, /* address */
 		4, first,  3,    6,    1,                         /* line 7 at 0 */
 		3, 2,      2,    0x20, 1,                         /* line 9 at 0x20 */
-		4, second, 0,    3,    0x90, 2, 6, /* inner, called by row 2: left out */
+		4, second, 0,    3,    0x90, 2, 6, /* inner, called by row 2: omitted */
 		4, first,  0,    3,    0x90, 0, 0, 3, 1,    2, 0x20, 1, /* line 10 at 0x40 */
 		0, 3,      0x90, 3,    0,    3, 1, 2, 0x10, 1, /* outer, called by row 3: line 11 at
 								  0x50 */

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Names of C++ and Rust, where this machine has a libstdc++ to ask. */
+/* C++ and Rust names, if this machine has a libstdc++. */
 #include "code/demangle.h"
 
 #include <stdio.h>
@@ -44,8 +44,8 @@ TS_TEST(other_names_are_left)
 }
 
 /*
- * Names of kernels are wanted whole: some are longer than anybody wants to see in a stack. Here 21
- * times one type of 500 letters.
+ * Kernel names are kept in full: some are longer than a stack would show. Here 21 times one type of
+ * 500 letters.
  */
 TS_TEST(long_names_are_left_or_whole)
 {
@@ -79,7 +79,7 @@ static void put_reference(char *name, size_t bytes, unsigned int number)
 }
 
 /*
- * B<A, A>, then each time B of the one before, twice. Written out, 400 bytes would be more than any
+ * B<A, A>, then each time B of the previous one, twice. In full, 400 bytes would expand beyond any
  * memory.
  */
 TS_TEST(names_that_double_are_left)
@@ -104,7 +104,10 @@ TS_TEST(names_that_double_are_left)
 	}
 }
 
-/* The same by parameters: each template has the one before as an argument, and shows it twice. */
+/*
+ * The same with parameters: each template takes the previous one as an argument, and shows it
+ * twice.
+ */
 TS_TEST(names_that_double_by_parameters_are_left)
 {
 	char name[2000] = "_Z1gI";
@@ -118,7 +121,7 @@ TS_TEST(names_that_double_by_parameters_are_left)
 	check_name(name, NULL);
 }
 
-/* libstdc++ 12 does not come back from this one. */
+/* libstdc++ 12 does not return from this one. */
 TS_TEST(names_without_end_are_left)
 {
 	check_name(
@@ -127,7 +130,7 @@ TS_TEST(names_without_end_are_left)
 		NULL);
 }
 
-/* With lambdas, packs, values and references to all of it. */
+/* With lambdas, packs, values and references to all of them. */
 TS_TEST(names_of_kernels)
 {
 	check_name(

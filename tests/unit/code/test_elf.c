@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * ELF files against this program itself: what the file says of functions and variables must be
- * where they are. Then files that are cut, damaged, or become shorter while they are open.
+ * ELF files, using this program itself: functions and variables must be where the file says. Then
+ * files that are truncated, damaged, or shrink while they are open.
  */
 #include "code/elf.h"
 
@@ -38,7 +38,7 @@ static struct ts_elf *open_self(void)
 	return elf;
 }
 
-/* What is added to the file's addresses in this process, by its own code's mapping. */
+/* The load bias of this program, from the mapping of its code. */
 static uint64_t own_bias(const struct ts_elf *elf)
 {
 	TS_SCOPED(ts_maps) maps = { 0 };
@@ -124,7 +124,7 @@ TS_TEST(sections_have_their_bytes)
 	TS_CHECK(ts_elf_section_bytes(elf, ".nothing", &count) == NULL);
 }
 
-/* ---- files that are not as they should be ---- */
+/* ---- malformed files ---- */
 
 static uint8_t *read_self(size_t *ret_bytes)
 {
@@ -146,7 +146,7 @@ static uint8_t *read_self(size_t *ret_bytes)
 	return bytes;
 }
 
-/* Everything is asked for; what comes does not matter. */
+/* Calls everything; results do not matter. */
 static void ask_all(const uint8_t *image, size_t bytes)
 {
 	TS_AUTO(ts_elf) elf = NULL;
@@ -186,7 +186,7 @@ TS_TEST(damaged_files_do_no_harm)
 	memcpy(&header, image, sizeof(header));
 	srand(1);
 	for (int round = 0; round < 60; round++) {
-		/* In the headers of sections and of the file, where lengths are. */
+		/* In the section and file headers, which hold lengths. */
 		size_t at = round % 2 ? header.e_shoff + (size_t)rand() % (bytes - header.e_shoff)
 				      : (size_t)rand() % 1024;
 		uint8_t before = image[at];
@@ -213,7 +213,7 @@ TS_TEST(others_are_told_apart)
 	TS_CHECK_INT(ts_elf_open_image(&elf, image, bytes, "no ELF", NULL), TS_EFORMAT);
 }
 
-/* A look at a mapped page that the file no longer has would end this process. */
+/* Reading a mapped page beyond the end of the file would kill this process. */
 TS_TEST(a_file_that_shrinks_is_survived)
 {
 	size_t bytes, count;
@@ -229,7 +229,7 @@ TS_TEST(a_file_that_shrinks_is_survived)
 	TS_CHECK(ts_elf_section(elf, ".data", &range));
 	TS_CHECK(ftruncate(fd, 4096) == 0);
 	close(fd);
-	TS_CHECK(ts_elf_section(elf, ".data", &range)); /* the headers were read */
+	TS_CHECK(ts_elf_section(elf, ".data", &range)); /* headers were read at open */
 	TS_CHECK(ts_elf_section_bytes(elf, ".data", &count) == NULL);
 	TS_CHECK(!ts_elf_symbol(elf, "elf_test_function", &range));
 	TS_CHECK(!ts_elf_function_at(elf, 0x1234, &name, &start));

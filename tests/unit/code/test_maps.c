@@ -1,8 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/*
- * Ranges of /proc/PID/maps: texts, this process, and files that are behind ranges though nothing
- * has their name any more.
- */
+/* Ranges of /proc/PID/maps: texts, this process, and mapped files that no longer have a name. */
 #include "code/maps.h"
 
 #include <fcntl.h>
@@ -84,7 +81,7 @@ TS_TEST(other_texts_are_refused)
 	TS_CHECK_INT(maps.count, 0);
 }
 
-/* The kernel cuts nothing, but a text may be cut elsewhere: half a line is none. */
+/* The kernel does not truncate, but the text may have been: ignore half a line. */
 TS_TEST(a_line_without_its_end_is_left_out)
 {
 	TS_SCOPED(ts_maps) maps = { 0 };
@@ -138,7 +135,7 @@ static const struct ts_map_range *own_range(struct ts_maps *maps, uint64_t addre
 	return range;
 }
 
-/* The name is another file's now: that one must not be taken for it. */
+/* Another file has the name now: it must not be used instead. */
 TS_TEST(a_deleted_file_is_still_the_mapped_one)
 {
 	TS_SCOPED(ts_maps) maps = { 0 };
@@ -173,7 +170,7 @@ TS_TEST(a_name_with_a_newline_is_found_by_path)
 
 	snprintf(path, sizeof(path), "/tmp/tracesmith-\n-%d", (int)getpid());
 	range = *own_range(&maps, map_file(path, "old"));
-	range.end += 4096; /* no such entry of map_files: the path must do */
+	range.end += 4096; /* no such entry in map_files: falls back to the path */
 	fd = ts_maps_open_file(getpid(), &range);
 	unlink(path);
 	TS_CHECK(fd >= 0);

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Names of addresses in this program itself, whose functions and lines the compiler tells us; then
- * the same with the file stripped, split, moved, gone, another one, and damaged in a thousand ways.
+ * Symbols of this program itself, whose functions and lines the compiler knows; then with the file
+ * stripped, split, moved, deleted, replaced, and damaged in a thousand ways.
  */
 #include "code/symbolize.h"
 
@@ -20,7 +20,7 @@
 
 #define MAX_SYMBOLS 8
 
-/* What was told of one address. */
+/* Symbols found for one address. */
 struct told {
 	size_t count;
 	struct {
@@ -34,9 +34,9 @@ struct place {
 	int line;
 };
 
-/* ---- places in this program ---- */
+/* ---- known addresses in this program ---- */
 
-/* An address of the line that this stands on. */
+/* An address on the line of this macro. */
 #if defined(__x86_64__)
 #define HERE(address) __asm__ volatile("leaq -1(%%rip), %0" : "=r"(address))
 #else
@@ -66,7 +66,7 @@ struct place symbol_test_outer(void)
 	return place;
 }
 
-/* ---- asking ---- */
+/* ---- queries ---- */
 
 static void read_self(char *path, size_t bytes, char *build_id, uint64_t *ret_bias)
 {
@@ -142,7 +142,7 @@ static bool ends_with(const char *text, const char *end)
 	return length >= tail && !strcmp(text + length - tail, end);
 }
 
-/* ---- the program as it is ---- */
+/* ---- the program as built ---- */
 
 TS_TEST(inlined_functions_have_names_and_lines)
 {
@@ -241,7 +241,7 @@ TS_TEST(debug_files_are_found_by_build_id)
 	ask(stripped, scene.build_id, debug, scene.place.address, &told);
 	TS_CHECK(told.count > 0);
 	TS_CHECK_STR(told.symbols[told.count - 1].name, "symbol_test_outer");
-	/* And where the binary is gone. */
+	/* Also without the binary. */
 	TS_CHECK_INT(unlink(stripped), 0);
 	ask(stripped, scene.build_id, debug, scene.place.address, &told);
 	TS_CHECK(told.count > 0);
@@ -274,7 +274,7 @@ TS_TEST(another_build_is_refused)
 	TS_CHECK_INT(ask(scene.path, scene.build_id, NULL, scene.place.address, &told),
 		     TS_SYMBOLIZE_OTHER_BUILD);
 	TS_CHECK_INT(told.count, 0);
-	/* Nothing of a build id may lead out of a folder. */
+	/* A build id cannot lead out of the folder. */
 	TS_CHECK_INT(ask("/nowhere", "../../../../etc/passwd", scene.folder, 0, &told),
 		     TS_SYMBOLIZE_NO_FILE);
 	remove_scene(&scene);
@@ -343,7 +343,7 @@ static void write_all(const char *path, const char *bytes, size_t count)
 #define DAMAGES 24
 #define SHORT_PATIENCE_NS INT64_C(1000000000)
 
-/* Workers may die, or be ended; we do not, and what comes next is as it should be. */
+/* Workers may die or be killed; this process survives, and later results are right. */
 TS_TEST(damaged_files_do_no_harm)
 {
 	struct scene scene;
@@ -376,7 +376,7 @@ TS_TEST(damaged_files_do_no_harm)
 	remove_scene(&scene);
 }
 
-/* What a trace names may be anything. */
+/* A trace may name anything. */
 TS_TEST(what_is_no_file_is_not_opened)
 {
 	struct told told;

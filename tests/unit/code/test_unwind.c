@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Stacks of children that stand or run in a chain of calls that is known: chain_one() called
- * chain_two(), that chain_three(), and that what the test is about.
+ * Stacks of children that wait or run in a known call chain: chain_one() calls chain_two(), which
+ * calls chain_three(), which calls the function under test.
  */
 #include "code/unwind.h"
 
@@ -28,9 +28,9 @@
 #endif
 #define PATIENCE_NS INT64_C(20000000000)
 
-/* Calls are not made the last thing that is done: then the caller's frame would be gone. */
+/* Prevents tail calls, which would drop the caller's frame. */
 #define CALL_HOLDS() __asm__ volatile("" ::: "memory")
-/* Neither made part of their callers nor copied under other names. */
+/* Neither inlined nor cloned under other names. */
 #if defined(__clang__)
 #define IN_CHAIN __attribute__((noinline, used))
 #else
@@ -124,7 +124,7 @@ static void fail_with_frames(const struct child *child, const char *what)
 	ts_test_fail(__FILE__, __LINE__, "%s (whole: %d):%s", what, child->is_complete, text);
 }
 
-/* The leaf, then the chain without anything between, and the outermost function. */
+/* The leaf, then the chain with nothing in between, and the outermost function. */
 static void check_chain(const struct child *child, const char *leaf)
 {
 	static const char *const chain[] = { "chain_three", "chain_two", "chain_one" };
@@ -140,7 +140,7 @@ static void check_chain(const struct child *child, const char *leaf)
 		fail_with_frames(child, "no leaf");
 }
 
-/* A thread needs a moment from its word to its wait. */
+/* A thread takes a moment to reach its wait after reporting. */
 static void take_waiting(struct child *child)
 {
 	int64_t end_ns = ts_clock_monotonic_ns() + PATIENCE_NS;
@@ -151,7 +151,7 @@ static void take_waiting(struct child *child)
 	} while (find_name(child, "chain_three") == SIZE_MAX && ts_clock_monotonic_ns() < end_ns);
 }
 
-/* ---- threads that wait ---- */
+/* ---- waiting threads ---- */
 
 void leaf_pause(void);
 IN_CHAIN void leaf_pause(void)
@@ -173,7 +173,7 @@ TS_TEST(a_thread_that_waits)
 
 #if defined(__x86_64__)
 
-/* The frame is counted from the frame pointer, which /proc does not tell. */
+/* The frame is relative to the frame pointer, which /proc does not show. */
 void leaf_with_frame_pointer(void);
 IN_CHAIN void leaf_with_frame_pointer(void)
 {
@@ -202,11 +202,11 @@ TS_TEST(a_lost_frame_pointer_is_found_again)
 	stop(&child);
 }
 
-/* Of a fixed size, so that its first instructions tell it; the call is not direct. */
+/* Fixed size, so that its first instructions give it; an indirect call. */
 void leaf_of_fixed_size(void);
 IN_CHAIN void leaf_of_fixed_size(void)
 {
-	void *volatile frame = __builtin_frame_address(0); /* makes the compiler keep one */
+	void *volatile frame = __builtin_frame_address(0); /* forces a frame pointer */
 
 	say_ready();
 	pause();
@@ -254,7 +254,7 @@ TS_TEST(other_threads)
 	stop(&child);
 }
 
-/* Deeper than what is copied at first. */
+/* Deeper than the first copy. */
 void deep(int depth);
 /* NOLINTNEXTLINE(misc-no-recursion) */
 IN_CHAIN void deep(int depth)
@@ -345,7 +345,7 @@ TS_TEST(through_a_signal)
 	stop(&child);
 }
 
-/* The stack that was interrupted is elsewhere, and not in the copy: that must be said. */
+/* The interrupted stack is elsewhere, and not in the copy: the result must say so. */
 TS_TEST(a_signal_on_its_own_stack_ends_there)
 {
 	struct child child;
@@ -362,7 +362,7 @@ TS_TEST(a_signal_on_its_own_stack_ends_there)
 	stop(&child);
 }
 
-/* ---- threads that run ---- */
+/* ---- running threads ---- */
 
 void leaf_spin(void);
 IN_CHAIN void leaf_spin(void)
@@ -379,7 +379,7 @@ TS_TEST(a_running_thread_has_no_waiting_stack)
 	start(&child, leaf_spin);
 	child.count = ts_unwind_blocked_thread(child.native, child.tid, child.frames, MAX_FRAMES,
 					       &child.is_complete);
-	/* It may be between two slices, and then "running" all the same. */
+	/* It may be between two time slices, and is then "running" all the same. */
 	TS_CHECK_INT(child.count, 0);
 	stop(&child);
 }
@@ -407,7 +407,7 @@ TS_TEST(a_stopped_thread_goes_on)
 	stop(&child);
 }
 
-/* Every return of epoll_wait() is counted: it must not see that it was stopped. */
+/* Every return of epoll_wait() is counted: it must not notice that it was stopped. */
 void leaf_epoll(void);
 IN_CHAIN void leaf_epoll(void)
 {
@@ -433,7 +433,7 @@ TS_TEST(a_stopped_call_is_not_interrupted)
 	if (child.count == 0)
 		ts_test_skip("ptrace() is not allowed here");
 	check_chain(&child, "leaf_epoll");
-	take_waiting(&child); /* it is in the call again */
+	take_waiting(&child); /* back in the call */
 	check_chain(&child, "leaf_epoll");
 #if defined(__x86_64__)
 	TS_CHECK_INT(*counter, 0);
@@ -444,7 +444,7 @@ TS_TEST(a_stopped_call_is_not_interrupted)
 #if defined(__x86_64__)
 
 /*
- * Code that no table tells of, made at run time: it keeps a frame pointer and calls leaf_pause().
+ * Code generated at run time without unwind tables: keeps a frame pointer and calls leaf_pause().
  */
 void leaf_made(void);
 IN_CHAIN void leaf_made(void)
@@ -552,7 +552,7 @@ TS_TEST(perf_answers_when_asked)
 	stop(&child);
 }
 
-/* ---- what cannot be ---- */
+/* ---- errors ---- */
 
 TS_TEST(nothing_is_made_of_nonsense)
 {

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Checks on this machine, against what the test finds out by itself. */
+/* Checks on this machine, compared with what the test finds itself. */
 #include "unit/runner.h"
 
 #include <dirent.h>
@@ -30,7 +30,7 @@
 
 static char folder[] = "/tmp/tracesmith-test.XXXXXX";
 
-/* A live directory of the test's own. */
+/* A live directory for this test. */
 static void make_folder(void)
 {
 	TS_CHECK(mkdtemp(folder) != NULL);
@@ -71,8 +71,8 @@ static void expect_state(const char *id, enum ts_check_state state)
 }
 
 /*
- * In a process of its own, which is not looked at for leaks: that wants to start threads and to
- * look at memory, which some tests forbid themselves. Exit code 77 skips.
+ * Runs in its own process without leak detection, which starts threads and reads memory: some tests
+ * forbid themselves both. Exit code 77 skips.
  */
 static void run_apart(void (*body)(void))
 {
@@ -94,11 +94,11 @@ static void become_nobody(void)
 {
 	if (geteuid() == 0 && (setgid(65534) || setuid(65534)))
 		ts_test_skip("cannot become another user");
-	/* So that /proc/self is ours again. */
+	/* Makes /proc/self ours again. */
 	prctl(PR_SET_DUMPABLE, 1);
 }
 
-/* ---- who and where ---- */
+/* ---- user and machine ---- */
 
 static uint64_t effective_capabilities(void)
 {
@@ -139,7 +139,7 @@ TS_TEST(machine_without_rights)
 	TS_CHECK(!ts_machine_has(&machine, TS_CAP_SYS_PTRACE));
 }
 
-/* The first process of a pid namespace with a /proc of its own; gives its exit code on. */
+/* Runs as the first process of a pid namespace with its own /proc; passes on its exit code. */
 static void run_in_namespace(const char *proc_options, void (*body)(void))
 {
 	int status;
@@ -174,7 +174,7 @@ static void look_from_inside(void)
 	run_in_namespace(NULL, expect_container);
 }
 
-/* A pid namespace of its own is the one sure sign. */
+/* A pid namespace is the one sure sign of a container. */
 TS_TEST(container_by_its_namespace)
 {
 	run_apart(look_from_inside);
@@ -204,7 +204,7 @@ TS_TEST(agent_works_and_leaves_nothing)
 	make_folder();
 	snprintf(path, sizeof(path), "%s/libtracesmith-agent.so", getenv("TS_BUILD"));
 	setenv("TRACESMITH_AGENT_PATH", path, 1);
-	/* What the user has asked for elsewhere does not come true here. */
+	/* The user's own settings do not apply here. */
 	setenv("TRACESMITH_OUT", "/no/such/folder/t.sbt", 1);
 	expect_state("agent", TS_CHECK_YES);
 	TS_CHECK_INT(count_files(folder), 0);
@@ -237,7 +237,7 @@ TS_TEST(live_directory_of_others)
 	remove_folder();
 }
 
-/* ftruncate() would say yes to all of these. */
+/* ftruncate() would accept all of these. */
 TS_TEST(shared_memory_by_size)
 {
 	static const struct {
@@ -283,7 +283,7 @@ TS_TEST(proc_is_readable)
 	TS_CHECK_INT(finding.state == TS_CHECK_YES, access("/proc/1/stat", F_OK) == 0);
 }
 
-/* Nothing of /proc is there. */
+/* Nothing of /proc is visible. */
 TS_TEST(proc_is_denied)
 {
 	if (unshare(CLONE_NEWNS) || mount(NULL, "/", NULL, MS_REC | MS_PRIVATE, NULL) ||
@@ -293,7 +293,7 @@ TS_TEST(proc_is_denied)
 	TS_CHECK(umount2("/proc", MNT_DETACH) == 0);
 }
 
-/* pid 1 is root's; what follows is somebody else's. */
+/* pid 1 belongs to root; below, the test runs as another user. */
 static void expect_hidden(void)
 {
 	int status;
@@ -362,7 +362,7 @@ TS_TEST(perf_as_tried_without_rights)
 {
 	become_nobody();
 	expect_kernel_as_tried();
-	/* Nobody may load programs for tracing. */
+	/* No process may load tracing programs. */
 	expect_state("ebpf", TS_CHECK_NO);
 	TS_CHECK(run_check("uprobes").state != TS_CHECK_YES);
 }
@@ -384,7 +384,7 @@ TS_TEST(pressure_as_there)
 	TS_CHECK_INT(run_check("pressure").state == TS_CHECK_YES, is_there);
 }
 
-/* As containers do: EPERM before the kernel looks at anything. */
+/* As containers do: EPERM before the kernel looks at the arguments. */
 static void refuse_calls(void)
 {
 	struct sock_filter code[] = {
@@ -442,7 +442,7 @@ TS_TEST(ptrace_as_tried)
 	TS_CHECK_INT(waitpid(pid, &status, 0), pid);
 	TS_CHECK_INT(run_check("ptrace").state == TS_CHECK_YES, error == 0);
 	TS_CHECK_INT(run_check("read_memory").state == TS_CHECK_NO, error != 0);
-	/* Others are never easier to reach than children. */
+	/* Other processes are never easier to reach than children. */
 	if (run_check("attach").state == TS_CHECK_YES)
 		expect_state("ptrace", TS_CHECK_YES);
 }

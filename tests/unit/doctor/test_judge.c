@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * What errors mean on machines that are not at hand: Yama, kernels of Debian and Ubuntu,
+ * Interpreting errors of machines that are not at hand: Yama, Debian and Ubuntu kernels,
  * containers, GPUs.
  */
 #include "unit/runner.h"
@@ -13,7 +13,7 @@
 
 #define BIT(capability) (UINT64_C(1) << (capability))
 
-/* An ordinary user of an ordinary machine. */
+/* An ordinary user on an ordinary machine. */
 static struct ts_machine user(void)
 {
 	return (struct ts_machine){
@@ -34,7 +34,7 @@ static void expect(const struct ts_finding *finding, enum ts_check_state state, 
 			     mend ? mend : "");
 }
 
-/* Who changes a setting for all is told what that opens, and a narrower way. */
+/* A system-wide change comes with its risk and a narrower alternative. */
 static void expect_warning(const struct ts_finding *finding)
 {
 	TS_CHECK(strstr(finding->mend_note, "lets ") || strstr(finding->mend_note, "rights") ||
@@ -100,7 +100,7 @@ TS_TEST(attach_refused_by_others)
 	expect(&finding, TS_CHECK_NO, "security module", "attr/current");
 	finding = attach(user(), ENOSYS, ENOSYS);
 	expect(&finding, TS_CHECK_NO, "no such call", NULL);
-	/* What nobody foresaw is no verdict. */
+	/* An unexpected error gives no verdict. */
 	finding = attach(user(), EXDEV, 0);
 	expect(&finding, TS_CHECK_UNKNOWN, "EXDEV", NULL);
 	finding = attach(user(), 0, ESRCH);
@@ -133,7 +133,7 @@ TS_TEST(yama_as_a_setting)
 		machine.capabilities = cases[i].capabilities;
 		ts_judge_yama(&machine, &finding);
 		TS_CHECK_INT(finding.state, cases[i].state);
-		/* Whatever is not well has a command. */
+		/* Every failed check has a command. */
 		if (cases[i].state == TS_CHECK_LIMITED || cases[i].state == TS_CHECK_NO)
 			TS_CHECK(finding.mend[0] && finding.mend_note[0]);
 	}
@@ -157,13 +157,13 @@ TS_TEST(perf_by_level)
 	expect(&finding, TS_CHECK_NO, "perf_event_paranoid is 2",
 	       "sudo sysctl kernel.perf_event_paranoid=0");
 	expect_warning(&finding);
-	/* Kernels of Debian (3) and Ubuntu (4) refuse before they look at anything. */
+	/* Debian (3) and Ubuntu (4) kernels refuse before they look at the arguments. */
 	machine.perf_paranoid = 4;
 	finding = perf(machine, EACCES, EACCES, 2);
 	expect(&finding, TS_CHECK_NO, "is 4, which shuts users out",
 	       "sudo sysctl kernel.perf_event_paranoid=2");
 	expect_warning(&finding);
-	/* For uprobes no level will do. */
+	/* No level permits uprobes. */
 	finding = perf(user(), EACCES, EFAULT, TS_SETTING_NONE);
 	expect(&finding, TS_CHECK_NO, "CAP_PERFMON", "sudo tracesmith");
 }
@@ -184,7 +184,7 @@ TS_TEST(perf_behind_a_filter)
 	machine.container = TS_CONTAINER_PODMAN;
 	finding = perf(machine, EPERM, EPERM, 2);
 	expect(&finding, TS_CHECK_NO, "seccomp", "podman run");
-	/* Without filters ENOSYS is the kernel's own word. */
+	/* ENOSYS without filters comes from the kernel itself. */
 	finding = perf(user(), ENOSYS, ENOSYS, 2);
 	expect(&finding, TS_CHECK_NO, "this kernel has no perf events", NULL);
 }
@@ -289,7 +289,7 @@ TS_TEST(counters_by_right)
 	machine.capabilities = BIT(TS_CAP_PERFMON);
 	finding = counters(machine, 1, 580);
 	expect(&finding, TS_CHECK_YES, "CAP_PERFMON", NULL);
-	/* Drivers before 565 want more. */
+	/* Drivers before 565 require more. */
 	finding = counters(machine, 1, 550);
 	expect(&finding, TS_CHECK_NO, "administrators only", "update-initramfs");
 	machine.capabilities = BIT(TS_CAP_SYS_ADMIN);
@@ -317,11 +317,11 @@ TS_TEST(table_is_sound)
 	for (size_t i = 0; i < count; i++) {
 		TS_CHECK(checks[i].id && checks[i].group && checks[i].title && checks[i].probe);
 		basics += checks[i].is_basic;
-		/* Basics are in use by what they are. */
+		/* Basic checks are always in use. */
 		TS_CHECK(!checks[i].is_basic || checks[i].used_by);
 		for (size_t j = 0; j < i; j++) {
 			TS_CHECK(strcmp(checks[i].id, checks[j].id) != 0);
-			/* Groups stand together. */
+			/* Groups are contiguous. */
 			TS_CHECK(strcmp(checks[i].group, checks[j].group) != 0 ||
 				 !strcmp(checks[i].group, checks[i - 1].group));
 		}
@@ -329,7 +329,7 @@ TS_TEST(table_is_sound)
 	TS_CHECK_INT(basics, 4);
 }
 
-/* ---- words for a shell ---- */
+/* ---- shell quoting ---- */
 
 TS_TEST(words_are_quoted_where_they_need_it)
 {
@@ -340,7 +340,7 @@ TS_TEST(words_are_quoted_where_they_need_it)
 	TS_CHECK_STR(ts_finding_quote("$(reboot)", quoted), "'$(reboot)'");
 	TS_CHECK_STR(ts_finding_quote("it's", quoted), "'it'\\''s'");
 	TS_CHECK_STR(ts_finding_quote("", quoted), "''");
-	/* One that is too long is not cut into another. */
+	/* A name that is too long is not truncated into another. */
 	memset(word, '\'', sizeof(word) - 1);
 	word[sizeof(word) - 1] = '\0';
 	TS_CHECK_STR(ts_finding_quote(word, quoted), "PATH");

@@ -1,5 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Checks that hang, crash, talk nonsense or leave things behind: the others, and we, go on. */
+/*
+ * Checks that hang, crash, return garbage or leave things behind: the other checks and the caller
+ * continue.
+ */
 #include "unit/runner.h"
 
 #include <errno.h>
@@ -45,7 +48,7 @@ static struct ts_finding run_one(void (*probe)(const struct ts_machine *, struct
 
 	ts_probes_run(probes, 1, &machine, &options);
 	TS_CHECK(probes[0].is_done);
-	/* No child is left. */
+	/* No child remains. */
 	TS_CHECK_INT(waitpid(-1, NULL, WNOHANG), -1);
 	return probes[0].finding;
 }
@@ -56,7 +59,7 @@ static void expect_unknown(struct ts_finding finding, const char *why)
 	TS_CHECK_STR(finding.why, why);
 }
 
-/* ---- good ones ---- */
+/* ---- good probes ---- */
 
 static void answer(const struct ts_machine *machine, struct ts_finding *finding)
 {
@@ -145,7 +148,7 @@ TS_TEST(texts_are_one_line_and_cut_at_a_character)
 	TS_CHECK_STR(finding.mend, "a b c [1m");
 }
 
-/* ---- bad ones ---- */
+/* ---- bad probes ---- */
 
 static void hang(const struct ts_machine *machine, struct ts_finding *finding)
 {
@@ -214,7 +217,7 @@ TS_TEST(closed_pipe_is_unknown)
 	expect_unknown(run_one(close_all, LONG_NS), "ended without an answer (exit status 0)");
 }
 
-/* Descriptors that the test inherited: nobody may be reading from those pipes. */
+/* Descriptors inherited by the test: their pipes may have no reader. */
 static bool is_inherited[256];
 
 static void note_inherited(void)
@@ -223,7 +226,7 @@ static void note_inherited(void)
 		is_inherited[fd] = fcntl(fd, F_GETFD) >= 0;
 }
 
-/* Writes to every pipe that was opened for the probe. */
+/* Writes to every pipe opened for the probe. */
 static void write_to_pipes(const void *data, size_t bytes)
 {
 	for (int fd = 3; fd < 256; fd++) {
@@ -271,7 +274,7 @@ static void break_text(const struct ts_machine *machine, struct ts_finding *find
 	memset(finding->mend, 'x', sizeof(finding->mend));
 }
 
-/* A library that forks, and both come back. */
+/* A library that forks, and both processes return. */
 static void answer_twice(const struct ts_machine *machine, struct ts_finding *finding)
 {
 	if (fork() > 0)
@@ -291,7 +294,7 @@ TS_TEST(nonsense_is_unknown)
 		expect_unknown(run_one(probes[i], LONG_NS), "gave an answer that makes no sense");
 }
 
-/* ---- what they leave ---- */
+/* ---- leftovers ---- */
 
 static void leave_child(const struct ts_machine *machine, struct ts_finding *finding)
 {
@@ -317,7 +320,7 @@ static void expect_gone(pid_t pid)
 	FILE *file;
 
 	TS_CHECK(pid > 0);
-	/* Killed; whoever reaps orphans here may take its time. */
+	/* Killed; init may take its time to reap it. */
 	for (int i = 0; i < 500 && !kill(pid, 0) && state != 'Z'; i++) {
 		snprintf(path, sizeof(path), "/proc/%d/stat", (int)pid);
 		file = fopen(path, "r");
@@ -340,7 +343,7 @@ TS_TEST(what_it_started_ends_with_it)
 	expect_gone(shared->grandchild);
 }
 
-/* ---- many ---- */
+/* ---- many probes ---- */
 
 static unsigned int told;
 
@@ -373,13 +376,13 @@ TS_TEST(hanging_ones_do_not_hold_up_the_others)
 	TS_CHECK(told > 0);
 }
 
-/* In a process of its own: who looks for leaks at a test's end wants to make one, too. */
+/* In its own process: leak detection at the test's end creates one, too. */
 static void expect_no_process(void)
 {
 	struct rlimit none = { 0, 0 };
 	struct ts_finding finding;
 
-	/* root has no such limit; somebody else does. */
+	/* root has no such limit; another user has. */
 	if ((geteuid() == 0 && (setgid(65534) || setuid(65534))) || setrlimit(RLIMIT_NPROC, &none))
 		_exit(77);
 	finding = run_one(answer, LONG_NS);

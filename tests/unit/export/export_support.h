@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * For tests of exporters of stacks: a trace with processes, threads and samples is written,
- * exported, and what came out is compared. Stacks are words, outermost first:
- * "main;a.py:work:3;lib.so!poll" is a function of no file, a Python and a native one.
+ * For tests of stack exporters: writes a trace with processes, threads and samples, exports it and
+ * compares the output. Stacks are texts, outermost first: "main;a.py:work:3;lib.so!poll" is a
+ * function without a file, a Python and a native one.
  */
 #ifndef TS_TESTS_UNIT_EXPORT_EXPORT_SUPPORT_H
 #define TS_TESTS_UNIT_EXPORT_EXPORT_SUPPORT_H
@@ -28,7 +28,7 @@ struct made {
 	struct ts_writer *writer;
 };
 
-/* A chunk has so many rows; 0: the default. */
+/* Rows per chunk; 0: the default. */
 static inline void make_trace(struct made *made, uint32_t chunk_rows)
 {
 	struct ts_writer_options options = { .size = sizeof(options),
@@ -124,7 +124,7 @@ static inline void make_sample(struct made *made, int64_t start, int64_t thread,
 	TS_CHECK_INT(ts_writer_add(made->writer, TS_TABLE_SAMPLE, &row, NULL), 0);
 }
 
-/* Ends the trace and exports it. The caller frees. */
+/* Finishes the trace and exports it. The caller frees. */
 static inline char *export_made(struct made *made, const char *format, unsigned int flags,
 				int expected)
 {
@@ -158,7 +158,7 @@ static inline char *export_made(struct made *made, const char *format, unsigned 
 	return text;
 }
 
-/* Exports and compares; ' stands for " in what is expected. */
+/* Exports and compares; ' stands for " in `expected`. */
 static inline void check_export(const char *source, int line, struct made *made, const char *format,
 				unsigned int flags, const char *expected)
 {

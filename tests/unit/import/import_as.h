@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * unit/import/import_support.h for formats whose first 7 bytes do not tell what they are: the tests
- * say it.
+ * unit/import/import_support.h for formats that cannot be recognized by their first 7 bytes: the
+ * tests name the format.
  */
 #ifndef TS_TESTS_UNIT_IMPORT_IMPORT_AS_H
 #define TS_TESTS_UNIT_IMPORT_IMPORT_AS_H
@@ -23,7 +23,7 @@ static inline void import_bytes_as(struct imported *imported, const char *format
 	imported->reader = finish_and_read(writer, path);
 }
 
-/* `message` NULL: must be imported without error; else a part of what the error says. */
+/* `message` NULL: the import must succeed; otherwise a part of the error message. */
 static inline void check_rows_as(const char *file, int line, const char *format, const char *data,
 				 const char *message, const char *table, const char *expected)
 {

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * For tests of importers: a text is imported into a trace, the trace is read back, and the rows of
- * a table are compared as lines of JSON (columns that have a value; arguments; what stood beside
- * them). Every text is imported twice, at once and in small pieces, which must make no difference.
- * Both ways JSON is written with ' for ", which reads better in C.
+ * For tests of importers: imports a text into a trace, reads it back, and compares the rows of a
+ * table as lines of JSON (columns that have a value; arguments; members beside them). Every text is
+ * imported twice, at once and in small pieces, which must make no difference. JSON is written with
+ * ' for ", which reads better in C.
  */
 #ifndef TS_TESTS_UNIT_IMPORT_IMPORT_SUPPORT_H
 #define TS_TESTS_UNIT_IMPORT_IMPORT_SUPPORT_H
@@ -175,7 +175,7 @@ static inline void check_table(const char *file, int line, struct ts_reader *rea
 	ts_text_release(&out);
 }
 
-/* A text that must be imported without error: the rows of one table. */
+/* A text whose import must succeed: the rows of one table. */
 static inline void check_rows(const char *file, int line, const char *json, const char *table,
 			      const char *expected)
 {
@@ -191,7 +191,8 @@ static inline void check_rows(const char *file, int line, const char *json, cons
 }
 
 /*
- * A text that must be refused, with what was read before. `message` must be a part of the error's.
+ * A text whose import must fail, with what was read before. `message` must be a part of the error
+ * message.
  */
 static inline void check_error(const char *file, int line, const char *json, size_t bytes, int code,
 			       const char *message, const char *table, const char *expected)

@@ -1,5 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Bad input: wrong types, broken and cut files, limits. Nothing crashes; what was good is kept. */
+/*
+ * Bad input: wrong types, malformed and truncated files, limits. Nothing crashes; good data is
+ * kept.
+ */
 #include <errno.h>
 
 #include "unit/import/import_support.h"
@@ -7,7 +10,7 @@
 #define A "{'ph':'X','ts':1,'dur':2,'name':'a'}"
 #define A_ROW "{'start':1000,'duration':2000,'thread':1,'name':'a'}\n"
 
-/* ---- what is not a trace ---- */
+/* ---- not a trace ---- */
 
 TS_TEST(unknown_content)
 {
@@ -43,7 +46,7 @@ TS_TEST(object_without_events)
 	CHECK_ERROR("{'traceEvents':5}", "without \"traceEvents\"", NULL, NULL);
 }
 
-/* ---- broken ---- */
+/* ---- malformed ---- */
 
 TS_TEST(object_form_cut_anywhere)
 {

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * A live area built by hand, and the target's part played on it, for the tests of src/live. The
- * sink checks of every RING block what must hold of all, and keeps account.
+ * For tests of src/live: a handmade live area, on which the test acts as the target. The sink
+ * checks the invariants of every RING block and keeps totals.
  */
 #ifndef TS_TESTS_UNIT_LIVE_LIVE_SUPPORT_H
 #define TS_TESTS_UNIT_LIVE_LIVE_SUPPORT_H
@@ -34,7 +34,7 @@ struct live {
 	unsigned char *map;
 	struct ts_live_control *control;
 	struct ts_live_ring *rings;
-	struct ts_live_oldest *consumed; /* of each ring, as last seen whole */
+	struct ts_live_oldest *consumed; /* of each ring, as last read consistently */
 };
 
 SUPPORT void live_directory(struct live *live)
@@ -126,7 +126,10 @@ static inline struct ts_live_oldest *live_slot(struct ts_live_ring *ring)
 	return ring->turn & 1 ? &ring->slot_1 : &ring->slot_0;
 }
 
-/* What the target may overwrite lies below. Words at odds: it keeps what it had. */
+/*
+ * The target may overwrite what is below. If the words are inconsistent, it keeps the previous
+ * value.
+ */
 SUPPORT struct ts_live_oldest live_lowest(struct live *live, uint32_t index)
 {
 	struct ts_live_ring *ring = &live->rings[index];
@@ -154,7 +157,7 @@ SUPPORT bool live_has_room(struct live *live, uint32_t index, uint64_t bytes)
 	return ring->head + bytes <= live_lowest(live, index).position + ring->bytes;
 }
 
-/* Flight mode: forgets an eighth. */
+/* Flight mode: drops the oldest eighth. */
 SUPPORT void live_free_oldest(struct live *live, uint32_t index)
 {
 	struct ts_live_ring *ring = &live->rings[index];
@@ -183,7 +186,8 @@ SUPPORT void live_free_oldest(struct live *live, uint32_t index)
 }
 
 /*
- * Stores a whole record, with a PAD before it where it would cross the end; false where it is full.
+ * Stores a complete record, with a PAD before it if it would cross the end; false if the ring is
+ * full.
  */
 SUPPORT bool live_put(struct live *live, uint32_t index, const void *record, size_t bytes)
 {
@@ -206,7 +210,7 @@ SUPPORT bool live_put(struct live *live, uint32_t index, const void *record, siz
 	return true;
 }
 
-/* An event of so many words, whose counter is a number of the test's. */
+/* An event of this many words, whose counter is a number of the test. */
 SUPPORT bool live_put_event(struct live *live, uint32_t index, uint64_t number, uint16_t words)
 {
 	uint64_t record[64] = { 0 };
@@ -234,7 +238,7 @@ SUPPORT bool live_put_thread(struct live *live, uint32_t index, uint32_t tid,
 	return live_put(live, index, &record, sizeof(record));
 }
 
-/* A whole entry of the dictionary. */
+/* A complete dictionary entry. */
 SUPPORT void live_put_site(struct live *live, const char *name)
 {
 	unsigned char *at = live->map + TS_LIVE_DICTIONARY + live->control->dictionary_used;
@@ -253,7 +257,7 @@ SUPPORT void live_put_site(struct live *live, const char *name)
 
 /* ---- the journal ---- */
 
-/* What the decoder would know of a ring. */
+/* The decoder's view of a ring. */
 struct told {
 	uint64_t to, events, dropped;
 	uint64_t stored, lost;
@@ -271,8 +275,8 @@ struct sink {
 	uint32_t order[4096]; /* rings, in the order of their blocks */
 	struct ts_block last;
 	struct ts_block_loss loss;
-	unsigned int fail_after; /* blocks until an error comes, 0: never */
-	bool numbers_rise;       /* the counters of events must do so */
+	unsigned int fail_after; /* blocks until an error; 0: never */
+	bool numbers_rise;       /* event counters must increase */
 };
 
 SUPPORT void sink_check_records(struct sink *sink, struct told *told, const unsigned char *payload,
@@ -384,7 +388,7 @@ SUPPORT struct sink *sink_new(void)
 	return sink;
 }
 
-/* Drains and expects that to go well. */
+/* Drains, which must succeed. */
 SUPPORT struct ts_drain_result live_drain(struct ts_area *area, unsigned int flags,
 					  struct sink *sink)
 {

@@ -74,7 +74,7 @@ TS_TEST(follows_no_link_and_waits_for_no_pipe)
 	live_release(&live);
 }
 
-/* Every number of the control block that a reader counts on. */
+/* Every number of the control block that a reader relies on. */
 TS_TEST(checks_each_number)
 {
 	struct live live;
@@ -125,7 +125,7 @@ TS_TEST(refresh_sees_what_changes)
 	TS_CHECK_INT(ts_area_refresh(area, NULL), TS_OK);
 	TS_CHECK_INT(ts_area_control(area)->rings, 2);
 	TS_CHECK_INT(ts_area_control(area)->step, 12);
-	/* Half-changed: what it was. */
+	/* Half changed: the previous value. */
 	TS_CHECK_INT(ts_area_control(area)->latest.counter, 7);
 	ts_area_close(area);
 	live_release(&live);
@@ -182,7 +182,7 @@ TS_TEST(sets_words_of_the_recorder_only)
 	TS_CHECK_INT(live.control->step_open, TS_ABSENT);
 	TS_CHECK_INT(ts_area_set(area, OFFSET(config[47]), 99, 8, NULL), TS_OK);
 	TS_CHECK_INT(live.control->config[47], 99);
-	/* One byte of it is ever changed. */
+	/* Only one byte of it is ever changed. */
 	live.control->enabled = 0xaabbcc01;
 	TS_CHECK_INT(ts_area_set(area, OFFSET(enabled), 0, 4, NULL), TS_OK);
 	TS_CHECK_INT(live.control->enabled, 0xaabbcc00);
@@ -214,7 +214,7 @@ TS_TEST(one_drains_at_a_time)
 	TS_CHECK_INT(ts_area_lock(first, NULL), TS_OK);
 	TS_CHECK_INT(ts_area_drain(second, 0, &sink->sink, NULL, &err), TS_EIO);
 	TS_CHECK(strstr(err.message, "another recorder") != NULL);
-	/* Verbs that set words may. */
+	/* Verbs that set words may still do so. */
 	TS_CHECK_INT(ts_area_set(second, OFFSET(redact), 1, 4, NULL), TS_OK);
 	ts_area_close(first);
 	TS_CHECK_INT(ts_area_drain(second, 0, &sink->sink, NULL, &err), TS_OK);

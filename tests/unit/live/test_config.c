@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The table of settings, and what people write. */
+/* The table of settings, and parsing their values. */
 #include "live/config.h"
 
 #include <string.h>
@@ -68,7 +68,7 @@ TS_TEST(mistakes_are_explained)
 	expect_refused("budget=1", "only be read");
 }
 
-/* No two keys share a word, and none that can be written is the target's. */
+/* No two keys share a word, and no writable key belongs to the target. */
 TS_TEST(table_is_sound)
 {
 	size_t count;

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The live directory, processes by /proc, lists of areas, and what is cleared away. */
+/* The live directory, processes in /proc, lists of areas, and cleaning up. */
 #include "live/discover.h"
 
 #include <elf.h>
@@ -67,7 +67,7 @@ TS_TEST(directory_has_a_default)
 	TS_CHECK_INT(ts_live_directory_path(0, path, 10), TS_EINVAL);
 }
 
-/* As another process sees it: its own variable, which is not ours. */
+/* As seen by another process, whose environment differs from ours. */
 TS_TEST(directory_of_a_process)
 {
 	char base[] = "/tmp/ts-live-XXXXXX", variable[64], program[] = "sleep", seconds[] = "60";
@@ -85,7 +85,7 @@ TS_TEST(directory_of_a_process)
 		execve("/bin/sleep", arguments, environment);
 		_exit(1);
 	}
-	/* Until it has become the other program; before, there may be the default one. */
+	/* Until exec is done; before that it may be the default directory. */
 	for (int i = 0; i < 5000 && !is_there; i++) {
 		usleep(1000);
 		if (ts_live_directory_open(getuid(), child, &fd, NULL))
@@ -100,7 +100,7 @@ TS_TEST(directory_of_a_process)
 	rmdir(base);
 }
 
-/* A process with a root of its own; no link of its files leads out of it. */
+/* A process with its own root directory; symbolic links in it must not lead out. */
 TS_TEST(directory_in_a_container)
 {
 	char base[] = "/tmp/ts-live-XXXXXX", path[96], link[96], byte;
@@ -191,7 +191,7 @@ TS_TEST(process_facts)
 	TS_CHECK_INT(ts_process_start_time(-1), 0);
 }
 
-/* Names that look like the fields behind them. */
+/* Names that look like the fields after them. */
 TS_TEST(process_with_a_spiteful_name)
 {
 	int ready[2];
@@ -228,7 +228,7 @@ static void *wait_for_ever(void *argument)
 	return NULL;
 }
 
-/* Its leader is a zombie, but the process is not. */
+/* The thread group leader is a zombie, but the process is alive. */
 TS_TEST(process_whose_leader_has_ended)
 {
 	char text[512];
@@ -258,20 +258,20 @@ TS_TEST(process_maps)
 	TS_CHECK(stat("/proc/self/exe", &status) == 0);
 	TS_CHECK(ts_process_maps(getpid(), status.st_dev, status.st_ino));
 	TS_CHECK(!ts_process_maps(getpid(), status.st_dev, status.st_ino + 1));
-	/* Another device of the same number: the path decides. */
+	/* A device with the same number: the path decides. */
 	TS_CHECK(!ts_process_maps(getpid(), status.st_dev + 1, status.st_ino));
 	TS_CHECK(!ts_process_maps(0, status.st_dev, status.st_ino));
 }
 
-/* ---- what programs there are ---- */
+/* ---- kinds of programs ---- */
 
 #if defined(__x86_64__)
 #define MACHINE EM_X86_64
-/* pause(); again */
+/* pause() in a loop */
 static const unsigned char waiting_code[] = { 0xb8, 34, 0, 0, 0, 0x0f, 0x05, 0xeb, 0xf7 };
 #elif defined(__aarch64__)
 #define MACHINE EM_AARCH64
-/* ppoll(0, 0, 0, 0); again */
+/* ppoll(0, 0, 0, 0) in a loop */
 static const uint32_t waiting_code[] = { 0xd2800000, 0xd2800001, 0xd2800002, 0xd2800003,
 					 0xd2800928, 0xd4000001, 0x17fffffa };
 #else
@@ -285,7 +285,7 @@ struct program {
 	unsigned char code[64];
 };
 
-/* The smallest static program: waits. */
+/* The smallest static program: it waits. */
 static void fill_program(struct program *program)
 {
 	*program = (struct program){
@@ -438,7 +438,7 @@ static struct listed *list(const struct live *live)
 	return listed;
 }
 
-/* An area file with one ring entry, of which `taken` bytes were taken. */
+/* An area file with one ring entry, of which `taken` bytes were consumed. */
 static void write_area(const struct live *live, const struct ts_live_control *control,
 		       const char *ending, uint64_t head, uint64_t taken, char *ret_name)
 {
@@ -514,7 +514,7 @@ TS_TEST(lists_areas_and_nothing_else)
 	live_directory(&live);
 	for (size_t i = 0; i < TS_ARRAY_SIZE(others); i++)
 		close(openat(live.directory_fd, others[i], O_CREAT | O_WRONLY | O_CLOEXEC, 0600));
-	/* Right names, wrong contents. */
+	/* Valid names, invalid contents. */
 	close(openat(live.directory_fd, "1-2-0123456789abcdef", O_CREAT | O_WRONLY | O_CLOEXEC,
 		     0600));
 	TS_CHECK(symlinkat("/etc/passwd", live.directory_fd, "1-3-0123456789abcdef") == 0);
@@ -547,7 +547,7 @@ TS_TEST(dead_areas)
 	live_directory(&live);
 	control = dead_control(1);
 	write_area(&live, &control, "", 0, 0, NULL);
-	/* Alive by pid and start time, but of another boot. */
+	/* Alive by pid and start time, but from another boot. */
 	control = own_control(2);
 	memset(control.boot_id, 7, sizeof(control.boot_id));
 	write_area(&live, &control, "", 0, 0, NULL);
@@ -600,7 +600,7 @@ TS_TEST(exec_supersedes)
 	remove_all(&live);
 }
 
-/* A process of another pid namespace: its pid there is 1. */
+/* A process of another pid namespace, where its pid is 1. */
 TS_TEST(areas_of_other_namespaces)
 {
 	struct live live;
@@ -636,11 +636,11 @@ TS_TEST(areas_of_other_namespaces)
 	live_fill_control(&control, 1, ts_process_start_time(child));
 	control.pid_namespace = ts_process_namespace(child);
 	write_area(&live, &control, "", 0, 0, NULL);
-	/* Another process of that namespace, which is gone. */
+	/* Another process of that namespace, which has exited. */
 	control.pid = 77;
 	control.area_id = 2;
 	write_area(&live, &control, "", 0, 0, NULL);
-	/* The same numbers in a namespace that is not there. */
+	/* The same numbers in a namespace that does not exist. */
 	control.pid = 1;
 	control.area_id = 3;
 	control.pid_namespace = 12345;
@@ -694,7 +694,7 @@ TS_TEST(clears_away_what_nobody_will_read)
 	control.recorder_pid = (uint64_t)getpid();
 	control.recorder_start = ts_process_start_time(getpid());
 	write_area(&live, &control, "", 64, 64, watched);
-	/* The process lives on as another program. */
+	/* The process continues as another program. */
 	control = own_control(7);
 	control.image = 0;
 	control.created.monotonic_ns = -1;

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Draining an area: what is new comes once, whole and in order; losses are counted to the event;
- * damage stays where it is. The test plays the target, in the last tests at the same time.
+ * Draining an area: new data comes once, complete and in order; losses are counted exactly; damage
+ * stays local. The test acts as the target, in the last tests concurrently.
  */
 #include <malloc.h>
 #include <pthread.h>
@@ -31,7 +31,7 @@ static void end(struct pair *pair)
 	live_release(&pair->live);
 }
 
-/* A recorder that knows nothing of the one before. */
+/* A recorder without knowledge of its predecessor. */
 static void begin_anew(struct pair *pair)
 {
 	ts_area_close(pair->area);
@@ -40,9 +40,9 @@ static void begin_anew(struct pair *pair)
 	pair->sink = sink_new();
 }
 
-/* ---- what is taken ---- */
+/* ---- draining ---- */
 
-/* A channel's first record; it is no thread's. */
+/* A channel's first record; it belongs to no thread. */
 static void put_channel(struct live *live, uint32_t index)
 {
 	struct ts_live_thread_record thread = {
@@ -71,7 +71,7 @@ TS_TEST(channels_are_left_alone_where_they_are_to_wait)
 	live_put_thread(&pair.live, 0, 7, 0, 0);
 	put_channel(&pair.live, 1);
 	result = live_drain(pair.area, TS_DRAIN_HOLD, pair.sink);
-	/* Nobody knows yet that it is one. */
+	/* Not known to be a channel yet. */
 	TS_CHECK_INT(result.rings, 2);
 	TS_CHECK(!result.held);
 	result = live_drain(pair.area, TS_DRAIN_HOLD, pair.sink);
@@ -88,7 +88,7 @@ TS_TEST(channels_are_left_alone_where_they_are_to_wait)
 	TS_CHECK_INT(result.bytes, 24);
 	TS_CHECK_INT(result.events + result.dropped, 0);
 	TS_CHECK(!result.held);
-	/* One who comes later knows it, too. */
+	/* A later recorder knows it, too. */
 	begin_anew(&pair);
 	TS_CHECK(!live_drain(pair.area, TS_DRAIN_HOLD, pair.sink).held);
 	put_gone(&pair.live, 1);
@@ -182,7 +182,7 @@ TS_TEST(dictionary_comes_before_records)
 	TS_CHECK_INT(pair.sink->blocks, 2);
 	TS_CHECK_INT(pair.sink->last.type, TS_BLOCK_RING);
 	TS_CHECK_INT(pair.sink->dictionary_to, pair.live.control->dictionary_used);
-	/* Alone, too. */
+	/* Also without ring data. */
 	live_put_site(&pair.live, "late");
 	live_drain(pair.area, 0, pair.sink);
 	TS_CHECK_INT(pair.sink->last.type, TS_BLOCK_DICTIONARY);
@@ -242,7 +242,10 @@ TS_TEST(drops_are_told_without_bytes)
 	end(&pair);
 }
 
-/* Flight mode with nobody there: what is gone is counted, and whose the rest is, is said. */
+/*
+ * Flight mode without a recorder: overwritten events are counted, and the owner of the remaining
+ * ones is known.
+ */
 TS_TEST(overwritten_events_are_counted)
 {
 	struct pair pair;
@@ -264,14 +267,14 @@ TS_TEST(overwritten_events_are_counted)
 	TS_CHECK_INT(pair.sink->rings[0].tid, 5);
 	TS_CHECK_INT(pair.sink->rings[0].last_number, 1000);
 	TS_CHECK_INT(pair.live.rings[0].consumed_tid, 5);
-	/* It is known from now on. */
+	/* From now on the owner is known. */
 	live_put_event(&pair.live, 0, 1001, 3);
 	live_drain(pair.area, 0, pair.sink);
 	TS_CHECK_INT(pair.sink->thread_blocks, 1);
 	end(&pair);
 }
 
-/* All of it was overwritten and nothing is left: still counted. */
+/* Everything was overwritten and nothing is left: still counted. */
 TS_TEST(overwritten_without_a_rest)
 {
 	struct pair pair;
@@ -292,7 +295,7 @@ TS_TEST(overwritten_without_a_rest)
 	end(&pair);
 }
 
-/* ---- going on ---- */
+/* ---- resuming ---- */
 
 TS_TEST(successor_goes_on_where_the_journal_ends)
 {
@@ -303,7 +306,10 @@ TS_TEST(successor_goes_on_where_the_journal_ends)
 	for (uint64_t i = 1; i <= 20; i++)
 		live_put_event(&pair.live, 0, i, 2);
 	live_drain(pair.area, 0, pair.sink);
-	/* Killed between the block and `consumed`, of which the first half was another block. */
+	/*
+	 * Killed between writing the block and updating `consumed`; the first half was an earlier
+	 * block.
+	 */
 	pair.live.rings[0].consumed = 64 + 160;
 	pair.live.rings[0].consumed_events = 10;
 	pair.live.rings[0].consumed_check = ts_live_consumed_check(64 + 160, 10, 3, 30);
@@ -313,7 +319,7 @@ TS_TEST(successor_goes_on_where_the_journal_ends)
 	pair.sink->rings[0] = (struct told){ .to = 64 + 320, .events = 20 };
 	live_drain(pair.area, 0, pair.sink);
 	TS_CHECK_INT(pair.sink->blocks, 0);
-	/* The space is freed all the same, or a full ring would stay full. */
+	/* The space is freed all the same; otherwise a full ring would stay full. */
 	TS_CHECK_INT(pair.live.rings[0].consumed, 64 + 320);
 	TS_CHECK_INT(pair.live.rings[0].consumed_events, 20);
 	TS_CHECK_INT(pair.live.rings[0].consumed_tid, 3);
@@ -325,7 +331,7 @@ TS_TEST(successor_goes_on_where_the_journal_ends)
 	end(&pair);
 }
 
-/* A thread that began in what the journal has already is known after all. */
+/* Learns of a thread that began in data already in the journal. */
 TS_TEST(successor_learns_whose_records_follow)
 {
 	struct pair pair;
@@ -371,7 +377,7 @@ TS_TEST(successor_counts_what_was_overwritten_meanwhile)
 	end(&pair);
 }
 
-/* Another recording has told its losses; ours begins where it stopped. */
+/* Another recording has reported its losses; ours begins where it stopped. */
 TS_TEST(second_recording_begins_at_consumed)
 {
 	struct pair pair;
@@ -396,7 +402,7 @@ TS_TEST(second_recording_begins_at_consumed)
 	end(&pair);
 }
 
-/* A pair at odds is not believed. */
+/* An inconsistent pair is ignored. */
 TS_TEST(consumed_that_does_not_match_is_ignored)
 {
 	struct pair pair;
@@ -428,7 +434,7 @@ TS_TEST(discarded_bytes_are_counted_and_not_freed)
 	TS_CHECK_INT(pair.sink->last.to - pair.sink->last.from, 64 + 160);
 	TS_CHECK_INT(pair.sink->rings[0].lost, 10);
 	TS_CHECK_INT(pair.live.rings[0].consumed, 0);
-	/* Where storing begins again, the journal is told whose records they are. */
+	/* When storing resumes, the journal gets the owner of the records. */
 	live_put_event(&pair.live, 0, 11, 2);
 	live_drain(pair.area, 0, pair.sink);
 	TS_CHECK_INT(pair.sink->thread_blocks, 1);
@@ -454,7 +460,7 @@ static void fill_four_rings(struct live *live)
 	live->rings[2].offset = 1;
 }
 
-/* Drains with one failure; returns whether it came. */
+/* Drains with one failure; returns whether it occurred. */
 static bool drain_with_failure(unsigned int fail_after)
 {
 	struct pair pair;
@@ -479,7 +485,7 @@ static bool drain_with_failure(unsigned int fail_after)
 	return result != TS_OK;
 }
 
-/* Whichever block fails: nothing is freed that was not stored, and nothing comes twice. */
+/* Whichever block fails: only stored data is freed, and nothing comes twice. */
 TS_TEST(failing_sink_loses_nothing)
 {
 	unsigned int blocks = 1;
@@ -492,7 +498,7 @@ TS_TEST(failing_sink_loses_nothing)
 
 /* ---- damage ---- */
 
-/* The other ring goes on, the damage is told once, and the space is not freed. */
+/* The other ring continues, the damage is reported once, and the space is not freed. */
 static void expect_damaged_ring(struct pair *pair, uint64_t stored)
 {
 	struct ts_drain_result result = live_drain(pair->area, 0, pair->sink);
@@ -597,7 +603,7 @@ TS_TEST(rings_that_fall_back_or_move)
 	}
 }
 
-/* Rings that lie upon each other would be taken many times over. */
+/* Overlapping rings would be drained many times over. */
 TS_TEST(rings_that_overlap)
 {
 	struct pair pair;
@@ -651,7 +657,7 @@ TS_TEST(file_cut_at_every_page)
 	for (uint32_t ring = 0; ring < 3; ring++)
 		for (uint64_t i = 1; i <= 200; i++)
 			live_put_event(&live, ring, i, 5);
-	/* Cut before, and while it is open. */
+	/* Truncated before it is opened, and while it is open. */
 	for (int open_first = 0; open_first < 2; open_first++) {
 		for (size_t bytes = 0; bytes <= live.bytes; bytes += 4096) {
 			TS_AUTO_FREE unsigned char *saved = malloc(live.bytes);
@@ -681,7 +687,10 @@ TS_TEST(file_cut_at_every_page)
 	live_release(&live);
 }
 
-/* Whatever stands in directory and rings: an end, whole records (the sink looks), and no error. */
+/*
+ * With arbitrary contents of directory and rings, the drain ends, delivers complete records (the
+ * sink checks) and no error.
+ */
 TS_TEST(random_bytes)
 {
 	struct live live;
@@ -703,7 +712,7 @@ TS_TEST(random_bytes)
 				;
 			live_put_thread(&live, i, 1, (uint32_t)rand() % 20,
 					(uint32_t)rand() % 5000);
-			/* Some bytes here and there, or everything. */
+			/* Some random bytes, or all of them. */
 			for (int k = rand() % 4; k > 0; k--)
 				entry[rand() % 256] ^= (unsigned char)(1 << rand() % 8);
 			for (int k = rand() % 3; k > 0; k--)
@@ -721,14 +730,14 @@ TS_TEST(random_bytes)
 	live_release(&live);
 }
 
-/* ---- threads that moved ---- */
+/* ---- threads that changed rings ---- */
 
 TS_TEST(ring_that_was_left_goes_first)
 {
 	struct pair pair;
 	uint64_t left[3];
 
-	/* Ring 0 was reached from 2, and 2 from 1; 1 has a second owner. */
+	/* Ring 2 continues ring 1, and ring 0 continues ring 2; ring 1 has a second owner. */
 	begin(&pair, 3, 4096);
 	live_put_thread(&pair.live, 1, 5, 0, 0);
 	live_put_event(&pair.live, 1, 1, 2);
@@ -755,7 +764,7 @@ TS_TEST(ring_that_was_left_goes_first)
 	end(&pair);
 }
 
-/* Only as far as it was left: ring 0 and 1 refer to each other, at different times. */
+/* Only up to the point where it was left: rings 0 and 1 refer to each other, at different times. */
 TS_TEST(rings_that_were_left_for_each_other)
 {
 	struct pair pair;
@@ -778,7 +787,7 @@ TS_TEST(rings_that_were_left_for_each_other)
 	end(&pair);
 }
 
-/* A ring that was made after the control block was read. */
+/* A ring created after the control block was read. */
 TS_TEST(ring_that_was_left_may_be_new)
 {
 	struct pair pair;
@@ -788,7 +797,7 @@ TS_TEST(ring_that_was_left_may_be_new)
 	live_put_event(&pair.live, 199, 1, 2);
 	live_put_thread(&pair.live, 0, 5, 200, 16);
 	live_put_event(&pair.live, 0, 2, 2);
-	/* As if it had been: the drain's own reading comes first. */
+	/* As if it had been: the drain rereads the control block first. */
 	live_drain(pair.area, 0, pair.sink);
 	TS_CHECK_INT(pair.sink->order[0], 199);
 	TS_CHECK_INT(pair.sink->order[1], 0);
@@ -800,14 +809,12 @@ TS_TEST(hostile_references_are_passed_over)
 	struct pair pair;
 
 	begin(&pair, 4, 4096);
-	/* A cycle, at positions that nobody can reach first. */
+	/* A cycle, at unreachable positions. */
 	live_put_thread(&pair.live, 0, 1, 2, 128);
 	live_put_event(&pair.live, 0, 1, 2);
 	live_put_thread(&pair.live, 1, 1, 1, 128);
 	live_put_event(&pair.live, 1, 1, 2);
-	/*
-	 * Itself, a ring that is not there, a position that is not there, the middle of a record.
-	 */
+	/* Itself, a missing ring, an invalid position, the middle of a record. */
 	live_put_thread(&pair.live, 2, 1, 3, UINT64_MAX);
 	live_put_thread(&pair.live, 2, 1, UINT32_MAX, 8);
 	live_put_thread(&pair.live, 2, 1, 4096, 8);
@@ -822,7 +829,7 @@ TS_TEST(hostile_references_are_passed_over)
 	end(&pair);
 }
 
-/* Two large rings of nothing but references to each other: bounded work, nothing missing. */
+/* Two large rings that only refer to each other: bounded work, nothing missing. */
 TS_TEST(many_hops)
 {
 	struct pair pair;
@@ -841,7 +848,7 @@ TS_TEST(many_hops)
 	end(&pair);
 }
 
-/* A chain through all rings, from the first to the last: as deep as can be. */
+/* A chain through all rings, from the first to the last: maximum depth. */
 TS_TEST(long_chain)
 {
 	struct pair pair;
@@ -860,7 +867,7 @@ TS_TEST(long_chain)
 	end(&pair);
 }
 
-/* ---- what a pass costs ---- */
+/* ---- cost of a pass ---- */
 
 static long read_calls(void)
 {
@@ -899,7 +906,7 @@ TS_TEST(idle_pass_makes_two_reads_and_no_memory)
 	end(&pair);
 }
 
-/* ---- the walk ---- */
+/* ---- walking records ---- */
 
 TS_TEST(walk_counts_and_stops)
 {
@@ -920,20 +927,20 @@ TS_TEST(walk_counts_and_stops)
 	TS_CHECK_INT(records.at, 48);
 	TS_CHECK_INT(records.events, 1);
 	ts_records_skip(&records);
-	/* The last event is cut. */
+	/* The last event is truncated. */
 	TS_CHECK_INT(ts_records_walk(&records), TS_RECORDS_END);
 	TS_CHECK_INT(records.at, 14 * 8);
 	records.bytes = 18 * 8;
 	TS_CHECK_INT(ts_records_walk(&records), TS_RECORDS_BAD);
 	TS_CHECK_INT(records.at, 17 * 8);
 	TS_CHECK_INT(records.events, 2);
-	/* A THREAD that is cut is no stop. */
+	/* A truncated THREAD record does not end the walk. */
 	records = (struct ts_records){ .data = (const unsigned char *)words, .bytes = 13 * 8 };
 	TS_CHECK_INT(ts_records_walk(&records), TS_RECORDS_END);
 	TS_CHECK_INT(records.at, 48);
 }
 
-/* ---- with a target at work ---- */
+/* ---- with a running target ---- */
 
 struct producer {
 	struct live *live;
@@ -964,7 +971,7 @@ static void *produce(void *context)
 	live_put_thread(producer->live, producer->ring, 1, 0, 0);
 	for (uint64_t i = 1; i <= producer->events; i++) {
 		produce_one(producer, i);
-		/* Now and then the recorder gets a chance to be the quicker one. */
+		/* Occasionally lets the recorder be faster. */
 		if (i % 1000 == 0 && i / 1000 % 3 == 0)
 			sched_yield();
 	}
@@ -972,7 +979,7 @@ static void *produce(void *context)
 	return NULL;
 }
 
-/* emitted = stored + lost, to the event, whoever is quicker. */
+/* emitted = stored + lost, exactly, whichever side is faster. */
 static void race(uint64_t ring_bytes, bool flight, bool writable)
 {
 	struct pair pair;
@@ -1018,7 +1025,7 @@ TS_TEST(target_in_flight_mode_only_looked_at)
 	race(65536, true, false);
 }
 
-/* A look beside a recorder at work: what that one frees is gone for us, and counted. */
+/* A peek beside a running recorder: what the recorder frees counts as lost here. */
 TS_TEST(look_beside_a_recorder)
 {
 	struct pair pair;

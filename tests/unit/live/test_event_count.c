@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Events counted from outside: to the last one, whoever drains or overwrites meanwhile; estimated
- * beyond the limit of a look; and never a byte is written. The test plays the target.
+ * Counting events from outside: exact while the rings are drained or overwritten; estimated beyond
+ * the limit of a pass; never writes a byte. The test acts as the target.
  */
 #include <pthread.h>
 #include <sched.h>
@@ -31,7 +31,7 @@ static struct ts_event_counts look(struct ts_area_events *events, uint64_t limit
 	return counts;
 }
 
-/* Flight mode: what is oldest makes room. */
+/* Flight mode: the oldest records make room. */
 static void put_over(struct live *live, uint32_t ring, uint64_t number, uint16_t words)
 {
 	while (!live_put_event(live, ring, number, words))
@@ -86,14 +86,14 @@ TS_TEST(what_flight_overwrites_was_stored)
 	live_make(&live, 1, 4096);
 	events = open_events(&live);
 	for (int round = 0; round < 20; round++) {
-		/* Several times round the ring between two looks. */
+		/* Wraps several times between two passes. */
 		for (int i = 0; i < 1000; i++, number++)
 			put_over(&live, 0, number, (uint16_t)(2 + number % 7));
 		TS_CHECK_INT(look(events, NO_LIMIT).stored, number);
 		TS_CHECK_INT(look(events, NO_LIMIT).lost, 0);
 	}
 	ts_area_events_close(events);
-	/* One that comes late knows of all. */
+	/* A counter that opens late still knows all events. */
 	events = open_events(&live);
 	TS_CHECK_INT(look(events, NO_LIMIT).stored, number);
 	TS_CHECK(!look(events, NO_LIMIT).estimated);
@@ -238,12 +238,12 @@ TS_TEST(an_area_that_is_cut)
 	live_release(&live);
 }
 
-/* ---- a target at work ---- */
+/* ---- a running target ---- */
 
 struct producer {
 	struct live *live;
 	uint64_t events;
-	uint64_t stored; /* for the one who looks */
+	uint64_t stored; /* for the counting side */
 	bool done;
 };
 
@@ -279,7 +279,7 @@ TS_TEST(while_the_target_overwrites)
 		done = __atomic_load_n(&producer.done, __ATOMIC_ACQUIRE);
 		counts = look(events, NO_LIMIT);
 		TS_CHECK(counts.stored >= before);
-		/* One may be committed and not yet told. */
+		/* One event may be committed but not yet in `stored`. */
 		TS_CHECK(counts.estimated ||
 			 counts.stored <= __atomic_load_n(&producer.stored, __ATOMIC_ACQUIRE) + 1);
 	} while (!done);

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The journal: what is appended comes back, whatever is cut off or damaged. */
+/* The journal: appended blocks come back, whatever is truncated or damaged. */
 #include "live/journal.h"
 
 #include <errno.h>
@@ -29,7 +29,9 @@ static void append(struct ts_journal *journal, uint64_t number, size_t bytes)
 	TS_CHECK_INT(ts_journal_append(journal, &block, payload, NULL), 0);
 }
 
-/* Blocks as append() makes them, from number `first` on; gives how many there are. */
+/*
+ * Checks blocks as append() makes them, starting with number `first`; returns how many there are.
+ */
 static int read_all(const char *path, uint64_t first, int *ret_damages)
 {
 	int fd = open(path, O_RDONLY | O_CLOEXEC), count = 0, result;
@@ -171,7 +173,7 @@ TS_TEST(a_block_that_claims_much_takes_no_memory)
 	int fd = open(path, O_RDWR | O_CREAT | O_CLOEXEC, 0666);
 	uint64_t offset = 0;
 
-	/* A header that claims 64 MiB at every place where one may stand. */
+	/* A header that claims 64 MiB, at every possible offset. */
 	for (int i = 0; i < 2000; i++)
 		TS_CHECK_INT(pwrite(fd, &block, sizeof(block), i * 8), sizeof(block));
 	TS_CHECK_INT(ts_journal_read(fd, &offset, &block, &payload, NULL), TS_ENOTFOUND);

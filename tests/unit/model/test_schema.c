@@ -25,7 +25,7 @@ TS_TEST(ids_are_unique)
 	TS_CHECK_INT(ts_table_by_name("nonsense"), -1);
 }
 
-/* Numbers that files out there hold: if one of these fails, a file format has been broken. */
+/* Numbers stored in existing files: if one of these checks fails, the file format is broken. */
 TS_TEST(ids_are_for_ever)
 {
 	TS_CHECK_INT(TS_TABLE_STRING, 1);

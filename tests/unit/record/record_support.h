@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * What the tests of decoder and recording share: ring bytes and dictionaries as a target would
- * write them, blocks around them, and what a trace holds in the end.
+ * Shared by tests of decoder and recording: ring bytes and dictionaries as a target writes them,
+ * blocks around them, and the contents of the resulting trace.
  */
 #ifndef TS_TESTS_UNIT_RECORD_RECORD_SUPPORT_H
 #define TS_TESTS_UNIT_RECORD_RECORD_SUPPORT_H
@@ -23,9 +23,9 @@
 
 #define AREA 77u
 #define PID 4242u
-#define STARTED 1000000u /* counter; a count is a nanosecond here */
+#define STARTED 1000000u /* counter; one count is one nanosecond here */
 
-/* A folder of its own, which goes away with all that is in it. */
+/* A new folder, which remove_folder() deletes with its contents. */
 SUPPORT char folder[64];
 
 SUPPORT void remove_folder(void)
@@ -37,7 +37,7 @@ SUPPORT void remove_folder(void)
 		perror(command);
 }
 
-/* The same name gives the same pointer, which stays. */
+/* The same name gives the same pointer, which stays valid. */
 SUPPORT const char *file_in_folder(const char *name)
 {
 	static char paths[16][128];
@@ -78,7 +78,7 @@ SUPPORT void put_thread(struct ts_text *ring, uint64_t counter, uint32_t serial,
 	ts_text_append(ring, &record, sizeof(record));
 }
 
-/* A record with words of its own and values behind its counter. */
+/* A record with words and values after its counter. */
 SUPPORT void put_record(struct ts_text *ring, unsigned int kind, unsigned int flags, uint32_t site,
 			uint64_t counter, const uint64_t *words, size_t count)
 {
@@ -218,12 +218,12 @@ SUPPORT int put_dictionary(const struct ts_block_sink *sink, uint64_t area,
 	return sink->append(sink->context, &block, dictionary->data + from, NULL);
 }
 
-/* What a drain knows of a ring. */
+/* A drain's view of a ring. */
 struct ring_side {
 	uint64_t position, events, dropped;
 };
 
-/* Gives the bytes, which hold `events` events, and empties them. */
+/* Passes on the bytes, which hold `events` events, and empties them. */
 SUPPORT int put_ring(const struct ts_block_sink *sink, uint64_t area, uint32_t ring,
 		     struct ring_side *side, struct ts_text *bytes, uint64_t events)
 {
@@ -309,7 +309,7 @@ SUPPORT const char *rows_text(struct rows *rows, int64_t string)
 	return ts_reader_string(rows->reader, string).data;
 }
 
-/* The first value of the arguments of the row that came last. */
+/* The first argument of the last row. */
 SUPPORT int64_t rows_value(const struct rows *rows, uint32_t number)
 {
 	return rows->batch->arg_values[rows->batch->arg_offsets[rows->row - 1] + number];

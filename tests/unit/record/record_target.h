@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * For tests of the recorder: a target made by hand. The area is one of the test's own process (or
- * of a child that only sleeps), with one ring that the test writes as an agent would
- * (docs/live.md). Live directory and output are in a folder of the test's own.
+ * For tests of the recorder: a handmade target. The area belongs to the test process (or to a child
+ * that only sleeps) and has one ring, which the test writes like an agent (docs/live.md). Live
+ * directory and output are in the test's own folder.
  */
 #ifndef TS_TESTS_UNIT_RECORD_RECORD_TARGET_H
 #define TS_TESTS_UNIT_RECORD_RECORD_TARGET_H
@@ -91,7 +91,7 @@ static inline void commit(struct fake *fake, const void *record, size_t bytes)
 	struct ts_live_ring *ring = fake->ring;
 	uint64_t at = ring->head % RING_BYTES;
 
-	/* Tests stay below one turn, but for those that go on long: these fill up with a PAD. */
+	/* Most tests do not wrap; long ones fill up with a PAD. */
 	if (at + bytes > RING_BYTES) {
 		struct ts_live_record pad = { .words = (uint16_t)((RING_BYTES - at) / 8),
 					      .kind = TS_LIVE_PAD };
@@ -192,7 +192,7 @@ static inline bool is_on(const struct fake *fake)
 }
 
 /*
- * Instants named "e", as an agent emits them: only while it is on, and dropped when the ring is
+ * Instants named "e", as an agent emits them: only while it is enabled, and dropped if the ring is
  * full.
  */
 static inline void emit(struct fake *fake, unsigned int count)
@@ -231,7 +231,7 @@ static inline pid_t start_sleeper(void)
 	TS_CHECK(pid >= 0);
 	if (pid)
 		return pid;
-	/* Not even a test that fails leaves it behind. */
+	/* Not even a failing test leaves it behind. */
 	prctl(PR_SET_PDEATHSIG, SIGKILL);
 	for (;;)
 		pause();
@@ -273,7 +273,7 @@ static inline struct ts_recorder *open_recorder(const struct ts_recorder_options
 	return recorder;
 }
 
-/* One pass; true when it says that all is done. */
+/* One pass; true when the recorder is done. */
 static inline bool pass(struct ts_recorder *recorder)
 {
 	struct timespec pause = { .tv_nsec = 1000000 };

@@ -1,8 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Makes replayable traces by hand, row by row as the recorder does, for tests of src/replay and for
- * targets/make_stream.c. Objects have the numbers that tests give them; their rows have other ids,
- * as in real traces.
+ * Makes replayable traces row by row, like the recorder, for tests of src/replay and
+ * targets/make_stream.c. Tests choose object numbers; their rows have other ids, as in real traces.
  */
 #ifndef TS_TESTS_UNIT_REPLAY_REPLAY_MADE_H
 #define TS_TESTS_UNIT_REPLAY_REPLAY_MADE_H
@@ -17,18 +16,18 @@
 
 #include "../../../src/base/local/hash.h"
 
-/* Row of an object: any function of its number that is not the number itself. */
+/* Row of an object: any function of its number except the number itself. */
 #define MADE_ID(number) ((number) ? (int64_t)(number) + 1000 : 0)
 
 struct made_trace {
 	struct ts_writer *writer;
 	int64_t process;
-	int64_t now;        /* ns; goes on with each row */
+	int64_t now;        /* ns; advances with each row */
 	int64_t sequence;   /* of the last command */
-	int64_t generation; /* of ids: each window has rows of its own */
+	int64_t generation; /* of ids: each window has its own rows */
 };
 
-/* What a command row has; 0 is "none" for all but offsets, which are absent where `bytes` is 0. */
+/* Columns of a command row; 0 is "none" for all but offsets, which are absent if `bytes` is 0. */
 struct made_command {
 	enum ts_command_kind kind;
 	int64_t queue, object, offset, other, other_offset, bytes;
@@ -88,7 +87,7 @@ static inline int64_t made_id(const struct made_trace *made, int64_t number)
 	return number ? MADE_ID(number) + made->generation * 5000 : 0;
 }
 
-/* `details` without braces, behind the number. */
+/* `details` without braces, after the number. */
 static inline void made_object(struct made_trace *made, enum ts_object_kind kind, int64_t number,
 			       int64_t parent, const char *name, int64_t bytes, uint32_t blob,
 			       const char *details)
@@ -134,7 +133,7 @@ static inline int64_t made_command(struct made_trace *made, const struct made_co
 	return row.sequence;
 }
 
-/* ---- what most tests want ---- */
+/* ---- common cases ---- */
 
 /*
  * Objects 1 device, 2 context, 3 and 4 queues in order, 5 module with source, 6 kernel "step", 7
@@ -220,7 +219,7 @@ static inline int64_t made_read(struct made_trace *made, int64_t queue, int64_t 
 			      .details = "{\"call\":\"clEnqueueReadBuffer\",\"blocking\":true}" });
 }
 
-/* step_ on memory of `words` words. `more`: further members of details, with a comma ahead. */
+/* step_ on memory of `words` words. `more`: further members of details, with a leading comma. */
 static inline int64_t made_step(struct made_trace *made, int64_t queue, int64_t memory,
 				int64_t words, const char *more)
 {

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Replays of hand-made traces on a target that computes in memory and can be told to go wrong: what
- * is captured, compared and reported, and what -o writes.
+ * Replays of handmade traces on a target that computes in memory and can be made to fail: captures,
+ * comparisons, reports, and the file of -o.
  */
 #include <unistd.h>
 
@@ -24,7 +24,7 @@ struct ts_replay_session {
 	uint32_t host[WORDS];
 };
 
-/* What goes wrong: in which runs, at which command, from which word on, by how much. */
+/* What fails: in which runs, at which command, from which word on, by how much. */
 static struct {
 	unsigned int from_run;
 	uint64_t command;
@@ -274,14 +274,14 @@ TS_TEST(all_equal)
 	TS_CHECK_INT(report.verdict, TS_REPLAY_EQUAL);
 	TS_CHECK_INT(report.commands, 5);
 	TS_CHECK_INT(report.checks, 3);
-	/* What 2 to 5 wrote, what 6 read, 10 and 11 at the end. */
+	/* Writes of 2 to 5, the read of 6, 10 and 11 at the end. */
 	TS_CHECK_INT(report.compared_ranges, 7);
 	/* Of the last run, which was the shortest. */
 	TS_CHECK_INT(report.span_ns, 400 + 30 - 2);
 	TS_CHECK(!report.differs);
 	options.check = TS_REPLAY_CHECK_FINAL;
 	report = report_of(&options);
-	/* What a check was recorded of is looked at in any case. */
+	/* What a recorded check covers is always compared. */
 	TS_CHECK_INT(report.compared_ranges, 4);
 	options.check = TS_REPLAY_CHECK_NONE;
 	report = report_of(&options);
@@ -304,7 +304,7 @@ TS_TEST(differs_from_the_recording)
 	trouble.add = 1;
 	report = report_of(&options);
 	TS_CHECK_STR(report.verdict_text, "differs from recording");
-	/* 4 has no check: 6 is the first that can tell. */
+	/* 4 has no check: 6 is the first to show the difference. */
 	TS_CHECK_INT(report.command, 6);
 	TS_CHECK_STR(report.buffer, "memory 11");
 	TS_CHECK(!report.has_bytes);
@@ -347,7 +347,7 @@ TS_TEST(differs_from_run_to_run)
 	unlink(path);
 }
 
-/* Content that is too much to be kept is fetched by further runs. */
+/* Content that does not fit is fetched by further runs. */
 TS_TEST(content_is_fetched)
 {
 	const struct ts_replay_options options = options_of(TS_REPLAY_CHECK_EACH, 2);
@@ -365,10 +365,7 @@ TS_TEST(content_is_fetched)
 	replay->checker->keeps = false;
 	TS_CHECK_INT(ts_replay_run(replay, &report, &err), 0);
 	close_replay(replay);
-	/*
-	 * Further runs gave what the second one gave, so there is nothing to compare it with: three
-	 * were tried.
-	 */
+	/* Further runs agree with the second one, so there is no reference: three were tried. */
 	TS_CHECK_INT(trouble.runs, 5);
 	TS_CHECK_INT(report.command, 4);
 	TS_CHECK(!report.has_bytes);
@@ -395,7 +392,7 @@ TS_TEST(a_tolerance)
 	unlink(path);
 }
 
-/* The recorded kernels run first: what the others give is compared with that, byte by byte. */
+/* The recorded kernels run first: results of the others are compared with theirs, byte by byte. */
 TS_TEST(replaced_kernels)
 {
 	struct ts_replay_options options = options_of(TS_REPLAY_CHECK_EACH, 2);
@@ -460,7 +457,7 @@ TS_TEST(parts)
 	report = report_of(&options);
 	TS_CHECK_INT(report.asked, 1);
 	TS_CHECK_STR(report.included_text, "");
-	/* Nothing but what the first queue did: the other one is not needed. */
+	/* Only what the first queue did: the other one is not needed. */
 	options = options_of(TS_REPLAY_CHECK_EACH, 1);
 	options.streams = "0";
 	report = report_of(&options);
@@ -534,7 +531,7 @@ TS_TEST(a_dump)
 	words = ts_replay_dump(replay, &bytes);
 	TS_CHECK_INT(bytes, BYTES);
 	TS_CHECK_INT(words[5], 5 * 7 * 3 + 1);
-	/* What comes behind it is not run. */
+	/* What follows is not run. */
 	TS_CHECK_INT(report.commands, 2);
 	close_replay(replay);
 	unlink(path);
@@ -575,14 +572,14 @@ TS_TEST(a_replay_is_a_trace)
 		TS_CHECK_STR(ts_reader_string(trace, row.name).data, "mix_");
 		TS_CHECK_INT(row.kind, TS_GPU_OP_KERNEL);
 		TS_CHECK_INT(row.duration, 29);
-		/* The first call is when the first command was given. */
+		/* The first call is at the first submission. */
 		TS_CHECK_INT(row.start - ts_reader_chunk(trace, i)->min_start, 200);
 		TS_CHECK(row.shape);
 	}
 	ts_batch_free(batch);
 	ts_reader_close(trace);
 	unlink(output);
-	/* A place that cannot be written to: an error, and nothing is left. */
+	/* A path that cannot be written: an error, and no file remains. */
 	options.output = "/nowhere/out.sbt";
 	{
 		struct ts_replay *replay = open_replay(&options);

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Blobs: chains of rows written and read back, whole and in parts, and chains that lie. */
+/* Blobs: chains of rows written and read back, in full and in part, and inconsistent chains. */
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -44,7 +44,7 @@ static void fill(unsigned char *bytes, size_t count, uint64_t seed)
 	}
 }
 
-/* Writes content in pieces; gives the id of the last row. */
+/* Writes content in pieces; returns the id of the last row. */
 static uint32_t put_content(struct ts_writer *writer, uint32_t previous, size_t done,
 			    const unsigned char *data, size_t bytes, size_t piece)
 {
@@ -98,7 +98,7 @@ TS_TEST(chains_come_back)
 	small = ts_writer_blob(writer, "abc", 3);
 	large = put_content(writer, 0, 0, data, MANY, 1 << 20);
 	empty = ts_writer_blob(writer, "", 0);
-	/* Another end behind the first two rows of the large one. */
+	/* Another tail after the first two rows of the large one. */
 	shared = put_content(writer, large - 1, 2 << 20, data, (2 << 20) + 5, 1 << 20);
 	reader = finish(writer);
 	TS_CHECK_INT(ts_reader_blob_size(reader, large, &bytes, &err), 0);
@@ -114,7 +114,7 @@ TS_TEST(chains_come_back)
 	TS_CHECK_INT(ts_reader_blob_read(reader, small, 1, back, 2, &err), 0);
 	TS_CHECK(memcmp(back, "bc", 2) == 0);
 	TS_CHECK_INT(ts_reader_blob_read(reader, empty, 0, back, 0, &err), 0);
-	/* Nothing is beyond the end. */
+	/* There is nothing beyond the end. */
 	TS_CHECK_INT(ts_reader_blob_read(reader, small, 1, back, 3, &err), TS_EINVAL);
 	TS_CHECK_INT(ts_reader_blob_read(reader, small, UINT64_MAX, back, 1, &err), TS_EINVAL);
 	TS_CHECK_INT(ts_reader_blob_read(reader, 0, 0, back, 1, &err), TS_ENOTFOUND);
@@ -188,9 +188,9 @@ TS_TEST(walk_gives_all_in_order)
 	ts_reader_close(reader);
 }
 
-/* ---- chains that lie ---- */
+/* ---- inconsistent chains ---- */
 
-/* A file with these rows and nothing else, as no writer of ours would write it. */
+/* A file with these rows only, unlike any that our writer produces. */
 static struct ts_reader *write_raw(const struct ts_blob_row *rows, size_t count, const char *bytes)
 {
 	struct sbt_chunk_encoder encoder = { .columns = { .level = 1 } };
@@ -292,7 +292,7 @@ TS_TEST(another_content_than_the_hash_is_refused)
 	check_refused(&row, 1, 1, "does not match its hash");
 }
 
-/* A chunk in the middle is lost: its bytes cannot be had, others can. */
+/* A chunk in the middle is lost: its bytes are unavailable, others are not. */
 TS_TEST(a_lost_part_is_named)
 {
 	struct ts_writer *writer = open_writer();
@@ -321,7 +321,7 @@ TS_TEST(a_lost_part_is_named)
 	TS_CHECK_INT(ts_reader_blob_read(reader, blob, 2 << 20, &byte, 1, &err), 0);
 	TS_CHECK_INT(ts_reader_blob_walk(reader, blob, NULL, NULL, &err), TS_EFORMAT);
 	ts_reader_close(reader);
-	/* What is recovered is whole, as far as it goes. */
+	/* What is recovered is complete up to its end. */
 	snprintf(good, sizeof(good), "%s.good", path);
 	TS_CHECK_INT(ts_recover(path, good, NULL, NULL, NULL, NULL), 0);
 	TS_CHECK_INT(ts_verify(good, NULL, NULL, NULL, &err), 0);

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Columns to bytes and back: every layout and transform, edge values, and bytes that lie. */
+/* Columns to bytes and back: every layout and transform, edge values, and malformed bytes. */
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
@@ -22,7 +22,7 @@ static uint64_t next_random(void)
 	return random_state;
 }
 
-/* Encodes, decodes, compares; gives the encoding that was chosen. */
+/* Encodes, decodes, compares; returns the chosen encoding. */
 static unsigned int round_trip(const int64_t *values, uint32_t count, enum sbt_hint hint)
 {
 	struct sbt_encoder encoder = { .level = 3 };
@@ -113,7 +113,7 @@ TS_TEST(every_bit_width)
 	}
 }
 
-/* Every encoding that the format allows, also those that the encoder would not choose. */
+/* Every encoding that the format allows, including those that the encoder would not choose. */
 TS_TEST(decodes_log_of_every_mantissa)
 {
 	for (unsigned int mantissa = 0; mantissa <= SBT_LOG_MAX_MANTISSA; mantissa++) {
@@ -171,7 +171,7 @@ TS_TEST(byte_strings)
 	sbt_decoder_release(&decoder);
 }
 
-/* Payloads of noise, and good payloads with noise in them: never a crash, mostly an error. */
+/* Random payloads, and valid payloads with random changes: never a crash, mostly an error. */
 TS_TEST(noise_is_refused)
 {
 	static const unsigned int layouts[] = { SBT_LAYOUT_CONST, SBT_LAYOUT_PLANES, SBT_LAYOUT_LOG,

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Writers that save, are interrupted, and go on: ids, sequence and index stay right. */
+/* Writers that save, are interrupted, and resume: ids, sequence and index stay right. */
 #include <tracesmith/writer.h>
 
 #include <errno.h>
@@ -16,7 +16,7 @@ static struct ts_writer *open_writer(const char *path)
 	return writer;
 }
 
-/* Slices with a text argument, numbered from `first` on. */
+/* Slices with a text argument, numbered from `first`. */
 static void add_slices(struct ts_writer *writer, int first, int count)
 {
 	struct ts_field field = { .key = ts_writer_string(writer, "who", 3),
@@ -98,7 +98,7 @@ TS_TEST(a_resumed_trace_goes_on_behind_its_chunks)
 	TS_CHECK_INT(ts_writer_flush(writer), 0);
 	ts_writer_ids(writer, &ids);
 	bytes = ts_writer_bytes(writer);
-	/* All this is cut off again. */
+	/* All this is truncated again. */
 	add_slices(writer, 900, 100);
 	TS_CHECK_INT(ts_writer_save(writer, NULL), 0);
 	ts_writer_close(writer);
@@ -158,7 +158,7 @@ TS_TEST(what_cannot_be_resumed_is_said_and_left_alone)
 		     TS_ENOTFOUND);
 	TS_CHECK_INT(stat(path, &after), 0);
 	TS_CHECK_INT(before.st_size, after.st_size);
-	/* Ids that the file has already would be given out twice. */
+	/* Otherwise ids that the file already uses would be reassigned. */
 	TS_CHECK_INT(ts_writer_resume(&other, path, bytes, &none, NULL, &err), TS_EFORMAT);
 }
 
@@ -171,7 +171,7 @@ static ssize_t write_within(void *context, int fd, const void *data, size_t byte
 	struct quota *quota = context;
 
 	if (quota->left < (int64_t)bytes) {
-		/* A part of it, as a full disk takes. */
+		/* Part of it, as on a full disk. */
 		ssize_t part = write(fd, data, bytes / 3);
 
 		if (part > 0 && quota->left >= part) {

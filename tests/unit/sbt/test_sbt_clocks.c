@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Rows of several clocks that come mixed: each clock has chunks of its own, few and full, and no
- * row or order is lost.
+ * Interleaved rows of several clocks: each clock has its own chunks, few and full, and no row or
+ * order is lost.
  */
 #include <stdio.h>
 #include <stdlib.h>
@@ -86,7 +86,7 @@ static size_t count_chunks(const struct ts_reader *reader, unsigned int table, u
 	return count;
 }
 
-/* Every op of clock c was put at i + 1,000,000 c in trace time. */
+/* Every op of clock c is at i + 1,000,000 c in trace time. */
 static uint64_t check_ops(struct ts_reader *reader)
 {
 	struct ts_batch *batch;
@@ -129,7 +129,7 @@ TS_TEST(mixed_rows_make_few_chunks)
 	ts_reader_close(reader);
 }
 
-/* More clocks than have a chunk at once: rows are written early, and all of them. */
+/* More clocks than may have a chunk at once: rows are written early, and all of them. */
 TS_TEST(many_clocks_take_bounded_memory)
 {
 	struct ts_writer *writer = open_writer(2048);
@@ -144,7 +144,7 @@ TS_TEST(many_clocks_take_bounded_memory)
 	ts_reader_close(reader);
 }
 
-/* The sum of rows of all clocks is bounded: some chunk goes before any is full. */
+/* The total number of buffered rows is bounded: a chunk is written before any is full. */
 TS_TEST(rows_of_all_clocks_together_are_bounded)
 {
 	struct ts_writer *writer = open_writer(2048);
@@ -154,7 +154,7 @@ TS_TEST(rows_of_all_clocks_together_are_bounded)
 		put_sync(writer, clock, (int64_t)clock * 1000000);
 	for (int64_t i = 0; i < 50 * 1000; i++)
 		put_op(writer, 1 + (uint32_t)(i % 50), 1 + i, 10);
-	/* No clock has a full chunk, but four chunks' worth of rows were together long ago. */
+	/* No clock has a full chunk, but four chunks' worth of rows have accumulated. */
 	TS_CHECK(ts_writer_chunk_bytes(writer) > sizeof(struct sbt_file_header));
 	reader = finish(writer);
 	TS_CHECK_INT(check_ops(reader), 50 * 1000);
@@ -185,7 +185,7 @@ TS_TEST(flush_and_save_take_all_clocks)
 	ts_reader_close(reader);
 }
 
-/* Long rows go to chunks of their own, of their own clock. */
+/* Long rows go to chunks of their own, with their clock. */
 TS_TEST(long_rows_keep_their_clock)
 {
 	struct ts_writer *writer = open_writer(2048);
@@ -235,7 +235,7 @@ TS_TEST(entities_keep_their_order)
 	ts_reader_close(reader);
 }
 
-/* Tables without time do not mind clocks. */
+/* Tables without time ignore clocks. */
 TS_TEST(tables_without_time_have_no_clock)
 {
 	struct ts_writer *writer = open_writer(0);
@@ -254,7 +254,7 @@ TS_TEST(tables_without_time_have_no_clock)
 	ts_reader_close(reader);
 }
 
-/* The newest row can be changed, also when another clock came between. */
+/* The newest row can be changed, even after one of another clock. */
 TS_TEST(the_newest_row_is_amended)
 {
 	struct ts_writer *writer = open_writer(0);

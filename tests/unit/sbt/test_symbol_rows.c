@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Names that frames got later: in order, over chunks, given twice; and rows that make no sense. */
+/* Symbols that frames get later: in order, over chunks, twice; and malformed rows. */
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>

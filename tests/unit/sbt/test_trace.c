@@ -1,5 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Whole traces: written and read back, cut at every byte, with every bit turned, killed. */
+/*
+ * Complete traces: written and read back, truncated at every byte, with every bit flipped, killed.
+ */
 #include <errno.h>
 #include <fcntl.h>
 #include <signal.h>
@@ -45,7 +47,7 @@ static uint32_t text(struct ts_writer *writer, const char *string)
 	return ts_writer_string(writer, string, strlen(string));
 }
 
-/* A trace with some of everything. Rows of slices are `rows`. */
+/* A trace with some of everything and `rows` slices. */
 static void write_rows(struct ts_writer *writer, int rows)
 {
 	struct ts_process_row process = ts_process_none;
@@ -109,7 +111,7 @@ static void write_trace(const char *path, int rows, uint32_t chunk_rows, int thr
 	ts_writer_close(writer);
 }
 
-/* Counts slices and checks that each is what was written. */
+/* Counts slices and compares each with what was written. */
 static int check_slices(struct ts_reader *reader, struct ts_error *err)
 {
 	struct ts_batch *batch;
@@ -284,7 +286,7 @@ static void store(const char *path, const char *bytes, size_t count)
 	close(fd);
 }
 
-/* Where chunk headers begin, and the end of the last one. */
+/* Offsets of chunk headers, and the end of the last one. */
 static size_t chunk_ends(const char *bytes, size_t count, uint64_t *ends)
 {
 	uint64_t at = sizeof(struct sbt_file_header);
@@ -329,7 +331,7 @@ TS_TEST(cut_at_every_byte_then_recovered)
 		TS_CHECK_INT(ts_verify(cut, NULL, NULL, NULL, &err),
 			     length == count ? 0 : TS_EFORMAT);
 		TS_CHECK_INT(ts_reader_open(&reader, cut, &err), 0);
-		/* The index is a chunk to a scan, and no chunk to a reader that uses it. */
+		/* A scan sees the index as a chunk; a reader that uses it does not. */
 		TS_CHECK_INT(ts_reader_chunk_count(reader), length == count ? chunks - 1 : whole);
 		TS_CHECK_INT(ts_reader_state(reader)->finished, length == count);
 		TS_CHECK(check_slices(reader, &err) >= 0);
@@ -393,7 +395,7 @@ TS_TEST(every_bit_turned_is_found)
 /* ---- killed while writing: docs/format.md, section 8 ---- */
 
 struct killer {
-	uint64_t at; /* dies when this many bytes have been written */
+	uint64_t at; /* dies after this many bytes */
 	uint64_t written;
 };
 
@@ -471,7 +473,7 @@ TS_TEST(killed_at_each_documented_point)
 		write_killed(killed, points[i], i % 2 ? -1 : 2);
 		left = load(killed, &size);
 		TS_CHECK_INT(size, points[i]);
-		/* But for id and time of the file header: a prefix of what would have been. */
+		/* Except for id and time of the file header: a prefix of the complete file. */
 		if (size > 64)
 			TS_CHECK(memcmp(left + 64, bytes + 64, size - 64) == 0);
 		free(left);

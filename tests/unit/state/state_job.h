@@ -1,8 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Jobs of several ranks whose clocks are off by amounts that the test chooses: collectives happen
- * at true times, each rank writes them down by its own clock, and the loader reads what was
- * written.
+ * Jobs of several ranks with clock offsets chosen by the test: collectives happen at true times,
+ * each rank records them by its own clock, and the loader reads the result.
  */
 #ifndef TS_TESTS_UNIT_STATE_STATE_JOB_H
 #define TS_TESTS_UNIT_STATE_STATE_JOB_H
@@ -15,11 +14,11 @@
 #define JOB_START INT64_C(1700000000000000000)
 
 struct job_clock {
-	int64_t skew_ns; /* its reading at the job's start, against true time */
-	double drift;    /* ns a ns */
+	int64_t skew_ns; /* its reading at the job's start, relative to true time */
+	double drift;    /* ns per ns */
 };
 
-/* A collective as one rank has it; absent: it has it not. */
+/* A collective on one rank; absent: not on this rank. */
 struct job_event {
 	int64_t start, end; /* true times */
 	bool absent;
@@ -27,7 +26,7 @@ struct job_event {
 
 struct job_collective {
 	const char *name;
-	uint32_t group; /* 0: the trace says none; else its name */
+	uint32_t group; /* 0: not in the trace; otherwise its name */
 	int64_t sequence;
 	int64_t elements;
 	struct job_event ranks[JOB_RANKS];
@@ -64,7 +63,7 @@ static inline int64_t job_read_clock(const struct job *job, uint32_t rank, int64
 	return job->round_ns ? reading - reading % job->round_ns : reading;
 }
 
-/* What rank 0's clock showed when that of `rank` showed `reading`. */
+/* The reading of rank 0's clock when that of `rank` read `reading`. */
 static inline int64_t job_reference(const struct job *job, uint32_t rank, int64_t reading)
 {
 	const struct job_clock *clock = &job->clocks[rank];
@@ -86,8 +85,8 @@ static inline struct job_collective *job_add(struct job *job, const char *name)
 }
 
 /*
- * `count` collectives, `pause_ns` apart on average: ranks come within `jitter_ns` of each other,
- * and leave within `noise_ns` after the last one has come and the work is done.
+ * `count` collectives, `pause_ns` apart on average: ranks arrive within `jitter_ns` of each other,
+ * and leave within `noise_ns` after the last one has arrived and the work is done.
  */
 static inline void job_fill(struct job *job, size_t count, int64_t pause_ns, int64_t jitter_ns,
 			    int64_t noise_ns)

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Works for tests of the state machine, made in memory: places first, then calls and commands in
- * any order, then made_finish(), which orders and joins them as the loader does. One rank, unless a
+ * Works for tests of the state machine, built in memory: lanes first, then calls and commands in
+ * any order, then made_finish(), which orders and joins them like the loader. One rank, unless a
  * test changes it.
  */
 #ifndef TS_TESTS_UNIT_STATE_STATE_MADE_H
@@ -49,7 +49,7 @@ static inline void made_begin(struct made *made, uint32_t ranks, uint32_t thread
 	work->stream_count = streams;
 }
 
-/* All places are the first rank's; streams are dealt out to devices evenly. */
+/* All lanes belong to the first rank; streams are distributed evenly over devices. */
 static inline void made_places(struct made *made)
 {
 	struct ts_work *work = made->work;
@@ -70,7 +70,7 @@ static inline void made_places(struct made *made)
 	}
 }
 
-/* The call's place, for made_command(). */
+/* The call's index, for made_command(). */
 static inline uint32_t made_call(struct made *made, uint32_t thread, enum ts_api_kind kind,
 				 uint32_t name, int64_t start, int64_t end)
 {

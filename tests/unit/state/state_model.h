@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * A model of the state machine: what docs/state.md says of one instant, found by looking at
- * everything each time. Slow, and independent of src/state/states/, which must say the same.
+ * A model of the state machine: what docs/state.md says of one instant, found by examining
+ * everything each time. Slow, and independent of src/state/states/, which must agree.
  */
 #ifndef TS_TESTS_UNIT_STATE_STATE_MODEL_H
 #define TS_TESTS_UNIT_STATE_STATE_MODEL_H
@@ -11,7 +11,7 @@
 struct model {
 	const struct ts_work *work;
 	const struct made_graph *graph; /* NULL: none */
-	const struct ts_states *states; /* for usual latencies alone */
+	const struct ts_states *states; /* only for usual latencies */
 	int64_t tolerance;
 };
 
@@ -41,7 +41,7 @@ static inline bool same_stream(const struct model *model, uint32_t a, uint32_t b
 	return model->work->commands[a].stream == model->work->commands[b].stream;
 }
 
-/* Of those of its stream that began earlier the one that ended last; TS_WORK_NONE. */
+/* Among earlier commands of its stream the one that ended last; TS_WORK_NONE. */
 static inline uint32_t last_ahead(const struct model *model, uint32_t c)
 {
 	const struct ts_work_command *commands = model->work->commands;
@@ -118,7 +118,7 @@ static inline struct judged judge(const struct model *model, uint32_t c)
 	return judged;
 }
 
-/* State and reason of a command that was issued and has not begun. */
+/* State and reason of a command that was submitted and has not begun. */
 static inline unsigned int waiting(const struct model *model, uint32_t c, int64_t time,
 				   unsigned int *ret_reason)
 {

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Traces of OpenCL, as the recorder writes them: wait lists, queues without an order, barriers and
- * markers, blocking copies, waits of the host whose queue nobody tells.
+ * OpenCL traces as the recorder writes them: wait lists, out-of-order queues, barriers and markers,
+ * blocking copies, host waits without a known queue.
  */
 #include "state/states/states.h"
 #include "unit/state/graph/graph_support.h"
@@ -31,7 +31,7 @@ static int64_t add_queue(struct opencl *opencl, int64_t number, bool out_of_orde
 	return row.id;
 }
 
-/* Queue 0 keeps order, queue 1 does not, queue 2 keeps it. */
+/* Queues 0 and 2 are in order, queue 1 is not. */
 static void begin(struct opencl *opencl)
 {
 	struct ts_process_row process = ts_process_none;
@@ -134,7 +134,7 @@ TS_TEST(queues)
 	unload_graph(&graphed);
 }
 
-/* Lists tell of waits across queues; in a queue that keeps order they say nothing new. */
+/* Lists give waits across queues; in an in-order queue they add nothing. */
 TS_TEST(wait_lists)
 {
 	struct opencl opencl;
@@ -144,7 +144,7 @@ TS_TEST(wait_lists)
 	kernel(&opencl, 0, 0, 10, 20, 1, NULL);
 	kernel(&opencl, 0, 2, 40, 20, 2, "[1]");
 	kernel(&opencl, 2, 4, 70, 20, 3, "[1,2,2]");
-	/* Of no command, of itself, no list: nothing comes of it. */
+	/* Of no command, of itself, no list: no effect. */
 	kernel(&opencl, 2, 6, 100, 20, 4, "[99,4]");
 	kernel(&opencl, 2, 8, 130, 20, 5, "{\"a\":1}");
 	kernel(&opencl, 2, 9, 160, 20, 6, "[1");
@@ -160,7 +160,7 @@ TS_TEST(wait_lists)
 	unload_graph(&graphed);
 }
 
-/* Nothing has an order but by lists and barriers; nobody is blamed for running at once. */
+/* Only lists and barriers give an order; running at once is no anomaly. */
 TS_TEST(queues_without_an_order)
 {
 	struct opencl opencl;
@@ -183,12 +183,12 @@ TS_TEST(queues_without_an_order)
 	TS_CHECK_INT(STREAM(1, 2), -1);
 	TS_CHECK_INT(STREAM(2, 3), -1);
 	TS_CHECK_INT(AFTER_EVENT(1, 3), 0);
-	/* The marker waits for all ahead of it, and holds nobody. */
+	/* The marker waits for everything before it, and blocks nothing. */
 	TS_CHECK_INT(STREAM(1, 4), 0);
 	TS_CHECK_INT(STREAM(2, 4), 0);
 	TS_CHECK_INT(STREAM(3, 4), 0);
 	TS_CHECK_INT(STREAM(4, 5), -1);
-	/* The barrier waits for all, and holds all. */
+	/* The barrier waits for everything, and blocks everything. */
 	TS_CHECK_INT(STREAM(4, 6), 0);
 	TS_CHECK_INT(STREAM(5, 6), 0);
 	TS_CHECK_INT(STREAM(6, 7), 0);
@@ -204,7 +204,7 @@ TS_TEST(queues_without_an_order)
 	unload_graph(&graphed);
 }
 
-/* A barrier with a list waits for that, and holds what comes behind it. */
+/* A barrier with a list waits for that, and blocks what follows. */
 TS_TEST(barriers_with_a_list)
 {
 	struct opencl opencl;
@@ -223,7 +223,7 @@ TS_TEST(barriers_with_a_list)
 	unload_graph(&graphed);
 }
 
-/* A finish waits for its queue, which nobody tells: what ended last in it was that. */
+/* A finish waits for its queue, which is unknown: it is the one whose work ended last in it. */
 TS_TEST(waits_of_the_host)
 {
 	struct opencl opencl;
@@ -235,7 +235,7 @@ TS_TEST(waits_of_the_host)
 	kernel(&opencl, 2, 2, 12, 100, 2, NULL);
 	call(&opencl, "clFinish", 4, 50, 10);
 	call(&opencl, "clWaitForEvents", 60, 60, 11);
-	/* Blocking: done inside its call. Not blocking: behind it. */
+	/* Blocking: done inside its call. Not blocking: after it. */
 	call(&opencl, "clEnqueueReadBuffer", 130, 20, 3);
 	command(&opencl, TS_GPU_OP_COPY, "read buffer", 0, 135, 10, 3, NULL);
 	call(&opencl, "clEnqueueReadBuffer", 160, 2, 4);

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * What holds for the states of any trace, over thousands of random ones: lanes partition time,
- * totals add up, commands pass through their states in order, and an independent model, which asks
- * what holds at one instant and looks at everything each time, says the same as the passes of
- * src/state/states/. The seed is fixed.
+ * Properties of the states of any trace, over thousands of random ones: lanes partition time,
+ * totals add up, commands pass through their states in order, and an independent model, which
+ * examines everything at one instant, agrees with the passes of src/state/states/. The seed is
+ * fixed.
  */
 #include <stdio.h>
 
@@ -30,7 +30,7 @@ static bool sometimes(uint32_t one_in)
 
 /* ---- random works ---- */
 
-/* What a command will be, apart from where it stands in the file. */
+/* A command, regardless of its position in the file. */
 struct plan {
 	uint32_t stream, call, thread, direction;
 	int64_t call_start, call_end, start, end;
@@ -45,7 +45,7 @@ struct plans {
 	int64_t unit;
 };
 
-/* Starts differ, so that what comes first does not depend on the file. */
+/* Starts differ, so that the order does not depend on the file. */
 static void plan_command(struct plans *plans, uint32_t i)
 {
 	struct plan *plan = &plans->items[i];
@@ -67,7 +67,7 @@ static void plan_command(struct plans *plans, uint32_t i)
 		plan->end = plan->start - (int64_t)any(5);
 	plan->direction = sometimes(3) ? 1 + any(2) : 0;
 	plan->other = sometimes(12);
-	/* Several of one call: a graph. */
+	/* Several commands of one call: a graph. */
 	plan->call = i && sometimes(6) ? plans->items[i - 1].call : i;
 }
 
@@ -132,7 +132,7 @@ static void make_window(struct ts_work *work)
 	work->ranks[0].to = to;
 }
 
-/* The rows stand in the file as `order` says. */
+/* The rows are in the file in the order of `order`. */
 static struct ts_work *make_work(const struct plans *plans, const uint32_t *order)
 {
 	uint32_t calls[MOST_COMMANDS];
@@ -166,7 +166,7 @@ static void make_edges(struct made_graph *graph, const struct ts_work *work)
 	}
 }
 
-/* ---- what must hold ---- */
+/* ---- invariants ---- */
 
 static void check_instant(const struct model *model, const struct ts_state_lane *lane,
 			  const struct ts_state_interval *interval, int64_t time)
@@ -227,7 +227,7 @@ static void check_commands(const struct ts_states *states, int64_t tolerance)
 	}
 }
 
-/* Each that began before one ahead of it had ended is counted, if these may not run at once. */
+/* Each command that began before its predecessor ended is counted, if these may not overlap. */
 static void check_violations(const struct model *model)
 {
 	uint64_t violations = 0;
@@ -297,7 +297,10 @@ static void check_model(const struct model *model)
 	}
 }
 
-/* Whole us apart: 32 times 1000 is; 4096 ns is not, unless all are multiples of it by chance. */
+/*
+ * Resolution of whole us: 32 times 1000 is; 4096 ns is not, unless all are multiples of it by
+ * chance.
+ */
 static int64_t tolerance_of(const struct ts_work *work)
 {
 	for (uint32_t i = 0; i < work->command_count; i++) {
@@ -352,7 +355,7 @@ TS_TEST(any_trace)
 		check_one();
 }
 
-/* Enough commands that latencies are estimated, long gaps, and all of it without a model. */
+/* Enough commands for latencies to be estimated, long gaps, and all of it without a model. */
 TS_TEST(longer_traces)
 {
 	for (int round = 0; round < 50; round++) {
@@ -395,7 +398,7 @@ static int64_t hostile(void)
 	return times[any(TS_ARRAY_SIZE(times))];
 }
 
-/* Any times at all: nothing overflows, the window is partitioned, states are in order. */
+/* Arbitrary times: nothing overflows, the window is partitioned, states are in order. */
 TS_TEST(hostile_times)
 {
 	for (int round = 0; round < WORKS; round++) {

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Rows in time order over chunks that overlap: ties, ranges, filters, row_query beside it. */
+/* Rows in time order over overlapping chunks: ties, ranges, filters, row_query beside it. */
 #include "base/ns.h"
 #include "trace/filter.h"
 #include "trace/row_merge.h"
@@ -52,7 +52,7 @@ static int64_t end_of(int64_t start, int64_t duration)
 	return duration < 0 ? INT64_MAX : ts_ns_add(start, duration);
 }
 
-/* How many rows there are; the order and the tests are checked. */
+/* Returns the number of rows; checks order and filters. */
 static int walk(struct ts_reader *reader, const struct ts_row_merge_options *options)
 {
 	struct ts_error err = { 0 };

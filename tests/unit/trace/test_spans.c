@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Nested spans: order, cuts, what never ends; sorted in memory or in pieces they are the same. */
+/* Nested spans: order, cuts, open ends; sorted in memory or in pieces they are the same. */
 #include "base/ns.h"
 #include "trace/samples.h"
 #include "trace/spans.h"
@@ -33,7 +33,7 @@ static int write_step(void *context, const struct ts_span_step *step)
 	struct ts_string name = ts_reader_string(written->reader, step->name);
 
 	if (written->thread != step->thread) {
-		/* Nothing of a thread is open when another one begins, and none comes twice. */
+		/* Nothing of one thread is open when another begins, and none comes twice. */
 		TS_CHECK_INT(written->depth, 0);
 		TS_CHECK(step->thread > written->thread);
 		written->thread = step->thread;
@@ -43,7 +43,7 @@ static int write_step(void *context, const struct ts_span_step *step)
 	written->last = step->time;
 	written->depth += step->begins ? 1 : -1;
 	TS_CHECK(written->depth >= 0 && (step->begins || step->self >= 0));
-	/* Hostile times add up to more than there is. */
+	/* Hostile times overflow. */
 	written->self = ts_ns_add(written->self, step->begins ? 0 : step->self);
 	ts_text_printf(&written->text, "%s%lld %s%lld", written->text.length ? " " : "",
 		       (long long)step->thread, step->begins ? "(" : ")", (long long)step->time);
@@ -107,7 +107,7 @@ TS_TEST(spans_nest_and_are_cut)
 	TS_CHECK_INT((int64_t)counts.cut_slices, 1);
 	TS_CHECK_INT((int64_t)counts.cut_calls, 0);
 	TS_CHECK_INT(counts.first_ns, 5);
-	/* Self times are the union of all. */
+	/* Self times add up to the union of all. */
 	TS_CHECK_INT(written.self, 20 + 30);
 	ts_text_release(&written.text);
 	ts_reader_close(reader);

@@ -1,14 +1,14 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Advice: each check finds what a small trace was made to show, with the time that the trace was
- * made to lose, and nothing where there is no evidence.
+ * Advice: each check finds what a small trace is built to show, with the time that the trace is
+ * built to lose, and nothing where there is no evidence.
  */
 #include "unit/analyze/analyze_support.h"
 
 #define STEP(number, ts, dur) \
 	EVENT("user_annotation", "ProfilerStep#" number, "1", "1", ts, dur, "")
 
-/* The row whose finding holds a text; fails the test where there is none. */
+/* The row whose finding contains a text; fails the test if there is none. */
 static size_t row_with(const struct analyzed *analyzed, const char *text)
 {
 	const struct ts_result_table *table = table_named(&analyzed->result, "advice");
@@ -60,8 +60,8 @@ TS_TEST(a_slow_host)
 }
 
 /*
- * Blocked for 300 us in aten::item, then 100 us of other work: the wait cost all of the gap, since
- * it was longer.
+ * Blocked for 300 us in aten::item, then 100 us of other work: the wait is longer, so it accounts
+ * for the entire gap.
  */
 TS_TEST(waits_of_the_host)
 {
@@ -92,8 +92,8 @@ TS_TEST(communication_that_nothing_hides)
 }
 
 /*
- * Chains of 2 and 3 kernels; the single one behind the gemm is none. Each chain keeps its longest
- * kernel.
+ * Chains of 2 and 3 kernels; the single one after the gemm is no chain. Each chain keeps its
+ * longest kernel.
  */
 TS_TEST(chains_of_small_kernels)
 {
@@ -111,7 +111,10 @@ TS_TEST(chains_of_small_kernels)
 	release_analyzed(&a);
 }
 
-/* Pinned copies of the same trace run four times as fast: three quarters of the time would go. */
+/*
+ * Pinned copies in the same trace are four times as fast: three quarters of the time could be
+ * saved.
+ */
 TS_TEST(copies_from_pageable_memory)
 {
 	struct analyzed a;
@@ -141,7 +144,7 @@ TS_TEST(memory_allocated_on_the_way)
 	release_analyzed(&a);
 }
 
-/* Steps 1 to 5 count; the last one is left out as everywhere. */
+/* Steps 1 to 5 count; the last one is ignored, as everywhere. */
 TS_TEST(a_slow_step)
 {
 	struct analyzed a;
@@ -156,7 +159,7 @@ TS_TEST(a_slow_step)
 	release_analyzed(&a);
 }
 
-/* Rank 1 comes 50 us late twice: rank 0 loses 100 us, which is 50 us a rank. */
+/* Rank 1 is 50 us late twice: rank 0 loses 100 us, which is 50 us per rank. */
 TS_TEST(a_rank_that_comes_late)
 {
 	struct analyzed a;
@@ -171,7 +174,7 @@ TS_TEST(a_rank_that_comes_late)
 	release_analyzed(&a);
 }
 
-/* Twice as fast, it would take half of what it takes now, and nothing else would take longer. */
+/* At twice the speed it would take half the time, and nothing else would take longer. */
 TS_TEST(the_kernel_that_the_path_hangs_on)
 {
 	struct analyzed a;
@@ -186,7 +189,7 @@ TS_TEST(no_finding_without_evidence)
 {
 	struct analyzed a;
 
-	/* One copy inside the device that fills its window: nothing to gain. */
+	/* One copy within the device that fills its window: nothing to gain. */
 	advise(&a,
 	       CALL("0", "1", "1") ON_DEVICE("0", "gpu_memcpy", "Memcpy DtoD (Device -> Device)",
 					     "7", "1", "10000", "1"),
@@ -200,7 +203,7 @@ TS_TEST(no_finding_without_evidence)
 	release_analyzed(&a);
 }
 
-/* Those that save most come first. */
+/* The largest savings come first. */
 TS_TEST(the_best_first)
 {
 	struct analyzed a;

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Two works compared: verdicts, when a test is made, amounts of unlike numbers of steps, names that
- * are joined.
+ * Comparing two works: verdicts, when a test is made, totals for different numbers of steps, joined
+ * names.
  */
 #include "analyze/compare/compare.h"
 
@@ -15,7 +15,7 @@
 
 #define MOST 4096
 
-/* A work made by hand: one rank, one device, one stream, one thread. */
+/* A handmade work: one rank, one device, one stream, one thread. */
 struct made {
 	struct ts_work work;
 	struct ts_work_rank ranks[2];
@@ -151,7 +151,7 @@ static const struct ts_cell *cell_at(const struct ts_result_table *table, size_t
 	return &table->cells[row * table->column_count + column_of(table, key)];
 }
 
-/* A cell of the row of a name in the list of changes. */
+/* A cell in the list of changes, by the row's name. */
 static const struct ts_cell *change(const char *name, const char *key)
 {
 	const struct ts_result_table *table = table_named("changes");
@@ -202,7 +202,7 @@ TS_TEST(one_sample_is_called_so)
 	TS_CHECK(change("new", "change_pct")->none);
 	TS_CHECK_INT(change("often", "total_b_us")->integer, 20);
 	TS_CHECK_INT(change("often", "mean_b_us")->integer, 10);
-	/* The largest change of time comes first. */
+	/* The largest change in time comes first. */
 	TS_CHECK_STR(cell_at(table_named("changes"), 0, "name")->text, "new");
 	TS_CHECK_STR(cell_at(table_named("changes"), 5, "name")->text, "same");
 	done();
@@ -246,7 +246,7 @@ TS_TEST(instances_are_tested_from_five_on)
 	done();
 }
 
-/* One in fifty takes a hundred times as long: the sum has trebled, but by chance. */
+/* One in fifty takes a hundred times as long: the sum triples, but by chance. */
 TS_TEST(large_changes_by_chance_are_unclear)
 {
 	struct made *a = make(0), *b = make(1);
@@ -296,7 +296,7 @@ TS_TEST(steps_are_tested_from_three_on)
 	TS_CHECK_STR(change("slow", "test")->text, "Welch t, steps");
 	TS_CHECK_INT(change("slow", "samples_a")->integer, 4);
 	TS_CHECK_STR(change("same", "verdict")->text, "unchanged");
-	/* Numbers of steps do not make names. */
+	/* Step numbers are not part of names. */
 	TS_CHECK_STR(change("ProfilerStep", "verdict")->text, "unchanged");
 	TS_CHECK_INT(change("ProfilerStep", "count_a")->integer, 4);
 	done();
@@ -339,7 +339,7 @@ TS_TEST(unlike_numbers_of_steps_are_compared_by_step)
 	done();
 }
 
-/* Ranks that have a step of the same number are one sample of it. */
+/* Ranks that have a step with the same number are one sample of it. */
 TS_TEST(ranks_share_steps)
 {
 	for (int i = 0; i < 2; i++) {
@@ -450,7 +450,7 @@ TS_TEST(short_names)
 	CHECK_SHORT("f(decltype(x->y))", "f");
 	CHECK_SHORT("graph_0x7f00aB12_run", "graph_0_run");
 	CHECK_SHORT("a)b>c", "a)b>c");
-	/* Nothing would be left: then it stays. */
+	/* Nothing would be left, so the name stays. */
 	CHECK_SHORT("<lambda>", "<lambda>");
 	CHECK_SHORT("", "");
 	CHECK_SHORT("void ", "void ");
@@ -487,7 +487,7 @@ TS_TEST(summary_has_totals)
 	done();
 }
 
-/* Times anywhere: sums stay at their limit. */
+/* Arbitrary times: sums saturate. */
 TS_TEST(hostile_times_do_no_harm)
 {
 	for (int i = 0; i < 2; i++) {

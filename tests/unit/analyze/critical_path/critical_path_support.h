@@ -1,8 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/*
- * For tests of the critical path: graphs made by hand, in a work that is no more than they need,
- * and what is asked of them.
- */
+/* For tests of the critical path: handmade graphs in a minimal work, and queries on them. */
 #ifndef TS_TESTS_UNIT_ANALYZE_CRITICAL_PATH_CRITICAL_PATH_SUPPORT_H
 #define TS_TESTS_UNIT_ANALYZE_CRITICAL_PATH_CRITICAL_PATH_SUPPORT_H
 
@@ -18,7 +15,7 @@
 
 enum what { COMMAND, CALL, STRETCH };
 
-/* A node while its number is not known yet: commands come first, then calls, then stretches. */
+/* A node whose number is not known yet: commands come first, then calls, then host segments. */
 struct ref {
 	enum what what;
 	uint32_t index;
@@ -120,7 +117,7 @@ static inline void add_edge(struct made *made, struct ref from, struct ref to,
 	made->graph.kind_count[kind]++;
 }
 
-/* Launched by a call, behind the command before it in its stream. */
+/* A command launched by a call, after the previous command of its stream. */
 static inline struct ref add_command(struct made *made, uint32_t stream, const char *name,
 				     int64_t start, int64_t end, const struct ref *call)
 {
@@ -164,7 +161,7 @@ static inline struct ref add_slice(struct made *made, uint32_t thread, const cha
 	return (struct ref){ STRETCH, index };
 }
 
-/* Host work; with a slice of its own that gives the name. */
+/* Host work; with its own slice, which gives the name. */
 static inline struct ref add_stretch(struct made *made, uint32_t thread, const char *name,
 				     int64_t start, int64_t end)
 {
@@ -223,7 +220,7 @@ static inline void finish(struct made *made)
 	made->first_out[graph->node_count] = count;
 }
 
-/* ---- what is asked ---- */
+/* ---- queries ---- */
 
 struct asked {
 	struct made *made;
@@ -253,7 +250,7 @@ static inline void release(struct asked *asked)
 	unmake(asked->made);
 }
 
-/* "host prep 10" a line: category, name, microseconds. */
+/* One line each, "host prep 10": category, name, microseconds. */
 static inline void check_path(const struct asked *asked, const char *expected)
 {
 	struct ts_text text;

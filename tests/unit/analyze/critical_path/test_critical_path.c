@@ -1,8 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/*
- * The critical path and what-if on small graphs made by hand, whose answers were worked out by
- * hand.
- */
+/* The critical path and what-if on small handmade graphs with answers computed by hand. */
 #include "unit/analyze/critical_path/critical_path_support.h"
 
 /* Work on the host 0-10 and 12-30; launches at 10 and 30; kernels 15-17 and 35-40. */
@@ -31,8 +28,8 @@ TS_TEST(a_host_that_is_too_slow_is_the_path)
 			   "compute k2 5\n");
 	CHECK_END(&asked, "nothing", 0, 40);
 	/*
-	 * Second launch at 2, so k2 could begin at 7; but k1 runs 5-7, and streams take 1 us from
-	 * one to the next.
+	 * Second launch at 2, so k2 could begin at 7; but k1 runs 5-7, and changing streams takes 1
+	 * us.
 	 */
 	CHECK_END(&asked, "prep", 0, 13);
 	CHECK_END(&asked, "prep", 0.5, 26);
@@ -65,7 +62,7 @@ TS_TEST(a_device_that_is_too_slow_is_the_path)
 			   "compute k3 10\n");
 	CHECK_END(&asked, "k2", 0, 37);
 	CHECK_END(&asked, "k2", 0.5, 47);
-	/* k1 is over at 5, but k2 is launched at 2 and that takes 5. */
+	/* k1 ends at 5, but k2 is launched at 2 and that takes 5. */
 	CHECK_END(&asked, "k1", 0, 38);
 	CHECK_END(&asked, "k?", 0, 9);
 	CHECK_END(&asked, "cudaLaunchKernel", 0, 57);
@@ -125,7 +122,7 @@ TS_TEST(a_host_that_waits_is_not_the_path)
 	check_path(&asked,
 		   "launch k1 5\ncompute k1 20\nhost cudaStreamSynchronize 3\nhost python 12\n"
 		   "launch k2 5\ncompute k2 5\n");
-	/* The wait is over 3 us behind the kernel, whenever that is. */
+	/* The wait ends 3 us after the kernel, whenever that is. */
 	CHECK_END(&asked, "k1", 0, 30);
 	CHECK_END(&asked, "python", 0, 38);
 	/* A wait that costs nothing still waits. */
@@ -164,7 +161,7 @@ TS_TEST(a_command_long_after_what_is_known_waits_for_something_unknown)
 	release(&asked);
 }
 
-/* The graph has edges from the last to begin to the ends of the others. */
+/* The graph has edges from the last one to begin to the ends of the others. */
 static void meet(struct made *made, struct ref last, struct ref other)
 {
 	add_edge(made, last, other, TS_EDGE_COLLECTIVE, TS_EDGE_FROM_START | TS_EDGE_TO_END);
@@ -185,7 +182,7 @@ TS_TEST(the_last_rank_to_come_holds_a_collective)
 	add_edge(made, work1, l1, TS_EDGE_PROGRAM, 0);
 	meet(made, n1, n0);
 	asked = ask(made, NULL, 0);
-	/* Rank 0 waits 30 us inside its kernel: that is not its work. */
+	/* Rank 0 waits 30 us inside its kernel: that is not its own work. */
 	check_path(&asked, "host slow 40\nlaunch ncclKernel_AllReduce 5\n"
 			   "communication ncclKernel_AllReduce 10\n");
 	CHECK_END(&asked, "slow", 0, 25);
@@ -216,10 +213,10 @@ TS_TEST(without_the_last_rank_the_one_before_it_is_the_last)
 	meet(made, n2, n1);
 	asked = ask(made, NULL, 0);
 	check_path(&asked, "host slow 40\nlaunch nccl 5\ncommunication nccl 10\ncompute next 20\n");
-	/* Rank 2, which was the last, now waits for rank 1, which begins at 35. */
+	/* Rank 2, which was last, now waits for rank 1, which begins at 35. */
 	CHECK_END(&asked, "slow", 0, 65);
 	CHECK_END(&asked, "fair", 0, 75);
-	/* All are there at 5. */
+	/* All have arrived at 5. */
 	CHECK_END(&asked, "[sf][la]*", 0, 35);
 	release(&asked);
 }
@@ -256,8 +253,8 @@ TS_TEST(an_instance_of_an_annotation_is_a_window)
 	add_slice(made, 0, "step", US(12), US(31));
 	asked = ask(made, "step", 1);
 	/*
-	 * What was issued in it counts until it ends; the launch call, which goes on behind it,
-	 * does not.
+	 * Work issued in the step counts until it ends; the launch call, which continues after the
+	 * step, does not.
 	 */
 	TS_CHECK_INT(asked.window.from, US(12));
 	TS_CHECK_INT(asked.window.to, US(40));
@@ -268,7 +265,7 @@ TS_TEST(an_instance_of_an_annotation_is_a_window)
 	made = make_host_bound();
 	add_slice(made, 0, "step", 0, US(12));
 	asked = ask(made, "st*", 0);
-	/* k1 was issued at 10 and runs until 17; the host is at 12 by then. */
+	/* k1 is issued at 10 and runs until 17; the host has reached 12 by then. */
 	TS_CHECK_INT(asked.window.to, US(17));
 	check_path(&asked, "host prep 10\nlaunch k1 5\ncompute k1 2\n");
 	release(&asked);
@@ -298,13 +295,13 @@ TS_TEST(where_nothing_is_known_the_path_goes_on_with_what_ended_last)
 	struct made *made = make();
 	struct asked asked;
 
-	/* Two streams, no calls, nothing that joins them. */
+	/* Two streams, no calls, nothing that connects them. */
 	add_command(made, 0, "a", US(10), US(30), NULL);
 	add_command(made, 1, "b", US(35), US(50), NULL);
 	asked = ask(made, NULL, 0);
 	check_path(&asked, "compute a 20\nunknown - 5\ncompute b 15\n");
 	TS_CHECK_INT(asked.path.jumps, 1);
-	/* What is not known to have waited does not come sooner. */
+	/* Work that is not known to have waited does not start sooner. */
 	CHECK_END(&asked, "a", 0, 50);
 	release(&asked);
 }

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * The critical path and what-if on random and on long graphs: segments partition the window,
- * unchanged durations give the recorded times, faster work never takes longer.
+ * unchanged durations reproduce the recorded times, faster work never takes longer.
  */
 #include "unit/analyze/critical_path/critical_path_support.h"
 
@@ -39,8 +39,8 @@ static struct ref any_node(const struct made *made)
 }
 
 /*
- * Any edges that go forward in time, or back by a little where they join two ranks; times are few,
- * so many are equal.
+ * Arbitrary edges that go forward in time, or slightly backward between two ranks; there are few
+ * distinct times, so many are equal.
  */
 static struct made *make_random(void)
 {
@@ -88,9 +88,7 @@ static void check_partition(const struct asked *asked)
 		TS_CHECK_INT(at, asked->window.to);
 }
 
-/*
- * With the lags as they are, every point happens when it did; and what decides is what came last.
- */
+/* With unchanged lags every point keeps its recorded time, and the latest predecessor decides. */
 static void check_recorded(const struct ts_path_model *model)
 {
 	for (uint32_t at = 0; at < model->count; at++) {
@@ -144,7 +142,7 @@ TS_TEST(random_graphs_keep_the_promises)
 	}
 }
 
-/* A chain as long as a hostile trace could have: nothing here may recurse. */
+/* A chain as long as a hostile trace could have: nothing may recurse. */
 TS_TEST(a_long_chain_needs_no_deep_stack)
 {
 	enum { COUNT = 200000 };

@@ -18,12 +18,12 @@ TS_TEST(a_launch_and_its_kernel)
 		    "10000 host aten::add - 1 -\n"
 		    "10000 launch cudaLaunchKernel 7 - launch\n"
 		    "20000 compute add 7 - -\n");
-	/* The operator goes on for 15 us behind its call, without deciding anything. */
+	/* The operator continues for 15 us after its call, without affecting the result. */
 	CHECK_EXACT(critical_path, ONE, "names", "name category count path_us off_path_us",
 		    "add compute 1 20000 0\n"
 		    "cudaLaunchKernel launch 1 10000 -\n"
 		    "aten::add host 1 10000 15000\n");
-	/* Free, the kernel ends at 20; but then the operator is the last, at 30. */
+	/* At no cost the kernel ends at 20; but then the operator is last, at 30. */
 	CHECK_EXACT(critical_path, ONE, "what_if", "name category change window_us shorter_us",
 		    "add compute free 30000 10000\n"
 		    "add compute 2x faster 30000 10000\n"
@@ -33,7 +33,7 @@ TS_TEST(a_launch_and_its_kernel)
 
 /*
  * HTA: six points; the operator's start to the call's (10), the call (5), its end to the operator's
- * (15), the launch (10), the kernel (20). The longest way is 10 + 10 + 20.
+ * (15), the launch (10), the kernel (20). The longest path is 10 + 10 + 20.
  */
 TS_TEST(the_same_as_hta_sees_it)
 {
@@ -50,7 +50,7 @@ TS_TEST(the_same_as_hta_sees_it)
 }
 
 /*
- * HTA hangs a kernel on the one ahead of it, and operators on each other by an edge without weight.
+ * HTA connects a kernel to the previous one, and operators to each other by an edge without weight.
  */
 TS_TEST(two_kernels_of_one_stream)
 {

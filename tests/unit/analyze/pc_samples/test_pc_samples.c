@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Hottest instructions of traces that are written here row by row: what is counted, which launches
- * are meant, and rows that make no sense.
+ * Hottest instructions of handwritten traces: what is counted, which launches are selected, and
+ * malformed rows.
  */
 #include "analyze/pc_samples/pc_samples.h"
 
@@ -63,10 +63,7 @@ static void sample(uint32_t stack, const char *state, int64_t weight)
 	ts_writer_add(writer, TS_TABLE_SAMPLE, &row, NULL);
 }
 
-/*
- * Of which it is known which launch it is of, behind an argument that says nothing, and one without
- * a value.
- */
+/* A sample with a known launch, after an argument that means nothing and one without a value. */
 static void sample_of(uint32_t stack, int64_t correlation, int64_t weight)
 {
 	struct ts_field fields[] = { { .key = text("none"), .type = TS_ARG_NULL },
@@ -130,7 +127,7 @@ TS_TEST(counts)
 	sample(instruction("gemm", "a", 16), "wait", 6);
 	/* The same name in another module is another kernel. */
 	sample(instruction("gemm", "b", 16), "wait", 50);
-	/* A weight that says nothing counts once. */
+	/* A meaningless weight counts once. */
 	sample(instruction("gemm", "a", 48), "wait", TS_ABSENT);
 	sample(instruction("gemm", "a", 48), "wait", -7);
 	sample(host_stack("gemm"), "wait", 1000);
@@ -168,7 +165,7 @@ TS_TEST(which_kernel)
 	sample(instruction("f(float*)::part", "a", 0), "wait", 9);
 	sample(instruction("other", "a", 0), "wait", 5);
 	reader = finish();
-	/* The name itself goes before what it would mean as a glob, or is a part of. */
+	/* An exact name takes precedence over its meaning as a glob or as a substring. */
 	hot = ask(reader, "f(float*)");
 	TS_CHECK_INT(hot->kernel_count, 1);
 	TS_CHECK_INT(hot->kernels[0].samples, 1);
@@ -202,7 +199,7 @@ TS_TEST(candidates)
 	launch("gemm", 2, 100, often, 0);
 	launch("gemm", 3, 150, seldom, 0);
 	launch("other", 4, 10000, seldom, 0);
-	/* A graph's: where it was captured. */
+	/* A graph's launch: the stack of its capture. */
 	launch("gemm", 5, 50, often, captured);
 	launch("gemm", 5, 50, often, captured);
 	launch("gemm", TS_ABSENT, 10, often, 0);
@@ -248,10 +245,7 @@ TS_TEST(exact)
 	ts_reader_close(reader);
 }
 
-/*
- * A graph's launch is one call: its samples are shared by its commands, and all of them counted
- * once.
- */
+/* A graph launch is one call: its commands share the samples, and each sample is counted once. */
 TS_TEST(exact_of_graphs)
 {
 	uint32_t first, second;
@@ -299,7 +293,7 @@ TS_TEST(calls_in_calls)
 	ts_reader_close(reader);
 }
 
-/* Ids of nothing, numbers at the ends. */
+/* Ids that refer to nothing, extreme numbers. */
 TS_TEST(rows_that_make_no_sense)
 {
 	struct ts_frame_row frame = ts_frame_none;

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Memory that a program holds on CUDA: rows and totals, against a plain list. The source runs
- * inside programs, so it is included here.
+ * Memory that a program holds on CUDA: rows and totals, compared with a simple list. The source
+ * runs inside programs, so it is included here.
  */
 #include "unit/runner.h"
 
@@ -11,7 +11,7 @@ __thread struct cuda_thread cuda_thread;
 static uint32_t switched_on = 1;
 const uint32_t *ts_emit_switch = &switched_on;
 
-/* Only what memory.c compares with; in their real order, which cuda_calls.def says. */
+/* Only the calls that memory.c compares with, in the order of cuda_calls.def. */
 struct cuda_call cuda_calls[CUDA_CALL_COUNT] = {
 #define CUDA_CALL(name_, arguments, class_, number_, stream_) \
 	[CUDA_INDEX_##name_] = { .name = #name_, .class = CUDA_##class_, .stream = stream_ },
@@ -42,7 +42,7 @@ static int get_current(void **context)
 	return 0;
 }
 
-/* Contexts 0x100, 0x200, ... are of devices 1, 2, ... */
+/* Contexts 0x100, 0x200, ... belong to devices 1, 2, ... */
 static int get_device(int *device)
 {
 	*device = (int)((uintptr_t)current >> 8);
@@ -74,14 +74,14 @@ TS_TEST(what_is_freed_was_allocated_somewhere)
 	TS_CHECK_INT(last.total, 100);
 	TS_CHECK_INT(last.stack, 7);
 	TS_CHECK(last.stream == UINT32_MAX);
-	/* Freed under another context: of the first one's device all the same. */
+	/* Freed under another context: still counted for the first one's device. */
 	current = (void *)0x200;
 	release(0x10000);
 	TS_CHECK(last.is_free);
 	TS_CHECK_INT(last.device, 1);
 	TS_CHECK_INT(last.bytes, 100);
 	TS_CHECK_INT(last.total, 0);
-	/* Twice: nobody knows how much. */
+	/* A double free: the size is unknown. */
 	release(0x10000);
 	TS_CHECK(last.bytes == TS_UNKNOWN && last.total == TS_UNKNOWN);
 }

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * NVTX at its limits: tables that are not as expected, more of everything than there is room for,
- * many threads at once, windows. The client's side is in this file; the agent is the real one.
+ * NVTX at its limits: unexpected export tables, more of everything than fits, many threads at once,
+ * windows. The client's side is in this file; the agent is the real one.
  */
 #include <errno.h>
 #include <pthread.h>
@@ -12,7 +12,7 @@
 
 int InitializeInjectionNvtx2(nvtx_export_table export_table);
 
-/* ---- what the rest of the library says ---- */
+/* ---- stubs for the rest of the library ---- */
 
 __thread struct cuda_thread cuda_thread __attribute__((tls_model("initial-exec")));
 static bool is_wanted = true;
@@ -146,7 +146,7 @@ static struct nvtx_attributes registered(const void *handle)
 					 .text.registered = handle };
 }
 
-/* ---- getting in ---- */
+/* ---- initialization ---- */
 
 TS_TEST(tables_that_are_not_as_expected)
 {
@@ -192,7 +192,7 @@ TS_TEST(only_names_that_come_again_are_in_the_dictionary)
 	}
 	TS_CHECK_INT(errno, EXDEV);
 	TS_CHECK_INT(agent_control()->dictionary_used, used);
-	/* Many that do come again have an end, too. */
+	/* Names that repeat are limited as well. */
 	for (int i = 0; i < 60000; i++) {
 		snprintf(name, sizeof(name), "layer %d", i / 3);
 		push(name);
@@ -226,7 +226,7 @@ TS_TEST(registered_strings_domains_and_categories_beyond_their_limits)
 		TS_CHECK_INT(domain_push(NULL, &event), 0);
 		TS_CHECK_INT(domain_pop(NULL), 0);
 	}
-	/* Handles into the middle of what is kept, too. */
+	/* Handles that point into the middle of kept memory, too. */
 	for (int i = 1; i < 64; i++) {
 		event = registered((const char *)first + i);
 		TS_CHECK_INT(domain_push(NULL, &event), 0);
@@ -266,7 +266,7 @@ TS_TEST(ranges_across_threads_beyond_their_limit)
 	}
 	for (int i = 0; i < 1024; i++)
 		end(ids[i]);
-	/* Ended before, or never begun. */
+	/* Already ended, or never started. */
 	for (int i = 0; i < 2000; i++)
 		end(ids[i]);
 	end(UINT64_MAX);

@@ -1,8 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Instruction sampling against a stand-in for CUPTI's part of it, which is in this file and knows
- * what it was told and what it gave. The agent is one, too: samples, functions and images are kept
- * where they are compared. Nothing of CUDA is needed.
+ * Instruction sampling against stand-ins for CUPTI and the agent, both in this file: they record
+ * calls, samples, functions and images for comparison. CUDA is not needed.
  */
 #include <pthread.h>
 #include <stdio.h>
@@ -21,7 +20,7 @@ __thread struct cuda_thread cuda_thread __attribute__((tls_model("initial-exec")
 #define REASONS 3u
 #define KEPT 16384u
 
-/* ---- the agent, as a stand-in ---- */
+/* ---- stand-in for the agent ---- */
 
 struct kept {
 	char function[64], reason[64];
@@ -108,7 +107,7 @@ bool cuda_is_forked(void)
 	return is_forked;
 }
 
-/* ---- CUPTI, as a stand-in ---- */
+/* ---- stand-in for CUPTI ---- */
 
 static struct {
 	int enable_result, get_result;
@@ -116,11 +115,11 @@ static struct {
 	uint32_t period, mode;
 	size_t reason_count;
 	struct sampling_data *at_end;
-	size_t left; /* pcs that are to be given */
+	size_t left; /* pcs to deliver */
 	uint64_t dropped;
 	bool lacks_worker_sleep;
-	uint32_t not_issued; /* of each pc */
-	uint64_t samples;    /* that it says there are; 0: as many as pcs */
+	uint32_t not_issued; /* per pc */
+	uint64_t samples;    /* number of reasons it reports; 0: as many as pcs */
 } cupti;
 
 static int enable(struct sampling_context_params *params)
@@ -152,7 +151,7 @@ static int disable(struct sampling_context_params *params)
 {
 	TS_CHECK(params->size == sizeof(*params) && params->context);
 	__atomic_add_fetch(&cupti.disabled, 1, __ATOMIC_RELAXED);
-	/* What is left goes where the configuration said. */
+	/* The rest goes to the buffer of the configuration. */
 	if (cupti.at_end) {
 		give(&cupti.at_end->pcs[0], 1000);
 		cupti.at_end->count = 1;
@@ -223,7 +222,7 @@ static int configure(struct sampling_configure_params *params)
 	return SAMPLING_OK;
 }
 
-/* The sum of its bytes, as a checksum; "c" stands for what the samples have. */
+/* A fake checksum; images that begin with 'c' match the samples. */
 static int checksum(struct sampling_crc_params *params)
 {
 	const char *bytes = params->cubin;
@@ -253,7 +252,7 @@ void *cuda_cupti(const char *name)
 	return NULL;
 }
 
-/* ---- tests; each is a process of its own ---- */
+/* ---- tests; each runs in its own process ---- */
 
 static int context, other_context;
 
@@ -279,7 +278,7 @@ TS_TEST(samples_become_rows)
 	for (unsigned int tick = 0; tick < 4; tick++)
 		cuda_sampling_drain(false);
 	TS_CHECK_INT(cupti.gets, 1);
-	/* 4 with the first reason; 2 with the second, whose others are 0. */
+	/* 4 with the first reason; 2 with the second, the other counts of which are 0. */
 	TS_CHECK_INT(kept_count, 6);
 	TS_CHECK_INT(sum_kept("first cubin:0000000000000abc", "long_scoreboard"), 1 + 3);
 	TS_CHECK_INT(sum_kept("second cubin:0000000000000abc", "long_scoreboard"), 2 + 4);
@@ -308,7 +307,7 @@ TS_TEST(the_end)
 	cuda_sampling_context(&other_context, 0, true);
 	cuda_sampling_context(&context, 0, false);
 	TS_CHECK_INT(cupti.disabled, 1);
-	/* Where the configuration said. */
+	/* Into the buffer of the configuration. */
 	TS_CHECK_INT(sum_kept("first cubin:0000000000000abc", "long_scoreboard"), 0);
 	cupti.left = 1;
 	cupti.dropped = 5;
@@ -335,7 +334,7 @@ TS_TEST(serialized)
 	TS_CHECK_INT(kept[0].correlation, 7);
 }
 
-/* Samples come up to a quarter of a second after their launch, which may be behind its window. */
+/* Samples arrive up to a quarter of a second after their launch, perhaps after its window. */
 TS_TEST(windows)
 {
 	cuda_sampling_context(&context, 0, true);
@@ -356,8 +355,8 @@ TS_TEST(windows)
 }
 
 /*
- * One pc, with 1 sample of a plain reason and 2000 of cycles without an instruction: each once,
- * however CUPTI counts.
+ * One pc, with 1 sample of a plain reason and 2000 of cycles without an instruction: each counts
+ * once, however CUPTI counts.
  */
 TS_TEST(samples_are_counted_once)
 {
@@ -369,10 +368,10 @@ TS_TEST(samples_are_counted_once)
 	for (unsigned int i = 0; i < 2; i++) {
 		cupti.left = 1;
 		sampling_drain_now();
-		/* The first time that was not known. */
+		/* Not known the first time. */
 		TS_CHECK_INT(sum_kept(function, "long_scoreboard_not_issued"), 2000 * (int64_t)i);
 	}
-	/* The plain ones have them, too. */
+	/* The plain reasons have them, too. */
 	cupti.samples = 1;
 	for (unsigned int i = 0; i < 3; i++) {
 		cupti.left = 1;
@@ -449,7 +448,7 @@ TS_TEST(images)
 	cuda_sampling_module(&context, 1, code, 4, true);
 	cuda_sampling_module(&context, 2, "other", 5, true);
 	cuda_sampling_module(&other_context, 1, code, 4, true);
-	/* Nobody promises that it stays. */
+	/* CUPTI does not promise that the code stays mapped. */
 	memset(code, 0, sizeof(code));
 	cuda_sampling_drain(false);
 	TS_CHECK_INT(image_count, 0);
@@ -463,7 +462,7 @@ TS_TEST(images)
 	/* Once, though two contexts have it. */
 	TS_CHECK_INT(image_count, 1);
 	TS_CHECK_STR(images[0], "cubin:0000000000000abc code");
-	/* Loaded again: it is there already. */
+	/* Loaded again: already known. */
 	cuda_sampling_module(&context, 3, "code", 4, true);
 	cuda_sampling_module(&context, 2, NULL, 0, false);
 	cuda_sampling_drain(true);
@@ -495,7 +494,7 @@ TS_TEST(images_have_a_limit)
 	TS_CHECK_INT(lost, 0);
 	cuda_sampling_module(&context, 2, large, bytes, true);
 	TS_CHECK_INT(lost, 1);
-	/* What is unloaded makes room. */
+	/* Unloading makes room. */
 	cuda_sampling_module(&context, 1, NULL, 0, false);
 	cuda_sampling_drain(false);
 	cuda_sampling_module(&context, 3, large, bytes, true);
@@ -530,7 +529,7 @@ TS_TEST(contexts_come_and_go)
 	for (size_t i = 0; i < 3; i++)
 		pthread_join(threads[i], NULL);
 	cuda_sampling_drain(true);
-	/* All that began has ended; there were no samples, so that no code was wanted. */
+	/* Everything started has ended; there were no samples, so no code was requested. */
 	TS_CHECK_INT(cupti.enabled, 1500);
 	TS_CHECK(cupti.disabled <= cupti.enabled);
 	TS_CHECK(image_count <= 1);

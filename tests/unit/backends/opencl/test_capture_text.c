@@ -55,7 +55,7 @@ TS_TEST(text_escapes)
 		"\xef\xbf\xbd\xef\xbf\xbd\xef\xbf\xbd \xf0\x9f\x98\x80\",\"c\":\"abc\"}");
 }
 
-/* Nothing is ever written beyond it, and what did not fit is not taken for the whole. */
+/* Never writes beyond the buffer, and reports truncation. */
 TS_TEST(text_has_a_limit)
 {
 	static char longer[STREAM_DETAILS + 10];
@@ -64,7 +64,7 @@ TS_TEST(text_has_a_limit)
 	stream_text_begin(&text);
 	stream_text_string(&text, "a", longer);
 	TS_CHECK(stream_text_end(&text) == NULL);
-	longer[STREAM_DETAILS - 8] = 0; /* {"a":""} and this */
+	longer[STREAM_DETAILS - 8] = 0; /* {"a":""} plus this */
 	stream_text_begin(&text);
 	stream_text_string(&text, "a", longer);
 	TS_CHECK(stream_text_end(&text) != NULL);
@@ -93,7 +93,7 @@ TS_TEST(rect_packs)
 	TS_CHECK_INT(bytes, 63);
 	stream_rect_pack(&rect, memory, 0, packed, 12);
 	TS_CHECK_MEM(packed, expected, 12);
-	/* In pieces that begin and end inside of rows. */
+	/* In pieces that begin and end inside rows. */
 	memset(packed, 0, sizeof(packed));
 	for (uint64_t at = 0; at < 12; at += 5)
 		stream_rect_pack(&rect, memory, at, packed + at, at + 5 < 12 ? 5 : 12 - at);

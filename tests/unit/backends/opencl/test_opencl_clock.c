@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * A device's clock against the host's, with a driver of our own whose clock is known. The source is
- * part of the agent, so it is included here.
+ * A device's clock against the host's, with a fake driver whose clock is known. The source is part
+ * of the agent, so it is included here.
  */
 #include "tracesmith_config.h"
 #include "unit/runner.h"
@@ -20,7 +20,7 @@ static void told_clock(uint32_t device, uint64_t host, int64_t device_ns, int64_
 
 struct ocl ocl;
 
-/* Our clock: ten ticks a nanosecond, and each reading takes 20 ns. */
+/* The fake host clock: ten ticks per nanosecond, and each reading takes 20 ns. */
 static uint64_t ticks = 1000000;
 
 uint64_t ts_now(void)
@@ -51,7 +51,7 @@ static void told_clock(uint32_t device, uint64_t host, int64_t device_ns, int64_
 	strncpy(told.method, method, sizeof(told.method) - 1);
 }
 
-/* ---- the driver: its clock is ours plus a constant ---- */
+/* ---- the driver: its clock is the host's plus a constant ---- */
 
 #define AHEAD_NS 5000000000
 
@@ -157,7 +157,7 @@ static void begin(cl_ulong resolution, int64_t ahead_ns)
 	ocl_clock_start(&device, NULL);
 }
 
-/* What was told is so, within what was told of its uncertainty and the driver's own nanoseconds. */
+/* The reported offset is right within the reported uncertainty and the driver's resolution. */
 static void check_told(const char *method)
 {
 	int64_t right = ts_ticks_ns(told.host) + AHEAD_NS;
@@ -175,7 +175,7 @@ TS_TEST(without_a_timer_the_clock_is_bracketed)
 	check_told("bracketing");
 	TS_CHECK_INT(markers, FIRST_MARKERS);
 	TS_CHECK_INT(released, markers);
-	/* Once a device, and not again within a second. */
+	/* Once per device, and not again within a second. */
 	ocl_clock_start(&device, NULL);
 	ocl_clock_bracket(&device, device_now(), ts_now(), ts_now());
 	ocl_clock_tell(&device);
@@ -184,7 +184,7 @@ TS_TEST(without_a_timer_the_clock_is_bracketed)
 	ticks += UINT64_C(10000000000);
 	ocl_clock_tell(&device);
 	TS_CHECK_INT(told.count, 2);
-	/* Nothing was seen since. */
+	/* Nothing was observed since. */
 	ticks += UINT64_C(10000000000);
 	ocl_clock_tell(&device);
 	TS_CHECK_INT(told.count, 2);
@@ -210,7 +210,7 @@ TS_TEST(the_narrowest_bracket_counts)
 {
 	uint64_t now = ts_now();
 
-	/* No markers: the commands themselves tie it. */
+	/* No markers: the commands themselves tie the clocks. */
 	ocl_clock_bracket(&device, 1000, now, now + 1000000);
 	ocl_clock_bracket(&device, 2000, now + 5000, now + 5200);
 	ocl_clock_bracket(&device, 3000, now + 9000, now + 19000);

@@ -41,7 +41,7 @@ TS_TEST(events_are_forgotten_with_the_last_reference)
 	TS_CHECK(ocl_event_release(event_at(1)));
 	TS_CHECK_INT(ocl_event_find(event_at(1), NULL), 0);
 	TS_CHECK(!ocl_event_release(event_at(1)));
-	/* The driver gives the handle to another event. */
+	/* The driver reuses the handle for another event. */
 	ocl_event_add(event_at(1), 6, NULL, false);
 	TS_CHECK_INT(ocl_event_find(event_at(1), NULL), 6);
 	TS_CHECK(ocl_event_release(event_at(1)));

@@ -47,7 +47,7 @@ TS_TEST(objects_go_with_the_last_reference)
 	TS_CHECK_INT(gone, 1);
 	TS_CHECK(!ocl_find(OCL_MEMORY, handle_at(1)));
 	TS_CHECK(!ocl_release(OCL_MEMORY, handle_at(1)));
-	/* The same handle again is another object. */
+	/* A reused handle is another object. */
 	TS_CHECK_INT(ocl_add(OCL_MEMORY, handle_at(1))->number, 2);
 }
 
@@ -58,7 +58,7 @@ TS_TEST(objects_that_are_held_stay)
 	queue = ocl_add_in(handle_at(1), OCL_QUEUE, handle_at(2));
 	TS_CHECK(queue->context == context);
 	TS_CHECK(ocl_release(OCL_CONTEXT, handle_at(1)));
-	/* Its memory is not another context's while the queue is there. */
+	/* Its memory does not belong to another context while the queue exists. */
 	TS_CHECK(ocl_add(OCL_CONTEXT, handle_at(3)) != context);
 	TS_CHECK_INT(queue->context->number, 1);
 	TS_CHECK(ocl_release(OCL_QUEUE, handle_at(2)));
@@ -97,7 +97,7 @@ TS_TEST(kernels_of_one_name_have_one_site)
 	TS_CHECK_STR(site->category, "kernel");
 }
 
-/* What stays must be found at any time, while others of its chains come and go. */
+/* Entries that stay can be found at any time, while others in their chains come and go. */
 static void *churn(void *number)
 {
 	uintptr_t base = (uintptr_t)number;

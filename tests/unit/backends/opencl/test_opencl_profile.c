@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Commands that wait to be looked at, on a driver of our own whose events are as a test wants them.
- * The source is part of the agent, so it is included here.
+ * Pending commands, on a fake driver whose events are set by each test. The source is part of the
+ * agent, so it is included here.
  */
 #include "tracesmith_config.h"
 #include "unit/runner.h"
@@ -10,7 +10,7 @@
 
 #include <tracesmith/accelerator.h>
 
-/* What it emits comes to the test. */
+/* Emitted records go to the test. */
 #define ts_accelerator_op told_op
 #define ts_accelerator_lost told_lost
 static void told_op(struct ts_emit_site *site, const struct ts_gpu_op *op);
@@ -20,7 +20,7 @@ static void told_lost(const char *what, uint64_t count, const char *reason);
 
 struct ocl ocl;
 
-/* Our clock, in nanoseconds; so much passes whenever the driver is asked for times. */
+/* The fake clock in nanoseconds, and how much passes whenever the driver is asked for times. */
 static uint64_t clock_ns, question_ns;
 
 uint64_t ts_now(void)
@@ -33,7 +33,7 @@ int64_t ts_ticks_ns(uint64_t ticks)
 	return (int64_t)ticks;
 }
 
-/* ---- what was told ---- */
+/* ---- emitted records ---- */
 
 static struct ts_gpu_op told[1000];
 static uint64_t told_waits[1000][TS_GPU_OP_WAITS];
@@ -56,7 +56,7 @@ static void told_lost(const char *what, uint64_t count, const char *reason)
 	lost_count += (unsigned int)count;
 }
 
-/* ---- the neighbours ---- */
+/* ---- stubs for the neighbouring files ---- */
 
 void ocl_event_add(cl_event event, uint64_t correlation, struct ocl_object *queue, bool we_hold)
 {
@@ -103,7 +103,7 @@ void ocl_clock_bracket(struct ocl_object *device, int64_t queued, uint64_t befor
 void ocl_clock_tell(struct ocl_object *device)
 {
 	(void)device;
-	/* Ahead of the commands that need it. */
+	/* Before the commands that need it. */
 	TS_CHECK_INT(told_count, 0);
 }
 
@@ -233,7 +233,7 @@ TS_TEST(commands_out_of_order_are_taken_as_they_complete)
 	TS_CHECK_INT(told_count, 2);
 	TS_CHECK_INT(told[1].correlation, 6);
 	TS_CHECK_INT(queue.pending_count, 4);
-	/* What was given meanwhile stands behind what is left. */
+	/* New commands queue up behind the remaining ones. */
 	give(7, false, 0, NULL);
 	TS_CHECK_INT(queue.first->op.correlation, 1);
 	TS_CHECK_INT(queue.last->op.correlation, 7);
@@ -299,7 +299,7 @@ TS_TEST(waits_are_those_whose_commands_are_known)
 	ocl_profile_look(&queue);
 	TS_CHECK_INT(told[0].wait_count, 3);
 	TS_CHECK_INT(told_waits[0][2], 3);
-	/* Five of forty are not known; of the others not all have a place. */
+	/* Five of forty are unknown; not all of the others fit. */
 	TS_CHECK_INT(told[1].wait_count, 35);
 	TS_CHECK_INT(told_waits[1][31], 37);
 }
@@ -328,7 +328,7 @@ TS_TEST(a_queue_that_is_dear_to_look_at_is_due_less_often)
 	ocl_profile_look_between(&queue);
 	TS_CHECK_INT(told_count, 64);
 	TS_CHECK_INT(queue.look_every, 256);
-	/* When the program waits anyway it does not matter. */
+	/* When the program waits anyway, the interval stays. */
 	give(65, false, 0, NULL);
 	ocl_profile_look(&queue);
 	TS_CHECK_INT(queue.look_every, 256);

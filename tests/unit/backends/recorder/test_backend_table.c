@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Built-in backends, and libraries of others, also of an older interface. */
+/* Built-in backends, and external libraries, including those of an older interface. */
 #include "backends/recorder/backend_table.h"
 
 #include <dlfcn.h>
@@ -9,7 +9,7 @@
 
 #include "unit/runner.h"
 
-/* Once it is loaded by its path, it is found by its name. */
+/* Once loaded by its path, it is found by its name. */
 static void load_by_path(const char *folder, const char *name)
 {
 	char path[1024];

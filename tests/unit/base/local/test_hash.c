@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The content hash: our code against <xxhash.h>'s where the build has that, and both against values
- * that are fixed for ever, since files hold them.
+ * The content hash: our code against <xxhash.h> where the build has it, and both against fixed
+ * values, since files contain them.
  */
 #include "base/local/hash.h"
 
@@ -86,7 +86,7 @@ TS_TEST(mix_is_spread_over_low_bits)
 		TS_CHECK(buckets[i] > 20 && buckets[i] < 130);
 }
 
-/* In pieces of random sizes, with digests on the way, it is the same function. */
+/* In pieces of random sizes, with digests in between, the result is the same. */
 TS_TEST(pieces_give_the_same)
 {
 	static const size_t sizes[] = { 1,    3,    16,   17,   63,   64,   65,    128,
@@ -119,7 +119,7 @@ TS_TEST(pieces_give_the_same)
 	}
 }
 
-/* A stored state goes on; a broken one is known. */
+/* A stored state continues; a damaged one is detected. */
 TS_TEST(state_can_be_stored)
 {
 	struct ts_hash_stream stream, copy;

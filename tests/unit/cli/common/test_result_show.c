@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Results as text, JSON and CSV: exact numbers, what has no value, names that need quotes, lists
- * that are cut.
+ * Results as text, JSON and CSV: exact numbers, missing values, names that need quotes, truncated
+ * lists.
  */
 #include <math.h>
 #include <stdio.h>
@@ -51,7 +51,7 @@ static struct ts_result_table *start(struct ts_result *result)
 	return ts_result_table(result, "things", columns, TS_ARRAY_SIZE(columns));
 }
 
-/* What is in front of standard output must be this; empties it. */
+/* Compares the pending standard output and empties it. */
 static void check_output(const char *want)
 {
 	TS_CHECK_STR(ts_text_cstr(ts_stdout()), want);
@@ -161,7 +161,7 @@ TS_TEST(text_cuts_lists_only)
 	ts_result_release(&result);
 }
 
-/* A table of which text shows no column is for JSON and CSV alone. */
+/* A table without text columns is for JSON and CSV only. */
 TS_TEST(text_leaves_out_tables_without_titles)
 {
 	static const struct ts_result_column shown[] = { { "n", "n", TS_CELL_INTEGER } };
@@ -178,7 +178,7 @@ TS_TEST(text_leaves_out_tables_without_titles)
 	ts_result_release(&result);
 }
 
-/* Only the last column shows long names whole; characters are never cut in two. */
+/* Only the last column shows long names in full; characters are never split. */
 TS_TEST(text_cuts_names_inside_a_line)
 {
 	static const struct ts_result_column two[] = { { "a", "a", TS_CELL_TEXT },

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The screen draws what has changed, within its size, and lets no control character through; keys
- * are read from whatever parts they come in.
+ * The screen draws changes only, within its size, and passes no control characters; keys are
+ * decoded from input split anywhere.
  */
 #include "cli/common/keys.h"
 #include "cli/common/screen.h"
@@ -27,7 +27,7 @@ static const char *finish(void)
 	return ts_text_cstr(&screen.out);
 }
 
-/* ---- what is drawn ---- */
+/* ---- drawing ---- */
 
 TS_TEST(draws_all_then_changes)
 {
@@ -54,7 +54,7 @@ TS_TEST(draws_all_then_changes)
 	ts_screen_release(&screen);
 }
 
-/* At the last column the cursor stands on the last character: erasing would take it away. */
+/* At the last column the cursor stays on the last character: erasing would remove it. */
 TS_TEST(full_lines_are_not_erased)
 {
 	begin(1, 5, false, true);
@@ -76,7 +76,7 @@ TS_TEST(each_line_has_its_own_styles)
 	TS_CHECK_STR(finish(), BEGIN CLEAR_ALL "\033[1;1H\033[31mab\033[0m\033[1mc\033[0m"
 					       "\033[2;1H\033[1md\033[0m" END);
 	ts_screen_release(&screen);
-	/* Without colours what is selected can still be seen. */
+	/* Without colours a selection is still visible. */
 	begin(1, 10, false, false);
 	ts_screen_str(&screen, TS_STYLE_RED, "a");
 	ts_screen_str(&screen, TS_STYLE_DIM, "b");
@@ -120,7 +120,7 @@ TS_TEST(nothing_but_characters_comes_out)
 {
 	begin(1, 40, true, true);
 	ts_screen_str(&screen, TS_STYLE_PLAIN, "a\033[2Jb\a\r\n\x7f\xc2\x9b");
-	/* Right to left, zero width, bytes that are no UTF-8. */
+	/* Right to left, zero width, bytes that are not UTF-8. */
 	ts_screen_str(&screen, TS_STYLE_PLAIN, "\xe2\x80\xae\xe2\x80\x8b\xff\xc3");
 	TS_CHECK_STR(finish(), BEGIN CLEAR_ALL "\033[1;1Ha?[2Jb?????????" END);
 	ts_screen_release(&screen);
@@ -186,7 +186,7 @@ TS_TEST(the_environment_says_utf8)
 
 /* ---- keys ---- */
 
-/* The keys of a text, each byte on its own; what is pending at the end is flushed. */
+/* Decodes a text byte by byte; flushes what is pending at the end. */
 static size_t keys_of(const char *text, uint32_t *ret_keys)
 {
 	struct ts_keys keys = { .length = 0 };
@@ -244,7 +244,7 @@ TS_TEST(keys_of_terminals)
 	check_key("\xf0\x9f\x98\x80", 0x1f600);
 }
 
-/* What is not understood is taken whole, and nothing of it becomes a letter. */
+/* An unknown sequence is consumed completely, and no part of it becomes a letter. */
 TS_TEST(other_sequences_are_swallowed)
 {
 	check_key("\033[99~", TS_KEY_OTHER);
@@ -268,13 +268,13 @@ TS_TEST(keys_follow_each_other)
 	TS_CHECK_INT(keys[3], TS_KEY_UP);
 	TS_CHECK_INT(keys[4], 'c');
 	TS_CHECK_INT(keys[5], TS_KEY_ESCAPE);
-	/* Escape, and at once an arrow. */
+	/* Escape, immediately followed by an arrow. */
 	TS_CHECK_INT(keys_of("\033\033[A", keys), 2);
 	TS_CHECK_INT(keys[0], TS_KEY_ESCAPE);
 	TS_CHECK_INT(keys[1], TS_KEY_UP);
 }
 
-/* Whatever comes, no more than what was sent comes out, and memory is not left. */
+/* Whatever the input, there are no more keys than bytes and no access out of bounds. */
 TS_TEST(random_bytes_do_no_harm)
 {
 	struct ts_keys keys = { .length = 0 };

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Graphs in a line of text, and the series behind them. */
+/* Graphs in a line of text, and their series. */
 #include <math.h>
 
 #include "cli/common/sparkline.h"
@@ -96,7 +96,7 @@ TS_TEST(means_are_weighted_by_time)
 	TS_CHECK(values[0] == 10 && values[1] == 30);
 }
 
-/* Sums of fractions are not exact, but a mean lies between what it is of. */
+/* Sums of fractions are not exact, but a mean lies between its inputs. */
 TS_TEST(the_mean_of_a_constant)
 {
 	const double constants[] = { 141.2, 0.1, -1.0 / 3, 1e-300, 1e280 };
@@ -147,7 +147,7 @@ TS_TEST(values_that_do_not_last)
 	struct ts_resample resample;
 	double value;
 
-	/* At the very end, and in a range that is one instant. */
+	/* At the very end, and in a range of one instant. */
 	ts_resample_init(&resample, 0, 100);
 	ts_resample_add(&resample, 100, 100, 9);
 	TS_CHECK(ts_resample_mean(&resample) == 9);
@@ -171,7 +171,7 @@ TS_TEST(the_widest_range)
 	TS_CHECK(fabs(ts_resample_mean(&resample) - 2) < 1e-9);
 }
 
-/* No time is lost or counted twice where parts are no whole number of ns. */
+/* No time is lost or counted twice if parts are not a whole number of ns. */
 TS_TEST(all_time_is_covered)
 {
 	struct ts_resample resample;

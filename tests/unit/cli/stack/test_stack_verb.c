@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* `stack`: who stands at the same place, and what is printed. */
+/* `stack`: groups of equal stacks, and the output. */
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -8,9 +8,9 @@
 #include "cli/stack/stack_verb.h"
 #include "unit/runner.h"
 
-/* ---- pictures by hand ---- */
+/* ---- handmade snapshots ---- */
 
-/* Frames of a text, a letter each, innermost first; a capital one is native. */
+/* Frames from a text, one letter each, innermost first; capitals are native. */
 static size_t make_frames(const char *text, struct ts_stack_frame *frames)
 {
 	static char names[256][2];
@@ -40,7 +40,7 @@ struct job {
 	size_t count;
 };
 
-/* A process with a main thread, and others behind blanks. */
+/* A process with a main thread and further threads, separated by blanks. */
 static void add_process(struct job *job, int64_t rank, const char *stacks)
 {
 	struct ts_stack_process *process = &job->processes[job->count];
@@ -107,7 +107,7 @@ TS_TEST(lines_tell_places_apart)
 	TS_CHECK_INT(ts_stack_groups_init(&groups, job.processes, job.count, true), TS_OK);
 	TS_CHECK_INT(groups.group_count, 3);
 	TS_CHECK_INT(groups.common, 1);
-	/* All of one size: by pid. */
+	/* All of the same size: sorted by pid. */
 	TS_CHECK_INT(groups.groups[0].places[0].process->pid, 100);
 	TS_CHECK_INT(groups.groups[2].places[0].process->pid, 102);
 	ts_stack_groups_release(&groups);

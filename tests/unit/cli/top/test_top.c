@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The picture of `top`: newest values and their age, numbers in a few columns, order and filter of
- * the table, what keys do, and windows of every size.
+ * The screen of `top`: newest values and their age, numbers in narrow columns, order and filter of
+ * the table, keys, and windows of every size.
  */
 #include <math.h>
 #include <signal.h>
@@ -16,7 +16,7 @@
 #include "cli/top/top_values.h"
 #include "unit/runner.h"
 
-/* ---- a picture made by hand; these stand for top_refresh.c and top_process.c ---- */
+/* ---- a handmade snapshot; these replace top_refresh.c and top_process.c ---- */
 
 static struct ts_top picture;
 
@@ -131,7 +131,7 @@ static void give(enum ts_metrics_kind kind, uint32_t device, int32_t pid, uint64
 	values.consumer.row(values.consumer.context, &subject, name, &arg, 1);
 }
 
-/* All that is not older; so many must be there. Caller frees. */
+/* Subjects with values since `oldest`, of which there must be `expected`. Caller frees. */
 static struct ts_top_subject *copy(int64_t oldest, size_t expected)
 {
 	struct ts_top_subject *subjects;
@@ -181,7 +181,7 @@ TS_TEST(what_is_too_old_is_absent)
 	TS_CHECK(isnan(subjects[0].values[TS_TOP_CPU]));
 	TS_CHECK_INT(subjects[0].values[TS_TOP_RSS], 5);
 	free(subjects);
-	/* It is found again afterwards. */
+	/* The subject is found again afterwards. */
 	give(TS_METRICS_PROCESS, 0, 8, 1, "cpu_percent", "all", 30);
 	give(TS_METRICS_PROCESS, 0, 7, 1, "cpu_percent", "all", 40);
 	subjects = copy(before, 2);
@@ -276,7 +276,7 @@ TS_TEST(rows_are_sorted)
 	add_process(3, "d", 90, 100);
 	add_process(4, "c", 10, 7);
 	check_order(&view, "dbca");
-	/* What is not known comes last either way. */
+	/* Unknown values come last in either order. */
 	view.reverse = true;
 	check_order(&view, "bcda");
 	view.sort = TS_TOP_COLUMN_EVENTS;
@@ -331,7 +331,7 @@ TS_TEST(the_selection_stays_with_its_process)
 	check_order(&view, "cab");
 	TS_CHECK_INT(view.selected, 2);
 	TS_CHECK_INT(view.selected_pid, 2);
-	/* It has ended: whoever is in that line. */
+	/* The selected process has ended: the selection moves to the process now in that row. */
 	picture.processes[1] = picture.processes[2];
 	picture.process_count--;
 	check_order(&view, "ca");
@@ -354,7 +354,7 @@ TS_TEST(columns_that_fit)
 	picture.uses_accelerators = true;
 	ts_top_view_fit(&view, &picture, 200, shown);
 	TS_CHECK(shown[TS_TOP_COLUMN_DEVICES]);
-	/* The one that rows are sorted by stays, though it is the lightest. */
+	/* The sort column stays, though it has the lowest priority. */
 	ts_top_view_fit(&view, &picture, 60, shown);
 	TS_CHECK(shown[TS_TOP_COLUMN_VMS] && !shown[TS_TOP_COLUMN_THREADS]);
 	TS_CHECK(shown[TS_TOP_COLUMN_EVENTS] && shown[TS_TOP_COLUMN_LOST]);
@@ -412,7 +412,7 @@ TS_TEST(devices_in_a_few_columns)
 	TS_CHECK(strlen(text) < sizeof(text));
 }
 
-/* What is cut is cut behind a whole device, and says so. */
+/* The text is cut after a complete device, and says so. */
 TS_TEST(devices_that_do_not_fit)
 {
 	static const int numbers[] = { 0, 2, 4, 10, 12, 14 };
@@ -455,7 +455,7 @@ TS_TEST(a_note_says_what_messages_do_not)
 	TS_CHECK_STR(shortened("nvml: no driver; amd: asleep", &message), "amd: asleep");
 	TS_CHECK_STR(shortened("amd: asleep", &message), "amd: asleep");
 	TS_CHECK_STR(shortened("", &message), "");
-	/* Where it was cut. */
+	/* At the length where the message was cut. */
 	memset(message.text, 'x', sizeof(message.text) - 1);
 	snprintf(filler, sizeof(filler), "2 hidden; nvml: %s", message.text);
 	TS_CHECK_STR(shortened(filler, &message), "2 hidden");
@@ -480,7 +480,7 @@ TS_TEST(sources_by_name)
 	TS_CHECK_INT(ts_top_backends_choose(&backends, "none", &err), 0);
 	TS_CHECK_STR(backends.names, "");
 	TS_CHECK_INT(ts_top_backends_choose(&backends, "nosuch", &err), TS_ENOTFOUND);
-	/* Of the environment, where others may stand that run in programs only. */
+	/* From the environment, which may also name backends that run in programs only. */
 	setenv("TRACESMITH_BACKENDS", "nosuch,amd", 1);
 	TS_CHECK_INT(ts_top_backends_choose(&backends, NULL, &err), 0);
 	TS_CHECK_STR(backends.names, "amd");
@@ -544,7 +544,7 @@ TS_TEST(keys_sort_and_ask)
 	TS_CHECK_INT(session.view.sort, TS_TOP_COLUMN_RSS);
 	type_all(&session, "RR");
 	TS_CHECK(!session.view.reverse);
-	/* Columns of devices are passed over where there are none. */
+	/* Device columns are skipped if there are no devices. */
 	type_all(&session, "N<");
 	TS_CHECK_INT(session.view.sort, TS_TOP_COLUMN_COMMAND);
 	type_all(&session, ">");
@@ -565,7 +565,7 @@ TS_TEST(keys_sort_and_ask)
 	TS_CHECK_STR(session.view.filter, "ab");
 	type_all(&session, "/\x15\n");
 	TS_CHECK_STR(session.view.filter, "");
-	/* Letters of an answer are no keys. */
+	/* Letters of an answer are not keys. */
 	type_all(&session, "/qqq");
 	TS_CHECK(!session.quits);
 	type_all(&session, "\033hq");
@@ -591,7 +591,7 @@ TS_TEST(answers_have_an_end)
 	for (int i = 0; i < 100; i++)
 		ts_top_input(&session, TS_KEY_BACKSPACE);
 	TS_CHECK_STR(session.answer, "");
-	/* Nobody is there to be sent a signal. */
+	/* There is no process to signal. */
 	type_all(&session, "\033k");
 	TS_CHECK_INT(session.mode, TS_TOP_TABLE);
 	ts_top_view_release(&session.view);
@@ -613,7 +613,7 @@ TS_TEST(a_signal_is_for_the_one_that_was_seen)
 {
 	struct ts_error err;
 
-	/* Somebody else has our pid, as it were. */
+	/* As if another process had our pid. */
 	TS_CHECK_INT(
 		ts_top_send_signal(getpid(), ts_process_start_time(getpid()) + 1, SIGKILL, &err),
 		TS_ENOTFOUND);

@@ -19,7 +19,7 @@ static void add(struct ts_top_functions *functions, const char *stack, int64_t w
 	}
 }
 
-/* The order of names. */
+/* Sorted by name. */
 static const char *order(const struct ts_top_functions *functions, bool by_total, size_t limit)
 {
 	static char text[64];
@@ -86,13 +86,13 @@ TS_TEST(intervals)
 	add(&functions, "a", 100);
 	ts_top_functions_turn(&functions);
 	add(&functions, "b", 1);
-	/* What runs does not count yet. */
+	/* The current interval does not count yet. */
 	TS_CHECK_STR(order(&functions, false, 10), "a");
 	ts_top_functions_turn(&functions);
 	TS_CHECK_INT(get(&functions, "a").recent_own_ns, 0);
 	TS_CHECK_INT(get(&functions, "a").own_ns, 100);
 	TS_CHECK_INT(get(&functions, "b").recent_total_ns, 1);
-	/* What is recent goes before what was. */
+	/* Recent time sorts before earlier time. */
 	TS_CHECK_STR(order(&functions, false, 10), "ba");
 	ts_top_functions_clear(&functions);
 	TS_CHECK_STR(order(&functions, false, 10), "");
@@ -115,7 +115,7 @@ TS_TEST(names_are_kept_apart)
 	TS_CHECK_INT(ts_top_functions_intern(&functions, "run", "a.py", 2), second);
 	TS_CHECK_STR(functions.functions[third].file, "b.py");
 	TS_CHECK_STR(functions.functions[third].name, "run");
-	/* A number that nobody gave is passed over. */
+	/* An unknown number is ignored. */
 	ts_top_functions_begin(&functions);
 	ts_top_functions_frame(&functions, TS_TOP_NO_FUNCTION, true, 1);
 	ts_top_functions_turn(&functions);

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * What `top` counts of samples of Python stacks: functions, threads, the lock; and that it can be
- * drawn in windows of every size.
+ * How `top` counts Python samples: functions, threads, the lock; and drawing in windows of every
+ * size.
  */
 #include <stdlib.h>
 #include <string.h>
@@ -22,7 +22,7 @@ static struct ts_python_code codes[] = {
 	{ .name = "wait", .file = "/x/data.py", .first_line = 7, .number = 3 },
 };
 
-/* Of one thread: numbers of codes, innermost first. */
+/* A sample of one thread: code numbers, innermost first. */
 static void take(struct ts_top_python *python, pid_t tid, uint32_t state, const char *stack)
 {
 	struct ts_sample_frame frames[8];
@@ -50,7 +50,7 @@ static void take(struct ts_top_python *python, pid_t tid, uint32_t state, const 
 	ts_top_python_take(python, &sample);
 }
 
-/* It samples ourselves, who are no Python: all that comes is by hand. */
+/* Samples the test itself, which has no Python: all samples are handmade. */
 static struct ts_top_python *start(void)
 {
 	const struct ts_sampled_process process = {
@@ -95,7 +95,7 @@ TS_TEST(functions_of_threads_that_do_something)
 	TS_CHECK_INT(picture.functions[1].own_ns, TICK_NS);
 	TS_CHECK_INT(picture.functions[1].total_ns, 4 * TICK_NS);
 	ts_top_python_snapshot_release(&picture);
-	/* Nothing came since: times of all stay, recent ones do not. */
+	/* No new samples: totals stay, recent times do not. */
 	wish = (struct ts_top_python_request){ .idle = true, .by_total = true };
 	TS_CHECK_INT(ts_top_python_refresh(python, &wish, &picture, &err), TS_OK);
 	TS_CHECK_INT(picture.function_count, 3);
@@ -140,7 +140,7 @@ TS_TEST(codes_of_another_process_are_the_same_functions)
 	struct ts_error err;
 
 	take(python, 100, TS_PYTHON_RUNS, "1");
-	/* As if it had been opened anew. */
+	/* As if it had been reopened. */
 	codes[1].tag = 0;
 	take(python, 100, TS_PYTHON_RUNS, "1");
 	TS_CHECK_INT(ts_top_python_refresh(python, &wish, &picture, &err), TS_OK);
@@ -176,7 +176,7 @@ TS_TEST(windows_of_every_size)
 	TS_CHECK_INT(ts_top_python_rows(&picture, TS_TOP_PANE_NONE), 0);
 	ts_screen_release(&screen);
 	ts_top_python_snapshot_release(&picture);
-	/* Nothing is there yet. */
+	/* No data yet. */
 	TS_CHECK_INT(ts_top_python_rows(&picture, TS_TOP_PANE_FUNCTIONS), 1);
 	ts_top_python_close(python);
 }

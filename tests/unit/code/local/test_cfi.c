@@ -1,8 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/*
- * Call frame information written by hand: what each instruction does, where a row ends, and tables
- * that say nonsense.
- */
+/* Handwritten call frame information: each instruction, the end of a row, and malformed tables. */
 #include "base/memory.h"
 #include "code/elf.h"
 #include "code/local/cfi.h"
@@ -16,11 +13,11 @@
 #define FUNCTION 0x4000u
 #define FUNCTION_BYTES 0x100u
 
-/* .eh_frame in the making. */
+/* A .eh_frame under construction. */
 struct made {
 	uint8_t bytes[4096];
 	size_t count;
-	size_t record; /* where the open record begins */
+	size_t record; /* start of the open record */
 	struct ts_cfi cfi;
 };
 
@@ -51,7 +48,7 @@ static void close_record(struct made *made)
 	memcpy(made->bytes + made->record, &bytes, sizeof(bytes));
 }
 
-/* "zR": addresses relative to their place, as compilers write it. cfa = r7 + 8, r16 at cfa - 8. */
+/* "zR": pc-relative addresses, as compilers write them. cfa = r7 + 8, r16 at cfa - 8. */
 static void add_common(struct made *made, const char *letters)
 {
 	static const uint8_t factors[] = { 1 /* code */, 0x78 /* data: -8 */, 16 };
@@ -178,11 +175,11 @@ TS_TEST(remembered_and_restored)
 	TS_CHECK(RUN(&row, 0, 0x0e, 64, 0x83, 3, 0x0a, 0x0e, 8, 0xc3, 0x0b));
 	TS_CHECK_INT(row.frame.value, 64);
 	check_rule(&row.rules[3], TS_CFI_AT, -24);
-	TS_CHECK(RUN(&row, 0, 0x83, 3, 0xc3)); /* back to what the CIE says: nothing */
+	TS_CHECK(RUN(&row, 0, 0x83, 3, 0xc3)); /* back to the CIE's rule: none */
 	TS_CHECK_INT(row.rules[3].kind, TS_CFI_SAME);
 	TS_CHECK(RUN(&row, 0, 0x90, 3, 0xd0)); /* and there: cfa - 8 */
 	check_rule(&row.rules[16], TS_CFI_AT, -8);
-	TS_CHECK(!RUN(&row, 0, 0x0b)); /* nothing was remembered */
+	TS_CHECK(!RUN(&row, 0, 0x0b)); /* empty stack of states */
 	TS_CHECK(!RUN(&row, 0, 0x0a, 0x0a, 0x0a, 0x0a, 0x0a, 0x0a, 0x0a, 0x0a, 0x0a));
 }
 
@@ -220,7 +217,7 @@ TS_TEST(every_kind_of_rule)
 	TS_CHECK(RUN(&row, 0, 0x2e, 16)); /* GNU_args_size */
 	TS_CHECK(RUN(&row, 0, 0x2f, 3, 2));
 	check_rule(&row.rules[3], TS_CFI_AT, 16);
-	TS_CHECK(RUN(&row, 0, 0x05, 64, 4)); /* a vector register: none of ours */
+	TS_CHECK(RUN(&row, 0, 0x05, 64, 4)); /* a vector register: not tracked */
 }
 
 TS_TEST(signed_return_addresses)
@@ -278,7 +275,7 @@ TS_TEST(nonsense_is_refused)
 	TS_CHECK(!RUN(&row, 0, 0x3f));                   /* no such instruction */
 	TS_CHECK(!RUN(&row, 0, 0x0c, 40, 8));            /* no such register */
 	TS_CHECK(!RUN(&row, 0, 0x0f, 100, 0x77));        /* an expression beyond the end */
-	TS_CHECK(!RUN(&row, 0, 0x0f, 1, 0x50, 0x0e, 8)); /* an offset to no register */
+	TS_CHECK(!RUN(&row, 0, 0x0f, 1, 0x50, 0x0e, 8)); /* an offset to an invalid register */
 	for (size_t cut = 1; cut < 60; cut++) {
 		made = make("zR", (const uint8_t[]){ 0x0e, 16 }, 2);
 		made->cfi.frames_bytes -= TS_MIN(cut, made->cfi.frames_bytes);
@@ -349,21 +346,21 @@ TS_TEST(expressions)
 	VALUE_IS(-1, 0x09, 0x80, 0x3a, 0x26);      /* shra */
 	VALUE_IS(3, 0x30, 0x28, 1, 0, 0x33, 0x96); /* bra: not taken */
 	VALUE_IS(2, 0x32, 0x31, 0x28, 1, 0, 0x35); /* bra: taken over a literal */
-	/* That of stubs: 8 more once the index is pushed, ((pc & 15) >= 11) << 3. */
+	/* As in PLT stubs: 8 more once the index is pushed, ((pc & 15) >= 11) << 3. */
 	VALUE_IS(0x1010, 0x77, 8, 0x80, 0, 0x3f, 0x1a, 0x3b, 0x2a, 0x33, 0x24, 0x22);
 }
 
 TS_TEST(expressions_without_a_value)
 {
 	HAS_NO_VALUE(0x13);                   /* an empty stack */
-	HAS_NO_VALUE(0x13, 0x13);             /* and less */
-	HAS_NO_VALUE(0x73, 0);                /* a register that is not known */
-	HAS_NO_VALUE(0x77, 16, 0x06);         /* memory that is not there */
+	HAS_NO_VALUE(0x13, 0x13);             /* too few values */
+	HAS_NO_VALUE(0x73, 0);                /* an unknown register */
+	HAS_NO_VALUE(0x77, 16, 0x06);         /* unmapped memory */
 	HAS_NO_VALUE(0x30, 0x1b);             /* division by zero */
-	HAS_NO_VALUE(0x2f, 0xfd, 0xff);       /* for ever */
-	HAS_NO_VALUE(0x2f, 0xfc, 0xff);       /* to ahead of the begin */
+	HAS_NO_VALUE(0x2f, 0xfd, 0xff);       /* endless loop */
+	HAS_NO_VALUE(0x2f, 0xfc, 0xff);       /* before the beginning */
 	HAS_NO_VALUE(0x2f, 5, 0);             /* beyond the end */
 	HAS_NO_VALUE(0xff);                   /* no such operation */
-	HAS_NO_VALUE(0x0e, 1, 2);             /* cut */
-	HAS_NO_VALUE(0x12, 0x2f, 0xfc, 0xff); /* more and more */
+	HAS_NO_VALUE(0x0e, 1, 2);             /* truncated */
+	HAS_NO_VALUE(0x12, 0x2f, 0xfc, 0xff); /* growing without end */
 }

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Native stacks of the calling thread, frame by frame as _Unwind_Backtrace() has them; and how they
- * end where that cannot go on.
+ * Native stacks of the calling thread, compared frame by frame with _Unwind_Backtrace(), and stacks
+ * that cannot be followed to the end.
  */
 #include <dlfcn.h>
 #include <pthread.h>
@@ -21,7 +21,7 @@
 #include "code/local/local_unwind.h"
 #include "unit/runner.h"
 
-/* Arrays of variable length are what is tested. */
+/* Variable-length arrays are what is tested. */
 #pragma GCC diagnostic ignored "-Wvla"
 
 #define MAX_FRAMES 512
@@ -34,7 +34,7 @@ struct taken {
 	size_t count;
 };
 
-/* What is interrupted is one byte behind its instruction, as in local_unwind.h. */
+/* The pc of an interrupted frame counts as one byte after its instruction, as in local_unwind.h. */
 static _Unwind_Reason_Code add_frame(struct _Unwind_Context *context, void *to)
 {
 	struct taken *taken = to;
@@ -61,9 +61,9 @@ static void print_difference(const struct taken *theirs, const struct ts_local_u
 }
 
 static __thread struct ts_local_unwind_last last_taken;
-static __thread bool is_taking; /* a handler that interrupts it has no memory of others */
+static __thread bool is_taking; /* handlers that interrupt it remember nothing */
 
-/* With the memory of the last one and without: the same. */
+/* With and without the remembered stack: the result is the same. */
 static void take_both(const struct ts_local_unwind_registers *captured,
 		      struct ts_local_unwind_stack *ours)
 {
@@ -86,7 +86,7 @@ static void take_both(const struct ts_local_unwind_registers *captured,
 	is_taking = is_nested;
 }
 
-/* Their first frame is this function, which ours leaves out. */
+/* Their first frame is this function, which ours omits. */
 __attribute__((noinline)) static enum ts_local_unwind_end compare_here(void)
 {
 	uint64_t pcs[MAX_FRAMES];
@@ -113,7 +113,7 @@ __attribute__((noinline)) static enum ts_local_unwind_end compare_here(void)
 
 struct path {
 	uint64_t random;
-	unsigned int left;   /* calls that may still be made */
+	unsigned int left;   /* remaining calls */
 	unsigned int wanted; /* stacks */
 };
 
@@ -161,7 +161,7 @@ __attribute__((noinline)) static void with_alloca(struct path *path)
 	sink += (unsigned char)room[8];
 }
 
-/* On x86_64 the frame is found by way of memory then. */
+/* On x86_64 the frame is then found through memory. */
 __attribute__((noinline)) static void realigned(struct path *path)
 {
 	_Alignas(64) char room[128];
@@ -217,7 +217,7 @@ static int compare_numbers(const void *a, const void *b)
 	return *(const int *)a - *(const int *)b;
 }
 
-/* Through code that is not ours. */
+/* Through library code. */
 __attribute__((noinline)) static void by_qsort(struct path *path)
 {
 	int numbers[] = { 5, 3, 9, 1, 7, 2 };
@@ -287,7 +287,7 @@ static void reset(void)
 	memset(with_end, 0, sizeof(with_end));
 }
 
-/* 100,000 in all; in parts, since emulators take long. */
+/* 100,000 in total; in parts, since emulators are slow. */
 static void compare_part(uint64_t seed)
 {
 	reset();
@@ -322,13 +322,13 @@ TS_TEST(equal_to_the_compilers_own_5)
 	compare_part(5);
 }
 
-/* ---- stacks that are like the last one ---- */
+/* ---- stacks similar to the previous one ---- */
 
 #define LEVELS 24u
 #define LIKE_THE_LAST 10000u
 
 /*
- * What each level calls: outer frames stay, or others of equal size take their place, so that stack
+ * What each level calls: outer frames stay, or are replaced by others of equal size, so that stack
  * pointers are the same.
  */
 static unsigned char chosen[LEVELS];
@@ -354,7 +354,7 @@ __attribute__((noinline)) static void with_alloca_below(struct path *path, unsig
 	sink += (unsigned char)room[8];
 }
 
-/* Its frame is found by way of memory or of the frame pointer. */
+/* Its frame is found through memory or the frame pointer. */
 __attribute__((noinline)) static void realigned_below(struct path *path, unsigned int level)
 {
 	_Alignas(64) char room[64];
@@ -398,7 +398,7 @@ TS_TEST(like_the_last_but_for_some_frames)
 
 	reset();
 	while (compared < LIKE_THE_LAST) {
-		/* Mostly the twins, where nothing but a return address differs. */
+		/* Mostly the twins, where only a return address differs. */
 		chosen[draw(&path, LEVELS)] =
 			(unsigned char)(draw(&path, 4) ? draw(&path, 3) : draw(&path, 5));
 		go_down(&path, 0);
@@ -407,7 +407,7 @@ TS_TEST(like_the_last_but_for_some_frames)
 	TS_CHECK_INT(with_end[TS_LOCAL_UNWIND_COMPLETE], compared);
 }
 
-/* From one place, so that stacks are equal. */
+/* From one call site, so that stacks are equal. */
 __attribute__((noinline)) static uint64_t take_outermost(struct ts_local_unwind_last *last,
 							 size_t room)
 {
@@ -424,7 +424,7 @@ __attribute__((noinline)) static uint64_t take_outermost(struct ts_local_unwind_
 
 enum change { NOTHING, A_FRAME, A_WORD, THE_GENERATION, THE_STACK, THE_ROOM, CHANGES };
 
-/* What is remembered is changed, which tells whether it was used. */
+/* Changes the remembered stack, which shows whether it was used. */
 TS_TEST(what_is_remembered_is_used_while_it_is_true)
 {
 	static struct ts_local_unwind_last last;
@@ -498,7 +498,7 @@ TS_TEST(in_a_child_that_a_thread_forked)
 
 /* ---- signals ---- */
 
-/* qemu begins handlers with a stack that is not aligned as compilers expect it. */
+/* qemu starts handlers with a stack that is not aligned as compilers expect. */
 #if defined(__x86_64__)
 __attribute__((force_align_arg_pointer))
 #endif
@@ -545,8 +545,8 @@ TS_TEST(through_signals_on_a_stack_of_their_own)
 }
 
 /*
- * At any instruction, where frames are half made or half gone. The next one is asked for behind the
- * last, so that a slow machine gets on.
+ * Interrupts at any instruction, with frames half set up or half torn down. Each signal requests
+ * the next, so slow machines make progress.
  */
 static void ask_for_signal(long after_us)
 {
@@ -583,9 +583,9 @@ TS_TEST(interrupted_anywhere)
 	TS_CHECK_INT(differing, 0);
 }
 
-/* ---- how stacks end ---- */
+/* ---- ends of stacks ---- */
 
-/* Of a foreign stack only the page is looked at that the frame is in: it must be small. */
+/* Only the frame's own page of a foreign stack is read: the frame must be small. */
 __attribute__((noinline)) static void look_here(void)
 {
 	static uint64_t pcs[MAX_FRAMES];
@@ -642,7 +642,7 @@ TS_TEST(fibres_end_with_a_marker)
 	TS_CHECK_INT(seen_end, TS_LOCAL_UNWIND_COMPLETE);
 }
 
-/* Calls what it is given. */
+/* Calls the given function. */
 #if defined(__x86_64__)
 static const unsigned char made_code[] = { 0x48, 0x83, 0xec, 0x08, 0xff, 0xd7,
 					   0x48, 0x83, 0xc4, 0x08, 0xc3 };
@@ -676,7 +676,7 @@ TS_TEST(deep_stacks_keep_the_inner_frames)
 	TS_CHECK_INT(seen_count, MAX_FRAMES);
 }
 
-/* ---- libraries that come and go ---- */
+/* ---- libraries that are loaded and unloaded ---- */
 
 static void compare_back(void)
 {
@@ -710,13 +710,10 @@ TS_TEST(libraries_that_take_the_place_of_others)
 	unsigned int same = 0;
 
 	reset();
-	compare_here(); /* what is mapped by that takes no place later */
+	compare_here(); /* anything it maps is mapped before the libraries */
 	first = call_back_from("libcalled_back_small.so");
 	for (unsigned int i = 0; i < 4; i++) {
-		/*
-		 * The same return addresses, as far as that can be had: the unloading is noticed in
-		 * time.
-		 */
+		/* The same return addresses, if possible: unloading is noticed in time. */
 		nanosleep(&pause, NULL);
 		same += call_back_from(i % 2 ? "libcalled_back_small.so"
 					     : "libcalled_back_large.so") == first;

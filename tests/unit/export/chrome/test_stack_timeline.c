@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Stacks over time: what stays open, what a gap closes, and that spans of a track always nest and
- * its times never fall.
+ * Stacks over time: what stays open, what a gap closes; spans of a track always nest and its times
+ * never decrease.
  */
 #include "unit/export/export_support.h"
 
-/* Only the begins and ends, each "B name pid/tid ts" and a newline. */
+/* Only begins and ends, each as "B name pid/tid ts" and a newline. */
 static char *spans_of(struct made *made, unsigned int flags)
 {
 	char *text = export_made(made, "timeline", flags, 0), *rest = text, *line;
@@ -89,7 +89,7 @@ TS_TEST(timeline_gaps_close_stacks)
 	/* One sample may be missing, two may not. */
 	make_sample(&made, 30 * MS, thread, stack, 10 * MS, NULL);
 	make_sample(&made, 60 * MS, thread, stack, 10 * MS, NULL);
-	/* A late one that says so leaves no gap. */
+	/* A late sample that says so leaves no gap. */
 	make_sample(&made, 100 * MS, thread, stack, 40 * MS, NULL);
 	CHECK_SPANS(&made, "B f 1/1 10000.000\nB g 1/1 10000.000\n"
 			   "E g 1/1 40000.000\nE f 1/1 40000.000\n"
@@ -192,7 +192,7 @@ TS_TEST(timeline_stands_beside_the_programs_own_spans)
 	text = export_made(&made, "timeline", 0, 0);
 	TS_CHECK(strstr(text, "{\"ph\":\"X\",\"name\":\"step\",\"pid\":1,\"tid\":1,\"ts\":1500.000,"
 			      "\"dur\":2000.000}"));
-	/* What did not end lasts as long as the trace. */
+	/* Open spans last until the end of the trace. */
 	TS_CHECK(strstr(text, "\"ts\":2000.000,\"dur\":1500.000}"));
 	TS_CHECK(strstr(text, "\"name\":\"thread_name\",\"pid\":1,\"tid\":3100000001,"
 			      "\"args\":{\"name\":\"MainThread stacks\"}"));
@@ -248,7 +248,7 @@ TS_TEST(timeline_extreme_times)
 			   "B f 1/1 4611686018427387.903\nE f 1/1 9223372036854775.807\n");
 }
 
-/* ---- anything at all ---- */
+/* ---- random input ---- */
 
 struct track {
 	char open[4096][8];
@@ -257,7 +257,7 @@ struct track {
 	double time;
 };
 
-/* Reads the spans of a text and follows each track. */
+/* Parses the spans of a text and follows each track. */
 static size_t follow(char *spans)
 {
 	static struct track tracks[8];
@@ -336,7 +336,7 @@ TS_TEST(timeline_deep_recursion)
 	for (int i = 0; i < 2000; i++)
 		stack = ts_writer_stack(made.writer, stack, frame);
 	make_sample(&made, 1 * MS, thread, stack, MS, NULL);
-	/* One more and it is still the same recursion. */
+	/* One more level is still the same recursion. */
 	make_sample(&made, 2 * MS, thread, ts_writer_stack(made.writer, stack, frame), MS, NULL);
 	spans = spans_of(&made, 0);
 	TS_CHECK_INT(follow(spans), 2 * 2001);

@@ -1,8 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/*
- * CSV: cells of every type, what is left out, rows that were replaced, a stretch of time, what
- * cannot be asked for.
- */
+/* CSV: cells of every type, omitted values, replaced rows, time ranges, invalid requests. */
 #include <math.h>
 
 #include "unit/export/export_support.h"
@@ -258,7 +255,7 @@ TS_TEST(csv_takes_what_touches_a_range)
 	struct ts_reader *reader;
 	struct made made;
 
-	/* Chunks of few rows: some are passed over as a whole. */
+	/* Chunks of few rows, some of which are skipped entirely. */
 	make_trace(&made, 4);
 	for (int64_t i = 0; i < 40; i++)
 		make_slice(&made, 100 * i, 10, "x");
@@ -289,7 +286,7 @@ TS_TEST(csv_refuses_what_is_no_table_of_the_file)
 
 		free(write_csv(reader, &options, TS_EINVAL, NULL));
 	}
-	/* A caller of an older version knows no tables. */
+	/* A caller built against an older version, without tables. */
 	free(write_csv(
 		reader,
 		&(struct ts_export_options){ .size = offsetof(struct ts_export_options, table),
@@ -299,7 +296,7 @@ TS_TEST(csv_refuses_what_is_no_table_of_the_file)
 	ts_reader_close(reader);
 }
 
-/* More different texts than are kept, and one that is too long for that: all are right. */
+/* More distinct texts than the cache holds, and one too long for it: all are right. */
 TS_TEST(csv_many_texts)
 {
 	enum { COUNT = 40000 };
@@ -321,7 +318,7 @@ TS_TEST(csv_many_texts)
 	make_slice(&made, COUNT, 1, longest);
 	reader = open_made(&made);
 	text = write_csv(reader, &options, 0, NULL);
-	/* Not strchr() and strncmp(): a strict sanitizer goes through all of the text for each. */
+	/* Not strchr() and strncmp(): a strict sanitizer scans the entire text on each call. */
 	end = text + strlen(text);
 	at = strchr(text, '\n');
 	for (int i = 1; i < COUNT; i++) {

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Folded stacks: counts, names, order, what is left out. */
+/* Folded stacks: counts, names, order, omissions. */
 #include "unit/export/export_support.h"
 
 TS_TEST(folded_counts_samples_of_each_stack)
@@ -15,7 +15,7 @@ TS_TEST(folded_counts_samples_of_each_stack)
 	make_sample(&made, 2 * MS, first, make_stack(&made, "/app/x.py:main:3"), MS, NULL);
 	make_sample(&made, 3 * MS, first, deep, 5 * MS, "idle");
 	make_sample(&made, 3 * MS, second, deep, MS, NULL);
-	/* An empty stack is none. */
+	/* An empty stack is no stack. */
 	make_sample(&made, 4 * MS, first, 0, MS, NULL);
 	CHECK_EXPORT(&made, "folded", 0,
 		     "process 20;thread 10;main (x.py:3);work (x.py:7);poll (libc.so.6) 1\n"
@@ -62,7 +62,7 @@ TS_TEST(folded_samples_without_weight_do_not_count_beside_others)
 	make_sample(&made, 1, 0, stack, MS, NULL);
 	make_sample(&made, 2, 0, stack, TS_ABSENT, NULL);
 	CHECK_EXPORT(&made, "folded", 0, "process;thread;f 1\n");
-	/* Alone they do. */
+	/* On their own they do count. */
 	make_trace(&made, 0);
 	stack = make_stack(&made, "f");
 	make_sample(&made, 1, 0, stack, TS_ABSENT, NULL);
@@ -101,10 +101,10 @@ TS_TEST(folded_names_cannot_break_lines)
 	stack = ts_writer_stack(made.writer, stack, ts_writer_frame(made.writer, &row));
 	row.pc = 0xbeef;
 	stack = ts_writer_stack(made.writer, stack, ts_writer_frame(made.writer, &row));
-	/* A frame that the trace does not have. */
+	/* A frame missing from the trace. */
 	stack = ts_writer_stack(made.writer, stack, 99);
 	make_sample(&made, 1, 77, stack, MS, NULL);
-	/* A stack that it does not have. */
+	/* A stack missing from the trace. */
 	make_sample(&made, 2, 0, 1000, MS, NULL);
 	CHECK_EXPORT(&made, "folded", 0,
 		     "process;thread;(lost) 1\n"
@@ -136,7 +136,7 @@ TS_TEST(folded_same_text_stored_twice_is_one_function)
 	row.name = text_id(&made, "f");
 	make_sample(&made, 1, 0,
 		    ts_writer_stack(made.writer, 0, ts_writer_frame(made.writer, &row)), MS, NULL);
-	/* Same words, another frame: columns do not show. */
+	/* Same text, another frame: columns are not shown. */
 	row.column = 3;
 	make_sample(&made, 2, 0,
 		    ts_writer_stack(made.writer, 0, ts_writer_frame(made.writer, &row)), MS, NULL);
@@ -159,7 +159,7 @@ TS_TEST(folded_deep_recursion)
 		make_sample(&made, i, 0, stack, MS, NULL);
 	}
 	text = export_made(&made, "folded", TS_EXPORT_NO_THREADS, 0);
-	/* A word ends with ; or, the last of a line, with a blank. */
+	/* A frame ends with ; or, as the last of a line, with a blank. */
 	for (const char *at = text; *at; at++)
 		words += *at == ';' || *at == ' ';
 	TS_CHECK_INT(words, 2000 * 2001 / 2);
@@ -175,7 +175,10 @@ TS_TEST(folded_of_nothing_is_empty)
 	CHECK_EXPORT(&made, "folded", TS_EXPORT_TIME, "");
 }
 
-/* Many chunks, rows of several threads mixed: counts do not depend on how they lie in the file. */
+/*
+ * Many chunks, rows of several threads interleaved: counts do not depend on their order in the
+ * file.
+ */
 TS_TEST(folded_over_chunks)
 {
 	struct made made;

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Perfetto protobuf: which tracks spans go to, what ends where, arrows, stages, stacks; and that
- * the import of an export is the same trace, with a value in every column of every table.
+ * Perfetto protobuf: tracks of spans, ends, arrows, stages, stacks; and importing an export gives
+ * the same trace, with a value in every column of every table.
  */
 #include <tracesmith/export.h>
 
@@ -37,7 +37,7 @@ static void export_trace(struct ts_reader *reader, unsigned int flags, struct ts
 	fclose(file);
 }
 
-/* ---- events as lines: "begin 3 at 5", of tracks by their order in the file ---- */
+/* ---- events as lines: "begin 3 at 5", with tracks in file order ---- */
 
 struct lines {
 	struct ts_text text;
@@ -99,7 +99,7 @@ static void read_lines(struct lines *lines, const struct ts_text *bytes)
 	TS_CHECK(!trace.failed);
 }
 
-/* Chrome's JSON, exported: its events. */
+/* Exports Chrome JSON: its events. */
 static void check_events(const char *file, int line, const char *json, const char *expected)
 {
 	struct imported imported;
@@ -120,7 +120,7 @@ static void check_events(const char *file, int line, const char *json, const cha
 
 #define SPAN(ts, dur) "{'ph':'X','name':'n','pid':1,'tid':2,'ts':" #ts ",'dur':" #dur "}"
 
-/* Track 1 is the process, 2 the thread. Time 0 is a ns ahead of the first row. */
+/* Track 1 is the process, 2 the thread. Time 0 is one ns before the first row. */
 TS_TEST(nested_spans_share_a_track)
 {
 	CHECK_EVENTS("[" SPAN(0, 10) "," SPAN(2, 3) "," SPAN(5, 5) "," SPAN(10, 1) "]",
@@ -160,7 +160,10 @@ TS_TEST(async_spans_never_stand_inside_each_other)
 #define FLOW(ph, ts, rest) \
 	"{'ph':'" ph "','cat':'c','name':'f','id':5,'pid':1,'tid':2,'ts':" #ts rest "}"
 
-/* With the span that begins there; else an instant. The end of an arrow waits for the next span. */
+/*
+ * With the span that begins there; otherwise as an instant. The end of an arrow waits for the next
+ * span.
+ */
 TS_TEST(points_of_arrows)
 {
 	CHECK_EVENTS("[" SPAN(0, 10) "," FLOW("s", 0, "") "," FLOW("t", 4, ",'bp':'e'") "," FLOW(
@@ -199,9 +202,9 @@ TS_TEST(devices)
 	}
 }
 
-/* ---- there and back ---- */
+/* ---- round trip ---- */
 
-/* Something else in every column, and arguments of every type. */
+/* A different value in every column, and arguments of every type. */
 static int64_t value_for(struct ts_writer *writer, const struct ts_table_info *table, int column,
 			 int64_t number)
 {
@@ -225,10 +228,10 @@ static int64_t value_for(struct ts_writer *writer, const struct ts_table_info *t
 	case TS_COLUMN_DURATION:
 		return number % 3 ? number * 7 : -1;
 	default:
-		/* Clocks are numbered from 0 on. */
+		/* Clocks are numbered from 0. */
 		if (strcmp(table->columns[column].name, "clock") == 0)
 			return number;
-		/* Times from below 0 on. */
+		/* Times start below 0. */
 		return number * 10 - 200;
 	}
 }
@@ -326,7 +329,7 @@ static int compare_lines(const void *left, const void *right)
 	return strcmp(*(char *const *)left, *(char *const *)right);
 }
 
-/* A table's rows, sorted: an import may have them in another order. */
+/* A table's rows, sorted: an import may reorder them. */
 static void sorted_table(struct ts_reader *reader, const char *name, struct ts_text *out)
 {
 	struct ts_text rows = { 0 };
@@ -403,7 +406,7 @@ TS_TEST(numbers_are_as_short_as_protobuf_has_them)
 		}
 }
 
-/* More than is written at once, and several chunks. */
+/* More than one write buffer, and several chunks. */
 static void make_large(struct imported *imported)
 {
 	TS_SCOPED(ts_text) json = { 0 };

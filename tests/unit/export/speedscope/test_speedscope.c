@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Speedscope's JSON: frames, profiles, indices and weights. tests/cli/export/stacks-check.sh checks
- * it against the format's rules.
+ * Speedscope's JSON: frames, profiles, indices and weights. tests/cli/export/stacks-check.sh
+ * validates it against the format's rules.
  */
 #include "unit/export/export_support.h"
 
@@ -22,7 +22,7 @@ TS_TEST(speedscope_has_a_profile_a_thread)
 	make_sample(&made, 1 * MS, first, outer, MS, NULL);
 	make_sample(&made, 2 * MS, first, inner, MS, NULL);
 	make_sample(&made, 3 * MS, first, inner, 2 * MS, NULL);
-	/* Of an event: how many there are says nothing about time. */
+	/* Samples of an event: their number says nothing about time. */
 	make_sample(&made, 3 * MS + 1, first, outer, TS_ABSENT, NULL);
 	make_sample(&made, 4 * MS, first, 0, MS, NULL);
 	make_sample(&made, 2 * MS, second, inner, MS, NULL);
@@ -65,7 +65,7 @@ TS_TEST(speedscope_of_nothing)
 	CHECK_EXPORT(&made, "speedscope", 0, HEAD "]},\n'profiles':[]}\n");
 }
 
-/* Numbers in the list that begins at `at`, up to its end. */
+/* Numbers in the list that begins at `at`. */
 static size_t sum_list(const char *at, int64_t *ret_sum)
 {
 	size_t count = 0;
@@ -110,7 +110,7 @@ TS_TEST(speedscope_many_samples)
 		at += strlen("\"weights\":");
 		TS_CHECK_INT(sum_list(at, &sum), SAMPLES / THREADS);
 		TS_CHECK_INT(sum, expected);
-		/* In order of time: each weight is greater than the one before. */
+		/* In time order: each weight is greater than the previous one. */
 		TS_CHECK_INT(strtoll(at + 1, NULL, 10), 1000 + profiles);
 		profiles++;
 	}

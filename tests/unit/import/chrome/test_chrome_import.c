@@ -68,7 +68,7 @@ TS_TEST(base_time_anywhere)
 	CHECK_ROWS(
 		"{'traceEvents':[{'ph':'X','ts':1,'dur':2,'name':'a'}],'baseTimeNanoseconds':5000}",
 		"clock_sync", "{'clock':1,'reference':5000,'method':'baseTimeNanoseconds'}\n");
-	/* The reader gives trace time. */
+	/* The reader returns trace time. */
 	CHECK_ROWS("{'baseTimeNanoseconds':'5000','traceEvents':[{'ph':'X','ts':1,'dur':2,"
 		   "'name':'a'}]}",
 		   "slice", "{'start':6000,'duration':2000,'thread':1,'name':'a'}\n");
@@ -171,7 +171,7 @@ TS_TEST(repeated_metadata_makes_no_rows)
 	ts_text_append_char(&json, ']');
 	import_bytes(&imported, json.data, json.length, false);
 	TS_CHECK_INT(imported.rc, 0);
-	/* One when it was first met, one with its name. */
+	/* One when it was first seen, one with its name. */
 	TS_CHECK_INT(ts_reader_rows(imported.reader, TS_TABLE_THREAD), 2);
 	TS_CHECK_INT(ts_reader_rows(imported.reader, TS_TABLE_PROCESS), 1);
 	release_imported(&imported);
@@ -203,7 +203,7 @@ TS_TEST(types_of_arguments)
 
 TS_TEST(members_beside_the_arguments)
 {
-	/* In any order: arguments come first, what stood beside them after. */
+	/* In any order: arguments come first, other members after them. */
 	CHECK_ROWS("[{'ph':'X','ts':1,'dur':2,'tts':7,'args':{'k':1},'cname':'good',"
 		   "'bind_id':{ 'a': 1}}]",
 		   "slice",
@@ -212,7 +212,7 @@ TS_TEST(members_beside_the_arguments)
 		   "slice", SLICE ",'beside':{'args':[1,2]}}\n" SLICE ",'beside':{'args':'x'}}\n");
 	CHECK_ROWS("[{'ph':'X','ts':1,'dur':2,'name':5,'cat':null}]", "slice",
 		   SLICE ",'beside':{'name':5,'cat':null}}\n");
-	/* A file of somebody else may use our word. */
+	/* Another program's file may use our key. */
 	CHECK_ROWS("[{'ph':'X','ts':1,'dur':2,'tracesmith':{'thread':9}}]", "slice",
 		   SLICE ",'beside':{'tracesmith':{'thread':9}}}\n");
 }
@@ -257,7 +257,7 @@ TS_TEST(more_arguments_than_a_shape_holds)
 	import_bytes(&imported, json.data, json.length, true);
 	TS_CHECK_INT(imported.rc, 0);
 	dump_table(imported.reader, &out, "slice");
-	/* One value beside. */
+	/* One value of `beside`. */
 	TS_CHECK(strstr(ts_text_cstr(&out), "'beside':{'args':{'k0':0,") != NULL);
 	TS_CHECK(strstr(ts_text_cstr(&out), "'k1999':1999}") != NULL);
 	TS_CHECK_STR(imported.result.note, "");
@@ -280,21 +280,21 @@ TS_TEST(texts)
 
 TS_TEST(begin_and_end)
 {
-	/* Of the name, else the innermost; arguments of both, those of the end win. */
+	/* Matches by name, or the innermost; arguments of both, the end's take precedence. */
 	CHECK_ROWS(
 		"[{'ph':'B','ts':1,'name':'a','args':{'x':1,'y':2}},{'ph':'B','ts':2,'name':'b'},"
 		"{'ph':'E','ts':3,'name':'a','args':{'y':3,'z':4}},{'ph':'E','ts':5}]",
 		"slice",
 		"{'start':1000,'duration':2000,'thread':1,'name':'a','args':{'x':1,'y':3,'z':4}}\n"
 		"{'start':2000,'duration':3000,'thread':1,'name':'b'}\n");
-	/* In order of time, whatever their order in the file. */
+	/* In time order, whatever their order in the file. */
 	CHECK_ROWS("[{'ph':'E','ts':9,'name':'a'},{'ph':'B','ts':4,'name':'b'},{'ph':'E','ts':6,"
 		   "'name':'b'},"
 		   "{'ph':'B','ts':1,'name':'a'}]",
 		   "slice",
 		   "{'start':1000,'duration':8000,'thread':1,'name':'a'}\n"
 		   "{'start':4000,'duration':2000,'thread':1,'name':'b'}\n");
-	/* An end without a name closes the innermost, not the one without a name. */
+	/* An end without a name closes the innermost span, not the one without a name. */
 	CHECK_ROWS("[{'ph':'B','ts':1},{'ph':'B','ts':2,'name':'b'},{'ph':'E','ts':3},"
 		   "{'ph':'E','ts':5}]",
 		   "slice",
@@ -372,7 +372,7 @@ TS_TEST(asynchronous)
 		   "'kind':'async','id':5}\n"
 		   "{'start':3000,'duration':-1,'thread':1,'name':'a','category':'d',"
 		   "'kind':'async','id':5}\n");
-	/* Ids as they stand; scopes and processes apart; global ids across processes. */
+	/* Ids as written; scopes and processes are separate; global ids span processes. */
 	CHECK_ROWS(
 		"[{'ph':'S','ts':1,'id':'0x1'},{'ph':'F','ts':2,'id':'0x1'},"
 		"{'ph':'b','ts':3,'id2':{ 'local': '0x1'}},{'ph':'e','ts':4,"

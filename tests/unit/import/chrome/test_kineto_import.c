@@ -1,8 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/*
- * PyTorch's dialect: categories, arguments with a column, arrows, devices and streams, what a rank
- * is.
- */
+/* PyTorch's dialect: categories, arguments with a column, arrows, devices and streams, ranks. */
 #include "model/kineto_names.h"
 #include "unit/import/import_support.h"
 
@@ -94,7 +91,7 @@ TS_TEST(columns_of_a_kernel)
 	CHECK_ROWS(json, "device", "{'id':1,'source':1,'number':3}\n");
 	CHECK_ROWS(json, "stream", "{'id':1,'device':1,'number':20,'thread':1}\n");
 	CHECK_ROWS(json, "thread", "{'id':1,'process':1,'tid':7}\n");
-	/* Only places are kept of what has a column; the rest is stored once. */
+	/* Arguments that have a column only keep their position; the rest is stored once. */
 	CHECK_ROWS(json, "shape",
 		   "{'shape':1,'key':'External id','type':1}\n"
 		   "{'shape':1,'key':'queued','type':1}\n"
@@ -124,7 +121,7 @@ TS_TEST(values_of_the_wrong_form_have_no_column)
 		   "gpu_op",
 		   GPU("kernel", "kernel") ",'args':{'grid':[1,2,3,4],'block':[],"
 					   "'correlation':-9223372036854775808}}\n");
-	/* The second time a key stands there it is an argument like any other. */
+	/* A repeated key is an ordinary argument. */
 	CHECK_ROWS("[" X("cuda_runtime", ",'args':{'correlation':1,'correlation':2,'bytes':3}") "]",
 		   "api_call",
 		   CALL ",'correlation':1,'args':{'correlation':1,'correlation':2,'bytes':3}}\n");
@@ -132,7 +129,7 @@ TS_TEST(values_of_the_wrong_form_have_no_column)
 
 TS_TEST(bandwidth)
 {
-	/* 256 bytes in 2000 ns, wherever the duration stands. */
+	/* 256 bytes in 2000 ns, wherever the duration is in the event. */
 	CHECK_ROWS("[{'ph':'X','cat':'gpu_memcpy','args':{'memory bandwidth (GB/s)':0.128,"
 		   "'bytes':256},'ts':1,"
 		   "'dur':2},{'args':{'bytes':256,'memory bandwidth (GB/s)':0.128},'dur':2,'ts':3,"
@@ -161,7 +158,7 @@ TS_TEST(members_in_any_order)
 		"'tid':7,'ts':1}]",
 		"gpu_op",
 		GPU("kernel", "kernel") ",'correlation':9,'args':{'correlation':9,'stream':2}}\n");
-	/* The last of two counts, also when the arguments were read for the first. */
+	/* The last of two counts, even if the arguments were read for the first. */
 	CHECK_ROWS("[" X("cpu_op", ",'args':{'correlation':9},'cat':'cuda_runtime'") "]",
 		   "api_call", CALL ",'correlation':9,'args':{'correlation':9}}\n");
 }
@@ -243,7 +240,7 @@ TS_TEST(flows_that_are_no_arrows)
 		release_imported(&imported);
 		ts_text_release(&json);
 	}
-	/* The second one, and one that something stands before. */
+	/* The second one, and one that does not follow its event directly. */
 	CHECK_ROWS(
 		"[" LAUNCH "," ARROW("s", "") "," ARROW("f", "") "]", "flow",
 		"{'start':1000,'thread':1,'kind':'end','id':9,'name':'ac2g','category':'ac2g'}\n");
@@ -253,7 +250,7 @@ TS_TEST(flows_that_are_no_arrows)
 		   "{'start':1000,'thread':1,'id':9,'name':'ac2g','category':'ac2g'}\n");
 }
 
-/* ---- about the file ---- */
+/* ---- metadata of the file ---- */
 
 TS_TEST(devices_and_rank)
 {

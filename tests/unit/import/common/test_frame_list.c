@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Stacks of a Chrome file: stack frames and samples in either order, stacks of events, V8
- * profiles.
+ * Stacks of a Chrome file: stack frames and samples in either order, stacks of events, V8 profiles.
  */
 #include "unit/import/import_support.h"
 
@@ -93,7 +92,7 @@ TS_TEST(stacks_of_events)
 		   "{'start':1000,'thread':1,'stack':2}\n"
 		   "{'start':2000,'thread':1,'beside':{'sf':9}}\n"
 		   "{'start':3000,'duration':1000,'thread':1,'stack':1,'beside':{'sf':1}}\n");
-	/* Not read yet: kept beside. */
+	/* Not read yet: kept in `beside`. */
 	CHECK_ROWS("{'traceEvents':[{'ph':'i','ts':1,'sf':2}]," FRAMES "}", "mark",
 		   "{'start':1000,'thread':1,'beside':{'sf':2}}\n");
 	CHECK_ROWS("[{'ph':'i','ts':1,'stack':['main','f']},{'ph':'i','ts':2,'stack':[1]},"
@@ -126,7 +125,7 @@ TS_TEST(profile_in_chunks)
 			   "{'id':3,'parent':2,'callFrame':{'functionName':'g'," PLACE "}}],"
 			   "'samples':[3,99]},'timeDeltas':[20,1]}}}]";
 
-	/* On the thread of the Profile event; times go on from chunk to chunk. */
+	/* On the thread of the Profile event; times continue from chunk to chunk. */
 	CHECK_ROWS(json, "sample",
 		   "{'start':105000,'thread':1,'stack':1,'name':'CpuProfile'}\n"
 		   "{'start':110000,'thread':1,'stack':2,'name':'CpuProfile'}\n"

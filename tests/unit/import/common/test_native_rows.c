@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Our own exports read back: an import of an export is the same trace, in all tables. And what
- * such files may hold beyond what today's exporter writes.
+ * Importing our own exports: the result is the same trace, in all tables. Also files that hold more
+ * than today's exporter writes.
  */
 #include <tracesmith/export.h>
 
@@ -131,7 +131,7 @@ TS_TEST(chrome_and_back)
 		NULL);
 }
 
-/* Rows that no Chrome file could have given. */
+/* Rows that cannot come from a Chrome file. */
 TS_TEST(every_table_and_back)
 {
 	char path[64];
@@ -200,7 +200,7 @@ TS_TEST(every_table_and_back)
 			else if (info->kind == TS_KIND_ENTITY && strcmp(column->name, "id") == 0)
 				row[i] = ts_writer_new_id(writer, (enum ts_table_id)table);
 		}
-		/* Of a pair only one can be there, and a parent must not be the row itself. */
+		/* Only one of a pair can be set, and a parent must not be the row itself. */
 		if (table == TS_TABLE_PROCESS)
 			row[TS_COLUMN_OF(process, pid_text)] = row[TS_COLUMN_OF(process, parent)] =
 				0;
@@ -215,7 +215,7 @@ TS_TEST(every_table_and_back)
 	check_round_trip(finish_and_read(writer, path));
 }
 
-/* ---- counters that belong to no thread ---- */
+/* ---- counters without a thread ---- */
 
 static void add_counter(struct ts_writer *writer, int64_t start, int64_t process, int64_t device,
 			int64_t thread)
@@ -237,9 +237,7 @@ static void add_counter(struct ts_writer *writer, int64_t start, int64_t process
 	ts_writer_add(writer, TS_TABLE_COUNTER, &row, values);
 }
 
-/*
- * Processes 1 (of that pid) and 2 (pid 70), two devices of a kind, one of which nothing is known.
- */
+/* Processes 1 (with that pid) and 2 (pid 70), two devices of one kind and one unknown device. */
 static struct ts_reader *read_metrics(int64_t pid)
 {
 	char path[64];
@@ -261,7 +259,7 @@ static struct ts_reader *read_metrics(int64_t pid)
 		process.name = ts_writer_string(writer, "p", 1);
 		ts_writer_add(writer, TS_TABLE_PROCESS, &process, NULL);
 	}
-	/* Its place in the file must not be taken for theirs. */
+	/* Its slot in the file must not be taken for theirs. */
 	thread.id = ts_writer_new_id(writer, TS_TABLE_THREAD);
 	thread.process = 1;
 	thread.tid = 0;
@@ -340,7 +338,7 @@ TS_TEST(viewers_see_counters_with_whom_they_are_about)
 		"'name':'memory_bytes','pid':60,'tid':0,'ts':9.000,",
 		NULL,
 	};
-	/* A process that is called 0 keeps that for itself. */
+	/* A process with pid 0 keeps that for itself. */
 	static const char *const zero[] = {
 		"{'ph':'M','name':'process_name','pid':0,'tid':0,'args':{'name':'p'}}",
 		"{'ph':'M','name':'process_name','pid':3000000000,'tid':0,'args':{'name':'system'}}",
@@ -388,8 +386,8 @@ TS_TEST(times_go_back_to_their_clock)
 }
 
 /*
- * A row of no source has trace time, whatever clock the row before it has; one that only names a
- * queue has the clock of that queue's source.
+ * A row without a source is in trace time, whatever clock the previous row has; one that only names
+ * a queue uses the clock of that queue's source.
  */
 TS_TEST(times_of_rows_that_name_no_source)
 {
@@ -436,7 +434,7 @@ TS_TEST(columns_of_events)
 		   "{'start':2000,'duration':-1,'thread':1,'category':'other','correlation':4,"
 		   "'result':-5,"
 		   "'arrow':'in','args':{'correlation':4}}\n");
-	/* Times are trace time; a reference may be taken away. */
+	/* Times are trace time; a reference may be removed. */
 	CHECK_ROWS(OWN(WHO, "'traceEvents':[{'ph':'X','pid':50,'tid':'x','ts':2,'cat':'kernel',"
 			    "'tracesmith':{'queued':1500,'kind':'wait','stream':null,'device':0,"
 			    "'process':1}}]"),
@@ -455,7 +453,7 @@ TS_TEST(columns_of_events)
 	CHECK_ROWS(OWN(WHO, "'traceEvents':[{'ph':'P','pid':50,'tid':'x','ts':2,"
 			    "'tracesmith':{'table':'sample','state':'idle'}}]"),
 		   "sample", "{'start':2000,'thread':1,'state':'idle'}\n");
-	/* What the source left open stays open. */
+	/* What the source left unset stays unset. */
 	CHECK_ROWS(OWN(WHO, "'stackFrames':{'1':{'name':'f'}},'traceEvents':[{'ph':'i','pid':50,"
 			    "'tid':'x','ts':2,'sf':1,'tracesmith':{'stack':0}}]"),
 		   "mark", "{'start':2000,'thread':1,'beside':{'sf':1}}\n");
@@ -477,8 +475,8 @@ TS_TEST(rows_without_events)
 }
 
 /*
- * Blobs of several rows, two of which share their first one; what hash and size the file gives does
- * not count.
+ * Blobs of several rows, two of which share their first one; hash and size given by the file are
+ * ignored.
  */
 TS_TEST(chains_of_blobs_come_back)
 {
@@ -555,7 +553,7 @@ TS_TEST(ids_of_the_file_and_of_the_trace)
 		TS_CHECK_INT(import_quoted(writer, "x", file, strlen(file), 0, 0, NULL, NULL, NULL),
 			     0);
 	reader = finish_and_read(writer, path);
-	/* As in the file where the trace was empty, behind what was there where it was not. */
+	/* Same ids as in the file if the trace was empty; otherwise after the existing ones. */
 	CHECK_TABLE(reader, "process",
 		    "{'id':9,'source':3,'parent':4}\n"
 		    "{'id':4,'source':3}\n"

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Exports of Nsight Systems: databases of three generations of its schema, made with SQL; what
- * refers to what; tables that nobody knows; files that lie, and files that are damaged.
+ * Exports of Nsight Systems: databases of three generations of its schema, made with SQL;
+ * references; unknown tables; inconsistent and damaged files.
  */
 #include "tracesmith_config.h"
 
@@ -82,7 +82,7 @@ static void check_sql(const char *file, int line, const char *sql, const char *t
 	"(4,'cuMemAlloc_v2'),(5,'registered'),(6,'main'),(7,'/bin/app'),(8,'ncclDevKernel_AllReduce')," \
 	"(9,'worker'),(10,'read'),(11,'MPI_Allreduce');"
 
-/* ---- 2021: fewer columns, INT, no labels of enums, no names of who wrote it ---- */
+/* ---- 2021: fewer columns, INT, no enum labels, no producer name ---- */
 
 #define OF_2021                                                                                    \
 	STRINGS                                                                                    \
@@ -121,7 +121,7 @@ static void check_sql(const char *file, int line, const char *sql, const char *t
 	"CREATE TABLE TARGET_INFO_GPU (id INT, name TEXT, busLocation TEXT, totalMemory INT);"     \
 	"INSERT INTO TARGET_INFO_GPU VALUES (0,'Tesla V100','0000:03:00.0',16000);"
 
-/* ---- 2022: what the schema of Nsight Systems 2022 and 2023 has beside that ---- */
+/* ---- 2022: additions in the schema of Nsight Systems 2022 and 2023 ---- */
 
 #define OF_2022                                                                                                \
 	STRINGS                                                                                                \
@@ -172,7 +172,7 @@ static void check_sql(const char *file, int line, const char *sql, const char *t
 	"CREATE TABLE ProcessStreams (globalPid INTEGER, filenameId INTEGER, contentId INTEGER);"              \
 	"INSERT INTO ProcessStreams VALUES (" PID ",6,7);"
 
-/* ---- 2024 and later: labels of enums, graphs, metrics, memory, green contexts ---- */
+/* ---- 2024 and later: enum labels, graphs, metrics, memory, green contexts ---- */
 
 #define OF_2024                                                                                               \
 	STRINGS                                                                                               \
@@ -345,7 +345,7 @@ TS_TEST(events_of_2024)
 	CHECK_SQL(OF_2024, "loss", "");
 }
 
-/* ---- tables that nobody knows ---- */
+/* ---- unknown tables ---- */
 
 #define UNKNOWN                                                                           \
 	STRINGS                                                                           \
@@ -377,7 +377,7 @@ TS_TEST(unknown_tables)
 	release_imported(&imported);
 }
 
-/* What has a time is an event, also where nobody says whose; bytes are counted. */
+/* A row with a time is an event, even without an owner; bytes are counted. */
 #define OF_NOBODY                                                                     \
 	STRINGS                                                                       \
 	"CREATE TABLE NEW_SWITCH_EVENTS (timestamp INTEGER, port INTEGER, raw BLOB);" \
@@ -399,7 +399,7 @@ TS_TEST(times_without_threads)
 		"{'start':6,'source':1,'what':'argument','count':1,'reason':'binary argument'}\n");
 }
 
-/* ---- files that lie ---- */
+/* ---- inconsistent files ---- */
 
 TS_TEST(a_view_is_no_table)
 {
@@ -438,7 +438,7 @@ TS_TEST(wrong_types)
 	release_imported(&imported);
 }
 
-/* Stacks whose rows are not in order, twice there, or beyond all bounds. */
+/* Stacks whose rows are out of order, duplicated, or out of bounds. */
 TS_TEST(odd_stacks)
 {
 	const char *sql = STRINGS
@@ -535,7 +535,10 @@ TS_TEST(canceled)
 	ts_reader_close(reader);
 }
 
-/* Cut anywhere: an error, or all; never less and no error. What came before is kept. */
+/*
+ * Truncated anywhere: an error or everything; never less without an error. What came before is
+ * kept.
+ */
 TS_TEST(cut_anywhere)
 {
 	struct database made = make(OF_2021);
@@ -559,7 +562,7 @@ TS_TEST(cut_anywhere)
 	sqlite3_free(made.data);
 }
 
-/* A page in the middle of NVTX's table: ranges before it are kept, and named. */
+/* A page in the middle of NVTX's table: earlier ranges are kept, with names. */
 TS_TEST(damage_among_ranges)
 {
 	const char *sql = STRINGS
@@ -582,10 +585,7 @@ TS_TEST(damage_among_ranges)
 	sqlite3_free(made.data);
 }
 
-/*
- * What a writer left in its log is not in the database: that is said, and nobody's files are
- * touched.
- */
+/* Data left in a writer's log is not in the database: a note says so, and no file is modified. */
 TS_TEST(log_beside_it)
 {
 	struct ts_import_result result;
@@ -619,7 +619,7 @@ TS_TEST(log_beside_it)
 	unlink(database);
 }
 
-/* No flipped byte makes it crash, hang, or say nothing about an error. */
+/* No flipped byte causes a crash, a hang, or an error without a message. */
 TS_TEST(flipped_bytes)
 {
 	struct database made = make(OF_2021);

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The text of perf script: lines taken apart, events, threads, frames, records; what is refused and
- * what a damaged text leaves.
+ * The text of perf script: parsing lines, events, threads, frames, records; rejected and damaged
+ * texts.
  */
 #include "import/perf/perf_line.h"
 #include "unit/import/import_support.h"
@@ -258,7 +258,7 @@ TS_TEST(two_frames_on_a_long_line)
 		ts_text_append_str(&line, "a) ");
 	ts_text_append_str(&line, "(/bin/x) 2000 add+0x1 (/bin/a)\n");
 	TS_CHECK(!line.failed);
-	/* The first word behind a bracket that is a number begins the second one. */
+	/* The first number after a bracket starts the second one. */
 	CHECK_TEXT(ts_text_cstr(&line), "sample",
 		   "{'start':1000002000,'thread':1,'stack':1,'name':'page-faults',"
 		   "'args':{'period':1,'addr':'0x1000'}}\n");

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * For tests of Perfetto files: packets are written one by one, and imported at once and in small
+ * For tests of Perfetto files: writes packets one by one, and imports them at once and in small
  * pieces, which must make no difference.
  */
 #ifndef TS_TESTS_UNIT_IMPORT_PERFETTO_PERFETTO_SUPPORT_H
@@ -17,7 +17,7 @@ static inline void put_text(struct ts_text *out, uint32_t number, const char *te
 	ts_proto_put_bytes(out, number, text, strlen(text));
 }
 
-/* A packet of a sequence; time 0: none. To be closed. */
+/* A packet of a sequence; time 0: none. The caller closes it. */
 static inline size_t open_packet(struct ts_text *out, uint64_t sequence, uint64_t time,
 				 uint64_t flags)
 {
@@ -31,7 +31,7 @@ static inline size_t open_packet(struct ts_text *out, uint64_t sequence, uint64_
 	return packet;
 }
 
-/* An entry of interned data that is iid and text. */
+/* An entry of interned data: iid and text. */
 static inline void put_interned(struct ts_text *out, uint32_t number, uint64_t iid,
 				const char *text)
 {
@@ -102,7 +102,7 @@ static inline void check_packets(const char *file, int line, const struct ts_tex
 #define CHECK_PACKETS(trace, table, expected) \
 	check_packets(__FILE__, __LINE__, trace, table, expected)
 
-/* What the note of a good import says. */
+/* The note of a successful import. */
 static inline void check_note(const char *file, int line, const struct ts_text *trace,
 			      const char *expected)
 {

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Perfetto's protobuf: what is one, packets, sequences, clocks, tracks, spans and what is lost. */
+/* Perfetto's protobuf: detection, packets, sequences, clocks, tracks, spans and losses. */
 #include "unit/import/perfetto/perfetto_support.h"
 
 #if __has_include("tracesmith_config.h")
@@ -9,7 +9,7 @@
 TS_TEST(content_decides)
 {
 	TS_SCOPED(ts_text) trace = { 0 };
-	/* sample_type { type: 1 unit: 2 } of a profile of pprof */
+	/* sample_type { type: 1 unit: 2 } of a pprof profile */
 	static const char pprof[] = "\x0a\x04\x08\x01\x10\x02\x0a\x04\x08\x03\x10\x04";
 	static const char *const others[] = {
 		"", "\n", "\n\n", "\n{\"traceEvents\":[]}", "\n  [1]", "\x0a\x80", "perf 1 2 3"
@@ -21,7 +21,7 @@ TS_TEST(content_decides)
 	TS_CHECK(!ts_perfetto_probe(pprof, sizeof(pprof) - 1));
 	for (size_t i = 0; i < TS_ARRAY_SIZE(others); i++)
 		TS_CHECK(!ts_perfetto_probe(others[i], strlen(others[i])));
-	/* Empty packets ahead say nothing. */
+	/* Leading empty packets are ignored. */
 	TS_CHECK(ts_perfetto_probe("\x0a\x00\x0a\x02\x08\x05", 6) == 0);
 	TS_CHECK(ts_perfetto_probe("\x0a\x00\x0a\x02\x40\x05", 6));
 }
@@ -39,7 +39,7 @@ static void put_names(struct ts_text *trace)
 	ts_proto_close(trace, packet);
 }
 
-/* A beginning by iids, with annotations of every type. */
+/* A begin by iids, with annotations of every type. */
 static void put_begin(struct ts_text *trace)
 {
 	size_t packet = open_packet(trace, 1, 1000, STATE_NEEDED), event = ts_proto_open(trace, 11);
@@ -83,7 +83,7 @@ static void put_begin(struct ts_text *trace)
 	ts_proto_close(trace, last);
 	ts_proto_close(trace, inner);
 	ts_proto_close(trace, open);
-	/* The same of old. */
+	/* The same in the legacy form. */
 	open = ts_proto_open(trace, 4);
 	put_text(trace, 10, "nested");
 	inner = ts_proto_open(trace, 8);
@@ -137,14 +137,14 @@ TS_TEST(ends_that_come_first_and_ends_of_nothing)
 {
 	TS_SCOPED(ts_text) trace = { 0 };
 
-	/* Two threads write one track: the file has the end ahead of its beginning. */
+	/* Two threads write one track: the file has an end before its begin. */
 	put_event(&trace, 300, END, 5, NULL);
 	put_event(&trace, 100, BEGIN, 5, "late");
-	/* Of a span before the recording: later beginnings are not its. */
+	/* The end of a span that began before the recording does not match later begins. */
 	put_event(&trace, 50, END, 6, NULL);
 	put_event(&trace, 100, BEGIN, 6, "later");
 	put_event(&trace, 150, END, 6, NULL);
-	/* An end with a name is that of the newest with this name. */
+	/* An end with a name closes the newest span of that name. */
 	put_event(&trace, 200, BEGIN, 6, "a");
 	put_event(&trace, 210, BEGIN, 6, "b");
 	put_event(&trace, 220, END, 6, "a");
@@ -200,7 +200,7 @@ TS_TEST(tracks_are_described_behind_their_events)
 	put_track(&trace, 3, 2, "lane");
 	put_track(&trace, 2, 1, "group");
 	put_process_track(&trace, 1, 42);
-	/* A circle of tracks belongs to nobody. */
+	/* A cycle of tracks has no owner. */
 	put_track(&trace, 8, 9, "round");
 	put_track(&trace, 9, 8, "and round");
 	put_event(&trace, 200, INSTANT, 9, "n");
@@ -252,8 +252,7 @@ TS_TEST(clocks)
 	size_t packet, snapshot;
 
 	/*
-	 * Clock 64 of sequence 2 is tied to the monotonic one before anybody ties that to the
-	 * trace's.
+	 * Clock 64 of sequence 2 is tied to the monotonic clock before that is tied to the trace's.
 	 */
 	packet = open_packet(&trace, 2, 0, 0);
 	snapshot = ts_proto_open(&trace, 6);
@@ -271,12 +270,12 @@ TS_TEST(clocks)
 	ts_proto_close(&trace, packet);
 	put_mark_in(&trace, 1, 0, 12000, "plain");
 	put_mark_in(&trace, 1, 3, 4500, "monotonic");
-	/* 5000 of the monotonic clock, and 2 and 3 us more. */
+	/* 5000 of the monotonic clock, plus 2 and 3 us. */
 	put_mark_in(&trace, 2, 64, 2, "first");
 	put_mark_in(&trace, 2, 64, 3, "second");
 	put_mark_in(&trace, 3, 64, 2, "of nobody");
 	put_mark_in(&trace, 3, 6, UINT64_MAX, "beyond");
-	/* Later the monotonic clock has slipped. */
+	/* Later the monotonic clock has drifted. */
 	packet = open_packet(&trace, 1, 0, 0);
 	snapshot = ts_proto_open(&trace, 6);
 	put_clock(&trace, 6, 30000, 1, false);
@@ -358,7 +357,7 @@ TS_TEST(packets_that_nobody_reads_are_counted)
 	ts_proto_close(&trace, ts_proto_open(&trace, 1001));
 	ts_proto_close(&trace, event);
 	ts_proto_close(&trace, packet);
-	/* A packet that is no message. */
+	/* A packet that is not a message. */
 	ts_proto_put_bytes(&trace, 1, "\x08\x01\x07\x07", 4);
 	CHECK_NOTE(
 		&trace,
@@ -366,7 +365,7 @@ TS_TEST(packets_that_nobody_reads_are_counted)
 		"extension field, 1 damaged packet");
 }
 
-/* ---- packed packets ---- */
+/* ---- compressed packets ---- */
 
 static uint32_t adler32(const char *data, size_t bytes)
 {
@@ -379,7 +378,7 @@ static uint32_t adler32(const char *data, size_t bytes)
 	return b << 16 | a;
 }
 
-/* The bytes as they are, in a stream of zlib's. */
+/* Stored bytes in a zlib stream. */
 static void store(struct ts_text *out, const struct ts_text *inner)
 {
 	uint32_t sum = adler32(inner->data, inner->length);
@@ -403,7 +402,7 @@ TS_TEST(packed_packets)
 	TS_SCOPED(ts_text) trace = { 0 };
 	TS_SCOPED(ts_text) inner = { 0 };
 	TS_SCOPED(ts_text) packed = { 0 };
-	/* A frame of zstd that holds 0a 06 40 07 5a 02 48 03 as they are. */
+	/* A zstd frame with 0a 06 40 07 5a 02 48 03 stored. */
 	static const char zstd[] =
 		"\x28\xb5\x2f\xfd\x20\x08\x41\x00\x00\x0a\x06\x40\x07\x5a\x02\x48"
 		"\x03";
@@ -421,7 +420,7 @@ TS_TEST(packed_packets)
 	CHECK_PACKETS(&trace, "mark",
 		      "{'start':7,'thread':2}\n"
 		      "{'start':100,'thread':1,'name':'packed'}\n");
-	/* Damaged, it is counted. */
+	/* A damaged one is counted. */
 	trace.data[20] ^= 1;
 	CHECK_NOTE(&trace, "lost: 1 damaged compressed packet");
 #else
@@ -429,7 +428,7 @@ TS_TEST(packed_packets)
 #endif
 }
 
-/* ---- files that are wrong ---- */
+/* ---- malformed files ---- */
 
 TS_TEST(nested_deeper_than_anybody_needs)
 {
@@ -475,12 +474,12 @@ TS_TEST(a_file_that_breaks_off_keeps_what_came_before)
 		struct imported imported;
 
 		import_packets(&imported, &trace, bytes, bytes % 2);
-		/* A cut between two packets is none. */
+		/* A cut between two packets is not detected. */
 		if (imported.rc) {
 			TS_CHECK_INT(imported.rc, TS_EFORMAT);
 			TS_CHECK(strstr(imported.err.message, "is truncated"));
 		}
-		/* The span is open until its end is there: it is a row all the time. */
+		/* The span is open until its end arrives: it is a row all the time. */
 		TS_CHECK(imported.result.events >= before);
 		TS_CHECK(imported.result.events <= whole.result.events);
 		before = imported.result.events;

@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * What else a Perfetto file holds: counters, arrows, events of old, call stacks, samples, devices,
+ * Other contents of Perfetto files: counters, arrows, legacy events, call stacks, samples, devices,
  * processes.
  */
 #include "unit/import/perfetto/perfetto_support.h"
 
-/* An event of sequence 1 on a track whose further fields the caller writes. */
+/* An event of sequence 1 on a track; the caller writes the remaining fields. */
 static size_t events_packet;
 
 static size_t open_event(struct ts_text *trace, uint64_t time, unsigned int type, uint64_t track)
@@ -60,7 +60,7 @@ TS_TEST(counters)
 	event = open_event(&trace, 100, COUNTER, 20);
 	ts_proto_put_int(&trace, 30, 4);
 	close_event(&trace, event);
-	/* Told again, it is the same counter. */
+	/* Defined again, it is the same counter. */
 	put_counter_track(&trace, 20, "memory", 0, 3, 1024, true);
 	event = open_event(&trace, 200, COUNTER, 20);
 	ts_proto_put_int(&trace, 30, -1);
@@ -68,7 +68,7 @@ TS_TEST(counters)
 	event = open_event(&trace, 300, COUNTER, 21);
 	ts_proto_put_double(&trace, 44, 0.5);
 	close_event(&trace, event);
-	/* Extra values: those of a thread's time belong to the slice. */
+	/* Extra values: those of thread time belong to the slice. */
 	packet = open_packet(&trace, 1, 0, 0);
 	defaults = ts_proto_open(&trace, 59);
 	inner = ts_proto_open(&trace, 11);
@@ -134,7 +134,7 @@ TS_TEST(arrows)
 		      "'id_json':9223372036854775808}\n");
 }
 
-/* ---- events of old ---- */
+/* ---- legacy events ---- */
 
 static void put_legacy(struct ts_text *trace, char phase, int64_t us, uint32_t id_kind, uint64_t id)
 {
@@ -172,7 +172,7 @@ TS_TEST(events_of_old)
 	put_legacy(&trace, 'X', 1, 0, 0);
 	put_legacy(&trace, 'B', 1, 0, 0);
 	put_legacy(&trace, 'E', 1, 0, 0);
-	/* Two ids that are the same number, of different kinds, overlap. */
+	/* Two ids with the same number but different kinds overlap. */
 	put_legacy(&trace, 'b', 1, 6, 9);
 	put_legacy(&trace, 'S', 1, 11, 9);
 	put_legacy(&trace, 'e', 1, 6, 9);
@@ -202,7 +202,7 @@ TS_TEST(events_of_old)
 
 /* ---- stacks ---- */
 
-/* Frames stand ahead of what they refer to, as fields are written in the order of their numbers. */
+/* Frames precede what they refer to, since fields are written in the order of their numbers. */
 static void put_stacks(struct ts_text *trace)
 {
 	size_t data = ts_proto_open(trace, 12), entry;
@@ -252,7 +252,7 @@ TS_TEST(stacks_and_samples)
 	ts_proto_put_uint(&trace, 18, 1);
 	ts_proto_close(&trace, sample);
 	ts_proto_close(&trace, packet);
-	/* Two samples in a packet, 1 and 3 us behind its time. */
+	/* Two samples in a packet, 1 and 3 us after its time. */
 	packet = open_packet(&trace, 1, 1000, 0);
 	sample = ts_proto_open(&trace, 54);
 	ts_proto_put_bytes(&trace, 1, "\x01\x01", 2);
@@ -311,7 +311,7 @@ TS_TEST(devices)
 	ts_proto_close(&trace, inner);
 	ts_proto_close(&trace, stage);
 	ts_proto_close(&trace, packet);
-	/* The old way: lists of names, then numbers. */
+	/* The legacy form: lists of names, then numbers. */
 	packet = open_packet(&trace, 2, 200, 0);
 	stage = ts_proto_open(&trace, 53);
 	inner = ts_proto_open(&trace, 7);

@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Perfetto files that our own exporter wrote, byte by byte: docs/formats/perfetto.md, section 1. */
+/* Perfetto files of our own exporter, byte by byte: docs/formats/perfetto.md, section 1. */
 #include "unit/import/perfetto/perfetto_support.h"
 
 enum { NATIVE = 9901 };
 enum { TAKE_START = 1, TAKE_NAME = 2, TAKE_CATEGORY = 4, TAKE_ARGS = 8 };
 
-/* A row with pairs of column and value, which end with column 0. */
+/* A row with pairs of column and value, terminated by column 0. */
 static void put_row(struct ts_text *out, uint64_t table, uint64_t id, const int64_t *pairs)
 {
 	size_t row = ts_proto_open(out, 3), columns;
@@ -63,7 +63,7 @@ static void put_entities(struct ts_text *trace)
 	ts_proto_close(trace, packet);
 }
 
-/* A slice that takes what it can from its event, and a mark that has all by itself. */
+/* A slice that takes what it can from its event, and a complete mark. */
 static void put_events(struct ts_text *trace)
 {
 	size_t packet = open_packet(trace, 1, 50, STATE_NEEDED), event = ts_proto_open(trace, 11);
@@ -97,7 +97,7 @@ static void put_events(struct ts_text *trace)
 	ts_proto_close(trace, row);
 	ts_proto_close(trace, native);
 	ts_proto_close(trace, packet);
-	/* Its end says nothing. */
+	/* Its end carries nothing. */
 	put_event(trace, 75, END, 7, NULL);
 	packet = open_packet(trace, 1, 0, STATE_NEEDED);
 	native = ts_proto_open(trace, NATIVE);
@@ -113,7 +113,7 @@ static void put_events(struct ts_text *trace)
 	ts_proto_close(trace, inner);
 	inner = ts_proto_open(trace, 6);
 	for (size_t i = 0; i < 14; i++) {
-		/* key: {"a":1}, beside; key: null; key: its column `name` */
+		/* key: {"a":1}, in `beside`; key: null; key: its column `name` */
 		static const uint64_t args[] = { 3, TS_ARG_JSON,   1, 0, 4, 3, TS_ARG_NULL, 0, 0,
 						 3, TS_ARG_COLUMN, 0, 3, 0 };
 
@@ -197,7 +197,7 @@ TS_TEST(blobs_in_pieces)
 		row = ts_proto_open(&trace, 3);
 		ts_proto_put_uint(&trace, 1, TS_TABLE_BLOB);
 		columns = ts_proto_open(&trace, 2);
-		/* The third continues what is not there. */
+		/* The third continues a missing one. */
 		if (id > 1) {
 			ts_proto_put_varint(&trace, 3);
 			ts_proto_put_varint(&trace, ts_proto_from_signed(id == 2 ? 1 : 77));

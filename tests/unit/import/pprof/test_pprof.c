@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * pprof profiles, made here field by field: types, locations, labels, any order; what is refused
- * and what a damaged file leaves.
+ * pprof profiles, built field by field: types, locations, labels, any order; rejected and damaged
+ * files.
  */
 #include "base/proto.h"
 #include "unit/import/import_support.h"
@@ -124,7 +124,7 @@ static void put_samples(struct profile *p)
 	put_label(p, "size", NULL, -64, "bytes");
 	ts_proto_close(&p->out, open);
 	open = ts_proto_open(&p->out, 2);
-	/* Not packed: the older way. */
+	/* Not packed: the older form. */
 	ts_proto_put_uint(&p->out, 1, 3);
 	ts_proto_put_int(&p->out, 2, other[0]);
 	ts_proto_put_int(&p->out, 2, other[1]);
@@ -258,7 +258,7 @@ TS_TEST(any_order)
 {
 	struct profile p;
 
-	/* Once to know the texts, which then come first. */
+	/* Once to collect the texts, which then come first. */
 	make_cpu(&p);
 	ts_text_clear(&p.out);
 	put_texts(&p);
@@ -271,7 +271,7 @@ TS_TEST(any_order)
 	ts_text_release(&p.out);
 }
 
-/* Which of the values is the weight. */
+/* Selects the value that is the weight. */
 TS_TEST(the_type_that_counts)
 {
 	static const struct {
@@ -391,17 +391,17 @@ TS_TEST(what_is_a_profile_and_what_is_not)
 
 	make_cpu(&p);
 	TS_CHECK(ts_pprof_probe(p.out.data, p.out.length));
-	/* The first bytes of a long one. */
+	/* The beginning of a long one. */
 	TS_CHECK(ts_pprof_probe(p.out.data, p.out.length / 2));
 	TS_CHECK(!ts_perfetto_probe(p.out.data, p.out.length));
 	ts_text_release(&p.out);
-	/* A packet of Perfetto: timestamp (8), sequence (10). */
+	/* A Perfetto packet: timestamp (8), sequence (10). */
 	open = ts_proto_open(&out, 1);
 	ts_proto_put_uint(&out, 8, 1000);
 	ts_proto_put_uint(&out, 10, 1);
 	ts_proto_close(&out, open);
 	TS_CHECK(!ts_pprof_probe(out.data, out.length));
-	/* One whose fields happen to be 1 and 2, as a message of another kind may have. */
+	/* One whose fields happen to be 1 and 2, as in a message of another kind. */
 	ts_text_clear(&out);
 	open = ts_proto_open(&out, 1);
 	ts_proto_put_bytes(&out, 1, "a", 1);

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * rocpd databases, made here after the schema that rocprofiler-sdk publishes: with and without the
- * ending of names, times in the rows or in a table of their own, several processes, damage. Skipped
- * where the tool is built without SQLite.
+ * rocpd databases, built after the schema that rocprofiler-sdk publishes: with and without the
+ * suffix of names, times in the rows or in their own table, several processes, damage. Skipped if
+ * the tool is built without SQLite.
  */
 #include "unit/import/import_as.h"
 
@@ -17,7 +17,7 @@ struct bytes {
 	size_t length;
 };
 
-/* Every "@" is the ending of a name. */
+/* Every "@" is the suffix of a name. */
 static void run_sql(sqlite3 *db, const char *sql, const char *ending)
 {
 	struct ts_text text = { 0 };
@@ -81,7 +81,7 @@ static const char *const none[] = { "", NULL };
 static const char *const one[] = { "_0000abcd_0000_7000_8000_00000000cafe", NULL };
 static const char *const two[] = { "_a", "_b", NULL };
 
-/* What both schemas have. */
+/* Common to both schemas. */
 #define INFO_TABLES                                                                                \
 	"CREATE TABLE rocpd_metadata@(id INTEGER PRIMARY KEY, tag TEXT, value TEXT);"              \
 	"INSERT INTO rocpd_metadata@(tag, value) VALUES('schema_version', '3');"                   \
@@ -121,7 +121,7 @@ static const char *const two[] = { "_a", "_b", NULL };
 	" value REAL);"                                                                            \
 	"INSERT INTO rocpd_pmc_event@(event_id,pmc_id,value) VALUES(2,9,1.5),(2,9,2),(99,9,1);"
 
-/* Times and places in the rows. */
+/* Times and locations in the rows. */
 static const char *const flat[] = {
 	INFO_TABLES,
 	"CREATE TABLE rocpd_track@(id INTEGER PRIMARY KEY, nid INT, pid INT, tid INT, name_id INT);"
@@ -153,7 +153,7 @@ static const char *const flat[] = {
 	NULL
 };
 
-/* Both in tables of their own. */
+/* Both in their own tables. */
 static const char *const apart[] = {
 	INFO_TABLES,
 	"CREATE TABLE rocpd_timestamp@(id INTEGER PRIMARY KEY, value INT, phase INT, track_id INT);"
@@ -238,7 +238,7 @@ TS_TEST(times_in_a_table)
 	check_database(__LINE__, apart, none, "api_call", CALL);
 }
 
-/* Numbers are of each process: those of the second are told apart. */
+/* Numbers are per process: those of the second are kept apart. */
 TS_TEST(two_processes)
 {
 	check_database(__LINE__, flat, two, "gpu_op",

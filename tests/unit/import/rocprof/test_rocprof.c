@@ -1,8 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/*
- * rocprofv3's JSON: every section, any order, several processes, damage, and what nobody should
- * write.
- */
+/* rocprofv3's JSON: every section, any order, several processes, damage, and malformed records. */
 #include "unit/import/import_as.h"
 
 #define METADATA(pid)                                                                               \
@@ -60,7 +57,9 @@ TS_TEST(dispatches)
 	ROWS_AS("rocprof",
 		FILE_OF("{" INFO("7") "," KERNELS(DISPATCH("100", "130", "3", "8", "128")) "}"),
 		"gpu_op", ROW("100", "30", "k()", "8"));
-	/* Collectives are told by their names; kernels without a name, or with one only. */
+	/*
+	 * Collectives are recognized by their names; kernels without a name, or with a name only.
+	 */
 	ROWS_AS("rocprof",
 		FILE_OF("{" INFO("7") "," KERNELS(DISPATCH("100", "130", "4", "0", "64")) "}"),
 		"gpu_op",
@@ -69,7 +68,7 @@ TS_TEST(dispatches)
 		"'grid_z':1,'block_x':64,'block_y':1,'block_z':1,'shared_bytes':256,'process':1,"
 		"'args':{'thread_id':20,'queue_id':2,'kernel_id':4,'dispatch_id':1,"
 		"'private_segment_size':0}}\n");
-	/* Work-items that fill no whole block stay as arguments. */
+	/* Work-items that do not fill a block stay as arguments. */
 	ROWS_AS("rocprof",
 		FILE_OF("{" INFO("7") "," KERNELS(DISPATCH("100", "130", "77", "0", "65")) "}"),
 		"gpu_op",
@@ -102,7 +101,7 @@ TS_TEST(entities)
 	ROWS_AS("rocprof", json, "loss", "");
 }
 
-/* Whatever comes first, names are right. */
+/* Names are right in any order. */
 TS_TEST(any_order)
 {
 	const char *expected = ROW("100", "30", "k()", "8");
@@ -132,7 +131,7 @@ TS_TEST(renamed_kernels)
 		"{'start':1,'duration':1,'device':1,'stream':1,'kind':'kernel','name':'renamed',"
 		"'category':'KERNEL_DISPATCH','correlation':1,'process':1,'arrow':'in','args':{"
 		"'queue_id':2,'kernel_id':5,'external_correlation_id':5}}\n");
-	/* Without a stream, the queue is one. */
+	/* Without a stream, the queue serves as one. */
 	ROWS_AS("rocprof",
 		RECORDS("kernel_dispatch",
 			"{'kind':1,'start_timestamp':1,'end_timestamp':2,'dispatch_info':{"
@@ -254,7 +253,7 @@ TS_TEST(counters)
 
 	ROWS_AS("rocprof", with, "counter", expected);
 	ROWS_AS("rocprof", with, "gpu_op", ROW("100", "30", "k()", "8"));
-	/* Without a trace of kernels the counters tell of them. */
+	/* Without a kernel trace, kernels come from the counters. */
 	ROWS_AS("rocprof", alone, "counter", expected);
 	ROWS_AS("rocprof", alone, "gpu_op",
 		"{'start':100,'duration':30,'device':1,'stream':1,'kind':'kernel','name':'k()',"
@@ -279,8 +278,8 @@ TS_TEST(program_counters)
 }
 
 /*
- * Correlations count from 1 in every process; in the trace no two are the same. Devices of one
- * machine are the same.
+ * Correlations count from 1 in every process; in the trace they are unique. Devices of one machine
+ * are the same.
  */
 TS_TEST(processes)
 {
@@ -304,11 +303,11 @@ TS_TEST(processes)
 		"{'id':1,'name':'h','system':'Linux 6','processors':8,'memory_bytes':1000}\n");
 }
 
-/* ---- what nobody should write ---- */
+/* ---- malformed records ---- */
 
 TS_TEST(times)
 {
-	/* Never stamped; none; beyond an int64; none of these is taken. */
+	/* Never stamped; none; beyond an int64: none of these is used. */
 	ROWS_AS("rocprof",
 		RECORDS("hip_api",
 			"{'kind':2,'start_timestamp':0,'end_timestamp':0},{'kind':2},"
@@ -408,7 +407,7 @@ static uint64_t events_of(const char *data, size_t bytes, bool in_pieces)
 	return events;
 }
 
-/* What stands before the cut is kept: events never become fewer with more of the file. */
+/* Everything before the cut is kept: a longer prefix never gives fewer events. */
 TS_TEST(cut_anywhere)
 {
 	size_t bytes = strlen(WHOLE);

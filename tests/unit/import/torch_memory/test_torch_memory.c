@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * PyTorch memory snapshots: opcodes of pickle, what becomes of entries, blocks and annotations,
- * sums; pickles that would run something, are damaged or try to need more than they are. Pickles
- * are written as JSON with ' for ", and `&N value` and `*N` for the memo.
+ * PyTorch memory snapshots: pickle opcodes, entries, blocks, annotations, sums; pickles that would
+ * execute code, are damaged, or expand without limit. Pickles are written as JSON with ' for ", and
+ * `&N value` and `*N` for the memo.
  */
 #include "unit/import/import_support.h"
 
@@ -52,7 +52,7 @@ static const char *put_memo(struct ts_text *out, const char *p)
 	if (!puts) {
 		ts_text_append_char(out, 'j');
 	} else if (p[1] == '[' || p[1] == '{') {
-		/* Remembered while it is empty, as Python does: so it can contain itself. */
+		/* Memoized while it is empty, as Python does: so it can contain itself. */
 		ts_text_append_char(out, p[1] == '[' ? ']' : '}');
 		ts_text_append_char(out, 'r');
 		put_size(out, number, 4);
@@ -172,7 +172,7 @@ static void check_refused(int line, const void *data, size_t bytes, const char *
 #define BLOCK(address, size, asked, state, rest)                                            \
 	"{'address':" address ",'size':" size ",'requested_size':" asked ",'state':'" state \
 	"'" rest "}"
-/* The kind of what is taken is 0, which is not shown. */
+/* An allocation has kind 0, which is not shown. */
 #define TAKEN ""
 #define GIVEN "'kind':'free',"
 #define ROW(start, kind, address, bytes, pool)                                                  \
@@ -336,13 +336,13 @@ TS_TEST(times_that_go_back)
 		"lost: 1 time that goes backwards (time of the previous entry used)");
 }
 
-/* ---- what was there before ---- */
+/* ---- earlier allocations ---- */
 
 TS_TEST(blocks_from_before)
 {
 	/*
-	 * One is given back, one is still there with its stack, one waits; of what was asked for,
-	 * not of what was given.
+	 * One is freed, one is still allocated and has its stack, one is pending; requested, not
+	 * rounded sizes.
 	 */
 	CHECK_SNAPSHOT(
 		TRACE(ENTRY("free_completed", "4096", "100", "5", ""),
@@ -375,7 +375,7 @@ TS_TEST(blocks_from_before)
 TS_TEST(segments)
 {
 	/*
-	 * Plain ones have addresses; of mapped ones 40 were there before: 60 at the end, 30 more,
+	 * Plain segments have addresses; of mapped ones 40 existed before: 60 at the end, 30 more,
 	 * 10 less.
 	 */
 	CHECK_SNAPSHOT(
@@ -505,7 +505,7 @@ TS_TEST(nothing_is_run)
 	CHECK_REFUSED("\x80\x02Pid\n.", "an external object");
 	CHECK_REFUSED("\x80\x05\x97.", "an external buffer");
 	CHECK_REFUSED("\x80\x02}R.", "the file was rejected, and none of its code was run");
-	/* Also behind something that would be fine. */
+	/* Also after valid data. */
 	CHECK_REFUSED("\x80\x02}(X\x08\x00\x00\x00segments]X\x01\x00\x00\x00"
 		      "xcbuiltins\neval\n.",
 		      "'builtins.eval'");
@@ -550,11 +550,11 @@ TS_TEST(content_behind_the_end)
 		"lost: the data after the end of the snapshot");
 }
 
-/* ---- hostile ones ---- */
+/* ---- hostile input ---- */
 
 TS_TEST(what_stands_at_many_places_is_looked_at_once)
 {
-	/* An entry, the list of entries, a list that is in itself. */
+	/* An entry, the list of entries, a list that contains itself. */
 	check_snapshot(
 		__LINE__,
 		"{'segments':[],'device_traces':&1 [&2 [&3 {'action':'alloc','addr':1,'size':1,'time_us':1},*3,*3],*2,*1]}",
@@ -570,7 +570,7 @@ TS_TEST(what_stands_at_many_places_is_looked_at_once)
 
 TS_TEST(doubled_and_doubled)
 {
-	/* 2^40 values, if it were written out. */
+	/* 2^40 values, if expanded. */
 	struct ts_text json = { 0 };
 	struct ts_text pickle;
 
@@ -607,7 +607,7 @@ TS_TEST(nested_deeply)
 	ts_text_release(&pickle);
 }
 
-/* ---- damaged ones ---- */
+/* ---- damaged input ---- */
 
 #define WHOLE                                                                                                        \
 	TRACE(ENTRY("alloc", "1", "10", "1", ",'frames':[&1 {'filename':'a.py','line':1,'name':'f'},*1]") "," ENTRY( \
@@ -629,7 +629,7 @@ TS_TEST(cut_anywhere)
 		import_pickle(&imported, whole.data, cut, cut % 9);
 		TS_CHECK_INT(imported.rc, TS_EFORMAT);
 		rows = (int64_t)ts_reader_rows(imported.reader, TS_TABLE_ALLOCATION);
-		/* A request ahead of its completion is a mark until then. */
+		/* A request is a mark until its completion. */
 		TS_CHECK(rows >= before);
 		TS_CHECK(strstr(imported.err.message, "the file is truncated") != NULL);
 		TS_CHECK(!rows == !strstr(imported.err.message, "everything before it was kept"));

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * XRay logs of every version and mode, made byte by byte; what real programs write is in
- * tests/cli/import/xray.sh.
+ * XRay logs of every version and mode, built byte by byte; tests/cli/import/xray.sh has logs of
+ * real programs.
  */
 #include "unit/import/import_support.h"
 
@@ -34,7 +34,7 @@ static void begin_log(struct log *log, unsigned int version, unsigned int type, 
 	put(log, 0, 8);
 }
 
-/* Of basic mode. */
+/* Basic mode. */
 static void basic(struct log *log, unsigned int kind, unsigned int function, uint64_t tsc,
 		  unsigned int tid, unsigned int pid)
 {
@@ -59,7 +59,7 @@ static void basic_argument(struct log *log, unsigned int function, unsigned int 
 	put(log, 0, 8);
 }
 
-/* Of FDR mode: a metadata record with up to three numbers. */
+/* FDR mode: a metadata record with up to three numbers. */
 static void metadata(struct log *log, unsigned int kind, uint64_t a, size_t a_bytes, uint64_t b,
 		     size_t b_bytes, uint64_t c, size_t c_bytes)
 {
@@ -231,7 +231,7 @@ TS_TEST(events)
 	}
 }
 
-/* The oldest buffer of a thread behind the newest, and bytes of nobody between them. */
+/* The oldest buffer of a thread after the newest, with unowned bytes between them. */
 TS_TEST(buffers_are_read_in_order_of_time)
 {
 	struct log log;
@@ -254,7 +254,7 @@ TS_TEST(buffers_are_read_in_order_of_time)
 		"{'start':0,'source':1,'what':'byte','count':3,'reason':'byte between buffers'}\n");
 }
 
-/* Frequencies with and without a shortcut, times of years: no rounding but the last. */
+/* Frequencies with and without a shortcut, times of years: only the last step rounds. */
 TS_TEST(times)
 {
 	static const uint64_t frequencies[] = { 1,           512000000,   999999999,
@@ -381,14 +381,14 @@ TS_TEST(clock)
 	CHECK_LOG(
 		&log, "clock_sync",
 		"{'clock':1,'time':1794820139449135555,'reference':1794820139449135555,'method':'emulated TSC'}\n");
-	/* A counter of cycles says nothing of the time of day. */
+	/* A cycle counter does not give the time of day. */
 	log.bytes[8]++;
 	CHECK_LOG(&log, "clock_sync", "");
 }
 
 /* ---- damage ---- */
 
-/* A log with something of everything. */
+/* A log with one of each record. */
 static void make_full(struct log *log, unsigned int version)
 {
 	begin_log(log, version, 1, 2900000000, 512);
@@ -433,7 +433,7 @@ TS_TEST(cut_anywhere)
 		log = whole;
 		log.count = count;
 		import_log(&imported, &log, count % 2);
-		/* Between two buffers a file may end. */
+		/* A file may end between two buffers. */
 		TS_CHECK(imported.rc == TS_EFORMAT || imported.rc == TS_OK);
 		if (imported.rc) {
 			TS_CHECK(strstr(imported.err.message, "the file is truncated") != NULL);
@@ -462,10 +462,7 @@ TS_TEST(flipped_anywhere)
 	}
 }
 
-/*
- * A record that cannot be is the end of its buffer, not of the file, and nothing is paired across
- * it.
- */
+/* An invalid record ends its buffer, not the file, and nothing is paired across it. */
 TS_TEST(damaged_buffer)
 {
 	struct log log;

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Layouts of CPython: facts of a few versions, and what is made of a runtime's own words, sound or
- * not.
+ * CPython layouts: facts of a few versions, and layouts derived from a runtime's own offsets, valid
+ * or not.
  */
 #include <stdlib.h>
 #include <string.h>
@@ -13,7 +13,7 @@
 
 #define WORDS (TS_PYTHON_DEBUG_OFFSETS_BYTES / 8)
 
-/* As a 3.15.0 beta 1 without the lock has told them, from `version` on; 0x030f00b1. */
+/* As reported by 3.15.0 beta 1 without the GIL, from `version` on; 0x030f00b1. */
 static const uint64_t told_15_beta[] = {
 	0x030f00b1, 1,    405376, 904, 928,  247040, 7272, 7264,  7336, 7352, 7400, 7592, 7576,
 	7584,       16,   7736,   0,   7760, 7752,   7952, 17564, 880,  0,    8,    16,   72,
@@ -33,7 +33,7 @@ static void fill(uint64_t words[WORDS])
 	memcpy(words + 1, told_15_beta, sizeof(told_15_beta));
 }
 
-/* The same numbers as the final release has them: one word more. */
+/* The same numbers in the final release: one word more. */
 static void fill_final(uint64_t words[WORDS])
 {
 	fill(words);
@@ -126,7 +126,7 @@ TS_TEST(what_is_none_is_told)
 	TS_CHECK_INT(ts_python_layout_of_runtime(&layout, words, 320, &version), TS_EFORMAT);
 }
 
-/* Whatever the numbers are, what is taken of them lies inside what is read. */
+/* Whatever the numbers are, all used offsets are within what is read. */
 TS_TEST(hostile_numbers_stay_bounded)
 {
 	static const uint64_t odd[] = { 0, 7, 8191, 65535, 65536, UINT32_MAX, UINT64_MAX };

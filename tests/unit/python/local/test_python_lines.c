@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Line tables by hand, cut ones, and ones that are none. That all of Python's own read right:
- * tests/python/lines.sh.
+ * Handmade line tables, truncated and invalid ones. tests/python/lines.sh compares all of Python's
+ * own.
  */
 #include "python/local/python_objects.h"
 #include "unit/runner.h"
@@ -12,7 +12,8 @@
 TS_TEST(lnotab)
 {
 	/*
-	 * From 10: 6 bytes, then line 11; 50 bytes, then 2 back; 2 bytes, then 200 on in two steps.
+	 * From 10: 6 bytes, then line 11; 50 bytes, then 2 back; 2 bytes, then 200 forward in two
+	 * steps.
 	 */
 	static const uint8_t table[] = { 6, 1, 50, 0xfe, 2, 127, 0, 73 };
 
@@ -47,9 +48,8 @@ TS_TEST(locations)
 	static const uint8_t table[] = {
 		0x80 | 15 << 3 | 0,                    /* one instruction without a line */
 		0x80 | 3 << 3 | 1,  0x25,              /* two, short, same line */
-		0x80 | 12 << 3 | 0, 4,           9,    /* one, two lines on */
-		0x80 | 13 << 3 | 7, 0x40 | 0x2c, 0x06, /* eight, without columns, 0x1ac/2 = 214 on
-							*/
+		0x80 | 12 << 3 | 0, 4,           9,    /* one, two lines forward */
+		0x80 | 13 << 3 | 7, 0x40 | 0x2c, 0x06, /* eight, no columns, 0x1ac/2 = 214 on */
 		0x80 | 14 << 3 | 0, 0x0b,        0x02, 0x03, 0x04, /* one, long, five back */
 	};
 
@@ -61,7 +61,7 @@ TS_TEST(locations)
 	TS_CHECK_INT(LINE(TS_PYTHON_LOCATIONS, table, 100, 23), 316);
 	TS_CHECK_INT(LINE(TS_PYTHON_LOCATIONS, table, 100, 24), 311);
 	TS_CHECK_INT(LINE(TS_PYTHON_LOCATIONS, table, 100, 26), 0);
-	/* Cut inside a number. */
+	/* Truncated inside a number. */
 	TS_CHECK_INT(ts_python_line(TS_PYTHON_LOCATIONS, table, 7, 100, 6), 102);
 	TS_CHECK_INT(ts_python_line(TS_PYTHON_LOCATIONS, table, 8, 100, 8) > 0, 1);
 }

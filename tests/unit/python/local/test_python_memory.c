@@ -1,8 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/*
- * Memory of this process, of another one, and of one that a test makes up; ranges that cannot be
- * read.
- */
+/* Memory of this process, of another one, and of a fake one; ranges that cannot be read. */
 #include <errno.h>
 #include <signal.h>
 #include <string.h>
@@ -32,7 +29,7 @@ static pid_t start_child(void)
 		pause();
 		_exit(0);
 	}
-	memset(page_with_hole, 'y', PAGE); /* here alone */
+	memset(page_with_hole, 'y', PAGE); /* in this process only */
 	return pid;
 }
 

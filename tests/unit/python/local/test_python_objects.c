@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Texts, numbers, code objects, dictionaries and attributes in memory that is made up, also such
- * that no Python makes. Those of real ones: tests/python/objects.sh.
+ * Strings, numbers, code objects, dictionaries and attributes in fake memory, including invalid
+ * ones. tests/python/objects.sh checks real ones.
  */
 #include <stdio.h>
 
@@ -36,7 +36,7 @@ TS_TEST(texts)
 		TS_CHECK_INT(ts_python_read_text(view, image_text(image, four, 4, 4, 1), text, 64),
 			     11);
 		TS_CHECK_STR(text, "\U0001f600\x7f\ufffd\ufffd");
-		/* Not compact: what classes that derive from str have. */
+		/* Not compact: as for subclasses of str. */
 		TS_CHECK_INT(ts_python_read_text(view, image_text(image, two, 4, 2, 0), text, 64),
 			     10);
 		TS_CHECK_STR(text, "\u20acx\ufffd\u4e2d");
@@ -73,7 +73,7 @@ TS_TEST(wide_texts_of_old_versions)
 		uint64_t object = image_text(image, units, 2, 4, 0);
 		uint64_t data = image_room(image, sizeof(units));
 
-		/* Not ready: kind 0, and the characters where wstr says. */
+		/* Not ready: kind 0, and the characters at wstr. */
 		image_put(image, data, units, sizeof(units));
 		image_word(image, object + image->layout.unicode.state, 0);
 		image_word(image, object + image->layout.unicode.length, 0);
@@ -101,11 +101,11 @@ TS_TEST(no_texts)
 	TS_CHECK_INT(ts_python_read_text(&image->view, image_int(image, 5), text, 16), -1);
 	image_word(image, object + image->layout.unicode.length, UINT64_MAX);
 	TS_CHECK_INT(ts_python_read_text(&image->view, object, text, 16), -1);
-	/* Longer than the memory: what is asked for is there. */
+	/* Longer than the memory: the requested part is there. */
 	image_word(image, object + image->layout.unicode.length, 1 << 30);
 	TS_CHECK_INT(ts_python_read_text(&image->view, object, text, 5), 4);
 	TS_CHECK_STR(text, "text");
-	/* It has changed: ASCII is no more. */
+	/* Changed meanwhile: no longer ASCII. */
 	image_put(image, object + image->layout.unicode.ascii_bytes, "\xff", 1);
 	TS_CHECK_INT(ts_python_read_text(&image->view, object, text, 5), 4);
 	TS_CHECK_STR(text, "?ext");
@@ -246,7 +246,7 @@ TS_TEST(dicts)
 	}
 }
 
-/* A dict whose values stand apart: those that are not set are zero. */
+/* A split-table dict: values that are not set are zero. */
 TS_TEST(split_dicts)
 {
 	EACH_IMAGE(image)
@@ -259,7 +259,7 @@ TS_TEST(split_dicts)
 		first = values + (image->layout.minor >= 13 ? 8 : 0);
 		image_word(image, first + 8, pairs[0][1]);
 		image_word(image, first + 24, pairs[3][1]);
-		pairs[0][1] = pairs[3][1] = 0; /* of no meaning here */
+		pairs[0][1] = pairs[3][1] = 0; /* ignored here */
 		dict = image_dict(image, image_keys(image, pairs, 4, 3, 2), values, 2);
 		TS_CHECK(ts_python_dict_each(&image->view, dict, 100, take, &found));
 		TS_CHECK_INT(found.count, 2);
@@ -270,7 +270,7 @@ TS_TEST(split_dicts)
 	}
 }
 
-static uint64_t changing; /* address of a word that grows with every read */
+static uint64_t changing; /* address of a word that changes with every read */
 
 static void grow(struct image *image, unsigned int reads)
 {
@@ -304,7 +304,7 @@ TS_TEST(no_dicts)
 		TS_CHECK(!ts_python_dict_each(&image->view, keys, 100, take, &found));
 		TS_CHECK(!ts_python_dict_each(&image->view, pairs[0][0], 100, take, &found));
 		TS_CHECK(!ts_python_dict_each(&image->view, 0, 100, take, &found));
-		/* More entries than places, and places beyond all memory. */
+		/* More entries than slots, and slots outside all memory. */
 		image_word(image, keys + image->layout.dict.keys_count, 9);
 		TS_CHECK(!ts_python_dict_each(&image->view, dict, 100, take, &found));
 		image_word(image, keys + image->layout.dict.keys_count, UINT64_MAX);
@@ -312,7 +312,7 @@ TS_TEST(no_dicts)
 		TS_CHECK(!ts_python_dict_each(&image->view, dict, 100, take, &found));
 		TS_CHECK_INT(ts_python_dict_find(&image->view, dict, "first"), 0);
 		TS_CHECK_INT(found.count, 0);
-		/* A key longer than any that is looked for. */
+		/* A key longer than any that is searched for. */
 		TS_CHECK_INT(ts_python_dict_find(&image->view, dict,
 						 "0123456789012345678901234567890123456789"
 						 "0123456789012345678901234567890123456789"),
@@ -341,7 +341,7 @@ TS_TEST(attributes_in_a_dict)
 	}
 }
 
-/* Where a version keeps values without a dict: ahead of the object, or behind it. */
+/* Inline values of a version without a dict: before the object, or after it. */
 static void put_values(struct image *image, uint64_t object, uint64_t values)
 {
 	if (image->layout.minor == 11)
@@ -372,13 +372,13 @@ TS_TEST(attributes_without_a_dict)
 		values = image_room(image, 64);
 		image_put(image, values, state, 4);
 		image_word(image, values + (image->layout.minor >= 13 ? 8 : 0), pairs[0][1]);
-		image_room(image, 64); /* ahead of the object */
+		image_room(image, 64); /* before the object */
 		object = image_object(image, type, 128);
 		put_values(image, object, values);
 		TS_CHECK_INT(ts_python_attribute(&image->view, object, "first"), pairs[0][1]);
 		if (image->layout.minor < 13)
 			continue;
-		/* No more valid: the dict that stands ahead has them. */
+		/* No longer valid: the dict before the object has them. */
 		state[3] = 0;
 		image_put(image, object + 16, state, 4);
 		TS_CHECK_INT(ts_python_attribute(&image->view, object, "first"), 0);

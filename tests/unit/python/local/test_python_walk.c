@@ -1,7 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/*
- * Frames one by one, in memory that is made up: shims, generators, circles, and what is no frame.
- */
+/* Single frames in fake memory: shims, generators, cycles, and what is not a frame. */
 #include <string.h>
 
 #include "python/local/python_walk.h"
@@ -93,7 +91,7 @@ TS_TEST(what_is_no_stack_ends)
 
 	start(&made, 12);
 	put_stack(&made);
-	put_frame(&made, BASE + 0xb00, BASE + 0x800, 0x8000, 0); /* a circle */
+	put_frame(&made, BASE + 0xb00, BASE + 0x800, 0x8000, 0); /* a cycle */
 	TS_CHECK_INT(ts_python_walk(&made.view, BASE, frames, 8, &is_complete), 8);
 	TS_CHECK(!is_complete);
 	put_frame(&made, BASE + 0xb00, UINT64_MAX - 15, 0x8000, 0);

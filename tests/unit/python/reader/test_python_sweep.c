@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The reader against whatever python3 this machine has: stacks, names and lines of a program that
- * stands still, and processes that are none.
+ * The reader against this machine's python3: stacks, names and lines of a program that stands
+ * still, and processes without Python.
  */
 #include <signal.h>
 #include <stdio.h>
@@ -14,10 +14,10 @@
 
 struct target {
 	pid_t pid;
-	int pipe; /* what it prints, then what it reads */
+	int pipe; /* its output, then its input */
 };
 
-/* Stops in a thread 200 calls deep, and in a generator in the main one. */
+/* Stops in a thread 200 calls deep, and in a generator in the main thread. */
 static const char program[] =
 	"import sys, threading\n"
 	"done = threading.Event()\n"
@@ -89,7 +89,7 @@ static bool is_settled(const struct ts_python_sweep *sweep)
 	return settled == 2;
 }
 
-/* Sweeps until both threads stand where they stop. */
+/* Sweeps until both threads have stopped. */
 static void sweep_settled(struct ts_python_reader *python, struct ts_python_sweep *ret_sweep)
 {
 	for (int i = 0; i < 500; i++) {
@@ -167,8 +167,7 @@ TS_TEST(a_second_sweep_is_the_same)
 		TS_CHECK_INT(sweep.threads[i].same, sweep.threads[i].depth);
 	}
 	/*
-	 * All that has to be read is foreseen by now: one call a sweep, or few where there are many
-	 * ranges.
+	 * All reads are prefetched by now: one call per sweep, or a few if there are many ranges.
 	 */
 	ts_python_reader_counts(python, &before);
 	TS_CHECK_INT(ts_python_sweep(python, &sweep, NULL), TS_OK);
@@ -196,10 +195,7 @@ TS_TEST(the_main_thread_alone)
 	end_target(&target);
 }
 
-/*
- * Chains of calls in the same places of the stack; a callee of one chain is never called by another
- * one.
- */
+/* Call chains at the same stack addresses; a callee of one chain is never called by another. */
 static const char busy[] = "print('ready', flush=True)\n"
 			   "def a_3(): return 1\n"
 			   "def a_2(): return a_3()\n"
@@ -239,8 +235,7 @@ TS_TEST(a_busy_program_has_no_impossible_stacks)
 	ts_python_reader_counts(python, &counts);
 	TS_CHECK_INT(counts.sweeps, 20000);
 	TS_CHECK(counts.stacks > 10000);
-	TS_CHECK(impossible <=
-		 4); /* 1 in 100,000 is what is aimed at, on a machine that nobody disturbs */
+	TS_CHECK(impossible <= 4); /* the target is 1 in 100,000, on an undisturbed machine */
 	end_target(&target);
 }
 

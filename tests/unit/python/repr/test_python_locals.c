@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Shortened values, local variables and tasks in memory that is made up: what real programs seldom
- * have when they are looked at. Values of real ones: tests/python/objects.sh.
+ * Shortened values, local variables and tasks in fake memory: what real programs seldom have when
+ * they are sampled. tests/python/objects.sh checks values of real ones.
  */
 #include <stdio.h>
 
@@ -47,7 +47,7 @@ TS_TEST(values)
 		check_repr(image, items[1], 100, "\"it's\"");
 		check_repr(image, items[2], 100, "b'\\x01z\\xff'");
 		check_repr(image, image_tuple(image, items, 1), 100, "(1,)");
-		/* An item that is no object. */
+		/* An item that is not an object. */
 		check_repr(image, image_tuple(image, items, 4), 100,
 			   "(1, \"it's\", b'\\x01z\\xff', ?)");
 		check_repr(image, list_of(image, items, 2), 100, "[1, \"it's\"]");
@@ -70,7 +70,7 @@ TS_TEST(values_within_limits)
 	check_repr(image, list, 2, "");
 	check_repr(image, list, 0, "");
 	check_repr(image, text, 10, "'\u20ac\u20ac...");
-	/* Two of them, and half of one: none of that. */
+	/* Room for two and a half characters: the half is not shown. */
 	check_repr(image, text, 9, "'\u20ac...");
 	free(image);
 }
@@ -114,7 +114,7 @@ TS_TEST(lengths_that_cannot_be)
 
 		image_word(image, list + image->layout.object.var_size, UINT64_MAX);
 		check_repr(image, list, 100, "[?]");
-		/* As many as could be, without memory that holds them. */
+		/* The largest count, without memory that holds the items. */
 		image_word(image, list + image->layout.object.var_size, INT32_MAX);
 		image_word(image, list + image->layout.list.items, 4096);
 		check_repr(image, list, 100, "[... 2147483647 items]");
@@ -130,7 +130,7 @@ TS_TEST(lengths_that_cannot_be)
 
 /* ---- tensors ---- */
 
-/* As of torch: a class that derives from the library's, and an implementation that points back. */
+/* Like torch: a subclass of the library's class, and an implementation that points back. */
 static uint64_t make_tensor(struct image *image, const uint64_t *sizes, size_t count,
 			    uint64_t elements)
 {
@@ -138,7 +138,7 @@ static uint64_t make_tensor(struct image *image, const uint64_t *sizes, size_t c
 	uint64_t type = image_type(image, "Tensor", TS_PYTHON_TYPE_HEAP);
 	uint64_t object = image_object(image, type, 64);
 	uint64_t tensor = image_room(image, 512), at = tensor + 56;
-	static const uint8_t behind[5] = { 6, 0, 1, 3, 1 }; /* float32, cuda, 3, there is one */
+	static const uint8_t behind[5] = { 6, 0, 1, 3, 1 }; /* float32, cuda, 3, present */
 
 	image_word(image, type + image->layout.type.base, base);
 	image_word(image, object + image->layout.object.bytes + 8, tensor);
@@ -244,7 +244,7 @@ TS_TEST(locals)
 		check_locals(image, &frame, 60,
 			     "{\"plain\":\"5\",\"outer\":\"-7\",\"...\":\"1 more\"}");
 		check_locals(image, &frame, 48, "{\"plain\":\"5\",\"...\":\"2 more\"}");
-		/* The frame is gone: its slots are anything. */
+		/* The frame is gone: its slots hold garbage. */
 		image_word(image, frame.frame + image->layout.frame.locals, 0x1234567890);
 		check_locals(image, &frame, 1000,
 			     "{\"plain\":\"?\",\"shared\":\"'a\\\"b'\",\"outer\":\"-7\"}");
@@ -261,7 +261,7 @@ TS_TEST(locals_with_tags)
 
 	image_word(image, slots + 8, ts_python_word(image->bytes, slots - IMAGE_AT) | 1);
 	image_word(image, slots, (uint64_t)-3 << 2 | 3);
-	image_word(image, slots + 16, 1); /* nothing, with a tag */
+	image_word(image, slots + 16, 1); /* null, with a tag */
 	check_locals(image, &frame, 1000, "{\"plain\":\"-3\",\"unset\":\"5\",\"outer\":\"-7\"}");
 	free(image);
 }
@@ -326,11 +326,11 @@ TS_TEST(tasks)
 		TS_CHECK_STR(name, "job (Client.fetch)");
 		TS_CHECK_INT(ts_python_task_name(&image->view, modules, thread, name, 6), 5);
 		TS_CHECK_STR(name, "job (");
-		/* A name that is only a number yet. */
+		/* A name that is still a number. */
 		image_word(image, task + 208, image_int(image, 12));
 		TS_CHECK_INT(ts_python_task_name(&image->view, modules, thread, name, 64), 22);
 		TS_CHECK_STR(name, "Task-12 (Client.fetch)");
-		/* Another thread, without one. */
+		/* Another thread, without a task. */
 		image_word(image, thread + image->layout.thread.thread_id, 4712);
 		image_word(image, thread + 800, 0);
 		TS_CHECK_INT(ts_python_task_name(&image->view, modules, thread, name, 64), 0);

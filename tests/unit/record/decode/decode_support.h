@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * What the tests of records of accelerators and command streams share: a decoder on a trace of its
- * own, which may be replaced by a successor, and the records that a backend would write.
+ * Shared by tests of accelerator records and command streams: a decoder on its own trace, which a
+ * successor may replace, and records as a backend writes them.
  */
 #ifndef TS_TESTS_UNIT_RECORD_DECODE_DECODE_SUPPORT_H
 #define TS_TESTS_UNIT_RECORD_DECODE_DECODE_SUPPORT_H
@@ -21,7 +21,7 @@ struct fixture {
 	struct ts_text ring;
 	struct ring_side sides[2];
 	uint64_t counter, events;
-	struct ts_decoder *next; /* while it is brought into a state */
+	struct ts_decoder *next; /* while its state is being restored */
 };
 
 SUPPORT int decode(void *context, struct ts_block *block, const void *payload, struct ts_error *err)
@@ -48,7 +48,7 @@ SUPPORT void open_file(struct fixture *fixture, const char *name)
 	TS_CHECK_INT(ts_writer_open(&fixture->writer, fixture->path, &options, NULL), 0);
 }
 
-/* Two areas: of a target, and of another process. */
+/* Two areas: a target's, and another process's. */
 SUPPORT void start(struct fixture *fixture)
 {
 	struct ts_block_area other = plain_area(OTHER_AREA);
@@ -106,7 +106,7 @@ SUPPORT int give_next(void *context, struct ts_block *block, const void *payload
 	return ts_decoder_block(fixture->next, block, payload, err);
 }
 
-/* A new decoder goes on with the state of this one, in the same file. */
+/* A new decoder continues with the state of this one, in the same file. */
 SUPPORT void succeed(struct fixture *fixture)
 {
 	struct ts_block_sink sink = { .append = give_next, .context = fixture };
@@ -162,7 +162,7 @@ SUPPORT void put_fixed(struct ts_text *words, const void *payload, size_t bytes)
 	TS_CHECK(!ts_text_status(words));
 }
 
-/* Name, category and no arguments of the dynamic form. */
+/* Name and category of the dynamic form, without arguments. */
 SUPPORT void put_names(struct ts_text *words, const char *name, const char *category)
 {
 	uint64_t none = 0;
@@ -301,7 +301,7 @@ SUPPORT void put_blob_part(struct fixture *fixture, uint64_t number, uint64_t by
 	put_fields(fixture, TS_LIVE_BLOB, 0, &words);
 }
 
-/* All of it; drained now and then, since a ring is bounded. */
+/* The entire blob; drains in between, since a ring is bounded. */
 SUPPORT void put_blob(struct fixture *fixture, uint64_t number, const char *data, uint64_t bytes)
 {
 	for (uint64_t at = 0; at < bytes; at += TS_LIVE_BLOB_PART) {
@@ -314,7 +314,7 @@ SUPPORT void put_blob(struct fixture *fixture, uint64_t number, const char *data
 
 /* ---- rows ---- */
 
-/* Sum of loss rows of that kind whose reason begins so. */
+/* Sum of the loss rows of that kind whose reason begins with `reason`. */
 SUPPORT int64_t losses_of(const char *path, const char *what, const char *reason)
 {
 	struct rows rows = rows_open(path, TS_TABLE_LOSS);

@@ -1,17 +1,17 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Calls, commands of devices, queues and their clocks: what rows they become, when, and in whose
- * time.
+ * Calls, device commands, queues and their clocks: their rows, when they are written, and in which
+ * clock.
  */
 #include "unit/record/decode/decode_support.h"
 
-/* Counter to trace time where the host's clock has no anchors: a count is a ns. */
+/* Counter to trace time if the host's clock has no anchors: one count is one ns. */
 static int64_t at(uint64_t counter)
 {
 	return 5000000000 + (int64_t)counter - (int64_t)STARTED;
 }
 
-/* Device clocks here: device_ns = counter + SHIFT. */
+/* Device clocks in this test: device_ns = counter + SHIFT. */
 #define SHIFT 7000000000
 
 static struct op plain_op(uint64_t correlation, uint64_t counter)
@@ -64,7 +64,7 @@ TS_TEST(calls_are_rows_with_result_and_arrow)
 	TS_CHECK_INT(call.shape, 0);
 	TS_CHECK(!rows_next(&rows, &call));
 	rows_close(&rows);
-	/* The first gave a command that never came. */
+	/* The first call submitted a command that never arrived. */
 	TS_CHECK_INT(losses_of(fixture.path, "gpu_op", "their call was recorded"), 1);
 }
 
@@ -114,7 +114,7 @@ TS_TEST(commands_are_in_the_clock_of_their_device)
 	TS_CHECK(row.process != 0 && row.device != 0);
 	TS_CHECK_STR(rows_text(&rows, rows_value(&rows, 0)), "[15,16]");
 	TS_CHECK_INT(rows_value(&rows, 1), 5);
-	/* Its chunk is in a clock of its own. */
+	/* Its chunk has its own clock. */
 	TS_CHECK_INT(ts_reader_chunk(rows.reader, rows.chunk - 1)->clock, 3);
 	stream = ts_reader_entity(rows.reader, TS_TABLE_STREAM, row.stream);
 	TS_CHECK_INT(stream->number, 3);
@@ -138,8 +138,8 @@ TS_TEST(commands_are_in_the_clock_of_their_device)
 }
 
 /*
- * The host's counter runs 0.1 % fast: anchors say so, and a device's point between two is converted
- * as they say.
+ * The host's counter runs 0.1 % fast: anchors show that, and a device's clock point between two is
+ * converted accordingly.
  */
 TS_TEST(points_lie_between_anchors)
 {
@@ -168,7 +168,7 @@ TS_TEST(points_lie_between_anchors)
 		}
 	TS_CHECK(found);
 	rows_close(&rows);
-	/* So call and command meet. */
+	/* Call and command agree. */
 	rows = rows_open(fixture.path, TS_TABLE_API_CALL);
 	TS_CHECK(rows_next(&rows, &call));
 	rows_close(&rows);
@@ -179,8 +179,8 @@ TS_TEST(points_lie_between_anchors)
 }
 
 /*
- * A save comes between the point and its anchor: the file can be read then, and is exact in the
- * end; so after a successor.
+ * A save comes between the clock point and its anchor: the file is readable then and exact in the
+ * end, with a successor as well.
  */
 TS_TEST(a_save_does_not_spoil_points)
 {
@@ -296,7 +296,9 @@ TS_TEST(commands_without_times_are_counted_or_placed)
 	rows_close(&rows);
 }
 
-/* Nobody says how the device's clock stands: by the command's own end, until somebody does. */
+/*
+ * The device's clock offset is unknown: the command's own end is used until a clock point arrives.
+ */
 TS_TEST(a_clock_that_nobody_tells_of_is_assumed)
 {
 	for (int told = 0; told < 2; told++) {
@@ -334,7 +336,7 @@ TS_TEST(windows_count_when_a_command_was_given)
 	put_window(&fixture, TS_LIVE_WINDOW_CLOSE, STARTED + 1000);
 	put_window(&fixture, TS_LIVE_WINDOW_OPEN, STARTED + 5000);
 	put_window(&fixture, TS_LIVE_WINDOW_CLOSE, STARTED + 6000);
-	/* All of them are told of long after. */
+	/* All of them arrive much later. */
 	fixture.counter = STARTED + 90000;
 	for (size_t i = 0; i < TS_ARRAY_SIZE(cases); i++) {
 		struct op op = plain_op(i + 1, STARTED + cases[i].queued);
@@ -343,7 +345,7 @@ TS_TEST(windows_count_when_a_command_was_given)
 		drain(&fixture);
 		TS_CHECK_INT(counts(&fixture).outside, (uint64_t)(i + 1) - (i >= 1));
 	}
-	/* Without a time at which it was given it is kept. */
+	/* Kept, since its submission time is unknown. */
 	{
 		struct op op = plain_op(9, STARTED + 6500);
 
@@ -421,7 +423,7 @@ TS_TEST(losses_and_facts_are_rows)
 	rows_close(&rows);
 }
 
-/* Ids, clocks, queues and calls that wait go over to a successor, in the same file. */
+/* Ids, clocks, queues and pending calls pass to a successor, in the same file. */
 TS_TEST(a_successor_goes_on)
 {
 	struct op op = plain_op(1, STARTED + 5000);
@@ -507,7 +509,7 @@ TS_TEST(queues_and_points_without_end_take_bounded_memory)
 		if (i % 1000 == 0)
 			drain(&fixture);
 	}
-	/* Points nearer than a ms to each other are left out. */
+	/* Points less than a ms apart are dropped. */
 	for (uint64_t i = 0; i < 5000; i++)
 		put_plain_clock(&fixture, 0, STARTED + 4000 + i * 1000);
 	drain(&fixture);
@@ -516,7 +518,7 @@ TS_TEST(queues_and_points_without_end_take_bounded_memory)
 	TS_CHECK(count_rows(fixture.path, TS_TABLE_CLOCK_SYNC) < 20);
 }
 
-/* Any word of any record may be anything. */
+/* Any word of any record may be arbitrary. */
 TS_TEST(hostile_records_spoil_nobody_else)
 {
 	static const uint64_t values[] = { 0,          1,           UINT64_MAX, UINT64_C(1) << 63,

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Command streams: objects, commands and blobs as rows, over windows, successors and files; and
- * streams that lie.
+ * inconsistent streams.
  */
 #include "base/local/hash.h"
 #include "trace/extract.h"
@@ -122,7 +122,7 @@ TS_TEST(objects_and_commands_are_rows_with_ids)
 	object = ts_reader_entity(rows.reader, TS_TABLE_OBJECT, row.object - 1);
 	TS_CHECK_STR(rows_text(&rows, object->name), "saxpy.cl");
 	check_content(rows.reader, object->blob, "code", 4);
-	/* Numbers of blobs have become ids; what only looks like one has not. */
+	/* Blob numbers become ids; text that only looks like one does not. */
 	TS_CHECK_STR(rows_text(&rows, object->details),
 		     "{\"number\":12,\"binaries\":[{\"device\":1,\"blob\":2},{\"device\":2,"
 		     "\"blob\":1}],\"options\":\"\\\"blob\\\":2\"}");
@@ -199,7 +199,7 @@ TS_TEST(equal_rows_are_stored_once)
 	rows_close(&rows);
 }
 
-/* What stands outside of all windows is in the trace, too; and no window counts its events. */
+/* Commands outside all windows are in the trace, too; no window counts their events. */
 TS_TEST(windows_leave_nothing_out)
 {
 	struct fixture fixture;
@@ -230,7 +230,7 @@ TS_TEST(each_window_has_objects_of_its_own)
 		put_blob(&fixture, window, content, 9);
 		put_object(&fixture, 7, TS_OBJECT_MEMORY, 0, 9, window, "", "");
 		put_kind(&fixture, 1, TS_COMMAND_OPEN, "{\"window\":1}");
-		/* Described again inside of it: the same. */
+		/* Described again inside the window: nothing changes. */
 		put_object(&fixture, 7, TS_OBJECT_MEMORY, 0, 9, window, "again", "");
 		command.object = 7;
 		put_command(&fixture, &command, "");
@@ -276,7 +276,7 @@ TS_TEST(a_window_that_could_not_open_is_told)
 
 /* ---- successors ---- */
 
-/* At every instant of a blob a successor goes on, and the content is the same. */
+/* A successor takes over at every point of a blob, and the content is the same. */
 TS_TEST(a_successor_goes_on_inside_a_blob)
 {
 	const uint64_t bytes = (2 << 20) + 12345;
@@ -305,7 +305,7 @@ TS_TEST(a_successor_goes_on_inside_a_blob)
 	command.blob = 2;
 	command.object = 5;
 	put_command(&fixture, &command, "");
-	/* One that was stored before the change is known by its number. */
+	/* A blob stored before the change is known by its number. */
 	command.blob = 1;
 	put_command(&fixture, &command, "");
 	put_gone(&fixture, 5);
@@ -327,7 +327,7 @@ TS_TEST(a_successor_goes_on_inside_a_blob)
 	TS_CHECK_INT(losses_of(fixture.path, "blobs", ""), 0);
 }
 
-/* A state of a rotation that came to nobody: ids of the other file are not taken over. */
+/* The state of a failed rotation: ids of the other file are not taken over. */
 TS_TEST(another_file_has_no_ids_of_the_first)
 {
 	for (int crashed = 0; crashed < 2; crashed++) {
@@ -394,7 +394,7 @@ TS_TEST(another_file_has_no_ids_of_the_first)
 	}
 }
 
-/* ---- streams that lie ---- */
+/* ---- inconsistent streams ---- */
 
 TS_TEST(blobs_that_do_not_fit_are_named_by_nobody)
 {
@@ -480,8 +480,8 @@ TS_TEST(unknown_numbers_and_bad_details_are_counted)
 }
 
 /*
- * Programs may make objects and blobs without end: what is gone is forgotten, old numbers of blobs,
- * too.
+ * Programs may create objects and blobs without end: removed ones are forgotten, and so are old
+ * blob numbers.
  */
 TS_TEST(streams_without_end_take_bounded_memory)
 {
@@ -504,9 +504,7 @@ TS_TEST(streams_without_end_take_bounded_memory)
 		if (i % 1000 == 0)
 			drain(&fixture);
 	}
-	/*
-	 * One that an object named is known for ever while that lives; one that none names is not.
-	 */
+	/* A blob that an object refers to is known while the object lives; others are not. */
 	command.blob = 1;
 	command.object = 1;
 	put_command(&fixture, &command, "");
@@ -540,7 +538,7 @@ TS_TEST(too_many_live_objects_are_counted)
 	TS_CHECK_INT(losses_of(fixture.path, "objects", "too many live objects"), 10);
 }
 
-/* A program whose bytes are like another's shares rows with it, and cannot spoil them. */
+/* A program whose bytes equal another's shares rows with it, and cannot corrupt them. */
 TS_TEST(areas_do_not_mix)
 {
 	struct ts_live_command command = plain_command;
@@ -595,7 +593,7 @@ static void put_stream_of_all(struct fixture *fixture)
 	put_kind(fixture, 3, TS_COMMAND_CLOSE, "{\"failed\":\"why\"}");
 }
 
-/* Any word of any record may be anything. */
+/* Any word of any record may be arbitrary. */
 TS_TEST(hostile_records_spoil_nobody_else)
 {
 	static const uint64_t values[] = { 0,          1,           UINT64_MAX, UINT64_C(1) << 63,
@@ -628,7 +626,7 @@ TS_TEST(hostile_records_spoil_nobody_else)
 	}
 }
 
-/* States that were cut or changed are survived. */
+/* Truncated or modified states do no harm. */
 struct copied {
 	struct ts_block blocks[32];
 	char *payloads[32];
@@ -709,7 +707,7 @@ TS_TEST(cut_and_changed_states_are_survived)
 		free(copied.payloads[i]);
 }
 
-/* ---- a window in a file of its own ---- */
+/* ---- a window in its own file ---- */
 
 TS_TEST(a_part_of_a_trace_has_its_command_stream)
 {
@@ -742,7 +740,7 @@ TS_TEST(a_part_of_a_trace_has_its_command_stream)
 		if (window == 2)
 			filter.to_ns = at(fixture.counter);
 		fixture.counter += 100;
-		/* The program closes it some time after it was told to. */
+		/* The program closes it some time after the request. */
 		put_kind(&fixture, 3, TS_COMMAND_CHECK, "{\"hash\":\"1\"}");
 		put_kind(&fixture, 3, TS_COMMAND_CLOSE, "{}");
 	}
@@ -769,7 +767,7 @@ TS_TEST(a_part_of_a_trace_has_its_command_stream)
 	TS_CHECK_INT(ts_reader_rows(rows.reader, TS_TABLE_OBJECT), 3);
 	TS_CHECK_INT(ts_reader_rows(rows.reader, TS_TABLE_BLOB), 4);
 	rows_close(&rows);
-	/* Without them it is what it was. */
+	/* Without commands nothing of them is extracted. */
 	filter.commands = false;
 	TS_CHECK_INT(ts_extract(fixture.path, part, &filter, NULL), 0);
 	TS_CHECK_INT(count_rows(part, TS_TABLE_COMMAND), 0);

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Counters about somebody else, and devices: whose rows they become, over areas, files and
+ * Counters about other subjects, and devices: the owner of their rows, over areas, files and
  * recorders.
  */
 #include <tracesmith/metrics.h>
@@ -13,7 +13,7 @@
 #define OTHER_AREA 78u
 #define CHILD 5000u
 
-/* A decoder on a trace of its own, and one ring of each area. */
+/* A decoder on its own trace, and one ring of each area. */
 struct fixture {
 	const char *path;
 	struct ts_writer *writer;
@@ -39,7 +39,7 @@ static void open_writer(struct fixture *fixture, const char *name)
 	TS_CHECK_INT(ts_writer_open(&fixture->writer, fixture->path, &options, NULL), 0);
 }
 
-/* Two areas: of a target, and of another process. */
+/* Two areas: a target's, and another process's. */
 static void start(struct fixture *fixture)
 {
 	struct ts_block_open open = plain_open();
@@ -96,7 +96,7 @@ static struct ts_decoder_counts counts(const struct fixture *fixture)
 
 /* ---- records ---- */
 
-/* A COUNTER "load" with one integer, about somebody. */
+/* A COUNTER "load" with one integer, about a subject. */
 static void put_about(struct fixture *fixture, uint64_t subject, uint64_t start_time, int64_t value)
 {
 	TS_SCOPED(ts_text) words = { 0 };
@@ -167,7 +167,7 @@ static int64_t pid_of(const char *path, int64_t id)
 	return pid;
 }
 
-/* What a device is called in the file: "number maker model uuid memory properties". */
+/* A device in the file: "number maker model uuid memory properties". */
 static const char *device_of(const char *path, int64_t id)
 {
 	static char text[512];
@@ -186,7 +186,7 @@ static const char *device_of(const char *path, int64_t id)
 	return text;
 }
 
-/* ---- whose ---- */
+/* ---- subjects ---- */
 
 TS_TEST(counters_stand_with_whom_they_are_about)
 {
@@ -234,7 +234,7 @@ TS_TEST(call_sites_and_tracks_carry_subjects_too)
 	put_thread(&fixture.ring, STARTED, 1, PID, 0, "sampler");
 	put_record(&fixture.ring, TS_LIVE_COUNTER, TS_LIVE_FLAG_SUBJECT | TS_LIVE_FLAG_TRACK, 1,
 		   STARTED + 9000, words, 4);
-	/* The flag of another kind of record says nothing. */
+	/* The flag has no meaning on other kinds of records. */
 	put_record(&fixture.ring, TS_LIVE_INSTANT, TS_LIVE_FLAG_SUBJECT, 1, STARTED + 9001,
 		   &words[3], 1);
 	drain(&fixture, 2);
@@ -264,10 +264,10 @@ TS_TEST(a_pid_and_its_start_time_are_one_process)
 	TS_CHECK_INT(put_block(&fixture.sink, TS_BLOCK_PROCESS, 0, &child, sizeof(child)), 0);
 	put_about_process(&fixture, CHILD, 500, 1);
 	put_about_process(&fixture, CHILD, 0, 2);
-	put_about_process(&fixture, CHILD, 900, 3); /* a pid that came again, not told of yet */
+	put_about_process(&fixture, CHILD, 900, 3); /* a reused pid, not reported yet */
 	put_about_process(&fixture, CHILD, 500, 4);
 	put_about_process(&fixture, CHILD, 0, 5);
-	put_about_process(&fixture, 6000, 0, 6); /* nobody knows it, or when it started */
+	put_about_process(&fixture, 6000, 0, 6); /* unknown, as is its start time */
 	put_about_process(&fixture, 6000, 70, 7);
 	put_about_process(&fixture, 6001, 0, 8);
 	drain(&fixture, 8);
@@ -285,7 +285,7 @@ TS_TEST(a_pid_and_its_start_time_are_one_process)
 	TS_CHECK_INT(counter_of(fixture.path, 5).process, second);
 	TS_CHECK_INT(counter_of(fixture.path, 6).process, counter_of(fixture.path, 7).process);
 	TS_CHECK_INT(pid_of(fixture.path, counter_of(fixture.path, 7).process), 6000);
-	/* Two of the areas, two children, 6000, and 6001 that had an area in the end. */
+	/* Two of the areas, two children, 6000, and 6001, which got an area in the end. */
 	TS_CHECK_INT(count_rows(fixture.path, TS_TABLE_PROCESS) >= 6, 1);
 	{
 		struct rows rows = rows_open(fixture.path, TS_TABLE_PROCESS);
@@ -316,7 +316,7 @@ TS_TEST(pids_of_another_namespace_are_not_ours)
 	inner.control.pid = 1;
 	inner.control.pid_namespace = beside.control.pid_namespace = 1234;
 	beside.pid = 7002;
-	beside.control.pid = PID; /* there; the same number is another one here */
+	beside.control.pid = PID; /* in its namespace; that pid is another process here */
 	TS_CHECK_INT(put_block(&fixture.sink, TS_BLOCK_AREA, 79, &inner, sizeof(inner)), 0);
 	TS_CHECK_INT(put_block(&fixture.sink, TS_BLOCK_AREA, 80, &beside, sizeof(beside)), 0);
 	put_thread(&fixture.ring, STARTED, 1, 1, 0, "inner");
@@ -396,15 +396,15 @@ TS_TEST(devices_of_a_uuid_are_one_over_areas)
 		put_about_device(&fixture, i, 10 + i);
 	drain(&fixture, 3);
 	put_thread(&fixture.ring, STARTED, 1, PID + 1, 0, "other");
-	put_device(&fixture, 5, 10, "spoilt", "GPU-a", ""); /* another's while that lives */
-	put_device(&fixture, 2, 10, "C", "", "");           /* no uuid: nobody knows */
+	put_device(&fixture, 5, 10, "spoilt", "GPU-a", ""); /* in use while that one lives */
+	put_device(&fixture, 2, 10, "C", "", "");           /* no uuid: unknown */
 	put_about_device(&fixture, 5, 20);
 	put_about_device(&fixture, 2, 21);
 	drain_area(&fixture, OTHER_AREA, 2);
 	TS_CHECK_INT(put_end(&fixture.sink, AREA, fixture.counter), 0);
-	put_device(&fixture, 6, 10, "B2", "GPU-b", ""); /* the first is over: this holds */
+	put_device(&fixture, 6, 10, "B2", "GPU-b", ""); /* the first has ended: this applies */
 	put_about_device(&fixture, 6, 22);
-	/* The driver came back, and counts the other way round. */
+	/* The driver restarted, and numbers devices the other way round. */
 	put_device(&fixture, 5, 10, "B2", "GPU-b", "");
 	put_device(&fixture, 6, 10, "A2", "GPU-a", "");
 	put_about_device(&fixture, 5, 23);
@@ -462,7 +462,7 @@ TS_TEST(subjects_that_are_nobody_are_lost_and_counted)
 }
 
 /*
- * Every cut of a record, and every length that its strings may claim, leaves the ring alone from
+ * Every truncation of a record, and every length that its strings may claim, disables the ring from
  * there on.
  */
 TS_TEST(cut_records_damage_their_ring_only)
@@ -524,7 +524,7 @@ TS_TEST(long_texts_are_cut_between_characters)
 	const struct ts_device_row *row;
 
 	while (model.length < 200)
-		ts_text_append_str(&model, "\xe2\x82\xac"); /* three bytes a character */
+		ts_text_append_str(&model, "\xe2\x82\xac"); /* three bytes per character */
 	start(&fixture);
 	put_thread(&fixture.ring, STARTED, 1, PID, 0, "sampler");
 	put_device(&fixture, 0, TS_ABSENT, ts_text_cstr(&model), "", "\xff\xfe");
@@ -556,7 +556,7 @@ TS_TEST(strangers_and_devices_without_end_are_bounded)
 		put_device(&fixture, 1, TS_ABSENT, "m", uuid, "");
 	}
 	put_about_device(&fixture, 1, -1);
-	/* More numbers than an area may have: its ring is left alone. */
+	/* More numbers than an area may have: its ring is disabled. */
 	for (uint32_t i = 0; i < 1100; i++)
 		put_about_device(&fixture, i, (int64_t)i);
 	drain(&fixture, 1101);
@@ -625,7 +625,7 @@ static void free_blocks(struct copied_blocks *copied)
 		free(copied->payloads[i]);
 }
 
-/* Ends this decoder and goes on with another one that has its state. */
+/* Ends this decoder and continues with another that has its state. */
 static void succeed(struct fixture *fixture, struct copied_blocks *copied)
 {
 	struct ts_block_sink sink = { .append = copy_block, .context = copied };
@@ -674,7 +674,7 @@ TS_TEST(a_successor_knows_the_devices)
 	put_device(&fixture, 1, 10, "C", "GPU-c", "");
 	put_about_device(&fixture, 1, 14);
 	drain(&fixture, 4);
-	/* The area of a new recorder describes what the old one's did. */
+	/* A new recorder's area describes the same device as the old one's. */
 	put_thread(&fixture.ring, STARTED, 1, PID + 1, 0, "other");
 	put_device(&fixture, 3, 10, "A", "GPU-a", "bus");
 	put_about_device(&fixture, 3, 15);
@@ -690,9 +690,7 @@ TS_TEST(a_successor_knows_the_devices)
 	TS_CHECK_INT(count_rows(fixture.path, TS_TABLE_DEVICE), 3);
 }
 
-/*
- * States as they were before there were devices: 16 and 8 bytes shorter, and nothing behind them.
- */
+/* States from before there were devices: 16 and 8 bytes shorter, with nothing after them. */
 TS_TEST(a_state_without_devices_is_taken)
 {
 	struct ts_block_open open = plain_open();

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Instructions that a device was seen at: rows of `sample` without a thread, over windows, files
- * and recorders.
+ * Sampled device instructions: rows of `sample` without a thread, over windows, files and
+ * recorders.
  */
 #include <tracesmith/sample.h>
 
@@ -48,7 +48,7 @@ static const struct ts_frame_row *frame_of(struct rows *rows, int64_t stack)
 	return frame;
 }
 
-/* What does not say which launch it is of has no arguments. */
+/* Samples without a known launch have no arguments. */
 TS_TEST(an_instruction_is_of_no_thread)
 {
 	const struct ts_mapping_row *mapping;
@@ -75,7 +75,7 @@ TS_TEST(an_instruction_is_of_no_thread)
 	TS_CHECK_INT(frame->kind, TS_FRAME_INSTRUCTION);
 	TS_CHECK_INT(frame->pc, 0x1230);
 	TS_CHECK_INT(frame->line, TS_ABSENT);
-	/* Where there is no libstdc++ names stay as they are. */
+	/* Without libstdc++ names stay mangled. */
 	TS_CHECK_STR(rows_text(&rows, frame->name),
 		     ts_can_demangle() ? "scale(float*, int)" : "_Z5scalePfi");
 	mapping = ts_reader_entity(rows.reader, TS_TABLE_MAPPING, frame->mapping);
@@ -88,7 +88,7 @@ TS_TEST(an_instruction_is_of_no_thread)
 	rows_close(&rows);
 }
 
-/* The same number as its call has. */
+/* The same number as its call. */
 TS_TEST(its_launch)
 {
 	struct ts_api_call_row call;
@@ -117,10 +117,7 @@ TS_TEST(its_launch)
 	rows_close(&rows);
 }
 
-/*
- * A function that had the dictionary is full, and frames that make no sense, are counted and
- * shown as what they are.
- */
+/* A function that did not fit into the dictionary, and malformed frames, are counted and marked. */
 TS_TEST(functions_without_names)
 {
 	struct ts_sample_row row;
@@ -150,7 +147,7 @@ static void put_code(struct fixture *fixture, uint64_t number, const char *name)
 	put_object(fixture, 10 + number, TS_OBJECT_MODULE, 0, TS_ABSENT, number, name, "");
 }
 
-/* A part of a trace has the code of what was sampled in it, and no other. */
+/* An extract has the code of what was sampled in it, and no other. */
 TS_TEST(code_of_a_part)
 {
 	struct ts_extract_filter filter = { .pid = PID, .from_ns = INT64_MIN, .to_ns = INT64_MAX };
@@ -176,7 +173,7 @@ TS_TEST(code_of_a_part)
 	TS_CHECK_INT(bytes, 4);
 	TS_CHECK(!rows_next(&rows, &row));
 	rows_close(&rows);
-	/* Ahead of the sample nothing of it. */
+	/* Nothing of it before the sample. */
 	filter.to_ns = 0;
 	TS_CHECK_INT(ts_extract(fixture.path, part, &filter, NULL), 0);
 	TS_CHECK_INT(count_rows(part, TS_TABLE_OBJECT), 0);

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Call stacks: whose rows they become, over areas, files and recorders; and that each stack is the
- * one that was given.
+ * Call stacks: the owner of their rows, over areas, files and recorders; each stack reads back as
+ * emitted.
  */
 #include <tracesmith/metrics.h>
 #include <tracesmith/sample.h>
@@ -25,7 +25,7 @@ static void put_codes(struct ts_text *dictionary)
 	put_site(dictionary, TS_LIVE_INSTANT, "tick", "test", NULL, 0);
 }
 
-/* The area of a recorder beside those of start(): its ring is fixture->ring from now on. */
+/* A recorder's area beside those of start(): its ring is fixture->ring from now on. */
 static void start_recorder(struct fixture *fixture)
 {
 	struct ts_block_area about = plain_area(RECORDER);
@@ -149,7 +149,7 @@ static int64_t pid_of(struct rows *rows, int64_t thread)
 	return row->pid;
 }
 
-/* Different threads of a pid and tid that samples and marks have. */
+/* Distinct threads with a pid and tid that samples and marks refer to. */
 static unsigned int count_threads(const char *path, int64_t pid, int64_t tid)
 {
 	int64_t found[64];
@@ -280,7 +280,7 @@ TS_TEST(states_have_an_order)
 	rows_close(&rows);
 }
 
-/* Of the recorder's own ring, where codes are known; with an argument between name and stack. */
+/* From the recorder's own ring, where codes are known; with an argument between name and stack. */
 TS_TEST(marks_and_calls_have_stacks)
 {
 	uint64_t stack[] = { 1, ts_code_frame(CODE_WORK, 5) }, own[3] = { 0, 0, 0 };
@@ -331,7 +331,10 @@ TS_TEST(marks_and_calls_have_stacks)
 	rows_close(&rows);
 }
 
-/* Against a model: two threads, stacks that grow, shrink and change anywhere, over a new file. */
+/*
+ * Compared with a model: two threads, stacks that grow, shrink and change anywhere, over a new
+ * file.
+ */
 TS_TEST(every_stack_is_the_one_that_was_given)
 {
 	enum { SAMPLES = 3000, DEPTH = 300 };
@@ -444,7 +447,7 @@ TS_TEST(samples_that_come_after_the_end_have_the_same_thread)
 	TS_CHECK_INT(count_threads(fixture.path, PID, 4300), 1);
 }
 
-/* A successor, samples first and events first. */
+/* A successor, with samples first and with events first. */
 TS_TEST(a_successor_goes_on_with_the_same_threads)
 {
 	struct fixture fixture;
@@ -460,7 +463,7 @@ TS_TEST(a_successor_goes_on_with_the_same_threads)
 	TS_CHECK_INT(counts(&fixture).samples, 3);
 	announce(&fixture, 2, 4300, "late");
 	put_mark(&fixture);
-	/* The name that the kernel has does not come back. */
+	/* The kernel's name does not come back. */
 	put_thread(&fixture.ring, fixture.counter++, 1, PID, 0, "python3");
 	put_mark(&fixture);
 	drain(&fixture);
@@ -520,13 +523,16 @@ TS_TEST(a_number_that_is_used_again_is_another_thread)
 	put_mark(&fixture);
 	drain(&fixture);
 	put_simple(&fixture, PID, 99, 4300);
-	/* The process says so. */
+	/* The process itself sets it. */
 	announce(&fixture, 3, 4300, "second");
 	put_mark(&fixture);
 	drain(&fixture);
 	put_simple(&fixture, PID, 99, 4300);
 	drain_recorder(&fixture);
-	/* A sampler gives it another name: at once it is the same, after a while it is not. */
+	/*
+	 * A sampler gives it another name: immediately it is the same thread, after a while it is
+	 * not.
+	 */
 	put_thread_of(&fixture, CHILD, 0, 5001, "A");
 	put_simple(&fixture, CHILD, 0, 5001);
 	put_thread_of(&fixture, CHILD, 0, 5001, "B");
@@ -583,7 +589,7 @@ TS_TEST(threads_without_end_take_bounded_memory)
 	finish(&fixture);
 }
 
-/* ---- what has no room, and what is no stack ---- */
+/* ---- what does not fit, and what is not a stack ---- */
 
 TS_TEST(frames_without_a_name_are_counted)
 {
@@ -632,7 +638,7 @@ TS_TEST(different_stacks_without_end_are_cut)
 	TS_CHECK_INT(count_rows(fixture.path, TS_TABLE_STACK), 1 << 21);
 }
 
-/* Each spoils its own ring at most. */
+/* Each damages its own ring at most. */
 TS_TEST(records_that_make_no_sense)
 {
 	uint64_t subject = subject_word(TS_METRICS_PROCESS, 0, CHILD);
@@ -680,7 +686,7 @@ TS_TEST(records_that_make_no_sense)
 
 /* ---- dictionaries ---- */
 
-/* Of a recorder it may be larger. */
+/* A recorder's may be larger. */
 TS_TEST(dictionaries_are_as_large_as_their_area_says)
 {
 	TS_SCOPED(ts_text) dictionary = { 0 };
@@ -703,7 +709,7 @@ TS_TEST(dictionaries_are_as_large_as_their_area_says)
 	put_sample(&fixture,
 		   &(struct seen){ .pid = CHILD, .tid = 1, .frames = &frame, .count = 1 });
 	drain_recorder(&fixture);
-	/* That of a program is damaged by as much. */
+	/* The same size is damage in a program's. */
 	TS_CHECK_INT(put_dictionary(&fixture.sink, AREA, &dictionary, 0), 0);
 	put_record(&fixture.ring, TS_LIVE_INSTANT, 0, SITE_TICK, fixture.counter++, NULL, 0);
 	fixture.events++;
@@ -718,7 +724,7 @@ TS_TEST(dictionaries_are_as_large_as_their_area_says)
 	TS_CHECK_INT(losses_of(fixture.path, "frames", ""), 0);
 }
 
-/* ---- states that make no sense ---- */
+/* ---- malformed states ---- */
 
 struct copied {
 	struct ts_block blocks[32];

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Stacks that are entries of the dictionary, modules and functions of devices: the rows that they
- * become, over recorders and files, and what hostile ones do.
+ * Stacks in the dictionary, modules and device functions: their rows, over recorders and files, and
+ * hostile entries.
  */
 #include <tracesmith/sample.h>
 
@@ -25,7 +25,7 @@ enum {
 };
 
 #define MANGLED "_Z4gemmPKfPfi"
-/* Where there is no libstdc++ names stay as they are. */
+/* Without libstdc++ names stay mangled. */
 #define PLAIN (ts_can_demangle() ? "gemm(float const*, float*, int)" : MANGLED)
 
 static void put_module(struct ts_text *dictionary, const char *path, const char *build_id,
@@ -277,7 +277,7 @@ TS_TEST(allocations_are_rows)
 				.total = 0,
 				.reserved = 7 };
 	put_taken(&fixture, &taken);
-	taken.kind = 2; /* there is none of these */
+	taken.kind = 2; /* these do not exist */
 	put_taken(&fixture, &taken);
 	drain(&fixture);
 	TS_CHECK_INT(counts(&fixture).events, 2);
@@ -306,7 +306,7 @@ TS_TEST(allocations_are_rows)
 	rows_close(&rows);
 }
 
-/* Several functions are of one module, which is a mapping. */
+/* Several functions share a module, which is a mapping. */
 TS_TEST(instructions_of_devices_are_frames)
 {
 	TS_SCOPED(ts_text) dictionary = { 0 };
@@ -344,7 +344,7 @@ TS_TEST(instructions_of_devices_are_frames)
 #define STACKS 300u
 #define LAUNCHES 3000u
 
-/* What each stack should read as. */
+/* The expected text of each stack. */
 struct model {
 	uint32_t callers[STACKS];
 	uint64_t frames[STACKS];
@@ -371,7 +371,7 @@ static void model_text(const struct model *model, uint32_t stack, char *ret_text
 	}
 }
 
-/* The file begins with launch `number`; returns that behind its last. */
+/* The file begins with launch `number`; returns the number after its last. */
 static uint32_t check_launches(const char *path, const struct model *model,
 			       const uint32_t *launches, uint32_t number)
 {
@@ -461,7 +461,7 @@ TS_TEST(stacks_that_are_not_there_are_counted)
 	start(&fixture);
 	put_codes(&dictionary);
 	put_stack(&dictionary, FIRST_STACK, frame_of(CODE_PYTHON, 1));     /* its own caller */
-	put_stack(&dictionary, FIRST_STACK + 2, frame_of(CODE_PYTHON, 2)); /* one that follows */
+	put_stack(&dictionary, FIRST_STACK + 2, frame_of(CODE_PYTHON, 2)); /* a later one */
 	put_stack(&dictionary, MODULE_LIBRARY, frame_of(CODE_PYTHON, 3));  /* none */
 	put_stack(&dictionary, FIRST_STACK, frame_of(FIRST_STACK, 4));     /* a stack as a frame */
 	give_dictionary(&fixture, &dictionary, 0);
@@ -515,7 +515,7 @@ TS_TEST(a_stack_without_end_is_cut)
 	TS_CHECK_INT(losses_of(fixture.path, "frames", "too many different"), 20000 - 4096);
 }
 
-/* Any entry may be anything: what is told of it is whole, and nobody else's is touched. */
+/* Any entry may be arbitrary: its rows are complete, and no other entry is affected. */
 TS_TEST(random_dictionaries_are_survived)
 {
 	uint64_t random = 1234567891011;
@@ -565,7 +565,7 @@ TS_TEST(random_dictionaries_are_survived)
 	}
 }
 
-/* Cut at any word, with a count that says more. */
+/* Truncated at any word, with a larger count. */
 TS_TEST(records_that_are_cut_make_no_sense)
 {
 	struct taken taken = { .bytes = 1, .total = 1, .reserved = 1, .stack = FIRST_STACK };
@@ -609,11 +609,11 @@ TS_TEST(records_that_are_cut_make_no_sense)
 	}
 }
 
-/* ---- which calls have their commands ---- */
+/* ---- calls and their commands ---- */
 
 #define MANY 1000000u
 
-/* A million calls wait, their numbers are not dense, and commands come in another order. */
+/* A million pending calls, with sparse numbers, and commands in another order. */
 TS_TEST(a_million_calls_wait_for_their_commands)
 {
 	TS_SCOPED(ts_text) dictionary = { 0 };
@@ -637,7 +637,7 @@ TS_TEST(a_million_calls_wait_for_their_commands)
 	TS_CHECK_INT(losses_of(fixture.path, "gpu_op", "their call was recorded"), 3);
 }
 
-/* As when the ring of commands is drained first: then a successor goes on. */
+/* As when the command ring is drained first; then a successor continues. */
 TS_TEST(commands_may_come_long_before_their_calls)
 {
 	TS_SCOPED(ts_text) dictionary = { 0 };
@@ -662,7 +662,7 @@ TS_TEST(commands_may_come_long_before_their_calls)
 	TS_CHECK_INT(losses_of(fixture.path, "gpu_op", "their call was recorded"), 7);
 }
 
-/* Numbers that are far from each other take bounded memory, and are counted all the same. */
+/* Numbers far apart take bounded memory, and are counted all the same. */
 TS_TEST(calls_without_end_take_bounded_memory)
 {
 	TS_SCOPED(ts_text) dictionary = { 0 };
@@ -681,11 +681,11 @@ TS_TEST(calls_without_end_take_bounded_memory)
 	TS_CHECK_INT(losses_of(fixture.path, "gpu_op", "their call was recorded"), 40001);
 }
 
-/* ---- parts of a trace ---- */
+/* ---- extracts ---- */
 
 /*
- * What a window holds: calls inside it with their stacks, kernels that they launched although these
- * ran behind it, samples of its process without a thread.
+ * Contents of a window: calls inside it with their stacks, kernels that they launched even if these
+ * ran after it, samples of its process without a thread.
  */
 TS_TEST(a_part_of_a_trace_has_what_its_calls_gave)
 {
@@ -732,7 +732,7 @@ TS_TEST(a_part_of_a_trace_has_what_its_calls_gave)
 	TS_CHECK_STR(stack_text(&rows, sample.stack), "relucubin 1234+48");
 	TS_CHECK_INT(sample.thread, 0);
 	rows_close(&rows);
-	/* Of another process nothing of this. */
+	/* None of it for another process. */
 	filter.pid = PID + 1;
 	filter.to_ns = INT64_MAX;
 	TS_CHECK_INT(ts_extract(fixture.path, part, &filter, NULL), 0);

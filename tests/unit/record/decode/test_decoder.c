@@ -1,7 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/*
- * Records of every kind as rows; counts to the event; hostile bytes that touch nobody else's rows.
- */
+/* Records of every kind as rows; exact counts; hostile bytes that affect no other rows. */
 #include "record/decode/decoder.h"
 
 #include "unit/record/record_support.h"
@@ -58,7 +56,7 @@ static void start(struct fixture *fixture)
 	start_with(fixture, &open);
 }
 
-/* Everything of ring 0 so far, with that many events. */
+/* Drains all of ring 0 so far, which has that many events. */
 static void drain(struct fixture *fixture, uint64_t events)
 {
 	TS_CHECK_INT(put_ring(&fixture->sink, AREA, 0, &fixture->side, &fixture->ring, events), 0);
@@ -83,7 +81,7 @@ static struct ts_decoder_counts counts(const struct fixture *fixture)
 	return found;
 }
 
-/* Counter to trace time: a count is a ns. */
+/* Counter to trace time: one count is one ns. */
 static int64_t at(uint64_t counter)
 {
 	return 5000000000 + (int64_t)counter - (int64_t)STARTED;
@@ -233,7 +231,9 @@ TS_TEST(begins_and_ends_pair_by_thread_and_track)
 	TS_CHECK_INT(count_lost(fixture.path, "end without begin"), 1);
 }
 
-/* The dynamic form: name, category, and arguments of all types, one with bytes that are no text. */
+/*
+ * The dynamic form: name, category, and arguments of all types, one with bytes that are not text.
+ */
 static void put_dynamic(struct ts_text *ring, uint64_t counter)
 {
 	TS_SCOPED(ts_text) words = { 0 };
@@ -391,11 +391,11 @@ TS_TEST(losses_are_counted_by_reason_and_thread)
 	put_instant(&fixture.ring, 1, STARTED + 30, 1);
 	fixture.side.dropped = 100;
 	drain(&fixture, 2);
-	/* Overwritten: events rise by more than what is there. */
+	/* Overwritten: `events` rises by more than the number of records. */
 	put_instant(&fixture.ring, 1, STARTED + 40, 1);
 	fixture.side.position += 8000;
 	drain(&fixture, 1 + 200);
-	/* Not stored, for want of room. */
+	/* Not stored, for lack of space. */
 	block = (struct ts_block){ .type = TS_BLOCK_RING,
 				   .area = AREA,
 				   .from = fixture.side.position,
@@ -541,7 +541,7 @@ TS_TEST(windows_of_targets_are_told_when_all_rings_were_drained)
 		TS_CHECK_INT(put_block(&fixture.sink, TS_BLOCK_CLOCK, 0, &clock, sizeof(clock)), 0);
 	}
 	TS_CHECK_INT(fixture.closed_windows, 1);
-	TS_CHECK_INT(counts(&fixture).events, 2); /* only the recorder's windows leave out */
+	TS_CHECK_INT(counts(&fixture).events, 2); /* only the recorder's windows drop events */
 	finish(&fixture);
 	rows = rows_open(fixture.path, TS_TABLE_WINDOW);
 	TS_CHECK(rows_next(&rows, &window));
@@ -552,9 +552,7 @@ TS_TEST(windows_of_targets_are_told_when_all_rings_were_drained)
 	rows_close(&rows);
 }
 
-/*
- * Anchors bend the counter to the system's clock; spans with a start of their own land on it, too.
- */
+/* Anchors fit the counter to the system's clock; spans with their own start follow it, too. */
 TS_TEST(times_follow_the_anchors)
 {
 	struct ts_block_clock clock = { 0 };
@@ -572,7 +570,7 @@ TS_TEST(times_follow_the_anchors)
 		clock.anchor.realtime_ns = 5000000000 + (int64_t)i * 1000000;
 		TS_CHECK_INT(put_block(&fixture.sink, TS_BLOCK_CLOCK, 0, &clock, sizeof(clock)), 0);
 	}
-	/* One that goes back is not believed. */
+	/* One that goes back is ignored. */
 	clock.anchor.counter = STARTED + 5;
 	TS_CHECK_INT(put_block(&fixture.sink, TS_BLOCK_CLOCK, 0, &clock, sizeof(clock)), 0);
 	put_thread(&fixture.ring, STARTED, 1, PID, 0, "main");
@@ -708,7 +706,7 @@ TS_TEST(random_bytes_end_in_rows_or_losses)
 	stored = counts(&fixture).events;
 	lost = counts(&fixture).lost;
 	TS_CHECK(stored > 300);
-	/* Whatever they were: each event is one or the other. */
+	/* Each event is either stored or lost. */
 	TS_CHECK_INT(stored + lost, 300 * 80);
 	finish(&fixture);
 	TS_CHECK_INT(count_lost(fixture.path, NULL), lost);
@@ -774,7 +772,7 @@ TS_TEST(a_successor_goes_on_where_the_state_says)
 	}
 	TS_CHECK_INT(counts(&fixture).events, 2);
 	TS_CHECK_INT(counts(&fixture).lost, 5);
-	/* No THREAD record: the state knows whose ring it is. */
+	/* No THREAD record: the state knows the owner of the ring. */
 	put_instant(&fixture.ring, 1, STARTED + 30, 2);
 	put_record(&fixture.ring, TS_LIVE_END, 0, 0, STARTED + 40, NULL, 0);
 	put_window_record(&fixture, STARTED + 45, TS_LIVE_WINDOW_CLOSE, TS_LIVE_CAUSE_STEP, 6);
@@ -804,7 +802,7 @@ TS_TEST(state_that_makes_no_sense_is_counted)
 	drain(&fixture, 1);
 	TS_CHECK_INT(ts_decoder_save_state(fixture.decoder, &sink, NULL), 0);
 	finish(&fixture);
-	/* Cut at every length, and with bytes changed. */
+	/* Truncated at every length, and with bytes changed. */
 	for (size_t i = 0; i < copied.count; i++) {
 		for (uint32_t bytes = copied.blocks[i].bytes;
 		     bytes < UINT32_MAX && bytes + 600 > copied.blocks[i].bytes; bytes--) {

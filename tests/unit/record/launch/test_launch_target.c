@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Starting programs: what they inherit, and how failures are told. */
+/* Starting programs: what they inherit, and how failures are reported. */
 #include "record/launch/launch_target.h"
 
 #include <dlfcn.h>
@@ -31,7 +31,7 @@ static void remove_folder(void)
 	rmdir(folder);
 }
 
-/* A library that does no harm where it is preloaded. */
+/* A library that is harmless when preloaded. */
 static const char *stand_in_agent(void)
 {
 	Dl_info info;
@@ -61,7 +61,7 @@ static int run(const struct ts_launch_options *options)
 	return status;
 }
 
-/* What a command writes to the file "out", which is removed. */
+/* The contents of the file "out", written by a command; removes it. */
 static const char *output_of(struct ts_launch_options options, const char *command)
 {
 	static char text[8192];
@@ -133,10 +133,7 @@ TS_TEST(other_preloads_stay_and_another_agent_goes)
 	remove_folder();
 }
 
-/*
- * Beside the stand-in for the agent one for the library with OpenCL's calls; all but the agent's
- * folder is cut off.
- */
+/* With stand-ins for the agent and for the OpenCL library; strips the agent's folder. */
 static const char *variables_of(const char *backends, const char *preloads, const char *layers)
 {
 	struct ts_launch_options options = plain(NULL);
@@ -167,7 +164,7 @@ TS_TEST(opencl_is_entered_by_layer_and_by_name)
 	TS_CHECK_STR(
 		variables_of("opencl", "", ""),
 		"./libtracesmith-agent.so:./libtracesmith-opencl.so|./libtracesmith-agent.so\n");
-	/* The program's own stay; those of an outer recording go. */
+	/* The program's own entries stay; those of an outer recording are removed. */
 	snprintf(
 		expected, sizeof(expected),
 		"./libtracesmith-agent.so:./libtracesmith-opencl.so:%s|./libtracesmith-agent.so:/x/other.so:relative.so\n",
@@ -177,7 +174,7 @@ TS_TEST(opencl_is_entered_by_layer_and_by_name)
 	TS_CHECK_STR(variables_of("a,opencl,b", own,
 				  "/y/libtracesmith-agent.so:/x/other.so:relative.so"),
 		     expected);
-	/* Not wanted: nothing of ours but the agent. */
+	/* Not requested: only the agent is added. */
 	TS_CHECK_STR(variables_of("openclx", "", NULL), "./libtracesmith-agent.so|none\n");
 	TS_CHECK_STR(variables_of(NULL, "", "/y/libtracesmith-agent.so"),
 		     "./libtracesmith-agent.so|none\n");
@@ -188,7 +185,7 @@ TS_TEST(opencl_is_entered_by_layer_and_by_name)
 	remove_folder();
 }
 
-/* The same of CUDA, with the library that NVTX loads. */
+/* The same for CUDA, with the library that NVTX loads. */
 static const char *cuda_variables_of(const char *backends, const char *preloads,
 				     const char *injection)
 {
@@ -215,12 +212,12 @@ TS_TEST(cuda_is_entered_by_name_and_nvtx_finds_it)
 
 	make_folder();
 	TS_CHECK_INT(symlink(stand_in_agent(), "libtracesmith-agent.so"), 0);
-	/* Built without it: nothing names what is not there. */
+	/* Built without it: no variable names a missing file. */
 	TS_CHECK_STR(cuda_variables_of("cuda", "", NULL), "./libtracesmith-agent.so|none\n");
 	TS_CHECK_INT(symlink(stand_in_agent(), "libtracesmith-backend-cuda.so"), 0);
 	TS_CHECK_STR(cuda_variables_of("cuda", "", NULL), both);
 	TS_CHECK_STR(cuda_variables_of("host,cuda", "", ""), both);
-	/* Those of an outer recording go; what the user has chosen stays. */
+	/* Those of an outer recording are removed; the user's choice stays. */
 	TS_CHECK_STR(cuda_variables_of("cuda", "/y/libtracesmith-backend-cuda.so",
 				       "/y/libtracesmith-backend-cuda.so"),
 		     both);
@@ -243,7 +240,7 @@ TS_TEST(signals_are_those_of_the_caller)
 	const char *text;
 
 	make_folder();
-	/* Whoever runs the tests in the background ignores some. */
+	/* A shell that runs the tests in the background ignores some. */
 	for (int number = 1; number < NSIG; number++)
 		signal(number, SIG_DFL);
 	sigemptyset(&callers);
@@ -258,7 +255,7 @@ TS_TEST(signals_are_those_of_the_caller)
 	/* SIGUSR2 is 12, SIGHUP is 1. */
 	TS_CHECK(strstr(text, "SigBlk:\t0000000000000800") != NULL);
 	text = strstr(text, "SigIgn:\t");
-	/* 32 and 33 are the C library's own, which it lets nobody change. */
+	/* 32 and 33 belong to the C library, which lets nobody change them. */
 	TS_CHECK(text && (strtoull(text + 8, NULL, 16) & ~UINT64_C(0x180000000)) == 1);
 	remove_folder();
 }
@@ -316,14 +313,14 @@ TS_TEST(failures_are_told_as_by_a_shell)
 	TS_CHECK_INT(ts_launch_check("/", NULL), TS_EIO);
 	TS_CHECK_INT(ts_launch_check("", NULL), TS_ENOTFOUND);
 	TS_CHECK_INT(ts_launch_check("sh", NULL), TS_OK);
-	/* No zombie is left. */
+	/* No zombie remains. */
 	TS_CHECK_INT(waitpid(-1, NULL, WNOHANG), -1);
 	unlink("plain");
 	unlink("orphan");
 	remove_folder();
 }
 
-/* execvp() gives a file without a magic number to the shell; so do we. */
+/* Like execvp(), runs a file without a magic number with the shell. */
 TS_TEST(script_without_a_first_line_is_run)
 {
 	char *argv[] = { (char *)"./script", NULL };
@@ -345,7 +342,7 @@ TS_TEST(agent_is_found_where_the_environment_says)
 	setenv("TRACESMITH_AGENT_PATH", "/no/such/agent.so", 1);
 	TS_CHECK_INT(ts_launch_find_agent(path, sizeof(path), &err), TS_ECAP);
 	TS_CHECK_STR(err.message, "there is no agent '/no/such/agent.so'");
-	/* Relative to here: the program may go elsewhere. */
+	/* Relative to the current directory: the program may change it. */
 	write_file("agent.so", "x", 0600);
 	setenv("TRACESMITH_AGENT_PATH", "agent.so", 1);
 	TS_CHECK_INT(ts_launch_find_agent(path, sizeof(path), &err), TS_OK);

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Files of a recording: names, copies, rotation, limits; ends of targets; and going on after a
+ * Files of a recording: names, copies, rotation, limits; targets that end; and resuming after a
  * kill.
  */
 #include "unit/record/record_target.h"
@@ -93,7 +93,7 @@ TS_TEST(old_files_go_first)
 		snprintf(name, sizeof(name), "t.%04d.sbt", i);
 		write_file(name, 1000);
 	}
-	/* Not of the rotation. */
+	/* Not part of the rotation. */
 	write_file("t.sbt", 10);
 	write_file("t.12.sbt", 10);
 	write_file("t.0012.json", 10);
@@ -106,7 +106,7 @@ TS_TEST(old_files_go_first)
 	TS_CHECK_INT(rotation.bytes, 4000);
 	TS_CHECK_INT(ts_saves_expire(stem, ".sbt", 11, 1000, 3, 0), 3000);
 	TS_CHECK(!exists("t.0008.sbt") && exists("t.0009.sbt"));
-	/* The current one is counted as large as it may become, and is never deleted. */
+	/* The current file is counted at its maximum size, and is never deleted. */
 	TS_CHECK_INT(ts_saves_expire(stem, ".sbt", 11, 1500, 0, 2600), 2500);
 	TS_CHECK(!exists("t.0009.sbt") && exists("t.0010.sbt"));
 	TS_CHECK_INT(ts_saves_expire(stem, ".sbt", 11, 1500, 0, 100), 1500);
@@ -200,7 +200,7 @@ TS_TEST(stops_at_its_limit)
 	}
 	TS_CHECK(!is_on(&fake));
 	TS_CHECK(strstr(last_note, "limit"));
-	TS_CHECK(!pass(recorder)); /* the program runs on */
+	TS_CHECK(!pass(recorder)); /* the program continues */
 	summary = finish_recorder(recorder);
 	TS_CHECK(bytes_of("t.sbt") <= options.max_bytes);
 	TS_CHECK(bytes_of("t.sbt") >= options.max_bytes / 2);
@@ -231,7 +231,7 @@ TS_TEST(json_is_made_of_a_trace_beside_it)
 	emit(&fake, 10);
 	passes(recorder, 2);
 	TS_CHECK(exists("t.json.sbt"));
-	fake.control->flush_request = 1; /* who flushes wants a file that can be read */
+	fake.control->flush_request = 1; /* a flush must leave a readable file */
 	while (fake.control->flush_done != 1)
 		pass(recorder);
 	TS_CHECK_INT(events_of("t.json"), 10);
@@ -256,7 +256,7 @@ TS_TEST(dead_targets_are_taken_whole)
 	options = plain_options("t.sbt");
 	make_area(&early, first, SESSION, 5, true);
 	emit(&early, 7);
-	end_sleeper(first); /* before there was a recorder */
+	end_sleeper(first); /* before the recorder started */
 	make_area(&fake, second, SESSION, 6, true);
 	recorder = open_recorder(&options);
 	passes(recorder, 2);
@@ -272,7 +272,7 @@ TS_TEST(dead_targets_are_taken_whole)
 	remove_folder();
 }
 
-/* It was alive when its area was listed, and is gone when hold is taken of it. */
+/* It is alive when its area is listed, and gone when the recorder attaches. */
 TS_TEST(a_target_that_ends_while_it_is_attached)
 {
 	struct ts_recorder_options options;
@@ -345,8 +345,8 @@ TS_TEST(says_who_cannot_be_recorded)
 	fake.control->recorder_start = ts_process_start_time(getppid());
 	TS_CHECK_INT(ts_recorder_open(&recorder, &options, &err), TS_EIO);
 	TS_CHECK(strstr(err.message, "already"));
-	TS_CHECK(!exists("t.sbt") && !exists("t.sbt.journal")); /* nothing was touched */
-	fake.control->recorder_start++; /* another process of that pid: that recorder is dead */
+	TS_CHECK(!exists("t.sbt") && !exists("t.sbt.journal")); /* no file is touched */
+	fake.control->recorder_start++; /* another process with that pid: the recorder is dead */
 	recorder = open_recorder(&options);
 	finish_recorder(recorder);
 	end_sleeper(pid);
@@ -355,7 +355,7 @@ TS_TEST(says_who_cannot_be_recorded)
 	remove_folder();
 }
 
-/* A recorder that is killed is followed by one that goes on: nothing twice, nothing missing. */
+/* A killed recorder is followed by one that resumes: nothing twice, nothing missing. */
 TS_TEST(goes_on_after_a_kill)
 {
 	struct ts_recorder_options options;

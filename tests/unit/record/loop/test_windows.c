@@ -1,12 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/*
- * Windows of the recorder: their text, and that exactly what lies inside is stored, exported once.
- */
+/* Windows of the recorder: parsing, storing exactly what is inside, exporting once. */
 #include <dirent.h>
 
 #include "unit/record/record_target.h"
 
-/* ---- from text ---- */
+/* ---- parsing ---- */
 
 static struct ts_window_spec parse(const char *text)
 {
@@ -99,7 +97,7 @@ TS_TEST(names_what_is_allowed)
 		"cuda-profiler-api, command or always");
 }
 
-/* ---- what is stored ---- */
+/* ---- stored events ---- */
 
 static void touch(const char *name)
 {
@@ -109,7 +107,7 @@ static void touch(const char *name)
 	close(fd);
 }
 
-/* Files of the folder whose names begin so; the last one's name is kept. */
+/* Counts files of the folder whose names begin with this; keeps the last one's name. */
 static unsigned int count_files(const char *prefix, char *ret_name, size_t bytes)
 {
 	DIR *folder = opendir(test_folder);
@@ -151,7 +149,7 @@ TS_TEST(always_takes_all)
 	TS_CHECK_INT(summary.lost, 0);
 	TS_CHECK_INT(summary.processes, 1);
 	TS_CHECK_INT(events_of("t.sbt"), 107);
-	TS_CHECK(!is_on(&fake)); /* of our session: left switched off */
+	TS_CHECK(!is_on(&fake)); /* our session: left switched off */
 	TS_CHECK_INT(fake.control->recorder_pid, 0);
 	free_area(&fake);
 	remove_folder();
@@ -178,7 +176,7 @@ TS_TEST(flag_opens_and_closes)
 		pass(recorder);
 	emit(&fake, 50);
 	make_area(&late, getpid(), SESSION, 6, false);
-	while (!is_on(&late)) /* at once, since the window is open */
+	while (!is_on(&late)) /* immediately, since the window is open */
 		pass(recorder);
 	emit(&late, 5);
 	TS_CHECK(!unlink(in_folder("flag")));
@@ -199,7 +197,7 @@ TS_TEST(flag_opens_and_closes)
 	remove_folder();
 }
 
-/* What a flight recorder held before the window, and what slipped through after it, is outside. */
+/* What a flight recorder held before the window, and what slipped through after it, is dropped. */
 TS_TEST(only_the_window_is_stored)
 {
 	struct ts_recorder_options options;
@@ -225,7 +223,7 @@ TS_TEST(only_the_window_is_stored)
 	while (fake.control->window_reply != 2)
 		pass(recorder);
 	passes(recorder, 3);
-	fake.control->enabled = 1; /* a thread that had looked before */
+	fake.control->enabled = 1; /* a thread that had checked earlier */
 	emit(&fake, 30);
 	fake.control->enabled = 0;
 	finish_recorder(recorder);
@@ -235,7 +233,7 @@ TS_TEST(only_the_window_is_stored)
 	remove_folder();
 }
 
-/* The least and the greatest value of a time column. */
+/* The minimum and maximum of a time column. */
 static uint64_t span_of(struct ts_reader *reader, enum ts_table_id table, int column,
 			int64_t *ret_least, int64_t *ret_greatest)
 {
@@ -261,7 +259,7 @@ static uint64_t span_of(struct ts_reader *reader, enum ts_table_id table, int co
 	return rows;
 }
 
-/* A fifth of the window: events far outside of it still fail the test. */
+/* A fifth of the window: events far outside still fail the test. */
 #define CALIBRATION_ERROR_NS 10000000
 
 TS_TEST(time_is_exact)
@@ -289,7 +287,9 @@ TS_TEST(time_is_exact)
 	TS_CHECK_INT(span_of(reader, TS_TABLE_WINDOW, TS_COLUMN_OF(window, start), &start, &unused),
 		     1);
 	span_of(reader, TS_TABLE_WINDOW, TS_COLUMN_OF(window, duration), &duration, &unused);
-	/* Exact but for the error of the counter's calibration, which grows on a busy machine. */
+	/*
+	 * Exact except for the error of the counter's calibration, which grows on a busy machine.
+	 */
 	TS_CHECK(llabs(duration - 50000000) < CALIBRATION_ERROR_NS);
 	TS_CHECK(span_of(reader, TS_TABLE_MARK, TS_COLUMN_OF(mark, start), &first, &last) + 3 <=
 		 fake.emitted);

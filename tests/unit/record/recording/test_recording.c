@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Recordings on disk: whatever instant they are killed at, a successor has every event once. A
- * target is played by a ring that is drained from where the recording says, as a recorder would.
+ * Recordings on disk: wherever they are killed, a successor has every event once. The target is a
+ * ring that is drained from the recording's position, as a recorder would.
  */
 #include "record/recording/recording.h"
 
@@ -23,10 +23,10 @@
 
 struct target {
 	uint64_t area;
-	struct ts_text ring; /* all that it ever wrote */
+	struct ts_text ring; /* everything it ever wrote */
 	struct ts_text dictionary;
 	uint64_t dropped;
-	/* Where the drain stands. */
+	/* Position of the drain. */
 	bool known;
 	uint64_t dictionary_position;
 	struct ring_side side;
@@ -66,7 +66,7 @@ static void take_position(void *context, uint32_t ring, uint64_t position, uint6
 	target->side = (struct ring_side){ position, events, dropped };
 }
 
-/* A recorder that comes: it goes on where the recording says. */
+/* A new recorder: it continues where the recording says. */
 static void target_attach(struct target *target, struct ts_recording *recording)
 {
 	target->side = (struct ring_side){ 0 };
@@ -93,7 +93,7 @@ static int drain_ring(struct target *target, const struct ts_block_sink *sink, s
 	return result;
 }
 
-/* Takes all that is new, in blocks of a few events. */
+/* Drains everything new, in blocks of a few events. */
 static int target_drain(struct target *target, struct ts_recording *recording, uint64_t a_block)
 {
 	struct ts_block_sink sink = ts_recording_sink(recording);
@@ -292,7 +292,7 @@ TS_TEST(counters_become_trace_time)
 	ts_recording_close(recording);
 }
 
-/* ---- going on ---- */
+/* ---- resuming ---- */
 
 TS_TEST(a_closed_recording_is_continued)
 {
@@ -318,7 +318,10 @@ TS_TEST(a_closed_recording_is_continued)
 	target_release(&target);
 }
 
-/* Resumes copies of trace and journal, the latter cut; drains the rest; all must be there. */
+/*
+ * Resumes copies of trace and journal, the latter truncated; drains the rest; everything must be
+ * there.
+ */
 static void check_cut(const struct target *original, const char *trace, const char *journal,
 		      uint64_t bytes)
 {
@@ -345,7 +348,10 @@ static void check_cut(const struct target *original, const char *trace, const ch
 	check_all(path, (original->ring.length - THREAD_BYTES) / EVENT_BYTES, 0);
 }
 
-/* A journal without and one with a checkpoint ahead of it; every cut behind that loses nothing. */
+/*
+ * A journal without and one with a checkpoint at its start; no truncation after that loses
+ * anything.
+ */
 static void check_cuts(bool checkpoint)
 {
 	struct ts_recording *recording = open_recording(trace_path(), 0, 0);
@@ -364,7 +370,7 @@ static void check_cuts(bool checkpoint)
 	}
 	target_emit(&target, recording, 20);
 	TS_CHECK_INT(target_drain(&target, recording, 5), 0);
-	/* Rows and an index that the journal knows nothing of lie behind. */
+	/* Followed by rows and an index unknown to the journal. */
 	ts_recording_close(recording);
 	recording = open_recording(trace_path(), TS_RECORDING_RESUME, 0);
 	copy_file(file_in_folder("t.sbt.journal"), journal);
@@ -377,7 +383,7 @@ static void check_cuts(bool checkpoint)
 		TS_CHECK_INT(stat(journal, &stat_journal), 0);
 		if (cut > (uint64_t)stat_journal.st_size)
 			break;
-		/* Inside large payloads one byte is like the next. */
+		/* Within large payloads all offsets are alike. */
 		if (!checkpoint && cut > 900 && cut < 5800 && cut % 97)
 			continue;
 		check_cut(&target, trace, journal, cut);
@@ -406,7 +412,7 @@ static void crash(const char *point)
 		kill(getpid(), SIGKILL);
 }
 
-/* The life of a recorder: emits as it goes, saves, rotates, finishes. */
+/* The life of a recorder: emits, saves, rotates, finishes. */
 static void live_on(struct target *target, const char *path, const char *next)
 {
 	struct ts_recording *recording = open_recording(path, 0, 3000);
@@ -423,7 +429,7 @@ static void live_on(struct target *target, const char *path, const char *next)
 	finish(recording);
 }
 
-/* What the dead one had of its target is in shared memory, which outlives it: all 200 events. */
+/* The dead recorder's view of its target is in shared memory, which outlives it: all 200 events. */
 static void after_death(const char *path, const char *next, bool was_born)
 {
 	struct ts_recording *recording;
@@ -461,7 +467,7 @@ static void clean(const char *path)
 	}
 }
 
-/* Dies at the n-th passing of a point, for n = 1, 2 ... until it lives to its end. */
+/* Dies at the n-th passing of a point, for n = 1, 2 ... until it survives. */
 static void check_crashes(const char *point, int step, const char *next)
 {
 	const char *path = trace_path();
@@ -594,7 +600,7 @@ TS_TEST(rotation_goes_on_with_the_same_state)
 	target_release(&target);
 }
 
-/* ---- no room ---- */
+/* ---- full disk ---- */
 
 static void limit_files(rlim_t bytes)
 {
@@ -617,7 +623,7 @@ TS_TEST(a_full_disk_is_waited_out_and_nothing_comes_twice)
 	target_emit(&target, recording, EVENTS);
 	TS_CHECK_INT(target_drain(&target, recording, 50), 0);
 	TS_CHECK_INT(ts_recording_checkpoint(recording, false, NULL), 0);
-	/* The journal may grow a little, the trace next to nothing. */
+	/* The journal may grow a little, the trace hardly at all. */
 	limit_files(20000);
 	for (int i = 0; i < 20 && !result; i++) {
 		target_emit(&target, recording, EVENTS);
@@ -626,7 +632,7 @@ TS_TEST(a_full_disk_is_waited_out_and_nothing_comes_twice)
 	TS_CHECK_INT(result, TS_ENOSPC);
 	ts_recording_status(recording, &status);
 	TS_CHECK(status.full);
-	/* It empties the journal if the trace has room; here it has until it has not. */
+	/* A checkpoint empties the journal while the trace has room; here until it runs out. */
 	for (int i = 0; i < 200; i++) {
 		result = ts_recording_checkpoint(recording, false, &err);
 		if (result)
@@ -680,7 +686,7 @@ TS_TEST(what_is_only_told_is_counted)
 	block.events = target.side.events + 10;
 	TS_CHECK_INT(ts_recording_queue(recording, &block, NULL, NULL), 0);
 	TS_CHECK_INT(ts_recording_checkpoint(recording, false, NULL), 0);
-	/* It is in the state of the checkpoint now. */
+	/* Now in the state of the checkpoint. */
 	ts_recording_close(recording);
 	recording = open_recording(trace_path(), TS_RECORDING_RESUME, 0);
 	target_attach(&target, recording);
@@ -836,7 +842,7 @@ TS_TEST(windows_are_told_once_and_can_be_extracted)
 	filter.pid = 1;
 	TS_CHECK_INT(ts_extract(trace_path(), part, &filter, NULL), TS_ENOTFOUND);
 	TS_CHECK(!exists(part, ""));
-	/* Not exported: a successor is told; exported: it is not. */
+	/* A successor exports a window that was not exported, and only that. */
 	ts_recording_close(recording);
 	options.flags = TS_RECORDING_RESUME;
 	TS_CHECK_INT(ts_recording_open(&recording, trace_path(), &options, NULL), 0);

@@ -47,7 +47,7 @@ TS_TEST(values_that_are_near)
 {
 	TS_CHECK(is_near("f32", 0x3f800000, 0x3f800004, 4));
 	TS_CHECK(!is_near("f32", 0x3f800000, 0x3f800005, 4));
-	/* The least above and below 0: two apart, and 0 has two faces. */
+	/* The smallest values above and below 0: two apart, since 0 has two representations. */
 	TS_CHECK(is_near("f32", 0x00000001, 0x80000001, 2));
 	TS_CHECK(!is_near("f32", 0x00000001, 0x80000001, 1));
 	TS_CHECK(is_near("f32", 0x00000000, 0x80000000, 0));
@@ -73,13 +73,13 @@ TS_TEST(differences)
 	TS_CHECK_INT(difference.first_byte, 14);
 	difference = ts_value_compare(type, 1, a, b, 12);
 	TS_CHECK_INT(difference.bytes, 0);
-	/* What is no whole value is compared by bytes. */
+	/* Incomplete values are compared by bytes. */
 	difference = ts_value_compare(type, 1000, "abcdX", "abcdY", 5);
 	TS_CHECK_INT(difference.first_byte, 4);
 	TS_CHECK_INT(difference.bytes, 1);
 }
 
-/* Against a plain array of bytes. */
+/* Compared with an array of bytes. */
 TS_TEST(ranges_are_sets_of_bytes)
 {
 	uint64_t state = 9;

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * For tests of the emulator: models made by hand or at random, and a simulator that follows
- * docs/replay.md, section 7, without any haste: at each instant everything is looked at anew.
+ * For tests of the emulator: handmade and random models, and a simple simulator after
+ * docs/replay.md, section 7, which examines everything again at each instant.
  */
 #ifndef TS_TESTS_UNIT_REPLAY_EMULATOR_EMULATOR_SUPPORT_H
 #define TS_TESTS_UNIT_REPLAY_EMULATOR_EMULATOR_SUPPORT_H
@@ -19,7 +19,7 @@ struct maker {
 	struct ts_emulator_point points[MOST];
 	uint32_t thread_of[MOST]; /* of each point */
 	struct {
-		uint32_t from, to; /* nodes: points from MOST on */
+		uint32_t from, to; /* nodes: points start at MOST */
 		int64_t lag;
 	} arrows[4 * MOST];
 	uint32_t slots[8];
@@ -49,7 +49,8 @@ static inline uint32_t maker_command(struct maker *maker, uint32_t resource, int
 }
 
 /*
- * A point of a thread that gives a command (TS_WORK_NONE: none), which is MOST and more as a node.
+ * A point of a thread that submits a command (TS_WORK_NONE: none). As a node it is MOST plus its
+ * number.
  */
 static inline uint32_t maker_point(struct maker *maker, uint32_t thread, int64_t gap,
 				   uint32_t command)
@@ -123,7 +124,7 @@ static inline void fill_edges(const struct maker *maker, struct ts_emulator_mode
 	}
 }
 
-/* Places of points in the model: places[number of a point]. */
+/* Positions of points in the model: positions[number of a point]. */
 static inline struct ts_emulator_model *maker_model(const struct maker *maker, uint32_t *positions)
 {
 	struct ts_emulator_model *model = calloc(1, sizeof(*model));
@@ -150,7 +151,7 @@ static inline struct ts_emulator_model *maker_model(const struct maker *maker, u
 	return model;
 }
 
-/* ---- the slow simulator ---- */
+/* ---- the simple simulator ---- */
 
 #define NEVER INT64_MAX
 
@@ -158,10 +159,10 @@ struct slow {
 	const struct ts_emulator_model *model;
 	enum ts_emulator_policy policy;
 	int64_t issued[MOST], start[MOST], end[MOST], points[MOST];
-	bool began_before[MOST]; /* in an earlier round: those who follow may begin */
+	bool began_before[MOST]; /* in an earlier round: successors may begin */
 };
 
-/* When the last of what leads to a node is there; NEVER: something has not come, or not by now. */
+/* When the last predecessor of a node is done; NEVER: one is not done by now. */
 static inline int64_t slow_ready(const struct slow *slow, uint32_t node, int64_t now)
 {
 	const struct ts_emulator_model *model = slow->model;
@@ -210,7 +211,7 @@ static inline int64_t slow_point(const struct slow *slow, uint32_t thread, uint3
 	return ready == NEVER ? NEVER : TS_MAX(ready, own);
 }
 
-/* Everything that comes by itself at this instant; true: something did. */
+/* Everything that happens by itself at this instant; true: something did. */
 static inline bool slow_flow(struct slow *slow, int64_t now, int64_t *next)
 {
 	const struct ts_emulator_model *model = slow->model;

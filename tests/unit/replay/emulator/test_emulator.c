@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The emulator: small cases with the times that they must give, random models against a slow
- * simulator, works as traces have them, and that nothing of a recorded start goes in.
+ * The emulator: small cases with known times, random models against a simple simulator, works as
+ * loaded from traces; recorded starts are not used.
  */
 #include "unit/replay/emulator/emulator_support.h"
 #include "unit/state/state_made.h"
@@ -14,7 +14,7 @@ static uint32_t random_below(uint32_t limit)
 	return (uint32_t)((seed >> 33) % limit);
 }
 
-/* ---- by hand ---- */
+/* ---- handmade ---- */
 
 struct simulated {
 	struct ts_emulator_model *model;
@@ -53,7 +53,7 @@ TS_TEST(a_command_begins_a_latency_behind_its_call)
 	forget(&simulated);
 }
 
-/* A call that waits for a command ends a tail behind it, and all later ones move. */
+/* A call that waits for a command returns a fixed time after it, and all later calls move. */
 TS_TEST(a_thread_waits)
 {
 	static struct maker maker;
@@ -72,7 +72,7 @@ TS_TEST(a_thread_waits)
 	forget(&simulated);
 }
 
-/* One slot: in order of their calls; two: side by side. */
+/* One slot: in the order of their calls; two: concurrently. */
 TS_TEST(slots)
 {
 	static struct maker maker;
@@ -92,7 +92,7 @@ TS_TEST(slots)
 	forget(&simulated);
 }
 
-/* While the first runs, two come; the policy says which is next. Equal ones go by number. */
+/* While the first runs, two arrive; the policy chooses. Ties go by number. */
 TS_TEST(policies)
 {
 	static struct maker maker;
@@ -115,7 +115,7 @@ TS_TEST(policies)
 	simulate(&simulated, &maker, TS_EMULATOR_SHORTEST);
 	TS_CHECK_INT(simulated.times.start[2], 10);
 	forget(&simulated);
-	/* Both are ready at the same instant as a slot comes free: that is no matter of luck. */
+	/* Both are ready at the instant a slot becomes free: the order is defined. */
 	maker.points[1].gap_ns = 10;
 	maker.points[2].gap_ns = 0;
 	maker.commands[2].priority = 0;
@@ -125,7 +125,7 @@ TS_TEST(policies)
 	forget(&simulated);
 }
 
-/* A follower may overlap with the one ahead, but not begin before it. */
+/* A successor may overlap with its predecessor, but not begin before it. */
 TS_TEST(followers)
 {
 	static struct maker maker;
@@ -142,8 +142,8 @@ TS_TEST(followers)
 }
 
 /*
- * Two commands that wait for each other, and a thread that waits for both: given up, counted, and
- * all of it ends.
+ * Two commands that wait for each other, and a thread that waits for both: given up and counted,
+ * and the simulation ends.
  */
 TS_TEST(waits_for_ever)
 {
@@ -166,9 +166,11 @@ TS_TEST(waits_for_ever)
 	forget(&simulated);
 }
 
-/* ---- at random ---- */
+/* ---- random ---- */
 
-/* Everything depends on what was made before it only. Few different times: much happens at once. */
+/*
+ * Everything depends only on what was created before it. Few distinct times: much happens at once.
+ */
 static void make_random(struct maker *maker, uint32_t points, bool cycles)
 {
 	uint32_t times = 1 + random_below(12);
@@ -316,8 +318,8 @@ static void forget_work(struct emulated *emulated)
 static const struct ts_emulator_shape AS_RECORDED = { 0 };
 
 /*
- * A program of two streams, as steady as a real one is not: latencies, tails and pauses are the
- * same everywhere, so that the emulator must find every time again.
+ * A program of two streams, steadier than a real one: latencies and pauses are constant, so the
+ * emulator must reproduce every time.
  */
 static void make_steady(struct made *made, uint32_t rounds)
 {
@@ -363,9 +365,8 @@ TS_TEST(a_steady_program_is_found_again)
 }
 
 /*
- * Recorded starts do not go in: with all of them changed, but durations, calls and the order in
- * each queue, and with the same dependencies and the few numbers that were observed, the model is
- * the same to the byte.
+ * Recorded starts are not used: if all of them change, but durations, calls, the order in each
+ * queue, dependencies and the few observed numbers stay, the model is identical.
  */
 TS_TEST(recorded_starts_do_not_go_in)
 {
@@ -411,7 +412,8 @@ TS_TEST(recorded_starts_do_not_go_in)
 }
 
 /*
- * With one queue nothing runs side by side; with more than recorded, all that no event holds may.
+ * With one queue nothing runs concurrently; with more than recorded, everything without an event
+ * may.
  */
 TS_TEST(other_streams)
 {
@@ -438,7 +440,7 @@ TS_TEST(other_streams)
 	forget_work(&emulated);
 }
 
-/* Copies of two directions that never ran at once share an engine. */
+/* Copies of two directions that never overlapped share an engine. */
 TS_TEST(copy_engines)
 {
 	for (int together = 0; together < 2; together++) {
@@ -479,7 +481,7 @@ TS_TEST(copy_engines)
 	}
 }
 
-/* A command whose call is not there is given when it began, and said to be guessed. */
+/* A command without a call is submitted when it began, and marked as a guess. */
 TS_TEST(without_calls)
 {
 	struct emulated emulated = { 0 };
@@ -496,7 +498,7 @@ TS_TEST(without_calls)
 	forget_work(&emulated);
 }
 
-/* Traces may say anything: it ends, and every command keeps its duration. */
+/* Traces may hold anything: the simulation ends, and every command keeps its duration. */
 TS_TEST(hostile_works)
 {
 	static const int64_t odd[] = {
@@ -534,7 +536,10 @@ TS_TEST(hostile_works)
 	}
 }
 
-/* A wait for a queue without an order is one for all that was given to it, whatever ended last. */
+/*
+ * Waiting for an out-of-order queue means waiting for everything submitted to it, whatever ended
+ * last.
+ */
 TS_TEST(a_queue_without_an_order)
 {
 	struct emulated emulated = { 0 };
@@ -561,8 +566,8 @@ TS_TEST(a_queue_without_an_order)
 }
 
 /*
- * Copies that were ready while a kernel ran, and began when it ended: the device has no engine for
- * them.
+ * Copies that were ready while a kernel ran, and began when it ended: the device has no copy
+ * engine.
  */
 TS_TEST(no_copy_engine)
 {

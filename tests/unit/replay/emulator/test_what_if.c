@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What-ifs: how they are read, what they change, and what must hold of every model. */
+/* What-ifs: parsing, what they change, and properties of every model. */
 #include "replay/emulator/what_if.h"
 
 #include "unit/state/work/work_support.h"
@@ -12,7 +12,7 @@ static uint32_t random_below(uint32_t limit)
 	return (uint32_t)((seed >> 33) % limit);
 }
 
-/* ---- words ---- */
+/* ---- parsing ---- */
 
 static int parse(struct ts_what_if *what_if, const char *text, struct ts_error *err)
 {
@@ -63,7 +63,7 @@ static void check_refused(const char *text, const char *part)
 	ts_what_if_release(&what_if);
 }
 
-/* What is wrong is answered with what is possible. */
+/* Errors list what is possible. */
 TS_TEST(mistakes)
 {
 	check_refused("", "expected kernel:NAME=0.5x");
@@ -91,7 +91,7 @@ TS_TEST(mistakes)
 
 /* ---- changes of a work ---- */
 
-/* Two kernels, copies to and fro and inside the device, a collective. */
+/* Two kernels, copies in both directions and within the device, a collective. */
 #define GEMM CALL("0", "5", "1") KERNEL("gemm", "7", "10", "100", "1")
 #define UPLOAD                                        \
 	NAMED_CALL("cudaMemcpyAsync", "20", "5", "2") \
@@ -127,7 +127,7 @@ static void load_program(struct changed *changed, const char *events)
 	TS_CHECK_INT(ts_emulator_observe(&changed->observed, changed->graph, &err), 0);
 }
 
-/* Again and again on the same work. */
+/* Repeatedly on the same work. */
 static int change(struct changed *changed, const char *const *texts, size_t count,
 		  struct ts_error *err)
 {
@@ -250,7 +250,7 @@ TS_TEST(several)
 	unload_program(&changed);
 }
 
-/* ---- what holds of every program ---- */
+/* ---- properties of every program ---- */
 
 static void random_program(struct ts_text *out, uint32_t streams)
 {
@@ -294,7 +294,7 @@ static void load_random(struct changed *changed, uint32_t streams)
 	load_program(changed, ts_text_cstr(&text));
 }
 
-/* One of everything is nothing. */
+/* A factor of one changes nothing. */
 TS_TEST(once_is_the_baseline)
 {
 	static const char *const ones[] = { "kernel:*=1x", "device-speed=1.0x", "copy-bandwidth=1x",
@@ -323,8 +323,8 @@ TS_TEST(once_is_the_baseline)
 }
 
 /*
- * With one stream and first come, first served, faster never takes longer. (With several it may:
- * Graham's anomalies.)
+ * With one stream and first come, first served, faster work never takes longer. (With several it
+ * may: Graham's anomalies.)
  */
 TS_TEST(faster_is_not_slower)
 {

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Plans of random streams: whatever part is asked for, in whatever order a device may run what it
- * is given, each command that was asked for gives what it gave in the whole. Streams have several
- * queues, in order and not, events, user events, barriers and waits of the host, and no races: of
- * two commands that touch the same bytes one always runs first.
+ * Plans of random streams: whatever part is requested, in whatever order a device may run it, each
+ * requested command produces what it produced in the full stream. Streams have several queues, in
+ * and out of order, events, user events, barriers and host waits, and no races: of two commands
+ * that touch the same bytes one always runs first.
  */
 #include <stdio.h>
 #include <stdlib.h>
@@ -42,18 +42,18 @@ static set bit(uint32_t command)
 	return (set)1 << command;
 }
 
-/* ---- making a stream ---- */
+/* ---- generating a stream ---- */
 
 struct maker {
 	struct ts_replay_stream stream;
 	struct ts_replay_object_info objects[OBJECTS];
 	struct ts_replay_command_info commands[MOST];
 	struct ts_map sets;
-	set before[MOST];       /* what is complete when it begins */
-	set seen;               /* what the host knows to be complete */
-	set in_queue[QUEUES];   /* all of it */
-	set barrier[QUEUES];    /* out of order: what the last barrier stands behind, and itself */
-	uint32_t pending[MOST]; /* user event that it waits for, or one before it, plus 1 */
+	set before[MOST];       /* complete when it begins */
+	set seen;               /* known to the host to be complete */
+	set in_queue[QUEUES];   /* all commands in the queue */
+	set barrier[QUEUES];    /* out of order: the last barrier and all that it waits for */
+	uint32_t pending[MOST]; /* user event that it or a predecessor waits for, plus 1 */
 	bool is_set[USERS], is_used[USERS];
 };
 
@@ -144,7 +144,7 @@ static void wait_for(struct maker *maker, struct ts_replay_command_info *command
 	waits[command->wait_count++] = on;
 }
 
-/* What stands before a command by its queue alone. */
+/* What precedes a command by queue order alone. */
 static set by_queue(const struct maker *maker, const struct ts_replay_command_info *command)
 {
 	bool out_of_order = maker->objects[command->queue].flags & TS_REPLAY_OUT_OF_ORDER;
@@ -168,7 +168,7 @@ static set before_of(const struct maker *maker, uint32_t index)
 	return closure(maker, direct);
 }
 
-/* Is a user event that is not set among what it stands behind? */
+/* Does it depend on a user event that is not set? */
 static uint32_t pending_of(const struct maker *maker, uint32_t index)
 {
 	for (uint32_t i = 0; i < index; i++)
@@ -191,7 +191,7 @@ static void settle(struct maker *maker, uint32_t index)
 		maker->barrier[command->queue] = closure(maker, maker->before[index] | bit(index));
 }
 
-/* The host waits for all of a queue; not where that would never end. */
+/* The host waits for a queue, unless that would never end. */
 static bool sync_queue(struct maker *maker, uint32_t queue)
 {
 	for (uint32_t i = 0; i < maker->stream.command_count; i++)
@@ -203,9 +203,7 @@ static bool sync_queue(struct maker *maker, uint32_t queue)
 	return true;
 }
 
-/*
- * Makes sure that the newest command runs behind `on`: by its event, or by that of one behind it.
- */
+/* Makes the newest command run after `on`: by its event, or by that of a later command. */
 static void order(struct maker *maker, uint32_t index, uint32_t on)
 {
 	struct ts_replay_command_info *command = &maker->commands[index];
@@ -218,7 +216,7 @@ static void order(struct maker *maker, uint32_t index, uint32_t on)
 	wait_for(maker, command, last);
 }
 
-/* No command that touches the same bytes may run beside it. */
+/* No command that touches the same bytes may run concurrently. */
 static void avoid_races(struct maker *maker, uint32_t index)
 {
 	for (uint32_t i = 0; i < index; i++)
@@ -268,7 +266,7 @@ static void add_copy(struct maker *maker, struct ts_replay_command_info *command
 		command->read_count = 1;
 	}
 	command->blocking = draw(6) == 0;
-	/* Of a rectangle only every other byte. */
+	/* Only every other byte of a rectangle. */
 	command->is_rect = draw(4) == 0;
 }
 
@@ -387,7 +385,7 @@ static void end(struct maker *maker)
 	ts_arena_release(&maker->stream.arena);
 }
 
-/* ---- what commands do ---- */
+/* ---- effects of commands ---- */
 
 struct machine {
 	const struct maker *maker;
@@ -412,7 +410,7 @@ static uint64_t hash_ranges(struct machine *machine, const struct ts_replay_rang
 	return hash;
 }
 
-/* Writes some of the bytes, or all, from what it has read. */
+/* Writes some or all of the bytes, computed from those read. */
 static void scatter(struct machine *machine, const struct ts_replay_range *range, uint64_t seed,
 		    bool all)
 {
@@ -457,7 +455,7 @@ static bool is_queued(const struct ts_replay_command_info *command)
 	return command->queue != TS_REPLAY_NONE && command->kind != TS_COMMAND_SYNC;
 }
 
-/* Does the order of its queue let it begin? */
+/* May it begin by the order of its queue? */
 static bool queue_allows(const struct device *device, uint32_t index)
 {
 	const struct maker *maker = device->machine.maker;
@@ -499,7 +497,7 @@ static bool may_run(const struct device *device, uint32_t index)
 	return command->queue == TS_REPLAY_NONE || queue_allows(device, index);
 }
 
-/* Runs one of those that may, if there is any. */
+/* Runs a command that may run, if there is one. */
 static bool step(struct device *device)
 {
 	uint32_t may[MOST], count = 0, index;
@@ -618,7 +616,7 @@ TS_TEST(parts_give_what_the_whole_gave)
 		TS_CHECK_INT(ts_replay_plan_make(&plan, &maker.stream, &all, &err), 0);
 		TS_CHECK(plan.is_whole && plan.asked == maker.stream.command_count);
 		run(&whole, &maker, &plan);
-		/* Whatever the device does first, there is one result. */
+		/* Whatever the device runs first, there is one result. */
 		compare(&maker, &all, &whole.machine);
 		compare_parts(&maker, &whole.machine);
 		ts_replay_plan_release(&plan);
@@ -630,6 +628,6 @@ TS_TEST(parts_give_what_the_whole_gave)
 		ts_replay_plan_release(&plan);
 		end(&maker);
 	}
-	/* All of it was tried. */
+	/* All cases occurred. */
 	TS_CHECK(included > STREAMS && order_only > STREAMS && left_out > STREAMS);
 }

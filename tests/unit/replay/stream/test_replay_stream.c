@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Loading of command streams: what is believed, what is refused and with which words, windows, user
- * events, views.
+ * Loading command streams: accepted and rejected input with its messages, windows, user events,
+ * views.
  */
 #include <unistd.h>
 
@@ -60,9 +60,9 @@ static void refuse(int code, const char *message)
 	unlink(path);
 }
 
-/* ---- what is refused ---- */
+/* ---- rejected input ---- */
 
-/* One command behind a begin, and what is said about it. */
+/* One command after a begin, and the message about it. */
 struct bad {
 	struct made_command command;
 	const char *message;
@@ -354,7 +354,7 @@ TS_TEST(details_become_fields)
 
 /* ---- windows ---- */
 
-/* A memory whose content is `value` when the window begins. */
+/* A memory with content `value` when the window begins. */
 static void add_window(int64_t number, uint8_t value, const char *failed)
 {
 	uint8_t content[256];
@@ -426,7 +426,7 @@ TS_TEST(events_become_commands)
 	made_begin(&made, 1);
 	made_step(&made, MADE_QUEUE, 10, 64, ",\"event\":30");
 	made_step(&made, MADE_QUEUE_2, 11, 64, ",\"event\":31,\"wait\":[30,4711]");
-	/* A number that is used again means the newer one. */
+	/* A reused number means the newer object. */
 	made_step(&made, MADE_QUEUE, 10, 64, ",\"event\":30");
 	made_step(&made, MADE_QUEUE_2, 11, 64, ",\"wait\":[30,31]");
 	stream = load();
@@ -451,7 +451,7 @@ static void set_user_event(const char *details)
 
 /*
  * The first command waits for an event that is set last; meanwhile another queue writes what it
- * reads. So it runs behind that, needs it, and nobody may wait for it before.
+ * reads. So it runs after that and depends on it, and nothing may wait for it before.
  */
 TS_TEST(user_events_move_commands)
 {
@@ -489,7 +489,7 @@ TS_TEST(user_events_move_commands)
 	done(stream);
 }
 
-/* Another thread gave more to the queue while the host waited for it. */
+/* Another thread submitted more to the queue while the host waited for it. */
 TS_TEST(a_sync_waits_for_what_was_there)
 {
 	struct ts_replay_stream *stream;
@@ -520,7 +520,7 @@ TS_TEST(a_sync_waits_for_what_was_there)
 	done(stream);
 }
 
-/* Memory that is made and given back inside the window. */
+/* Memory that is allocated and freed inside the window. */
 TS_TEST(memory_has_a_life)
 {
 	struct ts_replay_stream *stream;
@@ -538,7 +538,7 @@ TS_TEST(memory_has_a_life)
 		     &(struct made_command){ .kind = TS_COMMAND_ALLOC, .object = 12 }); /* 4 */
 	made_step(&made, MADE_QUEUE, 12, 64, "");                                       /* 5 */
 	made_step(&made, MADE_QUEUE, 12, 64, "");                                       /* 6 */
-	/* Used behind its end: it lives on. */
+	/* Used after its end: it stays alive. */
 	made_command(&made, &(struct made_command){ .kind = TS_COMMAND_FREE, .object = 11 });
 	made_step(&made, MADE_QUEUE, 11, 64, "");
 	made_finish(&made, 1, NULL);

@@ -79,7 +79,7 @@ static inline void collect_message(void *context, const char *text)
 	snprintf(all->messages[all->message_count++], 256, "%s", text);
 }
 
-/* Begins anew. */
+/* Starts over. */
 static inline void collected_init(struct collected *all)
 {
 	memset(all, 0, sizeof(*all));
@@ -93,7 +93,7 @@ static inline void collected_init(struct collected *all)
 	};
 }
 
-/* The last value of a device, or of a process on it where `pid` is not 0; NULL: absent. */
+/* The last value of a device, or of a process on it if `pid` is not 0; NULL: absent. */
 static inline const struct given *given_of(const struct collected *all, uint32_t device,
 					   int32_t pid, const char *name, const char *series)
 {
@@ -145,10 +145,7 @@ static inline bool has_message(const struct collected *all, const char *part)
 
 /* ---- NVIDIA's library ---- */
 
-/*
- * tests/lib/fake_nvml.c: build/tests/lib/libfake_nvml.so, where programs of tests lie in
- * build/tests/unit.
- */
+/* tests/lib/fake_nvml.c: build/tests/lib/libfake_nvml.so; test programs are in build/tests/unit. */
 static inline const char *fake_nvml_path(void)
 {
 	static char path[600];

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Device files of accelerators by number and by name, and who has them: /dev/full stands in for
- * one.
+ * Device files of accelerators by number and by name, and the processes that use them: /dev/full
+ * stands in for one.
  */
 #include "sample/metrics/device_files.h"
 
@@ -68,7 +68,7 @@ TS_TEST(names_are_known)
 	expect("/dev/hl4", 240, 8, "Intel", 4);
 	expect("/dev/accel0", 240, 8, "Google", 0);
 	expect("/dev/tenstorrent/1", 240, 8, "Tenstorrent", 1);
-	/* Only what draws needs these, too. */
+	/* Graphics programs use these, too. */
 	TS_CHECK(find("/dev/dri/renderD128", 511, 128, &file));
 	TS_CHECK(file.is_render);
 	TS_CHECK_STR(file.name, "dri/renderD128");
@@ -93,14 +93,14 @@ TS_TEST(drivers_are_known_by_number)
 	TS_CHECK(ts_device_table_has(&table, "NVIDIA"));
 	TS_CHECK(ts_device_table_has(&table, "AMD"));
 	TS_CHECK(!ts_device_table_has(&table, "Ascend"));
-	/* Whatever a container calls them. */
+	/* Whatever name a container gives them. */
 	TS_CHECK(find("/dev/my-gpu", 195, 2, &file));
 	TS_CHECK_STR(file.vendor, "NVIDIA");
 	TS_CHECK_STR(file.name, "my-gpu");
 	expect("/dev/x", 508, 0, "NVIDIA", TS_METRICS_UNKNOWN);
 	expect("/dev/x", 237, 0, "AMD", TS_METRICS_UNKNOWN);
 	expect("/dev/x", 240, 3, "AWS", 3);
-	/* Control nodes, cards for displays, tools, block devices. */
+	/* Control nodes, display cards, tools, block devices. */
 	TS_CHECK(!find("/dev/x", 195, 255, &file));
 	TS_CHECK(!find("/dev/x", 195, 254, &file));
 	TS_CHECK(!find("/dev/x", 226, 0, &file));
@@ -119,7 +119,7 @@ TS_TEST(the_machine_can_be_looked_at)
 	ts_device_table_release(&table);
 }
 
-/* ---- who has it ---- */
+/* ---- users ---- */
 
 static void use_full(void)
 {
@@ -166,7 +166,7 @@ TS_TEST(open_files_are_found)
 	ts_device_table_release(&table);
 }
 
-/* A text as the kernel writes it, since there is no device here that can be mapped. */
+/* A text as the kernel writes it, since no device here can be mapped. */
 TS_TEST(mapped_files_are_found)
 {
 	char path[] = "/tmp/ts-maps-XXXXXX";
@@ -176,7 +176,7 @@ TS_TEST(mapped_files_are_found)
 	use_full();
 	TS_CHECK(file != NULL);
 	fputs("55d0c8a00000-55d0c8a22000 r--p 00000000 fe:01 393    /usr/bin/dash\n", file);
-	/* More than what is read at once. */
+	/* More than one read returns. */
 	for (int i = 0; i < 2000; i++)
 		fputs("7f0000000000-7f0000021000 rw-p 00000000 00:00 0 \n", file);
 	fputs("7f0000000000-7f0000021000 rw-s 00000000 00:06 9      /dev/full\n", file);

@@ -1,8 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/*
- * Who uses accelerators: /dev/full stands in for one, and sources that say what they are told to,
- * or hang.
- */
+/* Users of accelerators: /dev/full stands in for one; scripted sources, some of which hang. */
 #include "sample/metrics/device_users.h"
 
 #include <fcntl.h>
@@ -73,7 +70,7 @@ static void end_user(pid_t pid)
 	waitpid(pid, NULL, 0);
 }
 
-/* What is known of one process. */
+/* Rows of one process. */
 static const char *rows_of(pid_t pid)
 {
 	static char text[1024];
@@ -192,7 +189,7 @@ TS_TEST(files_make_users)
 	finish();
 }
 
-/* A file for all devices says which maker; where others say which device, it adds to them. */
+/* A file for all devices gives the vendor; if others give the device, it adds to them. */
 TS_TEST(files_for_all_devices_are_joined)
 {
 	const char *const both[] = { "/dev/full", "/dev/kmsg", NULL }, *const one[] = { "/dev/full",
@@ -238,7 +235,7 @@ TS_TEST(users_are_sorted)
 	finish();
 }
 
-/* ---- makers ---- */
+/* ---- vendors ---- */
 
 TS_TEST(makers_know_better)
 {
@@ -246,9 +243,7 @@ TS_TEST(makers_know_better)
 	const char *const both[] = { "/dev/full", "/dev/kmsg", NULL };
 	pid_t user = start_user(both);
 
-	/*
-	 * As CUDA does: every device is opened, one is used. The bus tells what its maker calls it.
-	 */
+	/* Like CUDA: every device is opened, one is used. The bus id gives the vendor's number. */
 	know("/dev/full", "Test", "full0", "0000:0a:00.0", 77, false);
 	know("/dev/kmsg", "Test", "kmsg1", "0000:0b:00.0", 1, false);
 	said_pid = 0;
@@ -260,11 +255,11 @@ TS_TEST(makers_know_better)
 	says_more = 1;
 	find(sources, 60 * SECOND);
 	TS_CHECK_STR(rows_of(user), "Test 3 1000 3 full0\nTest 4 2000 1 \n");
-	/* Without asking. */
+	/* Without asking the sources. */
 	find(sources, 0);
 	TS_CHECK_STR(rows_of(user), "Test 1 -1 2 kmsg1\nTest 77 -1 2 full0\n");
 	end_user(user);
-	/* A process that ended meanwhile is no user. */
+	/* A process that has exited is not a user. */
 	find(sources, 60 * SECOND);
 	TS_CHECK_STR(rows_of(user), "");
 	finish();
@@ -280,7 +275,7 @@ TS_TEST(one_that_hangs_holds_nobody)
 	find(sources, 2 * SECOND);
 	TS_CHECK_STR(rows_of(user), "Test 3 1000 1 \n");
 	TS_CHECK(!users.complete);
-	/* As another user than root we are told of hidden processes before. */
+	/* Unless we are root, the message starts with hidden processes. */
 	TS_CHECK(strstr(users.message, "hanging: no answer within 2") != NULL);
 	TS_CHECK(strstr(users.message, "; broken: its driver is not loaded") != NULL);
 	end_user(user);

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Values become rows: what belongs together, and nothing that is no value. */
+/* Values become rows: grouping, and nothing for missing values. */
 #include "sample/metrics/metric_rows.h"
 
 #include <math.h>
@@ -187,7 +187,7 @@ TS_TEST(nothing_is_taken_for_granted)
 	check_log(&log, "device 30002 |||\n3/30001/0/0 name =1\n");
 }
 
-/* They may come to be on a terminal. */
+/* They may end up on a terminal. */
 TS_TEST(texts_are_made_printable)
 {
 	const struct ts_metrics_device device = { .number = 2,
@@ -206,7 +206,7 @@ TS_TEST(texts_are_made_printable)
 	check_log(&log, "device 30002 a?b|?[2J|\xef\xbf\xbd\xef\xbf\xbd|0000:01:00.0\n");
 	sink->integer(sink->context, &gpu, "na\nme", "se\x1bries", 1);
 	check_log(&log, "3/30001/0/0 na?me se?ries=1\n");
-	/* Long ones are cut. */
+	/* Long ones are truncated. */
 	memset(text, 'x', sizeof(text));
 	text[sizeof(text) - 1] = '\0';
 	memcpy(text + 1022, "\xc3\xa9", 2);
@@ -240,7 +240,7 @@ TS_TEST(a_message_is_passed_on_once)
 		sink->message(sink->context, "second");
 	}
 	check_log(&log, "test: first\ntest: second\n");
-	/* Many others do not do harm. */
+	/* Many others do no harm. */
 	for (int i = 0; i < 1000; i++) {
 		char text[16];
 

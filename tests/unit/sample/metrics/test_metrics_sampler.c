@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The sampler's threads: who is asked and how often, what a source that hangs, fails or is broken
- * does to others.
+ * The sampler's threads: which sources are asked and how often, and sources that hang, fail or are
+ * broken.
  */
 #include <dlfcn.h>
 #include <pthread.h>
@@ -20,7 +20,7 @@
 
 #define MS INT64_C(1000000)
 
-/* What came, so far. */
+/* Rows so far. */
 struct seen {
 	pthread_mutex_t lock;
 	unsigned int system, process, device_rows, devices, messages;
@@ -81,7 +81,7 @@ static void nap(void)
 	nanosleep(&pause, NULL);
 }
 
-/* Waits, a minute at most, until a counter has grown by so much. */
+/* Waits, at most a minute, until a counter has grown by this much. */
 static bool grows(struct seen *seen, const unsigned int *counter, unsigned int by)
 {
 	unsigned int from = look(seen, counter);
@@ -94,7 +94,7 @@ static bool grows(struct seen *seen, const unsigned int *counter, unsigned int b
 	return false;
 }
 
-/* The backend `slow`, in the process already: so dlopen() finds it by its name. */
+/* The backend `slow` is already in the process, so dlopen() finds it by its name. */
 static volatile char *slow_mode;
 static volatile int *slow_closed;
 
@@ -140,7 +140,7 @@ TS_TEST(the_machine_is_sampled_and_pauses)
 	ts_metrics_sampler_set_interval(sampler, MS);
 	TS_CHECK(grows(&seen, &seen.system, 20));
 	ts_metrics_sampler_set_interval(sampler, 0);
-	/* One may be under way. */
+	/* One may be in progress. */
 	for (int i = 0; i < 20; i++)
 		nap();
 	before = look(&seen, &seen.system);
@@ -171,7 +171,7 @@ TS_TEST(processes_come_and_go)
 	TS_CHECK_INT(ts_metrics_sampler_set_processes(sampler, &process, 1, NULL), TS_OK);
 	TS_CHECK(grows(&seen, &seen.process, 10));
 	TS_CHECK_INT(seen.pid, process.pid);
-	/* It ends while it is sampled. */
+	/* It exits while it is sampled. */
 	kill(process.pid, SIGKILL);
 	waitpid(process.pid, NULL, 0);
 	for (int i = 0; i < 20; i++)
@@ -180,7 +180,7 @@ TS_TEST(processes_come_and_go)
 	for (int i = 0; i < 20; i++)
 		nap();
 	TS_CHECK_INT(look(&seen, &seen.process), before);
-	/* One that was never there. */
+	/* One that never existed. */
 	TS_CHECK_INT(ts_metrics_sampler_set_processes(sampler, &process, 1, NULL), TS_OK);
 	process = (struct ts_sampled_process){ .pid = getpid(),
 					       .start_time = ts_process_start_time(getpid()),
@@ -213,7 +213,7 @@ TS_TEST(a_source_of_others_is_sampled)
 
 TS_TEST(one_that_hangs_delays_nobody)
 {
-	static struct seen seen = SEEN; /* it may come back after the test */
+	static struct seen seen = SEEN; /* it may return after the test */
 	static const struct ts_metrics_consumer consumer = CONSUMER(&seen);
 	struct ts_metrics_sampler *sampler = NULL;
 
@@ -223,14 +223,14 @@ TS_TEST(one_that_hangs_delays_nobody)
 	ts_metrics_sampler_set_interval(sampler, MS);
 	TS_CHECK(grows(&seen, &seen.system, 50));
 	TS_CHECK_INT(look(&seen, &seen.device_rows), 0);
-	/* Nor does it keep the sampler from being closed. */
+	/* Nor does it prevent closing the sampler. */
 	ts_metrics_sampler_close(sampler);
 	set_mode("hang-open");
 	TS_CHECK_INT(ts_metrics_sampler_open(&sampler, "slow,host", &consumer, NULL), TS_OK);
 	ts_metrics_sampler_set_interval(sampler, MS);
 	TS_CHECK(grows(&seen, &seen.system, 50));
 	ts_metrics_sampler_close(sampler);
-	/* Those left behind end, and free what was theirs. */
+	/* Abandoned threads end, and free what is theirs. */
 	set_mode("ready");
 	for (int i = 0; i < 50; i++)
 		nap();

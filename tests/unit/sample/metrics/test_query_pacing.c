@@ -1,8 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/*
- * Dividing a budget: who fits gets what he wants, the others share what is left. Time here is made
- * up.
- */
+/* Dividing a budget: cheap queries get what they want, the others share the rest. Time is fake. */
 #include "sample/metrics/query_pacing.h"
 
 #include "unit/runner.h"
@@ -15,7 +12,7 @@ static const struct ts_query_pacing_item readings[] = {
 	{ 0, 1 },
 };
 
-/* How often each is made in ten seconds of 100 ms, with these costs. */
+/* How often each query runs in ten seconds of 100 ms, with these costs. */
 static void run(const int64_t cost_ns[3], unsigned int devices, unsigned int ret_times[3])
 {
 	struct ts_query_pacing pace;
@@ -49,7 +46,7 @@ TS_TEST(a_dear_one_does_not_hurt_the_others)
 {
 	unsigned int times[3];
 
-	/* 5 ms of CPU each 100 ms would be twelve times the whole budget. */
+	/* 5 ms of CPU every 100 ms would be twelve times the budget. */
 	run((const int64_t[]){ 10000, 20000, 5 * MS }, 1, times);
 	TS_CHECK_INT(times[0], 100);
 	TS_CHECK_INT(times[1], 10);
@@ -66,8 +63,8 @@ TS_TEST(the_budget_is_kept)
 	for (int i = 0; i < 3; i++)
 		spent += times[i] * costs[i];
 	/*
-	 * 40 ms in ten seconds, the first two samples, which cannot know, and one reading of each
-	 * that is under way.
+	 * 40 ms in ten seconds, plus the first two samples, whose cost is unknown, and one reading
+	 * of each in progress.
 	 */
 	TS_CHECK(spent <= 40 * MS + 3 * 6 * MS);
 	TS_CHECK(times[0] > 1 && times[1] > 1 && times[2] > 1);

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Merged stacks, innermost first. A native stack is written as a text: "E" is the interpreter's
- * loop, "g" a function that only leads on, all else a function; a Python one likewise, where a
- * capital letter is a frame that was entered from native code.
+ * Merged stacks, innermost first. A native stack is a text: "E" is the interpreter's loop, "g" an
+ * internal function of it, anything else a function; in a Python stack a capital letter is a frame
+ * entered from native code.
  */
 #include "sample/python/merge_stacks.h"
 
@@ -28,7 +28,7 @@ static void name_codes(void)
 	}
 }
 
-/* Native functions stand in parentheses. */
+/* Native functions are in parentheses. */
 static const char *merge(const char *native, bool whole, const char *python, size_t room)
 {
 	static char text[4 * MOST];
@@ -83,7 +83,7 @@ TS_TEST(threads_without_python)
 	TS_CHECK_STR(merge("", false, "", MOST), "");
 }
 
-/* It ends on the way: what is further out is Python's alone. */
+/* The native stack is incomplete: the outer part is Python only. */
 TS_TEST(native_stacks_that_are_cut)
 {
 	TS_CHECK_STR(merge("zEy", false, "aBcDeF", MOST), "(z)ab(y)cdef");
@@ -91,12 +91,12 @@ TS_TEST(native_stacks_that_are_cut)
 	TS_CHECK_STR(merge("zEyEE", false, "aB", MOST), "ab"); /* more loops than frames */
 }
 
-/* The thread went on between the readings: only the outer part, which both have, is merged. */
+/* The thread moved between the readings: only the outer part, which both share, is merged. */
 TS_TEST(stacks_that_do_not_fit)
 {
-	/* Python has gone deeper: B and what it has called are Python's alone. */
+	/* Python has gone deeper: B and its callees are Python only. */
 	TS_CHECK_STR(merge("zEyExE", true, "aAbBcCdD", MOST), "aabbcc(x)dd");
-	/* Python has come back. */
+	/* Python has returned. */
 	TS_CHECK_STR(merge("zEyExEwEv", true, "BCD", MOST), "bc(w)d(v)");
 	TS_CHECK_STR(merge("zEyEx", true, "aB", MOST), "ab");
 	TS_CHECK_STR(merge("zx", true, "aB", MOST), "ab");

@@ -1,5 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The sampler with real Pythons: who is found, what is told, and when nothing is. */
+/*
+ * The sampler with real Pythons: which processes are found, what is delivered, and when nothing is.
+ */
 #include <pthread.h>
 #include <signal.h>
 #include <stdio.h>
@@ -55,7 +57,7 @@ static struct program start_python(const char *script)
 	return start(argv);
 }
 
-/* Until it has written a line. */
+/* Waits until it has written a line. */
 static void await_line(const struct program *program)
 {
 	char c = 0;
@@ -71,7 +73,7 @@ static void end(struct program *program)
 	close(program->out);
 }
 
-/* ---- what is told ---- */
+/* ---- delivered samples ---- */
 
 #define SEEN 64
 
@@ -81,7 +83,7 @@ struct seen_thread {
 	uint32_t slot;
 	unsigned int samples;
 	int64_t time_ns;
-	/* As a consumer puts them together: outermost first, by `same`. */
+	/* As a consumer reconstructs them: outermost first, by `same`. */
 	const void *frames[256];
 	int32_t lines[256];
 };
@@ -92,7 +94,7 @@ struct seen {
 	size_t count;
 	unsigned int samples, closed, messages, counters;
 	unsigned int wrong;   /* samples that contradict themselves */
-	char functions[4096]; /* all names that were seen, each between blanks */
+	char functions[4096]; /* all names seen, each between blanks */
 	char triggers[2048];
 	char counter_names[2048];
 	char message[256];
@@ -132,7 +134,7 @@ static struct seen_thread *find_thread(pid_t tid)
 	return &seen.threads[seen.count++];
 }
 
-/* What `same` says, against all frames. */
+/* Checks `same` against all frames. */
 static void check_frames(struct seen_thread *thread, const struct ts_python_sample *sample)
 {
 	uint32_t count = sample->count;
@@ -215,7 +217,7 @@ static void on_closed(void *context, pid_t pid, uint64_t start_time)
 	(void)context, (void)start_time;
 	pthread_mutex_lock(&seen.lock);
 	seen.closed++;
-	/* Its frames point to nothing now. */
+	/* Its frames are dangling now. */
 	for (size_t i = 0; i < seen.count; i++)
 		if (seen.threads[i].pid == pid)
 			memset(seen.threads[i].frames, 0, sizeof(seen.threads[i].frames));
@@ -256,7 +258,7 @@ static void nap(int64_t ms)
 	nanosleep(&pause, NULL);
 }
 
-/* Comes true, sooner or later: the runner ends a test that waits in vain. */
+/* Becomes true eventually: the runner ends a test that waits in vain. */
 #define AWAIT(condition)     \
 	while (!(condition)) \
 	nap(10)
@@ -346,7 +348,7 @@ TS_TEST(the_main_thread_alone)
 	end(&program);
 }
 
-/* Found when it has become a Python, and again when it is another one. */
+/* Found when it has become a Python, and again when it becomes another one. */
 TS_TEST(a_program_that_starts_and_executes_another)
 {
 	const struct ts_python_sampler_options options = { 0 };

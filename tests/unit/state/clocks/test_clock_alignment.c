@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Clocks of ranks and devices: skews and drifts of known size are found again, within the
- * uncertainty that is stated, which must not be larger than the noise explains.
+ * Clocks of ranks and devices: known skews and drifts are found within the stated uncertainty,
+ * which must not exceed what the noise explains.
  */
 #include <math.h>
 
@@ -12,7 +12,7 @@ static int64_t magnitude(int64_t value)
 	return value < 0 ? -value : value;
 }
 
-/* Everywhere in the trace the corrected time is that of rank 0, within what is stated. */
+/* Throughout the trace the corrected time is that of rank 0, within the stated uncertainty. */
 static void check_rank(const struct job *job, uint32_t rank, int64_t most_uncertain_ns)
 {
 	const struct ts_clock_estimate *estimate = &job->estimated->ranks[rank];
@@ -72,7 +72,7 @@ TS_TEST(drifts_up_to_200_ppm)
 
 	for (int i = 0; i < 8; i++)
 		job.clocks[i] = (struct job_clock){ i * 1000003, drifts[i] };
-	/* 20 s: 200 ppm are 4 ms. */
+	/* 20 s: 200 ppm is 4 ms. */
 	job_fill(&job, 2000, 10000000, 300000, 20000);
 	job_run(&job);
 	TS_CHECK_INT(job.matched->match_count, 2000);
@@ -80,7 +80,7 @@ TS_TEST(drifts_up_to_200_ppm)
 	for (uint32_t r = 2; r < 8; r++) {
 		double found = job.estimated->ranks[r].drift_ppb / 1e9;
 
-		/* What is to be added to its times shrinks as it runs ahead. */
+		/* The correction shrinks as its clock runs ahead. */
 		TS_CHECK(fabs(found + drifts[r]) < 1e-6);
 	}
 	job_release(&job);
@@ -136,10 +136,7 @@ TS_TEST(missing_collectives)
 	}
 	job_run(&job);
 	check_ranks(&job, 60000);
-	/*
-	 * Nothing is matched with what it is not: ends of partners are near each other in true
-	 * time.
-	 */
+	/* Nothing is matched wrongly: ends of partners are close in true time. */
 	TS_CHECK(job.estimated->ranks[1].points > 570);
 	TS_CHECK(job.estimated->ranks[2].points > 480);
 	TS_CHECK(job.estimated->ranks[3].points > 510);
@@ -169,7 +166,7 @@ TS_TEST(a_rank_without_collectives_stays_as_it_is)
 	job.clocks[2].skew_ns = 1000000;
 	job_fill(&job, 100, 1000000, 300000, 10000);
 	for (size_t i = 0; i < job.count; i++)
-		if (i != 3) /* one row, so that the rank is there */
+		if (i != 3) /* one row, so that the rank exists */
 			job.collectives[i].ranks[1].absent = true;
 	job.collectives[3].name = "gemm";
 	job_run(&job);
@@ -197,7 +194,7 @@ TS_TEST(the_lowest_rank_that_has_any_is_the_reference)
 }
 
 /*
- * Ranks 0 1 and 2 3 meet in groups of their own, 1 and 3 in a third: 2 is tied to 0 over 3 and 1.
+ * Ranks 0 1 and 2 3 meet in their own groups, 1 and 3 in a third: 2 is tied to 0 through 3 and 1.
  */
 TS_TEST(chains_of_groups)
 {
@@ -226,10 +223,7 @@ TS_TEST(chains_of_groups)
 	job_release(&job);
 }
 
-/*
- * Two groups that nothing joins: each is aligned to its own lowest rank, and nothing is told
- * between them.
- */
+/* Two unconnected groups: each is aligned to its lowest rank, with nothing known between them. */
 TS_TEST(islands)
 {
 	struct job job = { .rank_count = 4, .numbered = true };
@@ -251,7 +245,7 @@ TS_TEST(islands)
 	job_release(&job);
 }
 
-/* A single collective: its own causes and effects are all that bounds the offset. */
+/* A single collective: only its own causes and effects bound the offset. */
 TS_TEST(one_collective_gives_a_wide_bound)
 {
 	struct job job = { .rank_count = 2, .numbered = true };
@@ -266,7 +260,7 @@ TS_TEST(one_collective_gives_a_wide_bound)
 	job_release(&job);
 }
 
-/* What lies far from all that was matched is less sure. */
+/* The uncertainty grows with the distance from all matches. */
 TS_TEST(uncertainty_grows_beyond_what_was_matched)
 {
 	struct job job = { .rank_count = 2 };
@@ -292,7 +286,7 @@ TS_TEST(uncertainty_grows_beyond_what_was_matched)
 	job_release(&job);
 }
 
-/* Jobs of all kinds: what is stated holds in each. */
+/* Jobs of all kinds: the stated bounds hold in each. */
 TS_TEST(many_jobs)
 {
 	for (uint64_t seed = 1; seed <= 60; seed++) {
@@ -334,7 +328,7 @@ TS_TEST(one_rank_alone)
 	job_release(&job);
 }
 
-/* Corrected work needs no more correction, and nothing changes places. */
+/* Corrected work needs no further correction, and nothing is reordered. */
 TS_TEST(applied)
 {
 	struct job job = { .rank_count = 4 };
@@ -384,7 +378,7 @@ TS_TEST(an_estimate_never_reverses_order)
 
 /* ---- devices ---- */
 
-/* A rank of one device whose commands, calls and waits are these. */
+/* A rank with one device and these commands, calls and waits. */
 struct device_case {
 	struct ts_work_command commands[4];
 	struct ts_work_call calls[4];
@@ -462,7 +456,7 @@ TS_TEST(a_device_that_begins_before_it_is_asked)
 	};
 	struct ts_clock_estimate estimate = device_estimate(&c, 2, 1);
 
-	/* By the least: 201 - 130. */
+	/* By the minimum: 201 - 130. */
 	TS_CHECK_INT(estimate.offset_ns, 71);
 	TS_CHECK_INT(estimate.uncertainty_ns, 140 - 71);
 }
@@ -479,7 +473,7 @@ TS_TEST(a_device_that_ends_after_it_was_waited_for)
 	TS_CHECK_INT(estimate.offset_ns, 340 - 1300);
 }
 
-/* A wait says nothing of what was asked for later. */
+/* A wait says nothing about later submissions. */
 TS_TEST(only_what_was_asked_for_before_the_wait)
 {
 	struct device_case c = {
@@ -507,7 +501,7 @@ TS_TEST(without_waits_one_side_is_open)
 	TS_CHECK_STR(estimate.method, "launches");
 }
 
-/* Bounds that contradict each other: the offset that breaks the fewest, and these are counted. */
+/* Contradictory bounds: the offset that violates the fewest, and these are counted. */
 TS_TEST(contradicting_bounds)
 {
 	struct device_case c = {

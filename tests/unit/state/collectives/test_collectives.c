@@ -1,11 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Which commands of several ranks are one collective: by number, by order, and when not at all. */
+/* Matching commands of several ranks as one collective: by number, by order, and not at all. */
 #include "state/collectives/collectives_internal.h"
 #include "unit/state/state_job.h"
 
 /*
- * Is every match made of the same collective on all its ranks? Members are told apart by their true
- * ends.
+ * Is every match the same collective on all its ranks? Members are identified by their true ends.
  */
 static void check_matches(const struct job *job)
 {
@@ -84,7 +83,7 @@ TS_TEST(by_number)
 	job_release(&job);
 }
 
-/* The same number, but another operation: a rank that lost step. */
+/* The same number, but another operation: a rank that is out of step. */
 TS_TEST(a_number_alone_is_not_enough)
 {
 	struct job job = { .rank_count = 2, .numbered = true };
@@ -106,7 +105,7 @@ TS_TEST(a_number_alone_is_not_enough)
 	job_release(&job);
 }
 
-/* All have the number 0: then it is no number. */
+/* All have the number 0: then it does not count. */
 TS_TEST(a_number_that_never_rises)
 {
 	struct job job = { .rank_count = 2, .numbered = true };
@@ -140,7 +139,7 @@ TS_TEST(by_order_with_more_at_both_ends)
 	TS_CHECK(job.matched->matches[0].by_order);
 	check_matches(&job);
 	TS_CHECK_INT(job.matched->match_count, 495);
-	/* The first five: rank 0, which leads, has none of them. */
+	/* The first five: rank 0, the reference, has none of them. */
 	TS_CHECK_INT(job.matched->unmatched, 5 + 3);
 	job_release(&job);
 }
@@ -152,7 +151,7 @@ TS_TEST(kernels_of_other_protocols)
 	job_fill(&job, 100, 300000, 100000, 10000);
 	for (size_t i = 0; i < 100; i++)
 		job.collectives[i].name = "ncclDevKernel_AllReduce_Sum_f16_RING_LL(x)";
-	/* The same collective has another kernel on rank 1. */
+	/* The same collective uses another kernel on rank 1. */
 	for (size_t i = 0; i < 100; i += 4) {
 		struct job_collective *other =
 			job_add(&job, "ncclDevKernel_AllReduce_Sum_f16_TREE_LL(x)");
@@ -167,7 +166,7 @@ TS_TEST(kernels_of_other_protocols)
 	job_release(&job);
 }
 
-/* Ranks 0 1 and 2 3 do the same things on the same stream, but not with each other. */
+/* Ranks 0 1 and 2 3 do the same on the same stream, but not with each other. */
 TS_TEST(groups_that_the_trace_does_not_name)
 {
 	struct job job = { .rank_count = 4 };

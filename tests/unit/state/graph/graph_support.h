@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * For tests of the dependency graph and the instruction stream: nodes by correlation, and what must
- * hold for every graph.
+ * For tests of the dependency graph and the instruction stream: nodes by correlation, and
+ * invariants of every graph.
  */
 #ifndef TS_TESTS_UNIT_STATE_GRAPH_GRAPH_SUPPORT_H
 #define TS_TESTS_UNIT_STATE_GRAPH_GRAPH_SUPPORT_H
@@ -17,7 +17,7 @@ struct graphed {
 	struct ts_graph *graph;
 };
 
-/* Of the readers that are there. */
+/* For all open readers. */
 static inline void build_graph(struct graphed *graphed, unsigned int flags)
 {
 	struct ts_work_options options = TS_WORK_OPTIONS_NONE;
@@ -64,7 +64,7 @@ static inline int edge_flags(const struct ts_graph *graph, uint32_t from, uint32
 	return -1;
 }
 
-/* ---- what must hold for every graph ---- */
+/* ---- invariants of every graph ---- */
 
 static inline void check_index(const struct ts_graph *graph)
 {
@@ -101,7 +101,7 @@ static inline void check_times(const struct ts_graph *graph, int64_t uncertainty
 	}
 }
 
-/* Starts and ends of nodes can be put in an order: each is passed when all that lead to it are. */
+/* Starts and ends of nodes have a topological order. */
 static inline void check_acyclic(const struct ts_graph *graph)
 {
 	size_t points = (size_t)graph->node_count * 2, head = 0, tail = 0;
@@ -142,7 +142,7 @@ static inline void check_graph(const struct ts_graph *graph, int64_t uncertainty
 	check_acyclic(graph);
 }
 
-/* Takes the reader; the graph is a good one. */
+/* Takes the reader; the graph is valid. */
 static inline void load_graph_of(struct graphed *graphed, unsigned int flags,
 				 struct ts_reader *reader)
 {

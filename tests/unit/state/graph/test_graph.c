@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The device's side of the dependency graph: launches, streams, graphs, events, synchronisations,
+ * The device side of the dependency graph: launches, streams, graphs, events, synchronisations,
  * copies, ranks.
  */
 #include "unit/state/graph/graph_support.h"
@@ -70,7 +70,7 @@ TS_TEST(streams_that_overlap)
 	unload_graph(&graphed);
 }
 
-/* Two threads issue at once: what was asked for first came second. */
+/* Two threads submit at once: the first request came second. */
 TS_TEST(streams_out_of_order)
 {
 	struct graphed graphed;
@@ -110,7 +110,7 @@ TS_TEST(nodes_of_a_graph)
 	     ",'wait_on_stream':" on_stream ",'wait_on_cuda_event_record_corr_id':" record \
 	     ",'wait_on_cuda_event_id':5")
 
-/* Only what was issued ahead of the record is waited for, by the next command alone. */
+/* Only work submitted before the record is waited for, by the next command alone. */
 TS_TEST(events_that_the_trace_tells)
 {
 	struct graphed graphed;
@@ -138,7 +138,7 @@ TS_TEST(events_whose_record_is_not_there)
 	TS_CHECK_INT(AFTER_EVENT(1, 5), TS_EDGE_INFERRED);
 	TS_CHECK_INT(AFTER_EVENT(3, 5), -1);
 	unload_graph(&graphed);
-	/* An event that was never recorded holds nobody. */
+	/* An event that was never recorded blocks nothing. */
 	load_graph(&graphed, 0,
 		   CALL("0", "2", "1") KERNEL("a", "7", "10", "20", "1")
 			   WAIT_EVENT("8", "6", "4", "-1", "-1") CALL("8", "1", "5")
@@ -147,7 +147,7 @@ TS_TEST(events_whose_record_is_not_there)
 	unload_graph(&graphed);
 }
 
-/* Told, but not so: the command began before what it is said to have waited for. */
+/* Recorded, but wrong: the command began before its alleged dependency. */
 TS_TEST(events_that_go_back)
 {
 	struct graphed graphed;
@@ -164,7 +164,8 @@ TS_TEST(events_that_go_back)
 }
 
 /*
- * Kernel c of stream 8 begins when "a" is done; `wait` are the calls in between, `start` is when.
+ * Kernel c of stream 8 begins when "a" is done; `wait` are the calls in between, `start` is its
+ * time.
  */
 #define HELD(wait, start)                 \
 	CALL("0", "2", "1")               \
@@ -182,11 +183,11 @@ TS_TEST(events_inferred)
 	TS_CHECK_INT(AFTER_EVENT(1, 5), TS_EDGE_INFERRED);
 	TS_CHECK_INT(graphed.graph->kind_count[TS_EDGE_EVENT], 1);
 	unload_graph(&graphed);
-	/* Without a wait there is no reason. */
+	/* Without a wait there is no dependency. */
 	load_graph(&graphed, 0, HELD("", "103"));
 	TS_CHECK_INT(graphed.graph->kind_count[TS_EDGE_EVENT], 0);
 	unload_graph(&graphed);
-	/* It began long after: something else held it. */
+	/* It began much later: something else held it. */
 	load_graph(&graphed, 0, HELD(RECORD_AND_WAIT, "140"));
 	TS_CHECK_INT(graphed.graph->kind_count[TS_EDGE_EVENT], 0);
 	unload_graph(&graphed);
@@ -200,21 +201,19 @@ TS_TEST(events_not_inferred)
 {
 	struct graphed graphed;
 
-	/* Another stream was done at the same time: which of the two cannot be told. */
+	/* Another stream was done at the same time: ambiguous. */
 	load_graph(&graphed, 0,
 		   CALL("1", "1", "8") KERNEL("z", "9", "20", "80", "8")
 			   HELD(RECORD_AND_WAIT, "103"));
 	TS_CHECK_INT(graphed.graph->kind_count[TS_EDGE_EVENT], 0);
 	unload_graph(&graphed);
-	/* The command ahead in its own stream ended later. */
+	/* The previous command of its own stream ended later. */
 	load_graph(&graphed, 0,
 		   CALL("1", "1", "8") KERNEL("z", "8", "20", "81", "8")
 			   HELD(RECORD_AND_WAIT, "103"));
 	TS_CHECK_INT(graphed.graph->kind_count[TS_EDGE_EVENT], 0);
 	unload_graph(&graphed);
-	/*
-	 * What ended then was issued only after the record, and ran behind what the event is for.
-	 */
+	/* What ended then was submitted after the record, and ran after what the event covers. */
 	load_graph(&graphed, 0,
 		   CALL("0", "1", "1") KERNEL("a", "7", "10", "10",
 					      "1") NAMED_CALL("cudaEventRecord", "2", "1", "2")
@@ -257,7 +256,7 @@ TS_TEST(syncs_that_the_trace_tells)
 	unload_graph(&graphed);
 }
 
-/* Without operands: what ended last inside the call, and was all that its stream had to do. */
+/* Without operands: what ended last inside the call, as the last work of its stream. */
 TS_TEST(syncs_inferred)
 {
 	struct graphed graphed;
@@ -279,7 +278,7 @@ TS_TEST(syncs_inferred)
 	unload_graph(&graphed);
 }
 
-/* What one synchronisation has waited for the next one need not. */
+/* The next synchronisation need not wait for it again. */
 TS_TEST(device_syncs_take_what_is_new)
 {
 	struct graphed graphed;
@@ -333,7 +332,7 @@ static void load_ranks(struct graphed *graphed, const char *one, const char *oth
 	check_graph(graphed->graph, 0);
 }
 
-/* The last to come lets the others end. */
+/* The last one to arrive lets the others end. */
 TS_TEST(collectives)
 {
 	struct graphed graphed;
@@ -346,7 +345,7 @@ TS_TEST(collectives)
 	unload_graph(&graphed);
 }
 
-/* Clocks of ranks may be off: an edge goes back no further than that. */
+/* Rank clocks may be off: an edge goes back no further than that. */
 TS_TEST(collectives_within_uncertainty)
 {
 	struct graphed graphed;

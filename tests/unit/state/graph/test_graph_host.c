@@ -1,11 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/*
- * The host's side of the dependency graph: stretches, program order, what threads waited for,
- * arrows.
- */
+/* The host side of the dependency graph: segments, program order, waits between threads, arrows. */
 #include "unit/state/graph/graph_support.h"
 
-/* A stretch that begins at an instant (us); its node. */
+/* A segment that begins at an instant (us); its node. */
 static uint32_t stretch_at(const struct graphed *graphed, int64_t start_us)
 {
 	for (uint32_t i = 0; i < graphed->graph->stretch_count; i++)
@@ -47,7 +44,7 @@ TS_TEST(stretches_are_cut_at_slices_and_calls)
 	unload_graph(&graphed);
 }
 
-/* A runtime's call and the driver's inside it. */
+/* A runtime call and the driver's inside it. */
 TS_TEST(calls_inside_calls)
 {
 	struct graphed graphed;
@@ -64,7 +61,7 @@ TS_TEST(calls_inside_calls)
 	unload_graph(&graphed);
 }
 
-/* The spans of annotations on a device are no work of the host. */
+/* Annotation spans on a device are not host work. */
 TS_TEST(annotations_of_devices_are_no_stretches)
 {
 	struct graphed graphed;
@@ -87,7 +84,7 @@ TS_TEST(a_thread_that_waited_for_another)
 	first = stretch_at(&graphed, 10);
 	TS_CHECK_INT(edge_flags(graphed.graph, first, stretch_at(&graphed, 1020), TS_EDGE_WAKE),
 		     TS_EDGE_INFERRED);
-	/* ... which goes on when that one is done. It did nothing itself in between. */
+	/* ... which continues when that one is done. It did nothing itself in between. */
 	resumed = stretch_at(&graphed, 7050);
 	TS_CHECK_INT(edge_flags(graphed.graph, stretch_at(&graphed, 1020), resumed, TS_EDGE_WAKE),
 		     TS_EDGE_INFERRED);
@@ -96,7 +93,7 @@ TS_TEST(a_thread_that_waited_for_another)
 	unload_graph(&graphed);
 }
 
-/* Nobody else did anything: it was busy with what it does not tell. */
+/* No other thread did anything: it was busy with unrecorded work. */
 TS_TEST(a_thread_that_worked_by_itself)
 {
 	struct graphed graphed;
@@ -109,7 +106,7 @@ TS_TEST(a_thread_that_worked_by_itself)
 	TS_CHECK_INT(PROGRAM(stretch_at(&graphed, 1010), stretch_at(&graphed, 7050)), 0);
 	TS_CHECK_INT(graphed.graph->kind_count[TS_EDGE_WAKE], 0);
 	unload_graph(&graphed);
-	/* Another thread is busy all the time, and goes on: it was not waited for. */
+	/* Another thread is busy all the time, and continues: it was not waited for. */
 	load_graph(&graphed, TS_GRAPH_HOST,
 		   SLICE("user_annotation", "step", "1", "0", "9000") OP("forward", "10", "1000")
 			   OP("optimizer", "7050", "100") OP_BY("load", "2", "0", "7000")
@@ -118,7 +115,7 @@ TS_TEST(a_thread_that_worked_by_itself)
 	unload_graph(&graphed);
 }
 
-/* Outside of all slices a long time is just idle. */
+/* Outside all slices a long time is just idle. */
 TS_TEST(idle_threads_have_no_stretch)
 {
 	struct graphed graphed;

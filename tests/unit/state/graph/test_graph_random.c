@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * What must hold for the graph of any trace: random ones, with few different instants, so that
- * nearly everything happens at once, overlaps, has no length, or comes in the wrong order.
+ * Invariants of the graph of any trace: random ones with few distinct instants, so that nearly
+ * everything happens at once, overlaps, has no length, or is out of order.
  */
 #include "unit/state/graph/graph_support.h"
 
@@ -103,7 +103,7 @@ static struct ts_reader *random_trace(int rank)
 		add_call,    add_call,  add_call, add_command,
 		add_command, add_slice, add_flow, add_sync,
 	};
-	/* With syncs everything is told, without them inferred. */
+	/* With syncs all edges are recorded, without them inferred. */
 	unsigned int kinds = TS_ARRAY_SIZE(adders) - random_below(2);
 	unsigned int instants = 2 + random_below(40), count = random_below(150);
 	TS_SCOPED(ts_text) text = { 0 };

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Graphs of traces that others made (TRACESMITH_REAL_DATA, by default beside the source): those
- * that tell of their synchronisations, where the edges are known by correlation, and others, where
- * at least everything must hold.
+ * Graphs of recorded traces (TRACESMITH_REAL_DATA, by default beside the source): some record their
+ * synchronisations, so edges are known by correlation; for others at least the invariants must
+ * hold.
  */
 #include <sys/stat.h>
 
@@ -40,13 +40,13 @@ TS_TEST(event_sync)
 
 	load_real(&graphed, 0, "kineto/critical_path/cuda_event_sync/event_sync_trace.json.gz");
 	/*
-	 * The copy is done inside its call; the stream's synchronisation has nothing left to wait
-	 * for but it.
+	 * The copy ends inside its call; the stream's synchronisation only has that left to wait
+	 * for.
 	 */
 	TS_CHECK_INT(EDGE(COPY, command_of(&graphed, 1511), call_of(&graphed, 1511)),
 		     TS_EDGE_TO_END | TS_EDGE_INFERRED);
 	TS_CHECK_INT(WAIT(1511, 1512), TS_EDGE_TO_END);
-	/* The event of call 1533 is behind the spinning kernel. */
+	/* The event of call 1533 comes after the spinning kernel. */
 	TS_CHECK_INT(WAIT(1526, 1536), TS_EDGE_TO_END);
 	TS_CHECK_INT(WAIT(1526, 1549), TS_EDGE_TO_END);
 	TS_CHECK_INT(graphed.graph->kind_count[TS_EDGE_SYNC], 3);
@@ -102,8 +102,8 @@ TS_TEST(alexnet_without_records)
 }
 
 /*
- * Streams of events are nowhere in this one: each collective's kernel still finds what it waited
- * for, and is waited for.
+ * This trace has no streams of events: each collective's kernel still finds what it waited for, and
+ * what waits for it.
  */
 TS_TEST(megatron)
 {

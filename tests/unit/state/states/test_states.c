@@ -1,16 +1,24 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+/* clang-format off */
 /*
- * The state machine on small traces drawn as timing, with the states that they must give:
- *docs/state.md, line by line.
+ * The state machine on small traces drawn as timing diagrams, with their expected states:
+ * docs/state.md, line by line.
  *
- * A character is 5 us, so that the usual latencies of a device about which little is known are 4
- *characters from a call to its command, and 1 from one command to the next. Rows: T0 |aaa  ##| a
- *thread: calls, each a run of one letter; # is a synchronisation. t0 continues a thread's row 7  |
- *AAA |	a stream: commands, each a run of one letter, issued by the call of that letter =7 |..PRRR.|
- *what the stream must be at each instant; =D the device; @A the command A Signs: R running, r
- *running (peers), P dispatch pending, Q queue, E event, C copy engine, H host, U unknown; idle: h
- *host bound, d dependency, m launch missing, . nothing; a blank: the command is not there.
+ * A character is 5 us. The usual latencies of a device about which little is known are then 4
+ * characters from a call to its command, and 1 from one command to the next.
+ *
+ * T0 |aaa  ##|  a thread: calls, each a run of one letter; # is a synchronisation
+ * t0 |     bb|  continues a thread's row
+ * 7  |   AAA |  a stream: commands, each a run of one letter, issued by the call of that letter
+ * =7 |..PRRR.|  the expected state of the stream at each instant
+ * =D |..PRRR.|  ... of the device
+ * @A |..PRRR |  ... of the command A
+ *
+ * R running, r running (peers), P dispatch pending, Q queue, E event, C copy engine, H host,
+ * U unknown; idle: h host bound, d dependency, m launch missing, . nothing; a blank: the command
+ * does not exist.
  */
+/* clang-format on */
 #include <ctype.h>
 #include <stdio.h>
 
@@ -25,7 +33,7 @@
 
 struct drawing {
 	const char *rows[ROWS];
-	const char *edges;     /* "AB": an event behind A, for which B waits */
+	const char *edges;     /* "AB": an event after A, for which B waits */
 	const char *peers;     /* "AB": A and B are one collective on two ranks */
 	const char *copies;    /* commands that copy to the device */
 	const char *back;      /* commands that copy to the host */
@@ -40,7 +48,7 @@ struct drawn {
 	struct ts_states *states;
 	uint32_t calls[LETTERS];    /* by letter */
 	uint32_t commands[LETTERS]; /* its first */
-	uint32_t streams[10];       /* place by digit */
+	uint32_t streams[10];       /* index by digit */
 	size_t width;
 };
 
@@ -54,7 +62,7 @@ static const char *time_of(const char *row)
 	return strchr(row, '|') + 1;
 }
 
-/* The next run of one character at or behind *at; false: the row ends. */
+/* The next run of one character at or after *at; false: the row ends. */
 static bool next_run(const char *time, size_t *at, size_t *ret_length)
 {
 	while (time[*at] == ' ')
@@ -263,7 +271,7 @@ TS_TEST(begins_as_soon_as_usual)
 		      });
 }
 
-/* Four characters from the call on are usual; what comes then is not. */
+/* Four characters after the call are usual; beyond that they are not. */
 TS_TEST(begins_later_than_usual)
 {
 	CHECK_DRAWING(.rows = {
@@ -317,7 +325,7 @@ TS_TEST(queue)
 		      });
 }
 
-/* Handed over after the one ahead ended: not blocked. */
+/* Submitted after the previous one ended: not blocked. */
 TS_TEST(queue_was_empty_when_handed_over)
 {
 	CHECK_DRAWING(.rows = {
@@ -341,7 +349,7 @@ TS_TEST(event)
 	}, .edges = "AB");
 }
 
-/* The last to end is what it waited for; here that is the queue. */
+/* It waited for the last one to end; here that is the queue. */
 TS_TEST(event_before_queue)
 {
 	CHECK_DRAWING(.rows = {
@@ -360,7 +368,7 @@ TS_TEST(copy_engine)
 		"2  |            BBBBB    |",
 		"@B |   PPCCCCCCCRRRRR    |",
 	}, .copies = "AB");
-	/* The other direction has an engine of its own. */
+	/* The other direction has its own engine. */
 	CHECK_DRAWING(.rows = {
 		"T0 | aabb                |",
 		"1  |   AAAAAAAAA         |",
@@ -408,7 +416,7 @@ TS_TEST(idle)
 			      "=7 |.PPRRRRhdddddhhPPRRR.|",
 			      "=D |.PPRRRRhdddddhhPPRRR.|",
 		      });
-	/* What another thread waits for does not matter. */
+	/* Waits of other threads do not matter. */
 	CHECK_DRAWING(.rows = {
 			      "T0 | aa            bb    |",
 			      "T1 |        #####        |",
@@ -446,7 +454,7 @@ TS_TEST(no_commands)
 		      });
 }
 
-/* ---- what is anomaly ---- */
+/* ---- anomalies ---- */
 
 TS_TEST(launch_missing)
 {
@@ -468,7 +476,7 @@ TS_TEST(early_command)
 		      });
 }
 
-/* B was issued first and begins last: the stream is waiting for it from then on. */
+/* B was submitted first and begins last: the stream waits for it from then on. */
 TS_TEST(out_of_order)
 {
 	CHECK_DRAWING(.rows = {
@@ -493,7 +501,7 @@ TS_TEST(at_once)
 	}, .violations = 1);
 }
 
-/* One call, many commands: they may run side by side. */
+/* One call, many commands: they may run concurrently. */
 TS_TEST(graph)
 {
 	CHECK_DRAWING(.rows = {

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * The state machine where it depends on numbers that no drawing shows
- * (unit/state/states/test_states.c): resolutions, latencies, uncertainties of ranks, many pieces.
+ * (unit/state/states/test_states.c): resolutions, latencies, uncertainties of ranks, many segments.
  */
 #include "unit/state/state_made.h"
 
@@ -35,14 +35,14 @@ static void check_overlap(int64_t scale, int64_t overlap_ns, uint64_t violations
 	TS_CHECK_INT(states->violations, violations);
 	TS_CHECK_INT(states->worst_violation_ns, violations ? overlap_ns : 0);
 	TS_CHECK_INT(states->within_uncertainty, within);
-	/* Within the uncertainty it still was held; beyond, it was not. */
+	/* Within the uncertainty it was still held; beyond, it was not. */
 	TS_CHECK_INT(states->commands[1].reason, violations ? TS_REASON_NONE : TS_REASON_QUEUE);
 	TS_CHECK_INT(states->lanes[1].total_ns[TS_STATE_RUNNING], 20 * scale);
 	ts_states_free(states);
 	ts_work_free(made.work);
 }
 
-/* Times of whole us are uncertain by one; a device's own clock in ns is not. */
+/* Times in whole us are uncertain by one; a device's own clock in ns is not. */
 TS_TEST(overlaps_within_the_resolution)
 {
 	check_overlap(1000, 0, 0, 0);
@@ -53,7 +53,10 @@ TS_TEST(overlaps_within_the_resolution)
 	check_overlap(1001, 1000, 1, 0);
 }
 
-/* Twice the median, of enough; a third of them held by who knows what does not matter. */
+/*
+ * Twice the median, of enough samples; it does not matter if a third of them were held by something
+ * unknown.
+ */
 TS_TEST(usual_latency)
 {
 	struct ts_states *states;
@@ -138,11 +141,11 @@ TS_TEST(collectives_across_ranks)
 	check_meeting(5100, 0, 1, 0);
 	check_meeting(5100, 50, 0, 1);
 	check_meeting(5101, 50, 1, 0);
-	/* Nobody knows how the clocks stand to each other: nothing is called wrong. */
+	/* The clock offset is unknown: nothing counts as an anomaly. */
 	check_meeting(9000, TS_ABSENT, 0, 0);
 }
 
-/* Nodes of jobs that hold others lie inside them. */
+/* Spans of parent nodes contain their children. */
 TS_TEST(jobs_hold_others)
 {
 	struct ts_states *states;
@@ -163,8 +166,8 @@ TS_TEST(jobs_hold_others)
 }
 
 /*
- * A thread waits ever so often, while many streams have nothing: intervals must not be streams
- * times waits.
+ * A thread waits very often, while many streams are idle: intervals must not be streams times
+ * waits.
  */
 TS_TEST(idle_in_too_many_pieces)
 {
@@ -189,7 +192,7 @@ TS_TEST(idle_in_too_many_pieces)
 	states = build(made.work, NULL);
 	TS_CHECK(states->coarse_gaps > 0);
 	TS_CHECK(states->interval_count < 40 * MANY * 4);
-	/* Four fifths of it the host waited. */
+	/* The host waited for four fifths of it. */
 	TS_CHECK_INT(states->intervals[states->lanes[MANY / 2].first + 3].reason,
 		     TS_REASON_DEPENDENCY);
 	for (uint32_t l = 0; l < states->lane_count; l++)

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Forward operators of backward ones: by numbers in names, by numbers in arguments, by arrows;
- * which of several operators with one number it is; and what has none.
+ * which of several operators with one number it is; and operators without one.
  */
 #include "state/work/autograd_link.h"
 #include "unit/state/work/work_support.h"
@@ -17,7 +17,7 @@ static const struct ts_work_options everything = { .parts = TS_AUTOGRAD_LINK_PAR
 	EVENT("cpu_op", name, "1", tid, ts, dur,       \
 	      "'Sequence number':" sequence ",'Fwd thread id':" thread)
 
-/* What the backward thread (tid 2) does at an instant belongs to this; "": nothing. */
+/* The forward operator of what the backward thread (tid 2) does at an instant; "": none. */
 static void check_forward(const struct loaded *l, int64_t us, const char *expected)
 {
 	TS_AUTO(ts_autograd_link) forward = NULL;
@@ -44,7 +44,7 @@ TS_TEST(numbers_in_arguments_join)
 					    NUMBERED("AddmmBackward0", "2", "100", "50", "7", "1")
 						    OP_BY("aten::mm", "2", "110", "30"),
 		    NULL);
-	/* Of two operators with one number the last to begin made the node. */
+	/* Of two operators with one number, the last to begin created the node. */
 	check_forward(&l, 120, "aten::linear > aten::addmm");
 	check_forward(&l, 105, "aten::linear > aten::addmm");
 	check_forward(&l, 90, "");
@@ -52,7 +52,7 @@ TS_TEST(numbers_in_arguments_join)
 	unload(&l);
 }
 
-/* Ranges of emit_nvtx. What runs in a node has a number of its thread, which says nothing. */
+/* Ranges of emit_nvtx. What runs in a node has a number of its own thread, which does not count. */
 TS_TEST(numbers_in_names_join)
 {
 	struct loaded l;

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The instruction stream: what is in it, in which order, with which operands. */
+/* The instruction stream: its contents, order and operands. */
 #include "state/work/command_list.h"
 #include "unit/state/graph/graph_support.h"
 
@@ -118,7 +118,7 @@ TS_TEST(operands)
 	unlist(&listed);
 }
 
-/* A launch that came to nothing is there, and says so; one that the trace shows is there once. */
+/* A launch without effect is listed, and marked; one with a command in the trace is listed once. */
 TS_TEST(missing)
 {
 	struct listed listed;
@@ -133,7 +133,7 @@ TS_TEST(missing)
 	unlist(&listed);
 }
 
-/* Many commands of one call stay in the order of the device. */
+/* Many commands of one call stay in the device's order. */
 TS_TEST(nodes_of_a_graph)
 {
 	struct listed listed;

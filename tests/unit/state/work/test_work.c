@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The loader: what is joined to what, which part is kept, how ranks and lanes are numbered, what is
- * counted as odd.
+ * The loader: what is joined, which part is kept, how ranks and lanes are numbered, what counts as
+ * an anomaly.
  */
 #include "unit/state/work/work_support.h"
 
@@ -18,8 +18,8 @@ TS_TEST(commands_find_their_calls)
 	const struct ts_work *work;
 
 	/*
-	 * The second kernel begins before its call; the third's call is not there; the last call
-	 * has no kernel.
+	 * The second kernel begins before its call; the third's call is missing; the last call has
+	 * no kernel.
 	 */
 	load_events(&l, &everything,
 		    CALL("10", "2", "5") CALL("20", "2", "6") CALL("30", "2", "7")
@@ -103,7 +103,7 @@ static const char three_steps[] = SLICE("user_annotation", "ProfilerStep#1", "1"
 							KERNEL("before", "7", "1", "5", "77");
 
 /*
- * The last step is left out: what it issued, not what ran in it. What was issued before the
+ * The last step is ignored: what it submitted, not what ran in it. Work submitted before the
  * recording is in no step.
  */
 TS_TEST(the_last_step_is_left_out)
@@ -142,7 +142,7 @@ TS_TEST(all_or_some_steps_on_demand)
 	unload(&l);
 }
 
-/* The device's span of the last step tells that it was whole there. */
+/* The device's span of the last step shows that it was complete there. */
 TS_TEST(a_last_step_that_the_device_finished_stays)
 {
 	struct loaded l;
@@ -192,7 +192,7 @@ TS_TEST(slices_know_what_is_around_them)
 	unload(&l);
 }
 
-/* Traces that say no rank are numbered in the order in which they come. */
+/* Traces without a rank are numbered in their given order. */
 TS_TEST(ranks_come_by_number)
 {
 	struct loaded l = { 0 };
@@ -245,7 +245,7 @@ TS_TEST(synchronisations_have_operands)
 	unload(&l);
 }
 
-/* Stream 7 of device 1 has but a synchronisation: it must not seem to have device 0's commands. */
+/* Stream 7 of device 1 only has a synchronisation: it must not seem to have device 0's commands. */
 TS_TEST(a_stream_without_commands_stands_in_its_place)
 {
 	struct loaded l;
@@ -370,12 +370,12 @@ TS_TEST(words_of_kernels)
 		{ "Memcpy HtoD (Pinned -> Device)", TS_GPU_OP_COPY, TS_CLASS_MEMORY,
 		  TS_CLASS_MEMORY },
 		{ "volta_sgemm", TS_GPU_OP_KERNEL, TS_CLASS_COMPUTE, TS_CLASS_COMPUTE },
-		/* HTA takes every kernel whose name begins with "hip" for communication ... */
+		/* HTA classifies every kernel whose name begins with "hip" as communication ... */
 		{ "hipblaslt_gemm", TS_GPU_OP_KERNEL, TS_CLASS_COMPUTE, TS_CLASS_COMMUNICATION },
-		/* ... those with "Sync", "Memcpy" or "dma" anywhere in it for nothing at all ... */
+		/* ... those with "Sync", "Memcpy" or "dma" anywhere in it as nothing at all ... */
 		{ "SyncBatchNormKernel", TS_GPU_OP_KERNEL, TS_CLASS_COMPUTE, TS_CLASS_OTHER },
 		{ "batched_dma_gemm", TS_GPU_OP_KERNEL, TS_CLASS_COMPUTE, TS_CLASS_OTHER },
-		/* ... and collectives that are not NCCL's for computation. */
+		/* ... and collectives other than NCCL's as computation. */
 		{ "void vllm::cross_device_reduce_1stage<bf16, 8>", TS_GPU_OP_KERNEL,
 		  TS_CLASS_COMMUNICATION, TS_CLASS_COMPUTE },
 		{ "dma_copy", TS_GPU_OP_KERNEL, TS_CLASS_MEMORY, TS_CLASS_MEMORY },

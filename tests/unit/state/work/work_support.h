@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * For tests of all that stands on a work: traces of a few Kineto events, written with ' for ", are
- * imported and loaded. Numbers are texts, and times are us. Rows that no importer makes are written
+ * For tests of everything based on a work: imports and loads traces of a few Kineto events, written
+ * with ' for ". Numbers are texts, and times are us. Rows that no importer makes are written
  * between begin_trace() and end_trace().
  */
 #ifndef TS_TESTS_UNIT_STATE_WORK_WORK_SUPPORT_H
@@ -24,7 +24,7 @@
 	"{'ph':'X','cat':'" category "','name':'" name "','pid':" pid ",'tid':" tid ",'ts':" ts \
 	",'dur':" dur ",'args':{" args "}},"
 
-/* The host's; by thread 1 where none is given. */
+/* Host events; thread 1 by default. */
 #define SLICE(category, name, tid, ts, dur) EVENT(category, name, "1", tid, ts, dur, "")
 #define OP_BY(name, tid, ts, dur) EVENT("cpu_op", name, "1", tid, ts, dur, "'External id':1")
 #define OP(name, ts, dur) OP_BY(name, "1", ts, dur)
@@ -33,7 +33,7 @@
 #define NAMED_CALL(name, ts, dur, correlation) CALL_BY(name, "1", ts, dur, correlation)
 #define CALL(ts, dur, correlation) NAMED_CALL("cudaLaunchKernel", ts, dur, correlation)
 
-/* The device's; device 0 where none is given. */
+/* Device events; device 0 by default. */
 #define DEVICE_(device, category, name, stream, ts, dur, correlation, rest) \
 	EVENT(category, name, device, stream, ts, dur,                      \
 	      "'device':" device ",'stream':" stream ",'correlation':" correlation rest)
@@ -46,7 +46,7 @@
 #define COPY_OF(name, stream, ts, dur, correlation) \
 	DEVICE("gpu_memcpy", name, stream, ts, dur, correlation, ",'bytes':64")
 
-/* One trace a rank, and the work that was loaded from them. */
+/* One trace per rank, and the work loaded from them. */
 struct loaded {
 	struct ts_reader *readers[4];
 	size_t count;
@@ -68,7 +68,7 @@ static inline struct ts_writer *begin_trace(char *path)
 	return writer;
 }
 
-/* The reader keeps the file, whose name goes. */
+/* The reader keeps the file open; its name is removed. */
 static inline struct ts_reader *end_trace(struct ts_writer *writer, const char *path)
 {
 	struct ts_reader *reader;
@@ -94,7 +94,7 @@ static inline struct ts_reader *read_imported(const char *source)
 	return end_trace(writer, path);
 }
 
-/* A rank below 0: the trace says none. */
+/* A rank below 0: the trace has none. */
 static inline struct ts_reader *read_events(const char *events, int rank)
 {
 	char source[] = "/tmp/tracesmith-json-XXXXXX";
@@ -118,7 +118,7 @@ static inline struct ts_reader *read_events(const char *events, int rank)
 	return reader;
 }
 
-/* Of the readers that are there. */
+/* For all open readers. */
 static inline void load_readers(struct loaded *loaded, const struct ts_work_options *options)
 {
 	struct ts_error err;

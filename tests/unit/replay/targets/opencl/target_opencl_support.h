@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Command streams for tests of the target opencl, made in memory: objects, then commands, then
- * made_open() and made_run(). Blobs lie in a real trace. What a run hands over is kept by capture.
- * PoCL runs them; without a device tests are skipped.
+ * Command streams for tests of the opencl target, built in memory: objects, then commands, then
+ * made_open() and made_run(). Blobs are in a real trace. Captures keep the results of a run. PoCL
+ * runs them; without a device the tests are skipped.
  */
 #ifndef TS_TESTS_UNIT_REPLAY_TARGETS_OPENCL_TARGET_OPENCL_SUPPORT_H
 #define TS_TESTS_UNIT_REPLAY_TARGETS_OPENCL_TARGET_OPENCL_SUPPORT_H
@@ -23,8 +23,8 @@
 #define NONE TS_REPLAY_NONE
 
 /*
- * What the driver leaves behind at exit is not ours to free; and its thread-local storage is more
- * than the search understands.
+ * Memory that the driver leaves at exit is not ours to free, and leak detection does not understand
+ * its thread-local storage.
  */
 const char *__lsan_default_suppressions(void);
 const char *__lsan_default_suppressions(void)
@@ -50,7 +50,7 @@ struct made {
 	uint32_t instead[MADE_MOST];
 	struct ts_replay_times times[MADE_MOST];
 	void *content[MADE_MOST];        /* by capture, of the last run */
-	uint32_t device, context, queue; /* the first of each, of made_start() */
+	uint32_t device, context, queue; /* the first of each, created by made_start() */
 	struct ts_writer *writer;
 	struct ts_error err;
 	char path[64];
@@ -89,7 +89,7 @@ static inline uint32_t made_device(struct made *made, const char *name)
 	return device;
 }
 
-/* Of the devices that are there already. */
+/* For all devices created so far. */
 static inline uint32_t made_context(struct made *made)
 {
 	uint32_t context = made_object(made, TS_OBJECT_CONTEXT, NONE), count = 0;
@@ -200,7 +200,7 @@ static inline uint32_t made_capture(struct made *made, uint32_t position, uint32
 	return index;
 }
 
-/* A read, and the capture of what it brought. */
+/* A read, and the capture of its result. */
 static inline uint32_t made_read(struct made *made, uint32_t queue, uint32_t memory,
 				 uint64_t offset, uint64_t bytes)
 {
@@ -212,7 +212,7 @@ static inline uint32_t made_read(struct made *made, uint32_t queue, uint32_t mem
 	return made_capture(made, index, NONE, 0, bytes);
 }
 
-/* Arguments: the raw block holds what is of bytes. */
+/* Arguments: the raw block holds byte values. */
 static inline uint32_t made_launch(struct made *made, uint32_t queue, uint32_t function,
 				   uint64_t global, uint64_t local,
 				   const struct ts_replay_arg *args, uint32_t arg_count,
@@ -322,7 +322,7 @@ static inline int made_open(struct made *made)
 	ts_writer_close(made->writer);
 	made->writer = NULL;
 	TS_CHECK_INT(ts_reader_open(&made->stream.reader, made->path, NULL), 0);
-	/* The reader holds it. A test that is skipped leaves nothing behind. */
+	/* The reader keeps it open. A skipped test leaves nothing behind. */
 	unlink(made->path);
 	made->replay.reader = made->stream.reader;
 	made->replay.plan.order = made->order;
@@ -361,7 +361,7 @@ static inline void made_end(struct made *made)
 	free(made);
 }
 
-/* Opens, runs twice: all that comes must be there, and the same. */
+/* Opens and runs twice: all results must arrive, and be equal. */
 static inline void made_run_twice(struct made *made)
 {
 	uint32_t count = made->replay.capture_count;

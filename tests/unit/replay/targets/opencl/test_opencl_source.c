@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Which source is not compiled, and which build options do not pass. */
+/* Sources that are not compiled, and rejected build options. */
 #include "tracesmith_config.h"
 
 #include "unit/runner.h"
@@ -46,7 +46,7 @@ TS_TEST(includes_are_found_however_spelled)
 	TS_CHECK(includes("#embed \"a\"\n"));
 	TS_CHECK(includes("// comment \\\n goes on\n#include <a>\n"));
 	TS_CHECK(includes("char *s = \"never closed\n#include <a>\n"));
-	/* What follows a byte 0 is there, too. */
+	/* Text after a NUL byte counts, too. */
 	TS_CHECK(ts_opencl_source_includes("int a;\0\n#include <a>", 21));
 }
 

@@ -1,8 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/*
- * The target opencl on a real device: every kind of command, orders, and what comes back, compared
- * with what it must be.
- */
+/* The opencl target on a real device: every kind of command, orders, and the results. */
 #include "unit/replay/targets/opencl/target_opencl_support.h"
 
 #define COUNT 1024u
@@ -95,7 +92,7 @@ TS_TEST(times_are_in_order)
 		TS_CHECK(times->called <= times->returned);
 		TS_CHECK(times->queued <= times->submitted && times->submitted <= times->start);
 		TS_CHECK(times->start <= times->end);
-		/* In the host's clock, as well as it can be told. */
+		/* In the host's clock, as exactly as possible. */
 		TS_CHECK(times->queued > times->called - 100000000);
 		TS_CHECK(times->queued < times->returned + 100000000);
 	}
@@ -140,7 +137,7 @@ static void set_region(struct ts_replay_command_info *command, uint64_t x, uint6
 	command->bytes = x * y * z;
 }
 
-/* 8 x 3 x 2 bytes into rows of 16, of slices of 64; to another place; and back. */
+/* 8 x 3 x 2 bytes into rows of 16, of slices of 64; to another position; and back. */
 TS_TEST(rectangles)
 {
 	struct made *made = made_start("");
@@ -157,7 +154,7 @@ TS_TEST(rectangles)
 	copy = made_command(made, TS_COMMAND_COPY, made->queue);
 	made->commands[copy].object = b;
 	made->commands[copy].other = a;
-	/* Through a sub-buffer: its origin stands ahead of the rectangle. */
+	/* Through a sub-buffer: its origin precedes the rectangle. */
 	made->commands[copy].offset = 1024;
 	set_region(&made->commands[copy], 8, 3, 2);
 	made->commands[copy].from = side(4, 1, 1, 16, 64);
@@ -207,7 +204,7 @@ TS_TEST(views_local_and_null_arguments)
 	made_end(made);
 }
 
-/* Markers, barriers, writes of the host with and without a queue, kinds that do nothing. */
+/* Markers, barriers, host writes with and without a queue, kinds that do nothing. */
 TS_TEST(what_the_host_does)
 {
 	struct made *made = made_start("");
@@ -223,7 +220,7 @@ TS_TEST(what_the_host_does)
 	first = made_read(made, made->queue, memory, 0, 4);
 	made_command(made, TS_COMMAND_RECORD, made->queue);
 	made_command(made, TS_COMMAND_WAIT, made->queue);
-	/* No queue: what uses the memory has ended by then. */
+	/* No queue: all users of the memory have finished by then. */
 	write = made_write(made, NONE, memory, 0, &(uint32_t){ 100 }, 4);
 	made->commands[write].kind = TS_COMMAND_HOST_WRITE;
 	second = made_capture(made, write, memory, 0, 4);
@@ -239,7 +236,7 @@ TS_TEST(what_the_host_does)
 	made_end(made);
 }
 
-/* Each command waits for the one before by its event; content is copied out behind each. */
+/* Each command waits for the previous one by its event; content is copied out after each. */
 TS_TEST(out_of_order_with_events)
 {
 	struct made *made = made_start("");
@@ -268,7 +265,7 @@ TS_TEST(out_of_order_with_events)
 }
 
 /*
- * Two queues that hand memory to and fro; what is copied out behind a command must not see the
+ * Two queues that pass memory back and forth; what is copied out after a command must not see the
  * next.
  */
 static void two_queues(const char *second_device)
@@ -318,7 +315,7 @@ TS_TEST(two_queues_two_devices)
 	two_queues("");
 }
 
-/* The second of two recorded devices is not there. */
+/* The second of two recorded devices is missing. */
 TS_TEST(two_recorded_devices_on_one)
 {
 	setenv("POCL_DEVICES", "pthread", 1);
@@ -326,8 +323,8 @@ TS_TEST(two_recorded_devices_on_one)
 }
 
 /*
- * A command is given before the event that it waits for is set; a sync of another thread in between
- * must not hang.
+ * A command is submitted before the event that it waits for is set; a sync of another thread in
+ * between must not hang.
  */
 TS_TEST(user_events)
 {
@@ -356,9 +353,7 @@ TS_TEST(user_events)
 	made_end(made);
 }
 
-/*
- * Of a part: places of commands that are left out are taken by markers, or by the command before.
- */
+/* A part of a stream: markers, or the previous command, replace omitted commands. */
 TS_TEST(parts)
 {
 	struct made *made = made_start("");
@@ -416,7 +411,7 @@ TS_TEST(shared_virtual_memory)
 	made_end(made);
 }
 
-/* More comes back than staging holds: the oldest is handed over on the way. */
+/* More results than staging holds: the oldest are delivered on the way. */
 TS_TEST(more_than_staging_holds)
 {
 	struct made *made = made_start("");
@@ -437,7 +432,7 @@ TS_TEST(more_than_staging_holds)
 	made_end(made);
 }
 
-/* The same while nothing can be handed over: the first waits for an event that is set last. */
+/* The same while nothing can be delivered: the first waits for an event that is set last. */
 TS_TEST(staging_behind_a_gate)
 {
 	struct made *made = made_start("");
@@ -477,7 +472,7 @@ TS_TEST(pace_of_the_recording)
 	made_end(made);
 }
 
-/* Content that nobody asked for still needs a place. */
+/* Content that was not requested still needs space. */
 TS_TEST(reads_that_nobody_compares)
 {
 	struct made *made = made_start("");

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The target opencl where something is missing or wrong: which device, modules, what the messages
- * name; and memory that comes and goes.
+ * The opencl target when something is missing or wrong: devices, modules, messages; and memory that
+ * comes and goes.
  */
 #include <dlfcn.h>
 
@@ -15,7 +15,7 @@ static const char source[] = "kernel void twice(global uint *v) {\n"
 			     "	v[get_global_id(0)] = v[get_global_id(0)] * 2 + 1;\n"
 			     "}\n";
 
-/* A launch of `twice` from a module of this source; returns its capture. */
+/* A launch of `twice` from a module with this source; returns its capture. */
 static uint32_t launch_twice(struct made *made, uint32_t module, uint64_t local)
 {
 	uint32_t function = made_function(made, module, "twice");
@@ -73,10 +73,7 @@ TS_TEST(no_platform)
 }
 #endif
 
-/*
- * Opens for a device that was recorded under this name; returns how the target describes what it
- * runs on.
- */
+/* Opens for a device recorded under this name; returns the target's description of its device. */
 static struct made *open_on(const char *recorded, const char *asked)
 {
 	struct made *made = made_start(recorded);
@@ -108,7 +105,7 @@ TS_TEST(device_by_number_and_by_name)
 	made_end(named);
 }
 
-/* Without a wish, the one of the same name is taken, wherever it stands. */
+/* Without a choice, the device of the same name is used, wherever it is in the list. */
 TS_TEST(device_of_the_same_name)
 {
 	struct made *second = open_on("", "1"), *same;
@@ -243,7 +240,7 @@ TS_TEST(binary_of_another_device)
 	made_end(made);
 }
 
-/* With a limit that all memory together is above: it is made and freed as the program did. */
+/* With a limit below the sum of all memory: it is allocated and freed as in the program. */
 TS_TEST(memory_that_comes_and_goes)
 {
 	struct made *made = made_start("");
@@ -331,13 +328,13 @@ TS_TEST(error_names_the_command)
 	struct made *made = made_start("");
 
 	made_command(made, TS_COMMAND_LOAD, NONE);
-	/* 64 is no multiple of 48 in OpenCL C 1.2. */
+	/* 64 is not a multiple of 48 in OpenCL C 1.2. */
 	launch_twice(made, made_module(made, source), 1 << 20);
 	TS_CHECK_INT(made_open(made), 0);
 	TS_CHECK_INT(made_run(made), TS_ECAP);
 	check_says(made, "command 2, launch of 'twice': CL_INVALID_WORK_");
 	check_says(made, " on '");
-	/* The session can be used, and closed, after it. */
+	/* The session remains usable and can be closed. */
 	TS_CHECK_INT(made_run(made), TS_ECAP);
 	made_end(made);
 }
@@ -440,7 +437,7 @@ TS_TEST(content_that_is_refused)
 	made_end(made);
 }
 
-/* A user event that is set to an error: what waits for it does not run, as in the recording. */
+/* A user event set to an error: commands that wait for it do not run, as in the recording. */
 TS_TEST(user_event_with_an_error)
 {
 	struct made *made = made_start("");

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* AMD's GPUs, against files of our own in place of sysfs. */
+/* AMD GPUs, with files of the test in place of sysfs. */
 #include "sample/metrics/amd/amd.h"
 
 #include <math.h>
@@ -113,7 +113,7 @@ TS_TEST(nothing_here)
 	put_card(root, "card1", "0000:01:00.0", "0x1002\n", "radeon");
 	put_card(root, "card2", "0000:02:00.0", "0x1002\n", "vfio-pci");
 	put_card(root, "renderD128", "0000:04:00.0", "0x1002\n", "amdgpu");
-	/* Part of a divided device: no PCI device. */
+	/* A partition of a device: not a PCI device. */
 	tree_link(root, "class/drm/card3/device", "../../../devices/platform/amdgpu_xcp.0");
 	tree_file(root, "devices/platform/amdgpu_xcp.0/uevent", "DRIVER=amdgpu\n");
 	expect_none(root);
@@ -170,7 +170,7 @@ TS_TEST(values_of_files)
 		expect_file_values();
 		TS_CHECK_INT(all.device_count, i == 0);
 	}
-	/* What is written again is read again. */
+	/* Files are read again each time. */
 	tree_file(root, FIRST "gpu_busy_percent", "0\n");
 	sample(amd);
 	CHECK_GIVEN(&all, 0, "utilization_percent", "compute", 0);
@@ -304,7 +304,7 @@ static void put(unsigned char *table, size_t offset, unsigned int width, uint64_
 		table[offset + i] = (unsigned char)(value >> (8 * i));
 }
 
-/* All bits set: nothing known. */
+/* All bits set: unknown. */
 static void begin_table(unsigned char table[4096], size_t bytes, uint8_t format, uint8_t content)
 {
 	memset(table, 0xff, 4096);
@@ -366,7 +366,7 @@ TS_TEST(values_of_a_table)
 	CHECK_GIVEN(&all, 0, "throttled", "thermal", 1);
 	CHECK_GIVEN(&all, 0, "throttled", "prochot", 0);
 	CHECK_ABSENT(&all, 0, "link_bytes_per_s", "sent");
-	/* What a table does not know is in the files. */
+	/* Values missing from the table come from the files. */
 	put(table, 16, 2, 0xffff);
 	put(table, 22, 2, 0xffff);
 	put(table, 8, 2, 0);
@@ -401,7 +401,7 @@ TS_TEST(counters_of_a_table)
 	amd = open_at(root);
 	sample(amd);
 	CHECK_GIVEN(&all, 0, "utilization_percent", "compute", 99);
-	CHECK_GIVEN(&all, 0, "temperature_C", "core", 41); /* of its file */
+	CHECK_GIVEN(&all, 0, "temperature_C", "core", 41); /* from its file */
 	CHECK_GIVEN(&all, 0, "temperature_C", "hotspot", 62);
 	CHECK_GIVEN(&all, 0, "power_W", "draw", 700);
 	CHECK_GIVEN(&all, 0, "clock_MHz", "compute", 2100);
@@ -420,7 +420,7 @@ TS_TEST(counters_of_a_table)
 	CHECK_GIVEN(&all, 0, "throttled", "prochot", 0);
 	expect_link_rate("received", 2048);
 	expect_link_rate("sent", 1024);
-	/* They begin anew. */
+	/* The counters restart. */
 	put(table, 40, 4, 5);
 	put(table, 136, 8, 1);
 	tree_bytes(root, FIRST "gpu_metrics", table, 2208);
@@ -444,7 +444,7 @@ TS_TEST(tables_that_are_cut_or_not_known)
 		amd = open_at(root);
 		sample(amd);
 		expect_file_values();
-		/* The next time it is whole. */
+		/* The next time it is complete. */
 		tree_bytes(root, FIRST "gpu_metrics", table, 120);
 		sample(amd);
 		CHECK_GIVEN(&all, 0, "utilization_percent", "compute", 55);
@@ -480,7 +480,7 @@ TS_TEST(layouts)
 		TS_CHECK_INT(table.links_read_kib, known[i].links ? 9 : TS_NO_VALUE);
 		TS_CHECK_INT(amd_table_read(&table, bytes, known[i].bytes - 1u), AMD_TABLE_CUT);
 	}
-	/* Sizes and versions that do not belong together, of the future, and of processors. */
+	/* Mismatched sizes and versions, future ones, and those of APUs. */
 	begin_table(bytes, 120, 2, 1);
 	TS_CHECK_INT(amd_table_read(&table, bytes, 120), AMD_TABLE_UNKNOWN);
 	begin_table(bytes, 120, 1, 4);
@@ -500,7 +500,7 @@ static void put_nodes(const char *root)
 	tree_file(root, "class/kfd/kfd/topology/nodes/1/gpu_id", "5678\n");
 	tree_file(root, "class/kfd/kfd/topology/nodes/1/properties",
 		  "simd_count 416\nlocation_id 768\ndomain 0\nnum_xcc 1\n");
-	/* Another part of the same device. */
+	/* Another partition of the same device. */
 	tree_file(root, "class/kfd/kfd/topology/nodes/2/gpu_id", "5679\n");
 	tree_file(root, "class/kfd/kfd/topology/nodes/2/properties",
 		  "location_id 268436224\ndomain 0\n");
@@ -537,7 +537,7 @@ TS_TEST(processes)
 		     ts_process_start_time(getpid()));
 	TS_CHECK(!given_of(&all, 0, getppid(), "memory_bytes", "used"));
 	TS_CHECK(!given_of(&all, 0, 4000001, "memory_bytes", "used"));
-	/* A part that cannot be read, and more than there is. */
+	/* A partition that cannot be read, and more than there is. */
 	put_process(root, me, "1000\n", "garbage\n");
 	sample_once(root);
 	TS_CHECK(!given_of(&all, 0, getpid(), "memory_bytes", "used"));

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The source of NPU metrics with stand-ins for npu-smi (tests/lib/fake_npu_smi.sh) that do all that
- * it should not do.
+ * The source of NPU metrics with stand-ins for npu-smi (tests/lib/fake_npu_smi.sh) that misbehave
+ * in every way.
  */
 #include "sample/metrics/ascend/npu_smi.h"
 
@@ -123,7 +123,7 @@ static void finish(void)
 	rmdir(folder);
 	ts_text_release(&values);
 	ts_text_release(&messages);
-	/* Nothing of it is left to be waited for. */
+	/* No child remains to be waited for. */
 	TS_CHECK_INT(waitpid(-1, NULL, WNOHANG | __WALL), -1);
 }
 
@@ -135,7 +135,7 @@ static int sample(void)
 	return ts_metrics_npu_smi.sample(smi, &sink);
 }
 
-/* No value at all, and a message that says this. */
+/* No value at all, and a message that contains this. */
 static void expect_nothing(const char *message)
 {
 	TS_CHECK_INT(sample(), 0);
@@ -167,7 +167,7 @@ static void expect_values(const char *expected)
 	TS_CHECK_INT(smi->failures, 0);
 }
 
-/* ---- what should be ---- */
+/* ---- expected behaviour ---- */
 
 TS_TEST(values_are_given)
 {
@@ -178,7 +178,7 @@ TS_TEST(values_are_given)
 		"NPU 1 chip 0 does not answer (npu-smi shows zeros only); its values are left out\n"
 		"NPU 2 chip 0: its health is 'Critical'\n"
 		"npu-smi printed an implausible 'AICore(%)' of NPU 2; it is left out\n");
-	/* Devices are told of once. */
+	/* Devices are reported once. */
 	expect_values(VALUES_910B "2 memory_bytes{used} 0\n2 power_W{draw} 91.5\n"
 				  "2 temperature_C{core} 40\n");
 	finish();
@@ -202,7 +202,7 @@ TS_TEST(power_says_what_it_is)
 	finish();
 }
 
-/* A table that names us, and one that is gone. */
+/* A table that lists us, and one that has ended. */
 static void write_own_table(const char *path)
 {
 	FILE *file = fopen(path, "w");
@@ -261,7 +261,7 @@ TS_TEST(without_a_tool_there_is_nothing)
 	TS_CHECK(strstr(why, "npu-smi") != NULL);
 }
 
-/* ---- what should not be ---- */
+/* ---- misbehaviour ---- */
 
 TS_TEST(failures_give_no_values)
 {
@@ -358,7 +358,7 @@ TS_TEST(a_pipe_held_open_delays_nobody)
 	finish();
 }
 
-/* ---- how often ---- */
+/* ---- intervals ---- */
 
 static int calls(void)
 {
@@ -377,15 +377,13 @@ TS_TEST(failures_are_asked_less_often)
 		TS_CHECK_INT(sample(), 0);
 		before = pause;
 		pause = smi->next_ns - ts_clock_monotonic_ns();
-		/*
-		 * Twice as long, within what the machine takes to come here; never beyond a minute.
-		 */
+		/* Twice as long, up to the time that this check takes; never more than a minute. */
 		TS_CHECK(pause > before || pause > 50000 * MS);
 		TS_CHECK(pause <= 60000 * MS);
 	}
 	TS_CHECK(pause > 50000 * MS);
 	TS_CHECK_INT(calls(), 8);
-	/* Not before its time. */
+	/* Not early. */
 	TS_CHECK_INT(ts_metrics_npu_smi.sample(smi, &sink), 0);
 	TS_CHECK_INT(calls(), 8);
 	/* It recovers, and is as before. */
@@ -395,7 +393,7 @@ TS_TEST(failures_are_asked_less_often)
 	finish();
 }
 
-/* Another one of us is waited for. */
+/* Waits for another instance of us. */
 TS_TEST(calls_take_turns)
 {
 	int ends[2], status;
@@ -411,7 +409,7 @@ TS_TEST(calls_take_turns)
 		if (fd < 0 || flock(fd, LOCK_EX) || write(ends[1], "", 1) != 1)
 			_exit(2);
 		usleep(200000);
-		/* Nobody has called it meanwhile. */
+		/* No call was made meanwhile. */
 		_exit(access(log_path, F_OK) ? 0 : 1);
 	}
 	TS_CHECK_INT(read(ends[0], &byte, 1), 1);
@@ -423,7 +421,7 @@ TS_TEST(calls_take_turns)
 	finish();
 }
 
-/* One that never ends its turn does not stop us. */
+/* An instance that never ends its turn does not stop us. */
 TS_TEST(turns_are_not_waited_for_without_end)
 {
 	int fd;
@@ -440,7 +438,7 @@ TS_TEST(turns_are_not_waited_for_without_end)
 TS_TEST(none_is_started_beside_one_that_hangs)
 {
 	start("print");
-	/* As if it were a killed one that the kernel does not let go. */
+	/* As if a killed one were stuck in the kernel. */
 	smi->remains = getpid();
 	smi->remains_start = ts_process_start_time(getpid());
 	expect_nothing("was killed but hangs in the driver");

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * What npu-smi prints, in each of its layouts (tests/data/npu-smi), and damaged in every place: a
- * table is understood whole or not at all.
+ * Output of npu-smi, in each of its layouts (tests/data/npu-smi), and damaged at every offset: a
+ * table is parsed completely or not at all.
  */
 #include "sample/metrics/ascend/npu_smi_parse.h"
 
@@ -43,7 +43,7 @@ static void put(struct ts_text *out, const char *name, int64_t value)
 		ts_text_printf(out, " %s%" PRId64, name, value);
 }
 
-/* A line for each chip and process, with what is known. */
+/* One line per chip and process, with the known values. */
 static void describe(const struct ts_npu_info *info, struct ts_text *out)
 {
 	ts_text_clear(out);
@@ -78,7 +78,7 @@ static void describe(const struct ts_npu_info *info, struct ts_text *out)
 
 static void expect_text(const char *text, size_t bytes, const char *expected)
 {
-	/* Exactly as large as the input, so that a sanitizer sees the first byte read beyond it. */
+	/* Exactly as large as the input, so that a sanitizer detects reads beyond it. */
 	char *copy = malloc(bytes ? bytes : 1);
 	struct ts_text out = { 0 };
 	struct ts_npu_info info;
@@ -165,7 +165,7 @@ TS_TEST(chips_910A)
 
 TS_TEST(chips_910B)
 {
-	/* The second does not answer, and the third has a use of 4294967295 %. */
+	/* The second does not answer, and the third reports a utilization of 4294967295 %. */
 	expect("910B-23.0.rc3.3",
 	       CHIPS_910B "pid 51001 on #0 used=55007\npid 51002 on #2 used=12\n");
 	expect("910B-noise", CHIPS_910B "pid 51001 on #0 used=55007\npid 51002 on #2 used=12\n");
@@ -202,7 +202,7 @@ TS_TEST(chips_950)
 	       "pid 91001 on #0 used=85120\n");
 }
 
-/* ---- what is not understood ---- */
+/* ---- unknown output ---- */
 
 static void expect_refused_sample(const char *name, const char *why)
 {
@@ -236,13 +236,13 @@ TS_TEST(unknown_processes_are_left_out)
 	TS_CHECK_INT(ts_npu_smi_parse(sample, sample_bytes, &info, NULL), TS_OK);
 	TS_CHECK(strstr(info.message, "Process memory(MiB)") != NULL);
 	TS_CHECK(strstr(info.message, "memory of processes is left out") != NULL);
-	/* Beside what else there is. */
+	/* In addition to other messages. */
 	TS_CHECK(strstr(info.message, "implausible 'AICore(%)' of NPU 2; it is left out; ") !=
 		 NULL);
 	ts_npu_info_release(&info);
 }
 
-/* Of the sample, with one text in place of another of the same length. */
+/* Replaces a text in the sample by another of the same length. */
 static void expect_message(const char *from, const char *to, const char *message)
 {
 	struct ts_npu_info info;
@@ -260,7 +260,7 @@ static void expect_message(const char *from, const char *to, const char *message
 TS_TEST(values_that_cannot_be_are_told)
 {
 	expect_message("102.4", "102.4", "");
-	/* So is a query printed that failed: nothing to wonder at. */
+	/* Failed queries are printed like this: no message. */
 	expect_message("102.4", "000.0", "");
 	expect_message("102.4", "   NA", "");
 	expect_message("102.4", "-02.4",
@@ -271,7 +271,7 @@ TS_TEST(values_that_cannot_be_are_told)
 		       "npu-smi printed an implausible 'HBM-Usage(MB)' of NPU 0; it is left out");
 }
 
-/* The chips and processes of a text, or "" where it is refused. */
+/* The chips and processes of a text, or "" if it is rejected. */
 static const char *outcome(const char *text, size_t bytes)
 {
 	static struct ts_text out;
@@ -304,7 +304,7 @@ static const char *const good[] = {
 	"910B-26.1.0", "910B-23.0.rc3.3", "910C-25.2.0", "950-25.7.rc1"
 };
 
-/* Whatever is cut off: no number but those that were there. */
+/* Wherever it is truncated: no numbers other than those of the original. */
 TS_TEST(cut_texts_give_nothing_wrong)
 {
 	for (size_t i = 0; i < TS_ARRAY_SIZE(good); i++) {
@@ -318,7 +318,7 @@ TS_TEST(cut_texts_give_nothing_wrong)
 	}
 }
 
-/* Every line is needed, but for rules and those of processes. */
+/* Every line is required, except for rules and processes. */
 TS_TEST(missing_lines_are_noticed)
 {
 	for (size_t i = 0; i < TS_ARRAY_SIZE(good); i++) {
@@ -451,7 +451,7 @@ TS_TEST(keys_are_unique)
 	TS_CHECK_STR(rows("| 0 M | OK | 1 20 |\n| 0 | NA | 3 4/5 |\n"
 			  "| 0 M | OK | 1 20 |\n| 0 | NA | 3 4/5 |\n+==+\n"),
 		     "");
-	/* Later chips of an NPU that have no number of their own. */
+	/* Later chips of an NPU without a number of their own. */
 	TS_CHECK_STR(rows("| 3 M | OK | 1 20 |\n| 0 | NA | 3 4/5 |\n"
 			  "| 3 M | OK | 1 20 |\n| 1 | NA | 3 4/5 |\n+==+\n"),
 		     "3.0 #3 M OK - mW=1000 C=20 aicore=3 used=4 total=5\n"
@@ -481,7 +481,7 @@ TS_TEST(processes_are_counted_once)
 	TS_CHECK_STR(rows(ONE PROCESSES "| 0 0 | 7 | a | 10 |\n| 0 0 | 8 | b | NA |\n"
 					"| 0 0 | 7 | a | 20 |\n+==+\n"),
 		     expected);
-	/* One of a chip that is not listed came later. */
+	/* One of an unlisted chip follows. */
 	snprintf(expected, sizeof(expected), "%spid 7 on #0 used=10\n", chip);
 	TS_CHECK_STR(rows(ONE PROCESSES "| 0 0 | 7 | a | 10 |\n| 9 0 | 8 | b | 5 |\n+==+\n"),
 		     expected);

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * What the tests of host metrics share: a sink that keeps what it is given, and a process that does
- * what it is told.
+ * Shared by tests of host metrics: a sink that keeps what it is given, and a worker process that
+ * executes orders.
  */
 #ifndef TS_TESTS_UNIT_SAMPLE_METRICS_HOST_HOST_SUPPORT_H
 #define TS_TESTS_UNIT_SAMPLE_METRICS_HOST_HOST_SUPPORT_H
@@ -112,7 +112,7 @@ static inline void check_between(const char *what, double low, double value, dou
 
 /* ---- texts ---- */
 
-/* Reads numbers with blanks between; how many there are. */
+/* Reads numbers separated by blanks; returns how many there are. */
 static inline size_t numbers_of(const char *at, uint64_t *ret_numbers, size_t count)
 {
 	size_t found = 0;
@@ -129,7 +129,7 @@ static inline size_t numbers_of(const char *at, uint64_t *ret_numbers, size_t co
 	return found;
 }
 
-/* The numbers behind `key` at the begin of a line of a file, or of what a command prints. */
+/* The numbers after `key` at the start of a line, in a file or in a command's output. */
 static inline size_t numbers_behind(FILE *file, const char *key, uint64_t *ret_numbers,
 				    size_t count)
 {
@@ -144,7 +144,7 @@ static inline size_t numbers_behind(FILE *file, const char *key, uint64_t *ret_n
 	return found;
 }
 
-/* One number; fails where there is none. */
+/* One number; fails if there is none. */
 static inline uint64_t number_in(const char *path, const char *key)
 {
 	FILE *file = fopen(path, "re");
@@ -156,21 +156,21 @@ static inline uint64_t number_in(const char *path, const char *key)
 	return number;
 }
 
-/* ---- a process that does what it is told ---- */
+/* ---- the worker ---- */
 
 enum order {
 	BURN = 'b',        /* use 300 ms of CPU */
-	WRITE = 'w',       /* 1,000,000 bytes by 10 calls */
+	WRITE = 'w',       /* 1,000,000 bytes in 10 calls */
 	READ = 'r',        /* the same */
 	TOUCH = 't',       /* 1000 new pages */
 	NAP = 'n',         /* 200 times */
 	THREADS = 'h',     /* become 7 */
 	END_ONE = 'e',     /* 6 of them */
-	CHILD = 'c',       /* one that uses 200 ms of CPU, waited for */
-	LEADER_ENDS = 'l', /* other threads go on; there is no answer */
+	CHILD = 'c',       /* one that uses 200 ms of CPU; waits for it */
+	LEADER_ENDS = 'l', /* other threads continue; there is no answer */
 };
 
-/* Of itself, after it was done. */
+/* The worker's account of itself, after the order. */
 struct account {
 	int64_t cpu_ns;
 	int64_t children_cpu_ns;
@@ -255,11 +255,11 @@ static inline void worker_threads(void)
 			_exit(3);
 		pthread_detach(thread);
 	}
-	/* All have what memory they need. */
+	/* All have allocated what they need. */
 	pthread_barrier_wait(&worker_begun);
 }
 
-/* Returns when the kernel has no more than 6 threads: the one has gone wholly. */
+/* Returns when the kernel shows no more than 6 threads: the thread is entirely gone. */
 static inline void worker_end_one(void)
 {
 	if (write(worker_ending[1], "", 1) != 1)
@@ -298,7 +298,7 @@ static inline void worker_obey(char order, int null_fd, int zero_fd)
 	if (order == CHILD)
 		worker_child();
 	if (order == LEADER_ENDS)
-		syscall(SYS_exit, 0); /* of this thread alone */
+		syscall(SYS_exit, 0); /* of this thread only */
 }
 
 static inline int64_t worker_us(struct timeval time)
@@ -355,7 +355,7 @@ static inline void worker_start(struct worker *worker)
 	worker->answers = answers[0];
 }
 
-/* Returns when it is done. */
+/* Returns when the order is done. */
 static inline void worker_order(const struct worker *worker, enum order order,
 				struct account *ret_account)
 {
@@ -376,7 +376,7 @@ static inline void worker_stop(const struct worker *worker)
 	waitpid(worker->pid, NULL, 0);
 }
 
-/* ---- a test in a process of its own, that may give its rights away ---- */
+/* ---- a test in its own process, which may drop its privileges ---- */
 
 enum { APART_PASSED = 0, APART_SKIPPED = 77 };
 
@@ -395,7 +395,7 @@ static inline void run_apart(void (*run)(void *argument), void *argument)
 	}
 	TS_CHECK(waitpid(pid, &status, 0) == pid);
 	if (WIFEXITED(status) && WEXITSTATUS(status) == APART_SKIPPED)
-		_exit(APART_SKIPPED); /* it said why */
+		_exit(APART_SKIPPED); /* it printed the reason */
 	TS_CHECK_INT(status, 0);
 }
 

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Metrics of the machine against what the test reads itself, right before and right after each
- * sample: a difference of two samples lies between the least and the most that these allow. Times
- * are made up, a second apart.
+ * Metrics of the machine, compared with readings of the test right before and right after each
+ * sample: a difference of two samples lies between the minimum and maximum that these allow. Times
+ * are fake, a second apart.
  */
 #include "sample/metrics/host/host_metrics.h"
 
@@ -81,7 +81,7 @@ static void read_stat(uint64_t *ret_values)
 	ret_values[SWITCHES] = number_in("/proc/stat", "ctxt");
 }
 
-/* The ticks of waiting and of idling can go back by a few: 1 %. */
+/* iowait and idle ticks can decrease slightly: 1 %. */
 static void check_share(const struct taken *taken, const char *series, const struct bracket *part,
 			const struct bracket *total)
 {
@@ -106,7 +106,7 @@ TS_TEST(cpu_is_that_of_proc_stat)
 	TS_CHECK(taken_value(&taken, "cpu_percent", "user") > 0);
 	check_bracket("context switches", &brackets[SWITCHES],
 		      taken_value(&taken, "context_switches_per_s", "all"));
-	/* This test runs. */
+	/* This test itself runs. */
 	TS_CHECK(taken_value(&taken, "tasks", "running") >= 1);
 	TS_CHECK(taken_value(&taken, "tasks", "blocked") >= 0);
 }
@@ -143,7 +143,7 @@ static void read_meminfo(uint64_t *ret_values)
 				1024;
 }
 
-/* A level between two readings, which others may change by so much meanwhile. */
+/* A level between two readings, with a tolerance for changes by others. */
 static void check_level(const char *what, uint64_t first, uint64_t second, double level,
 			double tolerance)
 {
@@ -206,7 +206,7 @@ TS_TEST(memory_is_that_of_free)
 
 enum { IN, OUT, TRAFFIC_VALUES };
 
-/* Sums of what /sys says of each real device; false where there is none. */
+/* Sums over all real devices in /sys; false if there is none. */
 static bool sum_sysfs(const char *command, uint64_t *ret_values)
 {
 	FILE *file = popen(command, "re");
@@ -254,7 +254,7 @@ static void read_disks(uint64_t *ret_values)
 	ret_values[OUT] *= 512;
 }
 
-/* Where this is no disk, nothing is written to one, and the test is a weaker one. */
+/* If this is not a disk, nothing is written to one, and the test is weaker. */
 static void write_to_disk(void)
 {
 	static char bytes[1 << 20];
@@ -269,7 +269,7 @@ static void write_to_disk(void)
 	close(fd);
 }
 
-/* The second sample looks at all disks after a second, and only at those that count before. */
+/* The second sample reads all disks after a second, but only the counted ones before. */
 TS_TEST(disks_are_those_of_sysfs)
 {
 	struct bracket brackets[TRAFFIC_VALUES];
@@ -319,7 +319,7 @@ static void read_pressure(uint64_t *ret_values)
 	ret_values[IO_FULL] = total_in("/proc/pressure/io", "full");
 }
 
-/* Percent of the second that is made up: 10,000 us each. */
+/* Percent of the fake second: 10,000 us each. */
 TS_TEST(pressure_is_that_of_proc_pressure)
 {
 	struct bracket brackets[PRESSURE_VALUES];
@@ -337,7 +337,7 @@ TS_TEST(pressure_is_that_of_proc_pressure)
 	TS_CHECK(taken_find(&taken, "pressure_full_percent", "cpu") == NULL);
 }
 
-/* ---- rare values ---- */
+/* ---- optional values ---- */
 
 enum { FAULTS, MAJOR, SWAPPED_IN, SWAPPED_OUT, VMSTAT_VALUES };
 
@@ -369,9 +369,9 @@ TS_TEST(faults_are_those_of_vmstat)
 	TS_CHECK(taken_value(&taken, "faults_per_s", "minor") > 0);
 }
 
-/* ---- a machine that is made up ---- */
+/* ---- a fake machine ---- */
 
-/* Nothing is left of the real one, for this process alone. */
+/* Hides the real one from this process. */
 static void hide_machine(void)
 {
 	if (unshare(CLONE_NEWNS) || mount(NULL, "/", NULL, MS_REC | MS_PRIVATE, NULL) ||
@@ -379,7 +379,7 @@ static void hide_machine(void)
 		ts_test_skip("nothing can be mounted over /proc here");
 }
 
-/* In place: whoever has it open sees the new text. */
+/* In place: descriptors that are open see the new text. */
 static void put(const char *path, const char *text)
 {
 	char folder[128];
@@ -428,7 +428,7 @@ static void put_second(void)
 	put("/proc/vmstat", "pgfault 5070\npgmajfault 1020\npswpin 12\npswpout 25\n");
 }
 
-/* Wholes of hundredths, so that differences of doubles do not matter. */
+/* Rounded to hundredths, so that differences of doubles do not matter. */
 static void check_values(const struct taken *taken, const struct taken_value *expected,
 			 size_t count)
 {
@@ -483,7 +483,7 @@ static void check_made_up(void *argument)
 	TS_CHECK_INT(taken.messages, 0);
 	check_values(&taken, expected, TS_ARRAY_SIZE(expected));
 
-	/* All counters begin anew: only levels are left. */
+	/* All counters restart: only levels are left. */
 	put_first();
 	taken_init(&taken);
 	ts_system_metrics_sample(metrics, 3 * SECOND_NS, &taken.sink);
@@ -498,7 +498,7 @@ TS_TEST(values_of_a_machine_that_is_made_up)
 	run_apart(check_made_up, NULL);
 }
 
-/* An old kernel, in which idle time goes back a little. */
+/* An old kernel, where idle time decreases slightly. */
 static void check_old_kernel(void *argument)
 {
 	struct ts_system_metrics *metrics;

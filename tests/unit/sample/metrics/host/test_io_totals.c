@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The texts of /proc, of this kernel and of others, cut anywhere, with odd names and numbers beyond
- * all bounds: a value is right, or not there. And sums over interfaces that come and go.
+ * Files of /proc, of this kernel and others, truncated anywhere, with odd names and numbers out of
+ * range: a value is right, or absent. And sums over interfaces that come and go.
  */
 #include "base/procfs_parse.h"
 
@@ -107,7 +107,7 @@ TS_TEST(the_end_of_a_process)
 		!ts_procfs_stat_has_exited(&(struct ts_procfs_stat){ .state = 'T', .threads = 1 }));
 }
 
-/* ---- the others: whole, and cut anywhere ---- */
+/* ---- the others: complete, and truncated anywhere ---- */
 
 /* All values of a text, in one row. */
 typedef void (*parse_function)(const char *text, uint64_t *ret_values);
@@ -204,7 +204,7 @@ static void parse_network(const char *text, uint64_t *ret_values)
 	parse_last(text, ret_values, ts_procfs_network_next);
 }
 
-/* The loop is no disk. */
+/* A loop device is not a disk. */
 static void parse_disk(const char *text, uint64_t *ret_values)
 {
 	const char *vda = strstr(text, " 254");
@@ -284,7 +284,7 @@ TS_TEST(numbers_beyond_all_bounds)
 
 /* ---- files ---- */
 
-/* More than one reading gives. */
+/* More than one read returns. */
 TS_TEST(long_files_are_whole)
 {
 	char path[] = "/tmp/tracesmith-test-XXXXXX";
@@ -309,7 +309,7 @@ TS_TEST(long_files_are_whole)
 	ts_text_release(&text);
 }
 
-/* Three quarters of the descriptors are for others. */
+/* Three quarters of the descriptors stay available to others. */
 TS_TEST(few_files_are_kept)
 {
 	struct ts_procfs_file file = { .path = "/proc/self/stat", .fd = -1 };
@@ -365,11 +365,11 @@ TS_TEST(rates_of_counters)
 	TS_CHECK(!ts_rate_next(&rate, 100, 1000000000, &per_second));
 	TS_CHECK(ts_rate_next(&rate, 150, 1500000000, &per_second));
 	TS_CHECK(per_second == 100);
-	/* A sample without a value makes the next one cover both. */
+	/* If a sample has no value, the next one covers both intervals. */
 	TS_CHECK(!ts_rate_next(&rate, NONE, 2000000000, &per_second));
 	TS_CHECK(ts_rate_next(&rate, 170, 2500000000, &per_second));
 	TS_CHECK(per_second == 20);
-	/* It began anew, and goes on from there. */
+	/* It restarts, and continues from there. */
 	TS_CHECK(!ts_rate_next(&rate, 10, 3500000000, &per_second));
 	TS_CHECK(ts_rate_next(&rate, 13, 4500000000, &per_second));
 	TS_CHECK(per_second == 3);
@@ -418,29 +418,29 @@ TS_TEST(carriers_come_and_go)
 	/* Without real ones, the others count. */
 	TS_CHECK(sum(&traffic, 2, "lo: 50 50\nbr0: 20 30\n", &in, &out));
 	TS_CHECK(in == 10 && out == 20);
-	/* A new one has all that passed before: that does not count. */
+	/* A new one already has a total: that does not count. */
 	TS_CHECK(sum(&traffic, 3, "br0: 21 31\neth0: 1000 1000\n", &in, &out));
 	TS_CHECK(in == 1 && out == 1);
-	/* Now it is what counts, from the next round on. */
+	/* Now it counts, from the next round on. */
 	TS_CHECK(!sum(&traffic, 4, "br0: 30 31\neth0: 1000 1000\n", &in, &out));
 	TS_CHECK(sum(&traffic, 6, "br0: 99 99\neth0: 1100 1010\neth1: 7 7\n", &in, &out));
 	TS_CHECK(in == 50 && out == 5);
-	/* One goes, and comes back with less. */
+	/* One disappears, and returns with less. */
 	TS_CHECK(sum(&traffic, 7, "br0: 99 99\neth1: 8 9\n", &in, &out));
 	TS_CHECK(in == 1 && out == 2);
 	TS_CHECK(sum(&traffic, 8, "br0: 99 99\neth1: 8 9\neth0: 1 1\n", &in, &out));
 	TS_CHECK(in == 0 && out == 0);
-	/* A counter that goes back. */
+	/* A counter that decreases. */
 	TS_CHECK(!sum(&traffic, 9, "br0: 99 99\neth1: 8 8\neth0: 5 5\n", &in, &out));
 	TS_CHECK(sum(&traffic, 10, "br0: 99 99\neth1: 8 8\neth0: 6 7\n", &in, &out));
 	TS_CHECK(in == 1 && out == 2);
-	/* One that is named twice counts once. */
+	/* A duplicate counts once. */
 	TS_CHECK(sum(&traffic, 11, "eth1: 9 9\neth1: 50 50\neth2: 1 1\neth2: 9 9\n", &in, &out));
 	TS_CHECK(in == 1 && out == 1);
 	ts_io_totals_release(&traffic);
 }
 
-/* Shortcuts: to files that say what the text says, until one goes. */
+/* Descriptors of files with the same contents as the text, until one disappears. */
 TS_TEST(few_are_read_by_shortcuts)
 {
 	char folder[] = "/tmp/tracesmith-test-XXXXXX", path[64];
@@ -466,7 +466,7 @@ TS_TEST(few_are_read_by_shortcuts)
 	TS_CHECK_INT(traffic.shortcut_count, 1);
 	TS_CHECK(ts_io_totals_next_short(&traffic, &buffer, 1500000000, &in, &out));
 	TS_CHECK(in == 40 && out == 80);
-	/* The virtual one was not looked at, and does not count for a long time at once. */
+	/* The virtual one was not read, and a long interval does not count at once. */
 	TS_CHECK(ts_io_totals_next(&traffic, "e/0: 121 241\nv0: 99 99\n", 2000000000, &in, &out));
 	TS_CHECK(in == 2 && out == 2);
 	TS_CHECK(!ts_io_totals_next(&traffic, "v0: 100 100\n", 2500000000, &in, &out));

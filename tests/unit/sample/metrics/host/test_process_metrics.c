@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Metrics of processes against what these say of themselves, and against ps. A worker waits for
- * orders while it is sampled, so that both look at the same state; rates are asked for at times
- * that are made up, a second apart, so that a rate is the difference.
+ * Metrics of processes, compared with their own accounts and with ps. A worker waits for orders
+ * while it is sampled, so both see the same state. Rates use fake times, a second apart, so a rate
+ * is the difference.
  */
 #include "sample/metrics/host/host_metrics.h"
 
@@ -94,7 +94,7 @@ TS_TEST(cpu_is_what_the_process_counts)
 	sample(&sampled);
 	times[3] = ts_clock_monotonic_ns();
 
-	/* The clocks were read somewhere within each call. */
+	/* The clocks are read somewhere within each call. */
 	percent = got(&sampled, "cpu_percent", "all");
 	check_between("CPU", percent / 100 * (double)(times[2] - times[1]) - tolerance_ns,
 		      (double)(after.cpu_ns - before.cpu_ns),
@@ -103,7 +103,7 @@ TS_TEST(cpu_is_what_the_process_counts)
 	stop(&sampled);
 }
 
-/* Both modes are cut to 10 ms each. */
+/* Both modes are rounded down to 10 ms each. */
 TS_TEST(modes_are_the_whole)
 {
 	struct sampled sampled;
@@ -136,7 +136,7 @@ TS_TEST(children_count_when_they_have_ended)
 
 /* ---- memory, threads, faults ---- */
 
-/* The resident pages of a process that sleeps change only where the kernel takes them away. */
+/* The resident pages of a sleeping process change only if the kernel reclaims them. */
 TS_TEST(memory_is_that_of_status)
 {
 	struct sampled sampled;
@@ -160,7 +160,8 @@ TS_TEST(memory_is_that_of_status)
 }
 
 /*
- * ps counts resident pages less exactly on some kernels: up to 64 pages a thread, or a batch a CPU.
+ * On some kernels ps counts resident pages less exactly: up to 64 pages per thread, or a batch per
+ * CPU.
  */
 TS_TEST(memory_and_threads_are_those_of_ps)
 {
@@ -205,7 +206,7 @@ TS_TEST(threads_are_counted)
 	stop(&sampled);
 }
 
-/* After its account it answers and waits, which may fault a few more in. */
+/* After its account it answers and waits, which may fault in a few more. */
 TS_TEST(faults_are_what_the_process_counts)
 {
 	struct sampled sampled;
@@ -222,7 +223,7 @@ TS_TEST(faults_are_what_the_process_counts)
 
 /* ---- bytes ---- */
 
-/* Exactly: what it was ordered, the order of one byte, and its answer. */
+/* Exact: the order, its one byte, and the answer. */
 TS_TEST(written_bytes_are_exact)
 {
 	struct sampled sampled;
@@ -251,7 +252,7 @@ TS_TEST(read_bytes_are_exact)
 
 /* ---- context switches ---- */
 
-/* After its account it answers and waits: a few switches more. */
+/* After its account it answers and waits: a few more switches. */
 static void check_switches(const struct account *change, double voluntary, double involuntary)
 {
 	TS_CHECK(change->voluntary >= 200);
@@ -324,7 +325,7 @@ TS_TEST(sweep_adds_threads_up)
 	TS_CHECK_INT(sweep.count, 7);
 	worker_order(&worker, NAP, &after);
 	TS_CHECK(ts_thread_switches_next(&sweep, worker.pid, &text));
-	/* While threads begin they switch, too; the worker does not wait for that. */
+	/* Starting threads switch, too; the worker does not wait for that. */
 	check_between("voluntary", (double)(after.voluntary - before.voluntary) - 40,
 		      (double)sweep.sum.voluntary,
 		      (double)(after.voluntary - before.voluntary) + 40);
@@ -336,7 +337,7 @@ TS_TEST(sweep_adds_threads_up)
 	ts_text_release(&text);
 }
 
-/* ---- processes that end ---- */
+/* ---- processes that exit ---- */
 
 TS_TEST(an_ended_process_gives_nothing)
 {
@@ -348,7 +349,7 @@ TS_TEST(an_ended_process_gives_nothing)
 	kill(sampled.worker.pid, SIGKILL);
 	TS_CHECK(waitid(P_PID, (id_t)sampled.worker.pid, &info, WEXITED | WNOWAIT) == 0);
 	taken_init(&sampled.taken);
-	/* Not waited for yet, then gone. */
+	/* Not reaped yet, then gone. */
 	TS_CHECK(!ts_process_metrics_sample(sampled.metrics, sampled.now_ns, &sampled.taken.sink));
 	TS_CHECK(waitpid(sampled.worker.pid, NULL, 0) == sampled.worker.pid);
 	TS_CHECK(!ts_process_metrics_sample(sampled.metrics, sampled.now_ns, &sampled.taken.sink));
@@ -394,7 +395,7 @@ static bool is_zombie(pid_t pid)
 	return strstr(text, ") Z ") != NULL;
 }
 
-/* The main thread ends, the others go on: memory and CPU are still those of the process. */
+/* The main thread ends, the others continue: memory and CPU are still those of the process. */
 TS_TEST(a_leader_that_has_ended_is_no_end)
 {
 	struct sampled sampled;
@@ -413,9 +414,9 @@ TS_TEST(a_leader_that_has_ended_is_no_end)
 	stop(&sampled);
 }
 
-/* ---- the same number, another process ---- */
+/* ---- a reused pid ---- */
 
-/* A process with this number, which must be free. -1 where that is not permitted. */
+/* A process with this pid, which must be free. -1 if that is not permitted. */
 static pid_t fork_as(pid_t pid)
 {
 	struct clone_args args = { .exit_signal = SIGCHLD,
@@ -473,7 +474,7 @@ TS_TEST(another_process_with_its_number_and_no_descriptors)
 	run_apart(check_reuse, &limit);
 }
 
-/* ---- what is not permitted ---- */
+/* ---- missing permissions ---- */
 
 static void drop_rights(void)
 {
@@ -527,7 +528,7 @@ TS_TEST(what_is_denied_is_absent)
 	worker_stop(&worker);
 }
 
-/* /proc as others see it, for this process alone. */
+/* /proc as other users see it, for this process only. */
 static void mount_proc(const char *type, const char *options)
 {
 	if (unshare(CLONE_NEWNS) || mount(NULL, "/", NULL, MS_REC | MS_PRIVATE, NULL) ||

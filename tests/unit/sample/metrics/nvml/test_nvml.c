@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* NVIDIA's GPUs, against a library of our own that answers as told: tests/lib/fake_nvml.c. */
+/* NVIDIA GPUs, with a scripted library: tests/lib/fake_nvml.c. */
 #include "sample/metrics/nvml/nvml.h"
 
 #include <dlfcn.h>
@@ -17,7 +17,7 @@ static void tell(const char *words)
 	TS_CHECK_INT(setenv("FAKE_NVML", words, 1), 0);
 }
 
-/* Symbols that the library is not to have: of this prefix. */
+/* Hides symbols of the library with this prefix. */
 static char hidden[64], hidden_too[64];
 
 static void *find_unhidden(void *library, const char *name)
@@ -57,7 +57,7 @@ static void close_fake(struct nvml *nvml)
 	ts_metrics_nvml.close(nvml);
 }
 
-/* All readings, whenever they are due. */
+/* Takes all readings, due or not. */
 static int sample_all(struct nvml *nvml, struct collected *all)
 {
 	collected_init(all);
@@ -280,7 +280,7 @@ static const char *const calls[] = {
 static const int codes[] = { 1,  2,  3,  4,  5,  6,  7,  8,  9,  10, 11, 12, 13, 14, 15,
 			     16, 17, 18, 19, 20, 21, 22, 23, 24, 25, 26, 27, 28, 29, 999 };
 
-/* GPU 0 has the error, GPU 1 never suffers. */
+/* GPU 0 has the error, GPU 1 is not affected. */
 static void try_error(const char *call, int code)
 {
 	bool is_dead = code == 1 || code == 9 || code == 18;
@@ -330,7 +330,7 @@ TS_TEST(what_is_not_there_is_asked_once)
 
 	sample_all(nvml, &all);
 	TS_CHECK_INT(all.message_count, 1);
-	/* It would answer now. */
+	/* It would work now. */
 	tell("");
 	sample_all(nvml, &all);
 	CHECK_ABSENT(&all, 0, "power_W", "draw");
@@ -424,7 +424,7 @@ TS_TEST(memory_of_an_old_driver_has_what_is_reserved)
 	sample_once("used=7000 reserved=30");
 	CHECK_GIVEN(&all, 0, "memory_bytes", "used", 7030);
 	hidden_too[0] = '\0';
-	/* The newer one is there, but forbidden: the older one is another number. */
+	/* The newer function exists, but is not permitted: the older one returns another number. */
 	sample_once("used=7000 reserved=30 nvmlDeviceGetMemoryInfo_v2=4");
 	CHECK_ABSENT(&all, 0, "memory_bytes", "used");
 	TS_CHECK(has_message(&all, "no permission to read the memory"));
@@ -462,7 +462,7 @@ TS_TEST(gpm_gives_shares_and_traffic)
 	CHECK_ABSENT(&all, 0, "pcie_bytes_per_s", "sent");
 	for (int i = 0; i < 3; i++) {
 		sample_all(nvml, &all);
-		/* Others tell that. */
+		/* From another function. */
 		CHECK_GIVEN(&all, 0, "utilization_percent", "compute", 50);
 		CHECK_GIVEN(&all, 0, "utilization_percent", "sm", 37.5);
 		CHECK_GIVEN(&all, 0, "utilization_percent", "sm_occupancy", 12);
@@ -496,7 +496,7 @@ TS_TEST(gpm_nonsense)
 	CHECK_ABSENT(&all, 0, "utilization_percent", "sm_occupancy");
 	CHECK_ABSENT(&all, 0, "utilization_percent", "tensor");
 	CHECK_ABSENT(&all, 0, "utilization_percent", "memory_bandwidth");
-	/* The next way is taken. */
+	/* Falls back to the next source. */
 	CHECK_GIVEN(&all, 0, "pcie_bytes_per_s", "sent", 1000000);
 	close_fake(nvml);
 }
@@ -512,7 +512,7 @@ TS_TEST(gpm_never_works)
 }
 
 /*
- * A sample that failed is no begin of an interval: the library would refuse it, and GPM be given
+ * A failed sample does not start an interval: the library would reject it, and GPM would be given
  * up.
  */
 TS_TEST(gpm_fails_between)
@@ -531,7 +531,7 @@ TS_TEST(gpm_fails_between)
 	close_fake(nvml);
 }
 
-/* The library crashes where two use GPM; the other one has PCIe otherwise. */
+/* The library crashes if two use GPM; the second one gets PCIe from elsewhere. */
 TS_TEST(gpm_is_for_one_at_a_time)
 {
 	struct nvml *first = open_fake("gpm=1 gpm.2=10 gpm.20=2 gpm.21=3");
@@ -558,7 +558,7 @@ TS_TEST(gpm_is_for_one_at_a_time)
 
 /* ---- PCIe ---- */
 
-/* So much of time passes ahead of the next sample, as far as rates know. */
+/* This much time passes before the next sample, as far as rates know. */
 static void pass(struct nvml_gpu *gpu, int64_t ns)
 {
 	gpu->pcie_sent.at_ns -= ns;
@@ -567,7 +567,7 @@ static void pass(struct nvml_gpu *gpu, int64_t ns)
 	gpu->links_received.at_ns -= ns;
 }
 
-/* The real clock runs as well, so a rate is at most what it should be, and not much less. */
+/* The real clock runs as well, so a rate is at most the expected one, and not much less. */
 static void expect_rate(const char *name, const char *series, double most)
 {
 	const struct given *given = given_of(&all, 0, 0, name, series);
@@ -577,7 +577,7 @@ static void expect_rate(const char *name, const char *series, double most)
 			     given ? given->value : NAN, most);
 }
 
-/* A link of 250 MB/s, whose 32 bits are good for 16 s. */
+/* A link of 250 MB/s, whose 32 bits last 16 s. */
 #define SLOW_LINK "pcie_generation=1 pcie_width=1 "
 
 static void next_counters(struct nvml *nvml, const char *words, int64_t ns)
@@ -596,15 +596,15 @@ TS_TEST(pcie_counters)
 	next_counters(nvml, SLOW_LINK "pcie_sent=800000100 pcie_received=200", 10 * SECOND_NS);
 	expect_rate("pcie_bytes_per_s", "sent", 80000000);
 	CHECK_GIVEN(&all, 0, "pcie_bytes_per_s", "received", 0);
-	/* They go round. */
+	/* They wrap. */
 	next_counters(nvml, SLOW_LINK "pcie_sent=4294967000 pcie_received=200", 10 * SECOND_NS);
 	CHECK_ABSENT(&all, 0, "pcie_bytes_per_s", "sent"); /* more than the link can carry */
 	next_counters(nvml, SLOW_LINK "pcie_sent=704 pcie_received=200", 10 * SECOND_NS);
 	expect_rate("pcie_bytes_per_s", "sent", 100);
-	/* They may have gone round twice. */
+	/* They may have wrapped twice. */
 	next_counters(nvml, SLOW_LINK "pcie_sent=1000704 pcie_received=200", 20 * SECOND_NS);
 	CHECK_ABSENT(&all, 0, "pcie_bytes_per_s", "sent");
-	/* They began anew. */
+	/* They restart. */
 	next_counters(nvml, SLOW_LINK "pcie_sent=5 pcie_received=0", 10 * SECOND_NS);
 	CHECK_ABSENT(&all, 0, "pcie_bytes_per_s", "sent");
 	CHECK_ABSENT(&all, 0, "pcie_bytes_per_s", "received");
@@ -624,7 +624,7 @@ TS_TEST(pcie_counters_of_64_bits)
 	close_fake(nvml);
 }
 
-/* Where samples are too far apart for the counters, or there are none, the library measures. */
+/* If samples are too far apart for the counters, or there are none, the library measures. */
 TS_TEST(pcie_by_the_library)
 {
 	struct nvml *nvml = open_fake("pcie_sent=1 pcie_received=1");
@@ -688,7 +688,7 @@ TS_TEST(links_one_by_one)
 		      1000 * SECOND_NS);
 	expect_rate("link_bytes_per_s", "sent", 3 * 10240);
 	CHECK_GIVEN(&all, 0, "link_bytes_per_s", "received", 0);
-	/* One link more has a history of its own. */
+	/* A new link has its own history. */
 	next_counters(nvml, "links_up=4 all_links=0 link_sent_kib=11000 link_received_kib=1000",
 		      1000 * SECOND_NS);
 	CHECK_ABSENT(&all, 0, "link_bytes_per_s", "sent");
@@ -703,13 +703,13 @@ TS_TEST(no_links)
 	CHECK_ABSENT(&all, 0, "link_bytes_per_s", "sent");
 }
 
-/* ---- how often ---- */
+/* ---- intervals ---- */
 
 TS_TEST(slow_things_are_read_rarely)
 {
 	struct nvml *nvml = open_fake("processes=1:1");
 
-	/* Whatever this library costs. */
+	/* However slow this library is. */
 	nvml->pace.budget = 1e9;
 	sample_all(nvml, &all);
 	CHECK_GIVEN(&all, 0, "temperature_C", "core", 41);

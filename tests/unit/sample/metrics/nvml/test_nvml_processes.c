@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Lists of processes that NVIDIA's drivers give: entries of several lengths, twice, of others, of
- * nobody.
+ * Process lists of NVIDIA's drivers: entries of several lengths, duplicates, other users, unknown
+ * pids.
  */
 #include "sample/metrics/nvml/nvml.h"
 
@@ -14,7 +14,7 @@
 static struct collected all;
 static char hidden[64];
 
-/* As the drivers have it whose entries are longer than their name says. */
+/* For drivers whose entries are longer than the name of their version says. */
 static bool has_long_entries;
 
 static void *find_unhidden(void *library, const char *name)
@@ -48,7 +48,7 @@ static void sample(struct nvml *nvml)
 	TS_CHECK_INT(ts_metrics_nvml.sample(nvml, &all.sink), 0);
 }
 
-/* "ME" and "PARENT" in the words are pids that exist; 4000001 and above are none. */
+/* "ME" and "PARENT" in the text are existing pids; 4000001 and above do not exist. */
 static const char *with_pids(const char *format)
 {
 	static char words[16384];
@@ -108,7 +108,7 @@ TS_TEST(lengths_of_entries)
 		sample_once(words);
 		CHECK_OF_PROCESS(&all, 0, getpid(), "memory_bytes", "used", 1234);
 	}
-	/* What the driver wrote cannot be told: its version says how long. */
+	/* What the driver wrote is ambiguous: its version gives the length. */
 	sample_once("dirty=1 processes=ME:1234,PARENT:77");
 	CHECK_OF_PROCESS(&all, 0, getppid(), "memory_bytes", "used", 77);
 }
@@ -180,7 +180,7 @@ TS_TEST(how_busy)
 	struct nvml *nvml =
 		open_fake(with_pids("processes=ME:1,PARENT:1 uses=ME:1000:40:10"), false);
 
-	/* The first tells of all the past. */
+	/* The first reading covers the entire past. */
 	sample(nvml);
 	TS_CHECK(given_of(&all, 0, getpid(), "utilization_percent", "compute") == NULL);
 	setenv("FAKE_NVML",
@@ -190,7 +190,7 @@ TS_TEST(how_busy)
 	CHECK_OF_PROCESS(&all, 0, getpid(), "utilization_percent", "compute", 60);
 	CHECK_OF_PROCESS(&all, 0, getpid(), "utilization_percent", "memory", 20);
 	TS_CHECK(given_of(&all, 0, getppid(), "utilization_percent", "compute") == NULL);
-	/* Nothing new, and nonsense. */
+	/* Nothing new, and garbage. */
 	sample(nvml);
 	TS_CHECK(given_of(&all, 0, getpid(), "utilization_percent", "compute") == NULL);
 	setenv("FAKE_NVML", with_pids("processes=ME:1 uses=ME:3000:4000000:20"), 1);
@@ -199,7 +199,7 @@ TS_TEST(how_busy)
 	ts_metrics_nvml.close(nvml);
 }
 
-/* In a namespace of our own a pid may be somebody else's. */
+/* In our own namespace a pid may be another process. */
 TS_TEST(pids_of_another_namespace)
 {
 	struct nvml *nvml = open_fake(with_pids("processes=ME:1000 uses=ME:1000:40:10"), true);
