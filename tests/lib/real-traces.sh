@@ -12,13 +12,19 @@ need_files_of_others() { # what, subfolder
 	[ -d "$real_data/$2" ] || { echo "skip: there are no $1 in '$real_data'"; exit 77; }
 }
 
-# All files of these subdirectories, each followed by a NUL; under sanitizers only the small ones.
+# All files of these subdirectories, each followed by a NUL. Files above $quick_bytes take longer than
+# all others together: they need TS_LONG or TS_REAL_FULL. Under sanitizers only small ones.
 real_files() { # subfolder...
-	local folder subfolder limit=()
-	case $TS_BUILD in *san*) limit=(-size -500k) ;; esac
+	local folder subfolder file limit=${quick_bytes:-2000000}
+	case $TS_BUILD in *san*) limit=500000 ;; esac
+	[ -z "${TS_REAL_FULL:-}${TS_LONG:-}" ] || limit=1000000000
 	for folder in "${real_folders[@]}"; do
 		for subfolder in "$@"; do
-			[ ! -d "$folder/$subfolder" ] || find "$folder/$subfolder" -type f "${limit[@]}" -print0
+			[ -d "$folder/$subfolder" ] || continue
+			find "$folder/$subfolder" -type f -size "-${limit}c" -print0
+			while IFS= read -r file; do
+				echo "left out without TS_LONG: $file" >&2
+			done < <(find "$folder/$subfolder" -type f -size "+$((limit - 1))c" -printf '%f\n')
 		done
 	done
 }
@@ -26,17 +32,4 @@ real_files() { # subfolder...
 # As real_files, but only Kineto traces, in order; pairs/ also holds execution traces.
 kineto_files() { # subfolder...
 	real_files "$@" | grep -z -v -E '/pairs/[^/]*(_et(_plus)?\.json|\.et)\.gz$' | sort -z
-}
-
-# Drops the largest files, which take longer than all others together, unless TS_REAL_FULL or
-# TS_LONG is set; prints what is dropped. quick_bytes: the largest that stays.
-quick_files() {
-	local file
-	while IFS= read -r -d '' file; do
-		if [ -z "${TS_REAL_FULL:-}${TS_LONG:-}" ] && [ "$(stat -c %s "$file")" -gt "${quick_bytes:-1000000}" ]; then
-			echo "left out without TS_LONG: ${file##*/}" >&2
-		else
-			printf '%s\0' "$file"
-		fi
-	done
 }

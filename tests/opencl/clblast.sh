@@ -7,7 +7,7 @@ set -euo pipefail
 
 program=$targets/opencl_clblast
 code=0
-"$program" --size 32 >alone 2>&1 || code=$?
+"$program" --size 33 >alone 2>&1 || code=$?
 [ $code -ne 77 ] || { cat alone; exit 77; }
 [ $code -eq 0 ] || fail "the program fails alone: $(cat alone)"
 

@@ -7,7 +7,7 @@ set -euo pipefail
 
 code=0
 for folder in "${real_folders[@]}"; do
-	mapfile -d '' files < <(real_folders=("$folder") && quick_bytes=2000000 && kineto_files kineto pairs | quick_files)
+	mapfile -d '' files < <(real_folders=("$folder") && kineto_files kineto pairs)
 	python3 "$TS_SOURCE/tests/real/analyze_breakdowns.py" "$folder" "${files[@]}" || code=1
 done
 exit $code
