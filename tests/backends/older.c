@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* A backend that was built when struct ts_backend ended with `stop`. */
+/* A backend built when struct ts_backend ended with `stop`. */
 #include <stdint.h>
 
 struct first_backend {
@@ -9,7 +9,7 @@ struct first_backend {
 	void (*stop)(void);
 };
 
-/* What lies behind must not be read. */
+/* Data after it must not be read. */
 static const struct {
 	struct first_backend backend;
 	uintptr_t behind[16];

@@ -1,8 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * A backend of somebody else whose source of metrics does as it is told: by `slow_mode`, which a
- * test finds with dlsym(), or by $SLOW_MODE. It has one device with one value, which counts
- * samples.
+ * A third-party backend with a scripted source of metrics: behaves as `slow_mode`, which a test
+ * finds with dlsym(), or $SLOW_MODE says. It has one device with one value, which counts samples.
  */
 #include <stdlib.h>
 #include <string.h>

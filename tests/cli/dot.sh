@@ -2,7 +2,8 @@
 # shellcheck shell=bash
 # For tests of graphs: a trace with all common kinds of dependencies, and a small Graphviz parser.
 
-# Two streams; the second waits for an event of the first; the host waits for it; a blocking copy; a name that has to be escaped.
+# Two streams; the second waits for an event of the first; the host waits for it; a blocking copy; a
+# name that must be escaped.
 dependencies_json() {
 	cat <<'JSON'
 {"schemaVersion": 1, "deviceProperties": [{"id": 0, "name": "GPU \"X\""}], "traceEvents": [

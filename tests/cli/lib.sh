@@ -4,7 +4,7 @@
 # For tests/cli/*/*.sh, which are run by scripts/run-test-script in an empty folder and whose output is
 # compared with the file NAME.stdout beside them (TS_UPDATE=1 writes it anew).
 set -euo pipefail
-# Nothing of the user's may change what is printed.
+# The user's settings must not change the output.
 unset NO_COLOR
 export LC_ALL=C TERM=xterm
 
@@ -16,7 +16,7 @@ t() {
 	[ $code -eq 0 ] || echo "exit $code"
 }
 
-# Runs it without printing anything, for setup.
+# Runs a command silently, for setup.
 quietly() {
 	"$TRACESMITH" "$@" >quietly.log 2>&1 || { cat quietly.log; exit 1; }
 }
@@ -67,7 +67,7 @@ kineto_json() {
 JSON
 }
 
-# make_trace NAME: NAME.sbt of one rank, made of NAME.json.
+# make_trace NAME: makes NAME.sbt, a trace of one rank, from NAME.json.
 make_trace() {
 	kineto_json 0 >"$1.json"
 	quietly import "$1.json" -o "$1.sbt"

@@ -21,12 +21,12 @@ await() {
 	fail "waited in vain: $*"
 }
 
-# rows TRACE [options of view]: the number of rows.
+# rows TRACE [options of view]: prints the number of rows.
 rows() { "$TRACESMITH" view "$@" --json | wc -l; }
 
 gone() { ! kill -0 "$1" 2>/dev/null; }
 
-# recorder_of PID: the pid of its recorder, or nothing.
+# recorder_of PID: prints the pid of its recorder, if any.
 recorder_of() {
 	"$TRACESMITH" ps --json | python3 -c '
 import json, sys

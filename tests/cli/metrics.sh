@@ -10,11 +10,11 @@ load=$TS_BUILD/tests/targets/metrics_load
 export PYTHONPATH=$TS_SOURCE/tests/cli/metrics PYTHONDONTWRITEBYTECODE=1
 unset TRACESMITH_BACKENDS
 
-# Limits every wait, and kills at the end what was started here.
+# Limits every wait, and kills its processes at the end.
 record() { timeout -k 10 -s INT 600 "$TRACESMITH" record "$@"; }
 end_all() {
 	local pids
-	# What outlives its recorder waits for one of these.
+	# Processes that outlive their recorder wait for one of these.
 	: >go && : >over
 	pids=$(jobs -p)
 	# shellcheck disable=SC2086

@@ -5,7 +5,7 @@
 # python3.
 . "$TS_SOURCE/tests/cli/live.sh"
 
-# Not a script that looks for one.
+# Not a wrapper script that searches for one.
 python=$(python3 -c 'import os, sys; print(os.path.realpath(sys.executable))')
 
 trap 'jobs -p | xargs -r kill -9 2>/dev/null || true' EXIT
@@ -35,7 +35,7 @@ exec("def %s():\n    run()\n" % sys.argv[1])
 globals()[sys.argv[1]]()
 PY
 
-# begin NAME: starts one in the background; its pid is in $program.
+# begin NAME: starts one in the background; sets $program to its pid.
 begin() {
 	"$python" program.py "$1" &
 	# shellcheck disable=SC2034 # for those who source this
@@ -43,5 +43,5 @@ begin() {
 	await [ -e "$1.ready" ]
 }
 
-# stacks TRACE: all stacks that were sampled, "PROCESS;THREAD;outermost;...;innermost", each once.
+# stacks TRACE: prints each sampled stack once, as "PROCESS;THREAD;outermost;...;innermost".
 stacks() { "$TRACESMITH" export "$1" -f folded --no-lines -o - 2>/dev/null | sed -E -e 's/ [0-9]+$//' -e 's/ \([^)]*\)//g' | sort -u; }

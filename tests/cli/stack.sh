@@ -1,14 +1,14 @@
 # SPDX-License-Identifier: Apache-2.0
 # shellcheck shell=bash
 #
-# For tests of stacks: live.sh, and Python programs that stand still at known places. Those of Python's own library are not
-# looked at: they are other ones in each version.
+# For tests of stacks: live.sh, and Python programs that stand still at known lines. Frames of
+# Python's own library are ignored: they differ between versions.
 . "$TS_SOURCE/tests/cli/live.sh"
 
 export PYTHONDONTWRITEBYTECODE=1
 unset PYTHONSTARTUP RANK LOCAL_RANK WORLD_SIZE
 
-# Whoever is not root may be kept from reading processes that are not its children.
+# Only root can always read processes that are not its children.
 scope=$(cat /proc/sys/kernel/yama/ptrace_scope 2>/dev/null || echo 0)
 [ "$scope" = 0 ] || [ "$(id -u)" = 0 ] || { echo "skip: Yama restricts who may read processes"; exit 77; }
 

@@ -3,7 +3,7 @@
 #
 # For tests/cli/state/*.sh: a trace with every state and most reasons. Sourced after lib.sh.
 
-# call NAME TS DUR CORRELATION: on the main thread.
+# call NAME TS DUR CORRELATION: a call on the main thread.
 call() {
 	echo "{\"ph\": \"X\", \"cat\": \"cuda_runtime\", \"name\": \"$1\", \"pid\": 9, \"tid\": 9, \"ts\": $2, \"dur\": $3," \
 		"\"args\": {\"correlation\": $4}},"
@@ -15,7 +15,7 @@ command_() {
 		"\"args\": {\"device\": 0, \"stream\": $3, \"correlation\": $6}},"
 }
 
-# Times in us, a nanosecond here and there, so that they do not look rounded.
+# Times in us with some nanoseconds, so that they do not look rounded.
 state_events() {
 	call cudaLaunchKernel 10 5 1
 	command_ kernel gemm 7 20 50.001 1
@@ -32,7 +32,7 @@ state_events() {
 	call cudaLaunchKernel 220 5 77
 }
 
-# state_json [COMMAND]: the trace, its rows through COMMAND.
+# state_json [COMMAND]: prints the trace, its rows passed through COMMAND.
 state_json() {
 	echo '{"schemaVersion": 1, "deviceProperties": [{"id": 0, "name": "GPU X"}], "baseTimeNanoseconds": 0, "traceEvents": ['
 	state_events | "${@:-cat}"

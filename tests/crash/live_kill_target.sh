@@ -123,5 +123,5 @@ for ((i = 0; i < kills; i++)); do
 done
 [ $stored -gt 0 ] || fail "nothing was ever stored"
 left=$(find "$TRACESMITH_LIVE_DIR" -type f | wc -l)
-[ "$left" -eq 0 ] || fail "$left areas were left behind: $(ls "$TRACESMITH_LIVE_DIR")"
+[ "$left" -eq 0 ] || fail "$left areas remain: $(ls "$TRACESMITH_LIVE_DIR")"
 summary "$kills kills"

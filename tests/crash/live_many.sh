@@ -16,7 +16,7 @@ rows = [json.loads(line) for line in sys.stdin]
 print(len({row["pid"] for row in rows}))')
 # And the one that started them.
 [ "$found" -ge $processes ] || fail "$found processes are in the trace, of $processes"
-[ "$(find "$TRACESMITH_LIVE_DIR" -type f | wc -l)" -eq 0 ] || fail "areas were left behind"
+[ "$(find "$TRACESMITH_LIVE_DIR" -type f | wc -l)" -eq 0 ] || fail "areas remain"
 
 # The same with a recorder that they start themselves: one for all.
 fresh

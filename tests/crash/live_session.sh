@@ -138,5 +138,5 @@ grep -q "tracesmith recover $program" log || fail "nothing is said about the rec
 expect 0 recover -q $program -o t.sbt
 check "without a recorder" t.sbt --flight --some-stored
 expect 0 ps --clean
-[ "$(find "$TRACESMITH_LIVE_DIR" -type f | wc -l)" -eq 0 ] || fail "areas were left behind: $(ls -l "$TRACESMITH_LIVE_DIR")"
+[ "$(find "$TRACESMITH_LIVE_DIR" -type f | wc -l)" -eq 0 ] || fail "areas remain: $(ls -l "$TRACESMITH_LIVE_DIR")"
 summary

@@ -7,7 +7,7 @@ targets=${targets:?}
 
 # The interpreter itself, not a script that starts it.
 # shellcheck disable=SC2034 # for those who source this
-python=${PYTHON:-$(python3 -c 'import sys; print(sys.executable)')} || { echo "skip: there is no python3"; exit 77; }
+python=${PYTHON:-$(python3 -c 'import sys; print(sys.executable)')} || { echo "skip: no python3"; exit 77; }
 
 shared=/dev/shm
 [ -w $shared ] || shared=${TMPDIR:-/tmp}

@@ -46,6 +46,6 @@ each_python() { # file, function
 		[ $code -eq 0 ] || { echo "$name: failed"; failed=1; }
 		count=$((count + 1))
 	done < <(list_pythons)
-	[ $count -gt 0 ] || { echo "skip: there is no Python of 3.8 or later"; exit 77; }
+	[ $count -gt 0 ] || { echo "skip: no Python 3.8 or later"; exit 77; }
 	return $failed
 }

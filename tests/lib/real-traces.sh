@@ -9,7 +9,7 @@ real_folders=("$TS_SOURCE/tests/data/real")
 
 # For tests of what we cannot record ourselves.
 need_files_of_others() { # what, subfolder
-	[ -d "$real_data/$2" ] || { echo "skip: there are no $1 in '$real_data'"; exit 77; }
+	[ -d "$real_data/$2" ] || { echo "skip: no $1 in '$real_data'"; exit 77; }
 }
 
 # All files of these subdirectories, each followed by a NUL. Files above $quick_bytes take longer than

@@ -10,6 +10,6 @@ program=$targets/opencl_answers
 for options in "" --replayable --replayable=checked; do
 	# shellcheck disable=SC2086 # nothing, or an option
 	record t.sbt $options -- "$program"
-	diff alone printed || fail "recorded with '$options' it is answered something else"
-	[ "$(count_of t.sbt gpu_op)" -gt 0 ] && [ "$(count_of t.sbt api_call)" -gt 0 ] || fail "nothing of it is recorded"
+	diff alone printed || fail "recorded with '$options' its answers differ"
+	[ "$(count_of t.sbt gpu_op)" -gt 0 ] && [ "$(count_of t.sbt api_call)" -gt 0 ] || fail "nothing is recorded"
 done

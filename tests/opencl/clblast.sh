@@ -11,7 +11,7 @@ code=0
 [ $code -ne 77 ] || { cat alone; exit 77; }
 [ $code -eq 0 ] || fail "the program fails alone: $(cat alone)"
 
-# An odd size has the most kernels: those that pad as well.
+# An odd size uses the most kernels, including those that pad.
 sizes=33
 [ -z "${TS_LONG:-}" ] || sizes="32 33 96"
 for size in $sizes; do

@@ -33,14 +33,14 @@ for table in 26 24 25; do
 	expect 3 replay damaged.sbt
 	says damaged.sbt chunk checksum
 done
-# What `recover` leaves of it is a whole trace, without the bytes that its commands name.
+# `recover` leaves a valid trace, without the bytes that its commands refer to.
 cp good.sbt damaged.sbt
 damage damaged.sbt 26
 expect 0 recover -q damaged.sbt -o missing.sbt
 expect 0 verify -q missing.sbt
 expect 3 replay missing.sbt
 says missing.sbt blob
-# Bytes behind the end, or the end missing, never run.
+# Trailing bytes, or a truncated file, never run.
 head -c $(($(stat -c %s good.sbt) * 2 / 3)) good.sbt >cut.sbt
 expect 3 replay cut.sbt
 says cut.sbt
@@ -67,7 +67,7 @@ OCL_ICD_VENDORS=/nonexistent timeout 60 "$TRACESMITH" replay good.sbt >stdout 2>
 [ $code -eq 4 ] || fail "replay without a device: exit code $code: $(cat stderr)"
 says driver
 
-# PoCL's other device: the same answers from sources.
+# PoCL's other device: the same results from sources.
 export POCL_DEVICES=basic
 if "$pipeline" --steps 0 >/dev/null 2>&1; then
 	replays "on PoCL's basic device" good.sbt --check each
@@ -100,7 +100,7 @@ expect 2 replay good.sbt --target toaster
 
 # ---- windows that cannot be opened: the program does not notice, and the trace says why ----
 
-# The program ends well; nothing of it can be replayed, for this reason.
+# The program succeeds; nothing of it can be replayed, for this reason.
 refused() { # what it must say, record's option..., --, program...
 	local why=$1
 	shift
@@ -122,7 +122,7 @@ for what in user map; do
 	replays "a $what held inside the window" held.sbt --check each
 done
 
-# ---- ends inside a window ----
+# ---- deaths inside a window ----
 
 at_step() { grep -q "^step $1\$" printed 2>/dev/null; }
 child_of() { awk '{print $1}' "/proc/$1/task/$1/children"; }
@@ -133,7 +133,7 @@ start() { # record's option..., --, program...
 }
 reap() { code=0; wait "$1" 2>/dev/null || code=$?; }
 
-# The program is killed: up to there it can be replayed.
+# The program is killed: it can be replayed up to there.
 start -- "$hold" --steps 1000 --pause 5
 wait_until 120 at_step 20 || fail "the program does not run: $(cat log printed)"
 kill -KILL "$(child_of $recorder)"
@@ -143,7 +143,7 @@ expect 0 verify -q t.sbt
 replays "a killed program" t.sbt --check each
 [ "$(report 'r["commands"]')" -ge 60 ] || fail "only $(report 'r["commands"]') commands of 20 steps"
 
-# The recorder is killed, and another goes on: nothing is missing.
+# The recorder is killed, and another resumes: nothing is missing.
 start -- "$hold" --steps 300 --pause 5
 wait_until 120 at_step 20 || fail "the program does not run: $(cat log printed)"
 kill -KILL $recorder
@@ -154,7 +154,8 @@ wait_until 120 at_step 299 || fail "the program does not end: $(tail -n 1 printe
 replays "a killed recorder, and a successor" t.sbt
 [ "$(report 'r["commands"]')" -ge 900 ] || fail "only $(report 'r["commands"]') commands of 300 steps"
 
-# The recorder is killed, and nobody goes on: the program ends all the same, and the trace says what is missing.
+# The recorder is killed, and none resumes: the program still finishes, and the trace says what is
+# missing.
 start -- "$hold" --steps 400 --bytes 262144
 wait_until 120 at_step 20 || fail "the program does not run: $(cat log printed)"
 kill -KILL $recorder
@@ -167,7 +168,8 @@ code=0
 "$TRACESMITH" replay recovered.sbt >stdout 2>stderr </dev/null || code=$?
 [ $code -eq 0 ] || [ $code -eq 3 ] || fail "replay of what was recovered: exit code $code: $(cat stdout stderr)"
 
-# The disk is full inside a window; with large blobs, in the middle of one, which the encoder then holds.
+# The disk is full inside a window; with large blobs, in the middle of one, which the encoder then
+# holds.
 mkdir disk
 on_full_disk() { # bytes of each buffer
 	rm -f printed
@@ -176,7 +178,7 @@ on_full_disk() { # bytes of each buffer
 	at_step 299 || fail "the program did not end on a full disk: $(tail -n 1 printed)"
 	! grep -q wrong printed || fail "a result is wrong on a full disk"
 	[ $code -eq 0 ] || [ $code -eq 3 ] || fail "record on a full disk: exit code $code: $(cat log)"
-	grep -q "no space left" log || fail "nothing is said of the full disk: $(cat log)"
+	grep -q "no space left" log || fail "no message about the full disk: $(cat log)"
 	"$TRACESMITH" verify disk/t.sbt >verified 2>&1 || fail "a trace on a full disk: $(cat verified log; ls -l disk)"
 	code=0
 	"$TRACESMITH" replay disk/t.sbt >stdout 2>stderr </dev/null || code=$?

@@ -16,12 +16,12 @@ for devices in pthread "pthread pthread"; do
 	"$program" >alone
 	for mode in --replayable --replayable=checked; do
 		record t.sbt $mode -- "$program"
-		diff alone printed || fail "recorded with $mode it gives something else"
+		diff alone printed || fail "recorded with $mode its result differs"
 		replays "all features, $mode, $devices" t.sbt --check each --repeat 2
 	done
 done
 unset POCL_DEVICES
-# Each alone says which one breaks, and nothing that all together do not.
+# Each alone shows which one fails, and nothing that all together do not.
 [ -n "${TS_LONG:-}" ] || names=()
 for name in "${names[@]}"; do
 	record t.sbt --replayable -- "$program" "$name"
@@ -33,11 +33,11 @@ for name in "${others[@]}"; do
 	"$program" "$name" >alone 2>&1 || code=$?
 	[ $code -eq 0 ] || continue
 	record t.sbt --replayable -- "$program" "$name"
-	diff alone printed || fail "recorded, '$name' gives something else"
+	diff alone printed || fail "recorded, the result of '$name' differs"
 	code=0
 	"$TRACESMITH" replay t.sbt >stdout 2>stderr </dev/null || code=$?
 	[ $code -eq 3 ] || [ $code -eq 4 ] || fail "replay of '$name': exit code $code: $(head -c 1000 stdout stderr)"
 	says command
-	[ $code -eq 4 ] || [ "$(count_of t.sbt loss)" -gt 0 ] || fail "'$name': nothing counts what is not there"
+	[ $code -eq 4 ] || [ "$(count_of t.sbt loss)" -gt 0 ] || fail "'$name': the missing part is not counted"
 done
 echo "$checks replays"

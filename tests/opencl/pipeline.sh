@@ -1,7 +1,7 @@
 #!/bin/bash
 # SPDX-License-Identifier: Apache-2.0
 # The pipeline example on one device and on two: recorded without changing its result, and replayed
-# without difference: as a whole, each stream, every part, and windows in the middle of a run.
+# without difference: in full, each stream, every part, and windows in the middle of a run.
 set -euo pipefail
 . "$TS_SOURCE/tests/lib/opencl.sh"
 
@@ -9,7 +9,7 @@ streams_of() { rows_of "$1" object | python3 -c '
 import json, sys
 print(*sorted({row["details"]["number"] for row in map(json.loads, sys.stdin) if row["kind"] == "stream"}))'; }
 
-# A member of the one program that is there.
+# A member of the only program.
 area() { # Python expression on `row`
 	"$TRACESMITH" ps --json 2>/dev/null | python3 -c "
 import json, sys
@@ -29,8 +29,9 @@ for devices in 1 2; do
 	fi
 
 	record whole-run.sbt --replayable -- "$pipeline" --steps 6 --work 20 --size 4096
-	cmp alone printed || fail "recorded, it gives another result"
-	# A step: map, unmap, write, five in the queue of kernels, read; before: a fill a device and one; behind: map, unmap.
+	cmp alone printed || fail "recorded, its result differs"
+	# A step: map, unmap, write, five in the kernel queue, read; before: one fill per device and
+	# one more; after: map, unmap.
 	[ "$(count_of whole-run.sbt gpu_op)" -eq $((6 * 9 + devices + 1 + 2)) ] || fail "$(count_of whole-run.sbt gpu_op) commands are recorded"
 	replays "$devices devices, whole" whole-run.sbt --check each --repeat 3
 	replays "$devices devices, final" whole-run.sbt
@@ -44,7 +45,7 @@ for devices in 1 2; do
 		agrees "$devices devices, kernel $kernel" whole-run.sbt --check each --kernel $kernel --repeat 2
 	done
 
-	# Small, and with a hash behind every command.
+	# Small, and with a hash after every command.
 	record checked.sbt --replayable=checked -- "$pipeline" --steps 2 --work 4 --size 1024
 	replays "$devices devices, checked" checked.sbt --check each -o again.sbt
 	# A replay is a trace, too.
@@ -59,14 +60,15 @@ for devices in 1 2; do
 		echo "$devices devices: $cuts"
 	fi
 
-	# Windows in the middle of a run: what is there is what ran in them.
+	# Windows in the middle of a run contain what ran in them.
 	record window.sbt --replayable --window steps:2-3 -- "$pipeline" --steps 6 --work 20 --size 4096
-	cmp alone printed || fail "recorded in a window, it gives another result"
+	cmp alone printed || fail "recorded in a window, its result differs"
 	replays "$devices devices, steps 2 to 3" window.sbt --check each --repeat 2
 	kernels=$(rows_of window.sbt command | grep -c '"launch"')
 	[ "$kernels" -ge 8 ] && [ "$kernels" -le 12 ] || fail "$kernels launches in a window of 2 steps"
 
-	# Opened and closed from outside, twice, each time until commands have run in it; then the program is killed.
+	# Opened and closed from outside, twice, each time until commands have run in it; then the
+	# program is killed.
 	rm -f flag
 	"$TRACESMITH" record -q -o flag.sbt --replayable --window flag:flag -- "$pipeline" --steps 1000000 --work 200 --size 4096 >printed 2>log &
 	recorder=$!

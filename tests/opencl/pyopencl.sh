@@ -15,7 +15,7 @@ done
 examples=${TRACESMITH_PYOPENCL_EXAMPLES:-/usr/share/doc/python-pyopencl-doc/examples}
 
 export PYOPENCL_CTX=0 PYTHONDONTWRITEBYTECODE=1 XDG_CACHE_HOME=$PWD/cache
-# Their outputs hold times; results are checked by themselves, and by the replay.
+# Their output contains times; they check their results themselves, and so does the replay.
 check_program() { # file, replay's option...
 	local file=$1 code=0
 	shift
@@ -32,8 +32,9 @@ for file in "$TS_SOURCE"/tests/opencl/pyopencl/*.py; do
 	check_program "$file"
 done
 if [ -d "$examples" ]; then
-	# Others of them draw windows, need packages that are not here, use fine-grained shared memory, or run for minutes; demo-struct-reduce
-	# stores a member ("pad") that it never sets, so that what is read back is whatever was on a worker's stack.
+	# The others draw windows, need packages that are not installed, use fine-grained shared
+	# memory, or run for minutes; demo-struct-reduce stores a member ("pad") that it never sets,
+	# so its value is whatever was on a worker's stack.
 	names="demo demo_array_svm demo_meta_template"
 	[ -z "${TS_LONG:-}" ] || names+=" demo_array demo_elementwise demo_elementwise_complex narray n-body"
 	for name in $names; do

@@ -5,7 +5,8 @@
 set -euo pipefail
 . "$TS_SOURCE/tests/lib/opencl.sh"
 
-# Must name one of these kernels; a race that does not show this time is tried again: ten in a row hide it by chance only.
+# Must name one of these kernels. A race that does not show is tried again: ten misses in a row are
+# unlikely.
 finds_race() { # trace, kernel...
 	local trace=$1 tries kernel
 	shift

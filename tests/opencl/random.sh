@@ -25,7 +25,7 @@ given() { sed -n 's/^total: \([0-9]*\) commands given.*/\1/p' printed; }
 # Each command is a row of gpu_op, and its times are in order.
 check_times() { # trace, commands
 	rows_of "$1" gpu_op >rows.jsonl
-	python3 - "$2" rows.jsonl <<'PY' || fail "seeds $seeds: the rows of gpu_op are not what they should be"
+	python3 - "$2" rows.jsonl <<'PY' || fail "seeds $seeds: wrong rows of gpu_op"
 import json, sys
 rows = [json.loads(line) for line in open(sys.argv[2])]
 assert len(rows) == int(sys.argv[1]), f"{len(rows)} rows of {sys.argv[1]} commands"
@@ -49,7 +49,8 @@ for ((i = 0; i < graphs / batch; i++)); do
 		check_times plain.sbt "$(given)"
 		replay_json 3 plain.sbt
 	fi
-	# A window in the middle. With several threads it may never find all user events set and all memory unmapped.
+	# A window in the middle. With several threads it may never find all user events set and all
+	# memory unmapped.
 	if [ $((i % 5)) -eq 2 ]; then
 		record window.sbt --replayable --window steps:33-90 -- "$random" --seeds $seeds
 		replays "seeds $seeds, a window" window.sbt --check each --repeat 2

@@ -22,7 +22,7 @@ record_with() { # trace, rounds
 	record "$1" -- "$pipeline" --steps 24 --work "$2"
 }
 
-# Kernels are compiled once, ahead of what is measured.
+# Kernels are compiled once, before measuring.
 record_with warm.sbt 1
 for attempt in $(seq $attempts); do
 	record_with whole.sbt "$rounds"

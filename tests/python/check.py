@@ -1,23 +1,27 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
-"""check.py --log LOG [options] STACKS: are the stacks that were sampled from oracle.py ones that it can have?
+"""check.py --log LOG [options] STACKS: checks that sampled stacks of oracle.py are possible.
 
-STACKS holds a JSON object a line, as `tracesmith view --json --table sample` prints them ("-": standard input): start, tid, stack: a list, innermost
-first, of func, file, lineno. A line with an "id" and no stack has that of an earlier line. Lines with a "rejected" tell how many stacks were not accepted, "cpu_us_a_sweep" what one sweep cost.
+STACKS has one JSON object per line, as printed by `tracesmith view --json --table sample` ("-":
+standard input): start, tid, stack: a list, innermost first, of func, file, lineno. A line with an
+"id" and no stack repeats that of an earlier line. Lines with "rejected" count stacks that were not
+accepted, "cpu_us_a_sweep" is the cost of one sweep.
 
-  --log LOG        what oracle.py wrote
-  --strict         the limits below; else ten times as many, and a few in any case: short runs on a busy machine prove less
-  --least N        fail with fewer stacks that moved than this, or if hardly one fell into a known instant
-  --name NAME      of the row that is printed
-  --rejected N     how many the sampler did not accept
-  --cpu-us N       what a sweep cost it
+  --log LOG        log of oracle.py
+  --strict         apply the limits below; otherwise ten times as many, and always a few: short runs
+                   on a busy machine prove less
+  --least N        fail with fewer moving stacks than this, or if hardly any is at a known instant
+  --name NAME      name of the printed row
+  --rejected N     number of stacks that the sampler did not accept
+  --cpu-us N       cost of a sweep
   --row FILE       append the row to a table, too
   --json FILE      write the numbers as JSON
   --headline       print the head of the table, and nothing else
 
-A stack is impossible if it has a function, or a line of one, that is not there, if a function does not call the one inside it, or if it does not begin where
-a thread begins: at most one in 100,000 accepted stacks. Its line is wrong if the function calls that one, but not from that line: at most one in 10,000, one in 1,000 before
-3.11. Stacks at known instants must be the logged ones, all of them.
+A stack is impossible if it has an unknown function or line, if a function does not call the one
+inside it, or if it does not begin where a thread begins: at most one in 100,000 accepted stacks.
+Its line is wrong if the function makes that call, but not from that line: at most one in 10,000,
+one in 1,000 before 3.11. Stacks at known instants must equal the logged ones, without exception.
 """
 import json
 import os
@@ -32,12 +36,12 @@ HEAD = ("interpreter", "stacks", "that moved", "different", "at instants", "wron
 
 
 def last_name(name):
-    """Without what qualifies it: f.<locals>.<lambda> is <lambda>."""
+    """Without its qualifiers: f.<locals>.<lambda> is <lambda>."""
     return name.rsplit(".", 1)[-1]
 
 
 class Graph:
-    """What may call what in the oracle."""
+    """Allowed callees in the oracle."""
 
     def __init__(self, log):
         self.log = log
@@ -50,7 +54,7 @@ class Graph:
             self.calls[("<made>", function, line)] = set(callees)
         with open(os.environ.get("ORACLE", os.path.join(os.path.dirname(os.path.abspath(__file__)), "oracle.py")), encoding="utf-8") as file:
             self.read_comments(file.read().split("\n"))
-        # Where there are qualified names they must be right, too.
+        # Qualified names, where available, must be right, too.
         self.names = {(function["file"], function["name"]) for function in log["functions"]}
 
     def read_comments(self, source):
@@ -72,7 +76,8 @@ class Graph:
         return set().union(*(self.callees((name, file, line)) for line in lines))
 
     def judge(self, stack):
-        """None, or whether it is only a line, and a sentence. `stack`: innermost first, tuples of name, file, line."""
+        """None, or (whether only a line differs, message). `stack`: innermost first, tuples of
+        name, file, line."""
         caller, odd_line = None, None
         for frame in reversed(stack):
             why = self.why_frame(frame, caller)
@@ -84,7 +89,7 @@ class Graph:
         return odd_line
 
     def is_called(self, caller, frame):
-        """From some line; what the frame itself says is checked apart."""
+        """From some line; the frame's own line is checked separately."""
         ours = frame[1] in self.files
         fits = not ours or ((frame[1], frame[0]) in self.names and frame[2] in self.lines[(frame[1], last_name(frame[0]))])
         return fits and (last_name(frame[0]) if ours else "*") in self.callees_of_all_lines(caller)
@@ -123,7 +128,8 @@ class Instants:
         self.next = {}
 
     def stack_at(self, time_ns, tid):
-        """The logged hold of that thread then, or None. Times that are too large for the clock since boot are times of day."""
+        """The logged hold of that thread at that time, or None. Times that are too large for the
+        clock since boot are times of day."""
         if time_ns > self.offset // 2 > 0:
             time_ns -= self.offset
         for hold in self.candidates(time_ns):
@@ -190,11 +196,11 @@ class Judge:
             self.remember(f"not what was logged: {hold['where']}", stack, logged)
 
     def remember(self, what, stack, logged=None):
-        """One example of each reason, and how many there are."""
+        """One example of each reason, and the counts."""
         self.reasons.setdefault(what, [0, stack, logged])[0] += 1
 
     def show(self):
-        """The reasons that occurred most."""
+        """The most frequent reasons."""
         for what, (count, stack, logged) in sorted(self.reasons.items(), key=lambda item: -item[1][0])[:SHOWN]:
             print(f"  {count} x {what}")
             for name, one in (("sampled", stack), ("logged", logged)):

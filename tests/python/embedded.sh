@@ -1,6 +1,7 @@
 #!/bin/bash
 # SPDX-License-Identifier: Apache-2.0
-# A Python inside a C program, in the library: found there; stacks of it begin where C called it.
+# A Python embedded in a C program through the library: found there; its stacks begin where C called
+# it.
 set -euo pipefail
 . "$TS_SOURCE/tests/lib/python.sh"
 
@@ -8,7 +9,7 @@ config=
 for candidate in "$python-config" python3-config /usr/bin/python3-config; do
 	! command -v "$candidate" >/dev/null || { config=$candidate; break; }
 done
-[ -n "$config" ] || { echo "skip: there is no python3-config (python3-dev)"; exit 77; }
+[ -n "$config" ] || { echo "skip: no python3-config (python3-dev)"; exit 77; }
 cat >embedded.c <<'C'
 #include <Python.h>
 
@@ -27,7 +28,7 @@ int main(void)
 C
 # shellcheck disable=SC2046,SC2086 # lists of words
 cc -o embedded embedded.c $($config --cflags) $($config --ldflags --embed) -Wl,-rpath,"$($config --prefix)/lib" 2>cc.err ||
-	{ echo "skip: a program with Python in it cannot be built here: $(head -n 1 cc.err)"; exit 77; }
+	{ echo "skip: cannot build a program that embeds Python: $(head -n 1 cc.err)"; exit 77; }
 start_python ./embedded
 await_stack "any(functions(thread)[-3:] == ['inner', 'outer', '<module>'] for thread in threads)"
 stack_holds "any(thread['main'] for thread in threads)" || fail "which thread is the main one? $(cat "$work/stack.json")"

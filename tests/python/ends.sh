@@ -1,11 +1,11 @@
 #!/bin/bash
 # SPDX-License-Identifier: Apache-2.0
-# A target that exits, becomes another program, crashes or is stopped while it is sampled: the recorder goes on to its end with a whole
-# trace, and what was there before is in it.
+# A target that exits, becomes another program, crashes or is stopped while it is sampled: the
+# recorder finishes with a complete trace, which has everything from before.
 set -euo pipefail
 . "$TS_SOURCE/tests/lib/python.sh"
 
-# Works in work() until a file is there, then does what it is told.
+# Works in work() until a file exists, then executes its order.
 cat >target.py <<'PY'
 import os, signal, sys, time
 
@@ -51,10 +51,10 @@ for what in exit crash exec-other; do
 	trace_holds t.sbt "sum('work' in functions(sample) for sample in samples) >= 5"
 done
 
-# Another Python in the same process: it is found again, and its stacks are its own.
+# Another Python in the same process: it is found again, and has its own stacks.
 record_until_end exec
 await_stack "any('second' in functions(thread) for thread in threads)"
-# What is taken next may still be of before; what comes behind that is not.
+# The next sample may still be of the old one; later samples are not.
 await_samples t.sbt
 await_samples t.sbt
 touch end
@@ -63,7 +63,7 @@ trace_holds t.sbt "any('work' in functions(sample) for sample in samples)"
 trace_holds t.sbt "any('second' in functions(sample) for sample in samples)"
 trace_holds t.sbt "not any({'work', 'second'} <= set(functions(sample)) for sample in samples)"
 
-# Stopped: still there to be looked at, and it stays stopped.
+# Stopped: it can still be sampled, and stays stopped.
 rm -f go end
 start_python "$python" target.py exit
 await_stack "any('work' in functions(thread) for thread in threads)"
@@ -80,7 +80,7 @@ touch go
 end_recording
 trace_holds t.sbt "any('work' in functions(sample) for sample in samples)"
 
-# One that has ended, and one that never was.
+# A process that has exited, and one that never existed.
 expect 3 stack -p "$pid"
 says "$pid"
 expect 3 stack -p 4194303

@@ -1,6 +1,7 @@
 #!/bin/bash
 # SPDX-License-Identifier: Apache-2.0
-# The call graph that oracle.py claims is the one that it has, as Python itself sees it; and check.py can tell what is not in it.
+# The call graph that oracle.py claims is its real one, as Python itself sees it; and check.py
+# detects violations.
 set -euo pipefail
 . "$TS_SOURCE/tests/lib/python.sh"
 
@@ -8,7 +9,8 @@ set -euo pipefail
 check=(python3 "$TS_SOURCE/tests/python/check.py" --strict --log log.json)
 "${check[@]}" stacks
 
-# A callee under the wrong caller, a line that a function does not have, a stack without its outermost frames.
+# A callee under the wrong caller, a line that a function does not have, a stack without its
+# outermost frames.
 spoil() { # what, Python statements on `stack`
 	python3 - "$2" <<'PY' >spoiled
 import json, sys

@@ -1,7 +1,7 @@
 #!/bin/bash
 # SPDX-License-Identifier: Apache-2.0
-# A recorder that samples stacks is killed: `recover` and `record --resume` have what it had, and go on with the same threads. Samples and
-# marks of a thread have one row of it.
+# A recorder that samples stacks is killed: `recover` and `record --resume` have its samples, and
+# continue with the same threads. Samples and marks of a thread share one row.
 set -euo pipefail
 . "$TS_SOURCE/tests/lib/python.sh"
 python=${python:?} work=${work:?}
@@ -59,7 +59,7 @@ end_recording
 trace_holds t.sbt "len(samples) > $before"
 has_one_row_each t.sbt
 
-# With the agent in it: what it emits itself, and what is seen of it.
+# With the agent in it: its own events, and samples of it.
 rm -f log
 "$TRACESMITH" record -q -o both.sbt --backends python --python-interval 0.001 --python-on marks -- \
 	"$python" -W ignore "$TS_SOURCE/tests/python/triggers.py" log

@@ -1,6 +1,7 @@
 #!/bin/bash
 # SPDX-License-Identifier: Apache-2.0
-# Lines of instructions, as we read them out of a code object's table, against what each Python here says itself.
+# Lines of instructions, as decoded from a code object's table, compared with each Python's own
+# answer.
 set -euo pipefail
 . "$TS_SOURCE/tests/lib/pythons.sh"
 

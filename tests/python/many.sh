@@ -1,6 +1,6 @@
 #!/bin/bash
 # SPDX-License-Identifier: Apache-2.0
-# A great deal of everything: 500 threads, 5,000 frames, children that come and go all the time, several interpreters.
+# A lot of everything: 500 threads, 5,000 frames, children that come and go, several interpreters.
 set -euo pipefail
 . "$TS_SOURCE/tests/lib/python.sh"
 
@@ -61,7 +61,7 @@ start_python "$python" deep.py
 await_stack "any(functions(thread).count('descend') == 5001 and 'begin' in functions(thread) for thread in threads)"
 start_recording t.sbt --duration 1s
 end_recording
-# So many are not stored: the outermost, the innermost, and how many are left out between.
+# Too many to store: the outermost, the innermost, and the number omitted in between.
 trace_holds t.sbt "any('begin' in functions(sample) and 1000 < functions(sample).count('descend') <= 5001 for sample in samples)"
 stop_python "$pid"
 
@@ -99,7 +99,8 @@ await "the storm to end" is_gone "$pid"
 end_recording
 trace_holds t.sbt "any('child' in functions(sample) for sample in samples)"
 trace_holds t.sbt "len({sample['pid'] for sample in samples}) > 4"
-# Threads are those of the process, from the first instant on; but for a child that was read in the middle of its fork.
+# Threads belong to the process from the start, except for a child that was read in the middle of
+# its fork.
 trace_holds t.sbt "sum(sample['tid'] != sample['pid'] for sample in samples) * 100 <= len(samples)"
 
 # ---- several interpreters ----

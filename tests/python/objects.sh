@@ -1,7 +1,8 @@
 #!/bin/bash
 # SPDX-License-Identifier: Apache-2.0
-# Values, dictionaries, attributes, names of threads, tasks and local variables in the memory of each Python here, against
-# what the program itself says they are. TRACESMITH_TORCH_PYTHON: one that has torch and numpy, for tensors and arrays.
+# Values, dictionaries, attributes, names of threads, tasks and local variables in the memory of
+# each Python, compared with the program's own answer. TRACESMITH_TORCH_PYTHON: one with torch and
+# numpy, for tensors and arrays.
 set -euo pipefail
 . "$TS_SOURCE/tests/lib/pythons.sh"
 

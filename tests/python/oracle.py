@@ -1,18 +1,23 @@
 # SPDX-License-Identifier: Apache-2.0
-"""oracle.py --log FILE [--seconds N] [--hold SECONDS] [--parts NAME,...] [--witness FILE]: a program whose every possible stack is known.
+"""oracle.py --log FILE [--seconds N] [--hold SECONDS] [--parts NAME,...] [--witness FILE]:
+a program whose every possible stack is known.
 
-check.py judges stacks that were sampled from it. It runs on CPython 3.8 to 3.15 and needs only the standard library.
+check.py checks stacks sampled from it. It runs on CPython 3.8 to 3.15 and needs only the standard
+library.
 
-What may call what stands in this file: a comment "-> a, b" behind a line says that a call to a or b can stand on that line,
-"-> *" that the standard library can; nothing else may follow a frame at that line. A generator function is called where its
-generator is made, and again where that is asked for a value. "entry" behind a def says that the standard library
-may call it. Each call is on one line. Functions have names of their own, so that 3.10, which has no qualified names, does as well.
+This file states its call graph: a comment "-> a, b" at the end of a line says that the line can
+call a or b, "-> *" that it can call the standard library; nothing else may follow a frame at that
+line. A generator function is called where its generator is made, and again where a value is
+requested. "entry" after a def says that the standard library may call it. Each call is on one line.
+Function names are unique, for 3.10, which has no qualified names.
 
-Now and then the main thread stands still in hold() for a while, in every kind of function, and logs its own stack and the time: a
-stack sampled then must be that. The other threads do as much as they can with the same few bytes of stack, so that a reader
-that copies while they run gets halves of two stacks, and must notice. The log, written at the end, also says which lines each function has.
+From time to time the main thread stands still in hold(), in every kind of function, and logs its
+own stack and the time: a stack sampled then must equal it. The other threads do as much as they can
+with the same few bytes of stack, so that a reader that copies while they run gets halves of two
+stacks, and must notice. The log, written at the end, also lists the lines of each function.
 
-It ends after --seconds, or when there is a file of the log's name with ".stop" behind it. With --witness it writes each stack that it has at any call, as Python itself sees it: by these the comments are checked.
+It ends after --seconds, or when a file with the name of the log plus ".stop" exists. With --witness
+it writes its stack at every call, as Python itself sees it, to check the comments.
 """
 import asyncio
 import contextlib
@@ -35,7 +40,7 @@ NOW = time.monotonic_ns
 # ---- standing still ----
 
 def whole_stack():
-    """Of the caller: name, file, line of each frame, innermost first."""
+    """The caller's stack: name, file, line of each frame, innermost first."""
     frames, frame = [], sys._getframe(1)
     while frame is not None:
         code = frame.f_code
@@ -176,7 +181,7 @@ def hold_async():
 
 
 def hold_lines():
-    # The line goes down, and up again.
+    # The line number decreases, and increases again.
     return max(
         hold("first of many lines"),  # -> hold
         0,
@@ -459,7 +464,7 @@ def makes():  # entry
         call_right(make("right"))  # -> make, call_right
 
 
-# What exec() makes cannot say it with comments: function, line, callees.
+# Code made by exec() has no such comments: function, line, callees.
 MADE_CALLS = [["made_left", 5, ["tick_left"]], ["made_left", 307, ["tick_left"]],
               ["made_right", 5, ["tick_right"]], ["made_right", 10, ["tick_right"]]]
 

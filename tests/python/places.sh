@@ -1,7 +1,7 @@
 #!/bin/bash
 # SPDX-License-Identifier: Apache-2.0
-# Targets that live elsewhere: in other namespaces and roots, of another user, of a program file that is no more, of a version
-# that nobody knows, in a program that is no Python.
+# Unusual targets: other namespaces and roots, another user, a deleted program file, an unknown
+# version, a program without Python.
 set -euo pipefail
 . "$TS_SOURCE/tests/lib/python.sh"
 
@@ -14,13 +14,13 @@ def waits():
         time.sleep(0.05)
 
 
-# The pid that others see it by: in a namespace its own is another.
+# The pid that others see: inside a namespace it has another.
 print("ready", sys.argv[1] if len(sys.argv) > 1 else __import__("os").getpid(), flush=True)
 waits()
 PY
 there="any(thread['main'] and 'waits' in functions(thread) for thread in threads)"
 
-# ---- somebody else's: refused with the name of what is missing, and no crash ----
+# ---- another user's: refused, naming the missing permission ----
 if [ "$(id -u)" = 0 ] && command -v setpriv >/dev/null; then
 	start_python "$python" target.py
 	chmod 755 . "$work"
@@ -30,7 +30,7 @@ if [ "$(id -u)" = 0 ] && command -v setpriv >/dev/null; then
 	"${as_nobody[@]}" "$work/tracesmith" stack -p "$pid" >stdout 2>stderr </dev/null || code=$?
 	[ $code -eq 4 ] || fail "as nobody: exit code $code, expected 4: $(cat stdout stderr)"
 	says CAP_SYS_PTRACE "$pid"
-	[ "$(wc -l <stderr)" -le 2 ] || fail "as nobody: more is said than need be: $(cat stderr)"
+	[ "$(wc -l <stderr)" -le 2 ] || fail "as nobody: too many messages: $(cat stderr)"
 	mkdir -m 777 "$work/nobody"
 	code=0
 	TRACESMITH_LIVE_DIR=$work/nobody "${as_nobody[@]}" timeout 60 "$work/tracesmith" sniff -p "$pid" -d 1 -o "$work/nobody/t.json" >stdout 2>stderr </dev/null || code=$?
@@ -38,7 +38,7 @@ if [ "$(id -u)" = 0 ] && command -v setpriv >/dev/null; then
 	says CAP_SYS_PTRACE
 	stop_python "$pid"
 else
-	echo "left out: somebody else's process: needs root and setpriv"
+	echo "left out: another user's process: needs root and setpriv"
 fi
 
 # ---- the program file is replaced, or deleted, while it runs ----
@@ -59,7 +59,7 @@ fi
 
 # ---- another pid and mount namespace, and another root ----
 if [ "$(id -u)" = 0 ] && unshare --pid --mount --fork true 2>/dev/null; then
-	# Only the one who starts it knows its pid here: the child of the unshare.
+	# Only its parent knows its pid here: the child of unshare.
 	inner_of() { pgrep -P "$1" | head -n 1; }
 	in_namespace() { # command...
 		: >"$work/said"
@@ -100,7 +100,7 @@ started+=($!)
 expect 3 stack -p $!
 says "$!"
 
-# ---- statically and dynamically linked: whichever of both are here ----
+# ---- statically and dynamically linked: whichever is installed ----
 while read -r name _ build command; do
 	case $command in chroot*) continue ;; esac
 	case $build in shared) kind=dynamic ;; release) kind=static ;; *) continue ;; esac

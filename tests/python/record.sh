@@ -1,6 +1,6 @@
 #!/bin/bash
 # SPDX-License-Identifier: Apache-2.0
-# What oracle.py does, recorded with the tool: every stack in the trace is one that it can have.
+# oracle.py recorded with the tool: every stack in the trace is a possible one.
 set -euo pipefail
 . "$TS_SOURCE/tests/lib/python.sh"
 
@@ -8,7 +8,7 @@ least=2000
 ! is_sanitized || least=200
 oracle=(python3 "$TS_SOURCE/tests/python/check.py")
 
-# Attached to, and started: both see the same.
+# Attached to, and started: both give the same.
 start_python "$python" "$TS_SOURCE/tests/python/oracle.py" --log log.json --seconds 300 --hold 0.08
 start_recording attached.sbt --python-interval 0.001
 await "stacks in attached.sbt" has_samples attached.sbt $((least * 2))
@@ -35,5 +35,5 @@ samples_of started.sbt >stacks
 for part in storm waves generators coroutines callbacks makes; do
 	grep -q "\"oracle-$part\"" threads || fail "there is no thread 'oracle-$part': $(cat threads)"
 done
-# What it costs is told.
+# The cost is reported.
 "$TRACESMITH" view started.sbt --table counter --json --name 'python_*' | grep -q python_stacks_per_s || fail "no counters of the sampler"

@@ -1,12 +1,12 @@
 #!/bin/bash
 # SPDX-License-Identifier: Apache-2.0
-# Stacks of calls, by number: frames of Python are those that the program itself sees, and stand among native ones where the interpreter runs
-# them; on every CPython that is here.
+# Stacks of calls, by number: Python frames equal those that the program itself sees, and are placed
+# among native ones where the interpreter runs them; on every CPython installed.
 set -euo pipefail
 . "$TS_SOURCE/tests/lib/python.sh"
 python=${python:?}
 
-is_sanitized && { echo "skip: the agent of a build with sanitizers cannot be preloaded into Python"; exit 77; }
+is_sanitized && { echo "skip: the agent of a sanitizer build cannot be preloaded into Python"; exit 77; }
 
 check_stacks() { # interpreter, native|python|all
 	rm -f log t.sbt rows

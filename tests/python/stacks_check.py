@@ -31,9 +31,10 @@ for line in open(sys.argv[1]):
         if not python or python[0][0] != "launch" or python[1:] != logged["stack"]:
             sys.exit("call %d: %s is not %s" % (logged["correlation"], python, logged["stack"]))
     if mode == "python" and native:
-        sys.exit("call %d: native frames, which nobody has asked for: %s" % (logged["correlation"], native[:3]))
+        sys.exit("call %d: native frames, which were not requested: %s" % (logged["correlation"], native[:3]))
     if mode == "all":
-        # What leads from ctypes to the agent is native, and so is what starts the interpreter or its thread.
+        # The path from ctypes to the agent is native, and so is the start of the interpreter or its
+        # thread.
         if is_python(stack[0]) or is_python(stack[-1]):
             sys.exit("call %d: %s" % (logged["correlation"], [frame.get("func") for frame in stack]))
         kinds = "".join("p" if is_python(frame) else "n" for frame in stack)

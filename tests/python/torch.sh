@@ -1,7 +1,7 @@
 #!/bin/bash
 # SPDX-License-Identifier: Apache-2.0
-# PyTorch training on the CPU with workers that load data: all processes and threads in one timeline, each by its name.
-# TORCH_PYTHON: a Python that has torch, where the usual one has none.
+# PyTorch training on the CPU with data loader workers: all processes and threads in one timeline,
+# each with its name. TORCH_PYTHON: a Python with torch, if the default one has none.
 set -euo pipefail
 . "$TS_SOURCE/tests/lib/python.sh"
 
@@ -56,16 +56,16 @@ PY
 
 "$TRACESMITH" record -q -o t.sbt --backends python --python-interval 0.005 -- "$python" train.py 6 >said 2>record.err ||
 	fail "record: $(cat said record.err)"
-# The main process trains, two others load, and nobody has two roles.
+# The main process trains, two others load, and none has two roles.
 trace_holds t.sbt "any('train' in functions(sample) and 'step' in functions(sample) for sample in samples)"
 trace_holds t.sbt "len({sample['pid'] for sample in samples if '_worker_loop' in functions(sample) and '__getitem__' in functions(sample)}) == 2"
 trace_holds t.sbt "not any('step' in functions(sample) and '_worker_loop' in functions(sample) and 'train' not in functions(sample) for sample in samples)"
-# Threads beside the main ones: those of queues that feed, in workers and in the trainer.
+# Other threads: those that feed queues, in workers and in the trainer.
 trace_holds t.sbt "len({(sample['pid'], sample['tid']) for sample in samples}) > len({sample['pid'] for sample in samples})"
 "$TRACESMITH" view t.sbt --table thread --json >threads
 grep -q '"MainThread"' threads || fail "no thread is called MainThread: $(cat threads)"
 grep -q QueueFeederThread threads || fail "no thread feeds a queue: $(cat threads)"
-# One timeline of it all, with a lane for each.
+# One timeline with a lane for each.
 "$TRACESMITH" export t.sbt -f timeline -o t.json 2>export.err || fail "export: $(cat export.err)"
 python3 - <<'PY'
 import json

@@ -1,13 +1,13 @@
 #!/bin/bash
 # SPDX-License-Identifier: Apache-2.0
-# Stacks that the agent takes inside a Python program: at its marks, equal to what the program itself says, on every CPython that is
-# here; and at calls of OpenCL.
+# Stacks that the agent takes inside a Python program: at its marks, equal to the program's own log,
+# on every CPython installed; and at OpenCL calls.
 set -euo pipefail
 . "$TS_SOURCE/tests/lib/python.sh"
 python=${python:?}
 
 export TRACESMITH
-is_sanitized && { echo "skip: the agent of a build with sanitizers cannot be preloaded into Python"; exit 77; }
+is_sanitized && { echo "skip: the agent of a sanitizer build cannot be preloaded into Python"; exit 77; }
 
 check_marks() { # interpreter
 	rm -f log t.sbt rows
@@ -25,13 +25,13 @@ for other in "$HOME"/.pyenv/versions/3.*/bin/python3; do
 	check_marks "$other"
 done
 
-# Not asked for, there are none.
+# None unless requested.
 rm -f log t.sbt
 TRACESMITH_BACKENDS=none "$TRACESMITH" record -q -o t.sbt -- "$python" "$TS_SOURCE/tests/python/triggers.py" log
 "$TRACESMITH" view t.sbt --table mark --json >rows
-! grep -q '"stack"' rows || fail "marks have stacks that nobody has asked for"
+! grep -q '"stack"' rows || fail "marks have stacks that were not requested"
 
-# Calls of OpenCL know the line of the program that made them.
+# OpenCL calls have the line of the program that made them.
 with_opencl=
 for candidate in python3 /usr/bin/python3; do
 	! "$candidate" -c 'import pyopencl as cl; cl.get_platforms()[0].get_devices()' 2>/dev/null || { with_opencl=$candidate; break; }

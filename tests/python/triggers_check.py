@@ -18,7 +18,8 @@ for line in open(sys.argv[1]):
     found = found[1:]
     wanted = logged["stack"]
     if len(wanted) > 1799:
-        # Without its middle: the outermost 600 and the innermost 1199, of which one is mark() itself.
+        # The middle is omitted: the outermost 600 and the innermost 1199 remain, one of which is
+        # mark() itself.
         left_out = "(%d frames left out)" % (len(wanted) + 1 - 600 - 1199)
         wanted = wanted[:1198] + [[left_out, 0]] + wanted[-600:]
     if found != wanted:

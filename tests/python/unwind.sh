@@ -1,24 +1,24 @@
 #!/bin/bash
 # SPDX-License-Identifier: Apache-2.0
-# Native stacks that are taken inside CPython, and inside PyTorch where it is installed (TORCH_PYTHON: a Python that has it), frame by frame as
-# _Unwind_Backtrace() has them.
+# Native stacks taken inside CPython, and inside PyTorch if installed (TORCH_PYTHON: a Python that
+# has it), compared frame by frame with _Unwind_Backtrace().
 set -euo pipefail
 . "$TS_SOURCE/tests/lib/python.sh"
 python=${python:?}
 
 library=$TS_BUILD/tests/lib/libunwind_compare.so
-is_sanitized && { echo "skip: what a build with sanitizers makes cannot be preloaded into Python"; exit 77; }
+is_sanitized && { echo "skip: libraries of a sanitizer build cannot be preloaded into Python"; exit 77; }
 
 compare() { # least, interpreter, arguments...
 	local least=$1 compared differing marked deepest mean ours theirs
 	shift
 	rm -f compared
 	UNWIND_COMPARE=$PWD/compared LD_PRELOAD=$library "$@" >/dev/null || fail "'$*' fails"
-	# The first process is the longest; those that it starts have few.
+	# The first process is the longest; its children have few.
 	read -r compared differing marked deepest mean ours theirs < <(sort -rn compared)
-	echo "$2: $compared stacks, $differing differ, $marked not whole, $mean frames each, at most $deepest; ns: $ours, theirs $theirs"
+	echo "$2: $compared stacks, $differing differ, $marked incomplete, $mean frames each, at most $deepest; ns: $ours, theirs $theirs"
 	[ "$differing" = 0 ] || fail "stacks differ"
-	[ "$marked" = 0 ] || fail "stacks are not whole"
+	[ "$marked" = 0 ] || fail "stacks are incomplete"
 	[ "$compared" -ge "$least" ] || fail "only $compared stacks"
 }
 

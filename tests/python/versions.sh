@@ -1,17 +1,20 @@
 #!/bin/bash
 # SPDX-License-Identifier: Apache-2.0
-# Right stacks on every CPython that is here: oracle.py runs on it, its stacks are read as fast as can be, check.py judges them.
+# Correct stacks on every CPython installed: runs oracle.py, reads its stacks as fast as possible,
+# and checks them with check.py.
 #
-# One interpreter of each version for a few seconds, or longer where that shows too little; TS_PYTHON_FULL=1: all of them, for as long as it takes to see 200,000 stacks
-# that moved, half of them with all parts together, half of the part that calls the most, alone. TS_PYTHON_ONLY: a regular expression of names.
-# PYTHON_VERSIONS: where scripts/python-versions put them. TS_PYTHON_TABLE: a file that gets the table.
+# One interpreter of each version for a few seconds, or longer if that gives too few stacks;
+# TS_PYTHON_FULL=1: all of them, until 200,000 moving stacks were seen, half of them with all parts
+# of the oracle together, half with the part that calls most, alone. TS_PYTHON_ONLY: a regular
+# expression of names. PYTHON_VERSIONS: where scripts/python-versions put them. TS_PYTHON_TABLE: a
+# file that gets the table.
 set -euo pipefail
 . "$TS_SOURCE/tests/lib/python.sh"
 
 sweeps=$TS_BUILD/tests/targets/python_sweeps
 [ -x "$sweeps" ] || { echo "skip: tests/targets/python_sweeps was not built"; exit 77; }
 full=${TS_PYTHON_FULL:-}
-# Sweeps follow so closely only to see much in a short time; a pause between them lets the target move on.
+# Sweeps follow closely to see much in a short time; a pause between them lets the target progress.
 strict='' seconds=4 least=500 interval_us=60 hold=0.08
 if [ -n "$full" ]; then
 	strict=--strict seconds=600 least=100000
@@ -19,7 +22,7 @@ fi
 ! is_sanitized || least=$((least / 10))
 known="3.8 3.9 3.10 3.11 3.12 3.13 3.14 3.15"
 
-# The folder of its files as the interpreter sees it, and as we do.
+# The folder of its files as the interpreter sees it, and as seen from outside.
 folder_for() { # command...
 	inside=$work/oracle outside=$work/oracle
 	if [ "$1" = chroot ]; then
@@ -49,7 +52,7 @@ judge() { # name, parts, command...
 	return $code
 }
 
-# On a busy machine a few seconds show little: then it runs longer. What is wrong is wrong the first time.
+# A few seconds show little on a busy machine: then it runs longer. Errors fail the first time.
 judge_long_enough() { # name, parts, command...
 	local first=$seconds seconds
 	for seconds in "$first" 30 90; do
@@ -62,7 +65,7 @@ judge_long_enough() { # name, parts, command...
 	return 1
 }
 
-# Those to run: of each version the first; all where the whole is asked for.
+# Interpreters to run: the first of each version, or all.
 "$TS_SOURCE/scripts/python-versions" --into "${PYTHON_VERSIONS:-$TS_SOURCE/build/python-versions}" --list >"$work/list" 2>/dev/null ||
 	echo "system-python $("$python" -c 'import platform; print(platform.python_version())') release $python" >"$work/list"
 python3 "$TS_SOURCE/tests/python/check.py" --headline | tee "$work/table"

@@ -18,7 +18,7 @@ import json, sys
 for line in sys.stdin:
     row = json.loads(line)
     print(row["clock"], row["generation"], row["method"], 0 < row["uncertainty_ns"] < 30000)'
-# A drift has points at both ends: nothing is left of it.
+# A drift has points at both ends: none of it remains.
 traces=1 check_clocks 30 0:0:0 1:0:0 2:0:0 3:0:0 job/job.sbt
 
 echo "== again"
@@ -30,10 +30,10 @@ echo "== a copy"
 "$TRACESMITH" align before.sbt -o copy.sbt -q >/dev/null
 t verify copy.sbt
 cmp <("$TRACESMITH" view --json -t gpu_op copy.sbt) <("$TRACESMITH" view --json -t gpu_op job/job.sbt)
-[ ! -e copy.sbt.part ] || fail "a part was left"
+[ ! -e copy.sbt.part ] || fail "a part remains"
 traces=1 check_clocks 30 "${clocks[@]}" before.sbt
 
-echo "== one file a rank"
+echo "== one file per rank"
 files=(job/rank0.sbt job/rank1.sbt job/rank2.sbt job/rank3.sbt)
 traces=4 check_clocks 30 "${clocks[@]}" "${files[@]}"
 cp job/rank2.sbt before2.sbt
@@ -44,7 +44,7 @@ done
 check_appended before2.sbt job/rank2.sbt
 traces=4 check_clocks 30 0:0:0 1:0:0 2:0:0 3:0:0 "${files[@]}"
 
-echo "== rows are as they were, but for when they are"
+echo "== rows are unchanged except for their times"
 rows() { "$TRACESMITH" view --json -t gpu_op,api_call "$1" | python3 -c '
 import json, sys
 for row in sorted((r["source"] if "source" in r else 0, r.get("correlation"), r["name"]) for r in map(json.loads, sys.stdin)):

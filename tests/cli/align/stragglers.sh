@@ -16,10 +16,10 @@ print(len([c for c in found["collectives"] if c["verdict"] == "within uncertaint
 echo "== clocks agree; rank 1 is late by 400 us in the second half"
 make_job good 200 0:0:0 1:0:0 2:0:0
 show good/job.sbt
-echo "== the same by clocks that do not"
+echo "== the same with clocks that disagree"
 make_job bad 200 0:0:0 1:-40000000:50 2:9000000000:-120
 show bad/job.sbt
-echo "== stored, then asked"
+echo "== stored, then analyzed"
 "$TRACESMITH" align bad/job.sbt -q >/dev/null
 show bad/job.sbt
 show bad/job.sbt --no-align

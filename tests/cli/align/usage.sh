@@ -11,10 +11,10 @@ t align job/rank0.sbt job/rank1.sbt -o out.sbt
 t align job/job.sbt -o job/job.sbt
 t align job/job.sbt -o out.sbt --dry-run
 t align gone.sbt
-echo "== foreign files can be asked about, but not written"
+echo "== imported files can be analyzed, but not changed"
 t align job/rank0.json job/rank1.json
 t align job/rank0.json job/rank1.json --dry-run | sed -n '2,5s/  */ /gp' | cut -d ' ' -f 1-4
-echo "== one that was not finished"
+echo "== an unfinished trace"
 head -c $(($(stat -c %s job/job.sbt) - 10)) job/job.sbt >cut.sbt
 cp cut.sbt cut.copy
 t align cut.sbt 2>&1 | tail -n 2

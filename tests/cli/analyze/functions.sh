@@ -28,7 +28,7 @@ t analyze s.sbt functions
 t analyze s.sbt functions --json
 t analyze s.sbt functions --from @0 --to @200000 --csv
 t analyze s.sbt functions --rank 3 --top 1
-# Samples that do not say for how long they count.
+# Samples without a weight.
 sed 's/"weight": [13]00000, //' s.json >counts.json
 quietly import counts.json -o counts.sbt
 t analyze counts.sbt functions

@@ -3,8 +3,8 @@
 # Quirks of HTA that `--rounding hta` reproduces and that no recorded trace shows.
 . "$TS_SOURCE/tests/cli/lib.sh"
 
-# Twelve kernels, of which rounding leaves some less than nothing: HTA never calls those "others". One has no correlation.
-# Copies of which the trace does not say how fast they were have no bandwidth.
+# Twelve kernels, some of which get a negative length by rounding: HTA never counts those as
+# "others". One has no correlation. Copies without a recorded bandwidth have none.
 python3 - >t.json <<'PY'
 import json
 

@@ -12,8 +12,8 @@ export TMPDIR=$PWD/temporary
 "$TRACESMITH" analyze t.json.gz breakdown | diff want.txt -
 "$TRACESMITH" analyze - breakdown <t.json.gz | diff want.txt -
 "$TRACESMITH" analyze <(cat t.json) breakdown | diff want.txt -
-[ -z "$(ls temporary)" ] || fail "files are left"
-# Not even where it is killed half-way.
+[ -z "$(ls temporary)" ] || fail "files remain"
+# Not even if it is killed halfway.
 mkfifo pipe
 exec 3<>pipe
 head -c 500 t.json >&3
@@ -26,13 +26,13 @@ done
 [ -z "$(ls temporary)" ] || fail "a file has a name"
 kill -9 $tool
 wait $tool 2>/dev/null || true
-[ -z "$(ls temporary)" ] || fail "files are left after a kill"
+[ -z "$(ls temporary)" ] || fail "files remain after a kill"
 exec 3>&-
 TMPDIR=$PWD/gone
 t analyze - breakdown <t.json | sed "s|$PWD|PWD|"
 TMPDIR=$PWD/temporary
 
-# Nothing happened on a device.
+# No device activity.
 echo '[]' >empty.json
 quietly import empty.json -o empty.sbt
 for name in empty.json empty.sbt; do
@@ -52,7 +52,7 @@ for name in nothing text stub.sbt broken.sbt .; do
 	t analyze $name breakdown
 done
 
-# What is whole is used.
+# The intact part is used.
 size=$(stat -c %s t.sbt)
 head -c $((size - 10)) t.sbt >unfinished.sbt
 "$TRACESMITH" analyze unfinished.sbt breakdown 2>warning.txt | diff want.txt -

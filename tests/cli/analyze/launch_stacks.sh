@@ -13,7 +13,7 @@ plain() { sed -E -e 's/(innermost|inlined)( \([^)]*\))?( < |;)//g' -e 's/ \(symb
 import json, sys
 for row in json.load(sys.stdin):
 	print(row["kernel"], row["launches"], row["device_us"], row["forward"], row["python"])'
-# For people the stacks stand below their row, whole at any width.
+# In text output the stacks are below their row, complete at any width.
 "$TRACESMITH" analyze t.sbt launch-stacks --depth 9 | sed -E -e '/^    (innermost|inlined)/d' | plain
 echo "-- stacks of launches, in device time"
 "$TRACESMITH" export t.sbt -f folded --count device -o - | plain

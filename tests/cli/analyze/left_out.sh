@@ -1,11 +1,12 @@
 #!/bin/bash
 # SPDX-License-Identifier: Apache-2.0
-# Commands outside of the selected part still occupied the device: idle causes use them, and
-# breakdown reports them.
+# Commands outside the selected part still occupied the device: idle causes use them, and breakdown
+# reports them.
 . "$TS_SOURCE/tests/cli/lib.sh"
 
-# Two steps. A kernel of 400 us that was issued before the trace began (its call is missing) runs first, another such one in
-# between; one names no call at all. An operator lasts longer than everything else.
+# Two steps. A kernel of 400 us that was issued before the trace began (its call is missing) runs
+# first, another one in between; one has no call at all. An operator lasts longer than everything
+# else.
 python3 - >t.json <<'PY'
 import json
 
@@ -27,7 +28,7 @@ json.dump({"traceEvents": [
     kernel("c", 1020, 100, correlation=3)]}, __import__("sys").stdout)
 PY
 
-# The part is a, nameless, b: 220 us of 273; what ran in between is idle here, and said.
+# The part is a, nameless, b: 220 us of 273; what ran in between counts as idle, and a note says so.
 "$TRACESMITH" analyze t.json breakdown --json 2>notes.txt >breakdown.json
 cat notes.txt
 "$TRACESMITH" analyze t.json idle --json 2>notes.txt >idle.json
@@ -43,7 +44,8 @@ def load(name):
 row = load("breakdown")[0]
 print(row["commands"], row["kernel_time_us"], row["busy_us"], row["idle_us"])
 idle = load("idle")
-# From the first call at 10 us to the end of b at 674 us the device stood still for 1 us between each of five kernels.
+# From the first call at 10 us to the end of b at 674 us the device was idle for 1 us between each
+# of five kernels.
 device = [row for row in idle["causes"] if row["stream"] is None]
 print("not running:", sum(row["time_us"] for row in device), sorted((row["state"], row["cause"]) for row in device))
 print("with all:", load("all")["idle"] == idle)

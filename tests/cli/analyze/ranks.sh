@@ -42,13 +42,13 @@ ranks job.sbt breakdown --rank 2 --rank 0
 ranks r0.json r1.json r2.json breakdown --rank 1
 ranks unsaid0.json unsaid1.json unsaid2.json breakdown --rank 2
 t analyze job.sbt breakdown --rank 3
-# A rank alone, or left over of others, is the same.
+# A rank alone, or selected from several, gives the same.
 for name in breakdown idle launch critical-path; do
 	"$TRACESMITH" analyze r1.json $name --json >alone.json 2>/dev/null
 	"$TRACESMITH" analyze job.sbt $name --rank 1 --json 2>/dev/null | cmp - alone.json
 done
 
-# Clocks are aligned for what compares ranks, and only for that.
+# Clocks are aligned only for analyses that compare ranks.
 "$TRACESMITH" analyze job.sbt breakdown,idle --json >before.json 2>notes.txt
 ! grep -q clocks notes.txt || fail "breakdown: no clocks are needed"
 "$TRACESMITH" analyze job.sbt stragglers --json >aligned.json 2>notes.txt

@@ -3,7 +3,7 @@
 # Long work shows progress on a terminal and clears the line; short work shows none.
 . "$TS_SOURCE/tests/cli/lib.sh"
 
-python3 -c 'import pty; pty.openpty()' 2>/dev/null || { echo "skip: there are no pseudo-terminals here"; exit 77; }
+python3 -c 'import pty; pty.openpty()' 2>/dev/null || { echo "skip: no pseudo-terminals"; exit 77; }
 "$TS_BUILD/examples/write_trace" small.sbt 10 >/dev/null
 "$TS_BUILD/examples/write_trace" large.sbt 60000 >/dev/null
 export PYTHONPATH=$TS_SOURCE/tests/lib PYTHONDONTWRITEBYTECODE=1 TERM=xterm
@@ -17,7 +17,7 @@ if expected == "-":
 else:
     line = "\r\033[K" + expected + " ..."
     assert line in text, text
-    # It is gone before anything else is written.
+    # Cleared before anything else is written.
     assert text.split(line, 1)[1].startswith("\r\033[K"), text
 PY
 python3 look.py overlap "$TRACESMITH" analyze large.sbt overlap

@@ -26,5 +26,5 @@ grep -o '^\.\.\. .* more rows.*' top.txt
 grep -o 'bad.*name' top.txt
 ! grep -q $'\033' top.txt || fail "an escape sequence"
 ! grep -qE '.{1000}' top.txt || fail "a name is not cut"
-"$TRACESMITH" analyze many.json kernels --json 2>/dev/null | grep -qE '"long_x{3000}"' || fail "JSON has it whole"
+"$TRACESMITH" analyze many.json kernels --json 2>/dev/null | grep -qE '"long_x{3000}"' || fail "the name is truncated in JSON"
 "$TRACESMITH" analyze many.json kernels --top 50 | grep -c kernel_

@@ -4,7 +4,7 @@
 . "$TS_SOURCE/tests/cli/lib.sh"
 
 make_trace t
-# The list of analyses is that of another test.
+# Another test checks the list of analyses.
 short() { t "$@" | sed 's/breakdown, kernels.* (see/LIST (see/'; }
 short analyze
 short analyze t.sbt
@@ -34,7 +34,7 @@ t analyze t.sbt breakdown --top 0
 t analyze t.sbt launch-latency --short 0
 t analyze t.sbt launch --delay long
 t analyze t.sbt idle --wait -3us
-# Options of an analysis that was not asked for.
+# Options of an analysis that was not requested.
 t analyze t.sbt breakdown --depth 3
 t analyze t.sbt idle,launch-stacks --short 5us
 t analyze t.sbt kernels --what-if 'gemm*=2'
@@ -50,7 +50,7 @@ for names in launch:launch-latency launches:launch-stacks; do
 	"$TRACESMITH" analyze t.sbt ${names%:*},${names#*:},breakdown --json |
 		python3 -c 'import json, sys; print(*json.load(sys.stdin))'
 done
-# A file that is named like an analysis.
+# A file with the name of an analysis.
 cp t.sbt kernels
 "$TRACESMITH" analyze ./kernels breakdown >ours.txt
 "$TRACESMITH" analyze t.sbt breakdown | cmp - ours.txt

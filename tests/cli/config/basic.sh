@@ -17,7 +17,7 @@ await [ -e e ]
 quietly recover $program -o t.sbt
 rows t.sbt -n tick
 t config $program enable=1 | sed "s/$program/PID/"
-# Nothing is changed where something is wrong.
+# An error changes nothing.
 t config $program enabled=off mode=7 | sed "s/$program/PID/"
 "$TRACESMITH" config $program --json | python3 -c 'import json, sys; print(json.load(sys.stdin)["enabled"])'
 t config $program budget=1 | sed "s/$program/PID/"

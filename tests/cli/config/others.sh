@@ -9,16 +9,16 @@ program=$!
 hint() { "$TRACESMITH" config $program sample_rate=1 2>&1 | grep -o '; its metrics.*' | sed -E 's/[0-9]{2,}/RECORDER/g' || true; }
 samples() { "$TRACESMITH" ps --all | grep -q "^ *$1 "; }
 
-echo "== nobody records"
+echo "== no recorder"
 hint
-echo "== one does"
+echo "== a recorder"
 "$TRACESMITH" record -q -p $program --backends host -o a.sbt &
 first=$!
 await samples $first
 hint
 quietly config $first sample_rate=0.5
 "$TRACESMITH" config $first --json | python3 -c 'import json, sys; print(json.load(sys.stdin)["sample_rate"])'
-echo "== which one?"
+echo "== ambiguous"
 "$TRACESMITH" record -q -p $program --backends host -o b.sbt &
 second=$!
 await samples $second
@@ -26,9 +26,9 @@ hint
 kill -INT $first $second
 wait $first $second || true
 
-echo "== of another user"
+echo "== another user's"
 if [ "$(id -u)" -ne 0 ] || ! command -v setpriv >/dev/null; then
-	echo "skip: only root can become somebody else"
+	echo "skip: only root can become another user"
 	exit 77
 fi
 public=$(mktemp -d /tmp/tracesmith-config.XXXXXX)
@@ -43,11 +43,11 @@ as_nobody() {
 	sed "s/$program/PID/" out.txt
 	echo "exit $code"
 }
-# By an environment that names a folder of nobody's, and one of root's; and without.
+# With an environment that names a folder of user nobody, one of root, and none.
 TRACESMITH_LIVE_DIR=$public/live as_nobody config $program
 as_nobody config $program
 TRACESMITH_LIVE_DIR='' as_nobody config $program
-# Root, whose environment names one of its own.
+# As root, with an environment that names root's own.
 setpriv --reuid 65534 --regid 65534 --clear-groups sleep 600 &
 program=$!
 is_sleep() { [ "$(cat /proc/$program/comm)" = sleep ]; }

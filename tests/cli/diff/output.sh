@@ -10,7 +10,7 @@ make b.json --steps 2 --template "8, half"
 t diff a.json b.json --json --device gpu
 t diff a.json b.json --csv --device gpu
 t diff a.json b.json --short-names --json --device gpu
-# Notes go where they do not disturb.
+# Notes do not mix with the output.
 make c.json --steps 5
 make d.json --steps 8
 "$TRACESMITH" diff c.json d.json --json >out.json 2>notes.txt || fail "a longer recording differs"
@@ -29,7 +29,7 @@ t diff r0.sbt,r1.sbt r1.json --rank 1 --device gpu --top 1
 cp r0.sbt "r,0.sbt"
 t diff r,0.sbt r0.sbt --device gpu --top 1 | tail -n 2
 
-echo "== nothing on the device"
+echo "== no device activity"
 cat >host.json <<JSON
 {"traceEvents": [{"ph": "X", "cat": "cpu_op", "name": "aten::mm", "pid": 1, "tid": 1, "ts": 1, "dur": 5}]}
 JSON
@@ -38,7 +38,7 @@ echo '{"traceEvents": []}' >empty.json
 t diff empty.json empty.json
 t diff host.json empty.json --device cpu
 
-echo "== mistakes"
+echo "== usage errors"
 t diff a.json
 t diff a.json b.json c.json
 t diff a.json b.json --device tpu
@@ -48,12 +48,12 @@ done
 t diff a.json b.json --threshold 5% --device gpu --top 1 >out.txt
 t diff a.json b.json --json --csv
 t diff a.json b.json --steps 3-2
-# Nothing compared with nothing is no answer.
+# Comparing nothing with nothing is an error.
 t diff a.json b.json --steps 77
 t diff a.json b.json --steps 1 --steps-b 77-80
 t diff a.json missing.json
 t diff , b.json
-# That they differ must not hide that nobody was told.
+# An output error takes precedence over the exit code for differences.
 status=0
 "$TRACESMITH" diff a.json b.json >/dev/full 2>errors.txt || status=$?
-[ "$status" = 3 ] || fail "exit $status of output that could not be written"
+[ "$status" = 3 ] || fail "exit code $status although the output cannot be written"

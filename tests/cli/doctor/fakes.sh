@@ -3,7 +3,7 @@
 # Vendor libraries that crash, hang, print, and fail in every known way.
 . "$TS_SOURCE/tests/cli/live.sh"
 
-command -v cc >/dev/null || { echo "skip: there is no C compiler to make libraries with"; exit 77; }
+command -v cc >/dev/null || { echo "skip: no C compiler"; exit 77; }
 mkdir lib nvml
 cat >fake.c <<'C'
 #include <stdint.h>
@@ -89,7 +89,7 @@ make OPENCL lib/libOpenCL.so.1
 make NVML nvml/libnvidia-ml.so.1
 make DUCKDB fake_duckdb.so
 
-# check ID [VARIABLE=VALUE...]: what is found, without what depends on the machine.
+# check ID [VARIABLE=VALUE...]: prints the result, without machine-dependent parts.
 check() {
 	local id=$1 code=0 limit=60
 	shift
@@ -112,7 +112,7 @@ for code in 14 15 26 35 39 41 43 12345 crash; do
 	check cupti FAKE_CUPTI=$code
 done
 check cupti FAKE_ENABLE=35
-# Any other copy that this machine has may serve.
+# Use any other copy that this machine has.
 check cupti FAKE_VERSION=140000 | grep -qE "no: .*libcupti.so.13 is for CUDA 14, the driver for CUDA 13 . pip install nvidia-cuda-cupti|unknown: cuptiSubscribe gave" ||
 	fail "a CUPTI that is newer than the driver: $(check cupti FAKE_VERSION=140000)"
 check cupti FAKE_VERSION=28
@@ -123,7 +123,7 @@ check cupti FAKE_CUDA=hang
 if [ ! -e /dev/nvidiactl ]; then
 	check cuda FAKE_CUDA=100 | grep -q 'absent: a driver, but no NVIDIA GPU' || fail "a driver without a GPU"
 fi
-# What keeps CUDA or its device side out, by the environment alone.
+# Environment variables that disable CUDA or its device side.
 check cuda_files NVIDIA_DRIVER_CAPABILITIES=utility,video | sed 's/podman run --device [^ ]*/docker run --gpus all/'
 check cuda_files NVIDIA_VISIBLE_DEVICES=void | sed 's/podman run --device [^ ]*/docker run --gpus all/'
 [ -e /dev/nvidiactl ] || check cuda_files NVIDIA_DRIVER_CAPABILITIES=compute,utility
@@ -138,7 +138,7 @@ printf '#!/bin/sh\n' >toolkit/bin/nvdisasm
 chmod +x toolkit/bin/nvdisasm
 check disassembler CUDA_HOME="$PWD/toolkit" | sed "s#$PWD#HERE#g"
 check source_lines | grep -qE 'yes: by libdw|absent: .*libdw' || fail "source lines"
-# The library that is not beside the agent, and one that is none.
+# A library that is missing beside the agent, and a file that is not a library.
 mkdir beside
 cp "$(dirname "$TRACESMITH")/libtracesmith-agent.so" beside/
 check cuda_recording TRACESMITH_AGENT_PATH="$PWD/beside/libtracesmith-agent.so" | sed "s#$PWD#HERE#g"
@@ -176,7 +176,7 @@ mkdir icd
 	grep -q 'absent: a loader, but no platform' || fail "no platform"
 echo libno-such-driver.so >icd/some.icd
 check opencl FAKE_OPENCL=-1001 OCL_ICD_VENDORS="$PWD/icd" | sed "s#$PWD#HERE#g"
-# What mends it depends on what else is there.
+# The remedy depends on the rest of the machine.
 check opencl_layers | sed 's/ |.*//'
 check opencl_layers FAKE_LAYERS=OPENCL_LAYERS
 check opencl_layers FAKE_OPENCL=crash
@@ -184,13 +184,13 @@ check duckdb TRACESMITH_DUCKDB="$PWD/fake_duckdb.so" | sed "s#$PWD#HERE#; s/ |.*
 for code in 1 crash hang; do
 	check duckdb TRACESMITH_DUCKDB="$PWD/fake_duckdb.so" FAKE_DUCKDB=$code | sed "s#$PWD#HERE#; s/ |.*//"
 done
-# What is no library at all, and one that is something else.
+# A file that is not a library, and another library.
 echo text >lib/libcuda.so.1
 check cuda | sed 's/ |.*//; s/, though there is an NVIDIA GPU//'
 cp lib/libOpenCL.so.1 lib/libcuda.so.1
 check cuda | sed 's/ |.*//'
 check duckdb TRACESMITH_DUCKDB="$PWD/lib/libOpenCL.so.1" | sed "s#$PWD#HERE#; s/ |.*//"
-# All at once: each is told, and the rest is as it was.
+# All at once: each is reported, and the rest is unchanged.
 make CUDA lib/libcuda.so.1
 code=0
 LD_LIBRARY_PATH=$PWD/lib FAKE_CUDA=crash FAKE_OPENCL=hang "$TRACESMITH" doctor --limit 5 --json >all.json || code=$?

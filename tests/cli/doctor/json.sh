@@ -21,12 +21,12 @@ for check in checks:
     assert check["state"] in states and check["why"] and check["took_ns"] > 0, check
     for key in ("why", "mend", "mend_note"):
         assert not check[key] or "\n" not in check[key], check
-    # What must be known before a machine is opened further is said.
+    # Security consequences of a remedy are stated.
     if check["mend"] and re.search(r"sysctl|--cap-add|--pid=host|NVreg", check["mend"]):
         assert check["mend_note"], check
 summary = collections.Counter(check["state"] for check in checks)
 assert report["summary"] == {state: summary[state] for state in states}, report["summary"]
-# What must be there.
+# Required members.
 for name in ("agent live_directory shared_memory proc containers ptrace attach yama perf perf_hardware ebpf opencl "
              "opencl_devices opencl_layers opencl_recording cuda cuda_files cuda_recording cupti cuda_profilers gpu_counters mig mps disassembler source_lines nvml npu_smi amd duckdb python taskstats pressure").split():
     assert name in ids, name
@@ -51,25 +51,25 @@ for line in lines[:lines.index("to fix")] if "to fix" in lines else []:
 PY
 tail -n 2 all.txt | sed -E 's/[0-9]+/N/g'
 
-# Some of them: by id, by group, in the table's order, each once.
+# Selected checks: by id, by group, in the table's order, each once.
 chosen() { "$TRACESMITH" doctor --json "$@" | python3 -c '
 import json, sys
 print(*(check["id"] for check in json.load(sys.stdin)["checks"]))'; }
 chosen yama agent agent
 chosen cuda
 chosen opencl mps opencl_layers
-# Without a basic among them there is nothing that could fail.
+# Without a basic check nothing can fail.
 TRACESMITH_LIVE_DIR=/no/such/folder t doctor clock | tail -n 1
 t doctor agnet
 t doctor frobnicate
 t doctor --limit 0
 t doctor --limit 2h
 TRACESMITH_LIVE_DIR=/no/such/folder t doctor --limit 1500ms clock | tail -n 1
-# Whoever ignores the ends of its children, or reads no more.
+# A caller that ignores SIGCHLD, and one that closes the pipe.
 (
 	trap '' CHLD
 	"$TRACESMITH" doctor agent >ignored.txt || fail "with SIGCHLD ignored: $(cat ignored.txt)"
 )
 "$TRACESMITH" doctor | head -n 1 >/dev/null
-find live -type f | grep . && fail "something was left in the live directory"
+find live -type f | grep . && fail "files remain in the live directory"
 echo 'all done'

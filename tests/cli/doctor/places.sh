@@ -3,7 +3,8 @@
 # Missing or forbidden: directories, memory, permissions, namespaces, programs.
 . "$TS_SOURCE/tests/cli/live.sh"
 
-# What a check says, one line each, and how the tool ends; options of the shell's environment stand before.
+# Prints the result of a check, one line each, and the exit code; leading VARIABLE=VALUE words set
+# the environment.
 say() { # check...
 	local code=0
 	"$TRACESMITH" doctor --json "$@" >said.json 2>err.txt || code=$?
@@ -59,7 +60,7 @@ cp broken.so "a folder/agent.so"
 	export TRACESMITH_AGENT_PATH="$PWD/a folder/agent.so"
 	say agent | sed 's/;.*//'
 )
-# Whatever the user asks for elsewhere, no recorder is started.
+# No recorder starts, whatever the user's environment requests.
 (
 	export TRACESMITH_OUT=$PWD/t.sbt TRACESMITH_LIVE=1
 	say agent
@@ -76,7 +77,7 @@ printf '#!/bin/sh\nexit 5\n' >fake/python3
 chmod +x fake/python3
 PATH=$PWD/fake "$TRACESMITH" doctor python --json >said.json
 "$python" -c 'import json; check = json.load(open("said.json"))["checks"][0]; print(check["state"], check["why"].split(";")[0])'
-# Nothing that records is in the Python that is tried.
+# The tested Python is not recorded.
 printf '#!/bin/sh\n/usr/bin/env >"%s/environment"\n' "$PWD" >fake/python3
 TRACESMITH_OUT=$PWD/t.sbt TRACESMITH_LIVE=1 TRACESMITH_AGENT=enabled=1 LD_PRELOAD=libm.so.6 PATH=$PWD/fake "$TRACESMITH" doctor python >/dev/null
 grep -c '^PATH=' environment
@@ -94,10 +95,10 @@ echo "--- few files"
 
 echo "--- without rights"
 if [ "$(id -u)" -ne 0 ] || ! command -v setpriv >/dev/null; then
-	echo "skip: only root can become somebody else"
+	echo "skip: only root can become another user"
 	exit 77
 fi
-# Somewhere that others can look into.
+# A directory that others can read.
 public=$(mktemp -d /tmp/tracesmith-doctor.XXXXXX)
 trap 'rm -rf "$public"' EXIT
 chmod 755 "$public"
@@ -116,12 +117,12 @@ assert state["ebpf"] == "no" and state["uprobes"] in ("no", "absent"), state
 assert state["taskstats"] != "yes", state
 print("nobody can record:", report["basics_work"])
 PY
-# A folder of root's is not for others.
+# root's folder is not usable by others.
 TRACESMITH_LIVE_DIR=$PWD/live setpriv --reuid 65534 --regid 65534 --clear-groups "$public/tracesmith" doctor --json live_directory >said.json && fail "root's live directory"
 python3 -c 'import json; print(json.load(open("said.json"))["checks"][0]["state"])'
 
 echo "--- nothing may be executed"
-unshare -m true 2>/dev/null || { echo "skip: no mount namespaces may be made here"; exit 77; }
+unshare -m true 2>/dev/null || { echo "skip: mount namespaces are not permitted"; exit 77; }
 mkdir noexec
 unshare -m bash -c 'mount -t tmpfs -o noexec tmpfs noexec && cp "$1" noexec/agent.so && TRACESMITH_AGENT_PATH=$PWD/noexec/agent.so exec "$0" doctor --json agent' \
 	"$TRACESMITH" "$(dirname "$TRACESMITH")/libtracesmith-agent.so" >said.json && fail "an agent that may not be executed"
@@ -135,7 +136,7 @@ echo "--- small memory"
 for size in 64k 512k 2m 1g; do
 	TRACESMITH_LIVE_DIR='' unshare -m bash -c "mount -t tmpfs -o size=$size tmpfs /dev/shm && exec \"\$0\" doctor --json shared_memory" "$TRACESMITH" >said.json || true
 	python3 -c 'import json; report = json.load(open("said.json")); check = report["checks"][0]; print(check["state"], check["why"].split(":")[0], report["basics_work"])'
-	# What is said to be enough is.
+	# The suggested remedy works.
 	TRACESMITH_LIVE_DIR='' unshare -m bash -c "mount -t tmpfs -o size=$size tmpfs /dev/shm && exec \"\$0\" doctor --json agent" "$TRACESMITH" >said.json || true
 	python3 -c 'import json; check = json.load(open("said.json"))["checks"][0]; print("agent", check["state"], check["mend"] is not None)'
 done
@@ -159,7 +160,7 @@ if unshare -U true 2>/dev/null; then
 import json
 report = json.load(open("said.json"))
 assert report["system"]["user_namespace"]
-# Root of a user namespace is nobody for the machine.
+# root of a user namespace has no privileges on the machine.
 assert [check["state"] for check in report["checks"]] == ["no", "no"], report["checks"]'
 fi
 echo 'all done'

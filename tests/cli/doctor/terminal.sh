@@ -3,7 +3,7 @@
 # On a terminal: colors, lines that fit (except commands, which are to be copied), pending checks.
 . "$TS_SOURCE/tests/cli/live.sh"
 
-python3 -c 'import pty; pty.openpty()' 2>/dev/null || { echo "skip: there are no pseudo-terminals here"; exit 77; }
+python3 -c 'import pty; pty.openpty()' 2>/dev/null || { echo "skip: no pseudo-terminals"; exit 77; }
 export PYTHONPATH=$TS_SOURCE/tests/lib PYTHONDONTWRITEBYTECODE=1
 cat >look.py <<'PY'
 import re, sys
@@ -22,7 +22,7 @@ PY
 python3 look.py 60 "$TRACESMITH" doctor agent clock compression
 python3 look.py 100 "$TRACESMITH" doctor agent clock compression
 NO_COLOR=1 python3 look.py 60 "$TRACESMITH" doctor agent
-# One that takes longer than a second is named while it is waited for.
+# A check that takes longer than a second is named while it runs.
 mkdir fake
 printf '#!/bin/sh\nexec /bin/sleep 60\n' >fake/python3
 chmod +x fake/python3

@@ -1,6 +1,6 @@
 #!/bin/bash
 # SPDX-License-Identifier: Apache-2.0
-# Chrome JSON to a file and to standard output; back again it is the same trace.
+# Chrome JSON to a file and to standard output; the re-imported trace is the same.
 . "$TS_SOURCE/tests/cli/lib.sh"
 
 make_trace t
@@ -11,7 +11,7 @@ python3 -m json.tool out.json >/dev/null
 cmp out.json stdout.json || fail "standard output differs"
 quietly import out.json -o back.sbt
 cmp <("$TRACESMITH" view --json t.sbt) <("$TRACESMITH" view --json back.sbt) || fail "round trip"
-# A longer file that was there is gone.
+# A longer existing file is replaced.
 head -c 1000000 /dev/zero >out.json
 t export -q t.sbt -o out.json
 cmp out.json stdout.json || fail "old bytes are left"

@@ -40,7 +40,8 @@ t export s.sbt -f chrome --count calls -o x
 t export s.sbt -f chrome --no-gpu-stages -o x
 [ ! -e x ] || fail "an output was made"
 
-# A larger one: rows of many threads in no order, spans that nest and some that do not. Another program counts the same.
+# A larger one: rows of many threads in no order, spans that nest and some that do not. An
+# independent program counts the same.
 python3 - <<'PY'
 import json, random
 random.seed(5)

@@ -7,13 +7,13 @@ make_trace t
 for table in slice api_call gpu_op mark thread stream; do
 	t export -q t.sbt -f csv --table $table -o -
 done
-# A stretch of time: what reaches into it. What never ends does.
+# A time range: rows that overlap it, including rows that never end.
 t export -q t.sbt -f csv -t slice --from 0.15ms --to 0.16ms -o -
 t export -q t.sbt -f csv -t slice --from 0.6ms -o -
 t export -q t.sbt -f csv -t slice --to @1000000010000 -o -
 t export -q t.sbt -f csv -t slice --limit 1 -o -
 
-# All tables. Texts stand where they are used, so the table of texts is not among them.
+# All tables. Strings are written where they are used, so the string table is not exported.
 quietly export t.sbt -f csv -o all/
 ls all
 mkdir there
@@ -21,7 +21,7 @@ quietly export t.sbt -f csv -o there
 diff -r all there || fail "a folder that was there"
 cmp all/slice.csv <("$TRACESMITH" export -q t.sbt -f csv -t slice -o -) || fail "a table alone differs"
 
-# Texts that CSV has to be careful with: another program reads what view shows.
+# Strings that need quoting: another program reads what view shows.
 python3 - <<'PY'
 import json
 names = ["plain", "a,b", 'say "x"', "two\nlines", "cr\rlf\r\n", " spaces ", "tab\there", "nul\0nul", "\u00e9\U0001f600", "=1+1", "'", '"', "",
@@ -31,7 +31,7 @@ events = [{"ph": "X", "name": name, "cat": name, "pid": 1, "tid": 2, "ts": i, "d
           for i, name in enumerate(names)]
 events.append({"ph": "M", "name": "thread_name", "pid": 1, "tid": 2, "args": {"name": 'main, "the" thread'}})
 text = json.dumps({"traceEvents": events}).encode()
-# What is not UTF-8.
+# Bytes that are not UTF-8.
 open("odd.json", "wb").write(text.replace(b"plain", b"pl\xff\xc3in"))
 PY
 quietly import odd.json -o odd.sbt
@@ -54,7 +54,7 @@ for row, shown in zip(rows, view):
     assert int(row["duration"]) == 1000
 PY
 
-# Mistakes.
+# Usage errors.
 t export t.sbt -f csv -o x
 t export t.sbt -f csv --table slise -o x
 t export t.sbt -f csv --table parchment -o x

@@ -4,12 +4,12 @@
 . "$TS_SOURCE/tests/cli/lib.sh"
 . "$TS_SOURCE/tests/cli/dot.sh"
 
-command -v dot >/dev/null || { echo "skip: there is no Graphviz (dot)"; exit 77; }
+command -v dot >/dev/null || { echo "skip: no Graphviz (dot)"; exit 77; }
 dependencies_json >d.json
 quietly import d.json -o d.sbt
 "$TRACESMITH" export -q d.sbt -f dot -o - | dot -Tsvg >g.svg 2>err.txt || fail "dot: $(cat err.txt)"
 [ ! -s err.txt ] || fail "dot says: $(cat err.txt)"
-# All nodes, with their names as they are.
+# All nodes, with their unchanged names.
 python3 - <<'PY'
 import xml.etree.ElementTree as tree
 titles = {element.text for element in tree.parse("g.svg").iter() if element.tag.endswith("title")}

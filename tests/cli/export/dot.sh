@@ -21,7 +21,7 @@ quietly import none.json -o none.sbt
 t export -q none.sbt -f dot -o none.dot
 check_dot none.dot
 
-# Edges are those that `state` shows.
+# The edges are those that `state` shows.
 "$TRACESMITH" state d.sbt --edges --csv >edges.csv
 python3 - <<'PY'
 import csv, re

@@ -6,7 +6,7 @@ set -euo pipefail
 . "$TS_SOURCE/tests/lib/perfetto_ui.sh"
 find_perfetto_ui
 
-# What may not be there in any of them.
+# Must not occur in any of them.
 faults="select name, value from stats where value > 0 and severity in ('error', 'data_loss')"
 
 python3 "$TS_SOURCE/tests/cli/export/perfetto_ui.py" make made.json

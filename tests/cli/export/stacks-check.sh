@@ -76,7 +76,7 @@ for part in profile["profiles"]:
 assert found == expected
 assert len({part["name"] for part in profile["profiles"]}) == len(profile["profiles"]) == 6
 
-# timeline: spans nest, times do not fall, and at the time of a sample its stack is what is open
+# timeline: spans nest, times do not decrease, and at the time of a sample its stack is open
 tracks = collections.defaultdict(list)
 for event in json.load(open("big.timeline"))["traceEvents"]:
     if event["ph"] in "BE":

@@ -3,7 +3,8 @@
 # Sampled stacks: folded, as a speedscope profile, as a timeline.
 . "$TS_SOURCE/tests/cli/lib.sh"
 
-# Two processes with the same thread number; Python and native frames; an idle sample; one of an event; a counter.
+# Two processes with the same thread number; Python and native frames; an idle sample; one of an
+# event; a counter.
 cat >s.json <<'JSON'
 {"tracesmith": {"format": 1, "rows": {
   "source": [{"id": 1, "name": "run"}],
@@ -37,7 +38,7 @@ t export s.sbt -f speedscope -o -
 t export s.sbt -f speedscope --no-lines --no-idle -o -
 t export s.sbt -f timeline -o -
 
-# What the trace cannot say, and options of other formats.
+# Data missing from the trace, and options of other formats.
 make_trace t
 t export t.sbt -f folded -o -
 t export t.sbt -f speedscope -o -

@@ -19,9 +19,9 @@ t export t.sbt -o none/x.json
 t export t.sbt -o /dev/full
 [ -c /dev/full ] || fail "/dev/full is gone"
 [ ! -e x.json ] || fail "an output was made"
-# A file that could not be finished is taken away.
+# An incomplete file is removed.
 code=0
 (trap '' XFSZ; ulimit -f 1; exec "$TRACESMITH" export t.sbt -o part.json) 2>err.txt || code=$?
 cat err.txt
 echo "exit $code"
-[ ! -e part.json ] || fail "half a file was left"
+[ ! -e part.json ] || fail "an incomplete file remains"

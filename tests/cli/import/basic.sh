@@ -32,6 +32,6 @@ for threads in 0 1 3; do
 	"$TRACESMITH" import -q rank0.json -o threads.sbt --threads $threads --level 1
 	cmp <("$TRACESMITH" view --json one.sbt) <("$TRACESMITH" view --json threads.sbt) || fail "threads"
 done
-# An output that is there is replaced.
+# An existing output is replaced.
 t import -q rank1.json -o one.sbt
 "$TRACESMITH" view --json one.sbt | grep -c '"pid":101'

@@ -1,7 +1,6 @@
 #!/bin/bash
 # SPDX-License-Identifier: Apache-2.0
-# Input that fails half-way: the rows before are in a finished trace; without rows there is no
-# trace.
+# Input that fails halfway: the rows before are in a finished trace; without rows there is no trace.
 . "$TS_SOURCE/tests/cli/lib.sh"
 
 event() { echo "{\"ph\":\"X\",\"name\":\"op$1\",\"pid\":1,\"tid\":1,\"ts\":$1,\"dur\":1}"; }
@@ -9,7 +8,7 @@ event() { echo "{\"ph\":\"X\",\"name\":\"op$1\",\"pid\":1,\"tid\":1,\"ts\":$1,\"
 t import -q bad.json -o bad.sbt
 t verify bad.sbt
 "$TRACESMITH" view bad.sbt -t slice --columns name,start
-# Cut short: the same.
+# Truncated: the same.
 head -c 180 bad.json >cut.json
 t import -q cut.json -o cut.sbt | numbers
 t verify cut.sbt
@@ -20,13 +19,13 @@ t verify both.sbt
 # No event at all.
 echo 'oops' >none.json
 t import -q none.json -o none.sbt
-[ ! -e none.sbt ] || fail "an output without events was left"
+[ ! -e none.sbt ] || fail "an output without events remains"
 : >empty.json
 t import -q empty.json -o empty.sbt
-[ ! -e empty.sbt ] || fail "an output without events was left"
+[ ! -e empty.sbt ] || fail "an output without events remains"
 # A device is not removed.
 t import -q none.json -o /dev/null
 [ -c /dev/null ] || fail "/dev/null is gone"
-# Names do not command the terminal.
+# Control characters in names are escaped.
 { "$TRACESMITH" import -q $'no\033[31m.json' -o none.sbt 2>&1 || true; } >told.txt
-grep -q 'no?\[31m.json' told.txt || fail "told: $(cat told.txt)"
+grep -q 'no?\[31m.json' told.txt || fail "message: $(cat told.txt)"

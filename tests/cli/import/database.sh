@@ -14,16 +14,16 @@ PY
 mkdir tmp
 export TMPDIR=$PWD/tmp
 if ! "$TRACESMITH" import -q a.sqlite -o plain.sbt 2>err.txt; then
-	grep -q 'no SQLite' err.txt || { cat err.txt; fail "not told why"; }
+	grep -q 'no SQLite' err.txt || { cat err.txt; fail "no reason given"; }
 	echo "skip: this build has no SQLite"
 	exit 77
 fi
 "$TRACESMITH" import -q - -o piped.sbt <a.sqlite || fail "from a file at stdin"
 "$TRACESMITH" import -q - -o piped.sbt < <(cat a.sqlite) || fail "from a pipe"
 cmp <("$TRACESMITH" view --json plain.sbt | tail -n +2) <("$TRACESMITH" view --json piped.sbt | tail -n +2) || fail "differs"
-[ -z "$(ls tmp)" ] || fail "left behind: $(ls tmp)"
+[ -z "$(ls tmp)" ] || fail "files remain: $(ls tmp)"
 
-# One that was packed and cut keeps what could be unpacked.
+# A truncated compressed database keeps what could be decompressed.
 gzip -c a.sqlite >a.sqlite.gz
 head -c $(($(stat -c %s a.sqlite.gz) / 2)) a.sqlite.gz >cut.sqlite.gz
 code=0
@@ -31,13 +31,13 @@ code=0
 [ $code = 3 ] || fail "cut: exit code $code"
 rows=$("$TRACESMITH" view --json cut.sbt --table slice,api_call | wc -l)
 [ "$rows" -gt 1000 ] || { cat err.txt; fail "cut: $rows rows"; }
-[ -z "$(ls tmp)" ] || fail "cut: left behind: $(ls tmp)"
+[ -z "$(ls tmp)" ] || fail "cut: files remain: $(ls tmp)"
 
 nameless=$(python3 -c 'import os; os.open("tmp", os.O_TMPFILE | os.O_RDWR); print("yes")' 2>/dev/null || true)
 mkfifo pipe
 for signal in INT TERM KILL; do
 	[ $signal != KILL ] || [ -n "$nameless" ] || continue
-	# Jobs in the background ignore SIGINT unless job control is on.
+	# Background jobs ignore SIGINT unless job control is on.
 	set -m
 	"$TRACESMITH" import -q - -o $signal.sbt <pipe 2>err.txt &
 	pid=$!
@@ -49,10 +49,10 @@ for signal in INT TERM KILL; do
 		sleep 0.01
 	done
 	kill -$signal $pid
-	# More input comes, so that it looks up from waiting.
+	# More input wakes it up.
 	{ tail -c +5000001 a.sqlite >&9; } 2>/dev/null || true
 	exec 9>&-
 	wait $pid 2>/dev/null && fail "$signal: went on"
-	[ -z "$(ls tmp)" ] || fail "$signal: left behind: $(ls tmp)"
+	[ -z "$(ls tmp)" ] || fail "$signal: files remain: $(ls tmp)"
 done
 echo "nothing left"

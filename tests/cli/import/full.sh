@@ -10,10 +10,10 @@ print(json.dumps([{"ph": "X", "name": "op%d" % random.randrange(10**9), "pid": 1
                    "dur": random.random() * 1e6} for i in range(200000)]))
 PY
 code=0
-# A limit on the size of files in place of a full disk; in 1024-byte units.
+# A file size limit, in 1024-byte units, simulates a full disk.
 (trap '' XFSZ; ulimit -f 2048; exec "$TRACESMITH" import -q big.json -o full.sbt) 2>err.txt || code=$?
 echo "exit $code"
-grep -q 'file size limit' err.txt || { cat err.txt; fail "not told why"; }
-grep -q 'full.sbt' err.txt || { cat err.txt; fail "not told where"; }
+grep -q 'file size limit' err.txt || { cat err.txt; fail "no reason given"; }
+grep -q 'full.sbt' err.txt || { cat err.txt; fail "the file is not named"; }
 quietly recover full.sbt -o good.sbt
 t verify good.sbt

@@ -44,7 +44,8 @@ int main(void)
 C
 "$compiler" -O1 -g -fno-omit-frame-pointer target.c -o target -lpthread
 
-# check NAME [option of perf script]...: the text as a trace, compared with what the parser counts.
+# check NAME [option of perf script]...: imports the text and compares the trace with the parser's
+# counts.
 check() {
 	local name=$1
 	shift

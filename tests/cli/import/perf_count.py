@@ -38,7 +38,7 @@ def read(path):
         stack = []
         event = EVENT.match(head["rest"])
         rest = event["rest"].strip()
-        # An address may stand ahead of where it was: the last "hexadecimal name (file)" counts.
+        # An address may precede the frame: the last "hexadecimal name (file)" counts.
         places = re.findall(r"(?:^|\s)([0-9a-f]+ \S.*? \([^()]*(?:\([^()]*\)[^()]*)*\))(?=\s|$)", rest)
         if places:
             stack.append(symbol_of(re.sub(r"^[0-9a-f]+\s+(?=[0-9a-f]{5,} )", "", places[-1])))
@@ -53,22 +53,22 @@ def main():
     found = info["tables"]["sample"]
     assert found == len(samples), f"samples: the text has {len(samples)}, the trace {found}"
     threads = len({tid for tid, _, _ in samples})
-    # Records tell of threads that were never sampled.
+    # Records of threads that were never sampled.
     assert info["threads"] == threads or (records and info["threads"] > threads), f"threads: {threads}, {info['threads']}"
     expected = collections.Counter()
-    # Beside events that tick with time the others count for nothing.
+    # If some events are time-based, the others have no weight.
     clocks = {event for _, event, _ in samples if event.startswith("cpu-clock")}
     for _, event, stack in samples:
         if clocks and event not in clocks:
             continue
-        # Frames without a name show their address, which this does not look at.
+        # Frames without a name show their address, which is not compared.
         if stack:
             expected[tuple("?" if s == "[unknown]" else s for s in stack)] += 1
     seen = collections.Counter()
     for line in open(sys.argv[3], encoding="utf-8"):
         path, count = line.rstrip("\n").rsplit(" ", 1)
         words = path.split(";")[2:]
-        # "function (file)"; what is an address has no name.
+        # "function (file)"; an address is not a name.
         words = [re.sub(r" \([^()]*(?:\([^()]*\)[^()]*)*\)$", "", w) for w in words]
         seen[tuple("?" if re.search(r"(^|\+)0x[0-9a-f]+$", w) else w for w in words)] += int(count)
     missing, more = expected - seen, seen - expected

@@ -7,7 +7,7 @@
 program=$TS_SOURCE/tests/cli/import/pprof_profiles.py
 compared=()
 
-# check NAME: NAME.pb (packed or not) as a trace, compared with what the decoder finds.
+# check NAME: imports NAME.pb (packed or not) and compares the trace with the decoder's result.
 check() {
 	"$TRACESMITH" import "$1.pb" -o "$1.sbt" >import.log 2>&1 || { cat import.log; fail "import $1"; }
 	grep -q ': pprof, ' import.log || { cat import.log; fail "$1 was not recognised"; }
@@ -27,7 +27,7 @@ for name in cpu heap counts shuffled; do check $name; done
 gzip -c cpu.pb >packed.pb
 if "$TRACESMITH" import -q packed.pb -o packed.sbt 2>/dev/null; then check packed; fi
 
-# A file that is cut: what came before is there, and it is said.
+# A truncated file: what came before is kept, and a message says so.
 size=$(stat -c %s shuffled.pb)
 head -c $((size - 5)) shuffled.pb >cut.pb
 code=0
@@ -35,7 +35,7 @@ code=0
 [ $code -eq 3 ] || fail "a cut profile gives exit code $code"
 grep -q 'the file is truncated; everything before it was kept' cut.log || { cat cut.log; fail "a cut profile"; }
 
-# Go writes them, where it is installed.
+# Profiles written by Go, if it is installed.
 if command -v go >/dev/null; then
 	mkdir program
 	cat >program/main.go <<'GO'

@@ -51,7 +51,7 @@ class Profile:
         self.parts.append(message(2, data))
 
     def code(self, inlined, addresses):
-        """Ten locations of a function each; of every third one more is inlined."""
+        """Ten locations with one function each; every third has one more inlined."""
         self.parts.append(message(3, number(1, 1) + number(2, 0x1000) + number(3, 0x100000) + number(5, self.text("/bin/prog"))))
         for i in range(1, 11):
             lines = [i + 10, i] if inlined and i % 3 == 0 else [i]
@@ -65,7 +65,7 @@ class Profile:
         texts = [message(6, t.encode()) for t in self.texts]
         parts = self.parts + [rest]
         if shuffled:
-            # Texts stay in order, and the types do; everything else may be anywhere.
+            # Strings and types stay in order; everything else may be anywhere.
             types = [p for p in parts if p[:1] == b"\x0a"]
             others = [p for p in parts if p[:1] != b"\x0a"]
             random.Random(1).shuffle(others)
@@ -135,7 +135,7 @@ def signed(n):
 
 
 def decode(path):
-    """The type that counts, and (functions, outermost first, value) of each sample."""
+    """The type used as weight, and (functions, outermost first, value) of each sample."""
     data = open(path, "rb").read()
     if data[:2] == b"\x1f\x8b":
         data = gzip.decompress(data)

@@ -14,7 +14,7 @@ PY
 events >events.txt
 mkfifo pipe
 for signal in INT TERM; do
-	# Jobs in the background ignore SIGINT unless job control is on.
+	# Background jobs ignore SIGINT unless job control is on.
 	set -m
 	"$TRACESMITH" import -q - -o $signal.sbt <pipe 2>err.txt &
 	pid=$!
@@ -22,7 +22,7 @@ for signal in INT TERM; do
 	exec 9>pipe
 	cat events.txt >&9
 	kill -$signal $pid
-	# More input comes, so that it looks up from waiting.
+	# More input wakes it up.
 	cat events.txt >&9 2>/dev/null || true
 	exec 9>&-
 	code=0

@@ -101,7 +101,7 @@ for file in p4 untimed segments; do
 done
 t view p4.sbt -t slice --columns name,duration,thread
 "$TRACESMITH" view p4.sbt -t mark -n oom --columns name,args
-# What would run something is refused, and nothing is left or done.
+# A pickle that would execute code is refused, with no output and no effect.
 python3 - <<'PY'
 import pickle
 
@@ -117,8 +117,8 @@ with open("other.pickle", "wb") as file:
     pickle.dump({"weights": [1, 2, 3]}, file)
 PY
 for file in bad0 bad2 bad4 other; do t import -q $file.pickle -o bad.sbt; done
-for left in bad.sbt made; do [ ! -e $left ] || fail "$left was left or made"; done
-# Cut: what came before is kept.
+for left in bad.sbt made; do [ ! -e $left ] || fail "$left exists"; done
+# Truncated: what came before is kept.
 head -c 60000 p4.pickle >cut.pickle
 t import -q cut.pickle -o cut.sbt
 t verify cut.sbt

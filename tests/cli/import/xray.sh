@@ -13,12 +13,12 @@ skip() {
 
 clang=$(command -v clang || command -v clang-14 || true)
 [ -n "$clang" ] || skip "no clang to build an instrumented program"
-# Position-independent and not: the addresses of functions stand differently in the program.
+# Position-independent and not: the function addresses are stored differently in the program.
 "$clang" -O1 -fxray-instrument -fPIE -pie "$data/calls.c" -o calls -lpthread 2>build.log ||
 	skip "clang cannot link XRay's runtime (Debian: libclang-rt-14-dev): $(grep -m 1 error build.log)"
 "$clang" -O1 -fxray-instrument -fno-pie -no-pie "$data/calls.c" -o fixed -lpthread
 
-# NAME PROGRAM MODE OPTIONS: runs it; NAME.log and NAME.list.
+# run NAME PROGRAM MODE OPTIONS: writes NAME.log and NAME.list.
 run_program() {
 	XRAY_OPTIONS="patch_premain=false xray_logfile_base=$1-xray." "./$2" "$3" "func_duration_threshold_us=0:$4" >"$1.list"
 	mv "$1"-xray.* "$1.log"

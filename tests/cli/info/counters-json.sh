@@ -25,12 +25,13 @@ def gaps(row):
     """Where nothing is known, as indexes of the 120 points."""
     return [i for i, point in enumerate(row["points"]) if point is None]
 
-# A value holds for at most half a second where it comes every 100 ms: nothing is known from 4.4 s to 8 s.
+# At intervals of 100 ms a value holds for at most half a second: nothing is known from 4.4 s to 8
+# s.
 user = rows["system", None, None, "cpu_percent", "user"]
 check(user, 61, 0.0, (6 * 45 * 10 + 90 * 4) / 64, 90.0, 0.0, "percent")
 assert gaps(user) == list(range(53, 96)), gaps(user)
 assert user["points"][0] == (0 * 1000 / 12) / (1000 / 12), user
-# A series that a row lacks is not known from there on; the other goes on until the process ends.
+# A series missing from a row is unknown from there on; the other continues until the process ends.
 rss = rows["process", 100, None, "memory_bytes", "rss"]
 check(rss, 30, 100 << 16, sum((i + 1) * 100 << 16 for i in range(30)) / 30, 3000 << 16, 3000 << 16, "bytes")
 assert gaps(rss) == list(range(36, 120)), gaps(rss)
@@ -50,11 +51,11 @@ assert gpu["points"] == [0] * 60 + [100] * 60 and not gaps(gpu), gpu
 check(rows["device", None, 1, "power_W", "draw"], 21, 350.5, 350.5, 350.5, 350.5, "W")
 used = rows["process_on_device", 100, 0, "memory_bytes", "used"]
 check(used, 21, 2 << 30, 2 << 30, 2 << 30, 2 << 30, "bytes")
-# What a program counts holds until the next value, or the end.
+# A program's counter holds until the next value, or the end.
 depth = rows["thread", 100, None, "queue", "depth"]
 check(depth, 2, 4, (4 * 8 + 8) / 9, 8, 8, "")
 assert gaps(depth) == list(range(12)) and depth["tid"] == 100 and depth["thread_name"] == "main", depth
-# Integers are exact; what is no number is neither 0 nor drawn; null ends a value.
+# Integers are exact; values that are not numbers are neither 0 nor drawn; null ends a value.
 huge = rows["thread", 100, None, "huge", "integer"]
 assert (huge["min"], huge["max"], huge["last"]) == (2 ** 63 - 3, 2 ** 63 - 1, 2 ** 63 - 3) and huge["id"] == 7, huge
 real = rows["thread", 100, None, "huge", "real"]
@@ -66,7 +67,7 @@ assert load["values"] == 0 and "min" not in load and "last" not in load, load
 assert len(rows) == 14, sorted(rows)
 PY
 
-# Rows that come out of order, and more of them than a chunk has: one pass, in the order of time, little memory.
+# More unordered rows than a chunk holds: one pass in time order, with little memory.
 "$TS_BUILD/tests/targets/make_counters" many.sbt 400000
 "$TRACESMITH" info --counters --json many.sbt --name many | python3 -c '
 import json, sys
@@ -76,7 +77,7 @@ assert info["rows"] == value["values"] == 400000 and value["series"] == "value"
 assert (value["min"], value["max"], constant["min"], constant["max"]) == (0, 999, 7, 7)
 assert abs(value["mean"] - 499.5) < 0.01 and constant["mean"] == 7 and None not in constant["points"][:119]'
 
-# A thousand counters of ten series each: no more than 8192 series are kept, the rest is counted.
+# A thousand counters of ten series each: at most 8192 series are kept, the rest is counted.
 python3 - >wide.json <<'PY'
 import json
 events = [{"ph": "C", "name": f"c{i}", "pid": 1, "tid": 1, "ts": i, "args": {f"s{k}": k for k in range(10)}} for i in range(1000)]
@@ -87,4 +88,4 @@ quietly import wide.json -o wide.sbt
 import json, sys
 info = json.load(sys.stdin)
 assert len(info["counters"]) == 8192 and 0 < info["left_out"] <= 10000 - 8192, info["left_out"]'
-"$TRACESMITH" info --counters wide.sbt | grep '^left out' >/dev/null || fail "it does not say that some are left out"
+"$TRACESMITH" info --counters wide.sbt | grep '^left out' >/dev/null || fail "no message about omitted rows"

@@ -24,7 +24,7 @@ for name, info in ("t.sbt", one), ("two.sbt", two):
     print(json.dumps(info["sources"]))
 print(json.dumps({t: n for t, n in one["tables"].items() if t != "string"}))
 PY
-# Nothing but a header and an index.
+# Only a header and an index.
 echo '[]' >empty.json
 "$TRACESMITH" import -q empty.json -o empty.sbt 2>/dev/null
 "$TRACESMITH" info --json empty.sbt | python3 -c '

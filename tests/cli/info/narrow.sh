@@ -3,7 +3,7 @@
 # Counters on terminals of every width: a series is one line.
 . "$TS_SOURCE/tests/cli/lib.sh"
 
-python3 -c 'import pty; pty.openpty()' 2>/dev/null || { echo "skip: there are no pseudo-terminals here"; exit 77; }
+python3 -c 'import pty; pty.openpty()' 2>/dev/null || { echo "skip: no pseudo-terminals"; exit 77; }
 "$TS_BUILD/tests/targets/make_counters" m.sbt
 export PYTHONPATH=$TS_SOURCE/tests/lib PYTHONDONTWRITEBYTECODE=1
 cat >look.py <<'PY'

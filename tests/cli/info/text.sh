@@ -9,5 +9,5 @@ make_trace t
 kineto_json 1 >u.json
 quietly import t.json u.json -o two.sbt
 "$TRACESMITH" info two.sbt | sed '/^table/,/^$/d' | grep -E '^(source|places|meta)'
-# Several traces, and one that is not there.
+# Several traces, one of which does not exist.
 t info t.sbt missing.sbt two.sbt | grep -E '^(trace|exit|\$)'

@@ -9,7 +9,7 @@ for form in '--limit=1' '--limit 1' '-l 1' '-l1' '-al1'; do
 	"$TRACESMITH" view t.sbt $form --json >out.txt || fail "$form"
 	[ "$(wc -l <out.txt)" = 1 ] || fail "$form: $(wc -l <out.txt) rows"
 done
-# Options may stand before and behind operands.
+# Options may come before and after operands.
 cmp <("$TRACESMITH" view --limit 1 t.sbt) <("$TRACESMITH" view t.sbt --limit 1) || fail "order"
 cp t.sbt ./--odd.sbt
 t verify -- --odd.sbt

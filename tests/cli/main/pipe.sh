@@ -16,7 +16,7 @@ echo
 "$TRACESMITH" info many.sbt 2>>err.txt | true
 cat err.txt
 set -o pipefail
-# A verb that writes a file finishes it, whoever reads its report.
+# A verb that writes a file finishes it even if nobody reads its report.
 set +o pipefail
 "$TRACESMITH" import many.json -o piped.sbt --json 2>&1 | true
 set -o pipefail
@@ -33,6 +33,6 @@ echo "exit $code"
 code=0
 "$TRACESMITH" --help >&- 2>err.txt || code=$?
 echo "closed: exit $code"
-# With standard output closed, a file that is opened must not take its place.
+# With standard output closed, an opened file must not take its descriptor.
 "$TRACESMITH" import many.json -o closed.sbt --json >&- 2>/dev/null || true
 t verify closed.sbt

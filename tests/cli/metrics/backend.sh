@@ -18,7 +18,7 @@ rm status
 sleep 0.8
 : >over
 wait $recorder || fail "recording ends with $?: $(cat log)"
-grep 'mydevice: the status of the device has gone' log >/dev/null || fail "its message is not told: $(cat log)"
+grep 'mydevice: the status of the device has gone' log >/dev/null || fail "its message is missing: $(cat log)"
 "$TRACESMITH" info --counters --json t.sbt | python3 -c '
 import json, sys
 rows = {(row["name"], row["series"]): row for row in json.load(sys.stdin)["counters"] if row["subject"] == "device"}
@@ -42,6 +42,6 @@ trace = Trace("t.sbt")
 last = max(row["start"] for row in trace.rows if "device" in row)
 assert len([row for row in trace.of("memory_bytes") if row["start"] > last]) >= 3, "others end with it"'
 
-# One that cannot be opened says why.
+# A source that cannot be opened says why.
 record -o u.sbt --backends mydevice -- "$load" sleep:300 2>log
-grep "mydevice: cannot read '$PWD/status'" log >/dev/null || fail "it is not told why: $(cat log)"
+grep "mydevice: cannot read '$PWD/status'" log >/dev/null || fail "the reason is missing: $(cat log)"

@@ -13,11 +13,11 @@ assert len(trace.pids()) == 2 and child["pid"] in trace.pids(), trace.pids()
 (parent,) = trace.pids() - {child["pid"]}
 near(trace.total("cpu_percent", "all", child["pid"]) / 100, child["cpu_s"], 0.05, 0.12, "CPU of the child")
 near(trace.total("cpu_percent", "all", parent) / 100, 0.3, 0.05, 0.12, "CPU of its parent")
-# The parent learns of it when it waits, and is looked at once a second.
+# The parent's total includes it once the parent has waited; processes are listed once a second.
 near(trace.total("children_cpu_percent", "ended", parent) / 100, child["cpu_s"], 0.05, 0.05, "CPU of ended children")
 PY
 
-# 40 children of 20 ms, which come and go between two looks.
+# 40 children of 20 ms, which come and go between two samples.
 record -q -o u.sbt --backends host -- "$load" sleep:300 spawn:40 say sleep:1500 >truth
 python3 - <<'PY'
 import json

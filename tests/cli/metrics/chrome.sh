@@ -16,7 +16,7 @@ assert len(counters) == len(trace.rows), (len(counters), len(trace.rows))
 (pid,) = trace.pids()
 own = [event for event in counters if event["name"] == "cpu_percent" and event["pid"] == pid]
 assert len(own) == len(trace.of("cpu_percent", pid)) and all("all" in event["args"] for event in own)
-# The machine's are in a process of their own, which has a name.
+# The machine's counters have their own process, which has a name.
 system = {event["pid"] for event in counters if event["name"] == "tasks"}
 assert len(system) == 1 and pid not in system, system
 assert [event for event in events if event["ph"] == "M" and event["name"] == "process_name" and event["pid"] in system]

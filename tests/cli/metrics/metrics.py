@@ -23,7 +23,7 @@ SYSTEM = {
 
 
 def near(value, truth, part, least, what):
-    """The value is within a part of the truth, or within `least` of it."""
+    """The value is within a fraction of the truth, or within `least` of it."""
     if abs(value - truth) > max(abs(truth) * part, least):
         raise AssertionError(f"{what}: {value:g}, but it was {truth:g}")
 
@@ -35,7 +35,7 @@ class Trace:
         self.check()
 
     def check(self):
-        """What holds in every trace: names and series that are known, numbers that can be, and the order of time."""
+        """Invariants of every trace: known names and series, plausible numbers, time order."""
         cpus = os.cpu_count()
         for row in self.rows:
             if "tid" in row:
@@ -49,7 +49,8 @@ class Trace:
             if row["category"] != ("process" if "pid" in row else "system") or not set(row["args"]) <= known.get(row["name"], set()):
                 raise AssertionError(f"not a metric of docs/metrics.md: {row}")
             if row["name"] == "cpu_percent":
-                # A process may have more ticks in an interval than fit: one for each thread at either end.
+                # A process may have more ticks in an interval than fit: one per thread at either
+                # end.
                 most = 100.5 if "pid" not in row else 100 * cpus + 25
                 if sum(row["args"].values()) > most:
                     raise AssertionError(f"more than there is: {row}")
@@ -68,7 +69,7 @@ class Trace:
         return [row["args"][series] for row in self.of(name, pid) if series in row["args"]]
 
     def total(self, name, series, pid=None):
-        """A rate times its time: each is that of the stretch behind it, the first since the first sample."""
+        """A rate times its interval: each covers the time since the previous sample."""
         last = min(row["start"] for row in self.rows if row.get("pid") == pid and "device" not in row)
         total = 0
         for row in self.of(name, pid):

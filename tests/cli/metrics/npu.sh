@@ -15,8 +15,8 @@ start=$SECONDS
 PATH=$PWD/bin:$PATH record -o t.sbt --backends host,npu-smi -- "$load" sleep:9000 2>log
 [ $((SECONDS - start)) -lt 300 ] || fail "the recording waits for npu-smi"
 [ -s pids ] || fail "npu-smi was not asked"
-grep npu-smi log >/dev/null || fail "nobody is told that npu-smi hangs: $(cat log)"
-"$TRACESMITH" view t.sbt --table mark --name metrics --json | grep npu-smi >/dev/null || fail "the trace does not tell it"
+grep npu-smi log >/dev/null || fail "no message says that npu-smi hangs: $(cat log)"
+"$TRACESMITH" view t.sbt --table mark --name metrics --json | grep npu-smi >/dev/null || fail "the trace does not say so"
 while read -r pid; do
 	await gone "$pid"
 done <pids
@@ -26,11 +26,11 @@ trace = Trace("t.sbt")
 (pid,) = trace.pids()
 assert not [row for row in trace.rows if "device" in row], "values of a device that says nothing"
 for times in trace.times("memory_bytes"), trace.times("memory_bytes", pid):
-    # It hangs for all of the 9 s: who waited for it would have no samples.
+    # It hangs for the entire 9 s: a sampler that waited for it would have no samples.
     assert len(times) > 20 and max(b - a for a, b in zip(times, times[1:])) < 5, len(times)
 PY
 
-# The table of an Atlas card as its tool prints it: one chip, one process.
+# The table of an Atlas card in its tool's layout: one chip, one process.
 cat >bin/npu-smi <<'END'
 #!/bin/bash
 cat <<'TABLE'

@@ -24,22 +24,23 @@ from metrics import Trace
 trace, pid = Trace("t.sbt"), int(sys.argv[1])
 times = trace.times("cpu_percent", pid)
 gaps = [(b - a, a) for a, b in zip(times, times[1:])]
-# The pause is the longest; it begins when the recorder sees the setting, which on a busy machine takes its time.
+# The pause is the longest gap; it begins when the recorder sees the setting, which may take a while
+# on a busy machine.
 pause, since = max(gaps)
 assert pause >= 1.0, pause
 slow = [gap for gap, at in gaps if at < since - 2.2]
 fast = [gap for gap, at in gaps if since - 1.0 < at < since]
-# On a busy machine single samples come late, and the next one then follows sooner: only medians and
-# counts say which pace it was.
+# On a busy machine single samples are late, and the next one then follows sooner: only medians and
+# counts show the interval.
 assert len([gap for gap in fast if gap < 0.07]) > 5, (len(fast), fast[:5])
 assert slow and sorted(slow)[len(slow) // 2] > 0.08, slow
 assert [time for time in times if time > since + 1], "it does not go on behind the pause"
-# The machine keeps its own pace: that of the recorder.
+# The machine keeps the recorder's interval.
 system = trace.times("memory_bytes")
 assert max(b - a for a, b in zip(system, system[1:])) < pause
 PY
 
-# --sample-rate is where it begins.
+# --sample-rate is the initial rate.
 record -q -o u.sbt --backends host --sample-rate 0.5 -- "$load" sleep:2200
 python3 -c '
 from metrics import Trace

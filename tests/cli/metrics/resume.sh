@@ -25,7 +25,7 @@ import sys
 from metrics import Trace
 trace, pid = Trace("t.sbt"), int(sys.argv[1])
 for times in trace.times("memory_bytes", pid), trace.times("memory_bytes"):
-    # Before and after a hole where nobody looked; no row comes twice.
+    # Before and after a gap without a recorder; no row comes twice.
     hole, at = max((b - a, a) for a, b in zip(times, times[1:]))
     assert hole >= 0.4, hole
     before, after = [t for t in times if t <= at], [t for t in times if t > at]

@@ -12,7 +12,7 @@ from metrics import Trace
 trace = Trace("t.sbt")
 assert all(row["args"].get("rss", 1) > 0 for row in trace.rows), "an ended process has no memory, not none"'
 done
-# Its exit code is its own.
+# Its exit code is passed on.
 code=0
 record -q -o t.sbt -- bash -c 'exit 7' || code=$?
 [ $code -eq 7 ] || fail "exit code $code"

@@ -14,7 +14,8 @@ pid = truth["pid"]
 assert trace.pids() == {pid}, trace.pids()
 
 # ---- the program ----
-# The clock of a process that runs lags by up to a tick; what it did before the first sample is not in it.
+# The CPU clock of a running process lags by up to a tick; work before the first sample is not
+# included.
 near(trace.total("cpu_percent", "all", pid) / 100, truth["cpu_s"], 0.05, 0.08, "CPU seconds")
 modes = trace.total("cpu_mode_percent", "user", pid) + trace.total("cpu_mode_percent", "system", pid)
 near(modes / 100, truth["cpu_s"], 0.05, 0.1, "CPU seconds, user and system")
@@ -36,7 +37,7 @@ def number(path, pattern):
 times = trace.times("context_switches_per_s")
 switches = number("stat.after", r"^ctxt (\d+)") - number("stat.before", r"^ctxt (\d+)")
 assert 0.5 * switches <= trace.total("context_switches_per_s", "all") <= switches * 1.02, (trace.total("context_switches_per_s", "all"), switches)
-# Ticks of all CPUs between the two looks at /proc/stat; the recording lies within.
+# Ticks of all CPUs between the two readings of /proc/stat; the recording is within.
 def ticks(path):
     user, nice, system, idle, iowait, irq, softirq, steal = map(int, open(path).readline().split()[1:9])
     return user + nice + system + irq + softirq, user + nice + system + idle + iowait + irq + softirq + steal
@@ -45,14 +46,14 @@ cpus = os.cpu_count()
 seen = (trace.total("cpu_percent", "user") + trace.total("cpu_percent", "system")) / 100 * cpus
 assert truth["cpu_s"] * 0.9 - 0.1 <= seen <= busy * 1.05 + 0.1, (seen, busy, truth["cpu_s"])
 
-# ---- how often ----
-# 4 s and more, 10 times a second; on a busy machine fewer, but never more.
+# ---- intervals ----
+# At least 4 s, 10 times a second; fewer on a busy machine, but never more.
 rows = len(trace.of("cpu_percent", pid))
 assert 8 <= rows <= (times[-1] - times[0]) * 10 + 3, rows
 assert len(trace.of("cpu_mode_percent", pid)) <= rows / 5 + 1, len(trace.of("cpu_mode_percent", pid))
 PY
 
-# The same numbers as a summary.
+# The same numbers in the summary.
 "$TRACESMITH" info --counters --json t.sbt | python3 -c '
 import json, sys
 truth, rows = json.load(open("truth")), json.load(sys.stdin)["counters"]

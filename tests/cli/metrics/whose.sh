@@ -6,8 +6,8 @@
 
 rows_of() { "$TRACESMITH" view "$1" --json --table counter; }
 
-# A process that becomes another program: what was large before it is not the new one's.
-# (Its own python, without any script ahead of it, which would be one more program.)
+# A process that becomes another program: earlier peaks do not count for the new one. (It runs
+# python directly: a wrapper script would be one more program.)
 python=$(python3 -c 'import os, sys; print(os.path.realpath(sys.executable))')
 record -q -o e.sbt -- "$python" -c '
 import os, time
@@ -18,14 +18,14 @@ os.execvp("sleep", ["sleep", "0.8"])'
 import json, sys
 largest = {row["process_name"]: row["max"] for row in json.load(sys.stdin)["counters"] if row["subject"] == "process" and row["series"] == "rss"}
 assert len(largest) == 2 and largest.pop("sleep") < 32 << 20 < largest.popitem()[1], largest' ||
-	fail "values of a program stand with another"
+	fail "values of a program are attributed to another"
 "$TRACESMITH" view e.sbt --table process --json | python3 -c '
 import json, sys
 rows = list(map(json.loads, sys.stdin))
 assert {row.get("parent") for row in rows} - {row["id"] for row in rows} <= {None, 0}, rows' ||
 	fail "a parent has no row"
 
-# A recorder inside of a recording measures for its own trace.
+# A recorder inside a recording measures for its own trace.
 record -q -o outer.sbt -- "$TRACESMITH" record -q -o inner.sbt -- sleep 0.7 2>log || fail "$(cat log)"
 for trace in outer inner; do
 	rows_of $trace.sbt | python3 -c '
@@ -35,7 +35,7 @@ apart = [b - a for a, b in zip(times, times[1:])]
 assert len(times) >= 2 and sorted(apart)[len(apart) // 2] > 50e6, times' || fail "$trace.sbt: none, or two recorders'"
 done
 
-# What happens between two windows is not in the rates of the second.
+# The rates of the second window exclude the time between the two.
 record -q -o w.sbt --window flag:flag -- "$load" make:begun await:first cpu:50 make:one await:second cpu:700 make:two await:go cpu:50 make:three await:over &
 recorder=$!
 await test -e begun
@@ -59,5 +59,5 @@ rows = [row for row in map(json.loads, sys.stdin) if row["category"] == "process
 gaps = [i for i in range(1, len(rows)) if rows[i]["start"] - rows[i - 1]["start"] > 700e6]
 assert len(gaps) == 1, gaps
 after = rows[gaps[0]]
-# Its first rate covers an interval after the window was opened, when it slept.
+# Its first rate covers an interval after the window opened, when it slept.
 assert after["args"]["all"] < 40, after' || fail "a rate reaches back before its window"

@@ -4,7 +4,7 @@
 . "$TS_SOURCE/tests/cli/lib.sh"
 
 [ "$(readlink /proc/self/ns/pid)" = 'pid:[4026531836]' ] ||
-	{ echo "skip: in a pid namespace of its own, where numbers that npu-smi prints are not believed"; exit 77; }
+	{ echo "skip: in a pid namespace, where the pids of npu-smi are not used"; exit 77; }
 
 mkdir bin
 ln -s "$TS_SOURCE/tests/lib/fake_npu_smi.sh" bin/npu-smi
@@ -29,7 +29,7 @@ cat >table <<END
 +==+
 END
 
-# The machine may have users of its own.
+# The machine may have other users.
 "$TRACESMITH" ps --devices 2>/dev/null | grep -E "^ *(pid|$program) " | sed -E -e "s/ *$program/PID/" -e 's/ +/ /g' -e 's/^ //'
 "$TRACESMITH" ps --devices --json 2>/dev/null | python3 -c '
 import json, sys
@@ -40,7 +40,7 @@ assert row.pop("start_time") == int(open("/proc/" + sys.argv[1] + "/stat").read(
 row["pid"] = "PID"
 print(row)' $program
 
-# A tool that fails is told of, and names nobody.
+# A failing tool is reported, and lists no processes.
 for how in fail nothing grandchild; do
 	export FAKE_NPU_SMI=$how
 	echo "$how: $("$TRACESMITH" ps --devices --json 2>&1 | grep -c "\"pid\":$program,") $("$TRACESMITH" ps --devices --json 2>&1 >/dev/null | grep -o 'npu-smi [a-z].*' | sed 's/; [a-z]*:.*//' || true)"

@@ -42,11 +42,11 @@ print({(row["kind"], row["pool"], row["bytes"], row["total_bytes"], row["device"
 "$TRACESMITH" record -q --stacks none -o t.sbt -- "$work" launches:10
 "$TRACESMITH" view t.sbt -t api_call --json | grep -c '"stack"' || true
 
-# The program is killed: what it said is there, what had not run is counted.
+# The program is killed: its emitted events are there, and commands that had not run are counted.
 bash -c '"$TRACESMITH" record -q --stacks native -o t.sbt -- "$0" launches:100 pending:7 kill' "$work" 2>/dev/null || true
 told t.sbt
 
-# The recorder is killed; the program goes on, and a successor has it all.
+# The recorder is killed; the program continues, and a successor has everything.
 rm -f t.sbt*
 setsid "$TRACESMITH" record -q --stacks native -o t.sbt -- "$work" launches:100 pending:3 graph:5 make:ready await:go launches:50 memory:2 copies:1 make:ended &
 recorder=$!
@@ -63,7 +63,7 @@ told good.sbt
 "$TRACESMITH" record -q --resume t.sbt
 told t.sbt
 
-# A window becomes a file of its own, with all that its rows name.
+# A window becomes its own file, with everything that its rows refer to.
 rm -f t.sbt* ready go
 "$TRACESMITH" record -q --stacks native --window command --split -o t.sbt -- \
 	"$work" launches:5 make:ready await:go launches:40 graph:2 memory:1 make:ready2 await:go2 launches:5 &

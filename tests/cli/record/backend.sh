@@ -1,6 +1,7 @@
 #!/bin/bash
 # SPDX-License-Identifier: Apache-2.0
-# A backend of others, the example in examples/backends: what its descriptor gives to record and doctor.
+# A third-party backend, the example in examples/backends: what its descriptor adds to record and
+# doctor.
 . "$TS_SOURCE/tests/cli/live.sh"
 
 export LD_LIBRARY_PATH=$TS_BUILD/examples/backends:$TS_BUILD/tests/backends${LD_LIBRARY_PATH:+:$LD_LIBRARY_PATH}

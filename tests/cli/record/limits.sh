@@ -3,7 +3,7 @@
 # Recordings that end before the program, and options that reach the agent.
 . "$TS_SOURCE/tests/cli/live.sh"
 
-# The time is over; the program goes on, and its exit code is waited for.
+# The time limit ends the recording; the program continues, and the tool waits for its exit code.
 "$TRACESMITH" record --duration 300ms -o t.sbt -- "$emit" instants:10 await:go instants:10 exit:4 2>err.txt &
 recorder=$!
 await grep -q 'goes on without being recorded' err.txt
@@ -14,7 +14,7 @@ code=0
 wait $recorder || code=$?
 echo "exit $code"
 
-# Texts are left out, and the command line.
+# Strings are omitted, and so is the command line.
 "$TRACESMITH" record -q --redact -o r.sbt -- "$emit" texts:3 instants:2
 "$TRACESMITH" export r.sbt -o r.json
 ! grep -E 'secret|texts:3' r.json || fail "not redacted"
@@ -26,8 +26,8 @@ rows w.sbt -n tick
 "$TRACESMITH" record -q --window steps:2-9 --max-steps 4 -o w.sbt -- "$emit" steps:10
 rows w.sbt -n tick
 
-# While the recorder stands still, a small budget loses events; it says so, and what to do. Every event is
-# stored or counted.
+# While the recorder is stopped, a small budget loses events; the message says so, and what to do.
+# Every event is stored or counted.
 rm -f ready go ended
 "$TRACESMITH" record --budget 256K -o b.sbt -- "$emit" instants:10 make:ready await:go instants:50000 make:ended 2>err.txt &
 recorder=$!

@@ -4,7 +4,7 @@
 # they open. Needs no device.
 . "$TS_SOURCE/tests/cli/live.sh"
 
-# record NAME [options] -- words: by the client in $marks; what it prints, and how it ends.
+# record NAME [options] -- words: runs the client in $marks; prints its output and exit code.
 record() {
 	local output=$1 code=0
 	shift
@@ -38,23 +38,23 @@ check() {
 	record t.sbt levels push:outer push:inner pop domain:NCCL push:reduce pop domain: pop pop | tr '\n' ' '
 	echo
 	slices t.sbt
-	echo "== what comes with them, the first time and again"
+	echo "== their attributes, the first time and again"
 	record t.sbt rich:load pop rich:load pop real:loss pop real:loss pop wide:caf pop
 	slices t.sbt
-	echo "== domains that cross: one is cut, and goes on"
+	echo "== overlapping domains: one is split, and continues"
 	record t.sbt push:a domain:D push:b domain: pop domain:D pop
 	slices t.sbt
-	echo "== any thread may end it; threads have the names that they gave themselves"
+	echo "== any thread may end it; threads have their own names"
 	record t.sbt start:first start:second end-elsewhere:0 end:1 start:never threads:2
 	slices t.sbt | sort
 	"$TRACESMITH" view t.sbt --table thread --json | grep -oE '"name":"(ranges|worker)[^"]*"' | sort
-	echo "== names without end do not fill the dictionary"
+	echo "== an unlimited number of names does not fill the dictionary"
 	record t.sbt names:6000 repeat:5000
 	echo "$(rows t.sbt -c nvtx) $(rows t.sbt -n again) $(rows t.sbt -n 'aten::add, seq = 5999, op_id = 17997') $(rows t.sbt --table loss)"
-	echo "== too deep is counted, and levels are right"
+	echo "== too deep ranges are counted, and levels are right"
 	record t.sbt deep:200
 	echo "$(rows t.sbt -n deep) $("$TRACESMITH" view t.sbt --table loss --json | grep -oE '"(count|reason)":[^,}]*' | tr '\n' ' ')"
-	echo "== what is no handle"
+	echo "== invalid handles"
 	record t.sbt handles
 	"$TRACESMITH" view t.sbt --table mark --json | grep -oE '"name":"[^"]*"'
 	echo "== a kill leaves them open; a child has its own"
@@ -82,7 +82,7 @@ windows w.sbt
 echo "== held open by several threads"
 record w.sbt inside:4:step mark:out
 echo "$(rows w.sbt -n inside) $(rows w.sbt -n out)"
-echo "== begun inside, ended behind it"
+echo "== begun inside, ended after it"
 record w.sbt start:step push:late end:0 mark:out pop push:step push:next pop pop
 slices w.sbt
 rows w.sbt -n out
@@ -104,7 +104,7 @@ record w.sbt push:step pop
 options=(--window cuda-profiler-api)
 record w.sbt push:step pop
 
-echo "== a program that was started with it, looked at later"
+echo "== a program started with it, attached to later"
 TRACESMITH_LIVE=1 TRACESMITH_BACKENDS=cuda,host NVTX_INJECTION64_PATH=$TS_BUILD/libtracesmith-backend-cuda.so \
 	LD_PRELOAD=$TS_BUILD/libtracesmith-agent.so:$TS_BUILD/libtracesmith-backend-cuda.so \
 	"$marks" push:before pop push:meanwhile make:ready await:go pop mark:late &

@@ -17,12 +17,13 @@ TRACESMITH_OUT=two.sbt "$emit" make:two instants:20 await:one
 wait
 await test ! -e two.sbt.journal
 rows two.sbt -n tick
-# Each may start a recorder: the one that comes second finds the trace taken, or the program recorded and gone, and says so.
+# Each may start a recorder: the second one finds the trace in use, or the program already recorded
+# and gone, and says so.
 if [ -e two.sbt.log ]; then
 	! grep -v 'another process is writing it$\|cannot open area .*: No such file or directory$' two.sbt.log || fail "the recorder complains"
 	rm two.sbt.log
 fi
-# What goes wrong stands in a file beside it.
+# Errors go to a file beside it.
 ls
 mkdir taken.sbt
 TRACESMITH_OUT=taken.sbt "$emit" instants:10 || echo "exit $?"

@@ -1,10 +1,10 @@
 #!/bin/bash
 # SPDX-License-Identifier: Apache-2.0
-# The backend python: stacks of a started program, of a running one, at a changing interval, and on
+# The python backend: stacks of a started program, of a running one, at a changing interval, and on
 # events.
 . "$TS_SOURCE/tests/cli/python.sh"
 
-echo "== a program that is started"
+echo "== a started program"
 "$TRACESMITH" record --backends python --python-interval 0.01 -o a.sbt -- bash -c "$python program.py the_main & sleep 1; touch the_main.over; wait" 2>err.txt
 summary <err.txt
 "$TRACESMITH" verify a.sbt
@@ -13,14 +13,14 @@ stacks a.sbt | grep -o 'the_main;run;wait_inside$\|worker;wait_inside$' | sort -
 # Its own counters, and no metrics.
 "$TRACESMITH" info --counters a.sbt --json | grep -o 'python_[a-z_]*\|memory_bytes' | sort -u
 
-echo "== one that runs, with metrics"
+echo "== a running one, with metrics"
 begin the_second
 "$TRACESMITH" record -p $program --duration 1 --backends python,host --python-interval 20ms --json -o b.sbt 2>err.txt |
 	python3 -c 'import json, sys; r = json.load(sys.stdin); print(r["stacks"] > 30, r["stacks_rejected"] <= r["stacks"], r["metrics"] > 0)'
 sed "s/$program/PID/" err.txt | grep -v '^b.sbt'
 stacks b.sbt | grep -c 'the_second;run;wait_inside$'
 
-echo "== a pace that changes"
+echo "== a changing interval"
 "$TRACESMITH" record -q -p $program --backends python --python-interval 10s -o c.sbt &
 recorder=$!
 await "$TRACESMITH" config $recorder
@@ -37,7 +37,7 @@ import collections, json, sys
 names = collections.Counter(json.loads(line)["name"] for line in sys.stdin)
 print(sorted(names), names["asked"] >= 3, names["python"] > 50)'
 
-echo "== when a function comes"
+echo "== on entry of a function"
 touch the_second.over
 wait $program
 cat >comes.py <<'PY'
@@ -56,7 +56,7 @@ grep -c 'answer.*42' d.json >/dev/null && echo "locals are there"
 "$TRACESMITH" record -q --redact --backends python --python-interval 0.005 --locals -o e.sbt -- "$python" comes.py
 "$TRACESMITH" view e.sbt --table sample --args --json | grep -c 'answer' || true
 
-echo "== marks and calls are the agent's affair"
+echo "== marks and calls need the agent"
 "$TRACESMITH" record -q --backends none --python-on marks,calls -o f.sbt -- bash -c 'echo $TRACESMITH_PYTHON_STACKS'
 
 echo "== usage"

@@ -4,7 +4,7 @@
 . "$TS_SOURCE/tests/cli/live.sh"
 
 "$TRACESMITH" record --replayable -q -o t.sbt -- true 2>err.txt || {
-	[ $? -eq 4 ] && grep -q 'this build is without' err.txt && { echo "skip: this build is without OpenCL"; exit 77; }
+	[ $? -eq 4 ] && grep -q 'this build is without' err.txt && { echo "skip: this build has no OpenCL"; exit 77; }
 	fail "$(cat err.txt)"
 }
 rm -f t.sbt
@@ -22,7 +22,7 @@ t record --replayable --snapshot-limit much -- true
 t record --replayable --window-timeout 0 -- true
 TRACESMITH_BACKENDS=host t record --replayable -- true
 
-# What the loader of OpenCL is told, and what is kept of what it was told before.
+# Environment of the OpenCL loader, with earlier settings preserved.
 # shellcheck disable=SC2016
 say='echo "$OPENCL_LAYERS|$LD_PRELOAD"'
 show() { OPENCL_LAYERS=/x/own.so "$TRACESMITH" record "$@" -q -o t.sbt -- sh -c "$say" | sed "s#$TS_BUILD#BUILD#g"; }
@@ -30,10 +30,10 @@ show
 show --backends opencl
 show --backends host
 show --backends none
-# A recording inside of another one: the inner one's.
+# A recording inside another one: the inner one applies.
 "$TRACESMITH" record -q -o outer.sbt -- "$TRACESMITH" record -q -o t.sbt -- sh -c "$say" | sed "s#$TS_BUILD#BUILD#g"
 
 t record --replayable -o t.sbt --json --backends opencl -- true | sed -E 's/"bytes":[0-9]+/"bytes":N/; s/, [0-9.]+ KiB/, N KiB/'
-# Its own events are as always, and the backend adds none.
+# Its own events are unchanged, and the backend adds none.
 "$TRACESMITH" record --replayable -q -o t.sbt -- "$emit" instants:100 2>/dev/null || fail "it did not run"
 rows t.sbt --table mark

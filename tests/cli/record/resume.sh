@@ -1,10 +1,11 @@
 #!/bin/bash
 # SPDX-License-Identifier: Apache-2.0
-# A killed recorder: a new one continues, recover makes a trace, and a new recording of the same
-# name keeps the leftovers. In each case every event is there once.
+# A killed recorder: a new one resumes, recover makes a trace, and a new recording of the same name
+# keeps the leftovers. In each case every event is there once.
 . "$TS_SOURCE/tests/cli/live.sh"
 
-# kill_recorder: a recording t.sbt whose recorder is killed; the program goes on in the background.
+# kill_recorder: makes a recording t.sbt whose recorder is killed; the program continues in the
+# background.
 kill_recorder() {
 	rm -f ready go ended t.sbt*
 	setsid "$TRACESMITH" record -q -o t.sbt -- "$emit" instants:100 make:ready await:go instants:50 make:ended &
@@ -28,14 +29,14 @@ summary <err.txt
 rows t.sbt -n tick
 t record --resume t.sbt
 
-# The program has ended meanwhile.
+# The program has exited meanwhile.
 kill_recorder
 touch go
 await [ -e ended ]
 t recover t.sbt -o good.sbt
 "$TRACESMITH" verify good.sbt
 rows good.sbt -n tick
-# It can be done again, and the trace can still be gone on with.
+# It can be repeated, and the trace can still be resumed.
 t recover t.sbt -o good.sbt
 "$TRACESMITH" record -q --resume t.sbt
 rows t.sbt -n tick

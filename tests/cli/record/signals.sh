@@ -3,7 +3,7 @@
 # Signals to the recorder: forwarded to the program or ending the recording.
 . "$TS_SOURCE/tests/cli/live.sh"
 
-# start NAME options...: a recording in the background, its pid in $recorder.
+# start NAME options...: starts a recording in the background; sets $recorder to its pid.
 start() {
 	rm -f ready
 	"$TRACESMITH" record "$@" 2>err.txt &
@@ -17,18 +17,18 @@ finished() {
 	"$TRACESMITH" verify t.sbt
 }
 
-# TERM, USR1 and USR2 are passed on, and the program's answer counts.
+# TERM, USR1 and USR2 are forwarded, and the program's exit code counts.
 for name in TERM USR1 USR2; do
 	start -q -o t.sbt -- bash -c "trap 'exit 9' $name; touch ready; while :; do sleep 0.02; done"
 	kill -s $name $recorder
 	finished $name
 done
-# One that does not care dies of it, and so do we.
+# A program without a handler dies of it, and so does the recorder.
 start -q -o t.sbt -- "$emit" instants:10 make:ready sleep:100000
 kill -TERM $recorder
 finished death
 rows t.sbt -n tick
-# What the caller ignores stays ignored, by both.
+# Signals ignored by the caller stay ignored, by both.
 rm -f ready
 (
 	trap '' HUP

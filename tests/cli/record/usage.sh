@@ -52,7 +52,7 @@ touch 'a b/agent.so'
 TRACESMITH_AGENT_PATH='a b/agent.so' t record -o t.sbt -- true | sed "s#$(pwd -P)#HERE#"
 t record -p 999999999
 t record --backends none -p $$ | sed "s/$$/PID/g"
-# What was there before stays, where nothing was recorded.
+# Existing files stay if nothing was recorded.
 echo precious >t.sbt
 t record -o t.sbt -- no-such-program
 cat t.sbt

@@ -5,12 +5,12 @@
 
 make_trace t
 size=$(stat -c %s t.sbt)
-# Without its index nothing is lost.
+# A missing index loses nothing.
 head -c $((size - 10)) t.sbt >cut.sbt
 t recover cut.sbt -o good.sbt | numbers
 t verify good.sbt
 cmp <("$TRACESMITH" view --json -t slice,gpu_op,api_call t.sbt) <("$TRACESMITH" view --json -t slice,gpu_op,api_call good.sbt)
-# A damaged chunk, here that of gpu_op, is left out, and the trace says so.
+# A damaged chunk, here that of gpu_op, is omitted, and the trace says so.
 cp t.sbt bad.sbt
 damage_chunk bad.sbt 11
 t recover bad.sbt -o good.sbt | numbers

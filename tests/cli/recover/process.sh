@@ -6,7 +6,7 @@
 TRACESMITH_LIVE=1 "$emit" instants:100 threads:3 make:ready sleep:100000 &
 program=$!
 await [ -e ready ]
-# A copy of a running one; nothing is taken from it.
+# A copy of a running one; the program's buffers are not consumed.
 t recover $program -o live.sbt | sed "s/$program/PID/"
 "$TRACESMITH" verify live.sbt
 rows live.sbt -n tick
@@ -15,7 +15,7 @@ wait $program 2>/dev/null || true
 t recover $program -o dead.sbt | sed "s/$program/PID/"
 "$TRACESMITH" verify dead.sbt
 rows dead.sbt -n tick
-# By the file of its area, also where it lies elsewhere.
+# By the file of its area, even in another directory.
 mkdir elsewhere
 cp live/* elsewhere/
 area=$(basename live/*)
@@ -23,10 +23,10 @@ t recover elsewhere/"$area" -o copy.sbt | sed "s/$area/AREA/"
 rows copy.sbt -n tick
 t recover "$area" -o name.sbt | sed "s/$area/AREA/"
 "$TRACESMITH" recover $program -o json.sbt --json -q | python3 -c 'import json, sys; print(json.load(sys.stdin))'
-# Damaged and hostile areas give an error, or what is whole.
+# Damaged and hostile areas give an error, or the intact part.
 head -c 3000 elsewhere/"$area" >elsewhere/cut
 t recover elsewhere/cut -o out.sbt
 quietly ps --clean
 t recover $program -o out.sbt | sed "s/$program/PID/g"
 [ ! -e out.sbt ] || fail "an output was made"
-[ -z "$(find . -name '*.journal')" ] || fail "a journal was left"
+[ -z "$(find . -name '*.journal')" ] || fail "a journal remains"

@@ -10,7 +10,7 @@ chown 54321 theirs.sbt
 ln -s theirs.sbt link.sbt
 t replay theirs.sbt
 t replay link.sbt
-# Now it is looked at, and found wanting.
+# Now it is read, and found invalid.
 t replay theirs.sbt --yes
 # The emulator runs nothing.
 kineto_json 0 >k.json

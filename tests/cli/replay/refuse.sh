@@ -8,9 +8,10 @@ for kind in bad-hash no-blob beyond no-memory gap native failed empty nothing pr
 	"$TS_BUILD/tests/targets/make_stream" $kind.sbt $kind
 	t replay $kind.sbt
 done
-# A byte of a blob's chunk that was changed.
+# A changed byte in a blob's chunk.
 "$TS_BUILD/tests/targets/make_stream" changed.sbt plain
 damage_chunk changed.sbt 26
 t replay changed.sbt | sed -E 's/chunk [0-9]+ at byte [0-9]+/chunk N at byte N/'
-# Of a part that does not need it, a command that cannot be replayed does no harm: what fails is the device, if there is none.
+# A command that cannot be replayed does no harm in a part that does not need it: at most the device
+# is missing.
 t replay native.sbt --kernel 'nothing*'

@@ -13,7 +13,7 @@ $make_stream plain.sbt plain
 }
 for kind in killed wrong two; do $make_stream $kind.sbt $kind; done
 
-# Without the device's name and the time that it took.
+# Removes the device's name and times.
 r() { t replay "$@" | sed -E -e 's/ on opencl:.*/ on a device/' -e 's/(last end: ).*/\1N/'; }
 r plain.sbt
 r plain.sbt --check each --repeat 3

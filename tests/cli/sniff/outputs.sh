@@ -44,12 +44,12 @@ stacks t.sbt | grep -v '_bootstrap$' | sed "s/^python[0-9.]*/PYTHON/" | cut -d';
 stacks t.sbt | grep -o 'the_main;run;wait_inside$\|worker;wait_inside$' | sort -u
 "$TRACESMITH" info --counters t.sbt --json | grep -o 'python_[a-z_]*' | sort -u
 
-echo "== counted stacks"
+echo "== folded stacks"
 "$TRACESMITH" sniff -q -p $program -d 0.5 -i 0.01 -o t.folded
 grep -c 'the_main' t.folded >/dev/null && grep -q 'worker' t.folded && fail "other threads, too"
 awk '{ n += $NF } END { print (n > 5) }' t.folded
 
-echo "== without a name for it"
+echo "== default name"
 mkdir empty
 (cd empty && "$TRACESMITH" sniff -q -p $program -d 0.3 && ls | sed 's/[0-9]/N/g')
 touch the_main.over

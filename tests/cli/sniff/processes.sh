@@ -30,7 +30,7 @@ sleep 1
 touch the_child.over
 await [ -e the_other.ready ]
 sleep 0.5
-# One of them is killed; the other one is still watched.
+# One of them is killed; the other one is still sampled.
 kill -9 $second
 wait $second 2>/dev/null || true
 sleep 0.3
@@ -44,16 +44,16 @@ for function in the_parent the_child the_other the_second; do
 done
 "$TRACESMITH" verify t.sbt
 
-echo "== what is no Python"
+echo "== not Python"
 sleep 0.5 &
 "$TRACESMITH" sniff -p $! -o none.sbt 2>&1 | numbers
 rows none.sbt --table sample
 
-echo "== none is named"
+echo "== no operand"
 if "$TRACESMITH" sniff -d 0.5 -o users.sbt >users.txt 2>&1; then
-	grep -q 'waiting for one\|users.sbt:' users.txt || { cat users.txt; fail "nothing is said"; }
+	grep -q 'waiting for one\|users.sbt:' users.txt || { cat users.txt; fail "the message is missing"; }
 else
 	code=$?
 	[ $code -eq 4 ] || { cat users.txt; fail "exit code $code"; }
-	grep -q -- '-p PID' users.txt || { cat users.txt; fail "what to do is not said"; }
+	grep -q -- '-p PID' users.txt || { cat users.txt; fail "the advice is missing"; }
 fi

@@ -35,7 +35,7 @@ for rank in 0 1 2 3 4; do
 	eval "rank_$rank=$program"
 done
 await all_wait -p ${pids#,}
-# Numbers of processes become R0 to R4.
+# Pids become R0 to R4.
 ranks() {
 	# shellcheck disable=SC2154
 	still | sed -E -e "s/$rank_0-$rank_4/PIDS/" -e "s/\b$rank_0\b/R0/g; s/\b$rank_1\b/R1/g; s/\b$rank_2\b/R2/g; s/\b$rank_3\b/R3/g; s/\b$rank_4\b/R4/g" -e 's/pids [-R0-9,]+/pids .../'

@@ -29,5 +29,5 @@ import json, sys
 frames = json.load(sys.stdin)["threads"][0]["frames"]
 print(list(frames[0]["locals"]), ascii(frames[0]["locals"]["odd"]))
 print(frames[1]["locals"])'
-# They are not shown unless asked for.
+# Not shown by default.
 "$TRACESMITH" stack --json -p $program | grep -c locals || true

@@ -29,7 +29,8 @@ import json, os, sys
 process = json.load(sys.stdin)
 for thread in process["threads"]:
     kinds = ["n" if frame["frame_type"] == "native" else frame["func"] for frame in thread["frames"] if frame["frame_type"] == "native" or frame["file"].startswith(os.getcwd())]
-    # Between frames of Python some have none that is worth a line, or no name that says so.
+    # Some pairs of Python frames have no native frame worth a line between them, or none with a
+    # known name.
     print(thread["name"], thread["main"], thread.get("native_missing"), kinds[:1], [kind for kind in kinds if kind != "n"])
     for frame in thread["frames"]:
         assert frame["frame_type"] != "native" or (frame["address"] > 0 and frame["lineno"] is None), frame
@@ -58,5 +59,5 @@ start spins spin.py
 runs() { "$TRACESMITH" stack --json $program | grep -q '"running":true'; }
 await runs
 "$TRACESMITH" stack --native --json $program | python3 shape.py
-# It runs on, and nobody traces it.
+# It keeps running, and nothing traces it.
 grep TracerPid /proc/$program/status | cut -f 2

@@ -51,7 +51,7 @@ await named_sleep
 t stack $other | sed -E "s/$other/PID/"
 t stack $other $fine | still | sed -E "s/$other|$fine/PID/g" | sed -n '1,3p;$p'
 
-echo "== somebody else's"
+echo "== another user's"
 if [ "$(id -u)" != 0 ] || ! command -v setpriv >/dev/null; then
 	echo "tracesmith stack: process PID (python3): CAP_SYS_PTRACE"
 	echo "exit 4"

@@ -1,6 +1,7 @@
 #!/bin/bash
 # SPDX-License-Identifier: Apache-2.0
-# The derived table `edge`: every dependency of a small trace, and only those that overlap a time.
+# The derived table `edge`: every dependency of a small trace, and only those that overlap a time
+# range.
 . "$TS_SOURCE/tests/cli/lib.sh"
 . "$TS_SOURCE/tests/cli/state.sh"
 
@@ -14,7 +15,8 @@ import csv, json
 edges = json.load(open("edges.json"))
 key = lambda e: (e["kind"], e["from_table"], e["from_point"], e["from_name"], e["to_table"], e["to_point"], e["to_name"])
 keys = [key(edge) for edge in edges]
-# Each command that has a call is launched by it; stream 7 has an order; the host waited for the copy of stream 20.
+# Each command with a call is launched by it; stream 7 is in order; the host waited for the copy of
+# stream 20.
 assert keys.count(("launch", "api_call", "start", "cudaLaunchKernel", "gpu_op", "start", "gemm")) == 2, keys
 assert ("stream", "gpu_op", "end", "gemm", "gpu_op", "start", "relu") in keys, keys
 sync = [e for e in edges if e["kind"] == "sync"]

@@ -12,6 +12,6 @@ for question in "" --intervals --commands; do
 		state_json $order >other.json
 		# shellcheck disable=SC2086
 		"$TRACESMITH" state other.json $question --json >found
-		cmp expected found || fail "rows by '$order' give something else"
+		cmp expected found || fail "rows by '$order' give another result"
 	done
 done

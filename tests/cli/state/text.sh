@@ -6,11 +6,11 @@
 
 state_json >t.json
 t state t.json
-# In blocks where the locale has them; of some lanes; of some time.
+# In block characters if the locale has them; of some lanes; of a time range.
 LC_ALL=C.UTF-8 t state t.json --stream 7
 t state t.json --device 0 --from 50us --to 100us
 t state t.json --device 5
-# It is the same as a trace, and twice as ranks, which nothing ties together.
+# The same as a trace, and twice as ranks, which nothing ties together.
 quietly import t.json -o t.sbt
 "$TRACESMITH" state t.json >a
 "$TRACESMITH" state t.sbt >b

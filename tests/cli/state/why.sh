@@ -23,18 +23,18 @@ device() { echo "{\"ph\": \"X\", \"cat\": \"$1\", \"name\": \"$2\", \"pid\": 0, 
 	echo '{"ph": "i", "name": "x", "pid": 1, "tid": 2, "ts": 100}]}'
 } >t.json
 quietly import t.json -o t.sbt
-# The copy waited for the event behind the kernel, and the host for the copy.
+# The copy waited for the event after the kernel, and the host for the copy.
 t state t.sbt --why 4
 t state t.sbt --why 5
 t state t.sbt --why 4 --json
-# By row, by name, by a part of a name, by a glob: of several the one that waited longest.
+# By row, by name, by a substring, by a glob: of several the one that waited longest.
 t state t.sbt --why gpu_op:0 | sed -n 1,3p
 t state t.sbt --why api_call:5 | sed -n 1,3p
 t state t.sbt --why gemm | sed -n 1,4p
 t state t.sbt --why Memcpy | sed -n 1,3p
 t state t.sbt --why 'cudaStream*' | sed -n 1,4p
 t state t.sbt --why orphan
-# What is not there.
+# No match.
 t state t.sbt --why 99
 t state t.sbt --why gpu_op:77
 t state t.sbt --why 'no*such'

@@ -6,7 +6,7 @@
 export TRACESMITH_BACKENDS=host
 
 trap 'touch go over; jobs -p | xargs -r kill 2>/dev/null || true' EXIT
-# top_json PYTHON [options]: what is printed of the last picture, `top`, with `p` by pid.
+# top_json PYTHON [options]: evaluates the last snapshot, `top`, with `p` by pid.
 top_json() {
 	local code=$1
 	shift
@@ -19,9 +19,9 @@ exec(sys.argv[1])' "$code"
 }
 listed() { "$TRACESMITH" top --once --json -d 0.1 | grep -q "\"pid\":$1,"; }
 
-echo "== nobody"
+echo "== no process"
 { "$TRACESMITH" top --once -d 0.1 >/dev/null; } 2>&1
-# No maker's tool is asked where none was chosen.
+# Vendor tools run only if selected.
 mkdir tools
 printf '#!/bin/sh\ntouch "%s/asked"\n' "$PWD" >tools/npu-smi
 chmod +x tools/npu-smi
@@ -45,7 +45,7 @@ print("instants:1234" in own["command"], own["rss_bytes"] > 0, own["vms_bytes"] 
 print(sorted(set(own) - {"devices", "device_percent", "device_memory_bytes"}))
 s = top["system"]
 print(0 <= s["cpu_percent"] <= 100, 0 < s["memory_used_bytes"] < s["memory_bytes"], s["load_1"] >= 0)' --once
-# Another process can be asked for, and then nobody else is listed.
+# Selecting another process lists only that one.
 sleep 600 &
 other=$!
 top_json '
@@ -57,7 +57,8 @@ kill $other
 wait $other 2>/dev/null || true
 t top --once -p $other | sed "s/$other/PID/"
 
-# watch: pictures of it all go to a file until `unwatch`. last PYTHON: does that hold of the last ones, `a` and `b`?
+# watch: writes snapshots of everything to a file until `unwatch`. last PYTHON: does this hold for
+# the last two, `a` and `b`?
 watch() {
 	"$TRACESMITH" top -n 100000 -d 0.1 --json >pictures &
 	watcher=$!
@@ -74,7 +75,7 @@ a, b = [json.loads(line)["processes"] for line in open("pictures").read().split(
 sys.exit(not eval(sys.argv[1]))' "$1"
 }
 
-echo "== one that ends meanwhile"
+echo "== one that exits meanwhile"
 watch
 touch over
 wait $program
@@ -83,7 +84,7 @@ unwatch
 python3 -c 'import json; print(len(json.loads(open("pictures").readline())["processes"]))'
 rm -f over ready
 
-echo "== events a second"
+echo "== events per second"
 TRACESMITH_LIVE=1 "$emit" instants:10 make:ready await:go instants:5000 make:emitted await:over &
 program=$!
 await [ -e ready ]
@@ -97,7 +98,7 @@ import json
 rows = [json.loads(line)["processes"][0] for line in open("pictures").read().split("\n")[:-1]]
 counts = [row["events"] for row in rows]
 rates = [row["events_per_s"] for row in rows]
-# All of them at once, or in a few looks; a rate is taken over half a delay at least.
+# All events at once, or in a few passes; a rate covers at least half a delay.
 print(counts == sorted(counts), counts[0], counts[-1], 0 < max(rates) <= 5000 / 0.05)
 print(all((rate > 0) == (after > before) for rate, before, after in zip(rates[1:], counts, counts[1:])))
 print({row["events_estimated"] for row in rows}, {row["events_lost"] for row in rows})'
@@ -119,7 +120,7 @@ print(row["recording"], row["recorder_pid"] == int(os.environ["RECORDER"]), row[
 kill -STOP $recorder
 touch go
 await [ -e emitted ]
-# A look reads so much only: later ones catch up, and then it is exact.
+# A pass reads a limited amount: later ones catch up, and then the count is exact.
 top_json '
 first, last = pictures[0]["processes"][0], pictures[-1]["processes"][0]
 print(last["events_lost"] > 0, last["events"] + last["events_lost"], last["events_estimated"])' -n 12 -p "$program"

@@ -27,8 +27,8 @@ PY
 start ready busy.py
 export PROGRAM=$program
 
-# holds PYTHON [options]: does that hold of `p`, what is said of Python in the second picture, and its functions (those that
-# have had time since the first one) and threads by name?
+# holds PYTHON [options]: does this hold for `p`, the Python part of the second snapshot, with its
+# functions (those that ran since the first one) and threads by name?
 holds() {
 	local code=$1
 	shift
@@ -45,13 +45,13 @@ echo "== JSON"
 holds 'p is None'
 await holds 'p["samples"] > 0 and p["processes"] == 1 and "spin" in functions' --python
 await holds 'own == ["spin", "<module>", "again"] or own == ["spin", "again", "<module>"]' --python
-# Recursion counts once: whoever is on the stack of the only thread that runs is there for all of its time.
+# Recursion counts once: every function on the stack of the only running thread has all of its time.
 await holds 'functions["again"]["total_s"] == functions["spin"]["own_s"] == functions["spin"]["total_s"] > 0 == functions["again"]["own_s"]' --python
 await holds 'functions["spin"]["total_percent"] >= functions["spin"]["own_percent"] > 0 and functions["spin"]["lineno"] == 5' --python
 await holds 'threads["MainThread"]["func"] == "spin" and threads["MainThread"]["lineno"] in (7, 8) and threads["MainThread"]["gil_percent"] > 0' --python
 await holds 'threads["waiter"]["state"] == "idle" and threads["waiter"]["func"] == "wait" and threads["waiter"]["gil_percent"] == 0' --python
 await holds 'threads["MainThread"]["pid"] == int(os.environ["PROGRAM"])' --python
-# Threads that wait count only where asked for.
+# Waiting threads count only on request.
 await holds '"wait" not in functions and "spin" in functions' --python
 await holds '"wait" in functions and functions["wait"]["own_s"] > 0' --idle
 echo fine

@@ -4,7 +4,7 @@
 # restored.
 . "$TS_SOURCE/tests/cli/live.sh"
 
-python3 -c 'import pty; pty.openpty()' 2>/dev/null || { echo "skip: there are no pseudo-terminals here"; exit 77; }
+python3 -c 'import pty; pty.openpty()' 2>/dev/null || { echo "skip: no pseudo-terminals"; exit 77; }
 cat >screen.py <<'PY'
 import atexit, fcntl, os, pty, re, select, signal, struct, subprocess, sys, termios, time
 
@@ -83,7 +83,7 @@ class Screen:
         if not self.alternate or self.is_foreign:
             return
         assert character >= " ", f"control character {character!r}"
-        # Bytes of the size before may still be under way when it changes.
+        # Output for the previous size may still be in transit when it changes.
         if self.row < self.rows and self.column < self.columns:
             self.cells[self.row][self.column] = (character, self.style)
         self.column += 1
@@ -182,7 +182,7 @@ targets = []
 atexit.register(lambda: [program.kill() for program in targets])
 pids = sorted(target("instants:10") for _ in range(3))
 
-# ---- what is there, and keys ----
+# ---- contents and keys ----
 s = Session(TOOL, "top", "-d", "0.2")
 s.see("launch_emit")
 s.until("all three", lambda: sorted(order(s)) == pids)
@@ -256,7 +256,7 @@ s.type("d", "0.1", "\n")
 s.see("every 0.1 s")
 s.type("s3600\n")
 s.see("every 3600 s")
-# Nothing but a key changes anything now: two rows are drawn, and perhaps the clock.
+# Only a key changes anything now: two rows are drawn, and perhaps the clock.
 s.type("\x1b[H")
 s.until("first", lambda: selected_pid() == pids[0])
 del s.screen.frames[:]
@@ -299,7 +299,7 @@ assert all(byte < 0x80 for byte in s.screen.bytes), "not ASCII"
 s.type("q")
 print("quit:", s.end(), s.given_back())
 
-# ---- ends ----
+# ---- exits ----
 for number in signal.SIGTERM, signal.SIGHUP, signal.SIGINT, signal.SIGQUIT, signal.SIGABRT:
     s = Session(TOOL, "top", "-d", "0.2")
     s.see("launch_emit")
@@ -358,7 +358,7 @@ s.expect(rb":> $")
 s.type("fg\n")
 s.until("the screen again", lambda: s.screen.alternate)
 s.see("launch_emit")
-# Stopped without being asked.
+# Stopped by another process.
 child = int(subprocess.run(["pgrep", "-P", str(s.pid)], capture_output=True, text=True).stdout)
 s.screen.is_foreign = True
 os.kill(child, signal.SIGSTOP)
@@ -378,7 +378,7 @@ assert not s.screen.alternate and s.screen.cursor_shown and s.screen.wraps
 s.type("exit 0\n")
 print("stopped and continued:", s.end())
 
-# ---- none of this ----
+# ---- without a terminal ----
 s = Session(TOOL, "top", TERM="dumb")
 print("dumb:", s.end(), s.raw.decode().strip())
 open("done", "w").close()

@@ -15,16 +15,16 @@ t verify payload.sbt | numbers
 "$TRACESMITH" verify payload.sbt >out.txt || true
 grep -Eq "^trace 'payload.sbt': chunk [0-9]+ at byte [0-9]+: checksum differs" out.txt || fail "no chunk and byte"
 t verify -q payload.sbt
-# Cut anywhere.
+# Truncated anywhere.
 for bytes in 64 65 200 $((size / 2)) $((size - 1)); do
 	head -c "$bytes" t.sbt >cut.sbt
 	code=0
 	"$TRACESMITH" verify cut.sbt >out.txt 2>err.txt || code=$?
 	[ $code -eq 1 ] || fail "$bytes bytes: exit $code"
-	grep -q "tracesmith recover cut.sbt -o good.sbt" out.txt || fail "$bytes bytes: not told what to do"
+	grep -q "tracesmith recover cut.sbt -o good.sbt" out.txt || fail "$bytes bytes: no advice"
 	[ ! -s err.txt ] || fail "$bytes bytes: $(cat err.txt)"
 done
-# With less than its header there is nothing to save.
+# With less than its header there is nothing to recover.
 : >empty.sbt
 t verify empty.sbt
 head -c 63 t.sbt >cut.sbt

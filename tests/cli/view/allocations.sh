@@ -6,7 +6,7 @@
 
 quietly record -q --stacks native -o t.sbt -- "$TS_BUILD/tests/targets/accelerator_work" memory:2
 t view t.sbt --table allocation --columns name
-python3 -c 'import pty; pty.openpty()' 2>/dev/null || { echo "skip: there are no pseudo-terminals here"; exit 77; }
+python3 -c 'import pty; pty.openpty()' 2>/dev/null || { echo "skip: no pseudo-terminals"; exit 77; }
 # Lines, and which functions are inlined, depend on the build.
 PYTHONPATH=$TS_SOURCE/tests/lib PYTHONDONTWRITEBYTECODE=1 NO_COLOR=1 python3 -c '
 import sys

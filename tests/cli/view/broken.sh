@@ -9,7 +9,7 @@ t view cut.sbt --columns name --limit 2 2>&1 | numbers
 cmp <("$TRACESMITH" view --json t.sbt) <("$TRACESMITH" view --json cut.sbt 2>/dev/null) || fail "cut"
 t view missing.sbt
 t view t.json
-# A damaged payload is named with chunk and byte; rows of other tables are still shown.
+# An error names chunk and byte of a damaged payload; rows of other tables are still shown.
 cp t.sbt bad.sbt
 damage_chunk bad.sbt 11
 t view bad.sbt --table gpu_op --json | numbers

@@ -26,13 +26,13 @@ t view t.sbt --commands --json
 t view t.sbt --commands --stream 20 --limit 2 --json
 t view t.sbt --commands --name 'cuda*' --from 20us --to 50us
 t view t.sbt --commands --device 1
-# A copy whose call is not in the trace; a trace without devices.
+# A copy without a call in the trace; a trace without devices.
 make_trace k
 t view k.sbt --commands --json
 echo '[{"ph": "X", "cat": "cpu_op", "name": "a", "pid": 1, "tid": 2, "ts": 1, "dur": 1}]' >host.json
 quietly import host.json -o host.sbt
 t view host.sbt --commands
-# What makes no sense with it.
+# Options that do not combine with it.
 t view t.sbt --commands --table gpu_op
 t view t.sbt --commands --sort duration
 t view t.sbt --commands --thread 2

@@ -6,15 +6,15 @@
 skip_with_clang_sanitizers "the stacks of launches"
 target=$TS_BUILD/tests/targets/instruction_samples
 cubin=$TS_SOURCE/tests/data/cubin/lines.cubin
-# Nothing of this machine's CUDA: the first disassembler fails.
+# Hides this machine's CUDA: the first disassembler fails.
 mkdir bin
 export PATH=$PWD/bin:$PATH
 printf '#!/bin/sh\nexit 3\n' >bin/nvdisasm
 chmod +x bin/nvdisasm
 
-# Stacks depend on the machine; their text is told by other tests.
+# Stacks depend on the machine; other tests check their text.
 without_stacks() { sed '/^    [^ 0-9]/d'; }
-# Its path is of the test's folder.
+# Its path is in the test's folder.
 without_path() { sed "s,$PWD/,,"; }
 
 quietly record -q -o c.sbt -- "$target" "$cubin"
@@ -32,7 +32,7 @@ SH
 cp bin/nvdisasm good
 t view c.sbt --hot scale --limit 2 | without_stacks
 
-# Exact counts, where a sample says which launch it is of; and for programs.
+# Exact counts if samples name their launch; and as JSON.
 cp failing bin/nvdisasm
 quietly record -q -o s.sbt -- "$target" "$cubin" serialized
 t view s.sbt --hot 'void scale<float>(float*, float const*, int)' --limit 1 | without_stacks | without_path
@@ -48,17 +48,17 @@ print(sorted((l["launches"], l["samples"]) for l in hot["launches"]) if all(l["s
 
 cp failing bin/nvdisasm
 
-# Both kernels are called so; the trace has no code.
+# Both kernels have this name; the trace has no code.
 quietly record -q -o n.sbt -- "$target" "$cubin" nocode
 t view n.sbt --hot a | without_stacks
 t view n.sbt --hot 'p*n' --limit 0
 
-# Killed: what was told is there, with the code.
+# Killed: what was emitted is there, with the code.
 bash -c '"$TRACESMITH" record -q -o k.sbt -- "$@"; echo "shell sees $?"' bash "$target" "$cubin" kill 2>/dev/null
 t view k.sbt --hot plain | without_stacks | without_path
-[ -z "$(ls live)" ] || fail "something was left behind"
+[ -z "$(ls live)" ] || fail "files remain in the live directory"
 
-# Rows of it, and what is said where there is nothing.
+# Its rows, and messages if there are none.
 t view c.sbt --table sample --columns name,state,weight,stack --limit 3
 t export -q c.sbt -f folded -o -
 t analyze c.sbt functions

@@ -8,6 +8,6 @@
 places() { sed -E -e 's/\+0x[0-9a-f]+/+0xN/' -e 's/ +$//'; }
 "$TRACESMITH" view t.sbt --table gpu_op --stacks --columns name | places
 "$TRACESMITH" view t.sbt --table api_call --stacks --columns name --limit 2 | places
-# Without --stacks nothing of it is looked for.
+# Nothing of it is looked up without --stacks.
 t view t.sbt --table gpu_op --columns name,stack --name gemm_backward
 "$TRACESMITH" view t.sbt --table gpu_op --json | grep -c launch_stack || true

@@ -14,7 +14,7 @@ t view s.sbt --json
 t view s.sbt --table sample --name 'wo*'
 t view s.sbt --table sample --name 'none*'
 t view s.sbt --table frame,stack
-# A frame a line, with all that is known of it; a row without a stack is one line.
+# One line per frame, with everything known about it; a row without a stack is one line.
 cat >p.json <<'JSON'
 {"tracesmith": {"format": 1, "rows": {"process": [{"id": 1, "pid": 7}], "thread": [{"id": 1, "process": 1, "tid": 7, "chrome": [7, 7]}]}},
  "stackFrames": {"1": {"name": "main", "file": "/app/x.py", "line": 3, "kind": "python"},

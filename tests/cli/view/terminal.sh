@@ -3,7 +3,7 @@
 # On a terminal, lines are truncated to its width and the header is highlighted; NO_COLOR works.
 . "$TS_SOURCE/tests/cli/lib.sh"
 
-python3 -c 'import pty; pty.openpty()' 2>/dev/null || { echo "skip: there are no pseudo-terminals here"; exit 77; }
+python3 -c 'import pty; pty.openpty()' 2>/dev/null || { echo "skip: no pseudo-terminals"; exit 77; }
 make_trace t
 export PYTHONPATH=$TS_SOURCE/tests/lib PYTHONDONTWRITEBYTECODE=1
 cat >look.py <<'PY'

@@ -17,7 +17,7 @@ assert numpy.allclose(c.get(), (numpy.arange(4096) * 3.5 - 1)[1000:3000])
 random = pyopencl.clrandom.PhiloxGenerator(context, seed=7).uniform(queue, 1000, numpy.float32)
 assert 0 <= random.get().min() and random.get().max() <= 1
 
-# A copy on the other queue, behind what this one did.
+# A copy on the other queue, after this queue's commands.
 d = pyopencl.array.empty(queue, 2000, numpy.float32)
 done = pyopencl.enqueue_copy(other, d.data, c.data, wait_for=[pyopencl.enqueue_marker(queue)])
 done.wait()
