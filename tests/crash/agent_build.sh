@@ -5,7 +5,7 @@
 set -euo pipefail
 . "$TS_SOURCE/tests/lib/agent.sh"
 
-cc=$(command -v cc || command -v gcc) || { echo "skip: there is no C compiler"; exit 77; }
+cc=$(command -v cc || command -v gcc) || { echo "skip: no C compiler"; exit 77; }
 is_sanitized && { echo "skip: allocators and late libraries do not go with sanitizers"; exit 77; }
 link=("-I$TS_SOURCE/include" "-L$TS_BUILD" "-Wl,-rpath,$TS_BUILD" -pthread)
 mode=flight
@@ -98,7 +98,8 @@ for compiler in g++ clang++; do
 	done
 done
 
-# A library with call sites that is unloaded and loaded again; the agent is loaded by it, late, and stays.
+# A library with call sites that is unloaded and loaded again; it loads the agent, late, which
+# stays.
 cat >plugin.c <<'END'
 #include <tracesmith/emit.h>
 void work(int n) { TS_INSTANT("plugin", "c", TS_INT("n", n)); TS_INSTANT("text", "c", TS_STRING("s", "abc")); }
@@ -146,7 +147,7 @@ END
 "$cc" loader.c -ldl -o loader
 run 110 ./loader
 
-# A library whose constructor starts a thread that emits before the agent's own constructor has run.
+# A library whose constructor starts a thread that emits before the agent's constructor has run.
 cat >early.c <<'END'
 #define _GNU_SOURCE
 #include <dlfcn.h>
@@ -172,7 +173,8 @@ printf '#include <tracesmith/emit.h>\nint main(void) { TS_INSTANT("late", "c"); 
 "$cc" late.c "${link[@]}" -Wl,--no-as-needed ./early.so -ltracesmith-agent -o late
 run 2 ./late
 
-# An allocator that emits, also while the agent starts; and the first event in a handler that interrupted it.
+# An allocator that emits, also while the agent starts; and a first event in a handler that
+# interrupted it.
 cat >allocator.c <<'END'
 #define _GNU_SOURCE
 #include <signal.h>

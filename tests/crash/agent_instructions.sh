@@ -44,7 +44,7 @@ for each in flight stream full; do
 	done
 done
 
-# And killed in earnest.
+# And actually killed.
 steps_budget flight
 step signal first 1000000
 for ((i = 1; i <= 8; i++)); do

@@ -22,7 +22,7 @@ for each in flight stream; do
 	[ ! -s "$daemon/data" ] || fail "something was written into the daemon's file: $mode"
 done
 
-# Limits that come after the area was made, or before.
+# Limits set after the area was created, or before.
 for limit in "file_limit 1000000" "descriptor_limit 3" "memory_limit 100000" sandbox; do
 	is_sanitized && [ "${limit% *}" = memory_limit ] && continue
 	in_mode flight
@@ -38,7 +38,7 @@ holds 'one.rings == 1'
 in_mode flight
 all_there agent_odd descriptor_limit 64
 
-# Live directories that are not ours alone.
+# Live directories that others can write to.
 refused() { # what
 	local code=0
 	TRACESMITH_LIVE=1 "$targets/agent_odd" plain >counts || code=$?
@@ -51,11 +51,11 @@ mkdir -m 777 "$live/dir" && refused "a directory for all"
 chmod 750 "$live/dir" && refused "a directory for the group"
 chmod 700 "$live/dir" && mv "$live/dir" "$live/real" && ln -s real "$live/dir" && refused "a symbolic link"
 rm "$live/dir" && touch "$live/dir" && TRACESMITH_LIVE=1 "$targets/agent_odd" plain >counts
-rm "$live/dir" && TRACESMITH_LIVE_DIR=$live/no/such refused "a path that is not there"
+rm "$live/dir" && TRACESMITH_LIVE_DIR=$live/no/such refused "a missing path"
 TRACESMITH_LIVE_DIR=$(printf '/%0300d' 1 2 3 4 5) refused "a long path"
 export TRACESMITH_LIVE_DIR=$live/areas
 
-# Areas of the dead that nobody wants are removed, the newest eight stay; those of a recording stay.
+# Unused areas of dead processes are removed, the newest eight stay; those of a recording stay.
 in_mode stream
 "$targets/agent_odd" plain >counts
 unset TRACESMITH_AGENT
@@ -72,7 +72,7 @@ for each in flight stream; do
 	all_there agent_odd chroot empty
 done
 
-# Mount and pid namespaces: little shared memory, filled up meanwhile; none; no /proc; pid 1.
+# Mount and pid namespaces: little shared memory, which fills up; none; no /proc; pid 1.
 unshare -mpf true 2>/dev/null || { echo "no namespaces here: the rest is left out"; exit 0; }
 inside() { # shell command
 	unshare -m bash -euc ". \"\$TS_SOURCE/tests/lib/agent.sh\"; in_mode $each; [ $each = flight ] || export TRACESMITH_AGENT=session=5; $1" || fail "$1: $each"
@@ -94,7 +94,7 @@ for each in flight stream; do
 	holds 'one.pid == 1'
 done
 
-# The dead of another pid namespace are perhaps alive.
+# A process that looks dead may be alive in another pid namespace.
 in_mode flight
 for ((i = 0; i < 10; i++)); do unshare -mpf --mount-proc "$targets/agent_odd" plain >counts; done
 "$targets/agent_odd" plain >counts

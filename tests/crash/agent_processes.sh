@@ -16,7 +16,7 @@ for each in flight stream small; do
 	[ $each = small ] || check agent_fork vfork
 	# exec keeps pid and start time: another area of the same process.
 	[ $each = small ] || check agent_fork exec 'len(areas) == 2 and len({area.pid for area in areas}) == 1 and len({area.image for area in areas}) == 2'
-	# (In flight mode eight areas of the dead are kept.)
+	# (In flight mode eight areas of dead processes are kept.)
 	[ $each = flight ] || check agent_fork busy 'len(areas) == 61'
 	export TRACESMITH_RECORDER=/nonexistent
 	check agent_fork hand 'sorted(area.total for area in areas) == [2, 3, 4, 7]' 2>hints
@@ -32,7 +32,8 @@ for each in flight stream small; do
 	check agent_threads cancel
 	check agent_threads storm 'one.lost_nested < one.total // 1000'
 	is_sanitized || check agent_threads stack
-	# What a handler jumps out of may be there or not; what comes afterwards is there, or counted.
+	# An emit that a handler jumps out of may be stored or not; later ones are stored or
+	# counted.
 	in_mode $each
 	"$targets/agent_threads" jumps >counts || fail "jumps: exit code $?"
 	holds 'one.total >= 1000'

@@ -25,7 +25,7 @@ record agent_odd environment
 record agent_odd unseen
 record agent_odd file_limit 1000000
 
-# A recorder of its own, which the program cannot see.
+# Its own recorder, which the program cannot see.
 for program in "agent_odd unseen" "agent_fork tree" "agent_threads ends"; do
 	rm -rf "$TRACESMITH_LIVE_DIR" t.sbt*
 	# shellcheck disable=SC2086 # two words
@@ -34,7 +34,7 @@ for program in "agent_odd unseen" "agent_fork tree" "agent_threads ends"; do
 	accounts "TRACESMITH_OUT, $program"
 done
 
-# Killed; then saved.
+# Killed, then recovered.
 in_mode flight
 rm -f t.sbt counts
 mkfifo rounds

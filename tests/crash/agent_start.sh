@@ -5,7 +5,7 @@
 set -euo pipefail
 . "$TS_SOURCE/tests/lib/agent.sh"
 
-# A recorder that only says what it was started with.
+# A recorder that only prints how it was started.
 cat >recorder <<'END'
 #!/bin/sh
 open=$(ls -l /proc/$$/fd | sed -n 's/.* \([0-9]*\) -> \(.*\)/fd \1 \2/p')
@@ -14,7 +14,7 @@ open=$(ls -l /proc/$$/fd | sed -n 's/.* \([0-9]*\) -> \(.*\)/fd \1 \2/p')
 	echo "directory $(pwd)"
 	echo "session $(ps -o sid= -p $$ | tr -d ' ') pid $$ parent $PPID"
 	echo "$open"
-	# Read by the shell itself: one that waits for a child has blocked signals.
+	# Read by the shell itself: while it waits for a child it has signals blocked.
 	while read -r key value; do case $key in SigBlk: | SigIgn:) echo "$key $value" ;; esac; done </proc/self/status
 	env | grep -E '^(LD_PRELOAD|TRACESMITH_(OUT|AGENT|LIVE)|FERRUM_TRACE_OUT)=' || true
 } >"$TEST_SAID.new" 2>&1
@@ -25,7 +25,8 @@ export TRACESMITH_RECORDER=$PWD/recorder TEST_SAID=$PWD/said
 
 mode=out
 rm -rf "$TRACESMITH_LIVE_DIR" said
-# Signals blocked or ignored, a closed standard input, open descriptors: nothing of it is the recorder's.
+# Signals blocked or ignored, a closed standard input, open descriptors: the recorder inherits none
+# of it.
 (
 	trap '' HUP PIPE
 	exec 7</dev/null 0<&-
@@ -39,19 +40,20 @@ grep -qFx "arguments record --detached --area $area -o $PWD/t-$pid-%.sbt" said |
 grep -qFx "directory /" said || fail "recorder: $(cat said)"
 ! grep -qE 'LD_PRELOAD|TRACESMITH|FERRUM' <(grep -v ^arguments said) || fail "environment: $(cat said)"
 [ "$(grep '^fd' said | grep -vE '/recorder$|pipe:')" = $'fd 0 /dev/null\nfd 1 /dev/null\nfd 2 /dev/null' ] || fail "descriptors: $(cat said)"
-# (32 and 33 are the C library's own, which it lets nobody change: a caller may have ignored them by other means.)
+# (32 and 33 belong to the C library, which lets nobody change them: a caller may have ignored them
+# by other means.)
 ! sed 's/0000000180000000$/0000000000000000/' said | grep -qE 'Sig(Blk|Ign):.*[1-9a-f]' || fail "signals: $(cat said)"
 ! grep -qE "session $(ps -o sid= -p $$ | tr -d ' ') |parent $pid$" said || fail "it is not detached: $(cat said)"
 holds "one.output == '$PWD/t-$pid-%.sbt' and one.mode == 1 and one.session & 1 and one.flush_request == 1"
 
-# No recorder: a hint, flight mode, and all goes on.
+# No recorder: a hint, flight mode, and the program continues.
 export TRACESMITH_RECORDER=/nonexistent
 rm -rf "$TRACESMITH_LIVE_DIR"
 FERRUM_TRACE_OUT=$PWD/t.sbt "$targets/agent_odd" plain >counts 2>hint || fail "no recorder: exit code $?"
 [ "$(grep -c "no recorder found for '$PWD/t.sbt'.*tracesmith recover" hint)" -eq 1 ] || fail "no recorder: $(cat hint)"
 read_areas "$TRACESMITH_LIVE_DIR" --counts counts
 holds 'one.mode == 0'
-# Where nobody reads standard error, or it is closed, the program lives on.
+# If standard error has no reader or is closed, the program survives.
 for errors in '2> >(exec 0<\&-)' '2>\&-' '2>/dev/full'; do
 	rm -rf "$TRACESMITH_LIVE_DIR"
 	eval "sleep 0.05; TRACESMITH_OUT=t.sbt '$targets/agent_odd' plain >counts ${errors//\\/}" || fail "$errors: exit code $?"
@@ -59,8 +61,8 @@ for errors in '2> >(exec 0<\&-)' '2>\&-' '2>/dev/full'; do
 done
 [ ! -e t.sbt ] || fail "there is a trace without a recorder"
 
-# Preloaded into programs that know nothing of it: they say the same, and end the same. (sort writes its line at once; what ls and cat
-# say side by side may mix.)
+# Preloaded into unrelated programs: the same output, the same exit. (sort writes its line at once;
+# output of ls and cat may interleave.)
 export TRACESMITH_AGENT=session=5
 printf 'set -u; x=$(echo a | tr a b); (exit 3) || echo "$x $?"; for i in 1 2 3; do ls /nonexistent 2>&1 | sort & done; wait; exit 4\n' >script.sh
 printf 'import os, subprocess, threading\nt = threading.Thread(target=print, args=("thread",)); t.start(); t.join()\npid = os.fork()\nif pid == 0: os._exit(7)\nprint(os.waitpid(pid, 0)[1], subprocess.run(["sh", "-c", "exit 5"]).returncode, sorted(os.listdir("/proc/self/fd"))[:3])\n' >script.py
@@ -74,7 +76,7 @@ for command in "ls -la /usr" "bash script.sh" "python3 script.py" "sort script.s
 	holds 'areas and all(area.total == 0 for area in areas)'
 done
 
-# More rights than its user: off.
+# Set-user-ID programs: off.
 if is_root && command -v setpriv >/dev/null; then
 	mkdir "$live/setuid" && chmod 755 "$live/setuid" "$live"
 	cp "$targets/agent_odd" "$agent" "$live/setuid"

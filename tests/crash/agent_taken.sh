@@ -40,7 +40,7 @@ for modes in "1 0 1 0 1 0" "0 0 0 0" "1 1 1 0 0"; do
 			emit $count
 			count=$((count * 7 / 4 % 2000 + 100))
 		done
-		# All there; then all taken, and the mode is another.
+		# All there; then all drained, and the mode changes.
 		holds "one.total == $sum and take(one, $next) and Area(one.path).total == $sum and Area(one.path).stored == 0"
 	done
 	end

@@ -34,7 +34,7 @@ holds '[len(event.args) for event in one.events] == [32, 32, 0, 1, 2, 0, 1, 0] a
 holds 'list(one.events[0].args.items())[:5] == [("key0", 0), ("real", 2.5), ("text", "value"), ("yes", True), ("", "")]'
 holds '(one.events[3].start, one.events[3].duration, one.events[3].track, one.events[3].name) == (100, 0, 9, "")'
 
-# Values of others, and devices; these also while events are off.
+# Values of other subjects, and devices; the latter also while events are off.
 about='[event.subject for event in one.events if event.name == "about"] == [(1, 0, 0, 0), (2, 0, 1234567, 1 << 50), (3, 0x12345, 0, 0),
 	(4, 0x12345, 1234567, 1 << 50)] and all(event.args == {"used": 5, "load": 0.5} and event.category == "m" for event in one.events)'
 devices='(one.devices[0] == (0x12345, 1 << 40, "Maker", "Fast", "GPU-1", "0000:01:00.0") and len(one.devices) == 2 and
@@ -53,7 +53,7 @@ holds "one.total == 0 and $devices"
 emit TRACESMITH_LIVE=1 "$targets/agent_values" about_off
 [ ! -e "$TRACESMITH_LIVE_DIR" ] || fail "a disabled tracer has an area"
 
-# Tracers made by hand have areas of their own, and end on their own.
+# Manual tracers have their own areas, and end independently.
 emit TRACESMITH_LIVE=1 TRACESMITH_RECORDER=/nonexistent "$targets/agent_values" tracers 2>hints
 holds 'sorted((os.path.basename(area.output), area.total) for area in areas) == [("", 3), ("first.sbt", 8), ("second.sbt", 3)]'
 holds 'all(area.output in ("", os.getcwd() + "/" + os.path.basename(area.output)) and area.target_state == 2 for area in areas)'

@@ -10,7 +10,7 @@ rows() { "$TRACESMITH" view --json -t gpu_op,api_call "$1" 2>/dev/null | wc -l; 
 before=$(rows job/job.sbt)
 [ "$before" -eq 1800 ] || fail "$before rows"
 
-# A file that may not grow: it is as it was.
+# A file that may not grow: it stays unchanged.
 cp job/job.sbt full.sbt
 python3 - "$TRACESMITH" "$(stat -c %s full.sbt)" <<'PY' && fail "it was written"
 import resource, subprocess, sys
@@ -34,7 +34,7 @@ for round in 1 2 3 4 5 6 7 8 9 10 11 12; do
 	"$TRACESMITH" verify -q killed.sbt || expect 0 recover killed.sbt -o good.sbt
 done
 
-# Somebody else writes it.
+# Another process writes it.
 exec 9<job/job.sbt
 flock -x 9
 cp job/job.sbt kept.sbt

@@ -23,7 +23,7 @@ expect 0 verify -q good.sbt
 expect 0 import -q made.json -o whole.sbt
 rm disk/t.sbt
 
-# There is room for half of it.
+# Space for half of it.
 expect 3 recover -q whole.sbt -o disk/r.sbt
 says disk/r.sbt "No space left on device"
 [ ! -e disk/r.sbt ] || expect 0 info disk/r.sbt

@@ -4,7 +4,7 @@
 # memory.
 set -euo pipefail
 . "$TS_SOURCE/tests/lib/crash.sh"
-# Wall time: far above what they take, so that a busy machine is no failure.
+# Wall time: far above what they take, so that a busy machine does not fail.
 limit_seconds=100
 
 python3 - <<'END'
@@ -48,29 +48,29 @@ if command -v zstd >/dev/null; then
 	head -c $(($(stat -c %s good.json.zst) / 2)) good.json.zst >cut.json.zst
 	cut+=(cut.json.zst)
 else
-	echo "left out: a cut .zst (there is no zstd to make one)"
+	echo "left out: a truncated .zst (no zstd)"
 fi
 mkdir folder
 
-# Nothing in these can be used: no trace is left behind.
+# Nothing in these is usable: no trace remains.
 for file in empty.json text.json number.json random.bin no_events.json folder absent.json head.json.gz deep_open.json; do
 	expect 3 import -q $file -o out.sbt
 	says "$file"
-	[ ! -e out.sbt ] || fail "$file: a trace was left behind"
+	[ ! -e out.sbt ] || fail "$file: a trace remains"
 done
 
-# In these, all up to the fault: it is in a whole trace, and the message says where reading ended.
+# These are usable up to the error: the trace is valid, and the message says where reading stopped.
 for file in "${cut[@]}" damaged.json.gz syntax.json behind.json nul.json deep.json; do
 	expect 3 import -q $file -o out.sbt
 	says "$file" "byte "
 	[ $file = cut.json.zst ] && [ ! -e out.sbt ] && continue
 	expect 0 verify -q out.sbt
 	[ "$(info_of out.sbt 'info["events"] > 1000 and len(info["loss"]) > 0')" = True ] ||
-		fail "$file: the events before the fault, or the loss, are not there"
+		fail "$file: the events before the error, or the loss, are missing"
 	rm out.sbt
 done
 
-# These are JSON, and some of it makes no sense: that is left out, and counted.
+# These are JSON, and partly meaningless: that part is dropped, and counted.
 for file in types.json numbers.json; do
 	expect 0 import -q $file -o out.sbt
 	says $file "lost"
@@ -79,7 +79,7 @@ for file in types.json numbers.json; do
 	rm out.sbt
 done
 
-# Places that cannot be written, or are the input itself.
+# Outputs that cannot be written, or are the input itself.
 expect 3 import -q good.json -o absent/out.sbt
 says absent/out.sbt
 expect 3 import -q good.json -o folder
@@ -93,13 +93,13 @@ if [ "$(id -u)" -ne 0 ]; then
 	says closed/out.sbt
 fi
 
-# No traces, for verbs that need one.
+# Files that are not traces, for verbs that need one.
 for file in empty.json text.json random.bin folder absent.json /dev/null; do
 	for verb in info view; do
 		expect 3 $verb $file
 		says "$file"
 	done
-	# An empty file may have been a trace: damaged, and told on standard output.
+	# An empty file may have been a trace: reported as damaged on standard output.
 	if [ ! -s $file ] && [ -e $file ]; then
 		expect 1 verify $file
 	else
@@ -108,13 +108,14 @@ for file in empty.json text.json random.bin folder absent.json /dev/null; do
 	fi
 	expect 3 export $file -f chrome -o out.json
 	says "$file"
-	[ ! -e out.json ] || fail "$file: an export was left behind"
+	[ ! -e out.json ] || fail "$file: an export remains"
 	expect 3 recover $file -o out.sbt
 	says "$file"
-	[ ! -e out.sbt ] || fail "$file: a trace was left behind"
+	[ ! -e out.sbt ] || fail "$file: a trace remains"
 done
 
-# A trace full of beginnings of chunks, and one whose few bytes stand for 52 million rows: in time, and in little memory.
+# A trace full of chunk headers, and one whose few bytes stand for 52 million rows: quickly, and
+# with little memory.
 python3 - "$TS_SOURCE/tests/golden/v1.sbt" <<'END'
 import sys
 header = open(sys.argv[1], "rb").read()[:64]

@@ -14,9 +14,9 @@ start=$EPOCHREALTIME
 took_us=$((${EPOCHREALTIME/./} - ${start/./}))
 whole_bytes=$(stat -c %s whole.sbt)
 
-# Starts an import behind a pipe; its process id is in $import.
+# Starts an import that reads a pipe; sets $import to its pid.
 start_import() { # output
-	# A shell without a terminal starts what is in the background with Ctrl-C ignored.
+	# A shell without a terminal starts background jobs with Ctrl-C ignored.
 	env --default-signal=INT "$TRACESMITH" import -q - -o "$1" < <("$targets/make_kineto" $events 2>/dev/null) 2>stderr &
 	import=$!
 }
@@ -31,10 +31,11 @@ for ((i = 0; i < kills; i++)); do
 	wait $import 2>/dev/null || true
 	[ -e killed.sbt ] || continue
 	bytes=$(stat -c %s killed.sbt)
-	# Id and time of the file header differ; then it is a prefix, byte for byte. (Behind the last chunk comes the index.)
+	# Id and time of the file header differ; the rest is a prefix, byte for byte. (The index
+	# follows the last chunk.)
 	if [ "$bytes" -gt 64 ] && [ "$bytes" -lt "$whole_bytes" ]; then
 		cmp -s <(tail -c +65 killed.sbt) <(head -c "$bytes" whole.sbt | tail -c +65) ||
-			fail "kill $i: $bytes bytes are no prefix of the whole trace"
+			fail "kill $i: $bytes bytes are not a prefix of the complete trace"
 	fi
 	if [ "$bytes" -lt 64 ]; then
 		expect 3 recover killed.sbt -o good.sbt
@@ -49,8 +50,8 @@ for ((i = 0; i < kills; i++)); do
 done
 [ $recovered -gt 0 ] || fail "no import got as far as its first byte"
 
-# The rows of a cut trace are rows of the whole one, the earliest of each table. (What ties the clock to trace time may stand at
-# the end of a source, so times are compared without it.)
+# The rows of a truncated trace are rows of the complete one, the earliest of each table. (The clock
+# may be tied to trace time at the end of a source, so times are compared without it.)
 rows_of() { # trace, table
 	"$TRACESMITH" view "$1" --json --table "$2" 2>/dev/null | sed -E 's/"start":17000000([0-9]{11}),/"start":\1,/' |
 		sed -E 's/"start":0*([0-9])/"start":\1/' | sort
@@ -61,9 +62,9 @@ expect 0 recover -q cut.sbt -o good.sbt
 for table in slice api_call gpu_op; do
 	rows_of whole.sbt $table >whole.rows
 	rows_of good.sbt $table >good.rows
-	[ -s good.rows ] || [ $table != slice ] || fail "there are no rows of $table in half of the trace"
+	[ -s good.rows ] || [ $table != slice ] || fail "no rows of $table in half of the trace"
 	comm -13 whole.rows good.rows >other.rows
-	[ ! -s other.rows ] || fail "rows of $table are not those of the whole trace: $(head -n 1 other.rows)"
+	[ ! -s other.rows ] || fail "rows of $table differ from those of the complete trace: $(head -n 1 other.rows)"
 done
 
 # Ctrl-C.
@@ -80,5 +81,5 @@ code=0
 wait $import || code=$?
 [ $code -eq 130 ] || fail "Ctrl-C: exit code $code, expected 130: $(cat stderr)"
 expect 0 verify -q stopped.sbt
-[ "$(info_of stopped.sbt '0 < info["events"] < '$events)" = True ] || fail "Ctrl-C: the events read so far are not there"
+[ "$(info_of stopped.sbt '0 < info["events"] < '$events)" = True ] || fail "Ctrl-C: the events read so far are missing"
 [ "$(info_of stopped.sbt 'len(info["loss"]) > 0')" = True ] || fail "Ctrl-C: the trace does not say that something is missing"

@@ -1,19 +1,21 @@
 # SPDX-License-Identifier: Apache-2.0
-"""live_check.py ORACLE[,ORACLE] TRACE... [--option...]: is everything that live_oracle emitted in the traces, or said to be lost?
+"""live_check.py ORACLE[,ORACLE] TRACE... [--option...]: checks that everything emitted by live_oracle is
+in the traces or counted as lost.
 
-Every event whose emit returned is stored once, or counted in `loss`; none is torn; of a process that was killed, one event
-a thread may be either way, the one that was being emitted. Prints what was found; exit code 1 where something does not hold.
+Every event whose emit returned is stored once, or counted in `loss`; none is torn. The event that a
+thread of a killed process was emitting may be stored or not. Prints the result; exit code 1 on a
+violation.
 
-  --none-lost       there may be no losses at all
-  --some-lost       there must be losses, else the test did not test anything
-  --some-stored     likewise (the default is that nothing at all may be stored)
-  --gaps            there are events from before and from after a loss
+  --none-lost       there must be no losses
+  --some-lost       there must be losses, otherwise the test is pointless
+  --some-stored     likewise (by default nothing at all may be stored)
+  --gaps            there are events before and after a loss
   --all-done        no process was killed
-  --flight          nobody recorded from the start, so that old events may have been overwritten; else none may be
-  --windows N       each thread has its events in exactly N ranges (or fewer, where it had none in a window), and what is
-                    outside of them was not to be recorded
+  --flight          not recorded from the start: old events may have been overwritten; otherwise not
+  --windows N       each thread has its events in exactly N ranges (or fewer, if it had none in a
+                    window), and those outside were not to be recorded
   --ranges A-B,C-D  every thread has exactly these sequences, last ones included
-  --json            what was found, as JSON
+  --json            print the result as JSON
 """
 import argparse
 import json
@@ -24,7 +26,7 @@ import sys
 
 HEADER = struct.Struct("<8s5I36x")
 SLOT = struct.Struct("<QQIIQ32x")
-# What a loss row says that it counts.
+# What a loss row counts.
 EVENTS = ("event", "events")
 
 
@@ -68,14 +70,14 @@ class Check:
             self.faults.append(text)
 
     def rows(self):
-        """What each row must be, whatever was lost."""
+        """Invariants of each row, whatever was lost."""
         self.expect(self.found["torn"] == 0, f"{self.found['torn']} torn, the first: {self.found['torn_example']}")
         strange = set(self.found["others"]) - {"step"}
-        self.expect(not strange, f"rows that nobody emitted: {sorted(strange)[:5]}")
+        self.expect(not strange, f"rows that were never emitted: {sorted(strange)[:5]}")
         for key, lane in self.lanes.items():
             slot = self.slots.get(key)
             if slot is None:
-                self.faults.append(f"{key}: there is no such thread")
+                self.faults.append(f"{key}: no such thread")
                 continue
             self.expect(lane["doubles"] == 0, f"{key}: {lane['doubles']} are there twice")
             self.expect(lane["disorder"] == 0, f"{key}: {lane['disorder']} are older than those before them")
@@ -87,7 +89,8 @@ class Check:
         for row in self.found["losses"]:
             if row["what"] not in EVENTS:
                 continue
-            # A program that is recorded drops its newest events when there is no room, and never overwrites what is there.
+            # A recorded program drops its newest events when there is no room, and never overwrites
+            # older ones.
             self.expect("overwritten" not in row["reason"] or self.options.flight, f"overwritten: {row}")
             if row["count"] is None:
                 self.faults.append(f"an unknown number of events is lost: {row['reason']}")
@@ -96,7 +99,7 @@ class Check:
         return lost
 
     def thread(self, key):
-        """Events of a thread that are missing, and how many more may be counted as lost."""
+        """Missing events of a thread, and how many more may be counted as lost."""
         slot, lane = self.slots[key], self.lanes.get(key)
         returned = slot["returned"]
         if lane is None:
@@ -119,13 +122,13 @@ class Check:
             pid["more"] += more
         for pid, sums in by_pid.items():
             if steps:
-                self.expect(len(by_pid) == 1, "steps of several processes cannot be told apart")
+                self.expect(len(by_pid) == 1, "steps of several processes cannot be distinguished")
                 sums["missing"] -= steps
             said = lost.pop(pid, 0)
             most = sums["missing"] + sums["more"]
             self.expect(sums["missing"] <= said <= most,
                         f"process {pid}: {sums['missing']} are missing, {said} are said to be lost, at most {most} may be")
-        self.expect(not lost, f"losses of processes that are not there: {lost}")
+        self.expect(not lost, f"losses of unknown processes: {lost}")
 
     def windows(self, count):
         for key, lane in self.lanes.items():

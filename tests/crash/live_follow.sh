@@ -14,26 +14,26 @@ expect 137 record -q -o t.sbt -- sh -c 'kill -KILL $$'
 rm -f t.sbt
 expect 127 record -q -o t.sbt -- ./there-is-none
 says there-is-none
-[ ! -e t.sbt ] || fail "a program that is not there left a trace"
+[ ! -e t.sbt ] || fail "a missing program left a trace"
 echo text >no-program
 chmod +x no-program 2>/dev/null
 chmod -x no-program
 expect 126 record -q -o t.sbt -- ./no-program
 [ ! -e t.sbt ] || fail "a program that cannot be started left a trace"
 
-# Streams: byte for byte, and nothing of ours between.
+# Streams: byte for byte, without anything of ours in between.
 head -c 3000000 /dev/urandom >bytes
 "$TRACESMITH" record -q -o t.sbt -- cat <bytes >copy 2>stderr
 cmp bytes copy || fail "standard input or output was touched"
 [ ! -s stderr ] || fail "something is on standard error: $(cat stderr)"
 "$TRACESMITH" record -q -o t.sbt -- sh -c 'echo one; echo two >&2' >out 2>err
 [ "$(cat out)" = one ] && [ "$(cat err)" = two ] || fail "streams are mixed up: $(cat out err)"
-# An environment as before, but for two variables.
+# The environment is unchanged except for two variables.
 env | grep -vE '^(_|LD_PRELOAD|TRACESMITH_AGENT)=' | sort >before
 "$TRACESMITH" record -q -o t.sbt -- env | grep -vE '^(_|LD_PRELOAD|TRACESMITH_AGENT)=' | sort >after
 cmp -s before after || fail "the environment differs: $(diff before after)"
 
-# A signal for the recorder is for the program.
+# Signals to the recorder go to the program.
 "$TRACESMITH" record -q -o t.sbt -- sh -c 'trap "exit 5" TERM; : >ready; while :; do sleep 0.02; done' >log 2>&1 &
 recorder=$!
 wait_until 120 test -e ready || fail "the program did not start: $(cat log)"
@@ -47,7 +47,7 @@ expect 0 verify -q t.sbt
 	"$emitter" --oracle "$oracle" --chain --processes 5 --threads 2 --mode mixed --rate 5000 --seconds 0.4 >log 2>&1 && code=0 || code=$?
 [ $code -eq 3 ] || fail "exit code $code, expected 3: $(cat log)"
 check "a chain" t.sbt --all-done --some-stored
-python3 - <(rows_of t.sbt process) <<'END' || fail "parents are not told: $(rows_of t.sbt process)"
+python3 - <(rows_of t.sbt process) <<'END' || fail "parents are missing: $(rows_of t.sbt process)"
 import json, sys
 rows = [json.loads(line) for line in open(sys.argv[1])]
 emitters = [row for row in rows if row.get("name") == "live_oracle"]
@@ -56,7 +56,7 @@ assert len({row["pid"] for row in emitters}) == 5, rows
 assert sum(1 for row in emitters if row.get("parent")) >= 4, rows
 END
 
-# A daemon outlives who started it; its recording ends when it does.
+# A daemon outlives its parent; its recording ends with it.
 fresh
 "$TRACESMITH" record -q -o t.sbt -- "$emitter" --oracle "$oracle" --daemon --rate 20000 --seconds 0.6 >log 2>&1 || fail "record: $(cat log)"
 is_done || fail "record ended before the daemon did"
@@ -76,7 +76,7 @@ else
 	static="no static program can be made here, so none was followed"
 fi
 
-# A process that becomes another program in the middle: both are there.
+# A process that becomes another program: both are there.
 fresh
 "$TRACESMITH" record -q -o t.sbt -- "$emitter" --oracle "$oracle" --threads 2 --mode mixed --count 5000 --seconds 0 -- \
 	"$emitter" --oracle "$oracle.2" --first 1 --mode mixed --threads 3 --count 7000 --seconds 0 >log 2>&1 || fail "record: $(cat log)"

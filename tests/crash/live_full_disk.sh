@@ -9,7 +9,7 @@ mkdir disk
 mount -t tmpfs -o size=6m tmpfs disk 2>/dev/null || { echo "skip: this user may not mount a small file system"; exit 77; }
 trap 'clean_up; umount disk' EXIT
 
-# Checksums do not compress: about 10 bytes an event, and 48 in the journal.
+# Checksums do not compress: about 10 bytes per event, and 48 in the journal.
 options=(--threads 2 --mode pair --seconds 0 --count 900000 --rate 600000)
 
 record() { # option...
@@ -19,7 +19,7 @@ record() { # option...
 	recorder=$!
 }
 
-# Full to the end: there is no room for what comes, but for the loss rows there is.
+# Full until the end: there is no space for events, but there is for the loss rows.
 record
 await_gone $recorder
 reap $recorder
@@ -28,7 +28,7 @@ reap $recorder
 check "full" disk/t.sbt --all-done --some-stored --some-lost
 [ "$(find disk -type f | wc -l)" -eq 1 ] || fail "other files are left: $(ls -l disk)"
 
-# Full, and then there is room: a file that somebody else had put there goes away.
+# Full, and then there is space again: a filler file is removed.
 fresh
 rm -rf disk/*
 head -c 5m /dev/zero >disk/filler
@@ -36,10 +36,10 @@ head -c 5m /dev/zero >disk/filler
 recorder=$!
 wait_until 300 grep -q "no space left" log || fail "the disk does not become full: $(cat log)"
 rm disk/filler
-wait_until 300 grep -q "there is space again" log || fail "nobody sees that there is room: $(cat log)"
-# Some more is emitted, behind the gap.
+wait_until 300 grep -q "there is space again" log || fail "the free space is not noticed: $(cat log)"
+# More events follow the gap.
 behind() { [ "$(oracle_returned)" -gt "$1" ]; }
-wait_until 120 behind $(($(oracle_returned) + 5000)) || fail "the program stands still"
+wait_until 120 behind $(($(oracle_returned) + 5000)) || fail "the program makes no progress"
 kill_hard "$(oracle_pid)"
 await_gone $recorder
 reap $recorder
@@ -62,7 +62,7 @@ if [ -e disk/t.sbt.journal ]; then
 	check "recorder killed on a full disk" other/t.sbt --some-stored
 fi
 
-# A recording that is to stop when the disk is full.
+# A recording that stops when the disk is full.
 options=(--threads 2 --mode pair --seconds 0 --count 900000 --rate 600000)
 record --on-full stop
 await_gone $recorder
@@ -70,7 +70,7 @@ reap $recorder
 [ $code -eq 0 ] || [ $code -eq 3 ] || fail "record --on-full stop: exit code $code: $(cat log)"
 check "stopped when full" disk/t.sbt --windows 1 --some-stored
 
-# No room for anything at all: the program runs all the same.
+# No space at all: the program runs all the same.
 rm -rf disk/*
 head -c 6m /dev/zero >disk/filler 2>/dev/null || true
 fresh

@@ -6,7 +6,7 @@
 set -euo pipefail
 . "$TS_SOURCE/tests/lib/live.sh"
 
-# What pretends to be a process with an agent is alive as long as this sleeps.
+# A fake process with an agent is alive as long as this sleeps.
 sleep 100 &
 sleeper=$!
 
@@ -67,11 +67,11 @@ def spoil(area, kind):
         for _ in range(200):
             put(DICTIONARY + random.randrange(0, 4000), "I", random.getrandbits(32))
     elif kind == "records":
-        # Sizes, kinds, sites, lengths of strings: anything.
+        # Sizes, kinds, sites, string lengths: anything.
         for _ in range(3000):
             put(area.ring + 8 * random.randrange(0, 7000), choose("IQH"), choose([0, 1, 0xffff, 0xfff8]))
     elif kind == "moves":
-        # THREAD records that name each other's rings, in circles.
+        # THREAD records that refer to each other's rings, in cycles.
         for i in range(100):
             put(area.ring + 64 * i, "HBBIQIIIIQQ", 8, 17, 0, 0, 1, 5, 6, choose([1, 2, 3, 4096, 0xffffffff]), 0,
                 choose([HUGE, 0, 64, 1 << 40]), HUGE)
@@ -125,7 +125,7 @@ def make(area, kind):
     elif kind == "shrinks":
         shrink(area)
     else:
-        sys.exit(f"there is no kind {kind}")
+        sys.exit(f"unknown kind {kind}")
 
 
 def main():
@@ -152,19 +152,19 @@ attack() { # round
 	good=$(ls "$TRACESMITH_LIVE_DIR"/"$(oracle_pid)"-*)
 	python3 hostile.py "$good" $sleeper "$1" "${kinds[@]}" || fail "hostile.py failed"
 	kill_hard "$(oracle_pid)"
-	# What pretends to be alive would be waited for.
+	# A fake process would be waited for.
 	kill_hard $sleeper
 	reap $sleeper
 	wait_until 60 is_gone $recorder || fail "the recorder does not end: $(cat log)"
 	reap $recorder
 	[ $code -eq 137 ] || fail "exit code $code: $(cat log)"
-	# Rows and losses of the others are of no interest here.
+	# Rows and losses of the others do not matter.
 	check_good "$1"
 }
 
-# Events of the hostile areas carry the same numbers: only those of the good process are looked at.
+# Events of the hostile areas have the same numbers: only those of the good process are compared.
 check_good() { # round
-	"$TRACESMITH" verify -q t.sbt || fail "the trace is not whole"
+	"$TRACESMITH" verify -q t.sbt || fail "the trace is incomplete"
 	python3 - "$oracle" t.sbt <<'END' || fail "round $1: rows of the good program are missing, or too many"
 import json, os, struct, subprocess, sys
 oracle = open(sys.argv[1], "rb").read()
@@ -187,7 +187,7 @@ for table in ("slice", "mark", "counter"):
         closed += row.get("name") == "begin" and row["duration"] >= 0
 lost = sum(row["count"] for row in rows("loss") if row.get("pid") == pid and row["what"].startswith("event"))
 found = len(seen) + closed + lost
-# One that was being emitted when it was killed may be there, too.
+# The event that was being emitted at the kill may be there, too.
 assert returned <= found <= returned + threads, f"{len(seen)} rows, {closed} ends, {lost} lost; {returned} were emitted"
 END
 	checks=$((checks + 1)) stored=$((stored + 1))
@@ -200,7 +200,7 @@ for ((round = 1; round <= rounds; round++)); do
 	sleeper=$!
 done
 
-# Verbs that look at the directory.
+# Verbs that read the directory.
 for kind in "${kinds[@]}"; do
 	[ "$kind" != shrinks ] || continue
 	fresh

@@ -4,10 +4,10 @@
 # `recover` find every emitted event exactly once. TS_LONG=1 kills 100 times.
 set -euo pipefail
 . "$TS_SOURCE/tests/lib/live.sh"
-# Metrics are sampled as well, which must disturb nothing.
+# Metrics are sampled as well, which must not interfere.
 export TRACESMITH_BACKENDS=host
 
-# The tool, with an end at a point that TRACESMITH_CRASH_AT names.
+# The tool, which dies at the point in TRACESMITH_CRASH_AT.
 crash_tool=$TS_BUILD/tracesmith-crash
 [ -x "$crash_tool" ] || fail "there is no '$crash_tool'; build it first"
 
@@ -15,7 +15,7 @@ kills=6 passes=1
 is_sanitized && kills=4
 [ -z "${TS_LONG:-}" ] || kills=100 passes=4
 
-# Starts a recording in the background; $recorder is its process id.
+# Starts a recording in the background; sets $recorder to its pid.
 start() { # record's option...
 	"$TRACESMITH" record -q -o t.sbt "$@" -- "$emitter" --oracle "$oracle" "${options[@]}" >log 2>&1 &
 	recorder=$!
@@ -43,7 +43,7 @@ all_done() {
 
 await_all_done() { wait_until 300 all_done || fail "the program does not end"; }
 
-# Goes on until the program has ended; killed again and again on the way.
+# Resumes until the program has ended; killed again and again on the way.
 go_on() { # times to be killed
 	local i resumed
 	for ((i = 0; i < $1; i++)); do
@@ -57,11 +57,11 @@ go_on() { # times to be killed
 	[ ! -e t.sbt.journal ] || expect 0 record -q --resume t.sbt
 }
 
-# The program goes on while nobody records it.
+# The program continues without a recorder.
 kill_and_resume() { # times to be killed again
 	begin
 	start "${saves[@]}"
-	wait_until 120 test -e t.sbt.journal || fail "there is no journal: $(cat log)"
+	wait_until 120 test -e t.sbt.journal || fail "no journal: $(cat log)"
 	nap_ms "$(random 250)"
 	kill_hard $recorder
 	reap $recorder
@@ -72,7 +72,7 @@ kill_and_resume() { # times to be killed again
 	check "resumed, ${options[*]} ${saves[*]}" t.sbt --all-done
 }
 
-# A copy of the trace is made, and nothing of the original is changed: then that is finished, too.
+# Recovers a copy without changing the original, which is then resumed, too.
 kill_and_recover() {
 	begin
 	start "${saves[@]}"
@@ -102,7 +102,7 @@ kill_both() {
 	for ((i = 0; i < slots; i++)); do
 		pids+=("$(oracle_pid $i)")
 	done
-	# Those that have not begun yet have no pid: their parent goes first.
+	# Processes that have not started yet have no pid: their parent goes first.
 	local parents
 	mapfile -t parents < <(pgrep -P $recorder)
 	mapfile -t pids < <(printf '%s\n' "${parents[@]}" "${pids[@]}" | grep -v '^0*$')
@@ -124,7 +124,7 @@ kill_both() {
 	check "both killed, ${options[*]} ${saves[*]}" t.sbt
 }
 
-# Killed around the instant at which a rotation counts.
+# Killed around the instant at which a rotation takes effect.
 crash_in_rotation() { # point, pass
 	local seconds
 	for seconds in 0.5 3 20; do
@@ -145,12 +145,12 @@ crash_in_rotation() { # point, pass
 	[ ! -e "${journals[0]}" ] || fail "$1:$2: a journal is left: $(ls)"
 }
 
-# Nobody gets between a recorder that lives and its trace.
+# A trace in use by a live recorder is refused.
 refuse() {
 	begin
 	options=(--mode mixed --threads 2 --rate 20000 --seconds 60)
 	start
-	wait_until 120 test -e t.sbt.journal || fail "there is no journal: $(cat log)"
+	wait_until 120 test -e t.sbt.journal || fail "no journal: $(cat log)"
 	await_begin
 	expect 3 record -q --resume t.sbt
 	says t.sbt
@@ -164,7 +164,7 @@ refuse() {
 	check "undisturbed by others" t.sbt
 }
 
-# What a killed recorder left is kept when the next one wants its place.
+# Leftovers of a killed recorder are kept when the next one uses the same name.
 keep() {
 	begin
 	start "${saves[@]}"
@@ -181,7 +181,7 @@ keep() {
 	check "kept and resumed, ${options[*]} ${saves[*]}" t.1.sbt --all-done
 }
 
-# On a small disk the journal begins anew every 1.5 MB, while blocks come.
+# On a small disk the journal restarts every 1.5 MB, while blocks arrive.
 kill_on_small_disk() {
 	begin
 	rm -f small/*
@@ -198,7 +198,7 @@ kill_on_small_disk() {
 	check "on a small disk" small/t.sbt --all-done
 }
 
-# JSON is made of a trace beside it, which another recorder finishes.
+# JSON is written from a trace beside it, which another recorder finishes.
 kill_json() {
 	local TRACESMITH_BACKENDS=none
 	begin
@@ -213,7 +213,7 @@ kill_json() {
 	check_json t.json
 }
 
-# The recorder that a program started itself: the next program with the same output goes on with what it left.
+# A recorder started by a program: the next program with the same output resumes from its leftovers.
 kill_detached() {
 	begin
 	# In the middle it flushes and waits for the gate, until its recorder is killed.
@@ -226,7 +226,7 @@ kill_detached() {
 	kill_hard $recorder
 	touch "$live/gate"
 	reap $program
-	[ -e t.sbt.journal ] || fail "there is no journal"
+	[ -e t.sbt.journal ] || fail "no journal"
 	if [ "$1" = resume ]; then
 		expect 0 record -q --resume t.sbt
 		check "its own recorder was killed" t.sbt --all-done
@@ -237,9 +237,9 @@ kill_detached() {
 	fi
 }
 
-# Killed before there is a journal: there is nothing to resume, and areas, if there are any, hold everything.
+# Killed before there is a journal: there is nothing to resume, and areas, if any, hold everything.
 recover_area() { # what
-	# The program is started when the recording is open.
+	# The program starts when the recording is open.
 	[ -e "$oracle" ] || return 0
 	await_all_done
 	expect 0 recover -q "$(oracle_pid)" -o r.sbt
@@ -249,7 +249,7 @@ recover_area() { # what
 
 crash_at() { # point, how often it is passed
 	local seconds
-	# A slow machine passes it less often: then the program runs longer.
+	# A slow machine passes the point less often: then the program runs longer.
 	for seconds in 0.5 3 20; do
 		begin
 		options=(--mode mixed --threads 2 --seconds "$seconds" --rate 50000)
@@ -267,7 +267,7 @@ crash_at() { # point, how often it is passed
 	[ $code -eq 137 ] || fail "$1:$2: exit code $code: $(cat log)"
 	died=$((died + 1))
 	if [ ! -e t.sbt.journal ]; then
-		[[ "$1:$2" = R0:* || "$1:$2" = R1:1 ]] || fail "$1:$2: there is no journal"
+		[[ "$1:$2" = R0:* || "$1:$2" = R1:1 ]] || fail "$1:$2: no journal"
 		recover_area "$1:$2"
 		return
 	fi
@@ -276,7 +276,7 @@ crash_at() { # point, how often it is passed
 		expect 0 recover -q t.sbt -o r.sbt
 		check "$1:$2 recovered" r.sbt --all-done
 	fi
-	# Long enough for rings to come round: what was freed and not stored would be overwritten.
+	# Long enough for rings to wrap: data that was freed but not stored would be overwritten.
 	nap_ms 150
 	expect 0 record -q --resume t.sbt
 	expect 0 verify -q t.sbt
@@ -312,7 +312,7 @@ kill_detached next
 
 died=0
 for ((pass = 1; pass <= passes; pass++)); do
-	# Each some way into the recording, and in later passes further.
+	# Each some way into the recording, further in later passes.
 	for point in R0:1 R1:9 R2:3 R3:2 R4:15 R5:5 R6:2 R7:3 R8:1; do
 		crash_at ${point%:*} $((${point#*:} + 3 * (pass - 1)))
 	done

@@ -4,14 +4,14 @@
 # lost, exactly once. TS_LONG=1 kills 500 times.
 set -euo pipefail
 . "$TS_SOURCE/tests/lib/live.sh"
-# Metrics are sampled as well, which must disturb nothing.
+# Metrics are sampled as well, which must not interfere.
 export TRACESMITH_BACKENDS=host
 
 kills=16
 is_sanitized && kills=12
 [ -z "${TS_LONG:-}" ] || kills=500
 
-# What is emitted and how fast, at random.
+# Random kinds and rates of events.
 choose() {
 	local modes=(instant span begin string dynamic counter pair mixed)
 	mode=${modes[$(random 8)]}
@@ -25,7 +25,7 @@ choose() {
 	esac
 	budget=()
 	[ "$(random 3)" -ne 0 ] || budget=(--budget 192K)
-	# As fast as it goes: most of it is lost, and the little that is kept must still add up.
+	# At full speed: most of it is lost, and what is kept must still add up.
 	if [ "$(random 6)" -eq 0 ]; then
 		options=(--mode "$mode" --threads "$threads" --seconds 20) budget=(--budget 256K)
 	fi
@@ -36,7 +36,7 @@ begin() {
 	choose
 }
 
-# A recorder started it.
+# Started by a recorder.
 kill_recorded() {
 	begin
 	"$TRACESMITH" record -q -o t.sbt "${budget[@]}" -- "$emitter" --oracle "$oracle" "${options[@]}" >log 2>&1 &
@@ -49,7 +49,7 @@ kill_recorded() {
 	check "recorded, ${options[*]} ${budget[*]}" t.sbt
 }
 
-# Several processes, one of which is killed: the others are whole.
+# Several processes, one of which is killed: the others are complete.
 kill_one_of_several() {
 	begin
 	options=(--mode "$mode" --threads 2 --processes 3 --rate 50000 --seconds 0.5)
@@ -59,12 +59,12 @@ kill_one_of_several() {
 	nap_ms "$(random 120)"
 	kill_hard "$(oracle_pid 2)"
 	reap $recorder
-	# On a slow machine it may have ended by itself before it was killed.
+	# On a slow machine it may have exited before it was killed.
 	[ $code -eq 1 ] || { [ $code -eq 0 ] && is_done 2; } || fail "record: exit code $code, expected the program's, 1: $(cat log)"
 	check "one of several, ${options[*]}" t.sbt
 }
 
-# It started its recorder itself, which stays when it is killed.
+# It started its own recorder, which survives it.
 kill_session() {
 	begin
 	TRACESMITH_OUT=t.sbt "$emitter" --oracle "$oracle" "${options[@]}" >log 2>&1 &
@@ -75,11 +75,11 @@ kill_session() {
 	reap $program
 	await_finished t.sbt
 	check "its own recorder, ${options[*]}" t.sbt
-	# That something was lost is no complaint.
+	# A message about losses is not an error.
 	[ ! -e t.sbt.log ] || ! grep -vE "events? lost|when and why" t.sbt.log || fail "the recorder complains: $(cat t.sbt.log)"
 }
 
-# Nobody recorded it: the newest events outlive it in memory.
+# Without a recorder: the newest events outlive it in memory.
 kill_alone() {
 	begin
 	options=(--mode "$mode" --threads "$threads" --rate 300000 --seconds 20)

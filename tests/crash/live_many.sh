@@ -14,7 +14,7 @@ found=$(rows_of t.sbt process | python3 -c '
 import json, sys
 rows = [json.loads(line) for line in sys.stdin]
 print(len({row["pid"] for row in rows}))')
-# And the one that started them.
+# And their parent.
 [ "$found" -ge $processes ] || fail "$found processes are in the trace, of $processes"
 [ "$(find "$TRACESMITH_LIVE_DIR" -type f | wc -l)" -eq 0 ] || fail "areas remain"
 
@@ -31,7 +31,7 @@ fresh
 	fail "record: $(cat log)"
 check "short threads" t.sbt --all-done --some-stored
 
-# As many threads at once as there are.
+# As many threads at once as possible.
 fresh
 "$TRACESMITH" record -q -o t.sbt -- "$emitter" --oracle "$oracle" --threads 400 --mode instant --rate 100 --seconds 0.5 >log 2>&1 ||
 	fail "record: $(cat log)"

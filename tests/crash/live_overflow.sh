@@ -10,7 +10,7 @@ is_sanitized && count=100000
 
 speed() { sed -n 's/.*, \(.* ns an emit\)/\1/p' log | head -n 1; }
 
-# Undisturbed: with room enough, nothing is lost at this rate.
+# Undisturbed: with enough memory, nothing is lost at this rate.
 fresh
 "$TRACESMITH" record -q -o t.sbt -- "$emitter" --oracle "$oracle" --threads 2 --seconds 0 --count $((count / 10)) --rate 100000 >log 2>&1 ||
 	fail "record: $(cat log)"
@@ -27,7 +27,8 @@ for mode in pair mixed begin; do
 	[ $mode = pair ] && small="$(speed)"
 done
 
-# A recorder that stands still: rings fill, then everything is dropped, and the program goes on as if nothing was.
+# A stopped recorder: rings fill up, then everything is dropped, and the program continues as if
+# nothing happened.
 fresh
 "$TRACESMITH" record -q -o t.sbt --budget 1M -- \
 	"$emitter" --oracle "$oracle" --threads 2 --mode pair --seconds 1.5 --report >log 2>&1 &
@@ -41,7 +42,7 @@ reap $recorder
 check "stopped recorder" t.sbt --all-done --some-stored --some-lost
 stopped=$(speed)
 
-# Stopped and started again and again: what was dropped meanwhile is counted, what came between is there.
+# Stopped and continued repeatedly: drops are counted, the rest is there.
 fresh
 "$TRACESMITH" record -q -o t.sbt --budget 256K -- \
 	"$emitter" --oracle "$oracle" --threads 3 --mode mixed --rate 300000 --seconds 2 >log 2>&1 &
@@ -70,7 +71,7 @@ kill -CONT $recorder
 reap $recorder
 check "killed while dropping" t.sbt --some-stored --some-lost
 
-# No room even for a second ring: events of the threads without one are counted.
+# No room even for a second ring: events of threads without one are counted.
 fresh
 "$TRACESMITH" record -q -o t.sbt --budget 48K -- "$emitter" --oracle "$oracle" --threads 8 --mode instant --rate 20000 --seconds 0.3 >log 2>&1 ||
 	fail "record: $(cat log)"

@@ -4,8 +4,8 @@
 set -euo pipefail
 . "$TS_SOURCE/tests/lib/live.sh"
 
-# Saved now and then: at a save it is a finished trace. While events come, the next chunk may replace the index: then it can be read,
-# and is not finished. When they cease it is, with everything.
+# Periodic saves: a save leaves a finished trace. While events arrive, the next chunk may replace
+# the index: the trace is then readable, but not finished. When they cease it is complete.
 "$TRACESMITH" record -q -o t.sbt --autosave 50ms -- "$emitter" --oracle "$oracle" --threads 2 --mode string --rate 20000 --seconds 0.8 --linger 20 >log 2>&1 &
 recorder=$!
 await_begin
@@ -26,18 +26,18 @@ kill_hard "$(oracle_pid)"
 reap $recorder
 check "saved and finished" t.sbt --all-done --some-stored
 
-# Copies of the trace so far: each is whole, and a beginning of the events.
+# Copies of the trace so far: each is complete, and a prefix of the events.
 fresh
 "$TRACESMITH" record -q -o t.sbt --snapshot-every 150ms -- "$emitter" --oracle "$oracle" --threads 2 --rate 20000 --seconds 1 >log 2>&1 ||
 	fail "record: $(cat log)"
 check "with snapshots" t.sbt --all-done --some-stored
 snapshots=(t-*.sbt)
-[ -e "${snapshots[0]}" ] || fail "there are no snapshots: $(ls)"
+[ -e "${snapshots[0]}" ] || fail "no snapshots: $(ls)"
 for snapshot in "${snapshots[@]}"; do
 	check "snapshot $snapshot" "$snapshot" --windows 1
 done
 
-# A new file every so often: together they are the recording.
+# A new file at intervals: together they are the recording.
 fresh
 "$TRACESMITH" record -q -o t.sbt --rotate 150ms -- "$emitter" --oracle "$oracle" --threads 2 --mode mixed --rate 20000 --seconds 1 >log 2>&1 ||
 	fail "record: $(cat log)"
@@ -48,7 +48,7 @@ for file in "${files[@]}"; do
 done
 check "rotation by time" "${files[0]}" "${files[@]:1}" --all-done --some-stored
 
-# By size, the newest kept.
+# By size; only the newest are kept.
 fresh
 "$TRACESMITH" record -q -o t.sbt --rotate 256K --rotate-keep 3 -- "$emitter" --oracle "$oracle" --threads 2 --mode pair --rate 100000 --seconds 0 --count 150000 >log 2>&1 ||
 	fail "record: $(cat log)"
@@ -56,7 +56,7 @@ files=(t.*.sbt)
 [ ${#files[@]} -le 3 ] && [ ${#files[@]} -ge 2 ] || fail "${#files[@]} files are kept, of 3: $(ls)"
 check "rotation by size" "${files[0]}" "${files[@]:1}" --windows 1 --some-stored
 
-# The recorder is killed among rotations, and another goes on.
+# The recorder is killed among rotations, and another resumes.
 fresh
 "$TRACESMITH" record -q -o t.sbt --rotate 100ms -- "$emitter" --oracle "$oracle" --threads 2 --mode mixed --rate 20000 --seconds 0.8 >log 2>&1 &
 recorder=$!
@@ -70,7 +70,7 @@ await_done
 files=(t.*.sbt)
 check "rotation, recorder killed" "${files[0]}" "${files[@]:1}" --all-done --some-stored
 
-# A limit: the recording is finished when it is reached, and the program goes on.
+# A size limit: the recording stops when it is reached, and the program continues.
 fresh
 "$TRACESMITH" record -q -o t.sbt --max-size 1M -- "$emitter" --oracle "$oracle" --threads 2 --mode pair --rate 200000 --seconds 0 --count 200000 >log 2>&1 ||
 	fail "record: $(cat log)"
@@ -79,13 +79,14 @@ check "--max-size" t.sbt --windows 1 --some-stored
 [ "$(stat -c %s t.sbt)" -le 1048576 ] || fail "the trace is larger than it may be: $(stat -c %s t.sbt)"
 [ "$last_stored" -lt "$(($(oracle_returned 0) + $(oracle_returned 1)))" ] || fail "the limit was not reached"
 
-# A time.
+# A time limit.
 fresh
 "$TRACESMITH" record -q -o t.sbt --duration 200ms -- "$emitter" --oracle "$oracle" --threads 2 --rate 20000 --seconds 0.7 >log 2>&1 ||
 	fail "record: $(cat log)"
 check "--duration" t.sbt --windows 1
 
-# What is private stays private: neither the command line nor texts of arguments are anywhere, not even while it runs.
+# Private data stays private: neither the command line nor string arguments are anywhere, not even
+# while it runs.
 fresh
 secret=qrstuvwxyzabcdefghijklmnop
 "$TRACESMITH" record -q -o t.sbt --redact -- "$emitter" --oracle "$oracle" --mode string --rate 20000 --seconds 20 --name "$secret-$secret" >log 2>&1 &
@@ -103,11 +104,11 @@ expect 0 verify -q t.sbt
 for table in $("$TRACESMITH" info t.sbt --json | python3 -c 'import json, sys; print(*json.load(sys.stdin)["tables"])') string; do
 	rows_of t.sbt "$table" >>rows 2>/dev/null || true
 done
-[ -s rows ] && grep -q '"string"' rows || fail "the events are not there"
+[ -s rows ] && grep -q '"string"' rows || fail "the events are missing"
 for text in ghijklmnopqrstuvwxyzabcdef "--seconds"; do
 	! grep -qaF -- "$text" rows t.json t.sbt || fail "'$text' is in the trace"
 done
-# And with the same without --redact they are there, so that this can fail.
+# Without --redact they are there, so the check can fail.
 fresh
 rm -f rows
 "$TRACESMITH" record -q -o t.sbt -- "$emitter" --oracle "$oracle" --mode string --seconds 0 --count 2000 >log 2>&1 || fail "record: $(cat log)"

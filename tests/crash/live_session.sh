@@ -5,17 +5,17 @@
 set -euo pipefail
 . "$TS_SOURCE/tests/lib/live.sh"
 
-# A host that waits for any child sees none.
+# A program that waits for any child sees none.
 TRACESMITH_OUT=t.sbt "$emitter" --oracle "$oracle" --host --rate 20000 --threads 2 --seconds 0.5 >log 2>&1 ||
 	fail "a strange child: $(cat log)"
 grep -q "strange children: 0, errno ECHILD, SIGCHLD: 0" log || fail "a strange child: $(cat log)"
-# The exit handler waited for the file: nobody has to.
+# The exit handler waits for the file: the caller need not.
 check "at the program's end" t.sbt --all-done --some-stored
 await_finished t.sbt
 check "its own recorder" t.sbt --all-done --some-stored
 [ ! -e t.sbt.log ] || fail "the recorder complains: $(cat t.sbt.log)"
 
-# Which descriptors, directory, session and environment the recorder has.
+# Descriptors, directory, session and environment of the recorder.
 fresh
 TRACESMITH_OUT=t.sbt "$emitter" --oracle "$oracle" --rate 1000 --seconds 3 > >(cat >piped.log) 2>&1 &
 program=$!
@@ -39,7 +39,7 @@ reap $program
 await_finished t.sbt
 check "with a pipe" t.sbt --all-done --some-stored
 
-# Ctrl-C for the whole foreground group.
+# Ctrl-C for the entire foreground group.
 fresh
 TRACESMITH_OUT=t.sbt setsid env --default-signal=INT "$emitter" --oracle "$oracle" --rate 20000 --seconds 20 >log 2>&1 &
 program=$!
@@ -51,7 +51,7 @@ reap $program
 await_finished t.sbt
 check "Ctrl-C" t.sbt --some-stored
 
-# The same where a recorder started it: it ends as the program does, and the trace is finished.
+# The same with a recorder as parent: it exits like the program, and the trace is finished.
 fresh
 setsid env --default-signal=INT "$TRACESMITH" record -q -o t.sbt -- "$emitter" --oracle "$oracle" --rate 20000 --seconds 20 >log 2>&1 &
 recorder=$!
@@ -62,20 +62,20 @@ reap $recorder
 [ $code -eq 130 ] || fail "Ctrl-C: exit code $code of record: $(cat log)"
 check "Ctrl-C of record" t.sbt --some-stored
 
-# JSON: a plain array of events with these members and no others.
+# JSON: a plain array of events with exactly these members.
 fresh
 FERRUM_TRACE_OUT=t.json "$emitter" --oracle "$oracle" --mode mixed --rate 5000 --seconds 0.3 >log 2>&1 || fail "the program failed"
 json_is_finished() { [ -e t.json ] && [ ! -e t.json.sbt.journal ]; }
-wait_until 120 json_is_finished || fail "t.json is not there: $(ls)"
+wait_until 120 json_is_finished || fail "t.json is missing: $(ls)"
 check_json t.json
 
-# A flush in the middle: what was emitted until then can be read, and emitting goes on.
+# A flush in the middle: earlier events are readable, and emitting continues.
 fresh
 TRACESMITH_OUT=t.sbt "$emitter" --oracle "$oracle" --threads 2 --seconds 0 --count 5000 --rate 50000 --flush --gate "$live/gate" >log 2>&1 &
 program=$!
 wait_until 120 grep -q "flush:" log || fail "there was no flush"
 grep -q "flush: 0" log || fail "the flush failed: $(cat log)"
-"$TRACESMITH" verify -q t.sbt || fail "after a flush the trace is not whole"
+"$TRACESMITH" verify -q t.sbt || fail "after a flush the trace is incomplete"
 python3 "$TS_SOURCE/tests/crash/live_check.py" "$oracle" t.sbt --ranges 0-4999 2>check.log ||
 	fail "after a flush: $(cat check.log)"
 touch "$live/gate"
@@ -96,7 +96,8 @@ await_finished t.sbt
 oracle=$oracle.1,$oracle.2 check "two programs" t.sbt --all-done --some-stored
 [ "$(rows_of t.sbt process | wc -l)" -ge 2 ] || fail "two programs: $(rows_of t.sbt process)"
 
-# Who holds the output when a program looks is about to end, and will not take its events: another recorder is started at the end.
+# The recorder that holds the output when a program looks is about to end, and does not take its
+# events: another one is started at the end.
 fresh
 : >t.sbt
 exec 9<t.sbt
@@ -107,12 +108,12 @@ await_begin
 [ ! -s t.sbt ] || fail "a recorder works on what another holds"
 exec 9<&-
 reap $program
-[ -s t.sbt ] || fail "nobody recorded a program whose output was held at first"
+[ -s t.sbt ] || fail "a program whose output was in use at first was not recorded"
 await_finished t.sbt
 check "held at first" t.sbt --all-done --some-stored
 
-# One after another into the same output: the second makes its own trace, or goes on; none is lost silently.
-# A path that is relative, with a program that goes elsewhere.
+# One after another into the same output: the second makes its own trace, or resumes; none is lost
+# silently. A relative path, with a program that changes its directory.
 mkdir elsewhere
 fresh
 TRACESMITH_OUT=./t.sbt "$emitter" --oracle "$oracle" --chdir elsewhere --rate 20000 --seconds 0.2 >log 2>&1
@@ -128,7 +129,7 @@ reap $program
 await_finished t-$program.sbt
 check "%p" t-$program.sbt --all-done --some-stored
 
-# Where no recorder can be had, the program runs, and says how its events can be saved.
+# If no recorder can be started, the program runs, and says how to recover its events.
 fresh
 TRACESMITH_OUT=none.sbt TRACESMITH_RECORDER=/nonexistent "$emitter" --oracle "$oracle" --rate 20000 --seconds 0.2 >log 2>&1 &
 program=$!

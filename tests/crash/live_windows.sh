@@ -13,7 +13,7 @@ sys.exit(not rows or any(row["window"] != (sys.argv[1] == "true") for row in row
 }
 await_windows() { wait_until 120 windows_are "$1" || fail "the windows do not become $1: $("$TRACESMITH" ps)"; }
 
-# Both processes have emitted some more.
+# Both processes have emitted more.
 has_moved() { # slot, since
 	[ "$(oracle_returned "$1")" -gt $(($2 + 200)) ]
 }
@@ -22,7 +22,7 @@ open_by_flag() {
 	touch flag
 	await_windows true
 	for slot in 0 2; do
-		wait_until 120 has_moved $slot "$(oracle_returned $slot)" || fail "the program stands still"
+		wait_until 120 has_moved $slot "$(oracle_returned $slot)" || fail "the program makes no progress"
 	done
 	rm flag
 	await_windows false
@@ -49,12 +49,12 @@ count_windows() { # trace, expected number of rows, text of the cause
 	[ "$(grep -c "\"opened_by\":\"$3\"" rows)" -eq "$2" ] || fail "windows were not opened by $3: $(cat rows)"
 }
 
-# A file that comes and goes twice, with two processes.
+# A flag file that comes and goes twice, with two processes.
 record_flag
 check "flag" w.sbt --windows 2 --some-stored
 count_windows w.sbt 4 flag
 
-# The same, a trace for each window and process.
+# The same, with one trace per window and process.
 record_flag --split
 pids="$(oracle_pid) $(oracle_pid 2)"
 for pid in $pids; do
@@ -84,7 +84,7 @@ fresh
 "$TRACESMITH" record -q -o t.sbt --window steps:0 -- "$emitter" --oracle "$oracle" "${steps[@]}" >log 2>&1 || fail "record: $(cat log)"
 check "steps:0" t.sbt --ranges 0-99
 
-# No more than so many steps.
+# At most this many steps.
 fresh
 "$TRACESMITH" record -q -o t.sbt --max-steps 3 -- "$emitter" --oracle "$oracle" "${steps[@]}" >log 2>&1 || fail "record: $(cat log)"
 check "--max-steps 3" t.sbt --ranges 0-299
@@ -100,7 +100,7 @@ fresh
 check "time" t.sbt --windows 1
 count_windows t.sbt 1 time
 
-# By command; the first one opens what the recording began closed.
+# By command; the first one opens a recording that began closed.
 fresh
 "$TRACESMITH" record -q -o t.sbt --window command -- "$emitter" --oracle "$oracle" --threads 2 --rate 20000 --seconds 20 >log 2>&1 &
 recorder=$!
@@ -118,7 +118,7 @@ reap $recorder
 check "by command" t.sbt --windows 3 --some-stored
 count_windows t.sbt 3 command
 
-# Killed inside a window: what was let through is there.
+# Killed inside a window: its events are there.
 fresh
 rm -f flag
 touch flag

@@ -19,7 +19,7 @@ run() { # MiB resident, argument...
 run 64 info big.sbt >/dev/null
 run 64 view big.sbt --limit 100 >/dev/null
 run 64 view big.sbt --from 10s --to 10.1s --stats >/dev/null
-# These two keep decoded chunks that the next window needs again, some 256 MiB of them.
+# These two keep decoded chunks for the next window, about 256 MiB of them.
 run 512 view big.sbt --sort duration --limit 100 >/dev/null
 run 384 view big.sbt --json | tail -n 1 >/dev/null
 run 64 verify -q big.sbt

@@ -67,7 +67,7 @@ static void use_memory(void)
 	cuMemCreate(&handle, 1 << 21, properties, 0);
 	cuMemRelease(handle);
 	cuMemFree_v2(0);
-	cuMemFree_v2(0x123450000); /* never given */
+	cuMemFree_v2(0x123450000); /* never submitted */
 }
 
 static void capture(void)
@@ -80,8 +80,8 @@ static void capture(void)
 }
 
 /*
- * One of two captures ends with its stream. The stand-in does not notice, and says that streams
- * capture when it is asked.
+ * One of two captures ends with its stream. The stand-in does not notice, and still reports streams
+ * as capturing.
  */
 static int abandon(void)
 {
@@ -120,7 +120,7 @@ static int child(bool begins)
 	return status;
 }
 
-/* What a library that stands behind ours has seen. */
+/* Calls seen by a library that is preloaded after ours. */
 static int behind(void)
 {
 	long *launches = dlsym(RTLD_DEFAULT, "behind_launches");

@@ -35,7 +35,7 @@ static void *by_asking(const char *name)
 	return found;
 }
 
-/* Those without a wrapper: floating point, and a count of calls that a recorder can read. */
+/* Functions without a wrapper: floating point, and a call count that a recorder can read. */
 static void try_others(void *(*find)(const char *name))
 {
 	double (*unheard_of)(double, int, double) =
@@ -60,7 +60,7 @@ static void look_for_missing(void)
 		fail_at("cuNobodyHasThis", "is there");
 }
 
-/* Absent, and dlerror() says which one: those who ask print that. */
+/* Missing, and dlerror() names it: callers print that. */
 static void see_missing(void *handle, const char *name)
 {
 	const char *error;
@@ -95,7 +95,7 @@ static int see_none(void)
 	return every_failures ? 1 : 0;
 }
 
-/* CUPTI that everybody can see is seen, though what answers under its names is ours. */
+/* A CUPTI that is globally visible is found, though its names resolve to our functions. */
 static int see_cupti(void)
 {
 	void *cupti = dlopen("libcupti.so.13", RTLD_NOW | RTLD_GLOBAL);
@@ -104,12 +104,12 @@ static int see_cupti(void)
 		fail_at("libcupti.so.13", dlerror());
 	if (!dlsym(RTLD_DEFAULT, "cuptiSubscribe") || !dlsym(cupti, "cuptiSubscribe") ||
 	    !dlsym(dlopen(NULL, RTLD_LAZY), "cuptiSubscribe"))
-		fail_at("cuptiSubscribe", "is not there");
+		fail_at("cuptiSubscribe", "is missing");
 	see_missing(RTLD_DEFAULT, "cuptiNobodyHasThis");
 	return every_failures ? 1 : 0;
 }
 
-/* So that counts are told at exit. */
+/* Makes counts be emitted at exit. */
 static int count_others(void)
 {
 	void (*work)(bool) = (void (*)(bool))dlsym(library, "stand_in_work");

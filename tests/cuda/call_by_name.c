@@ -17,7 +17,7 @@ static void *const functions[] = {
 #include "backends/cuda/calls/cuda_calls.def"
 };
 
-/* Those without a wrapper. */
+/* Functions without a wrapper. */
 #define CUDA_OTHER(name) extern int other_##name(void) __asm__(#name);
 #include "backends/cuda/calls/untraced_calls.def"
 
@@ -29,7 +29,7 @@ static const struct {
 #include "backends/cuda/calls/untraced_calls.def"
 };
 
-/* What the stand-in does itself. */
+/* Implemented by the stand-in itself. */
 static bool is_special(const char *name)
 {
 	static const char *const names[] = {
@@ -46,7 +46,7 @@ static bool is_special(const char *name)
 	return false;
 }
 
-/* Twice: the first one looks for what the second one finds. */
+/* Twice: the first call searches what the second one finds. */
 static void try_others(void)
 {
 	for (size_t i = 0; i < 2 * sizeof(others) / sizeof(others[0]); i++) {

@@ -39,9 +39,7 @@ static int gather(void)
 }
 #endif
 
-/*
- * Something is done behind each call: one that is made by a jump does not tell where it comes from.
- */
+/* Not a tail call: a jump does not show its caller. */
 int call_there(void)
 {
 	int result = reduce();
@@ -49,7 +47,7 @@ int call_there(void)
 	return result ? 100 + result : gather();
 }
 
-/* Another place, from where none has been called yet. */
+/* Another call site, which has not called one yet. */
 int call_there_later(void)
 {
 	return reduce() ? 1 : 0;

@@ -32,7 +32,7 @@ static void call(const char *function)
 	}
 }
 
-/* By a handle of each. */
+/* Through a handle of each. */
 static void call_by_handle(void)
 {
 	for (size_t i = 0; i < 3; i++) {
@@ -79,7 +79,7 @@ int main(void)
 	call_by_handle();
 	look("ncclAllReduce");
 	printf("ncclGather: %d\n", gather_by_handle());
-	/* Now all can see that which came last; who was there before keeps its own. */
+	/* Now the last one is globally visible; earlier users keep their own. */
 	if (!dlopen("libnccl.so.2", RTLD_NOW | RTLD_GLOBAL))
 		return 1;
 	look("ncclAllReduce");

@@ -6,7 +6,7 @@ set -euo pipefail
 . "$TS_SOURCE/tests/lib/cuda.sh"
 unset NSYS_STAND_IN
 
-# Four threads on one stream: the grid of a kernel says which thread launched it, and as which.
+# Four threads on one stream: the grid of a kernel gives its thread and number.
 record t.sbt -- "$programs/device_work" threads
 by_correlation='{call["correlation"]: call for call in api_call if call.get("correlation")}'
 found=$(of_rows t.sbt 'len(gpu_op), len({row["correlation"] for row in gpu_op}), len({row["grid_x"] for row in gpu_op})' gpu_op)
@@ -18,14 +18,14 @@ found=$(of_rows t.sbt "(lambda calls: all(calls[row['correlation']]['start'] <= 
 found=$(of_rows t.sbt 'loss' loss)
 [ "$found" = "[]" ] || fail "something is lost: $found"
 
-# Killed: what was read has its times, the rest is counted.
+# Killed: records that were read have their times, the rest is counted.
 rm -f t.sbt*
 timeout 60 "$TRACESMITH" record -q --backends cuda --no-symbols -o t.sbt "$programs/device_work" killed >printed 2>recorded.log </dev/null && fail "it was not killed"
 found=$(of_rows t.sbt 'Counter(row["name"] for row in api_call)["cuLaunchKernel"], len(gpu_op), sum(row["count"] for row in loss if row["what"] == "gpu_op")' \
 	api_call gpu_op loss)
 [ "$found" = "(1000, 600, 400)" ] || fail "after a kill: $found"
 
-# Another tool in the same program has all its events; ours go on behind it.
+# Another tool in the same program gets all its events; ours resume after it.
 record t.sbt -- "$programs/device_work" profiler
 grep -qx "theirs 20" printed || fail "the other tool: $(cat printed)"
 found=$(of_rows t.sbt 'len(gpu_op), [(row["count"], row["reason"]) for row in loss]' gpu_op loss)
@@ -33,7 +33,7 @@ found=$(of_rows t.sbt 'len(gpu_op), [(row["count"], row["reason"]) for row in lo
 record t.sbt -- "$programs/device_work" found
 grep -qx "subscribed 0" printed || fail "a subscription found by dlsym(): $(cat printed)"
 
-# At exit everything that is complete is there.
+# At exit everything complete is there.
 record t.sbt -- "$programs/device_work" exit
 found=$(of_rows t.sbt 'len(gpu_op), sum(row["count"] for row in loss)' gpu_op loss)
 [ "$found" = "(7, 3)" ] || fail "at exit: $found"

@@ -120,6 +120,6 @@ TS_TEST(fills_of_all_versions)
 #else
 TS_TEST(records_of_all_versions)
 {
-	ts_test_skip("CUDA's headers are not here");
+	ts_test_skip("no CUDA headers");
 }
 #endif

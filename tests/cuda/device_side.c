@@ -12,7 +12,7 @@
 
 #include "cuda/played.h"
 
-/* ---- beginning ---- */
+/* ---- start ---- */
 
 TS_TEST(begins_with_four_kinds_and_one_subscription)
 {
@@ -37,7 +37,8 @@ TS_TEST(begins_with_four_kinds_and_one_subscription)
 }
 
 /*
- * Inside callbacks the dynamic linker's lock may be another thread's, which waits for the driver.
+ * Inside callbacks the dynamic linker's lock may be held by another thread that waits for the
+ * driver.
  */
 TS_TEST(functions_are_found_once)
 {
@@ -128,7 +129,7 @@ TS_TEST(names_are_told_apart_by_their_text)
 	launch_as(&work);
 	cupti_played->complete(1, 10, 20);
 	await_ops(1);
-	/* A module was unloaded, another has its name at the same place. */
+	/* A module was unloaded, another one has its name at the same address. */
 	memcpy(name, "second", sizeof("second"));
 	launch_as(&work);
 	cupti_played->complete(1, 30, 40);
@@ -165,8 +166,8 @@ TS_TEST(the_complete_begin_of_a_held_buffer_is_read_once)
 }
 
 /*
- * On another stream, a kernel runs for long: it does not hold back those behind it, once its name
- * is known.
+ * A kernel runs for a long time on another stream: it does not delay later ones, once its name is
+ * known.
  */
 TS_TEST(what_is_behind_a_kernel_that_runs_on_is_read)
 {
@@ -191,7 +192,7 @@ TS_TEST(what_is_behind_a_kernel_that_runs_on_is_read)
 	TS_CHECK_INT(ops[3].op.end, 80);
 }
 
-/* The device's own clock stands in a record until CUPTI has converted it. */
+/* A record holds the device's own clock until CUPTI has converted it. */
 TS_TEST(a_time_that_is_not_converted_is_not_read)
 {
 	begin();
@@ -202,7 +203,7 @@ TS_TEST(a_time_that_is_not_converted_is_not_read)
 	TS_CHECK_INT(ops_now(), 0);
 }
 
-/* CUPTI knows no times of some kernels: they ran, all the same. */
+/* CUPTI has no times for some kernels: they ran all the same. */
 TS_TEST(a_kernel_without_times_is_an_operation)
 {
 	begin();
@@ -227,8 +228,8 @@ TS_TEST(thousands_of_records_in_many_buffers)
 }
 
 /*
- * The pool is used up: CUPTI gets a spare buffer, again and again; its records are counted, and
- * never another tool's.
+ * The pool is exhausted: CUPTI gets a spare buffer repeatedly; its records are counted, and never
+ * another tool's.
  */
 TS_TEST(spare_buffers_come_home)
 {
@@ -296,7 +297,7 @@ static void read_layout(uint32_t version, size_t kernel, size_t copy)
 	launch(2);
 	cupti_played->complete(3, 10, 20);
 	await_ops(3);
-	/* What was learned serves the buffers that are held. */
+	/* The learned layout applies to the buffers that were held back. */
 	cupti_played->keeps_going = true;
 	launch(3);
 	launch_as(&(struct stand_in_work){ .kind = CUPTI_KIND_MEMCPY, .number = COPY });
@@ -336,7 +337,7 @@ TS_TEST(layout_of_a_newer_cuda_is_learned)
 	read_layout(130300, 232, 104);
 }
 
-/* Its version promises another length than its records have. */
+/* Its version implies another length than its records have. */
 TS_TEST(layout_that_differs_from_its_version_is_learned)
 {
 	read_layout(130000, 208, 96);
@@ -357,7 +358,7 @@ TS_TEST(layout_that_is_not_known_is_refused)
 		usleep(5000);
 	TS_CHECK(strstr(fact, "layout that is not known") != NULL);
 	TS_CHECK(!cupti_played->kinds[CUPTI_KIND_CONCURRENT_KERNEL]);
-	/* No correlation is promised that nothing will come for. */
+	/* No correlation is announced without a record to follow. */
 	TS_CHECK_INT(launch(3), 0);
 }
 
@@ -434,7 +435,7 @@ TS_TEST(a_call_past_the_wrappers_is_recorded)
 	TS_CHECK(last_call.stack != 0 && last_call.start != 0);
 	cupti_played->call(&(struct stand_in_work){ .number = LAUNCH });
 	TS_CHECK_INT(last_call.correlation, 2);
-	/* Those of wrappers and of ourselves are not. */
+	/* Calls of wrappers and our own are not. */
 	launch(1);
 	cuda_thread.is_ours++;
 	cupti_played->call(&(struct stand_in_work){ .number = LAUNCH });
@@ -461,13 +462,13 @@ TS_TEST(kernels_of_graphs_have_the_stack_of_their_capture)
 	cuda_thread.node = 0;
 	cupti_played->graph_node(node(1000), NULL);
 	TS_CHECK_INT(cuda_thread.node, 1000);
-	/* Another of the same call: both have its stack. */
+	/* Another record of the same call: both have its stack. */
 	cupti_played->graph_node(node(1001), NULL);
 	cuda_thread.depth--;
 	TS_CHECK_INT(cuda_thread.node, 1001);
 	TS_CHECK(cuda_thread.stack != 0);
 	cuda_device_captured(cuda_thread.node, cuda_thread.stack);
-	/* Instantiated, and that cloned again. */
+	/* Instantiated, and the instance cloned again. */
 	cupti_played->graph_node(node(1002), node(1000));
 	cupti_played->graph_node(node(1003), node(1002));
 	launch_as(&work);
@@ -482,7 +483,7 @@ TS_TEST(kernels_of_graphs_have_the_stack_of_their_capture)
 	TS_CHECK_INT(ops[1].op.stack, 0);
 }
 
-/* A graph that was captured before a window is launched inside it. */
+/* A graph captured before a window is launched inside it. */
 TS_TEST(graphs_captured_while_nothing_is_wanted_have_stacks)
 {
 	begin();
@@ -496,7 +497,7 @@ TS_TEST(graphs_captured_while_nothing_is_wanted_have_stacks)
 	TS_CHECK(cuda_thread.stack != 0);
 	TS_CHECK_INT(cuda_graphs_stack(1000), cuda_thread.stack);
 	TS_CHECK_INT(cuda_graphs_stack(1002), cuda_thread.stack);
-	/* One that has none leaves what is known. */
+	/* One without a stack leaves the known one. */
 	cuda_device_captured(1000, 0);
 	TS_CHECK_INT(cuda_graphs_stack(1000), cuda_thread.stack);
 }

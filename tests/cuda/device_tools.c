@@ -10,7 +10,7 @@
 
 #include "cuda/played.h"
 
-/* As another tool sees them: those of src/backends/cuda/cupti/cupti_sharing.c. */
+/* As another tool sees them: the functions of src/backends/cuda/cupti/cupti_sharing.c. */
 #define CUPTI_FUNCTION(name, parameters) int cupti##name parameters;
 CUPTI_FUNCTIONS(CUPTI_FUNCTION)
 #undef CUPTI_FUNCTION
@@ -50,8 +50,8 @@ static uint64_t their_clock(void)
 }
 
 /*
- * As torch.profiler does it: subscribes once and for ever; each session registers, enables,
- * disables, flushes.
+ * Like torch.profiler: subscribes once, permanently; each session registers, enables, disables,
+ * flushes.
  */
 TS_TEST(torch_profiler_has_its_events_and_we_come_back)
 {
@@ -73,11 +73,11 @@ TS_TEST(torch_profiler_has_its_events_and_we_come_back)
 		TS_CHECK_INT(cuptiActivityEnable(CUPTI_KIND_CONCURRENT_KERNEL), CUPTI_OK);
 		TS_CHECK_INT(cuptiActivityEnable(CUPTI_KIND_RUNTIME), CUPTI_OK);
 		TS_CHECK_INT(cuda_device_state(), CUDA_DEVICE_ASIDE);
-		TS_CHECK(!cupti_played->kinds[CUPTI_KIND_MEMCPY]); /* ours alone */
+		TS_CHECK(!cupti_played->kinds[CUPTI_KIND_MEMCPY]); /* ours only */
 		TS_CHECK_INT(cupti_played->registered, 1);
 		TS_CHECK(cupti_played->timestamp == their_clock);
 		TS_CHECK_INT(cupti_played->zeroed, 0);
-		/* Our own are read, theirs are not. */
+		/* Our own records are read, theirs are not. */
 		await_ops(session + 1);
 		for (uint32_t i = 0; i < 5; i++)
 			TS_CHECK_INT(launch(100 + i), 0);
@@ -103,8 +103,8 @@ TS_TEST(torch_profiler_has_its_events_and_we_come_back)
 }
 
 /*
- * A kernel runs on while the other tool begins: its record is not waited for, and does not come in
- * the other's buffer.
+ * A kernel still runs while the other tool starts: its record is not waited for, and does not end
+ * up in the other's buffer.
  */
 TS_TEST(what_runs_when_we_step_aside_is_given_up)
 {
@@ -135,7 +135,7 @@ TS_TEST(their_subscriber_gets_what_it_enabled_and_ours_stays)
 	TS_CHECK_INT(cuptiGetCallbackState(&is_on, subscriber, CUPTI_DOMAIN_DRIVER, LAUNCH), 0);
 	TS_CHECK_INT(is_on, 1);
 	TS_CHECK_INT(cuptiEnableCallback(0, subscriber, CUPTI_DOMAIN_DRIVER, LAUNCH), CUPTI_OK);
-	TS_CHECK(launch(1) != 0); /* ours is called on */
+	TS_CHECK(launch(1) != 0); /* ours is called next */
 	TS_CHECK_INT(cuptiEnableDomain(1, subscriber, CUPTI_DOMAIN_DRIVER), CUPTI_OK);
 	cupti_played->call(&(struct stand_in_work){ .number = 1 });
 	TS_CHECK_INT(their_callbacks, 4);
@@ -150,7 +150,7 @@ TS_TEST(their_subscriber_gets_what_it_enabled_and_ours_stays)
 	TS_CHECK_INT(cuptiSubscribe(NULL, their_callback, NULL), CUPTI_INVALID_PARAMETER);
 }
 
-/* Nothing is wanted: what they switch off is off. */
+/* We want nothing: what they switch off is off. */
 TS_TEST(callbacks_stay_off_while_nothing_is_wanted)
 {
 	void *subscriber;
@@ -174,8 +174,8 @@ TS_TEST(callbacks_stay_off_while_nothing_is_wanted)
 }
 
 /*
- * They came first, the process forked, and the child begins with CUDA: it says why the device has
- * nothing to tell.
+ * They came first, the process forked, and the child initializes CUDA: it says why there is no
+ * device activity.
  */
 TS_TEST(a_child_of_a_process_that_they_began_in)
 {
@@ -218,7 +218,7 @@ TS_TEST(they_may_come_first)
 	await_ops(1);
 }
 
-/* Where nothing ran, torch.profiler has no buffers, and does not flush. */
+/* If nothing ran, torch.profiler has no buffers, and does not flush. */
 TS_TEST(they_may_end_without_a_flush)
 {
 	begin();
@@ -232,9 +232,7 @@ TS_TEST(they_may_end_without_a_flush)
 	TS_CHECK_INT(lost, 0);
 }
 
-/*
- * A kernel of theirs runs longer than they do: its record comes to them, and we come back with it.
- */
+/* A kernel of theirs outlasts their session: they get its record, and we resume with it. */
 TS_TEST(their_buffers_come_back_late)
 {
 	begin();
@@ -251,7 +249,7 @@ TS_TEST(their_buffers_come_back_late)
 	TS_CHECK_INT(ops_now(), 0);
 }
 
-/* A spare buffer of ours is none of theirs, and does not make us come back. */
+/* A spare buffer of ours is not theirs, and does not make us resume. */
 TS_TEST(spare_buffers_are_not_theirs)
 {
 	uint8_t *buffer;
@@ -277,7 +275,7 @@ TS_TEST(spare_buffers_are_not_theirs)
 	TS_CHECK_INT(cuda_device_state(), CUDA_DEVICE_ON);
 }
 
-/* A flush of theirs, while the activities are ours, does not cut short what runs. */
+/* Their flush, while the activities are ours, does not cut short what runs. */
 TS_TEST(their_flush_does_not_force_ours)
 {
 	begin();
@@ -306,7 +304,9 @@ TS_TEST(finalized_by_another)
 	TS_CHECK(strstr(fact, "another tool has ended CUPTI") != NULL);
 }
 
-/* The helper is inside CUPTI just then: it is waited for, and calls nothing afterwards. */
+/*
+ * The helper thread is inside CUPTI at that moment: it is waited for, and calls nothing afterwards.
+ */
 TS_TEST(finalized_while_the_helper_flushes)
 {
 	begin();

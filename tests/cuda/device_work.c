@@ -19,7 +19,7 @@
 
 #define STREAM ((uintptr_t)0x7000)
 #define THREADS 4
-#define LAUNCHES 1000 /* a thread */
+#define LAUNCHES 1000 /* per thread */
 #define LAUNCH_NUMBER 307
 #define ALL 100000
 
@@ -35,7 +35,7 @@ int cuLaunchKernel(uintptr_t function, unsigned int grid_x, unsigned int grid_y,
 
 static struct stand_in_cupti *device;
 
-/* The driver was called: CUPTI tells, and the device has something to do. */
+/* The driver was called: CUPTI reports it, and the device gets work. */
 static void watch(int number, const uintptr_t *words)
 {
 	struct stand_in_work work = { .kind = CUPTI_KIND_CONCURRENT_KERNEL,
@@ -73,7 +73,7 @@ static void complete(uint32_t count)
 	device->complete(count, ns, ns + 1000);
 }
 
-/* ---- four threads on one stream, each launch with a grid of its own ---- */
+/* ---- four threads on one stream, each launch with its own grid ---- */
 
 static void *launch_many(void *thread)
 {
@@ -105,7 +105,7 @@ static int run_killed(void)
 {
 	begin();
 	launch(1, 1000);
-	complete(600); /* as many as fill 8 buffers, which are returned */
+	complete(600); /* enough for 8 full buffers, which are returned */
 	if (!stand_in_await(600, 2))
 		return 1;
 	kill(getpid(), SIGKILL);
@@ -163,7 +163,9 @@ static int run_profiler(void)
 	return 0;
 }
 
-/* What dlsym() gives is not the library's own: the subscriber is ours, though one is there. */
+/*
+ * dlsym() does not return the library's own function: the subscriber is ours, though there is one.
+ */
 static int run_found(void)
 {
 	int (*subscribe)(void **, cupti_callback, void *);
@@ -177,7 +179,7 @@ static int run_found(void)
 	return 0;
 }
 
-/* Ends with work that is not complete. */
+/* Exits with incomplete work. */
 static int run_exit(void)
 {
 	begin();

@@ -58,7 +58,7 @@ static inline int call_with(void *function, int arguments, const uintptr_t *w)
 }
 #undef W
 
-/* Values that differ from call to call and from place to place, in all of their bits. */
+/* Values that differ between calls and positions, in all of their bits. */
 static inline void try_function(const struct every_call *call, void *function, size_t index,
 				int expected)
 {
@@ -89,7 +89,7 @@ static inline void try_call(size_t index, void *function)
 	try_function(&every_calls[index], function, index, STAND_IN_FIRST_RESULT + (int)index);
 }
 
-/* Where a function lies: "wrapper", or another library. */
+/* Where a function is: "wrapper", or another library. */
 static inline bool is_wrapped(void *function)
 {
 	Dl_info info;

@@ -5,7 +5,7 @@
 set -euo pipefail
 . "$TS_SOURCE/tests/lib/cuda.sh"
 
-# Each file that has frames without a name of their own has a symbol for those of the program itself.
+# Each file with unnamed frames has symbols for those of the program itself.
 named() { # trace...
 	local trace
 	for trace; do
@@ -17,7 +17,7 @@ named() { # trace...
 
 timeout 60 "$TRACESMITH" record --backends cuda --window cuda-profiler-api --split -o s.sbt -- "$programs/call_profiler" 2>said
 windows=(s_pid*.sbt)
-[ -e "${windows[0]}" ] || fail "there is no file of a window: $(cat said)"
+[ -e "${windows[0]}" ] || fail "no file of a window: $(cat said)"
 named s.sbt "${windows[@]}"
 
 cat >three.sh <<'SHELL'

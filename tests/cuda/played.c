@@ -10,7 +10,7 @@
 #include <time.h>
 #include <unistd.h>
 
-/* ---- played: the agent ---- */
+/* ---- test double of the agent ---- */
 
 uint32_t is_enabled = 1;
 const uint32_t *ts_emit_switch = &is_enabled;
@@ -101,7 +101,7 @@ uint32_t ts_accelerator_stack_always(void)
 	return next_stack++;
 }
 
-/* ---- played: the wrappers ---- */
+/* ---- test double of the wrappers ---- */
 
 __thread struct cuda_thread cuda_thread;
 bool is_forked, samples;
@@ -176,7 +176,7 @@ void cuda_sampling_drain(bool is_last)
 	(void)is_last;
 }
 
-/* ---- what tests do ---- */
+/* ---- for tests ---- */
 
 struct stand_in_cupti *cupti_played;
 

@@ -21,7 +21,7 @@ struct told_op {
 	char name[128], category[16];
 };
 
-/* What was told. */
+/* Recorded calls. */
 extern struct told_op ops[OPS];
 extern uint32_t stream_count, clock_count, call_count;
 extern struct ts_accelerator_call last_call;
@@ -30,20 +30,20 @@ extern char lost_reason[128], fact[2048];
 extern uint32_t contexts_told, modules_told;
 extern uint32_t symbols_asked; /* of the dynamic linker */
 
-/* What is played. */
+/* Settings of the doubles. */
 extern uint32_t is_enabled; /* events are wanted */
 extern bool is_forked, samples;
 extern struct stand_in_cupti *cupti_played;
 
 void open_stand_in(void);
 void begin(void);
-/* As a wrapper does it; the correlation that it found. */
+/* Launches as a wrapper does; returns the correlation that it found. */
 uint32_t launch_as(const struct stand_in_work *work);
 uint32_t launch(uint32_t grid);
 uint32_t ops_now(void);
 void await_ops(uint32_t count);
 void await_state(enum cuda_device_state state);
-/* Two looks of the helper at least. */
+/* At least two passes of the helper thread. */
 void let_helper_look(void);
 
 #endif

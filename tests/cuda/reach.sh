@@ -21,13 +21,13 @@ for way in call_by_name "call_by_handle dlsym" "call_by_handle ask"; do
 done
 rows_of t.sbt meta | grep -q 'cuda_other_calls' && fail "counted without cuInit"
 
-# Four threads, at once.
+# Four threads concurrently.
 record t.sbt -- "$programs/call_by_name" 4 25
 grep -qFx "$all" printed || fail "threads: $(head printed)"
 found=$(of_rows t.sbt "$names" api_call)
 [ "$found" = "Counter({100: $count})" ] || fail "threads: $found"
 
-# While no window is open nothing is stored, and all goes through.
+# While no window is open nothing is stored, and all calls pass through.
 record t.sbt --window flag:never -- "$programs/call_by_name"
 grep -qFx "$all" printed || fail "no window: $(head printed)"
 [ "$(of_rows t.sbt 'len(api_call)' api_call)" = 0 ] || fail "calls are there without a window"
@@ -36,7 +36,7 @@ record t.sbt -- "$programs/call_by_handle" none
 [ "$(of_rows t.sbt 'len(api_call), [row for row in meta if "cuda" in json.dumps(row)]' api_call meta)" = "(0, [])" ] ||
 	fail "a program without CUDA: $(rows_of t.sbt meta)"
 
-# What is not there is missed as without us: Python passes on what dlerror() says.
+# A missing function is reported as without us: Python passes on the message of dlerror().
 if ! is_sanitized; then
 	found=$(LD_PRELOAD="$TS_BUILD/libtracesmith-agent.so $TS_BUILD/libtracesmith-backend-cuda.so" \
 		python3 -c 'import ctypes; print([hasattr(ctypes.CDLL(None), name) for name in ("cuInit", "ncclAllReduce", "cuptiSubscribe")])') ||
@@ -45,7 +45,7 @@ if ! is_sanitized; then
 fi
 LD_LIBRARY_PATH=$programs:$programs/cupti/lib64 record t.sbt -- "$programs/call_by_handle" cupti
 
-# A user's own library stands behind ours, and gets its calls.
+# A user's own library is preloaded after ours, and gets its calls.
 LD_PRELOAD=$programs/libcuda_behind.so record t.sbt -- "$programs/call_and_work" behind
 grep -q '^behind: 3 launches' printed || fail "behind: $(cat printed)"
-[ "$(of_rows t.sbt 'Counter(row["name"] for row in api_call)["cuLaunchKernel"]' api_call)" = 3 ] || fail "launches of a library behind ours"
+[ "$(of_rows t.sbt 'Counter(row["name"] for row in api_call)["cuLaunchKernel"]' api_call)" = 3 ] || fail "launches of a library preloaded after ours"

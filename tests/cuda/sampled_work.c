@@ -93,8 +93,8 @@ static void __attribute__((noinline)) launch_seldom(void)
 }
 
 /*
- * They are taken a few times a second, and stored with their code in the same look of the helper,
- * or in the next.
+ * Samples are drained a few times a second, and stored with their code in the same pass of the
+ * helper thread, or in the next.
  */
 static bool are_taken(void)
 {

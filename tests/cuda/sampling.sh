@@ -13,7 +13,7 @@ import json, sys
 hot = json.load(sys.stdin)
 print($1)"; }
 
-# Not asked for: nothing is sampled.
+# Not requested: nothing is sampled.
 record t.sbt -- "$programs/sampled_work" "$cubin"
 grep -qx "period 0" printed || fail "it was configured: $(cat printed)"
 
@@ -27,13 +27,13 @@ found=$(hot '[(i["offset"], i["samples"], i["source"][0]["line"]) for i in hot["
 found=$(of_rows t.sbt '[row["value"] for row in meta if row["key"] == "pc_samples"], loss' meta loss)
 [[ "$found" == *"'stored': 4000"*", [])" ]] || fail "what it says of itself: $found"
 
-# One at a time: each sample is of its launch.
+# Serialized: each sample belongs to its launch.
 record t.sbt --pc-sampling=10,serialized -- "$programs/sampled_work" "$cubin"
 grep -qx "period 10" printed || fail "the period: $(cat printed)"
 found=$(hot 'hot["samples"], hot["launches_are"], [(l["launches"], l["samples"]) for l in hot["launches"]]')
 [ "$found" = "4000 exact [(30, 3000), (10, 1000)]" ] || fail "serialized: $found"
 
-# Killed: all that was taken is there, and its code.
+# Killed: all drained samples are there, with their code.
 rm -f t.sbt*
 timeout 60 "$TRACESMITH" record -q --backends cuda --no-symbols --pc-sampling -o t.sbt "$programs/sampled_work" "$cubin" kill >printed 2>recorded.log </dev/null && fail "it was not killed"
 found=$(of_rows t.sbt "$samples, len(object)" sample object)

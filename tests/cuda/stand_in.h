@@ -17,19 +17,19 @@
 struct stand_in_call {
 	const char *name;
 	uintptr_t words[STAND_IN_ARGUMENTS];
-	uint64_t count; /* of this thread's, so far */
+	uint64_t count; /* of this thread, so far */
 };
 
 /* Exported by the library: */
 struct stand_in_call *stand_in_last(void);
 /*
- * From now on calls do something: memory is given, captures begin and end, and all return 0. Else
- * each returns its place in cuda_calls.def, and touches nothing of what it is given.
+ * From now on calls have effects: memory is allocated, captures begin and end, and all return 0.
+ * Otherwise each returns its index in cuda_calls.def, and does not touch its arguments.
  */
 void stand_in_work(bool works);
 /*
- * Called inside each call, with CUPTI's number of the function and its arguments: another stand-in
- * may do something. NULL: nobody.
+ * Called inside each call, with CUPTI's number of the function and its arguments, for use by
+ * another stand-in. NULL: none.
  */
 typedef void (*stand_in_watcher)(int number, const uintptr_t *words);
 void stand_in_watch(stand_in_watcher by);

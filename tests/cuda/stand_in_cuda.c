@@ -77,7 +77,7 @@ static int called(int index, int arguments, const char *name, const char *class,
 	return is_working ? 0 : STAND_IN_FIRST_RESULT + index;
 }
 
-/* All take as many words as the longest: what a caller did not give is not looked at. */
+/* All take as many words as the longest: missing arguments are not read. */
 #define CUDA_CALL(name, arguments, class, number, stream)                             \
 	EXPORT int function_##name(WORDS) __asm__(#name);                             \
 	int function_##name(WORDS)                                                    \
@@ -160,7 +160,7 @@ int cuStreamIsCapturing(void *stream, int *status)
 	return 0;
 }
 
-/* Nothing of these may be lost on the way: not the registers for floating point, either. */
+/* Nothing may be lost on the way, including floating-point registers. */
 int cuTexRefSetMipmapLevelBias(void *texture, float bias)
 {
 	return texture == (void *)5 ? (int)(bias * 100) : -1;

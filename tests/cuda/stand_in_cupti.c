@@ -44,8 +44,8 @@ static struct stand_in_cupti state = {
 	.is_called_back = is_called_back,
 };
 
-static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER; /* buffers and records; their callbacks are
-							    called with it, others are not */
+/* For buffers and records. Held in their callbacks, but not in others. */
+static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
 
 static cupti_callback subscriber;
 static void *subscriber_data;

@@ -11,7 +11,7 @@
 #include <stdint.h>
 
 struct stand_in_work {
-	uint32_t kind;   /* of activity; 0: none, only a call */
+	uint32_t kind;   /* activity kind; 0: none, only a call */
 	uint32_t number; /* of the driver's function */
 	const char *name;
 	uint32_t grid;
@@ -24,9 +24,9 @@ struct stand_in_cupti {
 	uint32_t version;
 	size_t kernel_bytes, copy_bytes, peer_bytes, fill_bytes;
 	int subscribe_result, enable_result;
-	bool keeps_going; /* a flush that is not forced returns no buffer */
+	bool keeps_going; /* an unforced flush returns no buffer */
 
-	/* What it was told. */
+	/* Recorded calls. */
 	uint32_t subscriptions, finalized, flushes, forced;
 	uint32_t registered; /* pairs of buffer callbacks */
 	uint8_t kinds[128];
@@ -34,21 +34,21 @@ struct stand_in_cupti {
 	uint64_t (*timestamp)(void);
 	uint32_t outstanding; /* buffers that it holds */
 	uint32_t dropped;
-	uint32_t flush_us;    /* that a flush takes */
-	uint32_t flushing;    /* threads that are in one; atomic */
-	uint32_t overlapping; /* that were when it was finalized */
-	uint32_t late;        /* calls behind that */
-	uint32_t walked;      /* records that were asked for in returned buffers; atomic */
-	uint32_t looks; /* times that it was asked what it dropped: behind each reading; atomic */
+	uint32_t flush_us;    /* duration of a flush */
+	uint32_t flushing;    /* threads inside a function; atomic */
+	uint32_t overlapping; /* the same at finalization */
+	uint32_t late;        /* calls after that */
+	uint32_t walked;      /* records read from returned buffers; atomic */
+	uint32_t looks;       /* queries of dropped records, one after each reading; atomic */
 
 	/*
-	 * A call of the driver, with its callbacks; and the record of what it makes the device do,
-	 * where its kind is on.
+	 * A driver call with its callbacks, and the record of its device work if its kind is
+	 * enabled.
 	 */
 	uint32_t (*call)(const struct stand_in_work *work);
-	/* The oldest records that are not complete get their times. */
+	/* The oldest incomplete records get their times. */
 	void (*complete)(uint32_t count, uint64_t start, uint64_t end);
-	/* That of the index-th of all that were made, whatever is ahead of it. */
+	/* The record with that index among all, whatever precedes it. */
 	void (*complete_one)(uint32_t index, uint64_t start, uint64_t end);
 	/* A resource callback. */
 	void (*resource)(uint32_t number, const void *data);
@@ -59,8 +59,8 @@ struct stand_in_cupti {
 /* Exported by the library. */
 struct stand_in_cupti *stand_in_cupti(void);
 /*
- * Until so many records were walked, and the reader has looked so often since; false: that took
- * more than 20 s.
+ * Waits until this many records were read, and the reader has made this many passes since; false
+ * after 20 s.
  */
 bool stand_in_await(uint32_t count, uint32_t looks);
 

@@ -14,7 +14,7 @@
 #define EXPORTED __attribute__((visibility("default")))
 #define LAUNCHES 4096
 
-/* As CUPTI's header has them, with structs of ours. */
+/* As in CUPTI's header, with our own structs. */
 int cuptiPCSamplingEnable(struct sampling_context_params *params);
 int cuptiPCSamplingDisable(struct sampling_context_params *params);
 int cuptiPCSamplingGetNumStallReasons(struct sampling_count_params *params);
@@ -29,7 +29,7 @@ static struct {
 	const char *function;
 	uint64_t crc;
 	uint32_t mode, period;
-	uint32_t launches[LAUNCHES]; /* whose samples nobody took: their correlations */
+	uint32_t launches[LAUNCHES]; /* pending launches, by correlation */
 	uint32_t count;
 } state = { .lock = PTHREAD_MUTEX_INITIALIZER };
 
@@ -69,7 +69,7 @@ EXPORTED uint32_t stand_in_sampling_period(void)
 	return state.period;
 }
 
-/* ---- what CUPTI has ---- */
+/* ---- CUPTI's functions ---- */
 
 EXPORTED int cuptiPCSamplingEnable(struct sampling_context_params *params)
 {

@@ -6,11 +6,11 @@
 #include <stddef.h>
 #include <stdint.h>
 
-/* A launch has run: 100 samples of that function of the cubin are there, where sampling is on. */
+/* A launch has run: if sampling is on, there are 100 samples of that function of the cubin. */
 void stand_in_sample(const char *function, const void *cubin, size_t bytes, uint32_t correlation);
-/* Launches whose samples nobody has taken. */
+/* Launches with pending samples. */
 uint32_t stand_in_samples_left(void);
-/* As it was configured; 0: it was not. */
+/* As configured; 0: not configured. */
 uint32_t stand_in_sampling_period(void);
 
 #endif

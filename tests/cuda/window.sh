@@ -21,12 +21,12 @@ for how in "" nested; do
 	[ "$(of_rows t.sbt 'len(loss)' loss)" = 0 ] || fail "$how: losses: $(rows_of t.sbt loss)"
 done
 
-# Asked for, and never opened: a warning, and an empty trace.
+# Requested, and never opened: a warning, and an empty trace.
 record t.sbt --window cuda-profiler-api -- "$programs/call_and_work"
 grep -q "the window 'cuda-profiler-api' never opened" recorded.log || fail "nothing is said: $(cat recorded.log)"
 [ "$(of_rows t.sbt 'len(api_call)' api_call)" = 0 ] || fail "calls are there without a window"
 
-# The summary says what there is of CUDA, and why nothing of the device.
+# The summary says what was recorded of CUDA, and why there is no device activity.
 "$TRACESMITH" record --backends cuda --no-symbols --json -o t.sbt -- "$programs/call_profiler" >json 2>said
 grep -q '  CUDA: [0-9]* calls, [0-9]* with a stack; 0 device operations' said || fail "summary: $(cat said)"
 grep -q '  no device activity was recorded: .*tracesmith doctor' said || fail "summary: $(cat said)"
@@ -37,7 +37,7 @@ assert said["api_calls"] >= 20 and said["gpu_ops"] == 0 and said["no_device_side
 assert "no_instruction_samples" not in said, said
 PYTHON
 
-# With -q these are warnings, as are samples of instructions that do not come, and a program that is not what it was taken for.
+# With -q these are warnings, and so are missing instruction samples and an unexpected program.
 record t.sbt -- "$programs/call_profiler"
 grep -q "warning: no device activity was recorded: .*'tracesmith doctor cuda'" recorded.log || fail "with -q: $(cat recorded.log)"
 record t.sbt --pc-sampling --json -- "$programs/call_profiler"
@@ -48,5 +48,5 @@ grep -q "warning: no instruction samples: no program has used CUDA" recorded.log
 "$TRACESMITH" record --backends cuda -o t.sbt -- true 2>said
 grep -q '^  no program has used CUDA$' said || fail "no CUDA, by name: $(cat said)"
 "$TRACESMITH" record -q -o t.sbt -- true 2>said
-[ ! -s said ] || fail "nobody has asked for CUDA: $(cat said)"
+[ ! -s said ] || fail "CUDA was not requested: $(cat said)"
 echo "windows by cuProfilerStart are what lies between"

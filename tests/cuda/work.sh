@@ -24,12 +24,12 @@ rows_of t.sbt device | grep -q '"GPU-00112233-4455-6677-8899-aabbccddeeff"' || f
 rows_of t.sbt meta | grep -q 'driver_version.*13000' || fail "facts: $(rows_of t.sbt meta)"
 rows_of t.sbt meta | grep -q '"cuda_other_calls","value":{"cuTexRefSetMipmapLevelBias":3}' || fail "calls by name without a wrapper: $(rows_of t.sbt meta)"
 
-# A capture whose stream is destroyed is over; what another one captures still gives no memory.
+# A capture ends with its stream; allocations inside another capture still count no memory.
 record t.sbt -- "$programs/call_and_work" abandon
 found=$(of_rows t.sbt '[row.get("bytes") for row in allocation]' allocation)
 [ "$found" = "[500]" ] || fail "memory beside a capture that was abandoned: $found"
 
-# Begun before the fork: the child's calls pass through. Begun after it: two programs.
+# Initialized before the fork: the child's calls pass through. Initialized after it: two programs.
 record t.sbt -- "$programs/call_and_work" fork_later
 found=$(of_rows t.sbt 'sorted(Counter(row["pid"] for row in api_call if row["name"] == "cuLaunchKernel").values())' api_call)
 [ "$found" = "[105]" ] || fail "a child that inherited CUDA: $found"
@@ -37,11 +37,12 @@ record t.sbt -- "$programs/call_and_work" fork_first
 found=$(of_rows t.sbt 'sorted(Counter(row["pid"] for row in api_call if row["name"] == "cuLaunchKernel").values())' api_call)
 [ "$found" = "[7, 105]" ] || fail "a child with a CUDA of its own: $found"
 
-# What has no wrapper is counted by name; told at exit, since this program has called cuInit.
+# Functions without a wrapper are counted by name; emitted at exit, since this program has called
+# cuInit.
 record t.sbt -- "$programs/call_by_handle" count
 rows_of t.sbt meta | grep -q 'cuda_other_calls.*"cuDeviceGetCount":5,"cuUnheardOf":1}' || fail "counts: $(rows_of t.sbt meta)"
 
-# Collectives are calls; so are the launches inside of them. A group launches when it ends.
+# Collectives are calls, and so are their launches. A group launches when it ends.
 record t.sbt -- "$programs/call_nccl"
 grep -qx 'result 0' printed || fail "collectives: $(cat printed)"
 found=$(of_rows t.sbt '[row["name"] for row in sorted(api_call, key=lambda row: row["start"]) if row["name"] != "cuInit"]' api_call)
@@ -49,7 +50,8 @@ expected="['ncclAllReduce', 'cuLaunchKernel', 'ncclGroupStart', 'ncclSend', 'ncc
 'ncclAllReduce', 'cuLaunchKernel']"
 [ "$found" = "$expected" ] || fail "collectives: $found"
 
-# Several NCCLs in one process: each library gets its own, as it does without us, and what is called as one of NCCL's is left alone.
+# Several NCCLs in one process: each library gets its own, as without us, and other functions of the
+# same name are left alone.
 "$programs/call_nccls" >expected || fail "without a recorder: $(cat expected)"
 record t.sbt -- "$programs/call_nccls"
 diff expected printed >differences || fail "several NCCLs: $(cat differences)"

@@ -116,7 +116,7 @@ static void start_rows(struct rows *rows)
 	rows->collective_shape = shape(rows->writer, "Seq", "In msg nelems");
 }
 
-/* Mostly small; a first byte of 0 or 255 asks for an end of the range. */
+/* Mostly small; a first byte of 0 or 255 selects an end of the range. */
 static int64_t time_of(const uint8_t *row)
 {
 	if (row[3] == 255 && row[2] == 255)
@@ -240,7 +240,7 @@ static struct ts_reader *read_rows(const uint8_t *data, size_t size)
 	return reader;
 }
 
-/* ---- what must hold ---- */
+/* ---- invariants ---- */
 
 static void check_states(const struct ts_states *states)
 {

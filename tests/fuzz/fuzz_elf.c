@@ -15,7 +15,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 
 #define MOST_ENTRIES 64u
 
-static volatile uint8_t touched; /* so that sanitizers see both ends of what is given */
+static volatile uint8_t touched; /* exactly sized, for sanitizers */
 
 static void ask_sections(const struct ts_elf *elf, size_t size)
 {

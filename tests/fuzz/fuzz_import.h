@@ -22,7 +22,7 @@ static ssize_t fuzz_discard(void *context, int fd, const void *data, size_t byte
 	return (ssize_t)bytes;
 }
 
-/* `format`: whose importer; NULL: the content decides. */
+/* `format`: the importer; NULL: by content. */
 static int fuzz_import(const uint8_t *data, size_t size, const char *format)
 {
 	static char path[] = "/tmp/tracesmith-fuzz-XXXXXX";
@@ -37,7 +37,7 @@ static int fuzz_import(const uint8_t *data, size_t size, const char *format)
 	struct ts_writer *writer;
 	struct ts_error err;
 
-	/* The writer creates its file anew each time; it stays empty. */
+	/* The writer creates its file each time; it stays empty. */
 	if (made < 0) {
 		made = mkstemp(path);
 		if (made < 0)
@@ -50,10 +50,7 @@ static int fuzz_import(const uint8_t *data, size_t size, const char *format)
 		int rc = ts_import_memory(writer, "fuzz", data, size, i ? 1 + size % 61 : 0,
 					  i ? 16 : 0, &import, &result, &err);
 
-		/*
-		 * Nothing that a file holds can make the writer fail, and every error says
-		 * something.
-		 */
+		/* No input can make the writer fail, and every error has a message. */
 		if (rc && (err.code != rc || err.message[0] == '\0' || rc == TS_EINVAL))
 			abort();
 		if (ts_writer_status(writer, NULL))

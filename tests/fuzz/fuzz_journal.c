@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Any bytes as a journal: read block by block, decoded into a trace, with a decoder checkpoint and
- * restore half-way. Must not crash, leak, loop or use more memory than the file justifies, and the
+ * restore halfway. Must not crash, leak, loop or use more memory than the file justifies, and the
  * resulting trace must be valid. The mutator fixes checksums, because random changes would never
  * get past them.
  */
@@ -25,7 +25,7 @@ struct run {
 	struct memory_file *journal, *trace;
 	struct ts_writer *writer;
 	struct ts_decoder *decoder;
-	struct ts_decoder *next; /* being brought into its state */
+	struct ts_decoder *next; /* its state is being restored */
 	struct ts_block_open open;
 	uint64_t half;
 };
@@ -53,7 +53,7 @@ static int give_next(void *context, struct ts_block *block, const void *payload,
 	return ts_decoder_block(run->next, block, payload, err);
 }
 
-/* As a successor would: a new decoder goes on with the state of the old one. */
+/* Like a successor: a new decoder continues with the state of the old one. */
 static void change_decoder(struct run *run)
 {
 	struct ts_block block = { .type = TS_BLOCK_OPEN, .bytes = sizeof(run->open) };
@@ -74,7 +74,7 @@ static void change_decoder(struct run *run)
 	run->decoder = run->next;
 }
 
-/* False where the journal cannot be used at all. */
+/* False if the journal cannot be used at all. */
 static bool decode_block(struct run *run, const struct ts_block *block, struct ts_text *payload,
 			 bool first)
 {
@@ -82,7 +82,7 @@ static bool decode_block(struct run *run, const struct ts_block *block, struct t
 
 	if (first && block->type == TS_BLOCK_OPEN && block->bytes >= sizeof(run->open)) {
 		memcpy(&run->open, payload->data, sizeof(run->open));
-		run->open.trace_bytes = 0; /* there is no trace that it could be of */
+		run->open.trace_bytes = 0; /* there is no trace that it could belong to */
 		memcpy(payload->data, &run->open, sizeof(run->open));
 	}
 	if (ts_decoder_block(run->decoder, block, payload->data, &err) == 0)
@@ -144,7 +144,7 @@ static void run_once(struct run *run)
 	ts_writer_close(run->writer);
 	if (good)
 		check(ts_verify(run->trace->path, print_finding, NULL, NULL, NULL) == 0,
-		      "the trace is not whole");
+		      "the trace is incomplete");
 }
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
@@ -163,7 +163,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 
 /* ---- mutation ---- */
 
-/* Every block that has room gets the checksum that it needs. */
+/* Every block that has room gets a valid checksum. */
 static void stamp(uint8_t *data, size_t size)
 {
 	for (size_t at = 0; at + sizeof(struct ts_block) <= size;) {
@@ -185,7 +185,7 @@ size_t LLVMFuzzerCustomMutator(uint8_t *data, size_t size, size_t max_size, unsi
 {
 	if (LLVMFuzzerMutate)
 		size = LLVMFuzzerMutate(data, size, max_size);
-	/* Now and then a wrong checksum is what is to be tried. */
+	/* Sometimes a wrong checksum is to be tested. */
 	if (seed % 16)
 		stamp(data, size);
 	return size;

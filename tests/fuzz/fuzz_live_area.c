@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Any bytes as a live area: opened, resumed, drained several times while it changes. Nothing may
- * crash, leak, loop or take memory beyond its limits, and every block must be what a journal can
- * hold: whole records, positions and counts that never fall.
+ * Any bytes as a live area: opened, resumed, drained several times while it changes. Must not
+ * crash, leak, loop or exceed its memory limits, and every block must be valid in a journal:
+ * complete records, positions and counts that never decrease.
  *
- * An area is 2 MiB of mostly nothing, so the input has its parts only: struct header, patches of
- * the control block, the dictionary, a directory for each pass, and the rings' bytes.
+ * An area is 2 MiB of mostly zeros, so the input only has its parts: struct header, patches of the
+ * control block, the dictionary, a directory for each pass, and the rings' bytes.
  */
 #include <fcntl.h>
 #include <stdio.h>
@@ -27,8 +27,8 @@ struct header {
 	uint8_t flags; /* below */
 	uint8_t drain; /* TS_DRAIN_* of the passes, two bits each */
 	uint16_t patches, dictionary_bytes;
-	uint16_t resumed[MAX_RINGS]; /* words; where RESUME is set */
-	uint16_t file_pages;         /* the file is cut here, where CUT is set */
+	uint16_t resumed[MAX_RINGS]; /* words; if RESUME is set */
+	uint16_t file_pages;         /* the file is truncated here, if CUT is set */
 };
 enum { WRITABLE = 1, RESUME = 2, CUT = 4 };
 
@@ -47,7 +47,7 @@ struct input {
 	size_t bytes;
 };
 
-/* What has been told of a ring. */
+/* What is known of a ring. */
 struct told {
 	uint64_t to, events, dropped;
 };
@@ -120,7 +120,7 @@ static void put_dictionary(int fd, const struct header *header, struct input *in
 	input->bytes -= bytes;
 }
 
-/* Where the input says nothing of its place, a ring has a good one. */
+/* A ring without a given position gets a valid one. */
 static void put_directory(int fd, const struct header *header, struct input *input)
 {
 	for (unsigned int i = 0; i < header->rings; i++) {
@@ -218,7 +218,7 @@ static int append(void *context, struct ts_block *block, const void *payload, st
 		sink->dictionary_to = block->to;
 	} else {
 		check(block->type == TS_BLOCK_LOSS, "a block of another type");
-		check(++sink->losses <= TS_LIVE_RING_LIMIT + 1, "damage is told too often");
+		check(++sink->losses <= TS_LIVE_RING_LIMIT + 1, "damage is reported too often");
 	}
 	return TS_OK;
 }

@@ -45,7 +45,7 @@ static void check_process(const struct ts_npu_info *info, size_t at)
 	check(is_between(process->used_mib, 0, INT64_MAX >> 20), "memory that overflows in bytes");
 	for (size_t i = 0; i < info->chip_count; i++)
 		known |= info->chips[i].number == process->number;
-	check(known, "a process of a device that is not there");
+	check(known, "a process of an unknown device");
 	for (size_t i = 0; i < at; i++)
 		check(info->processes[i].number != process->number ||
 			      info->processes[i].pid != process->pid,

@@ -12,7 +12,7 @@
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 
-/* Only words of 64 bits, so that all values can be compared as such. */
+/* Only 64-bit words, so that all values can be compared as such. */
 struct texts {
 	struct ts_procfs_statm statm;
 	struct ts_procfs_io io;

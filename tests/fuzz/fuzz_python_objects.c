@@ -1,13 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Any bytes as the memory of a Python process, of any version: texts, values, dictionaries,
- * attributes, code objects, names of threads, tasks and local variables are read out of it.
- * Addresses outside cannot be read, or, where the input says so, are anywhere inside, so that
- * everything is connected with everything. Each must come to an end, within its limits, with whole
- * UTF-8.
+ * Any bytes as the memory of a Python process, of any version: reads strings, values, dictionaries,
+ * attributes, code objects, names of threads, tasks and local variables from it. Other addresses
+ * are unreadable, or, if the input says so, wrap around into the memory, so that everything is
+ * connected with everything. Each read must end, within its limits, with valid UTF-8.
  *
- * Bytes: version; flags; place of the object and of a second one, in words (two bytes each); two
- * bytes that are not used; the memory.
+ * Bytes: version; flags; offsets of the object and of a second one, in words (two bytes each); two
+ * unused bytes; the memory.
  */
 #include <stdint.h>
 #include <stdlib.h>
@@ -64,7 +63,7 @@ static bool open_process(struct process *process, const uint8_t *data, size_t si
 	process->memory.context = process;
 	process->view.memory = &process->memory;
 	process->view.layout = &process->layout;
-	/* From 3.13 on a process tells itself; what has changed since is set here. */
+	/* Since 3.13 a process has its own offsets; sets what has changed since. */
 	if (!ts_python_layout_of_version(&process->layout, minor < 12 ? minor : 12, false))
 		return false;
 	process->layout.minor = (uint8_t)minor;

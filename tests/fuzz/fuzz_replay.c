@@ -56,7 +56,7 @@ static int64_t add_blob(int64_t bytes)
 {
 	static const uint8_t content[MOST_BLOB];
 
-	/* A negative number is an id as it is. */
+	/* A negative number is an unmapped id. */
 	if (bytes < 0)
 		return bytes < -MOST_BLOB ? INT64_MAX : -bytes;
 	if (bytes == 0 || bytes > MOST_BLOB)
@@ -120,7 +120,7 @@ static void add_lines(char *text)
 	}
 }
 
-/* ---- what must hold ---- */
+/* ---- invariants ---- */
 
 static void check_ranges(const struct ts_replay_stream *stream,
 			 const struct ts_replay_range *ranges, uint32_t count)
@@ -172,7 +172,7 @@ static void check_plan(const struct ts_replay *replay)
 
 /* ---- one input ---- */
 
-/* Nothing is ever opened or run. */
+/* Never opened or run. */
 static const struct ts_replay_target target = { .name = "none",
 						.needs = TS_REPLAY_NEEDS_STREAM,
 						.can = TS_REPLAY_CAN_ALL };

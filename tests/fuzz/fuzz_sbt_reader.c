@@ -36,7 +36,7 @@ static uint64_t count_rows(const struct ts_reader *reader)
 	return rows;
 }
 
-/* Touches the text, so that a sanitizer sees one that is not there. */
+/* Touches the text, so that a sanitizer detects an invalid one. */
 static size_t touch(struct ts_string text)
 {
 	size_t sum = text.length;
@@ -81,7 +81,7 @@ static void look_up_row(struct ts_reader *reader, const struct ts_batch *batch, 
 	}
 }
 
-/* One column alone must be what it was among all others. */
+/* One column alone must equal the same column read with all others. */
 static void check_start_alone(const struct ts_batch *all, struct ts_batch *alone, size_t chunk)
 {
 	int start = all->table ? all->table->start : -1;
@@ -141,7 +141,7 @@ static int touch_piece(void *context, uint64_t offset, const void *data, size_t 
 	return 0;
 }
 
-/* Whole, and a part of it. What a walk gives is what its size says. */
+/* In full, and in part. A walk returns as much as its size says. */
 static int read_blob(struct ts_reader *reader, int64_t id)
 {
 	struct ts_error err = { 0 };
@@ -216,7 +216,7 @@ static void export_tables(struct ts_reader *reader, const struct ts_exporter *ex
 	}
 }
 
-/* With each of its flags alone, the first time with none. */
+/* With each flag alone, the first time with none. */
 static void export_flags(struct ts_reader *reader, const struct ts_exporter *exporter, int fd)
 {
 	for (unsigned int flag = 0; flag < TS_EXPORT_TABLE; flag = flag ? flag << 1 : 1) {
@@ -244,7 +244,7 @@ static void export_all(struct ts_reader *reader)
 	close(fd);
 }
 
-/* ---- whole files ---- */
+/* ---- files ---- */
 
 static void count_finding(void *context, const struct ts_finding *finding)
 {
@@ -252,7 +252,7 @@ static void count_finding(void *context, const struct ts_finding *finding)
 	++*(int *)context;
 }
 
-/* The rows of a whole trace come back, all of them. */
+/* All rows of a valid trace come back. */
 static void check_recovered(const struct memory_file *from, const struct memory_file *to,
 			    bool whole)
 {
@@ -260,16 +260,16 @@ static void check_recovered(const struct memory_file *from, const struct memory_
 	struct ts_reader *reader;
 	int result = ts_recover(from->path, to->path, NULL, NULL, &recovery, NULL);
 
-	check(!whole || result == 0, "a whole trace is not recovered");
+	check(!whole || result == 0, "a valid trace is not recovered");
 	if (result)
 		return;
 	check(ts_reader_open(&reader, to->path, NULL) == 0, "what was recovered does not open");
 	check(ts_reader_state(reader)->finished, "what was recovered is not finished");
-	check(count_rows(reader) >= recovery.rows, "recover counts rows that are not there");
+	check(count_rows(reader) >= recovery.rows, "recover counts missing rows");
 	ts_reader_close(reader);
 	if (whole)
 		check(ts_verify(to->path, NULL, NULL, NULL, NULL) == 0,
-		      "what was recovered is not whole");
+		      "the recovered trace is incomplete");
 }
 
 static void run(const struct memory_file *file, const struct memory_file *other)
@@ -282,7 +282,7 @@ static void run(const struct memory_file *file, const struct memory_file *other)
 	if (ts_reader_open(&reader, file->path, &err)) {
 		check(err.code && err.message[0], "an error without a message");
 		check(ts_verify(file->path, NULL, NULL, NULL, NULL) != 0,
-		      "whole, but does not open");
+		      "valid, but does not open");
 		ts_recover(file->path, other->path, NULL, NULL, NULL, NULL);
 		return;
 	}
@@ -298,7 +298,7 @@ static void run(const struct memory_file *file, const struct memory_file *other)
 
 	whole = ts_verify(file->path, count_finding, NULL, &findings, &err) == 0;
 	check(whole == (findings == 0), "verify does not say what is wrong");
-	check(!whole || read_well, "verify calls whole what cannot be read");
+	check(!whole || read_well, "verify accepts what cannot be read");
 	check_recovered(file, other, whole);
 }
 
@@ -326,7 +326,7 @@ size_t LLVMFuzzerCustomMutator(uint8_t *data, size_t size, size_t max_size, unsi
 	return sbt_mutate_file(&mutate);
 }
 
-/* A chunk of one file goes into the other. */
+/* Copies a chunk of one file into the other. */
 size_t LLVMFuzzerCustomCrossOver(const uint8_t *data, size_t size, const uint8_t *other,
 				 size_t other_size, uint8_t *out, size_t max_size,
 				 unsigned int seed)
@@ -338,7 +338,7 @@ size_t LLVMFuzzerCustomCrossOver(const uint8_t *data, size_t size, const uint8_t
 		size = max_size;
 	memcpy(out, data, size);
 	sbt_mutate_init(&mutate, out, size, max_size, seed);
-	/* Only read: the cast takes nothing away from the caller. */
+	/* Read only: the caller's bytes are not modified. */
 	sbt_mutate_init(&donor, (uint8_t *)(uintptr_t)other, other_size, other_size, seed);
 	if (donor.chunk_count == 0)
 		return size;

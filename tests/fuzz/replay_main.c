@@ -25,7 +25,7 @@ static void die(const char *what, const char *path)
 
 static void run_file(const char *path, size_t size)
 {
-	/* Exactly as large as the input, so that a sanitizer sees the first byte read beyond it. */
+	/* Exactly as large as the input, so that a sanitizer detects reads beyond it. */
 	uint8_t *data = malloc(size ? size : 1);
 	FILE *file = fopen(path, "rb");
 
@@ -87,7 +87,7 @@ int main(int argc, char **argv)
 	for (int i = 1; i < argc; i++)
 		run_path(argv[i]);
 	if (inputs == 0) {
-		puts("skip: there is no input in the corpus of this target");
+		puts("skip: the corpus of this target is empty");
 		return 77;
 	}
 	printf("%lu inputs\n", inputs);

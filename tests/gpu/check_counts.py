@@ -62,7 +62,7 @@ def main():
     pending = names
     for number in range(ROUNDS_AT_MOST):
         profiled, _ = run_all(pending, number, True)
-        # What does not run without us, neither: left out, but said, and never the plain ones.
+        # Workloads that fail without us, too, are left out and reported, but never the basic ones.
         for name in pending:
             if name not in profiled and expect(name not in PLAIN, f"{name}: did not run alone: {last_line(errors.get(name))}"):
                 leave_out(f"{name}: does not run without us, neither: {last_line(errors.get(name))}")

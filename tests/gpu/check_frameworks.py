@@ -26,7 +26,7 @@ for _ in range(50):
     own((1,), (32,), (left,))
 print(float(left.sum()))
 """
-# Found out at run time otherwise, with kernels that differ from run to run.
+# Otherwise chosen at run time, with kernels that differ from run to run.
 SETTINGS = {"XLA_FLAGS": "--xla_gpu_autotune_level=0", "XLA_PYTHON_CLIENT_PREALLOCATE": "false", "JAX_PLATFORMS": "cuda"}
 
 

@@ -61,7 +61,8 @@ def is_running(pid):
 
 
 def kill_recorder():
-    """The program goes on for a moment, and is killed as well: what neither could write to a file is in memory that outlives both."""
+    """The program continues for a moment, and is killed as well: what neither could write to a file
+    is in memory that outlives both."""
     path, name = os.path.join(WORK, "progress-recorder"), "kill-recorder"
     recorder = subprocess.Popen(record_command(name, [LAUNCHES, "backlog", path]), stdin=subprocess.DEVNULL)
     pid = find_program(path)
@@ -99,7 +100,7 @@ def judge(trace, launched, steps, killed_ns):
     expect(lost >= launched - len(timed), f"{launched - len(timed)} commands without times, but loss has {lost}")
     figures.setdefault("launched", []).append(launched)
     figures.setdefault("timed", []).append(len(timed))
-    # How old the newest time is: what is really lost.
+    # Age of the newest time: what is really lost.
     newest = max((op["start"] + op["duration"] for op in trace.kernels() if op.get("start")), default=0)
     figures.setdefault("newest_ms_before_kill", []).append(round((killed_ns - newest) / 1e6, 1))
 

@@ -19,7 +19,7 @@ def counted_ns(counted):
 
 
 def again():
-    """A fifth will do for a mean."""
+    """A fifth is enough for a mean."""
     command = [LAUNCHES, "count", str(count // 5)]
     theirs = oracle(command, name="launches-again")
     return mean_ns(record("launches-again", command, ["--stacks", "none"]).kernels()), counted_ns(theirs or {})
@@ -41,7 +41,7 @@ with_stacks = record("launches-stacks", [LAUNCHES, "count", str(count // 10)], [
 expect(len(with_stacks.kernels()) == count // 10, f"with stacks: {len(with_stacks.kernels())} kernels, not {count // 10}")
 check_whole(with_stacks, "with stacks")
 figures["bytes_a_launch_with_stacks"] = round(with_stacks.bytes() / (count // 10), 2)
-# What stands once in a trace weighs on a short one.
+# Fixed costs of a trace weigh on a short one.
 if count >= 1000000:
     for name in ("bytes_a_launch", "bytes_a_launch_with_stacks"):
         expect(figures[name] <= BYTES_BAR, f"{name}: {figures[name]}, not <= {BYTES_BAR}")

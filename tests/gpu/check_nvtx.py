@@ -56,7 +56,7 @@ def check_names():
 
 
 def check_forward(trace):
-    """Launches inside an operator of the backward pass name the operator of the forward pass that it belongs to."""
+    """Launches inside a backward operator name its forward operator."""
     backward = [row for row in trace.rows("slice", "start,duration,thread,name") if "Backward" in row["name"] and "seq = " in row["name"]]
     launches = [call for call in trace.launches() if any(row.get("tid") == call.get("tid") and row["start"] <= call["start"] <= row["start"] + (row.get("duration") or 0)
                                                          for row in backward)]

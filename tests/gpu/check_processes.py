@@ -96,7 +96,7 @@ def check_static(count=1000):
 
 
 def check_default(count=1000):
-    """Without any option CUDA is recorded, beside metrics."""
+    """By default CUDA is recorded, along with metrics."""
     trace = record("default", [LAUNCHES, "count", str(count)], backends=None)
     expect(len(trace.kernels()) == count, f"by default: {len(trace.kernels())} kernels, not {count}")
     expect(all(row.get("stack") for row in trace.rows("api_call", "name,stack", "--name", "cuLaunchKernel")), "by default: launches without a stack")

@@ -37,7 +37,8 @@ GIVES_WORK = ("Launch", "Memcpy", "Memset")
 
 
 def compare_rest(number, ours, alone):
-    """Copies, fills, and calls of the runtime and the driver that it saw. Those that give the device work must be the same; others may depend on time (polling)."""
+    """Copies, fills, and runtime and driver calls that it saw. Those that submit work must be the
+    same; others may depend on time (polling)."""
     kinds = ("gpu_memcpy", "gpu_memset")
     counts = [{kind: found["others"].get(kind, [0])[0] for kind in kinds} for found in (ours, alone)]
     expect(counts[0] == counts[1] and counts[0]["gpu_memcpy"] >= 5, f"profile {number}: copies and fills {counts[0]}, without us {counts[1]}")

@@ -16,7 +16,7 @@ if not os.path.exists(LIBRARY):
     skip("stack_compare.c could not be built")
 out = os.path.join(WORK, "same-stacks.json")
 repeat = -(-count * 6 // (5 * LAUNCHES_A_REPETITION))  # some more: the optimizer may fuse
-# Preloaded, too: it has more thread-local memory than a library may bring that is loaded later.
+# Preloaded, too: it has more thread-local memory than a library loaded later may have.
 done = run([*WORKLOADS, "mlp", "--repeat", str(repeat), "--out", "/dev/null"], 150,
            {"CUDA_INJECTION64_PATH": LIBRARY, "LD_PRELOAD": LIBRARY, "STACK_COMPARE_OUT": out})
 expect(done.returncode == 0 and os.path.exists(out), f"the program gave {done.returncode}")

@@ -20,7 +20,7 @@ def sampled(name, option):
 
 
 def step_ns(name):
-    """Of a repetition, the median."""
+    """Of one repetition, the median."""
     out = os.path.join(WORK, name + ".json")
     repetitions = [json.loads(line).get("repetitions", []) for line in open(out)] if os.path.exists(out) else []
     times = [row["end_ns"] - row["begin_ns"] for found in repetitions for row in found]
@@ -28,7 +28,7 @@ def step_ns(name):
 
 
 def check_launches(trace, function, kind):
-    """Who launched it: each with a stack and its share."""
+    """Its launches: each with a stack and its share."""
     shown = run([TOOL, "view", trace.path, "--hot", function, "--json"], 60, stderr=subprocess.PIPE)
     try:
         hot = json.loads(shown.stdout)
@@ -70,7 +70,7 @@ sampled("unsampled", None)
 without_ns, with_ns = step_ns("unsampled"), step_ns("sampling")
 if expect(without_ns and with_ns, "no times of the steps"):
     figures["step_ratio"] = round(with_ns / without_ns, 3)
-    # Kernels that run one at a time, or a stop at each sample, would be far more.
+    # Serialized kernels, or a stop at each sample, would cost far more.
     expect(with_ns < 5 * without_ns, f"a step takes {with_ns / without_ns:.2f} times as long as without samples")
 if "--quick" not in sys.argv:
     trace, rows, total = sampled("sampling-serialized", "--pc-sampling=14,serialized")

@@ -15,12 +15,12 @@ def stack_rows(trace, table, *options):
 
 
 def is_own(frame):
-    """A function of the program's own."""
+    """A function of the program itself."""
     return frame.get("frame_type") == "python" and (frame.get("file") or "").endswith("workloads.py") and frame.get("func") != "<module>"
 
 
 def is_first_module(path):
-    """Where a stack ends that is whole: in the C library, where threads begin, or in the program itself."""
+    """The end of a complete stack: in the C library, where threads begin, or in the program itself."""
     name = os.path.basename(path or "")
     return name.startswith(("libc.so", "libc-", "python"))
 
@@ -40,7 +40,7 @@ def check_mlp():
     expect(reached >= 0.99 * len(rows), f"outermost frames: {ends.most_common(4)}")
     frames = [frame for row in rows[-200:] for frame in row.get("stack", []) if frame.get("frame_type") == "native"]
     named = sum(1 for frame in frames if frame.get("func") and "+0x" not in frame["func"])
-    # Libraries without symbols of their own name what they export only.
+    # Stripped libraries only have the names of their exports.
     expect(frames and named >= 0.5 * len(frames), f"{named} of {len(frames)} native frames have a name")
     depth = sorted(len(row.get("stack", [])) for row in rows)
     figures.update(launches=len(rows), python_percent=round(share, 2), named_percent=round(100 * named / max(1, len(frames)), 1),
@@ -62,7 +62,7 @@ def check_graph():
 
 
 def check_kinds():
-    """What --stacks asks for, and no more."""
+    """What --stacks requests, and no more."""
     for kind, wanted in (("none", set()), ("native", {"native"}), ("python", {"python"})):
         trace = record("stacks-" + kind, [*WORKLOADS, "streams", "--repeat", "1", "--out", "/dev/null"], ["--stacks", kind])
         kinds = {frame.get("frame_type") for row in stack_rows(trace, "api_call") for frame in row.get("stack", [])}

@@ -28,10 +28,10 @@ left_out = []
 figures = {}
 
 
-# ---- saying what was found ----
+# ---- reporting ----
 
 def expect(condition, text):
-    """Goes on after a fault, so that one run tells of all."""
+    """Continues after a failure, so that one run reports all."""
     if not condition:
         problems.append(text)
         print("FAULT:", text, flush=True)
@@ -39,7 +39,7 @@ def expect(condition, text):
 
 
 def aim(condition, text):
-    """A figure that misses its bar is no fault, but is to be seen."""
+    """A figure that misses its target is not a failure, but is shown."""
     if not condition:
         missed.append(text)
         print("MISSED:", text, flush=True)
@@ -47,13 +47,13 @@ def aim(condition, text):
 
 
 def leave_out(text):
-    """A part of a check that cannot be run here, with the reason."""
+    """Reports a part of a check that cannot run here, with the reason."""
     left_out.append(text)
     print("skipped:", text, flush=True)
 
 
 def skip(reason):
-    """Faults that were found before stay faults."""
+    """Earlier failures stay failures."""
     if problems:
         finish()
     print("skip:", reason)
@@ -78,7 +78,8 @@ def module_or_skip(name):
 # ---- running ----
 
 def run(command, seconds=120, env=None, **options):
-    """Its output as text. What does not end in time is killed, and is a fault."""
+    """Returns its output as text. A program that does not end in time is killed, which is a
+    failure."""
     options.setdefault("stdout", subprocess.PIPE)
     options.setdefault("stderr", subprocess.STDOUT)
     print("+", " ".join(map(str, command)), flush=True)
@@ -88,7 +89,7 @@ def run(command, seconds=120, env=None, **options):
         expect(False, f"did not end within {seconds} s: {' '.join(map(str, command))[:120]}")
         return subprocess.CompletedProcess(command, 124, "", "")
     print((done.stdout or "")[-4000:], flush=True)
-    # Where a kernel could be launched before, a program that finds no device is a fault of its own.
+    # If a kernel could be launched before, a program that finds no device is a failure.
     if done.returncode == 77 and not os.environ.get("TS_GPU_HERE"):
         skip((done.stdout or "").strip()[-100:])
     return done
@@ -104,7 +105,7 @@ def record_command(name, command, options=(), backends="cuda"):
 
 
 def record(name, command, options=(), seconds=120, env=None, backends="cuda", code=0):
-    """Records a program. The trace that it left, verified."""
+    """Records a program. Returns its verified trace."""
     done = run(record_command(name, command, options, backends), seconds, env)
     expect(done.returncode == code, f"{name}: exit code {done.returncode}, not {code}: {(done.stdout or '')[-200:]}")
     return Trace(trace_path(name), done.stdout)
@@ -166,13 +167,15 @@ def is_launch(name):
     return name.removesuffix("_ptsz") in LAUNCH_NAMES
 
 
-# ---- what must hold of every trace ----
+# ---- invariants of every trace ----
 
 def check_whole(trace, name, may_lose=()):
-    """Nothing is lost; each kernel has its call, and no command begins before its own. Copies that no call of the program asked for (the driver's own) are told."""
+    """Nothing is lost; each kernel has its call, and no command begins before its call. Reports
+    copies without a call of the program (the driver's own)."""
     side = trace.facts().get("cuda_device_side")
     expect(not isinstance(side, dict) or side.get("state") != "off", f"{name}: the device side is off: {side}")
-    # Programs that no agent can enter (static ones, such as ldconfig, which some libraries run) are told there, too.
+    # Programs that the agent cannot enter (static ones, such as ldconfig, which some libraries run)
+    # are reported there, too.
     losses = [row for row in trace.losses() if row.get("what") != "process" and not any(word in row.get("reason", "") for word in may_lose)]
     expect(not losses, f"{name}: lost: {losses[:3]}")
     by_correlation = trace.call_of()
@@ -197,9 +200,8 @@ def check_whole(trace, name, may_lose=()):
 # ---- an independent count ----
 
 def oracle(command, seconds=120, env=None, name="oracle"):
-    """
-    Kernels of a run of its own, as CUPTI tells a library that does nothing but count (tests/gpu/cupti_only.c): {name: (count, total ns)}; None: it cannot be had.
-    """
+    """Kernels of a separate run, counted by a library that uses only CUPTI
+    (tests/gpu/cupti_only.c): {name: (count, total ns)}; None: not available."""
     path = os.path.join(WORK, name + ".counts")
     if not os.path.exists(ONLY_CUPTI):
         return None
@@ -234,7 +236,7 @@ def demangled(name):
 
 
 def compare_counts(ours, theirs, name):
-    """Multisets of names: ours and what another has counted."""
+    """Compares multisets of names: ours and an independent count."""
     missing = collections.Counter(theirs) - collections.Counter(ours)
     more = collections.Counter(ours) - collections.Counter(theirs)
     expect(not missing and not more, f"{name}: {sum(ours.values())} kernels, counted {sum(theirs.values())}; "
@@ -248,10 +250,9 @@ def compare_times(ours_ns, theirs_ns, name, percent=2.0):
 
 
 def settle_times(pairs, again, name, percent=2.0):
-    """
-    Total times of ours and of a count, [(ours, theirs)]: while their medians differ, both are run again, twice at most, since a GPU's clock changes. Returns the
-    difference in percent.
-    """
+    """Compares total times of ours and of a count, [(ours, theirs)]: while their medians differ,
+    both run again, at most twice, since a GPU's clock changes. Returns the difference in
+    percent."""
     for _ in range(2):
         ours, theirs = (statistics.median(values) for values in zip(*pairs))
         if theirs and abs(100 * (ours / theirs - 1)) <= percent:

@@ -59,7 +59,7 @@ static void count_kernel(const CUpti_ActivityKernel9 *kernel)
 	names[i].ns += kernel->end - kernel->start;
 }
 
-/* ---- what CUPTI calls ---- */
+/* ---- callbacks of CUPTI ---- */
 
 static void on_request(uint8_t **buffer, size_t *bytes, size_t *records)
 {
@@ -111,7 +111,7 @@ static void *flush_for_ever(void *argument)
 	return argument;
 }
 
-/* ---- beginning and end ---- */
+/* ---- start and end ---- */
 
 static bool is_wanted(const char *name)
 {
@@ -119,7 +119,7 @@ static bool is_wanted(const char *name)
 	       !strncmp(name, "cuMemset", 8) || !strncmp(name, "cuGraphLaunch", 13);
 }
 
-/* All of it on or off. */
+/* Switches everything on or off. */
 static void set_all(uint32_t is_on)
 {
 	static const CUpti_ActivityKind kinds[] = { CUPTI_ACTIVITY_KIND_CONCURRENT_KERNEL,
@@ -138,7 +138,7 @@ static void set_all(uint32_t is_on)
 	}
 }
 
-/* For bench/cuda.py: the same process with it and without it. */
+/* For bench/cuda.py: the same process with and without it. */
 void cupti_only_switch(int is_on);
 __attribute__((visibility("default"))) void cupti_only_switch(int is_on)
 {

@@ -34,7 +34,7 @@
 #define SKIPPED 77
 #define THREADS_AT_MOST 64
 #define SPIN_NS 200000
-#define EVENTS 64 /* that wait at most */
+#define EVENTS 64 /* maximum pending */
 #define LAUNCHES_A_EVENT 16
 
 static const char source[] = ".version 7.0\n"
@@ -55,7 +55,7 @@ static const char source[] = ".version 7.0\n"
 			     "	ret;\n"
 			     "}\n";
 
-/* As the driver has it (CUlaunchConfig, CUDA 11.8). */
+/* As the driver declares it (CUlaunchConfig, CUDA 11.8). */
 struct launch_config {
 	unsigned int grid_x, grid_y, grid_z;
 	unsigned int block_x, block_y, block_z;
@@ -166,7 +166,7 @@ static void launch_empty(unsigned int blocks, void *stream)
 	      "cuLaunchKernel");
 }
 
-/* ns of so many launches, until the last has ended. */
+/* ns of this many launches, until the last has ended. */
 static uint64_t launch_many(long count)
 {
 	uint64_t start = now_ns();
@@ -177,7 +177,7 @@ static uint64_t launch_many(long count)
 	return now_ns() - start;
 }
 
-/* ---- all that launch ---- */
+/* ---- launching ---- */
 
 #define KINDS 3
 #define KINDS_AT_MOST 200 /* all blocks of a cooperative launch must fit on the device */
@@ -229,7 +229,7 @@ static void *run_launcher(void *argument)
 	return NULL;
 }
 
-/* Says which thread was which: "thread NUMBER TID". */
+/* Prints which thread is which: "thread NUMBER TID". */
 static void launch_by_threads(unsigned int threads, long count)
 {
 	struct launcher launchers[THREADS_AT_MOST];
@@ -258,13 +258,13 @@ static void launch_by_threads(unsigned int threads, long count)
 
 #define PROGRESS_STEPS 65536
 
-/* What the program knows of itself, in a file that outlives it. Times are of CLOCK_REALTIME. */
+/* The program's view of itself, in a file that outlives it. Times are of CLOCK_REALTIME. */
 struct progress {
-	uint64_t launched; /* launches that have returned */
-	uint64_t steps;    /* of those below */
+	uint64_t launched; /* launches that returned */
+	uint64_t steps;    /* number of entries below */
 	struct {
 		uint64_t time_ns; /* when it was known */
-		uint64_t ended;   /* launches that the device was through with */
+		uint64_t ended;   /* launches that the device had finished */
 	} step[PROGRESS_STEPS];
 };
 
@@ -312,7 +312,7 @@ static void launch_backlog(const char *path)
 		if ((i + 1) % LAUNCHES_A_EVENT)
 			continue;
 		/*
-		 * An event that is recorded again before it was waited for would tell of a later
+		 * An event that is recorded again before it was waited for would report a later
 		 * launch.
 		 */
 		while (backlog.recorded >=
@@ -325,7 +325,7 @@ static void launch_backlog(const char *path)
 	pthread_join(watcher, NULL);
 }
 
-/* ---- by word ---- */
+/* ---- commands ---- */
 
 static long number(const char *text)
 {

@@ -22,7 +22,7 @@ def check(name, *arguments, limit=120, is_alone=False, title=None):
 
 
 def steps(is_quick, out):
-    """Those that measure have the GPU for themselves."""
+    """Benchmarks have the GPU to themselves."""
     quick = ["--quick"] if is_quick else []
     bench = [sys.executable, os.path.join(SOURCE, "bench/cuda.py"), "--tool", TOOL, "--launches", os.path.join(BUILD, "gpu/launches"), "--out", out, "--work", WORK]
     only_cupti = os.path.join(BUILD, "gpu/libcupti_only.so")
@@ -46,7 +46,7 @@ def steps(is_quick, out):
         check("instructions", limit=200, is_alone=True),
         Step("cuda", "bench", bench + (["--generations", "1", "--rounds", "6", "--only", "launches,mlp"] if is_quick else []), 560, True),
     ]
-    # Programs that print what they measure.
+    # Programs that print their measurements.
     for name in ("unwind", "cuda_join"):
         program = os.path.join(BUILD, "bench", name)
         if os.path.exists(program):
@@ -107,7 +107,7 @@ def judge(step, code, text, seconds):
 
 
 def show(row):
-    """A row; below that of a benchmark a line for each of its figures."""
+    """A row; below a benchmark's row a line for each of its figures."""
     words = [f"{key} {value}" for key, value in row["figures"].items()]
     lines = []
     remarks = row.get("missed", []) + ["skipped: " + text for text in row.get("left_out", [])]

@@ -41,7 +41,7 @@ fi
 mkdir -p "$out" "$build" || exit 1
 out=$(realpath "$out") build=$(realpath "$build")
 
-# A Python with PyTorch; its folder has cmake and ninja where the system has none.
+# A Python with PyTorch; its folder has cmake and ninja if the system has none.
 has_torch() { timeout 100 "$1" -c 'import importlib.util, sys; sys.exit(importlib.util.find_spec("torch") is None)' 2>/dev/null; }
 if [ -z "${PYTHON:-}" ]; then
 	for PYTHON in python3 /opt/*/.venv/bin/python /opt/*/bin/python; do
@@ -49,7 +49,7 @@ if [ -z "${PYTHON:-}" ]; then
 	done
 	has_torch "$PYTHON" || PYTHON=python3
 fi
-PYTHON=$(command -v "$PYTHON") || { echo "there is no Python '$PYTHON'"; exit 1; }
+PYTHON=$(command -v "$PYTHON") || { echo "no Python '$PYTHON'"; exit 1; }
 PATH=$PATH:$(dirname "$PYTHON")
 cuda=${CUDA_HOME:-/usr/local/cuda}
 export PYTHON PATH PYTHONDONTWRITEBYTECODE=1 LC_ALL=C
@@ -58,7 +58,7 @@ build_all() {
 	cmake -S . -B "$build" -G Ninja -DTRACESMITH_TESTS=OFF && ninja -C "$build" || return 1
 	mkdir -p "$build/gpu"
 	cc -std=gnu11 -O2 -g tests/gpu/launches.c -o "$build/gpu/launches" -ldl -lpthread || return 1
-	# What follows needs the toolkit; checks that want it say so.
+	# The rest needs the toolkit; checks that require it say so.
 	rm -f "$build/gpu/runtime" "$build"/gpu/lib*.so
 	[ ! -e "$cuda/lib64/libcudart_static.a" ] ||
 		cc -std=gnu11 -O2 tests/gpu/runtime.c -o "$build/gpu/runtime" "$cuda/lib64/libcudart_static.a" -ldl -lpthread -lrt

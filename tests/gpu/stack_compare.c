@@ -38,7 +38,7 @@ static _Unwind_Reason_Code on_frame(struct _Unwind_Context *context, void *argum
 	int is_before = 0;
 	uint64_t pc = _Unwind_GetIPInfo(context, &is_before);
 
-	/* As local_unwind.h has it: one byte back is always inside. */
+	/* As in local_unwind.h: one byte back is always inside. */
 	if (trail->count < MOST_DEPTH && pc)
 		trail->pcs[trail->count++] = pc + (is_before != 0);
 	return _URC_NO_REASON;
@@ -85,7 +85,7 @@ __attribute__((noinline)) static void compare(void)
 	trail.count = 0;
 	_Unwind_Backtrace(on_frame, &trail);
 	end = now_ns();
-	/* The first of theirs is this function itself. */
+	/* Their first frame is this function itself. */
 	differs = stack.count + 1 != trail.count ||
 		  memcmp(stack.pcs, trail.pcs + 1, stack.count * sizeof(*pcs)) != 0;
 	pthread_mutex_lock(&counting);
@@ -109,7 +109,7 @@ static void on_call(void *context, CUpti_CallbackDomain domain, CUpti_CallbackId
 		compare();
 }
 
-/* ---- beginning and end ---- */
+/* ---- start and end ---- */
 
 static int by_value(const void *left, const void *right)
 {

@@ -18,10 +18,10 @@ def synchronize():
         torch.cuda.synchronize()
 
 
-# ---- workloads: each returns what is to be repeated ----
+# ---- workloads: each returns a function to repeat ----
 
 class Mlp:
-    """36 launches a step."""
+    """36 launches per step."""
 
     def __init__(self, width=256):
         torch.manual_seed(0)
@@ -173,7 +173,8 @@ WORKLOADS = {
 # ---- repeating them ----
 
 def counted(profile):
-    """What torch.profiler has seen of the device: kernels by name, copies and fills; and how often each function of the runtime and the driver was called."""
+    """The device activity of torch.profiler: kernels by name, copies and fills; and the number of
+    calls of each function of the runtime and the driver."""
     with tempfile.NamedTemporaryFile(suffix=".json") as file:
         profile.export_chrome_trace(file.name)
         events = json.load(open(file.name))["traceEvents"]

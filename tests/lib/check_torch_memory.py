@@ -43,7 +43,7 @@ def shown_stack(row):
 
 
 class Device:
-    """What the file says of one device."""
+    """The file's data of one device."""
 
     def __init__(self, number, entries, segments):
         self.number = number
@@ -69,7 +69,8 @@ class Device:
                 address += block["size"]
 
     def sums(self, plus, minus, end):
-        """Values after each entry, walked backwards from the end; and the one ahead of the first entry."""
+        """Values after each entry, computed backwards from the end; and the one before the first
+        entry."""
         after, value = [], end
         for entry in reversed(self.entries):
             after.append(value)
@@ -86,12 +87,13 @@ def view(tracesmith, trace, table):
 
 
 def check_rows(device, rows, totals, reserved, has_times):
-    """Entries that became rows of `allocation`, in order."""
+    """Entries that become rows of `allocation`, in order."""
     kinds = {"alloc": "alloc", device.free: "free", "segment_alloc": "alloc", "segment_map": "alloc", "segment_free": "free", "segment_unmap": "free"}
     expected, time = [], None
     for place, entry in enumerate(device.entries):
         action = entry["action"]
-        # The order of the entries is that of the allocator's lock: a time that goes back is that of the entry ahead.
+        # Entries are in the order of the allocator's lock: a decreasing time is replaced by the
+        # previous entry's.
         now = entry["time_us"] * 1000 if has_times else place
         time = now if time is None else max(time, now)
         if action not in kinds:
@@ -113,7 +115,7 @@ def check_rows(device, rows, totals, reserved, has_times):
 
 
 def check_before(device, rows, at_start):
-    """What was in use before the first entry, and was given back or is still there."""
+    """Memory in use before the first entry, freed later or still in use."""
     taken, expected = set(), {}
     for entry in device.entries:
         if entry["action"] == "alloc":
@@ -148,7 +150,7 @@ def check_device(device, allocations, summary, has_times):
 
 
 def requests_told(device):
-    """Requests to free that are marks: those that say something else than their completion, and those without one."""
+    """Free requests that are marks: those that differ from their completion, and those without one."""
     waiting, told = {}, 0
     for entry in device.entries:
         if entry["action"] == "free_requested":

@@ -19,7 +19,7 @@ unset TRACESMITH_OUT FERRUM_TRACE_OUT TRACESMITH_LIVE TRACESMITH_AGENT TRACESMIT
 export NSYS_STAND_IN=1
 export ASAN_OPTIONS=${ASAN_OPTIONS:+$ASAN_OPTIONS:}verify_asan_link_order=0:detect_leaks=0
 
-[ -e "$TS_BUILD/libtracesmith-backend-cuda.so" ] || fail "there is no libtracesmith-backend-cuda.so; build it first"
+[ -e "$TS_BUILD/libtracesmith-backend-cuda.so" ] || fail "no libtracesmith-backend-cuda.so; build it first"
 
 # Records a program with only the backend cuda; it must succeed. Its output is in the file
 # `printed`.

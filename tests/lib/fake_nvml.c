@@ -55,7 +55,7 @@ static const char *words(void)
 	return text;
 }
 
-/* The text behind "KEY=", or NULL. */
+/* The text after "KEY=", or NULL. */
 static const char *find(const char *key)
 {
 	size_t length = strlen(key);
@@ -74,7 +74,7 @@ static unsigned int index_of(device_handle device)
 	return (unsigned int)((char *)device - devices);
 }
 
-/* That of a device ahead of that of all. */
+/* A device's value takes precedence over the common one. */
 static const char *find_of(device_handle device, const char *key)
 {
 	char own[96];
@@ -113,7 +113,7 @@ static void sleep_as_told(const char *call)
 		nanosleep(&time, NULL);
 }
 
-/* Each call begins with this. */
+/* Called first in each call. */
 #define ANSWER(device)                                        \
 	do {                                                  \
 		int code_ = (int)number(device, __func__, 0); \
@@ -122,7 +122,7 @@ static void sleep_as_told(const char *call)
 		if (code_)                                    \
 			return code_;                         \
 	} while (0)
-/* For calls that are about none. */
+/* For calls without a device. */
 #define ALL ((device_handle)(devices + sizeof(devices) - 1))
 
 /* ---- the library ---- */
@@ -132,7 +132,7 @@ EXPORT int nvmlShutdown(void);
 EXPORT const char *nvmlErrorString(int code);
 EXPORT int nvmlDeviceGetCount_v2(unsigned int *count);
 EXPORT int nvmlDeviceGetHandleByIndex_v2(unsigned int index, device_handle *device);
-EXPORT int fake_nvml_open(void); /* for tests: inits less shutdowns */
+EXPORT int fake_nvml_open(void); /* for tests: inits minus shutdowns */
 
 static int opened;
 
@@ -356,7 +356,7 @@ struct field {
 
 EXPORT int nvmlDeviceGetFieldValues(device_handle device, int count, struct field *fields);
 
-/* As the library does where a field is not known. */
+/* Like the library for an unknown field. */
 static void fill(device_handle device, struct field *field, const char *key, int code_else)
 {
 	const char *text = key ? find_of(device, key) : NULL;
@@ -438,7 +438,7 @@ int nvmlDeviceGetMaxPcieLinkWidth(device_handle device, unsigned int *width)
 
 struct gpm_sample {
 	device_handle device;
-	unsigned int order; /* 0: nothing in it */
+	unsigned int order; /* 0: empty */
 };
 struct gpm_value {
 	uint32_t id;
@@ -493,7 +493,7 @@ int nvmlGpmSampleGet(device_handle device, struct gpm_sample *sample)
 	return 0;
 }
 
-/* Refuses samples that are out of order or of two devices. */
+/* Rejects samples that are out of order or of two devices. */
 int nvmlGpmMetricsGet(struct gpm_get *get)
 {
 	device_handle device = get->sample2 ? get->sample2->device : ALL;
@@ -630,7 +630,7 @@ int nvmlDeviceGetProcessUtilization(device_handle device, struct use *uses, unsi
 		found++;
 	}
 	*count = found;
-	(void)last_seen; /* real ones give older samples, too */
+	(void)last_seen; /* real drivers return older samples, too */
 	if (found == 0)
 		return 6;
 	return found > room ? 7 : 0;

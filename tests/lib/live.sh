@@ -99,7 +99,7 @@ nap_ms() { sleep "$(($1 / 1000)).$(printf %03d $(($1 % 1000)))"; }
 kill_hard() { # pid...
 	local pid
 	for pid in "$@"; do
-		[ "$pid" -gt 1 ] || fail "there is no process to kill" # 0 would be ourselves and all around us
+		[ "$pid" -gt 1 ] || fail "no process to kill" # 0 is the entire process group
 	done
 	kill -KILL "$@" 2>/dev/null || true
 }

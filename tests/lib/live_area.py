@@ -35,7 +35,7 @@ CONTROL = [
 ]
 
 
-# A record's first word; a whole record with one number.
+# A record's first word; a complete record with one number.
 HEAD, QUICK = struct.Struct("<HBBI"), struct.Struct("<QQq")
 
 
@@ -112,7 +112,7 @@ class Area:
         self.check_control()
         self.base = os.path.basename(path)
         self.sites = self.read_dictionary()
-        # Those with one number, which most events of tests have, for speed.
+        # Records with one number, the most common in tests, for speed.
         self.numeric = {(site[0], index): (site[1], site[2], site[3][0][0]) for index, site in enumerate(self.sites, 1)
                         if site[0] in (BEGIN, INSTANT, COUNTER) and [code for _, code in site[3]] == [INT]}
         self.windows, self.thread_names, self.threads, self.rings_read, self.devices = [], [], [], [], []
@@ -271,7 +271,8 @@ class Area:
 
     @property
     def fits(self):
-        """It has no more memory than it says. (Between two instructions of the target it may.)"""
+        """It does not use more memory than it says. (Between two instructions of the target it
+        may.)"""
         return self.file_bytes <= self.allocated
 
     @property
@@ -296,7 +297,8 @@ TEXT = "The quick brown fox jumps over the lazy dog, and over another one."
 
 
 def check_copy(path):
-    """A copy that agent_stepper made between two instructions: every event that had returned is there, and none is torn."""
+    """A copy that agent_stepper made between two instructions: every event whose emit had returned
+    is there, and none is torn."""
     _, returned, begun = (int(part) for part in os.path.basename(path).split("-"))
     area, numbers = read_all([path])[0], []
     for event in area.events:
@@ -314,7 +316,8 @@ def check_copy(path):
 
 
 def check_counts(areas, path):
-    """A file of lines "PID COUNT": what each process says that it emitted. Several of one process add up."""
+    """A file of lines "PID COUNT": how many events each process says it emitted. Several lines of
+    one process add up."""
     said, found = {}, {}
     with open(path, encoding="utf-8") as lines:
         for line in lines:
@@ -334,7 +337,7 @@ def check_counts(areas, path):
 
 
 def take(area, mode):
-    """Plays the recorder: all that is there has been taken; and sets the mode."""
+    """Acts as the recorder: marks everything as consumed; and sets the mode."""
     with open(area.path, "r+b") as file:
         for index, ring in enumerate(area.rings_read):
             tid, serial, _ = ring["owner"]

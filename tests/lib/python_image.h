@@ -20,7 +20,7 @@ struct image {
 	struct ts_python_memory memory;
 	struct ts_python_layout layout;
 	struct ts_python_process_view view;
-	/* Called ahead of each read, where it is set: what the process does meanwhile. */
+	/* Called before each read, if set: simulates changes of the process. */
 	void (*meanwhile)(struct image *image, unsigned int reads);
 	unsigned int reads;
 };
@@ -39,7 +39,7 @@ static bool image_read(void *context, uint64_t address, void *copy, size_t bytes
 	return true;
 }
 
-/* Of a version; from 3.13 on the tables of 3.12 with what has changed since. */
+/* Layout of a version; from 3.13 on the tables of 3.12 with later changes. */
 static inline struct image *image_new(unsigned int minor)
 {
 	struct image *image = calloc(1, sizeof(*image));
@@ -58,7 +58,7 @@ static inline struct image *image_new(unsigned int minor)
 	return image;
 }
 
-/* Room of zeros. */
+/* Zeroed memory. */
 static inline uint64_t image_room(struct image *image, size_t bytes)
 {
 	uint64_t at = IMAGE_AT + image->used;
@@ -105,7 +105,7 @@ static inline uint64_t image_object(struct image *image, uint64_t type, size_t b
 	return object;
 }
 
-/* A str; `kind` 1, 2, 4 bytes a character; `state`: bits behind the kind: 1 compact, 2 ASCII. */
+/* A str; `kind` 1, 2, 4 bytes per character; `state`: bits after the kind: 1 compact, 2 ASCII. */
 static inline uint64_t image_text(struct image *image, const void *units, size_t count,
 				  unsigned int kind, unsigned int state)
 {
@@ -150,7 +150,7 @@ static inline uint64_t image_int(struct image *image, int64_t value)
 	return object;
 }
 
-/* A dict's keys of 2^log2 places with these pairs, `kind` as in dk_kind (before 3.11: general). */
+/* A dict's keys of 2^log2 slots with these pairs, `kind` as in dk_kind (before 3.11: general). */
 static inline uint64_t image_keys(struct image *image, const uint64_t (*pairs)[2], size_t count,
 				  unsigned int log2, unsigned int kind)
 {

@@ -18,7 +18,7 @@
 #include "base/local/hash.h"
 #include "sbt/sbt_layout.h"
 
-/* libFuzzer's own mutation; not there where a build only replays files. */
+/* libFuzzer's own mutation; missing in a build that only replays files. */
 size_t LLVMFuzzerMutate(uint8_t *data, size_t size, size_t max_size) __attribute__((weak));
 
 #define SBT_MUTATE_MAX_CHUNKS 256
@@ -42,7 +42,7 @@ static uint32_t sbt_mutate_random(struct sbt_mutate *m, uint32_t below)
 	return below ? (uint32_t)(m->random >> 33) % below : 0;
 }
 
-/* ---- taking apart ---- */
+/* ---- splitting ---- */
 
 static struct sbt_chunk_header sbt_mutate_header(const struct sbt_mutate *m, size_t chunk)
 {
@@ -87,7 +87,7 @@ static void sbt_mutate_put_column(struct sbt_mutate *m, size_t chunk, uint32_t c
 	       entry, sizeof(*entry));
 }
 
-/* Chunks as their sizes say, until one makes no sense. */
+/* Chunks according to their sizes, up to the first invalid one. */
 static void sbt_mutate_find_chunks(struct sbt_mutate *m)
 {
 	size_t offset = sizeof(struct sbt_file_header);
@@ -117,7 +117,7 @@ static bool sbt_mutate_resize(struct sbt_mutate *m, size_t offset, size_t old, s
 	return true;
 }
 
-/* ---- putting together ---- */
+/* ---- assembling ---- */
 
 static void sbt_mutate_stamp_chunk(struct sbt_mutate *m, size_t chunk)
 {
@@ -181,7 +181,7 @@ static void sbt_mutate_renumber(struct sbt_mutate *m)
 	}
 }
 
-/* Takes index chunks at the end away. */
+/* Removes index chunks at the end. */
 static void sbt_mutate_drop_index(struct sbt_mutate *m)
 {
 	while (m->chunk_count && sbt_mutate_header(m, m->chunk_count - 1).table == TS_TABLE_INDEX)
@@ -319,7 +319,7 @@ static void sbt_mutate_change_header(struct sbt_mutate *m, size_t chunk)
 		header.flags = (uint16_t)sbt_mutate_random(m, 8);
 		break;
 	case 2:
-		/* Mostly small: many rows of nothing only cost time. */
+		/* Mostly small: many empty rows only cost time. */
 		header.rows = sbt_mutate_random(m, 16)
 				      ? sbt_mutate_random(m, 300)
 				      : (uint32_t)sbt_mutate_number(m, header.rows);
@@ -398,7 +398,7 @@ static void sbt_mutate_change_column(struct sbt_mutate *m, size_t chunk)
 	sbt_mutate_put_column(m, chunk, at, &column);
 }
 
-/* The bytes of one column, with all sizes made to fit. */
+/* Mutates the bytes of one column, and updates all sizes. */
 static void sbt_mutate_change_payload(struct sbt_mutate *m, size_t chunk)
 {
 	struct sbt_chunk_header header = sbt_mutate_header(m, chunk);
@@ -432,7 +432,7 @@ static void sbt_mutate_change_payload(struct sbt_mutate *m, size_t chunk)
 	free(payload);
 }
 
-/* A directory entry twice, or gone; its payload with it. */
+/* Duplicates or removes a directory entry with its payload. */
 static void sbt_mutate_change_directory(struct sbt_mutate *m, size_t chunk)
 {
 	struct sbt_chunk_header header = sbt_mutate_header(m, chunk);
@@ -465,7 +465,7 @@ static void sbt_mutate_change_directory(struct sbt_mutate *m, size_t chunk)
 	sbt_mutate_put_header(m, chunk, &header);
 }
 
-/* Puts a chunk of some file ahead of chunk `at` (or at the end). */
+/* Inserts a chunk of some file before chunk `at` (or at the end). */
 static void sbt_mutate_insert(struct sbt_mutate *m, size_t at, const uint8_t *chunk, size_t bytes)
 {
 	size_t offset = at < m->chunk_count ? m->chunks[at].offset : m->size;
@@ -518,7 +518,7 @@ static void sbt_mutate_change_chunk(struct sbt_mutate *m, size_t chunk)
 	}
 }
 
-/* ---- the whole ---- */
+/* ---- entry point ---- */
 
 static void sbt_mutate_init(struct sbt_mutate *m, uint8_t *data, size_t size, size_t max_size,
 			    unsigned int seed)
@@ -530,7 +530,7 @@ static void sbt_mutate_init(struct sbt_mutate *m, uint8_t *data, size_t size, si
 	sbt_mutate_find_chunks(m);
 }
 
-/* Changes the file and puts it together again; gives its size. */
+/* Mutates the file and assembles it again; returns its size. */
 static size_t sbt_mutate_file(struct sbt_mutate *m)
 {
 	bool renew = sbt_mutate_random(m, 4) != 0;
@@ -538,7 +538,7 @@ static size_t sbt_mutate_file(struct sbt_mutate *m)
 
 	if (renew)
 		sbt_mutate_drop_index(m);
-	/* Now and then bytes anywhere, and a file that is cut. */
+	/* Sometimes random bytes, and a truncated file. */
 	if (m->chunk_count == 0 || sbt_mutate_random(m, 32) == 0) {
 		if (LLVMFuzzerMutate)
 			m->size = LLVMFuzzerMutate(m->data, m->size, m->max_size);
@@ -552,7 +552,7 @@ static size_t sbt_mutate_file(struct sbt_mutate *m)
 		if (sbt_mutate_random(m, 8))
 			sbt_mutate_renumber(m);
 		sbt_mutate_add_index(m);
-		/* A wrong index with right checksums. */
+		/* A wrong index with valid checksums. */
 		if (m->chunk_count && sbt_mutate_random(m, 8) == 0)
 			sbt_mutate_change_payload(m, m->chunk_count - 1);
 	}

@@ -5,7 +5,7 @@ set -euo pipefail
 . "$TS_SOURCE/tests/lib/opencl.sh"
 
 program=$targets/opencl_answers
-[ -x "$program" ] || fail "there is no '$program'; build it first"
+[ -x "$program" ] || fail "no '$program'; build it first"
 "$program" >alone 2>&1 || fail "the program fails alone: $(cat alone)"
 for options in "" --replayable --replayable=checked; do
 	# shellcheck disable=SC2086 # nothing, or an option

@@ -6,7 +6,7 @@ set -euo pipefail
 . "$TS_SOURCE/tests/lib/opencl.sh"
 
 program=$targets/opencl_features
-[ -x "$program" ] || fail "there is no '$program'; build it first"
+[ -x "$program" ] || fail "no '$program'; build it first"
 mapfile -t names < <("$program" --list | sed -n 's/^\([a-z_]*\) *$/\1/p')
 mapfile -t others < <("$program" --list | sed -n 's/^\([a-z_]*\) *\*.*/\1/p')
 [ ${#names[@]} -gt 10 ] || fail "only ${#names[@]} features"

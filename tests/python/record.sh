@@ -33,7 +33,7 @@ samples_of started.sbt >stacks
 # Threads have the names that the program gave them.
 "$TRACESMITH" view started.sbt --table thread --json >threads
 for part in storm waves generators coroutines callbacks makes; do
-	grep -q "\"oracle-$part\"" threads || fail "there is no thread 'oracle-$part': $(cat threads)"
+	grep -q "\"oracle-$part\"" threads || fail "no thread 'oracle-$part': $(cat threads)"
 done
 # The cost is reported.
 "$TRACESMITH" view started.sbt --table counter --json --name 'python_*' | grep -q python_stacks_per_s || fail "no counters of the sampler"

@@ -53,7 +53,7 @@ if [ -n "$with_opencl" ]; then
 		rows = [json.loads(line) for line in open("rows")]
 		kernels = [row for row in rows if row["name"] == "clEnqueueNDRangeKernel"]
 		if not kernels:
-		    sys.exit("there are no launches")
+		    sys.exit("no launches")
 		for row in kernels:
 		    names = [frame["func"] for frame in row.get("stack", [])]
 		    if names[-2:] != ["launch", "<module>"]:

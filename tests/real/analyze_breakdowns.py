@@ -18,10 +18,10 @@ from collections import Counter, defaultdict
 import tool
 from chrome_model import API_CALL, GPU_OP, read_json, to_ns
 
-# HTA's names of types, by ours.
+# HTA's type names, by ours.
 TYPES = {"compute": "COMPUTATION", "communication": "COMMUNICATION", "memory": "MEMORY", "overlapping": "overlapping"}
 
-# The files that HTA's numbers are of. Those of end_to_end/simple_add are the ones that the oracle calls simple_add.
+# The files that HTA's numbers belong to. The oracle's simple_add is end_to_end/simple_add.
 ORACLES = {
     "nccl_data": ["kineto/nccl_data.json.gz"],
     "ns_resolution": ["kineto/ns_resolution.json.gz"],
@@ -44,12 +44,13 @@ ORACLES = {
 
 
 def analyze(files, *options):
-    """All four, by name. Ranks are compared one by one: moving their clocks would only shift each as a whole."""
+    """All four, by name. Ranks are compared one by one: moving their clocks would only shift each
+    of them."""
     return json.loads(tool.run("analyze", *files, "breakdown,overlap,kernels,idle", "--json", *options))
 
 
 class Check(tool.Faults):
-    """Faults of one file, told together."""
+    """Errors of one file, reported together."""
 
     def __init__(self, what):
         super().__init__()
@@ -77,7 +78,7 @@ class Check(tool.Faults):
 
 
 def is_missing(part):
-    """HTA failed there, or nobody asked it."""
+    """HTA failed on it, or was not run."""
     return part is None or "ERROR" in part
 
 
@@ -106,7 +107,7 @@ def hta_type(text):
 
 def check_hta_types(check, oracle, found):
     ours = {hta_type(row["type"]): row for row in found}
-    # HTA also lists a type of which rounding has left no time.
+    # HTA also lists a type for which rounding leaves no time.
     check.same("types", set(ours), {row["kernel_type"] for row in oracle if row["sum"]})
     for theirs in oracle:
         if theirs["kernel_type"] in ours:
@@ -119,7 +120,8 @@ def check_hta_kernels(check, oracle, found):
     theirs = {(row["rank"], TYPES[kind], row["name"]): row for row in oracle
               for kind in TYPES if TYPES[kind] == row["kernel_type"]}
     ours = {(row["rank"], hta_type(row["type"]), row["name"]): row for row in found}
-    # Of names with equal sums an unstable sort decides in HTA which is the last one ahead of "others".
+    # Among names with equal sums, an unstable sort in HTA decides which is the last one before
+    # "others".
     check.same("kernels: names", sorted((*key[:2], ours[key]["sum_us"]) for key in ours.keys() - theirs.keys()),
                sorted((*key[:2], theirs[key]["sum (us)"]) for key in theirs.keys() - ours.keys()))
     for key in ours.keys() & theirs.keys():
@@ -129,7 +131,7 @@ def check_hta_kernels(check, oracle, found):
 
 
 def check_kernels_noround(check, oracle, kernels):
-    """HTA lists ten names of a type: those sums must be ours; what it calls others must be the rest."""
+    """HTA lists ten names of a type: those sums must equal ours, and its others must be the rest."""
     rest = defaultdict(float)
     for row in kernels:
         rest[row["rank"], hta_type(row["type"])] += row["sum_us"]
@@ -143,7 +145,7 @@ def check_kernels_noround(check, oracle, kernels):
         check.near(f"kernels: {row['name'][:40]}", found["sum_us"], row["sum (us)"], 0.001)
         rest[key] -= row["sum (us)"]
         if key not in many:
-            # Only here are HTA's other numbers those of commands.
+            # Only for this file HTA's other numbers count commands.
             for mine, hta in (("max_us", "max (us)"), ("min_us", "min (us)"), ("mean_us", "mean (us)"), ("std_us", "stddev")):
                 check.near(f"kernels: {row['name'][:40]} {mine}", found[mine] or 0, row[hta], 0.001)
     for row in oracle:
@@ -170,16 +172,16 @@ def check_hta_gaps(check, oracle, found, slack):
 
 
 def double_us(ns):
-    """As a reader has it whose times are doubles of us."""
+    """As a reader with times as doubles of us."""
     return float(f"{ns // 1000}.{ns % 1000:03d}")
 
 
 def misjudged_gaps(path):
-    """Gaps that HTA puts into another category than they belong to: {(stream, right, HTA's): [us]}.
+    """Gaps that HTA puts into the wrong category: {(stream, right, HTA's): [us]}.
 
-    It has doubles of us, which near 1.7e15 are 1/4 us apart (less what the trace began with, but that is too late), and to it
-    a command whose launch is not in the trace was launched by the first event of the file: row 0 stands for "no launch", and
-    is then looked up.
+    It uses doubles of us, which near 1.7e15 are 1/4 us apart (it subtracts the start of the
+    trace too late), and treats a command whose launch is not in the trace as launched by the
+    first event of the file: row 0 stands for "no launch", and is then looked up.
     """
     events = read_json(path)["traceEvents"]
     first = to_ns(events[0]["ts"])
@@ -201,7 +203,7 @@ def misjudged_gaps(path):
 
 
 def check_gaps_noround(check, oracle, found, path):
-    """All as HTA has it where it judges right; else its sums and counts, put right, are ours."""
+    """Equal to HTA where it is right; otherwise its corrected sums and counts must equal ours."""
     moved = misjudged_gaps(path)
     if not moved:
         check_hta_gaps(check, oracle, found, 0.1)
@@ -216,7 +218,8 @@ def check_gaps_noround(check, oracle, found, path):
     check.same("idle: counts", {(row["stream"], row["category"]): row["count"] for row in found},
                {key: count for key, count in stats.items() if count})
     check.near("idle: in all", sum(row["idle_us"] for row in found), sum(sums.values()), 0.1)
-    # Each of HTA's gaps is up to 1/4 us off, which in the sum of a category mostly, not always, evens out.
+    # Each of HTA's gaps is up to 1/4 us off, which mostly, but not always, evens out in the sum of
+    # a category.
     for row in found:
         check.near(f"idle: {row['category']}", row["idle_us"], sums[row["stream"], row["category"]], 1)
 
@@ -241,14 +244,15 @@ def check_noround(oracle, name, files):
     found = analyze(files, *tool.part_of(oracle))
     check_hta_breakdown(check, oracle["temporal_breakdown"], found["breakdown"], 0.1)
     check_hta_overlap(check, oracle["comm_comp_overlap"], found["overlap"])
-    # Types are not compared: HTA cuts each stretch of time down to whole us even here, and loses up to 2 % of it.
+    # Types are not compared: HTA truncates each interval to whole us even here, and loses up to 2 %
+    # of it.
     check_kernels_noround(check, oracle["gpu_kernel_breakdown"]["kernels"], found["kernels"]["kernels"])
     check_gaps_noround(check, oracle["idle_time_breakdown_delay30"], found["idle"]["gaps"], files[0])
     return check.finish()
 
 
 def check_hta_tests(folder):
-    """What HTA's own tests assert of an MTIA trace: they compare shares of time to 0.01 %."""
+    """The assertions of HTA's own tests for an MTIA trace: they compare shares of time to 0.01 %."""
     check = Check("mtia_rank0 as HTA's tests have it")
     found = analyze([f"{folder}/kineto/mtia_rank0.json.gz"], "--rounding", "hta")
     row, types, kernels = found["breakdown"][0], found["kernels"]["types"], found["kernels"]["kernels"]
@@ -264,7 +268,7 @@ def check_hta_tests(folder):
     return check.finish()
 
 
-# ---- counting by ourselves ----
+# ---- independent counts ----
 
 COMMUNICATION = re.compile(r"^(nccl|rccl|hccl)|ncclKernel|ncclDevKernel|cross_device_reduce|nvshmem")
 HOLDS_OTHERS = re.compile(r"^(job_exe|packet|pe_exe|cpum_exe_subgraph|collective_subgraph_execution|runFunction)")
@@ -287,7 +291,7 @@ class Command:
         self.end = self.start + to_ns(event["dur"])
         self.name, self.kind = event["name"], class_of(event)
         self.correlation = args.get("correlation")
-        # What has no stream has a row of its own: that of its thread.
+        # Events without a stream have their thread's row.
         self.lane = args.get("device"), args.get("stream", event["tid"])
         self.issued = None
 
@@ -297,8 +301,8 @@ class Command:
 
 
 def commands_of(path):
-    """What devices did, and what of that was before the last step, by the calls that issued it; all of it where there is
-    one step or none."""
+    """Device work, and the part before the last step, by the calls that issued it; all of it if
+    there is at most one step."""
     events = read_json(path)
     events = [event for event in (events["traceEvents"] if isinstance(events, dict) else events)
               if event.get("ph") == "X" and "cat" in event and to_ns(event.get("dur")) is not None]
@@ -319,7 +323,7 @@ def commands_of(path):
 
 
 def boundaries(commands):
-    """How many of each class run from one instant to the next: (from, to, {class: how many})."""
+    """How many of each class run between two instants: (from, to, {class: how many})."""
     changes = sorted([(command.start, 1, command.kind) for command in commands] +
                      [(command.end, -1, command.kind) for command in commands])
     running = Counter()
@@ -425,8 +429,8 @@ def check_counted_gaps(check, commands, rows):
 
 
 def check_causes(check, rows, everything, commands):
-    """Whatever the causes are: no time is negative, and a device does not run when none of its commands do, be they left
-    out or not."""
+    """For any cause: no time is negative, and a device does not run unless one of its commands
+    does, selected or not."""
     for row in rows:
         check.check(row["time_us"] >= 0, f"causes: negative: {row}")
     shares = Counter()

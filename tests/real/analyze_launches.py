@@ -19,7 +19,7 @@ import sys
 
 import tool
 
-# Oracle, files of its ranks. The small ones first: sanitized builds take only those.
+# Oracle, files of its ranks. The small ones first: sanitized builds use only those.
 SETS = [
     ("mlp_train", ["kineto/mlp_train.json.gz"]),
     ("transformer_train", ["kineto/transformer_train.json.gz"]),
@@ -62,14 +62,14 @@ def is_near(found, expected, tolerance):
 
 
 class Mode:
-    """How a set is looked at: as HTA rounds, or exactly; all of it, or as much as by default."""
+    """How a set is analyzed: with HTA's rounding or exactly; all of it, or the default part."""
 
     def __init__(self, oracle, rounded):
         self.rounded, self.all_steps = rounded, bool(oracle.get("all_steps"))
         self.options = [*(["--rounding", "hta"] if rounded else []), *tool.part_of(oracle)]
 
     def rows(self, path, exact):
-        """What HTA takes of a file; the times either exact or as it has them."""
+        """HTA's view of a file, with exact times or its own."""
         return Rows(path, self.rounded, exact and not self.rounded, self.all_steps)
 
 
@@ -87,7 +87,8 @@ def check_launch(faults, folder, files, oracle, mode):
         rows = [row for row in result["launches"] if row["rank"] == int(rank) and row["call"] in LAUNCHES]
         what = f"launch, rank {rank}"
         model = mode.rows(f"{folder}/{files[int(rank)]}", True)
-        # Exactly what the file says; where HTA does not round, its doubles of 1.7e15 us know only quarters of a us.
+        # Exactly the file's values; where HTA does not round, its doubles of 1.7e15 us have a
+        # resolution of a quarter us.
         faults.equal(f"{what}: all", {row["correlation"]: (row["cpu_duration_us"], row["gpu_duration_us"],
                                                            row["launch_delay_us"]) for row in rows},
                      {key: tuple(float(time) for time in times) for key, times in model.launches().items()})
@@ -144,7 +145,7 @@ def read_events(path, exact=False):
 
 
 class Rows:
-    """What HTA would take of a Kineto file, before its analyses. Times are us: its doubles, or exact ones."""
+    """HTA's view of a Kineto file before its analyses. Times are us: its doubles, or exact ones."""
 
     def __init__(self, path, rounded, exact=False, all_steps=False):
         events = [event for event in read_events(path, exact) if "dur" in event and "cat" in event]
@@ -167,7 +168,8 @@ class Rows:
             self.calls = [row for row in self.calls if row[0] < last]
 
     def launches(self):
-        """Of each launch: time in the call, time on the device, delay; and what a double of its times may be off."""
+        """For each launch: time in the call, time on the device, delay; and the error of its times
+        as doubles."""
         calls = {row[3]: row for row in self.calls if row[2] in LAUNCHES}
         launches = {}
         for start, end, _, correlation, _ in self.commands:
@@ -177,11 +179,11 @@ class Rows:
         return launches
 
     def grain(self):
-        """How far apart two doubles are that can stand for its times."""
+        """The distance of two doubles near its times."""
         return math.ulp(float(max(row[0] for row in self.calls)))
 
     def queues(self, more=()):
-        """Of each stream: when commands come in and go out; those of more calls too."""
+        """For each stream: when commands arrive and leave; also those of other calls."""
         calls = {row[3]: row for row in self.calls if row[2] in QUEUED or row[2] in more}
         queues = collections.defaultdict(list)
         for row in self.commands:
@@ -218,7 +220,7 @@ def lengths(queue, in_first):
 def check_queue(faults, folder, files, oracle, mode):
     found = analyze([f"{folder}/{file}" for file in files], "queue", *mode.options)
     summary = {(row["rank"], row["stream"]): row for row in found["summary"]}
-    # HTA does not know launches of graphs; we do.
+    # HTA does not know graph launches; we do.
     exact = [mode.rows(f"{folder}/{file}", True).queues(() if mode.rounded else ("cudaGraphLaunch",)) for file in files]
     models = [mode.rows(f"{folder}/{file}", False).queues() for file in files]
     equal = 0
@@ -236,11 +238,12 @@ def check_queue(faults, folder, files, oracle, mode):
         lowest = describe(lengths(models[rank][stream], False))
         for i, (key, column) in enumerate(zip(DESCRIPTION, POINTS)):
             value = expected[f"queue_length_{key}"]
-            # What comes in at the instant at which another goes out comes first: ours is the highest of all orders.
+            # An arrival at the instant of a departure comes first: ours is the maximum over all
+            # orders.
             faults.near(f"{what}: {column}", row[column], ours[i], 1e-6)
             if key == "std":
                 continue
-            # HTA's order of equal times is an accident of its sort; any order lies between these.
+            # HTA's order of equal times is arbitrary; any order is within these bounds.
             faults.check(lowest[i] - 1e-6 <= value <= highest[i] + 1e-6,
                          f"{what}: HTA's {key} {value} is not in {lowest[i]} ... {highest[i]}")
             equal += is_near(row[column], value, 1e-6)
@@ -256,7 +259,7 @@ def check_series(faults, what, row, series):
 
 
 def check_queue_time(faults, path):
-    """Our own numbers go by time: counted again from the timeline."""
+    """Our own numbers are in time order: counted again from the timeline."""
     found = analyze([path], "queue", "--full", "500")
     for row in found["summary"]:
         series = [(one["time_ns"], one["queue_length"]) for one in found["timeline"] if one["stream"] == row["stream"]]
@@ -321,7 +324,7 @@ def check_annotations(faults, files, oracle, mode):
             row = rows.get((one["rank"], one["name"]), {})
             for name, column in (("sum (us)", "sum_us"), ("max (us)", "max_us"), ("min (us)", "min_us"),
                                  ("mean (us)", "mean_us"), ("stddev", "std_us")):
-                # Of one value there is no deviation; HTA makes that 0.
+                # A single value has no deviation; HTA gives 0.
                 value = None if name == "stddev" and row.get("count") == 1 and not rounded else one[name]
                 faults.near(f"{side} annotation {one['name']}: {column}", row.get(column), value, tolerance)
 
@@ -333,7 +336,8 @@ def check_attribution(faults, folder):
     faults.equal("annotations: all commands", [row["kernels"] for row in found["totals"]], [4876])
     faults.equal("annotations: the optimizer's, on the device",
                  [rows["device", "Optimizer.step#SGD.step"][key] for key in ("kernels", "own_kernels")], [27, 27])
-    # On the host it is called once more: the device's last one begins after the last step does, and is left out.
+    # The host calls it once more: the device's last one begins after the last step does, and is
+    # ignored.
     faults.equal("annotations: the optimizer's, on the host",
                  [rows["host", "Optimizer.step#SGD.step"][key] for key in ("kernels", "own_kernels")], [36, 36])
     faults.equal("annotations: around the optimizer's",
@@ -345,7 +349,7 @@ def check_attribution(faults, folder):
 # ---- steps ----
 
 def check_steps(faults, path):
-    """Durations, and the commands that were asked for in each step, counted from the file."""
+    """Durations, and the commands issued in each step, counted from the file."""
     events = [event for event in read_events(path) if event.get("ph") == "X"]
     steps = sorted((event["ts"], event["dur"], int(event["name"].partition("#")[2])) for event in events
                    if event["cat"] == "user_annotation" and event["name"].startswith("ProfilerStep#"))
@@ -374,7 +378,8 @@ def check_steps(faults, path):
     faults.near("steps: slowest", summary["slowest_us"], max(durations), 0.001)
     faults.near("steps: fastest", summary["fastest_us"], min(durations), 0.001)
     if not any(event["cat"] == "gpu_user_annotation" and event["name"].startswith("ProfilerStep#") for event in events):
-        # By default the last one is left out; where the device has spans of steps, what HTA calls the last one begins with the last span.
+        # By default the last one is ignored; if the device has spans of steps, HTA's last one
+        # begins with the last span.
         faults.equal("steps: by default", len(analyze([path], "steps")["steps"]), len(steps) - 1)
 
 
@@ -384,7 +389,7 @@ KINDS = {0: "cpu", 1: "cuda", 6: "hip"}
 
 
 class Memory:
-    """What PyTorch's "[memory]" instants of a device say."""
+    """PyTorch's "[memory]" instants of a device."""
 
     def __init__(self, events):
         self.events = sorted(events, key=lambda event: event["ts"])
@@ -403,7 +408,7 @@ class Memory:
         self.peak = self.totals.index(max(self.totals))
 
     def alive(self, until):
-        """Allocations that were not given back by then, by address."""
+        """Allocations that were not freed by then, by address."""
         alive = {}
         for event in self.events[:until]:
             if event["args"]["Bytes"] > 0:
@@ -464,7 +469,7 @@ def check_place(faults, row, memory, peak, slices):
 # ---- all ----
 
 def check_cpu_only(faults, path):
-    """A trace without devices has nothing to tell, and that is no error."""
+    """A trace without devices has no result, and that is no error."""
     faults.equal("CPU only: launch", analyze([path], "launch-latency"), {"summary": [], "launches": []})
     faults.equal("CPU only: queue", analyze([path], "queue"), {"summary": [], "timeline": []})
     faults.equal("CPU only: bandwidth", analyze([path], "bandwidth"), [])
@@ -480,7 +485,8 @@ def check_set(faults, folder, name, files, rounded):
     found = Check()
     check_launch(found, folder, files, oracle["cuda_kernel_launch_stats"], mode)
     told = check_queue(found, folder, files, oracle["queue_length_summary"], mode)
-    # Only here do copies touch, once rounded: HTA's order of equal times decides how many points it counts.
+    # Only here do copies touch after rounding: HTA's order of equal times decides how many points
+    # it counts.
     check_bandwidth(found, paths, oracle["memory_bw_summary"] or [], mode, rounded and name == "ns_resolution")
     check_annotations(found, paths, oracle, mode)
     print(f"{name}{' as HTA rounds' if rounded else ''}: {len(found)} differences; {told}")
@@ -505,7 +511,7 @@ def check_own_files(faults, folder):
     check_cpu_only(faults, f"{folder}/kineto/cpu_only.json.gz")
     for name, files in SETS[:OWN]:
         if not tool.hta_numbers(folder, name):
-            faults.append(f"{name}: there are no numbers of HTA")
+            faults.append(f"{name}: no numbers of HTA")
         check_bytes(faults, f"{folder}/{files[0]}")
         check_steps(faults, f"{folder}/{files[0]}")
     for name in ("mlp_train", "transformer_train"):

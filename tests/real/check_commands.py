@@ -44,7 +44,8 @@ def kind_of_call(name, words):
 
 
 def expected(events):
-    """Counts of (device, stream, kind), of kinds without a stream, of calls that came to nothing; calls by correlation."""
+    """Counts of (device, stream, kind), of kinds without a stream, of calls without a command;
+    calls by correlation."""
     spans = [e for e in events if e.get("ph") == "X" and "dur" in e]
     device, host, asked = Counter(), Counter(), []
     for event in spans:

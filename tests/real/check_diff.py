@@ -79,7 +79,7 @@ def count_names(path):
 
 
 def check_counts(a, b, status=1):
-    """All names of two whole traces, counted without us."""
+    """All names of two complete traces, counted independently."""
     result = diff(a, b, "--all", status=status)
     sides = count_names(a), count_names(b)
     seen = set()
@@ -95,7 +95,7 @@ def check_counts(a, b, status=1):
 
 
 def check_itself(path):
-    """A trace does not differ from itself, whatever is asked for."""
+    """A trace does not differ from itself, with any option."""
     for options in (), ("--all",), ("--device", "gpu", "--short-names"), ("--python", "--all"):
         result = diff(path, path, *options, status=0)
         for row in result["changes"]:
@@ -114,7 +114,7 @@ def check_files_of_others():
 
 
 def check_own_files():
-    """A step with gloo against one with NCCL, as HTA has it; then whole traces."""
+    """A step with gloo compared with one with NCCL, as HTA does; then complete traces."""
     with open(path_of("expected/diff_gloo_nccl.json"), encoding="utf-8") as file:
         oracle = json.load(file)
     result = diff(*(path_of(file) for file in oracle["files"]), "--steps", str(oracle["step"]), status=1)

@@ -36,7 +36,7 @@ def rows(tool, trace, table):
 
 
 def check_output(tool, name, trace, result):
-    """All commands are there, with all that was said of them, at the times that the report tells."""
+    """All commands are there, with all their data, at the reported times."""
     emulate(tool, trace, "-o", result)
     run(tool, "verify", "-q", result)
     check(rows(tool, trace, "gpu_op") == rows(tool, result, "gpu_op"), name, "commands are missing in the result")

@@ -20,7 +20,7 @@ PAGE = 512  # PyTorch's allocator hands out multiples of it
 
 
 class Trace:
-    """What the tool says of one trace."""
+    """The tool's view of one trace."""
 
     def __init__(self, path):
         self.path = path
@@ -39,7 +39,7 @@ class Trace:
         return sum(row["kind"] == kind for row in rows)
 
 
-# ---- a function a kind of fact ----
+# ---- one function per kind of fact ----
 
 def check_counted(faults, trace, counted):
     rows = [row for table in ("slice", "api_call", "gpu_op") for row in trace.tables[table]]
@@ -50,7 +50,7 @@ def check_counted(faults, trace, counted):
 
 
 def check_torch_table(faults, trace, table):
-    """torch.profiler counts synchronisations among the device's rows, as far as they were recorded."""
+    """torch.profiler counts synchronisations among the device's rows, if they were recorded."""
     rows = [row for row in trace.tables["gpu_op"] + trace.tables["slice"] if row.get("category") in DEVICE]
     faults.equal("torch's table: commands", len(rows), table["commands"])
     faults.equal("torch's table: names", len({row["name"] for row in rows}), table["names"])
@@ -84,7 +84,7 @@ def memory_of(trace):
 def check_max_allocated(faults, trace, peak):
     row = memory_of(trace)
     if row and row["pool"] == "torch":
-        # A snapshot has the sizes that were asked for, the allocator's statistics those that it gave.
+        # A snapshot has the requested sizes, the allocator's statistics the allocated ones.
         given, in_use, peak_given = {}, 0, 0
         for change in trace.tables["allocation"]:
             if change["pool"] == "torch" and change["kind"] == "alloc":
@@ -142,7 +142,7 @@ CHECKS = {
     "events_recorded": commands_of("record"), "stream_waits": commands_of("wait"), "event_synchronizations": check_event_synchronizations,
     "rank": check_rank, "execution_trace": check_execution_trace,
 }
-# About the recording; what becomes of stragglers is in stragglers.py.
+# About the recording; stragglers.py checks stragglers.
 OTHERS = {"backend", "device", "jax", "mps", "nccl", "ranks", "straggler", "straggler_sleep_us", "memory_allocated", "memory_reserved"}
 
 
@@ -157,7 +157,7 @@ def main(folder):
                 CHECKS[key](faults, trace, fact)
                 checked[key] += 1
             else:
-                faults.check(key in OTHERS, f"nobody looks at '{key}'")
+                faults.check(key in OTHERS, f"no check uses '{key}'")
         print(f"{name}: {len(faults)} of {len(facts)} facts differ" if faults else f"{name}: holds")
         for fault in faults:
             print(f"    {fault}")

@@ -21,7 +21,7 @@ KINDS = {"slice", "api_call", "gpu_op"}
 
 
 def row_of_view(line):
-    """A line of `view --json` as the tuple that the model has for it; a gpu_op without pid and tid."""
+    """A line of `view --json` as the model's tuple; a gpu_op without pid and tid."""
     row = loads(line)
     table = row["table"]
     args, beside = canonical(row["args"]) if "args" in row else "", canonical(row["beside"]) if "beside" in row else ""
@@ -47,7 +47,7 @@ def row_of_view(line):
 
 
 def without_gpu_place(rows, model):
-    """The model's rows with the places of gpu_op rows left out, which view shows as device and stream."""
+    """The model's rows without the lanes of gpu_op rows, which view shows as device and stream."""
     place_free = Counter()
     for row, count in rows.items():
         if row[0] == "X" and is_gpu_op(row):

@@ -16,7 +16,7 @@ import tool
 
 COPIES = {1: "host_to_device", 2: "device_to_host", 8: "device_to_device"}
 FUNCTION = re.compile(r"_v\d{4,}$")
-# Become facts, or only say what others mean.
+# Become metadata, or only explain others.
 FACTS = re.compile(r"^(ENUM_|TARGET_INFO_|EXPORT_META_DATA|META_DATA_|ANALYSIS_DETAILS|ProcessStreams|UnwindMethodType|StringIds|ThreadNames"
                    r"|PROCESSES|\w+_CALLCHAINS)")
 
@@ -106,7 +106,7 @@ def check_samples(faults, database, samples):
 
 
 def check_counts(faults, database, tables):
-    """No table with rows is passed over: its name is a category, or it is one of those compared above."""
+    """No table with rows is skipped: its name is a category, or it is one of those compared above."""
     compared = {"NVTX_EVENTS", "COMPOSITE_EVENTS", "CUPTI_ACTIVITY_KIND_RUNTIME", "CUPTI_ACTIVITY_KIND_KERNEL",
                 "CUPTI_ACTIVITY_KIND_MEMCPY"}
     categories = Counter(row.get("category") for table in ("slice", "mark", "gpu_op", "counter") for row in tables[table])
@@ -118,7 +118,7 @@ def check_counts(faults, database, tables):
 
 
 def check_figures(faults, trace, tables):
-    """What users go on with: analyses join calls and device work, and an export has all of it."""
+    """Further use: analyses join calls and device work, and an export contains everything."""
     analysis = json.loads(tool.run("analyze", trace, "kernels,launch", "--json"))
     text = json.dumps(analysis)
     faults.check(any(op["name"] in text for op in tables["gpu_op"] if op["category"] == "kernel"), "analyze: no kernel")
@@ -147,7 +147,7 @@ def check(path, folder):
     check_samples(faults, database, tables["sample"])
     check_counts(faults, database, tables)
     check_figures(faults, trace, tables)
-    # The plain file, read in place, gives the same; nothing is made beside it.
+    # The plain file, read in place, gives the same; no file is created beside it.
     again = os.path.join(folder, "again.sbt")
     before = sorted(os.listdir(folder))
     tool.run("import", plain, "-o", again)

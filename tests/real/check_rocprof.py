@@ -21,7 +21,7 @@ def load(path):
 
 
 def expected_rows(document):
-    """A tuple a dispatch; sizes are blocks, as ours are."""
+    """One tuple per dispatch; sizes are blocks, as in our table."""
     rows = Counter()
     for index, process in enumerate(document["rocprofiler-sdk-tool"]):
         symbols = {symbol["kernel_id"]: symbol for symbol in process["kernel_symbols"]}
@@ -55,7 +55,7 @@ def found_rows(trace):
 
 
 def check_more(trace, rows, faults, folder):
-    """Sums of time by name must be those of the file, also in what is exported."""
+    """Sums of time by name must equal those of the file, also in exports."""
     sums = Counter()
     for row, count in rows.items():
         sums[row[0]] += row[2] * count
@@ -85,7 +85,7 @@ def check(path, folder):
     with open(other, "w", encoding="utf-8") as file:
         json.dump(turned, file)
     tool.run("import", "-o", trace, other)
-    faults.counters("dispatches that stand before their names", found_rows(trace), rows)
+    faults.counters("dispatches before their names", found_rows(trace), rows)
     print(f"{os.path.basename(path)}: {sum(rows.values())} dispatches, {len({row[0] for row in rows})} names, "
           f"{len({row[10] for row in rows})} streams" if not faults else f"{path}:\n" + "\n".join(faults))
     return not faults

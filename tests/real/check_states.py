@@ -28,7 +28,7 @@ def ns(us):
 
 
 def union(spans):
-    """Length of the union of half-open stretches."""
+    """Length of the union of half-open intervals."""
     total, at = 0, None
     for start, end in sorted(spans):
         if at is None or start > at:
@@ -39,7 +39,7 @@ def union(spans):
 
 
 def device_slices(trace):
-    """Stretches of device work by (device, stream)."""
+    """Intervals of device work by (device, stream)."""
     slices = defaultdict(list)
     for event in trace["traceEvents"] if isinstance(trace, dict) else trace:
         if event.get("ph") != "X" or event.get("cat") not in DEVICE_WORK:
@@ -57,7 +57,7 @@ def check_lanes(faults, lanes, slices):
         devices[device] += spans
     found = {(lane["device"], lane["stream"]): lane for lane in lanes}
     for place, spans in list(slices.items()) + [((device, None), spans) for device, spans in devices.items()]:
-        faults.check(place in found, f"there is no lane {place}")
+        faults.check(place in found, f"no lane {place}")
         if place in found:
             faults.equal(f"commands of {place}", found[place]["commands"], len(spans))
             faults.equal(f"running of {place}", ns(found[place]["running_us"]), union(spans))

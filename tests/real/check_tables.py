@@ -79,7 +79,7 @@ def covered(spans):
 
 
 def nested_time(spans):
-    """As covered(), but what outlasts the outermost span that it began in is cut."""
+    """Like covered(), but cut at the end of the outermost span in which it began."""
     total, until = 0, None
     for start, end in sorted(spans, key=lambda span: (span[0], -span[1])):
         if until is None or start >= until:
@@ -125,7 +125,7 @@ def check_graph():
 checked = 0
 for path in sys.argv[1:]:
     if subprocess.run([TOOL, "import", "-q", path, "-o", "t.sbt"], stderr=subprocess.DEVNULL, check=False).returncode:
-        print(f"{os.path.basename(path)}: does not import whole, and is left out here")
+        print(f"{os.path.basename(path)}: cannot be imported completely, left out")
         continue
     export("t.sbt", "-f", "csv", "-o", "tables/")
     count = sum(compare_table(table) for table in TABLES)

@@ -18,7 +18,7 @@ INT64_MIN, INT64_MAX = -2**63, 2**63 - 1
 
 
 class Real(float):
-    """A float that knows how it was written."""
+    """A float that keeps its decimal text."""
     __slots__ = ("text",)
 
     def __new__(cls, text):
@@ -30,7 +30,7 @@ class Real(float):
 def pairs_hook(pairs):
     members = dict(pairs)
     if len(members) != len(pairs):
-        # A key came twice: kept as a list, which is compared whole.
+        # A duplicate key: kept as a list, which is compared entirely.
         return {"\0pairs": [list(pair) for pair in pairs]}
     return members
 
@@ -69,7 +69,7 @@ def to_ns(value):
 
 
 def to_id(value):
-    """A pid or tid: a number where it is one, else text."""
+    """A pid or tid: a number if it is one, otherwise text."""
     if isinstance(value, Real):
         return value.text
     if isinstance(value, str):

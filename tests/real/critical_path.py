@@ -62,7 +62,8 @@ def load(path):
 # ---- HTA's construction ----
 
 def ambiguous_kernels(path):
-    """Kernels that start, or are launched, in the same microsecond as another's launch or start in their stream."""
+    """Kernels that start, or are launched, in the same microsecond as another's launch or start in
+    their stream."""
     events = [event for event in load(path) if "dur" in event and "cat" in event]
     kernels = [event for event in events if "correlation" in event.get("args", {}) and "stream" in event["args"]]
     stream_of = {event["args"]["correlation"]: event["args"]["stream"] for event in kernels}
@@ -103,7 +104,7 @@ def check_oracle(faults, folder, name, file):
 
 
 def check_simple_add(faults, folder):
-    """What HTA's own test asserts."""
+    """The assertions of HTA's own test."""
     row = analyze(f"{folder}/{SIMPLE_ADD}", "critical-path", "--rounding", "hta", "--annotation", ALEXNET_FORWARD,
                   "--instance", "1")[0]
     for key, expected in {"ok": True, "path_nodes": 315, "path_edges": 314, "events_on_path": 159,
@@ -153,7 +154,7 @@ def check_what_if(faults, what, window, answers):
 
 
 def check_commands(faults, what, path, events):
-    """Commands and calls of the path are the file's, at their times."""
+    """Commands and calls of the path are those of the file, at their times."""
     known = collections.Counter()
     for event in events:
         if event.get("ph") == "X" and "dur" in event:
@@ -191,7 +192,7 @@ def check_file(faults, file):
 
 
 def check_known(faults, folder):
-    """What anyone sees in these traces."""
+    """Obvious facts of these traces."""
     file = f"{folder}/kineto/h100_owlv2.json.gz"
     if os.path.exists(file):
         names = analyze(file, "critical-path")["names"]

@@ -28,7 +28,7 @@ def numbered(events):
 
 
 def nested(events):
-    """Operators of each thread in order, with the one around each."""
+    """Operators of each thread in order, with the enclosing one of each."""
     threads = {}
     for event in events:
         if event.get("ph") == "X" and event.get("cat") in ("cpu_op", "Operator", "user_annotation"):
@@ -45,7 +45,7 @@ def nested(events):
 
 
 def arrows(events, threads):
-    """Backward operator (by place and begin) to the forward one."""
+    """Backward operator (by lane and start) to the forward one."""
     begins = {}
     for place, ops in threads.items():
         for op in ops:
@@ -86,7 +86,7 @@ def expected(events):
 
 
 def told(path):
-    """Correlation to what we say, and whether there is such a command."""
+    """Correlation to our answer, and whether there is such a command."""
     with tempfile.TemporaryDirectory() as folder:
         trace = os.path.join(folder, "t.sbt")
         subprocess.run([TOOL, "import", path, "-o", trace], check=True, capture_output=True)

@@ -7,13 +7,13 @@ set -euo pipefail
 
 code=0
 for trace in "$TS_SOURCE"/tests/golden/*.sbt; do
-	"$TRACESMITH" verify -q "$trace" || { echo "$trace is not whole"; code=1; }
+	"$TRACESMITH" verify -q "$trace" || { echo "$trace is incomplete"; code=1; }
 	python3 "$TS_SOURCE/tests/real/dump_trace.py" "$trace" >found
 	if [ -n "${TS_UPDATE:-}" ]; then
 		cp found "${trace%.sbt}.expected"
 	fi
 	diff -u "${trace%.sbt}.expected" found || code=1
-	# It goes through export and import without a change, too.
+	# It survives export and import unchanged, too.
 	"$TRACESMITH" export "$trace" -f chrome -o golden.json
 	"$TRACESMITH" import -q golden.json -o again.sbt
 	"$TRACESMITH" verify -q again.sbt

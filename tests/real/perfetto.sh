@@ -31,7 +31,7 @@ for trace in "$TS_SOURCE"/tests/golden/*.sbt; do
 	round_trip "$trace" "$trace"
 done
 
-# Packed on the way, and from a pipe.
+# Compressed on the way, and from a pipe.
 golden=$TS_SOURCE/tests/golden/v1.sbt
 "$TRACESMITH" export "$golden" -f perfetto -o golden.pftrace
 gzip -k golden.pftrace
@@ -40,7 +40,7 @@ same "$golden" packed.sbt || { echo "packed: not the same"; code=1; }
 "$TRACESMITH" import -q - -o piped.sbt <golden.pftrace
 same "$golden" piped.sbt || { echo "from a pipe: not the same"; code=1; }
 
-# A file that breaks off: what came before is kept, and that is said.
+# A truncated file: what came before is kept, and a message says so.
 head -c $(($(stat -c %s golden.pftrace) * 2 / 3)) golden.pftrace >cut.pftrace
 status=0
 "$TRACESMITH" import -q cut.pftrace -o cut.sbt 2>cut.err || status=$?
@@ -53,7 +53,7 @@ grep -q 'is truncated' cut.err || { cat cut.err; code=1; }
 quick_bytes=1000000
 mapfile -d '' files < <(real_files kineto chrome)
 if ! python=$("$TS_SOURCE/scripts/perfetto-peer" "$TS_BUILD"); then
-	# What comes back is compared all the same.
+	# The re-imported trace is compared all the same.
 	python3 "$TS_SOURCE/tests/real/check_perfetto.py" - "${files[@]}"
 	echo "$python"
 	exit 77

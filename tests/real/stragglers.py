@@ -28,7 +28,7 @@ def collectives(path):
 
 
 def expected(ranks):
-    """By Python alone: of each rank what the table `ranks` says, in ns."""
+    """Computed independently: for each rank the columns of the table `ranks`, in ns."""
     count = len(ranks)
     rows = [dict(last=0, lost=0, waited=0, lateness=[]) for _ in range(count)]
     for meeting in zip(*ranks):
@@ -67,7 +67,8 @@ def check_exact(faults, name, files, ranks):
 
 
 def check_clocks(faults, name, files, ranks):
-    """Ranks of one machine: 0 is within the uncertainty, and that is no larger than ends of collectives lie apart."""
+    """Ranks of one machine: 0 is within the uncertainty, which is no larger than the distance of
+    the ends of collectives."""
     found = json.loads(tool.run("align", "--dry-run", "--json", *files))["ranks"]
     faults.equal(f"{name}: ranks", len(found), len(ranks))
     for rank, clock in enumerate(found[1:], 1):

@@ -5,12 +5,13 @@ import os
 import subprocess
 
 TOOL = os.environ.get("TRACESMITH", "tracesmith")
-# Texts, shapes and stacks are shown where they are used; their own ids are nobody's business.
+# Strings, shapes and stacks are shown where they are used; their own ids do not matter.
 OWN_TABLES = {"string", "shape", "frame", "stack"}
 
 
 def hta_numbers(folder, name, rounded=True):
-    """What HTA said of a set of traces, or None: ours are in expected/, those of others in oracles/."""
+    """HTA's results for a set of traces, or None: ours are in expected/, those of others in
+    oracles/."""
     for subfolder in ("expected", "oracles"):
         path = f"{folder}/{subfolder}/{name}{'' if rounded else '.noround'}.json"
         if os.path.exists(path):
@@ -20,7 +21,7 @@ def hta_numbers(folder, name, rounded=True):
 
 
 def part_of(oracle):
-    """Our option for the part of a trace that HTA's numbers are of."""
+    """Our option for the part of a trace that HTA's numbers cover."""
     return ["--all"] if oracle.get("all_steps") else []
 
 
@@ -33,7 +34,7 @@ class Faults(list):
         self.check(found == expected, f"{what}: {found!r}, expected {expected!r}")
 
     def counters(self, what, found, expected, show=3):
-        """Compares two multisets, and shows a few of what only one has."""
+        """Compares two multisets, and shows a few elements that only one has."""
         if found == expected:
             return
         missing, extra = list((expected - found).elements()), list((found - expected).elements())
@@ -64,7 +65,7 @@ def table_lines(trace, table):
     """The rows of a table as the tool prints them, in an order that does not depend on chunks."""
     lines = run("view", trace, "--json", "--table", table).splitlines()
     if table == "symbol":
-        # Ids of frames may differ; what they stand for may not.
+        # Ids of frames may differ; their contents may not.
         known = frames(trace)
         rows = [json.loads(line) for line in lines]
         lines = [json.dumps({**row, "frame": known.get(row.get("frame"))}).encode() for row in rows]

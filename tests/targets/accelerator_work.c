@@ -41,7 +41,7 @@ static int64_t device_now(void)
 	return ts_ticks_ns(ts_now() - first_ticks);
 }
 
-/* Whether a command counts is asked when it is given: here at once. */
+/* Recording is checked when a command is submitted: here at once. */
 static void put_op(struct ts_emit_site *site, struct ts_gpu_op op)
 {
 	if (!ts_enabled())
@@ -80,7 +80,7 @@ static void put_call(struct ts_emit_site *site)
 	ts_accelerator_call_with(site, &call);
 }
 
-/* Two places, and none of their calls is the last thing that they do. */
+/* Two call sites, none of whose calls is a tail call. */
 __attribute__((noinline)) static void launch_here(void)
 {
 	put_call(&launch_site);

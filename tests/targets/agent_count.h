@@ -13,7 +13,7 @@
 
 #include <tracesmith/emit.h>
 
-static uint64_t emitted; /* by this process since it began */
+static uint64_t emitted; /* by this process since its start */
 
 static inline void emit_some(unsigned int count)
 {
@@ -26,7 +26,7 @@ static inline void emit_some(unsigned int count)
 	}
 }
 
-/* A line "PID COUNT" in one write; several of one process add up. */
+/* Prints a line "PID COUNT" in one write; several of one process add up. */
 static inline void say_emitted(void)
 {
 	char line[64];

@@ -19,7 +19,7 @@ extern char **environ;
 
 static const char *self;
 
-/* All children, until there is none. One that was killed, or that we did not make, is an error. */
+/* Waits for all children. One that was killed, or that is not ours, is an error. */
 static unsigned int children;
 
 static void wait_for_children(void)
@@ -43,7 +43,7 @@ static void end_child(void)
 	_exit(0);
 }
 
-/* In the child nothing is counted yet. */
+/* The child has not emitted yet. */
 static bool is_child(pid_t pid)
 {
 	if (pid < 0)
@@ -88,7 +88,7 @@ static void run_late(void)
 	}
 }
 
-/* No handler of pthread_atfork() sees these. */
+/* Handlers of pthread_atfork() do not see these. */
 static void run_clone(void)
 {
 	emit_some(5);
@@ -132,7 +132,10 @@ static void run_exec(void)
 	_exit(8);
 }
 
-/* A tracer made by hand is the child's, too. (There is no recorder, so it keeps all in memory.) */
+/*
+ * The child inherits a manual tracer, too. (There is no recorder, so it keeps everything in
+ * memory.)
+ */
 static void run_by_hand(void)
 {
 	struct ts_tracer *tracer = ts_tracer_enabled("by-hand.sbt");
@@ -165,7 +168,7 @@ static void *emit_three(void *unused)
 	return unused;
 }
 
-/* Threads that come and go: they take the agent's lock. */
+/* Short-lived threads, which take the agent's lock. */
 static void *make_threads(void *unused)
 {
 	(void)unused;

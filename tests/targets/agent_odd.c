@@ -54,8 +54,8 @@ static void fork_away(void)
 }
 
 /*
- * Twice forked, all descriptors closed, and those that the agent had taken by files of the program:
- * not a byte may come into them. `argument` is a folder.
+ * Forks twice, closes all descriptors, and reuses those of the agent for files of the program: not
+ * a byte may end up in them. `argument` is a folder.
  */
 static void run_daemon(void)
 {
@@ -111,14 +111,14 @@ static void run_unseen(void)
 	check(child_signals == 0, 14);
 }
 
-/* What was asked for at the start counts: not what the program makes of its environment. */
+/* The settings at the start count, not later changes of the environment. */
 static void run_environment(void)
 {
 	check(!chdir("/") && !clearenv(), 7);
 	emit_many();
 }
 
-/* ---- no room ---- */
+/* ---- no space ---- */
 
 static void run_chroot(void)
 {
@@ -181,7 +181,7 @@ static void *emit_until_stop(void *unused)
 	return unused;
 }
 
-/* Fills the file system of the live area while events go on: `argument` is a file there. */
+/* Fills the file system of the live area while events continue: `argument` is a file there. */
 static void run_full(void)
 {
 	static char block[65536];
@@ -196,7 +196,7 @@ static void run_full(void)
 	while ((written = write(fd, block, sizeof(block))) > 0)
 		emit_some(3);
 	check(errno == ENOSPC, 7);
-	/* A thread that begins now finds nothing. */
+	/* A thread that starts now gets no ring. */
 	check(!pthread_create(&threads[2], NULL, emit_until_stop, NULL), 7);
 	usleep(100000);
 	stop = true;
@@ -204,7 +204,7 @@ static void run_full(void)
 		pthread_join(threads[i], NULL);
 }
 
-/* Emits in rounds, whenever a line comes: somebody plays the recorder meanwhile. */
+/* Emits in rounds, one per input line: the script acts as the recorder meanwhile. */
 static void run_rounds(void)
 {
 	char line[32];

@@ -42,11 +42,11 @@ struct progress {
 };
 
 /*
- * Seen by both processes; where it forks, only at the end, since children return into what counts.
+ * Seen by both processes; with forks only at the end, since children return into the counting code.
  */
 static struct progress *shared;
 static struct progress own, *progress;
-static bool is_child; /* made by a handler; not observed */
+static bool is_child; /* created by a handler; not observed */
 
 static void check(bool holds, const char *what)
 {
@@ -56,9 +56,9 @@ static void check(bool holds, const char *what)
 	exit(2);
 }
 
-/* ---- the program that is observed ---- */
+/* ---- the observed program ---- */
 
-/* Numbers go up in the order in which events begin. */
+/* Numbers increase in the order in which events begin. */
 static uint64_t begin(void)
 {
 	return __atomic_fetch_add(&progress->begun, 1, __ATOMIC_RELAXED);
@@ -115,7 +115,7 @@ static void emit_mixture(unsigned int count)
 		ways[i % 5]();
 }
 
-/* From here on it is observed, until it says that this is over. */
+/* Observed from here until it reports the end. */
 static void observe(void)
 {
 	raise(SIGSTOP);
@@ -123,10 +123,10 @@ static void observe(void)
 
 static void run_case(const char *what)
 {
-	if (!strcmp(what, "first")) { /* all set-up: area, ring, call sites */
+	if (!strcmp(what, "first")) { /* all setup: area, ring, call sites */
 		observe();
 		emit_mixture(5);
-	} else if (!strcmp(what, "lap")) { /* pads, and old records freed or the ring made larger */
+	} else if (!strcmp(what, "lap")) { /* pads, and old records freed or the ring enlarged */
 		while (progress->begun < 666)
 			emit_int();
 		observe();
@@ -150,7 +150,7 @@ static void on_signal(int number)
 	shared->depth--;
 }
 
-/* The child goes back into whatever was interrupted, and must come out of it. */
+/* The child returns into whatever was interrupted, and must complete it. */
 static void on_signal_fork(int number)
 {
 	pid_t child;
@@ -175,9 +175,7 @@ static void count_failure(pid_t pid, int status)
 	shared->failed_children++;
 }
 
-/*
- * While this process lives nobody may clear its area away to make room for those of its children.
- */
+/* While this process lives, its area cannot be removed to make room for those of its children. */
 static void outlive_children(void)
 {
 	int status;
@@ -210,7 +208,7 @@ static struct copy {
 	char name[NAME_MAX + 1];
 	const char *mapped;
 	size_t bytes;
-	char *last; /* as it was at the last look */
+	char *last; /* at the last comparison */
 	const char *directory;
 	unsigned long saved;
 } area;
@@ -255,10 +253,7 @@ static bool find_area(pid_t pid)
 	return true;
 }
 
-/*
- * What may be in use: control block and a page of the directory, a page of the dictionary, the
- * pool.
- */
+/* Possibly used: control block and a page of the directory, a page of the dictionary, the pool. */
 static bool is_watched(size_t offset)
 {
 	return offset < 2 * PAGE || (offset >= 0x101000 && offset < 0x101000 + PAGE) ||
@@ -299,7 +294,7 @@ static void save_copy(unsigned long step)
 
 static void look(pid_t pid, unsigned long step)
 {
-	/* Listing the directory costs more than a step; a name is given once. */
+	/* Listing the directory costs more than a step; a name is assigned once. */
 	if ((area.name[0] || shared->returned == 0) && !find_area(pid))
 		return;
 	if (area.name[0] && has_changed())
@@ -326,7 +321,7 @@ struct plan {
 	unsigned long number;
 };
 
-/* One instruction, and a signal with it. True until the observed part ends. */
+/* Steps one instruction, and delivers a signal. True until the observed part ends. */
 static bool step_once(pid_t pid, int *signal)
 {
 	int stop;
@@ -334,15 +329,14 @@ static bool step_once(pid_t pid, int *signal)
 	check(!ptrace(PTRACE_SINGLESTEP, pid, NULL, (void *)(uintptr_t)*signal),
 	      "PTRACE_SINGLESTEP");
 	stop = wait_stop(pid);
-	/* What was blocked when it was sent comes later, and is to be passed on then. */
+	/* A signal that was blocked when it was sent arrives later, and is passed on then. */
 	*signal = stop == SIGUSR1 || stop == SIGUSR2 || stop == SIGCHLD ? stop : 0;
 	check(*signal || stop == SIGTRAP, "an unexpected signal");
 	return !__atomic_load_n(&shared->is_over, __ATOMIC_RELAXED);
 }
 
 /*
- * One every so many instructions outside of handlers, and now and then a second one inside its
- * handler.
+ * One every so many instructions outside handlers, and sometimes a second one inside its handler.
  */
 static int choose_signal(unsigned long every)
 {
@@ -353,7 +347,7 @@ static int choose_signal(unsigned long every)
 	return shared->depth == 1 && !shared->forks && ++inside % 331 == 0 ? SIGUSR2 : 0;
 }
 
-/* Steps through the observed part; returns how many instructions it has. */
+/* Steps through the observed part; returns its number of instructions. */
 static unsigned long step_through(pid_t pid, const struct plan *plan)
 {
 	bool looks = !strcmp(plan->action, "look"), kills = !strcmp(plan->action, "kill");
@@ -375,7 +369,7 @@ static unsigned long step_through(pid_t pid, const struct plan *plan)
 	return step;
 }
 
-/* The observed program's end, and that of those whom it forked and did not outlive. */
+/* Waits for the observed program, and for its forked children that outlive it. */
 static void wait_all(pid_t pid, bool killed)
 {
 	int status = 0;

@@ -31,7 +31,7 @@ static void *emit_ten(void *unused)
 
 /* ---- before main() and before every constructor ---- */
 
-/* The C library does not know its environment yet: not counted, but not the end of it. */
+/* The C library does not know its environment yet: not counted, but harmless. */
 static void begin(int argc, char **argv)
 {
 	if (argc == 2 && !strcmp(argv[1], "early"))
@@ -90,7 +90,7 @@ static void run_many(void)
 		pthread_join(threads[i], NULL);
 }
 
-/* ---- the end of threads and of the program ---- */
+/* ---- exits of threads and of the program ---- */
 
 static pthread_key_t key;
 
@@ -135,7 +135,7 @@ static void *be_cancelled(void *deep)
 	pthread_setcancelstate(PTHREAD_CANCEL_DISABLE, &unused);
 	pthread_cancel(pthread_self());
 	pthread_setcancelstate(PTHREAD_CANCEL_ENABLE, &unused);
-	emit_some(3000); /* set-up, first ring, a larger one: all with the request pending */
+	emit_some(3000); /* setup, first ring, a larger one: all with the request pending */
 	pthread_testcancel();
 	_exit(8);
 	return deep;
@@ -173,7 +173,7 @@ static void *emit_until_stop(void *unused)
 	return unused;
 }
 
-/* 10,000 a second, on whatever thread runs. */
+/* 10,000 per second, on any thread. */
 static void run_storm(void)
 {
 	struct itimerval often = { { 0, 100 }, { 0, 100 } }, never = { { 0, 0 }, { 0, 0 } };
@@ -204,20 +204,19 @@ static void jump(int number)
 }
 
 /*
- * Handlers that never return, some of them out of an emit: later events must not be lost in
- * silence.
+ * Handlers that never return, some of them out of an emit: later events must not be lost silently.
  */
 static void run_jumps(void)
 {
 	struct itimerval often = { { 0, 500 }, { 0, 500 } }, never = { { 0, 0 }, { 0, 0 } };
 	struct sigaction action = { .sa_handler = jump };
-	volatile int jumps = 0; /* each leaves an emit, or what is between two */
+	volatile int jumps = 0; /* each leaves an emit, or the code between two */
 
 	sigaction(SIGALRM, &action, NULL);
 	setitimer(ITIMER_REAL, &often, NULL);
 	if (sigsetjmp(back, 1))
 		jumps++;
-	while (jumps < 300) /* not counted: what was interrupted may be there or not */
+	while (jumps < 300) /* not counted: the interrupted event may be stored or not */
 		TS_INSTANT("jumped", "count", TS_INT("n", jumps));
 	setitimer(ITIMER_REAL, &never, NULL);
 	emit_some(1000);
@@ -235,10 +234,7 @@ static void on_small_stack(int number)
 	emitted++;
 }
 
-/*
- * The first event of all, on the stack that the manual recommends for handlers, with nothing below
- * it.
- */
+/* The very first event, on a handler stack of the recommended size, with nothing below it. */
 static void run_stack(void)
 {
 	size_t bytes = (size_t)sysconf(_SC_SIGSTKSZ),

@@ -85,7 +85,10 @@ static void emit_dynamic(struct ts_tracer *tracer)
 		exit(3);
 }
 
-/* What a sampler says of others. Members that a kind does not use hold what must not be stored. */
+/*
+ * A sampler's records about other subjects. Members that a kind does not use hold values that must
+ * not be stored.
+ */
 static void emit_about(struct ts_tracer *tracer)
 {
 	static char model[10000];

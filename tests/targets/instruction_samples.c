@@ -47,7 +47,7 @@ static void __attribute__((noinline)) launch(uint64_t correlation, int64_t devic
 
 static void __attribute__((noinline)) launch_often(void)
 {
-	/* One place, whatever the compiler thinks of loops. */
+	/* One call site, regardless of loop optimizations. */
 	for (volatile uint64_t i = 1; i <= 3; i++)
 		launch(i, 100000);
 	__asm__ volatile("");

@@ -2,14 +2,21 @@
 /*
  * A program to record, controlled by its arguments:
  *
- *	instants:N     N instants "tick" with an argument i      spans:N   N spans "work" of 1 us
- *	track:N        a span "layer" on track N                 counter:N a counter "memory"
- *	texts:N        N instants with a string                  steps:N   N steps with an instant
- *each threads:N      N threads, an instant in each, one after another make:FILE      creates a file
- *await:FILE  waits until a file exists say:TEXT       prints a line         sleep:MS    sleeps fork
- *child and parent both do the rest; the parent then waits for the child daemon         a daemonized
- *grandchild does the rest; the process itself exits at once exit:N         exits kill:N      kills
- *itself with signal N
+ *	instants:N  N instants "tick" with an argument i
+ *	spans:N     N spans "work" of 1 us
+ *	track:N     a span "layer" on track N
+ *	counter:N   a counter "memory"
+ *	texts:N     N instants with a string
+ *	steps:N     N steps with an instant each
+ *	threads:N   N threads, an instant in each, one after another
+ *	make:FILE   creates a file
+ *	await:FILE  waits until a file exists
+ *	say:TEXT    prints a line
+ *	sleep:MS    sleeps
+ *	fork        child and parent both do the rest; the parent then waits for the child
+ *	daemon      a daemonized grandchild does the rest; the process itself exits at once
+ *	exit:N      exits
+ *	kill:N      kills itself with signal N
  */
 #include <pthread.h>
 #include <signal.h>

@@ -16,12 +16,12 @@ enum event_kind {
 	EVENT_INSTANT,
 	EVENT_SPAN,
 	EVENT_BEGIN,
-	EVENT_END, /* without arguments: it is found by the end of its begin */
+	EVENT_END, /* without arguments: found by the end of its begin */
 	EVENT_STRING,
 	EVENT_DYNAMIC,
 	EVENT_COUNTER,
 	EVENT_TRACK,
-	EVENT_PAIR, /* two words: the shortest way through the library that can be checked */
+	EVENT_PAIR, /* two words: the shortest checkable path through the library */
 };
 
 enum event_mode {
@@ -48,12 +48,12 @@ struct oracle_header {
 	uint32_t reserved[9];
 };
 
-/* Written by its own thread only, each word after the emit that it counts has returned. */
+/* Written by its own thread only, each word after the counted emit has returned. */
 struct oracle_slot {
 	uint64_t returned; /* emits: the next event has this sequence */
 	uint64_t steps;
 	uint32_t pid, tid;
-	uint64_t done; /* 1: this process has emitted all that it wanted */
+	uint64_t done; /* 1: this process is done emitting */
 	uint64_t reserved[4];
 };
 
@@ -79,10 +79,7 @@ static inline enum event_kind event_kind_of(enum event_mode mode, uint64_t seque
 	return plain[mode];
 }
 
-/*
- * Over the three numbers that say which event it is: one of another event, or of half an event, is
- * seen.
- */
+/* Over the three numbers that identify the event: detects another or half an event. */
 static inline int64_t event_checksum(uint64_t process, uint64_t thread, uint64_t sequence)
 {
 	uint64_t value = (process << 52) + (thread << 40) + sequence;
@@ -100,7 +97,7 @@ static inline int64_t event_pack(uint64_t process, uint64_t thread, uint64_t seq
 
 #define EVENT_TEXT_BYTES 2048
 
-/* Lengths of all kinds, few different texts. */
+/* Various lengths, few distinct texts. */
 static inline size_t event_text(uint64_t sequence, char *buffer)
 {
 	size_t length = sequence % 509 == 0 ? 1900 : (size_t)(sequence * 7 % 200);

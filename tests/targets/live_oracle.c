@@ -32,17 +32,17 @@
 
 static struct options {
 	const char *oracle, *name, *folder;
-	const char *gate; /* after a flush: wait until this file is there */
+	const char *gate; /* after a flush: wait until this file exists */
 	unsigned int processes, threads;
 	unsigned int first; /* number of the first process */
 	enum event_mode mode;
-	uint64_t rate;  /* events a second and thread; 0: as fast as it goes */
+	uint64_t rate;  /* events per second and thread; 0: unlimited */
 	double seconds; /* 0: until count */
-	uint64_t count; /* events a thread; 0: until the time is over */
-	uint64_t churn; /* a thread ends after so many events, and another goes on; 0: never */
-	unsigned int signals; /* a second and thread: handlers that emit */
+	uint64_t count; /* events per thread; 0: until the time is over */
+	uint64_t churn; /* a thread ends after this many events, and another continues; 0: never */
+	unsigned int signals; /* per second and thread: handlers that emit */
 	uint64_t step_every;  /* events of the first thread */
-	double late, linger;  /* seconds ahead of the first and behind the last event */
+	double late, linger;  /* seconds before the first and after the last event */
 	int chain, daemon, host, flush, report;
 } options = { .processes = 1, .threads = 1, .seconds = 1 };
 
@@ -114,7 +114,10 @@ static void open_oracle(void)
 
 /* ---- one event ---- */
 
-/* Which event it is: four arguments. A macro for all of them would be one to those of emit.h. */
+/*
+ * Identifies the event: four arguments. One macro for all of them would be a single argument to
+ * those of emit.h.
+ */
 #define ARG_P TS_INT("p", process)
 #define ARG_T TS_INT("t", thread)
 #define ARG_S TS_INT("s", sequence)
@@ -180,7 +183,7 @@ static void emit(unsigned int thread, uint64_t sequence)
 	}
 }
 
-/* The count must not be seen before the emit has returned, not even by the compiler. */
+/* The count must not be visible before the emit has returned, not even to the compiler. */
 static void count(uint64_t *counter)
 {
 	__atomic_store_n(counter, *counter + 1, __ATOMIC_RELEASE);
@@ -213,7 +216,7 @@ static void name_slot(struct oracle_slot *slot)
 	slot->pid = (uint32_t)getpid();
 }
 
-/* A timer for the calling thread alone. */
+/* A timer for the calling thread only. */
 static timer_t start_alarms(void)
 {
 	struct sigevent event = { .sigev_notify = SIGEV_THREAD_ID, .sigev_signo = SIGUSR1 };
@@ -285,7 +288,7 @@ static void *run_thread(void *argument)
 	return NULL;
 }
 
-/* A thread that lets others work for it, one after another. */
+/* A thread that delegates to others, one after another. */
 static void *run_churn(void *argument)
 {
 	const struct work *work = argument;
@@ -405,7 +408,7 @@ static int run_chain(void)
 	return wait_for_all();
 }
 
-/* ---- a host that watches its children closely ---- */
+/* ---- a parent that watches its children closely ---- */
 
 static void on_child(int number)
 {
@@ -437,7 +440,7 @@ static enum event_mode mode_named(const char *name)
 	for (size_t i = 0; i < sizeof(names) / sizeof(names[0]); i++)
 		if (!strcmp(name, names[i]))
 			return (enum event_mode)i;
-	fprintf(stderr, "live_oracle: there is no mode '%s'\n", name);
+	fprintf(stderr, "live_oracle: unknown mode '%s'\n", name);
 	exit(2);
 }
 

@@ -20,22 +20,22 @@
 #define NAMES 32
 #define MEMO 4096
 
-/* What was found of a thread, or of its signal handler. */
+/* Results for a thread, or for its signal handler. */
 struct lane {
 	uint32_t process, thread;
-	uint64_t *bits; /* a bit a sequence */
+	uint64_t *bits; /* one bit per sequence */
 	uint64_t words;
 	uint64_t stored, doubles, disorder, ends;
 	int64_t pids[IDS], tids[IDS];
 	unsigned int pid_count, tid_count;
 	int64_t row_thread; /* the newest row's */
-	/* In the chunk that is being read. */
+	/* In the current chunk. */
 	size_t chunk;
 	int64_t last_start;
 	uint64_t last_sequence;
 };
 
-/* Where a shape has the arguments that are looked for; -1: it has none. */
+/* Positions of the arguments in a shape; -1: missing. */
 struct places {
 	int64_t shape;
 	int process, thread, sequence, check, id, text, half, odd;
@@ -104,7 +104,7 @@ static struct lane *find_lane(struct scan *scan, uint32_t process, uint32_t thre
 	return &scan->lanes[scan->lane_count++];
 }
 
-/* Chunks and ids of the next trace are others. */
+/* Chunks and ids of the next trace are different. */
 static void forget_trace(struct lane *lane)
 {
 	lane->chunk = SIZE_MAX;
@@ -148,7 +148,7 @@ static void check_order(struct lane *lane, const struct row *row, uint64_t seque
 	lane->last_sequence = sequence;
 }
 
-/* ---- is it what was emitted? ---- */
+/* ---- comparing with the expected event ---- */
 
 static const char *const kind_names[] = {
 	[EVENT_INSTANT] = "instant", [EVENT_SPAN] = "span",       [EVENT_BEGIN] = "begin",
@@ -156,7 +156,7 @@ static const char *const kind_names[] = {
 	[EVENT_PAIR] = "pair",
 };
 
-/* What a name says: a kind, a number behind NAME_DYNAMIC, or one of the others. */
+/* Meaning of a name: a kind, a number after NAME_DYNAMIC, or one of the others. */
 static int64_t read_name(struct scan *scan, int64_t id)
 {
 	struct ts_string name = ts_reader_string(scan->reader, id);
@@ -388,7 +388,7 @@ static void scan_batch(struct scan *scan, const struct ts_batch *batch, unsigned
 		    (places->id >= 0 ||
 		     (places->process >= 0 && places->thread >= 0 && places->sequence >= 0)))
 			add_row(scan, &row);
-		else if (row.thread) /* else measured, by the recorder */
+		else if (row.thread) /* otherwise measured by the recorder */
 			add_other(scan, &row);
 	}
 }
@@ -461,14 +461,14 @@ static void scan_trace(struct scan *scan, const char *path, bool *is_first_loss)
 		forget_trace(&scan->lanes[i]);
 }
 
-/* ---- what was found ---- */
+/* ---- results ---- */
 
 static bool has(const struct lane *lane, uint64_t sequence)
 {
 	return lane->bits[sequence / 64] >> (sequence % 64) & 1;
 }
 
-/* [from, to) of those that are there; the first of them, and how many in all. */
+/* Ranges [from, to) of those present; the first of them, and their total number. */
 static void print_ranges(const struct lane *lane)
 {
 	uint64_t end = lane->words * 64, from = 0, ranges = 0, highest = 0;
@@ -546,7 +546,7 @@ int main(int argc, char **argv)
 		die("usage: live_scan MODE TRACE...");
 	scan.mode = (enum event_mode)strtoul(argv[1], NULL, 10);
 	if (scan.mode > MODE_MIXED)
-		die("there is no such mode");
+		die("unknown mode");
 	printf("{\"losses\": [");
 	for (int i = 2; i < argc; i++)
 		scan_trace(&scan, argv[i], &is_first_loss);

@@ -28,7 +28,7 @@ static int64_t bits_of(double real)
 	return bits;
 }
 
-/* ---- who and where ---- */
+/* ---- subjects ---- */
 
 static void add_process(int64_t pid, const char *name, int64_t end)
 {
@@ -60,7 +60,7 @@ static void add_device(int64_t number, const char *vendor, const char *model)
 
 /* ---- rows ---- */
 
-/* A row of up to two series; a type of 0 leaves one out. */
+/* A row of up to two series; a type of 0 omits one. */
 static void add(struct ts_counter_row row, const char *keys[2], const uint8_t types[2],
 		const int64_t values[2])
 {
@@ -119,7 +119,7 @@ static void add_system(void)
 	}
 }
 
-/* A process that ends at 6 s, and whose rss cannot be read from 3 s on. */
+/* A process that exits at 6 s, and whose rss cannot be read from 3 s on. */
 static void add_processes(void)
 {
 	for (int64_t ms = 0; ms < 6000; ms += 100) {
@@ -146,7 +146,7 @@ static void add_devices(void)
 	}
 }
 
-/* What a program says itself: values hold until the next. */
+/* Counters of a program: values hold until the next. */
 static void add_thread(void)
 {
 	struct ts_counter_row row = counter("queue", "app", 0, 0, 1000);
@@ -173,7 +173,7 @@ static void add_thread(void)
 	    (const uint8_t[]){ TS_ARG_NULL, TS_ARG_BOOL }, (const int64_t[]){ 0, 1 });
 }
 
-/* Every other half of a stretch comes before the one that it follows. */
+/* Every other half of an interval precedes the one that it follows. */
 static void add_many(int64_t rows)
 {
 	const int64_t stretch = 100000;

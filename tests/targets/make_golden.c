@@ -32,7 +32,7 @@ static int64_t double_bits(double real)
 	return bits;
 }
 
-/* Noise below 2^bits, of all magnitudes alike, as times have it; the same in every run. */
+/* Noise below 2^bits, uniform over magnitudes like times; the same in every run. */
 static int64_t spread(unsigned int bits)
 {
 	static uint64_t state = 1;
@@ -41,7 +41,7 @@ static int64_t spread(unsigned int bits)
 	return (int64_t)(state >> 33 >> (31 - state % bits));
 }
 
-/* ---- who and where ---- */
+/* ---- processes, threads, devices ---- */
 
 static void add_sources(void)
 {
@@ -214,7 +214,7 @@ static int64_t add_stacks(void)
 	return stack;
 }
 
-/* ---- what happened ---- */
+/* ---- events ---- */
 
 static void add_slices(int64_t stack)
 {
@@ -440,7 +440,7 @@ static void add_torch(void)
 	}
 }
 
-/* ---- what is needed to run it again, and about the trace ---- */
+/* ---- command stream and metadata ---- */
 
 static void add_commands(void)
 {
@@ -516,7 +516,7 @@ static void add_facts(void)
 	add(TS_TABLE_META, &meta, NULL);
 }
 
-/* Which parts there are; clock 0, then 1, then 2, since each has chunks of its own. */
+/* The parts; clock 0, then 1, then 2, since each has its own chunks. */
 static void write_parts(const char *parts)
 {
 	int64_t stack = 0;

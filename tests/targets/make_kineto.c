@@ -126,7 +126,7 @@ int main(int argc, char **argv)
 			done++;
 		}
 	}
-	/* The last one has no comma behind it; metadata is no event. */
+	/* The last one has no trailing comma; metadata is not an event. */
 	fputs("  {\n    \"name\": \"process_name\", \"ph\": \"M\", \"ts\": 0, \"pid\": 4242, \"tid\": 0,\n"
 	      "    \"args\": {\n      \"name\": \"python\"\n    }\n  }\n  ],\n  \"traceName\": \"made\"\n}\n",
 	      stdout);

@@ -21,7 +21,7 @@
 #define WORDS 64
 #define BYTES (WORDS * 4)
 
-/* What step_ and mix_ do. */
+/* The effect of step_ and mix_. */
 static void step(uint32_t *v)
 {
 	for (int i = 0; i < WORDS; i++)
@@ -39,7 +39,7 @@ static bool is(const char *kind, const char *name)
 	return !strcmp(kind, name);
 }
 
-/* A copy to memory 10, sound or not. */
+/* A copy to memory 10, valid or not. */
 static void add_write(struct made_trace *made, const char *kind, const uint32_t *data)
 {
 	struct made_command command = { .kind = TS_COMMAND_COPY,
@@ -49,7 +49,7 @@ static void add_write(struct made_trace *made, const char *kind, const uint32_t 
 					.details = "{\"call\":\"clEnqueueWriteBuffer\"}" };
 
 	if (is(kind, "bad-hash")) {
-		/* A row that says of its bytes what is not so; its chunk is whole all the same. */
+		/* A row with a wrong hash of its bytes; its chunk is valid all the same. */
 		uint32_t other[WORDS];
 
 		memcpy(other, data, sizeof(other));

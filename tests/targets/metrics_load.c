@@ -78,7 +78,7 @@ static void write_file(const char *path)
 
 static void take_memory(long mib)
 {
-	static char *volatile held; /* to the end */
+	static char *volatile held; /* until the end */
 
 	held = malloc((size_t)mib * MIB);
 	if (!held)
@@ -176,7 +176,7 @@ static void say(void)
 	fflush(stdout);
 }
 
-/* Whoever sees it can read it. */
+/* Complete as soon as it is visible. */
 static void make_file(const char *path)
 {
 	char name[4096];

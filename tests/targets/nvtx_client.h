@@ -91,7 +91,7 @@ static void client_begin(void)
 		initialize(client_export);
 }
 
-/* Calls entry `number` as a function of that type, where there is one. */
+/* Calls entry `number` as a function of that type, if there is one. */
 #define CLIENT_CALL(table, number, type, otherwise, ...)           \
 	do {                                                       \
 		client_begin();                                    \

@@ -65,7 +65,7 @@ static void print_queue(const char *name, cl_command_queue queue)
 	printf("%s: list without room %d: %zu bytes\n", name, error, bytes);
 	error = clGetCommandQueueInfo(queue, CL_QUEUE_PROPERTIES_ARRAY, 1, list, NULL);
 	printf("%s: list with too little room: %d\n", name, error);
-	usleep(10000); /* the driver lets go late */
+	usleep(10000); /* the driver releases it late */
 	error = clGetCommandQueueInfo(queue, CL_QUEUE_REFERENCE_COUNT, sizeof(references),
 				      &references, NULL);
 	printf("%s: references %d: %u\n", name, error, references);
@@ -119,10 +119,7 @@ static void ask_queues(void)
 
 /* ---- events ---- */
 
-/*
- * The driver itself lets go of it some time after it is complete: the least of some answers is what
- * counts.
- */
+/* The driver releases it some time after completion: the minimum of several answers counts. */
 static cl_int count_references(cl_event event, cl_uint *ret_least, size_t *ret_bytes)
 {
 	cl_int error = CL_SUCCESS;
@@ -251,7 +248,7 @@ static void ask_user_events(void)
 	clReleaseCommandQueue(queue);
 }
 
-/* ---- mistakes, in calls that give an event and in others ---- */
+/* ---- errors, in calls that return an event and in others ---- */
 
 static void make_mistakes(void)
 {
@@ -319,14 +316,14 @@ static void ask_context(void)
 	cl_uint references = 0;
 	char name[256] = "";
 
-	usleep(30000); /* the driver lets go late */
+	usleep(30000); /* the driver releases it late */
 	clGetContextInfo(context, CL_CONTEXT_REFERENCE_COUNT, sizeof(references), &references,
 			 NULL);
 	clGetDeviceInfo(device, CL_DEVICE_NAME, sizeof(name), name, NULL);
 	printf("context: references %u; device %s\n", references, name);
 }
 
-/* A GPU where there is one, else the first device. */
+/* A GPU if there is one, otherwise the first device. */
 static void choose_device(cl_platform_id *ret_platform, cl_device_id *ret_device)
 {
 	cl_platform_id platforms[16];

@@ -176,7 +176,7 @@ static void plain_gemm(struct job *job, size_t matrix, float alpha, float beta)
 	}
 }
 
-/* What the device has must be near what is expected here, which then becomes what it has. */
+/* The device's result must be close to the expected one, and replaces it. */
 static void compare(struct job *job, const char *what)
 {
 	size_t bytes = total_of(job) * sizeof(float);

@@ -33,7 +33,7 @@ static cl_uint device_count;
 static cl_command_queue queue;
 static cl_program program;
 static uint64_t checksum;
-static const char *feature; /* which runs now */
+static const char *feature; /* currently running */
 
 static const char *const source =
 	"kernel void scale(global uint *data, uint factor) { data[get_global_id(0)] *= factor; }\n"
@@ -52,7 +52,7 @@ static const char *const source =
 	"kernel void walk(global struct node *node, global uint *to) { uint sum = 0;\n"
 	"	for (; node; node = node->next) sum += node->value; to[0] = sum; }\n";
 
-/* ---- small things ---- */
+/* ---- helpers ---- */
 
 static void check(cl_int code, const char *what)
 {
@@ -229,7 +229,7 @@ static void views(void)
 	check(clEnqueueWriteBuffer(queue, third, CL_TRUE, 1024, 64, data, 0, NULL, NULL), "write");
 	check(clEnqueueReadBuffer(queue, half, CL_TRUE, 100, 400, back, 0, NULL, NULL), "read");
 	mix(back, 100);
-	/* The root goes first, and lives on in its views. */
+	/* The root buffer is released first, and lives on in its views. */
 	read_all(root, back);
 	expect(back[1024] == (3 + 3 * 1024) * 5 && back[4352] == 900, "a view");
 	clReleaseMemObject(root);
@@ -240,7 +240,7 @@ static void views(void)
 	clReleaseMemObject(third);
 }
 
-/* A write from where a read goes to: the read must have been complete. */
+/* A write from the target of a read: the read must be complete. */
 static void overlap(void)
 {
 	cl_mem a = numbers(1), b = numbers(2);
@@ -248,7 +248,7 @@ static void overlap(void)
 	scale(queue, a, N, 3, 0, NULL, NULL);
 	check(clEnqueueReadBuffer(queue, a, CL_FALSE, 0, BYTES, data, 0, NULL, NULL), "read");
 	check(clEnqueueWriteBuffer(queue, b, CL_FALSE, 0, BYTES, data, 0, NULL, NULL), "write");
-	/* Twice to the same place: only the second can be seen. */
+	/* Twice to the same location: only the second is visible. */
 	check(clEnqueueReadBuffer(queue, b, CL_FALSE, 0, BYTES, back, 0, NULL, NULL), "read");
 	scale(queue, b, N, 7, 0, NULL, NULL);
 	check(clEnqueueReadBuffer(queue, b, CL_FALSE, 0, BYTES, back, 0, NULL, NULL), "read");
@@ -316,7 +316,7 @@ static void maps(void)
 	first = map(b, CL_TRUE, CL_MAP_WRITE_INVALIDATE_REGION, 0, BYTES, NULL);
 	number(first, N, 40);
 	unmap(b, first);
-	/* The same region twice, only to read. */
+	/* The same region twice, read only. */
 	first = map(a, CL_FALSE, CL_MAP_READ, 0, 8192, NULL);
 	again = map(a, CL_FALSE, CL_MAP_READ, 0, 8192, NULL);
 	check(clFinish(queue), "clFinish");
@@ -349,7 +349,7 @@ static void shared(void)
 	unmap(a, place);
 	scale(queue, a, N, 3, 0, NULL, NULL);
 	check(clFinish(queue), "clFinish");
-	/* What no specification allows and many programs do: devices that share memory see it. */
+	/* Not allowed by any specification, but common: devices that share memory see it. */
 	place = map(a, CL_TRUE, CL_MAP_READ, 0, BYTES, NULL);
 	unmap(a, place);
 	check(clFinish(queue), "clFinish");
@@ -415,7 +415,7 @@ static void svm(void)
 	number(data, N, 3);
 	check(clEnqueueSVMMemcpy(queue, CL_TRUE, b + 2000, data, 400, 0, NULL, NULL), "svm copy");
 	check(clEnqueueSVMMemcpy(queue, CL_FALSE, back, b, BYTES, 0, NULL, NULL), "svm copy");
-	/* From the middle of it on. */
+	/* From the middle on. */
 	check(clSetKernelArgSVMPointer(kernel, 0, b + 3000), "clSetKernelArgSVMPointer");
 	launch(queue, kernel, 100, 0, NULL, NULL);
 	check(clEnqueueSVMMap(queue, CL_TRUE, CL_MAP_READ, b, BYTES, 0, NULL, NULL), "svm map");
@@ -435,7 +435,7 @@ struct node {
 	struct node *next;
 };
 
-/* Addresses inside of memory. */
+/* Addresses inside memory. */
 static void pointers(void)
 {
 	struct node *a, *b;
@@ -578,7 +578,7 @@ static void user_events(void)
 	check(clEnqueueReadBuffer(queue, a, CL_FALSE, 0, BYTES, back, 0, NULL, &done), "read");
 	check(clSetUserEventStatus(user, CL_COMPLETE), "clSetUserEventStatus");
 	clFlush(queue);
-	/* Asked until it says so. */
+	/* Polls until it is complete. */
 	while (status > CL_COMPLETE) {
 		check(clGetEventInfo(done, CL_EVENT_COMMAND_EXECUTION_STATUS, sizeof(status),
 				     &status, NULL),
@@ -634,7 +634,7 @@ struct worker {
 	uint32_t number, sum;
 };
 
-/* A queue and a buffer of its own. */
+/* Its own queue and buffer. */
 static void *work(void *context_)
 {
 	struct worker *worker = context_;
@@ -700,7 +700,7 @@ static void options(void)
 
 	build(with, "-D NUMBER=40 -DFIRST=97 -cl-fast-relaxed-math");
 	run_f(with, 137);
-	/* Again, otherwise. */
+	/* Built again, with other options. */
 	build(with, "-D NUMBER=41 -D FIRST=99");
 	run_f(with, 140);
 	expect(clBuildProgram(bad, 0, NULL, "", NULL, NULL) != CL_SUCCESS, "a bad program");
@@ -708,7 +708,7 @@ static void options(void)
 	clReleaseProgram(with);
 }
 
-/* Memory is the caller's. */
+/* The caller owns the memory. */
 static unsigned char *binary_of(cl_program of, size_t *ret_bytes)
 {
 	unsigned char *bytes, *all[4] = { NULL };
@@ -748,7 +748,7 @@ static void binaries(void)
 	check(clBuildProgram(made, 1, devices, NULL, NULL, NULL), "clBuildProgram");
 	run_f(made, 36);
 	kernel = kernel_of(made, "g");
-	/* The kernel keeps its program. */
+	/* The kernel keeps its program alive. */
 	clReleaseProgram(made);
 	set(kernel, 0, sizeof(a), &a);
 	set(kernel, 1, sizeof(x), &x);
@@ -782,7 +782,7 @@ static void linked(void)
 	clReleaseProgram(all);
 }
 
-/* The file is gone when it is replayed. */
+/* The file is gone at replay. */
 static void included(void)
 {
 	char folder[] = "/tmp/opencl_features.XXXXXX", path[64], text[80];
@@ -803,7 +803,7 @@ static void included(void)
 	clReleaseProgram(with);
 }
 
-/* ---- what cannot be replayed ---- */
+/* ---- features that cannot be replayed ---- */
 
 static void CL_CALLBACK run_native(void *arguments_)
 {
@@ -937,7 +937,7 @@ static int find_feature(const char *name)
 		if (strcmp(features[i].name, name) == 0)
 			return i;
 	}
-	fprintf(stderr, "opencl_features: there is no feature '%s'; --list names them\n", name);
+	fprintf(stderr, "opencl_features: unknown feature '%s'; --list names them\n", name);
 	exit(2);
 }
 

@@ -43,25 +43,25 @@ struct range {
 
 struct node {
 	int queue;
-	struct bits upto; /* itself, and all that have ended when it has */
+	struct bits upto; /* itself, and all that have completed when it has */
 	struct range ranges[MAX_RANGES];
 	int range_count;
 };
 
 struct order_queue {
 	bool out_of_order;
-	struct bits all;   /* given to it, with all before them */
-	struct bits fence; /* what every later command of it comes behind */
+	struct bits all;   /* submitted to it, with all predecessors */
+	struct bits fence; /* what every later command of it follows */
 };
 
 struct order {
 	struct node nodes[MAX_NODES];
 	int count;
 	struct order_queue queues[MAX_QUEUES];
-	struct bits done; /* the host knows that they have ended */
+	struct bits done; /* known to the host to be complete */
 };
 
-/* What a command that is given to this queue now comes behind, whatever it waits for. */
+/* What a command submitted to this queue now follows, regardless of its wait list. */
 static inline struct bits order_behind(const struct order *order, int queue)
 {
 	struct bits bits = order->queues[queue].out_of_order ? order->queues[queue].fence
@@ -87,7 +87,10 @@ static inline bool node_meets(const struct node *node, const struct range *range
 	return false;
 }
 
-/* The latest command that meets these ranges and is not among `behind`; -1: all is in order. */
+/*
+ * The latest command that accesses these ranges and is not among `behind`; -1: everything is
+ * ordered.
+ */
 static inline int order_next(const struct order *order, const struct bits *behind,
 			     const struct range *ranges, int count)
 {
@@ -98,7 +101,7 @@ static inline int order_next(const struct order *order, const struct bits *behin
 	return -1;
 }
 
-/* A command was given; `behind` is what it comes behind. Returns its number. */
+/* Adds a submitted command; `behind` is what it follows. Returns its number. */
 static inline int order_add(struct order *order, int queue, const struct bits *behind,
 			    const struct range *ranges, int count)
 {

@@ -116,7 +116,7 @@ static void set_up(struct program *program)
 		check(CL_OUT_OF_HOST_MEMORY, "malloc");
 }
 
-/* ---- what is held ---- */
+/* ---- holding ---- */
 
 static void hold_user(struct program *program)
 {

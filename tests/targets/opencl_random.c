@@ -22,7 +22,7 @@
 #include "opencl_random_moves.h"
 
 #define MAX_BYTES 16384
-#define ROOM 24 /* nodes that are kept free for markers and the end */
+#define ROOM 24 /* nodes reserved for markers and the end */
 
 /* ---- order ---- */
 
@@ -46,7 +46,7 @@ static void do_marker(struct graph *graph)
 		give_marker(graph, queue);
 		return;
 	}
-	/* With a list: in a queue out of order it comes behind that alone. */
+	/* With a list: in an out-of-order queue it follows only that. */
 	step = begin_in(graph, queue);
 	step.wants_event = true;
 	arrange(&step);
@@ -61,9 +61,9 @@ static void do_marker(struct graph *graph)
 }
 
 /*
- * Without a list: behind all before it. With one, in a queue out of order: behind that alone, and
- * it ends what the barrier before it promised, since in PoCL 3.1 later commands wait for the newest
- * barrier only.
+ * Without a list: after everything before it. With one, in an out-of-order queue: after the list
+ * only. It also ends the guarantee of the previous barrier, since in PoCL 3.1 later commands only
+ * wait for the newest one.
  */
 static void do_barrier(struct graph *graph)
 {
@@ -118,7 +118,7 @@ static void do_wait(struct graph *graph)
 	look(graph);
 }
 
-/* Asks again and again, as some programs do. */
+/* Polls, as some programs do. */
 static void do_poll(struct graph *graph)
 {
 	cl_int status = CL_QUEUED;
@@ -169,7 +169,7 @@ static void do_set_users(struct graph *graph)
 	set_users(graph);
 }
 
-/* ---- making and letting go of memory ---- */
+/* ---- allocating and releasing memory ---- */
 
 static void add_views(struct graph *graph, struct root *root)
 {
@@ -183,7 +183,7 @@ static void add_views(struct graph *graph, struct root *root)
 		struct view *view = &root->views[root->view_count];
 		cl_buffer_region region;
 
-		/* Two parts never overlap, since that may not be used at the same time. */
+		/* Two sub-buffers never overlap, since they may not be used at the same time. */
 		region.origin = root->view_count ? units / 2 * unit : 0;
 		region.size = (1 + below(graph, units / 2)) * unit;
 		view->origin = region.origin;
@@ -196,7 +196,7 @@ static void add_views(struct graph *graph, struct root *root)
 	}
 }
 
-/* What no flag gave a content gets one. */
+/* Memory without initial content gets some. */
 static void first_content(struct graph *graph, struct root *root)
 {
 	struct operand all = { root, root->mem, 0, root->known };
@@ -302,8 +302,8 @@ static void drop(struct graph *graph, struct root *root)
 }
 
 /*
- * Lets go of some memory, and makes some anew. The driver keeps buffers for commands; of other
- * memory nothing may be on its way.
+ * Releases some memory, and allocates more. The driver keeps buffers alive for commands; other
+ * memory must not be in use.
  */
 static void do_replace(struct graph *graph)
 {
@@ -318,8 +318,8 @@ static void do_replace(struct graph *graph)
 }
 
 /*
- * The host writes to memory that it shares with the device, without a map; works where both have
- * the same memory.
+ * The host writes to memory that it shares with the device, without a map; works if both have the
+ * same memory.
  */
 static void do_host_write(struct graph *graph)
 {
@@ -473,7 +473,7 @@ static void end_graph(struct graph *graph)
 	while (graph->mapping_count && !graph->failure[0])
 		unmap(graph, graph->mapping_count - 1);
 	for (int i = 0; i < graph->root_count && !graph->failure[0]; i++) {
-		/* Some are left to the comparison of a replay alone. */
+		/* Some are only compared by a replay. */
 		if (!graph->roots[i].gone && !chance(graph, 20))
 			compare_root(graph, &graph->roots[i]);
 	}
@@ -513,8 +513,8 @@ static bool run_seed(uint64_t seed)
 				graph->order.count < MAX_NODES - 4 * ROOM;
 	     acts_done++) {
 		/*
-		 * Some steps a graph, so that a window of steps begins and ends in the middle of
-		 * one.
+		 * Several steps per graph, so that a window of steps begins and ends in the middle
+		 * of one.
 		 */
 		if (acts_done % 16 == 0)
 			TS_STEP(__atomic_fetch_add(&step_count, 1, __ATOMIC_RELAXED));
@@ -558,7 +558,7 @@ static cl_program program_of_source(struct place *place, const char *options)
 {
 	size_t half = strlen(kernel_source) / 2;
 	const char *strings[2] = { kernel_source, kernel_source + half };
-	size_t lengths[2] = { half, 0 }; /* the second ends with its 0 */
+	size_t lengths[2] = { half, 0 }; /* the second ends with its NUL */
 	cl_int code;
 	cl_program program = clCreateProgramWithSource(place->context, 2, strings, lengths, &code);
 

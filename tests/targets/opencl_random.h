@@ -27,15 +27,15 @@ enum {
 	PROGRAMS = 3,
 };
 
-/* ---- what is there ---- */
+/* ---- state ---- */
 
-/* A context with its programs. Contexts stay; everything else is made anew for each seed. */
+/* A context with its programs. Contexts stay; everything else is created for each seed. */
 struct place {
 	cl_context context;
 	cl_device_id devices[MAX_DEVICES];
 	cl_uint device_count;
 	cl_program programs[PROGRAMS];
-	size_t alignment; /* of parts of buffers */
+	size_t alignment; /* of sub-buffers */
 	bool has_svm, shares_memory, has_out_of_order;
 };
 
@@ -62,11 +62,11 @@ struct view {
 struct root {
 	struct place *place;
 	cl_mem mem;
-	unsigned char *svm;    /* in place of mem */
+	unsigned char *svm;    /* instead of mem */
 	unsigned char *shared; /* CL_MEM_USE_HOST_PTR: the host's memory */
 	unsigned char *model;
 	size_t bytes;
-	size_t known; /* bytes that are ever written; those behind are left as they were */
+	size_t known; /* bytes that are ever written; the rest stays unchanged */
 	cl_mem_flags flags;
 	struct view views[MAX_VIEWS];
 	int view_count;
@@ -79,7 +79,7 @@ struct queue {
 	struct place *place;
 };
 
-/* What a read brings, and what it should be. */
+/* The target of a read, and the expected contents. */
 struct landing {
 	unsigned char *host, *expected;
 	size_t bytes;
@@ -89,7 +89,7 @@ struct landing {
 struct mapping {
 	struct queue *queue;
 	struct root *root;
-	cl_mem mem; /* the one that was mapped */
+	cl_mem mem; /* the mapped one */
 	unsigned char *at;
 	size_t from, bytes;
 	bool writes, invalidates;
@@ -137,7 +137,7 @@ static void check(struct graph *graph, cl_int code, const char *what)
 		fail(graph, "%s: OpenCL error %d", what, code);
 }
 
-/* ---- chance ---- */
+/* ---- random choices ---- */
 
 static uint64_t next_random(struct graph *graph)
 {
@@ -176,7 +176,7 @@ static void scramble(struct graph *graph, unsigned char *data, size_t bytes)
 		data[i] = (unsigned char)next_random(graph);
 }
 
-/* ---- a command on its way ---- */
+/* ---- a pending command ---- */
 
 struct step {
 	struct graph *graph;
@@ -232,7 +232,7 @@ static void set_users(struct graph *graph)
 	graph->user_count = 0;
 }
 
-/* Before the host waits for anything: nothing may hang on what only the host can do. */
+/* Called before the host waits for anything: nothing may depend on what only the host can do. */
 static void let_run(struct graph *graph)
 {
 	set_users(graph);
@@ -240,7 +240,7 @@ static void let_run(struct graph *graph)
 		check(graph, clFlush(graph->queues[i].handle), "clFlush");
 }
 
-/* Behind a successful call: it is a node of the graph, and its event is kept, or not. */
+/* After a successful call: it is a node of the graph, and its event is kept, or not. */
 static int given(struct step *step, cl_int code, const char *call)
 {
 	struct graph *graph = step->graph;
@@ -264,7 +264,7 @@ static int given(struct step *step, cl_int code, const char *call)
 	return node;
 }
 
-/* A marker: comes behind all that its queue has been given. */
+/* A marker: follows everything submitted to its queue. */
 static int give_marker(struct graph *graph, int queue)
 {
 	struct step step = begin_in(graph, queue);
@@ -283,7 +283,7 @@ static void wait_for(struct step *step, int node)
 {
 	struct graph *graph = step->graph;
 
-	/* Who waits in another queue must see to it that the driver knows of the command. */
+	/* If another queue waits for a command, its queue must be flushed. */
 	check(graph, clFlush(graph->queues[graph->order.nodes[node].queue].handle), "clFlush");
 	step->waits[step->wait_count++] = graph->events[node];
 	bits_add(&step->behind, &graph->order.nodes[node].upto);
@@ -306,7 +306,7 @@ static void wait_for_user(struct step *step)
 	step->waits[step->wait_count++] = user;
 }
 
-/* All ranges are added: finds what it must wait for. */
+/* All ranges are added: finds its dependencies. */
 static void arrange(struct step *step)
 {
 	struct graph *graph = step->graph;
@@ -319,7 +319,7 @@ static void arrange(struct step *step)
 			node = give_marker(graph, graph->order.nodes[node].queue);
 		wait_for(step, node);
 	}
-	/* Now and then for something that it need not wait for. */
+	/* Sometimes an unnecessary one. */
 	if (graph->order.count && chance(graph, 10)) {
 		node = (int)below(graph, (size_t)graph->order.count);
 		if (graph->events[node] &&
@@ -331,7 +331,7 @@ static void arrange(struct step *step)
 		let_run(graph);
 }
 
-/* ---- memory that commands work on ---- */
+/* ---- memory of commands ---- */
 
 struct operand {
 	struct root *root;
@@ -345,7 +345,7 @@ static int number_of(const struct graph *graph, const struct root *root)
 	return (int)(root - graph->roots);
 }
 
-/* The whole of what a command is given: what kernels may touch. */
+/* The entire argument: what kernels may access. */
 static void add_operand(struct step *step, const struct operand *operand, bool writes)
 {
 	step->ranges[step->range_count++] =
@@ -353,7 +353,7 @@ static void add_operand(struct step *step, const struct operand *operand, bool w
 				operand->origin + operand->bytes, writes };
 }
 
-/* A part of it, where devices do not copy whole buffers back and forth. */
+/* Part of it, if devices do not copy entire buffers back and forth. */
 static void add_part(struct step *step, const struct operand *operand, size_t offset, size_t bytes,
 		     bool writes)
 {

@@ -183,7 +183,7 @@ static void set_memory(struct launch *launch, cl_uint index, const struct operan
 			     operand->root ? (const void *)&operand->mem : NULL);
 }
 
-/* Sizes are few, since drivers compile a kernel anew for each size of a work-group. */
+/* There are few sizes, since drivers compile a kernel for each work-group size. */
 static void choose_size(struct launch *launch)
 {
 	static const size_t counts[] = { 512, 256, 128, 64, 16 };
@@ -227,7 +227,7 @@ static bool choose_b(struct launch *launch, const struct kind *kind)
 
 static bool choose_operands(struct launch *launch, const struct kind *kind)
 {
-	/* Kernels may not write to what is made for reading only, and the reverse. */
+	/* Kernels may not write to read-only memory, and the reverse. */
 	return pick(launch->graph, NULL, ANY_MEMORY, true, &launch->a) &&
 	       !(launch->a.root->flags & CL_MEM_READ_ONLY) &&
 	       !(launch->a.root->flags & CL_MEM_WRITE_ONLY && kind->model != model_times) &&

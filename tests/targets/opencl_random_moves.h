@@ -10,7 +10,7 @@
 
 /* ---- reads, writes, copies, fills ---- */
 
-/* What is at `expected` now comes to `host` when the node ends. */
+/* The current content of `expected` arrives at `host` when the node ends. */
 static void expect(struct graph *graph, unsigned char *host, const unsigned char *expected,
 		   size_t bytes, int node)
 {
@@ -20,7 +20,7 @@ static void expect(struct graph *graph, unsigned char *host, const unsigned char
 	memcpy(landing->expected, expected, bytes);
 }
 
-/* Compares what the host may look at by now. */
+/* Compares what the host may access by now. */
 static void look(struct graph *graph)
 {
 	for (int i = 0; i < graph->landing_count; i++) {
@@ -60,12 +60,12 @@ static void do_write(struct graph *graph)
 				   step.wait_count, waits_of(&step), event_of(&step)),
 	      "clEnqueueWriteBuffer");
 	memcpy(model_of(&to) + offset, host, bytes);
-	/* After a blocking call the memory is the host's again. */
+	/* After a blocking call the host owns the memory again. */
 	if (step.blocking)
 		scramble(graph, host, bytes);
 }
 
-/* Writes what a read brings that need not have come yet: part of it goes on to other memory. */
+/* Writes the target of a read that may still be pending: part of it goes on to other memory. */
 static void write_on(struct graph *graph, const unsigned char *host, const unsigned char *expected,
 		     size_t bytes, int read)
 {
@@ -146,7 +146,7 @@ static void do_copy(struct graph *graph)
 	memcpy(model_of(&to) + to_offset, model_of(&from) + from_offset, bytes);
 }
 
-/* Inside one buffer, from one half to the other. */
+/* Within one buffer, from one half to the other. */
 static void do_copy_inside(struct graph *graph)
 {
 	struct operand to;
@@ -201,7 +201,7 @@ static void do_fill(struct graph *graph)
 
 /* ---- rectangles ---- */
 
-/* One side of a rectangle: where it begins and how far rows and slices are apart. */
+/* One side of a rectangle: its origin, and the pitch of rows and slices. */
 struct side {
 	size_t origin[3], row, slice;
 };
@@ -212,13 +212,13 @@ static size_t place_in(const struct side *side, size_t y, size_t z)
 	       side->origin[0];
 }
 
-/* A side with some room around the rectangle. Its end is where the last byte is. */
+/* A side with some margin around the rectangle. Its end is after the last byte. */
 static size_t make_side(struct graph *graph, struct side *side, const size_t region[3])
 {
 	for (int i = 0; i < 3; i++)
 		side->origin[i] = below(graph, 4);
 	side->row = side->origin[0] + region[0] + below(graph, 5);
-	/* Slices must be whole rows for some drivers. */
+	/* Some drivers require slices of complete rows. */
 	side->slice = side->row * (side->origin[1] + region[1] + below(graph, 3));
 	return place_in(side, region[1] - 1, region[2] - 1) + region[0];
 }
@@ -246,7 +246,7 @@ static void do_copy_rect(struct graph *graph)
 	    !pick(graph, from.root->place, BUFFERS, true, &to) || to.root == from.root ||
 	    from.bytes < from_end || to.bytes < to_end)
 		return;
-	/* PoCL 3.1 crashes on parts of buffers here. */
+	/* PoCL 3.1 crashes on sub-buffers here. */
 	if (from.mem != from.root->mem || to.mem != to.root->mem)
 		return;
 	step = begin(graph, from.root->place);
@@ -379,7 +379,7 @@ static cl_map_flags map_flags(const struct mapping *mapping, bool reads)
 	return (mapping->writes ? CL_MAP_WRITE : 0) | (reads || !mapping->writes ? CL_MAP_READ : 0);
 }
 
-/* While any part of it is mapped for writing, nobody else may use it at all. */
+/* While any part of it is mapped for writing, nothing else may use it. */
 static void add_mapped(struct step *step, const struct mapping *mapping)
 {
 	struct operand all = { mapping->root, mapping->root->mem, 0, mapping->root->bytes };
@@ -401,10 +401,7 @@ static void do_map(struct graph *graph)
 	if (graph->mapping_count == MAX_MAPPINGS ||
 	    !pick(graph, NULL, ANY_MEMORY, writes, &operand))
 		return;
-	/*
-	 * Two maps of the same memory at once are left alone: what they may do together is hard to
-	 * say.
-	 */
+	/* Avoids two maps of the same memory at once, whose semantics are unclear. */
 	if (operand.root->read_maps)
 		return;
 	*mapping = (struct mapping){ .root = operand.root, .mem = operand.mem, .writes = writes };
@@ -481,7 +478,7 @@ static void do_svm_fill(struct graph *graph)
 	repeat_pattern(model_of(&to), count * size, pattern, size);
 }
 
-/* From shared memory to shared memory, from the host, or to it. */
+/* Between shared memory, from the host, or to it. */
 static void do_svm_copy(struct graph *graph)
 {
 	struct operand a, b;

@@ -24,7 +24,7 @@ struct comparison {
 	struct ts_python_layout layout;
 	struct ts_python_process_view view;
 	uint64_t modules;
-	/* The thread that is looked for, and what was found of it. */
+	/* The requested thread, and what was found of it. */
 	uint64_t thread_id, native_id;
 	char name[256];
 	bool is_main;
@@ -151,7 +151,7 @@ static bool check_code(struct comparison *comparison, char **fields)
 	check_number(comparison, "first line of a code", (uint64_t)identity.first_line,
 		     strtoull(fields[4], NULL, 10));
 	check_number(comparison, "a code has instructions", text.instruction_bytes > 0, 1);
-	/* Its only statement is in the line below. */
+	/* Its only statement is on the next line. */
 	check_number(comparison, "line of the last instruction",
 		     (uint64_t)ts_python_line(comparison->layout.lines, table, text.table_bytes,
 					      identity.first_line, text.instruction_bytes - 2),
@@ -159,7 +159,7 @@ static bool check_code(struct comparison *comparison, char **fields)
 	return true;
 }
 
-/* A frame as Python sees it is an object that, from 3.11 on, points at the real one. */
+/* Since 3.11 a frame visible to Python is an object that points to the real one. */
 static uint64_t frame_at(struct comparison *comparison, uint64_t object)
 {
 	uint64_t frame = object;
@@ -232,7 +232,7 @@ static bool check_task(struct comparison *comparison, char **fields)
 
 	ts_python_task_name(&comparison->view, comparison->modules, thread, name, sizeof(name));
 	check(comparison, "task", name, fields[2]);
-	/* As it is found where no table says the place. */
+	/* As found when no table gives the offset. */
 	comparison->layout.thread.running_task = TS_PYTHON_NONE;
 	comparison->layout.task.coroutine = TS_PYTHON_NONE;
 	memset(&comparison->view.found, 0, sizeof(comparison->view.found));
@@ -302,7 +302,7 @@ static bool compare(struct comparison *comparison, FILE *lines)
 	size_t room = 0, count = 0;
 	bool is_whole = false;
 
-	/* All of it first: until then the program still runs. */
+	/* Reads everything first: until then the program still runs. */
 	while (!is_whole && getline(&line, &room, lines) > 0) {
 		is_whole = !strcmp(line, "end\n");
 		list = realloc(list, (count + 1) * sizeof(*list));

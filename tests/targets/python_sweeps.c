@@ -135,7 +135,7 @@ static void count_cost(struct cost *cost, const struct ts_python_sweep *sweep, i
 		cost->frames += sweep->threads[i].depth;
 }
 
-/* Until the time is up, or the process has ended. */
+/* Until the time is up, or the process has exited. */
 static void sweep_all(struct ts_python_reader *python, const struct options *options,
 		      struct cost *cost)
 {

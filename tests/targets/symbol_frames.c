@@ -28,7 +28,7 @@ struct made {
 	int64_t correlation;
 };
 
-/* ---- places in code ---- */
+/* ---- known code addresses ---- */
 
 static inline __attribute__((always_inline)) uint64_t innermost(void)
 {
@@ -59,7 +59,7 @@ __attribute__((noinline)) static uint64_t launches_graphs(void)
 {
 	uint64_t here = innermost();
 
-	/* Not what is above: compilers make one function of equal ones. */
+	/* Differs from the above: compilers merge equal functions. */
 	__asm__ volatile("nop\n\tnop" : "+r"(here));
 	return here;
 }

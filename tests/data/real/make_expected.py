@@ -33,7 +33,7 @@ DIFFS = {"diff_gloo_nccl": ("kineto/gloo_ranks/rank0.json.gz", "kineto/nccl_rank
 
 
 def plain(value):
-    """As JSON has it: no numpy types, NaN is null."""
+    """As in JSON: no numpy types, NaN is null."""
     if isinstance(value, dict):
         return {str(key): plain(one) for key, one in value.items()}
     if isinstance(value, (list, tuple)):
@@ -46,7 +46,7 @@ def plain(value):
 
 
 def rows(frame):
-    """Columns of two levels, as describe() makes them, become one; so do indices."""
+    """Joins columns of two levels, as describe() makes them, and indices."""
     if frame is None:
         return None
     frame = frame.copy()

@@ -24,7 +24,7 @@ PAUSES_S = (0.02, 0.05, 0.03, 0.08, 0.04, 0.06)  # of all ranks: no two steps ar
 LIMIT_S = 100
 
 
-# ---- the workloads: each in a process of its own ----
+# ---- the workloads: each in its own process ----
 
 def new_mlp(width=256):
     import torch
@@ -65,13 +65,14 @@ class Recording:
 
 
 def device_table(profile):
-    """Of the table that torch.profiler makes itself: how much the device did, and for how long."""
+    """From torch.profiler's own table: count and duration of device work."""
     rows = [row for row in profile.key_averages() if str(row.device_type).endswith("CUDA") and not getattr(row, "is_user_annotation", False)]
     return {"commands": sum(row.count for row in rows), "names": len(rows), "device_us": round(sum(row.self_device_time_total for row in rows), 3)}
 
 
 def export(profile, path):
-    """torch writes the JSON; the name inside it is that of the plain file, so that no folder of the machine is in the trace."""
+    """torch writes the JSON; the name inside it is that of the plain file, so that the trace
+    contains no path of the machine."""
     os.makedirs(os.path.dirname(path), exist_ok=True)
     folder, name = os.path.split(os.path.abspath(path))
     before = os.getcwd()
@@ -175,7 +176,8 @@ def cuda_graph(out):
 
 
 def two_streams(out):
-    """A product on one stream, what goes on with it on another, joined by events; synchronisations are recorded."""
+    """A product on one stream, further work on another, joined by events; synchronisations are
+    recorded."""
     import torch
     from torch._C._profiler import _ExperimentalConfig
     recording = Recording(f"{out}/kineto/two_streams.json", experimental_config=_ExperimentalConfig(enable_cuda_sync_events=True))
@@ -293,8 +295,8 @@ def jax_mlp(out):
 # ---- ranks of one job, all on one GPU ----
 
 def rank_of_job(out, backend, rank, ranks, store):
-    """One rank of data parallel training. NCCL refuses two ranks on one GPU of one host: each rank says that it is a host of its own
-    (NCCL_HOSTID), and they talk over the loopback device."""
+    """One rank of data parallel training. NCCL refuses two ranks on one GPU of one host: each rank
+    claims to be its own host (NCCL_HOSTID), and they communicate over the loopback device."""
     import torch
     import torch.distributed as dist
     os.environ.update(NCCL_HOSTID=f"host{rank}", NCCL_SOCKET_IFNAME="lo", NCCL_IB_DISABLE="1", NCCL_NET="Socket", NCCL_MNNVL_ENABLE="0",
@@ -328,7 +330,8 @@ def rank_of_job(out, backend, rank, ranks, store):
 
 
 def start_mps(out):
-    """Without the multi-process service the processes' kernels take turns by time slices of milliseconds, and never run at once."""
+    """Without the multi-process service the processes' kernels take turns in time slices of
+    milliseconds, and never run concurrently."""
     if not shutil.which("nvidia-cuda-mps-control"):
         print("there is no nvidia-cuda-mps-control: ranks take turns")
         return False
@@ -399,7 +402,7 @@ def write_facts(path, facts):
 
 
 def count_events(path):
-    """What the JSON holds, counted with Python alone."""
+    """The contents of the JSON, counted with Python alone."""
     with gzip.open(path) as file:
         trace = json.load(file)
     events = [event for event in trace["traceEvents"] if event.get("ph") == "X"]

@@ -12,7 +12,7 @@
 #include <sys/syscall.h>
 #include <unistd.h>
 
-/* Of compiler-rt's xray headers, which are C++. */
+/* From compiler-rt's xray headers, which are C++. */
 int __xray_patch(void);
 int __xray_log_select_mode(const char *mode);
 int __xray_log_init_mode(const char *mode, const char *options);
@@ -155,7 +155,9 @@ QUIET int main(int argc, char **argv)
 		threads[i].steps = malloc(MOST * sizeof(*threads[i].steps));
 		threads[i].rounds = 5 + i * 5;
 	}
-	/* Not in this thread: basic mode writes the end of a thread's records when that ends. */
+	/*
+	 * Not in this thread: basic mode writes the end of a thread's records when the thread ends.
+	 */
 	for (int i = 0; i < 3; i++)
 		if (pthread_create(&threads[i].handle, NULL, run, &threads[i]))
 			return 2;

@@ -60,7 +60,7 @@ def compare(what, ours, theirs):
 
 
 def plain(steps):
-    """The runtimes of some machines write tail exits as exits."""
+    """Some versions of the runtime write tail exits as exits."""
     return [("X" if kind == "T" else kind, name) for kind, name in steps]
 
 
