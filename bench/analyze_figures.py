@@ -173,7 +173,7 @@ def free_bytes():
 def measure_growth(bench):
     path = os.path.join(bench.real, GROWTH_OF)
     if not os.path.exists(path):
-        bench.skip("growth of analyses", f"'{path}' is not there")
+        bench.skip("growth of analyses", f"'{path}' does not exist")
         return
     small, large, points = imported(bench, path, "small.sbt"), bench.path("large.sbt"), []
     for millions in GROWTH_MILLIONS:

@@ -36,7 +36,7 @@ PyTorch: a percentage is capture on (the window open) against off (closed) in on
 """
 
 
-# ---- processes that are asked ----
+# ---- processes that answer requests ----
 
 class Worker:
     """A process that answers each line with a line; killed if it does not answer in time."""

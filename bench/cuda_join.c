@@ -348,11 +348,11 @@ static int begin(void)
 	int device;
 
 	if (!open_driver() || driver.Init(0) || driver.DeviceGet(&device, 0)) {
-		printf("skip: there is no CUDA device\n");
+		printf("skip: no CUDA device\n");
 		return SKIPPED;
 	}
 	if (!open_cupti()) {
-		printf("skip: there is no CUPTI\n");
+		printf("skip: no CUPTI\n");
 		return SKIPPED;
 	}
 	if (cupti.known.Subscribe(&subscriber, called_back, NULL) ||

@@ -384,7 +384,7 @@ int main(int argc, char **argv)
 	if (live)
 		for_each_area(live, map_area);
 	if (is_recorded() ? !ts_enabled() : !area && strcmp(mode->name, "off") != 0)
-		die("nobody records");
+		die("no recorder");
 	printf("{\"bench\":\"emit\",\"mode\":\"%s\"", mode->name);
 	if (!strcmp(mode->name, "single"))
 		measure_single();

@@ -111,7 +111,7 @@ def sibling(name):
 def measure_nsys(bench, scale):
     module = sibling("nsys_import")
     if not module or not hasattr(module, "make"):
-        bench.skip("import of Nsight Systems", "bench/nsys_import.py, which makes its database, is not there")
+        bench.skip("import of Nsight Systems", "no bench/nsys_import.py, which generates its database")
         return
     path = bench.path("nsys.sqlite")
     module.make(path, ROWS * scale / 1e6)

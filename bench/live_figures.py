@@ -48,9 +48,9 @@ class Lttng:
 
     def __enter__(self):
         if not shutil.which("lttng") or not shutil.which("lttng-sessiond"):
-            self.reason = "lttng-tools are not there: scripts/bootstrap bench"
+            self.reason = "no lttng-tools: scripts/bootstrap bench"
         elif not self.build():
-            self.reason = "liblttng-ust-dev is not there: scripts/bootstrap bench"
+            self.reason = "no liblttng-ust-dev: scripts/bootstrap bench"
         elif not self.start_daemon():
             self.reason = "lttng-sessiond does not start here"
         elif not (self.lttng("create", "--snapshot", "tracesmith-bench")
@@ -241,7 +241,7 @@ def measure_calls(bench):
     """System calls of a program between its two markers, while it emits, without its own sleeps."""
     name, log = "wake-up calls in 400,000 events", bench.path("strace.log")
     if not shutil.which("strace"):
-        bench.skip(name, "strace is not there: scripts/bootstrap bench")
+        bench.skip(name, "no strace: scripts/bootstrap bench")
         return
     Recorded(bench, ("--rate", 200_000, "--seconds", 2), wrap=("strace", "-f", "-o", log))
     with open(log, encoding="utf-8", errors="replace") as file:

@@ -78,7 +78,7 @@ def measure_peers(bench, ours):
         taken = peer_share([python, "-c", PSUTIL.replace("{", "{{").replace("}", "}}"), "{pid}"])
         bench.add(name, ours, "% of a core", "<= 0.2", f"psutil, {RATE} a second", taken, taken / max(ours, 0.001))
     if not shutil.which("pidstat"):
-        bench.skip(f"{name}, against pidstat", "sysstat is not there: scripts/bootstrap bench")
+        bench.skip(f"{name}, against pidstat", "no sysstat: scripts/bootstrap bench")
         return
     # pidstat samples at most once a second; extrapolated to ten times a second.
     taken = peer_share(["pidstat", "-u", "-r", "-d", "-w", "-v", "-p", "{pid}", "1"]) * RATE

@@ -35,7 +35,7 @@ FULL_INTERVAL = 0.0001
 STUDENT_95 = 2.045  # 29 degrees of freedom
 
 
-# ---- programs that are sampled ----
+# ---- sampled programs ----
 
 class Python:
     """An interpreter, in a chroot or not. `run` returns the command for a file, which is copied into a chroot."""
@@ -154,7 +154,7 @@ class Tachyon:
 
     def command(self, pid, rate, python):
         self.output = python.path("collapsed")
-        # It looks for the program file by the path that its own root has for it, and for the process in /proc.
+        # It looks up the program file by the path in its own root, and the process in /proc.
         again = python.root + python.root
         os.makedirs(os.path.dirname(again), exist_ok=True)
         if not os.path.lexists(again):
@@ -179,7 +179,7 @@ class Tachyon:
 
 
 class Attached:
-    """A sampler at work on a process; ended as people end them."""
+    """A running sampler; stopped as users stop it."""
 
     def __init__(self, sampler, pid, rate, python):
         self.sampler = sampler
@@ -202,7 +202,7 @@ class Attached:
         return thread_seconds(self.child.pid)
 
 
-# ---- what is measured ----
+# ---- measurements ----
 
 def measure_reader(bench, python):
     """Only the reader: no rings, no file."""
@@ -233,7 +233,7 @@ def measure_stored(bench, python):
             taken, elapsed = attached.cpu_seconds() - before, time.monotonic() - start
     info = json.loads(subprocess.run([bench.tool, "info", ours.output, "--json"], stdout=subprocess.PIPE, check=True).stdout)
     rows = info["tables"].get("sample", 0)
-    # Those of the seconds in which it settled are not in the CPU time.
+    # The CPU time excludes the first seconds.
     stored = rows * elapsed / (elapsed + SETTLE_SECONDS)
     bench.add("stacks with names and lines stored, one core", stored / taken, "stacks/s", ">= 100000")
     bench.add("stacks of that second by the clock", stored / elapsed, "stacks/s", None)

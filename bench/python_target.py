@@ -39,7 +39,7 @@ def deep():
     descend(DEPTH - 4)
 
 
-# ---- the same work, over and over ----
+# ---- constant work ----
 
 def fibonacci(number):
     return number if number < 2 else fibonacci(number - 1) + fibonacci(number - 2)

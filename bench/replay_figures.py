@@ -45,7 +45,7 @@ def measure_replay(bench):
         return
     if subprocess.run([os.path.join(bench.build, "bench", "opencl_small"), "launches", "1"], stdout=subprocess.DEVNULL,
                       stderr=subprocess.DEVNULL, check=False).returncode:
-        bench.skip("replay on OpenCL", "there is no OpenCL device")
+        bench.skip("replay on OpenCL", "no OpenCL device")
         return
     measure_capture(bench)
     for mode, rounds in MODES:

@@ -138,7 +138,7 @@ static void measure(struct replicate *replicate)
 			measure_column(replicate, i, "id");
 	}
 	if (from > to)
-		die("there are no events to replicate");
+		die("no events to replicate");
 	replicate->period_ns = to - from + PAUSE_NS;
 	measure_steps(replicate);
 }

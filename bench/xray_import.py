@@ -38,7 +38,7 @@ def main():
             rows.append(("llvm-xray convert --output-format=yaml",
                          best(["llvm-xray", "convert", "--output-format=yaml", tenth, "-o", out], records // 10)))
         else:
-            print("not compared: llvm-xray is not there")
+            print("not compared: no llvm-xray")
         print("| | M records/s | M records/s of CPU |\n|---|---|---|")
         for name, (wall, cpu) in rows:
             print("| %s | %.2f | %.2f |" % (name, wall, cpu))

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""A program to look at from outside: a training loop of sorts, and a thread that loads its data.
+"""A program to inspect from outside: a simulated training loop, and a thread that loads its data.
 
     python3 examples/python_steps.py [SECONDS]
     tracesmith stack -p PID

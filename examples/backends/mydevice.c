@@ -113,7 +113,7 @@ static void give_line(const struct ts_metrics_sink *sink, const char *line)
 		give_process(sink, line + 8);
 }
 
-/* May be slow: it delays nobody. Non-zero: the device can no longer be read. */
+/* May be slow: it delays nothing else. Non-zero: the device can no longer be read. */
 static int sample_device(void *state, const struct ts_metrics_sink *sink)
 {
 	struct mydevice *device = state;

@@ -1,11 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * A backend that lives outside of TraceSmith: copy this file to begin one of your own. It records
- * calls of nanosleep() and clock_nanosleep(), and uses every field of struct
- * ts_backend but `metrics` (mydevice.c shows that).
+ * A third-party backend: copy this file to write your own. It records calls of nanosleep() and
+ * clock_nanosleep(), and uses every field of struct ts_backend except `metrics` (see mydevice.c).
  *
- *	cc -shared -fPIC $(pkg-config --cflags tracesmith-emit) -o libtracesmith-backend-sleeps.so
- *	sleeps.c
+ *	cc -shared -fPIC $(pkg-config --cflags tracesmith-emit) \
+ *	   -o libtracesmith-backend-sleeps.so sleeps.c
  *	export LD_LIBRARY_PATH=.
  *	tracesmith doctor sleeps
  *	tracesmith record --backends sleeps --help
@@ -28,7 +27,7 @@
 
 static int is_started;
 static long long shortest_ms;  /* shorter ones are not recorded */
-static unsigned int window_at; /* the window opens ahead of this sleep; 0: no such window */
+static unsigned int window_at; /* the window opens before this sleep; 0: no such window */
 static unsigned int count;
 
 /* Settings come from the options of `tracesmith record`. */
@@ -58,7 +57,7 @@ static long long milliseconds_of(const struct timespec *time)
 	return time->tv_sec * 1000ll + time->tv_nsec / 1000000;
 }
 
-/* The name and the category of an event are string literals: one call site for each. */
+/* Name and category of an event are string literals: one call site each. */
 static void before_sleep(long long milliseconds)
 {
 	if (!__atomic_load_n(&is_started, __ATOMIC_ACQUIRE) || milliseconds < shortest_ms)
@@ -96,7 +95,7 @@ PUBLIC int clock_nanosleep(clockid_t clock_id, int flags, const struct timespec 
 
 /* ---- in the tool ---- */
 
-/* This library goes into the target ahead of libc, whose functions it wraps. */
+/* This library is preloaded before libc, whose functions it wraps. */
 static const char *const preload[] = { "libtracesmith-backend-sleeps.so", NULL };
 
 static const struct ts_backend_variable environment[] = {
@@ -150,7 +149,7 @@ static const struct ts_backend_window windows[] = {
 	{ 0 },
 };
 
-/* Tries the thing itself. SLEEPS_BROKEN is for the tests of this example. */
+/* Actually tries it. SLEEPS_BROKEN is for the tests of this example. */
 static void check_clock(struct ts_backend_finding *ret_finding)
 {
 	const struct timespec time = { .tv_nsec = 1000 };
@@ -177,7 +176,7 @@ static void add_count(void *user, const char *json)
 	*(unsigned long *)user += number ? strtoul(number + 1, NULL, 10) : 0;
 }
 
-/* What was recorded, and what was seen: they differ where a window was open only for a while. */
+/* Recorded and observed sleeps: they differ if a window was open only for a while. */
 static void summarize(const struct ts_backend_recording *recording)
 {
 	unsigned long seen = 0;
@@ -191,7 +190,7 @@ static void summarize(const struct ts_backend_recording *recording)
 	recording->json(recording->context, "sleeps", text);
 }
 
-/* The one name that is looked for. */
+/* The symbol that the loader looks up. */
 PUBLIC extern const struct ts_backend ts_backend;
 
 const struct ts_backend ts_backend = {
