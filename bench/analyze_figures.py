@@ -93,7 +93,8 @@ def hta(bench, files):
 
 
 def hta_once(bench, files):
-    """CPU time of HTA for loading the files and its eight analyses, without startup; or None and the reason."""
+    """CPU time of HTA for loading the files and its eight analyses, without startup; or None and
+    the reason."""
     python = os.path.join(bench.venv, "bin", "python")
     if not os.path.exists(python):
         return None, "not installed: bench/run --peers BUILD installs it from PyPI"
@@ -112,8 +113,8 @@ def measure_job(bench, name, files, seconds, megabytes):
     if theirs:
         bench.add(f"analyses of {name}, all cores", ours["cpu"], "CPU s", None, "HTA, load and eight analyses", theirs["cpu"],
                   theirs["cpu"] / ours["cpu"])
-        whole = theirs["cpu"] + theirs["start"]
-        bench.add(f"analyses of {name}, all cores", ours["cpu"], "CPU s", None, "HTA, its start included", whole, whole / ours["cpu"])
+        total = theirs["cpu"] + theirs["start"]
+        bench.add(f"analyses of {name}, all cores", ours["cpu"], "CPU s", None, "HTA, its start included", total, total / ours["cpu"])
         bench.add(f"analyses of {name}, memory", ours["megabytes"], "MB", None, "HTA", theirs["megabytes"],
                   theirs["megabytes"] / ours["megabytes"])
     else:

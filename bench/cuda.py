@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
-"""Measures the overhead of recording CUDA, compared with the bare program, with CUPTI alone and with
-torch.profiler.
+"""Measures the overhead of recording CUDA, compared with the bare program, with CUPTI alone and
+with torch.profiler.
 
     bench/cuda.py --tool TOOL --launches PROGRAM --out DIR [--cupti-only LIBRARY]
                   [--generations N] [--rounds N] [--only mlp,transformer,launches]
@@ -10,8 +10,8 @@ Two processes of the same program differ by some percent because of their addres
 PyTorch, a pair is therefore the same work done twice in one process, with capture on and off, in
 random order: the window open or closed, CUPTI's activity kinds enabled or disabled, torch.profiler
 started or not. All modes take turns in a round; after some rounds, all processes are restarted. The
-C program has one process per mode, used in turn. A figure is the median over all pairs, with its 95
-% bootstrap interval.
+C program has one process per mode, used in turn. A figure is the median over all pairs, with its
+95 % bootstrap interval.
 
 The PyTorch percentages thus compare capture on with capture off in a process that has the library
 loaded. The cost of the library while no window is open is not included; it has a separate row

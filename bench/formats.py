@@ -1,9 +1,11 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Benchmarks of formats for bench/run: how fast each is read and written, compared with other tools.
+"""Benchmarks of formats for bench/run: how fast each is read and written, compared with other
+tools.
 
 Input files are generated, always with the same size; formats that cannot be generated are listed
-with the reason. Rates are per CPU second on one core, the best of several turns in which we and the
-peer alternate."""
+with the reason. Rates are per CPU second on one core, the best of several turns in which we and
+the peer alternate.
+"""
 import importlib.util
 import json
 import os
@@ -68,7 +70,8 @@ def can(bench, verb, name):
 # ---- imports ----
 
 def make_snapshot(path, entries):
-    """A snapshot as of a training loop: 200 allocation sites, 30 frames deep, a frame list per entry."""
+    """A snapshot as of a training loop: 200 allocation sites, 30 frames deep, a frame list per
+    entry."""
     source = random.Random(1)
     frames = [{"name": f"function_{i}", "filename": f"/usr/lib/python3/site-packages/torch/nn/modules/module_{i % 90}.py", "line": i} for i in range(900)]
     places = [[frames[source.randrange(300, 900)] for _ in range(6)] + frames[k % 7:k % 7 + 24] for k in range(200)]

@@ -20,7 +20,8 @@ RATE_SECONDS = 5
 # ---- one event ----
 
 class Lttng:
-    """An LTTng-UST session in overwrite mode with the tracepoint of emit_peers/; `reason`: why there is none."""
+    """An LTTng-UST session in overwrite mode with the tracepoint of emit_peers/; `reason`: why
+    there is none."""
 
     def __init__(self, bench):
         self.bench, self.program, self.daemon, self.reason = bench, bench.path("lttng"), None, None
@@ -37,7 +38,7 @@ class Lttng:
 
     def start_daemon(self):
         if self.lttng("list"):
-            return True  # somebody's that runs will do
+            return True  # an existing session will do
         self.daemon = subprocess.Popen(["lttng-sessiond", "--no-kernel", "--quiet"], env=self.environment,
                                        stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
         for _ in range(50):
@@ -132,7 +133,8 @@ def measure_emit(bench):
 # ---- the recorder ----
 
 class Recorded:
-    """Runs a program, usually bench/load, under `tracesmith record`; calls `look` with the recorder's pid."""
+    """Runs a program, usually bench/load, under `tracesmith record`; calls `look` with the
+    recorder's pid."""
 
     def __init__(self, bench, load, record=(), look=None, wrap=(), program="load"):
         trace, live = bench.path("live.sbt"), tempfile.mkdtemp(prefix="tracesmith-bench-", dir="/dev/shm")
@@ -199,7 +201,8 @@ def measure_launches(bench):
 
 
 def measure_rates(bench):
-    """Increases the rate until events are lost: the first figure is of the fastest run without loss."""
+    """Increases the rate until events are lost: the first figure is of the fastest run without
+    loss."""
     best, first_loss = None, None
     for rate in RATES:
         run = Recorded(bench, ("--rate", rate, "--seconds", RATE_SECONDS))

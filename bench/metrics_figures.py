@@ -55,7 +55,8 @@ while True:
 
 
 def peer_share(command):
-    """The same for a program that samples a sleeping process; kills it afterwards. `{pid}`: that process."""
+    """The same for a program that samples a sleeping process; kills it afterwards. `{pid}`: that
+    process."""
     target = subprocess.Popen(["sleep", str(SECONDS + SETTLE_SECONDS + 5)])
     child = subprocess.Popen([word.format(pid=target.pid) for word in command], stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
     try:

@@ -1,14 +1,15 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
-"""nsys_import.py [--rows MILLIONS] [--repeat N] [--keep FOLDER]: measures the import of Nsight Systems
-exports.
+"""nsys_import.py [--rows MILLIONS] [--repeat N] [--keep FOLDER]: measures the import of Nsight
+Systems exports.
 
-Generates a database in the form of `nsys export --type sqlite` with Python's sqlite3: of 5 rows, 2
-are CUDA calls, 1.5 kernels, 0.5 NVTX ranges, 0.5 OS runtime calls, the rest copies, fills and
+Generates a database in the form of `nsys export --type sqlite` with Python's sqlite3: of 5 rows,
+2 are CUDA calls, 1.5 kernels, 0.5 NVTX ranges, 0.5 OS runtime calls, the rest copies, fills and
 synchronization. Then runs `tracesmith import` and two peers in turn on the same file. The peers
 only read what the import reads: SQLite's shell, which scans and discards the same columns, and
 Python, which fetches them as users' scripts do. Prints the best wall time of each and rows per
-second."""
+second.
+"""
 import argparse
 import os
 import random
@@ -43,7 +44,8 @@ TEXTS = {"NVTX_EVENTS": {"text", "jsonText"}}
 
 
 def rows_of(table, count):
-    """Rows as of a training loop on one device: launches 5 us apart, 8 threads, 64 kernels, 2 streams."""
+    """Rows as of a training loop on one device: launches 5 us apart, 8 threads, 64 kernels, 2
+    streams."""
     columns = len(TABLES[table].split())
     luck = random.Random(table)
     start = 1_000_000

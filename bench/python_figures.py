@@ -1,10 +1,11 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Benchmarks of Python stacks for bench/run: the cost of a sweep, the slowdown of the program, and the
-accuracy, compared with py-spy and CPython 3.15's sampler on the same programs at the same rate.
+"""Benchmarks of Python stacks for bench/run: the cost of a sweep, the slowdown of the program, and
+the accuracy, compared with py-spy and CPython 3.15's sampler on the same programs at the same
+rate.
 
-py-spy is taken from BUILD/bench-venv (bench/run --peers), PY_SPY or PATH; 3.15 from the folder of
-scripts/python-versions (PYTHON_VERSIONS, default build/python-versions), by chroot and as root.
-PYTHON is the sampled interpreter; default: the system's.
+py-spy is taken from BUILD/bench-venv (bench/run --peers), PY_SPY or PATH; 3.15 from the folder
+of scripts/python-versions (PYTHON_VERSIONS, default build/python-versions), by chroot and as
+root. PYTHON is the sampled interpreter; default: the system's.
 """
 import collections
 import glob
@@ -38,7 +39,8 @@ STUDENT_95 = 2.045  # 29 degrees of freedom
 # ---- sampled programs ----
 
 class Python:
-    """An interpreter, in a chroot or not. `run` returns the command for a file, which is copied into a chroot."""
+    """An interpreter, in a chroot or not. `run` returns the command for a file, which is copied
+    into a chroot."""
 
     def __init__(self, command, root=None):
         self.command, self.root = command, root
@@ -258,7 +260,8 @@ def half_pair(target, sampler, python):
 
 
 def slowdown(sampler, python):
-    """Slowdown of the program in percent of wall time: mean over pairs, and half of the 95 % interval."""
+    """Slowdown of the program in percent of wall time: mean over pairs, and half of the 95 %
+    interval."""
     ratios = []
     with Target(python.run(os.path.join(HERE, "python_target.py"), "units")) as target:
         half_pair(target, None, python)
@@ -272,7 +275,8 @@ def slowdown(sampler, python):
 
 
 def share_error(sampler, python):
-    """Maximum error of the sampled share of a function in percentage points, and the number of samples."""
+    """Maximum error of the sampled share of a function in percentage points, and the number of
+    samples."""
     with Target(python.run(os.path.join(HERE, "python_target.py"), "shares", str(SHARE_SECONDS + 2 * SETTLE_SECONDS + 1))) as target:
         with Attached(sampler, target.pid, SHARE_RATE, python) as attached:
             time.sleep(SHARE_SECONDS)
@@ -288,8 +292,8 @@ def share_error(sampler, python):
 
 
 def impossible_share(sampler, python):
-    """Impossible stacks per 100,000 of a call-heavy program, the number of stacks, and the percentage of
-    errors that the sampler itself reports."""
+    """Impossible stacks per 100,000 of a call-heavy program, the number of stacks, and the
+    percentage of errors that the sampler itself reports."""
     log, stacks = python.path("log.json"), python.path("stacks")
     command = python.run(ORACLE, "--log", python.inner(log), "--seconds", str(ORACLE_SECONDS + 2 * SETTLE_SECONDS), "--parts", "storm,waves,generators")
     with Target(command) as target:

@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""python_target.py MODE: programs with known behavior to be sampled by bench/run --python. CPython 3.8 to 3.15.
+"""python_target.py MODE: programs with known behavior to be sampled by bench/run --python, for
+CPython 3.8 to 3.15.
 
   deep            5 threads, each 30 frames deep, calling as fast as they can at the innermost frame
   units           for each line of input, does the same work and prints its wall and CPU seconds
@@ -105,8 +106,8 @@ def shares(seconds):
         start = time.perf_counter()
         function(loops[function])
         spent[function] += time.perf_counter() - start
-    whole = sum(spent.values())
-    print(json.dumps({function.__name__: time_spent / whole for function, time_spent in spent.items()}), flush=True)
+    total = sum(spent.values())
+    print(json.dumps({function.__name__: time_spent / total for function, time_spent in spent.items()}), flush=True)
 
 
 if __name__ == "__main__":

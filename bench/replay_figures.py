@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Benchmarks of OpenCL for bench/run: what recording adds to a command, and how long a replay of many
-small commands takes, compared with the recording and the program alone."""
+"""Benchmarks of OpenCL for bench/run: what recording adds to a command, and how long a replay of
+many small commands takes, compared with the recording and the program alone."""
 import json
 import os
 import subprocess
@@ -26,7 +26,8 @@ def spans(bench, mode, rounds):
 
 
 def measure_capture(bench):
-    """What recording adds to an empty command; the peer is a program that requests all times itself."""
+    """What recording adds to an empty command; the peer is a program that requests all times
+    itself."""
     done = subprocess.run([os.path.join(bench.build, "bench", "opencl_enqueue"), bench.tool, "15"], stdout=subprocess.PIPE,
                           check=True, text=True)
     rows = {line[:34].strip(): [float(word) for word in line[34:].split()] for line in done.stdout.splitlines()[1:]}

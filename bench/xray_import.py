@@ -1,10 +1,11 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
-"""bench/xray_import.py BUILD [RECORDS]: measures the import of an XRay log (FDR) in records per second;
-the peer is llvm-xray, in the same run on a tenth of the log.
+"""bench/xray_import.py BUILD [RECORDS]: measures the import of an XRay log (FDR) in records per
+second; the peer is llvm-xray, in the same run on a tenth of the log.
 
 BUILD/bench/xray_import generates the log. The best of three runs counts; CPU seconds are of all
-threads."""
+threads.
+"""
 import os
 import resource
 import shutil

@@ -27,7 +27,7 @@ fail() {
 }
 
 # For tests of frames of our own programs, which differ under clang's sanitizers.
-skip_with_clang_sanitizers() { # what it looks at
+skip_with_clang_sanitizers() { # what it checks
 	case $TS_BUILD in *clang-san) echo "skip: clang's sanitizers change $1"; exit 77 ;; esac
 }
 

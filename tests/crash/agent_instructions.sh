@@ -14,7 +14,7 @@ steps_budget() { # flight|stream|full
 	case $1 in
 	flight) export TRACESMITH_LIVE=1; unset TRACESMITH_AGENT ;;
 	stream) export TRACESMITH_AGENT="session=5;budget=1310720" ;;
-	full) export TRACESMITH_AGENT="session=5;budget=49152" ;; # no larger ring can be had: events are dropped
+	full) export TRACESMITH_AGENT="session=5;budget=49152" ;; # no larger ring is possible: events are dropped
 	esac
 	mode=$1
 	rm -rf "$TRACESMITH_LIVE_DIR"

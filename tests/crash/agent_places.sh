@@ -13,7 +13,7 @@ for each in flight stream; do
 	all_there agent_odd environment
 	# Daemons.
 	in_mode $each
-	daemon=$live/daemon # on the file system of the area, so that one could be taken for the other
+	daemon=$live/daemon # on the file system of the area, so that they could be confused
 	rm -rf "$daemon" && mkdir "$daemon"
 	"$targets/agent_odd" daemon "$daemon" >counts
 	for ((i = 0; i < 4000; i++)); do [ ! -e "$daemon/counts" ] || break; sleep 0.05; done

@@ -20,7 +20,7 @@ emit() { # count
 }
 end() {
 	exec 8>&- 9<&-
-	wait $! || true # it cannot say anything any more
+	wait $! || true # it is dead and cannot report
 }
 
 mode="in time"

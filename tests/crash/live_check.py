@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""live_check.py ORACLE[,ORACLE] TRACE... [--option...]: checks that everything emitted by live_oracle is
-in the traces or counted as lost.
+"""live_check.py ORACLE[,ORACLE] TRACE... [--option...]: checks that everything emitted by live_oracle
+is in the traces or counted as lost.
 
 Every event whose emit returned is stored once, or counted in `loss`; none is torn. The event that a
 thread of a killed process was emitting may be stored or not. Prints the result; exit code 1 on a
@@ -124,10 +124,10 @@ class Check:
             if steps:
                 self.expect(len(by_pid) == 1, "steps of several processes cannot be distinguished")
                 sums["missing"] -= steps
-            said = lost.pop(pid, 0)
+            counted = lost.pop(pid, 0)
             most = sums["missing"] + sums["more"]
-            self.expect(sums["missing"] <= said <= most,
-                        f"process {pid}: {sums['missing']} are missing, {said} are said to be lost, at most {most} may be")
+            self.expect(sums["missing"] <= counted <= most,
+                        f"process {pid}: {sums['missing']} are missing, {counted} are counted as lost, at most {most} may be")
         self.expect(not lost, f"losses of unknown processes: {lost}")
 
     def windows(self, count):
@@ -152,7 +152,7 @@ class Check:
         stored = sum(lane["stored"] for lane in self.lanes.values())
         lost = sum(row["count"] or 0 for row in self.found["losses"] if row["what"] in EVENTS)
         emitted = sum(slot["returned"] for slot in self.slots.values())
-        self.expect(lost == 0 or not self.options.none_lost, f"{lost} are said to be lost")
+        self.expect(lost == 0 or not self.options.none_lost, f"{lost} are counted as lost")
         self.expect(lost > 0 or not self.options.some_lost, "nothing was lost")
         self.expect(stored > 0 or not self.options.some_stored, "nothing is stored")
         self.expect(not self.options.gaps or any(lane["range_count"] > 1 for lane in self.lanes.values()),

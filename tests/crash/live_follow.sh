@@ -70,7 +70,7 @@ if cc -O0 -static still.c -o still 2>/dev/null; then
 		"$emitter" --oracle "$oracle" --rate 5000 --seconds 0.6 >log 2>&1 || fail "record: $(cat log)"
 	check "beside a static program" t.sbt --all-done --some-stored
 	rows_of t.sbt loss >rows
-	grep -qi '"what":"process".*static' rows || fail "nothing is said of the static program: $(cat rows)"
+	grep -qi '"what":"process".*static' rows || fail "no message about the static program: $(cat rows)"
 	static=""
 else
 	static="no static program can be made here, so none was followed"

@@ -76,7 +76,7 @@ head -c 6m /dev/zero >disk/filler 2>/dev/null || true
 fresh
 code=0
 "$TRACESMITH" record -q -o disk/t.sbt -- "$emitter" --oracle "$oracle" --count 1000 >log 2>&1 || code=$?
-[ $code -eq 3 ] || [ $code -eq 0 ] || fail "record on a disk without room: exit code $code: $(cat log)"
+[ $code -eq 3 ] || [ $code -eq 0 ] || fail "record on a full disk: exit code $code: $(cat log)"
 if [ $code -eq 3 ]; then
 	grep -q "disk/t.sbt" log && grep -qi "no space" log || fail "nothing says that the disk is full: $(cat log)"
 fi

@@ -174,7 +174,7 @@ keep() {
 	reap $recorder
 	await_all_done
 	"$TRACESMITH" record -o t.sbt -- true >log 2>&1 || fail "record: $(cat log)"
-	grep -q "t.1.sbt" log || fail "nothing is said of what was kept: $(cat log)"
+	grep -q "t.1.sbt" log || fail "no message about the kept files: $(cat log)"
 	expect 0 recover -q t.1.sbt -o r.sbt
 	check "kept, ${options[*]} ${saves[*]}" r.sbt --all-done
 	expect 0 record -q --resume t.1.sbt

@@ -135,7 +135,7 @@ TRACESMITH_OUT=none.sbt TRACESMITH_RECORDER=/nonexistent "$emitter" --oracle "$o
 program=$!
 reap $program
 [ $code -eq 0 ] || fail "without a recorder: exit code $code"
-grep -q "tracesmith recover $program" log || fail "nothing is said about the recorder: $(cat log)"
+grep -q "tracesmith recover $program" log || fail "no message about the recorder: $(cat log)"
 expect 0 recover -q $program -o t.sbt
 check "without a recorder" t.sbt --flight --some-stored
 expect 0 ps --clean

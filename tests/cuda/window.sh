@@ -23,7 +23,7 @@ done
 
 # Requested, and never opened: a warning, and an empty trace.
 record t.sbt --window cuda-profiler-api -- "$programs/call_and_work"
-grep -q "the window 'cuda-profiler-api' never opened" recorded.log || fail "nothing is said: $(cat recorded.log)"
+grep -q "the window 'cuda-profiler-api' never opened" recorded.log || fail "no message: $(cat recorded.log)"
 [ "$(of_rows t.sbt 'len(api_call)' api_call)" = 0 ] || fail "calls are there without a window"
 
 # The summary says what was recorded of CUDA, and why there is no device activity.

@@ -70,7 +70,7 @@ def main():
         if not pending:
             break
         recorded, trace = run_all(pending, number, False)
-        figures["uncertainty_ns"] = check_whole(trace, f"round {number}")
+        figures["uncertainty_ns"] = check_complete(trace, f"round {number}")
         for name in pending:
             if not expect(name in recorded, f"{name}: did not run"):
                 continue

@@ -51,7 +51,7 @@ if first.returncode:
     skip(f"{name} does not run here: {first.stdout.strip()[-200:]}")
 counted = oracle(command, 120, SETTINGS, name=name)
 trace = record(name, command, env=SETTINGS)
-check_whole(trace, name)
+check_complete(trace, name)
 names = collections.Counter(op["name"] for op in trace.kernels())
 expect(sum(names.values()) >= 150, f"{name}: {sum(names.values())} kernels")
 if counted:

@@ -12,7 +12,7 @@ count = int(sys.argv[1]) if len(sys.argv) > 1 else 10000
 trace = record("joins", [LAUNCHES, "threads", str(THREADS), str(count)], ["--stacks", "none"])
 numbers = {int(tid): int(number) for number, tid in re.findall(r"^thread (\d+) (\d+)$", trace.output, re.M)}
 expect(len(numbers) == THREADS, f"threads {numbers}")
-check_whole(trace, "joins")
+check_complete(trace, "joins")
 op_of = {op["correlation"]: op for op in trace.kernels()}
 expect(len(op_of) == THREADS * count, f"{len(op_of)} kernels, not {THREADS * count}")
 made, wrong = collections.Counter(), []
@@ -33,7 +33,7 @@ figures.update(launches=sum(made.values()), wrong=len(wrong))
 def check_kinds(count):
     """Launch i of kind k has 1 + 3 i + k blocks."""
     trace = record("kinds", [LAUNCHES, "kinds", str(count)], ["--stacks", "none"])
-    check_whole(trace, "kinds")
+    check_complete(trace, "kinds")
     op_of = {op["correlation"]: op for op in trace.kernels()}
     calls = sorted(trace.launches(), key=lambda call: call["start"])
     for kind, name in enumerate(("cuLaunchKernel", "cuLaunchCooperativeKernel", "cuLaunchKernelEx")):

@@ -50,7 +50,7 @@ def kill_once(number):
         expect(False, "the recorder did not end")
         recorder.kill()
     trace = Trace(trace_path(name))
-    judge(trace, *read_progress(path), killed_ns)
+    check_trace(trace, *read_progress(path), killed_ns)
 
 
 def is_running(pid):
@@ -84,10 +84,10 @@ def kill_recorder():
         time.sleep(0.05)
     done = run([TOOL, "recover", trace_path(name), "-o", trace_path("recovered")], 60)
     if expect(done.returncode == 0, f"recover: exit code {done.returncode}: {done.stdout[-200:]}"):
-        judge(Trace(trace_path("recovered")), *read_progress(path), killed_ns)
+        check_trace(Trace(trace_path("recovered")), *read_progress(path), killed_ns)
 
 
-def judge(trace, launched, steps, killed_ns):
+def check_trace(trace, launched, steps, killed_ns):
     ended = max((ended for when, ended in steps if when <= killed_ns - PROMISED_NS), default=0)
     calls = sorted(trace.launches(), key=lambda call: call["start"])
     timed = {op["correlation"] for op in trace.kernels() if op.get("start") and op.get("duration", -1) >= 0}

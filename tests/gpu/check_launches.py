@@ -31,7 +31,7 @@ kernels = trace.kernels()
 expect(len(trace.launches()) == count, f"{len(trace.launches())} calls, not {count}")
 expect(len(kernels) == count, f"{len(kernels)} kernels, not {count}")
 expect({kernel["name"] for kernel in kernels} == {"empty"}, f"names: {sorted({kernel['name'] for kernel in kernels})[:5]}")
-figures["uncertainty_ns"] = check_whole(trace, "launches")
+figures["uncertainty_ns"] = check_complete(trace, "launches")
 figures["launches"] = len(kernels)
 figures["bytes_a_launch"] = round(trace.bytes() / count, 2)
 if counted:
@@ -39,7 +39,7 @@ if counted:
     figures["time_percent"] = settle_times([(mean_ns(kernels), counted_ns(counted))], again, "launches")
 with_stacks = record("launches-stacks", [LAUNCHES, "count", str(count // 10)], ["--stacks", "all"])
 expect(len(with_stacks.kernels()) == count // 10, f"with stacks: {len(with_stacks.kernels())} kernels, not {count // 10}")
-check_whole(with_stacks, "with stacks")
+check_complete(with_stacks, "with stacks")
 figures["bytes_a_launch_with_stacks"] = round(with_stacks.bytes() / (count // 10), 2)
 # Fixed costs of a trace weigh on a short one.
 if count >= 1000000:

@@ -50,7 +50,7 @@ def check_names():
     expect("a mark" in marks, f"marks {sorted(marks)[:8]}")
     operators = {name for name in ranges if "aten::" in name or "Backward" in name}
     expect(any("aten::linear" in name or "aten::addmm" in name for name in operators), f"operators of emit_nvtx: {sorted(operators)[:8]}")
-    check_whole(trace, "nvtx")
+    check_complete(trace, "nvtx")
     figures.update(ranges=len(ranges), operators=len(operators))
     check_forward(trace)
 
@@ -65,14 +65,14 @@ def check_forward(trace):
         answers = json.loads(done.stdout)
     except ValueError:
         answers = []
-    told = sum(row["launches"] for row in answers if "aten::" in (row.get("forward") or ""))
+    with_forward = sum(row["launches"] for row in answers if "aten::" in (row.get("forward") or ""))
     expect(launches, f"{len(backward)} operators of the backward pass, but no launches in them")
-    expect(told > 0, f"analyze launch-stacks: no forward operator for {len(launches)} launches of the backward pass")
-    aim(told >= 0.95 * len(launches), f"{told} of {len(launches)} launches of the backward pass have their forward operator")
+    expect(with_forward > 0, f"analyze launch-stacks: no forward operator for {len(launches)} launches of the backward pass")
+    aim(with_forward >= 0.95 * len(launches), f"{with_forward} of {len(launches)} launches of the backward pass have their forward operator")
     viewed = sum(1 for row in trace.rows("gpu_op", "name", "--stacks") if "aten::" in (row.get("forward") or ""))
     expect(viewed > 0, "view --stacks: no kernel has a forward operator")
-    aim(viewed == told, f"view --stacks: {viewed} kernels with a forward operator, analyze launch-stacks: {told}")
-    figures.update(backward_launches=len(launches), with_forward=told)
+    aim(viewed == with_forward, f"view --stacks: {viewed} kernels with a forward operator, analyze launch-stacks: {with_forward}")
+    figures.update(backward_launches=len(launches), with_forward=with_forward)
 
 
 def check_window(name, how, option):
@@ -83,7 +83,7 @@ def check_window(name, how, option):
     expect(len(trace.launches()) == sum(inside), f"{option}: {len(trace.launches())} launches in all, {sum(inside)} in windows")
     expect(len(trace.kernels()) == sum(inside), f"{option}: {len(trace.kernels())} kernels, {sum(inside)} launches")
     expect(len(trace.rows("window")) == 2, f"{option}: {len(trace.rows('window'))} windows")
-    check_whole(trace, option)
+    check_complete(trace, option)
     figures[name] = inside
 
 

@@ -51,14 +51,14 @@ def check_without():
 
 def check_two(count=20000):
     trace = record("two", [sys.executable, "-c", TWO, LAUNCHES, "count", str(count)], ["--stacks", "none"])
-    check_whole(trace, "two at once")
+    check_complete(trace, "two at once")
     by_process = collections.Counter(op.get("pid") for op in trace.kernels())
     expect(sorted(by_process.values()) == [count, count], f"kernels by process: {dict(by_process)}")
     both = [subprocess.Popen(record_command(f"beside-{i}", [LAUNCHES, "count", str(count)], ["--stacks", "none"])) for i in range(2)]
     expect(all(one.wait(60) == 0 for one in both), "two recorders beside each other")
     for i in range(2):
         beside = Trace(trace_path(f"beside-{i}"))
-        check_whole(beside, "two recorders")
+        check_complete(beside, "two recorders")
         expect(len(beside.kernels()) == count, f"{len(beside.kernels())} kernels, not {count}")
     figures["two"] = list(by_process.values())
 
@@ -71,7 +71,7 @@ def check_forked():
     trace = record("forked", [sys.executable, "-c", FORKED])
     expect(alone.stdout.splitlines()[-1:] == [line for line in trace.output.splitlines() if line.startswith("total")],
            f"with forked workers: {trace.output[-200:]}")
-    check_whole(trace, "forked workers")
+    check_complete(trace, "forked workers")
     users = {op.get("pid") for op in trace.ops()}
     expect(len(users) == 1, f"commands of processes {users}")
     figures["forked_commands"] = len(trace.ops())
@@ -84,7 +84,7 @@ def check_static(count=1000):
         return
     counted = oracle([RUNTIME, str(count)], name="static")
     trace = record("static", [RUNTIME, str(count)])
-    check_whole(trace, "static runtime")
+    check_complete(trace, "static runtime")
     names = collections.Counter(op["name"] for op in trace.kernels())
     kinds = collections.Counter(op["kind"] for op in trace.ops())
     if counted:

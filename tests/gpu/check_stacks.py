@@ -27,7 +27,7 @@ def is_first_module(path):
 
 def check_mlp():
     trace = record("stacks-mlp", [*WORKLOADS, "mlp", "--repeat", "1", "--out", "/dev/null"], ["--stacks", "all"])
-    check_whole(trace, "mlp")
+    check_complete(trace, "mlp")
     rows = [row for row in stack_rows(trace, "api_call") if is_launch(row["name"])]
     main = [row for row in rows if row["pid"] == row["tid"]]
     python = [row for row in main if sum(is_own(frame) for frame in row.get("stack", [])) >= 3]
@@ -50,7 +50,7 @@ def check_mlp():
 
 def check_graph():
     trace = record("stacks-graph", [*WORKLOADS, "graph", "--repeat", "1", "--out", "/dev/null"], ["--stacks", "all"])
-    check_whole(trace, "graph")
+    check_complete(trace, "graph")
     launch_of = {row["correlation"]: row for row in stack_rows(trace, "api_call") if row["name"].startswith("cuGraphLaunch")}
     kernels = [row for row in stack_rows(trace, "gpu_op") if row.get("correlation") in launch_of]
     captured = [row for row in kernels if any("capture_graph" in (frame.get("func") or "") for frame in row.get("stack", []))]

@@ -169,7 +169,7 @@ def is_launch(name):
 
 # ---- invariants of every trace ----
 
-def check_whole(trace, name, may_lose=()):
+def check_complete(trace, name, may_lose=()):
     """Nothing is lost; each kernel has its call, and no command begins before its call. Reports
     copies without a call of the program (the driver's own)."""
     side = trace.facts().get("cuda_device_side")

@@ -8,7 +8,7 @@ HERE = os.path.dirname(os.path.realpath(__file__))
 SOURCE = os.path.dirname(os.path.dirname(HERE))
 BUILD, TOOL, WORK = (os.environ[name] for name in ("TS_GPU_BUILD", "TRACESMITH", "TS_GPU_WORK"))
 LOG_BYTES = 200_000
-LEAST_SECONDS = 20  # a step is begun if there are so many
+LEAST_SECONDS = 20  # minimum to start a step
 printing = threading.Lock()
 
 
@@ -75,7 +75,7 @@ def run_step(step, out, deadline):
             os.killpg(process.pid, signal.SIGKILL)
             process.wait()
     text = open(log, errors="replace").read()
-    row = judge(step, code, text, time.monotonic() - start)
+    row = result_of(step, code, text, time.monotonic() - start)
     with open(log, "w") as file:
         file.write(text[-LOG_BYTES:])
     shutil.rmtree(work, ignore_errors=True)
@@ -83,7 +83,7 @@ def run_step(step, out, deadline):
     return row
 
 
-def judge(step, code, text, seconds):
+def result_of(step, code, text, seconds):
     lines = text.strip().splitlines() or [""]
     row = {"name": step.name, "group": step.group, "seconds": round(seconds, 1), "exit_code": code, "figures": {}, "problems": []}
     row["state"] = "ok" if code == 0 else "skipped" if code == 77 else "FAILED"

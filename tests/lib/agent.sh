@@ -48,7 +48,7 @@ all_there() { # program, argument...
 	what="$*"
 	timeout 300 "$targets/$1" "${@:2}" >counts || code=$?
 	[ $code -eq 0 ] || fail "$what: $mode: exit code $code"
-	[ -s counts ] || fail "$what: $mode: said nothing"
+	[ -s counts ] || fail "$what: $mode: no output"
 	read_areas "$TRACESMITH_LIVE_DIR" --counts counts --check "${and:-True}" || fail "$what: $mode"
 }
 

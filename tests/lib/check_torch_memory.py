@@ -1,11 +1,14 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
-"""Compares the import of a PyTorch memory snapshot with what Python's own pickle says is in it.
+"""Compares the import of a PyTorch memory snapshot with its contents according to Python's own
+pickle.
 
 usage: check_torch_memory.py TRACESMITH SNAPSHOT.pickle
 
-Reads the file on its own (only plain data: classes are refused), and computes sums backwards from the state at the end, where the importer goes forwards: counts by
-action, each address, size, stream, time and stack in order, peaks of what was in use and of what was reserved. Exit 0: all the same; 1: the first differences.
+Reads the file independently (plain data only: classes are refused), and computes sums backwards
+from the final state, while the importer goes forwards: counts by action, each address, size,
+stream, time and stack in order, peaks of used and of reserved memory. Exit code 0: equal; 1:
+prints the first differences.
 """
 import collections
 import json
@@ -139,28 +142,28 @@ def check_device(device, allocations, summary, has_times):
     check_rows(device, [row for row in mine if not row.get("args", {}).get("before_recording")], totals, reserved, has_times)
     check_before(device, before, at_start)
     check("device %d: held before" % device.number, sum(row["bytes"] for row in before if row["pool"] == "torch segments"), held_at_start)
-    told = {row["pool"]: row for row in summary if row["device"].endswith(":%d" % device.number)}
+    pools = {row["pool"]: row for row in summary if row["device"].endswith(":%d" % device.number)}
     if any(row["pool"] == "torch" for row in mine):
-        check("device %d: analyze memory: peak" % device.number, told["torch"]["peak_bytes"], max(totals + [at_start]))
-        check("device %d: analyze memory: at end" % device.number, told["torch"]["end_bytes"], (totals + [at_start])[-1] if not totals else totals[-1])
-        check("device %d: analyze memory: frees of nothing" % device.number, told["torch"]["unknown_frees"], 0)
+        check("device %d: analyze memory: peak" % device.number, pools["torch"]["peak_bytes"], max(totals + [at_start]))
+        check("device %d: analyze memory: at end" % device.number, pools["torch"]["end_bytes"], (totals + [at_start])[-1] if not totals else totals[-1])
+        check("device %d: analyze memory: frees of nothing" % device.number, pools["torch"]["unknown_frees"], 0)
     if any(row["pool"] == "torch segments" for row in mine):
-        check("device %d: analyze memory: peak of segments" % device.number, told["torch segments"]["peak_bytes"], max(reserved + [held_at_start]))
+        check("device %d: analyze memory: peak of segments" % device.number, pools["torch segments"]["peak_bytes"], max(reserved + [held_at_start]))
     return max(totals + [at_start]), max(reserved + [held_at_start])
 
 
 def requests_told(device):
     """Free requests that are marks: those that differ from their completion, and those without one."""
-    waiting, told = {}, 0
+    waiting, marks = {}, 0
     for entry in device.entries:
         if entry["action"] == "free_requested":
-            told += entry["addr"] in waiting
+            marks += entry["addr"] in waiting
             waiting[entry["addr"]] = entry
         elif entry["action"] == "free_completed" and entry["addr"] in waiting:
             request = waiting.pop(entry["addr"])
-            told += ((frames_of(request.get("frames")), request["size"], request.get("stream"), len(request))
+            marks += ((frames_of(request.get("frames")), request["size"], request.get("stream"), len(request))
                      != (frames_of(entry.get("frames")), entry["size"], entry.get("stream"), len(entry)))
-    return told + len(waiting)
+    return marks + len(waiting)
 
 
 def check_marks(devices, marks):

@@ -23,7 +23,7 @@ expect() { # exit code, argument...
 says() { # text...
 	local text
 	for text in "$@"; do
-		grep -qF -- "$text" stderr || fail "nothing is said of '$text': $(head -c 2000 stderr)"
+		grep -qF -- "$text" stderr || fail "no message contains '$text': $(head -c 2000 stderr)"
 	done
 }
 

@@ -7,7 +7,7 @@
 
 case ${FAKE_NPU_SMI:-print} in
 print) cat "$FAKE_TABLE" ;;
-hang) # and nothing but SIGKILL ends it
+hang) # only SIGKILL ends it
 	trap '' TERM INT HUP
 	cat "$FAKE_TABLE"
 	while :; do sleep 1000; done
@@ -26,7 +26,7 @@ endless)
 	cat "$FAKE_TABLE"
 	while :; do echo '| 0     910B3               | OK            | 1.0         1                 0    / 0             |'; done
 	;;
-drip) # a line now and then, and never an end
+drip) # occasional lines, without end
 	while read -r line; do
 		echo "$line"
 		sleep 0.02
@@ -37,7 +37,7 @@ grandchild) # which keeps the pipe open
 	[ -z "${FAKE_LOG:-}" ] || echo "$! grandchild" >>"$FAKE_LOG"
 	cat "$FAKE_TABLE"
 	;;
-locale) # as the caller's language wants it
+locale) # in the caller's language
 	if [ "${LC_ALL:-}" = C ] && [ -z "${LANGUAGE:-}" ]; then cat "$FAKE_TABLE"; else cat "${FAKE_TABLE%/*}/bad-locale.txt"; fi
 	;;
 killed) kill -SEGV $$ ;;

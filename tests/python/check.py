@@ -28,7 +28,7 @@ import os
 import re
 import sys
 
-MARGIN_NS = 10_000_000  # the instant of a sample is known only so well when the reader is interrupted
+MARGIN_NS = 10_000_000  # uncertainty of a sample's time if the reader is interrupted
 IMPOSSIBLE = 1 / 100_000
 WRONG_LINE, WRONG_LINE_BEFORE_3_11 = 1 / 10_000, 1 / 1_000
 SHOWN = 6
@@ -75,7 +75,7 @@ class Graph:
         lines = self.lines.get((file, last_name(name)), ())
         return set().union(*(self.callees((name, file, line)) for line in lines))
 
-    def judge(self, stack):
+    def fault_of(self, stack):
         """None, or (whether only a line differs, message). `stack`: innermost first, tuples of
         name, file, line."""
         caller, odd_line = None, None
@@ -148,7 +148,7 @@ class Instants:
         return self.holds[max(low - 2, 0):low]
 
 
-class Judge:
+class Checker:
     def __init__(self, log):
         self.graph, self.instants = Graph(log), Instants(log)
         self.stacks = self.impossible = self.wrong_lines = self.at_instants = self.wrong = self.rejected = 0
@@ -168,7 +168,7 @@ class Judge:
         self.moved += has_moved
         self.stacks += bool(stack)  # a thread that begins or ends has none
         if stack not in self.known:
-            self.known[stack] = self.graph.judge(stack)
+            self.known[stack] = self.graph.fault_of(stack)
         if self.known[stack] and has_moved:
             only_line, why = self.known[stack]
             self.wrong_lines += only_line
@@ -246,25 +246,25 @@ def main():
         print(__doc__, file=sys.stderr)
         return 2
     with open(values["log"], encoding="utf-8") as file:
-        judge = Judge(json.load(file))
+        checker = Checker(json.load(file))
     with sys.stdin if files[0] == "-" else open(files[0], encoding="utf-8", errors="replace") as lines:
         for line in lines:
-            judge.take(json.loads(line))
-    judge.rejected += int(values.get("rejected", 0))
-    cpu_us = values.get("cpu-us") or judge.cpu_us
-    row = row_text((values.get("name", judge.graph.log["version"]), judge.stacks, judge.moved, len(judge.known), judge.at_instants, judge.wrong,
-                    judge.impossible, judge.wrong_lines, judge.rejected, f"{float(cpu_us):.1f}" if cpu_us else "-"))
+            checker.take(json.loads(line))
+    checker.rejected += int(values.get("rejected", 0))
+    cpu_us = values.get("cpu-us") or checker.cpu_us
+    row = row_text((values.get("name", checker.graph.log["version"]), checker.stacks, checker.moved, len(checker.known), checker.at_instants, checker.wrong,
+                    checker.impossible, checker.wrong_lines, checker.rejected, f"{float(cpu_us):.1f}" if cpu_us else "-"))
     print(row)
-    judge.show()
+    checker.show()
     if "json" in values:
         with open(values["json"], "w", encoding="utf-8") as file:
-            json.dump({"stacks": judge.stacks, "moved": judge.moved, "impossible": judge.impossible, "wrong_lines": judge.wrong_lines, "at_instants": judge.at_instants, "wrong": judge.wrong}, file)
+            json.dump({"stacks": checker.stacks, "moved": checker.moved, "impossible": checker.impossible, "wrong_lines": checker.wrong_lines, "at_instants": checker.at_instants, "wrong": checker.wrong}, file)
     if "row" in values:
         with open(values["row"], "a", encoding="utf-8") as file:
             print(row, file=file)
-    faults = list(judge.faults(int(values.get("least", 0)), "strict" in values))
+    faults = list(checker.faults(int(values.get("least", 0)), "strict" in values))
     for fault in faults:
-        print(f"check: {judge.graph.log['version']}: {fault}")
+        print(f"check: {checker.graph.log['version']}: {fault}")
     return 1 if faults else 0
 
 

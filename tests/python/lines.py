@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Writes the line table of every code object of some modules, and the line of each instruction as this Python itself says:
+"""Writes the line table of every code object of some modules, and the line of each instruction
+according to this Python:
 
 FORMAT FIRST_LINE TABLE_IN_HEX
 OFFSET END LINE (0: none), of the instructions from one offset to another
@@ -19,7 +20,7 @@ pickletools platform plistlib pprint pydoc random re shutil smtplib socket ssl s
 tempfile textwrap threading timeit tokenize traceback turtle typing unittest.case unittest.mock urllib.request uuid
 weakref xml.dom.minidom zipfile""".split()
 
-# What the compiler seldom makes: long jumps of lines in both directions, much code in a line, no line at all.
+# Rare compiler output: long line jumps in both directions, much code in a line, no line at all.
 ODD = [
     "def f(a, b):\n" + "\n" * 700 + "    return (a +\n" + "\n" * 400 + "  b)\n",
     "def g(x):\n    return (" + " + ".join("x[%d]" % i for i in range(2000)) + ")\n",

@@ -1,12 +1,12 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Makes values of many kinds, tells where they are and how they must read, and waits until its standard input ends.
-tests/targets/python_objects.c starts it and compares. Lines, with tabs between:
+"""Creates values of many kinds, prints their addresses and expected texts, and waits until its
+standard input ends. tests/targets/python_objects.c starts it and compares. Lines, separated by tabs:
 
 version MINOR IS_DEBUG RUNTIME_ADDRESS RELEASE_LEVEL
 repr ADDRESS TEXT           text ADDRESS UTF8_IN_HEX
 find DICT KEY ADDRESS       attribute OBJECT NAME ADDRESS
 each DICT PAIRS             locals FRAME CODE JSON
-limited FRAME CODE LIMIT    (its locals must be cut)
+limited FRAME CODE LIMIT    (its locals must be truncated)
 modules ADDRESS             thread IDENTIFIER NATIVE_ID IS_MAIN NAME
 task THREAD_STATE TEXT      code FUNCTION_CODE NAME FILE FIRST_LINE
 end"""
@@ -21,7 +21,7 @@ import os
 import sys
 import threading
 
-KEEP = []  # what must live as long as this program
+KEEP = []  # keeps objects alive
 
 
 def tell(*words):
@@ -344,7 +344,7 @@ async def fetch(number):
     tell_locals(sys._getframe(), {"number": "6", "name": "'%s'" % name})
     tell("end")
     sys.stdout.flush()
-    sys.stdin.read()  # everything stays as it is meanwhile
+    sys.stdin.read()  # nothing changes meanwhile
 
 
 async def main_task():

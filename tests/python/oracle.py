@@ -493,7 +493,7 @@ def write_witnessed(path):
             print(json.dumps({"start": start, "tid": tid, "stack": frames}), file=file)  # -> *
 
 
-# ---- the log, and the whole ----
+# ---- the log, and main ----
 
 def codes_below(code):
     yield code

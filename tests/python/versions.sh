@@ -33,7 +33,7 @@ folder_for() { # command...
 }
 
 # One run of the oracle; a row of the table.
-judge() { # name, parts, command...
+check_stacks() { # name, parts, command...
 	local name=$1 parts=$2 code=0
 	shift 2
 	folder_for "$@"
@@ -46,22 +46,22 @@ judge() { # name, parts, command...
 	wait "$pid" || fail "$name: the oracle ended with $?: $(tail -n 3 "$work/said.err")"
 	# shellcheck disable=SC2086 # an option or none
 	[ $code -ne 0 ] || python3 "$TS_SOURCE/tests/python/check.py" --log "$outside/log.json" --name "$name${parts:+ $parts}" \
-		--least "$least" $strict --row "$work/table" "$work/stacks" >"$work/judged" 2>&1 || code=1
-	[ $code -ne 0 ] || cat "$work/judged"
+		--least "$least" $strict --row "$work/table" "$work/stacks" >"$work/checked" 2>&1 || code=1
+	[ $code -ne 0 ] || cat "$work/checked"
 	rm -rf "$outside"
 	return $code
 }
 
 # A few seconds show little on a busy machine: then it runs longer. Errors fail the first time.
-judge_long_enough() { # name, parts, command...
+check_long_enough() { # name, parts, command...
 	local first=$seconds seconds
 	for seconds in "$first" 30 90; do
-		: >"$work/judged"
-		! judge "$@" || return 0
-		grep -q 'only [0-9]* stacks\|hardly any stack' "$work/judged" || break
-		! grep -q 'impossible stacks of\|wrong line of\|are wrong' "$work/judged" || break
+		: >"$work/checked"
+		! check_stacks "$@" || return 0
+		grep -q 'only [0-9]* stacks\|hardly any stack' "$work/checked" || break
+		! grep -q 'impossible stacks of\|wrong line of\|are wrong' "$work/checked" || break
 	done
-	cat "$work/judged"
+	cat "$work/checked"
 	return 1
 }
 
@@ -79,9 +79,9 @@ while read -r name version _ command; do
 	fi
 	seen="$seen$minor "
 	# shellcheck disable=SC2086 # a command and its arguments
-	judge_long_enough "$name" '' $command </dev/null || failed+=("$name")
+	check_long_enough "$name" '' $command </dev/null || failed+=("$name")
 	# shellcheck disable=SC2086
-	[ -z "$full" ] || judge "$name" storm $command </dev/null || failed+=("$name storm")
+	[ -z "$full" ] || check_stacks "$name" storm $command </dev/null || failed+=("$name storm")
 done <"$work/list"
 
 for version in $known; do

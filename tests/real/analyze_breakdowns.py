@@ -1,9 +1,11 @@
 # SPDX-License-Identifier: Apache-2.0
 """analyze_breakdowns.py FOLDER FILE...: breakdown, overlap, kernels and idle of recorded traces.
 
-1. With `--rounding hta` they must be HTA's numbers (NAME.json in FOLDER/oracles or FOLDER/expected), and without it those that HTA gives
-   when its rounding is off (NAME.noround.json). HTA then computes in doubles of microseconds since 1970, which lose up to 1/8 us each.
-2. Of every file of the list, an exact count by Python: integers of nanoseconds, sets of time as sorted boundaries.
+1. With `--rounding hta` the results must equal HTA's numbers (NAME.json in FOLDER/oracles or
+   FOLDER/expected), and without it those of HTA with its rounding off (NAME.noround.json). HTA then
+   computes in doubles of microseconds since 1970, which lose up to 1/8 us each.
+2. For every listed file, compares with an exact count in Python: integers of nanoseconds, sets of
+   time as sorted boundaries.
 
 Prints a line for each comparison; exits with 1 if anything differs.
 """

@@ -315,7 +315,7 @@ def check_bytes(faults, path):
 def check_annotations(faults, files, oracle, mode):
     rounded = mode.rounded
     found = analyze(files, "annotations", *mode.options)["annotations"]
-    tolerance = 0.0006 if rounded else 0.1  # a mean is given to the ns
+    tolerance = 0.0006 if rounded else 0.1  # a mean is rounded to ns
     for side, key in (("host", "cpu_user_annotation_breakdown"), ("device", "gpu_user_annotation_breakdown")):
         expected = oracle[key] or []
         rows = {(row["rank"], row["name"]): row for row in found if row["side"] == side}
@@ -330,7 +330,8 @@ def check_annotations(faults, files, oracle, mode):
 
 
 def check_attribution(faults, folder):
-    """The numbers of HTA's own test: 4876 kernels, 27 of them under the optimizer's annotation on the device."""
+    """The numbers of HTA's own test: 4876 kernels, 27 of them under the optimizer's annotation on
+    the device."""
     found = analyze([f"{folder}/kineto/ns_resolution.json.gz"], "annotations")
     rows = {(row["side"], row["name"]): row for row in found["annotations"]}
     faults.equal("annotations: all commands", [row["kernels"] for row in found["totals"]], [4876])

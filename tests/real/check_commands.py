@@ -62,7 +62,7 @@ def expected(events):
     missing = Counter()
     for kind, correlation in asked:
         if correlation in done:
-            done.discard(correlation)  # another call of this number has none of its own
+            done.discard(correlation)  # another call with this number has none
         else:
             missing[kind] += 1
     return device, host, missing

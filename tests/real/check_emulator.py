@@ -1,6 +1,7 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
-"""check_emulator.py TOOL FILE...: emulates each recorded trace; see emulator.sh. Prints a table of the errors."""
+"""check_emulator.py TOOL FILE...: emulates each recorded trace; see emulator.sh. Prints a table of
+the errors."""
 import json
 import os
 import subprocess

@@ -16,7 +16,7 @@ from collections import Counter
 import tool
 
 DEVICE = ("kernel", "gpu_memcpy", "gpu_memset", "cuda_sync")
-PAGE = 512  # PyTorch's allocator hands out multiples of it
+PAGE = 512  # granularity of PyTorch's allocator
 
 
 class Trace:

@@ -106,7 +106,8 @@ class Half:
 class Model:
     """The rows of one file.
 
-    rows    Counter of tuples (family, start, duration, pid, tid, name, category, kind, id, args, beside, more)
+    rows    Counter of tuples (family, start, duration, pid, tid, name, category, kind, id, args,
+            beside, more)
     flows   Counter of tuples for s, t and f events
     """
     KNOWN = {"ph", "name", "cat", "ts", "pid", "tid", "args", "tracesmith"}

@@ -1,13 +1,14 @@
 # SPDX-License-Identifier: Apache-2.0
 """critical_path.py FOLDER FILE...: critical paths of recorded traces.
 
-With `--rounding hta` against HTA's numbers (oracles/, expected/, and those of HTA's own test of simple_add). Where a launch and a
-start of a kernel fall into one microsecond of one stream, HTA's choice between "launch delay" and "kernel-kernel delay"
-depends on how an unstable sort happens to order them: the sum of the two is compared exactly, each of them within the
-number of kernels that this concerns, which is counted here.
+With `--rounding hta`, compares with HTA's numbers (oracles/, expected/, and those of HTA's own
+test of simple_add). Where a launch and a start of a kernel fall into one microsecond of one
+stream, HTA's choice between "launch delay" and "kernel-kernel delay" depends on an unstable
+sort: the sum of the two is compared exactly, each of them within the number of affected kernels,
+which is counted here.
 
-Without it, what must hold of every path: it partitions its window, shares add up, nothing that gets faster makes the
-window longer, and every command of it is one of the file's.
+Without it, checks the invariants of every path: it partitions its window, shares add up, faster
+work never makes the window longer, and every command of it is one of the file's.
 """
 import collections
 import decimal

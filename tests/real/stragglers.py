@@ -1,12 +1,16 @@
 # SPDX-License-Identifier: Apache-2.0
-"""stragglers.py FOLDER: who lets the others wait in recorded jobs, and how their clocks stand to each other.
+"""stragglers.py FOLDER: stragglers and clock offsets of recorded jobs.
 
-Collectives of these jobs come one after the other, in the same order on all ranks: the k-th of one rank is the k-th of all.
-1. With clocks left as they are, every number is that of Python.
-2. Aligned, ranks of one machine must turn out to agree within what is stated, and the rank that Python blames is named.
-   HTA names none in the Megatron job: it looks for kernels whose names begin with "ncclKernel", and these are "ncclDevKernel_...".
-3. One rank alone has nothing to compare with, nor have ranks whose collectives are not on a device, and that is said.
-4. In our own job (tests/data/real) one rank sleeps ahead of each step: it is the one that is named, and late by what it slept.
+Collectives of these jobs come one after the other, in the same order on all ranks: the k-th of one
+rank is the k-th of all.
+1. With unaligned clocks, every number equals that computed in Python.
+2. Aligned, ranks of one machine must agree within the stated uncertainty, and the straggler is the
+   one found in Python. HTA names none in the Megatron job: it looks for kernels whose names begin
+   with "ncclKernel", and these are "ncclDevKernel_...".
+3. A single rank has nothing to compare with, nor have ranks whose collectives are not on a device;
+   a message says so.
+4. In our own job (tests/data/real) one rank sleeps before each step: it is the straggler, and late
+   by the time it slept.
 
 Exits with 1 if anything differs.
 """
@@ -59,7 +63,7 @@ def check_exact(faults, name, files, ranks):
         faults.equal(what + "times_last", ours["times_last"], row["last"])
         faults.equal(what + "lost_by_others_us", ours["lost_by_others_us"], us(row["lost"]))
         faults.equal(what + "waited_us", ours["waited_us"], us(row["waited"]))
-        faults.equal(what + "median_lateness_us", ours["median_lateness_us"], us(int(statistics.median(row["lateness"]))))  # half a ns is cut
+        faults.equal(what + "median_lateness_us", ours["median_lateness_us"], us(int(statistics.median(row["lateness"]))))  # half a ns is truncated
         faults.equal(what + "max_lateness_us", ours["max_lateness_us"], us(max(row["lateness"])))
     spreads = sorted(us(max(s) - min(s)) for s in ([start for start, _, _ in m] for m in zip(*ranks)))
     faults.equal(f"{name}: spreads", sorted(c["spread_us"] for c in found["collectives"]), spreads)

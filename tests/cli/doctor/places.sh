@@ -16,14 +16,14 @@ for check in json.load(open("said.json"))["checks"]:
 PY
 	[ $code -eq 0 ] || echo "exit $code"
 }
-mend() { { "$TRACESMITH" doctor --json "$1" || true; } | python3 -c 'import json, sys; print(json.load(sys.stdin)["checks"][0]["mend"])'; }
+remedy() { { "$TRACESMITH" doctor --json "$1" || true; } | python3 -c 'import json, sys; print(json.load(sys.stdin)["checks"][0]["mend"])'; }
 
 echo "--- the live directory"
 (
 	export TRACESMITH_LIVE_DIR=/proc/no/such
 	say live_directory agent
-	mend live_directory
-	mend agent
+	remedy live_directory
+	remedy agent
 )
 touch file
 (
@@ -32,13 +32,13 @@ touch file
 )
 chmod 755 live
 say live_directory agent
-mend live_directory | sed "s#$PWD#HERE#"
-mend agent | sed "s#$PWD#HERE#"
+remedy live_directory | sed "s#$PWD#HERE#"
+remedy agent | sed "s#$PWD#HERE#"
 chmod 700 live
 mkdir -m 755 "it's odd"
 (
 	export TRACESMITH_LIVE_DIR="$PWD/it's odd"
-	command=$(mend live_directory)
+	command=$(remedy live_directory)
 	echo "$command" | sed "s#$PWD#HERE#"
 	eval "$command"
 	say live_directory
@@ -90,7 +90,7 @@ echo "--- few files"
 (
 	ulimit -n 100
 	say open_files
-	mend open_files
+	remedy open_files
 )
 
 echo "--- without rights"

@@ -17,7 +17,7 @@ for i in range(20000):
     pid = random.choice([5, 6])
     tick = i // 8
     if tick % 100 < 10:
-        continue  # nobody looks
+        continue  # not compared
     events.append({"ph": "P", "name": "python", "pid": pid, "tid": random.choice([5, 6, 7]), "ts": tick * 1000 + i % 8,
                    "weight": 1000000, "sf": random.randint(1, 399)})
 random.shuffle(events)

@@ -27,5 +27,5 @@ t import -q empty.json -o empty.sbt
 t import -q none.json -o /dev/null
 [ -c /dev/null ] || fail "/dev/null is gone"
 # Control characters in names are escaped.
-{ "$TRACESMITH" import -q $'no\033[31m.json' -o none.sbt 2>&1 || true; } >told.txt
-grep -q 'no?\[31m.json' told.txt || fail "message: $(cat told.txt)"
+{ "$TRACESMITH" import -q $'no\033[31m.json' -o none.sbt 2>&1 || true; } >message.txt
+grep -q 'no?\[31m.json' message.txt || fail "message: $(cat message.txt)"

@@ -1,7 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Counts what perf script printed, by regular expressions of its own, and compares it with a trace of the same text.
+"""Counts the samples of perf script's output with regular expressions, and compares them with a
+trace of the same text.
 
-perf_count.py TEXT INFO.json FOLDED: number of samples, of threads, and how often each stack of functions was seen.
+perf_count.py TEXT INFO.json FOLDED: number of samples, of threads, and how often each stack of
+functions was seen.
 """
 import collections
 import json
@@ -20,7 +22,7 @@ def symbol_of(text):
 
 
 def read(path):
-    """(tid, event, [functions, outermost first]) of each sample, and how many records are no sample."""
+    """(tid, event, [functions, outermost first]) of each sample, and the number of other records."""
     samples, stack, records = [], None, 0
     for line in open(path, encoding="utf-8", errors="replace"):
         line = line.rstrip("\n")

@@ -1,8 +1,10 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Profiles in pprof's format, and a decoder of its own for them. Standard library only.
+"""Profiles in pprof's format, and an independent decoder for them. Standard library only.
 
-pprof_profiles.py make: cpu.pb, heap.pb, counts.pb, shuffled.pb.
-pprof_profiles.py compare PROFILE INFO.json FOLDED_TIME FOLDED_COUNT SPEEDSCOPE: what a trace of the profile must add up to.
+pprof_profiles.py make: writes cpu.pb, heap.pb, counts.pb, shuffled.pb.
+
+pprof_profiles.py compare PROFILE INFO.json FOLDED_TIME FOLDED_COUNT SPEEDSCOPE: compares the
+exports of a trace with the profile.
 """
 import collections
 import gzip

@@ -18,13 +18,13 @@ clang=$(command -v clang || command -v clang-14 || true)
 	skip "clang cannot link XRay's runtime (Debian: libclang-rt-14-dev): $(grep -m 1 error build.log)"
 "$clang" -O1 -fxray-instrument -fno-pie -no-pie "$data/calls.c" -o fixed -lpthread
 
-# run NAME PROGRAM MODE OPTIONS: writes NAME.log and NAME.list.
+# run_program NAME PROGRAM MODE OPTIONS: writes NAME.log and NAME.list.
 run_program() {
 	XRAY_OPTIONS="patch_premain=false xray_logfile_base=$1-xray." "./$2" "$3" "func_duration_threshold_us=0:$4" >"$1.list"
 	mv "$1"-xray.* "$1.log"
 }
 
-# NAME PROGRAM whole|end: imports it and compares.
+# check NAME PROGRAM whole|end: imports it and compares.
 check() {
 	"$TRACESMITH" import -q "$1.log" --binary "$2" -o "$1.sbt" 2>"$1.warnings" || fail "$(cat "$1.warnings")"
 	"$TRACESMITH" verify "$1.sbt" >/dev/null

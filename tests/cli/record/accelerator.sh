@@ -6,8 +6,8 @@
 
 work=$TS_BUILD/tests/targets/accelerator_work
 
-# told TRACE: rows by table; stacks of launches, and how deep the least is; what stands in the rows of kernels.
-told() {
+# summary TRACE: rows by table; number and minimum depth of launch stacks; columns of kernels.
+summary() {
 	"$TRACESMITH" verify "$1" || return
 	"$TRACESMITH" view "$1" -t api_call,gpu_op,allocation,sample,loss --json | python3 -c '
 import collections, json, sys
@@ -31,7 +31,7 @@ for row in rows["loss"]:
 }
 
 "$TRACESMITH" record -q --stacks native -o t.sbt -- "$work" launches:100 copies:50 graph:20 memory:10
-told t.sbt
+summary t.sbt
 "$TRACESMITH" view t.sbt -t allocation --json | python3 -c '
 import json, sys
 rows = [json.loads(line) for line in sys.stdin]
@@ -44,7 +44,7 @@ print({(row["kind"], row["pool"], row["bytes"], row["total_bytes"], row["device"
 
 # The program is killed: its emitted events are there, and commands that had not run are counted.
 bash -c '"$TRACESMITH" record -q --stacks native -o t.sbt -- "$0" launches:100 pending:7 kill' "$work" 2>/dev/null || true
-told t.sbt
+summary t.sbt
 
 # The recorder is killed; the program continues, and a successor has everything.
 rm -f t.sbt*
@@ -59,9 +59,9 @@ touch go
 await [ -e ended ]
 await gone "$program"
 quietly recover t.sbt -o good.sbt
-told good.sbt
+summary good.sbt
 "$TRACESMITH" record -q --resume t.sbt
-told t.sbt
+summary t.sbt
 
 # A window becomes its own file, with everything that its rows refer to.
 rm -f t.sbt* ready go
@@ -77,4 +77,4 @@ await [ -e ready2 ]
 quietly window "$program" close
 touch go2
 wait $recorder
-told t_pid*.sbt 2>/dev/null | sed -E "s/_pid[0-9_]+//"
+summary t_pid*.sbt 2>/dev/null | sed -E "s/_pid[0-9_]+//"

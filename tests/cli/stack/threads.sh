@@ -41,7 +41,7 @@ process = json.loads(sys.stdin.read())
 pid = int(sys.argv[1])
 assert process["pid"] == process["inner_pid"] == pid and process["command"].endswith("/threads.py"), process["command"]
 version = os.popen("python3 -c \"import platform; print(platform.python_version())\"").read().strip()
-if sys.version_info < (3, 11):  # which do not tell more
+if sys.version_info < (3, 11):  # without further details
     version = version.rsplit(".", 1)[0]
 assert process["version"].startswith(version), (process["version"], version)
 print(sorted(process), sorted(process["threads"][0]), sorted(process["threads"][0]["frames"][0]))

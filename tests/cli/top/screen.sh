@@ -15,7 +15,7 @@ class Screen:
     """What a terminal shows. Every sequence that is not expected is an error."""
     def __init__(self, rows, columns):
         self.alternate = False
-        self.is_foreign = False  # somebody else writes
+        self.is_foreign = False  # another process writes
         self.cursor_shown = True
         self.wraps = True
         self.partial = b""

@@ -1,14 +1,17 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
-"""make_expected.py FOLDER [NAME...]: what HolisticTraceAnalysis (HTA) says of the Kineto traces of FOLDER, as FOLDER/expected/NAME.json.
+"""make_expected.py FOLDER [NAME...]: writes the results of HolisticTraceAnalysis (HTA) for the
+Kineto traces of FOLDER to FOLDER/expected/NAME.json.
 
-HTA is no part of this project: clone it, and run with PYTHONPATH=CLONE HTA_COMMIT=$(git -C CLONE rev-parse HEAD), pandas 1.5.3 and numpy 1.
-NAME.json has what HTA says by default, of times that it rounds to microseconds. NAME.noround.json has all steps, with rounding off. An analysis
-that HTA fails in is {"ERROR": ...}. Critical paths are of the first recorded step.
+HTA is not part of this project: clone it, and run with PYTHONPATH=CLONE HTA_COMMIT=$(git -C
+CLONE rev-parse HEAD), pandas 1.5.3 and numpy 1. NAME.json has HTA's default results, with times
+rounded to microseconds. NAME.noround.json has all steps, with rounding off. An analysis in which
+HTA fails is {"ERROR": ...}. Critical paths are of the first recorded step.
 
-What HTA takes for something else is removed from its input. Triton's operators on the host name a stream: it takes them for device work.
-Synchronisations name one too: without rounding they go; with it they stay, since HTA needs them for critical paths. Its diff counts the
-device's spans of annotations as host work.
+Removes what HTA misinterprets from its input. Triton's operators on the host name a stream: HTA
+counts them as device work. Synchronisations name one, too: they are removed without rounding,
+but kept with it, since HTA needs them for critical paths. Its diff counts the device's
+annotation spans as host work.
 """
 import gzip
 import json
@@ -60,7 +63,7 @@ def rows(frame):
 def attempt(function, *arguments, **options):
     try:
         return function(*arguments, **options)
-    except Exception as error:  # whatever HTA fails with is a result
+    except Exception as error:  # any failure of HTA is a result
         return {"ERROR": f"{type(error).__name__}: {error}"}
 
 

@@ -1,10 +1,13 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
-"""make_traces.py OUT: records the traces of this folder. Needs an NVIDIA GPU, PyTorch and, for one of them, JAX.
+"""make_traces.py OUT: records the traces of this folder. Needs an NVIDIA GPU, PyTorch and, for one
+of them, JAX.
 
-Each workload runs in processes of its own and writes its traces below OUT, and what it knows without the trace (steps, bytes
-it copied, the allocator's own peak) into OUT/facts/NAME.json. Counts of the JSON are added here with Python's json alone; OUT/facts.json
-has all of it. A workload that cannot run here is reported and left out. make_traces.py OUT NAME... runs only those.
+Each workload runs in its own processes and writes its traces below OUT, and what it knows
+without the trace (steps, bytes it copied, the allocator's own peak) to OUT/facts/NAME.json.
+Counts of the JSON are added here with Python's json alone; OUT/facts.json has all of it. A
+workload that cannot run here is reported and left out. make_traces.py OUT NAME... runs only
+those.
 """
 import collections
 import glob
@@ -17,7 +20,7 @@ import subprocess
 import sys
 import time
 
-STEPS = 3  # that are recorded; HTA leaves out the last one
+STEPS = 3  # recorded; HTA ignores the last one
 RANKS, RANK_STEPS = 4, 6
 STRAGGLER, STRAGGLER_SLEEP_S = 2, 0.04
 PAUSES_S = (0.02, 0.05, 0.03, 0.08, 0.04, 0.06)  # of all ranks: no two steps are alike

@@ -1,9 +1,12 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
-"""check.py whole|end VIEW LIST [YAML]: the sequence of entries and exits of each thread, rebuilt from VIEW (tracesmith view --json), is that
-of LIST, which the program counted itself, and of YAML (llvm-xray convert --output-format=yaml --symbolize). end: VIEW has but the end of LIST.
+"""check.py whole|end VIEW LIST [YAML]: compares the sequence of entries and exits of each thread,
+rebuilt from VIEW (tracesmith view --json), with LIST, which the program counted itself, and with
+YAML (llvm-xray convert --output-format=yaml --symbolize). end: VIEW only has the end of LIST.
 
-Records of equal times are in the order that entry_order, exit_order and order say; other rows have no such neighbours."""
+Records with equal times are ordered by entry_order, exit_order and order; other rows have no
+such neighbours.
+"""
 import collections
 import json
 import re
