@@ -34,8 +34,8 @@ if(TRACESMITH_FUZZ)
 	if(NOT CMAKE_C_COMPILER_ID MATCHES Clang)
 		message(FATAL_ERROR "TRACESMITH_FUZZ needs clang, not '${CMAKE_C_COMPILER}'")
 	endif()
-	# Coverage for libFuzzer does nothing in programs that are linked without it, so one tree serves
-	# the tests and the fuzz targets.
+	# Coverage for libFuzzer does nothing in programs that are linked without it, so one tree
+	# serves the tests and the fuzz targets.
 	string(JOIN , sanitizers fuzzer-no-link ${TRACESMITH_SANITIZE})
 endif()
 if(sanitizers)

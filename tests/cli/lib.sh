@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 # shellcheck shell=bash
 #
-# For tests/cli/*/*.sh, which are run by scripts/run-test-script in an empty folder and whose output is
-# compared with the file NAME.stdout beside them (TS_UPDATE=1 writes it anew).
+# For tests/cli/*/*.sh, which are run by scripts/run-test-script in an empty folder and whose output
+# is compared with the file NAME.stdout beside them (TS_UPDATE=1 writes it anew).
 set -euo pipefail
 # The user's settings must not change the output.
 unset NO_COLOR

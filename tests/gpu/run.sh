@@ -1,8 +1,8 @@
 #!/bin/bash
 # SPDX-License-Identifier: Apache-2.0
 #
-# Runs everything that needs an NVIDIA GPU: builds, runs every check and benchmark, prints one table,
-# and writes DIR/results.json with a description of the machine, and a log of each step.
+# Runs everything that needs an NVIDIA GPU: builds, runs every check and benchmark, prints one
+# table, and writes DIR/results.json with a description of the machine, and a log of each step.
 #
 # tests/gpu/run.sh --out DIR [--only NAME,...] [--quick] [--build DIR] [--jobs N] [--limit SECONDS]
 #   --only    steps by name, or the groups checks and bench (tests/gpu/run.py has the list)
@@ -12,8 +12,8 @@
 #   --limit   total time limit; steps not started by then are reported as left out; default: an hour
 #
 # Needs neither network nor root. PYTHON names a Python with PyTorch; default: python3, or one below
-# /opt that has it. Every step has a time limit. Exit code 1 if one failed, 77 without a GPU. See also
-# scripts/gpu-opencl, scripts/gpu-python, scripts/gpu-metrics.
+# /opt that has it. Every step has a time limit. Exit code 1 if one failed, 77 without a GPU. See
+# also scripts/gpu-opencl, scripts/gpu-python, scripts/gpu-metrics.
 set -uo pipefail
 cd "$(dirname "$0")/../.." || exit 1
 
