@@ -22,7 +22,7 @@
 
 #include <tracesmith/error.h>
 
-#include "doctor/machine.h"
+#include "base/machine.h"
 
 enum ts_check_state {
 	TS_CHECK_UNKNOWN, /* undecided: timeout, crash, unexpected error */

@@ -18,7 +18,7 @@
 
 #include "base/memory.h"
 #include "doctor/checks.h"
-#include "doctor/doctor_cuda.h"
+#include "backends/recorder/cuda_checks.h"
 #include "record/launch/launch_target.h"
 #include "tracesmith_config.h"
 

@@ -4,7 +4,7 @@
  * their namespaces first: the files that runtimes leave also exist on machines booted from an
  * image.
  */
-#include "doctor/machine.h"
+#include "base/machine.h"
 
 #include <dirent.h>
 #include <errno.h>

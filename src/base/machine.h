@@ -3,8 +3,8 @@
  * Facts about this process and machine. They explain findings and select fixes, but never decide a
  * result: checks do that by trying. Plain data, so that tests can make up any machine.
  */
-#ifndef TS_DOCTOR_MACHINE_H
-#define TS_DOCTOR_MACHINE_H
+#ifndef TS_BASE_MACHINE_H
+#define TS_BASE_MACHINE_H
 
 #include <limits.h>
 #include <stdbool.h>

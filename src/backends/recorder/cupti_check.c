@@ -14,7 +14,7 @@
 
 #include "base/memory.h"
 #include "doctor/checks.h"
-#include "doctor/doctor_cuda.h"
+#include "backends/recorder/cuda_checks.h"
 
 #define ACTIVITY_CONCURRENT_KERNEL 10
 #define NOT_COMPATIBLE 14

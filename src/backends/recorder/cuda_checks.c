@@ -3,7 +3,7 @@
  * The CUDA driver, and GPU modes that restrict what can be recorded: counters for administrators
  * only, MIG, MPS. Creates no context, so a busy or exclusive GPU is not disturbed.
  */
-#include "doctor/doctor_cuda.h"
+#include "backends/recorder/cuda_checks.h"
 
 #include <dlfcn.h>
 #include <errno.h>

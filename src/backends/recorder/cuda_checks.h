@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* The CUDA driver calls that checks need, loaded at run time. */
-#ifndef TS_DOCTOR_DOCTOR_CUDA_H
-#define TS_DOCTOR_DOCTOR_CUDA_H
+#ifndef TS_BACKENDS_RECORDER_CUDA_CHECKS_H
+#define TS_BACKENDS_RECORDER_CUDA_CHECKS_H
 
 #include "doctor/doctor.h"
 
