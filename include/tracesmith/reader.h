@@ -198,7 +198,7 @@ int ts_reader_status(const struct ts_reader *reader, struct ts_error *err);
 /* ---- whole files ---- */
 
 /* Findings of verify and recover; return nonzero to stop. */
-struct ts_finding {
+struct ts_verify_finding {
 	uint64_t chunk;      /* number of the chunk, or UINT64_MAX for the file itself */
 	uint64_t offset;     /* byte offset in the file */
 	const char *message; /* borrowed */
@@ -209,7 +209,8 @@ struct ts_finding {
  * TS_EFORMAT if something is (each finding is passed to `report`), or another error. `progress`
  * (may be NULL) gets bytes done and in total; return nonzero to stop.
  */
-int ts_verify(const char *path, void (*report)(void *context, const struct ts_finding *finding),
+int ts_verify(const char *path,
+	      void (*report)(void *context, const struct ts_verify_finding *finding),
 	      int (*progress)(void *context, uint64_t done, uint64_t total), void *context,
 	      struct ts_error *err);
 

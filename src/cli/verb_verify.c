@@ -25,7 +25,7 @@ struct verify {
 	struct ts_text findings; /* of this trace, as JSON */
 };
 
-static void tell_finding(const struct verify *verify, const struct ts_finding *finding)
+static void tell_finding(const struct verify *verify, const struct ts_verify_finding *finding)
 {
 	struct ts_text *out = ts_stdout();
 	bool is_whole_message = !strncmp(finding->message, "trace '", 7);
@@ -41,7 +41,7 @@ static void tell_finding(const struct verify *verify, const struct ts_finding *f
 	ts_text_printf(out, "%s\n", finding->message);
 }
 
-static void add_finding_json(struct verify *verify, const struct ts_finding *finding)
+static void add_finding_json(struct verify *verify, const struct ts_verify_finding *finding)
 {
 	struct ts_text *out = &verify->findings;
 
@@ -53,7 +53,7 @@ static void add_finding_json(struct verify *verify, const struct ts_finding *fin
 	ts_text_append_char(out, '}');
 }
 
-static void on_finding(void *context, const struct ts_finding *finding)
+static void on_finding(void *context, const struct ts_verify_finding *finding)
 {
 	struct verify *verify = context;
 
@@ -114,7 +114,7 @@ static void show_verdict(const struct verify *verify, int exit_code)
 /* An unreadable file, or one that is not a trace, is an error instead of a verdict. */
 static int refuse(struct verify *verify, const struct ts_error *err)
 {
-	struct ts_finding finding = { .chunk = UINT64_MAX, .message = err->message };
+	struct ts_verify_finding finding = { .chunk = UINT64_MAX, .message = err->message };
 
 	if (verify->json) {
 		ts_text_clear(&verify->findings);

@@ -24,7 +24,7 @@ struct blob_state {
 struct verify {
 	struct ts_reader *reader; /* opened by a scan, not by the index */
 	struct ts_batch *batch;
-	void (*report)(void *context, const struct ts_finding *finding);
+	void (*report)(void *context, const struct ts_verify_finding *finding);
 	int (*progress)(void *context, uint64_t done, uint64_t total);
 	void *context;
 	uint64_t findings;
@@ -41,7 +41,7 @@ struct verify {
 /* Chunks are named by their sequence here, which damage before them does not change. */
 static void found(struct verify *verify, uint64_t chunk, uint64_t offset, const char *message)
 {
-	struct ts_finding finding = { .chunk = chunk, .offset = offset, .message = message };
+	struct ts_verify_finding finding = { .chunk = chunk, .offset = offset, .message = message };
 
 	verify->findings++;
 	if (verify->report)
@@ -340,12 +340,13 @@ static int verify_chunks(struct verify *verify, struct ts_error *err)
 				: TS_OK;
 }
 
-int ts_verify(const char *path, void (*report)(void *context, const struct ts_finding *finding),
+int ts_verify(const char *path,
+	      void (*report)(void *context, const struct ts_verify_finding *finding),
 	      int (*progress)(void *context, uint64_t done, uint64_t total), void *context,
 	      struct ts_error *err)
 {
 	struct verify verify = { .report = report, .progress = progress, .context = context };
-	struct ts_finding finding = { .chunk = UINT64_MAX };
+	struct ts_verify_finding finding = { .chunk = UINT64_MAX };
 	struct ts_error why;
 	int result;
 

@@ -122,7 +122,7 @@ static bool decode_journal(struct run *run)
 	return good && !first;
 }
 
-static void print_finding(void *context, const struct ts_finding *finding)
+static void print_finding(void *context, const struct ts_verify_finding *finding)
 {
 	fprintf(stderr, "chunk %llu: %s\n", (unsigned long long)finding->chunk, finding->message);
 }

@@ -246,7 +246,7 @@ static void export_all(struct ts_reader *reader)
 
 /* ---- files ---- */
 
-static void count_finding(void *context, const struct ts_finding *finding)
+static void count_finding(void *context, const struct ts_verify_finding *finding)
 {
 	check(finding->message && finding->message[0], "a finding without a message");
 	++*(int *)context;

@@ -339,7 +339,7 @@ SUPPORT uint64_t count_lost(const char *path, const char *reason)
 	return count;
 }
 
-SUPPORT void print_finding(void *context, const struct ts_finding *finding)
+SUPPORT void print_finding(void *context, const struct ts_verify_finding *finding)
 {
 	fprintf(stderr, "%s: chunk %llu at byte %llu: %s\n", (const char *)context,
 		(unsigned long long)finding->chunk, (unsigned long long)finding->offset,

@@ -348,7 +348,7 @@ TS_TEST(cut_at_every_byte_then_recovered)
 	clean_up();
 }
 
-static void count_finding(void *context, const struct ts_finding *finding)
+static void count_finding(void *context, const struct ts_verify_finding *finding)
 {
 	TS_CHECK(finding->message && *finding->message);
 	++*(int *)context;
