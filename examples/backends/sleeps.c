@@ -150,22 +150,22 @@ static const struct ts_backend_window windows[] = {
 };
 
 /* Actually tries it. SLEEPS_BROKEN is for the tests of this example. */
-static void check_clock(struct ts_backend_finding *ret_finding)
+static void check_clock(struct ts_finding *ret_finding)
 {
 	const struct timespec time = { .tv_nsec = 1000 };
 
 	if (getenv("SLEEPS_BROKEN") || clock_nanosleep(CLOCK_MONOTONIC, 0, &time, NULL)) {
-		ret_finding->state = TS_BACKEND_FAILED;
+		ret_finding->state = TS_CHECK_NO;
 		snprintf(ret_finding->text, sizeof(ret_finding->text), "nothing sleeps here");
 		snprintf(ret_finding->fix, sizeof(ret_finding->fix), "unset SLEEPS_BROKEN");
 		return;
 	}
-	ret_finding->state = TS_BACKEND_OK;
+	ret_finding->state = TS_CHECK_YES;
 	snprintf(ret_finding->text, sizeof(ret_finding->text), "CLOCK_MONOTONIC");
 }
 
 static const struct ts_backend_check checks[] = {
-	{ "sleeps_clock", "sleeping", check_clock },
+	{ "sleeps_clock", "sleeping", check_clock, NULL, NULL },
 	{ 0 },
 };
 

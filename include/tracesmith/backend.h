@@ -22,7 +22,7 @@
  *     (ts_add_builtin_backend() in CMakeLists.txt builds and installs it), or part of the agent (a
  *     row in src/backends/agent_load.c).
  *  2. src/backends/recorder/mydevice_descriptor.c: the fields that the tool reads, without start
- *     and stop, and a row for it in backend_table.c beside it.
+ *     and stop, and a row for it in backend_table.c beside it; its checks in mydevice_checks.c.
  * record, doctor and the installation read the table; nothing else changes.
  *
  * Rules: start() is called once a process, from the thread that loads the agent or emits first, and
@@ -113,30 +113,34 @@ struct ts_backend_window {
 
 /* ---- checks of `tracesmith doctor` ---- */
 
-enum ts_backend_state {
-	TS_BACKEND_UNKNOWN, /* could not be decided */
-	TS_BACKEND_OK,
-	TS_BACKEND_LIMITED, /* works, except for what `text` says */
-	TS_BACKEND_FAILED,
-	TS_BACKEND_ABSENT, /* hardware or software not present, which is not a fault */
+enum ts_check_state {
+	TS_CHECK_UNKNOWN, /* undecided: timeout, crash, unexpected error */
+	TS_CHECK_YES,
+	TS_CHECK_LIMITED, /* works, except for what `text` says */
+	TS_CHECK_NO,      /* refused or broken, for a known reason */
+	TS_CHECK_ABSENT,  /* hardware or software not present, which is not a fault */
 };
 
-/* Each text is one line, or "". */
-struct ts_backend_finding {
-	enum ts_backend_state state;
+/* The result of a check. Each text is one line, or "". */
+struct ts_finding {
+	enum ts_check_state state;
 	char text[384]; /* what was found */
 	char fix[512];  /* shell command */
-	char note[512]; /* where to run it, other ways to fix it */
+	char note[512]; /* where to run it, what it weakens, other ways to fix it */
 };
 
+/* The checks of a backend are the group `name` of `tracesmith doctor`. */
 struct ts_backend_check {
 	const char *id; /* stable and unique, such as "mydevice_driver": scripts depend on it */
 	const char *title;
 	/*
-	 * Tries it. Runs in its own process, which is killed on a timeout: it may crash, hang and
-	 * load libraries. *ret_finding is zeroed.
+	 * Tries it. Runs in its own process, which is killed on a timeout: it may crash, hang,
+	 * print, load libraries, change its environment and start processes (which end with it).
+	 * *ret_finding is zeroed.
 	 */
-	void (*run)(struct ts_backend_finding *ret_finding);
+	void (*run)(struct ts_finding *ret_finding);
+	const char *used_by; /* what needs it, such as "record, replay"; NULL: "record" */
+	const char *caution; /* what the author could not test, or NULL */
 };
 
 /* ---- summary of a recording ---- */
@@ -198,6 +202,11 @@ struct ts_backend {
 	const struct ts_backend_check *checks;
 	/* Called when a trace is finished; not for outputs that are not a trace (.json). */
 	void (*summarize)(const struct ts_backend_recording *recording);
+	/*
+	 * Why it cannot record, such as a library that was missing when it was built; NULL: it can.
+	 * Its checks are run nevertheless.
+	 */
+	const char *unavailable;
 };
 
 #ifdef __cplusplus

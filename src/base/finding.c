@@ -1,11 +1,13 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Fills in findings. Texts may come from vendor libraries, so each is reduced to one line. */
+#include "base/finding.h"
+
 #include <stdarg.h>
+#include <stdbool.h>
 #include <stdio.h>
 #include <string.h>
 
 #include "base/text.h"
-#include "doctor/doctor.h"
 
 /* Removes an incomplete UTF-8 character from the end of a truncated text. */
 static void end_at_character(char *text, size_t length)
@@ -40,7 +42,7 @@ void ts_finding_set(struct ts_finding *finding, enum ts_check_state state, const
 
 	finding->state = state;
 	va_start(arguments, format);
-	put(finding->why, sizeof(finding->why), format, arguments);
+	put(finding->text, sizeof(finding->text), format, arguments);
 	va_end(arguments);
 }
 
@@ -49,7 +51,7 @@ void ts_finding_mend(struct ts_finding *finding, const char *format, ...)
 	va_list arguments;
 
 	va_start(arguments, format);
-	put(finding->mend, sizeof(finding->mend), format, arguments);
+	put(finding->fix, sizeof(finding->fix), format, arguments);
 	va_end(arguments);
 }
 
@@ -58,7 +60,7 @@ void ts_finding_note(struct ts_finding *finding, const char *format, ...)
 	va_list arguments;
 
 	va_start(arguments, format);
-	put(finding->mend_note, sizeof(finding->mend_note), format, arguments);
+	put(finding->note, sizeof(finding->note), format, arguments);
 	va_end(arguments);
 }
 
@@ -99,4 +101,15 @@ const char *ts_check_state_name(enum ts_check_state state)
 	default:
 		return "unknown";
 	}
+}
+
+const char *ts_errno_name(int error)
+{
+	static char number[24];
+	const char *name = strerrorname_np(error);
+
+	if (name)
+		return name;
+	snprintf(number, sizeof(number), "error %d", error);
+	return number;
 }

@@ -255,3 +255,14 @@ void ts_machine_look(struct ts_machine *ret_machine)
 	machine->bpf_disabled = ts_machine_setting("/proc/sys/kernel/unprivileged_bpf_disabled");
 	look_at_container(machine);
 }
+
+const struct ts_machine *ts_machine_here(void)
+{
+	static struct ts_machine machine;
+	static bool is_known;
+
+	if (!is_known)
+		ts_machine_look(&machine);
+	is_known = true;
+	return &machine;
+}

@@ -40,6 +40,9 @@ struct ts_machine {
 
 void ts_machine_look(struct ts_machine *ret_machine);
 
+/* The same, once a process. For one thread. */
+const struct ts_machine *ts_machine_here(void);
+
 /* "docker", ...; "" for none. */
 const char *ts_container_name(enum ts_container container);
 
@@ -76,9 +79,10 @@ bool ts_machine_read(const char *path, char *buffer, size_t bytes);
 /* Reads a file that holds one number; TS_SETTING_NONE if there is no such file. */
 int ts_machine_setting(const char *path);
 
-/*
- * Counts PCI functions of a vendor whose class begins with these bits, such as 0x03 for displays.
- */
+#define TS_PCI_NVIDIA 0x10deu
+#define TS_PCI_DISPLAY 0x03u
+
+/* Counts PCI functions of a vendor whose class begins with these bits, such as TS_PCI_DISPLAY. */
 unsigned int ts_machine_pci_count(unsigned int vendor, unsigned int class_byte);
 
 #endif

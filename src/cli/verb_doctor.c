@@ -280,7 +280,7 @@ static const char *style_of(enum ts_check_state state)
 static bool has_mend(const struct ts_probe *probe)
 {
 	return probe->finding.state != TS_CHECK_YES &&
-	       (probe->finding.mend[0] || probe->finding.mend_note[0]);
+	       (probe->finding.fix[0] || probe->finding.note[0]);
 }
 
 /* The same command is listed once. */
@@ -293,8 +293,8 @@ static void number_mends(struct doctor *doctor)
 			continue;
 		for (size_t j = 0; j < i && !doctor->mends[i]; j++) {
 			if (doctor->mends[j] &&
-			    !strcmp(doctor->probes[j].finding.mend, finding->mend) &&
-			    !strcmp(doctor->probes[j].finding.mend_note, finding->mend_note))
+			    !strcmp(doctor->probes[j].finding.fix, finding->fix) &&
+			    !strcmp(doctor->probes[j].finding.note, finding->note))
 				doctor->mends[i] = doctor->mends[j];
 		}
 		if (!doctor->mends[i])
@@ -325,7 +325,7 @@ static void show_row(const struct doctor *doctor, size_t index, size_t id_column
 	put_styled(style_of(finding->state), state);
 	ts_text_append_char(ts_stdout(), check->used_by ? ' ' : '*');
 	put_blanks(STATE_COLUMNS - strlen(state));
-	ts_text_append_str(&why, finding->why);
+	ts_text_append_str(&why, finding->text);
 	if (check->caution && finding->state != TS_CHECK_ABSENT)
 		ts_text_printf(&why, " (%s)", check->caution);
 	if (doctor->mends[index])
@@ -381,13 +381,13 @@ static void show_mends(const struct doctor *doctor)
 		number++;
 		ts_text_printf(ts_stdout(), "  [%u]%s ", number, number < 10 ? " " : "");
 		/* A command stays one line, so that it can be copied. */
-		ts_text_append_str(ts_stdout(), finding->mend);
-		if (finding->mend[0])
+		ts_text_append_str(ts_stdout(), finding->fix);
+		if (finding->fix[0])
 			ts_text_append_char(ts_stdout(), '\n');
-		if (finding->mend[0] && finding->mend_note[0])
+		if (finding->fix[0] && finding->note[0])
 			put_blanks(7);
-		if (finding->mend_note[0])
-			put_wrapped(finding->mend_note, 7);
+		if (finding->note[0])
+			put_wrapped(finding->note, 7);
 	}
 }
 
@@ -522,9 +522,9 @@ static void show_json_check(struct ts_text *out, const struct ts_probe *probe)
 	put_text(out, "group", check->group);
 	put_text(out, "title", check->title);
 	put_text(out, "state", ts_check_state_name(probe->finding.state));
-	put_text(out, "why", probe->finding.why);
-	put_text(out, "mend", probe->finding.mend);
-	put_text(out, "mend_note", probe->finding.mend_note);
+	put_text(out, "why", probe->finding.text);
+	put_text(out, "mend", probe->finding.fix);
+	put_text(out, "mend_note", probe->finding.note);
 	put_text(out, "used_by", check->used_by);
 	put_text(out, "caution", check->caution);
 	ts_text_printf(out, "\"basic\":%s,\"took_ns\":%" PRId64 "}", bool_text(check->is_basic),

@@ -31,24 +31,6 @@ TS_CHECK_FUNCTION(container);
 TS_CHECK_FUNCTION(nvml);
 TS_CHECK_FUNCTION(npu_smi);
 TS_CHECK_FUNCTION(amd);
-/* doctor_cuda.c */
-TS_CHECK_FUNCTION(cuda);
-TS_CHECK_FUNCTION(gpu_counters);
-TS_CHECK_FUNCTION(mig);
-TS_CHECK_FUNCTION(mps);
-/* doctor_cupti.c */
-TS_CHECK_FUNCTION(cupti);
-/* doctor_cuda_recording.c */
-TS_CHECK_FUNCTION(cuda_recording);
-TS_CHECK_FUNCTION(cuda_files);
-TS_CHECK_FUNCTION(cuda_profilers);
-TS_CHECK_FUNCTION(disassembler);
-TS_CHECK_FUNCTION(source_lines);
-/* doctor_opencl.c */
-TS_CHECK_FUNCTION(opencl);
-TS_CHECK_FUNCTION(opencl_devices);
-TS_CHECK_FUNCTION(opencl_layers);
-TS_CHECK_FUNCTION(opencl_recording);
 /* doctor_ptrace.c */
 TS_CHECK_FUNCTION(ptrace);
 TS_CHECK_FUNCTION(attach);
@@ -83,20 +65,7 @@ void ts_judge_perf(const struct ts_machine *machine, int error, int filter_error
 void ts_judge_bpf(const struct ts_machine *machine, int error, int filter_error,
 		  struct ts_finding *finding);
 
-/* Explains the result of cuInit(). */
-void ts_judge_cuda(const struct ts_machine *machine, int code, struct ts_finding *finding);
-
-/*
- * Checks access to GPU counters. `admin_only` is the driver's setting, `driver` its major version;
- * 0: unknown.
- */
-void ts_judge_gpu_counters(const struct ts_machine *machine, int admin_only, unsigned int driver,
-			   struct ts_finding *finding);
-
 /* ---- helpers ---- */
-
-/* "EPERM", or the number. */
-const char *ts_errno_name(int error);
 
 /* Outside of containers the origin of a seccomp filter is unknown: adds a note and returns true. */
 bool ts_note_filter(const struct ts_machine *machine, struct ts_finding *finding);

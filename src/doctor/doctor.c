@@ -1,11 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The table of checks, and the checks that backends add (include/tracesmith/backend.h).
- * Capabilities that TraceSmith does not use yet have `used_by` NULL.
+ * The table of checks of the machine, and the list of all, with those of backends
+ * (include/tracesmith/backend.h). Capabilities that TraceSmith does not use yet have `used_by`
+ * NULL.
  */
 #include "doctor/doctor.h"
-
-#include <string.h>
 
 #include "backends/recorder/backend_table.h"
 #include "base/memory.h"
@@ -18,7 +17,7 @@
 		(id), (group), (title), (used_by), (caution), (is_basic), (probe), NULL \
 	}
 
-static const struct ts_check table[] = {
+static const struct ts_check before_backends[] = {
 	CHECK("agent", "recording", "agent in a program", "record", NULL, true, ts_check_agent),
 	CHECK("live_directory", "recording", "live directory", "record", NULL, true,
 	      ts_check_live_directory),
@@ -39,30 +38,9 @@ static const struct ts_check table[] = {
 	CHECK("npu_smi", "metrics", "Ascend, by npu-smi", "metrics", NOT_RUN, false,
 	      ts_check_npu_smi),
 	CHECK("amd", "metrics", "AMD", "metrics", NOT_RUN, false, ts_check_amd),
+};
 
-	CHECK("cuda", "cuda", "CUDA driver", "record", NULL, false, ts_check_cuda),
-	CHECK("cuda_files", "cuda", "device files", "record", NULL, false, ts_check_cuda_files),
-	CHECK("cuda_recording", "cuda", "recording", "record", NULL, false,
-	      ts_check_cuda_recording),
-	CHECK("cupti", "cuda", "CUPTI", "record", NULL, false, ts_check_cupti),
-	CHECK("cuda_profilers", "cuda", "other profilers", "record", NULL, false,
-	      ts_check_cuda_profilers),
-	CHECK("gpu_counters", "cuda", "profiling permission", "record --pc-sampling", NULL, false,
-	      ts_check_gpu_counters),
-	CHECK("mig", "cuda", "MIG", "record", NOT_RUN, false, ts_check_mig),
-	CHECK("mps", "cuda", "MPS", "record", NOT_RUN, false, ts_check_mps),
-	CHECK("disassembler", "cuda", "instructions", "view --hot", NULL, false,
-	      ts_check_disassembler),
-	CHECK("source_lines", "cuda", "source lines", "record, symbolize", NULL, false,
-	      ts_check_source_lines),
-
-	CHECK("opencl", "opencl", "platforms", "record, replay", NULL, false, ts_check_opencl),
-	CHECK("opencl_devices", "opencl", "devices", "record, replay", NULL, false,
-	      ts_check_opencl_devices),
-	CHECK("opencl_layers", "opencl", "layers", "record", NULL, false, ts_check_opencl_layers),
-	CHECK("opencl_recording", "opencl", "recording", "record, replay", NULL, false,
-	      ts_check_opencl_recording),
-
+static const struct ts_check after_backends[] = {
 	CHECK("ptrace", "processes", "ptrace of a child", NULL, NULL, false, ts_check_ptrace),
 	CHECK("attach", "processes", "ptrace of others", "stack", NULL, false, ts_check_attach),
 	CHECK("read_memory", "processes", "memory of others", "record, stack", NULL, false,
@@ -83,14 +61,18 @@ static const struct ts_check table[] = {
 	CHECK("duckdb", "queries", "DuckDB", NULL, NULL, false, ts_check_duckdb),
 };
 
-#define CHECKS_AT_MOST (TS_ARRAY_SIZE(table) + 64)
-
-/* Groups of backends follow this one. */
-#define LAST_BACKEND_GROUP "opencl"
+#define CHECKS_AT_MOST (TS_ARRAY_SIZE(before_backends) + TS_ARRAY_SIZE(after_backends) + 256)
 
 static struct ts_check checks[CHECKS_AT_MOST];
 
-static size_t append_checks(size_t count, const struct ts_backend *backend)
+static size_t append_table(size_t count, const struct ts_check *table, size_t table_count)
+{
+	for (size_t i = 0; i < table_count && count < CHECKS_AT_MOST; i++)
+		checks[count++] = table[i];
+	return count;
+}
+
+static size_t append_backend(size_t count, const struct ts_backend *backend)
 {
 	const struct ts_backend_check *check = backend->checks;
 
@@ -99,77 +81,38 @@ static size_t append_checks(size_t count, const struct ts_backend *backend)
 			.id = check->id,
 			.group = backend->name,
 			.title = check->title,
-			.used_by = "record",
-			.backend_check = check,
+			.used_by = check->used_by ? check->used_by : "record",
+			.caution = check->caution,
+			.run = check->run,
 		};
-	return count;
-}
-
-static bool has_group(const char *group)
-{
-	for (size_t i = 0; i < TS_ARRAY_SIZE(table); i++)
-		if (!strcmp(table[i].group, group))
-			return true;
-	return false;
-}
-
-/*
- * The checks of a built-in backend follow its group; those of other backends follow the last group.
- */
-static size_t append_backends(size_t count, const char *group)
-{
-	const struct ts_known_backend *known;
-
-	for (size_t i = 0; (known = ts_backend_known(i)); i++) {
-		if (!strcmp(known->backend.name, group) ||
-		    (!strcmp(group, LAST_BACKEND_GROUP) && !has_group(known->backend.name)))
-			count = append_checks(count, &known->backend);
-	}
 	return count;
 }
 
 const struct ts_check *ts_check_list(size_t *ret_count)
 {
-	size_t count = 0;
+	const struct ts_known_backend *known;
+	size_t count = append_table(0, before_backends, TS_ARRAY_SIZE(before_backends));
 
-	for (size_t i = 0; i < TS_ARRAY_SIZE(table); i++) {
-		bool is_last = i + 1 == TS_ARRAY_SIZE(table) ||
-			       strcmp(table[i].group, table[i + 1].group) != 0;
-
-		if (count < CHECKS_AT_MOST)
-			checks[count++] = table[i];
-		if (is_last)
-			count = append_backends(count, table[i].group);
-	}
-	*ret_count = count;
+	for (size_t i = 0; (known = ts_backend_known(i)); i++)
+		count = append_backend(count, &known->backend);
+	*ret_count = append_table(count, after_backends, TS_ARRAY_SIZE(after_backends));
 	return checks;
 }
 
-/* ---- checks of backends ---- */
-
-static enum ts_check_state state_of(enum ts_backend_state state)
-{
-	static const enum ts_check_state states[] = {
-		[TS_BACKEND_UNKNOWN] = TS_CHECK_UNKNOWN, [TS_BACKEND_OK] = TS_CHECK_YES,
-		[TS_BACKEND_LIMITED] = TS_CHECK_LIMITED, [TS_BACKEND_FAILED] = TS_CHECK_NO,
-		[TS_BACKEND_ABSENT] = TS_CHECK_ABSENT,
-	};
-
-	return (size_t)state < TS_ARRAY_SIZE(states) ? states[state] : TS_CHECK_UNKNOWN;
-}
-
+/* A backend of others may return anything: the copy is one line each, and a known state. */
 void ts_check_run(const struct ts_check *check, const struct ts_machine *machine,
 		  struct ts_finding *ret_finding)
 {
-	struct ts_backend_finding finding = { 0 };
+	struct ts_finding found = { 0 };
 
-	if (!check->backend_check) {
+	if (check->probe) {
 		check->probe(machine, ret_finding);
 		return;
 	}
-	check->backend_check->run(&finding);
-	ts_finding_set(ret_finding, state_of(finding.state), "%.*s", (int)sizeof(finding.text),
-		       finding.text);
-	ts_finding_mend(ret_finding, "%.*s", (int)sizeof(finding.fix), finding.fix);
-	ts_finding_note(ret_finding, "%.*s", (int)sizeof(finding.note), finding.note);
+	check->run(&found);
+	ts_finding_set(ret_finding,
+		       (unsigned int)found.state < TS_CHECK_STATES ? found.state : TS_CHECK_UNKNOWN,
+		       "%.*s", (int)sizeof(found.text), found.text);
+	ts_finding_mend(ret_finding, "%.*s", (int)sizeof(found.fix), found.fix);
+	ts_finding_note(ret_finding, "%.*s", (int)sizeof(found.note), found.note);
 }

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Finds out what this machine permits, by trying it. Each capability is one check; one table lists
- * all checks.
+ * those of the machine, and each backend brings its own (include/tracesmith/backend.h).
  *
- * To add a check `lasers`:
+ * To add a check `lasers` of the machine:
  *
  *  1. Write ts_check_lasers(const struct ts_machine *, struct ts_finding *) in the file of its
  *     group and declare it in checks.h. It runs in its own process, which is killed on a timeout:
@@ -20,40 +20,12 @@
 #include <stddef.h>
 #include <stdint.h>
 
-#include <tracesmith/error.h>
+#include <tracesmith/backend.h>
 
+#include "base/finding.h"
 #include "base/machine.h"
 
-enum ts_check_state {
-	TS_CHECK_UNKNOWN, /* undecided: timeout, crash, unexpected error */
-	TS_CHECK_YES,
-	TS_CHECK_LIMITED, /* works, with the restriction in `why` */
-	TS_CHECK_NO,      /* refused or broken, for a known reason */
-	TS_CHECK_ABSENT,  /* not present, which is not a fault */
-	TS_CHECK_STATES,
-};
-
-#define TS_FINDING_WHY_BYTES 384
-#define TS_FINDING_MEND_BYTES 512
-
-/* The result of a check. Texts are one line each, or "". */
-struct ts_finding {
-	enum ts_check_state state;
-	char why[TS_FINDING_WHY_BYTES];
-	char mend[TS_FINDING_MEND_BYTES];      /* shell command that fixes it */
-	char mend_note[TS_FINDING_MEND_BYTES]; /* where to run it, what it weakens, alternatives */
-};
-
-/* All truncate what is too long. */
-void ts_finding_set(struct ts_finding *finding, enum ts_check_state state, const char *format, ...)
-	TS_PRINTF_LIKE(3, 4);
-void ts_finding_mend(struct ts_finding *finding, const char *format, ...) TS_PRINTF_LIKE(2, 3);
-void ts_finding_note(struct ts_finding *finding, const char *format, ...) TS_PRINTF_LIKE(2, 3);
-
-#define TS_QUOTED_BYTES TS_FINDING_MEND_BYTES
-
-/* Quotes a word for a shell if needed; "PATH" if it is too long. Returns the buffer. */
-const char *ts_finding_quote(const char *word, char buffer[TS_QUOTED_BYTES]);
+#define TS_CHECK_STATES (TS_CHECK_ABSENT + 1)
 
 struct ts_check {
 	const char *id; /* stable: scripts depend on it */
@@ -62,8 +34,9 @@ struct ts_check {
 	const char *used_by; /* the verb or feature that needs it; NULL: nothing yet */
 	const char *caution; /* what the author could not test, or NULL */
 	bool is_basic;       /* nothing can be recorded without it */
+	/* One of these; `run` is the check of a backend. */
 	void (*probe)(const struct ts_machine *machine, struct ts_finding *ret_finding);
-	const struct ts_backend_check *backend_check; /* check of a backend, instead of `probe` */
+	void (*run)(struct ts_finding *ret_finding);
 };
 
 /* Runs a check in this process. */
@@ -72,9 +45,6 @@ void ts_check_run(const struct ts_check *check, const struct ts_machine *machine
 
 /* All checks in display order, groups together. Valid until the next call. */
 const struct ts_check *ts_check_list(size_t *ret_count);
-
-/* "yes", "limited", "no", "absent", "unknown". */
-const char *ts_check_state_name(enum ts_check_state state);
 
 /* ---- running ---- */
 

@@ -16,6 +16,7 @@
 
 #include <tracesmith/schema.h>
 
+#include "backends/recorder/agent_library.h"
 #include "base/io.h"
 #include "base/memory.h"
 #include "doctor/checks.h"
@@ -192,7 +193,7 @@ void ts_check_agent(const struct ts_machine *machine, struct ts_finding *ret_fin
 	char *const plain[] = { (char *)"true", NULL };
 	char *const shell[] = { (char *)"/bin/sh", (char *)"-c", (char *)":", NULL };
 	char *const *arguments = plain;
-	char agent[TS_LAUNCH_PATH_BYTES], said[512];
+	char agent[TS_AGENT_PATH_BYTES], said[512];
 	uint64_t session = 0;
 	struct ts_error err;
 	int status, rc;
@@ -203,7 +204,7 @@ void ts_check_agent(const struct ts_machine *machine, struct ts_finding *ret_fin
 	clear_environment();
 	(void)!getrandom(&session, sizeof(session), 0);
 	session |= 1;
-	rc = ts_launch_find_agent(agent, sizeof(agent), &err);
+	rc = ts_agent_library_find(agent, sizeof(agent), &err);
 	if (!rc) {
 		rc = run_program(arguments, agent, session, &status, said, sizeof(said), &err);
 		if (rc == TS_ENOTFOUND) {

@@ -11,7 +11,6 @@
 #include <unistd.h>
 
 #include "doctor/checks.h"
-#include "backends/recorder/cuda_checks.h"
 #include "sample/metrics/metric_sources.h"
 
 #define PCI_AMD 0x1002u

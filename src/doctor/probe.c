@@ -112,9 +112,9 @@ static bool is_whole(const struct run *run)
 	return run->got == sizeof(*answer) && answer->magic == ANSWER_MAGIC &&
 	       answer->end == ~ANSWER_MAGIC &&
 	       (unsigned int)answer->finding.state < TS_CHECK_STATES &&
-	       is_text(answer->finding.why, sizeof(answer->finding.why)) &&
-	       is_text(answer->finding.mend, sizeof(answer->finding.mend)) &&
-	       is_text(answer->finding.mend_note, sizeof(answer->finding.mend_note));
+	       is_text(answer->finding.text, sizeof(answer->finding.text)) &&
+	       is_text(answer->finding.fix, sizeof(answer->finding.fix)) &&
+	       is_text(answer->finding.note, sizeof(answer->finding.note));
 }
 
 static void describe_silence(struct run *run, int status, int64_t limit_ns)

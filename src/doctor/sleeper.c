@@ -62,14 +62,3 @@ void ts_sleeper_stop(pid_t pid, bool is_orphan)
 	if (!is_orphan)
 		waitpid(pid, NULL, 0);
 }
-
-const char *ts_errno_name(int error)
-{
-	static char number[24];
-	const char *name = strerrorname_np(error);
-
-	if (name)
-		return name;
-	snprintf(number, sizeof(number), "error %d", error);
-	return number;
-}

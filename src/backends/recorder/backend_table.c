@@ -9,13 +9,10 @@
 #include <string.h>
 
 #include "base/memory.h"
-#include "tracesmith_config.h"
 
 static const struct ts_backend *const built_in[] = {
-#ifdef TS_HAVE_OPENCL
-	&ts_opencl_descriptor,
-#endif
 	&ts_cuda_descriptor,
+	&ts_opencl_descriptor,
 };
 
 #define LOADED_AT_MOST 16

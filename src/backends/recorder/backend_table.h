@@ -22,7 +22,8 @@ struct ts_known_backend {
 
 /*
  * The n-th known backend: built-in ones, in the order in which their libraries are preloaded, then
- * those that ts_backend_load() has loaded. NULL behind the last. Pointers stay valid.
+ * those that ts_backend_load() has loaded. NULL behind the last. Pointers stay valid. Some may be
+ * `unavailable`.
  */
 const struct ts_known_backend *ts_backend_known(size_t n);
 

@@ -16,8 +16,8 @@
 #include <sys/un.h>
 #include <unistd.h>
 
+#include "base/finding.h"
 #include "base/memory.h"
-#include "doctor/checks.h"
 
 #define PARAMETERS "/proc/driver/nvidia/params"
 #define ATTRIBUTE_MPS_ENABLED 133
@@ -26,9 +26,9 @@
 
 /* ---- loading ---- */
 
-static void mend_missing(const struct ts_machine *machine, struct ts_finding *finding)
+static void mend_missing(struct ts_finding *finding)
 {
-	switch (machine->container) {
+	switch (ts_machine_here()->container) {
 	case TS_CONTAINER_NONE:
 		ts_finding_mend(finding, "sudo apt install nvidia-driver");
 		ts_finding_note(
@@ -52,8 +52,7 @@ static void mend_missing(const struct ts_machine *machine, struct ts_finding *fi
 	}
 }
 
-static void judge_missing(const struct ts_machine *machine, const char *why,
-			  struct ts_finding *finding)
+static void judge_missing(const char *why, struct ts_finding *finding)
 {
 	unsigned int devices = ts_machine_pci_count(TS_PCI_NVIDIA, TS_PCI_DISPLAY);
 	bool is_missing = why && strstr(why, "No such file");
@@ -64,11 +63,10 @@ static void judge_missing(const struct ts_machine *machine, const char *why,
 	}
 	ts_finding_set(finding, TS_CHECK_NO, "%s%s", why ? why : "libcuda.so.1 cannot be loaded",
 		       devices ? ", though there is an NVIDIA GPU" : "");
-	mend_missing(machine, finding);
+	mend_missing(finding);
 }
 
-bool ts_cuda_load(const struct ts_machine *machine, struct ts_cuda *ret_cuda,
-		  struct ts_finding *finding)
+bool ts_cuda_load(struct ts_cuda *ret_cuda, struct ts_finding *finding)
 {
 	void *library = dlopen("libcuda.so.1", RTLD_NOW | RTLD_GLOBAL);
 	const struct {
@@ -84,7 +82,7 @@ bool ts_cuda_load(const struct ts_machine *machine, struct ts_cuda *ret_cuda,
 	};
 
 	if (!library) {
-		judge_missing(machine, dlerror(), finding);
+		judge_missing(dlerror(), finding);
 		return false;
 	}
 	for (size_t i = 0; i < TS_ARRAY_SIZE(calls); i++) {
@@ -128,7 +126,7 @@ static const struct outcome {
 	  "on the host; loads the module and makes /dev/nvidia-uvm" },
 };
 
-void ts_judge_cuda(const struct ts_machine *machine, int code, struct ts_finding *finding)
+void ts_judge_cuda(int code, struct ts_finding *finding)
 {
 	for (size_t i = 0; i < TS_ARRAY_SIZE(outcomes); i++) {
 		if (outcomes[i].code != code)
@@ -145,12 +143,11 @@ void ts_judge_cuda(const struct ts_machine *machine, int code, struct ts_finding
 		ts_finding_set(finding, TS_CHECK_UNKNOWN, "cuInit gave %d", code);
 }
 
-bool ts_cuda_start(const struct ts_machine *machine, struct ts_cuda *ret_cuda,
-		   struct ts_finding *finding)
+bool ts_cuda_start(struct ts_cuda *ret_cuda, struct ts_finding *finding)
 {
 	int code;
 
-	if (!ts_cuda_load(machine, ret_cuda, finding))
+	if (!ts_cuda_load(ret_cuda, finding))
 		return false;
 	code = ret_cuda->init(0);
 	if (code == 0)
@@ -160,7 +157,7 @@ bool ts_cuda_start(const struct ts_machine *machine, struct ts_cuda *ret_cuda,
 	    access("/dev/nvidiactl", F_OK))
 		ts_finding_set(finding, TS_CHECK_ABSENT, "a driver, but no NVIDIA GPU");
 	else
-		ts_judge_cuda(machine, code, finding);
+		ts_judge_cuda(code, finding);
 	return false;
 }
 
@@ -182,13 +179,13 @@ static void append_names(const struct ts_cuda *cuda, int count, char *text, size
 	}
 }
 
-void ts_check_cuda(const struct ts_machine *machine, struct ts_finding *ret_finding)
+void ts_check_cuda(struct ts_finding *ret_finding)
 {
 	int version = 0, count = 0, code;
 	char names[256];
 	struct ts_cuda cuda;
 
-	if (!ts_cuda_start(machine, &cuda, ret_finding))
+	if (!ts_cuda_start(&cuda, ret_finding))
 		return;
 	cuda.driver_version(&version);
 	code = cuda.device_count(&count);
@@ -274,7 +271,7 @@ void ts_judge_gpu_counters(const struct ts_machine *machine, int admin_only, uns
 	}
 }
 
-void ts_check_gpu_counters(const struct ts_machine *machine, struct ts_finding *ret_finding)
+void ts_check_gpu_counters(struct ts_finding *ret_finding)
 {
 	char text[8192];
 	const char *line;
@@ -286,7 +283,7 @@ void ts_check_gpu_counters(const struct ts_machine *machine, struct ts_finding *
 		return;
 	}
 	line = strstr(text, "RmProfilingAdminOnly:");
-	ts_judge_gpu_counters(machine,
+	ts_judge_gpu_counters(ts_machine_here(),
 			      line ? (int)strtol(line + strlen("RmProfilingAdminOnly:"), NULL, 10)
 				   : TS_SETTING_NONE,
 			      kernel_driver(), ret_finding);
@@ -341,7 +338,7 @@ static void count_mig(const struct nvml *nvml, struct ts_finding *finding)
 		ts_finding_set(finding, TS_CHECK_ABSENT, "none of the GPUs can be divided");
 }
 
-void ts_check_mig(const struct ts_machine *machine, struct ts_finding *ret_finding)
+void ts_check_mig(struct ts_finding *ret_finding)
 {
 	struct nvml nvml;
 	const char *missing = load_nvml(&nvml);
@@ -384,19 +381,19 @@ static int try_control(const char *folder)
 }
 
 /* Asks the driver whether this process is an MPS client. -1: unknown. */
-static int ask_driver(const struct ts_machine *machine)
+static int ask_driver(void)
 {
 	struct ts_finding ignored = { 0 };
 	struct ts_cuda cuda;
 	int device = 0, value = -1;
 
-	if (!ts_cuda_start(machine, &cuda, &ignored) || cuda.device_get(&device, 0) ||
+	if (!ts_cuda_start(&cuda, &ignored) || cuda.device_get(&device, 0) ||
 	    cuda.device_attribute(&value, ATTRIBUTE_MPS_ENABLED, device))
 		return -1;
 	return value;
 }
 
-void ts_check_mps(const struct ts_machine *machine, struct ts_finding *ret_finding)
+void ts_check_mps(struct ts_finding *ret_finding)
 {
 	const char *folder = getenv("CUDA_MPS_PIPE_DIRECTORY");
 	int error;
@@ -414,7 +411,7 @@ void ts_check_mps(const struct ts_machine *machine, struct ts_finding *ret_findi
 	} else if (error == EACCES || error == EPERM) {
 		ts_finding_set(ret_finding, TS_CHECK_UNKNOWN, "%s/control: %s", folder,
 			       ts_errno_name(error));
-	} else if (ask_driver(machine) == 0) {
+	} else if (ask_driver() == 0) {
 		ts_finding_set(ret_finding, TS_CHECK_ABSENT,
 			       "no program that is started here is a client of a server");
 	} else {

@@ -1,13 +1,44 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The CUDA driver calls that checks need, loaded at run time. */
+/*
+ * The checks of `tracesmith doctor cuda`, and the CUDA driver calls that they need, loaded at run
+ * time.
+ */
 #ifndef TS_BACKENDS_RECORDER_CUDA_CHECKS_H
 #define TS_BACKENDS_RECORDER_CUDA_CHECKS_H
 
-#include "doctor/doctor.h"
+#include <stdbool.h>
 
-/* PCI ids: vendor NVIDIA, class display. */
-#define TS_PCI_NVIDIA 0x10deu
-#define TS_PCI_DISPLAY 0x03u
+#include <tracesmith/backend.h>
+
+#include "base/machine.h"
+
+/* cuda_checks.c */
+void ts_check_cuda(struct ts_finding *ret_finding);
+void ts_check_gpu_counters(struct ts_finding *ret_finding);
+void ts_check_mig(struct ts_finding *ret_finding);
+void ts_check_mps(struct ts_finding *ret_finding);
+/* cupti_check.c */
+void ts_check_cupti(struct ts_finding *ret_finding);
+/* cuda_recording_checks.c */
+void ts_check_cuda_recording(struct ts_finding *ret_finding);
+void ts_check_cuda_files(struct ts_finding *ret_finding);
+void ts_check_cuda_profilers(struct ts_finding *ret_finding);
+void ts_check_disassembler(struct ts_finding *ret_finding);
+void ts_check_source_lines(struct ts_finding *ret_finding);
+
+/* ---- diagnoses, which tests call with made-up facts ---- */
+
+/* Explains the result of cuInit(). */
+void ts_judge_cuda(int code, struct ts_finding *finding);
+
+/*
+ * Checks access to GPU counters. `admin_only` is the driver's setting, `driver` its major version;
+ * 0: unknown.
+ */
+void ts_judge_gpu_counters(const struct ts_machine *machine, int admin_only, unsigned int driver,
+			   struct ts_finding *finding);
+
+/* ---- the driver ---- */
 
 struct ts_cuda {
 	int (*init)(unsigned int flags);
@@ -19,11 +50,9 @@ struct ts_cuda {
 };
 
 /* False if there is no driver to load; the finding says why. */
-bool ts_cuda_load(const struct ts_machine *machine, struct ts_cuda *ret_cuda,
-		  struct ts_finding *finding);
+bool ts_cuda_load(struct ts_cuda *ret_cuda, struct ts_finding *finding);
 
 /* Loads and initialises the driver. False as above, or if cuInit() fails. */
-bool ts_cuda_start(const struct ts_machine *machine, struct ts_cuda *ret_cuda,
-		   struct ts_finding *finding);
+bool ts_cuda_start(struct ts_cuda *ret_cuda, struct ts_finding *finding);
 
 #endif

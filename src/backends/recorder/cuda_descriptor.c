@@ -1,13 +1,15 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * CUDA as the tool sees it (docs/cuda.md): how its library gets into a program, host stacks,
- * instruction samples, windows that the program marks, and what a finished trace has of CUDA.
+ * instruction samples, windows that the program marks, checks of the machine, and what a finished
+ * trace has of CUDA.
  */
 #include <inttypes.h>
 #include <stdio.h>
 #include <string.h>
 
 #include "backends/recorder/backend_table.h"
+#include "backends/recorder/cuda_checks.h"
 #include "base/json.h"
 #include "base/memory.h"
 #include "base/text.h"
@@ -121,6 +123,25 @@ static const struct ts_backend_window windows[] = {
 		.never_opened =
 			"the program has not called cudaProfilerStart (torch.cuda.profiler.start())",
 	},
+	{ 0 },
+};
+
+/* ---- checks ---- */
+
+#define NOT_RUN "never run on such hardware by us"
+
+static const struct ts_backend_check checks[] = {
+	{ "cuda", "CUDA driver", ts_check_cuda, NULL, NULL },
+	{ "cuda_files", "device files", ts_check_cuda_files, NULL, NULL },
+	{ "cuda_recording", "recording", ts_check_cuda_recording, NULL, NULL },
+	{ "cupti", "CUPTI", ts_check_cupti, NULL, NULL },
+	{ "cuda_profilers", "other profilers", ts_check_cuda_profilers, NULL, NULL },
+	{ "gpu_counters", "profiling permission", ts_check_gpu_counters, "record --pc-sampling",
+	  NULL },
+	{ "mig", "MIG", ts_check_mig, NULL, NOT_RUN },
+	{ "mps", "MPS", ts_check_mps, NULL, NOT_RUN },
+	{ "disassembler", "instructions", ts_check_disassembler, "view --hot", NULL },
+	{ "source_lines", "source lines", ts_check_source_lines, "record, symbolize", NULL },
 	{ 0 },
 };
 
@@ -289,5 +310,6 @@ const struct ts_backend ts_cuda_descriptor = {
 	.environment = environment,
 	.options = options,
 	.windows = windows,
+	.checks = checks,
 	.summarize = summarize,
 };

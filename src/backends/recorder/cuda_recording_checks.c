@@ -12,9 +12,10 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "backends/recorder/agent_library.h"
+#include "backends/recorder/cuda_checks.h"
+#include "base/finding.h"
 #include "base/memory.h"
-#include "doctor/checks.h"
-#include "record/launch/launch_target.h"
 #include "tracesmith_config.h"
 
 #define LIBRARY "libtracesmith-backend-cuda.so"
@@ -23,19 +24,15 @@
 /* ---- backend library ---- */
 
 /* Loads the library; a broken one shows then. Like all checks, this runs in a child. */
-void ts_check_cuda_recording(const struct ts_machine *machine, struct ts_finding *ret_finding)
+void ts_check_cuda_recording(struct ts_finding *ret_finding)
 {
-	char path[TS_LAUNCH_PATH_BYTES], quoted[TS_QUOTED_BYTES];
+	char path[TS_AGENT_PATH_BYTES], quoted[TS_QUOTED_BYTES];
 	struct ts_error err;
-	char *slash;
 
-	if (ts_launch_find_agent(path, sizeof(path), &err)) {
+	if (ts_agent_library_find_beside(LIBRARY, path, sizeof(path), &err)) {
 		ts_finding_set(ret_finding, TS_CHECK_NO, "%s", err.message);
 		return;
 	}
-	slash = strrchr(path, '/');
-	if (slash && strlen(LIBRARY) < sizeof(path) - (size_t)(slash + 1 - path))
-		stpcpy(slash + 1, LIBRARY);
 	if (access(path, R_OK)) {
 		ts_finding_set(
 			ret_finding, TS_CHECK_NO,
@@ -102,8 +99,10 @@ static const char *find_withheld(void)
 	return NULL;
 }
 
-static void mend_container(const struct ts_machine *machine, struct ts_finding *finding)
+static void mend_container(struct ts_finding *finding)
 {
+	const struct ts_machine *machine = ts_machine_here();
+
 	ts_finding_mend(finding, "%s run %s -e NVIDIA_DRIVER_CAPABILITIES=compute,utility IMAGE",
 			machine->container == TS_CONTAINER_PODMAN ? "podman" : "docker",
 			machine->container == TS_CONTAINER_PODMAN ? "--device nvidia.com/gpu=all"
@@ -111,7 +110,7 @@ static void mend_container(const struct ts_machine *machine, struct ts_finding *
 	ts_finding_note(finding, "run it on the host, with NVIDIA's container toolkit");
 }
 
-void ts_check_cuda_files(const struct ts_machine *machine, struct ts_finding *ret_finding)
+void ts_check_cuda_files(struct ts_finding *ret_finding)
 {
 	const char *withheld = find_withheld();
 	unsigned int count = 0;
@@ -120,7 +119,7 @@ void ts_check_cuda_files(const struct ts_machine *machine, struct ts_finding *re
 
 	if (withheld) {
 		ts_finding_set(ret_finding, TS_CHECK_NO, "%s", withheld);
-		mend_container(machine, ret_finding);
+		mend_container(ret_finding);
 	} else if (error) {
 		ts_finding_set(ret_finding, TS_CHECK_NO, "%s: %s", path, ts_errno_name(error));
 		if (error == EACCES || error == EPERM) {
@@ -156,7 +155,7 @@ static const struct rival {
 	  "unset NVTX_INJECTION64_PATH" },
 };
 
-void ts_check_cuda_profilers(const struct ts_machine *machine, struct ts_finding *ret_finding)
+void ts_check_cuda_profilers(struct ts_finding *ret_finding)
 {
 	for (char **line = environ; line && *line; line++) {
 		for (size_t i = 0; i < TS_ARRAY_SIZE(rivals); i++) {
@@ -193,7 +192,7 @@ static bool find_program(const char *name, char *path, size_t bytes)
 	return !access(path, X_OK);
 }
 
-void ts_check_disassembler(const struct ts_machine *machine, struct ts_finding *ret_finding)
+void ts_check_disassembler(struct ts_finding *ret_finding)
 {
 	char path[1024];
 
@@ -209,7 +208,7 @@ void ts_check_disassembler(const struct ts_machine *machine, struct ts_finding *
 	ts_finding_note(ret_finding, "or of NVIDIA's packages: cuda-nvdisasm-13-0");
 }
 
-void ts_check_source_lines(const struct ts_machine *machine, struct ts_finding *ret_finding)
+void ts_check_source_lines(struct ts_finding *ret_finding)
 {
 #ifdef TS_HAVE_LIBDW
 	if (dlopen("libdw.so.1", RTLD_NOW | RTLD_LOCAL)) {

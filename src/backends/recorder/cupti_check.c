@@ -12,9 +12,9 @@
 #include <string.h>
 #include <unistd.h>
 
-#include "base/memory.h"
-#include "doctor/checks.h"
 #include "backends/recorder/cuda_checks.h"
+#include "base/finding.h"
+#include "base/memory.h"
 
 #define ACTIVITY_CONCURRENT_KERNEL 10
 #define NOT_COMPATIBLE 14
@@ -230,14 +230,14 @@ static void judge_none(const struct cupti *newest, int driver, struct ts_finding
 	mend_version(driver, finding);
 }
 
-void ts_check_cupti(const struct ts_machine *machine, struct ts_finding *ret_finding)
+void ts_check_cupti(struct ts_finding *ret_finding)
 {
 	struct cupti cupti = { 0 };
 	struct ts_finding without = { 0 };
 	struct ts_cuda cuda;
 	int driver = 0;
 
-	if (ts_cuda_start(machine, &cuda, &without)) {
+	if (ts_cuda_start(&cuda, &without)) {
 		cuda.driver_version(&driver);
 		if (search((unsigned int)driver / 1000, &cupti))
 			try_tracing(&cupti, driver, ret_finding);

@@ -1,9 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * OpenCL: the platforms and devices that the loader finds, how their clocks can be tied to ours,
- * whether the loader supports layers (a tracer gets between a program and its platform as a layer),
- * and whether ours was built.
+ * The checks of `tracesmith doctor opencl`: the platforms and devices that the loader finds, how
+ * their clocks can be tied to ours, whether the loader supports layers (a tracer gets between a
+ * program and its platform as a layer), and whether ours was built.
  */
+#include "backends/recorder/opencl_checks.h"
+
 #include <dirent.h>
 #include <dlfcn.h>
 #include <errno.h>
@@ -16,10 +18,10 @@
 #include <sys/inotify.h>
 #include <unistd.h>
 
+#include "backends/recorder/agent_library.h"
+#include "base/finding.h"
+#include "base/machine.h"
 #include "base/memory.h"
-#include "doctor/checks.h"
-#include "backends/recorder/cuda_checks.h"
-#include "record/launch/launch_target.h"
 #include "tracesmith_config.h"
 
 #define PLATFORM_NAME 0x0902
@@ -115,7 +117,7 @@ static bool find_broken_driver(const char *folder, struct ts_finding *finding)
 	return found;
 }
 
-static void judge_no_platform(const struct ts_machine *machine, struct ts_finding *finding)
+static void judge_no_platform(struct ts_finding *finding)
 {
 	const char *folder = getenv("OCL_ICD_VENDORS");
 
@@ -129,7 +131,7 @@ static void judge_no_platform(const struct ts_machine *machine, struct ts_findin
 					 " && echo libnvidia-opencl.so.1 >" VENDORS "/nvidia.icd'");
 		ts_finding_note(
 			finding, "%s",
-			machine->container
+			ts_machine_here()->container
 				? "the container also wants NVIDIA_DRIVER_CAPABILITIES=compute,utility"
 				: "the driver's package has the library");
 		return;
@@ -171,7 +173,7 @@ static void describe(const struct opencl *opencl, void **platforms, uint32_t cou
 				"device files may be closed to this user: groups render and video");
 }
 
-void ts_check_opencl(const struct ts_machine *machine, struct ts_finding *ret_finding)
+void ts_check_opencl(struct ts_finding *ret_finding)
 {
 	void *platforms[PLATFORMS_AT_MOST] = { NULL };
 	struct opencl opencl;
@@ -182,7 +184,7 @@ void ts_check_opencl(const struct ts_machine *machine, struct ts_finding *ret_fi
 		return;
 	code = opencl.platforms(PLATFORMS_AT_MOST, platforms, &count);
 	if (code == PLATFORM_NOT_FOUND || (!code && !count))
-		judge_no_platform(machine, ret_finding);
+		judge_no_platform(ret_finding);
 	else if (code)
 		ts_finding_set(ret_finding, TS_CHECK_UNKNOWN, "clGetPlatformIDs gave %d", code);
 	else
@@ -230,10 +232,10 @@ static uint32_t list_devices(const struct opencl *opencl, void *platform, uint32
 	return count;
 }
 
-void ts_check_opencl_devices(const struct ts_machine *machine, struct ts_finding *ret_finding)
+void ts_check_opencl_devices(struct ts_finding *ret_finding)
 {
 	void *platforms[PLATFORMS_AT_MOST] = { NULL };
-	char text[TS_FINDING_WHY_BYTES] = "";
+	char text[TS_FINDING_TEXT_BYTES] = "";
 	uint32_t count = 0, devices = 0;
 	struct opencl opencl;
 
@@ -257,19 +259,15 @@ void ts_check_opencl_devices(const struct ts_machine *machine, struct ts_finding
 
 #ifdef TS_HAVE_OPENCL
 /* Loaders without layer support use a library next to the agent that exports all calls. */
-void ts_check_opencl_recording(const struct ts_machine *machine, struct ts_finding *ret_finding)
+void ts_check_opencl_recording(struct ts_finding *ret_finding)
 {
-	char path[TS_LAUNCH_PATH_BYTES];
+	char path[TS_AGENT_PATH_BYTES];
 	struct ts_error err;
-	char *slash;
 
-	if (ts_launch_find_agent(path, sizeof(path), &err)) {
+	if (ts_agent_library_find_beside(BY_NAME, path, sizeof(path), &err)) {
 		ts_finding_set(ret_finding, TS_CHECK_NO, "%s", err.message);
 		return;
 	}
-	slash = strrchr(path, '/');
-	if (slash && strlen(BY_NAME) < sizeof(path) - (size_t)(slash + 1 - path))
-		stpcpy(slash + 1, BY_NAME);
 	if (access(path, R_OK)) {
 		ts_finding_set(ret_finding, TS_CHECK_LIMITED,
 			       "built in, but for loaders without layers: '%s' is not there", path);
@@ -278,7 +276,7 @@ void ts_check_opencl_recording(const struct ts_machine *machine, struct ts_findi
 	ts_finding_set(ret_finding, TS_CHECK_YES, "built in, with loaders of both kinds");
 }
 #else
-void ts_check_opencl_recording(const struct ts_machine *machine, struct ts_finding *ret_finding)
+void ts_check_opencl_recording(struct ts_finding *ret_finding)
 {
 	ts_finding_set(ret_finding, TS_CHECK_NO, "this build is without OpenCL");
 	ts_finding_mend(ret_finding, "sudo apt install opencl-headers ocl-icd-opencl-dev");
@@ -344,7 +342,7 @@ static void judge_layers(const struct opencl *opencl, int watch, struct ts_findi
 		"2.3.0 or newer (Debian 12, Ubuntu 24.04), and found ahead of other libOpenCL.so.1 in LD_LIBRARY_PATH");
 }
 
-void ts_check_opencl_layers(const struct ts_machine *machine, struct ts_finding *ret_finding)
+void ts_check_opencl_layers(struct ts_finding *ret_finding)
 {
 	TS_AUTO_FD int watch = inotify_init1(IN_CLOEXEC), bait = -1;
 	struct opencl opencl;

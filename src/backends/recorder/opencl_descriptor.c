@@ -4,11 +4,21 @@
  * loader; loaders without layers get the library with OpenCL's calls by name.
  */
 #include "backends/recorder/backend_table.h"
+#include "backends/recorder/opencl_checks.h"
+#include "tracesmith_config.h"
 
 static const char *const preload[] = { "libtracesmith-opencl.so", NULL };
 
 static const struct ts_backend_variable environment[] = {
 	{ "OPENCL_LAYERS", TS_BACKEND_AGENT, TS_BACKEND_PREPEND, NULL },
+	{ 0 },
+};
+
+static const struct ts_backend_check checks[] = {
+	{ "opencl", "platforms", ts_check_opencl, "record, replay", NULL },
+	{ "opencl_devices", "devices", ts_check_opencl_devices, "record, replay", NULL },
+	{ "opencl_layers", "layers", ts_check_opencl_layers, NULL, NULL },
+	{ "opencl_recording", "recording", ts_check_opencl_recording, "record, replay", NULL },
 	{ 0 },
 };
 
@@ -20,4 +30,9 @@ const struct ts_backend ts_opencl_descriptor = {
 	.flags = TS_BACKEND_REPLAYABLE,
 	.preload = preload,
 	.environment = environment,
+	.checks = checks,
+#ifndef TS_HAVE_OPENCL
+	.unavailable = "this build is without OpenCL; build it with OpenCL's headers "
+		       "(apt install opencl-headers)",
+#endif
 };

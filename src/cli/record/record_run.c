@@ -5,6 +5,7 @@
  * and exit as it does.
  */
 #include <errno.h>
+#include <limits.h>
 #include <poll.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -13,6 +14,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include "backends/recorder/agent_library.h"
 #include "base/clock.h"
 #include "base/map.h"
 #include "base/memory.h"
@@ -297,7 +299,7 @@ static int finish(struct run *run, bool *ret_again, struct ts_error *err)
 /* The journal has everything up to the error. */
 static void give_up(struct run *run)
 {
-	char trace[TS_LAUNCH_PATH_BYTES];
+	char trace[PATH_MAX];
 
 	ts_recorder_close(run->recorder);
 	run->recorder = NULL;
@@ -423,12 +425,12 @@ static int open_and_start(struct run *run)
 /* Checks everything that can be checked before anything is changed. */
 static int check(struct ts_record *record)
 {
-	char agent[TS_LAUNCH_PATH_BYTES], trace[TS_LAUNCH_PATH_BYTES];
+	char agent[TS_AGENT_PATH_BYTES], trace[PATH_MAX];
 	const struct ts_recorder_options *options = &record->options;
 	struct ts_error err;
 
 	if (record->command && (ts_launch_check(record->command[0], &err) ||
-				ts_launch_find_agent(agent, sizeof(agent), &err)))
+				ts_agent_library_find(agent, sizeof(agent), &err)))
 		return launch_failed(&err);
 	/* Files of a rotation never replace older ones. */
 	if (options->resume || options->rotate_bytes || options->rotate_ns)

@@ -9,7 +9,7 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <inttypes.h>
-#include <libgen.h>
+#include <limits.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
@@ -18,104 +18,16 @@
 
 #include <tracesmith/schema.h>
 
+#include "backends/recorder/agent_library.h"
 #include "backends/recorder/backend_table.h"
 #include "base/io.h"
 #include "base/memory.h"
 #include "base/text.h"
 
-#define AGENT_NAME "libtracesmith-agent.so"
 #define STACKS "TRACESMITH_PYTHON_STACKS"
-
-#if defined(__x86_64__)
-#define MULTIARCH "x86_64-linux-gnu"
-#elif defined(__aarch64__)
-#define MULTIARCH "aarch64-linux-gnu"
-#else
-#define MULTIARCH "."
-#endif
+#define SETTINGS_BYTES 4096
 
 extern char **environ;
-
-/* ---- the agent ---- */
-
-/* ld.so splits LD_PRELOAD at blanks and colons and has no escape character. */
-static int check_agent_path(const char *path, struct ts_error *err)
-{
-	struct stat status;
-
-	if (strpbrk(path, " :\t\n"))
-		return ts_error_set(
-			err, TS_ECAP,
-			"the path of the agent, '%s', has a blank or a colon, which LD_PRELOAD cannot hold; put a link to it elsewhere and set TRACESMITH_AGENT_PATH",
-			path);
-	if (stat(path, &status) || !S_ISREG(status.st_mode) || access(path, R_OK))
-		return ts_error_set(err, TS_ECAP, "there is no agent '%s'", path);
-	return TS_OK;
-}
-
-static int join_path(char *buffer, size_t bytes, const char *folder, const char *below)
-{
-	size_t length = strlen(folder);
-
-	if (length + strlen(below) + sizeof("/" AGENT_NAME) + 1 > bytes)
-		return TS_EINVAL;
-	memcpy(buffer, folder, length);
-	stpcpy(stpcpy(stpcpy(buffer + length, "/"), below), AGENT_NAME);
-	return TS_OK;
-}
-
-/* Directory of the running tool. */
-static const char *own_folder(char *buffer, size_t bytes)
-{
-	ssize_t length = readlink("/proc/self/exe", buffer, bytes - 1);
-
-	if (length <= 0)
-		return NULL;
-	buffer[length] = '\0';
-	return dirname(buffer);
-}
-
-/* Makes the path absolute, since programs change their directory; leaves it as it is on failure. */
-static void make_absolute(char *buffer, size_t bytes)
-{
-	TS_AUTO_FREE char *absolute = realpath(buffer, NULL);
-
-	if (absolute && strlen(absolute) < bytes)
-		stpcpy(buffer, absolute);
-}
-
-static int find_agent(char *buffer, size_t bytes, struct ts_error *err)
-{
-	static const char *const places[] = { "", "../lib/", "../lib/" MULTIARCH "/", "../lib64/" };
-	const char *given = getenv("TRACESMITH_AGENT_PATH");
-	char own[TS_LAUNCH_PATH_BYTES];
-	const char *folder = own_folder(own, sizeof(own));
-
-	if (given && *given) {
-		if (strlen(given) >= bytes)
-			return ts_error_set(err, TS_ECAP, "TRACESMITH_AGENT_PATH is too long");
-		stpcpy(buffer, given);
-		return TS_OK;
-	}
-	for (size_t i = 0; folder && i < TS_ARRAY_SIZE(places); i++) {
-		if (!join_path(buffer, bytes, folder, places[i]) && !access(buffer, F_OK))
-			return TS_OK;
-	}
-	return ts_error_set(
-		err, TS_ECAP,
-		"the agent, " AGENT_NAME
-		", is neither beside this tool nor in '../lib'; set TRACESMITH_AGENT_PATH to where it is");
-}
-
-int ts_launch_find_agent(char *buffer, size_t bytes, struct ts_error *err)
-{
-	int rc = find_agent(buffer, bytes, err);
-
-	if (rc)
-		return rc;
-	make_absolute(buffer, bytes);
-	return check_agent_path(buffer, err);
-}
 
 /* ---- the environment ---- */
 
@@ -181,7 +93,7 @@ static bool is_library_of_ours(const char *path, size_t length)
 	while (name > path && name[-1] != '/')
 		name--;
 	length = (size_t)(path + length - name);
-	if (length == strlen(AGENT_NAME) && !memcmp(name, AGENT_NAME, length))
+	if (length == strlen(TS_AGENT_LIBRARY) && !memcmp(name, TS_AGENT_LIBRARY, length))
 		return true;
 	for (size_t i = 0; (known = ts_backend_known(i)); i++)
 		if (is_of_backend(&known->backend, name, length))
@@ -319,7 +231,7 @@ static void set_variables(struct environment *environment, const char *agent_pat
 static int make_texts(const struct ts_launch_options *options, const char *agent_path,
 		      struct environment *environment)
 {
-	char settings[TS_LAUNCH_PATH_BYTES];
+	char settings[SETTINGS_BYTES];
 	bool failed = false;
 
 	set_preload(environment, agent_path, options);
@@ -403,7 +315,7 @@ static int why_not_executable(const char *path)
 static int search_path(const char *program)
 {
 	const char *path = getenv("PATH");
-	char candidate[TS_LAUNCH_PATH_BYTES];
+	char candidate[PATH_MAX];
 	int why = ENOENT;
 
 	for (const char *folder = path ? path : "/bin:/usr/bin"; folder;) {
@@ -494,11 +406,11 @@ static int fork_and_exec(const struct ts_launch_options *options, char **variabl
 int ts_launch_start(const struct ts_launch_options *options, pid_t *ret_pid, struct ts_error *err)
 {
 	struct environment environment = { 0 };
-	char path[TS_LAUNCH_PATH_BYTES];
+	char path[TS_AGENT_PATH_BYTES];
 	int rc;
 
 	if (!options->agent) {
-		rc = ts_launch_find_agent(path, sizeof(path), err);
+		rc = ts_agent_library_find(path, sizeof(path), err);
 		if (rc)
 			return rc;
 	}

@@ -24,7 +24,7 @@
  */
 struct ts_launch_options {
 	char **argv;
-	const char *agent; /* path of libtracesmith-agent.so; NULL: ts_launch_find_agent() */
+	const char *agent; /* path of libtracesmith-agent.so; NULL: ts_agent_library_find() */
 	uint64_t session;
 	bool enabled; /* the window is open from the start */
 	bool redact;
@@ -48,14 +48,6 @@ struct ts_launch_options {
 	const sigset_t *signal_mask;
 	const sigset_t *signals_ignored;
 };
-
-#define TS_LAUNCH_PATH_BYTES 4096
-
-/*
- * Finds the agent: $TRACESMITH_AGENT_PATH, else next to the tool, else in ../lib. TS_ECAP, with
- * what to do, if it is missing or its path cannot be used in LD_PRELOAD.
- */
-int ts_launch_find_agent(char *buffer, size_t bytes, struct ts_error *err);
 
 /* Checks beforehand whether the program can be started. Errors as for ts_launch_start(). */
 int ts_launch_check(const char *program, struct ts_error *err);

@@ -8,8 +8,8 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "backends/recorder/agent_library.h"
 #include "base/clock.h"
-#include "record/launch/launch_target.h"
 #include "record/loop/record_internal.h"
 
 #define SCAN_NS (500 * TS_NS_PER_MS)
@@ -130,11 +130,11 @@ static int tell(struct ts_recorder *recorder, struct ts_child *child, const char
 /* True if the agent could be in the process but is not. False if the agent library is unknown. */
 static bool lacks_agent(const struct ts_recorder *recorder, const struct ts_child *child)
 {
-	char path[TS_LAUNCH_PATH_BYTES];
+	char path[TS_AGENT_PATH_BYTES];
 	struct stat agent;
 
 	if (recorder->now_ns - child->seen_ns < AGENT_AFTER_NS || recorder->options.pid_count ||
-	    ts_launch_find_agent(path, sizeof(path), NULL) || stat(path, &agent))
+	    ts_agent_library_find(path, sizeof(path), NULL) || stat(path, &agent))
 		return false;
 	return !ts_process_maps(child->pid, agent.st_dev, agent.st_ino);
 }

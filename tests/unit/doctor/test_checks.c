@@ -5,7 +5,6 @@
 #include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
-#include <linux/capability.h>
 #include <linux/filter.h>
 #include <linux/perf_event.h>
 #include <linux/seccomp.h>
@@ -22,7 +21,6 @@
 #include <sys/stat.h>
 #include <sys/statvfs.h>
 #include <sys/syscall.h>
-#include <sys/utsname.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -66,7 +64,7 @@ static void expect_state(const char *id, enum ts_check_state state)
 
 	if (finding.state != state)
 		ts_test_fail(__FILE__, __LINE__, "%s is '%s' (%s), not '%s'", id,
-			     ts_check_state_name(finding.state), finding.why,
+			     ts_check_state_name(finding.state), finding.text,
 			     ts_check_state_name(state));
 }
 
@@ -96,88 +94,6 @@ static void become_nobody(void)
 		ts_test_skip("cannot become another user");
 	/* Makes /proc/self ours again. */
 	prctl(PR_SET_DUMPABLE, 1);
-}
-
-/* ---- user and machine ---- */
-
-static uint64_t effective_capabilities(void)
-{
-	struct __user_cap_header_struct header = { _LINUX_CAPABILITY_VERSION_3, 0 };
-	struct __user_cap_data_struct data[2];
-
-	TS_CHECK_INT(syscall(SYS_capget, &header, data), 0);
-	return (uint64_t)data[1].effective << 32 | data[0].effective;
-}
-
-TS_TEST(machine_is_as_the_kernel_says)
-{
-	struct ts_machine machine;
-	struct utsname name;
-
-	ts_machine_look(&machine);
-	uname(&name);
-	TS_CHECK_STR(machine.kernel, name.release);
-	TS_CHECK_STR(machine.architecture, name.machine);
-	TS_CHECK_INT(machine.uid, geteuid());
-	TS_CHECK_INT(machine.capabilities, effective_capabilities());
-	TS_CHECK_INT(machine.no_new_privileges, prctl(PR_GET_NO_NEW_PRIVS, 0, 0, 0, 0));
-	TS_CHECK_INT(machine.yama == TS_SETTING_NONE,
-		     access("/proc/sys/kernel/yama/ptrace_scope", F_OK) != 0);
-	TS_CHECK_INT(machine.perf_paranoid == TS_SETTING_NONE,
-		     access("/proc/sys/kernel/perf_event_paranoid", F_OK) != 0);
-}
-
-TS_TEST(machine_without_rights)
-{
-	struct ts_machine machine;
-
-	become_nobody();
-	TS_CHECK_INT(prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0), 0);
-	ts_machine_look(&machine);
-	TS_CHECK_INT(machine.capabilities, 0);
-	TS_CHECK(machine.no_new_privileges);
-	TS_CHECK(!ts_machine_has(&machine, TS_CAP_SYS_PTRACE));
-}
-
-/* Runs as the first process of a pid namespace with its own /proc; passes on its exit code. */
-static void run_in_namespace(const char *proc_options, void (*body)(void))
-{
-	int status;
-	pid_t pid;
-
-	if (unshare(CLONE_NEWPID | CLONE_NEWNS))
-		_exit(77);
-	pid = fork();
-	if (pid == 0) {
-		if (mount(NULL, "/", NULL, MS_REC | MS_PRIVATE, NULL) ||
-		    mount("proc", "/proc", "proc", 0, proc_options))
-			_exit(77);
-		body();
-		_exit(0);
-	}
-	waitpid(pid, &status, 0);
-	_exit(WIFEXITED(status) ? WEXITSTATUS(status) : 1);
-}
-
-static void expect_container(void)
-{
-	struct ts_machine machine;
-
-	ts_machine_look(&machine);
-	if (!machine.own_pid_namespace || !machine.container ||
-	    !strstr(machine.container_signs, "pid namespace"))
-		_exit(1);
-}
-
-static void look_from_inside(void)
-{
-	run_in_namespace(NULL, expect_container);
-}
-
-/* A pid namespace is the one sure sign of a container. */
-TS_TEST(container_by_its_namespace)
-{
-	run_apart(look_from_inside);
 }
 
 /* ---- recording ---- */
@@ -219,7 +135,7 @@ TS_TEST(agent_is_missing)
 	setenv("TRACESMITH_AGENT_PATH", "/no/such/agent.so", 1);
 	finding = run_check("agent");
 	TS_CHECK_INT(finding.state, TS_CHECK_NO);
-	TS_CHECK_STR(finding.why, "there is no agent '/no/such/agent.so'");
+	TS_CHECK_STR(finding.text, "there is no agent '/no/such/agent.so'");
 	remove_folder();
 }
 
@@ -230,10 +146,10 @@ TS_TEST(live_directory_of_others)
 	TS_CHECK_INT(count_files(folder), 0);
 	TS_CHECK_INT(chmod(folder, 0755), 0);
 	expect_state("live_directory", TS_CHECK_NO);
-	TS_CHECK(strstr(run_check("live_directory").mend, "chmod 700") != NULL);
+	TS_CHECK(strstr(run_check("live_directory").fix, "chmod 700") != NULL);
 	setenv("TRACESMITH_LIVE_DIR", "/proc/no/such", 1);
 	expect_state("live_directory", TS_CHECK_NO);
-	TS_CHECK_STR(run_check("live_directory").mend, "unset TRACESMITH_LIVE_DIR");
+	TS_CHECK_STR(run_check("live_directory").fix, "unset TRACESMITH_LIVE_DIR");
 	remove_folder();
 }
 
@@ -256,7 +172,7 @@ TS_TEST(shared_memory_by_size)
 	for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
 		TS_CHECK_INT(mount("tmpfs", folder, "tmpfs", 0, cases[i].size), 0);
 		expect_state("shared_memory", cases[i].state);
-		TS_CHECK(cases[i].state == TS_CHECK_YES || run_check("shared_memory").mend[0]);
+		TS_CHECK(cases[i].state == TS_CHECK_YES || run_check("shared_memory").fix[0]);
 		TS_CHECK_INT(count_files(folder), 0);
 		TS_CHECK_INT(umount(folder), 0);
 	}
@@ -272,7 +188,7 @@ TS_TEST(open_files_by_limit)
 
 	TS_CHECK_INT(setrlimit(RLIMIT_NOFILE, &limit), 0);
 	expect_state("open_files", TS_CHECK_LIMITED);
-	TS_CHECK(strstr(run_check("open_files").why, "64 at once") != NULL);
+	TS_CHECK(strstr(run_check("open_files").text, "64 at once") != NULL);
 }
 
 TS_TEST(proc_is_readable)
@@ -293,6 +209,26 @@ TS_TEST(proc_is_denied)
 	TS_CHECK(umount2("/proc", MNT_DETACH) == 0);
 }
 
+/* Runs as the first process of a pid namespace with its own /proc; passes on its exit code. */
+static void run_in_namespace(const char *proc_options, void (*body)(void))
+{
+	int status;
+	pid_t pid;
+
+	if (unshare(CLONE_NEWPID | CLONE_NEWNS))
+		_exit(77);
+	pid = fork();
+	if (pid == 0) {
+		if (mount(NULL, "/", NULL, MS_REC | MS_PRIVATE, NULL) ||
+		    mount("proc", "/proc", "proc", 0, proc_options))
+			_exit(77);
+		body();
+		_exit(0);
+	}
+	waitpid(pid, &status, 0);
+	_exit(WIFEXITED(status) ? WEXITSTATUS(status) : 1);
+}
+
 /* pid 1 belongs to root; below, the test runs as another user. */
 static void expect_hidden(void)
 {
@@ -304,7 +240,7 @@ static void expect_hidden(void)
 
 		become_nobody();
 		finding = run_check("proc");
-		_exit(finding.state == TS_CHECK_LIMITED && strstr(finding.why, "hidepid") ? 0 : 1);
+		_exit(finding.state == TS_CHECK_LIMITED && strstr(finding.text, "hidepid") ? 0 : 1);
 	}
 	waitpid(pid, &status, 0);
 	_exit(WEXITSTATUS(status));
@@ -412,10 +348,10 @@ static void expect_filters(void)
 	for (size_t i = 0; i < sizeof(ids) / sizeof(ids[0]); i++) {
 		struct ts_finding finding = run_check(ids[i]);
 
-		if (finding.state != TS_CHECK_NO || !strstr(finding.why, "seccomp filter"))
+		if (finding.state != TS_CHECK_NO || !strstr(finding.text, "seccomp filter"))
 			ts_test_fail(__FILE__, __LINE__, "%s: %s: %s", ids[i],
-				     ts_check_state_name(finding.state), finding.why);
-		TS_CHECK(finding.mend[0] || strstr(finding.mend_note, "filter"));
+				     ts_check_state_name(finding.state), finding.text);
+		TS_CHECK(finding.fix[0] || strstr(finding.note, "filter"));
 	}
 	TS_CHECK(run_check("python").state != TS_CHECK_YES);
 }
@@ -457,9 +393,9 @@ TS_TEST(python_in_the_path)
 	TS_CHECK(output && fgets(version, sizeof(version), output));
 	pclose(output);
 	version[strcspn(version, "\n")] = '\0';
-	TS_CHECK(strstr(finding.why, version) != NULL);
+	TS_CHECK(strstr(finding.text, version) != NULL);
 	setenv("PATH", "/no/such/folder", 1);
 	finding = run_check("python");
 	TS_CHECK(finding.state == TS_CHECK_ABSENT || finding.state == TS_CHECK_UNKNOWN);
-	TS_CHECK(strstr(finding.why, "no python3 in PATH") != NULL);
+	TS_CHECK(strstr(finding.text, "no python3 in PATH") != NULL);
 }

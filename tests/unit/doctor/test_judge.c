@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Interpreting errors of machines that are not at hand: Yama, Debian and Ubuntu kernels,
- * containers, GPUs.
+ * containers.
  */
 #include "unit/runner.h"
 
@@ -26,19 +26,19 @@ static void expect(const struct ts_finding *finding, enum ts_check_state state, 
 {
 	if (finding->state != state)
 		ts_test_fail(__FILE__, __LINE__, "%s: '%s'", ts_check_state_name(finding->state),
-			     finding->why);
-	if (!strstr(finding->why, why))
-		ts_test_fail(__FILE__, __LINE__, "'%s' does not say '%s'", finding->why, why);
-	if (mend ? !strstr(finding->mend, mend) : finding->mend[0] != '\0')
-		ts_test_fail(__FILE__, __LINE__, "'%s' is not '%s'", finding->mend,
+			     finding->text);
+	if (!strstr(finding->text, why))
+		ts_test_fail(__FILE__, __LINE__, "'%s' does not say '%s'", finding->text, why);
+	if (mend ? !strstr(finding->fix, mend) : finding->fix[0] != '\0')
+		ts_test_fail(__FILE__, __LINE__, "'%s' is not '%s'", finding->fix,
 			     mend ? mend : "");
 }
 
 /* A system-wide change comes with its risk and a narrower alternative. */
 static void expect_warning(const struct ts_finding *finding)
 {
-	TS_CHECK(strstr(finding->mend_note, "lets ") || strstr(finding->mend_note, "rights") ||
-		 strstr(finding->mend_note, "shows "));
+	TS_CHECK(strstr(finding->note, "lets ") || strstr(finding->note, "rights") ||
+		 strstr(finding->note, "shows "));
 }
 
 /* ---- Yama ---- */
@@ -62,14 +62,14 @@ TS_TEST(attach_by_yama_scope)
 	expect(&finding, TS_CHECK_LIMITED, "ptrace_scope is 1",
 	       "sysctl kernel.yama.ptrace_scope=0");
 	expect_warning(&finding);
-	TS_CHECK(strstr(finding.mend_note, "setcap cap_sys_ptrace+ep") != NULL);
+	TS_CHECK(strstr(finding.note, "setcap cap_sys_ptrace+ep") != NULL);
 	machine.yama = 2;
 	finding = attach(machine, EPERM, EPERM);
 	expect(&finding, TS_CHECK_NO, "ptrace_scope is 2", "sysctl");
 	machine.yama = 3;
 	finding = attach(machine, EPERM, EPERM);
 	expect(&finding, TS_CHECK_NO, "root included", "grep");
-	TS_CHECK(strstr(finding.mend_note, "reboot") != NULL);
+	TS_CHECK(strstr(finding.note, "reboot") != NULL);
 	machine.yama = 1;
 	machine.capabilities = BIT(TS_CAP_SYS_PTRACE);
 	finding = attach(machine, 0, 0);
@@ -85,7 +85,7 @@ TS_TEST(attach_in_a_container)
 	machine.container = TS_CONTAINER_DOCKER;
 	finding = attach(machine, 0, EPERM);
 	expect(&finding, TS_CHECK_LIMITED, "ptrace_scope is 1", "docker run --cap-add SYS_PTRACE");
-	TS_CHECK(strstr(finding.mend_note, "on the host") != NULL);
+	TS_CHECK(strstr(finding.note, "on the host") != NULL);
 	machine.container = TS_CONTAINER_KUBERNETES;
 	finding = attach(machine, 0, EPERM);
 	expect(&finding, TS_CHECK_LIMITED, "ptrace_scope is 1", "kubectl debug");
@@ -135,7 +135,7 @@ TS_TEST(yama_as_a_setting)
 		TS_CHECK_INT(finding.state, cases[i].state);
 		/* Every failed check has a command. */
 		if (cases[i].state == TS_CHECK_LIMITED || cases[i].state == TS_CHECK_NO)
-			TS_CHECK(finding.mend[0] && finding.mend_note[0]);
+			TS_CHECK(finding.fix[0] && finding.note[0]);
 	}
 }
 
@@ -180,7 +180,7 @@ TS_TEST(perf_behind_a_filter)
 	machine.perf_paranoid = 4;
 	finding = perf(machine, EPERM, EPERM, 2);
 	expect(&finding, TS_CHECK_NO, "seccomp", "docker run --cap-add SYS_ADMIN");
-	TS_CHECK(strstr(finding.mend_note, "trusted images only") != NULL);
+	TS_CHECK(strstr(finding.note, "trusted images only") != NULL);
 	machine.container = TS_CONTAINER_PODMAN;
 	finding = perf(machine, EPERM, EPERM, 2);
 	expect(&finding, TS_CHECK_NO, "seccomp", "podman run");
@@ -231,79 +231,13 @@ TS_TEST(bpf_by_who_refused)
 	machine.seccomp = 2;
 	finding = bpf(machine, EPERM, EPERM);
 	expect(&finding, TS_CHECK_NO, "seccomp", "--cap-add BPF --cap-add PERFMON");
-	TS_CHECK(strstr(finding.mend_note, "trusted images only") != NULL);
+	TS_CHECK(strstr(finding.note, "trusted images only") != NULL);
 	finding = bpf(user(), ENOSYS, ENOSYS);
 	expect(&finding, TS_CHECK_NO, "no eBPF", NULL);
 	finding = bpf(user(), EINVAL, EINVAL);
 	expect(&finding, TS_CHECK_NO, "too old", NULL);
 	finding = bpf(user(), EIO, EINVAL);
 	expect(&finding, TS_CHECK_UNKNOWN, "EIO", NULL);
-}
-
-/* ---- GPUs ---- */
-
-TS_TEST(cuda_codes)
-{
-	static const struct {
-		int code;
-		enum ts_check_state state;
-		const char *why, *mend;
-	} cases[] = {
-		{ 34, TS_CHECK_NO, "stub", "grep -v /stubs" },
-		{ 100, TS_CHECK_NO, "sees no GPU", "unset CUDA_VISIBLE_DEVICES" },
-		{ 802, TS_CHECK_NO, "Fabric Manager", "systemctl start nvidia-fabricmanager" },
-		{ 803, TS_CHECK_NO, "differ", "reboot" },
-		{ 804, TS_CHECK_NO, "compat", "grep -v /compat" },
-		{ 807, TS_CHECK_NO, "MPS", NULL },
-		{ 999, TS_CHECK_NO, "nvidia_uvm", "nvidia-modprobe -u" },
-		{ 4711, TS_CHECK_UNKNOWN, "4711", NULL },
-	};
-
-	for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
-		struct ts_machine machine = user();
-		struct ts_finding finding = { 0 };
-
-		ts_judge_cuda(&machine, cases[i].code, &finding);
-		expect(&finding, cases[i].state, cases[i].why, cases[i].mend);
-	}
-}
-
-static struct ts_finding counters(struct ts_machine machine, int admin_only, unsigned int driver)
-{
-	struct ts_finding finding = { 0 };
-
-	ts_judge_gpu_counters(&machine, admin_only, driver, &finding);
-	return finding;
-}
-
-TS_TEST(counters_by_right)
-{
-	struct ts_machine machine = user();
-	struct ts_finding finding = counters(machine, 0, 580);
-
-	expect(&finding, TS_CHECK_YES, "all users", NULL);
-	finding = counters(machine, 1, 580);
-	expect(&finding, TS_CHECK_NO, "administrators only",
-	       "options nvidia NVreg_RestrictProfilingToAdminUsers=0");
-	expect_warning(&finding);
-	machine.capabilities = BIT(TS_CAP_PERFMON);
-	finding = counters(machine, 1, 580);
-	expect(&finding, TS_CHECK_YES, "CAP_PERFMON", NULL);
-	/* Drivers before 565 require more. */
-	finding = counters(machine, 1, 550);
-	expect(&finding, TS_CHECK_NO, "administrators only", "update-initramfs");
-	machine.capabilities = BIT(TS_CAP_SYS_ADMIN);
-	finding = counters(machine, 1, 550);
-	expect(&finding, TS_CHECK_YES, "CAP_SYS_ADMIN", NULL);
-	machine = user();
-	machine.container = TS_CONTAINER_DOCKER;
-	finding = counters(machine, 1, 580);
-	expect(&finding, TS_CHECK_NO, "administrators only", "--cap-add PERFMON");
-	finding = counters(machine, 1, 550);
-	expect(&finding, TS_CHECK_NO, "administrators only", "--cap-add SYS_ADMIN");
-	TS_CHECK(strstr(finding.mend_note, "trusted images only") != NULL);
-	finding = counters(machine, TS_SETTING_NONE, 0);
-	expect(&finding, TS_CHECK_UNKNOWN, "does not say", NULL);
 }
 
 /* ---- the table ---- */
@@ -315,7 +249,8 @@ TS_TEST(table_is_sound)
 
 	TS_CHECK(count > 30);
 	for (size_t i = 0; i < count; i++) {
-		TS_CHECK(checks[i].id && checks[i].group && checks[i].title && checks[i].probe);
+		TS_CHECK(checks[i].id && checks[i].group && checks[i].title);
+		TS_CHECK(!checks[i].probe != !checks[i].run);
 		basics += checks[i].is_basic;
 		/* Basic checks are always in use. */
 		TS_CHECK(!checks[i].is_basic || checks[i].used_by);
@@ -327,25 +262,4 @@ TS_TEST(table_is_sound)
 		}
 	}
 	TS_CHECK_INT(basics, 4);
-}
-
-/* ---- shell quoting ---- */
-
-TS_TEST(words_are_quoted_where_they_need_it)
-{
-	char quoted[TS_QUOTED_BYTES], word[TS_QUOTED_BYTES];
-
-	TS_CHECK_STR(ts_finding_quote("/dev/shm/tracesmith-0", quoted), "/dev/shm/tracesmith-0");
-	TS_CHECK_STR(ts_finding_quote("/a b", quoted), "'/a b'");
-	TS_CHECK_STR(ts_finding_quote("$(reboot)", quoted), "'$(reboot)'");
-	TS_CHECK_STR(ts_finding_quote("it's", quoted), "'it'\\''s'");
-	TS_CHECK_STR(ts_finding_quote("", quoted), "''");
-	/* A name that is too long is not truncated into another. */
-	memset(word, '\'', sizeof(word) - 1);
-	word[sizeof(word) - 1] = '\0';
-	TS_CHECK_STR(ts_finding_quote(word, quoted), "PATH");
-	memset(word, ' ', sizeof(word) - 1);
-	TS_CHECK_STR(ts_finding_quote(word, quoted), "PATH");
-	word[sizeof(word) - 16] = '\0';
-	TS_CHECK_INT(strlen(ts_finding_quote(word, quoted)), sizeof(word) - 16 + 2);
 }

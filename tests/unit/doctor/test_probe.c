@@ -56,7 +56,7 @@ static struct ts_finding run_one(void (*probe)(const struct ts_machine *, struct
 static void expect_unknown(struct ts_finding finding, const char *why)
 {
 	TS_CHECK_INT(finding.state, TS_CHECK_UNKNOWN);
-	TS_CHECK_STR(finding.why, why);
+	TS_CHECK_STR(finding.text, why);
 }
 
 /* ---- good probes ---- */
@@ -73,9 +73,9 @@ TS_TEST(answer_arrives)
 	struct ts_finding finding = run_one(answer, LONG_NS);
 
 	TS_CHECK_INT(finding.state, TS_CHECK_LIMITED);
-	TS_CHECK_STR(finding.why, "scope 7");
-	TS_CHECK_STR(finding.mend, "do this");
-	TS_CHECK_STR(finding.mend_note, "note");
+	TS_CHECK_STR(finding.text, "scope 7");
+	TS_CHECK_STR(finding.fix, "do this");
+	TS_CHECK_STR(finding.note, "note");
 }
 
 static void answer_with_noise(const struct ts_machine *machine, struct ts_finding *finding)
@@ -127,7 +127,7 @@ TS_TEST(signals_are_as_new_and_no_core_is_left)
 
 static void talk_too_much(const struct ts_machine *machine, struct ts_finding *finding)
 {
-	char text[2 * TS_FINDING_WHY_BYTES];
+	char text[2 * TS_FINDING_TEXT_BYTES];
 
 	/* Two bytes each; cut in the middle of one. */
 	for (size_t i = 0; i < sizeof(text) - 2; i += 2)
@@ -140,12 +140,12 @@ static void talk_too_much(const struct ts_machine *machine, struct ts_finding *f
 TS_TEST(texts_are_one_line_and_cut_at_a_character)
 {
 	struct ts_finding finding = run_one(talk_too_much, LONG_NS);
-	size_t length = strlen(finding.why);
+	size_t length = strlen(finding.text);
 
-	TS_CHECK(length == TS_FINDING_WHY_BYTES - 1 || length == TS_FINDING_WHY_BYTES - 2);
+	TS_CHECK(length == TS_FINDING_TEXT_BYTES - 1 || length == TS_FINDING_TEXT_BYTES - 2);
 	TS_CHECK_INT(length % 2, 1);
-	TS_CHECK_INT((unsigned char)finding.why[length - 1], 0xa9);
-	TS_CHECK_STR(finding.mend, "a b c [1m");
+	TS_CHECK_INT((unsigned char)finding.text[length - 1], 0xa9);
+	TS_CHECK_STR(finding.fix, "a b c [1m");
 }
 
 /* ---- bad probes ---- */
@@ -165,7 +165,7 @@ TS_TEST(hanging_is_unknown)
 	struct ts_finding finding = run_one(hang, SHORT_NS);
 
 	expect_unknown(finding, "did not answer within 0.3 s");
-	TS_CHECK_STR(finding.mend, "tracesmith doctor --limit 3 one");
+	TS_CHECK_STR(finding.fix, "tracesmith doctor --limit 3 one");
 }
 
 static void stop(const struct ts_machine *machine, struct ts_finding *finding)
@@ -271,7 +271,7 @@ static void break_state(const struct ts_machine *machine, struct ts_finding *fin
 static void break_text(const struct ts_machine *machine, struct ts_finding *finding)
 {
 	finding->state = TS_CHECK_YES;
-	memset(finding->mend, 'x', sizeof(finding->mend));
+	memset(finding->fix, 'x', sizeof(finding->fix));
 }
 
 /* A library that forks, and both processes return. */

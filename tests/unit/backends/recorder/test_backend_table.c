@@ -28,6 +28,7 @@ TS_TEST(built_in_backends_are_listed)
 	for (size_t i = 0; (known = ts_backend_known(i)); i++) {
 		TS_CHECK_INT(known->backend.abi, TS_BACKEND_ABI);
 		TS_CHECK(known->backend.summary != NULL);
+		TS_CHECK(known->backend.checks && known->backend.checks[0].id);
 		TS_CHECK(ts_backend_find(known->backend.name) == known);
 	}
 	TS_CHECK(!ts_backend_find("none"));

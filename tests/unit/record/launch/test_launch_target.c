@@ -332,26 +332,3 @@ TS_TEST(script_without_a_first_line_is_run)
 	unlink("script");
 	remove_folder();
 }
-
-TS_TEST(agent_is_found_where_the_environment_says)
-{
-	char path[TS_LAUNCH_PATH_BYTES], expected[128];
-	struct ts_error err;
-
-	make_folder();
-	setenv("TRACESMITH_AGENT_PATH", "/no/such/agent.so", 1);
-	TS_CHECK_INT(ts_launch_find_agent(path, sizeof(path), &err), TS_ECAP);
-	TS_CHECK_STR(err.message, "there is no agent '/no/such/agent.so'");
-	/* Relative to the current directory: the program may change it. */
-	write_file("agent.so", "x", 0600);
-	setenv("TRACESMITH_AGENT_PATH", "agent.so", 1);
-	TS_CHECK_INT(ts_launch_find_agent(path, sizeof(path), &err), TS_OK);
-	snprintf(expected, sizeof(expected), "%s/agent.so", folder);
-	TS_CHECK_STR(path, expected);
-	TS_CHECK_INT(rename("agent.so", "an agent.so"), 0);
-	setenv("TRACESMITH_AGENT_PATH", "an agent.so", 1);
-	TS_CHECK_INT(ts_launch_find_agent(path, sizeof(path), &err), TS_ECAP);
-	TS_CHECK(strstr(err.message, "LD_PRELOAD") != NULL);
-	unlink("an agent.so");
-	remove_folder();
-}
