@@ -168,8 +168,8 @@ int ts_record_backends(struct ts_record *record, const char *list);
 /* True if the backend runs in the program. Call after ts_record_backends(). */
 bool ts_record_runs_in_program(const struct ts_record *record, const char *name);
 
-/* True if the commands of a selected backend can be replayed. */
-bool ts_record_has_replayable(const struct ts_record *record);
+/* Reports an error unless the commands of a selected backend can be replayed. */
+int ts_record_check_replayable(const struct ts_record *record);
 
 /*
  * Checks the options and windows of backends and builds their settings. Call after

@@ -37,13 +37,6 @@ static bool append(char *list, size_t bytes, const char *name)
 	return true;
 }
 
-static bool is_built_in(const char *name)
-{
-	const struct ts_known_backend *known = ts_backend_find(name);
-
-	return known && known->is_built_in;
-}
-
 static bool is_metric_source(const char *name)
 {
 	const struct ts_metrics_source *const *sources = ts_metrics_sources();
@@ -65,6 +58,8 @@ static void name_others(const char *name, struct ts_error *err)
 	ts_nearest_init(&nearest, name);
 	ts_text_printf(&text, "%s; built in are", err->message);
 	for (size_t i = 0; (known = ts_backend_known(i)); i++) {
+		if (known->backend.unavailable)
+			continue;
 		ts_nearest_offer(&nearest, known->backend.name);
 		ts_text_printf(&text, " %s,", known->backend.name);
 	}
@@ -87,6 +82,7 @@ static void name_others(const char *name, struct ts_error *err)
  */
 static int sort_name(struct ts_record *record, const char *name, bool *ret_fits)
 {
+	const struct ts_known_backend *known = ts_backend_find(name);
 	const struct ts_metrics_source *source;
 	struct ts_error err;
 	int rc = TS_OK;
@@ -96,7 +92,12 @@ static int sort_name(struct ts_record *record, const char *name, bool *ret_fits)
 		record->python.samples = true;
 		return TS_EXIT_DONE;
 	}
-	if (is_built_in(name)) {
+	if (known && known->backend.unavailable) {
+		ts_report_warning("the backend '%s' cannot record: %s", name,
+				  known->backend.unavailable);
+		return TS_EXIT_DONE;
+	}
+	if (known && known->is_built_in) {
 		if (!record->command)
 			return ts_report_usage(
 				"option '--backends': '%s' must be in a program from its start: tracesmith record --backends %s -- CMD, or see 'man tracesmith-record'",
@@ -125,7 +126,7 @@ static void choose_built_in(struct ts_record *record)
 	const struct ts_known_backend *known;
 
 	for (size_t i = 0; (known = ts_backend_known(i)); i++)
-		if (known->is_built_in)
+		if (known->is_built_in && !known->backend.unavailable)
 			append(record->agent_backends, sizeof(record->agent_backends),
 			       known->backend.name);
 }
@@ -273,14 +274,17 @@ static void append_windows(struct ts_text *text)
 static void append_names(struct ts_text *text)
 {
 	const struct ts_known_backend *known;
+	const char *separator = "";
 
-	for (size_t i = 0; (known = ts_backend_known(i)); i++)
-		ts_text_printf(text, "%s %s (%s)",
-			       !known->is_built_in ? "; not by default:"
-			       : i                 ? ","
-						   : "",
-			       known->backend.name,
-			       known->backend.summary ? known->backend.summary : "");
+	for (size_t i = 0; (known = ts_backend_known(i)); i++) {
+		if (known->backend.unavailable)
+			continue;
+		ts_text_printf(
+			text, "%s %s (%s)",
+			known->is_built_in ? separator : "; not by default:", known->backend.name,
+			known->backend.summary ? known->backend.summary : "");
+		separator = ",";
+	}
 }
 
 void ts_record_complete_help(struct ts_option *options, size_t count, char help[2][2048])
@@ -380,13 +384,25 @@ int ts_record_read_settings(struct ts_record *record, const struct ts_record_opt
 	return code ? code : add_setting(record, "window", window->path);
 }
 
-bool ts_record_has_replayable(const struct ts_record *record)
+int ts_record_check_replayable(const struct ts_record *record)
 {
 	const struct ts_known_backend *known;
+	const struct ts_backend *missing = NULL;
 
-	for (size_t i = 0; (known = ts_backend_known(i)); i++)
-		if (known->backend.flags & TS_BACKEND_REPLAYABLE &&
-		    ts_record_runs_in_program(record, known->backend.name))
-			return true;
-	return false;
+	for (size_t i = 0; (known = ts_backend_known(i)); i++) {
+		if (!(known->backend.flags & TS_BACKEND_REPLAYABLE))
+			continue;
+		if (ts_record_runs_in_program(record, known->backend.name))
+			return TS_EXIT_DONE;
+		if (!missing || missing->unavailable)
+			missing = &known->backend;
+	}
+	if (missing && missing->unavailable) {
+		ts_report_warning("'--replayable' needs the backend %s: %s", missing->name,
+				  missing->unavailable);
+		return TS_EXIT_CAPABILITY;
+	}
+	return ts_report_usage(
+		"'--replayable' needs a backend that gives commands: add %s to '--backends'",
+		missing ? missing->name : "one");
 }

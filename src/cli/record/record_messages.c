@@ -83,7 +83,7 @@ static void tell_replay(const struct ts_record *record, const struct ts_recorder
 				  summary->not_replayable);
 	else if (!summary->commands)
 		ts_report_warning(
-			"nothing can be replayed: no command was seen; 'tracesmith doctor' tells what OpenCL can be recorded here");
+			"nothing can be replayed: no command was seen; 'tracesmith doctor' says what can be recorded here");
 	if (!record->quiet && summary->replayable_windows)
 		ts_report_note("  %s with %s of code and memory: tracesmith replay %s",
 			       plural(commands, sizeof(commands), summary->commands, "command",

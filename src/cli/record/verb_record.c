@@ -28,7 +28,6 @@
 #include "live/discover.h"
 #include "record/loop/process_areas.h"
 #include "sample/metrics/metrics_sampler.h"
-#include "tracesmith_config.h"
 
 #define SNAPSHOT_LIMIT (UINT64_C(4) << 30)
 #define WINDOW_TIMEOUT_NS INT64_C(10000000000)
@@ -136,16 +135,7 @@ static int check_replayable(const struct texts *texts, const struct ts_record *r
 	if (record->options.redact)
 		return ts_report_usage(
 			"'--replayable' stores memory and arguments, which '--redact' leaves out: choose one");
-	if (ts_record_has_replayable(record))
-		return TS_EXIT_DONE;
-#ifndef TS_HAVE_OPENCL
-	ts_report_warning(
-		"'--replayable' needs OpenCL, which this build is without; build it with OpenCL's headers (apt install opencl-headers)");
-	return TS_EXIT_CAPABILITY;
-#else
-	return ts_report_usage(
-		"'--replayable' needs a backend that gives commands: add opencl to '--backends'");
-#endif
+	return ts_record_check_replayable(record);
 }
 
 /* Call after the backends are known. */
