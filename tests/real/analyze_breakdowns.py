@@ -178,7 +178,7 @@ def double_us(ns):
     return float(f"{ns // 1000}.{ns % 1000:03d}")
 
 
-def misjudged_gaps(path):
+def misjudged_gaps(path, all_steps):
     """Gaps that HTA puts into the wrong category: {(stream, right, HTA's): [us]}.
 
     It uses doubles of us, which near 1.7e15 are 1/4 us apart (it subtracts the start of the
@@ -189,7 +189,8 @@ def misjudged_gaps(path):
     first = to_ns(events[0]["ts"])
     zero = double_us(min(to_ns(event["ts"]) for event in events if "dur" in event and event.get("cat") != "Trace"))
     moved, lanes = defaultdict(list), defaultdict(list)
-    for command in sorted(commands_of(path)[1], key=lambda command: command.start):
+    everything, part = commands_of(path, as_hta=True)
+    for command in sorted(everything if all_steps else part, key=lambda command: command.start):
         lanes[command.lane].append(command)
     for lane, own in lanes.items():
         for before, command in zip(own, own[1:]):
@@ -204,9 +205,9 @@ def misjudged_gaps(path):
     return moved
 
 
-def check_gaps_noround(check, oracle, found, path):
+def check_gaps_noround(check, oracle, found, path, all_steps):
     """Equal to HTA where it is right; otherwise its corrected sums and counts must equal ours."""
-    moved = misjudged_gaps(path)
+    moved = misjudged_gaps(path, all_steps)
     if not moved:
         check_hta_gaps(check, oracle, found, 0.1)
         return
@@ -228,7 +229,7 @@ def check_gaps_noround(check, oracle, found, path):
 
 def check_oracle(oracle, name, files):
     check = Check(f"{name} as HTA has it")
-    found = analyze(files, "--rounding", "hta", *tool.part_of(oracle))
+    found = analyze(files, "--rounding", "hta", *tool.part_of(oracle, files))
     check_hta_breakdown(check, oracle["temporal_breakdown"], found["breakdown"], 0)
     check_hta_overlap(check, oracle["comm_comp_overlap"], found["overlap"])
     kernels = oracle.get("gpu_kernel_breakdown")
@@ -243,13 +244,19 @@ def check_oracle(oracle, name, files):
 
 def check_noround(oracle, name, files):
     check = Check(f"{name} exact")
-    found = analyze(files, *tool.part_of(oracle))
+    part = tool.part_of(oracle, files, rounded=False)
+    if "--to" in part:
+        # Like HTA, a part by steps ignores what was issued before the trace began; one by time does
+        # not.
+        part += ["--steps", "0-1000000"]
+    found = analyze(files, *part)
     check_hta_breakdown(check, oracle["temporal_breakdown"], found["breakdown"], 0.1)
     check_hta_overlap(check, oracle["comm_comp_overlap"], found["overlap"])
     # Types are not compared: HTA truncates each interval to whole us even here, and loses up to 2 %
     # of it.
     check_kernels_noround(check, oracle["gpu_kernel_breakdown"]["kernels"], found["kernels"]["kernels"])
-    check_gaps_noround(check, oracle["idle_time_breakdown_delay30"], found["idle"]["gaps"], files[0])
+    check_gaps_noround(check, oracle["idle_time_breakdown_delay30"], found["idle"]["gaps"], files[0],
+                       oracle.get("all_steps"))
     return check.finish()
 
 
@@ -302,9 +309,10 @@ class Command:
         return self.end - self.start
 
 
-def commands_of(path):
+def commands_of(path, as_hta=False):
     """Device work, and the part before the last step, by the calls that issued it; all of it if
-    there is at most one step."""
+    there is at most one step. Steps begin on the host; HTA also counts their spans on the device.
+    """
     events = read_json(path)
     events = [event for event in (events["traceEvents"] if isinstance(events, dict) else events)
               if event.get("ph") == "X" and "cat" in event and to_ns(event.get("dur")) is not None]
@@ -316,9 +324,10 @@ def commands_of(path):
     for command in commands:
         command.issued = calls.get(command.correlation)
     part = commands
-    steps = {event["name"]: to_ns(event["ts"]) for event in events if re.match(r"ProfilerStep\s*#", event["name"])}
-    if len(steps) > 1:
-        last = steps[max(steps, key=lambda name: int(name.split("#")[1]))]
+    steps = [event for event in events if re.match(r"ProfilerStep\s*#", event["name"]) and
+             (as_hta or event["cat"] != "gpu_user_annotation")]
+    if len({event["name"] for event in steps}) > 1:
+        last = max(to_ns(event["ts"]) for event in steps)
         part = [command for command in commands
                 if (command.start if command.correlation is None else command.issued or last) < last]
     return commands, part

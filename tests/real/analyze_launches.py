@@ -64,9 +64,9 @@ def is_near(found, expected, tolerance):
 class Mode:
     """How a set is analyzed: with HTA's rounding or exactly; all of it, or the default part."""
 
-    def __init__(self, oracle, rounded):
+    def __init__(self, oracle, paths, rounded):
         self.rounded, self.all_steps = rounded, bool(oracle.get("all_steps"))
-        self.options = [*(["--rounding", "hta"] if rounded else []), *tool.part_of(oracle)]
+        self.options = [*(["--rounding", "hta"] if rounded else []), *tool.part_of(oracle, paths, rounded)]
 
     def rows(self, path, exact):
         """HTA's view of a file, with exact times or its own."""
@@ -378,10 +378,8 @@ def check_steps(faults, path):
     faults.near("steps: median", summary["median_us"], statistics.median(durations), 0.001)
     faults.near("steps: slowest", summary["slowest_us"], max(durations), 0.001)
     faults.near("steps: fastest", summary["fastest_us"], min(durations), 0.001)
-    if not any(event["cat"] == "gpu_user_annotation" and event["name"].startswith("ProfilerStep#") for event in events):
-        # By default the last one is ignored; if the device has spans of steps, HTA's last one
-        # begins with the last span.
-        faults.equal("steps: by default", len(analyze([path], "steps")["steps"]), len(steps) - 1)
+    faults.equal("steps: by default", [row["step"] for row in analyze([path], "steps")["steps"]],
+                 [step[2] for step in steps[:-1]] or [steps[0][2]])
 
 
 # ---- memory ----
@@ -481,8 +479,8 @@ def check_set(faults, folder, name, files, rounded):
     oracle = tool.hta_numbers(folder, name, rounded)
     if not oracle:
         return
-    mode = Mode(oracle, rounded)
     paths = [f"{folder}/{file}" for file in files]
+    mode = Mode(oracle, paths, rounded)
     found = Check()
     check_launch(found, folder, files, oracle["cuda_kernel_launch_stats"], mode)
     told = check_queue(found, folder, files, oracle["queue_length_summary"], mode)

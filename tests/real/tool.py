@@ -4,6 +4,8 @@ import json
 import os
 import subprocess
 
+from chrome_model import read_json, to_ns
+
 TOOL = os.environ.get("TRACESMITH", "tracesmith")
 # Strings, shapes and stacks are shown where they are used; their own ids do not matter.
 OWN_TABLES = {"string", "shape", "frame", "stack"}
@@ -20,9 +22,20 @@ def hta_numbers(folder, name, rounded=True):
     return None
 
 
-def part_of(oracle):
-    """Our option for the part of a trace that HTA's numbers cover."""
-    return ["--all"] if oracle.get("all_steps") else []
+def part_of(oracle, files, rounded=True):
+    """Our options for the part of a trace that HTA's numbers cover. HTA's last step begins with
+    the last span of a step on the device; ours does so only with HTA's rounding."""
+    if oracle.get("all_steps"):
+        return ["--all"]
+    spans = [] if rounded else [start for path in files for start in device_steps(path)]
+    return ["--to", f"@{max(spans) - 1}"] if len(spans) > 1 else []
+
+
+def device_steps(path):
+    """Starts of the device's spans of steps, in trace time."""
+    trace = read_json(path)
+    return [to_ns(event["ts"]) + trace.get("baseTimeNanoseconds", 0) for event in trace["traceEvents"]
+            if event.get("cat") == "gpu_user_annotation" and event["name"].startswith("ProfilerStep#")]
 
 
 class Faults(list):

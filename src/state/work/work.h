@@ -53,7 +53,7 @@ struct ts_work_rank {
 	uint32_t first_command, command_count;
 	uint32_t first_step, step_count;
 	uint32_t steps_in_trace; /* before any were dropped */
-	int64_t last_step_start; /* of the last step's annotation, on the host or the device */
+	int64_t last_step_start; /* on the host; TS_ROUNDING_HTA: or on the device */
 	/*
 	 * Time range of the selected commands and calls (independent of what else is loaded), and
 	 * of all rows; from > to if there are none.

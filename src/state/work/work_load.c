@@ -62,13 +62,16 @@ bool ts_work_times(const struct ts_work *work, uint32_t rank, int64_t start, int
 
 /* ---- rows ---- */
 
-/* The device span of a step is not a step, but shows that the step is complete. */
+/*
+ * A device span is not a step. HTA takes it for host work: its last step begins with the last span.
+ */
 static int add_step(struct ts_work *work, const struct ts_work_slice *slice, int64_t number)
 {
 	struct ts_work_rank *rank = &work->ranks[slice->rank];
 	struct ts_work_step *step;
 
-	rank->last_step_start = TS_MAX(rank->last_step_start, slice->start);
+	if (slice->class != TS_SLICE_GPU_ANNOTATION || work->options.rounding == TS_ROUNDING_HTA)
+		rank->last_step_start = TS_MAX(rank->last_step_start, slice->start);
 	if (slice->class == TS_SLICE_GPU_ANNOTATION)
 		return TS_OK;
 	step = TS_WORK_ADD(work, steps, step);

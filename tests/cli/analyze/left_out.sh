@@ -6,7 +6,7 @@
 
 # Two steps. A kernel of 400 us that was issued before the trace began (its call is missing) runs
 # first, another one in between; one has no call at all. An operator lasts longer than everything
-# else.
+# else. The device's span of the last step begins after the step.
 python3 - >t.json <<'PY'
 import json
 
@@ -21,7 +21,7 @@ def kernel(name, ts, dur, **args):
 
 json.dump({"traceEvents": [
     event("user_annotation", "ProfilerStep#1", 0, 1000, 1), event("user_annotation", "ProfilerStep#2", 1000, 500, 1),
-    event("cpu_op", "aten::all", 0, 3000, 1),
+    event("cpu_op", "aten::all", 0, 3000, 1), event("gpu_user_annotation", "ProfilerStep#2", 1020, 100, 7),
     launch(1, 10), launch(2, 20), launch(3, 1010),
     kernel("earlier", 0, 400, correlation=90), kernel("a", 401, 100, correlation=1),
     kernel("earlier", 502, 50, correlation=91), kernel("nameless", 553, 20), kernel("b", 574, 100, correlation=2),

@@ -142,15 +142,23 @@ TS_TEST(all_or_some_steps_on_demand)
 	unload(&l);
 }
 
-/* The device's span of the last step shows that it was complete there. */
-TS_TEST(a_last_step_that_the_device_finished_stays)
+/* The device's spans of steps begin later than the steps. Only HTA uses them. */
+TS_TEST(the_last_step_begins_on_the_host)
 {
+	struct ts_work_options options = everything;
 	struct loaded l;
 	TS_SCOPED(ts_text) text = { 0 };
 
 	ts_text_printf(&text, "%s%s", three_steps,
 		       SLICE("gpu_user_annotation", "ProfilerStep#3", "7", "259", "7"));
-	load_events(&l, &everything, text.data, NULL);
+	load_events(&l, &options, text.data, NULL);
+	TS_CHECK_INT(l.work->ranks[0].steps_in_trace, 3);
+	TS_CHECK_INT(l.work->step_count, 2);
+	TS_CHECK_INT(l.work->command_count, 2);
+	TS_CHECK_INT(l.work->call_count, 2);
+	unload(&l);
+	options.rounding = TS_ROUNDING_HTA;
+	load_events(&l, &options, text.data, NULL);
 	TS_CHECK_INT(l.work->step_count, 3);
 	TS_CHECK_INT(l.work->command_count, 3);
 	unload(&l);
