@@ -52,7 +52,7 @@ int ts_sniff_users_start(struct ts_sniff *sniff)
 	struct ts_error err;
 	size_t count = 0, wanted;
 
-	if (ts_top_users_start(&sniff->users, ts_metrics_sources(), &err))
+	if (ts_top_users_start(&sniff->users, ts_metrics_sources(), true, &err))
 		return ts_report_error(&err);
 	ts_top_users_wait(sniff->users, FIRST_ANSWER_NS);
 	if (ts_top_users_copy(sniff->users, &users, &count, message))

@@ -111,12 +111,13 @@ int ts_top_backends_choose(struct ts_top_backends *backends, const char *named,
 			   struct ts_error *err);
 
 /*
- * Who uses accelerators: a thread queries these sources from time to time, since vendor tools are
- * slow. In static storage, as the list must be.
+ * Who uses accelerators: a thread queries these sources, and with_files the open device files, from
+ * time to time, since vendor tools are slow. In static storage, as the list must be.
  */
 struct ts_top_users;
 int ts_top_users_start(struct ts_top_users **ret_users,
-		       const struct ts_metrics_source *const *sources, struct ts_error *err);
+		       const struct ts_metrics_source *const *sources, bool with_files,
+		       struct ts_error *err);
 /* Waits for the first answer, up to a limit. */
 void ts_top_users_wait(struct ts_top_users *users, int64_t limit_ns);
 /* A copy of the newest answer; caller frees. ret_message: at least 256 bytes. */

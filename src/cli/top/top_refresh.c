@@ -41,7 +41,7 @@ int ts_top_open(struct ts_top *top, struct ts_error *err)
 	if (rc)
 		return rc;
 	ts_metrics_sampler_set_interval(top->sampler, top->delay_ns);
-	return ts_top_users_start(&top->users, the_backends.sources, err);
+	return ts_top_users_start(&top->users, the_backends.sources, !the_backends.names, err);
 }
 
 void ts_top_close(struct ts_top *top)

@@ -24,6 +24,7 @@ struct ts_top_users {
 	pthread_cond_t changed;
 	pthread_t thread;
 	const struct ts_metrics_source *const *sources;
+	bool with_files; /* processes that have device files open, too */
 	bool stops, ended, answered;
 	struct ts_device_users newest;
 	char failure[256];
@@ -52,8 +53,8 @@ static void keep_answer(struct ts_top_users *users, struct ts_device_users *answ
 static int ask(const struct ts_top_users *users, struct ts_device_users *ret_answer,
 	       struct ts_error *err)
 {
-	struct ts_device_table files;
-	int rc = ts_device_table_init(&files, err);
+	struct ts_device_table files = { 0 };
+	int rc = users->with_files ? ts_device_table_init(&files, err) : TS_OK;
 
 	if (rc)
 		return rc;
@@ -92,12 +93,15 @@ static void *ask_again_and_again(void *context)
 }
 
 int ts_top_users_start(struct ts_top_users **ret_users,
-		       const struct ts_metrics_source *const *sources, struct ts_error *err)
+		       const struct ts_metrics_source *const *sources, bool with_files,
+		       struct ts_error *err)
 {
 	pthread_condattr_t attributes;
 	int failed;
 
-	the_users = (struct ts_top_users){ .lock = PTHREAD_MUTEX_INITIALIZER, .sources = sources };
+	the_users = (struct ts_top_users){ .lock = PTHREAD_MUTEX_INITIALIZER,
+					   .sources = sources,
+					   .with_files = with_files };
 	pthread_condattr_init(&attributes);
 	pthread_condattr_setclock(&attributes, CLOCK_MONOTONIC);
 	pthread_cond_init(&the_users.changed, &attributes);

@@ -126,7 +126,12 @@ fi
 # Environment variables that disable CUDA or its device side.
 check cuda_files NVIDIA_DRIVER_CAPABILITIES=utility,video | sed 's/podman run --device [^ ]*/docker run --gpus all/'
 check cuda_files NVIDIA_VISIBLE_DEVICES=void | sed 's/podman run --device [^ ]*/docker run --gpus all/'
-[ -e /dev/nvidiactl ] || check cuda_files NVIDIA_DRIVER_CAPABILITIES=compute,utility
+# Where there is a GPU the answer depends on it.
+if [ -e /dev/nvidiactl ]; then
+	echo "cuda_files NVIDIA_DRIVER_CAPABILITIES=compute,utility: absent: no /dev/nvidia* | -"
+else
+	check cuda_files NVIDIA_DRIVER_CAPABILITIES=compute,utility
+fi
 check cuda_profilers
 check cuda_profilers NSYS_PROFILING_SESSION_ID=7
 check cuda_profilers CUDA_INJECTION64_PATH=/opt/other.so
@@ -136,7 +141,7 @@ check disassembler PATH="$PWD/none:$PATH" CUDA_HOME="$PWD/none" | grep -qE 'yes:
 mkdir -p toolkit/bin
 printf '#!/bin/sh\n' >toolkit/bin/nvdisasm
 chmod +x toolkit/bin/nvdisasm
-check disassembler CUDA_HOME="$PWD/toolkit" | sed "s#$PWD#HERE#g"
+check disassembler PATH="$PWD/none:/usr/bin:/bin" CUDA_HOME="$PWD/toolkit" | sed "s#$PWD#HERE#g"
 check source_lines | grep -qE 'yes: by libdw|absent: .*libdw' || fail "source lines"
 # A library that is missing beside the agent, and a file that is not a library.
 mkdir beside
