@@ -26,8 +26,11 @@ struct taken {
 	size_t count;
 };
 
-static __thread unsigned int calls;
-static __thread bool is_inside;
+/* Not in TLS that is allocated on first use, which calls malloc(). */
+#define STATIC_TLS __attribute__((tls_model("initial-exec"))) __thread
+
+static STATIC_TLS unsigned int calls;
+static STATIC_TLS bool is_inside;
 static uint64_t compared, differing, marked, deepest, frames, ours_ns, theirs_ns;
 static char output[1024];
 static pid_t owner;

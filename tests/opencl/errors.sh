@@ -62,10 +62,13 @@ expect 4 replay good.sbt --device 99
 says 99
 expect 4 replay good.sbt --device no-such-device
 says no-such-device
-code=0
-OCL_ICD_VENDORS=/nonexistent timeout 60 "$TRACESMITH" replay good.sbt >stdout 2>stderr || code=$?
-[ $code -eq 4 ] || fail "replay without a device: exit code $code: $(cat stderr)"
-says driver
+# Some loaders ignore the variable for root.
+if ! OCL_ICD_VENDORS=/nonexistent "$pipeline" --steps 0 >/dev/null 2>&1; then
+	code=0
+	OCL_ICD_VENDORS=/nonexistent timeout 60 "$TRACESMITH" replay good.sbt >stdout 2>stderr || code=$?
+	[ $code -eq 4 ] || fail "replay without a device: exit code $code: $(cat stderr)"
+	says driver
+fi
 
 # PoCL's other device: the same results from sources.
 export POCL_DEVICES=basic

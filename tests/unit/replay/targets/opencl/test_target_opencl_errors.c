@@ -56,13 +56,29 @@ TS_TEST(a_device_that_is_not_there)
 }
 
 #ifdef TS_HAVE_OPENCL
+/* Some loaders ignore the variables for root. */
+static bool sees_platforms(void)
+{
+	void *library = dlopen("libOpenCL.so.1", RTLD_NOW);
+	cl_int (*get)(cl_uint, cl_platform_id *, cl_uint *) =
+		library ? (cl_int(*)(cl_uint, cl_platform_id *, cl_uint *))dlsym(library,
+										 "clGetPlatformIDs")
+			: NULL;
+	cl_uint count = 0;
+
+	return get && !get(0, NULL, &count) && count;
+}
+
 TS_TEST(no_platform)
 {
-	struct made *made = made_start("");
+	struct made *made;
 
-	launch_twice(made, made_module(made, source), 0);
 	setenv("OCL_ICD_VENDORS", "/nonexistent", 1);
 	setenv("OPENCL_VENDOR_PATH", "/nonexistent", 1);
+	if (sees_platforms())
+		ts_test_skip("this OpenCL loader ignores OCL_ICD_VENDORS");
+	made = made_start("");
+	launch_twice(made, made_module(made, source), 0);
 	made->replay.plan.order = made->order;
 	made->replay.plan.kept = made->kept;
 	made->replay.plan.count = made->stream.command_count;
