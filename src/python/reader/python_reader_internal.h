@@ -304,9 +304,11 @@ struct ts_python_reader {
 	struct ts_pairmap calls;
 
 	/* python_threads.c */
-	pid_t inner_pid;     /* as the process sees itself */
-	bool is_inside;      /* another pid namespace: its thread ids are not ours */
-	uint32_t tid_offset; /* in libc's thread structure: 3.8 to 3.10; 0: unknown */
+	pid_t inner_pid;         /* as the process sees itself */
+	uint64_t main_thread_id; /* pthread_self() of the main thread; 0: not seen yet */
+	bool is_replaced;        /* another main thread: the process has called exec() */
+	bool is_inside;          /* another pid namespace: its thread ids are not ours */
+	uint32_t tid_offset;     /* in libc's thread structure: 3.8 to 3.10; 0: unknown */
 	int64_t named_ns, nameless_ns;
 	struct ts_map inner_tids; /* its thread id -> ours */
 	int64_t inner_tids_ns;

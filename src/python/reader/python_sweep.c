@@ -670,12 +670,17 @@ static int plan(struct ts_python_reader *python)
 	return TS_OK;
 }
 
+static int replaced_error(const struct ts_python_reader *python, struct ts_error *err)
+{
+	return ts_error_set(err, TS_ENOTFOUND, "process %d has executed another program",
+			    (int)python->pid);
+}
+
 /* Which threads and interpreters could be read. */
 static int mark_read(struct ts_python_reader *python, struct ts_error *err)
 {
 	if (!are_whole(python, 0, 1))
-		return ts_error_set(err, TS_ENOTFOUND, "process %d has executed another program",
-				    (int)python->pid);
+		return replaced_error(python, err);
 	for (size_t i = 0; i < python->interpreter_count; i++) {
 		struct python_interpreter *interpreter = &python->interpreters[i];
 
@@ -708,6 +713,8 @@ int ts_python_sweep(struct ts_python_reader *python, struct ts_python_sweep *ret
 	middle = ts_clock_monotonic_ns();
 	ret_sweep->time_ns = start + (middle - start) / 2;
 	follow_lists(python, &has_new, middle);
+	if (python->is_replaced)
+		return replaced_error(python, err);
 	status = take_stacks(python, middle, err);
 	if (status)
 		return status;

@@ -139,6 +139,12 @@ void ts_python_thread_identify(struct ts_python_reader *python, struct python_th
 	thread->is_main = thread->interpreter_id == 0 &&
 			  (native ? native == (uint64_t)python->inner_pid : is_last);
 	set_tid(python, thread, native ? native : libc_tid(python, thread), now_ns);
+	/* A fixed-address interpreter is found where it was; its main thread's stack is elsewhere.
+	 */
+	if (thread->is_main && native) {
+		python->is_replaced = python->main_thread_id && python->main_thread_id != id;
+		python->main_thread_id = id;
+	}
 }
 
 /* ---- names ---- */
