@@ -16,10 +16,10 @@
 #include "backends/recorder/cuda_checks.h"
 #include "base/finding.h"
 #include "base/memory.h"
+#include "code/disassemble.h"
 #include "tracesmith_config.h"
 
 #define LIBRARY "libtracesmith-backend-cuda.so"
-#define TOOLKIT "/usr/local/cuda"
 
 /* ---- backend library ---- */
 
@@ -175,29 +175,12 @@ void ts_check_cuda_profilers(struct ts_finding *ret_finding)
 
 /* ---- disassembler and line tables ---- */
 
-/* True, with the path, if the program is in PATH or in a CUDA toolkit. */
-static bool find_program(const char *name, char *path, size_t bytes)
-{
-	const char *folders = getenv("PATH"), *home = getenv("CUDA_HOME");
-
-	while (folders && *folders) {
-		size_t length = strcspn(folders, ":");
-
-		snprintf(path, bytes, "%.*s/%s", (int)length, folders, name);
-		if (length && !access(path, X_OK))
-			return true;
-		folders += length + (folders[length] == ':');
-	}
-	snprintf(path, bytes, "%s/bin/%s", home && *home ? home : TOOLKIT, name);
-	return !access(path, X_OK);
-}
-
 void ts_check_disassembler(struct ts_finding *ret_finding)
 {
+	bool is_nvdisasm;
 	char path[1024];
 
-	if (find_program("nvdisasm", path, sizeof(path)) ||
-	    find_program("cuobjdump", path, sizeof(path))) {
+	if (ts_disassembler_find(path, sizeof(path), &is_nvdisasm)) {
 		ts_finding_set(ret_finding, TS_CHECK_YES, "%.300s", path);
 		return;
 	}

@@ -6,7 +6,7 @@
 #define TS_CLI_VIEW_VIEW_PC_SAMPLES_H
 
 #include "analyze/pc_samples/pc_samples.h"
-#include "cli/common/disassemble.h"
+#include "code/disassemble.h"
 #include "cli/view/view.h"
 #include "code/cubin.h"
 

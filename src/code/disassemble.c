@@ -3,7 +3,7 @@
  * Runs nvdisasm or cuobjdump on a cubin and parses the output, which both print alike: an address
  * between comment marks, then the instruction up to a semicolon. Run time and output are limited.
  */
-#include "cli/common/disassemble.h"
+#include "code/disassemble.h"
 
 #include <ctype.h>
 #include <errno.h>
@@ -184,11 +184,10 @@ static bool find_program(const char *name, char *ret_path, size_t bytes)
 	       find_bundled(name, ret_path, bytes);
 }
 
-/* False: not installed. */
-static bool choose_program(char *program, size_t bytes, bool *ret_is_nvdisasm)
+bool ts_disassembler_find(char *ret_path, size_t bytes, bool *ret_is_nvdisasm)
 {
-	*ret_is_nvdisasm = find_program("nvdisasm", program, bytes);
-	return *ret_is_nvdisasm || find_program("cuobjdump", program, bytes);
+	*ret_is_nvdisasm = find_program("nvdisasm", ret_path, bytes);
+	return *ret_is_nvdisasm || find_program("cuobjdump", ret_path, bytes);
 }
 
 static int run(struct ts_disassembly *disassembly, const char *const *arguments,
@@ -226,7 +225,7 @@ int ts_disassemble(struct ts_disassembly **ret_disassembly, const void *image, s
 
 	if (!disassembly)
 		return ts_error_set(err, TS_ENOMEM, "no memory");
-	if (!choose_program(program, sizeof(program), &is_nvdisasm))
+	if (!ts_disassembler_find(program, sizeof(program), &is_nvdisasm))
 		return ts_error_set(err, TS_ENOTFOUND,
 				    "neither nvdisasm nor cuobjdump is in PATH, $CUDA_HOME/bin, "
 				    "/usr/local/cuda/bin or a Python package");

@@ -1,14 +1,18 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Disassembles a CUDA function with NVIDIA's nvdisasm or cuobjdump, if installed. */
-#ifndef TS_CLI_COMMON_DISASSEMBLE_H
-#define TS_CLI_COMMON_DISASSEMBLE_H
+#ifndef TS_CODE_DISASSEMBLE_H
+#define TS_CODE_DISASSEMBLE_H
 
+#include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
 
 #include <tracesmith/error.h>
 
 #include "base/memory.h"
+
+/* The path of the program that disassembles; false: not installed. */
+bool ts_disassembler_find(char *ret_path, size_t bytes, bool *ret_is_nvdisasm);
 
 struct ts_disassembly;
 
