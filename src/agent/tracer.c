@@ -217,7 +217,7 @@ static void start(struct ts_tracer *tracer, struct core *core)
 	}
 	error = agent_make_area(core);
 	if (error) {
-		agent_disable(tracer, "cannot make a live area", error);
+		agent_disable(tracer, "cannot create a live area", error);
 		return;
 	}
 	agent_copy_dictionary(tracer, core);

@@ -431,6 +431,6 @@ static int run(struct ts_analyze_request *request, struct ts_result *result, str
 
 const struct ts_analysis ts_analysis_functions = {
 	.name = "functions",
-	.summary = "self and total time of functions from sampled stacks; thread states",
+	.summary = "self and total time of sampled functions; thread states",
 	.run = run,
 };

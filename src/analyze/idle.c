@@ -172,7 +172,7 @@ static const struct ts_option_spec options[] = {
 
 const struct ts_analysis ts_analysis_idle = {
 	.name = "idle",
-	.summary = "gaps between commands: caused by host, device or other; with details",
+	.summary = "gaps between commands, and whether host or device caused them",
 	.options = options,
 	.option_count = TS_ARRAY_SIZE(options),
 	.run = run,

@@ -450,7 +450,7 @@ static int run(struct ts_analyze_request *request, struct ts_result *result, str
 
 const struct ts_analysis ts_analysis_memory = {
 	.name = "memory",
-	.summary = "memory in use over time, its peak and the allocations live at the peak",
+	.summary = "memory in use over time, its peak, and allocations at the peak",
 	.parts = TS_WORK_SLICES,
 	.run = run,
 };

@@ -511,7 +511,7 @@ static int run(struct ts_analyze_request *request, struct ts_result *result, str
 
 const struct ts_analysis ts_analysis_stragglers = {
 	.name = "stragglers",
-	.summary = "which rank makes the others wait, in which collectives, since when",
+	.summary = "which rank makes the others wait, where, and since when",
 	.example = "rank*.json.gz stragglers",
 	.parts = TS_WORK_DETAILS,
 	.flags = TS_ANALYSIS_ALIGNED,

@@ -119,10 +119,11 @@ static void note_untied(const struct align *align, struct ts_result *result)
 	if (!align->collectives->match_count)
 		ts_result_note(
 			result,
-			"no collective was found on more than one rank: nothing ties their clocks together");
+			"no collective was found on more than one rank: the clocks cannot be "
+			"aligned");
 	else if (untied)
 		ts_result_note(result,
-			       "nothing ties the clocks of %" PRIu32
+			       "cannot align the clocks of %" PRIu32
 			       " ranks to that of rank %" PRId64 ": their times stay unchanged",
 			       untied, work->ranks[align->clocks->reference].rank);
 	if (align->collectives->unmatched)
@@ -205,7 +206,7 @@ static void report_stored(const struct align *align, const char *path, size_t co
 		ts_report_note("%s: %zu clock%s moved to the time of rank %" PRId64, path, stored,
 			       stored == 1 ? "" : "s", rank);
 	else if (count)
-		ts_report_note("%s: already aligned: nothing to store", path);
+		ts_report_note("%s: already aligned, nothing to store", path);
 	else
 		ts_report_note("%s: nothing to store", path);
 }
@@ -258,7 +259,7 @@ static int store_copy(const struct align *align, struct ts_error *err)
 		return rc;
 	rc = store_one(align, 0, ts_text_cstr(&part), err);
 	if (!rc && rename(ts_text_cstr(&part), align->output))
-		rc = ts_error_errno(err, errno, "cannot make '%s'", align->output);
+		rc = ts_error_errno(err, errno, "cannot create '%s'", align->output);
 	if (rc)
 		unlink(ts_text_cstr(&part));
 	return rc;
@@ -352,15 +353,15 @@ int ts_verb_align(int argc, char **argv)
 	const struct ts_command command = {
 		.verb = "align",
 		.operands = "TRACE...",
-		.about =
-			"Finds out by how much the clocks of a job's ranks differ, from collectives, which end on\n"
-			"all ranks at nearly the same instant, and those of devices, from launches and\n"
-			"synchronisations. What holds for ranks is appended to each trace as clock_sync rows:\n"
-			"from then on all its times are those of the lowest rank. No row changes.\n",
+		.about = "Measures the clock offsets between the ranks of a job from collectives, "
+			 "which end on all ranks at nearly the same time, and the offsets of "
+			 "device clocks from launches and synchronizations. Appends the offsets "
+			 "of the ranks to each trace as clock_sync rows; from then on, all times "
+			 "are in the clock of the lowest rank. Existing rows do not change.\n",
 		.examples = "tracesmith align job.sbt\n"
 			    "tracesmith align rank0.sbt rank1.sbt --dry-run --json",
 		.exits =
-			"0  done, even if there was nothing to align\n2  usage\n3  a file cannot be read or written, is not a trace or is unfinished",
+			"0  done, even if there was nothing to align\n2  usage error\n3  a file cannot be read or written, is not a trace or is unfinished",
 		.options = options,
 		.option_count = TS_ARRAY_SIZE(options),
 		.minimum_operands = 1,

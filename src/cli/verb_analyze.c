@@ -452,8 +452,8 @@ static void append_about(struct ts_text *out)
 
 	ts_text_append_str(
 		out,
-		"Answers questions about what the devices of a job did and what they waited for. A TRACE\n"
-		"may be any file that can be imported; several are the ranks of one job. NAME is an\n"
+		"Answers questions about what the devices of a job did and what they waited for. A TRACE "
+		"may be any file that can be imported; several are the ranks of one job. NAME is an "
 		"analysis, or 'all'. docs/analyze.md defines each number.\n\nanalyses:\n");
 	for (size_t i = 0; i < count; i++)
 		ts_text_printf(out, "  %-16s%s\n", list[i]->name, list[i]->summary);
@@ -501,7 +501,7 @@ int ts_verb_analyze(int argc, char **argv)
 			.operands = "TRACE... NAME[,NAME...]|all",
 			.about = ts_text_cstr(&about),
 			.examples = ts_text_cstr(&examples),
-			.exits = "0  done, even if there is nothing to report\n2  usage\n"
+			.exits = "0  done, even if there is nothing to report\n2  usage error\n"
 				 "3  bad input\n4  this build cannot decompress a file",
 			.options = analyze.all_options.options,
 			.option_count = analyze.all_options.count,

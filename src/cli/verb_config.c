@@ -186,10 +186,10 @@ int ts_verb_config(int argc, char **argv)
 	const struct ts_command command = {
 		.verb = "config",
 		.operands = "PID [KEY=VALUE...]",
-		.about =
-			"Changes settings of a running process that has an agent. Lists them without an assignment.\n",
+		.about = "Shows the settings of a running process that has an agent, or changes "
+			 "them.\n",
 		.examples = "tracesmith config 4711\ntracesmith config 4711 enabled=off",
-		.exits = "0  done\n2  usage, or an unknown setting\n3  no such process\n"
+		.exits = "0  done\n2  usage error, or an unknown setting\n3  no such process\n"
 			 "4  the process has no agent",
 		.options = options,
 		.option_count = TS_ARRAY_SIZE(options),
@@ -202,6 +202,6 @@ int ts_verb_config(int argc, char **argv)
 	if (!ts_command_parse(&command, &argc, argv, &exit_code))
 		return exit_code;
 	if (ts_parse_int64(argv[0], strlen(argv[0]), &pid) || pid < 1 || pid > INT32_MAX)
-		return ts_report_usage("'%s' is not a process id", argv[0]);
+		return ts_report_usage("'%s' is not a valid process id", argv[0]);
 	return run((pid_t)pid, argc - 1, argv + 1, json);
 }

@@ -104,7 +104,7 @@ static int open_side(struct ts_work_input *input, const struct ts_work_choice *c
 		ts_error_set(&err, TS_ENOMEM, "no memory for the names of traces");
 		exit_code = ts_report_error(&err);
 	} else if (!paths.count) {
-		exit_code = ts_report_usage("a trace is missing: there are only commas");
+		exit_code = ts_report_usage("a trace is missing: the operand has only commas");
 	} else {
 		exit_code = ts_work_input_open(input, choice, parts, (int)paths.count, paths.words);
 	}
@@ -184,7 +184,8 @@ int ts_verb_diff(int argc, char **argv)
 	const struct ts_option options[] = {
 		TS_OPTION_TEXT(
 			"steps", 0, "N|A-B|all", &diff.choice.steps,
-			"what was issued in these steps, by number; default: all but the last one, which is rarely complete"),
+			"work issued in these steps, by number; default: all but the last one, "
+			"which is often incomplete"),
 		TS_OPTION_TEXT("steps-b", 0, "N|A-B|all", &diff.steps_b,
 			       "the steps of B, if numbered differently"),
 		TS_OPTION_FLAG("all", 0, &diff.choice.all, "everything, including the last step"),
@@ -208,18 +209,19 @@ int ts_verb_diff(int argc, char **argv)
 	const struct ts_command command = {
 		.verb = "diff",
 		.operands = "A B",
-		.about =
-			"Compares two traces name by name: kernels, copies, operators, annotations and calls that\n"
-			"were added, are gone, take more time or less. Whether a change can be told from chance is\n"
-			"asked only where steps or instances repeat; else it says \"one sample\". Each of A and B is\n"
-			"a trace or a file that can be imported, or several separated by commas: ranks of a job.\n",
+		.about = "Compares two traces by name: which kernels, copies, operators, "
+			 "annotations and calls are new, gone, slower or faster. Tests changes "
+			 "for statistical significance if steps or instances repeat; otherwise "
+			 "reports \"one sample\". A and B are each a trace or a file that can be "
+			 "imported, or several separated by commas: the ranks of a job.\n",
 		.examples =
 			"tracesmith diff before.sbt after.sbt\n"
 			"tracesmith diff before.json.gz after.json.gz --device gpu --threshold 2\n"
 			"tracesmith diff a0.sbt,a1.sbt b0.sbt,b1.sbt --steps 10-12 --json",
-		.exits =
-			"0  no difference\n1  they differ: a name is neither unchanged nor unclear\n2  usage\n"
-			"3  a file cannot be read or imported",
+		.exits = "0  no difference\n"
+			 "1  the traces differ (a name is neither unchanged nor unclear)\n"
+			 "2  usage error\n"
+			 "3  a file cannot be read or imported",
 		.options = options,
 		.option_count = TS_ARRAY_SIZE(options),
 		.minimum_operands = 2,

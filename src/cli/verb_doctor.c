@@ -95,7 +95,7 @@ static int check_name(const char *name)
 	if (nearest.best)
 		return ts_report_usage("there is no check '%s'; did you mean '%s'?", name,
 				       nearest.best);
-	return ts_report_usage("there is no check '%s'; 'tracesmith doctor --json' names all",
+	return ts_report_usage("there is no check '%s'; 'tracesmith doctor --json' lists all",
 			       name);
 }
 
@@ -404,8 +404,9 @@ static void show_verdict(const struct doctor *doctor)
 {
 	TS_SCOPED(ts_text) verdict = { 0 };
 
-	ts_text_append_str(&verdict, doctor->basics_work ? "recording works here"
-							 : "recording does not work here:");
+	ts_text_append_str(&verdict, doctor->basics_work ? "recording works on this machine"
+							 : "recording does not "
+							   "work on this machine:");
 	for (size_t i = 0; i < doctor->count; i++) {
 		if (fails_basic(&doctor->probes[i]))
 			ts_text_printf(&verdict, " %s", doctor->probes[i].check->id);
@@ -421,11 +422,11 @@ static void show_summary(const struct doctor *doctor)
 
 	ts_text_append_char(ts_stdout(), '\n');
 	if (shows_unused(doctor))
-		put_wrapped("* not used by TraceSmith yet: the line says what this machine allows",
-			    0);
+		put_wrapped("* not used by TraceSmith yet; shows what this machine allows", 0);
 	if (doctor->machine.uid == 0)
 		put_wrapped(
-			"tried as root: run it also as the user who will record, who may be allowed less",
+			"checked as root: run it also as the user who will record, who may have "
+			"fewer permissions",
 			0);
 	ts_text_printf(&counts, "%u yes, %u limited, %u no, %u absent, %u unknown",
 		       doctor->states[TS_CHECK_YES], doctor->states[TS_CHECK_LIMITED],
@@ -558,7 +559,7 @@ static int check_limit(struct doctor *doctor, const char *limit)
 	int rc = ts_amount_time("limit", limit, &doctor->limit_ns);
 
 	if (!rc && (doctor->limit_ns < LIMIT_LEAST_NS || doctor->limit_ns > LIMIT_MOST_NS))
-		rc = ts_report_usage("option '--limit': '%s' is not between 0.1 s and an hour",
+		rc = ts_report_usage("option '--limit': '%s' is not a time from 0.1 s to an hour",
 				     limit);
 	return rc;
 }
@@ -568,20 +569,20 @@ int ts_verb_doctor(int argc, char **argv)
 	struct doctor doctor = { .limit_ns = TS_PROBE_LIMIT_NS };
 	const char *limit = NULL;
 	const struct ts_option options[] = {
-		TS_OPTION_FLAG("json", 0, &doctor.json, "one JSON object"),
-		TS_OPTION_TEXT("limit", 0, "SECONDS", &limit, "how long each check may take (3)"),
+		TS_OPTION_FLAG("json", 0, &doctor.json, "print one JSON object"),
+		TS_OPTION_TEXT("limit", 0, "SECONDS", &limit, "time limit per check; default: 3"),
 	};
 	const struct ts_command command = {
 		.verb = "doctor",
 		.operands = "[CHECK...]",
-		.about =
-			"Tries what TraceSmith can use of this machine, and says what works, why the rest does not, and\n"
-			"how to fix it. CHECK is the id of a check, a group, or a backend that others supply; without\n"
-			"any, all are tried.\n",
-		.examples =
-			"tracesmith doctor\ntracesmith doctor cuda perf\ntracesmith doctor --json | jq -r '.checks[] | select(.state == \"no\") | .mend // empty'",
+		.about = "Checks what TraceSmith can use on this machine: what works, what does "
+			 "not and why, and how to fix it. CHECK is the id of a check, a group of "
+			 "checks, or a third-party backend. Default: all checks.\n",
+		.examples = "tracesmith doctor\n"
+			    "tracesmith doctor cuda perf\n"
+			    "tracesmith doctor --json | jq -r '.checks[].mend // empty'",
 		.exits =
-			"0  recording works\n2  usage\n4  something that recording needs does not work",
+			"0  recording works\n2  usage error\n4  something that recording needs does not work",
 		.options = options,
 		.option_count = TS_ARRAY_SIZE(options),
 		.maximum_operands = -1,

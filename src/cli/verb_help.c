@@ -9,8 +9,8 @@
 static const struct ts_command command = {
 	.verb = "help",
 	.operands = "[VERB]",
-	.about =
-		"Shows the usage, options, examples and exit codes of a verb. Without a verb, lists all verbs.\n",
+	.about = "Shows the usage, options, examples and exit codes of a verb. Without a verb, "
+		 "lists all verbs.\n",
 	.examples = "tracesmith help view",
 	.exits = "0  done\n2  no such verb",
 	.maximum_operands = 1,

@@ -311,15 +311,15 @@ int ts_verb_import(int argc, char **argv)
 		.verb = "import",
 		.operands = "FILE...",
 		.about =
-			"Converts files of other tools, plain or compressed with gzip or zstd, into a trace: profiles\n"
-			"of PyTorch, Nsight Systems, rocprofv3, Perfetto, Chrome, XRay, perf, pprof (see --list).\n"
+			"Converts files of other tools, plain or compressed with gzip or zstd, into a trace: profiles "
+			"of PyTorch, Nsight Systems, rocprofv3, Perfetto, Chrome, XRay, perf, pprof (see --list). "
 			"'-' is standard input. Several files become one trace with one source each: ranks of a job.\n",
 		.examples = "tracesmith import trace.json.gz -o trace.sbt\n"
 			    "tracesmith import rank*.json -o job.sbt\n"
 			    "tracesmith import report.sqlite -o report.sbt\n"
 			    "perf script | tracesmith import - -o perf.sbt\n"
 			    "tracesmith import xray-log.* --binary ./program -o xray.sbt",
-		.exits = "0  done\n2  usage\n"
+		.exits = "0  done\n2  usage error\n"
 			 "3  bad input; everything before the error is in the trace\n"
 			 "4  this build cannot decompress a file",
 		.options = options,

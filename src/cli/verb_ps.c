@@ -282,7 +282,7 @@ static int show(struct ps *ps, struct ts_error *err)
 	if (ps->empty)
 		ts_text_printf(
 			ts_stdout(),
-			"dead: %u with nothing to recover: remove with tracesmith ps --clean\n",
+			"dead: %u with nothing to recover; remove with: tracesmith ps --clean\n",
 			ps->empty);
 	return rc;
 }
@@ -425,7 +425,7 @@ int ts_verb_ps(int argc, char **argv)
 {
 	struct ps ps = { 0 };
 	const struct ts_option options[] = {
-		TS_OPTION_FLAG("json", 0, &ps.json, "one JSON object a line"),
+		TS_OPTION_FLAG("json", 0, &ps.json, "one JSON object per line"),
 		TS_OPTION_FLAG("all", 'a', &ps.all,
 			       "also containers, recorders, and images replaced by exec"),
 		TS_OPTION_FLAG("clean", 0, &ps.clean,
@@ -436,12 +436,11 @@ int ts_verb_ps(int argc, char **argv)
 	const struct ts_command command = {
 		.verb = "ps",
 		.operands = "",
-		.about =
-			"Lists processes that have an agent, and what dead ones left in shared memory; with --devices,\n"
-			"processes that use accelerators.\n",
+		.about = "Lists processes that have an agent, and what dead processes left in "
+			 "shared memory; with --devices, lists processes that use accelerators.\n",
 		.examples = "tracesmith ps\ntracesmith ps --json | jq .pid\ntracesmith ps --clean\n"
 			    "tracesmith ps --devices",
-		.exits = "0  done\n2  usage\n3  the live directory cannot be used",
+		.exits = "0  done\n2  usage error\n3  the live directory cannot be used",
 		.options = options,
 		.option_count = TS_ARRAY_SIZE(options),
 	};
@@ -450,7 +449,7 @@ int ts_verb_ps(int argc, char **argv)
 	if (!ts_command_parse(&command, &argc, argv, &exit_code))
 		return exit_code;
 	if (ps.devices && (ps.all || ps.clean))
-		return ts_report_usage("--devices can be combined with --json only");
+		return ts_report_usage("'--devices' can be combined only with '--json'");
 	if (ps.devices)
 		return list_users(ps.json);
 	return ps.clean ? clean() : run(&ps);

@@ -334,15 +334,17 @@ int ts_verb_recover(int argc, char **argv)
 	const struct ts_command command = {
 		.verb = "recover",
 		.operands = "TRACE|PID",
-		.about =
-			"Writes a finished trace from a truncated or damaged one: all intact chunks, and a row in\n"
-			"table 'loss' for what is missing. If the recorder was killed, also recovers its journal\n"
-			"and the events that the recorded processes still hold in shared memory. Of a process,\n"
-			"dead or alive, recovers those events. Never changes its input.\n",
+		.about = "Writes a finished trace from a truncated or damaged one: all intact "
+			 "chunks, and a row in "
+			 "table 'loss' for what is missing. If the recorder was killed, also "
+			 "recovers its journal "
+			 "and the events that the recorded processes still hold in shared memory. "
+			 "Of a process, "
+			 "dead or alive, recovers those events. Never changes its input.\n",
 		.examples = "tracesmith recover cut.sbt -o good.sbt\n"
 			    "tracesmith recover 4711 -o crash.sbt",
 		.exits =
-			"0  done\n2  usage\n3  nothing to recover, or the output cannot be written",
+			"0  done\n2  usage error\n3  nothing to recover, or the output cannot be written",
 		.options = options,
 		.option_count = TS_ARRAY_SIZE(options),
 		.minimum_operands = 1,

@@ -38,15 +38,16 @@ int ts_verb_symbolize(int argc, char **argv)
 		.verb = "symbolize",
 		.operands = "TRACE...",
 		.about =
-			"Resolves native frames to functions, source lines and inlined functions, and appends them\n"
-			"to the trace as rows of table 'symbol'; existing rows do not change. 'record' does this when\n"
-			"it ends; use this verb for traces recorded with --no-symbols, written by 'recover' or from\n"
-			"another machine. Searches the recorded path, --debug-path, the directories in\n"
+			"Resolves native frames to functions, source lines and inlined functions, and appends them "
+			"to the trace as rows of table 'symbol'; existing rows do not change. 'record' does this when "
+			"it ends; use this verb for traces recorded with --no-symbols, written by 'recover' or from "
+			"another machine. Searches the recorded path, --debug-path, the directories in "
 			"TRACESMITH_DEBUG_PATH and /usr/lib/debug for files with the recorded build id.\n",
 		.examples = "tracesmith symbolize run.sbt\n"
 			    "tracesmith symbolize run.sbt --debug-path ~/sysroot --force",
-		.exits = "0  done, even if nothing was found\n2  usage error\n"
-			 "3  a file cannot be read or written, is not a trace or was not finished",
+		.exits = "0  done, even if nothing was found\n"
+			 "2  usage error\n"
+			 "3  a file cannot be read or written, is not a trace or is unfinished",
 		.options = options,
 		.option_count = TS_ARRAY_SIZE(options),
 		.minimum_operands = 1,

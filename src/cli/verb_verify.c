@@ -157,12 +157,11 @@ int ts_verb_verify(int argc, char **argv)
 	const struct ts_command command = {
 		.verb = "verify",
 		.operands = "TRACE...",
-		.about =
-			"Reads every byte of a trace and checks it: checksums, columns, bounds, order and index.\n"
-			"A trace that was not finished counts as damaged.\n",
+		.about = "Reads every byte of a trace and checks it: checksums, columns, bounds, "
+			 "order and index. An unfinished trace counts as damaged.\n",
 		.examples = "tracesmith verify run.sbt && echo ok",
 		.exits =
-			"0  all traces are intact\n1  a trace is damaged or unfinished\n2  usage\n3  a file cannot be read, or is not a trace",
+			"0  all traces are intact\n1  a trace is damaged or unfinished\n2  usage error\n3  a file cannot be read, or is not a trace",
 		.options = options,
 		.option_count = TS_ARRAY_SIZE(options),
 		.minimum_operands = 1,

@@ -143,11 +143,12 @@ int ts_verb_window(int argc, char **argv)
 		.verb = "window",
 		.operands = "PID open|close",
 		.about =
-			"Opens or closes the recording window of a process. Its recorder does so, if there is one,\n"
+			"Opens or closes the recording window of a process. Its recorder does so, if there is one, "
 			"and stores each window separately in its trace.\n",
 		.examples = "tracesmith window 4711 open\ntracesmith window 4711 close",
-		.exits = "0  done\n2  usage\n3  no such process, or its recorder does not answer\n"
-			 "4  the process has no agent",
+		.exits =
+			"0  done\n2  usage error\n3  no such process, or its recorder does not answer\n"
+			"4  the process has no agent",
 		.options = options,
 		.option_count = TS_ARRAY_SIZE(options),
 		.minimum_operands = 1,
@@ -159,7 +160,7 @@ int ts_verb_window(int argc, char **argv)
 	if (!ts_command_parse(&command, &argc, argv, &exit_code))
 		return exit_code;
 	if (ts_parse_int64(argv[0], strlen(argv[0]), &pid) || pid < 1 || pid > INT32_MAX)
-		return ts_report_usage("'%s' is not a process id", argv[0]);
+		return ts_report_usage("'%s' is not a valid process id", argv[0]);
 	if (argc < 2)
 		return ts_report_usage("give an action: tracesmith window %s open, or close",
 				       argv[0]);

@@ -22,7 +22,7 @@ static const struct ts_verb verbs[] = {
 	{ "export", "convert a trace to another format", ts_verb_export, TS_VERB_KEEPS_FILES },
 	{ "info", "summarize a trace: sources, tables, losses, counters", ts_verb_info, 0 },
 	{ "view", "print the rows of a trace in time order", ts_verb_view, 0 },
-	{ "analyze", "show where time goes: idle time, kernels, overlap, critical path, advice",
+	{ "analyze", "show where time goes: idle time, kernels, critical path, advice",
 	  ts_verb_analyze, 0 },
 	{ "state", "show what each stream ran or waited for over time, and why", ts_verb_state, 0 },
 	{ "align", "measure clock offsets between ranks and devices", ts_verb_align,

@@ -113,7 +113,8 @@ static int add_line(struct ts_maps *maps, char *line, char *end, struct ts_error
 
 	if (!parse_line(line, end, &range) ||
 	    (maps->count > 0 && range.start < maps->ranges[maps->count - 1].end))
-		return ts_error_set(err, TS_EFORMAT, "line %zu is not a mapping", maps->count + 1);
+		return ts_error_set(err, TS_EFORMAT, "line %zu is not a valid mapping",
+				    maps->count + 1);
 	if (ts_grow_array((void **)&maps->ranges, &maps->capacity, maps->count + 1,
 			  sizeof(*maps->ranges)))
 		return ts_error_set(err, TS_ENOMEM, "no memory");

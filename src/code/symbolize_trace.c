@@ -266,10 +266,11 @@ static void release_folders(struct folders *folders)
 static void count_binary(struct naming *naming, const struct ts_symbolize_module *module)
 {
 	static const char *const why[] = {
-		[TS_SYMBOLIZE_NO_FILE] = "no such file here",
-		[TS_SYMBOLIZE_OTHER_BUILD] = "the file here is another build",
-		[TS_SYMBOLIZE_CHANGED] = "it has no build id, and the file here is younger",
-		[TS_SYMBOLIZE_UNREADABLE] = "it cannot be read",
+		[TS_SYMBOLIZE_NO_FILE] = "no such file",
+		[TS_SYMBOLIZE_OTHER_BUILD] = "the file is from another build",
+		[TS_SYMBOLIZE_CHANGED] = "it has no build id, and the file is newer than the "
+					 "recording",
+		[TS_SYMBOLIZE_UNREADABLE] = "cannot be read",
 	};
 	struct ts_symbolize_summary *summary = naming->summary;
 
@@ -277,11 +278,11 @@ static void count_binary(struct naming *naming, const struct ts_symbolize_module
 	summary->states[module->state]++;
 	summary->damaged += module->is_damaged;
 	if (module->state < TS_SYMBOLIZE_FUNCTIONS)
-		ts_text_printf(&summary->missing, "'%s': %s; %zu places stay without a name\n",
+		ts_text_printf(&summary->missing, "'%s': %s; %zu addresses stay unresolved\n",
 			       module->path, why[module->state], module->count);
 	else if (module->is_damaged)
 		ts_text_printf(&summary->missing,
-			       "'%s': its debug information is damaged: no lines\n", module->path);
+			       "'%s': damaged debug information: no source lines\n", module->path);
 }
 
 static int find_names(struct naming *naming, const struct folders *folders)

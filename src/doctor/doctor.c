@@ -10,7 +10,7 @@
 #include "base/memory.h"
 #include "doctor/checks.h"
 
-#define NOT_RUN "never run on such hardware by us"
+#define NOT_RUN "not tested on this hardware"
 
 #define CHECK(id, group, title, used_by, caution, is_basic, probe)                      \
 	{                                                                               \
@@ -26,7 +26,7 @@ static const struct ts_check before_backends[] = {
 	CHECK("proc", "recording", "/proc", "record, ps", NULL, true, ts_check_proc),
 	CHECK("containers", "recording", "containers", "record, ps", NULL, false,
 	      ts_check_container),
-	CHECK("clock", "recording", "clock of events", "record", NULL, false, ts_check_clock),
+	CHECK("clock", "recording", "event clock", "record", NULL, false, ts_check_clock),
 	CHECK("open_files", "recording", "open files", "record", NULL, false, ts_check_open_files),
 	CHECK("cpu_limit", "recording", "processors", "record", NULL, false, ts_check_cpu_limit),
 	CHECK("compression", "recording", "compression", "import", NULL, false, ts_check_build),
@@ -56,7 +56,7 @@ static const struct ts_check after_backends[] = {
 	CHECK("tracepoints", "kernel", "tracepoints", NULL, NULL, false, ts_check_tracepoints),
 	CHECK("uprobes", "kernel", "uprobes", NULL, NULL, false, ts_check_uprobes),
 	CHECK("ebpf", "kernel", "eBPF", NULL, NULL, false, ts_check_ebpf),
-	CHECK("btf", "kernel", "kernel's types (BTF)", NULL, NULL, false, ts_check_btf),
+	CHECK("btf", "kernel", "kernel types (BTF)", NULL, NULL, false, ts_check_btf),
 
 	CHECK("duckdb", "queries", "DuckDB", NULL, NULL, false, ts_check_duckdb),
 };

@@ -86,10 +86,10 @@ static void judge_not_loaded(const char *program, const char *agent, char *said,
 	char quoted[TS_QUOTED_BYTES];
 
 	if (!cause) {
-		ts_finding_set(
-			finding, TS_CHECK_NO,
-			"the agent left nothing in '%s': that is a static program, or LD_PRELOAD has no effect",
-			program);
+		ts_finding_set(finding, TS_CHECK_NO,
+			       "the agent was not loaded into '%s': the program is static, or "
+			       "LD_PRELOAD has no effect",
+			       program);
 		return;
 	}
 	cause[strcspn(cause, ")\n")] = '\0';
@@ -101,10 +101,10 @@ static void judge_not_loaded(const char *program, const char *agent, char *said,
 			ts_finding_quote(agent, quoted));
 		ts_finding_note(
 			finding,
-			"where it lies now nothing may be executed (noexec, SELinux), or others may not look");
+			"its current folder does not allow execution (noexec, SELinux) or is not "
+			"readable by others");
 	} else {
-		ts_finding_note(finding, "'%s' is not a library for programs of this machine",
-				agent);
+		ts_finding_note(finding, "'%s' is not a library for this architecture", agent);
 	}
 }
 
@@ -130,16 +130,17 @@ static void judge(const struct ts_machine *machine, const char *program, const c
 	search_areas(session, &search, &err);
 	if (search.events)
 		ts_finding_set(finding, TS_CHECK_YES,
-			       "'%s' was started with it, and its event was read back", program);
+			       "started '%s' with the agent and read back its event", program);
 	else if (WIFSIGNALED(status))
-		ts_finding_set(finding, TS_CHECK_NO, "'%s' with the agent inside died of SIG%s",
+		ts_finding_set(finding, TS_CHECK_NO, "'%s' with the agent was killed by SIG%s",
 			       program, sigabbrev_np(WTERMSIG(status)));
 	else if (blame(ts_check_live_directory, machine, finding) ||
 		 blame(ts_check_shared_memory, machine, finding))
 		return;
 	else if (search.areas)
 		ts_finding_set(finding, TS_CHECK_NO,
-			       "it was loaded into '%s', but no event arrived: see shared_memory",
+			       "the agent was loaded into '%s', but no event arrived: see "
+			       "shared_memory",
 			       program);
 	else if (err.code)
 		ts_finding_set(finding, TS_CHECK_NO, "%s", err.message);
@@ -263,14 +264,14 @@ void ts_check_live_directory(const struct ts_machine *machine, struct ts_finding
 	/* Programs create it with their first event. */
 	if (!ts_live_directory_path(machine->uid, path, sizeof(path)) && mkdir(path, 0700) &&
 	    errno != EEXIST) {
-		ts_error_errno(&err, errno, "cannot make '%s'", path);
+		ts_error_errno(&err, errno, "cannot create '%s'", path);
 	} else if (!ts_live_directory_open(machine->uid, 0, &fd, &err)) {
 		error = try_file(fd);
 		if (!error) {
 			ts_finding_set(ret_finding, TS_CHECK_YES, "%s", path);
 			return;
 		}
-		ts_error_errno(&err, error, "cannot make a file in '%s'", path);
+		ts_error_errno(&err, error, "cannot create a file in '%s'", path);
 	}
 	ts_finding_set(ret_finding, TS_CHECK_NO, "%s", err.message);
 	mend_directory(path, &err, ret_finding);
@@ -306,23 +307,27 @@ static void judge_proc(const struct ts_machine *machine, pid_t child, struct ts_
 	if (!name) {
 		/* Exists for every user, unless hidepid hides it. */
 		if (!access("/proc/1/stat", F_OK)) {
-			ts_finding_set(finding, TS_CHECK_YES,
-				       "own processes, and those of others are seen");
+			ts_finding_set(finding, TS_CHECK_YES, "processes of all users are visible");
 			return;
 		}
 		ts_finding_set(finding, TS_CHECK_LIMITED,
-			       "own processes; those of others are hidden (hidepid)");
+			       "only own processes are visible; those of others are hidden "
+			       "(hidepid)");
 		ts_finding_mend(finding, "sudo mount -o remount,hidepid=0 /proc");
 		ts_finding_note(
 			finding,
-			"%sshows every user the processes of all; narrower: run tracesmith with sudo",
-			machine->container ? "run it on the host; " : "");
+			"%smakes all processes visible to all users; safer: run tracesmith with "
+			"sudo",
+			machine->container ? "run this on the host; " : "");
 	} else if (!strcmp(name, "stat") || !strcmp(name, "status")) {
-		ts_finding_set(finding, TS_CHECK_NO, "/proc/PID/%s of an own child: %s", name,
-			       ts_errno_name(error));
+		ts_finding_set(finding, TS_CHECK_NO,
+			       "cannot read /proc/PID/%s of a child "
+			       "process: %s",
+			       name, ts_errno_name(error));
 		ts_finding_mend(finding, "sudo mount -t proc proc /proc");
 	} else {
-		ts_finding_set(finding, TS_CHECK_LIMITED, "/proc/PID/%s of an own child: %s", name,
+		ts_finding_set(finding, TS_CHECK_LIMITED,
+			       "cannot read /proc/PID/%s of a child process: %s", name,
 			       ts_errno_name(error));
 	}
 }
@@ -332,7 +337,8 @@ void ts_check_proc(const struct ts_machine *machine, struct ts_finding *ret_find
 	pid_t child = ts_sleeper_start(false);
 
 	if (!child) {
-		ts_finding_set(ret_finding, TS_CHECK_UNKNOWN, "cannot make a process to try it on");
+		ts_finding_set(ret_finding, TS_CHECK_UNKNOWN,
+			       "cannot create a process for the check");
 		return;
 	}
 	judge_proc(machine, child, ret_finding);

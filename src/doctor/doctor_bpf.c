@@ -54,8 +54,9 @@ static void mend_rights(const struct ts_machine *machine, struct ts_finding *fin
 	ts_finding_note(
 		finding,
 		machine->container
-			? "run it on the host; lets the container observe the whole machine: for trusted images only"
-			: "eBPF for tracing is for root, or a program with CAP_BPF and CAP_PERFMON");
+			? "run this on the host; lets the container observe the whole machine: "
+			  "for trusted images only"
+			: "eBPF tracing needs root, or CAP_BPF and CAP_PERFMON");
 }
 
 void ts_judge_bpf(const struct ts_machine *machine, int error, int filter,
@@ -64,24 +65,25 @@ void ts_judge_bpf(const struct ts_machine *machine, int error, int filter,
 	if (filter == ENOSYS && !machine->seccomp) {
 		ts_finding_set(finding, TS_CHECK_NO, "this kernel has no eBPF");
 	} else if (filter == EPERM || filter == ENOSYS) {
-		ts_finding_set(finding, TS_CHECK_NO, "a seccomp filter refuses bpf (%s)",
+		ts_finding_set(finding, TS_CHECK_NO, "a seccomp filter denies bpf (%s)",
 			       ts_errno_name(filter));
 		if (!ts_note_filter(machine, finding))
 			mend_rights(machine, finding);
 	} else if (error == EPERM && machine->user_namespace) {
 		ts_finding_set(finding, TS_CHECK_NO,
-			       "EPERM: the rights of a user namespace do not count");
-		ts_finding_note(finding, "run it outside of the namespace, as root of the machine");
+			       "EPERM: capabilities in a user namespace are not sufficient");
+		ts_finding_note(finding, "run this outside of the namespace, as root of the "
+					 "machine");
 	} else if (error == EPERM) {
-		ts_finding_set(
-			finding, TS_CHECK_NO, "EPERM: %s",
-			ts_machine_has(machine, TS_CAP_SYS_ADMIN) ||
-					ts_machine_has(machine, TS_CAP_BPF)
-				? "in spite of our capabilities (kernel lockdown, or a security module)"
-				: "without CAP_BPF and CAP_PERFMON");
+		ts_finding_set(finding, TS_CHECK_NO, "EPERM: %s",
+			       ts_machine_has(machine, TS_CAP_SYS_ADMIN) ||
+					       ts_machine_has(machine, TS_CAP_BPF)
+				       ? "despite CAP_BPF and CAP_PERFMON (kernel lockdown or a "
+					 "security module)"
+				       : "CAP_BPF and CAP_PERFMON are missing");
 		mend_rights(machine, finding);
 	} else if (error == EINVAL || error == E2BIG) {
-		ts_finding_set(finding, TS_CHECK_NO, "%s: this kernel is too old for it",
+		ts_finding_set(finding, TS_CHECK_NO, "%s: this kernel is too old",
 			       ts_errno_name(error));
 	} else {
 		ts_finding_set(finding, TS_CHECK_UNKNOWN, "bpf: %s", ts_errno_name(error));
@@ -140,17 +142,17 @@ static void attach_program(int program, bool has_ring, struct ts_finding *findin
 
 	if (error)
 		ts_finding_set(finding, TS_CHECK_LIMITED,
-			       "a program was loaded, but not attached to a function: %s%s",
+			       "loaded a program, but cannot attach it to a function: %s%s",
 			       ts_errno_name(error),
-			       error == ENODEV ? ", as this kernel has no uprobes" : "");
+			       error == ENODEV ? " (this kernel has no uprobes)" : "");
 	else if (hits != 0)
 		ts_finding_set(finding, TS_CHECK_UNKNOWN,
-			       "a program was loaded and attached, but did not run");
+			       "loaded and attached a program, but it did not run");
 	else if (!has_ring)
 		ts_finding_set(finding, TS_CHECK_LIMITED,
-			       "a program was loaded and run; no ring buffers (kernel before 5.8)");
+			       "loaded and ran a program; no ring buffers (kernel before 5.8)");
 	else
-		ts_finding_set(finding, TS_CHECK_YES, "a program was loaded, attached and run");
+		ts_finding_set(finding, TS_CHECK_YES, "loaded, attached and ran a program");
 }
 
 void ts_check_ebpf(const struct ts_machine *machine, struct ts_finding *ret_finding)
@@ -177,13 +179,14 @@ void ts_check_btf(const struct ts_machine *machine, struct ts_finding *ret_findi
 	if (!ts_machine_read(BTF_PATH, head, sizeof(head))) {
 		ts_finding_set(ret_finding, errno == ENOENT ? TS_CHECK_NO : TS_CHECK_UNKNOWN,
 			       "%s: %s%s", BTF_PATH, ts_errno_name(errno),
-			       errno == ENOENT ? ": a kernel without CONFIG_DEBUG_INFO_BTF" : "");
+			       errno == ENOENT ? ": the kernel was built without "
+						 "CONFIG_DEBUG_INFO_BTF"
+					       : "");
 		return;
 	}
 	memcpy(&magic, head, sizeof(magic));
 	if (magic == BTF_MAGIC)
-		ts_finding_set(ret_finding, TS_CHECK_YES, "the kernel's types are known");
+		ts_finding_set(ret_finding, TS_CHECK_YES, "kernel types are available");
 	else
-		ts_finding_set(ret_finding, TS_CHECK_UNKNOWN, "%s: not what it should be",
-			       BTF_PATH);
+		ts_finding_set(ret_finding, TS_CHECK_UNKNOWN, "%s: not valid BTF data", BTF_PATH);
 }

@@ -66,12 +66,12 @@ static void judge_inside(const struct ts_machine *machine, struct ts_finding *fi
 
 	if (!machine->own_pid_namespace) {
 		ts_finding_set(finding, TS_CHECK_YES,
-			       "inside a %s container (%s) that sees the host's processes", runtime,
-			       machine->container_signs);
+			       "inside a %s container (%s) that shares the host's pid namespace",
+			       runtime, machine->container_signs);
 		return;
 	}
 	ts_finding_set(finding, TS_CHECK_LIMITED,
-		       "inside a %s%s (%s): only its own processes are seen", runtime,
+		       "inside a %s%s (%s): only its own processes are visible", runtime,
 		       machine->container == TS_CONTAINER_OTHER ? "" : " container",
 		       machine->container_signs);
 	if (machine->container == TS_CONTAINER_DOCKER ||
@@ -79,7 +79,8 @@ static void judge_inside(const struct ts_machine *machine, struct ts_finding *fi
 		ts_finding_mend(finding, "%s run --pid=host --ipc=host IMAGE", runtime);
 		ts_finding_note(
 			finding,
-			"only to record processes outside; run it on the host; takes the container's isolation from them away");
+			"needed only to record processes outside; run this on the host; removes "
+			"the container's isolation from them");
 	}
 }
 
@@ -94,15 +95,18 @@ void ts_check_container(const struct ts_machine *machine, struct ts_finding *ret
 	census = count_foreign();
 	if (census.denied && !ts_machine_has(machine, TS_CAP_SYS_PTRACE)) {
 		ts_finding_set(ret_finding, TS_CHECK_YES,
-			       "not in one; to look into those of other users is root's right");
+			       "not in a container; only root can access containers of other "
+			       "users");
 	} else if (census.reached < census.seen) {
 		ts_finding_set(
 			ret_finding, TS_CHECK_LIMITED,
-			"not in one; %u of %u processes with files of their own can be looked into",
+			"not in a container; %u of %u processes in other mount namespaces are "
+			"accessible",
 			census.reached, census.seen);
 	} else {
 		ts_finding_set(ret_finding, TS_CHECK_YES,
-			       "not in one; %u process%s own can be looked into", census.seen,
-			       census.seen == 1 ? " with files of its" : "es with files of their");
+			       "not in a container; %u process%s in other mount namespaces, all "
+			       "accessible",
+			       census.seen, census.seen == 1 ? "" : "es");
 	}
 }

@@ -71,7 +71,7 @@ static void sample(const struct ts_metrics_source *source, void *state, struct t
 	int failed = source->sample(state, &sink);
 
 	if (failed || !sampled.values)
-		ts_finding_set(finding, TS_CHECK_NO, "it was opened, but nothing can be read%s%s",
+		ts_finding_set(finding, TS_CHECK_NO, "opened, but no value can be read%s%s",
 			       sampled.message[0] ? ": " : "", sampled.message);
 	else
 		ts_finding_set(finding, sampled.message[0] ? TS_CHECK_LIMITED : TS_CHECK_YES,
@@ -110,12 +110,12 @@ static bool check_source(const char *name, unsigned int hardware, struct ts_find
 		break;
 	case TS_METRICS_NONE:
 		ts_finding_set(finding, hardware ? TS_CHECK_NO : TS_CHECK_ABSENT, "%s%s",
-			       why[0] ? why : "nothing of the kind here",
-			       hardware ? ", though the machine has such a device" : "");
+			       why[0] ? why : "no such device or driver",
+			       hardware ? ", although the machine has such a device" : "");
 		break;
 	default:
 		ts_finding_set(finding, TS_CHECK_NO, "%s",
-			       why[0] ? why : "it cannot be read, and does not say why");
+			       why[0] ? why : "cannot be read, for an unknown reason");
 	}
 	return finding->state == TS_CHECK_NO;
 }
@@ -130,10 +130,11 @@ void ts_check_nvml(const struct ts_machine *machine, struct ts_finding *ret_find
 		ts_finding_mend(
 			ret_finding,
 			"docker run --gpus all -e NVIDIA_DRIVER_CAPABILITIES=compute,utility IMAGE");
-		ts_finding_note(ret_finding, "run it on the host, with NVIDIA's container toolkit");
+		ts_finding_note(ret_finding, "run this on the host, with NVIDIA's container "
+					     "toolkit");
 	} else {
 		ts_finding_mend(ret_finding, "nvidia-smi");
-		ts_finding_note(ret_finding, "says what the driver lacks");
+		ts_finding_note(ret_finding, "shows what is wrong with the driver");
 	}
 }
 
@@ -162,13 +163,14 @@ void ts_check_npu_smi(const struct ts_machine *machine, struct ts_finding *ret_f
 		ts_finding_mend(
 			ret_finding,
 			"docker run --device /dev/davinci0 --device /dev/davinci_manager --device /dev/devmm_svm --device /dev/hisi_hdc -v /usr/local/dcmi:/usr/local/dcmi:ro -v /usr/local/Ascend/driver:/usr/local/Ascend/driver:ro -v /usr/local/bin/npu-smi:/usr/local/bin/npu-smi:ro IMAGE");
-		ts_finding_note(ret_finding, "run it on the host");
+		ts_finding_note(ret_finding, "run this on the host");
 	} else if (is_closed("/dev/davinci*")) {
 		ts_finding_mend(ret_finding, "sudo usermod -a -G HwHiAiUser $USER");
-		ts_finding_note(ret_finding, "then log in again; opens the NPUs to this user");
+		ts_finding_note(ret_finding, "then log in again; gives this user access to the "
+					     "NPUs");
 	} else {
 		ts_finding_mend(ret_finding, "npu-smi info");
-		ts_finding_note(ret_finding, "says what the driver lacks");
+		ts_finding_note(ret_finding, "shows what is wrong with the driver");
 	}
 }
 
@@ -183,9 +185,10 @@ void ts_check_amd(const struct ts_machine *machine, struct ts_finding *ret_findi
 		ts_finding_mend(
 			ret_finding,
 			"docker run --device /dev/kfd --device /dev/dri --group-add video --group-add render IMAGE");
-		ts_finding_note(ret_finding, "run it on the host");
+		ts_finding_note(ret_finding, "run this on the host");
 	} else if (is_closed("/dev/kfd") || is_closed("/dev/dri/renderD*")) {
 		ts_finding_mend(ret_finding, "sudo usermod -a -G render,video $USER");
-		ts_finding_note(ret_finding, "then log in again; opens the GPUs to this user");
+		ts_finding_note(ret_finding, "then log in again; gives this user access to the "
+					     "GPUs");
 	}
 }

@@ -31,15 +31,15 @@ void ts_check_clock(const struct ts_machine *machine, struct ts_finding *ret_fin
 	ts_machine_read("/sys/devices/system/clocksource/clocksource0/current_clocksource", source,
 			sizeof(source));
 	if (ts_counter_kind() == TS_LIVE_CLOCK_COUNTER)
-		ts_finding_set(
-			ret_finding, TS_CHECK_YES,
-			"the processor's counter runs at one rate (the kernel's clock source is %s)",
-			source);
+		ts_finding_set(ret_finding, TS_CHECK_YES,
+			       "the CPU's time stamp counter runs at a constant rate (kernel clock "
+			       "source: %s)",
+			       source);
 	else
-		ts_finding_set(
-			ret_finding, TS_CHECK_LIMITED,
-			"the processor's counter cannot be used, events take the system's clock, which costs more (%s)",
-			source);
+		ts_finding_set(ret_finding, TS_CHECK_LIMITED,
+			       "the CPU's time stamp counter cannot be used; events use the system "
+			       "clock, which is slower (%s)",
+			       source);
 }
 
 void ts_check_open_files(const struct ts_machine *machine, struct ts_finding *ret_finding)
@@ -53,10 +53,12 @@ void ts_check_open_files(const struct ts_machine *machine, struct ts_finding *re
 	}
 	ts_finding_set(ret_finding,
 		       limit.rlim_cur >= FILES_ENOUGH ? TS_CHECK_YES : TS_CHECK_LIMITED,
-		       "%llu at once", (unsigned long long)limit.rlim_cur);
+		       "up to %llu", (unsigned long long)limit.rlim_cur);
 	if (limit.rlim_cur >= FILES_ENOUGH)
 		return;
-	ts_finding_set(ret_finding, TS_CHECK_LIMITED, "%llu at once: for some %llu targets only",
+	ts_finding_set(ret_finding, TS_CHECK_LIMITED,
+		       "up to %llu, enough for about %llu "
+		       "processes",
 		       (unsigned long long)limit.rlim_cur, (unsigned long long)limit.rlim_cur / 8);
 	if (limit.rlim_max >= FILES_ENOUGH)
 		ts_finding_mend(
@@ -140,10 +142,10 @@ void ts_check_cpu_limit(const struct ts_machine *machine, struct ts_finding *ret
 		ts_finding_set(ret_finding, TS_CHECK_YES, "%ld processor%s, no limit", online,
 			       online == 1 ? "" : "s");
 	else
-		ts_finding_set(
-			ret_finding, TS_CHECK_LIMITED,
-			"%.3g of %ld processors, by a cgroup: programs and recorder share them, and pauses in a trace may be its throttling",
-			processors, online);
+		ts_finding_set(ret_finding, TS_CHECK_LIMITED,
+			       "%.3g of %ld processors (cgroup limit): programs and recorder share "
+			       "them, and gaps in a trace may be caused by throttling",
+			       processors, online);
 }
 
 /* ---- metrics ---- */
@@ -153,16 +155,16 @@ void ts_check_pressure(const struct ts_machine *machine, struct ts_finding *ret_
 	char text[256];
 
 	if (ts_machine_read("/proc/pressure/cpu", text, sizeof(text)) && strstr(text, "avg10=")) {
-		ts_finding_set(ret_finding, TS_CHECK_YES, "/proc/pressure is there");
+		ts_finding_set(ret_finding, TS_CHECK_YES, "/proc/pressure is available");
 		return;
 	}
 	if (errno == ENOENT || errno == EOPNOTSUPP) {
 		ts_finding_set(ret_finding, TS_CHECK_ABSENT,
-			       "this kernel does not tell pressure (%s)", ts_errno_name(errno));
+			       "this kernel does not report pressure (%s)", ts_errno_name(errno));
 		ts_finding_mend(
 			ret_finding,
 			"sudo sed -i 's/^GRUB_CMDLINE_LINUX=\"/&psi=1 /' /etc/default/grub && sudo update-grub");
-		ts_finding_note(ret_finding, "%sthen reboot; a kernel without CONFIG_PSI cannot",
+		ts_finding_note(ret_finding, "%sthen reboot; needs a kernel with CONFIG_PSI",
 				machine->container ? "on the host; " : "");
 	} else {
 		ts_finding_set(ret_finding, TS_CHECK_UNKNOWN, "/proc/pressure/cpu: %s",
@@ -177,15 +179,16 @@ void ts_check_taskstats(const struct ts_machine *machine, struct ts_finding *ret
 
 	if (!error)
 		ts_finding_set(ret_finding, TS_CHECK_YES,
-			       "the kernel tells the context switches of whole processes");
+			       "the kernel reports context switches per process");
 	else if (error == EPERM)
 		ts_finding_set(
 			ret_finding, TS_CHECK_LIMITED,
-			"without CAP_NET_ADMIN context switches are read thread by thread, once a second");
+			"without CAP_NET_ADMIN, context switches are read per thread, once a "
+			"second");
 	else if (error == ENOENT || error == EOPNOTSUPP || error == EPROTONOSUPPORT)
 		ts_finding_set(
 			ret_finding, TS_CHECK_LIMITED,
-			"this kernel has no taskstats (%s): context switches are read thread by thread",
+			"this kernel has no taskstats (%s): context switches are read per thread",
 			ts_errno_name(error));
 	else
 		ts_finding_set(ret_finding, TS_CHECK_UNKNOWN, "taskstats: %s",
@@ -205,12 +208,12 @@ void ts_check_build(const struct ts_machine *machine, struct ts_finding *ret_fin
 		"zstd %s, zlib %s; no SQLite: databases of Nsight Systems and rocprofv3 cannot be imported",
 		ZSTD_versionString(), zlibVersion());
 	ts_finding_mend(ret_finding, "sudo apt install libsqlite3-dev");
-	ts_finding_note(ret_finding, "then build again");
+	ts_finding_note(ret_finding, "then rebuild");
 #else
 	ts_finding_set(ret_finding, TS_CHECK_LIMITED, "zstd %s; no zlib: .gz files cannot be read",
 		       ZSTD_versionString());
 	ts_finding_mend(ret_finding, "sudo apt install zlib1g-dev");
-	ts_finding_note(ret_finding, "then build again");
+	ts_finding_note(ret_finding, "then rebuild");
 #endif
 	if (!ts_dwarf_is_available())
 		ts_finding_note(

@@ -56,16 +56,17 @@ static void mend_in_container(const struct ts_machine *machine, struct ts_findin
 				machine->container == TS_CONTAINER_PODMAN ? "podman" : "docker",
 				capability);
 	ts_finding_note(
-		finding, "run it on the host; %s",
+		finding, "run this on the host; %s",
 		machine->perf_paranoid > 2 || machine->container == TS_CONTAINER_KUBERNETES
-			? "gives the container many of the host's rights: for trusted images only"
+			? "gives the container many privileges on the host: for trusted images "
+			  "only"
 			: "lets the container observe the whole machine");
 }
 
 static const char *what_level_opens(int level)
 {
 	if (level >= 2)
-		return "lets users measure their own programs, as kernels do by default";
+		return "lets users measure their own programs, which is the kernel's default";
 	return level >= 0 ? "lets every user observe all programs and the kernel"
 			  : "lets every user observe everything, kernel events included";
 }
@@ -76,12 +77,13 @@ static void mend_paranoid(const struct ts_machine *machine, int level, struct ts
 		mend_in_container(machine, finding);
 	} else if (level == TS_SETTING_NONE) {
 		ts_finding_mend(finding, "sudo tracesmith doctor kernel");
-		ts_finding_note(finding, "it is for root, or a program with CAP_PERFMON");
+		ts_finding_note(finding, "needs root or CAP_PERFMON");
 	} else {
 		ts_finding_mend(finding, "sudo sysctl kernel.perf_event_paranoid=%d", level);
-		ts_finding_note(
-			finding, "%s%s, until the next boot; narrower: run tracesmith with sudo",
-			machine->container ? "run it on the host; " : "", what_level_opens(level));
+		ts_finding_note(finding,
+				"%s%s, until the next boot; safer: run tracesmith with sudo",
+				machine->container ? "run this on the host; " : "",
+				what_level_opens(level));
 	}
 }
 
@@ -92,28 +94,30 @@ void ts_judge_perf(const struct ts_machine *machine, int error, int filter, int 
 		ts_finding_set(finding, TS_CHECK_NO,
 			       filter == ENOSYS && !machine->seccomp
 				       ? "this kernel has no perf events (%s)"
-				       : "a seccomp filter refuses perf_event_open (%s)",
+				       : "a seccomp filter denies perf_event_open (%s)",
 			       ts_errno_name(filter));
 		if ((machine->seccomp || filter == EPERM) && !ts_note_filter(machine, finding))
 			mend_in_container(machine, finding);
 	} else if (error == EACCES || error == EPERM) {
 		if (level == TS_SETTING_NONE)
-			ts_finding_set(finding, TS_CHECK_NO, "%s: without CAP_PERFMON",
+			ts_finding_set(finding, TS_CHECK_NO, "%s: CAP_PERFMON is missing",
 				       ts_errno_name(error));
 		else
 			ts_finding_set(finding, TS_CHECK_NO, "%s: perf_event_paranoid is %d%s",
 				       ts_errno_name(error), machine->perf_paranoid,
-				       machine->perf_paranoid > 2 ? ", which shuts users out wholly"
+				       machine->perf_paranoid > 2 ? ", which denies it to all users"
 				       : machine->user_namespace
-					       ? " and root of a user namespace does not count"
+					       ? " and root in a user namespace is not sufficient"
 					       : "");
 		mend_paranoid(machine, level, finding);
 	} else if (error == ENOENT || error == EOPNOTSUPP || error == ENODEV) {
-		ts_finding_set(finding, TS_CHECK_ABSENT, "%s: no such event here%s",
+		ts_finding_set(finding, TS_CHECK_ABSENT, "%s: no such event on this machine%s",
 			       ts_errno_name(error),
-			       machine->virtual ? ": this virtual machine has no counters" : "");
+			       machine->virtual ? " (this virtual machine has no hardware "
+						  "counters)"
+						: "");
 	} else if (error == EMFILE) {
-		ts_finding_set(finding, TS_CHECK_NO, "EMFILE: too few open files are allowed");
+		ts_finding_set(finding, TS_CHECK_NO, "EMFILE: the limit of open files is too low");
 		ts_finding_mend(finding, "ulimit -n $(ulimit -Hn)");
 	} else {
 		ts_finding_set(finding, TS_CHECK_UNKNOWN, "perf_event_open: %s",
@@ -187,20 +191,21 @@ void ts_check_perf(const struct ts_machine *machine, struct ts_finding *ret_find
 
 	if (own == ENODATA)
 		ts_finding_set(ret_finding, TS_CHECK_LIMITED,
-			       "the event was opened, but no sample came");
+			       "the event was opened, but no sample arrived");
 	else if (own)
 		judge_now(machine, own, LEVEL_OWN, ret_finding);
 	else if (other == EACCES || other == EPERM)
-		ts_finding_set(
-			ret_finding, TS_CHECK_LIMITED,
-			"samples of ourselves; %s for other processes of this user: see attach",
-			ts_errno_name(other));
+		ts_finding_set(ret_finding, TS_CHECK_LIMITED,
+			       "samples of own processes; %s for other processes of this user: see "
+			       "attach",
+			       ts_errno_name(other));
 	else if (other)
 		ts_finding_set(ret_finding, TS_CHECK_UNKNOWN,
-			       "samples of ourselves; other processes: %s", ts_errno_name(other));
+			       "samples of own processes; other processes: %s",
+			       ts_errno_name(other));
 	else
 		ts_finding_set(ret_finding, TS_CHECK_YES,
-			       "samples by the software clock, also of other processes");
+			       "samples on the software clock, also of other processes");
 }
 
 void ts_check_perf_system(const struct ts_machine *machine, struct ts_finding *ret_finding)
@@ -219,7 +224,7 @@ void ts_check_perf_system(const struct ts_machine *machine, struct ts_finding *r
 		ts_finding_set(ret_finding, TS_CHECK_YES, "all processes and the kernel");
 	else
 		ts_finding_set(ret_finding, TS_CHECK_UNKNOWN,
-			       "the event was opened, but counts nothing");
+			       "the event was opened, but does not count");
 }
 
 void ts_check_perf_hardware(const struct ts_machine *machine, struct ts_finding *ret_finding)
@@ -237,7 +242,7 @@ void ts_check_perf_hardware(const struct ts_machine *machine, struct ts_finding 
 	}
 	work(1000000);
 	if (read(fd, &count, sizeof(count)) == (ssize_t)sizeof(count) && count)
-		ts_finding_set(ret_finding, TS_CHECK_YES, "processor cycles are counted");
+		ts_finding_set(ret_finding, TS_CHECK_YES, "CPU cycles can be counted");
 	else
 		ts_finding_set(ret_finding, TS_CHECK_LIMITED,
 			       "the event was opened, but counts nothing%s",
@@ -270,20 +275,22 @@ static int tracepoint_number(const char *event)
 static void judge_tracefs(const struct ts_machine *machine, int error, struct ts_finding *finding)
 {
 	if (error == EACCES || error == EPERM) {
-		ts_finding_set(finding, TS_CHECK_NO, "/sys/kernel/tracing: %s: for root only",
+		ts_finding_set(finding, TS_CHECK_NO,
+			       "/sys/kernel/tracing: %s: only root has "
+			       "access",
 			       ts_errno_name(error));
 		ts_finding_mend(finding, "sudo tracesmith doctor tracepoints");
-		ts_finding_note(finding, "tells whether root may");
+		ts_finding_note(finding, "checks whether root has access");
 	} else if (machine->container) {
 		ts_finding_set(finding, TS_CHECK_NO, "tracefs is not mounted in this container");
 		ts_finding_mend(finding,
 				"docker run -v /sys/kernel/tracing:/sys/kernel/tracing IMAGE");
 		ts_finding_note(
 			finding,
-			"run it on the host; shows the container events of the whole machine");
+			"run this on the host; lets the container see events of the whole machine");
 	} else {
 		ts_finding_set(finding, TS_CHECK_NO,
-			       "tracefs is not mounted, or the kernel has none");
+			       "tracefs is not mounted, or not in this kernel");
 		ts_finding_mend(finding, "sudo mount -t tracefs nodev /sys/kernel/tracing");
 	}
 }
@@ -302,7 +309,7 @@ void ts_check_tracepoints(const struct ts_machine *machine, struct ts_finding *r
 		judge_now(machine, errno, LEVEL_TRACEPOINTS, ret_finding);
 	else
 		ts_finding_set(ret_finding, TS_CHECK_YES,
-			       "sched:sched_switch of the whole machine");
+			       "sched:sched_switch can be traced on the whole machine");
 }
 
 /* ---- uprobes ---- */
@@ -368,9 +375,10 @@ void ts_check_uprobes(const struct ts_machine *machine, struct ts_finding *ret_f
 	else if (error)
 		judge_now(machine, error, TS_SETTING_NONE, ret_finding);
 	else if (hits == 1)
-		ts_finding_set(ret_finding, TS_CHECK_YES, "a function of ours was probed");
+		ts_finding_set(ret_finding, TS_CHECK_YES, "probed a function of this tool");
 	else
 		ts_finding_set(ret_finding, TS_CHECK_UNKNOWN,
-			       "a function of ours was called once, the probe counted %llu",
+			       "probed a function of this tool that was called once, but the "
+			       "probe counted %llu",
 			       (unsigned long long)hits);
 }

@@ -16,7 +16,7 @@
 #include "doctor/checks.h"
 
 #define YAMA_WEAKENS \
-	"lets every program read the memory of the same user's other programs, until the next boot"
+	"lets every program read the memory of all programs of the same user, until the next boot"
 
 /* ---- diagnosis ---- */
 
@@ -41,12 +41,14 @@ static void mend_yama(const struct ts_machine *machine, struct ts_finding *findi
 		ts_finding_mend(finding, "%s", container_ptrace(machine));
 		ts_finding_note(
 			finding,
-			"run it on the host; lets the container's programs read each other's memory");
+			"run this on the host; lets the container's programs read each other's "
+			"memory");
 	} else {
 		ts_finding_mend(finding, "sudo sysctl kernel.yama.ptrace_scope=0");
 		ts_finding_note(
 			finding, YAMA_WEAKENS
-			"; narrower: run tracesmith with sudo, or sudo setcap cap_sys_ptrace+ep $(command -v tracesmith)");
+			"; safer: run tracesmith with sudo, or sudo setcap cap_sys_ptrace+ep "
+			"$(command -v tracesmith)");
 	}
 }
 
@@ -54,9 +56,8 @@ bool ts_note_filter(const struct ts_machine *machine, struct ts_finding *finding
 {
 	if (machine->container)
 		return false;
-	ts_finding_note(
-		finding,
-		"the filter is of whoever started this, such as SystemCallFilter= of a systemd unit");
+	ts_finding_note(finding, "the filter was installed by the parent of this process, such as "
+				 "SystemCallFilter= in a systemd unit");
 	return true;
 }
 
@@ -72,40 +73,45 @@ static void judge_refused_child(const struct ts_machine *machine, int error,
 {
 	if (machine->yama >= 3) {
 		ts_finding_set(finding, TS_CHECK_NO,
-			       "Yama's ptrace_scope is %d: nobody may, root included",
+			       "Yama's ptrace_scope is %d: denied to everyone, including root",
 			       machine->yama);
 		ts_finding_mend(
 			finding,
 			"grep -rn ptrace_scope /etc/sysctl.conf /etc/sysctl.d /usr/lib/sysctl.d");
 		ts_finding_note(
 			finding,
-			"%sthe kernel keeps 3 until the next boot: take the line out and reboot",
+			"%sthe kernel keeps the value 3 until the next boot: remove the line and "
+			"reboot",
 			machine->container ? "on the host; " : "");
 	} else if (machine->yama == 2) {
 		ts_finding_set(
 			finding, TS_CHECK_NO,
-			"Yama's ptrace_scope is 2 and we do not have CAP_SYS_PTRACE: not even own children");
+			"Yama's ptrace_scope is 2 and CAP_SYS_PTRACE is missing: denied even for "
+			"child processes");
 		mend_yama(machine, finding);
 	} else if (is_filtered()) {
-		ts_finding_set(finding, TS_CHECK_NO, "a seccomp filter%s refuses the call: %s",
+		ts_finding_set(finding, TS_CHECK_NO, "a seccomp filter%s denies the call: %s",
 			       machine->container ? " of the container" : "", ts_errno_name(error));
 		if (ts_note_filter(machine, finding))
 			return;
 		ts_finding_mend(finding, "%s", container_ptrace(machine));
 		ts_finding_note(
 			finding,
-			"run it on the host; old docker also wants --security-opt seccomp=unconfined, which takes all filters away");
+			"run this on the host; old versions of docker also need --security-opt "
+			"seccomp=unconfined, which removes all filters");
 	} else if (error == EPERM || error == EACCES) {
 		ts_finding_set(
 			finding, TS_CHECK_NO,
-			"%s even for an own child: a security module (SELinux deny_ptrace, AppArmor) refuses it",
+			"%s even for a child process: a security module (SELinux deny_ptrace, "
+			"AppArmor) denies it",
 			ts_errno_name(error));
 		ts_finding_mend(finding, "cat /proc/self/attr/current /sys/kernel/security/lsm");
-		ts_finding_note(finding, "names it");
+		ts_finding_note(finding, "shows the module");
 	} else if (error == ENOSYS) {
-		ts_finding_set(finding, TS_CHECK_NO, "this kernel has no such call");
+		ts_finding_set(finding, TS_CHECK_NO, "this kernel does not have the system call");
 	} else {
-		ts_finding_set(finding, TS_CHECK_UNKNOWN, "an own child: %s", ts_errno_name(error));
+		ts_finding_set(finding, TS_CHECK_UNKNOWN, "cannot access a child process: %s",
+			       ts_errno_name(error));
 	}
 }
 
@@ -117,22 +123,24 @@ void ts_judge_attach(const struct ts_machine *machine, int child_error, int othe
 	} else if (!other_error) {
 		ts_finding_set(finding, TS_CHECK_YES, "%s",
 			       ts_machine_has(machine, TS_CAP_SYS_PTRACE)
-				       ? "any process"
-				       : "any process of this user");
+				       ? "all processes"
+				       : "all processes of this user");
 	} else if (other_error == EPERM && machine->yama >= 1) {
-		ts_finding_set(
-			finding, TS_CHECK_LIMITED,
-			"only what was started by the tool: Yama's ptrace_scope is %d and we do not have CAP_SYS_PTRACE",
-			machine->yama);
+		ts_finding_set(finding, TS_CHECK_LIMITED,
+			       "only programs started by the tool: Yama's ptrace_scope is %d and "
+			       "CAP_SYS_PTRACE is missing",
+			       machine->yama);
 		mend_yama(machine, finding);
 	} else if (other_error == EPERM) {
 		ts_finding_set(
 			finding, TS_CHECK_LIMITED,
-			"only own children; EPERM for other processes of this user, by a security module");
+			"only child processes; a security module denies other processes of this "
+			"user (EPERM)");
 		ts_finding_mend(finding, "cat /proc/self/attr/current /sys/kernel/security/lsm");
-		ts_finding_note(finding, "names it");
+		ts_finding_note(finding, "shows the module");
 	} else {
-		ts_finding_set(finding, TS_CHECK_UNKNOWN, "own children, but of a stranger: %s",
+		ts_finding_set(finding, TS_CHECK_UNKNOWN,
+			       "only child processes; other processes: %s",
 			       ts_errno_name(other_error));
 	}
 }
@@ -140,7 +148,7 @@ void ts_judge_attach(const struct ts_machine *machine, int child_error, int othe
 void ts_judge_yama(const struct ts_machine *machine, struct ts_finding *finding)
 {
 	static const char *const meanings[] = {
-		"any process of the same user",
+		"all processes of the same user",
 		"only descendants",
 		"only with CAP_SYS_PTRACE",
 		"nobody",
@@ -149,7 +157,7 @@ void ts_judge_yama(const struct ts_machine *machine, struct ts_finding *finding)
 
 	if (machine->yama == TS_SETTING_NONE) {
 		ts_finding_set(finding, TS_CHECK_ABSENT,
-			       "this kernel has no Yama, which would restrict ptrace");
+			       "this kernel has no Yama: ptrace is not restricted by it");
 		return;
 	}
 	if (machine->yama < 0 || machine->yama > 3) {
@@ -161,7 +169,8 @@ void ts_judge_yama(const struct ts_machine *machine, struct ts_finding *finding)
 		       : machine->yama == 1                                   ? TS_CHECK_LIMITED
 									      : TS_CHECK_NO,
 		       "ptrace_scope is %d: %s%s", machine->yama, meanings[machine->yama],
-		       has_right && machine->yama && machine->yama < 3 ? ", which we have" : "");
+		       has_right && machine->yama && machine->yama < 3 ? ", which is available"
+								       : "");
 	if (finding->state == TS_CHECK_YES)
 		return;
 	if (machine->yama == 3)
@@ -223,7 +232,7 @@ static bool try_both(int (*attempt)(pid_t pid), int *ret_child, int *ret_other,
 	*ret_other = try_on(attempt, true);
 	if (*ret_child >= 0 && *ret_other >= 0)
 		return true;
-	ts_finding_set(finding, TS_CHECK_UNKNOWN, "cannot make a process to try it on");
+	ts_finding_set(finding, TS_CHECK_UNKNOWN, "cannot create a process for the check");
 	return false;
 }
 
@@ -232,11 +241,13 @@ void ts_check_ptrace(const struct ts_machine *machine, struct ts_finding *ret_fi
 	int error = try_on(try_seize, false);
 
 	if (error < 0)
-		ts_finding_set(ret_finding, TS_CHECK_UNKNOWN, "cannot make a process to try it on");
+		ts_finding_set(ret_finding, TS_CHECK_UNKNOWN,
+			       "cannot create a process for the check");
 	else if (error)
 		judge_refused_child(machine, error, ret_finding);
 	else
-		ts_finding_set(ret_finding, TS_CHECK_YES, "stopped an own child and let it go");
+		ts_finding_set(ret_finding, TS_CHECK_YES,
+			       "stopped a child process and let it continue");
 }
 
 void ts_check_attach(const struct ts_machine *machine, struct ts_finding *ret_finding)

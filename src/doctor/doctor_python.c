@@ -305,11 +305,11 @@ static void judge_stacks(const struct interpreter *python, const char *name, con
 			       name, TS_PYTHON_OLDEST_MINOR, TS_PYTHON_NEWEST_MINOR, others);
 	else if (rc == TS_EFORMAT)
 		ts_finding_set(finding, TS_CHECK_UNKNOWN,
-			       "%s, its memory was read, but its stack was not whole (%s)%s", name,
+			       "%s: memory can be read, but the stack was incomplete (%s)%s", name,
 			       text, others);
 	else
 		ts_finding_set(finding, rc == TS_ECAP ? TS_CHECK_NO : TS_CHECK_UNKNOWN,
-			       "%s, its memory was read, but not its stack: %s%s", name, text,
+			       "%s: memory can be read, but not the stack: %s%s", name, text,
 			       others);
 }
 
@@ -323,7 +323,7 @@ static void judge(const struct interpreter *python, struct ts_finding *finding)
 		 python->minor, python->patch, python->is_free_threaded ? "t" : "");
 	if (error)
 		ts_finding_set(finding, error == EPERM ? TS_CHECK_NO : TS_CHECK_UNKNOWN,
-			       "%s, whose memory cannot be read (%s): see read_memory%s", name,
+			       "%s: memory cannot be read (%s): see read_memory%s", name,
 			       ts_errno_name(error), others);
 	else if (strcmp(python->kind, "cpython") != 0)
 		ts_finding_set(finding, TS_CHECK_NO, "%s: only stacks of CPython can be read%s",
@@ -338,9 +338,10 @@ static void judge_none(int status, struct ts_finding *finding)
 
 	describe_others(others, sizeof(others));
 	if (status == 127 && !others[0])
-		ts_finding_set(finding, TS_CHECK_ABSENT, "no python3 in PATH, and none runs");
+		ts_finding_set(finding, TS_CHECK_ABSENT,
+			       "no python3 in PATH and no Python process");
 	else if (status == 127)
-		ts_finding_set(finding, TS_CHECK_UNKNOWN, "no python3 in PATH to try it on%s",
+		ts_finding_set(finding, TS_CHECK_UNKNOWN, "no python3 in PATH to check with%s",
 			       others);
 	else
 		ts_finding_set(finding, TS_CHECK_UNKNOWN,

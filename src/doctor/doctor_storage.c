@@ -63,14 +63,13 @@ static void mend_size(const struct ts_machine *machine, struct ts_finding *findi
 	switch (machine->container) {
 	case TS_CONTAINER_NONE:
 		ts_finding_mend(finding, "sudo mount -o remount,size=4G /dev/shm");
-		ts_finding_note(
-			finding,
-			"until the next boot; it is memory that is used up only by what lies in it");
+		ts_finding_note(finding, "until the next boot; only the files in it use memory");
 		break;
 	case TS_CONTAINER_KUBERNETES:
 		ts_finding_note(
 			finding,
-			"into the pod's specification: volumes: [{name: shm, emptyDir: {medium: Memory, sizeLimit: 1Gi}}], mounted on /dev/shm");
+			"in the pod's specification: volumes: [{name: shm, emptyDir: {medium: "
+			"Memory, sizeLimit: 1Gi}}], mounted on /dev/shm");
 		break;
 	case TS_CONTAINER_DOCKER:
 	case TS_CONTAINER_PODMAN:
@@ -78,12 +77,14 @@ static void mend_size(const struct ts_machine *machine, struct ts_finding *findi
 				ts_container_name(machine->container));
 		ts_finding_note(
 			finding,
-			"run it on the host; --ipc=host also serves a recorder outside, but shares the host's memory with the container");
+			"run this on the host; --ipc=host also allows a recorder outside, but "
+			"shares the host's shared memory with the container");
 		break;
 	default:
 		ts_finding_note(
 			finding,
-			"whoever starts the container decides on its size; or set TRACESMITH_LIVE_DIR to a folder of yours (mode 700) with more room");
+			"its size is set when the container is started; or set "
+			"TRACESMITH_LIVE_DIR to your own folder (mode 700) with more space");
 	}
 }
 
@@ -96,13 +97,14 @@ static void judge_size(const struct ts_machine *machine, const char *folder,
 	ts_format_bytes(size, sizeof(size), bytes);
 	if (bytes < AMPLE_BYTES) {
 		ts_finding_set(finding, TS_CHECK_LIMITED,
-			       "%s: %s free, so that a program gets less than its 32 MiB", folder,
-			       size);
+			       "%s: %s free: a program gets less than the default of 32 MiB",
+			       folder, size);
 		mend_size(machine, finding);
 	} else if (status->f_type != TMPFS_MAGIC && status->f_type != RAMFS_MAGIC) {
 		ts_finding_set(
 			finding, TS_CHECK_LIMITED,
-			"%s: %s free, but on a disk: events cost more, and do not outlive a full one",
+			"%s: %s free, but on a disk: events are slower and are lost when it is "
+			"full",
 			folder, size);
 		ts_finding_mend(finding, "unset TRACESMITH_LIVE_DIR");
 	} else {
@@ -128,7 +130,7 @@ void ts_check_shared_memory(const struct ts_machine *machine, struct ts_finding 
 	if (error == ENOSPC)
 		error = try_allocate(folder, LEAST_BYTES);
 	if (error == ENOSPC) {
-		ts_finding_set(ret_finding, TS_CHECK_NO, "%s: not even %u KiB are free", folder,
+		ts_finding_set(ret_finding, TS_CHECK_NO, "%s: less than %u KiB are free", folder,
 			       LEAST_KIB);
 		mend_size(machine, ret_finding);
 	} else if (error) {
@@ -203,7 +205,7 @@ void ts_check_duckdb(const struct ts_machine *machine, struct ts_finding *ret_fi
 	}
 	*(void **)&version = dlsym(library, "duckdb_library_version");
 	if (!version)
-		ts_finding_set(ret_finding, TS_CHECK_NO, "what was loaded is no DuckDB");
+		ts_finding_set(ret_finding, TS_CHECK_NO, "the loaded library is not DuckDB");
 	else if (!try_query(library))
 		ts_finding_set(ret_finding, TS_CHECK_NO, "DuckDB %s does not answer a query",
 			       version());

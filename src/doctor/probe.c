@@ -128,15 +128,15 @@ static void describe_silence(struct run *run, int status, int64_t limit_ns)
 		ts_finding_mend(finding, "tracesmith doctor --limit %g %s",
 				TS_MIN((double)limit_ns / 1e8, LONGEST_LIMIT_S),
 				run->probe->check->id);
-		ts_finding_note(finding, "waits longer");
+		ts_finding_note(finding, "raises the limit");
 	} else if (WIFSIGNALED(status)) {
 		ts_finding_set(finding, TS_CHECK_UNKNOWN, "crashed with SIG%s",
 			       signal_name ? signal_name : "?");
 	} else if (run->got) {
-		ts_finding_set(finding, TS_CHECK_UNKNOWN, "gave an answer that makes no sense");
+		ts_finding_set(finding, TS_CHECK_UNKNOWN, "gave an invalid answer");
 	} else {
 		ts_finding_set(finding, TS_CHECK_UNKNOWN,
-			       "ended without an answer (exit status %d)", WEXITSTATUS(status));
+			       "exited without an answer (exit status %d)", WEXITSTATUS(status));
 	}
 }
 
@@ -158,7 +158,7 @@ static void finish(struct run *run, int status, int64_t limit_ns)
 
 static void fail_to_start(struct ts_probe *probe, const char *what, int error)
 {
-	ts_finding_set(&probe->finding, TS_CHECK_UNKNOWN, "cannot make a %s for the check: %s",
+	ts_finding_set(&probe->finding, TS_CHECK_UNKNOWN, "cannot create a %s for the check: %s",
 		       what, strerror(error));
 	probe->is_done = true;
 }

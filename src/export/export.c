@@ -14,12 +14,12 @@ static const struct ts_exporter exporters[] = {
 	},
 	{
 		.name = "chrome-array",
-		.doc = "plain JSON array of Chrome events: spans, instants and counters only",
+		.doc = "plain JSON array of Chrome events: spans, instants, counters only",
 		.run = ts_export_chrome_array,
 	},
 	{
 		.name = "perfetto",
-		.doc = "Perfetto protobuf, for ui.perfetto.dev and trace_processor; can be imported again",
+		.doc = "Perfetto protobuf, for ui.perfetto.dev and trace_processor",
 		.takes = TS_EXPORT_NO_GPU_STAGES,
 		.run = ts_export_perfetto,
 	},
@@ -37,13 +37,13 @@ static const struct ts_exporter exporters[] = {
 	},
 	{
 		.name = "timeline",
-		.doc = "Chrome JSON with sampled stacks over time, for Perfetto and chrome://tracing",
+		.doc = "Chrome JSON with sampled stacks over time, for Perfetto",
 		.takes = TS_EXPORT_NO_IDLE,
 		.run = ts_export_timeline,
 	},
 	{
 		.name = "folded",
-		.doc = "folded stacks with weights, one per line, for flamegraph.pl and speedscope",
+		.doc = "folded stacks with weights, for flamegraph.pl and speedscope",
 		.takes = TS_EXPORT_NO_LINES | TS_EXPORT_NO_THREADS | TS_EXPORT_NO_IDLE |
 			 TS_EXPORT_TIME | TS_EXPORT_DEVICE | TS_EXPORT_CALLS | TS_EXPORT_MEMORY |
 			 TS_EXPORT_SPANS,

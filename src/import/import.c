@@ -40,7 +40,7 @@ static const struct ts_importer importers[] = {
 	  .probe = ts_pprof_probe,
 	  .run = ts_pprof_run },
 	{ .name = "perfetto",
-	  .doc = "Perfetto protobuf, including the output of export -f perfetto",
+	  .doc = "Perfetto protobuf, also from export -f perfetto",
 	  .probe = ts_perfetto_probe,
 	  .run = ts_perfetto_run },
 	{ .name = "kineto",
@@ -48,7 +48,7 @@ static const struct ts_importer importers[] = {
 	  .probe = ts_kineto_probe,
 	  .run = ts_chrome_run },
 	{ .name = "chrome",
-	  .doc = "Chrome trace-event JSON, array or object form, including the output of export -f chrome",
+	  .doc = "Chrome trace-event JSON, also from export -f chrome",
 	  .probe = ts_chrome_probe,
 	  .run = ts_chrome_run },
 	/* Text without a magic: probed last. */

@@ -232,7 +232,7 @@ static int refuse_key(const char *name, int length, struct ts_error *err)
 		if (!keys[i].read_only)
 			ts_text_printf(&names, "%s%s", names.length ? ", " : "", keys[i].name);
 	}
-	return ts_error_set(err, TS_EINVAL, "no setting '%.*s' (there are: %s)", length, name,
+	return ts_error_set(err, TS_EINVAL, "no setting '%.*s'; settings are: %s", length, name,
 			    ts_text_cstr(&names));
 }
 

@@ -301,7 +301,7 @@ TS_TEST(finalized_by_another)
 	TS_CHECK_INT(cuptiFinalize(), CUPTI_OK);
 	TS_CHECK_INT(cupti_played->finalized, 1);
 	TS_CHECK_INT(cuda_device_state(), CUDA_DEVICE_OFF);
-	TS_CHECK(strstr(fact, "another tool has ended CUPTI") != NULL);
+	TS_CHECK(strstr(fact, "another tool stopped CUPTI") != NULL);
 }
 
 /*

@@ -158,7 +158,8 @@ static int no_such_kernel(const struct ts_pc_samples *hot, const char *name, str
 				    "the trace has no PC samples: record with --pc-sampling");
 	return ts_error_set(
 		err, TS_ENOTFOUND,
-		"no sampled kernel is called '%.100s'; %zu kernels were sampled, the hottest is '%.200s'",
+		"no sampled kernel has the name '%.100s'; %zu kernels were sampled, the hottest "
+		"is '%.200s'",
 		name, hot->kernel_count, hottest->name);
 }
 

@@ -105,7 +105,7 @@ __attribute__((visibility("default"))) const struct ts_backend ts_backend = {
 	.abi = TS_BACKEND_ABI,
 	.size = sizeof(ts_backend),
 	.name = "cuda",
-	.summary = "calls into CUDA's driver, what its devices do, host stacks",
+	.summary = "CUDA driver calls, device activity, host stacks",
 	.start = start,
 	.stop = stop,
 };

@@ -211,6 +211,6 @@ const struct ts_backend ts_opencl_backend = {
 	.abi = TS_BACKEND_ABI,
 	.size = sizeof(ts_opencl_backend),
 	.name = "opencl",
-	.summary = "calls and commands of OpenCL",
+	.summary = "OpenCL calls and commands",
 	.start = start,
 };

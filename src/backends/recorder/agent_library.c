@@ -26,10 +26,12 @@ static int check_agent_path(const char *path, struct ts_error *err)
 	if (strpbrk(path, " :\t\n"))
 		return ts_error_set(
 			err, TS_ECAP,
-			"the path of the agent, '%s', has a blank or a colon, which LD_PRELOAD cannot hold; put a link to it elsewhere and set TRACESMITH_AGENT_PATH",
+			"the path of the agent, '%s', contains a space or a colon, which "
+			"LD_PRELOAD does not allow; create a link to it elsewhere and set "
+			"TRACESMITH_AGENT_PATH",
 			path);
 	if (stat(path, &status) || !S_ISREG(status.st_mode) || access(path, R_OK))
-		return ts_error_set(err, TS_ECAP, "there is no agent '%s'", path);
+		return ts_error_set(err, TS_ECAP, "agent '%s' does not exist", path);
 	return TS_OK;
 }
 
@@ -84,7 +86,8 @@ static int find_agent(char *buffer, size_t bytes, struct ts_error *err)
 	return ts_error_set(
 		err, TS_ECAP,
 		"the agent, " TS_AGENT_LIBRARY
-		", is neither beside this tool nor in '../lib'; set TRACESMITH_AGENT_PATH to where it is");
+		", is neither next to this tool nor in '../lib'; set TRACESMITH_AGENT_PATH to "
+		"its path");
 }
 
 int ts_agent_library_find(char *buffer, size_t bytes, struct ts_error *err)

@@ -38,17 +38,17 @@ static void mend_missing(struct ts_finding *finding)
 	case TS_CONTAINER_KUBERNETES:
 		ts_finding_note(
 			finding,
-			"into the pod's specification: resources.limits: {nvidia.com/gpu: 1}");
+			"in the pod's specification: resources.limits: {nvidia.com/gpu: 1}");
 		break;
 	case TS_CONTAINER_PODMAN:
 		ts_finding_mend(finding, "podman run --device nvidia.com/gpu=all IMAGE");
-		ts_finding_note(finding, "run it on the host, with NVIDIA's container toolkit");
+		ts_finding_note(finding, "run this on the host, with NVIDIA's container toolkit");
 		break;
 	default:
 		ts_finding_mend(
 			finding,
 			"docker run --gpus all -e NVIDIA_DRIVER_CAPABILITIES=compute,utility IMAGE");
-		ts_finding_note(finding, "run it on the host, with NVIDIA's container toolkit");
+		ts_finding_note(finding, "run this on the host, with NVIDIA's container toolkit");
 	}
 }
 
@@ -62,7 +62,7 @@ static void judge_missing(const char *why, struct ts_finding *finding)
 		return;
 	}
 	ts_finding_set(finding, TS_CHECK_NO, "%s%s", why ? why : "libcuda.so.1 cannot be loaded",
-		       devices ? ", though there is an NVIDIA GPU" : "");
+		       devices ? ", although there is an NVIDIA GPU" : "");
 	mend_missing(finding);
 }
 
@@ -104,26 +104,29 @@ static const struct outcome {
 	const char *mend;
 	const char *note;
 } outcomes[] = {
-	{ 34, "libcuda.so.1 is the stub that programs are linked with, not a driver",
+	{ 34, "libcuda.so.1 is the stub library for linking, not a driver",
 	  "export LD_LIBRARY_PATH=$(printf %s \"$LD_LIBRARY_PATH\" | tr : '\\n' | grep -v /stubs | paste -sd:)",
 	  NULL },
 	{ 46, "the GPU is busy or in exclusive mode", "nvidia-smi -q -d COMPUTE",
-	  "shows the mode and who uses it" },
+	  "shows the mode and the processes that use the GPU" },
 	{ 100, "the driver sees no GPU", "unset CUDA_VISIBLE_DEVICES; nvidia-smi -L",
-	  "an empty or wrong CUDA_VISIBLE_DEVICES hides them; so does a container without them" },
-	{ 101, "the driver refuses the GPU (exclusive mode, or MIG without an instance)",
+	  "an empty or wrong CUDA_VISIBLE_DEVICES hides GPUs; so does a container that was "
+	  "started without them" },
+	{ 101, "the driver rejects the GPU (exclusive mode, or MIG without an instance)",
 	  "nvidia-smi -q -d COMPUTE", "shows the mode" },
-	{ 802, "the system is not ready: NVSwitch without its Fabric Manager",
-	  "sudo systemctl start nvidia-fabricmanager", "of the driver's very version" },
-	{ 803, "the library and the kernel's module of the driver differ", "sudo reboot",
-	  "a container has only to be restarted" },
-	{ 804, "the cuda-compat library does not serve this GPU",
+	{ 802, "the system is not ready: the Fabric Manager for NVSwitch is not running",
+	  "sudo systemctl start nvidia-fabricmanager",
+	  "it must have the same version as the "
+	  "driver" },
+	{ 803, "the driver's library and kernel module have different versions", "sudo reboot",
+	  "for a container, restarting it is enough" },
+	{ 804, "the cuda-compat library does not support this GPU",
 	  "export LD_LIBRARY_PATH=$(printf %s \"$LD_LIBRARY_PATH\" | tr : '\\n' | grep -v /compat | paste -sd:)",
 	  NULL },
 	{ 805, "no connection to the MPS server", "echo get_server_list | nvidia-cuda-mps-control",
 	  NULL },
-	{ 999, "most often the module nvidia_uvm is not loaded", "sudo nvidia-modprobe -u -c=0",
-	  "on the host; loads the module and makes /dev/nvidia-uvm" },
+	{ 999, "usually the module nvidia_uvm is not loaded", "sudo nvidia-modprobe -u -c=0",
+	  "on the host; loads the module and creates /dev/nvidia-uvm" },
 };
 
 void ts_judge_cuda(int code, struct ts_finding *finding)
@@ -131,16 +134,19 @@ void ts_judge_cuda(int code, struct ts_finding *finding)
 	for (size_t i = 0; i < TS_ARRAY_SIZE(outcomes); i++) {
 		if (outcomes[i].code != code)
 			continue;
-		ts_finding_set(finding, TS_CHECK_NO, "cuInit gave %d: %s", code, outcomes[i].why);
+		ts_finding_set(finding, TS_CHECK_NO, "cuInit returned %d: %s", code,
+			       outcomes[i].why);
 		ts_finding_mend(finding, "%s", outcomes[i].mend);
 		ts_finding_note(finding, "%s", outcomes[i].note ? outcomes[i].note : "");
 		return;
 	}
 	if (code >= 806 && code <= 810)
-		ts_finding_set(finding, TS_CHECK_NO, "cuInit gave %d: the MPS server refuses us",
+		ts_finding_set(finding, TS_CHECK_NO,
+			       "cuInit returned %d: the MPS server refused "
+			       "the connection",
 			       code);
 	else
-		ts_finding_set(finding, TS_CHECK_UNKNOWN, "cuInit gave %d", code);
+		ts_finding_set(finding, TS_CHECK_UNKNOWN, "cuInit returned %d", code);
 }
 
 bool ts_cuda_start(struct ts_cuda *ret_cuda, struct ts_finding *finding)
@@ -155,7 +161,8 @@ bool ts_cuda_start(struct ts_cuda *ret_cuda, struct ts_finding *finding)
 	/* Drivers are also installed on machines without a GPU. */
 	if (code == 100 && !ts_machine_pci_count(TS_PCI_NVIDIA, TS_PCI_DISPLAY) &&
 	    access("/dev/nvidiactl", F_OK))
-		ts_finding_set(finding, TS_CHECK_ABSENT, "a driver, but no NVIDIA GPU");
+		ts_finding_set(finding, TS_CHECK_ABSENT,
+			       "the driver is installed, but there is no NVIDIA GPU");
 	else
 		ts_judge_cuda(code, finding);
 	return false;
@@ -190,7 +197,7 @@ void ts_check_cuda(struct ts_finding *ret_finding)
 	cuda.driver_version(&version);
 	code = cuda.device_count(&count);
 	if (code) {
-		ts_finding_set(ret_finding, TS_CHECK_UNKNOWN, "cuDeviceGetCount gave %d", code);
+		ts_finding_set(ret_finding, TS_CHECK_UNKNOWN, "cuDeviceGetCount returned %d", code);
 		return;
 	}
 	append_names(&cuda, count, names, sizeof(names));
@@ -231,10 +238,11 @@ static void mend_counters(const struct ts_machine *machine, unsigned int driver,
 				machine->container == TS_CONTAINER_PODMAN ? "podman" : "docker",
 				right);
 		ts_finding_note(
-			finding, "run it on the host; %s",
+			finding, "run this on the host; %s",
 			driver >= DRIVER_WITH_PERFMON
 				? "lets the container observe the whole machine"
-				: "gives the container many of the host's rights: for trusted images only");
+				: "gives the container many privileges on the host: for trusted "
+				  "images only");
 		return;
 	}
 	ts_finding_mend(
@@ -242,7 +250,8 @@ static void mend_counters(const struct ts_machine *machine, unsigned int driver,
 		"echo 'options nvidia NVreg_RestrictProfilingToAdminUsers=0' | sudo tee /etc/modprobe.d/tracesmith-nvidia.conf && sudo update-initramfs -u");
 	ts_finding_note(
 		finding,
-		"then reboot; lets every user see counters that other users' work shows in; narrower: run tracesmith with sudo");
+		"then reboot; lets every user read counters that are affected by other users' "
+		"work; safer: run tracesmith with sudo");
 }
 
 void ts_judge_gpu_counters(const struct ts_machine *machine, int admin_only, unsigned int driver,
@@ -252,21 +261,21 @@ void ts_judge_gpu_counters(const struct ts_machine *machine, int admin_only, uns
 
 	if (admin_only == TS_SETTING_NONE) {
 		ts_finding_set(finding, TS_CHECK_UNKNOWN,
-			       "the driver does not say (" PARAMETERS
+			       "the driver does not report it (" PARAMETERS
 			       " has no RmProfilingAdminOnly)");
 	} else if (admin_only == 0) {
 		ts_finding_set(finding, TS_CHECK_YES,
-			       "for all users, by the driver's setting RmProfilingAdminOnly: 0");
+			       "allowed for all users (RmProfilingAdminOnly: 0)");
 	} else if (ts_machine_has(machine, TS_CAP_SYS_ADMIN) || may_perfmon) {
-		ts_finding_set(
-			finding, TS_CHECK_YES,
-			"for administrators only (RmProfilingAdminOnly: 1), which we are by %s",
-			ts_machine_has(machine, TS_CAP_SYS_ADMIN) ? "CAP_SYS_ADMIN"
-								  : "CAP_PERFMON");
+		ts_finding_set(finding, TS_CHECK_YES,
+			       "only for administrators (RmProfilingAdminOnly: 1); allowed by %s",
+			       ts_machine_has(machine, TS_CAP_SYS_ADMIN) ? "CAP_SYS_ADMIN"
+									 : "CAP_PERFMON");
 	} else {
 		ts_finding_set(
 			finding, TS_CHECK_NO,
-			"for administrators only (RmProfilingAdminOnly: 1); tracing does not need it");
+			"only for administrators (RmProfilingAdminOnly: 1); tracing does not "
+			"need it");
 		mend_counters(machine, driver, finding);
 	}
 }
@@ -311,7 +320,7 @@ static const char *load_nvml(struct nvml *nvml)
 	*(void **)&nvml->device_handle = dlsym(library, "nvmlDeviceGetHandleByIndex_v2");
 	*(void **)&nvml->mig_mode = dlsym(library, "nvmlDeviceGetMigMode");
 	if (!nvml->init || !nvml->device_count || !nvml->device_handle || !nvml->mig_mode)
-		return "this NVML is too old to tell";
+		return "this NVML version is too old to report it";
 	return NULL;
 }
 
@@ -330,12 +339,13 @@ static void count_mig(const struct nvml *nvml, struct ts_finding *finding)
 	if (on)
 		ts_finding_set(
 			finding, TS_CHECK_LIMITED,
-			"on for %u of %u GPUs: a program sees its part only, neither counters of what is shared nor instruction samples are for it",
+			"enabled on %u of %u GPUs: a program sees only its instance, without "
+			"counters of shared units or instruction samples",
 			on, count);
 	else if (capable)
-		ts_finding_set(finding, TS_CHECK_ABSENT, "off: GPUs are whole");
+		ts_finding_set(finding, TS_CHECK_ABSENT, "disabled");
 	else
-		ts_finding_set(finding, TS_CHECK_ABSENT, "none of the GPUs can be divided");
+		ts_finding_set(finding, TS_CHECK_ABSENT, "not supported by the GPUs");
 }
 
 void ts_check_mig(struct ts_finding *ret_finding)
@@ -352,7 +362,7 @@ void ts_check_mig(struct ts_finding *ret_finding)
 	}
 	code = nvml.init();
 	if (code)
-		ts_finding_set(ret_finding, TS_CHECK_UNKNOWN, "nvmlInit_v2 gave %d: see nvml",
+		ts_finding_set(ret_finding, TS_CHECK_UNKNOWN, "nvmlInit_v2 returned %d: see nvml",
 			       code);
 	else
 		count_mig(&nvml, ret_finding);
@@ -402,23 +412,25 @@ void ts_check_mps(struct ts_finding *ret_finding)
 	error = try_control(folder);
 	if (error == ENOENT || error == ENOTDIR) {
 		ts_finding_set(ret_finding, TS_CHECK_ABSENT,
-			       "no server: programs have their GPU to themselves");
+			       "no server: programs do not share the GPU through MPS");
 	} else if (error == ECONNREFUSED) {
 		ts_finding_set(
 			ret_finding, TS_CHECK_ABSENT,
-			"no server answers at %s/control: programs have their GPU to themselves",
+			"no server answers at %s/control: programs do not share the GPU through "
+			"MPS",
 			folder);
 	} else if (error == EACCES || error == EPERM) {
 		ts_finding_set(ret_finding, TS_CHECK_UNKNOWN, "%s/control: %s", folder,
 			       ts_errno_name(error));
 	} else if (ask_driver() == 0) {
 		ts_finding_set(ret_finding, TS_CHECK_ABSENT,
-			       "no program that is started here is a client of a server");
+			       "programs started in this environment are not MPS clients");
 	} else {
 		ts_finding_set(
 			ret_finding, TS_CHECK_LIMITED,
-			"a server runs: programs share the GPU, durations contain the work of others");
+			"a server is running: programs share the GPU, and durations include the "
+			"work of others");
 		ts_finding_mend(ret_finding, "echo quit | nvidia-cuda-mps-control");
-		ts_finding_note(ret_finding, "ends it for all its clients");
+		ts_finding_note(ret_finding, "stops the server for all its clients");
 	}
 }

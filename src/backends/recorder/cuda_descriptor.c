@@ -37,7 +37,7 @@ static int parse_stacks(const char *text, char *ret_value, size_t bytes, char *w
 		snprintf(ret_value, bytes, "%s", text);
 		return 0;
 	}
-	snprintf(why, why_bytes, "'%s' is none of none, native, python and all", text);
+	snprintf(why, why_bytes, "'%s' is not none, native, python or all", text);
 	return TS_EINVAL;
 }
 
@@ -66,7 +66,7 @@ static int parse_sampling(const char *text, char *ret_value, size_t bytes, char 
 	if (length && (ts_parse_int64(text, length, &period) || period < PERIOD_LEAST ||
 		       period > PERIOD_GREATEST)) {
 		snprintf(why, why_bytes,
-			 "'%.*s' is not N from %d to %d: a sample is taken every 2^N cycles",
+			 "'%.*s' is not a number from %d to %d (N: one sample every 2^N cycles)",
 			 (int)length, text, PERIOD_LEAST, PERIOD_GREATEST);
 		return TS_EINVAL;
 	}
@@ -80,7 +80,8 @@ static const struct ts_backend_option options[] = {
 		.name = "stacks",
 		.type = TS_BACKEND_OPTION_VALUE,
 		.value = "WHICH",
-		.help = "call stacks at launches, copies, allocations and waits: none, native, python, or all (default)",
+		.help = "call stacks of launches, copies, allocations and waits: none, native, "
+			"python or all (default)",
 		.setting = "stacks",
 		.default_value = "all",
 		.parse = parse_stacks,
@@ -89,8 +90,8 @@ static const struct ts_backend_option options[] = {
 		.name = "pc-sampling",
 		.type = TS_BACKEND_OPTION_OPTIONAL,
 		.value = "N[,serialized]",
-		.help = "sample instructions on the device every 2^N cycles, 5 to 31; default: 14. "
-			"serialized: one kernel at a time, so that samples have their launch",
+		.help = "sample instructions on the device every 2^N cycles, 5 to 31; default: "
+			"14. serialized: run one kernel at a time, to assign samples to launches",
 		.setting = "pc_sampling",
 		.parse = parse_sampling,
 	},
@@ -104,7 +105,7 @@ static int check_range(const char *argument, char *why, size_t why_bytes)
 	if (*argument && *argument != '@')
 		return 0;
 	snprintf(why, why_bytes,
-		 "nvtx: needs the name of a range, as in nvtx:step or nvtx:step@DOMAIN");
+		 "nvtx needs the name of a range, such as nvtx:step or nvtx:step@DOMAIN");
 	return TS_EINVAL;
 }
 
@@ -112,10 +113,11 @@ static const struct ts_backend_window windows[] = {
 	{
 		.name = "nvtx",
 		.argument = "NAME[@DOMAIN]",
-		.help = "inside NVTX ranges of a name",
+		.help = "inside NVTX ranges with this name",
 		.check = check_range,
-		.never_opened =
-			"no NVTX range of exactly that name was begun; a trace without '--window' shows the names that there are, and NVTX_DISABLE or another NVTX_INJECTION64_PATH switches them off",
+		.never_opened = "no NVTX range with exactly this name was opened; record without "
+				"'--window' to see the names (NVTX_DISABLE or another "
+				"NVTX_INJECTION64_PATH turns NVTX off)",
 	},
 	{
 		.name = "cuda-profiler-api",
@@ -128,7 +130,7 @@ static const struct ts_backend_window windows[] = {
 
 /* ---- checks ---- */
 
-#define NOT_RUN "never run on such hardware by us"
+#define NOT_RUN "not tested on this hardware"
 
 static const struct ts_backend_check checks[] = {
 	{ "cuda", "CUDA driver", ts_check_cuda, NULL, NULL },
@@ -257,9 +259,9 @@ static void summarize_unused(const struct ts_backend_recording *recording, bool 
 		return;
 	if (is_sampling)
 		recording->warning(recording->context,
-				   "no instruction samples: no program has used CUDA");
+				   "no instruction samples: no program used CUDA");
 	else if (recording->flags & TS_BACKEND_NAMED)
-		recording->note(recording->context, "no program has used CUDA");
+		recording->note(recording->context, "no program used CUDA");
 }
 
 static void summarize_missing(const struct ts_backend_recording *recording,

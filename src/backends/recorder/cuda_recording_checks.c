@@ -34,11 +34,10 @@ void ts_check_cuda_recording(struct ts_finding *ret_finding)
 		return;
 	}
 	if (access(path, R_OK)) {
-		ts_finding_set(
-			ret_finding, TS_CHECK_NO,
-			"'%s' is not there: CUDA programs run, but nothing of CUDA is recorded",
-			path);
-		ts_finding_note(ret_finding, "it belongs beside the agent: install both");
+		ts_finding_set(ret_finding, TS_CHECK_NO,
+			       "'%s' does not exist: CUDA programs run, but CUDA is not recorded",
+			       path);
+		ts_finding_note(ret_finding, "it belongs next to the agent: install both");
 		return;
 	}
 	if (!dlopen(path, RTLD_NOW | RTLD_LOCAL)) {
@@ -50,7 +49,7 @@ void ts_check_cuda_recording(struct ts_finding *ret_finding)
 	ts_finding_set(ret_finding, TS_CHECK_YES, "%s", path);
 #else
 	ts_finding_set(ret_finding, TS_CHECK_LIMITED,
-		       "%s; on this kind of processor it was tested without a GPU only", path);
+		       "%s; on this architecture, tested only without a GPU", path);
 #endif
 }
 
@@ -92,10 +91,11 @@ static const char *find_withheld(void)
 	const char *devices = getenv("NVIDIA_VISIBLE_DEVICES");
 
 	if (devices && (!strcmp(devices, "void") || !strcmp(devices, "none")))
-		return "NVIDIA_VISIBLE_DEVICES keeps GPUs out of this container";
+		return "NVIDIA_VISIBLE_DEVICES excludes all GPUs from this container";
 	if (capabilities && *capabilities && !strstr(capabilities, "compute") &&
 	    !strstr(capabilities, "all"))
-		return "NVIDIA_DRIVER_CAPABILITIES has no compute: libcuda is kept out of this container";
+		return "NVIDIA_DRIVER_CAPABILITIES lacks compute: libcuda is not in this "
+		       "container";
 	return NULL;
 }
 
@@ -107,7 +107,7 @@ static void mend_container(struct ts_finding *finding)
 			machine->container == TS_CONTAINER_PODMAN ? "podman" : "docker",
 			machine->container == TS_CONTAINER_PODMAN ? "--device nvidia.com/gpu=all"
 								  : "--gpus all");
-	ts_finding_note(finding, "run it on the host, with NVIDIA's container toolkit");
+	ts_finding_note(finding, "run this on the host, with NVIDIA's container toolkit");
 }
 
 void ts_check_cuda_files(struct ts_finding *ret_finding)
@@ -126,7 +126,8 @@ void ts_check_cuda_files(struct ts_finding *ret_finding)
 			ts_finding_mend(ret_finding, "ls -l /dev/nvidia*; id");
 			ts_finding_note(
 				ret_finding,
-				"shows which group may: sudo usermod -aG GROUP USER, or the container's --device and device cgroup");
+				"shows which group has access: sudo usermod -aG GROUP USER, or "
+				"the container's --device and device cgroup");
 		}
 	} else if (!count) {
 		ts_finding_set(ret_finding, TS_CHECK_ABSENT, "no /dev/nvidia*");
@@ -148,10 +149,10 @@ static const struct rival {
 	{ "NSYS_", "", "this shell runs under Nsight Systems", NULL },
 	{ "NV_NSIGHT_", "", "this shell runs under Nsight", NULL },
 	{ "NV_COMPUTE_PROFILER_", "", "this shell runs under Nsight Compute", NULL },
-	{ "CUDA_INJECTION64_PATH=", "/", "CUDA_INJECTION64_PATH brings another tool in",
+	{ "CUDA_INJECTION64_PATH=", "/", "CUDA_INJECTION64_PATH loads another tool",
 	  "unset CUDA_INJECTION64_PATH" },
-	{ "LD_PRELOAD=", "libToolsInjection", "LD_PRELOAD brings Nsight in", "unset LD_PRELOAD" },
-	{ "NVTX_INJECTION64_PATH=", "/", "NVTX_INJECTION64_PATH gives NVTX ranges to another tool",
+	{ "LD_PRELOAD=", "libToolsInjection", "LD_PRELOAD loads Nsight", "unset LD_PRELOAD" },
+	{ "NVTX_INJECTION64_PATH=", "/", "NVTX_INJECTION64_PATH sends NVTX ranges to another tool",
 	  "unset NVTX_INJECTION64_PATH" },
 };
 
@@ -162,15 +163,15 @@ void ts_check_cuda_profilers(struct ts_finding *ret_finding)
 			if (strncmp(*line, rivals[i].begins, strlen(rivals[i].begins)) != 0 ||
 			    !strstr(*line, rivals[i].contains) || strstr(*line, "libtracesmith"))
 				continue;
-			ts_finding_set(
-				ret_finding, TS_CHECK_LIMITED,
-				"%s, and CUPTI serves one: calls are recorded, the device side is not",
-				rivals[i].why);
+			ts_finding_set(ret_finding, TS_CHECK_LIMITED,
+				       "%s, and CUPTI supports only one tool: calls are recorded, "
+				       "device activity is not",
+				       rivals[i].why);
 			ts_finding_mend(ret_finding, "%s", rivals[i].mend ? rivals[i].mend : "");
 			return;
 		}
 	}
-	ts_finding_set(ret_finding, TS_CHECK_YES, "no other tool is in the environment");
+	ts_finding_set(ret_finding, TS_CHECK_YES, "the environment loads no other tool");
 }
 
 /* ---- disassembler and line tables ---- */
@@ -186,9 +187,9 @@ void ts_check_disassembler(struct ts_finding *ret_finding)
 	}
 	ts_finding_set(
 		ret_finding, TS_CHECK_ABSENT,
-		"neither nvdisasm nor cuobjdump: hot instructions are shown by their offset");
+		"neither nvdisasm nor cuobjdump was found: hot instructions are shown as offsets");
 	ts_finding_mend(ret_finding, "pip install nvidia-cuda-nvdisasm");
-	ts_finding_note(ret_finding, "or of NVIDIA's packages: cuda-nvdisasm-13-0");
+	ts_finding_note(ret_finding, "or from NVIDIA's packages: cuda-nvdisasm-13-0");
 }
 
 void ts_check_source_lines(struct ts_finding *ret_finding)
@@ -196,16 +197,18 @@ void ts_check_source_lines(struct ts_finding *ret_finding)
 #ifdef TS_HAVE_LIBDW
 	if (dlopen("libdw.so.1", RTLD_NOW | RTLD_LOCAL)) {
 		ts_finding_set(ret_finding, TS_CHECK_YES,
-			       "by libdw, for files that have debug information");
+			       "from libdw, for files with debug information");
 		return;
 	}
 	ts_finding_set(ret_finding, TS_CHECK_ABSENT,
-		       "libdw.so.1 is not there: native frames have functions, not lines");
+		       "libdw.so.1 was not found: native frames have functions, but no source "
+		       "lines");
 	ts_finding_mend(ret_finding, "sudo apt install libdw1");
 #else
 	ts_finding_set(ret_finding, TS_CHECK_ABSENT,
-		       "this build is without libdw: native frames have functions, not lines");
+		       "this build has no libdw: native frames have functions, but no source "
+		       "lines");
 	ts_finding_mend(ret_finding, "sudo apt install libdw-dev");
-	ts_finding_note(ret_finding, "then build again");
+	ts_finding_note(ret_finding, "then rebuild");
 #endif
 }

@@ -144,16 +144,16 @@ static const struct outcome {
 	const char *mend;
 } outcomes[] = {
 	{ NOT_COMPATIBLE, "it is not compatible with the driver", NULL },
-	{ 15, "it cannot be initialised (a stub of libcuda is in the way?)", NULL },
-	{ 26, "the hardware is held by another profiler (DCGM?)", "dcgmi profiling --pause" },
-	{ 33, "not on this virtual GPU", NULL },
-	{ 35, "it wants more rights: see gpu_counters", NULL },
+	{ 15, "it cannot be initialized (is libcuda a stub library?)", NULL },
+	{ 26, "another profiler uses the hardware (DCGM?)", "dcgmi profiling --pause" },
+	{ 33, "not supported on this virtual GPU", NULL },
+	{ 35, "permission denied: see gpu_counters", NULL },
 	{ 38, "an older profiling interface is in use", NULL },
-	{ 39, "another tool holds it (nsys, ncu, a profiler of the framework)", NULL },
-	{ 40, "not on this virtual GPU", NULL },
-	{ 41, "not with confidential computing", NULL },
-	{ 43, "not with MIG", NULL },
-	{ 45, "not under WSL", NULL },
+	{ 39, "another tool uses it (nsys, ncu, a framework's profiler)", NULL },
+	{ 40, "not supported on this virtual GPU", NULL },
+	{ 41, "not supported with confidential computing", NULL },
+	{ 43, "not supported with MIG", NULL },
+	{ 45, "not supported under WSL", NULL },
 };
 
 static void mend_version(int driver, struct ts_finding *finding)
@@ -164,7 +164,7 @@ static void mend_version(int driver, struct ts_finding *finding)
 		ts_finding_mend(finding, "pip install nvidia-cuda-cupti");
 	else
 		ts_finding_mend(finding, "pip install nvidia-cuda-cupti-cu%d", major);
-	ts_finding_note(finding, "or of NVIDIA's packages: sudo apt install cuda-cupti-%d-%d",
+	ts_finding_note(finding, "or from NVIDIA's packages: sudo apt install cuda-cupti-%d-%d",
 			major, driver % 1000 / 10);
 }
 
@@ -172,7 +172,7 @@ static void judge_code(const char *call, int code, int driver, struct ts_finding
 {
 	for (size_t i = 0; i < TS_ARRAY_SIZE(outcomes); i++) {
 		if (outcomes[i].code == code) {
-			ts_finding_set(finding, TS_CHECK_NO, "%s gave %d: %s", call, code,
+			ts_finding_set(finding, TS_CHECK_NO, "%s returned %d: %s", call, code,
 				       outcomes[i].why);
 			ts_finding_mend(finding, "%s", outcomes[i].mend ? outcomes[i].mend : "");
 			if (code == NOT_COMPATIBLE)
@@ -180,7 +180,7 @@ static void judge_code(const char *call, int code, int driver, struct ts_finding
 			return;
 		}
 	}
-	ts_finding_set(finding, TS_CHECK_UNKNOWN, "%s gave %d", call, code);
+	ts_finding_set(finding, TS_CHECK_UNKNOWN, "%s returned %d", call, code);
 }
 
 static void on_callback(void *context, int domain, uint32_t id, const void *data)
@@ -193,12 +193,12 @@ static void judge_version(const struct cupti *cupti, struct ts_finding *finding)
 	bool is_known = cupti->version >= OLDEST_KNOWN && cupti->version <= NEWEST_KNOWN;
 
 	ts_finding_set(finding, is_known ? TS_CHECK_YES : TS_CHECK_LIMITED,
-		       "of CUDA %u (%u), %s: kernels can be traced%s", major_of(cupti->version),
+		       "CUDA %u (%u), %s: kernels can be traced%s", major_of(cupti->version),
 		       cupti->version, cupti->path,
 		       is_known ? ""
 		       : cupti->version < OLDEST_KNOWN
 			       ? ", but it is older than CUDA 11.8"
-			       : "; newer than what was tested (CUDA 11.8 to 13.2)");
+			       : "; newer than the tested versions (CUDA 11.8 to 13.2)");
 	if (cupti->version < OLDEST_KNOWN)
 		ts_finding_mend(finding, "pip install nvidia-cuda-cupti-cu11");
 }
@@ -226,7 +226,7 @@ static void judge_none(const struct cupti *newest, int driver, struct ts_finding
 		ts_finding_set(finding, TS_CHECK_NO, "%s is for CUDA %u, the driver for CUDA %d",
 			       newest->path, major_of(newest->version), driver / 1000);
 	else
-		ts_finding_set(finding, TS_CHECK_NO, "libcupti.so is nowhere to be found");
+		ts_finding_set(finding, TS_CHECK_NO, "libcupti.so was not found");
 	mend_version(driver, finding);
 }
 
@@ -247,11 +247,11 @@ void ts_check_cupti(struct ts_finding *ret_finding)
 	}
 	if (!search(0, &cupti))
 		ts_finding_set(ret_finding, TS_CHECK_ABSENT,
-			       "not found, and without a CUDA driver of no use");
+			       "not found, and not usable without a CUDA driver");
 	else
 		ts_finding_set(ret_finding,
 			       without.state == TS_CHECK_ABSENT ? TS_CHECK_ABSENT
 								: TS_CHECK_UNKNOWN,
-			       "%s is there, but cannot be tried without a CUDA driver: see cuda",
+			       "found %s, but cannot check it without a CUDA driver: see cuda",
 			       cupti.path);
 }

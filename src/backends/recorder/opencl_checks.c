@@ -66,7 +66,7 @@ static bool load(const char *name, struct opencl *opencl, struct ts_finding *fin
 		bool is_missing = why && strstr(why, "No such file");
 
 		ts_finding_set(finding, is_missing ? TS_CHECK_ABSENT : TS_CHECK_NO, "%s",
-			       is_missing ? "no loader (libOpenCL.so.1)" : why);
+			       is_missing ? "no OpenCL loader found (libOpenCL.so.1)" : why);
 		ts_finding_mend(finding, "sudo apt install ocl-icd-libopencl1");
 		return false;
 	}
@@ -76,7 +76,7 @@ static bool load(const char *name, struct opencl *opencl, struct ts_finding *fin
 	*(void **)&opencl->device_info = dlsym(library, "clGetDeviceInfo");
 	*(void **)&opencl->timers = dlsym(library, "clGetDeviceAndHostTimer");
 	if (!opencl->platforms || !opencl->platform_info || !opencl->devices) {
-		ts_finding_set(finding, TS_CHECK_NO, "libOpenCL.so.1 lacks calls of OpenCL");
+		ts_finding_set(finding, TS_CHECK_NO, "libOpenCL.so.1 lacks OpenCL functions");
 		return false;
 	}
 	snprintf(opencl->path, sizeof(opencl->path), "%s",
@@ -105,10 +105,11 @@ static bool find_broken_driver(const char *folder, struct ts_finding *finding)
 		library[strcspn(library, "\r\n ")] = '\0';
 		if (!dlopen(library, RTLD_LAZY | RTLD_LOCAL)) {
 			ts_finding_set(finding, TS_CHECK_NO,
-				       "a loader, but %.64s names '%s', which cannot be loaded",
+				       "the loader works, but %.64s names '%s', which cannot be "
+				       "loaded",
 				       entry->d_name, library);
 			ts_finding_mend(finding, "dpkg -S %s", ts_finding_quote(path, quoted));
-			ts_finding_note(finding, "names the package whose driver is not whole");
+			ts_finding_note(finding, "shows the package of the broken driver");
 			found = true;
 		}
 	}
@@ -126,21 +127,20 @@ static void judge_no_platform(struct ts_finding *finding)
 		return;
 	if (!access("/dev/nvidiactl", F_OK)) {
 		ts_finding_set(finding, TS_CHECK_NO,
-			       "a loader, but no platform, though there is an NVIDIA GPU");
+			       "no platform, although there is an NVIDIA GPU");
 		ts_finding_mend(finding, "sudo sh -c 'mkdir -p " VENDORS
 					 " && echo libnvidia-opencl.so.1 >" VENDORS "/nvidia.icd'");
-		ts_finding_note(
-			finding, "%s",
-			ts_machine_here()->container
-				? "the container also wants NVIDIA_DRIVER_CAPABILITIES=compute,utility"
-				: "the driver's package has the library");
+		ts_finding_note(finding, "%s",
+				ts_machine_here()->container
+					? "the container also needs "
+					  "NVIDIA_DRIVER_CAPABILITIES=compute,utility"
+					: "the library is part of the driver's package");
 		return;
 	} else {
-		ts_finding_set(finding, TS_CHECK_ABSENT,
-			       "a loader, but no platform (no file in %s)", folder);
+		ts_finding_set(finding, TS_CHECK_ABSENT, "no platform (no file in %s)", folder);
 	}
 	ts_finding_mend(finding, "sudo apt install pocl-opencl-icd");
-	ts_finding_note(finding, "OpenCL on the processor");
+	ts_finding_note(finding, "runs OpenCL on the CPU");
 }
 
 /* ---- platforms ---- */
@@ -170,7 +170,8 @@ static void describe(const struct opencl *opencl, void **platforms, uint32_t cou
 		       count, count == 1 ? "" : "s", text);
 	if (!all_devices)
 		ts_finding_note(finding,
-				"device files may be closed to this user: groups render and video");
+				"this user may have no access to device files: groups render and "
+				"video");
 }
 
 void ts_check_opencl(struct ts_finding *ret_finding)
@@ -186,7 +187,7 @@ void ts_check_opencl(struct ts_finding *ret_finding)
 	if (code == PLATFORM_NOT_FOUND || (!code && !count))
 		judge_no_platform(ret_finding);
 	else if (code)
-		ts_finding_set(ret_finding, TS_CHECK_UNKNOWN, "clGetPlatformIDs gave %d", code);
+		ts_finding_set(ret_finding, TS_CHECK_UNKNOWN, "clGetPlatformIDs returned %d", code);
 	else
 		describe(&opencl, platforms, count, ret_finding);
 }
@@ -270,17 +271,18 @@ void ts_check_opencl_recording(struct ts_finding *ret_finding)
 	}
 	if (access(path, R_OK)) {
 		ts_finding_set(ret_finding, TS_CHECK_LIMITED,
-			       "built in, but for loaders without layers: '%s' is not there", path);
+			       "built in, but not for loaders without layers: '%s' does not exist",
+			       path);
 		return;
 	}
-	ts_finding_set(ret_finding, TS_CHECK_YES, "built in, with loaders of both kinds");
+	ts_finding_set(ret_finding, TS_CHECK_YES, "built in, for loaders with and without layers");
 }
 #else
 void ts_check_opencl_recording(struct ts_finding *ret_finding)
 {
-	ts_finding_set(ret_finding, TS_CHECK_NO, "this build is without OpenCL");
+	ts_finding_set(ret_finding, TS_CHECK_NO, "this build has no OpenCL support");
 	ts_finding_mend(ret_finding, "sudo apt install opencl-headers ocl-icd-opencl-dev");
-	ts_finding_note(ret_finding, "then build again");
+	ts_finding_note(ret_finding, "then rebuild");
 }
 #endif
 
@@ -321,25 +323,27 @@ static void judge_layers(const struct opencl *opencl, int watch, struct ts_findi
 	struct opencl other;
 
 	if (loads_layers(opencl, watch)) {
-		ts_finding_set(finding, TS_CHECK_YES, "%s loads what OPENCL_LAYERS names",
+		ts_finding_set(finding, TS_CHECK_YES, "%s loads the layers in OPENCL_LAYERS",
 			       opencl->path);
 		return;
 	}
 	ts_finding_set(
 		finding, TS_CHECK_LIMITED,
-		"%s does not look at OPENCL_LAYERS: calls that a program looks up by itself are not seen",
+		"%s ignores OPENCL_LAYERS: calls through function pointers that a program looks "
+		"up itself are not recorded",
 		opencl->path);
 	/* A driver's own loader often precedes the distribution's loader, which supports layers. */
 	if (load(SYSTEM_FOLDER "/" LOADER, &other, &ignored) && loads_layers(&other, watch)) {
 		ts_finding_mend(finding, "export LD_LIBRARY_PATH=" SYSTEM_FOLDER
 					 "${LD_LIBRARY_PATH:+:$LD_LIBRARY_PATH}");
-		ts_finding_note(finding, "puts the system's loader, which does, ahead");
+		ts_finding_note(finding, "puts the system's loader, which supports layers, first");
 		return;
 	}
 	ts_finding_mend(finding, "sudo apt install ocl-icd-libopencl1");
 	ts_finding_note(
 		finding,
-		"2.3.0 or newer (Debian 12, Ubuntu 24.04), and found ahead of other libOpenCL.so.1 in LD_LIBRARY_PATH");
+		"2.3.0 or newer (Debian 12, Ubuntu 24.04), before any other libOpenCL.so.1 in "
+		"LD_LIBRARY_PATH");
 }
 
 void ts_check_opencl_layers(struct ts_finding *ret_finding)

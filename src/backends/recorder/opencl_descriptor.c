@@ -32,7 +32,7 @@ const struct ts_backend ts_opencl_descriptor = {
 	.environment = environment,
 	.checks = checks,
 #ifndef TS_HAVE_OPENCL
-	.unavailable = "this build is without OpenCL; build it with OpenCL's headers "
-		       "(apt install opencl-headers)",
+	.unavailable = "this build has no OpenCL support; install the headers (apt install "
+		       "opencl-headers) and rebuild",
 #endif
 };

@@ -142,8 +142,8 @@ int ts_amount_instant(const char *option, const char *text, int64_t start, int64
 		return TS_EXIT_DONE;
 	if (text[0] == '@') {
 		if (ts_parse_int64(text + 1, strlen(text + 1), value_ns))
-			return ts_report_usage("option '--%s': '%s' is not a time in ns", option,
-					       text);
+			return ts_report_usage("option '--%s': '%s' is not a valid time in ns",
+					       option, text);
 		return TS_EXIT_DONE;
 	}
 	if (ts_parse_duration_ns(text, strlen(text), &ns))

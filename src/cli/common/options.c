@@ -46,7 +46,7 @@ static int add_words(const struct ts_option *option, const char *text)
 		int rc;
 
 		if (length == 0)
-			return ts_report_usage("option '--%s' has an empty word in its list",
+			return ts_report_usage("option '--%s' has an empty item in its list",
 					       option->name);
 		rc = add_word(option->target, text, length);
 		if (rc || text[length] == '\0')
@@ -129,7 +129,7 @@ static int parse_long(struct cursor *cursor, const char *word)
 			return ts_report_usage("option '--%s' takes no value", options[i].name);
 		if (!goes_alone(&options[i]) && !value) {
 			if (cursor->at == cursor->argc)
-				return ts_report_usage("option '--%s' needs a value %s",
+				return ts_report_usage("option '--%s' needs a value: %s",
 						       options[i].name, options[i].value);
 			value = cursor->argv[cursor->at++];
 		}
@@ -161,7 +161,7 @@ static int parse_letters(struct cursor *cursor, const char *letters)
 			if (letters[1])
 				return set_value(option, letters + 1);
 			if (cursor->at == cursor->argc)
-				return ts_report_usage("option '-%c' needs a value %s", *letters,
+				return ts_report_usage("option '-%c' needs a value: %s", *letters,
 						       option->value);
 			return set_value(option, cursor->argv[cursor->at++]);
 		}

@@ -80,9 +80,9 @@ void ts_word_list_release(struct ts_word_list *list);
 struct ts_command {
 	const char *verb;
 	const char *operands; /* for the usage line: "TRACE..." */
-	const char *about;    /* a paragraph, lines ended by newlines */
-	const char *examples; /* lines, without indentation */
-	const char *exits;    /* lines "0  done" */
+	const char *about;    /* paragraphs, each a line; --help wraps them */
+	const char *examples; /* lines of up to 78 columns, without indentation */
+	const char *exits;    /* lines "0  done"; --help wraps them */
 	const struct ts_option *options;
 	size_t option_count;
 	int minimum_operands;

@@ -531,9 +531,8 @@ const struct ts_result_table *ts_result_choose_table(const struct ts_result *res
 		ts_nearest_offer(&nearest, table->name);
 	}
 	if (nearest.best)
-		ts_report_usage("there is no table '%s' here; did you mean '%s'?", name,
-				nearest.best);
+		ts_report_usage("there is no table '%s'; did you mean '%s'?", name, nearest.best);
 	else
-		ts_report_usage("there is no table '%s' here", name);
+		ts_report_usage("there is no table '%s'", name);
 	return NULL;
 }

@@ -48,7 +48,7 @@ void ts_symbolize_tell(const struct ts_symbolize_summary *summary, const char *p
 		return;
 	}
 	if (!fresh) {
-		ts_report_note("%s: all native frames that can be named are", path);
+		ts_report_note("%s: all native frames that can be resolved have names", path);
 		return;
 	}
 	ts_report_note("%s: %" PRIu64 " of %" PRIu64 " native frames named, %" PRIu64

@@ -456,21 +456,24 @@ int ts_verb_export(int argc, char **argv)
 		.verb = "export",
 		.operands = "TRACE",
 		.about =
-			"Writes a trace in another format. Chrome's and Perfetto's open in ui.perfetto.dev, and\n"
-			"'tracesmith import' reads them back without loss. Stacks become flame graphs (folded), a\n"
-			"speedscope profile or a timeline; tables become CSV; dependencies a Graphviz graph. Rows that\n"
+			"Writes a trace in another format. Chrome's and Perfetto's open in ui.perfetto.dev, and "
+			"'tracesmith import' reads them back without loss. Stacks become flame graphs (folded), a "
+			"speedscope profile or a timeline; tables become CSV; dependencies a Graphviz graph. Rows that "
 			"a format cannot represent are reported.\n",
 		.examples =
 			"tracesmith export run.sbt -f chrome -o run.json\n"
 			"tracesmith export run.sbt -o - | gzip >run.json.gz\n"
 			"tracesmith export run.sbt -f csv --table gpu_op -o kernels.csv\n"
 			"tracesmith export run.sbt -f csv -o tables/\n"
-			"tracesmith export run.sbt -f dot --from 10ms --limit 50 -o - | dot -Tsvg >run.svg\n"
+			"tracesmith export run.sbt -f dot --limit 50 -o - | dot -Tsvg >run.svg\n"
 			"tracesmith export run.sbt -f timeline -o stacks.json\n"
-			"tracesmith export run.sbt -f folded --no-idle -o - | flamegraph.pl >run.svg\n"
-			"tracesmith export run.sbt -f folded --count device -o - | flamegraph.pl >gpu.svg\n"
-			"tracesmith export run.sbt -f speedscope --count spans -o run.speedscope.json",
-		.exits = "0  done\n2  usage\n3  bad input, or the output cannot be written",
+			"tracesmith export run.sbt -f folded --no-idle -o - | flamegraph.pl "
+			">run.svg\n"
+			"tracesmith export t.sbt -f folded --count device -o - | flamegraph.pl "
+			">gpu.svg\n"
+			"tracesmith export run.sbt -f speedscope --count spans -o "
+			"run.speedscope.json",
+		.exits = "0  done\n2  usage error\n3  bad input, or the output cannot be written",
 		.options = options,
 		.option_count = TS_ARRAY_SIZE(options),
 		.maximum_operands = 1,

@@ -265,12 +265,11 @@ static void append_summary(const struct ts_counters *all, struct ts_text *out)
 		       ts_format_count(count, sizeof(count), (int64_t)all->rows),
 		       all->rows == 1 ? "" : "s");
 	if (all->series_count)
-		ts_text_append_str(out,
-				   "means      weighted by time: a value holds until the next\n");
+		ts_text_append_str(out, "means      weighted by time: each value lasts until the "
+					"next\n");
 	if (all->left_out)
 		ts_text_printf(
-			out,
-			"left out   %s values: more than %d series; ask for some with --name\n",
+			out, "left out   %s values: more than %d series; select some with --name\n",
 			ts_format_count(count, sizeof(count), (int64_t)all->left_out),
 			TS_COUNTERS_SERIES);
 }

@@ -140,14 +140,14 @@ int ts_verb_info(int argc, char **argv)
 	const struct ts_command command = {
 		.verb = "info",
 		.operands = "TRACE...",
-		.about =
-			"Summarises a trace: sources, time range, processes, devices, rows and bytes by table,\n"
-			"losses and metadata. With --counters, the counters.\n",
+		.about = "Summarizes a trace: sources, time range, processes, devices, rows and "
+			 "bytes by table, "
+			 "losses and metadata. With --counters, the counters.\n",
 		.examples = "tracesmith info run.sbt\n"
 			    "tracesmith info --json run.sbt | python3 -m json.tool\n"
 			    "tracesmith info --counters run.sbt\n"
 			    "tracesmith info --counters --name '*_percent' run.sbt",
-		.exits = "0  done\n2  usage\n3  bad input",
+		.exits = "0  done\n2  usage error\n3  bad input",
 		.options = options,
 		.option_count = TS_ARRAY_SIZE(options),
 		.minimum_operands = 1,

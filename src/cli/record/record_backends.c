@@ -56,7 +56,7 @@ static void name_others(const char *name, struct ts_error *err)
 	struct ts_nearest nearest;
 
 	ts_nearest_init(&nearest, name);
-	ts_text_printf(&text, "%s; built in are", err->message);
+	ts_text_printf(&text, "%s; built-in backends are", err->message);
 	for (size_t i = 0; (known = ts_backend_known(i)); i++) {
 		if (known->backend.unavailable)
 			continue;
@@ -93,14 +93,16 @@ static int sort_name(struct ts_record *record, const char *name, bool *ret_fits)
 		return TS_EXIT_DONE;
 	}
 	if (known && known->backend.unavailable) {
-		ts_report_warning("the backend '%s' cannot record: %s", name,
+		ts_report_warning("backend '%s' cannot record: %s", name,
 				  known->backend.unavailable);
 		return TS_EXIT_DONE;
 	}
 	if (known && known->is_built_in) {
 		if (!record->command)
 			return ts_report_usage(
-				"option '--backends': '%s' must be in a program from its start: tracesmith record --backends %s -- CMD, or see 'man tracesmith-record'",
+				"option '--backends': '%s' must be loaded when the program "
+				"starts: use tracesmith record --backends %s -- CMD, or see 'man "
+				"tracesmith-record'",
 				name, name);
 		*ret_fits = append(record->agent_backends, sizeof(record->agent_backends), name);
 		return TS_EXIT_DONE;
@@ -152,7 +154,8 @@ int ts_record_backends(struct ts_record *record, const char *list)
 		if (code)
 			return code;
 		if (!fits)
-			return ts_report_usage("option '--backends': too long at '%s'", name);
+			return ts_report_usage("option '--backends': the list is too long at '%s'",
+					       name);
 		list += length + (list[length] == ',');
 	}
 	record->samples = record->sources[0] != '\0';
@@ -240,8 +243,8 @@ size_t ts_record_add_options(struct ts_record_option *values, struct ts_option *
 		     option++, values++) {
 			values->backend = &known->backend;
 			values->option = option;
-			snprintf(values->help, sizeof(values->help), "with the backend %s: %s",
-				 known->backend.name, option->help ? option->help : "");
+			snprintf(values->help, sizeof(values->help), "%s: %s", known->backend.name,
+				 option->help ? option->help : "");
 			options[count++] = (struct ts_option){
 				.name = option->name,
 				.type = types[option->type],
@@ -281,7 +284,7 @@ static void append_names(struct ts_text *text)
 			continue;
 		ts_text_printf(
 			text, "%s %s (%s)",
-			known->is_built_in ? separator : "; not by default:", known->backend.name,
+			known->is_built_in ? separator : "; third-party:", known->backend.name,
 			known->backend.summary ? known->backend.summary : "");
 		separator = ",";
 	}
@@ -308,10 +311,11 @@ static int check_backend(const struct ts_record *record, const char *backend, co
 {
 	if (!record->command)
 		return ts_report_usage(
-			"'%s' needs the backend %s in a program from its start: tracesmith record -- CMD",
+			"'%s' needs backend %s, which must be loaded when the program starts: "
+			"tracesmith record -- CMD",
 			option, backend);
 	if (!ts_record_runs_in_program(record, backend))
-		return ts_report_usage("'%s' needs the backend %s: add it to '--backends'", option,
+		return ts_report_usage("'%s' needs backend %s: add it to '--backends'", option,
 				       backend);
 	return TS_EXIT_DONE;
 }
@@ -321,8 +325,7 @@ static int add_setting(struct ts_record *record, const char *key, const char *va
 	size_t used = strlen(record->settings);
 
 	if (strchr(value, ';') || used + strlen(key) + strlen(value) + 3 > sizeof(record->settings))
-		return ts_report_usage("the setting %s of a backend is too long, or has a ';'",
-				       key);
+		return ts_report_usage("backend setting '%s' is too long or contains ';'", key);
 	snprintf(record->settings + used, sizeof(record->settings) - used, "%s%s=%s",
 		 used ? ";" : "", key, value);
 	record->launch.settings = record->settings;
@@ -398,11 +401,11 @@ int ts_record_check_replayable(const struct ts_record *record)
 			missing = &known->backend;
 	}
 	if (missing && missing->unavailable) {
-		ts_report_warning("'--replayable' needs the backend %s: %s", missing->name,
+		ts_report_warning("'--replayable' needs backend %s: %s", missing->name,
 				  missing->unavailable);
 		return TS_EXIT_CAPABILITY;
 	}
 	return ts_report_usage(
-		"'--replayable' needs a backend that gives commands: add %s to '--backends'",
+		"'--replayable' needs a backend that captures commands: add %s to '--backends'",
 		missing ? missing->name : "one");
 }

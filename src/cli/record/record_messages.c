@@ -83,7 +83,8 @@ static void tell_replay(const struct ts_record *record, const struct ts_recorder
 				  summary->not_replayable);
 	else if (!summary->commands)
 		ts_report_warning(
-			"nothing can be replayed: no command was seen; 'tracesmith doctor' says what can be recorded here");
+			"nothing to replay: no command was recorded; 'tracesmith doctor' shows "
+			"what can be recorded on this machine");
 	if (!record->quiet && summary->replayable_windows)
 		ts_report_note("  %s with %s of code and memory: tracesmith replay %s",
 			       plural(commands, sizeof(commands), summary->commands, "command",
@@ -120,7 +121,7 @@ static void tell_never_open(const struct ts_record *record,
 	if (summary->events || summary->windows || window->kind != TS_WINDOW_BACKEND)
 		return;
 	why = window->marked->never_opened;
-	ts_report_warning("the window '%s' never opened%s%s", window->path, why ? ": " : "",
+	ts_report_warning("window '%s' never opened%s%s", window->path, why ? ": " : "",
 			  why ? why : "");
 }
 

@@ -24,7 +24,8 @@ int ts_record_pids(struct ts_record *record, const struct ts_word_list *words, p
 		int64_t pid;
 
 		if (ts_parse_int64(word, strlen(word), &pid) || pid < 1 || pid > INT32_MAX)
-			return ts_report_usage("option '--pid': '%s' is not a process id", word);
+			return ts_report_usage("option '--pid': '%s' is not a valid process id",
+					       word);
 		pids[i] = (pid_t)pid;
 	}
 	record->options.pids = pids;

@@ -100,11 +100,11 @@ static int keep(const char *trace, struct ts_error *err)
 	journal_path(trace, journal, sizeof(journal));
 	journal_path(kept, kept_journal, sizeof(kept_journal));
 	if ((rename(trace, kept) && errno != ENOENT) || rename(journal, kept_journal))
-		return ts_error_errno(err, errno,
-				      "cannot put the unfinished recording '%s' out of the way",
+		return ts_error_errno(err, errno, "cannot rename the unfinished recording '%s'",
 				      trace);
 	ts_report_warning(
-		"a recorder was killed while it wrote '%s'; what it left is kept as '%s': finish it with 'tracesmith recover %s -o OUT'",
+		"an earlier recorder of '%s' was killed; its recording was renamed to '%s': "
+		"recover it with 'tracesmith recover %s -o OUT'",
 		trace, kept, kept);
 	return TS_OK;
 }

@@ -37,7 +37,7 @@ int ts_record_python_interval(const char *text, int64_t *ret_ns)
 	}
 	if (*ret_ns < TS_PYTHON_MIN_INTERVAL_NS)
 		return ts_report_usage(
-			"option '--python-interval': '%s' is too short; the least is 0.0001 (s)",
+			"option '--python-interval': '%s' is too short; the minimum is 0.0001 (s)",
 			text);
 	return TS_EXIT_DONE;
 }
@@ -49,7 +49,7 @@ static int add_function(struct ts_record_python *python, const char *name)
 	while (python->functions[count])
 		count++;
 	if (!*name)
-		return ts_report_usage("option '--python-on': function: needs a name");
+		return ts_report_usage("option '--python-on': 'function:' needs a name");
 	if (count == TS_RECORD_FUNCTIONS)
 		return ts_report_usage("option '--python-on': more than %d functions",
 				       TS_RECORD_FUNCTIONS);

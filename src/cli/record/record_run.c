@@ -160,9 +160,8 @@ static void tell_of_others(struct run *run)
 	    ts_clock_monotonic_ns() - run->ended_ns < SECOND_NS)
 		return;
 	run->told_of_others = true;
-	ts_report_note(
-		"'%s' has ended; processes that it started are still being recorded, until they end or Ctrl-C",
-		run->record->command[0]);
+	ts_report_note("'%s' has exited; recording its child processes until they exit or Ctrl-C",
+		       run->record->command[0]);
 }
 
 /* Time until the next tick is due. */
@@ -254,7 +253,7 @@ static void name_files(const struct ts_record *record)
 			rc = name_frames(trace, left == 1 && !record->quiet);
 	}
 	if (left)
-		ts_report_note("  and so it is with %zu more of its files, up to '%s'", left,
+		ts_report_note("  likewise for %zu more files, up to '%s'", left,
 			       record->files[record->file_count - 1]);
 }
 
@@ -305,7 +304,9 @@ static void give_up(struct run *run)
 	run->recorder = NULL;
 	ts_record_trace_path(run->record->options.output, trace, sizeof(trace));
 	if (ts_record_is_unfinished(trace))
-		ts_report_note("what was recorded is kept: tracesmith recover %s -o OUT", trace);
+		ts_report_note("the recorded data is kept; recover it with: tracesmith recover "
+			       "%s -o OUT",
+			       trace);
 }
 
 static int start_program(struct run *run, struct ts_error *err)
@@ -346,7 +347,7 @@ static void stand_in(struct run *run)
 {
 	reap(run);
 	if (program_runs(run) && !run->record->quiet)
-		ts_report_note("'%s' goes on without being recorded", run->record->command[0]);
+		ts_report_note("'%s' continues without being recorded", run->record->command[0]);
 	while (program_runs(run) && !run->leave)
 		wait_for_something(run, -1);
 	clean_up();

@@ -124,17 +124,21 @@ static int read_words(const struct texts *texts, struct ts_record *record)
 static int check_replayable(const struct texts *texts, const struct ts_record *record)
 {
 	if (*texts->replayable && strcmp(texts->replayable, "checked") != 0)
-		return ts_report_usage("option '--replayable' takes no value but checked, not '%s'",
+		return ts_report_usage("option '--replayable' takes only the value checked, not "
+				       "'%s'",
 				       texts->replayable);
 	if (!record->command)
 		return ts_report_usage(
-			"'--replayable' keeps account of a program's objects from its start on: start it with 'tracesmith record --replayable -- CMD'");
+			"'--replayable' must track a program from its start: use 'tracesmith "
+			"record --replayable -- CMD'");
 	if (texts->rotate)
 		return ts_report_usage(
-			"'--replayable' needs a window whole in one file, which '--rotate' cuts: choose one");
+			"'--replayable' and '--rotate' cannot be combined: a window must be in "
+			"one file");
 	if (record->options.redact)
 		return ts_report_usage(
-			"'--replayable' stores memory and arguments, which '--redact' leaves out: choose one");
+			"'--replayable' and '--redact' cannot be combined: a replay needs memory "
+			"and arguments");
 	return ts_record_check_replayable(record);
 }
 
@@ -182,7 +186,7 @@ static int read_python(const struct texts *texts, struct ts_record *record)
 				       : options->native      ? "native"
 							      : "locals");
 	if (record->python.stacks[0] && !record->command)
-		return ts_report_usage("'--python-on %s' is for a program that is started: -- CMD",
+		return ts_report_usage("'--python-on %s' needs a program to start: give -- CMD",
 				       record->python.stacks);
 	if (record->python.stacks[0])
 		record->launch.python_stacks = record->python.stacks;
@@ -195,15 +199,16 @@ static int check_what(const struct texts *texts, const struct ts_record *record)
 	int ways = (record->command != NULL) + (texts->pids.count > 0) + (texts->resume != NULL);
 
 	if (ways == 0)
-		return ts_report_usage("say what to record: -- CMD, -p PID, or --resume TRACE");
+		return ts_report_usage("nothing to record: give -- CMD, -p PID or --resume TRACE");
 	if (ways > 1)
-		return ts_report_usage("choose one of -- CMD, -p PID and --resume TRACE");
+		return ts_report_usage("give only one of -- CMD, -p PID and --resume TRACE");
 	if (texts->resume && texts->output)
-		return ts_report_usage("'--resume' goes on in its own trace: leave out '-o'");
+		return ts_report_usage("'--resume' and '-o' cannot be combined: recording "
+				       "continues in the same trace");
 	if (!record->command && texts->budget)
-		return ts_report_usage("'--budget' is for a program that is started: -- CMD");
+		return ts_report_usage("'--budget' needs a program to start: give -- CMD");
 	if (texts->output && (!*texts->output || !strcmp(texts->output, "-")))
-		return ts_report_usage("a recording needs a file: -o trace.sbt");
+		return ts_report_usage("a recording needs an output file, such as -o trace.sbt");
 	return TS_EXIT_DONE;
 }
 
@@ -256,12 +261,11 @@ static int check_resumable(const struct texts *texts, struct ts_record *record)
 	/* The recorder finds the last file of a rotation. */
 	if (texts->rotate || ts_record_is_unfinished(trace))
 		return TS_EXIT_DONE;
-	ts_error_set(
-		&err, TS_ENOTFOUND,
-		access(trace, F_OK)
-			? "cannot go on with '%s': there is no such recording"
-			: "cannot go on with '%s': it is finished, there is no journal beside it",
-		trace);
+	ts_error_set(&err, TS_ENOTFOUND,
+		     access(trace, F_OK)
+			     ? "cannot resume '%s': no such recording"
+			     : "cannot resume '%s': it is finished (there is no journal)",
+		     trace);
 	return ts_report_error(&err);
 }
 
@@ -382,15 +386,16 @@ static int verb_detached(int argc, char **argv)
 						 .export_text = ts_record_export_text } };
 	const char *area = NULL;
 	const struct ts_option options[] = {
-		TS_OPTION_TEXT("area", 0, "NAME", &area, "the live area of who starts it (needed)"),
+		TS_OPTION_TEXT("area", 0, "NAME", &area,
+			       "live area of the process that starts it (required)"),
 		TS_OPTION_TEXT("output", 'o', "PATH", &record.options.output,
-			       "the trace to write (needed)"),
+			       "the trace to write (required)"),
 	};
 	const struct ts_command command = {
 		.verb = "record",
 		.operands = "--detached",
-		.about =
-			"Records the processes of one session until they are gone. Agents start this.\n",
+		.about = "Records the processes of one session until they exit. Started by "
+			 "agents.\n",
 		.examples = "TRACESMITH_OUT=t.sbt ./program",
 		.exits = "0  done\n3  the output cannot be written; OUT.log says why",
 		.options = options,
@@ -401,7 +406,7 @@ static int verb_detached(int argc, char **argv)
 	if (!ts_command_parse(&command, &argc, argv, &exit_code))
 		return exit_code;
 	if (!area || !record.options.output)
-		return ts_report_usage("'--area' and '--output' are needed");
+		return ts_report_usage("'--area' and '--output' are required");
 	return run_detached(&record, area);
 }
 
@@ -423,107 +428,113 @@ int ts_verb_record(int argc, char **argv)
 	const struct ts_option own_options[] = {
 		TS_OPTION_TEXT(
 			"output", 'o', "TRACE", &texts.output,
-			"the trace to write; default: tracesmith-PID.sbt. A name that ends "
-			"in .json gives a plain array of Chrome events, .folded sampled stacks"),
+			"the trace to write; default: tracesmith-PID.sbt. If the name ends in "
+			".json, write a plain array of Chrome events; in .folded, sampled stacks"),
 		TS_OPTION_WORDS(
 			"pid", 'p', "PID,PID", &texts.pids,
-			"record processes that run: their metrics, Python stacks, and events where an agent is in them "
-			"(see 'tracesmith ps')"),
+			"record running processes: their metrics and Python stacks, and the "
+			"events of those with an agent ('tracesmith ps' lists them)"),
 		TS_OPTION_TEXT("resume", 0, "TRACE", &texts.resume,
-			       "go on with what a killed recorder has left: the same targets, the "
-			       "same trace"),
+			       "continue after a recorder was killed: same processes, same trace"),
 		TS_OPTION_TEXT("duration", 0, "TIME", &texts.duration,
-			       "finish the recording after so long: 10s, 2m, 500ms"),
+			       "stop after this time: 500ms, 10s, 2m"),
 		TS_OPTION_TEXT("max-size", 0, "SIZE", &texts.max_size,
-			       "stop at SIZE on disk: 512M, 2G; with --rotate: delete the "
-			       "oldest files"),
+			       "stop at this size on disk: 512M, 2G; with --rotate: delete the "
+			       "oldest files instead"),
 		TS_OPTION_TEXT("rotate", 0, "SIZE|TIME", &texts.rotate,
-			       "begin a new file after so many bytes (64M) or so long (10m)"),
+			       "start a new file at this size (64M) or after this time (10m)"),
 		TS_OPTION_INTEGER("rotate-keep", 0, "N", &texts.rotate_keep, 1, 1000000,
-				  "keep the newest N files"),
+				  "keep only the newest N files"),
 		TS_OPTION_TEXT("autosave", 0, "TIME", &texts.autosave,
-			       "make the file a finished trace every so often"),
+			       "finish the file at this interval, so that other programs can "
+			       "read it"),
 		TS_OPTION_TEXT("snapshot-every", 0, "TIME", &texts.snapshot_every,
-			       "leave a copy of the trace so far every so often"),
+			       "write a copy of the trace at this interval"),
 		TS_OPTION_TEXT(
 			"window", 'w', "WHEN", &texts.window,
 			"record only while a file exists (flag:PATH), from step A to step B "
 			"(steps:A-B), from one time since the start to another (time:10s-20s), "
-			"when 'tracesmith window' says so (command)"),
+			"when 'tracesmith window' opens it (command)"),
 		TS_OPTION_INTEGER("max-steps", 0, "N", &texts.max_steps, 1, INT64_MAX,
 				  "close a window after N steps"),
 		TS_OPTION_MAYBE(
 			"replayable", 0, "checked", &texts.replayable,
-			"store what it takes to run the window's commands again (tracesmith replay): programs, arguments, memory. "
-			"The program may wait for the recorder. checked: compare after each command, too"),
+			"store what 'tracesmith replay' needs to run the commands again: "
+			"programs, arguments and memory. The program may wait for the recorder. "
+			"checked: hash memory after each command, too"),
 		TS_OPTION_TEXT(
 			"snapshot-limit", 0, "SIZE", &texts.snapshot_limit,
-			"with --replayable: do not open a window on more device memory; default: 4G"),
-		TS_OPTION_TEXT(
-			"window-timeout", 0, "TIME", &texts.window_timeout,
-			"with --replayable: how long a window may take to open; default: 10s"),
+			"with --replayable: no window if the program uses more device memory "
+			"than this; default: 4G"),
+		TS_OPTION_TEXT("window-timeout", 0, "TIME", &texts.window_timeout,
+			       "with --replayable: give up if a window does not open in this time; "
+			       "default: 10s"),
 		TS_OPTION_FLAG("split", 0, &record.options.split,
-			       "a trace for each window and process"),
+			       "write one trace per window and process"),
 		TS_OPTION_FLAG("redact", 0, &record.options.redact,
-			       "leave out command lines and texts in arguments"),
+			       "omit command lines and string arguments"),
 		TS_OPTION_TEXT(
 			"on-full", 0, "WHAT", &texts.on_full,
-			"when the disk is full: drop, and count what is lost, until there is "
-			"room (default), or stop"),
+			"when the disk is full: drop events and count them until there is space "
+			"(default), or stop"),
 		TS_OPTION_FLAG("sync", 0, &record.options.sync,
-			       "make sure that the disk has it at each save"),
-		TS_OPTION_TEXT(
-			"budget", 0, "SIZE", &texts.budget,
-			"shared memory of each process; default: 32M, or an eighth of what is "
-			"free; with --replayable twice that"),
+			       "flush to disk (fsync) at each save"),
+		TS_OPTION_TEXT("budget", 0, "SIZE", &texts.budget,
+			       "shared memory per process; default: 32M, or an eighth of the free "
+			       "memory if less; twice that with --replayable"),
 		TS_OPTION_TEXT(
 			"backends", 0, "LIST", &texts.backends,
-			"what to record beside the program's own events, by name, with commas: metrics "
-			"(host, nvml, npu-smi, amd), python (stacks), libraries of others "
-			"(libtracesmith-backend-NAME.so), or none. Default: $TRACESMITH_BACKENDS, or all "
-			"metrics and the backends that are built in:"),
-		TS_OPTION_FLAG(
-			"no-symbols", 0, &record.no_symbols,
-			"do not look for the functions of native frames at the end; 'tracesmith symbolize' does later"),
+			"what to record in addition to the program's own events, separated by "
+			"commas: metrics (host, nvml, npu-smi, amd), python (stacks), "
+			"third-party backends (libtracesmith-backend-NAME.so), or none. Default: "
+			"$TRACESMITH_BACKENDS, or all metrics and the built-in backends:"),
+		TS_OPTION_FLAG("no-symbols", 0, &record.no_symbols,
+			       "do not resolve native frames to functions at the end; 'tracesmith "
+			       "symbolize' does it later"),
 		TS_OPTION_TEXT("sample-rate", 0, "SECONDS", &texts.sample_rate,
-			       "between two samples of metrics; default: 0.1"),
+			       "interval between metric samples; default: 0.1"),
 		TS_OPTION_TEXT("python-interval", 0, "SECONDS", &texts.python_interval,
-			       "between two sweeps of Python stacks; default: 0.1, least: 0.0001"),
+			       "interval between samples of Python stacks; default: 0.1, "
+			       "minimum: 0.0001"),
 		TS_OPTION_WORDS(
 			"python-on", 0, "WHAT,WHAT", &texts.python_on,
-			"Python stacks when something happens: marks or calls (the agent adds them to the program's marks, "
-			"to calls of its accelerator), function:NAME (one of that name comes onto a stack or leaves it, "
-			"as far as sweeps see it; * and ? match)"),
+			"record Python stacks on events: marks (at each mark of the program), "
+			"calls (at each driver call), function:NAME (when a sample shows that a "
+			"function was entered or left; * and ? match)"),
 		TS_OPTION_FLAG("native", 0, &record.python.options.native,
-			       "with Python stacks: frames of native code among them"),
+			       "with Python stacks: include native frames"),
 		TS_OPTION_FLAG("locals", 0, &record.python.options.locals,
-			       "with Python stacks: local variables, shortened"),
-		TS_OPTION_FLAG("json", 0, &record.json, "a summary as JSON on standard output"),
+			       "with Python stacks: include local variables, shortened"),
+		TS_OPTION_FLAG("json", 0, &record.json,
+			       "print a summary as JSON on standard "
+			       "output"),
 		TS_OPTION_FLAG("quiet", 'q', &record.quiet, "only errors and warnings on stderr"),
 	};
 	struct ts_option options[TS_ARRAY_SIZE(own_options) + TS_RECORD_BACKEND_OPTIONS];
 	struct ts_command command = {
 		.verb = "record",
 		.operands = "-- CMD [ARG...]",
-		.about =
-			"Runs a program and records what it and its children do, or records programs that run.\n"
-			"The program sees no difference: its streams, signals and exit code are its own. The\n"
-			"recording ends when the last process that takes part in it has ended.\n",
+		.about = "Runs a program and records it and its children, or records running "
+			 "processes. The program runs as usual: standard streams, signals and "
+			 "exit code are unchanged. The recording ends when the last recorded "
+			 "process exits.\n",
 		.examples =
 			"tracesmith record -o run.sbt -- python train.py\n"
 			"tracesmith record -o run.json -- ./program\n"
 			"tracesmith record -p 4711 --duration 10s\n"
 			"tracesmith record --backends python -o run.sbt -- python3 train.py\n"
-			"tracesmith record --backends python,host --python-interval 0.01 -p 4711,4712\n"
+			"tracesmith record --backends python,host --python-interval 0.01 -p "
+			"4711\n"
 			"tracesmith record -o run.sbt --window steps:10-12 -- ./train\n"
-			"tracesmith record -o run.sbt --window nvtx:step --stacks python -- python train.py\n"
+			"tracesmith record -o run.sbt --window nvtx:step -- python train.py\n"
 			"tracesmith record -o run.sbt --pc-sampling -- ./cuda_program\n"
 			"tracesmith record -o run.sbt --replayable -- ./opencl_program\n"
 			"tracesmith record --rotate 256M --rotate-keep 4 -o log.sbt -- ./server",
-		.exits =
-			"     that of CMD; 127 or 126 where it cannot be started\n"
-			"0    done\n2    usage\n3    a process is not there, or a file cannot be written\n"
-			"4    the agent is not there, or not in the process",
+		.exits = "N  that of CMD; 127 if it was not found, 126 if it cannot be executed\n"
+			 "0  done\n"
+			 "2  usage error\n"
+			 "3  no such process, or a file cannot be read or written\n"
+			 "4  the agent was not found, or is not loaded in the process",
 		.options = options,
 		.maximum_operands = -1,
 		.runs_command = true,

@@ -380,9 +380,10 @@ static int add_options(struct replay *replay)
 		TS_OPTION_TEXT("dump", 0, "BUFFER", &replay->dump,
 			       "show the content of this memory, by its number"),
 		TS_OPTION_INTEGER("limit", 0, "N", &replay->limit, 0, INT64_MAX,
-				  "values that --dump shows; 0: all"),
+				  "number of values that --dump shows; 0: all"),
 		TS_OPTION_TEXT("as", 0, "TYPE", &core->value_type,
-			       "memory holds f16 bf16 f32 f64 i8 i16 i32 i64 u8 u16 u32 u64"),
+			       "type of the values in memory: f16 bf16 f32 f64 i8 i16 i32 i64 u8 "
+			       "u16 u32 u64"),
 		TS_OPTION_TEXT("tolerance", 0, "ulp=N", &replay->tolerance,
 			       "with --as: values at most N units in the last place apart are "
 			       "equal"),
@@ -399,9 +400,9 @@ static int add_options(struct replay *replay)
 				  "which process, if several have commands"),
 		TS_OPTION_FLAG("yes", 'y', &core->trusts_owner,
 			       "run a trace that belongs to another user: its commands run as you"),
-		TS_OPTION_FLAG("json", 0, &replay->json, "JSON"),
+		TS_OPTION_FLAG("json", 0, &replay->json, "print the result as JSON"),
 		TS_OPTION_FLAG("hashes", 0, &replay->hashes,
-			       "with --json: the hash of everything that was compared"),
+			       "with --json: include the hashes of everything compared"),
 		TS_OPTION_FLAG("quiet", 'q', &replay->quiet, "with --dump: only the dump"),
 	};
 	struct ts_component_options *all = &replay->all_options;
@@ -418,9 +419,11 @@ static void append_about(struct ts_text *out)
 {
 	ts_text_append_str(
 		out,
-		"Runs the commands of a trace again, all of them or a part, any number of times, and compares\n"
-		"memory with the recording and between runs (record with 'tracesmith record --replayable').\n"
-		"A trace is code: what is in it runs on your device.\n\ntargets:\n");
+		"Runs the commands of a trace again, all of them or a part, any number of times, "
+		"and compares memory with the recording and between runs (record with "
+		"'tracesmith record --replayable'). Caution: a trace contains code, which runs "
+		"on your device.\n\n"
+		"targets:\n");
 	for (size_t i = 0; ts_replay_targets[i]; i++)
 		ts_text_printf(out, "  %-10s%s\n", ts_replay_targets[i]->name,
 			       ts_replay_targets[i]->summary);
@@ -429,14 +432,12 @@ static void append_about(struct ts_text *out)
 static void append_examples(struct ts_text *out)
 {
 	ts_text_append_str(
-		out,
-		"tracesmith replay run.sbt\n"
-		"tracesmith replay run.sbt --check each --repeat 10 --json\n"
-		"tracesmith replay run.sbt --kernel 'gemm*' --repeat 100\n"
-		"tracesmith replay run.sbt --at 17 --dump 4 --as f32\n"
-		"tracesmith replay run.sbt --replace-kernel gemm=new.cl --check each --as f32 --tolerance "
-		"ulp=4\n"
-		"tracesmith replay run.sbt -o again.sbt && tracesmith diff run.sbt again.sbt");
+		out, "tracesmith replay run.sbt\n"
+		     "tracesmith replay run.sbt --check each --repeat 10 --json\n"
+		     "tracesmith replay run.sbt --kernel 'gemm*' --repeat 100\n"
+		     "tracesmith replay run.sbt --at 17 --dump 4 --as f32\n"
+		     "tracesmith replay run.sbt --replace-kernel gemm=new.cl --check each\n"
+		     "tracesmith replay run.sbt -o again.sbt && tracesmith diff run.sbt again.sbt");
 	for (size_t i = 0; ts_replay_targets[i]; i++)
 		if (ts_replay_targets[i]->example)
 			ts_text_printf(out, "\ntracesmith replay %s",
@@ -459,7 +460,7 @@ int ts_verb_replay(int argc, char **argv)
 			.about = ts_text_cstr(&about),
 			.examples = ts_text_cstr(&examples),
 			.exits = "0  no difference, or nothing to compare\n"
-				 "1  differs from the recording or between runs\n2  usage\n"
+				 "1  differs from the recording or between runs\n2  usage error\n"
 				 "3  bad input, or nothing to replay\n"
 				 "4  the target or a device is missing on this machine",
 			.options = replay.all_options.options,

@@ -65,7 +65,8 @@ int ts_sniff_users_start(struct ts_sniff *sniff)
 		return TS_EXIT_DONE;
 	ts_error_set(
 		&err, TS_ECAP,
-		"no accelerator is here whose processes could be looked for: name processes with -p PID,PID ('pgrep -a python' lists some)");
+		"no accelerator found on this machine: name processes with -p PID,PID ('pgrep -a "
+		"python' lists candidates)");
 	return ts_report_error(&err);
 }
 
@@ -85,8 +86,8 @@ int64_t ts_sniff_users_look(struct ts_sniff *sniff, struct ts_recorder *recorder
 			ts_recorder_attach(recorder, users[i].pid);
 	if (!count_wanted(users, count) && !sniff->told_of_none && !sniff->record.quiet) {
 		sniff->told_of_none = true;
-		ts_report_note(
-			"tracesmith: no process uses an accelerator now: waiting for one, until Ctrl-C; -p PID names others");
+		ts_report_note("tracesmith: no process uses an accelerator: waiting for one until "
+			       "Ctrl-C; use -p PID to sample other processes");
 	}
 	free(users);
 	return sniff->users_ns;

@@ -54,7 +54,7 @@ static int read_times(const struct texts *texts, struct ts_record *record)
 	code = ts_amount_time("interval", texts->interval, &record->python.interval_ns);
 	if (!code && record->python.interval_ns < TS_PYTHON_MIN_INTERVAL_NS)
 		code = ts_report_usage(
-			"option '--interval': '%s' is too short; the least is 0.0001 (s)",
+			"option '--interval': '%s' is too short; the minimum is 0.0001 (s)",
 			texts->interval);
 	if (!code)
 		code = ts_amount_time("duration", texts->duration, &options->duration_ns);
@@ -101,7 +101,8 @@ static int choose_output(struct texts *texts, struct ts_record *record)
 		}
 	}
 	return ts_report_usage(
-		"option '--output': '%s' ends in none of .json (a timeline), .sbt (a trace), .folded (counted stacks)",
+		"option '--output': '%s' must end in .json (timeline), .sbt (trace) or .folded "
+		"(stack counts)",
 		texts->output);
 }
 
@@ -169,46 +170,52 @@ int ts_verb_sniff(int argc, char **argv)
 	const struct ts_option options[] = {
 		TS_OPTION_WORDS(
 			"pid", 'p', "PID,PID", &texts.pids,
-			"these processes, and their children; default: those that use an accelerator, as they come and go"),
+			"sample these processes and their children; default: all processes that "
+			"use an accelerator"),
 		TS_OPTION_TEXT("interval", 'i', "SECONDS", &texts.interval,
-			       "between two looks; default: 0.1, least: 0.0001"),
+			       "interval between samples; default: 0.1, minimum: 0.0001"),
 		TS_OPTION_TEXT("duration", 'd', "SECONDS", &texts.duration,
-			       "end after so long; default: when all have ended, or at Ctrl-C"),
+			       "stop after this time; default: when all processes have exited, "
+			       "or on Ctrl-C"),
 		TS_OPTION_TEXT("output", 'o', "FILE", &texts.output,
-			       "a Chrome timeline (.json), a trace (.sbt) or counted stacks "
+			       "output: Chrome timeline (.json), trace (.sbt) or stack counts "
 			       "(.folded); default: sniff-DATE-TIME.json"),
 		TS_OPTION_FLAG("all-threads", 0, &texts.all_threads,
-			       "all threads, not the main thread alone"),
-		TS_OPTION_FLAG("all-thread", 0, &texts.all_threads, "the same"),
+			       "sample all threads, not only the main thread"),
+		TS_OPTION_FLAG("all-thread", 0, &texts.all_threads, "same as --all-threads"),
 		TS_OPTION_FLAG("native", 0, &sniff.record.python.options.native,
-			       "frames of native code among those of Python"),
+			       "include native frames"),
 		TS_OPTION_FLAG("npu-usage", 0, &texts.npu_usage,
-			       "use and memory of NPUs as counters (npu-smi)"),
+			       "record utilization and memory of NPUs (npu-smi)"),
 		TS_OPTION_FLAG("gpu-usage", 0, &texts.gpu_usage,
-			       "use and memory of GPUs as counters (NVML, AMD)"),
+			       "record utilization and memory of GPUs (NVML, AMD)"),
 		TS_OPTION_FLAG("cpu-mem-usage", 0, &texts.cpu_mem_usage,
-			       "CPU and memory of the processes and the machine as counters"),
+			       "record CPU and memory use of the processes and the machine"),
 		TS_OPTION_TEXT("autosave-interval", 0, "SECONDS", &texts.autosave,
-			       "make the file whole every so often; default: 60"),
+			       "write a complete file at this interval; default: 60"),
 		TS_OPTION_TEXT("autosave-snapshot-interval", 0, "SECONDS", &texts.snapshot,
-			       "leave a copy of what there is every so often; default: 7200"),
+			       "write a copy of the samples so far at this interval; default: "
+			       "7200"),
 		TS_OPTION_FLAG("quiet", 'q', &sniff.record.quiet,
 			       "only errors and warnings on stderr"),
 	};
 	const struct ts_command command = {
 		.verb = "sniff",
 		.operands = "[-p PID,PID]",
-		.about =
-			"Looks at the Python stacks of running processes from outside, and draws what their functions\n"
-			"do as a timeline. Processes are not stopped and not changed. The file is valid after every\n"
-			"save; what a kill leaves is finished by 'tracesmith recover FILE.sbt -o OUT.sbt'.\n",
+		.about = "Samples the Python stacks of running processes from outside and writes "
+			 "a timeline of their functions. Processes are neither stopped nor "
+			 "modified. The file is valid after every save; after a kill, 'tracesmith "
+			 "recover FILE.sbt -o OUT.sbt' recovers the samples.\n",
 		.examples = "tracesmith sniff -p 4711 -d 10\n"
 			    "tracesmith sniff -p 4711,4712 --all-threads -i 0.01 -o train.json\n"
 			    "tracesmith sniff --gpu-usage --cpu-mem-usage -o job.sbt\n"
 			    "tracesmith sniff -p 4711 -d 30 -o profile.folded",
-		.exits =
-			"0  done\n2  usage\n3  a process is not there, its Python is not known here, or a file cannot be written\n"
-			"4  the processes may not be looked at, or there is no accelerator to find them by",
+		.exits = "0  done\n"
+			 "2  usage error\n"
+			 "3  no such process, its Python version is not supported, or a file "
+			 "cannot be written\n"
+			 "4  no permission to read the processes, or no accelerator to find "
+			 "processes by",
 		.options = options,
 		.option_count = TS_ARRAY_SIZE(options),
 	};

@@ -131,8 +131,7 @@ static void put_ways(struct ts_text *out, const struct ts_stack_groups *groups, 
 
 	if (groups->common) {
 		ts_text_printf(out, "\n%s, outermost frame first:\n",
-			       groups->group_count == 1 ? "their stack"
-							: "what all have in common");
+			       groups->group_count == 1 ? "their stack" : "common to all");
 		put_way(out, first, 0, groups->common, colour);
 	}
 	for (size_t i = 0; i < groups->group_count && groups->group_count > 1; i++) {
@@ -143,10 +142,11 @@ static void put_ways(struct ts_text *out, const struct ts_stack_groups *groups, 
 		put_size(out, groups, group, main);
 		ts_text_append_str(out, ", ");
 		put_members(out, group);
-		ts_text_append_str(out, groups->common ? ", go on with:\n" : ":\n");
+		ts_text_append_str(out, groups->common ? ", continue with:\n" : ":\n");
 		put_way(out, thread, groups->common, thread->count, colour);
 		if (groups->common == thread->count)
-			ts_text_append_str(out, "    (nothing: this is their innermost frame)\n");
+			ts_text_append_str(out, "    (nothing: the frame above is the "
+						"innermost)\n");
 	}
 }
 

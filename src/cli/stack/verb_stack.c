@@ -61,7 +61,7 @@ static int add_word(struct stack *stack, const char *word)
 	int64_t pid;
 
 	if (ts_parse_int64(word, strlen(word), &pid) || pid <= 0 || pid > INT32_MAX)
-		return ts_report_usage("'%s' is not a pid", word);
+		return ts_report_usage("'%s' is not a valid process id", word);
 	return add_target(stack, (pid_t)pid, true) ? TS_EXIT_INPUT : TS_EXIT_DONE;
 }
 
@@ -232,14 +232,15 @@ int ts_verb_stack(int argc, char **argv)
 	const struct ts_command command = {
 		.verb = "stack",
 		.operands = "[PID...]",
-		.about =
-			"Shows the current stacks of Python threads, innermost frame first. Nothing is stopped, except\nwith '--native', briefly, a thread whose registers cannot be read otherwise.\n",
+		.about = "Shows the current stacks of Python threads, innermost frame first. "
+			 "Processes keep running; only '--native' may stop a thread briefly, to "
+			 "read its registers.\n",
 		.examples =
 			"tracesmith stack -p 1234\ntracesmith stack -p 1234 --locals\ntracesmith stack --native -p 1234,1235\n"
 			"tracesmith stack --group --children -p $(pgrep -o torchrun)\n"
 			"tracesmith stack --json 1234 | jq '.threads[].frames[0]'",
 		.exits =
-			"0  done\n2  usage\n3  a given process does not exist or does not run Python, or none could be read\n4  access to a process is denied: the message says what is missing",
+			"0  done\n2  usage error\n3  a given process does not exist or does not run Python, or none could be read\n4  access to a process is denied: the message says what is missing",
 		.options = options,
 		.option_count = TS_ARRAY_SIZE(options),
 		.maximum_operands = -1,

@@ -239,15 +239,15 @@ int ts_verb_state(int argc, char **argv)
 			       "do not align the clocks of several ranks"),
 		TS_OPTION_INTEGER("top", 0, "N", &state.view.top, 1, INT32_MAX,
 				  "number of lanes shown in text output; default 100"),
-		TS_OPTION_FLAG("json", 0, &state.json, "JSON, exact"),
+		TS_OPTION_FLAG("json", 0, &state.json, "JSON, with exact numbers"),
 		TS_OPTION_FLAG("csv", 0, &state.csv, "comma-separated values"),
 	};
 	const struct ts_command command = {
 		.verb = "state",
 		.operands = "TRACE...",
 		.about =
-			"Shows the state of each stream and device over time: running, waiting (for what), work\n"
-			"pending, or idle (why), as totals and as a timeline. A TRACE may be any file that can be\n"
+			"Shows the state of each stream and device over time: running, waiting (for what), work "
+			"pending, or idle (why), as totals and as a timeline. A TRACE may be any file that can be "
 			"imported; several traces are the ranks of one job. docs/state.md defines each state.\n",
 		.examples =
 			"tracesmith state run.sbt\n"

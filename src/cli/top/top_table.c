@@ -14,7 +14,7 @@
 
 static const struct ts_top_column_info columns[] = {
 	[TS_TOP_COLUMN_PID] = { "PID", "pid", "process", true, false, 7, 0, false },
-	[TS_TOP_COLUMN_USER] = { "USER", "user", "whose it is", false, false, 8, 4, false },
+	[TS_TOP_COLUMN_USER] = { "USER", "user", "owner", false, false, 8, 4, false },
 	[TS_TOP_COLUMN_STATE] = { "S", "state",
 				  "R running, S sleeping, D uninterruptible, T stopped, Z zombie",
 				  false, false, 1, 6, false },

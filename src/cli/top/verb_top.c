@@ -61,7 +61,7 @@ static int read_pids(const struct options *options, pid_t *pids)
 		int64_t pid;
 
 		if (ts_parse_int64(word, strlen(word), &pid) || pid <= 0 || pid > INT32_MAX)
-			return ts_report_usage("option '-p': '%s' is not a pid", word);
+			return ts_report_usage("option '-p': '%s' is not a valid process id", word);
 		pids[i] = (pid_t)pid;
 	}
 	return TS_EXIT_DONE;
@@ -195,12 +195,14 @@ int ts_verb_top(int argc, char **argv)
 	const struct ts_command command = {
 		.verb = "top",
 		.operands = "",
-		.about =
-			"Shows processes with a TraceSmith agent, their children, and processes that use accelerators:\nCPU, memory, devices, events stored and lost; for Python programs functions by own and total\ntime, threads and the GIL. Press h for the keys, q to quit.\n",
+		.about = "Shows processes with a TraceSmith agent, their children, and processes "
+			 "that use accelerators: CPU, memory, devices, events stored and lost; "
+			 "for Python programs also functions by own and total time, threads and "
+			 "the GIL. Press h for the keys, q to quit.\n",
 		.examples =
 			"tracesmith top\ntracesmith top -p 1234 -d 0.5\ntracesmith top --python --once -p 1234\ntracesmith top --once --json | jq '.processes[].pid'",
 		.exits =
-			"0  done\n2  usage, or no terminal\n3  no such process, or the live directory cannot be used",
+			"0  done\n2  usage error, or no terminal\n3  no such process, or the live directory cannot be used",
 		.options = options,
 		.option_count = TS_ARRAY_SIZE(options),
 	};

@@ -238,7 +238,7 @@ int ts_verb_view(int argc, char **argv)
 		.verb = "view",
 		.operands = "TRACE",
 		.about =
-			"Prints the rows of a trace in time order. Memory use is bounded whatever the size of the\n"
+			"Prints the rows of a trace in time order. Memory use is bounded whatever the size of the "
 			"trace, and only the chunks needed are read. Globs: * ? [a-z].\n",
 		.examples = "tracesmith view run.sbt --limit 20\n"
 			    "tracesmith view run.sbt --table gpu_op --sort duration --limit 10\n"
@@ -249,7 +249,7 @@ int ts_verb_view(int argc, char **argv)
 			    "tracesmith view run.sbt --table gpu_op --name '*gemm*' --stacks\n"
 			    "tracesmith view run.sbt --hot gemm\n"
 			    "tracesmith view run.sbt --table process,thread",
-		.exits = "0  done\n2  usage\n3  bad input",
+		.exits = "0  done\n2  usage error\n3  bad input",
 		.options = options,
 		.option_count = TS_ARRAY_SIZE(options),
 		.minimum_operands = 1,

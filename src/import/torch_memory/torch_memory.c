@@ -334,8 +334,9 @@ static int run(struct torch_memory *m, struct ts_error *err)
 			return rc;
 		return ts_error_set(
 			err, TS_EFORMAT,
-			"input '%s': a pickle, but not a memory snapshot: that is a dict with "
-			"\"segments\" and \"device_traces\", as torch.cuda.memory._dump_snapshot() writes it",
+			"input '%s': a pickle, but not a memory snapshot, which is a dict with "
+			"\"segments\" and \"device_traces\", as "
+			"torch.cuda.memory._dump_snapshot() writes it",
 			m->import->path);
 	}
 	made = make_rows(m, root, rc, err);

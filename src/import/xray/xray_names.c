@@ -172,9 +172,9 @@ static int find_name(struct ts_xray *x, uint32_t function, uint32_t *ret_name)
 	if (function == 0 || function > names->address_count)
 		return ts_error_set(
 			x->err, TS_EFORMAT,
-			"input '%s': function %u is not in '%s', which has %zu: it is not the program that "
-			"wrote the log, or has been built again since; give --binary the right one, or "
-			"leave it out",
+			"input '%s': function %u is not in '%s', which has %zu: it is not the "
+			"program that wrote the log, or was rebuilt since; give --binary the "
+			"right program, or omit it",
 			x->import->path, function, x->import->options.binary, names->address_count);
 	address = names->addresses[function - 1];
 	if (!ts_elf_function_at(names->elf, address, &symbol, &start) || start != address) {

@@ -229,7 +229,8 @@ static int lay_out(struct search *search, const struct binary *binary, uint64_t 
 	    (search->version >> 16 & 0xff) >= TS_PYTHON_OLDEST_MINOR)
 		return ts_error_set(
 			err, TS_EFORMAT,
-			"process %d runs Python %u.%u, whose runtime is not recognised: it may be patched or corrupt",
+			"process %d runs Python %u.%u, whose runtime is not recognized: it may "
+			"be patched or corrupt",
 			(int)search->pid, search->version >> 24, search->version >> 16 & 0xff);
 	return ts_error_set(
 		err, TS_EVERSION,

@@ -112,7 +112,8 @@ void decode_report_calls(struct ts_decoder *decoder, struct decode_area *area)
 	if (count)
 		decode_loss_row(
 			decoder, area->process, 0, "gpu_op",
-			"their call was recorded, but the device's record never came: the program ended, or the window closed",
+			"their call was recorded, but no device record arrived: the program "
+			"exited, or the window was closed",
 			(int64_t)count, decoder->now_ns, decoder->now_ns);
 }
 

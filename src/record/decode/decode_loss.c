@@ -18,7 +18,7 @@ static const struct loss_text {
 	[LOSS_END_ALONE] = { "events", "end without begin", true },
 	[LOSS_TOO_DEEP] = { "events", "too many open spans", true },
 	[LOSS_NO_TIME] = { "events", "a device command without a time", true },
-	[LOSS_BAD_BLOB] = { "blobs", "its pieces do not fit together", false },
+	[LOSS_BAD_BLOB] = { "blobs", "its pieces are inconsistent", false },
 	[LOSS_MISSING_BLOB] = { "blobs", "a command or an object refers to an incomplete blob",
 				false },
 	[LOSS_BAD_DETAILS] = { "details", "not a JSON object", false },

@@ -287,10 +287,9 @@ static int cannot_start(const char *program, int errnum, struct ts_error *err)
 {
 	/* The file exists, so its interpreter (#!) or loader does not. */
 	if (errnum == ENOENT && strchr(program, '/') && !access(program, F_OK))
-		return ts_error_set(
-			err, TS_EIO,
-			"cannot start '%s': the interpreter or loader that it names is not there",
-			program);
+		return ts_error_set(err, TS_EIO,
+				    "cannot start '%s': its interpreter or loader does not exist",
+				    program);
 	if (errnum == ENOENT)
 		return ts_error_set(err, TS_ENOTFOUND, "cannot start '%s': no such program",
 				    program);
@@ -383,7 +382,7 @@ static int fork_and_exec(const struct ts_launch_options *options, char **variabl
 	pid_t pid;
 
 	if (pipe2(ends, O_CLOEXEC))
-		return ts_error_errno(err, errno, "cannot make a pipe");
+		return ts_error_errno(err, errno, "cannot create a pipe");
 	pid = fork();
 	if (pid == 0)
 		become(options, variables, ends[1]);
@@ -391,7 +390,7 @@ static int fork_and_exec(const struct ts_launch_options *options, char **variabl
 	close(ends[1]);
 	if (pid < 0) {
 		close(ends[0]);
-		return ts_error_errno(err, why, "cannot make a process");
+		return ts_error_errno(err, why, "cannot create a process");
 	}
 	why = wait_for_exec(ends[0]);
 	close(ends[0]);

@@ -241,7 +241,7 @@ static int bury(struct ts_recorder *recorder, struct ts_child *child, struct ts_
 		rc = write_process(recorder, child, err);
 	else if (!rc && is_missing && !child->has_area)
 		rc = tell(recorder, child,
-			  "it ended without a live area: too early, or without the agent", err);
+			  "it exited without a live area: too early, or without the agent", err);
 	return rc == TS_ENOSPC ? TS_OK : rc;
 }
 

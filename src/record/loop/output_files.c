@@ -341,7 +341,7 @@ int ts_saves_open(struct ts_recorder *recorder, struct ts_error *err)
 		return rc;
 	choose_exporter(recorder);
 	if (saves->exporter && !options->export_text)
-		return ts_error_set(err, TS_EINVAL, "output '%s': only traces are written here",
+		return ts_error_set(err, TS_EINVAL, "output '%s': only traces can be written here",
 				    options->output);
 	saves->rotates = options->rotate_bytes || options->rotate_ns;
 	if (saves->rotates) {

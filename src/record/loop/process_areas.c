@@ -98,16 +98,17 @@ static int not_a_target(pid_t pid, struct ts_error *err)
 
 	ts_process_name(pid, name, sizeof(name));
 	if (recorder)
-		snprintf(
-			hint, sizeof(hint),
-			"; its metrics may be recorded by process %d: 'tracesmith config %d sample_rate=...'",
-			(int)recorder, (int)recorder);
+		snprintf(hint, sizeof(hint),
+			 "; process %d can record its metrics: 'tracesmith config %d "
+			 "sample_rate=...'",
+			 (int)recorder, (int)recorder);
 	if (entry == TS_ENTRY_STATIC || entry == TS_ENTRY_SECURE || entry == TS_ENTRY_OTHER_ARCH)
 		return ts_error_set(err, TS_ECAP, "process %d ('%s') cannot be recorded: %s%s",
 				    (int)pid, name, ts_entry_reason(entry), hint);
 	return ts_error_set(
 		err, TS_ECAP,
-		"process %d ('%s') is no target: the agent is not in it, or has not been asked for; start it with 'tracesmith record -- %s ...', or with TRACESMITH_OUT=trace.sbt or TRACESMITH_LIVE=1 in its environment%s",
+		"process %d ('%s') has no active agent; start it with 'tracesmith record -- %s "
+		"...', or with TRACESMITH_OUT=trace.sbt or TRACESMITH_LIVE=1 in its environment%s",
 		(int)pid, name, name, hint);
 }
 
@@ -117,12 +118,13 @@ static int not_ours(pid_t pid, struct ts_error *err)
 	char name[64];
 
 	if (geteuid() == 0)
-		return ts_error_set(err, TS_ECAP, "events of process %d cannot be seen: %s",
+		return ts_error_set(err, TS_ECAP, "cannot read the events of process %d: %s",
 				    (int)pid, err ? err->message : "");
 	ts_process_name(pid, name, sizeof(name));
 	return ts_error_set(
 		err, TS_ECAP,
-		"process %d ('%s') is of another user: only that user or root can see its events",
+		"process %d ('%s') belongs to another user: only that user or root can read its "
+		"events",
 		(int)pid, name);
 }
 

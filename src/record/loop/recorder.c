@@ -363,7 +363,7 @@ static bool end_is_known(struct ts_recorder *recorder, struct ts_target *target)
 static void give_up_area(struct ts_recorder *recorder, struct ts_target *target)
 {
 	target->damaged = true;
-	ts_recorder_note(recorder, "process %d is not recorded any more: %s", (int)target->pid,
+	ts_recorder_note(recorder, "process %d is no longer recorded: %s", (int)target->pid,
 			 ts_area_damage(target->area));
 }
 

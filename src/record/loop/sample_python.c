@@ -81,7 +81,7 @@ int ts_python_tell(struct ts_recorder *recorder, struct ts_error *err)
 		.first_counter = recorder->started_counter,
 		.last_counter = ts_clocks_now(&recorder->clocks),
 		.what = "stacks",
-		.reason = "read while they changed: they did not validate, twice",
+		.reason = "changed while they were read, twice",
 	};
 	int rc;
 

@@ -32,7 +32,8 @@ static void become_full(struct ts_recorder *recorder)
 		recorder->full_noted = true;
 		ts_recorder_note(
 			recorder,
-			"no space left for '%s': events are counted as lost until there is",
+			"no space left for '%s': events are dropped and counted until there is "
+			"space",
 			recorder->saves.public_path);
 	}
 }
@@ -63,7 +64,7 @@ void ts_store_look_for_room(struct ts_recorder *recorder)
 			recorder->full_noted = false;
 			recorder->full_pause_ns = 0;
 			ts_recorder_note(recorder,
-					 "there is space again: recording goes on in '%s'",
+					 "there is space again: recording continues in '%s'",
 					 recorder->saves.public_path);
 		}
 		return;

@@ -235,7 +235,8 @@ int ts_targets_attach(struct ts_recorder *recorder, struct ts_place *place,
 		if (other)
 			ts_recorder_note(
 				recorder,
-				"process %d is recorded by process %d already: stop that first",
+				"process %d is already being recorded by process %d: stop that "
+				"recorder first",
 				(int)info->control.pid, (int)other);
 		else
 			ts_recorder_note(recorder, "process %d cannot be recorded: %s",

@@ -60,7 +60,7 @@ int ts_targets_add_place(struct ts_recorder *recorder, uid_t uid, pid_t root_pid
 	if (rc)
 		return rc;
 	if (fstat(fd, &status))
-		return ts_error_errno(err, errno, "cannot look at the live directory");
+		return ts_error_errno(err, errno, "cannot read the live directory");
 	if (find_place(recorder, status.st_dev, status.st_ino))
 		return TS_OK;
 	if (ts_grow_array((void **)&recorder->places, &recorder->place_capacity,
@@ -159,7 +159,7 @@ static void refuse(void *context, const char *name, const char *why)
 
 	if (!listing->waiting_only &&
 	    ts_targets_note_once(listing->recorder, ts_hash64(name, strlen(name))))
-		ts_recorder_note(listing->recorder, "live area '%s' is left alone: %s", name, why);
+		ts_recorder_note(listing->recorder, "live area '%s' is skipped: %s", name, why);
 }
 
 static int64_t modified_ns(const struct ts_place *place)
@@ -332,7 +332,8 @@ static int require_areas(struct ts_recorder *recorder, struct ts_error *err)
 		return TS_OK;
 	if (candidates.held)
 		return ts_error_set(err, TS_EIO,
-				    "process %d is recorded by process %d already: stop that first",
+				    "process %d is already being recorded by process %d: stop "
+				    "that recorder first",
 				    (int)candidates.held, (int)candidates.holder);
 	if (recorder->options.sampled)
 		return TS_OK;

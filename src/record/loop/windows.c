@@ -81,7 +81,8 @@ static int parse_marked(const char *text, const struct ts_known_backend *known,
 				    text, window->name, window->argument);
 	if (strlen(text) > MARKED_BYTES || strchr(text, ';'))
 		return ts_error_set(err, TS_EINVAL,
-				    "window '%.60s': a name has at most %zu bytes, and no ';'",
+				    "window '%.60s': the name is longer than %zu bytes or "
+				    "contains ';'",
 				    text, MARKED_BYTES - strlen(window->name) - 1);
 	snprintf(spec->path, sizeof(spec->path), "%s", text);
 	return TS_OK;
@@ -102,7 +103,8 @@ static int unknown_window(const char *text, struct ts_error *err)
 	}
 	return ts_error_set(
 		err, TS_EINVAL,
-		"unknown window '%s': it is flag:PATH, steps:A-B, time:A-B, %scommand or always",
+		"unknown window '%s'; expected flag:PATH, steps:A-B, time:A-B, %scommand or "
+		"always",
 		text, ts_text_cstr(&kinds));
 }
 
@@ -118,7 +120,9 @@ int ts_window_parse(const char *text, struct ts_window_spec *ret_spec, struct ts
 		if (!text[5] || strlen(text + 5) >= sizeof(spec.path) ||
 		    text[strlen(text) - 1] == '/')
 			return ts_error_set(err, TS_EINVAL,
-					    "window '%s': flag: needs the path of a file", text);
+					    "window '%s': flag needs the path of a file, such as "
+					    "flag:/tmp/record",
+					    text);
 		snprintf(spec.path, sizeof(spec.path), "%s", text + 5);
 	} else if (!strncmp(text, "steps:", 6)) {
 		spec.kind = TS_WINDOW_STEPS;
@@ -136,7 +140,8 @@ int ts_window_parse(const char *text, struct ts_window_spec *ret_spec, struct ts
 		return unknown_window(text, err);
 	}
 	if (rc)
-		return ts_error_set(err, TS_EINVAL, "window '%s': not a range, as in %s", text,
+		return ts_error_set(err, TS_EINVAL, "window '%s' is not a valid range, such as %s",
+				    text,
 				    spec.kind == TS_WINDOW_STEPS ? "steps:100-110" : "time:5s-10s");
 	*ret_spec = spec;
 	return TS_OK;

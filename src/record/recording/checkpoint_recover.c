@@ -67,7 +67,7 @@ static int rotated_to(const struct recovery *recovery, const struct ts_text *pay
 {
 	return ts_error_set(
 		recovery->err, TS_EINVAL,
-		"trace '%s' is finished; its recording continues in '%.*s': recover that one",
+		"trace '%s' is finished; the recording continues in '%.*s': recover that file",
 		recovery->from, (int)TS_MIN(payload->length, 256), payload->data);
 }
 

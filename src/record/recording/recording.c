@@ -406,7 +406,8 @@ static int reserve_space(const struct ts_recording *recording, uint64_t bytes, s
 	    ts_recording_free_bytes(recording) + recording->reserve_bytes >= needed + bytes)
 		return TS_OK;
 	return ts_error_set(err, TS_ENOSPC,
-			    "journal '%s': the space left is reserved for what it already holds",
+			    "journal '%s': the remaining space is reserved for the events "
+			    "already in it",
 			    recording->journal_path);
 }
 

@@ -142,7 +142,7 @@ int ts_salvage_areas(int directory_fd, const struct ts_area_info *areas, size_t 
 	int rc;
 
 	if (!count)
-		return ts_error_set(err, TS_ENOTFOUND, "no live area to save");
+		return ts_error_set(err, TS_ENOTFOUND, "no live area to recover");
 	options.session = areas[0].control.session;
 	options.flags = areas[0].control.redact ? TS_RECORDING_REDACT : 0;
 	rc = ts_recording_open(&recording, path, &options, err);

@@ -10,11 +10,6 @@
 
 #include "base/text.h"
 
-#define POSSIBLE                                                                                   \
-	"kernel:NAME=0.5x or =12us, copy:NAME=.., device-speed=2x, copy-bandwidth=2x or =25GB/s, " \
-	"latency=2us or =0.5x, host-speed=2x, streams=N, concurrency=N, "                          \
-	"policy=fifo, priority or shortest"
-
 #define UNIT(unit) (1u << TS_WHAT_IF_##unit)
 
 static const struct word {
@@ -156,8 +151,8 @@ static int parse_change(struct ts_what_if *what_if, const char *text,
 	const struct word *word = find_word(text, colon ? (size_t)(colon - text) : length);
 
 	if (!value || !word || (word->named && !colon) || (!word->named && colon))
-		return ts_error_set(err, TS_EINVAL, "unknown what-if '%s'; expected " POSSIBLE,
-				    text);
+		return ts_error_set(err, TS_EINVAL,
+				    "unknown what-if '%s'; expected " TS_WHAT_IF_CHANGES, text);
 	change->text = text;
 	change->kind = word->kind;
 	if (word->named) {

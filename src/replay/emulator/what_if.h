@@ -18,6 +18,11 @@
 
 #include "replay/emulator/emulator.h"
 
+/* All changes, for --help and messages. */
+#define TS_WHAT_IF_CHANGES                                                                        \
+	"kernel:GLOB=0.5x|12us, copy:GLOB=0.5x|12us, device-speed=2x, copy-bandwidth=2x|25GB/s, " \
+	"latency=2us|0.5x, host-speed=2x, streams=N, concurrency=N, policy=fifo|priority|shortest"
+
 enum ts_what_if_kind {
 	TS_WHAT_IF_KERNEL,
 	TS_WHAT_IF_COPY,

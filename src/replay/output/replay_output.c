@@ -141,7 +141,7 @@ int ts_replay_write(const struct ts_replay *replay, const struct ts_replay_outco
 		return ts_error_set(err, TS_ENOMEM, "no memory");
 	rc = write_rows(replay, path, outcome, report, err);
 	if (!rc && rename(path, replay->options.output))
-		rc = ts_error_errno(err, errno, "cannot make '%s'", replay->options.output);
+		rc = ts_error_errno(err, errno, "cannot create '%s'", replay->options.output);
 	if (rc)
 		unlink(path);
 	return rc;

@@ -170,7 +170,7 @@ static int add_indirect(struct ts_replay_load *load, uint32_t index, uint64_t nu
 
 	if (object == TS_REPLAY_NONE)
 		return ts_replay_command_error(load->stream, index, err,
-					       "it may reach memory %" PRIu64 ", which is missing",
+					       "it can access memory %" PRIu64 ", which is missing",
 					       number);
 	return ts_replay_load_range(load, index, "memory", object, 0,
 				    load->stream->objects[object].bytes, ret_range, err);

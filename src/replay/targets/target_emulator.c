@@ -291,8 +291,7 @@ static const struct ts_option_spec options[] = {
 		.letter = 'w',
 		.type = TS_OPTION_SPEC_LIST,
 		.value = "CHANGE",
-		.doc = "kernel:GLOB=0.5x, kernel:GLOB=12us, streams=N, device-speed=2x, "
-		       "copy-bandwidth=2x, latency=.., policy=fifo|priority; may be repeated",
+		.doc = "simulate a change: " TS_WHAT_IF_CHANGES "; may be repeated",
 		.offset = offsetof(struct emulator_options, what_ifs),
 	},
 };
@@ -301,7 +300,7 @@ const struct ts_replay_target ts_replay_target_emulator = {
 	.name = "emulator",
 	.summary =
 		"simulates when each command would run, also with changes (--what-if); any trace",
-	.example = "kineto.json.gz --target emulator --what-if 'kernel:*gemm*=0.5x'",
+	.example = "kineto.json.gz -t emulator --what-if 'kernel:*gemm*=0.5x'",
 	.needs = TS_REPLAY_NEEDS_WORK,
 	.options = options,
 	.option_count = TS_ARRAY_SIZE(options),

@@ -95,7 +95,7 @@ static void set_attributes(struct perf_event_attr *attributes, int64_t interval_
 
 static int refused(int errnum, struct ts_error *err)
 {
-	char paranoid[16] = "not known";
+	char paranoid[16] = "unknown";
 
 	switch (errnum) {
 	case EACCES:

@@ -29,12 +29,14 @@
 int ts_clock_store_check(const char *path, const struct ts_reader *reader, bool in_place,
 			 struct ts_error *err)
 {
-	int rc = ts_trace_append_check(path, reader, ", or ask with --dry-run", err);
+	int rc = ts_trace_append_check(path, reader, ", or only show the result with --dry-run",
+				       err);
 
 	if (!rc && in_place && access(path, W_OK))
 		rc = ts_error_errno(
 			err, errno,
-			"cannot write trace '%s' (-o makes another one, --dry-run only asks)",
+			"cannot write trace '%s' (write a new trace with -o, or only show the "
+			"result with --dry-run)",
 			path);
 	return rc;
 }

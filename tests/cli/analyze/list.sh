@@ -5,7 +5,7 @@
 
 "$TRACESMITH" analyze --list >list.txt
 awk '{ print $1 }' list.txt
-! grep -nE '^.{101,}$' list.txt || fail "a line is too long"
+! grep -nE '^.{81,}$' list.txt || fail "a line is too long"
 "$TRACESMITH" analyze --list --json | python3 -c '
 import json, sys
 rows = json.load(sys.stdin)
@@ -15,7 +15,7 @@ assert [[r["name"], text(r)] for r in rows] == [[n, s.strip()] for n, s in lines
 for r in rows:
 	if "alias" in r:
 		print(r["alias"], "->", r["name"])'
-"$TRACESMITH" analyze --help | sed -n '/^analyses:/,/^$/p' | awk '/^  / { print $1 }' |
+"$TRACESMITH" analyze --help | sed -n '/^analyses:/,/^$/p' | awk '/^  [a-z]/ { print $1 }' |
 	cmp - <(awk '{ print $1 }' list.txt) || fail "--help lists other analyses"
 for name in $(awk '{ print $1 }' list.txt); do
 	grep -q "^## $name\$" "$TS_SOURCE/docs/analyze.md" || fail "$name: not in docs/analyze.md"

@@ -6,7 +6,7 @@
 trap 'jobs -p | xargs -r kill 2>/dev/null || true' EXIT
 sleep 600 &
 program=$!
-hint() { "$TRACESMITH" config $program sample_rate=1 2>&1 | grep -o '; its metrics.*' | sed -E 's/[0-9]{2,}/RECORDER/g' || true; }
+hint() { "$TRACESMITH" config $program sample_rate=1 2>&1 | grep -o '; process [0-9]* can record.*' | sed -E 's/[0-9]{2,}/RECORDER/g' || true; }
 samples() { "$TRACESMITH" ps --all | grep -q "^ *$1 "; }
 
 echo "== no recorder"

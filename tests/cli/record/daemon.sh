@@ -6,7 +6,7 @@
 "$TRACESMITH" record -o t.sbt -- "$emit" instants:1 daemon instants:10 make:ready await:go instants:5 2>err.txt &
 recorder=$!
 await [ -e ready ]
-await grep -q 'still being recorded' err.txt
+await grep -q 'recording its child processes' err.txt
 touch go
 wait $recorder
 rows t.sbt -n tick
@@ -15,7 +15,7 @@ code=0
 "$TRACESMITH" record -o t.sbt -- "$emit" instants:1 daemon instants:10 make:ready await:go 2>err.txt &
 recorder=$!
 await [ -e ready ]
-await grep -q 'still being recorded' err.txt
+await grep -q 'recording its child processes' err.txt
 kill -INT $recorder
 wait $recorder || code=$?
 echo "exit $code"

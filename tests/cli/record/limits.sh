@@ -6,7 +6,7 @@
 # The time limit ends the recording; the program continues, and the tool waits for its exit code.
 "$TRACESMITH" record --duration 300ms -o t.sbt -- "$emit" instants:10 await:go instants:10 exit:4 2>err.txt &
 recorder=$!
-await grep -q 'goes on without being recorded' err.txt
+await grep -q 'continues without being recorded' err.txt
 "$TRACESMITH" verify t.sbt
 rows t.sbt -n tick
 touch go

@@ -4,7 +4,7 @@
 . "$TS_SOURCE/tests/cli/live.sh"
 
 "$TRACESMITH" record --replayable -q -o t.sbt -- true 2>err.txt || {
-	[ $? -eq 4 ] && grep -q 'this build is without' err.txt && { echo "skip: this build has no OpenCL"; exit 77; }
+	[ $? -eq 4 ] && grep -q 'this build has no OpenCL support' err.txt && { echo "skip: this build has no OpenCL support"; exit 77; }
 	fail "$(cat err.txt)"
 }
 rm -f t.sbt

@@ -39,7 +39,7 @@ t replay k.sbt --target emulator --check each
 t replay k.sbt --target emulator --json --hashes
 t replay k.sbt --target emulator --what-if streams=0
 # Each target is on the man page and in --help.
-"$TRACESMITH" replay --help | sed -n '/^targets:/,/^$/p' | awk '/^  / { print $1 }' | while read -r name; do
+"$TRACESMITH" replay --help | sed -n '/^targets:/,/^$/p' | awk '/^  [a-z]/ { print $1 }' | while read -r name; do
 	grep -qF ".B $name" "$TS_SOURCE/docs/man/tracesmith-replay.1" || fail "$name: not on the man page"
 	echo "$name"
 done

@@ -56,7 +56,7 @@ TS_TEST(attach_by_yama_scope)
 	struct ts_machine machine = user();
 	struct ts_finding finding = attach(machine, 0, 0);
 
-	expect(&finding, TS_CHECK_YES, "any process of this user", NULL);
+	expect(&finding, TS_CHECK_YES, "all processes of this user", NULL);
 	machine.yama = 1;
 	finding = attach(machine, 0, EPERM);
 	expect(&finding, TS_CHECK_LIMITED, "ptrace_scope is 1",
@@ -68,12 +68,12 @@ TS_TEST(attach_by_yama_scope)
 	expect(&finding, TS_CHECK_NO, "ptrace_scope is 2", "sysctl");
 	machine.yama = 3;
 	finding = attach(machine, EPERM, EPERM);
-	expect(&finding, TS_CHECK_NO, "root included", "grep");
+	expect(&finding, TS_CHECK_NO, "including root", "grep");
 	TS_CHECK(strstr(finding.note, "reboot") != NULL);
 	machine.yama = 1;
 	machine.capabilities = BIT(TS_CAP_SYS_PTRACE);
 	finding = attach(machine, 0, 0);
-	expect(&finding, TS_CHECK_YES, "any process", NULL);
+	expect(&finding, TS_CHECK_YES, "all processes", NULL);
 }
 
 TS_TEST(attach_in_a_container)
@@ -99,7 +99,7 @@ TS_TEST(attach_refused_by_others)
 	finding = attach(user(), EPERM, EPERM);
 	expect(&finding, TS_CHECK_NO, "security module", "attr/current");
 	finding = attach(user(), ENOSYS, ENOSYS);
-	expect(&finding, TS_CHECK_NO, "no such call", NULL);
+	expect(&finding, TS_CHECK_NO, "does not have the system call", NULL);
 	/* An unexpected error gives no verdict. */
 	finding = attach(user(), EXDEV, 0);
 	expect(&finding, TS_CHECK_UNKNOWN, "EXDEV", NULL);
@@ -160,7 +160,7 @@ TS_TEST(perf_by_level)
 	/* Debian (3) and Ubuntu (4) kernels refuse before they look at the arguments. */
 	machine.perf_paranoid = 4;
 	finding = perf(machine, EACCES, EACCES, 2);
-	expect(&finding, TS_CHECK_NO, "is 4, which shuts users out",
+	expect(&finding, TS_CHECK_NO, "is 4, which denies it to all users",
 	       "sudo sysctl kernel.perf_event_paranoid=2");
 	expect_warning(&finding);
 	/* No level permits uprobes. */
@@ -196,7 +196,7 @@ TS_TEST(perf_without_counters)
 
 	machine.virtual = true;
 	finding = perf(machine, ENOENT, EFAULT, 2);
-	expect(&finding, TS_CHECK_ABSENT, "this virtual machine has no counters", NULL);
+	expect(&finding, TS_CHECK_ABSENT, "this virtual machine has no hardware counters", NULL);
 	finding = perf(user(), EMFILE, EFAULT, 2);
 	expect(&finding, TS_CHECK_NO, "open files", "ulimit -n");
 	finding = perf(user(), EBUSY, EFAULT, 2);
@@ -218,7 +218,7 @@ TS_TEST(bpf_by_who_refused)
 	struct ts_machine machine = user();
 	struct ts_finding finding = bpf(machine, EPERM, EINVAL);
 
-	expect(&finding, TS_CHECK_NO, "without CAP_BPF", "sudo tracesmith");
+	expect(&finding, TS_CHECK_NO, "CAP_BPF and CAP_PERFMON are missing", "sudo tracesmith");
 	machine.user_namespace = true;
 	finding = bpf(machine, EPERM, EINVAL);
 	expect(&finding, TS_CHECK_NO, "user namespace", NULL);

@@ -202,7 +202,7 @@ static void leave(const struct ts_machine *machine, struct ts_finding *finding)
 
 TS_TEST(end_without_an_answer_is_unknown)
 {
-	expect_unknown(run_one(leave, LONG_NS), "ended without an answer (exit status 3)");
+	expect_unknown(run_one(leave, LONG_NS), "exited without an answer (exit status 3)");
 }
 
 static void close_all(const struct ts_machine *machine, struct ts_finding *finding)
@@ -214,7 +214,7 @@ static void close_all(const struct ts_machine *machine, struct ts_finding *findi
 
 TS_TEST(closed_pipe_is_unknown)
 {
-	expect_unknown(run_one(close_all, LONG_NS), "ended without an answer (exit status 0)");
+	expect_unknown(run_one(close_all, LONG_NS), "exited without an answer (exit status 0)");
 }
 
 /* Descriptors inherited by the test: their pipes may have no reader. */
@@ -291,7 +291,7 @@ TS_TEST(nonsense_is_unknown)
 
 	note_inherited();
 	for (size_t i = 0; i < sizeof(probes) / sizeof(probes[0]); i++)
-		expect_unknown(run_one(probes[i], LONG_NS), "gave an answer that makes no sense");
+		expect_unknown(run_one(probes[i], LONG_NS), "gave an invalid answer");
 }
 
 /* ---- leftovers ---- */
@@ -389,7 +389,7 @@ static void expect_no_process(void)
 	if (finding.state == TS_CHECK_LIMITED)
 		_exit(77);
 	expect_unknown(finding,
-		       "cannot make a process for the check: Resource temporarily unavailable");
+		       "cannot create a process for the check: Resource temporarily unavailable");
 	_exit(0);
 }
 

@@ -128,7 +128,7 @@ static int look_at(struct dl_phdr_info *info, size_t bytes, void *to)
 	if (starts_with(base, "libcupti.so") && !mapped->cupti[0])
 		memcpy(mapped->cupti, name, strlen(name) + 1);
 	else if (starts_with(base, "libToolsInjection"))
-		mapped->rival = "Nsight's injection is in this process";
+		mapped->rival = "Nsight is injected into this process";
 	keep_folders(mapped, name);
 	return 0;
 }
@@ -313,12 +313,12 @@ bool cuda_cupti_open(char *why, size_t why_bytes)
 	free(mapped);
 	dlerror();
 	if (!handle) {
-		snprintf(why, why_bytes, "no libcupti was found for this driver");
+		snprintf(why, why_bytes, "no libcupti found for this driver");
 		return false;
 	}
 	fill(handle);
 	if (!is_complete() || cupti.GetVersion(&version) || version < OLDEST_VERSION) {
-		snprintf(why, why_bytes, "CUPTI of version %u is too old", version);
+		snprintf(why, why_bytes, "CUPTI version %u is too old", version);
 		return false;
 	}
 	__atomic_store_n(&library, handle, __ATOMIC_RELEASE);

@@ -97,23 +97,23 @@ static const char *reason_of(int result)
 	switch (result) {
 	case CUPTI_NO_PRIVILEGES:
 	case CUPTI_VIRTUALIZED_NO_PRIVILEGES:
-		return "CUPTI has no permission: load the driver with NVreg_RestrictProfilingToAdminUsers=0, "
-		       "or give the program CAP_SYS_ADMIN";
+		return "CUPTI is denied access: load the driver with "
+		       "NVreg_RestrictProfilingToAdminUsers=0, or give the program CAP_SYS_ADMIN";
 	case CUPTI_OTHER_SUBSCRIBER:
 	case CUPTI_LIMIT_REACHED:
 		return "another tool has subscribed to CUPTI";
 	case CUPTI_OLD_PROFILER:
-		return "the old profiler of CUPTI is in use";
+		return "the legacy CUPTI profiler is in use";
 	case CUPTI_NOT_INITIALIZED:
-		return "CUPTI cannot be begun with this driver";
+		return "CUPTI does not start with this driver";
 	case CUPTI_VIRTUALIZED:
-		return "CUPTI does not work on this virtual GPU";
+		return "CUPTI does not support this virtual GPU";
 	case CUPTI_CONFIDENTIAL:
-		return "CUPTI does not work with confidential computing";
+		return "CUPTI does not support confidential computing";
 	case CUPTI_MIG:
-		return "CUPTI does not work on this MIG instance";
+		return "CUPTI does not support this MIG instance";
 	case CUPTI_WSL:
-		return "CUPTI does not work on this device under WSL";
+		return "CUPTI does not support this device under WSL";
 	default:
 		break;
 	}
@@ -207,7 +207,7 @@ static const char *take_cupti(char *why)
 		return why;
 	cuda_layout_begin(cuda_cupti_version());
 	if (cuda_buffers_init())
-		return "there is no memory for CUPTI's buffers";
+		return "no memory for CUPTI's buffers";
 	result = cuda_subscriber_start();
 	if (result == CUPTI_OK)
 		result = cupti.ActivityRegisterCallbacks(requested, completed);
@@ -259,7 +259,7 @@ static const char *start(void)
 	if (result != CUPTI_OK)
 		return reason_of(result);
 	if (cuda_helper_start())
-		return "there is no thread for CUPTI's buffers";
+		return "cannot start the thread for CUPTI's buffers";
 	pthread_mutex_lock(&lock);
 	if (cuda_device_state() == CUDA_DEVICE_IDLE) {
 		result = enable_kinds();
@@ -287,7 +287,7 @@ void cuda_device_begin(void)
 		else
 			tell(true, "");
 	} else if (cuda_device_state() == CUDA_DEVICE_FORKED) {
-		tell(false, "CUPTI was begun before this process was forked");
+		tell(false, "CUPTI was started before this process was forked");
 	}
 	errno = saved;
 }
@@ -479,6 +479,6 @@ void cuda_device_end(void)
 	int saved = errno;
 
 	if (state != CUDA_DEVICE_NONE && state != CUDA_DEVICE_FORKED && !cuda_helper_stop())
-		tell(false, "the driver did not answer when the program ended");
+		tell(false, "the driver did not respond when the program exited");
 	errno = saved;
 }

@@ -129,7 +129,7 @@ void cuda_layout_learn(const uint8_t *record, size_t bytes)
 		learned[kind] = (uint16_t)bytes;
 	} else if (!is_told) {
 		is_told = true;
-		cuda_device_refuse("records of this CUPTI have a layout that is not known");
+		cuda_device_refuse("unknown record layout of this CUPTI version");
 	}
 }
 

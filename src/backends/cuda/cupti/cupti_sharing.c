@@ -472,7 +472,7 @@ int cuptiFinalize(void)
 {
 	int saved = errno;
 
-	cuda_device_refuse("another tool has ended CUPTI");
+	cuda_device_refuse("another tool stopped CUPTI");
 	cuda_cupti_end();
 	if (cuda_device_state() != CUDA_DEVICE_FORKED)
 		cuda_helper_await();

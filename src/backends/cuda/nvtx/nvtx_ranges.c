@@ -222,7 +222,7 @@ static int pop_beyond(struct thread *thread)
 
 	if (thread->beyond == 1 && lost) {
 		thread->lost = 0;
-		ts_accelerator_lost("slice", lost, "NVTX ranges are nested too deep");
+		ts_accelerator_lost("slice", lost, "NVTX ranges are nested too deeply");
 	}
 	return (int)(DEPTH + --thread->beyond);
 }

@@ -119,7 +119,7 @@ static void put_data(const struct sampled *sampled, const struct sampling_data *
 	counts.dropped += data->dropped;
 	counts.foreign += data->foreign_samples;
 	if (data->dropped)
-		ts_accelerator_lost("pc samples", data->dropped, "the device dropped them");
+		ts_accelerator_lost("pc samples", data->dropped, "dropped by the device");
 	for (size_t i = 0; i < data->count && i < data->capacity; i++)
 		put_pc(sampled, &data->pcs[i], now);
 }
@@ -161,7 +161,7 @@ static void take(const struct sampled *sampled)
 		result = get(&params);
 		if (result == SAMPLING_OUT_OF_MEMORY || buffer.is_hardware_full)
 			ts_accelerator_lost("pc samples", 1,
-					    "the device's buffer was full: how many is not known");
+					    "the device's buffer was full: unknown number");
 		if (result)
 			return;
 		put_data(sampled, &buffer);

@@ -202,7 +202,7 @@ void cuda_sampling_module(void *context, uint32_t module, const void *cubin, siz
 		sampling_drain_now();
 		mark_unloaded(context, module);
 	} else if (cubin && bytes && !keep(context, module, cubin, bytes)) {
-		ts_accelerator_lost("modules", 1, "no room for the code of more modules");
+		ts_accelerator_lost("modules", 1, "no space for the code of more modules");
 	}
 	errno = saved_errno;
 }

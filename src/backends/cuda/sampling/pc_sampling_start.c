@@ -174,11 +174,11 @@ static size_t choose_reasons(struct sampled *sampled, int *ret_result)
 static void tell_off(const char *what, int result)
 {
 	const char *why = result == SAMPLING_NO_PRIVILEGES || result == SAMPLING_VIRTUALIZED
-				  ? "the driver keeps performance counters for administrators "
+				  ? "the driver restricts performance counters to administrators "
 				    "(NVreg_RestrictProfilingToAdminUsers)"
 			  : result == SAMPLING_NOT_SUPPORTED
-				  ? "this device, driver or CUPTI has no such sampling"
-				  : "CUPTI refused";
+				  ? "not supported by this device, driver or CUPTI"
+				  : "CUPTI refused to start sampling";
 	char json[320];
 
 	snprintf(json, sizeof(json), "{\"off\":\"%s\",\"at\":\"%s\",\"result\":%d}", why, what,

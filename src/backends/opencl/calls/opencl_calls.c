@@ -249,7 +249,7 @@ cl_int ocl_given(struct ocl_command *command, cl_int result)
 		ocl_told(command->call, result);
 	}
 	if (result == CL_SUCCESS && !command->queue)
-		ts_accelerator_lost("gpu_op", 1, "its queue was made in a way that is not known");
+		ts_accelerator_lost("gpu_op", 1, "its queue was created by an unknown function");
 	ocl_end(command->call);
 	if (is_due && command->blocking)
 		ocl_profile_look(command->queue);

@@ -187,7 +187,7 @@ static void tell_unknown(const char *name)
 	if (is_named(name))
 		return;
 	strncat(what, name, sizeof(what) - strlen(what) - 1);
-	ts_accelerator_lost(what, 1, "not known to this version");
+	ts_accelerator_lost(what, 1, "unknown to this version");
 	if (ocl.replayable)
 		stream_unhandled(name);
 }

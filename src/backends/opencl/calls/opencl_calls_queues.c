@@ -190,7 +190,7 @@ static void made_queue(cl_command_queue handle, cl_context context, cl_device_id
 
 static void tell_refusal(void)
 {
-	ts_accelerator_lost("times of a queue's commands", 1, "the driver refuses to profile it");
+	ts_accelerator_lost("times of a queue's commands", 1, "the driver cannot profile it");
 }
 
 cl_command_queue CL_API_CALL hook_clCreateCommandQueue(cl_context context, cl_device_id device,

@@ -248,7 +248,7 @@ static void emit(struct ocl_object *queue, const struct look *look)
 		ts_accelerator_lost("times of a gpu_op", look->failed, "the command failed");
 	if (look->untimed)
 		ts_accelerator_lost("times of a gpu_op", look->untimed,
-				    "the driver does not tell them");
+				    "not reported by the driver");
 }
 
 /* Forget our reference first: after the release, the handle may be reused. */

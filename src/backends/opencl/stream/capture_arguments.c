@@ -309,8 +309,8 @@ static void freeze_bytes(struct stream_frozen *frozen, const struct stream_argum
 	size_t at = 0;
 
 	if (argument->is_null || !add_to_block(frozen, argument, &at))
-		stream_unreplayable(frozen, "kernels without the value of an argument",
-				    "the value of an argument is not known");
+		stream_unreplayable(frozen, "kernels with an unknown argument value",
+				    "the value of an argument is unknown");
 	stream_text_string(&frozen->text, "kind", "bytes");
 	stream_text_uint(&frozen->text, "at", at);
 	stream_text_uint(&frozen->text, "size", argument->bytes);
@@ -335,10 +335,9 @@ static void freeze_memory(struct stream_frozen *frozen, const struct stream_argu
 	view = object ? object->stream : NULL;
 	root = stream_memory_root(handle, &offset);
 	if (!view || !root || view->unreplayable || root->unreplayable) {
-		stream_unreplayable(frozen, "kernels with memory that cannot be replayed",
-				    "argument %u is %s", index,
-				    view && view->unreplayable ? view->unreplayable
-							       : "memory that is not known");
+		stream_unreplayable(
+			frozen, "kernels with memory that cannot be replayed", "argument %u is %s",
+			index, view && view->unreplayable ? view->unreplayable : "unknown memory");
 		return;
 	}
 	stream_text_uint(&frozen->text, "object", root->number);
@@ -361,7 +360,7 @@ static void freeze_svm(struct stream_frozen *frozen, const struct stream_argumen
 		stream_unreplayable(frozen, "kernels with memory that cannot be replayed",
 				    "argument %u is %s", index,
 				    memory ? memory->unreplayable
-					   : "an address that is no SVM allocation");
+					   : "an address outside SVM allocations");
 	stream_text_uint(&frozen->text, "object", memory ? memory->number : 0);
 	stream_text_uint(&frozen->text, "offset", offset);
 	if (!memory)
@@ -374,7 +373,7 @@ static void freeze_other(struct stream_frozen *frozen, uint32_t index, uint8_t k
 {
 	const char *what = kind == STREAM_ARG_SAMPLER ? "a sampler"
 			   : kind == STREAM_ARG_IMAGE ? "an image"
-						      : "a pipe or a queue of the device";
+						      : "a pipe or a device queue";
 
 	stream_text_string(&frozen->text, "kind", kind == STREAM_ARG_SAMPLER ? "sampler" : "other");
 	stream_unreplayable(frozen, "kernels with images, samplers, pipes or device queues",
@@ -414,8 +413,8 @@ static void freeze_argument(struct stream_frozen *frozen, const struct stream_ar
 static void freeze_indirect(struct stream_frozen *frozen, const struct stream_function *function)
 {
 	if (function->reaches_all)
-		stream_unreplayable(frozen, "kernels that reach all memory of the host",
-				    "it may reach all memory of the host");
+		stream_unreplayable(frozen, "kernels that can access all host memory",
+				    "it can access all host memory");
 	if (!function->pointer_count)
 		return;
 	stream_text_open(&frozen->text, "indirect", '[');
@@ -424,9 +423,9 @@ static void freeze_indirect(struct stream_frozen *frozen, const struct stream_fu
 
 		if (!memory || memory->unreplayable) {
 			stream_unreplayable(frozen, "kernels with memory that cannot be replayed",
-					    "it may reach %s",
+					    "it can access %s",
 					    memory ? memory->unreplayable
-						   : "an address that is no SVM allocation");
+						   : "an address outside SVM allocations");
 			continue;
 		}
 		stream_text_item(&frozen->text, memory->number);

@@ -61,12 +61,12 @@ static struct stream_frozen *freeze(struct ocl_command *command)
 	struct stream_frozen *frozen;
 
 	if (!command->queue || !command->queue->stream) {
-		stream_lost("commands of unknown queues", "their queue is not known");
+		stream_lost("commands in unknown queues", "their queue is unknown");
 		return NULL;
 	}
 	frozen = malloc(sizeof(*frozen));
 	if (!frozen) {
-		stream_fail("there was no memory for a command");
+		stream_fail("no memory for a command");
 		return NULL;
 	}
 	memset(frozen, 0, offsetof(struct stream_frozen, text));
@@ -219,7 +219,7 @@ static void check_each(const struct stream_frozen *frozen, const struct ocl_comm
 {
 	if (!frozen->is_serial || !settle(command)) {
 		stream_lost("checks of commands",
-			    "commands that may wait for the program are not waited for");
+			    "not checked, because commands may wait for the program");
 		return;
 	}
 	stream_look();

@@ -35,7 +35,7 @@ void stream_use(struct stream_frozen *frozen, struct ocl_stream *memory, uint64_
 		struct stream_range *uses = realloc(frozen->uses, room * sizeof(*uses));
 
 		if (!uses) {
-			stream_unreplayable(frozen, "commands", "there was no memory for its sets");
+			stream_unreplayable(frozen, "commands", "no memory for its sets");
 			return;
 		}
 		frozen->uses = uses;
@@ -61,7 +61,7 @@ static struct ocl_stream *get_root(struct stream_frozen *frozen, cl_mem memory,
 	if (root && !root->unreplayable)
 		return root;
 	stream_unreplayable(frozen, "copies of memory that cannot be replayed", "its memory is %s",
-			    root ? root->unreplayable : "not known");
+			    root ? root->unreplayable : "unknown");
 	return NULL;
 }
 
@@ -96,7 +96,7 @@ static void set_data(struct stream_frozen *frozen, const void *host, uint64_t by
 	frozen->data = host;
 	frozen->data_bytes = bytes;
 	if (!stream_reads_settle(host, bytes, false))
-		stream_unreplayable(frozen, "writes from where a read goes to",
+		stream_unreplayable(frozen, "writes whose source is a pending read",
 				    "its source is still being read into");
 }
 
@@ -266,7 +266,7 @@ static void describe_mapping(struct stream_frozen *frozen, const struct ocl_comm
 	struct stream_region *region = calloc(1, sizeof(*region));
 
 	if (!region) {
-		stream_unreplayable(frozen, "maps", "there was no memory for it");
+		stream_unreplayable(frozen, "maps", "no memory for it");
 		return;
 	}
 	region->offset = offset;
@@ -302,7 +302,7 @@ static void describe_svm_map(struct stream_frozen *frozen, const struct ocl_comm
 		describe_mapping(frozen, command, root, offset);
 	else
 		stream_unreplayable(frozen, "maps of SVM", "its memory is %s",
-				    root ? root->unreplayable : "not known");
+				    root ? root->unreplayable : "unknown");
 }
 
 /*
@@ -356,7 +356,7 @@ static void describe_svm_unmap(struct stream_frozen *frozen, const struct ocl_co
 	}
 	frozen->row.kind = TS_COMMAND_RECORD;
 	stream_unreplayable(frozen, "unmaps of SVM", "its memory is %s",
-			    root ? root->unreplayable : "not known");
+			    root ? root->unreplayable : "unknown");
 }
 
 /* ---- SVM ---- */
@@ -406,7 +406,7 @@ static void describe_svm_fill(struct stream_frozen *frozen, const struct ocl_com
 	if (!find_svm(frozen, command->host, &to, &offset))
 		return;
 	if (!to) {
-		stream_unreplayable(frozen, "fills of unknown memory", "its memory is not known");
+		stream_unreplayable(frozen, "fills of unknown memory", "its memory is unknown");
 		return;
 	}
 	set_object(frozen, to, offset, command->bytes);
@@ -428,13 +428,13 @@ static void describe_launch(struct stream_frozen *frozen, const struct ocl_comma
 		stream_text_sizes(&frozen->text, "offset", command->global_offset,
 				  command->dimensions);
 	if (!kernel) {
-		stream_unreplayable(frozen, "unknown kernels", "its kernel is not known");
+		stream_unreplayable(frozen, "unknown kernels", "its kernel is unknown");
 		return;
 	}
 	frozen->row.object = kernel->number;
 	if (kernel->unreplayable)
 		stream_unreplayable(frozen, "kernels of programs that cannot be replayed",
-				    "its kernel is of %s", kernel->unreplayable);
+				    "its kernel belongs to %s", kernel->unreplayable);
 	stream_freeze_arguments(frozen, command->kernel);
 }
 
@@ -448,7 +448,7 @@ static void describe_nothing(struct stream_frozen *frozen, const struct ocl_comm
 static void describe_native(struct stream_frozen *frozen, const struct ocl_command *command)
 {
 	(void)command;
-	stream_unreplayable(frozen, "native kernels", "it runs a function of the program");
+	stream_unreplayable(frozen, "native kernels", "it runs a host function");
 }
 
 static void describe_image(struct stream_frozen *frozen, const struct ocl_command *command)
@@ -498,7 +498,7 @@ static void describe_waits(struct stream_frozen *frozen, const struct ocl_comman
 		uint64_t number = stream_event_number(command->waits[i]);
 
 		if (!stream_event_wait(command->waits[i]))
-			stream_unreplayable(frozen, "commands behind failed user events",
+			stream_unreplayable(frozen, "commands that wait for failed user events",
 					    "it waits for a user event that failed");
 		if (number)
 			stream_text_item(&frozen->text, number);

@@ -30,7 +30,7 @@ static struct kind *find_kind(const char *what, const char *reason)
 		return &kinds[KINDS - 1];
 	if (kind_count == KINDS - 1) {
 		what = "other OpenCL commands";
-		reason = "there are too many kinds of them to name";
+		reason = "too many kinds to list";
 	}
 	snprintf(kinds[kind_count].what, sizeof(kinds[0].what), "%s", what);
 	snprintf(kinds[kind_count].reason, sizeof(kinds[0].reason), "%s", reason);

@@ -42,7 +42,7 @@ static void check_rect(const struct pending *read)
 	unsigned char *packed = malloc(bytes);
 
 	if (!packed) {
-		stream_lost("checks of reads", "there was no memory for them");
+		stream_lost("checks of reads", "no memory for them");
 		return;
 	}
 	stream_rect_pack(&read->rect, read->base, 0, packed, bytes);

@@ -38,7 +38,7 @@ struct ocl_stream *stream_object_new(enum ocl_kind kind, void *handle, struct oc
 	struct ocl_stream *stream = calloc(1, sizeof(*stream));
 
 	if (!stream) {
-		stream_fail("there was no memory for an object");
+		stream_fail("no memory for an object");
 		return NULL;
 	}
 	stream->kind = kind;
@@ -183,7 +183,7 @@ void stream_what_blocks(char *why, size_t size)
 {
 	struct ocl_stream *stream;
 
-	snprintf(why, size, "there was no quiet moment");
+	snprintf(why, size, "commands were running all the time");
 	pthread_mutex_lock(&registry.lock);
 	for (stream = registry.first; stream; stream = stream->next) {
 		if (stream->kind == OCL_EVENT && atomic_load(&stream->as.event.is_waited_for)) {
@@ -572,7 +572,7 @@ void stream_made_buffer(struct ocl_object *memory, cl_mem_flags flags, size_t by
 	if (flags & CL_MEM_USE_HOST_PTR) {
 		stream->as.memory.host = host;
 		if (stream_svm_find(host, NULL))
-			stream->unreplayable = strdup("a buffer that lies in SVM");
+			stream->unreplayable = strdup("a buffer in SVM");
 	}
 	memory->stream = stream;
 	tell_memory(stream, host);

@@ -42,8 +42,7 @@ void stream_pages_begin(struct ocl_stream *root)
 	if (memory->pages)
 		take_hashes(memory);
 	else
-		stream_lost("writes of the host to shared memory",
-			    "there was no memory to find them");
+		stream_lost("host writes to shared memory", "no memory to find them");
 	pthread_mutex_unlock(&stream_host_lock);
 }
 

@@ -157,7 +157,7 @@ void stream_made_source(struct ocl_object *program, cl_uint count, const char **
 	module = &stream->as.module;
 	module->source = join(count, strings, lengths, &module->source_bytes);
 	if (!module->source)
-		stream->unreplayable = strdup("there was no memory for its source");
+		stream->unreplayable = strdup("no memory for its source");
 	else
 		module->has_include = has_include(module->source, module->source_bytes);
 }
@@ -188,7 +188,7 @@ void stream_made_binary(struct ocl_object *program, cl_uint count, const cl_devi
 		add_binary(&stream->as.module, stream_device_of(devices[i]), binaries[i],
 			   lengths[i]);
 	if (stream->as.module.binary_count != count && !stream->unreplayable)
-		stream->unreplayable = strdup("there was no memory for its binaries");
+		stream->unreplayable = strdup("no memory for its binaries");
 }
 
 static void release_binaries(struct stream_module *module)
@@ -558,7 +558,7 @@ void stream_made_kernel(struct ocl_object *kernel, struct ocl_object *program, c
 	if (!stream)
 		return;
 	if (!fill_function(&stream->as.function, kernel->handle, name))
-		stream->unreplayable = strdup("there was no memory for its arguments");
+		stream->unreplayable = strdup("no memory for its arguments");
 	if (!module)
 		stream->unreplayable = strdup("a kernel of an unknown program");
 	else if (module->unreplayable && !stream->unreplayable)

@@ -186,7 +186,7 @@ static const char *snap(struct ocl_stream *stream, void *piece, char *why, size_
 	if (has_content(stream))
 		make_reader(stream->parent);
 	if (!ts_replay_lock())
-		return "the recorder does not take it";
+		return "the recorder does not accept it";
 	if (has_content(stream))
 		blob = emit_content(stream, piece, &rc);
 	stream_object_emit(stream, blob);
@@ -223,7 +223,7 @@ const char *stream_snapshot(char *why, size_t size, uint64_t *ret_bytes)
 	}
 	piece = malloc(PIECE);
 	if (!piece)
-		return "there was no memory for its snapshot";
+		return "no memory for its snapshot";
 	for (stream = stream_object_first(); stream && !failure; stream = stream->next) {
 		failure = snap(stream, piece, why, size);
 		if (stream->kind == OCL_MEMORY && stream->as.memory.host)

@@ -437,7 +437,7 @@ static void begin_attempts(int64_t timeout_ns)
 	self.deadline_ns = stream_clock_ns() + timeout_ns;
 	self.slice_ns = FIRST_SLICE_NS;
 	atomic_store(&self.retry_ns, 0);
-	snprintf(self.why, sizeof(self.why), "there was no quiet moment");
+	snprintf(self.why, sizeof(self.why), "commands were running all the time");
 }
 
 /* ---- opening ---- */
@@ -460,7 +460,7 @@ static void fail_late(void)
 {
 	char text[300];
 
-	snprintf(text, sizeof(text), "it was to be closed before it could be opened: %s", self.why);
+	snprintf(text, sizeof(text), "it was closed before it could be opened: %s", self.why);
 	fail_opening(text);
 }
 

@@ -262,7 +262,7 @@ static int make_indirect(struct ts_replay_session *session, struct ts_opencl_ste
 		if ((uintptr_t)svm != ts_opencl_info(session, memory)->address)
 			return ts_error_set(
 				err, TS_ECAP,
-				"pointers inside SVM: it reaches memory %" PRIu64
+				"pointers inside SVM: it accesses memory %" PRIu64
 				" through a pointer in other memory, which is at another address in this run",
 				ts_opencl_info(session, memory)->number);
 		pointers[step->pointer_count++] = svm;

@@ -178,9 +178,10 @@ TS_TEST(which_kernel)
 	TS_CHECK_INT(hot->kernel_count, 3);
 	ts_pc_samples_free(hot);
 	TS_CHECK_INT(ts_pc_samples_new(&hot, reader, "nothing", &err), TS_ENOTFOUND);
-	TS_CHECK_STR(err.message,
-		     "no sampled kernel is called 'nothing'; 3 kernels were sampled, the hottest "
-		     "is 'f(float*)::part'");
+	TS_CHECK_STR(
+		err.message,
+		"no sampled kernel has the name 'nothing'; 3 kernels were sampled, the hottest "
+		"is 'f(float*)::part'");
 	ts_reader_close(reader);
 }
 

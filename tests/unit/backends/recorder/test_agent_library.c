@@ -29,7 +29,7 @@ TS_TEST(agent_is_found_where_the_environment_says)
 	TS_CHECK(mkdtemp(folder) && !chdir(folder));
 	setenv("TRACESMITH_AGENT_PATH", "/no/such/agent.so", 1);
 	TS_CHECK_INT(ts_agent_library_find(path, sizeof(path), &err), TS_ECAP);
-	TS_CHECK_STR(err.message, "there is no agent '/no/such/agent.so'");
+	TS_CHECK_STR(err.message, "agent '/no/such/agent.so' does not exist");
 	/* Relative to the current directory, which the program may change. */
 	make_agent("agent.so");
 	setenv("TRACESMITH_AGENT_PATH", "agent.so", 1);

@@ -67,7 +67,7 @@ TS_TEST(counters_by_right)
 
 	expect(&finding, TS_CHECK_YES, "all users", NULL);
 	finding = counters(machine, 1, 580);
-	expect(&finding, TS_CHECK_NO, "administrators only",
+	expect(&finding, TS_CHECK_NO, "only for administrators",
 	       "options nvidia NVreg_RestrictProfilingToAdminUsers=0");
 	TS_CHECK(strstr(finding.note, "lets every user") != NULL);
 	machine.capabilities = BIT(TS_CAP_PERFMON);
@@ -75,17 +75,17 @@ TS_TEST(counters_by_right)
 	expect(&finding, TS_CHECK_YES, "CAP_PERFMON", NULL);
 	/* Drivers before 565 require more. */
 	finding = counters(machine, 1, 550);
-	expect(&finding, TS_CHECK_NO, "administrators only", "update-initramfs");
+	expect(&finding, TS_CHECK_NO, "only for administrators", "update-initramfs");
 	machine.capabilities = BIT(TS_CAP_SYS_ADMIN);
 	finding = counters(machine, 1, 550);
 	expect(&finding, TS_CHECK_YES, "CAP_SYS_ADMIN", NULL);
 	machine = user();
 	machine.container = TS_CONTAINER_DOCKER;
 	finding = counters(machine, 1, 580);
-	expect(&finding, TS_CHECK_NO, "administrators only", "--cap-add PERFMON");
+	expect(&finding, TS_CHECK_NO, "only for administrators", "--cap-add PERFMON");
 	finding = counters(machine, 1, 550);
-	expect(&finding, TS_CHECK_NO, "administrators only", "--cap-add SYS_ADMIN");
+	expect(&finding, TS_CHECK_NO, "only for administrators", "--cap-add SYS_ADMIN");
 	TS_CHECK(strstr(finding.note, "trusted images only") != NULL);
 	finding = counters(machine, TS_SETTING_NONE, 0);
-	expect(&finding, TS_CHECK_UNKNOWN, "does not say", NULL);
+	expect(&finding, TS_CHECK_UNKNOWN, "does not report it", NULL);
 }

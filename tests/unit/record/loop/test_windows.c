@@ -51,7 +51,7 @@ TS_TEST(parses_steps)
 	parse_error("steps:-5");
 	parse_error("steps:a-b");
 	TS_CHECK_STR(parse_error("steps:1-x"),
-		     "window 'steps:1-x': not a range, as in steps:100-110");
+		     "window 'steps:1-x' is not a valid range, such as steps:100-110");
 }
 
 TS_TEST(parses_time)
@@ -93,7 +93,7 @@ TS_TEST(names_what_is_allowed)
 	TS_CHECK_INT(parse("command").kind, TS_WINDOW_COMMAND);
 	TS_CHECK_STR(
 		parse_error("gpu:1"),
-		"unknown window 'gpu:1': it is flag:PATH, steps:A-B, time:A-B, nvtx:NAME[@DOMAIN], "
+		"unknown window 'gpu:1'; expected flag:PATH, steps:A-B, time:A-B, nvtx:NAME[@DOMAIN], "
 		"cuda-profiler-api, command or always");
 }
 

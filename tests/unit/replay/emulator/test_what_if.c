@@ -66,7 +66,7 @@ static void check_refused(const char *text, const char *part)
 /* Errors list what is possible. */
 TS_TEST(mistakes)
 {
-	check_refused("", "expected kernel:NAME=0.5x");
+	check_refused("", "expected kernel:GLOB=0.5x");
 	check_refused("speed=2x", "; expected");
 	check_refused("kernel=2x", "; expected");
 	check_refused("streams:a=2", "; expected");

@@ -160,7 +160,7 @@ static const struct bad bad_commands[] = {
 	{ LAUNCH(ARGUMENT("{\"kind\":\"local\",\"size\":9223372036854775807}")),
 	  "command 2, launch of 'step_': argument 0 wants 9223372036854775807 bytes of local memory" },
 	{ LAUNCH("{\"global\":[1],\"args\":[],\"indirect\":[12]}"),
-	  "command 2, launch of 'step_': it may reach memory 12, which is missing" },
+	  "command 2, launch of 'step_': it can access memory 12, which is missing" },
 	{ LAUNCH("{\"global\":[-1],\"args\":[]}"),
 	  "command 2: malformed details at byte 11: expected a non-negative integer" },
 	{ LAUNCH("{\"global\":[1.5],\"args\":[]}"),
