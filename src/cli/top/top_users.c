@@ -53,9 +53,12 @@ static void keep_answer(struct ts_top_users *users, struct ts_device_users *answ
 static int ask(const struct ts_top_users *users, struct ts_device_users *ret_answer,
 	       struct ts_error *err)
 {
-	struct ts_device_table files = { 0 };
-	int rc = users->with_files ? ts_device_table_init(&files, err) : TS_OK;
+	struct ts_device_table files;
+	int rc;
 
+	if (!users->with_files)
+		return ts_device_users_find_by(ret_answer, NULL, users->sources, LIMIT_NS, err);
+	rc = ts_device_table_init(&files, err);
 	if (rc)
 		return rc;
 	rc = ts_device_users_find_by(ret_answer, &files, users->sources, LIMIT_NS, err);

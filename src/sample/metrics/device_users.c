@@ -317,7 +317,8 @@ static int find(struct ts_device_users *users, struct scan *scan, int64_t limit_
 {
 	struct device_user_list all = { 0 };
 
-	scan_processes(scan);
+	if (scan->files)
+		scan_processes(scan);
 	join_lists(&all, scan->answers, &scan->users);
 	set_start_times(&all);
 	note_missing(users, scan, limit_ns);

@@ -48,7 +48,10 @@ struct ts_device_users {
 int ts_device_users_find(struct ts_device_users *ret_users, int64_t limit_ns, struct ts_error *err);
 void ts_device_users_release(struct ts_device_users *users);
 
-/* The same with another table of device files and other sources (NULL-terminated). */
+/*
+ * The same with another table of device files (NULL: no files are searched) and other sources
+ * (NULL-terminated).
+ */
 int ts_device_users_find_by(struct ts_device_users *ret_users, const struct ts_device_table *files,
 			    const struct ts_metrics_source *const *sources, int64_t limit_ns,
 			    struct ts_error *err);

@@ -182,6 +182,9 @@ TS_TEST(files_make_users)
 	TS_CHECK_STR(rows_of(other), "");
 	if (getuid() == 0)
 		TS_CHECK(users.complete && !users.message[0]);
+	ts_device_users_release(&users);
+	TS_CHECK_INT(ts_device_users_find_by(&users, NULL, NULL, 0, NULL), TS_OK);
+	TS_CHECK_INT(users.count, 0);
 	end_user(user);
 	end_user(other);
 	find(NULL, 0);
