@@ -267,8 +267,11 @@ static bool measure_frame(struct state *state, const struct ts_native_step *step
 			  uint64_t *ret_frame)
 {
 	uint64_t sp = state->registers.values[TS_REGISTER_SP];
+	uint64_t before = state->registers.values[TS_REGISTER_PC] - step->function_start;
 	uint8_t code[PROLOGUE_BYTES];
-	size_t bytes = ts_native_read(state->native, step->function_start, code, sizeof(code));
+	/* What follows may be the next function's prologue. */
+	size_t bytes = ts_native_read(state->native, step->function_start, code,
+				      TS_MIN(before, sizeof(code)));
 
 	*ret_frame = sp + step->saved_bytes + find_locals(code, bytes);
 	return step->saved_bytes >= 16 && is_frame(state, *ret_frame);
