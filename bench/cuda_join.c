@@ -316,7 +316,7 @@ static void *launch_many(void *thread)
  */
 static unsigned int count_wrong(enum mode mode, unsigned int *ret_kernels)
 {
-	const uint32_t *told = mode == CALLBACK ? grid_of_launch : grid_of_external;
+	const uint32_t *expected_grid = mode == CALLBACK ? grid_of_launch : grid_of_external;
 	pthread_t threads[THREADS];
 	unsigned int wrong = 0, kernels = 0;
 
@@ -334,7 +334,7 @@ static unsigned int count_wrong(enum mode mode, unsigned int *ret_kernels)
 	cupti.known.ActivityFlushAll(CUPTI_FLUSH_FORCED);
 	for (size_t i = 0; i < CORRELATIONS; i++) {
 		kernels += grid_of_kernel[i] != 0;
-		wrong += grid_of_kernel[i] && grid_of_kernel[i] != told[i];
+		wrong += grid_of_kernel[i] && grid_of_kernel[i] != expected_grid[i];
 	}
 	*ret_kernels = kernels;
 	return wrong;

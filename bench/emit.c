@@ -32,8 +32,8 @@
 
 #include <tracesmith/emit.h>
 
-#include "own_target.h"
 #include "rounds.h"
+#include "target_process.h"
 
 #define SINGLE_EVENTS 1000000
 #define FIRST_THREADS 100
@@ -275,7 +275,7 @@ static void *run_single(void *argument)
 }
 
 /* Ticks between two reads with nothing in between, which are subtracted. */
-static double own_cost(void)
+static double measuring_cost(void)
 {
 	static double values[100001];
 
@@ -289,20 +289,20 @@ static double own_cost(void)
 
 static void measure_single(void)
 {
-	double tick = ns_a_tick(), own = own_cost();
-	static const double parts[] = { 0.5, 0.99, 0.999, 0.9999, 1 };
+	double tick = ns_a_tick(), cost = measuring_cost();
+	static const double quantiles[] = { 0.5, 0.99, 0.999, 0.9999, 1 };
 	static const char *const names[] = { "p50", "p99", "p999", "p9999", "max" };
 
 	if (run_threads(run_single))
 		die("pthread_create");
 	qsort(singles[0], SINGLE_EVENTS, sizeof(double), compare_doubles);
-	for (unsigned int i = 0; i < sizeof(parts) / sizeof(*parts); i++) {
-		size_t at = (size_t)(parts[i] * (SINGLE_EVENTS - 1));
-		double ticks = singles[0][at] - own;
+	for (unsigned int i = 0; i < sizeof(quantiles) / sizeof(*quantiles); i++) {
+		size_t at = (size_t)(quantiles[i] * (SINGLE_EVENTS - 1));
+		double ticks = singles[0][at] - cost;
 
 		printf(",\"%s_ns\":%.1f", names[i], (ticks > 0 ? ticks : 0) * tick);
 	}
-	printf(",\"own_cost_ns\":%.2f", own * tick);
+	printf(",\"own_cost_ns\":%.2f", cost * tick);
 	print_ring();
 }
 

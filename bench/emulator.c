@@ -109,7 +109,7 @@ static void add_command(struct maker *maker, uint32_t i)
 	maker->done[s] = work->commands[c].end;
 }
 
-static void make_places(struct maker *maker)
+static void make_entities(struct maker *maker)
 {
 	struct ts_work *work = maker->work;
 
@@ -165,7 +165,7 @@ static struct ts_work *make_work(uint32_t commands)
 	if (ts_work_new(&maker.work, &options, &err))
 		die(err.message);
 	allocate(&maker, commands);
-	make_places(&maker);
+	make_entities(&maker);
 	maker.launch = name(maker.work, "cudaLaunchKernel");
 	maker.sync = name(maker.work, "cudaDeviceSynchronize");
 	for (uint32_t i = 0; i < maker.work->command_count; i++) {

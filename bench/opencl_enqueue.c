@@ -59,7 +59,7 @@ static cl_kernel make_kernel(cl_context context)
 	return kernel;
 }
 
-static void ask_times(cl_event event)
+static void query_times(cl_event event)
 {
 	cl_ulong time;
 
@@ -70,7 +70,7 @@ static void ask_times(cl_event event)
 	clReleaseEvent(event);
 }
 
-static void run_batch(cl_command_queue queue, cl_kernel kernel, int asks, double *wall,
+static void run_batch(cl_command_queue queue, cl_kernel kernel, int queries, double *wall,
 		      double *processor)
 {
 	static cl_event events[BATCH];
@@ -81,11 +81,11 @@ static void run_batch(cl_command_queue queue, cl_kernel kernel, int asks, double
 	processor_start = read_ns(CLOCK_THREAD_CPUTIME_ID);
 	for (int i = 0; i < BATCH; i++)
 		stop_if(clEnqueueNDRangeKernel(queue, kernel, 1, NULL, &one, &one, 0, NULL,
-					       asks ? &events[i] : NULL),
+					       queries ? &events[i] : NULL),
 			"clEnqueueNDRangeKernel");
 	stop_if(clFinish(queue), "clFinish");
-	for (int i = 0; asks && i < BATCH; i++)
-		ask_times(events[i]);
+	for (int i = 0; queries && i < BATCH; i++)
+		query_times(events[i]);
 	*wall = (read_ns(CLOCK_MONOTONIC) - wall_start) / BATCH;
 	*processor = (read_ns(CLOCK_THREAD_CPUTIME_ID) - processor_start) / BATCH;
 }
@@ -108,7 +108,7 @@ static void choose_device(cl_platform_id *ret_platform, cl_device_id *ret_device
 		"clGetDeviceIDs");
 }
 
-static int run(int asks)
+static int run(int queries)
 {
 	double best_wall = 1e18, best_processor = 1e18;
 	cl_platform_id platform;
@@ -121,13 +121,14 @@ static int run(int asks)
 	choose_device(&platform, &device);
 	context = clCreateContext(NULL, 1, &device, NULL, NULL, &error);
 	stop_if(error, "clCreateContext");
-	queue = clCreateCommandQueue(context, device, asks ? CL_QUEUE_PROFILING_ENABLE : 0, &error);
+	queue = clCreateCommandQueue(context, device, queries ? CL_QUEUE_PROFILING_ENABLE : 0,
+				     &error);
 	stop_if(error, "clCreateCommandQueue");
 	kernel = make_kernel(context);
 	for (int i = 0; i < BATCHES; i++) {
 		double wall, processor;
 
-		run_batch(queue, kernel, asks, &wall, &processor);
+		run_batch(queue, kernel, queries, &wall, &processor);
 		best_wall = wall < best_wall ? wall : best_wall;
 		best_processor = processor < best_processor ? processor : best_processor;
 		/* Lets the recorder drain. */
@@ -139,7 +140,7 @@ static int run(int asks)
 
 /* ---- all runs ---- */
 
-enum { PLAIN, ASKING, RECORDED, REPLAYABLE, WAYS };
+enum { PLAIN, QUERYING, RECORDED, REPLAYABLE, WAYS };
 
 static const char *const names[WAYS] = { "without a recorder", "asking for times itself",
 					 "recorded", "replayable, outside of a window" };
@@ -155,7 +156,7 @@ static int run_way(const char *self, const char *tool, int way, double *ret_wall
 	int found = 0;
 	FILE *output;
 
-	if (way == PLAIN || way == ASKING)
+	if (way == PLAIN || way == QUERYING)
 		snprintf(command, sizeof(command), "exec '%s' %s", self,
 			 way == PLAIN ? "--run" : "--ask");
 	else

@@ -113,7 +113,7 @@ static void add_command(struct maker *maker, uint32_t i)
 	work->ranks[0].to = work->ranks[0].to > maker->done[s] ? work->ranks[0].to : maker->done[s];
 }
 
-static void make_places(struct maker *maker)
+static void make_entities(struct maker *maker)
 {
 	struct ts_work *work = maker->work;
 
@@ -139,7 +139,7 @@ static uint32_t name(struct ts_work *work, const char *text)
 	return ts_strmap_intern(&work->names, text, strlen(text), NULL);
 }
 
-static void make_room(struct maker *maker, uint32_t commands)
+static void reserve(struct maker *maker, uint32_t commands)
 {
 	struct ts_work *work = maker->work;
 
@@ -168,8 +168,8 @@ static struct ts_work *make_work(uint32_t commands)
 
 	if (ts_work_new(&maker.work, &options, &err))
 		die(err.message);
-	make_room(&maker, commands);
-	make_places(&maker);
+	reserve(&maker, commands);
+	make_entities(&maker);
 	maker.launch = name(maker.work, "cudaLaunchKernel");
 	maker.copy = name(maker.work, "cudaMemcpyAsync");
 	maker.sync = name(maker.work, "cudaDeviceSynchronize");

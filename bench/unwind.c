@@ -88,10 +88,10 @@ static void descend(unsigned int depth);
 		sink += depth;                                         \
 	}
 FUNCTION(plain, (void)0)
-FUNCTION(large, char room[700]; memset(room, (int)depth, sizeof(room));
-	 sink += (unsigned int)room[depth % 700])
-FUNCTION(variable, char room[16 + depth % 64]; memset(room, (int)depth, sizeof(room));
-	 sink += (unsigned int)room[depth % 16])
+FUNCTION(large, char buffer[700]; memset(buffer, (int)depth, sizeof(buffer));
+	 sink += (unsigned int)buffer[depth % 700])
+FUNCTION(variable, char buffer[16 + depth % 64]; memset(buffer, (int)depth, sizeof(buffer));
+	 sink += (unsigned int)buffer[depth % 16])
 FUNCTION(busy, unsigned int a = sink; unsigned int b = sink; unsigned int c = sink; descend(0);
 	 sink += a * b + c)
 

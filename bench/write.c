@@ -217,7 +217,7 @@ static int write_json_lines(const struct settings *settings, struct texts *texts
 	return fclose(out) != 0;
 }
 
-static void add_place(struct ts_writer *writer)
+static void add_entities(struct ts_writer *writer)
 {
 	struct ts_thread_row thread = ts_thread_none;
 	struct ts_device_row device = ts_device_none;
@@ -252,7 +252,7 @@ static int write_trace(const struct settings *settings, struct texts *texts, uin
 		return 1;
 	}
 	intern_all(writer, texts);
-	add_place(writer);
+	add_entities(writer);
 	for (i = 0;
 	     settings->bytes ? ts_writer_bytes(writer) < settings->bytes : i < settings->rows;
 	     i++) {

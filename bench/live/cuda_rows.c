@@ -39,10 +39,10 @@ struct bench {
 	uint64_t positions[RINGS], events[RINGS], new_events[RINGS];
 	uint32_t entries;
 	uint32_t launch_site, allocation_site;
-	uint32_t step_launches, kernels, places;
+	uint32_t step_launches, kernels, call_sites;
 	uint32_t kernel_sites[STEP_MOST], stacks[STEP_MOST];
 	struct {
-		uint32_t kernel, place, calls;
+		uint32_t kernel, call_site, calls;
 	} plan[STEP_MOST];
 	uint64_t random;
 	uint64_t drained_ns;
@@ -144,13 +144,13 @@ static uint32_t put_entry(struct bench *bench, unsigned int kind, const char *na
 }
 
 /* All call sites share half of their frames, like the outer loops of a program. */
-static uint32_t put_stack(struct bench *bench, uint32_t place, uint32_t module)
+static uint32_t put_stack(struct bench *bench, uint32_t call_site, uint32_t module)
 {
 	static uint32_t shared;
 	uint32_t stack = shared;
 
 	for (uint32_t depth = stack ? STACK_DEPTH / 2 : 0; depth < STACK_DEPTH; depth++) {
-		uint64_t frame = (uint64_t)module << 32 | (depth * 4096 + place * 16);
+		uint64_t frame = (uint64_t)module << 32 | (depth * 4096 + call_site * 16);
 
 		stack = put_entry(bench, TS_LIVE_CODE_STACK, "", "", stack, &frame);
 		if (depth == STACK_DEPTH / 2 - 1)
@@ -175,7 +175,7 @@ static void put_dictionary(struct bench *bench)
 	}
 	module =
 		put_entry(bench, TS_LIVE_CODE_MODULE, "/lib/libtorch_cuda.so", "00112233", 0, NULL);
-	for (uint32_t i = 0; i < bench->places; i++)
+	for (uint32_t i = 0; i < bench->call_sites; i++)
 		bench->stacks[i] = put_stack(bench, i, module);
 	block.bytes = (uint32_t)bench->dictionary.length;
 	block.to = block.bytes;
@@ -260,7 +260,7 @@ static void put_allocation(struct bench *bench, uint32_t number, uint64_t now)
 				.bytes = 0x200000,
 				.total = 0x10000000 + (number & 1) * 0x200000,
 				.reserved = TS_ABSENT },
-		.stack = bench->stacks[number % bench->places],
+		.stack = bench->stacks[number % bench->call_sites],
 	};
 
 	put_record(bench, RING_CALLS, TS_LIVE_ALLOCATION, TS_LIVE_FLAG_STACK_IS,
@@ -274,10 +274,10 @@ static void draw_plan(struct bench *bench, uint32_t launches)
 {
 	bench->step_launches = launches;
 	bench->kernels = launches / 4 + 1;
-	bench->places = launches / 2 + 1;
+	bench->call_sites = launches / 2 + 1;
 	for (uint32_t i = 0; i < launches; i++) {
 		bench->plan[i].kernel = (uint32_t)(draw(bench) % bench->kernels);
-		bench->plan[i].place = (uint32_t)(draw(bench) % bench->places);
+		bench->plan[i].call_site = (uint32_t)(draw(bench) % bench->call_sites);
 		bench->plan[i].calls = 1 + (uint32_t)(draw(bench) % 3);
 	}
 }
@@ -341,7 +341,7 @@ static void run(struct bench *bench, uint64_t launches)
 
 		now += jittered(bench, 25000 + of_step % 7 * 2000.0, 0.2);
 		correlation += bench->plan[of_step].calls + (draw(bench) % 50 == 0);
-		put_call(bench, correlation, bench->stacks[bench->plan[of_step].place], now,
+		put_call(bench, correlation, bench->stacks[bench->plan[of_step].call_site], now,
 			 now + length);
 		start = TS_MAX(now + jittered(bench, 6000, 0.15), busy_until + 900);
 		/* Devices count in units of 32 ns. */

@@ -15,7 +15,7 @@
 
 #include <tracesmith/emit.h>
 
-#include "../own_target.h"
+#include "../target_process.h"
 
 #include "live/area.h"
 #include "live/journal.h"

@@ -414,19 +414,19 @@ static int by_index_less(unsigned int index, struct nvml_device **ret_device)
 
 static void *find_more(void *library, const char *name)
 {
-	int (*own_count)(unsigned int *) = count_more;
-	int (*own_by_index)(unsigned int, struct nvml_device **) = by_index_less;
-	void *found = dlsym(library, name), *own = NULL;
+	int (*replacement_count)(unsigned int *) = count_more;
+	int (*replacement_by_index)(unsigned int, struct nvml_device **) = by_index_less;
+	void *found = dlsym(library, name), *replacement = NULL;
 
 	/* Pointers to functions are not pointers to objects in C; the bytes are the same here. */
 	if (found && strcmp(name, "nvmlDeviceGetCount_v2") == 0) {
 		memcpy(&real_count, &found, sizeof(found));
-		memcpy(&own, &own_count, sizeof(own));
+		memcpy(&replacement, &replacement_count, sizeof(replacement));
 	} else if (found && strcmp(name, "nvmlDeviceGetHandleByIndex_v2") == 0) {
 		memcpy(&real_by_index, &found, sizeof(found));
-		memcpy(&own, &own_by_index, sizeof(own));
+		memcpy(&replacement, &replacement_by_index, sizeof(replacement));
 	}
-	return own ? own : found;
+	return replacement ? replacement : found;
 }
 
 /* The first samples cost more, once per recording; they are reported separately. */

@@ -22,7 +22,7 @@
 
 struct mydevice {
 	const char *path;
-	int told; /* the device has been described */
+	int described; /* the device has been described */
 };
 
 /* Is there a device? Called once, on the sampling thread. */
@@ -55,7 +55,7 @@ static void close_device(void *state)
 }
 
 /* Describes the device: once, before its first value. */
-static void tell_device(struct mydevice *device, const struct ts_metrics_sink *sink)
+static void describe_device(struct mydevice *device, const struct ts_metrics_sink *sink)
 {
 	const struct ts_metrics_device about = {
 		.number = 0,
@@ -64,9 +64,9 @@ static void tell_device(struct mydevice *device, const struct ts_metrics_sink *s
 		.memory_bytes = TS_METRICS_UNKNOWN,
 	};
 
-	if (!device->told)
+	if (!device->described)
 		sink->device(sink->context, &about);
-	device->told = 1;
+	device->described = 1;
 }
 
 /* Parses the number after a key and a space; false: another key, or not a number. */
@@ -125,7 +125,7 @@ static int sample_device(void *state, const struct ts_metrics_sink *sink)
 			      "the status of the device has gone: is its driver still loaded?");
 		return 1;
 	}
-	tell_device(device, sink);
+	describe_device(device, sink);
 	while (fgets(line, sizeof(line), file))
 		give_line(sink, line);
 	fclose(file);

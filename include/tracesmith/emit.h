@@ -91,18 +91,18 @@ TS_EMIT_API uint64_t ts_now(void);
 
 /* A span that ends now and has this duration. */
 #define TS_SPAN_NS(name, category, duration_ns, ...) \
-	TS_EMIT_OWN_(1, 0, name, category, ts_emit_int(duration_ns), ##__VA_ARGS__)
+	TS_EMIT_LEADING_(1, 0, name, category, ts_emit_int(duration_ns), ##__VA_ARGS__)
 #define TS_SPAN_MS(name, category, duration_ms, ...) \
-	TS_EMIT_OWN_(1, 0, name, category, ts_emit_ms(duration_ms), ##__VA_ARGS__)
+	TS_EMIT_LEADING_(1, 0, name, category, ts_emit_ms(duration_ms), ##__VA_ARGS__)
 
 /* A span from an earlier ts_now() until now. */
 #define TS_SPAN_SINCE(name, category, start, ...) \
-	TS_EMIT_OWN_(1, 1, name, category, ts_now() - (start), ##__VA_ARGS__)
+	TS_EMIT_LEADING_(1, 1, name, category, ts_now() - (start), ##__VA_ARGS__)
 
 /* A span with an explicit start in CLOCK_MONOTONIC ns (C++ steady_clock, Rust Instant). */
-#define TS_SPAN_AT(name, category, start_ns, duration_ns, ...)                               \
-	TS_EMIT_OWN2_(1, 2, name, category, ts_emit_int(duration_ns), ts_emit_int(start_ns), \
-		      ##__VA_ARGS__)
+#define TS_SPAN_AT(name, category, start_ns, duration_ns, ...)                                   \
+	TS_EMIT_LEADING2_(1, 2, name, category, ts_emit_int(duration_ns), ts_emit_int(start_ns), \
+			  ##__VA_ARGS__)
 
 /* A span that is open until the matching TS_END() of the same thread; spans nest. */
 #define TS_BEGIN(name, category, ...) TS_EMIT_(2, 0, name, category, ##__VA_ARGS__)
@@ -119,13 +119,13 @@ TS_EMIT_API uint64_t ts_now(void);
  * thread.
  */
 #define TS_INSTANT_ON(track, name, category, ...) \
-	TS_EMIT_OWN_(4, 4, name, category, ts_emit_int(track), ##__VA_ARGS__)
-#define TS_SPAN_NS_ON(track, name, category, duration_ns, ...)                            \
-	TS_EMIT_OWN2_(1, 4, name, category, ts_emit_int(duration_ns), ts_emit_int(track), \
-		      ##__VA_ARGS__)
-#define TS_SPAN_MS_ON(track, name, category, duration_ms, ...)                           \
-	TS_EMIT_OWN2_(1, 4, name, category, ts_emit_ms(duration_ms), ts_emit_int(track), \
-		      ##__VA_ARGS__)
+	TS_EMIT_LEADING_(4, 4, name, category, ts_emit_int(track), ##__VA_ARGS__)
+#define TS_SPAN_NS_ON(track, name, category, duration_ns, ...)                                \
+	TS_EMIT_LEADING2_(1, 4, name, category, ts_emit_int(duration_ns), ts_emit_int(track), \
+			  ##__VA_ARGS__)
+#define TS_SPAN_MS_ON(track, name, category, duration_ms, ...)                               \
+	TS_EMIT_LEADING2_(1, 4, name, category, ts_emit_ms(duration_ms), ts_emit_int(track), \
+			  ##__VA_ARGS__)
 
 /* A step (of training, of decoding) begins: windows by step open and close here. Cheap when off. */
 #define TS_STEP(number) ts_step(number)
@@ -243,7 +243,7 @@ struct ts_emit_site {
 	uint32_t line;
 	uint8_t kind;
 	uint8_t flags;
-	uint8_t own_words; /* words before the arguments */
+	uint8_t leading_words; /* words before the arguments */
 	uint8_t field_count;
 	uint8_t strings; /* of the arguments */
 };
@@ -301,8 +301,8 @@ static inline uint64_t ts_emit_ms(double milliseconds)
 #define TS_EMIT_VALUE_(type, key, word) word,
 #define TS_EMIT_IS_STRING_(type, key, word) +((type) == 3)
 
-/* own: words before the arguments, as lists without parentheses; own_count of them. */
-#define TS_EMIT_SITE_(kind, flags, name, category, own_count, ...)                                \
+/* own: words before the arguments, as lists without parentheses; leading_count of them. */
+#define TS_EMIT_SITE_(kind, flags, name, category, leading_count, ...)                            \
 	static const struct ts_emit_field ts_fields_[] = { TS_EMIT_MAP_(TS_EMIT_FIELD_,           \
 									##__VA_ARGS__){ 0, 0 } }; \
 	static struct ts_emit_site ts_site_ = { 0,                                                \
@@ -312,7 +312,7 @@ static inline uint64_t ts_emit_ms(double milliseconds)
 						__LINE__,                                         \
 						kind,                                             \
 						flags,                                            \
-						own_count,                                        \
+						leading_count,                                    \
 						TS_EMIT_COUNT_(0, ##__VA_ARGS__),                 \
 						(0 TS_EMIT_MAP_(TS_EMIT_IS_STRING_,               \
 								##__VA_ARGS__)) }
@@ -344,24 +344,24 @@ static inline uint64_t ts_emit_ms(double milliseconds)
 		}                                                                             \
 	} while (0)
 
-#define TS_EMIT_OWN_(kind, flags, name, category, own, ...)                                       \
+#define TS_EMIT_LEADING_(kind, flags, name, category, leading, ...)                               \
 	do {                                                                                      \
 		if (ts_enabled()) {                                                               \
 			TS_EMIT_SITE_(kind, flags, name, category, 1, ##__VA_ARGS__);             \
 			const uint64_t ts_words_[] = {                                            \
-				own, TS_EMIT_MAP_(TS_EMIT_VALUE_, ##__VA_ARGS__) 0, 0             \
+				leading, TS_EMIT_MAP_(TS_EMIT_VALUE_, ##__VA_ARGS__) 0, 0         \
 			};                                                                        \
 			TS_EMIT_SEND_(&ts_site_, ts_words_, 1 + TS_EMIT_COUNT_(0, ##__VA_ARGS__), \
 				      TS_EMIT_STRINGS_(0, ##__VA_ARGS__));                        \
 		}                                                                                 \
 	} while (0)
 
-#define TS_EMIT_OWN2_(kind, flags, name, category, own, other, ...)                               \
+#define TS_EMIT_LEADING2_(kind, flags, name, category, leading, other, ...)                       \
 	do {                                                                                      \
 		if (ts_enabled()) {                                                               \
 			TS_EMIT_SITE_(kind, flags, name, category, 2, ##__VA_ARGS__);             \
 			const uint64_t ts_words_[] = {                                            \
-				own, other, TS_EMIT_MAP_(TS_EMIT_VALUE_, ##__VA_ARGS__) 0, 0      \
+				leading, other, TS_EMIT_MAP_(TS_EMIT_VALUE_, ##__VA_ARGS__) 0, 0  \
 			};                                                                        \
 			TS_EMIT_SEND_(&ts_site_, ts_words_, 2 + TS_EMIT_COUNT_(0, ##__VA_ARGS__), \
 				      TS_EMIT_STRINGS_(0, ##__VA_ARGS__));                        \

@@ -118,11 +118,11 @@ uint32_t ts_writer_blob(struct ts_writer *writer, const void *data, size_t bytes
 
 /*
  * Another row of `blob`: bytes that continue those of `previous` (0: the first). `hash` (XXH3, 64
- * bits) and `whole_bytes` cover the content up to and including these. Content of any size thus
+ * bits) and `total_bytes` cover the content up to and including these. Content of any size thus
  * needs only the memory of one piece; 1 MiB is a good size.
  */
 uint32_t ts_writer_blob_piece(struct ts_writer *writer, uint32_t previous, uint64_t hash,
-			      uint64_t whole_bytes, const void *data, size_t bytes);
+			      uint64_t total_bytes, const void *data, size_t bytes);
 
 /* Text of a string that this writer still has, else NULL; borrowed until the next string. */
 const char *ts_writer_text(struct ts_writer *writer, uint32_t string, size_t *ret_length);

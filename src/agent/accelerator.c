@@ -131,7 +131,7 @@ __attribute__((noinline)) static void emit_slowly(struct ts_emit_site *site,
 	core = agent_start(&ts_process_tracer);
 	if (core && (while_off || (__atomic_load_n(&core->control->enabled, __ATOMIC_RELAXED) &
 				   TS_LIVE_ENABLED))) {
-		if (agent_python_asked && site->kind == TS_LIVE_CALL &&
+		if (agent_python_requested && site->kind == TS_LIVE_CALL &&
 		    !(flags & TS_LIVE_FLAG_STACK_IS))
 			put_call(core, site, fixed);
 		else
@@ -175,7 +175,7 @@ void ts_accelerator_call(struct ts_emit_site *site, uint64_t start, uint64_t cor
 
 	if (!ts_enabled())
 		return;
-	if (AGENT_UNLIKELY(agent_stacks_asked)) {
+	if (AGENT_UNLIKELY(agent_stacks_requested)) {
 		call_with_stack(site, start, correlation, result);
 		return;
 	}

@@ -28,18 +28,18 @@ __thread struct agent_python_buffer *agent_python_buffer __attribute__((tls_mode
 
 uint32_t agent_python_parse(const char *text)
 {
-	uint32_t asked = 0;
+	uint32_t requested = 0;
 
 	while (text && *text) {
 		size_t length = strcspn(text, ",");
 
 		if (length == 5 && !strncmp(text, "marks", length))
-			asked |= AGENT_PYTHON_MARKS;
+			requested |= AGENT_PYTHON_MARKS;
 		else if (length == 5 && !strncmp(text, "calls", length))
-			asked |= AGENT_PYTHON_CALLS;
+			requested |= AGENT_PYTHON_CALLS;
 		text += length + (text[length] == ',');
 	}
-	return asked;
+	return requested;
 }
 
 /* ---- finding Python ---- */
@@ -85,7 +85,7 @@ static bool find_layout(unsigned int version)
 }
 
 /* Reports the outcome once, as a fact of the process. */
-static void tell(const char *what)
+static void report(const char *what)
 {
 	char json[128];
 	struct agent_note note = { .kind = TS_LIVE_FACT,
@@ -105,7 +105,7 @@ static void report_unknown(void)
 		return;
 	snprintf(text, sizeof(text), "not read: unsupported Python %u.%u", version >> 8 & 0xff,
 		 version & 0xff);
-	tell(text);
+	report(text);
 }
 
 /* The lock is held. */
@@ -183,11 +183,11 @@ static bool check_stack(uint64_t thread)
 	struct ts_python_process_view view = { .memory = &memory,
 					       .layout = &agent_python.layout,
 					       .code_type = agent_python.code_type };
-	bool is_whole;
+	bool is_complete;
 	size_t depth = ts_python_walk(&view, thread, agent_python_buffer->raw,
-				      PYTHON_CHECKED_FRAMES, &is_whole);
+				      PYTHON_CHECKED_FRAMES, &is_complete);
 
-	if (!depth || (!is_whole && depth < PYTHON_CHECKED_FRAMES))
+	if (!depth || (!is_complete && depth < PYTHON_CHECKED_FRAMES))
 		return false;
 	for (size_t i = 0; i < depth; i++)
 		if (!check_frame(&view, &agent_python_buffer->raw[i], agent_python_buffer->table))
@@ -204,10 +204,10 @@ static void check(uint64_t thread)
 	if (agent_python.state == PYTHON_FOUND && agent_python_remember() && check_stack(thread)) {
 		__atomic_store_n(&agent_python.state, PYTHON_CHECKED, __ATOMIC_RELEASE);
 		snprintf(text, sizeof(text), "3.%u", agent_python.layout.minor);
-		tell(text);
+		report(text);
 	} else if (agent_python.state == PYTHON_FOUND && ++agent_python.failures >= MOST_FAILURES) {
 		__atomic_store_n(&agent_python.state, PYTHON_OFF, __ATOMIC_RELEASE);
-		tell("not read: frames not found where this version keeps them");
+		report("not read: frames not found where this version keeps them");
 	}
 	unlock();
 }
@@ -219,7 +219,7 @@ static bool is_wanted(const struct core *core, uint32_t what)
 	unsigned int word = what == AGENT_PYTHON_MARKS ? TS_CONFIG_PYTHON_MARKS
 						       : TS_CONFIG_PYTHON_CALLS;
 
-	return (agent_python_asked & what) &&
+	return (agent_python_requested & what) &&
 	       __atomic_load_n(&core->control->config[word], __ATOMIC_RELAXED);
 }
 
@@ -294,9 +294,9 @@ void agent_python_done(void)
 
 void agent_python_thread_exit(void)
 {
-	struct agent_python_buffer *own = agent_python_buffer;
+	struct agent_python_buffer *previous = agent_python_buffer;
 
 	agent_python_buffer = NULL;
-	if (own)
-		munmap(own, sizeof(*own));
+	if (previous)
+		munmap(previous, sizeof(*previous));
 }

@@ -137,8 +137,8 @@ int64_t agent_python_line(struct ts_python_memory *memory, const struct ts_pytho
 			      (uint32_t)offset);
 }
 
-static uint64_t make_word(struct core *core, const struct ts_python_raw_frame *frame,
-			  const struct ts_python_code_identity *identity)
+static uint64_t make_frame_word(struct core *core, const struct ts_python_raw_frame *frame,
+				const struct ts_python_code_identity *identity)
 {
 	struct ts_python_memory memory = { .pid = 0 };
 	struct ts_python_process_view view = { .memory = &memory,
@@ -274,8 +274,8 @@ static void poke(uint64_t *word, uint64_t value)
  * Reads the slot between two reads of its version, which are equal and even if nobody changed the
  * slot meanwhile.
  */
-static inline bool find_word(struct frame_slot *slot, const struct ts_python_raw_frame *frame,
-			     uint64_t print, uint64_t *ret_word)
+static inline bool find_frame_word(struct frame_slot *slot, const struct ts_python_raw_frame *frame,
+				   uint64_t print, uint64_t *ret_word)
 {
 	uint64_t version = __atomic_load_n(&slot->version, __ATOMIC_ACQUIRE);
 	bool is_same = peek(&slot->code) == frame->code &&
@@ -288,8 +288,8 @@ static inline bool find_word(struct frame_slot *slot, const struct ts_python_raw
 }
 
 /* Skips a slot that another thread is changing. */
-static void keep_word(struct frame_slot *slot, const struct ts_python_raw_frame *frame,
-		      uint64_t print, uint64_t word)
+static void cache_frame_word(struct frame_slot *slot, const struct ts_python_raw_frame *frame,
+			     uint64_t print, uint64_t word)
 {
 	uint64_t version = peek(&slot->version);
 
@@ -326,20 +326,19 @@ static inline bool identify(uint64_t code, struct ts_python_code_identity *ret_i
 	       is_address(ret_identity->line_table) && ret_identity->first_line >= 0;
 }
 
-__attribute__((noinline)) static uint64_t new_word(struct core *core,
-						   const struct ts_python_raw_frame *frame,
-						   const struct ts_python_code_identity *identity,
-						   uint64_t print)
+__attribute__((noinline)) static uint64_t new_frame_word(
+	struct core *core, const struct ts_python_raw_frame *frame,
+	const struct ts_python_code_identity *identity, uint64_t print)
 {
-	uint64_t word = make_word(core, frame, identity);
+	uint64_t word = make_frame_word(core, frame, identity);
 
-	keep_word(slot_of(frame), frame, print, word);
+	cache_frame_word(slot_of(frame), frame, print, word);
 	return word;
 }
 
 /* False: the frame does not run a code object. */
-static inline bool word_of(struct core *core, const struct ts_python_raw_frame *frame,
-			   uint64_t *ret_word)
+static inline bool frame_word(struct core *core, const struct ts_python_raw_frame *frame,
+			      uint64_t *ret_word)
 {
 	struct ts_python_code_identity identity;
 	uint64_t print;
@@ -347,8 +346,8 @@ static inline bool word_of(struct core *core, const struct ts_python_raw_frame *
 	if (!identify(frame->code, &identity))
 		return false;
 	print = print_of(&identity);
-	if (AGENT_UNLIKELY(!find_word(slot_of(frame), frame, print, ret_word)))
-		*ret_word = new_word(core, frame, &identity, print);
+	if (AGENT_UNLIKELY(!find_frame_word(slot_of(frame), frame, print, ret_word)))
+		*ret_word = new_frame_word(core, frame, &identity, print);
 	return true;
 }
 
@@ -384,7 +383,7 @@ uint32_t agent_python_walk(struct core *core, uint64_t thread)
 		} else if (is_address(frame.code)) {
 			agent_python_buffer->is_entry[PYTHON_MOST_DEPTH - 1 - depth] =
 				frame.flags & TS_PYTHON_RAW_ENTRY;
-			depth += word_of(
+			depth += frame_word(
 				core, &frame,
 				&agent_python_buffer->frames[PYTHON_MOST_DEPTH - 1 - depth]);
 		}

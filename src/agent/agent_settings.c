@@ -273,8 +273,8 @@ static void remember(void)
 	if (__atomic_compare_exchange_n(&remembered.state, &none, 1, false, __ATOMIC_ACQ_REL,
 					__ATOMIC_ACQUIRE)) {
 		read_environment(&remembered.settings);
-		agent_python_asked = remembered.settings.python;
-		agent_stacks_asked = remembered.settings.stacks;
+		agent_python_requested = remembered.settings.python;
+		agent_stacks_requested = remembered.settings.stacks;
 		__atomic_store_n(&remembered.state, 2, __ATOMIC_RELEASE);
 	}
 	for (unsigned int spins = 0; !is_known(); spins++)

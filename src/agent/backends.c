@@ -35,13 +35,14 @@ static size_t folder_of(const void *address, const char **ret_path)
 /* True if it is built in, or from a library next to the agent. */
 static bool is_ours(const struct ts_backend *backend)
 {
-	const char *theirs, *own;
+	const char *theirs, *started_folder;
 	size_t length = folder_of(backend, &theirs);
 
 	for (size_t i = 0; ours(i); i++)
 		if (ours(i) == backend)
 			return true;
-	return length && length == folder_of(&started, &own) && !memcmp(theirs, own, length);
+	return length && length == folder_of(&started, &started_folder) &&
+	       !memcmp(theirs, started_folder, length);
 }
 
 static const struct ts_backend *find(const char *name)

@@ -17,7 +17,7 @@ static struct writer no_writer;
 
 __thread struct writer *agent_writer __attribute__((tls_model("initial-exec"))) = &no_writer;
 
-uint32_t agent_python_asked;
+uint32_t agent_python_requested;
 
 struct writer *agent_no_writer(void)
 {
@@ -283,12 +283,12 @@ static void emit_site(struct core *core, const struct ts_emit_site *site, const 
 {
 	struct agent_site_event event = { .site = site,
 					  .flags = site->flags,
-					  .fixed_count = site->own_words,
+					  .fixed_count = site->leading_words,
 					  .fixed = words,
-					  .values = words + site->own_words };
+					  .values = words + site->leading_words };
 	struct agent_stack stack;
 
-	if (AGENT_LIKELY(!agent_python_asked) || site->kind != TS_LIVE_INSTANT ||
+	if (AGENT_LIKELY(!agent_python_requested) || site->kind != TS_LIVE_INSTANT ||
 	    !agent_python_take(core, AGENT_PYTHON_MARKS, &stack)) {
 		put_site_event(core, &event);
 		return;
@@ -317,11 +317,11 @@ static void emit_unregistered(struct core *core, const struct ts_emit_site *site
 			      const uint64_t *words)
 {
 	struct ts_emit_arg args[TS_LIVE_FIELDS];
-	const uint64_t *values = words + site->own_words;
+	const uint64_t *values = words + site->leading_words;
 	struct agent_event event = { .kind = site->kind,
 				     .flags = site->flags,
 				     .fixed = words,
-				     .fixed_count = site->own_words,
+				     .fixed_count = site->leading_words,
 				     .name = site->name,
 				     .category = site->category,
 				     .args = args,
@@ -486,7 +486,7 @@ static void emit_event(struct ts_tracer *tracer, struct agent_event *event, int6
 			fixed[event->fixed_count++] = (uint64_t)track;
 		}
 		event->fixed = fixed;
-		if (AGENT_UNLIKELY(agent_python_asked) && event->kind == TS_LIVE_INSTANT &&
+		if (AGENT_UNLIKELY(agent_python_requested) && event->kind == TS_LIVE_INSTANT &&
 		    tracer == &ts_process_tracer)
 			emit_mark(core, event);
 		else

@@ -63,13 +63,13 @@ struct agent_note {
 void agent_emit_note(struct ts_tracer *tracer, const struct agent_note *note);
 
 /* AGENT_PYTHON_*: set before the first event, and constant after it. */
-extern uint32_t agent_python_asked;
+extern uint32_t agent_python_requested;
 
 /* Value of `open` in an open writer. Events with stacks never take the hot path. */
 static inline unsigned int agent_open_value(const struct writer *writer)
 {
-	return writer->clock == TS_LIVE_CLOCK_COUNTER && !agent_python_asked ? WRITER_HOT
-									     : WRITER_SLOW;
+	return writer->clock == TS_LIVE_CLOCK_COUNTER && !agent_python_requested ? WRITER_HOT
+										 : WRITER_SLOW;
 }
 
 /*

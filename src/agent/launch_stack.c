@@ -13,10 +13,10 @@
 #include <tracesmith/accelerator.h>
 
 #define STACK_BUCKETS 16384u /* a power of two */
-#define NO_ROOM UINT64_C(0xffffffff)
+#define TABLE_FULL UINT64_C(0xffffffff)
 #define REPORT_NS 1000000000u
 
-uint32_t agent_stacks_asked;
+uint32_t agent_stacks_requested;
 
 static struct agent_slot *stacks; /* hash to number */
 static uint64_t lost, lost_reported_ns;
@@ -75,12 +75,12 @@ void agent_slot_keep(struct agent_slot *slots, uint64_t key, uint64_t value)
 static void count_lost(void)
 {
 	uint64_t now = ts_counter_monotonic_ns();
-	uint64_t told = __atomic_load_n(&lost_reported_ns, __ATOMIC_RELAXED), count;
+	uint64_t reported_ns = __atomic_load_n(&lost_reported_ns, __ATOMIC_RELAXED), count;
 
 	__atomic_fetch_add(&lost, 1, __ATOMIC_RELAXED);
-	if (now - told < REPORT_NS ||
-	    !__atomic_compare_exchange_n(&lost_reported_ns, &told, now, false, __ATOMIC_RELAXED,
-					 __ATOMIC_RELAXED))
+	if (now - reported_ns < REPORT_NS ||
+	    !__atomic_compare_exchange_n(&lost_reported_ns, &reported_ns, now, false,
+					 __ATOMIC_RELAXED, __ATOMIC_RELAXED))
 		return;
 	count = __atomic_exchange_n(&lost, 0, __ATOMIC_RELAXED);
 	if (count)
@@ -106,7 +106,7 @@ __attribute__((noinline)) static uint64_t find_number(struct core *core,
 	agent_stack_merge(core, native, python, &buffer->merged);
 	number = agent_stack_number(core, &buffer->merged);
 	agent_restore_signals(&saved);
-	return number ? number : NO_ROOM;
+	return number ? number : TABLE_FULL;
 }
 
 static uint32_t number_of(struct core *core, const struct ts_local_unwind_stack *native,
@@ -123,7 +123,7 @@ static uint32_t number_of(struct core *core, const struct ts_local_unwind_stack 
 		number = find_number(core, native, python);
 		agent_slot_keep(bucket, hash, number);
 	}
-	if (AGENT_LIKELY(number != NO_ROOM))
+	if (AGENT_LIKELY(number != TABLE_FULL))
 		return (uint32_t)number;
 	count_lost();
 	return 0;
@@ -201,7 +201,7 @@ static inline __attribute__((always_inline)) uint32_t take_current(bool is_alway
 {
 	struct ts_local_unwind_registers captured;
 
-	if (AGENT_LIKELY(!agent_stacks_asked) || (!is_always && !ts_enabled()))
+	if (AGENT_LIKELY(!agent_stacks_requested) || (!is_always && !ts_enabled()))
 		return 0;
 	ts_local_unwind_capture(&captured);
 	return take_if_wanted(&captured);
@@ -219,11 +219,11 @@ uint32_t ts_accelerator_stack_always(void)
 
 void agent_stack_thread_exit(void)
 {
-	struct stack_buffer *own = buffer;
+	struct stack_buffer *previous = buffer;
 
 	buffer = NULL;
-	if (own)
-		munmap(own, sizeof(*own));
+	if (previous)
+		munmap(previous, sizeof(*previous));
 }
 
 void agent_stack_forget(void)

@@ -11,7 +11,7 @@
 #include "code/local/local_unwind.h"
 
 /* TS_STACKS_* requested when the process started; 0: none. Set before the first event. */
-extern uint32_t agent_stacks_asked;
+extern uint32_t agent_stacks_requested;
 
 /* Parses "none", "native", "python" or "all". */
 uint32_t agent_stacks_parse(const char *text);

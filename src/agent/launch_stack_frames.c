@@ -20,7 +20,7 @@
 /* Flag bits above the entry's number in a frame word: there are fewer than 2^24 entries. */
 #define IS_LOOP (UINT64_C(1) << 63) /* the interpreter's loop */
 #define IS_OURS (UINT64_C(1) << 62)
-#define WORD (~(IS_LOOP | IS_OURS))
+#define ADDRESS_BITS (~(IS_LOOP | IS_OURS))
 
 static struct agent_slot *frames_of_pcs;
 static uint32_t markers[TS_LOCAL_UNWIND_TOO_DEEP +
@@ -137,20 +137,20 @@ static bool begins_inside(uint64_t start)
 static bool is_loop(uint64_t address, const struct ts_local_unwind_module *module)
 {
 	uint64_t loop = agent_python_loop(), bias = module->bias, bytes;
-	struct ts_cfi_row row, own;
+	struct ts_cfi_row row, loop_row;
 	const uint8_t *unused;
 
 	if (!loop || loop - module->start >= module->bytes ||
-	    !ts_local_unwind_find_row(loop, &own, &unused) ||
+	    !ts_local_unwind_find_row(loop, &loop_row, &unused) ||
 	    !ts_local_unwind_find_row(address, &row, &unused))
 		return false;
-	if (row.start == own.start)
+	if (row.start == loop_row.start)
 		return true;
-	bytes = own.end - own.start;
+	bytes = loop_row.end - loop_row.start;
 	if (bytes > MOST_LOOP_BYTES || !begins_inside(row.start + bias))
 		return false;
-	return ts_jumps_count((const uint8_t *)(uintptr_t)(own.start + bias), bytes, own.start,
-			      row.start, row.end) >= TS_JUMPS_MIN;
+	return ts_jumps_count((const uint8_t *)(uintptr_t)(loop_row.start + bias), bytes,
+			      loop_row.start, row.start, row.end) >= TS_JUMPS_MIN;
 }
 
 /* ---- frames ---- */
@@ -283,7 +283,7 @@ static void merge_native(struct merging *merging, const struct ts_local_unwind_s
 			put_all_python(merging);
 		/* The marker represents code without a file. */
 		if (word)
-			put(merging, word & WORD);
+			put(merging, word & ADDRESS_BITS);
 	}
 	if (native->end != TS_LOCAL_UNWIND_COMPLETE)
 		put(merging, marker(merging->core, native->end));

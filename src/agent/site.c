@@ -142,7 +142,7 @@ uint32_t agent_add_module(struct core *core, const char *path, const char *build
 
 static bool add(struct core *core, struct ts_emit_site *site)
 {
-	uint64_t words = 2u + site->own_words + site->field_count;
+	uint64_t words = 2u + site->leading_words + site->field_count;
 	uint32_t number = add_entry(core, site);
 
 	if (!number)

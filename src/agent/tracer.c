@@ -117,12 +117,12 @@ void agent_disable(struct ts_tracer *tracer, const char *why, int error)
 	if (core->control) {
 		char *message = core->control->message;
 		const char *cause = error ? strerrordesc_np(error) : NULL;
-		size_t room = sizeof(core->control->message) - 1;
+		size_t space = sizeof(core->control->message) - 1;
 
-		strncpy(message, why, room);
+		strncpy(message, why, space);
 		if (cause) {
-			strncat(message, ": ", room - strlen(message));
-			strncat(message, cause, room - strlen(message));
+			strncat(message, ": ", space - strlen(message));
+			strncat(message, cause, space - strlen(message));
 		}
 		__atomic_store_n(&core->control->target_state, TS_LIVE_DISABLED, __ATOMIC_RELEASE);
 	}
@@ -171,7 +171,7 @@ static struct core *get_core(struct ts_tracer *tracer)
 static struct stat standard_error;
 
 /* Writes to standard error, if it is still the same file, would not block, and has a reader. */
-static void say(const char *text, size_t bytes)
+static void print_message(const char *text, size_t bytes)
 {
 	struct pollfd ready = { STDERR_FILENO, POLLOUT, 0 };
 	struct timespec at_once = { 0, 0 };
@@ -202,7 +202,7 @@ static void go_without_recorder(struct core *core)
 
 	__atomic_store_n(&core->control->mode, TS_LIVE_FLIGHT, __ATOMIC_RELAXED);
 	if (bytes > 0 && bytes < 512)
-		say(core->scratch, (size_t)bytes);
+		print_message(core->scratch, (size_t)bytes);
 }
 
 /* Called by the thread that found the core new, with signals blocked. */
@@ -391,7 +391,7 @@ void agent_load(void)
 		agent_set_switch(NULL);
 		return;
 	}
-	if (agent_python_asked || (agent_stacks_asked & TS_STACKS_PYTHON))
+	if (agent_python_requested || (agent_stacks_requested & TS_STACKS_PYTHON))
 		agent_python_look();
 	if (at_once)
 		agent_start(&ts_process_tracer);

@@ -650,10 +650,10 @@ uint32_t ts_writer_blob(struct ts_writer *writer, const void *data, size_t bytes
 }
 
 uint32_t ts_writer_blob_piece(struct ts_writer *writer, uint32_t previous, uint64_t hash,
-			      uint64_t whole_bytes, const void *data, size_t bytes)
+			      uint64_t total_bytes, const void *data, size_t bytes)
 {
 	struct ts_blob_row row = { .hash = (int64_t)hash,
-				   .bytes = (int64_t)whole_bytes,
+				   .bytes = (int64_t)total_bytes,
 				   .previous = previous,
 				   .data = (int64_t)bytes };
 

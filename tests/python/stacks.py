@@ -13,7 +13,7 @@ import threading
 class Site(ctypes.Structure):
     _fields_ = [("header", ctypes.c_uint64), ("name", ctypes.c_char_p), ("category", ctypes.c_char_p),
                 ("fields", ctypes.c_void_p), ("line", ctypes.c_uint32), ("kind", ctypes.c_uint8), ("flags", ctypes.c_uint8),
-                ("own_words", ctypes.c_uint8), ("field_count", ctypes.c_uint8), ("strings", ctypes.c_uint8)]
+                ("leading_words", ctypes.c_uint8), ("field_count", ctypes.c_uint8), ("strings", ctypes.c_uint8)]
 
 
 agent = ctypes.CDLL(None)

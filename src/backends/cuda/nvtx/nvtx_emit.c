@@ -158,7 +158,7 @@ static struct site *new_site(const struct nvtx_event *event)
 	site->site.fields = site->fields;
 	site->site.kind = kinds[event->kind];
 	site->site.flags = is_span ? FLAG_TICKS | FLAG_TRACK : 0;
-	site->site.own_words = is_span ? 2 : 0;
+	site->site.leading_words = is_span ? 2 : 0;
 	site->site.field_count = (uint8_t)list_fields(event->values.has, site->fields);
 	site->site.strings = (event->values.has & NVTX_HAS_CATEGORY_NAME) != 0;
 	return site;

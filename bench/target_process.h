@@ -3,8 +3,8 @@
  * A program that is its own target: it executes itself again with the environment that the agent
  * reads when it is loaded, and with its own live directory.
  */
-#ifndef TS_BENCH_OWN_TARGET_H
-#define TS_BENCH_OWN_TARGET_H
+#ifndef TS_BENCH_TARGET_PROCESS_H
+#define TS_BENCH_TARGET_PROCESS_H
 
 #include <dirent.h>
 #include <errno.h>
@@ -15,7 +15,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#define OWN_LIVE "TRACESMITH_BENCH_LIVE"
+#define LIVE_DIRECTORY "TRACESMITH_BENCH_LIVE"
 
 static inline void die(const char *what)
 {
@@ -37,8 +37,8 @@ static inline const char *become_target(char **argv, const char *agent, const ch
 {
 	static char directory[] = "/dev/shm/tracesmith-bench-XXXXXX";
 
-	if (getenv(OWN_LIVE))
-		return getenv(OWN_LIVE);
+	if (getenv(LIVE_DIRECTORY))
+		return getenv(LIVE_DIRECTORY);
 	if (!mkdtemp(directory))
 		die("cannot make a live directory in /dev/shm");
 	set_variable("TRACESMITH_LIVE_DIR", directory);
@@ -47,7 +47,7 @@ static inline const char *become_target(char **argv, const char *agent, const ch
 	set_variable("TRACESMITH_BUDGET", budget);
 	set_variable("TRACESMITH_OUT", NULL);
 	set_variable("FERRUM_TRACE_OUT", NULL);
-	set_variable(OWN_LIVE, directory);
+	set_variable(LIVE_DIRECTORY, directory);
 	execv("/proc/self/exe", argv);
 	die("cannot start anew");
 	return NULL;
