@@ -184,7 +184,7 @@ static struct ts_work *load_work(const char *path)
 	struct ts_error err;
 
 	options.all = true;
-	options.parts = TS_WORK_SLICES | TS_WORK_FLOWS;
+	options.load_flags = TS_WORK_SLICES | TS_WORK_FLOWS;
 	if (ts_reader_open(&reader, path, &err) || ts_work_new(&work, &options, &err))
 		die(err.message);
 	if (ts_work_add(work, reader, &err) || ts_work_finish(work, &err))

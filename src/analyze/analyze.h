@@ -113,11 +113,11 @@ const struct ts_clock_alignment *ts_analyze_align(struct ts_analyze_request *req
 
 struct ts_analysis {
 	const char *name;
-	const char *alias;   /* an earlier name, still accepted; NULL: none */
-	const char *summary; /* one line for --list and --help */
-	const char *example; /* arguments of `tracesmith analyze`, for --help; NULL: none */
-	unsigned int parts;  /* parts of the work that it needs: TS_WORK_* */
-	unsigned int flags;  /* TS_ANALYSIS_* */
+	const char *alias;       /* an earlier name, still accepted; NULL: none */
+	const char *summary;     /* one line for --list and --help */
+	const char *example;     /* arguments of `tracesmith analyze`, for --help; NULL: none */
+	unsigned int load_flags; /* parts of the work that it needs: TS_WORK_* */
+	unsigned int flags;      /* TS_ANALYSIS_* */
 	/* Offsets are into struct ts_analyze_options. */
 	const struct ts_option_spec *options;
 	size_t option_count;

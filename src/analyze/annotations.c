@@ -61,10 +61,10 @@ static void add_load(struct load *load, const struct load *more)
 /* An instance of an annotation: a slice of the work. */
 struct instance {
 	uint32_t slice;
-	uint32_t parent; /* index of the enclosing annotation; TS_WORK_NONE: none */
-	struct load own; /* work under it but under no nested annotation */
-	struct load all; /* including nested annotations */
-	bool outermost;  /* not nested in another of its name */
+	uint32_t parent;       /* index of the enclosing annotation; TS_WORK_NONE: none */
+	struct load exclusive; /* work under it but under no nested annotation */
+	struct load all;       /* including nested annotations */
+	bool outermost;        /* not nested in another of its name */
 };
 
 struct annotations {
@@ -182,7 +182,7 @@ static void give_command(struct annotations *all, uint32_t slice, uint32_t comma
 
 	if (slice == TS_WORK_NONE || all->innermost[slice] == TS_WORK_NONE)
 		return;
-	add_load(&all->instances[all->innermost[slice]].own, &load);
+	add_load(&all->instances[all->innermost[slice]].exclusive, &load);
 	add_load(&all->annotated[c->rank], &load);
 }
 
@@ -267,7 +267,7 @@ static int give_commands(struct annotations *all)
 	for (uint32_t i = all->count; i-- > 0;) {
 		struct instance *instance = &all->instances[i];
 
-		add_load(&instance->all, &instance->own);
+		add_load(&instance->all, &instance->exclusive);
 		if (instance->parent != TS_WORK_NONE)
 			add_load(&all->instances[instance->parent].all, &instance->all);
 	}
@@ -329,7 +329,7 @@ static double deviation_of(const struct annotations *all, const struct ts_descri
 static void put_name(struct ts_result_table *table, struct annotations *all,
 		     const struct named *named, size_t count)
 {
-	struct load own = { 0 }, inclusive = { 0 };
+	struct load exclusive = { 0 }, inclusive = { 0 };
 	struct ts_description durations;
 	int64_t sum_ns = 0;
 
@@ -340,7 +340,7 @@ static void put_name(struct ts_result_table *table, struct annotations *all,
 
 		sum_ns = ts_ns_add(sum_ns, ns);
 		all->durations[i] = (double)ns;
-		add_load(&own, &instance->own);
+		add_load(&exclusive, &instance->exclusive);
 		if (instance->outermost)
 			add_load(&inclusive, &instance->all);
 	}
@@ -356,8 +356,8 @@ static void put_name(struct ts_result_table *table, struct annotations *all,
 	ts_cell_time(table, ts_ns_of(deviation_of(all, &durations)));
 	ts_cell_integer(table, (int64_t)inclusive.commands);
 	ts_cell_time(table, inclusive.ns);
-	ts_cell_integer(table, (int64_t)own.commands);
-	ts_cell_time(table, own.ns);
+	ts_cell_integer(table, (int64_t)exclusive.commands);
+	ts_cell_time(table, exclusive.ns);
 }
 
 static int put_names(struct ts_result_table *table, struct annotations *all)
@@ -437,6 +437,6 @@ static int run(struct ts_analyze_request *request, struct ts_result *result, str
 const struct ts_analysis ts_analysis_annotations = {
 	.name = "annotations",
 	.summary = "time and commands under each user annotation, on host and device",
-	.parts = TS_WORK_SLICES,
+	.load_flags = TS_WORK_SLICES,
 	.run = run,
 };

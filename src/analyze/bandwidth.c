@@ -160,7 +160,7 @@ static uint64_t find_position(struct ts_reader *reader, int64_t id)
 }
 
 /* The bandwidth in a row's arguments. NaN: compute it. HTA takes 0 if there is none. */
-static double said_rate(struct rates *rates, uint32_t row)
+static double reported_rate(struct rates *rates, uint32_t row)
 {
 	const struct ts_batch *batch = rates->batch;
 	int64_t shape = batch->columns[TS_COLUMN_OF(gpu_op, shape)][row];
@@ -196,7 +196,7 @@ static void take_rates(struct rates *rates, uint32_t trace, uint64_t first)
 
 		if (copy->trace != trace || row >= batch->rows)
 			return;
-		copy->rate = said_rate(rates, (uint32_t)row);
+		copy->rate = reported_rate(rates, (uint32_t)row);
 		if (isnan(copy->rate) && copy->bytes != TS_ABSENT && durations[row] > 0)
 			copy->rate = (double)copy->bytes / (double)durations[row];
 	}

@@ -68,22 +68,22 @@ struct growing {
 
 /*
  * Adds a span that starts no earlier than all before it. True: it begins a new group, and
- * *ret_whole is the finished one. With HTA's rounding a group may end before it starts; the next
+ * *ret_finished is the finished one. With HTA's rounding a group may end before it starts; the next
  * span with the same start then begins a new group.
  */
-static bool grow(struct growing *set, int64_t start, int64_t end, struct ts_span *ret_whole)
+static bool grow(struct growing *set, int64_t start, int64_t end, struct ts_span *ret_finished)
 {
-	bool whole = set->any && start > set->reach;
+	bool finished = set->any && start > set->reach;
 
-	if (!set->any || whole) {
-		*ret_whole = set->group;
+	if (!set->any || finished) {
+		*ret_finished = set->group;
 		set->group = (struct ts_span){ start, end };
 	} else {
 		set->group.end = TS_MAX(set->group.end, end);
 	}
 	set->reach = set->any ? TS_MAX(set->reach, end) : end;
 	set->any = true;
-	return whole;
+	return finished;
 }
 
 /* Merges the rows of each class, and all rows. */
@@ -113,15 +113,15 @@ static void put_busy(struct ts_busy *busy, const struct ts_span *span)
 static int merge_row(struct merger *merger, unsigned int class, int64_t start, int64_t end)
 {
 	struct ts_busy *busy = merger->busy;
-	struct ts_span whole;
+	struct ts_span finished;
 
 	end = end_of(merger->work, start, end);
 	if (busy->rows++ == 0)
 		busy->first = start;
-	if (grow(&merger->all, start, end, &whole))
-		put_busy(busy, &whole);
-	if (grow(&merger->classes[class], start, end, &whole))
-		return put_span(busy, class, &whole);
+	if (grow(&merger->all, start, end, &finished))
+		put_busy(busy, &finished);
+	if (grow(&merger->classes[class], start, end, &finished))
+		return put_span(busy, class, &finished);
 	return TS_OK;
 }
 

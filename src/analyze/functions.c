@@ -45,9 +45,9 @@ struct amount {
 struct function {
 	int64_t frame; /* one of its frames */
 	uint32_t trace;
-	struct amount own, total;
-	int64_t own_in_thread; /* samples in the current thread */
-	size_t seen_in;        /* last stack that counted it, plus 1: recursion counts once */
+	struct amount self, total;
+	int64_t self_in_thread; /* samples in the current thread */
+	size_t seen_in;         /* last stack that counted it, plus 1: recursion counts once */
 };
 
 /* Samples of one stack of one thread. */
@@ -73,8 +73,8 @@ struct functions {
 	int64_t from, to;
 	uint32_t trace; /* the current trace, and its reader */
 	struct ts_reader *reader;
-	struct ts_map thread_places;    /* of the current trace: id to index */
-	struct ts_pairmap stack_places; /* of the current trace: thread index and stack to tally */
+	struct ts_map thread_indices;    /* of the current trace: id to index */
+	struct ts_pairmap stack_indices; /* of the current trace: thread index and stack to tally */
 	struct thread *threads;
 	size_t thread_count, thread_capacity;
 	struct tally *tallies; /* of the current trace */
@@ -119,7 +119,7 @@ static int64_t rank_of(const struct functions *f, int64_t thread)
 static struct thread *thread_of(struct functions *f, int64_t id, uint64_t *ret_index)
 {
 	bool is_new = false;
-	uint64_t *position = ts_map_insert(&f->thread_places, (uint64_t)id, &is_new);
+	uint64_t *position = ts_map_insert(&f->thread_indices, (uint64_t)id, &is_new);
 
 	if (!position || (is_new && ts_grow_array((void **)&f->threads, &f->thread_capacity,
 						  f->thread_count + 1, sizeof(*f->threads))))
@@ -153,7 +153,7 @@ static int count(void *context, const struct ts_stack_sample *seen)
 	add(&f->all, &amount);
 	thread->idle += seen->state == TS_THREAD_IDLE ? seen->count : 0;
 	thread->waits += seen->state == TS_THREAD_WAITS_FOR_GIL ? seen->count : 0;
-	position = ts_pairmap_insert(&f->stack_places, index, (uint64_t)seen->stack, &is_new);
+	position = ts_pairmap_insert(&f->stack_indices, index, (uint64_t)seen->stack, &is_new);
 	if (!position || (is_new && ts_grow_array((void **)&f->tallies, &f->tally_capacity,
 						  f->tally_count + 1, sizeof(*f->tallies))))
 		return no_memory(f);
@@ -188,9 +188,9 @@ static struct function *function_of(struct functions *f, int64_t frame)
 
 static void note_most(struct thread *thread, const struct function *function, size_t index)
 {
-	if (function->own_in_thread > thread->most_samples) {
+	if (function->self_in_thread > thread->most_samples) {
 		thread->most = index + 1;
-		thread->most_samples = function->own_in_thread;
+		thread->most_samples = function->self_in_thread;
 	}
 }
 
@@ -205,8 +205,8 @@ static int count_stack(struct functions *f, const struct tally *tally, size_t ma
 		if (!function)
 			return no_memory(f);
 		if (i + 1 == f->path.count) {
-			add(&function->own, &tally->amount);
-			function->own_in_thread += tally->amount.samples;
+			add(&function->self, &tally->amount);
+			function->self_in_thread += tally->amount.samples;
 			note_most(&f->threads[tally->thread], function,
 				  (size_t)(function - f->functions));
 		}
@@ -234,11 +234,11 @@ static int count_stacks(struct functions *f, size_t *mark)
 		/* Reset self time for the next thread. */
 		if (i && f->tallies[i].thread != f->tallies[i - 1].thread)
 			for (uint32_t k = 0; k < ts_strmap_count(&f->names); k++)
-				f->functions[k].own_in_thread = 0;
+				f->functions[k].self_in_thread = 0;
 		rc = count_stack(f, &f->tallies[i], ++*mark);
 	}
 	for (uint32_t k = 0; !rc && k < ts_strmap_count(&f->names); k++)
-		f->functions[k].own_in_thread = 0;
+		f->functions[k].self_in_thread = 0;
 	return rc;
 }
 
@@ -250,8 +250,8 @@ static int count_trace(struct functions *f, uint32_t trace, size_t *mark)
 	f->trace = trace;
 	f->reader = f->work->readers[trace];
 	f->tally_count = 0;
-	ts_map_clear(&f->thread_places);
-	ts_pairmap_clear(&f->stack_places);
+	ts_map_clear(&f->thread_indices);
+	ts_pairmap_clear(&f->stack_indices);
 	rc = ts_samples_open(&samples, f->reader, NULL, f->err);
 	if (!rc && samples.rows) {
 		f->is_timed &= samples.are_timed;
@@ -283,8 +283,8 @@ static int compare_functions(const void *left, const void *right)
 	const struct function *a = *(const struct function *const *)left;
 	const struct function *b = *(const struct function *const *)right;
 
-	if (a->own.weight != b->own.weight)
-		return TS_COMPARE(b->own.weight, a->own.weight);
+	if (a->self.weight != b->self.weight)
+		return TS_COMPARE(b->self.weight, a->self.weight);
 	if (a->total.weight != b->total.weight)
 		return TS_COMPARE(b->total.weight, a->total.weight);
 	return TS_COMPARE(a, b);
@@ -297,11 +297,11 @@ static void put_function(struct ts_result_table *table, struct functions *f,
 	const struct ts_frame_row *frame = ts_stack_frame(reader, function->frame);
 	const char *kind = ts_enum_name("frame_kind", frame->kind);
 
-	put_time(table, f, &function->own);
-	put_share(table, f, &function->own);
+	put_time(table, f, &function->self);
+	put_share(table, f, &function->self);
 	put_time(table, f, &function->total);
 	put_share(table, f, &function->total);
-	ts_cell_integer(table, function->own.samples);
+	ts_cell_integer(table, function->self.samples);
 	ts_cell_integer(table, function->total.samples);
 	ts_text_clear(&f->name);
 	ts_stack_append_function(reader, &f->name, function->frame);
@@ -403,8 +403,8 @@ static void choose_part(struct functions *f)
 
 static void release(struct functions *f)
 {
-	ts_map_release(&f->thread_places);
-	ts_pairmap_release(&f->stack_places);
+	ts_map_release(&f->thread_indices);
+	ts_pairmap_release(&f->stack_indices);
 	free(f->threads);
 	free(f->tallies);
 	ts_strmap_release(&f->names);

@@ -269,15 +269,15 @@ static void put_launches(struct ts_result *result, struct launches *all,
 			 const struct ts_analyze_options *options)
 {
 	size_t shown = options->top > 0 ? (size_t)options->top : SHOWN_ROWS;
-	size_t made = options->brief ? TS_MIN(shown, all->count) : all->count;
+	size_t rows = options->brief ? TS_MIN(shown, all->count) : all->count;
 	struct ts_result_table *table =
 		ts_result_table(result, "launches", launch_columns, TS_ARRAY_SIZE(launch_columns));
 
 	table->shown_rows = shown;
-	table->left_out = all->count - made;
+	table->left_out = all->count - rows;
 	if (all->count)
 		ts_sort(all->items, all->count, sizeof(*all->items), compare_launches);
-	for (size_t i = 0; i < made; i++)
+	for (size_t i = 0; i < rows; i++)
 		put_launch(table, all->work, &all->items[i]);
 }
 

@@ -244,17 +244,18 @@ static int find_key(struct launches *l, const struct ts_work_command *command, s
 	const struct ts_work_call *call =
 		command->call == TS_WORK_NONE ? NULL : &l->work->calls[command->call];
 	uint32_t trace = l->work->ranks[command->rank].trace;
-	uint32_t own = stack_of(&l->commands[trace], command->row);
-	uint32_t stack = call ? stack_of(&l->calls[trace], call->row) : own;
+	uint32_t command_stack = stack_of(&l->commands[trace], command->row);
+	uint32_t stack = call ? stack_of(&l->calls[trace], call->row) : command_stack;
 	const char *name = ts_work_text(l->work, command->name);
 
 	memset(key, 0, sizeof(*key)); /* keys are compared as bytes */
 	key->kernel = ts_strmap_intern(&l->texts, name, strlen(name), NULL);
 	key->forward = call ? forward_text(l, call) : 0;
 	key->stack = stack_text(l, &l->stack_text, trace, stack, write_stack);
-	key->python = stack_text(l, &l->python_text, trace, own ? own : stack, write_python);
-	if (own && call)
-		key->captured = stack_text(l, &l->stack_text, trace, own, write_stack);
+	key->python = stack_text(l, &l->python_text, trace, command_stack ? command_stack : stack,
+				 write_python);
+	if (command_stack && call)
+		key->captured = stack_text(l, &l->stack_text, trace, command_stack, write_stack);
 	return key->kernel == TS_STRMAP_NONE || key->forward == TS_STRMAP_NONE ||
 			       key->stack == TS_STRMAP_NONE || key->python == TS_STRMAP_NONE ||
 			       key->captured == TS_STRMAP_NONE
@@ -401,7 +402,7 @@ const struct ts_analysis ts_analysis_launch_stacks = {
 	.alias = "launches",
 	.summary = "device time by kernel and launch stack",
 	.example = "run.sbt launch-stacks --depth 8",
-	.parts = TS_AUTOGRAD_LINK_PARTS,
+	.load_flags = TS_AUTOGRAD_LINK_LOAD_FLAGS,
 	.options = options,
 	.option_count = TS_ARRAY_SIZE(options),
 	.run = run,

@@ -363,7 +363,7 @@ struct tables {
 	bool brief;
 	/* The current device: its first row, and whether several allocators were noted. */
 	const struct ts_memory_row *device;
-	bool is_told;
+	bool is_reported;
 };
 
 /* The total of a row is that of its device, whichever allocator the row belongs to. */
@@ -374,9 +374,9 @@ static void note_totals(struct tables *tables, const struct position *position)
 	if (!first || first->rank != row->rank || first->kind != row->kind ||
 	    first->id != row->id) {
 		tables->device = row;
-		tables->is_told = false;
-	} else if (position->totals_known && !tables->is_told) {
-		tables->is_told = true;
+		tables->is_reported = false;
+	} else if (position->totals_known && !tables->is_reported) {
+		tables->is_reported = true;
 		ts_result_note(
 			tables->result,
 			"rank %" PRId64
@@ -451,6 +451,6 @@ static int run(struct ts_analyze_request *request, struct ts_result *result, str
 const struct ts_analysis ts_analysis_memory = {
 	.name = "memory",
 	.summary = "memory in use over time, its peak, and allocations at the peak",
-	.parts = TS_WORK_SLICES,
+	.load_flags = TS_WORK_SLICES,
 	.run = run,
 };

@@ -46,7 +46,7 @@ struct reading {
 	struct ts_map shapes;  /* shape id to index in layouts */
 	struct layout *layouts;
 	size_t layout_count, layout_capacity;
-	struct part *parts; /* of each rank */
+	struct part *ranges; /* of each rank */
 };
 
 /* ---- selection ---- */
@@ -76,15 +76,15 @@ static struct part part_of(const struct ts_work *work, const struct ts_work_rank
 	return part;
 }
 
-static int find_parts(struct reading *reading)
+static int find_ranges(struct reading *reading)
 {
 	const struct ts_work *work = reading->work;
 
-	reading->parts = ts_alloc_array(work->rank_count, sizeof(*reading->parts));
-	if (!reading->parts)
+	reading->ranges = ts_alloc_array(work->rank_count, sizeof(*reading->ranges));
+	if (!reading->ranges)
 		return TS_ENOMEM;
 	for (uint32_t i = 0; i < work->rank_count; i++)
-		reading->parts[i] = part_of(work, &work->ranks[i]);
+		reading->ranges[i] = part_of(work, &work->ranks[i]);
 	return TS_OK;
 }
 
@@ -165,7 +165,7 @@ static int add_row(struct reading *reading, const struct ts_memory_row *row)
 
 	if (row->rank == TS_WORK_NONE || row->time == TS_ABSENT)
 		return TS_OK;
-	part = &reading->parts[row->rank];
+	part = &reading->ranges[row->rank];
 	if (row->time < part->from || row->time > part->to)
 		return TS_OK;
 	if (ts_grow_array((void **)&out->rows, &out->capacity, out->count + 1, sizeof(*out->rows)))
@@ -431,7 +431,7 @@ int ts_memory_rows_init(struct ts_memory_rows *rows, const struct ts_work *work,
 	int rc = TS_OK;
 
 	*rows = (struct ts_memory_rows){ 0 };
-	if (find_parts(&reading))
+	if (find_ranges(&reading))
 		rc = ts_error_set(err, TS_ENOMEM, "no memory for the allocations");
 	for (uint32_t trace = 0; !rc && trace < work->trace_count; trace++)
 		rc = read_trace(&reading, trace, err);
@@ -443,7 +443,7 @@ int ts_memory_rows_init(struct ts_memory_rows *rows, const struct ts_work *work,
 	ts_map_release(&reading.names);
 	ts_map_release(&reading.shapes);
 	free(reading.layouts);
-	free(reading.parts);
+	free(reading.ranges);
 	return rc;
 }
 

@@ -69,7 +69,7 @@ static int load_all(struct ts_analyze_request *request, struct ts_error *err)
 	TS_AUTO(ts_work) all_work = NULL;
 	int rc;
 
-	options.parts = part->options.parts & TS_WORK_DETAILS;
+	options.load_flags = part->options.load_flags & TS_WORK_DETAILS;
 	options.all = true;
 	options.ranks = part->options.ranks;
 	options.rank_count = part->options.rank_count;

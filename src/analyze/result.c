@@ -212,9 +212,9 @@ void ts_cell_percent(struct ts_result_table *table, double value)
 	add_real(table, TS_CELL_PERCENT, value);
 }
 
-void ts_cell_share(struct ts_result_table *table, int64_t part, int64_t whole)
+void ts_cell_share(struct ts_result_table *table, int64_t part, int64_t total)
 {
-	ts_cell_percent(table, whole ? 100.0 * (double)part / (double)whole : NAN);
+	ts_cell_percent(table, total ? 100.0 * (double)part / (double)total : NAN);
 }
 
 void ts_cell_bytes(struct ts_result_table *table, int64_t bytes)

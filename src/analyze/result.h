@@ -114,8 +114,8 @@ void ts_cell_real(struct ts_result_table *table, double value);     /* NaN: none
 void ts_cell_time(struct ts_result_table *table, int64_t ns);       /* TS_ABSENT: none */
 void ts_cell_instant(struct ts_result_table *table, int64_t ns);    /* TS_ABSENT: none */
 void ts_cell_percent(struct ts_result_table *table, double value);  /* NaN: none */
-/* `part` in percent of `whole`; none if `whole` is 0. */
-void ts_cell_share(struct ts_result_table *table, int64_t part, int64_t whole);
+/* `part` in percent of `total`; none if `total` is 0. */
+void ts_cell_share(struct ts_result_table *table, int64_t part, int64_t total);
 void ts_cell_bytes(struct ts_result_table *table, int64_t bytes); /* TS_ABSENT: none */
 void ts_cell_bool(struct ts_result_table *table, bool value);
 

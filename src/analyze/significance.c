@@ -133,18 +133,18 @@ static int by_p(const void *left, const void *right)
 int ts_holm(double *p, size_t count)
 {
 	TS_AUTO_FREE struct position *positions = ts_alloc_array(count, sizeof(*positions));
-	size_t asked = 0;
+	size_t tested = 0;
 	double least = 0;
 
 	if (!positions)
 		return TS_ENOMEM;
 	for (size_t i = 0; i < count; i++) {
 		if (!isnan(p[i]))
-			positions[asked++] = (struct position){ .p = p[i], .index = i };
+			positions[tested++] = (struct position){ .p = p[i], .index = i };
 	}
-	ts_sort(positions, asked, sizeof(*positions), by_p);
-	for (size_t i = 0; i < asked; i++) {
-		double corrected = TS_MIN(positions[i].p * (double)(asked - i), 1);
+	ts_sort(positions, tested, sizeof(*positions), by_p);
+	for (size_t i = 0; i < tested; i++) {
+		double corrected = TS_MIN(positions[i].p * (double)(tested - i), 1);
 
 		least = TS_MAX(least, corrected);
 		p[positions[i].index] = least;

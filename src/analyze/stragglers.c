@@ -70,7 +70,7 @@ static const struct ts_result_column collective_columns[] = {
 };
 
 /* Arrivals and waits of one collective. */
-struct meeting {
+struct instance {
 	uint32_t match;
 	int64_t first, last, next; /* arrivals: the first, the last, the one before it */
 	uint32_t first_rank, last_rank;
@@ -95,8 +95,8 @@ struct all {
 	const struct ts_work *work;
 	const struct ts_collectives *collectives;
 	const struct ts_clock_alignment *clocks;
-	struct meeting *meetings; /* in order of first arrival */
-	uint32_t meeting_count;
+	struct instance *instances; /* in order of first arrival */
+	uint32_t instance_count;
 	struct standing *ranks;
 	double *lateness;
 	int64_t lost;
@@ -119,18 +119,18 @@ static const struct ts_work_command *member(const struct all *all, uint32_t matc
 	return &all->work->commands[collectives->members[collectives->matches[match].first + i]];
 }
 
-static void see_arrival(struct meeting *meeting, const struct ts_work_command *command)
+static void see_arrival(struct instance *instance, const struct ts_work_command *command)
 {
-	if (command->start < meeting->first) {
-		meeting->first = command->start;
-		meeting->first_rank = command->rank;
+	if (command->start < instance->first) {
+		instance->first = command->start;
+		instance->first_rank = command->rank;
 	}
-	if (command->start > meeting->last) {
-		meeting->next = meeting->last;
-		meeting->last = command->start;
-		meeting->last_rank = command->rank;
-	} else if (command->start > meeting->next) {
-		meeting->next = command->start;
+	if (command->start > instance->last) {
+		instance->next = instance->last;
+		instance->last = command->start;
+		instance->last_rank = command->rank;
+	} else if (command->start > instance->next) {
+		instance->next = command->start;
 	}
 }
 
@@ -140,48 +140,48 @@ static int64_t uncertainty_of(const struct all *all, uint32_t rank, uint32_t oth
 	return all->request->aligned ? ts_clock_alignment_uncertainty(all->clocks, rank, other) : 0;
 }
 
-static void hold_meeting(const struct all *all, uint32_t match, struct meeting *meeting)
+static void measure_instance(const struct all *all, uint32_t match, struct instance *instance)
 {
 	uint32_t count = all->collectives->matches[match].count;
 	int64_t first_end = INT64_MAX;
 
-	*meeting = (struct meeting){
+	*instance = (struct instance){
 		.match = match, .first = INT64_MAX, .last = INT64_MIN, .next = INT64_MIN
 	};
 	for (uint32_t i = 0; i < count; i++) {
-		see_arrival(meeting, member(all, match, i));
+		see_arrival(instance, member(all, match, i));
 		first_end = TS_MIN(first_end, member(all, match, i)->end);
 	}
 	for (uint32_t i = 0; i < count; i++)
-		meeting->lost =
-			ts_ns_add(meeting->lost, meeting->last - member(all, match, i)->start);
-	meeting->after = first_end - meeting->last;
-	meeting->uncertainty = uncertainty_of(all, meeting->last_rank, meeting->first_rank);
-	meeting->clear = meeting->uncertainty != TS_ABSENT &&
-			 meeting->last - meeting->first > meeting->uncertainty;
+		instance->lost =
+			ts_ns_add(instance->lost, instance->last - member(all, match, i)->start);
+	instance->after = first_end - instance->last;
+	instance->uncertainty = uncertainty_of(all, instance->last_rank, instance->first_rank);
+	instance->clear = instance->uncertainty != TS_ABSENT &&
+			  instance->last - instance->first > instance->uncertainty;
 }
 
-static int compare_meetings(const void *left, const void *right)
+static int compare_instances(const void *left, const void *right)
 {
-	const struct meeting *a = left, *b = right;
+	const struct instance *a = left, *b = right;
 
 	if (a->first != b->first)
 		return a->first < b->first ? -1 : 1;
 	return a->match < b->match ? -1 : a->match > b->match;
 }
 
-static int hold_meetings(struct all *all)
+static int measure_instances(struct all *all)
 {
 	uint32_t count = all->collectives->match_count;
 
-	all->meetings = ts_alloc_array(count, sizeof(*all->meetings));
-	if (!all->meetings)
+	all->instances = ts_alloc_array(count, sizeof(*all->instances));
+	if (!all->instances)
 		return no_memory(all);
 	for (uint32_t i = 0; i < count; i++)
-		hold_meeting(all, i, &all->meetings[i]);
-	all->meeting_count = count;
+		measure_instance(all, i, &all->instances[i]);
+	all->instance_count = count;
 	if (count)
-		ts_sort(all->meetings, count, sizeof(*all->meetings), compare_meetings);
+		ts_sort(all->instances, count, sizeof(*all->instances), compare_instances);
 	return TS_OK;
 }
 
@@ -201,46 +201,46 @@ static void count_members(struct all *all)
 	}
 }
 
-static void count_meeting(struct all *all, const struct meeting *meeting)
+static void count_instance(struct all *all, const struct instance *instance)
 {
-	struct standing *last = &all->ranks[meeting->last_rank];
-	uint32_t count = all->collectives->matches[meeting->match].count;
+	struct standing *last = &all->ranks[instance->last_rank];
+	uint32_t count = all->collectives->matches[instance->match].count;
 
 	for (uint32_t i = 0; i < count; i++) {
-		const struct ts_work_command *command = member(all, meeting->match, i);
+		const struct ts_work_command *command = member(all, instance->match, i);
 		struct standing *rank = &all->ranks[command->rank];
 
 		all->lateness[rank->first_lateness + rank->lateness_count++] =
-			(double)(command->start - meeting->first);
-		if (meeting->clear)
-			rank->waited = ts_ns_add(rank->waited, meeting->last - command->start);
+			(double)(command->start - instance->first);
+		if (instance->clear)
+			rank->waited = ts_ns_add(rank->waited, instance->last - command->start);
 	}
-	if (!meeting->clear) {
+	if (!instance->clear) {
 		last->unclear++;
 		return;
 	}
 	last->times_last++;
-	last->lost_by_others = ts_ns_add(last->lost_by_others, meeting->lost);
-	all->lost = ts_ns_add(all->lost, meeting->lost);
+	last->lost_by_others = ts_ns_add(last->lost_by_others, instance->lost);
+	all->lost = ts_ns_add(all->lost, instance->lost);
 }
 
-static bool is_late(const struct meeting *meeting, uint32_t rank)
+static bool is_late(const struct instance *instance, uint32_t rank)
 {
-	return meeting->clear && meeting->last_rank == rank;
+	return instance->clear && instance->last_rank == rank;
 }
 
 /* Scans from the end. */
 static void find_since(struct all *all)
 {
-	for (uint32_t i = all->meeting_count; i-- > 0;) {
-		const struct meeting *meeting = &all->meetings[i];
-		uint32_t count = all->collectives->matches[meeting->match].count;
+	for (uint32_t i = all->instance_count; i-- > 0;) {
+		const struct instance *instance = &all->instances[i];
+		uint32_t count = all->collectives->matches[instance->match].count;
 
 		for (uint32_t k = 0; k < count; k++) {
-			uint32_t index = member(all, meeting->match, k)->rank;
+			uint32_t index = member(all, instance->match, k)->rank;
 			struct standing *rank = &all->ranks[index];
 
-			rank->sum += is_late(meeting, index) ? 1 : -NOT_LATE;
+			rank->sum += is_late(instance, index) ? 1 : -NOT_LATE;
 			if (rank->sum > rank->best) {
 				rank->best = rank->sum;
 				if (rank->best >= LEAST_SINCE)
@@ -272,8 +272,8 @@ static int rate_ranks(struct all *all)
 	if (!all->ranks || !all->lateness)
 		return no_memory(all);
 	count_members(all);
-	for (uint32_t i = 0; i < all->meeting_count; i++)
-		count_meeting(all, &all->meetings[i]);
+	for (uint32_t i = 0; i < all->instance_count; i++)
+		count_instance(all, &all->instances[i]);
 	find_since(all);
 	describe_ranks(all);
 	return TS_OK;
@@ -284,9 +284,9 @@ static int rate_ranks(struct all *all)
 /* From the first arrival to the last. */
 static double time_of_all(const struct all *all)
 {
-	const struct meeting *meetings = all->meetings;
+	const struct instance *instances = all->instances;
 
-	return (double)(meetings[all->meeting_count - 1].last - meetings[0].first);
+	return (double)(instances[all->instance_count - 1].last - instances[0].first);
 }
 
 static bool is_straggler(const struct all *all, const struct standing *rank)
@@ -308,9 +308,9 @@ static const char *verdict(const struct all *all, const struct standing *rank)
 	return "ok";
 }
 
-static double part_of(double part, double whole)
+static double part_of(double part, double total)
 {
-	return whole > 0 ? 100 * part / whole : 0;
+	return total > 0 ? 100 * part / total : 0;
 }
 
 static void show_rank(const struct all *all, struct ts_result_table *table, uint32_t index)
@@ -329,22 +329,22 @@ static void show_rank(const struct all *all, struct ts_result_table *table, uint
 	ts_cell_time(table, rank->waited);
 	ts_cell_time(table, rank->collectives ? (int64_t)rank->median : TS_ABSENT);
 	ts_cell_time(table, rank->collectives ? (int64_t)rank->maximum : TS_ABSENT);
-	ts_cell_instant(table, is_late ? all->meetings[rank->since].last : TS_ABSENT);
+	ts_cell_instant(table, is_late ? all->instances[rank->since].last : TS_ABSENT);
 	ts_cell_integer(table, is_late ? (int64_t)rank->since : TS_ABSENT);
 	ts_cell_time(table, all->clocks->ranks[index].known
 				    ? all->clocks->ranks[index].uncertainty_ns
 				    : TS_ABSENT);
 }
 
-static const char *meeting_verdict(const struct meeting *meeting)
+static const char *instance_verdict(const struct instance *instance)
 {
-	return meeting->clear ? "late" : "within uncertainty";
+	return instance->clear ? "late" : "within uncertainty";
 }
 
-static void show_meeting(const struct all *all, struct ts_result_table *table, uint32_t index)
+static void show_instance(const struct all *all, struct ts_result_table *table, uint32_t index)
 {
-	const struct meeting *meeting = &all->meetings[index];
-	const struct ts_collective_match *match = &all->collectives->matches[meeting->match];
+	const struct instance *instance = &all->instances[index];
+	const struct ts_collective_match *match = &all->collectives->matches[instance->match];
 	const char *name = ts_work_text(all->work, match->name);
 
 	ts_cell_integer(table, index);
@@ -353,21 +353,21 @@ static void show_meeting(const struct all *all, struct ts_result_table *table, u
 	ts_cell_text(table, match->group ? ts_work_text(all->work, match->group) : NULL);
 	ts_cell_integer(table, match->sequence);
 	ts_cell_text(table, match->by_order ? "order" : "number");
-	ts_cell_instant(table, meeting->first);
+	ts_cell_instant(table, instance->first);
 	ts_cell_integer(table, match->count);
-	ts_cell_text(table, meeting_verdict(meeting));
-	ts_cell_integer(table, all->work->ranks[meeting->last_rank].rank);
-	ts_cell_integer(table, all->work->ranks[meeting->first_rank].rank);
-	ts_cell_time(table, meeting->last - meeting->first);
-	ts_cell_time(table, meeting->last - meeting->next);
-	ts_cell_time(table, meeting->lost);
-	ts_cell_time(table, meeting->after);
-	ts_cell_time(table, meeting->uncertainty);
+	ts_cell_text(table, instance_verdict(instance));
+	ts_cell_integer(table, all->work->ranks[instance->last_rank].rank);
+	ts_cell_integer(table, all->work->ranks[instance->first_rank].rank);
+	ts_cell_time(table, instance->last - instance->first);
+	ts_cell_time(table, instance->last - instance->next);
+	ts_cell_time(table, instance->lost);
+	ts_cell_time(table, instance->after);
+	ts_cell_time(table, instance->uncertainty);
 }
 
 struct order {
 	int64_t lost;
-	uint32_t meeting;
+	uint32_t instance;
 };
 
 static int compare_losses(const void *left, const void *right)
@@ -376,22 +376,22 @@ static int compare_losses(const void *left, const void *right)
 
 	if (a->lost != b->lost)
 		return a->lost > b->lost ? -1 : 1;
-	return a->meeting < b->meeting ? -1 : a->meeting > b->meeting;
+	return a->instance < b->instance ? -1 : a->instance > b->instance;
 }
 
 /* The largest loss first. */
-static int show_meetings(const struct all *all, struct ts_result_table *table)
+static int show_instances(const struct all *all, struct ts_result_table *table)
 {
-	TS_AUTO_FREE struct order *order = ts_alloc_array(all->meeting_count, sizeof(*order));
+	TS_AUTO_FREE struct order *order = ts_alloc_array(all->instance_count, sizeof(*order));
 
 	if (!order)
 		return no_memory(all);
-	for (uint32_t i = 0; i < all->meeting_count; i++)
-		order[i] = (struct order){ all->meetings[i].lost, i };
-	if (all->meeting_count)
-		ts_sort(order, all->meeting_count, sizeof(*order), compare_losses);
-	for (uint32_t i = 0; i < all->meeting_count; i++)
-		show_meeting(all, table, order[i].meeting);
+	for (uint32_t i = 0; i < all->instance_count; i++)
+		order[i] = (struct order){ all->instances[i].lost, i };
+	if (all->instance_count)
+		ts_sort(order, all->instance_count, sizeof(*order), compare_losses);
+	for (uint32_t i = 0; i < all->instance_count; i++)
+		show_instance(all, table, order[i].instance);
 	return TS_OK;
 }
 
@@ -413,16 +413,16 @@ static int note_absent(const struct all *all, struct ts_result *result)
 	uint32_t count = 0;
 	struct ts_description description;
 
-	if (!lacks_members(all) || all->meeting_count < 4)
+	if (!lacks_members(all) || all->instance_count < 4)
 		return TS_OK;
-	after = ts_alloc_array(all->meeting_count, sizeof(*after));
+	after = ts_alloc_array(all->instance_count, sizeof(*after));
 	if (!after)
 		return no_memory(all);
-	for (uint32_t i = 0; i < all->meeting_count; i++)
-		after[i] = (double)all->meetings[i].after;
-	ts_describe(after, all->meeting_count, &description);
+	for (uint32_t i = 0; i < all->instance_count; i++)
+		after[i] = (double)all->instances[i].after;
+	ts_describe(after, all->instance_count, &description);
 	usual = TS_MAX(description.q25, 0);
-	for (uint32_t i = 0; i < all->meeting_count; i++)
+	for (uint32_t i = 0; i < all->instance_count; i++)
 		if (after[i] > LONG_AFTER * usual) {
 			count++;
 			lost += after[i] - usual;
@@ -432,7 +432,7 @@ static int note_absent(const struct all *all, struct ts_result *result)
 			result,
 			"%" PRIu32 " of %" PRIu32
 			" collectives ran for more than %d times the usual %.3f ms after the last of these ranks arrived, %.3f ms in total: ranks that are not in these traces may have arrived later",
-			count, all->meeting_count, LONG_AFTER, usual / 1e6, lost / 1e6);
+			count, all->instance_count, LONG_AFTER, usual / 1e6, lost / 1e6);
 	return TS_OK;
 }
 
@@ -440,8 +440,8 @@ static void note_collectives(const struct all *all, struct ts_result *result)
 {
 	uint32_t unclear = 0;
 
-	for (uint32_t i = 0; i < all->meeting_count; i++)
-		unclear += !all->meetings[i].clear;
+	for (uint32_t i = 0; i < all->instance_count; i++)
+		unclear += !all->instances[i].clear;
 	if (all->collectives->unmatched)
 		ts_result_note(result,
 			       "%" PRIu64
@@ -452,8 +452,8 @@ static void note_collectives(const struct all *all, struct ts_result *result)
 			result,
 			"in %" PRIu32 " of %" PRIu32
 			" collectives the ranks arrived within the uncertainty of their clocks: none counts as late",
-			unclear, all->meeting_count);
-	if (!all->request->aligned && all->meeting_count)
+			unclear, all->instance_count);
+	if (!all->request->aligned && all->instance_count)
 		ts_result_note(result, "clocks were not aligned: their offset counts as lateness");
 }
 
@@ -478,12 +478,12 @@ static int show(const struct all *all, struct ts_result *result)
 	int rc;
 
 	collectives->shown_rows = top > 0 ? (size_t)top : SHOWN_COLLECTIVES;
-	for (uint32_t i = 0; i < all->work->rank_count && all->meeting_count; i++)
+	for (uint32_t i = 0; i < all->work->rank_count && all->instance_count; i++)
 		show_rank(all, ranks, i);
-	rc = show_meetings(all, collectives);
+	rc = show_instances(all, collectives);
 	if (rc)
 		return rc;
-	if (!all->meeting_count)
+	if (!all->instance_count)
 		note_nothing(all, result);
 	note_collectives(all, result);
 	return note_absent(all, result);
@@ -498,12 +498,12 @@ static int run(struct ts_analyze_request *request, struct ts_result *result, str
 	if (!all.clocks)
 		return err ? err->code : TS_ENOMEM;
 	all.collectives = request->collectives;
-	rc = hold_meetings(&all);
+	rc = measure_instances(&all);
 	if (!rc)
 		rc = rate_ranks(&all);
 	if (!rc)
 		rc = show(&all, result);
-	free(all.meetings);
+	free(all.instances);
 	free(all.ranks);
 	free(all.lateness);
 	return rc;
@@ -513,7 +513,7 @@ const struct ts_analysis ts_analysis_stragglers = {
 	.name = "stragglers",
 	.summary = "which rank makes the others wait, where, and since when",
 	.example = "rank*.json.gz stragglers",
-	.parts = TS_WORK_DETAILS,
+	.load_flags = TS_WORK_DETAILS,
 	.flags = TS_ANALYSIS_ALIGNED,
 	.run = run,
 };

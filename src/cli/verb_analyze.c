@@ -381,15 +381,15 @@ static int run(struct analyze *analyze)
 {
 	struct ts_work_input input = { 0 };
 	TS_SCOPED(ts_text) words;
-	unsigned int parts = 0;
+	unsigned int load_flags = 0;
 	int exit_code;
 
 	ts_text_init(&words);
 	ts_work_choice_words(&analyze->choice, analyze->path_count, analyze->paths, &words);
 	analyze->options.traces = ts_text_cstr(&words);
 	for (size_t i = 0; i < analyze->chosen_count; i++)
-		parts |= analyze->chosen[i]->parts;
-	exit_code = ts_work_input_open(&input, &analyze->choice, parts, analyze->path_count,
+		load_flags |= analyze->chosen[i]->load_flags;
+	exit_code = ts_work_input_open(&input, &analyze->choice, load_flags, analyze->path_count,
 				       analyze->paths);
 	if (!exit_code)
 		exit_code = analyze_work(analyze, &input);

@@ -94,7 +94,7 @@ static int split_paths(char *text, struct ts_word_list *paths)
 }
 
 static int open_side(struct ts_work_input *input, const struct ts_work_choice *choice,
-		     unsigned int parts, char *operand)
+		     unsigned int load_flags, char *operand)
 {
 	struct ts_word_list paths = { 0 };
 	struct ts_error err;
@@ -106,7 +106,8 @@ static int open_side(struct ts_work_input *input, const struct ts_work_choice *c
 	} else if (!paths.count) {
 		exit_code = ts_report_usage("a trace is missing: the operand has only commas");
 	} else {
-		exit_code = ts_work_input_open(input, choice, parts, (int)paths.count, paths.words);
+		exit_code = ts_work_input_open(input, choice, load_flags, (int)paths.count,
+					       paths.words);
 	}
 	free(paths.words);
 	return exit_code;
@@ -115,15 +116,15 @@ static int open_side(struct ts_work_input *input, const struct ts_work_choice *c
 static int open_both(struct diff *diff, struct ts_work_input inputs[2], char **operands)
 {
 	struct ts_work_choice choice_b = diff->choice;
-	unsigned int parts = 0;
+	unsigned int load_flags = 0;
 	int exit_code;
 
 	if (diff->options.sides & TS_COMPARE_CPU)
-		parts = TS_COMPARE_PARTS | (diff->python ? TS_WORK_PYTHON : 0);
+		load_flags = TS_COMPARE_LOAD_FLAGS | (diff->python ? TS_WORK_PYTHON : 0);
 	if (diff->steps_b)
 		choice_b.steps = diff->steps_b;
-	exit_code = open_side(&inputs[0], &diff->choice, parts, operands[0]);
-	return exit_code ? exit_code : open_side(&inputs[1], &choice_b, parts, operands[1]);
+	exit_code = open_side(&inputs[0], &diff->choice, load_flags, operands[0]);
+	return exit_code ? exit_code : open_side(&inputs[1], &choice_b, load_flags, operands[1]);
 }
 
 /* ---- the answer ---- */

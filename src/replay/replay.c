@@ -126,7 +126,7 @@ static int load_work(struct ts_replay *replay, struct ts_error *err)
 	struct ts_work_options options = TS_WORK_OPTIONS_NONE;
 	int rc;
 
-	options.parts = TS_WORK_SLICES | TS_WORK_PYTHON;
+	options.load_flags = TS_WORK_SLICES | TS_WORK_PYTHON;
 	options.all = true;
 	rc = ts_work_new(&replay->work, &options, err);
 	if (!rc)

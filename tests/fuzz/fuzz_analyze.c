@@ -291,7 +291,7 @@ static void analyze(struct ts_reader *reader, enum ts_rounding rounding)
 	size_t count;
 	const struct ts_analysis *const *list = ts_analysis_list(&count);
 
-	options.parts = TS_WORK_SLICES | TS_WORK_PYTHON | TS_WORK_FLOWS | TS_WORK_DETAILS;
+	options.load_flags = TS_WORK_SLICES | TS_WORK_PYTHON | TS_WORK_FLOWS | TS_WORK_DETAILS;
 	options.rounding = rounding;
 	if (ts_work_new(&work, &options, &err) || ts_work_add(work, reader, &err) ||
 	    ts_work_finish(work, &err))

@@ -145,22 +145,22 @@ static int advise_chains(struct ts_advisor *advisor, const struct chains *chains
 			 &evidence);
 }
 
-/* Table by name: does the name contain one of `parts`? The caller frees it. */
-static bool *names_with(const struct ts_work *work, const char *const *parts)
+/* Table by name: does the name contain one of `substrings`? The caller frees it. */
+static bool *names_with(const struct ts_work *work, const char *const *substrings)
 {
 	uint32_t count = ts_strmap_count(&work->names);
 	bool *found = calloc((size_t)count + 1, sizeof(*found));
 
 	for (uint32_t name = 0; found && name < count; name++)
-		for (size_t i = 0; !found[name] && parts[i]; i++)
-			found[name] = strstr(ts_work_text(work, name), parts[i]) != NULL;
+		for (size_t i = 0; !found[name] && substrings[i]; i++)
+			found[name] = strstr(ts_work_text(work, name), substrings[i]) != NULL;
 	return found;
 }
 
 int ts_advise_fusion(struct ts_advisor *advisor)
 {
-	static const char *const parts[] = { "elementwise_kernel", "pointwise", NULL };
-	TS_AUTO_FREE bool *is_elementwise = names_with(advisor->work, parts);
+	static const char *const substrings[] = { "elementwise_kernel", "pointwise", NULL };
+	TS_AUTO_FREE bool *is_elementwise = names_with(advisor->work, substrings);
 	struct chains chains = { 0 };
 	int code = TS_OK;
 
@@ -178,8 +178,8 @@ int ts_advise_fusion(struct ts_advisor *advisor)
 
 int ts_advise_single_precision(struct ts_advisor *advisor)
 {
-	static const char *const parts[] = { "sgemm", "_simt_s", "scudnn", NULL };
-	TS_AUTO_FREE bool *is_plain = names_with(advisor->work, parts);
+	static const char *const substrings[] = { "sgemm", "_simt_s", "scudnn", NULL };
+	TS_AUTO_FREE bool *is_plain = names_with(advisor->work, substrings);
 	const struct ts_advice_sum *largest;
 	struct ts_advice_sums names = { 0 };
 	struct ts_text finding = { 0 }, evidence = { 0 };
@@ -217,7 +217,7 @@ int ts_advise_single_precision(struct ts_advisor *advisor)
 static int find_best_kernel(struct ts_advisor *advisor)
 {
 	struct ts_analyze_request *request = advisor->request;
-	struct ts_analyze_options asked = request->options;
+	struct ts_analyze_options saved_options = request->options;
 	struct ts_result unseen;
 	int code;
 
@@ -227,7 +227,7 @@ static int find_best_kernel(struct ts_advisor *advisor)
 	ts_result_init(&unseen, advisor->result->start);
 	code = ts_analysis_critical_path.run(request, &unseen, advisor->err);
 	ts_result_release(&unseen);
-	request->options = asked;
+	request->options = saved_options;
 	return code;
 }
 

@@ -19,7 +19,7 @@
  * The parts of the work that a comparison of host names needs; TS_WORK_PYTHON adds Python
  * functions.
  */
-#define TS_COMPARE_PARTS TS_WORK_SLICES
+#define TS_COMPARE_LOAD_FLAGS TS_WORK_SLICES
 
 #define TS_COMPARE_GPU 1u
 #define TS_COMPARE_CPU 2u
@@ -54,7 +54,7 @@ const char *ts_verdict_name(enum ts_verdict verdict);
 
 /*
  * Fills `result` with the tables summary, counts and changes. *ret_differs: some name is neither
- * unchanged nor unclear. Both works must be finished, with TS_COMPARE_PARTS if host names are
+ * unchanged nor unclear. Both works must be finished, with TS_COMPARE_LOAD_FLAGS if host names are
  * compared.
  */
 int ts_compare(const struct ts_work *a, const struct ts_work *b,

@@ -78,9 +78,9 @@ struct tables {
 	uint64_t jumps;
 };
 
-static double share(int64_t part, int64_t whole)
+static double share(int64_t part, int64_t total)
 {
-	return whole > 0 ? 100.0 * (double)part / (double)whole : NAN;
+	return total > 0 ? 100.0 * (double)part / (double)total : NAN;
 }
 
 /* The path of one window. */
@@ -275,7 +275,8 @@ static int answer(const struct found *found, const struct questions *questions,
 }
 
 /* Asks for each of the names with the most time on the path, free and twice as fast. */
-static int ask_best(const struct found *found, struct questions *questions, struct ts_error *err)
+static int evaluate_top_names(const struct found *found, struct questions *questions,
+			      struct ts_error *err)
 {
 	size_t names = (size_t)ts_strmap_count(&found->model.graph->work->names) + 1;
 
@@ -350,8 +351,8 @@ static bool mark_names(const struct ts_work *work, const char *wanted, uint8_t *
 	return name;
 }
 
-static int ask_one(const struct found *found, const char *text, struct questions *questions,
-		   struct ts_error *err)
+static int evaluate_change(const struct found *found, const char *text, struct questions *questions,
+			   struct ts_error *err)
 {
 	const struct ts_work *work = found->model.graph->work;
 	TS_AUTO_FREE char *wanted = NULL;
@@ -382,8 +383,8 @@ static int put_what_if(const struct found *found, struct ts_error *err)
 {
 	const char *wanted = found->tables->request->options.what_if;
 	struct questions questions = { 0 };
-	int rc = wanted ? ask_one(found, wanted, &questions, err)
-			: ask_best(found, &questions, err);
+	int rc = wanted ? evaluate_change(found, wanted, &questions, err)
+			: evaluate_top_names(found, &questions, err);
 
 	if (!rc && questions.count)
 		rc = answer(found, &questions, err);
@@ -558,7 +559,7 @@ static const struct ts_option_spec options[] = {
 const struct ts_analysis ts_analysis_critical_path = {
 	.name = "critical-path",
 	.summary = "what determined the length of the window; what-if",
-	.parts = TS_WORK_SLICES | TS_WORK_FLOWS | TS_WORK_DETAILS,
+	.load_flags = TS_WORK_SLICES | TS_WORK_FLOWS | TS_WORK_DETAILS,
 	.flags = TS_ANALYSIS_ALIGNED,
 	.options = options,
 	.option_count = TS_ARRAY_SIZE(options),

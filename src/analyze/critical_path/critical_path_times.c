@@ -28,7 +28,7 @@ static uint32_t collective_point(const struct ts_path_model *model, uint32_t col
 	return model->graph->node_count * 2 + collective;
 }
 
-static bool is_meeting(const struct ts_path_model *model, uint32_t point)
+static bool is_collective(const struct ts_path_model *model, uint32_t point)
 {
 	return point >= model->graph->node_count * 2;
 }
@@ -105,7 +105,7 @@ static void put_point(struct order *order, uint32_t point)
 
 	model->position[point] = model->count;
 	model->point[model->count++] = point;
-	if (!is_meeting(model, point)) {
+	if (!is_collective(model, point)) {
 		put_node_point(order, point);
 		return;
 	}
@@ -129,7 +129,7 @@ static void put_points(struct order *order)
 	for (int forced = 0; forced < 2; forced++) {
 		for (uint32_t point = 0; point < points; point++) {
 			if (model->position[point] != TS_WORK_NONE ||
-			    (!is_meeting(model, point) && !has_node(model, point / 2)) ||
+			    (!is_collective(model, point) && !has_node(model, point / 2)) ||
 			    (order->waits[point] && !forced))
 				continue;
 			order->waits[point] = 0;
@@ -168,7 +168,7 @@ static int64_t point_time(const struct ts_path_model *model, uint32_t point)
 	uint32_t collective = point - model->graph->node_count * 2;
 	int64_t last = INT64_MIN;
 
-	if (!is_meeting(model, point))
+	if (!is_collective(model, point))
 		return point & 1 ? ts_graph_node_end(model->graph, point / 2)
 				 : ts_graph_node_start(model->graph, point / 2);
 	for (uint32_t i = collectives->first[collective]; i < collectives->first[collective + 1];
@@ -211,7 +211,7 @@ static size_t add_arcs(struct ts_path_model *model, size_t count, uint32_t at)
 	const struct ts_path_collectives *collectives = &model->collectives;
 	uint32_t point = model->point[at], node = point / 2;
 
-	if (is_meeting(model, point)) {
+	if (is_collective(model, point)) {
 		uint32_t collective = point - graph->node_count * 2;
 
 		for (uint32_t i = collectives->first[collective];
@@ -352,13 +352,15 @@ static int find_typical(struct ts_path_model *model)
 }
 
 /* A collective happens when all members have begun; the time from then on is the members' work. */
-static bool set_meeting_lag(const struct ts_path_model *model, uint32_t at, struct ts_path_arc *arc)
+static bool set_collective_lag(const struct ts_path_model *model, uint32_t at,
+			       struct ts_path_arc *arc)
 {
-	if (is_meeting(model, model->point[at])) {
+	if (is_collective(model, model->point[at])) {
 		arc->lag = 0;
 		return true;
 	}
-	arc->scaled = arc->kind == TS_PATH_NODE_TIME || is_meeting(model, model->point[arc->from]);
+	arc->scaled = arc->kind == TS_PATH_NODE_TIME ||
+		      is_collective(model, model->point[arc->from]);
 	return arc->kind != TS_PATH_NODE_TIME && arc->scaled;
 }
 
@@ -368,7 +370,7 @@ static void set_lags(struct ts_path_model *model)
 		for (uint32_t a = model->first_arc[at]; a < model->first_arc[at + 1]; a++) {
 			struct ts_path_arc *arc = &model->arcs[a];
 
-			if (!set_meeting_lag(model, at, arc) && a != model->decisive[at])
+			if (!set_collective_lag(model, at, arc) && a != model->decisive[at])
 				arc->lag = TS_MIN(arc->lag, model->typical[arc->kind]);
 		}
 	}
@@ -399,7 +401,7 @@ static void find_names(struct ts_path_model *model)
 }
 
 /* Replaces a collective's point by the start that it waited for last. */
-static void name_meetings(struct ts_path_model *model)
+static void name_collectives(struct ts_path_model *model)
 {
 	for (uint32_t m = 0; m < model->collectives.count; m++) {
 		uint32_t at = model->position[collective_point(model, m)],
@@ -432,7 +434,7 @@ static int build(struct ts_path_model *model)
 	if (rc)
 		return rc;
 	set_lags(model);
-	name_meetings(model);
+	name_collectives(model);
 	find_names(model);
 	find_tame(model);
 	return TS_OK;

@@ -237,30 +237,30 @@ static int take_instances(struct ts_path_window *window, const struct ts_path_mo
  */
 static int drop_followed(struct ts_path_window *window, const struct ts_path_model *model)
 {
-	uint8_t *whole = model->tame ? calloc((size_t)model->graph->node_count + 1, 1) : NULL;
+	uint8_t *marks = model->tame ? calloc((size_t)model->graph->node_count + 1, 1) : NULL;
 	size_t kept = 0;
 
 	if (!model->tame)
 		return TS_OK;
-	if (!whole)
+	if (!marks)
 		return TS_ENOMEM;
 	for (size_t i = 0; i < window->member_count; i++)
-		whole[window->members[i].node] = window->members[i].limit == INT64_MAX ? 2 : 1;
+		marks[window->members[i].node] = window->members[i].limit == INT64_MAX ? 2 : 1;
 	for (uint32_t at = 0; at < model->count; at++) {
-		if (!(whole[model->point[at] / 2] & 2))
+		if (!(marks[model->point[at] / 2] & 2))
 			continue;
 		for (uint32_t a = model->first_arc[at]; a < model->first_arc[at + 1]; a++) {
 			uint32_t from = model->point[model->arcs[a].from];
 
 			if ((from & 1) && from / 2 != model->point[at] / 2)
-				whole[from / 2] |= 4;
+				marks[from / 2] |= 4;
 		}
 	}
 	for (size_t i = 0; i < window->member_count; i++)
-		if (!(whole[window->members[i].node] & 4))
+		if (!(marks[window->members[i].node] & 4))
 			window->members[kept++] = window->members[i];
 	window->member_count = kept;
-	free(whole);
+	free(marks);
 	return TS_OK;
 }
 

@@ -14,8 +14,8 @@
 
 static const struct {
 	const char *name;
-	uint8_t words;
-} call_words[] = {
+	uint8_t flags;
+} call_flags[] = {
 	{ "cudaLaunchKernel", TS_HTA_LAUNCH | TS_HTA_LOCK },
 	{ "cudaLaunchKernelExC", TS_HTA_LAUNCH },
 	{ "cuLaunchKernel", TS_HTA_LAUNCH },
@@ -37,16 +37,16 @@ static const struct {
 	{ "cudaEventRecord", TS_HTA_RECORD },
 };
 
-static int find_words(struct ts_hta_graph *graph)
+static int find_call_flags(struct ts_hta_graph *graph)
 {
-	graph->words = calloc((size_t)ts_strmap_count(&graph->work->names) + 1, 1);
-	if (!graph->words)
+	graph->flags = calloc((size_t)ts_strmap_count(&graph->work->names) + 1, 1);
+	if (!graph->flags)
 		return TS_ENOMEM;
-	for (size_t i = 0; i < TS_ARRAY_SIZE(call_words); i++) {
-		uint32_t name = ts_work_find_text(graph->work, call_words[i].name);
+	for (size_t i = 0; i < TS_ARRAY_SIZE(call_flags); i++) {
+		uint32_t name = ts_work_find_text(graph->work, call_flags[i].name);
 
 		if (name)
-			graph->words[name] = call_words[i].words;
+			graph->flags[name] = call_flags[i].flags;
 	}
 	graph->operator_category = ts_work_find_text(graph->work, "cpu_op");
 	return TS_OK;
@@ -56,7 +56,7 @@ uint8_t ts_hta_call_flags(const struct ts_hta_graph *graph, uint32_t event)
 {
 	if (!ts_hta_is_call(graph, event))
 		return 0;
-	return graph->words[graph->work->calls[event - graph->first_call].name];
+	return graph->flags[graph->work->calls[event - graph->first_call].name];
 }
 
 /* ---- events ---- */
@@ -187,7 +187,7 @@ int ts_hta_graph_init(struct ts_hta_graph *graph, const struct ts_work *work, ui
 	graph->first_sync = graph->first_command + work->command_count;
 	graph->event_count = (uint32_t)events;
 	graph->kept = calloc(events + 1, 1);
-	if (!graph->kept || find_words(graph) || find_commands(graph))
+	if (!graph->kept || find_call_flags(graph) || find_commands(graph))
 		return ts_error_set(err, TS_ENOMEM, "no memory for HTA's critical path");
 	keep_host_rows(graph);
 	keep_device_rows(graph);
@@ -197,7 +197,7 @@ int ts_hta_graph_init(struct ts_hta_graph *graph, const struct ts_work *work, ui
 void ts_hta_graph_release(struct ts_hta_graph *graph)
 {
 	free(graph->kept);
-	free(graph->words);
+	free(graph->flags);
 	free(graph->command_of_call);
 	free(graph->edges);
 	ts_pairmap_release(&graph->by_points);

@@ -39,7 +39,7 @@ struct ts_hta_graph {
 	int64_t from, to; /* the window */
 	uint32_t first_call, first_command, first_sync, event_count;
 	uint8_t *kept;  /* of each event: is it in the window? */
-	uint8_t *words; /* of each name: TS_HTA_* */
+	uint8_t *flags; /* of each name: TS_HTA_* */
 	/*
 	 * Of each call: the command that HTA assigns to it, the last of several; TS_WORK_NONE:
 	 * none.

@@ -50,14 +50,14 @@ static int no_memory(struct ts_error *err)
 	return ts_error_set(err, TS_ENOMEM, "no memory for HTA's critical path");
 }
 
-static uint32_t stream_place(const struct commands_pass *pass, uint32_t stream)
+static uint32_t stream_lane(const struct commands_pass *pass, uint32_t stream)
 {
 	return stream - pass->graph->work->ranks[pass->graph->rank].first_stream;
 }
 
 static uint32_t lane_of(const struct commands_pass *pass, uint32_t stream)
 {
-	return pass->lane[stream_place(pass, stream)];
+	return pass->lane[stream_lane(pass, stream)];
 }
 
 static int find_lanes(struct commands_pass *pass)
@@ -93,7 +93,7 @@ static bool is_launch(const struct ts_hta_graph *graph, uint32_t call)
 {
 	return graph->work->calls[call].rank == graph->rank &&
 	       graph->work->calls[call].command != TS_WORK_NONE &&
-	       (graph->words[graph->work->calls[call].name] & TS_HTA_LAUNCH);
+	       (graph->flags[graph->work->calls[call].name] & TS_HTA_LAUNCH);
 }
 
 static int compare_by_stream(const void *a, const void *b)
@@ -134,7 +134,7 @@ static int find_launches(struct commands_pass *pass)
 		stream = work->commands[pass->graph->command_of_call[i]].stream;
 		pass->by_stream[count] = (struct launch){
 			.time = call->start,
-			.lane = stream_place(pass, stream),
+			.lane = stream_lane(pass, stream),
 			.call = i,
 		};
 		pass->by_thread[count] = pass->by_stream[count];
@@ -173,7 +173,7 @@ static uint32_t command_before_record(const struct commands_pass *pass, uint32_t
 	const struct ts_work *work = pass->graph->work;
 	struct launch key = {
 		.time = work->calls[record].start,
-		.lane = stream_place(pass, stream),
+		.lane = stream_lane(pass, stream),
 		.call = TS_WORK_NONE,
 	};
 	size_t count =
@@ -212,7 +212,7 @@ static int find_records(struct commands_pass *pass)
 		const struct ts_work_call *call = &work->calls[i];
 
 		if (call->rank != pass->graph->rank || call->correlation == TS_ABSENT ||
-		    !(pass->graph->words[call->name] & TS_HTA_RECORD))
+		    !(pass->graph->flags[call->name] & TS_HTA_RECORD))
 			continue;
 		if (ts_map_put(&pass->records, (uint64_t)call->correlation, i))
 			return TS_ENOMEM;

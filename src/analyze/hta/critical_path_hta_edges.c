@@ -66,10 +66,11 @@ static int end_lock(struct ts_hta_graph *graph, uint32_t *waiting, size_t *waiti
 
 	while (*waiting_count && !rc) {
 		uint32_t start = waiting[--*waiting_count];
-		bool own = start / 2 == end / 2;
+		bool is_same_event = start / 2 == end / 2;
 
-		rc = ts_hta_add_edge(graph, start, end, own ? TS_HTA_OPERATOR : TS_HTA_DEPENDENCY,
-				     own ? distance(graph, start, end) : 0, err);
+		rc = ts_hta_add_edge(graph, start, end,
+				     is_same_event ? TS_HTA_OPERATOR : TS_HTA_DEPENDENCY,
+				     is_same_event ? distance(graph, start, end) : 0, err);
 	}
 	if (!rc && last != TS_WORK_NONE && (last & 1))
 		rc = ts_hta_add_edge(graph, last, end, TS_HTA_DEPENDENCY, 0, err);
@@ -130,14 +131,14 @@ static int64_t thread_with(const struct ts_hta_graph *graph, const char *part)
 	return found;
 }
 
-struct thread_place {
+struct thread_position {
 	int64_t pid, tid;
 	uint32_t thread;
 };
 
 static int compare_positions(const void *a, const void *b)
 {
-	const struct thread_place *x = a, *y = b;
+	const struct thread_position *x = a, *y = b;
 
 	if (x->pid != y->pid)
 		return x->pid < y->pid ? -1 : 1;
@@ -150,17 +151,17 @@ static int compare_positions(const void *a, const void *b)
  * The rank's threads sorted by process and number. The thread of the backward pass counts as that
  * of the forward pass. The caller frees the list.
  */
-static struct thread_place *order_threads(const struct ts_hta_graph *graph)
+static struct thread_position *order_threads(const struct ts_hta_graph *graph)
 {
 	const struct ts_work_rank *rank = &graph->work->ranks[graph->rank];
 	int64_t forward = thread_with(graph, "forward"), backward = thread_with(graph, "autograd");
-	struct thread_place *positions = ts_alloc_array(rank->thread_count, sizeof(*positions));
+	struct thread_position *positions = ts_alloc_array(rank->thread_count, sizeof(*positions));
 	bool join = forward != TS_ABSENT && backward != TS_ABSENT && forward && backward;
 
 	for (uint32_t i = 0; positions && i < rank->thread_count; i++) {
 		const struct ts_work_thread *thread = &graph->work->threads[rank->first_thread + i];
 
-		positions[i] = (struct thread_place){
+		positions[i] = (struct thread_position){
 			.pid = thread->pid,
 			.tid = join && thread->tid == backward ? forward : thread->tid,
 			.thread = rank->first_thread + i,
@@ -309,7 +310,7 @@ static int walk_stack(struct stack_walk *walk, struct ts_error *err)
 int ts_hta_add_stacks(struct ts_hta_graph *graph, struct ts_error *err)
 {
 	uint32_t count = graph->work->ranks[graph->rank].thread_count;
-	TS_AUTO_FREE struct thread_place *positions = order_threads(graph);
+	TS_AUTO_FREE struct thread_position *positions = order_threads(graph);
 	struct stack_walk walk = { .graph = graph };
 	int rc = TS_OK;
 

@@ -225,7 +225,7 @@ static int check_found(const struct ts_work_input *input, const struct ts_work_c
 }
 
 int ts_work_input_open(struct ts_work_input *input, const struct ts_work_choice *choice,
-		       unsigned int parts, int path_count, char **paths)
+		       unsigned int load_flags, int path_count, char **paths)
 {
 	struct ts_work_options options = TS_WORK_OPTIONS_NONE;
 	int exit_code = parse_choice(input, choice, &options);
@@ -242,7 +242,7 @@ int ts_work_input_open(struct ts_work_input *input, const struct ts_work_choice 
 	if (!exit_code && choice->from && choice->to && options.to < options.from)
 		exit_code = ts_report_usage("'--to %s' is before '--from %s'", choice->to,
 					    choice->from);
-	options.parts = parts;
+	options.load_flags = load_flags;
 	if (!exit_code)
 		exit_code = load_with_progress(input, &options);
 	return exit_code ? exit_code : check_found(input, choice, paths[0]);

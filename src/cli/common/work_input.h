@@ -61,7 +61,7 @@ struct ts_work_input {
 
 /* Opens and loads the traces of one job. Returns an exit code; errors have been reported. */
 int ts_work_input_open(struct ts_work_input *input, const struct ts_work_choice *choice,
-		       unsigned int parts, int path_count, char **paths);
+		       unsigned int load_flags, int path_count, char **paths);
 void ts_work_input_release(struct ts_work_input *input);
 
 /*

@@ -183,10 +183,10 @@ static int run(struct state *state, int path_count, char **paths)
 {
 	struct ts_work_input input = { 0 };
 	struct ts_analyze_request request;
-	unsigned int parts = state->why || state->edges
-				     ? TS_WORK_SLICES | TS_WORK_FLOWS | TS_WORK_DETAILS
-				     : TS_WORK_DETAILS;
-	int exit_code = ts_work_input_open(&input, &state->choice, parts, path_count, paths);
+	unsigned int load_flags = state->why || state->edges
+					  ? TS_WORK_SLICES | TS_WORK_FLOWS | TS_WORK_DETAILS
+					  : TS_WORK_DETAILS;
+	int exit_code = ts_work_input_open(&input, &state->choice, load_flags, path_count, paths);
 
 	if (!exit_code)
 		exit_code = resolve(state, input.traces.start);

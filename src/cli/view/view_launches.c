@@ -29,7 +29,7 @@ static int load_forward(struct ts_view_launches *launches, struct ts_reader *rea
 	if (ts_reader_rows(reader, TS_TABLE_SLICE) == 0)
 		return TS_OK;
 	options.all = true;
-	options.parts = TS_AUTOGRAD_LINK_PARTS;
+	options.load_flags = TS_AUTOGRAD_LINK_LOAD_FLAGS;
 	rc = ts_work_new(&launches->work, &options, err);
 	if (!rc)
 		rc = ts_work_add(launches->work, reader, err);

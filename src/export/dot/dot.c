@@ -27,7 +27,7 @@ static int load(struct ts_dot *dot)
 	int rc;
 
 	options.all = true;
-	options.parts = TS_WORK_DETAILS;
+	options.load_flags = TS_WORK_DETAILS;
 	options.progress = dot->options.progress;
 	options.context = dot->options.context;
 	rc = ts_work_new(&dot->work, &options, dot->err);

@@ -14,7 +14,7 @@
 struct ts_autograd_link;
 
 /* What the work must have loaded. */
-#define TS_AUTOGRAD_LINK_PARTS (TS_WORK_SLICES | TS_WORK_FLOWS)
+#define TS_AUTOGRAD_LINK_LOAD_FLAGS (TS_WORK_SLICES | TS_WORK_FLOWS)
 
 /* Reads slice arguments again: the readers must still be open. */
 int ts_autograd_link_new(struct ts_autograd_link **ret_forward, const struct ts_work *work,

@@ -223,7 +223,7 @@ enum ts_rounding {
 };
 
 struct ts_work_options {
-	unsigned int parts; /* TS_WORK_*; commands, calls, syncs and steps are always loaded */
+	unsigned int load_flags; /* TS_WORK_*; commands, calls, syncs and steps are always loaded */
 	enum ts_rounding rounding;
 	/*
 	 * Selection: calls and slices of [from_step, to_step] by number, and the commands that they

@@ -87,11 +87,11 @@ static int add_step(struct ts_work *work, const struct ts_work_slice *slice, int
 
 static bool wants_slice(const struct ts_work *work, uint8_t class)
 {
-	unsigned int parts = work->options.parts;
+	unsigned int load_flags = work->options.load_flags;
 
 	if (class == TS_SLICE_DROPPED)
 		return false;
-	return parts & (class == TS_SLICE_PYTHON ? TS_WORK_PYTHON : TS_WORK_SLICES);
+	return load_flags & (class == TS_SLICE_PYTHON ? TS_WORK_PYTHON : TS_WORK_SLICES);
 }
 
 static int add_slice(struct ts_work *work, const struct ts_batch *batch, uint32_t row,
@@ -220,7 +220,8 @@ static int add_command(struct ts_work *work, const struct ts_batch *batch, uint3
 	command->row = number;
 	if (work->load->tells_waits && ts_work_add_waits(work, batch, row, number))
 		return TS_ENOMEM;
-	if (command->class != TS_CLASS_COMMUNICATION || !(work->options.parts & TS_WORK_DETAILS))
+	if (command->class != TS_CLASS_COMMUNICATION ||
+	    !(work->options.load_flags & TS_WORK_DETAILS))
 		return TS_OK;
 	return ts_work_add_collective(work, batch, row, work->command_count - 1);
 }
@@ -350,7 +351,7 @@ static int load_flows(struct ts_work *work, const struct ts_batch *batch, uint64
 struct table_loader {
 	enum ts_table_id table;
 	uint64_t columns;
-	unsigned int parts; /* 0: always */
+	unsigned int load_flags; /* 0: always */
 	int (*load)(struct ts_work *work, const struct ts_batch *batch, uint64_t first,
 		    uint32_t clock);
 };
@@ -378,7 +379,7 @@ static bool wants_args(struct ts_work *work, const struct ts_batch *batch)
 {
 	const int64_t *kinds = batch->columns[TS_COLUMN_OF(gpu_op, kind)];
 	const int64_t *names = batch->columns[TS_COLUMN_OF(gpu_op, name)];
-	bool details = work->options.parts & TS_WORK_DETAILS;
+	bool details = work->options.load_flags & TS_WORK_DETAILS;
 
 	if (work->load->tells_waits)
 		return true;
@@ -515,7 +516,7 @@ int ts_work_add(struct ts_work *work, struct ts_reader *reader, struct ts_error 
 	if (!code)
 		code = look_for_waits(work->load, err);
 	for (size_t i = 0; !code && i < TS_ARRAY_SIZE(loaders); i++)
-		if (!loaders[i].parts || (work->options.parts & loaders[i].parts))
+		if (!loaders[i].load_flags || (work->options.load_flags & loaders[i].load_flags))
 			code = load_table(work, &loaders[i], err);
 	return code ? code : ts_reader_status(reader, err);
 }

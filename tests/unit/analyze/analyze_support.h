@@ -36,7 +36,7 @@ static inline void load_ranks(struct analyzed *analyzed, enum ts_rounding roundi
 	struct ts_work_options options = TS_WORK_OPTIONS_NONE;
 
 	options.rounding = rounding;
-	options.parts = TS_WORK_SLICES;
+	options.load_flags = TS_WORK_SLICES;
 	load_events(&analyzed->loaded, &options, first, second);
 	prepare_analysis(analyzed);
 }

@@ -201,7 +201,7 @@ static inline void job_run(struct job *job)
 	for (uint32_t r = job->rank_count; r-- > 0;)
 		job_write_rank(job, writer, r);
 	job->loaded.readers[job->loaded.count++] = end_trace(writer, path);
-	options.parts = TS_WORK_DETAILS;
+	options.load_flags = TS_WORK_DETAILS;
 	load_readers(&job->loaded, &options);
 	job->work = job->loaded.work;
 	TS_CHECK_INT(job->work->rank_count, job->rank_count);

@@ -120,7 +120,7 @@ static void load_program(struct changed *changed, const char *events)
 	struct ts_error err;
 
 	memset(changed, 0, sizeof(*changed));
-	options.parts = TS_WORK_SLICES;
+	options.load_flags = TS_WORK_SLICES;
 	options.all = true;
 	load_events(&changed->loaded, &options, events, NULL);
 	TS_CHECK_INT(ts_graph_new(&changed->graph, changed->loaded.work, TS_GRAPH_HOST, &err), 0);

@@ -23,7 +23,7 @@ static inline void build_graph(struct graphed *graphed, unsigned int flags)
 	struct ts_work_options options = TS_WORK_OPTIONS_NONE;
 	struct ts_error err;
 
-	options.parts = TS_WORK_SLICES | TS_WORK_FLOWS | TS_WORK_DETAILS;
+	options.load_flags = TS_WORK_SLICES | TS_WORK_FLOWS | TS_WORK_DETAILS;
 	options.all = true;
 	load_readers(&graphed->loaded, &options);
 	if (ts_graph_new(&graphed->graph, graphed->loaded.work, flags, &err))

@@ -6,7 +6,7 @@
 #include "state/work/autograd_link.h"
 #include "unit/state/work/work_support.h"
 
-static const struct ts_work_options everything = { .parts = TS_AUTOGRAD_LINK_PARTS,
+static const struct ts_work_options everything = { .load_flags = TS_AUTOGRAD_LINK_LOAD_FLAGS,
 						   .from_step = TS_ABSENT,
 						   .to_step = TS_ABSENT,
 						   .from = TS_ABSENT,

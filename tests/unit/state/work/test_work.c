@@ -5,8 +5,8 @@
  */
 #include "unit/state/work/work_support.h"
 
-static const struct ts_work_options everything = { .parts = TS_WORK_SLICES | TS_WORK_FLOWS |
-							    TS_WORK_DETAILS,
+static const struct ts_work_options everything = { .load_flags = TS_WORK_SLICES | TS_WORK_FLOWS |
+								 TS_WORK_DETAILS,
 						   .from_step = TS_ABSENT,
 						   .to_step = TS_ABSENT,
 						   .from = TS_ABSENT,
