@@ -331,10 +331,10 @@ TS_TEST(finalized_while_the_helper_flushes)
 
 TS_TEST(names_that_are_replaced)
 {
-	TS_CHECK(cuda_foreign("cuptiSubscribe") == (void *)(uintptr_t)cuptiSubscribe);
-	TS_CHECK(cuda_foreign("cuptiActivityEnable") == (void *)(uintptr_t)cuptiActivityEnable);
-	TS_CHECK(cuda_foreign("cuptiActivityGetNextRecord") == NULL);
-	TS_CHECK(cuda_foreign("cuptiNothing") == NULL);
+	TS_CHECK(cuda_other_tool("cuptiSubscribe") == (void *)(uintptr_t)cuptiSubscribe);
+	TS_CHECK(cuda_other_tool("cuptiActivityEnable") == (void *)(uintptr_t)cuptiActivityEnable);
+	TS_CHECK(cuda_other_tool("cuptiActivityGetNextRecord") == NULL);
+	TS_CHECK(cuda_other_tool("cuptiNothing") == NULL);
 }
 
 /* ---- refusals ---- */

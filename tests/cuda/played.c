@@ -149,7 +149,7 @@ struct ts_emit_site *cuda_call_site(uint32_t number)
 	return number == LAUNCH ? &site : NULL;
 }
 
-void cuda_stubs_tell(void)
+void cuda_stubs_emit(void)
 {
 }
 

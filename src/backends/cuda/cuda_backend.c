@@ -43,7 +43,7 @@ static void fork_in_child(void)
 
 /* ---- start and exit ---- */
 
-static void tell_facts(void)
+static void emit_facts(void)
 {
 	int (*get_version)(int *) = (int (*)(int *))cuda_driver("cuDriverGetVersion");
 	uint32_t cupti = cuda_cupti_version();
@@ -66,7 +66,7 @@ static void exiting(void)
 	if (is_forked || !is_started)
 		return;
 	cuda_device_end();
-	cuda_stubs_tell();
+	cuda_stubs_emit();
 }
 
 void cuda_begun(void)
@@ -74,9 +74,9 @@ void cuda_begun(void)
 	if (__atomic_load_n(&is_begun, __ATOMIC_RELAXED) ||
 	    __atomic_exchange_n(&is_begun, true, __ATOMIC_ACQ_REL))
 		return;
-	cuda_devices_tell();
+	cuda_devices_emit();
 	cuda_device_begin();
-	tell_facts();
+	emit_facts();
 	atexit(exiting);
 }
 

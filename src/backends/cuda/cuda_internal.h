@@ -49,7 +49,7 @@ void *cuda_symbol(void *handle, const char *name);
  * Called by the helper every few seconds: emits how often functions without a wrapper were called,
  * if that has changed.
  */
-void cuda_stubs_tell(void);
+void cuda_stubs_emit(void);
 
 enum cuda_class {
 	CUDA_LAUNCH, /* kernels: the device does something */
@@ -115,7 +115,7 @@ void cuda_device_end(void);
 uint32_t cuda_stream_number(void *stream, uint32_t *ret_context);
 
 /* What another tool gets when it looks up a CUPTI function; NULL: the function itself. */
-void *cuda_foreign(const char *name);
+void *cuda_other_tool(const char *name);
 
 /*
  * A CUPTI function that we use, by name, once CUPTI is loaded; NULL: there is no CUPTI, or it lacks

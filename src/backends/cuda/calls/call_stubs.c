@@ -119,7 +119,7 @@ static uint32_t next_most(uint64_t count, uint32_t last, const uint64_t *counts)
  */
 static void format(char *fact, const uint64_t *counts, uint64_t sum)
 {
-	uint64_t count = UINT64_MAX, told = 0;
+	uint64_t count = UINT64_MAX, reported = 0;
 	uint32_t stub = 0;
 	size_t used = 0;
 
@@ -131,24 +131,24 @@ static void format(char *fact, const uint64_t *counts, uint64_t sum)
 		used += (size_t)snprintf(fact + used, FACT_BYTES - used, "%s\"%s\": %llu",
 					 used > 1 ? ", " : "", names[stub],
 					 (unsigned long long)count);
-		told += count;
+		reported += count;
 	}
-	if (told < sum)
+	if (reported < sum)
 		used += (size_t)snprintf(fact + used, FACT_BYTES - used, ", \"...\": %llu",
-					 (unsigned long long)(sum - told));
+					 (unsigned long long)(sum - reported));
 	fact[used++] = '}';
 	fact[used] = '\0';
 }
 
-void cuda_stubs_tell(void)
+void cuda_stubs_emit(void)
 {
 	static uint64_t last_sum;
-	static uint32_t is_telling;
+	static uint32_t is_emitting;
 	static uint64_t counts[STUBS];
 	static char fact[FACT_BYTES + 8];
 	uint64_t sum = 0;
 
-	if (__atomic_exchange_n(&is_telling, 1, __ATOMIC_ACQUIRE))
+	if (__atomic_exchange_n(&is_emitting, 1, __ATOMIC_ACQUIRE))
 		return;
 	for (uint32_t i = 0; i < STUBS; i++) {
 		counts[i] = count_of(i);
@@ -159,5 +159,5 @@ void cuda_stubs_tell(void)
 		ts_accelerator_fact("cuda_other_calls", fact);
 	}
 	last_sum = sum;
-	__atomic_store_n(&is_telling, 0, __ATOMIC_RELEASE);
+	__atomic_store_n(&is_emitting, 0, __ATOMIC_RELEASE);
 }

@@ -52,15 +52,15 @@ cuda_function cuda_call_find(struct cuda_call *call)
 
 /* ---- captures ---- */
 
-static uintptr_t stream_of(const struct cuda_call *call, const uintptr_t *words)
+static uintptr_t stream_of(const struct cuda_call *call, const uintptr_t *args)
 {
 	uintptr_t stream = 0;
 
 	if (call->stream == CUDA_STREAM_IN_CONFIG) {
-		if (words[0])
-			memcpy(&stream, (const char *)words[0] + CONFIG_STREAM, sizeof(stream));
+		if (args[0])
+			memcpy(&stream, (const char *)args[0] + CONFIG_STREAM, sizeof(stream));
 	} else if (call->stream >= 0) {
-		stream = words[call->stream];
+		stream = args[call->stream];
 	}
 	if (!stream && call->stream >= 0) {
 		size_t length = strlen(call->name);
@@ -72,7 +72,7 @@ static uintptr_t stream_of(const struct cuda_call *call, const uintptr_t *words)
 }
 
 /* Checked only during captures: a captured call submits no device work. */
-static bool is_captured(const struct cuda_call *call, const uintptr_t *words)
+static bool is_captured(const struct cuda_call *call, const uintptr_t *args)
 {
 	static int (*is_capturing)(uintptr_t stream, int *status);
 	uintptr_t stream;
@@ -82,7 +82,7 @@ static bool is_captured(const struct cuda_call *call, const uintptr_t *words)
 		return true;
 	if (!__atomic_load_n(&cuda_captures, __ATOMIC_RELAXED))
 		return false;
-	stream = stream_of(call, words);
+	stream = stream_of(call, args);
 	if (stream <= STREAM_LEGACY)
 		return false; /* cannot be captured, and the query may be an error */
 	if (!is_capturing)
@@ -123,14 +123,14 @@ static void capture_ends(uintptr_t stream)
 		__atomic_sub_fetch(&cuda_captures, 1, __ATOMIC_RELAXED);
 }
 
-static void count_captures(const struct cuda_call *call, const uintptr_t *words, int result)
+static void count_captures(const struct cuda_call *call, const uintptr_t *args, int result)
 {
 	if (!strncmp(call->name, "cuStreamBeginCapture", strlen("cuStreamBeginCapture"))) {
 		if (result == CUDA_SUCCESS)
-			capture_begins(stream_of(call, words));
+			capture_begins(stream_of(call, args));
 	} else if (!strncmp(call->name, "cuStreamEndCapture", strlen("cuStreamEndCapture"))) {
 		/* An invalidated capture ends with an error, but it does end. */
-		capture_ends(stream_of(call, words));
+		capture_ends(stream_of(call, args));
 	}
 }
 
@@ -175,27 +175,27 @@ static bool is_repeated(const struct cuda_call *call, int result)
 }
 
 /* Updates state besides the row, also outside of windows. */
-static void look(const struct cuda_call *call, const uintptr_t *words, int result)
+static void look(const struct cuda_call *call, const uintptr_t *args, int result)
 {
 	if (call->class == CUDA_CAPTURE)
-		count_captures(call, words, result);
+		count_captures(call, args, result);
 	if (result != CUDA_SUCCESS)
 		return;
 	if (call == &cuda_calls[CUDA_INDEX_cuInit])
 		cuda_begun();
 	else if (call == &cuda_calls[CUDA_INDEX_cuCtxDestroy_v2] ||
 		 call == &cuda_calls[CUDA_INDEX_cuCtxDestroy])
-		cuda_memory_forget((const void *)words[0], 0);
+		cuda_memory_forget((const void *)args[0], 0);
 	else if (call == &cuda_calls[CUDA_INDEX_cuDevicePrimaryCtxReset] ||
 		 call == &cuda_calls[CUDA_INDEX_cuDevicePrimaryCtxReset_v2])
-		cuda_memory_forget(NULL, (uint32_t)words[0]);
+		cuda_memory_forget(NULL, (uint32_t)args[0]);
 	else if (call == &cuda_calls[CUDA_INDEX_cuProfilerStart])
 		cuda_profiler_switched(true);
 	else if (call == &cuda_calls[CUDA_INDEX_cuProfilerStop])
 		cuda_profiler_switched(false);
 }
 
-static void tell_device(const struct cuda_call *call, uint32_t correlation)
+static void note_device_work(const struct cuda_call *call, uint32_t correlation)
 {
 	int64_t bytes = call->class == CUDA_LAUNCH ? cuda_collective_bytes() : 0;
 
@@ -207,7 +207,7 @@ static void tell_device(const struct cuda_call *call, uint32_t correlation)
 }
 
 void cuda_call_leave(struct cuda_call *call, const struct cuda_call_state *state,
-		     const uintptr_t *words, int result)
+		     const uintptr_t *args, int result)
 {
 	struct ts_accelerator_call row = {
 		.size = sizeof(row), .start = state->start, .end = ts_now(), .result = result
@@ -222,21 +222,21 @@ void cuda_call_leave(struct cuda_call *call, const struct cuda_call_state *state
 	if (cuda_thread.node)
 		cuda_device_captured(cuda_thread.node, row.stack);
 	if (cuda_class_is_always(call->class))
-		look(call, words, result);
+		look(call, args, result);
 	else if (destroys_stream(call) && result == CUDA_SUCCESS)
-		capture_ends(words[0]);
+		capture_ends(args[0]);
 	else if (makes_work)
 		cuda_begun(); /* if cuInit bypassed its wrapper */
 	if ((call->class == CUDA_ALLOCATE || call->class == CUDA_FREE) && result == CUDA_SUCCESS &&
-	    !is_captured(call, words))
-		cuda_memory_changed(call, words, row.stack);
+	    !is_captured(call, args))
+		cuda_memory_changed(call, args, row.stack);
 	if (!ts_enabled() || is_repeated(call, result))
 		return;
-	if (makes_work && cuda_thread.correlation && !is_captured(call, words))
+	if (makes_work && cuda_thread.correlation && !is_captured(call, args))
 		row.correlation = cuda_thread.correlation;
 	ts_accelerator_call_with(&call->site, &row);
 	if (row.correlation)
-		tell_device(call, (uint32_t)row.correlation);
+		note_device_work(call, (uint32_t)row.correlation);
 }
 
 struct ts_emit_site *cuda_call_site(uint32_t number)

@@ -88,7 +88,7 @@ static inline bool cuda_call_counts(void)
 
 void cuda_call_enter(const struct cuda_call *call, struct cuda_call_state *state);
 void cuda_call_leave(struct cuda_call *call, const struct cuda_call_state *state,
-		     const uintptr_t *words, int result);
+		     const uintptr_t *args, int result);
 
 /* ---- cuda_driver.c ---- */
 
@@ -115,13 +115,13 @@ void *cuda_stub(const char *name, void *address);
 /* ---- cuda_memory.c ---- */
 
 /* A call of class ALLOCATE or FREE has succeeded. */
-void cuda_memory_changed(const struct cuda_call *call, const uintptr_t *words, uint32_t stack);
+void cuda_memory_changed(const struct cuda_call *call, const uintptr_t *args, uint32_t stack);
 /* A context was destroyed with all of its memory; NULL: the primary context of that device. */
 void cuda_memory_forget(const void *context, uint32_t device);
 
 /* ---- cuda_devices.c ---- */
 
-void cuda_devices_tell(void);
+void cuda_devices_emit(void);
 
 /* ---- nccl_calls.c ---- */
 

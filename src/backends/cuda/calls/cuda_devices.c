@@ -10,7 +10,7 @@
 #define DEVICES_AT_MOST 64
 #define NAME_BYTES 128
 
-struct questions {
+struct driver_queries {
 	int (*count)(int *count);
 	int (*get)(int *device, int ordinal);
 	int (*name)(char *name, int bytes, int device);
@@ -19,17 +19,17 @@ struct questions {
 	int (*bus)(char *name, int bytes, int device);
 };
 
-static void find_questions(struct questions *ask)
+static void find_queries(struct driver_queries *queries)
 {
-	ask->count = (int (*)(int *))cuda_driver("cuDeviceGetCount");
-	ask->get = (int (*)(int *, int))cuda_driver("cuDeviceGet");
-	ask->name = (int (*)(char *, int, int))cuda_driver("cuDeviceGetName");
+	queries->count = (int (*)(int *))cuda_driver("cuDeviceGetCount");
+	queries->get = (int (*)(int *, int))cuda_driver("cuDeviceGet");
+	queries->name = (int (*)(char *, int, int))cuda_driver("cuDeviceGetName");
 	/* The second version returns the UUID of a MIG instance. */
-	ask->uuid = (int (*)(uint8_t *, int))cuda_driver("cuDeviceGetUuid_v2");
-	if (!ask->uuid)
-		ask->uuid = (int (*)(uint8_t *, int))cuda_driver("cuDeviceGetUuid");
-	ask->memory = (int (*)(size_t *, int))cuda_driver("cuDeviceTotalMem_v2");
-	ask->bus = (int (*)(char *, int, int))cuda_driver("cuDeviceGetPCIBusId");
+	queries->uuid = (int (*)(uint8_t *, int))cuda_driver("cuDeviceGetUuid_v2");
+	if (!queries->uuid)
+		queries->uuid = (int (*)(uint8_t *, int))cuda_driver("cuDeviceGetUuid");
+	queries->memory = (int (*)(size_t *, int))cuda_driver("cuDeviceTotalMem_v2");
+	queries->bus = (int (*)(char *, int, int))cuda_driver("cuDeviceGetPCIBusId");
 }
 
 /* As NVML writes it: GPU-8f6a24d4-... */
@@ -48,41 +48,41 @@ static void format_uuid(char *text, size_t bytes, const uint8_t *uuid)
 	text[used] = '\0';
 }
 
-static void tell(const struct questions *ask, int ordinal)
+static void emit_device(const struct driver_queries *queries, int ordinal)
 {
 	char name[NAME_BYTES] = "", uuid_text[48] = "", bus[32] = "";
-	struct ts_metrics_device told = { .number = (uint32_t)ordinal,
-					  .vendor = "NVIDIA",
-					  .model = name,
-					  .uuid = uuid_text,
-					  .bus = bus,
-					  .memory_bytes = TS_METRICS_UNKNOWN };
+	struct ts_metrics_device description = { .number = (uint32_t)ordinal,
+						 .vendor = "NVIDIA",
+						 .model = name,
+						 .uuid = uuid_text,
+						 .bus = bus,
+						 .memory_bytes = TS_METRICS_UNKNOWN };
 	uint8_t uuid[16];
 	size_t bytes = 0;
 	int device;
 
-	if (ask->get(&device, ordinal))
+	if (queries->get(&device, ordinal))
 		return;
-	if (ask->name && ask->name(name, sizeof(name) - 1, device))
+	if (queries->name && queries->name(name, sizeof(name) - 1, device))
 		name[0] = '\0';
-	if (ask->uuid && !ask->uuid(uuid, device))
+	if (queries->uuid && !queries->uuid(uuid, device))
 		format_uuid(uuid_text, sizeof(uuid_text), uuid);
-	if (ask->bus && ask->bus(bus, sizeof(bus) - 1, device))
+	if (queries->bus && queries->bus(bus, sizeof(bus) - 1, device))
 		bus[0] = '\0';
-	if (ask->memory && !ask->memory(&bytes, device) && bytes <= INT64_MAX)
-		told.memory_bytes = (int64_t)bytes;
-	ts_tracer_device(ts_tracer_process(), &told);
+	if (queries->memory && !queries->memory(&bytes, device) && bytes <= INT64_MAX)
+		description.memory_bytes = (int64_t)bytes;
+	ts_tracer_device(ts_tracer_process(), &description);
 }
 
-void cuda_devices_tell(void)
+void cuda_devices_emit(void)
 {
-	struct questions ask;
+	struct driver_queries queries;
 	int count = 0;
 
-	find_questions(&ask);
+	find_queries(&queries);
 	cuda_thread.is_ours++;
-	if (ask.count && ask.get && !ask.count(&count))
+	if (queries.count && queries.get && !queries.count(&count))
 		for (int i = 0; i < count && i < DEVICES_AT_MOST; i++)
-			tell(&ask, i);
+			emit_device(&queries, i);
 	cuda_thread.is_ours--;
 }

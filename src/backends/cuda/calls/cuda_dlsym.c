@@ -6,7 +6,7 @@
 #include <stddef.h>
 
 /*
- * cuda_symbol_asked(handle, name, caller) of cuda_symbols.c returns two words: the address, and
+ * cuda_symbol_resolve(handle, name, caller) of cuda_symbols.c returns two words: the address, and
  * whether it is valid.
  */
 #if defined(__x86_64__)
@@ -24,7 +24,7 @@ __asm__(".text\n"
 	"	subq $8, %rsp\n"
 	"	.cfi_adjust_cfa_offset 8\n"
 	"	movq 24(%rsp), %rdx\n"
-	"	call cuda_symbol_asked\n"
+	"	call cuda_symbol_resolve\n"
 	"	addq $8, %rsp\n"
 	"	.cfi_adjust_cfa_offset -8\n"
 	"	popq %rsi\n"
@@ -52,7 +52,7 @@ __asm__(".text\n"
 	"	mov x29, sp\n"
 	"	stp x0, x1, [sp, #16]\n"
 	"	mov x2, x30\n"
-	"	bl cuda_symbol_asked\n"
+	"	bl cuda_symbol_resolve\n"
 	"	ldp x29, x30, [sp]\n"
 	"	cbnz x1, 1f\n"
 	"	ldp x0, x1, [sp, #16]\n"

@@ -96,19 +96,19 @@ static uint64_t load(uintptr_t from, bool narrow)
 	return wide;
 }
 
-static int64_t bytes_of(const struct cuda_call *call, const uintptr_t *words)
+static int64_t bytes_of(const struct cuda_call *call, const uintptr_t *args)
 {
 	bool narrow = is_narrow(call);
 	uint64_t bytes;
 
 	if (call == &cuda_calls[CUDA_INDEX_cuMemAllocPitch] ||
 	    call == &cuda_calls[CUDA_INDEX_cuMemAllocPitch_v2]) {
-		uint64_t height = narrow ? (uint32_t)words[3] : words[3];
+		uint64_t height = narrow ? (uint32_t)args[3] : args[3];
 
-		if (__builtin_mul_overflow(load(words[1], narrow), height, &bytes))
+		if (__builtin_mul_overflow(load(args[1], narrow), height, &bytes))
 			return TS_UNKNOWN;
 	} else {
-		bytes = narrow ? (uint32_t)words[1] : words[1];
+		bytes = narrow ? (uint32_t)args[1] : args[1];
 	}
 	return bytes > INT64_MAX ? TS_UNKNOWN : (int64_t)bytes;
 }
@@ -142,11 +142,11 @@ static uint32_t current_device(const void **ret_context)
 /* CUmemAllocationProp: two numbers, then the location. */
 static uint32_t physical_device(uintptr_t properties)
 {
-	int32_t words[4] = { 0 };
+	int32_t args[4] = { 0 };
 
 	if (properties)
-		memcpy(words, (const void *)properties, sizeof(words));
-	return words[2] == LOCATION_DEVICE ? (uint32_t)words[3] : TS_ALLOCATION_HOST;
+		memcpy(args, (const void *)properties, sizeof(args));
+	return args[2] == LOCATION_DEVICE ? (uint32_t)args[3] : TS_ALLOCATION_HOST;
 }
 
 /* ---- the table; all with the lock held ---- */
@@ -202,7 +202,7 @@ static bool rebuild(uint64_t slot_count, const void *gone)
 	return true;
 }
 
-static bool has_room(void)
+static bool has_free_slot(void)
 {
 	if (!memory.slots)
 		return rebuild(SLOTS_FIRST, NULL);
@@ -251,7 +251,7 @@ static int64_t store(const struct block *block)
 	int64_t total;
 
 	lock();
-	if (has_room()) {
+	if (has_free_slot()) {
 		struct block *slot =
 			find(memory.slots, memory.slot_count, block->address, block->space);
 
@@ -311,7 +311,7 @@ void cuda_memory_forget(const void *context, uint32_t device)
 
 /* ---- rows ---- */
 
-static void tell(const struct cuda_call *call, const uintptr_t *words, const struct block *block,
+static void emit(const struct cuda_call *call, const uintptr_t *args, const struct block *block,
 		 bool is_free, int64_t total, uint32_t stack)
 {
 	struct ts_accelerator_allocation row = { .size = sizeof(row),
@@ -327,11 +327,11 @@ static void tell(const struct cuda_call *call, const uintptr_t *words, const str
 	if (!ts_enabled())
 		return;
 	if (call->stream >= 0)
-		row.stream = cuda_stream_number((void *)words[call->stream], &row.context);
+		row.stream = cuda_stream_number((void *)args[call->stream], &row.context);
 	ts_accelerator_allocation(&sites[block->site], &row);
 }
 
-void cuda_memory_changed(const struct cuda_call *call, const uintptr_t *words, uint32_t stack)
+void cuda_memory_changed(const struct cuda_call *call, const uintptr_t *args, uint32_t stack)
 {
 	const struct allocator *allocator = allocator_of(call->name);
 	struct block block = { .bytes = TS_UNKNOWN };
@@ -346,19 +346,19 @@ void cuda_memory_changed(const struct cuda_call *call, const uintptr_t *words, u
 	if (allocator->space == SPACE_HOST || allocator->space == SPACE_REGISTERED)
 		block.device = TS_ALLOCATION_HOST;
 	if (allocator->is_free || allocator->space == SPACE_REGISTERED)
-		block.address = words[0];
+		block.address = args[0];
 	else
-		block.address = load(words[0], is_narrow(call));
+		block.address = load(args[0], is_narrow(call));
 	if (!allocator->is_free) {
-		block.bytes = bytes_of(call, words);
+		block.bytes = bytes_of(call, args);
 		if (allocator->space == SPACE_PHYSICAL) {
-			block.device = physical_device(words[2]);
+			block.device = physical_device(args[2]);
 			block.context = NULL;
 		}
 	}
 	if (block.address) { /* freeing NULL is not an event */
 		total = allocator->is_free ? take_out(&block) : store(&block);
-		tell(call, words, &block, allocator->is_free, total, stack);
+		emit(call, args, &block, allocator->is_free, total, stack);
 	}
 	errno = saved;
 }

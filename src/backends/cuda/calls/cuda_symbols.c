@@ -15,7 +15,7 @@ struct answer {
 	void *address;
 	uintptr_t is_given; /* 0: call the real dlsym() */
 };
-struct answer cuda_symbol_asked(void *handle, const char *name, void *caller);
+struct answer cuda_symbol_resolve(void *handle, const char *name, void *caller);
 
 /* ---- wrappers, by address of the real function ---- */
 
@@ -96,18 +96,19 @@ static void fill(void)
 
 #define CUDA_ERROR_NOT_FOUND 500
 
-typedef int (*ask_function)(const char *name, void **ret_address, int version, uint64_t flags);
-typedef int (*ask_v2_function)(const char *name, void **ret_address, int version, uint64_t flags,
-			       int *ret_status);
+typedef int (*get_proc_address_function)(const char *name, void **ret_address, int version,
+					 uint64_t flags);
+typedef int (*get_proc_address_v2_function)(const char *name, void **ret_address, int version,
+					    uint64_t flags, int *ret_status);
 
-__attribute__((visibility("default"))) int wrapped_ask(const char *name, void **ret_address,
-						       int version,
-						       uint64_t flags) __asm__("cuGetProcAddress");
-__attribute__((visibility("default"))) int wrapped_ask_v2(
+__attribute__((visibility("default"))) int wrapped_get_proc_address(
+	const char *name, void **ret_address, int version,
+	uint64_t flags) __asm__("cuGetProcAddress");
+__attribute__((visibility("default"))) int wrapped_get_proc_address_v2(
 	const char *name, void **ret_address, int version, uint64_t flags,
 	int *ret_status) __asm__("cuGetProcAddress_v2");
 
-static void *real_ask(const char *name)
+static void *real_get_proc_address(const char *name)
 {
 	void *found = cuda_symbol(RTLD_NEXT, name);
 	void *driver;
@@ -131,13 +132,13 @@ static void replace(const char *name, void **address, int result)
 	errno = saved;
 }
 
-int wrapped_ask(const char *name, void **ret_address, int version, uint64_t flags)
+int wrapped_get_proc_address(const char *name, void **ret_address, int version, uint64_t flags)
 {
-	static ask_function real;
+	static get_proc_address_function real;
 	int result;
 
 	if (!real)
-		real = (ask_function)real_ask("cuGetProcAddress");
+		real = (get_proc_address_function)real_get_proc_address("cuGetProcAddress");
 	if (!real)
 		return CUDA_ERROR_NOT_FOUND;
 	result = real(name, ret_address, version, flags);
@@ -145,14 +146,14 @@ int wrapped_ask(const char *name, void **ret_address, int version, uint64_t flag
 	return result;
 }
 
-int wrapped_ask_v2(const char *name, void **ret_address, int version, uint64_t flags,
-		   int *ret_status)
+int wrapped_get_proc_address_v2(const char *name, void **ret_address, int version, uint64_t flags,
+				int *ret_status)
 {
-	static ask_v2_function real;
+	static get_proc_address_v2_function real;
 	int result;
 
 	if (!real)
-		real = (ask_v2_function)real_ask("cuGetProcAddress_v2");
+		real = (get_proc_address_v2_function)real_get_proc_address("cuGetProcAddress_v2");
 	if (!real)
 		return CUDA_ERROR_NOT_FOUND;
 	result = real(name, ret_address, version, flags, ret_status);
@@ -162,12 +163,12 @@ int wrapped_ask_v2(const char *name, void **ret_address, int version, uint64_t f
 
 /* ---- results of lookups ---- */
 
-static void *ask_for(void *address)
+static void *wrapper_of_get_proc_address(void *address)
 {
 	if (address == cuda_driver("cuGetProcAddress_v2"))
-		return (void *)wrapped_ask_v2;
+		return (void *)wrapped_get_proc_address_v2;
 	if (address == cuda_driver("cuGetProcAddress"))
-		return (void *)wrapped_ask;
+		return (void *)wrapped_get_proc_address;
 	return NULL;
 }
 
@@ -194,7 +195,7 @@ void *cuda_symbol_for(const char *name, void *address)
 	call = find_named(name, address);
 	if (call)
 		return (void *)call->wrapper;
-	given = ask_for(address);
+	given = wrapper_of_get_proc_address(address);
 	if (given || is_replaced_by_others(name, address))
 		return given ? given : address;
 	given = cuda_stub(name, address);
@@ -259,7 +260,7 @@ static void *answer_cupti(const char *name, void *address)
 {
 	if (is_ours(address))
 		return cuda_cupti_mapped(name) ? address : NULL;
-	return is_of_library(address, "libcupti") ? cuda_foreign(name) : NULL;
+	return is_of_library(address, "libcupti") ? cuda_other_tool(name) : NULL;
 }
 
 /*
@@ -311,9 +312,9 @@ static bool is_ours_to_answer(const char *name)
  * Called by cuda_dlsym.c for every name that is looked up. RTLD_NEXT is left alone: it depends on
  * the caller.
  */
-__attribute__((visibility("hidden"))) struct answer cuda_symbol_asked(void *handle,
-								      const char *name,
-								      void *caller)
+__attribute__((visibility("hidden"))) struct answer cuda_symbol_resolve(void *handle,
+									const char *name,
+									void *caller)
 {
 	struct answer none = { NULL, 0 }, given;
 	int saved;

@@ -45,50 +45,50 @@
 #define ARGUMENTS_10 ARGUMENTS_8, i, j
 #define ARGUMENTS_11 ARGUMENTS_8, i, j, k
 
-#define WORDS_0 0
-#define WORDS_1 ARGUMENTS_1
-#define WORDS_2 ARGUMENTS_2
-#define WORDS_3 ARGUMENTS_3
-#define WORDS_4 ARGUMENTS_4
-#define WORDS_5 ARGUMENTS_5
-#define WORDS_6 ARGUMENTS_6
-#define WORDS_7 ARGUMENTS_7
-#define WORDS_8 ARGUMENTS_8
-#define WORDS_9 ARGUMENTS_9
-#define WORDS_10 ARGUMENTS_10
-#define WORDS_11 ARGUMENTS_11
+#define VALUES_0 0
+#define VALUES_1 ARGUMENTS_1
+#define VALUES_2 ARGUMENTS_2
+#define VALUES_3 ARGUMENTS_3
+#define VALUES_4 ARGUMENTS_4
+#define VALUES_5 ARGUMENTS_5
+#define VALUES_6 ARGUMENTS_6
+#define VALUES_7 ARGUMENTS_7
+#define VALUES_8 ARGUMENTS_8
+#define VALUES_9 ARGUMENTS_9
+#define VALUES_10 ARGUMENTS_10
+#define VALUES_11 ARGUMENTS_11
 
 /*
  * The exported name is set in assembler: the compiler knows some of these functions and would
  * complain about the types. While nothing is recorded, a wrapper only jumps to the driver; the rest
  * is in a separate function, so that no registers need to be saved for it.
  */
-#define CUDA_CALL(name, arguments, class, number, stream)                                        \
-	typedef int (*type_##name)(TYPES_##arguments);                                           \
-	__attribute__((visibility("default"))) int wrapped_##name(TYPES_##arguments) __asm__(    \
-		#name);                                                                          \
-	static __attribute__((noinline)) int recorded_##name(PARAMETERS_##arguments)             \
-	{                                                                                        \
-		struct cuda_call *call = &cuda_calls[CUDA_INDEX_##name];                         \
-		type_##name real = (type_##name)(void *)cuda_call_real(call);                    \
-		struct cuda_call_state state;                                                    \
-		int result;                                                                      \
-                                                                                                 \
-		if (!cuda_call_counts())                                                         \
-			return real(ARGUMENTS_##arguments);                                      \
-		cuda_call_enter(call, &state);                                                   \
-		result = real(ARGUMENTS_##arguments);                                            \
-		cuda_call_leave(call, &state, (const uintptr_t[]){ WORDS_##arguments }, result); \
-		return result;                                                                   \
-	}                                                                                        \
-	int wrapped_##name(PARAMETERS_##arguments)                                               \
-	{                                                                                        \
-		type_##name real = (type_##name)(void *)__atomic_load_n(                         \
-			&cuda_calls[CUDA_INDEX_##name].real, __ATOMIC_ACQUIRE);                  \
-                                                                                                 \
-		if (cuda_class_may_count(CUDA_##class) || !real)                                 \
-			return recorded_##name(ARGUMENTS_##arguments);                           \
-		return real(ARGUMENTS_##arguments);                                              \
+#define CUDA_CALL(name, arguments, class, number, stream)                                         \
+	typedef int (*type_##name)(TYPES_##arguments);                                            \
+	__attribute__((visibility("default"))) int wrapped_##name(TYPES_##arguments) __asm__(     \
+		#name);                                                                           \
+	static __attribute__((noinline)) int recorded_##name(PARAMETERS_##arguments)              \
+	{                                                                                         \
+		struct cuda_call *call = &cuda_calls[CUDA_INDEX_##name];                          \
+		type_##name real = (type_##name)(void *)cuda_call_real(call);                     \
+		struct cuda_call_state state;                                                     \
+		int result;                                                                       \
+                                                                                                  \
+		if (!cuda_call_counts())                                                          \
+			return real(ARGUMENTS_##arguments);                                       \
+		cuda_call_enter(call, &state);                                                    \
+		result = real(ARGUMENTS_##arguments);                                             \
+		cuda_call_leave(call, &state, (const uintptr_t[]){ VALUES_##arguments }, result); \
+		return result;                                                                    \
+	}                                                                                         \
+	int wrapped_##name(PARAMETERS_##arguments)                                                \
+	{                                                                                         \
+		type_##name real = (type_##name)(void *)__atomic_load_n(                          \
+			&cuda_calls[CUDA_INDEX_##name].real, __ATOMIC_ACQUIRE);                   \
+                                                                                                  \
+		if (cuda_class_may_count(CUDA_##class) || !real)                                  \
+			return recorded_##name(ARGUMENTS_##arguments);                            \
+		return real(ARGUMENTS_##arguments);                                               \
 	}
 #include "backends/cuda/calls/cuda_calls.def"
 

@@ -56,15 +56,15 @@ struct collective_thread {
 	uint32_t groups;
 	int64_t bytes;
 };
-static __thread struct collective_thread here __attribute__((tls_model("initial-exec")));
+static __thread struct collective_thread this_thread __attribute__((tls_model("initial-exec")));
 
 int64_t cuda_collective_bytes(void)
 {
-	return here.bytes;
+	return this_thread.bytes;
 }
 
 /* ncclDataType_t, in its order. */
-static int64_t bytes_of(const struct collective *collective, const uintptr_t *words)
+static int64_t bytes_of(const struct collective *collective, const uintptr_t *args)
 {
 	static const uint8_t sizes[] = { 1, 1, 4, 4, 8, 8, 2, 4, 8, 2, 1, 1 };
 	uint64_t count, bytes;
@@ -72,20 +72,20 @@ static int64_t bytes_of(const struct collective *collective, const uintptr_t *wo
 
 	if (collective->count < 0)
 		return 0;
-	count = words[collective->count];
-	type = (uint32_t)words[collective->count + 1];
+	count = args[collective->count];
+	type = (uint32_t)args[collective->count + 1];
 	if (type >= sizeof(sizes) || __builtin_mul_overflow(count, (uint64_t)sizes[type], &bytes) ||
 	    bytes > INT64_MAX)
 		return 0;
 	return (int64_t)bytes;
 }
 
-static uint64_t enter(const struct collective *collective, const uintptr_t *words)
+static uint64_t enter(const struct collective *collective, const uintptr_t *args)
 {
 	if (collective == &collectives[INDEX_ncclGroupStart])
-		here.groups++;
-	here.depth++;
-	here.bytes += bytes_of(collective, words);
+		this_thread.groups++;
+	this_thread.depth++;
+	this_thread.bytes += bytes_of(collective, args);
 	return ts_now();
 }
 
@@ -95,11 +95,11 @@ static void leave(struct collective *collective, uint64_t start, int result)
 		.size = sizeof(row), .start = start, .end = ts_now(), .result = result
 	};
 
-	here.depth--;
-	if (collective == &collectives[INDEX_ncclGroupEnd] && here.groups)
-		here.groups--;
-	if (!here.groups)
-		here.bytes = 0;
+	this_thread.depth--;
+	if (collective == &collectives[INDEX_ncclGroupEnd] && this_thread.groups)
+		this_thread.groups--;
+	if (!this_thread.groups)
+		this_thread.bytes = 0;
 	if (!ts_enabled())
 		return;
 	row.stack = ts_accelerator_stack();
@@ -109,7 +109,7 @@ static void leave(struct collective *collective, uint64_t start, int result)
 /* Groups are tracked outside of windows, too. */
 static inline bool counts(void)
 {
-	return __atomic_load_n(&cuda_wanted, __ATOMIC_RELAXED) && !here.depth;
+	return __atomic_load_n(&cuda_wanted, __ATOMIC_RELAXED) && !this_thread.depth;
 }
 
 #define W uintptr_t
@@ -125,10 +125,10 @@ static inline bool counts(void)
 #define ARGUMENTS_6 a, b, c, d, e, f
 #define ARGUMENTS_7 ARGUMENTS_6, g
 #define ARGUMENTS_8 ARGUMENTS_6, g, h
-#define WORDS_0 0
-#define WORDS_6 ARGUMENTS_6
-#define WORDS_7 ARGUMENTS_7
-#define WORDS_8 ARGUMENTS_8
+#define VALUES_0 0
+#define VALUES_6 ARGUMENTS_6
+#define VALUES_7 ARGUMENTS_7
+#define VALUES_8 ARGUMENTS_8
 
 #define WRAPPER(name, arguments, copy)                                                        \
 	static int name##_##copy(PARAMETERS_##arguments)                                      \
@@ -141,7 +141,7 @@ static inline bool counts(void)
                                                                                               \
 		if (!counts())                                                                \
 			return real(ARGUMENTS_##arguments);                                   \
-		start = enter(collective, (const uintptr_t[]){ WORDS_##arguments });          \
+		start = enter(collective, (const uintptr_t[]){ VALUES_##arguments });         \
 		result = real(ARGUMENTS_##arguments);                                         \
 		leave(collective, start, result);                                             \
 		return result;                                                                \
@@ -322,10 +322,10 @@ static bool is_new(const struct collective *collective)
 static bool is_of_nccl(const void *address)
 {
 	void *other = symbol_in(address, "ncclGetUniqueId");
-	Dl_info here_info, other_info;
+	Dl_info address_info, other_info;
 
-	return other && dladdr(address, &here_info) && dladdr(other, &other_info) &&
-	       here_info.dli_fbase == other_info.dli_fbase;
+	return other && dladdr(address, &address_info) && dladdr(other, &other_info) &&
+	       address_info.dli_fbase == other_info.dli_fbase;
 }
 
 /* The wrapper of a function that was found, else the function itself. */
@@ -424,14 +424,14 @@ static uintptr_t key_of(uint32_t number, uintptr_t caller)
 	return caller << 4 | number;
 }
 
-static uint32_t place_of(uintptr_t key)
+static uint32_t hash_slot(uintptr_t key)
 {
 	return (uint32_t)(key * 0x9e3779b97f4a7c15u >> 54) % TARGETS;
 }
 
 static void *recall(uintptr_t key)
 {
-	for (uint32_t i = 0, at = place_of(key); i < PROBES; i++, at = (at + 1) % TARGETS) {
+	for (uint32_t i = 0, at = hash_slot(key); i < PROBES; i++, at = (at + 1) % TARGETS) {
 		uintptr_t found = __atomic_load_n(&targets[at].key, __ATOMIC_ACQUIRE);
 
 		if (found == key)
@@ -444,7 +444,7 @@ static void *recall(uintptr_t key)
 
 static void remember(uintptr_t key, void *address)
 {
-	for (uint32_t i = 0, at = place_of(key); i < PROBES; i++, at = (at + 1) % TARGETS) {
+	for (uint32_t i = 0, at = hash_slot(key); i < PROBES; i++, at = (at + 1) % TARGETS) {
 		uintptr_t found = 0;
 
 		if (__atomic_compare_exchange_n(&targets[at].key, &found, key, false,

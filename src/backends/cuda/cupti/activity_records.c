@@ -42,7 +42,7 @@ int64_t cuda_ops_collective(uint32_t correlation)
 
 /* ---- records ---- */
 
-static uint16_t half_word(const uint8_t *record, size_t at)
+static uint16_t read_u16(const uint8_t *record, size_t at)
 {
 	uint16_t value;
 
@@ -52,22 +52,22 @@ static uint16_t half_word(const uint8_t *record, size_t at)
 
 static struct ts_emit_site *read_kernel(const uint8_t *record, struct ts_gpu_op *op)
 {
-	const char *name = (const char *)(uintptr_t)cuda_long_word(record, CUPTI_KERNEL_NAME);
+	const char *name = (const char *)(uintptr_t)cuda_read_u64(record, CUPTI_KERNEL_NAME);
 
 	op->kind = TS_GPU_OP_KERNEL;
-	op->device = cuda_word(record, CUPTI_KERNEL_DEVICE);
-	op->context = cuda_word(record, CUPTI_KERNEL_CONTEXT);
-	op->stream = cuda_word(record, CUPTI_KERNEL_STREAM);
-	op->correlation = cuda_word(record, CUPTI_KERNEL_CORRELATION);
+	op->device = cuda_read_u32(record, CUPTI_KERNEL_DEVICE);
+	op->context = cuda_read_u32(record, CUPTI_KERNEL_CONTEXT);
+	op->stream = cuda_read_u32(record, CUPTI_KERNEL_STREAM);
+	op->correlation = cuda_read_u32(record, CUPTI_KERNEL_CORRELATION);
 	for (size_t i = 0; i < 3; i++) {
-		op->grid[i] = cuda_word(record, CUPTI_KERNEL_GRID + 4 * i);
-		op->block[i] = cuda_word(record, CUPTI_KERNEL_BLOCK + 4 * i);
+		op->grid[i] = cuda_read_u32(record, CUPTI_KERNEL_GRID + 4 * i);
+		op->block[i] = cuda_read_u32(record, CUPTI_KERNEL_BLOCK + 4 * i);
 	}
-	op->registers = half_word(record, CUPTI_KERNEL_REGISTERS);
-	op->shared_bytes = cuda_word(record, CUPTI_KERNEL_STATIC_SHARED) +
-			   cuda_word(record, CUPTI_KERNEL_DYNAMIC_SHARED);
-	op->graph_node = cuda_long_word(record, CUPTI_KERNEL_NODE);
-	op->graph = cuda_word(record, CUPTI_KERNEL_GRAPH);
+	op->registers = read_u16(record, CUPTI_KERNEL_REGISTERS);
+	op->shared_bytes = cuda_read_u32(record, CUPTI_KERNEL_STATIC_SHARED) +
+			   cuda_read_u32(record, CUPTI_KERNEL_DYNAMIC_SHARED);
+	op->graph_node = cuda_read_u64(record, CUPTI_KERNEL_NODE);
+	op->graph = cuda_read_u32(record, CUPTI_KERNEL_GRAPH);
 	if (name && cuda_names_is_collective(name)) {
 		op->kind = TS_GPU_OP_COLLECTIVE;
 		op->bytes = cuda_ops_collective((uint32_t)op->correlation);
@@ -77,10 +77,10 @@ static struct ts_emit_site *read_kernel(const uint8_t *record, struct ts_gpu_op 
 
 static void read_memory(const uint8_t *record, struct ts_gpu_op *op)
 {
-	op->device = cuda_word(record, CUPTI_MEMORY_DEVICE);
-	op->context = cuda_word(record, CUPTI_MEMORY_CONTEXT);
-	op->stream = cuda_word(record, CUPTI_MEMORY_STREAM);
-	op->bytes = (int64_t)cuda_long_word(record, CUPTI_MEMORY_BYTES);
+	op->device = cuda_read_u32(record, CUPTI_MEMORY_DEVICE);
+	op->context = cuda_read_u32(record, CUPTI_MEMORY_CONTEXT);
+	op->stream = cuda_read_u32(record, CUPTI_MEMORY_STREAM);
+	op->bytes = (int64_t)cuda_read_u64(record, CUPTI_MEMORY_BYTES);
 }
 
 static uint8_t copy_kind(uint8_t kind)
@@ -107,9 +107,9 @@ static struct ts_emit_site *read_copy(const uint8_t *record, struct ts_gpu_op *o
 	op->kind = TS_GPU_OP_COPY;
 	op->copy_kind = copy_kind(record[CUPTI_COPY_KIND]);
 	op->correlation =
-		cuda_word(record, is_peer ? CUPTI_PEER_CORRELATION : CUPTI_COPY_CORRELATION);
-	op->graph_node = cuda_long_word(record, is_peer ? CUPTI_PEER_NODE : CUPTI_COPY_NODE);
-	op->graph = cuda_word(record, is_peer ? CUPTI_PEER_GRAPH : CUPTI_COPY_GRAPH);
+		cuda_read_u32(record, is_peer ? CUPTI_PEER_CORRELATION : CUPTI_COPY_CORRELATION);
+	op->graph_node = cuda_read_u64(record, is_peer ? CUPTI_PEER_NODE : CUPTI_COPY_NODE);
+	op->graph = cuda_read_u32(record, is_peer ? CUPTI_PEER_GRAPH : CUPTI_COPY_GRAPH);
 	return cuda_names_copy(record[CUPTI_COPY_KIND], record[CUPTI_COPY_FROM],
 			       record[CUPTI_COPY_TO]);
 }
@@ -118,16 +118,16 @@ static struct ts_emit_site *read_fill(const uint8_t *record, struct ts_gpu_op *o
 {
 	read_memory(record, op);
 	op->kind = TS_GPU_OP_FILL;
-	op->correlation = cuda_word(record, CUPTI_FILL_CORRELATION);
-	op->graph_node = cuda_long_word(record, CUPTI_FILL_NODE);
-	op->graph = cuda_word(record, CUPTI_FILL_GRAPH);
-	return cuda_names_fill(half_word(record, CUPTI_FILL_MEMORY));
+	op->correlation = cuda_read_u32(record, CUPTI_FILL_CORRELATION);
+	op->graph_node = cuda_read_u64(record, CUPTI_FILL_NODE);
+	op->graph = cuda_read_u32(record, CUPTI_FILL_GRAPH);
+	return cuda_names_fill(read_u16(record, CUPTI_FILL_MEMORY));
 }
 
 /* In CUPTI, 0 means not known. */
 static int64_t time_at(const uint8_t *record, size_t at)
 {
-	uint64_t ns = cuda_long_word(record, at);
+	uint64_t ns = cuda_read_u64(record, at);
 
 	return ns ? (int64_t)ns : TS_UNKNOWN;
 }
@@ -140,7 +140,7 @@ void cuda_ops_record(const uint8_t *record)
 				.bytes = TS_UNKNOWN };
 	struct ts_emit_site *site = NULL;
 
-	switch (cuda_word(record, CUPTI_AT_KIND)) {
+	switch (cuda_read_u32(record, CUPTI_AT_KIND)) {
 	case CUPTI_KIND_CONCURRENT_KERNEL:
 		site = read_kernel(record, &op);
 		break;
@@ -162,6 +162,6 @@ void cuda_ops_record(const uint8_t *record)
 	op.end = time_at(record, CUPTI_AT_END);
 	if (op.graph_node)
 		op.stack = cuda_graphs_stack(op.graph_node);
-	cuda_contexts_tell(op.device, op.context, op.stream);
+	cuda_contexts_emit(op.device, op.context, op.stream);
 	ts_accelerator_op(site, &op);
 }

@@ -15,7 +15,7 @@
 #include "backends/cuda/cupti/cupti_device.h"
 
 #define PATH_BYTES 1024
-#define PLACES_AT_MOST 64
+#define MAX_FOLDERS 64
 #define OLDEST_VERSION 17 /* CUDA 11.6: records have all fields that we read */
 
 struct cupti_functions cupti;
@@ -69,8 +69,8 @@ static bool starts_with(const char *text, const char *prefix)
 }
 
 struct mapped {
-	char cupti[PATH_BYTES];                   /* "": none */
-	char folders[PLACES_AT_MOST][PATH_BYTES]; /* folders with CUDA libraries */
+	char cupti[PATH_BYTES];                /* "": none */
+	char folders[MAX_FOLDERS][PATH_BYTES]; /* folders with CUDA libraries */
 	size_t folder_count;
 	const char *rival;
 };
@@ -79,7 +79,7 @@ static void keep_folder(struct mapped *mapped, const char *of, size_t length, co
 {
 	char folder[PATH_BYTES];
 
-	if (mapped->folder_count >= PLACES_AT_MOST ||
+	if (mapped->folder_count >= MAX_FOLDERS ||
 	    snprintf(folder, sizeof(folder), "%.*s%s", (int)length, of, below) >=
 		    (int)sizeof(folder))
 		return;

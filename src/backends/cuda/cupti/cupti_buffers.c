@@ -295,9 +295,9 @@ static size_t waiting_bytes(const uint8_t *record)
 {
 	const char *name;
 
-	if (kind_at(record) || !cuda_word(record, CUPTI_KERNEL_CORRELATION))
+	if (kind_at(record) || !cuda_read_u32(record, CUPTI_KERNEL_CORRELATION))
 		return 0;
-	name = (const char *)(uintptr_t)cuda_long_word(record, CUPTI_KERNEL_NAME);
+	name = (const char *)(uintptr_t)cuda_read_u64(record, CUPTI_KERNEL_NAME);
 	return name && cuda_names_knows(name) ? cuda_layout_bytes(CUPTI_KIND_CONCURRENT_KERNEL) : 0;
 }
 
@@ -411,7 +411,7 @@ bool cuda_buffers_pending(void)
 	return false;
 }
 
-static void tell_lost(void)
+static void emit_lost(void)
 {
 	uint64_t spare = __atomic_exchange_n(&spare_lost, 0, __ATOMIC_RELAXED);
 	size_t bytes = cuda_layout_bytes(CUPTI_KIND_CONCURRENT_KERNEL), dropped = 0;
@@ -496,5 +496,5 @@ void cuda_buffers_read(void)
 	if (cuda_buffers_held() || resting_count)
 		for (number = 1; number <= count; number++)
 			look_at(number, now);
-	tell_lost();
+	emit_lost();
 }

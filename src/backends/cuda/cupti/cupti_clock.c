@@ -12,8 +12,8 @@
 /* Uncertainty of CUPTI's conversion from the device clock to the given one. */
 #define CUPTI_UNCERTAINTY_NS 1000
 
-static uint64_t told[DEVICES]; /* ts_now() of the last emission; 0: never */
-static bool has_callback;      /* atomic */
+static uint64_t last_emitted[DEVICES]; /* ts_now() of the last emission; 0: never */
+static bool has_callback;              /* atomic */
 
 /* Called on threads of the program and of CUPTI. */
 uint64_t cuda_clock_timestamp(void)
@@ -44,7 +44,7 @@ static uint64_t read_device(void)
 	return cupti.GetTimestamp && !cupti.GetTimestamp(&ns) ? ns : 0;
 }
 
-void cuda_clock_tell(uint32_t device)
+void cuda_clock_emit(uint32_t device)
 {
 	uint64_t least = UINT64_MAX, host = 0, ns = 0;
 
@@ -63,7 +63,7 @@ void cuda_clock_tell(uint32_t device)
 			     (ts_ticks_ns(least) + 1) / 2 + CUPTI_UNCERTAINTY_NS,
 			     has_callback ? "cupti timestamp callback" : "cuptiGetTimestamp");
 	if (device < DEVICES)
-		told[device] = host;
+		last_emitted[device] = host;
 }
 
 void cuda_clock_again(void)
@@ -71,6 +71,7 @@ void cuda_clock_again(void)
 	uint64_t now = ts_now();
 
 	for (uint32_t device = 0; device < DEVICES; device++)
-		if (told[device] && ts_ticks_ns(now - told[device]) >= CUDA_NS_PER_SECOND)
-			cuda_clock_tell(device);
+		if (last_emitted[device] &&
+		    ts_ticks_ns(now - last_emitted[device]) >= CUDA_NS_PER_SECOND)
+			cuda_clock_emit(device);
 }

@@ -12,7 +12,7 @@
 #define DEVICES 64u
 
 static struct stream {
-	uint32_t context, number, is_told;
+	uint32_t context, number, is_emitted;
 } streams[STREAMS];
 static uint64_t devices; /* one bit per device whose clock was emitted */
 
@@ -23,9 +23,9 @@ static bool is_stream_new(uint32_t context, uint32_t number)
 	for (uint32_t i = 0; i < STREAMS / 2; i++, at = (at + 1) % STREAMS) {
 		struct stream *stream = &streams[at];
 
-		if (stream->is_told && stream->context == context && stream->number == number)
+		if (stream->is_emitted && stream->context == context && stream->number == number)
 			return false;
-		if (!stream->is_told) {
+		if (!stream->is_emitted) {
 			*stream = (struct stream){ context, number, 1 };
 			return true;
 		}
@@ -33,11 +33,11 @@ static bool is_stream_new(uint32_t context, uint32_t number)
 	return true;
 }
 
-void cuda_contexts_tell(uint32_t device, uint32_t context, uint32_t stream)
+void cuda_contexts_emit(uint32_t device, uint32_t context, uint32_t stream)
 {
 	if (device < DEVICES && !(devices >> device & 1)) {
 		devices |= UINT64_C(1) << device;
-		cuda_clock_tell(device);
+		cuda_clock_emit(device);
 	}
 	if (is_stream_new(context, stream))
 		ts_accelerator_stream(

@@ -135,7 +135,7 @@ static void put_text(char *to, size_t bytes, const char *text)
 	to[length] = 0;
 }
 
-static void tell(bool is_on, const char *why)
+static void emit_status(bool is_on, const char *why)
 {
 	char json[1600], text[WHY_BYTES], path[1024];
 
@@ -160,7 +160,7 @@ void cuda_device_refuse(const char *why)
 	pthread_mutex_unlock(&lock);
 	if (before == CUDA_DEVICE_OFF || before == CUDA_DEVICE_FORKED)
 		return;
-	tell(false, why);
+	emit_status(false, why);
 }
 
 /*
@@ -173,7 +173,7 @@ static void requested(uint8_t **buffer, size_t *bytes, size_t *most_records)
 	int saved = errno;
 
 	if (cuda_device_state() != CUDA_DEVICE_ASIDE ||
-	    !cuda_foreign_requested(buffer, bytes, most_records))
+	    !cuda_other_tool_requested(buffer, bytes, most_records))
 		cuda_buffers_requested(buffer, bytes, most_records);
 	errno = saved;
 }
@@ -185,7 +185,7 @@ static void completed(void *context, uint32_t stream, uint8_t *buffer, size_t by
 	if (cuda_buffers_has(buffer))
 		cuda_buffers_completed(context, stream, buffer, bytes, valid);
 	else
-		cuda_foreign_completed(context, stream, buffer, bytes, valid);
+		cuda_other_tool_completed(context, stream, buffer, bytes, valid);
 	errno = saved;
 }
 
@@ -285,9 +285,9 @@ void cuda_device_begin(void)
 		if (why)
 			cuda_device_refuse(why);
 		else
-			tell(true, "");
+			emit_status(true, "");
 	} else if (cuda_device_state() == CUDA_DEVICE_FORKED) {
-		tell(false, "CUPTI was started before this process was forked");
+		emit_status(false, "CUPTI was started before this process was forked");
 	}
 	errno = saved;
 }
@@ -389,7 +389,7 @@ static void empty_cupti(void)
 /* The timestamps that it would get without us: its own, else CUPTI's default. */
 void cuda_device_lend_clock(void)
 {
-	cupti_timestamp theirs = cuda_foreign_timestamp();
+	cupti_timestamp theirs = cuda_other_tool_timestamp();
 
 	if (cupti.ActivityRegisterTimestampCallback)
 		cupti.ActivityRegisterTimestampCallback(theirs ? theirs : real_time);
@@ -479,6 +479,6 @@ void cuda_device_end(void)
 	int saved = errno;
 
 	if (state != CUDA_DEVICE_NONE && state != CUDA_DEVICE_FORKED && !cuda_helper_stop())
-		tell(false, "the driver did not respond when the program exited");
+		emit_status(false, "the driver did not respond when the program exited");
 	errno = saved;
 }

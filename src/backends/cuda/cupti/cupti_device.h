@@ -15,7 +15,7 @@
 #define CUDA_NS_PER_SECOND 1000000000
 #define CUDA_TICK_NS 50000000
 
-static inline uint32_t cuda_word(const uint8_t *record, size_t at)
+static inline uint32_t cuda_read_u32(const uint8_t *record, size_t at)
 {
 	uint32_t value;
 
@@ -23,7 +23,7 @@ static inline uint32_t cuda_word(const uint8_t *record, size_t at)
 	return value;
 }
 
-static inline uint64_t cuda_long_word(const uint8_t *record, size_t at)
+static inline uint64_t cuda_read_u64(const uint8_t *record, size_t at)
 {
 	uint64_t value;
 
@@ -145,12 +145,12 @@ bool cuda_names_is_collective(const char *name);
 struct ts_emit_site *cuda_names_copy(uint8_t kind, uint8_t from, uint8_t to);
 struct ts_emit_site *cuda_names_fill(uint16_t memory);
 /* Before an operation: emits the clock of its device and its stream, once. */
-void cuda_contexts_tell(uint32_t device, uint32_t context, uint32_t stream);
+void cuda_contexts_emit(uint32_t device, uint32_t context, uint32_t stream);
 uint64_t cuda_clock_timestamp(void);
 void cuda_clock_use_callback(bool has_callback);
 /* An upper bound of the times in complete records. */
 uint64_t cuda_clock_latest(void);
-void cuda_clock_tell(uint32_t device);
+void cuda_clock_emit(uint32_t device);
 /* Every second, for all devices seen. */
 void cuda_clock_again(void);
 /* Bytes of the collective that this correlation id launched; TS_UNKNOWN: not known. */
@@ -165,16 +165,16 @@ uint32_t cuda_graphs_stack(uint64_t node);
 /* ---- cupti_sharing.c: other users of CUPTI ---- */
 
 /* Another tool has enabled this callback. */
-bool cuda_foreign_wants(uint32_t domain, uint32_t number);
+bool cuda_other_tool_wants(uint32_t domain, uint32_t number);
 /* Forwards the callback to it, if so. */
-void cuda_foreign_callback(uint32_t domain, uint32_t number, const void *data);
+void cuda_other_tool_callback(uint32_t domain, uint32_t number, const void *data);
 /* Buffers of another tool. The first returns false if it has registered no callbacks. */
-bool cuda_foreign_requested(uint8_t **buffer, size_t *bytes, size_t *most_records);
-void cuda_foreign_completed(void *context, uint32_t stream, uint8_t *buffer, size_t bytes,
-			    size_t valid);
-cupti_timestamp cuda_foreign_timestamp(void);
+bool cuda_other_tool_requested(uint8_t **buffer, size_t *bytes, size_t *most_records);
+void cuda_other_tool_completed(void *context, uint32_t stream, uint8_t *buffer, size_t bytes,
+			       size_t valid);
+cupti_timestamp cuda_other_tool_timestamp(void);
 /* Called by the helper while another tool uses the activities: checks whether it still does. */
-void cuda_foreign_look(void);
+void cuda_other_tool_poll(void);
 
 /* ---- cupti_helper.c: the thread ---- */
 

@@ -33,7 +33,7 @@ static struct node *find(const struct generation *in, uint64_t id)
 	return &in->nodes[at];
 }
 
-static bool make_room(void)
+static bool reserve(void)
 {
 	struct generation empty = { NULL, 0 };
 	size_t bytes = sizeof(struct node) * ENTRIES;
@@ -55,7 +55,7 @@ static void set(uint64_t id, uint32_t stack)
 {
 	struct node *node;
 
-	if (!id || !stack || !make_room())
+	if (!id || !stack || !reserve())
 		return;
 	node = find(&younger, id);
 	younger.count += !node->id;

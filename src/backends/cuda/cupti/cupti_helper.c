@@ -12,11 +12,11 @@
 #define STOP_NS 2000000000
 #define AWAIT_NS 1000000000
 #define NAP_NS 1000000
-#define TELL_TICKS 100 /* 5 s */
+#define EMIT_TICKS 100 /* 5 s */
 
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER; /* held briefly; guards what follows */
 static pthread_cond_t wake, done;
-static bool is_running, is_asked, is_stopping, is_done;
+static bool is_running, is_requested, is_stopping, is_done;
 static pthread_t self;
 static bool is_inside; /* may be inside CUPTI; atomic */
 
@@ -38,10 +38,10 @@ static bool rest(void)
 	bool is_over;
 
 	pthread_mutex_lock(&lock);
-	while (!is_asked && !is_stopping)
+	while (!is_requested && !is_stopping)
 		if (pthread_cond_timedwait(&wake, &lock, &until))
 			break;
-	is_asked = false;
+	is_requested = false;
 	is_over = is_stopping;
 	pthread_mutex_unlock(&lock);
 	return is_over;
@@ -58,14 +58,14 @@ static void pass(void)
 			cupti.ActivityFlushAll(0);
 		cuda_clock_again();
 	} else if (cuda_device_state() == CUDA_DEVICE_ASIDE) {
-		cuda_foreign_look();
+		cuda_other_tool_poll();
 	}
 	cuda_buffers_read();
 	if (cuda_sampling_is_wanted())
 		cuda_sampling_drain(false);
 	cuda_device_rest();
-	if (++ticks % TELL_TICKS == 0)
-		cuda_stubs_tell();
+	if (++ticks % EMIT_TICKS == 0)
+		cuda_stubs_emit();
 }
 
 /*
@@ -157,7 +157,7 @@ void cuda_helper_wake(void)
 {
 	pthread_mutex_lock(&lock);
 	if (is_running) {
-		is_asked = true;
+		is_requested = true;
 		pthread_cond_signal(&wake);
 	}
 	pthread_mutex_unlock(&lock);

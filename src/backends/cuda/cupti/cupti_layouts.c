@@ -34,7 +34,7 @@ static const struct {
 
 /* By kind, in bytes. Only for the reader, once started. */
 static uint16_t learned[CUPTI_KIND_LIMIT];
-static bool is_told;
+static bool is_reported;
 
 static int find(uint32_t kind)
 {
@@ -95,26 +95,27 @@ static bool is_readable(uint64_t address)
 static bool is_believable(const uint8_t *record, uint32_t kind)
 {
 	bool is_kernel = kind == CUPTI_KIND_CONCURRENT_KERNEL;
-	uint32_t device = cuda_word(record, is_kernel ? CUPTI_KERNEL_DEVICE : CUPTI_MEMORY_DEVICE);
+	uint32_t device =
+		cuda_read_u32(record, is_kernel ? CUPTI_KERNEL_DEVICE : CUPTI_MEMORY_DEVICE);
 
 	if (device >= 4096 ||
-	    cuda_long_word(record, CUPTI_AT_START) > cuda_long_word(record, CUPTI_AT_END))
+	    cuda_read_u64(record, CUPTI_AT_START) > cuda_read_u64(record, CUPTI_AT_END))
 		return false;
 	if (!is_kernel)
 		return true;
 	for (int i = 0; i < 3; i++) {
-		uint32_t threads = cuda_word(record, CUPTI_KERNEL_BLOCK + 4 * (size_t)i);
+		uint32_t threads = cuda_read_u32(record, CUPTI_KERNEL_BLOCK + 4 * (size_t)i);
 
-		if (!cuda_word(record, CUPTI_KERNEL_GRID + 4 * (size_t)i) || !threads ||
+		if (!cuda_read_u32(record, CUPTI_KERNEL_GRID + 4 * (size_t)i) || !threads ||
 		    threads > 1024)
 			return false;
 	}
-	return is_readable(cuda_long_word(record, CUPTI_KERNEL_NAME));
+	return is_readable(cuda_read_u64(record, CUPTI_KERNEL_NAME));
 }
 
 void cuda_layout_learn(const uint8_t *record, size_t bytes)
 {
-	uint32_t kind = cuda_word(record, CUPTI_AT_KIND);
+	uint32_t kind = cuda_read_u32(record, CUPTI_AT_KIND);
 	size_t longest;
 	int of;
 
@@ -127,8 +128,8 @@ void cuda_layout_learn(const uint8_t *record, size_t bytes)
 	if (is_known(of, bytes, &longest) || (bytes > longest && bytes <= LONGEST &&
 					      bytes % 8 == 0 && is_believable(record, kind))) {
 		learned[kind] = (uint16_t)bytes;
-	} else if (!is_told) {
-		is_told = true;
+	} else if (!is_reported) {
+		is_reported = true;
 		cuda_device_refuse("unknown record layout of this CUPTI version");
 	}
 }
@@ -139,8 +140,8 @@ void cuda_layout_learn(const uint8_t *record, size_t bytes)
 #include <assert.h>
 #include <cupti.h>
 
-#define SAME(type, member, place) \
-	static_assert(offsetof(type, member) == (place), #type "." #member)
+#define SAME(type, member, offset) \
+	static_assert(offsetof(type, member) == (offset), #type "." #member)
 #define LONG(type, bytes) static_assert(sizeof(type) == (bytes), #type)
 
 #define KERNEL(type, bytes)                                           \

@@ -150,17 +150,17 @@ static unsigned int memory_index(unsigned int kind)
 }
 
 /* Joins texts up to NULL. */
-static struct ts_emit_site *make_joined(const char *const *parts, const char *category)
+static struct ts_emit_site *make_joined(const char *const *pieces, const char *category)
 {
 	char text[96];
 	size_t length = 0;
 
-	for (; *parts; parts++) {
-		size_t bytes = strlen(*parts);
+	for (; *pieces; pieces++) {
+		size_t bytes = strlen(*pieces);
 
 		if (length + bytes >= sizeof(text))
 			break;
-		memcpy(text + length, *parts, bytes);
+		memcpy(text + length, *pieces, bytes);
 		length += bytes;
 	}
 	return make(text, length, category);
@@ -169,28 +169,28 @@ static struct ts_emit_site *make_joined(const char *const *parts, const char *ca
 struct ts_emit_site *cuda_names_copy(uint8_t kind, uint8_t from, uint8_t to)
 {
 	static struct ts_emit_site
-		*made[CUPTI_COPY_KINDS][CUPTI_MEMORY_KINDS + 1][CUPTI_MEMORY_KINDS + 1];
+		*sites[CUPTI_COPY_KINDS][CUPTI_MEMORY_KINDS + 1][CUPTI_MEMORY_KINDS + 1];
 	static struct ts_emit_site any = TS_GPU_OP_SITE("Memcpy", "gpu_memcpy");
 	unsigned int copy = kind < CUPTI_COPY_KINDS ? kind : 0;
-	struct ts_emit_site **site = &made[copy][memory_index(from)][memory_index(to)];
-	const char *const parts[] = { "Memcpy ", copies[copy],
-				      " (",      memories[memory_index(from)],
-				      " -> ",    memories[memory_index(to)],
-				      ")",       NULL };
+	struct ts_emit_site **site = &sites[copy][memory_index(from)][memory_index(to)];
+	const char *const pieces[] = { "Memcpy ", copies[copy],
+				       " (",      memories[memory_index(from)],
+				       " -> ",    memories[memory_index(to)],
+				       ")",       NULL };
 
 	if (!*site)
-		*site = make_joined(parts, "gpu_memcpy");
+		*site = make_joined(pieces, "gpu_memcpy");
 	return *site ? *site : &any;
 }
 
 struct ts_emit_site *cuda_names_fill(uint16_t memory)
 {
-	static struct ts_emit_site *made[CUPTI_MEMORY_KINDS + 1];
+	static struct ts_emit_site *sites[CUPTI_MEMORY_KINDS + 1];
 	static struct ts_emit_site any = TS_GPU_OP_SITE("Memset", "gpu_memset");
-	struct ts_emit_site **site = &made[memory_index(memory)];
-	const char *const parts[] = { "Memset (", memories[memory_index(memory)], ")", NULL };
+	struct ts_emit_site **site = &sites[memory_index(memory)];
+	const char *const pieces[] = { "Memset (", memories[memory_index(memory)], ")", NULL };
 
 	if (!*site)
-		*site = make_joined(parts, "gpu_memset");
+		*site = make_joined(pieces, "gpu_memset");
 	return *site ? *site : &any;
 }

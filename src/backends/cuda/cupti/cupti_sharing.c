@@ -55,17 +55,17 @@ static bool was_flushed;     /* by them, since then */
 
 /* ---- callbacks for other tools ---- */
 
-bool cuda_foreign_wants(uint32_t domain, uint32_t number)
+bool cuda_other_tool_wants(uint32_t domain, uint32_t number)
 {
 	return domain < DOMAINS && number < NUMBERS &&
 	       __atomic_load_n(&other.is_on[domain][number], __ATOMIC_RELAXED);
 }
 
-void cuda_foreign_callback(uint32_t domain, uint32_t number, const void *data)
+void cuda_other_tool_callback(uint32_t domain, uint32_t number, const void *data)
 {
 	cupti_callback callback = __atomic_load_n(&other.callback, __ATOMIC_ACQUIRE);
 
-	if (callback && cuda_foreign_wants(domain, number))
+	if (callback && cuda_other_tool_wants(domain, number))
 		callback(other.data, domain, number, data);
 }
 
@@ -81,7 +81,7 @@ static bool change_counted(uint8_t *from, uint8_t *to)
 	return false;
 }
 
-bool cuda_foreign_requested(uint8_t **buffer, size_t *bytes, size_t *most_records)
+bool cuda_other_tool_requested(uint8_t **buffer, size_t *bytes, size_t *most_records)
 {
 	cupti_requested theirs = __atomic_load_n(&other_requested, __ATOMIC_ACQUIRE);
 
@@ -97,8 +97,8 @@ bool cuda_foreign_requested(uint8_t **buffer, size_t *bytes, size_t *most_record
  * They may reuse its memory at once: it is forgotten before the callback, and counted as held until
  * they have it.
  */
-void cuda_foreign_completed(void *context, uint32_t stream, uint8_t *buffer, size_t bytes,
-			    size_t valid)
+void cuda_other_tool_completed(void *context, uint32_t stream, uint8_t *buffer, size_t bytes,
+			       size_t valid)
 {
 	cupti_completed theirs = __atomic_load_n(&other_completed, __ATOMIC_ACQUIRE);
 	bool was_counted = buffer && change_counted(buffer, NULL);
@@ -109,7 +109,7 @@ void cuda_foreign_completed(void *context, uint32_t stream, uint8_t *buffer, siz
 		__atomic_sub_fetch(&held, 1, __ATOMIC_ACQ_REL);
 }
 
-cupti_timestamp cuda_foreign_timestamp(void)
+cupti_timestamp cuda_other_tool_timestamp(void)
 {
 	return __atomic_load_n(&other_timestamp, __ATOMIC_ACQUIRE);
 }
@@ -286,7 +286,7 @@ int cuptiActivityRegisterTimestampCallback(cupti_timestamp timestamp)
 /* While CUPTI uses our clock, its timestamp is not the one that they expect. */
 int cuptiGetTimestamp(uint64_t *ns)
 {
-	cupti_timestamp theirs = cuda_foreign_timestamp();
+	cupti_timestamp theirs = cuda_other_tool_timestamp();
 	enum cuda_device_state state = cuda_device_state();
 	struct timespec now;
 
@@ -340,7 +340,7 @@ static void look(bool may_wait)
 		cuda_device_come_back();
 }
 
-void cuda_foreign_look(void)
+void cuda_other_tool_poll(void)
 {
 	bool is_due;
 
@@ -482,7 +482,7 @@ int cuptiFinalize(void)
 
 /* ---- by name ---- */
 
-void *cuda_foreign(const char *name)
+void *cuda_other_tool(const char *name)
 {
 #define OURS(function)                                 \
 	{                                              \

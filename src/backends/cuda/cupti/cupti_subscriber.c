@@ -242,7 +242,7 @@ static void called_back(void *userdata, uint32_t domain, uint32_t number, const 
 	if (state != CUDA_DEVICE_NONE && state != CUDA_DEVICE_OFF)
 		handle(domain, number, data);
 	errno = saved;
-	cuda_foreign_callback(domain, number, data);
+	cuda_other_tool_callback(domain, number, data);
 }
 
 int cuda_subscriber_start(void)
@@ -291,7 +291,7 @@ static void want_calls(void)
 void cuda_subscriber_switch(bool on)
 {
 	for (uint32_t number = 1; number < NUMBERS; number++)
-		if (wanted[number] && (on || !cuda_foreign_wants(CUPTI_DOMAIN_DRIVER, number)))
+		if (wanted[number] && (on || !cuda_other_tool_wants(CUPTI_DOMAIN_DRIVER, number)))
 			cupti.EnableCallback(on, subscriber, CUPTI_DOMAIN_DRIVER, number);
 }
 

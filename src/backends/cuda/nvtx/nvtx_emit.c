@@ -124,12 +124,12 @@ static bool is_of(const struct site *site, const struct nvtx_event *event)
  */
 static bool came_before(const struct nvtx_event *event)
 {
-	uint32_t *place = &seen[(event->name.hash >> 20) % SEEN];
+	uint32_t *slot = &seen[(event->name.hash >> 20) % SEEN];
 	uint32_t mark = (uint32_t)event->name.hash | 1;
 
-	if (__atomic_load_n(place, __ATOMIC_RELAXED) == mark)
+	if (__atomic_load_n(slot, __ATOMIC_RELAXED) == mark)
 		return true;
-	__atomic_store_n(place, mark, __ATOMIC_RELAXED);
+	__atomic_store_n(slot, mark, __ATOMIC_RELAXED);
 	return false;
 }
 
@@ -172,15 +172,15 @@ static struct site *find_site(const struct nvtx_event *event)
 	if (event->name.length >= SITE_TEXT)
 		return NULL;
 	for (uint32_t i = 0; i < SITE_PROBES; i++) {
-		struct site **place = &sites[(first + i) % SITES], *made;
-		struct site *found = __atomic_load_n(place, __ATOMIC_ACQUIRE);
+		struct site **slot = &sites[(first + i) % SITES], *created;
+		struct site *found = __atomic_load_n(slot, __ATOMIC_ACQUIRE);
 
 		if (!found) {
-			made = came_before(event) ? new_site(event) : NULL;
-			if (!made ||
-			    __atomic_compare_exchange_n(place, &found, made, false,
+			created = came_before(event) ? new_site(event) : NULL;
+			if (!created ||
+			    __atomic_compare_exchange_n(slot, &found, created, false,
 							__ATOMIC_ACQ_REL, __ATOMIC_ACQUIRE))
-				return made;
+				return created;
 		}
 		if (is_of(found, event))
 			return found;

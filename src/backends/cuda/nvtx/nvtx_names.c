@@ -164,25 +164,25 @@ static struct string *new_string(const struct nvtx_name *name)
 
 const void *nvtx_register(const struct nvtx_name *name)
 {
-	struct string *made = NULL;
+	struct string *created = NULL;
 
 	for (uint32_t i = 0; i < PROBES; i++) {
-		struct string **place = &strings[(name->hash + i) % STRINGS];
-		struct string *found = __atomic_load_n(place, __ATOMIC_ACQUIRE);
+		struct string **slot = &strings[(name->hash + i) % STRINGS];
+		struct string *found = __atomic_load_n(slot, __ATOMIC_ACQUIRE);
 
 		if (!found) {
-			made = made ? made : new_string(name);
-			if (!made)
+			created = created ? created : new_string(name);
+			if (!created)
 				return NULL;
-			if (__atomic_compare_exchange_n(place, &found, made, false,
+			if (__atomic_compare_exchange_n(slot, &found, created, false,
 							__ATOMIC_ACQ_REL, __ATOMIC_ACQUIRE))
-				return made;
+				return created;
 		}
 		if (is_same(found, name))
 			return found;
 	}
 	/* The table is full: the string is not shared. */
-	return made ? made : new_string(name);
+	return created ? created : new_string(name);
 }
 
 /* ---- domains ---- */
@@ -209,7 +209,7 @@ static const struct nvtx_domain *new_domain(const char *name)
 
 const struct nvtx_domain *nvtx_domain_named(const char *name)
 {
-	const struct nvtx_domain *made = NULL;
+	const struct nvtx_domain *created = NULL;
 
 	if (!name || !*name)
 		return &default_domain;
@@ -217,12 +217,12 @@ const struct nvtx_domain *nvtx_domain_named(const char *name)
 		const struct nvtx_domain *found = __atomic_load_n(&domains[i], __ATOMIC_ACQUIRE);
 
 		if (!found) {
-			made = made ? made : new_domain(name);
-			if (!made)
+			created = created ? created : new_domain(name);
+			if (!created)
 				break;
-			if (__atomic_compare_exchange_n(&domains[i], &found, made, false,
+			if (__atomic_compare_exchange_n(&domains[i], &found, created, false,
 							__ATOMIC_ACQ_REL, __ATOMIC_ACQUIRE))
-				return made;
+				return created;
 		}
 		if (!strncmp(found->name, name, 200))
 			return found;
@@ -252,7 +252,7 @@ struct category {
 };
 static struct category *categories[CATEGORIES];
 
-static uint32_t place_of(const struct nvtx_domain *domain, uint32_t id)
+static uint32_t hash_slot(const struct nvtx_domain *domain, uint32_t id)
 {
 	return (uint32_t)((uintptr_t)domain / 16 * 31 + id);
 }
@@ -260,20 +260,20 @@ static uint32_t place_of(const struct nvtx_domain *domain, uint32_t id)
 void nvtx_name_category(const struct nvtx_domain *domain, uint32_t id, const struct nvtx_name *name)
 {
 	const struct string *string = nvtx_register(name);
-	struct category *made = NULL;
+	struct category *created = NULL;
 
 	if (!string)
 		return;
 	for (uint32_t i = 0; i < PROBES; i++) {
-		struct category **place = &categories[(place_of(domain, id) + i) % CATEGORIES];
-		struct category *found = __atomic_load_n(place, __ATOMIC_ACQUIRE);
+		struct category **slot = &categories[(hash_slot(domain, id) + i) % CATEGORIES];
+		struct category *found = __atomic_load_n(slot, __ATOMIC_ACQUIRE);
 
 		if (!found) {
-			made = made ? made : nvtx_keep(sizeof(*made));
-			if (!made)
+			created = created ? created : nvtx_keep(sizeof(*created));
+			if (!created)
 				return;
-			*made = (struct category){ domain, id, string->text };
-			if (__atomic_compare_exchange_n(place, &found, made, false,
+			*created = (struct category){ domain, id, string->text };
+			if (__atomic_compare_exchange_n(slot, &found, created, false,
 							__ATOMIC_ACQ_REL, __ATOMIC_ACQUIRE))
 				return;
 		}
@@ -288,7 +288,7 @@ const char *nvtx_category_name(const struct nvtx_domain *domain, uint32_t id)
 {
 	for (uint32_t i = 0; i < PROBES; i++) {
 		const struct category *found = __atomic_load_n(
-			&categories[(place_of(domain, id) + i) % CATEGORIES], __ATOMIC_ACQUIRE);
+			&categories[(hash_slot(domain, id) + i) % CATEGORIES], __ATOMIC_ACQUIRE);
 
 		if (!found)
 			return NULL;

@@ -152,7 +152,8 @@ static struct range *innermost(struct thread *thread, const struct nvtx_domain *
 
 static void keep_text(struct range *range, const struct nvtx_name *name)
 {
-	size_t room = sizeof(range->text) - 1, length = name->length < room ? name->length : room;
+	size_t space = sizeof(range->text) - 1,
+	       length = name->length < space ? name->length : space;
 
 	memcpy(range->text, name->text, length);
 	range->text[length] = '\0';
@@ -265,7 +266,7 @@ static uint64_t taken[OPEN_AT_MOST / 64]; /* one bit per slot */
 static uint64_t started;
 
 /* The first free slot, so that there are few tracks; OPEN_AT_MOST: none. */
-static uint32_t take_place(void)
+static uint32_t take_slot(void)
 {
 	for (uint32_t i = 0; i < OPEN_AT_MOST / 64; i++) {
 		uint64_t before = __atomic_load_n(&taken[i], __ATOMIC_RELAXED);
@@ -281,9 +282,9 @@ static uint32_t take_place(void)
 	return OPEN_AT_MOST;
 }
 
-static void give_place(uint32_t place)
+static void release_slot(uint32_t slot)
 {
-	__atomic_fetch_and(&taken[place / 64], ~(UINT64_C(1) << place % 64), __ATOMIC_RELEASE);
+	__atomic_fetch_and(&taken[slot / 64], ~(UINT64_C(1) << slot % 64), __ATOMIC_RELEASE);
 }
 
 static void forget_open(void)
@@ -308,30 +309,30 @@ static void keep_event(struct open_range *range, const struct nvtx_event *event)
 
 uint64_t nvtx_start(const struct nvtx_event *event)
 {
-	uint32_t place = take_place();
+	uint32_t slot = take_slot();
 	struct open_range *range;
 	uint64_t id;
 
-	if (place == OPEN_AT_MOST) {
+	if (slot == OPEN_AT_MOST) {
 		ts_accelerator_lost("slice", 1, "too many NVTX ranges are open");
 		return 0;
 	}
-	range = &open_ranges[place];
+	range = &open_ranges[slot];
 	range->is_window = is_window(event);
 	if (range->is_window)
 		move_window(true);
 	keep_event(range, event);
-	range->event.track = TS_TRACK_RANGES + place;
+	range->event.track = TS_TRACK_RANGES + slot;
 	range->is_stored = ts_enabled();
-	id = __atomic_add_fetch(&started, 1, __ATOMIC_RELAXED) * OPEN_AT_MOST + place;
+	id = __atomic_add_fetch(&started, 1, __ATOMIC_RELAXED) * OPEN_AT_MOST + slot;
 	__atomic_store_n(&range->id, id, __ATOMIC_RELEASE);
 	return id;
 }
 
 void nvtx_end(uint64_t id)
 {
-	uint32_t place = (uint32_t)(id % OPEN_AT_MOST);
-	struct open_range *range = &open_ranges[place];
+	uint32_t slot = (uint32_t)(id % OPEN_AT_MOST);
+	struct open_range *range = &open_ranges[slot];
 	bool was_window;
 
 	if (!id || !__atomic_compare_exchange_n(&range->id, &id, 0, false, __ATOMIC_ACQ_REL,
@@ -340,13 +341,13 @@ void nvtx_end(uint64_t id)
 	if (range->is_stored && ts_enabled())
 		nvtx_emit(&range->event);
 	was_window = range->is_window;
-	give_place(place);
+	release_slot(slot);
 	if (was_window)
 		move_window(false);
 }
 
 /* Emits the start of ranges that are open at exit; the agent stops after us. */
-__attribute__((destructor)) static void tell_open(void)
+__attribute__((destructor)) static void emit_open(void)
 {
 	for (uint32_t i = 0; i < OPEN_AT_MOST; i++) {
 		const struct open_range *range = &open_ranges[i];

@@ -27,7 +27,7 @@ static uint32_t draining;           /* a thread drains */
 static struct sampling_data buffer; /* used by that thread */
 
 static struct {
-	uint64_t samples, stored, dropped, foreign;
+	uint64_t samples, stored, dropped, non_user;
 	uint64_t plain, not_issued; /* samples by kind of reason */
 } counts;
 /*
@@ -117,7 +117,7 @@ static void put_data(const struct sampled *sampled, const struct sampling_data *
 		return;
 	counts.samples += data->samples;
 	counts.dropped += data->dropped;
-	counts.foreign += data->foreign_samples;
+	counts.non_user += data->non_user_samples;
 	if (data->dropped)
 		ts_accelerator_lost("pc samples", data->dropped, "dropped by the device");
 	for (size_t i = 0; i < data->count && i < data->capacity; i++)
@@ -127,16 +127,16 @@ static void put_data(const struct sampled *sampled, const struct sampling_data *
 /* Called when all samples have been read. */
 static void compare_counts(void)
 {
-	uint64_t own = counts.samples - counts.dropped - counts.foreign;
+	uint64_t user_samples = counts.samples - counts.dropped - counts.non_user;
 
-	if (own < LEAST_SAMPLES || own > counts.samples || !counts.not_issued)
+	if (user_samples < LEAST_SAMPLES || user_samples > counts.samples || !counts.not_issued)
 		return;
-	is_apart = counts.plain + counts.not_issued <= own + own / 64;
+	is_apart = counts.plain + counts.not_issued <= user_samples + user_samples / 64;
 }
 
 static void reset(struct sampling_data *data)
 {
-	data->samples = data->dropped = data->foreign_samples = 0;
+	data->samples = data->dropped = data->non_user_samples = 0;
 	data->count = data->remaining = 0;
 	data->is_hardware_full = 0;
 	for (size_t i = 0; i < data->capacity; i++)
@@ -183,7 +183,7 @@ static void end(struct sampled *sampled)
 		put_data(sampled, &sampled->at_end);
 }
 
-static void tell_counts(void)
+static void emit_counts(void)
 {
 	char json[256];
 
@@ -191,7 +191,7 @@ static void tell_counts(void)
 		 "{\"samples\":%llu,\"stored\":%llu,\"dropped\":%llu,\"other_kernels\":%llu,"
 		 "\"not_issued\":%llu}",
 		 (unsigned long long)counts.samples, (unsigned long long)counts.stored,
-		 (unsigned long long)counts.dropped, (unsigned long long)counts.foreign,
+		 (unsigned long long)counts.dropped, (unsigned long long)counts.non_user,
 		 (unsigned long long)counts.not_issued);
 	ts_accelerator_fact("pc_samples", json);
 }
@@ -295,7 +295,7 @@ static void drain(bool is_last)
 	drained = started;
 	compare_counts();
 	if (is_last && counts.samples)
-		tell_counts();
+		emit_counts();
 	cuda_thread.is_ours--;
 	leave();
 	errno = saved_errno;

@@ -62,7 +62,7 @@ struct sampling_data {
 	size_t remaining;
 	uint64_t range;
 	struct sampling_pc *pcs;
-	uint64_t foreign_samples; /* of kernels that are not the program's */
+	uint64_t non_user_samples; /* of kernels that are not the program's */
 	uint8_t is_hardware_full;
 };
 
@@ -147,7 +147,7 @@ SAMPLING_SAME(sampling_data, dropped, CUpti_PCSamplingData, droppedSamples);
 SAMPLING_SAME(sampling_data, count, CUpti_PCSamplingData, totalNumPcs);
 SAMPLING_SAME(sampling_data, remaining, CUpti_PCSamplingData, remainingNumPcs);
 SAMPLING_SAME(sampling_data, pcs, CUpti_PCSamplingData, pPcData);
-SAMPLING_SAME(sampling_data, foreign_samples, CUpti_PCSamplingData, nonUsrKernelsTotalSamples);
+SAMPLING_SAME(sampling_data, non_user_samples, CUpti_PCSamplingData, nonUsrKernelsTotalSamples);
 SAMPLING_SAME(sampling_data, is_hardware_full, CUpti_PCSamplingData, hardwareBufferFull);
 SAMPLING_SIZE(sampling_data, CUpti_PCSamplingData);
 SAMPLING_SAME(sampling_attribute, type, CUpti_PCSamplingConfigurationInfo, attributeType);

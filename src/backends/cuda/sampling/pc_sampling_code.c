@@ -45,12 +45,12 @@ static uint64_t mix(uint64_t value)
 static void see(uint64_t crc)
 {
 	for (uint32_t i = 0; i < SEEN && crc; i++) {
-		uint64_t *place = &seen[(mix(crc) + i) & (SEEN - 1)];
+		uint64_t *slot = &seen[(mix(crc) + i) & (SEEN - 1)];
 
-		if (*place == crc)
+		if (*slot == crc)
 			return;
-		if (!*place) {
-			__atomic_store_n(place, crc, __ATOMIC_RELEASE);
+		if (!*slot) {
+			__atomic_store_n(slot, crc, __ATOMIC_RELEASE);
 			return;
 		}
 	}
@@ -68,7 +68,7 @@ static bool is_seen(uint64_t crc)
 	return false;
 }
 
-static uint32_t add_function(struct function *place, const struct sampling_pc *pc)
+static uint32_t add_function(struct function *slot, const struct sampling_pc *pc)
 {
 	char module[32];
 
@@ -79,14 +79,14 @@ static uint32_t add_function(struct function *place, const struct sampling_pc *p
 	 * CUPTI's text is shared by all records of the function, including future ones: we must not
 	 * free it earlier.
 	 */
-	*place = (struct function){ .crc = pc->cubin_crc,
-				    .index = pc->function,
-				    .code = ts_code(TS_CODE_DEVICE, pc->name ? pc->name : "?",
-						    module, 0) };
-	if (place->code)
+	*slot = (struct function){ .crc = pc->cubin_crc,
+				   .index = pc->function,
+				   .code = ts_code(TS_CODE_DEVICE, pc->name ? pc->name : "?",
+						   module, 0) };
+	if (slot->code)
 		function_count++;
 	see(pc->cubin_crc);
-	return place->code;
+	return slot->code;
 }
 
 uint32_t sampling_function(const struct sampling_pc *pc)
@@ -94,12 +94,12 @@ uint32_t sampling_function(const struct sampling_pc *pc)
 	uint64_t hash = mix(pc->cubin_crc ^ mix(pc->function + 1ull));
 
 	for (uint32_t i = 0;; i++) {
-		struct function *place = &functions[(hash + i) & (FUNCTIONS - 1)];
+		struct function *slot = &functions[(hash + i) & (FUNCTIONS - 1)];
 
-		if (!place->code)
-			return add_function(place, pc);
-		if (place->crc == pc->cubin_crc && place->index == pc->function)
-			return place->code;
+		if (!slot->code)
+			return add_function(slot, pc);
+		if (slot->crc == pc->cubin_crc && slot->index == pc->function)
+			return slot->code;
 	}
 }
 
@@ -209,15 +209,15 @@ void cuda_sampling_module(void *context, uint32_t module, const void *cubin, siz
 
 static uint64_t checksum_of(const struct module *module)
 {
-	cupti_function *ask = (cupti_function *)cuda_cupti("cuptiGetCubinCrc");
+	cupti_function *get_crc = (cupti_function *)cuda_cupti("cuptiGetCubinCrc");
 	struct sampling_crc_params params = { .size = sizeof(params),
 					      .cubin_bytes = module->bytes,
 					      .cubin = module->image };
 	int result = -1;
 
-	if (ask) {
+	if (get_crc) {
 		cuda_thread.is_ours++;
-		result = ask(&params);
+		result = get_crc(&params);
 		cuda_thread.is_ours--;
 	}
 	return result == SAMPLING_OK ? params.crc : 0;

@@ -125,12 +125,13 @@ static bool is_not_issued(const char *name)
 }
 
 /* Gets names and numbers of all reasons; returns their count. */
-static size_t ask_reasons(void *context, uint32_t *indexes, char names[][SAMPLING_REASON_BYTES],
-			  int *ret_result)
+static size_t query_reasons(void *context, uint32_t *indexes, char names[][SAMPLING_REASON_BYTES],
+			    int *ret_result)
 {
-	cupti_function *ask_count =
+	cupti_function *get_reason_count =
 		(cupti_function *)cuda_cupti("cuptiPCSamplingGetNumStallReasons");
-	cupti_function *ask = (cupti_function *)cuda_cupti("cuptiPCSamplingGetStallReasons");
+	cupti_function *get_reasons =
+		(cupti_function *)cuda_cupti("cuptiPCSamplingGetStallReasons");
 	char *pointers[SAMPLING_REASONS];
 	size_t count = 0;
 	struct sampling_count_params number = { .size = sizeof(number),
@@ -140,13 +141,14 @@ static size_t ask_reasons(void *context, uint32_t *indexes, char names[][SAMPLIN
 		.size = sizeof(reasons), .context = context, .indexes = indexes, .names = pointers
 	};
 
-	*ret_result = ask_count && ask ? ask_count(&number) : SAMPLING_NOT_SUPPORTED;
+	*ret_result = get_reason_count && get_reasons ? get_reason_count(&number)
+						      : SAMPLING_NOT_SUPPORTED;
 	if (*ret_result || count > SAMPLING_REASONS)
 		return 0;
 	for (size_t i = 0; i < count; i++)
 		pointers[i] = names[i];
 	reasons.count = count;
-	*ret_result = ask(&reasons);
+	*ret_result = get_reasons(&reasons);
 	return *ret_result ? 0 : count;
 }
 
@@ -155,7 +157,7 @@ static size_t choose_reasons(struct sampled *sampled, int *ret_result)
 {
 	char names[SAMPLING_REASONS][SAMPLING_REASON_BYTES] = { { 0 } };
 	uint32_t *indexes = sampled->indexes;
-	size_t count = ask_reasons(sampled->context, indexes, names, ret_result), kept = 0;
+	size_t count = query_reasons(sampled->context, indexes, names, ret_result), kept = 0;
 
 	for (size_t i = 0; i < count; i++) {
 		names[i][SAMPLING_REASON_BYTES - 1] = 0;
@@ -171,7 +173,7 @@ static size_t choose_reasons(struct sampled *sampled, int *ret_result)
 
 /* ---- start ---- */
 
-static void tell_off(const char *what, int result)
+static void emit_off(const char *what, int result)
 {
 	const char *why = result == SAMPLING_NO_PRIVILEGES || result == SAMPLING_VIRTUALIZED
 				  ? "the driver restricts performance counters to administrators "
@@ -186,7 +188,7 @@ static void tell_off(const char *what, int result)
 	ts_accelerator_fact("pc_sampling", json);
 }
 
-static void tell_on(size_t reasons)
+static void emit_on(size_t reasons)
 {
 	char json[160];
 
@@ -235,21 +237,21 @@ static bool set_up(struct sampled *sampled)
 	size_t count = choose_reasons(sampled, &result);
 
 	if (result || !count) {
-		tell_off("reasons of stalls", result);
+		emit_off("reasons of stalls", result);
 		return false;
 	}
 	/* A reused slot still has its buffer. */
 	if (!sampled->at_end.pcs &&
 	    !sampling_make_buffer(&sampled->at_end, SAMPLING_AT_END_PCS, SAMPLING_REASONS)) {
-		tell_off("memory", SAMPLING_OUT_OF_MEMORY);
+		emit_off("memory", SAMPLING_OUT_OF_MEMORY);
 		return false;
 	}
 	result = configure(sampled, count);
 	if (result) {
-		tell_off("configuration", result);
+		emit_off("configuration", result);
 		return false;
 	}
-	tell_on(count);
+	emit_on(count);
 	return true;
 }
 
@@ -262,7 +264,7 @@ bool sampling_begin(struct sampled *sampled)
 	int result = enable && disable ? enable(&params) : SAMPLING_NOT_SUPPORTED;
 
 	if (result) {
-		tell_off("beginning", result);
+		emit_off("beginning", result);
 		return false;
 	}
 	if (set_up(sampled))
