@@ -45,14 +45,14 @@ TS_TEST(functions_are_found_once)
 	uint32_t asked;
 
 	begin();
-	asked = symbols_asked;
+	asked = symbols_requested;
 	TS_CHECK(asked > 0);
 	TS_CHECK(cuda_cupti("cuptiPCSamplingEnable") != NULL);
 	TS_CHECK(cuda_cupti("cuptiPCSamplingGetData") != NULL);
 	TS_CHECK(cuda_cupti("cuptiGetCubinCrc") != NULL);
 	TS_CHECK(cuda_cupti_mapped("cuptiActivityEnable") != NULL);
 	TS_CHECK(cuda_cupti("cuptiNothing") == NULL);
-	TS_CHECK_INT(symbols_asked, asked);
+	TS_CHECK_INT(symbols_requested, asked);
 }
 
 TS_TEST(a_kernel_is_an_operation)
@@ -522,8 +522,8 @@ TS_TEST(contexts_and_modules_go_to_instruction_samples)
 	begin();
 	cupti_played->resource(CUPTI_CONTEXT_CREATED, &resource);
 	cupti_played->resource(CUPTI_MODULE_LOADED, &resource);
-	TS_CHECK_INT(contexts_told, 1);
-	TS_CHECK_INT(modules_told, 1);
+	TS_CHECK_INT(contexts_emitted, 1);
+	TS_CHECK_INT(modules_emitted, 1);
 }
 
 /* ---- the end ---- */

@@ -16,7 +16,7 @@ uint32_t is_enabled = 1;
 const uint32_t *ts_emit_switch = &is_enabled;
 
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
-struct told_op ops[OPS];
+struct emitted_op ops[OPS];
 static uint32_t op_count;
 uint32_t stream_count, clock_count, call_count;
 struct ts_accelerator_call last_call;
@@ -105,7 +105,7 @@ uint32_t ts_accelerator_stack_always(void)
 
 __thread struct cuda_thread cuda_thread;
 bool is_forked, samples;
-uint32_t contexts_told, modules_told, symbols_asked;
+uint32_t contexts_emitted, modules_emitted, symbols_requested;
 
 bool cuda_is_wanted(void)
 {
@@ -119,7 +119,7 @@ bool cuda_is_forked(void)
 
 void *cuda_symbol(void *handle, const char *name)
 {
-	symbols_asked++;
+	symbols_requested++;
 	return dlsym(handle, name);
 }
 
@@ -161,14 +161,14 @@ bool cuda_sampling_is_wanted(void)
 void cuda_sampling_context(void *context, uint32_t device, bool is_created)
 {
 	(void)context, (void)device;
-	contexts_told += is_created;
+	contexts_emitted += is_created;
 }
 
 void cuda_sampling_module(void *context, uint32_t module, const void *cubin, size_t bytes,
 			  bool is_loaded)
 {
 	(void)context, (void)module, (void)cubin, (void)bytes;
-	modules_told += is_loaded;
+	modules_emitted += is_loaded;
 }
 
 void cuda_sampling_drain(bool is_last)

@@ -16,19 +16,19 @@
 #define OPS 8192
 #define WAIT_TRIES 2000
 
-struct told_op {
+struct emitted_op {
 	struct ts_gpu_op op;
 	char name[128], category[16];
 };
 
 /* Recorded calls. */
-extern struct told_op ops[OPS];
+extern struct emitted_op ops[OPS];
 extern uint32_t stream_count, clock_count, call_count;
 extern struct ts_accelerator_call last_call;
 extern uint64_t lost;
 extern char lost_reason[128], fact[2048];
-extern uint32_t contexts_told, modules_told;
-extern uint32_t symbols_asked; /* of the dynamic linker */
+extern uint32_t contexts_emitted, modules_emitted;
+extern uint32_t symbols_requested; /* of the dynamic linker */
 
 /* Settings of the doubles. */
 extern uint32_t is_enabled; /* events are wanted */

@@ -138,11 +138,11 @@ void ocl_objects_forked(void);
 /* The object of a device; described in the trace when first seen. NULL: no memory. */
 struct ocl_object *ocl_device(cl_device_id device);
 /* Emits, once, how the backend was loaded, and the platforms. */
-void ocl_tell_platforms(void);
+void ocl_emit_platforms(void);
 /* Describes a queue, before its first command. */
-void ocl_tell_queue(const struct ocl_object *queue);
+void ocl_emit_queue(const struct ocl_object *queue);
 /* In a forked child: devices and platforms are to be described again. */
-void ocl_tell_again(void);
+void ocl_emit_again(void);
 
 /* ---- a call ---- */
 
@@ -188,8 +188,8 @@ struct ocl_rect {
 
 /* What a hook knows of the command that it forwards. Members that its verb does not use are 0. */
 struct ocl_command {
-	struct ocl_call *call; /* points to own_call */
-	struct ocl_call own_call;
+	struct ocl_call *call; /* points to call_storage */
+	struct ocl_call call_storage;
 	enum ocl_verb verb;
 	bool is_locked;   /* we hold the queue's lock */
 	bool is_deferred; /* blocking, but forwarded as non-blocking: see ocl_blocks() */
@@ -200,7 +200,7 @@ struct ocl_command {
 	const cl_event *waits;
 	cl_event *program_event; /* where the program wants its event; NULL: nowhere */
 	cl_event event;          /* from the driver, for the program or us; NULL: none */
-	cl_event *event_place;   /* argument for the driver: where to put the event, or NULL */
+	cl_event *event_out;     /* argument for the driver: where to put the event, or NULL */
 	cl_bool blocking;
 	cl_mem memory; /* read, write, fill, map, unmap: the buffer; copy: the destination */
 	cl_mem source; /* copy */
@@ -279,7 +279,7 @@ void ocl_clock_start(struct ocl_object *device, cl_context context);
 /* A command's QUEUED time is `queued`, and lies between `before` and `after`. */
 void ocl_clock_bracket(struct ocl_object *device, int64_t queued, uint64_t before, uint64_t after);
 /* Before commands: emits the clock's offset, if that is due. */
-void ocl_clock_tell(struct ocl_object *device);
+void ocl_clock_emit(struct ocl_object *device);
 /* An estimate of the device clock at that ts_now(); TS_UNKNOWN: none. */
 int64_t ocl_clock_estimate(struct ocl_object *device, uint64_t at);
 void ocl_clock_forked(struct ocl_object *device);

@@ -198,7 +198,7 @@ static int start(void)
 		pthread_atfork(NULL, NULL, fork_in_child);
 	watches_forks = true;
 	if (__atomic_load_n(&ocl.active, __ATOMIC_ACQUIRE))
-		ocl_tell_again();
+		ocl_emit_again();
 	is_started = true;
 	return 0;
 }

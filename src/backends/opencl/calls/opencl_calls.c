@@ -32,18 +32,18 @@
 	{                                                        \
 		cl_int error = CL_SUCCESS, *wanted = ret_error;  \
 		struct ocl_call call;                            \
-		type made;                                       \
+		type created;                                    \
                                                                  \
 		if (!ocl_is_watched())                           \
 			return ocl.next.name arguments;          \
 		OCL_BEGIN(&call, #name);                         \
 		ret_error = &error;                              \
-		made = ocl.next.name arguments;                  \
-		ocl_told(&call, error);                          \
-		ocl_made_other(context, kind, made, what);       \
+		created = ocl.next.name arguments;               \
+		ocl_emit_call(&call, error);                     \
+		ocl_created_other(context, kind, created, what); \
 		ocl_end(&call);                                  \
 		ocl_give_error(wanted, error);                   \
-		return made;                                     \
+		return created;                                  \
 	}
 
 /*
@@ -58,7 +58,7 @@
                                                     \
 		OCL_BEGIN(&call, #name);            \
 		result = ocl.next.name(handle);     \
-		ocl_told(&call, result);            \
+		ocl_emit_call(&call, result);       \
 		if (result == CL_SUCCESS)           \
 			ocl_retain(kind, handle);   \
 		ocl_end(&call);                     \
@@ -77,7 +77,7 @@
 		ocl_release(kind, handle);          \
 		call.start = ts_now();              \
 		result = ocl.next.name(handle);     \
-		ocl_told(&call, result);            \
+		ocl_emit_call(&call, result);       \
 		ocl_end(&call);                     \
 		return result;                      \
 	}
@@ -92,7 +92,7 @@
                                                                             \
 		OCL_SITES(&command, #name, what, "other", kind, copy_kind); \
 		ocl_give(&command, queue, wait_count, waits, event);        \
-		event = command.event_place;                                \
+		event = command.event_out;                                  \
 		return ocl_given(&command, ocl.next.name arguments);        \
 	}
 
@@ -102,7 +102,7 @@
 #define OCL_WINDOWS(name)
 #include "backends/opencl/calls/opencl_calls.def"
 
-void ocl_made_other(cl_context context, enum ocl_kind kind, void *handle, const char *what)
+void ocl_created_other(cl_context context, enum ocl_kind kind, void *handle, const char *what)
 {
 	struct ocl_object *object;
 
@@ -110,7 +110,7 @@ void ocl_made_other(cl_context context, enum ocl_kind kind, void *handle, const 
 		return;
 	object = ocl_add_in(context, kind, handle);
 	if (object)
-		stream_made_other(object, what);
+		stream_created_other(object, what);
 }
 
 /* ---- the path of a command ---- */
@@ -140,7 +140,7 @@ static void lock_queue(struct ocl_command *command)
 void ocl_give(struct ocl_command *command, cl_command_queue queue, cl_uint wait_count,
 	      const cl_event *waits, cl_event *event)
 {
-	command->call = &command->own_call;
+	command->call = &command->call_storage;
 	ocl_begin(command->call, command->call->site);
 	command->call->correlation = new_correlation();
 	command->queue = ocl_find(OCL_QUEUE, queue);
@@ -149,7 +149,7 @@ void ocl_give(struct ocl_command *command, cl_command_queue queue, cl_uint wait_
 	command->program_event = event;
 	/* Outside of windows, no event is requested that the program does not want. */
 	if (event || ts_enabled() || (ocl.replayable && command->blocking))
-		command->event_place = &command->event;
+		command->event_out = &command->event;
 	if (ocl.replayable) {
 		if (command->queue)
 			lock_queue(command);
@@ -237,7 +237,7 @@ cl_int ocl_given(struct ocl_command *command, cl_int result)
 	cl_event event = command->event;
 
 	if (!is_deferred)
-		ocl_told(command->call, result);
+		ocl_emit_call(command->call, result);
 	if (result == CL_SUCCESS)
 		is_due = take_in(command, after);
 	else if (ocl.replayable)
@@ -246,7 +246,7 @@ cl_int ocl_given(struct ocl_command *command, cl_int result)
 		pthread_mutex_unlock(&command->queue->lock);
 	if (is_deferred) {
 		result = wait_deferred(event);
-		ocl_told(command->call, result);
+		ocl_emit_call(command->call, result);
 	}
 	if (result == CL_SUCCESS && !command->queue)
 		ts_accelerator_lost("gpu_op", 1, "its queue was created by an unknown function");

@@ -8,7 +8,7 @@
  *
  *		OCL_BEGIN(&call, "clFlush");
  *		result = ocl.next.clFlush(queue);
- *		ocl_told(&call, result);
+ *		ocl_emit_call(&call, result);
  *		... what follows from it ...
  *		ocl_end(&call);
  *
@@ -16,7 +16,7 @@
  *		struct ocl_command command = { .verb = OCL_READ, ... };
  *
  *		ocl_give(&command, queue, wait_count, waits, event);
- *		result = ocl.next.clEnqueueReadBuffer(..., command.event_place);
+ *		result = ocl.next.clEnqueueReadBuffer(..., command.event_out);
  *		return ocl_given(&command, result);
  */
 #ifndef TS_BACKENDS_OPENCL_CALLS_OPENCL_CALLS_H
@@ -48,7 +48,7 @@ static inline void ocl_begin(struct ocl_call *call, struct ts_emit_site *site)
 	} while (0)
 
 /* Right after the driver's call, so that its duration includes nothing of ours. */
-static inline void ocl_told(const struct ocl_call *call, cl_int result)
+static inline void ocl_emit_call(const struct ocl_call *call, cl_int result)
 {
 	ts_accelerator_call(call->site, call->start, call->correlation, result);
 }
@@ -93,7 +93,7 @@ cl_int ocl_given(struct ocl_command *command, cl_int result);
 	do {                                                                          \
 		static struct ts_emit_site call_ = TS_CALL_SITE(call_name, "opencl"); \
 		static struct ts_emit_site op_ = TS_GPU_OP_SITE(op_name, category);   \
-		(command)->own_call.site = &call_;                                    \
+		(command)->call_storage.site = &call_;                                \
 		(command)->op_site = &op_;                                            \
 		(command)->kind = TS_GPU_OP_##kind_;                                  \
 		(command)->copy_kind = TS_COPY_##copy_kind_;                          \
@@ -106,7 +106,7 @@ cl_command_queue ocl_queue_with_list(struct ocl_call *call, ocl_make_queue make,
 				     cl_device_id device, const cl_queue_properties *properties,
 				     cl_int *ret_error);
 /* An object that cannot be replayed was created. */
-void ocl_made_other(cl_context context, enum ocl_kind kind, void *handle, const char *what);
+void ocl_created_other(cl_context context, enum ocl_kind kind, void *handle, const char *what);
 /* The kernel's object; created if it is not known yet. */
 struct ocl_object *ocl_kernel(cl_kernel handle);
 /* What a lookup by name returns, given the address that the next layer returned. */

@@ -25,7 +25,7 @@ cl_int CL_API_CALL hook_clEnqueueReadBuffer(cl_command_queue queue, cl_mem buffe
 	ocl_give(&command, queue, wait_count, waits, event);
 	return ocl_given(&command, ocl.next.clEnqueueReadBuffer(queue, buffer, ocl_blocks(&command),
 								offset, size, ptr, wait_count,
-								waits, command.event_place));
+								waits, command.event_out));
 }
 
 cl_int CL_API_CALL hook_clEnqueueWriteBuffer(cl_command_queue queue, cl_mem buffer,
@@ -47,7 +47,7 @@ cl_int CL_API_CALL hook_clEnqueueWriteBuffer(cl_command_queue queue, cl_mem buff
 	ocl_give(&command, queue, wait_count, waits, event);
 	return ocl_given(&command, ocl.next.clEnqueueWriteBuffer(
 					   queue, buffer, ocl_blocks(&command), offset, size, ptr,
-					   wait_count, waits, command.event_place));
+					   wait_count, waits, command.event_out));
 }
 
 cl_int CL_API_CALL hook_clEnqueueCopyBuffer(cl_command_queue queue, cl_mem src_buffer,
@@ -69,7 +69,7 @@ cl_int CL_API_CALL hook_clEnqueueCopyBuffer(cl_command_queue queue, cl_mem src_b
 	ocl_give(&command, queue, wait_count, waits, event);
 	return ocl_given(&command, ocl.next.clEnqueueCopyBuffer(
 					   queue, src_buffer, dst_buffer, src_offset, dst_offset,
-					   size, wait_count, waits, command.event_place));
+					   size, wait_count, waits, command.event_out));
 }
 
 cl_int CL_API_CALL hook_clEnqueueReadBufferRect(cl_command_queue queue, cl_mem buffer,
@@ -100,7 +100,7 @@ cl_int CL_API_CALL hook_clEnqueueReadBufferRect(cl_command_queue queue, cl_mem b
 			 ocl.next.clEnqueueReadBufferRect(
 				 queue, buffer, ocl_blocks(&command), buffer_origin, host_origin,
 				 region, buffer_row_pitch, buffer_slice_pitch, host_row_pitch,
-				 host_slice_pitch, ptr, wait_count, waits, command.event_place));
+				 host_slice_pitch, ptr, wait_count, waits, command.event_out));
 }
 
 cl_int CL_API_CALL hook_clEnqueueWriteBufferRect(
@@ -129,7 +129,7 @@ cl_int CL_API_CALL hook_clEnqueueWriteBufferRect(
 			 ocl.next.clEnqueueWriteBufferRect(
 				 queue, buffer, ocl_blocks(&command), buffer_origin, host_origin,
 				 region, buffer_row_pitch, buffer_slice_pitch, host_row_pitch,
-				 host_slice_pitch, ptr, wait_count, waits, command.event_place));
+				 host_slice_pitch, ptr, wait_count, waits, command.event_out));
 }
 
 cl_int CL_API_CALL hook_clEnqueueCopyBufferRect(cl_command_queue queue, cl_mem src_buffer,
@@ -155,11 +155,10 @@ cl_int CL_API_CALL hook_clEnqueueCopyBufferRect(cl_command_queue queue, cl_mem s
 	OCL_SITES(&command, "clEnqueueCopyBufferRect", "copy buffer rect", "copy", COPY,
 		  DEVICE_TO_DEVICE);
 	ocl_give(&command, queue, wait_count, waits, event);
-	return ocl_given(&command,
-			 ocl.next.clEnqueueCopyBufferRect(
-				 queue, src_buffer, dst_buffer, src_origin, dst_origin, region,
-				 src_row_pitch, src_slice_pitch, dst_row_pitch, dst_slice_pitch,
-				 wait_count, waits, command.event_place));
+	return ocl_given(&command, ocl.next.clEnqueueCopyBufferRect(
+					   queue, src_buffer, dst_buffer, src_origin, dst_origin,
+					   region, src_row_pitch, src_slice_pitch, dst_row_pitch,
+					   dst_slice_pitch, wait_count, waits, command.event_out));
 }
 
 cl_int CL_API_CALL hook_clEnqueueFillBuffer(cl_command_queue queue, cl_mem buffer,
@@ -179,9 +178,9 @@ cl_int CL_API_CALL hook_clEnqueueFillBuffer(cl_command_queue queue, cl_mem buffe
 
 	OCL_SITES(&command, "clEnqueueFillBuffer", "fill buffer", "fill", FILL, UNKNOWN);
 	ocl_give(&command, queue, wait_count, waits, event);
-	return ocl_given(&command, ocl.next.clEnqueueFillBuffer(
-					   queue, buffer, pattern, pattern_size, offset, size,
-					   wait_count, waits, command.event_place));
+	return ocl_given(&command,
+			 ocl.next.clEnqueueFillBuffer(queue, buffer, pattern, pattern_size, offset,
+						      size, wait_count, waits, command.event_out));
 }
 
 /* ---- mapping ---- */
@@ -206,7 +205,7 @@ void *CL_API_CALL hook_clEnqueueMapBuffer(cl_command_queue queue, cl_mem buffer,
 	ocl_give(&command, queue, wait_count, waits, event);
 	command.host = ocl.next.clEnqueueMapBuffer(queue, buffer, ocl_blocks(&command), map_flags,
 						   offset, size, wait_count, waits,
-						   command.event_place, &error);
+						   command.event_out, &error);
 	ocl_given(&command, error);
 	ocl_give_error(ret_error, error);
 	return command.host;
@@ -231,7 +230,7 @@ void *CL_API_CALL hook_clEnqueueMapImage(cl_command_queue queue, cl_mem image, c
 	ocl_give(&command, queue, wait_count, waits, event);
 	command.host = ocl.next.clEnqueueMapImage(queue, image, blocking_map, map_flags, origin,
 						  region, image_row_pitch, image_slice_pitch,
-						  wait_count, waits, command.event_place, &error);
+						  wait_count, waits, command.event_out, &error);
 	ocl_given(&command, error);
 	ocl_give_error(ret_error, error);
 	return command.host;
@@ -250,7 +249,7 @@ cl_int CL_API_CALL hook_clEnqueueUnmapMemObject(cl_command_queue queue, cl_mem m
 	ocl_give(&command, queue, wait_count, waits, event);
 	return ocl_given(&command,
 			 ocl.next.clEnqueueUnmapMemObject(queue, memobj, mapped_ptr, wait_count,
-							  waits, command.event_place));
+							  waits, command.event_out));
 }
 
 cl_int CL_API_CALL hook_clEnqueueMigrateMemObjects(cl_command_queue queue, cl_uint num_mem_objects,
@@ -269,7 +268,7 @@ cl_int CL_API_CALL hook_clEnqueueMigrateMemObjects(cl_command_queue queue, cl_ui
 	ocl_give(&command, queue, wait_count, waits, event);
 	return ocl_given(&command, ocl.next.clEnqueueMigrateMemObjects(
 					   queue, num_mem_objects, mem_objects, flags, wait_count,
-					   waits, command.event_place));
+					   waits, command.event_out));
 }
 
 /* ---- kernels ---- */
@@ -304,7 +303,7 @@ cl_int CL_API_CALL hook_clEnqueueNDRangeKernel(cl_command_queue queue, cl_kernel
 	return ocl_given(&command,
 			 ocl.next.clEnqueueNDRangeKernel(
 				 queue, kernel, work_dim, global_work_offset, global_work_size,
-				 local_work_size, wait_count, waits, command.event_place));
+				 local_work_size, wait_count, waits, command.event_out));
 }
 
 cl_int CL_API_CALL hook_clEnqueueTask(cl_command_queue queue, cl_kernel kernel, cl_uint wait_count,
@@ -321,7 +320,7 @@ cl_int CL_API_CALL hook_clEnqueueTask(cl_command_queue queue, cl_kernel kernel, 
 	name_launch(&command, kernel);
 	ocl_give(&command, queue, wait_count, waits, event);
 	return ocl_given(&command, ocl.next.clEnqueueTask(queue, kernel, wait_count, waits,
-							  command.event_place));
+							  command.event_out));
 }
 
 cl_int CL_API_CALL hook_clEnqueueNativeKernel(cl_command_queue queue,
@@ -342,7 +341,7 @@ cl_int CL_API_CALL hook_clEnqueueNativeKernel(cl_command_queue queue,
 	return ocl_given(&command,
 			 ocl.next.clEnqueueNativeKernel(queue, user_func, args, cb_args,
 							num_mem_objects, mem_list, args_mem_loc,
-							wait_count, waits, command.event_place));
+							wait_count, waits, command.event_out));
 }
 
 /* ---- order ---- */
@@ -357,7 +356,7 @@ cl_int CL_API_CALL hook_clEnqueueMarkerWithWaitList(cl_command_queue queue, cl_u
 	OCL_SITES(&command, "clEnqueueMarkerWithWaitList", "marker", "sync", SYNC, UNKNOWN);
 	ocl_give(&command, queue, wait_count, waits, event);
 	return ocl_given(&command, ocl.next.clEnqueueMarkerWithWaitList(queue, wait_count, waits,
-									command.event_place));
+									command.event_out));
 }
 
 cl_int CL_API_CALL hook_clEnqueueBarrierWithWaitList(cl_command_queue queue, cl_uint wait_count,
@@ -370,7 +369,7 @@ cl_int CL_API_CALL hook_clEnqueueBarrierWithWaitList(cl_command_queue queue, cl_
 	OCL_SITES(&command, "clEnqueueBarrierWithWaitList", "barrier", "sync", WAIT, UNKNOWN);
 	ocl_give(&command, queue, wait_count, waits, event);
 	return ocl_given(&command, ocl.next.clEnqueueBarrierWithWaitList(queue, wait_count, waits,
-									 command.event_place));
+									 command.event_out));
 }
 
 cl_int CL_API_CALL hook_clEnqueueMarker(cl_command_queue queue, cl_event *event)
@@ -382,7 +381,7 @@ cl_int CL_API_CALL hook_clEnqueueMarker(cl_command_queue queue, cl_event *event)
 
 	OCL_SITES(&command, "clEnqueueMarker", "marker", "sync", SYNC, UNKNOWN);
 	ocl_give(&command, queue, 0, NULL, event);
-	return ocl_given(&command, ocl.next.clEnqueueMarker(queue, command.event_place));
+	return ocl_given(&command, ocl.next.clEnqueueMarker(queue, command.event_out));
 }
 
 /* These two return no event, so their times are not known. */

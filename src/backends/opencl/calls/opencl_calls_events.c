@@ -17,7 +17,7 @@ cl_int CL_API_CALL hook_clRetainEvent(cl_event event)
 
 	OCL_BEGIN(&call, "clRetainEvent");
 	result = ocl.next.clRetainEvent(event);
-	ocl_told(&call, result);
+	ocl_emit_call(&call, result);
 	if (result == CL_SUCCESS) {
 		ocl_event_retain(event);
 		ocl_retain(OCL_EVENT, event);
@@ -38,7 +38,7 @@ cl_int CL_API_CALL hook_clReleaseEvent(cl_event event)
 	ocl_release(OCL_EVENT, event);
 	call.start = ts_now();
 	result = ocl.next.clReleaseEvent(event);
-	ocl_told(&call, result);
+	ocl_emit_call(&call, result);
 	ocl_end(&call);
 	return result;
 }
@@ -67,7 +67,7 @@ cl_int CL_API_CALL hook_clWaitForEvents(cl_uint num_events, const cl_event *even
 		return ocl.next.clWaitForEvents(num_events, event_list);
 	OCL_BEGIN(&call, "clWaitForEvents");
 	result = ocl.next.clWaitForEvents(num_events, event_list);
-	ocl_told(&call, result);
+	ocl_emit_call(&call, result);
 	if (result == CL_SUCCESS && ocl.replayable)
 		stream_waited(num_events, event_list);
 	ocl_end(&call);
@@ -87,10 +87,10 @@ cl_event CL_API_CALL hook_clCreateUserEvent(cl_context context, cl_int *ret_erro
 
 	OCL_BEGIN(&call, "clCreateUserEvent");
 	event = ocl.next.clCreateUserEvent(context, &error);
-	ocl_told(&call, error);
+	ocl_emit_call(&call, error);
 	object = event && ocl.replayable ? ocl_add_in(context, OCL_EVENT, event) : NULL;
 	if (object)
-		stream_made_user_event(object);
+		stream_created_user_event(object);
 	ocl_end(&call);
 	ocl_give_error(ret_error, error);
 	return event;
@@ -110,7 +110,7 @@ cl_int CL_API_CALL hook_clSetUserEventStatus(cl_event event, cl_int execution_st
 		stream_user_event(object, execution_status);
 	call.start = ts_now();
 	result = ocl.next.clSetUserEventStatus(event, execution_status);
-	ocl_told(&call, result);
+	ocl_emit_call(&call, result);
 	ocl_end(&call);
 	return result;
 }
@@ -158,7 +158,7 @@ cl_int CL_API_CALL hook_clSetEventCallback(cl_event event, cl_int command_exec_c
 	else
 		result = ocl.next.clSetEventCallback(event, command_exec_callback_type, pfn_notify,
 						     user_data);
-	ocl_told(&call, result);
+	ocl_emit_call(&call, result);
 	/* Refused: it will not be called. */
 	if (result != CL_SUCCESS)
 		free(notice);
@@ -183,7 +183,7 @@ static void take_off(cl_event event, void *value)
  * While the count is read, our reference must not be released, which threads do that collect its
  * queue.
  */
-static cl_int ask_references(cl_event event, size_t size, void *value, size_t *ret_size)
+static cl_int query_references(cl_event event, size_t size, void *value, size_t *ret_size)
 {
 	struct ocl_object *queue;
 	bool is_locked = false;
@@ -210,10 +210,10 @@ cl_int CL_API_CALL hook_clGetEventInfo(cl_event event, cl_event_info name, size_
 
 	OCL_BEGIN(&call, "clGetEventInfo");
 	if (name == CL_EVENT_REFERENCE_COUNT)
-		result = ask_references(event, size, value, ret_size);
+		result = query_references(event, size, value, ret_size);
 	else
 		result = ocl.next.clGetEventInfo(event, name, size, value, ret_size);
-	ocl_told(&call, result);
+	ocl_emit_call(&call, result);
 	if (ocl.replayable && name == CL_EVENT_COMMAND_EXECUTION_STATUS && result == CL_SUCCESS &&
 	    value) {
 		memcpy(&status, value, sizeof(status));
@@ -228,7 +228,7 @@ cl_int CL_API_CALL hook_clGetEventInfo(cl_event event, cl_event_info name, size_
  * True if the program created the event's queue without profiling: without us, it would get no
  * times.
  */
-static bool is_not_told(cl_event event)
+static bool has_hidden_times(cl_event event)
 {
 	const struct ocl_object *object;
 	cl_command_queue queue = NULL;
@@ -247,11 +247,11 @@ cl_int CL_API_CALL hook_clGetEventProfilingInfo(cl_event event, cl_profiling_inf
 	cl_int result;
 
 	OCL_BEGIN(&call, "clGetEventProfilingInfo");
-	if (is_not_told(event))
+	if (has_hidden_times(event))
 		result = CL_PROFILING_INFO_NOT_AVAILABLE;
 	else
 		result = ocl.next.clGetEventProfilingInfo(event, name, size, value, ret_size);
-	ocl_told(&call, result);
+	ocl_emit_call(&call, result);
 	ocl_end(&call);
 	return result;
 }

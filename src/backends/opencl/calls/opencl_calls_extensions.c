@@ -14,94 +14,94 @@
  * Drivers that have a function of the same name; those of further drivers are forwarded and named
  * in the trace.
  */
-#define PLACES 3
-#define FOR_EACH_PLACE(make, ...) make(0, __VA_ARGS__) make(1, __VA_ARGS__) make(2, __VA_ARGS__)
+#define SLOTS 3
+#define FOR_EACH_SLOT(make, ...) make(0, __VA_ARGS__) make(1, __VA_ARGS__) make(2, __VA_ARGS__)
 
 typedef void (*function)(void);
 
 /* ---- wrappers ---- */
 
-#define WRAP_INT(place, name, parameters, arguments)                                       \
-	static cl_int CL_API_CALL name##_##place parameters                                \
-	{                                                                                  \
-		static struct ts_emit_site site = TS_CALL_SITE(#name, "opencl");           \
-		cl_int(CL_API_CALL *next)                                                  \
-			parameters = (cl_int(CL_API_CALL *) parameters)name##_next[place]; \
-		uint64_t start = ts_now();                                                 \
-		cl_int result = next arguments;                                            \
-                                                                                           \
-		ts_accelerator_call(&site, start, 0, result);                              \
-		return result;                                                             \
+#define WRAP_INT(slot, name, parameters, arguments)                                       \
+	static cl_int CL_API_CALL name##_##slot parameters                                \
+	{                                                                                 \
+		static struct ts_emit_site site = TS_CALL_SITE(#name, "opencl");          \
+		cl_int(CL_API_CALL *next)                                                 \
+			parameters = (cl_int(CL_API_CALL *) parameters)name##_next[slot]; \
+		uint64_t start = ts_now();                                                \
+		cl_int result = next arguments;                                           \
+                                                                                          \
+		ts_accelerator_call(&site, start, 0, result);                             \
+		return result;                                                            \
 	}
 
-#define WRAP_POINTER(place, type, name, parameters, arguments)                           \
-	static type CL_API_CALL name##_##place parameters                                \
-	{                                                                                \
-		static struct ts_emit_site site = TS_CALL_SITE(#name, "opencl");         \
-		type(CL_API_CALL *next)                                                  \
-			parameters = (type(CL_API_CALL *) parameters)name##_next[place]; \
-		cl_int error = CL_SUCCESS, *wanted = ret_error;                          \
-		uint64_t start = ts_now();                                               \
-		type made;                                                               \
-                                                                                         \
-		ret_error = &error;                                                      \
-		made = next arguments;                                                   \
-		ts_accelerator_call(&site, start, 0, error);                             \
-		ocl_give_error(wanted, error);                                           \
-		return made;                                                             \
+#define WRAP_POINTER(slot, type, name, parameters, arguments)                           \
+	static type CL_API_CALL name##_##slot parameters                                \
+	{                                                                               \
+		static struct ts_emit_site site = TS_CALL_SITE(#name, "opencl");        \
+		type(CL_API_CALL *next)                                                 \
+			parameters = (type(CL_API_CALL *) parameters)name##_next[slot]; \
+		cl_int error = CL_SUCCESS, *wanted = ret_error;                         \
+		uint64_t start = ts_now();                                              \
+		type created;                                                           \
+                                                                                        \
+		ret_error = &error;                                                     \
+		created = next arguments;                                               \
+		ts_accelerator_call(&site, start, 0, error);                            \
+		ocl_give_error(wanted, error);                                          \
+		return created;                                                         \
 	}
 
-#define WRAP_COMMAND(place, name, parameters, arguments, what, kind, copy_kind)            \
-	static cl_int CL_API_CALL name##_##place parameters                                \
-	{                                                                                  \
-		cl_int(CL_API_CALL *next)                                                  \
-			parameters = (cl_int(CL_API_CALL *) parameters)name##_next[place]; \
-		if (!ocl_is_watched())                                                     \
-			return next arguments;                                             \
-		struct ocl_command command = { .verb = OCL_IMAGE };                        \
-                                                                                           \
-		OCL_SITES(&command, #name, what, "other", kind, copy_kind);                \
-		ocl_give(&command, queue, wait_count, waits, event);                       \
-		event = command.event_place;                                               \
-		return ocl_given(&command, next arguments);                                \
+#define WRAP_COMMAND(slot, name, parameters, arguments, what, kind, copy_kind)            \
+	static cl_int CL_API_CALL name##_##slot parameters                                \
+	{                                                                                 \
+		cl_int(CL_API_CALL *next)                                                 \
+			parameters = (cl_int(CL_API_CALL *) parameters)name##_next[slot]; \
+		if (!ocl_is_watched())                                                    \
+			return next arguments;                                            \
+		struct ocl_command command = { .verb = OCL_IMAGE };                       \
+                                                                                          \
+		OCL_SITES(&command, #name, what, "other", kind, copy_kind);               \
+		ocl_give(&command, queue, wait_count, waits, event);                      \
+		event = command.event_out;                                                \
+		return ocl_given(&command, next arguments);                               \
 	}
 
 #define EXT_INT(name, parameters, arguments) \
-	static function name##_next[PLACES]; \
-	FOR_EACH_PLACE(WRAP_INT, name, parameters, arguments)
+	static function name##_next[SLOTS];  \
+	FOR_EACH_SLOT(WRAP_INT, name, parameters, arguments)
 #define EXT_POINTER(type, name, parameters, arguments) \
-	static function name##_next[PLACES];           \
-	FOR_EACH_PLACE(WRAP_POINTER, type, name, parameters, arguments)
+	static function name##_next[SLOTS];            \
+	FOR_EACH_SLOT(WRAP_POINTER, type, name, parameters, arguments)
 #define EXT_COMMAND(name, parameters, arguments, what, kind, copy_kind) \
-	static function name##_next[PLACES];                            \
-	FOR_EACH_PLACE(WRAP_COMMAND, name, parameters, arguments, what, kind, copy_kind)
+	static function name##_next[SLOTS];                             \
+	FOR_EACH_SLOT(WRAP_COMMAND, name, parameters, arguments, what, kind, copy_kind)
 #include "backends/opencl/calls/opencl_extensions.def"
 
 /* Queues created by an extension are ordinary queues. */
-#define WRAP_QUEUE(place, unused)                                                                 \
-	static cl_command_queue CL_API_CALL clCreateCommandQueueWithPropertiesKHR_##place(        \
-		cl_context context, cl_device_id device, const cl_queue_properties *properties,   \
-		cl_int *ret_error)                                                                \
-	{                                                                                         \
-		struct ocl_call call;                                                             \
-		cl_command_queue queue;                                                           \
-                                                                                                  \
-		OCL_BEGIN(&call, "clCreateCommandQueueWithPropertiesKHR");                        \
-		queue = ocl_queue_with_list(                                                      \
-			&call, (ocl_make_queue)clCreateCommandQueueWithPropertiesKHR_next[place], \
-			context, device, properties, ret_error);                                  \
-		ocl_end(&call);                                                                   \
-		return queue;                                                                     \
+#define WRAP_QUEUE(slot, unused)                                                                 \
+	static cl_command_queue CL_API_CALL clCreateCommandQueueWithPropertiesKHR_##slot(        \
+		cl_context context, cl_device_id device, const cl_queue_properties *properties,  \
+		cl_int *ret_error)                                                               \
+	{                                                                                        \
+		struct ocl_call call;                                                            \
+		cl_command_queue queue;                                                          \
+                                                                                                 \
+		OCL_BEGIN(&call, "clCreateCommandQueueWithPropertiesKHR");                       \
+		queue = ocl_queue_with_list(                                                     \
+			&call, (ocl_make_queue)clCreateCommandQueueWithPropertiesKHR_next[slot], \
+			context, device, properties, ret_error);                                 \
+		ocl_end(&call);                                                                  \
+		return queue;                                                                    \
 	}
-static function clCreateCommandQueueWithPropertiesKHR_next[PLACES];
-FOR_EACH_PLACE(WRAP_QUEUE, 0)
+static function clCreateCommandQueueWithPropertiesKHR_next[SLOTS];
+FOR_EACH_SLOT(WRAP_QUEUE, 0)
 
 /*
  * A command buffer runs in the first of its queues; if none is given, in those that it was created
  * for, which we do not know.
  */
-#define WRAP_COMMAND_BUFFER(place, unused)                                                         \
-	static cl_int CL_API_CALL clEnqueueCommandBufferKHR_##place(                               \
+#define WRAP_COMMAND_BUFFER(slot, unused)                                                          \
+	static cl_int CL_API_CALL clEnqueueCommandBufferKHR_##slot(                                \
 		cl_uint num_queues, cl_command_queue *queues, void *buffer, cl_uint wait_count,    \
 		const cl_event *waits, cl_event *event)                                            \
 	{                                                                                          \
@@ -109,7 +109,7 @@ FOR_EACH_PLACE(WRAP_QUEUE, 0)
 					  const cl_event *, cl_event *) =                          \
 			(cl_int(CL_API_CALL *)(cl_uint, cl_command_queue *, void *, cl_uint,       \
 					       const cl_event *,                                   \
-					       cl_event *))clEnqueueCommandBufferKHR_next[place];  \
+					       cl_event *))clEnqueueCommandBufferKHR_next[slot];   \
 		if (!ocl_is_watched())                                                             \
 			return next(num_queues, queues, buffer, wait_count, waits, event);         \
 		struct ocl_command command = { .verb = OCL_IMAGE };                                \
@@ -119,10 +119,10 @@ FOR_EACH_PLACE(WRAP_QUEUE, 0)
 		ocl_give(&command, num_queues &&queues ? queues[0] : NULL, wait_count, waits,      \
 			 event);                                                                   \
 		return ocl_given(&command, next(num_queues, queues, buffer, wait_count, waits,     \
-						command.event_place));                             \
+						command.event_out));                               \
 	}
-static function clEnqueueCommandBufferKHR_next[PLACES];
-FOR_EACH_PLACE(WRAP_COMMAND_BUFFER, 0)
+static function clEnqueueCommandBufferKHR_next[SLOTS];
+FOR_EACH_SLOT(WRAP_COMMAND_BUFFER, 0)
 
 /* ---- by name ---- */
 
@@ -130,7 +130,7 @@ FOR_EACH_PLACE(WRAP_COMMAND_BUFFER, 0)
 static const struct wrapper {
 	const char *name;
 	function *next;
-	function wrappers[PLACES];
+	function wrappers[SLOTS];
 } wrappers[] = {
 #define WRAPPER(name) \
 	{ #name, name##_next, { (function)name##_0, (function)name##_1, (function)name##_2 } },
@@ -147,12 +147,12 @@ static const char *const harmless[] = { "clGetICDLoaderInfoOCLICD", "clIcdGetPla
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
 
 /* NULL: all slots are taken by other drivers. */
-static function place_for(const struct wrapper *wrapper, function next)
+static function wrapper_for(const struct wrapper *wrapper, function next)
 {
 	function found = NULL;
 
 	pthread_mutex_lock(&lock);
-	for (int i = 0; i < PLACES && !found; i++) {
+	for (int i = 0; i < SLOTS && !found; i++) {
 		if (!wrapper->next[i])
 			wrapper->next[i] = next;
 		if (wrapper->next[i] == next)
@@ -180,7 +180,7 @@ static bool is_named(const char *name)
 	return is_known;
 }
 
-static void tell_unknown(const char *name)
+static void report_unknown(const char *name)
 {
 	char what[128] = "opencl function ";
 
@@ -202,14 +202,14 @@ void *ocl_extension(const char *name, void *address)
 	memcpy(&next, &address, sizeof(next));
 	for (size_t i = 0; i < sizeof(wrappers) / sizeof(wrappers[0]) && !found; i++)
 		if (!strcmp(wrappers[i].name, name))
-			found = place_for(&wrappers[i], next);
+			found = wrapper_for(&wrappers[i], next);
 	for (size_t i = 0; i < sizeof(harmless) / sizeof(harmless[0]); i++)
 		if (!strcmp(harmless[i], name))
 			return address;
 	if (found)
 		memcpy(&address, &found, sizeof(address));
 	else
-		tell_unknown(name);
+		report_unknown(name);
 	return address;
 }
 
@@ -220,7 +220,7 @@ void *CL_API_CALL hook_clGetExtensionFunctionAddress(const char *func_name)
 
 	OCL_BEGIN(&call, "clGetExtensionFunctionAddress");
 	address = ocl.next.clGetExtensionFunctionAddress(func_name);
-	ocl_told(&call, CL_SUCCESS);
+	ocl_emit_call(&call, CL_SUCCESS);
 	if (address)
 		address = ocl_extension(func_name, address);
 	ocl_end(&call);
@@ -235,7 +235,7 @@ void *CL_API_CALL hook_clGetExtensionFunctionAddressForPlatform(cl_platform_id p
 
 	OCL_BEGIN(&call, "clGetExtensionFunctionAddressForPlatform");
 	address = ocl.next.clGetExtensionFunctionAddressForPlatform(platform, func_name);
-	ocl_told(&call, CL_SUCCESS);
+	ocl_emit_call(&call, CL_SUCCESS);
 	if (address)
 		address = ocl_extension(func_name, address);
 	ocl_end(&call);

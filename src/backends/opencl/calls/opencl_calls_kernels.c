@@ -45,12 +45,12 @@ struct ocl_object *ocl_kernel(cl_kernel handle)
 	return site ? add_kernel(handle, site) : NULL;
 }
 
-static void made_kernel(cl_kernel handle, cl_program program, const char *name)
+static void created_kernel(cl_kernel handle, cl_program program, const char *name)
 {
 	struct ocl_object *kernel = add_kernel(handle, ocl_kernel_site(name));
 
 	if (kernel && ocl.replayable)
-		stream_made_kernel(kernel, ocl_find(OCL_PROGRAM, program), name, NULL);
+		stream_created_kernel(kernel, ocl_find(OCL_PROGRAM, program), name, NULL);
 }
 
 cl_kernel CL_API_CALL hook_clCreateKernel(cl_program program, const char *kernel_name,
@@ -62,9 +62,9 @@ cl_kernel CL_API_CALL hook_clCreateKernel(cl_program program, const char *kernel
 
 	OCL_BEGIN(&call, "clCreateKernel");
 	kernel = ocl.next.clCreateKernel(program, kernel_name, &error);
-	ocl_told(&call, error);
+	ocl_emit_call(&call, error);
 	if (kernel)
-		made_kernel(kernel, program, kernel_name);
+		created_kernel(kernel, program, kernel_name);
 	ocl_end(&call);
 	ocl_give_error(ret_error, error);
 	return kernel;
@@ -79,12 +79,12 @@ cl_int CL_API_CALL hook_clCreateKernelsInProgram(cl_program program, cl_uint num
 
 	OCL_BEGIN(&call, "clCreateKernelsInProgram");
 	result = ocl.next.clCreateKernelsInProgram(program, num_kernels, kernels, &count);
-	ocl_told(&call, result);
+	ocl_emit_call(&call, result);
 	for (cl_uint i = 0; result == CL_SUCCESS && kernels && i < count && i < num_kernels; i++) {
 		const struct ts_emit_site *site = site_of(kernels[i]);
 
 		if (site)
-			made_kernel(kernels[i], program, site->name);
+			created_kernel(kernels[i], program, site->name);
 	}
 	ocl_end(&call);
 	if (result == CL_SUCCESS && num_kernels_ret)
@@ -101,12 +101,12 @@ cl_kernel CL_API_CALL hook_clCloneKernel(cl_kernel source_kernel, cl_int *ret_er
 
 	OCL_BEGIN(&call, "clCloneKernel");
 	kernel = ocl.next.clCloneKernel(source_kernel, &error);
-	ocl_told(&call, error);
+	ocl_emit_call(&call, error);
 	source = ocl_kernel(source_kernel);
 	if (kernel && source)
 		clone = add_kernel(kernel, source->site);
 	if (clone && ocl.replayable)
-		stream_made_kernel(clone, NULL, source->site ? source->site->name : "", source);
+		stream_created_kernel(clone, NULL, source->site ? source->site->name : "", source);
 	ocl_end(&call);
 	ocl_give_error(ret_error, error);
 	return kernel;
@@ -125,7 +125,7 @@ cl_int CL_API_CALL hook_clSetKernelArg(cl_kernel kernel, cl_uint arg_index, size
 		return ocl.next.clSetKernelArg(kernel, arg_index, arg_size, arg_value);
 	OCL_BEGIN(&call, "clSetKernelArg");
 	result = ocl.next.clSetKernelArg(kernel, arg_index, arg_size, arg_value);
-	ocl_told(&call, result);
+	ocl_emit_call(&call, result);
 	if (ocl.replayable && result == CL_SUCCESS) {
 		object = ocl_find(OCL_KERNEL, kernel);
 		if (object)
@@ -146,7 +146,7 @@ cl_int CL_API_CALL hook_clSetKernelArgSVMPointer(cl_kernel kernel, cl_uint arg_i
 		return ocl.next.clSetKernelArgSVMPointer(kernel, arg_index, arg_value);
 	OCL_BEGIN(&call, "clSetKernelArgSVMPointer");
 	result = ocl.next.clSetKernelArgSVMPointer(kernel, arg_index, arg_value);
-	ocl_told(&call, result);
+	ocl_emit_call(&call, result);
 	if (ocl.replayable && result == CL_SUCCESS) {
 		object = ocl_find(OCL_KERNEL, kernel);
 		if (object)
@@ -167,7 +167,7 @@ cl_int CL_API_CALL hook_clSetKernelExecInfo(cl_kernel kernel, cl_kernel_exec_inf
 		return ocl.next.clSetKernelExecInfo(kernel, name, size, value);
 	OCL_BEGIN(&call, "clSetKernelExecInfo");
 	result = ocl.next.clSetKernelExecInfo(kernel, name, size, value);
-	ocl_told(&call, result);
+	ocl_emit_call(&call, result);
 	if (ocl.replayable && result == CL_SUCCESS) {
 		object = ocl_find(OCL_KERNEL, kernel);
 		if (object)

@@ -2,8 +2,8 @@
 /* Buffers. Tracked only in replayable recordings: otherwise commands say all that is needed. */
 #include "backends/opencl/calls/opencl_calls.h"
 
-static void made_buffer(cl_context context, cl_mem handle, cl_mem_flags flags, size_t size,
-			const void *host)
+static void created_buffer(cl_context context, cl_mem handle, cl_mem_flags flags, size_t size,
+			   const void *host)
 {
 	struct ocl_object *memory;
 
@@ -12,7 +12,7 @@ static void made_buffer(cl_context context, cl_mem handle, cl_mem_flags flags, s
 	memory = ocl_add_in(context, OCL_MEMORY, handle);
 	if (memory) {
 		memory->bytes = size;
-		stream_made_buffer(memory, flags, size, host);
+		stream_created_buffer(memory, flags, size, host);
 	}
 }
 
@@ -27,8 +27,8 @@ cl_mem CL_API_CALL hook_clCreateBuffer(cl_context context, cl_mem_flags flags, s
 		return ocl.next.clCreateBuffer(context, flags, size, host_ptr, ret_error);
 	OCL_BEGIN(&call, "clCreateBuffer");
 	memory = ocl.next.clCreateBuffer(context, flags, size, host_ptr, &error);
-	ocl_told(&call, error);
-	made_buffer(context, memory, flags, size, host_ptr);
+	ocl_emit_call(&call, error);
+	created_buffer(context, memory, flags, size, host_ptr);
 	ocl_end(&call);
 	ocl_give_error(ret_error, error);
 	return memory;
@@ -52,28 +52,28 @@ cl_mem CL_API_CALL hook_clCreateBufferWithProperties(cl_context context,
 	OCL_BEGIN(&call, "clCreateBufferWithProperties");
 	memory = ocl.next.clCreateBufferWithProperties(context, properties, flags, size, host_ptr,
 						       &error);
-	ocl_told(&call, error);
+	ocl_emit_call(&call, error);
 	if (properties && properties[0])
-		ocl_made_other(context, OCL_MEMORY, memory, "buffer with properties");
+		ocl_created_other(context, OCL_MEMORY, memory, "buffer with properties");
 	else
-		made_buffer(context, memory, flags, size, host_ptr);
+		created_buffer(context, memory, flags, size, host_ptr);
 	ocl_end(&call);
 	ocl_give_error(ret_error, error);
 	return memory;
 }
 
-static void made_sub_buffer(cl_mem handle, cl_mem parent, cl_mem_flags flags,
-			    const cl_buffer_region *region)
+static void created_sub_buffer(cl_mem handle, cl_mem parent, cl_mem_flags flags,
+			       const cl_buffer_region *region)
 {
-	struct ocl_object *whole = ocl_find(OCL_MEMORY, parent);
+	struct ocl_object *parent_object = ocl_find(OCL_MEMORY, parent);
 	struct ocl_object *memory = ocl_add(OCL_MEMORY, handle);
 
 	if (!memory)
 		return;
 	memory->bytes = region->size;
-	memory->context = whole ? whole->context : NULL;
+	memory->context = parent_object ? parent_object->context : NULL;
 	ocl_hold(memory->context);
-	stream_made_sub_buffer(memory, whole, flags, region->origin, region->size);
+	stream_created_sub_buffer(memory, parent_object, flags, region->origin, region->size);
 }
 
 cl_mem CL_API_CALL hook_clCreateSubBuffer(cl_mem buffer, cl_mem_flags flags,
@@ -90,10 +90,10 @@ cl_mem CL_API_CALL hook_clCreateSubBuffer(cl_mem buffer, cl_mem_flags flags,
 	OCL_BEGIN(&call, "clCreateSubBuffer");
 	memory = ocl.next.clCreateSubBuffer(buffer, flags, buffer_create_type, buffer_create_info,
 					    &error);
-	ocl_told(&call, error);
+	ocl_emit_call(&call, error);
 	/* The only type that is defined. */
 	if (memory && ocl.replayable && buffer_create_type == CL_BUFFER_CREATE_TYPE_REGION)
-		made_sub_buffer(memory, buffer, flags, buffer_create_info);
+		created_sub_buffer(memory, buffer, flags, buffer_create_info);
 	ocl_end(&call);
 	ocl_give_error(ret_error, error);
 	return memory;

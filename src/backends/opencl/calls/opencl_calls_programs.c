@@ -20,10 +20,10 @@ cl_program CL_API_CALL hook_clCreateProgramWithSource(cl_context context, cl_uin
 
 	OCL_BEGIN(&call, "clCreateProgramWithSource");
 	program = ocl.next.clCreateProgramWithSource(context, count, strings, lengths, &error);
-	ocl_told(&call, error);
+	ocl_emit_call(&call, error);
 	object = add_program(context, program);
 	if (object)
-		stream_made_source(object, count, strings, lengths);
+		stream_created_source(object, count, strings, lengths);
 	ocl_end(&call);
 	ocl_give_error(ret_error, error);
 	return program;
@@ -43,10 +43,10 @@ cl_program CL_API_CALL hook_clCreateProgramWithBinary(cl_context context, cl_uin
 	OCL_BEGIN(&call, "clCreateProgramWithBinary");
 	program = ocl.next.clCreateProgramWithBinary(context, num_devices, device_list, lengths,
 						     binaries, binary_status, &error);
-	ocl_told(&call, error);
+	ocl_emit_call(&call, error);
 	object = add_program(context, program);
 	if (object)
-		stream_made_binary(object, num_devices, device_list, lengths, binaries);
+		stream_created_binary(object, num_devices, device_list, lengths, binaries);
 	ocl_end(&call);
 	ocl_give_error(ret_error, error);
 	return program;
@@ -151,7 +151,7 @@ cl_int CL_API_CALL hook_clBuildProgram(cl_program program, cl_uint num_devices,
 	OCL_BEGIN(&call, "clBuildProgram");
 	result = ocl.next.clBuildProgram(program, num_devices, device_list, options,
 					 notice ? built : pfn_notify, notice ? notice : user_data);
-	ocl_told(&call, result);
+	ocl_emit_call(&call, result);
 	end_build(program, options, result, notice);
 	ocl_at_exit();
 	ocl_end(&call);
@@ -173,7 +173,7 @@ cl_int CL_API_CALL hook_clCompileProgram(cl_program program, cl_uint num_devices
 	result = ocl.next.clCompileProgram(
 		program, num_devices, device_list, options, num_input_headers, input_headers,
 		header_include_names, notice ? built : pfn_notify, notice ? notice : user_data);
-	ocl_told(&call, result);
+	ocl_emit_call(&call, result);
 	end_build(program, options, result, notice);
 	ocl_at_exit();
 	ocl_end(&call);
@@ -197,7 +197,7 @@ cl_program CL_API_CALL hook_clLinkProgram(cl_context context, cl_uint num_device
 	program = ocl.next.clLinkProgram(context, num_devices, device_list, options,
 					 num_input_programs, input_programs, pfn_notify, user_data,
 					 &error);
-	ocl_told(&call, error);
+	ocl_emit_call(&call, error);
 	object = add_program(context, program);
 	if (object)
 		stream_linked(object, options);

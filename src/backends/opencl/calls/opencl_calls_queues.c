@@ -11,7 +11,7 @@
 /* ---- contexts ---- */
 
 /* The context's devices, as the driver lists them. */
-static void made_context(cl_context handle)
+static void created_context(cl_context handle)
 {
 	struct ocl_object *context = ocl_add(OCL_CONTEXT, handle);
 	cl_device_id devices[128];
@@ -24,7 +24,7 @@ static void made_context(cl_context handle)
 	for (size_t i = 0; i < bytes / sizeof(*devices); i++)
 		ocl_device(devices[i]);
 	if (ocl.replayable)
-		stream_made_context(context, devices, (cl_uint)(bytes / sizeof(*devices)));
+		stream_created_context(context, devices, (cl_uint)(bytes / sizeof(*devices)));
 }
 
 cl_context CL_API_CALL hook_clCreateContext(
@@ -39,9 +39,9 @@ cl_context CL_API_CALL hook_clCreateContext(
 	OCL_BEGIN(&call, "clCreateContext");
 	context = ocl.next.clCreateContext(properties, num_devices, devices, pfn_notify, user_data,
 					   &error);
-	ocl_told(&call, error);
+	ocl_emit_call(&call, error);
 	if (context)
-		made_context(context);
+		created_context(context);
 	ocl_end(&call);
 	ocl_give_error(ret_error, error);
 	return context;
@@ -59,9 +59,9 @@ cl_context CL_API_CALL hook_clCreateContextFromType(
 	OCL_BEGIN(&call, "clCreateContextFromType");
 	context = ocl.next.clCreateContextFromType(properties, device_type, pfn_notify, user_data,
 						   &error);
-	ocl_told(&call, error);
+	ocl_emit_call(&call, error);
 	if (context)
-		made_context(context);
+		created_context(context);
 	ocl_end(&call);
 	ocl_give_error(ret_error, error);
 	return context;
@@ -83,17 +83,17 @@ cl_int CL_API_CALL hook_clGetContextInfo(cl_context context, cl_context_info nam
 		stream_let_go();
 	OCL_BEGIN(&call, "clGetContextInfo");
 	result = ocl.next.clGetContextInfo(context, name, size, value, ret_size);
-	ocl_told(&call, result);
+	ocl_emit_call(&call, result);
 	ocl_end(&call);
 	return result;
 }
 
 /* ---- devices ---- */
 
-static void made_sub_devices(cl_int result, const cl_device_id *devices, cl_uint room,
-			     cl_uint count)
+static void created_sub_devices(cl_int result, const cl_device_id *devices, cl_uint capacity,
+				cl_uint count)
 {
-	for (cl_uint i = 0; result == CL_SUCCESS && devices && i < room && i < count; i++)
+	for (cl_uint i = 0; result == CL_SUCCESS && devices && i < capacity && i < count; i++)
 		ocl_device(devices[i]);
 }
 
@@ -109,8 +109,8 @@ cl_int CL_API_CALL hook_clCreateSubDevices(cl_device_id in_device,
 	OCL_BEGIN(&call, "clCreateSubDevices");
 	result = ocl.next.clCreateSubDevices(in_device, properties, num_devices, out_devices,
 					     &count);
-	ocl_told(&call, result);
-	made_sub_devices(result, out_devices, num_devices, count);
+	ocl_emit_call(&call, result);
+	created_sub_devices(result, out_devices, num_devices, count);
 	ocl_end(&call);
 	if (result == CL_SUCCESS && num_devices_ret)
 		*num_devices_ret = count;
@@ -129,8 +129,8 @@ cl_int CL_API_CALL hook_clCreateSubDevicesEXT(cl_device_id in_device,
 	OCL_BEGIN(&call, "clCreateSubDevicesEXT");
 	result = ocl.next.clCreateSubDevicesEXT(in_device, properties, num_entries, out_devices,
 						&count);
-	ocl_told(&call, result);
-	made_sub_devices(result, out_devices, num_entries, count);
+	ocl_emit_call(&call, result);
+	created_sub_devices(result, out_devices, num_entries, count);
 	ocl_end(&call);
 	if (result == CL_SUCCESS && num_devices)
 		*num_devices = count;
@@ -163,8 +163,8 @@ static void keep_list(struct ocl_object *queue, const struct wish *wish)
 	}
 }
 
-static void made_queue(cl_command_queue handle, cl_context context, cl_device_id device,
-		       const struct wish *wish, bool has_times)
+static void created_queue(cl_command_queue handle, cl_context context, cl_device_id device,
+			  const struct wish *wish, bool has_times)
 {
 	struct ocl_object *queue = ocl_add_in(context, OCL_QUEUE, handle);
 
@@ -177,18 +177,18 @@ static void made_queue(cl_command_queue handle, cl_context context, cl_device_id
 	keep_list(queue, wish);
 	queue->out_of_order = wish->properties & CL_QUEUE_OUT_OF_ORDER_EXEC_MODE_ENABLE;
 	queue->has_times = has_times;
-	ocl_tell_queue(queue);
+	ocl_emit_queue(queue);
 	if (!is_on_device(wish)) {
 		if (has_times && queue->device)
 			ocl_clock_start(queue->device, context);
 		ocl_profile_queue(queue);
 	}
 	if (ocl.replayable)
-		stream_made_queue(queue);
+		stream_created_queue(queue);
 	ocl_at_exit();
 }
 
-static void tell_refusal(void)
+static void report_refusal(void)
 {
 	ts_accelerator_lost("times of a queue's commands", 1, "the driver cannot profile it");
 }
@@ -210,18 +210,18 @@ cl_command_queue CL_API_CALL hook_clCreateCommandQueue(cl_context context, cl_de
 		queue = ocl.next.clCreateCommandQueue(context, device, properties, &error);
 		has_times = false;
 	}
-	ocl_told(&call, error);
+	ocl_emit_call(&call, error);
 	if (queue && !has_times)
-		tell_refusal();
+		report_refusal();
 	if (queue)
-		made_queue(queue, context, device, &wish, has_times);
+		created_queue(queue, context, device, &wish, has_times);
 	ocl_end(&call);
 	ocl_give_error(ret_error, error);
 	return queue;
 }
 
 /* A list can have any length; no driver accepts more than this. */
-#define LIST_WORDS 64
+#define MAX_PROPERTIES 64
 
 /* Adds profiling to the program's list; false: the list is too long. */
 static bool add_profiling(const struct wish *wish, cl_queue_properties *list)
@@ -229,7 +229,7 @@ static bool add_profiling(const struct wish *wish, cl_queue_properties *list)
 	uint32_t used = 0;
 	bool is_in = false;
 
-	if (wish->count + 3 > LIST_WORDS)
+	if (wish->count + 3 > MAX_PROPERTIES)
 		return false;
 	for (; used + 1 < wish->count; used += 2) {
 		list[used] = wish->list[used];
@@ -262,7 +262,7 @@ cl_command_queue ocl_queue_with_list(struct ocl_call *call, ocl_make_queue make,
 				     cl_device_id device, const cl_queue_properties *properties,
 				     cl_int *ret_error)
 {
-	cl_queue_properties list[LIST_WORDS];
+	cl_queue_properties list[MAX_PROPERTIES];
 	struct wish wish = read_wish(properties);
 	bool has_times = !is_on_device(&wish) && add_profiling(&wish, list);
 	cl_int error = CL_SUCCESS;
@@ -272,11 +272,11 @@ cl_command_queue ocl_queue_with_list(struct ocl_call *call, ocl_make_queue make,
 		queue = make(context, device, properties, &error);
 		has_times = wish.properties & CL_QUEUE_PROFILING_ENABLE;
 	}
-	ocl_told(call, error);
+	ocl_emit_call(call, error);
 	if (queue && !has_times && !is_on_device(&wish))
-		tell_refusal();
+		report_refusal();
 	if (queue)
-		made_queue(queue, context, device, &wish, has_times);
+		created_queue(queue, context, device, &wish, has_times);
 	ocl_give_error(ret_error, error);
 	return queue;
 }
@@ -305,7 +305,7 @@ cl_int CL_API_CALL hook_clReleaseCommandQueue(cl_command_queue queue)
 	ocl_release(OCL_QUEUE, queue);
 	call.start = ts_now();
 	result = ocl.next.clReleaseCommandQueue(queue);
-	ocl_told(&call, result);
+	ocl_emit_call(&call, result);
 	ocl_end(&call);
 	return result;
 }
@@ -361,8 +361,8 @@ static cl_int answer_list(const struct ocl_object *queue, size_t size, void *val
 	return result;
 }
 
-static cl_int ask_queue(const struct ocl_object *queue, cl_command_queue handle,
-			cl_command_queue_info name, size_t size, void *value, size_t *ret_size)
+static cl_int query_queue(const struct ocl_object *queue, cl_command_queue handle,
+			  cl_command_queue_info name, size_t size, void *value, size_t *ret_size)
 {
 	cl_int result;
 
@@ -390,8 +390,8 @@ cl_int CL_API_CALL hook_clGetCommandQueueInfo(cl_command_queue queue, cl_command
 	if (name == CL_QUEUE_REFERENCE_COUNT && object)
 		ocl_profile_look(object);
 	OCL_BEGIN(&call, "clGetCommandQueueInfo");
-	result = ask_queue(object, queue, name, size, value, ret_size);
-	ocl_told(&call, result);
+	result = query_queue(object, queue, name, size, value, ret_size);
+	ocl_emit_call(&call, result);
 	ocl_end(&call);
 	return result;
 }
@@ -423,7 +423,7 @@ cl_int CL_API_CALL hook_clSetCommandQueueProperty(cl_command_queue queue,
 
 	OCL_BEGIN(&call, "clSetCommandQueueProperty");
 	result = ocl.next.clSetCommandQueueProperty(queue, properties, enable, old_properties);
-	ocl_told(&call, result);
+	ocl_emit_call(&call, result);
 	if (result == CL_SUCCESS && object)
 		set_property(object, properties, enable, old_properties);
 	ocl_end(&call);
@@ -441,7 +441,7 @@ cl_int CL_API_CALL hook_clFlush(cl_command_queue queue)
 		return ocl.next.clFlush(queue);
 	OCL_BEGIN(&call, "clFlush");
 	result = ocl.next.clFlush(queue);
-	ocl_told(&call, result);
+	ocl_emit_call(&call, result);
 	ocl_end(&call);
 	return result;
 }
@@ -456,7 +456,7 @@ cl_int CL_API_CALL hook_clFinish(cl_command_queue queue)
 		return ocl.next.clFinish(queue);
 	OCL_BEGIN(&call, "clFinish");
 	result = ocl.next.clFinish(queue);
-	ocl_told(&call, result);
+	ocl_emit_call(&call, result);
 	object = ocl_find(OCL_QUEUE, queue);
 	if (result == CL_SUCCESS && object && ocl.replayable)
 		stream_finished(object);

@@ -17,11 +17,11 @@ void *CL_API_CALL hook_clSVMAlloc(cl_context context, cl_svm_mem_flags flags, si
 		return ocl.next.clSVMAlloc(context, flags, size, alignment);
 	OCL_BEGIN(&call, "clSVMAlloc");
 	address = ocl.next.clSVMAlloc(context, flags, size, alignment);
-	ocl_told(&call, address ? CL_SUCCESS : CL_MEM_OBJECT_ALLOCATION_FAILURE);
+	ocl_emit_call(&call, address ? CL_SUCCESS : CL_MEM_OBJECT_ALLOCATION_FAILURE);
 	memory = address && ocl.replayable ? ocl_add_in(context, OCL_SVM, address) : NULL;
 	if (memory) {
 		memory->bytes = size;
-		stream_made_svm(memory, flags, size);
+		stream_created_svm(memory, flags, size);
 	}
 	ocl_end(&call);
 	return address;
@@ -35,7 +35,7 @@ void CL_API_CALL hook_clSVMFree(cl_context context, void *svm_pointer)
 	ocl_release(OCL_SVM, svm_pointer);
 	call.start = ts_now();
 	ocl.next.clSVMFree(context, svm_pointer);
-	ocl_told(&call, CL_SUCCESS);
+	ocl_emit_call(&call, CL_SUCCESS);
 	ocl_end(&call);
 }
 
@@ -78,7 +78,7 @@ static cl_int enqueue_free(struct ocl_command *command, cl_command_queue queue, 
 	result = ocl.next.clEnqueueSVMFree(queue, command->pointer_count, pointers,
 					   notice ? called_back : free_them,
 					   notice ? notice : user_data, command->wait_count,
-					   command->waits, command->event_place);
+					   command->waits, command->event_out);
 	if (result != CL_SUCCESS)
 		free(notice);
 	return result;
@@ -127,7 +127,7 @@ cl_int CL_API_CALL hook_clEnqueueSVMMemcpy(cl_command_queue queue, cl_bool block
 	ocl_give(&command, queue, wait_count, waits, event);
 	return ocl_given(&command,
 			 ocl.next.clEnqueueSVMMemcpy(queue, ocl_blocks(&command), dst_ptr, src_ptr,
-						     size, wait_count, waits, command.event_place));
+						     size, wait_count, waits, command.event_out));
 }
 
 cl_int CL_API_CALL hook_clEnqueueSVMMemFill(cl_command_queue queue, void *svm_ptr,
@@ -148,7 +148,7 @@ cl_int CL_API_CALL hook_clEnqueueSVMMemFill(cl_command_queue queue, void *svm_pt
 	ocl_give(&command, queue, wait_count, waits, event);
 	return ocl_given(&command,
 			 ocl.next.clEnqueueSVMMemFill(queue, svm_ptr, pattern, pattern_size, size,
-						      wait_count, waits, command.event_place));
+						      wait_count, waits, command.event_out));
 }
 
 cl_int CL_API_CALL hook_clEnqueueSVMMap(cl_command_queue queue, cl_bool blocking_map,
@@ -168,7 +168,7 @@ cl_int CL_API_CALL hook_clEnqueueSVMMap(cl_command_queue queue, cl_bool blocking
 	ocl_give(&command, queue, wait_count, waits, event);
 	return ocl_given(&command,
 			 ocl.next.clEnqueueSVMMap(queue, ocl_blocks(&command), flags, svm_ptr, size,
-						  wait_count, waits, command.event_place));
+						  wait_count, waits, command.event_out));
 }
 
 cl_int CL_API_CALL hook_clEnqueueSVMUnmap(cl_command_queue queue, void *svm_ptr, cl_uint wait_count,
@@ -181,7 +181,7 @@ cl_int CL_API_CALL hook_clEnqueueSVMUnmap(cl_command_queue queue, void *svm_ptr,
 	OCL_SITES(&command, "clEnqueueSVMUnmap", "unmap SVM", "copy", COPY, HOST_TO_DEVICE);
 	ocl_give(&command, queue, wait_count, waits, event);
 	return ocl_given(&command, ocl.next.clEnqueueSVMUnmap(queue, svm_ptr, wait_count, waits,
-							      command.event_place));
+							      command.event_out));
 }
 
 cl_int CL_API_CALL hook_clEnqueueSVMMigrateMem(cl_command_queue queue, cl_uint num_svm_pointers,
@@ -198,5 +198,5 @@ cl_int CL_API_CALL hook_clEnqueueSVMMigrateMem(cl_command_queue queue, cl_uint n
 	ocl_give(&command, queue, wait_count, waits, event);
 	return ocl_given(&command, ocl.next.clEnqueueSVMMigrateMem(
 					   queue, num_svm_pointers, svm_pointers, sizes, flags,
-					   wait_count, waits, command.event_place));
+					   wait_count, waits, command.event_out));
 }

@@ -8,7 +8,7 @@
 
 #include "backends/opencl/opencl_internal.h"
 
-#define TELL_EVERY_NS 1000000000
+#define EMIT_INTERVAL_NS 1000000000
 /* Markers used for the first reading of a device's clock. */
 #define FIRST_MARKERS 16
 /* How much two ways of reading the same clock may differ, beyond their uncertainties. */
@@ -28,7 +28,7 @@ struct ocl_clock {
 	pthread_mutex_t lock;
 	struct reading best; /* the narrowest since the last emission; after == 0: none */
 	struct reading last; /* the last one emitted; after == 0: none */
-	uint64_t told;       /* ts_now() of the last emission; 0: never */
+	uint64_t emitted;    /* ts_now() of the last emission; 0: never */
 	bool has_timer;      /* clGetDeviceAndHostTimer() can be used */
 };
 
@@ -69,7 +69,7 @@ void ocl_clock_bracket(struct ocl_object *device, int64_t queued, uint64_t befor
 
 /* ---- the driver's own timer ---- */
 
-static bool ask_timer(const struct ocl_object *device, struct reading *ret_reading)
+static bool query_timer(const struct ocl_object *device, struct reading *ret_reading)
 {
 	cl_ulong device_ns = 0, host_ns = 0;
 
@@ -175,17 +175,17 @@ void ocl_clock_start(struct ocl_object *device, cl_context context)
 	struct ocl_clock *clock = clock_of(device);
 	struct reading best = { 0, 0, 0 }, timer = { 0, 0, 0 };
 
-	if (!clock || __atomic_load_n(&clock->told, __ATOMIC_ACQUIRE))
+	if (!clock || __atomic_load_n(&clock->emitted, __ATOMIC_ACQUIRE))
 		return;
 	if (has_markers(device->handle))
 		time_markers(device, context, &best);
-	if (best.after && may_have_timer(device->handle) && ask_timer(device, &timer))
+	if (best.after && may_have_timer(device->handle) && query_timer(device, &timer))
 		__atomic_store_n(&clock->has_timer, is_same_clock(&timer, &best), __ATOMIC_RELAXED);
 	pthread_mutex_lock(&clock->lock);
 	if (best.after)
 		keep_narrowest(&clock->best, &best);
 	pthread_mutex_unlock(&clock->lock);
-	ocl_clock_tell(device);
+	ocl_clock_emit(device);
 }
 
 /* ---- emitting ---- */
@@ -198,17 +198,17 @@ static bool take_due(struct ocl_clock *clock, struct reading *ret_reading)
 
 	pthread_mutex_lock(&clock->lock);
 	is_due = (clock->best.after || clock->has_timer) &&
-		 (!clock->told || ts_ticks_ns(now - clock->told) >= TELL_EVERY_NS);
+		 (!clock->emitted || ts_ticks_ns(now - clock->emitted) >= EMIT_INTERVAL_NS);
 	if (is_due) {
 		*ret_reading = clock->best;
 		clock->best.after = 0;
-		__atomic_store_n(&clock->told, now, __ATOMIC_RELEASE);
+		__atomic_store_n(&clock->emitted, now, __ATOMIC_RELEASE);
 	}
 	pthread_mutex_unlock(&clock->lock);
 	return is_due;
 }
 
-void ocl_clock_tell(struct ocl_object *device)
+void ocl_clock_emit(struct ocl_object *device)
 {
 	struct ocl_clock *clock = clock_of(device);
 	struct reading reading, timer;
@@ -217,7 +217,7 @@ void ocl_clock_tell(struct ocl_object *device)
 	if (!clock || !take_due(clock, &reading))
 		return;
 	has_timer = __atomic_load_n(&clock->has_timer, __ATOMIC_RELAXED) &&
-		    ask_timer(device, &timer);
+		    query_timer(device, &timer);
 	if (has_timer)
 		reading = timer;
 	if (!reading.after)
@@ -251,6 +251,6 @@ void ocl_clock_forked(struct ocl_object *device)
 	if (!clock)
 		return;
 	pthread_mutex_init(&clock->lock, NULL);
-	clock->told = 0;
+	clock->emitted = 0;
 	clock->best.after = 0;
 }

@@ -57,14 +57,15 @@ static bool find_index(cl_platform_id platform, cl_device_id device, uint32_t *r
 
 static uint32_t number_of(cl_device_id device)
 {
-	static uint32_t parts;
+	static uint32_t sub_device_count;
 	cl_platform_id platform = NULL;
 	uint32_t index;
 
 	ocl.next.clGetDeviceInfo(device, CL_DEVICE_PLATFORM, sizeof(platform), &platform, NULL);
 	if (!find_index(platform, device, &index))
 		index = DEVICES_AT_MOST +
-			__atomic_fetch_add(&parts, 1, __ATOMIC_RELAXED) % DEVICES_AT_MOST;
+			__atomic_fetch_add(&sub_device_count, 1, __ATOMIC_RELAXED) %
+				DEVICES_AT_MOST;
 	return index_of_platform(platform) << 8 | index;
 }
 
@@ -78,15 +79,15 @@ struct ocl_description {
 	char *extensions; /* only during construction */
 };
 
-static bool ask(cl_device_id device, cl_device_info what, size_t bytes, void *ret_value)
+static bool query(cl_device_id device, cl_device_info what, size_t bytes, void *ret_value)
 {
 	memset(ret_value, 0, bytes);
 	return ocl.next.clGetDeviceInfo(device, what, bytes, ret_value, NULL) == CL_SUCCESS;
 }
 
-static void ask_text(cl_device_id device, cl_device_info what, size_t bytes, char *ret_text)
+static void query_text(cl_device_id device, cl_device_info what, size_t bytes, char *ret_text)
 {
-	if (!ask(device, what, bytes, ret_text))
+	if (!query(device, what, bytes, ret_text))
 		ret_text[0] = 0;
 	ret_text[bytes - 1] = 0;
 }
@@ -99,7 +100,7 @@ static void describe_uuid(cl_device_id device, struct ocl_description *descripti
 
 	description->uuid[0] = 0;
 	if (!strstr(description->extensions, "cl_khr_device_uuid") ||
-	    !ask(device, DEVICE_UUID_KHR, sizeof(uuid), uuid))
+	    !query(device, DEVICE_UUID_KHR, sizeof(uuid), uuid))
 		return;
 	used = (size_t)snprintf(description->uuid, sizeof(description->uuid), "%s",
 				description->vendor_id == VENDOR_NVIDIA ? "GPU-" : "");
@@ -115,13 +116,13 @@ static void describe_bus(cl_device_id device, struct ocl_description *descriptio
 
 	description->bus[0] = 0;
 	if (strstr(description->extensions, "cl_khr_pci_bus_info") &&
-	    ask(device, DEVICE_PCI_BUS_INFO_KHR, sizeof(pci), pci)) {
+	    query(device, DEVICE_PCI_BUS_INFO_KHR, sizeof(pci), pci)) {
 		snprintf(description->bus, sizeof(description->bus), "%04x:%02x:%02x.%x", pci[0],
 			 pci[1] & 0xff, pci[2] & 0x1f, pci[3] & 7);
 	} else if (strstr(description->extensions, "cl_nv_device_attribute_query") &&
-		   ask(device, DEVICE_PCI_BUS_ID_NV, sizeof(bus), &bus) &&
-		   ask(device, DEVICE_PCI_SLOT_ID_NV, sizeof(slot), &slot)) {
-		ask(device, DEVICE_PCI_DOMAIN_ID_NV, sizeof(domain), &domain);
+		   query(device, DEVICE_PCI_BUS_ID_NV, sizeof(bus), &bus) &&
+		   query(device, DEVICE_PCI_SLOT_ID_NV, sizeof(slot), &slot)) {
+		query(device, DEVICE_PCI_DOMAIN_ID_NV, sizeof(domain), &domain);
 		/* The PCI function is in the lowest three bits. */
 		snprintf(description->bus, sizeof(description->bus), "%04x:%02x:%02x.%x", domain,
 			 bus & 0xff, slot >> 3 & 0x1f, slot & 7);
@@ -132,11 +133,11 @@ static void describe(cl_device_id device, struct ocl_description *description)
 {
 	char extensions[8192];
 
-	ask_text(device, CL_DEVICE_VENDOR, sizeof(description->vendor), description->vendor);
-	ask_text(device, CL_DEVICE_NAME, sizeof(description->model), description->model);
-	ask_text(device, CL_DEVICE_EXTENSIONS, sizeof(extensions), extensions);
-	ask(device, CL_DEVICE_VENDOR_ID, sizeof(cl_uint), &description->vendor_id);
-	ask(device, CL_DEVICE_GLOBAL_MEM_SIZE, sizeof(cl_ulong), &description->memory_bytes);
+	query_text(device, CL_DEVICE_VENDOR, sizeof(description->vendor), description->vendor);
+	query_text(device, CL_DEVICE_NAME, sizeof(description->model), description->model);
+	query_text(device, CL_DEVICE_EXTENSIONS, sizeof(extensions), extensions);
+	query(device, CL_DEVICE_VENDOR_ID, sizeof(cl_uint), &description->vendor_id);
+	query(device, CL_DEVICE_GLOBAL_MEM_SIZE, sizeof(cl_ulong), &description->memory_bytes);
 	description->extensions = extensions;
 	describe_uuid(device, description);
 	describe_bus(device, description);
@@ -146,21 +147,21 @@ static void describe(cl_device_id device, struct ocl_description *description)
 		strcpy(description->vendor, "NVIDIA");
 }
 
-static void tell_device(const struct ocl_object *device)
+static void emit_device(const struct ocl_object *device)
 {
 	const struct ocl_description *description = device->description;
-	struct ts_metrics_device told = { .number = device->number,
-					  .memory_bytes = TS_METRICS_UNKNOWN };
+	struct ts_metrics_device row = { .number = device->number,
+					 .memory_bytes = TS_METRICS_UNKNOWN };
 
 	if (description) {
-		told.vendor = description->vendor;
-		told.model = description->model;
-		told.uuid = description->uuid;
-		told.bus = description->bus;
+		row.vendor = description->vendor;
+		row.model = description->model;
+		row.uuid = description->uuid;
+		row.bus = description->bus;
 		if (description->memory_bytes)
-			told.memory_bytes = (int64_t)description->memory_bytes;
+			row.memory_bytes = (int64_t)description->memory_bytes;
 	}
-	ts_tracer_device(ts_tracer_process(), &told);
+	ts_tracer_device(ts_tracer_process(), &row);
 }
 
 /*
@@ -189,29 +190,29 @@ struct ocl_object *ocl_device(cl_device_id device)
 	/* Only sub-devices can be released. */
 	if ((number & 0xff) < DEVICES_AT_MOST)
 		object->references = 1u << 30;
-	tell_device(object);
-	ocl_tell_platforms();
+	emit_device(object);
+	ocl_emit_platforms();
 	return object;
 }
 
 /* ---- queues ---- */
 
-void ocl_tell_queue(const struct ocl_object *queue)
+void ocl_emit_queue(const struct ocl_object *queue)
 {
-	struct ts_accelerator_queue told = { .size = sizeof(told),
-					     .device = queue->device ? queue->device->number : 0,
-					     .stream = queue->number,
-					     .context = queue->context ? queue->context->number : 0,
-					     .priority = TS_UNKNOWN,
-					     .out_of_order = queue->out_of_order };
+	struct ts_accelerator_queue row = { .size = sizeof(row),
+					    .device = queue->device ? queue->device->number : 0,
+					    .stream = queue->number,
+					    .context = queue->context ? queue->context->number : 0,
+					    .priority = TS_UNKNOWN,
+					    .out_of_order = queue->out_of_order };
 
 	/* Bits of high, medium, low. */
 	for (uint32_t i = 0; i + 1 < queue->property_count; i += 2)
 		if (queue->property_list[i] == QUEUE_PRIORITY_KHR)
-			told.priority = queue->property_list[i + 1] & 1   ? 1
-					: queue->property_list[i + 1] & 4 ? -1
-									  : 0;
-	ts_accelerator_stream(&told);
+			row.priority = queue->property_list[i + 1] & 1   ? 1
+				       : queue->property_list[i + 1] & 4 ? -1
+									 : 0;
+	ts_accelerator_stream(&row);
 }
 
 /* ---- platforms ---- */
@@ -250,26 +251,26 @@ static void put_platform(struct json *json, cl_platform_id platform)
 	static const struct {
 		cl_platform_info what;
 		const char *key;
-	} parts[] = { { CL_PLATFORM_NAME, "{\"name\": " },
-		      { CL_PLATFORM_VENDOR, ", \"vendor\": " },
-		      { CL_PLATFORM_VERSION, ", \"version\": " } };
+	} fields[] = { { CL_PLATFORM_NAME, "{\"name\": " },
+		       { CL_PLATFORM_VENDOR, ", \"vendor\": " },
+		       { CL_PLATFORM_VERSION, ", \"version\": " } };
 	char text[256];
 
-	for (size_t i = 0; i < sizeof(parts) / sizeof(parts[0]); i++) {
+	for (size_t i = 0; i < sizeof(fields) / sizeof(fields[0]); i++) {
 		text[0] = 0;
-		ocl.next.clGetPlatformInfo(platform, parts[i].what, sizeof(text), text, NULL);
+		ocl.next.clGetPlatformInfo(platform, fields[i].what, sizeof(text), text, NULL);
 		text[sizeof(text) - 1] = 0;
-		put(json, parts[i].key);
+		put(json, fields[i].key);
 		put_string(json, text);
 	}
 	put(json, "}");
 }
 
-static struct json platforms_told;
+static struct json platforms_emitted;
 static uint32_t platforms_state; /* atomic: 1 being queried, 2 done */
 
 /* Eight of them fit. */
-void ocl_tell_platforms(void)
+void ocl_emit_platforms(void)
 {
 	cl_platform_id platforms[8];
 	struct json json = { 0, "" };
@@ -290,30 +291,30 @@ void ocl_tell_platforms(void)
 	if (ocl.replayable)
 		put(&json, ", \"calls may wait for the recorder\"");
 	put(&json, "]}");
-	platforms_told = json;
+	platforms_emitted = json;
 	__atomic_store_n(&platforms_state, 2, __ATOMIC_RELEASE);
 	ts_accelerator_fact("opencl", json.text);
 }
 
 /* ---- after fork ---- */
 
-static void tell_device_again(struct ocl_object *device, void *unused)
+static void emit_device_again(struct ocl_object *device, void *unused)
 {
 	(void)unused;
 	ocl_clock_forked(device);
-	tell_device(device);
+	emit_device(device);
 }
 
-static void tell_queue_again(struct ocl_object *queue, void *unused)
+static void emit_queue_again(struct ocl_object *queue, void *unused)
 {
 	(void)unused;
-	ocl_tell_queue(queue);
+	ocl_emit_queue(queue);
 }
 
-void ocl_tell_again(void)
+void ocl_emit_again(void)
 {
 	if (__atomic_load_n(&platforms_state, __ATOMIC_ACQUIRE) == 2)
-		ts_accelerator_fact("opencl", platforms_told.text);
-	ocl_each(OCL_DEVICE, tell_device_again, NULL);
-	ocl_each(OCL_QUEUE, tell_queue_again, NULL);
+		ts_accelerator_fact("opencl", platforms_emitted.text);
+	ocl_each(OCL_DEVICE, emit_device_again, NULL);
+	ocl_each(OCL_QUEUE, emit_queue_again, NULL);
 }

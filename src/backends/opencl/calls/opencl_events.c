@@ -43,7 +43,7 @@ static struct shard *lock_shard(cl_event event)
 }
 
 /* The link to the entry, or to where it would be. */
-static struct entry **place(struct shard *shard, cl_event event)
+static struct entry **link_of(struct shard *shard, cl_event event)
 {
 	struct entry **at = &shard->buckets[(hash_of(event) >> 40) % SHARD_BUCKETS];
 
@@ -72,7 +72,7 @@ static struct entry *take(struct shard *shard)
 void ocl_event_add(cl_event event, uint64_t correlation, struct ocl_object *queue, bool we_hold)
 {
 	struct shard *shard = lock_shard(event);
-	struct entry **at = place(shard, event), *entry = *at;
+	struct entry **at = link_of(shard, event), *entry = *at;
 
 	if (!entry) {
 		entry = take(shard);
@@ -100,7 +100,7 @@ void ocl_event_retain(cl_event event)
 	if (!__atomic_load_n(&known, __ATOMIC_RELAXED))
 		return;
 	shard = lock_shard(event);
-	entry = *place(shard, event);
+	entry = *link_of(shard, event);
 	if (entry)
 		entry->references++;
 	pthread_mutex_unlock(&shard->lock);
@@ -115,7 +115,7 @@ bool ocl_event_release(cl_event event)
 	if (!__atomic_load_n(&known, __ATOMIC_RELAXED))
 		return false;
 	shard = lock_shard(event);
-	at = place(shard, event);
+	at = link_of(shard, event);
 	entry = *at;
 	last = entry && --entry->references == 0;
 	if (last) {
@@ -136,7 +136,7 @@ void ocl_event_unhold(cl_event event)
 	if (!__atomic_load_n(&known, __ATOMIC_RELAXED))
 		return;
 	shard = lock_shard(event);
-	entry = *place(shard, event);
+	entry = *link_of(shard, event);
 	if (entry)
 		entry->we_hold = false;
 	pthread_mutex_unlock(&shard->lock);
@@ -153,7 +153,7 @@ uint64_t ocl_event_find(cl_event event, struct ocl_object **ret_queue)
 	if (!__atomic_load_n(&known, __ATOMIC_RELAXED))
 		return 0;
 	shard = lock_shard(event);
-	entry = *place(shard, event);
+	entry = *link_of(shard, event);
 	if (entry) {
 		correlation = entry->correlation;
 		if (ret_queue)
@@ -166,7 +166,7 @@ uint64_t ocl_event_find(cl_event event, struct ocl_object **ret_queue)
 cl_uint ocl_event_holds(cl_event event)
 {
 	struct shard *shard = lock_shard(event);
-	const struct entry *entry = *place(shard, event);
+	const struct entry *entry = *link_of(shard, event);
 	cl_uint holds = entry && entry->we_hold;
 
 	pthread_mutex_unlock(&shard->lock);

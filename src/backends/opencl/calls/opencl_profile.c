@@ -141,7 +141,7 @@ bool ocl_profile_given(const struct ocl_command *command, const struct ts_gpu_op
 
 /* ---- collecting ---- */
 
-static bool ask(cl_event event, cl_profiling_info what, int64_t *ret_ns)
+static bool query(cl_event event, cl_profiling_info what, int64_t *ret_ns)
 {
 	cl_ulong value = 0;
 
@@ -153,12 +153,12 @@ static bool ask(cl_event event, cl_profiling_info what, int64_t *ret_ns)
 }
 
 /* Drivers return times for complete commands only, so one query is enough for most. */
-static bool ask_times(const struct ocl_pending *node, struct ts_gpu_op *op)
+static bool query_times(const struct ocl_pending *node, struct ts_gpu_op *op)
 {
-	if (!ask(node->event, CL_PROFILING_COMMAND_END, &op->end) || op->end <= 0 ||
-	    !ask(node->event, CL_PROFILING_COMMAND_QUEUED, &op->queued) ||
-	    !ask(node->event, CL_PROFILING_COMMAND_SUBMIT, &op->submitted) ||
-	    !ask(node->event, CL_PROFILING_COMMAND_START, &op->start))
+	if (!query(node->event, CL_PROFILING_COMMAND_END, &op->end) || op->end <= 0 ||
+	    !query(node->event, CL_PROFILING_COMMAND_QUEUED, &op->queued) ||
+	    !query(node->event, CL_PROFILING_COMMAND_SUBMIT, &op->submitted) ||
+	    !query(node->event, CL_PROFILING_COMMAND_START, &op->start))
 		return false;
 	/* NVIDIA's driver has no start time for markers and barriers. */
 	if (op->start <= 0 || op->start > op->end)
@@ -172,14 +172,14 @@ static enum outcome find_outcome(struct ocl_pending *node)
 {
 	cl_int status = CL_COMPLETE, error;
 
-	if (ask_times(node, &node->op))
+	if (query_times(node, &node->op))
 		return RAN;
 	error = ocl.next.clGetEventInfo(node->event, CL_EVENT_COMMAND_EXECUTION_STATUS,
 					sizeof(status), &status, NULL);
 	if (error == CL_SUCCESS && status > CL_COMPLETE)
 		return PENDING;
 	/* It may have completed between the two queries. */
-	if (status == CL_COMPLETE && ask_times(node, &node->op))
+	if (status == CL_COMPLETE && query_times(node, &node->op))
 		return RAN;
 	return status < CL_COMPLETE ? FAILED : UNTIMED;
 }
@@ -241,7 +241,7 @@ static void emit(struct ocl_object *queue, const struct look *look)
 		ocl_clock_bracket(device, look->narrowest->op.queued, look->narrowest->before,
 				  look->narrowest->after);
 	if (device && look->over)
-		ocl_clock_tell(device);
+		ocl_clock_emit(device);
 	for (const struct ocl_pending *node = look->over; node; node = node->next)
 		ts_accelerator_op(node->site, &node->op);
 	if (look->failed)

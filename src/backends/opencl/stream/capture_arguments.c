@@ -21,20 +21,20 @@ static void clear(struct stream_argument *argument)
 
 static void set_value(struct stream_argument *argument, size_t bytes, const void *value)
 {
-	unsigned char *place = argument->value.bytes;
+	unsigned char *target = argument->value.bytes;
 
 	clear(argument);
 	argument->is_svm = false;
 	argument->is_null = !value;
 	argument->bytes = bytes;
 	if (value && bytes > sizeof(argument->value)) {
-		place = malloc(bytes);
-		argument->value.more = place;
-		if (!place)
+		target = malloc(bytes);
+		argument->value.more = target;
+		if (!target)
 			return;
 	}
 	if (value)
-		memcpy(place, value, bytes);
+		memcpy(target, value, bytes);
 	argument->is_set = true;
 }
 
@@ -124,7 +124,7 @@ static enum stream_argument_kind kind_by_type(cl_kernel kernel, cl_uint index)
 }
 
 /* UNKNOWN: the driver does not say. */
-static enum stream_argument_kind ask_kind(cl_kernel kernel, cl_uint index)
+static enum stream_argument_kind query_kind(cl_kernel kernel, cl_uint index)
 {
 	cl_kernel_arg_address_qualifier address = 0;
 	cl_kernel_arg_type_qualifier type = 0;
@@ -166,7 +166,7 @@ static void keep_signature(struct stream_module *module, cl_kernel kernel)
 	signature->name = strdup(name);
 	signature->count = count;
 	for (cl_uint i = 0; i < count; i++)
-		signature->kinds[i] = (uint8_t)ask_kind(kernel, i);
+		signature->kinds[i] = (uint8_t)query_kind(kernel, i);
 	signature->next = module->signatures;
 	module->signatures = signature;
 }
@@ -250,7 +250,7 @@ static void learn_kinds(struct ocl_stream *stream)
 		return;
 	function->knows_kinds = true;
 	for (uint32_t i = 0; i < function->count; i++) {
-		function->arguments[i].kind = (uint8_t)ask_kind(stream->handle, i);
+		function->arguments[i].kind = (uint8_t)query_kind(stream->handle, i);
 		all_known = all_known && function->arguments[i].kind != STREAM_ARG_UNKNOWN;
 	}
 	if (!all_known && stream->parent)
@@ -285,21 +285,21 @@ static bool add_to_block(struct stream_frozen *frozen, const struct stream_argum
 			 size_t *ret_at)
 {
 	size_t at = (frozen->block_bytes + 15) & ~(size_t)15;
-	size_t room = at + argument->bytes;
+	size_t needed = at + argument->bytes;
 	const void *value = argument->bytes > sizeof(argument->value) ? argument->value.more
 								      : argument->value.bytes;
 
-	if (room > frozen->block_room) {
-		unsigned char *block = realloc(frozen->block, 2 * room);
+	if (needed > frozen->block_capacity) {
+		unsigned char *block = realloc(frozen->block, 2 * needed);
 
 		if (!block)
 			return false;
 		frozen->block = block;
-		frozen->block_room = 2 * room;
+		frozen->block_capacity = 2 * needed;
 	}
 	memset(frozen->block + frozen->block_bytes, 0, at - frozen->block_bytes);
 	memcpy(frozen->block + at, value, argument->bytes);
-	frozen->block_bytes = room;
+	frozen->block_bytes = needed;
 	*ret_at = at;
 	return true;
 }

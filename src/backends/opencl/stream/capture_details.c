@@ -30,16 +30,16 @@ void stream_use(struct stream_frozen *frozen, struct ocl_stream *memory, uint64_
 {
 	struct stream_range *range;
 
-	if (frozen->use_count == frozen->use_room) {
-		uint32_t room = frozen->use_room ? 2 * frozen->use_room : 8;
-		struct stream_range *uses = realloc(frozen->uses, room * sizeof(*uses));
+	if (frozen->use_count == frozen->use_capacity) {
+		uint32_t capacity = frozen->use_capacity ? 2 * frozen->use_capacity : 8;
+		struct stream_range *uses = realloc(frozen->uses, capacity * sizeof(*uses));
 
 		if (!uses) {
 			stream_unreplayable(frozen, "commands", "no memory for its sets");
 			return;
 		}
 		frozen->uses = uses;
-		frozen->use_room = room;
+		frozen->use_capacity = capacity;
 	}
 	range = &frozen->uses[frozen->use_count++];
 	*range = (struct stream_range){ memory, offset, bytes };

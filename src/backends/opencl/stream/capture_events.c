@@ -26,7 +26,7 @@ static struct {
 
 static _Atomic uint32_t blocking, unset;
 
-static size_t place(cl_event event, size_t bucket_count)
+static size_t bucket_of(cl_event event, size_t bucket_count)
 {
 	return (size_t)(((uint64_t)(uintptr_t)event * 0x9e3779b97f4a7c15u) >> 20) &
 	       (bucket_count - 1);
@@ -44,8 +44,8 @@ static void grow(void)
 			struct entry *entry = table.buckets[i];
 
 			table.buckets[i] = entry->next;
-			entry->next = buckets[place(entry->event, bigger)];
-			buckets[place(entry->event, bigger)] = entry;
+			entry->next = buckets[bucket_of(entry->event, bigger)];
+			buckets[bucket_of(entry->event, bigger)] = entry;
 		}
 	}
 	free(table.buckets);
@@ -60,7 +60,7 @@ static struct entry **find_link(cl_event event)
 
 	if (!table.buckets)
 		return NULL;
-	link = &table.buckets[place(event, table.bucket_count)];
+	link = &table.buckets[bucket_of(event, table.bucket_count)];
 	while (*link && (*link)->event != event)
 		link = &(*link)->next;
 	return link;
@@ -85,8 +85,8 @@ static struct entry *find_or_add(cl_event event)
 	entry = table.buckets ? calloc(1, sizeof(*entry)) : NULL;
 	if (entry) {
 		entry->event = event;
-		entry->next = table.buckets[place(event, table.bucket_count)];
-		table.buckets[place(event, table.bucket_count)] = entry;
+		entry->next = table.buckets[bucket_of(event, table.bucket_count)];
+		table.buckets[bucket_of(event, table.bucket_count)] = entry;
 		table.count++;
 	}
 	return entry;

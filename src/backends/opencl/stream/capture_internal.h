@@ -56,7 +56,7 @@ void stream_text_true(struct stream_text *text, const char *key);
 void stream_text_open(struct stream_text *text, const char *key, char bracket);
 void stream_text_close(struct stream_text *text, char bracket);
 void stream_text_item(struct stream_text *text, uint64_t value);
-void stream_text_word(struct stream_text *text, const char *value);
+void stream_text_element(struct stream_text *text, const char *value);
 void stream_text_sizes(struct stream_text *text, const char *key, const size_t *sizes,
 		       size_t count);
 
@@ -229,7 +229,7 @@ struct ocl_stream *stream_queue_next(struct ocl_stream *queue);
  */
 void stream_object_emit(struct ocl_stream *stream, uint64_t blob);
 /* The same in an open window; takes the channel's lock. */
-void stream_object_tell(struct ocl_stream *stream);
+void stream_object_lock_and_emit(struct ocl_stream *stream);
 struct ocl_stream *stream_device_of(cl_device_id device);
 /* The root of memory, and its offset there; NULL: not known. */
 struct ocl_stream *stream_memory_root(cl_mem memory, uint64_t *ret_origin);
@@ -286,10 +286,10 @@ struct stream_frozen {
 	bool data_is_rect;
 	struct stream_rect rect; /* the host side */
 	unsigned char *block;    /* owned */
-	size_t block_bytes, block_room;
+	size_t block_bytes, block_capacity;
 	/* Ranges that it uses; those that it writes come first. */
 	struct stream_range *uses;
-	uint32_t use_count, use_room, write_count;
+	uint32_t use_count, use_capacity, write_count;
 	/* What it copies to the host, to be hashed when it is complete. */
 	const void *destination;
 	uint64_t destination_bytes;
@@ -379,7 +379,7 @@ void stream_emit_check(uint64_t sequence, uint64_t memory, uint64_t offset, uint
 /* ---- loss (capture_loss.c) ---- */
 
 void stream_lost(const char *what, const char *reason);
-void stream_lost_tell(void);
+void stream_lost_emit(void);
 
 /* ---- the window (capture_stream.c) ---- */
 

@@ -49,7 +49,7 @@ void stream_lost(const char *what, const char *reason)
 	pthread_mutex_unlock(&lost_lock);
 }
 
-void stream_lost_tell(void)
+void stream_lost_emit(void)
 {
 	pthread_mutex_lock(&lost_lock);
 	for (size_t i = 0; i < kind_count; i++) {

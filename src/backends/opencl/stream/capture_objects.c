@@ -18,7 +18,7 @@ static struct {
 	uint32_t contexts;
 	/* SVM, by address. */
 	struct ocl_stream **svm;
-	size_t svm_count, svm_room;
+	size_t svm_count, svm_capacity;
 } registry = { .lock = PTHREAD_MUTEX_INITIALIZER };
 
 /* ---- lifetime ---- */
@@ -112,7 +112,7 @@ static void release_context(struct stream_context *context)
 	stream_release_later(context->reader, context->staging, NULL);
 }
 
-static void release_parts(struct ocl_stream *stream)
+static void release_members(struct ocl_stream *stream)
 {
 	switch (stream->kind) {
 	case OCL_CONTEXT:
@@ -142,7 +142,7 @@ void stream_object_drop(struct ocl_stream *stream)
 		struct ocl_stream *parent = stream->parent;
 
 		emit_gone(stream);
-		release_parts(stream);
+		release_members(stream);
 		free(stream->unreplayable);
 		free(stream);
 		stream = parent;
@@ -254,8 +254,8 @@ static void describe_memory(const struct ocl_stream *stream, struct stream_text 
 {
 	static const struct {
 		cl_mem_flags flag;
-		const char *word;
-	} words[] = {
+		const char *flag_name;
+	} flag_names[] = {
 		{ CL_MEM_READ_WRITE, "read_write" },
 		{ CL_MEM_WRITE_ONLY, "write_only" },
 		{ CL_MEM_READ_ONLY, "read_only" },
@@ -270,9 +270,9 @@ static void describe_memory(const struct ocl_stream *stream, struct stream_text 
 	};
 
 	stream_text_open(text, "flags", '[');
-	for (size_t i = 0; i < sizeof(words) / sizeof(words[0]); i++) {
-		if (stream->as.memory.flags & words[i].flag)
-			stream_text_word(text, words[i].word);
+	for (size_t i = 0; i < sizeof(flag_names) / sizeof(flag_names[0]); i++) {
+		if (stream->as.memory.flags & flag_names[i].flag)
+			stream_text_element(text, flag_names[i].flag_name);
 	}
 	stream_text_close(text, '[');
 	if (stream->as.memory.is_view)
@@ -375,7 +375,7 @@ void stream_object_emit(struct ocl_stream *stream, uint64_t blob)
 	ts_replay_object(&row);
 }
 
-void stream_object_tell(struct ocl_stream *stream)
+void stream_object_lock_and_emit(struct ocl_stream *stream)
 {
 	if (!stream_is_open() || !stream_lock())
 		return;
@@ -452,7 +452,7 @@ struct ocl_stream *stream_device_of(cl_device_id device)
 	return object->stream;
 }
 
-void stream_made_context(struct ocl_object *context, const cl_device_id *devices, cl_uint count)
+void stream_created_context(struct ocl_object *context, const cl_device_id *devices, cl_uint count)
 {
 	struct ocl_stream *held[64], *stream;
 	uint32_t found = 0;
@@ -472,7 +472,7 @@ void stream_made_context(struct ocl_object *context, const cl_device_id *devices
 	memcpy(stream->as.context.devices, held, found * sizeof(held[0]));
 	stream->as.context.device_count = found;
 	context->stream = stream;
-	stream_object_tell(stream);
+	stream_object_lock_and_emit(stream);
 }
 
 static int64_t queue_priority(const struct ocl_object *queue)
@@ -492,7 +492,7 @@ static struct ocl_stream *stream_of(const struct ocl_object *object)
 	return object ? object->stream : NULL;
 }
 
-void stream_made_queue(struct ocl_object *queue)
+void stream_created_queue(struct ocl_object *queue)
 {
 	struct ocl_stream *device = queue->device ? stream_device_of(queue->device->handle) : NULL;
 	struct ocl_stream *stream =
@@ -505,10 +505,10 @@ void stream_made_queue(struct ocl_object *queue)
 	stream->as.queue.out_of_order = queue->out_of_order;
 	stream->as.queue.priority = queue_priority(queue);
 	queue->stream = stream;
-	stream_object_tell(stream);
+	stream_object_lock_and_emit(stream);
 }
 
-void stream_made_user_event(struct ocl_object *event)
+void stream_created_user_event(struct ocl_object *event)
 {
 	struct ocl_stream *stream =
 		stream_object_new(OCL_EVENT, event->handle, stream_of(event->context));
@@ -518,7 +518,7 @@ void stream_made_user_event(struct ocl_object *event)
 	atomic_init(&stream->as.event.status, CL_SUBMITTED);
 	event->stream = stream;
 	stream_event_add(event->handle, stream);
-	stream_object_tell(stream);
+	stream_object_lock_and_emit(stream);
 }
 
 /* ---- memory ---- */
@@ -537,7 +537,7 @@ static struct ocl_stream *context_of_memory(const struct ocl_object *memory)
 }
 
 /* In a window: emits its initial contents, its row and its command. */
-static void tell_memory(struct ocl_stream *stream, const void *content)
+static void emit_memory(struct ocl_stream *stream, const void *content)
 {
 	uint64_t blob = 0;
 
@@ -557,8 +557,8 @@ static void tell_memory(struct ocl_stream *stream, const void *content)
 		stream_pages_begin(stream);
 }
 
-void stream_made_buffer(struct ocl_object *memory, cl_mem_flags flags, size_t bytes,
-			const void *host)
+void stream_created_buffer(struct ocl_object *memory, cl_mem_flags flags, size_t bytes,
+			   const void *host)
 {
 	struct ocl_stream *stream =
 		stream_object_new(OCL_MEMORY, memory->handle, context_of_memory(memory));
@@ -575,11 +575,11 @@ void stream_made_buffer(struct ocl_object *memory, cl_mem_flags flags, size_t by
 			stream->unreplayable = strdup("a buffer in SVM");
 	}
 	memory->stream = stream;
-	tell_memory(stream, host);
+	emit_memory(stream, host);
 }
 
-void stream_made_sub_buffer(struct ocl_object *memory, struct ocl_object *parent,
-			    cl_mem_flags flags, size_t origin, size_t bytes)
+void stream_created_sub_buffer(struct ocl_object *memory, struct ocl_object *parent,
+			       cl_mem_flags flags, size_t origin, size_t bytes)
 {
 	struct ocl_stream *stream =
 		stream_object_new(OCL_MEMORY, memory->handle, stream_of(parent));
@@ -593,10 +593,10 @@ void stream_made_sub_buffer(struct ocl_object *memory, struct ocl_object *parent
 	if (!stream->parent || stream->parent->unreplayable)
 		stream->unreplayable = strdup("a view of memory that cannot be replayed");
 	memory->stream = stream;
-	tell_memory(stream, NULL);
+	emit_memory(stream, NULL);
 }
 
-void stream_made_svm(struct ocl_object *memory, cl_svm_mem_flags flags, size_t bytes)
+void stream_created_svm(struct ocl_object *memory, cl_svm_mem_flags flags, size_t bytes)
 {
 	struct ocl_stream *stream =
 		stream_object_new(OCL_SVM, memory->handle, stream_of(memory->context));
@@ -612,10 +612,10 @@ void stream_made_svm(struct ocl_object *memory, cl_svm_mem_flags flags, size_t b
 	}
 	memory->stream = stream;
 	stream_svm_add(stream);
-	tell_memory(stream, NULL);
+	emit_memory(stream, NULL);
 }
 
-void stream_made_other(struct ocl_object *object, const char *what)
+void stream_created_other(struct ocl_object *object, const char *what)
 {
 	struct ocl_stream *stream, *context = stream_of(object->context);
 	char kind[96];
@@ -637,7 +637,7 @@ void stream_made_other(struct ocl_object *object, const char *what)
 	if (object->kind == OCL_MEMORY)
 		stream->as.memory.bytes = object->bytes;
 	object->stream = stream;
-	stream_object_tell(stream);
+	stream_object_lock_and_emit(stream);
 }
 
 struct ocl_stream *stream_memory_root(cl_mem memory, uint64_t *ret_origin)
@@ -655,7 +655,7 @@ struct ocl_stream *stream_memory_root(cl_mem memory, uint64_t *ret_origin)
 /* ---- SVM by address ---- */
 
 /* How many allocations begin at or below the address. */
-static size_t svm_place(uintptr_t address)
+static size_t svm_position(uintptr_t address)
 {
 	size_t low = 0, high = registry.svm_count;
 
@@ -670,30 +670,30 @@ static size_t svm_place(uintptr_t address)
 	return low;
 }
 
-static bool svm_make_room(void)
+static bool svm_reserve(void)
 {
-	size_t room = registry.svm_room ? 2 * registry.svm_room : 16;
+	size_t capacity = registry.svm_capacity ? 2 * registry.svm_capacity : 16;
 	struct ocl_stream **svm;
 
-	if (registry.svm_count < registry.svm_room)
+	if (registry.svm_count < registry.svm_capacity)
 		return true;
-	svm = realloc(registry.svm, room * sizeof(struct ocl_stream *));
+	svm = realloc(registry.svm, capacity * sizeof(struct ocl_stream *));
 	if (!svm)
 		return false;
 	registry.svm = svm;
-	registry.svm_room = room;
+	registry.svm_capacity = capacity;
 	return true;
 }
 
 void stream_svm_add(struct ocl_stream *memory)
 {
 	pthread_mutex_lock(&registry.lock);
-	if (svm_make_room()) {
-		size_t place = svm_place((uintptr_t)memory->handle);
+	if (svm_reserve()) {
+		size_t position = svm_position((uintptr_t)memory->handle);
 
-		memmove(&registry.svm[place + 1], &registry.svm[place],
-			(registry.svm_count - place) * sizeof(struct ocl_stream *));
-		registry.svm[place] = memory;
+		memmove(&registry.svm[position + 1], &registry.svm[position],
+			(registry.svm_count - position) * sizeof(struct ocl_stream *));
+		registry.svm[position] = memory;
 		registry.svm_count++;
 	}
 	pthread_mutex_unlock(&registry.lock);
@@ -701,14 +701,14 @@ void stream_svm_add(struct ocl_stream *memory)
 
 void stream_svm_remove(struct ocl_stream *memory)
 {
-	size_t place;
+	size_t position;
 
 	pthread_mutex_lock(&registry.lock);
-	place = svm_place((uintptr_t)memory->handle);
-	if (place > 0 && registry.svm[place - 1] == memory) {
+	position = svm_position((uintptr_t)memory->handle);
+	if (position > 0 && registry.svm[position - 1] == memory) {
 		registry.svm_count--;
-		memmove(&registry.svm[place - 1], &registry.svm[place],
-			(registry.svm_count - (place - 1)) * sizeof(struct ocl_stream *));
+		memmove(&registry.svm[position - 1], &registry.svm[position],
+			(registry.svm_count - (position - 1)) * sizeof(struct ocl_stream *));
 	}
 	pthread_mutex_unlock(&registry.lock);
 }
@@ -717,12 +717,12 @@ struct ocl_stream *stream_svm_find(const void *address, uint64_t *ret_offset)
 {
 	struct ocl_stream *found = NULL;
 	uint64_t offset = 0;
-	size_t place;
+	size_t position;
 
 	pthread_mutex_lock(&registry.lock);
-	place = svm_place((uintptr_t)address);
-	if (place > 0) {
-		found = registry.svm[place - 1];
+	position = svm_position((uintptr_t)address);
+	if (position > 0) {
+		found = registry.svm[position - 1];
 		offset = (uintptr_t)address - (uintptr_t)found->handle;
 		if (offset >= found->as.memory.bytes)
 			found = NULL;

@@ -69,13 +69,14 @@ static const char *skip_blanks(const char *line, const char *end)
 /* A line that begins with # include, with optional blanks. */
 static bool line_includes(const char *line, const char *end)
 {
-	static const char word[] = "include";
+	static const char keyword[] = "include";
 
 	line = skip_blanks(line, end);
 	if (line == end || *line++ != '#')
 		return false;
 	line = skip_blanks(line, end);
-	return end - line >= (ptrdiff_t)strlen(word) && memcmp(line, word, strlen(word)) == 0;
+	return end - line >= (ptrdiff_t)strlen(keyword) &&
+	       memcmp(line, keyword, strlen(keyword)) == 0;
 }
 
 static bool has_include(const char *source, size_t bytes)
@@ -146,8 +147,8 @@ static struct ocl_stream *new_module(struct ocl_object *program, const char *fro
 	return stream;
 }
 
-void stream_made_source(struct ocl_object *program, cl_uint count, const char **strings,
-			const size_t *lengths)
+void stream_created_source(struct ocl_object *program, cl_uint count, const char **strings,
+			   const size_t *lengths)
 {
 	struct ocl_stream *stream = new_module(program, "source");
 	struct stream_module *module;
@@ -176,8 +177,8 @@ static void add_binary(struct stream_module *module, struct ocl_stream *device, 
 	module->binary_count++;
 }
 
-void stream_made_binary(struct ocl_object *program, cl_uint count, const cl_device_id *devices,
-			const size_t *lengths, const unsigned char **binaries)
+void stream_created_binary(struct ocl_object *program, cl_uint count, const cl_device_id *devices,
+			   const size_t *lengths, const unsigned char **binaries)
 {
 	struct ocl_stream *stream = new_module(program, "binary");
 
@@ -266,9 +267,9 @@ static void keep_binaries(struct stream_module *module, cl_program program,
 			  const cl_device_id *devices, cl_uint count)
 {
 	size_t *sizes = calloc(count, sizeof(size_t));
-	unsigned char **places = calloc(count, sizeof(unsigned char *)), *all = NULL;
+	unsigned char **targets = calloc(count, sizeof(unsigned char *)), *all = NULL;
 
-	if (sizes && places &&
+	if (sizes && targets &&
 	    ocl.next.clGetProgramInfo(program, CL_PROGRAM_BINARY_SIZES, count * sizeof(size_t),
 				      sizes, NULL) == CL_SUCCESS) {
 		size_t sum = 0;
@@ -278,17 +279,17 @@ static void keep_binaries(struct stream_module *module, cl_program program,
 		all = malloc(sum + 1);
 	}
 	for (cl_uint i = 0, at = 0; all && i < count; at += sizes[i++])
-		places[i] = all + at;
+		targets[i] = all + at;
 	release_binaries(module);
 	module->binaries = calloc(count, sizeof(struct stream_binary));
 	if (all && module->binaries &&
 	    ocl.next.clGetProgramInfo(program, CL_PROGRAM_BINARIES, count * sizeof(unsigned char *),
-				      places, NULL) == CL_SUCCESS) {
+				      targets, NULL) == CL_SUCCESS) {
 		for (cl_uint i = 0; i < count; i++)
-			add_binary(module, stream_device_of(devices[i]), places[i], sizes[i]);
+			add_binary(module, stream_device_of(devices[i]), targets[i], sizes[i]);
 	}
 	free(all);
-	free(places);
+	free(targets);
 	free(sizes);
 }
 
@@ -365,7 +366,7 @@ static void emit_load(const struct ocl_stream *stream)
 }
 
 /* Emits its row, again if the window has one, and what was done to it. */
-static void tell_module(struct ocl_stream *stream)
+static void emit_module(struct ocl_stream *stream)
 {
 	if (!stream_is_open() || !stream_lock())
 		return;
@@ -448,7 +449,7 @@ void stream_module_settle(struct ocl_stream *stream)
 		return;
 	look_at_build(stream);
 	if (stream->as.module.build != STREAM_GIVEN)
-		tell_module(stream);
+		emit_module(stream);
 }
 
 /* Functions created from the earlier build keep their module: this build is another one. */
@@ -493,7 +494,7 @@ void stream_built(struct ocl_object *program, const char *options, cl_int result
 	stream->as.module.build = STREAM_GIVEN;
 	look_at_build(stream);
 	if (stream->as.module.build != STREAM_GIVEN)
-		tell_module(stream);
+		emit_module(stream);
 }
 
 void stream_linked(struct ocl_object *program, const char *options)
@@ -544,8 +545,8 @@ static bool fill_function(struct stream_function *function, cl_kernel kernel, co
 	return function->name && function->arguments;
 }
 
-void stream_made_kernel(struct ocl_object *kernel, struct ocl_object *program, const char *name,
-			const struct ocl_object *cloned_from)
+void stream_created_kernel(struct ocl_object *kernel, struct ocl_object *program, const char *name,
+			   const struct ocl_object *cloned_from)
 {
 	struct ocl_stream *module = program ? program->stream : NULL;
 	struct ocl_stream *stream;
@@ -566,5 +567,5 @@ void stream_made_kernel(struct ocl_object *kernel, struct ocl_object *program, c
 	if (cloned_from && cloned_from->stream)
 		copy_settings(&stream->as.function, &cloned_from->stream->as.function);
 	kernel->stream = stream;
-	stream_object_tell(stream);
+	stream_object_lock_and_emit(stream);
 }

@@ -22,7 +22,7 @@ void stream_rect_extent(const struct stream_rect *rect, uint64_t *ret_offset, ui
 void stream_rect_pack(const struct stream_rect *rect, const void *base, uint64_t from, void *to,
 		      size_t bytes)
 {
-	unsigned char *place = to;
+	unsigned char *next = to;
 
 	while (bytes > 0) {
 		uint64_t row = from / rect->region[0];
@@ -34,8 +34,8 @@ void stream_rect_pack(const struct stream_rect *rect, const void *base, uint64_t
 
 		if (count > bytes)
 			count = bytes;
-		memcpy(place, (const unsigned char *)base + at, count);
-		place += count;
+		memcpy(next, (const unsigned char *)base + at, count);
+		next += count;
 		from += count;
 		bytes -= count;
 	}

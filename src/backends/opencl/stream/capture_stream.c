@@ -30,7 +30,7 @@ static struct {
 	_Atomic uint64_t window; /* the number of the last one */
 	_Atomic uint64_t last_sequence;
 	atomic_bool is_ready;
-	atomic_bool is_unasked; /* it is to begin with the process, and has not been opened yet */
+	atomic_bool is_pending; /* it is to begin with the process, and has not been opened yet */
 	bool is_checked;
 	int64_t timeout_ns;
 	/* Held to open or close a window. */
@@ -307,14 +307,14 @@ static void gate_open(void)
  * Takes the gate exclusively, except for the calling thread's own `inside`. False: a call is still
  * in progress; the gate is open again.
  */
-static bool gate_close(uint32_t own, int64_t until_ns)
+static bool gate_close(uint32_t own_calls, int64_t until_ns)
 {
 	atomic_store(&gate.was_forced, false);
 	atomic_store(&gate.is_closed, true);
-	while (atomic_load(&gate.inside) > own) {
+	while (atomic_load(&gate.inside) > own_calls) {
 		if (stream_clock_ns() >= until_ns) {
 			snprintf(self.why, sizeof(self.why), "%u calls did not return",
-				 atomic_load(&gate.inside) - own);
+				 atomic_load(&gate.inside) - own_calls);
 			gate_open();
 			return false;
 		}
@@ -404,13 +404,13 @@ bool stream_queues_finish(int64_t deadline_ns)
 }
 
 /* True: the gate is closed, nothing is running, and the program holds nothing that blocks. */
-static bool get_quiet(uint32_t own, bool minds_maps)
+static bool get_quiet(uint32_t own_calls, bool minds_maps)
 {
 	int64_t until = stream_clock_ns() + self.slice_ns;
 
 	if (only_program_can_end(minds_maps))
 		return false;
-	if (!gate_close(own, until < self.deadline_ns ? until : self.deadline_ns)) {
+	if (!gate_close(own_calls, until < self.deadline_ns ? until : self.deadline_ns)) {
 		self.slice_ns = self.slice_ns < LAST_SLICE_NS ? 2 * self.slice_ns : LAST_SLICE_NS;
 		return false;
 	}
@@ -452,7 +452,7 @@ static void fail_opening(const char *why)
 		emit_close("failed", text);
 		ts_replay_unlock();
 		stream_lost("replayable windows", text);
-		stream_lost_tell();
+		stream_lost_emit();
 	}
 }
 
@@ -537,17 +537,17 @@ static void close_now(const char *unchecked)
 	}
 	atomic_store(&self.state, CLOSED);
 	stream_reads_forget();
-	stream_lost_tell();
+	stream_lost_emit();
 }
 
 /* True: closed. */
-static bool try_close(uint32_t own)
+static bool try_close(uint32_t own_calls)
 {
 	int64_t now = stream_clock_ns();
 
 	if (now < atomic_load(&self.retry_ns))
 		return false;
-	if (get_quiet(own, false)) {
+	if (get_quiet(own_calls, false)) {
 		stream_look();
 		stream_final_checks();
 		close_now(NULL);
@@ -569,9 +569,9 @@ static bool try_close(uint32_t own)
 static bool is_wanted(void)
 {
 	if (!ts_enabled())
-		return atomic_load_explicit(&self.is_unasked, memory_order_relaxed);
-	if (atomic_load_explicit(&self.is_unasked, memory_order_relaxed))
-		atomic_store_explicit(&self.is_unasked, false, memory_order_relaxed);
+		return atomic_load_explicit(&self.is_pending, memory_order_relaxed);
+	if (atomic_load_explicit(&self.is_pending, memory_order_relaxed))
+		atomic_store_explicit(&self.is_pending, false, memory_order_relaxed);
 	return true;
 }
 
@@ -680,7 +680,7 @@ static void get_ready(void)
 		} else {
 			self.is_checked = settings->mode == TS_REPLAY_CHECKED;
 			self.timeout_ns = settings->window_timeout_ns;
-			atomic_store(&self.is_unasked, settings->from_start);
+			atomic_store(&self.is_pending, settings->from_start);
 		}
 		atomic_store(&self.is_ready, true);
 	}
@@ -749,7 +749,7 @@ void stream_stop(void)
 	default:
 		break;
 	}
-	stream_lost_tell();
+	stream_lost_emit();
 	atomic_store(&self.state, OFF);
 	pthread_mutex_unlock(&self.transition);
 }

@@ -30,28 +30,28 @@ void stream_callback_begin(void);
 void stream_callback_end(void);
 
 /* ---- objects; called after the driver created them and `object` was added ---- */
-void stream_made_context(struct ocl_object *context, const cl_device_id *devices, cl_uint count);
-void stream_made_queue(struct ocl_object *queue);
-void stream_made_buffer(struct ocl_object *memory, cl_mem_flags flags, size_t bytes,
-			const void *host);
-void stream_made_sub_buffer(struct ocl_object *memory, struct ocl_object *parent,
-			    cl_mem_flags flags, size_t origin, size_t bytes);
+void stream_created_context(struct ocl_object *context, const cl_device_id *devices, cl_uint count);
+void stream_created_queue(struct ocl_object *queue);
+void stream_created_buffer(struct ocl_object *memory, cl_mem_flags flags, size_t bytes,
+			   const void *host);
+void stream_created_sub_buffer(struct ocl_object *memory, struct ocl_object *parent,
+			       cl_mem_flags flags, size_t origin, size_t bytes);
 /* Image, pipe, IL, built-in kernels ...: `what` names it. The object cannot be replayed. */
-void stream_made_other(struct ocl_object *object, const char *what);
-void stream_made_source(struct ocl_object *program, cl_uint count, const char **strings,
-			const size_t *lengths);
-void stream_made_binary(struct ocl_object *program, cl_uint count, const cl_device_id *devices,
-			const size_t *lengths, const unsigned char **binaries);
+void stream_created_other(struct ocl_object *object, const char *what);
+void stream_created_source(struct ocl_object *program, cl_uint count, const char **strings,
+			   const size_t *lengths);
+void stream_created_binary(struct ocl_object *program, cl_uint count, const cl_device_id *devices,
+			   const size_t *lengths, const unsigned char **binaries);
 void stream_built(struct ocl_object *program, const char *options, cl_int result); /* or compiled */
 void stream_linked(struct ocl_object *program, const char *options);
-void stream_made_kernel(struct ocl_object *kernel, struct ocl_object *program, const char *name,
-			const struct ocl_object *cloned_from);
+void stream_created_kernel(struct ocl_object *kernel, struct ocl_object *program, const char *name,
+			   const struct ocl_object *cloned_from);
 void stream_set_argument(struct ocl_object *kernel, cl_uint index, size_t bytes, const void *value);
 void stream_set_argument_svm(struct ocl_object *kernel, cl_uint index, const void *pointer);
 void stream_set_exec_info(struct ocl_object *kernel, cl_kernel_exec_info name, size_t bytes,
 			  const void *value);
-void stream_made_user_event(struct ocl_object *event);
-void stream_made_svm(struct ocl_object *memory, cl_svm_mem_flags flags, size_t bytes);
+void stream_created_user_event(struct ocl_object *event);
+void stream_created_svm(struct ocl_object *memory, cl_svm_mem_flags flags, size_t bytes);
 /*
  * The last reference is about to be released. Releases object->stream. Calls neither the driver nor
  * ocl_*().

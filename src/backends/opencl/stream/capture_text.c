@@ -160,7 +160,7 @@ void stream_text_item(struct stream_text *text, uint64_t value)
 	stream_text_uint(text, NULL, value);
 }
 
-void stream_text_word(struct stream_text *text, const char *value)
+void stream_text_element(struct stream_text *text, const char *value)
 {
 	stream_text_string(text, NULL, value);
 }

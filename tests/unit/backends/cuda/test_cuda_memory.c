@@ -56,9 +56,9 @@ void *cuda_driver(const char *name)
 
 static void allocate(uintptr_t address, size_t bytes)
 {
-	const uintptr_t words[3] = { (uintptr_t)&address, bytes };
+	const uintptr_t args[3] = { (uintptr_t)&address, bytes };
 
-	cuda_memory_changed(&cuda_calls[CUDA_INDEX_cuMemAlloc_v2], words, 7);
+	cuda_memory_changed(&cuda_calls[CUDA_INDEX_cuMemAlloc_v2], args, 7);
 }
 
 static void release(uintptr_t address)
@@ -122,11 +122,11 @@ TS_TEST(handles_pointers_and_host_memory_are_told_apart)
 TS_TEST(old_functions_have_short_addresses)
 {
 	uint32_t address[2] = { 0x30000, 0xffffffff }, pitch[2] = { 64, 0xffffffff };
-	const uintptr_t words[] = { (uintptr_t)address, (uintptr_t)pitch, 50,
-				    (uintptr_t)0xffffffff00000004, 4 };
+	const uintptr_t args[] = { (uintptr_t)address, (uintptr_t)pitch, 50,
+				   (uintptr_t)0xffffffff00000004, 4 };
 
 	current = (void *)0x100;
-	cuda_memory_changed(&cuda_calls[CUDA_INDEX_cuMemAllocPitch], words, 0);
+	cuda_memory_changed(&cuda_calls[CUDA_INDEX_cuMemAllocPitch], args, 0);
 	TS_CHECK_INT(last.address, 0x30000);
 	TS_CHECK_INT(last.bytes, 256);
 	release(0x30000);

@@ -45,23 +45,23 @@ uint32_t cuda_stream_number(void *stream, uint32_t *ret_context)
 #define CORE_COUNT 16u
 
 static nvtx_function core[CORE_COUNT + 1], core2[CORE_COUNT + 1];
-static nvtx_function *core_places[CORE_COUNT + 1], *core2_places[CORE_COUNT + 1];
-static unsigned int told_count = CORE_COUNT;
-static size_t told_size = sizeof(struct nvtx_callbacks);
-static uint32_t told_version;
+static nvtx_function *core_slots[CORE_COUNT + 1], *core2_slots[CORE_COUNT + 1];
+static unsigned int reported_count = CORE_COUNT;
+static size_t reported_size = sizeof(struct nvtx_callbacks);
+static uint32_t reported_version;
 
 static int get_module(int module, nvtx_function ***ret_table, unsigned int *ret_count)
 {
 	if (module != NVTX_MODULE_CORE && module != NVTX_MODULE_CORE2)
 		return 0;
-	*ret_table = module == NVTX_MODULE_CORE ? core_places : core2_places;
-	*ret_count = told_count;
+	*ret_table = module == NVTX_MODULE_CORE ? core_slots : core2_slots;
+	*ret_count = reported_count;
 	return 1;
 }
 
 static void set_tool(uint32_t version)
 {
-	told_version = version;
+	reported_version = version;
 }
 
 static const void *get_table(uint32_t id)
@@ -69,7 +69,7 @@ static const void *get_table(uint32_t id)
 	static struct nvtx_callbacks callbacks;
 	static const struct nvtx_version version = { sizeof(version), 3, 0, set_tool };
 
-	callbacks = (struct nvtx_callbacks){ told_size, get_module };
+	callbacks = (struct nvtx_callbacks){ reported_size, get_module };
 	return id == NVTX_TABLE_CALLBACKS ? (const void *)&callbacks
 	       : id == NVTX_TABLE_VERSION ? &version
 					  : NULL;
@@ -86,8 +86,8 @@ static int begin_client(void)
 	memset(core, 0, sizeof(core));
 	memset(core2, 0, sizeof(core2));
 	for (unsigned int i = 1; i < CORE_COUNT; i++) {
-		core_places[i] = &core[i];
-		core2_places[i] = &core2[i];
+		core_slots[i] = &core[i];
+		core2_slots[i] = &core2[i];
 	}
 	return InitializeInjectionNvtx2(get_table);
 }
@@ -153,21 +153,21 @@ TS_TEST(tables_that_are_not_as_expected)
 	agent_begin("enabled=1");
 	TS_CHECK_INT(InitializeInjectionNvtx2(NULL), 0);
 	TS_CHECK_INT(InitializeInjectionNvtx2(get_nothing), 0);
-	told_size = 4;
+	reported_size = 4;
 	TS_CHECK_INT(begin_client(), 0);
-	told_size = sizeof(struct nvtx_callbacks);
+	reported_size = sizeof(struct nvtx_callbacks);
 	is_wanted = false;
 	TS_CHECK_INT(begin_client(), 0);
 	TS_CHECK(!core[NVTX_PUSH_A]);
 	is_wanted = true;
 	/* An older NVTX with fewer functions gets those that it has. */
-	told_count = NVTX_PUSH_A + 1;
+	reported_count = NVTX_PUSH_A + 1;
 	TS_CHECK_INT(begin_client(), 1);
 	TS_CHECK(core[NVTX_PUSH_A] && !core[NVTX_POP]);
-	told_count = CORE_COUNT;
+	reported_count = CORE_COUNT;
 	TS_CHECK_INT(begin_client(), 1);
 	TS_CHECK(core[NVTX_POP] && core2[NVTX_DOMAIN_POP]);
-	TS_CHECK_INT(told_version, 3);
+	TS_CHECK_INT(reported_version, 3);
 	agent_end(true);
 }
 

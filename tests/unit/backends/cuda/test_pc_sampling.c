@@ -81,10 +81,10 @@ void ts_accelerator_lost(const char *what, uint64_t count, const char *reason)
 
 void ts_accelerator_fact(const char *key, const char *json)
 {
-	size_t place = __atomic_fetch_add(&fact_count, 1, __ATOMIC_RELAXED);
+	size_t position = __atomic_fetch_add(&fact_count, 1, __ATOMIC_RELAXED);
 
-	if (place < FACTS)
-		snprintf(facts[place], sizeof(facts[0]), "%s %s", key, json);
+	if (position < FACTS)
+		snprintf(facts[position], sizeof(facts[0]), "%s %s", key, json);
 }
 
 const char *ts_accelerator_setting(const char *key)
@@ -506,14 +506,14 @@ TS_TEST(images_have_a_limit)
 
 static void *come_and_go(void *unused)
 {
-	int own;
+	int user_samples;
 
 	(void)unused;
 	for (unsigned int i = 0; i < 500; i++) {
-		cuda_sampling_context(&own, 0, true);
-		cuda_sampling_module(&own, i, "code", 4, true);
-		cuda_sampling_module(&own, i, NULL, 0, false);
-		cuda_sampling_context(&own, 0, false);
+		cuda_sampling_context(&user_samples, 0, true);
+		cuda_sampling_module(&user_samples, i, "code", 4, true);
+		cuda_sampling_module(&user_samples, i, NULL, 0, false);
+		cuda_sampling_context(&user_samples, 0, false);
 	}
 	return NULL;
 }

@@ -34,8 +34,8 @@ TS_TEST(text_is_json)
 	stream_text_open(&text, "wait", '[');
 	stream_text_close(&text, '[');
 	stream_text_open(&text, "flags", '[');
-	stream_text_word(&text, "x");
-	stream_text_word(&text, "y");
+	stream_text_element(&text, "x");
+	stream_text_element(&text, "y");
 	stream_text_close(&text, '[');
 	TS_CHECK_STR(
 		stream_text_end(&text),

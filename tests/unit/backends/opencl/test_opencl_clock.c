@@ -12,9 +12,9 @@
 
 #include <tracesmith/accelerator.h>
 
-#define ts_accelerator_clock told_clock
-static void told_clock(uint32_t device, uint64_t host, int64_t device_ns, int64_t uncertainty_ns,
-		       const char *method);
+#define ts_accelerator_clock emitted_clock
+static void emitted_clock(uint32_t device, uint64_t host, int64_t device_ns, int64_t uncertainty_ns,
+			  const char *method);
 
 #include "backends/opencl/calls/opencl_clock.c" /* NOLINT(bugprone-suspicious-include) */
 
@@ -38,17 +38,17 @@ static struct {
 	uint64_t host;
 	int64_t device_ns, uncertainty_ns;
 	char method[64];
-} told;
+} emitted;
 
-static void told_clock(uint32_t device, uint64_t host, int64_t device_ns, int64_t uncertainty_ns,
-		       const char *method)
+static void emitted_clock(uint32_t device, uint64_t host, int64_t device_ns, int64_t uncertainty_ns,
+			  const char *method)
 {
 	(void)device;
-	told.count++;
-	told.host = host;
-	told.device_ns = device_ns;
-	told.uncertainty_ns = uncertainty_ns;
-	strncpy(told.method, method, sizeof(told.method) - 1);
+	emitted.count++;
+	emitted.host = host;
+	emitted.device_ns = device_ns;
+	emitted.uncertainty_ns = uncertainty_ns;
+	strncpy(emitted.method, method, sizeof(emitted.method) - 1);
 }
 
 /* ---- the driver: its clock is the host's plus a constant ---- */
@@ -115,8 +115,8 @@ static cl_int CL_API_CALL mark(cl_command_queue queue, cl_uint count, const cl_e
 	return CL_SUCCESS;
 }
 
-static cl_int CL_API_CALL ask_profile(cl_event event, cl_profiling_info what, size_t size,
-				      void *value, size_t *ret_size)
+static cl_int CL_API_CALL query_profile(cl_event event, cl_profiling_info what, size_t size,
+					void *value, size_t *ret_size)
 {
 	(void)ret_size;
 	TS_CHECK_INT(what, CL_PROFILING_COMMAND_QUEUED);
@@ -131,7 +131,7 @@ static cl_int CL_API_CALL release(cl_event event)
 	return CL_SUCCESS;
 }
 
-static cl_int CL_API_CALL ask_both(cl_device_id device, cl_ulong *ret_device, cl_ulong *ret_host)
+static cl_int CL_API_CALL query_both(cl_device_id device, cl_ulong *ret_device, cl_ulong *ret_host)
 {
 	(void)device;
 	*ret_device = (cl_ulong)(device_now() + timer_ahead_ns);
@@ -151,59 +151,60 @@ static void begin(cl_ulong resolution, int64_t ahead_ns)
 	ocl.next.clReleaseCommandQueue = end_queue;
 	ocl.next.clFinish = end_queue;
 	ocl.next.clEnqueueMarkerWithWaitList = mark;
-	ocl.next.clGetEventProfilingInfo = ask_profile;
+	ocl.next.clGetEventProfilingInfo = query_profile;
 	ocl.next.clReleaseEvent = release;
-	ocl.next.clGetDeviceAndHostTimer = ask_both;
+	ocl.next.clGetDeviceAndHostTimer = query_both;
 	ocl_clock_start(&device, NULL);
 }
 
 /* The reported offset is right within the reported uncertainty and the driver's resolution. */
-static void check_told(const char *method)
+static void check_emitted(const char *method)
 {
-	int64_t right = ts_ticks_ns(told.host) + AHEAD_NS;
-	int64_t error = told.device_ns > right ? told.device_ns - right : right - told.device_ns;
+	int64_t right = ts_ticks_ns(emitted.host) + AHEAD_NS;
+	int64_t error = emitted.device_ns > right ? emitted.device_ns - right
+						  : right - emitted.device_ns;
 
-	TS_CHECK_INT(told.count, 1);
-	TS_CHECK_STR(told.method, method);
-	TS_CHECK(told.uncertainty_ns > 0);
-	TS_CHECK(error <= told.uncertainty_ns);
+	TS_CHECK_INT(emitted.count, 1);
+	TS_CHECK_STR(emitted.method, method);
+	TS_CHECK(emitted.uncertainty_ns > 0);
+	TS_CHECK(error <= emitted.uncertainty_ns);
 }
 
 TS_TEST(without_a_timer_the_clock_is_bracketed)
 {
 	begin(0, 0);
-	check_told("bracketing");
+	check_emitted("bracketing");
 	TS_CHECK_INT(markers, FIRST_MARKERS);
 	TS_CHECK_INT(released, markers);
 	/* Once per device, and not again within a second. */
 	ocl_clock_start(&device, NULL);
 	ocl_clock_bracket(&device, device_now(), ts_now(), ts_now());
-	ocl_clock_tell(&device);
-	TS_CHECK_INT(told.count, 1);
+	ocl_clock_emit(&device);
+	TS_CHECK_INT(emitted.count, 1);
 	TS_CHECK_INT(markers, FIRST_MARKERS);
 	ticks += UINT64_C(10000000000);
-	ocl_clock_tell(&device);
-	TS_CHECK_INT(told.count, 2);
+	ocl_clock_emit(&device);
+	TS_CHECK_INT(emitted.count, 2);
 	/* Nothing was observed since. */
 	ticks += UINT64_C(10000000000);
-	ocl_clock_tell(&device);
-	TS_CHECK_INT(told.count, 2);
+	ocl_clock_emit(&device);
+	TS_CHECK_INT(emitted.count, 2);
 }
 
 TS_TEST(a_timer_of_the_same_clock_is_used)
 {
 	begin(1, 0);
-	check_told("clGetDeviceAndHostTimer");
+	check_emitted("clGetDeviceAndHostTimer");
 	ticks += UINT64_C(10000000000);
-	told.count = 0;
-	ocl_clock_tell(&device);
-	check_told("clGetDeviceAndHostTimer");
+	emitted.count = 0;
+	ocl_clock_emit(&device);
+	check_emitted("clGetDeviceAndHostTimer");
 }
 
 TS_TEST(a_timer_of_another_clock_is_not)
 {
 	begin(1, 3000000000);
-	check_told("bracketing");
+	check_emitted("bracketing");
 }
 
 TS_TEST(the_narrowest_bracket_counts)
@@ -215,10 +216,10 @@ TS_TEST(the_narrowest_bracket_counts)
 	ocl_clock_bracket(&device, 2000, now + 5000, now + 5200);
 	ocl_clock_bracket(&device, 3000, now + 9000, now + 19000);
 	ocl_clock_bracket(&device, 0, now, now + 1);
-	ocl_clock_tell(&device);
-	TS_CHECK_INT(told.count, 1);
-	TS_CHECK_INT(told.device_ns, 2000);
-	TS_CHECK_INT(told.host, now + 5100);
+	ocl_clock_emit(&device);
+	TS_CHECK_INT(emitted.count, 1);
+	TS_CHECK_INT(emitted.device_ns, 2000);
+	TS_CHECK_INT(emitted.host, now + 5100);
 	TS_CHECK_INT(ocl_clock_estimate(&device, now + 5100), 2000);
 	TS_CHECK(ocl_clock_estimate(&device, now + 5100 + 1000000) > 2000);
 	TS_CHECK(ocl_clock_estimate(&device, now + 5100 - 1000) < 2000);
@@ -226,8 +227,8 @@ TS_TEST(the_narrowest_bracket_counts)
 
 TS_TEST(nothing_is_told_of_a_clock_that_nobody_read)
 {
-	ocl_clock_tell(&device);
-	TS_CHECK_INT(told.count, 0);
+	ocl_clock_emit(&device);
+	TS_CHECK_INT(emitted.count, 0);
 	TS_CHECK_INT(ocl_clock_estimate(&device, 1), TS_UNKNOWN);
 }
 

@@ -11,10 +11,10 @@
 #include <tracesmith/accelerator.h>
 
 /* Emitted records go to the test. */
-#define ts_accelerator_op told_op
-#define ts_accelerator_lost told_lost
-static void told_op(struct ts_emit_site *site, const struct ts_gpu_op *op);
-static void told_lost(const char *what, uint64_t count, const char *reason);
+#define ts_accelerator_op emitted_op
+#define ts_accelerator_lost emitted_lost
+static void emitted_op(struct ts_emit_site *site, const struct ts_gpu_op *op);
+static void emitted_lost(const char *what, uint64_t count, const char *reason);
 
 #include "backends/opencl/calls/opencl_profile.c" /* NOLINT(bugprone-suspicious-include) */
 
@@ -35,21 +35,21 @@ int64_t ts_ticks_ns(uint64_t ticks)
 
 /* ---- emitted records ---- */
 
-static struct ts_gpu_op told[1000];
-static uint64_t told_waits[1000][TS_GPU_OP_WAITS];
-static unsigned int told_count, lost_count, unhold_count, bracket_count;
+static struct ts_gpu_op emitted[1000];
+static uint64_t emitted_waits[1000][TS_GPU_OP_WAITS];
+static unsigned int emitted_count, lost_count, unhold_count, bracket_count;
 
-static void told_op(struct ts_emit_site *site, const struct ts_gpu_op *op)
+static void emitted_op(struct ts_emit_site *site, const struct ts_gpu_op *op)
 {
 	unsigned int waits = op->wait_count < TS_GPU_OP_WAITS ? op->wait_count : TS_GPU_OP_WAITS;
 
 	(void)site;
-	told[told_count] = *op;
-	memcpy(told_waits[told_count], op->waits, waits * sizeof(*op->waits));
-	told_count++;
+	emitted[emitted_count] = *op;
+	memcpy(emitted_waits[emitted_count], op->waits, waits * sizeof(*op->waits));
+	emitted_count++;
 }
 
-static void told_lost(const char *what, uint64_t count, const char *reason)
+static void emitted_lost(const char *what, uint64_t count, const char *reason)
 {
 	(void)what;
 	(void)reason;
@@ -100,11 +100,11 @@ void ocl_clock_bracket(struct ocl_object *device, int64_t queued, uint64_t befor
 	bracket_count++;
 }
 
-void ocl_clock_tell(struct ocl_object *device)
+void ocl_clock_emit(struct ocl_object *device)
 {
 	(void)device;
 	/* Before the commands that need it. */
-	TS_CHECK_INT(told_count, 0);
+	TS_CHECK_INT(emitted_count, 0);
 }
 
 int64_t ocl_clock_estimate(struct ocl_object *device, uint64_t at)
@@ -128,8 +128,8 @@ static size_t number_of(cl_event event)
 	return number;
 }
 
-static cl_int CL_API_CALL ask_event(cl_event event, cl_event_info what, size_t size, void *value,
-				    size_t *ret_size)
+static cl_int CL_API_CALL query_event(cl_event event, cl_event_info what, size_t size, void *value,
+				      size_t *ret_size)
 {
 	cl_int answer_ = status[number_of(event)];
 
@@ -140,8 +140,8 @@ static cl_int CL_API_CALL ask_event(cl_event event, cl_event_info what, size_t s
 	return CL_SUCCESS;
 }
 
-static cl_int CL_API_CALL ask_profile(cl_event event, cl_profiling_info what, size_t size,
-				      void *value, size_t *ret_size)
+static cl_int CL_API_CALL query_profile(cl_event event, cl_profiling_info what, size_t size,
+					void *value, size_t *ret_size)
 {
 	cl_ulong time = 1000 * number_of(event) + (what - CL_PROFILING_COMMAND_QUEUED);
 
@@ -171,8 +171,8 @@ static struct ocl_object queue = { .kind = OCL_QUEUE, .device = &device };
 
 static void begin(bool out_of_order)
 {
-	ocl.next.clGetEventInfo = ask_event;
-	ocl.next.clGetEventProfilingInfo = ask_profile;
+	ocl.next.clGetEventInfo = query_event;
+	ocl.next.clGetEventProfilingInfo = query_profile;
 	ocl.next.clRetainEvent = retain;
 	ocl.next.clReleaseEvent = release;
 	pthread_mutex_init(&queue.looking, NULL);
@@ -185,12 +185,12 @@ static struct ts_emit_site site = TS_GPU_OP_SITE("kernel", "kernel");
 
 static bool give(size_t number, bool program_wants_it, cl_uint wait_count, const cl_event *waits)
 {
-	cl_event place = NULL;
+	cl_event out = NULL;
 	struct ocl_command command = { .verb = OCL_LAUNCH,
 				       .queue = &queue,
 				       .op_site = &site,
 				       .event = (cl_event)(void *)(uintptr_t)number,
-				       .program_event = program_wants_it ? &place : NULL,
+				       .program_event = program_wants_it ? &out : NULL,
 				       .wait_count = wait_count,
 				       .waits = waits };
 	struct ts_gpu_op op = { .size = sizeof(op), .correlation = number };
@@ -211,12 +211,12 @@ TS_TEST(commands_in_order_are_taken_up_to_the_first_that_is_not_complete)
 		give(i, false, 0, NULL);
 	status[1] = status[2] = status[3] = status[5] = CL_COMPLETE;
 	ocl_profile_look(&queue);
-	TS_CHECK_INT(told_count, 3);
-	TS_CHECK_INT(told[2].correlation, 3);
-	TS_CHECK_INT(told[2].queued, 3000);
-	TS_CHECK_INT(told[2].submitted, 3001);
-	TS_CHECK_INT(told[2].start, 3002);
-	TS_CHECK_INT(told[2].end, 3003);
+	TS_CHECK_INT(emitted_count, 3);
+	TS_CHECK_INT(emitted[2].correlation, 3);
+	TS_CHECK_INT(emitted[2].queued, 3000);
+	TS_CHECK_INT(emitted[2].submitted, 3001);
+	TS_CHECK_INT(emitted[2].start, 3002);
+	TS_CHECK_INT(emitted[2].end, 3003);
 	TS_CHECK_INT(bracket_count, 1);
 	TS_CHECK_INT(queue.pending_count, 3);
 	TS_CHECK_INT(references[3], 0);
@@ -230,8 +230,8 @@ TS_TEST(commands_out_of_order_are_taken_as_they_complete)
 		give(i, false, 0, NULL);
 	status[3] = status[6] = CL_COMPLETE;
 	ocl_profile_look(&queue);
-	TS_CHECK_INT(told_count, 2);
-	TS_CHECK_INT(told[1].correlation, 6);
+	TS_CHECK_INT(emitted_count, 2);
+	TS_CHECK_INT(emitted[1].correlation, 6);
 	TS_CHECK_INT(queue.pending_count, 4);
 	/* New commands queue up behind the remaining ones. */
 	give(7, false, 0, NULL);
@@ -246,10 +246,10 @@ TS_TEST(a_list_that_is_left_whole_can_be_added_to)
 	ocl_profile_look(&queue);
 	give(2, false, 0, NULL);
 	status[1] = status[2] = CL_COMPLETE;
-	told_count = 0;
+	emitted_count = 0;
 	queue.device = NULL;
 	ocl_profile_look(&queue);
-	TS_CHECK_INT(told_count, 2);
+	TS_CHECK_INT(emitted_count, 2);
 	TS_CHECK(!queue.first && !queue.last);
 	give(3, false, 0, NULL);
 	TS_CHECK(queue.first == queue.last && queue.first);
@@ -264,10 +264,10 @@ TS_TEST(failed_commands_have_the_time_of_their_call)
 	status[1] = -5;
 	status[2] = 42;
 	ocl_profile_look(&queue);
-	TS_CHECK_INT(told_count, 2);
-	TS_CHECK_INT(told[0].queued, 100 + 1000000);
-	TS_CHECK_INT(told[0].start, TS_UNKNOWN);
-	TS_CHECK_INT(told[1].end, TS_UNKNOWN);
+	TS_CHECK_INT(emitted_count, 2);
+	TS_CHECK_INT(emitted[0].queued, 100 + 1000000);
+	TS_CHECK_INT(emitted[0].start, TS_UNKNOWN);
+	TS_CHECK_INT(emitted[1].end, TS_UNKNOWN);
 	TS_CHECK_INT(lost_count, 2);
 	TS_CHECK_INT(bracket_count, 0);
 	TS_CHECK_INT(references[1] + references[2], 0);
@@ -297,11 +297,11 @@ TS_TEST(waits_are_those_whose_commands_are_known)
 	give(2, false, 40, waits);
 	status[1] = status[2] = CL_COMPLETE;
 	ocl_profile_look(&queue);
-	TS_CHECK_INT(told[0].wait_count, 3);
-	TS_CHECK_INT(told_waits[0][2], 3);
+	TS_CHECK_INT(emitted[0].wait_count, 3);
+	TS_CHECK_INT(emitted_waits[0][2], 3);
 	/* Five of forty are unknown; not all of the others fit. */
-	TS_CHECK_INT(told[1].wait_count, 35);
-	TS_CHECK_INT(told_waits[1][31], 37);
+	TS_CHECK_INT(emitted[1].wait_count, 35);
+	TS_CHECK_INT(emitted_waits[1][31], 37);
 }
 
 TS_TEST(a_queue_is_due_at_every_64th_command)
@@ -326,7 +326,7 @@ TS_TEST(a_queue_that_is_dear_to_look_at_is_due_less_often)
 		status[i] = CL_COMPLETE;
 	}
 	ocl_profile_look_between(&queue);
-	TS_CHECK_INT(told_count, 64);
+	TS_CHECK_INT(emitted_count, 64);
 	TS_CHECK_INT(queue.look_every, 256);
 	/* When the program waits anyway, the interval stays. */
 	give(65, false, 0, NULL);
@@ -342,9 +342,9 @@ TS_TEST(commands_without_an_event_are_told_at_once)
 	begin(false);
 	queue.device = &device;
 	TS_CHECK(!ocl_profile_given(&command, &op, 500, 510));
-	TS_CHECK_INT(told_count, 1);
-	TS_CHECK_INT(told[0].queued, 1000500);
-	TS_CHECK_INT(told[0].start, TS_UNKNOWN);
+	TS_CHECK_INT(emitted_count, 1);
+	TS_CHECK_INT(emitted[0].queued, 1000500);
+	TS_CHECK_INT(emitted[0].start, TS_UNKNOWN);
 	TS_CHECK_INT(queue.pending_count, 0);
 }
 
