@@ -73,23 +73,23 @@ static char *alloc_from_new_block(struct ts_arena *arena, size_t bytes)
 {
 	size_t block_bytes = arena->block_bytes ? arena->block_bytes : FIRST_BLOCK_BYTES;
 	struct ts_arena_block *block;
-	size_t whole;
+	size_t total;
 
-	if (__builtin_add_overflow(bytes, sizeof(*block), &whole) || whole > PTRDIFF_MAX)
+	if (__builtin_add_overflow(bytes, sizeof(*block), &total) || total > PTRDIFF_MAX)
 		return NULL;
-	if (whole > block_bytes / 4 && arena->blocks) {
+	if (total > block_bytes / 4 && arena->blocks) {
 		/*
 		 * A large allocation gets its own block, so that the rest of the newest block is
 		 * not wasted.
 		 */
-		block = new_block(arena, whole);
+		block = new_block(arena, total);
 		if (!block)
 			return NULL;
 		block->next = arena->blocks->next;
 		arena->blocks->next = block;
 		return (char *)(block + 1);
 	}
-	block = new_block(arena, TS_MAX(block_bytes, whole));
+	block = new_block(arena, TS_MAX(block_bytes, total));
 	if (!block)
 		return NULL;
 	block->next = arena->blocks;
@@ -103,56 +103,56 @@ static char *alloc_from_new_block(struct ts_arena *arena, size_t bytes)
 void *ts_arena_alloc(struct ts_arena *arena, size_t bytes)
 {
 	size_t padding = -(uintptr_t)arena->next & (ALIGNMENT - 1);
-	size_t room = (size_t)(arena->end - arena->next);
-	char *place;
+	size_t space = (size_t)(arena->end - arena->next);
+	char *result;
 
 	if (bytes == 0)
 		bytes = 1;
-	if (TS_UNLIKELY(padding > room || bytes > room - padding))
+	if (TS_UNLIKELY(padding > space || bytes > space - padding))
 		return alloc_from_new_block(arena, bytes);
-	place = arena->next + padding;
-	arena->next = place + bytes;
-	return place;
+	result = arena->next + padding;
+	arena->next = result + bytes;
+	return result;
 }
 
 void *ts_arena_alloc_zeroed(struct ts_arena *arena, size_t count, size_t item_bytes)
 {
 	size_t bytes;
-	void *place;
+	void *result;
 
 	if (__builtin_mul_overflow(count, item_bytes, &bytes))
 		return NULL;
-	place = ts_arena_alloc(arena, bytes);
-	if (place)
-		memset(place, 0, bytes);
-	return place;
+	result = ts_arena_alloc(arena, bytes);
+	if (result)
+		memset(result, 0, bytes);
+	return result;
 }
 
 void *ts_arena_copy(struct ts_arena *arena, const void *data, size_t bytes)
 {
-	void *place = ts_arena_alloc(arena, bytes);
+	void *result = ts_arena_alloc(arena, bytes);
 
-	if (place && bytes)
-		memcpy(place, data, bytes);
-	return place;
+	if (result && bytes)
+		memcpy(result, data, bytes);
+	return result;
 }
 
 char *ts_arena_strdup_len(struct ts_arena *arena, const char *text, size_t length)
 {
-	char *place;
+	char *result;
 
 	if (length == SIZE_MAX)
 		return NULL;
 	if (TS_LIKELY((size_t)(arena->end - arena->next) > length)) {
-		place = arena->next;
+		result = arena->next;
 		arena->next += length + 1;
 	} else {
-		place = alloc_from_new_block(arena, length + 1);
-		if (!place)
+		result = alloc_from_new_block(arena, length + 1);
+		if (!result)
 			return NULL;
 	}
 	if (length)
-		memcpy(place, text, length);
-	place[length] = '\0';
-	return place;
+		memcpy(result, text, length);
+	result[length] = '\0';
+	return result;
 }

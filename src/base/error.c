@@ -17,11 +17,11 @@ static bool is_utf8_continuation(char c)
 /* Copies text into the message at `at`, truncated at a character boundary if it does not fit. */
 static size_t put(struct ts_error *err, size_t at, const char *text)
 {
-	size_t room = sizeof(err->message) - 1 - at;
+	size_t space = sizeof(err->message) - 1 - at;
 	size_t length = strlen(text);
 
-	if (length > room) {
-		length = room;
+	if (length > space) {
+		length = space;
 		while (length > 0 && is_utf8_continuation(text[length]))
 			length--;
 	}

@@ -21,10 +21,10 @@ struct unit {
 static bool format_in_unit(char *buffer, size_t size, const char *sign, uint64_t value,
 			   const struct unit *unit, unsigned int digits)
 {
-	uint64_t whole = value / unit->size, scale = 1, scaled;
+	uint64_t quotient = value / unit->size, scale = 1, scaled;
 	unsigned int decimals = digits - 1;
 
-	for (uint64_t rest = whole; rest >= 10 && decimals > 0; rest /= 10)
+	for (uint64_t rest = quotient; rest >= 10 && decimals > 0; rest /= 10)
 		decimals--;
 	for (unsigned int i = 0; i < decimals; i++)
 		scale *= 10;

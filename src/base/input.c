@@ -230,7 +230,7 @@ static int gzip_read(struct ts_input *input, void *buffer, size_t bytes, size_t 
 		     struct ts_error *err)
 {
 	z_stream *zlib = &input->zlib;
-	size_t room = TS_MIN(bytes, (size_t)1 << 30);
+	size_t space = TS_MIN(bytes, (size_t)1 << 30);
 
 	for (;;) {
 		int rc = input->mid_frame ? fill(input, 1, err) : gzip_start_member(input, err);
@@ -246,10 +246,10 @@ static int gzip_read(struct ts_input *input, void *buffer, size_t bytes, size_t 
 		zlib->next_in = input->buffer + input->begin;
 		zlib->avail_in = (unsigned int)bytes_buffered(input);
 		zlib->next_out = buffer;
-		zlib->avail_out = (unsigned int)room;
+		zlib->avail_out = (unsigned int)space;
 		result = inflate(zlib, Z_NO_FLUSH);
 		input->begin = input->end - zlib->avail_in;
-		produced = room - zlib->avail_out;
+		produced = space - zlib->avail_out;
 		if (result == Z_STREAM_END)
 			input->mid_frame = false;
 		/* The next call, which has no bytes to return, meets the error again. */

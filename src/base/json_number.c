@@ -112,8 +112,8 @@ int ts_json_split_number_(struct ts_json *js, const char *from, struct ts_json_n
 	if (*p == '0' && parts->end - p > 1)
 		return ts_json_bad(js, p, "a number must not begin with 0");
 	assert(parts->end);
-	parts->whole = p;
-	parts->whole_end = parts->fraction = parts->fraction_end = p = parts->end;
+	parts->integer = p;
+	parts->integer_end = parts->fraction = parts->fraction_end = p = parts->end;
 	if (p < js->end && *p == '.') {
 		rc = split_digits(js, ++p, "expected a digit after '.'", &parts->end);
 		if (rc)
@@ -165,7 +165,7 @@ struct digit_row {
 
 static int next_digit(struct digit_row *row)
 {
-	if (row->next == row->parts->whole_end)
+	if (row->next == row->parts->integer_end)
 		row->next = row->parts->fraction;
 	return row->next == row->parts->fraction_end ? -1 : *row->next++ - '0';
 }
@@ -179,8 +179,8 @@ static bool start_row(struct digit_row *row, const struct ts_json_number_parts *
 {
 	int digit;
 
-	*row = (struct digit_row){ .parts = parts, .next = parts->whole };
-	*ret_point = parts->whole_end - parts->whole + parts->exponent;
+	*row = (struct digit_row){ .parts = parts, .next = parts->integer };
+	*ret_point = parts->integer_end - parts->integer + parts->exponent;
 	while ((digit = next_digit(row)) == 0)
 		--*ret_point;
 	if (digit < 0)
@@ -228,9 +228,9 @@ static double to_double(const struct ts_json_number_parts *parts)
 	uint64_t digits;
 	double value;
 
-	if (parts->whole_end - parts->whole + decimals > 19 || power < -22 || power > 22)
+	if (parts->integer_end - parts->integer + decimals > 19 || power < -22 || power > 22)
 		return parse_with_libc(parts);
-	digits = more_digits(0, parts->whole, parts->whole_end);
+	digits = more_digits(0, parts->integer, parts->integer_end);
 	digits = more_digits(digits, parts->fraction, parts->fraction_end);
 	if (digits > (uint64_t)1 << 53)
 		return parse_with_libc(parts);
@@ -246,9 +246,9 @@ static bool to_int64(const struct ts_json_number_parts *parts, int64_t *ret_valu
 {
 	uint64_t value;
 
-	if (parts->has_fraction || parts->has_exponent || parts->whole_end - parts->whole > 19)
+	if (parts->has_fraction || parts->has_exponent || parts->integer_end - parts->integer > 19)
 		return false;
-	value = more_digits(0, parts->whole, parts->whole_end);
+	value = more_digits(0, parts->integer, parts->integer_end);
 	if (value > (uint64_t)INT64_MAX + parts->negative || (value == 0 && parts->negative))
 		return false;
 	*ret_value = (int64_t)(parts->negative ? -value : value);
@@ -309,7 +309,7 @@ static bool round_row(const struct ts_json_number_parts *parts, unsigned int pla
 static uint64_t round_short(const struct ts_json_number_parts *parts, unsigned int places)
 {
 	const char *cut = parts->fraction_end;
-	uint64_t value = more_digits(0, parts->whole, parts->whole_end);
+	uint64_t value = more_digits(0, parts->integer, parts->integer_end);
 
 	if (cut - parts->fraction > (int64_t)places)
 		cut = parts->fraction + places;
@@ -334,7 +334,7 @@ int ts_json_scan_decimal(struct ts_json *js, unsigned int places, int64_t *ret_v
 	if (parts.word)
 		return ts_json_bad(js, p, "expected a finite number");
 	if (TS_LIKELY(!parts.has_exponent &&
-		      (uint64_t)(parts.whole_end - parts.whole) + places <= 19))
+		      (uint64_t)(parts.integer_end - parts.integer) + places <= 19))
 		magnitude = round_short(&parts, places);
 	else if (!round_row(&parts, places, &magnitude))
 		return ts_json_bad(js, p, "number is too large");

@@ -9,7 +9,7 @@ struct ts_json_number_parts {
 	bool negative;
 	bool has_fraction, has_exponent;
 	const char *word; /* "NaN", "Infinity" or NULL; the other members are for NULL only */
-	const char *whole, *whole_end;
+	const char *integer, *integer_end;
 	const char *fraction, *fraction_end;
 	int64_t exponent; /* clamped to +-10^15 */
 	const char *end;  /* of the token */

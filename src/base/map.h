@@ -80,11 +80,11 @@ uint64_t *ts_map_insert(struct ts_map *map, uint64_t key, bool *ret_new);
 /* Inserts or replaces; 0 or TS_ENOMEM. */
 static inline int ts_map_put(struct ts_map *map, uint64_t key, uint64_t value)
 {
-	uint64_t *place = ts_map_insert(map, key, NULL);
+	uint64_t *slot = ts_map_insert(map, key, NULL);
 
-	if (!place)
+	if (!slot)
 		return TS_ENOMEM;
-	*place = value;
+	*slot = value;
 	return TS_OK;
 }
 
@@ -151,11 +151,11 @@ uint64_t *ts_pairmap_insert(struct ts_pairmap *map, uint64_t first, uint64_t sec
 static inline int ts_pairmap_put(struct ts_pairmap *map, uint64_t first, uint64_t second,
 				 uint64_t value)
 {
-	uint64_t *place = ts_pairmap_insert(map, first, second, NULL);
+	uint64_t *slot = ts_pairmap_insert(map, first, second, NULL);
 
-	if (!place)
+	if (!slot)
 		return TS_ENOMEM;
-	*place = value;
+	*slot = value;
 	return TS_OK;
 }
 

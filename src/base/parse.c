@@ -72,9 +72,9 @@ int ts_parse_duration_ns(const char *text, size_t length, int64_t *ret_ns)
 {
 	const char *p = text, *end = text + length;
 	bool negative = take_sign(&p, end);
-	uint64_t whole, fraction = 0, divisor = 1, unit;
+	uint64_t integer, fraction = 0, divisor = 1, unit;
 
-	if (take_digits(&p, end, &whole))
+	if (take_digits(&p, end, &integer))
 		return TS_EFORMAT;
 	if (p < end && *p == '.') {
 		const char *decimals = ++p;
@@ -90,7 +90,7 @@ int ts_parse_duration_ns(const char *text, size_t length, int64_t *ret_ns)
 	if (!unit)
 		return TS_EFORMAT;
 	/* Below 2^64 * 2^47 and 2^60 * 2^47: nothing overflows 128 bits. */
-	return apply_sign((unsigned __int128)whole * unit +
+	return apply_sign((unsigned __int128)integer * unit +
 				  ((unsigned __int128)fraction * unit + divisor / 2) / divisor,
 			  negative, ret_ns);
 }

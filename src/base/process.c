@@ -173,13 +173,13 @@ size_t ts_process_command(pid_t pid, char *buffer, size_t bytes)
 /* Some file systems show other device numbers in maps than in stat(): then compare the path. */
 static bool is_same_file(pid_t pid, const char *path, dev_t device, ino_t inode)
 {
-	char place[4096 + 32];
+	char rooted_path[4096 + 32];
 	struct stat status;
 
 	if (path[0] != '/')
 		return false;
-	snprintf(place, sizeof(place), "/proc/%d/root%s", (int)pid, path);
-	return stat(place, &status) == 0 && status.st_dev == device && status.st_ino == inode;
+	snprintf(rooted_path, sizeof(rooted_path), "/proc/%d/root%s", (int)pid, path);
+	return stat(rooted_path, &status) == 0 && status.st_dev == device && status.st_ino == inode;
 }
 
 /* "from-to rights offset major:minor inode   path" */

@@ -13,7 +13,7 @@
  * The kernel returns seq_files in pieces of nearly a page. A shorter read is complete and needs no
  * second call to see the end.
  */
-#define WHOLE_BYTES 2048u
+#define INITIAL_BYTES 2048u
 #define FIRST_BYTES 4096u
 #define MAX_BYTES (16u << 20)
 /* Inode of the initial pid namespace, fixed since Linux 3.8. */
@@ -29,7 +29,7 @@ static bool may_keep(int fd)
 	return getrlimit(RLIMIT_NOFILE, &limit) == 0 && (rlim_t)fd < limit.rlim_cur / 4;
 }
 
-static int read_whole(int fd, struct ts_text *text)
+static int read_all(int fd, struct ts_text *text)
 {
 	ts_text_clear(text);
 	for (;;) {
@@ -47,7 +47,7 @@ static int read_whole(int fd, struct ts_text *text)
 			return -errno;
 		text->length += (size_t)got;
 		text->data[text->length] = '\0';
-		if (got == 0 || text->length < WHOLE_BYTES)
+		if (got == 0 || text->length < INITIAL_BYTES)
 			return 0;
 	}
 }
@@ -59,7 +59,7 @@ int ts_procfs_file_read(struct ts_procfs_file *file, int directory, struct ts_te
 
 	if (fd < 0)
 		return -errno;
-	error = read_whole(fd, text);
+	error = read_all(fd, text);
 	if (file->fd >= 0)
 		return error;
 	if (!error && may_keep(fd))

@@ -67,7 +67,7 @@ static bool is_program(const char *path)
 	       !access(path, X_OK);
 }
 
-bool ts_subprocess_find(const char *name, const char *const *places, char *ret_path, size_t bytes)
+bool ts_subprocess_find(const char *name, const char *const *folders, char *ret_path, size_t bytes)
 {
 	const char *path = getenv("PATH");
 
@@ -79,8 +79,8 @@ bool ts_subprocess_find(const char *name, const char *const *places, char *ret_p
 			return true;
 		path += length + (path[length] == ':');
 	}
-	for (size_t i = 0; places && places[i]; i++) {
-		snprintf(ret_path, bytes, "%s/%s", places[i], name);
+	for (size_t i = 0; folders && folders[i]; i++) {
+		snprintf(ret_path, bytes, "%s/%s", folders[i], name);
 		if (is_program(ret_path))
 			return true;
 	}
@@ -285,9 +285,9 @@ static void wait_for_something(const struct run *run, int64_t until_ns)
 		{ .fd = run->pid_fd, .events = POLLIN },
 		{ .fd = run->caller_fd, .events = POLLIN },
 	};
-	bool is_told = run->pid_fd >= 0 && run->caller_fd >= 0;
+	bool has_wakeups = run->pid_fd >= 0 && run->caller_fd >= 0;
 
-	poll(fds, TS_ARRAY_SIZE(fds), is_told ? left_ms : TS_MIN(left_ms, LOOK_MS));
+	poll(fds, TS_ARRAY_SIZE(fds), has_wakeups ? left_ms : TS_MIN(left_ms, LOOK_MS));
 }
 
 static void watch(struct run *run)

@@ -40,10 +40,10 @@ struct ts_subprocess_result {
 };
 
 /*
- * Searches the absolute directories of PATH, then `places` (NULL-terminated, or NULL). True with
+ * Searches the absolute directories of PATH, then `folders` (NULL-terminated, or NULL). True with
  * its path.
  */
-bool ts_subprocess_find(const char *name, const char *const *places, char *ret_path, size_t bytes);
+bool ts_subprocess_find(const char *name, const char *const *folders, char *ret_path, size_t bytes);
 
 /*
  * The environment is ours, without what would load the agent; standard input is empty. The result

@@ -21,7 +21,7 @@
 
 /* ---- showing ---- */
 
-static int64_t word_of(const struct ts_live_control *control, const struct ts_config_key *key)
+static int64_t raw_value_of(const struct ts_live_control *control, const struct ts_config_key *key)
 {
 	int64_t wide;
 	int32_t narrow;
@@ -35,23 +35,23 @@ static int64_t word_of(const struct ts_live_control *control, const struct ts_co
 }
 
 /* What a value is called, or NULL. */
-static const char *name_of(const struct ts_config_key *key, int64_t word)
+static const char *name_of(const struct ts_config_key *key, int64_t raw_value)
 {
-	if (word == TS_ABSENT)
+	if (raw_value == TS_ABSENT)
 		return "none";
-	for (int64_t i = 0; key->words && key->words[i]; i++) {
-		if (i == word)
-			return key->words[i];
+	for (int64_t i = 0; key->value_names && key->value_names[i]; i++) {
+		if (i == raw_value)
+			return key->value_names[i];
 	}
 	return NULL;
 }
 
-static void append_number(struct ts_text *out, const struct ts_config_key *key, int64_t word)
+static void append_number(struct ts_text *out, const struct ts_config_key *key, int64_t raw_value)
 {
-	double value = (double)word / key->scale;
+	double value = (double)raw_value / key->scale;
 
 	if (key->scale == 1)
-		ts_text_append_int(out, word);
+		ts_text_append_int(out, raw_value);
 	else if (floor(value) == value)
 		ts_text_append_int(out, (int64_t)value);
 	else
@@ -59,14 +59,14 @@ static void append_number(struct ts_text *out, const struct ts_config_key *key, 
 }
 
 /* As `config PID key=value` takes it. */
-static void append_value(struct ts_text *out, const struct ts_config_key *key, int64_t word)
+static void append_value(struct ts_text *out, const struct ts_config_key *key, int64_t raw_value)
 {
-	const char *name = name_of(key, word);
+	const char *name = name_of(key, raw_value);
 
 	if (name)
 		ts_text_append_str(out, name);
 	else
-		append_number(out, key, word);
+		append_number(out, key, raw_value);
 }
 
 static int show_text(const struct ts_live_control *control)
@@ -85,7 +85,7 @@ static int show_text(const struct ts_live_control *control)
 	ts_text_table_add_column(&table, "meaning", false);
 	for (size_t i = 0; i < count; i++) {
 		ts_text_clear(&value);
-		append_value(&value, &keys[i], word_of(control, &keys[i]));
+		append_value(&value, &keys[i], raw_value_of(control, &keys[i]));
 		ts_text_table_str(&table, keys[i].name);
 		ts_text_table_cell(&table, value.data, value.length);
 		ts_text_table_str(&table, keys[i].doc);
@@ -105,15 +105,15 @@ static void show_json(pid_t pid, const struct ts_live_control *control)
 	keys = ts_config_list(&count);
 	ts_text_printf(out, "{\"pid\":%d", (int)pid);
 	for (size_t i = 0; i < count; i++) {
-		int64_t word = word_of(control, &keys[i]);
+		int64_t raw_value = raw_value_of(control, &keys[i]);
 
 		ts_text_append_char(out, ',');
 		ts_text_append_json(out, keys[i].name, strlen(keys[i].name));
 		ts_text_append_char(out, ':');
-		if (word == TS_ABSENT)
+		if (raw_value == TS_ABSENT)
 			ts_text_append_str(out, "null");
 		else
-			append_number(out, &keys[i], word);
+			append_number(out, &keys[i], raw_value);
 	}
 	ts_text_append_str(out, "}\n");
 }
@@ -125,10 +125,10 @@ static int check_assignments(int count, char **assignments)
 {
 	const struct ts_config_key *key;
 	struct ts_error err;
-	int64_t word;
+	int64_t raw_value;
 
 	for (int i = 0; i < count; i++) {
-		if (ts_config_parse(assignments[i], &key, &word, &err))
+		if (ts_config_parse(assignments[i], &key, &raw_value, &err))
 			return ts_report_usage("%s", err.message);
 	}
 	return TS_EXIT_DONE;
@@ -138,15 +138,15 @@ static int assign(const struct ts_process_areas *process, const char *assignment
 		  struct ts_error *err)
 {
 	const struct ts_config_key *key;
-	int64_t word;
-	int rc = ts_config_parse(assignment, &key, &word, err);
+	int64_t raw_value;
+	int rc = ts_config_parse(assignment, &key, &raw_value, err);
 
 	for (size_t i = 0; !rc && i < process->area_count; i++) {
 		TS_AUTO(ts_area) area = NULL;
 
 		rc = ts_area_open(&area, process->directory_fd, process->areas[i].name, true, err);
 		if (!rc)
-			rc = ts_area_set(area, key->offset, (uint64_t)word, key->bytes, err);
+			rc = ts_area_set(area, key->offset, (uint64_t)raw_value, key->bytes, err);
 	}
 	return rc;
 }

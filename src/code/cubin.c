@@ -220,7 +220,7 @@ static const struct cubin_row *find_row(const struct ts_cubin *cubin, const Elf6
 }
 
 size_t ts_cubin_locations(const struct ts_cubin *cubin, const char *function, uint64_t offset,
-			  struct ts_cubin_location *places, size_t most)
+			  struct ts_cubin_location *ret_locations, size_t most)
 {
 	const Elf64_Sym *symbol = find_function(cubin, function);
 	const struct cubin_row *row = symbol ? find_row(cubin, symbol, offset) : NULL;
@@ -229,15 +229,15 @@ size_t ts_cubin_locations(const struct ts_cubin *cubin, const char *function, ui
 	/* A row's caller precedes it, so this terminates. */
 	while (row && count < most) {
 		bool is_inlined = row->caller > 0;
-		struct ts_cubin_location *place = &places[count++];
+		struct ts_cubin_location *location = &ret_locations[count++];
 
-		place->file = row->file ? cubin->files[row->file - 1] : "";
-		place->line = row->line;
-		place->function = NULL;
+		location->file = row->file ? cubin->files[row->file - 1] : "";
+		location->line = row->line;
+		location->function = NULL;
 		if (is_inlined)
-			place->function = cubin->strings && row->function < cubin->string_bytes
-						  ? cubin->strings + row->function
-						  : "?";
+			location->function = cubin->strings && row->function < cubin->string_bytes
+						     ? cubin->strings + row->function
+						     : "?";
 		row = is_inlined ? &cubin->rows[row->caller - 1] : NULL;
 	}
 	return count;

@@ -44,6 +44,6 @@ struct ts_cubin_location {
  * Returns their number, at most `most`.
  */
 size_t ts_cubin_locations(const struct ts_cubin *cubin, const char *function, uint64_t offset,
-			  struct ts_cubin_location *places, size_t most);
+			  struct ts_cubin_location *ret_locations, size_t most);
 
 #endif

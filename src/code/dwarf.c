@@ -38,7 +38,7 @@
 	X(dwarf_filesrc)
 
 static struct {
-	bool is_there;
+	bool is_loaded;
 #define MEMBER(name) __typeof__(&name) name;
 	FUNCTIONS(MEMBER)
 #undef MEMBER
@@ -48,7 +48,7 @@ static void find_library(void)
 {
 	void *library = dlopen("libdw.so.1", RTLD_NOW | RTLD_LOCAL);
 
-	dw.is_there = library != NULL;
+	dw.is_loaded = library != NULL;
 #define FIND(name)                                                                 \
 	if (library) {                                                             \
 		void *found = dlsym(library, #name);                               \
@@ -57,7 +57,7 @@ static void find_library(void)
 		 * Converts a data pointer to a function pointer, as POSIX allows. \
 		 */                                                                \
 		memcpy(&dw.name, &found, sizeof(found));                           \
-		dw.is_there &= found != NULL;                                      \
+		dw.is_loaded &= found != NULL;                                     \
 	}
 	FUNCTIONS(FIND)
 #undef FIND
@@ -68,7 +68,7 @@ bool ts_dwarf_is_available(void)
 	static pthread_once_t once = PTHREAD_ONCE_INIT;
 
 	pthread_once(&once, find_library);
-	return dw.is_there;
+	return dw.is_loaded;
 }
 
 /* Address range of a compilation unit. */

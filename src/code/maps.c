@@ -246,20 +246,20 @@ int ts_maps_read(struct ts_maps *ret_maps, pid_t pid, struct ts_error *err)
  */
 static int open_regular(const char *path, const struct ts_map_range *range, bool is_certain)
 {
-	TS_AUTO_FD int place = open(path, O_PATH | O_CLOEXEC);
+	TS_AUTO_FD int path_fd = open(path, O_PATH | O_CLOEXEC);
 	struct stat about;
 	char again[64];
 	int fd;
 
-	if (place < 0)
+	if (path_fd < 0)
 		return -errno;
-	if (fstat(place, &about) != 0)
+	if (fstat(path_fd, &about) != 0)
 		return -errno;
 	if (!S_ISREG(about.st_mode))
 		return -ENOEXEC;
 	if (!is_certain && about.st_dev == range->device && about.st_ino != range->inode)
 		return -ESTALE;
-	snprintf(again, sizeof(again), "/proc/self/fd/%d", place);
+	snprintf(again, sizeof(again), "/proc/self/fd/%d", path_fd);
 	fd = open(again, O_RDONLY | O_CLOEXEC | O_NONBLOCK);
 	return fd < 0 ? -errno : fd;
 }

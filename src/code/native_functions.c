@@ -6,19 +6,19 @@
 #include "code/native_internal.h"
 
 /* Start and name of the function; "": unknown. */
-struct place {
+struct function {
 	uint64_t start;
 	const char *name;
 };
 
-static void find_place(const struct ts_native_module *module, uint64_t address,
-		       const struct ts_cfi_row *row, struct place *ret_place)
+static void find_function(const struct ts_native_module *module, uint64_t address,
+			  const struct ts_cfi_row *row, struct function *ret_function)
 {
-	ret_place->name = "";
-	ret_place->start = row ? row->start
-			       : 0; /* a module without any information: one function */
+	ret_function->name = "";
+	ret_function->start = row ? row->start
+				  : 0; /* a module without any information: one function */
 	if (module->elf)
-		ts_elf_function_at(module->elf, address, &ret_place->name, &ret_place->start);
+		ts_elf_function_at(module->elf, address, &ret_function->name, &ret_function->start);
 }
 
 /*
@@ -34,16 +34,16 @@ static bool is_eval(const char *name)
 }
 
 static const char *copy_name(struct ts_native_process *native,
-			     const struct ts_native_module *module, const struct place *place)
+			     const struct ts_native_module *module, const struct function *function)
 {
-	TS_AUTO_FREE char *plain = *place->name ? ts_demangle(place->name) : NULL;
-	const char *name = plain ? plain : place->name;
+	TS_AUTO_FREE char *plain = *function->name ? ts_demangle(function->name) : NULL;
+	const char *name = plain ? plain : function->name;
 	char number[32];
 
-	if (!*name && place->start == 0) {
+	if (!*name && function->start == 0) {
 		name = module->path; /* the entire module is one function */
 	} else if (!*name) {
-		snprintf(number, sizeof(number), "0x%llx", (unsigned long long)place->start);
+		snprintf(number, sizeof(number), "0x%llx", (unsigned long long)function->start);
 		name = number;
 	}
 	return ts_arena_strdup_len(&native->texts, name, strlen(name));
@@ -51,17 +51,17 @@ static const char *copy_name(struct ts_native_process *native,
 
 static struct ts_native_code *make_code(struct ts_native_process *native,
 					const struct ts_native_module *module,
-					const struct place *place)
+					const struct function *function)
 {
 	struct ts_native_code *code = ts_arena_alloc_zeroed(&native->texts, 1, sizeof(*code));
 
 	if (!code)
 		return NULL;
-	code->name = copy_name(native, module, place);
+	code->name = copy_name(native, module, function);
 	code->module = module->path;
 	code->build_id = module->build_id;
-	code->start = place->start;
-	code->is_python_eval = is_eval(place->name);
+	code->start = function->start;
+	code->is_python_eval = is_eval(function->name);
 	if (code->name)
 		code->is_glue = ts_glue_frames_match(code->name, module->path, module->is_python);
 	return code->name ? code : NULL;
@@ -71,19 +71,19 @@ struct ts_native_code *ts_native_code_at(struct ts_native_process *native,
 					 const struct ts_native_range *range, uint64_t address,
 					 const struct ts_cfi_row *row)
 {
-	struct place place;
+	struct function function;
 	struct ts_native_code *code;
 	uint64_t *known;
 
-	find_place(range->module, address, row, &place);
-	known = ts_pairmap_insert(&native->codes, (uintptr_t)range->module, place.start, NULL);
+	find_function(range->module, address, row, &function);
+	known = ts_pairmap_insert(&native->codes, (uintptr_t)range->module, function.start, NULL);
 	if (!known)
 		return NULL;
 	if (*known)
 		return (struct ts_native_code *)(uintptr_t)*known;
-	if (!*place.name && row && ts_cold_code_is_loop(native, range->module, row))
-		place.name = TS_PYTHON_LOOP ".cold";
-	code = make_code(native, range->module, &place);
+	if (!*function.name && row && ts_cold_code_is_loop(native, range->module, row))
+		function.name = TS_PYTHON_LOOP ".cold";
+	code = make_code(native, range->module, &function);
 	*known = (uintptr_t)code;
 	return code;
 }

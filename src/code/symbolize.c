@@ -222,8 +222,8 @@ static bool take_address(struct cursor *cursor, struct ts_text *texts, struct ts
 	return true;
 }
 
-static int tell_addresses(struct symbolize *s, struct ts_symbolize_module *module,
-			  struct cursor *cursor)
+static int report_addresses(struct symbolize *s, struct ts_symbolize_module *module,
+			    struct cursor *cursor)
 {
 	struct ts_symbol symbols[TS_SYMBOLIZE_DEPTH];
 	TS_SCOPED(ts_text) texts = { 0 };
@@ -244,8 +244,8 @@ static int tell_addresses(struct symbolize *s, struct ts_symbolize_module *modul
 	return rc;
 }
 
-static int tell_bytes(struct symbolize *s, const struct worker *worker, const char *bytes,
-		      size_t length)
+static int symbolize_bytes(struct symbolize *s, const struct worker *worker, const char *bytes,
+			   size_t length)
 {
 	struct ts_symbolize_module *module = &s->modules[worker->module];
 	struct cursor cursor = { bytes, length };
@@ -261,10 +261,10 @@ static int tell_bytes(struct symbolize *s, const struct worker *worker, const ch
 		return TS_OK;
 	if (head.has_lines)
 		module->state = TS_SYMBOLIZE_LINES;
-	return tell_addresses(s, module, &cursor);
+	return report_addresses(s, module, &cursor);
 }
 
-static int tell_module(struct symbolize *s, const struct worker *worker)
+static int symbolize_module(struct symbolize *s, const struct worker *worker)
 {
 	struct stat about;
 	size_t bytes;
@@ -272,12 +272,12 @@ static int tell_module(struct symbolize *s, const struct worker *worker)
 	int rc;
 
 	if (fstat(worker->fd, &about) || about.st_size <= 0 || about.st_size > (off_t)MAX_BYTES)
-		return tell_bytes(s, worker, NULL, 0);
+		return symbolize_bytes(s, worker, NULL, 0);
 	bytes = (size_t)about.st_size;
 	found = mmap(NULL, bytes, PROT_READ, MAP_PRIVATE, worker->fd, 0);
 	if (found == MAP_FAILED)
 		return ts_error_errno(s->err, errno, "cannot read symbols");
-	rc = tell_bytes(s, worker, found, bytes);
+	rc = symbolize_bytes(s, worker, found, bytes);
 	munmap(found, bytes);
 	return rc;
 }
@@ -314,7 +314,7 @@ static int finish_first(struct symbolize *s)
 		if (!rc)
 			return TS_OK;
 	} else {
-		rc = tell_module(s, worker);
+		rc = symbolize_module(s, worker);
 		s->done += s->modules[worker->module].count;
 		close(worker->fd);
 	}
@@ -343,10 +343,11 @@ static int step(struct symbolize *s)
 int ts_symbolize(struct ts_symbolize_module *modules, size_t count,
 		 const struct ts_symbolize_options *options, struct ts_error *err)
 {
-	struct ts_error own = { 0 };
-	struct symbolize s = {
-		.modules = modules, .count = count, .options = options, .err = err ? err : &own
-	};
+	struct ts_error unused_err = { 0 };
+	struct symbolize s = { .modules = modules,
+			       .count = count,
+			       .options = options,
+			       .err = err ? err : &unused_err };
 	int rc = TS_OK;
 
 	s.most_workers = options->workers ? options->workers : ts_pool_processors();

@@ -50,7 +50,7 @@ struct ring_frame {
 	uint32_t ring;
 	uint32_t attempts; /* to catch up with a target that overwrites */
 	uint64_t limit;    /* drain up to here */
-	bool whole;        /* `limit` is the ring's head, so a record ends there */
+	bool complete;     /* `limit` is the ring's head, so a record ends there */
 };
 
 struct ts_area {

@@ -37,7 +37,7 @@ static const struct ts_config_key keys[] = {
 		FIELD(enabled),
 		.greatest = 1,
 		.scale = 1,
-		.words = off_on,
+		.value_names = off_on,
 	},
 	{
 		.name = "mode",
@@ -45,7 +45,7 @@ static const struct ts_config_key keys[] = {
 		FIELD(mode),
 		.greatest = TS_LIVE_STREAM,
 		.scale = 1,
-		.words = modes,
+		.value_names = modes,
 	},
 	{
 		.name = "max_steps",
@@ -60,7 +60,7 @@ static const struct ts_config_key keys[] = {
 		FIELD(redact),
 		.greatest = 1,
 		.scale = 1,
-		.words = off_on,
+		.value_names = off_on,
 	},
 	{
 		.name = "step_open",
@@ -84,7 +84,7 @@ static const struct ts_config_key keys[] = {
 		FIELD(config[TS_CONFIG_PYTHON_MARKS]),
 		.greatest = 1,
 		.scale = 1,
-		.words = off_on,
+		.value_names = off_on,
 	},
 	{
 		.name = "python_calls",
@@ -92,7 +92,7 @@ static const struct ts_config_key keys[] = {
 		FIELD(config[TS_CONFIG_PYTHON_CALLS]),
 		.greatest = 1,
 		.scale = 1,
-		.words = off_on,
+		.value_names = off_on,
 	},
 	{
 		.name = "stacks",
@@ -100,7 +100,7 @@ static const struct ts_config_key keys[] = {
 		FIELD(config[TS_CONFIG_STACKS]),
 		.greatest = TS_STACKS_NATIVE | TS_STACKS_PYTHON,
 		.scale = 1,
-		.words = stacks,
+		.value_names = stacks,
 	},
 	{
 		.name = "python_interval",
@@ -168,30 +168,30 @@ const struct ts_config_key *ts_config_find(const char *name, size_t length)
 
 /* ---- values ---- */
 
-/* Index of a text in `words`, or -1. */
-static int find_word(const char *const *words, const char *text)
+/* Index of a text in `value_names`, or -1. */
+static int find_value_name(const char *const *value_names, const char *text)
 {
-	for (int i = 0; words && words[i]; i++) {
-		if (strcmp(text, words[i]) == 0)
+	for (int i = 0; value_names && value_names[i]; i++) {
+		if (strcmp(text, value_names[i]) == 0)
 			return i;
 	}
 	return -1;
 }
 
 /* Finds a value by name. */
-static bool find_value(const struct ts_config_key *key, const char *text, int64_t *ret_word)
+static bool find_value(const struct ts_config_key *key, const char *text, int64_t *ret_raw_value)
 {
 	static const char *const false_true[] = { "false", "true", NULL };
-	int place = find_word(key->words, text);
+	int index = find_value_name(key->value_names, text);
 
-	if (place < 0 && key->words == off_on)
-		place = find_word(false_true, text);
-	if (place < 0 && key->scale != 1 && strcmp(text, "off") == 0)
-		place = 0;
-	if (place >= 0)
-		*ret_word = place;
+	if (index < 0 && key->value_names == off_on)
+		index = find_value_name(false_true, text);
+	if (index < 0 && key->scale != 1 && strcmp(text, "off") == 0)
+		index = 0;
+	if (index >= 0)
+		*ret_raw_value = index;
 	else if (key->may_be_none && strcmp(text, "none") == 0)
-		*ret_word = TS_ABSENT;
+		*ret_raw_value = TS_ABSENT;
 	else
 		return false;
 	return true;
@@ -211,15 +211,15 @@ static bool parse_seconds(const char *text, int64_t *ret_ns)
 	       ts_parse_duration_ns(with_unit.data, with_unit.length, ret_ns) == 0;
 }
 
-static bool parse_value(const struct ts_config_key *key, const char *text, int64_t *ret_word)
+static bool parse_value(const struct ts_config_key *key, const char *text, int64_t *ret_raw_value)
 {
 	assert(key->scale == 1 || key->scale == 1e9);
-	if (find_value(key, text, ret_word))
+	if (find_value(key, text, ret_raw_value))
 		return true;
-	if (key->scale == 1 ? ts_parse_int64(text, strlen(text), ret_word) != 0
-			    : !parse_seconds(text, ret_word))
+	if (key->scale == 1 ? ts_parse_int64(text, strlen(text), ret_raw_value) != 0
+			    : !parse_seconds(text, ret_raw_value))
 		return false;
-	return *ret_word >= key->least && *ret_word <= key->greatest;
+	return *ret_raw_value >= key->least && *ret_raw_value <= key->greatest;
 }
 
 /* ---- messages ---- */
@@ -240,24 +240,24 @@ static int refuse_value(const struct ts_config_key *key, const char *text, struc
 {
 	TS_SCOPED(ts_text) allowed = { .data = NULL };
 
-	for (int i = 0; key->words && key->words[i]; i++)
-		ts_text_printf(&allowed, "%s%s", i ? " or " : "", key->words[i]);
-	if (!key->words && key->scale != 1)
+	for (int i = 0; key->value_names && key->value_names[i]; i++)
+		ts_text_printf(&allowed, "%s%s", i ? " or " : "", key->value_names[i]);
+	if (!key->value_names && key->scale != 1)
 		ts_text_printf(&allowed, "seconds from %.15g to %.15g",
 			       (double)key->least / key->scale, (double)key->greatest / key->scale);
-	else if (!key->words)
+	else if (!key->value_names)
 		ts_text_printf(&allowed, "a number from %lld on%s", (long long)key->least,
 			       key->may_be_none ? ", or none" : "");
 	return ts_error_set(err, TS_EINVAL, "setting '%s' cannot be '%s' (give %s)", key->name,
 			    text, ts_text_cstr(&allowed));
 }
 
-int ts_config_parse(const char *assignment, const struct ts_config_key **ret_key, int64_t *ret_word,
-		    struct ts_error *err)
+int ts_config_parse(const char *assignment, const struct ts_config_key **ret_key,
+		    int64_t *ret_raw_value, struct ts_error *err)
 {
 	const char *equals = strchr(assignment, '=');
 	const struct ts_config_key *key;
-	int64_t word;
+	int64_t raw_value;
 
 	if (!equals)
 		return ts_error_set(err, TS_EINVAL, "'%s' is not a setting (write key=value)",
@@ -267,9 +267,9 @@ int ts_config_parse(const char *assignment, const struct ts_config_key **ret_key
 		return refuse_key(assignment, (int)(equals - assignment), err);
 	if (key->read_only)
 		return ts_error_set(err, TS_EINVAL, "setting '%s' can only be read", key->name);
-	if (!parse_value(key, equals + 1, &word))
+	if (!parse_value(key, equals + 1, &raw_value))
 		return refuse_value(key, equals + 1, err);
 	*ret_key = key;
-	*ret_word = word;
+	*ret_raw_value = raw_value;
 	return TS_OK;
 }

@@ -19,8 +19,8 @@ struct ts_config_key {
 	int64_t least, greatest; /* of the word */
 	double scale; /* word = value * scale: 1e9 for seconds stored as ns; 1: integers */
 	uint32_t read_only;
-	uint32_t may_be_none;     /* "none" is allowed and stored as TS_ABSENT */
-	const char *const *words; /* names of the values 0, 1 ..., NULL-terminated; or NULL */
+	uint32_t may_be_none;           /* "none" is allowed and stored as TS_ABSENT */
+	const char *const *value_names; /* names of the values 0, 1 ..., NULL-terminated; or NULL */
 };
 
 const struct ts_config_key *ts_config_list(size_t *ret_count);
@@ -31,7 +31,7 @@ const struct ts_config_key *ts_config_find(const char *name, size_t length);
  * name of a value, "on", "off", "true", "false", or "none". The message of TS_EINVAL lists the
  * allowed values, or the keys.
  */
-int ts_config_parse(const char *assignment, const struct ts_config_key **ret_key, int64_t *ret_word,
-		    struct ts_error *err);
+int ts_config_parse(const char *assignment, const struct ts_config_key **ret_key,
+		    int64_t *ret_raw_value, struct ts_error *err);
 
 #endif

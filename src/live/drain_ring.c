@@ -222,7 +222,7 @@ static int catch_up(struct drain *drain, struct ring_frame *frame, uint64_t head
 		frame->limit = TS_MIN(frame->limit, ring->position);
 		return TS_OK;
 	}
-	if (!frame->whole)
+	if (!frame->complete)
 		return TS_OK;
 	frame->limit = head;
 	/* This head is newer than the dictionary emitted so far. */
@@ -366,7 +366,7 @@ static int suspect(struct drain *drain, struct ring_frame *frame, const char *fa
 	int result;
 
 	/* The limit came from another ring and may be wrong. */
-	if (!frame->whole) {
+	if (!frame->complete) {
 		frame->limit = ring->position;
 		return TS_OK;
 	}
@@ -434,7 +434,7 @@ static int open_frame(struct drain *drain, uint32_t index, const struct ts_live_
 	area->stack[(*depth)++] = (struct ring_frame){
 		.ring = index,
 		.limit = TS_MIN(head, until),
-		.whole = is_complete,
+		.complete = is_complete,
 	};
 	return TS_OK;
 }
@@ -445,7 +445,7 @@ static int close_frame(struct drain *drain, const struct ring_frame *frame)
 	const struct piece nothing = { .data = NULL };
 
 	ring->flags &= ~(uint32_t)RING_WAITING;
-	if (!frame->whole || (ring->flags & RING_DAMAGED) || ring->position < ring->silent_to)
+	if (!frame->complete || (ring->flags & RING_DAMAGED) || ring->position < ring->silent_to)
 		return TS_OK;
 	if (ring->events != ring->reported_events || ring->dropped != ring->reported_dropped)
 		return give(drain, frame->ring, &nothing);

@@ -100,12 +100,12 @@ static int walk_ring(struct look *look, uint32_t index, uint64_t *head)
 	while (ring->position < *head && left >= RING_PIECE_LEAST && attempts < MAX_ATTEMPTS) {
 		uint64_t from = ring->position;
 		size_t bytes = (size_t)TS_MIN(TS_MIN(*head - from, left), RING_PIECE_BYTES);
-		bool lost_sight, whole;
+		bool lost_sight, complete;
 		int result = live_grow_buffer(area, bytes, look->drain.err);
 
 		if (result)
 			return result;
-		whole = copy_bytes(area, ring, bytes);
+		complete = copy_bytes(area, ring, bytes);
 		result = live_look_again(&look->drain, index, head, &lost_sight);
 		if (result || lost_sight)
 			return result;
@@ -113,7 +113,7 @@ static int walk_ring(struct look *look, uint32_t index, uint64_t *head)
 			attempts++;
 			continue;
 		}
-		if (!whole || !walk(area, ring, bytes)) {
+		if (!complete || !walk(area, ring, bytes)) {
 			ring->flags |= RING_DAMAGED;
 			return TS_OK;
 		}

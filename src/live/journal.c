@@ -282,10 +282,10 @@ static int no_memory(struct ts_error *err)
 }
 
 /*
- * Reads the rest of a payload of which `there` bytes are already read. TS_ENOTFOUND: the file ends
+ * Reads the rest of a payload of which `have` bytes are already read. TS_ENOTFOUND: the file ends
  * too early.
  */
-static int read_rest(int fd, uint64_t offset, uint32_t bytes, size_t there, struct ts_text *buffer,
+static int read_rest(int fd, uint64_t offset, uint32_t bytes, size_t have, struct ts_text *buffer,
 		     struct ts_error *err)
 {
 	struct stat status;
@@ -296,15 +296,15 @@ static int read_rest(int fd, uint64_t offset, uint32_t bytes, size_t there, stru
 		return TS_ENOTFOUND;
 	if (!ts_text_reserve(buffer, bytes))
 		return no_memory(err);
-	while (there < bytes) {
-		struct iovec part = { .iov_base = buffer->data + there, .iov_len = bytes - there };
-		ssize_t got = read_at(fd, &part, 1, offset + there);
+	while (have < bytes) {
+		struct iovec part = { .iov_base = buffer->data + have, .iov_len = bytes - have };
+		ssize_t got = read_at(fd, &part, 1, offset + have);
 
 		if (got < 0)
 			return read_error(err);
 		if (got == 0)
 			return TS_ENOTFOUND;
-		there += (size_t)got;
+		have += (size_t)got;
 	}
 	return TS_OK;
 }
@@ -317,7 +317,7 @@ static int read_block(int fd, uint64_t offset, struct ts_block *block, struct ts
 		      enum found *ret_found, struct ts_error *err)
 {
 	struct iovec part[2] = { { .iov_base = block, .iov_len = sizeof(*block) } };
-	size_t there;
+	size_t have;
 	ssize_t got;
 	int result = TS_OK;
 
@@ -332,9 +332,9 @@ static int read_block(int fd, uint64_t offset, struct ts_block *block, struct ts
 	if ((size_t)got < sizeof(*block) || block->magic != TS_JOURNAL_MAGIC ||
 	    block->bytes > TS_JOURNAL_BLOCK_BYTES)
 		return TS_OK;
-	there = TS_MIN((size_t)got - sizeof(*block), block->bytes);
-	if (there < block->bytes)
-		result = read_rest(fd, offset + sizeof(*block), block->bytes, there, buffer, err);
+	have = TS_MIN((size_t)got - sizeof(*block), block->bytes);
+	if (have < block->bytes)
+		result = read_rest(fd, offset + sizeof(*block), block->bytes, have, buffer, err);
 	if (result)
 		return result == TS_ENOTFOUND ? TS_OK : result;
 	if (block->checksum != checksum(block, buffer->data))

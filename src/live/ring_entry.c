@@ -108,7 +108,7 @@ static struct ring_thread thread_of(const struct ts_live_oldest *oldest)
 
 /* ---- validation: returns a fault as text; nothing has changed then ---- */
 
-static const char *place_fault(const struct ts_area *area, const struct ts_live_ring *entry)
+static const char *placement_fault(const struct ts_area *area, const struct ts_live_ring *entry)
 {
 	uint64_t pool = area->control.pool, pool_bytes;
 	struct stat status;
@@ -185,7 +185,7 @@ static const char *check_entry(struct ts_area *area, uint32_t index,
 	const char *fault;
 
 	if (is_new)
-		fault = place_fault(area, entry);
+		fault = placement_fault(area, entry);
 	else
 		fault = entry->offset != ring.offset || entry->bytes != ring.bytes ? "it has moved"
 										   : NULL;

@@ -29,23 +29,23 @@ static bool starts_with_any(const char *text, size_t length, const char *const *
 	return false;
 }
 
-static bool contains_any(const char *text, size_t length, const char *const *parts)
+static bool contains_any(const char *text, size_t length, const char *const *substrings)
 {
-	for (; *parts; parts++)
-		if (contains(text, length, *parts))
+	for (; *substrings; substrings++)
+		if (contains(text, length, *substrings))
 			return true;
 	return false;
 }
 
 /* ---- calls ---- */
 
-struct call_word {
+struct call_name {
 	const char *name; /* after the vendor's prefix; a trailing '*' matches any rest */
 	enum ts_api_kind kind;
 };
 
 /* CUDA's runtime and driver, and HIP, which shares their names. The first match counts. */
-static const struct call_word cuda_words[] = {
+static const struct call_name cuda_call_names[] = {
 	{ "GraphLaunch*", TS_API_GRAPH },
 	{ "Launch*",
 	  TS_API_LAUNCH }, /* LaunchKernel, LaunchKernelExC, LaunchCooperativeKernel ... */
@@ -76,7 +76,7 @@ static const struct call_word cuda_words[] = {
 	{ "HostUnregister*", TS_API_FREE },
 };
 
-static const struct call_word other_words[] = {
+static const struct call_name other_call_names[] = {
 	/* OpenCL */
 	{ "clEnqueueNDRangeKernel*", TS_API_LAUNCH },
 	{ "clEnqueueTask*", TS_API_LAUNCH },
@@ -141,21 +141,21 @@ static const struct call_word other_words[] = {
 	{ "runFunction*", TS_API_LAUNCH },
 };
 
-static bool is_word(const struct call_word *word, const char *name, size_t length)
+static bool is_name(const struct call_name *entry, const char *name, size_t length)
 {
-	size_t bytes = strlen(word->name);
+	size_t bytes = strlen(entry->name);
 
-	if (word->name[bytes - 1] == '*')
-		return length >= bytes - 1 && memcmp(name, word->name, bytes - 1) == 0;
-	return length == bytes && memcmp(name, word->name, bytes) == 0;
+	if (entry->name[bytes - 1] == '*')
+		return length >= bytes - 1 && memcmp(name, entry->name, bytes - 1) == 0;
+	return length == bytes && memcmp(name, entry->name, bytes) == 0;
 }
 
-static enum ts_api_kind find_word(const struct call_word *words, size_t count, const char *name,
+static enum ts_api_kind find_name(const struct call_name *entries, size_t count, const char *name,
 				  size_t length)
 {
 	for (size_t i = 0; i < count; i++)
-		if (is_word(&words[i], name, length))
-			return words[i].kind;
+		if (is_name(&entries[i], name, length))
+			return entries[i].kind;
 	return TS_API_OTHER;
 }
 
@@ -179,9 +179,9 @@ enum ts_api_kind ts_api_kind(const char *name, size_t length)
 	size_t prefix = cuda_prefix(name, length);
 
 	if (prefix)
-		return find_word(cuda_words, TS_ARRAY_SIZE(cuda_words), name + prefix,
+		return find_name(cuda_call_names, TS_ARRAY_SIZE(cuda_call_names), name + prefix,
 				 length - prefix);
-	return find_word(other_words, TS_ARRAY_SIZE(other_words), name, length);
+	return find_name(other_call_names, TS_ARRAY_SIZE(other_call_names), name, length);
 }
 
 bool ts_api_is_blocking(const char *name, size_t length)
@@ -280,9 +280,9 @@ static bool hta_is_no_computation(const char *name, size_t length)
 		"hccl",        "collective_subgraph_execution",
 		NULL,
 	};
-	static const char *const anywhere[] = { "Memcpy", "Memset", "dma", "Sync", NULL };
+	static const char *const contained[] = { "Memcpy", "Memset", "dma", "Sync", NULL };
 
-	return starts_with_any(name, length, first) || contains_any(name, length, anywhere) ||
+	return starts_with_any(name, length, first) || contains_any(name, length, contained) ||
 	       hta_is_launch(name, length);
 }
 

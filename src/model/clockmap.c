@@ -19,15 +19,15 @@ void ts_clockmap_release(struct ts_clockmap *map)
 	for (size_t i = 0; i < map->count; i++)
 		free(map->clocks[i].points);
 	free(map->clocks);
-	ts_map_release(&map->places);
+	ts_map_release(&map->indices);
 	ts_clockmap_init(map);
 }
 
 static struct ts_clock *find(const struct ts_clockmap *map, int64_t id)
 {
-	uint64_t place;
+	uint64_t index;
 
-	return ts_map_get(&map->places, (uint64_t)id, &place) ? &map->clocks[place] : NULL;
+	return ts_map_get(&map->indices, (uint64_t)id, &index) ? &map->clocks[index] : NULL;
 }
 
 const struct ts_clock *ts_clockmap_find(const struct ts_clockmap *map, uint32_t clock)
@@ -40,7 +40,7 @@ int ts_clockmap_add(struct ts_clockmap *map, const struct ts_clock_sync_row *row
 	struct ts_clock *clock = find(map, row->clock);
 
 	if (!clock) {
-		if (ts_map_put(&map->places, (uint64_t)row->clock, map->count) ||
+		if (ts_map_put(&map->indices, (uint64_t)row->clock, map->count) ||
 		    ts_grow_array((void **)&map->clocks, &map->capacity, map->count + 1,
 				  sizeof(*clock)))
 			return TS_ENOMEM;

@@ -29,7 +29,7 @@ struct ts_clock {
 struct ts_clockmap {
 	struct ts_clock *clocks;
 	size_t count, capacity;
-	struct ts_map places; /* clock id to index in clocks */
+	struct ts_map indices; /* clock id to index in clocks */
 };
 
 void ts_clockmap_init(struct ts_clockmap *map);

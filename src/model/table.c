@@ -50,25 +50,25 @@ static int add_values(struct ts_table *table, const int64_t *values, uint32_t co
 }
 
 /* Mask of the columns in which the row differs from the constant value so far. */
-static inline uint64_t differences(const struct ts_table *table, const int64_t *words)
+static inline uint64_t differences(const struct ts_table *table, const int64_t *cells)
 {
 	uint64_t differ = 0;
 
 	for (unsigned int i = 0; i < table->info->column_count; i++)
-		differ |= (uint64_t)(words[i] != table->constants[i]) << (i & 63);
+		differ |= (uint64_t)(cells[i] != table->constants[i]) << (i & 63);
 	return differ & ~table->varying;
 }
 
 int ts_table_add(struct ts_table *table, const void *row, const int64_t *values,
 		 uint32_t value_count)
 {
-	const int64_t *words = row;
+	const int64_t *cells = row;
 	uint32_t at = table->rows;
 	uint64_t differ;
 
 	if (at == 0)
-		memcpy(table->constants, words, table->info->column_count * sizeof(*words));
-	differ = differences(table, words);
+		memcpy(table->constants, cells, table->info->column_count * sizeof(*cells));
+	differ = differences(table, cells);
 	if (TS_UNLIKELY(differ) && start_varying(table, differ))
 		return TS_ENOMEM;
 	if (table->info->shape >= 0) {
@@ -87,7 +87,7 @@ int ts_table_add(struct ts_table *table, const void *row, const int64_t *values,
 		    ts_grow_array((void **)&table->columns[i], &table->column_capacity[i],
 				  (size_t)at + 1, sizeof(int64_t)))
 			return TS_ENOMEM;
-		table->columns[i][at] = words[i];
+		table->columns[i][at] = cells[i];
 	}
 	table->rows = at + 1;
 	return TS_OK;

@@ -180,12 +180,12 @@ int ts_recover(const char *from, const char *to,
 	       int (*progress)(void *context, uint64_t done, uint64_t total), void *context,
 	       struct ts_recovery *ret_recovery, struct ts_error *err)
 {
-	struct ts_error own = { 0 };
+	struct ts_error unused_err = { 0 };
 	struct recover recover = { .progress = progress,
 				   .context = context,
 				   .next_string = 1,
 				   .latest = { .max_start = TS_ABSENT },
-				   .err = err ? err : &own };
+				   .err = err ? err : &unused_err };
 	int result = sbt_file_open(&recover.file, from, recover.err);
 
 	if (!result)

@@ -424,8 +424,8 @@ static int open_all(struct extract *extract, const char *from, const char *to)
 int ts_extract(const char *from, const char *to, const struct ts_extract_filter *filter,
 	       struct ts_error *err)
 {
-	struct ts_error own = { 0 };
-	struct extract extract = { .filter = filter, .err = err ? err : &own };
+	struct ts_error unused_err = { 0 };
+	struct extract extract = { .filter = filter, .err = err ? err : &unused_err };
 	int result = open_all(&extract, from, to);
 
 	if (!result)
@@ -443,9 +443,9 @@ int ts_extract(const char *from, const char *to, const struct ts_extract_filter 
 int ts_extract_into(struct ts_reader *from, struct ts_writer *to,
 		    const struct ts_extract_filter *filter, struct ts_error *err)
 {
-	struct ts_error own = { 0 };
+	struct ts_error unused_err = { 0 };
 	struct extract extract = {
-		.filter = filter, .reader = from, .writer = to, .err = err ? err : &own
+		.filter = filter, .reader = from, .writer = to, .err = err ? err : &unused_err
 	};
 	int result = ts_batch_new(&extract.batch, from, extract.err);
 

@@ -61,7 +61,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 
 	ts_npu_smi_complaint(text, size, line, sizeof(line));
 	check(strlen(line) < sizeof(line), "a line that does not end");
-	ts_npu_smi_says_none(text, size);
+	ts_npu_smi_is_none(text, size);
 	if (ts_npu_smi_parse(text, size, &info, &err)) {
 		check(err.code == TS_EFORMAT && err.message[0], "a refusal without a reason");
 		return 0;

@@ -275,19 +275,19 @@ static void hold(struct ts_hash_stream *stream, const unsigned char *p, size_t n
 void ts_hash_stream_add(struct ts_hash_stream *stream, const void *data, size_t bytes)
 {
 	const unsigned char *p = data;
-	size_t room = BLOCK_BYTES - stream->held_bytes;
+	size_t space = BLOCK_BYTES - stream->held_bytes;
 
 	if (!bytes)
 		return;
 	stream->bytes += bytes;
-	if (bytes <= room) {
+	if (bytes <= space) {
 		hold(stream, p, bytes);
 		return;
 	}
 	if (stream->held_bytes) {
-		hold(stream, p, room);
-		p += room;
-		bytes -= room;
+		hold(stream, p, space);
+		p += space;
+		bytes -= space;
 		take_block(stream->lanes, stream->held);
 		memcpy(stream->before, stream->held + BLOCK_BYTES - STRIPE_BYTES, STRIPE_BYTES);
 		stream->held_bytes = 0;

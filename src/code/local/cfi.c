@@ -11,7 +11,7 @@
 /* DW_EH_PE_...: pointer encoding and base. */
 #define ENCODED_FORMAT 0x0fu
 #define ENCODED_RELATIVE 0x70u
-#define RELATIVE_TO_PLACE 0x10u
+#define RELATIVE_TO_PC 0x10u
 #define RELATIVE_TO_DATA 0x30u
 #define ENCODED_INDIRECT 0x80u
 #define ENCODED_NONE 0xffu
@@ -49,7 +49,7 @@ static uint64_t read_format(struct ts_cursor *cursor, uint8_t format)
 
 uint64_t ts_cfi_pointer(const struct ts_cfi *cfi, struct ts_cursor *cursor, uint8_t encoding)
 {
-	uint64_t place = cfi->frames_address + (uint64_t)(cursor->at - cfi->frames);
+	uint64_t location = cfi->frames_address + (uint64_t)(cursor->at - cfi->frames);
 	uint64_t value = read_format(cursor, encoding & ENCODED_FORMAT);
 
 	if (encoding & ENCODED_INDIRECT) /* only personality routines, which are not needed */
@@ -57,8 +57,8 @@ uint64_t ts_cfi_pointer(const struct ts_cfi *cfi, struct ts_cursor *cursor, uint
 	switch (encoding & ENCODED_RELATIVE) {
 	case 0:
 		return value;
-	case RELATIVE_TO_PLACE:
-		return place + value;
+	case RELATIVE_TO_PC:
+		return location + value;
 	case RELATIVE_TO_DATA:
 		return cfi->header_address + value;
 	default:
@@ -111,9 +111,9 @@ static void read_augmentation(const struct ts_cfi *cfi, struct ts_cursor *cursor
 	}
 }
 
-static bool read_letters(struct ts_cursor *cursor, char *ret_letters, size_t room)
+static bool read_letters(struct ts_cursor *cursor, char *ret_letters, size_t capacity)
 {
-	for (size_t i = 0; i < room; i++) {
+	for (size_t i = 0; i < capacity; i++) {
 		ret_letters[i] = (char)ts_cursor_u8(cursor);
 		if (ret_letters[i] == '\0')
 			return !cursor->is_bad;
@@ -214,7 +214,7 @@ static uint64_t table_value(const struct ts_cfi *cfi, size_t index, size_t which
 static bool find_in_table(const struct ts_cfi *cfi, uint64_t address, size_t *ret_offset)
 {
 	size_t low = 0, high = cfi->table_count;
-	uint64_t place;
+	uint64_t location;
 
 	while (low < high) {
 		size_t middle = low + (high - low) / 2;
@@ -226,9 +226,9 @@ static bool find_in_table(const struct ts_cfi *cfi, uint64_t address, size_t *re
 	}
 	if (low == 0)
 		return false;
-	place = table_value(cfi, low - 1, 1);
-	*ret_offset = (size_t)(place - cfi->frames_address);
-	return place >= cfi->frames_address;
+	location = table_value(cfi, low - 1, 1);
+	*ret_offset = (size_t)(location - cfi->frames_address);
+	return location >= cfi->frames_address;
 }
 
 /* ---- a table of our own ---- */
@@ -284,8 +284,7 @@ void ts_cfi_init_mapped(struct ts_cfi *cfi, const void *header, uint64_t header_
 		return;
 	/* The pointer to .eh_frame is relative to its own address. */
 	at = read_format(&cursor, bytes[1] & ENCODED_FORMAT);
-	if (cursor.is_bad ||
-	    (bytes[1] & (ENCODED_RELATIVE | ENCODED_INDIRECT)) != RELATIVE_TO_PLACE)
+	if (cursor.is_bad || (bytes[1] & (ENCODED_RELATIVE | ENCODED_INDIRECT)) != RELATIVE_TO_PC)
 		return;
 	at += header_address + 4;
 	if (at < segment->address || at - segment->address >= segment->count)

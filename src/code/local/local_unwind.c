@@ -100,20 +100,20 @@ __attribute__((no_sanitize("address"))) static inline enum outcome step(
 
 /* ---- where the last walk was as well ---- */
 
-struct meeting {
+struct rejoin {
 	struct ts_local_unwind_last *last;
 	uint32_t at;   /* first cached state that is not below the walk's;
 			  TS_LOCAL_UNWIND_LAST_FRAMES: none left */
 	uint32_t same; /* number of its words known to be unchanged */
 };
 
-static inline struct meeting begin_meeting(struct ts_local_unwind_last *last, uint64_t generation,
-					   const struct ts_local_unwind_bounds *bounds)
+static inline struct rejoin begin_rejoin(struct ts_local_unwind_last *last, uint64_t generation,
+					 const struct ts_local_unwind_bounds *bounds)
 {
-	struct meeting meeting = { .last = last, .at = TS_LOCAL_UNWIND_LAST_FRAMES };
+	struct rejoin rejoin = { .last = last, .at = TS_LOCAL_UNWIND_LAST_FRAMES };
 
 	if (!last)
-		return meeting;
+		return rejoin;
 	if (__builtin_expect(last->generation != generation || last->bounds.low != bounds->low ||
 				     last->bounds.high != bounds->high,
 			     0)) {
@@ -121,22 +121,22 @@ static inline struct meeting begin_meeting(struct ts_local_unwind_last *last, ui
 		last->generation = generation;
 		last->bounds = *bounds;
 	}
-	meeting.at -= last->count;
-	return meeting;
+	rejoin.at -= last->count;
+	return rejoin;
 }
 
 /* Everything that decides how the walk continues is unchanged. */
-static inline bool meets(struct meeting *meeting, const struct walk *walk)
+static inline bool can_rejoin(struct rejoin *rejoin, const struct walk *walk)
 {
-	const struct ts_local_unwind_last *last = meeting->last;
-	uint32_t at = meeting->at;
+	const struct ts_local_unwind_last *last = rejoin->last;
+	uint32_t at = rejoin->at;
 
 	while (at < TS_LOCAL_UNWIND_LAST_FRAMES && last->sps[at] < walk->sp)
 		at++;
-	meeting->at = at;
+	rejoin->at = at;
 	return at < TS_LOCAL_UNWIND_LAST_FRAMES && last->sps[at] == walk->sp &&
 	       last->pcs[at] == walk->pc && (last->fps[at] == walk->fp || !last->needs_fp[at]) &&
-	       ts_local_unwind_words_unchanged(last, last->words_of[at], &meeting->same);
+	       ts_local_unwind_words_unchanged(last, last->words_of[at], &rejoin->same);
 }
 
 static inline struct ts_local_unwind_state state_of(const struct walk *walk, uint64_t rule)
@@ -145,11 +145,11 @@ static inline struct ts_local_unwind_state state_of(const struct walk *walk, uin
 }
 
 /* Appends the cached outer frames. False: no capacity for them. */
-static bool add_last(const struct meeting *meeting, const struct walk *walk,
+static bool add_last(const struct rejoin *rejoin, const struct walk *walk,
 		     struct ts_local_unwind_stack *stack)
 {
-	struct ts_local_unwind_last *last = meeting->last;
-	uint32_t at = meeting->at, more = TS_LOCAL_UNWIND_LAST_FRAMES - 1 - at;
+	struct ts_local_unwind_last *last = rejoin->last;
+	uint32_t at = rejoin->at, more = TS_LOCAL_UNWIND_LAST_FRAMES - 1 - at;
 
 	if (more > stack->capacity - stack->count)
 		return false;
@@ -166,10 +166,10 @@ static bool add_last(const struct meeting *meeting, const struct walk *walk,
 /* ---- the walk ---- */
 
 /* A walk that ended differently may get further next time. */
-static void finish(const struct meeting *meeting, const struct walk *walk, enum outcome outcome,
+static void finish(const struct rejoin *rejoin, const struct walk *walk, enum outcome outcome,
 		   uint64_t generation, struct ts_local_unwind_stack *stack)
 {
-	struct ts_local_unwind_last *last = meeting->last;
+	struct ts_local_unwind_last *last = rejoin->last;
 
 	if (!last || outcome != ENDED || stack->end != TS_LOCAL_UNWIND_COMPLETE) {
 		stack->hash = ts_local_unwind_hash(stack, generation);
@@ -188,13 +188,13 @@ static bool take_quickly(const struct ts_local_unwind_registers *captured, uint6
 			     .sp = captured->values[TS_LOCAL_UNWIND_SP],
 			     .fp = captured->values[TS_LOCAL_UNWIND_FP] };
 	enum outcome outcome;
-	struct meeting meeting;
+	struct rejoin rejoin;
 
 #if defined(__aarch64__)
 	walk.lr = captured->values[TS_LOCAL_UNWIND_LR];
 #endif
 	walk.bounds = ts_local_unwind_bounds_of(walk.sp);
-	meeting = begin_meeting(stack->last, generation, &walk.bounds);
+	rejoin = begin_rejoin(stack->last, generation, &walk.bounds);
 	stack->count = 0;
 	for (;;) {
 		uint64_t rule = find_rule(walk.pc, generation);
@@ -220,11 +220,11 @@ static bool take_quickly(const struct ts_local_unwind_registers *captured, uint6
 			break;
 		}
 		stack->pcs[stack->count++] = walk.pc;
-		if (meets(&meeting, &walk) && add_last(&meeting, &walk, stack))
+		if (can_rejoin(&rejoin, &walk) && add_last(&rejoin, &walk, stack))
 			break;
 	}
 	if (outcome != WENT_ON)
-		finish(&meeting, &walk, outcome, generation, stack);
+		finish(&rejoin, &walk, outcome, generation, stack);
 	stack->hash = ts_local_unwind_hash_end(stack->hash, stack->end);
 	return outcome != NEEDS_ALL;
 }

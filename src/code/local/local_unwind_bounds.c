@@ -16,7 +16,8 @@
 
 extern void *__libc_stack_end __attribute__((weak)); /* NOLINT(bugprone-reserved-identifier) */
 
-static __thread struct ts_local_unwind_bounds own __attribute__((tls_model("initial-exec")));
+static __thread struct ts_local_unwind_bounds stack_bounds
+	__attribute__((tls_model("initial-exec")));
 static __thread bool is_known __attribute__((tls_model("initial-exec")));
 
 static bool is_in(struct ts_local_unwind_bounds bounds, uint64_t sp)
@@ -64,9 +65,9 @@ static void learn(uint64_t sp)
 	struct ts_local_unwind_bounds first = first_stack();
 
 	is_known = true;
-	own = is_in(first, sp) || syscall(SYS_gettid) == getpid() ? first : thread_stack();
-	if (!is_in(own, sp) && own.low == first.low)
-		own = thread_stack();
+	stack_bounds = is_in(first, sp) || syscall(SYS_gettid) == getpid() ? first : thread_stack();
+	if (!is_in(stack_bounds, sp) && stack_bounds.low == first.low)
+		stack_bounds = thread_stack();
 }
 
 /*
@@ -80,19 +81,19 @@ static struct ts_local_unwind_bounds other_stack(uint64_t sp)
 
 	if (!sigaltstack(NULL, &alternate) && (alternate.ss_flags & SS_ONSTACK)) {
 		uint64_t low = (uint64_t)(uintptr_t)alternate.ss_sp;
-		struct ts_local_unwind_bounds whole = { low, low + alternate.ss_size };
+		struct ts_local_unwind_bounds signal_stack = { low, low + alternate.ss_size };
 
-		if (is_in(whole, sp))
-			return whole;
+		if (is_in(signal_stack, sp))
+			return signal_stack;
 	}
 	return bounds;
 }
 
 struct ts_local_unwind_bounds ts_local_unwind_bounds_of(uint64_t sp)
 {
-	if (__builtin_expect(is_in(own, sp), 1))
-		return own;
+	if (__builtin_expect(is_in(stack_bounds, sp), 1))
+		return stack_bounds;
 	if (!is_known)
 		learn(sp);
-	return is_in(own, sp) ? own : other_stack(sp);
+	return is_in(stack_bounds, sp) ? stack_bounds : other_stack(sp);
 }

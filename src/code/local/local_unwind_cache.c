@@ -62,7 +62,7 @@ static bool reads_fp(uint64_t rule, bool caller_needs_fp)
 	       (pointer == TS_LOCAL_UNWIND_FP_SAME && caller_needs_fp);
 }
 
-static bool has_room(const struct ts_local_unwind_last *last)
+static bool has_space(const struct ts_local_unwind_last *last)
 {
 	return last->count < TS_LOCAL_UNWIND_LAST_FRAMES &&
 	       last->words + MAX_WORDS_PER_FRAME <= TS_LOCAL_UNWIND_LAST_WORDS;
@@ -84,7 +84,7 @@ uint64_t ts_local_unwind_remember(struct ts_local_unwind_last *last,
 		uint32_t at;
 
 		hash = ts_local_unwind_hash_frame(hash, stack->pcs[i - 1]);
-		is_kept = is_kept && states - i < TS_LOCAL_UNWIND_LAST_FRAMES && has_room(last);
+		is_kept = is_kept && states - i < TS_LOCAL_UNWIND_LAST_FRAMES && has_space(last);
 		if (!is_kept)
 			continue;
 		add_words(last, state, &caller, needs_fp);

@@ -180,9 +180,9 @@ static inline unsigned int ts_live_kind_of(uint32_t device_kind)
 	0xffffffffu /* instead of an entry: number of omitted frames follows */
 
 /* A dictionary entry, and a line number or an address in it. Entry 0: the dictionary was full. */
-static inline uint64_t ts_live_frame(uint32_t entry, uint32_t place)
+static inline uint64_t ts_live_frame(uint32_t entry, uint32_t position)
 {
-	return (uint64_t)entry << 32 | place;
+	return (uint64_t)entry << 32 | position;
 }
 
 static inline uint32_t ts_live_frame_entry(uint64_t frame)
@@ -190,7 +190,7 @@ static inline uint32_t ts_live_frame_entry(uint64_t frame)
 	return (uint32_t)(frame >> 32);
 }
 
-static inline uint32_t ts_live_frame_place(uint64_t frame)
+static inline uint32_t ts_live_frame_position(uint64_t frame)
 {
 	return (uint32_t)frame;
 }

@@ -147,11 +147,11 @@ bool ts_python_layout_of_version(struct ts_python_layout *ret_layout, unsigned i
 
 /* ---- what a runtime tells ---- */
 
-#define FIRST_TELLING 13
-#define TELLING (TS_PYTHON_NEWEST_MINOR - FIRST_TELLING + 1)
+#define FIRST_WITH_OFFSETS 13
+#define OFFSET_VERSIONS (TS_PYTHON_NEWEST_MINOR - FIRST_WITH_OFFSETS + 1)
 
 /* Words of _Py_DebugOffsets, which grows in the middle with each minor version; 0: missing. */
-enum told {
+enum debug_offset {
 	T_FREE_THREADED,
 	T_RUNTIME_SIZE,
 	T_INTERPRETER_SIZE,
@@ -167,7 +167,7 @@ enum told {
 	T_OBJECT_SIZE,
 	T_COUNT,
 };
-static const uint8_t told_words[T_COUNT][TELLING] = {
+static const uint8_t debug_offset_words[T_COUNT][OFFSET_VERSIONS] = {
 	[T_FREE_THREADED] = { 2, 2, 2 },    [T_RUNTIME_SIZE] = { 3, 3, 3 },
 	[T_INTERPRETER_SIZE] = { 6, 6, 6 }, [T_GC] = { 10, 11, 11 },
 	[T_GC_COLLECTING] = { 72, 82, 95 }, [T_GC_FRAME] = { 0, 0, 96 },
@@ -190,7 +190,7 @@ static const struct {
 	uint16_t at;
 	uint8_t bytes;
 	uint8_t within; /* enum told; T_COUNT: MAX_OFFSET */
-	uint8_t words[TELLING];
+	uint8_t words[OFFSET_VERSIONS];
 } members[] = {
 	MEMBER(runtime.interpreters_head, T_RUNTIME_SIZE, 5, 5, 5),
 	MEMBER(interpreter.id, T_INTERPRETER_SIZE, 7, 7, 7),
@@ -246,8 +246,8 @@ static const struct {
 	MEMBER(unicode.compact_bytes, T_COUNT, 0, 0, 93),
 };
 /* Free-threaded builds only: 0 elsewhere, which is not an offset. */
-static const uint8_t thread_instructions_word[TELLING] = { 0, 49, 57 };
-static const uint8_t code_index_word[TELLING] = { 0, 38, 46 };
+static const uint8_t thread_instructions_word[OFFSET_VERSIONS] = { 0, 49, 57 };
+static const uint8_t code_index_word[OFFSET_VERSIONS] = { 0, 38, 46 };
 
 struct runtime_words {
 	const uint8_t *bytes;
@@ -270,17 +270,18 @@ static uint64_t word_at(const struct runtime_words *words, unsigned int index)
 	return value;
 }
 
-static uint64_t told(const struct runtime_words *words, enum told what)
+static uint64_t debug_offset(const struct runtime_words *words, enum debug_offset what)
 {
-	return word_at(words, told_words[what][words->column]);
+	return word_at(words, debug_offset_words[what][words->column]);
 }
 
 static bool take_members(struct ts_python_layout *layout, const struct runtime_words *words)
 {
 	for (size_t i = 0; i < sizeof(members) / sizeof(members[0]); i++) {
 		unsigned int index = members[i].words[words->column];
-		uint64_t bound = members[i].within == T_COUNT ? MAX_OFFSET
-							      : told(words, members[i].within);
+		uint64_t bound = members[i].within == T_COUNT
+					 ? MAX_OFFSET
+					 : debug_offset(words, members[i].within);
 		uint64_t value = word_at(words, index);
 		uint16_t narrow = (uint16_t)value;
 		uint32_t wide = (uint32_t)value;
@@ -299,10 +300,12 @@ static bool take_members(struct ts_python_layout *layout, const struct runtime_w
 /* Values reported in parts, and derived ones. */
 static bool take_rest(struct ts_python_layout *layout, const struct runtime_words *words)
 {
-	uint64_t interpreter = told(words, T_INTERPRETER_SIZE), gc = told(words, T_GC);
-	uint64_t collecting = told(words, T_GC_COLLECTING), frame = told(words, T_GC_FRAME);
-	uint64_t gil = told(words, T_GIL), locked = told(words, T_GIL_LOCKED);
-	uint64_t holder = told(words, T_GIL_HOLDER);
+	uint64_t interpreter = debug_offset(words, T_INTERPRETER_SIZE),
+		 gc = debug_offset(words, T_GC);
+	uint64_t collecting = debug_offset(words, T_GC_COLLECTING),
+		 frame = debug_offset(words, T_GC_FRAME);
+	uint64_t gil = debug_offset(words, T_GIL), locked = debug_offset(words, T_GIL_LOCKED);
+	uint64_t holder = debug_offset(words, T_GIL_HOLDER);
 
 	if (gc >= interpreter || collecting >= interpreter - gc || gil >= interpreter ||
 	    locked < gil || locked - gil > MAX_OFFSET || holder < gil || holder - gil > MAX_OFFSET)
@@ -318,37 +321,39 @@ static bool take_rest(struct ts_python_layout *layout, const struct runtime_word
 	layout->code.bytes = layout->code.instructions;
 	if (layout->code.bytes < layout->object.type + 8u || layout->frame.owner < 2)
 		return false;
-	return layout->thread.data_stack_limit + 8u <= told(words, T_THREAD_SIZE);
+	return layout->thread.data_stack_limit + 8u <= debug_offset(words, T_THREAD_SIZE);
 }
 
 /* Free-threaded builds: which copy of a code a frame runs, and which threads may run. */
 static void take_free_threaded(struct ts_python_layout *layout, const struct runtime_words *words)
 {
-	static const uint8_t after_status[TELLING] = { 8, 12, 16 };
+	static const uint8_t after_status[OFFSET_VERSIONS] = { 8, 12, 16 };
 	uint64_t code_index = word_at(words, code_index_word[words->column]);
 	uint64_t instructions = word_at(words, thread_instructions_word[words->column]);
 
 	layout->frame.in_generator += FREE_THREADED_HEADER_BYTES - HEADER_BYTES;
 	layout->thread.attached = (uint16_t)(layout->thread.status + after_status[words->column]);
-	if (code_index && code_index < told(words, T_FRAME_SIZE))
+	if (code_index && code_index < debug_offset(words, T_FRAME_SIZE))
 		layout->frame.code_index = (uint16_t)code_index;
-	if (instructions && instructions < told(words, T_CODE_SIZE))
+	if (instructions && instructions < debug_offset(words, T_CODE_SIZE))
 		layout->code.thread_instructions = (uint16_t)instructions;
 }
 
 static bool are_sizes_sound(const struct runtime_words *words)
 {
-	return told(words, T_RUNTIME_SIZE) < MAX_STRUCTURE &&
-	       told(words, T_INTERPRETER_SIZE) < MAX_STRUCTURE &&
-	       told(words, T_THREAD_SIZE) < MAX_OFFSET && told(words, T_FRAME_SIZE) < MAX_OFFSET &&
-	       told(words, T_CODE_SIZE) < MAX_OFFSET && told(words, T_OBJECT_SIZE) <= 64;
+	return debug_offset(words, T_RUNTIME_SIZE) < MAX_STRUCTURE &&
+	       debug_offset(words, T_INTERPRETER_SIZE) < MAX_STRUCTURE &&
+	       debug_offset(words, T_THREAD_SIZE) < MAX_OFFSET &&
+	       debug_offset(words, T_FRAME_SIZE) < MAX_OFFSET &&
+	       debug_offset(words, T_CODE_SIZE) < MAX_OFFSET &&
+	       debug_offset(words, T_OBJECT_SIZE) <= 64;
 }
 
 /* False: implausible numbers. */
 static bool take(struct ts_python_layout *layout, unsigned int minor,
 		 const struct runtime_words *words)
 {
-	bool is_free_threaded = told(words, T_FREE_THREADED) == 1;
+	bool is_free_threaded = debug_offset(words, T_FREE_THREADED) == 1;
 
 	if (!are_sizes_sound(words))
 		return false;
@@ -374,12 +379,12 @@ int ts_python_layout_of_runtime(struct ts_python_layout *ret_layout, const void 
 		return TS_EFORMAT;
 	version = word_at(&words, 1);
 	minor = (unsigned int)(version >> 16 & 0xff);
-	if (version >> 32 || minor < FIRST_TELLING)
+	if (version >> 32 || minor < FIRST_WITH_OFFSETS)
 		return TS_EFORMAT;
 	*ret_version = version;
 	if (version >> 24 != 3 || minor > TS_PYTHON_NEWEST_MINOR)
 		return TS_EVERSION;
-	words.column = minor - FIRST_TELLING;
+	words.column = minor - FIRST_WITH_OFFSETS;
 	if (!take(&layout, minor, &words)) {
 		/* Betas of 3.15 do not report last_profiled_frame_seq. */
 		words.missing = version >> 8 == 0x030f00 ? 29 : 0;

@@ -11,8 +11,8 @@
 
 #define BATCH 256 /* ranges per call: more than a sweep of many threads, and little stack */
 
-static int read_own(struct ts_python_memory *memory, const struct ts_python_memory_range *ranges,
-		    size_t count)
+static int read_self(struct ts_python_memory *memory, const struct ts_python_memory_range *ranges,
+		     size_t count)
 {
 	for (size_t i = 0; i < count; i++) {
 		memcpy(ranges[i].copy, (const void *)(uintptr_t)ranges[i].address, ranges[i].bytes);
@@ -38,7 +38,8 @@ static int read_hooked(struct ts_python_memory *memory, const struct ts_python_m
 }
 
 /* How many ranges are complete after that many bytes. */
-static size_t whole_ranges(const struct ts_python_memory_range *ranges, size_t count, size_t bytes)
+static size_t complete_ranges(const struct ts_python_memory_range *ranges, size_t count,
+			      size_t bytes)
 {
 	size_t i = 0;
 
@@ -50,15 +51,15 @@ static size_t whole_ranges(const struct ts_python_memory_range *ranges, size_t c
 static ssize_t read_batch(struct ts_python_memory *memory,
 			  const struct ts_python_memory_range *ranges, size_t count)
 {
-	struct iovec here[BATCH], there[BATCH];
+	struct iovec local[BATCH], remote[BATCH];
 	ssize_t got;
 
 	for (size_t i = 0; i < count; i++) {
-		here[i] = (struct iovec){ ranges[i].copy, ranges[i].bytes };
-		there[i] = (struct iovec){ (void *)(uintptr_t)ranges[i].address, ranges[i].bytes };
+		local[i] = (struct iovec){ ranges[i].copy, ranges[i].bytes };
+		remote[i] = (struct iovec){ (void *)(uintptr_t)ranges[i].address, ranges[i].bytes };
 	}
 	memory->system_calls++;
-	got = process_vm_readv(memory->pid, here, count, there, count, 0);
+	got = process_vm_readv(memory->pid, local, count, remote, count, 0);
 	if (got > 0)
 		memory->bytes += (uint64_t)got;
 	return got < 0 ? -errno : got;
@@ -72,18 +73,18 @@ int ts_python_memory_read_ranges(struct ts_python_memory *memory,
 	if (memory->read)
 		return read_hooked(memory, ranges, count);
 	if (!memory->pid)
-		return read_own(memory, ranges, count);
+		return read_self(memory, ranges, count);
 	while (done < count) {
 		size_t batch = count - done < BATCH ? count - done : BATCH;
 		ssize_t got = read_batch(memory, ranges + done, batch);
-		size_t whole;
+		size_t complete;
 
 		if (got < 0) /* EFAULT: the first range of this batch is unreadable, which the
 				number tells */
 			return done || got == -EFAULT ? (int)done : (int)got;
-		whole = whole_ranges(ranges + done, batch, (size_t)got);
-		done += whole;
-		if (whole < batch)
+		complete = complete_ranges(ranges + done, batch, (size_t)got);
+		done += complete;
+		if (complete < batch)
 			break;
 	}
 	return (int)done;

@@ -127,12 +127,12 @@ static uint32_t character(const unsigned char *units, unsigned int unit, size_t 
 	return c;
 }
 
-static size_t encode(char *buffer, size_t room, uint32_t c)
+static size_t encode(char *buffer, size_t capacity, uint32_t c)
 {
 	size_t bytes = c < 0x80 ? 1 : c < 0x800 ? 2 : c < 0x10000 ? 3 : 4;
 	static const unsigned char marks[5] = { 0, 0, 0xc0, 0xe0, 0xf0 };
 
-	if (bytes > room)
+	if (bytes > capacity)
 		return 0;
 	for (size_t i = bytes; i-- > 1; c >>= 6)
 		buffer[i] = (char)(0x80 | (c & 0x3f));
@@ -353,7 +353,7 @@ static void find_instructions(struct ts_python_process_view *view, uint64_t code
 
 bool ts_python_code_read(struct ts_python_process_view *view,
 			 const struct ts_python_code_identity *identity,
-			 struct ts_python_code_text *ret_text, void *table, size_t table_room)
+			 struct ts_python_code_text *ret_text, void *table, size_t table_capacity)
 {
 	uint64_t data;
 	uint32_t bytes;
@@ -362,8 +362,8 @@ bool ts_python_code_read(struct ts_python_process_view *view,
 	    ts_python_read_text(view, identity->file, ret_text->file, sizeof(ret_text->file)) < 0 ||
 	    !find_bytes(view, identity->line_table, &data, &bytes))
 		return false;
-	if (!table || bytes > table_room)
-		bytes = table ? (uint32_t)table_room : 0;
+	if (!table || bytes > table_capacity)
+		bytes = table ? (uint32_t)table_capacity : 0;
 	if (bytes && !ts_python_memory_read(view->memory, data, table, bytes))
 		return false;
 	ret_text->table_bytes = bytes;

@@ -67,7 +67,7 @@ struct ts_python_code_text {
 /* Names and the address of the instructions. `table`: buffer for the line table, may be NULL. */
 bool ts_python_code_read(struct ts_python_process_view *view,
 			 const struct ts_python_code_identity *identity,
-			 struct ts_python_code_text *ret_text, void *table, size_t table_room);
+			 struct ts_python_code_text *ret_text, void *table, size_t table_capacity);
 
 /* ---- python_lines.c ---- */
 

@@ -34,7 +34,7 @@ static bool innermost(struct ts_python_process_view *view, uint64_t thread, uint
 }
 
 size_t ts_python_walk(struct ts_python_process_view *view, uint64_t thread,
-		      struct ts_python_raw_frame *ret_frames, size_t room, bool *ret_complete)
+		      struct ts_python_raw_frame *ret_frames, size_t capacity, bool *ret_complete)
 {
 	const struct ts_python_layout *layout = view->layout;
 	uint8_t copy[MAX_FRAME_BYTES];
@@ -58,7 +58,7 @@ size_t ts_python_walk(struct ts_python_process_view *view, uint64_t thread,
 			if (depth)
 				ret_frames[depth - 1].flags |= TS_PYTHON_RAW_ENTRY;
 		} else {
-			if (depth == room)
+			if (depth == capacity)
 				return depth;
 			ret_frames[depth++] = frame;
 		}

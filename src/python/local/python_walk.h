@@ -32,12 +32,12 @@ enum ts_python_frame_kind {
 };
 
 /*
- * Innermost first. Returns their number, at most `room`. *ret_complete: the outermost frame was
+ * Innermost first. Returns their number, at most `capacity`. *ret_complete: the outermost frame was
  * reached. `thread`: address of the PyThreadState. Reliable only for a thread that does not run
  * meanwhile, such as the calling one.
  */
 size_t ts_python_walk(struct ts_python_process_view *view, uint64_t thread,
-		      struct ts_python_raw_frame *ret_frames, size_t room, bool *ret_complete);
+		      struct ts_python_raw_frame *ret_frames, size_t capacity, bool *ret_complete);
 
 /*
  * Byte offset of the running instruction in the code (`instructions`: address of the copy selected

@@ -29,7 +29,7 @@ struct search {
 	struct ts_python_memory *memory;
 	pid_t pid;
 	struct ts_maps maps;
-	struct python_runtime *place;
+	struct python_runtime *runtime_info;
 	unsigned int version;   /* PY_VERSION_HEX; 0: unknown */
 	bool is_starting;       /* there is a runtime, but not initialised yet */
 	unsigned int old_minor; /* version of a Python without a runtime, by its name; 0: none */
@@ -100,14 +100,14 @@ static bool version_of_name(const char *name, unsigned int *ret_major, unsigned 
 /* "3.9.2", "3.14.0rc2", "3.9.2+" as PY_VERSION_HEX. 0: not a version. */
 static unsigned int version_of_text(const char *text, size_t length)
 {
-	unsigned int parts[3] = { 0 }, level = 0xf, serial = 0, count = 0;
+	unsigned int numbers[3] = { 0 }, level = 0xf, serial = 0, count = 0;
 	size_t at = 0;
 
 	for (; count < 3; count++) {
 		size_t start = at;
 
 		for (; at < length && isdigit((unsigned char)text[at]) && at - start < 3; at++)
-			parts[count] = parts[count] * 10 + (unsigned int)(text[at] - '0');
+			numbers[count] = numbers[count] * 10 + (unsigned int)(text[at] - '0');
 		if (at == start || (count < 2 && (at >= length || text[at++] != '.')))
 			return 0;
 	}
@@ -119,9 +119,9 @@ static unsigned int version_of_text(const char *text, size_t length)
 	}
 	if (at < length && text[at] == '+')
 		at++;
-	if (at != length || parts[0] != 3 || parts[1] > 255 || parts[2] > 255)
+	if (at != length || numbers[0] != 3 || numbers[1] > 255 || numbers[2] > 255)
 		return 0;
-	return 3u << 24 | parts[1] << 16 | parts[2] << 8 | level << 4 | (serial & 0xf);
+	return 3u << 24 | numbers[1] << 16 | numbers[2] << 8 | level << 4 | (serial & 0xf);
 }
 
 /*
@@ -177,8 +177,8 @@ static void find_version(struct search *search, const struct binary *binary)
 static void describe(struct search *search, const struct binary *binary, const char *found_by)
 {
 	static const char *const levels[16] = { [0xa] = "a", [0xb] = "b", [0xc] = "rc" };
-	struct ts_python_info *about = &search->place->about;
-	struct ts_python_layout *layout = &search->place->layout;
+	struct ts_python_info *about = &search->runtime_info->about;
+	struct ts_python_layout *layout = &search->runtime_info->layout;
 	unsigned int version = search->version, level = version >> 4 & 0xf;
 	char serial[8] = "";
 	struct ts_elf_range symbol;
@@ -198,7 +198,7 @@ static void describe(struct search *search, const struct binary *binary, const c
 		 about->is_free_threaded ? " free-threaded" : "", about->is_debug ? " debug" : "");
 	snprintf(about->binary, sizeof(about->binary), "%s", binary->range->path);
 	if (ts_elf_symbol(binary->elf, "PyCode_Type", &symbol))
-		search->place->code_type = binary->bias + symbol.address;
+		search->runtime_info->code_type = binary->bias + symbol.address;
 }
 
 /* The layout of a possible runtime at an address. TS_ENOTFOUND: not a runtime. */
@@ -206,22 +206,22 @@ static int lay_out(struct search *search, const struct binary *binary, uint64_t 
 		   struct ts_error *err)
 {
 	uint8_t bytes[TS_PYTHON_DEBUG_OFFSETS_BYTES];
-	struct ts_python_layout *layout = &search->place->layout;
-	uint64_t told = 0;
+	struct ts_python_layout *layout = &search->runtime_info->layout;
+	uint64_t runtime_version = 0;
 	int status;
 
 	if (!ts_python_memory_read(search->memory, runtime, bytes, sizeof(bytes)))
 		return TS_ENOTFOUND;
-	status = ts_python_layout_of_runtime(layout, bytes, sizeof(bytes), &told);
-	if (told)
-		search->version = (unsigned int)told;
+	status = ts_python_layout_of_runtime(layout, bytes, sizeof(bytes), &runtime_version);
+	if (runtime_version)
+		search->version = (unsigned int)runtime_version;
 	if (status == TS_OK)
 		return TS_OK;
-	if (!told)
+	if (!runtime_version)
 		find_version(search, binary);
 	if (!search->version)
 		return TS_ENOTFOUND;
-	if (status == TS_EFORMAT && !told &&
+	if (status == TS_EFORMAT && !runtime_version &&
 	    ts_python_layout_of_version(layout, search->version >> 16 & 0xff, false))
 		return TS_OK;
 	/* Since 3.13 the cookie is there as soon as the program is mapped. */
@@ -248,12 +248,12 @@ static int try_at(struct search *search, const struct binary *binary, uint64_t r
 
 	if (status)
 		return status;
-	probe = ts_python_probe(search->memory, &search->place->layout, runtime);
+	probe = ts_python_probe(search->memory, &search->runtime_info->layout, runtime);
 	if (probe == 0)
 		search->is_starting = true;
 	if (probe <= 0)
 		return TS_ENOTFOUND;
-	search->place->runtime = runtime;
+	search->runtime_info->runtime = runtime;
 	describe(search, binary, found_by);
 	return TS_OK;
 }
@@ -441,15 +441,15 @@ static int try_all(struct search *search, struct ts_error *err)
 /* ---- asyncio ---- */
 
 /* asyncio's own task offsets, 3.14 on: words of its section. */
-enum { TASK_NAME = 1, TASK_COROUTINE = 5, RUNNING_TASK = 11, TOLD_WORDS = 13 };
+enum { TASK_NAME = 1, TASK_COROUTINE = 5, RUNNING_TASK = 11, OFFSET_WORDS = 13 };
 
 static void take_asyncio(struct search *search, const struct ts_map_range *range)
 {
-	struct ts_python_layout *layout = &search->place->layout;
+	struct ts_python_layout *layout = &search->runtime_info->layout;
 	TS_AUTO_FD int fd = ts_maps_open_file(search->pid, range);
 	TS_AUTO(ts_elf) elf = NULL;
 	struct ts_elf_range section;
-	uint64_t bias, words[TOLD_WORDS];
+	uint64_t bias, words[OFFSET_WORDS];
 
 	if (fd < 0 || ts_elf_open(&elf, fd, range->path, NULL) ||
 	    !ts_elf_section(elf, ".AsyncioDebug", &section) || section.bytes < sizeof(words) ||
@@ -465,7 +465,7 @@ static void take_asyncio(struct search *search, const struct ts_map_range *range
 
 static void find_asyncio(struct search *search)
 {
-	if (search->place->layout.minor < 14)
+	if (search->runtime_info->layout.minor < 14)
 		return;
 	for (size_t i = 0; i < search->maps.count; i++) {
 		const struct ts_map_range *range = &search->maps.ranges[i];
@@ -516,13 +516,13 @@ static int check_access(struct search *search, struct ts_error *err)
 	return TS_OK;
 }
 
-int ts_python_find(struct ts_python_memory *memory, pid_t pid, struct python_runtime *ret_place,
+int ts_python_find(struct ts_python_memory *memory, pid_t pid, struct python_runtime *ret_runtime,
 		   struct ts_error *err)
 {
-	struct search search = { .memory = memory, .pid = pid, .place = ret_place };
+	struct search search = { .memory = memory, .pid = pid, .runtime_info = ret_runtime };
 	int status = ts_maps_read(&search.maps, pid, err);
 
-	memset(ret_place, 0, sizeof(*ret_place));
+	memset(ret_runtime, 0, sizeof(*ret_runtime));
 	if (status == TS_ECAP)
 		return ts_python_access_denied(pid, err);
 	if (status)
@@ -540,9 +540,9 @@ int ts_python_find(struct ts_python_memory *memory, pid_t pid, struct python_run
 }
 
 void ts_python_find_asyncio(struct ts_python_memory *memory, pid_t pid,
-			    struct python_runtime *place)
+			    struct python_runtime *runtime_info)
 {
-	struct search search = { .memory = memory, .pid = pid, .place = place };
+	struct search search = { .memory = memory, .pid = pid, .runtime_info = runtime_info };
 
 	if (ts_maps_read(&search.maps, pid, NULL))
 		return;

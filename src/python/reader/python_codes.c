@@ -50,12 +50,12 @@ static struct ts_python_code *intern(struct python_codes *codes, const char *nam
 	uint64_t hash =
 		ts_hash_mix64(ts_hash64(name, strlen(name)) ^
 			      ts_hash_mix64(ts_hash64(file, strlen(file)) + (uint32_t)first_line));
-	uint64_t *place = ts_map_insert(&codes->known, hash, NULL);
+	uint64_t *slot = ts_map_insert(&codes->known, hash, NULL);
 	struct ts_python_code *code;
 
-	if (!place)
+	if (!slot)
 		return NULL;
-	code = (struct ts_python_code *)(uintptr_t)*place;
+	code = (struct ts_python_code *)(uintptr_t)*slot;
 	if (code && code->first_line == first_line && strcmp(code->name, name) == 0 &&
 	    strcmp(code->file, file) == 0)
 		return code;
@@ -68,7 +68,7 @@ static struct ts_python_code *intern(struct python_codes *codes, const char *nam
 		return NULL;
 	code->first_line = first_line;
 	code->number = ++codes->next_number;
-	*place = (uint64_t)(uintptr_t)code;
+	*slot = (uint64_t)(uintptr_t)code;
 	return code;
 }
 
@@ -77,7 +77,7 @@ static struct ts_python_code *intern(struct python_codes *codes, const char *nam
 /* Recognises PyCode_Type by name, if no symbol was found. */
 static bool learn_code_type(struct ts_python_reader *python, const void *copy)
 {
-	const struct ts_python_layout *layout = &python->place.layout;
+	const struct ts_python_layout *layout = &python->runtime_info.layout;
 	uint64_t type = ts_python_word_of(copy, layout->object.type), name;
 	char text[5];
 
@@ -94,8 +94,8 @@ static bool identify(struct ts_python_reader *python, uint64_t address, const vo
 {
 	if (!python->view.code_type && !learn_code_type(python, copy))
 		return false;
-	return ts_python_code_identify(&python->place.layout, address, python->view.code_type, copy,
-				       ret_identity);
+	return ts_python_code_identify(&python->runtime_info.layout, address,
+				       python->view.code_type, copy, ret_identity);
 }
 
 static bool keep_table(struct python_code_at *at, const uint8_t *table, uint32_t bytes)
@@ -160,7 +160,7 @@ static void renew(struct ts_python_reader *python, struct python_code_at *at, co
 	} else if (!at->code || !is_same(&identity, &at->identity)) {
 		at->identity = identity;
 		read_code(python, at);
-		at->is_hidden = is_hidden(&python->place.layout, at, copy);
+		at->is_hidden = is_hidden(&python->runtime_info.layout, at, copy);
 	}
 	at->checked_ns = now_ns;
 	at->generation = python->codes.generation;
@@ -222,7 +222,7 @@ static int read_noted(struct ts_python_reader *python, size_t bytes)
 int ts_python_codes_check(struct ts_python_reader *python, int64_t now_ns)
 {
 	struct python_codes *codes = &python->codes;
-	size_t bytes = python->place.layout.code.bytes, done = 0;
+	size_t bytes = python->runtime_info.layout.code.bytes, done = 0;
 	int status = TS_OK;
 
 	if (!codes->noted_count)
@@ -263,7 +263,8 @@ static uint64_t copy_address(struct ts_python_reader *python, struct python_code
 	if (index >= MAX_COPIES ||
 	    !ts_python_memory_read_pointer(
 		    &python->memory,
-		    at->identity.address + python->place.layout.code.thread_instructions, &array) ||
+		    at->identity.address + python->runtime_info.layout.code.thread_instructions,
+		    &array) ||
 	    !ts_python_memory_read_pointer(&python->memory, array, &count) || index >= count ||
 	    !ts_python_memory_read_pointer(&python->memory, array + 8 + (uint64_t)index * 8,
 					   &address))
@@ -283,7 +284,8 @@ static uint64_t copy_address(struct ts_python_reader *python, struct python_code
 static uint64_t first_instruction(struct ts_python_reader *python, struct python_code_at *at,
 				  const struct ts_python_raw_frame *frame)
 {
-	if (!frame->code_index || python->place.layout.code.thread_instructions == TS_PYTHON_NONE)
+	if (!frame->code_index ||
+	    python->runtime_info.layout.code.thread_instructions == TS_PYTHON_NONE)
 		return at->instructions;
 	return copy_address(python, at, frame->code_index);
 }
@@ -291,7 +293,7 @@ static uint64_t first_instruction(struct ts_python_reader *python, struct python
 bool ts_python_code_has(struct ts_python_reader *python, struct python_code_at *at,
 			const struct ts_python_raw_frame *frame, int64_t *ret_offset)
 {
-	const struct ts_python_layout *layout = &python->place.layout;
+	const struct ts_python_layout *layout = &python->runtime_info.layout;
 	uint64_t first;
 	int64_t offset;
 

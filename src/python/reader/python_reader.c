@@ -30,7 +30,7 @@ static uint32_t wide(uint16_t offset)
 /* What is read in each sweep besides the threads. */
 static void set_windows(struct ts_python_reader *python)
 {
-	const struct ts_python_layout *layout = &python->place.layout;
+	const struct ts_python_layout *layout = &python->runtime_info.layout;
 	const uint32_t runtime[] = { wide(layout->runtime.interpreters_head),
 				     wide(layout->runtime.current_thread),
 				     wide(layout->runtime.collecting) };
@@ -67,16 +67,16 @@ int ts_python_reader_open(struct ts_python_reader **ret_python, pid_t pid, uint6
 	python->start_time = now;
 	python->flags = flags;
 	python->memory.pid = pid;
-	status = ts_python_find(&python->memory, pid, &python->place, err);
+	status = ts_python_find(&python->memory, pid, &python->runtime_info, err);
 	if (status)
 		return status;
-	if (python->place.layout.thread.bytes > MAX_HEAD)
+	if (python->runtime_info.layout.thread.bytes > MAX_HEAD)
 		return ts_error_set(err, TS_EVERSION,
 				    "process %d runs a Python with an unknown thread layout",
 				    (int)pid);
 	python->view.memory = &python->memory;
-	python->view.layout = &python->place.layout;
-	python->view.code_type = python->place.code_type;
+	python->view.layout = &python->runtime_info.layout;
+	python->view.code_type = python->runtime_info.code_type;
 	python->inner_pid = ts_process_inner_pid(pid);
 	python->is_inside = python->inner_pid != pid;
 	set_windows(python);
@@ -102,7 +102,7 @@ void ts_python_reader_close(struct ts_python_reader *python)
 
 const struct ts_python_info *ts_python_info(const struct ts_python_reader *python)
 {
-	return &python->place.about;
+	return &python->runtime_info.about;
 }
 
 void ts_python_reader_counts(const struct ts_python_reader *python,
@@ -116,7 +116,7 @@ void ts_python_reader_counts(const struct ts_python_reader *python,
 int ts_python_locals(struct ts_python_reader *python, const struct ts_python_frame *frame,
 		     size_t limit, struct ts_text *out)
 {
-	const struct ts_python_layout *layout = &python->place.layout;
+	const struct ts_python_layout *layout = &python->runtime_info.layout;
 	const struct python_code_at *at;
 	uint64_t code, value;
 

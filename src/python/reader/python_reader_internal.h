@@ -29,11 +29,11 @@ struct python_runtime {
 };
 
 /* Finds the runtime of a process. Errors as of ts_python_reader_open(). */
-int ts_python_find(struct ts_python_memory *memory, pid_t pid, struct python_runtime *ret_place,
+int ts_python_find(struct ts_python_memory *memory, pid_t pid, struct python_runtime *ret_runtime,
 		   struct ts_error *err);
 /* asyncio's offsets once it is loaded, 3.14 on. */
 void ts_python_find_asyncio(struct ts_python_memory *memory, pid_t pid,
-			    struct python_runtime *place);
+			    struct python_runtime *runtime_info);
 /* Its name, or "?". */
 void ts_python_process_name(pid_t pid, char *buffer, size_t bytes);
 /* Whether there are threads at that runtime: 1, 0: not yet, -1: not a runtime. */
@@ -270,7 +270,7 @@ struct ts_python_reader {
 	pid_t pid;
 	uint64_t start_time;
 	unsigned int flags;
-	struct python_runtime place;
+	struct python_runtime runtime_info;
 	struct ts_python_memory memory;
 	struct ts_python_process_view view;
 	struct python_codes codes;

@@ -42,7 +42,7 @@ void ts_python_stack_release(struct python_stack *stack)
 /* ---- frames that lie elsewhere ---- */
 
 /* The first one at or after an address. */
-static size_t heap_place(const struct python_stack *stack, uint64_t address)
+static size_t heap_position(const struct python_stack *stack, uint64_t address)
 {
 	size_t low = 0, high = stack->heap_count;
 
@@ -59,10 +59,10 @@ static size_t heap_place(const struct python_stack *stack, uint64_t address)
 
 struct python_heap_frame *ts_python_stack_heap_frame(struct python_stack *stack, uint64_t address)
 {
-	size_t place = heap_place(stack, address);
+	size_t position = heap_position(stack, address);
 
-	return place < stack->heap_count && stack->heap[place].address == address
-		       ? &stack->heap[place]
+	return position < stack->heap_count && stack->heap[position].address == address
+		       ? &stack->heap[position]
 		       : NULL;
 }
 
@@ -70,7 +70,8 @@ struct python_heap_frame *ts_python_stack_heap_frame(struct python_stack *stack,
 static struct python_heap_frame *learn_heap(struct ts_python_reader *python,
 					    struct python_stack *stack, uint64_t address)
 {
-	size_t bytes = python->place.layout.frame.bytes, place = heap_place(stack, address);
+	size_t bytes = python->runtime_info.layout.frame.bytes,
+	       position = heap_position(stack, address);
 	struct python_heap_frame *frame;
 
 	if (stack->heap_count >= MAX_DEPTH ||
@@ -81,8 +82,8 @@ static struct python_heap_frame *learn_heap(struct ts_python_reader *python,
 	    !ts_python_memory_read(&python->memory, address,
 				   stack->heap_copies + stack->heap_copy_bytes, bytes))
 		return NULL;
-	frame = &stack->heap[place];
-	memmove(frame + 1, frame, (stack->heap_count - place) * sizeof(*frame));
+	frame = &stack->heap[position];
+	memmove(frame + 1, frame, (stack->heap_count - position) * sizeof(*frame));
 	*frame = (struct python_heap_frame){ .address = address,
 					     .copy = (uint32_t)stack->heap_copy_bytes };
 	stack->heap_copy_bytes += bytes;
@@ -103,7 +104,7 @@ static void forget_heap(struct python_stack *stack)
 /* One range for all frames on the same page or the next one: both are mapped. */
 static int plan_heap(struct ts_python_reader *python, struct python_stack *stack)
 {
-	uint32_t bytes = python->place.layout.frame.bytes;
+	uint32_t bytes = python->runtime_info.layout.frame.bytes;
 	size_t used = 0, first = python->range_count;
 
 	for (size_t i = 0, next; i < stack->heap_count; i = next) {
@@ -164,7 +165,7 @@ static int plan_again(struct ts_python_reader *python, struct python_stack *stac
 uint64_t ts_python_stack_innermost_address(const struct ts_python_reader *python,
 					   const struct python_stack *stack)
 {
-	const struct ts_python_layout *layout = &python->place.layout;
+	const struct ts_python_layout *layout = &python->runtime_info.layout;
 
 	return layout->frames == TS_PYTHON_CFRAME ? stack->cframe
 						  : stack->thread + layout->thread.frame;
@@ -176,7 +177,7 @@ uint64_t ts_python_stack_innermost_address(const struct ts_python_reader *python
  */
 static int plan_after(struct ts_python_reader *python, struct python_stack *stack, bool has_cframe)
 {
-	uint64_t cframe = stack->thread + python->place.layout.thread.frame;
+	uint64_t cframe = stack->thread + python->runtime_info.layout.thread.frame;
 
 	if (has_cframe && ts_python_add_range(python, cframe, &stack->cframe_after, 8))
 		return TS_ENOMEM;
@@ -187,7 +188,7 @@ static int plan_after(struct ts_python_reader *python, struct python_stack *stac
 int ts_python_stack_plan(struct ts_python_reader *python, struct python_stack *stack,
 			 bool is_double)
 {
-	const struct ts_python_layout *layout = &python->place.layout;
+	const struct ts_python_layout *layout = &python->runtime_info.layout;
 	bool has_cframe = layout->frames == TS_PYTHON_CFRAME && stack->cframe;
 
 	stack->first_range = python->range_count;
@@ -252,7 +253,7 @@ static struct python_chunk *add_chunk(struct python_stack *stack, uint64_t addre
 /* Follows the chunks of a thread from the newest one. */
 static bool discover_chunks(struct ts_python_reader *python, struct python_stack *stack)
 {
-	const struct ts_python_layout *layout = &python->place.layout;
+	const struct ts_python_layout *layout = &python->runtime_info.layout;
 	uint64_t at = head_word(stack, layout->thread.data_stack_chunk);
 	uint64_t top = head_word(stack, layout->thread.data_stack_top), all = 0;
 
@@ -297,7 +298,7 @@ struct walk {
 /* A frame on the data stack, in the chunk of its callee or in an older one. */
 static const uint8_t *chunk_copy(struct walk *walk, uint64_t at)
 {
-	uint32_t bytes = walk->python->place.layout.frame.bytes;
+	uint32_t bytes = walk->python->runtime_info.layout.frame.bytes;
 
 	for (size_t i = walk->chunk; i > 0; i--) {
 		const struct python_chunk *chunk = &walk->stack->chunks[i - 1];
@@ -411,10 +412,10 @@ static bool may_call_at_once(const struct ts_python_reader *python, uint64_t cod
 	       ((const struct python_code_at *)(uintptr_t)at)->is_hidden;
 }
 
-static enum call judge_call(const struct walk *walk, uint64_t at, const uint8_t *copy,
-			    const struct ts_python_raw_frame *frame, bool is_in_chunk)
+static enum call classify_call(const struct walk *walk, uint64_t at, const uint8_t *copy,
+			       const struct ts_python_raw_frame *frame, bool is_in_chunk)
 {
-	const struct ts_python_layout *layout = &walk->python->place.layout;
+	const struct ts_python_layout *layout = &walk->python->runtime_info.layout;
 	const struct python_stack *stack = walk->stack;
 	uint64_t top, function, words[4];
 
@@ -454,7 +455,7 @@ static enum python_stack_status take_frame(struct walk *walk, uint64_t at, const
 					   bool is_in_chunk, uint64_t *ret_previous)
 {
 	struct python_stack *stack = walk->stack;
-	const struct ts_python_layout *layout = &walk->python->place.layout;
+	const struct ts_python_layout *layout = &walk->python->runtime_info.layout;
 	struct ts_python_raw_frame frame;
 	enum ts_python_frame_kind kind =
 		ts_python_frame_parse(layout, at, copy, &frame, ret_previous);
@@ -474,7 +475,7 @@ static enum python_stack_status take_frame(struct walk *walk, uint64_t at, const
 	    (layout->frames != TS_PYTHON_FRAME_OBJECTS &&
 	     is_in_chunk != (kind == TS_PYTHON_FRAME_THREAD)))
 		return STACK_INVALID;
-	call = judge_call(walk, at, copy, &frame, is_in_chunk);
+	call = classify_call(walk, at, copy, &frame, is_in_chunk);
 	if (call == CALL_BROKEN)
 		stack->depth = 0; /* it runs itself by now: those inside it have returned */
 	if (call == CALL_SURE && stack->depth)
@@ -550,7 +551,7 @@ static bool put_inside(struct python_stack *stack, const struct ts_python_raw_fr
 static void extend_heap(struct walk *walk)
 {
 	struct python_stack *stack = walk->stack;
-	const struct ts_python_layout *layout = &walk->python->place.layout;
+	const struct ts_python_layout *layout = &walk->python->runtime_info.layout;
 
 	for (unsigned int i = 0; i < MAX_EXTENSION && stack->depth; i++) {
 		const struct python_heap_frame *callee = find_heap_callee(layout, stack);
@@ -570,7 +571,7 @@ static void extend_heap(struct walk *walk)
 static enum python_stack_status extend(struct walk *walk, size_t newest)
 {
 	struct python_stack *stack = walk->stack;
-	const struct ts_python_layout *layout = &walk->python->place.layout;
+	const struct ts_python_layout *layout = &walk->python->runtime_info.layout;
 	const struct python_chunk *chunk;
 
 	if (layout->frame.state != TS_PYTHON_NONE && stack->is_double && !walk->learns)
@@ -595,7 +596,7 @@ static enum python_stack_status extend(struct walk *walk, size_t newest)
 /* The chunk that the thread uses now, plus 1; 0: unknown. */
 static size_t newest_chunk(const struct ts_python_reader *python, const struct python_stack *stack)
 {
-	uint64_t address = head_word(stack, python->place.layout.thread.data_stack_chunk);
+	uint64_t address = head_word(stack, python->runtime_info.layout.thread.data_stack_chunk);
 
 	for (size_t i = stack->chunk_count; i > 0; i--)
 		if (stack->chunks[i - 1].address == address)
@@ -607,7 +608,7 @@ static size_t newest_chunk(const struct ts_python_reader *python, const struct p
 static enum python_stack_status follow(struct walk *walk)
 {
 	struct python_stack *stack = walk->stack;
-	const struct ts_python_layout *layout = &walk->python->place.layout;
+	const struct ts_python_layout *layout = &walk->python->runtime_info.layout;
 	uint64_t base = layout->thread.base_frame == TS_PYTHON_NONE
 				? 0
 				: head_word(stack, layout->thread.base_frame);
@@ -639,7 +640,7 @@ static enum python_stack_status follow(struct walk *walk)
 static bool prepare(struct walk *walk)
 {
 	struct python_stack *stack = walk->stack;
-	const struct ts_python_layout *layout = &walk->python->place.layout;
+	const struct ts_python_layout *layout = &walk->python->runtime_info.layout;
 
 	if (layout->frames == TS_PYTHON_CFRAME) {
 		uint64_t cframe = head_word(stack, layout->thread.frame);
@@ -686,7 +687,7 @@ static uint32_t unmoved(const struct python_stack *stack)
  */
 static bool is_bottomed(const struct ts_python_reader *python, const struct python_stack *stack)
 {
-	const struct ts_python_layout *layout = &python->place.layout;
+	const struct ts_python_layout *layout = &python->runtime_info.layout;
 	uint64_t lowest = stack->lowest;
 
 	if (!stack->chunk_count)
@@ -728,7 +729,7 @@ enum python_stack_status ts_python_stack_walk(struct ts_python_reader *python,
 int ts_python_stack_discover(struct ts_python_reader *python, struct python_stack *stack)
 {
 	struct walk walk = { .python = python, .stack = stack, .learns = true };
-	const struct ts_python_layout *layout = &python->place.layout;
+	const struct ts_python_layout *layout = &python->runtime_info.layout;
 
 	/* What could not be read may be gone for good. */
 	if (!stack->is_read)

@@ -57,7 +57,7 @@ static int read_ranges(struct ts_python_reader *python, struct ts_error *err)
 	return TS_OK;
 }
 
-static bool are_whole(const struct ts_python_reader *python, size_t first, size_t count)
+static bool are_complete(const struct ts_python_reader *python, size_t first, size_t count)
 {
 	for (size_t i = 0; i < python->failed_count; i++)
 		if (python->failed[i] >= first && python->failed[i] - first < count)
@@ -69,7 +69,7 @@ static bool are_whole(const struct ts_python_reader *python, size_t first, size_
 
 static int plan_interpreter(struct ts_python_reader *python, struct python_interpreter *interpreter)
 {
-	uint32_t generation = python->place.layout.interpreter.code_generation;
+	uint32_t generation = python->runtime_info.layout.interpreter.code_generation;
 
 	interpreter->first_range = python->range_count;
 	if (ts_python_add_range(python, interpreter->address + python->window_start,
@@ -95,7 +95,7 @@ static uint64_t window_word(const struct ts_python_reader *python,
 static bool read_interpreter(struct ts_python_reader *python,
 			     struct python_interpreter *interpreter)
 {
-	const struct ts_python_layout *layout = &python->place.layout;
+	const struct ts_python_layout *layout = &python->runtime_info.layout;
 	struct ts_python_memory *memory = &python->memory;
 	uint64_t at = interpreter->address, id = 0;
 
@@ -121,7 +121,7 @@ static bool read_interpreter(struct ts_python_reader *python,
 static void complete_interpreter(struct ts_python_reader *python,
 				 struct python_interpreter *interpreter)
 {
-	const struct ts_python_layout *layout = &python->place.layout;
+	const struct ts_python_layout *layout = &python->runtime_info.layout;
 	struct ts_python_memory *memory = &python->memory;
 	uint64_t at = interpreter->address;
 
@@ -197,7 +197,7 @@ static struct python_thread *new_thread(struct ts_python_reader *python, uint64_
 	thread->stack.hot = 1;
 	thread->kernel_fd = -1;
 	if (!ts_python_memory_read(&python->memory, address, thread->stack.head,
-				   python->place.layout.thread.bytes)) {
+				   python->runtime_info.layout.thread.bytes)) {
 		ts_python_thread_free(thread);
 		return NULL;
 	}
@@ -208,7 +208,7 @@ static struct python_thread *new_thread(struct ts_python_reader *python, uint64_
 static bool list_thread(struct ts_python_reader *python, struct python_interpreter *interpreter,
 			uint64_t address, size_t *cursor, bool *ret_new, uint64_t *ret_next)
 {
-	const struct ts_python_layout *layout = &python->place.layout;
+	const struct ts_python_layout *layout = &python->runtime_info.layout;
 	struct python_thread *thread = find_thread(python, address, cursor);
 	bool is_new = !thread;
 
@@ -241,8 +241,8 @@ static bool list_thread(struct ts_python_reader *python, struct python_interpret
 static void list_threads(struct ts_python_reader *python, struct python_interpreter *interpreter,
 			 size_t *cursor, bool *ret_new, int64_t now_ns)
 {
-	uint64_t at =
-		window_word(python, interpreter, python->place.layout.interpreter.threads_head);
+	uint64_t at = window_word(python, interpreter,
+				  python->runtime_info.layout.interpreter.threads_head);
 
 	while (at && python->listed_count < MAX_THREADS) {
 		uint64_t next;
@@ -287,9 +287,9 @@ static void keep_main(struct ts_python_reader *python)
 }
 
 /* Whether the requested thread is there and need not be searched. */
-static bool is_main_there(const struct ts_python_reader *python, int64_t now_ns)
+static bool has_main(const struct ts_python_reader *python, int64_t now_ns)
 {
-	const struct ts_python_layout *layout = &python->place.layout;
+	const struct ts_python_layout *layout = &python->runtime_info.layout;
 	const struct python_thread *thread;
 
 	if (!(python->flags & TS_PYTHON_MAIN_ONLY) || python->thread_count != 1 ||
@@ -307,7 +307,7 @@ static void count_ended_codes(struct ts_python_reader *python)
 {
 	uint64_t generation = 0;
 
-	if (python->place.layout.interpreter.code_generation == TS_PYTHON_NONE_32)
+	if (python->runtime_info.layout.interpreter.code_generation == TS_PYTHON_NONE_32)
 		return;
 	for (size_t i = 0; i < python->interpreter_count; i++)
 		generation += python->interpreters[i].generation;
@@ -317,14 +317,14 @@ static void count_ended_codes(struct ts_python_reader *python)
 /* Follows all lists in the copies. *ret_new: there is a new thread. */
 static void follow_lists(struct ts_python_reader *python, bool *ret_new, int64_t now_ns)
 {
-	const struct ts_python_layout *layout = &python->place.layout;
+	const struct ts_python_layout *layout = &python->runtime_info.layout;
 	uint64_t at = ts_python_word_of(python->runtime_copy,
 					layout->runtime.interpreters_head - python->runtime_start);
 	size_t cursor = 0, steps = 0;
 
 	*ret_new = false;
 	count_ended_codes(python);
-	if (is_main_there(python, now_ns))
+	if (has_main(python, now_ns))
 		return;
 	python->listed_ns = now_ns;
 	while (at && steps++ < MAX_INTERPRETERS) {
@@ -404,7 +404,7 @@ static bool resolve(struct ts_python_reader *python, struct python_thread *threa
 			continue;
 		}
 		frame->code = code->code;
-		frame->line = ts_python_code_line(&python->place.layout, code, offset);
+		frame->line = ts_python_code_line(&python->runtime_info.layout, code, offset);
 		frame->flags = raw->flags & TS_PYTHON_FRAME_ENTRY;
 		frame->address = raw->address;
 		shown++;
@@ -555,7 +555,7 @@ static const struct python_interpreter *interpreter_of(const struct ts_python_re
 static bool has_lock(const struct ts_python_reader *python,
 		     const struct python_interpreter *interpreter, const struct python_stack *stack)
 {
-	const struct ts_python_layout *layout = &python->place.layout;
+	const struct ts_python_layout *layout = &python->runtime_info.layout;
 	const uint8_t *words = (const uint8_t *)interpreter->gil_words;
 
 	if (layout->thread.attached != TS_PYTHON_NONE)
@@ -575,7 +575,7 @@ static bool has_lock(const struct ts_python_reader *python,
 static bool is_collecting(const struct ts_python_reader *python,
 			  const struct python_interpreter *interpreter)
 {
-	const struct ts_python_layout *layout = &python->place.layout;
+	const struct ts_python_layout *layout = &python->runtime_info.layout;
 
 	if (layout->runtime.collecting != TS_PYTHON_NONE)
 		return ts_python_half_of(python->runtime_copy,
@@ -597,7 +597,7 @@ static uint32_t state_of(struct ts_python_reader *python, struct python_thread *
 {
 	const struct python_interpreter *interpreter = interpreter_of(python, thread);
 	const struct python_stack *stack = &thread->stack;
-	const struct ts_python_layout *layout = &python->place.layout;
+	const struct ts_python_layout *layout = &python->runtime_info.layout;
 	uint32_t state = 0;
 
 	if (!interpreter)
@@ -657,7 +657,7 @@ static int plan(struct ts_python_reader *python)
 {
 	python->range_count = 0;
 	python->number++;
-	if (ts_python_add_range(python, python->place.runtime + python->runtime_start,
+	if (ts_python_add_range(python, python->runtime_info.runtime + python->runtime_start,
 				python->runtime_copy, python->runtime_bytes))
 		return TS_ENOMEM;
 	for (size_t i = 0; i < python->interpreter_count; i++)
@@ -679,19 +679,19 @@ static int replaced_error(const struct ts_python_reader *python, struct ts_error
 /* Which threads and interpreters could be read. */
 static int mark_read(struct ts_python_reader *python, struct ts_error *err)
 {
-	if (!are_whole(python, 0, 1))
+	if (!are_complete(python, 0, 1))
 		return replaced_error(python, err);
 	for (size_t i = 0; i < python->interpreter_count; i++) {
 		struct python_interpreter *interpreter = &python->interpreters[i];
 
 		/* Found again through the list, if it still exists. */
-		if (!are_whole(python, interpreter->first_range, interpreter->range_count))
+		if (!are_complete(python, interpreter->first_range, interpreter->range_count))
 			interpreter->address = 0;
 	}
 	for (size_t i = 0; i < python->thread_count; i++) {
 		struct python_stack *stack = &python->threads[i]->stack;
 
-		stack->is_read = are_whole(python, stack->first_range, stack->range_count);
+		stack->is_read = are_complete(python, stack->first_range, stack->range_count);
 	}
 	return TS_OK;
 }

@@ -124,7 +124,7 @@ static void set_tid(struct ts_python_reader *python, struct python_thread *threa
 void ts_python_thread_identify(struct ts_python_reader *python, struct python_thread *thread,
 			       bool is_last, int64_t now_ns)
 {
-	const struct ts_python_layout *layout = &python->place.layout;
+	const struct ts_python_layout *layout = &python->runtime_info.layout;
 	bool has_native = layout->thread.native_thread_id != TS_PYTHON_NONE;
 	uint64_t id = ts_python_word_of(thread->stack.head, layout->thread.thread_id);
 	uint64_t native =
@@ -187,9 +187,9 @@ void ts_python_threads_name(struct ts_python_reader *python, int64_t now_ns, boo
 		for (size_t i = 0; i < python->thread_count; i++)
 			python->threads[i]->is_named = true;
 	python->nameless_ns = has_new || !is_nameless ? now_ns : python->nameless_ns;
-	if (python->flags & TS_PYTHON_TASKS && python->place.layout.minor >= 14 &&
-	    python->place.layout.task.name == TS_PYTHON_NONE)
-		ts_python_find_asyncio(&python->memory, python->pid, &python->place);
+	if (python->flags & TS_PYTHON_TASKS && python->runtime_info.layout.minor >= 14 &&
+	    python->runtime_info.layout.task.name == TS_PYTHON_NONE)
+		ts_python_find_asyncio(&python->memory, python->pid, &python->runtime_info);
 }
 
 /* ---- the kernel ---- */
@@ -208,7 +208,7 @@ static int open_kernel(const struct ts_python_reader *python, const struct pytho
 	return ts_proc_open(python->pid, name, O_RDONLY);
 }
 
-static bool answer_says_runs(const char *text)
+static bool is_running_state(const char *text)
 {
 	const char *end = strrchr(text, ')');
 
@@ -247,7 +247,7 @@ void ts_python_thread_query_kernel(struct ts_python_reader *python, struct pytho
 		return;
 	}
 	text[got] = '\0';
-	thread->runs = answer_says_runs(text);
+	thread->runs = is_running_state(text);
 	if (thread->runs)
 		thread->ran_ns = now_ns;
 }

@@ -47,7 +47,7 @@ static bool is_of_many(uint64_t site)
 static uint64_t site_of(const struct ts_python_reader *python,
 			const struct ts_python_raw_frame *frame)
 {
-	if (python->place.layout.frames != TS_PYTHON_FRAME_OBJECTS)
+	if (python->runtime_info.layout.frames != TS_PYTHON_FRAME_OBJECTS)
 		return frame->instruction;
 	return ts_hash_mix64(frame->code) + frame->instruction;
 }
@@ -56,12 +56,12 @@ static uint64_t site_of(const struct ts_python_reader *python,
 static bool may_be_expected(const struct ts_python_reader *python,
 			    const struct ts_python_raw_frame *callee)
 {
-	return python->place.layout.frames != TS_PYTHON_FRAME_OBJECTS &&
+	return python->runtime_info.layout.frames != TS_PYTHON_FRAME_OBJECTS &&
 	       !(callee->flags & TS_PYTHON_RAW_ENTRY);
 }
 
-static enum novelty judge_call_of(const struct ts_python_reader *python,
-				  const struct python_stack *stack, uint32_t callee)
+static enum novelty classify_call_of(const struct ts_python_reader *python,
+				     const struct python_stack *stack, uint32_t callee)
 {
 	uint64_t site = site_of(python, &stack->raw[callee + 1]), all = 0, seen = 0;
 
@@ -80,7 +80,7 @@ static enum novelty judge_call_of(const struct ts_python_reader *python,
 static bool is_expected(struct ts_python_reader *python, const struct ts_python_raw_frame *caller,
 			const struct ts_python_raw_frame *callee)
 {
-	const struct ts_python_layout *layout = &python->place.layout;
+	const struct ts_python_layout *layout = &python->runtime_info.layout;
 	uint32_t expected = 0, version = 0;
 	uint64_t code = 0;
 	struct ts_python_memory_range ranges[] = {
@@ -100,7 +100,7 @@ static bool is_expected(struct ts_python_reader *python, const struct ts_python_
 static void prove_calls(struct ts_python_reader *python, const struct python_stack *stack,
 			uint32_t moved)
 {
-	if (python->place.layout.frames == TS_PYTHON_FRAME_OBJECTS)
+	if (python->runtime_info.layout.frames == TS_PYTHON_FRAME_OBJECTS)
 		return;
 	for (uint32_t i = 0; i < moved && i + 1 < stack->depth; i++) {
 		uint64_t site = stack->raw[i + 1].instruction;
@@ -134,13 +134,13 @@ static void note_odd_call(struct ts_python_reader *python, const struct python_s
 		++*seen;
 }
 
-static enum novelty judge_novelty(const struct ts_python_reader *python,
-				  const struct python_stack *stack, uint32_t moved)
+static enum novelty classify_novelty(const struct ts_python_reader *python,
+				     const struct python_stack *stack, uint32_t moved)
 {
 	enum novelty novelty = CALLS_KNOWN;
 
 	for (uint32_t i = 0; i < moved && i + 1 < stack->depth; i++) {
-		enum novelty one = judge_call_of(python, stack, i);
+		enum novelty one = classify_call_of(python, stack, i);
 
 		novelty = TS_MAX(novelty, one);
 	}
@@ -155,7 +155,7 @@ static bool note_odd_calls(struct ts_python_reader *python, struct python_stack 
 	bool is_lasting;
 
 	for (uint32_t i = 0; i < moved && i + 1 < stack->depth; i++) {
-		if (judge_call_of(python, stack, i) != CALLS_ODD)
+		if (classify_call_of(python, stack, i) != CALLS_ODD)
 			continue;
 		note_odd_call(python, stack, i);
 		now.callee = stack->raw[i].address;
@@ -203,7 +203,7 @@ static uint32_t moved_frames(const struct python_stack *stack, uint32_t still)
 /* Whether the frames that were copied twice are equal, except for the innermost instruction. */
 static bool is_confirmed(const struct ts_python_reader *python, const struct python_stack *stack)
 {
-	const struct ts_python_layout *layout = &python->place.layout;
+	const struct ts_python_layout *layout = &python->runtime_info.layout;
 
 	for (uint32_t i = 0; i < stack->depth; i++) {
 		const struct ts_python_raw_frame *frame = &stack->raw[i];
@@ -250,10 +250,10 @@ static void make_pending(struct python_stack *stack)
 static bool are_generators_confirmed(struct ts_python_reader *python, struct python_stack *stack,
 				     uint32_t moved)
 {
-	const struct ts_python_layout *layout = &python->place.layout;
+	const struct ts_python_layout *layout = &python->runtime_info.layout;
 	uint8_t copies[MAX_CONFIRMED][MAX_FRAME] = { { 0 } };
 	struct ts_python_memory_range ranges[MAX_CONFIRMED + 1];
-	uint32_t places[MAX_CONFIRMED], count = 0;
+	uint32_t indices[MAX_CONFIRMED], count = 0;
 	uint64_t innermost = 0;
 
 	for (uint32_t i = 0; i <= moved && i < stack->depth; i++) {
@@ -264,7 +264,7 @@ static bool are_generators_confirmed(struct ts_python_reader *python, struct pyt
 		ranges[count] = (struct ts_python_memory_range){ stack->raw[i].address,
 								 copies[count],
 								 layout->frame.bytes };
-		places[count++] = i;
+		indices[count++] = i;
 	}
 	if (!count)
 		return true;
@@ -275,22 +275,22 @@ static bool are_generators_confirmed(struct ts_python_reader *python, struct pyt
 	    innermost != stack->innermost)
 		return false;
 	for (uint32_t i = 0; i < count; i++) {
-		const struct ts_python_raw_frame *frame = &stack->raw[places[i]];
+		const struct ts_python_raw_frame *frame = &stack->raw[indices[i]];
 		struct ts_python_raw_frame again;
 		uint64_t previous;
 
 		ts_python_frame_parse(layout, frame->address, copies[i], &again, &previous);
 		if (again.code != frame->code ||
-		    (places[i] && again.instruction != frame->instruction) || !previous)
+		    (indices[i] && again.instruction != frame->instruction) || !previous)
 			return false;
 	}
 	return true;
 }
 
-static bool stands_still(struct ts_python_reader *python, struct python_stack *stack,
+static bool is_unchanged(struct ts_python_reader *python, struct python_stack *stack,
 			 uint32_t moved)
 {
-	const struct ts_python_layout *layout = &python->place.layout;
+	const struct ts_python_layout *layout = &python->runtime_info.layout;
 	bool is_pending_again;
 
 	if (stack->innermost_after != stack->innermost ||
@@ -343,10 +343,11 @@ bool ts_python_stack_is_plausible(struct ts_python_reader *python, struct python
 
 	stack->is_confirmed = false;
 	prove_calls(python, stack, moved);
-	novelty = judge_novelty(python, stack, moved);
+	novelty = classify_novelty(python, stack, moved);
 	if (novelty == CALLS_KNOWN)
 		return true;
-	if (may_have_ended(&python->place.layout, stack) || !stands_still(python, stack, moved))
+	if (may_have_ended(&python->runtime_info.layout, stack) ||
+	    !is_unchanged(python, stack, moved))
 		return false;
 	stack->is_confirmed = true;
 	return novelty != CALLS_ODD || note_odd_calls(python, stack, moved);

@@ -165,11 +165,12 @@ static void read_keys(struct ts_python_process_view *view, const struct pair *pa
 				(struct ts_python_memory_range){ pairs[i].key, copies[i], bytes };
 	}
 	for (uint32_t done = 0; done < used; done++) {
-		int whole = ts_python_memory_read_ranges(view->memory, ranges + done, used - done);
+		int complete =
+			ts_python_memory_read_ranges(view->memory, ranges + done, used - done);
 
-		if (whole < 0)
-			whole = 0;
-		done += (uint32_t)whole;
+		if (complete < 0)
+			complete = 0;
+		done += (uint32_t)complete;
 		if (done < used)
 			memset(ranges[done].copy, 0, bytes);
 	}

@@ -22,22 +22,22 @@
 
 void ts_python_repr_put(struct ts_python_repr *repr, const char *text, size_t bytes)
 {
-	size_t room = repr->end > repr->out->length ? repr->end - repr->out->length : 0;
+	size_t space = repr->end > repr->out->length ? repr->end - repr->out->length : 0;
 
 	if (repr->is_full)
 		return;
-	if (bytes + 3 <= room) {
+	if (bytes + 3 <= space) {
 		ts_text_append(repr->out, text, bytes);
 		return;
 	}
 	/* Out of space: what fits, up to a character boundary. */
 	repr->is_full = true;
-	if (room < 3)
+	if (space < 3)
 		return;
-	room -= 3;
-	while (room && (text[room] & 0xc0) == 0x80)
-		room--;
-	ts_text_append(repr->out, text, room);
+	space -= 3;
+	while (space && (text[space] & 0xc0) == 0x80)
+		space--;
+	ts_text_append(repr->out, text, space);
 	ts_text_append(repr->out, "...", 3);
 }
 

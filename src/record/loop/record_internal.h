@@ -411,7 +411,7 @@ void ts_metrics_close(struct ts_recorder *recorder);
 int ts_python_pass(struct ts_recorder *recorder, struct ts_error *err);
 void ts_python_stop(struct ts_recorder *recorder);
 /* Stores the number of rejected stacks, after the stop. */
-int ts_python_tell(struct ts_recorder *recorder, struct ts_error *err);
+int ts_python_report_status(struct ts_recorder *recorder, struct ts_error *err);
 void ts_python_release(struct ts_recorder *recorder);
 
 /* ---- output_files.c ---- */

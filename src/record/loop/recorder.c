@@ -670,7 +670,7 @@ static int finish_recording(struct ts_recorder *recorder, struct ts_error *err)
 	stop_windows(recorder);
 	rc = end_targets(recorder, err);
 	if (!rc)
-		rc = ts_python_tell(recorder, err);
+		rc = ts_python_report_status(recorder, err);
 	if (!rc)
 		rc = write_clock(recorder, err);
 	/* Decode everything, so that closed windows are reported and losses counted. */

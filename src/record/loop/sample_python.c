@@ -73,7 +73,7 @@ void ts_python_stop(struct ts_recorder *recorder)
 	ts_python_sampler_close(TS_STEAL(recorder->python.sampler));
 }
 
-int ts_python_tell(struct ts_recorder *recorder, struct ts_error *err)
+int ts_python_report_status(struct ts_recorder *recorder, struct ts_error *err)
 {
 	uint64_t rejected = recorder->python.last.rejected;
 	struct ts_block_loss loss = {

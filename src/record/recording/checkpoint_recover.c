@@ -276,9 +276,9 @@ int ts_recording_recover(const char *from, const char *to,
 			 void *context, struct ts_recording_recovery *ret_recovery,
 			 struct ts_error *err)
 {
-	struct ts_error own = { 0 };
+	struct ts_error unused_err = { 0 };
 	struct recovery recovery = {
-		.from = from, .to = to, .journal_fd = -1, .err = err ? err : &own
+		.from = from, .to = to, .journal_fd = -1, .err = err ? err : &unused_err
 	};
 	int result = check_lock(&recovery);
 

@@ -9,45 +9,45 @@
 #include "live/local/live_layout.h"
 #include "unit/runner.h"
 
-static int64_t word_of(const char *assignment)
+static int64_t raw_value_of(const char *assignment)
 {
 	const struct ts_config_key *key;
 	struct ts_error err;
-	int64_t word;
+	int64_t raw_value;
 
-	if (ts_config_parse(assignment, &key, &word, &err))
+	if (ts_config_parse(assignment, &key, &raw_value, &err))
 		ts_test_fail(__FILE__, __LINE__, "'%s': %s", assignment, err.message);
-	return word;
+	return raw_value;
 }
 
 static void expect_refused(const char *assignment, const char *part)
 {
 	const struct ts_config_key *key = NULL;
 	struct ts_error err = { 0 };
-	int64_t word = 77;
+	int64_t raw_value = 77;
 
-	TS_CHECK_INT(ts_config_parse(assignment, &key, &word, &err), TS_EINVAL);
-	TS_CHECK(key == NULL && word == 77);
+	TS_CHECK_INT(ts_config_parse(assignment, &key, &raw_value, &err), TS_EINVAL);
+	TS_CHECK(key == NULL && raw_value == 77);
 	if (!strstr(err.message, part))
 		ts_test_fail(__FILE__, __LINE__, "'%s' does not say '%s'", err.message, part);
 }
 
 TS_TEST(values)
 {
-	TS_CHECK_INT(word_of("enabled=on"), 1);
-	TS_CHECK_INT(word_of("enabled=false"), 0);
-	TS_CHECK_INT(word_of("enabled=0"), 0);
-	TS_CHECK_INT(word_of("redact=true"), 1);
-	TS_CHECK_INT(word_of("mode=flight"), TS_LIVE_FLIGHT);
-	TS_CHECK_INT(word_of("mode=stream"), TS_LIVE_STREAM);
-	TS_CHECK_INT(word_of("max_steps=9223372036854775807"), INT64_MAX);
-	TS_CHECK_INT(word_of("step_open=5"), 5);
-	TS_CHECK_INT(word_of("step_close=none"), TS_ABSENT);
-	TS_CHECK_INT(word_of("sample_rate=0.01"), 10000000);
-	TS_CHECK_INT(word_of("probing.sample_rate=2"), 2000000000);
-	TS_CHECK_INT(word_of("sample_rate=10ms"), 10000000);
-	TS_CHECK_INT(word_of("sample_rate=off"), 0);
-	TS_CHECK_INT(word_of("sample_rate=0.000000001"), 1);
+	TS_CHECK_INT(raw_value_of("enabled=on"), 1);
+	TS_CHECK_INT(raw_value_of("enabled=false"), 0);
+	TS_CHECK_INT(raw_value_of("enabled=0"), 0);
+	TS_CHECK_INT(raw_value_of("redact=true"), 1);
+	TS_CHECK_INT(raw_value_of("mode=flight"), TS_LIVE_FLIGHT);
+	TS_CHECK_INT(raw_value_of("mode=stream"), TS_LIVE_STREAM);
+	TS_CHECK_INT(raw_value_of("max_steps=9223372036854775807"), INT64_MAX);
+	TS_CHECK_INT(raw_value_of("step_open=5"), 5);
+	TS_CHECK_INT(raw_value_of("step_close=none"), TS_ABSENT);
+	TS_CHECK_INT(raw_value_of("sample_rate=0.01"), 10000000);
+	TS_CHECK_INT(raw_value_of("probing.sample_rate=2"), 2000000000);
+	TS_CHECK_INT(raw_value_of("sample_rate=10ms"), 10000000);
+	TS_CHECK_INT(raw_value_of("sample_rate=off"), 0);
+	TS_CHECK_INT(raw_value_of("sample_rate=0.000000001"), 1);
 }
 
 TS_TEST(mistakes_are_explained)

@@ -650,7 +650,7 @@ TS_TEST(damaged_dictionary)
 TS_TEST(file_cut_at_every_page)
 {
 	struct live live;
-	uint64_t whole = 0;
+	uint64_t complete = 0;
 
 	live_make(&live, 3, 8192);
 	live_put_site(&live, "a site");
@@ -675,7 +675,7 @@ TS_TEST(file_cut_at_every_page)
 				live_drain(area, TS_DRAIN_FINAL, sink);
 				live_drain(area, TS_DRAIN_FINAL, sink);
 				TS_CHECK_INT(sink->losses > 0, bytes < live.bytes);
-				whole += sink->rings[2].stored;
+				complete += sink->rings[2].stored;
 			}
 			ts_area_close(area);
 			free(sink);
@@ -683,7 +683,7 @@ TS_TEST(file_cut_at_every_page)
 			memcpy(live.map, saved, live.bytes);
 		}
 	}
-	TS_CHECK_INT(whole, 2 * 200);
+	TS_CHECK_INT(complete, 2 * 200);
 	live_release(&live);
 }
 

@@ -87,14 +87,14 @@ TS_TEST(every_cut_drops_the_torn_block_only)
 	}
 	ts_journal_close(journal);
 	for (uint64_t cut = ends[3] - 1; cut < ends[3]; cut--) {
-		int whole = 0;
+		int complete = 0;
 
 		/* The padding of a block may be missing. */
-		while (whole < 3 &&
-		       ends[whole + 1] - (8 - (10 * (uint64_t)(whole + 1)) % 8) % 8 <= cut)
-			whole++;
+		while (complete < 3 &&
+		       ends[complete + 1] - (8 - (10 * (uint64_t)(complete + 1)) % 8) % 8 <= cut)
+			complete++;
 		TS_CHECK_INT(truncate(path, (off_t)cut), 0);
-		TS_CHECK_INT(read_all(path, 1, &damages), whole);
+		TS_CHECK_INT(read_all(path, 1, &damages), complete);
 		TS_CHECK_INT(damages, 0);
 		if (cut == 0)
 			break;

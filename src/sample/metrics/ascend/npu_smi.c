@@ -297,7 +297,7 @@ static int take_output(struct ts_npu_smi *smi, const struct ts_subprocess_result
 	struct ts_npu_info info;
 	struct ts_error why;
 
-	if (result->exit_code == 0 && ts_npu_smi_says_none(text, result->output.length)) {
+	if (result->exit_code == 0 && ts_npu_smi_is_none(text, result->output.length)) {
 		say(sink, "npu-smi finds no NPU");
 		return 1;
 	}

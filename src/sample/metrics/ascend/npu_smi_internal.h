@@ -86,7 +86,7 @@ bool npu_parse_row_2(struct npu_parser *parser);
 bool npu_begins_processes(const struct npu_parser *parser);
 bool npu_parse_process_header(struct npu_parser *parser);
 /* "No running processes found in NPU 1". */
-bool npu_says_none(const struct npu_parser *parser);
+bool npu_is_none(const struct npu_parser *parser);
 bool npu_parse_process(struct npu_parser *parser);
 
 #endif

@@ -89,7 +89,7 @@ static void take_process_line(struct npu_parser *parser)
 		parser->info->has_processes = true;
 		fits = npu_parse_process_header(parser);
 	} else {
-		fits = parser->cell_count && (npu_says_none(parser) || npu_parse_process(parser));
+		fits = parser->cell_count && (npu_is_none(parser) || npu_parse_process(parser));
 	}
 	if (!fits)
 		drop_processes(parser,
@@ -212,7 +212,7 @@ void ts_npu_info_release(struct ts_npu_info *info)
 
 /* ---- in place of a table ---- */
 
-bool ts_npu_smi_says_none(const char *text, size_t bytes)
+bool ts_npu_smi_is_none(const char *text, size_t bytes)
 {
 	struct npu_parser parser = { .at = text, .end = text + bytes };
 

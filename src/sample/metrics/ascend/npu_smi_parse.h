@@ -66,7 +66,7 @@ int ts_npu_smi_parse(const char *text, size_t bytes, struct ts_npu_info *ret_inf
 void ts_npu_info_release(struct ts_npu_info *info);
 
 /* Whether the tool says that there is no NPU, instead of a table. */
-bool ts_npu_smi_says_none(const char *text, size_t bytes);
+bool ts_npu_smi_is_none(const char *text, size_t bytes);
 
 /*
  * The first line that is not a table: the tool's complaint. Truncated and made printable; "" if

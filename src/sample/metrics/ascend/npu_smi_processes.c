@@ -30,7 +30,7 @@ bool npu_parse_process_header(struct npu_parser *parser)
 	return true;
 }
 
-bool npu_says_none(const struct npu_parser *parser)
+bool npu_is_none(const struct npu_parser *parser)
 {
 	struct npu_span text = parser->cells[0];
 	const char *prefix = "No running processes found in NPU ";

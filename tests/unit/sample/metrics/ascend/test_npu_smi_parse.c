@@ -506,9 +506,9 @@ TS_TEST(what_it_says_instead_is_found)
 {
 	char line[16];
 
-	TS_CHECK(ts_npu_smi_says_none("There is no NPU card on this server.\n", 37));
-	TS_CHECK(ts_npu_smi_says_none("x\nUsage: npu-smi info <watch|proc>\n", 35));
-	TS_CHECK(!ts_npu_smi_says_none("dcmi module initialize failed.\n", 31));
+	TS_CHECK(ts_npu_smi_is_none("There is no NPU card on this server.\n", 37));
+	TS_CHECK(ts_npu_smi_is_none("x\nUsage: npu-smi info <watch|proc>\n", 35));
+	TS_CHECK(!ts_npu_smi_is_none("dcmi module initialize failed.\n", 31));
 	ts_npu_smi_complaint("+--+\n| x |\n \n\x1b[31mFailed to do it all\n", 38, line,
 			     sizeof(line));
 	TS_CHECK_STR(line, "?[31mFailed to ");
