@@ -30,8 +30,8 @@ struct ts_batch_store {
 	struct arg_column *args;
 	size_t arg_capacity;
 	uint32_t arg_count;
-	struct ts_map arg_places; /* key << 8 | type to its argument column */
-	int64_t *arg_values;      /* by row */
+	struct ts_map arg_indices; /* key << 8 | type to its argument column */
+	int64_t *arg_values;       /* by row */
 	size_t arg_value_capacity;
 	uint32_t *arg_offsets;
 	size_t arg_offset_capacity;
@@ -84,7 +84,7 @@ void ts_batch_free(struct ts_batch *batch)
 	free(store->payload);
 	free(store->arg_data);
 	free(store->args);
-	ts_map_release(&store->arg_places);
+	ts_map_release(&store->arg_indices);
 	free(store->arg_values);
 	free(store->arg_offsets);
 	free(store->byte_offsets);
@@ -218,16 +218,16 @@ static int decode_arg_column(struct job *job, const struct sbt_column *column,
 	uint64_t name = (uint64_t)column->key << 8 | column->type;
 	struct arg_column arg = { .values = store->arg_data + *used, .count = column->count };
 	bool is_new;
-	uint64_t *place = ts_map_insert(&store->arg_places, name, &is_new);
+	uint64_t *slot = ts_map_insert(&store->arg_indices, name, &is_new);
 	const char *why;
 	int result;
 
-	if (!place || ts_grow_array((void **)&store->args, &store->arg_capacity,
-				    store->arg_count + 1, sizeof(arg)))
+	if (!slot || ts_grow_array((void **)&store->args, &store->arg_capacity,
+				   store->arg_count + 1, sizeof(arg)))
 		return no_memory(job);
 	if (!is_new)
 		return damaged(job, "an argument column is listed twice in the directory");
-	*place = store->arg_count;
+	*slot = store->arg_count;
 	store->args[store->arg_count++] = arg;
 	/* The counts of all argument columns add up to header.values, so they fit. */
 	result = sbt_decode_column(&store->decoder, column, payload, store->arg_data + *used, &why);
@@ -275,7 +275,7 @@ static int decode_wanted(struct job *job)
 	columns /= sizeof(struct sbt_column);
 	assert(job->directory);
 	store->arg_count = 0;
-	ts_map_clear(&store->arg_places);
+	ts_map_clear(&store->arg_indices);
 	if (ts_grow_array((void **)&store->arg_data, &store->arg_data_capacity,
 			  job->chunk->header.values, sizeof(*store->arg_data)))
 		return no_memory(job);
@@ -335,18 +335,18 @@ static int plan_shape(struct job *job, int64_t id, struct ts_map *plans, struct 
 	struct shape_plan *plan;
 	uint32_t count = 0;
 	bool is_new;
-	uint64_t *place = ts_map_insert(plans, (uint64_t)id, &is_new);
+	uint64_t *slot = ts_map_insert(plans, (uint64_t)id, &is_new);
 
-	if (!place)
+	if (!slot)
 		return no_memory(job);
 	if (!is_new) {
-		*ret_plan = (const struct shape_plan *)(uintptr_t)*place;
+		*ret_plan = (const struct shape_plan *)(uintptr_t)*slot;
 		return TS_OK;
 	}
 	plan = ts_arena_alloc(arena, sizeof(*plan));
 	if (!plan)
 		return no_memory(job);
-	*place = (uintptr_t)plan;
+	*slot = (uintptr_t)plan;
 	*ret_plan = plan;
 	plan->shape = sbt_shape_find(job->store->reader, id);
 	if (!plan->shape)
@@ -360,7 +360,7 @@ static int plan_shape(struct job *job, int64_t id, struct ts_map *plans, struct 
 
 		if (!ts_arg_has_value(field->type))
 			continue;
-		if (!ts_map_get(&job->store->arg_places, (uint64_t)field->key << 8 | field->type,
+		if (!ts_map_get(&job->store->arg_indices, (uint64_t)field->key << 8 | field->type,
 				&column))
 			return damaged(job, "an argument of a shape has no column");
 		plan->columns[count++] = (uint32_t)column;

@@ -185,24 +185,24 @@ static const char *link_fault(const struct ts_reader *reader, const struct sbt_b
 static int add_link(struct ts_reader *reader, struct sbt_blobs *blobs, int64_t blob, int64_t id,
 		    int64_t *ret_previous, struct ts_error *err)
 {
-	const struct blob_chunk *place = find_chunk(blobs, id);
+	const struct blob_chunk *location = find_chunk(blobs, id);
 	const struct ts_batch *batch;
 	struct ts_blob_row row;
 	const char *fault;
 	int result;
 
-	if (!place && id == blob)
+	if (!location && id == blob)
 		return ts_error_set(err, TS_ENOTFOUND, "trace '%s' has no blob %lld",
 				    reader->file.path, (long long)blob);
 	/* A chunk is missing, because `recover` left it out. */
-	if (!place)
+	if (!location)
 		return ts_error_set(err, TS_ENOTFOUND,
 				    "trace '%s': blob %lld: part of it is missing from the file",
 				    reader->file.path, (long long)blob);
-	result = load_rows(blobs, place->chunk, &batch, err);
+	result = load_rows(blobs, location->chunk, &batch, err);
 	if (result)
 		return result;
-	ts_batch_row(batch, (uint32_t)((uint64_t)id - place->first_id), &row);
+	ts_batch_row(batch, (uint32_t)((uint64_t)id - location->first_id), &row);
 	fault = link_fault(reader, blobs, &row, id);
 	if (fault)
 		return broken(reader, blob, fault, err);
@@ -255,10 +255,10 @@ static int load_chain(struct ts_reader *reader, struct sbt_blobs *blobs, int64_t
 static int link_bytes(struct ts_reader *reader, struct sbt_blobs *blobs, const struct link *link,
 		      const char **ret_bytes, struct ts_error *err)
 {
-	const struct blob_chunk *place = find_chunk(blobs, link->id);
-	uint64_t row = (uint64_t)link->id - place->first_id;
+	const struct blob_chunk *location = find_chunk(blobs, link->id);
+	uint64_t row = (uint64_t)link->id - location->first_id;
 	const uint64_t *offsets;
-	int result = load_data(blobs, place->chunk, err);
+	int result = load_data(blobs, location->chunk, err);
 
 	if (result)
 		return result;
@@ -294,10 +294,10 @@ static size_t find_link(const struct sbt_blobs *blobs, uint64_t offset)
 static int read_range(struct ts_reader *reader, struct sbt_blobs *blobs, uint64_t offset, char *to,
 		      size_t bytes, struct ts_error *err)
 {
-	size_t place = find_link(blobs, offset);
+	size_t location = find_link(blobs, offset);
 
 	while (bytes) {
-		const struct link *link = &blobs->links[place];
+		const struct link *link = &blobs->links[location];
 		size_t count = (size_t)TS_MIN((uint64_t)bytes, link->end - offset);
 		const char *from = NULL;
 		int result = link_bytes(reader, blobs, link, &from, err);
@@ -306,7 +306,7 @@ static int read_range(struct ts_reader *reader, struct sbt_blobs *blobs, uint64_
 			return result;
 		assert(from);
 		memcpy(to, from + (offset - link->begin), count);
-		blobs->newest = place++;
+		blobs->newest = location++;
 		to += count;
 		offset += count;
 		bytes -= count;
@@ -318,16 +318,16 @@ static int read_blob(struct ts_reader *reader, int64_t blob, uint64_t offset, vo
 		     size_t bytes, struct ts_error *err)
 {
 	struct sbt_blobs *blobs = get_blobs(reader, err);
-	const struct blob_chunk *place;
+	const struct blob_chunk *location;
 	const struct link *last;
 	int result = TS_OK;
 
 	if (!blobs)
 		return TS_ENOMEM;
 	/* Most blobs have one row: its chunk is needed anyway and has the columns too. */
-	place = blobs->chain == blob ? NULL : find_chunk(blobs, blob);
-	if (place)
-		result = load_data(blobs, place->chunk, err);
+	location = blobs->chain == blob ? NULL : find_chunk(blobs, blob);
+	if (location)
+		result = load_data(blobs, location->chunk, err);
 	if (!result)
 		result = load_chain(reader, blobs, blob, err);
 	if (result)

@@ -213,20 +213,20 @@ static void arg_plan_release(struct arg_plan *plan)
 static int plan_column(struct arg_plan *plan, const struct ts_field *field, uint32_t *ret_column)
 {
 	bool is_new;
-	uint64_t *place =
+	uint64_t *slot =
 		ts_map_insert(&plan->columns, (uint64_t)field->key << 8 | field->type, &is_new);
 
-	if (!place)
+	if (!slot)
 		return TS_ENOMEM;
 	if (is_new) {
-		*place = plan->count;
+		*slot = plan->count;
 		if (ts_grow_array((void **)&plan->list, &plan->capacity, plan->count + 1,
 				  sizeof(*plan->list)))
 			return TS_ENOMEM;
 		plan->list[plan->count++] =
 			(struct arg_column){ .key = field->key, .type = field->type };
 	}
-	*ret_column = (uint32_t)*place;
+	*ret_column = (uint32_t)*slot;
 	return TS_OK;
 }
 
@@ -236,15 +236,15 @@ static int plan_shape(struct arg_plan *plan, struct ts_shapes *shapes, uint32_t 
 {
 	struct ts_shape shape;
 	bool is_new;
-	uint64_t *place = ts_map_insert(&plan->shapes, id, &is_new);
+	uint64_t *slot = ts_map_insert(&plan->shapes, id, &is_new);
 
-	if (!place)
+	if (!slot)
 		return TS_ENOMEM;
 	if (!is_new) {
-		*ret_first = *place;
+		*ret_first = *slot;
 		return TS_OK;
 	}
-	*ret_first = *place = plan->target_count;
+	*ret_first = *slot = plan->target_count;
 	shape = ts_shapes_get(shapes, id);
 	if (ts_grow_array((void **)&plan->targets, &plan->target_capacity,
 			  plan->target_count + 1 + shape.value_count, sizeof(*plan->targets)))

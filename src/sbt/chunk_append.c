@@ -11,13 +11,13 @@
 int sbt_appender_open(struct sbt_appender *appender, const char *path,
 		      const struct sbt_file_header *header, struct ts_error *err)
 {
-	struct sbt_file_header own;
+	struct sbt_file_header default_header;
 	int result;
 
 	ts_table_init(&appender->index, ts_table_info(TS_TABLE_INDEX));
 	if (!header) {
-		sbt_file_header_init(&own, NULL);
-		header = &own;
+		sbt_file_header_init(&default_header, NULL);
+		header = &default_header;
 	}
 	result = sbt_output_open(&appender->output, path, err);
 	return result ? result : sbt_output_append(&appender->output, header, sizeof(*header), err);

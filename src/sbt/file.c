@@ -70,20 +70,20 @@ int sbt_file_read(struct sbt_file *file, uint64_t offset, void *buffer, size_t b
 int sbt_file_check(struct sbt_file *file, struct ts_error *err)
 {
 	struct sbt_file_header *header = &file->header;
-	size_t there = TS_MIN((size_t)file->bytes, sizeof(*header));
+	size_t available = TS_MIN((size_t)file->bytes, sizeof(*header));
 	int result;
 
 	if (file->bytes == 0)
 		return ts_error_set(err, TS_EFORMAT, "trace '%s': the file is empty", file->path);
-	result = sbt_file_read(file, 0, header, there, err);
+	result = sbt_file_read(file, 0, header, available, err);
 	if (result)
 		return result;
-	if (memcmp(header->magic, SBT_FILE_MAGIC, TS_MIN(there, (size_t)SBT_MAGIC_BYTES)) != 0)
+	if (memcmp(header->magic, SBT_FILE_MAGIC, TS_MIN(available, (size_t)SBT_MAGIC_BYTES)) != 0)
 		return ts_error_set(
 			err, TS_EFORMAT,
 			"trace '%s': byte 0: file header: not a TraceSmith trace (import other formats with 'tracesmith import')",
 			file->path);
-	if (there < sizeof(*header))
+	if (available < sizeof(*header))
 		return ts_error_set(
 			err, TS_EFORMAT,
 			"trace '%s': byte %llu: the file is truncated inside its header",

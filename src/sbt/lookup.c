@@ -210,7 +210,7 @@ static int add_shape(struct ts_reader *reader, int64_t id, const struct ts_field
 {
 	struct ts_shape *shape = ts_arena_alloc(&reader->shape_arena, sizeof(*shape));
 	bool is_new;
-	uint64_t *place;
+	uint64_t *slot;
 
 	if (!shape)
 		return TS_ENOMEM;
@@ -220,11 +220,11 @@ static int add_shape(struct ts_reader *reader, int64_t id, const struct ts_field
 		return TS_ENOMEM;
 	for (uint32_t i = 0; i < count; i++)
 		shape->value_count += ts_arg_has_value(fields[i].type) ? 1 : 0;
-	place = ts_map_insert(&reader->shapes, (uint64_t)id, &is_new);
-	if (!place)
+	slot = ts_map_insert(&reader->shapes, (uint64_t)id, &is_new);
+	if (!slot)
 		return TS_ENOMEM;
 	if (is_new)
-		*place = (uintptr_t)shape;
+		*slot = (uintptr_t)shape;
 	return TS_OK;
 }
 
@@ -289,15 +289,15 @@ static void load_shapes(struct ts_reader *reader)
 
 const struct ts_shape *sbt_shape_find(struct ts_reader *reader, int64_t shape)
 {
-	uint64_t place;
+	uint64_t slot;
 	bool found;
 
 	pthread_mutex_lock(&reader->lock);
 	if (!reader->shapes_loaded)
 		load_shapes(reader);
-	found = ts_map_get(&reader->shapes, (uint64_t)shape, &place);
+	found = ts_map_get(&reader->shapes, (uint64_t)shape, &slot);
 	pthread_mutex_unlock(&reader->lock);
-	return found ? (const struct ts_shape *)(uintptr_t)place : NULL;
+	return found ? (const struct ts_shape *)(uintptr_t)slot : NULL;
 }
 
 const struct ts_shape *ts_reader_shape(struct ts_reader *reader, int64_t shape)
@@ -314,9 +314,9 @@ static int add_entity(struct sbt_entities *entities, const struct ts_table_info 
 {
 	size_t words = info->column_count, at = entities->row_count;
 	bool is_new;
-	uint64_t *place = ts_map_insert(&entities->places, (uint64_t)id, &is_new);
+	uint64_t *slot = ts_map_insert(&entities->indices, (uint64_t)id, &is_new);
 
-	if (!place)
+	if (!slot)
 		return TS_ENOMEM;
 	if (is_new) {
 		if (ts_grow_array((void **)&entities->rows, &entities->row_capacity,
@@ -324,11 +324,11 @@ static int add_entity(struct sbt_entities *entities, const struct ts_table_info 
 		    ts_grow_array((void **)&entities->ids, &entities->id_capacity, at + 1,
 				  sizeof(int64_t)))
 			return TS_ENOMEM;
-		*place = at;
+		*slot = at;
 		entities->ids[at] = id;
 		entities->row_count++;
 	}
-	ts_batch_row(batch, row, entities->rows + *place * words);
+	ts_batch_row(batch, row, entities->rows + *slot * words);
 	return TS_OK;
 }
 
@@ -385,11 +385,11 @@ const void *ts_reader_entity(struct ts_reader *reader, enum ts_table_id table, i
 {
 	const struct ts_table_info *info = ts_table_info(table);
 	const struct sbt_entities *entities = entities_of(reader, info);
-	uint64_t place;
+	uint64_t slot;
 
-	if (!entities || !ts_map_get(&entities->places, (uint64_t)id, &place))
+	if (!entities || !ts_map_get(&entities->indices, (uint64_t)id, &slot))
 		return NULL;
-	return entities->rows + place * info->column_count;
+	return entities->rows + slot * info->column_count;
 }
 
 const void *ts_reader_entity_next(struct ts_reader *reader, enum ts_table_id table, size_t *cursor,
@@ -415,6 +415,6 @@ void sbt_lookup_release(struct ts_reader *reader)
 	for (int i = 0; i < TS_TABLE_COUNT; i++) {
 		free(reader->entities[i].rows);
 		free(reader->entities[i].ids);
-		ts_map_release(&reader->entities[i].places);
+		ts_map_release(&reader->entities[i].indices);
 	}
 }

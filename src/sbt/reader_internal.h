@@ -33,7 +33,7 @@ struct sbt_entities {
 	int64_t *rows; /* column_count words per row */
 	int64_t *ids;  /* of each row */
 	size_t row_count, row_capacity, id_capacity;
-	struct ts_map places; /* id to row */
+	struct ts_map indices; /* id to row */
 };
 
 /* Rows of symbol, those of a frame adjacent. */
@@ -41,7 +41,7 @@ struct sbt_symbols {
 	bool loaded;
 	struct ts_symbol_row *rows;
 	size_t count, capacity;
-	struct ts_map places; /* frame to its first row */
+	struct ts_map indices; /* frame to its first row */
 };
 
 struct ts_reader {

@@ -66,7 +66,7 @@ static int copy_chunk(struct recover *recover, const struct sbt_chunk *chunk)
 	return sbt_appender_add(&recover->out, &header, recover->buffer, recover->err);
 }
 
-static int copy_whole_chunks(struct recover *recover)
+static int copy_complete_chunks(struct recover *recover)
 {
 	for (size_t i = 0; i < recover->list.count; i++) {
 		const struct sbt_chunk *chunk = &recover->list.chunks[i];
@@ -168,7 +168,7 @@ static int recover_all(struct recover *recover, const char *to)
 	result = sbt_appender_open(&recover->out, to, has_header ? &recover->file.header : NULL,
 				   recover->err);
 	if (!result)
-		result = copy_whole_chunks(recover);
+		result = copy_complete_chunks(recover);
 	if (!result && recover->result.damaged_bytes)
 		result = add_loss(recover);
 	if (!result)

@@ -21,7 +21,7 @@ static int add_row(struct sbt_symbols *symbols, const struct ts_symbol_row *row)
 	if (ts_grow_array((void **)&symbols->rows, &symbols->capacity, symbols->count + 1,
 			  sizeof(*symbols->rows)))
 		return TS_ENOMEM;
-	if (row->depth == 0 && ts_map_put(&symbols->places, (uint64_t)row->frame, symbols->count))
+	if (row->depth == 0 && ts_map_put(&symbols->indices, (uint64_t)row->frame, symbols->count))
 		return TS_ENOMEM;
 	symbols->rows[symbols->count++] = *row;
 	return TS_OK;
@@ -65,17 +65,17 @@ const struct ts_symbol_row *ts_reader_symbols(struct ts_reader *reader, int64_t 
 	const struct sbt_symbols *symbols = &reader->symbols;
 	const struct ts_symbol_row *first;
 	uint32_t count = 1;
-	uint64_t place;
+	uint64_t index;
 
 	*ret_count = 0;
 	pthread_mutex_lock(&reader->lock);
 	if (!symbols->loaded)
 		load(reader);
 	pthread_mutex_unlock(&reader->lock);
-	if (!ts_map_get(&symbols->places, (uint64_t)frame, &place))
+	if (!ts_map_get(&symbols->indices, (uint64_t)frame, &index))
 		return NULL;
-	first = &symbols->rows[place];
-	while (place + count < symbols->count && first[count].depth == count)
+	first = &symbols->rows[index];
+	while (index + count < symbols->count && first[count].depth == count)
 		count++;
 	*ret_count = count;
 	return first;
@@ -84,5 +84,5 @@ const struct ts_symbol_row *ts_reader_symbols(struct ts_reader *reader, int64_t 
 void sbt_symbols_release(struct sbt_symbols *symbols)
 {
 	free(symbols->rows);
-	ts_map_release(&symbols->places);
+	ts_map_release(&symbols->indices);
 }

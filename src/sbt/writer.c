@@ -607,7 +607,7 @@ const struct ts_shape *ts_writer_shape_fields(struct ts_writer *writer, uint32_t
 /*
  * A dictionary row without texts of its own; whatever it refers to is in the file before its chunk.
  */
-static uint32_t add_place(struct ts_writer *writer, enum ts_table_id table, const void *row)
+static uint32_t add_metadata_row(struct ts_writer *writer, enum ts_table_id table, const void *row)
 {
 	if (writer->tables[table].pending->rows.rows >= writer->options.chunk_rows)
 		seal_referred(writer);
@@ -625,7 +625,7 @@ uint32_t ts_writer_frame(struct ts_writer *writer, const struct ts_frame_row *fr
 		return 0;
 	}
 	if (is_new)
-		return add_place(writer, TS_TABLE_FRAME, frame);
+		return add_metadata_row(writer, TS_TABLE_FRAME, frame);
 	return writer->error.code ? 0 : id;
 }
 
@@ -640,7 +640,7 @@ uint32_t ts_writer_stack(struct ts_writer *writer, uint32_t parent, uint32_t fra
 		return 0;
 	}
 	if (is_new)
-		*id = add_place(writer, TS_TABLE_STACK, &row);
+		*id = add_metadata_row(writer, TS_TABLE_STACK, &row);
 	return writer->error.code ? 0 : (uint32_t)*id;
 }
 
@@ -686,22 +686,22 @@ static int start_slots(struct ts_writer *writer, struct ts_error *err)
 
 static void take_options(struct ts_writer *writer, const struct ts_writer_options *options)
 {
-	struct ts_writer_options *own = &writer->options;
+	struct ts_writer_options *merged = &writer->options;
 
 	if (options)
-		memcpy(own, options, TS_MIN(options->size, sizeof(*own)));
-	if (!own->chunk_rows)
-		own->chunk_rows = DEFAULT_CHUNK_ROWS;
-	own->chunk_rows = TS_MIN(own->chunk_rows, SBT_MAX_ROWS);
-	own->chunk_rows = TS_MAX(own->chunk_rows, TS_SHAPE_MAX_FIELDS);
-	if (!own->level)
-		own->level = DEFAULT_LEVEL;
-	if (!own->string_memory)
-		own->string_memory = DEFAULT_STRING_MEMORY;
-	writer->file.output.write = own->write;
-	writer->file.output.write_context = own->write_context;
-	writer->file.output.sync = own->flags & TS_WRITER_SYNC;
-	writer->file.output.locked = own->flags & TS_WRITER_LOCKED;
+		memcpy(merged, options, TS_MIN(options->size, sizeof(*merged)));
+	if (!merged->chunk_rows)
+		merged->chunk_rows = DEFAULT_CHUNK_ROWS;
+	merged->chunk_rows = TS_MIN(merged->chunk_rows, SBT_MAX_ROWS);
+	merged->chunk_rows = TS_MAX(merged->chunk_rows, TS_SHAPE_MAX_FIELDS);
+	if (!merged->level)
+		merged->level = DEFAULT_LEVEL;
+	if (!merged->string_memory)
+		merged->string_memory = DEFAULT_STRING_MEMORY;
+	writer->file.output.write = merged->write;
+	writer->file.output.write_context = merged->write_context;
+	writer->file.output.sync = merged->flags & TS_WRITER_SYNC;
+	writer->file.output.locked = merged->flags & TS_WRITER_LOCKED;
 }
 
 static uint64_t next_id(const struct ts_writer_ids *ids, uint32_t table)

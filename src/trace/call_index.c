@@ -16,7 +16,7 @@
 
 struct ts_call_index {
 	struct ts_reader *reader;
-	struct ts_pairmap places; /* source and correlation to call */
+	struct ts_pairmap indices; /* source and correlation to call */
 	struct ts_launch *calls;
 	size_t count, capacity;
 	struct ts_batch *batch;
@@ -50,17 +50,17 @@ static int add_call(struct ts_call_index *launches, const struct ts_api_call_row
 {
 	int64_t source = source_of_thread(launches->reader, row->thread);
 	bool is_new = false;
-	uint64_t *place = ts_pairmap_insert(&launches->places, (uint64_t)source,
-					    (uint64_t)row->correlation, &is_new);
+	uint64_t *slot = ts_pairmap_insert(&launches->indices, (uint64_t)source,
+					   (uint64_t)row->correlation, &is_new);
 
-	if (!place)
+	if (!slot)
 		return TS_ENOMEM;
-	if (!is_new && (launches->calls[*place].stack || !row->stack))
+	if (!is_new && (launches->calls[*slot].stack || !row->stack))
 		return TS_OK;
 	if (ts_grow_array((void **)&launches->calls, &launches->capacity, launches->count + 1,
 			  sizeof(*launches->calls)))
 		return TS_ENOMEM;
-	*place = launches->count;
+	*slot = launches->count;
 	launches->calls[launches->count++] = (struct ts_launch){ .start = row->start,
 								 .thread = row->thread,
 								 .stack = row->stack };
@@ -108,7 +108,7 @@ void ts_call_index_free(struct ts_call_index *launches)
 {
 	if (!launches)
 		return;
-	ts_pairmap_release(&launches->places);
+	ts_pairmap_release(&launches->indices);
 	ts_batch_free(launches->batch);
 	free(launches->calls);
 	free(launches);
@@ -117,12 +117,12 @@ void ts_call_index_free(struct ts_call_index *launches)
 struct ts_launch ts_call_index_find_in(const struct ts_call_index *launches, int64_t source,
 				       int64_t correlation)
 {
-	uint64_t place;
+	uint64_t slot;
 
 	if (!has_correlation(correlation) ||
-	    !ts_pairmap_get(&launches->places, (uint64_t)source, (uint64_t)correlation, &place))
+	    !ts_pairmap_get(&launches->indices, (uint64_t)source, (uint64_t)correlation, &slot))
 		return (struct ts_launch){ .start = TS_ABSENT };
-	return launches->calls[place];
+	return launches->calls[slot];
 }
 
 struct ts_launch ts_call_index_find(struct ts_call_index *launches, int64_t device, int64_t process,

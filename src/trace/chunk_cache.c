@@ -12,22 +12,22 @@ void ts_chunk_cache_init(struct ts_chunk_cache *cache, struct ts_reader *reader,
 	*cache = (struct ts_chunk_cache){ .reader = reader, .budget = budget };
 }
 
-static void place_free(struct ts_cached_chunk *place)
+static void cached_chunk_free(struct ts_cached_chunk *cached)
 {
-	if (!place)
+	if (!cached)
 		return;
-	ts_batch_free(place->keys);
-	ts_batch_free(place->rest);
-	free(place);
+	ts_batch_free(cached->keys);
+	ts_batch_free(cached->rest);
+	free(cached);
 }
 
 void ts_chunk_cache_release(struct ts_chunk_cache *cache)
 {
-	for (size_t i = 0; i < cache->place_count; i++)
-		place_free(cache->places[i]);
+	for (size_t i = 0; i < cache->chunk_count; i++)
+		cached_chunk_free(cache->chunks[i]);
 	for (size_t i = 0; i < cache->spare_count; i++)
-		place_free(cache->spares[i]);
-	free(cache->places);
+		cached_chunk_free(cache->spares[i]);
+	free(cache->chunks);
 	*cache = (struct ts_chunk_cache){ 0 };
 }
 
@@ -46,22 +46,22 @@ static size_t decoded_bytes(const struct ts_chunk *chunk, uint64_t mask)
 /* Takes a place out of the list, which keeps its order. */
 static void forget(struct ts_chunk_cache *cache, size_t index)
 {
-	struct ts_cached_chunk *place = cache->places[index];
+	struct ts_cached_chunk *cached = cache->chunks[index];
 
-	cache->bytes -= place->bytes;
-	cache->place_count--;
-	memmove(&cache->places[index], &cache->places[index + 1],
-		(cache->place_count - index) * sizeof(struct ts_cached_chunk *));
+	cache->bytes -= cached->bytes;
+	cache->chunk_count--;
+	memmove(&cache->chunks[index], &cache->chunks[index + 1],
+		(cache->chunk_count - index) * sizeof(struct ts_cached_chunk *));
 	if (cache->spare_count < TS_CHUNK_CACHE_SPARES)
-		cache->spares[cache->spare_count++] = place;
+		cache->spares[cache->spare_count++] = cached;
 	else
-		place_free(place);
+		cached_chunk_free(cached);
 }
 
 void ts_chunk_cache_drop_before(struct ts_chunk_cache *cache, int64_t time)
 {
-	for (size_t i = cache->place_count; i-- > 0;) {
-		size_t chunk = cache->places[i]->chunk;
+	for (size_t i = cache->chunk_count; i-- > 0;) {
+		size_t chunk = cache->chunks[i]->chunk;
 
 		if (ts_reader_chunk(cache->reader, chunk)->max_start < time)
 			forget(cache, i);
@@ -69,111 +69,111 @@ void ts_chunk_cache_drop_before(struct ts_chunk_cache *cache, int64_t time)
 }
 
 /* NULL: no memory. */
-static struct ts_cached_chunk *new_place(struct ts_chunk_cache *cache)
+static struct ts_cached_chunk *new_cached_chunk(struct ts_chunk_cache *cache)
 {
-	struct ts_cached_chunk *place;
+	struct ts_cached_chunk *cached;
 
 	if (cache->spare_count > 0)
 		return cache->spares[--cache->spare_count];
-	place = calloc(1, sizeof(*place));
-	if (place && (ts_batch_new(&place->keys, cache->reader, NULL) ||
-		      ts_batch_new(&place->rest, cache->reader, NULL))) {
-		place_free(place);
+	cached = calloc(1, sizeof(*cached));
+	if (cached && (ts_batch_new(&cached->keys, cache->reader, NULL) ||
+		       ts_batch_new(&cached->rest, cache->reader, NULL))) {
+		cached_chunk_free(cached);
 		return NULL;
 	}
-	return place;
+	return cached;
 }
 
 static int read_keys(struct ts_chunk_cache *cache, size_t chunk, uint64_t key_mask,
-		     struct ts_cached_chunk *place, struct ts_error *err)
+		     struct ts_cached_chunk *cached, struct ts_error *err)
 {
-	int rc = ts_batch_read(place->keys, chunk, key_mask, err);
+	int rc = ts_batch_read(cached->keys, chunk, key_mask, err);
 
-	if (!rc && ts_grow_array((void **)&cache->places, &cache->place_capacity,
-				 cache->place_count + 1, sizeof(struct ts_cached_chunk *)))
+	if (!rc && ts_grow_array((void **)&cache->chunks, &cache->chunk_capacity,
+				 cache->chunk_count + 1, sizeof(struct ts_cached_chunk *)))
 		rc = ts_error_set(err, TS_ENOMEM, "no memory to read chunks");
 	return rc;
 }
 
 int ts_chunk_cache_get(struct ts_chunk_cache *cache, size_t chunk, uint64_t key_mask,
-		       uint64_t rest_mask, struct ts_cached_chunk **ret_place, struct ts_error *err)
+		       uint64_t rest_mask, struct ts_cached_chunk **ret_chunk, struct ts_error *err)
 {
-	struct ts_cached_chunk *place;
+	struct ts_cached_chunk *cached;
 	int rc;
 
-	for (size_t i = 0; i < cache->place_count; i++) {
-		if (cache->places[i]->chunk == chunk) {
-			*ret_place = cache->places[i];
+	for (size_t i = 0; i < cache->chunk_count; i++) {
+		if (cache->chunks[i]->chunk == chunk) {
+			*ret_chunk = cache->chunks[i];
 			return TS_OK;
 		}
 	}
-	if (cache->bytes >= cache->budget && cache->place_count > 0)
-		forget(cache, cache->place_count - 1);
-	place = new_place(cache);
-	if (!place)
+	if (cache->bytes >= cache->budget && cache->chunk_count > 0)
+		forget(cache, cache->chunk_count - 1);
+	cached = new_cached_chunk(cache);
+	if (!cached)
 		return ts_error_set(err, TS_ENOMEM, "no memory to read chunks");
-	rc = read_keys(cache, chunk, key_mask, place, err);
+	rc = read_keys(cache, chunk, key_mask, cached, err);
 	if (rc) {
-		place_free(place);
+		cached_chunk_free(cached);
 		return rc;
 	}
-	place->chunk = chunk;
-	place->rest_mask = rest_mask & ~key_mask;
-	place->rest_is_read = false;
-	place->value_count = ts_reader_chunk(cache->reader, chunk)->values;
-	place->bytes = decoded_bytes(ts_reader_chunk(cache->reader, chunk), key_mask);
-	cache->bytes += place->bytes;
-	cache->places[cache->place_count++] = place;
-	*ret_place = place;
+	cached->chunk = chunk;
+	cached->rest_mask = rest_mask & ~key_mask;
+	cached->rest_is_read = false;
+	cached->value_count = ts_reader_chunk(cache->reader, chunk)->values;
+	cached->bytes = decoded_bytes(ts_reader_chunk(cache->reader, chunk), key_mask);
+	cache->bytes += cached->bytes;
+	cache->chunks[cache->chunk_count++] = cached;
+	*ret_chunk = cached;
 	return TS_OK;
 }
 
-int ts_chunk_cache_read_rest(struct ts_chunk_cache *cache, struct ts_cached_chunk *place,
+int ts_chunk_cache_read_rest(struct ts_chunk_cache *cache, struct ts_cached_chunk *cached,
 			     struct ts_error *err)
 {
 	size_t bytes;
 	int rc;
 
-	if (place->rest_is_read || !place->rest_mask)
+	if (cached->rest_is_read || !cached->rest_mask)
 		return TS_OK;
-	rc = ts_batch_read(place->rest, place->chunk, place->rest_mask, err);
+	rc = ts_batch_read(cached->rest, cached->chunk, cached->rest_mask, err);
 	if (rc)
 		return rc;
-	bytes = decoded_bytes(ts_reader_chunk(cache->reader, place->chunk), place->rest_mask);
-	place->bytes += bytes;
+	bytes = decoded_bytes(ts_reader_chunk(cache->reader, cached->chunk), cached->rest_mask);
+	cached->bytes += bytes;
 	cache->bytes += bytes;
-	place->rest_is_read = true;
+	cached->rest_is_read = true;
 	/* Only this place is in the caller's hands. */
-	for (size_t i = cache->place_count; i-- > 0 && cache->bytes > cache->budget;)
-		if (cache->places[i] != place)
+	for (size_t i = cache->chunk_count; i-- > 0 && cache->bytes > cache->budget;)
+		if (cache->chunks[i] != cached)
 			forget(cache, i);
 	return TS_OK;
 }
 
-void ts_cached_row(const struct ts_cached_chunk *place, uint32_t row, int64_t *ret_columns)
+void ts_cached_row(const struct ts_cached_chunk *cached, uint32_t row, int64_t *ret_columns)
 {
-	const struct ts_table_info *table = place->keys->table;
+	const struct ts_table_info *table = cached->keys->table;
 
 	for (unsigned int i = 0; i < table->column_count; i++) {
-		if (place->keys->columns[i])
-			ret_columns[i] = place->keys->columns[i][row];
-		else if (place->rest_is_read && place->rest->columns[i])
-			ret_columns[i] = place->rest->columns[i][row];
+		if (cached->keys->columns[i])
+			ret_columns[i] = cached->keys->columns[i][row];
+		else if (cached->rest_is_read && cached->rest->columns[i])
+			ret_columns[i] = cached->rest->columns[i][row];
 		else
 			ret_columns[i] = table->columns[i].none;
 	}
 }
 
-const int64_t *ts_cached_values(const struct ts_cached_chunk *place, uint32_t row,
+const int64_t *ts_cached_values(const struct ts_cached_chunk *cached, uint32_t row,
 				uint32_t *ret_count)
 {
-	const struct ts_batch *batch = place->keys->arg_offsets ? place->keys : place->rest;
+	const struct ts_batch *batch = cached->keys->arg_offsets ? cached->keys : cached->rest;
 	uint32_t end;
 
 	*ret_count = 0;
-	if ((batch == place->rest && !place->rest_is_read) || !batch->arg_offsets)
+	if ((batch == cached->rest && !cached->rest_is_read) || !batch->arg_offsets)
 		return NULL;
-	end = row + 1 < batch->rows ? batch->arg_offsets[row + 1] : place->value_count;
+	end = row + 1 < batch->rows ? batch->arg_offsets[row + 1] : cached->value_count;
 	*ret_count = end - batch->arg_offsets[row];
 	return batch->arg_values + batch->arg_offsets[row];
 }

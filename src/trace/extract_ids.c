@@ -133,22 +133,22 @@ static int64_t new_stack(struct extract *extract, int64_t old)
 	return (int64_t)id;
 }
 
-/* The bytes of one row of a chain; `whole` is its last row. */
-static int64_t copy_piece(struct extract *extract, int64_t whole, const struct ts_blob_row *row,
+/* The bytes of one row of a chain; `blob` is its last row. */
+static int64_t copy_piece(struct extract *extract, int64_t blob, const struct ts_blob_row *row,
 			  uint64_t begin, int64_t previous)
 {
 	uint64_t bytes = (uint64_t)row->bytes - begin;
 
 	if (row->bytes < 0 || (uint64_t)row->bytes < begin || bytes > PIECE_BYTES) {
 		extract->failure = ts_error_set(extract->err, TS_EFORMAT, "blob %lld: invalid size",
-						(long long)whole);
+						(long long)blob);
 		return 0;
 	}
 	if (ts_grow_array((void **)&extract->piece, &extract->piece_capacity, bytes + 1, 1)) {
 		extract_no_memory(extract);
 		return 0;
 	}
-	extract->failure = ts_reader_blob_read(extract->reader, whole, begin, extract->piece, bytes,
+	extract->failure = ts_reader_blob_read(extract->reader, blob, begin, extract->piece, bytes,
 					       extract->err);
 	if (extract->failure)
 		return 0;
@@ -157,13 +157,13 @@ static int64_t copy_piece(struct extract *extract, int64_t whole, const struct t
 }
 
 /* Walks back from the last row to a known one, then forward. */
-static int64_t new_blob(struct extract *extract, int64_t whole)
+static int64_t new_blob(struct extract *extract, int64_t blob)
 {
 	TS_AUTO_FREE int64_t *path = NULL;
 	size_t depth = 0, capacity = 0;
 	uint64_t id = 0, begin = 0;
 	const struct ts_blob_row *row;
-	int64_t old = whole;
+	int64_t old = blob;
 
 	while (old && !ts_map_get(&extract->blobs, (uint64_t)old, &id)) {
 		row = ts_reader_entity(extract->reader, TS_TABLE_BLOB, old);
@@ -180,7 +180,7 @@ static int64_t new_blob(struct extract *extract, int64_t whole)
 	begin = row ? (uint64_t)row->bytes : 0;
 	while (depth && !extract->failure) {
 		row = ts_reader_entity(extract->reader, TS_TABLE_BLOB, path[--depth]);
-		id = (uint64_t)copy_piece(extract, whole, row, begin, (int64_t)id);
+		id = (uint64_t)copy_piece(extract, blob, row, begin, (int64_t)id);
 		begin = (uint64_t)row->bytes;
 		extract_remember(extract, &extract->blobs, path[depth], id);
 	}

@@ -49,34 +49,34 @@ struct ts_filter {
 
 /* ---- sets ---- */
 
-static int check_numbers(const struct ts_patterns *words, const char *what, struct ts_error *err)
+static int check_numbers(const struct ts_patterns *patterns, const char *what, struct ts_error *err)
 {
 	int64_t number;
 
-	for (size_t i = 0; i < words->count; i++) {
-		if (ts_parse_int64(words->items[i], strlen(words->items[i]), &number))
+	for (size_t i = 0; i < patterns->count; i++) {
+		if (ts_parse_int64(patterns->items[i], strlen(patterns->items[i]), &number))
 			return ts_error_set(err, TS_EINVAL, "the %s must be a number, not '%s'",
-					    what, words->items[i]);
+					    what, patterns->items[i]);
 	}
 	return TS_OK;
 }
 
 /* Does the number equal, or its name or its number as text match, any of the words? */
-static bool words_match(struct ts_reader *reader, const struct ts_patterns *words, int64_t number,
-			int64_t number_text, int64_t name)
+static bool matches_any(struct ts_reader *reader, const struct ts_patterns *patterns,
+			int64_t number, int64_t number_text, int64_t name)
 {
 	int64_t wanted;
 
-	for (size_t i = 0; i < words->count; i++) {
-		const char *word = words->items[i];
+	for (size_t i = 0; i < patterns->count; i++) {
+		const char *pattern = patterns->items[i];
 		struct ts_string text = ts_reader_string(reader, number_text);
 
-		if (!ts_parse_int64(word, strlen(word), &wanted) && wanted == number)
+		if (!ts_parse_int64(pattern, strlen(pattern), &wanted) && wanted == number)
 			return true;
-		if (number_text && ts_glob_match(word, text.data, text.length))
+		if (number_text && ts_glob_match(pattern, text.data, text.length))
 			return true;
 		text = ts_reader_string(reader, name);
-		if (name && ts_glob_match(word, text.data, text.length))
+		if (name && ts_glob_match(pattern, text.data, text.length))
 			return true;
 	}
 	return false;
@@ -86,21 +86,21 @@ static bool device_matches(struct ts_filter *filter, const void *row)
 {
 	const struct ts_device_row *device = row;
 
-	return words_match(filter->reader, &filter->spec.devices, device->number, 0, 0);
+	return matches_any(filter->reader, &filter->spec.devices, device->number, 0, 0);
 }
 
 static bool stream_matches(struct ts_filter *filter, const void *row)
 {
 	const struct ts_stream_row *stream = row;
 
-	return words_match(filter->reader, &filter->spec.streams, stream->number, 0, 0);
+	return matches_any(filter->reader, &filter->spec.streams, stream->number, 0, 0);
 }
 
 static bool process_matches(struct ts_filter *filter, const void *row)
 {
 	const struct ts_process_row *process = row;
 
-	return words_match(filter->reader, &filter->spec.processes, process->pid, process->pid_text,
+	return matches_any(filter->reader, &filter->spec.processes, process->pid, process->pid_text,
 			   process->name);
 }
 
@@ -108,7 +108,7 @@ static bool thread_matches(struct ts_filter *filter, const void *row)
 {
 	const struct ts_thread_row *thread = row;
 
-	return words_match(filter->reader, &filter->spec.threads, thread->tid, thread->tid_text,
+	return matches_any(filter->reader, &filter->spec.threads, thread->tid, thread->tid_text,
 			   thread->name);
 }
 

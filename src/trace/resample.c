@@ -11,27 +11,27 @@ typedef __int128 wide_int;
 void ts_resample_init(struct ts_resample *resample, int64_t from, int64_t to)
 {
 	*resample = (struct ts_resample){ .from = from, .to = TS_MAX(from, to) };
-	for (size_t i = 0; i < TS_RESAMPLE_PARTS; i++)
-		resample->parts[i] = (struct ts_resample_part){ .point = NAN,
-								.least = INFINITY,
-								.greatest = -INFINITY };
+	for (size_t i = 0; i < TS_RESAMPLE_BINS; i++)
+		resample->bins[i] = (struct ts_resample_bin){ .point = NAN,
+							      .least = INFINITY,
+							      .greatest = -INFINITY };
 }
 
-static size_t part_at(const struct ts_resample *resample, int64_t time)
+static size_t bin_at(const struct ts_resample *resample, int64_t time)
 {
 	wide_int span = (wide_int)resample->to - resample->from;
-	wide_int part = 0;
+	wide_int bin = 0;
 
 	if (span > 0)
-		part = ((wide_int)time - resample->from) * TS_RESAMPLE_PARTS / span;
-	return (size_t)TS_MIN(part, TS_RESAMPLE_PARTS - 1);
+		bin = ((wide_int)time - resample->from) * TS_RESAMPLE_BINS / span;
+	return (size_t)TS_MIN(bin, TS_RESAMPLE_BINS - 1);
 }
 
-static int64_t end_of(const struct ts_resample *resample, size_t part)
+static int64_t end_of(const struct ts_resample *resample, size_t bin)
 {
 	wide_int span = (wide_int)resample->to - resample->from;
 
-	return (int64_t)(resample->from + span * (wide_int)(part + 1) / TS_RESAMPLE_PARTS);
+	return (int64_t)(resample->from + span * (wide_int)(bin + 1) / TS_RESAMPLE_BINS);
 }
 
 void ts_resample_add(struct ts_resample *resample, int64_t since, int64_t until, double value)
@@ -39,21 +39,21 @@ void ts_resample_add(struct ts_resample *resample, int64_t since, int64_t until,
 	size_t at;
 
 	if (since >= resample->from && since <= resample->to)
-		resample->parts[part_at(resample, since)].point = value;
+		resample->bins[bin_at(resample, since)].point = value;
 	since = TS_MAX(since, resample->from);
 	until = TS_MIN(until, resample->to);
 	if (since >= until)
 		return;
-	for (at = part_at(resample, since); since < until && at < TS_RESAMPLE_PARTS; at++) {
-		struct ts_resample_part *part = &resample->parts[at];
+	for (at = bin_at(resample, since); since < until && at < TS_RESAMPLE_BINS; at++) {
+		struct ts_resample_bin *bin = &resample->bins[at];
 		int64_t end = TS_MIN(until, end_of(resample, at));
 		double ns = (double)((wide_int)end - since);
 
 		if (ns > 0) {
-			part->area += value * ns;
-			part->covered_ns += ns;
-			part->least = TS_MIN(part->least, value);
-			part->greatest = TS_MAX(part->greatest, value);
+			bin->area += value * ns;
+			bin->covered_ns += ns;
+			bin->least = TS_MIN(bin->least, value);
+			bin->greatest = TS_MAX(bin->greatest, value);
 		}
 		since = end;
 	}
@@ -66,14 +66,14 @@ static double mean_of(const struct ts_resample *resample, size_t first, size_t e
 	unsigned int count = 0;
 
 	for (size_t i = first; i < end; i++) {
-		const struct ts_resample_part *part = &resample->parts[i];
+		const struct ts_resample_bin *bin = &resample->bins[i];
 
-		area += part->area;
-		covered += part->covered_ns;
-		least = TS_MIN(least, part->least);
-		greatest = TS_MAX(greatest, part->greatest);
-		if (!isnan(part->point)) {
-			points += part->point;
+		area += bin->area;
+		covered += bin->covered_ns;
+		least = TS_MIN(least, bin->least);
+		greatest = TS_MAX(greatest, bin->greatest);
+		if (!isnan(bin->point)) {
+			points += bin->point;
 			count++;
 		}
 	}
@@ -84,12 +84,12 @@ static double mean_of(const struct ts_resample *resample, size_t first, size_t e
 
 double ts_resample_mean(const struct ts_resample *resample)
 {
-	return mean_of(resample, 0, TS_RESAMPLE_PARTS);
+	return mean_of(resample, 0, TS_RESAMPLE_BINS);
 }
 
 void ts_resample_values(const struct ts_resample *resample, double *ret_values, size_t count)
 {
 	for (size_t i = 0; i < count; i++)
-		ret_values[i] = mean_of(resample, i * TS_RESAMPLE_PARTS / count,
-					(i + 1) * TS_RESAMPLE_PARTS / count);
+		ret_values[i] = mean_of(resample, i * TS_RESAMPLE_BINS / count,
+					(i + 1) * TS_RESAMPLE_BINS / count);
 }

@@ -9,9 +9,9 @@
 #include <stddef.h>
 #include <stdint.h>
 
-#define TS_RESAMPLE_PARTS 240
+#define TS_RESAMPLE_BINS 240
 
-struct ts_resample_part {
+struct ts_resample_bin {
 	double area; /* values times ns */
 	double covered_ns;
 	double point; /* the newest value that begins here, or NaN */
@@ -21,7 +21,7 @@ struct ts_resample_part {
 
 struct ts_resample {
 	int64_t from, to;
-	struct ts_resample_part parts[TS_RESAMPLE_PARTS];
+	struct ts_resample_bin bins[TS_RESAMPLE_BINS];
 };
 
 void ts_resample_init(struct ts_resample *resample, int64_t from, int64_t to);
@@ -32,7 +32,7 @@ void ts_resample_add(struct ts_resample *resample, int64_t since, int64_t until,
 /* The mean over the range; NaN: no values. Without any duration, the plain mean of the values. */
 double ts_resample_mean(const struct ts_resample *resample);
 
-/* The means of `count` equal intervals, at most TS_RESAMPLE_PARTS; NaN: no values in one. */
+/* The means of `count` equal intervals, at most TS_RESAMPLE_BINS; NaN: no values in one. */
 void ts_resample_values(const struct ts_resample *resample, double *ret_values, size_t count);
 
 #endif

@@ -305,7 +305,7 @@ static int64_t shortest_of_class(unsigned int class)
 	return (int64_t)((top | UINT64_C(1) << CLASS_BITS) << (bits - CLASS_BITS));
 }
 
-static int tell_progress(const struct timeline *timeline, uint64_t done, struct ts_error *err)
+static int report_progress(const struct timeline *timeline, uint64_t done, struct ts_error *err)
 {
 	const struct ts_row_query *query = timeline->query;
 
@@ -327,7 +327,7 @@ static int start_by_duration(struct timeline *timeline, struct ts_error *err)
 				timeline->classes[class_of(duration_of(chunk->keys, row))]++;
 		}
 		if (!rc)
-			rc = tell_progress(timeline, 0, err);
+			rc = report_progress(timeline, 0, err);
 	}
 	timeline->first = INT64_MIN;
 	timeline->last = ~INT64_C(0);
@@ -363,7 +363,7 @@ static int pick_window(struct timeline *timeline, struct ts_error *err)
 			continue;
 		rc = pick_rows(timeline, &timeline->candidates[i], err);
 		if (!rc)
-			rc = tell_progress(timeline, timeline->done, err);
+			rc = report_progress(timeline, timeline->done, err);
 	}
 	ts_row_window_sort(&timeline->picks);
 	return rc;

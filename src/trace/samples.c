@@ -159,7 +159,7 @@ struct visitor {
 };
 
 /* Not 0: the caller wants to stop. */
-static int tell_progress(const struct ts_samples *samples, uint64_t bytes_done)
+static int report_progress(const struct ts_samples *samples, uint64_t bytes_done)
 {
 	uint64_t done = samples->pass * samples->bytes + bytes_done;
 
@@ -176,7 +176,7 @@ static int count_command(struct visitor *visitor)
 
 	if (visitor->rows++ % ROWS_A_STEP)
 		return TS_OK;
-	if (tell_progress(samples, (uint64_t)(share * (double)samples->bytes)))
+	if (report_progress(samples, (uint64_t)(share * (double)samples->bytes)))
 		return ts_error_set(samples->err, TS_ECANCELED, "interrupted");
 	return TS_OK;
 }
@@ -349,7 +349,7 @@ int ts_samples_open(struct ts_samples *samples, struct ts_reader *reader,
 
 static int on_progress(void *context, uint64_t bytes_done)
 {
-	return tell_progress(context, bytes_done);
+	return report_progress(context, bytes_done);
 }
 
 static int walk_rows(struct ts_samples *samples,

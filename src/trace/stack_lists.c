@@ -74,38 +74,39 @@ void ts_stack_path_release(struct ts_stack_path *path)
 /* ---- frames ---- */
 
 /* A frame, or one of its inlined functions. Strings are ids. */
-struct words {
+struct frame_info {
 	const struct ts_frame_row *frame; /* NULL: missing */
 	int64_t name, file, line;
 };
 
-static void find_words(struct ts_reader *reader, int64_t id, struct words *ret_words)
+static void find_frame_info(struct ts_reader *reader, int64_t id, struct frame_info *ret_info)
 {
 	const struct ts_frame_row *frame =
 		ts_reader_entity(reader, TS_TABLE_FRAME, id & FRAME_MASK);
 	const struct ts_symbol_row *symbol;
 	uint32_t count, depth = (uint32_t)(id >> TS_STACK_DEPTH_SHIFT);
 
-	*ret_words = (struct words){ .frame = frame, .line = TS_ABSENT };
+	*ret_info = (struct frame_info){ .frame = frame, .line = TS_ABSENT };
 	if (id < 0)
-		*ret_words =
-			(struct words){ .frame = &ts_frame_none, .name = -id, .line = TS_ABSENT };
+		*ret_info = (struct frame_info){ .frame = &ts_frame_none,
+						 .name = -id,
+						 .line = TS_ABSENT };
 	if (!frame || id < 0)
 		return;
-	ret_words->name = frame->name;
-	ret_words->file = frame->file;
+	ret_info->name = frame->name;
+	ret_info->file = frame->file;
 	/* The `line` of an unsymbolized native frame is not a source line. */
 	if (frame->kind != TS_FRAME_NATIVE && frame->line >= 0)
-		ret_words->line = frame->line;
+		ret_info->line = frame->line;
 	symbol = ts_reader_symbols(reader, id & FRAME_MASK, &count);
 	if (depth >= count)
 		return;
 	symbol += depth;
 	if (symbol->name)
-		ret_words->name = symbol->name;
+		ret_info->name = symbol->name;
 	if (symbol->file) {
-		ret_words->file = symbol->file;
-		ret_words->line = symbol->line >= 0 ? symbol->line : TS_ABSENT;
+		ret_info->file = symbol->file;
+		ret_info->line = symbol->line >= 0 ? symbol->line : TS_ABSENT;
 	}
 }
 
@@ -148,10 +149,10 @@ static void append_address(struct ts_reader *reader, struct ts_text *out,
 
 struct ts_string ts_stack_name(struct ts_reader *reader, int64_t frame)
 {
-	struct words words;
+	struct frame_info frame_info;
 
-	find_words(reader, frame, &words);
-	return ts_reader_string(reader, words.name);
+	find_frame_info(reader, frame, &frame_info);
+	return ts_reader_string(reader, frame_info.name);
 }
 
 struct ts_string ts_stack_leaf_name(struct ts_reader *reader, int64_t stack)
@@ -168,37 +169,37 @@ struct ts_string ts_stack_module(struct ts_reader *reader, int64_t frame)
 
 void ts_stack_append_function(struct ts_reader *reader, struct ts_text *out, int64_t frame)
 {
-	struct words words;
+	struct frame_info frame_info;
 	struct ts_string name;
 
-	find_words(reader, frame, &words);
-	name = ts_reader_string(reader, words.name);
-	if (!words.frame)
+	find_frame_info(reader, frame, &frame_info);
+	name = ts_reader_string(reader, frame_info.name);
+	if (!frame_info.frame)
 		ts_text_append_str(out, "(lost)");
 	else if (name.length)
 		ts_text_append(out, name.data, name.length);
-	else if (words.frame->pc != TS_ABSENT)
-		append_address(reader, out, words.frame);
+	else if (frame_info.frame->pc != TS_ABSENT)
+		append_address(reader, out, frame_info.frame);
 	else
 		ts_text_append_str(out, "(unknown)");
 }
 
 struct ts_string ts_stack_file(struct ts_reader *reader, int64_t frame)
 {
-	struct words words;
+	struct frame_info frame_info;
 
-	find_words(reader, frame, &words);
-	if (!words.file && words.frame)
-		return module_of(reader, words.frame);
-	return ts_reader_string(reader, words.file);
+	find_frame_info(reader, frame, &frame_info);
+	if (!frame_info.file && frame_info.frame)
+		return module_of(reader, frame_info.frame);
+	return ts_reader_string(reader, frame_info.file);
 }
 
 int64_t ts_stack_line(struct ts_reader *reader, int64_t frame)
 {
-	struct words words;
+	struct frame_info frame_info;
 
-	find_words(reader, frame, &words);
-	return words.line;
+	find_frame_info(reader, frame, &frame_info);
+	return frame_info.line;
 }
 
 static bool same_text(struct ts_string a, struct ts_string b)
@@ -208,12 +209,12 @@ static bool same_text(struct ts_string a, struct ts_string b)
 
 bool ts_stack_same_function(struct ts_reader *reader, int64_t frame, int64_t other)
 {
-	struct words a, b;
+	struct frame_info a, b;
 
 	if (frame == other)
 		return true;
-	find_words(reader, frame, &a);
-	find_words(reader, other, &b);
+	find_frame_info(reader, frame, &a);
+	find_frame_info(reader, other, &b);
 	if (!a.frame || !b.frame)
 		return a.frame == b.frame;
 	/* Without a name there is only the address. */
@@ -286,8 +287,8 @@ static const struct ts_process_row *process_row(struct ts_reader *reader, int64_
 }
 
 /* A name and a number, or the one that is known. */
-static void append_place(struct ts_text *out, struct ts_string name, int64_t number,
-			 struct ts_string number_text, const char *otherwise)
+static void append_entity(struct ts_text *out, struct ts_string name, int64_t number,
+			  struct ts_string number_text, const char *otherwise)
 {
 	ts_text_append(out, name.data, name.length);
 	if (!name.length)
@@ -302,8 +303,8 @@ void ts_stack_append_process(struct ts_reader *reader, struct ts_text *out, int6
 {
 	const struct ts_process_row *process = process_row(reader, thread);
 
-	append_place(out, ts_reader_string(reader, process->name), process->pid,
-		     ts_reader_string(reader, process->pid_text), "process");
+	append_entity(out, ts_reader_string(reader, process->name), process->pid,
+		      ts_reader_string(reader, process->pid_text), "process");
 }
 
 void ts_stack_append_thread(struct ts_reader *reader, struct ts_text *out, int64_t thread)
@@ -315,7 +316,7 @@ void ts_stack_append_thread(struct ts_reader *reader, struct ts_text *out, int64
 	/* The tid of a main thread is its pid. */
 	if (name.length && tid == process_row(reader, thread)->pid)
 		tid = TS_ABSENT;
-	append_place(out, name, tid, ts_reader_string(reader, row->tid_text), "thread");
+	append_entity(out, name, tid, ts_reader_string(reader, row->tid_text), "thread");
 }
 
 /* ---- frames that say the same ---- */

@@ -47,7 +47,7 @@ static int join_path(char *buffer, size_t bytes, const char *folder, const char 
 }
 
 /* Directory of the running tool. */
-static const char *own_folder(char *buffer, size_t bytes)
+static const char *tool_folder(char *buffer, size_t bytes)
 {
 	ssize_t length = readlink("/proc/self/exe", buffer, bytes - 1);
 
@@ -68,10 +68,11 @@ static void make_absolute(char *buffer, size_t bytes)
 
 static int find_agent(char *buffer, size_t bytes, struct ts_error *err)
 {
-	static const char *const places[] = { "", "../lib/", "../lib/" MULTIARCH "/", "../lib64/" };
+	static const char *const locations[] = { "", "../lib/", "../lib/" MULTIARCH "/",
+						 "../lib64/" };
 	const char *given = getenv("TRACESMITH_AGENT_PATH");
-	char own[TS_AGENT_PATH_BYTES];
-	const char *folder = own_folder(own, sizeof(own));
+	char tool_path[TS_AGENT_PATH_BYTES];
+	const char *folder = tool_folder(tool_path, sizeof(tool_path));
 
 	if (given && *given) {
 		if (strlen(given) >= bytes)
@@ -79,8 +80,8 @@ static int find_agent(char *buffer, size_t bytes, struct ts_error *err)
 		stpcpy(buffer, given);
 		return TS_OK;
 	}
-	for (size_t i = 0; folder && i < TS_ARRAY_SIZE(places); i++) {
-		if (!join_path(buffer, bytes, folder, places[i]) && !access(buffer, F_OK))
+	for (size_t i = 0; folder && i < TS_ARRAY_SIZE(locations); i++) {
+		if (!join_path(buffer, bytes, folder, locations[i]) && !access(buffer, F_OK))
 			return TS_OK;
 	}
 	return ts_error_set(

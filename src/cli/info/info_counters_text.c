@@ -129,7 +129,7 @@ static void fit(struct layout *layout, size_t line)
 	narrow(layout, line, SERIES, LEAST_SERIES);
 	layout->graph = 1;
 	if (line > room_of(layout))
-		layout->graph = TS_MIN(line - room_of(layout), TS_RESAMPLE_PARTS);
+		layout->graph = TS_MIN(line - room_of(layout), TS_RESAMPLE_BINS);
 }
 
 static void plan(const struct ts_counters *all, struct layout *layout, struct ts_text *cell)
@@ -190,7 +190,7 @@ static void append_cell(struct ts_text *out, const struct layout *layout, struct
 static void append_graph(const struct ts_counters *all, struct ts_text *out,
 			 const struct layout *layout, const struct ts_counter_series *series)
 {
-	double points[TS_RESAMPLE_PARTS], low, high;
+	double points[TS_RESAMPLE_BINS], low, high;
 
 	if (series->graph) {
 		ts_resample_values(series->graph, points, layout->graph);

@@ -281,8 +281,8 @@ static bool set_device(struct ts_decoder *decoder, struct decode_area *area,
 	return true;
 }
 
-static void set_place(struct ts_decoder *decoder, struct decode_area *area,
-		      const struct decode_event *event, struct ts_gpu_op_row *row)
+static void set_entities(struct ts_decoder *decoder, struct decode_area *area,
+			 const struct decode_event *event, struct ts_gpu_op_row *row)
 {
 	const struct ts_live_gpu_op *op = event->op;
 	const struct decode_stream *queue = decode_use_stream(
@@ -315,7 +315,7 @@ bool decode_gpu_op(struct ts_decoder *decoder, struct decode_area *area, struct 
 		decode_lose(decoder, ring, LOSS_UNKNOWN_EVENT, 1, event->ns, event->ns);
 		return false;
 	}
-	set_place(decoder, area, event, &row);
+	set_entities(decoder, area, event, &row);
 	row.name = event->name;
 	row.category = event->category;
 	with |= set_sizes(event, &row) | set_more(decoder, area, ring, event, &row);

@@ -10,8 +10,8 @@ static int64_t size_or_absent(int64_t size)
 }
 
 /* Sets device and queue of an allocation. False: no memory, or too many devices. */
-static bool set_place(struct ts_decoder *decoder, struct decode_area *area,
-		      const struct decode_event *event, struct ts_allocation_row *row)
+static bool set_device(struct ts_decoder *decoder, struct decode_area *area,
+		       const struct decode_event *event, struct ts_allocation_row *row)
 {
 	const struct ts_live_allocation *allocation = event->allocation;
 	uint32_t number = ts_live_device_of((uint32_t)allocation->device_kind);
@@ -38,7 +38,7 @@ bool decode_allocation(struct ts_decoder *decoder, struct decode_area *area,
 	struct ts_allocation_row row = ts_allocation_none;
 
 	row.kind = ts_live_kind_of((uint32_t)allocation->device_kind);
-	if (row.kind > TS_ALLOCATION_FREE || !set_place(decoder, area, event, &row)) {
+	if (row.kind > TS_ALLOCATION_FREE || !set_device(decoder, area, event, &row)) {
 		decode_lose(decoder, ring, LOSS_UNKNOWN_EVENT, 1, event->ns, event->ns);
 		return false;
 	}

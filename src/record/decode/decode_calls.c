@@ -57,11 +57,11 @@ static struct decode_call_page *add_page(struct ts_decoder *decoder, struct deco
 static struct decode_call_page *page_of(struct ts_decoder *decoder, struct decode_calls *calls,
 					uint64_t number)
 {
-	uint64_t place;
+	uint64_t index;
 
-	if (!ts_map_get(&calls->index, number, &place))
+	if (!ts_map_get(&calls->index, number, &index))
 		return add_page(decoder, calls, number);
-	return &calls->pages[place];
+	return &calls->pages[index];
 }
 
 /* Sets the bit of a correlation in one of the page's halves. */

@@ -14,16 +14,16 @@
 #define GONE_OBJECTS 4096u
 
 /* Context of a record: its ring and time. */
-struct place {
+struct context {
 	struct ts_decoder *decoder;
 	struct decode_area *area;
 	struct decode_ring *ring;
 	int64_t ns;
 };
 
-static void lose(const struct place *place, enum decode_loss why)
+static void lose(const struct context *context, enum decode_loss why)
 {
-	decode_lose(place->decoder, place->ring, why, 1, place->ns, place->ns);
+	decode_lose(context->decoder, context->ring, why, 1, context->ns, context->ns);
 }
 
 struct decode_channel *decode_get_channel(struct ts_decoder *decoder, struct decode_area *area)
@@ -72,10 +72,11 @@ void decode_channel_moves(struct ts_decoder *decoder, struct decode_area *area)
 
 static struct decode_object *find_object(const struct decode_channel *channel, uint64_t number)
 {
-	uint64_t place;
+	uint64_t context;
 
-	return number && ts_map_get(&channel->numbers, number, &place) ? &channel->objects[place]
-								       : NULL;
+	return number && ts_map_get(&channel->numbers, number, &context)
+		       ? &channel->objects[context]
+		       : NULL;
 }
 
 static void forget_gone(struct ts_decoder *decoder, struct decode_channel *channel)
@@ -163,36 +164,36 @@ static void object_row(struct ts_decoder *decoder, const struct decode_area *are
  * The object's id for a column; ensures that its row is in the file. Counts an object that was
  * never described.
  */
-static int64_t object_id(const struct place *place, uint64_t number)
+static int64_t object_id(const struct context *context, uint64_t number)
 {
-	struct decode_object *object = find_object(place->area->channel, number);
+	struct decode_object *object = find_object(context->area->channel, number);
 
 	if (!number)
 		return 0;
 	if (!object) {
-		lose(place, LOSS_MISSING_OBJECT);
+		lose(context, LOSS_MISSING_OBJECT);
 		return 0;
 	}
-	if (TS_UNLIKELY(object->epoch != place->decoder->epoch))
-		object_row(place->decoder, place->area, object);
+	if (TS_UNLIKELY(object->epoch != context->decoder->epoch))
+		object_row(context->decoder, context->area, object);
 	return object->id;
 }
 
-static int64_t blob_id(const struct place *place, uint64_t number, bool keep)
+static int64_t blob_id(const struct context *context, uint64_t number, bool keep)
 {
-	uint32_t id = decode_blob_id(place->decoder, place->area->channel, number, keep);
+	uint32_t id = decode_blob_id(context->decoder, context->area->channel, number, keep);
 
 	if (number && !id)
-		lose(place, LOSS_MISSING_BLOB);
+		lose(context, LOSS_MISSING_BLOB);
 	return id;
 }
 
 /* ---- details ---- */
 
 /* Validates details into decoder->scratch; false: none, or not a JSON object. */
-static bool check_details(const struct place *place, const char *text, uint32_t length)
+static bool check_details(const struct context *context, const char *text, uint32_t length)
 {
-	struct ts_decoder *decoder = place->decoder;
+	struct ts_decoder *decoder = context->decoder;
 	TS_SCOPED(ts_text) clean = { 0 };
 	bool is_valid;
 
@@ -208,7 +209,7 @@ static bool check_details(const struct place *place, const char *text, uint32_t 
 	if (ts_text_status(&decoder->scratch) || ts_text_status(&clean))
 		decode_no_memory(decoder);
 	if (!is_valid)
-		lose(place, LOSS_BAD_DETAILS);
+		lose(context, LOSS_BAD_DETAILS);
 	return is_valid && !decoder->failure;
 }
 
@@ -218,26 +219,26 @@ static uint64_t map_blob(void *context, uint64_t number)
 }
 
 /* {"number":N, and the program's details; numbers of blobs become ids. */
-static int64_t object_details(struct place *place, uint64_t number, const char *text,
+static int64_t object_details(struct context *context, uint64_t number, const char *text,
 			      uint32_t length)
 {
-	const struct ts_text *checked = &place->decoder->scratch;
+	const struct ts_text *checked = &context->decoder->scratch;
 	TS_SCOPED(ts_text) out = { 0 };
 
 	ts_text_append_str(&out, "{\"number\":");
 	ts_text_append_uint(&out, number);
-	if (check_details(place, text, length) && checked->length > 2) {
+	if (check_details(context, text, length) && checked->length > 2) {
 		ts_text_append_char(&out, ',');
-		ts_object_details_map_blobs(checked->data + 1, checked->length - 1, map_blob, place,
-					    &out);
+		ts_object_details_map_blobs(checked->data + 1, checked->length - 1, map_blob,
+					    context, &out);
 	} else {
 		ts_text_append_char(&out, '}');
 	}
 	if (ts_text_status(&out)) {
-		decode_no_memory(place->decoder);
+		decode_no_memory(context->decoder);
 		return 0;
 	}
-	return ts_writer_string(place->decoder->writer, out.data, out.length);
+	return ts_writer_string(context->decoder->writer, out.data, out.length);
 }
 
 static int64_t size_or_absent(int64_t size)
@@ -247,9 +248,9 @@ static int64_t size_or_absent(int64_t size)
 
 /* ---- records ---- */
 
-static bool object_record(struct place *place, struct decode_cursor *cursor)
+static bool object_record(struct context *context, struct decode_cursor *cursor)
 {
-	struct ts_decoder *decoder = place->decoder;
+	struct ts_decoder *decoder = context->decoder;
 	uint32_t name_bytes, details_bytes;
 	const char *name, *details;
 	struct decode_object *object = NULL;
@@ -261,25 +262,26 @@ static bool object_record(struct place *place, struct decode_cursor *cursor)
 	if (cursor->bad)
 		return false;
 	if (about.number)
-		object = describe_object(decoder, place->area->channel, about.number, place->ns);
+		object =
+			describe_object(decoder, context->area->channel, about.number, context->ns);
 	if (!object) {
-		lose(place, LOSS_TOO_MANY_OBJECTS);
+		lose(context, LOSS_TOO_MANY_OBJECTS);
 		return true;
 	}
 	object->row.kind = about.kind <= UINT8_MAX ? (int64_t)about.kind : TS_OBJECT_UNKNOWN;
-	object->row.parent = about.parent == about.number ? 0 : object_id(place, about.parent);
+	object->row.parent = about.parent == about.number ? 0 : object_id(context, about.parent);
 	object->row.address = about.address ? (int64_t)about.address : TS_ABSENT;
 	object->row.bytes = size_or_absent(about.bytes);
-	object->row.blob = blob_id(place, about.blob, true);
+	object->row.blob = blob_id(context, about.blob, true);
 	object->row.name = name_bytes ? decode_string(decoder, name, name_bytes) : 0;
-	object->row.details = object_details(place, about.number, details, details_bytes);
-	object_row(decoder, place->area, object);
+	object->row.details = object_details(context, about.number, details, details_bytes);
+	object_row(decoder, context->area, object);
 	return true;
 }
 
-static bool gone_record(const struct place *place, struct decode_cursor *cursor)
+static bool gone_record(const struct context *context, struct decode_cursor *cursor)
 {
-	struct decode_channel *channel = place->area->channel;
+	struct decode_channel *channel = context->area->channel;
 	struct decode_object *object;
 	struct ts_live_gone gone;
 
@@ -289,10 +291,10 @@ static bool gone_record(const struct place *place, struct decode_cursor *cursor)
 	object = find_object(channel, gone.number);
 	if (!object || object->is_gone)
 		return true;
-	object->row.destroyed = place->ns;
+	object->row.destroyed = context->ns;
 	object->is_gone = true;
 	channel->gone_count++;
-	object_row(place->decoder, place->area, object);
+	object_row(context->decoder, context->area, object);
 	return true;
 }
 
@@ -320,7 +322,7 @@ static void count_window(struct ts_decoder *decoder, struct decode_area *area, i
 	decode_closed_stream(decoder, area);
 }
 
-#define NO_ROOM "the disk was full, or the recording had reached its limit"
+#define OUT_OF_SPACE "the disk was full, or the recording had reached its limit"
 
 void decode_channel_cut(struct ts_decoder *decoder, struct decode_area *area)
 {
@@ -331,9 +333,9 @@ void decode_channel_cut(struct ts_decoder *decoder, struct decode_area *area)
 		return;
 	/* After all commands so far, since rows are ordered by time. */
 	now = TS_MAX(decoder->now_ns, area->channel->last_ns);
-	decode_loss_row(decoder, area->process, 0, "commands", NO_ROOM, TS_ABSENT, now, now);
+	decode_loss_row(decoder, area->process, 0, "commands", OUT_OF_SPACE, TS_ABSENT, now, now);
 	ts_text_clear(&decoder->scratch);
-	ts_text_append_str(&decoder->scratch, "{\"failed\":\"" NO_ROOM "\"}");
+	ts_text_append_str(&decoder->scratch, "{\"failed\":\"" OUT_OF_SPACE "\"}");
 	row.start = now;
 	row.kind = TS_COMMAND_CLOSE;
 	row.process = area->process ? area->process->id : 0;
@@ -342,42 +344,42 @@ void decode_channel_cut(struct ts_decoder *decoder, struct decode_area *area)
 	ts_writer_add(decoder->writer, TS_TABLE_COMMAND, &row, NULL);
 }
 
-static int64_t thread_id(const struct place *place, uint64_t serial)
+static int64_t thread_id(const struct context *context, uint64_t serial)
 {
 	struct decode_thread *thread;
 
 	if (!serial || serial > UINT32_MAX)
 		return 0;
-	thread = decode_get_thread(place->decoder, place->area, serial, false);
+	thread = decode_get_thread(context->decoder, context->area, serial, false);
 	if (!thread)
 		return 0;
-	decode_use_thread(place->decoder, place->area, thread);
+	decode_use_thread(context->decoder, context->area, thread);
 	return thread->id;
 }
 
-static void set_command(const struct place *place, const struct ts_live_command *command,
+static void set_command(const struct context *context, const struct ts_live_command *command,
 			struct ts_command_row *row)
 {
-	struct decode_process *process = place->area->process;
+	struct decode_process *process = context->area->process;
 
-	row->start = place->ns;
+	row->start = context->ns;
 	row->sequence = size_or_absent((int64_t)command->sequence);
 	row->kind = command->kind <= UINT8_MAX ? (int64_t)command->kind : TS_COMMAND_UNKNOWN;
-	row->queue = object_id(place, command->queue);
-	row->object = object_id(place, command->object);
+	row->queue = object_id(context, command->queue);
+	row->object = object_id(context, command->object);
 	row->offset = command->offset;
-	row->other = object_id(place, command->other);
+	row->other = object_id(context, command->other);
 	row->other_offset = command->other_offset;
 	row->bytes = size_or_absent(command->bytes);
-	row->blob = blob_id(place, command->blob, false);
-	row->correlation = decode_correlation(place->decoder, process, command->correlation);
-	row->thread = thread_id(place, command->serial);
+	row->blob = blob_id(context, command->blob, false);
+	row->correlation = decode_correlation(context->decoder, process, command->correlation);
+	row->thread = thread_id(context, command->serial);
 	row->process = process ? process->id : 0;
 }
 
-static bool command_record(const struct place *place, struct decode_cursor *cursor)
+static bool command_record(const struct context *context, struct decode_cursor *cursor)
 {
-	struct ts_decoder *decoder = place->decoder;
+	struct ts_decoder *decoder = context->decoder;
 	struct ts_command_row row = ts_command_none;
 	struct ts_live_command command;
 	const char *details;
@@ -387,14 +389,15 @@ static bool command_record(const struct place *place, struct decode_cursor *curs
 	details = decode_take_string(cursor, &length);
 	if (cursor->bad)
 		return false;
-	set_command(place, &command, &row);
-	if (place->area->channel)
-		place->area->channel->last_ns = TS_MAX(place->area->channel->last_ns, place->ns);
-	if (check_details(place, details, length))
+	set_command(context, &command, &row);
+	if (context->area->channel)
+		context->area->channel->last_ns =
+			TS_MAX(context->area->channel->last_ns, context->ns);
+	if (check_details(context, details, length))
 		row.details = ts_writer_string(decoder->writer, decoder->scratch.data,
 					       decoder->scratch.length);
 	if (row.kind == TS_COMMAND_OPEN || row.kind == TS_COMMAND_CLOSE)
-		count_window(decoder, place->area, row.kind);
+		count_window(decoder, context->area, row.kind);
 	else if (row.kind != TS_COMMAND_CHECK)
 		decoder->counts.commands++;
 	ts_writer_add(decoder->writer, TS_TABLE_COMMAND, &row, NULL);
@@ -406,21 +409,21 @@ bool decode_channel_record(struct ts_decoder *decoder, struct decode_area *area,
 {
 	struct decode_cursor cursor = { .next = event->record + 2,
 					.end = event->record + event->words };
-	struct place place = { .decoder = decoder,
-			       .area = area,
-			       .ring = ring,
-			       .ns = decode_time(decoder, area, event->record[1]) };
+	struct context context = { .decoder = decoder,
+				   .area = area,
+				   .ring = ring,
+				   .ns = decode_time(decoder, area, event->record[1]) };
 
 	if (!decode_get_channel(decoder, area))
 		return true;
 	switch (event->kind) {
 	case TS_LIVE_OBJECT:
-		return object_record(&place, &cursor);
+		return object_record(&context, &cursor);
 	case TS_LIVE_GONE:
-		return gone_record(&place, &cursor);
+		return gone_record(&context, &cursor);
 	case TS_LIVE_COMMAND:
-		return command_record(&place, &cursor);
+		return command_record(&context, &cursor);
 	default:
-		return decode_blob_record(decoder, area->channel, ring, &cursor, place.ns);
+		return decode_blob_record(decoder, area->channel, ring, &cursor, context.ns);
 	}
 }

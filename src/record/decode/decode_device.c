@@ -151,29 +151,29 @@ static void device_row(struct ts_decoder *decoder, struct decode_device *device)
 /* ---- identification ---- */
 
 /* Length of the text that fits, without cutting a character. */
-static size_t cut(const char *text, size_t length, size_t room)
+static size_t cut(const char *text, size_t length, size_t capacity)
 {
-	if (length < room)
+	if (length < capacity)
 		return length;
-	length = room - 1;
+	length = capacity - 1;
 	while (length && ((unsigned char)text[length] & 0xc0) == 0x80)
 		length--;
 	return length;
 }
 
-static bool is_text(const char *known, size_t room, const char *text, size_t length)
+static bool is_text(const char *known, size_t capacity, const char *text, size_t length)
 {
-	length = cut(text, length, room);
+	length = cut(text, length, capacity);
 	return memcmp(known, text, length) == 0 && !known[length];
 }
 
 /* False: unknown or unchanged. */
-static bool set_text(char *known, size_t room, const char *text, size_t length)
+static bool set_text(char *known, size_t capacity, const char *text, size_t length)
 {
-	if (!length || is_text(known, room, text, length))
+	if (!length || is_text(known, capacity, text, length))
 		return false;
-	length = cut(text, length, room);
-	memset(known, 0, room);
+	length = cut(text, length, capacity);
+	memset(known, 0, capacity);
 	memcpy(known, text, length);
 	return true;
 }
@@ -285,7 +285,7 @@ bool decode_describe_device(struct ts_decoder *decoder, struct decode_area *area
 	if (may_change(decoder, area, device)) {
 		struct {
 			char *known;
-			size_t room;
+			size_t capacity;
 		} texts[DEVICE_TEXTS] = {
 			[DEVICE_VENDOR] = { device->vendor, sizeof(device->vendor) },
 			[DEVICE_MODEL] = { device->model, sizeof(device->model) },
@@ -295,7 +295,7 @@ bool decode_describe_device(struct ts_decoder *decoder, struct decode_area *area
 
 		changed = set_number(device, described);
 		for (unsigned int i = 0; i < DEVICE_TEXTS; i++)
-			changed |= set_text(texts[i].known, texts[i].room, described->texts[i],
+			changed |= set_text(texts[i].known, texts[i].capacity, described->texts[i],
 					    described->lengths[i]);
 		device->area = area->id;
 		decode_index_device(decoder, device);

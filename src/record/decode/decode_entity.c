@@ -228,15 +228,15 @@ void decode_set_process_texts(struct ts_decoder *decoder, struct decode_process 
 
 static int64_t parent_of(const struct ts_decoder *decoder, const struct decode_process *process)
 {
-	uint64_t place;
+	uint64_t index;
 
-	if (process->parent == process->pid || !ts_map_get(&decoder->pids, process->parent, &place))
+	if (process->parent == process->pid || !ts_map_get(&decoder->pids, process->parent, &index))
 		return 0;
 	/* The recorder's own process has a row only if something refers to it. */
-	if (decoder->processes[place]->of_recorder &&
-	    decoder->processes[place]->epoch != decoder->epoch)
+	if (decoder->processes[index]->of_recorder &&
+	    decoder->processes[index]->epoch != decoder->epoch)
 		return 0;
-	return decoder->processes[place]->id;
+	return decoder->processes[index]->id;
 }
 
 void decode_write_process(struct ts_decoder *decoder, struct decode_process *process)
@@ -479,10 +479,10 @@ struct decode_thread *decode_get_thread(struct ts_decoder *decoder, struct decod
 					uint64_t key, bool is_track)
 {
 	struct decode_thread *thread;
-	uint64_t place;
+	uint64_t index;
 
-	if (ts_map_get(is_track ? &area->tracks : &area->serials, key, &place))
-		return area->threads[place];
+	if (ts_map_get(is_track ? &area->tracks : &area->serials, key, &index))
+		return area->threads[index];
 	thread = add_thread(decoder, area, key, is_track);
 	if (thread && is_track && key == 0)
 		snprintf(thread->name, sizeof(thread->name), "engine");

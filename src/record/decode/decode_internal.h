@@ -466,7 +466,7 @@ struct decode_event {
 	/* Name and arguments. */
 	uint32_t name, category, shape;
 	const int64_t *values;
-	int64_t room[TS_LIVE_FIELDS];
+	int64_t storage[TS_LIVE_FIELDS];
 };
 
 /* ---- decoder.c ---- */

@@ -119,10 +119,10 @@ void decode_loss_block(struct ts_decoder *decoder, const struct ts_block *block,
 	const struct decode_area *area = decode_find_area(decoder, block->area);
 	const struct decode_process *process = area ? area->process : NULL;
 	struct ts_loss_row row = ts_loss_none;
-	uint64_t place;
+	uint64_t index;
 
-	if (!process && loss->pid && ts_map_get(&decoder->pids, loss->pid, &place))
-		process = decoder->processes[place];
+	if (!process && loss->pid && ts_map_get(&decoder->pids, loss->pid, &index))
+		process = decoder->processes[index];
 	row.start = loss->first_counter ? decode_scale(decoder, loss->first_counter)
 					: decoder->now_ns;
 	row.duration = decode_scale(decoder, loss->last_counter) - row.start;

@@ -54,9 +54,9 @@ static void take_site_values(struct ts_decoder *decoder, const struct decode_are
 		struct ts_live_site_field field;
 
 		memcpy(&field, fields + i * sizeof(field), sizeof(field));
-		count += take_value(decoder, cursor, field.type, &event->room[count]);
+		count += take_value(decoder, cursor, field.type, &event->storage[count]);
 	}
-	event->values = event->room;
+	event->values = event->storage;
 }
 
 static inline void take_site(struct ts_decoder *decoder, struct decode_area *area, uint32_t number,
@@ -118,12 +118,12 @@ static void take_dynamic(struct ts_decoder *decoder, const struct decode_area *a
 
 		if (type < TS_ARG_INT || type > TS_ARG_BOOL)
 			cursor->bad = true;
-		else if (take_value(decoder, cursor, (unsigned int)type, &event->room[stored]))
+		else if (take_value(decoder, cursor, (unsigned int)type, &event->storage[stored]))
 			fields[stored++] = (struct ts_field){ .key = key, .type = (uint8_t)type };
 	}
 	if (!cursor->bad)
 		event->shape = ts_writer_shape(decoder->writer, fields, stored);
-	event->values = event->room;
+	event->values = event->storage;
 }
 
 /* Reads the words of a GPU_OP, those of MORE, and the listed waits after them. */
@@ -374,8 +374,8 @@ static void step(struct ts_decoder *decoder, struct decode_event *event)
 
 	event->name = event->category = field.key;
 	event->shape = ts_writer_shape(decoder->writer, &field, 1);
-	event->room[0] = (int64_t)event->number;
-	event->values = event->room;
+	event->storage[0] = (int64_t)event->number;
+	event->values = event->storage;
 	instant(decoder, event, 0);
 }
 

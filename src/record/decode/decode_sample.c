@@ -46,27 +46,27 @@ static void forget_seen(struct ts_decoder *decoder)
 }
 
 static struct decode_thread *find_seen(const struct ts_decoder *decoder, int64_t process,
-				       uint32_t tid, uint64_t *ret_place)
+				       uint32_t tid, uint64_t *ret_index)
 {
-	if (!ts_pairmap_get(&decoder->seen_index, (uint64_t)process, tid, ret_place))
+	if (!ts_pairmap_get(&decoder->seen_index, (uint64_t)process, tid, ret_index))
 		return NULL;
-	return decoder->seen[*ret_place];
+	return decoder->seen[*ret_index];
 }
 
 bool decode_see_thread(struct ts_decoder *decoder, int64_t process, struct decode_thread *thread)
 {
-	uint64_t place;
-	struct decode_thread *other = find_seen(decoder, process, thread->tid, &place);
+	uint64_t index;
+	struct decode_thread *other = find_seen(decoder, process, thread->tid, &index);
 
 	if (other == thread)
 		return true;
 	if (!other) {
 		if (decoder->seen_count >= DECODE_SEEN_THREADS)
 			forget_seen(decoder);
-		place = decoder->seen_count;
-		if (ts_grow_array((void **)&decoder->seen, &decoder->seen_capacity, place + 1,
+		index = decoder->seen_count;
+		if (ts_grow_array((void **)&decoder->seen, &decoder->seen_capacity, index + 1,
 				  sizeof(struct decode_thread *)) ||
-		    ts_pairmap_put(&decoder->seen_index, (uint64_t)process, thread->tid, place)) {
+		    ts_pairmap_put(&decoder->seen_index, (uint64_t)process, thread->tid, index)) {
 			decode_no_memory(decoder);
 			return false;
 		}
@@ -74,7 +74,7 @@ bool decode_see_thread(struct ts_decoder *decoder, int64_t process, struct decod
 	} else {
 		decode_release_thread(other);
 	}
-	decoder->seen[place] = thread;
+	decoder->seen[index] = thread;
 	thread->process = process;
 	thread->holders++;
 	return true;
@@ -110,7 +110,7 @@ struct decode_thread *decode_join_thread(struct ts_decoder *decoder, struct deco
 {
 	int64_t process = area->process ? area->process->id : 0;
 	struct decode_thread *seen;
-	uint64_t place;
+	uint64_t index;
 
 	thread->last_ns = ns;
 	/* A serial belongs to one thread; contradicting records are ignored. */
@@ -119,13 +119,13 @@ struct decode_thread *decode_join_thread(struct ts_decoder *decoder, struct deco
 	thread->tid = tid;
 	if (!process)
 		return thread;
-	seen = find_seen(decoder, process, tid, &place);
+	seen = find_seen(decoder, process, tid, &index);
 	if (!seen || !is_same_thread(area, thread, seen) || is_in_ring(area, thread) ||
-	    !ts_map_get(&area->serials, thread->key, &place)) {
+	    !ts_map_get(&area->serials, thread->key, &index)) {
 		decode_see_thread(decoder, process, thread);
 		return thread;
 	}
-	area->threads[place] = seen;
+	area->threads[index] = seen;
 	seen->key = thread->key;
 	seen->area = area->id;
 	seen->is_owned = true;
@@ -172,14 +172,14 @@ static struct decode_thread *sampled_thread(struct ts_decoder *decoder,
 {
 	const struct decode_process *process;
 	struct decode_thread *thread;
-	uint64_t place;
+	uint64_t index;
 
 	if (!(event->flags & TS_LIVE_FLAG_SUBJECT))
 		return event->thread;
 	process = process_of(decoder, area, &event->subject, event->ns);
 	if (!process)
 		return NULL;
-	thread = find_seen(decoder, process->id, event->sample.tid, &place);
+	thread = find_seen(decoder, process->id, event->sample.tid, &index);
 	if (!thread)
 		thread = add_seen(decoder, process->id, event->sample.tid);
 	if (!thread)
@@ -207,7 +207,7 @@ bool decode_thread_of(struct ts_decoder *decoder, const struct decode_area *area
 	struct decode_thread *thread;
 	uint32_t tid, length;
 	const char *name;
-	uint64_t place;
+	uint64_t index;
 
 	decode_take(&cursor, &about, sizeof(about));
 	name = decode_take_string(&cursor, &length);
@@ -217,7 +217,7 @@ bool decode_thread_of(struct ts_decoder *decoder, const struct decode_area *area
 	process = process_of(decoder, area, &about.subject, ns);
 	if (!process)
 		return true;
-	thread = find_seen(decoder, process->id, tid, &place);
+	thread = find_seen(decoder, process->id, tid, &index);
 	if (thread && !thread->is_owned && thread->named_by >= NAMED_BY_SAMPLER &&
 	    ns - thread->last_ns > SILENCE_NS && !is_called(thread, name, length))
 		thread = NULL;

@@ -70,7 +70,7 @@ void decode_add_sites(struct ts_decoder *decoder, struct decode_area *area, cons
 }
 
 /* Reported once per file. */
-static void tell_no_demangler(struct ts_decoder *decoder)
+static void report_no_demangler(struct ts_decoder *decoder)
 {
 	if (decoder->no_demangler == decoder->epoch)
 		return;
@@ -86,7 +86,7 @@ static uint32_t plain_name(struct ts_decoder *decoder, const char *name, size_t 
 	if (plain)
 		return decode_text(decoder, plain);
 	if (!ts_can_demangle())
-		tell_no_demangler(decoder);
+		report_no_demangler(decoder);
 	return decode_string(decoder, name, length);
 }
 

@@ -63,10 +63,10 @@ bool decode_add_stream(struct ts_decoder *decoder, struct decode_area *area,
 static struct decode_stream *find_stream(const struct decode_area *area,
 					 const struct decode_stream *like)
 {
-	uint64_t place;
+	uint64_t index;
 
-	return ts_pairmap_get(&area->stream_index, stream_key(like), like->stream, &place)
-		       ? &area->streams[place]
+	return ts_pairmap_get(&area->stream_index, stream_key(like), like->stream, &index)
+		       ? &area->streams[index]
 		       : NULL;
 }
 

@@ -188,22 +188,22 @@ static int find_window(const struct decode_area *area, bool by_target, uint32_t 
  */
 static int find_closing(const struct decode_area *area, bool by_target, uint32_t serial)
 {
-	int place = find_window(area, by_target, serial);
+	int index = find_window(area, by_target, serial);
 
-	return place >= 0 ? place : find_window(area, !by_target, serial);
+	return index >= 0 ? index : find_window(area, !by_target, serial);
 }
 
 static void close_window(struct ts_decoder *decoder, struct decode_area *area, bool by_target,
 			 const struct ts_block_window *closed, int64_t ns)
 {
-	int place = find_closing(area, by_target, closed->serial);
+	int index = find_closing(area, by_target, closed->serial);
 
-	if (place < 0)
+	if (index < 0)
 		return;
-	window_row(decoder, area, &area->windows[place], closed, ns);
-	remember_closed(decoder, area, &area->windows[place], closed);
-	memmove(&area->windows[place], &area->windows[place + 1],
-		(--area->window_count - (size_t)place) * sizeof(area->windows[0]));
+	window_row(decoder, area, &area->windows[index], closed, ns);
+	remember_closed(decoder, area, &area->windows[index], closed);
+	memmove(&area->windows[index], &area->windows[index + 1],
+		(--area->window_count - (size_t)index) * sizeof(area->windows[0]));
 }
 
 void decode_window_block(struct ts_decoder *decoder, struct decode_area *area,
@@ -235,15 +235,15 @@ static void cause_of_record(const struct ts_live_window_record *record, char *re
 		[TS_LIVE_CAUSE_PROFILER] = "cuda-profiler-api",
 	};
 	const char *text = (const char *)(record + 1), *cause = NULL;
-	size_t room = record->head.words * sizeof(uint64_t) - sizeof(*record);
+	size_t payload_bytes = record->head.words * sizeof(uint64_t) - sizeof(*record);
 	uint32_t length = 0;
 
 	if (record->cause < TS_ARRAY_SIZE(causes))
 		cause = causes[record->cause];
-	if (room > sizeof(length))
+	if (payload_bytes > sizeof(length))
 		memcpy(&length, text, sizeof(length));
 	/* Ignore a text that is too long for its record. */
-	if (length && length <= room - sizeof(length))
+	if (length && length <= payload_bytes - sizeof(length))
 		snprintf(ret_cause, bytes, "%.*s", (int)length, text + sizeof(length));
 	else
 		snprintf(ret_cause, bytes, "%s", cause ? cause : "step");
@@ -273,9 +273,9 @@ void decode_window_record(struct ts_decoder *decoder, struct decode_area *area,
 		window.serial = TARGET_SERIAL | ++area->target_windows;
 		open_window(decoder, area, true, &window, ns);
 	} else if (record->action == TS_LIVE_WINDOW_CLOSE) {
-		int place = find_closing(area, true, 0);
+		int index = find_closing(area, true, 0);
 
-		window.serial = place >= 0 ? area->windows[place].opened.serial : 0;
+		window.serial = index >= 0 ? area->windows[index].opened.serial : 0;
 		close_window(decoder, area, true, &window, ns);
 	}
 }

@@ -160,9 +160,9 @@ void ts_decoder_counts(const struct ts_decoder *decoder, struct ts_decoder_count
 
 struct decode_area *decode_find_area(struct ts_decoder *decoder, uint64_t id)
 {
-	uint64_t place;
+	uint64_t index;
 
-	return ts_map_get(&decoder->area_index, id, &place) ? decoder->areas[place] : NULL;
+	return ts_map_get(&decoder->area_index, id, &index) ? decoder->areas[index] : NULL;
 }
 
 struct decode_area *decode_add_area(struct ts_decoder *decoder, uint64_t id)

@@ -102,7 +102,7 @@ int ts_children_describe(struct ts_recorder *recorder, struct ts_child *child, s
 {
 	int rc;
 
-	if (child->told || child->described || child->has_area)
+	if (child->reported || child->described || child->has_area)
 		return TS_OK;
 	rc = write_process(recorder, child, err);
 	if (rc)
@@ -112,8 +112,8 @@ int ts_children_describe(struct ts_recorder *recorder, struct ts_child *child, s
 	return TS_OK;
 }
 
-static int tell(struct ts_recorder *recorder, struct ts_child *child, const char *reason,
-		struct ts_error *err)
+static int report(struct ts_recorder *recorder, struct ts_child *child, const char *reason,
+		  struct ts_error *err)
 {
 	int rc = write_process(recorder, child, err);
 
@@ -121,7 +121,7 @@ static int tell(struct ts_recorder *recorder, struct ts_child *child, const char
 		rc = ts_recorder_lose(recorder, 0, child->pid, "process", reason, err);
 	if (rc)
 		return rc == TS_ENOSPC ? TS_OK : rc;
-	child->told = true;
+	child->reported = true;
 	recorder->not_entered++;
 	recorder->processes += !child->had_area && !child->described;
 	return TS_OK;
@@ -148,21 +148,22 @@ static bool has_area(struct ts_recorder *recorder, const struct ts_child *child)
 }
 
 /* Adds the live directory of a process of another user or mount namespace. */
-static void find_place(struct ts_recorder *recorder, const struct ts_child *child)
+static void find_directory(struct ts_recorder *recorder, const struct ts_child *child)
 {
 	char path[64];
 	struct stat process, mounts;
-	bool elsewhere;
+	bool other_mounts;
 
 	snprintf(path, sizeof(path), "/proc/%d", (int)child->pid);
 	if (stat(path, &process))
 		return;
 	snprintf(path, sizeof(path), "/proc/%d/ns/mnt", (int)child->pid);
-	elsewhere = !stat(path, &mounts) && recorder->self_mounts &&
-		    (uint64_t)mounts.st_ino != recorder->self_mounts;
+	other_mounts = !stat(path, &mounts) && recorder->self_mounts &&
+		       (uint64_t)mounts.st_ino != recorder->self_mounts;
 	/* It may not exist yet: the next check tries again. */
-	if (elsewhere || process.st_uid != geteuid())
-		ts_targets_add_place(recorder, process.st_uid, elsewhere ? child->pid : 0, NULL);
+	if (other_mounts || process.st_uid != geteuid())
+		ts_targets_add_directory(recorder, process.st_uid, other_mounts ? child->pid : 0,
+					 NULL);
 }
 
 /* Ends the areas of the replaced image: the new image has no area that would supersede them. */
@@ -173,11 +174,11 @@ static void end_replaced(struct ts_recorder *recorder, const struct ts_child *ch
 			recorder->targets[i]->superseded = true;
 }
 
-static int tell_replaced(struct ts_recorder *recorder, struct ts_child *child, const char *reason,
-			 struct ts_error *err)
+static int report_replaced(struct ts_recorder *recorder, struct ts_child *child, const char *reason,
+			   struct ts_error *err)
 {
 	end_replaced(recorder, child);
-	return tell(recorder, child, reason, err);
+	return report(recorder, child, reason, err);
 }
 
 static int inspect(struct ts_recorder *recorder, struct ts_child *child, struct ts_error *err)
@@ -187,16 +188,17 @@ static int inspect(struct ts_recorder *recorder, struct ts_child *child, struct 
 	/* Sampling from outside needs no agent. */
 	if (recorder->options.outside)
 		return TS_OK;
-	find_place(recorder, child);
+	find_directory(recorder, child);
 	child->has_area |= has_area(recorder, child);
-	if (child->told || child->has_area)
+	if (child->reported || child->has_area)
 		return TS_OK;
 	entry = ts_process_entry(child->pid);
 	if (entry == TS_ENTRY_STATIC || entry == TS_ENTRY_SECURE || entry == TS_ENTRY_OTHER_ARCH)
-		return tell_replaced(recorder, child, ts_entry_reason(entry), err);
+		return report_replaced(recorder, child, ts_entry_reason(entry), err);
 	if (entry == TS_ENTRY_POSSIBLE && lacks_agent(recorder, child))
-		return tell_replaced(recorder, child,
-				     "the agent was not loaded: its environment was cleared", err);
+		return report_replaced(recorder, child,
+				       "the agent was not loaded: its environment was cleared",
+				       err);
 	return TS_OK;
 }
 
@@ -209,8 +211,8 @@ static int look_again(struct ts_recorder *recorder, pid_t pid, struct ts_error *
 	struct ts_child *child;
 	int rc;
 
-	for (size_t i = 0; i < recorder->place_count; i++)
-		recorder->places[i].due = true;
+	for (size_t i = 0; i < recorder->directory_count; i++)
+		recorder->directories[i].due = true;
 	rc = ts_targets_scan(recorder, err);
 	child = ts_children_find(recorder, pid);
 	if (!rc && child)
@@ -232,16 +234,16 @@ static int bury(struct ts_recorder *recorder, struct ts_child *child, struct ts_
 	    ts_process_parent(child->pid) == recorder->self)
 		return TS_OK;
 	child->has_area |= has_area(recorder, child);
-	is_missing = !child->told && !child->has_area && !recorder->options.pid_count &&
+	is_missing = !child->reported && !child->has_area && !recorder->options.pid_count &&
 		     !recorder->options.outside && (child->launched || child->executed);
 	if (is_missing)
 		rc = look_again(recorder, child->pid, err);
 	child->gone = true;
-	if (child->told || (child->described && !child->had_area && !is_missing))
+	if (child->reported || (child->described && !child->had_area && !is_missing))
 		rc = write_process(recorder, child, err);
 	else if (!rc && is_missing && !child->has_area)
-		rc = tell(recorder, child,
-			  "it exited without a live area: too early, or without the agent", err);
+		rc = report(recorder, child,
+			    "it exited without a live area: too early, or without the agent", err);
 	return rc == TS_ENOSPC ? TS_OK : rc;
 }
 
@@ -296,7 +298,7 @@ void ts_children_walk(struct ts_recorder *recorder)
 {
 	walk_tree(recorder);
 	for (size_t i = 0; i < recorder->child_count; i++)
-		find_place(recorder, &recorder->children[i]);
+		find_directory(recorder, &recorder->children[i]);
 }
 
 /* Forgets exited processes, except those needed for their wait status or the done condition. */

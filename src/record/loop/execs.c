@@ -24,7 +24,7 @@
 /* Most fork-only processes between a followed process and one that execs. */
 #define ANCESTORS 4
 /* How long to remember that a process is not ours. */
-#define FOREIGN_NS (2 * TS_NS_PER_S)
+#define UNFOLLOWED_NS (2 * TS_NS_PER_S)
 
 /* Offset of the event type in a message. */
 #define WHAT_OFFSET \
@@ -52,14 +52,14 @@ static int listen_to_kernel(int fd)
 				    .len = sizeof(operation) };
 	struct nlmsghdr header = { .nlmsg_len = NLMSG_LENGTH(sizeof(connector) + sizeof(operation)),
 				   .nlmsg_type = NLMSG_DONE };
-	struct iovec parts[] = { { &header, sizeof(header) },
-				 { &connector, sizeof(connector) },
-				 { &operation, sizeof(operation) } };
+	struct iovec vector[] = { { &header, sizeof(header) },
+				  { &connector, sizeof(connector) },
+				  { &operation, sizeof(operation) } };
 
 	static_assert(sizeof(header) == NLMSG_HDRLEN, "parts follow each other without a gap");
 	if (bind(fd, (struct sockaddr *)&address, sizeof(address)))
 		return -1;
-	return writev(fd, parts, TS_ARRAY_SIZE(parts)) < 0 ? -1 : 0;
+	return writev(fd, vector, TS_ARRAY_SIZE(vector)) < 0 ? -1 : 0;
 }
 
 static void arm(struct ts_recorder *recorder, int operation)
@@ -101,22 +101,22 @@ static void replace_areas(struct ts_recorder *recorder, pid_t pid, uint64_t when
 	}
 }
 
-static struct ts_foreign *foreign_place(struct ts_recorder *recorder, pid_t pid)
+static struct ts_unfollowed *unfollowed_slot(struct ts_recorder *recorder, pid_t pid)
 {
-	return &recorder->foreign[(unsigned int)pid % TS_ARRAY_SIZE(recorder->foreign)];
+	return &recorder->unfollowed[(unsigned int)pid % TS_ARRAY_SIZE(recorder->unfollowed)];
 }
 
-static bool is_foreign(struct ts_recorder *recorder, pid_t pid)
+static bool is_unfollowed(struct ts_recorder *recorder, pid_t pid)
 {
-	const struct ts_foreign *place = foreign_place(recorder, pid);
+	const struct ts_unfollowed *slot = unfollowed_slot(recorder, pid);
 
-	return place->pid == pid && recorder->now_ns < place->until_ns;
+	return slot->pid == pid && recorder->now_ns < slot->until_ns;
 }
 
-static void set_foreign(struct ts_recorder *recorder, pid_t pid)
+static void set_unfollowed(struct ts_recorder *recorder, pid_t pid)
 {
-	*foreign_place(recorder, pid) =
-		(struct ts_foreign){ .pid = pid, .until_ns = recorder->now_ns + FOREIGN_NS };
+	*unfollowed_slot(recorder, pid) =
+		(struct ts_unfollowed){ .pid = pid, .until_ns = recorder->now_ns + UNFOLLOWED_NS };
 }
 
 /* Follows a process if it descends from a followed one. */
@@ -136,11 +136,11 @@ static void look_at(struct ts_recorder *recorder, pid_t pid, uint64_t when_ns)
 		child->executed = true;
 		return;
 	}
-	if (is_foreign(recorder, pid))
+	if (is_unfollowed(recorder, pid))
 		return;
 	parent = ts_process_parent(pid);
 	at = parent;
-	for (int i = 0; i < ANCESTORS && at > 1 && !is_foreign(recorder, at); i++) {
+	for (int i = 0; i < ANCESTORS && at > 1 && !is_unfollowed(recorder, at); i++) {
 		if (ts_children_find(recorder, at)) {
 			child = ts_children_add(recorder, pid, parent);
 			if (child)
@@ -150,7 +150,7 @@ static void look_at(struct ts_recorder *recorder, pid_t pid, uint64_t when_ns)
 		}
 		at = at == recorder->self ? 0 : ts_process_parent(at);
 	}
-	set_foreign(recorder, parent);
+	set_unfollowed(recorder, parent);
 }
 
 static void read_events(struct ts_recorder *recorder)

@@ -18,8 +18,8 @@
 
 #define COPY_BYTES (UINT64_C(64) << 20)
 /* Initial estimate: a trace is half the size of its journal. */
-#define RATIO_WHOLE UINT64_C(65536)
-#define RATIO_AT_FIRST (RATIO_WHOLE / 2)
+#define RATIO_ONE UINT64_C(65536)
+#define RATIO_AT_FIRST (RATIO_ONE / 2)
 /* Too few bytes to estimate the ratio from. */
 #define RATIO_RAW_BYTES (UINT64_C(16) << 10)
 
@@ -273,7 +273,7 @@ static void expire(struct ts_recorder *recorder)
 {
 	struct ts_saves *saves = &recorder->saves;
 
-	ts_saves_expire(saves->stem, saves->ending, saves->number, saves->room_bytes,
+	ts_saves_expire(saves->stem, saves->ending, saves->number, saves->limit_bytes,
 			recorder->options.rotate_keep, recorder->options.max_bytes);
 }
 
@@ -387,9 +387,9 @@ void ts_saves_start(struct ts_recorder *recorder)
 		saves->rotate_ns = recorder->now_ns + options->rotate_ns;
 	/* Reserve space for the index and the closing rows. */
 	if (saves->rotates)
-		saves->room_bytes = rotation_bytes(options);
+		saves->limit_bytes = rotation_bytes(options);
 	else if (options->max_bytes)
-		saves->room_bytes =
+		saves->limit_bytes =
 			options->max_bytes -
 			TS_MIN(options->max_bytes / 2,
 			       TS_MIN(options->max_bytes / 16, UINT64_C(1) << 20) + 4096);
@@ -403,8 +403,8 @@ void ts_saves_start(struct ts_recorder *recorder)
 /* Estimated bytes of the trace for `journal_bytes` of the journal. */
 static uint64_t decoded_bytes(const struct ts_saves *saves, uint64_t journal_bytes)
 {
-	return journal_bytes / RATIO_WHOLE * saves->ratio +
-	       (journal_bytes % RATIO_WHOLE) * saves->ratio / RATIO_WHOLE;
+	return journal_bytes / RATIO_ONE * saves->ratio +
+	       (journal_bytes % RATIO_ONE) * saves->ratio / RATIO_ONE;
 }
 
 static uint64_t expected_bytes(struct ts_recorder *recorder)
@@ -428,12 +428,12 @@ bool ts_saves_refuses(struct ts_recorder *recorder, uint64_t bytes)
 	struct ts_saves *saves = &recorder->saves;
 	uint64_t expected;
 
-	if (!saves->room_bytes)
+	if (!saves->limit_bytes)
 		return false;
 	expected = expected_bytes(recorder);
 	/* A block too large for any file of a rotation gets a file to itself. */
-	if (expected + decoded_bytes(saves, bytes) <= saves->room_bytes ||
-	    (saves->rotates && expected < saves->room_bytes / 8))
+	if (expected + decoded_bytes(saves, bytes) <= saves->limit_bytes ||
+	    (saves->rotates && expected < saves->limit_bytes / 8))
 		return false;
 	saves->refused_bytes = bytes;
 	recorder->settling = true;
@@ -479,10 +479,9 @@ static int measure_exactly(struct ts_recorder *recorder, struct ts_error *err)
 		return rc;
 	measure(recorder);
 	if (raw >= RATIO_RAW_BYTES && saves->base_bytes > before)
-		saves->ratio =
-			TS_MIN(TS_MAX((saves->base_bytes - before) * 2 * RATIO_WHOLE / raw + 1,
-				      saves->ratio / 2),
-			       RATIO_WHOLE);
+		saves->ratio = TS_MIN(TS_MAX((saves->base_bytes - before) * 2 * RATIO_ONE / raw + 1,
+					     saves->ratio / 2),
+				      RATIO_ONE);
 	return TS_OK;
 }
 
@@ -491,18 +490,18 @@ static int look_at_size(struct ts_recorder *recorder, struct ts_error *err)
 {
 	struct ts_saves *saves = &recorder->saves;
 	uint64_t refused = saves->refused_bytes;
-	uint64_t room;
+	uint64_t space;
 	int rc;
 
-	if (!saves->room_bytes || recorder->limited ||
-	    (!refused && expected_bytes(recorder) < saves->room_bytes))
+	if (!saves->limit_bytes || recorder->limited ||
+	    (!refused && expected_bytes(recorder) < saves->limit_bytes))
 		return TS_OK;
 	saves->refused_bytes = 0;
 	rc = measure_exactly(recorder, err);
 	if (rc)
 		return rc;
-	room = saves->base_bytes < saves->room_bytes ? saves->room_bytes - saves->base_bytes : 0;
-	if (room > saves->room_bytes / 16 && room >= decoded_bytes(saves, refused))
+	space = saves->base_bytes < saves->limit_bytes ? saves->limit_bytes - saves->base_bytes : 0;
+	if (space > saves->limit_bytes / 16 && space >= decoded_bytes(saves, refused))
 		return TS_OK;
 	return saves->rotates ? rotate(recorder, err) : stop_storing(recorder, err);
 }

@@ -38,17 +38,17 @@ struct ts_target {
 	struct ts_area *area;
 	uint64_t area_id;
 	uint64_t image;
-	int directory; /* fd of its live directory; owned by its ts_place */
+	int directory; /* fd of its live directory; owned by its ts_live_directory */
 	pid_t pid;     /* in this pid namespace */
 	pid_t parent;
 	uint64_t start_time;
 	int pidfd;       /* -1: polled once a second */
 	bool dead;       /* set by epoll */
 	bool announced;  /* its AREA block is stored */
-	bool own;        /* of this process: holds the samples */
+	bool is_self;    /* of this process: holds the samples */
 	uint32_t paced;  /* bits: config words that have an interval */
-	bool sweep_seen; /* sweep_asked is valid */
-	uint64_t sweep_asked;
+	bool sweep_seen; /* sweep_requested is valid */
+	uint64_t sweep_requested;
 	bool of_session; /* on leaving, enabled is cleared; others return to flight mode */
 	bool superseded; /* by an exec */
 	bool replaced;   /* by an exec, but the new image has no area (yet) */
@@ -72,7 +72,7 @@ struct ts_target {
 
 /* ---- a live directory ---- */
 
-struct ts_place {
+struct ts_live_directory {
 	int fd;
 	int watch;           /* inotify watch; -1: none */
 	pid_t namespace_pid; /* reached through /proc/PID/root of this process; 0: our namespace */
@@ -96,7 +96,7 @@ struct ts_child {
 	bool launched; /* started for this recording */
 	bool exited;   /* reported by the caller */
 	bool gone;
-	bool told;       /* its PROCESS and LOSS blocks are stored */
+	bool reported;   /* its PROCESS and LOSS blocks are stored */
 	bool described;  /* its PROCESS block is stored */
 	bool executed;   /* has called exec since we know it */
 	bool has_area;   /* in its current image */
@@ -108,7 +108,7 @@ struct ts_child {
 };
 
 /* Cache entry: a process that is not followed. */
-struct ts_foreign {
+struct ts_unfollowed {
 	pid_t pid;
 	int64_t until_ns;
 };
@@ -154,7 +154,7 @@ struct ts_saves {
 	 */
 	uint64_t base_bytes, journal_bytes;
 	uint64_t ratio;
-	uint64_t room_bytes;    /* size limit of the trace; 0: none */
+	uint64_t limit_bytes;   /* size limit of the trace; 0: none */
 	uint64_t refused_bytes; /* size of a block that had to wait; 0: none */
 };
 
@@ -171,7 +171,7 @@ struct ts_sampling_pace {
 struct ts_sampled_list {
 	struct ts_sampled_process *processes;
 	size_t count, capacity;
-	int64_t own_ns;      /* interval of processes without settings */
+	int64_t default_ns;  /* interval of processes without settings */
 	int64_t shortest_ns; /* of all intervals */
 };
 
@@ -191,7 +191,7 @@ struct ts_recorder_python {
 };
 
 /* When to drain our own area. */
-struct ts_own_pace {
+struct ts_self_pace {
 	int64_t took_ns, take_ns, wait_ns;
 };
 
@@ -217,12 +217,12 @@ struct ts_recorder {
 	int execs;     /* process connector socket; -1: unavailable */
 	bool execs_ready, execs_armed;
 	int64_t execs_ns, execs_pause_ns; /* when to listen again */
-	struct ts_foreign foreign[256];
+	struct ts_unfollowed unfollowed[256];
 
 	struct ts_target **targets;
 	size_t target_count, target_capacity;
-	struct ts_place *places;
-	size_t place_count, place_capacity;
+	struct ts_live_directory *directories;
+	size_t directory_count, directory_capacity;
 	struct ts_child *children;
 	size_t child_count, child_capacity;
 	struct ts_map refused; /* ids of areas already noted */
@@ -237,7 +237,7 @@ struct ts_recorder {
 	struct ts_saves saves;
 	struct ts_recorder_metrics metrics;
 	struct ts_recorder_python python;
-	struct ts_own_pace own;
+	struct ts_self_pace self_pace;
 
 	int64_t wait_ns;               /* adaptive */
 	int64_t take_ns, take_cost_ns; /* next drain; CPU time of the last one */
@@ -288,8 +288,8 @@ int ts_recorder_drain(struct ts_recorder *recorder, struct ts_target *target, un
 		      struct ts_error *err);
 
 /* Checks, if due, whether a full disk has space again. Reports each change once. */
-void ts_store_look_for_room(struct ts_recorder *recorder);
-bool ts_store_has_room(const struct ts_recorder *recorder);
+void ts_store_check_space(struct ts_recorder *recorder);
+bool ts_store_has_space(const struct ts_recorder *recorder);
 
 /* ---- watch_areas.c ---- */
 
@@ -301,15 +301,15 @@ int ts_targets_open(struct ts_recorder *recorder, struct ts_error *err);
 /* Lists the directories that have changed and attaches to new areas. */
 int ts_targets_scan(struct ts_recorder *recorder, struct ts_error *err);
 /* Adds a live directory as `root_pid` sees it; 0: as this process does. Known ones are skipped. */
-int ts_targets_add_place(struct ts_recorder *recorder, uid_t uid, pid_t root_pid,
-			 struct ts_error *err);
+int ts_targets_add_directory(struct ts_recorder *recorder, uid_t uid, pid_t root_pid,
+			     struct ts_error *err);
 /* True if an area of the session is not attached: it came too late. */
 bool ts_targets_waiting(struct ts_recorder *recorder);
 
 /* ---- targets.c ---- */
 
 /* Attaches to an area. An area that is unreadable or has another recorder is noted once. */
-int ts_targets_attach(struct ts_recorder *recorder, struct ts_place *place,
+int ts_targets_attach(struct ts_recorder *recorder, struct ts_live_directory *directory,
 		      const struct ts_area_info *info, struct ts_error *err);
 bool ts_targets_of_session(const struct ts_recorder *recorder,
 			   const struct ts_live_control *control);

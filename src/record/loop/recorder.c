@@ -36,15 +36,15 @@
 #define CLOCK_NS TS_NS_PER_S
 #define LINGER_NS TS_NS_PER_S
 /* Our own metrics are drained after this many samples, and at least this often. */
-#define OWN_SAMPLES 10
-#define OWN_NS TS_NS_PER_S
+#define SELF_SAMPLES 10
+#define SELF_NS TS_NS_PER_S
 /*
  * Stacks can be many: their ring is drained when it should be a quarter full. (A full ring grows at
  * first.)
  */
-#define OWN_FILL 64
-#define OWN_FIRST_NS (50 * TS_NS_PER_MS)
-#define OWN_LEAST_NS (2 * TS_NS_PER_MS)
+#define SELF_FILL 64
+#define SELF_FIRST_NS (50 * TS_NS_PER_MS)
+#define SELF_LEAST_NS (2 * TS_NS_PER_MS)
 #define BEHIND_SAMPLE_NS (TS_NS_PER_MS / 2)
 /* Each target needs two descriptors. */
 #define MANY_TARGETS 128
@@ -168,7 +168,7 @@ static int open_recording(struct ts_recorder *recorder, struct ts_error *err)
 	return TS_OK;
 }
 
-static int open_parts(struct ts_recorder *recorder, struct ts_error *err)
+static int open_components(struct ts_recorder *recorder, struct ts_error *err)
 {
 	int rc = open_watches(recorder, err);
 
@@ -214,7 +214,7 @@ int ts_recorder_open(struct ts_recorder **ret_recorder, const struct ts_recorder
 	pthread_mutex_init(&recorder->windows.lock, NULL);
 	rc = copy_options(recorder, options, err);
 	if (!rc)
-		rc = open_parts(recorder, err);
+		rc = open_components(recorder, err);
 	if (rc)
 		return rc;
 	*ret_recorder = TS_STEAL(recorder);
@@ -289,7 +289,7 @@ static bool others_run(const struct ts_recorder *recorder, const struct ts_targe
 	for (size_t i = 0; i < recorder->target_count; i++) {
 		const struct ts_target *target = recorder->targets[i];
 
-		if (target != besides && !target->own && !target->dead && !target->ended &&
+		if (target != besides && !target->is_self && !target->dead && !target->ended &&
 		    ts_area_control(target->area)->target_state == TS_LIVE_RUNNING)
 			return true;
 	}
@@ -368,44 +368,44 @@ static void give_up_area(struct ts_recorder *recorder, struct ts_target *target)
 }
 
 /* Our own samples are not urgent: nobody waits for them, and the ring holds many more. */
-static bool is_own_and_early(const struct ts_recorder *recorder, const struct ts_target *target)
+static bool is_self_and_early(const struct ts_recorder *recorder, const struct ts_target *target)
 {
-	return target->own && recorder->now_ns < recorder->own.take_ns;
+	return target->is_self && recorder->now_ns < recorder->self_pace.take_ns;
 }
 
 /* Time until the ring is a quarter full at its current rate; at most twice the last wait. */
-static int64_t wait_for_stacks(const struct ts_own_pace *own, int64_t elapsed_ns, uint64_t fill)
+static int64_t wait_for_stacks(const struct ts_self_pace *pace, int64_t elapsed_ns, uint64_t fill)
 {
-	int64_t wait_ns = elapsed_ns * OWN_FILL / (int64_t)TS_MAX(fill, 1u);
+	int64_t wait_ns = elapsed_ns * SELF_FILL / (int64_t)TS_MAX(fill, 1u);
 
-	if (!own->took_ns)
-		return OWN_FIRST_NS;
-	return TS_MAX(TS_MIN(wait_ns, own->wait_ns * 2), OWN_LEAST_NS);
+	if (!pace->took_ns)
+		return SELF_FIRST_NS;
+	return TS_MAX(TS_MIN(wait_ns, pace->wait_ns * 2), SELF_LEAST_NS);
 }
 
-static void pace_own(struct ts_recorder *recorder, uint64_t fill)
+static void pace_self(struct ts_recorder *recorder, uint64_t fill)
 {
-	struct ts_own_pace *own = &recorder->own;
-	int64_t elapsed_ns = recorder->now_ns - own->took_ns, wait_ns = OWN_NS;
+	struct ts_self_pace *pace = &recorder->self_pace;
+	int64_t elapsed_ns = recorder->now_ns - pace->took_ns, wait_ns = SELF_NS;
 
 	if (recorder->metrics.sampler)
-		wait_ns = TS_MIN(recorder->metrics.list.shortest_ns * OWN_SAMPLES, wait_ns);
+		wait_ns = TS_MIN(recorder->metrics.list.shortest_ns * SELF_SAMPLES, wait_ns);
 	if (recorder->python.sampler)
-		wait_ns = TS_MIN(wait_for_stacks(own, elapsed_ns, fill), wait_ns);
-	own->wait_ns = wait_ns;
-	own->took_ns = recorder->now_ns;
-	own->take_ns = recorder->now_ns + wait_ns;
+		wait_ns = TS_MIN(wait_for_stacks(pace, elapsed_ns, fill), wait_ns);
+	pace->wait_ns = wait_ns;
+	pace->took_ns = recorder->now_ns;
+	pace->take_ns = recorder->now_ns + wait_ns;
 }
 
 /* The fill level of our own ring does not affect the pace of the other rings. */
-static int drain_own(struct ts_recorder *recorder, struct ts_target *target, struct ts_error *err)
+static int drain_self(struct ts_recorder *recorder, struct ts_target *target, struct ts_error *err)
 {
 	uint64_t others = recorder->fill;
 	int rc;
 
 	recorder->fill = 0;
 	rc = ts_recorder_drain(recorder, target, 0, err);
-	pace_own(recorder, recorder->fill);
+	pace_self(recorder, recorder->fill);
 	recorder->fill = others;
 	return rc;
 }
@@ -415,7 +415,7 @@ static int take_live(struct ts_recorder *recorder, struct ts_target *target, str
 	int rc = TS_OK;
 
 	beat(recorder, target);
-	if (target->damaged || is_own_and_early(recorder, target))
+	if (target->damaged || is_self_and_early(recorder, target))
 		return TS_OK;
 	/*
 	 * A drain refreshes the control block first, so all that was requested in it is in the
@@ -423,8 +423,8 @@ static int take_live(struct ts_recorder *recorder, struct ts_target *target, str
 	 */
 	if (recorder->full || recorder->limited || !target->announced || ts_windows_holds(recorder))
 		ts_area_refresh(target->area, NULL);
-	else if (target->own)
-		rc = drain_own(recorder, target, err);
+	else if (target->is_self)
+		rc = drain_self(recorder, target, err);
 	else
 		rc = ts_recorder_drain(recorder, target, 0, err);
 	if (rc)
@@ -433,7 +433,7 @@ static int take_live(struct ts_recorder *recorder, struct ts_target *target, str
 		give_up_area(recorder, target);
 		return TS_OK;
 	}
-	if (target->own)
+	if (target->is_self)
 		return TS_OK;
 	if (!ts_windows_holds(recorder))
 		answer_flush(recorder, target);
@@ -473,8 +473,8 @@ static int64_t next_take(const struct ts_recorder *recorder)
 
 	/* take_ns is in the past if nothing could be drained: full disk, size limit. */
 	if (recorder->python.sampler)
-		return recorder->own.take_ns > recorder->now_ns
-			       ? TS_MIN(due_ns, recorder->own.take_ns)
+		return recorder->self_pace.take_ns > recorder->now_ns
+			       ? TS_MIN(due_ns, recorder->self_pace.take_ns)
 			       : due_ns;
 	if (recorder->wait_ns < IDLE_WAIT_NS || !interval_ns || interval_ns > IDLE_WAIT_NS ||
 	    recorder->now_ns - recorder->moved_ns < IDLE_AFTER_NS)
@@ -521,7 +521,7 @@ static bool is_any_busy(const struct ts_recorder *recorder)
 		const struct ts_target *target = recorder->targets[i];
 
 		/* Its rest cannot be stored now, and it will not grow. */
-		if (target->own || (recorder->full && (target->dead || target->superseded)))
+		if (target->is_self || (recorder->full && (target->dead || target->superseded)))
 			continue;
 		if (!quiet || !recorder->options.detached ||
 		    ts_area_control(target->area)->target_state != TS_LIVE_EXITING)
@@ -598,7 +598,7 @@ int ts_recorder_pass(struct ts_recorder *recorder, int64_t *ret_wait_ns, bool *r
 
 	recorder->now_ns = ts_clock_monotonic_ns();
 	recorder->settling = false;
-	ts_store_look_for_room(recorder);
+	ts_store_check_space(recorder);
 	rc = discover(recorder, err);
 	if (!rc)
 		rc = ts_windows_evaluate(recorder, err);
@@ -633,7 +633,7 @@ static void stop_windows(struct ts_recorder *recorder)
 	for (size_t i = 0; i < recorder->target_count; i++) {
 		struct ts_target *target = recorder->targets[i];
 
-		if (!target->dead && !target->superseded && !target->damaged && !target->own)
+		if (!target->dead && !target->superseded && !target->damaged && !target->is_self)
 			ts_windows_stop(recorder, target, "end");
 	}
 	if (recorder->target_count)
@@ -658,15 +658,15 @@ static int finish_recording(struct ts_recorder *recorder, struct ts_error *err)
 	ts_python_stop(recorder);
 	ts_metrics_stop(recorder);
 	recorder->now_ns = ts_clock_monotonic_ns();
-	for (size_t i = 0; i < recorder->place_count; i++)
-		recorder->places[i].due = true;
+	for (size_t i = 0; i < recorder->directory_count; i++)
+		recorder->directories[i].due = true;
 	for (size_t i = 0; i < recorder->child_count; i++)
 		recorder->children[i].check_ns = 0;
 	rc = discover(recorder, err);
 	if (rc)
 		return rc;
 	recorder->finishing = true;
-	recorder->full &= !ts_store_has_room(recorder);
+	recorder->full &= !ts_store_has_space(recorder);
 	stop_windows(recorder);
 	rc = end_targets(recorder, err);
 	if (!rc)

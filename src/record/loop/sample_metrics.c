@@ -31,7 +31,7 @@ int ts_metrics_pass(struct ts_recorder *recorder, struct ts_error *err)
 	if (rc)
 		return rc;
 	ts_metrics_sampler_set_interval(metrics->sampler,
-					ts_sampled_now(recorder) ? metrics->list.own_ns : 0);
+					ts_sampled_now(recorder) ? metrics->list.default_ns : 0);
 	return ts_metrics_sampler_set_processes(metrics->sampler, metrics->list.processes,
 						metrics->list.count, err);
 }

@@ -22,7 +22,7 @@ int ts_recorder_sample_python(struct ts_recorder *recorder, int64_t interval_ns,
 }
 
 /* A changed config word requests a sweep. */
-static void serve_asks(struct ts_recorder *recorder)
+static void serve_requests(struct ts_recorder *recorder)
 {
 	for (size_t i = 0; i < recorder->target_count; i++) {
 		struct ts_target *target = recorder->targets[i];
@@ -31,11 +31,12 @@ static void serve_asks(struct ts_recorder *recorder)
 		if (target->dead || target->superseded || target->ended || !target->pid)
 			continue;
 		word = ts_area_control(target->area)->config[TS_CONFIG_PYTHON_SWEEP];
-		if (target->sweep_seen && word != target->sweep_asked && ts_sampled_now(recorder))
+		if (target->sweep_seen && word != target->sweep_requested &&
+		    ts_sampled_now(recorder))
 			ts_python_sampler_request(recorder->python.sampler,
-						  target->own ? 0 : target->pid);
+						  target->is_self ? 0 : target->pid);
 		target->sweep_seen = true;
-		target->sweep_asked = word;
+		target->sweep_requested = word;
 	}
 }
 
@@ -53,7 +54,7 @@ int ts_python_pass(struct ts_recorder *recorder, struct ts_error *err)
 						     python->list.count, err);
 	if (rc)
 		return rc;
-	serve_asks(recorder);
+	serve_requests(recorder);
 	return TS_OK;
 }
 

@@ -17,7 +17,7 @@ static bool is_window_open(const struct ts_recorder *recorder)
 		const struct ts_target *target = recorder->targets[i];
 
 		if (target->open ||
-		    (ts_window_is_of_target(&recorder->options.window) && !target->own &&
+		    (ts_window_is_of_target(&recorder->options.window) && !target->is_self &&
 		     (ts_area_control(target->area)->enabled & TS_LIVE_ENABLED)))
 			return true;
 	}
@@ -77,8 +77,8 @@ static void add_targets(struct ts_recorder *recorder, const struct ts_sampling_p
 		if (target->dead || target->superseded || target->ended || !target->pid)
 			continue;
 		interval_ns = interval_of(target, pace);
-		if (target->own)
-			list->own_ns = interval_ns;
+		if (target->is_self)
+			list->default_ns = interval_ns;
 		else
 			add(list, target->pid, target->start_time, wanted ? interval_ns : 0);
 	}
@@ -116,12 +116,12 @@ int ts_sampled_renew(struct ts_recorder *recorder, const struct ts_sampling_pace
 	bool wanted = ts_sampled_now(recorder);
 
 	list->count = 0;
-	list->own_ns = pace->interval_ns;
+	list->default_ns = pace->interval_ns;
 	list->shortest_ns = pace->interval_ns;
 	add_targets(recorder, pace, wanted, list);
-	if (list->own_ns)
-		list->shortest_ns = TS_MIN(list->shortest_ns, list->own_ns);
-	return add_children(recorder, pace, wanted ? list->own_ns : 0, list, err);
+	if (list->default_ns)
+		list->shortest_ns = TS_MIN(list->shortest_ns, list->default_ns);
+	return add_children(recorder, pace, wanted ? list->default_ns : 0, list, err);
 }
 
 void ts_sampled_release(struct ts_sampled_list *list)
@@ -135,7 +135,7 @@ int ts_sampled_take(struct ts_recorder *recorder, struct ts_error *err)
 	for (size_t i = 0; i < recorder->target_count; i++) {
 		struct ts_target *target = recorder->targets[i];
 
-		if (target->own && !target->damaged && target->announced && !recorder->limited)
+		if (target->is_self && !target->damaged && target->announced && !recorder->limited)
 			return ts_recorder_drain(recorder, target, 0, err);
 	}
 	return TS_OK;

@@ -11,8 +11,8 @@
 
 #define LONGEST_FULL_PAUSE_NS (32 * TS_NS_PER_S)
 /* Free space at which recording continues. */
-#define ROOM_LEAST (UINT64_C(1) << 20)
-#define ROOM_GREATEST (UINT64_C(16) << 20)
+#define SPACE_LEAST (UINT64_C(1) << 20)
+#define SPACE_GREATEST (UINT64_C(16) << 20)
 
 /* ---- full disk ---- */
 
@@ -38,7 +38,7 @@ static void become_full(struct ts_recorder *recorder)
 	}
 }
 
-bool ts_store_has_room(const struct ts_recorder *recorder)
+bool ts_store_has_space(const struct ts_recorder *recorder)
 {
 	char folder[TS_PATH_BYTES];
 	struct statvfs disk;
@@ -52,11 +52,11 @@ bool ts_store_has_room(const struct ts_recorder *recorder)
 		return true; /* unknown: let the next write decide */
 	all = (uint64_t)disk.f_blocks * disk.f_frsize;
 	return (uint64_t)disk.f_bavail * disk.f_frsize >=
-	       TS_MAX(ROOM_LEAST, TS_MIN(ROOM_GREATEST, all / 16));
+	       TS_MAX(SPACE_LEAST, TS_MIN(SPACE_GREATEST, all / 16));
 }
 
 /* If the disk fills up again soon, checks become less and less frequent. */
-void ts_store_look_for_room(struct ts_recorder *recorder)
+void ts_store_check_space(struct ts_recorder *recorder)
 {
 	if (!recorder->full) {
 		/* Recording has worked for a while since. */
@@ -72,7 +72,7 @@ void ts_store_look_for_room(struct ts_recorder *recorder)
 	if (recorder->now_ns < recorder->full_look_ns)
 		return;
 	recorder->full_look_ns = recorder->now_ns + recorder->full_pause_ns;
-	if (ts_store_has_room(recorder))
+	if (ts_store_has_space(recorder))
 		recorder->full = false;
 }
 
@@ -93,7 +93,7 @@ static int store(void *context, struct ts_block *block, const void *payload, str
 		return rc;
 	rc = ts_recording_checkpoint(recorder->recording, false, err);
 	/* Reserve the freed space for the end of the trace, unless there is plenty. */
-	if (!rc && !ts_store_has_room(recorder))
+	if (!rc && !ts_store_has_space(recorder))
 		rc = ts_error_set(err, TS_ENOSPC, "no space left for '%s'",
 				  recorder->saves.trace_path);
 	if (!rc)
@@ -104,7 +104,8 @@ static int store(void *context, struct ts_block *block, const void *payload, str
 }
 
 /* A sink that only makes the decoder count. */
-static int tell(void *context, struct ts_block *block, const void *payload, struct ts_error *err)
+static int queue_block(void *context, struct ts_block *block, const void *payload,
+		       struct ts_error *err)
 {
 	struct ts_recorder *recorder = context;
 
@@ -118,7 +119,7 @@ int ts_recorder_append(struct ts_recorder *recorder, enum ts_block_type type, ui
 
 	/* At the end of a recording on a full disk, the reserve still has space for this. */
 	if (recorder->finishing && recorder->full)
-		return tell(recorder, &block, payload, err);
+		return queue_block(recorder, &block, payload, err);
 	return store(recorder, &block, payload, err);
 }
 
@@ -146,7 +147,8 @@ int ts_recorder_drain(struct ts_recorder *recorder, struct ts_target *target, un
 		      struct ts_error *err)
 {
 	bool discard = (flags & TS_DRAIN_DISCARD) != 0;
-	struct ts_block_sink sink = { .append = discard ? tell : store, .context = recorder };
+	struct ts_block_sink sink = { .append = discard ? queue_block : store,
+				      .context = recorder };
 	struct ts_drain_result result = { 0 };
 	int rc;
 
@@ -160,7 +162,7 @@ int ts_recorder_drain(struct ts_recorder *recorder, struct ts_target *target, un
 		flags = TS_DRAIN_HOLD;
 	rc = ts_area_drain(target->area, flags, &sink, &result, err);
 	recorder->settling |= result.held;
-	if ((result.bytes || result.dropped) && !target->own)
+	if ((result.bytes || result.dropped) && !target->is_self)
 		recorder->moved_ns = recorder->now_ns;
 	recorder->fill = TS_MAX(recorder->fill, result.fill);
 	return rc;

@@ -134,7 +134,7 @@ static int take_hold(struct ts_recorder *recorder, struct ts_target *target, str
 		return rc;
 	if (target->dead || target->superseded)
 		return TS_OK;
-	if (target->own)
+	if (target->is_self)
 		target->implied =
 			true; /* only sampled inside of windows, so there is nothing to filter */
 	else
@@ -153,7 +153,8 @@ static void free_target(struct ts_target *target)
 	free(target);
 }
 
-static struct ts_target *new_target(struct ts_recorder *recorder, struct ts_place *place,
+static struct ts_target *new_target(struct ts_recorder *recorder,
+				    struct ts_live_directory *directory,
 				    const struct ts_area_info *info, struct ts_area *area)
 {
 	const struct ts_live_control *control = ts_area_control(area);
@@ -165,12 +166,12 @@ static struct ts_target *new_target(struct ts_recorder *recorder, struct ts_plac
 		.area = area,
 		.area_id = control->area_id,
 		.image = control->image,
-		.directory = place->fd,
+		.directory = directory->fd,
 		.pid = info->pid,
 		.parent = info->pid ? ts_process_parent(info->pid) : 0,
 		.start_time = info->pid ? ts_process_start_time(info->pid) : 0,
 		.pidfd = -1,
-		.own = control->role == TS_LIVE_RECORDER && info->pid == recorder->self,
+		.is_self = control->role == TS_LIVE_RECORDER && info->pid == recorder->self,
 		.of_session = ts_targets_of_session(recorder, control),
 		.superseded = info->superseded,
 		.was_enabled = (control->enabled & TS_LIVE_ENABLED) != 0,
@@ -201,7 +202,7 @@ static struct ts_child *child_of(struct ts_recorder *recorder, const struct ts_a
 static bool is_known_process(struct ts_recorder *recorder, const struct ts_target *target,
 			     const struct ts_child *child)
 {
-	if (child && (child->described || child->told) &&
+	if (child && (child->described || child->reported) &&
 	    (!target->start_time || !child->start_time || child->start_time == target->start_time))
 		return true;
 	for (size_t i = 0; i < recorder->target_count; i++)
@@ -211,7 +212,7 @@ static bool is_known_process(struct ts_recorder *recorder, const struct ts_targe
 	return false;
 }
 
-int ts_targets_attach(struct ts_recorder *recorder, struct ts_place *place,
+int ts_targets_attach(struct ts_recorder *recorder, struct ts_live_directory *directory,
 		      const struct ts_area_info *info, struct ts_error *err)
 {
 	TS_AUTO(ts_area) area = NULL;
@@ -222,7 +223,7 @@ int ts_targets_attach(struct ts_recorder *recorder, struct ts_place *place,
 	int rc = TS_OK;
 
 	if (!other)
-		rc = ts_area_open(&area, place->fd, info->name, true, &why);
+		rc = ts_area_open(&area, directory->fd, info->name, true, &why);
 	if (!other && !rc)
 		rc = ts_area_lock(area, &why);
 	if (rc == TS_ENOMEM)
@@ -246,7 +247,7 @@ int ts_targets_attach(struct ts_recorder *recorder, struct ts_place *place,
 	if (ts_grow_array((void **)&recorder->targets, &recorder->target_capacity,
 			  recorder->target_count + 1, sizeof(struct ts_target *)))
 		return ts_error_set(err, TS_ENOMEM, "no memory for another process");
-	target = new_target(recorder, place, info, area);
+	target = new_target(recorder, directory, info, area);
 	if (!target)
 		return ts_error_set(err, TS_ENOMEM, "no memory for another process");
 	TS_STEAL(area);
@@ -378,7 +379,7 @@ void ts_targets_sweep(struct ts_recorder *recorder)
 			recorder->targets[kept++] = target;
 			continue;
 		}
-		if (target->dead || target->superseded || target->own)
+		if (target->dead || target->superseded || target->is_self)
 			ts_area_remove(target->directory, ts_area_name(target->area),
 				       target->area_id);
 		free_target(target);
@@ -395,10 +396,10 @@ void ts_targets_close(struct ts_recorder *recorder)
 			ts_targets_leave(recorder, target);
 		free_target(target);
 	}
-	for (size_t i = 0; i < recorder->place_count; i++) {
-		ts_areas_clean(recorder->places[i].fd, KEEP_AREAS, NULL, NULL);
-		close(recorder->places[i].fd);
+	for (size_t i = 0; i < recorder->directory_count; i++) {
+		ts_areas_clean(recorder->directories[i].fd, KEEP_AREAS, NULL, NULL);
+		close(recorder->directories[i].fd);
 	}
 	free(recorder->targets);
-	free(recorder->places);
+	free(recorder->directories);
 }

@@ -20,11 +20,13 @@
 
 /* ---- live directories ---- */
 
-static struct ts_place *find_place(struct ts_recorder *recorder, dev_t device, ino_t inode)
+static struct ts_live_directory *find_directory(struct ts_recorder *recorder, dev_t device,
+						ino_t inode)
 {
-	for (size_t i = 0; i < recorder->place_count; i++)
-		if (recorder->places[i].device == device && recorder->places[i].inode == inode)
-			return &recorder->places[i];
+	for (size_t i = 0; i < recorder->directory_count; i++)
+		if (recorder->directories[i].device == device &&
+		    recorder->directories[i].inode == inode)
+			return &recorder->directories[i];
 	return NULL;
 }
 
@@ -47,8 +49,8 @@ static int watch_directory(struct ts_recorder *recorder, int fd)
 	return inotify_add_watch(recorder->inotify, path, IN_MOVED_TO | IN_ATTRIB | IN_ONLYDIR);
 }
 
-int ts_targets_add_place(struct ts_recorder *recorder, uid_t uid, pid_t root_pid,
-			 struct ts_error *err)
+int ts_targets_add_directory(struct ts_recorder *recorder, uid_t uid, pid_t root_pid,
+			     struct ts_error *err)
 {
 	TS_AUTO_FD int fd = -1;
 	struct stat status;
@@ -61,12 +63,12 @@ int ts_targets_add_place(struct ts_recorder *recorder, uid_t uid, pid_t root_pid
 		return rc;
 	if (fstat(fd, &status))
 		return ts_error_errno(err, errno, "cannot read the live directory");
-	if (find_place(recorder, status.st_dev, status.st_ino))
+	if (find_directory(recorder, status.st_dev, status.st_ino))
 		return TS_OK;
-	if (ts_grow_array((void **)&recorder->places, &recorder->place_capacity,
-			  recorder->place_count + 1, sizeof(*recorder->places)))
+	if (ts_grow_array((void **)&recorder->directories, &recorder->directory_capacity,
+			  recorder->directory_count + 1, sizeof(*recorder->directories)))
 		return ts_error_set(err, TS_ENOMEM, "no memory for a live directory");
-	recorder->places[recorder->place_count++] = (struct ts_place){
+	recorder->directories[recorder->directory_count++] = (struct ts_live_directory){
 		.fd = fd,
 		.watch = watch_directory(recorder, fd),
 		.namespace_pid = root_pid,
@@ -124,7 +126,7 @@ static bool is_wanted(struct ts_recorder *recorder, const struct ts_area_info *i
 
 struct listing {
 	struct ts_recorder *recorder;
-	struct ts_place *place;
+	struct ts_live_directory *directory;
 	struct ts_error *err;
 	int rc;
 	bool waiting_only; /* attach nothing, only check for wanted areas */
@@ -150,7 +152,7 @@ static void consider(void *context, const struct ts_area_info *info)
 	if (target)
 		target->superseded |= info->superseded;
 	else if (is_wanted(recorder, info))
-		listing->rc = ts_targets_attach(recorder, listing->place, info, listing->err);
+		listing->rc = ts_targets_attach(recorder, listing->directory, info, listing->err);
 }
 
 static void refuse(void *context, const char *name, const char *why)
@@ -162,24 +164,26 @@ static void refuse(void *context, const char *name, const char *why)
 		ts_recorder_note(listing->recorder, "live area '%s' is skipped: %s", name, why);
 }
 
-static int64_t modified_ns(const struct ts_place *place)
+static int64_t modified_ns(const struct ts_live_directory *directory)
 {
 	struct stat status;
 
-	if (fstat(place->fd, &status))
+	if (fstat(directory->fd, &status))
 		return 0;
 	return (int64_t)status.st_mtim.tv_sec * TS_NS_PER_S + status.st_mtim.tv_nsec;
 }
 
-static int list_place(struct ts_recorder *recorder, struct ts_place *place, struct ts_error *err)
+static int list_directory(struct ts_recorder *recorder, struct ts_live_directory *directory,
+			  struct ts_error *err)
 {
-	struct listing listing = { .recorder = recorder, .place = place, .err = err };
+	struct listing listing = { .recorder = recorder, .directory = directory, .err = err };
 	int rc;
 
-	place->due = false;
-	place->modified_ns = modified_ns(place);
-	place->settled = ts_clock_realtime_ns() - place->modified_ns > MTIME_DOUBT_NS;
-	rc = ts_areas_list(place->fd, place->namespace_pid, consider, refuse, &listing, err);
+	directory->due = false;
+	directory->modified_ns = modified_ns(directory);
+	directory->settled = ts_clock_realtime_ns() - directory->modified_ns > MTIME_DOUBT_NS;
+	rc = ts_areas_list(directory->fd, directory->namespace_pid, consider, refuse, &listing,
+			   err);
 	return listing.rc ? listing.rc : rc;
 }
 
@@ -187,14 +191,15 @@ static int list_place(struct ts_recorder *recorder, struct ts_place *place, stru
  * Handles a name reported by inotify. A process of our own namespace, the usual case, needs no
  * listing. For others the directory is listed, if they may be ours.
  */
-static int look_at_name(struct ts_recorder *recorder, struct ts_place *place, const char *name,
-			struct ts_error *err)
+static int look_at_name(struct ts_recorder *recorder, struct ts_live_directory *directory,
+			const char *name, struct ts_error *err)
 {
 	TS_AUTO(ts_area) area = NULL;
 	struct ts_area_info info = { .alive = true };
-	struct listing listing = { .recorder = recorder, .place = place, .err = err };
+	struct listing listing = { .recorder = recorder, .directory = directory, .err = err };
 
-	if (strlen(name) >= sizeof(info.name) || ts_area_open(&area, place->fd, name, false, NULL))
+	if (strlen(name) >= sizeof(info.name) ||
+	    ts_area_open(&area, directory->fd, name, false, NULL))
 		return TS_OK;
 	memcpy(info.name, name, strlen(name) + 1);
 	info.control = *ts_area_control(area);
@@ -202,8 +207,8 @@ static int look_at_name(struct ts_recorder *recorder, struct ts_place *place, co
 	ts_area_close(TS_STEAL(area));
 	if (!recorder->self_namespace || info.control.pid_namespace != recorder->self_namespace ||
 	    !ts_process_lives(info.pid, info.control.start_time)) {
-		place->due |= ts_targets_of_session(recorder, &info.control) ||
-			      recorder->options.pid_count;
+		directory->due |= ts_targets_of_session(recorder, &info.control) ||
+				  recorder->options.pid_count;
 		return TS_OK;
 	}
 	consider(&listing, &info);
@@ -215,13 +220,13 @@ static int handle_event(struct ts_recorder *recorder, const struct inotify_event
 {
 	if (event->wd == recorder->windows.flag_watch)
 		recorder->windows.look_ns = 0;
-	for (size_t i = 0; i < recorder->place_count; i++) {
-		struct ts_place *place = &recorder->places[i];
+	for (size_t i = 0; i < recorder->directory_count; i++) {
+		struct ts_live_directory *directory = &recorder->directories[i];
 
 		if (event->mask & IN_Q_OVERFLOW)
-			place->due = true;
-		else if (event->wd == place->watch && event->len)
-			return look_at_name(recorder, place, event->name, err);
+			directory->due = true;
+		else if (event->wd == directory->watch && event->len)
+			return look_at_name(recorder, directory, event->name, err);
 	}
 	return TS_OK;
 }
@@ -256,15 +261,17 @@ int ts_targets_scan(struct ts_recorder *recorder, struct ts_error *err)
 		return rc;
 	if (recorder->now_ns >= recorder->rescan_ns) {
 		recorder->rescan_ns = recorder->now_ns + RESCAN_NS;
-		for (size_t i = 0; i < recorder->place_count; i++) {
-			struct ts_place *place = &recorder->places[i];
+		for (size_t i = 0; i < recorder->directory_count; i++) {
+			struct ts_live_directory *directory = &recorder->directories[i];
 
-			place->due |= !place->settled || modified_ns(place) != place->modified_ns;
+			directory->due |= !directory->settled ||
+					  modified_ns(directory) != directory->modified_ns;
 		}
 	}
-	for (size_t i = 0; i < recorder->place_count; i++) {
-		rc = recorder->places[i].due ? list_place(recorder, &recorder->places[i], err)
-					     : TS_OK;
+	for (size_t i = 0; i < recorder->directory_count; i++) {
+		rc = recorder->directories[i].due
+			     ? list_directory(recorder, &recorder->directories[i], err)
+			     : TS_OK;
 		if (rc)
 			return rc;
 	}
@@ -277,9 +284,9 @@ bool ts_targets_waiting(struct ts_recorder *recorder)
 
 	if (!recorder->options.detached)
 		return false;
-	for (size_t i = 0; i < recorder->place_count; i++)
-		ts_areas_list(recorder->places[i].fd, recorder->places[i].namespace_pid, consider,
-			      refuse, &listing, NULL);
+	for (size_t i = 0; i < recorder->directory_count; i++)
+		ts_areas_list(recorder->directories[i].fd, recorder->directories[i].namespace_pid,
+			      consider, refuse, &listing, NULL);
 	return listing.waiting;
 }
 
@@ -322,9 +329,10 @@ static int require_areas(struct ts_recorder *recorder, struct ts_error *err)
 {
 	struct candidates candidates = { .recorder = recorder };
 
-	for (size_t i = 0; i < recorder->place_count; i++) {
-		int rc = ts_areas_list(recorder->places[i].fd, recorder->places[i].namespace_pid,
-				       count_candidate, NULL, &candidates, err);
+	for (size_t i = 0; i < recorder->directory_count; i++) {
+		int rc = ts_areas_list(recorder->directories[i].fd,
+				       recorder->directories[i].namespace_pid, count_candidate,
+				       NULL, &candidates, err);
 		if (rc)
 			return rc;
 	}
@@ -345,7 +353,7 @@ static int require_areas(struct ts_recorder *recorder, struct ts_error *err)
 
 int ts_targets_open(struct ts_recorder *recorder, struct ts_error *err)
 {
-	int rc = ts_targets_add_place(recorder, geteuid(), 0, err);
+	int rc = ts_targets_add_directory(recorder, geteuid(), 0, err);
 
 	for (size_t i = 0; i < recorder->options.pid_count && !rc; i++)
 		rc = add_pid(recorder, recorder->pids[i], err);

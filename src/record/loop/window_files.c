@@ -120,7 +120,7 @@ static int postpone(struct ts_recorder *recorder, const struct ts_closed_window 
 }
 
 /* The last events of a window by time follow its CLOSE block: they must be in the trace, too. */
-static bool is_whole(struct ts_recorder *recorder, struct ts_error *why)
+static bool is_complete(struct ts_recorder *recorder, struct ts_error *why)
 {
 	if (recorder->options.window.kind != TS_WINDOW_TIME || recorder->finishing)
 		return true;
@@ -148,7 +148,7 @@ int ts_windows_export(struct ts_recorder *recorder, struct ts_error *err)
 
 	if (!recorder->options.split || recorder->full ||
 	    recorder->now_ns < recorder->windows.retry_ns || !is_any_closed(&recorder->windows) ||
-	    !is_whole(recorder, &why))
+	    !is_complete(recorder, &why))
 		return TS_OK;
 	while (next_closed(recorder, &window)) {
 		int rc = export_window(recorder, &window, &why);

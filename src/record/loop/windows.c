@@ -263,7 +263,7 @@ static void close_target(struct ts_recorder *recorder, struct ts_target *target,
 			 uint64_t counter)
 {
 	target->wanted = false;
-	if ((!target->open && !target->implied) || target->closing || target->own)
+	if ((!target->open && !target->implied) || target->closing || target->is_self)
 		return;
 	switch_off(target);
 	set_cause(target, cause);
@@ -433,15 +433,15 @@ static void close_all(struct ts_recorder *recorder, uint64_t counter)
 static int evaluate_flag(struct ts_recorder *recorder, struct ts_error *err)
 {
 	struct stat status;
-	bool there;
+	bool exists;
 
 	if (recorder->now_ns < recorder->windows.look_ns)
 		return TS_OK;
 	recorder->windows.look_ns = recorder->now_ns + FLAG_LOOK_NS;
-	there = !lstat(recorder->options.window.path, &status);
-	if (there == recorder->windows.open)
+	exists = !lstat(recorder->options.window.path, &status);
+	if (exists == recorder->windows.open)
 		return TS_OK;
-	if (there)
+	if (exists)
 		return open_all(recorder, ts_clocks_now(&recorder->clocks), err);
 	close_all(recorder, 0);
 	return TS_OK;

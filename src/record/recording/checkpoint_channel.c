@@ -361,19 +361,19 @@ static bool is_same_file(const struct ts_decoder *decoder)
 /* Processes are in the order in which they were saved, with others between them. */
 static bool load_correlations(struct ts_decoder *decoder, uint64_t count, struct state_reading *in)
 {
-	size_t place = 0;
+	size_t index = 0;
 
 	for (uint64_t i = 0; i < count; i++) {
 		struct state_correlations process;
 
 		if (!state_take(in, &process, sizeof(process)))
 			return false;
-		while (place < decoder->process_count &&
-		       decoder->processes[place]->id != process.process)
-			place++;
-		if (place == decoder->process_count)
+		while (index < decoder->process_count &&
+		       decoder->processes[index]->id != process.process)
+			index++;
+		if (index == decoder->process_count)
 			return false;
-		decoder->processes[place]->correlations = (uint32_t)process.correlations;
+		decoder->processes[index]->correlations = (uint32_t)process.correlations;
 	}
 	return true;
 }

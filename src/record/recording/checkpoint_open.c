@@ -63,19 +63,19 @@ int ts_recording_lock(const char *path, int *ret_fd, struct ts_error *err)
 {
 	for (;;) {
 		TS_AUTO_FD int fd = open(path, O_RDWR | O_CREAT | O_CLOEXEC, 0666);
-		struct stat here, there;
+		struct stat opened, current;
 
 		if (fd < 0)
 			return ts_error_errno(err, errno, "cannot open trace '%s'", path);
 		if (flock(fd, LOCK_EX | LOCK_NB) && errno == EWOULDBLOCK)
 			return held_by_other(path, err);
-		if (fstat(fd, &here))
+		if (fstat(fd, &opened))
 			return ts_error_errno(err, errno, "trace '%s'", path);
-		if (!S_ISREG(here.st_mode))
+		if (!S_ISREG(opened.st_mode))
 			return ts_error_set(err, TS_EINVAL, "'%s' is not a regular file", path);
 		/* It may have been removed or replaced between open and lock. */
-		if (stat(path, &there) || here.st_dev != there.st_dev ||
-		    here.st_ino != there.st_ino)
+		if (stat(path, &current) || opened.st_dev != current.st_dev ||
+		    opened.st_ino != current.st_ino)
 			continue;
 		*ret_fd = fd;
 		fd = -1;
@@ -302,11 +302,11 @@ static int find_journal(const struct ts_recording *recording, struct ts_error *e
 
 static void set_limit(struct ts_recording *recording)
 {
-	uint64_t room = ts_recording_free_bytes(recording);
+	uint64_t free_bytes = ts_recording_free_bytes(recording);
 
 	recording->limit = recording->options.journal_limit;
 	if (!recording->limit)
-		recording->limit = TS_MAX(TS_MIN(DEFAULT_LIMIT, room / 16), LEAST_LIMIT);
+		recording->limit = TS_MAX(TS_MIN(DEFAULT_LIMIT, free_bytes / 16), LEAST_LIMIT);
 }
 
 static int open_files(struct ts_recording *recording, char **ret_rotated, struct ts_error *err)

@@ -20,17 +20,17 @@ void ts_positions_release(struct ts_positions *positions)
 const struct ts_area_positions *ts_positions_find(const struct ts_positions *positions,
 						  uint64_t area)
 {
-	uint64_t place;
+	uint64_t index;
 
-	return ts_map_get(&positions->index, area, &place) ? &positions->areas[place] : NULL;
+	return ts_map_get(&positions->index, area, &index) ? &positions->areas[index] : NULL;
 }
 
 static struct ts_area_positions *get_area(struct ts_positions *positions, uint64_t area)
 {
-	uint64_t place;
+	uint64_t index;
 
-	if (ts_map_get(&positions->index, area, &place))
-		return &positions->areas[place];
+	if (ts_map_get(&positions->index, area, &index))
+		return &positions->areas[index];
 	if (ts_grow_array((void **)&positions->areas, &positions->capacity, positions->count + 1,
 			  sizeof(*positions->areas)) ||
 	    ts_map_put(&positions->index, area, positions->count))

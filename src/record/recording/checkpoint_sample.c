@@ -100,12 +100,12 @@ int decode_save_seen(struct ts_decoder *decoder, const struct ts_block_sink *sin
 static void load_namer(struct ts_decoder *decoder, const struct state_seen_thread *state)
 {
 	const struct decode_area *area = decode_find_area(decoder, state->area);
-	uint64_t place;
+	uint64_t index;
 
-	if (!area || !ts_map_get(&area->serials, state->key, &place))
+	if (!area || !ts_map_get(&area->serials, state->key, &index))
 		return;
-	area->threads[place]->named_by = (uint8_t)state->named_by;
-	area->threads[place]->last_ns = state->last_ns;
+	area->threads[index]->named_by = (uint8_t)state->named_by;
+	area->threads[index]->last_ns = state->last_ns;
 }
 
 static bool load_thread(struct ts_decoder *decoder, const struct state_seen_thread *state)

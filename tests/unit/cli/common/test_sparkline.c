@@ -151,7 +151,7 @@ TS_TEST(values_that_do_not_last)
 	ts_resample_init(&resample, 0, 100);
 	ts_resample_add(&resample, 100, 100, 9);
 	TS_CHECK(ts_resample_mean(&resample) == 9);
-	TS_CHECK(resample.parts[TS_RESAMPLE_PARTS - 1].point == 9);
+	TS_CHECK(resample.bins[TS_RESAMPLE_BINS - 1].point == 9);
 	ts_resample_init(&resample, 5, 5);
 	ts_resample_add(&resample, 5, 5, 3);
 	ts_resample_values(&resample, &value, 1);
@@ -180,9 +180,9 @@ TS_TEST(all_time_is_covered)
 	ts_resample_init(&resample, 3, 1003);
 	for (int64_t at = 3; at < 1003; at++)
 		ts_resample_add(&resample, at, at + 1, 1);
-	for (size_t i = 0; i < TS_RESAMPLE_PARTS; i++) {
-		covered += resample.parts[i].covered_ns;
-		TS_CHECK(resample.parts[i].covered_ns >= 4 && resample.parts[i].covered_ns <= 5);
+	for (size_t i = 0; i < TS_RESAMPLE_BINS; i++) {
+		covered += resample.bins[i].covered_ns;
+		TS_CHECK(resample.bins[i].covered_ns >= 4 && resample.bins[i].covered_ns <= 5);
 	}
 	TS_CHECK(covered == 1000);
 }

@@ -290,7 +290,7 @@ TS_TEST(a_target_that_ends_while_it_is_attached)
 	snprintf(info.name, sizeof(info.name), "%s", strrchr(fake.path, '/') + 1);
 	recorder = open_recorder(&options);
 	end_sleeper(info.pid);
-	TS_CHECK_INT(ts_targets_attach(recorder, &recorder->places[0], &info, NULL), TS_OK);
+	TS_CHECK_INT(ts_targets_attach(recorder, &recorder->directories[0], &info, NULL), TS_OK);
 	for (int i = 0; i < 5000 && !done; i++)
 		done = pass(recorder);
 	TS_CHECK(done);
