@@ -84,7 +84,7 @@ struct functions {
 	size_t function_capacity;
 	struct amount all;
 	bool is_timed; /* all weights are times */
-	struct ts_stack_path path;
+	struct ts_stack_list path;
 	struct ts_text name;
 };
 
@@ -167,12 +167,12 @@ static int count(void *context, const struct ts_stack_sample *seen)
 
 static struct function *function_of(struct functions *f, int64_t frame)
 {
-	struct ts_string file = ts_stack_file(f->reader, frame);
+	struct ts_string file = ts_frame_file(f->reader, frame);
 	bool is_new = false;
 	uint32_t index;
 
 	ts_text_clear(&f->name);
-	ts_stack_append_function(f->reader, &f->name, frame);
+	ts_frame_append_function(f->reader, &f->name, frame);
 	ts_text_append_char(&f->name, '\0');
 	ts_text_append(&f->name, file.data, file.length);
 	if (ts_text_status(&f->name))
@@ -197,7 +197,7 @@ static void note_most(struct thread *thread, const struct function *function, si
 /* Innermost first: that function gets the self time. */
 static int count_stack(struct functions *f, const struct tally *tally, size_t mark)
 {
-	if (ts_stack_path(&f->path, f->reader, tally->stack))
+	if (ts_stack_list_load(&f->path, f->reader, tally->stack))
 		return no_memory(f);
 	for (size_t i = f->path.count; i-- > 0;) {
 		struct function *function = function_of(f, f->path.frames[i]);
@@ -294,7 +294,7 @@ static void put_function(struct ts_result_table *table, struct functions *f,
 			 const struct function *function)
 {
 	struct ts_reader *reader = f->work->readers[function->trace];
-	const struct ts_frame_row *frame = ts_stack_frame(reader, function->frame);
+	const struct ts_frame_row *frame = ts_frame_get(reader, function->frame);
 	const char *kind = ts_enum_name("frame_kind", frame->kind);
 
 	put_time(table, f, &function->self);
@@ -304,9 +304,9 @@ static void put_function(struct ts_result_table *table, struct functions *f,
 	ts_cell_integer(table, function->self.samples);
 	ts_cell_integer(table, function->total.samples);
 	ts_text_clear(&f->name);
-	ts_stack_append_function(reader, &f->name, function->frame);
+	ts_frame_append_function(reader, &f->name, function->frame);
 	ts_cell_text(table, ts_text_cstr(&f->name));
-	ts_cell_text(table, ts_stack_file(reader, function->frame).data);
+	ts_cell_text(table, ts_frame_file(reader, function->frame).data);
 	ts_cell_text(table, kind ? kind : "unknown");
 }
 
@@ -336,10 +336,10 @@ static void put_thread(struct ts_result_table *table, struct functions *f,
 
 	ts_cell_integer(table, thread->rank);
 	ts_text_clear(&f->name);
-	ts_stack_append_process(reader, &f->name, thread->id);
+	ts_thread_append_process(reader, &f->name, thread->id);
 	ts_cell_text(table, ts_text_cstr(&f->name));
 	ts_text_clear(&f->name);
-	ts_stack_append_thread(reader, &f->name, thread->id);
+	ts_thread_append_name(reader, &f->name, thread->id);
 	ts_cell_text(table, ts_text_cstr(&f->name));
 	ts_cell_integer(table, thread->amount.samples);
 	put_time(table, f, &thread->amount);
@@ -347,7 +347,7 @@ static void put_thread(struct ts_result_table *table, struct functions *f,
 	ts_cell_share(table, thread->waits, thread->amount.samples);
 	ts_text_clear(&f->name);
 	if (most)
-		ts_stack_append_function(f->work->readers[most->trace], &f->name, most->frame);
+		ts_frame_append_function(f->work->readers[most->trace], &f->name, most->frame);
 	ts_cell_text(table, most ? ts_text_cstr(&f->name) : NULL);
 	ts_cell_share(table, thread->most_samples, thread->amount.samples);
 }
@@ -409,7 +409,7 @@ static void release(struct functions *f)
 	free(f->tallies);
 	ts_strmap_release(&f->names);
 	free(f->functions);
-	ts_stack_path_release(&f->path);
+	ts_stack_list_release(&f->path);
 	ts_text_release(&f->name);
 }
 

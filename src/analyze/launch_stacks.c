@@ -62,7 +62,7 @@ struct launches {
 	size_t capacity;
 	int64_t all_ns;
 	bool has_stacks;
-	struct ts_stack_path path;
+	struct ts_stack_list path;
 	struct ts_text scratch;
 };
 
@@ -132,15 +132,15 @@ static uint32_t stack_of(const struct row_stacks *stacks, uint64_t row)
 
 static void append_frame(struct launches *l, struct ts_reader *reader, int64_t frame)
 {
-	struct ts_string file = ts_stack_file(reader, frame);
-	int64_t line = ts_stack_line(reader, frame);
+	struct ts_string file = ts_frame_file(reader, frame);
+	int64_t line = ts_frame_line(reader, frame);
 	const char *name;
 	size_t length;
 
-	ts_stack_append_function(reader, &l->scratch, frame);
+	ts_frame_append_function(reader, &l->scratch, frame);
 	if (line == TS_ABSENT)
 		return;
-	name = ts_stack_short_file(file, &length);
+	name = ts_frame_short_file(file, &length);
 	ts_text_append_str(&l->scratch, " (");
 	ts_text_append(&l->scratch, name, length);
 	ts_text_printf(&l->scratch, ":%lld)", (long long)line);
@@ -161,7 +161,7 @@ static void write_stack(struct launches *l, struct ts_reader *reader)
 static void write_python(struct launches *l, struct ts_reader *reader)
 {
 	for (size_t i = l->path.count; i-- > 0;) {
-		if (ts_stack_frame(reader, l->path.frames[i])->kind != TS_FRAME_PYTHON)
+		if (ts_frame_get(reader, l->path.frames[i])->kind != TS_FRAME_PYTHON)
 			continue;
 		append_frame(l, reader, l->path.frames[i]);
 		return;
@@ -184,7 +184,7 @@ static uint32_t stack_text(struct launches *l, struct ts_pairmap *known, uint32_
 	if (!is_new)
 		return (uint32_t)*text;
 	ts_text_clear(&l->scratch);
-	if (ts_stack_path(&l->path, reader, stack))
+	if (ts_stack_list_load(&l->path, reader, stack))
 		return TS_STRMAP_NONE;
 	write(l, reader);
 	if (ts_text_status(&l->scratch))
@@ -207,8 +207,8 @@ static int write_forward(struct launches *l, uint32_t slice)
 	if (call == TS_WORK_NONE)
 		return ts_text_status(&l->scratch);
 	trace = l->work->ranks[l->work->calls[call].rank].trace;
-	if (ts_stack_path(&l->path, l->work->readers[trace],
-			  stack_of(&l->calls[trace], l->work->calls[call].row)))
+	if (ts_stack_list_load(&l->path, l->work->readers[trace],
+			       stack_of(&l->calls[trace], l->work->calls[call].row)))
 		return TS_ENOMEM;
 	ts_text_append_str(&l->scratch, ", ");
 	begin = l->scratch.length;
@@ -358,7 +358,7 @@ static void release(struct launches *l)
 	ts_map_release(&l->forward_text);
 	ts_strmap_release(&l->keys);
 	free(l->groups);
-	ts_stack_path_release(&l->path);
+	ts_stack_list_release(&l->path);
 	ts_text_release(&l->scratch);
 }
 

@@ -24,16 +24,16 @@ pid_t ts_process_inner_pid(pid_t pid);    /* last of NSpid */
 void ts_process_name(pid_t pid, char *buffer, size_t bytes);
 size_t ts_process_command(pid_t pid, char *buffer, size_t bytes);
 
-enum ts_entry { /* whether the agent can be loaded */
-		TS_ENTRY_POSSIBLE,
-		TS_ENTRY_STATIC,     /* no program interpreter: static, most Go programs */
-		TS_ENTRY_SECURE,     /* setuid, setgid, or file capabilities */
-		TS_ENTRY_OTHER_ARCH, /* ELF of another architecture or word size */
-		TS_ENTRY_UNKNOWN,    /* unreadable, or not ELF */
+enum ts_preload { /* whether the agent can be loaded */
+		  TS_PRELOAD_POSSIBLE,
+		  TS_PRELOAD_STATIC,     /* no program interpreter: static, most Go programs */
+		  TS_PRELOAD_SECURE,     /* setuid, setgid, or file capabilities */
+		  TS_PRELOAD_OTHER_ARCH, /* ELF of another architecture or word size */
+		  TS_PRELOAD_UNKNOWN,    /* unreadable, or not ELF */
 };
-enum ts_entry ts_process_entry(pid_t pid);
+enum ts_preload ts_process_preload(pid_t pid);
 /* A reason for users: "static program: the agent cannot be loaded into it". */
-const char *ts_entry_reason(enum ts_entry entry);
+const char *ts_preload_reason(enum ts_preload preload);
 /* Whether the process has a file with this inode mapped (the agent). */
 bool ts_process_maps(pid_t pid, dev_t device, ino_t inode);
 

@@ -7,7 +7,7 @@
 
 #include "base/memory.h"
 
-#define FRAME_MASK (((int64_t)1 << TS_STACK_DEPTH_SHIFT) - 1)
+#define FRAME_MASK (((int64_t)1 << TS_FRAME_DEPTH_SHIFT) - 1)
 
 /* A hostile file may hold any id. */
 static bool is_frame(int64_t id)
@@ -15,7 +15,7 @@ static bool is_frame(int64_t id)
 	return id >= 0 && id <= FRAME_MASK;
 }
 
-uint32_t ts_stack_depths(struct ts_reader *reader, int64_t frame)
+uint32_t ts_frame_function_count(struct ts_reader *reader, int64_t frame)
 {
 	uint32_t count;
 
@@ -36,19 +36,19 @@ static void reverse(int64_t *items, size_t count)
 }
 
 /* Appends a frame's functions, innermost first: the complete path is reversed later. */
-static int add_frame(struct ts_stack_path *path, struct ts_reader *reader, int64_t frame)
+static int add_frame(struct ts_stack_list *path, struct ts_reader *reader, int64_t frame)
 {
-	uint32_t depths = ts_stack_depths(reader, frame);
+	uint32_t depths = ts_frame_function_count(reader, frame);
 
 	if (ts_grow_array((void **)&path->frames, &path->capacity, path->count + depths,
 			  sizeof(*path->frames)))
 		return TS_ENOMEM;
 	for (uint32_t i = 0; i < depths; i++)
-		path->frames[path->count++] = ts_stack_at_depth(frame, i);
+		path->frames[path->count++] = ts_frame_at_depth(frame, i);
 	return TS_OK;
 }
 
-int ts_stack_path(struct ts_stack_path *path, struct ts_reader *reader, int64_t stack)
+int ts_stack_list_load(struct ts_stack_list *path, struct ts_reader *reader, int64_t stack)
 {
 	int64_t id = stack;
 
@@ -65,10 +65,10 @@ int ts_stack_path(struct ts_stack_path *path, struct ts_reader *reader, int64_t 
 	return TS_OK;
 }
 
-void ts_stack_path_release(struct ts_stack_path *path)
+void ts_stack_list_release(struct ts_stack_list *path)
 {
 	free(path->frames);
-	*path = (struct ts_stack_path){ 0 };
+	*path = (struct ts_stack_list){ 0 };
 }
 
 /* ---- frames ---- */
@@ -84,7 +84,7 @@ static void find_frame_info(struct ts_reader *reader, int64_t id, struct frame_i
 	const struct ts_frame_row *frame =
 		ts_reader_entity(reader, TS_TABLE_FRAME, id & FRAME_MASK);
 	const struct ts_symbol_row *symbol;
-	uint32_t count, depth = (uint32_t)(id >> TS_STACK_DEPTH_SHIFT);
+	uint32_t count, depth = (uint32_t)(id >> TS_FRAME_DEPTH_SHIFT);
 
 	*ret_info = (struct frame_info){ .frame = frame, .line = TS_ABSENT };
 	if (id < 0)
@@ -110,7 +110,7 @@ static void find_frame_info(struct ts_reader *reader, int64_t id, struct frame_i
 	}
 }
 
-const struct ts_frame_row *ts_stack_frame(struct ts_reader *reader, int64_t frame)
+const struct ts_frame_row *ts_frame_get(struct ts_reader *reader, int64_t frame)
 {
 	const struct ts_frame_row *row = NULL;
 
@@ -124,7 +124,7 @@ bool ts_stack_is_instruction(struct ts_reader *reader, int64_t stack)
 {
 	const struct ts_stack_row *row = ts_reader_entity(reader, TS_TABLE_STACK, stack);
 
-	return row && ts_stack_frame(reader, row->frame)->kind == TS_FRAME_INSTRUCTION;
+	return row && ts_frame_get(reader, row->frame)->kind == TS_FRAME_INSTRUCTION;
 }
 
 static struct ts_string module_of(struct ts_reader *reader, const struct ts_frame_row *frame)
@@ -141,13 +141,13 @@ static void append_address(struct ts_reader *reader, struct ts_text *out,
 {
 	struct ts_string module = module_of(reader, frame);
 	size_t length;
-	const char *name = ts_stack_short_file(module, &length);
+	const char *name = ts_frame_short_file(module, &length);
 
 	ts_text_append(out, name, length);
 	ts_text_printf(out, length ? "+0x%llx" : "0x%llx", (unsigned long long)frame->pc);
 }
 
-struct ts_string ts_stack_name(struct ts_reader *reader, int64_t frame)
+struct ts_string ts_frame_name(struct ts_reader *reader, int64_t frame)
 {
 	struct frame_info frame_info;
 
@@ -159,15 +159,15 @@ struct ts_string ts_stack_leaf_name(struct ts_reader *reader, int64_t stack)
 {
 	const struct ts_stack_row *row = ts_reader_entity(reader, TS_TABLE_STACK, stack);
 
-	return ts_stack_name(reader, row ? row->frame : 0);
+	return ts_frame_name(reader, row ? row->frame : 0);
 }
 
-struct ts_string ts_stack_module(struct ts_reader *reader, int64_t frame)
+struct ts_string ts_frame_module(struct ts_reader *reader, int64_t frame)
 {
-	return module_of(reader, ts_stack_frame(reader, frame));
+	return module_of(reader, ts_frame_get(reader, frame));
 }
 
-void ts_stack_append_function(struct ts_reader *reader, struct ts_text *out, int64_t frame)
+void ts_frame_append_function(struct ts_reader *reader, struct ts_text *out, int64_t frame)
 {
 	struct frame_info frame_info;
 	struct ts_string name;
@@ -184,7 +184,7 @@ void ts_stack_append_function(struct ts_reader *reader, struct ts_text *out, int
 		ts_text_append_str(out, "(unknown)");
 }
 
-struct ts_string ts_stack_file(struct ts_reader *reader, int64_t frame)
+struct ts_string ts_frame_file(struct ts_reader *reader, int64_t frame)
 {
 	struct frame_info frame_info;
 
@@ -194,7 +194,7 @@ struct ts_string ts_stack_file(struct ts_reader *reader, int64_t frame)
 	return ts_reader_string(reader, frame_info.file);
 }
 
-int64_t ts_stack_line(struct ts_reader *reader, int64_t frame)
+int64_t ts_frame_line(struct ts_reader *reader, int64_t frame)
 {
 	struct frame_info frame_info;
 
@@ -207,7 +207,7 @@ static bool same_text(struct ts_string a, struct ts_string b)
 	return a.length == b.length && memcmp(a.data, b.data, a.length) == 0;
 }
 
-bool ts_stack_same_function(struct ts_reader *reader, int64_t frame, int64_t other)
+bool ts_frame_same_function(struct ts_reader *reader, int64_t frame, int64_t other)
 {
 	struct frame_info a, b;
 
@@ -226,7 +226,7 @@ bool ts_stack_same_function(struct ts_reader *reader, int64_t frame, int64_t oth
 	    !same_text(ts_reader_string(reader, a.name), ts_reader_string(reader, b.name)))
 		return false;
 	return (a.file == b.file && a.frame->mapping == b.frame->mapping) ||
-	       same_text(ts_stack_file(reader, frame), ts_stack_file(reader, other));
+	       same_text(ts_frame_file(reader, frame), ts_frame_file(reader, other));
 }
 
 /* Length of a prefix like "python3.11/", else 0. */
@@ -249,7 +249,7 @@ static size_t library_folder(const char *text, const char *end)
 									  : 0;
 }
 
-const char *ts_stack_short_file(struct ts_string path, size_t *ret_length)
+const char *ts_frame_short_file(struct ts_string path, size_t *ret_length)
 {
 	const char *end = path.data + path.length, *last = path.data, *library = NULL;
 
@@ -299,7 +299,7 @@ static void append_entity(struct ts_text *out, struct ts_string name, int64_t nu
 		ts_text_printf(out, name.length ? " (%lld)" : " %lld", (long long)number);
 }
 
-void ts_stack_append_process(struct ts_reader *reader, struct ts_text *out, int64_t thread)
+void ts_thread_append_process(struct ts_reader *reader, struct ts_text *out, int64_t thread)
 {
 	const struct ts_process_row *process = process_row(reader, thread);
 
@@ -307,7 +307,7 @@ void ts_stack_append_process(struct ts_reader *reader, struct ts_text *out, int6
 		      ts_reader_string(reader, process->pid_text), "process");
 }
 
-void ts_stack_append_thread(struct ts_reader *reader, struct ts_text *out, int64_t thread)
+void ts_thread_append_name(struct ts_reader *reader, struct ts_text *out, int64_t thread)
 {
 	const struct ts_thread_row *row = thread_row(reader, thread);
 	struct ts_string name = ts_reader_string(reader, row->name);
@@ -339,11 +339,11 @@ void ts_frame_keys_release(struct ts_frame_keys *keys)
 
 static void write_key(struct ts_frame_keys *keys, int64_t frame)
 {
-	struct ts_string file = ts_stack_file(keys->reader, frame);
-	int64_t line = ts_stack_line(keys->reader, frame);
+	struct ts_string file = ts_frame_file(keys->reader, frame);
+	int64_t line = ts_frame_line(keys->reader, frame);
 
 	ts_text_clear(&keys->scratch);
-	ts_stack_append_function(keys->reader, &keys->scratch, frame);
+	ts_frame_append_function(keys->reader, &keys->scratch, frame);
 	ts_text_append_char(&keys->scratch, '\0');
 	ts_text_append(&keys->scratch, file.data, file.length);
 	if (keys->with_lines && line != TS_ABSENT) {

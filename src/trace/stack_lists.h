@@ -22,31 +22,31 @@
  * of `symbol`, 0 for the innermost function. A frame without such rows has depth 0 only. A negative
  * number is not a frame but the negated id of a string: a kernel below the stack that launched it.
  */
-#define TS_STACK_DEPTH_SHIFT 40
+#define TS_FRAME_DEPTH_SHIFT 40
 
-static inline int64_t ts_stack_at_depth(int64_t frame, uint32_t depth)
+static inline int64_t ts_frame_at_depth(int64_t frame, uint32_t depth)
 {
-	return frame | (int64_t)depth << TS_STACK_DEPTH_SHIFT;
+	return frame | (int64_t)depth << TS_FRAME_DEPTH_SHIFT;
 }
 
 /* The number of functions, inlined ones included, of a frame: at least 1. */
-uint32_t ts_stack_depths(struct ts_reader *reader, int64_t frame);
+uint32_t ts_frame_function_count(struct ts_reader *reader, int64_t frame);
 
 /*
  * The frames of a stack, outermost first, with inlined functions as frames of their own. A zeroed
  * struct is empty.
  */
-struct ts_stack_path {
+struct ts_stack_list {
 	int64_t *frames; /* see above; 0: the stack's row is missing */
 	size_t count, capacity;
 };
 
 /* 0 or TS_ENOMEM. Stack 0 has no frames. */
-int ts_stack_path(struct ts_stack_path *path, struct ts_reader *reader, int64_t stack);
-void ts_stack_path_release(struct ts_stack_path *path);
+int ts_stack_list_load(struct ts_stack_list *path, struct ts_reader *reader, int64_t stack);
+void ts_stack_list_release(struct ts_stack_list *path);
 
 /* A frame's row, or a placeholder if it is missing. */
-const struct ts_frame_row *ts_stack_frame(struct ts_reader *reader, int64_t frame);
+const struct ts_frame_row *ts_frame_get(struct ts_reader *reader, int64_t frame);
 
 /*
  * Is the innermost frame a device instruction? Such a frame has the function and the offset in it.
@@ -54,39 +54,39 @@ const struct ts_frame_row *ts_stack_frame(struct ts_reader *reader, int64_t fram
 bool ts_stack_is_instruction(struct ts_reader *reader, int64_t stack);
 
 /* The function alone; "": not known. */
-struct ts_string ts_stack_name(struct ts_reader *reader, int64_t frame);
+struct ts_string ts_frame_name(struct ts_reader *reader, int64_t frame);
 
 /* The innermost function of a stack; "" for an empty stack. */
 struct ts_string ts_stack_leaf_name(struct ts_reader *reader, int64_t stack);
 
 /* Function, else binary and address ("libfoo.so+0x1234"), not escaped. Never empty. */
-void ts_stack_append_function(struct ts_reader *reader, struct ts_text *out, int64_t frame);
+void ts_frame_append_function(struct ts_reader *reader, struct ts_text *out, int64_t frame);
 
 /*
  * Source file, or for native code the binary; "": not known. Valid until ts_reader_trim().
  */
-struct ts_string ts_stack_file(struct ts_reader *reader, int64_t frame);
+struct ts_string ts_frame_file(struct ts_reader *reader, int64_t frame);
 
 /* The binary; "": none, or not known. */
-struct ts_string ts_stack_module(struct ts_reader *reader, int64_t frame);
+struct ts_string ts_frame_module(struct ts_reader *reader, int64_t frame);
 
 /*
  * The source line, or TS_ABSENT. Native frames have one once they are symbolized.
  */
-int64_t ts_stack_line(struct ts_reader *reader, int64_t frame);
+int64_t ts_frame_line(struct ts_reader *reader, int64_t frame);
 
 /* The same function of the same file? Lines do not matter. */
-bool ts_stack_same_function(struct ts_reader *reader, int64_t frame, int64_t other);
+bool ts_frame_same_function(struct ts_reader *reader, int64_t frame, int64_t other);
 
 /*
  * The part of a path that identifies the file for people: below site-packages or the standard
  * library, else the last component.
  */
-const char *ts_stack_short_file(struct ts_string path, size_t *ret_length);
+const char *ts_frame_short_file(struct ts_string path, size_t *ret_length);
 
 /* "name (number)" of a process or thread; shorter for main threads and those without a name. */
-void ts_stack_append_process(struct ts_reader *reader, struct ts_text *out, int64_t thread);
-void ts_stack_append_thread(struct ts_reader *reader, struct ts_text *out, int64_t thread);
+void ts_thread_append_process(struct ts_reader *reader, struct ts_text *out, int64_t thread);
+void ts_thread_append_name(struct ts_reader *reader, struct ts_text *out, int64_t thread);
 
 /* ---- equal frames ---- */
 

@@ -122,9 +122,9 @@ static void append_reference(const struct ts_show *show, struct ts_text *out,
 static void append_frame_place(const struct ts_show *show, struct ts_text *out, int64_t id,
 			       const struct ts_frame_row *frame)
 {
-	struct ts_string file = ts_stack_file(show->reader, id);
-	struct ts_string module = ts_stack_module(show->reader, id);
-	int64_t line = ts_stack_line(show->reader, id);
+	struct ts_string file = ts_frame_file(show->reader, id);
+	struct ts_string module = ts_frame_module(show->reader, id);
+	int64_t line = ts_frame_line(show->reader, id);
 
 	if (file.length && file.data != module.data) {
 		append_key(out, "file");
@@ -144,7 +144,7 @@ static void append_frame_place(const struct ts_show *show, struct ts_text *out, 
 
 static void append_frame(const struct ts_show *show, struct ts_text *out, int64_t id, size_t depth)
 {
-	const struct ts_frame_row *frame = ts_stack_frame(show->reader, id);
+	const struct ts_frame_row *frame = ts_frame_get(show->reader, id);
 	const char *kind = ts_enum_name("frame_kind", frame->kind);
 	TS_SCOPED(ts_text) name = { 0 };
 
@@ -152,8 +152,8 @@ static void append_frame(const struct ts_show *show, struct ts_text *out, int64_
 		ts_text_printf(out, "{\"func\":\"(lost)\",\"depth\":%zu}", depth);
 		return;
 	}
-	if (ts_stack_name(show->reader, id).length || frame->pc != TS_ABSENT)
-		ts_stack_append_function(show->reader, &name, id);
+	if (ts_frame_name(show->reader, id).length || frame->pc != TS_ABSENT)
+		ts_frame_append_function(show->reader, &name, id);
 	ts_text_append_str(out, "{\"func\":");
 	ts_text_append_json(out, name.data, name.length);
 	ts_text_append_char(out, ',');
@@ -164,17 +164,17 @@ static void append_frame(const struct ts_show *show, struct ts_text *out, int64_
 
 void ts_show_json_stack(const struct ts_show *show, struct ts_text *out, int64_t stack)
 {
-	struct ts_stack_path path = { 0 };
+	struct ts_stack_list path = { 0 };
 
 	ts_text_append_char(out, '[');
-	if (ts_stack_path(&path, show->reader, stack))
+	if (ts_stack_list_load(&path, show->reader, stack))
 		out->failed = true;
 	for (size_t i = 0; i < path.count; i++) {
 		if (i > 0)
 			ts_text_append_char(out, ',');
 		append_frame(show, out, path.frames[path.count - 1 - i], i);
 	}
-	ts_stack_path_release(&path);
+	ts_stack_list_release(&path);
 	ts_text_append_char(out, ']');
 }
 

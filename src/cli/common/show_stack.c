@@ -13,7 +13,7 @@ static int depth_of(struct ts_reader *reader, int64_t stack)
 	while (stack > 0 && depth < TS_STACK_MAX_DEPTH) {
 		const struct ts_stack_row *row = ts_reader_entity(reader, TS_TABLE_STACK, stack);
 
-		depth += row ? (int)ts_stack_depths(reader, row->frame) : 1;
+		depth += row ? (int)ts_frame_function_count(reader, row->frame) : 1;
 		/* Parents have smaller ids; anything else could be a cycle. */
 		stack = row && row->parent < stack ? row->parent : 0;
 	}
@@ -23,24 +23,24 @@ static int depth_of(struct ts_reader *reader, int64_t stack)
 /* A function; for a device instruction, with its offset. */
 static void append_function(struct ts_reader *reader, struct ts_text *out, int64_t id)
 {
-	const struct ts_frame_row *frame = ts_stack_frame(reader, id);
+	const struct ts_frame_row *frame = ts_frame_get(reader, id);
 
-	ts_stack_append_function(reader, out, id);
+	ts_frame_append_function(reader, out, id);
 	if (frame->kind == TS_FRAME_INSTRUCTION && frame->pc >= 0)
 		ts_text_printf(out, "+0x%04llx", (unsigned long long)frame->pc);
 }
 
 void ts_show_frame(struct ts_reader *reader, struct ts_text *out, int64_t frame)
 {
-	struct ts_string file = ts_stack_file(reader, frame);
-	int64_t line = ts_stack_line(reader, frame);
+	struct ts_string file = ts_frame_file(reader, frame);
+	int64_t line = ts_frame_line(reader, frame);
 	const char *name;
 	size_t length;
 
 	append_function(reader, out, frame);
 	if (!file.length)
 		return;
-	name = ts_stack_short_file(file, &length);
+	name = ts_frame_short_file(file, &length);
 	ts_text_append_str(out, " (");
 	ts_text_append(out, name, length);
 	if (line != TS_ABSENT)

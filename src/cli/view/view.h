@@ -48,7 +48,7 @@ struct ts_view {
 	/* state while printing */
 	struct ts_text_table grid;
 	struct ts_text cell;
-	struct ts_stack_path frames;       /* of the current row, with --stacks */
+	struct ts_stack_list frames;       /* of the current row, with --stacks */
 	struct ts_view_launches *launches; /* with --stacks, if there is device work; else NULL */
 	struct ts_view_launch launch;      /* of the current row */
 	struct ts_progress progress;

@@ -290,39 +290,38 @@ static int load(const struct ts_view *view, struct ts_work **ret_work, struct ts
 	return rc;
 }
 
-static int show(struct ts_view *view, const struct ts_command_list *instructions,
-		struct ts_error *err)
+static int show(struct ts_view *view, const struct ts_command_list *commands, struct ts_error *err)
 {
 	uint64_t limit = view->limit < 0 ? UINT64_MAX : (uint64_t)view->limit;
 	int rc = TS_OK;
 
-	for (size_t i = 0; !rc && i < instructions->count && view->rows < limit; i++) {
-		const struct ts_command_entry *one = &instructions->list[i];
+	for (size_t i = 0; !rc && i < commands->count && view->rows < limit; i++) {
+		const struct ts_command_entry *one = &commands->list[i];
 
-		if (!is_wanted(view, instructions->work, one))
+		if (!is_wanted(view, commands->work, one))
 			continue;
 		view->rows++;
 		if (view->json)
-			print_json(instructions->work, one);
+			print_json(commands->work, one);
 		else
-			print_text(view, instructions->work, one);
+			print_text(view, commands->work, one);
 		rc = ts_stdout_drain(err);
 	}
 	return rc;
 }
 
-static int show_table(struct ts_view *view, const struct ts_command_list *instructions,
+static int show_table(struct ts_view *view, const struct ts_command_list *commands,
 		      struct ts_error *err)
 {
 	int rc, finished;
 
 	if (view->json)
-		return show(view, instructions, err);
+		return show(view, commands, err);
 	ts_text_table_init(&view->grid);
 	ts_text_init(&view->cell);
 	for (size_t i = 0; i < TS_ARRAY_SIZE(COLUMNS); i++)
 		ts_text_table_add_column(&view->grid, COLUMNS[i].title, COLUMNS[i].right);
-	rc = show(view, instructions, err);
+	rc = show(view, commands, err);
 	finished = ts_text_table_finish(&view->grid, rc ? NULL : err);
 	ts_text_table_release(&view->grid);
 	ts_text_release(&view->cell);
@@ -331,11 +330,11 @@ static int show_table(struct ts_view *view, const struct ts_command_list *instru
 
 int ts_view_commands(struct ts_view *view, struct ts_error *err)
 {
-	TS_AUTO(ts_command_list) instructions = NULL;
+	TS_AUTO(ts_command_list) commands = NULL;
 	TS_AUTO(ts_work) work = NULL;
 	int rc = load(view, &work, err);
 
 	if (!rc)
-		rc = ts_command_list_new(&instructions, work, err);
-	return rc ? rc : show_table(view, instructions, err);
+		rc = ts_command_list_new(&commands, work, err);
+	return rc ? rc : show_table(view, commands, err);
 }

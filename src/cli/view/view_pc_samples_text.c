@@ -111,7 +111,7 @@ static void put_places(const struct ts_hot_view *hot, struct ts_text *out,
 	for (size_t i = 0; i < count; i++) {
 		struct ts_string file = { places[i].file, strlen(places[i].file) };
 		size_t length;
-		const char *name = ts_stack_short_file(file, &length);
+		const char *name = ts_frame_short_file(file, &length);
 
 		ts_text_append_str(out, i ? " < " : "");
 		ts_text_append(out, name, length);
@@ -171,9 +171,9 @@ static int print_instructions(const struct ts_hot_view *hot, struct ts_error *er
 
 static int print_stack(const struct ts_hot_view *hot, struct ts_text *out, int64_t stack)
 {
-	struct ts_stack_path path = { 0 };
+	struct ts_stack_list path = { 0 };
 	TS_SCOPED(ts_text) line = { 0 };
-	int rc = ts_stack_path(&path, hot->view->reader, stack);
+	int rc = ts_stack_list_load(&path, hot->view->reader, stack);
 
 	for (size_t i = path.count; !rc && i-- > 0;) {
 		ts_text_clear(&line);
@@ -184,7 +184,7 @@ static int print_stack(const struct ts_hot_view *hot, struct ts_text *out, int64
 	}
 	if (!stack)
 		ts_text_append_str(out, "    (no stack recorded)\n");
-	ts_stack_path_release(&path);
+	ts_stack_list_release(&path);
 	return rc;
 }
 

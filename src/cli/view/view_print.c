@@ -68,7 +68,7 @@ static void print_heading(struct ts_view *view, const char *heading, const char 
 static int print_stack(struct ts_view *view, const char *heading, int64_t stack,
 		       struct ts_error *err)
 {
-	if (ts_stack_path(&view->frames, view->reader, stack))
+	if (ts_stack_list_load(&view->frames, view->reader, stack))
 		return ts_error_set(err, TS_ENOMEM, "no memory");
 	if (heading && view->frames.count)
 		print_heading(view, heading, NULL);
@@ -215,7 +215,7 @@ int ts_view_print_finish(struct ts_view *view, struct ts_error *err)
 
 	ts_text_table_release(&view->grid);
 	ts_text_release(&view->cell);
-	ts_stack_path_release(&view->frames);
+	ts_stack_list_release(&view->frames);
 	ts_text_release(&view->launch.forward);
 	ts_view_launches_free(view->launches);
 	view->launches = NULL;

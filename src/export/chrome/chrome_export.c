@@ -171,12 +171,12 @@ static int put_meta(struct ts_chrome_export *x)
 /* Native frames symbolized later, or without a name: for viewers only; our importer skips them. */
 static void put_found_name(struct ts_chrome_export *x, int64_t frame)
 {
-	uint32_t depths = ts_stack_depths(x->reader, frame);
+	uint32_t depths = ts_frame_function_count(x->reader, frame);
 	TS_SCOPED(ts_text) name = { 0 };
 
 	for (uint32_t i = 0; i < depths; i++) {
 		ts_text_append_str(&name, i ? " < " : "");
-		ts_stack_append_function(x->reader, &name, ts_stack_at_depth(frame, i));
+		ts_frame_append_function(x->reader, &name, ts_frame_at_depth(frame, i));
 	}
 	ts_text_append_str(&x->out, "\"name\":");
 	ts_text_append_json(&x->out, name.data, name.length);

@@ -46,7 +46,7 @@ struct timeline {
 	struct ts_map thread_index; /* thread id to its index */
 	struct thread *threads;
 	size_t thread_count, thread_capacity;
-	struct ts_stack_path path;
+	struct ts_stack_list path;
 	struct ts_text name;
 };
 
@@ -63,7 +63,7 @@ static void put_head(struct timeline *timeline, const struct thread *thread, con
 	struct ts_chrome_export *x = timeline->x;
 
 	ts_text_clear(&timeline->name);
-	ts_stack_append_function(x->reader, &timeline->name, frame);
+	ts_frame_append_function(x->reader, &timeline->name, frame);
 	ts_chrome_begin_event(x);
 	ts_text_append_str(&x->out, phase);
 	ts_text_append_json(&x->out, timeline->name.data, timeline->name.length);
@@ -87,11 +87,11 @@ static void put_begin(struct timeline *timeline, const struct thread *thread, in
 		      int64_t time)
 {
 	struct ts_text *out = &timeline->x->out;
-	struct ts_string file = ts_stack_file(timeline->x->reader, id);
-	int64_t line = ts_stack_line(timeline->x->reader, id);
+	struct ts_string file = ts_frame_file(timeline->x->reader, id);
+	int64_t line = ts_frame_line(timeline->x->reader, id);
 
 	put_head(timeline, thread, "\"ph\":\"B\",\"name\":", id, time);
-	put_category(timeline, ts_stack_frame(timeline->x->reader, id));
+	put_category(timeline, ts_frame_get(timeline->x->reader, id));
 	if (file.length) {
 		ts_text_append_str(out, ",\"args\":{\"file\":");
 		ts_text_append_json(out, file.data, file.length);
@@ -146,7 +146,7 @@ static void name_apart(struct timeline *timeline, struct thread *thread, int64_t
 		.number = (int64_t)((uint64_t)MADE_UP_STACKS + (uint64_t)id)
 	};
 	ts_text_clear(&timeline->name);
-	ts_stack_append_thread(x->reader, &timeline->name, id);
+	ts_thread_append_name(x->reader, &timeline->name, id);
 	ts_text_append_str(&timeline->name, " stacks");
 	ts_chrome_begin_event(x);
 	ts_text_append_str(&x->out, "\"ph\":\"M\",\"name\":\"thread_name\",");
@@ -230,7 +230,7 @@ static int close_frames(struct timeline *timeline, struct thread *thread, size_t
 
 static int open_frames(struct timeline *timeline, struct thread *thread, int64_t time)
 {
-	const struct ts_stack_path *path = &timeline->path;
+	const struct ts_stack_list *path = &timeline->path;
 	int rc = TS_OK;
 
 	if (ts_grow_array((void **)&thread->frames, &thread->capacity, path->count,
@@ -249,11 +249,11 @@ static int open_frames(struct timeline *timeline, struct thread *thread, int64_t
 /* Number of outermost functions that are the same as before. */
 static size_t common_depth(const struct timeline *timeline, const struct thread *thread)
 {
-	const struct ts_stack_path *path = &timeline->path;
+	const struct ts_stack_list *path = &timeline->path;
 	size_t depth = 0;
 
 	while (depth < thread->count && depth < path->count &&
-	       ts_stack_same_function(timeline->x->reader, thread->frames[depth].frame,
+	       ts_frame_same_function(timeline->x->reader, thread->frames[depth].frame,
 				      path->frames[depth]))
 		depth++;
 	return depth;
@@ -266,7 +266,7 @@ static int change_stack(struct timeline *timeline, struct thread *thread, int64_
 
 	if (thread->count && stack == thread->stack)
 		return TS_OK;
-	if (ts_stack_path(&timeline->path, timeline->x->reader, stack))
+	if (ts_stack_list_load(&timeline->path, timeline->x->reader, stack))
 		return no_memory(timeline);
 	thread->stack = stack;
 	rc = close_frames(timeline, thread, common_depth(timeline, thread), time);
@@ -436,7 +436,7 @@ static void release(struct timeline *timeline)
 	for (size_t i = 0; i < timeline->thread_count; i++)
 		free(timeline->threads[i].frames);
 	free(timeline->threads);
-	ts_stack_path_release(&timeline->path);
+	ts_stack_list_release(&timeline->path);
 	ts_text_release(&timeline->name);
 }
 

@@ -190,7 +190,7 @@ static void put_frame(struct ts_csv_cells *cells, struct ts_text *out, int64_t i
 	if (!id)
 		return;
 	ts_text_clear(&cells->scratch);
-	ts_stack_append_function(cells->reader, &cells->scratch, id);
+	ts_frame_append_function(cells->reader, &cells->scratch, id);
 	ts_csv_put_text(out, cells->scratch.data, cells->scratch.length);
 }
 

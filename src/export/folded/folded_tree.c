@@ -40,7 +40,7 @@ void ts_folded_tree_release(struct ts_folded_tree *tree)
 	ts_pairmap_release(&tree->steps);
 	ts_pairmap_release(&tree->known);
 	free(tree->nodes);
-	ts_stack_path_release(&tree->path);
+	ts_stack_list_release(&tree->path);
 	ts_text_release(&tree->scratch);
 	ts_text_release(&tree->out);
 }
@@ -79,14 +79,14 @@ static bool is_short_taken(struct ts_folded_tree *tree, struct ts_string file, c
 
 static void append_file(struct ts_folded_tree *tree, int64_t frame)
 {
-	struct ts_string file = ts_stack_file(tree->reader, frame);
-	int64_t line = ts_stack_line(tree->reader, frame);
+	struct ts_string file = ts_frame_file(tree->reader, frame);
+	int64_t line = ts_frame_line(tree->reader, frame);
 	const char *name;
 	size_t length;
 
 	if (!file.length)
 		return;
-	name = ts_stack_short_file(file, &length);
+	name = ts_frame_short_file(file, &length);
 	if (is_short_taken(tree, file, name, length)) {
 		name = file.data;
 		length = file.length;
@@ -118,7 +118,7 @@ static uint32_t frame_word(struct ts_folded_tree *tree, int64_t frame)
 	if (ts_map_get(&tree->key_labels, key, &known))
 		return (uint32_t)known;
 	ts_text_clear(&tree->scratch);
-	ts_stack_append_function(tree->reader, &name, frame);
+	ts_frame_append_function(tree->reader, &name, frame);
 	append_clean(&tree->scratch, name.data, name.length);
 	append_file(tree, frame);
 	label = intern_label(tree);
@@ -177,10 +177,10 @@ static uint32_t offset_word(struct ts_folded_tree *tree, const struct ts_frame_r
  */
 static uint32_t frame_node(struct ts_folded_tree *tree, uint32_t node, int64_t frame)
 {
-	const struct ts_frame_row *row = ts_stack_frame(tree->reader, frame);
+	const struct ts_frame_row *row = ts_frame_get(tree->reader, frame);
 
-	for (uint32_t depth = ts_stack_depths(tree->reader, frame); depth > 0; depth--)
-		node = child_of(tree, node, frame_word(tree, ts_stack_at_depth(frame, depth - 1)));
+	for (uint32_t depth = ts_frame_function_count(tree->reader, frame); depth > 0; depth--)
+		node = child_of(tree, node, frame_word(tree, ts_frame_at_depth(frame, depth - 1)));
 	if (tree->keys.with_lines && row->kind == TS_FRAME_INSTRUCTION && row->pc >= 0)
 		node = child_of(tree, node, offset_word(tree, row));
 	return node;
@@ -189,7 +189,7 @@ static uint32_t frame_node(struct ts_folded_tree *tree, uint32_t node, int64_t f
 /* Stacks share callers, so each is resolved once: up to the first known one, then down again. */
 uint32_t ts_folded_stack(struct ts_folded_tree *tree, uint32_t root, int64_t stack)
 {
-	struct ts_stack_path *path = &tree->path;
+	struct ts_stack_list *path = &tree->path;
 	uint64_t node = root;
 
 	path->count = 0;
@@ -229,8 +229,8 @@ uint32_t ts_folded_frame(struct ts_folded_tree *tree, uint32_t node, int64_t fra
 
 uint32_t ts_folded_thread(struct ts_folded_tree *tree, uint32_t node, int64_t thread)
 {
-	node = child_of(tree, node, place_word(tree, thread, ts_stack_append_process));
-	return child_of(tree, node, place_word(tree, thread, ts_stack_append_thread));
+	node = child_of(tree, node, place_word(tree, thread, ts_thread_append_process));
+	return child_of(tree, node, place_word(tree, thread, ts_thread_append_name));
 }
 
 void ts_folded_count(struct ts_folded_tree *tree, uint32_t node, int64_t count)

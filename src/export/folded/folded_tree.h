@@ -37,7 +37,7 @@ struct ts_folded_tree {
 	struct ts_pairmap known;  /* node of a thread and stack to the stack's node */
 	struct ts_folded_node *nodes;
 	size_t node_count, node_capacity;
-	struct ts_stack_path path; /* ids of stacks */
+	struct ts_stack_list path; /* ids of stacks */
 	struct ts_text scratch, out;
 };
 

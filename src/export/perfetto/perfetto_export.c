@@ -229,7 +229,7 @@ int ts_export_perfetto(struct ts_reader *reader, int fd, const struct ts_export_
 	ts_map_release(&x.frames);
 	ts_map_release(&x.mappings);
 	ts_map_release(&x.specifications);
-	ts_stack_path_release(&x.path);
+	ts_stack_list_release(&x.path);
 	ts_text_release(&x.out);
 	ts_text_release(&x.event);
 	ts_text_release(&x.interned);

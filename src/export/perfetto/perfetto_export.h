@@ -195,7 +195,7 @@ struct ts_pf_export {
 	uint64_t enums_seen[TS_TABLE_COUNT][TS_MAX_COLUMNS];
 	/* stacks */
 	struct ts_map stacks, frames, mappings; /* iids already written */
-	struct ts_stack_path path;
+	struct ts_stack_list path;
 	/* GPU stages */
 	struct ts_map specifications; /* iids already written */
 	uint64_t *stages;             /* bit per string */

@@ -85,7 +85,7 @@ static uint64_t function_of(struct ts_pf_export *x, int64_t frame)
 {
 	TS_SCOPED(ts_text) name = { 0 };
 
-	ts_stack_append_function(x->reader, &name, frame);
+	ts_frame_append_function(x->reader, &name, frame);
 	return ts_pf_intern_text(x, TS_PF_FUNCTION, name.data, name.length);
 }
 
@@ -112,9 +112,9 @@ static int kind_of(const struct ts_frame_row *frame)
 
 static void put_frame(struct ts_pf_export *x, int64_t id)
 {
-	const struct ts_frame_row *frame = ts_stack_frame(x->reader, id);
-	struct ts_string file = ts_stack_file(x->reader, id);
-	int64_t line = ts_stack_line(x->reader, id);
+	const struct ts_frame_row *frame = ts_frame_get(x->reader, id);
+	struct ts_string file = ts_frame_file(x->reader, id);
+	int64_t line = ts_frame_line(x->reader, id);
 	uint64_t function, mapping, path = 0;
 	size_t open;
 
@@ -145,7 +145,7 @@ uint64_t ts_pf_intern_stack(struct ts_pf_export *x, int64_t stack)
 
 	if (!stack || !is_new(&x->stacks, (uint64_t)stack))
 		return (uint64_t)stack;
-	if (ts_stack_path(&x->path, x->reader, stack)) {
+	if (ts_stack_list_load(&x->path, x->reader, stack)) {
 		x->interned.failed = true;
 		return 0;
 	}

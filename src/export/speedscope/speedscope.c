@@ -45,7 +45,7 @@ struct speedscope {
 	size_t thread_count, thread_capacity;
 	struct ts_map thread_index; /* thread id to its index */
 	struct ts_map stacks;       /* stack id: its frames have keys */
-	struct ts_stack_path path;
+	struct ts_stack_list path;
 };
 
 static int no_memory(struct speedscope *x)
@@ -78,7 +78,7 @@ static int note_frames(struct speedscope *x, int64_t stack)
 		return no_memory(x);
 	if (!is_new)
 		return TS_OK;
-	if (ts_stack_path(&x->path, x->file.reader, stack))
+	if (ts_stack_list_load(&x->path, x->file.reader, stack))
 		return no_memory(x);
 	for (size_t i = 0; i < x->path.count; i++)
 		if (ts_frame_key(&x->file.keys, x->path.frames[i]) == TS_STRMAP_NONE)
@@ -181,7 +181,7 @@ static int store_rest(struct speedscope *x)
 
 static int put_stack(struct speedscope *x, const struct run *run)
 {
-	if (ts_stack_path(&x->path, x->file.reader, run->stack))
+	if (ts_stack_list_load(&x->path, x->file.reader, run->stack))
 		return no_memory(x);
 	ts_text_append_char(&x->file.out, '[');
 	for (size_t i = 0; i < x->path.count; i++) {
@@ -296,7 +296,7 @@ static void release(struct speedscope *x)
 	free(x->threads);
 	ts_map_release(&x->thread_index);
 	ts_map_release(&x->stacks);
-	ts_stack_path_release(&x->path);
+	ts_stack_list_release(&x->path);
 	ts_speedscope_release(&x->file);
 }
 

@@ -40,11 +40,11 @@ int ts_speedscope_flush(struct ts_speedscope *file, size_t unless_below)
 
 static void put_frame(struct ts_speedscope *file, int64_t id)
 {
-	struct ts_string path = ts_stack_file(file->reader, id);
-	int64_t line = ts_stack_line(file->reader, id);
+	struct ts_string path = ts_frame_file(file->reader, id);
+	int64_t line = ts_frame_line(file->reader, id);
 	TS_SCOPED(ts_text) name = { 0 };
 
-	ts_stack_append_function(file->reader, &name, id);
+	ts_frame_append_function(file->reader, &name, id);
 	ts_text_append_str(&file->out, "{\"name\":");
 	ts_text_append_json(&file->out, name.data, name.length);
 	if (path.length) {
@@ -91,6 +91,6 @@ void ts_speedscope_put_name(struct ts_speedscope *file, int64_t id)
 	ts_text_append_char(&name, ' ');
 	if (thread && thread->name)
 		ts_text_append_str(&name, "thread ");
-	ts_stack_append_thread(file->reader, &name, id);
+	ts_thread_append_name(file->reader, &name, id);
 	ts_text_append_json(&file->out, name.data, name.length);
 }

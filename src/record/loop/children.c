@@ -183,7 +183,7 @@ static int report_replaced(struct ts_recorder *recorder, struct ts_child *child,
 
 static int inspect(struct ts_recorder *recorder, struct ts_child *child, struct ts_error *err)
 {
-	enum ts_entry entry;
+	enum ts_preload preload;
 
 	/* Sampling from outside needs no agent. */
 	if (recorder->options.outside)
@@ -192,10 +192,11 @@ static int inspect(struct ts_recorder *recorder, struct ts_child *child, struct 
 	child->has_area |= has_area(recorder, child);
 	if (child->reported || child->has_area)
 		return TS_OK;
-	entry = ts_process_entry(child->pid);
-	if (entry == TS_ENTRY_STATIC || entry == TS_ENTRY_SECURE || entry == TS_ENTRY_OTHER_ARCH)
-		return report_replaced(recorder, child, ts_entry_reason(entry), err);
-	if (entry == TS_ENTRY_POSSIBLE && lacks_agent(recorder, child))
+	preload = ts_process_preload(child->pid);
+	if (preload == TS_PRELOAD_STATIC || preload == TS_PRELOAD_SECURE ||
+	    preload == TS_PRELOAD_OTHER_ARCH)
+		return report_replaced(recorder, child, ts_preload_reason(preload), err);
+	if (preload == TS_PRELOAD_POSSIBLE && lacks_agent(recorder, child))
 		return report_replaced(recorder, child,
 				       "the agent was not loaded: its environment was cleared",
 				       err);

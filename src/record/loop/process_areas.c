@@ -92,7 +92,7 @@ static pid_t only_recorder(void)
 
 static int not_a_target(pid_t pid, struct ts_error *err)
 {
-	enum ts_entry entry = ts_process_entry(pid);
+	enum ts_preload preload = ts_process_preload(pid);
 	pid_t recorder = only_recorder();
 	char name[64], hint[160] = "";
 
@@ -102,9 +102,10 @@ static int not_a_target(pid_t pid, struct ts_error *err)
 			 "; process %d can record its metrics: 'tracesmith config %d "
 			 "sample_rate=...'",
 			 (int)recorder, (int)recorder);
-	if (entry == TS_ENTRY_STATIC || entry == TS_ENTRY_SECURE || entry == TS_ENTRY_OTHER_ARCH)
+	if (preload == TS_PRELOAD_STATIC || preload == TS_PRELOAD_SECURE ||
+	    preload == TS_PRELOAD_OTHER_ARCH)
 		return ts_error_set(err, TS_ECAP, "process %d ('%s') cannot be recorded: %s%s",
-				    (int)pid, name, ts_entry_reason(entry), hint);
+				    (int)pid, name, ts_preload_reason(preload), hint);
 	return ts_error_set(
 		err, TS_ECAP,
 		"process %d ('%s') has no active agent; start it with 'tracesmith record -- %s "

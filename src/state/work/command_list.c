@@ -397,10 +397,10 @@ int ts_command_list_new(struct ts_command_list **ret_list, const struct ts_work 
 	return TS_OK;
 }
 
-void ts_command_list_free(struct ts_command_list *instructions)
+void ts_command_list_free(struct ts_command_list *commands)
 {
-	if (!instructions)
+	if (!commands)
 		return;
-	free(instructions->list);
-	free(instructions);
+	free(commands->list);
+	free(commands);
 }

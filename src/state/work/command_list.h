@@ -46,7 +46,7 @@ struct ts_command_list {
 /* Reads gpu_op columns that struct ts_work does not keep: its readers must still be open. */
 int ts_command_list_new(struct ts_command_list **ret_list, const struct ts_work *work,
 			struct ts_error *err);
-void ts_command_list_free(struct ts_command_list *instructions);
+void ts_command_list_free(struct ts_command_list *commands);
 TS_DEFINE_AUTO(ts_command_list, ts_command_list_free);
 
 #endif

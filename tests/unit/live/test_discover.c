@@ -322,7 +322,7 @@ TS_TEST(entry_of_programs)
 
 	if (MACHINE == EM_NONE)
 		ts_test_skip("no program for this machine");
-	TS_CHECK_INT(ts_process_entry(getpid()), TS_ENTRY_POSSIBLE);
+	TS_CHECK_INT(ts_process_preload(getpid()), TS_PRELOAD_POSSIBLE);
 	fill_program(&program);
 	TS_CHECK(write(fd, &program, sizeof(program)) == sizeof(program));
 	TS_CHECK(fchmod(fd, 0700) == 0);
@@ -338,11 +338,11 @@ TS_TEST(entry_of_programs)
 		if (strncmp(name, "ts-static", 9) == 0)
 			break;
 	}
-	TS_CHECK_INT(ts_process_entry(child), TS_ENTRY_STATIC);
+	TS_CHECK_INT(ts_process_preload(child), TS_PRELOAD_STATIC);
 	end_child(child);
 	unlink(path);
-	TS_CHECK_INT(ts_process_entry(child), TS_ENTRY_UNKNOWN);
-	TS_CHECK(strstr(ts_entry_reason(TS_ENTRY_STATIC), "cannot be loaded") != NULL);
+	TS_CHECK_INT(ts_process_preload(child), TS_PRELOAD_UNKNOWN);
+	TS_CHECK(strstr(ts_preload_reason(TS_PRELOAD_STATIC), "cannot be loaded") != NULL);
 }
 
 /* ---- descendants ---- */

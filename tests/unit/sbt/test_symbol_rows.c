@@ -141,7 +141,7 @@ TS_TEST(stacks_show_them_as_frames)
 	struct made made;
 	struct ts_frame_row frame = ts_frame_none;
 	struct ts_mapping_row mapping = ts_mapping_none;
-	struct ts_stack_path path = { 0 };
+	struct ts_stack_list path = { 0 };
 	TS_SCOPED(ts_text) text = { 0 };
 	uint32_t stack;
 
@@ -157,13 +157,13 @@ TS_TEST(stacks_show_them_as_frames)
 	add(&made, 2, 0, "inner");
 	add(&made, 2, 1, "outer");
 	open_made(&made);
-	TS_CHECK_INT(ts_stack_path(&path, made.reader, stack), 0);
+	TS_CHECK_INT(ts_stack_list_load(&path, made.reader, stack), 0);
 	TS_CHECK_INT(path.count, 3);
 	for (size_t i = 0; i < path.count; i++) {
-		ts_stack_append_function(made.reader, &text, path.frames[i]);
+		ts_frame_append_function(made.reader, &text, path.frames[i]);
 		ts_text_append_char(&text, ' ');
 	}
 	TS_CHECK_STR(ts_text_cstr(&text), "libx.so+0x10 outer inner ");
-	ts_stack_path_release(&path);
+	ts_stack_list_release(&path);
 	end(&made);
 }

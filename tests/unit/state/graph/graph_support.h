@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * For tests of the dependency graph and the instruction stream: nodes by correlation, and
+ * For tests of the dependency graph and command lists: nodes by correlation, and
  * invariants of every graph.
  */
 #ifndef TS_TESTS_UNIT_STATE_GRAPH_GRAPH_SUPPORT_H

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The instruction stream: its contents, order and operands. */
+/* Command lists: their contents, order and operands. */
 #include "state/work/command_list.h"
 #include "unit/state/graph/graph_support.h"
 

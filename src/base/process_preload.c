@@ -85,62 +85,62 @@ static bool read_at(int fd, void *buffer, size_t bytes, uint64_t offset)
 }
 
 /* A program with an interpreter is loaded by ld.so, which also loads the agent. */
-static enum ts_entry entry_by_headers(int fd, const Elf64_Ehdr *header)
+static enum ts_preload preload_by_headers(int fd, const Elf64_Ehdr *header)
 {
 	unsigned int count = TS_MIN(header->e_phnum, MAX_PROGRAM_HEADERS);
 	Elf64_Phdr segment;
 
 	if (header->e_phentsize != sizeof(segment))
-		return TS_ENTRY_UNKNOWN;
+		return TS_PRELOAD_UNKNOWN;
 	for (unsigned int i = 0; i < count; i++) {
 		uint64_t offset;
 
 		if (__builtin_add_overflow(header->e_phoff, (uint64_t)i * sizeof(segment),
 					   &offset) ||
 		    !read_at(fd, &segment, sizeof(segment), offset))
-			return TS_ENTRY_UNKNOWN;
+			return TS_PRELOAD_UNKNOWN;
 		if (segment.p_type == PT_INTERP)
-			return TS_ENTRY_POSSIBLE;
+			return TS_PRELOAD_POSSIBLE;
 	}
-	return TS_ENTRY_STATIC;
+	return TS_PRELOAD_STATIC;
 }
 
-static enum ts_entry entry_by_program(int fd)
+static enum ts_preload preload_by_program(int fd)
 {
 	Elf64_Ehdr header;
 
 	if (!read_at(fd, &header, sizeof(header), 0) ||
 	    memcmp(header.e_ident, ELFMAG, SELFMAG) != 0)
-		return TS_ENTRY_UNKNOWN;
+		return TS_PRELOAD_UNKNOWN;
 	if (header.e_ident[EI_CLASS] != ELFCLASS64 || header.e_ident[EI_DATA] != ELFDATA2LSB ||
 	    header.e_machine != OUR_MACHINE)
-		return TS_ENTRY_OTHER_ARCH;
+		return TS_PRELOAD_OTHER_ARCH;
 	if (header.e_type != ET_EXEC && header.e_type != ET_DYN)
-		return TS_ENTRY_UNKNOWN;
-	return entry_by_headers(fd, &header);
+		return TS_PRELOAD_UNKNOWN;
+	return preload_by_headers(fd, &header);
 }
 
-enum ts_entry ts_process_entry(pid_t pid)
+enum ts_preload ts_process_preload(pid_t pid)
 {
 	TS_AUTO_FD int fd = ts_proc_open(pid, "exe", O_RDONLY | O_NONBLOCK);
 
 	if (is_secure(pid, fd))
-		return TS_ENTRY_SECURE;
-	return fd >= 0 ? entry_by_program(fd) : TS_ENTRY_UNKNOWN;
+		return TS_PRELOAD_SECURE;
+	return fd >= 0 ? preload_by_program(fd) : TS_PRELOAD_UNKNOWN;
 }
 
-const char *ts_entry_reason(enum ts_entry entry)
+const char *ts_preload_reason(enum ts_preload preload)
 {
-	switch (entry) {
-	case TS_ENTRY_POSSIBLE:
+	switch (preload) {
+	case TS_PRELOAD_POSSIBLE:
 		return "the agent can be loaded into it";
-	case TS_ENTRY_STATIC:
+	case TS_PRELOAD_STATIC:
 		return "static program: the agent cannot be loaded into it";
-	case TS_ENTRY_SECURE:
+	case TS_PRELOAD_SECURE:
 		return "privileged program (setuid, setgid or capabilities): the agent is not loaded into it";
-	case TS_ENTRY_OTHER_ARCH:
+	case TS_PRELOAD_OTHER_ARCH:
 		return "program for another architecture: the agent cannot be loaded into it";
-	case TS_ENTRY_UNKNOWN:
+	case TS_PRELOAD_UNKNOWN:
 		break;
 	}
 	return "its program cannot be read";
