@@ -144,13 +144,13 @@ static int check_replacements(const struct ts_replay *replay, struct ts_error *e
 	const struct ts_replay_options *options = &replay->options;
 
 	for (size_t i = 0; i < options->replacement_count; i++) {
-		bool is_there = false;
+		bool is_found = false;
 
 		for (uint32_t j = 0; j < replay->stream->object_count; j++)
-			is_there |= replay->stream->objects[j].kind == TS_OBJECT_FUNCTION &&
+			is_found |= replay->stream->objects[j].kind == TS_OBJECT_FUNCTION &&
 				    !strcmp(replay->stream->objects[j].name,
 					    options->replacements[i].kernel);
-		if (!is_there)
+		if (!is_found)
 			return ts_error_set(err, TS_ENOTFOUND, "there is no kernel '%s' to replace",
 					    options->replacements[i].kernel);
 	}
@@ -452,9 +452,9 @@ static int report_stream(const struct ts_replay *replay, struct ts_replay_report
 		return rc;
 	report->recorded_span_ns = ts_replay_recorded_span(&recorded);
 	ts_replay_recorded_release(&recorded);
-	report->asked = replay->plan.asked;
+	report->requested = replay->plan.requested;
 	report->included = replay->plan.included;
-	report->commands = replay->plan.asked + replay->plan.included;
+	report->commands = replay->plan.requested + replay->plan.included;
 	ts_replay_plan_text(&replay->plan, replay->stream, report->included_text,
 			    sizeof(report->included_text));
 	ts_replay_verdict(replay->checker, report);
@@ -464,7 +464,7 @@ static int report_stream(const struct ts_replay *replay, struct ts_replay_report
 static void report_work(const struct runs *runs, struct ts_replay_report *report)
 {
 	report->verdict = TS_REPLAY_RAN;
-	report->commands = report->asked = runs->count;
+	report->commands = report->requested = runs->count;
 	report->recorded_span_ns = TS_ABSENT;
 }
 

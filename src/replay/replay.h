@@ -78,7 +78,7 @@ struct ts_replay_object_info {
 	 * Memory: the commands (indices) that allocated and freed it; TS_REPLAY_NONE: before the
 	 * window, or not inside it.
 	 */
-	uint32_t made_by, freed_by;
+	uint32_t created_by, freed_by;
 };
 
 enum ts_replay_arg_kind {
@@ -179,7 +179,7 @@ const char *ts_replay_command_text(const struct ts_replay_stream *stream, uint32
 /* ---- the plan (plan/) ---- */
 
 enum {
-	TS_REPLAY_ASKED = 1,
+	TS_REPLAY_REQUESTED = 1,
 	TS_REPLAY_INCLUDED = 2, /* a selected command needs its result */
 	/*
 	 * Kept only for its order. record, wait, sync, alloc and free run as always. Any other kind
@@ -193,8 +193,8 @@ struct ts_replay_plan {
 	uint8_t *kept;     /* per command of the stream: 0, or one of the above */
 	uint32_t *order;   /* indices of kept commands, in submission order */
 	uint32_t *instead; /* NULL: all commands are kept; else see ts_replay_plan_wait() */
-	uint32_t count, asked, included;
-	bool is_whole;
+	uint32_t count, requested, included;
+	bool is_complete;
 };
 
 /*
@@ -378,7 +378,7 @@ struct ts_replay {
 struct ts_replay_report {
 	enum ts_replay_verdict verdict;
 	char verdict_text[256];
-	uint32_t commands, asked, included, runs;
+	uint32_t commands, requested, included, runs;
 	char included_text[1024]; /* which commands, as text */
 	char device[256];
 	int64_t recorded_span_ns, span_ns; /* first start to last end; of the fastest run */

@@ -300,31 +300,31 @@ static bool compare(struct comparison *comparison, FILE *lines)
 {
 	char **list = NULL, *line = NULL;
 	size_t room = 0, count = 0;
-	bool is_whole = false;
+	bool is_complete = false;
 
 	/* Reads everything first: until then the program still runs. */
-	while (!is_whole && getline(&line, &room, lines) > 0) {
-		is_whole = !strcmp(line, "end\n");
+	while (!is_complete && getline(&line, &room, lines) > 0) {
+		is_complete = !strcmp(line, "end\n");
 		list = realloc(list, (count + 1) * sizeof(*list));
 		if (!list)
 			abort();
 		list[count++] = strdup(line);
 	}
 	for (size_t i = 0; i < count; i++) {
-		if (is_whole && i + 1 < count && !comparison->is_refused)
+		if (is_complete && i + 1 < count && !comparison->is_refused)
 			check_line(comparison, list[i]);
 		free(list[i]);
 	}
 	free(list);
 	free(line);
-	return is_whole;
+	return is_complete;
 }
 
 int main(int argc, char **argv)
 {
 	static struct comparison comparison;
 	int in, out, status;
-	bool is_whole;
+	bool is_complete;
 	FILE *lines;
 
 	if (argc < 2) {
@@ -337,17 +337,17 @@ int main(int argc, char **argv)
 		return 2;
 	comparison.view = (struct ts_python_process_view){ .memory = &comparison.memory,
 							   .layout = &comparison.layout };
-	is_whole = compare(&comparison, lines);
+	is_complete = compare(&comparison, lines);
 	close(in);
 	fclose(lines);
 	waitpid(comparison.memory.pid, &status, 0);
-	if (is_whole && comparison.is_refused) {
+	if (is_complete && comparison.is_refused) {
 		puts("skip: a version before its release, with other offsets");
 		return 77;
 	}
-	if (!is_whole)
+	if (!is_complete)
 		puts("the program has not come to its end");
 	printf("%u things compared, %u differ; %" PRIu64 " reads\n", comparison.compared,
 	       comparison.wrong, comparison.memory.system_calls);
-	return !is_whole || comparison.wrong || comparison.compared < 300;
+	return !is_complete || comparison.wrong || comparison.compared < 300;
 }

@@ -105,7 +105,7 @@ void ts_replay_show_json(const struct ts_replay_shown *shown, struct ts_text *ou
 		       ",\"included\":%" PRIu32 ",\"runs\":%" PRIu32 ",\"checks\":%" PRIu32
 		       ",\"compared\":%" PRIu32,
 		       report->verdict < TS_REPLAY_DIFFERS ? "true" : "false", report->commands,
-		       report->asked, report->included, report->runs, report->checks,
+		       report->requested, report->included, report->runs, report->checks,
 		       report->compared_ranges);
 	append_text(out, "trace", shown->path);
 	append_text(out, "target", replay->options.target->name);

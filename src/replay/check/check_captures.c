@@ -80,7 +80,7 @@ static bool is_comparable(const struct ts_replay_checker *checker,
 			  const struct ts_replay_command_info *command,
 			  const struct ts_replay_range *range)
 {
-	return checker->replay->plan.is_whole || command->unknown_access ||
+	return checker->replay->plan.is_complete || command->unknown_access ||
 	       is_inside(range, command->writes, command->write_count) ||
 	       is_inside(range, command->reads, command->read_count);
 }
@@ -118,10 +118,10 @@ static int add_writes(struct ts_replay_checker *checker, uint32_t position, uint
 		if (command->writes[i].bytes && can_see(checker, command->writes[i].memory))
 			rc = add(checker, position, &command->writes[i], "each", &unused);
 	for (uint32_t i = 0; !rc && command->unknown_access && i < stream->object_count; i++) {
-		struct ts_replay_range whole = { i, 0, stream->objects[i].bytes };
+		struct ts_replay_range all_bytes = { i, 0, stream->objects[i].bytes };
 
 		if (ts_replay_is_alive(stream, i, index) && can_see(checker, i))
-			rc = add(checker, position, &whole, "each", &unused);
+			rc = add(checker, position, &all_bytes, "each", &unused);
 	}
 	return rc;
 }
@@ -160,17 +160,17 @@ static uint32_t find_memory(const struct ts_replay_stream *stream, uint64_t numb
 static int no_such_memory(const struct ts_replay_stream *stream, uint32_t index, uint64_t number,
 			  struct ts_error *err)
 {
-	TS_SCOPED(ts_text) there = { 0 };
+	TS_SCOPED(ts_text) available = { 0 };
 
-	for (uint32_t i = 0; i < stream->object_count && there.length < 200; i++)
+	for (uint32_t i = 0; i < stream->object_count && available.length < 200; i++)
 		if (ts_replay_is_alive(stream, i, index))
-			ts_text_printf(&there, "%s%" PRIu64, there.length ? ", " : "",
+			ts_text_printf(&available, "%s%" PRIu64, available.length ? ", " : "",
 				       stream->objects[i].number);
 	return ts_error_set(err, TS_EINVAL,
 			    "there is no memory %" PRIu64 " after command %" PRIu64
 			    "; existing memory: %s",
 			    number, stream->commands[index].sequence,
-			    there.length ? ts_text_cstr(&there) : "none");
+			    available.length ? ts_text_cstr(&available) : "none");
 }
 
 static int add_dump(struct ts_replay_checker *checker, uint32_t position, uint32_t index,
@@ -230,12 +230,12 @@ static int add_final(struct ts_replay_checker *checker)
 	int rc = written ? TS_OK : TS_ENOMEM;
 
 	for (uint32_t i = 0; !rc && i < stream->object_count; i++) {
-		struct ts_replay_range whole = { i, 0, stream->objects[i].bytes };
+		struct ts_replay_range all_bytes = { i, 0, stream->objects[i].bytes };
 
 		if (written[i] && ts_replay_is_alive(stream, i, last) && can_see(checker, i))
-			rc = add(checker, replay->plan.count, &whole, "final", &unused);
+			rc = add(checker, replay->plan.count, &all_bytes, "final", &unused);
 	}
-	for (uint32_t i = 0; !rc && replay->plan.is_whole && i < stream->final_count; i++) {
+	for (uint32_t i = 0; !rc && replay->plan.is_complete && i < stream->final_count; i++) {
 		const struct ts_replay_check *check = &stream->final_checks[i];
 
 		if (check->range.bytes && can_see(checker, check->range.memory) &&
@@ -247,7 +247,7 @@ static int add_final(struct ts_replay_checker *checker)
 
 /* ---- all captures ---- */
 
-static int add_place(struct ts_replay_checker *checker, uint32_t position, struct ts_error *err)
+static int add_position(struct ts_replay_checker *checker, uint32_t position, struct ts_error *err)
 {
 	const struct ts_replay *replay = checker->replay;
 	uint32_t index = replay->plan.order[position];
@@ -266,7 +266,7 @@ int ts_replay_captures_choose(struct ts_replay_checker *checker, struct ts_error
 	int rc = TS_OK;
 
 	for (uint32_t i = 0; !rc && i < replay->plan.count; i++)
-		rc = add_place(checker, i, err);
+		rc = add_position(checker, i, err);
 	if (!rc && replay->options.dump_at && checker->dump_capture == TS_REPLAY_NONE)
 		rc = ts_error_set(err, TS_EINVAL,
 				  "command %" PRIu64 " is not among the replayed commands",

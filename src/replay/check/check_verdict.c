@@ -26,8 +26,8 @@ static uint32_t memory_of(const struct ts_replay_checker *checker, uint32_t capt
 	return command->other;
 }
 
-static const char *place_text(const struct ts_replay_checker *checker, uint32_t capture,
-			      char *buffer, size_t bytes)
+static const char *position_text(const struct ts_replay_checker *checker, uint32_t capture,
+				 char *buffer, size_t bytes)
 {
 	const struct ts_replay *replay = checker->replay;
 	uint32_t position = checker->captures[capture].position;
@@ -51,7 +51,7 @@ static void set_position(const struct ts_replay_checker *checker, uint32_t captu
 	memory = memory_of(checker, capture, &offset);
 	report->buffer_number = memory == TS_REPLAY_NONE ? 0 : stream->objects[memory].number;
 	snprintf(report->buffer, sizeof(report->buffer), "memory %" PRIu64, report->buffer_number);
-	place_text(checker, capture, report->command_text, sizeof(report->command_text));
+	position_text(checker, capture, report->command_text, sizeof(report->command_text));
 	if (position >= replay->plan.count)
 		return;
 	report->command = stream->commands[replay->plan.order[position]].sequence;
@@ -123,13 +123,13 @@ static void differs(const struct ts_replay_checker *checker, struct ts_replay_re
 	report->verdict = TS_REPLAY_DIFFERS;
 	snprintf(report->verdict_text, sizeof(report->verdict_text), "differs from recording");
 	set_position(checker, capture, report);
-	place_text(checker, capture, to, sizeof(to));
+	position_text(checker, capture, to, sizeof(to));
 	if (before == TS_REPLAY_NONE)
 		snprintf(report->between, sizeof(report->between),
 			 "no matching check before the first difference, at %s", to);
 	else
 		snprintf(report->between, sizeof(report->between), "equal at %s; different at %s",
-			 place_text(checker, before, from, sizeof(from)), to);
+			 position_text(checker, before, from, sizeof(from)), to);
 	if (checker->expected[capture].content && checker->differing)
 		set_bytes(checker, capture, checker->expected[capture].content, checker->differing,
 			  true, report);

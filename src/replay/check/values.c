@@ -139,15 +139,15 @@ struct ts_value_difference ts_value_compare(const struct ts_value_type *type, ui
 {
 	const unsigned char *x = a, *y = b;
 	struct ts_value_difference difference = { 0 };
-	uint64_t step = type ? type->bytes : 1, whole = bytes - bytes % step;
+	uint64_t step = type ? type->bytes : 1, complete_bytes = bytes - bytes % step;
 
-	for (uint64_t i = 0; i < whole; i += step) {
+	for (uint64_t i = 0; i < complete_bytes; i += step) {
 		if (!memcmp(x + i, y + i, step) ||
 		    (type && ulp && ts_value_is_near(type, x + i, y + i, ulp)))
 			continue;
 		differ(&difference, x, y, i, i + step);
 	}
-	differ(&difference, x, y, whole, bytes);
+	differ(&difference, x, y, complete_bytes, bytes);
 	difference.first_value = difference.first_byte / step;
 	return difference;
 }

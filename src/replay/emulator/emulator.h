@@ -61,7 +61,7 @@ struct ts_emulator_observed {
 	 * By name of a call that waits for a device: its duration if there is nothing to wait for,
 	 * and how long it continues after the end of what it waited for.
 	 */
-	int64_t *own_ns, *tail_ns;
+	int64_t *self_ns, *tail_ns;
 	/*
 	 * By call: a command that it must wait for although the graph has no such edge;
 	 * TS_WORK_NONE.

@@ -301,14 +301,14 @@ static int observe_calls(struct ts_emulator_observed *observed, const struct ts_
 	struct samples samples = { 0 };
 	struct group group;
 
-	observed->own_ns = calloc(names + 1, sizeof(*observed->own_ns));
+	observed->self_ns = calloc(names + 1, sizeof(*observed->self_ns));
 	observed->tail_ns = calloc(names + 1, sizeof(*observed->tail_ns));
-	if (!observed->own_ns || !observed->tail_ns)
+	if (!observed->self_ns || !observed->tail_ns)
 		return TS_ENOMEM;
 	sample_calls(&samples, graph);
 	sort_samples(&samples);
 	while (next_group(&samples, &at, &group)) {
-		int64_t *usual = group.number % 2 ? observed->tail_ns : observed->own_ns;
+		int64_t *usual = group.number % 2 ? observed->tail_ns : observed->self_ns;
 
 		usual[group.number / 2] = group.usual;
 	}
@@ -342,7 +342,7 @@ void ts_emulator_observed_release(struct ts_emulator_observed *observed)
 	free(observed->latencies);
 	free(observed->slots);
 	free(observed->engines);
-	free(observed->own_ns);
+	free(observed->self_ns);
 	free(observed->tail_ns);
 	free(observed->implied);
 	*observed = (struct ts_emulator_observed){ 0 };

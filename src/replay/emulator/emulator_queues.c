@@ -93,13 +93,13 @@ static void make_queues(struct ts_emulator_build *build, const struct ts_work_de
 			struct queue *queues, uint32_t count)
 {
 	const struct ts_work *work = build->work;
-	uint32_t made = 0, end = device->first_stream + device->stream_count;
+	uint32_t filled = 0, end = device->first_stream + device->stream_count;
 
-	for (uint32_t s = device->first_stream; s < end && made < count; s++)
+	for (uint32_t s = device->first_stream; s < end && filled < count; s++)
 		if (work->streams[s].command_count)
-			queues[made++] = (struct queue){ TS_WORK_NONE, s };
-	for (; made < count; made++)
-		queues[made] =
+			queues[filled++] = (struct queue){ TS_WORK_NONE, s };
+	for (; filled < count; filled++)
+		queues[filled] =
 			(struct queue){ TS_WORK_NONE, work->stream_count + build->new_streams++ };
 }
 

@@ -149,7 +149,7 @@ struct evidence {
  * Did the copy wait for a kernel that was running when it was ready? Workers of a processor become
  * free slightly before the recorded end.
  */
-static void judge_copy(struct evidence *evidence, uint32_t copy)
+static void classify_copy(struct evidence *evidence, uint32_t copy)
 {
 	const struct ts_work_command *commands = evidence->graph->work->commands;
 	int64_t ready = TS_MAX(commands[copy].issued, ts_emulator_ready(evidence->graph, copy));
@@ -181,7 +181,7 @@ static bool shares_slots(struct sweep *sweep, const struct ts_graph *graph, uint
 		if (ts_emulator_resource(&sweep->work->commands[c]) == TS_EMULATOR_KERNELS)
 			evidence.kernels[evidence.kernel_count++ % LAST_KERNELS] = c;
 		else
-			judge_copy(&evidence, c);
+			classify_copy(&evidence, c);
 	}
 	return evidence.waited >= ENOUGH && evidence.waited >= 2 * evidence.beside;
 }

@@ -12,14 +12,14 @@
 
 #define UNIT(unit) (1u << TS_WHAT_IF_##unit)
 
-static const struct word {
-	const char *word;
+static const struct keyword {
+	const char *keyword;
 	enum ts_what_if_kind kind;
 	unsigned int units; /* accepted units */
 	bool named;         /* has a glob */
 	bool divides;       /* 0x is invalid: it would take infinitely long */
 	const char *values; /* for messages */
-} words[] = {
+} keywords[] = {
 	{ "kernel", TS_WHAT_IF_KERNEL, UNIT(TIMES) | UNIT(NS), true, false, "0.5x or 12us" },
 	{ "copy", TS_WHAT_IF_COPY, UNIT(TIMES) | UNIT(NS), true, false, "0.5x or 12us" },
 	{ "device-speed", TS_WHAT_IF_DEVICE_SPEED, UNIT(TIMES), false, true, "2x" },
@@ -84,7 +84,7 @@ static int64_t bandwidth_of(const char *unit, int64_t numerator, int64_t denomin
 	return 0;
 }
 
-static int parse_word(const char *text, struct ts_what_if_change *change)
+static int parse_keyword(const char *text, struct ts_what_if_change *change)
 {
 	static const char *const policies[] = {
 		[TS_EMULATOR_FIFO] = "fifo",
@@ -109,7 +109,7 @@ static int parse_value(const char *text, unsigned int units, struct ts_what_if_c
 	int64_t ns;
 
 	if (!rest)
-		return parse_word(text, change);
+		return parse_keyword(text, change);
 	if (!strcmp(rest, "x")) {
 		change->unit = TS_WHAT_IF_TIMES;
 	} else if (units & UNIT(BYTES_S)) {
@@ -133,11 +133,12 @@ static int parse_value(const char *text, unsigned int units, struct ts_what_if_c
 
 /* ---- changes ---- */
 
-static const struct word *find_word(const char *text, size_t length)
+static const struct keyword *find_keyword(const char *text, size_t length)
 {
-	for (size_t i = 0; i < TS_ARRAY_SIZE(words); i++)
-		if (strlen(words[i].word) == length && !memcmp(words[i].word, text, length))
-			return &words[i];
+	for (size_t i = 0; i < TS_ARRAY_SIZE(keywords); i++)
+		if (strlen(keywords[i].keyword) == length &&
+		    !memcmp(keywords[i].keyword, text, length))
+			return &keywords[i];
 	return NULL;
 }
 
@@ -148,23 +149,23 @@ static int parse_change(struct ts_what_if *what_if, const char *text,
 	const char *value = strrchr(text, '=');
 	size_t length = value ? (size_t)(value - text) : strlen(text);
 	const char *colon = memchr(text, ':', length);
-	const struct word *word = find_word(text, colon ? (size_t)(colon - text) : length);
+	const struct keyword *keyword = find_keyword(text, colon ? (size_t)(colon - text) : length);
 
-	if (!value || !word || (word->named && !colon) || (!word->named && colon))
+	if (!value || !keyword || (keyword->named && !colon) || (!keyword->named && colon))
 		return ts_error_set(err, TS_EINVAL,
 				    "unknown what-if '%s'; expected " TS_WHAT_IF_CHANGES, text);
 	change->text = text;
-	change->kind = word->kind;
-	if (word->named) {
+	change->kind = keyword->kind;
+	if (keyword->named) {
 		change->glob = ts_arena_strdup_len(&what_if->arena, colon + 1,
 						   length - (size_t)(colon + 1 - text));
 		if (!change->glob)
 			return ts_error_set(err, TS_ENOMEM, "no memory for a what-if");
 	}
-	if (parse_value(value + 1, word->units, change) || !(word->units & 1u << change->unit) ||
-	    (word->divides && change->numerator == 0))
+	if (parse_value(value + 1, keyword->units, change) ||
+	    !(keyword->units & 1u << change->unit) || (keyword->divides && change->numerator == 0))
 		return ts_error_set(err, TS_EINVAL, "what-if '%s': '%s' takes %s, not '%s'", text,
-				    word->word, word->values, value + 1);
+				    keyword->keyword, keyword->values, value + 1);
 	return TS_OK;
 }
 

@@ -14,7 +14,7 @@
 #include "replay/stream/stream_internal.h"
 
 /* First correlation for commands that have none in the recording. */
-#define OWN_CORRELATIONS ((int64_t)1 << 40)
+#define FIRST_CORRELATION ((int64_t)1 << 40)
 
 struct output {
 	const struct ts_replay *replay;
@@ -103,7 +103,7 @@ static int64_t correlation_of(const struct output *output, uint32_t index)
 {
 	int64_t correlation = output->stream->commands[index].correlation;
 
-	return correlation > 0 ? correlation : OWN_CORRELATIONS + index;
+	return correlation > 0 ? correlation : FIRST_CORRELATION + index;
 }
 
 static int64_t in_trace_time(const struct output *output, int64_t time)

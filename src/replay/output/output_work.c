@@ -149,7 +149,7 @@ static void add_streams(struct output *output, struct ts_writer *writer)
 {
 	const struct ts_work *work = output->work;
 	uint32_t known = work->stream_count;
-	TS_SCOPED(ts_map) made = { 0 };
+	TS_SCOPED(ts_map) written = { 0 };
 
 	for (uint32_t i = 0; i < work->command_count; i++) {
 		uint32_t stream = output->outcome->streams[i];
@@ -158,7 +158,7 @@ static void add_streams(struct output *output, struct ts_writer *writer)
 
 		if (stream < known)
 			continue;
-		ts_map_insert(&made, stream, &is_new);
+		ts_map_insert(&written, stream, &is_new);
 		if (!is_new)
 			continue;
 		row.id = stream_id(output, stream);

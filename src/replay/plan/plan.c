@@ -32,7 +32,7 @@ bool ts_replay_is_alive(const struct ts_replay_stream *stream, uint32_t memory, 
 	const struct ts_replay_object_info *object = &stream->objects[memory];
 
 	return ts_replay_is_root(stream, memory) &&
-	       (object->made_by == TS_REPLAY_NONE || object->made_by <= command) &&
+	       (object->created_by == TS_REPLAY_NONE || object->created_by <= command) &&
 	       (object->freed_by == TS_REPLAY_NONE || object->freed_by > command);
 }
 
@@ -63,7 +63,7 @@ static int check_replayable(const struct ts_replay_plan *plan,
 static void count(struct ts_replay_plan *plan, const struct ts_replay_stream *stream)
 {
 	for (uint32_t i = 0; i < stream->command_count; i++) {
-		plan->asked += plan->kept[i] == TS_REPLAY_ASKED;
+		plan->requested += plan->kept[i] == TS_REPLAY_REQUESTED;
 		plan->included += plan->kept[i] == TS_REPLAY_INCLUDED;
 	}
 }
@@ -77,8 +77,8 @@ int ts_replay_plan_make(struct ts_replay_plan *plan, const struct ts_replay_stre
 	plan->kept = calloc(stream->command_count + 1u, 1);
 	if (!plan->kept)
 		return ts_replay_no_memory(err);
-	rc = ts_replay_plan_ask(plan, stream, options, err);
-	if (!rc && !plan->is_whole)
+	rc = ts_replay_plan_select(plan, stream, options, err);
+	if (!rc && !plan->is_complete)
 		rc = ts_replay_plan_include(plan, stream, err);
 	if (!rc)
 		rc = check_replayable(plan, stream, err);

@@ -27,9 +27,9 @@ bool ts_replay_is_root(const struct ts_replay_stream *stream, uint32_t object);
 
 /* ---- steps ---- */
 
-/* Marks requested commands with TS_REPLAY_ASKED. */
-int ts_replay_plan_ask(struct ts_replay_plan *plan, const struct ts_replay_stream *stream,
-		       const struct ts_replay_options *options, struct ts_error *err);
+/* Marks requested commands with TS_REPLAY_REQUESTED. */
+int ts_replay_plan_select(struct ts_replay_plan *plan, const struct ts_replay_stream *stream,
+			  const struct ts_replay_options *options, struct ts_error *err);
 /* Marks their inputs with TS_REPLAY_INCLUDED. */
 int ts_replay_plan_include(struct ts_replay_plan *plan, const struct ts_replay_stream *stream,
 			   struct ts_error *err);

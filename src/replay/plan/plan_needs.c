@@ -77,7 +77,7 @@ static int look_at(struct needs *needs, struct ts_replay_plan *plan, uint32_t in
 
 	/* Memory has no earlier content: it starts with that of its object. */
 	if (command->kind == TS_COMMAND_ALLOC && command->object != TS_REPLAY_NONE &&
-	    needs->stream->objects[command->object].made_by == index)
+	    needs->stream->objects[command->object].created_by == index)
 		return update(needs, command->object, 0,
 			      needs->stream->objects[command->object].bytes, false);
 	if (!plan->kept[index] && !is_needed(needs, command))
@@ -101,7 +101,7 @@ static int compare_positions(const void *a, const void *b)
 				    : TS_COMPARE(x->index, y->index);
 }
 
-static struct position *sort_places(const struct ts_replay_stream *stream)
+static struct position *sort_positions(const struct ts_replay_stream *stream)
 {
 	struct position *positions = ts_alloc_array(stream->command_count, sizeof(*positions));
 	bool is_sorted = true;
@@ -119,7 +119,7 @@ int ts_replay_plan_include(struct ts_replay_plan *plan, const struct ts_replay_s
 			   struct ts_error *err)
 {
 	struct needs needs = { .stream = stream };
-	TS_AUTO_FREE struct position *positions = sort_places(stream);
+	TS_AUTO_FREE struct position *positions = sort_positions(stream);
 	int rc = TS_OK;
 
 	needs.memory = calloc(stream->object_count + 1u, sizeof(*needs.memory));

@@ -110,7 +110,7 @@ static void mark(struct ordering *ordering)
 	uint8_t *kept = ordering->plan->kept;
 
 	for (uint32_t i = 0; i < ordering->stream->command_count; i++) {
-		if (!kept[i] && !ordering->plan->is_whole && is_kept_for_order(ordering, i))
+		if (!kept[i] && !ordering->plan->is_complete && is_kept_for_order(ordering, i))
 			kept[i] = TS_REPLAY_ORDER;
 		if (is_dropped(ordering, i))
 			kept[i] = 0;
@@ -191,7 +191,7 @@ int ts_replay_plan_order(struct ts_replay_plan *plan, const struct ts_replay_str
 	}
 	if (!rc)
 		list(&ordering);
-	if (!rc && !plan->is_whole)
+	if (!rc && !plan->is_complete)
 		rc = find_instead(&ordering);
 	free(ordering.used);
 	return rc ? ts_replay_no_memory(err) : TS_OK;

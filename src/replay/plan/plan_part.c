@@ -46,17 +46,17 @@ static int parse_position(const struct part *part, const char *option, const cha
 
 /* ---- queues ---- */
 
-static int no_such_queue(const struct ts_replay_stream *stream, const char *word, size_t length,
+static int no_such_queue(const struct ts_replay_stream *stream, const char *token, size_t length,
 			 struct ts_error *err)
 {
-	TS_SCOPED(ts_text) there = { 0 };
+	TS_SCOPED(ts_text) available = { 0 };
 
-	for (uint32_t i = 0; i < stream->object_count && there.length < 200; i++)
+	for (uint32_t i = 0; i < stream->object_count && available.length < 200; i++)
 		if (stream->objects[i].kind == TS_OBJECT_STREAM)
-			ts_text_printf(&there, "%s%" PRIu64, there.length ? ", " : "",
+			ts_text_printf(&available, "%s%" PRIu64, available.length ? ", " : "",
 				       stream->objects[i].index);
 	return ts_error_set(err, TS_EINVAL, "there is no stream %.*s; streams are %s", (int)length,
-			    word, there.length ? ts_text_cstr(&there) : "none");
+			    token, available.length ? ts_text_cstr(&available) : "none");
 }
 
 /*
@@ -71,13 +71,13 @@ static bool is_queue(const struct ts_replay_object_info *object, int64_t number,
 			  : object->id == number;
 }
 
-static int parse_queue(struct part *part, const char *word, size_t length, struct ts_error *err)
+static int parse_queue(struct part *part, const char *token, size_t length, struct ts_error *err)
 {
 	const struct ts_replay_stream *stream = part->stream;
 	int64_t number = -1;
 
-	if (ts_parse_int64(word, length, &number))
-		return no_such_queue(stream, word, length, err);
+	if (ts_parse_int64(token, length, &number))
+		return no_such_queue(stream, token, length, err);
 	for (int way = 0; way < 3; way++) {
 		for (uint32_t i = 0; i < stream->object_count; i++) {
 			if (is_queue(&stream->objects[i], number, way)) {
@@ -86,33 +86,33 @@ static int parse_queue(struct part *part, const char *word, size_t length, struc
 			}
 		}
 	}
-	return no_such_queue(stream, word, length, err);
+	return no_such_queue(stream, token, length, err);
 }
 
 static int parse_queues(struct part *part, struct ts_error *err)
 {
-	const char *word = part->options->streams;
+	const char *token = part->options->streams;
 	int rc = TS_OK;
 
-	if (!word)
+	if (!token)
 		return TS_OK;
 	part->queues = calloc(part->stream->object_count + 1u, sizeof(*part->queues));
 	if (!part->queues)
 		return ts_replay_no_memory(err);
 	while (!rc) {
-		size_t length = strcspn(word, ",");
+		size_t length = strcspn(token, ",");
 
-		rc = parse_queue(part, word, length, err);
-		if (!word[length])
+		rc = parse_queue(part, token, length, err);
+		if (!token[length])
 			break;
-		word += length + 1;
+		token += length + 1;
 	}
 	return rc;
 }
 
 /* ---- commands ---- */
 
-static bool is_asked(const struct part *part, const struct ts_replay_command_info *command)
+static bool is_requested(const struct part *part, const struct ts_replay_command_info *command)
 {
 	const char *kernel = part->options->kernel;
 
@@ -172,18 +172,19 @@ static int nothing(const struct part *part, struct ts_error *err)
 
 static int mark(struct ts_replay_plan *plan, const struct part *part, struct ts_error *err)
 {
-	uint32_t asked = 0;
+	uint32_t requested = 0;
 
 	for (uint32_t i = 0; i < part->stream->command_count; i++) {
-		plan->kept[i] = is_asked(part, &part->stream->commands[i]) ? TS_REPLAY_ASKED : 0;
-		asked += plan->kept[i];
+		plan->kept[i] = is_requested(part, &part->stream->commands[i]) ? TS_REPLAY_REQUESTED
+									       : 0;
+		requested += plan->kept[i];
 	}
-	plan->is_whole = asked == part->stream->command_count;
-	return asked ? TS_OK : nothing(part, err);
+	plan->is_complete = requested == part->stream->command_count;
+	return requested ? TS_OK : nothing(part, err);
 }
 
-int ts_replay_plan_ask(struct ts_replay_plan *plan, const struct ts_replay_stream *stream,
-		       const struct ts_replay_options *options, struct ts_error *err)
+int ts_replay_plan_select(struct ts_replay_plan *plan, const struct ts_replay_stream *stream,
+			  const struct ts_replay_options *options, struct ts_error *err)
 {
 	struct part part = { .options = options,
 			     .stream = stream,

@@ -47,9 +47,9 @@ static int load_geometry(struct ts_replay_load *load, uint32_t index,
 
 /* ---- arguments ---- */
 
-static bool is_word(const char *word, const char *name)
+static bool is_text(const char *text, const char *name)
 {
-	return word && !strcmp(word, name);
+	return text && !strcmp(text, name);
 }
 
 static int load_bytes(struct ts_replay_load *load, uint32_t index, uint32_t number,
@@ -79,14 +79,14 @@ static int load_memory(struct ts_replay_load *load, uint32_t index, uint32_t num
 {
 	uint32_t object = ts_replay_object_by_number(load, raw->object);
 	struct ts_replay_range range;
-	uint64_t whole;
+	uint64_t object_bytes;
 	char what[32];
 	int rc;
 
 	arg->access = TS_REPLAY_READS | TS_REPLAY_WRITES;
-	if (is_word(raw->access, "read"))
+	if (is_text(raw->access, "read"))
 		arg->access = TS_REPLAY_READS;
-	else if (is_word(raw->access, "write"))
+	else if (is_text(raw->access, "write"))
 		arg->access = TS_REPLAY_WRITES;
 	if (raw->object == 0)
 		return TS_OK;
@@ -96,9 +96,10 @@ static int load_memory(struct ts_replay_load *load, uint32_t index, uint32_t num
 					       ", which is missing",
 					       number, raw->object);
 	snprintf(what, sizeof(what), "argument %" PRIu32, number);
-	whole = load->stream->objects[object].bytes;
+	object_bytes = load->stream->objects[object].bytes;
 	rc = ts_replay_load_range(load, index, what, object, raw->offset,
-				  raw->has_bytes ? raw->bytes : whole - TS_MIN(raw->offset, whole),
+				  raw->has_bytes ? raw->bytes
+						 : object_bytes - TS_MIN(raw->offset, object_bytes),
 				  &range, err);
 	if (rc)
 		return rc;
@@ -113,9 +114,9 @@ static int load_arg(struct ts_replay_load *load, uint32_t index, uint32_t number
 		    struct ts_error *err)
 {
 	arg->memory = TS_REPLAY_NONE;
-	if (is_word(raw->kind, "bytes"))
+	if (is_text(raw->kind, "bytes"))
 		return load_bytes(load, index, number, raw, arg, err);
-	if (is_word(raw->kind, "local")) {
+	if (is_text(raw->kind, "local")) {
 		arg->kind = TS_REPLAY_ARG_LOCAL;
 		arg->size = raw->size;
 		return raw->size <= MOST_LOCAL
@@ -125,8 +126,8 @@ static int load_arg(struct ts_replay_load *load, uint32_t index, uint32_t number
 							 " bytes of local memory",
 							 number, raw->size);
 	}
-	if (is_word(raw->kind, "memory") || is_word(raw->kind, "svm")) {
-		arg->kind = is_word(raw->kind, "svm") ? TS_REPLAY_ARG_SVM : TS_REPLAY_ARG_MEMORY;
+	if (is_text(raw->kind, "memory") || is_text(raw->kind, "svm")) {
+		arg->kind = is_text(raw->kind, "svm") ? TS_REPLAY_ARG_SVM : TS_REPLAY_ARG_MEMORY;
 		return load_memory(load, index, number, raw, arg, err);
 	}
 	ts_replay_spoil(load, index, "argument %" PRIu32 " has kind '%s'", number,

@@ -112,11 +112,11 @@ static const char *copy_text(struct ts_replay_load *load, int64_t string)
 	return ts_arena_strdup_len(&load->stream->arena, text.data, strlen(text.data));
 }
 
-static bool is_flag(const char *word, const char *name)
+static bool is_flag(const char *flag, const char *name)
 {
-	if (!strncasecmp(word, "CL_MEM_", 7))
-		word += 7;
-	return !strcasecmp(word, name);
+	if (!strncasecmp(flag, "CL_MEM_", 7))
+		flag += 7;
+	return !strcasecmp(flag, name);
 }
 
 static uint32_t flags_of(const struct ts_replay_details *details)
@@ -141,13 +141,13 @@ static uint32_t flags_of(const struct ts_replay_details *details)
 /* Description of a device in one line. */
 static const char *describe(struct ts_replay_load *load, const struct ts_replay_details *details)
 {
-	const char *const words[] = { details->platform, details->vendor, details->version,
+	const char *const texts[] = { details->platform, details->vendor, details->version,
 				      details->driver };
 	TS_SCOPED(ts_text) text = { 0 };
 
-	for (size_t i = 0; i < TS_ARRAY_SIZE(words); i++)
-		if (words[i] && *words[i])
-			ts_text_printf(&text, "%s%s", text.length ? ", " : "", words[i]);
+	for (size_t i = 0; i < TS_ARRAY_SIZE(texts); i++)
+		if (texts[i] && *texts[i])
+			ts_text_printf(&text, "%s%s", text.length ? ", " : "", texts[i]);
 	return ts_arena_strdup_len(&load->stream->arena, ts_text_cstr(&text), text.length);
 }
 
@@ -173,7 +173,7 @@ static int fill(struct ts_replay_load *load, const struct ts_object_row *row,
 							 : "",
 		.unreplayable = details->unreplayable ? details->unreplayable : details->failed,
 		.priority = details->priority,
-		.made_by = TS_REPLAY_NONE,
+		.created_by = TS_REPLAY_NONE,
 		.freed_by = TS_REPLAY_NONE,
 	};
 	return object->name && object->options ? TS_OK : TS_ENOMEM;

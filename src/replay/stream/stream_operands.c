@@ -287,8 +287,8 @@ static int load_life(struct ts_replay_load *load, uint32_t index, struct ts_erro
 		return ts_replay_command_error(
 			load->stream, index, err, "object %" PRIu64 " is a %s, not memory",
 			object->number, ts_enum_name("object_kind", object->kind));
-	if (command->kind == TS_COMMAND_ALLOC && object->made_by == TS_REPLAY_NONE)
-		object->made_by = index;
+	if (command->kind == TS_COMMAND_ALLOC && object->created_by == TS_REPLAY_NONE)
+		object->created_by = index;
 	if (command->kind == TS_COMMAND_FREE && object->freed_by == TS_REPLAY_NONE)
 		object->freed_by = index;
 	return TS_OK;

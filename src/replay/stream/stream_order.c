@@ -105,8 +105,8 @@ static void use(struct ts_replay_stream *stream, uint32_t memory, uint32_t from,
 {
 	struct ts_replay_object_info *object = &stream->objects[memory];
 
-	if (object->made_by != TS_REPLAY_NONE && object->made_by > from)
-		object->made_by = TS_REPLAY_NONE;
+	if (object->created_by != TS_REPLAY_NONE && object->created_by > from)
+		object->created_by = TS_REPLAY_NONE;
 	if (object->freed_by != TS_REPLAY_NONE && object->freed_by < to)
 		object->freed_by = TS_REPLAY_NONE;
 }

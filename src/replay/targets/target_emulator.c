@@ -208,7 +208,7 @@ static int64_t moved(const struct ts_replay_session *session, uint32_t t, int64_
 	const struct ts_emulator_thread *thread = &session->model->threads[t];
 	const int64_t *points = session->times.points;
 	uint32_t low = 0, high = thread->count;
-	int64_t there;
+	int64_t shifted;
 
 	while (low < high) {
 		uint32_t middle = low + (high - low) / 2;
@@ -223,9 +223,9 @@ static int64_t moved(const struct ts_replay_session *session, uint32_t t, int64_
 	if (low == 0)
 		return ts_ns_add(points[thread->first],
 				 ts_ns_sub(time, recorded(session, thread->first)));
-	there = ts_ns_add(points[thread->first + low - 1],
-			  ts_ns_sub(time, recorded(session, thread->first + low - 1)));
-	return low < thread->count ? TS_MIN(there, points[thread->first + low]) : there;
+	shifted = ts_ns_add(points[thread->first + low - 1],
+			    ts_ns_sub(time, recorded(session, thread->first + low - 1)));
+	return low < thread->count ? TS_MIN(shifted, points[thread->first + low]) : shifted;
 }
 
 /* Annotations on the device are omitted: their commands have moved independently. */
@@ -248,12 +248,12 @@ static void fill_slices(const struct ts_replay_session *session, struct ts_repla
 static int run(struct ts_replay_session *session, unsigned int number,
 	       struct ts_replay_outcome *outcome, struct ts_error *err)
 {
-	TS_AUTO_FREE struct ts_replay_span *own = NULL;
+	TS_AUTO_FREE struct ts_replay_span *allocated = NULL;
 	struct ts_replay_span *calls = outcome->calls;
 
 	(void)number;
 	if (!calls)
-		calls = own = ts_alloc_array(session->work->call_count, sizeof(*own));
+		calls = allocated = ts_alloc_array(session->work->call_count, sizeof(*allocated));
 	if (!calls)
 		return ts_error_set(err, TS_ENOMEM, "no memory for the emulator");
 	fill_calls(session, calls);

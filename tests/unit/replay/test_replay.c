@@ -443,7 +443,7 @@ TS_TEST(parts)
 	make_trace(true);
 	options.kernel = "mix*";
 	report = report_of(&options);
-	TS_CHECK_INT(report.asked, 1);
+	TS_CHECK_INT(report.requested, 1);
 	TS_CHECK_INT(report.included, 2);
 	TS_CHECK_STR(report.included_text, "1 copy and 1 launch before it: 2-3");
 	TS_CHECK_INT(report.verdict, TS_REPLAY_EQUAL);
@@ -455,7 +455,7 @@ TS_TEST(parts)
 	options.from = "0us";
 	options.to = "1us";
 	report = report_of(&options);
-	TS_CHECK_INT(report.asked, 1);
+	TS_CHECK_INT(report.requested, 1);
 	TS_CHECK_STR(report.included_text, "");
 	/* Only what the first queue did: the other one is not needed. */
 	options = options_of(TS_REPLAY_CHECK_EACH, 1);

@@ -232,8 +232,8 @@ static int write_unstaged(const struct call *call, cl_int *ret_code, struct ts_e
 {
 	const struct ts_replay_blob_ref *blob = &call->command->blob;
 	bool blocking = !call->step->gate;
-	TS_AUTO_FREE void *own = blocking ? ts_alloc_array(blob->bytes, 1) : NULL;
-	void *data = blocking ? own : ts_arena_alloc(&call->session->arena, blob->bytes);
+	TS_AUTO_FREE void *temporary = blocking ? ts_alloc_array(blob->bytes, 1) : NULL;
+	void *data = blocking ? temporary : ts_arena_alloc(&call->session->arena, blob->bytes);
 	int rc;
 
 	if (!data)

@@ -68,7 +68,7 @@ static uint64_t aligned_bytes(const struct ts_opencl_output *output)
  * Allocates outputs from the staging ring, and notes which earlier outputs must be delivered
  * before.
  */
-static void place_outputs(struct ts_replay_session *session)
+static void assign_outputs(struct ts_replay_session *session)
 {
 	uint64_t size = session->staging_bytes, next = 0;
 	uint32_t gone = 0;
@@ -129,7 +129,7 @@ int ts_opencl_make_outputs(struct ts_replay_session *session, struct ts_error *e
 		list_outputs(session, i, &capture);
 	rc = make_staging(session, err);
 	if (!rc)
-		place_outputs(session);
+		assign_outputs(session);
 	return rc;
 }
 
@@ -137,11 +137,11 @@ static void drop_output(struct ts_replay_session *session, struct ts_opencl_outp
 {
 	if (output->event)
 		session->api.clReleaseEvent(output->event);
-	if (output->is_own)
+	if (output->is_allocated)
 		free(output->data);
 	output->event = NULL;
 	output->data = NULL;
-	output->is_own = false;
+	output->is_allocated = false;
 }
 
 void ts_opencl_drop_outputs(struct ts_replay_session *session)
@@ -238,7 +238,7 @@ int ts_opencl_output_reserve(struct ts_replay_session *session, struct ts_opencl
 		return ts_opencl_deliver(session, output->after, output->position, err);
 	}
 	output->data = ts_alloc_array(output->range.bytes, 1);
-	output->is_own = true;
+	output->is_allocated = true;
 	return output->data ? TS_OK
 			    : ts_error_set(err, TS_ENOMEM, "no memory for what is compared");
 }

@@ -85,7 +85,7 @@ static bool contains(const char *text, const char *part)
 	return text && part && part[0] && strcasestr(text, part);
 }
 
-static int no_such_device(const struct ts_replay_session *session, const char *asked,
+static int no_such_device(const struct ts_replay_session *session, const char *requested,
 			  struct ts_error *err)
 {
 	char names[300] = "";
@@ -94,28 +94,28 @@ static int no_such_device(const struct ts_replay_session *session, const char *a
 	for (uint32_t i = 0; i < session->device_count && used < sizeof(names); i++)
 		used += (size_t)snprintf(names + used, sizeof(names) - used, "%s%u '%s'",
 					 i ? ", " : "", i, session->devices[i].name);
-	return ts_error_set(err, TS_ECAP, "no such OpenCL device: '%s'; devices are %s", asked,
+	return ts_error_set(err, TS_ECAP, "no such OpenCL device: '%s'; devices are %s", requested,
 			    names);
 }
 
-static int find_asked(const struct ts_replay_session *session, const char *asked,
-		      uint32_t *ret_device, struct ts_error *err)
+static int find_requested(const struct ts_replay_session *session, const char *requested,
+			  uint32_t *ret_device, struct ts_error *err)
 {
 	int64_t number;
 
-	if (!ts_parse_int64(asked, strlen(asked), &number)) {
+	if (!ts_parse_int64(requested, strlen(requested), &number)) {
 		if (number < 0 || number >= session->device_count)
-			return no_such_device(session, asked, err);
+			return no_such_device(session, requested, err);
 		*ret_device = (uint32_t)number;
 		return TS_OK;
 	}
 	for (uint32_t i = 0; i < session->device_count; i++) {
-		if (contains(session->devices[i].name, asked)) {
+		if (contains(session->devices[i].name, requested)) {
 			*ret_device = i;
 			return TS_OK;
 		}
 	}
-	return no_such_device(session, asked, err);
+	return no_such_device(session, requested, err);
 }
 
 /* ---- mapping of recorded devices ---- */
@@ -264,20 +264,20 @@ static void describe(struct ts_replay_session *session)
 
 int ts_opencl_choose_devices(struct ts_replay_session *session, struct ts_error *err)
 {
-	const char *asked = session->replay->options.device;
+	const char *requested = session->replay->options.device;
 	uint32_t recorded = 0, all = TS_REPLAY_NONE;
 	int rc = find_devices(session, err);
 
-	if (!rc && asked)
-		rc = find_asked(session, asked, &all, err);
+	if (!rc && requested)
+		rc = find_requested(session, requested, &all, err);
 	if (rc)
 		return rc;
 	for (uint32_t i = 0; i < session->stream->object_count; i++)
 		recorded += ts_opencl_info(session, i)->kind == TS_OBJECT_DEVICE;
 	for (uint32_t i = 0; i < session->stream->object_count; i++)
 		if (ts_opencl_info(session, i)->kind == TS_OBJECT_DEVICE)
-			session->objects[i].device = asked ? all
-							   : choose_like(session, i, recorded);
+			session->objects[i].device = requested ? all
+							       : choose_like(session, i, recorded);
 	describe(session);
 	return TS_OK;
 }

@@ -151,18 +151,18 @@ void ts_opencl_free_memory(struct ts_replay_session *session, uint32_t memory)
  * Is the memory created during the run, by a command of the plan? SVM never is: its addresses are
  * in arguments, which are prepared before the run.
  */
-static bool is_made_later(const struct ts_replay_session *session, uint32_t memory)
+static bool is_created_later(const struct ts_replay_session *session, uint32_t memory)
 {
 	const struct ts_replay_object_info *info = ts_opencl_info(session, memory);
 
 	return session->is_lazy && !(info->flags & TS_REPLAY_HAS_SVM) &&
-	       info->made_by != TS_REPLAY_NONE &&
-	       session->positions[info->made_by] != TS_REPLAY_NONE;
+	       info->created_by != TS_REPLAY_NONE &&
+	       session->positions[info->created_by] != TS_REPLAY_NONE;
 }
 
 int ts_opencl_make_memory(struct ts_replay_session *session, uint32_t memory, struct ts_error *err)
 {
-	return is_made_later(session, memory) ? TS_OK : make_now(session, memory, err);
+	return is_created_later(session, memory) ? TS_OK : make_now(session, memory, err);
 }
 
 /* ---- memory limit ---- */
@@ -263,7 +263,7 @@ int ts_opencl_restore_memory(struct ts_replay_session *session, uint32_t memory,
 	struct ts_opencl_object *object = &session->objects[memory];
 	int rc = TS_OK;
 
-	if (is_made_later(session, memory)) {
+	if (is_created_later(session, memory)) {
 		ts_opencl_free_memory(session, memory);
 		return TS_OK;
 	}
@@ -279,8 +279,8 @@ int ts_opencl_begin_life(struct ts_replay_session *session, uint32_t position, s
 	int rc;
 
 	if (memory == TS_REPLAY_NONE || !session->objects[memory].is_needed ||
-	    !is_made_later(session, memory) ||
-	    ts_opencl_info(session, memory)->made_by != session->plan->order[position])
+	    !is_created_later(session, memory) ||
+	    ts_opencl_info(session, memory)->created_by != session->plan->order[position])
 		return TS_OK;
 	rc = make_now(session, memory, err);
 	if (!rc)

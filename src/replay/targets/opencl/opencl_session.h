@@ -102,7 +102,7 @@ struct ts_opencl_output {
 	/* State of the current run. */
 	cl_event event;
 	char *data;
-	bool is_own; /* data is malloc()ed because staging was full */
+	bool is_allocated; /* data is malloc()ed because staging was full */
 };
 
 /* A command prepared for submission. */

@@ -84,17 +84,17 @@ static const char *skip_quoted(const char *p, const char *end)
 	return p < end && *p == quote ? p + 1 : p;
 }
 
-static bool is_including_word(const char *p, const char *end)
+static bool is_include_directive(const char *p, const char *end)
 {
-	static const char *const words[] = { "include", "include_next", "include_alias", "import",
-					     "embed" };
+	static const char *const directives[] = { "include", "include_next", "include_alias",
+						  "import", "embed" };
 	const char *stop = p;
 
 	while (stop < end && (isalnum((unsigned char)*stop) || *stop == '_'))
 		stop++;
-	for (size_t i = 0; i < TS_ARRAY_SIZE(words); i++)
-		if ((size_t)(stop - p) == strlen(words[i]) &&
-		    memcmp(p, words[i], (size_t)(stop - p)) == 0)
+	for (size_t i = 0; i < TS_ARRAY_SIZE(directives); i++)
+		if ((size_t)(stop - p) == strlen(directives[i]) &&
+		    memcmp(p, directives[i], (size_t)(stop - p)) == 0)
 			return true;
 	return false;
 }
@@ -114,7 +114,7 @@ static bool has_directive(const char *p, const char *end)
 	for (p = skip_blanks(p, end); p < end; p = skip_blanks(p, end)) {
 		size_t hash = at_start ? hash_length(p, end) : 0;
 
-		if (hash && is_including_word(skip_blanks(p + hash, end), end))
+		if (hash && is_include_directive(skip_blanks(p + hash, end), end))
 			return true;
 		at_start = *p == '\n';
 		p = *p == '"' || *p == '\'' ? skip_quoted(p, end) : p + 1;
@@ -135,7 +135,7 @@ bool ts_opencl_source_includes(const char *source, size_t bytes)
 /* ---- options ---- */
 
 /* The end of a word; quoted and escaped blanks belong to it. */
-static const char *word_end(const char *p)
+static const char *option_end(const char *p)
 {
 	char quote = 0;
 
@@ -148,46 +148,46 @@ static const char *word_end(const char *p)
 	return p;
 }
 
-static bool starts_with(const char *word, size_t length, const char *prefix)
+static bool starts_with(const char *option, size_t length, const char *prefix)
 {
-	return length >= strlen(prefix) && memcmp(word, prefix, strlen(prefix)) == 0;
+	return length >= strlen(prefix) && memcmp(option, prefix, strlen(prefix)) == 0;
 }
 
-static bool has_any(const char *word, size_t length, const char *characters)
+static bool has_any(const char *option, size_t length, const char *characters)
 {
 	for (size_t i = 0; i < length; i++)
-		if (strchr(characters, word[i]))
+		if (strchr(characters, option[i]))
 			return true;
 	return false;
 }
 
-static bool is_macro(const char *word, size_t length)
+static bool is_macro(const char *option, size_t length)
 {
-	return starts_with(word, length, "-D") || starts_with(word, length, "-U");
+	return starts_with(option, length, "-D") || starts_with(option, length, "-U");
 }
 
 /* Allowed options, of Khronos and vendors: they change code and name no file. Any other might. */
-static bool passes(const char *word, size_t length)
+static bool passes(const char *option, size_t length)
 {
 	static const char *const plain[] = { "-cl-", "-nv-", "-qcom-", "-ze-", "-w",
 					     "-W",   "-g",   "-O",     "-f" };
 
-	if (has_any(word, length, "/\\\"',@"))
+	if (has_any(option, length, "/\\\"',@"))
 		return false;
 	/* -fplugin=FILE, -fmodule-map-file=FILE */
-	if (starts_with(word, length, "-f") && has_any(word, length, "="))
+	if (starts_with(option, length, "-f") && has_any(option, length, "="))
 		return false;
 	for (size_t i = 0; i < TS_ARRAY_SIZE(plain); i++)
-		if (starts_with(word, length, plain[i]))
+		if (starts_with(option, length, plain[i]))
 			return true;
 	return false;
 }
 
-static void append_word(struct ts_text *text, const char *word, size_t length)
+static void append_option(struct ts_text *text, const char *option, size_t length)
 {
 	if (text->length)
 		ts_text_append_char(text, ' ');
-	ts_text_append(text, word, length);
+	ts_text_append(text, option, length);
 }
 
 static const char *skip_space(const char *p)
@@ -202,14 +202,14 @@ void ts_opencl_options_clean(const char *options, struct ts_text *kept, struct t
 	const char *p = skip_space(options ? options : "");
 
 	while (*p) {
-		const char *end = word_end(p);
+		const char *end = option_end(p);
 		bool macro = is_macro(p, (size_t)(end - p));
 
 		/* -D NAME as two words. */
 		if (macro && end - p == 2)
-			end = word_end(skip_space(end));
-		append_word(macro || passes(p, (size_t)(end - p)) ? kept : left_out, p,
-			    (size_t)(end - p));
+			end = option_end(skip_space(end));
+		append_option(macro || passes(p, (size_t)(end - p)) ? kept : left_out, p,
+			      (size_t)(end - p));
 		p = skip_space(end);
 	}
 }

@@ -83,8 +83,8 @@ int ts_opencl_submitted(struct ts_replay_session *session, uint32_t position, st
 /* ---- waiting ---- */
 
 /* Result of a command: 0, or its error unless the recording expects errors. */
-static int judge(const struct ts_replay_session *session, uint32_t position, cl_int status,
-		 struct ts_error *err)
+static int check_status(const struct ts_replay_session *session, uint32_t position, cl_int status,
+			struct ts_error *err)
 {
 	if (status >= 0 || session->expects_errors)
 		return TS_OK;
@@ -100,7 +100,7 @@ static int wait_event(struct ts_replay_session *session, uint32_t position, stru
 		return TS_OK;
 	session->api.clGetEventInfo(step->event, CL_EVENT_COMMAND_EXECUTION_STATUS, sizeof(status),
 				    &status, NULL);
-	return judge(session, position, status < 0 ? status : code, err);
+	return check_status(session, position, status < 0 ? status : code, err);
 }
 
 int ts_opencl_wait(struct ts_replay_session *session, uint32_t position, uint32_t now,
@@ -182,7 +182,7 @@ static int take_times(struct ts_replay_session *session, uint32_t position, cl_i
 
 	step->is_harvested = true;
 	if (status < 0)
-		return judge(session, position, status, err);
+		return check_status(session, position, status, err);
 	times->queued = profile(session, step->event, CL_PROFILING_COMMAND_QUEUED);
 	times->submitted = profile(session, step->event, CL_PROFILING_COMMAND_SUBMIT);
 	times->start = profile(session, step->event, CL_PROFILING_COMMAND_START);

@@ -66,7 +66,7 @@ static void start(struct maker *maker)
 	for (uint32_t i = 0; i < OBJECTS; i++) {
 		struct ts_replay_object_info *object = &maker->objects[i];
 
-		object->parent = object->made_by = object->freed_by = TS_REPLAY_NONE;
+		object->parent = object->created_by = object->freed_by = TS_REPLAY_NONE;
 		object->number = object->index = i + 1;
 		object->name = "";
 		object->kind = i < QUEUES              ? TS_OBJECT_STREAM
@@ -575,7 +575,7 @@ static void compare(const struct maker *maker, const struct ts_replay_options *o
 	for (uint32_t i = 0; i < maker->stream.command_count; i++) {
 		const struct ts_replay_command_info *command = &maker->commands[i];
 
-		if ((plan.kept[i] == TS_REPLAY_ASKED || plan.kept[i] == TS_REPLAY_INCLUDED) &&
+		if ((plan.kept[i] == TS_REPLAY_REQUESTED || plan.kept[i] == TS_REPLAY_INCLUDED) &&
 		    (command->read_count || command->write_count))
 			TS_CHECK_INT(device.machine.results[i], whole->results[i]);
 	}
@@ -614,7 +614,7 @@ TS_TEST(parts_give_what_the_whole_gave)
 		state = (uint64_t)i * 77 + 5;
 		make(&maker, 30 + draw(MOST - 40));
 		TS_CHECK_INT(ts_replay_plan_make(&plan, &maker.stream, &all, &err), 0);
-		TS_CHECK(plan.is_whole && plan.asked == maker.stream.command_count);
+		TS_CHECK(plan.is_complete && plan.requested == maker.stream.command_count);
 		run(&whole, &maker, &plan);
 		/* Whatever the device runs first, there is one result. */
 		compare(&maker, &all, &whole.machine);
@@ -622,7 +622,7 @@ TS_TEST(parts_give_what_the_whole_gave)
 		ts_replay_plan_release(&plan);
 		if (!ts_replay_plan_make(&plan, &maker.stream, &last, &err)) {
 			included += plan.included;
-			order_only += plan.count - plan.asked - plan.included;
+			order_only += plan.count - plan.requested - plan.included;
 			left_out += maker.stream.command_count - plan.count;
 		}
 		ts_replay_plan_release(&plan);

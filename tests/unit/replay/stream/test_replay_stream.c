@@ -482,7 +482,7 @@ TS_TEST(user_events_move_commands)
 	TS_CHECK(stream->commands[2].would_deadlock && !stream->commands[3].would_deadlock);
 	TS_CHECK(!stream->commands[4].blocking);
 	TS_CHECK_INT(ts_replay_plan_make(&plan, stream, &options, &err), 0);
-	TS_CHECK_INT(plan.kept[0], TS_REPLAY_ASKED);
+	TS_CHECK_INT(plan.kept[0], TS_REPLAY_REQUESTED);
 	TS_CHECK_INT(plan.kept[1], TS_REPLAY_INCLUDED);
 	TS_CHECK_INT(plan.kept[5], TS_REPLAY_ORDER);
 	ts_replay_plan_release(&plan);

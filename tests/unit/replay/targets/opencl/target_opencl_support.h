@@ -67,7 +67,7 @@ static inline uint32_t made_object(struct made *made, enum ts_object_kind kind, 
 							       .device = NONE,
 							       .name = "",
 							       .options = "",
-							       .made_by = NONE,
+							       .created_by = NONE,
 							       .freed_by = NONE,
 							       .priority = TS_ABSENT };
 	return index;
@@ -161,7 +161,7 @@ static inline uint32_t made_command(struct made *made, enum ts_command_kind kind
 								 .other = NONE,
 								 .user_event = NONE };
 	made->order[index] = index;
-	made->kept[index] = TS_REPLAY_ASKED;
+	made->kept[index] = TS_REPLAY_REQUESTED;
 	made->instead[index] = index;
 	return index;
 }

@@ -90,13 +90,13 @@ TS_TEST(no_platform)
 #endif
 
 /* Opens for a device recorded under this name; returns the target's description of its device. */
-static struct made *open_on(const char *recorded, const char *asked)
+static struct made *open_on(const char *recorded, const char *requested)
 {
 	struct made *made = made_start(recorded);
 
 	setenv("POCL_DEVICES", "pthread basic", 1);
 	launch_twice(made, made_module(made, source), 0);
-	made->replay.options.device = asked;
+	made->replay.options.device = requested;
 	if (made_open(made))
 		ts_test_skip("two devices of PoCL are needed");
 	return made;
@@ -273,7 +273,7 @@ TS_TEST(memory_that_comes_and_goes)
 		arg = made_memory_arg(made, memory);
 		alloc = made_command(made, TS_COMMAND_ALLOC, NONE);
 		made->commands[alloc].object = memory;
-		made->objects[memory].made_by = alloc;
+		made->objects[memory].created_by = alloc;
 		/* All of it, then a part. */
 		made_launch(made, made->queue, function, 1024, 0, &arg, 1, NULL, 0);
 		arg.offset = 1024;
