@@ -457,12 +457,12 @@ static void look_at_mapping(struct look *look, const char *line)
 {
 	const char *path = strchr(line, '/');
 	struct stat status;
-	char here[320];
+	char rooted_path[320];
 
 	if (!path || !may_be_device(path))
 		return;
-	snprintf(here, sizeof(here), "/proc/%d/root%s", (int)look->pid, path);
-	if (!stat(here, &status))
+	snprintf(rooted_path, sizeof(rooted_path), "/proc/%d/root%s", (int)look->pid, path);
+	if (!stat(rooted_path, &status))
 		report(look, path, &status);
 }
 

@@ -79,11 +79,11 @@ static bool is_same_bus(const char *a, const char *b)
 static int64_t number_of(const struct scan *scan, const struct ts_device_file *file)
 {
 	for (size_t i = 0; scan->answers && i < scan->answers->count; i++) {
-		const struct device_users_query *asked = &scan->answers->asked[i];
+		const struct device_users_query *query = &scan->answers->queries[i];
 
-		for (size_t k = 0; asked->ended && file->bus[0] && k < asked->device_count; k++)
-			if (is_same_bus(asked->devices[k].bus, file->bus))
-				return asked->devices[k].number;
+		for (size_t k = 0; query->ended && file->bus[0] && k < query->device_count; k++)
+			if (is_same_bus(query->devices[k].bus, file->bus))
+				return query->devices[k].number;
 	}
 	return file->number;
 }
@@ -175,13 +175,13 @@ static bool is_same_maker(const struct ts_device_user *a, const struct ts_device
 }
 
 /* Entries of the second list that add nothing to the first: their files are merged into it. */
-static bool is_known_better(struct device_user_list *told, size_t told_count,
+static bool is_known_better(struct device_user_list *reported, size_t reported_count,
 			    const struct ts_device_user *user)
 {
 	bool known = false;
 
-	for (size_t i = 0; i < told_count; i++) {
-		struct ts_device_user *other = &told->users[i];
+	for (size_t i = 0; i < reported_count; i++) {
+		struct ts_device_user *other = &reported->users[i];
 
 		if (!is_same_maker(other, user))
 			continue;
@@ -218,13 +218,13 @@ static void drop_unnamed(struct device_user_list *list)
 	list->count = kept;
 }
 
-static void add_told(struct device_user_list *all, const struct device_users_answers *answers)
+static void add_reported(struct device_user_list *all, const struct device_users_answers *answers)
 {
 	for (size_t i = 0; answers && i < answers->count; i++) {
-		const struct device_users_query *asked = &answers->asked[i];
+		const struct device_users_query *query = &answers->queries[i];
 
-		for (size_t k = 0; asked->ended && k < asked->users.count; k++) {
-			const struct ts_device_user *from = &asked->users.users[k];
+		for (size_t k = 0; query->ended && k < query->users.count; k++) {
+			const struct ts_device_user *from = &query->users.users[k];
 			struct ts_device_user *user =
 				device_user_list_add(all, from->pid, from->vendor, from->device);
 
@@ -237,15 +237,15 @@ static void add_told(struct device_user_list *all, const struct device_users_ans
 static void join_lists(struct device_user_list *all, const struct device_users_answers *answers,
 		       const struct device_user_list *by_files)
 {
-	size_t told_count;
+	size_t reported_count;
 
-	add_told(all, answers);
-	told_count = all->count;
+	add_reported(all, answers);
+	reported_count = all->count;
 	for (size_t i = 0; i < by_files->count; i++) {
 		const struct ts_device_user *from = &by_files->users[i];
 		struct ts_device_user *user;
 
-		if (is_known_better(all, told_count, from))
+		if (is_known_better(all, reported_count, from))
 			continue;
 		user = device_user_list_add(all, from->pid, from->vendor, from->device);
 		if (user)
@@ -297,16 +297,16 @@ static void note_missing(struct ts_device_users *users, const struct scan *scan,
 		note(users, "", text);
 	}
 	for (size_t i = 0; scan->answers && i < scan->answers->count; i++) {
-		const struct device_users_query *asked = &scan->answers->asked[i];
+		const struct device_users_query *query = &scan->answers->queries[i];
 
 		snprintf(text, sizeof(text), "no answer within %s",
 			 ts_format_duration_ns(limit, sizeof(limit), limit_ns));
-		if (!asked->ended)
-			note(users, asked->source->name,
-			     asked->started ? text : "cannot start a thread to query it");
-		else if (asked->message[0])
-			note(users, asked->source->name, asked->message);
-		users->complete &= asked->ended && !asked->failed;
+		if (!query->ended)
+			note(users, query->source->name,
+			     query->started ? text : "cannot start a thread to query it");
+		else if (query->message[0])
+			note(users, query->source->name, query->message);
+		users->complete &= query->ended && !query->failed;
 	}
 }
 
@@ -341,7 +341,7 @@ int ts_device_users_find_by(struct ts_device_users *ret_users, const struct ts_d
 
 	memset(ret_users, 0, sizeof(*ret_users));
 	if (limit_ns > 0) {
-		answers = device_users_ask(sources);
+		answers = device_users_run_queries(sources);
 		if (!answers)
 			return ts_error_set(err, TS_ENOMEM, "no memory to query vendor tools");
 		device_users_wait(answers, limit_ns);

@@ -48,12 +48,13 @@ struct device_users_answers {
 	pthread_mutex_t lock;
 	pthread_cond_t changed;
 	unsigned int holders; /* threads, and the caller */
-	struct device_users_query asked[DEVICE_USERS_SOURCES];
+	struct device_users_query queries[DEVICE_USERS_SOURCES];
 	size_t count;
 };
 
 /* Queries each source (NULL-terminated) on its own thread; NULL if out of memory. */
-struct device_users_answers *device_users_ask(const struct ts_metrics_source *const *sources);
+struct device_users_answers *device_users_run_queries(
+	const struct ts_metrics_source *const *sources);
 
 /* Returns with the lock held; queries that have not ended must not be read. */
 void device_users_wait(struct device_users_answers *answers, int64_t limit_ns);

@@ -18,30 +18,31 @@
 
 static void take_device(void *context, const struct ts_metrics_device *device)
 {
-	struct device_users_query *asked = context;
-	struct device_users_device *told;
+	struct device_users_query *query = context;
+	struct device_users_device *described;
 
-	if (ts_grow_array((void **)&asked->devices, &asked->device_capacity,
-			  asked->device_count + 1, sizeof(*asked->devices))) {
-		asked->failed = true;
+	if (ts_grow_array((void **)&query->devices, &query->device_capacity,
+			  query->device_count + 1, sizeof(*query->devices))) {
+		query->failed = true;
 		return;
 	}
-	told = &asked->devices[asked->device_count++];
-	*told = (struct device_users_device){ .number = device->number };
-	snprintf(told->vendor, sizeof(told->vendor), "%s", device->vendor ? device->vendor : "");
-	snprintf(told->bus, sizeof(told->bus), "%s", device->bus ? device->bus : "");
+	described = &query->devices[query->device_count++];
+	*described = (struct device_users_device){ .number = device->number };
+	snprintf(described->vendor, sizeof(described->vendor), "%s",
+		 device->vendor ? device->vendor : "");
+	snprintf(described->bus, sizeof(described->bus), "%s", device->bus ? device->bus : "");
 }
 
-static const char *vendor_of(const struct device_users_query *asked, uint32_t number)
+static const char *vendor_of(const struct device_users_query *query, uint32_t number)
 {
 	/* Its last message. */
-	for (size_t i = asked->device_count; i-- > 0;)
-		if (asked->devices[i].number == number && asked->devices[i].vendor[0])
-			return asked->devices[i].vendor;
-	return asked->source->name;
+	for (size_t i = query->device_count; i-- > 0;)
+		if (query->devices[i].number == number && query->devices[i].vendor[0])
+			return query->devices[i].vendor;
+	return query->source->name;
 }
 
-static void take_row(struct device_users_query *asked, const struct ts_metrics_subject *subject,
+static void take_row(struct device_users_query *query, const struct ts_metrics_subject *subject,
 		     const char *name, const char *series, int64_t value)
 {
 	struct ts_device_user *user = NULL;
@@ -49,13 +50,13 @@ static void take_row(struct device_users_query *asked, const struct ts_metrics_s
 
 	if (subject->kind != TS_METRICS_PROCESS_ON_DEVICE || subject->pid <= 0)
 		return;
-	vendor = vendor_of(asked, subject->device);
-	for (size_t i = 0; i < asked->users.count && !user; i++)
-		if (asked->users.users[i].pid == subject->pid &&
-		    asked->users.users[i].device == subject->device)
-			user = &asked->users.users[i];
+	vendor = vendor_of(query, subject->device);
+	for (size_t i = 0; i < query->users.count && !user; i++)
+		if (query->users.users[i].pid == subject->pid &&
+		    query->users.users[i].device == subject->device)
+			user = &query->users.users[i];
 	if (!user)
-		user = device_user_list_add(&asked->users, subject->pid, vendor, subject->device);
+		user = device_user_list_add(&query->users, subject->pid, vendor, subject->device);
 	if (!user)
 		return;
 	user->start_time = subject->start_time;
@@ -78,10 +79,10 @@ static void take_real(void *context, const struct ts_metrics_subject *subject, c
 
 static void take_message(void *context, const char *text)
 {
-	struct device_users_query *asked = context;
+	struct device_users_query *query = context;
 
-	if (!asked->message[0])
-		snprintf(asked->message, sizeof(asked->message), "%s", text);
+	if (!query->message[0])
+		snprintf(query->message, sizeof(query->message), "%s", text);
 }
 
 void device_users_answers_unref(struct device_users_answers *answers)
@@ -94,33 +95,33 @@ void device_users_answers_unref(struct device_users_answers *answers)
 	if (left)
 		return;
 	for (size_t i = 0; i < answers->count; i++) {
-		free(answers->asked[i].users.users);
-		free(answers->asked[i].devices);
+		free(answers->queries[i].users.users);
+		free(answers->queries[i].devices);
 	}
 	pthread_cond_destroy(&answers->changed);
 	pthread_mutex_destroy(&answers->lock);
 	free(answers);
 }
 
-static void *ask(void *context)
+static void *run_query(void *context)
 {
-	struct device_users_query *asked = context;
-	struct device_users_answers *answers = asked->answers;
-	const struct ts_metrics_source *source = asked->source;
-	const struct ts_metrics_sink sink = { sizeof(sink), asked,        take_device,
+	struct device_users_query *query = context;
+	struct device_users_answers *answers = query->answers;
+	const struct ts_metrics_source *source = query->source;
+	const struct ts_metrics_sink sink = { sizeof(sink), query,        take_device,
 					      take_real,    take_integer, take_message };
 	void *state = NULL;
 	char why[256] = "";
 	enum ts_metrics_state found = source->open(&state, why, sizeof(why));
 
 	if (found == TS_METRICS_BROKEN)
-		take_message(asked, why);
+		take_message(query, why);
 	if (found == TS_METRICS_READY) {
 		source->sample(state, &sink);
 		source->close(state);
 	}
 	pthread_mutex_lock(&answers->lock);
-	asked->ended = true;
+	query->ended = true;
 	pthread_cond_broadcast(&answers->changed);
 	pthread_mutex_unlock(&answers->lock);
 	device_users_answers_unref(answers);
@@ -141,22 +142,22 @@ static struct device_users_answers *new_answers(const struct ts_metrics_source *
 	pthread_condattr_destroy(&by_monotonic);
 	answers->holders = 1;
 	while (sources && sources[answers->count] && answers->count < DEVICE_USERS_SOURCES) {
-		answers->asked[answers->count].source = sources[answers->count];
-		answers->asked[answers->count].answers = answers;
+		answers->queries[answers->count].source = sources[answers->count];
+		answers->queries[answers->count].answers = answers;
 		answers->count++;
 	}
 	return answers;
 }
 
-static void start_asking(struct device_users_answers *answers)
+static void start_queries(struct device_users_answers *answers)
 {
 	pthread_mutex_lock(&answers->lock);
 	for (size_t i = 0; i < answers->count; i++) {
-		struct device_users_query *asked = &answers->asked[i];
+		struct device_users_query *query = &answers->queries[i];
 		pthread_t thread;
 
-		asked->started = !ts_thread_start(&thread, "ts-ask", ask, asked);
-		if (!asked->started)
+		query->started = !ts_thread_start(&thread, "ts-ask", run_query, query);
+		if (!query->started)
 			continue;
 		answers->holders++;
 		pthread_detach(thread);
@@ -164,10 +165,10 @@ static void start_asking(struct device_users_answers *answers)
 	pthread_mutex_unlock(&answers->lock);
 }
 
-static bool are_all_there(const struct device_users_answers *answers)
+static bool are_all_done(const struct device_users_answers *answers)
 {
 	for (size_t i = 0; i < answers->count; i++)
-		if (answers->asked[i].started && !answers->asked[i].ended)
+		if (answers->queries[i].started && !answers->queries[i].ended)
 			return false;
 	return true;
 }
@@ -182,16 +183,17 @@ void device_users_wait(struct device_users_answers *answers, int64_t limit_ns)
 	until.tv_sec = until_ns / NS_PER_S;
 	until.tv_nsec = until_ns % NS_PER_S;
 	pthread_mutex_lock(&answers->lock);
-	while (!are_all_there(answers) &&
+	while (!are_all_done(answers) &&
 	       pthread_cond_timedwait(&answers->changed, &answers->lock, &until) != ETIMEDOUT)
 		;
 }
 
-struct device_users_answers *device_users_ask(const struct ts_metrics_source *const *sources)
+struct device_users_answers *device_users_run_queries(
+	const struct ts_metrics_source *const *sources)
 {
 	struct device_users_answers *answers = new_answers(sources);
 
 	if (answers)
-		start_asking(answers);
+		start_queries(answers);
 	return answers;
 }

@@ -55,7 +55,7 @@ static const char *copy_text(char *target, size_t bytes, const char *text)
 
 static uint32_t numbered(const struct ts_metrics_rows *rows, uint32_t device)
 {
-	return rows->place << DEVICE_BITS | ts_metrics_device_number(device);
+	return rows->source_index << DEVICE_BITS | ts_metrics_device_number(device);
 }
 
 /* Only the members of its kind. False: unknown kind. */
@@ -190,7 +190,7 @@ static void sink_message(void *context, const char *given)
 }
 
 void ts_metrics_rows_init(struct ts_metrics_rows *rows, const struct ts_metrics_consumer *consumer,
-			  const char *source, uint32_t place)
+			  const char *source, uint32_t source_index)
 {
 	*rows = (struct ts_metrics_rows){
 		.sink = { .size = sizeof(rows->sink),
@@ -201,6 +201,6 @@ void ts_metrics_rows_init(struct ts_metrics_rows *rows, const struct ts_metrics_
 			  .message = sink_message },
 		.consumer = consumer,
 		.source = source,
-		.place = place,
+		.source_index = source_index,
 	};
 }

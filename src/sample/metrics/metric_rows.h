@@ -31,7 +31,7 @@ struct ts_metrics_rows {
 	struct ts_metrics_sink sink; /* to pass to a source */
 	const struct ts_metrics_consumer *consumer;
 	const char *source;
-	uint32_t place; /* index of the source, below 256 */
+	uint32_t source_index; /* index of the source, below 256 */
 	/* The current row. */
 	struct ts_metrics_subject subject;
 	char name[TS_METRICS_NAME_BYTES];
@@ -44,7 +44,7 @@ struct ts_metrics_rows {
 };
 
 void ts_metrics_rows_init(struct ts_metrics_rows *rows, const struct ts_metrics_consumer *consumer,
-			  const char *source, uint32_t place);
+			  const char *source, uint32_t source_index);
 /* Passes on the last row; call after each sample. */
 void ts_metrics_rows_flush(struct ts_metrics_rows *rows);
 

@@ -33,7 +33,7 @@ struct worker {
 	bool started, ended;
 	bool has_sampled;
 	int64_t busy_ns; /* when it entered the source; 0: not inside */
-	bool told;       /* reported as silent */
+	bool reported;   /* reported as silent */
 };
 
 /* A sampled process; belongs to the host thread. */
@@ -177,7 +177,7 @@ static bool wait_for_turn(struct worker *worker, bool *ret_paused)
 		wait_until(sampler, due_ns);
 	}
 	worker->busy_ns = ts_clock_monotonic_ns();
-	worker->told = false;
+	worker->reported = false;
 	pthread_mutex_unlock(&sampler->lock);
 	return !is_closing(sampler);
 }
@@ -323,8 +323,8 @@ static void watch_others(struct ts_metrics_sampler *sampler, int64_t now_ns)
 
 		pthread_mutex_lock(&sampler->lock);
 		is_silent = worker->busy_ns && now_ns - worker->busy_ns > SILENT_NS &&
-			    !worker->told;
-		worker->told |= is_silent;
+			    !worker->reported;
+		worker->reported |= is_silent;
 		pthread_mutex_unlock(&sampler->lock);
 		if (!is_silent)
 			continue;

@@ -23,7 +23,7 @@
 #define STACK_BYTES 16384u
 #define MAX_STACK_BYTES 61440u /* limit of a record: 64 KiB */
 #define MIN_STACK_BYTES 1024u
-#define ASK_NS UINT64_C(10000) /* from request to sample: the kernel's minimum */
+#define REQUEST_NS UINT64_C(10000) /* from request to sample: the kernel's minimum */
 /*
  * Samples arrive almost immediately, if at all: a sleep would take several times as long, while the
  * thread runs on.
@@ -50,8 +50,8 @@ struct thread {
 	struct perf_event_mmap_page *ring;
 	size_t ring_bytes;
 	bool is_wanted;
-	bool is_asked;   /* requested and not yet arrived */
-	int64_t time_ns; /* time of the newest sample; 0: none */
+	bool is_requested; /* requested and not yet arrived */
+	int64_t time_ns;   /* time of the newest sample; 0: none */
 	struct ts_unwind_registers registers;
 	uint8_t *stack;
 	size_t stack_bytes; /* copied by the kernel */
@@ -80,7 +80,7 @@ static void set_attributes(struct perf_event_attr *attributes, int64_t interval_
 		.type = PERF_TYPE_SOFTWARE,
 		.size = sizeof(*attributes),
 		.config = PERF_COUNT_SW_CPU_CLOCK,
-		.sample_period = interval_ns > 0 ? (uint64_t)interval_ns : ASK_NS,
+		.sample_period = interval_ns > 0 ? (uint64_t)interval_ns : REQUEST_NS,
 		.sample_type = PERF_SAMPLE_TID | PERF_SAMPLE_TIME | PERF_SAMPLE_REGS_USER |
 			       PERF_SAMPLE_STACK_USER,
 		.disabled = interval_ns <= 0,
@@ -304,15 +304,15 @@ void ts_perf_stacks_request(struct ts_perf_stacks *perf, const pid_t *tids, size
 		struct thread *thread = find_thread(perf, tids[i]);
 
 		/* One sample per request: not again before it has arrived. */
-		if (thread && !thread->is_asked)
-			thread->is_asked = ioctl(thread->fd, PERF_EVENT_IOC_REFRESH, 1) == 0;
+		if (thread && !thread->is_requested)
+			thread->is_requested = ioctl(thread->fd, PERF_EVENT_IOC_REFRESH, 1) == 0;
 	}
 }
 
-static bool is_anyone_asked(const struct ts_perf_stacks *perf)
+static bool is_any_requested(const struct ts_perf_stacks *perf)
 {
 	for (size_t i = 0; i < perf->count; i++) {
-		if (perf->threads[i].is_asked)
+		if (perf->threads[i].is_requested)
 			return true;
 	}
 	return false;
@@ -324,13 +324,13 @@ bool ts_perf_stacks_wait(struct ts_perf_stacks *perf, int64_t at_most_ns)
 	int64_t start_ns = ts_clock_monotonic_ns(), passed_ns = 0;
 
 	ts_perf_stacks_drain(perf);
-	while (is_anyone_asked(perf) && passed_ns < at_most_ns) {
+	while (is_any_requested(perf) && passed_ns < at_most_ns) {
 		if (passed_ns > SPIN_NS)
 			nanosleep(&pause, NULL);
 		ts_perf_stacks_drain(perf);
 		passed_ns = ts_clock_monotonic_ns() - start_ns;
 	}
-	return !is_anyone_asked(perf);
+	return !is_any_requested(perf);
 }
 
 /* ---- samples ---- */
@@ -416,7 +416,7 @@ static void drain_thread(struct ts_perf_stacks *perf, struct thread *thread)
 	if (find_newest(thread, tail, head, &at, &bytes)) {
 		copy_out(thread, at, perf->record, bytes);
 		take_sample(perf, thread, perf->record, bytes);
-		thread->is_asked = false;
+		thread->is_requested = false;
 	}
 	/* The kernel may overwrite what was read from here on. */
 	__atomic_store_n(&thread->ring->data_tail, head, __ATOMIC_RELEASE);

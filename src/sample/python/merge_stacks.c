@@ -6,12 +6,12 @@ struct merging {
 	const struct ts_python_frame *python;
 	size_t python_count, python_at; /* frames up to here are left out */
 	struct ts_sample_frame *frames;
-	size_t count, room;
+	size_t count, capacity;
 };
 
 static void put(struct merging *merging, struct ts_sample_frame frame)
 {
-	if (merging->count < merging->room)
+	if (merging->count < merging->capacity)
 		merging->frames[merging->count++] = frame;
 }
 
@@ -76,14 +76,14 @@ static size_t skip_loops(const struct ts_native_frame *frames, size_t count, siz
  * How many of the innermost Python runs and loops to leave out of the merge. False: nothing can be
  * merged.
  */
-static bool align(size_t loops, size_t runs, bool whole, size_t *ret_runs, size_t *ret_loops)
+static bool align(size_t loops, size_t runs, bool complete, size_t *ret_runs, size_t *ret_loops)
 {
 	size_t common = TS_MIN(loops, runs);
 
 	*ret_runs = *ret_loops = 0;
-	if (loops == runs || (!whole && loops < runs))
+	if (loops == runs || (!complete && loops < runs))
 		return true;
-	if (!whole || common == 0)
+	if (!complete || common == 0)
 		return false;
 	/* The innermost common one may have changed. */
 	*ret_runs = runs - (common - 1);
@@ -91,17 +91,19 @@ static bool align(size_t loops, size_t runs, bool whole, size_t *ret_runs, size_
 	return common > 1;
 }
 
-size_t ts_merge_stacks(const struct ts_native_frame *native, size_t native_count, bool whole,
+size_t ts_merge_stacks(const struct ts_native_frame *native, size_t native_count, bool complete,
 		       const struct ts_python_frame *python, size_t python_count,
-		       struct ts_sample_frame *ret_frames, size_t room)
+		       struct ts_sample_frame *ret_frames, size_t capacity)
 {
-	struct merging merging = {
-		.python = python, .python_count = python_count, .frames = ret_frames, .room = room
-	};
+	struct merging merging = { .python = python,
+				   .python_count = python_count,
+				   .frames = ret_frames,
+				   .capacity = capacity };
 	size_t loops = count_loops(native, native_count);
 	size_t skipped_runs, skipped_loops, at;
 
-	if (!align(loops, count_runs(python, python_count), whole, &skipped_runs, &skipped_loops))
+	if (!align(loops, count_runs(python, python_count), complete, &skipped_runs,
+		   &skipped_loops))
 		native_count = 0;
 	while (skipped_runs-- > 0)
 		put_run(&merging);

@@ -21,7 +21,7 @@
 #define CPU_PERCENT 50
 /* Unused budget is kept this long: the start, when all names are new, costs more. */
 #define CPU_SAVED_NS NS_PER_S
-#define ASKS 64
+#define MAX_REQUESTS 64
 /* Timer slack of 50 us saves wake-ups; not where sweeps are close together. */
 #define EXACT_BELOW_NS (10 * NS_PER_MS)
 #define EXACT_SLACK_NS 1000ul
@@ -33,8 +33,8 @@ struct ts_python_sampler {
 	bool closing;
 	struct ts_sampled_processes processes;
 	uint64_t serial; /* counts changes of the list and requests */
-	pid_t asks[ASKS];
-	size_t ask_count;
+	pid_t requests[MAX_REQUESTS];
+	size_t request_count;
 	struct ts_python_sampler_status status;
 
 	pthread_t thread;
@@ -107,8 +107,9 @@ static int64_t due_of(const struct watched_process *process)
 	if (process->ended)
 		return INT64_MAX;
 	if (!process->python)
-		return process->what.interval_ns || process->asked ? process->try_ns : INT64_MAX;
-	return process->asked ? 0 : process->due_ns;
+		return process->what.interval_ns || process->requested ? process->try_ns
+								       : INT64_MAX;
+	return process->requested ? 0 : process->due_ns;
 }
 
 static int64_t next_due(const struct ts_python_sampler *sampler)
@@ -194,7 +195,7 @@ static void set_interval(struct ts_python_sampler *sampler, struct watched_proce
 
 static void drop_watched(struct ts_python_sampler *sampler, struct watched_process *process)
 {
-	ts_python_watch_add_counts(&sampler->gone, &process->counts, &process->told_counts);
+	ts_python_watch_add_counts(&sampler->gone, &process->counts, &process->emitted_counts);
 	sampler->gone_longest_ns = TS_MAX(sampler->gone_longest_ns, process->longest_ns);
 	ts_python_watch_free(&sampler->sampling, process);
 }
@@ -225,14 +226,14 @@ static void renew_watched(struct ts_python_sampler *sampler, const struct ts_sam
 	sampler->count = kept;
 }
 
-static void note_asks(struct ts_python_sampler *sampler, const pid_t *asks, size_t count)
+static void note_requests(struct ts_python_sampler *sampler, const pid_t *requests, size_t count)
 {
 	for (size_t i = 0; i < sampler->count; i++) {
 		struct watched_process *process = sampler->watched[i];
 
 		for (size_t k = 0; k < count; k++)
-			process->asked |= !asks[k] || asks[k] == process->what.pid;
-		if (process->asked && !process->python)
+			process->requested |= !requests[k] || requests[k] == process->what.pid;
+		if (process->requested && !process->python)
 			process->try_ns = 0;
 	}
 }
@@ -240,16 +241,16 @@ static void note_asks(struct ts_python_sampler *sampler, const pid_t *asks, size
 static void take_changes(struct ts_python_sampler *sampler, int64_t now_ns)
 {
 	struct ts_sampled_process *list = NULL;
-	pid_t asks[ASKS];
-	size_t count = 0, ask_count = 0;
+	pid_t requests[MAX_REQUESTS];
+	size_t count = 0, request_count = 0;
 
 	pthread_mutex_lock(&sampler->lock);
 	if (sampler->serial != sampler->seen_serial) {
 		count = sampler->processes.count;
 		list = calloc(count + 1, sizeof(*list));
-		ask_count = sampler->ask_count;
-		memcpy(asks, sampler->asks, ask_count * sizeof(*asks));
-		sampler->ask_count = 0;
+		request_count = sampler->request_count;
+		memcpy(requests, sampler->requests, request_count * sizeof(*requests));
+		sampler->request_count = 0;
 		if (list && count)
 			memcpy(list, sampler->processes.items, count * sizeof(*list));
 		sampler->seen_serial = sampler->serial;
@@ -257,7 +258,7 @@ static void take_changes(struct ts_python_sampler *sampler, int64_t now_ns)
 	pthread_mutex_unlock(&sampler->lock);
 	if (list)
 		renew_watched(sampler, list, count, now_ns);
-	note_asks(sampler, asks, ask_count);
+	note_requests(sampler, requests, request_count);
 	free(list);
 }
 
@@ -273,7 +274,7 @@ static void write_status(struct ts_python_sampler *sampler)
 	for (size_t i = 0; i < sampler->count; i++) {
 		const struct watched_process *process = sampler->watched[i];
 
-		ts_python_watch_add_counts(&sum, &process->counts, &process->told_counts);
+		ts_python_watch_add_counts(&sum, &process->counts, &process->emitted_counts);
 		status.processes += process->python != NULL;
 		status.threads += process->thread_count;
 	}
@@ -286,7 +287,7 @@ static void write_status(struct ts_python_sampler *sampler)
 	pthread_mutex_unlock(&sampler->lock);
 }
 
-static void tell_counters(struct ts_python_sampler *sampler, int64_t now_ns)
+static void emit_counters(struct ts_python_sampler *sampler, int64_t now_ns)
 {
 	int64_t elapsed_ns = now_ns - sampler->counted_ns, longest_ns = sampler->gone_longest_ns;
 	struct sampling_counts since = sampler->gone;
@@ -295,7 +296,7 @@ static void tell_counters(struct ts_python_sampler *sampler, int64_t now_ns)
 	for (size_t i = 0; i < sampler->count; i++) {
 		struct watched_process *process = sampler->watched[i];
 
-		ts_python_watch_add_counts(&since, &process->counts, &process->told_counts);
+		ts_python_watch_add_counts(&since, &process->counts, &process->emitted_counts);
 		longest_ns = TS_MAX(longest_ns, process->longest_ns);
 		ts_python_watch_report_counters(&sampler->sampling, process, elapsed_ns);
 	}
@@ -317,7 +318,7 @@ static void end_counters(struct ts_python_sampler *sampler)
 
 	renew_allowance(sampler, now_ns);
 	if (now_ns - sampler->counted_ns >= COUNTERS_LEAST_NS)
-		tell_counters(sampler, now_ns);
+		emit_counters(sampler, now_ns);
 	write_status(sampler);
 }
 
@@ -334,10 +335,10 @@ static void serve(struct ts_python_sampler *sampler, struct watched_process *pro
 		ts_python_watch_try(&sampler->sampling, process, now_ns);
 		due = process->python && process->what.interval_ns;
 	}
-	if (!process->python || (!due && !process->asked))
+	if (!process->python || (!due && !process->requested))
 		return;
 	renew_allowance(sampler, now_ns);
-	if (sampler->allowance_ns >= 0 || process->asked)
+	if (sampler->allowance_ns >= 0 || process->requested)
 		ts_python_watch_sample(&sampler->sampling, process, now_ns);
 	else
 		process->counts.left_out++;
@@ -358,7 +359,7 @@ static void *run(void *context)
 			serve(sampler, sampler->watched[i], i ? ts_clock_monotonic_ns() : now_ns);
 		if (now_ns - sampler->counted_ns >= COUNTERS_NS) {
 			renew_allowance(sampler, now_ns);
-			tell_counters(sampler, now_ns);
+			emit_counters(sampler, now_ns);
 		}
 		write_status(sampler);
 	}
@@ -453,11 +454,11 @@ void ts_python_sampler_request(struct ts_python_sampler *sampler, pid_t pid)
 {
 	pthread_mutex_lock(&sampler->lock);
 	/* Too many to tell apart: all. */
-	if (sampler->ask_count == ASKS) {
-		sampler->asks[0] = 0;
-		sampler->ask_count = 1;
+	if (sampler->request_count == MAX_REQUESTS) {
+		sampler->requests[0] = 0;
+		sampler->request_count = 1;
 	} else {
-		sampler->asks[sampler->ask_count++] = pid;
+		sampler->requests[sampler->request_count++] = pid;
 	}
 	sampler->serial++;
 	pthread_cond_broadcast(&sampler->changed);

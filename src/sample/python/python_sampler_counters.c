@@ -7,7 +7,7 @@ struct row {
 	const struct watched_process *process; /* NULL: totals */
 };
 
-static void tell(const struct row *row, const char *name, const struct ts_python_counter *values,
+static void emit(const struct row *row, const char *name, const struct ts_python_counter *values,
 		 unsigned int count)
 {
 	const struct ts_python_consumer *consumer = row->sampling->consumer;
@@ -18,8 +18,8 @@ static void tell(const struct row *row, const char *name, const struct ts_python
 				  count);
 }
 
-#define TELL(row, name, ...)                                               \
-	tell(row, name, (const struct ts_python_counter[]){ __VA_ARGS__ }, \
+#define EMIT(row, name, ...)                                               \
+	emit(row, name, (const struct ts_python_counter[]){ __VA_ARGS__ }, \
 	     sizeof((const struct ts_python_counter[]){ __VA_ARGS__ }) /   \
 		     sizeof(struct ts_python_counter))
 
@@ -28,25 +28,25 @@ static double per_second(double amount, int64_t elapsed_ns)
 	return amount * (double)NS_PER_S / (double)elapsed_ns;
 }
 
-static double percent(double part, double whole)
+static double percent(double part, double total)
 {
-	return whole > 0 ? part * 100.0 / whole : 0;
+	return total > 0 ? part * 100.0 / total : 0;
 }
 
 /* Common to both. Rates without a base are left out. */
-static void tell_common(const struct row *row, const struct sampling_counts *counts,
+static void emit_common(const struct row *row, const struct sampling_counts *counts,
 			int64_t longest_ns, int64_t elapsed_ns)
 {
 	double stacks = (double)counts->stacks, rejected = (double)counts->rejected;
 
-	TELL(row, "python_stacks_per_s", { "stored", per_second(stacks, elapsed_ns) },
+	EMIT(row, "python_stacks_per_s", { "stored", per_second(stacks, elapsed_ns) },
 	     { "rejected", per_second(rejected, elapsed_ns) },
 	     { "retried", per_second((double)counts->retried, elapsed_ns) });
 	if (stacks + rejected > 0)
-		TELL(row, "python_rejected_percent",
+		EMIT(row, "python_rejected_percent",
 		     { "stacks", percent(rejected, stacks + rejected) });
 	if (counts->ticks)
-		TELL(row, "python_sweep_us",
+		EMIT(row, "python_sweep_us",
 		     { "mean", (double)counts->sweep_ns / 1e3 / (double)counts->ticks },
 		     { "longest", (double)longest_ns / 1e3 });
 }
@@ -76,10 +76,10 @@ void ts_python_watch_report_counters(struct sampling *sampling, struct watched_p
 	const struct row row = { sampling, process };
 	struct sampling_counts since = { 0 };
 
-	ts_python_watch_add_counts(&since, &process->counts, &process->told_counts);
+	ts_python_watch_add_counts(&since, &process->counts, &process->emitted_counts);
 	if (since.ticks)
-		tell_common(&row, &since, process->longest_ns, elapsed_ns);
-	process->told_counts = process->counts;
+		emit_common(&row, &since, process->longest_ns, elapsed_ns);
+	process->emitted_counts = process->counts;
 	process->longest_ns = 0;
 }
 
@@ -89,16 +89,16 @@ void ts_python_watch_report_totals(struct sampling *sampling, const struct sampl
 	const struct row row = { sampling, NULL };
 	double elapsed = (double)elapsed_ns;
 
-	tell_common(&row, counts, longest_ns, elapsed_ns);
-	TELL(&row, "python_ticks_per_s", { "taken", per_second((double)counts->ticks, elapsed_ns) },
+	emit_common(&row, counts, longest_ns, elapsed_ns);
+	EMIT(&row, "python_ticks_per_s", { "taken", per_second((double)counts->ticks, elapsed_ns) },
 	     { "late", per_second((double)counts->late, elapsed_ns) },
 	     { "left_out", per_second((double)counts->left_out, elapsed_ns) });
-	TELL(&row, "python_cpu_percent", { "sampler", percent((double)counts->cpu_ns, elapsed) });
-	TELL(&row, "python_phase_percent", { "read", percent((double)counts->read_ns, elapsed) },
+	EMIT(&row, "python_cpu_percent", { "sampler", percent((double)counts->cpu_ns, elapsed) });
+	EMIT(&row, "python_phase_percent", { "read", percent((double)counts->read_ns, elapsed) },
 	     { "resolve", percent((double)counts->resolve_ns, elapsed) },
 	     { "native", percent((double)counts->native_ns, elapsed) },
 	     { "emit", percent((double)counts->emit_ns, elapsed) });
-	TELL(&row, "python_reads_per_s",
+	EMIT(&row, "python_reads_per_s",
 	     { "system_calls", per_second((double)counts->system_calls, elapsed_ns) },
 	     { "again", per_second((double)counts->missed, elapsed_ns) });
 }

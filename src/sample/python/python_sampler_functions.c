@@ -19,7 +19,7 @@ static bool matches_any(const struct sampling *sampling, const char *name)
 }
 
 /* Evaluated once per code object. */
-static bool is_asked_for(struct sampling *sampling, struct watched_process *process,
+static bool is_requested(struct sampling *sampling, struct watched_process *process,
 			 const struct ts_python_code *code)
 {
 	size_t known = process->match_capacity;
@@ -44,7 +44,7 @@ bool ts_python_watch_functions(struct sampling *sampling, struct watched_process
 	for (uint32_t i = stack->depth; i > 0; i--) {
 		const struct ts_python_code *code = stack->frames[i - 1].code;
 
-		if (!code || !is_asked_for(sampling, process, code))
+		if (!code || !is_requested(sampling, process, code))
 			continue;
 		innermost = code;
 		functions = ts_hash_mix64(functions + code->number);

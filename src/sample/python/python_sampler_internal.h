@@ -50,7 +50,7 @@ struct watched_process {
 	struct native_side *native;
 	bool native_failed; /* no native frames available */
 	bool ended;
-	bool asked;
+	bool requested;
 	/* Deadlines. */
 	int64_t slot_ns; /* start of the interval of the next sample */
 	int64_t due_ns;
@@ -58,8 +58,8 @@ struct watched_process {
 	/* While it is not open. */
 	int64_t known_ns; /* time of the last change */
 	int64_t try_ns;
-	uint64_t told[8]; /* hashes of messages */
-	unsigned int told_count;
+	uint64_t reported[8]; /* hashes of messages */
+	unsigned int reported_count;
 	/* Threads. */
 	struct watched_thread **threads;
 	size_t thread_count, thread_capacity, thread_hint;
@@ -67,7 +67,7 @@ struct watched_process {
 	uint8_t *matches; /* by code number: 0 unknown, 1 no, 2 watched function */
 	size_t match_capacity;
 	/* Counts. */
-	struct sampling_counts counts, told_counts;
+	struct sampling_counts counts, emitted_counts;
 	struct ts_python_reader_counts reader; /* as of the last sweep */
 	int64_t longest_ns;                    /* longest sweep since the last report */
 };

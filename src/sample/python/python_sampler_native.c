@@ -17,7 +17,7 @@
 #define RENEW_NS NS_PER_S
 
 /* A thread with a pending perf request, as of the sweep before. */
-struct asked_thread {
+struct requested_thread {
 	pid_t tid;
 	uint32_t depth;
 };
@@ -27,8 +27,8 @@ struct native_side {
 	struct ts_perf_stacks *perf; /* NULL: unavailable */
 	pid_t *tids; /* threads known to perf, followed by space for as many requests */
 	size_t tid_count, tid_capacity;
-	struct asked_thread *asked;
-	size_t asked_count, asked_capacity;
+	struct requested_thread *requested;
+	size_t requested_count, requested_capacity;
 	int64_t renew_ns;
 	int64_t since_ns; /* perf samples from here on belong to this sweep */
 	struct ts_native_frame frames[NATIVE_FRAMES];
@@ -40,7 +40,7 @@ static void close_side(struct native_side *side)
 		ts_perf_stacks_close(side->perf);
 	ts_native_process_close(side->native);
 	free(side->tids);
-	free(side->asked);
+	free(side->requested);
 	free(side);
 }
 
@@ -101,13 +101,13 @@ static void set_threads(struct sampling *sampling, struct watched_process *proce
 }
 
 /* Requests a sample of each running thread. False: none. */
-static bool ask(struct native_side *side, const struct ts_python_sweep *sweep)
+static bool request(struct native_side *side, const struct ts_python_sweep *sweep)
 {
 	pid_t *running;
 
-	side->asked_count = 0;
-	if (ts_grow_array((void **)&side->asked, &side->asked_capacity, sweep->count,
-			  sizeof(*side->asked)) ||
+	side->requested_count = 0;
+	if (ts_grow_array((void **)&side->requested, &side->requested_capacity, sweep->count,
+			  sizeof(*side->requested)) ||
 	    ts_grow_array((void **)&side->tids, &side->tid_capacity, side->tid_count + sweep->count,
 			  sizeof(*side->tids)))
 		return false;
@@ -117,40 +117,41 @@ static bool ask(struct native_side *side, const struct ts_python_sweep *sweep)
 
 		if (!thread->tid || thread->is_rejected || !(thread->state & TS_PYTHON_RUNS))
 			continue;
-		running[side->asked_count] = thread->tid;
-		side->asked[side->asked_count++] =
-			(struct asked_thread){ thread->tid, thread->depth };
+		running[side->requested_count] = thread->tid;
+		side->requested[side->requested_count++] =
+			(struct requested_thread){ thread->tid, thread->depth };
 	}
-	if (side->asked_count)
-		ts_perf_stacks_request(side->perf, running, side->asked_count);
-	return side->asked_count != 0;
+	if (side->requested_count)
+		ts_perf_stacks_request(side->perf, running, side->requested_count);
+	return side->requested_count != 0;
 }
 
 bool ts_python_watch_native_sweep(struct sampling *sampling, struct watched_process *process,
 				  const struct ts_python_sweep *sweep)
 {
 	int64_t began_ns = ts_clock_monotonic_ns();
-	bool asked = false;
+	bool requested = false;
 
 	if (!process->native && !process->native_failed)
 		open_side(sampling, process);
 	if (process->native && process->native->perf) {
 		set_threads(sampling, process, sweep);
 		process->native->since_ns = began_ns;
-		asked = ask(process->native, sweep);
-		if (asked)
+		requested = request(process->native, sweep);
+		if (requested)
 			ts_perf_stacks_wait(process->native->perf, ANSWER_NS);
 	}
 	process->counts.native_ns += ts_clock_monotonic_ns() - began_ns;
-	return asked;
+	return requested;
 }
 
 /* The sweep after perf's sample shows the same stack as the one before. */
 static bool was_still(const struct native_side *side, const struct ts_python_thread *stack)
 {
-	for (size_t i = 0; i < side->asked_count; i++)
-		if (side->asked[i].tid == stack->tid)
-			return side->asked[i].depth == stack->depth && stack->same == stack->depth;
+	for (size_t i = 0; i < side->requested_count; i++)
+		if (side->requested[i].tid == stack->tid)
+			return side->requested[i].depth == stack->depth &&
+			       stack->same == stack->depth;
 	return false;
 }
 
@@ -183,17 +184,17 @@ size_t ts_python_watch_native(struct sampling *sampling, struct watched_process 
 {
 	struct native_side *side = process->native;
 	int64_t began_ns = ts_clock_monotonic_ns();
-	bool whole = false;
+	bool complete = false;
 	size_t count;
 
 	if (!side || !stack->tid ||
 	    !ts_python_watch_reserve_frames(sampling, stack->depth + NATIVE_FRAMES))
 		return 0;
-	count = unwind(side, stack, &whole);
-	if (count && !whole)
+	count = unwind(side, stack, &complete);
+	if (count && !complete)
 		renew(side);
 	if (count)
-		count = ts_merge_stacks(side->frames, count, whole, stack->frames, stack->depth,
+		count = ts_merge_stacks(side->frames, count, complete, stack->frames, stack->depth,
 					sampling->frames, sampling->frame_capacity);
 	process->counts.native_ns += ts_clock_monotonic_ns() - began_ns;
 	return count;

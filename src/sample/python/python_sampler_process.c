@@ -31,12 +31,12 @@ void ts_python_watch_message(struct sampling *sampling, struct watched_process *
 {
 	uint64_t hash = ts_hash64(text, strlen(text));
 
-	for (unsigned int i = 0; i < process->told_count; i++)
-		if (process->told[i] == hash)
+	for (unsigned int i = 0; i < process->reported_count; i++)
+		if (process->reported[i] == hash)
 			return;
-	if (process->told_count == TS_ARRAY_SIZE(process->told))
+	if (process->reported_count == TS_ARRAY_SIZE(process->reported))
 		return;
-	process->told[process->told_count++] = hash;
+	process->reported[process->reported_count++] = hash;
 	if (sampling->consumer->message)
 		sampling->consumer->message(sampling->consumer->context, process->what.pid, text);
 }
@@ -111,7 +111,7 @@ void ts_python_watch_try(struct sampling *sampling, struct watched_process *proc
 		return;
 	}
 	process->python = NULL;
-	process->asked = false;
+	process->requested = false;
 	process->ended = !ts_process_lives(process->what.pid, process->what.start_time);
 	if (process->ended)
 		return;
@@ -155,7 +155,7 @@ static size_t copy_frames(struct sampling *sampling, const struct ts_python_thre
 static const char *read_locals(struct sampling *sampling, struct watched_process *process,
 			       const struct ts_python_thread *stack)
 {
-	size_t room = stack->depth > DEEP_FRAMES ? LOCALS_BYTES_DEEP : LOCALS_BYTES;
+	size_t limit = stack->depth > DEEP_FRAMES ? LOCALS_BYTES_DEEP : LOCALS_BYTES;
 	struct ts_text *out = &sampling->locals;
 
 	ts_text_clear(out);
@@ -166,7 +166,7 @@ static const char *read_locals(struct sampling *sampling, struct watched_process
 		if (i)
 			ts_text_append_char(out, ',');
 		if (ts_python_locals(process->python, &stack->frames[i], LOCALS_FRAME_BYTES, out) ||
-		    out->length + 1 > room) {
+		    out->length + 1 > limit) {
 			out->length = before;
 			break;
 		}
@@ -195,18 +195,18 @@ static void name_thread(struct sampling *sampling, struct watched_process *proce
 				 thread->tid, thread->name);
 }
 
-struct telling {
+struct emission {
 	struct sampling *sampling;
 	struct watched_process *process;
 	int64_t time_ns, weight_ns;
-	bool asked;
+	bool requested;
 };
 
-static void tell_stack(const struct telling *telling, struct watched_thread *thread,
+static void emit_stack(const struct emission *emission, struct watched_thread *thread,
 		       const struct ts_python_thread *stack, const char *trigger)
 {
-	struct sampling *sampling = telling->sampling;
-	struct watched_process *process = telling->process;
+	struct sampling *sampling = emission->sampling;
+	struct watched_process *process = emission->process;
 	struct ts_python_sample sample = {
 		.pid = process->what.pid,
 		.start_time = process->what.start_time,
@@ -214,8 +214,8 @@ static void tell_stack(const struct telling *telling, struct watched_thread *thr
 		.tid = thread->tid,
 		.slot = thread->slot,
 		.is_state_known = stack->tid != 0,
-		.time_ns = telling->time_ns,
-		.weight_ns = telling->weight_ns,
+		.time_ns = emission->time_ns,
+		.weight_ns = emission->weight_ns,
 		.trigger = trigger,
 	};
 	size_t count = 0;
@@ -233,9 +233,9 @@ static void tell_stack(const struct telling *telling, struct watched_thread *thr
 	sampling->consumer->sample(sampling->consumer->context, &sample);
 }
 
-static void tell_thread(const struct telling *telling, const struct ts_python_thread *stack)
+static void emit_thread(const struct emission *emission, const struct ts_python_thread *stack)
 {
-	struct sampling *sampling = telling->sampling;
+	struct sampling *sampling = emission->sampling;
 	char trigger[160];
 	struct watched_thread *thread;
 	bool is_new, triggered = false;
@@ -243,23 +243,23 @@ static void tell_thread(const struct telling *telling, const struct ts_python_th
 	/* A starting thread: it has no id yet, and would get another one in the next sweep. */
 	if (!stack->tid && !stack->depth && !stack->is_rejected)
 		return;
-	thread = ts_python_watch_thread(sampling, telling->process, stack, &is_new);
+	thread = ts_python_watch_thread(sampling, emission->process, stack, &is_new);
 	if (!thread)
 		return;
-	name_thread(sampling, telling->process, thread, stack, is_new);
+	name_thread(sampling, emission->process, thread, stack, is_new);
 	if (stack->is_rejected) {
-		telling->process->counts.rejected++;
+		emission->process->counts.rejected++;
 		return;
 	}
 	if (sampling->options.functions)
-		triggered = ts_python_watch_functions(sampling, telling->process, thread, stack,
+		triggered = ts_python_watch_functions(sampling, emission->process, thread, stack,
 						      trigger, sizeof(trigger));
-	if (telling->asked)
-		tell_stack(telling, thread, stack, "asked");
+	if (emission->requested)
+		emit_stack(emission, thread, stack, "asked");
 	else if (triggered)
-		tell_stack(telling, thread, stack, trigger);
+		emit_stack(emission, thread, stack, trigger);
 	else if (!sampling->options.functions)
-		tell_stack(telling, thread, stack, NULL);
+		emit_stack(emission, thread, stack, NULL);
 }
 
 /* The reader's counts since the last sweep. */
@@ -280,8 +280,8 @@ static void count_reading(struct watched_process *process)
 void ts_python_watch_sample(struct sampling *sampling, struct watched_process *process,
 			    int64_t now_ns)
 {
-	struct telling telling = { sampling, process, now_ns, process->what.interval_ns,
-				   process->asked };
+	struct emission emission = { sampling, process, now_ns, process->what.interval_ns,
+				     process->requested };
 	struct ts_python_sweep sweep = { 0 };
 	struct ts_error err = { 0 };
 	int64_t native_ns, read_ns, end_ns;
@@ -290,7 +290,7 @@ void ts_python_watch_sample(struct sampling *sampling, struct watched_process *p
 	if (!rc && sampling->options.native &&
 	    ts_python_watch_native_sweep(sampling, process, &sweep))
 		rc = ts_python_sweep(process->python, &sweep, &err);
-	process->asked = false;
+	process->requested = false;
 	if (rc) {
 		lose_process(sampling, process, rc, &err, now_ns);
 		return;
@@ -298,13 +298,13 @@ void ts_python_watch_sample(struct sampling *sampling, struct watched_process *p
 	count_reading(process);
 	read_ns = ts_clock_monotonic_ns();
 	native_ns = process->counts.native_ns;
-	telling.time_ns = sweep.time_ns;
+	emission.time_ns = sweep.time_ns;
 	if (process->sampled_ns)
-		telling.weight_ns = sweep.time_ns - process->sampled_ns;
+		emission.weight_ns = sweep.time_ns - process->sampled_ns;
 	process->sampled_ns = sweep.time_ns;
 	process->sweep++;
 	for (size_t i = 0; i < sweep.count; i++)
-		tell_thread(&telling, &sweep.threads[i]);
+		emit_thread(&emission, &sweep.threads[i]);
 	if (process->thread_count > sweep.count)
 		ts_python_watch_forget_threads(sampling, process, false);
 	end_ns = ts_clock_monotonic_ns();

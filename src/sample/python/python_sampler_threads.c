@@ -30,12 +30,12 @@ static struct watched_thread *find(struct watched_process *process,
 				   const struct ts_python_thread *thread)
 {
 	for (size_t i = 0; i < process->thread_count; i++) {
-		size_t place = (process->thread_hint + i) % process->thread_count;
+		size_t index = (process->thread_hint + i) % process->thread_count;
 
-		if (!is_same(process->threads[place], thread))
+		if (!is_same(process->threads[index], thread))
 			continue;
-		process->thread_hint = place + 1;
-		return process->threads[place];
+		process->thread_hint = index + 1;
+		return process->threads[index];
 	}
 	return NULL;
 }

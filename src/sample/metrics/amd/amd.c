@@ -67,7 +67,7 @@ static enum ts_metrics_state start(struct amd *amd, char *why, size_t why_bytes)
 		snprintf(why, why_bytes, "no AMD GPU with the driver amdgpu");
 		return TS_METRICS_NONE;
 	}
-	amd_find_parts(amd);
+	amd_find_nodes(amd);
 	return TS_METRICS_READY;
 }
 

@@ -45,7 +45,7 @@ struct amd_file {
 enum amd_reading { AMD_READ_SENSORS, AMD_READ_MEMORY, AMD_READ_PROCESSES, AMD_READINGS };
 
 /* Partitions of a device that the driver exposes as devices share its sensors. */
-#define AMD_PARTS_MOST 16u
+#define AMD_NODES_MOST 16u
 
 struct amd_gpu {
 	uint32_t number;
@@ -53,8 +53,8 @@ struct amd_gpu {
 	int64_t memory_bytes; /* or TS_METRICS_UNKNOWN */
 	int directory;
 	struct amd_file files[AMD_FILES];
-	uint64_t parts[AMD_PARTS_MOST]; /* KFD's ids of it */
-	unsigned int part_count;
+	uint64_t node_ids[AMD_NODES_MOST]; /* KFD's ids of it */
+	unsigned int node_id_count;
 	bool is_announced, is_lost;
 	int64_t last_ns[AMD_READINGS]; /* for ts_query_pacing_is_due() */
 	struct ts_rate links_read, links_written;
@@ -96,7 +96,7 @@ int amd_file_read(struct amd *amd, struct amd_gpu *gpu, enum amd_file_id file);
 void amd_read_sensors(struct amd *amd, struct amd_gpu *gpu);
 void amd_read_memory(struct amd *amd, struct amd_gpu *gpu);
 /* amd_processes.c */
-void amd_find_parts(struct amd *amd);
+void amd_find_nodes(struct amd *amd);
 void amd_read_processes(struct amd *amd, struct amd_gpu *gpu);
 
 #endif

@@ -29,8 +29,8 @@ static void add_part(struct amd *amd, const char *bus, uint64_t id)
 	for (size_t i = 0; i < amd->count; i++) {
 		struct amd_gpu *gpu = &amd->gpus[i];
 
-		if (strcmp(gpu->bus, bus) == 0 && gpu->part_count < AMD_PARTS_MOST)
-			gpu->parts[gpu->part_count++] = id;
+		if (strcmp(gpu->bus, bus) == 0 && gpu->node_id_count < AMD_NODES_MOST)
+			gpu->node_ids[gpu->node_id_count++] = id;
 	}
 }
 
@@ -59,7 +59,7 @@ static void read_node(struct amd *amd, int nodes, const char *name)
 	ts_procfs_file_close(&file);
 }
 
-void amd_find_parts(struct amd *amd)
+void amd_find_nodes(struct amd *amd)
 {
 	char path[sizeof(amd->root) + 48];
 	struct dirent *entry;
@@ -82,11 +82,11 @@ static bool sum_memory(const struct amd_gpu *gpu, int processes, const char *pid
 		       int64_t *ret_bytes)
 {
 	*ret_bytes = 0;
-	for (unsigned int i = 0; i < gpu->part_count; i++) {
+	for (unsigned int i = 0; i < gpu->node_id_count; i++) {
 		char path[300];
 		int64_t bytes;
 
-		snprintf(path, sizeof(path), "%s/vram_%" PRIu64, pid, gpu->parts[i]);
+		snprintf(path, sizeof(path), "%s/vram_%" PRIu64, pid, gpu->node_ids[i]);
 		if (!ts_procfs_read_number(processes, path, &bytes) || bytes < 0 ||
 		    __builtin_add_overflow(*ret_bytes, bytes, ret_bytes))
 			return false;
@@ -122,7 +122,7 @@ void amd_read_processes(struct amd *amd, struct amd_gpu *gpu)
 	struct dirent *entry;
 	DIR *processes;
 
-	if (gpu->part_count == 0)
+	if (gpu->node_id_count == 0)
 		return;
 	if (amd->is_inner) {
 		amd_message(

@@ -27,11 +27,11 @@
 #define VENDOR "Ascend"
 #define LONGEST_PAUSE_NS (60 * NS_PER_S)
 
-static const char *const places[] = { "/usr/local/sbin", "/usr/local/bin",
-				      "/usr/local/Ascend/driver/tools", NULL };
-static const char *const library_places[] = { "/usr/local/Ascend/driver/lib64",
-					      "/usr/local/Ascend/driver/lib64/driver",
-					      "/usr/local/Ascend/driver/lib64/common" };
+static const char *const folders[] = { "/usr/local/sbin", "/usr/local/bin",
+				       "/usr/local/Ascend/driver/tools", NULL };
+static const char *const library_folders[] = { "/usr/local/Ascend/driver/lib64",
+					       "/usr/local/Ascend/driver/lib64/driver",
+					       "/usr/local/Ascend/driver/lib64/common" };
 
 /* ---- opening ---- */
 
@@ -47,14 +47,14 @@ static void set_libraries(struct ts_npu_smi *smi)
 		smi->libraries[0] = '\0';
 		return;
 	}
-	for (size_t i = 0; i < TS_ARRAY_SIZE(library_places); i++) {
-		if (access(library_places[i], R_OK) ||
-		    (given && strstr(given, library_places[i])) ||
-		    used + strlen(library_places[i]) + 2 > sizeof(smi->libraries))
+	for (size_t i = 0; i < TS_ARRAY_SIZE(library_folders); i++) {
+		if (access(library_folders[i], R_OK) ||
+		    (given && strstr(given, library_folders[i])) ||
+		    used + strlen(library_folders[i]) + 2 > sizeof(smi->libraries))
 			continue;
 		used += (size_t)snprintf(smi->libraries + used, sizeof(smi->libraries) - used,
 					 "%s%s", smi->libraries[used - 1] == '=' ? "" : ":",
-					 library_places[i]);
+					 library_folders[i]);
 	}
 	if (smi->libraries[used - 1] == '=')
 		smi->libraries[0] = '\0';
@@ -81,7 +81,7 @@ static enum ts_metrics_state open_smi(void **ret_state, char *why, size_t why_by
 		free(smi);
 		return TS_METRICS_BROKEN;
 	}
-	if (!ts_subprocess_find("npu-smi", places, smi->program, sizeof(smi->program))) {
+	if (!ts_subprocess_find("npu-smi", folders, smi->program, sizeof(smi->program))) {
 		has_device = ts_device_table_has(&smi->devices, VENDOR);
 		close_smi(smi);
 		snprintf(
@@ -103,9 +103,10 @@ static enum ts_metrics_state open_smi(void **ret_state, char *why, size_t why_by
 
 /* ---- what goes wrong ---- */
 
-static void say(const struct ts_metrics_sink *sink, const char *format, ...) TS_PRINTF_LIKE(2, 3);
+static void report(const struct ts_metrics_sink *sink, const char *format, ...)
+	TS_PRINTF_LIKE(2, 3);
 
-static void say(const struct ts_metrics_sink *sink, const char *format, ...)
+static void report(const struct ts_metrics_sink *sink, const char *format, ...)
 {
 	char text[512];
 	va_list arguments;
@@ -139,8 +140,8 @@ static const char *advice(const char *complaint)
 	return "";
 }
 
-static void say_how_it_ended(const struct ts_subprocess_result *result,
-			     const struct ts_metrics_sink *sink)
+static void report_exit(const struct ts_subprocess_result *result,
+			const struct ts_metrics_sink *sink)
 {
 	char complaint[160], end[128];
 
@@ -148,16 +149,17 @@ static void say_how_it_ended(const struct ts_subprocess_result *result,
 			     sizeof(complaint));
 	ts_subprocess_describe_end(result, end, sizeof(end));
 	if (complaint[0])
-		say(sink, "npu-smi %s, saying '%s'; values are left out%s", end, complaint,
-		    advice(complaint));
+		report(sink, "npu-smi %s, saying '%s'; values are left out%s", end, complaint,
+		       advice(complaint));
 	else
-		say(sink, "npu-smi %s; values are left out", end);
+		report(sink, "npu-smi %s; values are left out", end);
 }
 
 /* ---- values ---- */
 
-static void give_whole(const struct ts_metrics_sink *sink, const struct ts_metrics_subject *subject,
-		       const char *name, const char *series, int64_t value)
+static void give_integer(const struct ts_metrics_sink *sink,
+			 const struct ts_metrics_subject *subject, const char *name,
+			 const char *series, int64_t value)
 {
 	if (value != TS_METRICS_UNKNOWN)
 		sink->integer(sink->context, subject, name, series, value);
@@ -176,14 +178,14 @@ static void give_chip(const struct ts_metrics_sink *sink, const struct ts_npu_ch
 	struct ts_metrics_subject subject = { .kind = TS_METRICS_DEVICE, .device = chip->number };
 	bool has_memory = chip->used_mib != TS_METRICS_UNKNOWN;
 
-	give_whole(sink, &subject, "utilization_percent", "compute", chip->aicore_percent);
-	give_whole(sink, &subject, "utilization_percent", "npu", chip->npu_percent);
+	give_integer(sink, &subject, "utilization_percent", "compute", chip->aicore_percent);
+	give_integer(sink, &subject, "utilization_percent", "npu", chip->npu_percent);
 	if (has_memory)
-		give_whole(sink, &subject, "memory_bytes", "used", chip->used_mib * MIB);
+		give_integer(sink, &subject, "memory_bytes", "used", chip->used_mib * MIB);
 	if (chip->power_mw != TS_METRICS_UNKNOWN)
 		sink->real(sink->context, &subject, "power_W", power_series(chip),
 			   (double)chip->power_mw / 1e3);
-	give_whole(sink, &subject, "temperature_C", "core", chip->temperature_c);
+	give_integer(sink, &subject, "temperature_C", "core", chip->temperature_c);
 }
 
 static struct ts_npu_known *find_known(struct ts_npu_smi *smi, uint32_t number)
@@ -201,7 +203,7 @@ static bool is_unchanged(const struct ts_npu_known *known, const struct ts_npu_c
 }
 
 /* Once, and when something changes. Without memory it is announced again, which is harmless. */
-static void tell_device(struct ts_npu_smi *smi, const struct ts_npu_chip *chip,
+static void emit_device(struct ts_npu_smi *smi, const struct ts_npu_chip *chip,
 			const struct ts_metrics_sink *sink)
 {
 	bool has_total = chip->total_mib != TS_METRICS_UNKNOWN;
@@ -235,15 +237,15 @@ static void give_chips(struct ts_npu_smi *smi, const struct ts_npu_info *info,
 	for (size_t i = 0; i < info->chip_count; i++) {
 		const struct ts_npu_chip *chip = &info->chips[i];
 
-		tell_device(smi, chip, sink);
+		emit_device(smi, chip, sink);
 		give_chip(sink, chip);
 		if (chip->is_silent)
-			say(sink,
-			    "NPU %u chip %u does not answer (npu-smi shows zeros only); its values are left out",
-			    chip->npu, chip->chip);
+			report(sink,
+			       "NPU %u chip %u does not answer (npu-smi shows zeros only); its values are left out",
+			       chip->npu, chip->chip);
 		else if (strcmp(chip->health, "OK") != 0)
-			say(sink, "NPU %u chip %u: its health is '%s'", chip->npu, chip->chip,
-			    chip->health);
+			report(sink, "NPU %u chip %u: its health is '%s'", chip->npu, chip->chip,
+			       chip->health);
 	}
 }
 
@@ -276,15 +278,16 @@ static void give_processes(const struct ts_npu_smi *smi, const struct ts_npu_inf
 		unseen += !subject.pid;
 		subject.start_time = subject.pid ? ts_process_start_time(subject.pid) : 0;
 		if (subject.start_time && process->used_mib != TS_METRICS_UNKNOWN)
-			give_whole(sink, &subject, "memory_bytes", "used", process->used_mib * MIB);
+			give_integer(sink, &subject, "memory_bytes", "used",
+				     process->used_mib * MIB);
 	}
 	if (unseen)
-		say(sink,
-		    "npu-smi reports host pids in this container; process memory is left out (use the host's pid namespace to see it)");
+		report(sink,
+		       "npu-smi reports host pids in this container; process memory is left out (use the host's pid namespace to see it)");
 	if (info->is_incomplete)
-		say(sink, "npu-smi lists at most 8 processes per chip; others may be missing");
+		report(sink, "npu-smi lists at most 8 processes per chip; others may be missing");
 	if (info->message[0])
-		say(sink, "%s", info->message);
+		report(sink, "%s", info->message);
 }
 
 /* ---- one sample ---- */
@@ -298,16 +301,16 @@ static int take_output(struct ts_npu_smi *smi, const struct ts_subprocess_result
 	struct ts_error why;
 
 	if (result->exit_code == 0 && ts_npu_smi_is_none(text, result->output.length)) {
-		say(sink, "npu-smi finds no NPU");
+		report(sink, "npu-smi finds no NPU");
 		return 1;
 	}
 	if (!ts_subprocess_succeeded(result)) {
-		say_how_it_ended(result, sink);
+		report_exit(result, sink);
 		back_off(smi);
 		return 0;
 	}
 	if (ts_npu_smi_parse(text, result->output.length, &info, &why)) {
-		say(sink, "%s", why.message);
+		report(sink, "%s", why.message);
 		back_off(smi);
 		return 0;
 	}
@@ -325,9 +328,9 @@ static bool does_one_hang(struct ts_npu_smi *smi, const struct ts_metrics_sink *
 		smi->remains = 0;
 	if (!smi->remains)
 		return false;
-	say(sink,
-	    "npu-smi (process %d) was killed but hangs in the driver; values are left out until it ends",
-	    (int)smi->remains);
+	report(sink,
+	       "npu-smi (process %d) was killed but hangs in the driver; values are left out until it ends",
+	       (int)smi->remains);
 	back_off(smi);
 	return true;
 }
@@ -366,7 +369,7 @@ static int sample_smi(void *state, const struct ts_metrics_sink *sink)
 		return 0;
 	turn = take_turn(smi);
 	if (ts_subprocess_run(&program, &result, &why)) {
-		say(sink, "%s; values are left out", why.message);
+		report(sink, "%s; values are left out", why.message);
 		back_off(smi);
 	} else {
 		/* It may take half of the interval at most. */

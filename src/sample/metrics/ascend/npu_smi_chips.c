@@ -124,7 +124,7 @@ static bool parse_thousandths(struct npu_span text, int64_t *ret_value)
 {
 	bool negative = text.length > 1 && text.at[0] == '-';
 	const char *dot;
-	int64_t whole, part = 0;
+	int64_t integer, part = 0;
 
 	*ret_value = TS_METRICS_UNKNOWN;
 	if (npu_is_absent(text))
@@ -141,14 +141,14 @@ static bool parse_thousandths(struct npu_span text, int64_t *ret_value)
 		for (size_t i = decimals.length; i < 3; i++)
 			part *= 10;
 	}
-	if (!npu_parse_number(text, INT64_C(1000000000000000), &whole))
+	if (!npu_parse_number(text, INT64_C(1000000000000000), &integer))
 		return false;
-	*ret_value = (whole * 1000 + part) * (negative ? -1 : 1);
+	*ret_value = (integer * 1000 + part) * (negative ? -1 : 1);
 	return true;
 }
 
 /* The same without decimals. */
-static bool parse_whole(struct npu_span text, int64_t *ret_value)
+static bool parse_integer(struct npu_span text, int64_t *ret_value)
 {
 	if (memchr(text.at, '.', text.length) || !parse_thousandths(text, ret_value))
 		return false;
@@ -168,7 +168,7 @@ static bool parse_pair(struct npu_span text, int64_t ret_pair[2])
 		return npu_is_absent(text);
 	used = (struct npu_span){ text.at, (size_t)(slash - text.at) };
 	total = (struct npu_span){ slash + 1, text.length - used.length - 1 };
-	return parse_whole(used, &ret_pair[0]) && parse_whole(total, &ret_pair[1]);
+	return parse_integer(used, &ret_pair[0]) && parse_integer(total, &ret_pair[1]);
 }
 
 /* Reports the first of them; without the value, so that the text stays the same. */
@@ -230,19 +230,19 @@ static bool parse_value(struct npu_parser *parser, enum npu_field field, struct 
 		fits = parse_thousandths(text, &chip->power_mw);
 		keep_between(parser, field, &chip->power_mw, 0, 5000 * 1000);
 		drop_zero(&chip->power_mw);
-		parser->power_is_elsewhere = npu_is_text(text, "-");
+		parser->power_is_shared = npu_is_text(text, "-");
 		break;
 	case NPU_TEMPERATURE:
-		fits = parse_whole(text, &chip->temperature_c);
+		fits = parse_integer(text, &chip->temperature_c);
 		keep_between(parser, field, &chip->temperature_c, -50, 150);
 		drop_zero(&chip->temperature_c);
 		break;
 	case NPU_AICORE:
-		fits = parse_whole(text, &chip->aicore_percent);
+		fits = parse_integer(text, &chip->aicore_percent);
 		keep_between(parser, field, &chip->aicore_percent, 0, 100);
 		break;
 	case NPU_UTILIZATION:
-		fits = parse_whole(text, &chip->npu_percent);
+		fits = parse_integer(text, &chip->npu_percent);
 		keep_between(parser, field, &chip->npu_percent, 0, 100);
 		break;
 	case NPU_MEMORY:
@@ -300,10 +300,10 @@ static bool parse_values(struct npu_parser *parser, const struct npu_header *hea
 
 static bool is_health(struct npu_span text)
 {
-	static const char *const words[] = { "OK", "Warning", "Alarm", "Critical", "UNKNOWN" };
+	static const char *const states[] = { "OK", "Warning", "Alarm", "Critical", "UNKNOWN" };
 
-	for (size_t i = 0; i < TS_ARRAY_SIZE(words); i++)
-		if (npu_is_text(text, words[i]))
+	for (size_t i = 0; i < TS_ARRAY_SIZE(states); i++)
+		if (npu_is_text(text, states[i]))
 			return true;
 	return false;
 }
@@ -316,7 +316,7 @@ static void begin_chip(struct npu_parser *parser)
 					     .npu_percent = TS_METRICS_UNKNOWN,
 					     .used_mib = TS_METRICS_UNKNOWN,
 					     .total_mib = TS_METRICS_UNKNOWN };
-	parser->power_is_elsewhere = parser->found_memory = parser->found_hbm = false;
+	parser->power_is_shared = parser->found_memory = parser->found_hbm = false;
 }
 
 bool npu_parse_row_1(struct npu_parser *parser)
@@ -416,7 +416,7 @@ static bool add_chip(struct npu_parser *parser)
 		if (other->number == chip->number ||
 		    (other->npu == chip->npu && other->chip == chip->chip))
 			return false;
-		if (other->npu == chip->npu && parser->power_is_elsewhere)
+		if (other->npu == chip->npu && parser->power_is_shared)
 			other->is_npu_power = true;
 	}
 	if (info->chip_count == TS_NPU_CHIPS ||

@@ -49,7 +49,7 @@ struct npu_parser {
 	bool has_device_numbers; /* Device or Phy-ID after Chip */
 	bool has_pairs;          /* Phy-ID: two chips per NPU; power is printed with the first */
 	struct ts_npu_chip chip; /* current chip */
-	bool power_is_elsewhere; /* "-": at the first chip of the NPU */
+	bool power_is_shared;    /* "-": at the first chip of the NPU */
 	bool found_memory, found_hbm;
 	int64_t memory[2], hbm[2]; /* used and total MiB */
 	/* The process table. */

@@ -118,12 +118,12 @@ static void name_in_sysfs(char *buffer, const char *name)
 static void add_shortcut(struct ts_io_totals *traffic, const char *name)
 {
 	struct ts_io_totals_shortcut *shortcut = &traffic->shortcuts[traffic->shortcut_count++];
-	char place[TS_IO_DEVICE_NAME_BYTES];
+	char sysfs_name[TS_IO_DEVICE_NAME_BYTES];
 
 	memcpy(shortcut->name, name, sizeof(shortcut->name));
-	name_in_sysfs(place, name);
-	snprintf(shortcut->path, sizeof(shortcut->path), "%s/%s/%s", traffic->kind->folder, place,
-		 traffic->kind->file);
+	name_in_sysfs(sysfs_name, name);
+	snprintf(shortcut->path, sizeof(shortcut->path), "%s/%s/%s", traffic->kind->folder,
+		 sysfs_name, traffic->kind->file);
 	shortcut->file = (struct ts_procfs_file){ .path = shortcut->path, .fd = -1 };
 }
 
@@ -215,7 +215,7 @@ void ts_io_totals_release(struct ts_io_totals *traffic)
 
 /* ---- classification ---- */
 
-static bool is_there(const char *folder, const char *name, const char *below)
+static bool is_present(const char *folder, const char *name, const char *below)
 {
 	char path[TS_IO_DEVICE_NAME_BYTES + 64];
 
@@ -228,12 +228,12 @@ static enum ts_io_device_kind classify_interface(const char *name)
 {
 	if (strcmp(name, "lo") == 0)
 		return TS_IO_DEVICE_IGNORED;
-	return is_there("/sys/class/net", name, "/device") ? TS_IO_DEVICE_PHYSICAL
-							   : TS_IO_DEVICE_VIRTUAL;
+	return is_present("/sys/class/net", name, "/device") ? TS_IO_DEVICE_PHYSICAL
+							     : TS_IO_DEVICE_VIRTUAL;
 }
 
 /* Made of other devices, or of memory. */
-static bool is_made(const char *name)
+static bool is_virtual(const char *name)
 {
 	static const char *const prefixes[] = { "loop", "ram", "zram", "dm-", "md",
 						"nbd",  "sr",  "fd",   "drbd" };
@@ -248,17 +248,17 @@ static bool is_made(const char *name)
 /* Partitions are not in /sys/block. Hidden paths of an NVMe namespace would count twice. */
 static enum ts_io_device_kind classify_disk(const char *name)
 {
-	char place[TS_IO_DEVICE_NAME_BYTES], path[TS_IO_DEVICE_NAME_BYTES + 64];
+	char sysfs_name[TS_IO_DEVICE_NAME_BYTES], path[TS_IO_DEVICE_NAME_BYTES + 64];
 	int64_t is_hidden = 0;
 
-	name_in_sysfs(place, name);
-	if (is_made(name) || !is_there("/sys/block", place, ""))
+	name_in_sysfs(sysfs_name, name);
+	if (is_virtual(name) || !is_present("/sys/block", sysfs_name, ""))
 		return TS_IO_DEVICE_IGNORED;
-	snprintf(path, sizeof(path), "/sys/block/%s/hidden", place);
+	snprintf(path, sizeof(path), "/sys/block/%s/hidden", sysfs_name);
 	if (ts_procfs_read_number(AT_FDCWD, path, &is_hidden) && is_hidden)
 		return TS_IO_DEVICE_IGNORED;
-	return is_there("/sys/block", place, "/device") ? TS_IO_DEVICE_PHYSICAL
-							: TS_IO_DEVICE_VIRTUAL;
+	return is_present("/sys/block", sysfs_name, "/device") ? TS_IO_DEVICE_PHYSICAL
+							       : TS_IO_DEVICE_VIRTUAL;
 }
 
 /* /sys may show the interfaces of another network namespace, so no numbers are taken from it. */

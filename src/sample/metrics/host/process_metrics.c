@@ -21,7 +21,7 @@
 #include "sample/metrics/host/taskstats.h"
 
 /* Already given to the sink. */
-enum { TOLD_IO = 1, TOLD_DESCRIPTORS = 2, TOLD_SWITCHES = 4 };
+enum { REPORTED_IO = 1, REPORTED_DESCRIPTORS = 2, REPORTED_SWITCHES = 4 };
 
 struct ts_process_metrics {
 	struct ts_metrics_subject subject;
@@ -29,7 +29,7 @@ struct ts_process_metrics {
 	struct ts_text text;
 	bool has_sampled;
 	bool is_io_refused;
-	unsigned int told;
+	unsigned int reported;
 	int64_t rare_ns;
 	uint64_t threads; /* in the last sample */
 	struct ts_rate cpu;
@@ -48,24 +48,24 @@ struct reading {
 	uint64_t cpu_ns;
 	int64_t cpu_at_ns;
 	struct ts_switches switches;
-	bool are_switches_whole; /* false: they only start the next difference */
+	bool are_switches_complete; /* false: they only start the next difference */
 	struct ts_procfs_stat stat;
 };
 
-static void tell(struct ts_process_metrics *metrics, const struct ts_metric_output *give,
-		 unsigned int what, const char *text)
+static void report(struct ts_process_metrics *metrics, const struct ts_metric_output *give,
+		   unsigned int what, const char *text)
 {
-	if (!(metrics->told & what))
+	if (!(metrics->reported & what))
 		give->sink->message(give->sink->context, text);
-	metrics->told |= what;
+	metrics->reported |= what;
 }
 
-static void tell_error(struct ts_process_metrics *metrics, const struct ts_metric_output *give,
-		       int error)
+static void report_error(struct ts_process_metrics *metrics, const struct ts_metric_output *give,
+			 int error)
 {
 	if (error == -EMFILE || error == -ENFILE)
-		tell(metrics, give, TOLD_DESCRIPTORS,
-		     "out of file descriptors: process metrics are missing; raise 'ulimit -n'");
+		report(metrics, give, REPORTED_DESCRIPTORS,
+		       "out of file descriptors: process metrics are missing; raise 'ulimit -n'");
 }
 
 /* ---- reads by pid ---- */
@@ -97,7 +97,7 @@ static void sweep_switches(struct ts_process_metrics *metrics, struct reading *r
 		metrics->sweep.is_complete = false;
 		return;
 	}
-	reading->are_switches_whole =
+	reading->are_switches_complete =
 		ts_thread_switches_next(&metrics->sweep, metrics->subject.pid, &metrics->text);
 	reading->switches = metrics->sweep.sum;
 }
@@ -107,7 +107,7 @@ static void read_switches(struct ts_process_metrics *metrics, struct reading *re
 	if (!metrics->is_swept) {
 		int error = ts_taskstats_read(metrics->subject.pid, &reading->switches);
 
-		reading->are_switches_whole = error == 0;
+		reading->are_switches_complete = error == 0;
 		metrics->is_swept = error && error != -ESRCH && error != -EMFILE &&
 				    error != -ENFILE && error != -EAGAIN;
 	}
@@ -130,7 +130,7 @@ static void read_by_number(struct ts_process_metrics *metrics, struct reading *r
 	ret_reading->cpu_at_ns = ts_clock_monotonic_ns();
 	ret_reading->cpu_ns = cpu_clock_ns(pid);
 	ret_reading->switches = (struct ts_switches){ TS_NO_VALUE, TS_NO_VALUE };
-	ret_reading->are_switches_whole = false;
+	ret_reading->are_switches_complete = false;
 	if (ret_reading->is_due)
 		read_switches(metrics, ret_reading);
 	ret_reading->directory = -EBADF;
@@ -139,8 +139,8 @@ static void read_by_number(struct ts_process_metrics *metrics, struct reading *r
 }
 
 /* Reads a file of the process into metrics->text; 0, or a negative errno. */
-static int read_own(struct ts_process_metrics *metrics, struct ts_procfs_file *file,
-		    const struct reading *reading)
+static int read_file(struct ts_process_metrics *metrics, struct ts_procfs_file *file,
+		     const struct reading *reading)
 {
 	if (file->fd < 0 && reading->directory < 0)
 		return reading->directory;
@@ -158,7 +158,7 @@ static enum presence presence_by_error(int error)
 
 static enum presence read_stat(struct ts_process_metrics *metrics, struct reading *reading)
 {
-	int error = read_own(metrics, &metrics->stat, reading);
+	int error = read_file(metrics, &metrics->stat, reading);
 
 	if (error)
 		return presence_by_error(error);
@@ -206,10 +206,10 @@ static void give_switches(struct ts_process_metrics *metrics, const struct ts_me
 	double ignored;
 
 	if (metrics->is_swept && metrics->threads > TS_THREAD_SWITCHES_MAX)
-		tell(metrics, give, TOLD_SWITCHES,
-		     "context switches of processes with more than 64 threads are missing: "
-		     "run as root, or with CAP_NET_ADMIN");
-	if (!reading->are_switches_whole) {
+		report(metrics, give, REPORTED_SWITCHES,
+		       "context switches of processes with more than 64 threads are missing: "
+		       "run as root, or with CAP_NET_ADMIN");
+	if (!reading->are_switches_complete) {
 		ts_rate_next(&metrics->voluntary, reading->switches.voluntary, give->now_ns,
 			     &ignored);
 		ts_rate_next(&metrics->involuntary, reading->switches.involuntary, give->now_ns,
@@ -250,10 +250,10 @@ static void give_memory(struct ts_process_metrics *metrics, const struct ts_metr
 {
 	uint64_t page_bytes = (uint64_t)sysconf(_SC_PAGESIZE);
 	struct ts_procfs_statm statm;
-	int error = read_own(metrics, &metrics->statm, reading);
+	int error = read_file(metrics, &metrics->statm, reading);
 
 	if (error) {
-		tell_error(metrics, give, error);
+		report_error(metrics, give, error);
 		return;
 	}
 	if (reading->stat.state == 'Z')
@@ -271,15 +271,15 @@ static void give_io(struct ts_process_metrics *metrics, const struct ts_metric_o
 		    const struct reading *reading)
 {
 	struct ts_procfs_io io;
-	int error = read_own(metrics, &metrics->io, reading);
+	int error = read_file(metrics, &metrics->io, reading);
 
 	if (error != -EBADF) /* due in this sample */
 		metrics->is_io_refused = error == -EACCES || error == -EPERM || error == -ENOENT;
 	if (error == -EACCES || error == -EPERM)
-		tell(metrics, give, TOLD_IO,
-		     "bytes read and written are missing for processes of other users or with "
-		     "privileges: run as root, or with CAP_SYS_PTRACE");
-	tell_error(metrics, give, error);
+		report(metrics, give, REPORTED_IO,
+		       "bytes read and written are missing for processes of other users or with "
+		       "privileges: run as root, or with CAP_SYS_PTRACE");
+	report_error(metrics, give, error);
 	if (error)
 		return;
 	ts_procfs_io_parse(metrics->text.data, &io);
@@ -329,7 +329,7 @@ bool ts_process_metrics_sample(struct ts_process_metrics *metrics, int64_t now_n
 		metrics->has_sampled = true;
 		give_all(metrics, &give, &reading);
 	} else if (presence == UNSEEN) {
-		tell_error(metrics, &give, reading.directory);
+		report_error(metrics, &give, reading.directory);
 	}
 	if (reading.directory >= 0)
 		close(reading.directory);

@@ -51,7 +51,7 @@ static const char *const pressure_names[PRESSURES] = { "cpu", "memory", "io" };
 struct system_file {
 	struct ts_procfs_file kept;
 	bool is_rare;       /* slow, or unreadable */
-	bool is_told;       /* why its values are missing */
+	bool is_reported;   /* why its values are missing */
 	unsigned int reads; /* number of timings */
 	int64_t least_ns;
 };
@@ -72,13 +72,13 @@ struct ts_system_metrics {
 
 /* ---- files ---- */
 
-static void tell_missing(struct system_file *file, int error, const struct ts_metrics_sink *sink)
+static void report_missing(struct system_file *file, int error, const struct ts_metrics_sink *sink)
 {
 	char text[256];
 
-	if (file->is_told)
+	if (file->is_reported)
 		return;
-	file->is_told = true;
+	file->is_reported = true;
 	if (error == EOPNOTSUPP)
 		snprintf(text, sizeof(text),
 			 "'%s' is disabled: boot the kernel with psi=1 to get pressure",
@@ -136,7 +136,7 @@ static const char *read_file(struct ts_system_metrics *metrics, enum file which,
 	if (!error)
 		return metrics->text.data;
 	file->is_rare = error != -EMFILE && error != -ENFILE;
-	tell_missing(file, -error, sink);
+	report_missing(file, -error, sink);
 	return NULL;
 }
 

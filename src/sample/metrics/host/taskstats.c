@@ -78,8 +78,8 @@ static int receive(int fd, struct answer *ret_answer)
 	return refusal.error < 0 ? refusal.error : -EPROTO;
 }
 
-static int ask(int fd, int family, uint8_t command, uint16_t type, const void *data, size_t bytes,
-	       struct answer *ret_answer)
+static int query(int fd, int family, uint8_t command, uint16_t type, const void *data, size_t bytes,
+		 struct answer *ret_answer)
 {
 	struct sockaddr_nl kernel = { .nl_family = AF_NETLINK };
 	struct question question = {
@@ -110,7 +110,7 @@ static bool find_attribute(struct span list, uint16_t type, struct span *ret_con
 {
 	while (list.length >= NLA_HDRLEN) {
 		struct nlattr attribute;
-		size_t whole;
+		size_t aligned;
 
 		memcpy(&attribute, list.at, sizeof(attribute));
 		if (attribute.nla_len < NLA_HDRLEN || attribute.nla_len > list.length)
@@ -120,9 +120,9 @@ static bool find_attribute(struct span list, uint16_t type, struct span *ret_con
 						      attribute.nla_len - (size_t)NLA_HDRLEN };
 			return true;
 		}
-		whole = TS_MIN((size_t)NLA_ALIGN(attribute.nla_len), list.length);
-		list.at += whole;
-		list.length -= whole;
+		aligned = TS_MIN((size_t)NLA_ALIGN(attribute.nla_len), list.length);
+		list.at += aligned;
+		list.length -= aligned;
 	}
 	return false;
 }
@@ -146,8 +146,8 @@ static int find_family(int fd)
 
 	if (family > 0)
 		return family;
-	family = ask(fd, GENL_ID_CTRL, CTRL_CMD_GETFAMILY, CTRL_ATTR_FAMILY_NAME,
-		     TASKSTATS_GENL_NAME, sizeof(TASKSTATS_GENL_NAME), &answer);
+	family = query(fd, GENL_ID_CTRL, CTRL_CMD_GETFAMILY, CTRL_ATTR_FAMILY_NAME,
+		       TASKSTATS_GENL_NAME, sizeof(TASKSTATS_GENL_NAME), &answer);
 	if (family < 0)
 		return family;
 	if (!find_attribute(attributes(&answer), CTRL_ATTR_FAMILY_ID, &content) ||
@@ -158,7 +158,7 @@ static int find_family(int fd)
 	return number;
 }
 
-static int ask_switches(int fd, pid_t pid, struct ts_switches *ret_switches)
+static int query_switches(int fd, pid_t pid, struct ts_switches *ret_switches)
 {
 	struct taskstats stats;
 	struct answer answer;
@@ -168,8 +168,8 @@ static int ask_switches(int fd, pid_t pid, struct ts_switches *ret_switches)
 
 	if (family < 0)
 		return family;
-	family = ask(fd, family, TASKSTATS_CMD_GET, TASKSTATS_CMD_ATTR_TGID, &number,
-		     sizeof(number), &answer);
+	family = query(fd, family, TASKSTATS_CMD_GET, TASKSTATS_CMD_ATTR_TGID, &number,
+		       sizeof(number), &answer);
 	if (family < 0)
 		return family;
 	/* Newer kernels append members, older ones have fewer. */
@@ -189,7 +189,7 @@ int ts_taskstats_read(pid_t pid, struct ts_switches *ret_switches)
 
 	if (fd < 0)
 		return fd;
-	error = ask_switches(fd, pid, ret_switches);
+	error = query_switches(fd, pid, ret_switches);
 	close(fd);
 	return error;
 }

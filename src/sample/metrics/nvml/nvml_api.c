@@ -24,9 +24,9 @@ static const struct function functions[] = {
 };
 
 /* Function pointers are not object pointers in C; their representation is the same here. */
-static void set_pointer(void *place, void *symbol)
+static void set_pointer(void *target, void *symbol)
 {
-	memcpy(place, &symbol, sizeof(symbol));
+	memcpy(target, &symbol, sizeof(symbol));
 }
 
 /*

@@ -176,8 +176,8 @@ bool nvml_wants(const struct nvml *nvml, const struct nvml_gpu *gpu, enum nvml_v
 	return !nvml->is_dead && !gpu->is_lost && gpu->off_until_ns[value] <= nvml->now_ns;
 }
 
-static void tell_missing(const struct nvml *nvml, const struct nvml_gpu *gpu, enum nvml_value value,
-			 int code)
+static void report_missing(const struct nvml *nvml, const struct nvml_gpu *gpu,
+			   enum nvml_value value, int code)
 {
 	const char *name = values[value].name;
 
@@ -240,7 +240,7 @@ bool nvml_got(struct nvml *nvml, struct nvml_gpu *gpu, enum nvml_value value, in
 	default:
 		break; /* may be transient */
 	}
-	tell_missing(nvml, gpu, value, code);
+	report_missing(nvml, gpu, value, code);
 	return false;
 }
 

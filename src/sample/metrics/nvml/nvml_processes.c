@@ -56,39 +56,41 @@ static int add_entries(struct nvml *nvml, unsigned int count, unsigned int entry
 }
 
 /*
- * One call with capacity for `room` entries of any size; *ret_count is what it found or would need.
+ * One call with capacity for `capacity` entries of any size; *ret_count is what it found or would
+ * need.
  */
-static int ask_list(struct nvml *nvml, const struct nvml_gpu *gpu, enum nvml_process_kind kind,
-		    unsigned int room, unsigned int *ret_count)
+static int query_list(struct nvml *nvml, const struct nvml_gpu *gpu, enum nvml_process_kind kind,
+		      unsigned int capacity, unsigned int *ret_count)
 {
-	size_t bytes = (size_t)room * NVML_PROCESS_BYTES_MOST;
+	size_t bytes = (size_t)capacity * NVML_PROCESS_BYTES_MOST;
 
 	if (ts_grow_array((void **)&nvml->list, &nvml->list_capacity, bytes, 1))
 		return NVML_UNKNOWN_ERROR;
 	memset(nvml->list, NVML_FILL, bytes);
-	*ret_count = room;
+	*ret_count = capacity;
 	return nvml->api.processes[kind](gpu->handle, ret_count, nvml->list);
 }
 
 static int list_processes(struct nvml *nvml, const struct nvml_gpu *gpu,
 			  enum nvml_process_kind kind)
 {
-	unsigned int room = FIRST_ENTRIES, count = 0, entry_bytes;
+	unsigned int capacity = FIRST_ENTRIES, count = 0, entry_bytes;
 	int code;
 
 	if (!nvml->api.processes[kind])
 		return NVML_FUNCTION_NOT_FOUND;
-	code = ask_list(nvml, gpu, kind, room, &count);
+	code = query_list(nvml, gpu, kind, capacity, &count);
 	if (code == NVML_INSUFFICIENT_SIZE && count < MAX_ENTRIES / 2) {
 		/* More may start meanwhile. */
-		room = count * 2 + 8;
-		code = ask_list(nvml, gpu, kind, room, &count);
+		capacity = count * 2 + 8;
+		code = query_list(nvml, gpu, kind, capacity, &count);
 	}
 	if (code)
 		return code;
-	if (count > room)
+	if (count > capacity)
 		return NVML_UNKNOWN_ERROR;
-	entry_bytes = nvml_entry_bytes(nvml->list, (size_t)room * NVML_PROCESS_BYTES_MOST, count);
+	entry_bytes =
+		nvml_entry_bytes(nvml->list, (size_t)capacity * NVML_PROCESS_BYTES_MOST, count);
 	return add_entries(nvml, count, entry_bytes ? entry_bytes : nvml->api.process_bytes[kind]);
 }
 
@@ -179,7 +181,7 @@ static int by_pid_then_time(const void *a, const void *b)
 	return (x->timestamp_us > y->timestamp_us) - (x->timestamp_us < y->timestamp_us);
 }
 
-static int ask_uses(struct nvml *nvml, const struct nvml_gpu *gpu, unsigned int *count)
+static int query_uses(struct nvml *nvml, const struct nvml_gpu *gpu, unsigned int *count)
 {
 	if (ts_grow_array((void **)&nvml->uses, &nvml->use_capacity, *count, sizeof(*nvml->uses)))
 		return NVML_UNKNOWN_ERROR;
@@ -193,19 +195,19 @@ static int ask_uses(struct nvml *nvml, const struct nvml_gpu *gpu, unsigned int 
 static void list_uses(struct nvml *nvml, struct nvml_gpu *gpu)
 {
 	uint64_t last_us = gpu->last_use_us;
-	unsigned int room = FIRST_ENTRIES, count = room;
+	unsigned int capacity = FIRST_ENTRIES, count = capacity;
 	int code;
 
 	nvml->use_count = 0;
 	/* Its pids are always those of the initial namespace. */
 	if (nvml->options.is_inner || !nvml_wants(nvml, gpu, NVML_VALUE_PROCESS_USE))
 		return;
-	code = ask_uses(nvml, gpu, &count);
-	if (code == NVML_INSUFFICIENT_SIZE && count > room && count < MAX_ENTRIES) {
-		room = count;
-		code = ask_uses(nvml, gpu, &count);
+	code = query_uses(nvml, gpu, &count);
+	if (code == NVML_INSUFFICIENT_SIZE && count > capacity && count < MAX_ENTRIES) {
+		capacity = count;
+		code = query_uses(nvml, gpu, &count);
 	}
-	if (!nvml_got(nvml, gpu, NVML_VALUE_PROCESS_USE, code) || count > room)
+	if (!nvml_got(nvml, gpu, NVML_VALUE_PROCESS_USE, code) || count > capacity)
 		return;
 	for (unsigned int i = 0; i < count; i++) {
 		const struct nvml_process_use use = nvml->uses[i];
@@ -247,7 +249,7 @@ static void give_use(const struct nvml *nvml, const struct ts_metrics_subject *s
 
 /* ---- the rows ---- */
 
-static int by_place(const void *a, const void *b)
+static int compare_entries(const void *a, const void *b)
 {
 	const struct nvml_entry *x = a, *y = b;
 
@@ -260,7 +262,7 @@ static int by_place(const void *a, const void *b)
 	return (x->memory_bytes > y->memory_bytes) - (x->memory_bytes < y->memory_bytes);
 }
 
-static bool is_same_place(const struct nvml_entry *a, const struct nvml_entry *b)
+static bool is_same_entry(const struct nvml_entry *a, const struct nvml_entry *b)
 {
 	return a->pid == b->pid && a->gpu_instance == b->gpu_instance &&
 	       a->compute_instance == b->compute_instance;
@@ -283,7 +285,7 @@ static bool sum_memory(const struct nvml *nvml, size_t from, size_t *ret_end, ui
 		uint64_t bytes = NVML_NOT_AVAILABLE;
 
 		/* Ascending, unknown last. */
-		for (; i < count && is_same_place(&entries[i], first); i++)
+		for (; i < count && is_same_entry(&entries[i], first); i++)
 			if (entries[i].memory_bytes <= INT64_MAX / 2)
 				bytes = entries[i].memory_bytes;
 		if (bytes == NVML_NOT_AVAILABLE)
@@ -311,7 +313,7 @@ void nvml_read_processes(struct nvml *nvml, struct nvml_gpu *gpu)
 	if (!nvml->entry_count)
 		return;
 	list_uses(nvml, gpu);
-	qsort(nvml->entries, nvml->entry_count, sizeof(*nvml->entries), by_place);
+	qsort(nvml->entries, nvml->entry_count, sizeof(*nvml->entries), compare_entries);
 	for (size_t i = 0; i < nvml->entry_count; i = next) {
 		struct ts_metrics_subject subject = {
 			.kind = TS_METRICS_PROCESS_ON_DEVICE,

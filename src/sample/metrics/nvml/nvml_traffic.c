@@ -106,7 +106,7 @@ static bool gpm_wants(const struct nvml_gpu *gpu, enum nvml_gpm_metric metric)
 	}
 }
 
-static int gpm_ask(struct nvml *nvml, struct nvml_gpu *gpu)
+static int gpm_query(struct nvml *nvml, struct nvml_gpu *gpu)
 {
 	struct nvml_gpm_get *get = &nvml->gpm;
 
@@ -188,7 +188,7 @@ void nvml_read_gpm(struct nvml *nvml, struct nvml_gpu *gpu)
 		gpu->has_gpm_sample = false;
 		return;
 	}
-	if (gpu->has_gpm_sample && nvml_got(nvml, gpu, NVML_VALUE_GPM, gpm_ask(nvml, gpu))) {
+	if (gpu->has_gpm_sample && nvml_got(nvml, gpu, NVML_VALUE_GPM, gpm_query(nvml, gpu))) {
 		gpm_give_all(nvml, gpu);
 		gpu->has_gpm_metrics = true;
 		gpu->gpm_failures = 0;
