@@ -75,29 +75,29 @@ static void extend_domain(struct domain *domain, const struct ts_work_rank *rank
 /* Ranks of one trace whose events use the same clock need no alignment. */
 static int find_domains(struct estimator *e)
 {
-	struct ts_pairmap places;
+	struct ts_pairmap indices;
 	int rc = TS_OK;
 
-	ts_pairmap_init(&places);
+	ts_pairmap_init(&indices);
 	for (uint32_t i = 0; i < e->work->rank_count && !rc; i++) {
 		const struct ts_work_rank *rank = &e->work->ranks[i];
 		bool is_new;
-		uint64_t *place = ts_pairmap_insert(&places, rank->trace, rank->clock, &is_new);
+		uint64_t *slot = ts_pairmap_insert(&indices, rank->trace, rank->clock, &is_new);
 
-		if (!place) {
+		if (!slot) {
 			rc = no_memory(e);
 			break;
 		}
 		if (is_new) {
-			*place = e->domain_count;
+			*slot = e->domain_count;
 			e->domains[e->domain_count++] = (struct domain){ .from = INT64_MAX,
 									 .to = INT64_MIN,
 									 .first_rank = i };
 		}
-		e->rank_domains[i] = (uint32_t)*place;
-		extend_domain(&e->domains[*place], rank);
+		e->rank_domains[i] = (uint32_t)*slot;
+		extend_domain(&e->domains[*slot], rank);
 	}
-	ts_pairmap_release(&places);
+	ts_pairmap_release(&indices);
 	return rc;
 }
 
@@ -109,26 +109,26 @@ static void note_resolution(struct estimator *e, const struct ts_work_command *c
 		e->resolution = 1;
 }
 
-static int find_pair(struct estimator *e, struct ts_pairmap *places, uint32_t first,
+static int find_pair(struct estimator *e, struct ts_pairmap *indices, uint32_t first,
 		     uint32_t second, uint32_t *ret_pair)
 {
 	bool is_new;
-	uint64_t *place = ts_pairmap_insert(places, first, second, &is_new);
+	uint64_t *slot = ts_pairmap_insert(indices, first, second, &is_new);
 
-	if (!place)
+	if (!slot)
 		return no_memory(e);
 	if (is_new) {
-		*place = e->pair_count;
+		*slot = e->pair_count;
 		if (ts_grow_array((void **)&e->pairs, &e->pair_capacity, e->pair_count + 1,
 				  sizeof(*e->pairs)))
 			return no_memory(e);
 		e->pairs[e->pair_count++] = (struct pair){ .first = first, .second = second };
 	}
-	*ret_pair = (uint32_t)*place;
+	*ret_pair = (uint32_t)*slot;
 	return TS_OK;
 }
 
-static int add_sample(struct estimator *e, struct ts_pairmap *places,
+static int add_sample(struct estimator *e, struct ts_pairmap *indices,
 		      const struct ts_work_command *a, const struct ts_work_command *b,
 		      bool is_hard)
 {
@@ -142,7 +142,7 @@ static int add_sample(struct estimator *e, struct ts_pairmap *places,
 
 	if (first == second)
 		return TS_OK;
-	rc = find_pair(e, places, first, second, &sample.pair);
+	rc = find_pair(e, indices, first, second, &sample.pair);
 	if (rc)
 		return rc;
 	if (ts_grow_array((void **)&e->samples, &e->sample_capacity, e->sample_count + 1,
@@ -156,7 +156,7 @@ static int add_sample(struct estimator *e, struct ts_pairmap *places,
 }
 
 /* Compares all members with the first one: enough to link them, and linear in the members. */
-static int add_match(struct estimator *e, struct ts_pairmap *places,
+static int add_match(struct estimator *e, struct ts_pairmap *indices,
 		     const struct ts_collective_match *match)
 {
 	const uint32_t *members = &e->collectives->members[match->first];
@@ -169,7 +169,7 @@ static int add_match(struct estimator *e, struct ts_pairmap *places,
 		if (command->flags & TS_COMMAND_UNTIMED)
 			continue;
 		if (first)
-			rc = add_sample(e, places, first, command, match->together);
+			rc = add_sample(e, indices, first, command, match->together);
 		else
 			first = command;
 	}
@@ -178,14 +178,14 @@ static int add_match(struct estimator *e, struct ts_pairmap *places,
 
 static int gather_samples(struct estimator *e)
 {
-	struct ts_pairmap places;
+	struct ts_pairmap indices;
 	int rc = TS_OK;
 
 	e->resolution = 1000;
-	ts_pairmap_init(&places);
+	ts_pairmap_init(&indices);
 	for (uint32_t i = 0; i < e->collectives->match_count && !rc; i++)
-		rc = add_match(e, &places, &e->collectives->matches[i]);
-	ts_pairmap_release(&places);
+		rc = add_match(e, &indices, &e->collectives->matches[i]);
+	ts_pairmap_release(&indices);
 	return rc;
 }
 
@@ -331,14 +331,14 @@ static void go_way(struct estimator *e, const struct way *way)
 	const struct ts_clock_estimate *before = &e->domains[via].estimate;
 	bool is_direct = before->method == NULL;
 	double drift = before->drift_ppb * 1e-9;
-	int64_t there = line.epoch + line.offset;
+	int64_t shifted = line.epoch + line.offset;
 
 	e->domains[way->to].known = true;
 	e->domains[way->to].estimate = (struct ts_clock_estimate){
 		.known = true,
 		.reference = before->reference,
 		.epoch = line.epoch,
-		.offset_ns = ts_clock_estimate_apply(before, there) - line.epoch,
+		.offset_ns = ts_clock_estimate_apply(before, shifted) - line.epoch,
 		.drift_ppb = ((1 + line.drift) * (1 + drift) - 1) * 1e9,
 		.uncertainty_ns = way->uncertainty,
 		.bound_ns = bounds_of_both(line.bound, before->bound_ns),
@@ -483,8 +483,8 @@ int64_t ts_clock_alignment_uncertainty(const struct ts_clock_alignment *clocks, 
 	return TS_MIN(a->uncertainty_ns + b->uncertainty_ns, TIME_LIMIT);
 }
 
-bool ts_clock_alignment_can_tell(const struct ts_clock_alignment *clocks, uint32_t rank,
-				 uint32_t other, int64_t effect_ns)
+bool ts_clock_alignment_can_resolve(const struct ts_clock_alignment *clocks, uint32_t rank,
+				    uint32_t other, int64_t effect_ns)
 {
 	int64_t uncertainty = ts_clock_alignment_uncertainty(clocks, rank, other);
 

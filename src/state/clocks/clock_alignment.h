@@ -55,8 +55,8 @@ int64_t ts_clock_alignment_uncertainty(const struct ts_clock_alignment *clocks, 
  * Is a time difference between two ranks larger than their clock uncertainty? If not, it must be
  * reported as such.
  */
-bool ts_clock_alignment_can_tell(const struct ts_clock_alignment *clocks, uint32_t rank,
-				 uint32_t other, int64_t effect_ns);
+bool ts_clock_alignment_can_resolve(const struct ts_clock_alignment *clocks, uint32_t rank,
+				    uint32_t other, int64_t effect_ns);
 
 /* Corrects an instant: time + offset + drift. Never reverses the order of two instants. */
 int64_t ts_clock_estimate_apply(const struct ts_clock_estimate *estimate, int64_t time);

@@ -107,7 +107,7 @@ static void move_ranks(const struct ts_clock_alignment *clocks, struct ts_work *
 }
 
 /* After alignment only outliers start before their call. */
-static void judge_early(struct ts_work *work)
+static void check_early(struct ts_work *work)
 {
 	work->early_commands = 0;
 	work->earliest_ns = 0;
@@ -131,5 +131,5 @@ void ts_clock_alignment_apply(const struct ts_clock_alignment *clocks, struct ts
 	move_host(clocks, work);
 	move_flows(clocks, work);
 	move_ranks(clocks, work);
-	judge_early(work);
+	check_early(work);
 }

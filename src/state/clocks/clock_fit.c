@@ -129,7 +129,7 @@ static size_t make_slopes(const struct point *bins, size_t count, double *slopes
 }
 
 /* Median slope and Sen's confidence interval, from the variance of Kendall's statistic. */
-static void judge_slopes(struct ts_clock_line *line, const double *slopes, size_t count,
+static void check_slopes(struct ts_clock_line *line, const double *slopes, size_t count,
 			 size_t bins)
 {
 	double n = (double)bins, middle = (double)count / 2, slope, low, high;
@@ -160,7 +160,7 @@ static int fit_drift(struct fit *fit)
 		return TS_ENOMEM;
 	count = make_slopes(bins, bin_count, slopes);
 	if (count)
-		judge_slopes(&fit->line, slopes, count, bin_count);
+		check_slopes(&fit->line, slopes, count, bin_count);
 	return TS_OK;
 }
 
@@ -202,9 +202,9 @@ static void find_outliers(struct fit *fit)
 static double find_spread(const struct fit *fit)
 {
 	size_t kept = fit->count - (size_t)fit->line.outliers;
-	double place = ceil(0.95 * (double)kept) - 1;
+	double rank = ceil(0.95 * (double)kept) - 1;
 
-	return fit->scratch[(size_t)TS_MAX(place, 0)] * (1 + 4 / (double)kept) +
+	return fit->scratch[(size_t)TS_MAX(rank, 0)] * (1 + 4 / (double)kept) +
 	       (double)fit->resolution;
 }
 

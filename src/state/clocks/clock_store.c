@@ -55,7 +55,7 @@ struct store {
 	const struct ts_clock_store_entry *clocks;
 	struct known_clock *known;
 	size_t count;
-	struct ts_map places; /* clock to place in clocks and known */
+	struct ts_map indices; /* clock to place in clocks and known */
 	struct ts_clockmap map;
 	struct ts_writer *writer;
 	size_t stored;
@@ -65,11 +65,11 @@ static void note_row(struct store *store, const struct ts_clock_sync_row *row)
 {
 	struct ts_string method = ts_reader_string(store->reader, row->method);
 	struct known_clock *known;
-	uint64_t place;
+	uint64_t index;
 
-	if (!ts_map_get(&store->places, (uint64_t)row->clock, &place))
+	if (!ts_map_get(&store->indices, (uint64_t)row->clock, &index))
 		return;
-	known = &store->known[place];
+	known = &store->known[index];
 	if (row->generation < known->generation)
 		return;
 	known->generation = row->generation;
@@ -110,12 +110,12 @@ static void find_ranges(struct store *store)
 		int64_t end = chunk->max_end == INT64_MAX ? chunk->max_start : chunk->max_end;
 
 		struct known_clock *known;
-		uint64_t place;
+		uint64_t index;
 
 		if (chunk->min_start == TS_ABSENT ||
-		    !ts_map_get(&store->places, chunk->clock, &place))
+		    !ts_map_get(&store->indices, chunk->clock, &index))
 			continue;
-		known = &store->known[place];
+		known = &store->known[index];
 		known->from = TS_MIN(known->from, chunk->min_start);
 		known->to = TS_MAX(known->to, end);
 	}
@@ -213,14 +213,14 @@ static int start_store(struct store *store, struct ts_error *err)
 {
 	int rc = TS_OK;
 
-	ts_map_init(&store->places);
+	ts_map_init(&store->indices);
 	ts_clockmap_init(&store->map);
 	store->known = calloc(TS_MAX(store->count, 1), sizeof(*store->known));
 	if (!store->known)
 		return ts_error_set(err, TS_ENOMEM, "no memory");
 	for (size_t i = 0; i < store->count && !rc; i++) {
 		store->known[i] = (struct known_clock){ .from = INT64_MAX, .to = INT64_MIN };
-		rc = ts_map_put(&store->places, store->clocks[i].clock, i);
+		rc = ts_map_put(&store->indices, store->clocks[i].clock, i);
 	}
 	if (rc)
 		ts_error_set(err, rc, "no memory");
@@ -246,7 +246,7 @@ int ts_clock_store_append(const char *path, struct ts_reader *reader,
 	if (!rc)
 		*ret_stored = store.stored;
 	ts_clockmap_release(&store.map);
-	ts_map_release(&store.places);
+	ts_map_release(&store.indices);
 	free(store.known);
 	return rc;
 }

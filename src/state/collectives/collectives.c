@@ -29,9 +29,9 @@ struct matcher {
 	size_t match_capacity, member_capacity;
 	struct ts_collective_item *items;
 	size_t item_count, item_capacity;
-	struct ts_collective_name *words; /* parsed names */
-	size_t word_count, word_capacity;
-	struct ts_map word_places; /* name to index in `words` plus 1, or 0: not a collective */
+	struct ts_collective_name *names; /* parsed names */
+	size_t name_count, name_capacity;
+	struct ts_map name_indices; /* name to index in `names` plus 1, or 0: not a collective */
 	struct ts_error *err;
 };
 
@@ -55,26 +55,26 @@ static bool communicates(const struct ts_work *work, const struct ts_work_comman
 }
 
 /* Parsed name of a command's kernel; NULL if it is not a collective. */
-static int find_word(struct matcher *m, const struct ts_work_command *command,
+static int find_name(struct matcher *m, const struct ts_work_command *command,
 		     const struct ts_collective_name **ret_name)
 {
 	const char *name = ts_work_text(m->work, command->name);
 	bool is_new;
 	uint64_t key = (uint64_t)command->name << 8 | command->kind;
-	uint64_t *place = ts_map_insert(&m->word_places, key, &is_new);
+	uint64_t *slot = ts_map_insert(&m->name_indices, key, &is_new);
 
 	*ret_name = NULL;
-	if (!place)
+	if (!slot)
 		return no_memory(m);
 	if (is_new && communicates(m->work, command)) {
-		if (ts_grow_array((void **)&m->words, &m->word_capacity, m->word_count + 1,
-				  sizeof(*m->words)))
+		if (ts_grow_array((void **)&m->names, &m->name_capacity, m->name_count + 1,
+				  sizeof(*m->names)))
 			return no_memory(m);
-		ts_collective_name(name, strlen(name), &m->words[m->word_count++]);
-		*place = m->word_count;
+		ts_collective_name(name, strlen(name), &m->names[m->name_count++]);
+		*slot = m->name_count;
 	}
-	if (*place)
-		*ret_name = &m->words[*place - 1];
+	if (*slot)
+		*ret_name = &m->names[*slot - 1];
 	return TS_OK;
 }
 
@@ -88,14 +88,14 @@ static uint64_t mix(uint64_t a, uint64_t b)
 }
 
 static void add_details(const struct matcher *m, const struct ts_work_collective *detail,
-			struct ts_collective_name *word, struct ts_collective_item *item)
+			struct ts_collective_name *parsed, struct ts_collective_item *item)
 {
 	const char *operation = ts_work_text(m->work, detail->operation);
 
 	if (detail->operation)
-		ts_collective_name(operation, strlen(operation), word);
-	item->token = mix(word->token, detail->type);
-	if (word->sized)
+		ts_collective_name(operation, strlen(operation), parsed);
+	item->token = mix(parsed->token, detail->type);
+	if (parsed->sized)
 		item->token = mix(item->token, (uint64_t)detail->in_elements);
 	if (detail->group) {
 		item->lane = mix(LANE_GROUP + detail->group, (uint64_t)detail->group_size);
@@ -107,24 +107,24 @@ static int add_item(struct matcher *m, uint32_t index)
 {
 	const struct ts_work_command *command = &m->work->commands[index];
 	const struct ts_collective_name *found;
-	struct ts_collective_name word;
+	struct ts_collective_name parsed;
 	struct ts_collective_item item = { .start = command->start,
 					   .end = command->end,
 					   .sequence = TS_ABSENT,
 					   .command = index,
 					   .rank = command->rank };
-	int rc = find_word(m, command, &found);
+	int rc = find_name(m, command, &found);
 
 	if (rc || (!found && command->collective == TS_WORK_NONE))
 		return rc;
-	word = found ? *found : (struct ts_collective_name){ .token = 0 };
-	item.token = word.token;
+	parsed = found ? *found : (struct ts_collective_name){ .token = 0 };
+	item.token = parsed.token;
 	item.lane = LANE_STREAM; /* which one: choose_stream_lanes() */
 	if (command->collective != TS_WORK_NONE)
-		add_details(m, &m->work->collectives[command->collective], &word, &item);
-	if (word.pair)
+		add_details(m, &m->work->collectives[command->collective], &parsed, &item);
+	if (parsed.pair)
 		return TS_OK;
-	item.together = word.together;
+	item.together = parsed.together;
 	item.timed = !(command->flags & TS_COMMAND_UNTIMED);
 	if (ts_grow_array((void **)&m->items, &m->item_capacity, m->item_count + 1, sizeof(item)))
 		return no_memory(m);
@@ -154,7 +154,7 @@ static uint64_t stream_set_hash(const struct matcher *m, size_t from, size_t to)
 static void name_lanes(struct matcher *m, size_t from, size_t to, bool is_by_number)
 {
 	uint32_t last = TS_WORK_NONE;
-	uint64_t place = 0;
+	uint64_t position = 0;
 
 	for (size_t i = from; i < to; i++) {
 		uint32_t stream = m->work->commands[m->items[i].command].stream;
@@ -162,11 +162,11 @@ static void name_lanes(struct matcher *m, size_t from, size_t to, bool is_by_num
 		if (m->items[i].lane != LANE_STREAM)
 			continue;
 		if (stream != last)
-			place++;
+			position++;
 		last = stream;
 		m->items[i].lane =
 			mix(LANE_STREAM,
-			    is_by_number ? (uint64_t)m->work->streams[stream].number : place);
+			    is_by_number ? (uint64_t)m->work->streams[stream].number : position);
 	}
 }
 
@@ -346,11 +346,11 @@ static int match_by_number(struct matcher *m, struct ts_collective_item *items, 
 struct run {
 	const struct ts_collective_item *items;
 	size_t count;
-	bool placed;
+	bool is_matched;
 };
 
 struct pair {
-	uint32_t place; /* in the leader's run */
+	uint32_t position; /* in the leader's run */
 	const struct ts_collective_item *item;
 };
 
@@ -363,8 +363,8 @@ static int compare_pairs(const void *left, const void *right)
 {
 	const struct pair *a = left, *b = right;
 
-	if (a->place != b->place)
-		return compare_uint64(a->place, b->place);
+	if (a->position != b->position)
+		return compare_uint64(a->position, b->position);
 	return compare_uint64(a->item->rank, b->item->rank);
 }
 
@@ -377,14 +377,14 @@ static int add_run(struct matcher *m, const struct run *leader, struct run *run,
 
 	if (rc || !matched)
 		return rc;
-	run->placed = true;
+	run->is_matched = true;
 	if (ts_grow_array((void **)&pairs->pairs, &pairs->capacity, pairs->count + matched,
 			  sizeof(*pairs->pairs)))
 		return no_memory(m);
 	for (size_t i = 0; i < leader->count; i++)
 		if (partner[i] != UINT32_MAX)
 			pairs->pairs[pairs->count++] =
-				(struct pair){ .place = (uint32_t)i,
+				(struct pair){ .position = (uint32_t)i,
 					       .item = &run->items[partner[i]] };
 	return TS_OK;
 }
@@ -396,12 +396,12 @@ static int join_pairs(struct matcher *m, const struct run *leader, struct pairs 
 	if (pairs->count)
 		ts_sort(pairs->pairs, pairs->count, sizeof(*pairs->pairs), compare_pairs);
 	for (size_t i = 0; i < pairs->count && !rc; i++) {
-		uint32_t place = pairs->pairs[i].place;
+		uint32_t position = pairs->pairs[i].position;
 
-		if (i == 0 || pairs->pairs[i - 1].place != place) {
-			rc = begin_match(m, &leader->items[place], true, place);
+		if (i == 0 || pairs->pairs[i - 1].position != position) {
+			rc = begin_match(m, &leader->items[position], true, position);
 			if (!rc)
-				rc = add_member(m, &leader->items[place]);
+				rc = add_member(m, &leader->items[position]);
 		}
 		if (!rc)
 			rc = add_member(m, pairs->pairs[i].item);
@@ -417,7 +417,7 @@ static int match_leader(struct matcher *m, struct run *runs, size_t count)
 	int rc = partner ? TS_OK : no_memory(m);
 
 	for (size_t i = 1; i < count && !rc; i++)
-		if (!runs[i].placed)
+		if (!runs[i].is_matched)
 			rc = add_run(m, &runs[0], &runs[i], &pairs, partner);
 	if (!rc)
 		rc = join_pairs(m, &runs[0], &pairs);
@@ -431,7 +431,7 @@ static int match_runs(struct matcher *m, struct run *runs, size_t count)
 	int rc = TS_OK;
 
 	for (size_t i = 0; i + 1 < count && leaders < MOST_LEADERS && !rc; i++) {
-		if (runs[i].placed)
+		if (runs[i].is_matched)
 			continue;
 		leaders++;
 		rc = match_leader(m, runs + i, count - i);
@@ -573,10 +573,10 @@ int ts_collectives_new(struct ts_collectives **ret_collectives, const struct ts_
 
 	if (!out)
 		return no_memory(&m);
-	ts_map_init(&m.word_places);
+	ts_map_init(&m.name_indices);
 	rc = match_all(&m);
-	ts_map_release(&m.word_places);
-	free(m.words);
+	ts_map_release(&m.name_indices);
+	free(m.names);
 	free(m.items);
 	if (!rc)
 		*ret_collectives = TS_STEAL(out);

@@ -136,7 +136,7 @@ static size_t most_usual(const struct sequences *s, const struct anchor *anchor)
  * Scores the passage that starts at an anchor by its median pause difference. Moves the anchor to
  * the most typical position.
  */
-static void judge(const struct sequences *s, struct anchor *anchor)
+static void evaluate(const struct sequences *s, struct anchor *anchor)
 {
 	double differences[PASSAGE] = { 0 };
 	size_t usual;
@@ -154,7 +154,7 @@ static void judge(const struct sequences *s, struct anchor *anchor)
 	anchor->j += usual;
 }
 
-static size_t passage_place(const struct sequences *s, size_t k)
+static size_t passage_start(const struct sequences *s, size_t k)
 {
 	return 1 + k * (s->n - 1 - s->passage) / (PASSAGES - 1);
 }
@@ -174,7 +174,7 @@ static bool find_passage(const struct sequences *s, size_t i, struct anchor *ret
 	}
 	if (isinf(best))
 		return false;
-	judge(s, ret_anchor);
+	evaluate(s, ret_anchor);
 	return ret_anchor->score <= s->alike;
 }
 
@@ -184,12 +184,12 @@ static bool try_shift(const struct sequences *s, int64_t shift, struct anchor *r
 	bool found = false;
 
 	for (size_t k = 0; k < PASSAGES; k++) {
-		int64_t i = (int64_t)passage_place(s, k), j = i + shift;
+		int64_t i = (int64_t)passage_start(s, k), j = i + shift;
 		struct anchor anchor = { .i = (size_t)i, .j = (size_t)j };
 
 		if (j < 1 || j + (int64_t)s->passage > (int64_t)s->m)
 			continue;
-		judge(s, &anchor);
+		evaluate(s, &anchor);
 		if (anchor.score > s->alike || (found && anchor.score >= ret_anchor->score))
 			continue;
 		*ret_anchor = anchor;
@@ -249,17 +249,17 @@ static int64_t steps_to(const struct walk *w, bool is_in_a, double time)
 	const struct ts_collective_item *items = is_in_a ? w->s->a : w->s->b;
 	size_t count = is_in_a ? w->s->n : w->s->m;
 	int64_t at = is_in_a ? w->i : w->j;
-	int64_t place;
+	int64_t nearest_index;
 
 	if (fabs(time) > 0x1p62)
 		return 0;
-	place = (int64_t)nearest(items, count, (int64_t)time);
+	nearest_index = (int64_t)nearest(items, count, (int64_t)time);
 	for (int64_t k = 0; k < 5; k++) {
 		/* 0 1 -1 2 -2 */
-		int64_t there = place + (k % 2 ? (k + 1) / 2 : -(k / 2));
-		int64_t steps = (there - at) * w->direction;
+		int64_t candidate = nearest_index + (k % 2 ? (k + 1) / 2 : -(k / 2));
+		int64_t steps = (candidate - at) * w->direction;
 
-		if (steps > 0 && (is_in_a ? fits(w, there, w->j) : fits(w, w->i, there)))
+		if (steps > 0 && (is_in_a ? fits(w, candidate, w->j) : fits(w, w->i, candidate)))
 			return steps;
 	}
 	return 0;
@@ -335,14 +335,14 @@ static size_t walk_from(const struct sequences *s, const struct anchor *anchor, 
 /* Quality of a match. */
 struct worth {
 	size_t matched;
-	size_t judged; /* number of pauses compared */
-	double differ; /* median difference between pauses of partners */
-	double most;   /* difference of the worse ones */
+	size_t compared; /* number of pauses compared */
+	double differ;   /* median difference between pauses of partners */
+	double most;     /* difference of the worse ones */
 };
 
 /* Compares pauses between neighbouring matches; short pauses carry no information. */
-static struct worth judge_matches(const struct sequences *s, const uint32_t *partner,
-				  size_t matched)
+static struct worth evaluate_matches(const struct sequences *s, const uint32_t *partner,
+				     size_t matched)
 {
 	double differ[SAMPLES];
 	struct worth worth = { .matched = matched };
@@ -356,7 +356,7 @@ static struct worth judge_matches(const struct sequences *s, const uint32_t *par
 		differ[found++] =
 			fabs(pause - (double)(s->b[partner[i]].end - s->b[partner[i - 1]].end));
 	}
-	worth.judged = found;
+	worth.compared = found;
 	if (found) {
 		worth.differ = quantile(differ, found, 0.5);
 		worth.most = quantile(differ, found, 0.9);
@@ -369,7 +369,7 @@ static bool is_plausible(const struct sequences *s, const struct worth *worth)
 	if (worth->matched * 4 < TS_MIN(s->n, s->m))
 		return false;
 	/* Too few to decide by time: they must all be equal. */
-	if (worth->judged < 3)
+	if (worth->compared < 3)
 		return worth->matched == s->n && worth->matched == s->m;
 	return worth->differ <= s->alike;
 }
@@ -399,7 +399,7 @@ static void try_anchor(struct search *search, const struct anchor *anchor)
 
 	if (search->matched && search->best[anchor->i] == anchor->j)
 		return;
-	worth = judge_matches(s, search->scratch, walk_from(s, anchor, search->scratch));
+	worth = evaluate_matches(s, search->scratch, walk_from(s, anchor, search->scratch));
 	cost = cost_of(s, &worth);
 	/* Candidates tried earlier are more likely. */
 	if (!is_plausible(s, &worth) || (search->matched && cost >= 0.7 * search->cost))
@@ -434,7 +434,7 @@ static void try_all(struct search *search)
 		if (try_shift(s, shifts[i], &anchor))
 			try_anchor(search, &anchor);
 	for (size_t k = 0; k < PASSAGES; k++)
-		if (find_passage(s, passage_place(s, k), &anchor))
+		if (find_passage(s, passage_start(s, k), &anchor))
 			try_anchor(search, &anchor);
 }
 

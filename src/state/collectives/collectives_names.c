@@ -21,25 +21,25 @@ static const char *const manners[] = { "ring",   "tree",    "ll",           "ll1
 static const char *const libraries[] = { "nccl", "rccl", "hccl", "oneccl", "xccl", "mscclpp" };
 
 struct operation {
-	const char *word;
+	const char *keyword;
 	bool together, sized, pair;
 };
 
 /* The first one that the name contains wins. */
 static const struct operation operations[] = {
-	{ .word = "allreduce", .together = true, .sized = true },
-	{ .word = "reducescatter", .together = true },
-	{ .word = "allgather", .together = true },
-	{ .word = "alltoall", .together = true },
-	{ .word = "barrier", .together = true },
-	{ .word = "sendrecv" }, /* also used to implement all-to-all */
-	{ .word = "broadcast", .sized = true },
-	{ .word = "gather" },
-	{ .word = "scatter" },
-	{ .word = "reduce", .sized = true },
-	{ .word = "send", .pair = true },
-	{ .word = "recv", .pair = true },
-	{ .word = "receive", .pair = true },
+	{ .keyword = "allreduce", .together = true, .sized = true },
+	{ .keyword = "reducescatter", .together = true },
+	{ .keyword = "allgather", .together = true },
+	{ .keyword = "alltoall", .together = true },
+	{ .keyword = "barrier", .together = true },
+	{ .keyword = "sendrecv" }, /* also used to implement all-to-all */
+	{ .keyword = "broadcast", .sized = true },
+	{ .keyword = "gather" },
+	{ .keyword = "scatter" },
+	{ .keyword = "reduce", .sized = true },
+	{ .keyword = "send", .pair = true },
+	{ .keyword = "recv", .pair = true },
+	{ .keyword = "receive", .pair = true },
 };
 
 struct normal {
@@ -47,13 +47,13 @@ struct normal {
 	size_t length;
 };
 
-static bool is_one_of(const char *const *words, size_t count, const char *text, size_t length,
+static bool is_one_of(const char *const *names, size_t count, const char *text, size_t length,
 		      bool is_prefix)
 {
 	for (size_t i = 0; i < count; i++) {
-		size_t size = strlen(words[i]);
+		size_t size = strlen(names[i]);
 
-		if ((is_prefix ? size <= length : size == length) && !memcmp(words[i], text, size))
+		if ((is_prefix ? size <= length : size == length) && !memcmp(names[i], text, size))
 			return true;
 	}
 	return false;
@@ -63,7 +63,7 @@ static bool is_one_of(const char *const *words, size_t count, const char *text, 
 static const struct operation *find_operation(const char *text, size_t length)
 {
 	for (size_t i = 0; i < TS_ARRAY_SIZE(operations); i++)
-		if (memmem(text, length, operations[i].word, strlen(operations[i].word)))
+		if (memmem(text, length, operations[i].keyword, strlen(operations[i].keyword)))
 			return &operations[i];
 	return NULL;
 }
@@ -71,15 +71,15 @@ static const struct operation *find_operation(const char *text, size_t length)
 /* Drops the word that starts at `from` unless it is part of the operation. */
 static void end_word(struct normal *normal, size_t from)
 {
-	char *word = normal->text + from;
+	char *keyword = normal->text + from;
 	size_t length = normal->length - from;
-	const struct operation *operation = find_operation(word, length);
+	const struct operation *operation = find_operation(keyword, length);
 
 	if (operation) {
-		memcpy(word, operation->word, strlen(operation->word));
-		normal->length = from + strlen(operation->word);
-	} else if (is_one_of(manners, TS_ARRAY_SIZE(manners), word, length, false) ||
-		   is_one_of(libraries, TS_ARRAY_SIZE(libraries), word, length, true)) {
+		memcpy(keyword, operation->keyword, strlen(operation->keyword));
+		normal->length = from + strlen(operation->keyword);
+	} else if (is_one_of(manners, TS_ARRAY_SIZE(manners), keyword, length, false) ||
+		   is_one_of(libraries, TS_ARRAY_SIZE(libraries), keyword, length, true)) {
 		normal->length = from;
 	}
 }

@@ -188,12 +188,12 @@ static void add_edges(struct ts_graph_build *build)
 static void release_build(struct ts_graph_build *build)
 {
 	free(build->order);
-	free(build->place);
+	free(build->position);
 	free(build->latest);
 	free(build->issued);
 	free(build->begins);
 	free(build->by_end);
-	free(build->told);
+	free(build->has_operands);
 	ts_pairmap_release(&build->records);
 	free(build->names);
 	free(build->items);

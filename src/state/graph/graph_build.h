@@ -28,7 +28,7 @@ struct ts_graph_build {
 	 * latest[p] the command up to p that ended last.
 	 */
 	uint32_t *order;
-	uint32_t *place; /* of a command */
+	uint32_t *position; /* of a command */
 	uint32_t *latest;
 	int64_t *issued;
 
@@ -38,11 +38,11 @@ struct ts_graph_build {
 	uint32_t *by_end;
 
 	/* Per rank: does the trace record synchronisations with operands? */
-	bool *told;
+	bool *has_operands;
 
 	/* (rank, correlation) of calls that recorded events, where known; filled on first use. */
 	struct ts_pairmap records;
-	bool records_made;
+	bool records_filled;
 
 	/* Per name: NAME_* of graph_sync.c, filled on first use. */
 	uint8_t *names;

@@ -35,7 +35,7 @@ static void add_behind(struct ts_graph_build *build, uint32_t from, uint32_t to)
  * concurrently appear in the wrong order). Where commands of a stream overlap, the next one waits
  * for the last to end, which need not be the last issued.
  */
-static void add_place(struct ts_graph_build *build, uint32_t first, uint32_t p)
+static void add_position(struct ts_graph_build *build, uint32_t first, uint32_t p)
 {
 	const struct ts_work_command *commands = build->work->commands;
 	uint32_t command = build->order[p];
@@ -46,7 +46,7 @@ static void add_place(struct ts_graph_build *build, uint32_t first, uint32_t p)
 	if (commands[ahead].end <= start) {
 		add_behind(build, ahead, command);
 	} else if (command > first && commands[command - 1].end <= start &&
-		   build->place[command - 1] < p) {
+		   build->position[command - 1] < p) {
 		add_behind(build, command - 1, command);
 		return;
 	}
@@ -134,7 +134,7 @@ static void add_streams(struct ts_graph_build *build)
 			continue;
 		}
 		for (uint32_t p = first + 1; p < end; p++)
-			add_place(build, first, p);
+			add_position(build, first, p);
 	}
 }
 

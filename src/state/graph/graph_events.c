@@ -20,11 +20,11 @@ static void make_records(struct ts_graph_build *build)
 {
 	const struct ts_work *work = build->work;
 
-	build->records_made = true;
+	build->records_filled = true;
 	for (uint32_t i = 0; i < work->call_count && !build->rc; i++) {
 		const struct ts_work_call *call = &work->calls[i];
 
-		if (call->kind == TS_API_EVENT_RECORD && build->told[call->rank])
+		if (call->kind == TS_API_EVENT_RECORD && build->has_operands[call->rank])
 			build->rc = ts_pairmap_put(&build->records, call->rank,
 						   (uint64_t)call->correlation, i);
 	}
@@ -64,7 +64,7 @@ uint32_t ts_graph_recorded(struct ts_graph_build *build, const struct ts_work_sy
 
 	if (sync->on_stream == TS_WORK_NONE)
 		return TS_WORK_NONE;
-	if (!build->records_made)
+	if (!build->records_filled)
 		make_records(build);
 	if (sync->record_correlation != TS_ABSENT &&
 	    ts_pairmap_get(&build->records, sync->rank, (uint64_t)sync->record_correlation, &call))
@@ -77,7 +77,7 @@ uint32_t ts_graph_recorded(struct ts_graph_build *build, const struct ts_work_sy
 	return ts_graph_latest_before(build, sync->on_stream, sync_moment(build->work, sync));
 }
 
-static void add_told(struct ts_graph_build *build, const struct ts_work_sync *sync)
+static void add_recorded(struct ts_graph_build *build, const struct ts_work_sync *sync)
 {
 	const struct ts_work *work = build->work;
 	const struct ts_work_stream *stream = &work->streams[sync->stream];
@@ -101,12 +101,12 @@ static int64_t ready_otherwise(const struct ts_graph_build *build, uint32_t inde
 	const struct ts_work *work = build->work;
 	const struct ts_work_command *command = &work->commands[index];
 	const struct ts_work_call *call = &work->calls[command->call];
-	uint32_t place = build->place[index];
+	uint32_t position = build->position[index];
 	/* A call that returned only when the command was done had submitted it long before. */
 	int64_t ready = call->end < command->end ? call->end : call->start;
 
-	if (place > work->streams[command->stream].first_command)
-		ready = TS_MAX(ready, work->commands[build->latest[place - 1]].end);
+	if (position > work->streams[command->stream].first_command)
+		ready = TS_MAX(ready, work->commands[build->latest[position - 1]].end);
 	return ready;
 }
 
@@ -191,10 +191,10 @@ void ts_graph_add_events(struct ts_graph_build *build)
 
 		if (sync->kind == TS_SYNC_STREAM_WAIT && sync->stream != TS_WORK_NONE &&
 		    sync->stream != sync->on_stream)
-			add_told(build, sync);
+			add_recorded(build, sync);
 	}
 	for (uint32_t t = 0; t < work->thread_count && !build->rc; t++) {
-		if (!build->told[work->threads[t].rank])
+		if (!build->has_operands[work->threads[t].rank])
 			infer_thread(build, &work->threads[t]);
 	}
 }

@@ -97,21 +97,22 @@ static void order_stream(struct ts_graph_build *build, const struct ts_work_stre
 	for (uint32_t p = first; p < end; p++) {
 		uint32_t command = build->order[p];
 
-		build->place[command] = p;
+		build->position[command] = p;
 		build->latest[p] = command;
 		if (p > first && commands[build->latest[p - 1]].end > commands[command].end)
 			build->latest[p] = build->latest[p - 1];
 	}
 }
 
-static void find_told(struct ts_graph_build *build)
+static void find_operands(struct ts_graph_build *build)
 {
-	build->told = ts_graph_array(build, build->work->rank_count, sizeof(*build->told));
-	if (!build->told)
+	build->has_operands =
+		ts_graph_array(build, build->work->rank_count, sizeof(*build->has_operands));
+	if (!build->has_operands)
 		return;
-	memset(build->told, 0, build->work->rank_count * sizeof(*build->told));
+	memset(build->has_operands, 0, build->work->rank_count * sizeof(*build->has_operands));
 	for (uint32_t i = 0; i < build->work->sync_count; i++)
-		build->told[build->work->syncs[i].rank] = true;
+		build->has_operands[build->work->syncs[i].rank] = true;
 }
 
 void ts_graph_issue_order(struct ts_graph_build *build)
@@ -119,26 +120,26 @@ void ts_graph_issue_order(struct ts_graph_build *build)
 	const struct ts_work *work = build->work;
 
 	build->order = ts_graph_array(build, work->command_count, sizeof(*build->order));
-	build->place = ts_graph_array(build, work->command_count, sizeof(*build->place));
+	build->position = ts_graph_array(build, work->command_count, sizeof(*build->position));
 	build->latest = ts_graph_array(build, work->command_count, sizeof(*build->latest));
 	build->issued = ts_graph_array(build, work->command_count, sizeof(*build->issued));
 	build->begins = build->rc ? NULL : ts_work_begins(work);
 	if (!build->begins)
 		build->rc = TS_ENOMEM;
-	find_told(build);
+	find_operands(build);
 	for (uint32_t s = 0; s < work->stream_count && !build->rc; s++)
 		order_stream(build, &work->streams[s]);
 }
 
 /* ---- what was in a stream at a moment ---- */
 
-static bool is_issued_by(const struct ts_graph_build *build, uint32_t place,
+static bool is_issued_by(const struct ts_graph_build *build, uint32_t position,
 			 struct ts_graph_moment moment)
 {
-	if (build->issued[place] != moment.time)
-		return build->issued[place] < moment.time;
+	if (build->issued[position] != moment.time)
+		return build->issued[position] < moment.time;
 	return moment.correlation == TS_ABSENT ||
-	       build->work->commands[build->order[place]].correlation <= moment.correlation;
+	       build->work->commands[build->order[position]].correlation <= moment.correlation;
 }
 
 uint32_t ts_graph_issued_before(const struct ts_graph_build *build, uint32_t stream,

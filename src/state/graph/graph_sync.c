@@ -15,7 +15,7 @@ static void add_wait(struct ts_graph_build *build, uint32_t command, uint32_t ca
 
 /* ---- streams and events, told ---- */
 
-static void add_told(struct ts_graph_build *build)
+static void add_recorded(struct ts_graph_build *build)
 {
 	const struct ts_work *work = build->work;
 
@@ -86,7 +86,7 @@ struct device_sync {
 struct device_syncs {
 	struct device_sync *list;
 	size_t count, capacity;
-	struct ts_map told; /* calls */
+	struct ts_map recorded_calls; /* calls */
 };
 
 static void add_device_sync(struct ts_graph_build *build, struct device_syncs *syncs,
@@ -105,7 +105,7 @@ static void add_device_sync(struct ts_graph_build *build, struct device_syncs *s
 		syncs->list[syncs->count++] = sync;
 }
 
-static void collect_told(struct ts_graph_build *build, struct device_syncs *syncs)
+static void collect_recorded(struct ts_graph_build *build, struct device_syncs *syncs)
 {
 	const struct ts_work *work = build->work;
 
@@ -117,7 +117,7 @@ static void collect_told(struct ts_graph_build *build, struct device_syncs *sync
 			continue;
 		add_device_sync(build, syncs, sync->device, sync->call);
 		if (!build->rc)
-			build->rc = ts_map_put(&syncs->told, sync->call, 1);
+			build->rc = ts_map_put(&syncs->recorded_calls, sync->call, 1);
 	}
 }
 
@@ -137,7 +137,7 @@ static void collect_thread(struct ts_graph_build *build, struct device_syncs *sy
 		if (command != TS_WORK_NONE && rank->device_count != 1)
 			device = work->streams[work->commands[command].stream].device;
 		if (work->calls[call].kind == TS_API_DEVICE_SYNC && device != TS_WORK_NONE &&
-		    !ts_map_get(&syncs->told, call, &unused))
+		    !ts_map_get(&syncs->recorded_calls, call, &unused))
 			add_device_sync(build, syncs, device, call);
 	}
 }
@@ -183,10 +183,10 @@ static void add_stream_of_device(struct ts_graph_build *build, uint32_t stream,
 	uint32_t done = 0;
 
 	while (done < in->command_count) {
-		uint32_t place = in->first_command + done;
+		uint32_t position = in->first_command + done;
 		size_t next =
-			first_sync_after(syncs, count, build->issued[place],
-					 build->work->commands[build->order[place]].correlation);
+			first_sync_after(syncs, count, build->issued[position],
+					 build->work->commands[build->order[position]].correlation);
 
 		if (next == count)
 			return;
@@ -216,13 +216,13 @@ static void add_devices(struct ts_graph_build *build)
 	const struct ts_work *work = build->work;
 	struct device_syncs syncs = { 0 };
 
-	collect_told(build, &syncs);
+	collect_recorded(build, &syncs);
 	for (uint32_t t = 0; t < work->thread_count; t++)
 		collect_thread(build, &syncs, &work->threads[t]);
 	if (syncs.count && !build->rc)
 		add_device_syncs(build, &syncs);
 	free(syncs.list);
-	ts_map_release(&syncs.told);
+	ts_map_release(&syncs.recorded_calls);
 }
 
 /* ---- copies ---- */
@@ -291,9 +291,9 @@ void ts_graph_add_syncs(struct ts_graph_build *build)
 {
 	const struct ts_work *work = build->work;
 
-	add_told(build);
+	add_recorded(build);
 	for (uint32_t t = 0; t < work->thread_count && !build->rc; t++) {
-		if (!build->told[work->threads[t].rank])
+		if (!build->has_operands[work->threads[t].rank])
 			infer_thread(build, &work->threads[t]);
 	}
 	add_devices(build);

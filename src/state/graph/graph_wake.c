@@ -106,7 +106,7 @@ static uint32_t find_waker(const struct ts_graph_build *build, const struct ende
 	return TS_WORK_NONE;
 }
 
-static void add_own_work(struct ts_graph_build *build, const struct ts_graph_gap *gap)
+static void add_thread_work(struct ts_graph_build *build, const struct ts_graph_gap *gap)
 {
 	struct ts_graph_stretch stretch = {
 		.start = gap->from, .end = gap->to, .thread = gap->thread, .slice = gap->slice
@@ -141,7 +141,7 @@ void ts_graph_add_wakes(struct ts_graph_build *build)
 		if (waker != TS_WORK_NONE)
 			ts_graph_add(build, waker, gap->next, TS_EDGE_WAKE, TS_EDGE_INFERRED);
 		else if (gap->slice != TS_WORK_NONE)
-			add_own_work(build, gap);
+			add_thread_work(build, gap);
 	}
 	free(ended);
 }

@@ -69,7 +69,7 @@ static int order(struct ts_states_build *build)
 	return 0;
 }
 
-static void judge(struct ts_states_build *build, uint32_t earlier, uint32_t later)
+static void classify(struct ts_states_build *build, uint32_t earlier, uint32_t later)
 {
 	const struct ts_work_command *a = &build->work->commands[earlier];
 	const struct ts_work_command *b = &build->work->commands[later];
@@ -94,6 +94,6 @@ int ts_states_classify_copies(struct ts_states_build *build)
 	if (order(build))
 		return TS_ENOMEM;
 	for (size_t i = 1; i < build->copy_count; i++)
-		judge(build, build->copies[i - 1], build->copies[i]);
+		classify(build, build->copies[i - 1], build->copies[i]);
 	return 0;
 }

@@ -7,9 +7,9 @@
 
 /* ---- what there is ---- */
 
-struct making {
+struct builder {
 	const struct ts_work *work;
-	struct ts_command_list *made;
+	struct ts_command_list *result;
 	size_t capacity;
 	uint32_t *sync_of_call;   /* per call: the sync row that describes it, or TS_WORK_NONE */
 	struct ts_pairmap waited; /* (rank, correlation) of an event record to the sync that names
@@ -39,15 +39,15 @@ static const struct ts_command_entry NOTHING = {
 	.graph_node = -1,
 };
 
-static struct ts_command_entry *add(struct making *making)
+static struct ts_command_entry *add(struct builder *builder)
 {
-	struct ts_command_list *made = making->made;
+	struct ts_command_list *result = builder->result;
 
-	if (ts_grow_array((void **)&made->list, &making->capacity, made->count + 1,
-			  sizeof(*made->list)))
+	if (ts_grow_array((void **)&result->list, &builder->capacity, result->count + 1,
+			  sizeof(*result->list)))
 		return NULL;
-	made->list[made->count] = NOTHING;
-	return &made->list[made->count++];
+	result->list[result->count] = NOTHING;
+	return &result->list[result->count++];
 }
 
 static enum ts_command_kind kind_of_command(uint8_t kind)
@@ -72,10 +72,10 @@ static enum ts_command_kind kind_of_command(uint8_t kind)
 	}
 }
 
-static int add_command(struct making *making, uint32_t index)
+static int add_command(struct builder *builder, uint32_t index)
 {
-	const struct ts_work_command *command = &making->work->commands[index];
-	struct ts_command_entry *one = add(making);
+	const struct ts_work_command *command = &builder->work->commands[index];
+	struct ts_command_entry *one = add(builder);
 
 	if (!one)
 		return TS_ENOMEM;
@@ -96,7 +96,7 @@ static int add_command(struct making *making, uint32_t index)
 	if (command->flags & TS_COMMAND_UNTIMED)
 		one->end = TS_ABSENT;
 	if (command->call != TS_WORK_NONE)
-		one->thread = making->work->calls[command->call].thread;
+		one->thread = builder->work->calls[command->call].thread;
 	return TS_OK;
 }
 
@@ -138,29 +138,29 @@ static void add_operands(struct ts_command_entry *one, const struct ts_work *wor
 }
 
 /* Only the waiters name the stream that an event was recorded on. */
-static void add_record_operands(struct making *making, struct ts_command_entry *one)
+static void add_record_operands(struct builder *builder, struct ts_command_entry *one)
 {
 	const struct ts_work_sync *sync;
 	uint64_t found;
 
 	if (one->correlation == TS_ABSENT ||
-	    !ts_pairmap_get(&making->waited, one->rank, (uint64_t)one->correlation, &found))
+	    !ts_pairmap_get(&builder->waited, one->rank, (uint64_t)one->correlation, &found))
 		return;
-	sync = &making->work->syncs[found];
+	sync = &builder->work->syncs[found];
 	one->stream = sync->on_stream;
 	one->device = sync->device;
 	one->event = sync->event;
 }
 
-static int add_call(struct making *making, uint32_t index)
+static int add_call(struct builder *builder, uint32_t index)
 {
-	const struct ts_work_call *call = &making->work->calls[index];
+	const struct ts_work_call *call = &builder->work->calls[index];
 	enum ts_command_kind kind = kind_of_call(call);
 	struct ts_command_entry *one;
 
 	if (kind == TS_COMMAND_UNKNOWN)
 		return TS_OK;
-	one = add(making);
+	one = add(builder);
 	if (!one)
 		return TS_ENOMEM;
 	one->kind = (uint8_t)kind;
@@ -176,22 +176,22 @@ static int add_call(struct making *making, uint32_t index)
 	}
 	if (ts_api_is_enqueue((enum ts_api_kind)call->kind))
 		one->flags |= TS_COMMAND_ENTRY_MISSING;
-	if (making->sync_of_call[index] != TS_WORK_NONE)
-		add_operands(one, making->work, making->sync_of_call[index]);
+	if (builder->sync_of_call[index] != TS_WORK_NONE)
+		add_operands(one, builder->work, builder->sync_of_call[index]);
 	else if (kind == TS_COMMAND_RECORD)
-		add_record_operands(making, one);
+		add_record_operands(builder, one);
 	return TS_OK;
 }
 
 /* A synchronisation whose call is not in the trace. */
-static int add_sync(struct making *making, uint32_t index)
+static int add_sync(struct builder *builder, uint32_t index)
 {
-	const struct ts_work_sync *sync = &making->work->syncs[index];
+	const struct ts_work_sync *sync = &builder->work->syncs[index];
 	struct ts_command_entry *one;
 
 	if (sync->call != TS_WORK_NONE)
 		return TS_OK;
-	one = add(making);
+	one = add(builder);
 	if (!one)
 		return TS_ENOMEM;
 	one->kind = sync->kind == TS_SYNC_STREAM_WAIT ? TS_COMMAND_WAIT : TS_COMMAND_SYNC;
@@ -203,42 +203,42 @@ static int add_sync(struct making *making, uint32_t index)
 	one->correlation = sync->correlation;
 	one->rank = sync->rank;
 	one->name = sync->name;
-	add_operands(one, making->work, index);
+	add_operands(one, builder->work, index);
 	return TS_OK;
 }
 
-static int find_syncs(struct making *making)
+static int find_syncs(struct builder *builder)
 {
-	const struct ts_work *work = making->work;
+	const struct ts_work *work = builder->work;
 
-	making->sync_of_call = ts_alloc_array(work->call_count, sizeof(*making->sync_of_call));
-	if (!making->sync_of_call)
+	builder->sync_of_call = ts_alloc_array(work->call_count, sizeof(*builder->sync_of_call));
+	if (!builder->sync_of_call)
 		return TS_ENOMEM;
-	memset(making->sync_of_call, 0xff, work->call_count * sizeof(*making->sync_of_call));
+	memset(builder->sync_of_call, 0xff, work->call_count * sizeof(*builder->sync_of_call));
 	for (uint32_t i = 0; i < work->sync_count; i++) {
 		const struct ts_work_sync *sync = &work->syncs[i];
 
 		if (sync->call != TS_WORK_NONE)
-			making->sync_of_call[sync->call] = i;
+			builder->sync_of_call[sync->call] = i;
 		if (sync->record_correlation != TS_ABSENT &&
-		    ts_pairmap_put(&making->waited, sync->rank, (uint64_t)sync->record_correlation,
+		    ts_pairmap_put(&builder->waited, sync->rank, (uint64_t)sync->record_correlation,
 				   i))
 			return TS_ENOMEM;
 	}
 	return TS_OK;
 }
 
-static int collect(struct making *making)
+static int collect(struct builder *builder)
 {
-	const struct ts_work *work = making->work;
-	int rc = find_syncs(making);
+	const struct ts_work *work = builder->work;
+	int rc = find_syncs(builder);
 
 	for (uint32_t i = 0; !rc && i < work->command_count; i++)
-		rc = add_command(making, i);
+		rc = add_command(builder, i);
 	for (uint32_t i = 0; !rc && i < work->call_count; i++)
-		rc = add_call(making, i);
+		rc = add_call(builder, i);
 	for (uint32_t i = 0; !rc && i < work->sync_count; i++)
-		rc = add_sync(making, i);
+		rc = add_sync(builder, i);
 	return rc;
 }
 
@@ -255,7 +255,7 @@ static int64_t order_time(const struct ts_command_entry *one)
 	return one->issued != TS_ABSENT ? one->issued : one->start;
 }
 
-static int compare_instructions(const void *one, const void *other)
+static int compare_entries(const void *one, const void *other)
 {
 	const struct ts_command_entry *a = one, *b = other;
 	int order = compare_numbers(a->rank, b->rank);
@@ -275,14 +275,14 @@ static int compare_instructions(const void *one, const void *other)
 	return order ? order : compare_numbers(a->sync, b->sync);
 }
 
-static void put_in_order(struct ts_command_list *made)
+static void put_in_order(struct ts_command_list *result)
 {
-	const struct ts_work *work = made->work;
+	const struct ts_work *work = result->work;
 
-	if (made->count)
-		ts_sort(made->list, made->count, sizeof(*made->list), compare_instructions);
-	for (size_t i = 0; i < made->count; i++) {
-		struct ts_command_entry *one = &made->list[i];
+	if (result->count)
+		ts_sort(result->list, result->count, sizeof(*result->list), compare_entries);
+	for (size_t i = 0; i < result->count; i++) {
+		struct ts_command_entry *one = &result->list[i];
 
 		if (i && one[-1].rank == one->rank && one[-1].stream == one->stream)
 			one->sequence = one[-1].sequence + 1;
@@ -311,26 +311,26 @@ static void add_launch(struct ts_command_entry *one, const struct ts_batch *batc
 }
 
 /* Maps rows of a trace's gpu_op table to list entries; SIZE_MAX: none. */
-static size_t *by_row(const struct ts_command_list *made, uint32_t trace, uint64_t rows)
+static size_t *by_row(const struct ts_command_list *result, uint32_t trace, uint64_t rows)
 {
-	const struct ts_work *work = made->work;
-	size_t *places = ts_alloc_array(rows, sizeof(*places));
+	const struct ts_work *work = result->work;
+	size_t *positions = ts_alloc_array(rows, sizeof(*positions));
 
-	if (!places)
+	if (!positions)
 		return NULL;
-	memset(places, 0xff, rows * sizeof(*places));
-	for (size_t i = 0; i < made->count; i++) {
-		const struct ts_command_entry *one = &made->list[i];
+	memset(positions, 0xff, rows * sizeof(*positions));
+	for (size_t i = 0; i < result->count; i++) {
+		const struct ts_command_entry *one = &result->list[i];
 
 		if (one->command != TS_WORK_NONE && work->ranks[one->rank].trace == trace &&
 		    work->commands[one->command].row < rows)
-			places[work->commands[one->command].row] = i;
+			positions[work->commands[one->command].row] = i;
 	}
-	return places;
+	return positions;
 }
 
-static int read_rows(struct ts_command_list *made, struct ts_reader *reader, struct ts_batch *batch,
-		     const size_t *places, struct ts_error *err)
+static int read_rows(struct ts_command_list *result, struct ts_reader *reader,
+		     struct ts_batch *batch, const size_t *positions, struct ts_error *err)
 {
 	uint64_t first = 0;
 
@@ -343,30 +343,30 @@ static int read_rows(struct ts_command_list *made, struct ts_reader *reader, str
 		if (rc)
 			return rc;
 		for (uint32_t r = 0; r < batch->rows; r++) {
-			if (places[first + r] != SIZE_MAX)
-				add_launch(&made->list[places[first + r]], batch, r);
+			if (positions[first + r] != SIZE_MAX)
+				add_launch(&result->list[positions[first + r]], batch, r);
 		}
 		first += batch->rows;
 	}
 	return TS_OK;
 }
 
-static int read_trace(struct ts_command_list *made, uint32_t trace, struct ts_error *err)
+static int read_trace(struct ts_command_list *result, uint32_t trace, struct ts_error *err)
 {
-	struct ts_reader *reader = made->work->readers[trace];
+	struct ts_reader *reader = result->work->readers[trace];
 	uint64_t rows = ts_reader_rows(reader, TS_TABLE_GPU_OP);
-	TS_AUTO_FREE size_t *places = NULL;
+	TS_AUTO_FREE size_t *positions = NULL;
 	struct ts_batch *batch = NULL;
 	int rc;
 
 	if (rows == 0)
 		return TS_OK;
-	places = by_row(made, trace, rows);
-	if (!places)
+	positions = by_row(result, trace, rows);
+	if (!positions)
 		return ts_error_set(err, TS_ENOMEM, "out of memory for the command list");
 	rc = ts_batch_new(&batch, reader, err);
 	if (!rc)
-		rc = read_rows(made, reader, batch, places, err);
+		rc = read_rows(result, reader, batch, positions, err);
 	ts_batch_free(batch);
 	return rc;
 }
@@ -376,24 +376,24 @@ static int read_trace(struct ts_command_list *made, uint32_t trace, struct ts_er
 int ts_command_list_new(struct ts_command_list **ret_list, const struct ts_work *work,
 			struct ts_error *err)
 {
-	TS_AUTO(ts_command_list) made = calloc(1, sizeof(*made));
-	struct making making = { .work = work, .made = made };
-	int rc = made ? TS_OK : TS_ENOMEM;
+	TS_AUTO(ts_command_list) result = calloc(1, sizeof(*result));
+	struct builder builder = { .work = work, .result = result };
+	int rc = result ? TS_OK : TS_ENOMEM;
 
 	if (!rc) {
-		made->work = work;
-		rc = collect(&making);
+		result->work = work;
+		rc = collect(&builder);
 	}
-	free(making.sync_of_call);
-	ts_pairmap_release(&making.waited);
+	free(builder.sync_of_call);
+	ts_pairmap_release(&builder.waited);
 	if (rc)
 		return ts_error_set(err, rc, "out of memory for the command list");
-	put_in_order(made);
+	put_in_order(result);
 	for (uint32_t t = 0; !rc && t < work->trace_count; t++)
-		rc = read_trace(made, t, err);
+		rc = read_trace(result, t, err);
 	if (rc)
 		return rc;
-	*ret_list = TS_STEAL(made);
+	*ret_list = TS_STEAL(result);
 	return TS_OK;
 }
 

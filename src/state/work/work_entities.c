@@ -8,11 +8,11 @@
 static int add_rank(struct ts_work *work, int64_t id, const struct ts_source_row *source)
 {
 	struct ts_work_rank *rank = TS_WORK_ADD(work, ranks, rank);
-	uint32_t place = work->rank_count - 1;
+	uint32_t index = work->rank_count - 1;
 
 	if (!rank)
 		return TS_ENOMEM;
-	rank->rank = source->rank == TS_ABSENT ? (int64_t)place : source->rank;
+	rank->rank = source->rank == TS_ABSENT ? (int64_t)index : source->rank;
 	rank->world_size = source->world_size;
 	rank->name = ts_work_name(work, source->name);
 	rank->trace = work->load->trace;
@@ -22,8 +22,8 @@ static int add_rank(struct ts_work *work, int64_t id, const struct ts_source_row
 	rank->last_step_start = INT64_MIN;
 	rank->from = rank->rows_from = INT64_MAX;
 	rank->to = rank->rows_to = INT64_MIN;
-	if (ts_map_put(&work->load->ranks, (uint64_t)id, place) ||
-	    ts_map_put(&work->load->clock_ranks, rank->clock, place))
+	if (ts_map_put(&work->load->ranks, (uint64_t)id, index) ||
+	    ts_map_put(&work->load->clock_ranks, rank->clock, index))
 		return TS_ENOMEM;
 	return TS_OK;
 }
@@ -47,12 +47,12 @@ int ts_work_add_ranks(struct ts_work *work)
 /* Rank of a source, else of a clock, else the first rank of the trace. */
 static uint32_t rank_of(const struct ts_work_load *load, int64_t source, uint32_t clock)
 {
-	uint64_t place;
+	uint64_t index;
 
-	if (source && ts_map_get(&load->ranks, (uint64_t)source, &place))
-		return (uint32_t)place;
-	if (ts_map_get(&load->clock_ranks, clock, &place))
-		return (uint32_t)place;
+	if (source && ts_map_get(&load->ranks, (uint64_t)source, &index))
+		return (uint32_t)index;
+	if (ts_map_get(&load->clock_ranks, clock, &index))
+		return (uint32_t)index;
 	return TS_WORK_NONE;
 }
 
@@ -77,13 +77,13 @@ uint32_t ts_work_device(struct ts_work *work, int64_t id, uint32_t clock)
 	const struct ts_device_row *row;
 	struct ts_work_device *device;
 	bool is_new;
-	uint64_t *place = ts_map_insert(&load->devices, (uint64_t)id, &is_new);
+	uint64_t *index = ts_map_insert(&load->devices, (uint64_t)id, &is_new);
 
-	if (!place)
+	if (!index)
 		return TS_WORK_NONE;
 	if (!is_new)
-		return (uint32_t)*place;
-	*place = work->device_count;
+		return (uint32_t)*index;
+	*index = work->device_count;
 	row = ts_reader_entity(load->reader, TS_TABLE_DEVICE, id);
 	device = TS_WORK_ADD(work, devices, device);
 	if (!device)
@@ -102,13 +102,13 @@ uint32_t ts_work_lane(struct ts_work *work, uint32_t device, int64_t number, int
 	uint64_t owner = (uint64_t)device * 2 + (number == TS_ABSENT);
 	struct ts_work_stream *stream;
 	bool is_new;
-	uint64_t *place = ts_pairmap_insert(&work->load->lanes, owner, key, &is_new);
+	uint64_t *index = ts_pairmap_insert(&work->load->lanes, owner, key, &is_new);
 
-	if (!place)
+	if (!index)
 		return TS_WORK_NONE;
 	if (!is_new)
-		return (uint32_t)*place;
-	*place = work->stream_count;
+		return (uint32_t)*index;
+	*index = work->stream_count;
 	stream = TS_WORK_ADD(work, streams, stream);
 	if (!stream)
 		return TS_WORK_NONE;
@@ -157,14 +157,14 @@ uint32_t ts_work_thread(struct ts_work *work, int64_t id, uint32_t clock)
 	struct ts_work_thread *thread;
 	bool is_new;
 	/* Unknown threads are distinguished by rank. */
-	uint64_t *place =
+	uint64_t *index =
 		ts_map_insert(&load->threads, id ? (uint64_t)id : UINT64_MAX - clock, &is_new);
 
-	if (!place)
+	if (!index)
 		return TS_WORK_NONE;
 	if (!is_new)
-		return (uint32_t)*place;
-	*place = work->thread_count;
+		return (uint32_t)*index;
+	*index = work->thread_count;
 	row = ts_reader_entity(load->reader, TS_TABLE_THREAD, id);
 	process = row ? ts_reader_entity(load->reader, TS_TABLE_PROCESS, row->process) : NULL;
 	thread = TS_WORK_ADD(work, threads, thread);

@@ -56,7 +56,7 @@ struct ts_work_load {
 		flow_capacity;
 	struct ts_pending_wait *waits; /* by trace and row */
 	size_t wait_count, wait_capacity;
-	bool tells_waits;          /* rows of the trace being read may have wait lists */
+	bool has_waits;            /* rows of the trace being read may have wait lists */
 	struct ts_map flow_starts; /* ids of flows whose start was seen, to an index in flows */
 	uint64_t rows_done, rows_total;
 };

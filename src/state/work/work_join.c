@@ -24,10 +24,10 @@ static void release_correlations(struct correlations *known)
 
 static uint32_t find_call(const struct correlations *known, int64_t correlation)
 {
-	uint64_t place = (uint64_t)correlation - (uint64_t)known->lowest, value;
+	uint64_t index = (uint64_t)correlation - (uint64_t)known->lowest, value;
 
 	if (known->calls)
-		return place < known->range ? known->calls[place] : TS_WORK_NONE;
+		return index < known->range ? known->calls[index] : TS_WORK_NONE;
 	return ts_map_get(&known->map, (uint64_t)correlation, &value) ? (uint32_t)value
 								      : TS_WORK_NONE;
 }

@@ -218,7 +218,7 @@ static int add_command(struct ts_work *work, const struct ts_batch *batch, uint3
 	if (!command || fill_command(work, batch, row, device, command))
 		return TS_ENOMEM;
 	command->row = number;
-	if (work->load->tells_waits && ts_work_add_waits(work, batch, row, number))
+	if (work->load->has_waits && ts_work_add_waits(work, batch, row, number))
 		return TS_ENOMEM;
 	if (command->class != TS_CLASS_COMMUNICATION ||
 	    !(work->options.load_flags & TS_WORK_DETAILS))
@@ -289,17 +289,17 @@ static int add_flow(struct ts_work *work, const struct ts_batch *batch, uint32_t
 	int64_t kind = batch->columns[TS_COLUMN_OF(flow, kind)][row];
 	int64_t time, end;
 	struct ts_work_flow *flow;
-	uint64_t place;
+	uint64_t index;
 
 	if (is_launch_arrow(ts_work_text(work, category)))
 		return TS_OK;
 	ts_work_times(work, work->threads[thread].rank,
 		      batch->columns[TS_COLUMN_OF(flow, start)][row], 0, &time, &end);
 	if (kind != TS_FLOW_START) {
-		if (!ts_map_get(&work->load->flow_starts, key, &place))
+		if (!ts_map_get(&work->load->flow_starts, key, &index))
 			return TS_OK;
-		work->flows[place].to_time = time;
-		work->flows[place].to_thread = thread;
+		work->flows[index].to_time = time;
+		work->flows[index].to_thread = thread;
 	}
 	if (kind == TS_FLOW_END)
 		return TS_OK;
@@ -363,7 +363,7 @@ static const struct table_loader loaders[] = {
 	{ TS_TABLE_FLOW, FLOW_COLUMNS, TS_WORK_FLOWS, load_flows },
 };
 
-static int tell_progress(struct ts_work *work, uint32_t rows, struct ts_error *err)
+static int report_progress(struct ts_work *work, uint32_t rows, struct ts_error *err)
 {
 	struct ts_work_load *load = work->load;
 
@@ -381,7 +381,7 @@ static bool wants_args(struct ts_work *work, const struct ts_batch *batch)
 	const int64_t *names = batch->columns[TS_COLUMN_OF(gpu_op, name)];
 	bool details = work->options.load_flags & TS_WORK_DETAILS;
 
-	if (work->load->tells_waits)
+	if (work->load->has_waits)
 		return true;
 	for (uint32_t row = 0; row < batch->rows; row++)
 		if (kinds[row] == TS_GPU_OP_SYNC ||
@@ -420,7 +420,7 @@ static int load_table(struct ts_work *work, const struct table_loader *loader, s
 		if (loader->load(work, work->load->batch, first, chunk->clock))
 			return no_memory(err);
 		first += chunk->rows;
-		code = tell_progress(work, chunk->rows, err);
+		code = report_progress(work, chunk->rows, err);
 		if (code)
 			return code;
 	}
@@ -455,7 +455,7 @@ static int load_bases(struct ts_work *work, struct ts_error *err)
 /* Detects wait lists in this trace by its shapes. */
 static int look_for_waits(struct ts_work_load *load, struct ts_error *err)
 {
-	load->tells_waits = false;
+	load->has_waits = false;
 	for (size_t i = 0; i < ts_reader_chunk_count(load->reader); i++) {
 		if (ts_reader_chunk(load->reader, i)->table != TS_TABLE_SHAPE)
 			continue;
@@ -465,13 +465,13 @@ static int look_for_waits(struct ts_work_load *load, struct ts_error *err)
 		if (code)
 			return code;
 		for (uint32_t row = 0; row < load->batch->rows; row++)
-			load->tells_waits |= !strcmp(ts_reader_string(load->reader, keys[row]).data,
-						     TS_WAITS_KEY);
+			load->has_waits |= !strcmp(ts_reader_string(load->reader, keys[row]).data,
+						   TS_WAITS_KEY);
 	}
 	return TS_OK;
 }
 
-static void clear_places(struct ts_work_load *load)
+static void clear_entities(struct ts_work_load *load)
 {
 	ts_map_clear(&load->ranks);
 	ts_map_clear(&load->devices);
@@ -495,7 +495,7 @@ static int start_trace(struct ts_work *work, struct ts_reader *reader, struct ts
 	load->trace = work->trace_count++;
 	ts_batch_free(load->batch);
 	load->batch = NULL;
-	clear_places(load);
+	clear_entities(load);
 	for (size_t i = 0; i < TS_ARRAY_SIZE(loaders); i++)
 		load->rows_total += ts_reader_rows(reader, loaders[i].table);
 	if (ts_work_start_texts(load))

@@ -44,10 +44,10 @@ static int sort_rows(const struct row_order *order, void **rows, uint32_t count,
 	for (uint32_t i = 0; i < count; i++)
 		firsts[lane_of(order, from + i * order->bytes)]++;
 	for (uint32_t i = 0, sum = 0; i <= lanes; i++) {
-		uint32_t here = firsts[i];
+		uint32_t in_lane = firsts[i];
 
 		firsts[i] = sum;
-		sum += here;
+		sum += in_lane;
 	}
 	for (uint32_t i = 0; i < count; i++) {
 		const char *row = from + i * order->bytes;

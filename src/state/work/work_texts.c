@@ -41,11 +41,11 @@ static uint8_t slice_class(struct ts_string text)
 /* "ProfilerStep#12" */
 static bool parse_step(struct ts_string text, int64_t *ret_step)
 {
-	static const char word[] = "ProfilerStep#";
-	size_t length = sizeof(word) - 1;
+	static const char prefix[] = "ProfilerStep#";
+	size_t length = sizeof(prefix) - 1;
 	int64_t step = 0;
 
-	if (text.length <= length || text.length > length + 18 || memcmp(text.data, word, length))
+	if (text.length <= length || text.length > length + 18 || memcmp(text.data, prefix, length))
 		return false;
 	for (size_t i = length; i < text.length; i++) {
 		if (text.data[i] < '0' || text.data[i] > '9')
@@ -72,10 +72,10 @@ static void find_facts(struct ts_work *work, int64_t string, struct ts_text_fact
 static struct ts_text_facts *far_facts(struct ts_work_load *load, int64_t string)
 {
 	struct ts_text_facts *facts;
-	uint64_t place;
+	uint64_t value;
 
-	if (ts_map_get(&load->far_facts, (uint64_t)string, &place))
-		return (struct ts_text_facts *)(uintptr_t)place;
+	if (ts_map_get(&load->far_facts, (uint64_t)string, &value))
+		return (struct ts_text_facts *)(uintptr_t)value;
 	facts = ts_arena_alloc_zeroed(&load->far, 1, sizeof(*facts));
 	if (!facts || ts_map_put(&load->far_facts, (uint64_t)string, (uintptr_t)facts))
 		return NULL;

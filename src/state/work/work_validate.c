@@ -181,7 +181,7 @@ static int chain_commands(struct ts_work *work)
 	return TS_OK;
 }
 
-static void judge_call(struct ts_work *work, struct ts_work_command *command)
+static void validate_call(struct ts_work *work, struct ts_work_command *command)
 {
 	const struct ts_work_call *call;
 
@@ -205,8 +205,8 @@ static void judge_call(struct ts_work *work, struct ts_work_command *command)
 }
 
 /* Compares each command with earlier ones of its stream. */
-static void judge_order(struct ts_work *work, struct ts_work_command *command, int64_t *end,
-			int64_t *issued)
+static void validate_order(struct ts_work *work, struct ts_work_command *command, int64_t *end,
+			   int64_t *issued)
 {
 	bool ordered = !(work->streams[command->stream].flags & TS_STREAM_OUT_OF_ORDER);
 
@@ -223,7 +223,7 @@ static void judge_order(struct ts_work *work, struct ts_work_command *command, i
 		*issued = TS_MAX(*issued, command->issued);
 }
 
-static void judge(struct ts_work *work)
+static void validate(struct ts_work *work)
 {
 	int64_t end = INT64_MIN, issued = INT64_MIN;
 	uint32_t stream = TS_WORK_NONE;
@@ -235,8 +235,8 @@ static void judge(struct ts_work *work)
 			stream = command->stream;
 			end = issued = INT64_MIN;
 		}
-		judge_call(work, command);
-		judge_order(work, command, &end, &issued);
+		validate_call(work, command);
+		validate_order(work, command, &end, &issued);
 	}
 	for (uint32_t i = 0; i < work->call_count; i++)
 		if (ts_api_is_enqueue(work->calls[i].kind) &&
@@ -252,6 +252,6 @@ int ts_work_validate(struct ts_work *work)
 	count_commands(work);
 	count_host_rows(work);
 	find_parents(work);
-	judge(work);
+	validate(work);
 	return TS_OK;
 }

@@ -18,7 +18,7 @@ static int number_commands(struct numbers *numbers, const struct ts_work *work)
 	for (uint32_t i = 0; i < work->command_count; i++) {
 		const struct ts_work_command *command = &work->commands[i];
 		bool is_new;
-		uint64_t *place;
+		uint64_t *slot;
 
 		if (ts_pairmap_put(&numbers->rows, work->ranks[command->rank].trace, command->row,
 				   i))
@@ -26,12 +26,12 @@ static int number_commands(struct numbers *numbers, const struct ts_work *work)
 		if (command->correlation == TS_ABSENT)
 			continue;
 		/* Several commands of a call cannot be told apart: use the first. */
-		place = ts_pairmap_insert(&numbers->correlations, command->rank,
-					  (uint64_t)command->correlation, &is_new);
-		if (!place)
+		slot = ts_pairmap_insert(&numbers->correlations, command->rank,
+					 (uint64_t)command->correlation, &is_new);
+		if (!slot)
 			return TS_ENOMEM;
 		if (is_new)
-			*place = i;
+			*slot = i;
 	}
 	return TS_OK;
 }
@@ -50,12 +50,12 @@ static void resolve(struct ts_work *work, const struct numbers *numbers)
 	uint32_t count = 0;
 
 	for (size_t i = 0; i < work->load->wait_count; i++) {
-		const struct ts_pending_wait *told = &work->load->waits[i];
+		const struct ts_pending_wait *pending = &work->load->waits[i];
 		uint64_t command, on;
 
-		if (!ts_pairmap_get(&numbers->rows, told->trace, told->row, &command) ||
+		if (!ts_pairmap_get(&numbers->rows, pending->trace, pending->row, &command) ||
 		    !ts_pairmap_get(&numbers->correlations, work->commands[command].rank,
-				    (uint64_t)told->correlation, &on) ||
+				    (uint64_t)pending->correlation, &on) ||
 		    command == on)
 			continue;
 		work->waits[count++] = (struct ts_work_wait){ (uint32_t)command, (uint32_t)on };

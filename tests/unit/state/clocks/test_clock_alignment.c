@@ -173,7 +173,7 @@ TS_TEST(a_rank_without_collectives_stays_as_it_is)
 	TS_CHECK(!job.estimated->ranks[1].known);
 	TS_CHECK_STR(job.estimated->ranks[1].method, "none");
 	TS_CHECK_INT(ts_clock_alignment_uncertainty(job.estimated, 0, 1), TS_ABSENT);
-	TS_CHECK(!ts_clock_alignment_can_tell(job.estimated, 0, 1, INT64_MAX));
+	TS_CHECK(!ts_clock_alignment_can_resolve(job.estimated, 0, 1, INT64_MAX));
 	check_rank(&job, 2, 30000);
 	job_release(&job);
 }

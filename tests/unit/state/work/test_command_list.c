@@ -5,7 +5,7 @@
 
 struct listed {
 	struct graphed graphed;
-	struct ts_command_list *made;
+	struct ts_command_list *result;
 };
 
 static void list(struct listed *listed, const char *events)
@@ -13,13 +13,13 @@ static void list(struct listed *listed, const char *events)
 	struct ts_error err;
 
 	load_graph(&listed->graphed, 0, events);
-	if (ts_command_list_new(&listed->made, listed->graphed.loaded.work, &err))
+	if (ts_command_list_new(&listed->result, listed->graphed.loaded.work, &err))
 		ts_test_fail(__FILE__, __LINE__, "%s", err.message);
 }
 
 static void unlist(struct listed *listed)
 {
-	ts_command_list_free(listed->made);
+	ts_command_list_free(listed->result);
 	unload_graph(&listed->graphed);
 }
 
@@ -29,8 +29,8 @@ static void check_list(const struct listed *listed, const char *expected)
 	const struct ts_work *work = listed->graphed.loaded.work;
 	TS_SCOPED(ts_text) text = { 0 };
 
-	for (size_t i = 0; i < listed->made->count; i++) {
-		const struct ts_command_entry *one = &listed->made->list[i];
+	for (size_t i = 0; i < listed->result->count; i++) {
+		const struct ts_command_entry *one = &listed->result->list[i];
 
 		if (one->stream == TS_WORK_NONE)
 			ts_text_append_str(&text, "-");
@@ -93,7 +93,7 @@ TS_TEST(operands)
 							   "'wait_on_cuda_event_record_corr_id':4,"
 							   "'wait_on_cuda_event_id':19"));
 	check_list(&listed, "7/0 launch 1\n7/1 copy 2\n7/2 record 4\n8/0 wait 5\n");
-	one = &listed.made->list[0];
+	one = &listed.result->list[0];
 	TS_CHECK_INT(one->grid[0], 8);
 	TS_CHECK_INT(one->grid[1], 16);
 	TS_CHECK_INT(one->grid[2], 5);
@@ -103,15 +103,15 @@ TS_TEST(operands)
 	TS_CHECK_INT(one->bytes, TS_ABSENT);
 	TS_CHECK_INT(one->issued, TS_ABSENT);
 	TS_CHECK_INT(one->thread, TS_WORK_NONE);
-	one = &listed.made->list[1];
+	one = &listed.result->list[1];
 	TS_CHECK_INT(one->bytes, 64);
 	TS_CHECK_INT(one->copy_kind, TS_COPY_HOST_TO_DEVICE);
 	TS_CHECK_INT(one->grid[0], TS_ABSENT);
-	one = &listed.made->list[2];
+	one = &listed.result->list[2];
 	TS_CHECK_INT(one->event, 19);
 	TS_CHECK_INT(one->start, TS_ABSENT);
 	TS_CHECK_INT(one->issued, 50000);
-	one = &listed.made->list[3];
+	one = &listed.result->list[3];
 	TS_CHECK_INT(one->event, 19);
 	TS_CHECK_INT(one->record_correlation, 4);
 	TS_CHECK_INT(listed.graphed.loaded.work->streams[one->on_stream].number, 7);
@@ -127,9 +127,9 @@ TS_TEST(missing)
 			      NAMED_CALL("cudaGraphLaunch", "5", "2", "2")
 				      NAMED_CALL("cudaMemcpy", "9", "2", "3"));
 	check_list(&listed, "7/0 launch 1\n-/0 launch 2\n-/1 copy 3\n");
-	TS_CHECK_INT(listed.made->list[0].flags, 0);
-	TS_CHECK_INT(listed.made->list[1].flags, TS_COMMAND_ENTRY_MISSING);
-	TS_CHECK_INT(listed.made->list[2].flags, TS_COMMAND_ENTRY_MISSING);
+	TS_CHECK_INT(listed.result->list[0].flags, 0);
+	TS_CHECK_INT(listed.result->list[1].flags, TS_COMMAND_ENTRY_MISSING);
+	TS_CHECK_INT(listed.result->list[2].flags, TS_COMMAND_ENTRY_MISSING);
 	unlist(&listed);
 }
 
@@ -140,10 +140,10 @@ TS_TEST(nodes_of_a_graph)
 
 	list(&listed, NAMED_CALL("cudaGraphLaunch", "0", "2", "1") KERNEL("b", "7", "30", "20", "1")
 			      KERNEL("a", "7", "10", "20", "1") KERNEL("c", "7", "60", "20", "1"));
-	TS_CHECK_INT(listed.made->count, 3);
-	TS_CHECK_STR(ts_work_text(listed.graphed.loaded.work, listed.made->list[0].name), "a");
-	TS_CHECK_STR(ts_work_text(listed.graphed.loaded.work, listed.made->list[1].name), "b");
-	TS_CHECK_INT(listed.made->list[2].sequence, 2);
+	TS_CHECK_INT(listed.result->count, 3);
+	TS_CHECK_STR(ts_work_text(listed.graphed.loaded.work, listed.result->list[0].name), "a");
+	TS_CHECK_STR(ts_work_text(listed.graphed.loaded.work, listed.result->list[1].name), "b");
+	TS_CHECK_INT(listed.result->list[2].sequence, 2);
 	unlist(&listed);
 }
 
@@ -152,6 +152,6 @@ TS_TEST(nothing)
 	struct listed listed;
 
 	list(&listed, OP("a", "0", "10"));
-	TS_CHECK_INT(listed.made->count, 0);
+	TS_CHECK_INT(listed.result->count, 0);
 	unlist(&listed);
 }
