@@ -161,7 +161,7 @@ static int show(const struct align *align)
 		rc = ts_result_show_json(&result, &err);
 		ts_text_append_char(ts_stdout(), '\n');
 		if (!align->quiet)
-			ts_result_tell_notes(&result);
+			ts_result_print_notes(&result);
 	} else if (!rc) {
 		rc = ts_result_show_text(&result, 0, &err);
 	}

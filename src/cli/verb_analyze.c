@@ -88,19 +88,19 @@ static bool is_one(const char *name, size_t length, const char *other)
 	return !strncmp(name, other, length) && !other[length];
 }
 
-/* Is each word of "a,b" an analysis or "all"? If not, *ret_word is the first that is neither. */
-static bool are_names(const char *words, const char **ret_word, size_t *ret_length)
+/* Is each word of "a,b" an analysis or "all"? If not, *ret_name is the first that is neither. */
+static bool are_names(const char *names_text, const char **ret_name, size_t *ret_length)
 {
-	for (;; words++) {
-		size_t length = strcspn(words, ",");
+	for (;; names_text++) {
+		size_t length = strcspn(names_text, ",");
 
-		if (!is_one(words, length, "all") && !ts_analysis_find(words, length)) {
-			*ret_word = words;
+		if (!is_one(names_text, length, "all") && !ts_analysis_find(names_text, length)) {
+			*ret_name = names_text;
 			*ret_length = length;
 			return false;
 		}
-		words += length;
-		if (!*words)
+		names_text += length;
+		if (!*names_text)
 			return true;
 	}
 }
@@ -114,23 +114,23 @@ static void choose(struct analyze *analyze, const struct ts_analysis *analysis)
 	analyze->chosen[analyze->chosen_count++] = analysis;
 }
 
-static void choose_words(struct analyze *analyze, const char *words)
+static void choose_names(struct analyze *analyze, const char *names_text)
 {
 	size_t count;
 	const struct ts_analysis *const *list = ts_analysis_list(&count);
 
-	for (;; words++) {
-		size_t length = strcspn(words, ",");
+	for (;; names_text++) {
+		size_t length = strcspn(names_text, ",");
 
-		if (is_one(words, length, "all")) {
+		if (is_one(names_text, length, "all")) {
 			analyze->several = true;
 			for (size_t i = 0; i < count; i++)
 				choose(analyze, list[i]);
 		} else {
-			choose(analyze, ts_analysis_find(words, length));
+			choose(analyze, ts_analysis_find(names_text, length));
 		}
-		words += length;
-		if (!*words)
+		names_text += length;
+		if (!*names_text)
 			break;
 	}
 	analyze->several |= analyze->chosen_count > 1;
@@ -146,21 +146,21 @@ static void append_names(struct ts_text *out)
 		ts_text_printf(out, "%s%s", i ? ", " : "", list[i]->name);
 }
 
-static const char *nearest_name(const char *word)
+static const char *nearest_name(const char *given)
 {
 	struct ts_nearest nearest;
 	size_t count;
 	const struct ts_analysis *const *list = ts_analysis_list(&count);
 
-	ts_nearest_init(&nearest, word);
+	ts_nearest_init(&nearest, given);
 	for (size_t i = 0; i < count; i++)
 		ts_nearest_offer(&nearest, list[i]->name);
 	return nearest.best;
 }
 
-static int unknown_name(const char *word, size_t length)
+static int unknown_name(const char *given, size_t length)
 {
-	TS_AUTO_FREE char *name = strndup(word, length);
+	TS_AUTO_FREE char *name = strndup(given, length);
 	TS_SCOPED(ts_text) names;
 	const char *best = name ? nearest_name(name) : NULL;
 
@@ -169,25 +169,25 @@ static int unknown_name(const char *word, size_t length)
 	if (best)
 		return ts_report_usage("there is no analysis '%s'; did you mean '%s'?", name, best);
 	return ts_report_usage("there is no analysis '%.*s'; analyses are %s, or all", (int)length,
-			       word, ts_text_cstr(&names));
+			       given, ts_text_cstr(&names));
 }
 
 /* The last operand does not name an analysis: guesses what was meant. */
 static int no_name(int count, char **operands)
 {
-	const char *last = operands[count - 1], *word;
+	const char *last = operands[count - 1], *given;
 	TS_SCOPED(ts_text) names;
 	size_t length;
 
 	ts_text_init(&names);
 	append_names(&names);
-	if (count > 1 && are_names(operands[0], &word, &length))
+	if (count > 1 && are_names(operands[0], &given, &length))
 		return ts_report_usage(
 			"the analysis name goes after the traces: tracesmith analyze %s %s",
 			operands[1], operands[0]);
-	if (!are_names(last, &word, &length) && access(last, F_OK) && strcmp(last, "-") != 0 &&
+	if (!are_names(last, &given, &length) && access(last, F_OK) && strcmp(last, "-") != 0 &&
 	    (count > 1 || nearest_name(last)))
-		return unknown_name(word, length);
+		return unknown_name(given, length);
 	return ts_report_usage(
 		"which analysis? tracesmith analyze %s NAME, where NAME is all or %s", operands[0],
 		ts_text_cstr(&names));
@@ -210,13 +210,13 @@ static int check_paths(const struct analyze *analyze)
 static int choose_operands(struct analyze *analyze, int count, char **operands)
 {
 	struct ts_error err;
-	const char *word;
+	const char *given;
 	size_t all, length;
 	int first = count;
 
 	if (count == 0)
 		return ts_report_usage("TRACE is missing");
-	while (first > 0 && are_names(operands[first - 1], &word, &length))
+	while (first > 0 && are_names(operands[first - 1], &given, &length))
 		first--;
 	if (first == count)
 		return no_name(count, operands);
@@ -233,7 +233,7 @@ static int choose_operands(struct analyze *analyze, int count, char **operands)
 		return ts_report_error(&err);
 	}
 	for (int i = first; i < count; i++)
-		choose_words(analyze, operands[i]);
+		choose_names(analyze, operands[i]);
 	return check_paths(analyze);
 }
 
@@ -272,7 +272,7 @@ static int run_one(struct analyze *analyze, size_t i, struct ts_analyze_request 
 	struct ts_error err;
 	int rc;
 
-	ts_work_input_say(request->work, analyze->chosen[i]->name);
+	ts_work_input_phase(request->work, analyze->chosen[i]->name);
 	rc = analyze->chosen[i]->run(request, &analyze->results[i], &err);
 	ts_progress_hide();
 	if (!rc)
@@ -333,7 +333,7 @@ static int show_json(const struct analyze *analyze, struct ts_error *err)
 		if (analyze->several)
 			ts_text_printf(out, "%s\"%s\": ", i ? ",\n" : "", analyze->chosen[i]->name);
 		rc = ts_result_show_json(&analyze->results[i], err);
-		ts_result_tell_notes(&analyze->results[i]);
+		ts_result_print_notes(&analyze->results[i]);
 	}
 	ts_text_append_str(out, analyze->several ? "}\n" : "\n");
 	return rc;
@@ -350,7 +350,7 @@ static int show(const struct analyze *analyze)
 		if (!table)
 			return analyze->table ? TS_EXIT_USAGE : TS_EXIT_DONE;
 		rc = ts_result_show_csv(table, &err);
-		ts_result_tell_notes(&analyze->results[0]);
+		ts_result_print_notes(&analyze->results[0]);
 	} else if (analyze->json) {
 		rc = show_json(analyze, &err);
 	} else {
@@ -380,13 +380,14 @@ static int analyze_work(struct analyze *analyze, struct ts_work_input *input)
 static int run(struct analyze *analyze)
 {
 	struct ts_work_input input = { 0 };
-	TS_SCOPED(ts_text) words;
+	TS_SCOPED(ts_text) names_text;
 	unsigned int load_flags = 0;
 	int exit_code;
 
-	ts_text_init(&words);
-	ts_work_choice_words(&analyze->choice, analyze->path_count, analyze->paths, &words);
-	analyze->options.traces = ts_text_cstr(&words);
+	ts_text_init(&names_text);
+	ts_work_choice_append_arguments(&analyze->choice, analyze->path_count, analyze->paths,
+					&names_text);
+	analyze->options.traces = ts_text_cstr(&names_text);
 	for (size_t i = 0; i < analyze->chosen_count; i++)
 		load_flags |= analyze->chosen[i]->load_flags;
 	exit_code = ts_work_input_open(&input, &analyze->choice, load_flags, analyze->path_count,

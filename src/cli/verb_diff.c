@@ -74,20 +74,20 @@ static int parse(struct diff *diff)
  * A file, or the ranks of a job separated by commas. `text` is cut into pieces, which stay inside
  * it.
  */
-static int split_paths(char *text, struct ts_word_list *paths)
+static int split_paths(char *text, struct ts_string_list *paths)
 {
 	bool is_one = !access(text, F_OK);
 
 	while (text) {
 		char *comma = is_one ? NULL : strchr(text, ',');
 
-		if (ts_grow_array((void **)&paths->words, &paths->capacity, paths->count + 1,
-				  sizeof(*paths->words)))
+		if (ts_grow_array((void **)&paths->items, &paths->capacity, paths->count + 1,
+				  sizeof(*paths->items)))
 			return TS_ENOMEM;
 		if (comma)
 			*comma = '\0';
 		if (*text)
-			paths->words[paths->count++] = text;
+			paths->items[paths->count++] = text;
 		text = comma ? comma + 1 : NULL;
 	}
 	return TS_OK;
@@ -96,7 +96,7 @@ static int split_paths(char *text, struct ts_word_list *paths)
 static int open_side(struct ts_work_input *input, const struct ts_work_choice *choice,
 		     unsigned int load_flags, char *operand)
 {
-	struct ts_word_list paths = { 0 };
+	struct ts_string_list paths = { 0 };
 	struct ts_error err;
 	int exit_code;
 
@@ -107,9 +107,9 @@ static int open_side(struct ts_work_input *input, const struct ts_work_choice *c
 		exit_code = ts_report_usage("a trace is missing: the operand has only commas");
 	} else {
 		exit_code = ts_work_input_open(input, choice, load_flags, (int)paths.count,
-					       paths.words);
+					       paths.items);
 	}
-	free(paths.words);
+	free(paths.items);
 	return exit_code;
 }
 
@@ -135,7 +135,7 @@ static int show(const struct diff *diff, const struct ts_result *result, struct 
 
 	if (!diff->json && !diff->csv)
 		return ts_result_show_text(result, 0, err);
-	ts_result_tell_notes(result);
+	ts_result_print_notes(result);
 	if (diff->csv)
 		return ts_result_show_csv(ts_result_choose_table(result, "changes"), err);
 	rc = ts_result_show_json(result, err);
@@ -151,7 +151,7 @@ static int compare(const struct diff *diff, const struct ts_work *a, const struc
 	int rc;
 
 	ts_result_init(&result, 0);
-	ts_work_input_say(a, "compare");
+	ts_work_input_phase(a, "compare");
 	rc = ts_compare(a, b, &diff->options, &result, &differs, &err);
 	ts_progress_hide();
 	if (!rc)
@@ -190,8 +190,8 @@ int ts_verb_diff(int argc, char **argv)
 		TS_OPTION_TEXT("steps-b", 0, "N|A-B|all", &diff.steps_b,
 			       "the steps of B, if numbered differently"),
 		TS_OPTION_FLAG("all", 0, &diff.choice.all, "everything, including the last step"),
-		TS_OPTION_WORD("rank", 0, "N", &diff.choice.ranks,
-			       "only this rank; may be repeated"),
+		TS_OPTION_REPEATED("rank", 0, "N", &diff.choice.ranks,
+				   "only this rank; may be repeated"),
 		TS_OPTION_TEXT("device", 0, "gpu|cpu|all", &diff.device,
 			       "device work, host work, or both (default)"),
 		TS_OPTION_TEXT("threshold", 0, "PCT", &diff.threshold,

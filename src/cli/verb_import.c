@@ -119,8 +119,8 @@ static int check(struct import *import)
 
 /* ---- what is told ---- */
 
-static void tell_file(struct import *import, const char *path, double seconds,
-		      const struct ts_import_result *result)
+static void report_file(struct import *import, const char *path, double seconds,
+			const struct ts_import_result *result)
 {
 	struct ts_text *json = &import->files_json;
 	char count[TS_FORMAT_BYTES], bytes[TS_FORMAT_BYTES], rate[TS_FORMAT_BYTES];
@@ -151,7 +151,7 @@ static double ratio(uint64_t a, uint64_t b)
 	return b ? (double)a / (double)b : 0;
 }
 
-static void tell_summary(struct import *import)
+static void report_summary(struct import *import)
 {
 	double seconds = ts_progress_seconds(&import->clock);
 	char count[TS_FORMAT_BYTES], bytes[TS_FORMAT_BYTES];
@@ -211,7 +211,7 @@ static int import_file(struct import *import, struct ts_writer *writer, const ch
 	import->events += result.events;
 	import->text_bytes += result.bytes;
 	if (!rc || result.events)
-		tell_file(import, path, ts_progress_seconds(&progress), &result);
+		report_file(import, path, ts_progress_seconds(&progress), &result);
 	return rc;
 }
 
@@ -281,7 +281,7 @@ static int run(struct import *import)
 		return ts_report_error(&err);
 	import->events = count_events(writer);
 	import->output_bytes = ts_writer_bytes(writer);
-	tell_summary(import);
+	report_summary(import);
 	if (import->json)
 		show_json(import);
 	return TS_EXIT_DONE;

@@ -202,7 +202,7 @@ static int list_directory(struct ps *ps, uid_t uid, pid_t root_pid, struct ts_er
 }
 
 /* True for the first process of a mount namespace that is not ours. */
-static bool is_new_place(struct ps *ps, pid_t pid)
+static bool is_new_directory(struct ps *ps, pid_t pid)
 {
 	char path[64];
 	struct stat status;
@@ -219,14 +219,14 @@ static void list_containers(struct ps *ps)
 	DIR *processes = opendir("/proc");
 	struct dirent *entry;
 
-	is_new_place(ps, getpid());
+	is_new_directory(ps, getpid());
 	while (processes && (entry = readdir(processes))) {
 		struct stat status;
 		int64_t pid;
 
 		if (!isdigit((unsigned char)*entry->d_name) ||
 		    ts_parse_int64(entry->d_name, strlen(entry->d_name), &pid) || pid > INT32_MAX ||
-		    !is_new_place(ps, (pid_t)pid) ||
+		    !is_new_directory(ps, (pid_t)pid) ||
 		    fstatat(dirfd(processes), entry->d_name, &status, 0))
 			continue;
 		list_directory(ps, status.st_uid, (pid_t)pid, NULL);

@@ -33,7 +33,7 @@ struct recover {
 
 /* ---- a trace ---- */
 
-static void tell(const struct recover *recover, const struct ts_recovery *result)
+static void report(const struct recover *recover, const struct ts_recovery *result)
 {
 	char chunks[TS_FORMAT_BYTES], rows[TS_FORMAT_BYTES], damaged[TS_FORMAT_BYTES];
 
@@ -79,7 +79,7 @@ static int recover_trace(const struct recover *recover)
 		ts_output_file_discard(&file);
 		return ts_report_error(&err);
 	}
-	tell(recover, &result);
+	report(recover, &result);
 	if (recover->json)
 		show_json(recover, &result);
 	return TS_EXIT_DONE;
@@ -94,7 +94,7 @@ struct events {
 	uint64_t damaged;    /* rings */
 };
 
-static void tell_events(const struct recover *recover, const struct events *events)
+static void print_events(const struct recover *recover, const struct events *events)
 {
 	char saved[TS_FORMAT_BYTES], lost[TS_FORMAT_BYTES], torn[TS_FORMAT_BYTES];
 	char samples[TS_FORMAT_BYTES];
@@ -137,7 +137,7 @@ static void show_events_json(const struct recover *recover, const struct events 
 
 static int report_events(const struct recover *recover, const struct events *events)
 {
-	tell_events(recover, events);
+	print_events(recover, events);
 	if (recover->json)
 		show_events_json(recover, events);
 	return TS_EXIT_DONE;

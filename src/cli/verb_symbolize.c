@@ -16,7 +16,7 @@ static int run(const char *path, const struct ts_symbolize_choice *choice, bool 
 	int rc = ts_cli_symbolize(path, choice, &summary, &err);
 
 	if (!rc && !quiet)
-		ts_symbolize_tell(&summary, path, true);
+		ts_symbolize_report(&summary, path, true);
 	ts_symbolize_summary_release(&summary);
 	return rc ? ts_report_error(&err) : TS_EXIT_DONE;
 }
@@ -24,10 +24,10 @@ static int run(const char *path, const struct ts_symbolize_choice *choice, bool 
 int ts_verb_symbolize(int argc, char **argv)
 {
 	struct ts_symbolize_choice choice = { 0 };
-	struct ts_word_list folders = { 0 };
+	struct ts_string_list folders = { 0 };
 	bool quiet = false;
 	const struct ts_option options[] = {
-		TS_OPTION_WORD(
+		TS_OPTION_REPEATED(
 			"debug-path", 'd', "DIR", &folders,
 			"also search DIR for binaries and debug files; repeatable, or a list with colons"),
 		TS_OPTION_FLAG("force", 'f', &choice.force,
@@ -56,12 +56,12 @@ int ts_verb_symbolize(int argc, char **argv)
 	int exit_code;
 
 	if (ts_command_parse(&command, &argc, argv, &exit_code)) {
-		choice.folders = folders.words;
+		choice.folders = folders.items;
 		choice.folder_count = folders.count;
 		exit_code = TS_EXIT_DONE;
 		for (int i = 0; i < argc && !exit_code; i++)
 			exit_code = run(argv[i], &choice, quiet);
 	}
-	ts_word_list_release(&folders);
+	ts_string_list_release(&folders);
 	return exit_code;
 }

@@ -25,14 +25,14 @@ struct verify {
 	struct ts_text findings; /* of this trace, as JSON */
 };
 
-static void tell_finding(const struct verify *verify, const struct ts_verify_finding *finding)
+static void print_finding(const struct verify *verify, const struct ts_verify_finding *finding)
 {
 	struct ts_text *out = ts_stdout();
-	bool is_whole_message = !strncmp(finding->message, "trace '", 7);
+	bool is_complete_message = !strncmp(finding->message, "trace '", 7);
 
 	if (verify->quiet)
 		return;
-	if (!is_whole_message) {
+	if (!is_complete_message) {
 		ts_text_printf(out, "trace '%s': ", verify->path);
 		if (finding->chunk != UINT64_MAX)
 			ts_text_printf(out, "chunk %" PRIu64 " at ", finding->chunk);
@@ -61,7 +61,7 @@ static void on_finding(void *context, const struct ts_verify_finding *finding)
 	if (verify->json)
 		add_finding_json(verify, finding);
 	else
-		tell_finding(verify, finding);
+		print_finding(verify, finding);
 	ts_stdout_drain(NULL);
 }
 

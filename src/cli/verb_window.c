@@ -56,7 +56,7 @@ static bool wait_for_reply(struct ts_area *area, uint32_t before)
 	return false;
 }
 
-static int ask_recorder(const struct window *window, struct ts_area *area, struct ts_error *err)
+static int request_window(const struct window *window, struct ts_area *area, struct ts_error *err)
 {
 	uint32_t before = ts_area_control(area)->window_reply;
 	uint64_t recorder = ts_area_control(area)->recorder_pid;
@@ -79,7 +79,7 @@ static int ask_recorder(const struct window *window, struct ts_area *area, struc
 	return TS_OK;
 }
 
-static void tell_alone(const struct window *window, const struct ts_live_control *control)
+static void report_alone(const struct window *window, const struct ts_live_control *control)
 {
 	int pid = (int)window->pid;
 
@@ -101,7 +101,7 @@ static int switch_alone(const struct window *window, struct ts_area *area, struc
 	int rc = SET(area, enabled, window->open ? TS_LIVE_ENABLED : 0, err);
 
 	if (!rc && !window->quiet)
-		tell_alone(window, ts_area_control(area));
+		report_alone(window, ts_area_control(area));
 	return rc;
 }
 
@@ -113,7 +113,7 @@ static int move(const struct window *window, struct ts_area *area, struct ts_err
 				       window->open ? "open" : "closed");
 		return TS_OK;
 	}
-	return ts_area_has_recorder(ts_area_control(area)) ? ask_recorder(window, area, err)
+	return ts_area_has_recorder(ts_area_control(area)) ? request_window(window, area, err)
 							   : switch_alone(window, area, err);
 }
 

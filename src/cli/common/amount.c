@@ -47,12 +47,12 @@ static int power_of(const char *unit)
 }
 
 /* Parses "12.5" as 12 and 500000000. Returns the rest of the text, or NULL. */
-static const char *parse_decimal(const char *text, uint64_t *ret_whole, uint64_t *ret_fraction)
+static const char *parse_decimal(const char *text, uint64_t *ret_integer, uint64_t *ret_fraction)
 {
-	int64_t whole, fraction = 0;
+	int64_t integer, fraction = 0;
 	size_t length = strspn(text, "0123456789"), decimals = 0;
 
-	if (!length || ts_parse_int64(text, length, &whole))
+	if (!length || ts_parse_int64(text, length, &integer))
 		return NULL;
 	text += length;
 	if (*text == '.') {
@@ -63,15 +63,15 @@ static const char *parse_decimal(const char *text, uint64_t *ret_whole, uint64_t
 	}
 	for (; decimals < DECIMALS; decimals++)
 		fraction *= 10;
-	*ret_whole = (uint64_t)whole;
+	*ret_integer = (uint64_t)integer;
 	*ret_fraction = (uint64_t)fraction;
 	return text;
 }
 
 static bool parse_size(const char *text, uint64_t *ret_bytes)
 {
-	uint64_t whole, fraction, billion = 1000000000;
-	const char *unit = parse_decimal(text, &whole, &fraction);
+	uint64_t integer, fraction, billion = 1000000000;
+	const char *unit = parse_decimal(text, &integer, &fraction);
 	unsigned __int128 bytes;
 	int power;
 
@@ -81,7 +81,7 @@ static bool parse_size(const char *text, uint64_t *ret_bytes)
 	power = power_of(unit);
 	if (power < 0)
 		return false;
-	bytes = ((unsigned __int128)whole << (10 * power)) +
+	bytes = ((unsigned __int128)integer << (10 * power)) +
 		((unsigned __int128)fraction << (10 * power)) / billion;
 	*ret_bytes = (uint64_t)bytes;
 	return bytes > 0 && bytes <= INT64_MAX;

@@ -22,7 +22,7 @@ struct ts_component_option {
 	/* As parsed; INT64_MIN: no integer was given. */
 	const char *text;
 	int64_t integer;
-	struct ts_word_list list;
+	struct ts_string_list list;
 };
 
 static int no_memory(void)
@@ -52,7 +52,7 @@ static struct ts_component_option *find(const struct ts_component_options *all, 
 static struct ts_option as_option(struct ts_component_option *option)
 {
 	const struct ts_option_spec *spec = option->spec;
-	struct ts_option made = {
+	struct ts_option result = {
 		.name = spec->name,
 		.letter = spec->letter,
 		.value = spec->value,
@@ -63,34 +63,34 @@ static struct ts_option as_option(struct ts_component_option *option)
 	switch (spec->type) {
 	case TS_OPTION_SPEC_TEXT:
 	case TS_OPTION_SPEC_TIME:
-		made.type = TS_OPTION_TYPE_TEXT;
-		made.target = &option->text;
+		result.type = TS_OPTION_TYPE_TEXT;
+		result.target = &option->text;
 		break;
 	case TS_OPTION_SPEC_INTEGER:
-		made.type = TS_OPTION_TYPE_INTEGER;
-		made.target = &option->integer;
+		result.type = TS_OPTION_TYPE_INTEGER;
+		result.target = &option->integer;
 		break;
 	case TS_OPTION_SPEC_LIST:
-		made.type = TS_OPTION_TYPE_WORD;
-		made.target = &option->list;
+		result.type = TS_OPTION_TYPE_REPEATED;
+		result.target = &option->list;
 		break;
 	}
-	return made;
+	return result;
 }
 
 static struct ts_component_option *add_option(struct ts_component_options *all,
 					      const struct ts_option_spec *spec)
 {
 	struct ts_component_option *option = ts_arena_alloc_zeroed(&all->arena, 1, sizeof(*option));
-	struct ts_option made;
+	struct ts_option result;
 
 	if (!option)
 		return NULL;
 	option->spec = spec;
 	option->index = all->count;
 	option->integer = INT64_MIN;
-	made = as_option(option);
-	if (ts_component_options_add_verb(all, &made, 1))
+	result = as_option(option);
+	if (ts_component_options_add_verb(all, &result, 1))
 		return NULL;
 	if (all->last)
 		all->last->next = option;
@@ -197,7 +197,7 @@ int ts_component_options_store(const struct ts_component_options *all,
 			break;
 		case TS_OPTION_SPEC_LIST:
 			*(struct ts_option_values *)value =
-				(struct ts_option_values){ (const char *const *)option->list.words,
+				(struct ts_option_values){ (const char *const *)option->list.items,
 							   option->list.count };
 			break;
 		}
@@ -208,7 +208,7 @@ int ts_component_options_store(const struct ts_component_options *all,
 void ts_component_options_release(struct ts_component_options *all)
 {
 	for (struct ts_component_option *option = all->first; option; option = option->next)
-		ts_word_list_release(&option->list);
+		ts_string_list_release(&option->list);
 	free(all->options);
 	ts_arena_release(&all->arena);
 	*all = (struct ts_component_options){ 0 };

@@ -4,17 +4,17 @@
 
 void ts_filter_options_release(struct ts_filter_options *options)
 {
-	ts_word_list_release(&options->names);
-	ts_word_list_release(&options->categories);
-	ts_word_list_release(&options->devices);
-	ts_word_list_release(&options->streams);
-	ts_word_list_release(&options->processes);
-	ts_word_list_release(&options->threads);
+	ts_string_list_release(&options->names);
+	ts_string_list_release(&options->categories);
+	ts_string_list_release(&options->devices);
+	ts_string_list_release(&options->streams);
+	ts_string_list_release(&options->processes);
+	ts_string_list_release(&options->threads);
 }
 
-static struct ts_patterns patterns_of(const struct ts_word_list *list)
+static struct ts_patterns patterns_of(const struct ts_string_list *list)
 {
-	return (struct ts_patterns){ .items = list->words, .count = list->count };
+	return (struct ts_patterns){ .items = list->items, .count = list->count };
 }
 
 int ts_filter_options_compile(struct ts_filter **ret_filter, struct ts_reader *reader,

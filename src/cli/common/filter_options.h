@@ -8,7 +8,7 @@
 
 /* The words of each option; see struct ts_filter_spec. */
 struct ts_filter_options {
-	struct ts_word_list names, categories, devices, streams, processes, threads;
+	struct ts_string_list names, categories, devices, streams, processes, threads;
 };
 
 void ts_filter_options_release(struct ts_filter_options *options);

@@ -23,9 +23,9 @@ static void append_words(struct ts_text *out, size_t left, const char *text, siz
 	size_t column = left;
 
 	while (text < end) {
-		size_t word = strcspn(text, " \n");
+		size_t word_length = strcspn(text, " \n");
 
-		if (column > left && column + 1 + word > LINE_COLUMNS) {
+		if (column > left && column + 1 + word_length > LINE_COLUMNS) {
 			ts_text_append_char(out, '\n');
 			pad(out, 0, left);
 			column = left;
@@ -33,9 +33,9 @@ static void append_words(struct ts_text *out, size_t left, const char *text, siz
 			ts_text_append_char(out, ' ');
 			column++;
 		}
-		ts_text_append(out, text, word);
-		column += word;
-		text += word + strspn(text + word, " ");
+		ts_text_append(out, text, word_length);
+		column += word_length;
+		text += word_length + strspn(text + word_length, " ");
 	}
 	ts_text_append_char(out, '\n');
 }

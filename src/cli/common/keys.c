@@ -99,10 +99,10 @@ static uint32_t take_utf8(struct ts_keys *keys)
 	const char *end = keys->bytes + keys->length;
 	size_t bytes = ts_utf8_step(keys->bytes, end, &valid);
 	unsigned char first = (unsigned char)keys->bytes[0];
-	size_t whole = first >= 0xf0 ? 4 : first >= 0xe0 ? 3 : 2;
+	size_t needed = first >= 0xf0 ? 4 : first >= 0xe0 ? 3 : 2;
 	uint32_t key = TS_KEY_OTHER;
 
-	if (!valid && bytes == keys->length && bytes < whole && first >= 0xc2)
+	if (!valid && bytes == keys->length && bytes < needed && first >= 0xc2)
 		return TS_KEY_NONE;
 	if (valid)
 		key = ts_utf8_decode(keys->bytes, bytes);

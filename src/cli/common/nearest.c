@@ -44,17 +44,17 @@ static size_t distance(const char *a, const char *b)
 	return last[b_length];
 }
 
-void ts_nearest_init(struct ts_nearest *nearest, const char *word)
+void ts_nearest_init(struct ts_nearest *nearest, const char *wanted)
 {
-	*nearest = (struct ts_nearest){ .word = word, .distance = MAX_LETTERS };
+	*nearest = (struct ts_nearest){ .wanted = wanted, .distance = MAX_LETTERS };
 }
 
 void ts_nearest_offer(struct ts_nearest *nearest, const char *candidate)
 {
-	size_t length = strlen(nearest->word), far = distance(nearest->word, candidate);
+	size_t length = strlen(nearest->wanted), far = distance(nearest->wanted, candidate);
 
 	/* A prefix is the best match. */
-	if (length > 1 && !strncmp(nearest->word, candidate, length))
+	if (length > 1 && !strncmp(nearest->wanted, candidate, length))
 		far = 0;
 	/* At most a third of the letters may be wrong. */
 	if (far * 3 > TS_MAX(length, strlen(candidate)) || far >= nearest->distance)

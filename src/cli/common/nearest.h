@@ -6,12 +6,12 @@
 #include <stddef.h>
 
 struct ts_nearest {
-	const char *word;
+	const char *wanted;
 	const char *best; /* NULL: no candidate is near enough; borrowed */
 	size_t distance;
 };
 
-void ts_nearest_init(struct ts_nearest *nearest, const char *word);
+void ts_nearest_init(struct ts_nearest *nearest, const char *wanted);
 
 /* Of equally near words the first one offered wins. */
 void ts_nearest_offer(struct ts_nearest *nearest, const char *candidate);

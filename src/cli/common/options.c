@@ -17,29 +17,29 @@ struct cursor {
 	int at;
 };
 
-void ts_word_list_release(struct ts_word_list *list)
+void ts_string_list_release(struct ts_string_list *list)
 {
 	for (size_t i = 0; i < list->count; i++)
-		free(list->words[i]);
-	free(list->words);
-	*list = (struct ts_word_list){ 0 };
+		free(list->items[i]);
+	free(list->items);
+	*list = (struct ts_string_list){ 0 };
 }
 
-static int add_word(struct ts_word_list *list, const char *text, size_t length)
+static int add_string(struct ts_string_list *list, const char *text, size_t length)
 {
 	char *copy = strndup(text, length);
 
-	if (!copy || ts_grow_array((void **)&list->words, &list->capacity, list->count + 1,
-				   sizeof(*list->words))) {
+	if (!copy || ts_grow_array((void **)&list->items, &list->capacity, list->count + 1,
+				   sizeof(*list->items))) {
 		free(copy);
 		ts_report_warning("no memory for the option's value '%s'", text);
 		return TS_EXIT_INPUT;
 	}
-	list->words[list->count++] = copy;
+	list->items[list->count++] = copy;
 	return 0;
 }
 
-static int add_words(const struct ts_option *option, const char *text)
+static int add_strings(const struct ts_option *option, const char *text)
 {
 	for (;;) {
 		size_t length = strcspn(text, ",");
@@ -48,7 +48,7 @@ static int add_words(const struct ts_option *option, const char *text)
 		if (length == 0)
 			return ts_report_usage("option '--%s' has an empty item in its list",
 					       option->name);
-		rc = add_word(option->target, text, length);
+		rc = add_string(option->target, text, length);
 		if (rc || text[length] == '\0')
 			return rc;
 		text += length + 1;
@@ -87,10 +87,10 @@ static int set_value(const struct ts_option *option, const char *text)
 		return 0;
 	case TS_OPTION_TYPE_INTEGER:
 		return set_integer(option, text);
-	case TS_OPTION_TYPE_WORD:
-		return add_word(option->target, text, strlen(text));
-	case TS_OPTION_TYPE_WORDS:
-		return add_words(option, text);
+	case TS_OPTION_TYPE_REPEATED:
+		return add_string(option->target, text, strlen(text));
+	case TS_OPTION_TYPE_LIST:
+		return add_strings(option, text);
 	}
 	return 0;
 }
@@ -115,15 +115,15 @@ static bool goes_alone(const struct ts_option *option)
 }
 
 /* --name, --name=value, --name value */
-static int parse_long(struct cursor *cursor, const char *word)
+static int parse_long(struct cursor *cursor, const char *argument)
 {
 	const struct ts_option *options = cursor->command->options;
-	size_t length = strcspn(word, "=");
-	const char *value = word[length] ? word + length + 1 : NULL;
+	size_t length = strcspn(argument, "=");
+	const char *value = argument[length] ? argument + length + 1 : NULL;
 	TS_AUTO_FREE char *name = NULL;
 
 	for (size_t i = 0; i < cursor->command->option_count; i++) {
-		if (strncmp(options[i].name, word, length) || options[i].name[length])
+		if (strncmp(options[i].name, argument, length) || options[i].name[length])
 			continue;
 		if (options[i].type == TS_OPTION_TYPE_FLAG && value)
 			return ts_report_usage("option '--%s' takes no value", options[i].name);
@@ -135,8 +135,8 @@ static int parse_long(struct cursor *cursor, const char *word)
 		}
 		return set_value(&options[i], value);
 	}
-	name = strndup(word, length);
-	return unknown_option(cursor->command, name ? name : word);
+	name = strndup(argument, length);
+	return unknown_option(cursor->command, name ? name : argument);
 }
 
 static const struct ts_option *find_letter(const struct ts_command *command, char letter)
@@ -194,22 +194,22 @@ bool ts_command_parse(const struct ts_command *command, int *argc, char **argv, 
 	bool only_operands = false;
 
 	while (!rc && cursor.at < cursor.argc) {
-		char *word = argv[cursor.at++];
+		char *argument = argv[cursor.at++];
 
 		/* Operands move to the front, only to slots that were already read. */
-		if (only_operands || word[0] != '-' || word[1] == '\0') {
-			argv[operands++] = word;
+		if (only_operands || argument[0] != '-' || argument[1] == '\0') {
+			argv[operands++] = argument;
 			only_operands |= command->runs_command;
-		} else if (!strcmp(word, "--")) {
+		} else if (!strcmp(argument, "--")) {
 			only_operands = true;
-		} else if (!strcmp(word, "--help") || !strcmp(word, "-h")) {
+		} else if (!strcmp(argument, "--help") || !strcmp(argument, "-h")) {
 			ts_command_help(command);
 			*ret_exit = TS_EXIT_DONE;
 			return false;
-		} else if (word[1] == '-') {
-			rc = parse_long(&cursor, word + 2);
+		} else if (argument[1] == '-') {
+			rc = parse_long(&cursor, argument + 2);
 		} else {
-			rc = parse_letters(&cursor, word + 1);
+			rc = parse_letters(&cursor, argument + 1);
 		}
 	}
 	if (!rc)

@@ -2,10 +2,10 @@
 /*
  * A verb's command line as a table: the parser, its errors and --help come from it.
  *
- *	struct ts_word_list names = { 0 };
+ *	struct ts_string_list names = { 0 };
  *	int64_t limit = -1;
  *	const struct ts_option options[] = {
- *		TS_OPTION_WORD("name", 'n', "GLOB", &names, "only rows of this name"),
+ *		TS_OPTION_REPEATED("name", 'n', "GLOB", &names, "only rows of this name"),
  *		TS_OPTION_INTEGER("limit", 0, "N", &limit, 0, INT64_MAX, "at most N rows"),
  *	};
  *	const struct ts_command command = { .verb = "view", .options = options, ... };
@@ -24,12 +24,12 @@
 #include <stdint.h>
 
 enum ts_option_type {
-	TS_OPTION_TYPE_FLAG,    /* bool */
-	TS_OPTION_TYPE_TEXT,    /* const char *; the last one counts */
-	TS_OPTION_TYPE_INTEGER, /* int64_t, from minimum to maximum */
-	TS_OPTION_TYPE_WORD,    /* struct ts_word_list; each use adds one word */
-	TS_OPTION_TYPE_WORDS,   /* the same; each use adds words separated by commas */
-	TS_OPTION_TYPE_MAYBE,   /* const char *; --name gives "", --name=VALUE the value */
+	TS_OPTION_TYPE_FLAG,     /* bool */
+	TS_OPTION_TYPE_TEXT,     /* const char *; the last one counts */
+	TS_OPTION_TYPE_INTEGER,  /* int64_t, from minimum to maximum */
+	TS_OPTION_TYPE_REPEATED, /* struct ts_string_list; each use adds one word */
+	TS_OPTION_TYPE_LIST,     /* the same; each use adds words separated by commas */
+	TS_OPTION_TYPE_MAYBE,    /* const char *; --name gives "", --name=VALUE the value */
 };
 
 struct ts_option {
@@ -55,13 +55,13 @@ struct ts_option {
 		(name), (letter), TS_OPTION_TYPE_INTEGER, (value), (target), (doc), (minimum), \
 			(maximum)                                                              \
 	}
-#define TS_OPTION_WORD(name, letter, value, target, doc)                              \
-	{                                                                             \
-		(name), (letter), TS_OPTION_TYPE_WORD, (value), (target), (doc), 0, 0 \
+#define TS_OPTION_REPEATED(name, letter, value, target, doc)                              \
+	{                                                                                 \
+		(name), (letter), TS_OPTION_TYPE_REPEATED, (value), (target), (doc), 0, 0 \
 	}
-#define TS_OPTION_WORDS(name, letter, value, target, doc)                              \
-	{                                                                              \
-		(name), (letter), TS_OPTION_TYPE_WORDS, (value), (target), (doc), 0, 0 \
+#define TS_OPTION_LIST(name, letter, value, target, doc)                              \
+	{                                                                             \
+		(name), (letter), TS_OPTION_TYPE_LIST, (value), (target), (doc), 0, 0 \
 	}
 #define TS_OPTION_MAYBE(name, letter, value, target, doc)                              \
 	{                                                                              \
@@ -69,13 +69,13 @@ struct ts_option {
 	}
 
 /* Values of an option that may be repeated. A zeroed struct is an empty list. */
-struct ts_word_list {
-	char **words;
+struct ts_string_list {
+	char **items;
 	size_t count;
 	size_t capacity;
 };
 
-void ts_word_list_release(struct ts_word_list *list);
+void ts_string_list_release(struct ts_string_list *list);
 
 struct ts_command {
 	const char *verb;

@@ -130,7 +130,7 @@ void ts_progress_show(const char *line)
 		show_line(&text);
 }
 
-void ts_progress_say(const char *what)
+void ts_progress_phase(const char *what)
 {
 	TS_SCOPED(ts_text) line = { 0 };
 

@@ -43,7 +43,7 @@ void ts_progress_stop(struct ts_progress *progress);
 void ts_progress_let_go(void);
 
 /* Shows "WHAT ..." in place of the bar, for work of unknown length. Only on a terminal. */
-void ts_progress_say(const char *what);
+void ts_progress_phase(const char *what);
 
 /* Shows a line in place of the bar, unchanged. Only on a terminal. */
 void ts_progress_show(const char *line);

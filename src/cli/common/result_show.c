@@ -26,15 +26,15 @@
 /* Is the integer an identifier (a rank, a stream)? Then its digits are not grouped. */
 static bool is_name(const char *key)
 {
-	static const char *const words[] = { "rank",        "device", "stream",   "thread",
-					     "pid",         "tid",    "step",     "row",
-					     "id",          "number", "event",    "instance",
-					     "correlation", "graph",  "sequence", "collective" };
+	static const char *const entities[] = { "rank",        "device", "stream",   "thread",
+						"pid",         "tid",    "step",     "row",
+						"id",          "number", "event",    "instance",
+						"correlation", "graph",  "sequence", "collective" };
 	const char *last = strrchr(key, '_');
 
 	last = last ? last + 1 : key;
-	for (size_t i = 0; i < TS_ARRAY_SIZE(words); i++) {
-		if (!strcmp(words[i], last))
+	for (size_t i = 0; i < TS_ARRAY_SIZE(entities); i++) {
+		if (!strcmp(entities[i], last))
 			return true;
 	}
 	return false;
@@ -366,7 +366,7 @@ int ts_result_show_text(const struct ts_result *result, int64_t top, struct ts_e
 	return rc ? rc : show_notes(result, err);
 }
 
-void ts_result_tell_notes(const struct ts_result *result)
+void ts_result_print_notes(const struct ts_result *result)
 {
 	TS_SCOPED(ts_text) text;
 

@@ -18,7 +18,7 @@ int ts_result_show_json(const struct ts_result *result, struct ts_error *err);
 int ts_result_show_csv(const struct ts_result_table *table, struct ts_error *err);
 
 /* Prints notes on stderr, for results that are not shown as text. */
-void ts_result_tell_notes(const struct ts_result *result);
+void ts_result_print_notes(const struct ts_result *result);
 
 /* The table of that name; NULL: the first one. If there is none, reports it and returns NULL. */
 const struct ts_result_table *ts_result_choose_table(const struct ts_result *result,

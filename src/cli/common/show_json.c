@@ -77,8 +77,8 @@ static void append_thread(const struct ts_show *show, struct ts_text *out, const
 	append_number(show, out, "tid", thread->tid, thread->tid_text);
 }
 
-static void append_place(const struct ts_show *show, struct ts_text *out,
-			 const struct ts_column_info *column, int64_t id)
+static void append_entity(const struct ts_show *show, struct ts_text *out,
+			  const struct ts_column_info *column, int64_t id)
 {
 	bool is_device = !strcmp(column->refers, "device");
 	const struct ts_device_row *device;
@@ -108,7 +108,7 @@ static void append_reference(const struct ts_show *show, struct ts_text *out,
 		append_pid(show, out, id);
 	} else if (event &&
 		   (!strcmp(column->refers, "device") || !strcmp(column->refers, "stream"))) {
-		append_place(show, out, column, id);
+		append_entity(show, out, column, id);
 	} else if (event && !strcmp(column->refers, "stack")) {
 		append_key(out, column->name);
 		ts_show_json_stack(show, out, id);
@@ -119,8 +119,8 @@ static void append_reference(const struct ts_show *show, struct ts_text *out,
 }
 
 /* If the file is the binary itself, it is shown as the binary. */
-static void append_frame_place(const struct ts_show *show, struct ts_text *out, int64_t id,
-			       const struct ts_frame_row *frame)
+static void append_frame_location(const struct ts_show *show, struct ts_text *out, int64_t id,
+				  const struct ts_frame_row *frame)
 {
 	struct ts_string file = ts_frame_file(show->reader, id);
 	struct ts_string module = ts_frame_module(show->reader, id);
@@ -157,7 +157,7 @@ static void append_frame(const struct ts_show *show, struct ts_text *out, int64_
 	ts_text_append_str(out, "{\"func\":");
 	ts_text_append_json(out, name.data, name.length);
 	ts_text_append_char(out, ',');
-	append_frame_place(show, out, id, frame);
+	append_frame_location(show, out, id, frame);
 	ts_text_printf(out, "\"depth\":%zu", depth);
 	ts_text_printf(out, ",\"frame_type\":\"%s\"}", kind ? kind : "unknown");
 }

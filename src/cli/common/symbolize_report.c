@@ -37,7 +37,7 @@ int ts_cli_symbolize(const char *path, const struct ts_symbolize_choice *choice,
 	return rc;
 }
 
-void ts_symbolize_tell(const struct ts_symbolize_summary *summary, const char *path, bool all)
+void ts_symbolize_report(const struct ts_symbolize_summary *summary, const char *path, bool all)
 {
 	uint64_t fresh = summary->frames - summary->known;
 	struct ts_text missing = summary->missing;

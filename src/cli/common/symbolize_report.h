@@ -10,7 +10,7 @@ int ts_cli_symbolize(const char *path, const struct ts_symbolize_choice *choice,
 		     struct ts_symbolize_summary *ret_summary, struct ts_error *err);
 
 /* Prints a summary line on stderr and, with `all`, a line for each binary without symbols. */
-void ts_symbolize_tell(const struct ts_symbolize_summary *summary, const char *path, bool all);
+void ts_symbolize_report(const struct ts_symbolize_summary *summary, const char *path, bool all);
 
 /* Prints on stderr how to symbolize a trace that has native frames without names. */
 void ts_symbolize_advise(const char *path);

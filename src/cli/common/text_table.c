@@ -12,7 +12,7 @@
 #define BLOCK_ROWS 1000
 #define GAP 2
 /* On a narrow terminal: minimum width of a text column, and share (1/3) of the last column. */
-#define MIN_ROOM 6
+#define MIN_ALLOTTED 6
 #define LAST_SHARE 3
 
 #define HEADER_ON "\033[1m"
@@ -161,8 +161,8 @@ static struct ts_text_table_column *widest(struct ts_text_table *table)
 	for (size_t i = 0; i + 1 < table->column_count; i++) {
 		struct ts_text_table_column *column = &table->columns[i];
 
-		if (!column->right && column->room > MIN_ROOM &&
-		    (!found || column->room > found->room))
+		if (!column->right && column->allotted > MIN_ALLOTTED &&
+		    (!found || column->allotted > found->allotted))
 			found = column;
 	}
 	return found;
@@ -180,15 +180,15 @@ static void divide_line(struct ts_text_table *table)
 	if (table->column_count == 0)
 		return;
 	for (size_t i = 0; i < table->column_count; i++) {
-		table->columns[i].room = table->columns[i].width;
+		table->columns[i].allotted = table->columns[i].width;
 		if (i < last)
-			used += table->columns[i].room + GAP;
+			used += table->columns[i].allotted + GAP;
 	}
 	if (!table->line_width)
 		return;
 	used += TS_MIN(table->columns[last].width, table->line_width / LAST_SHARE);
 	while (used > table->line_width && (cut = widest(table))) {
-		cut->room--;
+		cut->allotted--;
 		used--;
 	}
 }
@@ -199,19 +199,20 @@ static size_t append_cell(struct ts_text *out, const struct ts_text_table *table
 {
 	const struct ts_text_table_column *column = &table->columns[index];
 	bool last = index + 1 == table->column_count;
-	size_t room = TS_MIN(column->room, left), width = ts_text_shown_width(text, strlen(text));
+	size_t allotted = TS_MIN(column->allotted, left),
+	       width = ts_text_shown_width(text, strlen(text));
 
-	if (room == 0)
+	if (allotted == 0)
 		return left;
-	if (column->right && width < room)
-		append_spaces(out, room - width);
-	if (width > room)
-		append_cut(out, text, room);
+	if (column->right && width < allotted)
+		append_spaces(out, allotted - width);
+	if (width > allotted)
+		append_cut(out, text, allotted);
 	else
 		ts_text_append_str(out, text);
-	if (!last && !column->right && width < room)
-		append_spaces(out, room - width);
-	left -= room;
+	if (!last && !column->right && width < allotted)
+		append_spaces(out, allotted - width);
+	left -= allotted;
 	if (!last)
 		append_spaces(out, TS_MIN((size_t)GAP, left));
 	return left > GAP ? left - GAP : 0;

@@ -19,9 +19,9 @@
 
 struct ts_text_table_column {
 	const char *title;
-	bool right;   /* right-aligned, for numbers */
-	size_t width; /* widest cell so far */
-	size_t room;  /* columns it gets in a line */
+	bool right;      /* right-aligned, for numbers */
+	size_t width;    /* widest cell so far */
+	size_t allotted; /* columns it gets in a line */
 };
 
 struct ts_text_table {

@@ -13,7 +13,7 @@
 
 void ts_work_choice_release(struct ts_work_choice *choice)
 {
-	ts_word_list_release(&choice->ranks);
+	ts_string_list_release(&choice->ranks);
 }
 
 /* ---- options ---- */
@@ -55,25 +55,25 @@ static int parse_rounding(const char *text, struct ts_work_options *options)
 	return TS_EXIT_DONE;
 }
 
-static int parse_ranks(struct ts_work_input *input, const struct ts_word_list *words,
+static int parse_ranks(struct ts_work_input *input, const struct ts_string_list *list,
 		       struct ts_work_options *options)
 {
-	if (words->count == 0)
+	if (list->count == 0)
 		return TS_EXIT_DONE;
-	input->ranks = ts_alloc_array(words->count, sizeof(*input->ranks));
+	input->ranks = ts_alloc_array(list->count, sizeof(*input->ranks));
 	if (!input->ranks) {
 		struct ts_error err;
 
 		ts_error_set(&err, TS_ENOMEM, "no memory for the ranks");
 		return ts_report_error(&err);
 	}
-	for (size_t i = 0; i < words->count; i++) {
-		if (ts_parse_int64(words->words[i], strlen(words->words[i]), &input->ranks[i]))
+	for (size_t i = 0; i < list->count; i++) {
+		if (ts_parse_int64(list->items[i], strlen(list->items[i]), &input->ranks[i]))
 			return ts_report_usage("option '--rank' needs a number, not '%s'",
-					       words->words[i]);
+					       list->items[i]);
 	}
 	options->ranks = input->ranks;
-	options->rank_count = words->count;
+	options->rank_count = list->count;
 	return TS_EXIT_DONE;
 }
 
@@ -100,23 +100,23 @@ static int parse_choice(struct ts_work_input *input, const struct ts_work_choice
 /* ---- options as text ---- */
 
 /* After this many bytes of trace names, the rest is omitted. */
-#define WORDS_BYTES 200
+#define ARGUMENTS_BYTES 200
 
 /* Quotes a word for a shell. */
-static void append_word(struct ts_text *out, const char *word)
+static void append_argument(struct ts_text *out, const char *argument)
 {
 	static const char plain[] = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ"
 				    "0123456789_./+:=@%,-";
 
-	if (*word && strspn(word, plain) == strlen(word)) {
-		ts_text_append_str(out, word);
+	if (*argument && strspn(argument, plain) == strlen(argument)) {
+		ts_text_append_str(out, argument);
 		return;
 	}
 	ts_text_append_char(out, '\'');
-	for (; *word; word++) {
-		if (*word == '\'')
+	for (; *argument; argument++) {
+		if (*argument == '\'')
 			ts_text_append_str(out, "'\\'");
-		ts_text_append_char(out, *word);
+		ts_text_append_char(out, *argument);
 	}
 	ts_text_append_char(out, '\'');
 }
@@ -126,20 +126,20 @@ static void append_option(struct ts_text *out, const char *option, const char *v
 	if (!value)
 		return;
 	ts_text_printf(out, " --%s ", option);
-	append_word(out, value);
+	append_argument(out, value);
 }
 
-void ts_work_choice_words(const struct ts_work_choice *choice, int path_count, char **paths,
-			  struct ts_text *out)
+void ts_work_choice_append_arguments(const struct ts_work_choice *choice, int path_count,
+				     char **paths, struct ts_text *out)
 {
 	for (int i = 0; i < path_count; i++) {
 		if (i > 0)
 			ts_text_append_char(out, ' ');
-		if (i > 0 && out->length > WORDS_BYTES) {
+		if (i > 0 && out->length > ARGUMENTS_BYTES) {
 			ts_text_append_str(out, "...");
 			break;
 		}
-		append_word(out, paths[i]);
+		append_argument(out, paths[i]);
 	}
 	append_option(out, "steps", choice->steps);
 	if (choice->all)
@@ -147,7 +147,7 @@ void ts_work_choice_words(const struct ts_work_choice *choice, int path_count, c
 	append_option(out, "from", choice->from);
 	append_option(out, "to", choice->to);
 	for (size_t i = 0; i < choice->ranks.count; i++)
-		append_option(out, "rank", choice->ranks.words[i]);
+		append_option(out, "rank", choice->ranks.items[i]);
 	if (choice->no_align)
 		ts_text_append_str(out, " --no-align");
 	append_option(out, "rounding", choice->rounding);
@@ -216,7 +216,7 @@ static int check_found(const struct ts_work_input *input, const struct ts_work_c
 	const struct ts_work *work = input->work;
 
 	if (choice->ranks.count && work->rank_count == 0)
-		return ts_report_usage("no trace has rank %s", choice->ranks.words[0]);
+		return ts_report_usage("no trace has rank %s", choice->ranks.items[0]);
 	if (work->options.from_step != TS_ABSENT && work->step_count == 0)
 		return ts_report_usage("no step %s in '%s'; 'tracesmith analyze --all %s "
 				       "steps' lists the steps",
@@ -258,7 +258,7 @@ void ts_work_input_release(struct ts_work_input *input)
 
 /* ---- clocks ---- */
 
-static void tell_clocks(const struct ts_work *work, const struct ts_clock_alignment *clocks)
+static void report_clocks(const struct ts_work *work, const struct ts_clock_alignment *clocks)
 {
 	char moved[TS_FORMAT_BYTES], uncertain[TS_FORMAT_BYTES];
 	uint64_t most = 0;
@@ -306,7 +306,7 @@ int ts_work_input_align(struct ts_analyze_request *request, const struct ts_work
 	clocks = ts_analyze_align(request, &err);
 	if (!clocks)
 		return ts_report_error(&err);
-	tell_clocks(request->work, clocks);
+	report_clocks(request->work, clocks);
 	return TS_EXIT_DONE;
 }
 
@@ -315,10 +315,10 @@ int ts_work_input_align(struct ts_analyze_request *request, const struct ts_work
 /* Rows for which the slowest analysis takes about half a second. */
 #define LARGE_WORK 300000u
 
-void ts_work_input_say(const struct ts_work *work, const char *what)
+void ts_work_input_phase(const struct ts_work *work, const char *what)
 {
 	uint64_t rows = (uint64_t)work->command_count + work->call_count + work->slice_count;
 
 	if (rows >= LARGE_WORK)
-		ts_progress_say(what);
+		ts_progress_phase(what);
 }

@@ -29,7 +29,7 @@
 struct ts_work_choice {
 	const char *steps, *from, *to, *rounding;
 	bool all, no_align;
-	struct ts_word_list ranks;
+	struct ts_string_list ranks;
 };
 
 void ts_work_choice_release(struct ts_work_choice *choice);
@@ -43,8 +43,8 @@ void ts_work_choice_release(struct ts_work_choice *choice);
 			       "work issued from this time on: 1.5ms after the start of the "   \
 			       "trace, or @NANOSECONDS of trace time"),                         \
 		TS_OPTION_TEXT("to", 0, "TIME", &(choice).to, "work issued until this time"),   \
-		TS_OPTION_WORD("rank", 0, "N", &(choice).ranks,                                 \
-			       "only this rank; may be repeated"),                              \
+		TS_OPTION_REPEATED("rank", 0, "N", &(choice).ranks,                             \
+				   "only this rank; may be repeated"),                          \
 		TS_OPTION_FLAG("no-align", 0, &(choice).no_align,                               \
 			       "do not align the clocks of the ranks"),                         \
 		TS_OPTION_TEXT("rounding", 0, "exact|hta", &(choice).rounding,                  \
@@ -68,8 +68,8 @@ void ts_work_input_release(struct ts_work_input *input);
  * The operands and options that select the same work again, quoted for a shell: "'my run.sbt'
  * --steps 3". If there are many traces only the first ones are named, then "...".
  */
-void ts_work_choice_words(const struct ts_work_choice *choice, int path_count, char **paths,
-			  struct ts_text *out);
+void ts_work_choice_append_arguments(const struct ts_work_choice *choice, int path_count,
+				     char **paths, struct ts_text *out);
 
 /*
  * Aligns the clocks of several ranks by their collectives, unless --no-align is given, and reports
@@ -81,6 +81,6 @@ int ts_work_input_align(struct ts_analyze_request *request, const struct ts_work
 /*
  * On a terminal, shows the current activity if the work is large enough to take a second or more.
  */
-void ts_work_input_say(const struct ts_work *work, const char *what);
+void ts_work_input_phase(const struct ts_work *work, const char *what);
 
 #endif

@@ -10,7 +10,7 @@
 #include "cli/common/report.h"
 
 /* The reason that exporters give for tables that their format cannot represent. */
-#define NO_PLACE "no place"
+#define NOT_REPRESENTABLE "no place"
 
 void ts_export_losses_add(struct ts_export_losses *losses, const char *table, uint64_t rows,
 			  const char *reason)
@@ -51,7 +51,7 @@ void ts_export_summary_release(struct ts_export_summary *summary)
 	ts_export_losses_release(&summary->losses);
 }
 
-void ts_export_tell_output(const struct ts_export_summary *summary)
+void ts_export_report_output(const struct ts_export_summary *summary)
 {
 	char bytes[TS_FORMAT_BYTES], files[TS_FORMAT_BYTES];
 
@@ -69,7 +69,7 @@ void ts_export_tell_output(const struct ts_export_summary *summary)
 }
 
 /* Has an earlier one the same reason? */
-static bool is_told(const struct ts_export_losses *losses, size_t at)
+static bool is_reported(const struct ts_export_losses *losses, size_t at)
 {
 	for (size_t i = 0; i < at; i++)
 		if (!strcmp(losses->items[i].reason, losses->items[at].reason))
@@ -77,7 +77,7 @@ static bool is_told(const struct ts_export_losses *losses, size_t at)
 	return false;
 }
 
-static void tell_reason(const struct ts_export_summary *summary, const char *reason)
+static void report_reason(const struct ts_export_summary *summary, const char *reason)
 {
 	const struct ts_export_losses *losses = &summary->losses;
 	TS_SCOPED(ts_text) line = { 0 };
@@ -85,7 +85,7 @@ static void tell_reason(const struct ts_export_summary *summary, const char *rea
 	uint64_t rows = 0;
 	bool any = false;
 
-	if (!strcmp(reason, NO_PLACE))
+	if (!strcmp(reason, NOT_REPRESENTABLE))
 		ts_text_printf(&line,
 			       "not exported, since %s cannot represent them:", summary->format);
 	else
@@ -103,11 +103,11 @@ static void tell_reason(const struct ts_export_summary *summary, const char *rea
 	ts_report_note("%s %s", ts_text_cstr(&line), rows == 1 ? "row" : "rows");
 }
 
-void ts_export_tell_losses(const struct ts_export_summary *summary)
+void ts_export_report_losses(const struct ts_export_summary *summary)
 {
 	for (size_t i = 0; i < summary->losses.count; i++)
-		if (!is_told(&summary->losses, i))
-			tell_reason(summary, summary->losses.items[i].reason);
+		if (!is_reported(&summary->losses, i))
+			report_reason(summary, summary->losses.items[i].reason);
 }
 
 void ts_export_show_json(const struct ts_export_summary *summary)

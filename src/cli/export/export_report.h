@@ -39,13 +39,13 @@ struct ts_export_summary {
 void ts_export_summary_release(struct ts_export_summary *summary);
 
 /* "run.json: chrome, 1.2 MiB in 0.010 s" */
-void ts_export_tell_output(const struct ts_export_summary *summary);
+void ts_export_report_output(const struct ts_export_summary *summary);
 
 /*
  * "not exported, since folded cannot represent them: 1,204 gpu_op, 17 counter rows", a line per
  * reason.
  */
-void ts_export_tell_losses(const struct ts_export_summary *summary);
+void ts_export_report_losses(const struct ts_export_summary *summary);
 
 /* One line, to standard output. */
 void ts_export_show_json(const struct ts_export_summary *summary);

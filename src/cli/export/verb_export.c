@@ -99,7 +99,7 @@ static int choose_flags(struct export *export)
 {
 	const struct count *count = find_count(export->count);
 	const struct {
-		bool asked;
+		bool requested;
 		unsigned int flag;
 		const char *option;
 	} choices[] = {
@@ -119,7 +119,7 @@ static int choose_flags(struct export *export)
 			"option '--count' is samples, time, device, calls, memory or spans, not '%s'",
 			export->count);
 	for (size_t i = 0; i < TS_ARRAY_SIZE(choices); i++) {
-		if (!choices[i].asked)
+		if (!choices[i].requested)
 			continue;
 		if (!(export->exporter->takes & choices[i].flag))
 			return ts_report_usage("option '--%s' has no effect on format '%s'",
@@ -237,33 +237,33 @@ static int choose_range(struct export *export, struct ts_reader *reader)
 /* ---- the work ---- */
 
 /* Callbacks of the exporter. */
-struct told {
+struct report_context {
 	struct ts_progress progress;
 	struct ts_export_losses *losses;
 };
 
 static int on_progress(void *context, uint64_t done, uint64_t total)
 {
-	struct told *told = context;
+	struct report_context *report_context = context;
 
-	return ts_progress_step(&told->progress, done, total);
+	return ts_progress_step(&report_context->progress, done, total);
 }
 
 static void on_left_out(void *context, const char *table, uint64_t rows, const char *reason)
 {
-	struct told *told = context;
+	struct report_context *report_context = context;
 
-	ts_export_losses_add(told->losses, table, rows, reason);
+	ts_export_losses_add(report_context->losses, table, rows, reason);
 }
 
 static int run_exporter(struct export *export, struct ts_reader *reader, int fd,
 			struct ts_error *err)
 {
-	struct told told = { .losses = &export->summary.losses };
+	struct report_context report_context = { .losses = &export->summary.losses };
 	struct ts_export_options options = {
 		.size = sizeof(options),
 		.progress = on_progress,
-		.context = &told,
+		.context = &report_context,
 		.flags = export->flags,
 		.table = export->table,
 		.from = export->from,
@@ -273,10 +273,10 @@ static int run_exporter(struct export *export, struct ts_reader *reader, int fd,
 	};
 	int rc;
 
-	ts_progress_start(&told.progress, "export", TS_PROGRESS_BYTES);
+	ts_progress_start(&report_context.progress, "export", TS_PROGRESS_BYTES);
 	rc = export->exporter->run(reader, fd, &options, err);
-	ts_progress_stop(&told.progress);
-	export->summary.seconds += ts_progress_seconds(&told.progress);
+	ts_progress_stop(&report_context.progress);
+	export->summary.seconds += ts_progress_seconds(&report_context.progress);
 	if (!rc)
 		rc = ts_reader_status(reader, err);
 	return rc;
@@ -373,12 +373,12 @@ static void warn_if_empty(const struct export *export, const struct ts_reader *r
 		ts_report_warning("'%s' has %s", export->trace, count->nothing);
 }
 
-static void tell(struct export *export)
+static void report(struct export *export)
 {
 	if (!export->quiet && !is_standard_output(export))
-		ts_export_tell_output(&export->summary);
+		ts_export_report_output(&export->summary);
 	if (!export->quiet)
-		ts_export_tell_losses(&export->summary);
+		ts_export_report_losses(&export->summary);
 	if (export->json)
 		ts_export_show_json(&export->summary);
 }
@@ -413,7 +413,7 @@ static int run(struct export *export)
 	rc = write_output(export, reader, &err);
 	if (rc)
 		return ts_report_error(&err);
-	tell(export);
+	report(export);
 	return TS_EXIT_DONE;
 }
 

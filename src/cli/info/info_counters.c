@@ -79,7 +79,7 @@ static int find_counter(struct ts_counters *all, const struct ts_counter_row *ro
 {
 	int64_t identity[6] = { row->thread, row->process, row->device };
 	bool is_new = false;
-	uint32_t place;
+	uint32_t index;
 	int rc;
 
 	rc = text_of(all, row->name, &identity[3]);
@@ -90,15 +90,15 @@ static int find_counter(struct ts_counters *all, const struct ts_counter_row *ro
 	if (rc)
 		return rc;
 	if (is_full(all))
-		place = ts_strmap_find(&all->keys, (const char *)identity, sizeof(identity));
+		index = ts_strmap_find(&all->keys, (const char *)identity, sizeof(identity));
 	else
-		place = ts_strmap_intern(&all->keys, (const char *)identity, sizeof(identity),
+		index = ts_strmap_intern(&all->keys, (const char *)identity, sizeof(identity),
 					 &is_new);
-	if (place == TS_STRMAP_NONE)
+	if (index == TS_STRMAP_NONE)
 		return is_full(all) ? TS_ENOTFOUND : TS_ENOMEM;
 	if (is_new && add_counter(all, row))
 		return TS_ENOMEM;
-	*ret_counter = &all->counters[place];
+	*ret_counter = &all->counters[index];
 	return TS_OK;
 }
 
@@ -133,12 +133,12 @@ static int find_series(struct ts_counters *all, struct ts_counter *counter, int6
 
 	if (rc)
 		return rc;
-	if (!ts_pairmap_get(&all->places, owner, (uint64_t)text, &known)) {
+	if (!ts_pairmap_get(&all->indices, owner, (uint64_t)text, &known)) {
 		if (is_full(all))
 			return TS_ENOTFOUND;
 		known = all->series_count;
 		if (!add_series(all, counter, key) ||
-		    ts_pairmap_put(&all->places, owner, (uint64_t)text, known))
+		    ts_pairmap_put(&all->indices, owner, (uint64_t)text, known))
 			return TS_ENOMEM;
 	}
 	*ret_series = &all->series[known];
@@ -500,7 +500,7 @@ void ts_counters_release(struct ts_counters *counters)
 	ts_map_release(&counters->text_ids);
 	ts_strmap_release(&counters->texts);
 	ts_strmap_release(&counters->keys);
-	ts_pairmap_release(&counters->places);
+	ts_pairmap_release(&counters->indices);
 	ts_arena_release(&counters->arena);
 	*counters = (struct ts_counters){ 0 };
 }

@@ -64,8 +64,8 @@ struct ts_counters {
 	uint64_t left_out;      /* values and rows of series beyond the limit */
 	struct ts_map text_ids; /* string ids to texts: one text may have several ids */
 	struct ts_strmap texts;
-	struct ts_strmap keys;    /* identities of counters to indices in `counters` */
-	struct ts_pairmap places; /* (counter, text of the key) to indices in `series` */
+	struct ts_strmap keys;     /* identities of counters to indices in `counters` */
+	struct ts_pairmap indices; /* (counter, text of the key) to indices in `series` */
 	struct ts_arena arena;
 };
 

@@ -95,22 +95,22 @@ static void make_cell(const struct ts_counters *all, struct ts_text *out,
 
 /* ---- layout ---- */
 
-static size_t room_of(const struct layout *layout)
+static size_t total_width(const struct layout *layout)
 {
-	size_t room = INDENT;
+	size_t needed = INDENT;
 
 	for (size_t i = 0; i < COLUMNS; i++)
-		room += layout->widths[i] ? layout->widths[i] + GAP : 0;
-	return room;
+		needed += layout->widths[i] ? layout->widths[i] + GAP : 0;
+	return needed;
 }
 
 /* Narrows a column, but not below `least`, if a line with a graph is too long. */
 static void narrow(struct layout *layout, size_t line, enum column column, size_t least)
 {
-	size_t room = room_of(layout) + LEAST_GRAPH, *width = &layout->widths[column];
+	size_t needed = total_width(layout) + LEAST_GRAPH, *width = &layout->widths[column];
 
-	if (room > line && *width > least)
-		*width -= TS_MIN(room - line, *width - least);
+	if (needed > line && *width > least)
+		*width -= TS_MIN(needed - line, *width - least);
 }
 
 /* On a terminal, truncates names and drops columns to make room for a graph. */
@@ -122,14 +122,14 @@ static void fit(struct layout *layout, size_t line)
 	layout->widths[COUNTER] = TS_MIN(layout->widths[COUNTER], GREATEST_NAME);
 	layout->widths[SERIES] = TS_MIN(layout->widths[SERIES], GREATEST_NAME / 2);
 	for (size_t i = 0; i < TS_ARRAY_SIZE(given_up); i++) {
-		if (room_of(layout) + LEAST_GRAPH > line)
+		if (total_width(layout) + LEAST_GRAPH > line)
 			layout->widths[given_up[i]] = 0;
 	}
 	narrow(layout, line, COUNTER, LEAST_NAME);
 	narrow(layout, line, SERIES, LEAST_SERIES);
 	layout->graph = 1;
-	if (line > room_of(layout))
-		layout->graph = TS_MIN(line - room_of(layout), TS_RESAMPLE_BINS);
+	if (line > total_width(layout))
+		layout->graph = TS_MIN(line - total_width(layout), TS_RESAMPLE_BINS);
 }
 
 static void plan(const struct ts_counters *all, struct layout *layout, struct ts_text *cell)
@@ -169,21 +169,21 @@ static size_t bytes_of(const struct ts_text *text, size_t width)
 static void append_cell(struct ts_text *out, const struct layout *layout, struct ts_text *cell,
 			enum column column)
 {
-	size_t room = layout->widths[column];
+	size_t needed = layout->widths[column];
 	size_t width = ts_text_shown_width(cell->data, cell->length);
 
-	if (!room)
+	if (!needed)
 		return;
-	if (width > room) {
-		cell->length = bytes_of(cell, room - 1);
+	if (width > needed) {
+		cell->length = bytes_of(cell, needed - 1);
 		ts_text_append_str(cell, layout->style == TS_SPARKLINE_BLOCKS ? "\u2026" : "~");
-		width = room;
+		width = needed;
 	}
 	if (column >= LEAST)
-		append_spaces(out, room - width);
+		append_spaces(out, needed - width);
 	ts_text_append(out, cell->data, cell->length);
 	if (column < LEAST)
-		append_spaces(out, room - width);
+		append_spaces(out, needed - width);
 	append_spaces(out, GAP);
 }
 

@@ -15,7 +15,7 @@ struct collecting {
 	const struct ts_info *info;
 	struct ts_meta_list *list;
 	bool of_processes;
-	struct ts_pairmap places; /* (source or process, key) to its item */
+	struct ts_pairmap items_by_key; /* (source or process, key) to its item */
 };
 
 static uint64_t hash_text(const struct ts_info *info, int64_t string)
@@ -30,25 +30,25 @@ static int add_meta(void *context, const struct ts_row *row)
 	struct collecting *collecting = context;
 	struct ts_meta_list *list = collecting->list;
 	struct ts_meta_row meta;
-	uint64_t key_hash, *place;
+	uint64_t key_hash, *slot;
 	bool is_new;
 
 	memcpy(&meta, row->columns, sizeof(meta));
 	if (meta.thread || !meta.process == collecting->of_processes)
 		return TS_OK;
 	key_hash = hash_text(collecting->info, meta.key);
-	place = ts_pairmap_insert(&collecting->places,
-				  (uint64_t)(meta.process ? meta.process : meta.source), key_hash,
-				  &is_new);
-	if (!place)
+	slot = ts_pairmap_insert(&collecting->items_by_key,
+				 (uint64_t)(meta.process ? meta.process : meta.source), key_hash,
+				 &is_new);
+	if (!slot)
 		return TS_ENOMEM;
 	if (is_new) {
 		if (ts_grow_array((void **)&list->items, &list->capacity, list->count + 1,
 				  sizeof(*list->items)))
 			return TS_ENOMEM;
-		*place = list->count++;
+		*slot = list->count++;
 	}
-	list->items[*place] = (struct ts_meta){
+	list->items[*slot] = (struct ts_meta){
 		.process = meta.process,
 		.source = meta.source,
 		.key = meta.key,
@@ -63,20 +63,20 @@ static int add_meta(void *context, const struct ts_row *row)
 static int compare_sources(struct ts_meta_list *list)
 {
 	struct ts_map first = { 0 };
-	uint64_t *place;
+	uint64_t *slot;
 	bool is_new;
 
 	for (size_t i = 0; i < list->count; i++) {
-		place = ts_map_insert(&first, list->items[i].key_hash, &is_new);
-		if (!place) {
+		slot = ts_map_insert(&first, list->items[i].key_hash, &is_new);
+		if (!slot) {
 			ts_map_release(&first);
 			return TS_ENOMEM;
 		}
 		if (is_new)
-			*place = i;
+			*slot = i;
 		list->items[i].repeats = !is_new;
-		if (list->items[*place].value_hash != list->items[i].value_hash)
-			list->items[*place].differs = true;
+		if (list->items[*slot].value_hash != list->items[i].value_hash)
+			list->items[*slot].differs = true;
 	}
 	for (size_t i = 0; i < list->count; i++) {
 		uint64_t index = i;
@@ -97,7 +97,7 @@ int ts_meta_collect(const struct ts_info *info, bool of_processes, struct ts_met
 					 .of_processes = of_processes };
 	int rc = ts_info_visit(info, TS_TABLE_META, add_meta, &collecting, err);
 
-	ts_pairmap_release(&collecting.places);
+	ts_pairmap_release(&collecting.items_by_key);
 	if (!rc && !of_processes && compare_sources(&list))
 		rc = ts_error_set(err, TS_ENOMEM, "no memory for the metadata of the trace");
 	if (rc)

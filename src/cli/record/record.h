@@ -77,9 +77,9 @@ int ts_record_run(struct ts_record *record);
 /* Prints a message of the recorder on stderr; `context` is the struct ts_record. */
 void ts_record_note(void *context, const char *message);
 
-struct ts_word_list;
+struct ts_string_list;
 /* Parses --pid; returns an exit code. `pids`: TS_RECORD_PIDS elements. */
-int ts_record_pids(struct ts_record *record, const struct ts_word_list *words, pid_t *pids);
+int ts_record_pids(struct ts_record *record, const struct ts_string_list *list, pid_t *pids);
 
 /* ---- record_signals.c ---- */
 
@@ -121,7 +121,7 @@ void ts_record_sample(struct ts_record *record, struct ts_recorder *recorder);
 /* Parses --python-interval: seconds, as in `tracesmith config`. */
 int ts_record_python_interval(const char *text, int64_t *ret_ns);
 /* Parses a word of --python-on. */
-int ts_record_python_on(struct ts_record *record, const char *word);
+int ts_record_python_on(struct ts_record *record, const char *condition);
 /* Starts sampling stacks if requested. A failure is only a warning. */
 void ts_record_sample_python(struct ts_record *record, struct ts_recorder *recorder);
 /* Call after the recording. */
@@ -208,6 +208,6 @@ void ts_record_summarize_backends(const struct ts_record *record,
 /* ---- record_messages.c ---- */
 
 /* Prints the summary on stderr, losses with advice, and JSON if requested. */
-void ts_record_tell(const struct ts_record *record, const struct ts_recorder_summary *summary);
+void ts_record_report(const struct ts_record *record, const struct ts_recorder_summary *summary);
 
 #endif

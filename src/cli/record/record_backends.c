@@ -181,11 +181,11 @@ static void load_listed(const char *list)
 }
 
 static const struct ts_option *option_of(const struct ts_option *options, size_t count,
-					 const char *word)
+					 const char *argument)
 {
 	for (size_t i = 0; i < count; i++) {
-		if (word[1] == '-' ? !strcmp(options[i].name, word + 2)
-				   : options[i].letter == word[1] && !word[2])
+		if (argument[1] == '-' ? !strcmp(options[i].name, argument + 2)
+				       : options[i].letter == argument[1] && !argument[2])
 			return &options[i];
 	}
 	return NULL;
@@ -203,23 +203,23 @@ void ts_record_load_backends(const struct ts_option *options, size_t count, int 
 	bool may_be_value = false;
 
 	for (int i = 1; i < argc; i++) {
-		const char *word = argv[i];
+		const char *argument = argv[i];
 		const struct ts_option *option = NULL;
 
-		if (word[0] != '-' || !word[1]) {
+		if (argument[0] != '-' || !argument[1]) {
 			/* Either the value of a backend's option, or the program. */
 			if (!may_be_value)
 				break;
 			may_be_value = false;
 			continue;
 		}
-		if (!strcmp(word, "--"))
+		if (!strcmp(argument, "--"))
 			break;
-		option = option_of(options, count, word);
-		may_be_value = !option && !strchr(word, '=');
-		if (!strncmp(word, name, strlen(name)) && word[strlen(name)] == '=')
-			list = word + strlen(name) + 1;
-		if (option && takes_value(option) && ++i < argc && !strcmp(word, name))
+		option = option_of(options, count, argument);
+		may_be_value = !option && !strchr(argument, '=');
+		if (!strncmp(argument, name, strlen(name)) && argument[strlen(name)] == '=')
+			list = argument + strlen(name) + 1;
+		if (option && takes_value(option) && ++i < argc && !strcmp(argument, name))
 			list = argv[i];
 	}
 	load_listed(list);

@@ -35,9 +35,9 @@ static uint64_t bytes_of(const struct ts_recorder_summary *summary)
  * Stacks are counted when handed over; those that did not fit into a ring are also among the lost
  * events.
  */
-static const char *tell_stacks(const struct ts_record *record,
-			       const struct ts_recorder_summary *summary, char *buffer,
-			       size_t bytes)
+static const char *format_stacks(const struct ts_record *record,
+				 const struct ts_recorder_summary *summary, char *buffer,
+				 size_t bytes)
 {
 	char stacks[64], rejected[TS_FORMAT_BYTES];
 
@@ -49,7 +49,7 @@ static const char *tell_stacks(const struct ts_record *record,
 	return buffer;
 }
 
-static void tell_line(const struct ts_record *record, const struct ts_recorder_summary *summary)
+static void print_line(const struct ts_record *record, const struct ts_recorder_summary *summary)
 {
 	char events[64], processes[64], threads[64], size[TS_FORMAT_BYTES], lost[64], files[80];
 	char metrics[80], stacks[128];
@@ -62,7 +62,7 @@ static void tell_line(const struct ts_record *record, const struct ts_recorder_s
 		plural(events, sizeof(events), summary->events, "event", "events"),
 		plural(processes, sizeof(processes), summary->processes, "process", "processes"),
 		plural(threads, sizeof(threads), summary->threads, "thread", "threads"),
-		tell_stacks(record, summary, stacks, sizeof(stacks)),
+		format_stacks(record, summary, stacks, sizeof(stacks)),
 		summary->metrics ? metrics : "", summary->metrics ? ", " : "",
 		ts_format_bytes(size, sizeof(size), bytes_of(summary)),
 		summary->files > 1 ? ", " : "", summary->files > 1 ? files : "",
@@ -70,7 +70,7 @@ static void tell_line(const struct ts_record *record, const struct ts_recorder_s
 }
 
 /* Says whether the recording can be replayed, if that was requested. */
-static void tell_replay(const struct ts_record *record, const struct ts_recorder_summary *summary)
+static void print_replay(const struct ts_record *record, const struct ts_recorder_summary *summary)
 {
 	char commands[64], size[TS_FORMAT_BYTES];
 
@@ -93,7 +93,7 @@ static void tell_replay(const struct ts_record *record, const struct ts_recorder
 			       summary->path);
 }
 
-static void tell_losses(const struct ts_record *record, const struct ts_recorder_summary *summary)
+static void print_losses(const struct ts_record *record, const struct ts_recorder_summary *summary)
 {
 	char lost[64];
 
@@ -112,8 +112,8 @@ static void tell_losses(const struct ts_record *record, const struct ts_recorder
 }
 
 /* Warns if the program never opened the window of a backend. */
-static void tell_never_open(const struct ts_record *record,
-			    const struct ts_recorder_summary *summary)
+static void print_never_open(const struct ts_record *record,
+			     const struct ts_recorder_summary *summary)
 {
 	const struct ts_window_spec *window = &record->options.window;
 	const char *why;
@@ -125,8 +125,8 @@ static void tell_never_open(const struct ts_record *record,
 			  why ? why : "");
 }
 
-static void tell_json(const struct ts_record *record, const struct ts_recorder_summary *summary,
-		      const struct ts_text *backends)
+static void print_json(const struct ts_record *record, const struct ts_recorder_summary *summary,
+		       const struct ts_text *backends)
 {
 	struct ts_text *out = ts_stdout();
 
@@ -157,7 +157,7 @@ static void tell_json(const struct ts_record *record, const struct ts_recorder_s
 }
 
 /* For a recording of stacks only. */
-static void tell_stacks_line(const struct ts_recorder_summary *summary)
+static void print_stacks_line(const struct ts_recorder_summary *summary)
 {
 	char stacks[64], processes[64], threads[64], size[TS_FORMAT_BYTES], lost[64];
 	char rejected[TS_FORMAT_BYTES];
@@ -173,18 +173,18 @@ static void tell_stacks_line(const struct ts_recorder_summary *summary)
 		summary->lost ? lost : "nothing lost");
 }
 
-void ts_record_tell(const struct ts_record *record, const struct ts_recorder_summary *summary)
+void ts_record_report(const struct ts_record *record, const struct ts_recorder_summary *summary)
 {
 	TS_SCOPED(ts_text) backends = { 0 };
 
 	if (!record->quiet && record->options.outside)
-		tell_stacks_line(summary);
+		print_stacks_line(summary);
 	else if (!record->quiet)
-		tell_line(record, summary);
+		print_line(record, summary);
 	ts_record_summarize_backends(record, summary, &backends);
-	tell_never_open(record, summary);
-	tell_replay(record, summary);
-	tell_losses(record, summary);
+	print_never_open(record, summary);
+	print_replay(record, summary);
+	print_losses(record, summary);
 	if (record->json)
-		tell_json(record, summary, &backends);
+		print_json(record, summary, &backends);
 }

@@ -15,20 +15,20 @@ void ts_record_note(void *context, const char *message)
 		ts_report_note("tracesmith: %s", message);
 }
 
-int ts_record_pids(struct ts_record *record, const struct ts_word_list *words, pid_t *pids)
+int ts_record_pids(struct ts_record *record, const struct ts_string_list *list, pid_t *pids)
 {
-	if (words->count > TS_RECORD_PIDS)
+	if (list->count > TS_RECORD_PIDS)
 		return ts_report_usage("more than %d processes", TS_RECORD_PIDS);
-	for (size_t i = 0; i < words->count; i++) {
-		const char *word = words->words[i];
+	for (size_t i = 0; i < list->count; i++) {
+		const char *text = list->items[i];
 		int64_t pid;
 
-		if (ts_parse_int64(word, strlen(word), &pid) || pid < 1 || pid > INT32_MAX)
+		if (ts_parse_int64(text, strlen(text), &pid) || pid < 1 || pid > INT32_MAX)
 			return ts_report_usage("option '--pid': '%s' is not a valid process id",
-					       word);
+					       text);
 		pids[i] = (pid_t)pid;
 	}
 	record->options.pids = pids;
-	record->options.pid_count = words->count;
+	record->options.pid_count = list->count;
 	return TS_EXIT_DONE;
 }

@@ -59,20 +59,20 @@ static int add_function(struct ts_record_python *python, const char *name)
 	return TS_EXIT_DONE;
 }
 
-int ts_record_python_on(struct ts_record *record, const char *word)
+int ts_record_python_on(struct ts_record *record, const char *condition)
 {
 	struct ts_record_python *python = &record->python;
 	size_t used = strlen(python->stacks);
 
-	if (!strncmp(word, "function:", strlen("function:")))
-		return add_function(python, word + strlen("function:"));
-	if (strcmp(word, "marks") != 0 && strcmp(word, "calls") != 0)
+	if (!strncmp(condition, "function:", strlen("function:")))
+		return add_function(python, condition + strlen("function:"));
+	if (strcmp(condition, "marks") != 0 && strcmp(condition, "calls") != 0)
 		return ts_report_usage(
 			"option '--python-on': '%s' is neither marks nor calls nor function:NAME",
-			word);
-	if (!strstr(python->stacks, word))
+			condition);
+	if (!strstr(python->stacks, condition))
 		snprintf(python->stacks + used, sizeof(python->stacks) - used, "%s%s",
-			 used ? "," : "", word);
+			 used ? "," : "", condition);
 	return TS_EXIT_DONE;
 }
 
@@ -123,7 +123,7 @@ static uint32_t give_code(struct ts_record_stacks *stacks, enum ts_code_kind kin
 	return stacks->codes[id];
 }
 
-static uint64_t word_of(struct ts_record_stacks *stacks, const struct ts_sample_frame *frame)
+static uint64_t frame_word(struct ts_record_stacks *stacks, const struct ts_sample_frame *frame)
 {
 	uint32_t *tag = frame->python ? &frame->python->tag : &frame->native->tag;
 
@@ -162,7 +162,7 @@ static const uint64_t *put_together(struct ts_record_stacks *stacks,
 				     sizeof(*frames->words)))
 		return NULL;
 	for (uint32_t i = sample->same; i < sample->count; i++)
-		frames->words[i] = word_of(stacks, &sample->frames[sample->count - 1 - i]);
+		frames->words[i] = frame_word(stacks, &sample->frames[sample->count - 1 - i]);
 	return frames->words;
 }
 

@@ -29,7 +29,7 @@
 #define KEEP_AREAS 64
 
 /* Exit codes of shells for a program that is missing or cannot be executed. */
-enum { EXIT_NOT_EXECUTABLE = 126, EXIT_NOT_THERE = 127 };
+enum { EXIT_NOT_EXECUTABLE = 126, EXIT_NOT_FOUND = 127 };
 
 struct run {
 	struct ts_record *record;
@@ -42,7 +42,7 @@ struct run {
 	int64_t interrupted_ns; /* time of the last Ctrl-C */
 	bool stop;              /* finish the recording */
 	bool leave;             /* exit without waiting for the program, too */
-	bool told_of_others;
+	bool reported_others;
 	struct ts_pairmap
 		followed; /* processes that keep the recording open, by pid and start time */
 };
@@ -154,12 +154,12 @@ static bool lingers(const struct run *run)
 
 /* ---- the recording ---- */
 
-static void tell_of_others(struct run *run)
+static void report_others(struct run *run)
 {
-	if (run->told_of_others || !run->program_ended || run->record->quiet ||
+	if (run->reported_others || !run->program_ended || run->record->quiet ||
 	    ts_clock_monotonic_ns() - run->ended_ns < SECOND_NS)
 		return;
-	run->told_of_others = true;
+	run->reported_others = true;
 	ts_report_note("'%s' has exited; recording its child processes until they exit or Ctrl-C",
 		       run->record->command[0]);
 }
@@ -191,7 +191,7 @@ static int record(struct run *run, struct ts_error *err)
 		rc = ts_recorder_pass(run->recorder, &wait_ns, &done, err);
 		if (rc || run->stop || (done && !lingers(run)))
 			return rc;
-		tell_of_others(run);
+		report_others(run);
 		wait_ns = TS_MIN(wait_ns, tick(run));
 		wait_for_something(run, wait_ns);
 	}
@@ -221,7 +221,7 @@ static void release_files(struct ts_record *record)
 }
 
 /* The trace is complete without names: a failure here does not fail the recording. */
-static int name_frames(const char *trace, bool is_told)
+static int name_frames(const char *trace, bool is_reported)
 {
 	const struct ts_symbolize_choice choice = { 0 };
 	struct ts_symbolize_summary summary;
@@ -231,8 +231,8 @@ static int name_frames(const char *trace, bool is_told)
 	if (rc)
 		ts_report_warning("%s; native frames have no names yet: tracesmith symbolize %s",
 				  err.message, trace);
-	else if (is_told && summary.frames > summary.known)
-		ts_symbolize_tell(&summary, trace, false);
+	else if (is_reported && summary.frames > summary.known)
+		ts_symbolize_report(&summary, trace, false);
 	ts_symbolize_summary_release(&summary);
 	return rc;
 }
@@ -270,7 +270,7 @@ static void on_text(void *context, const char *trace)
 	if (ts_cli_symbolize(trace, &choice, &summary, &err))
 		ts_report_warning("%s; native frames are shown as addresses", err.message);
 	else if (!record->quiet && summary.frames > summary.known)
-		ts_symbolize_tell(&summary, record->options.output, false);
+		ts_symbolize_report(&summary, record->options.output, false);
 	ts_symbolize_summary_release(&summary);
 }
 
@@ -291,7 +291,7 @@ static int finish(struct run *run, bool *ret_again, struct ts_error *err)
 	/* Symbolizing can wait; a waiting target cannot. */
 	if (!*ret_again)
 		name_files(run->record);
-	ts_record_tell(run->record, &summary);
+	ts_record_report(run->record, &summary);
 	return TS_OK;
 }
 
@@ -331,7 +331,7 @@ static int launch_failed(const struct ts_error *err)
 	ts_report_error(err);
 	if (err->code == TS_ECAP)
 		return TS_EXIT_CAPABILITY;
-	return err->code == TS_ENOTFOUND ? EXIT_NOT_THERE : EXIT_NOT_EXECUTABLE;
+	return err->code == TS_ENOTFOUND ? EXIT_NOT_FOUND : EXIT_NOT_EXECUTABLE;
 }
 
 /* A program that outlived its recording leaves an area that nobody will read. */

@@ -29,35 +29,35 @@ static bool is_ignored(int number)
 int ts_record_signals_take(struct ts_record_signals *signals, struct ts_error *err)
 {
 	static const int keyboard[] = { SIGINT, SIGQUIT };
-	static const int asked[] = { SIGTERM, SIGHUP, SIGUSR1, SIGUSR2 };
+	static const int requests[] = { SIGTERM, SIGHUP, SIGUSR1, SIGUSR2 };
 	/* Broken pipes and file size limits become errors of write() instead of killing us. */
 	static const int harmless[] = { SIGPIPE, SIGXFSZ };
-	sigset_t read_here, blocked;
+	sigset_t handled, blocked;
 
 	sigemptyset(&signals->ignored);
 	sigemptyset(&signals->not_typed);
-	sigemptyset(&read_here);
+	sigemptyset(&handled);
 	/* Shells make background jobs ignore keyboard signals, but kill(1) must still work. */
 	for (size_t i = 0; i < TS_ARRAY_SIZE(keyboard); i++) {
-		sigaddset(&read_here, keyboard[i]);
+		sigaddset(&handled, keyboard[i]);
 		if (is_ignored(keyboard[i]))
 			sigaddset(&signals->not_typed, keyboard[i]);
 	}
 	/* A blocked signal is queued even if ignored, which would defeat nohup. */
-	for (size_t i = 0; i < TS_ARRAY_SIZE(asked); i++) {
-		if (!is_ignored(asked[i]))
-			sigaddset(&read_here, asked[i]);
+	for (size_t i = 0; i < TS_ARRAY_SIZE(requests); i++) {
+		if (!is_ignored(requests[i]))
+			sigaddset(&handled, requests[i]);
 	}
 	/* If SIGCHLD is ignored, children leave no wait status. */
 	if (is_ignored(SIGCHLD)) {
 		sigaddset(&signals->ignored, SIGCHLD);
 		signal(SIGCHLD, SIG_DFL);
 	}
-	sigaddset(&read_here, SIGCHLD);
-	blocked = read_here;
+	sigaddset(&handled, SIGCHLD);
+	blocked = handled;
 	for (size_t i = 0; i < TS_ARRAY_SIZE(harmless); i++)
 		sigaddset(&blocked, harmless[i]);
-	signals->fd = signalfd(-1, &read_here, SFD_CLOEXEC | SFD_NONBLOCK);
+	signals->fd = signalfd(-1, &handled, SFD_CLOEXEC | SFD_NONBLOCK);
 	if (signals->fd < 0)
 		return ts_error_errno(err, errno, "cannot receive signals");
 	sigprocmask(SIG_BLOCK, &blocked, &signals->mask);

@@ -34,7 +34,7 @@
 
 /* Option texts as given. */
 struct texts {
-	struct ts_word_list pids;
+	struct ts_string_list pids;
 	const char *output, *resume;
 	const char *duration, *autosave, *snapshot_every;
 	const char *max_size, *rotate, *budget;
@@ -42,7 +42,7 @@ struct texts {
 	const char *replayable, *snapshot_limit, *window_timeout;
 	const char *python_interval;
 	struct ts_record_option backend_options[TS_RECORD_BACKEND_OPTIONS + 1];
-	struct ts_word_list python_on;
+	struct ts_string_list python_on;
 	int64_t rotate_keep, max_steps;
 	/* Parsed values. */
 	pid_t process_ids[TS_RECORD_PIDS];
@@ -91,7 +91,7 @@ static int read_amounts(const struct texts *texts, struct ts_record *record)
 	return rc;
 }
 
-static int read_words(const struct texts *texts, struct ts_record *record)
+static int parse_texts(const struct texts *texts, struct ts_record *record)
 {
 	struct ts_window_spec *window = &record->options.window;
 	struct ts_error err;
@@ -176,7 +176,7 @@ static int read_python(const struct texts *texts, struct ts_record *record)
 	int code = ts_record_python_interval(texts->python_interval, &record->python.interval_ns);
 
 	for (size_t i = 0; i < texts->python_on.count && !code; i++)
-		code = ts_record_python_on(record, texts->python_on.words[i]);
+		code = ts_record_python_on(record, texts->python_on.items[i]);
 	if (code)
 		return code;
 	if (!record->python.samples &&
@@ -283,7 +283,7 @@ static int run(struct texts *texts, struct ts_record *record)
 	if (!code)
 		code = read_amounts(texts, record);
 	if (!code)
-		code = read_words(texts, record);
+		code = parse_texts(texts, record);
 	if (!code)
 		code = ts_record_pids(record, &texts->pids, texts->process_ids);
 	if (!code)
@@ -414,8 +414,8 @@ static int verb_detached(int argc, char **argv)
 
 static void release_texts(struct texts *texts)
 {
-	ts_word_list_release(&texts->pids);
-	ts_word_list_release(&texts->python_on);
+	ts_string_list_release(&texts->pids);
+	ts_string_list_release(&texts->python_on);
 }
 
 int ts_verb_record(int argc, char **argv)
@@ -425,15 +425,14 @@ int ts_verb_record(int argc, char **argv)
 	struct ts_record record = { .options = { .note = ts_record_note,
 						 .context = &record,
 						 .export_text = ts_record_export_text } };
-	const struct ts_option own_options[] = {
+	const struct ts_option common_options[] = {
 		TS_OPTION_TEXT(
 			"output", 'o', "TRACE", &texts.output,
 			"the trace to write; default: tracesmith-PID.sbt. If the name ends in "
 			".json, write a plain array of Chrome events; in .folded, sampled stacks"),
-		TS_OPTION_WORDS(
-			"pid", 'p', "PID,PID", &texts.pids,
-			"record running processes: their metrics and Python stacks, and the "
-			"events of those with an agent ('tracesmith ps' lists them)"),
+		TS_OPTION_LIST("pid", 'p', "PID,PID", &texts.pids,
+			       "record running processes: their metrics and Python stacks, and the "
+			       "events of those with an agent ('tracesmith ps' lists them)"),
 		TS_OPTION_TEXT("resume", 0, "TRACE", &texts.resume,
 			       "continue after a recorder was killed: same processes, same trace"),
 		TS_OPTION_TEXT("duration", 0, "TIME", &texts.duration,
@@ -496,7 +495,7 @@ int ts_verb_record(int argc, char **argv)
 		TS_OPTION_TEXT("python-interval", 0, "SECONDS", &texts.python_interval,
 			       "interval between samples of Python stacks; default: 0.1, "
 			       "minimum: 0.0001"),
-		TS_OPTION_WORDS(
+		TS_OPTION_LIST(
 			"python-on", 0, "WHAT,WHAT", &texts.python_on,
 			"record Python stacks on events: marks (at each mark of the program), "
 			"calls (at each driver call), function:NAME (when a sample shows that a "
@@ -510,7 +509,7 @@ int ts_verb_record(int argc, char **argv)
 			       "output"),
 		TS_OPTION_FLAG("quiet", 'q', &record.quiet, "only errors and warnings on stderr"),
 	};
-	struct ts_option options[TS_ARRAY_SIZE(own_options) + TS_RECORD_BACKEND_OPTIONS];
+	struct ts_option options[TS_ARRAY_SIZE(common_options) + TS_RECORD_BACKEND_OPTIONS];
 	struct ts_command command = {
 		.verb = "record",
 		.operands = "-- CMD [ARG...]",
@@ -543,11 +542,12 @@ int ts_verb_record(int argc, char **argv)
 
 	if (argc > 1 && !strcmp(argv[1], "--detached"))
 		return verb_detached(argc - 1, argv + 1);
-	ts_record_load_backends(own_options, TS_ARRAY_SIZE(own_options), argc, argv);
-	memcpy(options, own_options, sizeof(own_options));
-	command.option_count = ts_record_add_options(
-		texts.backend_options, options, TS_ARRAY_SIZE(own_options), TS_ARRAY_SIZE(options));
-	ts_record_complete_help(options, TS_ARRAY_SIZE(own_options), help);
+	ts_record_load_backends(common_options, TS_ARRAY_SIZE(common_options), argc, argv);
+	memcpy(options, common_options, sizeof(common_options));
+	command.option_count = ts_record_add_options(texts.backend_options, options,
+						     TS_ARRAY_SIZE(common_options),
+						     TS_ARRAY_SIZE(options));
+	ts_record_complete_help(options, TS_ARRAY_SIZE(common_options), help);
 	if (!ts_command_parse(&command, &argc, argv, &exit_code)) {
 		release_texts(&texts);
 		return exit_code;

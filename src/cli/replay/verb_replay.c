@@ -30,7 +30,7 @@ struct replay {
 	const char *target, *pace, *check, *tolerance, *dump, *at;
 	int64_t repeat, process, window, limit;
 	bool json, quiet, hashes;
-	struct ts_word_list replaced;
+	struct ts_string_list replaced;
 	struct ts_component_options all_options; /* the verb's and the targets' */
 	void *target_options;
 	struct ts_replay_replacement *replacements;
@@ -91,7 +91,7 @@ static int parse_target_options(struct replay *replay)
 					  target->option_count, replay->target_options);
 }
 
-static int parse_words(struct replay *replay)
+static int parse_texts(struct replay *replay)
 {
 	const char *check = replay->check, *pace = replay->pace;
 
@@ -220,13 +220,13 @@ static int read_replacements(struct replay *replay)
 	if (!replay->replacements)
 		return ts_report_exit_code(TS_ENOMEM);
 	for (size_t i = 0; !exit_code && i < count; i++) {
-		char *equals = strchr(replay->replaced.words[i], '=');
+		char *equals = strchr(replay->replaced.items[i], '=');
 
-		if (!equals || equals == replay->replaced.words[i] || !equals[1])
+		if (!equals || equals == replay->replaced.items[i] || !equals[1])
 			return ts_report_usage("option '--replace-kernel' is NAME=FILE, not '%s'",
-					       replay->replaced.words[i]);
+					       replay->replaced.items[i]);
 		*equals = '\0';
-		replay->replacements[i].kernel = replay->replaced.words[i];
+		replay->replacements[i].kernel = replay->replaced.items[i];
 		replay->options.replacement_count = i + 1;
 		exit_code = read_source(equals + 1, &replay->replacements[i]);
 	}
@@ -253,7 +253,7 @@ static int parse(struct replay *replay, const char *path)
 	if (!exit_code)
 		exit_code = parse_target_options(replay);
 	if (!exit_code)
-		exit_code = parse_words(replay);
+		exit_code = parse_texts(replay);
 	if (!exit_code)
 		exit_code = parse_tolerance(replay);
 	if (!exit_code)
@@ -335,7 +335,7 @@ static void release(struct replay *replay)
 	for (size_t i = 0; replay->replacements && i < replay->options.replacement_count; i++)
 		free((void *)(uintptr_t)replay->replacements[i].source);
 	free(replay->replacements);
-	ts_word_list_release(&replay->replaced);
+	ts_string_list_release(&replay->replaced);
 	ts_component_options_release(&replay->all_options);
 	free(replay->target_options);
 }
@@ -387,9 +387,9 @@ static int add_options(struct replay *replay)
 		TS_OPTION_TEXT("tolerance", 0, "ulp=N", &replay->tolerance,
 			       "with --as: values at most N units in the last place apart are "
 			       "equal"),
-		TS_OPTION_WORD("replace-kernel", 0, "NAME=FILE", &replay->replaced,
-			       "build the module of this kernel from another source; may be "
-			       "repeated"),
+		TS_OPTION_REPEATED("replace-kernel", 0, "NAME=FILE", &replay->replaced,
+				   "build the module of this kernel from another source; may be "
+				   "repeated"),
 	};
 	const struct ts_option last[] = {
 		TS_OPTION_TEXT("output", 'o', "TRACE", &core->output,

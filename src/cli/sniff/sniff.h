@@ -19,7 +19,7 @@ struct ts_top_users;
 struct ts_sniff {
 	struct ts_record record;
 	bool finds_users; /* no process was named */
-	bool told_of_none;
+	bool reported_none;
 	struct ts_top_users *users;
 	int64_t users_ns; /* next look at the newest answer */
 	int64_t line_ns;  /* next redraw */

@@ -84,8 +84,8 @@ int64_t ts_sniff_users_look(struct ts_sniff *sniff, struct ts_recorder *recorder
 	for (size_t i = 0; i < count; i++)
 		if (is_wanted(&users[i]))
 			ts_recorder_attach(recorder, users[i].pid);
-	if (!count_wanted(users, count) && !sniff->told_of_none && !sniff->record.quiet) {
-		sniff->told_of_none = true;
+	if (!count_wanted(users, count) && !sniff->reported_none && !sniff->record.quiet) {
+		sniff->reported_none = true;
 		ts_report_note("tracesmith: no process uses an accelerator: waiting for one until "
 			       "Ctrl-C; use -p PID to sample other processes");
 	}

@@ -23,7 +23,7 @@
 
 /* Option texts as given. */
 struct texts {
-	struct ts_word_list pids;
+	struct ts_string_list pids;
 	const char *interval, *duration, *output, *autosave, *snapshot;
 	bool all_threads, npu_usage, gpu_usage, cpu_mem_usage;
 	/* Parsed values. */
@@ -168,7 +168,7 @@ int ts_verb_sniff(int argc, char **argv)
 					 .json_exporter = "timeline" } },
 	};
 	const struct ts_option options[] = {
-		TS_OPTION_WORDS(
+		TS_OPTION_LIST(
 			"pid", 'p', "PID,PID", &texts.pids,
 			"sample these processes and their children; default: all processes that "
 			"use an accelerator"),
@@ -223,6 +223,6 @@ int ts_verb_sniff(int argc, char **argv)
 
 	if (ts_command_parse(&command, &argc, argv, &code))
 		code = run(&texts, &sniff);
-	ts_word_list_release(&texts.pids);
+	ts_string_list_release(&texts.pids);
 	return code;
 }

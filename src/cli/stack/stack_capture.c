@@ -221,8 +221,8 @@ static int keep_sweep(struct ts_stack_process *process, const struct ts_python_s
 }
 
 /* Threads with an incomplete stack, from a later sweep. */
-static int mend(struct ts_stack_process *process, const struct ts_python_sweep *sweep,
-		const struct ts_stack_options *options)
+static int repair(struct ts_stack_process *process, const struct ts_python_sweep *sweep,
+		  const struct ts_stack_options *options)
 {
 	for (size_t i = 0; i < process->count; i++) {
 		struct ts_stack_thread *thread = &process->threads[i];
@@ -265,7 +265,7 @@ static int take_python(struct ts_stack_process *process, const struct ts_stack_o
 		/* It has exited meanwhile: keep the first sweep. */
 		if (ts_python_sweep(process->python, &sweep, NULL))
 			break;
-		rc = mend(process, &sweep, options);
+		rc = repair(process, &sweep, options);
 	}
 	return rc ? ts_error_set(err, rc, "no memory for its stacks") : TS_OK;
 }

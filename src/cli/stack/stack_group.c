@@ -23,10 +23,10 @@ bool ts_stack_frames_same(const struct ts_stack_frame *a, const struct ts_stack_
 	return !compare_frames(a, b);
 }
 
-static const struct ts_stack_frame *outer_frame(const struct ts_stack_group_thread *place,
+static const struct ts_stack_frame *outer_frame(const struct ts_stack_group_thread *member,
 						size_t depth)
 {
-	return &place->thread->frames[place->thread->count - 1 - depth];
+	return &member->thread->frames[member->thread->count - 1 - depth];
 }
 
 /* From the outermost frame on. */
@@ -57,7 +57,7 @@ static int compare_members(const struct ts_stack_group_thread *a,
 	return TS_COMPARE(a->thread->tid, b->thread->tid);
 }
 
-static int compare_places(const void *left, const void *right)
+static int compare_group_threads(const void *left, const void *right)
 {
 	int order = compare_stacks(left, right);
 
@@ -72,34 +72,34 @@ static int compare_groups(const void *left, const void *right)
 		return TS_COMPARE(b->process_count, a->process_count);
 	if (a->count != b->count)
 		return TS_COMPARE(b->count, a->count);
-	return compare_members(a->places, b->places);
+	return compare_members(a->members, b->members);
 }
 
 /* Threads of a process are adjacent. */
-static size_t count_processes(const struct ts_stack_group_thread *places, size_t count)
+static size_t count_processes(const struct ts_stack_group_thread *members, size_t count)
 {
 	size_t processes = 0;
 
 	for (size_t i = 0; i < count; i++)
-		processes += !i || places[i].process != places[i - 1].process;
+		processes += !i || members[i].process != members[i - 1].process;
 	return processes;
 }
 
 static void split(struct ts_stack_groups *groups)
 {
-	for (size_t i = 0; i < groups->place_count; i++) {
-		if (i && !compare_stacks(groups->groups[groups->group_count - 1].places,
-					 &groups->places[i])) {
+	for (size_t i = 0; i < groups->member_count; i++) {
+		if (i && !compare_stacks(groups->groups[groups->group_count - 1].members,
+					 &groups->members[i])) {
 			groups->groups[groups->group_count - 1].count++;
 			continue;
 		}
 		groups->groups[groups->group_count++] =
-			(struct ts_stack_group){ .places = &groups->places[i], .count = 1 };
+			(struct ts_stack_group){ .members = &groups->members[i], .count = 1 };
 	}
 	for (size_t i = 0; i < groups->group_count; i++) {
 		struct ts_stack_group *group = &groups->groups[i];
 
-		group->process_count = count_processes(group->places, group->count);
+		group->process_count = count_processes(group->members, group->count);
 	}
 }
 
@@ -111,10 +111,10 @@ static size_t count_common(const struct ts_stack_groups *groups)
 	const struct ts_stack_group_thread *first, *last;
 	size_t shared, count = 0;
 
-	if (!groups->place_count)
+	if (!groups->member_count)
 		return 0;
-	first = &groups->places[0];
-	last = &groups->places[groups->place_count - 1];
+	first = &groups->members[0];
+	last = &groups->members[groups->member_count - 1];
 	shared = TS_MIN(first->thread->count, last->thread->count);
 	while (count < shared &&
 	       ts_stack_frames_same(outer_frame(first, count), outer_frame(last, count)))
@@ -122,7 +122,7 @@ static size_t count_common(const struct ts_stack_groups *groups)
 	return count;
 }
 
-static size_t collect(struct ts_stack_group_thread *places,
+static size_t collect(struct ts_stack_group_thread *members,
 		      const struct ts_stack_process *processes, size_t count, bool main,
 		      size_t *ret_processes)
 {
@@ -137,8 +137,8 @@ static size_t collect(struct ts_stack_group_thread *places,
 
 			if (thread->is_main != main || !thread->count)
 				continue;
-			if (places)
-				places[collected] =
+			if (members)
+				members[collected] =
 					(struct ts_stack_group_thread){ &processes[i], thread };
 			collected++;
 		}
@@ -152,15 +152,16 @@ int ts_stack_groups_init(struct ts_stack_groups *ret_groups,
 {
 	struct ts_stack_groups groups = { 0 };
 
-	groups.place_count = collect(NULL, processes, count, main, &groups.process_count);
-	groups.places = ts_alloc_array(groups.place_count, sizeof(*groups.places));
-	groups.groups = ts_alloc_array(groups.place_count, sizeof(*groups.groups));
-	if (!groups.places || !groups.groups) {
+	groups.member_count = collect(NULL, processes, count, main, &groups.process_count);
+	groups.members = ts_alloc_array(groups.member_count, sizeof(*groups.members));
+	groups.groups = ts_alloc_array(groups.member_count, sizeof(*groups.groups));
+	if (!groups.members || !groups.groups) {
 		ts_stack_groups_release(&groups);
 		return TS_ENOMEM;
 	}
-	collect(groups.places, processes, count, main, &groups.process_count);
-	ts_sort(groups.places, groups.place_count, sizeof(*groups.places), compare_places);
+	collect(groups.members, processes, count, main, &groups.process_count);
+	ts_sort(groups.members, groups.member_count, sizeof(*groups.members),
+		compare_group_threads);
 	split(&groups);
 	groups.common = count_common(&groups);
 	ts_sort(groups.groups, groups.group_count, sizeof(*groups.groups), compare_groups);
@@ -170,6 +171,6 @@ int ts_stack_groups_init(struct ts_stack_groups *ret_groups,
 
 void ts_stack_groups_release(struct ts_stack_groups *groups)
 {
-	free(groups->places);
+	free(groups->members);
 	free(groups->groups);
 }

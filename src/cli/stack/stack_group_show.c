@@ -42,9 +42,9 @@ static size_t list_numbers(const struct ts_stack_group *group, bool ranks, int64
 	size_t count = 0;
 
 	for (size_t i = 0; i < group->count; i++) {
-		const struct ts_stack_process *process = group->places[i].process;
+		const struct ts_stack_process *process = group->members[i].process;
 
-		if (i && process == group->places[i - 1].process)
+		if (i && process == group->members[i - 1].process)
 			continue;
 		if (!ranks)
 			numbers[count++] = process->pid;
@@ -101,7 +101,7 @@ static void put_summary(struct ts_text *out, const struct ts_stack_groups *group
 		ts_text_append_str(out, "    ");
 		put_size(out, groups, group, main);
 		ts_text_append_str(out, ": ");
-		ts_stack_put_frame(out, &group->places[0].thread->frames[0], colour);
+		ts_stack_put_frame(out, &group->members[0].thread->frames[0], colour);
 		/* The outliers. */
 		if (group->process_count < groups->groups[0].process_count) {
 			put_members(&members, group);
@@ -127,7 +127,7 @@ static void put_way(struct ts_text *out, const struct ts_stack_thread *thread, s
 static void put_ways(struct ts_text *out, const struct ts_stack_groups *groups, bool main,
 		     bool colour)
 {
-	const struct ts_stack_thread *first = groups->groups[0].places[0].thread;
+	const struct ts_stack_thread *first = groups->groups[0].members[0].thread;
 
 	if (groups->common) {
 		ts_text_printf(out, "\n%s, outermost frame first:\n",
@@ -136,7 +136,7 @@ static void put_ways(struct ts_text *out, const struct ts_stack_groups *groups, 
 	}
 	for (size_t i = 0; i < groups->group_count && groups->group_count > 1; i++) {
 		const struct ts_stack_group *group = &groups->groups[i];
-		const struct ts_stack_thread *thread = group->places[0].thread;
+		const struct ts_stack_thread *thread = group->members[0].thread;
 
 		ts_text_append_char(out, '\n');
 		put_size(out, groups, group, main);
@@ -170,8 +170,8 @@ static void put_others(struct ts_text *out, const struct ts_stack_groups *groups
 	TS_SCOPED(ts_text) title;
 
 	ts_text_init(&title);
-	ts_text_printf(&title, "%zu other thread%s at %zu place%s", groups->place_count,
-		       groups->place_count == 1 ? "" : "s", groups->group_count,
+	ts_text_printf(&title, "%zu other thread%s at %zu place%s", groups->member_count,
+		       groups->member_count == 1 ? "" : "s", groups->group_count,
 		       groups->group_count == 1 ? "" : "s");
 	ts_text_append_char(out, '\n');
 	ts_stack_put_coloured(out, colour, TS_STACK_BOLD, ts_text_cstr(&title));
@@ -204,23 +204,23 @@ int ts_stack_put_groups_text(struct ts_text *out, const struct ts_stack_process 
 static void put_json_group(struct ts_text *out, const struct ts_stack_groups *groups,
 			   const struct ts_stack_group *group, bool main)
 {
-	const struct ts_stack_thread *thread = group->places[0].thread;
+	const struct ts_stack_thread *thread = group->members[0].thread;
 
 	ts_text_printf(out,
 		       "{\"main\":%s,\"processes\":%zu,\"of\":%zu,\"common\":%zu,\"threads\":[",
 		       main ? "true" : "false", group->process_count, groups->process_count,
 		       groups->common);
 	for (size_t i = 0; i < group->count; i++) {
-		const struct ts_stack_group_thread *place = &group->places[i];
+		const struct ts_stack_group_thread *member = &group->members[i];
 
 		ts_text_printf(out, "%s{\"pid\":%d,\"tid\":%d,\"rank\":", i ? "," : "",
-			       (int)place->process->pid, (int)place->thread->tid);
-		if (place->process->rank >= 0)
-			ts_text_append_int(out, place->process->rank);
+			       (int)member->process->pid, (int)member->thread->tid);
+		if (member->process->rank >= 0)
+			ts_text_append_int(out, member->process->rank);
 		else
 			ts_text_append_str(out, "null");
 		ts_text_append_str(out, ",\"name\":");
-		ts_text_append_json(out, place->thread->name, strlen(place->thread->name));
+		ts_text_append_json(out, member->thread->name, strlen(member->thread->name));
 		ts_text_append_char(out, '}');
 	}
 	ts_text_append_str(out, "],\"frames\":");

@@ -74,15 +74,15 @@ static bool fits(const struct native *native, const struct ts_python_thread *see
 static bool put_merged(struct native *native, struct ts_stack_thread *thread,
 		       const struct ts_python_thread *seen)
 {
-	size_t room = native->raw_count + seen->depth, count, next = 0;
-	TS_AUTO_FREE struct ts_sample_frame *merged = ts_alloc_array(room, sizeof(*merged));
+	size_t capacity = native->raw_count + seen->depth, count, next = 0;
+	TS_AUTO_FREE struct ts_sample_frame *merged = ts_alloc_array(capacity, sizeof(*merged));
 	struct ts_stack_frame *frames =
-		ts_arena_alloc_zeroed(&native->process->texts, room, sizeof(*frames));
+		ts_arena_alloc_zeroed(&native->process->texts, capacity, sizeof(*frames));
 
 	if (!merged || !frames)
 		return false;
 	count = ts_merge_stacks(native->raw, native->raw_count, native->is_complete, seen->frames,
-				seen->depth, merged, room);
+				seen->depth, merged, capacity);
 	for (size_t i = 0; i < count; i++) {
 		if (merged[i].native)
 			frames[i] = frame_of(merged[i].native, merged[i].pc);

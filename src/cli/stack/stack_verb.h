@@ -125,15 +125,15 @@ struct ts_stack_group_thread {
 };
 
 struct ts_stack_group {
-	const struct ts_stack_group_thread *places; /* by rank and pid; `count` of them */
+	const struct ts_stack_group_thread *members; /* by rank and pid; `count` of them */
 	size_t count;
 	size_t process_count; /* distinct processes among them */
 };
 
 struct ts_stack_groups {
-	struct ts_stack_group_thread *places; /* group by group */
-	struct ts_stack_group *groups;        /* largest first */
-	size_t place_count, group_count;
+	struct ts_stack_group_thread *members; /* group by group */
+	struct ts_stack_group *groups;         /* largest first */
+	size_t member_count, group_count;
 	size_t process_count; /* total over all groups */
 	size_t common;        /* common outermost frames */
 };

@@ -25,7 +25,7 @@
 struct stack {
 	bool json, group, children;
 	struct ts_stack_options options;
-	struct ts_word_list words;
+	struct ts_string_list pid_texts;
 	/* Processes to capture. */
 	struct target {
 		pid_t pid;
@@ -56,12 +56,12 @@ static int add_target(struct stack *stack, pid_t pid, bool is_named)
 	return TS_OK;
 }
 
-static int add_word(struct stack *stack, const char *word)
+static int add_pid(struct stack *stack, const char *text)
 {
 	int64_t pid;
 
-	if (ts_parse_int64(word, strlen(word), &pid) || pid <= 0 || pid > INT32_MAX)
-		return ts_report_usage("'%s' is not a valid process id", word);
+	if (ts_parse_int64(text, strlen(text), &pid) || pid <= 0 || pid > INT32_MAX)
+		return ts_report_usage("'%s' is not a valid process id", text);
 	return add_target(stack, (pid_t)pid, true) ? TS_EXIT_INPUT : TS_EXIT_DONE;
 }
 
@@ -106,10 +106,10 @@ static int find_targets(struct stack *stack, int operand_count, char **operands)
 {
 	int rc = TS_EXIT_DONE;
 
-	for (size_t i = 0; i < stack->words.count && !rc; i++)
-		rc = add_word(stack, stack->words.words[i]);
+	for (size_t i = 0; i < stack->pid_texts.count && !rc; i++)
+		rc = add_pid(stack, stack->pid_texts.items[i]);
 	for (int i = 0; i < operand_count && !rc; i++)
-		rc = add_word(stack, operands[i]);
+		rc = add_pid(stack, operands[i]);
 	if (!rc && !stack->target_count)
 		rc = add_users(stack);
 	if (!rc && stack->children)
@@ -216,8 +216,8 @@ int ts_verb_stack(int argc, char **argv)
 {
 	struct stack stack = { 0 };
 	const struct ts_option options[] = {
-		TS_OPTION_WORDS("pid", 'p', "PID,...", &stack.words,
-				"these processes (default: those that use accelerators)"),
+		TS_OPTION_LIST("pid", 'p', "PID,...", &stack.pid_texts,
+			       "these processes (default: those that use accelerators)"),
 		TS_OPTION_FLAG("children", 'c', &stack.children, "include their child processes"),
 		TS_OPTION_FLAG("native", 'n', &stack.options.native,
 			       "add C and C++ frames; also shows processes without Python"),
@@ -249,6 +249,6 @@ int ts_verb_stack(int argc, char **argv)
 
 	if (ts_command_parse(&command, &argc, argv, &exit_code))
 		exit_code = run(&stack, argc, argv);
-	ts_word_list_release(&stack.words);
+	ts_string_list_release(&stack.pid_texts);
 	return exit_code;
 }

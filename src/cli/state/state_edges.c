@@ -37,7 +37,7 @@ static void put_row(struct ts_result_table *table, const struct ts_graph *graph,
 	ts_cell_integer(table, row);
 }
 
-static bool is_asked_for(const struct ts_state_view *view, int64_t from, int64_t to)
+static bool is_requested(const struct ts_state_view *view, int64_t from, int64_t to)
 {
 	return to >= view->from && from < view->to;
 }
@@ -53,7 +53,7 @@ void ts_state_fill_edges(const struct ts_state_view *view, const struct ts_graph
 		const struct ts_edge *edge = &graph->edges[i];
 		int64_t from = ts_edge_from_time(graph, edge), to = ts_edge_to_time(graph, edge);
 
-		if (!is_asked_for(view, from, to))
+		if (!is_requested(view, from, to))
 			continue;
 		ts_cell_text(table, ts_edge_kind_name((enum ts_edge_kind)edge->kind));
 		ts_cell_bool(table, edge->flags & TS_EDGE_INFERRED);

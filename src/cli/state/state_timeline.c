@@ -68,7 +68,7 @@ struct picture {
 	bool used[SIGNS];
 };
 
-static double place_of(const struct picture *picture, int64_t time)
+static double column_of(const struct picture *picture, int64_t time)
 {
 	double span = (double)picture->to - (double)picture->from;
 
@@ -78,7 +78,7 @@ static double place_of(const struct picture *picture, int64_t time)
 /* Adds an interval to each slot that it overlaps. */
 static void add(struct picture *picture, const struct ts_state_interval *interval)
 {
-	double start = place_of(picture, interval->start), end = place_of(picture, interval->end);
+	double start = column_of(picture, interval->start), end = column_of(picture, interval->end);
 	enum sign sign = sign_of(interval);
 	size_t bin = start < 0 ? 0 : (size_t)start;
 

@@ -22,7 +22,7 @@ struct state {
 	struct ts_work_choice choice;
 	const char *from, *to, *why;
 	bool json, csv, intervals, commands, edges;
-	struct ts_word_list devices, streams;
+	struct ts_string_list devices, streams;
 	struct ts_state_view view;
 };
 
@@ -40,19 +40,19 @@ static int check_options(const struct state *state)
 	return TS_EXIT_DONE;
 }
 
-static int parse_numbers(const char *option, const struct ts_word_list *words,
+static int parse_numbers(const char *option, const struct ts_string_list *list,
 			 int64_t **ret_numbers, size_t *ret_count)
 {
-	int64_t *numbers = ts_alloc_array(words->count, sizeof(*numbers));
+	int64_t *numbers = ts_alloc_array(list->count, sizeof(*numbers));
 
 	if (!numbers)
 		return ts_report_exit_code(TS_ENOMEM);
 	*ret_numbers = numbers;
-	*ret_count = words->count;
-	for (size_t i = 0; i < words->count; i++) {
-		if (ts_parse_int64(words->words[i], strlen(words->words[i]), &numbers[i]))
+	*ret_count = list->count;
+	for (size_t i = 0; i < list->count; i++) {
+		if (ts_parse_int64(list->items[i], strlen(list->items[i]), &numbers[i]))
 			return ts_report_usage("option '--%s': '%s' is not a valid number", option,
-					       words->words[i]);
+					       list->items[i]);
 	}
 	return TS_EXIT_DONE;
 }
@@ -157,7 +157,7 @@ static int answer(struct state *state, struct ts_analyze_request *request)
 	const struct ts_graph *graph;
 	struct ts_error err;
 
-	ts_work_input_say(request->work, "dependencies and states");
+	ts_work_input_phase(request->work, "dependencies and states");
 	states = ts_analyze_states(request, &err);
 	ts_progress_hide();
 	if (!states)
@@ -169,7 +169,7 @@ static int answer(struct state *state, struct ts_analyze_request *request)
 		ts_report_note("no such device or stream; omit --device and --stream to see all");
 	if (!state->why && !state->edges)
 		return show(state, states->graph);
-	ts_work_input_say(request->work, "dependencies of the host");
+	ts_work_input_phase(request->work, "dependencies of the host");
 	graph = ts_analyze_host_graph(request, &err);
 	ts_progress_hide();
 	if (!graph)
@@ -204,8 +204,8 @@ static int run(struct state *state, int path_count, char **paths)
 static void release(struct state *state)
 {
 	ts_work_choice_release(&state->choice);
-	ts_word_list_release(&state->devices);
-	ts_word_list_release(&state->streams);
+	ts_string_list_release(&state->devices);
+	ts_string_list_release(&state->streams);
 	free(state->view.devices);
 	free(state->view.streams);
 }
@@ -227,12 +227,12 @@ int ts_verb_state(int argc, char **argv)
 			       "only after this time: 1.5ms after the start of the trace, or "
 			       "@NANOSECONDS of trace time"),
 		TS_OPTION_TEXT("to", 0, "TIME", &state.to, "only before this time"),
-		TS_OPTION_WORD("device", 'd', "N", &state.devices,
-			       "only this device number; may be repeated"),
-		TS_OPTION_WORD("stream", 's', "N", &state.streams,
-			       "only this stream number; may be repeated"),
-		TS_OPTION_WORD("rank", 0, "N", &state.choice.ranks,
-			       "only this rank; may be repeated"),
+		TS_OPTION_REPEATED("device", 'd', "N", &state.devices,
+				   "only this device number; may be repeated"),
+		TS_OPTION_REPEATED("stream", 's', "N", &state.streams,
+				   "only this stream number; may be repeated"),
+		TS_OPTION_REPEATED("rank", 0, "N", &state.choice.ranks,
+				   "only this rank; may be repeated"),
 		TS_OPTION_TEXT("steps", 0, "N|A-B|all", &state.choice.steps,
 			       "only work issued in these steps; default: all"),
 		TS_OPTION_FLAG("no-align", 0, &state.choice.no_align,

@@ -127,8 +127,8 @@ void ts_top_users_stop(struct ts_top_users *users);
 
 struct ts_top {
 	/* Options. */
-	const pid_t *asked; /* these and their descendants only; none: all targets */
-	size_t asked_count;
+	const pid_t *requested; /* these and their descendants only; none: all targets */
+	size_t requested_count;
 	bool all; /* all our processes too */
 	const char *backends;
 	int64_t delay_ns;
@@ -281,16 +281,16 @@ void ts_top_format_load(const struct ts_top *top, char *buffer, size_t size);
 /* Of the whole machine; NAN: unknown. */
 double ts_top_busy_percent(const struct ts_top *top);
 /* "host  12:34:56". */
-void ts_top_format_place(char *buffer, size_t size);
+void ts_top_format_host(char *buffer, size_t size);
 
 /* ---- the screen ---- */
 
 enum ts_top_mode {
 	TS_TOP_TABLE,
 	TS_TOP_HELP,
-	TS_TOP_ASK_DELAY,
-	TS_TOP_ASK_FILTER,
-	TS_TOP_ASK_SIGNAL,
+	TS_TOP_PROMPT_DELAY,
+	TS_TOP_PROMPT_FILTER,
+	TS_TOP_PROMPT_SIGNAL,
 };
 
 struct ts_top_session {
@@ -303,7 +303,7 @@ struct ts_top_session {
 	char answer[64];       /* being typed */
 	pid_t victim;          /* of ASK_SIGNAL */
 	uint64_t victim_start;
-	char said[160];    /* last event, until the next key */
+	char message[160]; /* last event, until the next key */
 	unsigned int page; /* rows of the table on the screen */
 	bool quits, looks_now;
 };

@@ -118,38 +118,38 @@ static int list_directory(struct search *search, uid_t uid, pid_t root_pid, stru
 
 int ts_top_find_areas(struct ts_top *top, struct ts_error *err)
 {
-	struct search search = { .top = top, .notes = top->asked_count == 0 };
+	struct search search = { .top = top, .notes = top->requested_count == 0 };
 
 	return list_directory(&search, geteuid(), 0, err);
 }
 
 /* True for the first process of a mount namespace and user other than ours. */
-static bool is_new_place(struct ts_pairmap *places, pid_t pid, uid_t uid)
+static bool is_new_directory(struct ts_pairmap *directories, pid_t pid, uid_t uid)
 {
 	char path[64];
 	struct stat status;
 	bool is_new = false;
 
 	snprintf(path, sizeof(path), "/proc/%d/ns/mnt", (int)pid);
-	return !stat(path, &status) && ts_pairmap_insert(places, status.st_ino, uid, &is_new) &&
-	       is_new;
+	return !stat(path, &status) &&
+	       ts_pairmap_insert(directories, status.st_ino, uid, &is_new) && is_new;
 }
 
 void ts_top_find_container_areas(struct ts_top *top)
 {
 	struct search search = { .top = top };
-	struct ts_pairmap places;
+	struct ts_pairmap directories;
 
-	ts_pairmap_init(&places);
-	is_new_place(&places, getpid(), geteuid());
+	ts_pairmap_init(&directories);
+	is_new_directory(&directories, getpid(), geteuid());
 	for (size_t i = 0; i < top->process_count; i++) {
 		const struct ts_top_process *process = &top->processes[i];
 
 		/* Not readable, and not there: both mean that it has none. */
-		if (process->seen && is_new_place(&places, process->pid, process->uid))
+		if (process->seen && is_new_directory(&directories, process->pid, process->uid))
 			list_directory(&search, process->uid, process->pid, NULL);
 	}
-	ts_pairmap_release(&places);
+	ts_pairmap_release(&directories);
 }
 
 /* ---- reading ---- */

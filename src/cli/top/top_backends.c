@@ -9,14 +9,14 @@
 
 static int add_source(struct ts_top_backends *backends, const char *name, struct ts_error *err)
 {
-	const struct ts_metrics_source **place = &backends->chosen[backends->source_count];
+	const struct ts_metrics_source **slot = &backends->chosen[backends->source_count];
 	int rc;
 
 	if (backends->source_count == TS_TOP_SOURCES)
 		return ts_error_set(err, TS_EINVAL, "more than %u metric sources", TS_TOP_SOURCES);
-	rc = ts_metrics_source_find(name, place, err);
+	rc = ts_metrics_source_find(name, slot, err);
 	if (rc)
-		*place = NULL;
+		*slot = NULL;
 	else
 		backends->source_count++;
 	return rc;

@@ -20,17 +20,17 @@ void ts_top_device_list_add(struct ts_top_device_list *list, const char *vendor,
 	struct ts_top_used_device device = {
 		.number = number < 0 || number > INT32_MAX ? -1 : (int32_t)number,
 	};
-	size_t place = 0;
+	size_t position = 0;
 
 	snprintf(device.vendor, sizeof(device.vendor), "%s", vendor ? vendor : "");
-	while (place < list->count && compare_used(&list->devices[place], &device) < 0)
-		place++;
-	if ((place < list->count && !compare_used(&list->devices[place], &device)) ||
+	while (position < list->count && compare_used(&list->devices[position], &device) < 0)
+		position++;
+	if ((position < list->count && !compare_used(&list->devices[position], &device)) ||
 	    list->count == TS_TOP_PROCESS_DEVICES)
 		return;
-	memmove(&list->devices[place + 1], &list->devices[place],
-		(list->count - place) * sizeof(device));
-	list->devices[place] = device;
+	memmove(&list->devices[position + 1], &list->devices[position],
+		(list->count - position) * sizeof(device));
+	list->devices[position] = device;
 	list->count++;
 }
 

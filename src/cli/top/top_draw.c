@@ -53,7 +53,7 @@ static void draw_title(struct ts_top_session *session)
 	char text[160];
 
 	ts_screen_str(screen, TS_STYLE_BOLD, "tracesmith top  ");
-	ts_top_format_place(text, sizeof(text));
+	ts_top_format_host(text, sizeof(text));
 	ts_screen_str(screen, TS_STYLE_PLAIN, text);
 	ts_top_format_load(top, text, sizeof(text));
 	ts_screen_str(screen, TS_STYLE_PLAIN, "  ");
@@ -276,7 +276,7 @@ static void draw_empty(struct ts_top_session *session, unsigned int row)
 	ts_screen_str(
 		&session->screen, TS_STYLE_DIM,
 		session->view.filter[0] ? "no process name matches"
-		: session->top->asked_count
+		: session->top->requested_count
 			? "the process has exited"
 			: "no process has a TraceSmith agent or uses an accelerator: start one with 'tracesmith record -- CMD', or see all with -a");
 }
@@ -327,8 +327,8 @@ static void draw_hints(struct ts_top_session *session)
 {
 	struct ts_screen *screen = &session->screen;
 
-	if (session->said[0]) {
-		ts_screen_str(screen, TS_STYLE_BOLD, session->said);
+	if (session->message[0]) {
+		ts_screen_str(screen, TS_STYLE_BOLD, session->message);
 		return;
 	}
 	if (session->view.filter[0]) {
@@ -348,14 +348,14 @@ static void draw_bottom(struct ts_top_session *session)
 
 	ts_screen_row(&session->screen, session->screen.rows - 1);
 	switch (session->mode) {
-	case TS_TOP_ASK_DELAY:
+	case TS_TOP_PROMPT_DELAY:
 		snprintf(question, sizeof(question), "refresh interval in seconds [%.4g]: ",
 			 (double)session->top->delay_ns / 1e9);
 		break;
-	case TS_TOP_ASK_FILTER:
+	case TS_TOP_PROMPT_FILTER:
 		snprintf(question, sizeof(question), "show only names containing (empty: all): ");
 		break;
-	case TS_TOP_ASK_SIGNAL:
+	case TS_TOP_PROMPT_SIGNAL:
 		snprintf(question, sizeof(question),
 			 "signal for %d (%s), Enter sends, Esc cancels [TERM]: ",
 			 (int)session->victim, victim ? victim->name : "gone");
@@ -432,14 +432,14 @@ void ts_top_draw(struct ts_top_session *session)
 {
 	struct ts_screen *screen = &session->screen;
 	unsigned int bottom = screen->rows > 2 ? screen->rows - 1 : screen->rows;
-	unsigned int room = bottom > TABLE_LEAST ? bottom - TABLE_LEAST : 0, row, pane;
+	unsigned int space = bottom > TABLE_LEAST ? bottom - TABLE_LEAST : 0, row, pane;
 
 	ts_screen_begin(screen);
 	if (session->mode == TS_TOP_HELP) {
 		draw_help(session);
 		return;
 	}
-	row = draw_header(session, TS_MIN(room, TS_MAX(screen->rows / 2, 3u)));
+	row = draw_header(session, TS_MIN(space, TS_MAX(screen->rows / 2, 3u)));
 	pane = rows_of_pane(session, row, bottom);
 	draw_table(session, row, bottom - pane);
 	ts_top_python_draw(screen, &session->top->python_snapshot, session->pane, bottom - pane,

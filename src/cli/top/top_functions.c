@@ -64,7 +64,7 @@ void ts_top_functions_frame(struct ts_top_functions *functions, uint32_t number,
 		return;
 	function = &functions->functions[number];
 	if (is_innermost)
-		function->turn_own_ns += weight_ns;
+		function->turn_self_ns += weight_ns;
 	if (function->stack == functions->stacks)
 		return;
 	function->stack = functions->stacks;
@@ -76,11 +76,11 @@ void ts_top_functions_turn(struct ts_top_functions *functions)
 	for (size_t i = 0; i < functions->count; i++) {
 		struct ts_top_function *function = &functions->functions[i];
 
-		function->own_ns += function->turn_own_ns;
+		function->self_ns += function->turn_self_ns;
 		function->total_ns += function->turn_total_ns;
-		function->recent_own_ns = function->turn_own_ns;
+		function->recent_self_ns = function->turn_self_ns;
 		function->recent_total_ns = function->turn_total_ns;
-		function->turn_own_ns = function->turn_total_ns = 0;
+		function->turn_self_ns = function->turn_total_ns = 0;
 	}
 }
 
@@ -90,8 +90,8 @@ void ts_top_functions_clear(struct ts_top_functions *functions)
 	for (size_t i = 0; i < functions->count; i++) {
 		struct ts_top_function *function = &functions->functions[i];
 
-		function->own_ns = function->total_ns = 0;
-		function->recent_own_ns = function->recent_total_ns = 0;
+		function->self_ns = function->total_ns = 0;
+		function->recent_self_ns = function->recent_total_ns = 0;
 	}
 }
 
@@ -106,16 +106,16 @@ static int compare_names(const struct ts_top_function *a, const struct ts_top_fu
 	return order ? order : TS_COMPARE(a->line, b->line);
 }
 
-static int compare_by_own(const void *left, const void *right)
+static int compare_by_self(const void *left, const void *right)
 {
 	const struct ts_top_function *a = left, *b = right;
 
-	if (a->recent_own_ns != b->recent_own_ns)
-		return TS_COMPARE(b->recent_own_ns, a->recent_own_ns);
+	if (a->recent_self_ns != b->recent_self_ns)
+		return TS_COMPARE(b->recent_self_ns, a->recent_self_ns);
 	if (a->recent_total_ns != b->recent_total_ns)
 		return TS_COMPARE(b->recent_total_ns, a->recent_total_ns);
-	if (a->own_ns != b->own_ns)
-		return TS_COMPARE(b->own_ns, a->own_ns);
+	if (a->self_ns != b->self_ns)
+		return TS_COMPARE(b->self_ns, a->self_ns);
 	if (a->total_ns != b->total_ns)
 		return TS_COMPARE(b->total_ns, a->total_ns);
 	return compare_names(a, b);
@@ -127,8 +127,8 @@ static int compare_by_total(const void *left, const void *right)
 
 	if (a->recent_total_ns != b->recent_total_ns)
 		return TS_COMPARE(b->recent_total_ns, a->recent_total_ns);
-	if (a->recent_own_ns != b->recent_own_ns)
-		return TS_COMPARE(b->recent_own_ns, a->recent_own_ns);
+	if (a->recent_self_ns != b->recent_self_ns)
+		return TS_COMPARE(b->recent_self_ns, a->recent_self_ns);
 	if (a->total_ns != b->total_ns)
 		return TS_COMPARE(b->total_ns, a->total_ns);
 	return compare_names(a, b);
@@ -145,6 +145,6 @@ size_t ts_top_functions_list(const struct ts_top_functions *functions, bool by_t
 		if (functions->functions[i].total_ns)
 			list[count++] = functions->functions[i];
 	}
-	ts_sort(list, count, sizeof(*list), by_total ? compare_by_total : compare_by_own);
+	ts_sort(list, count, sizeof(*list), by_total ? compare_by_total : compare_by_self);
 	return TS_MIN(count, limit);
 }

@@ -15,11 +15,11 @@
 struct ts_top_function {
 	const char *name, *file; /* of the struct ts_top_functions */
 	int32_t line;            /* its first one */
-	int64_t own_ns, total_ns;
-	int64_t recent_own_ns, recent_total_ns; /* of the last complete interval */
+	int64_t self_ns, total_ns;
+	int64_t recent_self_ns, recent_total_ns; /* of the last complete interval */
 	/* For counting. */
-	int64_t turn_own_ns, turn_total_ns; /* of the current interval */
-	uint64_t stack;                     /* the last one that contained it */
+	int64_t turn_self_ns, turn_total_ns; /* of the current interval */
+	uint64_t stack;                      /* the last one that contained it */
 };
 
 struct ts_top_functions {

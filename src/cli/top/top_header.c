@@ -70,7 +70,7 @@ double ts_top_busy_percent(const struct ts_top *top)
 	       (isnan(steal) ? 0 : steal);
 }
 
-void ts_top_format_place(char *buffer, size_t size)
+void ts_top_format_host(char *buffer, size_t size)
 {
 	char host[65] = "", hour[16] = "";
 	time_t now = time(NULL);

@@ -80,7 +80,7 @@ static void answer_delay(struct ts_top_session *session)
 		 isdigit((unsigned char)session->answer[length - 1]) ? "s" : "");
 	if (ts_parse_duration_ns(text, strlen(text), &delay) || delay < DELAY_LEAST_NS ||
 	    delay > DELAY_GREATEST_NS) {
-		snprintf(session->said, sizeof(session->said),
+		snprintf(session->message, sizeof(session->message),
 			 "'%s' is not a time from 0.05 to 3600 seconds", session->answer);
 		return;
 	}
@@ -94,22 +94,22 @@ static void answer_signal(struct ts_top_session *session)
 	struct ts_error err;
 
 	if (!number)
-		snprintf(session->said, sizeof(session->said), "'%s' is not a signal",
+		snprintf(session->message, sizeof(session->message), "'%s' is not a signal",
 			 session->answer);
 	else if (ts_top_send_signal(session->victim, session->victim_start, number, &err))
-		snprintf(session->said, sizeof(session->said), "%.150s", err.message);
+		snprintf(session->message, sizeof(session->message), "%.150s", err.message);
 	else
-		snprintf(session->said, sizeof(session->said), "sent signal %d to process %d",
+		snprintf(session->message, sizeof(session->message), "sent signal %d to process %d",
 			 number, (int)session->victim);
 }
 
 static void accept(struct ts_top_session *session)
 {
-	if (session->mode == TS_TOP_ASK_DELAY)
+	if (session->mode == TS_TOP_PROMPT_DELAY)
 		answer_delay(session);
-	else if (session->mode == TS_TOP_ASK_FILTER)
+	else if (session->mode == TS_TOP_PROMPT_FILTER)
 		snprintf(session->view.filter, sizeof(session->view.filter), "%s", session->answer);
-	else if (session->mode == TS_TOP_ASK_SIGNAL)
+	else if (session->mode == TS_TOP_PROMPT_SIGNAL)
 		answer_signal(session);
 	session->mode = TS_TOP_TABLE;
 }
@@ -151,13 +151,13 @@ static void answer(struct ts_top_session *session, uint32_t key)
 		type(session, key);
 }
 
-static void ask(struct ts_top_session *session, enum ts_top_mode mode)
+static void prompt(struct ts_top_session *session, enum ts_top_mode mode)
 {
 	session->mode = mode;
 	session->answer[0] = '\0';
-	if (mode == TS_TOP_ASK_FILTER)
+	if (mode == TS_TOP_PROMPT_FILTER)
 		snprintf(session->answer, sizeof(session->answer), "%s", session->view.filter);
-	if (mode != TS_TOP_ASK_SIGNAL)
+	if (mode != TS_TOP_PROMPT_SIGNAL)
 		return;
 	if (!session->view.row_count) {
 		session->mode = TS_TOP_TABLE;
@@ -265,11 +265,11 @@ static void act(struct ts_top_session *session, uint32_t key)
 	else if (key == ' ')
 		session->looks_now = true;
 	else if (key == 'd' || key == 's')
-		ask(session, TS_TOP_ASK_DELAY);
+		prompt(session, TS_TOP_PROMPT_DELAY);
 	else if (key == 'k' || key == TS_KEY_F1 + 8)
-		ask(session, TS_TOP_ASK_SIGNAL);
+		prompt(session, TS_TOP_PROMPT_SIGNAL);
 	else if (key == '/' || key == 'F' || key == TS_KEY_F1 + 3)
-		ask(session, TS_TOP_ASK_FILTER);
+		prompt(session, TS_TOP_PROMPT_FILTER);
 	else if (key == 'c')
 		session->view.full_command = !session->view.full_command;
 	else if (key == 'y')
@@ -284,7 +284,7 @@ static void act(struct ts_top_session *session, uint32_t key)
 
 void ts_top_input(struct ts_top_session *session, uint32_t key)
 {
-	session->said[0] = '\0';
+	session->message[0] = '\0';
 	if (session->mode == TS_TOP_HELP)
 		session->mode = TS_TOP_TABLE;
 	else if (session->mode != TS_TOP_TABLE)

@@ -38,7 +38,7 @@ static void put_machine(struct ts_text *out, const struct ts_top *top)
 	const double *system = top->system;
 	char a[32], b[32], c[32], d[32], text[160];
 
-	ts_top_format_place(text, sizeof(text));
+	ts_top_format_host(text, sizeof(text));
 	ts_text_append_str(out, "tracesmith top  ");
 	put_shown(out, text);
 	ts_top_format_load(top, text, sizeof(text));
@@ -144,7 +144,7 @@ static int put_text(const struct ts_top *top, struct ts_top_view *view, struct t
 	}
 	ts_report_note(
 		"%s",
-		top->asked_count
+		top->requested_count
 			? "the process has exited"
 			: "no process has a TraceSmith agent or uses an accelerator: start one with 'tracesmith record -- CMD', or see all with 'tracesmith top -a'");
 	return TS_OK;
@@ -233,13 +233,13 @@ static void put_json_device(struct ts_text *out, const struct ts_top *top,
 
 static void put_json_recorder(struct ts_text *out, const struct ts_top_process *process)
 {
-	static const char *const words[] = {
+	static const char *const states[] = {
 		[TS_TOP_NO_AGENT] = "no_agent", [TS_TOP_FLIGHT] = "flight",
 		[TS_TOP_RECORDED] = "recorded", [TS_TOP_RECORDER_DEAD] = "recorder_dead",
 		[TS_TOP_DISABLED] = "disabled",
 	};
 
-	put_string(out, "recording", words[process->recorded]);
+	put_string(out, "recording", states[process->recorded]);
 	if (process->recorded == TS_TOP_NO_AGENT)
 		return;
 	if (process->recorded == TS_TOP_RECORDED)

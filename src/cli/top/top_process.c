@@ -66,7 +66,7 @@ static bool read_stat(pid_t pid, struct stat_line *ret_stat, uid_t *ret_uid)
 /* ---- the list ---- */
 
 /* The index of the pid, or where it belongs. */
-static size_t place_of(const struct ts_top *top, pid_t pid)
+static size_t position_of(const struct ts_top *top, pid_t pid)
 {
 	size_t low = 0, high = top->process_count;
 
@@ -83,23 +83,23 @@ static size_t place_of(const struct ts_top *top, pid_t pid)
 
 struct ts_top_process *ts_top_find_process(const struct ts_top *top, pid_t pid)
 {
-	size_t place = place_of(top, pid);
+	size_t position = position_of(top, pid);
 
-	if (place < top->process_count && top->processes[place].pid == pid)
-		return &top->processes[place];
+	if (position < top->process_count && top->processes[position].pid == pid)
+		return &top->processes[position];
 	return NULL;
 }
 
-static struct ts_top_process *make_room(struct ts_top *top, pid_t pid)
+static struct ts_top_process *insert_process(struct ts_top *top, pid_t pid)
 {
-	size_t place = place_of(top, pid);
+	size_t position = position_of(top, pid);
 	struct ts_top_process *process;
 
 	if (ts_grow_array((void **)&top->processes, &top->process_capacity, top->process_count + 1,
 			  sizeof(*top->processes)))
 		return NULL;
-	process = &top->processes[place];
-	memmove(process + 1, process, (top->process_count - place) * sizeof(*process));
+	process = &top->processes[position];
+	memmove(process + 1, process, (top->process_count - position) * sizeof(*process));
 	top->process_count++;
 	return process;
 }
@@ -182,7 +182,7 @@ struct ts_top_process *ts_top_note_process(struct ts_top *top, pid_t pid, unsign
 	if (!read_stat(pid, &stat, &uid))
 		return NULL;
 	if (!process) {
-		process = make_room(top, pid);
+		process = insert_process(top, pid);
 		if (!process)
 			return NULL;
 		clear_process(process, pid, stat.numbers.start_time);
@@ -276,7 +276,7 @@ static void note_all(struct ts_top *top)
 static void add_user(struct ts_top *top, const struct ts_device_user *user)
 {
 	/* Programs that only draw are not targets. */
-	bool counts = !top->asked_count && user->evidence != TS_DEVICE_USER_BY_RENDER;
+	bool counts = !top->requested_count && user->evidence != TS_DEVICE_USER_BY_RENDER;
 	struct ts_top_process *process =
 		counts ? ts_top_note_process(top, user->pid, TS_TOP_BY_DEVICE)
 		       : ts_top_find_process(top, user->pid);
@@ -312,19 +312,19 @@ int ts_top_find_targets(struct ts_top *top, struct ts_error *err)
 {
 	int rc = TS_OK;
 
-	for (size_t i = 0; i < top->asked_count; i++)
-		ts_top_note_process(top, top->asked[i], TS_TOP_BY_NAME);
-	if (!top->asked_count)
+	for (size_t i = 0; i < top->requested_count; i++)
+		ts_top_note_process(top, top->requested[i], TS_TOP_BY_NAME);
+	if (!top->requested_count)
 		rc = ts_top_find_areas(top, err);
-	if (!rc && !top->asked_count)
+	if (!rc && !top->requested_count)
 		rc = note_users(top, err);
-	if (!rc && top->all && !top->asked_count)
+	if (!rc && top->all && !top->requested_count)
 		note_all(top);
 	else if (!rc)
 		rc = note_descendants(top, err);
-	if (!rc && top->asked_count)
+	if (!rc && top->requested_count)
 		rc = ts_top_find_areas(top, err);
-	if (!rc && top->asked_count)
+	if (!rc && top->requested_count)
 		rc = note_users(top, err);
 	return rc;
 }

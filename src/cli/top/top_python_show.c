@@ -48,11 +48,11 @@ static void format_function(const struct ts_top_python_snapshot *picture, size_t
 	const struct ts_top_function *function = &picture->functions[row];
 
 	if (column == 0)
-		ts_top_format_percent(cell, bytes, percent_of(picture, function->recent_own_ns));
+		ts_top_format_percent(cell, bytes, percent_of(picture, function->recent_self_ns));
 	else if (column == 1)
 		ts_top_format_percent(cell, bytes, percent_of(picture, function->recent_total_ns));
 	else if (column == 2)
-		format_seconds(cell, bytes, function->own_ns);
+		format_seconds(cell, bytes, function->self_ns);
 	else if (column == 3)
 		format_seconds(cell, bytes, function->total_ns);
 	else
@@ -187,9 +187,9 @@ static void put_json_function(struct ts_text *out, const struct ts_top_python_sn
 	ts_text_append_json(out, function->name, strlen(function->name));
 	put_string(out, "file", function->file);
 	ts_text_printf(out, ",\"lineno\":%" PRId32, function->line);
-	put_real(out, "own_percent", percent_of(picture, function->recent_own_ns));
+	put_real(out, "own_percent", percent_of(picture, function->recent_self_ns));
 	put_real(out, "total_percent", percent_of(picture, function->recent_total_ns));
-	put_real(out, "own_s", (double)function->own_ns / 1e9);
+	put_real(out, "own_s", (double)function->self_ns / 1e9);
 	put_real(out, "total_s", (double)function->total_ns / 1e9);
 	ts_text_append_char(out, '}');
 }

@@ -51,7 +51,7 @@ static void look(struct loop *loop)
 	struct ts_error err;
 
 	if (ts_top_refresh(session->top, &err))
-		snprintf(session->said, sizeof(session->said), "%.150s", err.message);
+		snprintf(session->message, sizeof(session->message), "%.150s", err.message);
 	session->looks_now = false;
 	loop->due_ns = ts_clock_monotonic_ns() + session->top->delay_ns;
 }
@@ -122,7 +122,7 @@ int ts_top_run_screen(struct ts_top *top, const struct ts_top_view *view)
 
 	/* On request, or as soon as there is some: of given processes. */
 	loop.session.wants_pane = top->samples_python;
-	top->samples_python |= top->asked_count > 0;
+	top->samples_python |= top->requested_count > 0;
 	if (top->samples_python)
 		loop.session.pane = TS_TOP_PANE_FUNCTIONS;
 	ts_screen_init(&loop.session.screen, ts_screen_wants_utf8(), ts_terminal_colour());

@@ -10,7 +10,7 @@
 #include "cli/top/top.h"
 
 /* Minimum useful width of the command. */
-#define COMMAND_ROOM 16u
+#define COMMAND_COLUMNS 16u
 
 static const struct ts_top_column_info columns[] = {
 	[TS_TOP_COLUMN_PID] = { "PID", "pid", "process", true, false, 7, 0, false },
@@ -48,7 +48,7 @@ const struct ts_top_column_info *ts_top_column(enum ts_top_column column)
 
 static void format_recorder(const struct ts_top_process *process, char *buffer, size_t size)
 {
-	static const char *const words[] = {
+	static const char *const states[] = {
 		[TS_TOP_NO_AGENT] = "-",
 		[TS_TOP_FLIGHT] = "flight",
 		[TS_TOP_RECORDER_DEAD] = "dead",
@@ -56,7 +56,7 @@ static void format_recorder(const struct ts_top_process *process, char *buffer, 
 	};
 
 	if (process->recorded != TS_TOP_RECORDED)
-		snprintf(buffer, size, "%s", words[process->recorded]);
+		snprintf(buffer, size, "%s", states[process->recorded]);
 	else
 		snprintf(buffer, size, process->window_closed ? "(%d)" : "%d",
 			 (int)process->recorder);
@@ -285,7 +285,7 @@ static void widen(struct ts_top_view *view)
 		/* A long user name must not push out everything else. */
 		*width = TS_MIN(*width, 12u);
 	}
-	view->widths[TS_TOP_COLUMN_COMMAND] = COMMAND_ROOM;
+	view->widths[TS_TOP_COLUMN_COMMAND] = COMMAND_COLUMNS;
 }
 
 static unsigned int width_of(const struct ts_top_view *view, const bool shown[TS_TOP_COLUMNS])

@@ -50,8 +50,8 @@ static void keep_answer(struct ts_top_users *users, struct ts_device_users *answ
 }
 
 /* There may be new device files. */
-static int ask(const struct ts_top_users *users, struct ts_device_users *ret_answer,
-	       struct ts_error *err)
+static int query(const struct ts_top_users *users, struct ts_device_users *ret_answer,
+		 struct ts_error *err)
 {
 	struct ts_device_table files;
 	int rc;
@@ -66,7 +66,7 @@ static int ask(const struct ts_top_users *users, struct ts_device_users *ret_ans
 	return rc;
 }
 
-static void *ask_again_and_again(void *context)
+static void *query_repeatedly(void *context)
 {
 	struct ts_top_users *users = context;
 
@@ -78,7 +78,7 @@ static void *ask_again_and_again(void *context)
 		struct timespec until;
 
 		pthread_mutex_unlock(&users->lock);
-		if (ask(users, &answer, &err)) {
+		if (query(users, &answer, &err)) {
 			answer = (struct ts_device_users){ .count = 0 };
 			snprintf(failure, sizeof(failure), "%.250s", err.message);
 		}
@@ -109,7 +109,7 @@ int ts_top_users_start(struct ts_top_users **ret_users,
 	pthread_condattr_setclock(&attributes, CLOCK_MONOTONIC);
 	pthread_cond_init(&the_users.changed, &attributes);
 	pthread_condattr_destroy(&attributes);
-	failed = ts_thread_start(&the_users.thread, "ts-users", ask_again_and_again, &the_users);
+	failed = ts_thread_start(&the_users.thread, "ts-users", query_repeatedly, &the_users);
 	if (failed)
 		return ts_error_errno(err, failed, "cannot start a thread");
 	*ret_users = &the_users;

@@ -61,35 +61,36 @@ static uint64_t second_key(const struct ts_metrics_subject *subject)
 	return has_process(subject) ? (uint64_t)(uint32_t)subject->pid : 0;
 }
 
-static void clear_subject(struct ts_top_subject *place, const struct ts_metrics_subject *subject)
+static void clear_subject(struct ts_top_subject *entry, const struct ts_metrics_subject *subject)
 {
-	*place = (struct ts_top_subject){ .subject = *subject };
+	*entry = (struct ts_top_subject){ .subject = *subject };
 	for (size_t i = 0; i < TS_TOP_METRICS; i++)
-		place->values[i] = NAN;
+		entry->values[i] = NAN;
 }
 
 /* NULL if out of memory, or too many. */
 static struct ts_top_subject *find_subject(struct ts_top_values *values,
 					   const struct ts_metrics_subject *subject)
 {
-	struct ts_top_subject *place;
+	struct ts_top_subject *entry;
 	uint64_t index;
 
-	if (!ts_pairmap_get(&values->places, first_key(subject), second_key(subject), &index)) {
+	if (!ts_pairmap_get(&values->indices, first_key(subject), second_key(subject), &index)) {
 		index = values->subject_count;
 		if (index >= MAX_SUBJECTS ||
 		    ts_grow_array((void **)&values->subjects, &values->subject_capacity, index + 1,
 				  sizeof(*values->subjects)) ||
-		    ts_pairmap_put(&values->places, first_key(subject), second_key(subject), index))
+		    ts_pairmap_put(&values->indices, first_key(subject), second_key(subject),
+				   index))
 			return NULL;
 		clear_subject(&values->subjects[index], subject);
 		values->subject_count++;
 	}
-	place = &values->subjects[index];
+	entry = &values->subjects[index];
 	/* The pid was reused. */
-	if (place->subject.start_time != subject->start_time)
-		clear_subject(place, subject);
-	return place;
+	if (entry->subject.start_time != subject->start_time)
+		clear_subject(entry, subject);
+	return entry;
 }
 
 static double number_of(const struct ts_emit_arg *value)
@@ -99,33 +100,33 @@ static double number_of(const struct ts_emit_arg *value)
 	return value->type == TS_EMIT_STRING ? NAN : (double)value->value.integer;
 }
 
-static void keep_value(struct ts_top_subject *place, const char *name,
+static void keep_value(struct ts_top_subject *entry, const char *name,
 		       const struct ts_emit_arg *value, int64_t now)
 {
 	for (size_t i = 0; i < TS_ARRAY_SIZE(metrics); i++) {
-		if (metrics[i].kind != place->subject.kind || strcmp(metrics[i].name, name) ||
+		if (metrics[i].kind != entry->subject.kind || strcmp(metrics[i].name, name) ||
 		    strcmp(metrics[i].series, value->key))
 			continue;
-		place->values[metrics[i].metric] = number_of(value);
-		place->times_ns[metrics[i].metric] = now;
+		entry->values[metrics[i].metric] = number_of(value);
+		entry->times_ns[metrics[i].metric] = now;
 	}
 }
 
 /* The current reasons, as "power, heat". */
-static void keep_reasons(struct ts_top_subject *place, const struct ts_emit_arg *values,
+static void keep_reasons(struct ts_top_subject *entry, const struct ts_emit_arg *values,
 			 unsigned int count, int64_t now)
 {
 	size_t length = 0;
 
-	place->throttled[0] = '\0';
-	place->throttled_ns = now;
+	entry->throttled[0] = '\0';
+	entry->throttled_ns = now;
 	for (unsigned int i = 0; i < count; i++) {
 		double value = number_of(&values[i]);
-		size_t left = sizeof(place->throttled) - length;
+		size_t left = sizeof(entry->throttled) - length;
 
 		if (isnan(value) || value == 0 || strlen(values[i].key) + 3 > left)
 			continue;
-		length += (size_t)snprintf(place->throttled + length, left, "%s%s",
+		length += (size_t)snprintf(entry->throttled + length, left, "%s%s",
 					   length ? ", " : "", values[i].key);
 	}
 }
@@ -135,14 +136,14 @@ static void on_row(void *context, const struct ts_metrics_subject *subject, cons
 {
 	struct ts_top_values *values = context;
 	int64_t now = ts_clock_monotonic_ns();
-	struct ts_top_subject *place;
+	struct ts_top_subject *entry;
 
 	pthread_mutex_lock(&values->lock);
-	place = find_subject(values, subject);
-	for (unsigned int i = 0; place && i < count; i++)
-		keep_value(place, name, &row[i], now);
-	if (place && subject->kind == TS_METRICS_DEVICE && !strcmp(name, "throttled"))
-		keep_reasons(place, row, count, now);
+	entry = find_subject(values, subject);
+	for (unsigned int i = 0; entry && i < count; i++)
+		keep_value(entry, name, &row[i], now);
+	if (entry && subject->kind == TS_METRICS_DEVICE && !strcmp(name, "throttled"))
+		keep_reasons(entry, row, count, now);
 	pthread_mutex_unlock(&values->lock);
 }
 
@@ -162,19 +163,19 @@ static struct ts_top_device *find_device(struct ts_top_values *values, uint32_t 
 static void on_device(void *context, const struct ts_metrics_device *device)
 {
 	struct ts_top_values *values = context;
-	struct ts_top_device *place;
+	struct ts_top_device *entry;
 
 	pthread_mutex_lock(&values->lock);
-	place = find_device(values, device->number);
-	if (place) {
-		*place = (struct ts_top_device){
+	entry = find_device(values, device->number);
+	if (entry) {
+		*entry = (struct ts_top_device){
 			.number = device->number,
 			.memory_bytes = device->memory_bytes > 0 ? (double)device->memory_bytes
 								 : NAN,
 		};
-		snprintf(place->vendor, sizeof(place->vendor), "%s",
+		snprintf(entry->vendor, sizeof(entry->vendor), "%s",
 			 device->vendor ? device->vendor : "");
-		snprintf(place->model, sizeof(place->model), "%s",
+		snprintf(entry->model, sizeof(entry->model), "%s",
 			 device->model ? device->model : "");
 	}
 	pthread_mutex_unlock(&values->lock);
@@ -207,7 +208,7 @@ void ts_top_values_release(struct ts_top_values *values)
 {
 	free(values->subjects);
 	free(values->devices);
-	ts_pairmap_release(&values->places);
+	ts_pairmap_release(&values->indices);
 	values->subjects = NULL;
 	values->devices = NULL;
 	values->subject_count = values->subject_capacity = 0;
@@ -243,12 +244,12 @@ static void forget_old(struct ts_top_values *values, int64_t oldest_ns, int64_t 
 	if (kept == values->subject_count)
 		return;
 	values->subject_count = kept;
-	ts_pairmap_clear(&values->places);
+	ts_pairmap_clear(&values->indices);
 	for (size_t i = 0; i < kept; i++) {
 		const struct ts_metrics_subject *subject = &values->subjects[i].subject;
 
 		/* Never more than before: needs no memory. */
-		(void)!ts_pairmap_put(&values->places, first_key(subject), second_key(subject), i);
+		(void)!ts_pairmap_put(&values->indices, first_key(subject), second_key(subject), i);
 	}
 }
 

@@ -68,7 +68,7 @@ struct ts_top_values {
 	struct ts_metrics_consumer consumer;
 	struct ts_top_subject *subjects;
 	size_t subject_count, subject_capacity;
-	struct ts_pairmap places; /* (kind and device, pid) -> index in subjects */
+	struct ts_pairmap indices; /* (kind and device, pid) -> index in subjects */
 	struct ts_top_device *devices;
 	size_t device_count, device_capacity;
 	struct ts_top_message messages[TS_TOP_MESSAGES]; /* the newest ones */

@@ -24,7 +24,7 @@ struct options {
 	bool once, json, all, full_command, python, idle;
 	int64_t count;
 	const char *delay, *backends, *sort;
-	struct ts_word_list pids;
+	struct ts_string_list pids;
 };
 
 /* ---- the command line ---- */
@@ -57,11 +57,11 @@ static int read_sort(const struct options *options, struct ts_top_view *view)
 static int read_pids(const struct options *options, pid_t *pids)
 {
 	for (size_t i = 0; i < options->pids.count; i++) {
-		const char *word = options->pids.words[i];
+		const char *text = options->pids.items[i];
 		int64_t pid;
 
-		if (ts_parse_int64(word, strlen(word), &pid) || pid <= 0 || pid > INT32_MAX)
-			return ts_report_usage("option '-p': '%s' is not a valid process id", word);
+		if (ts_parse_int64(text, strlen(text), &pid) || pid <= 0 || pid > INT32_MAX)
+			return ts_report_usage("option '-p': '%s' is not a valid process id", text);
 		pids[i] = (pid_t)pid;
 	}
 	return TS_EXIT_DONE;
@@ -90,12 +90,12 @@ static int check(const struct options *options, struct ts_top *top)
 
 static int check_processes(const struct ts_top *top)
 {
-	for (size_t i = 0; i < top->asked_count; i++) {
+	for (size_t i = 0; i < top->requested_count; i++) {
 		struct ts_error err;
 
-		if (!ts_process_start_time(top->asked[i])) {
+		if (!ts_process_start_time(top->requested[i])) {
 			ts_error_set(&err, TS_ENOTFOUND, "there is no process %d",
-				     (int)top->asked[i]);
+				     (int)top->requested[i]);
 			return ts_report_error(&err);
 		}
 	}
@@ -140,8 +140,8 @@ static int check_and_run(const struct options *options)
 {
 	TS_AUTO_FREE pid_t *pids = ts_alloc_array(options->pids.count, sizeof(*pids));
 	struct ts_top top = {
-		.asked = pids,
-		.asked_count = options->pids.count,
+		.requested = pids,
+		.requested_count = options->pids.count,
 		.all = options->all,
 		.backends = options->backends,
 		.delay_ns = DELAY_NS,
@@ -176,8 +176,8 @@ int ts_verb_top(int argc, char **argv)
 			       "with --once or -n: one JSON object per snapshot"),
 		TS_OPTION_TEXT("delay", 'd', "SECONDS", &given.delay,
 			       "refresh interval (default 1)"),
-		TS_OPTION_WORDS("pid", 'p', "PID,...", &given.pids,
-				"only these processes and their children"),
+		TS_OPTION_LIST("pid", 'p', "PID,...", &given.pids,
+			       "only these processes and their children"),
 		TS_OPTION_FLAG("all", 'a', &given.all,
 			       "include all your other processes (root: everybody's)"),
 		TS_OPTION_TEXT("sort", 0, "COLUMN", &given.sort,
@@ -210,6 +210,6 @@ int ts_verb_top(int argc, char **argv)
 
 	if (ts_command_parse(&command, &argc, argv, &exit_code))
 		exit_code = check_and_run(&given);
-	ts_word_list_release(&given.pids);
+	ts_string_list_release(&given.pids);
 	return exit_code;
 }

@@ -37,7 +37,7 @@ static int unknown_table(const char *name)
 static int choose_tables(struct ts_view *view)
 {
 	for (size_t i = 0; i < view->table_names.count; i++) {
-		const char *name = view->table_names.words[i];
+		const char *name = view->table_names.items[i];
 		int id = ts_table_by_name(name);
 		const struct ts_table_info *table = id < 0 ? NULL : ts_table_info((uint32_t)id);
 
@@ -195,27 +195,27 @@ int ts_verb_view(int argc, char **argv)
 {
 	struct ts_view view = { .limit = -1, .sort_text = "start" };
 	const struct ts_option options[] = {
-		TS_OPTION_WORDS("table", 't', "NAME,...", &view.table_names,
-				"only these tables; default: all events, merged by time"),
-		TS_OPTION_WORD("name", 'n', "GLOB", &view.filters.names,
-			       "only rows with this name; may be repeated"),
-		TS_OPTION_WORD("category", 'c', "GLOB", &view.filters.categories,
-			       "only rows with this category"),
+		TS_OPTION_LIST("table", 't', "NAME,...", &view.table_names,
+			       "only these tables; default: all events, merged by time"),
+		TS_OPTION_REPEATED("name", 'n', "GLOB", &view.filters.names,
+				   "only rows with this name; may be repeated"),
+		TS_OPTION_REPEATED("category", 'c', "GLOB", &view.filters.categories,
+				   "only rows with this category"),
 		TS_OPTION_TEXT("from", 0, "TIME", &view.from_text,
 			       "only rows that end after this time: 1.5ms after the start of the "
 			       "trace, or @NANOSECONDS of trace time"),
 		TS_OPTION_TEXT("to", 0, "TIME", &view.to_text,
 			       "only rows that start at or before this time"),
-		TS_OPTION_WORD("device", 'd', "N", &view.filters.devices,
-			       "only rows of this device"),
-		TS_OPTION_WORD("stream", 's', "N", &view.filters.streams,
-			       "only rows of this stream"),
-		TS_OPTION_WORD("process", 'p', "PID|NAME", &view.filters.processes,
-			       "only rows of this process"),
-		TS_OPTION_WORD("thread", 0, "TID|NAME", &view.filters.threads,
-			       "only rows of this thread"),
-		TS_OPTION_WORDS("columns", 0, "NAME,...", &view.column_names,
-				"print these columns: of the tables, or time, where, args, ..."),
+		TS_OPTION_REPEATED("device", 'd', "N", &view.filters.devices,
+				   "only rows of this device"),
+		TS_OPTION_REPEATED("stream", 's', "N", &view.filters.streams,
+				   "only rows of this stream"),
+		TS_OPTION_REPEATED("process", 'p', "PID|NAME", &view.filters.processes,
+				   "only rows of this process"),
+		TS_OPTION_REPEATED("thread", 0, "TID|NAME", &view.filters.threads,
+				   "only rows of this thread"),
+		TS_OPTION_LIST("columns", 0, "NAME,...", &view.column_names,
+			       "print these columns: of the tables, or time, where, args, ..."),
 		TS_OPTION_FLAG("args", 'a', &view.args, "print arguments, too"),
 		TS_OPTION_FLAG(
 			"stacks", 0, &view.stacks,
@@ -261,8 +261,8 @@ int ts_verb_view(int argc, char **argv)
 		view.path = argv[0];
 		exit_code = run(&view);
 	}
-	ts_word_list_release(&view.table_names);
-	ts_word_list_release(&view.column_names);
+	ts_string_list_release(&view.table_names);
+	ts_string_list_release(&view.column_names);
 	ts_filter_options_release(&view.filters);
 	return exit_code;
 }

@@ -26,8 +26,8 @@ struct ts_view_column {
 struct ts_view {
 	/* as given on the command line */
 	const char *path;
-	struct ts_word_list table_names;
-	struct ts_word_list column_names;
+	struct ts_string_list table_names;
+	struct ts_string_list column_names;
 	struct ts_filter_options filters;
 	const char *from_text, *to_text;
 	const char *sort_text;

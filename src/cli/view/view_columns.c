@@ -88,7 +88,7 @@ static bool shows_kind(const struct ts_view *view, enum ts_table_kind kind)
 }
 
 /* Tables without time show all their columns. */
-static int add_own_columns(struct ts_view *view)
+static int add_table_columns(struct ts_view *view)
 {
 	int exit_code = TS_EXIT_DONE;
 
@@ -123,7 +123,7 @@ static int add_default_columns(struct ts_view *view)
 	if (view->json)
 		return exit_code;
 	if (view->tables && !shows_kind(view, TS_KIND_EVENT))
-		return add_own_columns(view);
+		return add_table_columns(view);
 	for (size_t i = 0; !exit_code && i < TS_ARRAY_SIZE(names); i++)
 		exit_code = add_column(view, names[i]);
 	return exit_code;
@@ -136,7 +136,7 @@ int ts_view_choose_columns(struct ts_view *view)
 	if (view->column_names.count == 0)
 		exit_code = add_default_columns(view);
 	for (size_t i = 0; !exit_code && i < view->column_names.count; i++)
-		exit_code = add_column(view, view->column_names.words[i]);
+		exit_code = add_column(view, view->column_names.items[i]);
 	if (!exit_code && view->args && view->column_count)
 		exit_code = add_column(view, "args");
 	/* Text output prints stacks below the row. */

@@ -16,26 +16,26 @@
 
 static bool is_named(const struct ts_view *view, const char *name)
 {
-	const struct ts_word_list *names = &view->filters.names;
+	const struct ts_string_list *names = &view->filters.names;
 
 	for (size_t i = 0; i < names->count; i++) {
-		if (ts_glob_match(names->words[i], name, strlen(name)))
+		if (ts_glob_match(names->items[i], name, strlen(name)))
 			return true;
 	}
 	return names->count == 0;
 }
 
 /* Is the number in the list? The words have been validated. */
-static bool is_listed(const struct ts_word_list *words, int64_t number)
+static bool is_listed(const struct ts_string_list *list, int64_t number)
 {
-	for (size_t i = 0; i < words->count; i++) {
+	for (size_t i = 0; i < list->count; i++) {
 		int64_t wanted;
 
-		if (!ts_parse_int64(words->words[i], strlen(words->words[i]), &wanted) &&
+		if (!ts_parse_int64(list->items[i], strlen(list->items[i]), &wanted) &&
 		    wanted == number)
 			return true;
 	}
-	return words->count == 0;
+	return list->count == 0;
 }
 
 static int64_t device_number(const struct ts_work *work, const struct ts_command_entry *one)
@@ -75,8 +75,8 @@ static void append_triple(struct ts_text *out, const char *key, const int64_t *v
 			       values[1], values[2]);
 }
 
-static void append_json_place(struct ts_text *out, const struct ts_work *work,
-			      const struct ts_command_entry *one)
+static void append_json_entities(struct ts_text *out, const struct ts_work *work,
+				 const struct ts_command_entry *one)
 {
 	append_number(out, "rank", work->ranks[one->rank].rank);
 	append_number(out, "device", device_number(work, one));
@@ -121,7 +121,7 @@ static void print_json(const struct ts_work *work, const struct ts_command_entry
 	const char *name = ts_work_text(work, one->name);
 
 	ts_text_append_char(out, '{');
-	append_json_place(out, work, one);
+	append_json_entities(out, work, one);
 	ts_text_append_str(out, "\"name\":");
 	ts_text_append_json(out, name, strlen(name));
 	ts_text_append_char(out, ',');

@@ -16,9 +16,9 @@
 
 /* ---- queries ---- */
 
-static double percent(int64_t part, int64_t whole)
+static double percent(int64_t part, int64_t total)
 {
-	return whole > 0 ? 100.0 * (double)part / (double)whole : 0;
+	return total > 0 ? 100.0 * (double)part / (double)total : 0;
 }
 
 double ts_hot_share(const struct ts_hot_view *hot, int64_t samples)
@@ -33,21 +33,21 @@ const char *ts_hot_sass(const struct ts_hot_view *hot, const struct ts_pc_sample
 		       : NULL;
 }
 
-size_t ts_hot_places(const struct ts_hot_view *hot, const struct ts_pc_samples_instruction *one,
-		     struct ts_cubin_location places[TS_HOT_PLACES])
+size_t ts_hot_locations(const struct ts_hot_view *hot, const struct ts_pc_samples_instruction *one,
+			struct ts_cubin_location locations[TS_HOT_LOCATIONS])
 {
 	if (!hot->cubin || !hot->function)
 		return 0;
-	return ts_cubin_locations(hot->cubin, hot->function, (uint64_t)one->offset, places,
-				  TS_HOT_PLACES);
+	return ts_cubin_locations(hot->cubin, hot->function, (uint64_t)one->offset, locations,
+				  TS_HOT_LOCATIONS);
 }
 
-void ts_hot_append_function(struct ts_text *out, const struct ts_cubin_location *place)
+void ts_hot_append_function(struct ts_text *out, const struct ts_cubin_location *location)
 {
-	TS_AUTO_FREE char *plain = place->function ? ts_demangle(place->function) : NULL;
+	TS_AUTO_FREE char *plain = location->function ? ts_demangle(location->function) : NULL;
 
-	if (place->function)
-		ts_text_append_str(out, plain ? plain : place->function);
+	if (location->function)
+		ts_text_append_str(out, plain ? plain : location->function);
 }
 
 double ts_hot_launch_share(const struct ts_hot_view *hot, const struct ts_pc_samples_launch *launch)
@@ -82,7 +82,7 @@ static const char *find_function(const struct ts_cubin *cubin, const char *name)
 	return NULL;
 }
 
-static void say(char *to, size_t bytes, const char *why)
+static void set_reason(char *to, size_t bytes, const char *why)
 {
 	snprintf(to, bytes, "%.*s", (int)bytes - 1, why);
 }
@@ -95,16 +95,17 @@ static void look_at_code(struct ts_hot_view *hot, const void *image, size_t byte
 
 	hot->function = find_function(hot->cubin, hot->hot->kernels[0].name);
 	if (!hot->function || !ts_cubin_find(hot->cubin, hot->function, &symbol, &hot->address)) {
-		say(hot->no_sass, sizeof(hot->no_sass), "its module has no function of that name");
-		say(hot->no_lines, sizeof(hot->no_lines), hot->no_sass);
+		set_reason(hot->no_sass, sizeof(hot->no_sass),
+			   "its module has no function of that name");
+		set_reason(hot->no_lines, sizeof(hot->no_lines), hot->no_sass);
 		hot->function = NULL;
 		return;
 	}
 	if (!ts_cubin_has_lines(hot->cubin))
-		say(hot->no_lines, sizeof(hot->no_lines),
-		    "it was built without line information (nvcc -lineinfo)");
+		set_reason(hot->no_lines, sizeof(hot->no_lines),
+			   "it was built without line information (nvcc -lineinfo)");
 	if (ts_disassemble(ret_disassembly, image, bytes, hot->function, symbol, &why))
-		say(hot->no_sass, sizeof(hot->no_sass), why.message);
+		set_reason(hot->no_sass, sizeof(hot->no_sass), why.message);
 	hot->disassembly = *ret_disassembly;
 }
 
@@ -118,8 +119,8 @@ static void find_code(struct ts_hot_view *hot, struct ts_cubin **ret_cubin,
 
 	if (ts_pc_samples_code(hot->hot, &image, &bytes, &why) ||
 	    ts_cubin_open(ret_cubin, image, bytes, &why)) {
-		say(hot->no_sass, sizeof(hot->no_sass), why.message);
-		say(hot->no_lines, sizeof(hot->no_lines), why.message);
+		set_reason(hot->no_sass, sizeof(hot->no_sass), why.message);
+		set_reason(hot->no_lines, sizeof(hot->no_lines), why.message);
 		return;
 	}
 	hot->cubin = *ret_cubin;

@@ -6,11 +6,11 @@
 #define TS_CLI_VIEW_VIEW_PC_SAMPLES_H
 
 #include "analyze/pc_samples/pc_samples.h"
-#include "code/disassemble.h"
 #include "cli/view/view.h"
 #include "code/cubin.h"
+#include "code/disassemble.h"
 
-#define TS_HOT_PLACES 32u
+#define TS_HOT_LOCATIONS 32u
 
 struct ts_hot_view {
 	struct ts_view *view;
@@ -27,10 +27,10 @@ struct ts_hot_view {
 double ts_hot_share(const struct ts_hot_view *hot, int64_t samples);
 /* The disassembled instruction, or NULL. */
 const char *ts_hot_sass(const struct ts_hot_view *hot, const struct ts_pc_samples_instruction *one);
-size_t ts_hot_places(const struct ts_hot_view *hot, const struct ts_pc_samples_instruction *one,
-		     struct ts_cubin_location places[TS_HOT_PLACES]);
+size_t ts_hot_locations(const struct ts_hot_view *hot, const struct ts_pc_samples_instruction *one,
+			struct ts_cubin_location locations[TS_HOT_LOCATIONS]);
 /* The demangled name; "" for the kernel itself. */
-void ts_hot_append_function(struct ts_text *out, const struct ts_cubin_location *place);
+void ts_hot_append_function(struct ts_text *out, const struct ts_cubin_location *location);
 /* Share of a launch in percent: of samples if they are exact, else of device time. */
 double ts_hot_launch_share(const struct ts_hot_view *hot,
 			   const struct ts_pc_samples_launch *launch);

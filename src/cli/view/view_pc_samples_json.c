@@ -34,14 +34,14 @@ static void put_reasons(const struct ts_hot_view *hot, struct ts_text *out,
 	ts_text_append_char(out, ']');
 }
 
-static void put_place(struct ts_text *out, const struct ts_cubin_location *place)
+static void put_location(struct ts_text *out, const struct ts_cubin_location *location)
 {
 	TS_SCOPED(ts_text) function = { 0 };
 
-	ts_hot_append_function(&function, place);
+	ts_hot_append_function(&function, location);
 	ts_text_append_char(out, '{');
-	put_text(out, "file", place->file);
-	ts_text_printf(out, ",\"line\":%" PRIu32 ",", place->line);
+	put_text(out, "file", location->file);
+	ts_text_printf(out, ",\"line\":%" PRIu32 ",", location->line);
 	put_text(out, "inlined", ts_text_cstr(&function));
 	ts_text_append_char(out, '}');
 }
@@ -49,8 +49,8 @@ static void put_place(struct ts_text *out, const struct ts_cubin_location *place
 static void put_instruction(const struct ts_hot_view *hot, struct ts_text *out,
 			    const struct ts_pc_samples_instruction *one)
 {
-	struct ts_cubin_location places[TS_HOT_PLACES];
-	size_t count = ts_hot_places(hot, one, places);
+	struct ts_cubin_location locations[TS_HOT_LOCATIONS];
+	size_t count = ts_hot_locations(hot, one, locations);
 
 	ts_text_printf(out, "{\"offset\":%" PRId64 ",\"samples\":%" PRId64 ",\"share_pct\":%.2f,",
 		       one->offset, one->samples, ts_hot_share(hot, one->samples));
@@ -58,7 +58,7 @@ static void put_instruction(const struct ts_hot_view *hot, struct ts_text *out,
 	ts_text_append_str(out, ",\"source\":[");
 	for (size_t i = 0; i < count; i++) {
 		separate(out, i);
-		put_place(out, &places[i]);
+		put_location(out, &locations[i]);
 	}
 	ts_text_append_str(out, "],");
 	put_reasons(hot, out, &hot->hot->why[one->first_reason], one->reason_count);

@@ -102,23 +102,23 @@ static void put_why(const struct ts_hot_view *hot, struct ts_text *out,
 }
 
 /* "inner.h:5 in f(float) < kernel.cu:11": the innermost first. */
-static void put_places(const struct ts_hot_view *hot, struct ts_text *out,
-		       const struct ts_pc_samples_instruction *one)
+static void put_locations(const struct ts_hot_view *hot, struct ts_text *out,
+			  const struct ts_pc_samples_instruction *one)
 {
-	struct ts_cubin_location places[TS_HOT_PLACES];
-	size_t count = ts_hot_places(hot, one, places);
+	struct ts_cubin_location locations[TS_HOT_LOCATIONS];
+	size_t count = ts_hot_locations(hot, one, locations);
 
 	for (size_t i = 0; i < count; i++) {
-		struct ts_string file = { places[i].file, strlen(places[i].file) };
+		struct ts_string file = { locations[i].file, strlen(locations[i].file) };
 		size_t length;
 		const char *name = ts_frame_short_file(file, &length);
 
 		ts_text_append_str(out, i ? " < " : "");
 		ts_text_append(out, name, length);
-		ts_text_printf(out, ":%" PRIu32, places[i].line);
-		if (places[i].function) {
+		ts_text_printf(out, ":%" PRIu32, locations[i].line);
+		if (locations[i].function) {
 			ts_text_append_str(out, " in ");
-			ts_hot_append_function(out, &places[i]);
+			ts_hot_append_function(out, &locations[i]);
 		}
 	}
 }
@@ -139,7 +139,7 @@ static void add_instruction(const struct ts_hot_view *hot, struct ts_text_table 
 	if (hot->disassembly)
 		ts_text_table_str(table, sass ? sass : "");
 	ts_text_clear(&cell);
-	put_places(hot, &cell, one);
+	put_locations(hot, &cell, one);
 	if (!hot->no_lines[0])
 		ts_text_table_cell(table, cell.data, cell.length);
 	ts_text_table_end_row(table);

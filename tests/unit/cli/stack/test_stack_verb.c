@@ -89,7 +89,7 @@ TS_TEST(odd_ones_out)
 	TS_CHECK_INT(groups.group_count, 2);
 	TS_CHECK_INT(groups.groups[0].count, 7);
 	TS_CHECK_INT(groups.groups[1].count, 1);
-	TS_CHECK_INT(groups.groups[1].places[0].process->rank, 3);
+	TS_CHECK_INT(groups.groups[1].members[0].process->rank, 3);
 	TS_CHECK_INT(groups.common, 3);
 	TS_CHECK_INT(groups.process_count, 8);
 	ts_stack_groups_release(&groups);
@@ -108,8 +108,8 @@ TS_TEST(lines_tell_places_apart)
 	TS_CHECK_INT(groups.group_count, 3);
 	TS_CHECK_INT(groups.common, 1);
 	/* All of the same size: sorted by pid. */
-	TS_CHECK_INT(groups.groups[0].places[0].process->pid, 100);
-	TS_CHECK_INT(groups.groups[2].places[0].process->pid, 102);
+	TS_CHECK_INT(groups.groups[0].members[0].process->pid, 100);
+	TS_CHECK_INT(groups.groups[2].members[0].process->pid, 102);
 	ts_stack_groups_release(&groups);
 }
 

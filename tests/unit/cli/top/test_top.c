@@ -558,7 +558,7 @@ TS_TEST(keys_sort_and_ask)
 	TS_CHECK_INT(picture.delay_ns, 250000000);
 	type_all(&session, "d0.001\n");
 	TS_CHECK_INT(picture.delay_ns, 250000000);
-	TS_CHECK(session.said[0]);
+	TS_CHECK(session.message[0]);
 	type_all(&session, "d9\033");
 	TS_CHECK_INT(picture.delay_ns, 250000000);
 	type_all(&session, "/abx\x7f\n");
@@ -627,7 +627,7 @@ TS_TEST(a_signal_is_for_the_one_that_was_seen)
 
 static void draw_all_modes(struct ts_top_session *session)
 {
-	for (int mode = TS_TOP_TABLE; mode <= TS_TOP_ASK_SIGNAL; mode++) {
+	for (int mode = TS_TOP_TABLE; mode <= TS_TOP_PROMPT_SIGNAL; mode++) {
 		session->mode = (enum ts_top_mode)mode;
 		TS_CHECK_INT(ts_top_view_arrange(&session->view, &picture), 0);
 		ts_top_draw(session);

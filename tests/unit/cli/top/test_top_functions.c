@@ -39,7 +39,7 @@ static struct ts_top_function get(const struct ts_top_functions *functions, cons
 		if (!strcmp(functions->functions[i].name, name))
 			return functions->functions[i];
 	}
-	return (struct ts_top_function){ .own_ns = -1 };
+	return (struct ts_top_function){ .self_ns = -1 };
 }
 
 TS_TEST(own_and_total)
@@ -51,11 +51,11 @@ TS_TEST(own_and_total)
 	add(&functions, "cba", 20);
 	add(&functions, "a", 3);
 	ts_top_functions_turn(&functions);
-	TS_CHECK_INT(get(&functions, "a").own_ns, 3);
+	TS_CHECK_INT(get(&functions, "a").self_ns, 3);
 	TS_CHECK_INT(get(&functions, "a").total_ns, 33);
-	TS_CHECK_INT(get(&functions, "b").own_ns, 10);
+	TS_CHECK_INT(get(&functions, "b").self_ns, 10);
 	TS_CHECK_INT(get(&functions, "b").total_ns, 30);
-	TS_CHECK_INT(get(&functions, "c").own_ns, 20);
+	TS_CHECK_INT(get(&functions, "c").self_ns, 20);
 	TS_CHECK_INT(get(&functions, "c").total_ns, 20);
 	TS_CHECK_STR(order(&functions, false, 10), "cba");
 	TS_CHECK_STR(order(&functions, true, 10), "abc");
@@ -71,9 +71,9 @@ TS_TEST(recursion_counts_once)
 	add(&functions, "fgfgf", 7);
 	add(&functions, "gff", 5);
 	ts_top_functions_turn(&functions);
-	TS_CHECK_INT(get(&functions, "f").own_ns, 7);
+	TS_CHECK_INT(get(&functions, "f").self_ns, 7);
 	TS_CHECK_INT(get(&functions, "f").total_ns, 12);
-	TS_CHECK_INT(get(&functions, "g").own_ns, 5);
+	TS_CHECK_INT(get(&functions, "g").self_ns, 5);
 	TS_CHECK_INT(get(&functions, "g").total_ns, 12);
 	ts_top_functions_release(&functions);
 }
@@ -89,8 +89,8 @@ TS_TEST(intervals)
 	/* The current interval does not count yet. */
 	TS_CHECK_STR(order(&functions, false, 10), "a");
 	ts_top_functions_turn(&functions);
-	TS_CHECK_INT(get(&functions, "a").recent_own_ns, 0);
-	TS_CHECK_INT(get(&functions, "a").own_ns, 100);
+	TS_CHECK_INT(get(&functions, "a").recent_self_ns, 0);
+	TS_CHECK_INT(get(&functions, "a").self_ns, 100);
 	TS_CHECK_INT(get(&functions, "b").recent_total_ns, 1);
 	/* Recent time sorts before earlier time. */
 	TS_CHECK_STR(order(&functions, false, 10), "ba");
@@ -98,7 +98,7 @@ TS_TEST(intervals)
 	TS_CHECK_STR(order(&functions, false, 10), "");
 	add(&functions, "b", 2);
 	ts_top_functions_turn(&functions);
-	TS_CHECK_INT(get(&functions, "b").own_ns, 2);
+	TS_CHECK_INT(get(&functions, "b").self_ns, 2);
 	ts_top_functions_release(&functions);
 }
 

@@ -90,9 +90,9 @@ TS_TEST(functions_of_threads_that_do_something)
 	TS_CHECK_INT(picture.processes, 1);
 	TS_CHECK_INT(picture.function_count, 2);
 	TS_CHECK_STR(picture.functions[0].name, "step");
-	TS_CHECK_INT(picture.functions[0].own_ns, 3 * TICK_NS);
+	TS_CHECK_INT(picture.functions[0].self_ns, 3 * TICK_NS);
 	TS_CHECK_INT(picture.functions[0].total_ns, 3 * TICK_NS);
-	TS_CHECK_INT(picture.functions[1].own_ns, TICK_NS);
+	TS_CHECK_INT(picture.functions[1].self_ns, TICK_NS);
 	TS_CHECK_INT(picture.functions[1].total_ns, 4 * TICK_NS);
 	ts_top_python_snapshot_release(&picture);
 	/* No new samples: totals stay, recent times do not. */
@@ -145,7 +145,7 @@ TS_TEST(codes_of_another_process_are_the_same_functions)
 	take(python, 100, TS_PYTHON_RUNS, "1");
 	TS_CHECK_INT(ts_top_python_refresh(python, &wish, &picture, &err), TS_OK);
 	TS_CHECK_INT(picture.function_count, 1);
-	TS_CHECK_INT(picture.functions[0].own_ns, 2 * TICK_NS);
+	TS_CHECK_INT(picture.functions[0].self_ns, 2 * TICK_NS);
 	ts_top_python_snapshot_release(&picture);
 	ts_top_python_close(python);
 }
@@ -187,9 +187,9 @@ TS_TEST(as_json)
 	struct ts_top_function function = { .name = "f\"",
 					    .file = "x.py",
 					    .line = 3,
-					    .own_ns = 1000000000,
+					    .self_ns = 1000000000,
 					    .total_ns = 2000000000,
-					    .recent_own_ns = 500000000,
+					    .recent_self_ns = 500000000,
 					    .recent_total_ns = 1000000000 };
 	struct ts_top_python_thread thread = {
 		.pid = 1, .tid = 2, .name = "t", .state = TS_PYTHON_HAS_GIL
