@@ -46,7 +46,7 @@ void ts_finding_set(struct ts_finding *finding, enum ts_check_state state, const
 	va_end(arguments);
 }
 
-void ts_finding_mend(struct ts_finding *finding, const char *format, ...)
+void ts_finding_fix(struct ts_finding *finding, const char *format, ...)
 {
 	va_list arguments;
 

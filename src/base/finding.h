@@ -13,7 +13,7 @@
 /* All truncate what is too long. */
 void ts_finding_set(struct ts_finding *finding, enum ts_check_state state, const char *format, ...)
 	TS_PRINTF_LIKE(3, 4);
-void ts_finding_mend(struct ts_finding *finding, const char *format, ...) TS_PRINTF_LIKE(2, 3);
+void ts_finding_fix(struct ts_finding *finding, const char *format, ...) TS_PRINTF_LIKE(2, 3);
 void ts_finding_note(struct ts_finding *finding, const char *format, ...) TS_PRINTF_LIKE(2, 3);
 
 #define TS_QUOTED_BYTES 512

@@ -179,14 +179,15 @@ static void add_sign(struct ts_machine *machine, const char *sign, unsigned int 
 /* Cgroup paths name the runtime unless the container has its own cgroup namespace. */
 static const char *runtime_of_cgroup(void)
 {
-	static const char *const words[] = { "docker", "kubepods", "libpod", "containerd", "lxc" };
+	static const char *const runtimes[] = { "docker", "kubepods", "libpod", "containerd",
+						"lxc" };
 	char text[4096];
 
-	for (size_t i = 0;
-	     ts_machine_read("/proc/self/cgroup", text, sizeof(text)) && i < TS_ARRAY_SIZE(words);
+	for (size_t i = 0; ts_machine_read("/proc/self/cgroup", text, sizeof(text)) &&
+			   i < TS_ARRAY_SIZE(runtimes);
 	     i++) {
-		if (strstr(text, words[i]))
-			return words[i];
+		if (strstr(text, runtimes[i]))
+			return runtimes[i];
 	}
 	return NULL;
 }
@@ -214,7 +215,7 @@ static void look_at_container(struct ts_machine *machine)
 {
 	unsigned int sure = 0, signs = 0;
 
-	if (machine->own_pid_namespace)
+	if (machine->private_pid_namespace)
 		add_sign(machine, "pid namespace", &sure);
 	if (is_inner_namespace("/proc/self/ns/cgroup", INITIAL_CGROUP_NAMESPACE))
 		add_sign(machine, "cgroup namespace", &signs);
@@ -248,7 +249,8 @@ void ts_machine_look(struct ts_machine *ret_machine)
 	look_at_system(machine);
 	look_at_status(machine);
 	machine->user_namespace = is_inner_namespace("/proc/self/ns/user", INITIAL_USER_NAMESPACE);
-	machine->own_pid_namespace = is_inner_namespace("/proc/self/ns/pid", INITIAL_PID_NAMESPACE);
+	machine->private_pid_namespace =
+		is_inner_namespace("/proc/self/ns/pid", INITIAL_PID_NAMESPACE);
 	machine->virtual = looks_virtual();
 	machine->yama = ts_machine_setting("/proc/sys/kernel/yama/ptrace_scope");
 	machine->perf_paranoid = ts_machine_setting("/proc/sys/kernel/perf_event_paranoid");

@@ -28,8 +28,8 @@ struct ts_machine {
 	uid_t uid;
 	uint64_t capabilities, capabilities_bound; /* effective; bounding set */
 	bool no_new_privileges;
-	bool user_namespace;    /* not the initial one: root in it is not root on the host */
-	bool own_pid_namespace; /* processes outside are invisible */
+	bool user_namespace;        /* not the initial one: root in it is not root on the host */
+	bool private_pid_namespace; /* processes outside are invisible */
 	bool virtual;
 	int seccomp; /* 0 none, 1 strict, 2 filters */
 	enum ts_container container;

@@ -45,23 +45,23 @@ struct doctor {
 	struct ts_probe *probes;
 	size_t count;
 	unsigned int states[TS_CHECK_STATES];
-	unsigned int *mends; /* the number of each probe's, 0: none */
-	unsigned int mend_count;
+	unsigned int *fix_numbers; /* the number of each probe's, 0: none */
+	unsigned int fix_count;
 	bool basics_work;
 	bool is_waiting_shown;
 };
 
 /* ---- which checks ---- */
 
-static bool is_asked_for(const struct ts_check *check, const char *name)
+static bool is_requested(const struct ts_check *check, const char *name)
 {
 	return !strcmp(check->id, name) || !strcmp(check->group, name);
 }
 
-static bool is_any_asked_for(const struct ts_check *check, char **names, int count)
+static bool is_any_requested(const struct ts_check *check, char **names, int count)
 {
 	for (int i = 0; i < count; i++) {
-		if (is_asked_for(check, names[i]))
+		if (is_requested(check, names[i]))
 			return true;
 	}
 	return count == 0;
@@ -73,7 +73,7 @@ static bool is_known(const char *name)
 	const struct ts_check *checks = ts_check_list(&count);
 
 	for (size_t i = 0; i < count; i++)
-		if (is_asked_for(&checks[i], name))
+		if (is_requested(&checks[i], name))
 			return true;
 	return false;
 }
@@ -87,7 +87,7 @@ static int check_name(const char *name)
 
 	ts_nearest_init(&nearest, name);
 	for (size_t i = 0; i < count; i++) {
-		if (is_asked_for(&checks[i], name))
+		if (is_requested(&checks[i], name))
 			return TS_EXIT_DONE;
 		ts_nearest_offer(&nearest, checks[i].id);
 		ts_nearest_offer(&nearest, checks[i].group);
@@ -133,15 +133,15 @@ static int choose(struct doctor *doctor, char **names, int name_count)
 			return code;
 	}
 	doctor->probes = calloc(count, sizeof(*doctor->probes));
-	doctor->mends = calloc(count, sizeof(*doctor->mends));
-	if (!doctor->probes || !doctor->mends) {
+	doctor->fix_numbers = calloc(count, sizeof(*doctor->fix_numbers));
+	if (!doctor->probes || !doctor->fix_numbers) {
 		struct ts_error err;
 
 		ts_error_set(&err, TS_ENOMEM, "no memory");
 		return ts_report_error(&err);
 	}
 	for (size_t i = 0; i < count; i++) {
-		if (is_any_asked_for(&checks[i], names, name_count))
+		if (is_any_requested(&checks[i], names, name_count))
 			doctor->probes[doctor->count++].check = &checks[i];
 	}
 	return TS_EXIT_DONE;
@@ -169,7 +169,7 @@ static void on_waiting(void *context, const struct ts_probe *probes, size_t coun
 {
 	struct doctor *doctor = context;
 	TS_SCOPED(ts_text) line = { 0 };
-	size_t room = ts_terminal_stderr_width();
+	size_t line_columns = ts_terminal_stderr_width();
 
 	if (since_ns < SHOW_WAITING_NS || !ts_terminal_stderr())
 		return;
@@ -178,7 +178,8 @@ static void on_waiting(void *context, const struct ts_probe *probes, size_t coun
 		if (!probes[i].is_done)
 			ts_text_printf(&line, " %s", probes[i].check->id);
 	}
-	fprintf(stderr, "\r\033[K%.*s", (int)TS_MIN(line.length, room ? room - 1 : 79),
+	fprintf(stderr, "\r\033[K%.*s",
+		(int)TS_MIN(line.length, line_columns ? line_columns - 1 : 79),
 		ts_text_cstr(&line));
 	fflush(stderr);
 	doctor->is_waiting_shown = true;
@@ -239,17 +240,17 @@ static void put_blanks(size_t count)
  */
 static void put_wrapped(const char *text, size_t at)
 {
-	size_t width = ts_terminal_stdout_width(), used = 0, room;
+	size_t width = ts_terminal_stdout_width(), used = 0, line_columns;
 	TS_SCOPED(ts_text) shown = { 0 };
 
 	ts_text_append_shown(&shown, text, strlen(text));
 	text = ts_text_cstr(&shown);
 	width = width ? width : LINE_COLUMNS;
-	room = width > at + LEAST_COLUMNS ? width - at : LEAST_COLUMNS;
+	line_columns = width > at + LEAST_COLUMNS ? width - at : LEAST_COLUMNS;
 	while (*text) {
 		size_t bytes = strcspn(text, " "), columns = ts_text_shown_width(text, bytes);
 
-		if (used && used + 1 + columns > room) {
+		if (used && used + 1 + columns > line_columns) {
 			ts_text_append_char(ts_stdout(), '\n');
 			put_blanks(at);
 			used = 0;
@@ -277,28 +278,28 @@ static const char *style_of(enum ts_check_state state)
 	}
 }
 
-static bool has_mend(const struct ts_probe *probe)
+static bool has_fix(const struct ts_probe *probe)
 {
 	return probe->finding.state != TS_CHECK_YES &&
 	       (probe->finding.fix[0] || probe->finding.note[0]);
 }
 
 /* The same command is listed once. */
-static void number_mends(struct doctor *doctor)
+static void number_fixes(struct doctor *doctor)
 {
 	for (size_t i = 0; i < doctor->count; i++) {
 		const struct ts_finding *finding = &doctor->probes[i].finding;
 
-		if (!has_mend(&doctor->probes[i]))
+		if (!has_fix(&doctor->probes[i]))
 			continue;
-		for (size_t j = 0; j < i && !doctor->mends[i]; j++) {
-			if (doctor->mends[j] &&
+		for (size_t j = 0; j < i && !doctor->fix_numbers[i]; j++) {
+			if (doctor->fix_numbers[j] &&
 			    !strcmp(doctor->probes[j].finding.fix, finding->fix) &&
 			    !strcmp(doctor->probes[j].finding.note, finding->note))
-				doctor->mends[i] = doctor->mends[j];
+				doctor->fix_numbers[i] = doctor->fix_numbers[j];
 		}
-		if (!doctor->mends[i])
-			doctor->mends[i] = ++doctor->mend_count;
+		if (!doctor->fix_numbers[i])
+			doctor->fix_numbers[i] = ++doctor->fix_count;
 	}
 }
 
@@ -328,8 +329,8 @@ static void show_row(const struct doctor *doctor, size_t index, size_t id_column
 	ts_text_append_str(&why, finding->text);
 	if (check->caution && finding->state != TS_CHECK_ABSENT)
 		ts_text_printf(&why, " (%s)", check->caution);
-	if (doctor->mends[index])
-		ts_text_printf(&why, " [%u]", doctor->mends[index]);
+	if (doctor->fix_numbers[index])
+		ts_text_printf(&why, " [%u]", doctor->fix_numbers[index]);
 	put_wrapped(ts_text_cstr(&why), ID_AT + id_columns + 2 + STATE_COLUMNS + 1);
 }
 
@@ -364,11 +365,11 @@ static void show_header(const struct doctor *doctor)
 	put_wrapped(ts_text_cstr(&line), 0);
 }
 
-static void show_mends(const struct doctor *doctor)
+static void show_fixes(const struct doctor *doctor)
 {
 	unsigned int number = 0;
 
-	if (!doctor->mend_count)
+	if (!doctor->fix_count)
 		return;
 	ts_text_append_char(ts_stdout(), '\n');
 	put_styled(BOLD, "to fix");
@@ -376,7 +377,7 @@ static void show_mends(const struct doctor *doctor)
 	for (size_t i = 0; i < doctor->count; i++) {
 		const struct ts_finding *finding = &doctor->probes[i].finding;
 
-		if (doctor->mends[i] <= number)
+		if (doctor->fix_numbers[i] <= number)
 			continue;
 		number++;
 		ts_text_printf(ts_stdout(), "  [%u]%s ", number, number < 10 ? " " : "");
@@ -442,7 +443,7 @@ static void show_text(struct doctor *doctor)
 	size_t columns = longest_id(doctor);
 	const char *group = "";
 
-	number_mends(doctor);
+	number_fixes(doctor);
 	show_header(doctor);
 	for (size_t i = 0; i < doctor->count; i++) {
 		const struct ts_check *check = doctor->probes[i].check;
@@ -455,7 +456,7 @@ static void show_text(struct doctor *doctor)
 		}
 		show_row(doctor, i, columns);
 	}
-	show_mends(doctor);
+	show_fixes(doctor);
 	show_summary(doctor);
 }
 
@@ -503,7 +504,7 @@ static void show_json_machine(struct ts_text *out, const struct ts_machine *mach
 		"\"virtual\":%s,\"user_namespace\":%s,\"pid_namespace\":%s,\"no_new_privileges\":%s,"
 		"\"seccomp\":%d,\"uid\":%u,\"capabilities\":[",
 		bool_text(machine->virtual), bool_text(machine->user_namespace),
-		bool_text(machine->own_pid_namespace), bool_text(machine->no_new_privileges),
+		bool_text(machine->private_pid_namespace), bool_text(machine->no_new_privileges),
 		machine->seccomp, (unsigned int)machine->uid);
 	for (; capability->name; capability++) {
 		if (ts_machine_has(machine, capability->number)) {
@@ -524,8 +525,8 @@ static void show_json_check(struct ts_text *out, const struct ts_probe *probe)
 	put_text(out, "title", check->title);
 	put_text(out, "state", ts_check_state_name(probe->finding.state));
 	put_text(out, "why", probe->finding.text);
-	put_text(out, "mend", probe->finding.fix);
-	put_text(out, "mend_note", probe->finding.note);
+	put_text(out, "fix", probe->finding.fix);
+	put_text(out, "fix_note", probe->finding.note);
 	put_text(out, "used_by", check->used_by);
 	put_text(out, "caution", check->caution);
 	ts_text_printf(out, "\"basic\":%s,\"took_ns\":%" PRId64 "}", bool_text(check->is_basic),
@@ -603,6 +604,6 @@ int ts_verb_doctor(int argc, char **argv)
 		exit_code = doctor.basics_work ? TS_EXIT_DONE : TS_EXIT_CAPABILITY;
 	}
 	free(doctor.probes);
-	free(doctor.mends);
+	free(doctor.fix_numbers);
 	return exit_code;
 }

@@ -51,19 +51,19 @@ TS_CHECK_FUNCTION(btf);
 /* ---- diagnoses: what errors mean on a machine ---- */
 
 /* Explains the errors (0: success) of accessing a child, and another process of the same user. */
-void ts_judge_attach(const struct ts_machine *machine, int child_error, int other_error,
-		     struct ts_finding *finding);
-void ts_judge_yama(const struct ts_machine *machine, struct ts_finding *finding);
+void ts_classify_attach(const struct ts_machine *machine, int child_error, int other_error,
+			struct ts_finding *finding);
+void ts_classify_yama(const struct ts_machine *machine, struct ts_finding *finding);
 
 /*
  * Explains why perf_event_open() failed. `filter_error` is the error of a call that can never
  * succeed: it shows whether a seccomp filter refused. `level` is the highest perf_event_paranoid at
  * which users are permitted; TS_SETTING_NONE: no such level.
  */
-void ts_judge_perf(const struct ts_machine *machine, int error, int filter_error, int level,
-		   struct ts_finding *finding);
-void ts_judge_bpf(const struct ts_machine *machine, int error, int filter_error,
-		  struct ts_finding *finding);
+void ts_classify_perf(const struct ts_machine *machine, int error, int filter_error, int level,
+		      struct ts_finding *finding);
+void ts_classify_bpf(const struct ts_machine *machine, int error, int filter_error,
+		     struct ts_finding *finding);
 
 /* ---- helpers ---- */
 

@@ -113,6 +113,6 @@ void ts_check_run(const struct ts_check *check, const struct ts_machine *machine
 	ts_finding_set(ret_finding,
 		       (unsigned int)found.state < TS_CHECK_STATES ? found.state : TS_CHECK_UNKNOWN,
 		       "%.*s", (int)sizeof(found.text), found.text);
-	ts_finding_mend(ret_finding, "%.*s", (int)sizeof(found.fix), found.fix);
+	ts_finding_fix(ret_finding, "%.*s", (int)sizeof(found.fix), found.fix);
 	ts_finding_note(ret_finding, "%.*s", (int)sizeof(found.note), found.note);
 }

@@ -78,10 +78,10 @@ static void search_areas(uint64_t session, struct search *ret_search, struct ts_
 /*
  * ld.so continues without a library that it cannot load, and reports that on standard error only.
  */
-static void judge_not_loaded(const char *program, const char *agent, char *said,
-			     struct ts_finding *finding)
+static void classify_not_loaded(const char *program, const char *agent, char *captured,
+				struct ts_finding *finding)
 {
-	char *line = strstr(said, "cannot be preloaded");
+	char *line = strstr(captured, "cannot be preloaded");
 	char *cause = line ? strchr(line, '(') : NULL;
 	char quoted[TS_QUOTED_BYTES];
 
@@ -95,7 +95,7 @@ static void judge_not_loaded(const char *program, const char *agent, char *said,
 	cause[strcspn(cause, ")\n")] = '\0';
 	ts_finding_set(finding, TS_CHECK_NO, "the agent was not loaded: %s", cause + 1);
 	if (strstr(cause + 1, "failed to map") || strstr(cause + 1, "cannot open")) {
-		ts_finding_mend(
+		ts_finding_fix(
 			finding,
 			"sudo install -D %s /usr/local/lib/tracesmith/libtracesmith-agent.so && export TRACESMITH_AGENT_PATH=/usr/local/lib/tracesmith/libtracesmith-agent.so",
 			ts_finding_quote(agent, quoted));
@@ -121,8 +121,8 @@ static bool blame(void (*check)(const struct ts_machine *, struct ts_finding *),
 	return true;
 }
 
-static void judge(const struct ts_machine *machine, const char *program, const char *agent,
-		  int status, char *said, uint64_t session, struct ts_finding *finding)
+static void classify(const struct ts_machine *machine, const char *program, const char *agent,
+		     int status, char *captured, uint64_t session, struct ts_finding *finding)
 {
 	struct ts_error err = { 0 };
 	struct search search;
@@ -145,7 +145,7 @@ static void judge(const struct ts_machine *machine, const char *program, const c
 	else if (err.code)
 		ts_finding_set(finding, TS_CHECK_NO, "%s", err.message);
 	else
-		judge_not_loaded(program, agent, said, finding);
+		classify_not_loaded(program, agent, captured, finding);
 }
 
 /* ---- test run ---- */
@@ -161,9 +161,9 @@ static void clear_environment(void)
 	setenv("LC_ALL", "C", 1);
 }
 
-/* Runs the program; `said` gets its standard error. */
+/* Runs the program; `captured` gets its standard error. */
 static int run_program(char *const *arguments, const char *agent, uint64_t session, int *ret_status,
-		       char *said, size_t bytes, struct ts_error *err)
+		       char *captured, size_t bytes, struct ts_error *err)
 {
 	struct ts_launch_options options = { .argv = (char **)arguments,
 					     .agent = agent,
@@ -184,8 +184,8 @@ static int run_program(char *const *arguments, const char *agent, uint64_t sessi
 		return rc;
 	while (waitpid(pid, ret_status, 0) != pid)
 		;
-	got = output >= 0 ? pread(output, said, bytes - 1, 0) : 0;
-	said[got > 0 ? got : 0] = '\0';
+	got = output >= 0 ? pread(output, captured, bytes - 1, 0) : 0;
+	captured[got > 0 ? got : 0] = '\0';
 	return TS_OK;
 }
 
@@ -194,7 +194,7 @@ void ts_check_agent(const struct ts_machine *machine, struct ts_finding *ret_fin
 	char *const plain[] = { (char *)"true", NULL };
 	char *const shell[] = { (char *)"/bin/sh", (char *)"-c", (char *)":", NULL };
 	char *const *arguments = plain;
-	char agent[TS_AGENT_PATH_BYTES], said[512];
+	char agent[TS_AGENT_PATH_BYTES], captured[512];
 	uint64_t session = 0;
 	struct ts_error err;
 	int status, rc;
@@ -207,32 +207,34 @@ void ts_check_agent(const struct ts_machine *machine, struct ts_finding *ret_fin
 	session |= 1;
 	rc = ts_agent_library_find(agent, sizeof(agent), &err);
 	if (!rc) {
-		rc = run_program(arguments, agent, session, &status, said, sizeof(said), &err);
+		rc = run_program(arguments, agent, session, &status, captured, sizeof(captured),
+				 &err);
 		if (rc == TS_ENOTFOUND) {
 			arguments = shell;
-			rc = run_program(arguments, agent, session, &status, said, sizeof(said),
-					 &err);
+			rc = run_program(arguments, agent, session, &status, captured,
+					 sizeof(captured), &err);
 		}
 	}
 	if (rc)
 		ts_finding_set(ret_finding, rc == TS_ENOTFOUND ? TS_CHECK_UNKNOWN : TS_CHECK_NO,
 			       "%s", err.message);
 	else
-		judge(machine, arguments[0], agent, status, said, session, ret_finding);
+		classify(machine, arguments[0], agent, status, captured, session, ret_finding);
 }
 
 /* ---- the live directory ---- */
 
-static void mend_directory(const char *path, const struct ts_error *err, struct ts_finding *finding)
+static void suggest_directory(const char *path, const struct ts_error *err,
+			      struct ts_finding *finding)
 {
 	char quoted[TS_QUOTED_BYTES];
 
 	if (strstr(err->message, "chmod"))
-		ts_finding_mend(finding, "chmod 700 %s", ts_finding_quote(path, quoted));
+		ts_finding_fix(finding, "chmod 700 %s", ts_finding_quote(path, quoted));
 	else if (getenv("TRACESMITH_LIVE_DIR"))
-		ts_finding_mend(finding, "unset TRACESMITH_LIVE_DIR");
+		ts_finding_fix(finding, "unset TRACESMITH_LIVE_DIR");
 	else
-		ts_finding_mend(
+		ts_finding_fix(
 			finding,
 			"mkdir -m 700 /tmp/tracesmith-$(id -u) && export TRACESMITH_LIVE_DIR=/tmp/tracesmith-$(id -u)");
 }
@@ -274,7 +276,7 @@ void ts_check_live_directory(const struct ts_machine *machine, struct ts_finding
 		ts_error_errno(&err, error, "cannot create a file in '%s'", path);
 	}
 	ts_finding_set(ret_finding, TS_CHECK_NO, "%s", err.message);
-	mend_directory(path, &err, ret_finding);
+	suggest_directory(path, &err, ret_finding);
 }
 
 /* ---- /proc ---- */
@@ -299,7 +301,7 @@ static const char *unreadable(pid_t pid, int *ret_error)
 	return NULL;
 }
 
-static void judge_proc(const struct ts_machine *machine, pid_t child, struct ts_finding *finding)
+static void classify_proc(const struct ts_machine *machine, pid_t child, struct ts_finding *finding)
 {
 	int error = 0;
 	const char *name = unreadable(child, &error);
@@ -313,7 +315,7 @@ static void judge_proc(const struct ts_machine *machine, pid_t child, struct ts_
 		ts_finding_set(finding, TS_CHECK_LIMITED,
 			       "only own processes are visible; those of others are hidden "
 			       "(hidepid)");
-		ts_finding_mend(finding, "sudo mount -o remount,hidepid=0 /proc");
+		ts_finding_fix(finding, "sudo mount -o remount,hidepid=0 /proc");
 		ts_finding_note(
 			finding,
 			"%smakes all processes visible to all users; safer: run tracesmith with "
@@ -324,7 +326,7 @@ static void judge_proc(const struct ts_machine *machine, pid_t child, struct ts_
 			       "cannot read /proc/PID/%s of a child "
 			       "process: %s",
 			       name, ts_errno_name(error));
-		ts_finding_mend(finding, "sudo mount -t proc proc /proc");
+		ts_finding_fix(finding, "sudo mount -t proc proc /proc");
 	} else {
 		ts_finding_set(finding, TS_CHECK_LIMITED,
 			       "cannot read /proc/PID/%s of a child process: %s", name,
@@ -341,6 +343,6 @@ void ts_check_proc(const struct ts_machine *machine, struct ts_finding *ret_find
 			       "cannot create a process for the check");
 		return;
 	}
-	judge_proc(machine, child, ret_finding);
+	classify_proc(machine, child, ret_finding);
 	ts_sleeper_stop(child, false);
 }

@@ -34,23 +34,23 @@ static int filter_error(void)
 
 /* ---- diagnosis ---- */
 
-static void mend_rights(const struct ts_machine *machine, struct ts_finding *finding)
+static void suggest_rights(const struct ts_machine *machine, struct ts_finding *finding)
 {
 	/* Levels above 2 exist only in Debian and Ubuntu kernels, which require more. */
 	const char *rights = machine->perf_paranoid > 2 ? "--cap-add SYS_ADMIN"
 							: "--cap-add BPF --cap-add PERFMON";
 
 	if (machine->container == TS_CONTAINER_KUBERNETES)
-		ts_finding_mend(
+		ts_finding_fix(
 			finding,
 			"kubectl debug -it POD --target=CONTAINER --image=IMAGE --profile=sysadmin");
 	else if (machine->container)
-		ts_finding_mend(
+		ts_finding_fix(
 			finding,
 			"%s run %s -v /sys/kernel/tracing:/sys/kernel/tracing -v /sys/kernel/btf:/sys/kernel/btf:ro IMAGE",
 			machine->container == TS_CONTAINER_PODMAN ? "podman" : "docker", rights);
 	else
-		ts_finding_mend(finding, "sudo tracesmith doctor ebpf");
+		ts_finding_fix(finding, "sudo tracesmith doctor ebpf");
 	ts_finding_note(
 		finding,
 		machine->container
@@ -59,8 +59,8 @@ static void mend_rights(const struct ts_machine *machine, struct ts_finding *fin
 			: "eBPF tracing needs root, or CAP_BPF and CAP_PERFMON");
 }
 
-void ts_judge_bpf(const struct ts_machine *machine, int error, int filter,
-		  struct ts_finding *finding)
+void ts_classify_bpf(const struct ts_machine *machine, int error, int filter,
+		     struct ts_finding *finding)
 {
 	if (filter == ENOSYS && !machine->seccomp) {
 		ts_finding_set(finding, TS_CHECK_NO, "this kernel has no eBPF");
@@ -68,7 +68,7 @@ void ts_judge_bpf(const struct ts_machine *machine, int error, int filter,
 		ts_finding_set(finding, TS_CHECK_NO, "a seccomp filter denies bpf (%s)",
 			       ts_errno_name(filter));
 		if (!ts_note_filter(machine, finding))
-			mend_rights(machine, finding);
+			suggest_rights(machine, finding);
 	} else if (error == EPERM && machine->user_namespace) {
 		ts_finding_set(finding, TS_CHECK_NO,
 			       "EPERM: capabilities in a user namespace are not sufficient");
@@ -81,7 +81,7 @@ void ts_judge_bpf(const struct ts_machine *machine, int error, int filter,
 				       ? "despite CAP_BPF and CAP_PERFMON (kernel lockdown or a "
 					 "security module)"
 				       : "CAP_BPF and CAP_PERFMON are missing");
-		mend_rights(machine, finding);
+		suggest_rights(machine, finding);
 	} else if (error == EINVAL || error == E2BIG) {
 		ts_finding_set(finding, TS_CHECK_NO, "%s: this kernel is too old",
 			       ts_errno_name(error));
@@ -166,7 +166,7 @@ void ts_check_ebpf(const struct ts_machine *machine, struct ts_finding *ret_find
 		program = load_program();
 	error = errno;
 	if (program < 0)
-		ts_judge_bpf(machine, error, filter_error(), ret_finding);
+		ts_classify_bpf(machine, error, filter_error(), ret_finding);
 	else
 		attach_program(program, ring >= 0, ret_finding);
 }

@@ -20,7 +20,7 @@ struct census {
 	unsigned int seen, reached, denied;
 };
 
-static void look_into(pid_t pid, ino_t own_mounts, struct census *census)
+static void look_into(pid_t pid, ino_t self_mounts, struct census *census)
 {
 	char path[64];
 	struct stat status;
@@ -31,7 +31,7 @@ static void look_into(pid_t pid, ino_t own_mounts, struct census *census)
 		census->denied += errno == EACCES || errno == EPERM;
 		return;
 	}
-	if (status.st_ino == own_mounts)
+	if (status.st_ino == self_mounts)
 		return;
 	census->seen++;
 	snprintf(path, sizeof(path), "/proc/%d/root", (int)pid);
@@ -42,29 +42,30 @@ static void look_into(pid_t pid, ino_t own_mounts, struct census *census)
 	}
 }
 
-static struct census count_foreign(void)
+static struct census count_other_mounts(void)
 {
 	DIR *processes = opendir("/proc");
 	struct census census = { 0 };
 	struct dirent *entry;
-	struct stat own;
+	struct stat self_status;
 
-	if (stat("/proc/self/ns/mnt", &own))
-		own.st_ino = 0;
+	if (stat("/proc/self/ns/mnt", &self_status))
+		self_status.st_ino = 0;
 	while (processes && (entry = readdir(processes))) {
 		if (isdigit((unsigned char)*entry->d_name))
-			look_into((pid_t)strtol(entry->d_name, NULL, 10), own.st_ino, &census);
+			look_into((pid_t)strtol(entry->d_name, NULL, 10), self_status.st_ino,
+				  &census);
 	}
 	if (processes)
 		closedir(processes);
 	return census;
 }
 
-static void judge_inside(const struct ts_machine *machine, struct ts_finding *finding)
+static void classify_inside(const struct ts_machine *machine, struct ts_finding *finding)
 {
 	const char *runtime = ts_container_name(machine->container);
 
-	if (!machine->own_pid_namespace) {
+	if (!machine->private_pid_namespace) {
 		ts_finding_set(finding, TS_CHECK_YES,
 			       "inside a %s container (%s) that shares the host's pid namespace",
 			       runtime, machine->container_signs);
@@ -76,7 +77,7 @@ static void judge_inside(const struct ts_machine *machine, struct ts_finding *fi
 		       machine->container_signs);
 	if (machine->container == TS_CONTAINER_DOCKER ||
 	    machine->container == TS_CONTAINER_PODMAN) {
-		ts_finding_mend(finding, "%s run --pid=host --ipc=host IMAGE", runtime);
+		ts_finding_fix(finding, "%s run --pid=host --ipc=host IMAGE", runtime);
 		ts_finding_note(
 			finding,
 			"needed only to record processes outside; run this on the host; removes "
@@ -89,10 +90,10 @@ void ts_check_container(const struct ts_machine *machine, struct ts_finding *ret
 	struct census census;
 
 	if (machine->container) {
-		judge_inside(machine, ret_finding);
+		classify_inside(machine, ret_finding);
 		return;
 	}
-	census = count_foreign();
+	census = count_other_mounts();
 	if (census.denied && !ts_machine_has(machine, TS_CAP_SYS_PTRACE)) {
 		ts_finding_set(ret_finding, TS_CHECK_YES,
 			       "not in a container; only root can access containers of other "

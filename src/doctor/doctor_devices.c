@@ -127,13 +127,13 @@ void ts_check_nvml(const struct ts_machine *machine, struct ts_finding *ret_find
 	if (!check_source("nvml", ts_machine_pci_count(TS_PCI_NVIDIA, TS_PCI_DISPLAY), ret_finding))
 		return;
 	if (machine->container == TS_CONTAINER_DOCKER || machine->container == TS_CONTAINER_OTHER) {
-		ts_finding_mend(
+		ts_finding_fix(
 			ret_finding,
 			"docker run --gpus all -e NVIDIA_DRIVER_CAPABILITIES=compute,utility IMAGE");
 		ts_finding_note(ret_finding, "run this on the host, with NVIDIA's container "
 					     "toolkit");
 	} else {
-		ts_finding_mend(ret_finding, "nvidia-smi");
+		ts_finding_fix(ret_finding, "nvidia-smi");
 		ts_finding_note(ret_finding, "shows what is wrong with the driver");
 	}
 }
@@ -160,16 +160,16 @@ void ts_check_npu_smi(const struct ts_machine *machine, struct ts_finding *ret_f
 			  ret_finding))
 		return;
 	if (machine->container) {
-		ts_finding_mend(
+		ts_finding_fix(
 			ret_finding,
 			"docker run --device /dev/davinci0 --device /dev/davinci_manager --device /dev/devmm_svm --device /dev/hisi_hdc -v /usr/local/dcmi:/usr/local/dcmi:ro -v /usr/local/Ascend/driver:/usr/local/Ascend/driver:ro -v /usr/local/bin/npu-smi:/usr/local/bin/npu-smi:ro IMAGE");
 		ts_finding_note(ret_finding, "run this on the host");
 	} else if (is_closed("/dev/davinci*")) {
-		ts_finding_mend(ret_finding, "sudo usermod -a -G HwHiAiUser $USER");
+		ts_finding_fix(ret_finding, "sudo usermod -a -G HwHiAiUser $USER");
 		ts_finding_note(ret_finding, "then log in again; gives this user access to the "
 					     "NPUs");
 	} else {
-		ts_finding_mend(ret_finding, "npu-smi info");
+		ts_finding_fix(ret_finding, "npu-smi info");
 		ts_finding_note(ret_finding, "shows what is wrong with the driver");
 	}
 }
@@ -182,12 +182,12 @@ void ts_check_amd(const struct ts_machine *machine, struct ts_finding *ret_findi
 			  ret_finding))
 		return;
 	if (machine->container) {
-		ts_finding_mend(
+		ts_finding_fix(
 			ret_finding,
 			"docker run --device /dev/kfd --device /dev/dri --group-add video --group-add render IMAGE");
 		ts_finding_note(ret_finding, "run this on the host");
 	} else if (is_closed("/dev/kfd") || is_closed("/dev/dri/renderD*")) {
-		ts_finding_mend(ret_finding, "sudo usermod -a -G render,video $USER");
+		ts_finding_fix(ret_finding, "sudo usermod -a -G render,video $USER");
 		ts_finding_note(ret_finding, "then log in again; gives this user access to the "
 					     "GPUs");
 	}

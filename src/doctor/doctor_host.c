@@ -61,17 +61,17 @@ void ts_check_open_files(const struct ts_machine *machine, struct ts_finding *re
 		       "processes",
 		       (unsigned long long)limit.rlim_cur, (unsigned long long)limit.rlim_cur / 8);
 	if (limit.rlim_max >= FILES_ENOUGH)
-		ts_finding_mend(
+		ts_finding_fix(
 			ret_finding, "ulimit -n %llu",
 			(unsigned long long)(limit.rlim_max > 65536 ? 65536 : limit.rlim_max));
 	else
-		ts_finding_mend(ret_finding, "sudo prlimit --pid $$ --nofile=65536:65536");
+		ts_finding_fix(ret_finding, "sudo prlimit --pid $$ --nofile=65536:65536");
 }
 
 /* ---- cgroups ---- */
 
 /* Our cgroup v2 below /sys/fs/cgroup; false if there is none. */
-static bool own_cgroup(char *path, size_t bytes)
+static bool self_cgroup(char *path, size_t bytes)
 {
 	char text[4096], *line;
 
@@ -121,7 +121,7 @@ static bool find_limit(double *ret_processors)
 	bool found = limit_of_version_1(ret_processors);
 	double processors;
 
-	if (!own_cgroup(path, sizeof(path)))
+	if (!self_cgroup(path, sizeof(path)))
 		return found;
 	while (strlen(path) >= strlen("/sys/fs/cgroup")) {
 		if (limit_of(path, &processors) && (!found || processors < *ret_processors)) {
@@ -161,7 +161,7 @@ void ts_check_pressure(const struct ts_machine *machine, struct ts_finding *ret_
 	if (errno == ENOENT || errno == EOPNOTSUPP) {
 		ts_finding_set(ret_finding, TS_CHECK_ABSENT,
 			       "this kernel does not report pressure (%s)", ts_errno_name(errno));
-		ts_finding_mend(
+		ts_finding_fix(
 			ret_finding,
 			"sudo sed -i 's/^GRUB_CMDLINE_LINUX=\"/&psi=1 /' /etc/default/grub && sudo update-grub");
 		ts_finding_note(ret_finding, "%sthen reboot; needs a kernel with CONFIG_PSI",
@@ -207,12 +207,12 @@ void ts_check_build(const struct ts_machine *machine, struct ts_finding *ret_fin
 		ret_finding, TS_CHECK_LIMITED,
 		"zstd %s, zlib %s; no SQLite: databases of Nsight Systems and rocprofv3 cannot be imported",
 		ZSTD_versionString(), zlibVersion());
-	ts_finding_mend(ret_finding, "sudo apt install libsqlite3-dev");
+	ts_finding_fix(ret_finding, "sudo apt install libsqlite3-dev");
 	ts_finding_note(ret_finding, "then rebuild");
 #else
 	ts_finding_set(ret_finding, TS_CHECK_LIMITED, "zstd %s; no zlib: .gz files cannot be read",
 		       ZSTD_versionString());
-	ts_finding_mend(ret_finding, "sudo apt install zlib1g-dev");
+	ts_finding_fix(ret_finding, "sudo apt install zlib1g-dev");
 	ts_finding_note(ret_finding, "then rebuild");
 #endif
 	if (!ts_dwarf_is_available())

@@ -21,7 +21,7 @@
 #include "doctor/checks.h"
 
 /* The highest perf_event_paranoid at which the kernel permits unprivileged users. */
-#define LEVEL_OWN 2
+#define LEVEL_SELF 2
 #define LEVEL_MACHINE 0
 #define LEVEL_TRACEPOINTS (-1)
 
@@ -42,19 +42,19 @@ static int filter_error(void)
 
 /* ---- diagnosis ---- */
 
-static void mend_in_container(const struct ts_machine *machine, struct ts_finding *finding)
+static void suggest_in_container(const struct ts_machine *machine, struct ts_finding *finding)
 {
 	/* Levels above 2 exist only in Debian and Ubuntu kernels, which require more. */
 	const char *capability = machine->perf_paranoid > 2 ? "SYS_ADMIN" : "PERFMON";
 
 	if (machine->container == TS_CONTAINER_KUBERNETES)
-		ts_finding_mend(
+		ts_finding_fix(
 			finding,
 			"kubectl debug -it POD --target=CONTAINER --image=IMAGE --profile=sysadmin");
 	else
-		ts_finding_mend(finding, "%s run --cap-add %s IMAGE",
-				machine->container == TS_CONTAINER_PODMAN ? "podman" : "docker",
-				capability);
+		ts_finding_fix(finding, "%s run --cap-add %s IMAGE",
+			       machine->container == TS_CONTAINER_PODMAN ? "podman" : "docker",
+			       capability);
 	ts_finding_note(
 		finding, "run this on the host; %s",
 		machine->perf_paranoid > 2 || machine->container == TS_CONTAINER_KUBERNETES
@@ -71,15 +71,16 @@ static const char *what_level_opens(int level)
 			  : "lets every user observe everything, kernel events included";
 }
 
-static void mend_paranoid(const struct ts_machine *machine, int level, struct ts_finding *finding)
+static void suggest_paranoid(const struct ts_machine *machine, int level,
+			     struct ts_finding *finding)
 {
 	if (machine->container && (level == TS_SETTING_NONE || machine->perf_paranoid <= level)) {
-		mend_in_container(machine, finding);
+		suggest_in_container(machine, finding);
 	} else if (level == TS_SETTING_NONE) {
-		ts_finding_mend(finding, "sudo tracesmith doctor kernel");
+		ts_finding_fix(finding, "sudo tracesmith doctor kernel");
 		ts_finding_note(finding, "needs root or CAP_PERFMON");
 	} else {
-		ts_finding_mend(finding, "sudo sysctl kernel.perf_event_paranoid=%d", level);
+		ts_finding_fix(finding, "sudo sysctl kernel.perf_event_paranoid=%d", level);
 		ts_finding_note(finding,
 				"%s%s, until the next boot; safer: run tracesmith with sudo",
 				machine->container ? "run this on the host; " : "",
@@ -87,8 +88,8 @@ static void mend_paranoid(const struct ts_machine *machine, int level, struct ts
 	}
 }
 
-void ts_judge_perf(const struct ts_machine *machine, int error, int filter, int level,
-		   struct ts_finding *finding)
+void ts_classify_perf(const struct ts_machine *machine, int error, int filter, int level,
+		      struct ts_finding *finding)
 {
 	if (filter == EPERM || filter == ENOSYS) {
 		ts_finding_set(finding, TS_CHECK_NO,
@@ -97,7 +98,7 @@ void ts_judge_perf(const struct ts_machine *machine, int error, int filter, int 
 				       : "a seccomp filter denies perf_event_open (%s)",
 			       ts_errno_name(filter));
 		if ((machine->seccomp || filter == EPERM) && !ts_note_filter(machine, finding))
-			mend_in_container(machine, finding);
+			suggest_in_container(machine, finding);
 	} else if (error == EACCES || error == EPERM) {
 		if (level == TS_SETTING_NONE)
 			ts_finding_set(finding, TS_CHECK_NO, "%s: CAP_PERFMON is missing",
@@ -109,7 +110,7 @@ void ts_judge_perf(const struct ts_machine *machine, int error, int filter, int 
 				       : machine->user_namespace
 					       ? " and root in a user namespace is not sufficient"
 					       : "");
-		mend_paranoid(machine, level, finding);
+		suggest_paranoid(machine, level, finding);
 	} else if (error == ENOENT || error == EOPNOTSUPP || error == ENODEV) {
 		ts_finding_set(finding, TS_CHECK_ABSENT, "%s: no such event on this machine%s",
 			       ts_errno_name(error),
@@ -118,17 +119,17 @@ void ts_judge_perf(const struct ts_machine *machine, int error, int filter, int 
 						: "");
 	} else if (error == EMFILE) {
 		ts_finding_set(finding, TS_CHECK_NO, "EMFILE: the limit of open files is too low");
-		ts_finding_mend(finding, "ulimit -n $(ulimit -Hn)");
+		ts_finding_fix(finding, "ulimit -n $(ulimit -Hn)");
 	} else {
 		ts_finding_set(finding, TS_CHECK_UNKNOWN, "perf_event_open: %s",
 			       ts_errno_name(error));
 	}
 }
 
-static void judge_now(const struct ts_machine *machine, int error, int level,
-		      struct ts_finding *finding)
+static void classify_current(const struct ts_machine *machine, int error, int level,
+			     struct ts_finding *finding)
 {
-	ts_judge_perf(machine, error, filter_error(), level, finding);
+	ts_classify_perf(machine, error, filter_error(), level, finding);
 }
 
 /* ---- test run ---- */
@@ -155,7 +156,7 @@ static struct perf_event_attr software_clock(void)
 }
 
 /* Samples this process. Returns 0 or an errno; ENODATA if no sample came. */
-static int try_own(void)
+static int try_self(void)
 {
 	struct perf_event_attr attributes = software_clock();
 	size_t page = (size_t)sysconf(_SC_PAGESIZE);
@@ -187,13 +188,13 @@ static int try_other(void)
 
 void ts_check_perf(const struct ts_machine *machine, struct ts_finding *ret_finding)
 {
-	int own = try_own(), other = own ? 0 : try_other();
+	int self_error = try_self(), other = self_error ? 0 : try_other();
 
-	if (own == ENODATA)
+	if (self_error == ENODATA)
 		ts_finding_set(ret_finding, TS_CHECK_LIMITED,
 			       "the event was opened, but no sample arrived");
-	else if (own)
-		judge_now(machine, own, LEVEL_OWN, ret_finding);
+	else if (self_error)
+		classify_current(machine, self_error, LEVEL_SELF, ret_finding);
 	else if (other == EACCES || other == EPERM)
 		ts_finding_set(ret_finding, TS_CHECK_LIMITED,
 			       "samples of own processes; %s for other processes of this user: see "
@@ -216,7 +217,7 @@ void ts_check_perf_system(const struct ts_machine *machine, struct ts_finding *r
 	int fd = open_event(&attributes, -1, 0);
 
 	if (fd < 0) {
-		judge_now(machine, errno, LEVEL_MACHINE, ret_finding);
+		classify_current(machine, errno, LEVEL_MACHINE, ret_finding);
 		return;
 	}
 	work(1000000);
@@ -237,7 +238,7 @@ void ts_check_perf_hardware(const struct ts_machine *machine, struct ts_finding 
 	int fd = open_event(&attributes, 0, -1);
 
 	if (fd < 0) {
-		judge_now(machine, errno, LEVEL_OWN, ret_finding);
+		classify_current(machine, errno, LEVEL_SELF, ret_finding);
 		return;
 	}
 	work(1000000);
@@ -254,14 +255,15 @@ void ts_check_perf_hardware(const struct ts_machine *machine, struct ts_finding 
 /* The id of an event, or -1 with errno. */
 static int tracepoint_number(const char *event)
 {
-	static const char *const places[] = { "/sys/kernel/tracing", "/sys/kernel/debug/tracing" };
+	static const char *const mount_points[] = { "/sys/kernel/tracing",
+						    "/sys/kernel/debug/tracing" };
 	int error = ENOENT;
 
-	for (size_t i = 0; i < TS_ARRAY_SIZE(places); i++) {
+	for (size_t i = 0; i < TS_ARRAY_SIZE(mount_points); i++) {
 		char path[128];
 		int number;
 
-		snprintf(path, sizeof(path), "%s/events/%s/id", places[i], event);
+		snprintf(path, sizeof(path), "%s/events/%s/id", mount_points[i], event);
 		number = ts_machine_setting(path);
 		if (number != TS_SETTING_NONE)
 			return number;
@@ -272,26 +274,27 @@ static int tracepoint_number(const char *event)
 	return -1;
 }
 
-static void judge_tracefs(const struct ts_machine *machine, int error, struct ts_finding *finding)
+static void classify_tracefs(const struct ts_machine *machine, int error,
+			     struct ts_finding *finding)
 {
 	if (error == EACCES || error == EPERM) {
 		ts_finding_set(finding, TS_CHECK_NO,
 			       "/sys/kernel/tracing: %s: only root has "
 			       "access",
 			       ts_errno_name(error));
-		ts_finding_mend(finding, "sudo tracesmith doctor tracepoints");
+		ts_finding_fix(finding, "sudo tracesmith doctor tracepoints");
 		ts_finding_note(finding, "checks whether root has access");
 	} else if (machine->container) {
 		ts_finding_set(finding, TS_CHECK_NO, "tracefs is not mounted in this container");
-		ts_finding_mend(finding,
-				"docker run -v /sys/kernel/tracing:/sys/kernel/tracing IMAGE");
+		ts_finding_fix(finding,
+			       "docker run -v /sys/kernel/tracing:/sys/kernel/tracing IMAGE");
 		ts_finding_note(
 			finding,
 			"run this on the host; lets the container see events of the whole machine");
 	} else {
 		ts_finding_set(finding, TS_CHECK_NO,
 			       "tracefs is not mounted, or not in this kernel");
-		ts_finding_mend(finding, "sudo mount -t tracefs nodev /sys/kernel/tracing");
+		ts_finding_fix(finding, "sudo mount -t tracefs nodev /sys/kernel/tracing");
 	}
 }
 
@@ -304,9 +307,9 @@ void ts_check_tracepoints(const struct ts_machine *machine, struct ts_finding *r
 					      .sample_type = PERF_SAMPLE_RAW };
 
 	if (number < 0)
-		judge_tracefs(machine, errno, ret_finding);
+		classify_tracefs(machine, errno, ret_finding);
 	else if (open_event(&attributes, -1, 0) < 0)
-		judge_now(machine, errno, LEVEL_TRACEPOINTS, ret_finding);
+		classify_current(machine, errno, LEVEL_TRACEPOINTS, ret_finding);
 	else
 		ts_finding_set(ret_finding, TS_CHECK_YES,
 			       "sched:sched_switch can be traced on the whole machine");
@@ -373,7 +376,7 @@ void ts_check_uprobes(const struct ts_machine *machine, struct ts_finding *ret_f
 		ts_finding_set(ret_finding, TS_CHECK_NO,
 			       "this kernel has no uprobes for perf events");
 	else if (error)
-		judge_now(machine, error, TS_SETTING_NONE, ret_finding);
+		classify_current(machine, error, TS_SETTING_NONE, ret_finding);
 	else if (hits == 1)
 		ts_finding_set(ret_finding, TS_CHECK_YES, "probed a function of this tool");
 	else

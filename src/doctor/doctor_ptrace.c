@@ -35,16 +35,16 @@ static const char *container_ptrace(const struct ts_machine *machine)
 /*
  * Suggests a capability, which is narrower than the setting; the setting if that is not possible.
  */
-static void mend_yama(const struct ts_machine *machine, struct ts_finding *finding)
+static void suggest_yama(const struct ts_machine *machine, struct ts_finding *finding)
 {
 	if (machine->container) {
-		ts_finding_mend(finding, "%s", container_ptrace(machine));
+		ts_finding_fix(finding, "%s", container_ptrace(machine));
 		ts_finding_note(
 			finding,
 			"run this on the host; lets the container's programs read each other's "
 			"memory");
 	} else {
-		ts_finding_mend(finding, "sudo sysctl kernel.yama.ptrace_scope=0");
+		ts_finding_fix(finding, "sudo sysctl kernel.yama.ptrace_scope=0");
 		ts_finding_note(
 			finding, YAMA_WEAKENS
 			"; safer: run tracesmith with sudo, or sudo setcap cap_sys_ptrace+ep "
@@ -68,14 +68,14 @@ static bool is_filtered(void)
 	return ptrace(PTRACE_SETOPTIONS, 0, NULL, NULL) < 0 && errno == EPERM;
 }
 
-static void judge_refused_child(const struct ts_machine *machine, int error,
-				struct ts_finding *finding)
+static void classify_refused_child(const struct ts_machine *machine, int error,
+				   struct ts_finding *finding)
 {
 	if (machine->yama >= 3) {
 		ts_finding_set(finding, TS_CHECK_NO,
 			       "Yama's ptrace_scope is %d: denied to everyone, including root",
 			       machine->yama);
-		ts_finding_mend(
+		ts_finding_fix(
 			finding,
 			"grep -rn ptrace_scope /etc/sysctl.conf /etc/sysctl.d /usr/lib/sysctl.d");
 		ts_finding_note(
@@ -88,13 +88,13 @@ static void judge_refused_child(const struct ts_machine *machine, int error,
 			finding, TS_CHECK_NO,
 			"Yama's ptrace_scope is 2 and CAP_SYS_PTRACE is missing: denied even for "
 			"child processes");
-		mend_yama(machine, finding);
+		suggest_yama(machine, finding);
 	} else if (is_filtered()) {
 		ts_finding_set(finding, TS_CHECK_NO, "a seccomp filter%s denies the call: %s",
 			       machine->container ? " of the container" : "", ts_errno_name(error));
 		if (ts_note_filter(machine, finding))
 			return;
-		ts_finding_mend(finding, "%s", container_ptrace(machine));
+		ts_finding_fix(finding, "%s", container_ptrace(machine));
 		ts_finding_note(
 			finding,
 			"run this on the host; old versions of docker also need --security-opt "
@@ -105,7 +105,7 @@ static void judge_refused_child(const struct ts_machine *machine, int error,
 			"%s even for a child process: a security module (SELinux deny_ptrace, "
 			"AppArmor) denies it",
 			ts_errno_name(error));
-		ts_finding_mend(finding, "cat /proc/self/attr/current /sys/kernel/security/lsm");
+		ts_finding_fix(finding, "cat /proc/self/attr/current /sys/kernel/security/lsm");
 		ts_finding_note(finding, "shows the module");
 	} else if (error == ENOSYS) {
 		ts_finding_set(finding, TS_CHECK_NO, "this kernel does not have the system call");
@@ -115,11 +115,11 @@ static void judge_refused_child(const struct ts_machine *machine, int error,
 	}
 }
 
-void ts_judge_attach(const struct ts_machine *machine, int child_error, int other_error,
-		     struct ts_finding *finding)
+void ts_classify_attach(const struct ts_machine *machine, int child_error, int other_error,
+			struct ts_finding *finding)
 {
 	if (child_error) {
-		judge_refused_child(machine, child_error, finding);
+		classify_refused_child(machine, child_error, finding);
 	} else if (!other_error) {
 		ts_finding_set(finding, TS_CHECK_YES, "%s",
 			       ts_machine_has(machine, TS_CAP_SYS_PTRACE)
@@ -130,13 +130,13 @@ void ts_judge_attach(const struct ts_machine *machine, int child_error, int othe
 			       "only programs started by the tool: Yama's ptrace_scope is %d and "
 			       "CAP_SYS_PTRACE is missing",
 			       machine->yama);
-		mend_yama(machine, finding);
+		suggest_yama(machine, finding);
 	} else if (other_error == EPERM) {
 		ts_finding_set(
 			finding, TS_CHECK_LIMITED,
 			"only child processes; a security module denies other processes of this "
 			"user (EPERM)");
-		ts_finding_mend(finding, "cat /proc/self/attr/current /sys/kernel/security/lsm");
+		ts_finding_fix(finding, "cat /proc/self/attr/current /sys/kernel/security/lsm");
 		ts_finding_note(finding, "shows the module");
 	} else {
 		ts_finding_set(finding, TS_CHECK_UNKNOWN,
@@ -145,7 +145,7 @@ void ts_judge_attach(const struct ts_machine *machine, int child_error, int othe
 	}
 }
 
-void ts_judge_yama(const struct ts_machine *machine, struct ts_finding *finding)
+void ts_classify_yama(const struct ts_machine *machine, struct ts_finding *finding)
 {
 	static const char *const meanings[] = {
 		"all processes of the same user",
@@ -174,9 +174,9 @@ void ts_judge_yama(const struct ts_machine *machine, struct ts_finding *finding)
 	if (finding->state == TS_CHECK_YES)
 		return;
 	if (machine->yama == 3)
-		judge_refused_child(machine, EPERM, finding);
+		classify_refused_child(machine, EPERM, finding);
 	else
-		mend_yama(machine, finding);
+		suggest_yama(machine, finding);
 }
 
 /* ---- test run ---- */
@@ -203,12 +203,12 @@ static volatile uint64_t word = UINT64_C(0x7265616461626c65);
 static int try_read(pid_t pid)
 {
 	uint64_t expected = word, got = 0;
-	struct iovec here = { &got, sizeof(got) };
-	struct iovec there = { (void *)(uintptr_t)&word, sizeof(word) };
+	struct iovec local = { &got, sizeof(got) };
+	struct iovec remote = { (void *)(uintptr_t)&word, sizeof(word) };
 	ssize_t read_bytes;
 
 	word = 0;
-	read_bytes = process_vm_readv(pid, &here, 1, &there, 1, 0);
+	read_bytes = process_vm_readv(pid, &local, 1, &remote, 1, 0);
 	word = expected;
 	if (read_bytes < 0)
 		return errno;
@@ -244,7 +244,7 @@ void ts_check_ptrace(const struct ts_machine *machine, struct ts_finding *ret_fi
 		ts_finding_set(ret_finding, TS_CHECK_UNKNOWN,
 			       "cannot create a process for the check");
 	else if (error)
-		judge_refused_child(machine, error, ret_finding);
+		classify_refused_child(machine, error, ret_finding);
 	else
 		ts_finding_set(ret_finding, TS_CHECK_YES,
 			       "stopped a child process and let it continue");
@@ -255,7 +255,7 @@ void ts_check_attach(const struct ts_machine *machine, struct ts_finding *ret_fi
 	int child, other;
 
 	if (try_both(try_seize, &child, &other, ret_finding))
-		ts_judge_attach(machine, child, other, ret_finding);
+		ts_classify_attach(machine, child, other, ret_finding);
 }
 
 void ts_check_read_memory(const struct ts_machine *machine, struct ts_finding *ret_finding)
@@ -263,10 +263,10 @@ void ts_check_read_memory(const struct ts_machine *machine, struct ts_finding *r
 	int child, other;
 
 	if (try_both(try_read, &child, &other, ret_finding))
-		ts_judge_attach(machine, child, other, ret_finding);
+		ts_classify_attach(machine, child, other, ret_finding);
 }
 
 void ts_check_yama(const struct ts_machine *machine, struct ts_finding *ret_finding)
 {
-	ts_judge_yama(machine, ret_finding);
+	ts_classify_yama(machine, ret_finding);
 }

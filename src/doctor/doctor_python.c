@@ -237,10 +237,10 @@ static int start_python(struct interpreter *ret_python, int *ret_hold, pid_t *re
 static int read_secret(const struct interpreter *python)
 {
 	char got[sizeof(SECRET)] = "";
-	struct iovec here = { got, sizeof(SECRET) - 1 };
-	struct iovec there = { (void *)(uintptr_t)python->address, sizeof(SECRET) - 1 };
+	struct iovec local = { got, sizeof(SECRET) - 1 };
+	struct iovec remote = { (void *)(uintptr_t)python->address, sizeof(SECRET) - 1 };
 
-	if (process_vm_readv((pid_t)python->pid, &here, 1, &there, 1, 0) < 0)
+	if (process_vm_readv((pid_t)python->pid, &local, 1, &remote, 1, 0) < 0)
 		return errno;
 	return strcmp(got, SECRET) ? EIO : 0;
 }
@@ -249,7 +249,7 @@ static int read_secret(const struct interpreter *python)
  * Counts threads with a complete stack, and whether the main thread is one of them. It may not have
  * reached its input yet.
  */
-static int count_stacks(struct ts_python_reader *reader, size_t *ret_whole, bool *ret_has_main,
+static int count_stacks(struct ts_python_reader *reader, size_t *ret_complete, bool *ret_has_main,
 			struct ts_error *err)
 {
 	*ret_has_main = false;
@@ -262,9 +262,9 @@ static int count_stacks(struct ts_python_reader *reader, size_t *ret_whole, bool
 		rc = ts_python_sweep(reader, &sweep, err);
 		if (rc)
 			return rc;
-		*ret_whole = 0;
+		*ret_complete = 0;
 		for (size_t k = 0; k < sweep.count; k++) {
-			*ret_whole += sweep.threads[k].depth > 0;
+			*ret_complete += sweep.threads[k].depth > 0;
 			*ret_has_main |= sweep.threads[k].is_main && sweep.threads[k].depth;
 		}
 	}
@@ -276,23 +276,23 @@ static int read_stacks(const struct interpreter *python, char *ret_text, size_t 
 {
 	TS_AUTO(ts_python_reader) reader = NULL;
 	struct ts_error err;
-	size_t whole = 0;
+	size_t complete = 0;
 	bool has_main = false;
 	int rc = ts_python_reader_open(&reader, (pid_t)python->pid, 0, TS_PYTHON_NAMES, &err);
 
 	if (!rc)
-		rc = count_stacks(reader, &whole, &has_main, &err);
+		rc = count_stacks(reader, &complete, &has_main, &err);
 	if (rc) {
 		snprintf(ret_text, bytes, "%s", err.message);
 		return rc;
 	}
-	snprintf(ret_text, bytes, "%zu thread%s%s", whole, whole == 1 ? "" : "s",
+	snprintf(ret_text, bytes, "%zu thread%s%s", complete, complete == 1 ? "" : "s",
 		 has_main ? ", main" : "");
 	return has_main ? TS_OK : TS_EFORMAT;
 }
 
-static void judge_stacks(const struct interpreter *python, const char *name, const char *others,
-			 struct ts_finding *finding)
+static void classify_stacks(const struct interpreter *python, const char *name, const char *others,
+			    struct ts_finding *finding)
 {
 	char text[TS_ERROR_MESSAGE_BYTES];
 	int rc = read_stacks(python, text, sizeof(text));
@@ -313,7 +313,7 @@ static void judge_stacks(const struct interpreter *python, const char *name, con
 			       others);
 }
 
-static void judge(const struct interpreter *python, struct ts_finding *finding)
+static void classify(const struct interpreter *python, struct ts_finding *finding)
 {
 	int error = strcmp(python->kind, "cpython") ? 0 : read_secret(python);
 	char others[192], name[64];
@@ -329,10 +329,10 @@ static void judge(const struct interpreter *python, struct ts_finding *finding)
 		ts_finding_set(finding, TS_CHECK_NO, "%s: only stacks of CPython can be read%s",
 			       name, others);
 	else
-		judge_stacks(python, name, others, finding);
+		classify_stacks(python, name, others, finding);
 }
 
-static void judge_none(int status, struct ts_finding *finding)
+static void classify_none(int status, struct ts_finding *finding)
 {
 	char others[192];
 
@@ -355,9 +355,9 @@ void ts_check_python(const struct ts_machine *machine, struct ts_finding *ret_fi
 	int hold = -1, status = start_python(&python, &hold, &child);
 
 	if (status)
-		judge_none(status, ret_finding);
+		classify_none(status, ret_finding);
 	else
-		judge(&python, ret_finding);
+		classify(&python, ret_finding);
 	if (hold >= 0)
 		close(hold);
 	if (child > 0) {

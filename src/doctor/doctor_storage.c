@@ -58,11 +58,11 @@ static int try_allocate(const char *folder, uint64_t bytes)
 	return fallocate(fd, 0, 0, (off_t)bytes) ? errno : 0;
 }
 
-static void mend_size(const struct ts_machine *machine, struct ts_finding *finding)
+static void suggest_size(const struct ts_machine *machine, struct ts_finding *finding)
 {
 	switch (machine->container) {
 	case TS_CONTAINER_NONE:
-		ts_finding_mend(finding, "sudo mount -o remount,size=4G /dev/shm");
+		ts_finding_fix(finding, "sudo mount -o remount,size=4G /dev/shm");
 		ts_finding_note(finding, "until the next boot; only the files in it use memory");
 		break;
 	case TS_CONTAINER_KUBERNETES:
@@ -73,8 +73,8 @@ static void mend_size(const struct ts_machine *machine, struct ts_finding *findi
 		break;
 	case TS_CONTAINER_DOCKER:
 	case TS_CONTAINER_PODMAN:
-		ts_finding_mend(finding, "%s run --shm-size=1g IMAGE",
-				ts_container_name(machine->container));
+		ts_finding_fix(finding, "%s run --shm-size=1g IMAGE",
+			       ts_container_name(machine->container));
 		ts_finding_note(
 			finding,
 			"run this on the host; --ipc=host also allows a recorder outside, but "
@@ -88,8 +88,8 @@ static void mend_size(const struct ts_machine *machine, struct ts_finding *findi
 	}
 }
 
-static void judge_size(const struct ts_machine *machine, const char *folder,
-		       const struct statfs *status, struct ts_finding *finding)
+static void classify_size(const struct ts_machine *machine, const char *folder,
+			  const struct statfs *status, struct ts_finding *finding)
 {
 	uint64_t bytes = (uint64_t)status->f_bavail * (uint64_t)status->f_bsize;
 	char size[TS_FORMAT_BYTES];
@@ -99,14 +99,14 @@ static void judge_size(const struct ts_machine *machine, const char *folder,
 		ts_finding_set(finding, TS_CHECK_LIMITED,
 			       "%s: %s free: a program gets less than the default of 32 MiB",
 			       folder, size);
-		mend_size(machine, finding);
+		suggest_size(machine, finding);
 	} else if (status->f_type != TMPFS_MAGIC && status->f_type != RAMFS_MAGIC) {
 		ts_finding_set(
 			finding, TS_CHECK_LIMITED,
 			"%s: %s free, but on a disk: events are slower and are lost when it is "
 			"full",
 			folder, size);
-		ts_finding_mend(finding, "unset TRACESMITH_LIVE_DIR");
+		ts_finding_fix(finding, "unset TRACESMITH_LIVE_DIR");
 	} else {
 		ts_finding_set(finding, TS_CHECK_YES, "%s: %s free", folder, size);
 	}
@@ -121,7 +121,7 @@ void ts_check_shared_memory(const struct ts_machine *machine, struct ts_finding 
 	shared_folder(machine->uid, folder, sizeof(folder));
 	if (statfs(folder, &status)) {
 		ts_finding_set(ret_finding, TS_CHECK_NO, "%s: %s", folder, strerror(errno));
-		ts_finding_mend(
+		ts_finding_fix(
 			ret_finding,
 			"mkdir -m 700 /tmp/tracesmith-$(id -u) && export TRACESMITH_LIVE_DIR=/tmp/tracesmith-$(id -u)");
 		return;
@@ -132,12 +132,12 @@ void ts_check_shared_memory(const struct ts_machine *machine, struct ts_finding 
 	if (error == ENOSPC) {
 		ts_finding_set(ret_finding, TS_CHECK_NO, "%s: less than %u KiB are free", folder,
 			       LEAST_KIB);
-		mend_size(machine, ret_finding);
+		suggest_size(machine, ret_finding);
 	} else if (error) {
 		ts_finding_set(ret_finding, TS_CHECK_NO, "%s: cannot allocate: %s", folder,
 			       strerror(error));
 	} else {
-		judge_size(machine, folder, &status, ret_finding);
+		classify_size(machine, folder, &status, ret_finding);
 	}
 }
 
@@ -146,15 +146,15 @@ void ts_check_shared_memory(const struct ts_machine *machine, struct ts_finding 
 static void *open_duckdb(void)
 {
 	const char *given = getenv("TRACESMITH_DUCKDB");
-	char own[4096], path[4200];
-	ssize_t length = readlink("/proc/self/exe", own, sizeof(own) - 1);
+	char executable[4096], path[4200];
+	ssize_t length = readlink("/proc/self/exe", executable, sizeof(executable) - 1);
 	void *library;
 
 	if (given && *given)
 		return dlopen(given, RTLD_NOW | RTLD_LOCAL);
 	if (length > 0) {
-		own[length] = '\0';
-		snprintf(path, sizeof(path), "%s/libduckdb.so", dirname(own));
+		executable[length] = '\0';
+		snprintf(path, sizeof(path), "%s/libduckdb.so", dirname(executable));
 		library = dlopen(path, RTLD_NOW | RTLD_LOCAL);
 		if (library)
 			return library;
@@ -176,11 +176,11 @@ static bool try_query(void *library)
 	       !connect(database, &connection) && !query(connection, "select 42", NULL);
 }
 
-static void mend_duckdb(const struct ts_machine *machine, struct ts_finding *finding)
+static void suggest_duckdb(const struct ts_machine *machine, struct ts_finding *finding)
 {
 	const char *machine_name = strcmp(machine->architecture, "aarch64") ? "x64" : "arm64";
 
-	ts_finding_mend(
+	ts_finding_fix(
 		finding,
 		"npm install @duckdb/node-bindings-linux-%s && export TRACESMITH_DUCKDB=$PWD/node_modules/@duckdb/node-bindings-linux-%s/libduckdb.so",
 		machine_name, machine_name);
@@ -200,7 +200,7 @@ void ts_check_duckdb(const struct ts_machine *machine, struct ts_finding *ret_fi
 			       is_missing && !getenv("TRACESMITH_DUCKDB") ? TS_CHECK_ABSENT
 									  : TS_CHECK_NO,
 			       "%s", why ? why : "libduckdb.so cannot be loaded");
-		mend_duckdb(machine, ret_finding);
+		suggest_duckdb(machine, ret_finding);
 		return;
 	}
 	*(void **)&version = dlsym(library, "duckdb_library_version");

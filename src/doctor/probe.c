@@ -25,7 +25,7 @@
 #define NS_PER_MS INT64_C(1000000)
 /* How often to poll children that have answered, and how often to call `waiting`. */
 #define LOOK_MS 5
-#define TELL_NS (100 * NS_PER_MS)
+#define PROGRESS_NS (100 * NS_PER_MS)
 /* How long to wait for a killed child; one that is stuck in a driver may never exit. */
 #define REAP_NS (300 * NS_PER_MS)
 /* Children at a time: must fit into a user's process limit. */
@@ -105,7 +105,7 @@ static bool is_text(const char *text, size_t bytes)
 	return memchr(text, '\0', bytes) != NULL;
 }
 
-static bool is_whole(const struct run *run)
+static bool is_complete(const struct run *run)
 {
 	const struct answer *answer = &run->answer;
 
@@ -125,9 +125,9 @@ static void describe_silence(struct run *run, int status, int64_t limit_ns)
 	if (run->is_killed) {
 		ts_finding_set(finding, TS_CHECK_UNKNOWN, "did not answer within %g s",
 			       (double)limit_ns / 1e9);
-		ts_finding_mend(finding, "tracesmith doctor --limit %g %s",
-				TS_MIN((double)limit_ns / 1e8, LONGEST_LIMIT_S),
-				run->probe->check->id);
+		ts_finding_fix(finding, "tracesmith doctor --limit %g %s",
+			       TS_MIN((double)limit_ns / 1e8, LONGEST_LIMIT_S),
+			       run->probe->check->id);
 		ts_finding_note(finding, "raises the limit");
 	} else if (WIFSIGNALED(status)) {
 		ts_finding_set(finding, TS_CHECK_UNKNOWN, "crashed with SIG%s",
@@ -143,7 +143,7 @@ static void describe_silence(struct run *run, int status, int64_t limit_ns)
 /* A complete answer counts, even if the child crashed later. */
 static void finish(struct run *run, int status, int64_t limit_ns)
 {
-	if (is_whole(run))
+	if (is_complete(run))
 		run->probe->finding = run->answer.finding;
 	else
 		describe_silence(run, status, limit_ns);
@@ -197,10 +197,10 @@ static void take(struct run *run)
 	ssize_t got = 1;
 
 	while (run->fd >= 0 && got > 0) {
-		size_t room = run->got < sizeof(run->answer) ? sizeof(run->answer) - run->got : 0;
+		size_t space = run->got < sizeof(run->answer) ? sizeof(run->answer) - run->got : 0;
 
-		got = room ? read(run->fd, (char *)&run->answer + run->got, room)
-			   : read(run->fd, rest, sizeof(rest));
+		got = space ? read(run->fd, (char *)&run->answer + run->got, space)
+			    : read(run->fd, rest, sizeof(rest));
 		if (got > 0)
 			run->got += (size_t)got;
 	}
@@ -278,7 +278,7 @@ void ts_probes_run(struct ts_probe *probes, size_t count, const struct ts_machin
 		   const struct ts_probe_options *options)
 {
 	int64_t limit_ns = options->limit_ns ? options->limit_ns : TS_PROBE_LIMIT_NS;
-	int64_t begun_ns = ts_clock_monotonic_ns(), told_ns = begun_ns, now_ns;
+	int64_t begun_ns = ts_clock_monotonic_ns(), progress_ns = begun_ns, now_ns;
 	struct run runs[AT_ONCE] = { 0 };
 	size_t next = 0;
 
@@ -291,9 +291,9 @@ void ts_probes_run(struct ts_probe *probes, size_t count, const struct ts_machin
 			if (runs[i].is_running)
 				look(&runs[i], now_ns, limit_ns);
 		}
-		if (options->waiting && now_ns - told_ns >= TELL_NS) {
+		if (options->waiting && now_ns - progress_ns >= PROGRESS_NS) {
 			options->waiting(options->context, probes, count, now_ns - begun_ns);
-			told_ns = now_ns;
+			progress_ns = now_ns;
 		}
 	}
 }

@@ -20,10 +20,10 @@
 
 static void become_sleeper(int fd)
 {
-	pid_t own = getpid();
+	pid_t self = getpid();
 
 	alarm(SLEEP_SECONDS);
-	(void)!write(fd, &own, sizeof(own));
+	(void)!write(fd, &self, sizeof(self));
 	close(fd);
 	for (;;)
 		pause();

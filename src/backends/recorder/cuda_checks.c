@@ -26,11 +26,11 @@
 
 /* ---- loading ---- */
 
-static void mend_missing(struct ts_finding *finding)
+static void suggest_install(struct ts_finding *finding)
 {
 	switch (ts_machine_here()->container) {
 	case TS_CONTAINER_NONE:
-		ts_finding_mend(finding, "sudo apt install nvidia-driver");
+		ts_finding_fix(finding, "sudo apt install nvidia-driver");
 		ts_finding_note(
 			finding,
 			"Debian, from non-free; on Ubuntu: sudo ubuntu-drivers install; then reboot");
@@ -41,18 +41,18 @@ static void mend_missing(struct ts_finding *finding)
 			"in the pod's specification: resources.limits: {nvidia.com/gpu: 1}");
 		break;
 	case TS_CONTAINER_PODMAN:
-		ts_finding_mend(finding, "podman run --device nvidia.com/gpu=all IMAGE");
+		ts_finding_fix(finding, "podman run --device nvidia.com/gpu=all IMAGE");
 		ts_finding_note(finding, "run this on the host, with NVIDIA's container toolkit");
 		break;
 	default:
-		ts_finding_mend(
+		ts_finding_fix(
 			finding,
 			"docker run --gpus all -e NVIDIA_DRIVER_CAPABILITIES=compute,utility IMAGE");
 		ts_finding_note(finding, "run this on the host, with NVIDIA's container toolkit");
 	}
 }
 
-static void judge_missing(const char *why, struct ts_finding *finding)
+static void classify_missing(const char *why, struct ts_finding *finding)
 {
 	unsigned int devices = ts_machine_pci_count(TS_PCI_NVIDIA, TS_PCI_DISPLAY);
 	bool is_missing = why && strstr(why, "No such file");
@@ -63,7 +63,7 @@ static void judge_missing(const char *why, struct ts_finding *finding)
 	}
 	ts_finding_set(finding, TS_CHECK_NO, "%s%s", why ? why : "libcuda.so.1 cannot be loaded",
 		       devices ? ", although there is an NVIDIA GPU" : "");
-	mend_missing(finding);
+	suggest_install(finding);
 }
 
 bool ts_cuda_load(struct ts_cuda *ret_cuda, struct ts_finding *finding)
@@ -82,7 +82,7 @@ bool ts_cuda_load(struct ts_cuda *ret_cuda, struct ts_finding *finding)
 	};
 
 	if (!library) {
-		judge_missing(dlerror(), finding);
+		classify_missing(dlerror(), finding);
 		return false;
 	}
 	for (size_t i = 0; i < TS_ARRAY_SIZE(calls); i++) {
@@ -101,7 +101,7 @@ bool ts_cuda_load(struct ts_cuda *ret_cuda, struct ts_finding *finding)
 static const struct outcome {
 	int code;
 	const char *why;
-	const char *mend;
+	const char *fix;
 	const char *note;
 } outcomes[] = {
 	{ 34, "libcuda.so.1 is the stub library for linking, not a driver",
@@ -129,14 +129,14 @@ static const struct outcome {
 	  "on the host; loads the module and creates /dev/nvidia-uvm" },
 };
 
-void ts_judge_cuda(int code, struct ts_finding *finding)
+void ts_classify_cuda(int code, struct ts_finding *finding)
 {
 	for (size_t i = 0; i < TS_ARRAY_SIZE(outcomes); i++) {
 		if (outcomes[i].code != code)
 			continue;
 		ts_finding_set(finding, TS_CHECK_NO, "cuInit returned %d: %s", code,
 			       outcomes[i].why);
-		ts_finding_mend(finding, "%s", outcomes[i].mend);
+		ts_finding_fix(finding, "%s", outcomes[i].fix);
 		ts_finding_note(finding, "%s", outcomes[i].note ? outcomes[i].note : "");
 		return;
 	}
@@ -164,7 +164,7 @@ bool ts_cuda_start(struct ts_cuda *ret_cuda, struct ts_finding *finding)
 		ts_finding_set(finding, TS_CHECK_ABSENT,
 			       "the driver is installed, but there is no NVIDIA GPU");
 	else
-		ts_judge_cuda(code, finding);
+		ts_classify_cuda(code, finding);
 	return false;
 }
 
@@ -228,15 +228,15 @@ static unsigned int kernel_driver(void)
 	return 0;
 }
 
-static void mend_counters(const struct ts_machine *machine, unsigned int driver,
-			  struct ts_finding *finding)
+static void suggest_counters(const struct ts_machine *machine, unsigned int driver,
+			     struct ts_finding *finding)
 {
 	const char *right = driver >= DRIVER_WITH_PERFMON ? "PERFMON" : "SYS_ADMIN";
 
 	if (machine->container) {
-		ts_finding_mend(finding, "%s run --gpus all --cap-add %s IMAGE",
-				machine->container == TS_CONTAINER_PODMAN ? "podman" : "docker",
-				right);
+		ts_finding_fix(finding, "%s run --gpus all --cap-add %s IMAGE",
+			       machine->container == TS_CONTAINER_PODMAN ? "podman" : "docker",
+			       right);
 		ts_finding_note(
 			finding, "run this on the host; %s",
 			driver >= DRIVER_WITH_PERFMON
@@ -245,7 +245,7 @@ static void mend_counters(const struct ts_machine *machine, unsigned int driver,
 				  "images only");
 		return;
 	}
-	ts_finding_mend(
+	ts_finding_fix(
 		finding,
 		"echo 'options nvidia NVreg_RestrictProfilingToAdminUsers=0' | sudo tee /etc/modprobe.d/tracesmith-nvidia.conf && sudo update-initramfs -u");
 	ts_finding_note(
@@ -254,8 +254,8 @@ static void mend_counters(const struct ts_machine *machine, unsigned int driver,
 		"work; safer: run tracesmith with sudo");
 }
 
-void ts_judge_gpu_counters(const struct ts_machine *machine, int admin_only, unsigned int driver,
-			   struct ts_finding *finding)
+void ts_classify_gpu_counters(const struct ts_machine *machine, int admin_only, unsigned int driver,
+			      struct ts_finding *finding)
 {
 	bool may_perfmon = driver >= DRIVER_WITH_PERFMON && ts_machine_has(machine, TS_CAP_PERFMON);
 
@@ -276,7 +276,7 @@ void ts_judge_gpu_counters(const struct ts_machine *machine, int admin_only, uns
 			finding, TS_CHECK_NO,
 			"only for administrators (RmProfilingAdminOnly: 1); tracing does not "
 			"need it");
-		mend_counters(machine, driver, finding);
+		suggest_counters(machine, driver, finding);
 	}
 }
 
@@ -292,10 +292,11 @@ void ts_check_gpu_counters(struct ts_finding *ret_finding)
 		return;
 	}
 	line = strstr(text, "RmProfilingAdminOnly:");
-	ts_judge_gpu_counters(ts_machine_here(),
-			      line ? (int)strtol(line + strlen("RmProfilingAdminOnly:"), NULL, 10)
-				   : TS_SETTING_NONE,
-			      kernel_driver(), ret_finding);
+	ts_classify_gpu_counters(
+		ts_machine_here(),
+		line ? (int)strtol(line + strlen("RmProfilingAdminOnly:"), NULL, 10)
+		     : TS_SETTING_NONE,
+		kernel_driver(), ret_finding);
 }
 
 /* ---- MIG ---- */
@@ -391,7 +392,7 @@ static int try_control(const char *folder)
 }
 
 /* Asks the driver whether this process is an MPS client. -1: unknown. */
-static int ask_driver(void)
+static int query_driver(void)
 {
 	struct ts_finding ignored = { 0 };
 	struct ts_cuda cuda;
@@ -422,7 +423,7 @@ void ts_check_mps(struct ts_finding *ret_finding)
 	} else if (error == EACCES || error == EPERM) {
 		ts_finding_set(ret_finding, TS_CHECK_UNKNOWN, "%s/control: %s", folder,
 			       ts_errno_name(error));
-	} else if (ask_driver() == 0) {
+	} else if (query_driver() == 0) {
 		ts_finding_set(ret_finding, TS_CHECK_ABSENT,
 			       "programs started in this environment are not MPS clients");
 	} else {
@@ -430,7 +431,7 @@ void ts_check_mps(struct ts_finding *ret_finding)
 			ret_finding, TS_CHECK_LIMITED,
 			"a server is running: programs share the GPU, and durations include the "
 			"work of others");
-		ts_finding_mend(ret_finding, "echo quit | nvidia-cuda-mps-control");
+		ts_finding_fix(ret_finding, "echo quit | nvidia-cuda-mps-control");
 		ts_finding_note(ret_finding, "stops the server for all its clients");
 	}
 }

@@ -29,14 +29,14 @@ void ts_check_source_lines(struct ts_finding *ret_finding);
 /* ---- diagnoses, which tests call with made-up facts ---- */
 
 /* Explains the result of cuInit(). */
-void ts_judge_cuda(int code, struct ts_finding *finding);
+void ts_classify_cuda(int code, struct ts_finding *finding);
 
 /*
  * Checks access to GPU counters. `admin_only` is the driver's setting, `driver` its major version;
  * 0: unknown.
  */
-void ts_judge_gpu_counters(const struct ts_machine *machine, int admin_only, unsigned int driver,
-			   struct ts_finding *finding);
+void ts_classify_gpu_counters(const struct ts_machine *machine, int admin_only, unsigned int driver,
+			      struct ts_finding *finding);
 
 /* ---- the driver ---- */
 

@@ -42,7 +42,7 @@ void ts_check_cuda_recording(struct ts_finding *ret_finding)
 	}
 	if (!dlopen(path, RTLD_NOW | RTLD_LOCAL)) {
 		ts_finding_set(ret_finding, TS_CHECK_NO, "%s", dlerror());
-		ts_finding_mend(ret_finding, "ldd %s", ts_finding_quote(path, quoted));
+		ts_finding_fix(ret_finding, "ldd %s", ts_finding_quote(path, quoted));
 		return;
 	}
 #if defined(__x86_64__)
@@ -99,14 +99,14 @@ static const char *find_withheld(void)
 	return NULL;
 }
 
-static void mend_container(struct ts_finding *finding)
+static void suggest_container(struct ts_finding *finding)
 {
 	const struct ts_machine *machine = ts_machine_here();
 
-	ts_finding_mend(finding, "%s run %s -e NVIDIA_DRIVER_CAPABILITIES=compute,utility IMAGE",
-			machine->container == TS_CONTAINER_PODMAN ? "podman" : "docker",
-			machine->container == TS_CONTAINER_PODMAN ? "--device nvidia.com/gpu=all"
-								  : "--gpus all");
+	ts_finding_fix(finding, "%s run %s -e NVIDIA_DRIVER_CAPABILITIES=compute,utility IMAGE",
+		       machine->container == TS_CONTAINER_PODMAN ? "podman" : "docker",
+		       machine->container == TS_CONTAINER_PODMAN ? "--device nvidia.com/gpu=all"
+								 : "--gpus all");
 	ts_finding_note(finding, "run this on the host, with NVIDIA's container toolkit");
 }
 
@@ -119,11 +119,11 @@ void ts_check_cuda_files(struct ts_finding *ret_finding)
 
 	if (withheld) {
 		ts_finding_set(ret_finding, TS_CHECK_NO, "%s", withheld);
-		mend_container(ret_finding);
+		suggest_container(ret_finding);
 	} else if (error) {
 		ts_finding_set(ret_finding, TS_CHECK_NO, "%s: %s", path, ts_errno_name(error));
 		if (error == EACCES || error == EPERM) {
-			ts_finding_mend(ret_finding, "ls -l /dev/nvidia*; id");
+			ts_finding_fix(ret_finding, "ls -l /dev/nvidia*; id");
 			ts_finding_note(
 				ret_finding,
 				"shows which group has access: sudo usermod -aG GROUP USER, or "
@@ -144,7 +144,7 @@ static const struct rival {
 	const char *begins; /* prefix of an environment variable */
 	const char *contains;
 	const char *why;
-	const char *mend;
+	const char *fix;
 } rivals[] = {
 	{ "NSYS_", "", "this shell runs under Nsight Systems", NULL },
 	{ "NV_NSIGHT_", "", "this shell runs under Nsight", NULL },
@@ -167,7 +167,7 @@ void ts_check_cuda_profilers(struct ts_finding *ret_finding)
 				       "%s, and CUPTI supports only one tool: calls are recorded, "
 				       "device activity is not",
 				       rivals[i].why);
-			ts_finding_mend(ret_finding, "%s", rivals[i].mend ? rivals[i].mend : "");
+			ts_finding_fix(ret_finding, "%s", rivals[i].fix ? rivals[i].fix : "");
 			return;
 		}
 	}
@@ -188,7 +188,7 @@ void ts_check_disassembler(struct ts_finding *ret_finding)
 	ts_finding_set(
 		ret_finding, TS_CHECK_ABSENT,
 		"neither nvdisasm nor cuobjdump was found: hot instructions are shown as offsets");
-	ts_finding_mend(ret_finding, "pip install nvidia-cuda-nvdisasm");
+	ts_finding_fix(ret_finding, "pip install nvidia-cuda-nvdisasm");
 	ts_finding_note(ret_finding, "or from NVIDIA's packages: cuda-nvdisasm-13-0");
 }
 
@@ -203,12 +203,12 @@ void ts_check_source_lines(struct ts_finding *ret_finding)
 	ts_finding_set(ret_finding, TS_CHECK_ABSENT,
 		       "libdw.so.1 was not found: native frames have functions, but no source "
 		       "lines");
-	ts_finding_mend(ret_finding, "sudo apt install libdw1");
+	ts_finding_fix(ret_finding, "sudo apt install libdw1");
 #else
 	ts_finding_set(ret_finding, TS_CHECK_ABSENT,
 		       "this build has no libdw: native frames have functions, but no source "
 		       "lines");
-	ts_finding_mend(ret_finding, "sudo apt install libdw-dev");
+	ts_finding_fix(ret_finding, "sudo apt install libdw-dev");
 	ts_finding_note(ret_finding, "then rebuild");
 #endif
 }

@@ -141,7 +141,7 @@ static bool search(unsigned int major, struct cupti *cupti)
 static const struct outcome {
 	int code;
 	const char *why;
-	const char *mend;
+	const char *fix;
 } outcomes[] = {
 	{ NOT_COMPATIBLE, "it is not compatible with the driver", NULL },
 	{ 15, "it cannot be initialized (is libcuda a stub library?)", NULL },
@@ -156,27 +156,27 @@ static const struct outcome {
 	{ 45, "not supported under WSL", NULL },
 };
 
-static void mend_version(int driver, struct ts_finding *finding)
+static void suggest_version(int driver, struct ts_finding *finding)
 {
 	int major = driver / 1000;
 
 	if (major >= 13)
-		ts_finding_mend(finding, "pip install nvidia-cuda-cupti");
+		ts_finding_fix(finding, "pip install nvidia-cuda-cupti");
 	else
-		ts_finding_mend(finding, "pip install nvidia-cuda-cupti-cu%d", major);
+		ts_finding_fix(finding, "pip install nvidia-cuda-cupti-cu%d", major);
 	ts_finding_note(finding, "or from NVIDIA's packages: sudo apt install cuda-cupti-%d-%d",
 			major, driver % 1000 / 10);
 }
 
-static void judge_code(const char *call, int code, int driver, struct ts_finding *finding)
+static void classify_code(const char *call, int code, int driver, struct ts_finding *finding)
 {
 	for (size_t i = 0; i < TS_ARRAY_SIZE(outcomes); i++) {
 		if (outcomes[i].code == code) {
 			ts_finding_set(finding, TS_CHECK_NO, "%s returned %d: %s", call, code,
 				       outcomes[i].why);
-			ts_finding_mend(finding, "%s", outcomes[i].mend ? outcomes[i].mend : "");
+			ts_finding_fix(finding, "%s", outcomes[i].fix ? outcomes[i].fix : "");
 			if (code == NOT_COMPATIBLE)
-				mend_version(driver, finding);
+				suggest_version(driver, finding);
 			return;
 		}
 	}
@@ -188,7 +188,7 @@ static void on_callback(void *context, int domain, uint32_t id, const void *data
 }
 
 /* CUPTI permits tracing; check that its records are known. */
-static void judge_version(const struct cupti *cupti, struct ts_finding *finding)
+static void classify_version(const struct cupti *cupti, struct ts_finding *finding)
 {
 	bool is_known = cupti->version >= OLDEST_KNOWN && cupti->version <= NEWEST_KNOWN;
 
@@ -200,7 +200,7 @@ static void judge_version(const struct cupti *cupti, struct ts_finding *finding)
 			       ? ", but it is older than CUDA 11.8"
 			       : "; newer than the tested versions (CUDA 11.8 to 13.2)");
 	if (cupti->version < OLDEST_KNOWN)
-		ts_finding_mend(finding, "pip install nvidia-cuda-cupti-cu11");
+		ts_finding_fix(finding, "pip install nvidia-cuda-cupti-cu11");
 }
 
 static void try_tracing(const struct cupti *cupti, int driver, struct ts_finding *finding)
@@ -209,25 +209,25 @@ static void try_tracing(const struct cupti *cupti, int driver, struct ts_finding
 	int code = cupti->subscribe(&subscriber, (void *)(uintptr_t)on_callback, NULL);
 
 	if (code) {
-		judge_code("cuptiSubscribe", code, driver, finding);
+		classify_code("cuptiSubscribe", code, driver, finding);
 		return;
 	}
 	code = cupti->enable(ACTIVITY_CONCURRENT_KERNEL);
 	if (code)
-		judge_code("cuptiActivityEnable", code, driver, finding);
+		classify_code("cuptiActivityEnable", code, driver, finding);
 	else
-		judge_version(cupti, finding);
+		classify_version(cupti, finding);
 	cupti->unsubscribe(subscriber);
 }
 
-static void judge_none(const struct cupti *newest, int driver, struct ts_finding *finding)
+static void classify_none(const struct cupti *newest, int driver, struct ts_finding *finding)
 {
 	if (newest->path[0])
 		ts_finding_set(finding, TS_CHECK_NO, "%s is for CUDA %u, the driver for CUDA %d",
 			       newest->path, major_of(newest->version), driver / 1000);
 	else
 		ts_finding_set(finding, TS_CHECK_NO, "libcupti.so was not found");
-	mend_version(driver, finding);
+	suggest_version(driver, finding);
 }
 
 void ts_check_cupti(struct ts_finding *ret_finding)
@@ -242,7 +242,7 @@ void ts_check_cupti(struct ts_finding *ret_finding)
 		if (search((unsigned int)driver / 1000, &cupti))
 			try_tracing(&cupti, driver, ret_finding);
 		else
-			judge_none(&cupti, driver, ret_finding);
+			classify_none(&cupti, driver, ret_finding);
 		return;
 	}
 	if (!search(0, &cupti))

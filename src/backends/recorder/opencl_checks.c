@@ -67,7 +67,7 @@ static bool load(const char *name, struct opencl *opencl, struct ts_finding *fin
 
 		ts_finding_set(finding, is_missing ? TS_CHECK_ABSENT : TS_CHECK_NO, "%s",
 			       is_missing ? "no OpenCL loader found (libOpenCL.so.1)" : why);
-		ts_finding_mend(finding, "sudo apt install ocl-icd-libopencl1");
+		ts_finding_fix(finding, "sudo apt install ocl-icd-libopencl1");
 		return false;
 	}
 	*(void **)&opencl->platforms = dlsym(library, "clGetPlatformIDs");
@@ -108,7 +108,7 @@ static bool find_broken_driver(const char *folder, struct ts_finding *finding)
 				       "the loader works, but %.64s names '%s', which cannot be "
 				       "loaded",
 				       entry->d_name, library);
-			ts_finding_mend(finding, "dpkg -S %s", ts_finding_quote(path, quoted));
+			ts_finding_fix(finding, "dpkg -S %s", ts_finding_quote(path, quoted));
 			ts_finding_note(finding, "shows the package of the broken driver");
 			found = true;
 		}
@@ -118,7 +118,7 @@ static bool find_broken_driver(const char *folder, struct ts_finding *finding)
 	return found;
 }
 
-static void judge_no_platform(struct ts_finding *finding)
+static void classify_no_platform(struct ts_finding *finding)
 {
 	const char *folder = getenv("OCL_ICD_VENDORS");
 
@@ -128,8 +128,8 @@ static void judge_no_platform(struct ts_finding *finding)
 	if (!access("/dev/nvidiactl", F_OK)) {
 		ts_finding_set(finding, TS_CHECK_NO,
 			       "no platform, although there is an NVIDIA GPU");
-		ts_finding_mend(finding, "sudo sh -c 'mkdir -p " VENDORS
-					 " && echo libnvidia-opencl.so.1 >" VENDORS "/nvidia.icd'");
+		ts_finding_fix(finding, "sudo sh -c 'mkdir -p " VENDORS
+					" && echo libnvidia-opencl.so.1 >" VENDORS "/nvidia.icd'");
 		ts_finding_note(finding, "%s",
 				ts_machine_here()->container
 					? "the container also needs "
@@ -139,7 +139,7 @@ static void judge_no_platform(struct ts_finding *finding)
 	} else {
 		ts_finding_set(finding, TS_CHECK_ABSENT, "no platform (no file in %s)", folder);
 	}
-	ts_finding_mend(finding, "sudo apt install pocl-opencl-icd");
+	ts_finding_fix(finding, "sudo apt install pocl-opencl-icd");
 	ts_finding_note(finding, "runs OpenCL on the CPU");
 }
 
@@ -185,7 +185,7 @@ void ts_check_opencl(struct ts_finding *ret_finding)
 		return;
 	code = opencl.platforms(PLATFORMS_AT_MOST, platforms, &count);
 	if (code == PLATFORM_NOT_FOUND || (!code && !count))
-		judge_no_platform(ret_finding);
+		classify_no_platform(ret_finding);
 	else if (code)
 		ts_finding_set(ret_finding, TS_CHECK_UNKNOWN, "clGetPlatformIDs returned %d", code);
 	else
@@ -281,7 +281,7 @@ void ts_check_opencl_recording(struct ts_finding *ret_finding)
 void ts_check_opencl_recording(struct ts_finding *ret_finding)
 {
 	ts_finding_set(ret_finding, TS_CHECK_NO, "this build has no OpenCL support");
-	ts_finding_mend(ret_finding, "sudo apt install opencl-headers ocl-icd-opencl-dev");
+	ts_finding_fix(ret_finding, "sudo apt install opencl-headers ocl-icd-opencl-dev");
 	ts_finding_note(ret_finding, "then rebuild");
 }
 #endif
@@ -317,7 +317,7 @@ static bool loads_layers(const struct opencl *opencl, int watch)
 	return was_opened(watch);
 }
 
-static void judge_layers(const struct opencl *opencl, int watch, struct ts_finding *finding)
+static void classify_layers(const struct opencl *opencl, int watch, struct ts_finding *finding)
 {
 	struct ts_finding ignored = { 0 };
 	struct opencl other;
@@ -334,12 +334,12 @@ static void judge_layers(const struct opencl *opencl, int watch, struct ts_findi
 		opencl->path);
 	/* A driver's own loader often precedes the distribution's loader, which supports layers. */
 	if (load(SYSTEM_FOLDER "/" LOADER, &other, &ignored) && loads_layers(&other, watch)) {
-		ts_finding_mend(finding, "export LD_LIBRARY_PATH=" SYSTEM_FOLDER
-					 "${LD_LIBRARY_PATH:+:$LD_LIBRARY_PATH}");
+		ts_finding_fix(finding, "export LD_LIBRARY_PATH=" SYSTEM_FOLDER
+					"${LD_LIBRARY_PATH:+:$LD_LIBRARY_PATH}");
 		ts_finding_note(finding, "puts the system's loader, which supports layers, first");
 		return;
 	}
-	ts_finding_mend(finding, "sudo apt install ocl-icd-libopencl1");
+	ts_finding_fix(finding, "sudo apt install ocl-icd-libopencl1");
 	ts_finding_note(
 		finding,
 		"2.3.0 or newer (Debian 12, Ubuntu 24.04), before any other libOpenCL.so.1 in "
@@ -359,7 +359,7 @@ void ts_check_opencl_layers(struct ts_finding *ret_finding)
 		ts_finding_set(ret_finding, TS_CHECK_UNKNOWN, "cannot watch '%s': %s", path,
 			       ts_errno_name(errno));
 	else if (load(LOADER, &opencl, ret_finding))
-		judge_layers(&opencl, watch, ret_finding);
+		classify_layers(&opencl, watch, ret_finding);
 	if (bait >= 0)
 		unlink(path);
 }

@@ -99,7 +99,7 @@ check() {
 	echo "$id${*:+ $*}: $(python3 - "$id" "$PWD" <<'PY'
 import json, sys
 check = next(check for check in json.load(open("one.json"))["checks"] if check["id"] == sys.argv[1])
-print(check["state"] + ":", check["why"].replace(sys.argv[2], "HERE"), "|", check["mend"] or "-")
+print(check["state"] + ":", check["why"].replace(sys.argv[2], "HERE"), "|", check["fix"] or "-")
 PY
 )"
 }

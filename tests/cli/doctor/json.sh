@@ -15,15 +15,15 @@ ids = [check["id"] for check in checks]
 assert len(set(ids)) == len(ids), "an id comes twice"
 assert report["doctor"] == 1
 states = {"yes", "limited", "no", "absent", "unknown"}
-keys = {"id", "group", "title", "state", "why", "mend", "mend_note", "used_by", "caution", "basic", "took_ns"}
+keys = {"id", "group", "title", "state", "why", "fix", "fix_note", "used_by", "caution", "basic", "took_ns"}
 for check in checks:
     assert set(check) == keys, check
     assert check["state"] in states and check["why"] and check["took_ns"] > 0, check
-    for key in ("why", "mend", "mend_note"):
+    for key in ("why", "fix", "fix_note"):
         assert not check[key] or "\n" not in check[key], check
     # Security consequences of a remedy are stated.
-    if check["mend"] and re.search(r"sysctl|--cap-add|--pid=host|NVreg", check["mend"]):
-        assert check["mend_note"], check
+    if check["fix"] and re.search(r"sysctl|--cap-add|--pid=host|NVreg", check["fix"]):
+        assert check["fix_note"], check
 summary = collections.Counter(check["state"] for check in checks)
 assert report["summary"] == {state: summary[state] for state in states}, report["summary"]
 # Required members.

@@ -16,7 +16,7 @@ for check in json.load(open("said.json"))["checks"]:
 PY
 	[ $code -eq 0 ] || echo "exit $code"
 }
-remedy() { { "$TRACESMITH" doctor --json "$1" || true; } | python3 -c 'import json, sys; print(json.load(sys.stdin)["checks"][0]["mend"])'; }
+remedy() { { "$TRACESMITH" doctor --json "$1" || true; } | python3 -c 'import json, sys; print(json.load(sys.stdin)["checks"][0]["fix"])'; }
 
 echo "--- the live directory"
 (
@@ -129,7 +129,7 @@ unshare -m bash -c 'mount -t tmpfs -o noexec tmpfs noexec && cp "$1" noexec/agen
 python3 - "$PWD" <<'PY'
 import json, sys
 check = json.load(open("said.json"))["checks"][0]
-print(check["state"], check["why"], check["mend"].replace(sys.argv[1], "HERE"))
+print(check["state"], check["why"], check["fix"].replace(sys.argv[1], "HERE"))
 PY
 
 echo "--- small memory"
@@ -138,7 +138,7 @@ for size in 64k 512k 2m 1g; do
 	python3 -c 'import json; report = json.load(open("said.json")); check = report["checks"][0]; print(check["state"], check["why"].split(":")[0], report["basics_work"])'
 	# The suggested remedy works.
 	TRACESMITH_LIVE_DIR='' unshare -m bash -c "mount -t tmpfs -o size=$size tmpfs /dev/shm && exec \"\$0\" doctor --json agent" "$TRACESMITH" >said.json || true
-	python3 -c 'import json; check = json.load(open("said.json"))["checks"][0]; print("agent", check["state"], check["mend"] is not None)'
+	python3 -c 'import json; check = json.load(open("said.json"))["checks"][0]; print("agent", check["state"], check["fix"] is not None)'
 done
 
 echo "--- namespaces"
@@ -153,7 +153,7 @@ PY
 unshare -m bash -c 'mount -t tmpfs tmpfs /proc && exec "$0" doctor --json proc agent' "$TRACESMITH" >said.json && fail "without /proc"
 python3 -c 'import json
 for check in json.load(open("said.json"))["checks"]:
-    print(check["id"], check["state"], check["why"], "|", check["mend"])'
+    print(check["id"], check["state"], check["why"], "|", check["fix"])'
 if unshare -U true 2>/dev/null; then
 	unshare -Ur "$TRACESMITH" doctor --json ebpf perf_system >said.json
 	python3 -c '

@@ -42,7 +42,7 @@ echo "-- checks of doctor"
 checked() { "$TRACESMITH" doctor --json "$@" | python3 -c '
 import json, sys
 for check in json.load(sys.stdin)["checks"]:
-    print(check["id"], check["group"], check["state"], check["why"], check["mend"])'; }
+    print(check["id"], check["group"], check["state"], check["why"], check["fix"])'; }
 checked sleeps
 SLEEPS_BROKEN=1 checked sleeps
 TRACESMITH_BACKENDS=sleeps checked sleeps_clock

@@ -12,7 +12,7 @@ TS_TEST(texts_are_filled_in)
 	struct ts_finding finding = { 0 };
 
 	ts_finding_set(&finding, TS_CHECK_LIMITED, "scope %d", 7);
-	ts_finding_mend(&finding, "do\n%s", "this");
+	ts_finding_fix(&finding, "do\n%s", "this");
 	ts_finding_note(&finding, "note");
 	TS_CHECK_INT(finding.state, TS_CHECK_LIMITED);
 	TS_CHECK_STR(finding.text, "scope 7");

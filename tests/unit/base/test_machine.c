@@ -65,7 +65,7 @@ static void look_from_inside(void)
 	    mount("proc", "/proc", "proc", 0, NULL))
 		_exit(77);
 	ts_machine_look(&machine);
-	_exit(machine.own_pid_namespace && machine.container &&
+	_exit(machine.private_pid_namespace && machine.container &&
 			      strstr(machine.container_signs, "pid namespace")
 		      ? 0
 		      : 1);

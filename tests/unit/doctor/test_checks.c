@@ -277,11 +277,11 @@ static int try_perf(uint32_t type, uint64_t config, pid_t pid, int cpu)
 
 static void expect_kernel_as_tried(void)
 {
-	struct ts_finding own = run_check("perf"), machine = run_check("perf_system");
+	struct ts_finding process = run_check("perf"), machine = run_check("perf_system");
 	struct ts_finding hardware = run_check("perf_hardware");
 	int error = try_perf(PERF_TYPE_HARDWARE, PERF_COUNT_HW_CPU_CYCLES, 0, -1);
 
-	TS_CHECK_INT(own.state == TS_CHECK_YES || own.state == TS_CHECK_LIMITED,
+	TS_CHECK_INT(process.state == TS_CHECK_YES || process.state == TS_CHECK_LIMITED,
 		     !try_perf(PERF_TYPE_SOFTWARE, PERF_COUNT_SW_TASK_CLOCK, 0, -1));
 	TS_CHECK_INT(machine.state == TS_CHECK_YES,
 		     !try_perf(PERF_TYPE_SOFTWARE, PERF_COUNT_SW_CPU_CLOCK, -1, 0));
@@ -313,11 +313,11 @@ TS_TEST(pressure_as_there)
 {
 	FILE *file = fopen("/proc/pressure/cpu", "r");
 	char line[16] = "";
-	bool is_there = file && fgets(line, sizeof(line), file) && !strncmp(line, "some ", 5);
+	bool has_pressure = file && fgets(line, sizeof(line), file) && !strncmp(line, "some ", 5);
 
 	if (file)
 		fclose(file);
-	TS_CHECK_INT(run_check("pressure").state == TS_CHECK_YES, is_there);
+	TS_CHECK_INT(run_check("pressure").state == TS_CHECK_YES, has_pressure);
 }
 
 /* As containers do: EPERM before the kernel looks at the arguments. */

@@ -64,7 +64,7 @@ static void expect_unknown(struct ts_finding finding, const char *why)
 static void answer(const struct ts_machine *machine, struct ts_finding *finding)
 {
 	ts_finding_set(finding, TS_CHECK_LIMITED, "scope %d", machine->yama);
-	ts_finding_mend(finding, "do %s", "this");
+	ts_finding_fix(finding, "do %s", "this");
 	ts_finding_note(finding, "note");
 }
 
@@ -134,7 +134,7 @@ static void talk_too_much(const struct ts_machine *machine, struct ts_finding *f
 		memcpy(text + i, "\xc3\xa9", 2);
 	text[sizeof(text) - 2] = '\0';
 	ts_finding_set(finding, TS_CHECK_YES, "x%s", text);
-	ts_finding_mend(finding, "a\nb\tc\033[1m");
+	ts_finding_fix(finding, "a\nb\tc\033[1m");
 }
 
 TS_TEST(texts_are_one_line_and_cut_at_a_character)
@@ -345,14 +345,14 @@ TS_TEST(what_it_started_ends_with_it)
 
 /* ---- many probes ---- */
 
-static unsigned int told;
+static unsigned int progress_calls;
 
 static void on_waiting(void *context, const struct ts_probe *probes, size_t count, int64_t since_ns)
 {
-	TS_CHECK(context == &told);
+	TS_CHECK(context == &progress_calls);
 	TS_CHECK_INT(count, MANY);
 	TS_CHECK(since_ns > 0);
-	told++;
+	progress_calls++;
 }
 
 TS_TEST(hanging_ones_do_not_hold_up_the_others)
@@ -363,7 +363,7 @@ TS_TEST(hanging_ones_do_not_hold_up_the_others)
 	struct ts_machine machine = { .yama = 7 };
 	struct ts_probe_options options = { .limit_ns = SHORT_NS,
 					    .waiting = on_waiting,
-					    .context = &told };
+					    .context = &progress_calls };
 
 	memset(probes, 0, sizeof(probes));
 	for (size_t i = 0; i < MANY; i++)
@@ -373,7 +373,7 @@ TS_TEST(hanging_ones_do_not_hold_up_the_others)
 		TS_CHECK(probes[i].is_done);
 		TS_CHECK_INT(probes[i].finding.state, i % 4 ? TS_CHECK_LIMITED : TS_CHECK_UNKNOWN);
 	}
-	TS_CHECK(told > 0);
+	TS_CHECK(progress_calls > 0);
 }
 
 /* In its own process: leak detection at the test's end creates one, too. */

@@ -47,7 +47,7 @@ TS_TEST(cuda_codes)
 	for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
 		struct ts_finding finding = { 0 };
 
-		ts_judge_cuda(cases[i].code, &finding);
+		ts_classify_cuda(cases[i].code, &finding);
 		expect(&finding, cases[i].state, cases[i].text, cases[i].fix);
 	}
 }
@@ -56,7 +56,7 @@ static struct ts_finding counters(struct ts_machine machine, int admin_only, uns
 {
 	struct ts_finding finding = { 0 };
 
-	ts_judge_gpu_counters(&machine, admin_only, driver, &finding);
+	ts_classify_gpu_counters(&machine, admin_only, driver, &finding);
 	return finding;
 }
 

@@ -22,16 +22,15 @@ static struct ts_machine user(void)
 }
 
 static void expect(const struct ts_finding *finding, enum ts_check_state state, const char *why,
-		   const char *mend)
+		   const char *fix)
 {
 	if (finding->state != state)
 		ts_test_fail(__FILE__, __LINE__, "%s: '%s'", ts_check_state_name(finding->state),
 			     finding->text);
 	if (!strstr(finding->text, why))
 		ts_test_fail(__FILE__, __LINE__, "'%s' does not say '%s'", finding->text, why);
-	if (mend ? !strstr(finding->fix, mend) : finding->fix[0] != '\0')
-		ts_test_fail(__FILE__, __LINE__, "'%s' is not '%s'", finding->fix,
-			     mend ? mend : "");
+	if (fix ? !strstr(finding->fix, fix) : finding->fix[0] != '\0')
+		ts_test_fail(__FILE__, __LINE__, "'%s' is not '%s'", finding->fix, fix ? fix : "");
 }
 
 /* A system-wide change comes with its risk and a narrower alternative. */
@@ -47,7 +46,7 @@ static struct ts_finding attach(struct ts_machine machine, int child, int other)
 {
 	struct ts_finding finding = { 0 };
 
-	ts_judge_attach(&machine, child, other, &finding);
+	ts_classify_attach(&machine, child, other, &finding);
 	return finding;
 }
 
@@ -131,7 +130,7 @@ TS_TEST(yama_as_a_setting)
 
 		machine.yama = cases[i].scope;
 		machine.capabilities = cases[i].capabilities;
-		ts_judge_yama(&machine, &finding);
+		ts_classify_yama(&machine, &finding);
 		TS_CHECK_INT(finding.state, cases[i].state);
 		/* Every failed check has a command. */
 		if (cases[i].state == TS_CHECK_LIMITED || cases[i].state == TS_CHECK_NO)
@@ -145,7 +144,7 @@ static struct ts_finding perf(struct ts_machine machine, int error, int filter, 
 {
 	struct ts_finding finding = { 0 };
 
-	ts_judge_perf(&machine, error, filter, level, &finding);
+	ts_classify_perf(&machine, error, filter, level, &finding);
 	return finding;
 }
 
@@ -209,7 +208,7 @@ static struct ts_finding bpf(struct ts_machine machine, int error, int filter)
 {
 	struct ts_finding finding = { 0 };
 
-	ts_judge_bpf(&machine, error, filter, &finding);
+	ts_classify_bpf(&machine, error, filter, &finding);
 	return finding;
 }
 
