@@ -216,7 +216,7 @@ static int put_chunks(struct ts_chrome_export *x)
 	return result;
 }
 
-static void tell_left_out(const struct ts_chrome_export *x)
+static void report_left_out(const struct ts_chrome_export *x)
 {
 	uint64_t written = 0;
 
@@ -241,7 +241,7 @@ static int put_file(struct ts_chrome_export *x)
 	ts_text_append_str(&x->out, "\n]\n");
 	result = ts_chrome_flush(x, 0);
 	if (!result)
-		tell_left_out(x);
+		report_left_out(x);
 	return result;
 }
 

@@ -345,7 +345,7 @@ int ts_chrome_put_names(struct ts_chrome_export *x)
 
 /* ---- events ---- */
 
-static bool has_place_elsewhere(uint32_t table)
+static bool is_written_elsewhere(uint32_t table)
 {
 	const struct ts_table_info *info = ts_table_info(table);
 
@@ -385,7 +385,7 @@ static int put_events(struct ts_chrome_export *x)
 		    x->options->progress(x->options->context, chunk->offset,
 					 ts_reader_state(x->reader)->file_bytes))
 			result = ts_error_set(x->err, TS_ECANCELED, "interrupted");
-		else if (!has_place_elsewhere(chunk->table))
+		else if (!is_written_elsewhere(chunk->table))
 			result = put_chunk(x, batch, i);
 	}
 	ts_batch_free(batch);

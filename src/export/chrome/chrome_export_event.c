@@ -327,7 +327,7 @@ static void put_api_call(struct event *event)
 }
 
 /* True if an import derives device and stream from the track of the event. */
-static bool place_is_shown(const struct event *event, const struct ts_gpu_op_row *op)
+static bool entity_is_shown(const struct event *event, const struct ts_gpu_op_row *op)
 {
 	const struct ts_stream_row *stream =
 		ts_reader_entity(event->x->reader, TS_TABLE_STREAM, op->stream);
@@ -366,7 +366,7 @@ static void put_gpu_op(struct event *event)
 	bool shows_arrow;
 
 	event->covered = shown_by_shape(event);
-	if (place_is_shown(event, op))
+	if (entity_is_shown(event, op))
 		event->covered |= TS_MASK_OF(gpu_op, device) | TS_MASK_OF(gpu_op, stream);
 	else
 		event->covered &= ~(TS_MASK_OF(gpu_op, device) | TS_MASK_OF(gpu_op, stream));

@@ -9,14 +9,14 @@
 #include "export/chrome/chrome_export.h"
 
 /* Generated ids start here, beyond those of any system, plus the row's id. */
-#define MADE_UP_PROCESS INT64_C(1000000000)
-#define MADE_UP_DEVICE INT64_C(2000000000)
-#define MADE_UP_MACHINE INT64_C(3000000000)
+#define SYNTHETIC_PROCESS INT64_C(1000000000)
+#define SYNTHETIC_DEVICE INT64_C(2000000000)
+#define SYNTHETIC_MACHINE INT64_C(3000000000)
 /* Flow ids stay below 2^53 for 8192 sources, the limit of JavaScript's numbers. */
 #define SOURCE_SHIFT 40
 
 /* Accepts any id, even of a crafted trace. */
-static int64_t made_up(int64_t first, int64_t id)
+static int64_t synthetic_id(int64_t first, int64_t id)
 {
 	return (int64_t)((uint64_t)first + (uint64_t)id);
 }
@@ -80,8 +80,8 @@ static int add_processes(struct ts_chrome_export *x, struct ts_pairmap *taken)
 	while ((process = ts_reader_entity_next(x->reader, TS_TABLE_PROCESS, &cursor, &id))) {
 		struct ts_chrome_track track = { 0 };
 
-		if (choose(taken, 0, process->pid, process->pid_text, made_up(MADE_UP_PROCESS, id),
-			   &track.pid) ||
+		if (choose(taken, 0, process->pid, process->pid_text,
+			   synthetic_id(SYNTHETIC_PROCESS, id), &track.pid) ||
 		    add_track(&x->tracks, &track, &x->tracks.processes, id))
 			return TS_ENOMEM;
 	}
@@ -97,12 +97,12 @@ static int add_threads(struct ts_chrome_export *x, struct ts_pairmap *taken)
 	while ((thread = ts_reader_entity_next(x->reader, TS_TABLE_THREAD, &cursor, &id))) {
 		const struct ts_chrome_track *process =
 			ts_chrome_track_of_process(x, thread->process);
-		struct ts_chrome_track track = { .pid = { .number = MADE_UP_PROCESS } };
+		struct ts_chrome_track track = { .pid = { .number = SYNTHETIC_PROCESS } };
 
 		if (process)
 			track.pid = process->pid;
 		if (choose(taken, (uint64_t)thread->process + 1, thread->tid, thread->tid_text,
-			   made_up(MADE_UP_PROCESS, id), &track.tid) ||
+			   synthetic_id(SYNTHETIC_PROCESS, id), &track.tid) ||
 		    add_track(&x->tracks, &track, &x->tracks.threads, id))
 			return TS_ENOMEM;
 	}
@@ -117,7 +117,7 @@ static int add_streams(struct ts_chrome_export *x)
 
 	while ((stream = ts_reader_entity_next(x->reader, TS_TABLE_STREAM, &cursor, &id))) {
 		struct ts_chrome_track track = {
-			.pid = { .number = made_up(MADE_UP_DEVICE, stream->device) },
+			.pid = { .number = synthetic_id(SYNTHETIC_DEVICE, stream->device) },
 			.tid = { .number = id },
 		};
 
@@ -166,7 +166,7 @@ int ts_chrome_tracks_init(struct ts_chrome_export *x)
 		result = add_processes(x, &taken);
 	/* The machine is not a process: 0, unless a process has that pid. */
 	if (!result)
-		result = choose(&taken, 0, 0, 0, MADE_UP_MACHINE, &x->tracks.machine.pid);
+		result = choose(&taken, 0, 0, 0, SYNTHETIC_MACHINE, &x->tracks.machine.pid);
 	if (!result)
 		result = add_threads(x, &taken);
 	if (!result)

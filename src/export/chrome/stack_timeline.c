@@ -17,8 +17,8 @@
 #include "trace/stack_lists.h"
 
 /* Generated ids, as in chrome_tracks.c; viewers store them in 32 bits. */
-#define MADE_UP_UNKNOWN INT64_C(3050000000)
-#define MADE_UP_STACKS INT64_C(3100000000)
+#define SYNTHETIC_UNKNOWN INT64_C(3050000000)
+#define SYNTHETIC_STACKS INT64_C(3100000000)
 
 /* A function on the stack of a thread. */
 struct open_frame {
@@ -129,8 +129,8 @@ static void name_unknown(struct timeline *timeline, struct thread *thread)
 {
 	struct ts_chrome_export *x = timeline->x;
 
-	thread->track.pid.number = MADE_UP_UNKNOWN;
-	thread->track.tid.number = MADE_UP_UNKNOWN;
+	thread->track.pid.number = SYNTHETIC_UNKNOWN;
+	thread->track.tid.number = SYNTHETIC_UNKNOWN;
 	ts_chrome_begin_event(x);
 	ts_text_append_str(&x->out, "\"ph\":\"M\",\"name\":\"process_name\",");
 	ts_chrome_put_track(x, &thread->track);
@@ -143,7 +143,7 @@ static void name_apart(struct timeline *timeline, struct thread *thread, int64_t
 	struct ts_chrome_export *x = timeline->x;
 
 	thread->track.tid = (struct ts_chrome_number){
-		.number = (int64_t)((uint64_t)MADE_UP_STACKS + (uint64_t)id)
+		.number = (int64_t)((uint64_t)SYNTHETIC_STACKS + (uint64_t)id)
 	};
 	ts_text_clear(&timeline->name);
 	ts_thread_append_name(x->reader, &timeline->name, id);

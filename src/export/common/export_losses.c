@@ -11,7 +11,7 @@ void ts_left_out_tables(const struct ts_export_options *options, const struct ts
 		if (table && table->kind == TS_KIND_EVENT && !(written & TS_TABLE_SET(id)))
 			ts_export_left_out(options, table->name,
 					   ts_reader_rows(reader, (enum ts_table_id)id),
-					   TS_LEFT_OUT_NO_PLACE);
+					   TS_LEFT_OUT_NOT_REPRESENTABLE);
 	}
 }
 

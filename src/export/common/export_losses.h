@@ -8,7 +8,7 @@
 #include "trace/spans.h"
 
 /* The reason of whole tables, behind which tools may name the format. */
-#define TS_LEFT_OUT_NO_PLACE "no place"
+#define TS_LEFT_OUT_NOT_REPRESENTABLE "no place"
 
 #define TS_TABLE_SET(table) (UINT64_C(1) << (table))
 

@@ -130,8 +130,8 @@ static bool put_argument(struct csv *csv, const struct ts_field *field, int64_t 
 }
 
 /* Arguments that all have values of their own, the common case. */
-static bool put_own_arguments(struct csv *csv, const struct ts_shape *shape, const int64_t *next,
-			      int beside)
+static bool put_shape_arguments(struct csv *csv, const struct ts_shape *shape, const int64_t *next,
+				int beside)
 {
 	bool any = false;
 
@@ -180,7 +180,7 @@ static void put_arguments(struct csv *csv, const struct ts_row *row, const struc
 
 	ts_text_append_str(&csv->out, "\"{");
 	any = has_columns(shape) ? put_all_arguments(csv, row, beside)
-				 : put_own_arguments(csv, shape, row->values, beside);
+				 : put_shape_arguments(csv, shape, row->values, beside);
 	if (any)
 		ts_text_append_str(&csv->out, "}\"");
 	else
@@ -301,10 +301,10 @@ static void put_shape(struct csv *csv, const struct ts_row *row)
 static int put_row(struct csv *csv, const int64_t *columns, const struct ts_batch *batch,
 		   uint32_t row)
 {
-	struct ts_row whole = { .table = csv->table, .columns = columns };
+	struct ts_row table_row = { .table = csv->table, .columns = columns };
 
 	if (batch && batch->arg_offsets)
-		whole.values = batch->arg_values + batch->arg_offsets[row];
+		table_row.values = batch->arg_values + batch->arg_offsets[row];
 	if (batch && is_dictionary(csv)) {
 		ts_text_append_uint(&csv->out,
 				    ts_reader_chunk(csv->reader, batch->chunk)->first_id + row);
@@ -313,7 +313,7 @@ static int put_row(struct csv *csv, const int64_t *columns, const struct ts_batc
 	for (int i = 0; i < csv->table->column_count; i++) {
 		ts_text_append_str(&csv->out, i ? "," : "");
 		if (csv->table->columns[i].type == TS_COLUMN_SHAPE)
-			put_shape(csv, &whole);
+			put_shape(csv, &table_row);
 		else if (csv->table->columns[i].type != TS_COLUMN_BYTES)
 			put_cell(csv, i, columns[i]);
 		else if (batch)
@@ -325,7 +325,7 @@ static int put_row(struct csv *csv, const int64_t *columns, const struct ts_batc
 }
 
 /* Same rule as `view`: rows without an end never end. */
-static bool is_asked_for(const struct csv *csv, const int64_t *columns)
+static bool is_requested(const struct csv *csv, const int64_t *columns)
 {
 	int64_t start, duration = 0;
 
@@ -345,7 +345,7 @@ static int put_chunk(struct csv *csv, struct ts_batch *batch, size_t chunk)
 		int64_t columns[TS_MAX_COLUMNS];
 
 		ts_batch_row(batch, row, columns);
-		if (is_asked_for(csv, columns))
+		if (is_requested(csv, columns))
 			rc = put_row(csv, columns, batch, row);
 	}
 	/* No row is referenced any more. */
@@ -353,7 +353,7 @@ static int put_chunk(struct csv *csv, struct ts_batch *batch, size_t chunk)
 	return rc;
 }
 
-static int tell_progress(struct csv *csv, const struct ts_chunk *chunk)
+static int report_progress(struct csv *csv, const struct ts_chunk *chunk)
 {
 	if (csv->options.progress &&
 	    csv->options.progress(csv->options.context, chunk->offset,
@@ -372,7 +372,7 @@ static int put_chunks(struct csv *csv)
 
 		if (chunk->table != csv->table->id || csv->rows >= csv->limit)
 			continue;
-		rc = tell_progress(csv, chunk);
+		rc = report_progress(csv, chunk);
 		if (!rc && ts_chunk_overlaps(chunk, csv->from, csv->to))
 			rc = put_chunk(csv, batch, i);
 	}

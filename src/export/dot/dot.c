@@ -129,7 +129,7 @@ static int choose(struct ts_dot *dot)
 
 /* ---- the file ---- */
 
-static void tell_left_out(const struct ts_dot *dot)
+static void report_left_out(const struct ts_dot *dot)
 {
 	ts_export_left_out(&dot->options, "gpu_op", dot->beyond, "beyond the command limit");
 	ts_left_out_tables(&dot->options, dot->reader,
@@ -150,7 +150,7 @@ static int put_file(struct ts_dot *dot, int fd)
 		return no_memory(dot);
 	rc = ts_write_all(fd, dot->out.data, dot->out.length, dot->err);
 	if (!rc)
-		tell_left_out(dot);
+		report_left_out(dot);
 	return rc;
 }
 

@@ -106,7 +106,7 @@ static uint32_t intern_label(struct ts_folded_tree *tree)
 	return ts_strmap_intern(&tree->labels, tree->scratch.data, tree->scratch.length, NULL);
 }
 
-static uint32_t frame_word(struct ts_folded_tree *tree, int64_t frame)
+static uint32_t frame_name(struct ts_folded_tree *tree, int64_t frame)
 {
 	uint32_t key = ts_frame_key(&tree->keys, frame);
 	TS_SCOPED(ts_text) name = { 0 };
@@ -127,9 +127,9 @@ static uint32_t frame_word(struct ts_folded_tree *tree, int64_t frame)
 	return label;
 }
 
-static uint32_t place_word(struct ts_folded_tree *tree, int64_t thread,
-			   void (*append)(struct ts_reader *reader, struct ts_text *out,
-					  int64_t thread))
+static uint32_t entity_name(struct ts_folded_tree *tree, int64_t thread,
+			    void (*append)(struct ts_reader *reader, struct ts_text *out,
+					   int64_t thread))
 {
 	TS_SCOPED(ts_text) name = { 0 };
 
@@ -164,7 +164,7 @@ static uint32_t child_of(struct ts_folded_tree *tree, uint32_t parent, uint32_t 
 }
 
 /* "+0x1230": offset in its function. */
-static uint32_t offset_word(struct ts_folded_tree *tree, const struct ts_frame_row *frame)
+static uint32_t offset_name(struct ts_folded_tree *tree, const struct ts_frame_row *frame)
 {
 	ts_text_clear(&tree->scratch);
 	ts_text_printf(&tree->scratch, "+0x%04llx", (unsigned long long)frame->pc);
@@ -180,9 +180,9 @@ static uint32_t frame_node(struct ts_folded_tree *tree, uint32_t node, int64_t f
 	const struct ts_frame_row *row = ts_frame_get(tree->reader, frame);
 
 	for (uint32_t depth = ts_frame_function_count(tree->reader, frame); depth > 0; depth--)
-		node = child_of(tree, node, frame_word(tree, ts_frame_at_depth(frame, depth - 1)));
+		node = child_of(tree, node, frame_name(tree, ts_frame_at_depth(frame, depth - 1)));
 	if (tree->keys.with_lines && row->kind == TS_FRAME_INSTRUCTION && row->pc >= 0)
-		node = child_of(tree, node, offset_word(tree, row));
+		node = child_of(tree, node, offset_name(tree, row));
 	return node;
 }
 
@@ -224,13 +224,13 @@ uint32_t ts_folded_text(struct ts_folded_tree *tree, uint32_t node, const char *
 
 uint32_t ts_folded_frame(struct ts_folded_tree *tree, uint32_t node, int64_t frame)
 {
-	return node == TS_FOLDED_NONE ? node : child_of(tree, node, frame_word(tree, frame));
+	return node == TS_FOLDED_NONE ? node : child_of(tree, node, frame_name(tree, frame));
 }
 
 uint32_t ts_folded_thread(struct ts_folded_tree *tree, uint32_t node, int64_t thread)
 {
-	node = child_of(tree, node, place_word(tree, thread, ts_thread_append_process));
-	return child_of(tree, node, place_word(tree, thread, ts_thread_append_name));
+	node = child_of(tree, node, entity_name(tree, thread, ts_thread_append_process));
+	return child_of(tree, node, entity_name(tree, thread, ts_thread_append_name));
 }
 
 void ts_folded_count(struct ts_folded_tree *tree, uint32_t node, int64_t count)

@@ -187,7 +187,7 @@ struct ts_pf_export {
 	/* texts */
 	uint32_t string_end;
 	uint64_t *seen[TS_PF_TEXT_COUNT]; /* bit per string */
-	struct ts_map made;               /* iids of texts that are not strings of the trace */
+	struct ts_map synthetic;          /* iids of texts that are not strings of the trace */
 	uint64_t few_seen[TS_PF_TEXT_COUNT][2]; /* the first 128 of them */
 	struct ts_strmap texts;                 /* of functions and files, to their numbers */
 	uint64_t columns_seen[TS_TABLE_COUNT];
@@ -371,7 +371,7 @@ static inline uint64_t ts_pf_intern(struct ts_pf_export *x, enum ts_pf_text kind
  * Numbers of texts that are not strings of the trace: 0 is a missing one, table names are their
  * ids, from 64 on.
  */
-enum ts_pf_made {
+enum ts_pf_synthetic {
 	TS_PF_LOST,
 	TS_PF_NULL,
 	TS_PF_GRID,
@@ -381,8 +381,8 @@ enum ts_pf_made {
 };
 
 /* The iid of a generated text. `number` identifies texts of a kind. */
-uint64_t ts_pf_intern_made(struct ts_pf_export *x, enum ts_pf_text kind, uint64_t number,
-			   const char *text, size_t length);
+uint64_t ts_pf_intern_synthetic(struct ts_pf_export *x, enum ts_pf_text kind, uint64_t number,
+				const char *text, size_t length);
 
 /* The iid of a text, by content. */
 uint64_t ts_pf_intern_text(struct ts_pf_export *x, enum ts_pf_text kind, const char *text,
@@ -415,7 +415,7 @@ unsigned char *ts_pf_put_args(struct ts_pf_export *x, unsigned char *to,
 /* ---- perfetto_export_native.c ---- */
 
 /* Maximum size of a row with its annotations. */
-size_t ts_pf_row_room(const struct ts_pf_cursor *cursor, const struct ts_pf_shape *shape);
+size_t ts_pf_row_max_bytes(const struct ts_pf_cursor *cursor, const struct ts_pf_shape *shape);
 
 /*
  * Field 3 of the extension: the cursor's row. `skip` are columns, `taken` bits of enum ts_pf_taken.
@@ -470,7 +470,7 @@ int ts_pf_put_flow(struct ts_pf_export *x, const struct ts_pf_cursor *cursor);
 
 /* Do the queued points belong to a span that begins then? */
 bool ts_pf_flows_fit(const struct ts_pf_group *group, int64_t start);
-size_t ts_pf_flow_room(const struct ts_pf_group *group);
+size_t ts_pf_flow_max_bytes(const struct ts_pf_group *group);
 unsigned char *ts_pf_put_flow_ids(unsigned char *to, const struct ts_pf_group *group);
 void ts_pf_flows_done(struct ts_pf_group *group);
 void ts_pf_flows_release(struct ts_pf_group *group);

@@ -291,7 +291,7 @@ static unsigned char *put_field(struct ts_pf_export *x, unsigned char *to,
 		break;
 	case TS_ARG_NULL:
 		to = ts_pf_varint(content,
-				  ts_pf_intern_made(x, TS_PF_VALUE, TS_PF_NULL, "null", 4));
+				  ts_pf_intern_synthetic(x, TS_PF_VALUE, TS_PF_NULL, "null", 4));
 		break;
 	default:
 		to = ts_pf_varint(content, (uint64_t)*value);
@@ -343,8 +343,8 @@ static const struct ts_pf_note *note_of_column(struct ts_pf_export *x,
 		return note;
 	begin_note(note,
 		   !is_triple(table, position) ? ts_pf_intern_column(x, table, position)
-		   : is_grid ? ts_pf_intern_made(x, TS_PF_KEY, TS_PF_GRID, "ts.grid", 7)
-			     : ts_pf_intern_made(x, TS_PF_KEY, TS_PF_BLOCK, "ts.block", 8),
+		   : is_grid ? ts_pf_intern_synthetic(x, TS_PF_KEY, TS_PF_GRID, "ts.grid", 7)
+			     : ts_pf_intern_synthetic(x, TS_PF_KEY, TS_PF_BLOCK, "ts.block", 8),
 		   0);
 	return note;
 }

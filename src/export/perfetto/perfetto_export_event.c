@@ -50,8 +50,8 @@ static unsigned char *put_name(struct ts_pf_export *x, unsigned char *to,
 	}
 	/* Viewers require a name. */
 	return ts_pf_uint(to, EVENT_NAME,
-			  ts_pf_intern_made(x, TS_PF_EVENT_NAME, TS_PF_TABLE_NAME + table->id,
-					    table->name, strlen(table->name)));
+			  ts_pf_intern_synthetic(x, TS_PF_EVENT_NAME, TS_PF_TABLE_NAME + table->id,
+						 table->name, strlen(table->name)));
 }
 
 /* Columns that need not be repeated. */
@@ -107,8 +107,8 @@ static int put_row(struct ts_pf_export *x, const struct ts_pf_cursor *cursor,
 	unsigned char *to, *native;
 
 	if (!track || !shape ||
-	    !ts_text_reserve(&x->event,
-			     ts_pf_row_room(cursor, shape) + (flows ? ts_pf_flow_room(flows) : 0)))
+	    !ts_text_reserve(&x->event, ts_pf_row_max_bytes(cursor, shape) +
+						(flows ? ts_pf_flow_max_bytes(flows) : 0)))
 		return no_memory(x);
 	to = ts_pf_put_head((unsigned char *)x->event.data, type, track);
 	to = put_name(x, to, cursor, view, &taken);
@@ -132,12 +132,12 @@ static int put_row(struct ts_pf_export *x, const struct ts_pf_cursor *cursor,
 int ts_pf_put_flows(struct ts_pf_export *x, struct ts_pf_group *group)
 {
 	unsigned char *to, *native, *rows;
-	uint64_t name = group->flow_name
-				? ts_pf_intern(x, TS_PF_EVENT_NAME, group->flow_name)
-				: ts_pf_intern_made(x, TS_PF_EVENT_NAME,
-						    TS_PF_TABLE_NAME + TS_TABLE_FLOW, "flow", 4);
+	uint64_t name = group->flow_name ? ts_pf_intern(x, TS_PF_EVENT_NAME, group->flow_name)
+					 : ts_pf_intern_synthetic(x, TS_PF_EVENT_NAME,
+								  TS_PF_TABLE_NAME + TS_TABLE_FLOW,
+								  "flow", 4);
 
-	if (!ts_text_reserve(&x->event, 128 + ts_pf_flow_room(group)))
+	if (!ts_text_reserve(&x->event, 128 + ts_pf_flow_max_bytes(group)))
 		return TS_ENOMEM;
 	to = ts_pf_put_head((unsigned char *)x->event.data, TS_PF_INSTANT, group->uuid);
 	to = ts_pf_put_flow_ids(ts_pf_uint(to, EVENT_NAME, name), group);
@@ -271,7 +271,7 @@ static int put_beside(struct ts_pf_export *x, const struct ts_pf_cursor *cursor,
 	const struct ts_pf_shape *shape = ts_pf_shape(x, table, at(cursor, table->shape));
 	unsigned char *to;
 
-	if (!shape || !ts_text_reserve(&x->beside, ts_pf_row_room(cursor, shape)))
+	if (!shape || !ts_text_reserve(&x->beside, ts_pf_row_max_bytes(cursor, shape)))
 		return no_memory(x);
 	to = ts_pf_put_native(x, (unsigned char *)x->beside.data, cursor, shape, 0, 0, NULL);
 	ts_pf_put_packet(x, time, field, x->beside.data, (size_t)((char *)to - x->beside.data));
@@ -338,7 +338,7 @@ static int put_counter(struct ts_pf_export *x, const struct ts_pf_cursor *cursor
 	struct ts_counter_row counter;
 	bool is_first = true;
 
-	if (!shape || !ts_text_reserve(&x->event, ts_pf_row_room(cursor, shape)))
+	if (!shape || !ts_text_reserve(&x->event, ts_pf_row_max_bytes(cursor, shape)))
 		return no_memory(x);
 	ts_batch_row(batch, cursor->merge.row, &counter);
 	for (uint32_t i = 0; i < shape->count; i++) {

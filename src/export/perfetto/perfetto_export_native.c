@@ -10,9 +10,9 @@
 #define PACKET_BYTES 16384
 
 enum { ROW_TABLE = 1, ROW_COLUMNS = 2, ROW_BYTES = 3, ROW_ID = 4, ROW_TAKEN = 5, ROW_ARGS = 6 };
-enum { OWN_ROW = 3 };
+enum { SEQUENCE_ROW = 3 };
 
-size_t ts_pf_row_room(const struct ts_pf_cursor *cursor, const struct ts_pf_shape *shape)
+size_t ts_pf_row_max_bytes(const struct ts_pf_cursor *cursor, const struct ts_pf_shape *shape)
 {
 	/* A column: its number and value, and an annotation. An argument: twice as much. */
 	return 256 + (size_t)cursor->merge.batch->table->column_count * 64 +
@@ -75,7 +75,7 @@ unsigned char *ts_pf_put_native_row(struct ts_pf_export *x, unsigned char *to,
 {
 	unsigned char *row;
 
-	*to++ = OWN_ROW << 3 | TS_PROTO_BYTES;
+	*to++ = SEQUENCE_ROW << 3 | TS_PROTO_BYTES;
 	row = ++to;
 	to = ts_pf_uint(to, ROW_TABLE, cursor->merge.batch->table->id);
 	to = put_columns(x, to, cursor, skip);
@@ -115,7 +115,7 @@ static int put_row(struct ts_pf_export *x, const struct ts_table_info *table,
 		   const int64_t *columns, int64_t id, const char *bytes, size_t length)
 {
 	struct ts_text *to = &x->event;
-	size_t row = ts_proto_open(to, OWN_ROW), open;
+	size_t row = ts_proto_open(to, SEQUENCE_ROW), open;
 
 	ts_proto_put_uint(to, ROW_TABLE, table->id);
 	open = ts_proto_open(to, ROW_COLUMNS);

@@ -54,7 +54,7 @@ unsigned char *ts_pf_put_arrow(unsigned char *to, uint64_t id)
 
 /* ---- points that wait for a span ---- */
 
-size_t ts_pf_flow_room(const struct ts_pf_group *group)
+size_t ts_pf_flow_max_bytes(const struct ts_pf_group *group)
 {
 	return group->flow_rows.length + group->flow_count * 16;
 }
@@ -116,7 +116,7 @@ int ts_pf_put_flow(struct ts_pf_export *x, const struct ts_pf_cursor *cursor)
 	    (!ts_pf_flows_fit(group, flow.start) || group->flow_count >= TS_PF_MAX_FLOWS) &&
 	    ts_pf_put_flows(x, group))
 		return TS_ENOMEM;
-	if (!ts_text_reserve(&group->flow_rows, ts_pf_row_room(cursor, shape)))
+	if (!ts_text_reserve(&group->flow_rows, ts_pf_row_max_bytes(cursor, shape)))
 		return TS_ENOMEM;
 	begin = (unsigned char *)group->flow_rows.data + group->flow_rows.length;
 	to = ts_pf_put_native_row(x, begin, cursor, shape, 0, 0);

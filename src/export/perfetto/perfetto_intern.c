@@ -18,7 +18,7 @@ static const uint8_t text_fields[TS_PF_TEXT_COUNT] = {
 int ts_pf_intern_init(struct ts_pf_export *x)
 {
 	x->string_end = ts_reader_string_end(x->reader);
-	ts_map_init(&x->made);
+	ts_map_init(&x->synthetic);
 	ts_strmap_init(&x->texts, 1);
 	x->stages = calloc((size_t)x->string_end / 64 + 1, sizeof(*x->stages));
 	for (int i = 0; i < TS_PF_TEXT_COUNT; i++) {
@@ -35,7 +35,7 @@ void ts_pf_intern_release(struct ts_pf_export *x)
 		free(x->seen[i]);
 	free(x->stages);
 	ts_strmap_release(&x->texts);
-	ts_map_release(&x->made);
+	ts_map_release(&x->synthetic);
 }
 
 static void put_text(struct ts_pf_export *x, enum ts_pf_text kind, uint64_t iid, const char *text,
@@ -48,15 +48,15 @@ static void put_text(struct ts_pf_export *x, enum ts_pf_text kind, uint64_t iid,
 	ts_proto_close(&x->interned, open);
 }
 
-static uint64_t made_iid(const struct ts_pf_export *x, uint64_t number)
+static uint64_t synthetic_iid(const struct ts_pf_export *x, uint64_t number)
 {
 	return x->string_end + 1 + number;
 }
 
-uint64_t ts_pf_intern_made(struct ts_pf_export *x, enum ts_pf_text kind, uint64_t number,
-			   const char *text, size_t length)
+uint64_t ts_pf_intern_synthetic(struct ts_pf_export *x, enum ts_pf_text kind, uint64_t number,
+				const char *text, size_t length)
 {
-	uint64_t iid = made_iid(x, number);
+	uint64_t iid = synthetic_iid(x, number);
 	bool is_new = false;
 
 	if (number < TS_PF_FIRST_COLUMN) {
@@ -69,7 +69,7 @@ uint64_t ts_pf_intern_made(struct ts_pf_export *x, enum ts_pf_text kind, uint64_
 	}
 
 	/* If out of memory, it is written twice. */
-	if (!ts_map_insert(&x->made, number << 3 | (uint64_t)kind, &is_new) || is_new)
+	if (!ts_map_insert(&x->synthetic, number << 3 | (uint64_t)kind, &is_new) || is_new)
 		put_text(x, kind, iid, text, length);
 	return iid;
 }
@@ -82,7 +82,7 @@ uint64_t ts_pf_intern_text(struct ts_pf_export *x, enum ts_pf_text kind, const c
 	/* An empty text may have no address. */
 	text = text ? text : "";
 	number = ts_strmap_intern(&x->texts, text, length, NULL);
-	return ts_pf_intern_made(x, kind, (UINT64_C(1) << 32) + number, text, length);
+	return ts_pf_intern_synthetic(x, kind, (UINT64_C(1) << 32) + number, text, length);
 }
 
 uint64_t ts_pf_intern_new_(struct ts_pf_export *x, enum ts_pf_text kind, int64_t string)
@@ -91,7 +91,7 @@ uint64_t ts_pf_intern_new_(struct ts_pf_export *x, enum ts_pf_text kind, int64_t
 
 	/* Missing, like all strings that the trace does not have. */
 	if (string <= 0 || (uint64_t)string >= x->string_end)
-		return ts_pf_intern_made(x, kind, 0, text.data, text.length);
+		return ts_pf_intern_synthetic(x, kind, 0, text.data, text.length);
 	x->seen[kind][(uint64_t)string / 64] |= UINT64_C(1) << ((uint64_t)string % 64);
 	put_text(x, kind, (uint64_t)string, text.data, text.length);
 	return (uint64_t)string;
@@ -114,10 +114,10 @@ uint64_t ts_pf_intern_column(struct ts_pf_export *x, const struct ts_table_info 
 	int length;
 
 	if (x->columns_seen[table->id] >> position & 1)
-		return made_iid(x, number);
+		return synthetic_iid(x, number);
 	x->columns_seen[table->id] |= UINT64_C(1) << position;
 	length = snprintf(text, sizeof(text), "ts.%s", table->columns[position].name);
-	return ts_pf_intern_made(x, TS_PF_KEY, number, text, (size_t)length);
+	return ts_pf_intern_synthetic(x, TS_PF_KEY, number, text, (size_t)length);
 }
 
 uint64_t ts_pf_intern_enum(struct ts_pf_export *x, const struct ts_table_info *table, int position,
@@ -130,10 +130,10 @@ uint64_t ts_pf_intern_enum(struct ts_pf_export *x, const struct ts_table_info *t
 		return 0;
 	seen = &x->enums_seen[table->id][position];
 	if (*seen >> value & 1)
-		return made_iid(x, number);
+		return synthetic_iid(x, number);
 	name = ts_enum_name(table->columns[position].refers, value);
 	if (!name)
 		return 0;
 	*seen |= UINT64_C(1) << value;
-	return ts_pf_intern_made(x, TS_PF_VALUE, number, name, strlen(name));
+	return ts_pf_intern_synthetic(x, TS_PF_VALUE, number, name, strlen(name));
 }

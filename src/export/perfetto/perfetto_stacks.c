@@ -11,7 +11,7 @@ enum { INTERNED_FRAME = 6, INTERNED_STACK = 7, INTERNED_BUILD_ID = 16, INTERNED_
 /* Kinds of a frame, as Perfetto has them. */
 enum { KIND_NATIVE = 1, KIND_KERNEL = 2, KIND_INTERPRETED = 3 };
 /* Pseudo binaries, by kind, for code without one. */
-#define MADE_UP_MAPPING (UINT64_C(1) << 60)
+#define SYNTHETIC_MAPPING (UINT64_C(1) << 60)
 
 /* True the first time. */
 static bool is_new(struct ts_map *map, uint64_t key)
@@ -21,9 +21,9 @@ static bool is_new(struct ts_map *map, uint64_t key)
 	return !ts_map_insert(map, key, &first) || first;
 }
 
-static void put_made_mapping(struct ts_pf_export *x, uint64_t iid, const char *name)
+static void put_synthetic_mapping(struct ts_pf_export *x, uint64_t iid, const char *name)
 {
-	uint64_t path = ts_pf_intern_made(x, TS_PF_MAPPING_PATH, iid, name, strlen(name));
+	uint64_t path = ts_pf_intern_synthetic(x, TS_PF_MAPPING_PATH, iid, name, strlen(name));
 	size_t open = ts_proto_open(&x->interned, INTERNED_MAPPING);
 
 	ts_proto_put_uint(&x->interned, 1, iid);
@@ -70,13 +70,13 @@ static uint64_t mapping_of(struct ts_pf_export *x, const struct ts_frame_row *fr
 	const struct ts_mapping_row *mapping =
 		ts_reader_entity(x->reader, TS_TABLE_MAPPING, frame->mapping);
 	size_t kind = (uint64_t)frame->kind < TS_ARRAY_SIZE(names) ? (size_t)frame->kind : 0;
-	uint64_t iid = mapping ? (uint64_t)frame->mapping : MADE_UP_MAPPING + kind;
+	uint64_t iid = mapping ? (uint64_t)frame->mapping : SYNTHETIC_MAPPING + kind;
 
 	if (is_new(&x->mappings, iid)) {
 		if (mapping)
 			put_mapping(x, frame->mapping, mapping);
 		else
-			put_made_mapping(x, iid, names[kind]);
+			put_synthetic_mapping(x, iid, names[kind]);
 	}
 	return iid;
 }

@@ -29,13 +29,13 @@ enum { MERGE_NONE = 2, MERGE_BY_KEY = 3 };
  * Beyond this many lanes each span that does not nest gets a track of its own, which is not stored.
  */
 #define MAX_LANES 1024
-#define MADE_UP UINT32_C(1000000000)
+#define SYNTHETIC UINT32_C(1000000000)
 
 static uint32_t number_of(const struct ts_chrome_number *number, int64_t id)
 {
 	/* To Perfetto 0 is the idle task. */
 	if (!number || number->text || number->number <= 0 || number->number > INT32_MAX)
-		return MADE_UP + (uint32_t)((uint64_t)id % MADE_UP);
+		return SYNTHETIC + (uint32_t)((uint64_t)id % SYNTHETIC);
 	return (uint32_t)number->number;
 }
 

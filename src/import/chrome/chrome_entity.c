@@ -372,8 +372,8 @@ static int find_gpu_stream(struct ts_chrome *c, uint32_t thread, int64_t device_
 	return TS_OK;
 }
 
-int ts_chrome_place_gpu_op(struct ts_chrome *c, uint32_t thread, const struct ts_chrome_args *args,
-			   struct ts_gpu_op_row *row)
+int ts_chrome_set_gpu_op_entities(struct ts_chrome *c, uint32_t thread,
+				  const struct ts_chrome_args *args, struct ts_gpu_op_row *row)
 {
 	const struct ts_chrome_thread *entry = &c->threads[thread];
 	int64_t device = args->in_column & UINT32_C(1) << TS_KINETO_ARG_DEVICE

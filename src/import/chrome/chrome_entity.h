@@ -77,8 +77,8 @@ int ts_chrome_adopt_stream(struct ts_chrome *c, const struct ts_stream_row *row,
 			   uint32_t *ret_stream);
 
 /* Device and stream of a gpu_op. */
-int ts_chrome_place_gpu_op(struct ts_chrome *c, uint32_t thread, const struct ts_chrome_args *args,
-			   struct ts_gpu_op_row *row);
+int ts_chrome_set_gpu_op_entities(struct ts_chrome *c, uint32_t thread,
+				  const struct ts_chrome_args *args, struct ts_gpu_op_row *row);
 
 /* Creates the source of this file on first use, and the clock of its events. */
 int ts_chrome_start_source(struct ts_chrome *c);

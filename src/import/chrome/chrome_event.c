@@ -321,8 +321,8 @@ static int read_native_member(struct ts_chrome *c, struct ts_json *js,
 	return rc;
 }
 
-static int read_place(struct ts_chrome *c, struct ts_json *js, struct ts_chrome_event *event,
-		      struct ts_chrome_id *id)
+static int read_entity(struct ts_chrome *c, struct ts_json *js, struct ts_chrome_event *event,
+		       struct ts_chrome_id *id)
 {
 	bool good;
 	int rc = ts_chrome_read_id(c, js, id, &good);
@@ -420,10 +420,10 @@ static int read_member(struct ts_chrome *c, struct ts_json *js, struct ts_chrome
 	case KEY('n', 'a', 'm', 'e'):
 		return read_name(js, event, key);
 	case KEY('p', 'i', 'd'):
-		return read_place(c, js, event, &event->pid);
+		return read_entity(c, js, event, &event->pid);
 	case KEY('t', 'i', 'd'):
 		event->has |= TS_CHROME_HAS_TID;
-		return read_place(c, js, event, &event->tid);
+		return read_entity(c, js, event, &event->tid);
 	case KEY('t', 's'):
 		return read_start(js, event);
 	case KEY('d', 'u', 'r'):

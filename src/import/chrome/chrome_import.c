@@ -209,7 +209,7 @@ static int read_member(struct ts_chrome *c, bool is_first, bool *ret_is_trace)
 	if (first == '[' && key_is(c, "traceEvents")) {
 		*ret_is_trace = true;
 		if (c->native.active)
-			ts_chrome_place_times(c);
+			ts_chrome_shift_times(c);
 		return read_events(c, ts_chrome_store);
 	}
 	if (first == '[' && key_is(c, "samples")) {

@@ -14,7 +14,7 @@ int ts_chrome_store_flow(struct ts_chrome *c, struct ts_chrome_event *event)
 	uint32_t taken = 0, thread;
 	int rc;
 
-	if (!ts_chrome_place_event(c, event, &thread, &row.start))
+	if (!ts_chrome_resolve_event(c, event, &thread, &row.start))
 		return TS_OK;
 	if (thread == UINT32_MAX)
 		return TS_ENOMEM;
@@ -38,7 +38,7 @@ int ts_chrome_store_flow(struct ts_chrome *c, struct ts_chrome_event *event)
 	row.name = ts_chrome_event_name(c, event);
 	row.category = c->categories[event->category].string;
 	row.shape = ts_chrome_shape(c, event->arguments);
-	TS_CHROME_OWN_COLUMNS(c, event, TS_TABLE_FLOW, thread, &row);
+	TS_CHROME_TABLE_COLUMNS(c, event, TS_TABLE_FLOW, thread, &row);
 	ts_chrome_add(c, thread + 1, TS_TABLE_FLOW, &row, event->arguments->values);
 	return TS_OK;
 }
@@ -82,7 +82,7 @@ int ts_chrome_store_half(struct ts_chrome *c, struct ts_chrome_event *event, boo
 	uint32_t taken = 0, thread;
 	int rc;
 
-	if (!ts_chrome_place_event(c, event, &thread, &row.start))
+	if (!ts_chrome_resolve_event(c, event, &thread, &row.start))
 		return TS_OK;
 	if (thread == UINT32_MAX)
 		return TS_ENOMEM;
@@ -94,7 +94,7 @@ int ts_chrome_store_half(struct ts_chrome *c, struct ts_chrome_event *event, boo
 	half.lane = is_async ? async_lane(c, event, thread, taken) : thread;
 	row.name = ts_chrome_event_name(c, event);
 	row.category = c->categories[event->category].string;
-	TS_CHROME_OWN_COLUMNS(c, event, TS_TABLE_SLICE, thread, &row);
+	TS_CHROME_TABLE_COLUMNS(c, event, TS_TABLE_SLICE, thread, &row);
 	half.time = row.start;
 	half.thread = thread;
 	half.name = (uint32_t)row.name;
@@ -130,7 +130,7 @@ int ts_chrome_store_mark(struct ts_chrome *c, struct ts_chrome_event *event, con
 		if (rc || stored)
 			return rc;
 	}
-	if (!ts_chrome_place_event(c, event, &thread, &row.start))
+	if (!ts_chrome_resolve_event(c, event, &thread, &row.start))
 		return TS_OK;
 	if (thread == UINT32_MAX)
 		return TS_ENOMEM;
@@ -153,7 +153,7 @@ int ts_chrome_store_mark(struct ts_chrome *c, struct ts_chrome_event *event, con
 	else if (*phase)
 		row.phase = ts_chrome_text(c, phase);
 	row.shape = ts_chrome_shape(c, event->arguments);
-	TS_CHROME_OWN_COLUMNS(c, event, TS_TABLE_MARK, thread, &row);
+	TS_CHROME_TABLE_COLUMNS(c, event, TS_TABLE_MARK, thread, &row);
 	ts_chrome_add(c, thread + 1, TS_TABLE_MARK, &row, event->arguments->values);
 	return TS_OK;
 }
@@ -195,7 +195,7 @@ int ts_chrome_store_counter(struct ts_chrome *c, struct ts_chrome_event *event)
 
 	if (TS_UNLIKELY(event->has & TS_CHROME_HAS_NATIVE) && ts_chrome_native_has_no_thread(event))
 		return store_counter_of(c, event);
-	if (!ts_chrome_place_event(c, event, &thread, &row.start))
+	if (!ts_chrome_resolve_event(c, event, &thread, &row.start))
 		return TS_OK;
 	if (thread == UINT32_MAX)
 		return TS_ENOMEM;
@@ -207,7 +207,7 @@ int ts_chrome_store_counter(struct ts_chrome *c, struct ts_chrome_event *event)
 	row.name = ts_chrome_event_name(c, event);
 	row.category = c->categories[event->category].string;
 	row.shape = ts_chrome_shape(c, event->arguments);
-	TS_CHROME_OWN_COLUMNS(c, event, TS_TABLE_COUNTER, thread, &row);
+	TS_CHROME_TABLE_COLUMNS(c, event, TS_TABLE_COUNTER, thread, &row);
 	ts_chrome_add(c, thread + 1, TS_TABLE_COUNTER, &row, event->arguments->values);
 	return TS_OK;
 }
@@ -261,7 +261,7 @@ int ts_chrome_store_sample(struct ts_chrome *c, struct ts_chrome_event *event)
 	bool waits = event->has & TS_CHROME_HAS(TS_CHROME_SF) && !c->stacks.read;
 	int rc;
 
-	if (!ts_chrome_place_event(c, event, &thread, &row.start))
+	if (!ts_chrome_resolve_event(c, event, &thread, &row.start))
 		return TS_OK;
 	if (thread == UINT32_MAX)
 		return TS_ENOMEM;
@@ -277,7 +277,7 @@ int ts_chrome_store_sample(struct ts_chrome *c, struct ts_chrome_event *event)
 	row.thread = c->threads[thread].row.id;
 	row.name = ts_chrome_event_name(c, event);
 	row.shape = ts_chrome_shape(c, event->arguments);
-	TS_CHROME_OWN_COLUMNS(c, event, TS_TABLE_SAMPLE, thread, &row);
+	TS_CHROME_TABLE_COLUMNS(c, event, TS_TABLE_SAMPLE, thread, &row);
 	if (waits)
 		return hold_sample(c, event, thread, &row);
 	ts_chrome_add(c, thread + 1, TS_TABLE_SAMPLE, &row, event->arguments->values);

@@ -23,8 +23,8 @@ struct ts_chrome;
 struct ts_chrome_native_row {
 	struct ts_chrome_native_row *next;
 	int64_t file_id;              /* DICTIONARY tables: the file's id */
-	struct ts_chrome_id pid, tid; /* used by the file for it, if has_place */
-	bool has_place;
+	struct ts_chrome_id pid, tid; /* used by the file for it, if has_entity */
+	bool has_entity;
 	int64_t cells[];
 };
 
@@ -65,6 +65,6 @@ int ts_chrome_read_native_row(struct ts_chrome *c, const struct ts_table_info *i
 /* Adds all rows that were read to the trace. */
 int ts_chrome_add_native_rows(struct ts_chrome *c);
 /* Sets the clock offsets of events, once baseTimeNanoseconds is known. */
-void ts_chrome_place_times(struct ts_chrome *c);
+void ts_chrome_shift_times(struct ts_chrome *c);
 
 #endif

@@ -42,9 +42,9 @@ static void read_extra(struct ts_chrome *c, const struct ts_chrome_raw *object,
 		if (!ts_json_string_is(&key, "chrome"))
 			continue;
 		at = ts_chrome_open(&value, '[', &inner);
-		row->has_place = inner && !ts_chrome_read_id(c, &at, &row->pid, &good) && good &&
-				 !ts_json_next(&at, ']', &inner) && inner &&
-				 !ts_chrome_read_id(c, &at, &row->tid, &good) && good;
+		row->has_entity = inner && !ts_chrome_read_id(c, &at, &row->pid, &good) && good &&
+				  !ts_json_next(&at, ']', &inner) && inner &&
+				  !ts_chrome_read_id(c, &at, &row->tid, &good) && good;
 	}
 }
 
@@ -113,7 +113,7 @@ static int add_thread(struct ts_chrome *c, const struct ts_thread_row *row, int6
 		.process = (uint32_t)process,
 		.source = source ? source : c->processes[process].row.source,
 	};
-	if (!native_row->has_place)
+	if (!native_row->has_entity)
 		return TS_OK;
 	return ts_chrome_adopt_thread(c, &native_row->pid, &native_row->tid,
 				      (uint32_t)c->thread_count - 1);
@@ -127,7 +127,7 @@ static int note_stream(struct ts_chrome *c, const struct ts_chrome_native_row *n
 	uint32_t stream;
 	int rc = ts_chrome_adopt_stream(c, row, &stream);
 
-	if (rc || !native_row->has_place || row->thread)
+	if (rc || !native_row->has_entity || row->thread)
 		return rc;
 	rc = add_thread(c, &ts_thread_none, source, native_row);
 	if (!rc)
@@ -194,11 +194,11 @@ int ts_chrome_add_native_rows(struct ts_chrome *c)
 		     row = row->next)
 			rc = add_row(c, info, row, ++number);
 	}
-	ts_chrome_place_times(c);
+	ts_chrome_shift_times(c);
 	return rc;
 }
 
-void ts_chrome_place_times(struct ts_chrome *c)
+void ts_chrome_shift_times(struct ts_chrome *c)
 {
 	for (size_t i = 0; i < c->thread_count; i++) {
 		struct ts_chrome_thread *thread = &c->threads[i];

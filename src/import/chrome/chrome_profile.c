@@ -24,7 +24,7 @@ struct chunk {
 };
 
 /* Members of "data" and of its "cpuProfile": they may be in either. */
-static void find_parts(const struct ts_chrome_raw *object, struct chunk *chunk)
+static void find_members(const struct ts_chrome_raw *object, struct chunk *chunk)
 {
 	struct ts_json_string key = { 0 };
 	struct ts_chrome_raw value = { 0 };
@@ -63,11 +63,11 @@ static bool find_chunk(const struct ts_chrome_event *event, struct chunk *chunk)
 	*chunk = (struct chunk){ 0 };
 	while (ts_chrome_next_member(&js, &more, &key, &value))
 		if (ts_json_string_is(&key, "data"))
-			find_parts(&value, chunk);
+			find_members(&value, chunk);
 	if (chunk->has_profile) {
 		struct ts_chrome_raw profile = chunk->profile;
 
-		find_parts(&profile, chunk);
+		find_members(&profile, chunk);
 	}
 	return chunk->has_profile || (event->phase == 'P' && chunk->has_start);
 }

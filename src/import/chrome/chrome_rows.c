@@ -130,8 +130,8 @@ bool ts_chrome_member_is(const struct ts_chrome_event *event, enum ts_chrome_mem
 }
 
 /* Time and thread of an event; false if it lacks one, which is counted. */
-bool ts_chrome_place_event(struct ts_chrome *c, const struct ts_chrome_event *event,
-			   uint32_t *ret_thread, int64_t *ret_time)
+bool ts_chrome_resolve_event(struct ts_chrome *c, const struct ts_chrome_event *event,
+			     uint32_t *ret_thread, int64_t *ret_time)
 {
 	if (!(event->has & TS_CHROME_HAS_TIME)) {
 		ts_chrome_lose(c, TS_CHROME_LOSS_TIME, 1);
@@ -186,7 +186,7 @@ static int store_slice(struct ts_chrome *c, struct ts_chrome_event *event, uint3
 	row.name = ts_chrome_event_name(c, event);
 	row.category = c->categories[event->category].string;
 	row.shape = ts_chrome_shape(c, event->arguments);
-	TS_CHROME_OWN_COLUMNS(c, event, TS_TABLE_SLICE, thread, &row);
+	TS_CHROME_TABLE_COLUMNS(c, event, TS_TABLE_SLICE, thread, &row);
 	ts_chrome_add(c, thread + 1, TS_TABLE_SLICE, &row, event->arguments->values);
 	return TS_OK;
 }
@@ -228,7 +228,7 @@ static int store_api_call(struct ts_chrome *c, struct ts_chrome_event *event, ui
 	row.category = c->categories[event->category].string;
 	row.correlation = arg_column(event->arguments, TS_KINETO_ARG_CORRELATION);
 	row.shape = ts_chrome_shape(c, event->arguments);
-	TS_CHROME_OWN_COLUMNS(c, event, TS_TABLE_API_CALL, thread, &row);
+	TS_CHROME_TABLE_COLUMNS(c, event, TS_TABLE_API_CALL, thread, &row);
 	add_with_arrow(c, TS_TABLE_API_CALL, thread, &row, row.correlation, row.arrow,
 		       event->arguments->values);
 	return TS_OK;
@@ -261,7 +261,7 @@ static int store_gpu_op(struct ts_chrome *c, struct ts_chrome_event *event, uint
 	rc = ts_chrome_finish_args(c, event, TS_TABLE_GPU_OP, taken);
 	args = event->arguments;
 	if (!rc)
-		rc = ts_chrome_place_gpu_op(c, thread, args, &row);
+		rc = ts_chrome_set_gpu_op_entities(c, thread, args, &row);
 	if (rc)
 		return rc;
 	row.start = start;
@@ -278,7 +278,7 @@ static int store_gpu_op(struct ts_chrome *c, struct ts_chrome_event *event, uint
 	row.bytes = arg_column(args, TS_KINETO_ARG_BYTES);
 	fill_geometry(args, &row);
 	row.shape = ts_chrome_shape(c, args);
-	TS_CHROME_OWN_COLUMNS(c, event, TS_TABLE_GPU_OP, thread, &row);
+	TS_CHROME_TABLE_COLUMNS(c, event, TS_TABLE_GPU_OP, thread, &row);
 	add_with_arrow(c, TS_TABLE_GPU_OP, thread, &row, row.correlation, row.arrow, args->values);
 	return TS_OK;
 }
@@ -290,7 +290,7 @@ static int store_complete(struct ts_chrome *c, struct ts_chrome_event *event)
 	uint32_t thread;
 	int64_t start;
 
-	if (!ts_chrome_place_event(c, event, &thread, &start))
+	if (!ts_chrome_resolve_event(c, event, &thread, &start))
 		return TS_OK;
 	if (thread == UINT32_MAX)
 		return TS_ENOMEM;

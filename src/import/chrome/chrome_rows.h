@@ -18,10 +18,10 @@ bool ts_chrome_member_is(const struct ts_chrome_event *event, enum ts_chrome_mem
 /*
  * Time and thread (UINT32_MAX: out of memory) of an event; false if it lacks one, which is counted.
  */
-bool ts_chrome_place_event(struct ts_chrome *c, const struct ts_chrome_event *event,
-			   uint32_t *ret_thread, int64_t *ret_time);
+bool ts_chrome_resolve_event(struct ts_chrome *c, const struct ts_chrome_event *event,
+			     uint32_t *ret_thread, int64_t *ret_time);
 
-#define TS_CHROME_OWN_COLUMNS(c, event, table, thread, row)                     \
+#define TS_CHROME_TABLE_COLUMNS(c, event, table, thread, row)                   \
 	do {                                                                    \
 		if (TS_UNLIKELY((event)->has & TS_CHROME_HAS_NATIVE))           \
 			ts_chrome_native_columns(c, event, table, thread, row); \

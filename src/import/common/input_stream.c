@@ -31,7 +31,7 @@ void ts_input_stream_release(struct ts_input_stream *stream)
 	stream->buffer = NULL;
 }
 
-static int make_room(struct ts_input_stream *stream, size_t held, struct ts_error *err)
+static int reserve(struct ts_input_stream *stream, size_t held, struct ts_error *err)
 {
 	size_t capacity = stream->capacity * 2;
 	char *buffer;
@@ -62,7 +62,7 @@ int ts_input_stream_refill(struct ts_input_stream *stream, const char *keep, str
 
 	stream->offset = ts_input_stream_at(stream, keep);
 	memmove(stream->buffer, keep, held);
-	rc = make_room(stream, held, err);
+	rc = reserve(stream, held, err);
 	while (!rc && held < stream->capacity && !last && !stream->failure.code) {
 		size_t got = 0;
 

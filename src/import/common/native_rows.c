@@ -33,7 +33,7 @@ void ts_native_rows_release(struct ts_native_rows *native)
 int64_t ts_native_rows_id(struct ts_native_rows *native, enum ts_table_id table, int64_t id)
 {
 	uint64_t known;
-	int64_t made;
+	int64_t created;
 
 	if (id <= 0)
 		return 0;
@@ -42,22 +42,22 @@ int64_t ts_native_rows_id(struct ts_native_rows *native, enum ts_table_id table,
 	/* Dictionary rows are numbered when they are added. */
 	if (ts_table_info(table)->kind != TS_KIND_ENTITY)
 		return 0;
-	made = native->last_ids[table];
-	if (!made) {
-		made = ts_writer_new_id(native->writer, table);
-		native->offsets[table] = made - 1;
+	created = native->last_ids[table];
+	if (!created) {
+		created = ts_writer_new_id(native->writer, table);
+		native->offsets[table] = created - 1;
 	}
-	if (id - (made - native->offsets[table]) > MAX_GAP)
+	if (id - (created - native->offsets[table]) > MAX_GAP)
 		native->scattered[table] = true;
 	/* Same id as in the file, plus what the trace had before: keeps the gaps of the file. */
 	if (native->scattered[table])
-		made = ts_writer_new_id(native->writer, table);
-	while (made && !native->scattered[table] && made - native->offsets[table] < id)
-		made = ts_writer_new_id(native->writer, table);
-	native->last_ids[table] = made;
+		created = ts_writer_new_id(native->writer, table);
+	while (created && !native->scattered[table] && created - native->offsets[table] < id)
+		created = ts_writer_new_id(native->writer, table);
+	native->last_ids[table] = created;
 	if (!native->scattered[table])
-		made = id + native->offsets[table];
-	return ts_map_put(&native->ids[table], (uint64_t)id, (uint64_t)made) ? 0 : made;
+		created = id + native->offsets[table];
+	return ts_map_put(&native->ids[table], (uint64_t)id, (uint64_t)created) ? 0 : created;
 }
 
 bool ts_native_rows_is_id(const struct ts_table_info *info, int column, enum ts_table_id *ret_table)

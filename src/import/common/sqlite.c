@@ -244,7 +244,7 @@ struct ts_sqlite_table *ts_sqlite_table(struct ts_sqlite *db, const char *name)
 }
 
 int ts_sqlite_columns(struct ts_sqlite *db, const char *table,
-		      int (*tell)(void *context, const char *column, const char *type),
+		      int (*report)(void *context, const char *column, const char *type),
 		      void *context, struct ts_error *err)
 {
 	enum { NAME = 1, TYPE = 2, HIDDEN = 6 };
@@ -263,7 +263,7 @@ int ts_sqlite_columns(struct ts_sqlite *db, const char *table,
 		code = SQLITE_OK;
 		/* Hidden: computed by an expression in the file. */
 		if (name && !sqlite3_column_int(statement, HIDDEN))
-			rc = tell(context, name, type ? type : "");
+			rc = report(context, name, type ? type : "");
 	}
 	if (!rc && code && code != SQLITE_DONE)
 		rc = fail(db, code, table, err);

@@ -67,11 +67,11 @@ int ts_rocpd_read(struct ts_sqlite *db, struct ts_error *err);
 struct ts_sqlite_table *ts_sqlite_table(struct ts_sqlite *db, const char *name);
 
 /*
- * Calls `tell` for each stored column with its declared type ("" if none), in order; stops at the
+ * Calls `report` for each stored column with its declared type ("" if none), in order; stops at the
  * first non-zero result and returns it. TS_OK if there is no such table.
  */
 int ts_sqlite_columns(struct ts_sqlite *db, const char *table,
-		      int (*tell)(void *context, const char *column, const char *type),
+		      int (*report)(void *context, const char *column, const char *type),
 		      void *context, struct ts_error *err);
 
 /* ---- queries ---- */

@@ -105,9 +105,9 @@ bool ts_nsys_is_text_id(const char *column)
 	return false;
 }
 
-uint32_t ts_nsys_literal(struct ts_nsys *n, const char *word)
+uint32_t ts_nsys_literal(struct ts_nsys *n, const char *literal)
 {
-	return ts_import_string(n->import, word, strlen(word));
+	return ts_import_string(n->import, literal, strlen(literal));
 }
 
 /* ---- processes and threads ---- */

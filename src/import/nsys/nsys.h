@@ -110,7 +110,7 @@ uint32_t ts_nsys_string(struct ts_nsys *n, int64_t id);
 /* Does a column of that name refer to StringIds? Schemas say so only in comments. */
 bool ts_nsys_is_text_id(const char *column);
 /* A constant text as a string of the trace. */
-uint32_t ts_nsys_literal(struct ts_nsys *n, const char *word);
+uint32_t ts_nsys_literal(struct ts_nsys *n, const char *literal);
 
 /* NULL: out of memory, or the writer has failed. Absent ids mean a process without pid. */
 struct ts_nsys_process *ts_nsys_process(struct ts_nsys *n, int64_t global);

@@ -13,7 +13,7 @@
 /* Columns common to all device tables, at the same positions in our lists. */
 #define DEVICE_COLUMNS \
 	"start", "end", "deviceId", "contextId", "streamId", "correlationId", "globalPid"
-enum { START, END, DEVICE, CONTEXT, STREAM, CORRELATION, PROCESS, OWN };
+enum { START, END, DEVICE, CONTEXT, STREAM, CORRELATION, PROCESS, FIRST_TABLE_COLUMN };
 
 /* Marks a table as read; NULL: not in the file. */
 static const char *take(struct ts_nsys *n, const char *name)
@@ -58,7 +58,7 @@ static void name_args(struct ts_nsys *n, struct ts_nsys_args *args, const char *
 /* ---- kernels ---- */
 
 enum {
-	NAME = OWN,
+	NAME = FIRST_TABLE_COLUMN,
 	SHORT_NAME,
 	REGISTERS,
 	GRID_X,
@@ -206,7 +206,15 @@ static uint32_t copy_name(struct ts_nsys *n, const struct copy *copy, int64_t fr
 	return ts_nsys_literal(n, name);
 }
 
-enum { COPY_BYTES = OWN, COPY_KIND, COPY_FROM, COPY_TO, COPY_GRAPH, COPY_NODE, COPY_ARGS };
+enum {
+	COPY_BYTES = FIRST_TABLE_COLUMN,
+	COPY_KIND,
+	COPY_FROM,
+	COPY_TO,
+	COPY_GRAPH,
+	COPY_NODE,
+	COPY_ARGS
+};
 
 static const char *const copy_columns[] = { DEVICE_COLUMNS,   "bytes",         "copyKind",
 					    "srcKind",        "dstKind",       "graphId",
@@ -249,7 +257,7 @@ int ts_nsys_read_copies(struct ts_nsys *n)
 	return rc;
 }
 
-enum { FILL_BYTES = OWN, FILL_MEMORY, FILL_GRAPH, FILL_NODE, FILL_ARGS };
+enum { FILL_BYTES = FIRST_TABLE_COLUMN, FILL_MEMORY, FILL_GRAPH, FILL_NODE, FILL_ARGS };
 
 static const char *const fill_columns[] = { DEVICE_COLUMNS, "bytes", "memKind",       "graphId",
 					    "graphNodeId",  "value", "greenContextId" };
@@ -290,7 +298,7 @@ int ts_nsys_read_fills(struct ts_nsys *n)
 
 /* ---- synchronisations and graphs ---- */
 
-enum { SYNC_TYPE = OWN, SYNC_ARGS };
+enum { SYNC_TYPE = FIRST_TABLE_COLUMN, SYNC_ARGS };
 
 static const char *const sync_columns[] = { DEVICE_COLUMNS, "syncType", "eventId",
 					    "greenContextId" };
@@ -327,7 +335,7 @@ int ts_nsys_read_syncs(struct ts_nsys *n)
 	return rc;
 }
 
-enum { GRAPH_ID = OWN, GRAPH_ARGS };
+enum { GRAPH_ID = FIRST_TABLE_COLUMN, GRAPH_ARGS };
 
 static const char *const graph_columns[] = { DEVICE_COLUMNS, "graphId", "graphExecId",
 					     "greenContextId" };
@@ -363,7 +371,7 @@ int ts_nsys_read_graphs(struct ts_nsys *n)
 
 /* ---- memory ---- */
 
-enum { ALLOC_ADDRESS = OWN, ALLOC_BYTES, ALLOC_MEMORY, ALLOC_KIND, ALLOC_ARGS };
+enum { ALLOC_ADDRESS = FIRST_TABLE_COLUMN, ALLOC_BYTES, ALLOC_MEMORY, ALLOC_KIND, ALLOC_ARGS };
 
 static const char *const allocation_columns[] = { DEVICE_COLUMNS,
 						  "address",

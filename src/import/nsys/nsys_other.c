@@ -187,15 +187,15 @@ static int lose_rows(struct ts_nsys *n, const char *table, uint64_t rows)
 {
 	static const char one[] = "row of table %s", many[] = "rows of table %s";
 	size_t bytes = strlen(table) + sizeof(many);
-	char *words[2] = { ts_arena_alloc(&n->db->arena, bytes),
+	char *texts[2] = { ts_arena_alloc(&n->db->arena, bytes),
 			   ts_arena_alloc(&n->db->arena, bytes) };
 	struct ts_loss_kind *kind = ts_arena_alloc(&n->db->arena, sizeof(*kind));
 
-	if (!words[0] || !words[1] || !kind)
+	if (!texts[0] || !texts[1] || !kind)
 		return TS_ENOMEM;
-	snprintf(words[0], bytes, one, table);
-	snprintf(words[1], bytes, many, table);
-	*kind = (struct ts_loss_kind){ .what = table, .one = words[0], .many = words[1] };
+	snprintf(texts[0], bytes, one, table);
+	snprintf(texts[1], bytes, many, table);
+	*kind = (struct ts_loss_kind){ .what = table, .one = texts[0], .many = texts[1] };
 	ts_entities_add_loss(n->entities, kind, rows);
 	return TS_OK;
 }

@@ -63,10 +63,10 @@ int ts_perf_probe(const char *data, size_t bytes)
 /* ---- lines ---- */
 
 /*
- * The next line without its end, including the last one; *ret_is_whole false: no line end. False at
- * the end, or on error.
+ * The next line without its end, including the last one; *ret_is_complete false: no line end. False
+ * at the end, or on error.
  */
-static bool next_line(struct ts_perf *p, struct ts_perf_text *ret_line, bool *ret_is_whole,
+static bool next_line(struct ts_perf *p, struct ts_perf_text *ret_line, bool *ret_is_complete,
 		      struct ts_error *err)
 {
 	struct ts_json *js = &p->import->stream.js;
@@ -84,10 +84,10 @@ static bool next_line(struct ts_perf *p, struct ts_perf_text *ret_line, bool *re
 	}
 	if (js->next == js->end)
 		return false;
-	*ret_is_whole = stop != NULL;
+	*ret_is_complete = stop != NULL;
 	stop = stop ? stop : js->end;
 	*ret_line = (struct ts_perf_text){ js->next, (size_t)(stop - js->next) };
-	js->next = stop + *ret_is_whole;
+	js->next = stop + *ret_is_complete;
 	return true;
 }
 
@@ -132,13 +132,13 @@ static bool take_line(struct ts_perf *p, struct ts_perf_text line)
 static int read_lines(struct ts_perf *p, struct ts_error *err)
 {
 	struct ts_perf_text line;
-	bool is_whole = true;
+	bool is_complete = true;
 
-	while (!p->rc && next_line(p, &line, &is_whole, err)) {
+	while (!p->rc && next_line(p, &line, &is_complete, err)) {
 		uint64_t at = ts_input_stream_at(&p->import->stream, line.text);
 
 		/* A truncated line may be a shorter name of something else: ignored. */
-		if (!is_whole) {
+		if (!is_complete) {
 			p->open.is_open = false;
 			return ts_import_cut(p->import, at, err);
 		}

@@ -100,19 +100,19 @@ bool ts_perf_hex(struct ts_perf_text word, uint64_t *ret_value)
 static bool parse_seconds(struct ts_perf_text word, int64_t *ret_ns, bool *ret_fits)
 {
 	const char *point = memchr(word.text, '.', word.length);
-	size_t whole = point ? (size_t)(point - word.text) : 0;
-	size_t decimals = point ? word.length - whole - 1 : 0;
+	size_t integer = point ? (size_t)(point - word.text) : 0;
+	size_t decimals = point ? word.length - integer - 1 : 0;
 	int64_t seconds = 0, fraction;
 
-	if (!whole || (decimals != 6 && decimals != 9))
+	if (!integer || (decimals != 6 && decimals != 9))
 		return false;
 	if (!ts_perf_decimal((struct ts_perf_text){ point + 1, decimals }, &fraction) ||
 	    point[1] == '-')
 		return false;
-	for (size_t i = 0; i < whole; i++)
+	for (size_t i = 0; i < integer; i++)
 		if (!is_digit(word.text[i]))
 			return false;
-	*ret_fits = ts_perf_decimal((struct ts_perf_text){ word.text, whole }, &seconds) &&
+	*ret_fits = ts_perf_decimal((struct ts_perf_text){ word.text, integer }, &seconds) &&
 		    !__builtin_mul_overflow(seconds, 1000000000, ret_ns) &&
 		    !__builtin_add_overflow(*ret_ns, decimals == 6 ? fraction * 1000 : fraction,
 					    ret_ns);
@@ -436,18 +436,18 @@ static const char *second_frame(struct ts_perf_text text)
 
 void ts_perf_split_rest(struct ts_perf_text rest, struct ts_perf_rest *ret_rest)
 {
-	struct ts_perf_rest parts = { 0 };
+	struct ts_perf_rest split = { 0 };
 	struct ts_perf_text after, first, second;
 	const char *frame;
 	uint64_t value;
 
-	parts.registers = cut_from(&rest, "ABI:", 0);
-	parts.branches = cut_from(&rest, "0x", '/');
+	split.registers = cut_from(&rest, "ABI:", 0);
+	split.branches = cut_from(&rest, "0x", '/');
 	after = rest;
 	first = ts_perf_word(&after);
 	if (!ts_perf_hex(first, &value)) {
-		parts.other = rest;
-		*ret_rest = parts;
+		split.other = rest;
+		*ret_rest = split;
 		return;
 	}
 	frame = second_frame(rest);
@@ -460,9 +460,9 @@ void ts_perf_split_rest(struct ts_perf_text rest, struct ts_perf_rest *ret_rest)
 			frame = second.text;
 	}
 	if (frame)
-		parts.address = first;
+		split.address = first;
 	else
 		frame = rest.text;
-	parts.frame = (struct ts_perf_text){ frame, (size_t)(rest.text + rest.length - frame) };
-	*ret_rest = parts;
+	split.frame = (struct ts_perf_text){ frame, (size_t)(rest.text + rest.length - frame) };
+	*ret_rest = split;
 }

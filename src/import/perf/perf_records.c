@@ -237,7 +237,7 @@ static bool is_key(struct ts_perf_text text, const char *key)
 	return text.length == strlen(key) && ts_perf_starts(text, key);
 }
 
-static void tell_host(struct ts_perf *p, struct ts_perf_text key, struct ts_perf_text value)
+static void add_host_metadata(struct ts_perf *p, struct ts_perf_text key, struct ts_perf_text value)
 {
 	struct ts_perf_text rest = value;
 	struct ts_host_row *row;
@@ -265,7 +265,7 @@ static void tell_host(struct ts_perf *p, struct ts_perf_text key, struct ts_perf
 }
 
 /* "2026-11-16 09:07:26.443684 = 1794820046.443684 (TOD) = 16575.333223865 (monotonic)" */
-static void tell_clock(struct ts_perf *p, struct ts_perf_text value)
+static void add_clock_metadata(struct ts_perf *p, struct ts_perf_text value)
 {
 	struct ts_clock_sync_row row = ts_clock_sync_none;
 	int64_t times[2] = { 0, 0 };
@@ -312,9 +312,9 @@ void ts_perf_comment(struct ts_perf *p, struct ts_perf_text line)
 	value = ts_perf_trim(colon + 1, line.length - (size_t)(colon + 1 - line.text));
 	if (!key.length || !value.length)
 		return;
-	tell_host(p, key, value);
+	add_host_metadata(p, key, value);
 	if (is_key(key, "reference time"))
-		tell_clock(p, value);
+		add_clock_metadata(p, value);
 	ts_text_init(&json);
 	ts_text_append(&json, key.text, key.length);
 	ts_text_append_char(&json, 0);

@@ -82,7 +82,7 @@ static struct ts_perf_thread *find_thread(struct ts_perf *p, int64_t pid, int64_
 static void name_thread(struct ts_perf *p, struct ts_perf_thread *thread, int64_t pid,
 			uint32_t name, bool is_exec)
 {
-	uint64_t told;
+	uint64_t reported;
 
 	if (!thread->id || !name || (thread->comm == name && !is_exec))
 		return;
@@ -90,7 +90,7 @@ static void name_thread(struct ts_perf *p, struct ts_perf_thread *thread, int64_
 	ts_entities_thread_row(&p->entities, thread->id)->name = name;
 	if (is_exec && ts_map_put(&p->pid_execs, (uint64_t)pid, 1))
 		p->rc = TS_ENOMEM;
-	if (thread->is_main && (is_exec || !ts_map_get(&p->pid_execs, (uint64_t)pid, &told)))
+	if (thread->is_main && (is_exec || !ts_map_get(&p->pid_execs, (uint64_t)pid, &reported)))
 		ts_entities_process_row(&p->entities, thread->process)->name = name;
 }
 
@@ -110,12 +110,13 @@ int64_t ts_perf_thread(struct ts_perf *p, const struct ts_perf_head *head)
 	uint32_t name = ts_import_string(p->import, head->comm.text, head->comm.length);
 	int64_t pid = head->has_pid ? head->pid : NO_PID;
 	struct ts_perf_thread *thread;
-	uint64_t told;
+	uint64_t reported;
 
 	if (!head->has_tid && !head->comm.length)
 		return 0;
-	if (!head->has_pid && head->has_tid && ts_map_get(&p->tid_pids, (uint64_t)head->tid, &told))
-		pid = (int64_t)told;
+	if (!head->has_pid && head->has_tid &&
+	    ts_map_get(&p->tid_pids, (uint64_t)head->tid, &reported))
+		pid = (int64_t)reported;
 	if (head->has_tid)
 		thread = find_thread(p, pid, head->tid, (uint64_t)head->tid);
 	else

@@ -183,7 +183,7 @@ static void add_day(struct ts_perfetto *p, int64_t day, int64_t instant)
  * Chooses the trace's time: the clock declared as such, or the one all recorders read; any other
  * only if a time is needed.
  */
-static void choose_primary(struct ts_perfetto *p, uint64_t said, const struct reading *readings,
+static void choose_primary(struct ts_perfetto *p, uint64_t declared, const struct reading *readings,
 			   size_t count)
 {
 	static const uint32_t order[] = { TS_PERFETTO_BOOTTIME, TS_PERFETTO_MONOTONIC, 5, 4, 2,
@@ -192,8 +192,8 @@ static void choose_primary(struct ts_perfetto *p, uint64_t said, const struct re
 
 	if (p->primary)
 		return;
-	if (said && said < FIRST_OF_SEQUENCE)
-		p->primary = (uint32_t)said;
+	if (declared && declared < FIRST_OF_SEQUENCE)
+		p->primary = (uint32_t)declared;
 	for (size_t k = 0; k < choices && !p->primary; k++)
 		for (size_t i = 0; i < count; i++)
 			if (readings[i].clock == order[k])
@@ -208,18 +208,18 @@ static int read_snapshot(struct ts_perfetto *p, const struct ts_perfetto_sequenc
 	struct reading readings[MAX_READINGS];
 	struct ts_proto_field field;
 	size_t count = 0;
-	uint64_t said = 0;
+	uint64_t declared = 0;
 	int64_t instant;
 	int rc = TS_OK;
 
 	while (ts_proto_next(&message, &field)) {
 		if (field.number == 2)
-			said = field.value;
+			declared = field.value;
 		if (field.number == 1 && count < MAX_READINGS &&
 		    read_reading(sequence, &field, &readings[count]))
 			count++;
 	}
-	choose_primary(p, said, readings, count);
+	choose_primary(p, declared, readings, count);
 	*ret_known = find_instant(p, readings, count, &instant);
 	for (size_t i = 0; i < count && *ret_known && !rc; i++) {
 		rc = add_point(p, &readings[i], instant);

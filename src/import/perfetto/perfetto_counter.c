@@ -7,22 +7,23 @@
 
 /* Accumulates incremental counters; they restart with the state of the sequence. */
 static void make_absolute(struct ts_perfetto_track *track,
-			  const struct ts_perfetto_sequence *sequence, int64_t *whole, double *real)
+			  const struct ts_perfetto_sequence *sequence, int64_t *integer,
+			  double *real)
 {
-	if (__builtin_mul_overflow(*whole, track->multiplier, whole))
-		*whole = INT64_MAX;
+	if (__builtin_mul_overflow(*integer, track->multiplier, integer))
+		*integer = INT64_MAX;
 	*real *= (double)track->multiplier;
 	if (!track->is_incremental)
 		return;
 	if (track->generation != sequence->generation) {
 		track->generation = sequence->generation;
-		track->whole = 0;
+		track->integer = 0;
 		track->real = 0;
 	}
-	if (__builtin_add_overflow(track->whole, *whole, whole))
-		*whole = track->whole;
+	if (__builtin_add_overflow(track->integer, *integer, integer))
+		*integer = track->integer;
 	*real += track->real;
-	track->whole = *whole;
+	track->integer = *integer;
 	track->real = *real;
 }
 
@@ -48,8 +49,8 @@ static void add_row(struct ts_perfetto *p, size_t index, int64_t time, enum ts_a
 	ts_perfetto_add(p, TS_TABLE_COUNTER, &row, &value);
 }
 
-static void add_whole(struct ts_perfetto *p, const struct ts_perfetto_sequence *sequence,
-		      size_t index, int64_t time, int64_t value)
+static void add_integer(struct ts_perfetto *p, const struct ts_perfetto_sequence *sequence,
+			size_t index, int64_t time, int64_t value)
 {
 	double real = 0;
 
@@ -60,9 +61,9 @@ static void add_whole(struct ts_perfetto *p, const struct ts_perfetto_sequence *
 static void add_real(struct ts_perfetto *p, const struct ts_perfetto_sequence *sequence,
 		     size_t index, int64_t time, double value)
 {
-	int64_t whole = 0, bits;
+	int64_t integer = 0, bits;
 
-	make_absolute(&p->tracks[index - 1], sequence, &whole, &value);
+	make_absolute(&p->tracks[index - 1], sequence, &integer, &value);
 	memcpy(&bits, &value, sizeof(bits));
 	add_row(p, index, time, TS_ARG_DOUBLE, bits);
 }
@@ -81,7 +82,8 @@ int ts_perfetto_add_counter(struct ts_perfetto *p, const struct ts_perfetto_sequ
 	if (!track->category)
 		track->category = event->span.category;
 	if (event->value.number == 30)
-		add_whole(p, sequence, event->slot, event->span.start, (int64_t)event->value.value);
+		add_integer(p, sequence, event->slot, event->span.start,
+			    (int64_t)event->value.value);
 	else
 		add_real(p, sequence, event->slot, event->span.start,
 			 ts_proto_double(event->value.value));
@@ -154,8 +156,10 @@ static void add_extra(struct ts_perfetto *p, const struct ts_perfetto_sequence *
 	struct numbers uuids = numbers_of(event, is_real ? 45 : 31, false);
 	struct numbers values = numbers_of(event, is_real ? 46 : 12, is_real);
 	const struct ts_text *defaults = sequence->extra_tracks;
-	size_t at = is_real ? (size_t)sequence->extra_whole : 0;
-	size_t end = !defaults ? 0 : is_real ? defaults->length / 8 : (size_t)sequence->extra_whole;
+	size_t at = is_real ? (size_t)sequence->extra_integer : 0;
+	size_t end = !defaults ? 0
+		     : is_real ? defaults->length / 8
+			       : (size_t)sequence->extra_integer;
 	bool use_defaults = true;
 	uint64_t uuid, value;
 
@@ -175,14 +179,14 @@ static void add_extra(struct ts_perfetto *p, const struct ts_perfetto_sequence *
 		else if (is_real)
 			add_real(p, sequence, index, event->span.start, ts_proto_double(value));
 		else if (!take_thread_counter(p, sequence, index, (int64_t)value, event))
-			add_whole(p, sequence, index, event->span.start, (int64_t)value);
+			add_integer(p, sequence, index, event->span.start, (int64_t)value);
 	}
 }
 
 void ts_perfetto_add_extra(struct ts_perfetto *p, const struct ts_perfetto_sequence *sequence,
 			   struct ts_perfetto_event *event)
 {
-	if (event->lists & TS_PERFETTO_EXTRA_WHOLE)
+	if (event->lists & TS_PERFETTO_EXTRA_INTEGER)
 		add_extra(p, sequence, event, false);
 	if (event->lists & TS_PERFETTO_EXTRA_REAL)
 		add_extra(p, sequence, event, true);

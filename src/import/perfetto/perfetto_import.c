@@ -33,7 +33,7 @@ static int field_type(uint32_t number)
 }
 
 /* Are these the first bytes of a TracePacket? They may be truncated. */
-static bool is_packet(const char *data, size_t bytes, bool is_whole)
+static bool is_packet(const char *data, size_t bytes, bool is_complete)
 {
 	struct ts_proto_reader reader = ts_proto_reader(data, bytes);
 	const unsigned char *at = reader.next;
@@ -51,11 +51,11 @@ static bool is_packet(const char *data, size_t bytes, bool is_whole)
 		if ((tag & 7) != TS_PROTO_BYTES)
 			continue;
 		if (value > (size_t)(reader.end - reader.next))
-			return !is_whole && value <= TS_PERFETTO_MAX_PACKET;
+			return !is_complete && value <= TS_PERFETTO_MAX_PACKET;
 		reader.next += value;
 	}
 	/* A varint of more than 64 bits is invalid. */
-	return !reader.failed || (!is_whole && reader.end - at < 2 * TS_PROTO_MAX_VARINT);
+	return !reader.failed || (!is_complete && reader.end - at < 2 * TS_PROTO_MAX_VARINT);
 }
 
 /* Text may look like fields; a packet also has binary numbers. */

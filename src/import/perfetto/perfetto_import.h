@@ -75,7 +75,7 @@ struct ts_perfetto_sequence {
 	struct ts_pairmap *interned;  /* (kind, iid) to a number; NULL: none yet */
 	struct ts_text *extra_tracks; /* uint64s: default counter tracks, integer ones first, then
 					 double ones */
-	uint64_t extra_whole;         /* number of integer ones */
+	uint64_t extra_integer;       /* number of integer ones */
 	uint64_t track;               /* default uuid */
 	uint32_t clock;               /* default */
 	uint32_t perf_name;           /* string: what its samples count */
@@ -138,7 +138,7 @@ struct ts_perfetto_track {
 	int8_t order_set;
 	int32_t order;
 	int64_t multiplier; /* of a counter */
-	int64_t whole;      /* running values of an incremental counter */
+	int64_t integer;    /* running values of an incremental counter */
 	double real;
 	uint32_t generation; /* state of the sequence that these belong to */
 	struct ts_perfetto_open *open;

@@ -139,7 +139,7 @@ static void read_rare_field(struct ts_perfetto *p, const struct ts_perfetto_sequ
 		break;
 	case 31:
 	case 12:
-		keep_list(event, TS_PERFETTO_EXTRA_WHOLE, field);
+		keep_list(event, TS_PERFETTO_EXTRA_INTEGER, field);
 		break;
 	case 45:
 	case 46:
@@ -280,7 +280,7 @@ static bool find_time(struct ts_perfetto *p, struct ts_perfetto_sequence *sequen
 
 /* ---- where ---- */
 
-static bool find_place(struct ts_perfetto *p, const struct ts_perfetto_sequence *sequence,
+static bool find_track(struct ts_perfetto *p, const struct ts_perfetto_sequence *sequence,
 		       const struct ts_perfetto_packet *packet, struct ts_perfetto_event *event)
 {
 	const struct ts_perfetto_legacy *legacy = &event->legacy;
@@ -390,9 +390,9 @@ int ts_perfetto_read_event(struct ts_perfetto *p, struct ts_perfetto_sequence *s
 	if (!find_time(p, sequence, packet, &event))
 		return TS_OK;
 	p->entities.time = event.span.start;
-	if (!find_place(p, sequence, packet, &event))
+	if (!find_track(p, sequence, packet, &event))
 		return TS_ENOMEM;
-	if (TS_UNLIKELY(event.lists & (TS_PERFETTO_EXTRA_WHOLE | TS_PERFETTO_EXTRA_REAL)))
+	if (TS_UNLIKELY(event.lists & (TS_PERFETTO_EXTRA_INTEGER | TS_PERFETTO_EXTRA_REAL)))
 		ts_perfetto_add_extra(p, sequence, &event);
 	return add_event(p, sequence, &event);
 }

@@ -6,7 +6,7 @@
 #include "import/perfetto/perfetto_import.h"
 
 /* Lists that an event has. */
-#define TS_PERFETTO_EXTRA_WHOLE 1u
+#define TS_PERFETTO_EXTRA_INTEGER 1u
 #define TS_PERFETTO_EXTRA_REAL 2u
 #define TS_PERFETTO_FLOWS 4u
 

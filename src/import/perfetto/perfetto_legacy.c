@@ -76,7 +76,7 @@ static void add_bound(struct ts_perfetto *p, const struct ts_perfetto_event *eve
 }
 
 /* Ids are distinguished by kind, by process if local, and by scope or category. */
-static size_t async_place(struct ts_perfetto *p, struct ts_perfetto_event *event)
+static size_t async_index(struct ts_perfetto *p, struct ts_perfetto_event *event)
 {
 	const struct ts_perfetto_legacy *legacy = &event->legacy;
 	uint64_t process =
@@ -93,7 +93,7 @@ static size_t async_place(struct ts_perfetto *p, struct ts_perfetto_event *event
 
 static int add_async(struct ts_perfetto *p, struct ts_perfetto_event *event)
 {
-	size_t slot = async_place(p, event);
+	size_t slot = async_index(p, event);
 
 	if (!slot)
 		return TS_ENOMEM;

@@ -17,7 +17,7 @@ static void forget(struct ts_perfetto *p, struct ts_perfetto_sequence *sequence)
 		ts_pairmap_clear(sequence->interned);
 	if (sequence->extra_tracks)
 		ts_text_clear(sequence->extra_tracks);
-	sequence->extra_whole = 0;
+	sequence->extra_integer = 0;
 	sequence->has_track = false;
 	sequence->clock = 0;
 	sequence->pid = sequence->tid = TS_ABSENT;
@@ -358,7 +358,7 @@ static void read_track_defaults(struct ts_perfetto_sequence *sequence,
 			} while (field.type == TS_PROTO_BYTES);
 		}
 		if (number == 31)
-			sequence->extra_whole = count;
+			sequence->extra_integer = count;
 	}
 }
 

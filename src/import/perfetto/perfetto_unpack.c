@@ -15,7 +15,7 @@
 
 #define STEP ((size_t)256 << 10)
 
-static int make_room(struct ts_text *out)
+static int reserve(struct ts_text *out)
 {
 	if (out->length > TS_INPUT_STREAM_MAX_VALUE)
 		return TS_EFORMAT;
@@ -32,7 +32,7 @@ static int inflate_all(struct ts_text *out, const struct ts_proto_field *field)
 	if (inflateInit(&zlib) != Z_OK)
 		return TS_ENOMEM;
 	while (!rc && result == Z_OK) {
-		rc = make_room(out);
+		rc = reserve(out);
 		if (rc)
 			break;
 		zlib.next_out = (unsigned char *)out->data + out->length;
@@ -63,7 +63,7 @@ static int unpack_zstd(struct ts_text *out, const struct ts_proto_field *field)
 		ZSTD_outBuffer to = { .size = STEP };
 		size_t before = in.pos;
 
-		rc = make_room(out);
+		rc = reserve(out);
 		if (rc)
 			break;
 		to.dst = out->data + out->length;

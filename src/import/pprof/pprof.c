@@ -252,7 +252,7 @@ static int read_profile(struct ts_pprof *p, uint64_t *ret_cut)
 
 /* ---- facts about the whole ---- */
 
-static void tell_text(struct ts_pprof *p, const char *key, struct ts_pprof_bytes text)
+static void add_text_metadata(struct ts_pprof *p, const char *key, struct ts_pprof_bytes text)
 {
 	struct ts_text json;
 
@@ -264,7 +264,7 @@ static void tell_text(struct ts_pprof *p, const char *key, struct ts_pprof_bytes
 	ts_text_release(&json);
 }
 
-static void tell_number(struct ts_pprof *p, const char *key, int64_t number)
+static void add_number_metadata(struct ts_pprof *p, const char *key, int64_t number)
 {
 	struct ts_text json;
 
@@ -276,34 +276,34 @@ static void tell_number(struct ts_pprof *p, const char *key, int64_t number)
 	ts_text_release(&json);
 }
 
-static void tell_period(struct ts_pprof *p)
+static void add_period_metadata(struct ts_pprof *p)
 {
 	struct ts_proto_reader message =
 		ts_proto_reader(p->period_type.data, p->period_type.length);
 	struct ts_proto_field field;
 
-	tell_number(p, "period", p->period);
+	add_number_metadata(p, "period", p->period);
 	while (p->period_type.length && ts_proto_next(&message, &field)) {
 		if (field.number == 1)
-			tell_text(p, "period_type", ts_pprof_text(p, field.value));
+			add_text_metadata(p, "period_type", ts_pprof_text(p, field.value));
 		else if (field.number == 2)
-			tell_text(p, "period_unit", ts_pprof_text(p, field.value));
+			add_text_metadata(p, "period_unit", ts_pprof_text(p, field.value));
 	}
 }
 
-static void tell(struct ts_pprof *p)
+static void add_metadata(struct ts_pprof *p)
 {
 	struct ts_clock_sync_row sync = ts_clock_sync_none;
 
-	tell_period(p);
-	tell_number(p, "time_nanos", p->time);
-	tell_number(p, "duration_nanos", p->duration);
-	tell_text(p, "default_sample_type", ts_pprof_text(p, p->default_type));
-	tell_text(p, "drop_frames", ts_pprof_text(p, p->drop_frames));
-	tell_text(p, "keep_frames", ts_pprof_text(p, p->keep_frames));
-	tell_text(p, "doc_url", ts_pprof_text(p, p->doc_url));
+	add_period_metadata(p);
+	add_number_metadata(p, "time_nanos", p->time);
+	add_number_metadata(p, "duration_nanos", p->duration);
+	add_text_metadata(p, "default_sample_type", ts_pprof_text(p, p->default_type));
+	add_text_metadata(p, "drop_frames", ts_pprof_text(p, p->drop_frames));
+	add_text_metadata(p, "keep_frames", ts_pprof_text(p, p->keep_frames));
+	add_text_metadata(p, "doc_url", ts_pprof_text(p, p->doc_url));
 	for (size_t i = 0; i < p->comment_count; i++)
-		tell_text(p, "comment", ts_pprof_text(p, (uint64_t)p->comments[i]));
+		add_text_metadata(p, "comment", ts_pprof_text(p, (uint64_t)p->comments[i]));
 	if (!p->time)
 		return;
 	/* Its clock is the time of day. */
@@ -331,7 +331,7 @@ static int import_profile(struct ts_pprof *p, struct ts_error *err)
 		end = ts_pprof_frames_init(p);
 	if (end)
 		return ts_error_set(err, end, "input '%s': out of memory", p->import->path);
-	tell(p);
+	add_metadata(p);
 	end = ts_pprof_add_samples(p, rc ? &later : err);
 	p->import->stream.js.next = p->import->stream.js.end;
 	if (rc || end)

@@ -304,7 +304,7 @@ static void make_location(struct ts_pprof *p, struct ts_pprof_location *location
 	struct ts_proto_field field;
 	uint64_t address = 0, mapping = 0;
 	uint32_t lines = 0;
-	struct mapping said;
+	struct mapping found_mapping;
 
 	while (ts_proto_next(&message, &field)) {
 		if (field.number == 2)
@@ -315,11 +315,12 @@ static void make_location(struct ts_pprof *p, struct ts_pprof_location *location
 	}
 	if (message.failed)
 		ts_entities_add_loss(&p->entities, &ts_pprof_loss_message, 1);
-	slot.row.mapping = mapping_id(p, mapping, &said);
-	slot.object = ts_pprof_text(p, said.file);
+	slot.row.mapping = mapping_id(p, mapping, &found_mapping);
+	slot.object = ts_pprof_text(p, found_mapping.file);
 	slot.has_address = address != 0;
-	if (address && said.limit > said.start && address >= said.start && address < said.limit)
-		slot.row.pc = (int64_t)(address - said.start);
+	if (address && found_mapping.limit > found_mapping.start &&
+	    address >= found_mapping.start && address < found_mapping.limit)
+		slot.row.pc = (int64_t)(address - found_mapping.start);
 	else if (address)
 		slot.row.pc = (int64_t)address;
 	if (slot.row.pc == TS_ABSENT)

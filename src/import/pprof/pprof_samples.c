@@ -155,7 +155,7 @@ static bool number_of(struct ts_pprof *p, const struct label *label, int64_t *re
 }
 
 /* False: the label does not describe the thread. */
-static bool tell_thread(struct ts_pprof *p, const struct label *label, struct who *who)
+static bool set_thread(struct ts_pprof *p, const struct label *label, struct who *who)
 {
 	if (is_text(label->key, "pid") || is_text(label->key, "process_id")) {
 		who->has_pid = number_of(p, label, &who->pid);
@@ -232,7 +232,7 @@ static void take_label(struct ts_pprof *p, const struct ts_proto_field *from, st
 		ts_entities_add_loss(&p->entities, &loss_label, 1);
 		return;
 	}
-	if (tell_thread(p, &label, who))
+	if (set_thread(p, &label, who))
 		return;
 	key = key_of(p, &label);
 	if (label.is_text)

@@ -31,35 +31,35 @@ void *ts_rocpd_put(struct ts_rocpd_list *list, int64_t number);
 void *ts_rocpd_get(const struct ts_rocpd_list *list, int64_t number);
 
 struct ts_rocpd_string {
-	bool is_there;
+	bool is_present;
 	uint32_t string;
 	enum ts_rocprof_operation operation;
 	bool is_call, is_marker, is_empty;
 };
 
 struct ts_rocpd_node {
-	bool is_there;
+	bool is_present;
 	int64_t host;
 };
 
 struct ts_rocpd_process {
-	bool is_there;
+	bool is_present;
 	int64_t process, host;
 	uint64_t index; /* in the file */
 };
 
 struct ts_rocpd_thread {
-	bool is_there;
+	bool is_present;
 	int64_t thread;
 };
 
 struct ts_rocpd_agent {
-	bool is_there;
+	bool is_present;
 	int64_t device; /* 0: no accelerator */
 };
 
 struct ts_rocpd_symbol {
-	bool is_there, is_collective;
+	bool is_present, is_collective;
 	const char *text; /* in the arena */
 	size_t length;
 	uint32_t name; /* 0: not used yet */
@@ -67,18 +67,18 @@ struct ts_rocpd_symbol {
 };
 
 struct ts_rocpd_track {
-	bool is_there;
+	bool is_present;
 	int64_t process, thread, agent, queue, stream, name; /* as in the file */
 };
 
 struct ts_rocpd_time {
-	bool is_there;
+	bool is_present;
 	int64_t value;
 };
 
 /* Of rocpd_event; a dispatch adds time and location, for its counters. */
 struct ts_rocpd_event {
-	bool is_there, has_dispatch;
+	bool is_present, has_dispatch;
 	uint32_t category, message; /* number of a string; a string of the trace */
 	uint32_t last_arg;          /* index into args plus 1; 0: none */
 	int64_t correlation, external;

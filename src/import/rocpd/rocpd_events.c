@@ -11,8 +11,21 @@
 #include "import/rocpd/rocpd.h"
 
 /* Columns common to all event tables, in either schema. */
-enum { PROCESS, THREAD, START, END, START_ID, END_ID, TRACK, EVENT, EXTDATA, QUEUE, STREAM, OWN };
-#define PLACE_COLUMNS                                                                          \
+enum {
+	PROCESS,
+	THREAD,
+	START,
+	END,
+	START_ID,
+	END_ID,
+	TRACK,
+	EVENT,
+	EXTDATA,
+	QUEUE,
+	STREAM,
+	FIRST_TABLE_COLUMN
+};
+#define COMMON_COLUMNS                                                                         \
 	"pid", "tid", "start", "end", "start_id", "end_id", "track_id", "event_id", "extdata", \
 		"queue_id", "stream_id"
 
@@ -239,7 +252,7 @@ static uint32_t kernel_name(struct ts_rocpd *r, int64_t kernel, int64_t region,
 }
 
 enum {
-	AGENT = OWN,
+	AGENT = FIRST_TABLE_COLUMN,
 	KERNEL,
 	DISPATCH,
 	PRIVATE,
@@ -322,7 +335,7 @@ static int read_rows(struct ts_rocpd *r, const char *table, const char *const *c
 
 static int read_dispatches(struct ts_rocpd *r)
 {
-	static const char *const columns[] = { PLACE_COLUMNS,
+	static const char *const columns[] = { COMMON_COLUMNS,
 					       "agent_id",
 					       "kernel_id",
 					       "dispatch_id",
@@ -341,7 +354,7 @@ static int read_dispatches(struct ts_rocpd *r)
 
 static void add_copy(struct ts_rocpd *r, const struct ts_sqlite_query *query)
 {
-	enum { NAME = OWN, DST_AGENT, DST_ADDRESS, SRC_AGENT, SRC_ADDRESS, SIZE };
+	enum { NAME = FIRST_TABLE_COLUMN, DST_AGENT, DST_ADDRESS, SRC_AGENT, SRC_ADDRESS, SIZE };
 	const struct ts_rocpd_string *name = ts_rocpd_string(r, ts_sqlite_int(query, NAME));
 	int64_t dst = ts_sqlite_int(query, DST_AGENT), src = ts_sqlite_int(query, SRC_AGENT);
 	int64_t dst_address = ts_sqlite_int(query, DST_ADDRESS);
@@ -372,8 +385,8 @@ static void add_copy(struct ts_rocpd *r, const struct ts_sqlite_query *query)
 
 static int read_copies(struct ts_rocpd *r)
 {
-	static const char *const columns[] = { PLACE_COLUMNS, "name_id",      "dst_agent_id",
-					       "dst_address", "src_agent_id", "src_address",
+	static const char *const columns[] = { COMMON_COLUMNS, "name_id",      "dst_agent_id",
+					       "dst_address",  "src_agent_id", "src_address",
 					       "size" };
 
 	return read_rows(r, "memory_copy", columns, TS_ARRAY_SIZE(columns), add_copy);
@@ -381,7 +394,7 @@ static int read_copies(struct ts_rocpd *r)
 
 static void add_allocation(struct ts_rocpd *r, const struct ts_sqlite_query *query)
 {
-	enum { OWN_AGENT = OWN, TYPE, LEVEL, ADDRESS, SIZE };
+	enum { TABLE_AGENT = FIRST_TABLE_COLUMN, TYPE, LEVEL, ADDRESS, SIZE };
 	size_t type_length, level_length;
 	const char *type = ts_sqlite_text(query, TYPE, &type_length);
 	const char *level = ts_sqlite_text(query, LEVEL, &level_length);
@@ -391,7 +404,7 @@ static void add_allocation(struct ts_rocpd *r, const struct ts_sqlite_query *que
 	char name[64];
 
 	if (slot.agent == TS_ABSENT)
-		slot.agent = ts_sqlite_int(query, OWN_AGENT);
+		slot.agent = ts_sqlite_int(query, TABLE_AGENT);
 	event.thread = ts_rocpd_thread(r, slot.process, slot.thread);
 	event.bytes = ts_sqlite_int(query, SIZE);
 	if (level && !strcmp(level, "SCRATCH")) {
@@ -420,8 +433,8 @@ static void add_allocation(struct ts_rocpd *r, const struct ts_sqlite_query *que
 
 static int read_allocations(struct ts_rocpd *r)
 {
-	static const char *const columns[] = { PLACE_COLUMNS, "agent_id", "type",
-					       "level",       "address",  "size" };
+	static const char *const columns[] = { COMMON_COLUMNS, "agent_id", "type",
+					       "level",        "address",  "size" };
 
 	return read_rows(r, "memory_allocate", columns, TS_ARRAY_SIZE(columns), add_allocation);
 }
@@ -430,7 +443,7 @@ static int read_allocations(struct ts_rocpd *r)
 
 static void add_region(struct ts_rocpd *r, const struct ts_sqlite_query *query)
 {
-	enum { NAME = OWN };
+	enum { NAME = FIRST_TABLE_COLUMN };
 	const struct ts_rocpd_string *name = ts_rocpd_string(r, ts_sqlite_int(query, NAME));
 	const struct ts_rocpd_event *about = ts_rocpd_get(&r->events, ts_sqlite_int(query, EVENT));
 	const struct ts_rocpd_string *category =
@@ -457,7 +470,7 @@ static void add_region(struct ts_rocpd *r, const struct ts_sqlite_query *query)
 
 static int read_regions(struct ts_rocpd *r)
 {
-	static const char *const columns[] = { PLACE_COLUMNS, "name_id" };
+	static const char *const columns[] = { COMMON_COLUMNS, "name_id" };
 
 	return read_rows(r, "region", columns, TS_ARRAY_SIZE(columns), add_region);
 }
@@ -465,7 +478,7 @@ static int read_regions(struct ts_rocpd *r)
 /* Calls without a duration, and marks. */
 static void add_instant(struct ts_rocpd *r, const struct ts_sqlite_query *query)
 {
-	enum { TIMESTAMP = OWN, TIMESTAMP_ID, NAME };
+	enum { TIMESTAMP = FIRST_TABLE_COLUMN, TIMESTAMP_ID, NAME };
 	const struct ts_rocpd_event *about = ts_rocpd_get(&r->events, ts_sqlite_int(query, EVENT));
 	const struct ts_rocpd_string *category =
 		ts_rocpd_string(r, about ? (int64_t)about->category : -1);
@@ -490,7 +503,7 @@ static void add_instant(struct ts_rocpd *r, const struct ts_sqlite_query *query)
 
 static int read_samples(struct ts_rocpd *r)
 {
-	static const char *const columns[] = { PLACE_COLUMNS, "timestamp", "timestamp_id",
+	static const char *const columns[] = { COMMON_COLUMNS, "timestamp", "timestamp_id",
 					       "name_id" };
 
 	return read_rows(r, "sample", columns, TS_ARRAY_SIZE(columns), add_instant);

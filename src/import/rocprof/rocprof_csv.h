@@ -80,7 +80,7 @@ struct ts_rocprof_csv {
 	size_t column_count;
 	enum ts_rocprof_csv_column columns[TS_ROCPROF_CSV_MAX_COLUMNS]; /* what each is */
 	uint32_t keys[TS_ROCPROF_CSV_MAX_COLUMNS];                      /* names, as strings */
-	int places_of[TS_CSV_COUNT];             /* index of each column, or -1 */
+	int column_indices[TS_CSV_COUNT];        /* index of each column, or -1 */
 	void (*add)(struct ts_rocprof_csv *csv); /* adds a line of this file */
 	struct ts_map processes;                 /* pid -> index */
 	struct ts_rocprof_cached cache[256];

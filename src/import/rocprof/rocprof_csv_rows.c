@@ -96,7 +96,7 @@ bool ts_rocprof_csv_is_header(const struct ts_rocprof_field *fields, size_t coun
 
 static bool has(const struct ts_rocprof_csv *csv, enum ts_rocprof_csv_column column)
 {
-	return csv->places_of[column] >= 0;
+	return csv->column_indices[column] >= 0;
 }
 
 /* An empty field if the file has no such column. */
@@ -105,7 +105,7 @@ static const struct ts_rocprof_field *field_of(const struct ts_rocprof_csv *csv,
 {
 	static const struct ts_rocprof_field none = { .text = "" };
 
-	return has(csv, column) ? &csv->fields[csv->places_of[column]] : &none;
+	return has(csv, column) ? &csv->fields[csv->column_indices[column]] : &none;
 }
 
 /* 12, 0x00007f, "Agent 4", "GPU 0" */
@@ -451,7 +451,7 @@ static void add_sample(struct ts_rocprof_csv *csv)
 	row.weight = 1;
 	add_arg(csv, TS_CSV_DISPATCH, TS_ROCPROF_KEY_DISPATCH);
 	if (has(csv, TS_CSV_COMMENT) && field_of(csv, TS_CSV_COMMENT)->length)
-		ts_row_args_add(&csv->rows.args, csv->keys[csv->places_of[TS_CSV_COMMENT]],
+		ts_row_args_add(&csv->rows.args, csv->keys[csv->column_indices[TS_CSV_COMMENT]],
 				TS_ARG_STRING, name_of(csv, TS_CSV_COMMENT)->string);
 	add_others(csv);
 	row.shape = ts_row_args_shape(&csv->rows.args, csv->rows.writer);
@@ -488,15 +488,15 @@ int ts_rocprof_csv_header(struct ts_rocprof_csv *csv)
 		return ts_import_bad(csv->import, 0, "a line has more than 128 columns", csv->err);
 	csv->column_count = csv->field_count;
 	for (int i = 0; i < TS_CSV_COUNT; i++)
-		csv->places_of[i] = -1;
+		csv->column_indices[i] = -1;
 	for (size_t i = 0; i < csv->column_count; i++) {
 		enum ts_rocprof_csv_column column = column_of(&csv->fields[i]);
 
 		/* A repeated column name becomes an argument. */
-		if (column && csv->places_of[column] >= 0)
+		if (column && csv->column_indices[column] >= 0)
 			column = TS_CSV_OTHER;
 		csv->columns[i] = column;
-		csv->places_of[column] = (int)i;
+		csv->column_indices[column] = (int)i;
 		csv->keys[i] =
 			ts_import_string(csv->import, csv->fields[i].text, csv->fields[i].length);
 	}

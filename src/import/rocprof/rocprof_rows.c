@@ -104,7 +104,7 @@ static bool begins(const char *name, size_t length, const char *part)
 /* AMD API calls whose name implies a submission to a device. */
 static bool is_launch(const char *name, size_t length)
 {
-	static const char *const parts[] = {
+	static const char *const substrings[] = {
 		"launch", "memcpy", "memset", "memory_copy", "memory_async_copy", "memory_fill"
 	};
 
@@ -112,8 +112,8 @@ static bool is_launch(const char *name, size_t length)
 		return has(name, length, "All") || has(name, length, "Reduce") ||
 		       has(name, length, "Broadcast") || has(name, length, "Send") ||
 		       has(name, length, "Recv");
-	for (size_t i = 0; i < TS_ARRAY_SIZE(parts); i++)
-		if (has(name, length, parts[i]))
+	for (size_t i = 0; i < TS_ARRAY_SIZE(substrings); i++)
+		if (has(name, length, substrings[i]))
 			return true;
 	return false;
 }
@@ -275,18 +275,19 @@ static void set_sizes(struct ts_rocprof_rows *rows, const struct ts_rocprof_even
 {
 	int64_t *const grids[3] = { &row->grid_x, &row->grid_y, &row->grid_z };
 	int64_t *const blocks[3] = { &row->block_x, &row->block_y, &row->block_z };
-	bool is_whole = true;
+	bool is_complete = true;
 
 	for (int i = 0; i < 3; i++) {
 		uint64_t block = event->block[i], grid = event->grid[i];
 
-		is_whole &= block && block <= INT64_MAX && grid <= INT64_MAX && grid % block == 0;
+		is_complete &= block && block <= INT64_MAX && grid <= INT64_MAX &&
+			       grid % block == 0;
 		if (block <= INT64_MAX)
 			*blocks[i] = (int64_t)block;
 		if (block && grid <= INT64_MAX)
 			*grids[i] = (int64_t)(grid / block + (grid % block != 0));
 	}
-	for (int i = 0; i < 3 && !is_whole; i++)
+	for (int i = 0; i < 3 && !is_complete; i++)
 		ts_rocprof_arg_unsigned(rows, rows->keys[TS_ROCPROF_KEY_GRID_X + i],
 					event->grid[i]);
 }

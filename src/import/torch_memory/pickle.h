@@ -64,7 +64,7 @@ struct ts_pickle {
 	struct ts_map far_memo; /* for numbers that are not consecutive */
 	struct ts_text scratch;
 	bool refused; /* it asks to run code */
-	/* Damage: position and reason; reason NULL: truncated there. For ts_pickle_tell(). */
+	/* Damage: position and reason; reason NULL: truncated there. For ts_pickle_error(). */
 	uint64_t damage_at;
 	const char *damage;
 	bool damaged;
@@ -84,7 +84,7 @@ int ts_pickle_read(struct ts_pickle *pickle, ts_pickle_value *ret_value, struct 
 int ts_pickle_fold(struct ts_pickle *pickle, ts_pickle_value *ret_value);
 
 /* Repeats the error of ts_pickle_read(), once it is known whether rows were kept. */
-int ts_pickle_tell(const struct ts_pickle *pickle, struct ts_error *err);
+int ts_pickle_error(const struct ts_pickle *pickle, struct ts_error *err);
 
 static inline enum ts_pickle_kind ts_pickle_kind(ts_pickle_value value)
 {

@@ -4,7 +4,7 @@
 
 #include "import/torch_memory/pickle_values.h"
 
-int ts_pickle_tell(const struct ts_pickle *p, struct ts_error *err)
+int ts_pickle_error(const struct ts_pickle *p, struct ts_error *err)
 {
 	return p->damage ? ts_import_bad(p->import, p->damage_at, p->damage, err)
 			 : ts_import_cut(p->import, p->damage_at, err);
@@ -15,7 +15,7 @@ static int damage(struct ts_pickle *p, uint64_t at, const char *reason, struct t
 	p->damaged = true;
 	p->damage_at = at;
 	p->damage = reason;
-	return ts_pickle_tell(p, err);
+	return ts_pickle_error(p, err);
 }
 
 int pickle_bad(struct ts_pickle *p, const char *reason, struct ts_error *err)

@@ -221,8 +221,8 @@ static void add_sync(struct torch_memory *m)
 	ts_writer_add(m->import->writer, TS_TABLE_CLOCK_SYNC, &row, NULL);
 }
 
-static void read_parts(struct torch_memory *m, ts_pickle_value segments, ts_pickle_value traces,
-		       ts_pickle_value annotations)
+static void read_members(struct torch_memory *m, ts_pickle_value segments, ts_pickle_value traces,
+			 ts_pickle_value annotations)
 {
 	torch_first_round(m, traces);
 	torch_read_segments(m, segments);
@@ -234,22 +234,22 @@ static void read_parts(struct torch_memory *m, ts_pickle_value segments, ts_pick
 /* A dict; or a list of segments, as from torch.cuda.memory_snapshot(). */
 static void read_root(struct torch_memory *m, ts_pickle_value root)
 {
-	ts_pickle_value parts[3] = { TS_PICKLE_NONE, TS_PICKLE_NONE, TS_PICKLE_NONE };
+	ts_pickle_value members[3] = { TS_PICKLE_NONE, TS_PICKLE_NONE, TS_PICKLE_NONE };
 	struct ts_pickle_items items = ts_pickle_items(&m->pickle, root);
 	ts_pickle_value key, value;
 
 	if (ts_pickle_kind(root) == TS_PICKLE_LIST) {
-		read_parts(m, root, TS_PICKLE_NONE, TS_PICKLE_NONE);
+		read_members(m, root, TS_PICKLE_NONE, TS_PICKLE_NONE);
 		return;
 	}
 	while (ts_pickle_next_pair(&items, &key, &value)) {
 		if (ts_pickle_text(key) <= TEXT_EXTERNAL_ANNOTATIONS)
-			parts[ts_pickle_text(key)] = value;
+			members[ts_pickle_text(key)] = value;
 		else
 			add_meta(m, key, value);
 	}
-	read_parts(m, parts[TEXT_SEGMENTS], parts[TEXT_DEVICE_TRACES],
-		   parts[TEXT_EXTERNAL_ANNOTATIONS]);
+	read_members(m, members[TEXT_SEGMENTS], members[TEXT_DEVICE_TRACES],
+		     members[TEXT_EXTERNAL_ANNOTATIONS]);
 }
 
 static bool is_snapshot(const struct ts_pickle *p, ts_pickle_value root)
@@ -319,7 +319,7 @@ static int make_rows(struct torch_memory *m, ts_pickle_value root, int read, str
 static int run(struct torch_memory *m, struct ts_error *err)
 {
 	ts_pickle_value root = TS_PICKLE_NONE;
-	int rc = ts_pickle_read(&m->pickle, &root, err), made;
+	int rc = ts_pickle_read(&m->pickle, &root, err), recreated;
 	size_t behind;
 
 	if (!rc)
@@ -339,10 +339,10 @@ static int run(struct torch_memory *m, struct ts_error *err)
 			"torch.cuda.memory._dump_snapshot() writes it",
 			m->import->path);
 	}
-	made = make_rows(m, root, rc, err);
-	if (m->pickle.damaged && made != TS_ENOMEM)
-		return ts_pickle_tell(&m->pickle, err);
-	return rc ? rc : made;
+	recreated = make_rows(m, root, rc, err);
+	if (m->pickle.damaged && recreated != TS_ENOMEM)
+		return ts_pickle_error(&m->pickle, err);
+	return rc ? rc : recreated;
 }
 
 int ts_torch_memory_run(struct ts_import *import, struct ts_error *err)

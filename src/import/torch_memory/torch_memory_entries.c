@@ -12,8 +12,8 @@
 struct round {
 	void (*take)(struct torch_memory *m, struct torch_device *device,
 		     struct torch_entry *entry);
-	uint32_t from, to; /* notes of entries not yet visited in this round, and visited */
-	bool tells;        /* counts losses: once is enough */
+	uint32_t from, to;  /* notes of entries not yet visited in this round, and visited */
+	bool counts_losses; /* counts losses: once is enough */
 };
 
 /* ---- one entry ---- */
@@ -62,20 +62,20 @@ static struct torch_entry read_entry(struct torch_memory *m, ts_pickle_value dic
  * Without times it is used instead, 1 ns per entry; a time that goes backwards, which happens
  * across CPUs, becomes that of the previous entry.
  */
-static void set_time(struct torch_memory *m, struct torch_entry *entry, bool tells)
+static void set_time(struct torch_memory *m, struct torch_entry *entry, bool counts_losses)
 {
-	bool is_told = entry->time != TS_ABSENT;
+	bool is_timed = entry->time != TS_ABSENT;
 
-	if (!is_told)
+	if (!is_timed)
 		entry->time = m->last_time == TS_ABSENT ? 0 : ts_ns_add(m->last_time, 1);
 	else if (!m->has_time || entry->time < m->first_time)
 		m->first_time = entry->time;
-	m->has_time = m->has_time || is_told;
-	if (tells && !is_told)
+	m->has_time = m->has_time || is_timed;
+	if (counts_losses && !is_timed)
 		ts_entities_add_loss(&m->entities, &torch_loss_time, 1);
 	if (entry->time < m->last_time) {
 		entry->time = m->last_time;
-		if (tells)
+		if (counts_losses)
 			ts_entities_add_loss(&m->entities, &torch_loss_back, 1);
 	}
 	m->last_time = entry->time;
@@ -110,7 +110,7 @@ static bool takes_turn(struct torch_memory *m, const struct round *round, ts_pic
 		if (*note == TS_PICKLE_NOTE_CUT)
 			return false;
 	}
-	if (round->tells)
+	if (round->counts_losses)
 		ts_entities_add_loss(
 			&m->entities,
 			ts_pickle_kind(value) == kind ? &torch_loss_twice : &torch_loss_entry, 1);
@@ -130,14 +130,14 @@ static void walk_device(struct torch_memory *m, const struct round *round, ts_pi
 		if (!device || !takes_turn(m, round, value, TS_PICKLE_DICT))
 			continue;
 		entry = read_entry(m, value);
-		set_time(m, &entry, round->tells);
+		set_time(m, &entry, round->counts_losses);
 		if (!device->has_time) {
 			device->has_time = true;
 			device->first_time = entry.time;
 		}
 		if (is_usable(&entry))
 			round->take(m, device, &entry);
-		else if (round->tells)
+		else if (round->counts_losses)
 			ts_entities_add_loss(&m->entities, &torch_loss_entry, 1);
 	}
 }
@@ -181,11 +181,11 @@ static void note_free(struct torch_memory *m, struct torch_device *device,
 {
 	uint64_t *life = life_of(m, map, device, entry);
 	struct torch_entry before = *entry;
-	bool was_there = life && *life == LIFE_NONE;
+	bool was_allocated = life && *life == LIFE_NONE;
 
 	if (life)
 		*life = LIFE_GIVEN;
-	if (!was_there)
+	if (!was_allocated)
 		return;
 	/* Its stack is that of its free, or of an allocation without a time. */
 	before.frames = TS_PICKLE_NONE;
@@ -250,7 +250,7 @@ void torch_first_round(struct torch_memory *m, ts_pickle_value traces)
 {
 	static const struct round frees = { .take = find_free, .to = NOTE_FREES };
 	static const struct round round = {
-		.take = learn, .from = NOTE_FREES, .to = NOTE_SEEN, .tells = true
+		.take = learn, .from = NOTE_FREES, .to = NOTE_SEEN, .counts_losses = true
 	};
 
 	walk(m, &frees, traces, NULL);
@@ -260,8 +260,8 @@ void torch_first_round(struct torch_memory *m, ts_pickle_value traces)
 /* ---- the last round ---- */
 
 /* Requests waiting for their completion, by address; 0: completed. */
-static void tell_request(struct torch_memory *m, struct torch_device *device, uint64_t request,
-			 int64_t time)
+static void report_request(struct torch_memory *m, struct torch_device *device, uint64_t request,
+			   int64_t time)
 {
 	struct torch_entry entry = read_entry(m, request);
 
@@ -282,7 +282,7 @@ static void take_request(struct torch_memory *m, struct torch_device *device,
 	earlier = *request;
 	*request = entry->value;
 	if (earlier)
-		tell_request(m, device, earlier, entry->time);
+		report_request(m, device, earlier, entry->time);
 }
 
 /*
@@ -352,7 +352,7 @@ static int compare_values(const void *a, const void *b)
 }
 
 /* Requests without a completion, in order. */
-static void tell_waiting(struct torch_memory *m, struct torch_device *device)
+static void report_waiting(struct torch_memory *m, struct torch_device *device)
 {
 	TS_AUTO_FREE uint64_t *waiting =
 		ts_alloc_array(ts_map_count(&m->requests), sizeof(*waiting));
@@ -368,7 +368,7 @@ static void tell_waiting(struct torch_memory *m, struct torch_device *device)
 			waiting[count++] = request;
 	ts_sort(waiting, count, sizeof(*waiting), compare_values);
 	for (size_t i = 0; device && i < count; i++)
-		tell_request(m, device, waiting[i], m->last_time);
+		report_request(m, device, waiting[i], m->last_time);
 	ts_map_clear(&m->requests);
 }
 
@@ -376,5 +376,5 @@ void torch_last_round(struct torch_memory *m, ts_pickle_value traces)
 {
 	static const struct round round = { .take = make_row, .from = NOTE_SEEN, .to = NOTE_DONE };
 
-	walk(m, &round, traces, tell_waiting);
+	walk(m, &round, traces, report_waiting);
 }

@@ -112,7 +112,7 @@ static int read_header(struct ts_xray *x)
 	return TS_OK;
 }
 
-static void say_number(struct ts_xray *x, const char *key, uint64_t value)
+static void add_number_metadata(struct ts_xray *x, const char *key, uint64_t value)
 {
 	char text[32];
 
@@ -120,20 +120,20 @@ static void say_number(struct ts_xray *x, const char *key, uint64_t value)
 	ts_entities_meta(&x->entities, key, text, strlen(text));
 }
 
-static void say_header(struct ts_xray *x)
+static void add_header_metadata(struct ts_xray *x)
 {
 	const struct ts_xray_header *header = &x->header;
 	const char *mode = header->type ? "\"fdr\"" : "\"basic\"";
 
 	ts_entities_meta(&x->entities, "xray.mode", mode, strlen(mode));
-	say_number(x, "xray.version", header->version);
-	say_number(x, "xray.cycle_frequency", header->frequency);
+	add_number_metadata(x, "xray.version", header->version);
+	add_number_metadata(x, "xray.cycle_frequency", header->frequency);
 	ts_entities_meta(&x->entities, "xray.constant_tsc", header->constant_tsc ? "true" : "false",
 			 header->constant_tsc ? 4 : 5);
 	ts_entities_meta(&x->entities, "xray.nonstop_tsc", header->nonstop_tsc ? "true" : "false",
 			 header->nonstop_tsc ? 4 : 5);
 	if (header->type)
-		say_number(x, "xray.buffer_size", header->buffer_bytes);
+		add_number_metadata(x, "xray.buffer_size", header->buffer_bytes);
 }
 
 /* ---- the file ---- */
@@ -146,7 +146,7 @@ static void add_note(struct ts_xray *x, const char *text)
 	snprintf(note + used, size - used, "%s%s", used ? "; " : "", text);
 }
 
-static void say_notes(struct ts_xray *x)
+static void add_notes(struct ts_xray *x)
 {
 	if (!x->header.frequency)
 		add_note(x, "the log has no clock frequency: times are cycles, not ns");
@@ -165,7 +165,7 @@ static int read_file(struct ts_xray *x)
 	if (rc)
 		return rc;
 	x->category = ts_writer_string(x->writer, "xray", 4);
-	say_header(x);
+	add_header_metadata(x);
 	rc = x->header.type ? ts_xray_read_fdr(x) : ts_xray_read_basic(x);
 	if (rc == TS_EFORMAT || rc == TS_ECANCELED)
 		ts_entities_add_loss(&x->entities, &ts_loss_rest, 1);
@@ -176,7 +176,7 @@ static int read_file(struct ts_xray *x)
 		x->err = rc ? NULL : x->err;
 		end = ts_xray_end(x);
 		ts_entities_finish(&x->entities);
-		say_notes(x);
+		add_notes(x);
 		rc = rc ? rc : end;
 	}
 	return rc;

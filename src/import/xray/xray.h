@@ -68,7 +68,7 @@ struct ts_xray_held {
 	uint32_t details;
 	uint16_t exit_cpu;
 	uint64_t args[TS_XRAY_MAX_ARGS];
-	bool is_there;
+	bool is_present;
 };
 
 /* Kind of a thread's last record: what a tie affects. */

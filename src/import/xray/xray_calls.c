@@ -154,9 +154,9 @@ static int add_slice(struct ts_xray *x, const struct ts_xray_thread *thread,
 
 static inline int release_held(struct ts_xray *x, struct ts_xray_thread *thread)
 {
-	if (!thread->held.is_there)
+	if (!thread->held.is_present)
 		return TS_OK;
-	thread->held.is_there = false;
+	thread->held.is_present = false;
 	return add_slice(x, thread, &thread->held);
 }
 
@@ -268,7 +268,7 @@ static int leave(struct ts_xray *x, struct ts_xray_thread *thread, unsigned int 
 	held->exit_cpu = cpu;
 	held->exit_order = order;
 	held->duration = duration_until(&held->call, time);
-	held->is_there = true;
+	held->is_present = true;
 	thread->last = TS_XRAY_LAST_EXIT;
 	return TS_OK;
 }

@@ -69,15 +69,15 @@ struct fdr {
 	struct ts_xray_thread *thread;
 	uint64_t tsc;
 	uint16_t cpu;
-	bool is_over;        /* its end was said */
-	uint64_t done, told; /* bytes of buffers read, and at the last progress report */
+	bool is_over;            /* its end was said */
+	uint64_t done, reported; /* bytes of buffers read, and at the last progress report */
 };
 
 static int tick(struct fdr *fdr, uint64_t done)
 {
 	struct ts_import *import = fdr->x->import;
 
-	fdr->told = done;
+	fdr->reported = done;
 	if (ts_writer_status(import->writer, fdr->x->err))
 		return ts_writer_status(import->writer, NULL);
 	if (import->options.progress &&
@@ -381,7 +381,7 @@ static int read_buffer(struct fdr *fdr, const struct buffer *buffer)
 			break;
 		done += step;
 		fdr->done += step;
-		if (fdr->done - fdr->told >= TICK_BYTES)
+		if (fdr->done - fdr->reported >= TICK_BYTES)
 			rc = tick(fdr, fdr->done);
 	}
 	if (rc || fdr->is_over || (done == buffer->bytes && !buffer->is_cut))

@@ -44,7 +44,7 @@ static uint32_t relative_type(const struct ts_elf *elf)
 
 /* Relocations of the map (position-independent programs of old compilers): location to address. */
 static int read_relocations(const struct ts_elf *elf, const struct ts_elf_range *map,
-			    struct ts_map *ret_places)
+			    struct ts_map *ret_indices)
 {
 	size_t bytes = 0;
 	const char *data = ts_elf_section_bytes(elf, ".rela.dyn", &bytes);
@@ -56,7 +56,7 @@ static int read_relocations(const struct ts_elf *elf, const struct ts_elf_range 
 		memcpy(&relocation, data + at, sizeof(relocation));
 		if (ELF64_R_TYPE(relocation.r_info) == type &&
 		    relocation.r_offset - map->address < map->bytes &&
-		    ts_map_put(ret_places, relocation.r_offset, (uint64_t)relocation.r_addend))
+		    ts_map_put(ret_indices, relocation.r_offset, (uint64_t)relocation.r_addend))
 			return TS_ENOMEM;
 	}
 	return TS_OK;
