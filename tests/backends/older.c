@@ -13,9 +13,10 @@ struct first_backend {
 static const struct {
 	struct first_backend backend;
 	uintptr_t behind[16];
-} whole = {
+} descriptor = {
 	{ 1, sizeof(struct first_backend), "older", "for tests", 0, 0 },
 	{ 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1 },
 };
 
-extern __typeof__(whole) ts_backend __attribute__((alias("whole"), visibility("default")));
+extern __typeof__(descriptor) ts_backend
+	__attribute__((alias("descriptor"), visibility("default")));

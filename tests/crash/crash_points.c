@@ -12,7 +12,7 @@
 
 #include "live/journal.h"
 
-static void die_there(const char *point)
+static void die_at(const char *point)
 {
 	static atomic_ulong passed;
 	const char *at = getenv("TRACESMITH_CRASH_AT");
@@ -28,5 +28,5 @@ static void die_there(const char *point)
 __attribute__((constructor)) static void set_hook(void)
 {
 	if (getenv("TRACESMITH_CRASH_AT"))
-		ts_crash_hook = die_there;
+		ts_crash_hook = die_at;
 }

@@ -8,11 +8,11 @@
  */
 #include "cuda/every_call.h"
 
-typedef int (*ask_function)(const char *name, void **address, int version, uint64_t flags,
-			    int *status);
+typedef int (*get_proc_address_function)(const char *name, void **address, int version,
+					 uint64_t flags, int *status);
 
 static void *library;
-static ask_function ask;
+static get_proc_address_function get_proc_address;
 
 static void *by_dlsym(const char *name)
 {
@@ -25,12 +25,12 @@ static void *by_dlsym(const char *name)
 	return found;
 }
 
-static void *by_asking(const char *name)
+static void *by_proc_address(const char *name)
 {
 	void *found = NULL;
 	int status = -1;
 
-	if (ask(name, &found, 13000, 0, &status) || status)
+	if (get_proc_address(name, &found, 13000, 0, &status) || status)
 		fail_at(name, "asked for in vain");
 	return found;
 }
@@ -125,7 +125,7 @@ static int count_others(void)
 int main(int argc, char **argv)
 {
 	const char *way = argc > 1 ? argv[1] : "dlsym";
-	void *(*find)(const char *name) = strcmp(way, "ask") ? by_dlsym : by_asking;
+	void *(*find)(const char *name) = strcmp(way, "ask") ? by_dlsym : by_proc_address;
 	size_t wrapped = 0;
 
 	if (!strcmp(way, "none"))
@@ -140,9 +140,9 @@ int main(int argc, char **argv)
 	if (!strcmp(way, "count"))
 		return count_others();
 	every_last = (struct stand_in_call * (*)(void)) dlsym(library, "stand_in_last");
-	ask = (ask_function)dlsym(library, "cuGetProcAddress_v2");
-	if (find == by_asking)
-		ask = (ask_function)by_asking("cuGetProcAddress");
+	get_proc_address = (get_proc_address_function)dlsym(library, "cuGetProcAddress_v2");
+	if (find == by_proc_address)
+		get_proc_address = (get_proc_address_function)by_proc_address("cuGetProcAddress");
 	for (size_t i = 0; i < EVERY_CALLS; i++) {
 		void *function = find(every_calls[i].name);
 

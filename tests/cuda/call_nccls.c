@@ -26,9 +26,9 @@ static void *loaded[3];
 static void call(const char *function)
 {
 	for (size_t i = 0; i < 3; i++) {
-		int (*there)(void) = (int (*)(void))dlsym(loaded[i], function);
+		int (*called)(void) = (int (*)(void))dlsym(loaded[i], function);
 
-		printf("%s %s: %d\n", libraries[i], function, there ? there() : -1);
+		printf("%s %s: %d\n", libraries[i], function, called ? called() : -1);
 	}
 }
 
@@ -49,10 +49,10 @@ static void call_by_handle(void)
 
 static void look(const char *name)
 {
-	bool is_there = dlsym(RTLD_DEFAULT, name) != NULL;
+	bool is_global = dlsym(RTLD_DEFAULT, name) != NULL;
 	const char *error = dlerror();
 
-	printf("%s: %d, %d\n", name, is_there, error && strstr(error, name));
+	printf("%s: %d, %d\n", name, is_global, error && strstr(error, name));
 }
 
 static int gather_by_handle(void)

@@ -18,7 +18,7 @@ static const struct ts_gpu_op *read_record(const void *record)
 	return &ops[before].op;
 }
 
-static void check_place(const struct ts_gpu_op *op)
+static void check_entities(const struct ts_gpu_op *op)
 {
 	TS_CHECK_INT(op->start, 1111);
 	TS_CHECK_INT(op->end, 2222);
@@ -30,13 +30,13 @@ static void check_place(const struct ts_gpu_op *op)
 	TS_CHECK_INT(op->graph_node, 88);
 }
 
-#define PLACE                                                                     \
+#define ENTITIES                                                                  \
 	.start = 1111, .end = 2222, .deviceId = 3, .contextId = 4, .streamId = 5, \
 	.correlationId = 66, .graphId = 7, .graphNodeId = 88
 
 #define KERNEL(type)                                                                            \
 	do {                                                                                    \
-		type kernel = { PLACE,                                                          \
+		type kernel = { ENTITIES,                                                       \
 				.kind = CUPTI_ACTIVITY_KIND_CONCURRENT_KERNEL,                  \
 				.registersPerThread = 40,                                       \
 				.gridX = 10,                                                    \
@@ -50,7 +50,7 @@ static void check_place(const struct ts_gpu_op *op)
 				.name = #type };                                                \
 		const struct ts_gpu_op *op = read_record(&kernel);                              \
                                                                                                 \
-		check_place(op);                                                                \
+		check_entities(op);                                                             \
 		TS_CHECK_INT(op->kind, TS_GPU_OP_KERNEL);                                       \
 		TS_CHECK_INT(op->registers, 40);                                                \
 		TS_CHECK_INT(op->shared_bytes, 300);                                            \
@@ -61,7 +61,7 @@ static void check_place(const struct ts_gpu_op *op)
 
 #define COPY_OF(type, of_kind, direction, expected, called)                 \
 	do {                                                                \
-		type copy = { PLACE,                                        \
+		type copy = { ENTITIES,                                     \
 			      .kind = of_kind,                              \
 			      .copyKind = direction,                        \
 			      .srcKind = CUPTI_ACTIVITY_MEMORY_KIND_PINNED, \
@@ -69,7 +69,7 @@ static void check_place(const struct ts_gpu_op *op)
 			      .bytes = 12345 };                             \
 		const struct ts_gpu_op *op = read_record(&copy);            \
                                                                             \
-		check_place(op);                                            \
+		check_entities(op);                                         \
 		TS_CHECK_INT(op->kind, TS_GPU_OP_COPY);                     \
 		TS_CHECK_INT(op->copy_kind, expected);                      \
 		TS_CHECK_INT(op->bytes, 12345);                             \
@@ -78,11 +78,11 @@ static void check_place(const struct ts_gpu_op *op)
 
 #define FILL(type)                                                                                \
 	do {                                                                                      \
-		type fill = { PLACE, .kind = CUPTI_ACTIVITY_KIND_MEMSET,                          \
+		type fill = { ENTITIES, .kind = CUPTI_ACTIVITY_KIND_MEMSET,                       \
 			      .memoryKind = CUPTI_ACTIVITY_MEMORY_KIND_MANAGED, .bytes = 54321 }; \
 		const struct ts_gpu_op *op = read_record(&fill);                                  \
                                                                                                   \
-		check_place(op);                                                                  \
+		check_entities(op);                                                               \
 		TS_CHECK_INT(op->kind, TS_GPU_OP_FILL);                                           \
 		TS_CHECK_INT(op->bytes, 54321);                                                   \
 		TS_CHECK_STR(ops[ops_now() - 1].name, "Memset (Managed)");                        \

@@ -42,17 +42,17 @@ TS_TEST(begins_with_four_kinds_and_one_subscription)
  */
 TS_TEST(functions_are_found_once)
 {
-	uint32_t asked;
+	uint32_t requested_before;
 
 	begin();
-	asked = symbols_requested;
-	TS_CHECK(asked > 0);
+	requested_before = symbols_requested;
+	TS_CHECK(requested_before > 0);
 	TS_CHECK(cuda_cupti("cuptiPCSamplingEnable") != NULL);
 	TS_CHECK(cuda_cupti("cuptiPCSamplingGetData") != NULL);
 	TS_CHECK(cuda_cupti("cuptiGetCubinCrc") != NULL);
 	TS_CHECK(cuda_cupti_mapped("cuptiActivityEnable") != NULL);
 	TS_CHECK(cuda_cupti("cuptiNothing") == NULL);
-	TS_CHECK_INT(symbols_requested, asked);
+	TS_CHECK_INT(symbols_requested, requested_before);
 }
 
 TS_TEST(a_kernel_is_an_operation)

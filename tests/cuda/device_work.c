@@ -36,7 +36,7 @@ int cuLaunchKernel(uintptr_t function, unsigned int grid_x, unsigned int grid_y,
 static struct stand_in_cupti *device;
 
 /* The driver was called: CUPTI reports it, and the device gets work. */
-static void watch(int number, const uintptr_t *words)
+static void watch(int number, const uintptr_t *args)
 {
 	struct stand_in_work work = { .kind = CUPTI_KIND_CONCURRENT_KERNEL,
 				      .number = LAUNCH_NUMBER,
@@ -44,7 +44,7 @@ static void watch(int number, const uintptr_t *words)
 
 	if (number != LAUNCH_NUMBER)
 		return;
-	work.grid = (uint32_t)words[1];
+	work.grid = (uint32_t)args[1];
 	device->call(&work);
 }
 

@@ -62,7 +62,7 @@ static inline int call_with(void *function, int arguments, const uintptr_t *w)
 static inline void try_function(const struct every_call *call, void *function, size_t index,
 				int expected)
 {
-	uintptr_t words[STAND_IN_ARGUMENTS];
+	uintptr_t args[STAND_IN_ARGUMENTS];
 	struct stand_in_call *last = every_last();
 	uint64_t before = last->count;
 	int result;
@@ -72,13 +72,13 @@ static inline void try_function(const struct every_call *call, void *function, s
 		return;
 	}
 	for (size_t i = 0; i < STAND_IN_ARGUMENTS; i++)
-		words[i] = (index * 31 + i + 1) * 0x9e3779b97f4a7c15u;
-	result = call_with(function, call->arguments, words);
+		args[i] = (index * 31 + i + 1) * 0x9e3779b97f4a7c15u;
+	result = call_with(function, call->arguments, args);
 	if (!last->name || strcmp(last->name, call->name))
 		fail_at(call->name, "another function was reached");
 	if (last->count != before + 1)
 		fail_at(call->name, "not reached once");
-	if (memcmp(last->words, words, (size_t)call->arguments * sizeof(words[0])))
+	if (memcmp(last->args, args, (size_t)call->arguments * sizeof(args[0])))
 		fail_at(call->name, "arguments differ");
 	if (result != expected)
 		fail_at(call->name, "another result");

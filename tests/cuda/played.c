@@ -182,7 +182,7 @@ struct stand_in_cupti *cupti_played;
 
 void open_stand_in(void)
 {
-	struct stand_in_cupti *(*ask)(void);
+	struct stand_in_cupti *(*get_stand_in)(void);
 	char path[1024];
 	void *library;
 
@@ -190,9 +190,9 @@ void open_stand_in(void)
 		 getenv("TS_BUILD") ? getenv("TS_BUILD") : ".");
 	library = dlopen(path, RTLD_NOW | RTLD_LOCAL);
 	TS_CHECK(library != NULL);
-	ask = (struct stand_in_cupti * (*)(void)) dlsym(library, "stand_in_cupti");
-	TS_CHECK(ask != NULL);
-	cupti_played = ask();
+	get_stand_in = (struct stand_in_cupti * (*)(void)) dlsym(library, "stand_in_cupti");
+	TS_CHECK(get_stand_in != NULL);
+	cupti_played = get_stand_in();
 }
 
 void begin(void)

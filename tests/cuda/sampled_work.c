@@ -31,7 +31,7 @@ static struct stand_in_cupti *device;
 static char image[1 << 20];
 static size_t image_bytes;
 
-static void watch(int number, const uintptr_t *words)
+static void watch(int number, const uintptr_t *args)
 {
 	struct stand_in_work work = { .kind = CUPTI_KIND_CONCURRENT_KERNEL,
 				      .number = LAUNCH_NUMBER,
@@ -39,7 +39,7 @@ static void watch(int number, const uintptr_t *words)
 
 	if (number != LAUNCH_NUMBER)
 		return;
-	work.grid = (uint32_t)words[1];
+	work.grid = (uint32_t)args[1];
 	stand_in_sample(KERNEL, image, image_bytes, device->call(&work));
 }
 

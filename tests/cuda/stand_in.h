@@ -16,7 +16,7 @@
 /* The last call of a thread. */
 struct stand_in_call {
 	const char *name;
-	uintptr_t words[STAND_IN_ARGUMENTS];
+	uintptr_t args[STAND_IN_ARGUMENTS];
 	uint64_t count; /* of this thread, so far */
 };
 
@@ -31,7 +31,7 @@ void stand_in_work(bool works);
  * Called inside each call, with CUPTI's number of the function and its arguments, for use by
  * another stand-in. NULL: none.
  */
-typedef void (*stand_in_watcher)(int number, const uintptr_t *words);
+typedef void (*stand_in_watcher)(int number, const uintptr_t *args);
 void stand_in_watch(stand_in_watcher by);
 
 #endif

@@ -11,7 +11,7 @@
 #include "cuda/stand_in.h"
 
 #define EXPORT __attribute__((visibility("default")))
-#define WORDS                                                                                      \
+#define ARGS                                                                                       \
 	uintptr_t a, uintptr_t b, uintptr_t c, uintptr_t d, uintptr_t e, uintptr_t f, uintptr_t g, \
 		uintptr_t h, uintptr_t i, uintptr_t j, uintptr_t k
 
@@ -54,9 +54,9 @@ static void work(const char *name, const char *class)
 	size_t pitch = 512;
 
 	if (!strcmp(class, "ALLOCATE") && !begins(name, "cuMemHostRegister"))
-		memcpy((void *)last.words[0], &address, sizeof(address));
+		memcpy((void *)last.args[0], &address, sizeof(address));
 	if (begins(name, "cuMemAllocPitch"))
-		memcpy((void *)last.words[1], &pitch, sizeof(pitch));
+		memcpy((void *)last.args[1], &pitch, sizeof(pitch));
 	if (begins(name, "cuStreamBeginCapture"))
 		capturing++;
 	if (begins(name, "cuStreamEndCapture"))
@@ -64,27 +64,27 @@ static void work(const char *name, const char *class)
 }
 
 static int called(int index, int arguments, const char *name, const char *class, int number,
-		  const uintptr_t *words)
+		  const uintptr_t *args)
 {
 	last.name = name;
 	last.count++;
-	memset(last.words, 0, sizeof(last.words));
-	memcpy(last.words, words, (size_t)arguments * sizeof(words[0]));
+	memset(last.args, 0, sizeof(last.args));
+	memcpy(last.args, args, (size_t)arguments * sizeof(args[0]));
 	if (is_working)
 		work(name, class);
 	if (watcher)
-		watcher(number, words);
+		watcher(number, args);
 	return is_working ? 0 : STAND_IN_FIRST_RESULT + index;
 }
 
 /* All take as many words as the longest: missing arguments are not read. */
-#define CUDA_CALL(name, arguments, class, number, stream)                             \
-	EXPORT int function_##name(WORDS) __asm__(#name);                             \
-	int function_##name(WORDS)                                                    \
-	{                                                                             \
-		const uintptr_t words[] = { a, b, c, d, e, f, g, h, i, j, k };        \
-                                                                                      \
-		return called(INDEX_##name, arguments, #name, #class, number, words); \
+#define CUDA_CALL(name, arguments, class, number, stream)                            \
+	EXPORT int function_##name(ARGS) __asm__(#name);                             \
+	int function_##name(ARGS)                                                    \
+	{                                                                            \
+		const uintptr_t args[] = { a, b, c, d, e, f, g, h, i, j, k };        \
+                                                                                     \
+		return called(INDEX_##name, arguments, #name, #class, number, args); \
 	}
 #include "backends/cuda/calls/cuda_calls.def"
 

@@ -128,7 +128,7 @@ static void put(uint8_t *to, size_t at, const void *value, size_t bytes)
 	memcpy(to + at, value, bytes);
 }
 
-static void put_word(uint8_t *to, size_t at, uint32_t value)
+static void put_u32(uint8_t *to, size_t at, uint32_t value)
 {
 	put(to, at, &value, sizeof(value));
 }
@@ -138,18 +138,18 @@ static void put_kernel(uint8_t *to, const struct stand_in_work *work, uint32_t c
 	uint16_t registers = 32;
 
 	put(to, CUPTI_KERNEL_REGISTERS, &registers, sizeof(registers));
-	put_word(to, CUPTI_KERNEL_CONTEXT, 1);
-	put_word(to, CUPTI_KERNEL_STREAM, 7);
-	put_word(to, CUPTI_KERNEL_CORRELATION, correlation);
+	put_u32(to, CUPTI_KERNEL_CONTEXT, 1);
+	put_u32(to, CUPTI_KERNEL_STREAM, 7);
+	put_u32(to, CUPTI_KERNEL_CORRELATION, correlation);
 	put(to, CUPTI_KERNEL_NAME, &work->name, sizeof(work->name));
 	for (size_t i = 0; i < 3; i++) {
-		put_word(to, CUPTI_KERNEL_GRID + 4 * i, i ? 1 : work->grid);
-		put_word(to, CUPTI_KERNEL_BLOCK + 4 * i, i ? 1 : 128);
+		put_u32(to, CUPTI_KERNEL_GRID + 4 * i, i ? 1 : work->grid);
+		put_u32(to, CUPTI_KERNEL_BLOCK + 4 * i, i ? 1 : 128);
 	}
-	put_word(to, CUPTI_KERNEL_STATIC_SHARED, 1000);
-	put_word(to, CUPTI_KERNEL_DYNAMIC_SHARED, 24);
+	put_u32(to, CUPTI_KERNEL_STATIC_SHARED, 1000);
+	put_u32(to, CUPTI_KERNEL_DYNAMIC_SHARED, 24);
 	put(to, CUPTI_KERNEL_NODE, &work->node, sizeof(work->node));
-	put_word(to, CUPTI_KERNEL_GRAPH, work->graph);
+	put_u32(to, CUPTI_KERNEL_GRAPH, work->graph);
 }
 
 static void put_memory(uint8_t *to, const struct stand_in_work *work, uint32_t correlation)
@@ -158,9 +158,9 @@ static void put_memory(uint8_t *to, const struct stand_in_work *work, uint32_t c
 	bool is_peer = work->kind == CUPTI_KIND_MEMCPY2;
 
 	put(to, CUPTI_MEMORY_BYTES, &bytes, sizeof(bytes));
-	put_word(to, CUPTI_MEMORY_CONTEXT, 1);
-	put_word(to, CUPTI_MEMORY_STREAM, 7);
-	put_word(to, is_peer ? CUPTI_PEER_CORRELATION : CUPTI_COPY_CORRELATION, correlation);
+	put_u32(to, CUPTI_MEMORY_CONTEXT, 1);
+	put_u32(to, CUPTI_MEMORY_STREAM, 7);
+	put_u32(to, is_peer ? CUPTI_PEER_CORRELATION : CUPTI_COPY_CORRELATION, correlation);
 	if (work->kind == CUPTI_KIND_MEMSET) {
 		uint16_t device = 3;
 
@@ -199,7 +199,7 @@ static void complete_record(struct record *record, uint64_t start, uint64_t end)
 		return;
 	put(record->at, CUPTI_AT_START, &start, sizeof(start));
 	put(record->at, CUPTI_AT_END, &end, sizeof(end));
-	put_word(record->at, CUPTI_AT_KIND, record->kind);
+	put_u32(record->at, CUPTI_AT_KIND, record->kind);
 	record->in->incomplete--;
 	record->is_complete = true;
 }
@@ -221,7 +221,7 @@ static void complete_one(uint32_t index, uint64_t start, uint64_t end)
 
 /* ---- calls ---- */
 
-static void tell(uint32_t domain, uint32_t number, const void *data)
+static void call_back(uint32_t domain, uint32_t number, const void *data)
 {
 	if (subscriber && is_on[domain][number])
 		subscriber(subscriber_data, domain, number, data);
@@ -241,19 +241,19 @@ static uint32_t call(const struct stand_in_work *work)
 								     __ATOMIC_RELAXED),
 				   .result = &result };
 
-	tell(CUPTI_DOMAIN_DRIVER, work->number, &data);
+	call_back(CUPTI_DOMAIN_DRIVER, work->number, &data);
 	pthread_mutex_lock(&lock);
 	if (work->kind && state.kinds[work->kind])
 		make_record(work, data.correlation);
 	pthread_mutex_unlock(&lock);
 	data.site = CUPTI_EXIT;
-	tell(CUPTI_DOMAIN_DRIVER, work->number, &data);
+	call_back(CUPTI_DOMAIN_DRIVER, work->number, &data);
 	return data.correlation;
 }
 
 static void resource(uint32_t number, const void *data)
 {
-	tell(CUPTI_DOMAIN_RESOURCE, number, data);
+	call_back(CUPTI_DOMAIN_RESOURCE, number, data);
 }
 
 static void graph_node(void *node, void *original)
@@ -346,9 +346,9 @@ int cuptiGetCallbackState(uint32_t *on, void *of, uint32_t domain, uint32_t numb
 	return CUPTI_OK;
 }
 
-int cuptiActivityRegisterCallbacks(cupti_requested ask, cupti_completed give)
+int cuptiActivityRegisterCallbacks(cupti_requested request, cupti_completed give)
 {
-	requested = ask;
+	requested = request;
 	completed = give;
 	state.registered++;
 	return CUPTI_OK;

@@ -11,24 +11,24 @@
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 
 #define MOST_FUNCTIONS 16u
-#define PLACES 8u
+#define LOCATIONS 8u
 
-static void ask(const struct ts_cubin *cubin, const char *function)
+static void look_up(const struct ts_cubin *cubin, const char *function)
 {
-	struct ts_cubin_location places[PLACES];
+	struct ts_cubin_location locations[LOCATIONS];
 	uint64_t address;
 	size_t symbol;
 
 	check(ts_cubin_find(cubin, function, &symbol, &address), "a function that is not found");
 	for (uint64_t offset = 0; offset < 0x1000; offset += 0x50) {
-		size_t count = ts_cubin_locations(cubin, function, offset, places, PLACES);
+		size_t count = ts_cubin_locations(cubin, function, offset, locations, LOCATIONS);
 
-		check(count <= PLACES, "more places than there is room for");
+		check(count <= LOCATIONS, "more places than there is room for");
 		for (size_t i = 0; i < count; i++) {
-			check(strlen(places[i].file) < ((size_t)1 << 30),
+			check(strlen(locations[i].file) < ((size_t)1 << 30),
 			      "a file's name without end");
-			if (places[i].function)
-				check(strlen(places[i].function) < ((size_t)1 << 30),
+			if (locations[i].function)
+				check(strlen(locations[i].function) < ((size_t)1 << 30),
 				      "a name without end");
 		}
 	}
@@ -46,7 +46,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 		function = ts_cubin_function_next(cubin, &cursor);
 		if (!function)
 			break;
-		ask(cubin, function);
+		look_up(cubin, function);
 	}
 	ts_cubin_close(cubin);
 	return 0;

@@ -17,7 +17,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 
 static volatile uint8_t touched; /* exactly sized, for sanitizers */
 
-static void ask_sections(const struct ts_elf *elf, size_t size)
+static void read_sections(const struct ts_elf *elf, size_t size)
 {
 	static const char *const names[] = { ".text",   ".eh_frame", ".eh_frame_hdr", ".symtab",
 					     ".dynsym", ".bss",      ".note.nothing", "" };
@@ -36,7 +36,7 @@ static void ask_sections(const struct ts_elf *elf, size_t size)
 		check(i < 65536, "segments without end");
 }
 
-static void ask_symbols(struct ts_elf *elf, uint64_t address)
+static void look_up_symbols(struct ts_elf *elf, uint64_t address)
 {
 	struct ts_elf_range range;
 	const char *name = "";
@@ -66,7 +66,7 @@ static void evaluate(const struct ts_cfi *cfi, const struct ts_cfi_rule *rule,
 	ts_cfi_evaluate(cfi->frames + rule->value, rule->bytes, registers, memory, &first, &value);
 }
 
-static void ask_row(struct ts_cfi *cfi, uint64_t address, const struct ts_cfi_memory *memory)
+static void look_up_row(struct ts_cfi *cfi, uint64_t address, const struct ts_cfi_memory *memory)
 {
 	struct ts_unwind_registers registers = { .known = UINT64_MAX };
 	struct ts_cfi_row row;
@@ -83,7 +83,7 @@ static void ask_row(struct ts_cfi *cfi, uint64_t address, const struct ts_cfi_me
 }
 
 /* By its own table, or the file's. */
-static void ask_rows(struct ts_cfi *cfi, const uint8_t *data, size_t size)
+static void look_up_rows(struct ts_cfi *cfi, const uint8_t *data, size_t size)
 {
 	const struct ts_cfi_memory memory = { .bytes = data, .address = 0x7000, .count = size };
 
@@ -91,16 +91,16 @@ static void ask_rows(struct ts_cfi *cfi, const uint8_t *data, size_t size)
 		int32_t start;
 
 		memcpy(&start, cfi->table + 8 * i, sizeof(start));
-		ask_row(cfi, cfi->header_address + (uint64_t)(int64_t)start, &memory);
-		ask_row(cfi, cfi->header_address + (uint64_t)(int64_t)start + 20, &memory);
+		look_up_row(cfi, cfi->header_address + (uint64_t)(int64_t)start, &memory);
+		look_up_row(cfi, cfi->header_address + (uint64_t)(int64_t)start + 20, &memory);
 	}
 	cfi->table_count = 0;
-	ask_row(cfi, 0x1000, &memory);
+	look_up_row(cfi, 0x1000, &memory);
 	for (size_t i = 0; i < TS_MIN(cfi->entry_count, MOST_ENTRIES); i++)
-		ask_row(cfi, cfi->entries[i].start + i, &memory);
+		look_up_row(cfi, cfi->entries[i].start + i, &memory);
 }
 
-static void ask_maps(const uint8_t *data, size_t size)
+static void read_maps(const uint8_t *data, size_t size)
 {
 	struct ts_maps maps;
 
@@ -117,14 +117,14 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 	struct ts_elf *elf = NULL;
 	struct ts_cfi cfi;
 
-	ask_maps(data, size);
+	read_maps(data, size);
 	if (ts_elf_open_image(&elf, data, size, "fuzz", NULL))
 		return 0;
-	ask_sections(elf, size);
+	read_sections(elf, size);
 	for (uint64_t address = 0; address < 0x5000; address += 0x400)
-		ask_symbols(elf, address);
+		look_up_symbols(elf, address);
 	ts_cfi_init(&cfi, elf);
-	ask_rows(&cfi, data, size);
+	look_up_rows(&cfi, data, size);
 	ts_cfi_release(&cfi);
 	ts_elf_close(elf);
 	return 0;

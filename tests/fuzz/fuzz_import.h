@@ -26,7 +26,7 @@ static ssize_t fuzz_discard(void *context, int fd, const void *data, size_t byte
 static int fuzz_import(const uint8_t *data, size_t size, const char *format)
 {
 	static char path[] = "/tmp/tracesmith-fuzz-XXXXXX";
-	static int made = -1;
+	static int created_fd = -1;
 	struct ts_writer_options options = { .size = sizeof(options),
 					     .threads = -1,
 					     .level = 1,
@@ -38,11 +38,11 @@ static int fuzz_import(const uint8_t *data, size_t size, const char *format)
 	struct ts_error err;
 
 	/* The writer creates its file each time; it stays empty. */
-	if (made < 0) {
-		made = mkstemp(path);
-		if (made < 0)
+	if (created_fd < 0) {
+		created_fd = mkstemp(path);
+		if (created_fd < 0)
 			abort();
-		close(made);
+		close(created_fd);
 	}
 	if (ts_writer_open(&writer, path, &options, &err))
 		abort();

@@ -48,12 +48,12 @@ struct input {
 };
 
 /* What is known of a ring. */
-struct told {
+struct reported {
 	uint64_t to, events, dropped;
 };
 
 struct sink {
-	struct told rings[TS_LIVE_RING_LIMIT];
+	struct reported rings[TS_LIVE_RING_LIMIT];
 	uint64_t dictionary_to;
 	uint64_t area_id;
 	unsigned int blocks, losses;
@@ -65,13 +65,13 @@ static int directory_fd = -1;
 
 static bool take(struct input *input, void *part, size_t bytes)
 {
-	size_t there = input->bytes < bytes ? input->bytes : bytes;
+	size_t available = input->bytes < bytes ? input->bytes : bytes;
 
 	memset(part, 0, bytes);
-	memcpy(part, input->data, there);
-	input->data += there;
-	input->bytes -= there;
-	return there == bytes;
+	memcpy(part, input->data, available);
+	input->data += available;
+	input->bytes -= available;
+	return available == bytes;
 }
 
 /* ---- the file ---- */
@@ -176,15 +176,15 @@ static uint64_t count_events(const uint8_t *payload, size_t bytes)
 static void check_ring(struct sink *sink, const struct ts_block *block, const uint8_t *payload)
 {
 	const size_t thread_bytes = sizeof(struct ts_live_thread_record);
-	struct told *told = &sink->rings[block->ring];
+	struct reported *reported = &sink->rings[block->ring];
 	size_t bytes = block->bytes;
 	uint64_t events;
 
 	check(block->ring < TS_LIVE_RING_LIMIT, "a ring that cannot be");
 	if (block->flags & TS_RING_START) {
 		check(bytes == 0, "a start with bytes");
-		told->events = block->events;
-		told->dropped = block->dropped;
+		reported->events = block->events;
+		reported->dropped = block->dropped;
 	}
 	if (block->flags & TS_RING_THREAD) {
 		check(bytes > thread_bytes && count_events(payload, thread_bytes) == 0,
@@ -192,14 +192,14 @@ static void check_ring(struct sink *sink, const struct ts_block *block, const ui
 		payload += thread_bytes;
 		bytes -= thread_bytes;
 	}
-	check(block->from <= block->to && block->from >= told->to, "positions fall");
+	check(block->from <= block->to && block->from >= reported->to, "positions fall");
 	check(bytes == 0 || bytes == block->to - block->from,
 	      "bytes that are not of the positions");
 	events = count_events(payload, bytes);
-	check(block->events >= told->events && block->events - told->events >= events,
+	check(block->events >= reported->events && block->events - reported->events >= events,
 	      "events fall");
-	check(block->dropped >= told->dropped, "drops fall");
-	*told = (struct told){ block->to, block->events, block->dropped };
+	check(block->dropped >= reported->dropped, "drops fall");
+	*reported = (struct reported){ block->to, block->events, block->dropped };
 	sink->bytes += bytes;
 }
 
@@ -228,11 +228,11 @@ static int append(void *context, struct ts_block *block, const void *payload, st
 static void resume(struct ts_area *area, const struct header *header, struct sink *sink)
 {
 	for (unsigned int i = 0; i < header->rings; i++) {
-		struct told *told = &sink->rings[i];
+		struct reported *reported = &sink->rings[i];
 
-		told->to = header->resumed[i] * UINT64_C(8);
-		told->events = told->to / 24;
-		ts_area_resume_ring(area, i, told->to, told->events, 0);
+		reported->to = header->resumed[i] * UINT64_C(8);
+		reported->events = reported->to / 24;
+		ts_area_resume_ring(area, i, reported->to, reported->events, 0);
 	}
 }
 

@@ -41,16 +41,16 @@ static void parse_all(const char *text, struct texts *ret_texts)
 
 static void check_cut(char *text, size_t size)
 {
-	struct texts whole, part;
-	uint64_t a[sizeof(whole) / sizeof(uint64_t)], b[sizeof(whole) / sizeof(uint64_t)];
+	struct texts complete, part;
+	uint64_t a[sizeof(complete) / sizeof(uint64_t)], b[sizeof(complete) / sizeof(uint64_t)];
 	size_t half = size / 2;
 	char kept = text[half];
 
-	parse_all(text, &whole);
+	parse_all(text, &complete);
 	text[half] = '\0';
 	parse_all(text, &part);
 	text[half] = kept;
-	memcpy(a, &whole, sizeof(a));
+	memcpy(a, &complete, sizeof(a));
 	memcpy(b, &part, sizeof(b));
 	for (size_t i = 0; i < TS_ARRAY_SIZE(a); i++)
 		check(b[i] == TS_NO_VALUE || b[i] == a[i], "a cut text has another value");

@@ -72,9 +72,9 @@ static bool open_process(struct process *process, const uint8_t *data, size_t si
 	return true;
 }
 
-static void check_text(const char *text, int bytes, size_t room)
+static void check_text(const char *text, int bytes, size_t capacity)
 {
-	if (bytes >= (int)room ||
+	if (bytes >= (int)capacity ||
 	    (bytes >= 0 && (text[bytes] != '\0' || !ts_utf8_valid(text, (size_t)bytes))))
 		abort();
 }
@@ -100,8 +100,8 @@ static void read_objects(struct process *process, uint64_t object, uint64_t othe
 	char text[200] = "";
 	size_t count = 0;
 
-	for (size_t room = 0; room < sizeof(text); room += 33)
-		check_text(text, ts_python_read_text(view, object, text, room), room + 1);
+	for (size_t capacity = 0; capacity < sizeof(text); capacity += 33)
+		check_text(text, ts_python_read_text(view, object, text, capacity), capacity + 1);
 	ts_python_dict_each(view, object, 100, count_pair, &count);
 	if (count > 100)
 		abort();

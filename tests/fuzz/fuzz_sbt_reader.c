@@ -254,20 +254,20 @@ static void count_finding(void *context, const struct ts_verify_finding *finding
 
 /* All rows of a valid trace come back. */
 static void check_recovered(const struct memory_file *from, const struct memory_file *to,
-			    bool whole)
+			    bool complete)
 {
 	struct ts_recovery recovery;
 	struct ts_reader *reader;
 	int result = ts_recover(from->path, to->path, NULL, NULL, &recovery, NULL);
 
-	check(!whole || result == 0, "a valid trace is not recovered");
+	check(!complete || result == 0, "a valid trace is not recovered");
 	if (result)
 		return;
 	check(ts_reader_open(&reader, to->path, NULL) == 0, "what was recovered does not open");
 	check(ts_reader_state(reader)->finished, "what was recovered is not finished");
 	check(count_rows(reader) >= recovery.rows, "recover counts missing rows");
 	ts_reader_close(reader);
-	if (whole)
+	if (complete)
 		check(ts_verify(to->path, NULL, NULL, NULL, NULL) == 0,
 		      "the recovered trace is incomplete");
 }
@@ -276,7 +276,7 @@ static void run(const struct memory_file *file, const struct memory_file *other)
 {
 	struct ts_reader *reader;
 	struct ts_error err = { 0 };
-	bool whole, read_well;
+	bool complete, read_well;
 	int findings = 0;
 
 	if (ts_reader_open(&reader, file->path, &err)) {
@@ -296,10 +296,10 @@ static void run(const struct memory_file *file, const struct memory_file *other)
 	export_all(reader);
 	ts_reader_close(reader);
 
-	whole = ts_verify(file->path, count_finding, NULL, &findings, &err) == 0;
-	check(whole == (findings == 0), "verify does not say what is wrong");
-	check(!whole || read_well, "verify accepts what cannot be read");
-	check_recovered(file, other, whole);
+	complete = ts_verify(file->path, count_finding, NULL, &findings, &err) == 0;
+	check(complete == (findings == 0), "verify does not say what is wrong");
+	check(!complete || read_well, "verify accepts what cannot be read");
+	check_recovered(file, other, complete);
 }
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)

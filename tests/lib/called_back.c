@@ -11,9 +11,9 @@ static volatile char sink;
 
 void call_back(void (*function)(void))
 {
-	char room[BYTES];
+	char buffer[BYTES];
 
-	memset(room, 1, sizeof(room));
+	memset(buffer, 1, sizeof(buffer));
 	function();
-	sink = room[sizeof(room) / 2];
+	sink = buffer[sizeof(buffer) / 2];
 }

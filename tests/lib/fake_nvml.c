@@ -37,7 +37,7 @@ static char devices[64]; /* a handle is the address of one of these */
 
 /* ---- the words ---- */
 
-static const char *words(void)
+static const char *settings(void)
 {
 	static __thread char text[8192];
 	const char *setting = getenv("FAKE_NVML");
@@ -60,7 +60,7 @@ static const char *find(const char *key)
 {
 	size_t length = strlen(key);
 
-	for (const char *at = words(); *at;) {
+	for (const char *at = settings(); *at;) {
 		at += strspn(at, " \n\t");
 		if (strncmp(at, key, length) == 0 && at[length] == '=')
 			return at + length + 1;
@@ -77,11 +77,11 @@ static unsigned int index_of(device_handle device)
 /* A device's value takes precedence over the common one. */
 static const char *find_of(device_handle device, const char *key)
 {
-	char own[96];
+	char name_buffer[96];
 	const char *text;
 
-	snprintf(own, sizeof(own), "%s@%u", key, index_of(device));
-	text = find(own);
+	snprintf(name_buffer, sizeof(name_buffer), "%s@%u", key, index_of(device));
+	text = find(name_buffer);
 	return text ? text : find(key);
 }
 
@@ -99,7 +99,7 @@ static uint64_t number(device_handle device, const char *key, uint64_t otherwise
 	return text ? strtoull(text, NULL, 0) : otherwise;
 }
 
-static void sleep_as_told(const char *call)
+static void sleep_as_configured(const char *call)
 {
 	char key[96];
 	uint64_t ms;
@@ -118,7 +118,7 @@ static void sleep_as_told(const char *call)
 	do {                                                  \
 		int code_ = (int)number(device, __func__, 0); \
                                                               \
-		sleep_as_told(__func__);                      \
+		sleep_as_configured(__func__);                \
 		if (code_)                                    \
 			return code_;                         \
 	} while (0)
@@ -559,21 +559,21 @@ static int list_processes(device_handle device, const char *key, unsigned int *c
 			  size_t entry_bytes)
 {
 	const char *text = find_of(device, key);
-	unsigned int found = 0, room = *count;
+	unsigned int found = 0, capacity = *count;
 	size_t length = text ? strcspn(text, " \n\t") : 0;
 
 	for (const char *at = text; at && at < text + length; at++) {
-		if (found < room)
+		if (found < capacity)
 			write_entry((unsigned char *)list + found * entry_bytes, entry_bytes, at);
 		found++;
 		at += strcspn(at, ", \n\t");
 	}
 	*count = found;
-	if (found > room)
+	if (found > capacity)
 		return 7;
 	if (number(device, "dirty", 0))
 		memset((unsigned char *)list + found * entry_bytes, 0,
-		       (room - found) * entry_bytes);
+		       (capacity - found) * entry_bytes);
 	return 0;
 }
 
@@ -613,7 +613,7 @@ int nvmlDeviceGetProcessUtilization(device_handle device, struct use *uses, unsi
 {
 	const char *text = find_of(device, "uses");
 	size_t length = text ? strcspn(text, " \n\t") : 0;
-	unsigned int found = 0, room = *count;
+	unsigned int found = 0, capacity = *count;
 
 	ANSWER(device);
 	for (const char *at = text; at && at < text + length; at++) {
@@ -625,7 +625,7 @@ int nvmlDeviceGetProcessUtilization(device_handle device, struct use *uses, unsi
 		use.sm = (uint32_t)strtoul(end + 1, &end, 10);
 		use.memory = (uint32_t)strtoul(end + 1, &end, 10);
 		at = end;
-		if (found < room)
+		if (found < capacity)
 			uses[found] = use;
 		found++;
 	}
@@ -633,5 +633,5 @@ int nvmlDeviceGetProcessUtilization(device_handle device, struct use *uses, unsi
 	(void)last_seen; /* real drivers return older samples, too */
 	if (found == 0)
 		return 6;
-	return found > room ? 7 : 0;
+	return found > capacity ? 7 : 0;
 }

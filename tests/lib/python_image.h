@@ -59,7 +59,7 @@ static inline struct image *image_new(unsigned int minor)
 }
 
 /* Zeroed memory. */
-static inline uint64_t image_room(struct image *image, size_t bytes)
+static inline uint64_t image_alloc(struct image *image, size_t bytes)
 {
 	uint64_t at = IMAGE_AT + image->used;
 
@@ -81,7 +81,7 @@ static inline void image_word(struct image *image, uint64_t at, uint64_t word)
 
 static inline uint64_t image_c_string(struct image *image, const char *text)
 {
-	uint64_t at = image_room(image, strlen(text) + 1);
+	uint64_t at = image_alloc(image, strlen(text) + 1);
 
 	image_put(image, at, text, strlen(text) + 1);
 	return at;
@@ -89,7 +89,7 @@ static inline uint64_t image_c_string(struct image *image, const char *text)
 
 static inline uint64_t image_type(struct image *image, const char *name, uint64_t flags)
 {
-	uint64_t type = image_room(image, 1024);
+	uint64_t type = image_alloc(image, 1024);
 
 	image_word(image, type + image->layout.type.name, image_c_string(image, name));
 	image_word(image, type + image->layout.type.flags, flags);
@@ -99,7 +99,7 @@ static inline uint64_t image_type(struct image *image, const char *name, uint64_
 
 static inline uint64_t image_object(struct image *image, uint64_t type, size_t bytes)
 {
-	uint64_t object = image_room(image, bytes);
+	uint64_t object = image_alloc(image, bytes);
 
 	image_word(image, object + image->layout.object.type, type);
 	return object;
@@ -119,7 +119,7 @@ static inline uint64_t image_text(struct image *image, const void *units, size_t
 	image_word(image, object + layout->unicode.state,
 		   (uint64_t)(kind | state << 3) << layout->unicode.kind_shift);
 	if (!(state & 1)) {
-		image_word(image, data, image_room(image, count * kind));
+		image_word(image, data, image_alloc(image, count * kind));
 		data = ts_python_word(image->bytes, data - IMAGE_AT);
 	}
 	image_put(image, data, units, count * kind);
@@ -158,7 +158,7 @@ static inline uint64_t image_keys(struct image *image, const uint64_t (*pairs)[2
 	bool is_general = !layout->dict.keys_size_is_log2 || !kind;
 	size_t index_bytes = (size_t)1 << log2, entry = is_general ? 24 : 16;
 	uint64_t keys =
-		image_room(image, layout->dict.keys_indices + index_bytes + (count + 1) * entry);
+		image_alloc(image, layout->dict.keys_indices + index_bytes + (count + 1) * entry);
 	uint64_t at = keys + layout->dict.keys_indices + index_bytes;
 
 	if (layout->dict.keys_size_is_log2) {

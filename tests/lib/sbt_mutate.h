@@ -62,9 +62,9 @@ static void sbt_mutate_put_header(struct sbt_mutate *m, size_t chunk,
 static uint32_t sbt_mutate_columns(const struct sbt_mutate *m, size_t chunk)
 {
 	struct sbt_chunk_header header = sbt_mutate_header(m, chunk);
-	size_t room = (m->chunks[chunk].bytes - sizeof(header)) / sizeof(struct sbt_column);
+	size_t capacity = (m->chunks[chunk].bytes - sizeof(header)) / sizeof(struct sbt_column);
 
-	return header.columns < room ? header.columns : (uint32_t)room;
+	return header.columns < capacity ? header.columns : (uint32_t)capacity;
 }
 
 static struct sbt_column sbt_mutate_column(const struct sbt_mutate *m, size_t chunk,
@@ -405,7 +405,7 @@ static void sbt_mutate_change_payload(struct sbt_mutate *m, size_t chunk)
 	uint32_t columns = sbt_mutate_columns(m, chunk), at = sbt_mutate_random(m, columns);
 	size_t offset = m->chunks[chunk].offset + sizeof(header) +
 			columns * sizeof(struct sbt_column);
-	size_t end = m->chunks[chunk].offset + m->chunks[chunk].bytes, room, bytes;
+	size_t end = m->chunks[chunk].offset + m->chunks[chunk].bytes, capacity, bytes;
 	struct sbt_column column;
 	uint8_t *payload;
 
@@ -416,12 +416,12 @@ static void sbt_mutate_change_payload(struct sbt_mutate *m, size_t chunk)
 	column = sbt_mutate_column(m, chunk, at);
 	if (offset > end || column.stored_bytes > end - offset)
 		return;
-	room = column.stored_bytes + 1 + sbt_mutate_random(m, 24);
-	payload = malloc(room);
+	capacity = column.stored_bytes + 1 + sbt_mutate_random(m, 24);
+	payload = malloc(capacity);
 	if (!payload)
 		return;
 	memcpy(payload, m->data + offset, column.stored_bytes);
-	bytes = LLVMFuzzerMutate(payload, column.stored_bytes, room);
+	bytes = LLVMFuzzerMutate(payload, column.stored_bytes, capacity);
 	if (sbt_mutate_resize(m, offset, column.stored_bytes, bytes)) {
 		memcpy(m->data + offset, payload, bytes);
 		header.chunk_bytes += bytes - column.stored_bytes;

@@ -59,7 +59,7 @@ static void add(uint64_t *to, uint64_t value)
 	__atomic_fetch_add(to, value, __ATOMIC_RELAXED);
 }
 
-static void tell_difference(const struct taken *theirs, const struct ts_local_unwind_stack *ours)
+static void print_difference(const struct taken *theirs, const struct ts_local_unwind_stack *ours)
 {
 	dprintf(2, "theirs %zu, ours %zu, end %d\n", theirs->count - 1, ours->count,
 		(int)ours->end);
@@ -70,7 +70,7 @@ static void tell_difference(const struct taken *theirs, const struct ts_local_un
 }
 
 /* Twice, so that the second knows all rules. Their first frame is this function. */
-__attribute__((noinline)) static void compare_here(void)
+__attribute__((noinline)) static void compare_stacks(void)
 {
 	static __thread struct taken theirs;
 	static __thread uint64_t pcs[MOST_FRAMES];
@@ -97,14 +97,14 @@ __attribute__((noinline)) static void compare_here(void)
 	if ((theirs.count != ours.count + 1 ||
 	     memcmp(theirs.pcs + 1, pcs, ours.count * sizeof(*pcs)) != 0) &&
 	    __atomic_fetch_add(&differing, 1, __ATOMIC_RELAXED) < 3)
-		tell_difference(&theirs, &ours);
+		print_difference(&theirs, &ours);
 }
 
 void *malloc(size_t bytes) /* NOLINT(readability-inconsistent-declaration-parameter-name) */
 {
 	if (!is_inside && output[0] && ++calls % EVERY == 0) {
 		is_inside = true;
-		compare_here();
+		compare_stacks();
 		is_inside = false;
 	}
 	return __libc_malloc(bytes);

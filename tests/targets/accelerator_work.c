@@ -81,13 +81,13 @@ static void put_call(struct ts_emit_site *site)
 }
 
 /* Two call sites, none of whose calls is a tail call. */
-__attribute__((noinline)) static void launch_here(void)
+__attribute__((noinline)) static void launch_first(void)
 {
 	put_call(&launch_site);
 	__asm__ volatile("");
 }
 
-__attribute__((noinline)) static void launch_there(void)
+__attribute__((noinline)) static void launch_second(void)
 {
 	put_call(&launch_site);
 	__asm__ volatile("");
@@ -103,9 +103,9 @@ static void launches(long count, bool has_run)
 		next += interval_ns;
 		correlation++;
 		if (i % 2)
-			launch_there();
+			launch_second();
 		else
-			launch_here();
+			launch_first();
 		if (has_run)
 			put_kernel(0, 0, 0);
 	}
@@ -190,13 +190,13 @@ static void begin(void)
 	ts_accelerator_stream(&queue);
 }
 
-static void act(const char *word)
+static void act(const char *command)
 {
-	const char *colon = strchr(word, ':'), *value = colon ? colon + 1 : "";
-	size_t length = colon ? (size_t)(colon - word) : strlen(word);
+	const char *colon = strchr(command, ':'), *value = colon ? colon + 1 : "";
+	size_t length = colon ? (size_t)(colon - command) : strlen(command);
 	long count = strtol(value, NULL, 10);
 
-#define IS(name) (length == strlen(name) && !strncmp(word, name, length))
+#define IS(name) (length == strlen(name) && !strncmp(command, name, length))
 	if (IS("launches"))
 		launches(count, true);
 	else if (IS("rate"))

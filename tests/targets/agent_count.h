@@ -27,7 +27,7 @@ static inline void emit_some(unsigned int count)
 }
 
 /* Prints a line "PID COUNT" in one write; several of one process add up. */
-static inline void say_emitted(void)
+static inline void print_emitted(void)
 {
 	char line[64];
 	int bytes =

@@ -38,7 +38,7 @@ static void wait_for_children(void)
 
 static void end_child(void)
 {
-	say_emitted();
+	print_emitted();
 	wait_for_children();
 	_exit(0);
 }
@@ -127,7 +127,7 @@ static void run_exec(void)
 	char *arguments[] = { (char *)self, (char *)"emit", NULL };
 
 	emit_some(12);
-	say_emitted();
+	print_emitted();
 	execv(self, arguments);
 	_exit(8);
 }
@@ -216,7 +216,7 @@ int main(int argc, char **argv)
 	for (size_t i = 0; argc == 2 && i < sizeof(cases) / sizeof(cases[0]); i++)
 		if (!strcmp(argv[1], cases[i].name))
 			cases[i].run();
-	say_emitted();
+	print_emitted();
 	wait_for_children();
 	return 0;
 }

@@ -63,7 +63,7 @@ static void run_daemon(void)
 	int output;
 
 	emit_some(3);
-	say_emitted();
+	print_emitted();
 	fork_away();
 	check(setsid() > 0, 7);
 	fork_away();
@@ -82,7 +82,7 @@ static void run_daemon(void)
 	snprintf(path, sizeof(path), "%s/counts.new", argument);
 	output = open(path, O_WRONLY | O_CREAT, 0600);
 	check(output == 700 && dup2(output, STDOUT_FILENO) == STDOUT_FILENO, 10);
-	say_emitted();
+	print_emitted();
 	snprintf(path + 2048, 2048, "%s/counts", argument);
 	check(!rename(path, path + 2048), 7);
 }
@@ -211,7 +211,7 @@ static void run_rounds(void)
 
 	while (fgets(line, sizeof(line), stdin)) {
 		emit_some((unsigned int)strtoul(line, NULL, 10));
-		say_emitted();
+		print_emitted();
 	}
 }
 
@@ -239,6 +239,6 @@ int main(int argc, char **argv)
 		if (!strcmp(argv[1], cases[i].name))
 			cases[i].run();
 	if (argc > 1 && strcmp(argv[1], "daemon") != 0)
-		say_emitted();
+		print_emitted();
 	return 0;
 }

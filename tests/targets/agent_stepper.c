@@ -45,7 +45,7 @@ struct progress {
  * Seen by both processes; with forks only at the end, since children return into the counting code.
  */
 static struct progress *shared;
-static struct progress own, *progress;
+static struct progress private_progress, *progress;
 static bool is_child; /* created by a handler; not observed */
 
 static void check(bool holds, const char *what)
@@ -399,8 +399,8 @@ int main(int argc, char **argv)
 	area.last = calloc(1, AREA_BYTES_MOST);
 	shared = mmap(NULL, PAGE, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
 	check(area.last && shared != MAP_FAILED, "memory");
-	shared->forks = own.forks = !strcmp(plan.action, "fork");
-	progress = shared->forks ? &own : shared;
+	shared->forks = private_progress.forks = !strcmp(plan.action, "fork");
+	progress = shared->forks ? &private_progress : shared;
 	check(!prctl(PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0), "prctl");
 	pid = fork();
 	if (pid == 0)

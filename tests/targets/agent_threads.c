@@ -114,7 +114,7 @@ static void *leave_something(void *unused)
 static void emit_at_exit(void)
 {
 	emit_some(5);
-	say_emitted();
+	print_emitted();
 }
 
 static void run_ends(void)
@@ -241,10 +241,11 @@ static void run_stack(void)
 	       least = (size_t)sysconf(_SC_MINSIGSTKSZ) + 6144;
 	struct sigaction action = { .sa_handler = on_small_stack, .sa_flags = SA_ONSTACK };
 	stack_t stack = { .ss_size = bytes < least ? bytes : least };
-	size_t room = (stack.ss_size + 4095) / 4096 * 4096;
-	char *memory = mmap(NULL, room + 4096, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+	size_t stack_bytes = (stack.ss_size + 4095) / 4096 * 4096;
+	char *memory =
+		mmap(NULL, stack_bytes + 4096, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
 
-	if (memory == MAP_FAILED || mprotect(memory + 4096, room, PROT_READ | PROT_WRITE))
+	if (memory == MAP_FAILED || mprotect(memory + 4096, stack_bytes, PROT_READ | PROT_WRITE))
 		_exit(7);
 	stack.ss_sp = memory + 4096;
 	sigaltstack(&stack, NULL);
@@ -264,6 +265,6 @@ int main(int argc, char **argv)
 	for (size_t i = 0; argc == 2 && i < sizeof(cases) / sizeof(cases[0]); i++)
 		if (!strcmp(argv[1], cases[i].name))
 			cases[i].run();
-	say_emitted();
+	print_emitted();
 	return 0;
 }

@@ -103,10 +103,10 @@ static int store_code(const char *path)
 	return ts_accelerator_module(MODULE, image, bytes) ? 0 : 1;
 }
 
-static bool is_asked(int argc, char **argv, const char *word)
+static bool has_argument(int argc, char **argv, const char *argument)
 {
 	for (int i = 2; i < argc; i++)
-		if (strcmp(argv[i], word) == 0)
+		if (strcmp(argv[i], argument) == 0)
 			return true;
 	return false;
 }
@@ -115,14 +115,14 @@ int main(int argc, char **argv)
 {
 	if (argc < 2)
 		return 2;
-	is_serialized = is_asked(argc, argv, "serialized");
+	is_serialized = has_argument(argc, argv, "serialized");
 	ts_accelerator_clock(0, ts_now(), 0, 1000, "test");
 	launch_often();
 	launch_once();
 	sample_all();
-	if (!is_asked(argc, argv, "nocode") && store_code(argv[1]))
+	if (!has_argument(argc, argv, "nocode") && store_code(argv[1]))
 		puts("the code was not stored");
-	if (is_asked(argc, argv, "kill"))
+	if (has_argument(argc, argv, "kill"))
 		raise(SIGKILL);
 	return 0;
 }

@@ -106,47 +106,47 @@ static void become_daemon(void)
 		_exit(0);
 }
 
-static void obey_number(const char *word, size_t length, long number)
+static void obey_number(const char *command, size_t length, long number)
 {
-	if (!strncmp(word, "instants", length))
+	if (!strncmp(command, "instants", length))
 		emit_instants(number);
-	else if (!strncmp(word, "spans", length))
+	else if (!strncmp(command, "spans", length))
 		emit_spans(number);
-	else if (!strncmp(word, "texts", length))
+	else if (!strncmp(command, "texts", length))
 		emit_texts(number);
-	else if (!strncmp(word, "steps", length))
+	else if (!strncmp(command, "steps", length))
 		emit_steps(number);
-	else if (!strncmp(word, "threads", length))
+	else if (!strncmp(command, "threads", length))
 		emit_in_threads(number);
-	else if (!strncmp(word, "track", length))
+	else if (!strncmp(command, "track", length))
 		TS_SPAN_NS_ON(number, "layer", "test", 1500);
-	else if (!strncmp(word, "counter", length))
+	else if (!strncmp(command, "counter", length))
 		TS_COUNTER("memory", "test", TS_INT("used", number));
-	else if (!strncmp(word, "sleep", length))
+	else if (!strncmp(command, "sleep", length))
 		nap(number);
-	else if (!strncmp(word, "kill", length))
+	else if (!strncmp(command, "kill", length))
 		raise((int)number);
-	else if (!strncmp(word, "exit", length))
+	else if (!strncmp(command, "exit", length))
 		exit((int)number);
 }
 
-static void obey(const char *word)
+static void obey(const char *command)
 {
-	size_t length = strcspn(word, ":");
-	const char *value = word[length] ? word + length + 1 : "";
+	size_t length = strcspn(command, ":");
+	const char *value = command[length] ? command + length + 1 : "";
 
-	if (!strcmp(word, "fork"))
+	if (!strcmp(command, "fork"))
 		child = fork();
-	else if (!strcmp(word, "daemon"))
+	else if (!strcmp(command, "daemon"))
 		become_daemon();
-	else if (!strncmp(word, "make", length))
+	else if (!strncmp(command, "make", length))
 		make(value);
-	else if (!strncmp(word, "await", length))
+	else if (!strncmp(command, "await", length))
 		await(value);
-	else if (!strncmp(word, "say", length))
+	else if (!strncmp(command, "say", length))
 		puts(value);
 	else
-		obey_number(word, length, strtol(value, NULL, 10));
+		obey_number(command, length, strtol(value, NULL, 10));
 	fflush(stdout);
 }
 

@@ -36,7 +36,7 @@ struct lane {
 };
 
 /* Positions of the arguments in a shape; -1: missing. */
-struct places {
+struct positions {
 	int64_t shape;
 	int process, thread, sequence, check, id, text, half, odd;
 };
@@ -57,7 +57,7 @@ struct scan {
 	struct ts_reader *reader;
 	struct lane *lanes;
 	size_t lane_count, lane_capacity;
-	struct places places;
+	struct positions positions;
 	struct name_memo memo[MEMO]; /* of this trace */
 	uint64_t torn;
 	char torn_example[256];
@@ -202,7 +202,7 @@ static bool string_is_right(struct scan *scan, int64_t id, uint64_t sequence)
 
 static bool extras_are_right(struct scan *scan, const struct row *row, uint64_t sequence)
 {
-	const struct places *at = &scan->places;
+	const struct positions *at = &scan->positions;
 	double half;
 
 	if (at->text >= 0 && !string_is_right(scan, row->values[at->text], sequence))
@@ -227,19 +227,19 @@ static void add_torn(struct scan *scan, const struct row *row, const char *why)
 
 /* ---- rows ---- */
 
-static void find_places(struct scan *scan, int64_t shape)
+static void find_positions(struct scan *scan, int64_t shape)
 {
 	const struct ts_shape *fields = ts_reader_shape(scan->reader, shape);
-	struct places *at = &scan->places;
+	struct positions *at = &scan->positions;
 	int value = 0;
 
-	*at = (struct places){ shape, -1, -1, -1, -1, -1, -1, -1, -1 };
+	*at = (struct positions){ shape, -1, -1, -1, -1, -1, -1, -1, -1 };
 	for (uint32_t i = 0; i < fields->field_count; i++) {
 		const struct ts_field *field = &fields->fields[i];
 		struct ts_string key = ts_reader_string(scan->reader, field->key);
 		const struct {
 			const char *key;
-			int *place;
+			int *position;
 		} wanted[] = {
 			{ "p", &at->process }, { "t", &at->thread }, { "s", &at->sequence },
 			{ "c", &at->check },   { "id", &at->id },    { "text", &at->text },
@@ -250,7 +250,7 @@ static void find_places(struct scan *scan, int64_t shape)
 			continue;
 		for (size_t k = 0; k < sizeof(wanted) / sizeof(wanted[0]); k++)
 			if (!strcmp(key.data, wanted[k].key))
-				*wanted[k].place = value;
+				*wanted[k].position = value;
 		value++;
 	}
 }
@@ -301,7 +301,7 @@ static void add_end(const struct scan *scan, struct lane *lane, const struct row
 
 static void add_row(struct scan *scan, const struct row *row)
 {
-	const struct places *at = &scan->places;
+	const struct positions *at = &scan->positions;
 	uint64_t process, thread, sequence;
 	struct lane *lane;
 
@@ -367,7 +367,7 @@ static const struct columns *columns_of(unsigned int table)
 static void scan_batch(struct scan *scan, const struct ts_batch *batch, unsigned int table)
 {
 	const struct columns *at = columns_of(table);
-	const struct places *places = &scan->places;
+	const struct positions *positions = &scan->positions;
 
 	for (uint32_t i = 0; i < batch->rows; i++) {
 		static const int64_t none[2];
@@ -382,11 +382,11 @@ static void scan_batch(struct scan *scan, const struct ts_batch *batch, unsigned
 			.in_order = table == TS_TABLE_MARK
 		};
 
-		if (shape != places->shape)
-			find_places(scan, shape);
-		if (places->check >= 0 &&
-		    (places->id >= 0 ||
-		     (places->process >= 0 && places->thread >= 0 && places->sequence >= 0)))
+		if (shape != positions->shape)
+			find_positions(scan, shape);
+		if (positions->check >= 0 &&
+		    (positions->id >= 0 || (positions->process >= 0 && positions->thread >= 0 &&
+					    positions->sequence >= 0)))
 			add_row(scan, &row);
 		else if (row.thread) /* otherwise measured by the recorder */
 			add_other(scan, &row);
@@ -438,7 +438,7 @@ static void scan_trace(struct scan *scan, const char *path, bool *is_first_loss)
 
 	if (ts_reader_open(&scan->reader, path, &err) || ts_batch_new(&batch, scan->reader, &err))
 		die(err.message);
-	scan->places.shape = -1;
+	scan->positions.shape = -1;
 	for (size_t i = 0; i < MEMO; i++)
 		scan->memo[i].id = -1;
 	for (size_t i = 0; i < ts_reader_chunk_count(scan->reader); i++) {

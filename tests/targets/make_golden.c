@@ -2,7 +2,7 @@
 /*
  * make_golden OUT [SLICES [PARTS]]: writes a small trace with rows in every table, every type of
  * argument, several clocks and extreme values. It wrote tests/golden/v1.sbt; with fewer parts
- * (letters, see write_parts()) it writes seeds for the fuzzer. The content is fixed; changes are
+ * (letters, see write_tables()) it writes seeds for the fuzzer. The content is fixed; changes are
  * for the golden file of a later format version.
  */
 #include <stdio.h>
@@ -517,32 +517,32 @@ static void add_facts(void)
 }
 
 /* The parts; clock 0, then 1, then 2, since each has its own chunks. */
-static void write_parts(const char *parts)
+static void write_tables(const char *tables)
 {
 	int64_t stack = 0;
 
-	if (strchr(parts, 'p')) {
+	if (strchr(tables, 'p')) {
 		add_sources();
 		add_processes();
 		add_devices();
 	}
-	if (strchr(parts, 'c'))
+	if (strchr(tables, 'c'))
 		add_clocks();
-	if (strchr(parts, 'k'))
+	if (strchr(tables, 'k'))
 		stack = add_stacks();
-	if (strchr(parts, 'o'))
+	if (strchr(tables, 'o'))
 		add_commands();
-	if (strchr(parts, 'f'))
+	if (strchr(tables, 'f'))
 		add_facts();
-	if (strchr(parts, 't'))
+	if (strchr(tables, 't'))
 		add_torch();
 	ts_writer_set_clock(writer, 1);
 	if (slices)
 		add_slices(stack);
-	if (strchr(parts, 'g'))
+	if (strchr(tables, 'g'))
 		add_gpu_ops(stack);
 	ts_writer_set_clock(writer, 2);
-	if (strchr(parts, 'i'))
+	if (strchr(tables, 'i'))
 		add_instants(stack);
 }
 
@@ -563,7 +563,7 @@ int main(int argc, char **argv)
 		fprintf(stderr, "make_golden: %s\n", err.message);
 		return 1;
 	}
-	write_parts(argc > 3 ? argv[3] : "pckoftgi");
+	write_tables(argc > 3 ? argv[3] : "pckoftgi");
 	if (ts_writer_finish(writer, &err)) {
 		fprintf(stderr, "make_golden: %s\n", err.message);
 		ts_writer_close(writer);

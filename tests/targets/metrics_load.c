@@ -159,7 +159,7 @@ static long long resident_bytes(void)
 	return second ? strtoll(second, NULL, 10) * sysconf(_SC_PAGESIZE) : 0;
 }
 
-static void say(void)
+static void print_state(void)
 {
 	struct rusage self, children;
 
@@ -188,34 +188,34 @@ static void make_file(const char *path)
 		die("cannot make a file");
 }
 
-static void do_word(const char *word)
+static void run_command(const char *command)
 {
-	const char *value = strchr(word, ':') ? strchr(word, ':') + 1 : "";
+	const char *value = strchr(command, ':') ? strchr(command, ':') + 1 : "";
 	long number = strtol(value, NULL, 10);
-	size_t length = strcspn(word, ":");
+	size_t length = strcspn(command, ":");
 
-	if (!strncmp(word, "cpu", length))
+	if (!strncmp(command, "cpu", length))
 		compute(number);
-	else if (!strncmp(word, "sleep", length))
+	else if (!strncmp(command, "sleep", length))
 		sleep_ms(number);
-	else if (!strncmp(word, "write", length))
+	else if (!strncmp(command, "write", length))
 		write_file(value);
-	else if (!strncmp(word, "memory", length))
+	else if (!strncmp(command, "memory", length))
 		take_memory(number);
-	else if (!strncmp(word, "threads", length))
+	else if (!strncmp(command, "threads", length))
 		start_threads(number);
-	else if (!strncmp(word, "fork", length))
+	else if (!strncmp(command, "fork", length))
 		divide();
-	else if (!strncmp(word, "spawn", length))
+	else if (!strncmp(command, "spawn", length))
 		spawn(number);
-	else if (!strncmp(word, "say", length))
-		say();
-	else if (!strncmp(word, "make", length))
+	else if (!strncmp(command, "say", length))
+		print_state();
+	else if (!strncmp(command, "make", length))
 		make_file(value);
-	else if (!strncmp(word, "naps", length))
+	else if (!strncmp(command, "naps", length))
 		while (number--)
 			sleep_ms(1);
-	else if (!strncmp(word, "await", length))
+	else if (!strncmp(command, "await", length))
 		while (access(value, F_OK))
 			sleep_ms(10);
 	else
@@ -225,6 +225,6 @@ static void do_word(const char *word)
 int main(int argc, char **argv)
 {
 	for (int i = 1; i < argc; i++)
-		do_word(argv[i]);
+		run_command(argv[i]);
 	return 0;
 }

@@ -48,14 +48,14 @@ typedef void (*client_function)(void);
 
 enum { CORE_COUNT = 16, CORE2_COUNT = 16 };
 static client_function client_core[CORE_COUNT], client_core2[CORE2_COUNT];
-static client_function *client_core_places[CORE_COUNT + 1];
-static client_function *client_core2_places[CORE2_COUNT + 1];
+static client_function *client_core_slots[CORE_COUNT + 1];
+static client_function *client_core2_slots[CORE2_COUNT + 1];
 
 static int client_module(int module, client_function ***ret_table, unsigned int *ret_count)
 {
 	if (module != 1 && module != 5)
 		return 0;
-	*ret_table = module == 1 ? client_core_places : client_core2_places;
+	*ret_table = module == 1 ? client_core_slots : client_core2_slots;
 	*ret_count = CORE_COUNT;
 	return 1;
 }
@@ -84,8 +84,8 @@ static void client_begin(void)
 		return;
 	is_begun = 1;
 	for (int i = 1; i < CORE_COUNT; i++) {
-		client_core_places[i] = &client_core[i];
-		client_core2_places[i] = &client_core2[i];
+		client_core_slots[i] = &client_core[i];
+		client_core2_slots[i] = &client_core2[i];
 	}
 	if (initialize)
 		initialize(client_export);

@@ -33,7 +33,7 @@
 #include <time.h>
 #include <unistd.h>
 
-#if defined(TS_HAVE_CUDA_HEADERS) && !defined(OWN_CLIENT)
+#if defined(TS_HAVE_CUDA_HEADERS) && !defined(BUNDLED_CLIENT)
 #include <nvtx3/nvToolsExt.h>
 #else
 #include "nvtx_client.h"
@@ -42,13 +42,13 @@
 #define STARTED 64
 
 static nvtxDomainHandle_t domain;
-static int tells_levels, started_count;
+static int prints_levels, started_count;
 static nvtxRangeId_t started[STARTED];
 static pid_t child;
 
-static void tell(int level)
+static void print_level(int level)
 {
-	if (tells_levels)
+	if (prints_levels)
 		printf("%d\n", level);
 }
 
@@ -68,13 +68,13 @@ static void push(const char *name)
 {
 	nvtxEventAttributes_t event = attributes(name);
 
-	tell(domain ? nvtxDomainRangePushEx(domain, &event) : nvtxRangePushA(name));
+	print_level(domain ? nvtxDomainRangePushEx(domain, &event) : nvtxRangePushA(name));
 }
 
 static void pop(const char *unused)
 {
 	(void)unused;
-	tell(domain ? nvtxDomainRangePop(domain) : nvtxRangePop());
+	print_level(domain ? nvtxDomainRangePop(domain) : nvtxRangePop());
 }
 
 static void push_wide(const char *text)
@@ -86,7 +86,7 @@ static void push_wide(const char *text)
 		wide[i] = (wchar_t)text[i];
 	wide[length] = 0xe9;
 	wide[length + 1] = 0;
-	tell(nvtxRangePushW(wide));
+	print_level(nvtxRangePushW(wide));
 }
 
 static void push_rich(const char *name)
@@ -99,7 +99,7 @@ static void push_rich(const char *name)
 	event.color = 0xff00ff00;
 	event.payloadType = NVTX_PAYLOAD_TYPE_INT64;
 	event.payload.llValue = 42;
-	tell(nvtxDomainRangePushEx(domain, &event));
+	print_level(nvtxDomainRangePushEx(domain, &event));
 }
 
 static void push_real(const char *name)
@@ -110,7 +110,7 @@ static void push_real(const char *name)
 	event.message.registered = nvtxDomainRegisterStringA(domain, name);
 	event.payloadType = NVTX_PAYLOAD_TYPE_DOUBLE;
 	event.payload.dValue = 0.5;
-	tell(nvtxDomainRangePushEx(domain, &event));
+	print_level(nvtxDomainRangePushEx(domain, &event));
 }
 
 static void choose_domain(const char *name)
@@ -129,17 +129,17 @@ static void end(const char *which)
 	nvtxRangeEnd(started[strtol(which, NULL, 10) % STARTED]);
 }
 
-static void *end_here(void *which)
+static void *end_range(void *which)
 {
 	end(which);
 	return NULL;
 }
 
-static void end_elsewhere(const char *which)
+static void end_in_thread(const char *which)
 {
 	pthread_t thread;
 
-	pthread_create(&thread, NULL, end_here, (void *)which);
+	pthread_create(&thread, NULL, end_range, (void *)which);
 	pthread_join(thread, NULL);
 }
 
@@ -209,10 +209,10 @@ static void threads(const char *count)
 	run_threads(strtol(count, NULL, 10), in_thread, NULL);
 }
 
-static void inside(const char *words)
+static void inside(const char *commands)
 {
 	char *name;
-	long count = strtol(words, &name, 10);
+	long count = strtol(commands, &name, 10);
 
 	run_threads(count, ten_inside, name + 1);
 }
@@ -283,7 +283,7 @@ static void sleep_ms(const char *count)
 	usleep((useconds_t)strtol(count, NULL, 10) * 1000);
 }
 
-static void fork_here(const char *unused)
+static void fork_child(const char *unused)
 {
 	(void)unused;
 	fflush(stdout);
@@ -300,26 +300,26 @@ static void exit_now(const char *code)
 	exit((int)strtol(code, NULL, 10));
 }
 
-static void tell_levels(const char *unused)
+static void print_levels(const char *unused)
 {
 	(void)unused;
-	tells_levels = 1;
+	prints_levels = 1;
 }
 
 static const struct {
-	const char *word;
+	const char *command;
 	void (*run)(const char *value);
-} words[] = {
+} commands[] = {
 	{ "push", push },
 	{ "pop", pop },
-	{ "levels", tell_levels },
+	{ "levels", print_levels },
 	{ "wide", push_wide },
 	{ "domain", choose_domain },
 	{ "rich", push_rich },
 	{ "real", push_real },
 	{ "start", start },
 	{ "end", end },
-	{ "end-elsewhere", end_elsewhere },
+	{ "end-elsewhere", end_in_thread },
 	{ "mark", mark },
 	{ "names", many_names },
 	{ "repeat", repeat },
@@ -331,7 +331,7 @@ static const struct {
 	{ "make", make_file },
 	{ "await", await_file },
 	{ "sleep", sleep_ms },
-	{ "fork", fork_here },
+	{ "fork", fork_child },
 	{ "kill", kill_self },
 	{ "exit", exit_now },
 };
@@ -340,16 +340,16 @@ int main(int argc, char **argv)
 {
 	for (int i = 1; i < argc; i++) {
 		size_t length = strcspn(argv[i], ":"), n = 0,
-		       count = sizeof(words) / sizeof(words[0]);
+		       count = sizeof(commands) / sizeof(commands[0]);
 
-		while (n < count && (strlen(words[n].word) != length ||
-				     memcmp(words[n].word, argv[i], length) != 0))
+		while (n < count && (strlen(commands[n].command) != length ||
+				     memcmp(commands[n].command, argv[i], length) != 0))
 			n++;
 		if (n == count) {
 			fprintf(stderr, "unknown word '%s'\n", argv[i]);
 			return 2;
 		}
-		words[n].run(argv[i][length] ? argv[i] + length + 1 : "");
+		commands[n].run(argv[i][length] ? argv[i] + length + 1 : "");
 	}
 	if (child > 0)
 		waitpid(child, NULL, 0);

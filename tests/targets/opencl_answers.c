@@ -73,7 +73,7 @@ static void print_queue(const char *name, cl_command_queue queue)
 	printf("%s: unknown question: %d\n", name, error);
 }
 
-static void ask_queues(void)
+static void query_queues(void)
 {
 	static const cl_queue_properties in_order[] = { CL_QUEUE_PROPERTIES, 0, 0 };
 	static const cl_queue_properties profiled[] = { CL_QUEUE_PROPERTIES,
@@ -174,7 +174,7 @@ static void CL_CALLBACK call_back(cl_event event, cl_int status, void *count)
 	__atomic_add_fetch((int *)count, 1, __ATOMIC_SEQ_CST);
 }
 
-static void ask_events(cl_command_queue_properties properties)
+static void query_events(cl_command_queue_properties properties)
 {
 	cl_int error, numbers[COUNT];
 	cl_command_queue queue = clCreateCommandQueue(context, device, properties, &error);
@@ -223,7 +223,7 @@ static void ask_events(cl_command_queue_properties properties)
 
 /* ---- user events ---- */
 
-static void ask_user_events(void)
+static void query_user_events(void)
 {
 	cl_int error, fill = 7, value = 0;
 	cl_command_queue queue = clCreateCommandQueue(context, device, 0, &error);
@@ -294,7 +294,7 @@ static void make_mistakes(void)
 typedef cl_command_queue(CL_API_CALL *make_queue)(cl_context, cl_device_id,
 						  const cl_queue_properties *, cl_int *);
 
-static void ask_functions(void)
+static void query_functions(void)
 {
 	static const char *const names[] = { "clCreateCommandQueueWithPropertiesKHR",
 					     "clEnqueueReadBuffer",
@@ -311,7 +311,7 @@ static void ask_functions(void)
 										    : "none");
 }
 
-static void ask_context(void)
+static void query_context(void)
 {
 	cl_uint references = 0;
 	char name[256] = "";
@@ -352,16 +352,16 @@ int main(void)
 	program = clCreateProgramWithSource(context, 1, &text, NULL, &error);
 	stop_if(error, "clCreateProgramWithSource");
 	stop_if(clBuildProgram(program, 1, &device, "", NULL, NULL), "clBuildProgram");
-	ask_queues();
-	ask_events(0);
-	ask_events(CL_QUEUE_PROFILING_ENABLE);
-	ask_events(CL_QUEUE_OUT_OF_ORDER_EXEC_MODE_ENABLE);
-	ask_user_events();
+	query_queues();
+	query_events(0);
+	query_events(CL_QUEUE_PROFILING_ENABLE);
+	query_events(CL_QUEUE_OUT_OF_ORDER_EXEC_MODE_ENABLE);
+	query_user_events();
 	make_mistakes();
-	ask_functions();
-	ask_context();
+	query_functions();
+	query_context();
 	clReleaseProgram(program);
-	ask_context();
+	query_context();
 	clReleaseContext(context);
 	return 0;
 }

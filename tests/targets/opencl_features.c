@@ -142,24 +142,24 @@ static void read_all(cl_mem memory, uint32_t *to)
 static cl_command_queue new_queue(cl_device_id device, cl_command_queue_properties properties)
 {
 	cl_int rc;
-	cl_command_queue made = clCreateCommandQueue(context, device, properties, &rc);
+	cl_command_queue created = clCreateCommandQueue(context, device, properties, &rc);
 
 	check(rc, "clCreateCommandQueue");
-	return made;
+	return created;
 }
 
 static cl_program new_program(const char *text)
 {
 	cl_int rc;
-	cl_program made = clCreateProgramWithSource(context, 1, &text, NULL, &rc);
+	cl_program created = clCreateProgramWithSource(context, 1, &text, NULL, &rc);
 
 	check(rc, "clCreateProgramWithSource");
-	return made;
+	return created;
 }
 
-static void build(cl_program made, const char *options)
+static void build(cl_program created, const char *options)
 {
-	check(clBuildProgram(made, 0, NULL, options, NULL, NULL), "clBuildProgram");
+	check(clBuildProgram(created, 0, NULL, options, NULL, NULL), "clBuildProgram");
 }
 
 static uint32_t data[N], back[N];
@@ -281,16 +281,16 @@ static uint32_t *map(cl_mem memory, cl_bool blocking, cl_map_flags flags, size_t
 		     size_t bytes, cl_event *event)
 {
 	cl_int rc;
-	void *place = clEnqueueMapBuffer(queue, memory, blocking, flags, offset, bytes, 0, NULL,
-					 event, &rc);
+	void *mapped = clEnqueueMapBuffer(queue, memory, blocking, flags, offset, bytes, 0, NULL,
+					  event, &rc);
 
 	check(rc, "clEnqueueMapBuffer");
-	return place;
+	return mapped;
 }
 
-static void unmap(cl_mem memory, void *place)
+static void unmap(cl_mem memory, void *mapped)
 {
-	check(clEnqueueUnmapMemObject(queue, memory, place, 0, NULL, NULL), "unmap");
+	check(clEnqueueUnmapMemObject(queue, memory, mapped, 0, NULL, NULL), "unmap");
 }
 
 static void maps(void)
@@ -336,22 +336,22 @@ static void shared(void)
 	uint32_t *host = aligned_alloc(4096, 10 * 4096);
 	cl_mem a, b = buffer(CL_MEM_ALLOC_HOST_PTR | CL_MEM_COPY_HOST_PTR, BYTES, data);
 	cl_device_type type = 0;
-	uint32_t *place;
+	uint32_t *mapped;
 
 	number(host, N, 6);
 	a = buffer(CL_MEM_USE_HOST_PTR, BYTES, host);
 	scale(queue, a, N, 2, 0, NULL, NULL);
 	check(clFinish(queue), "clFinish");
-	place = map(a, CL_TRUE, CL_MAP_READ | CL_MAP_WRITE, 0, BYTES, NULL);
-	mix(place, N);
+	mapped = map(a, CL_TRUE, CL_MAP_READ | CL_MAP_WRITE, 0, BYTES, NULL);
+	mix(mapped, N);
 	for (int i = 5000; i < 5010; i++)
-		place[i] = 1;
-	unmap(a, place);
+		mapped[i] = 1;
+	unmap(a, mapped);
 	scale(queue, a, N, 3, 0, NULL, NULL);
 	check(clFinish(queue), "clFinish");
 	/* Not allowed by any specification, but common: devices that share memory see it. */
-	place = map(a, CL_TRUE, CL_MAP_READ, 0, BYTES, NULL);
-	unmap(a, place);
+	mapped = map(a, CL_TRUE, CL_MAP_READ, 0, BYTES, NULL);
+	unmap(a, mapped);
 	check(clFinish(queue), "clFinish");
 	clGetDeviceInfo(devices[0], CL_DEVICE_TYPE, sizeof(type), &type, NULL);
 	if (type & CL_DEVICE_TYPE_CPU) {
@@ -638,26 +638,26 @@ struct worker {
 static void *work(void *context_)
 {
 	struct worker *worker = context_;
-	cl_command_queue own = new_queue(devices[0], 0);
+	cl_command_queue private_queue = new_queue(devices[0], 0);
 	uint32_t *numbers_of = malloc(BYTES), sum = 0;
 	cl_mem memory = buffer(CL_MEM_READ_WRITE, BYTES, NULL);
 
 	for (uint32_t round = 0; round < 10; round++) {
 		number(numbers_of, N, worker->number + round);
-		check(clEnqueueWriteBuffer(own, memory, CL_FALSE, 0, BYTES, numbers_of, 0, NULL,
-					   NULL),
+		check(clEnqueueWriteBuffer(private_queue, memory, CL_FALSE, 0, BYTES, numbers_of, 0,
+					   NULL, NULL),
 		      "write");
-		scale(own, memory, N, 3 + worker->number, 0, NULL, NULL);
-		check(clEnqueueReadBuffer(own, memory, CL_FALSE, 0, BYTES, numbers_of, 0, NULL,
-					  NULL),
+		scale(private_queue, memory, N, 3 + worker->number, 0, NULL, NULL);
+		check(clEnqueueReadBuffer(private_queue, memory, CL_FALSE, 0, BYTES, numbers_of, 0,
+					  NULL, NULL),
 		      "read");
-		check(clFinish(own), "clFinish");
+		check(clFinish(private_queue), "clFinish");
 		for (size_t i = 0; i < N; i++)
 			sum = sum * 31 + numbers_of[i];
 	}
 	worker->sum = sum;
 	clReleaseMemObject(memory);
-	clReleaseCommandQueue(own);
+	clReleaseCommandQueue(private_queue);
 	free(numbers_of);
 	return NULL;
 }
@@ -732,7 +732,7 @@ static void binaries(void)
 		"kernel void g(global uint *to, uint x, local uint *l) { to[get_global_id(0)] += x; }\n");
 	unsigned char *bytes;
 	size_t size;
-	cl_program made;
+	cl_program created;
 	cl_kernel kernel;
 	cl_mem a = numbers(5);
 	uint32_t x = 17;
@@ -741,15 +741,15 @@ static void binaries(void)
 	build(from, NULL);
 	bytes = binary_of(from, &size);
 	clReleaseProgram(from);
-	made = clCreateProgramWithBinary(context, 1, devices, &size, (const unsigned char **)&bytes,
-					 NULL, &rc);
+	created = clCreateProgramWithBinary(context, 1, devices, &size,
+					    (const unsigned char **)&bytes, NULL, &rc);
 	check(rc, "clCreateProgramWithBinary");
 	free(bytes);
-	check(clBuildProgram(made, 1, devices, NULL, NULL, NULL), "clBuildProgram");
-	run_f(made, 36);
-	kernel = kernel_of(made, "g");
+	check(clBuildProgram(created, 1, devices, NULL, NULL, NULL), "clBuildProgram");
+	run_f(created, 36);
+	kernel = kernel_of(created, "g");
 	/* The kernel keeps its program alive. */
-	clReleaseProgram(made);
+	clReleaseProgram(created);
 	set(kernel, 0, sizeof(a), &a);
 	set(kernel, 1, sizeof(x), &x);
 	set(kernel, 2, 64, NULL);
@@ -767,13 +767,13 @@ static void linked(void)
 			    "{ to[get_global_id(0)] = twice(to[get_global_id(0)]) * FACTOR; }\n");
 	cl_program second =
 		new_program("uint twice(uint x);\nuint twice(uint x) { return 2 * x; }\n");
-	cl_program parts[2] = { first, second }, all;
+	cl_program programs[2] = { first, second }, all;
 	const char *name = "parts.h";
 	cl_int rc;
 
 	check(clCompileProgram(first, 0, NULL, NULL, 1, &header, &name, NULL, NULL), "compile");
 	check(clCompileProgram(second, 0, NULL, NULL, 0, NULL, NULL, NULL, NULL), "compile");
-	all = clLinkProgram(context, 0, NULL, NULL, 2, parts, NULL, NULL, &rc);
+	all = clLinkProgram(context, 0, NULL, NULL, 2, programs, NULL, NULL, &rc);
 	check(rc, "clLinkProgram");
 	clReleaseProgram(header);
 	clReleaseProgram(first);
@@ -812,8 +812,8 @@ static void CL_CALLBACK run_native(void *arguments_)
 
 static void native(void)
 {
-	uint32_t *place = &back[0];
-	cl_int rc = clEnqueueNativeKernel(queue, run_native, &place, sizeof(place), 0, NULL, NULL,
+	uint32_t *mapped = &back[0];
+	cl_int rc = clEnqueueNativeKernel(queue, run_native, &mapped, sizeof(mapped), 0, NULL, NULL,
 					  0, NULL, NULL);
 
 	if (rc != CL_INVALID_OPERATION)

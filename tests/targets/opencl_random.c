@@ -22,7 +22,7 @@
 #include "opencl_random_moves.h"
 
 #define MAX_BYTES 16384
-#define ROOM 24 /* nodes reserved for markers and the end */
+#define RESERVED 24 /* nodes reserved for markers and the end */
 
 /* ---- order ---- */
 
@@ -74,7 +74,7 @@ static void do_barrier(struct graph *graph)
 
 	step.behind = graph->order.done;
 	if (waited >= 0 &&
-	    graph->queues[graph->order.nodes[waited].queue].place == step.queue->place)
+	    graph->queues[graph->order.nodes[waited].queue].context_set == step.queue->context_set)
 		wait_for(&step, waited);
 	if (!step.wait_count || !order->out_of_order)
 		bits_add(&step.behind, &order->all);
@@ -107,8 +107,8 @@ static void do_wait(struct graph *graph)
 	if (first < 0)
 		return;
 	events[0] = graph->events[first];
-	if (second >= 0 && graph->queues[graph->order.nodes[second].queue].place ==
-				   graph->queues[graph->order.nodes[first].queue].place)
+	if (second >= 0 && graph->queues[graph->order.nodes[second].queue].context_set ==
+				   graph->queues[graph->order.nodes[first].queue].context_set)
 		events[count++] = graph->events[second];
 	let_run(graph);
 	check(graph, clWaitForEvents(count, events), "clWaitForEvents");
@@ -173,7 +173,7 @@ static void do_set_users(struct graph *graph)
 
 static void add_views(struct graph *graph, struct root *root)
 {
-	size_t unit = root->place->alignment;
+	size_t unit = root->context_set->alignment;
 	size_t units = root->known / unit;
 	cl_int code;
 
@@ -200,7 +200,7 @@ static void add_views(struct graph *graph, struct root *root)
 static void first_content(struct graph *graph, struct root *root)
 {
 	struct operand all = { root, root->mem, 0, root->known };
-	struct step step = begin(graph, root->place);
+	struct step step = begin(graph, root->context_set);
 	unsigned char *host = keep(graph, root->known);
 	cl_int code;
 
@@ -220,7 +220,7 @@ static void first_content(struct graph *graph, struct root *root)
 
 static void make_svm(struct graph *graph, struct root *root)
 {
-	root->svm = clSVMAlloc(root->place->context, CL_MEM_READ_WRITE, root->bytes, 0);
+	root->svm = clSVMAlloc(root->context_set->context, CL_MEM_READ_WRITE, root->bytes, 0);
 	if (!root->svm)
 		fail(graph, "clSVMAlloc gives nothing");
 	else
@@ -246,7 +246,8 @@ static void make_buffer(struct graph *graph, struct root *root)
 	} else if (how == 2) {
 		root->flags |= CL_MEM_ALLOC_HOST_PTR;
 	}
-	root->mem = clCreateBuffer(root->place->context, root->flags, root->bytes, host, &code);
+	root->mem =
+		clCreateBuffer(root->context_set->context, root->flags, root->bytes, host, &code);
 	check(graph, code, "clCreateBuffer");
 	if (code != CL_SUCCESS)
 		return;
@@ -262,20 +263,20 @@ static void make_buffer(struct graph *graph, struct root *root)
 		add_views(graph, root);
 }
 
-static void make_root(struct graph *graph, struct place *place)
+static void make_root(struct graph *graph, struct context_set *context_set)
 {
 	struct root *root;
 
-	if (graph->root_count == MAX_ROOTS || graph->order.count > MAX_NODES - ROOM)
+	if (graph->root_count == MAX_ROOTS || graph->order.count > MAX_NODES - RESERVED)
 		return;
 	root = &graph->roots[graph->root_count++];
 	memset(root, 0, sizeof(*root));
-	root->place = place;
+	root->context_set = context_set;
 	root->bytes = 1024 + below(graph, (MAX_BYTES - 1024) / 64) * 64;
 	root->known = root->bytes;
 	root->model = keep(graph, root->bytes);
 	scramble(graph, root->model, root->bytes);
-	if (features.svm && place->has_svm && chance(graph, 25))
+	if (features.svm && context_set->has_svm && chance(graph, 25))
 		make_svm(graph, root);
 	else
 		make_buffer(graph, root);
@@ -298,7 +299,7 @@ static void drop(struct graph *graph, struct root *root)
 	if (root->mem)
 		check(graph, clReleaseMemObject(root->mem), "clReleaseMemObject");
 	if (root->svm)
-		clSVMFree(root->place->context, root->svm);
+		clSVMFree(root->context_set->context, root->svm);
 }
 
 /*
@@ -314,7 +315,7 @@ static void do_replace(struct graph *graph)
 	if ((root->svm || root->shared) && is_in_flight(graph, root))
 		return;
 	drop(graph, root);
-	make_root(graph, root->place);
+	make_root(graph, root->context_set);
 }
 
 /*
@@ -326,7 +327,7 @@ static void do_host_write(struct graph *graph)
 	struct root *root = &graph->roots[below(graph, (size_t)graph->root_count)];
 	size_t offset, bytes;
 
-	if (!root->shared || !root->place->shares_memory || !is_usable(root, NULL, true) ||
+	if (!root->shared || !root->context_set->shares_memory || !is_usable(root, NULL, true) ||
 	    is_in_flight(graph, root))
 		return;
 	pick_range(graph, root->known, &offset, &bytes);
@@ -341,7 +342,7 @@ static void do_migrate(struct graph *graph)
 
 	if (!pick(graph, NULL, BUFFERS, true, &operand))
 		return;
-	step = begin(graph, operand.root->place);
+	step = begin(graph, operand.root->context_set);
 	add_operand(&step, &operand, true);
 	arrange(&step);
 	given(&step,
@@ -401,20 +402,20 @@ static void act(struct graph *graph)
 	}
 }
 
-static void make_queue(struct graph *graph, struct place *place)
+static void make_queue(struct graph *graph, struct context_set *context_set)
 {
 	struct queue *queue = &graph->queues[graph->queue_count];
 	cl_queue_properties properties[] = { CL_QUEUE_PROPERTIES, 0, 0 };
-	bool out_of_order = place->has_out_of_order && chance(graph, 40);
+	bool out_of_order = context_set->has_out_of_order && chance(graph, 40);
 	cl_int code;
 
 	if (out_of_order)
 		properties[1] |= CL_QUEUE_OUT_OF_ORDER_EXEC_MODE_ENABLE;
 	if (chance(graph, 30))
 		properties[1] |= CL_QUEUE_PROFILING_ENABLE;
-	queue->place = place;
+	queue->context_set = context_set;
 	queue->handle = clCreateCommandQueueWithProperties(
-		place->context, place->devices[below(graph, place->device_count)],
+		context_set->context, context_set->devices[below(graph, context_set->device_count)],
 		properties[1] || chance(graph, 50) ? properties : NULL, &code);
 	check(graph, code, "clCreateCommandQueueWithProperties");
 	if (code != CL_SUCCESS)
@@ -427,19 +428,21 @@ static void make_graph(struct graph *graph)
 {
 	int wanted = 1;
 
-	if (features.places && chance(graph, 30))
+	if (features.context_sets && chance(graph, 30))
 		wanted = 2 + (int)below(graph, 2);
-	if (wanted > place_count)
-		wanted = place_count;
-	for (size_t first = below(graph, (size_t)place_count); graph->place_count < wanted; first++)
-		graph->places[graph->place_count++] = &places[first % (size_t)place_count];
-	for (int i = 0; i < graph->place_count; i++) {
+	if (wanted > context_set_count)
+		wanted = context_set_count;
+	for (size_t first = below(graph, (size_t)context_set_count);
+	     graph->context_set_count < wanted; first++)
+		graph->context_sets[graph->context_set_count++] =
+			&context_sets[first % (size_t)context_set_count];
+	for (int i = 0; i < graph->context_set_count; i++) {
 		for (size_t n = 1 + below(graph, 6 / (size_t)wanted); n > 0; n--)
-			make_queue(graph, graph->places[i]);
+			make_queue(graph, graph->context_sets[i]);
 	}
-	for (int i = 0; i < graph->place_count && !graph->failure[0]; i++) {
+	for (int i = 0; i < graph->context_set_count && !graph->failure[0]; i++) {
 		for (size_t n = 2 + below(graph, 4); n > 0; n--)
-			make_root(graph, graph->places[i]);
+			make_root(graph, graph->context_sets[i]);
 	}
 }
 
@@ -447,7 +450,7 @@ static void compare_root(struct graph *graph, const struct root *root)
 {
 	unsigned char *host = keep(graph, root->known);
 	struct operand all = { (struct root *)root, root->mem, 0, root->known };
-	struct step step = begin(graph, root->place);
+	struct step step = begin(graph, root->context_set);
 	size_t at = 0;
 	cl_int code;
 
@@ -510,7 +513,7 @@ static bool run_seed(uint64_t seed)
 	make_graph(graph);
 	wanted = 10 + below(graph, 60);
 	for (int acts_done = 0; !graph->failure[0] && graph->commands < wanted &&
-				graph->order.count < MAX_NODES - 4 * ROOM;
+				graph->order.count < MAX_NODES - 4 * RESERVED;
 	     acts_done++) {
 		/*
 		 * Several steps per graph, so that a window of steps begins and ends in the middle
@@ -541,33 +544,34 @@ static void insist(cl_int code, const char *what)
 	exit(1);
 }
 
-static void build(struct place *place, cl_program program, const char *options)
+static void build(struct context_set *context_set, cl_program program, const char *options)
 {
 	cl_int code = clBuildProgram(program, 0, NULL, options, NULL, NULL);
 	char log[4096] = "";
 
 	if (code != CL_SUCCESS) {
-		clGetProgramBuildInfo(program, place->devices[0], CL_PROGRAM_BUILD_LOG,
+		clGetProgramBuildInfo(program, context_set->devices[0], CL_PROGRAM_BUILD_LOG,
 				      sizeof(log) - 1, log, NULL);
 		fputs(log, stderr);
 	}
 	insist(code, "clBuildProgram");
 }
 
-static cl_program program_of_source(struct place *place, const char *options)
+static cl_program program_of_source(struct context_set *context_set, const char *options)
 {
 	size_t half = strlen(kernel_source) / 2;
 	const char *strings[2] = { kernel_source, kernel_source + half };
 	size_t lengths[2] = { half, 0 }; /* the second ends with its NUL */
 	cl_int code;
-	cl_program program = clCreateProgramWithSource(place->context, 2, strings, lengths, &code);
+	cl_program program =
+		clCreateProgramWithSource(context_set->context, 2, strings, lengths, &code);
 
 	insist(code, "clCreateProgramWithSource");
-	build(place, program, options);
+	build(context_set, program, options);
 	return program;
 }
 
-static cl_program program_of_binary(struct place *place, cl_program from)
+static cl_program program_of_binary(struct context_set *context_set, cl_program from)
 {
 	unsigned char *binaries[MAX_DEVICES];
 	size_t bytes[MAX_DEVICES];
@@ -576,62 +580,64 @@ static cl_program program_of_binary(struct place *place, cl_program from)
 
 	insist(clGetProgramInfo(from, CL_PROGRAM_BINARY_SIZES, sizeof(bytes), bytes, NULL),
 	       "clGetProgramInfo");
-	for (cl_uint i = 0; i < place->device_count; i++)
+	for (cl_uint i = 0; i < context_set->device_count; i++)
 		binaries[i] = malloc(bytes[i]);
 	insist(clGetProgramInfo(from, CL_PROGRAM_BINARIES, sizeof(binaries), binaries, NULL),
 	       "clGetProgramInfo");
-	program = clCreateProgramWithBinary(place->context, place->device_count, place->devices,
-					    bytes, (const unsigned char **)binaries, status, &code);
+	program = clCreateProgramWithBinary(context_set->context, context_set->device_count,
+					    context_set->devices, bytes,
+					    (const unsigned char **)binaries, status, &code);
 	insist(code, "clCreateProgramWithBinary");
-	for (cl_uint i = 0; i < place->device_count; i++)
+	for (cl_uint i = 0; i < context_set->device_count; i++)
 		free(binaries[i]);
-	build(place, program, NULL);
+	build(context_set, program, NULL);
 	return program;
 }
 
-static void look_at_devices(struct place *place)
+static void look_at_devices(struct context_set *context_set)
 {
 	cl_device_svm_capabilities svm = CL_DEVICE_SVM_COARSE_GRAIN_BUFFER, its;
 	cl_command_queue_properties queues;
 	cl_device_type type;
 	cl_uint bits;
 
-	place->shares_memory = place->has_out_of_order = true;
-	for (cl_uint i = 0; i < place->device_count; i++) {
+	context_set->shares_memory = context_set->has_out_of_order = true;
+	for (cl_uint i = 0; i < context_set->device_count; i++) {
 		its = 0;
-		clGetDeviceInfo(place->devices[i], CL_DEVICE_SVM_CAPABILITIES, sizeof(its), &its,
-				NULL);
+		clGetDeviceInfo(context_set->devices[i], CL_DEVICE_SVM_CAPABILITIES, sizeof(its),
+				&its, NULL);
 		svm &= its;
-		clGetDeviceInfo(place->devices[i], CL_DEVICE_TYPE, sizeof(type), &type, NULL);
-		place->shares_memory &= !!(type & CL_DEVICE_TYPE_CPU);
+		clGetDeviceInfo(context_set->devices[i], CL_DEVICE_TYPE, sizeof(type), &type, NULL);
+		context_set->shares_memory &= !!(type & CL_DEVICE_TYPE_CPU);
 		queues = 0;
-		clGetDeviceInfo(place->devices[i], CL_DEVICE_QUEUE_PROPERTIES, sizeof(queues),
+		clGetDeviceInfo(context_set->devices[i], CL_DEVICE_QUEUE_PROPERTIES, sizeof(queues),
 				&queues, NULL);
-		place->has_out_of_order &= !!(queues & CL_QUEUE_OUT_OF_ORDER_EXEC_MODE_ENABLE);
+		context_set->has_out_of_order &=
+			!!(queues & CL_QUEUE_OUT_OF_ORDER_EXEC_MODE_ENABLE);
 		bits = 0;
-		clGetDeviceInfo(place->devices[i], CL_DEVICE_MEM_BASE_ADDR_ALIGN, sizeof(bits),
-				&bits, NULL);
-		if (bits / 8 > place->alignment)
-			place->alignment = bits / 8;
+		clGetDeviceInfo(context_set->devices[i], CL_DEVICE_MEM_BASE_ADDR_ALIGN,
+				sizeof(bits), &bits, NULL);
+		if (bits / 8 > context_set->alignment)
+			context_set->alignment = bits / 8;
 	}
-	if (!place->alignment)
-		place->alignment = 128;
-	place->has_svm = svm != 0;
+	if (!context_set->alignment)
+		context_set->alignment = 128;
+	context_set->has_svm = svm != 0;
 }
 
-static void make_place(const cl_device_id *devices, cl_uint count)
+static void make_context_set(const cl_device_id *devices, cl_uint count)
 {
-	struct place *place = &places[place_count++];
+	struct context_set *context_set = &context_sets[context_set_count++];
 	cl_int code;
 
-	memcpy(place->devices, devices, count * sizeof(*devices));
-	place->device_count = count;
-	place->context = clCreateContext(NULL, count, devices, NULL, NULL, &code);
+	memcpy(context_set->devices, devices, count * sizeof(*devices));
+	context_set->device_count = count;
+	context_set->context = clCreateContext(NULL, count, devices, NULL, NULL, &code);
 	insist(code, "clCreateContext");
-	look_at_devices(place);
-	place->programs[0] = program_of_source(place, "-DFACTOR=3");
-	place->programs[1] = program_of_source(place, "-D FACTOR=5 -cl-mad-enable");
-	place->programs[2] = program_of_binary(place, place->programs[0]);
+	look_at_devices(context_set);
+	context_set->programs[0] = program_of_source(context_set, "-DFACTOR=3");
+	context_set->programs[1] = program_of_source(context_set, "-D FACTOR=5 -cl-mad-enable");
+	context_set->programs[2] = program_of_binary(context_set, context_set->programs[0]);
 }
 
 static cl_uint find_devices(cl_device_id *devices, const char *wanted)
@@ -658,7 +664,7 @@ static cl_uint find_devices(cl_device_id *devices, const char *wanted)
 	return count;
 }
 
-static void make_places(const char *wanted)
+static void make_context_sets(const char *wanted)
 {
 	cl_device_id devices[MAX_DEVICES];
 	cl_uint count = find_devices(devices, wanted);
@@ -667,19 +673,19 @@ static void make_places(const char *wanted)
 		puts("skip: no OpenCL device");
 		exit(77);
 	}
-	make_place(devices, 1);
-	if (features.places)
-		make_place(devices, count);
-	if (features.places && count > 1)
-		make_place(devices + count - 1, 1);
+	make_context_set(devices, 1);
+	if (features.context_sets)
+		make_context_set(devices, count);
+	if (features.context_sets && count > 1)
+		make_context_set(devices + count - 1, 1);
 }
 
-static void release_places(void)
+static void release_context_sets(void)
 {
-	for (int i = 0; i < place_count; i++) {
+	for (int i = 0; i < context_set_count; i++) {
 		for (int p = 0; p < PROGRAMS; p++)
-			clReleaseProgram(places[i].programs[p]);
-		clReleaseContext(places[i].context);
+			clReleaseProgram(context_sets[i].programs[p]);
+		clReleaseContext(context_sets[i].context);
 	}
 }
 
@@ -783,9 +789,9 @@ int main(int argc, char **argv)
 	setvbuf(stdout, NULL, _IOLBF, 0);
 	if (parse(argc, argv, &device, &threads))
 		return 2;
-	make_places(device);
+	make_context_sets(device);
 	run_threads(threads);
-	release_places();
+	release_context_sets();
 	printf("total: %" PRIu64 " commands given, %d seeds failed\n", given_count, failures);
 	return failures ? 1 : 0;
 }

@@ -17,7 +17,7 @@
 
 enum {
 	MAX_DEVICES = 3,
-	MAX_PLACES = 3,
+	MAX_CONTEXT_SETS = 3,
 	MAX_ROOTS = 10,
 	MAX_VIEWS = 2,
 	MAX_WAITS = 24,
@@ -30,7 +30,7 @@ enum {
 /* ---- state ---- */
 
 /* A context with its programs. Contexts stay; everything else is created for each seed. */
-struct place {
+struct context_set {
 	cl_context context;
 	cl_device_id devices[MAX_DEVICES];
 	cl_uint device_count;
@@ -39,13 +39,13 @@ struct place {
 	bool has_svm, shares_memory, has_out_of_order;
 };
 
-static struct place places[MAX_PLACES];
-static int place_count;
+static struct context_set context_sets[MAX_CONTEXT_SETS];
+static int context_set_count;
 static bool verbose;
 static uint64_t given_count; /* commands of all seeds */
 
 #define FEATURES(X) \
-	X(views) X(svm) X(users) X(maps) X(rects) X(hosts) X(partial) X(places) X(events)
+	X(views) X(svm) X(users) X(maps) X(rects) X(hosts) X(partial) X(context_sets) X(events)
 #define MEMBER(name) bool name;
 static struct {
 	FEATURES(MEMBER)
@@ -60,7 +60,7 @@ struct view {
 };
 
 struct root {
-	struct place *place;
+	struct context_set *context_set;
 	cl_mem mem;
 	unsigned char *svm;    /* instead of mem */
 	unsigned char *shared; /* CL_MEM_USE_HOST_PTR: the host's memory */
@@ -76,7 +76,7 @@ struct root {
 
 struct queue {
 	cl_command_queue handle;
-	struct place *place;
+	struct context_set *context_set;
 };
 
 /* The target of a read, and the expected contents. */
@@ -97,8 +97,8 @@ struct mapping {
 
 struct graph {
 	uint64_t seed, random;
-	struct place *places[MAX_PLACES];
-	int place_count;
+	struct context_set *context_sets[MAX_CONTEXT_SETS];
+	int context_set_count;
 	struct queue queues[MAX_QUEUES];
 	int queue_count;
 	struct root roots[MAX_ROOTS];
@@ -212,13 +212,13 @@ static struct step begin_in(struct graph *graph, int number)
 }
 
 /* In any queue of a context; every context has one. */
-static struct step begin(struct graph *graph, const struct place *place)
+static struct step begin(struct graph *graph, const struct context_set *context_set)
 {
 	int number;
 
 	do
 		number = (int)below(graph, (size_t)graph->queue_count);
-	while (graph->queues[number].place != place);
+	while (graph->queues[number].context_set != context_set);
 	return begin_in(graph, number);
 }
 
@@ -298,7 +298,7 @@ static void wait_for_user(struct step *step)
 	if (!features.users || step->blocking || graph->user_count == MAX_USERS ||
 	    !chance(graph, 5))
 		return;
-	user = clCreateUserEvent(step->queue->place->context, &code);
+	user = clCreateUserEvent(step->queue->context_set->context, &code);
 	check(graph, code, "clCreateUserEvent");
 	if (code != CL_SUCCESS)
 		return;
@@ -323,7 +323,8 @@ static void arrange(struct step *step)
 	if (graph->order.count && chance(graph, 10)) {
 		node = (int)below(graph, (size_t)graph->order.count);
 		if (graph->events[node] &&
-		    graph->queues[graph->order.nodes[node].queue].place == step->queue->place)
+		    graph->queues[graph->order.nodes[node].queue].context_set ==
+			    step->queue->context_set)
 			wait_for(step, node);
 	}
 	wait_for_user(step);
@@ -357,7 +358,8 @@ static void add_operand(struct step *step, const struct operand *operand, bool w
 static void add_part(struct step *step, const struct operand *operand, size_t offset, size_t bytes,
 		     bool writes)
 {
-	if (!operand->root->place->shares_memory && operand->root->place->device_count > 1) {
+	if (!operand->root->context_set->shares_memory &&
+	    operand->root->context_set->device_count > 1) {
 		add_operand(step, operand, writes);
 		return;
 	}
@@ -366,22 +368,22 @@ static void add_part(struct step *step, const struct operand *operand, size_t of
 				operand->origin + offset + bytes, writes };
 }
 
-static bool is_usable(const struct root *root, const struct place *place, bool writes)
+static bool is_usable(const struct root *root, const struct context_set *context_set, bool writes)
 {
-	return !root->gone && (!place || root->place == place) && !root->write_map &&
-	       !(writes && root->read_maps);
+	return !root->gone && (!context_set || root->context_set == context_set) &&
+	       !root->write_map && !(writes && root->read_maps);
 }
 
 enum { ANY_MEMORY, BUFFERS, SVM };
 
 /* Any memory that fits; false: there is none. */
-static bool pick(struct graph *graph, const struct place *place, int kind, bool writes,
+static bool pick(struct graph *graph, const struct context_set *context_set, int kind, bool writes,
 		 struct operand *ret_operand)
 {
 	for (int tries = 0; tries < 20; tries++) {
 		struct root *root = &graph->roots[below(graph, (size_t)graph->root_count)];
 
-		if (!is_usable(root, place, writes) || (kind == BUFFERS && root->svm) ||
+		if (!is_usable(root, context_set, writes) || (kind == BUFFERS && root->svm) ||
 		    (kind == SVM && !root->svm))
 			continue;
 		*ret_operand = (struct operand){ root, root->mem, 0, root->known };

@@ -221,7 +221,7 @@ static bool choose_b(struct launch *launch, const struct kind *kind)
 		launch->b = launch->a;
 		return true;
 	}
-	return pick(graph, launch->a.root->place, ANY_MEMORY, false, &launch->b) &&
+	return pick(graph, launch->a.root->context_set, ANY_MEMORY, false, &launch->b) &&
 	       launch->b.root != launch->a.root && !(launch->b.root->flags & CL_MEM_WRITE_ONLY);
 }
 
@@ -237,7 +237,7 @@ static bool choose_operands(struct launch *launch, const struct kind *kind)
 static void enqueue_launch(struct launch *launch)
 {
 	struct graph *graph = launch->graph;
-	struct step step = begin(graph, launch->a.root->place);
+	struct step step = begin(graph, launch->a.root->context_set);
 	size_t offset[2] = { launch->offset, 0 }, global[2] = { launch->count, 1 };
 	size_t local[2] = { LOCAL, 1 };
 	cl_uint dimensions = launch->width ? 2 : 1;
@@ -271,7 +271,8 @@ static void do_launch(struct graph *graph)
 	if (!choose_operands(&launch, kind))
 		return;
 	launch.factor = factors[program];
-	launch.kernel = clCreateKernel(launch.a.root->place->programs[program], kind->name, &code);
+	launch.kernel =
+		clCreateKernel(launch.a.root->context_set->programs[program], kind->name, &code);
 	check(graph, code, "clCreateKernel");
 	if (code != CL_SUCCESS)
 		return;

@@ -51,7 +51,7 @@ static void do_write(struct graph *graph)
 	pick_range(graph, to.bytes, &offset, &bytes);
 	host = keep(graph, bytes);
 	scramble(graph, host, bytes);
-	step = begin(graph, to.root->place);
+	step = begin(graph, to.root->context_set);
 	step.blocking = chance(graph, 20);
 	add_part(&step, &to, offset, bytes, true);
 	arrange(&step);
@@ -74,7 +74,7 @@ static void write_on(struct graph *graph, const unsigned char *host, const unsig
 	size_t from, to_offset;
 	int queue = graph->order.nodes[read].queue;
 
-	if (!pick(graph, graph->queues[queue].place, BUFFERS, true, &to))
+	if (!pick(graph, graph->queues[queue].context_set, BUFFERS, true, &to))
 		return;
 	if (bytes > to.bytes)
 		bytes = to.bytes;
@@ -108,7 +108,7 @@ static void do_read(struct graph *graph)
 	pick_range(graph, from.bytes, &offset, &bytes);
 	host = keep(graph, bytes);
 	memset(host, 0xa5, bytes);
-	step = begin(graph, from.root->place);
+	step = begin(graph, from.root->context_set);
 	step.blocking = chance(graph, 20);
 	add_part(&step, &from, offset, bytes, false);
 	arrange(&step);
@@ -130,12 +130,12 @@ static void do_copy(struct graph *graph)
 	size_t from_offset, to_offset, bytes, limit;
 
 	if (!pick(graph, NULL, BUFFERS, false, &from) ||
-	    !pick(graph, from.root->place, BUFFERS, true, &to) || to.root == from.root)
+	    !pick(graph, from.root->context_set, BUFFERS, true, &to) || to.root == from.root)
 		return;
 	limit = from.bytes < to.bytes ? from.bytes : to.bytes;
 	pick_range(graph, limit, &from_offset, &bytes);
 	to_offset = below(graph, to.bytes - bytes + 1);
-	step = begin(graph, from.root->place);
+	step = begin(graph, from.root->context_set);
 	add_part(&step, &from, from_offset, bytes, false);
 	add_part(&step, &to, to_offset, bytes, true);
 	arrange(&step);
@@ -158,7 +158,7 @@ static void do_copy_inside(struct graph *graph)
 	half = to.bytes / 2;
 	pick_range(graph, half, &from_offset, &bytes);
 	to_offset = half + below(graph, half - bytes + 1);
-	step = begin(graph, to.root->place);
+	step = begin(graph, to.root->context_set);
 	add_operand(&step, &to, true);
 	arrange(&step);
 	given(&step,
@@ -188,7 +188,7 @@ static void do_fill(struct graph *graph)
 	pick_range(graph, to.bytes / size, &offset, &bytes);
 	offset *= size;
 	bytes *= size;
-	step = begin(graph, to.root->place);
+	step = begin(graph, to.root->context_set);
 	add_part(&step, &to, offset, bytes, true);
 	arrange(&step);
 	given(&step,
@@ -206,7 +206,7 @@ struct side {
 	size_t origin[3], row, slice;
 };
 
-static size_t place_in(const struct side *side, size_t y, size_t z)
+static size_t offset_in(const struct side *side, size_t y, size_t z)
 {
 	return (side->origin[2] + z) * side->slice + (side->origin[1] + y) * side->row +
 	       side->origin[0];
@@ -220,7 +220,7 @@ static size_t make_side(struct graph *graph, struct side *side, const size_t reg
 	side->row = side->origin[0] + region[0] + below(graph, 5);
 	/* Some drivers require slices of complete rows. */
 	side->slice = side->row * (side->origin[1] + region[1] + below(graph, 3));
-	return place_in(side, region[1] - 1, region[2] - 1) + region[0];
+	return offset_in(side, region[1] - 1, region[2] - 1) + region[0];
 }
 
 static void move_rect(unsigned char *to, const struct side *to_side, const unsigned char *from,
@@ -228,7 +228,7 @@ static void move_rect(unsigned char *to, const struct side *to_side, const unsig
 {
 	for (size_t z = 0; z < region[2]; z++) {
 		for (size_t y = 0; y < region[1]; y++)
-			memcpy(to + place_in(to_side, y, z), from + place_in(from_side, y, z),
+			memcpy(to + offset_in(to_side, y, z), from + offset_in(from_side, y, z),
 			       region[0]);
 	}
 }
@@ -243,13 +243,13 @@ static void do_copy_rect(struct graph *graph)
 	struct step step;
 
 	if (!pick(graph, NULL, BUFFERS, false, &from) ||
-	    !pick(graph, from.root->place, BUFFERS, true, &to) || to.root == from.root ||
+	    !pick(graph, from.root->context_set, BUFFERS, true, &to) || to.root == from.root ||
 	    from.bytes < from_end || to.bytes < to_end)
 		return;
 	/* PoCL 3.1 crashes on sub-buffers here. */
 	if (from.mem != from.root->mem || to.mem != to.root->mem)
 		return;
-	step = begin(graph, from.root->place);
+	step = begin(graph, from.root->context_set);
 	add_part(&step, &from, 0, from_end, false);
 	add_part(&step, &to, 0, to_end, true);
 	arrange(&step);
@@ -276,7 +276,7 @@ static void do_write_rect(struct graph *graph)
 		return;
 	host = keep(graph, host_end);
 	scramble(graph, host, host_end);
-	step = begin(graph, to.root->place);
+	step = begin(graph, to.root->context_set);
 	step.blocking = chance(graph, 20);
 	add_part(&step, &to, 0, end, true);
 	arrange(&step);
@@ -306,7 +306,7 @@ static void do_read_rect(struct graph *graph)
 	expected = keep(graph, host_end);
 	memset(host, 0x5a, host_end);
 	memset(expected, 0x5a, host_end);
-	step = begin(graph, from.root->place);
+	step = begin(graph, from.root->context_set);
 	step.blocking = chance(graph, 20);
 	add_part(&step, &from, 0, end, false);
 	arrange(&step);
@@ -408,7 +408,7 @@ static void do_map(struct graph *graph)
 	pick_range(graph, operand.bytes, &offset, &mapping->bytes);
 	mapping->from = operand.origin + offset;
 	mapping->invalidates = writes && !operand.root->svm && chance(graph, 40);
-	step = begin(graph, operand.root->place);
+	step = begin(graph, operand.root->context_set);
 	mapping->queue = step.queue;
 	step.blocking = chance(graph, 50);
 	add_mapped(&step, mapping);
@@ -430,7 +430,7 @@ static void do_map(struct graph *graph)
 static void unmap(struct graph *graph, int number)
 {
 	struct mapping *mapping = &graph->mappings[number];
-	struct step step = begin(graph, mapping->root->place);
+	struct step step = begin(graph, mapping->root->context_set);
 	cl_int code;
 
 	add_mapped(&step, mapping);
@@ -468,7 +468,7 @@ static void do_svm_fill(struct graph *graph)
 		return;
 	scramble(graph, pattern, size);
 	count = 1 + below(graph, to.bytes / size);
-	step = begin(graph, to.root->place);
+	step = begin(graph, to.root->context_set);
 	add_operand(&step, &to, true);
 	arrange(&step);
 	given(&step,
@@ -492,14 +492,14 @@ static void do_svm_copy(struct graph *graph)
 		return;
 	b = a;
 	if (!to_host && !from_host &&
-	    (!pick(graph, a.root->place, SVM, false, &b) || b.root == a.root))
+	    (!pick(graph, a.root->context_set, SVM, false, &b) || b.root == a.root))
 		return;
 	bytes = 1 + below(graph, a.bytes < b.bytes ? a.bytes : b.bytes);
 	if (to_host || from_host) {
 		host = keep(graph, bytes);
 		scramble(graph, host, bytes);
 	}
-	step = begin(graph, a.root->place);
+	step = begin(graph, a.root->context_set);
 	step.blocking = chance(graph, 30);
 	add_operand(&step, &a, !to_host);
 	if (!host)

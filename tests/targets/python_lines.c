@@ -23,11 +23,11 @@ struct comparison {
 	uint64_t codes, instructions, wrong;
 };
 
-static size_t from_hex(const char *hex, uint8_t *bytes, size_t room)
+static size_t from_hex(const char *hex, uint8_t *bytes, size_t capacity)
 {
 	size_t count = 0;
 
-	while (count < room && isxdigit((unsigned char)hex[2 * count]) &&
+	while (count < capacity && isxdigit((unsigned char)hex[2 * count]) &&
 	       isxdigit((unsigned char)hex[2 * count + 1])) {
 		const char digits[] = { hex[2 * count], hex[2 * count + 1], '\0' };
 
@@ -89,10 +89,10 @@ int main(void)
 {
 	struct comparison comparison = { .table = malloc(TABLE_BYTES) };
 	char *line = NULL;
-	size_t room = 0;
+	size_t capacity = 0;
 	bool is_inside = false, is_sound = comparison.table;
 
-	while (is_sound && getline(&line, &room, stdin) > 0) {
+	while (is_sound && getline(&line, &capacity, stdin) > 0) {
 		if (line[0] == '\n')
 			is_inside = false;
 		else if (is_inside)

@@ -299,11 +299,11 @@ static pid_t start(char **command, int *ret_in, int *ret_out)
 static bool compare(struct comparison *comparison, FILE *lines)
 {
 	char **list = NULL, *line = NULL;
-	size_t room = 0, count = 0;
+	size_t capacity = 0, count = 0;
 	bool is_complete = false;
 
 	/* Reads everything first: until then the program still runs. */
-	while (!is_complete && getline(&line, &room, lines) > 0) {
+	while (!is_complete && getline(&line, &capacity, lines) > 0) {
 		is_complete = !strcmp(line, "end\n");
 		list = realloc(list, (count + 1) * sizeof(*list));
 		if (!list)

@@ -21,7 +21,7 @@ struct program {
 	char path[4096];
 };
 
-struct made {
+struct fixture {
 	struct ts_writer *writer;
 	int64_t process, device, stream, main_thread, other_thread;
 	uint32_t mapping;
@@ -32,14 +32,14 @@ struct made {
 
 static inline __attribute__((always_inline)) uint64_t innermost(void)
 {
-	uint64_t here;
+	uint64_t address_here;
 
 #if defined(__x86_64__)
-	__asm__ volatile("leaq -1(%%rip), %0" : "=r"(here));
+	__asm__ volatile("leaq -1(%%rip), %0" : "=r"(address_here));
 #else
-	__asm__ volatile("adr %0, ." : "=r"(here));
+	__asm__ volatile("adr %0, ." : "=r"(address_here));
 #endif
-	return here;
+	return address_here;
 }
 
 static inline __attribute__((always_inline)) uint64_t inlined(void)
@@ -49,19 +49,19 @@ static inline __attribute__((always_inline)) uint64_t inlined(void)
 
 __attribute__((noinline)) static uint64_t launches_kernels(void)
 {
-	uint64_t here = inlined();
+	uint64_t address_here = inlined();
 
-	__asm__ volatile("" : "+r"(here));
-	return here;
+	__asm__ volatile("" : "+r"(address_here));
+	return address_here;
 }
 
 __attribute__((noinline)) static uint64_t launches_graphs(void)
 {
-	uint64_t here = innermost();
+	uint64_t address_here = innermost();
 
 	/* Differs from the above: compilers merge equal functions. */
-	__asm__ volatile("nop\n\tnop" : "+r"(here));
-	return here;
+	__asm__ volatile("nop\n\tnop" : "+r"(address_here));
+	return address_here;
 }
 
 /* ---- this program ---- */
@@ -110,72 +110,73 @@ static void find_program(struct program *program)
 
 /* ---- rows ---- */
 
-static int64_t text(struct made *made, const char *word)
+static int64_t text(struct fixture *fixture, const char *word)
 {
-	return ts_writer_string(made->writer, word, strlen(word));
+	return ts_writer_string(fixture->writer, word, strlen(word));
 }
 
-static int64_t make_thread(struct made *made, int64_t tid, const char *name)
+static int64_t make_thread(struct fixture *fixture, int64_t tid, const char *name)
 {
 	struct ts_thread_row row = ts_thread_none;
 
-	row.id = ts_writer_new_id(made->writer, TS_TABLE_THREAD);
-	row.process = made->process;
+	row.id = ts_writer_new_id(fixture->writer, TS_TABLE_THREAD);
+	row.process = fixture->process;
 	row.tid = tid;
-	row.name = text(made, name);
-	ts_writer_add(made->writer, TS_TABLE_THREAD, &row, NULL);
+	row.name = text(fixture, name);
+	ts_writer_add(fixture->writer, TS_TABLE_THREAD, &row, NULL);
 	return row.id;
 }
 
-static void make_places(struct made *made, const struct program *program, const char *build_id)
+static void make_entities(struct fixture *fixture, const struct program *program,
+			  const char *build_id)
 {
 	struct ts_process_row process = ts_process_none;
 	struct ts_device_row device = ts_device_none;
 	struct ts_stream_row stream = ts_stream_none;
 	struct ts_mapping_row mapping = ts_mapping_none;
 
-	process.id = made->process = ts_writer_new_id(made->writer, TS_TABLE_PROCESS);
+	process.id = fixture->process = ts_writer_new_id(fixture->writer, TS_TABLE_PROCESS);
 	process.pid = 100;
-	process.name = text(made, "train");
-	ts_writer_add(made->writer, TS_TABLE_PROCESS, &process, NULL);
-	made->main_thread = make_thread(made, 100, "main");
-	made->other_thread = make_thread(made, 101, "autograd");
-	device.id = made->device = ts_writer_new_id(made->writer, TS_TABLE_DEVICE);
+	process.name = text(fixture, "train");
+	ts_writer_add(fixture->writer, TS_TABLE_PROCESS, &process, NULL);
+	fixture->main_thread = make_thread(fixture, 100, "main");
+	fixture->other_thread = make_thread(fixture, 101, "autograd");
+	device.id = fixture->device = ts_writer_new_id(fixture->writer, TS_TABLE_DEVICE);
 	device.number = 0;
-	ts_writer_add(made->writer, TS_TABLE_DEVICE, &device, NULL);
-	stream.id = made->stream = ts_writer_new_id(made->writer, TS_TABLE_STREAM);
-	stream.device = made->device;
+	ts_writer_add(fixture->writer, TS_TABLE_DEVICE, &device, NULL);
+	stream.id = fixture->stream = ts_writer_new_id(fixture->writer, TS_TABLE_STREAM);
+	stream.device = fixture->device;
 	stream.number = 7;
-	ts_writer_add(made->writer, TS_TABLE_STREAM, &stream, NULL);
-	mapping.process = made->process;
-	mapping.path = text(made, program->path);
-	mapping.build_id = text(made, build_id);
-	ts_writer_add(made->writer, TS_TABLE_MAPPING, &mapping, NULL);
-	made->mapping = 1;
+	ts_writer_add(fixture->writer, TS_TABLE_STREAM, &stream, NULL);
+	mapping.process = fixture->process;
+	mapping.path = text(fixture, program->path);
+	mapping.build_id = text(fixture, build_id);
+	ts_writer_add(fixture->writer, TS_TABLE_MAPPING, &mapping, NULL);
+	fixture->mapping = 1;
 }
 
-static uint32_t add_native(struct made *made, uint32_t caller, uint64_t pc)
+static uint32_t add_native(struct fixture *fixture, uint32_t caller, uint64_t pc)
 {
 	struct ts_frame_row frame = ts_frame_none;
 
 	frame.kind = TS_FRAME_NATIVE;
-	frame.mapping = made->mapping;
+	frame.mapping = fixture->mapping;
 	frame.pc = (int64_t)pc;
-	return ts_writer_stack(made->writer, caller, ts_writer_frame(made->writer, &frame));
+	return ts_writer_stack(fixture->writer, caller, ts_writer_frame(fixture->writer, &frame));
 }
 
-static uint32_t add_python(struct made *made, uint32_t caller, const char *name, int64_t line)
+static uint32_t add_python(struct fixture *fixture, uint32_t caller, const char *name, int64_t line)
 {
 	struct ts_frame_row frame = ts_frame_none;
 
 	frame.kind = TS_FRAME_PYTHON;
-	frame.name = text(made, name);
-	frame.file = text(made, "/home/user/train.py");
+	frame.name = text(fixture, name);
+	frame.file = text(fixture, "/home/user/train.py");
 	frame.line = line;
-	return ts_writer_stack(made->writer, caller, ts_writer_frame(made->writer, &frame));
+	return ts_writer_stack(fixture->writer, caller, ts_writer_frame(fixture->writer, &frame));
 }
 
-static void add_slice(struct made *made, int64_t thread, const char *name, int64_t start,
+static void add_slice(struct fixture *fixture, int64_t thread, const char *name, int64_t start,
 		      int64_t end)
 {
 	struct ts_slice_row row = ts_slice_none;
@@ -183,12 +184,12 @@ static void add_slice(struct made *made, int64_t thread, const char *name, int64
 	row.start = start;
 	row.duration = end - start;
 	row.thread = thread;
-	row.name = text(made, name);
-	row.category = text(made, "nvtx");
-	ts_writer_add(made->writer, TS_TABLE_SLICE, &row, NULL);
+	row.name = text(fixture, name);
+	row.category = text(fixture, "nvtx");
+	ts_writer_add(fixture->writer, TS_TABLE_SLICE, &row, NULL);
 }
 
-static void add_call(struct made *made, int64_t thread, const char *name, int64_t start,
+static void add_call(struct fixture *fixture, int64_t thread, const char *name, int64_t start,
 		     uint32_t stack)
 {
 	struct ts_api_call_row row = ts_api_call_none;
@@ -196,72 +197,73 @@ static void add_call(struct made *made, int64_t thread, const char *name, int64_
 	row.start = start;
 	row.duration = 5000;
 	row.thread = thread;
-	row.name = text(made, name);
-	row.category = text(made, "cuda_driver");
-	row.correlation = ++made->correlation;
+	row.name = text(fixture, name);
+	row.category = text(fixture, "cuda_driver");
+	row.correlation = ++fixture->correlation;
 	row.stack = stack;
-	ts_writer_add(made->writer, TS_TABLE_API_CALL, &row, NULL);
+	ts_writer_add(fixture->writer, TS_TABLE_API_CALL, &row, NULL);
 }
 
 /* Of the last call. */
-static void add_kernel(struct made *made, const char *name, int64_t start, int64_t duration,
+static void add_kernel(struct fixture *fixture, const char *name, int64_t start, int64_t duration,
 		       uint32_t stack)
 {
 	struct ts_gpu_op_row row = ts_gpu_op_none;
 
 	row.start = start;
 	row.duration = duration;
-	row.device = made->device;
-	row.stream = made->stream;
-	row.process = made->process;
+	row.device = fixture->device;
+	row.stream = fixture->stream;
+	row.process = fixture->process;
 	row.kind = TS_GPU_OP_KERNEL;
-	row.name = text(made, name);
-	row.category = text(made, "kernel");
-	row.correlation = made->correlation;
+	row.name = text(fixture, name);
+	row.category = text(fixture, "kernel");
+	row.correlation = fixture->correlation;
 	row.stack = stack;
 	if (stack) {
 		row.graph = 1;
 		row.graph_node = 3;
 	}
-	ts_writer_add(made->writer, TS_TABLE_GPU_OP, &row, NULL);
+	ts_writer_add(fixture->writer, TS_TABLE_GPU_OP, &row, NULL);
 }
 
-static void make_events(struct made *made, const struct program *program)
+static void make_events(struct fixture *fixture, const struct program *program)
 {
-	uint32_t script = add_python(made, 0, "<module>", 3);
-	uint32_t step = add_python(made, script, "step", 12);
-	uint32_t kernels = add_native(made, step, launches_kernels() - program->bias);
-	uint32_t graphs = add_native(made, script, launches_graphs() - program->bias);
+	uint32_t script = add_python(fixture, 0, "<module>", 3);
+	uint32_t step = add_python(fixture, script, "step", 12);
+	uint32_t kernels = add_native(fixture, step, launches_kernels() - program->bias);
+	uint32_t graphs = add_native(fixture, script, launches_graphs() - program->bias);
 
-	add_slice(made, made->main_thread, "aten::linear, seq = 7, op_id = 1", 10000, 60000);
-	add_slice(made, made->main_thread, "aten::addmm, seq = 7, op_id = 2", 20000, 50000);
-	add_call(made, made->main_thread, "cuLaunchKernel", 30000, kernels);
-	add_kernel(made, "gemm_forward", 100000, 40000, 0);
-	add_slice(made, made->other_thread, "AddmmBackward0, seq = 7, op_id = 3", 200000, 300000);
-	add_slice(made, made->other_thread, "aten::mm, seq = 8, op_id = 4", 210000, 290000);
-	add_call(made, made->other_thread, "cuLaunchKernel", 220000, 0);
-	add_kernel(made, "gemm_backward", 310000, 60000, 0);
-	add_call(made, made->main_thread, "cuGraphLaunch", 400000, graphs);
-	add_kernel(made, "captured_kernel", 410000, 20000, kernels);
+	add_slice(fixture, fixture->main_thread, "aten::linear, seq = 7, op_id = 1", 10000, 60000);
+	add_slice(fixture, fixture->main_thread, "aten::addmm, seq = 7, op_id = 2", 20000, 50000);
+	add_call(fixture, fixture->main_thread, "cuLaunchKernel", 30000, kernels);
+	add_kernel(fixture, "gemm_forward", 100000, 40000, 0);
+	add_slice(fixture, fixture->other_thread, "AddmmBackward0, seq = 7, op_id = 3", 200000,
+		  300000);
+	add_slice(fixture, fixture->other_thread, "aten::mm, seq = 8, op_id = 4", 210000, 290000);
+	add_call(fixture, fixture->other_thread, "cuLaunchKernel", 220000, 0);
+	add_kernel(fixture, "gemm_backward", 310000, 60000, 0);
+	add_call(fixture, fixture->main_thread, "cuGraphLaunch", 400000, graphs);
+	add_kernel(fixture, "captured_kernel", 410000, 20000, kernels);
 }
 
 int main(int argc, char **argv)
 {
 	struct program program = { 0 };
-	struct made made = { 0 };
+	struct fixture fixture = { 0 };
 	struct ts_error err;
 	int rc;
 
 	if (argc < 2)
 		return 2;
 	find_program(&program);
-	rc = ts_writer_open(&made.writer, argv[1], NULL, &err);
+	rc = ts_writer_open(&fixture.writer, argv[1], NULL, &err);
 	if (!rc) {
-		make_places(&made, &program, argc > 2 ? argv[2] : program.build_id);
-		make_events(&made, &program);
-		rc = ts_writer_finish(made.writer, &err);
+		make_entities(&fixture, &program, argc > 2 ? argv[2] : program.build_id);
+		make_events(&fixture, &program);
+		rc = ts_writer_finish(fixture.writer, &err);
 	}
-	ts_writer_close(made.writer);
+	ts_writer_close(fixture.writer);
 	if (rc)
 		fprintf(stderr, "%s\n", err.message);
 	else

@@ -119,7 +119,7 @@ static bool leaked_descriptors(const bool before[MAX_FD])
 }
 
 /* Returns whether it passed; a failed check does not return. */
-static bool run_here(const struct ts_test *test)
+static bool run_in_process(const struct ts_test *test)
 {
 	bool before[MAX_FD];
 
@@ -138,7 +138,7 @@ static unsigned int time_limit_s(void)
 
 enum outcome { PASSED, FAILED, SKIPPED, OUTCOMES };
 
-static enum outcome judge(int status)
+static enum outcome classify(int status)
 {
 	if (WIFSIGNALED(status)) {
 		if (WTERMSIG(status) == SIGALRM)
@@ -175,7 +175,7 @@ static enum outcome run_child(const struct ts_test *test)
 		prctl(PR_SET_PDEATHSIG, SIGKILL);
 		alarm(time_limit_s());
 		/* exit(), not _exit(): the sanitizer checks for leaks there. */
-		exit(run_here(test) ? EXIT_PASSED : EXIT_FAILURE);
+		exit(run_in_process(test) ? EXIT_PASSED : EXIT_FAILURE);
 	}
 	while (waitpid(pid, &status, 0) < 0)
 		if (errno != EINTR) {
@@ -184,18 +184,18 @@ static enum outcome run_child(const struct ts_test *test)
 		}
 	/* Processes left by a failed test would hold our output open. */
 	kill(-pid, SIGKILL);
-	return judge(status);
+	return classify(status);
 }
 
 static int run_all(void)
 {
-	static const char *const words[OUTCOMES] = { "ok", "FAILED", "skipped" };
+	static const char *const names[OUTCOMES] = { "ok", "FAILED", "skipped" };
 	unsigned int counts[OUTCOMES] = { 0 };
 
 	for (const struct ts_test *test = tests; test; test = test->next) {
 		enum outcome outcome = run_child(test);
 
-		printf("%-8s %s\n", words[outcome], test->name);
+		printf("%-8s %s\n", names[outcome], test->name);
 		counts[outcome]++;
 	}
 	printf("%u passed, %u failed", counts[PASSED], counts[FAILED]);
@@ -215,7 +215,7 @@ int main(int argc, char **argv)
 		if (strcmp(argv[1], "--list") == 0)
 			puts(test->name);
 		else if (strcmp(argv[1], test->name) == 0)
-			return run_here(test) ? EXIT_SUCCESS : EXIT_FAILURE;
+			return run_in_process(test) ? EXIT_SUCCESS : EXIT_FAILURE;
 	}
 	if (strcmp(argv[1], "--list") == 0)
 		return EXIT_SUCCESS;

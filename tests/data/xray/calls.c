@@ -138,7 +138,7 @@ QUIET static void *run(void *context)
 	return NULL;
 }
 
-QUIET static void tell(const struct thread *thread)
+QUIET static void report(const struct thread *thread)
 {
 	for (int i = 0; i < thread->count; i++)
 		printf("%ld %c %s\n", thread->tid, thread->steps[i].kind, thread->steps[i].name);
@@ -166,6 +166,6 @@ QUIET int main(int argc, char **argv)
 	if (__xray_log_finalize() != FINALIZED || __xray_log_flushLog() != FLUSHED)
 		return 2;
 	for (int i = 0; i < 3; i++)
-		tell(&threads[i]);
+		report(&threads[i]);
 	return 0;
 }

@@ -123,7 +123,7 @@ static void check_frames(uint32_t number, const uint64_t *pcs, size_t count)
 
 /* ---- tests ---- */
 
-__attribute__((noinline)) static uint32_t take_here(void)
+__attribute__((noinline)) static uint32_t take_stack(void)
 {
 	uint32_t number = ts_accelerator_stack();
 
@@ -179,7 +179,7 @@ TS_TEST(frames_are_modules_and_addresses)
 __attribute__((noinline)) static void take_times(uint32_t *ret_numbers, unsigned int count)
 {
 	for (unsigned int i = 0; i < count; i++) {
-		ret_numbers[i] = take_here();
+		ret_numbers[i] = take_stack();
 		__asm__ volatile("" ::: "memory");
 	}
 }
@@ -196,9 +196,9 @@ TS_TEST(numbers_stay)
 	TS_CHECK(numbers[0] != 0);
 	TS_CHECK_INT(numbers[1], numbers[0]);
 	TS_CHECK_INT(numbers[2], numbers[0]);
-	other = take_here();
+	other = take_stack();
 	TS_CHECK(other != 0 && other != numbers[0]);
-	/* Two new entries, take_here() and this function: their callers already exist. */
+	/* Two new entries, take_stack() and this function: their callers already exist. */
 	TS_CHECK_INT(agent_control()->dictionary_used - used, 2 * 24);
 	agent_end(true);
 }
@@ -207,14 +207,14 @@ TS_TEST(the_configuration_switches)
 {
 	agent_begin("enabled=1;stacks=all");
 	TS_CHECK_INT(agent_control()->config[TS_CONFIG_STACKS], 3);
-	TS_CHECK(take_here() != 0);
+	TS_CHECK(take_stack() != 0);
 	agent_control()->config[TS_CONFIG_STACKS] = 0;
-	TS_CHECK_INT(take_here(), 0);
+	TS_CHECK_INT(take_stack(), 0);
 	/* This process has no Python. */
 	agent_control()->config[TS_CONFIG_STACKS] = TS_STACKS_PYTHON;
-	TS_CHECK_INT(take_here(), 0);
+	TS_CHECK_INT(take_stack(), 0);
 	agent_control()->config[TS_CONFIG_STACKS] = TS_STACKS_NATIVE;
-	TS_CHECK(take_here() != 0);
+	TS_CHECK(take_stack() != 0);
 	agent_end(true);
 }
 
@@ -248,10 +248,10 @@ TS_TEST(calls_have_stacks_by_themselves)
 /* ---- incomplete stacks ---- */
 
 #if defined(__x86_64__)
-static const unsigned char made_code[] = { 0x48, 0x83, 0xec, 0x08, 0xff, 0xd7,
-					   0x48, 0x83, 0xc4, 0x08, 0xc3 };
+static const unsigned char generated_code[] = { 0x48, 0x83, 0xec, 0x08, 0xff, 0xd7,
+						0x48, 0x83, 0xc4, 0x08, 0xc3 };
 #else
-static const unsigned int made_code[] = { 0xa9bf7bfd, 0xd63f0000, 0xa8c17bfd, 0xd65f03c0 };
+static const unsigned int generated_code[] = { 0xa9bf7bfd, 0xd63f0000, 0xa8c17bfd, 0xd65f03c0 };
 #endif
 
 static uint32_t taken;
@@ -271,9 +271,9 @@ TS_TEST(code_made_at_run_time_is_a_marker)
 
 	agent_begin("enabled=1;stacks=native");
 	TS_CHECK(code != MAP_FAILED);
-	memcpy(code, made_code, sizeof(made_code));
+	memcpy(code, generated_code, sizeof(generated_code));
 	TS_CHECK_INT(mprotect(code, 4096, PROT_READ | PROT_EXEC), 0);
-	__builtin___clear_cache(code, code + sizeof(made_code));
+	__builtin___clear_cache(code, code + sizeof(generated_code));
 	memcpy(&call, &code, sizeof(call));
 	call(take_back);
 	read_stack(taken, &frames);
@@ -342,7 +342,7 @@ TS_TEST(a_full_dictionary_gives_none_and_says_so)
 
 TS_TEST(a_forked_child_keeps_numbers)
 {
-	static struct frames here, there;
+	static struct frames first, second;
 	volatile unsigned int turns = 2;
 	pid_t pid = 0;
 	uint32_t number;
@@ -351,18 +351,18 @@ TS_TEST(a_forked_child_keeps_numbers)
 	/* The same stack in both: one call, in a loop. */
 	for (unsigned int turn = 0; turn < turns; turn++) {
 		__asm__ volatile("" ::: "memory");
-		number = take_here();
+		number = take_stack();
 		TS_CHECK(number != 0);
 		if (turn == 0) {
 			taken = number;
-			read_stack(number, &here);
+			read_stack(number, &first);
 			pid = fork();
 			continue;
 		}
 		TS_CHECK_INT(number, taken);
-		read_stack(number, &there);
-		TS_CHECK_INT(there.count, here.count);
-		TS_CHECK(!memcmp(here.words, there.words, here.count * 8));
+		read_stack(number, &second);
+		TS_CHECK_INT(second.count, first.count);
+		TS_CHECK(!memcmp(first.words, second.words, first.count * 8));
 		/* Another stack, which only the child has. */
 		if (pid == 0) {
 			take_below(3);

@@ -111,7 +111,7 @@ TS_TEST(gaps_are_described)
 }
 
 /* Sum of a column over the causes of a lane. */
-static int64_t causes_of(const struct analyzed *analyzed, bool whole_device)
+static int64_t causes_of(const struct analyzed *analyzed, bool is_device)
 {
 	const struct ts_result_table *table = table_named(&analyzed->result, "causes");
 	size_t stream = column_named(table, "stream", 6), time = column_named(table, "time_us", 7);
@@ -121,7 +121,7 @@ static int64_t causes_of(const struct analyzed *analyzed, bool whole_device)
 		const struct ts_cell *cells = &table->cells[row * table->column_count];
 
 		TS_CHECK(cells[time].integer > 0);
-		if (cells[stream].none == whole_device)
+		if (cells[stream].none == is_device)
 			sum += cells[time].integer;
 	}
 	return sum;

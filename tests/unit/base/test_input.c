@@ -171,9 +171,9 @@ TS_TEST(what_cannot_be_opened)
 	ts_input_close(NULL);
 }
 
-static size_t append_zstd(char *file, size_t at, size_t room, const char *data, size_t bytes)
+static size_t append_zstd(char *file, size_t at, size_t capacity, const char *data, size_t bytes)
 {
-	size_t written = ZSTD_compress(file + at, room - at, data, bytes, 3);
+	size_t written = ZSTD_compress(file + at, capacity - at, data, bytes, 3);
 
 	TS_CHECK(!ZSTD_isError(written));
 	return at + written;
@@ -181,25 +181,25 @@ static size_t append_zstd(char *file, size_t at, size_t room, const char *data, 
 
 TS_TEST(zstd)
 {
-	size_t bytes = 1500001, room = 2000000, size;
+	size_t bytes = 1500001, capacity = 2000000, size;
 	TS_AUTO_FREE char *data = make_data(bytes);
-	TS_AUTO_FREE char *file = malloc(room);
+	TS_AUTO_FREE char *file = malloc(capacity);
 	static const char skippable[] = "\x53\x2a\x4d\x18\x03\x00\x00\x00xyz";
 
-	size = append_zstd(file, 0, room, data, bytes);
+	size = append_zstd(file, 0, capacity, data, bytes);
 	make_file(file, size);
 	check_content("zstd", data, bytes);
 
 	/* Three frames, one of them empty, and a skippable one before them. */
 	memcpy(file, skippable, sizeof(skippable) - 1);
-	size = append_zstd(file, sizeof(skippable) - 1, room, data, 600000);
-	size = append_zstd(file, size, room, "", 0);
-	size = append_zstd(file, size, room, data + 600000, bytes - 600000);
+	size = append_zstd(file, sizeof(skippable) - 1, capacity, data, 600000);
+	size = append_zstd(file, size, capacity, "", 0);
+	size = append_zstd(file, size, capacity, data + 600000, bytes - 600000);
 	make_file(file, size);
 	check_content("zstd", data, bytes);
 
 	/* Cut at many offsets; a cut between frames is not detected. */
-	size = append_zstd(file, 0, room, data, 200000);
+	size = append_zstd(file, 0, capacity, data, 200000);
 	for (size_t cut = 4; cut < size; cut += cut < 40 ? 1 : 1777) {
 		make_file(file, cut);
 		check_bad(data, 200000, "zstd data is truncated");
@@ -219,12 +219,12 @@ TS_TEST(zstd)
 
 #ifdef TS_HAVE_ZLIB
 
-static size_t append_gzip(char *file, size_t at, size_t room, const char *data, size_t bytes)
+static size_t append_gzip(char *file, size_t at, size_t capacity, const char *data, size_t bytes)
 {
 	z_stream stream = { .next_in = (unsigned char *)(uintptr_t)data,
 			    .avail_in = (unsigned int)bytes,
 			    .next_out = (unsigned char *)file + at,
-			    .avail_out = (unsigned int)(room - at) };
+			    .avail_out = (unsigned int)(capacity - at) };
 
 	TS_CHECK_INT(deflateInit2(&stream, 6, Z_DEFLATED, 15 + 16, 8, Z_DEFAULT_STRATEGY), Z_OK);
 	TS_CHECK_INT(deflate(&stream, Z_FINISH), Z_STREAM_END);
@@ -235,18 +235,18 @@ static size_t append_gzip(char *file, size_t at, size_t room, const char *data, 
 
 TS_TEST(gzip)
 {
-	size_t bytes = 1500001, room = 2000000, size, first;
+	size_t bytes = 1500001, capacity = 2000000, size, first;
 	TS_AUTO_FREE char *data = make_data(bytes);
-	TS_AUTO_FREE char *file = malloc(room);
+	TS_AUTO_FREE char *file = malloc(capacity);
 
-	size = append_gzip(file, 0, room, data, bytes);
+	size = append_gzip(file, 0, capacity, data, bytes);
 	make_file(file, size);
 	check_content("gzip", data, bytes);
 
-	size = append_gzip(file, 0, room, "", 0);
-	size = append_gzip(file, size, room, data, 600000);
+	size = append_gzip(file, 0, capacity, "", 0);
+	size = append_gzip(file, size, capacity, data, 600000);
 	first = size;
-	size = append_gzip(file, size, room, data + 600000, bytes - 600000);
+	size = append_gzip(file, size, capacity, data + 600000, bytes - 600000);
 	make_file(file, size);
 	check_content("gzip", data, bytes);
 	make_file(file, first);
@@ -256,7 +256,7 @@ TS_TEST(gzip)
 	make_file(file, first + 1000);
 	check_content("gzip", data, 600000);
 
-	size = append_gzip(file, 0, room, data, 200000);
+	size = append_gzip(file, 0, capacity, data, 200000);
 	for (size_t cut = 2; cut < size; cut += cut < 40 ? 1 : 1777) {
 		make_file(file, cut);
 		check_bad(data, 200000, "gzip data is truncated");
@@ -303,10 +303,10 @@ TS_TEST(gzip_without_zlib)
 /* Random damage causes an error at worst. */
 TS_TEST(damage)
 {
-	size_t bytes = 20000, room = 40000, size;
+	size_t bytes = 20000, capacity = 40000, size;
 	TS_AUTO_FREE char *data = make_data(bytes);
-	TS_AUTO_FREE char *whole = malloc(room);
-	TS_AUTO_FREE char *file = malloc(room);
+	TS_AUTO_FREE char *joined = malloc(capacity);
+	TS_AUTO_FREE char *file = malloc(capacity);
 	uint32_t random = 7;
 
 	for (int round = 0; round < 400; round++) {
@@ -316,11 +316,11 @@ TS_TEST(damage)
 
 #ifdef TS_HAVE_ZLIB
 		if (round & 1)
-			size = append_gzip(whole, 0, room, data, bytes);
+			size = append_gzip(joined, 0, capacity, data, bytes);
 		else
 #endif
-			size = append_zstd(whole, 0, room, data, bytes);
-		memcpy(file, whole, size);
+			size = append_zstd(joined, 0, capacity, data, bytes);
+		memcpy(file, joined, size);
 		for (int i = 0; i < 1 + round % 5; i++) {
 			random = random * 1664525 + 1013904223;
 			file[4 + (random >> 8) % (size - 4)] ^= (char)(1 + (random & 0x7f));

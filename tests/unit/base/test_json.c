@@ -423,9 +423,9 @@ static const char document[] =
  */
 TS_TEST(every_cut_of_a_document)
 {
-	size_t whole = sizeof(document) - 1;
+	size_t total = sizeof(document) - 1;
 
-	for (size_t cut = 0; cut < whole; cut++) {
+	for (size_t cut = 0; cut < total; cut++) {
 		struct ts_json js = scan(document, cut, false);
 		TS_SCOPED(ts_text) out;
 
@@ -503,7 +503,7 @@ static int pull(struct ts_json *js, int depth)
 TS_TEST(random_damage)
 {
 	static const char bytes[] = "{}[]\",:\\ \n0123456789.eE+-truefalsnINy\x01\x80\xff";
-	size_t whole = sizeof(document) - 1;
+	size_t total = sizeof(document) - 1;
 	uint32_t random = 1;
 	int good = 0;
 
@@ -511,7 +511,7 @@ TS_TEST(random_damage)
 		char text[sizeof(document)];
 		struct ts_json js;
 		TS_SCOPED(ts_text) out;
-		size_t length = whole;
+		size_t length = total;
 		int skipped, minified, pulled;
 
 		memcpy(text, document, sizeof(document));

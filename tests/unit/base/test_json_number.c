@@ -12,14 +12,14 @@
 /* Scans a number in memory of exactly its size; `behind` terminates the token. */
 static int scan(const char *text, const char *behind, bool last, struct ts_json_number *number)
 {
-	size_t length = strlen(text), whole = length + strlen(behind);
-	TS_AUTO_FREE char *copy = malloc(whole + !whole);
+	size_t length = strlen(text), total = length + strlen(behind);
+	TS_AUTO_FREE char *copy = malloc(total + !total);
 	struct ts_json js;
 	int rc;
 
 	memcpy(copy, text, length);
-	memcpy(copy + length, behind, whole - length);
-	ts_json_init(&js, copy, whole, last);
+	memcpy(copy + length, behind, total - length);
+	ts_json_init(&js, copy, total, last);
 	rc = ts_json_scan_number(&js, number);
 	if (rc == 0) {
 		TS_CHECK(js.next == copy + length);

@@ -104,21 +104,21 @@ TS_TEST(arena_alignment_and_contents)
 {
 	static const char *const parts[] = { "", "x", "xy", "xyz" };
 	TS_SCOPED(ts_arena) arena;
-	char *places[2000];
+	char *allocated[2000];
 
 	ts_arena_init(&arena);
 	TS_CHECK_INT(ts_arena_bytes(&arena), 0);
-	for (size_t i = 0; i < TS_ARRAY_SIZE(places); i++) {
-		places[i] = ts_arena_alloc(&arena, i % 97);
-		TS_CHECK(places[i] != NULL);
-		TS_CHECK_INT((uintptr_t)places[i] % 16, 0);
-		memset(places[i], (int)(i & 0xff), i % 97);
+	for (size_t i = 0; i < TS_ARRAY_SIZE(allocated); i++) {
+		allocated[i] = ts_arena_alloc(&arena, i % 97);
+		TS_CHECK(allocated[i] != NULL);
+		TS_CHECK_INT((uintptr_t)allocated[i] % 16, 0);
+		memset(allocated[i], (int)(i & 0xff), i % 97);
 		/* Strings in between are packed and do not affect alignment. */
 		TS_CHECK_STR(ts_arena_strdup_len(&arena, "xyz", i % 4), parts[i % 4]);
 	}
-	for (size_t i = 0; i < TS_ARRAY_SIZE(places); i++) {
+	for (size_t i = 0; i < TS_ARRAY_SIZE(allocated); i++) {
 		for (size_t k = 0; k < i % 97; k++)
-			TS_CHECK_INT((unsigned char)places[i][k], i & 0xff);
+			TS_CHECK_INT((unsigned char)allocated[i][k], i & 0xff);
 	}
 }
 

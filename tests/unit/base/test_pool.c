@@ -109,14 +109,14 @@ TS_TEST(workers_leave_signals_to_others)
 {
 	TS_AUTO(ts_pool) pool = NULL;
 	struct ts_job job;
-	int blocked = 0, here = 0;
+	int blocked = 0, in_caller = 0;
 
 	TS_CHECK_INT(ts_pool_start(&pool, 1, NULL), TS_OK);
 	ts_pool_submit(pool, &job, look_at_signals, &blocked);
 	ts_pool_wait(pool, &job);
 	TS_CHECK_INT(blocked, 2);
-	look_at_signals(&here);
-	TS_CHECK_INT(here, 0);
+	look_at_signals(&in_caller);
+	TS_CHECK_INT(in_caller, 0);
 }
 
 TS_TEST(processors)

@@ -271,11 +271,11 @@ static void expect_death_with_us(const char *script, int count)
 	TS_CHECK_INT(pipe(ends), 0);
 	caller = fork();
 	if (caller == 0) {
-		char whole[256];
+		char received[256];
 
-		snprintf(whole, sizeof(whole), "set -- /proc/%d/fd/%d; %s", (int)getpid(), ends[1],
-			 script);
-		shell(whole);
+		snprintf(received, sizeof(received), "set -- /proc/%d/fd/%d; %s", (int)getpid(),
+			 ends[1], script);
+		shell(received);
 		_exit(1);
 	}
 	TS_CHECK(read(ends[0], text, sizeof(text) - 1) > 0);
@@ -312,17 +312,17 @@ TS_TEST(it_works_without_standard_descriptors)
 TS_TEST(folders_and_pipes_are_no_programs)
 {
 	char folder[] = "/tmp/ts-program-XXXXXX", path[256], other[64];
-	const char *const places[] = { folder, "/bin", NULL };
+	const char *const folders[] = { folder, "/bin", NULL };
 
 	TS_CHECK(mkdtemp(folder) != NULL);
 	setenv("PATH", "/nowhere", 1);
 	snprintf(other, sizeof(other), "%s/sh", folder);
 	TS_CHECK_INT(mkdir(other, 0700), 0);
-	TS_CHECK(ts_subprocess_find("sh", places, path, sizeof(path)));
+	TS_CHECK(ts_subprocess_find("sh", folders, path, sizeof(path)));
 	TS_CHECK_STR(path, "/bin/sh");
 	TS_CHECK_INT(rmdir(other), 0);
 	TS_CHECK_INT(mkfifo(other, 0700), 0);
-	TS_CHECK(ts_subprocess_find("sh", places, path, sizeof(path)));
+	TS_CHECK(ts_subprocess_find("sh", folders, path, sizeof(path)));
 	TS_CHECK_STR(path, "/bin/sh");
 	TS_CHECK(unlink(other) == 0 && rmdir(folder) == 0);
 }
@@ -330,7 +330,7 @@ TS_TEST(folders_and_pipes_are_no_programs)
 TS_TEST(programs_are_found)
 {
 	char folder[] = "/tmp/ts-program-XXXXXX", path[256], expected[256];
-	const char *const places[] = { "/nowhere", folder, NULL };
+	const char *const folders[] = { "/nowhere", folder, NULL };
 	int fd;
 
 	TS_CHECK(mkdtemp(folder) != NULL);
@@ -338,9 +338,9 @@ TS_TEST(programs_are_found)
 	fd = creat(expected, 0600);
 	setenv("PATH", "/bin:/usr/bin", 1);
 	/* A file that is not executable is skipped. */
-	TS_CHECK(!ts_subprocess_find("some-tool", places, path, sizeof(path)));
+	TS_CHECK(!ts_subprocess_find("some-tool", folders, path, sizeof(path)));
 	fchmod(fd, 0700);
-	TS_CHECK(ts_subprocess_find("some-tool", places, path, sizeof(path)));
+	TS_CHECK(ts_subprocess_find("some-tool", folders, path, sizeof(path)));
 	TS_CHECK_STR(path, expected);
 	TS_CHECK(!ts_subprocess_find("some-tool", NULL, path, sizeof(path)));
 	/*

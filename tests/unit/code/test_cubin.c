@@ -40,18 +40,18 @@ static struct ts_cubin *open_image(size_t bytes)
 }
 
 /* "file:line function < file:line" */
-static const char *places_of(const struct ts_cubin *cubin, const char *function, uint64_t offset)
+static const char *locations_of(const struct ts_cubin *cubin, const char *function, uint64_t offset)
 {
 	static char text[1024];
-	struct ts_cubin_location places[8];
-	size_t count = ts_cubin_locations(cubin, function, offset, places, 8), length = 0;
+	struct ts_cubin_location locations[8];
+	size_t count = ts_cubin_locations(cubin, function, offset, locations, 8), length = 0;
 
 	text[0] = 0;
 	for (size_t i = 0; i < count; i++)
 		length += (size_t)snprintf(text + length, sizeof(text) - length, "%s%s:%u%s%s",
-					   i ? " < " : "", places[i].file, places[i].line,
-					   places[i].function ? " " : "",
-					   places[i].function ? places[i].function : "");
+					   i ? " < " : "", locations[i].file, locations[i].line,
+					   locations[i].function ? " " : "",
+					   locations[i].function ? locations[i].function : "");
 	return text;
 }
 
@@ -66,21 +66,21 @@ TS_TEST(lines_of_nvcc)
 		count++;
 	TS_CHECK_INT(count, 3);
 	TS_CHECK(ts_cubin_has_lines(cubin));
-	TS_CHECK_STR(places_of(cubin, scale, 0), "/example/lines.cu:11");
-	TS_CHECK_STR(places_of(cubin, scale, 0x80), "/example/lines.cu:16");
-	TS_CHECK_STR(places_of(cubin, scale, 0xe0),
+	TS_CHECK_STR(locations_of(cubin, scale, 0), "/example/lines.cu:11");
+	TS_CHECK_STR(locations_of(cubin, scale, 0x80), "/example/lines.cu:16");
+	TS_CHECK_STR(locations_of(cubin, scale, 0xe0),
 		     "/example/lines.cu:7 _Z6middlef < /example/lines.cu:16");
-	TS_CHECK_STR(places_of(cubin, scale, 0x150),
+	TS_CHECK_STR(locations_of(cubin, scale, 0x150),
 		     "/example/inner.h:8 _Z5innerff < /example/lines.cu:7 _Z6middlef < "
 		     "/example/lines.cu:16");
-	TS_CHECK_STR(places_of(cubin, scale, 0x190), "/example/lines.cu:17");
-	TS_CHECK_STR(places_of(cubin, scale, 0x280), "");
-	TS_CHECK_STR(places_of(cubin, "plain", 0x10), "/example/lines.cu:26");
+	TS_CHECK_STR(locations_of(cubin, scale, 0x190), "/example/lines.cu:17");
+	TS_CHECK_STR(locations_of(cubin, scale, 0x280), "");
+	TS_CHECK_STR(locations_of(cubin, "plain", 0x10), "/example/lines.cu:26");
 	/* A function inside another one's section. */
 	TS_CHECK(ts_cubin_find(cubin, "$plain$_Z6calledf", &symbol, &address));
 	TS_CHECK_INT(address, 0xa0);
-	TS_CHECK_STR(places_of(cubin, "$plain$_Z6calledf", 0), "/example/lines.cu:21");
-	TS_CHECK_STR(places_of(cubin, "nothing", 0), "");
+	TS_CHECK_STR(locations_of(cubin, "$plain$_Z6calledf", 0), "/example/lines.cu:21");
+	TS_CHECK_STR(locations_of(cubin, "nothing", 0), "");
 	TS_CHECK(!ts_cubin_find(cubin, "nothing", &symbol, &address));
 }
 
@@ -237,12 +237,12 @@ static void check_left_out(unsigned int version)
 {
 	TS_AUTO(ts_cubin) cubin = open_image(build_left_out(version));
 
-	TS_CHECK_STR(places_of(cubin, "k", 0x10), "d/a.cu:7");
-	TS_CHECK_STR(places_of(cubin, "k", 0x20), "d/b.h:9 inner < d/a.cu:9");
-	TS_CHECK_STR(places_of(cubin, "k", 0x3f), "d/b.h:9 inner < d/a.cu:9");
-	TS_CHECK_STR(places_of(cubin, "k", 0x40), "d/a.cu:10");
-	TS_CHECK_STR(places_of(cubin, "k", 0x50), "d/a.cu:11 outer < d/a.cu:10");
-	TS_CHECK_STR(places_of(cubin, "k", 0x70), "");
+	TS_CHECK_STR(locations_of(cubin, "k", 0x10), "d/a.cu:7");
+	TS_CHECK_STR(locations_of(cubin, "k", 0x20), "d/b.h:9 inner < d/a.cu:9");
+	TS_CHECK_STR(locations_of(cubin, "k", 0x3f), "d/b.h:9 inner < d/a.cu:9");
+	TS_CHECK_STR(locations_of(cubin, "k", 0x40), "d/a.cu:10");
+	TS_CHECK_STR(locations_of(cubin, "k", 0x50), "d/a.cu:11 outer < d/a.cu:10");
+	TS_CHECK_STR(locations_of(cubin, "k", 0x70), "");
 }
 
 TS_TEST(rows_that_are_left_out)
@@ -253,9 +253,9 @@ TS_TEST(rows_that_are_left_out)
 
 /* ---- damage ---- */
 
-static void ask(size_t bytes)
+static void look_up(size_t bytes)
 {
-	struct ts_cubin_location places[4];
+	struct ts_cubin_location locations[4];
 	struct ts_cubin *cubin = NULL;
 	const char *name;
 	size_t cursor = 0;
@@ -264,10 +264,10 @@ static void ask(size_t bytes)
 		return;
 	for (size_t i = 0; i < 8 && (name = ts_cubin_function_next(cubin, &cursor)); i++)
 		for (uint64_t offset = 0; offset < 0x200; offset += 0x40) {
-			size_t count = ts_cubin_locations(cubin, name, offset, places, 4);
+			size_t count = ts_cubin_locations(cubin, name, offset, locations, 4);
 
 			for (size_t k = 0; k < count; k++)
-				TS_CHECK(strlen(places[k].file) < MAX_BYTES);
+				TS_CHECK(strlen(locations[k].file) < MAX_BYTES);
 		}
 	ts_cubin_close(cubin);
 }
@@ -277,11 +277,11 @@ TS_TEST(damaged)
 	size_t bytes = build_left_out(2);
 
 	for (size_t i = 0; i <= bytes; i++)
-		ask(i);
+		look_up(i);
 	for (size_t i = 0; i < bytes; i++)
 		for (unsigned int bit = 0; bit < 8; bit++) {
 			image[i] = (char)(image[i] ^ 1 << bit);
-			ask(bytes);
+			look_up(bytes);
 			image[i] = (char)(image[i] ^ 1 << bit);
 		}
 }
@@ -291,10 +291,10 @@ TS_TEST(damaged_of_nvcc)
 	size_t bytes = read_data();
 
 	for (size_t i = 0; i < bytes; i += 7)
-		ask(i);
+		look_up(i);
 	for (size_t i = 0; i < bytes; i++) {
 		image[i] = (char)~image[i];
-		ask(bytes);
+		look_up(bytes);
 		image[i] = (char)~image[i];
 	}
 }

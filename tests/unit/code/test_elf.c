@@ -39,7 +39,7 @@ static struct ts_elf *open_self(void)
 }
 
 /* The load bias of this program, from the mapping of its code. */
-static uint64_t own_bias(const struct ts_elf *elf)
+static uint64_t self_bias(const struct ts_elf *elf)
 {
 	TS_SCOPED(ts_maps) maps = { 0 };
 	const struct ts_map_range *range;
@@ -55,7 +55,7 @@ static uint64_t own_bias(const struct ts_elf *elf)
 TS_TEST(symbols_are_where_they_are)
 {
 	TS_AUTO(ts_elf) elf = open_self();
-	uint64_t bias = own_bias(elf);
+	uint64_t bias = self_bias(elf);
 	struct ts_elf_range range;
 
 	TS_CHECK(ts_elf_symbol(elf, "elf_test_function", &range));
@@ -74,7 +74,7 @@ TS_TEST(symbols_are_where_they_are)
 TS_TEST(variables_are_in_a_data_segment)
 {
 	TS_AUTO(ts_elf) elf = open_self();
-	uint64_t address = (uintptr_t)&elf_test_variable - own_bias(elf), of_offset;
+	uint64_t address = (uintptr_t)&elf_test_variable - self_bias(elf), of_offset;
 	struct ts_elf_range symbol, segment;
 	bool is_found = false;
 
@@ -89,7 +89,7 @@ TS_TEST(variables_are_in_a_data_segment)
 TS_TEST(functions_are_found_by_address)
 {
 	TS_AUTO(ts_elf) elf = open_self();
-	uint64_t address = (uintptr_t)elf_test_function - own_bias(elf), start = 0;
+	uint64_t address = (uintptr_t)elf_test_function - self_bias(elf), start = 0;
 	const char *name = NULL;
 
 	TS_CHECK(ts_elf_function_at(elf, address, &name, &start));
@@ -114,7 +114,7 @@ TS_TEST(sections_have_their_bytes)
 	bytes = ts_elf_section_bytes(elf, ".data", &count);
 	TS_CHECK(bytes != NULL);
 	TS_CHECK_INT(count, range.bytes);
-	address = (uintptr_t)&elf_test_variable - own_bias(elf);
+	address = (uintptr_t)&elf_test_variable - self_bias(elf);
 	TS_CHECK(address >= range.address && address - range.address < count);
 	TS_CHECK_INT(bytes[address - range.address], 42);
 	TS_CHECK(ts_elf_section(elf, ".bss", &range));
@@ -147,7 +147,7 @@ static uint8_t *read_self(size_t *ret_bytes)
 }
 
 /* Calls everything; results do not matter. */
-static void ask_all(const uint8_t *image, size_t bytes)
+static void query_all(const uint8_t *image, size_t bytes)
 {
 	TS_AUTO(ts_elf) elf = NULL;
 	struct ts_elf_range range;
@@ -174,7 +174,7 @@ TS_TEST(cut_files_have_less)
 	TS_CHECK_INT(ts_elf_open_image(&elf, image, 63, "cut", &err), TS_EFORMAT);
 	TS_CHECK_STR(err.message, "'cut': not a 64-bit ELF file");
 	for (size_t cut = 64; cut < bytes; cut += bytes / 50)
-		ask_all(image, cut);
+		query_all(image, cut);
 }
 
 TS_TEST(damaged_files_do_no_harm)
@@ -192,7 +192,7 @@ TS_TEST(damaged_files_do_no_harm)
 		uint8_t before = image[at];
 
 		image[at] = (uint8_t)rand();
-		ask_all(image, bytes);
+		query_all(image, bytes);
 		image[at] = before;
 	}
 }

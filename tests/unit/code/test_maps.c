@@ -116,16 +116,16 @@ TS_TEST(own_ranges_and_their_file)
 static uint64_t map_file(const char *path, const char *content)
 {
 	int fd = open(path, O_RDWR | O_CREAT | O_TRUNC | O_CLOEXEC, 0600);
-	void *place;
+	void *mapped;
 
 	TS_CHECK(fd >= 0 && write(fd, content, strlen(content)) == (ssize_t)strlen(content));
-	place = mmap(NULL, 4096, PROT_READ, MAP_PRIVATE, fd, 0);
-	TS_CHECK(place != MAP_FAILED);
+	mapped = mmap(NULL, 4096, PROT_READ, MAP_PRIVATE, fd, 0);
+	TS_CHECK(mapped != MAP_FAILED);
 	close(fd);
-	return (uintptr_t)place;
+	return (uintptr_t)mapped;
 }
 
-static const struct ts_map_range *own_range(struct ts_maps *maps, uint64_t address)
+static const struct ts_map_range *self_range(struct ts_maps *maps, uint64_t address)
 {
 	const struct ts_map_range *range;
 
@@ -149,7 +149,7 @@ TS_TEST(a_deleted_file_is_still_the_mapped_one)
 	old = map_file(path, "old");
 	unlink(path);
 	map_file(path, "new");
-	range = own_range(&maps, old);
+	range = self_range(&maps, old);
 	TS_CHECK(range->is_deleted);
 	TS_CHECK_STR(range->path, path);
 	fd = ts_maps_open_file(getpid(), range);
@@ -169,7 +169,7 @@ TS_TEST(a_name_with_a_newline_is_found_by_path)
 	int fd;
 
 	snprintf(path, sizeof(path), "/tmp/tracesmith-\n-%d", (int)getpid());
-	range = *own_range(&maps, map_file(path, "old"));
+	range = *self_range(&maps, map_file(path, "old"));
 	range.end += 4096; /* no such entry in map_files: falls back to the path */
 	fd = ts_maps_open_file(getpid(), &range);
 	unlink(path);
@@ -184,7 +184,7 @@ TS_TEST(another_file_of_that_name_is_not_taken)
 	struct ts_map_range range;
 
 	snprintf(path, sizeof(path), "/tmp/tracesmith-maps-%d", (int)getpid());
-	range = *own_range(&maps, map_file(path, "old"));
+	range = *self_range(&maps, map_file(path, "old"));
 	range.end += 4096;
 	range.inode++;
 	TS_CHECK(ts_maps_open_file(getpid(), &range) < 0);

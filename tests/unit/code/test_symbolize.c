@@ -21,7 +21,7 @@
 #define MAX_SYMBOLS 8
 
 /* Symbols found for one address. */
-struct told {
+struct report {
 	size_t count;
 	struct {
 		char name[64], file[256];
@@ -29,7 +29,7 @@ struct told {
 	} symbols[MAX_SYMBOLS];
 };
 
-struct place {
+struct location {
 	uint64_t address;
 	int line;
 };
@@ -38,18 +38,18 @@ struct place {
 
 /* An address on the line of this macro. */
 #if defined(__x86_64__)
-#define HERE(address) __asm__ volatile("leaq -1(%%rip), %0" : "=r"(address))
+#define CURRENT_ADDRESS(address) __asm__ volatile("leaq -1(%%rip), %0" : "=r"(address))
 #else
-#define HERE(address) __asm__ volatile("adr %0, ." : "=r"(address))
+#define CURRENT_ADDRESS(address) __asm__ volatile("adr %0, ." : "=r"(address))
 #endif
 
 static inline __attribute__((always_inline)) uint64_t symbol_test_inner(int *line)
 {
-	uint64_t here;
+	uint64_t address_here;
 
 	*line = __LINE__ + 1;
-	HERE(here);
-	return here;
+	CURRENT_ADDRESS(address_here);
+	return address_here;
 }
 
 static inline __attribute__((always_inline)) uint64_t symbol_test_middle(int *line)
@@ -57,13 +57,13 @@ static inline __attribute__((always_inline)) uint64_t symbol_test_middle(int *li
 	return symbol_test_inner(line);
 }
 
-__attribute__((noinline)) struct place symbol_test_outer(void);
-struct place symbol_test_outer(void)
+__attribute__((noinline)) struct location symbol_test_outer(void);
+struct location symbol_test_outer(void)
 {
-	struct place place;
+	struct location location;
 
-	place.address = symbol_test_middle(&place.line);
-	return place;
+	location.address = symbol_test_middle(&location.line);
+	return location;
 }
 
 /* ---- queries ---- */
@@ -90,24 +90,25 @@ static void read_self(char *path, size_t bytes, char *build_id, uint64_t *ret_bi
 static int keep(void *context, const struct ts_symbolize_module *module, size_t address,
 		const struct ts_symbol *symbols, size_t count, struct ts_error *err)
 {
-	struct told *told = (struct told *)context + address;
+	struct report *report = (struct report *)context + address;
 
 	(void)module;
 	(void)err;
-	told->count = TS_MIN(count, MAX_SYMBOLS);
-	for (size_t i = 0; i < told->count; i++) {
-		snprintf(told->symbols[i].name, sizeof(told->symbols[i].name), "%s",
+	report->count = TS_MIN(count, MAX_SYMBOLS);
+	for (size_t i = 0; i < report->count; i++) {
+		snprintf(report->symbols[i].name, sizeof(report->symbols[i].name), "%s",
 			 symbols[i].name);
-		snprintf(told->symbols[i].file, sizeof(told->symbols[i].file), "%s",
+		snprintf(report->symbols[i].file, sizeof(report->symbols[i].file), "%s",
 			 symbols[i].file);
-		told->symbols[i].line = symbols[i].line;
+		report->symbols[i].line = symbols[i].line;
 	}
 	return 0;
 }
 
 /* One address of one binary. */
-static enum ts_symbolize_state ask_for(int64_t patience_ns, const char *path, const char *build_id,
-				       const char *folder, uint64_t address, struct told *told)
+static enum ts_symbolize_state symbolize_with_patience(int64_t patience_ns, const char *path,
+						       const char *build_id, const char *folder,
+						       uint64_t address, struct report *report)
 {
 	struct ts_symbolize_module module = {
 		.path = path, .build_id = build_id, .addresses = &address, .count = 1
@@ -118,21 +119,21 @@ static enum ts_symbolize_state ask_for(int64_t patience_ns, const char *path, co
 		.recorded_ns = INT64_MAX,
 		.patience_ns = patience_ns,
 		.found = keep,
-		.context = told,
+		.context = report,
 	};
 	struct ts_error err;
 
-	*told = (struct told){ 0 };
+	*report = (struct report){ 0 };
 	if (ts_symbolize(&module, 1, &options, &err))
 		ts_test_fail(__FILE__, __LINE__, "%s", err.message);
-	TS_CHECK_INT(module.named, told->count > 0);
+	TS_CHECK_INT(module.named, report->count > 0);
 	return module.state;
 }
 
-static enum ts_symbolize_state ask(const char *path, const char *build_id, const char *folder,
-				   uint64_t address, struct told *told)
+static enum ts_symbolize_state symbolize(const char *path, const char *build_id, const char *folder,
+					 uint64_t address, struct report *report)
 {
-	return ask_for(0, path, build_id, folder, address, told);
+	return symbolize_with_patience(0, path, build_id, folder, address, report);
 }
 
 static bool ends_with(const char *text, const char *end)
@@ -146,42 +147,42 @@ static bool ends_with(const char *text, const char *end)
 
 TS_TEST(inlined_functions_have_names_and_lines)
 {
-	struct place place = symbol_test_outer();
+	struct location location = symbol_test_outer();
 	char path[4096], build_id[129];
-	struct told told;
+	struct report report;
 	uint64_t bias;
 
 	read_self(path, sizeof(path), build_id, &bias);
-	if (ask(path, build_id, NULL, place.address - bias, &told) != TS_SYMBOLIZE_LINES)
+	if (symbolize(path, build_id, NULL, location.address - bias, &report) != TS_SYMBOLIZE_LINES)
 		ts_test_skip("no libdw, or built without debug information");
-	TS_CHECK_INT(told.count, 3);
-	TS_CHECK_STR(told.symbols[0].name, "symbol_test_inner");
-	TS_CHECK_STR(told.symbols[1].name, "symbol_test_middle");
-	TS_CHECK_STR(told.symbols[2].name, "symbol_test_outer");
-	TS_CHECK_INT(told.symbols[0].line, place.line);
+	TS_CHECK_INT(report.count, 3);
+	TS_CHECK_STR(report.symbols[0].name, "symbol_test_inner");
+	TS_CHECK_STR(report.symbols[1].name, "symbol_test_middle");
+	TS_CHECK_STR(report.symbols[2].name, "symbol_test_outer");
+	TS_CHECK_INT(report.symbols[0].line, location.line);
 	for (size_t i = 0; i < 3; i++)
-		TS_CHECK(ends_with(told.symbols[i].file, "unit/code/test_symbolize.c"));
-	TS_CHECK(told.symbols[2].line > told.symbols[1].line);
+		TS_CHECK(ends_with(report.symbols[i].file, "unit/code/test_symbolize.c"));
+	TS_CHECK(report.symbols[2].line > report.symbols[1].line);
 }
 
 TS_TEST(what_is_no_code_has_no_name)
 {
 	char path[4096], build_id[129];
-	struct told told;
+	struct report report;
 	uint64_t bias;
 
 	read_self(path, sizeof(path), build_id, &bias);
-	TS_CHECK(ask(path, build_id, NULL, UINT64_MAX, &told) >= TS_SYMBOLIZE_FUNCTIONS);
-	TS_CHECK_INT(told.count, 0);
-	ask(path, build_id, NULL, UINT64_C(1) << 40, &told);
-	TS_CHECK_INT(told.count, 0);
+	TS_CHECK(symbolize(path, build_id, NULL, UINT64_MAX, &report) >= TS_SYMBOLIZE_FUNCTIONS);
+	TS_CHECK_INT(report.count, 0);
+	symbolize(path, build_id, NULL, UINT64_C(1) << 40, &report);
+	TS_CHECK_INT(report.count, 0);
 }
 
 /* ---- other files ---- */
 
 struct scene {
 	char folder[64], path[4096], build_id[129];
-	struct place place;
+	struct location location;
 };
 
 static void run(const char *format, ...) __attribute__((format(printf, 1, 2)));
@@ -212,8 +213,8 @@ static void make_scene(struct scene *scene)
 	read_self(scene->path, sizeof(scene->path), scene->build_id, &bias);
 	if (!*scene->build_id)
 		ts_test_skip("this linker makes no build ids");
-	scene->place = symbol_test_outer();
-	scene->place.address -= bias;
+	scene->location = symbol_test_outer();
+	scene->location.address -= bias;
 }
 
 static void remove_scene(const struct scene *scene)
@@ -225,57 +226,58 @@ TS_TEST(debug_files_are_found_by_build_id)
 {
 	struct scene scene;
 	char stripped[128], debug[128];
-	struct told told;
+	struct report report;
 
 	need_objcopy();
 	make_scene(&scene);
 	snprintf(stripped, sizeof(stripped), "%s/program", scene.folder);
 	run("objcopy --strip-all '%s' '%s' 2>/dev/null", scene.path, stripped);
-	TS_CHECK_INT(ask(stripped, scene.build_id, NULL, scene.place.address, &told),
+	TS_CHECK_INT(symbolize(stripped, scene.build_id, NULL, scene.location.address, &report),
 		     TS_SYMBOLIZE_FUNCTIONS);
-	TS_CHECK_INT(told.count, 0);
+	TS_CHECK_INT(report.count, 0);
 	run("mkdir -p '%s/debug/.build-id/%.2s' && objcopy --only-keep-debug '%s' '%s/debug/.build-id/%.2s/%s.debug'",
 	    scene.folder, scene.build_id, scene.path, scene.folder, scene.build_id,
 	    scene.build_id + 2);
 	snprintf(debug, sizeof(debug), "%s/debug", scene.folder);
-	ask(stripped, scene.build_id, debug, scene.place.address, &told);
-	TS_CHECK(told.count > 0);
-	TS_CHECK_STR(told.symbols[told.count - 1].name, "symbol_test_outer");
+	symbolize(stripped, scene.build_id, debug, scene.location.address, &report);
+	TS_CHECK(report.count > 0);
+	TS_CHECK_STR(report.symbols[report.count - 1].name, "symbol_test_outer");
 	/* Also without the binary. */
 	TS_CHECK_INT(unlink(stripped), 0);
-	ask(stripped, scene.build_id, debug, scene.place.address, &told);
-	TS_CHECK(told.count > 0);
+	symbolize(stripped, scene.build_id, debug, scene.location.address, &report);
+	TS_CHECK(report.count > 0);
 	remove_scene(&scene);
 }
 
 TS_TEST(binaries_are_found_in_folders_by_name)
 {
 	struct scene scene;
-	struct told told;
+	struct report report;
 
 	make_scene(&scene);
 	run("cp '%s' '%s/moved'", scene.path, scene.folder);
-	TS_CHECK_INT(ask("/nowhere/moved", scene.build_id, NULL, scene.place.address, &told),
-		     TS_SYMBOLIZE_NO_FILE);
-	TS_CHECK(ask("/nowhere/moved", scene.build_id, scene.folder, scene.place.address, &told) >=
-		 TS_SYMBOLIZE_FUNCTIONS);
-	TS_CHECK(told.count > 0);
-	TS_CHECK_STR(told.symbols[told.count - 1].name, "symbol_test_outer");
+	TS_CHECK_INT(
+		symbolize("/nowhere/moved", scene.build_id, NULL, scene.location.address, &report),
+		TS_SYMBOLIZE_NO_FILE);
+	TS_CHECK(symbolize("/nowhere/moved", scene.build_id, scene.folder, scene.location.address,
+			   &report) >= TS_SYMBOLIZE_FUNCTIONS);
+	TS_CHECK(report.count > 0);
+	TS_CHECK_STR(report.symbols[report.count - 1].name, "symbol_test_outer");
 	remove_scene(&scene);
 }
 
 TS_TEST(another_build_is_refused)
 {
 	struct scene scene;
-	struct told told;
+	struct report report;
 
 	make_scene(&scene);
 	scene.build_id[0] = scene.build_id[0] == 'a' ? 'b' : 'a';
-	TS_CHECK_INT(ask(scene.path, scene.build_id, NULL, scene.place.address, &told),
+	TS_CHECK_INT(symbolize(scene.path, scene.build_id, NULL, scene.location.address, &report),
 		     TS_SYMBOLIZE_OTHER_BUILD);
-	TS_CHECK_INT(told.count, 0);
+	TS_CHECK_INT(report.count, 0);
 	/* A build id cannot lead out of the folder. */
-	TS_CHECK_INT(ask("/nowhere", "../../../../etc/passwd", scene.folder, 0, &told),
+	TS_CHECK_INT(symbolize("/nowhere", "../../../../etc/passwd", scene.folder, 0, &report),
 		     TS_SYMBOLIZE_NO_FILE);
 	remove_scene(&scene);
 }
@@ -283,9 +285,11 @@ TS_TEST(another_build_is_refused)
 TS_TEST(files_without_a_build_id_must_be_old)
 {
 	struct scene scene;
-	struct told told;
+	struct report report;
 	struct ts_symbolize_module module = { .count = 1, .build_id = "" };
-	struct ts_symbolize_options options = { .recorded_ns = 1, .found = keep, .context = &told };
+	struct ts_symbolize_options options = { .recorded_ns = 1,
+						.found = keep,
+						.context = &report };
 	char plain[128];
 
 	need_objcopy();
@@ -293,7 +297,7 @@ TS_TEST(files_without_a_build_id_must_be_old)
 	snprintf(plain, sizeof(plain), "%s/plain", scene.folder);
 	run("objcopy --remove-section .note.gnu.build-id '%s' '%s' 2>/dev/null", scene.path, plain);
 	module.path = plain;
-	module.addresses = &scene.place.address;
+	module.addresses = &scene.location.address;
 	TS_CHECK_INT(ts_symbolize(&module, 1, &options, NULL), 0);
 	TS_CHECK_INT(module.state, TS_SYMBOLIZE_CHANGED);
 	options.recorded_ns = INT64_MAX;
@@ -350,7 +354,7 @@ TS_TEST(damaged_files_do_no_harm)
 	char path[128];
 	size_t bytes;
 	uint64_t state = 42;
-	struct told told;
+	struct report report;
 	char *image;
 
 	make_scene(&scene);
@@ -365,13 +369,14 @@ TS_TEST(damaged_files_do_no_harm)
 			copy[4096 + next_random(&state) % (bytes - 4096)] =
 				(char)next_random(&state);
 		write_all(path, copy, i % 4 ? bytes : next_random(&state) % bytes);
-		ask_for(SHORT_PATIENCE_NS, path, scene.build_id, NULL, scene.place.address, &told);
+		symbolize_with_patience(SHORT_PATIENCE_NS, path, scene.build_id, NULL,
+					scene.location.address, &report);
 		free(copy);
 	}
 	write_all(path, image, bytes);
-	TS_CHECK(ask(path, scene.build_id, NULL, scene.place.address, &told) >=
+	TS_CHECK(symbolize(path, scene.build_id, NULL, scene.location.address, &report) >=
 		 TS_SYMBOLIZE_FUNCTIONS);
-	TS_CHECK(told.count > 0);
+	TS_CHECK(report.count > 0);
 	free(image);
 	remove_scene(&scene);
 }
@@ -379,12 +384,12 @@ TS_TEST(damaged_files_do_no_harm)
 /* A trace may name anything. */
 TS_TEST(what_is_no_file_is_not_opened)
 {
-	struct told told;
+	struct report report;
 
-	TS_CHECK_INT(ask("/dev/zero", "", NULL, 0, &told), TS_SYMBOLIZE_NO_FILE);
-	TS_CHECK_INT(ask("/tmp", "", NULL, 0, &told), TS_SYMBOLIZE_NO_FILE);
-	TS_CHECK_INT(ask("[vdso]", "", NULL, 0, &told), TS_SYMBOLIZE_NO_FILE);
-	TS_CHECK_INT(ask("", "", NULL, 0, &told), TS_SYMBOLIZE_NO_FILE);
-	TS_CHECK_INT(ask("/usr/lib/gone.so (deleted)", "ab12cd34", NULL, 0, &told),
+	TS_CHECK_INT(symbolize("/dev/zero", "", NULL, 0, &report), TS_SYMBOLIZE_NO_FILE);
+	TS_CHECK_INT(symbolize("/tmp", "", NULL, 0, &report), TS_SYMBOLIZE_NO_FILE);
+	TS_CHECK_INT(symbolize("[vdso]", "", NULL, 0, &report), TS_SYMBOLIZE_NO_FILE);
+	TS_CHECK_INT(symbolize("", "", NULL, 0, &report), TS_SYMBOLIZE_NO_FILE);
+	TS_CHECK_INT(symbolize("/usr/lib/gone.so (deleted)", "ab12cd34", NULL, 0, &report),
 		     TS_SYMBOLIZE_NO_FILE);
 }

@@ -40,7 +40,7 @@
 static int ready_pipe[2];
 static volatile uint64_t *counter; /* shared with the child */
 
-static void say_ready(void)
+static void signal_ready(void)
 {
 	pid_t tid = (pid_t)syscall(SYS_gettid);
 
@@ -156,7 +156,7 @@ static void take_waiting(struct child *child)
 void leaf_pause(void);
 IN_CHAIN void leaf_pause(void)
 {
-	say_ready();
+	signal_ready();
 	pause();
 	CALL_HOLDS();
 }
@@ -180,7 +180,7 @@ IN_CHAIN void leaf_with_frame_pointer(void)
 	volatile char *memory = alloca(ready_pipe[1] + (size_t)100);
 
 	memory[0] = 1;
-	say_ready();
+	signal_ready();
 	pause();
 	CALL_HOLDS();
 }
@@ -208,7 +208,7 @@ IN_CHAIN void leaf_of_fixed_size(void)
 {
 	void *volatile frame = __builtin_frame_address(0); /* forces a frame pointer */
 
-	say_ready();
+	signal_ready();
 	pause();
 	CALL_HOLDS();
 	frame = NULL;
@@ -367,7 +367,7 @@ TS_TEST(a_signal_on_its_own_stack_ends_there)
 void leaf_spin(void);
 IN_CHAIN void leaf_spin(void)
 {
-	say_ready();
+	signal_ready();
 	for (;;)
 		++*counter;
 }
@@ -414,7 +414,7 @@ IN_CHAIN void leaf_epoll(void)
 	struct epoll_event event;
 	int fd = epoll_create1(EPOLL_CLOEXEC);
 
-	say_ready();
+	signal_ready();
 	for (;;) {
 		epoll_wait(fd, &event, 1, -1);
 		++*counter;
@@ -446,19 +446,19 @@ TS_TEST(a_stopped_call_is_not_interrupted)
 /*
  * Code generated at run time without unwind tables: keeps a frame pointer and calls leaf_pause().
  */
-void leaf_made(void);
-IN_CHAIN void leaf_made(void)
+void leaf_generated(void);
+IN_CHAIN void leaf_generated(void)
 {
 	uint8_t code[] = { 0x55, 0x48, 0x89, 0xe5, 0x48, 0xb8, 0,    0,    0,
 			   0,    0,    0,    0,    0,    0xff, 0xd0, 0x5d, 0xc3 };
 	uint64_t target = (uintptr_t)leaf_pause;
-	void *place = mmap(NULL, 4096, PROT_READ | PROT_WRITE | PROT_EXEC,
-			   MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+	void *mapped = mmap(NULL, 4096, PROT_READ | PROT_WRITE | PROT_EXEC,
+			    MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
 	void (*function)(void);
 
 	memcpy(code + 6, &target, sizeof(target));
-	memcpy(place, code, sizeof(code));
-	memcpy(&function, &place, sizeof(function));
+	memcpy(mapped, code, sizeof(code));
+	memcpy(&function, &mapped, sizeof(function));
 	function();
 	CALL_HOLDS();
 }
@@ -467,13 +467,13 @@ TS_TEST(code_without_tables)
 {
 	struct child child;
 
-	start(&child, leaf_made);
+	start(&child, leaf_generated);
 	child.count = ts_unwind_stopped_thread(child.native, child.tid, child.frames, MAX_FRAMES,
 					       &child.is_complete);
 	if (child.count == 0)
 		ts_test_skip("ptrace() is not allowed here");
-	check_chain(&child, "leaf_made");
-	TS_CHECK(find_name(&child, "[anonymous]") < find_name(&child, "leaf_made"));
+	check_chain(&child, "leaf_generated");
+	TS_CHECK(find_name(&child, "[anonymous]") < find_name(&child, "leaf_generated"));
 	stop(&child);
 }
 

@@ -50,17 +50,17 @@ TS_TEST(object_without_events)
 
 TS_TEST(object_form_cut_anywhere)
 {
-	const char *whole = "{'k':[1,2],'stackFrames':{'1':{'name':'f'}},'traceEvents':[" A "," A
-			    "],'samples':[{'ts':1,'sf':1}],'z':'e'}";
-	const char *events = strstr(whole, "'traceEvents':[");
-	size_t first = (size_t)(events - whole) + strlen("'traceEvents':[" A);
+	const char *complete = "{'k':[1,2],'stackFrames':{'1':{'name':'f'}},'traceEvents':[" A "," A
+			       "],'samples':[{'ts':1,'sf':1}],'z':'e'}";
+	const char *events = strstr(complete, "'traceEvents':[");
+	size_t first = (size_t)(events - complete) + strlen("'traceEvents':[" A);
 	size_t second = first + strlen("," A);
 
-	for (size_t cut = 1; cut < strlen(whole); cut++) {
+	for (size_t cut = 1; cut < strlen(complete); cut++) {
 		struct imported imported;
 		char byte[64];
 
-		import_bytes(&imported, whole, cut, cut % 2);
+		import_bytes(&imported, complete, cut, cut % 2);
 		snprintf(byte, sizeof(byte), "byte %zu: the file is truncated", cut);
 		TS_CHECK_INT(imported.rc, TS_EFORMAT);
 		TS_CHECK(strstr(imported.err.message, byte) != NULL);

@@ -150,7 +150,7 @@ SUPPORT struct ts_live_oldest live_lowest(struct live *live, uint32_t index)
 	return kept->position > live_slot(ring)->position ? *kept : *live_slot(ring);
 }
 
-SUPPORT bool live_has_room(struct live *live, uint32_t index, uint64_t bytes)
+SUPPORT bool live_has_space(struct live *live, uint32_t index, uint64_t bytes)
 {
 	const struct ts_live_ring *ring = &live->rings[index];
 
@@ -197,13 +197,13 @@ SUPPORT bool live_put(struct live *live, uint32_t index, const void *record, siz
 	if (left < bytes) {
 		struct ts_live_record pad = { .words = (uint16_t)(left / 8), .kind = TS_LIVE_PAD };
 
-		if (!live_has_room(live, index, left))
+		if (!live_has_space(live, index, left))
 			return false;
 		memcpy(live->map + ring->offset + at, &pad, sizeof(pad));
 		__atomic_store_n(&ring->head, ring->head + left, __ATOMIC_RELEASE);
 		at = 0;
 	}
-	if (!live_has_room(live, index, bytes))
+	if (!live_has_space(live, index, bytes))
 		return false;
 	memcpy(live->map + ring->offset + at, record, bytes);
 	__atomic_store_n(&ring->head, ring->head + bytes, __ATOMIC_RELEASE);
@@ -258,7 +258,7 @@ SUPPORT void live_put_site(struct live *live, const char *name)
 /* ---- the journal ---- */
 
 /* The decoder's view of a ring. */
-struct told {
+struct reported {
 	uint64_t to, events, dropped;
 	uint64_t stored, lost;
 	uint64_t last_number;
@@ -268,7 +268,7 @@ struct told {
 
 struct sink {
 	struct ts_block_sink sink;
-	struct told rings[TS_LIVE_RING_LIMIT];
+	struct reported rings[TS_LIVE_RING_LIMIT];
 	uint64_t dictionary_to;
 	unsigned int blocks, ring_blocks, empty_blocks, start_blocks, thread_blocks, losses;
 	uint32_t largest;
@@ -279,8 +279,8 @@ struct sink {
 	bool numbers_rise;       /* event counters must increase */
 };
 
-SUPPORT void sink_check_records(struct sink *sink, struct told *told, const unsigned char *payload,
-				size_t bytes, uint64_t *ret_events)
+SUPPORT void sink_check_records(struct sink *sink, struct reported *reported,
+				const unsigned char *payload, size_t bytes, uint64_t *ret_events)
 {
 	uint64_t events = 0;
 	size_t at = 0;
@@ -295,12 +295,12 @@ SUPPORT void sink_check_records(struct sink *sink, struct told *told, const unsi
 		TS_CHECK(record.words >= 1 && record.words * 8u <= bytes - at);
 		if (record.kind == TS_LIVE_THREAD) {
 			memcpy(&thread, payload + at, sizeof(thread));
-			told->tid = thread.tid;
+			reported->tid = thread.tid;
 		}
 		if (ts_live_kind_is_event(record.kind)) {
 			memcpy(&number, payload + at + 8, 8);
-			TS_CHECK(!sink->numbers_rise || number > told->last_number);
-			told->last_number = number;
+			TS_CHECK(!sink->numbers_rise || number > reported->last_number);
+			reported->last_number = number;
 			events++;
 		}
 		at += record.words * 8u;
@@ -312,15 +312,15 @@ SUPPORT void sink_check_records(struct sink *sink, struct told *told, const unsi
 SUPPORT void sink_check_ring(struct sink *sink, const struct ts_block *block,
 			     const unsigned char *payload)
 {
-	struct told *told = &sink->rings[block->ring];
+	struct reported *reported = &sink->rings[block->ring];
 	size_t bytes = block->bytes;
 	uint64_t events = 0;
 
 	TS_CHECK(block->ring < TS_LIVE_RING_LIMIT && block->from <= block->to);
 	if (block->flags & TS_RING_START) {
-		TS_CHECK(!told->begun && bytes == 0 && block->from == block->to);
-		told->events = block->events;
-		told->dropped = block->dropped;
+		TS_CHECK(!reported->begun && bytes == 0 && block->from == block->to);
+		reported->events = block->events;
+		reported->dropped = block->dropped;
 		sink->start_blocks++;
 	}
 	if (block->flags & TS_RING_THREAD) {
@@ -331,21 +331,22 @@ SUPPORT void sink_check_ring(struct sink *sink, const struct ts_block *block,
 		TS_CHECK(thread.head.kind == TS_LIVE_THREAD &&
 			 thread.head.words * 8u == sizeof(thread));
 		TS_CHECK(thread.tid != 0 && thread.previous_ring == 0);
-		told->tid = thread.tid;
+		reported->tid = thread.tid;
 		payload += sizeof(thread);
 		bytes -= sizeof(thread);
 		sink->thread_blocks++;
 	}
 	TS_CHECK(bytes == 0 || bytes == block->to - block->from);
-	TS_CHECK(block->from >= told->to);
-	sink_check_records(sink, told, payload, bytes, &events);
-	TS_CHECK(block->events >= told->events + events && block->dropped >= told->dropped);
-	told->stored += events;
-	told->lost += block->events - told->events - events + block->dropped - told->dropped;
-	told->to = block->to;
-	told->events = block->events;
-	told->dropped = block->dropped;
-	told->begun = true;
+	TS_CHECK(block->from >= reported->to);
+	sink_check_records(sink, reported, payload, bytes, &events);
+	TS_CHECK(block->events >= reported->events + events && block->dropped >= reported->dropped);
+	reported->stored += events;
+	reported->lost += block->events - reported->events - events + block->dropped -
+			  reported->dropped;
+	reported->to = block->to;
+	reported->events = block->events;
+	reported->dropped = block->dropped;
+	reported->begun = true;
 	if (sink->ring_blocks < TS_ARRAY_SIZE(sink->order))
 		sink->order[sink->ring_blocks] = block->ring;
 	sink->ring_blocks++;

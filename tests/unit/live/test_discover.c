@@ -73,7 +73,7 @@ TS_TEST(directory_of_a_process)
 	char base[] = "/tmp/ts-live-XXXXXX", variable[64], program[] = "sleep", seconds[] = "60";
 	char *arguments[] = { program, seconds, NULL }, *environment[] = { variable, NULL };
 	struct stat expected, status;
-	bool is_there = false;
+	bool is_found = false;
 	pid_t child;
 	int fd = -1;
 
@@ -86,14 +86,14 @@ TS_TEST(directory_of_a_process)
 		_exit(1);
 	}
 	/* Until exec is done; before that it may be the default directory. */
-	for (int i = 0; i < 5000 && !is_there; i++) {
+	for (int i = 0; i < 5000 && !is_found; i++) {
 		usleep(1000);
 		if (ts_live_directory_open(getuid(), child, &fd, NULL))
 			continue;
-		is_there = fstat(fd, &status) == 0 && status.st_ino == expected.st_ino;
+		is_found = fstat(fd, &status) == 0 && status.st_ino == expected.st_ino;
 		close(fd);
 	}
-	TS_CHECK(is_there);
+	TS_CHECK(is_found);
 	kill(child, SIGKILL);
 	waitpid(child, NULL, 0);
 	TS_CHECK_INT(ts_live_directory_open(getuid(), child, &fd, NULL), TS_ENOTFOUND);
@@ -361,7 +361,7 @@ static void note_descendant(void *context, pid_t pid, pid_t parent)
 	found->parents[found->count++] = parent;
 }
 
-static int place_of(const struct found *found, pid_t pid)
+static int index_of(const struct found *found, pid_t pid)
 {
 	for (int i = 0; i < found->count; i++)
 		if (found->pids[i] == pid)
@@ -391,9 +391,9 @@ TS_TEST(descendants_parents_first)
 		if (by_lists && found.count == 0)
 			ts_test_skip("this kernel keeps no lists of children");
 		TS_CHECK_INT(found.count, 3);
-		TS_CHECK(place_of(&found, second) >= 0);
-		TS_CHECK(place_of(&found, child) < place_of(&found, grandchild));
-		TS_CHECK_INT(found.parents[place_of(&found, grandchild)], child);
+		TS_CHECK(index_of(&found, second) >= 0);
+		TS_CHECK(index_of(&found, child) < index_of(&found, grandchild));
+		TS_CHECK_INT(found.parents[index_of(&found, grandchild)], child);
 	}
 	kill(grandchild, SIGKILL);
 	end_child(child);
@@ -462,7 +462,7 @@ static void write_area(const struct live *live, const struct ts_live_control *co
 		memcpy(ret_name, name, sizeof(name));
 }
 
-static struct ts_live_control own_control(uint64_t area_id)
+static struct ts_live_control self_control(uint64_t area_id)
 {
 	struct ts_live_control control;
 
@@ -475,7 +475,7 @@ static struct ts_live_control own_control(uint64_t area_id)
 
 static struct ts_live_control dead_control(uint64_t area_id)
 {
-	struct ts_live_control control = own_control(area_id);
+	struct ts_live_control control = self_control(area_id);
 
 	control.start_time++;
 	return control;
@@ -520,7 +520,7 @@ TS_TEST(lists_areas_and_nothing_else)
 	TS_CHECK(symlinkat("/etc/passwd", live.directory_fd, "1-3-0123456789abcdef") == 0);
 	TS_CHECK(mkfifoat(live.directory_fd, "1-4-0123456789abcdef", 0600) == 0);
 	TS_CHECK(mkfifoat(live.directory_fd, "1-4-0123456789abcdef.new", 0600) == 0);
-	control = own_control(5);
+	control = self_control(5);
 	write_area(&live, &control, "", 0, 0, NULL);
 	control.version = 9;
 	control.area_id = 6;
@@ -548,10 +548,10 @@ TS_TEST(dead_areas)
 	control = dead_control(1);
 	write_area(&live, &control, "", 0, 0, NULL);
 	/* Alive by pid and start time, but from another boot. */
-	control = own_control(2);
+	control = self_control(2);
 	memset(control.boot_id, 7, sizeof(control.boot_id));
 	write_area(&live, &control, "", 0, 0, NULL);
-	control = own_control(3);
+	control = self_control(3);
 	control.start_time = 0;
 	write_area(&live, &control, "", 0, 0, NULL);
 	listed = list(&live);
@@ -581,7 +581,7 @@ TS_TEST(exec_supersedes)
 	live_directory(&live);
 	/* Two of the first image, one of the second, two of the third. */
 	for (uint64_t i = 1; i <= 5; i++) {
-		control = own_control(i);
+		control = self_control(i);
 		control.image = 100 + i / 2;
 		control.created.monotonic_ns = (int64_t)i;
 		write_area(&live, &control, "", 0, 0, NULL);
@@ -659,7 +659,7 @@ TS_TEST(areas_of_other_namespaces)
 TS_TEST(removes_the_same_file_only)
 {
 	struct live live;
-	struct ts_live_control control = own_control(4);
+	struct ts_live_control control = self_control(4);
 	char name[64];
 
 	live_directory(&live);
@@ -676,18 +676,18 @@ TS_TEST(clears_away_what_nobody_will_read)
 {
 	struct live live;
 	struct ts_live_control control;
-	char alive[64], taken[64], untaken[64], made[64], dropped[64], watched[64], old[64];
+	char alive[64], taken[64], untaken[64], fresh[64], dropped[64], watched[64], old[64];
 	unsigned int removed = 0;
 
 	live_directory(&live);
-	control = own_control(1);
+	control = self_control(1);
 	write_area(&live, &control, "", 64, 64, alive);
 	control = dead_control(2);
 	write_area(&live, &control, "", 64, 64, taken);
 	control = dead_control(3);
 	write_area(&live, &control, "", 64, 0, untaken);
-	control = own_control(4);
-	write_area(&live, &control, ".new", 0, 0, made);
+	control = self_control(4);
+	write_area(&live, &control, ".new", 0, 0, fresh);
 	control = dead_control(5);
 	write_area(&live, &control, ".new", 0, 0, dropped);
 	control = dead_control(6);
@@ -695,12 +695,12 @@ TS_TEST(clears_away_what_nobody_will_read)
 	control.recorder_start = ts_process_start_time(getpid());
 	write_area(&live, &control, "", 64, 64, watched);
 	/* The process continues as another program. */
-	control = own_control(7);
+	control = self_control(7);
 	control.image = 0;
 	control.created.monotonic_ns = -1;
 	write_area(&live, &control, "", 64, 64, old);
 	TS_CHECK_INT(ts_areas_clean(live.directory_fd, 1, &removed, NULL), TS_OK);
-	TS_CHECK(exists(&live, alive) && exists(&live, untaken) && exists(&live, made));
+	TS_CHECK(exists(&live, alive) && exists(&live, untaken) && exists(&live, fresh));
 	TS_CHECK(exists(&live, watched));
 	TS_CHECK(!exists(&live, taken) && !exists(&live, dropped) && !exists(&live, old));
 	TS_CHECK_INT(removed, 3);

@@ -316,7 +316,7 @@ TS_TEST(successor_goes_on_where_the_journal_ends)
 	begin_anew(&pair);
 	ts_area_resume_dictionary(pair.area, 0);
 	ts_area_resume_ring(pair.area, 0, 64 + 320, 20, 0);
-	pair.sink->rings[0] = (struct told){ .to = 64 + 320, .events = 20 };
+	pair.sink->rings[0] = (struct reported){ .to = 64 + 320, .events = 20 };
 	live_drain(pair.area, 0, pair.sink);
 	TS_CHECK_INT(pair.sink->blocks, 0);
 	/* The space is freed all the same; otherwise a full ring would stay full. */
@@ -342,7 +342,7 @@ TS_TEST(successor_learns_whose_records_follow)
 	live_put_thread(&pair.live, 0, 4, 0, 0);
 	live_put_event(&pair.live, 0, 2, 2);
 	ts_area_resume_ring(pair.area, 0, 160, 2, 0);
-	pair.sink->rings[0] = (struct told){ .to = 160, .events = 2 };
+	pair.sink->rings[0] = (struct reported){ .to = 160, .events = 2 };
 	live_put_event(&pair.live, 0, 3, 2);
 	live_drain(pair.area, 0, pair.sink);
 	TS_CHECK_INT(pair.sink->rings[0].stored, 1);
@@ -984,7 +984,7 @@ static void race(uint64_t ring_bytes, bool flight, bool writable)
 {
 	struct pair pair;
 	struct producer producer = { .live = &pair.live, .events = 300000, .flight = flight };
-	const struct told *told;
+	const struct reported *reported;
 	pthread_t thread;
 	bool done;
 
@@ -998,12 +998,12 @@ static void race(uint64_t ring_bytes, bool flight, bool writable)
 		live_drain(pair.area, done ? TS_DRAIN_FINAL : 0, pair.sink);
 	} while (!done);
 	pthread_join(thread, NULL);
-	told = &pair.sink->rings[0];
+	reported = &pair.sink->rings[0];
 	TS_CHECK_INT(pair.sink->losses, 0);
-	TS_CHECK_INT(told->stored + told->lost, producer.events);
-	TS_CHECK_INT(told->to, pair.live.rings[0].head);
-	TS_CHECK(told->stored > 0);
-	TS_CHECK_INT(told->tid, 1);
+	TS_CHECK_INT(reported->stored + reported->lost, producer.events);
+	TS_CHECK_INT(reported->to, pair.live.rings[0].head);
+	TS_CHECK(reported->stored > 0);
+	TS_CHECK_INT(reported->tid, 1);
 	end(&pair);
 }
 
@@ -1032,7 +1032,7 @@ TS_TEST(look_beside_a_recorder)
 	struct producer producer = { .live = &pair.live, .events = 200000 };
 	struct sink *second = sink_new();
 	struct ts_area *looking;
-	const struct told *told = &second->rings[0];
+	const struct reported *reported = &second->rings[0];
 	pthread_t thread;
 	bool done;
 
@@ -1047,7 +1047,7 @@ TS_TEST(look_beside_a_recorder)
 	} while (!done);
 	pthread_join(thread, NULL);
 	TS_CHECK_INT(pair.sink->rings[0].stored + pair.sink->rings[0].lost, producer.events);
-	TS_CHECK_INT(told->stored + told->lost, producer.events);
+	TS_CHECK_INT(reported->stored + reported->lost, producer.events);
 	TS_CHECK_INT(second->losses, 0);
 	ts_area_close(looking);
 	free(second);

@@ -10,7 +10,7 @@
 #include "replay/check/check.h"
 #include "replay/replay.h"
 #include "replay/stream/stream_internal.h"
-#include "unit/replay/replay_made.h"
+#include "unit/replay/replay_fixture.h"
 #include "unit/runner.h"
 
 #define WORDS 64
@@ -192,7 +192,7 @@ static char path[64];
 
 static void make_trace(bool has_checks)
 {
-	struct made_trace made;
+	struct fixture_trace fixture;
 	uint32_t a[WORDS], b[WORDS];
 	int64_t at;
 
@@ -201,29 +201,29 @@ static void make_trace(bool has_checks)
 		a[i] = i * 7;
 		b[i] = i;
 	}
-	made_open(&made, path);
-	made_objects(&made);
-	made_memory(&made, 10, NULL, BYTES);
-	made_memory(&made, 11, b, BYTES);
-	made_begin(&made, 1);
-	made_write(&made, MADE_QUEUE, 10, 0, a, BYTES);
-	at = made_step(&made, MADE_QUEUE, 10, WORDS, ",\"event\":21");
+	fixture_open(&fixture, path);
+	fixture_objects(&fixture);
+	fixture_memory(&fixture, 10, NULL, BYTES);
+	fixture_memory(&fixture, 11, b, BYTES);
+	fixture_begin(&fixture, 1);
+	fixture_write(&fixture, FIXTURE_QUEUE, 10, 0, a, BYTES);
+	at = fixture_step(&fixture, FIXTURE_QUEUE, 10, WORDS, ",\"event\":21");
 	for (uint32_t i = 0; i < WORDS; i++) {
 		a[i] = a[i] * 3 + 1;
 		b[i] ^= a[i] + 5;
 		b[i] = b[i] * 3 + 1;
 	}
 	if (has_checks)
-		made_check(&made, at, 10, a, BYTES, "each");
-	made_mix(&made, MADE_QUEUE_2, 11, 10, 5, WORDS, ",\"wait\":[21],\"event\":22");
-	made_step(&made, MADE_QUEUE_2, 11, WORDS, "");
-	at = made_read(&made, MADE_QUEUE_2, 11, 0, BYTES);
+		fixture_check(&fixture, at, 10, a, BYTES, "each");
+	fixture_mix(&fixture, FIXTURE_QUEUE_2, 11, 10, 5, WORDS, ",\"wait\":[21],\"event\":22");
+	fixture_step(&fixture, FIXTURE_QUEUE_2, 11, WORDS, "");
+	at = fixture_read(&fixture, FIXTURE_QUEUE_2, 11, 0, BYTES);
 	if (has_checks) {
-		made_check(&made, at, 0, b, BYTES, "read");
-		made_check(&made, at, 11, b, BYTES, "final");
+		fixture_check(&fixture, at, 0, b, BYTES, "read");
+		fixture_check(&fixture, at, 11, b, BYTES, "final");
 	}
-	made_finish(&made, 1, NULL);
-	made_close(&made);
+	fixture_finish(&fixture, 1, NULL);
+	fixture_close(&fixture);
 }
 
 static struct ts_replay_options options_of(enum ts_replay_check_level check, unsigned int repeat)

@@ -224,15 +224,15 @@ static void check_refused(const struct ts_blob_row *rows, size_t count, int64_t 
 {
 	struct ts_reader *reader = write_raw(rows, count, "abcdefgh");
 	struct ts_error err = { 0 };
-	char name[32], room[64] = "";
+	char name[32], buffer[64] = "";
 
 	snprintf(name, sizeof(name), "blob %lld: ", (long long)blob);
 	TS_CHECK_INT(ts_reader_blob_walk(reader, blob, NULL, NULL, &err), TS_EFORMAT);
 	TS_CHECK(strstr(err.message, name) != NULL);
 	if (!strstr(err.message, why))
 		ts_test_fail(__FILE__, __LINE__, "'%s' does not say '%s'", err.message, why);
-	if (rows[blob - 1].bytes >= 0 && rows[blob - 1].bytes < (int64_t)sizeof(room))
-		TS_CHECK(ts_reader_blob_read(reader, blob, 0, room, (size_t)rows[blob - 1].bytes,
+	if (rows[blob - 1].bytes >= 0 && rows[blob - 1].bytes < (int64_t)sizeof(buffer))
+		TS_CHECK(ts_reader_blob_read(reader, blob, 0, buffer, (size_t)rows[blob - 1].bytes,
 					     &err) != 0);
 	ts_reader_close(reader);
 	TS_CHECK_INT(ts_verify(path, NULL, NULL, NULL, &err), TS_EFORMAT);

@@ -187,7 +187,7 @@ static ssize_t write_within(void *context, int fd, const void *data, size_t byte
 
 TS_TEST(a_full_disk_at_any_write_leaves_what_can_be_resumed)
 {
-	for (int64_t room = 100; room < 6000; room += 331) {
+	for (int64_t limit = 100; limit < 6000; limit += 331) {
 		const char *path = file_in_folder("t.sbt");
 		struct quota quota = { INT64_MAX };
 		struct ts_writer_options options = { .size = sizeof(options),
@@ -203,7 +203,7 @@ TS_TEST(a_full_disk_at_any_write_leaves_what_can_be_resumed)
 		TS_CHECK_INT(ts_writer_flush(writer), 0);
 		ts_writer_ids(writer, &ids);
 		bytes = ts_writer_bytes(writer);
-		quota.left = room;
+		quota.left = limit;
 		for (int i = 1; i < 40 && !ts_writer_status(writer, NULL); i++) {
 			add_slices(writer, 1000 * i, 100);
 			ts_writer_save(writer, NULL);

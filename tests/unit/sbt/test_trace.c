@@ -307,7 +307,7 @@ TS_TEST(cut_at_every_byte_then_recovered)
 {
 	const char *path = path_of("t.sbt"), *cut = path_of("cut.sbt"), *good = path_of("good.sbt");
 	uint64_t ends[200];
-	size_t count, chunks, whole = 0;
+	size_t count, chunks, complete = 0;
 	char *bytes;
 
 	write_trace(path, 1500, 1024, -1);
@@ -319,8 +319,8 @@ TS_TEST(cut_at_every_byte_then_recovered)
 		struct ts_error err = { 0 };
 		struct ts_reader *reader;
 
-		while (whole < chunks && ends[whole + 1] <= length)
-			whole++;
+		while (complete < chunks && ends[complete + 1] <= length)
+			complete++;
 		store(cut, bytes, length);
 		if (length < sizeof(struct sbt_file_header)) {
 			TS_CHECK_INT(ts_reader_open(&reader, cut, &err), TS_EFORMAT);
@@ -332,16 +332,17 @@ TS_TEST(cut_at_every_byte_then_recovered)
 			     length == count ? 0 : TS_EFORMAT);
 		TS_CHECK_INT(ts_reader_open(&reader, cut, &err), 0);
 		/* A scan sees the index as a chunk; a reader that uses it does not. */
-		TS_CHECK_INT(ts_reader_chunk_count(reader), length == count ? chunks - 1 : whole);
+		TS_CHECK_INT(ts_reader_chunk_count(reader),
+			     length == count ? chunks - 1 : complete);
 		TS_CHECK_INT(ts_reader_state(reader)->finished, length == count);
 		TS_CHECK(check_slices(reader, &err) >= 0);
 		ts_reader_close(reader);
 		TS_CHECK_INT(ts_recover(cut, good, NULL, NULL, &recovery, &err), 0);
-		TS_CHECK_INT(recovery.chunks, length == count ? chunks - 1 : whole);
+		TS_CHECK_INT(recovery.chunks, length == count ? chunks - 1 : complete);
 		TS_CHECK_INT(ts_verify(good, NULL, NULL, NULL, &err), 0);
 		TS_CHECK_INT(ts_reader_open(&reader, good, &err), 0);
 		TS_CHECK_INT(ts_reader_rows(reader, TS_TABLE_LOSS),
-			     length != ends[whole] && length != count);
+			     length != ends[complete] && length != count);
 		ts_reader_close(reader);
 	}
 	free(bytes);
@@ -467,7 +468,7 @@ TS_TEST(killed_at_each_documented_point)
 		struct ts_recovery recovery;
 		struct ts_error err = { 0 };
 		struct ts_reader *reader;
-		size_t whole = 0, size;
+		size_t complete = 0, size;
 		char *left;
 
 		write_killed(killed, points[i], i % 2 ? -1 : 2);
@@ -477,8 +478,8 @@ TS_TEST(killed_at_each_documented_point)
 		if (size > 64)
 			TS_CHECK(memcmp(left + 64, bytes + 64, size - 64) == 0);
 		free(left);
-		while (whole < chunks && ends[whole + 1] <= points[i])
-			whole++;
+		while (complete < chunks && ends[complete + 1] <= points[i])
+			complete++;
 		if (points[i] < 64) {
 			TS_CHECK_INT(ts_recover(killed, good, NULL, NULL, &recovery, &err),
 				     TS_EFORMAT);
@@ -488,7 +489,7 @@ TS_TEST(killed_at_each_documented_point)
 		TS_CHECK(check_slices(reader, &err) >= 0);
 		ts_reader_close(reader);
 		TS_CHECK_INT(ts_recover(killed, good, NULL, NULL, &recovery, &err), 0);
-		TS_CHECK_INT(recovery.chunks, TS_MIN(whole, chunks - 1));
+		TS_CHECK_INT(recovery.chunks, TS_MIN(complete, chunks - 1));
 		TS_CHECK_INT(ts_verify(good, NULL, NULL, NULL, &err), 0);
 	}
 	free(bytes);

@@ -6,12 +6,12 @@
 #ifndef TS_TESTS_UNIT_STATE_STATE_MODEL_H
 #define TS_TESTS_UNIT_STATE_STATE_MODEL_H
 
-#include "unit/state/state_made.h"
+#include "unit/state/state_fixture.h"
 
 struct model {
 	const struct ts_work *work;
-	const struct made_graph *graph; /* NULL: none */
-	const struct ts_states *states; /* only for usual latencies */
+	const struct fixture_graph *graph; /* NULL: none */
+	const struct ts_states *states;    /* only for usual latencies */
 	int64_t tolerance;
 };
 
@@ -72,13 +72,13 @@ static inline uint32_t copy_ahead(const struct model *model, uint32_t c)
 	return ahead;
 }
 
-struct judged {
+struct expected {
 	int64_t handed, ready;
 	unsigned int reason;
 };
 
-static inline void hold(const struct model *model, struct judged *judged, uint32_t c, uint32_t by,
-			unsigned int reason)
+static inline void hold(const struct model *model, struct expected *expected, uint32_t c,
+			uint32_t by, unsigned int reason)
 {
 	const struct ts_work_command *commands = model->work->commands;
 	int64_t end = end_of(&commands[by]);
@@ -86,36 +86,36 @@ static inline void hold(const struct model *model, struct judged *judged, uint32
 	if (end > commands[c].start + model->tolerance)
 		return;
 	end = TS_MIN(end, commands[c].start);
-	if (end > judged->ready) {
-		judged->ready = end;
-		judged->reason = reason;
+	if (end > expected->ready) {
+		expected->ready = end;
+		expected->reason = reason;
 	}
 }
 
-static inline struct judged judge(const struct model *model, uint32_t c)
+static inline struct expected expect(const struct model *model, uint32_t c)
 {
 	const struct ts_work_command *command = &model->work->commands[c];
 	uint32_t last = last_ahead(model, c), copy;
-	struct judged judged = { .handed = handed_of(model, command) };
+	struct expected expected = { .handed = handed_of(model, command) };
 
-	judged.ready = judged.handed;
+	expected.ready = expected.handed;
 	if (last != TS_WORK_NONE) {
-		hold(model, &judged, c, last, TS_REASON_QUEUE);
+		hold(model, &expected, c, last, TS_REASON_QUEUE);
 		if (end_of(&model->work->commands[last]) > command->start + model->tolerance &&
 		    end_of(command - 1) <= command->start)
-			hold(model, &judged, c, c - 1, TS_REASON_QUEUE);
+			hold(model, &expected, c, c - 1, TS_REASON_QUEUE);
 	}
 	for (size_t e = 0; model->graph && e < model->graph->graph.edge_count; e++) {
 		const struct ts_edge *edge = &model->graph->edges[e];
 
 		if (edge->to == c)
-			hold(model, &judged, c, edge->from,
+			hold(model, &expected, c, edge->from,
 			     same_stream(model, edge->from, c) ? TS_REASON_QUEUE : TS_REASON_EVENT);
 	}
 	copy = command->kind == TS_GPU_OP_COPY ? copy_ahead(model, c) : TS_WORK_NONE;
 	if (copy != TS_WORK_NONE && !same_stream(model, copy, c))
-		hold(model, &judged, c, copy, TS_REASON_COPY_ENGINE);
-	return judged;
+		hold(model, &expected, c, copy, TS_REASON_COPY_ENGINE);
+	return expected;
 }
 
 /* State and reason of a command that was submitted and has not begun. */
@@ -125,15 +125,15 @@ static inline unsigned int waiting(const struct model *model, uint32_t c, int64_
 	const struct ts_work_command *command = &model->work->commands[c];
 	const struct ts_state_latency *latency =
 		&model->states->latencies[model->work->streams[command->stream].device];
-	struct judged judged = judge(model, c);
+	struct expected expected = expect(model, c);
 
 	*ret_reason = TS_REASON_NONE;
-	if (time < judged.handed)
+	if (time < expected.handed)
 		return TS_STATE_DISPATCH_PENDING;
-	if (judged.ready == judged.handed && time < issued_of(command) + latency->launch_ns)
+	if (expected.ready == expected.handed && time < issued_of(command) + latency->launch_ns)
 		return TS_STATE_DISPATCH_PENDING;
-	*ret_reason = judged.ready > judged.handed && time < judged.ready + latency->next_ns
-			      ? judged.reason
+	*ret_reason = expected.ready > expected.handed && time < expected.ready + latency->next_ns
+			      ? expected.reason
 			      : TS_REASON_UNKNOWN;
 	return TS_STATE_WAIT;
 }

@@ -7,7 +7,7 @@
  */
 #include <stdio.h>
 
-#include "unit/state/state_made.h"
+#include "unit/state/state_fixture.h"
 #include "unit/state/state_model.h"
 
 #define WORKS 4000
@@ -90,7 +90,8 @@ static void make_plans(struct plans *plans)
 	}
 }
 
-static void make_command(struct made *made, const struct plans *plans, uint32_t i, uint32_t *calls)
+static void make_command(struct fixture *fixture, const struct plans *plans, uint32_t i,
+			 uint32_t *calls)
 {
 	const struct plan *plan = &plans->items[i];
 	const struct plan *caller = &plans->items[plan->call];
@@ -99,12 +100,12 @@ static void make_command(struct made *made, const struct plans *plans, uint32_t 
 
 	if (!plan->missing) {
 		if (calls[plan->call] == TS_WORK_NONE)
-			calls[plan->call] = made_call(made, caller->thread, TS_API_LAUNCH,
-						      made->launch, caller->call_start,
-						      caller->call_end);
+			calls[plan->call] = fixture_call(fixture, caller->thread, TS_API_LAUNCH,
+							 fixture->launch, caller->call_start,
+							 caller->call_end);
 		call = calls[plan->call];
 	}
-	command = made_command(made, plan->stream, call, plan->start, plan->end);
+	command = fixture_command(fixture, plan->stream, call, plan->start, plan->end);
 	command->correlation = i;
 	if (plan->direction) {
 		command->kind = TS_GPU_OP_COPY;
@@ -136,31 +137,31 @@ static void make_window(struct ts_work *work)
 static struct ts_work *make_work(const struct plans *plans, const uint32_t *order)
 {
 	uint32_t calls[MOST_COMMANDS];
-	struct made made;
+	struct fixture fixture;
 
 	memset(calls, 0xff, sizeof(calls));
-	made_begin(&made, 1, plans->threads, plans->devices, plans->streams);
-	made_places(&made);
+	fixture_begin(&fixture, 1, plans->threads, plans->devices, plans->streams);
+	fixture_entities(&fixture);
 	for (uint32_t i = 0; i < plans->count; i++)
-		make_command(&made, plans, order[i], calls);
+		make_command(&fixture, plans, order[i], calls);
 	for (uint32_t i = 0; i < plans->sync_count; i++)
-		made_call(&made, plans->sync_threads[i], TS_API_STREAM_SYNC, made.sync,
-			  plans->syncs[i][0], plans->syncs[i][1]);
-	made_finish(&made);
-	make_window(made.work);
-	return made.work;
+		fixture_call(&fixture, plans->sync_threads[i], TS_API_STREAM_SYNC, fixture.sync,
+			     plans->syncs[i][0], plans->syncs[i][1]);
+	fixture_finish(&fixture);
+	make_window(fixture.work);
+	return fixture.work;
 }
 
 /* Events between streams, as a graph has them: never back in time. */
-static void make_edges(struct made_graph *graph, const struct ts_work *work)
+static void make_edges(struct fixture_graph *graph, const struct ts_work *work)
 {
-	made_graph_begin(graph, work);
+	fixture_graph_begin(graph, work);
 	for (uint32_t i = 0; i < 4 && work->command_count > 1; i++) {
 		uint32_t from = any(work->command_count), to = any(work->command_count);
 		const struct ts_work_command *a = &work->commands[from], *b = &work->commands[to];
 
 		if (from != to && TS_MAX(a->end, a->start) <= b->start)
-			made_graph_add(
+			fixture_graph_add(
 				graph,
 				(struct ts_edge){ .from = from, .to = to, .kind = TS_EDGE_EVENT });
 	}
@@ -321,7 +322,7 @@ static struct ts_states *build(const struct ts_work *work, const struct ts_graph
 
 static void check_one(void)
 {
-	static struct made_graph graph;
+	static struct fixture_graph graph;
 	uint32_t order[MOST_COMMANDS];
 	struct ts_work *work, *other;
 	struct ts_states *states, *others;
@@ -362,29 +363,29 @@ TS_TEST(longer_traces)
 		uint32_t streams = 1 + any(6), commands = any(2000);
 		int64_t host = 0, done[8] = { 0 };
 		struct ts_states *states;
-		struct made made;
+		struct fixture fixture;
 
-		made_begin(&made, 1, 1, 1, streams);
-		made_places(&made);
+		fixture_begin(&fixture, 1, 1, 1, streams);
+		fixture_entities(&fixture);
 		for (uint32_t i = 0; i < commands; i++) {
 			uint32_t s = any(streams);
-			uint32_t call = made_call(&made, 0, TS_API_LAUNCH, made.launch, host,
-						  host + 2000 + any(4000));
+			uint32_t call = fixture_call(&fixture, 0, TS_API_LAUNCH, fixture.launch,
+						     host, host + 2000 + any(4000));
 			int64_t start = TS_MAX(host + 3000, done[s]) + 300 + any(2500);
 
 			done[s] = start + any(30000);
-			made_command(&made, s, call, start, done[s]);
+			fixture_command(&fixture, s, call, start, done[s]);
 			host += 2000 + any(sometimes(10) ? 300000 : 9000);
 		}
-		made_finish(&made);
-		make_window(made.work);
-		states = build(made.work, NULL);
+		fixture_finish(&fixture);
+		make_window(fixture.work);
+		states = build(fixture.work, NULL);
 		for (uint32_t l = 0; l < states->lane_count; l++)
 			check_partition(states, &states->lanes[l]);
 		check_commands(states, 0);
 		TS_CHECK_INT(states->violations, 0);
 		ts_states_free(states);
-		ts_work_free(made.work);
+		ts_work_free(fixture.work);
 	}
 }
 
@@ -404,33 +405,33 @@ TS_TEST(hostile_times)
 	for (int round = 0; round < WORKS; round++) {
 		uint32_t commands = any(12);
 		struct ts_states *states;
-		struct made made;
+		struct fixture fixture;
 
-		made_begin(&made, 1, 2, 1, 2);
-		made_places(&made);
+		fixture_begin(&fixture, 1, 2, 1, 2);
+		fixture_entities(&fixture);
 		for (uint32_t i = 0; i < commands; i++) {
-			uint32_t call = made_call(&made, any(2), TS_API_LAUNCH, made.launch,
-						  hostile(), hostile());
+			uint32_t call = fixture_call(&fixture, any(2), TS_API_LAUNCH,
+						     fixture.launch, hostile(), hostile());
 
 			if (sometimes(3))
-				made_call(&made, any(2), TS_API_STREAM_SYNC, made.sync, hostile(),
-					  hostile());
-			made_command(&made, any(2), sometimes(4) ? TS_WORK_NONE : call, hostile(),
-				     hostile())
+				fixture_call(&fixture, any(2), TS_API_STREAM_SYNC, fixture.sync,
+					     hostile(), hostile());
+			fixture_command(&fixture, any(2), sometimes(4) ? TS_WORK_NONE : call,
+					hostile(), hostile())
 				->copy_kind = (uint8_t)any(3);
 		}
-		made_finish(&made);
+		fixture_finish(&fixture);
 		if (sometimes(2))
-			make_window(made.work);
+			make_window(fixture.work);
 		else
-			made.work->ranks[0] = (struct ts_work_rank){ .from = hostile(),
-								     .to = hostile(),
-								     .device_count = 1 };
-		states = build(made.work, NULL);
+			fixture.work->ranks[0] = (struct ts_work_rank){ .from = hostile(),
+									.to = hostile(),
+									.device_count = 1 };
+		states = build(fixture.work, NULL);
 		for (uint32_t l = 0; l < states->lane_count; l++)
 			check_partition(states, &states->lanes[l]);
 		check_commands(states, 1000);
 		ts_states_free(states);
-		ts_work_free(made.work);
+		ts_work_free(fixture.work);
 	}
 }

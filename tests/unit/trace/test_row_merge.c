@@ -10,7 +10,7 @@
 
 #define ROWS 20000
 
-static void make_row(struct made *made, int i, int64_t start, int64_t duration)
+static void make_row(struct fixture *fixture, int i, int64_t start, int64_t duration)
 {
 	struct ts_slice_row slice = ts_slice_none;
 	struct ts_api_call_row call = ts_api_call_none;
@@ -18,8 +18,8 @@ static void make_row(struct made *made, int i, int64_t start, int64_t duration)
 
 	slice.start = call.start = start;
 	slice.duration = call.duration = duration;
-	slice.name = call.name = text_id(made, name);
-	TS_CHECK_INT(ts_writer_add(made->writer, i % 3 ? TS_TABLE_SLICE : TS_TABLE_API_CALL,
+	slice.name = call.name = text_id(fixture, name);
+	TS_CHECK_INT(ts_writer_add(fixture->writer, i % 3 ? TS_TABLE_SLICE : TS_TABLE_API_CALL,
 				   i % 3 ? (const void *)&slice : &call, NULL),
 		     0);
 }
@@ -30,20 +30,20 @@ static struct ts_reader *make_rows(void)
 	struct ts_reader *reader;
 	struct ts_error err = { 0 };
 	uint64_t state = 1;
-	struct made made;
+	struct fixture fixture;
 
-	make_trace(&made, 64);
+	make_trace(&fixture, 64);
 	for (int i = 0; i < ROWS; i++) {
 		state = state * 6364136223846793005u + 1442695040888963407u;
-		make_row(&made, i, 1000 + i / 4 + (int64_t)(state >> 40 & 511),
+		make_row(&fixture, i, 1000 + i / 4 + (int64_t)(state >> 40 & 511),
 			 state >> 50 & 15 ? (int64_t)(state >> 55) : -1);
 	}
-	if (ts_writer_finish(made.writer, &err))
+	if (ts_writer_finish(fixture.writer, &err))
 		ts_test_fail(__FILE__, __LINE__, "%s", err.message);
-	ts_writer_close(made.writer);
-	if (ts_reader_open(&reader, made.path, &err))
+	ts_writer_close(fixture.writer);
+	if (ts_reader_open(&reader, fixture.path, &err))
 		ts_test_fail(__FILE__, __LINE__, "%s", err.message);
-	unlink(made.path);
+	unlink(fixture.path);
 	return reader;
 }
 

@@ -6,8 +6,8 @@
 
 #include "unit/export/export_support.h"
 
-static void make_span(struct made *made, enum ts_table_id table, int64_t thread, int64_t start,
-		      int64_t duration, const char *name)
+static void make_span(struct fixture *fixture, enum ts_table_id table, int64_t thread,
+		      int64_t start, int64_t duration, const char *name)
 {
 	struct ts_slice_row slice = ts_slice_none;
 	struct ts_api_call_row call = ts_api_call_none;
@@ -15,8 +15,8 @@ static void make_span(struct made *made, enum ts_table_id table, int64_t thread,
 	slice.start = call.start = start;
 	slice.duration = call.duration = duration;
 	slice.thread = call.thread = thread;
-	slice.name = call.name = text_id(made, name);
-	TS_CHECK_INT(ts_writer_add(made->writer, table,
+	slice.name = call.name = text_id(fixture, name);
+	TS_CHECK_INT(ts_writer_add(fixture->writer, table,
 				   table == TS_TABLE_SLICE ? (const void *)&slice : &call, NULL),
 		     0);
 }
@@ -69,17 +69,17 @@ static struct ts_spans_counts walk(struct ts_reader *reader, size_t piece_rows,
 	return counts;
 }
 
-static struct ts_reader *open_made(struct made *made)
+static struct ts_reader *open_fixture(struct fixture *fixture)
 {
 	struct ts_reader *reader;
 	struct ts_error err = { 0 };
 
-	if (ts_writer_finish(made->writer, &err))
+	if (ts_writer_finish(fixture->writer, &err))
 		ts_test_fail(__FILE__, __LINE__, "%s", err.message);
-	ts_writer_close(made->writer);
-	if (ts_reader_open(&reader, made->path, &err))
+	ts_writer_close(fixture->writer);
+	if (ts_reader_open(&reader, fixture->path, &err))
 		ts_test_fail(__FILE__, __LINE__, "%s", err.message);
-	unlink(made->path);
+	unlink(fixture->path);
 	return reader;
 }
 
@@ -88,17 +88,17 @@ TS_TEST(spans_nest_and_are_cut)
 	struct ts_spans_counts counts;
 	struct ts_reader *reader;
 	struct written written;
-	struct made made;
+	struct fixture fixture;
 
-	make_trace(&made, 0);
-	make_span(&made, TS_TABLE_API_CALL, 1, 10, 10, "call");
-	make_span(&made, TS_TABLE_SLICE, 1, 10, 10, "same");
-	make_span(&made, TS_TABLE_SLICE, 1, 10, 20, "outer");
-	make_span(&made, TS_TABLE_SLICE, 1, 25, 10, "late");
-	make_span(&made, TS_TABLE_SLICE, 1, 30, 0, "empty");
-	make_span(&made, TS_TABLE_SLICE, 2, 5, -1, "never");
-	make_span(&made, TS_TABLE_API_CALL, 2, 6, 1, "in");
-	reader = open_made(&made);
+	make_trace(&fixture, 0);
+	make_span(&fixture, TS_TABLE_API_CALL, 1, 10, 10, "call");
+	make_span(&fixture, TS_TABLE_SLICE, 1, 10, 10, "same");
+	make_span(&fixture, TS_TABLE_SLICE, 1, 10, 20, "outer");
+	make_span(&fixture, TS_TABLE_SLICE, 1, 25, 10, "late");
+	make_span(&fixture, TS_TABLE_SLICE, 1, 30, 0, "empty");
+	make_span(&fixture, TS_TABLE_SLICE, 2, 5, -1, "never");
+	make_span(&fixture, TS_TABLE_API_CALL, 2, 6, 1, "in");
+	reader = open_fixture(&fixture);
 	counts = walk(reader, 0, &written);
 	TS_CHECK_STR(ts_text_cstr(&written.text),
 		     "1 (10outer 1 (10same 1 (10call 1 )20call 1 )20same 1 (25late 1 )30late 1 "
@@ -120,9 +120,9 @@ TS_TEST(spans_in_pieces_are_the_same)
 	struct ts_spans_counts counts, other;
 	struct ts_reader *reader;
 	uint64_t state = 12345;
-	struct made made;
+	struct fixture fixture;
 
-	make_trace(&made, 100);
+	make_trace(&fixture, 100);
 	for (int i = 0; i < 3000; i++) {
 		uint64_t bits;
 		char name[16];
@@ -130,11 +130,11 @@ TS_TEST(spans_in_pieces_are_the_same)
 		state = state * 6364136223846793005u + 1442695040888963407u;
 		bits = state >> 33;
 		snprintf(name, sizeof(name), "n%d", (int)(bits % 7));
-		make_span(&made, bits & 1024 ? TS_TABLE_SLICE : TS_TABLE_API_CALL,
+		make_span(&fixture, bits & 1024 ? TS_TABLE_SLICE : TS_TABLE_API_CALL,
 			  (int64_t)(bits >> 4 & 7), (int64_t)(bits >> 7 & 1023),
 			  bits % 97 ? (int64_t)(bits >> 17 & 63) : -1, name);
 	}
-	reader = open_made(&made);
+	reader = open_fixture(&fixture);
 	counts = walk(reader, 0, &all);
 	TS_CHECK(counts.cut_slices > 0 && counts.cut_calls > 0);
 	for (size_t i = 0; i < TS_ARRAY_SIZE(pieces); i++) {
@@ -157,14 +157,14 @@ TS_TEST(spans_of_hostile_times)
 	static const int64_t durations[] = { -1, 0, 1, INT64_MAX - 1, INT64_MAX };
 	struct ts_reader *reader;
 	struct written written;
-	struct made made;
+	struct fixture fixture;
 
-	make_trace(&made, 0);
+	make_trace(&fixture, 0);
 	for (size_t i = 0; i < TS_ARRAY_SIZE(times); i++)
 		for (size_t j = 0; j < TS_ARRAY_SIZE(durations); j++)
-			make_span(&made, TS_TABLE_SLICE, INT64_C(1) << (i % 3), times[i],
+			make_span(&fixture, TS_TABLE_SLICE, INT64_C(1) << (i % 3), times[i],
 				  durations[j], "x");
-	reader = open_made(&made);
+	reader = open_fixture(&fixture);
 	TS_CHECK_INT((int64_t)walk(reader, 5, &written).spans,
 		     TS_ARRAY_SIZE(times) * TS_ARRAY_SIZE(durations));
 	ts_text_release(&written.text);
@@ -176,10 +176,10 @@ TS_TEST(spans_stop_when_told)
 	struct ts_reader *reader;
 	struct ts_spans *spans = NULL;
 	struct ts_error err = { 0 };
-	struct made made;
+	struct fixture fixture;
 
-	make_trace(&made, 0);
-	reader = open_made(&made);
+	make_trace(&fixture, 0);
+	reader = open_fixture(&fixture);
 	TS_CHECK_INT(ts_spans_new(&spans, reader, NULL, &err), 0);
 	TS_CHECK_INT(ts_spans_walk(spans, write_step, NULL, &err), 0);
 	ts_spans_free(spans);
@@ -204,7 +204,7 @@ TS_TEST(samples_of_events_that_count_no_time)
 	TS_CHECK(!is_time("alloc_space") && !is_time("inuse_objects"));
 }
 
-static void sample_of(struct made *made, int64_t start, int64_t stack, int64_t weight,
+static void sample_of(struct fixture *fixture, int64_t start, int64_t stack, int64_t weight,
 		      const char *name)
 {
 	struct ts_sample_row row = ts_sample_none;
@@ -212,27 +212,28 @@ static void sample_of(struct made *made, int64_t start, int64_t stack, int64_t w
 	row.start = start;
 	row.stack = stack;
 	row.weight = weight;
-	row.name = text_id(made, name);
-	TS_CHECK_INT(ts_writer_add(made->writer, TS_TABLE_SAMPLE, &row, NULL), 0);
+	row.name = text_id(fixture, name);
+	TS_CHECK_INT(ts_writer_add(fixture->writer, TS_TABLE_SAMPLE, &row, NULL), 0);
 }
 
 TS_TEST(weights_of_cycles_are_no_time)
 {
-	struct made made;
+	struct fixture fixture;
 
-	make_trace(&made, 0);
-	sample_of(&made, 1, make_stack(&made, "main;a"), 250000, "cycles:u");
-	sample_of(&made, 2, make_stack(&made, "main;a"), 250000, "cycles:u");
-	CHECK_EXPORT(&made, "folded", TS_EXPORT_NO_THREADS, "main;a 500000\n");
-	make_trace(&made, 0);
-	sample_of(&made, 1, make_stack(&made, "main;a"), 250000, "cycles:u");
-	free(export_made(&made, "folded", TS_EXPORT_TIME, TS_EINVAL));
-	make_trace(&made, 0);
-	sample_of(&made, 1, make_stack(&made, "main;a"), 250000, "cpu-clock");
-	CHECK_EXPORT(&made, "folded", TS_EXPORT_NO_THREADS | TS_EXPORT_TIME, "main;a 250000\n");
+	make_trace(&fixture, 0);
+	sample_of(&fixture, 1, make_stack(&fixture, "main;a"), 250000, "cycles:u");
+	sample_of(&fixture, 2, make_stack(&fixture, "main;a"), 250000, "cycles:u");
+	CHECK_EXPORT(&fixture, "folded", TS_EXPORT_NO_THREADS, "main;a 500000\n");
+	make_trace(&fixture, 0);
+	sample_of(&fixture, 1, make_stack(&fixture, "main;a"), 250000, "cycles:u");
+	free(export_fixture(&fixture, "folded", TS_EXPORT_TIME, TS_EINVAL));
+	make_trace(&fixture, 0);
+	sample_of(&fixture, 1, make_stack(&fixture, "main;a"), 250000, "cpu-clock");
+	CHECK_EXPORT(&fixture, "folded", TS_EXPORT_NO_THREADS | TS_EXPORT_TIME, "main;a 250000\n");
 }
 
-static void allocate(struct made *made, enum ts_allocation_kind kind, int64_t bytes, int64_t stack)
+static void allocate(struct fixture *fixture, enum ts_allocation_kind kind, int64_t bytes,
+		     int64_t stack)
 {
 	struct ts_allocation_row row = ts_allocation_none;
 	static int64_t start;
@@ -241,34 +242,34 @@ static void allocate(struct made *made, enum ts_allocation_kind kind, int64_t by
 	row.kind = kind;
 	row.bytes = bytes;
 	row.stack = stack;
-	TS_CHECK_INT(ts_writer_add(made->writer, TS_TABLE_ALLOCATION, &row, NULL), 0);
+	TS_CHECK_INT(ts_writer_add(fixture->writer, TS_TABLE_ALLOCATION, &row, NULL), 0);
 }
 
-static void make_memory(struct made *made)
+static void make_memory(struct fixture *fixture)
 {
 	int64_t a, b;
 
-	make_trace(made, 0);
-	a = make_stack(made, "main;a");
-	b = make_stack(made, "main;b");
-	allocate(made, TS_ALLOCATION_ALLOC, 100, a);
-	allocate(made, TS_ALLOCATION_FREE, 100, a);
-	allocate(made, TS_ALLOCATION_ALLOC, 30, b);
-	allocate(made, TS_ALLOCATION_ALLOC, 5, a);
-	allocate(made, TS_ALLOCATION_ALLOC, TS_ABSENT, a);
-	allocate(made, TS_ALLOCATION_ALLOC, 7, 0);
+	make_trace(fixture, 0);
+	a = make_stack(fixture, "main;a");
+	b = make_stack(fixture, "main;b");
+	allocate(fixture, TS_ALLOCATION_ALLOC, 100, a);
+	allocate(fixture, TS_ALLOCATION_FREE, 100, a);
+	allocate(fixture, TS_ALLOCATION_ALLOC, 30, b);
+	allocate(fixture, TS_ALLOCATION_ALLOC, 5, a);
+	allocate(fixture, TS_ALLOCATION_ALLOC, TS_ABSENT, a);
+	allocate(fixture, TS_ALLOCATION_ALLOC, 7, 0);
 }
 
 TS_TEST(memory_counts_what_was_taken)
 {
-	struct made made;
+	struct fixture fixture;
 
-	make_memory(&made);
-	CHECK_EXPORT(&made, "folded", TS_EXPORT_MEMORY | TS_EXPORT_NO_THREADS,
+	make_memory(&fixture);
+	CHECK_EXPORT(&fixture, "folded", TS_EXPORT_MEMORY | TS_EXPORT_NO_THREADS,
 		     "main;a 105\nmain;b 30\n");
-	make_memory(&made);
+	make_memory(&fixture);
 	CHECK_EXPORT(
-		&made, "speedscope", TS_EXPORT_MEMORY,
+		&fixture, "speedscope", TS_EXPORT_MEMORY,
 		"{'$schema':'https://www.speedscope.app/file-format-schema.json',\n"
 		"'exporter':'tracesmith',\n"
 		"'shared':{'frames':[\n{'name':'main'},\n{'name':'a'},\n{'name':'b'}]},\n"

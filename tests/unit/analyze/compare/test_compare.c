@@ -16,7 +16,7 @@
 #define MOST 4096
 
 /* A handmade work: one rank, one device, one stream, one thread. */
-struct made {
+struct fixture {
 	struct ts_work work;
 	struct ts_work_rank ranks[2];
 	struct ts_work_device device;
@@ -29,11 +29,11 @@ struct made {
 	int64_t now;
 };
 
-static struct made made[2];
+static struct fixture fixture[2];
 
-static struct made *make(int which)
+static struct fixture *make(int which)
 {
-	struct made *m = &made[which];
+	struct fixture *m = &fixture[which];
 
 	memset(m, 0, sizeof(*m));
 	m->work = (struct ts_work){ .ranks = m->ranks,
@@ -54,12 +54,12 @@ static struct made *make(int which)
 	return m;
 }
 
-static uint32_t name_of(struct made *m, const char *name)
+static uint32_t name_of(struct fixture *m, const char *name)
 {
 	return ts_strmap_intern(&m->work.names, name, strlen(name), NULL);
 }
 
-static void add_step(struct made *m, int64_t number)
+static void add_step(struct fixture *m, int64_t number)
 {
 	m->now += 1000000;
 	m->steps[m->work.step_count++] =
@@ -67,7 +67,7 @@ static void add_step(struct made *m, int64_t number)
 	m->ranks[0].step_count++;
 }
 
-static struct ts_work_command *add_kernel(struct made *m, const char *name, int64_t ns)
+static struct ts_work_command *add_kernel(struct fixture *m, const char *name, int64_t ns)
 {
 	struct ts_work_command *command = &m->commands[m->work.command_count++];
 
@@ -83,7 +83,7 @@ static struct ts_work_command *add_kernel(struct made *m, const char *name, int6
 	return command;
 }
 
-static void add_slice(struct made *m, const char *name, enum ts_slice_class class, int64_t ns)
+static void add_slice(struct fixture *m, const char *name, enum ts_slice_class class, int64_t ns)
 {
 	m->slices[m->work.slice_count++] = (struct ts_work_slice){ .start = m->now,
 								   .end = m->now + ns,
@@ -94,7 +94,7 @@ static void add_slice(struct made *m, const char *name, enum ts_slice_class clas
 	m->now += ns;
 }
 
-static void add_call(struct made *m, const char *name, int64_t ns)
+static void add_call(struct fixture *m, const char *name, int64_t ns)
 {
 	m->calls[m->work.call_count++] = (struct ts_work_call){ .start = m->now,
 								.end = m->now + ns,
@@ -110,7 +110,9 @@ static void compare(const struct ts_compare_options *options)
 	struct ts_error err;
 
 	ts_result_init(&result, 0);
-	TS_CHECK_INT(ts_compare(&made[0].work, &made[1].work, options, &result, &differs, &err), 0);
+	TS_CHECK_INT(
+		ts_compare(&fixture[0].work, &fixture[1].work, options, &result, &differs, &err),
+		0);
 }
 
 static void compare_all(void)
@@ -121,8 +123,8 @@ static void compare_all(void)
 static void done(void)
 {
 	ts_result_release(&result);
-	ts_strmap_release(&made[0].work.names);
-	ts_strmap_release(&made[1].work.names);
+	ts_strmap_release(&fixture[0].work.names);
+	ts_strmap_release(&fixture[1].work.names);
 }
 
 static const struct ts_result_table *table_named(const char *name)
@@ -175,7 +177,7 @@ static void check_verdict(const char *name, const char *verdict, const char *sig
 
 TS_TEST(one_sample_is_called_so)
 {
-	struct made *a = make(0), *b = make(1);
+	struct fixture *a = make(0), *b = make(1);
 
 	add_kernel(a, "same", 100);
 	add_kernel(b, "same", 100);
@@ -211,7 +213,7 @@ TS_TEST(one_sample_is_called_so)
 TS_TEST(equal_works_do_not_differ)
 {
 	for (int i = 0; i < 2; i++) {
-		struct made *m = make(i);
+		struct fixture *m = make(i);
 
 		add_kernel(m, "k", 100);
 		add_slice(m, "op", TS_SLICE_OP, 30);
@@ -224,7 +226,7 @@ TS_TEST(equal_works_do_not_differ)
 
 TS_TEST(instances_are_tested_from_five_on)
 {
-	struct made *a = make(0), *b = make(1);
+	struct fixture *a = make(0), *b = make(1);
 
 	for (int i = 0; i < 4; i++) {
 		add_kernel(a, "four", 100 + i);
@@ -249,7 +251,7 @@ TS_TEST(instances_are_tested_from_five_on)
 /* One in fifty takes a hundred times as long: the sum triples, but by chance. */
 TS_TEST(large_changes_by_chance_are_unclear)
 {
-	struct made *a = make(0), *b = make(1);
+	struct fixture *a = make(0), *b = make(1);
 
 	for (int i = 0; i < 50; i++) {
 		add_kernel(a, "k", 1000 + i);
@@ -264,7 +266,7 @@ TS_TEST(large_changes_by_chance_are_unclear)
 /* Ten times as many, each as long as before: the test of durations must not hide that. */
 TS_TEST(more_instances_are_told_although_none_is_slower)
 {
-	struct made *a = make(0), *b = make(1);
+	struct fixture *a = make(0), *b = make(1);
 
 	for (int i = 0; i < 10; i++)
 		add_kernel(a, "k", 100 + i);
@@ -281,7 +283,7 @@ TS_TEST(steps_are_tested_from_three_on)
 	static const int64_t noise[] = { 3, -2, 5, 0 };
 
 	for (int i = 0; i < 2; i++) {
-		struct made *m = make(i);
+		struct fixture *m = make(i);
 
 		for (int step = 0; step < 4; step++) {
 			add_step(m, 100 * (i + 1) + step);
@@ -305,7 +307,7 @@ TS_TEST(steps_are_tested_from_three_on)
 TS_TEST(what_is_in_no_step_is_one_sample)
 {
 	for (int i = 0; i < 2; i++) {
-		struct made *m = make(i);
+		struct fixture *m = make(i);
 
 		add_kernel(m, "before", 100 + i);
 		for (int step = 0; step < 3; step++) {
@@ -323,7 +325,7 @@ TS_TEST(what_is_in_no_step_is_one_sample)
 TS_TEST(unlike_numbers_of_steps_are_compared_by_step)
 {
 	for (int i = 0; i < 2; i++) {
-		struct made *m = make(i);
+		struct fixture *m = make(i);
 
 		for (int step = 0; step < 1 + i; step++) {
 			add_step(m, step);
@@ -343,7 +345,7 @@ TS_TEST(unlike_numbers_of_steps_are_compared_by_step)
 TS_TEST(ranks_share_steps)
 {
 	for (int i = 0; i < 2; i++) {
-		struct made *m = make(i);
+		struct fixture *m = make(i);
 
 		m->work.rank_count = 2;
 		for (int step = 0; step < 6; step++) {
@@ -360,7 +362,7 @@ TS_TEST(ranks_share_steps)
 
 TS_TEST(threshold_makes_small_changes_none)
 {
-	struct made *a = make(0), *b = make(1);
+	struct fixture *a = make(0), *b = make(1);
 
 	add_kernel(a, "k", 1000);
 	add_kernel(b, "k", 1040);
@@ -374,7 +376,7 @@ TS_TEST(threshold_makes_small_changes_none)
 
 TS_TEST(untimed_commands_count_without_time)
 {
-	struct made *a = make(0), *b = make(1);
+	struct fixture *a = make(0), *b = make(1);
 
 	add_kernel(a, "k", 100);
 	add_kernel(a, "k", 0)->flags = TS_COMMAND_UNTIMED;
@@ -391,7 +393,7 @@ TS_TEST(untimed_commands_count_without_time)
 
 TS_TEST(sides_are_counted_apart)
 {
-	struct made *a = make(0), *b = make(1);
+	struct fixture *a = make(0), *b = make(1);
 	const struct ts_result_table *counts;
 
 	add_kernel(a, "k", 10);
@@ -419,7 +421,7 @@ TS_TEST(sides_are_counted_apart)
 
 TS_TEST(short_names_join_what_arguments_tell_apart)
 {
-	struct made *a = make(0), *b = make(1);
+	struct fixture *a = make(0), *b = make(1);
 
 	add_kernel(a, "void gemm<4, float>(float*)", 10);
 	add_kernel(b, "void gemm<8, half>(half*)", 10);
@@ -461,7 +463,7 @@ TS_TEST(short_names)
 
 TS_TEST(summary_has_totals)
 {
-	struct made *a = make(0), *b = make(1);
+	struct fixture *a = make(0), *b = make(1);
 	const struct ts_result_table *summary;
 
 	add_kernel(a, "k", 100);
@@ -491,7 +493,7 @@ TS_TEST(summary_has_totals)
 TS_TEST(hostile_times_do_no_harm)
 {
 	for (int i = 0; i < 2; i++) {
-		struct made *m = make(i);
+		struct fixture *m = make(i);
 
 		for (int k = 0; k < 8; k++) {
 			struct ts_work_command *command = add_kernel(m, "k", 0);

@@ -13,79 +13,81 @@ static uint32_t random_below(uint32_t limit)
 	return (uint32_t)(state >> 33) % limit;
 }
 
-static int64_t time_of(const struct made *made, struct ref ref, bool end)
+static int64_t time_of(const struct fixture *fixture, struct ref ref, bool end)
 {
 	switch (ref.what) {
 	case COMMAND:
-		return end ? made->commands[ref.index].end : made->commands[ref.index].start;
+		return end ? fixture->commands[ref.index].end : fixture->commands[ref.index].start;
 	case CALL:
-		return end ? made->calls[ref.index].end : made->calls[ref.index].start;
+		return end ? fixture->calls[ref.index].end : fixture->calls[ref.index].start;
 	default:
-		return end ? made->stretches[ref.index].end : made->stretches[ref.index].start;
+		return end ? fixture->stretches[ref.index].end
+			   : fixture->stretches[ref.index].start;
 	}
 }
 
-static struct ref any_node(const struct made *made)
+static struct ref any_node(const struct fixture *fixture)
 {
-	uint32_t all = made->work.command_count + made->work.call_count + made->graph.stretch_count;
+	uint32_t all = fixture->work.command_count + fixture->work.call_count +
+		       fixture->graph.stretch_count;
 	uint32_t pick = random_below(all);
 
-	if (pick < made->work.command_count)
+	if (pick < fixture->work.command_count)
 		return (struct ref){ COMMAND, pick };
-	pick -= made->work.command_count;
-	if (pick < made->work.call_count)
+	pick -= fixture->work.command_count;
+	if (pick < fixture->work.call_count)
 		return (struct ref){ CALL, pick };
-	return (struct ref){ STRETCH, pick - made->work.call_count };
+	return (struct ref){ STRETCH, pick - fixture->work.call_count };
 }
 
 /*
  * Arbitrary edges that go forward in time, or slightly backward between two ranks; there are few
  * distinct times, so many are equal.
  */
-static struct made *make_random(void)
+static struct fixture *make_random(void)
 {
 	static const char *const KERNELS[] = { "k0", "k1", "nccl_k2", "k3" };
 	static const char *const CALLS[] = { "cudaLaunchKernel", "cudaStreamSynchronize",
 					     "cudaMemcpy", "cudaEventQuery" };
-	struct made *made = make();
+	struct fixture *fixture = make();
 	uint32_t nodes = 4 + random_below(40), span = 20 + random_below(2000);
 
 	for (uint32_t i = 0; i < nodes; i++) {
 		int64_t start = random_below(span), end = start + random_below(span / 4);
 		struct ref call =
-			add_call(made, random_below(4), CALLS[random_below(4)], start, end);
+			add_call(fixture, random_below(4), CALLS[random_below(4)], start, end);
 
 		start += random_below(60);
-		add_command(made, made->calls[call.index].rank * 2 + random_below(2),
+		add_command(fixture, fixture->calls[call.index].rank * 2 + random_below(2),
 			    KERNELS[random_below(4)], start, start + random_below(span / 4), &call);
 		start = random_below(span);
-		add_stretch(made, random_below(4), "host", start, start + random_below(50));
+		add_stretch(fixture, random_below(4), "host", start, start + random_below(50));
 	}
 	for (uint32_t i = 0; i < nodes * 4; i++) {
-		struct ref from = any_node(made), to = any_node(made);
+		struct ref from = any_node(fixture), to = any_node(fixture);
 		unsigned int flags = random_below(4);
-		int64_t lag = time_of(made, to, flags & TS_EDGE_TO_END) -
-			      time_of(made, from, !(flags & TS_EDGE_FROM_START));
+		int64_t lag = time_of(fixture, to, flags & TS_EDGE_TO_END) -
+			      time_of(fixture, from, !(flags & TS_EDGE_FROM_START));
 
 		if (lag >= (random_below(20) ? 0 : -3) &&
 		    (from.what != to.what || from.index != to.index))
-			add_edge(made, from, to,
+			add_edge(fixture, from, to,
 				 (enum ts_edge_kind)random_below(TS_EDGE_KIND_COUNT), flags);
 	}
-	return made;
+	return fixture;
 }
 
-static void check_partition(const struct asked *asked)
+static void check_partition(const struct answer *answer)
 {
-	int64_t at = asked->window.from;
+	int64_t at = answer->window.from;
 
-	for (size_t i = 0; i < asked->path.count; i++) {
-		TS_CHECK_INT(asked->path.segments[i].start, at);
-		TS_CHECK(asked->path.segments[i].end > at);
-		at = asked->path.segments[i].end;
+	for (size_t i = 0; i < answer->path.count; i++) {
+		TS_CHECK_INT(answer->path.segments[i].start, at);
+		TS_CHECK(answer->path.segments[i].end > at);
+		at = answer->path.segments[i].end;
 	}
-	if (asked->window.last != TS_WORK_NONE && asked->window.from < asked->window.to)
-		TS_CHECK_INT(at, asked->window.to);
+	if (answer->window.last != TS_WORK_NONE && answer->window.from < answer->window.to)
+		TS_CHECK_INT(at, answer->window.to);
 }
 
 /* With unchanged lags every point keeps its recorded time, and the latest predecessor decides. */
@@ -110,16 +112,16 @@ static void check_recorded(const struct ts_path_model *model)
 	}
 }
 
-static void check_changes(const struct asked *asked)
+static void check_changes(const struct answer *answer)
 {
 	static const double FACTORS[] = { 1, 0.9, 0.5, 0.25, 0.1, 0 };
 	static const char *const PATTERNS[] = { "k*", "nccl*", "host", "cuda*", "*" };
 
 	for (size_t p = 0; p < TS_ARRAY_SIZE(PATTERNS); p++) {
-		double before = (double)asked->window.to / 1000;
+		double before = (double)answer->window.to / 1000;
 
 		for (size_t f = 0; f < TS_ARRAY_SIZE(FACTORS); f++) {
-			double end = end_if(asked, PATTERNS[p], FACTORS[f]);
+			double end = end_if(answer, PATTERNS[p], FACTORS[f]);
 
 			TS_CHECK(f > 0 || end == before);
 			TS_CHECK(end <= before);
@@ -131,14 +133,14 @@ static void check_changes(const struct asked *asked)
 TS_TEST(random_graphs_keep_the_promises)
 {
 	for (uint64_t seed = 1; seed <= 300; seed++) {
-		struct asked asked;
+		struct answer answer;
 
 		state = seed * 7919;
-		asked = ask(make_random(), NULL, 0);
-		check_partition(&asked);
-		check_recorded(&asked.model);
-		check_changes(&asked);
-		release(&asked);
+		answer = analyze_path(make_random(), NULL, 0);
+		check_partition(&answer);
+		check_recorded(&answer.model);
+		check_changes(&answer);
+		release(&answer);
 	}
 }
 
@@ -149,21 +151,21 @@ TS_TEST(a_long_chain_needs_no_deep_stack)
 	struct ts_work_command *commands = calloc(COUNT, sizeof(*commands));
 	struct ts_edge *edges = calloc(COUNT, sizeof(*edges));
 	uint32_t *first = calloc(COUNT * 2 + 4, sizeof(*first)), *out = calloc(COUNT, 4);
-	struct made *made = make();
+	struct fixture *fixture = make();
 	struct ts_path_model model;
 	struct ts_path_window window;
 	struct ts_path path;
 	struct ts_error err;
 
 	TS_CHECK(commands && edges && first && out);
-	need_rank(made, 0);
-	made->work.commands = commands;
-	made->work.command_count = made->graph.node_count = COUNT;
-	made->graph.edges = edges;
-	made->graph.edge_count = COUNT - 1;
-	made->graph.first_in = first;
-	made->graph.first_out = first + COUNT + 2;
-	made->graph.out = out;
+	need_rank(fixture, 0);
+	fixture->work.commands = commands;
+	fixture->work.command_count = fixture->graph.node_count = COUNT;
+	fixture->graph.edges = edges;
+	fixture->graph.edge_count = COUNT - 1;
+	fixture->graph.first_in = first;
+	fixture->graph.first_out = first + COUNT + 2;
+	fixture->graph.out = out;
 	for (uint32_t i = 0; i < COUNT; i++) {
 		commands[i] = (struct ts_work_command){ .start = (int64_t)i * 10,
 							.end = (int64_t)i * 10 + 9,
@@ -178,7 +180,7 @@ TS_TEST(a_long_chain_needs_no_deep_stack)
 		}
 	}
 	first[COUNT + 2 + COUNT] = COUNT - 1;
-	TS_CHECK_INT(ts_path_model_init(&model, &made->graph, TS_WORK_NONE, &err), 0);
+	TS_CHECK_INT(ts_path_model_init(&model, &fixture->graph, TS_WORK_NONE, &err), 0);
 	TS_CHECK_INT(ts_path_window_init(&window, &model, NULL, 0, &err), 0);
 	TS_CHECK_INT(ts_path_walk(&path, &model, &window, &err), 0);
 	TS_CHECK_INT(path.count, COUNT * 2 - 1);
@@ -189,5 +191,5 @@ TS_TEST(a_long_chain_needs_no_deep_stack)
 	free(edges);
 	free(first);
 	free(out);
-	unmake(made);
+	unmake(fixture);
 }

@@ -90,7 +90,7 @@ static uint32_t host_stack(const char *function)
 }
 
 static void launch(const char *kernel, int64_t correlation, int64_t duration, uint32_t call_stack,
-		   uint32_t own_stack)
+		   uint32_t command_stack)
 {
 	struct ts_api_call_row call = ts_api_call_none;
 	struct ts_gpu_op_row op = ts_gpu_op_none;
@@ -98,14 +98,14 @@ static void launch(const char *kernel, int64_t correlation, int64_t duration, ui
 	call.start = op.start = ++now;
 	call.correlation = op.correlation = correlation;
 	call.stack = call_stack;
-	op.stack = own_stack;
+	op.stack = command_stack;
 	op.duration = duration;
 	op.name = text(kernel);
 	ts_writer_add(writer, TS_TABLE_API_CALL, &call, NULL);
 	ts_writer_add(writer, TS_TABLE_GPU_OP, &op, NULL);
 }
 
-static struct ts_pc_samples *ask(struct ts_reader *reader, const char *name)
+static struct ts_pc_samples *query(struct ts_reader *reader, const char *name)
 {
 	struct ts_pc_samples *hot = NULL;
 	struct ts_error err;
@@ -132,7 +132,7 @@ TS_TEST(counts)
 	sample(instruction("gemm", "a", 48), "wait", -7);
 	sample(host_stack("gemm"), "wait", 1000);
 	reader = finish();
-	hot = ask(reader, "gemm");
+	hot = query(reader, "gemm");
 	TS_CHECK_INT(hot->kernel_count, 2);
 	TS_CHECK_STR(hot->kernels[0].module, "a");
 	TS_CHECK_INT(hot->kernels[0].samples, 120);
@@ -166,15 +166,15 @@ TS_TEST(which_kernel)
 	sample(instruction("other", "a", 0), "wait", 5);
 	reader = finish();
 	/* An exact name takes precedence over its meaning as a glob or as a substring. */
-	hot = ask(reader, "f(float*)");
+	hot = query(reader, "f(float*)");
 	TS_CHECK_INT(hot->kernel_count, 1);
 	TS_CHECK_INT(hot->kernels[0].samples, 1);
 	ts_pc_samples_free(hot);
-	hot = ask(reader, "f*");
+	hot = query(reader, "f*");
 	TS_CHECK_INT(hot->kernel_count, 2);
 	TS_CHECK_STR(hot->kernels[0].name, "f(float*)::part");
 	ts_pc_samples_free(hot);
-	hot = ask(reader, "t");
+	hot = query(reader, "t");
 	TS_CHECK_INT(hot->kernel_count, 3);
 	ts_pc_samples_free(hot);
 	TS_CHECK_INT(ts_pc_samples_new(&hot, reader, "nothing", &err), TS_ENOTFOUND);
@@ -205,7 +205,7 @@ TS_TEST(candidates)
 	launch("gemm", 5, 50, often, captured);
 	launch("gemm", TS_ABSENT, 10, often, 0);
 	reader = finish();
-	hot = ask(reader, "gemm");
+	hot = query(reader, "gemm");
 	TS_CHECK(!hot->is_exact);
 	TS_CHECK_INT(hot->launch_count, 4);
 	TS_CHECK_INT(hot->launches[0].stack, often);
@@ -236,7 +236,7 @@ TS_TEST(exact)
 	sample_of(instruction("gemm", "a", 16), 2, 5);
 	sample_of(instruction("other", "a", 16), 2, 5000);
 	reader = finish();
-	hot = ask(reader, "gemm");
+	hot = query(reader, "gemm");
 	TS_CHECK(hot->is_exact);
 	TS_CHECK_INT(hot->launch_count, 2);
 	TS_CHECK_INT(hot->launches[0].stack, seldom);
@@ -261,7 +261,7 @@ TS_TEST(exact_of_graphs)
 	launch("gemm", 7, 100, 0, second);
 	sample_of(instruction("gemm", "a", 0), 7, 10);
 	reader = finish();
-	hot = ask(reader, "gemm");
+	hot = query(reader, "gemm");
 	TS_CHECK(hot->is_exact);
 	TS_CHECK_INT(hot->launch_count, 2);
 	TS_CHECK_INT(hot->launches[0].stack, first);
@@ -287,7 +287,7 @@ TS_TEST(calls_in_calls)
 	ts_writer_add(writer, TS_TABLE_API_CALL, &inner, NULL);
 	sample(instruction("gemm", "a", 0), "wait", 10);
 	reader = finish();
-	hot = ask(reader, "gemm");
+	hot = query(reader, "gemm");
 	TS_CHECK_INT(hot->launch_count, 1);
 	TS_CHECK_INT(hot->launches[0].stack, stack);
 	ts_pc_samples_free(hot);
@@ -313,7 +313,7 @@ TS_TEST(rows_that_make_no_sense)
 	launch("(lost)", INT64_MAX, INT64_MAX, 666666, 0);
 	launch("(lost)", INT64_MIN + 1, INT64_MAX, 0, 555555);
 	reader = finish();
-	hot = ask(reader, "");
+	hot = query(reader, "");
 	TS_CHECK_INT(hot->kernel_count, 1);
 	TS_CHECK_INT(hot->kernels[0].samples, INT64_MAX);
 	TS_CHECK_INT(hot->instruction_count, 1);
@@ -339,13 +339,13 @@ TS_TEST(code)
 	object.blob = ts_writer_blob(writer, "code", 4);
 	ts_writer_add(writer, TS_TABLE_OBJECT, &object, NULL);
 	reader = finish();
-	hot = ask(reader, "gemm");
+	hot = query(reader, "gemm");
 	TS_CHECK_INT(ts_pc_samples_code(hot, &image, &bytes, &err), 0);
 	TS_CHECK_INT(bytes, 4);
 	TS_CHECK(memcmp(image, "code", 4) == 0);
 	free(image);
 	ts_pc_samples_free(hot);
-	hot = ask(reader, "other");
+	hot = query(reader, "other");
 	TS_CHECK_INT(ts_pc_samples_code(hot, &image, &bytes, &err), TS_ENOTFOUND);
 	ts_pc_samples_free(hot);
 	ts_reader_close(reader);

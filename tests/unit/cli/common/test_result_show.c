@@ -139,16 +139,16 @@ TS_TEST(text_cuts_lists_only)
 {
 	static const struct ts_result_column one[] = { { "n", "n", TS_CELL_INTEGER } };
 	struct ts_result result;
-	struct ts_result_table *list, *whole;
+	struct ts_result_table *list, *complete;
 	struct ts_error err;
 
 	ts_result_init(&result, 0);
 	list = ts_result_table(&result, "a_list", one, 1);
-	whole = ts_result_table(&result, "whole", one, 1);
+	complete = ts_result_table(&result, "whole", one, 1);
 	list->shown_rows = 2;
 	for (int64_t i = 0; i < 4; i++) {
 		ts_cell_integer(list, i);
-		ts_cell_integer(whole, i);
+		ts_cell_integer(complete, i);
 	}
 	TS_CHECK_INT(ts_result_show_text(&result, 0, &err), 0);
 	check_output("a list:\nn\n0\n1\n... 2 more rows (--top N, or --json)\n\n"

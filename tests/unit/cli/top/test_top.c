@@ -416,14 +416,15 @@ TS_TEST(devices_in_a_few_columns)
 TS_TEST(devices_that_do_not_fit)
 {
 	static const int numbers[] = { 0, 2, 4, 10, 12, 14 };
-	static const char whole[] = "As0,2,4,10,12,14";
+	static const char all_keys[] = "As0,2,4,10,12,14";
 	struct ts_top_device_list list = { .count = 0 };
 	char text[TS_TOP_CELL_BYTES];
 
 	for (size_t i = 0; i < TS_ARRAY_SIZE(numbers); i++)
 		ts_top_device_list_add(&list, "Ascend", numbers[i]);
-	TS_CHECK_STR(ts_top_device_list_format(&list, text, sizeof(whole)), whole);
-	TS_CHECK_STR(ts_top_device_list_format(&list, text, sizeof(whole) - 1), "As0,2,4,10,12+");
+	TS_CHECK_STR(ts_top_device_list_format(&list, text, sizeof(all_keys)), all_keys);
+	TS_CHECK_STR(ts_top_device_list_format(&list, text, sizeof(all_keys) - 1),
+		     "As0,2,4,10,12+");
 	TS_CHECK_STR(ts_top_device_list_format(&list, text, 13), "As0,2,4,10+");
 	TS_CHECK_STR(ts_top_device_list_format(&list, text, 11), "As0,2,4+");
 	TS_CHECK_STR(ts_top_device_list_format(&list, text, 4), "+");

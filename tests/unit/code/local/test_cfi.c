@@ -14,97 +14,97 @@
 #define FUNCTION_BYTES 0x100u
 
 /* A .eh_frame under construction. */
-struct made {
+struct fixture {
 	uint8_t bytes[4096];
 	size_t count;
 	size_t record; /* start of the open record */
 	struct ts_cfi cfi;
 };
 
-static void add(struct made *made, const void *bytes, size_t count)
+static void add(struct fixture *fixture, const void *bytes, size_t count)
 {
-	memcpy(made->bytes + made->count, bytes, count);
-	made->count += count;
+	memcpy(fixture->bytes + fixture->count, bytes, count);
+	fixture->count += count;
 }
 
-static void add_u32(struct made *made, uint32_t value)
+static void add_u32(struct fixture *fixture, uint32_t value)
 {
-	add(made, &value, sizeof(value));
+	add(fixture, &value, sizeof(value));
 }
 
-static void open_record(struct made *made)
+static void open_record(struct fixture *fixture)
 {
-	made->record = made->count;
-	add_u32(made, 0);
+	fixture->record = fixture->count;
+	add_u32(fixture, 0);
 }
 
-static void close_record(struct made *made)
+static void close_record(struct fixture *fixture)
 {
 	uint32_t bytes;
 
-	while ((made->count - made->record) % 8 != 4)
-		made->bytes[made->count++] = 0; /* nop */
-	bytes = (uint32_t)(made->count - made->record - 4);
-	memcpy(made->bytes + made->record, &bytes, sizeof(bytes));
+	while ((fixture->count - fixture->record) % 8 != 4)
+		fixture->bytes[fixture->count++] = 0; /* nop */
+	bytes = (uint32_t)(fixture->count - fixture->record - 4);
+	memcpy(fixture->bytes + fixture->record, &bytes, sizeof(bytes));
 }
 
 /* "zR": pc-relative addresses, as compilers write them. cfa = r7 + 8, r16 at cfa - 8. */
-static void add_common(struct made *made, const char *letters)
+static void add_common(struct fixture *fixture, const char *letters)
 {
 	static const uint8_t factors[] = { 1 /* code */, 0x78 /* data: -8 */, 16 };
 	static const uint8_t augmentation[] = { 1, 0x1b };
 	static const uint8_t program[] = { 0x0c, 7, 8, 0x80 | 16, 1 };
 
-	open_record(made);
-	add_u32(made, 0);
-	add(made, "\1", 1);
-	add(made, letters, strlen(letters) + 1);
-	add(made, factors, sizeof(factors));
+	open_record(fixture);
+	add_u32(fixture, 0);
+	add(fixture, "\1", 1);
+	add(fixture, letters, strlen(letters) + 1);
+	add(fixture, factors, sizeof(factors));
 	if (*letters == 'z')
-		add(made, augmentation, sizeof(augmentation));
-	add(made, program, sizeof(program));
-	close_record(made);
+		add(fixture, augmentation, sizeof(augmentation));
+	add(fixture, program, sizeof(program));
+	close_record(fixture);
 }
 
-static void add_frame(struct made *made, uint64_t start, const uint8_t *program, size_t bytes)
+static void add_frame(struct fixture *fixture, uint64_t start, const uint8_t *program, size_t bytes)
 {
-	open_record(made);
-	add_u32(made, (uint32_t)made->count);
-	add_u32(made, (uint32_t)(start - (FRAMES_ADDRESS + made->count)));
-	add_u32(made, FUNCTION_BYTES);
-	add(made, "", 1);
-	add(made, program, bytes);
-	close_record(made);
+	open_record(fixture);
+	add_u32(fixture, (uint32_t)fixture->count);
+	add_u32(fixture, (uint32_t)(start - (FRAMES_ADDRESS + fixture->count)));
+	add_u32(fixture, FUNCTION_BYTES);
+	add(fixture, "", 1);
+	add(fixture, program, bytes);
+	close_record(fixture);
 }
 
-static struct made *make(const char *letters, const uint8_t *program, size_t bytes)
+static struct fixture *make(const char *letters, const uint8_t *program, size_t bytes)
 {
-	struct made *made = calloc(1, sizeof(*made));
+	struct fixture *fixture = calloc(1, sizeof(*fixture));
 
-	TS_CHECK(made != NULL);
-	add_common(made, letters);
-	add_frame(made, FUNCTION, program, bytes);
-	made->cfi = (struct ts_cfi){ .machine = EM_X86_64,
-				     .make_entries = ts_cfi_make_entries,
-				     .frames = made->bytes,
-				     .frames_bytes = made->count,
-				     .frames_address = FRAMES_ADDRESS };
-	return made;
+	TS_CHECK(fixture != NULL);
+	add_common(fixture, letters);
+	add_frame(fixture, FUNCTION, program, bytes);
+	fixture->cfi = (struct ts_cfi){ .machine = EM_X86_64,
+					.make_entries = ts_cfi_make_entries,
+					.frames = fixture->bytes,
+					.frames_bytes = fixture->count,
+					.frames_address = FRAMES_ADDRESS };
+	return fixture;
 }
 
-static void free_made(struct made *made)
+static void free_fixture(struct fixture *fixture)
 {
-	ts_cfi_release(&made->cfi);
-	free(made);
+	ts_cfi_release(&fixture->cfi);
+	free(fixture);
 }
 
 /* Runs a program up to an address of the function. */
 static bool run(const uint8_t *program, size_t bytes, uint64_t offset, struct ts_cfi_row *ret_row)
 {
-	struct made *made = make("zR", program, bytes);
-	bool is_found = ts_cfi_find(&made->cfi, FUNCTION + offset, ret_row);
+	struct fixture *fixture = make("zR", program, bytes);
+	bool is_found = ts_cfi_find(&fixture->cfi, FUNCTION + offset, ret_row);
 
-	free_made(made);
+	free_fixture(fixture);
 	return is_found;
 }
 
@@ -234,12 +234,12 @@ TS_TEST(signed_return_addresses)
 
 TS_TEST(signal_frames)
 {
-	struct made *made = make("zRS", (const uint8_t[]){ 0 }, 1);
+	struct fixture *fixture = make("zRS", (const uint8_t[]){ 0 }, 1);
 	struct ts_cfi_row row;
 
-	TS_CHECK(ts_cfi_find(&made->cfi, FUNCTION, &row));
+	TS_CHECK(ts_cfi_find(&fixture->cfi, FUNCTION, &row));
 	TS_CHECK(row.is_signal);
-	free_made(made);
+	free_fixture(fixture);
 }
 
 TS_TEST(addresses_outside_have_no_row)
@@ -253,34 +253,34 @@ TS_TEST(addresses_outside_have_no_row)
 
 TS_TEST(many_functions_in_any_order)
 {
-	struct made *made = make("zR", (const uint8_t[]){ 0x0e, 8 }, 2);
+	struct fixture *fixture = make("zR", (const uint8_t[]){ 0x0e, 8 }, 2);
 	struct ts_cfi_row row;
 
 	for (uint8_t i = 10; i > 0; i--)
-		add_frame(made, FUNCTION + i * 0x1000u, (const uint8_t[]){ 0x0e, i }, 2);
-	made->cfi.frames_bytes = made->count;
+		add_frame(fixture, FUNCTION + i * 0x1000u, (const uint8_t[]){ 0x0e, i }, 2);
+	fixture->cfi.frames_bytes = fixture->count;
 	for (uint8_t i = 10; i > 0; i--) {
-		TS_CHECK(ts_cfi_find(&made->cfi, FUNCTION + i * 0x1000u + 5, &row));
+		TS_CHECK(ts_cfi_find(&fixture->cfi, FUNCTION + i * 0x1000u + 5, &row));
 		TS_CHECK_INT(row.frame.value, i);
-		TS_CHECK(!ts_cfi_find(&made->cfi, FUNCTION + i * 0x1000u - 5, &row));
+		TS_CHECK(!ts_cfi_find(&fixture->cfi, FUNCTION + i * 0x1000u - 5, &row));
 	}
-	free_made(made);
+	free_fixture(fixture);
 }
 
 TS_TEST(nonsense_is_refused)
 {
 	struct ts_cfi_row row;
-	struct made *made;
+	struct fixture *fixture;
 
 	TS_CHECK(!RUN(&row, 0, 0x3f));                   /* no such instruction */
 	TS_CHECK(!RUN(&row, 0, 0x0c, 40, 8));            /* no such register */
 	TS_CHECK(!RUN(&row, 0, 0x0f, 100, 0x77));        /* an expression beyond the end */
 	TS_CHECK(!RUN(&row, 0, 0x0f, 1, 0x50, 0x0e, 8)); /* an offset to an invalid register */
 	for (size_t cut = 1; cut < 60; cut++) {
-		made = make("zR", (const uint8_t[]){ 0x0e, 16 }, 2);
-		made->cfi.frames_bytes -= TS_MIN(cut, made->cfi.frames_bytes);
-		TS_CHECK(!ts_cfi_find(&made->cfi, FUNCTION, &row));
-		free_made(made);
+		fixture = make("zR", (const uint8_t[]){ 0x0e, 16 }, 2);
+		fixture->cfi.frames_bytes -= TS_MIN(cut, fixture->cfi.frames_bytes);
+		TS_CHECK(!ts_cfi_find(&fixture->cfi, FUNCTION, &row));
+		free_fixture(fixture);
 	}
 }
 
@@ -290,12 +290,12 @@ TS_TEST(damage_does_no_harm)
 
 	srand(1);
 	for (int round = 0; round < 5000; round++) {
-		struct made *made = make("zR", (const uint8_t[]){ PROLOGUE, WIDE }, 24);
+		struct fixture *fixture = make("zR", (const uint8_t[]){ PROLOGUE, WIDE }, 24);
 
 		for (int i = 0; i < 3; i++)
-			made->bytes[(size_t)rand() % made->count] = (uint8_t)rand();
-		ts_cfi_find(&made->cfi, FUNCTION + (unsigned int)rand() % 64, &row);
-		free_made(made);
+			fixture->bytes[(size_t)rand() % fixture->count] = (uint8_t)rand();
+		ts_cfi_find(&fixture->cfi, FUNCTION + (unsigned int)rand() % 64, &row);
+		free_fixture(fixture);
 	}
 }
 

@@ -67,9 +67,9 @@ static __thread bool is_taking; /* handlers that interrupt it remember nothing *
 static void take_both(const struct ts_local_unwind_registers *captured,
 		      struct ts_local_unwind_stack *ours)
 {
-	static __thread uint64_t room[MAX_FRAMES];
-	uint64_t own_room[MAX_FRAMES];
-	struct ts_local_unwind_stack plain = { .pcs = is_taking ? own_room : room,
+	static __thread uint64_t frames_buffer[MAX_FRAMES];
+	uint64_t stack_buffer[MAX_FRAMES];
+	struct ts_local_unwind_stack plain = { .pcs = is_taking ? stack_buffer : frames_buffer,
 					       .capacity = MAX_FRAMES };
 	bool is_nested = is_taking;
 
@@ -87,7 +87,7 @@ static void take_both(const struct ts_local_unwind_registers *captured,
 }
 
 /* Their first frame is this function, which ours omits. */
-__attribute__((noinline)) static enum ts_local_unwind_end compare_here(void)
+__attribute__((noinline)) static enum ts_local_unwind_end compare_stacks(void)
 {
 	uint64_t pcs[MAX_FRAMES];
 	struct ts_local_unwind_stack ours = { .pcs = pcs, .capacity = MAX_FRAMES };
@@ -133,54 +133,55 @@ __attribute__((noinline)) static void plain(struct path *path)
 	sink++;
 }
 
-__attribute__((noinline)) static void with_room(struct path *path)
+__attribute__((noinline)) static void with_buffer(struct path *path)
 {
-	char room[1500];
+	char frames_buffer[1500];
 
-	memset(room, (int)path->left, sizeof(room));
+	memset(frames_buffer, (int)path->left, sizeof(frames_buffer));
 	go_on(path);
-	sink += (unsigned char)room[path->left % sizeof(room)];
+	sink += (unsigned char)frames_buffer[path->left % sizeof(frames_buffer)];
 }
 
-__attribute__((noinline)) static void with_variable_room(struct path *path)
+__attribute__((noinline)) static void with_variable_buffer(struct path *path)
 {
 	size_t bytes = 1 + draw(path, 300);
-	char room[bytes];
+	char frames_buffer[bytes];
 
-	memset(room, 1, bytes);
+	memset(frames_buffer, 1, bytes);
 	go_on(path);
-	sink += (unsigned char)room[bytes / 2];
+	sink += (unsigned char)frames_buffer[bytes / 2];
 }
 
 __attribute__((noinline)) static void with_alloca(struct path *path)
 {
-	char *room = __builtin_alloca(16 + draw(path, 200));
+	char *frames_buffer = __builtin_alloca(16 + draw(path, 200));
 
-	room[8] = 1;
+	frames_buffer[8] = 1;
 	go_on(path);
-	sink += (unsigned char)room[8];
+	sink += (unsigned char)frames_buffer[8];
 }
 
 /* On x86_64 the frame is then found through memory. */
 __attribute__((noinline)) static void realigned(struct path *path)
 {
-	_Alignas(64) char room[128];
+	_Alignas(64) char frames_buffer[128];
 
-	memset(room, 2, sizeof(room));
+	memset(frames_buffer, 2, sizeof(frames_buffer));
 	go_on(path);
-	sink += (unsigned char)room[path->left % sizeof(room)];
+	sink += (unsigned char)frames_buffer[path->left % sizeof(frames_buffer)];
 }
 
 __attribute__((noinline)) static void realigned_and_variable(struct path *path)
 {
-	_Alignas(128) char room[128];
+	_Alignas(128) char frames_buffer[128];
 	size_t bytes = 1 + draw(path, 100);
 	char more[bytes];
 
-	memset(room, 2, sizeof(room));
+	memset(frames_buffer, 2, sizeof(frames_buffer));
 	memset(more, 3, bytes);
 	go_on(path);
-	sink += (unsigned char)room[path->left % sizeof(room)] + (unsigned char)more[bytes / 2];
+	sink += (unsigned char)frames_buffer[path->left % sizeof(frames_buffer)] +
+		(unsigned char)more[bytes / 2];
 }
 
 __attribute__((noinline)) static void many_registers(struct path *path)
@@ -245,8 +246,8 @@ __attribute__((noinline)) static void by_noreturn(struct path *path)
 
 static void (*const shapes[])(struct path *path) = {
 	plain,
-	with_room,
-	with_variable_room,
+	with_buffer,
+	with_variable_buffer,
 	with_alloca,
 	realigned,
 	realigned_and_variable,
@@ -262,7 +263,7 @@ static void go_on(struct path *path)
 
 	if (path->wanted && draw(path, 3) == 0) {
 		path->wanted--;
-		compare_here();
+		compare_stacks();
 	}
 	if (!path->wanted || !path->left)
 		return;
@@ -347,24 +348,25 @@ TWIN(third_twin, 3)
 
 __attribute__((noinline)) static void with_alloca_below(struct path *path, unsigned int level)
 {
-	char *room = __builtin_alloca(16 + 16 * draw(path, 4));
+	char *frames_buffer = __builtin_alloca(16 + 16 * draw(path, 4));
 
-	room[8] = 1;
+	frames_buffer[8] = 1;
 	go_down(path, level);
-	sink += (unsigned char)room[8];
+	sink += (unsigned char)frames_buffer[8];
 }
 
 /* Its frame is found through memory or the frame pointer. */
 __attribute__((noinline)) static void realigned_below(struct path *path, unsigned int level)
 {
-	_Alignas(64) char room[64];
+	_Alignas(64) char frames_buffer[64];
 	size_t bytes = 1 + 16 * draw(path, 3);
 	char more[bytes];
 
-	memset(room, 2, sizeof(room));
+	memset(frames_buffer, 2, sizeof(frames_buffer));
 	memset(more, 3, bytes);
 	go_down(path, level);
-	sink += (unsigned char)room[level % sizeof(room)] + (unsigned char)more[bytes / 2];
+	sink += (unsigned char)frames_buffer[level % sizeof(frames_buffer)] +
+		(unsigned char)more[bytes / 2];
 }
 
 __attribute__((noinline)) static void again_and_again(struct path *path, unsigned int turns)
@@ -372,7 +374,7 @@ __attribute__((noinline)) static void again_and_again(struct path *path, unsigne
 	if (turns)
 		again_and_again(path, turns - 1);
 	else
-		compare_here();
+		compare_stacks();
 	sink++;
 }
 
@@ -384,12 +386,12 @@ static void go_down(struct path *path, unsigned int level)
 
 	if (level == LEVELS) {
 		again_and_again(path, draw(path, 16) ? 0 : draw(path, 300));
-		compare_here();
+		compare_stacks();
 		return;
 	}
 	below[chosen[level]](path, level + 1);
 	if (draw(path, LEVELS) == 0)
-		compare_here();
+		compare_stacks();
 }
 
 TS_TEST(like_the_last_but_for_some_frames)
@@ -409,10 +411,12 @@ TS_TEST(like_the_last_but_for_some_frames)
 
 /* From one call site, so that stacks are equal. */
 __attribute__((noinline)) static uint64_t take_outermost(struct ts_local_unwind_last *last,
-							 size_t room)
+							 size_t frames_buffer)
 {
 	static uint64_t pcs[MAX_FRAMES];
-	struct ts_local_unwind_stack stack = { .pcs = pcs, .capacity = room, .last = last };
+	struct ts_local_unwind_stack stack = { .pcs = pcs,
+					       .capacity = frames_buffer,
+					       .last = last };
 	struct ts_local_unwind_registers captured;
 
 	ts_local_unwind_capture(&captured);
@@ -422,7 +426,7 @@ __attribute__((noinline)) static uint64_t take_outermost(struct ts_local_unwind_
 	return pcs[stack.count - 1];
 }
 
-enum change { NOTHING, A_FRAME, A_WORD, THE_GENERATION, THE_STACK, THE_ROOM, CHANGES };
+enum change { NOTHING, A_FRAME, A_WORD, THE_GENERATION, THE_STACK, THE_BUFFER, CHANGES };
 
 /* Changes the remembered stack, which shows whether it was used. */
 TS_TEST(what_is_remembered_is_used_while_it_is_true)
@@ -443,15 +447,15 @@ TS_TEST(what_is_remembered_is_used_while_it_is_true)
 		last.word[TS_LOCAL_UNWIND_LAST_WORDS - 1].value += change == A_WORD;
 		last.generation += change == THE_GENERATION;
 		last.bounds.high += change == THE_STACK ? 16 : 0;
-		found = take_outermost(&last, change == THE_ROOM ? count - 1 : MAX_FRAMES);
+		found = take_outermost(&last, change == THE_BUFFER ? count - 1 : MAX_FRAMES);
 		if (change == NOTHING) {
 			outermost = found;
 			count = seen_count;
 			continue;
 		}
-		TS_CHECK_INT(seen_end, change == THE_ROOM ? TS_LOCAL_UNWIND_TOO_DEEP
-							  : TS_LOCAL_UNWIND_COMPLETE);
-		if (change != THE_ROOM)
+		TS_CHECK_INT(seen_end, change == THE_BUFFER ? TS_LOCAL_UNWIND_TOO_DEEP
+							    : TS_LOCAL_UNWIND_COMPLETE);
+		if (change != THE_BUFFER)
 			TS_CHECK_INT(found, is_used ? 42 : outermost);
 		if (is_used)
 			*remembered = outermost;
@@ -506,7 +510,7 @@ static void
 handle(int number)
 {
 	(void)number;
-	compare_here();
+	compare_stacks();
 }
 
 static void set_handler(int number, int flags)
@@ -529,8 +533,8 @@ TS_TEST(through_signals)
 
 TS_TEST(through_signals_on_a_stack_of_their_own)
 {
-	static char room[65536];
-	stack_t stack = { .ss_sp = room, .ss_size = sizeof(room) };
+	static char frames_buffer[65536];
+	stack_t stack = { .ss_sp = frames_buffer, .ss_size = sizeof(frames_buffer) };
 
 	reset();
 	TS_CHECK_INT(sigaltstack(&stack, NULL), 0);
@@ -548,7 +552,7 @@ TS_TEST(through_signals_on_a_stack_of_their_own)
  * Interrupts at any instruction, with frames half set up or half torn down. Each signal requests
  * the next, so slow machines make progress.
  */
-static void ask_for_signal(long after_us)
+static void request_signal(long after_us)
 {
 	struct itimerval once = { { 0, 0 }, { 0, after_us } };
 
@@ -562,8 +566,8 @@ static void
 handle_alarm(int number)
 {
 	(void)number;
-	compare_here();
-	ask_for_signal(100 + compared % 37);
+	compare_stacks();
+	request_signal(100 + compared % 37);
 }
 
 TS_TEST(interrupted_anywhere)
@@ -573,20 +577,20 @@ TS_TEST(interrupted_anywhere)
 
 	reset();
 	TS_CHECK_INT(sigaction(SIGALRM, &action, NULL), 0);
-	ask_for_signal(100);
+	request_signal(100);
 	while (__atomic_load_n(&compared, __ATOMIC_RELAXED) < 1000) {
 		path.left = 30;
 		while (path.left--)
 			shapes[draw(&path, 8)](&path);
 	}
-	ask_for_signal(0);
+	request_signal(0);
 	TS_CHECK_INT(differing, 0);
 }
 
 /* ---- ends of stacks ---- */
 
 /* Only the frame's own page of a foreign stack is read: the frame must be small. */
-__attribute__((noinline)) static void look_here(void)
+__attribute__((noinline)) static void look(void)
 {
 	static uint64_t pcs[MAX_FRAMES];
 	struct ts_local_unwind_stack stack = { .pcs = pcs,
@@ -603,14 +607,14 @@ __attribute__((noinline)) static void look_here(void)
 
 __attribute__((noinline)) static void look_from_below(unsigned int depth)
 {
-	char room[512];
+	char frames_buffer[512];
 
-	memset(room, (int)depth, sizeof(room));
+	memset(frames_buffer, (int)depth, sizeof(frames_buffer));
 	if (depth)
 		look_from_below(depth - 1);
 	else
-		look_here();
-	sink += (unsigned char)room[depth % sizeof(room)];
+		look();
+	sink += (unsigned char)frames_buffer[depth % sizeof(frames_buffer)];
 }
 
 static ucontext_t fibre_context, main_context;
@@ -628,7 +632,7 @@ TS_TEST(fibres_end_with_a_marker)
 		mmap(NULL, bytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
 
 	TS_CHECK(memory != MAP_FAILED);
-	look_here();
+	look();
 	TS_CHECK_INT(seen_end, TS_LOCAL_UNWIND_COMPLETE);
 	TS_CHECK_INT(getcontext(&fibre_context), 0);
 	fibre_context.uc_stack = (stack_t){ .ss_sp = memory, .ss_size = bytes };
@@ -638,16 +642,16 @@ TS_TEST(fibres_end_with_a_marker)
 	TS_CHECK_INT(seen_end, TS_LOCAL_UNWIND_OTHER_STACK);
 	TS_CHECK(seen_count >= 1 && seen_count < 20);
 	munmap(memory, bytes);
-	look_here();
+	look();
 	TS_CHECK_INT(seen_end, TS_LOCAL_UNWIND_COMPLETE);
 }
 
 /* Calls the given function. */
 #if defined(__x86_64__)
-static const unsigned char made_code[] = { 0x48, 0x83, 0xec, 0x08, 0xff, 0xd7,
-					   0x48, 0x83, 0xc4, 0x08, 0xc3 };
+static const unsigned char generated_code[] = { 0x48, 0x83, 0xec, 0x08, 0xff, 0xd7,
+						0x48, 0x83, 0xc4, 0x08, 0xc3 };
 #else
-static const unsigned int made_code[] = { 0xa9bf7bfd, 0xd63f0000, 0xa8c17bfd, 0xd65f03c0 };
+static const unsigned int generated_code[] = { 0xa9bf7bfd, 0xd63f0000, 0xa8c17bfd, 0xd65f03c0 };
 #endif
 
 TS_TEST(code_made_at_run_time_ends_with_a_marker)
@@ -656,11 +660,11 @@ TS_TEST(code_made_at_run_time_ends_with_a_marker)
 	void (*call)(void (*function)(void));
 
 	TS_CHECK(code != MAP_FAILED);
-	memcpy(code, made_code, sizeof(made_code));
+	memcpy(code, generated_code, sizeof(generated_code));
 	TS_CHECK_INT(mprotect(code, 4096, PROT_READ | PROT_EXEC), 0);
-	__builtin___clear_cache(code, code + sizeof(made_code));
+	__builtin___clear_cache(code, code + sizeof(generated_code));
 	memcpy(&call, &code, sizeof(call));
-	call(look_here);
+	call(look);
 	TS_CHECK_INT(seen_end, TS_LOCAL_UNWIND_NO_TABLES);
 	TS_CHECK_INT(seen_count, 1);
 	TS_CHECK(seen_last > (uint64_t)(uintptr_t)code &&
@@ -680,7 +684,7 @@ TS_TEST(deep_stacks_keep_the_inner_frames)
 
 static void compare_back(void)
 {
-	compare_here();
+	compare_stacks();
 }
 
 static uint64_t call_back_from(const char *file)
@@ -710,7 +714,7 @@ TS_TEST(libraries_that_take_the_place_of_others)
 	unsigned int same = 0;
 
 	reset();
-	compare_here(); /* anything it maps is mapped before the libraries */
+	compare_stacks(); /* anything it maps is mapped before the libraries */
 	first = call_back_from("libcalled_back_small.so");
 	for (unsigned int i = 0; i < 4; i++) {
 		/* The same return addresses, if possible: unloading is noticed in time. */
@@ -728,9 +732,9 @@ TS_TEST(modules_are_described)
 {
 	struct ts_local_unwind_module module;
 
-	TS_CHECK(ts_local_unwind_find_module((uint64_t)(uintptr_t)look_here, &module));
+	TS_CHECK(ts_local_unwind_find_module((uint64_t)(uintptr_t)look, &module));
 	TS_CHECK_STR(module.path, "");
-	TS_CHECK((uint64_t)(uintptr_t)look_here - module.start < module.bytes);
+	TS_CHECK((uint64_t)(uintptr_t)look - module.start < module.bytes);
 	TS_CHECK(ts_local_unwind_find_module((uint64_t)(uintptr_t)dlsym(RTLD_DEFAULT, "getppid"),
 					     &module));
 	TS_CHECK(strstr(module.path, "libc.so") != NULL);

@@ -4,7 +4,7 @@
 
 #include "unit/export/export_support.h"
 
-struct told {
+struct reported {
 	uint64_t rows;
 	char table[32], reason[64];
 	unsigned int calls;
@@ -12,25 +12,25 @@ struct told {
 
 static void note(void *context, const char *table, uint64_t rows, const char *reason)
 {
-	struct told *told = context;
+	struct reported *reported = context;
 
-	told->rows += rows;
-	told->calls++;
-	snprintf(told->table, sizeof(told->table), "%s", table);
-	snprintf(told->reason, sizeof(told->reason), "%s", reason);
+	reported->rows += rows;
+	reported->calls++;
+	snprintf(reported->table, sizeof(reported->table), "%s", table);
+	snprintf(reported->reason, sizeof(reported->reason), "%s", reason);
 }
 
-static struct ts_reader *open_made(struct made *made)
+static struct ts_reader *open_fixture(struct fixture *fixture)
 {
 	struct ts_reader *reader;
 	struct ts_error err = { 0 };
 
-	if (ts_writer_finish(made->writer, &err))
+	if (ts_writer_finish(fixture->writer, &err))
 		ts_test_fail(__FILE__, __LINE__, "%s", err.message);
-	ts_writer_close(made->writer);
-	if (ts_reader_open(&reader, made->path, &err))
+	ts_writer_close(fixture->writer);
+	if (ts_reader_open(&reader, fixture->path, &err))
 		ts_test_fail(__FILE__, __LINE__, "%s", err.message);
-	unlink(made->path);
+	unlink(fixture->path);
 	return reader;
 }
 
@@ -74,9 +74,9 @@ static void check_csv(int line, struct ts_reader *reader, const struct ts_export
 					       __VA_ARGS__ },                            \
 		  expected)
 
-static int64_t string_of(struct made *made, const char *text, size_t length)
+static int64_t string_of(struct fixture *fixture, const char *text, size_t length)
 {
-	return ts_writer_string(made->writer, text, length);
+	return ts_writer_string(fixture->writer, text, length);
 }
 
 TS_TEST(csv_texts_are_quoted_where_needed)
@@ -84,10 +84,10 @@ TS_TEST(csv_texts_are_quoted_where_needed)
 	static const char nul[] = "a\0b";
 	struct ts_meta_row row = ts_meta_none;
 	struct ts_reader *reader;
-	struct made made;
+	struct fixture fixture;
 
-	make_trace(&made, 0);
-	row.value = string_of(&made, "[1, \"x\"]", 8);
+	make_trace(&fixture, 0);
+	row.value = string_of(&fixture, "[1, \"x\"]", 8);
 	for (unsigned int i = 0; i < 8; i++) {
 		static const struct {
 			const char *text;
@@ -97,11 +97,11 @@ TS_TEST(csv_texts_are_quoted_where_needed)
 			{ nul, 3 },     { "\xff\xc3(", 3 }, { " x", 2 },        { "\xc3\xa9", 2 },
 		};
 
-		row.key = string_of(&made, texts[i].text, texts[i].length);
-		TS_CHECK_INT(ts_writer_add(made.writer, TS_TABLE_META, &row, NULL), 0);
+		row.key = string_of(&fixture, texts[i].text, texts[i].length);
+		TS_CHECK_INT(ts_writer_add(fixture.writer, TS_TABLE_META, &row, NULL), 0);
 		row.value = 0;
 	}
-	reader = open_made(&made);
+	reader = open_fixture(&fixture);
 	CHECK_CSV(
 		reader,
 		"source,source_name,process,process_pid,process_name,thread,thread_pid,thread_tid,"
@@ -123,22 +123,22 @@ TS_TEST(csv_numbers_and_what_has_no_value)
 {
 	struct ts_torch_trace_row row = ts_torch_trace_none;
 	struct ts_reader *reader;
-	struct made made;
+	struct fixture fixture;
 
-	make_trace(&made, 0);
+	make_trace(&fixture, 0);
 	row.start = INT64_MIN + 1;
 	row.stage = TS_STAGE_BACKWARD;
 	row.allocated = 0.1;
 	row.max_allocated = INFINITY;
 	row.cached = -INFINITY;
 	row.duration = NAN;
-	TS_CHECK_INT(ts_writer_add(made.writer, TS_TABLE_TORCH_TRACE, &row, NULL), 0);
+	TS_CHECK_INT(ts_writer_add(fixture.writer, TS_TABLE_TORCH_TRACE, &row, NULL), 0);
 	row = ts_torch_trace_none;
 	row.start = INT64_MAX;
 	row.step = -3;
 	row.stage = 77;
-	TS_CHECK_INT(ts_writer_add(made.writer, TS_TABLE_TORCH_TRACE, &row, NULL), 0);
-	reader = open_made(&made);
+	TS_CHECK_INT(ts_writer_add(fixture.writer, TS_TABLE_TORCH_TRACE, &row, NULL), 0);
+	reader = open_fixture(&fixture);
 	CHECK_CSV(reader,
 		  "start,process,process_pid,process_name,thread,thread_pid,thread_tid,thread_name,"
 		  "step,seq,module,stage,allocated,max_allocated,cached,duration\n"
@@ -152,23 +152,23 @@ TS_TEST(csv_entities_are_as_they_were_last)
 {
 	struct ts_process_row row = ts_process_none;
 	struct ts_reader *reader;
-	struct made made;
+	struct fixture fixture;
 
-	make_trace(&made, 0);
-	row.id = ts_writer_new_id(made.writer, TS_TABLE_PROCESS);
+	make_trace(&fixture, 0);
+	row.id = ts_writer_new_id(fixture.writer, TS_TABLE_PROCESS);
 	row.pid = 5;
-	row.name = text_id(&made, "old");
-	TS_CHECK_INT(ts_writer_add(made.writer, TS_TABLE_PROCESS, &row, NULL), 0);
-	make_thread(&made, make_process(&made, 6, NULL, 9), 7, "t");
-	row.name = text_id(&made, "new");
+	row.name = text_id(&fixture, "old");
+	TS_CHECK_INT(ts_writer_add(fixture.writer, TS_TABLE_PROCESS, &row, NULL), 0);
+	make_thread(&fixture, make_process(&fixture, 6, NULL, 9), 7, "t");
+	row.name = text_id(&fixture, "new");
 	row.pid = TS_ABSENT;
-	row.pid_text = text_id(&made, "five");
-	TS_CHECK_INT(ts_writer_add(made.writer, TS_TABLE_PROCESS, &row, NULL), 0);
+	row.pid_text = text_id(&fixture, "five");
+	TS_CHECK_INT(ts_writer_add(fixture.writer, TS_TABLE_PROCESS, &row, NULL), 0);
 	row = ts_process_none;
-	row.id = ts_writer_new_id(made.writer, TS_TABLE_PROCESS);
+	row.id = ts_writer_new_id(fixture.writer, TS_TABLE_PROCESS);
 	row.parent = 1;
-	TS_CHECK_INT(ts_writer_add(made.writer, TS_TABLE_PROCESS, &row, NULL), 0);
-	reader = open_made(&made);
+	TS_CHECK_INT(ts_writer_add(fixture.writer, TS_TABLE_PROCESS, &row, NULL), 0);
+	reader = open_fixture(&fixture);
 	CHECK_CSV(
 		reader,
 		"id,source,source_name,host,pid,pid_text,parent,parent_pid,parent_name,name,labels,"
@@ -187,11 +187,11 @@ TS_TEST(csv_entities_are_as_they_were_last)
 TS_TEST(csv_dictionaries_have_ids)
 {
 	struct ts_reader *reader;
-	struct made made;
+	struct fixture fixture;
 
-	make_trace(&made, 0);
-	make_stack(&made, "main;a.py:work:3");
-	reader = open_made(&made);
+	make_trace(&fixture, 0);
+	make_stack(&fixture, "main;a.py:work:3");
+	reader = open_fixture(&fixture);
 	CHECK_CSV(reader,
 		  "id,parent,parent_function,frame,frame_function\n"
 		  "1,,,1,main\n"
@@ -204,36 +204,36 @@ TS_TEST(csv_long_bytes_are_left_out_and_told)
 {
 	static char bytes[5000];
 	struct ts_export_options options = { .size = sizeof(options), .table = "blob" };
-	struct told told = { 0 };
+	struct reported reported = { 0 };
 	struct ts_reader *reader;
-	struct made made;
+	struct fixture fixture;
 	char *text;
 
-	make_trace(&made, 0);
-	TS_CHECK(ts_writer_blob(made.writer, "\x00\x7f\xff", 3) > 0);
-	TS_CHECK(ts_writer_blob(made.writer, bytes, 4096) > 0);
-	TS_CHECK(ts_writer_blob(made.writer, bytes, sizeof(bytes)) > 0);
-	reader = open_made(&made);
+	make_trace(&fixture, 0);
+	TS_CHECK(ts_writer_blob(fixture.writer, "\x00\x7f\xff", 3) > 0);
+	TS_CHECK(ts_writer_blob(fixture.writer, bytes, 4096) > 0);
+	TS_CHECK(ts_writer_blob(fixture.writer, bytes, sizeof(bytes)) > 0);
+	reader = open_fixture(&fixture);
 	options.left_out = note;
-	options.context = &told;
+	options.context = &reported;
 	text = write_csv(reader, &options, 0, NULL);
 	TS_CHECK(strstr(text, ",3,,007fff\n") != NULL);
 	TS_CHECK(strstr(text, ",5000,,\n") != NULL);
 	TS_CHECK(strstr(text, ",4096,,0000") != NULL);
 	free(text);
-	TS_CHECK_INT((int64_t)told.rows, 1);
-	TS_CHECK_STR(told.table, "blob");
+	TS_CHECK_INT((int64_t)reported.rows, 1);
+	TS_CHECK_STR(reported.table, "blob");
 	ts_reader_close(reader);
 }
 
-static void make_slice(struct made *made, int64_t start, int64_t duration, const char *name)
+static void make_slice(struct fixture *fixture, int64_t start, int64_t duration, const char *name)
 {
 	struct ts_slice_row row = ts_slice_none;
 
 	row.start = start;
 	row.duration = duration;
-	row.name = text_id(made, name);
-	TS_CHECK_INT(ts_writer_add(made->writer, TS_TABLE_SLICE, &row, NULL), 0);
+	row.name = text_id(fixture, name);
+	TS_CHECK_INT(ts_writer_add(fixture->writer, TS_TABLE_SLICE, &row, NULL), 0);
 }
 
 static unsigned int count_lines(struct ts_reader *reader, int64_t from, int64_t to, uint64_t limit)
@@ -253,15 +253,15 @@ static unsigned int count_lines(struct ts_reader *reader, int64_t from, int64_t 
 TS_TEST(csv_takes_what_touches_a_range)
 {
 	struct ts_reader *reader;
-	struct made made;
+	struct fixture fixture;
 
 	/* Chunks of few rows, some of which are skipped entirely. */
-	make_trace(&made, 4);
+	make_trace(&fixture, 4);
 	for (int64_t i = 0; i < 40; i++)
-		make_slice(&made, 100 * i, 10, "x");
-	make_slice(&made, 50, -1, "never ends");
-	make_slice(&made, 60, 3000, "long");
-	reader = open_made(&made);
+		make_slice(&fixture, 100 * i, 10, "x");
+	make_slice(&fixture, 50, -1, "never ends");
+	make_slice(&fixture, 60, 3000, "long");
+	reader = open_fixture(&fixture);
 	TS_CHECK_INT(count_lines(reader, 0, 0, 0), 42);
 	TS_CHECK_INT(count_lines(reader, 0, 0, 7), 7);
 	TS_CHECK_INT(count_lines(reader, 1000, 1100, 0), 4);
@@ -277,10 +277,10 @@ TS_TEST(csv_refuses_what_is_no_table_of_the_file)
 {
 	static const char *const names[] = { NULL, "slise", "index", "shape", "edge", "state" };
 	struct ts_reader *reader;
-	struct made made;
+	struct fixture fixture;
 
-	make_trace(&made, 0);
-	reader = open_made(&made);
+	make_trace(&fixture, 0);
+	reader = open_fixture(&fixture);
 	for (size_t i = 0; i < TS_ARRAY_SIZE(names); i++) {
 		struct ts_export_options options = { .size = sizeof(options), .table = names[i] };
 
@@ -302,21 +302,21 @@ TS_TEST(csv_many_texts)
 	enum { COUNT = 40000 };
 	struct ts_export_options options = { .size = sizeof(options), .table = "slice" };
 	struct ts_reader *reader;
-	struct made made;
+	struct fixture fixture;
 	char name[32], *text, *at, *end;
 	char *longest = malloc(10000);
 
 	TS_CHECK(longest != NULL);
 	memset(longest, 'x', 9999);
 	longest[9999] = 0;
-	make_trace(&made, 0);
-	make_slice(&made, 0, 1, longest);
+	make_trace(&fixture, 0);
+	make_slice(&fixture, 0, 1, longest);
 	for (int i = 1; i < COUNT; i++) {
 		snprintf(name, sizeof(name), "name %d", i * 7 % 20001);
-		make_slice(&made, i, 1, name);
+		make_slice(&fixture, i, 1, name);
 	}
-	make_slice(&made, COUNT, 1, longest);
-	reader = open_made(&made);
+	make_slice(&fixture, COUNT, 1, longest);
+	reader = open_fixture(&fixture);
 	text = write_csv(reader, &options, 0, NULL);
 	/* Not strchr() and strncmp(): a strict sanitizer scans the entire text on each call. */
 	end = text + strlen(text);

@@ -279,10 +279,10 @@ static void add_row(struct ts_writer *writer, const struct ts_table_info *table,
 	values[4] = ts_writer_string(writer, "[1,{}]", 6);
 	for (int i = 0; i < table->column_count; i++) {
 		/* Every third row has half of them. */
-		bool is_there = number % 3 || i % 2 == 0;
+		bool is_present = number % 3 || i % 2 == 0;
 
-		columns[i] = is_there ? value_for(writer, table, i, number)
-				      : table->columns[i].none;
+		columns[i] = is_present ? value_for(writer, table, i, number)
+					: table->columns[i].none;
 	}
 	if (table->kind == TS_KIND_ENTITY)
 		columns[0] = ts_writer_new_id(writer, table->id);
@@ -293,7 +293,7 @@ static void add_row(struct ts_writer *writer, const struct ts_table_info *table,
 	TS_CHECK_INT(ts_writer_add(writer, table->id, columns, values), 0);
 }
 
-static bool is_made_by_hand(const struct ts_table_info *table)
+static bool has_fixed_rows(const struct ts_table_info *table)
 {
 	return table->kind == TS_KIND_ENTITY || table->kind == TS_KIND_EVENT ||
 	       table->id == TS_TABLE_META || table->id == TS_TABLE_MAPPING ||
@@ -311,7 +311,7 @@ static struct ts_reader *make_everything(void)
 		for (uint32_t i = 0; i < TS_TABLE_COUNT; i++) {
 			const struct ts_table_info *table = ts_table_info(i);
 
-			if (table && is_made_by_hand(table))
+			if (table && has_fixed_rows(table))
 				add_row(writer, table, number);
 		}
 	frame.name = ts_writer_string(writer, "main", 4);

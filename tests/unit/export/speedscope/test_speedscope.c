@@ -11,22 +11,23 @@
 
 TS_TEST(speedscope_has_a_profile_a_thread)
 {
-	struct made made;
+	struct fixture fixture;
 	int64_t first, second, outer, inner;
 
-	make_trace(&made, 0);
-	first = make_thread(&made, make_process(&made, 10, "python3", TS_ABSENT), 10, "MainThread");
-	second = make_thread(&made, make_process(&made, 20, "python3", TS_ABSENT), 10, NULL);
-	outer = make_stack(&made, "/app/x.py:main:3");
-	inner = make_stack(&made, "/app/x.py:main:3;/lib/libc.so.6!poll");
-	make_sample(&made, 1 * MS, first, outer, MS, NULL);
-	make_sample(&made, 2 * MS, first, inner, MS, NULL);
-	make_sample(&made, 3 * MS, first, inner, 2 * MS, NULL);
+	make_trace(&fixture, 0);
+	first = make_thread(&fixture, make_process(&fixture, 10, "python3", TS_ABSENT), 10,
+			    "MainThread");
+	second = make_thread(&fixture, make_process(&fixture, 20, "python3", TS_ABSENT), 10, NULL);
+	outer = make_stack(&fixture, "/app/x.py:main:3");
+	inner = make_stack(&fixture, "/app/x.py:main:3;/lib/libc.so.6!poll");
+	make_sample(&fixture, 1 * MS, first, outer, MS, NULL);
+	make_sample(&fixture, 2 * MS, first, inner, MS, NULL);
+	make_sample(&fixture, 3 * MS, first, inner, 2 * MS, NULL);
 	/* Samples of an event: their number says nothing about time. */
-	make_sample(&made, 3 * MS + 1, first, outer, TS_ABSENT, NULL);
-	make_sample(&made, 4 * MS, first, 0, MS, NULL);
-	make_sample(&made, 2 * MS, second, inner, MS, NULL);
-	CHECK_EXPORT(&made, "speedscope", 0,
+	make_sample(&fixture, 3 * MS + 1, first, outer, TS_ABSENT, NULL);
+	make_sample(&fixture, 4 * MS, first, 0, MS, NULL);
+	make_sample(&fixture, 2 * MS, second, inner, MS, NULL);
+	CHECK_EXPORT(&fixture, "speedscope", 0,
 		     HEAD
 		     "\n{'name':'main','file':'/app/x.py','line':3},\n"
 		     "{'name':'poll','file':'/lib/libc.so.6'}]},\n"
@@ -43,12 +44,12 @@ TS_TEST(speedscope_has_a_profile_a_thread)
 
 TS_TEST(speedscope_without_times_counts_samples)
 {
-	struct made made;
+	struct fixture fixture;
 
-	make_trace(&made, 0);
-	make_sample(&made, 1, 0, make_stack(&made, "a.py:f:1"), 2, NULL);
-	make_sample(&made, 2, 0, make_stack(&made, "a.py:f:2"), TS_ABSENT, NULL);
-	CHECK_EXPORT(&made, "speedscope", TS_EXPORT_NO_LINES,
+	make_trace(&fixture, 0);
+	make_sample(&fixture, 1, 0, make_stack(&fixture, "a.py:f:1"), 2, NULL);
+	make_sample(&fixture, 2, 0, make_stack(&fixture, "a.py:f:2"), TS_ABSENT, NULL);
+	CHECK_EXPORT(&fixture, "speedscope", TS_EXPORT_NO_LINES,
 		     HEAD "\n{'name':'f','file':'a.py'}]},\n"
 			  "'profiles':[\n"
 			  "{'type':'sampled','name':'process unknown thread','unit':'none',"
@@ -59,10 +60,10 @@ TS_TEST(speedscope_without_times_counts_samples)
 
 TS_TEST(speedscope_of_nothing)
 {
-	struct made made;
+	struct fixture fixture;
 
-	make_trace(&made, 0);
-	CHECK_EXPORT(&made, "speedscope", 0, HEAD "]},\n'profiles':[]}\n");
+	make_trace(&fixture, 0);
+	CHECK_EXPORT(&fixture, "speedscope", 0, HEAD "]},\n'profiles':[]}\n");
 }
 
 /* Numbers in the list that begins at `at`. */
@@ -84,21 +85,21 @@ static size_t sum_list(const char *at, int64_t *ret_sum)
 TS_TEST(speedscope_many_samples)
 {
 	enum { THREADS = 5, SAMPLES = 5000 };
-	struct made made;
+	struct fixture fixture;
 	int64_t threads[THREADS], stacks[2];
 	char *text;
 	const char *at;
 	size_t profiles = 0;
 
-	make_trace(&made, 512);
+	make_trace(&fixture, 512);
 	for (int i = 0; i < THREADS; i++)
-		threads[i] = make_thread(&made, 0, 100 + i, NULL);
-	stacks[0] = make_stack(&made, "a");
-	stacks[1] = make_stack(&made, "a;b");
+		threads[i] = make_thread(&fixture, 0, 100 + i, NULL);
+	stacks[0] = make_stack(&fixture, "a");
+	stacks[1] = make_stack(&fixture, "a;b");
 	for (int i = 0; i < SAMPLES; i++)
-		make_sample(&made, i * MS, threads[i % THREADS], stacks[i / THREADS % 2], 1000 + i,
-			    NULL);
-	text = export_made(&made, "speedscope", 0, 0);
+		make_sample(&fixture, i * MS, threads[i % THREADS], stacks[i / THREADS % 2],
+			    1000 + i, NULL);
+	text = export_fixture(&fixture, "speedscope", 0, 0);
 	at = text;
 	while ((at = strstr(at, "\"endValue\":"))) {
 		int64_t expected = strtoll(at + strlen("\"endValue\":"), NULL, 10), sum;
@@ -121,17 +122,17 @@ TS_TEST(speedscope_many_samples)
 TS_TEST(speedscope_says_where_its_temporary_file_cannot_be)
 {
 	const struct ts_exporter *exporter = ts_exporter_find("speedscope");
-	struct made made;
+	struct fixture fixture;
 	struct ts_reader *reader;
 	struct ts_error err;
 	FILE *file = tmpfile();
 
-	make_trace(&made, 0);
-	make_sample(&made, 1, 0, make_stack(&made, "f"), MS, NULL);
-	TS_CHECK_INT(ts_writer_finish(made.writer, &err), 0);
-	ts_writer_close(made.writer);
-	TS_CHECK_INT(ts_reader_open(&reader, made.path, &err), 0);
-	unlink(made.path);
+	make_trace(&fixture, 0);
+	make_sample(&fixture, 1, 0, make_stack(&fixture, "f"), MS, NULL);
+	TS_CHECK_INT(ts_writer_finish(fixture.writer, &err), 0);
+	ts_writer_close(fixture.writer);
+	TS_CHECK_INT(ts_reader_open(&reader, fixture.path, &err), 0);
+	unlink(fixture.path);
 	setenv("TMPDIR", "/nowhere", 1);
 	TS_CHECK(exporter->run(reader, fileno(file), NULL, &err) != 0);
 	TS_CHECK(strstr(err.message, "/nowhere") != NULL);

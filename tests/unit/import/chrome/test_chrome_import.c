@@ -29,14 +29,14 @@ TS_TEST(array_that_was_never_closed)
 
 TS_TEST(array_cut_inside_an_event)
 {
-	const char *whole = "[{'ph':'X','ts':1,'dur':2,'name':'a'},"
-			    "{'ph':'X','ts':1,'dur':2,'name':'b','args':{'k':[1]}}";
+	const char *complete = "[{'ph':'X','ts':1,'dur':2,'name':'a'},"
+			       "{'ph':'X','ts':1,'dur':2,'name':'b','args':{'k':[1]}}";
 	size_t first = strlen("[{'ph':'X','ts':1,'dur':2,'name':'a'},");
 
-	for (size_t cut = first + 1; cut < strlen(whole); cut++) {
+	for (size_t cut = first + 1; cut < strlen(complete); cut++) {
 		struct imported imported;
 
-		import_bytes(&imported, whole, cut, cut % 2);
+		import_bytes(&imported, complete, cut, cut % 2);
 		TS_CHECK_INT(imported.rc, 0);
 		TS_CHECK_INT(imported.result.events, 1);
 		TS_CHECK_STR(imported.result.note,

@@ -109,7 +109,7 @@ TS_TEST(stacks_of_events)
 
 /* ---- V8 ---- */
 
-#define PLACE "'url':'a.js','lineNumber':4,'columnNumber':0,'codeType':'JS','scriptId':'1'"
+#define LOCATION "'url':'a.js','lineNumber':4,'columnNumber':0,'codeType':'JS','scriptId':'1'"
 
 TS_TEST(profile_in_chunks)
 {
@@ -117,12 +117,12 @@ TS_TEST(profile_in_chunks)
 			   "'args':{'data':{'startTime':100}}},"
 			   "{'args':{'data':{'cpuProfile':{'nodes':["
 			   "{'id':1,'callFrame':{'functionName':'(root)'}},"
-			   "{'id':2,'parent':1,'callFrame':{'functionName':'f'," PLACE "}}],"
+			   "{'id':2,'parent':1,'callFrame':{'functionName':'f'," LOCATION "}}],"
 			   "'samples':[2,1]},'lines':[1,1],'timeDeltas':[10,-5]}},"
 			   "'ph':'P','name':'ProfileChunk','id':'0x1','pid':1,'tid':9,'ts':120},"
 			   "{'ph':'P','name':'ProfileChunk','id':'0x1','pid':1,'tid':9,'ts':130,"
 			   "'args':{'data':{'cpuProfile':{'nodes':["
-			   "{'id':3,'parent':2,'callFrame':{'functionName':'g'," PLACE "}}],"
+			   "{'id':3,'parent':2,'callFrame':{'functionName':'g'," LOCATION "}}],"
 			   "'samples':[3,99]},'timeDeltas':[20,1]}}}]";
 
 	/* On the thread of the Profile event; times continue from chunk to chunk. */

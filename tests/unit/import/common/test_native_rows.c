@@ -362,7 +362,7 @@ TS_TEST(viewers_see_counters_with_whom_they_are_about)
 
 /* ---- what such a file may hold ---- */
 
-#define OWN(rows, rest) "{'tracesmith':{'format':1,'rows':{" rows "}}," rest "}"
+#define NATIVE(rows, rest) "{'tracesmith':{'format':1,'rows':{" rows "}}," rest "}"
 #define WHO                                                                                     \
 	"'source':[{'id':1,'name':'s','clock':1}],'clock_sync':[{'clock':1,'reference':1000}]," \
 	"'process':[{'id':1,'source':1,'pid':5,'start':3000}],"                                 \
@@ -370,8 +370,9 @@ TS_TEST(viewers_see_counters_with_whom_they_are_about)
 
 TS_TEST(times_go_back_to_their_clock)
 {
-	const char *json = OWN(WHO, "'baseTimeNanoseconds':400,'traceEvents':[{'ph':'X','pid':50,"
-				    "'tid':'x','ts':2}]");
+	const char *json = NATIVE(WHO,
+				  "'baseTimeNanoseconds':400,'traceEvents':[{'ph':'X','pid':50,"
+				  "'tid':'x','ts':2}]");
 	struct imported imported;
 
 	/* Trace time is ts + base. */
@@ -395,10 +396,10 @@ TS_TEST(times_of_rows_that_name_no_source)
 		"{'tracesmith':{'format':1,'rows':{'source':[{'id':1,'name':'s','clock':1}],"
 		"'clock_sync':[{'clock':1,'reference':1000}],'process':[{'id':1,"
 		"'source':1,'start':3000},{'id':2,'start':3000}]}},'traceEvents':[]}";
-	const char *queue = OWN(WHO
-				",'device':[{'id':1,'source':1}],'stream':[{'id':1,'device':1}]",
-				"'traceEvents':[{'ph':'M','name':'tracesmith_row','args':{'table':"
-				"'allocation','start':2000,'stream':1,'bytes':8}}]");
+	const char *queue =
+		NATIVE(WHO ",'device':[{'id':1,'source':1}],'stream':[{'id':1,'device':1}]",
+		       "'traceEvents':[{'ph':'M','name':'tracesmith_row','args':{'table':"
+		       "'allocation','start':2000,'stream':1,'bytes':8}}]");
 	struct imported imported;
 	size_t found = 0;
 
@@ -417,8 +418,9 @@ TS_TEST(times_of_rows_that_name_no_source)
 
 TS_TEST(metadata_and_other_members_are_ignored)
 {
-	const char *json = OWN(WHO, "'k':1,'traceEvents':[{'ph':'M','name':'process_name','pid':50,"
-				    "'args':{'name':'z'}},{'ph':'M','name':'odd','pid':50}]");
+	const char *json = NATIVE(WHO,
+				  "'k':1,'traceEvents':[{'ph':'M','name':'process_name','pid':50,"
+				  "'args':{'name':'z'}},{'ph':'M','name':'odd','pid':50}]");
 
 	CHECK_ROWS(json, "meta", "");
 	CHECK_ROWS(json, "process", "{'id':1,'source':1,'pid':5,'start':3000}\n");
@@ -427,51 +429,56 @@ TS_TEST(metadata_and_other_members_are_ignored)
 
 TS_TEST(columns_of_events)
 {
-	CHECK_ROWS(OWN(WHO, "'traceEvents':[{'ph':'X','pid':50,'tid':'x','ts':2,'cat':'other',"
-			    "'args':{'correlation':4},'tracesmith':{'table':'api_call','result':-5,"
-			    "'duration':-1,'arrow':'in'}}]"),
+	CHECK_ROWS(NATIVE(WHO,
+			  "'traceEvents':[{'ph':'X','pid':50,'tid':'x','ts':2,'cat':'other',"
+			  "'args':{'correlation':4},'tracesmith':{'table':'api_call','result':-5,"
+			  "'duration':-1,'arrow':'in'}}]"),
 		   "api_call",
 		   "{'start':2000,'duration':-1,'thread':1,'category':'other','correlation':4,"
 		   "'result':-5,"
 		   "'arrow':'in','args':{'correlation':4}}\n");
 	/* Times are trace time; a reference may be removed. */
-	CHECK_ROWS(OWN(WHO, "'traceEvents':[{'ph':'X','pid':50,'tid':'x','ts':2,'cat':'kernel',"
-			    "'tracesmith':{'queued':1500,'kind':'wait','stream':null,'device':0,"
-			    "'process':1}}]"),
+	CHECK_ROWS(NATIVE(WHO, "'traceEvents':[{'ph':'X','pid':50,'tid':'x','ts':2,'cat':'kernel',"
+			       "'tracesmith':{'queued':1500,'kind':'wait','stream':null,'device':0,"
+			       "'process':1}}]"),
 		   "gpu_op",
 		   "{'start':2000,'kind':'wait','category':'kernel','queued':1500,'process':1}\n");
 	/* No thread at all. */
-	CHECK_ROWS(OWN(WHO, "'traceEvents':[{'ph':'C','pid':0,'tid':0,'ts':2,'name':'c'}]"),
+	CHECK_ROWS(NATIVE(WHO, "'traceEvents':[{'ph':'C','pid':0,'tid':0,'ts':2,'name':'c'}]"),
 		   "counter", "{'start':2000,'name':'c'}\n");
-	CHECK_ROWS(OWN(WHO, "'traceEvents':[{'ph':'C','pid':50,'tid':'x','ts':2,'name':'d c',"
-			    "'tracesmith':{'name':'c','thread':null,'process':1,'start':null}}]"),
+	CHECK_ROWS(NATIVE(WHO,
+			  "'traceEvents':[{'ph':'C','pid':50,'tid':'x','ts':2,'name':'d c',"
+			  "'tracesmith':{'name':'c','thread':null,'process':1,'start':null}}]"),
 		   "counter", "{'start':2000,'name':'c','process':1}\n");
-	CHECK_ROWS(OWN(WHO, "'traceEvents':[{'ph':'C','pid':7,'tid':8,'name':'c','ts':1,"
-			    "'tracesmith':{'thread':null,'process':9}},"
-			    "{'ph':'C','pid':7,'tid':8,'name':'c','tracesmith':{'thread':null}}]"),
+	CHECK_ROWS(NATIVE(WHO,
+			  "'traceEvents':[{'ph':'C','pid':7,'tid':8,'name':'c','ts':1,"
+			  "'tracesmith':{'thread':null,'process':9}},"
+			  "{'ph':'C','pid':7,'tid':8,'name':'c','tracesmith':{'thread':null}}]"),
 		   "thread", "{'id':1,'process':1,'tid':6}\n");
-	CHECK_ROWS(OWN(WHO, "'traceEvents':[{'ph':'P','pid':50,'tid':'x','ts':2,"
-			    "'tracesmith':{'table':'sample','state':'idle'}}]"),
+	CHECK_ROWS(NATIVE(WHO, "'traceEvents':[{'ph':'P','pid':50,'tid':'x','ts':2,"
+			       "'tracesmith':{'table':'sample','state':'idle'}}]"),
 		   "sample", "{'start':2000,'thread':1,'state':'idle'}\n");
 	/* What the source left unset stays unset. */
-	CHECK_ROWS(OWN(WHO, "'stackFrames':{'1':{'name':'f'}},'traceEvents':[{'ph':'i','pid':50,"
-			    "'tid':'x','ts':2,'sf':1,'tracesmith':{'stack':0}}]"),
+	CHECK_ROWS(NATIVE(WHO, "'stackFrames':{'1':{'name':'f'}},'traceEvents':[{'ph':'i','pid':50,"
+			       "'tid':'x','ts':2,'sf':1,'tracesmith':{'stack':0}}]"),
 		   "mark", "{'start':2000,'thread':1,'beside':{'sf':1}}\n");
 }
 
 TS_TEST(rows_without_events)
 {
-	CHECK_ROWS(OWN(WHO,
+	CHECK_ROWS(
+		NATIVE(WHO,
 		       "'traceEvents':[{'ph':'M','name':'tracesmith_row','args':{'table':'window',"
 		       "'start':2000,'duration':5,'process':1,'name':'w','beside':{'b':'x'},"
 		       "'args':{'a':[1]}}}]"),
-		   "window",
-		   "{'start':2000,'duration':5,'process':1,'name':'w','args':{'a':[1]},"
-		   "'beside':{'b':'x'}}\n");
-	CHECK_ROWS(OWN(WHO,
+		"window",
+		"{'start':2000,'duration':5,'process':1,'name':'w','args':{'a':[1]},"
+		"'beside':{'b':'x'}}\n");
+	CHECK_ROWS(
+		NATIVE(WHO,
 		       "'stackFrames':{'7':{'name':'f','frame':30}},'traceEvents':[{'ph':'M',"
 		       "'name':'tracesmith_row','args':{'table':'symbol','frame':30,'name':'n'}}]"),
-		   "symbol", "{'frame':1,'name':'n'}\n");
+		"symbol", "{'frame':1,'name':'n'}\n");
 }
 
 /*
@@ -497,12 +504,12 @@ TS_TEST(chains_of_blobs_come_back)
 	}
 	reader = finish_and_read(writer, path);
 	check_round_trip(reader);
-	CHECK_ROWS(OWN(WHO, "'traceEvents':[{'ph':'M','name':'tracesmith_row','args':"
-			    "{'table':'blob','id':5,'data':'YWJj','hash':1,'bytes':99}},"
-			    "{'ph':'M','name':'tracesmith_row','args':"
-			    "{'table':'blob','id':6,'previous':5,'data':'ZA=='}},"
-			    "{'ph':'M','name':'tracesmith_row','args':"
-			    "{'table':'blob','id':7,'previous':5,'data':'ZQ=='}}]"),
+	CHECK_ROWS(NATIVE(WHO, "'traceEvents':[{'ph':'M','name':'tracesmith_row','args':"
+			       "{'table':'blob','id':5,'data':'YWJj','hash':1,'bytes':99}},"
+			       "{'ph':'M','name':'tracesmith_row','args':"
+			       "{'table':'blob','id':6,'previous':5,'data':'ZA=='}},"
+			       "{'ph':'M','name':'tracesmith_row','args':"
+			       "{'table':'blob','id':7,'previous':5,'data':'ZQ=='}}]"),
 		   "blob", rows);
 }
 
@@ -526,25 +533,26 @@ TS_TEST(rows_that_make_no_sense)
 		struct imported imported;
 		char json[512];
 
-		snprintf(json, sizeof(json),
-			 OWN(WHO, "'traceEvents':[{'ph':'M','name':'tracesmith_row','args':%s}]"),
-			 rows[i]);
+		snprintf(
+			json, sizeof(json),
+			NATIVE(WHO, "'traceEvents':[{'ph':'M','name':'tracesmith_row','args':%s}]"),
+			rows[i]);
 		import_bytes(&imported, json, strlen(json), i % 2);
 		TS_CHECK_INT(imported.rc, 0);
 		TS_CHECK_STR(imported.result.note, "lost: 1 invalid row");
 		release_imported(&imported);
 	}
-	CHECK_ROWS(OWN("'thread':[5,{},{'id':'x'},{'id':2,'process':{}}],'nonsense':[{}]",
-		       "'traceEvents':[]"),
+	CHECK_ROWS(NATIVE("'thread':[5,{},{'id':'x'},{'id':2,'process':{}}],'nonsense':[{}]",
+			  "'traceEvents':[]"),
 		   "thread", "{'id':2}\n");
 }
 
 TS_TEST(ids_of_the_file_and_of_the_trace)
 {
 	static const char *const file =
-		OWN("'source':[{'id':3,'clock':3}],'process':[{'id':9,'source':3,'parent':4},"
-		    "{'id':4,'source':3},{'id':1000000000000,'source':3}]",
-		    "'traceEvents':[]");
+		NATIVE("'source':[{'id':3,'clock':3}],'process':[{'id':9,'source':3,'parent':4},"
+		       "{'id':4,'source':3},{'id':1000000000000,'source':3}]",
+		       "'traceEvents':[]");
 	char path[64];
 	struct ts_writer *writer = open_writer(path);
 	struct ts_reader *reader;

@@ -19,7 +19,7 @@ struct database {
 /* Pages of 512 bytes, so that small databases have many. */
 static struct database make(const char *sql)
 {
-	struct database made;
+	struct database db;
 	sqlite3_int64 bytes;
 	sqlite3 *handle;
 	char *message = NULL;
@@ -28,11 +28,11 @@ static struct database make(const char *sql)
 	sqlite3_exec(handle, "PRAGMA page_size=512", NULL, NULL, NULL);
 	if (sqlite3_exec(handle, sql, NULL, NULL, &message))
 		ts_test_fail(__FILE__, __LINE__, "%s", message);
-	made.data = sqlite3_serialize(handle, "main", &bytes, 0);
-	TS_CHECK(made.data != NULL);
-	made.bytes = (size_t)bytes;
+	db.data = sqlite3_serialize(handle, "main", &bytes, 0);
+	TS_CHECK(db.data != NULL);
+	db.bytes = (size_t)bytes;
 	sqlite3_close(handle);
-	return made;
+	return db;
 }
 
 static void import_data(struct imported *imported, const void *data, size_t bytes, bool in_pieces)
@@ -49,10 +49,10 @@ static void import_data(struct imported *imported, const void *data, size_t byte
 
 static void import_sql(struct imported *imported, const char *sql)
 {
-	struct database made = make(sql);
+	struct database db = make(sql);
 
-	import_data(imported, made.data, made.bytes, true);
-	sqlite3_free(made.data);
+	import_data(imported, db.data, db.bytes, true);
+	sqlite3_free(db.data);
 	if (imported->rc)
 		ts_test_fail(__FILE__, __LINE__, "%s", imported->err.message);
 	TS_CHECK_STR(imported->result.format, "nsys");
@@ -467,34 +467,34 @@ TS_TEST(other_databases)
 	};
 
 	for (size_t i = 0; i < TS_ARRAY_SIZE(cases); i++) {
-		struct database made = make(cases[i].sql);
+		struct database db = make(cases[i].sql);
 		struct imported imported;
 
-		import_data(&imported, made.data, made.bytes, false);
+		import_data(&imported, db.data, db.bytes, false);
 		TS_CHECK_INT(imported.rc, TS_EFORMAT);
 		if (!strstr(imported.err.message, cases[i].message))
 			ts_test_fail(__FILE__, __LINE__, "%s", imported.err.message);
 		release_imported(&imported);
-		sqlite3_free(made.data);
+		sqlite3_free(db.data);
 	}
 }
 
 TS_TEST(format_must_fit)
 {
 	struct ts_import_options options = { .size = sizeof(options), .format = "rocpd" };
-	struct database made = make(OF_2021);
+	struct database db = make(OF_2021);
 	struct ts_import_result result;
 	struct ts_error err;
 	char path[64];
 	struct ts_writer *writer = open_writer(path);
 
 	TS_CHECK_INT(
-		ts_import_memory(writer, "t", made.data, made.bytes, 0, 0, &options, &result, &err),
+		ts_import_memory(writer, "t", db.data, db.bytes, 0, 0, &options, &result, &err),
 		TS_EFORMAT);
 	TS_CHECK_STR(
 		err.message,
 		"input 't': is an Nsight Systems export, which --format rocpd cannot read; omit --format");
-	sqlite3_free(made.data);
+	sqlite3_free(db.data);
 	ts_reader_close(finish_and_read(writer, path));
 }
 
@@ -513,7 +513,7 @@ TS_TEST(canceled)
 		"CREATE TABLE OSRT_API (start INTEGER, end INTEGER, globalTid INTEGER, nameId INTEGER);"
 		"WITH RECURSIVE c(x) AS (SELECT 1 UNION ALL SELECT x+1 FROM c WHERE x < 30000)"
 		" INSERT INTO OSRT_API SELECT x, x + 1, 5, 2 FROM c;";
-	struct database made = make(sql);
+	struct database db = make(sql);
 	int left = 3;
 	struct ts_import_options options = { .size = sizeof(options),
 					     .progress = stop_at_once,
@@ -525,11 +525,11 @@ TS_TEST(canceled)
 	struct ts_reader *reader;
 
 	TS_CHECK_INT(
-		ts_import_memory(writer, "t", made.data, made.bytes, 0, 0, &options, &result, &err),
+		ts_import_memory(writer, "t", db.data, db.bytes, 0, 0, &options, &result, &err),
 		TS_ECANCELED);
 	TS_CHECK(result.events > 0 && result.events < 30000);
 	TS_CHECK_STR(result.note, "lost: the unread rest of the file");
-	sqlite3_free(made.data);
+	sqlite3_free(db.data);
 	reader = finish_and_read(writer, path);
 	TS_CHECK_INT(ts_reader_rows(reader, TS_TABLE_SLICE), result.events);
 	ts_reader_close(reader);
@@ -541,16 +541,16 @@ TS_TEST(canceled)
  */
 TS_TEST(cut_anywhere)
 {
-	struct database made = make(OF_2021);
+	struct database db = make(OF_2021);
 	struct imported imported;
 	uint64_t all, most = 0;
 
-	import_data(&imported, made.data, made.bytes, false);
+	import_data(&imported, db.data, db.bytes, false);
 	TS_CHECK_INT(imported.rc, TS_OK);
 	all = imported.result.events;
 	release_imported(&imported);
-	for (size_t bytes = 1; bytes < made.bytes; bytes += 307) {
-		import_data(&imported, made.data, bytes, false);
+	for (size_t bytes = 1; bytes < db.bytes; bytes += 307) {
+		import_data(&imported, db.data, bytes, false);
 		if (imported.rc != TS_EFORMAT && imported.result.events < all)
 			ts_test_fail(__FILE__, __LINE__, "%zu bytes: %s", bytes,
 				     imported.err.message);
@@ -559,7 +559,7 @@ TS_TEST(cut_anywhere)
 		release_imported(&imported);
 	}
 	TS_CHECK(most > 0);
-	sqlite3_free(made.data);
+	sqlite3_free(db.data);
 }
 
 /* A page in the middle of NVTX's table: earlier ranges are kept, with names. */
@@ -571,18 +571,18 @@ TS_TEST(damage_among_ranges)
 		"WITH RECURSIVE c(x) AS (SELECT 1 UNION ALL SELECT x+1 FROM c WHERE x < 400)"
 		" INSERT INTO NVTX_EVENTS SELECT x, x + 1, 59, iif(x = 300, 'needle', 'range')," TID
 		", 1 FROM c;";
-	struct database made = make(sql);
-	unsigned char *needle = memmem(made.data, made.bytes, "needle", 6);
+	struct database db = make(sql);
+	unsigned char *needle = memmem(db.data, db.bytes, "needle", 6);
 	struct imported imported;
 
 	TS_CHECK(needle != NULL);
-	made.data[(size_t)(needle - made.data) / 512 * 512] = 0x77;
-	import_data(&imported, made.data, made.bytes, false);
+	db.data[(size_t)(needle - db.data) / 512 * 512] = 0x77;
+	import_data(&imported, db.data, db.bytes, false);
 	TS_CHECK_INT(imported.rc, TS_EFORMAT);
 	TS_CHECK(imported.result.events > 200 && imported.result.events < 300);
 	TS_CHECK_INT(ts_reader_rows(imported.reader, TS_TABLE_SLICE), imported.result.events);
 	release_imported(&imported);
-	sqlite3_free(made.data);
+	sqlite3_free(db.data);
 }
 
 /* Data left in a writer's log is not in the database: a note says so, and no file is modified. */
@@ -622,7 +622,7 @@ TS_TEST(log_beside_it)
 /* No flipped byte causes a crash, a hang, or an error without a message. */
 TS_TEST(flipped_bytes)
 {
-	struct database made = make(OF_2021);
+	struct database db = make(OF_2021);
 	uint32_t random = 1;
 
 	for (int i = 0; i < 400; i++) {
@@ -631,16 +631,16 @@ TS_TEST(flipped_bytes)
 		size_t at;
 
 		random = random * 1664525 + 1013904223;
-		at = random % made.bytes;
-		before = made.data[at];
-		made.data[at] ^= (unsigned char)(1 + (random >> 24) % 255);
-		import_data(&imported, made.data, made.bytes, false);
+		at = random % db.bytes;
+		before = db.data[at];
+		db.data[at] ^= (unsigned char)(1 + (random >> 24) % 255);
+		import_data(&imported, db.data, db.bytes, false);
 		TS_CHECK(imported.rc == TS_OK || imported.rc == TS_EFORMAT);
 		TS_CHECK(imported.rc == TS_OK || imported.err.message[0]);
 		release_imported(&imported);
-		made.data[at] = before;
+		db.data[at] = before;
 	}
-	sqlite3_free(made.data);
+	sqlite3_free(db.data);
 }
 
 #else

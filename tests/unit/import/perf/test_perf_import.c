@@ -384,7 +384,7 @@ static uint64_t events_of(const char *text, size_t bytes, bool in_pieces, int *r
 TS_TEST(a_text_that_breaks_off_keeps_what_came_before)
 {
 	static const char text[] = TWO_SAMPLES RECORDS TWO_SAMPLES;
-	const size_t whole = sizeof(TWO_SAMPLES) - 1, bytes = sizeof(text) - 1;
+	const size_t complete = sizeof(TWO_SAMPLES) - 1, bytes = sizeof(text) - 1;
 
 	for (size_t cut = 1; cut < bytes; cut += 3) {
 		int rc;
@@ -392,7 +392,7 @@ TS_TEST(a_text_that_breaks_off_keeps_what_came_before)
 
 		/* At the end of a line nothing shows that more was to come. */
 		TS_CHECK_INT(rc, text[cut - 1] == '\n' ? TS_OK : TS_EFORMAT);
-		TS_CHECK(cut < whole || events >= 2);
+		TS_CHECK(cut < complete || events >= 2);
 		TS_CHECK(events <= 7);
 	}
 }

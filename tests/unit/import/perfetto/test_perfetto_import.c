@@ -466,10 +466,10 @@ TS_TEST(a_file_that_breaks_off_keeps_what_came_before)
 {
 	TS_SCOPED(ts_text) trace = { 0 };
 	uint64_t before = 0;
-	struct imported whole;
+	struct imported complete;
 
 	put_everything(&trace);
-	import_packets(&whole, &trace, trace.length, false);
+	import_packets(&complete, &trace, trace.length, false);
 	for (size_t bytes = 1; bytes < trace.length; bytes++) {
 		struct imported imported;
 
@@ -481,12 +481,12 @@ TS_TEST(a_file_that_breaks_off_keeps_what_came_before)
 		}
 		/* The span is open until its end arrives: it is a row all the time. */
 		TS_CHECK(imported.result.events >= before);
-		TS_CHECK(imported.result.events <= whole.result.events);
+		TS_CHECK(imported.result.events <= complete.result.events);
 		before = imported.result.events;
 		release_imported(&imported);
 	}
 	TS_CHECK(before > 0);
-	release_imported(&whole);
+	release_imported(&complete);
 }
 
 TS_TEST(any_byte_may_be_wrong)

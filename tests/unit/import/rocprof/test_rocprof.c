@@ -384,7 +384,7 @@ TS_TEST(deep_nesting)
 
 /* ---- damage ---- */
 
-#define WHOLE                                                                                  \
+#define COMPLETE                                                                               \
 	FILE_OF("{" INFO("7") "," COLLECTED ",'buffer_records':{'kernel_dispatch':[" DISPATCH( \
 		"100", "130", "3", "8",                                                        \
 		"128") "," DISPATCH("200", "230", "3", "9",                                    \
@@ -410,15 +410,15 @@ static uint64_t events_of(const char *data, size_t bytes, bool in_pieces)
 /* Everything before the cut is kept: a longer prefix never gives fewer events. */
 TS_TEST(cut_anywhere)
 {
-	size_t bytes = strlen(WHOLE);
+	size_t bytes = strlen(COMPLETE);
 	uint64_t before = 0, events;
 
 	for (size_t cut = 30; cut < bytes; cut += 37) {
-		events = events_of(WHOLE, cut, cut % 2);
+		events = events_of(COMPLETE, cut, cut % 2);
 		TS_CHECK(events >= before);
 		before = events;
 	}
-	TS_CHECK_INT(events_of(WHOLE, bytes, true), 5);
+	TS_CHECK_INT(events_of(COMPLETE, bytes, true), 5);
 	ERROR_AS("rocprof",
 		 "{'rocprofiler-sdk-tool':[{" INFO(
 			 "7") ",'buffer_records':{'kernel_dispatch':[" DISPATCH("100", "130", "3",
@@ -436,12 +436,12 @@ TS_TEST(cut_anywhere)
 
 TS_TEST(flipped_bytes)
 {
-	size_t bytes = strlen(WHOLE);
+	size_t bytes = strlen(COMPLETE);
 	char *copy = malloc(bytes);
 
 	TS_CHECK(copy != NULL);
 	for (size_t at = 30; at < bytes; at += 23) {
-		memcpy(copy, WHOLE, bytes);
+		memcpy(copy, COMPLETE, bytes);
 		copy[at] ^= (char)(1 << at % 7);
 		events_of(copy, bytes, at % 2);
 	}

@@ -169,8 +169,8 @@ static void check_refused(int line, const void *data, size_t bytes, const char *
 #define SEGMENT(address, size, rest, blocks)                                                   \
 	"{'device':0,'address':" address ",'total_size':" size ",'stream':7,'blocks':[" blocks \
 	"]" rest "}"
-#define BLOCK(address, size, asked, state, rest)                                            \
-	"{'address':" address ",'size':" size ",'requested_size':" asked ",'state':'" state \
+#define BLOCK(address, size, requested, state, rest)                                            \
+	"{'address':" address ",'size':" size ",'requested_size':" requested ",'state':'" state \
 	"'" rest "}"
 /* An allocation has kind 0, which is not shown. */
 #define TAKEN ""
@@ -609,7 +609,7 @@ TS_TEST(nested_deeply)
 
 /* ---- damaged input ---- */
 
-#define WHOLE                                                                                                        \
+#define COMPLETE                                                                                                     \
 	TRACE(ENTRY("alloc", "1", "10", "1", ",'frames':[&1 {'filename':'a.py','line':1,'name':'f'},*1]") "," ENTRY( \
 		      "alloc", "2", "10", "2",                                                                       \
 		      ",'frames':[*1]") "," ENTRY("free_requested", "1", "10", "3",                                  \
@@ -619,14 +619,14 @@ TS_TEST(nested_deeply)
 
 TS_TEST(cut_anywhere)
 {
-	struct ts_text whole = pickle_of(WHOLE);
+	struct ts_text complete = pickle_of(COMPLETE);
 	int64_t before = 0;
 
-	for (size_t cut = 3; cut < whole.length; cut++) {
+	for (size_t cut = 3; cut < complete.length; cut++) {
 		struct imported imported;
 		int64_t rows;
 
-		import_pickle(&imported, whole.data, cut, cut % 9);
+		import_pickle(&imported, complete.data, cut, cut % 9);
 		TS_CHECK_INT(imported.rc, TS_EFORMAT);
 		rows = (int64_t)ts_reader_rows(imported.reader, TS_TABLE_ALLOCATION);
 		/* A request is a mark until its completion. */
@@ -639,26 +639,26 @@ TS_TEST(cut_anywhere)
 		release_imported(&imported);
 	}
 	TS_CHECK_INT(before, 5);
-	ts_text_release(&whole);
+	ts_text_release(&complete);
 }
 
 TS_TEST(every_byte_changed)
 {
-	struct ts_text whole = pickle_of(WHOLE);
+	struct ts_text complete = pickle_of(COMPLETE);
 
-	for (size_t at = 0; at < whole.length; at++) {
+	for (size_t at = 0; at < complete.length; at++) {
 		for (unsigned int bit = at % 4; bit < 8; bit += 4) {
 			struct imported imported;
 
-			whole.data[at] = (char)(whole.data[at] ^ (1 << bit));
-			import_pickle(&imported, whole.data, whole.length, bit);
+			complete.data[at] = (char)(complete.data[at] ^ (1 << bit));
+			import_pickle(&imported, complete.data, complete.length, bit);
 			TS_CHECK(!imported.rc || imported.rc == TS_EFORMAT);
 			TS_CHECK(!imported.rc || imported.err.message[0]);
 			release_imported(&imported);
-			whole.data[at] = (char)(whole.data[at] ^ (1 << bit));
+			complete.data[at] = (char)(complete.data[at] ^ (1 << bit));
 		}
 	}
-	ts_text_release(&whole);
+	ts_text_release(&complete);
 }
 
 static int stop_at_once(void *context, uint64_t done, uint64_t total)
@@ -669,17 +669,17 @@ static int stop_at_once(void *context, uint64_t done, uint64_t total)
 TS_TEST(stopped)
 {
 	struct ts_import_options options = { .size = sizeof(options), .progress = stop_at_once };
-	struct ts_text whole = pickle_of(WHOLE);
+	struct ts_text complete = pickle_of(COMPLETE);
 	struct ts_import_result result;
 	struct ts_error err;
 	char path[64];
 	struct ts_writer *writer = open_writer(path);
 
-	TS_CHECK_INT(ts_import_memory(writer, "s", whole.data, whole.length, 7, 16, &options,
+	TS_CHECK_INT(ts_import_memory(writer, "s", complete.data, complete.length, 7, 16, &options,
 				      &result, &err),
 		     TS_ECANCELED);
 	ts_reader_close(finish_and_read(writer, path));
-	ts_text_release(&whole);
+	ts_text_release(&complete);
 }
 
 TS_TEST(probe)

@@ -423,14 +423,14 @@ static void check_damaged(const struct log *log)
 
 TS_TEST(cut_anywhere)
 {
-	struct log whole, log;
+	struct log complete, log;
 	uint64_t last = 0;
 
-	make_full(&whole, 5);
-	for (size_t count = 32; count < whole.count; count += 7) {
+	make_full(&complete, 5);
+	for (size_t count = 32; count < complete.count; count += 7) {
 		struct imported imported;
 
-		log = whole;
+		log = complete;
 		log.count = count;
 		import_log(&imported, &log, count % 2);
 		/* A file may end between two buffers. */
@@ -449,11 +449,11 @@ TS_TEST(cut_anywhere)
 TS_TEST(flipped_anywhere)
 {
 	for (unsigned int version = 1; version <= 5; version += 2) {
-		struct log whole, log;
+		struct log complete, log;
 
-		make_full(&whole, version);
-		for (size_t at = 4; at < whole.count; at += 11) {
-			log = whole;
+		make_full(&complete, version);
+		for (size_t at = 4; at < complete.count; at += 11) {
+			log = complete;
 			log.bytes[at] = (char)(log.bytes[at] ^ (1 << at % 8));
 			check_damaged(&log);
 			log.bytes[at] = (char)0xff;

@@ -14,7 +14,7 @@
 #define WORDS (TS_PYTHON_DEBUG_OFFSETS_BYTES / 8)
 
 /* As reported by 3.15.0 beta 1 without the GIL, from `version` on; 0x030f00b1. */
-static const uint64_t told_15_beta[] = {
+static const uint64_t offsets_15_beta[] = {
 	0x030f00b1, 1,    405376, 904, 928,  247040, 7272, 7264,  7336, 7352, 7400, 7592, 7576,
 	7584,       16,   7736,   0,   7760, 7752,   7952, 17564, 880,  0,    8,    16,   72,
 	80,         88,   168,    176, 248,  32,     36,   40,    128,  280,  0,    88,   8,
@@ -30,7 +30,7 @@ static void fill(uint64_t words[WORDS])
 {
 	memset(words, 0, WORDS * 8);
 	memcpy(words, TS_PYTHON_COOKIE, 8);
-	memcpy(words + 1, told_15_beta, sizeof(told_15_beta));
+	memcpy(words + 1, offsets_15_beta, sizeof(offsets_15_beta));
 }
 
 /* The same numbers in the final release: one word more. */

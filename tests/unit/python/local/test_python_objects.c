@@ -71,7 +71,7 @@ TS_TEST(wide_texts_of_old_versions)
 	EACH_IMAGE(image)
 	{
 		uint64_t object = image_text(image, units, 2, 4, 0);
-		uint64_t data = image_room(image, sizeof(units));
+		uint64_t data = image_alloc(image, sizeof(units));
 
 		/* Not ready: kind 0, and the characters at wstr. */
 		image_put(image, data, units, sizeof(units));
@@ -255,7 +255,7 @@ TS_TEST(split_dicts)
 		struct pairs found = { .count = 0 };
 
 		make_pairs(image, pairs);
-		values = image_room(image, 64);
+		values = image_alloc(image, 64);
 		first = values + (image->layout.minor >= 13 ? 8 : 0);
 		image_word(image, first + 8, pairs[0][1]);
 		image_word(image, first + 24, pairs[3][1]);
@@ -369,10 +369,10 @@ TS_TEST(attributes_without_a_dict)
 		keys = image_keys(image, pairs, 4, 3, 2);
 		type = image_type(image, "Class", flags);
 		image_word(image, type + cached_keys[image->layout.minor - 11], keys);
-		values = image_room(image, 64);
+		values = image_alloc(image, 64);
 		image_put(image, values, state, 4);
 		image_word(image, values + (image->layout.minor >= 13 ? 8 : 0), pairs[0][1]);
-		image_room(image, 64); /* before the object */
+		image_alloc(image, 64); /* before the object */
 		object = image_object(image, type, 128);
 		put_values(image, object, values);
 		TS_CHECK_INT(ts_python_attribute(&image->view, object, "first"), pairs[0][1]);

@@ -27,11 +27,11 @@ static void check_repr(struct image *image, uint64_t object, size_t limit, const
 static uint64_t list_of(struct image *image, const uint64_t *items, size_t count)
 {
 	uint64_t list = image_object(image, image_type(image, "list", TS_PYTHON_TYPE_LIST), 64);
-	uint64_t room = image_room(image, count * 8);
+	uint64_t data = image_alloc(image, count * 8);
 
-	image_put(image, room, items, count * 8);
+	image_put(image, data, items, count * 8);
 	image_word(image, list + image->layout.object.var_size, count);
-	image_word(image, list + image->layout.list.items, room);
+	image_word(image, list + image->layout.list.items, data);
 	return list;
 }
 
@@ -137,7 +137,7 @@ static uint64_t make_tensor(struct image *image, const uint64_t *sizes, size_t c
 	uint64_t base = image_type(image, "torch._C.TensorBase", 0);
 	uint64_t type = image_type(image, "Tensor", TS_PYTHON_TYPE_HEAP);
 	uint64_t object = image_object(image, type, 64);
-	uint64_t tensor = image_room(image, 512), at = tensor + 56;
+	uint64_t tensor = image_alloc(image, 512), at = tensor + 56;
 	static const uint8_t behind[5] = { 6, 0, 1, 3, 1 }; /* float32, cuda, 3, present */
 
 	image_word(image, type + image->layout.type.base, base);
@@ -147,7 +147,7 @@ static uint64_t make_tensor(struct image *image, const uint64_t *sizes, size_t c
 	if (count <= 5)
 		image_put(image, at + 16, sizes, count * 8);
 	else
-		image_word(image, at + 16, image_room(image, count * 8));
+		image_word(image, at + 16, image_alloc(image, count * 8));
 	if (count > 5)
 		image_put(image, ts_python_word(image->bytes, at + 16 - IMAGE_AT), sizes,
 			  count * 8);
@@ -202,7 +202,7 @@ static struct frame make_frame(struct image *image)
 			     image_ascii(image, "empty") };
 	uint64_t slots[] = { image_int(image, 5), 0, cell_of(image, image_ascii(image, "a\"b")),
 			     cell_of(image, image_int(image, -7)), cell_of(image, 0) };
-	struct frame frame = { image_room(image, 512), image_room(image, 512) };
+	struct frame frame = { image_alloc(image, 512), image_alloc(image, 512) };
 
 	if (layout->frames == TS_PYTHON_FRAME_OBJECTS) {
 		image_word(image, frame.code + layout->code.variable_names,
@@ -318,7 +318,7 @@ TS_TEST(tasks)
 		uint64_t type = image_type(image, "_asyncio.Task", TS_PYTHON_TYPE_HEAP);
 		uint64_t task = make_task(image, type, image_ascii(image, "job"));
 		uint64_t modules = make_modules(image, type, task);
-		uint64_t thread = image_room(image, 4096);
+		uint64_t thread = image_alloc(image, 4096);
 
 		image_word(image, thread + image->layout.thread.thread_id, 4711);
 		image_word(image, thread + 800, task);
@@ -345,7 +345,7 @@ TS_TEST(no_asyncio_costs_little)
 	EACH_IMAGE(image)
 	{
 		uint64_t modules = dict_of(image, "os", image_int(image, 1));
-		uint64_t thread = image_room(image, 4096);
+		uint64_t thread = image_alloc(image, 4096);
 
 		for (int i = 0; i < 1000; i++)
 			TS_CHECK_INT(ts_python_task_name(&image->view, modules, thread, name, 64),

@@ -254,12 +254,12 @@ SUPPORT void put_device_clock(struct fixture *fixture, uint32_t device, uint64_t
 	put_fields(fixture, TS_LIVE_DEVICE_CLOCK, 0, &words);
 }
 
-SUPPORT void put_texts(struct fixture *fixture, unsigned int kind, const uint64_t *own,
+SUPPORT void put_texts(struct fixture *fixture, unsigned int kind, const uint64_t *leading,
 		       size_t count, const char *first, const char *second)
 {
 	TS_SCOPED(ts_text) words = { 0 };
 
-	put_words(&words, own, count);
+	put_words(&words, leading, count);
 	put_string(&words, first, strlen(first));
 	if (second)
 		put_string(&words, second, strlen(second));

@@ -301,7 +301,7 @@ TS_TEST(commands_without_times_are_counted_or_placed)
  */
 TS_TEST(a_clock_that_nobody_tells_of_is_assumed)
 {
-	for (int told = 0; told < 2; told++) {
+	for (int reported = 0; reported < 2; reported++) {
 		struct op op = plain_op(1, STARTED + 5000);
 		struct ts_gpu_op_row row;
 		struct fixture fixture;
@@ -310,13 +310,13 @@ TS_TEST(a_clock_that_nobody_tells_of_is_assumed)
 		start(&fixture);
 		fixture.counter = STARTED + 9000;
 		put_op(&fixture, &op);
-		if (told)
+		if (reported)
 			put_plain_clock(&fixture, 0, STARTED + 9500);
 		drain(&fixture);
 		finish(&fixture);
 		rows = rows_open(fixture.path, TS_TABLE_GPU_OP);
 		TS_CHECK(rows_next(&rows, &row));
-		TS_CHECK_INT(row.start, told ? at(STARTED + 5020) : at(STARTED + 8900));
+		TS_CHECK_INT(row.start, reported ? at(STARTED + 5020) : at(STARTED + 8900));
 		TS_CHECK_INT(row.duration, 100);
 		rows_close(&rows);
 	}

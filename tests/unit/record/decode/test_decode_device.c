@@ -100,9 +100,9 @@ static struct ts_decoder_counts counts(const struct fixture *fixture)
 static void put_about(struct fixture *fixture, uint64_t subject, uint64_t start_time, int64_t value)
 {
 	TS_SCOPED(ts_text) words = { 0 };
-	uint64_t own[2] = { subject, start_time }, count = 1, type = TS_ARG_INT;
+	uint64_t leading[2] = { subject, start_time }, count = 1, type = TS_ARG_INT;
 
-	put_words(&words, own, 2);
+	put_words(&words, leading, 2);
 	put_string(&words, "load", 4);
 	put_string(&words, "test", 4);
 	put_words(&words, &count, 1);
@@ -128,9 +128,9 @@ static void put_device(struct fixture *fixture, uint32_t number, int64_t memory_
 		       const char *model, const char *uuid, const char *bus)
 {
 	TS_SCOPED(ts_text) words = { 0 };
-	uint64_t own[2] = { number, (uint64_t)memory_bytes };
+	uint64_t leading[2] = { number, (uint64_t)memory_bytes };
 
-	put_words(&words, own, 2);
+	put_words(&words, leading, 2);
 	put_string(&words, "Maker", 5);
 	put_string(&words, model, strlen(model));
 	put_string(&words, uuid, strlen(uuid));
@@ -467,7 +467,7 @@ TS_TEST(subjects_that_are_nobody_are_lost_and_counted)
  */
 TS_TEST(cut_records_damage_their_ring_only)
 {
-	TS_SCOPED(ts_text) whole = { 0 };
+	TS_SCOPED(ts_text) complete = { 0 };
 	struct fixture fixture;
 	uint32_t ring = 1;
 	uint64_t events = 0, first;
@@ -478,30 +478,30 @@ TS_TEST(cut_records_damage_their_ring_only)
 			put_device(&fixture, 1, 5, "model", "GPU-1234567890", "bus");
 		else
 			put_about_device(&fixture, 1, 5);
-		ts_text_clear(&whole);
-		ts_text_append(&whole, fixture.ring.data, fixture.ring.length);
-		for (uint64_t words = 2; words < whole.length / 8; words++, ring++) {
+		ts_text_clear(&complete);
+		ts_text_append(&complete, fixture.ring.data, fixture.ring.length);
+		for (uint64_t words = 2; words < complete.length / 8; words++, ring++) {
 			struct ring_side side = { 0 };
 
 			ts_text_clear(&fixture.ring);
 			put_thread(&fixture.ring, STARTED, 1, PID, 0, "x");
-			memcpy(&first, whole.data, 8);
+			memcpy(&first, complete.data, 8);
 			first = (first & ~UINT64_C(0xffff)) | words;
 			put_words(&fixture.ring, &first, 1);
-			ts_text_append(&fixture.ring, whole.data + 8, (words - 1) * 8);
+			ts_text_append(&fixture.ring, complete.data + 8, (words - 1) * 8);
 			TS_CHECK_INT(put_ring(&fixture.sink, AREA, ring, &side, &fixture.ring, 1),
 				     0);
 			events++;
 		}
-		for (size_t at = 32; at < whole.length; at += 8, ring++) {
+		for (size_t at = 32; at < complete.length; at += 8, ring++) {
 			struct ring_side side = { 0 };
 			uint32_t length = 0xfffffff0u + (uint32_t)at;
 
 			ts_text_clear(&fixture.ring);
 			put_thread(&fixture.ring, STARTED, 1, PID, 0, "x");
-			ts_text_append(&fixture.ring, whole.data, whole.length);
-			memcpy(fixture.ring.data + fixture.ring.length - whole.length + at, &length,
-			       sizeof(length));
+			ts_text_append(&fixture.ring, complete.data, complete.length);
+			memcpy(fixture.ring.data + fixture.ring.length - complete.length + at,
+			       &length, sizeof(length));
 			TS_CHECK_INT(put_ring(&fixture.sink, AREA, ring, &side, &fixture.ring, 1),
 				     0);
 			events++;

@@ -101,9 +101,9 @@ static void put_simple(struct fixture *fixture, uint32_t pid, uint64_t start_tim
 static void put_thread_of(struct fixture *fixture, uint32_t pid, uint64_t start_time, uint32_t tid,
 			  const char *name)
 {
-	uint64_t own[3] = { subject_word(TS_METRICS_PROCESS, 0, pid), start_time, tid };
+	uint64_t leading[3] = { subject_word(TS_METRICS_PROCESS, 0, pid), start_time, tid };
 
-	put_texts(fixture, TS_LIVE_THREAD_OF, own, 3, name, NULL);
+	put_texts(fixture, TS_LIVE_THREAD_OF, leading, 3, name, NULL);
 }
 
 /* ---- reading ---- */
@@ -283,7 +283,7 @@ TS_TEST(states_have_an_order)
 /* From the recorder's own ring, where codes are known; with an argument between name and stack. */
 TS_TEST(marks_and_calls_have_stacks)
 {
-	uint64_t stack[] = { 1, ts_code_frame(CODE_WORK, 5) }, own[3] = { 0, 0, 0 };
+	uint64_t stack[] = { 1, ts_code_frame(CODE_WORK, 5) }, leading[3] = { 0, 0, 0 };
 	uint64_t count = 1, type = TS_ARG_INT, value = 42;
 	TS_SCOPED(ts_text) words = { 0 };
 	struct ts_api_call_row call;
@@ -296,7 +296,7 @@ TS_TEST(marks_and_calls_have_stacks)
 	put_record(&fixture.ring, TS_LIVE_INSTANT, TS_LIVE_FLAG_STACK, SITE_TICK, fixture.counter++,
 		   stack, 2);
 	fixture.events++;
-	put_words(&words, own, 3);
+	put_words(&words, leading, 3);
 	put_string(&words, "launch", 6);
 	put_string(&words, "", 0);
 	put_words(&words, &count, 1);

@@ -51,9 +51,9 @@ static void put_stack(struct ts_text *dictionary, uint32_t caller, uint64_t fram
 	ts_text_append(dictionary, &frame, sizeof(frame));
 }
 
-static uint64_t frame_of(uint32_t code, uint32_t place)
+static uint64_t frame_of(uint32_t code, uint32_t position)
 {
-	return (uint64_t)code << 32 | place;
+	return (uint64_t)code << 32 | position;
 }
 
 static void put_codes(struct ts_text *dictionary)

@@ -466,7 +466,7 @@ TS_TEST(windows_leave_out_what_came_through_after_their_end)
 	struct ts_window_row window;
 	struct ts_meta_row meta;
 	struct rows rows;
-	bool told = false;
+	bool reported = false;
 
 	start(&fixture);
 	put_window(&fixture, 0, TS_LIVE_WINDOW_CLOSE, 0);
@@ -501,9 +501,9 @@ TS_TEST(windows_leave_out_what_came_through_after_their_end)
 	while (rows_next(&rows, &meta))
 		if (strcmp(rows_text(&rows, meta.key), "outside_windows") == 0) {
 			TS_CHECK_STR(rows_text(&rows, meta.value), "23");
-			told = true;
+			reported = true;
 		}
-	TS_CHECK(told);
+	TS_CHECK(reported);
 	rows_close(&rows);
 }
 

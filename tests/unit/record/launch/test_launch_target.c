@@ -153,11 +153,11 @@ static const char *variables_of(const char *backends, const char *preloads, cons
 
 TS_TEST(opencl_is_entered_by_layer_and_by_name)
 {
-	char own[256], expected[512];
+	char tool_folder[256], expected[512];
 
 	make_folder();
 	TS_CHECK_INT(symlink(stand_in_agent(), "libtracesmith-agent.so"), 0);
-	snprintf(own, sizeof(own), "%s", stand_in_agent());
+	snprintf(tool_folder, sizeof(tool_folder), "%s", stand_in_agent());
 	TS_CHECK_STR(variables_of("host,opencl", "", NULL),
 		     "./libtracesmith-agent.so|./libtracesmith-agent.so\n");
 	TS_CHECK_INT(symlink(stand_in_agent(), "libtracesmith-opencl.so"), 0);
@@ -168,10 +168,10 @@ TS_TEST(opencl_is_entered_by_layer_and_by_name)
 	snprintf(
 		expected, sizeof(expected),
 		"./libtracesmith-agent.so:./libtracesmith-opencl.so:%s|./libtracesmith-agent.so:/x/other.so:relative.so\n",
-		own);
-	snprintf(own, sizeof(own), "/y/libtracesmith-agent.so %s /y/libtracesmith-opencl.so",
-		 stand_in_agent());
-	TS_CHECK_STR(variables_of("a,opencl,b", own,
+		tool_folder);
+	snprintf(tool_folder, sizeof(tool_folder),
+		 "/y/libtracesmith-agent.so %s /y/libtracesmith-opencl.so", stand_in_agent());
+	TS_CHECK_STR(variables_of("a,opencl,b", tool_folder,
 				  "/y/libtracesmith-agent.so:/x/other.so:relative.so"),
 		     expected);
 	/* Not requested: only the agent is added. */

@@ -200,15 +200,15 @@ static inline int64_t slow_command(const struct slow *slow, uint32_t c, int64_t 
 static inline int64_t slow_point(const struct slow *slow, uint32_t thread, uint32_t p, int64_t now)
 {
 	const struct ts_emulator_model *model = slow->model;
-	int64_t ready = slow_ready(slow, model->command_count + p, now), own;
+	int64_t ready = slow_ready(slow, model->command_count + p, now), self_ns;
 
 	if (p == model->threads[thread].first)
-		own = model->points[p].gap_ns;
+		self_ns = model->points[p].gap_ns;
 	else if (slow->points[p - 1] > now)
 		return NEVER;
 	else
-		own = slow->points[p - 1] + model->points[p].gap_ns;
-	return ready == NEVER ? NEVER : TS_MAX(ready, own);
+		self_ns = slow->points[p - 1] + model->points[p].gap_ns;
+	return ready == NEVER ? NEVER : TS_MAX(ready, self_ns);
 }
 
 /* Everything that happens by itself at this instant; true: something did. */

@@ -4,7 +4,7 @@
  * loaded from traces; recorded starts are not used.
  */
 #include "unit/replay/emulator/emulator_support.h"
-#include "unit/state/state_made.h"
+#include "unit/state/state_fixture.h"
 
 static uint64_t seed = 1;
 
@@ -274,7 +274,7 @@ TS_TEST(twice_the_same)
 /* ---- works ---- */
 
 struct emulated {
-	struct made made;
+	struct fixture fixture;
 	struct ts_graph *graph;
 	struct ts_emulator_observed observed;
 	struct ts_emulator_model *model;
@@ -282,11 +282,11 @@ struct emulated {
 };
 
 /* As the loader leaves it; no call has more than one command. */
-static void finish_work(struct made *made)
+static void finish_work(struct fixture *fixture)
 {
-	struct ts_work *work = made->work;
+	struct ts_work *work = fixture->work;
 
-	made_finish(made);
+	fixture_finish(fixture);
 	work->next_of_call = malloc((work->command_count + 1) * sizeof(*work->next_of_call));
 	TS_CHECK(work->next_of_call != NULL);
 	memset(work->next_of_call, 0xff, (work->command_count + 1) * sizeof(*work->next_of_call));
@@ -294,7 +294,7 @@ static void finish_work(struct made *made)
 
 static void emulate(struct emulated *emulated, const struct ts_emulator_shape *shape)
 {
-	const struct ts_work *work = emulated->made.work;
+	const struct ts_work *work = emulated->fixture.work;
 	struct ts_error err;
 
 	TS_CHECK_INT(ts_graph_new(&emulated->graph, work, TS_GRAPH_HOST, &err), 0);
@@ -312,7 +312,7 @@ static void forget_work(struct emulated *emulated)
 	ts_emulator_model_free(emulated->model);
 	ts_emulator_observed_release(&emulated->observed);
 	ts_graph_free(emulated->graph);
-	ts_work_free(emulated->made.work);
+	ts_work_free(emulated->fixture.work);
 }
 
 static const struct ts_emulator_shape AS_RECORDED = { 0 };
@@ -321,31 +321,32 @@ static const struct ts_emulator_shape AS_RECORDED = { 0 };
  * A program of two streams, steadier than a real one: latencies and pauses are constant, so the
  * emulator must reproduce every time.
  */
-static void make_steady(struct made *made, uint32_t rounds)
+static void make_steady(struct fixture *fixture, uint32_t rounds)
 {
 	int64_t host = 1000, done[2] = { 0, 0 };
 
-	made_begin(made, 1, 1, 1, 2);
-	made_places(made);
+	fixture_begin(fixture, 1, 1, 1, 2);
+	fixture_entities(fixture);
 	for (uint32_t i = 0; i < rounds; i++) {
 		for (uint32_t s = 0; s < 2; s++) {
-			uint32_t call =
-				made_call(made, 0, TS_API_LAUNCH, made->launch, host, host + 2000);
+			uint32_t call = fixture_call(fixture, 0, TS_API_LAUNCH, fixture->launch,
+						     host, host + 2000);
 			int64_t start = TS_MAX(host + 5000, done[s] + 1000);
 
 			done[s] = start + 10000 + (i * 7919 + s * 104729) % 30000;
-			made_command(made, s, call, start, done[s]);
+			fixture_command(fixture, s, call, start, done[s]);
 			host += 3000;
 		}
 		if (i % 4 == 3) {
 			int64_t end = TS_MAX(done[0], done[1]) + 2500;
 
-			made_call(made, 0, TS_API_DEVICE_SYNC,
-				  made_name(made->work, "cudaDeviceSynchronize"), host, end);
+			fixture_call(fixture, 0, TS_API_DEVICE_SYNC,
+				     fixture_name(fixture->work, "cudaDeviceSynchronize"), host,
+				     end);
 			host = end + 1000;
 		}
 	}
-	finish_work(made);
+	finish_work(fixture);
 }
 
 TS_TEST(a_steady_program_is_found_again)
@@ -354,9 +355,9 @@ TS_TEST(a_steady_program_is_found_again)
 	struct ts_emulator_errors errors;
 	struct ts_error err;
 
-	make_steady(&emulated.made, 40);
+	make_steady(&emulated.fixture, 40);
 	emulate(&emulated, &AS_RECORDED);
-	TS_CHECK_INT(ts_emulator_errors(&errors, emulated.made.work, &emulated.times, &err), 0);
+	TS_CHECK_INT(ts_emulator_errors(&errors, emulated.fixture.work, &emulated.times, &err), 0);
 	TS_CHECK_INT(errors.span_ns, errors.recorded_span_ns);
 	TS_CHECK(errors.max == 0.0);
 	TS_CHECK_INT(emulated.observed.slots[0][TS_EMULATOR_KERNELS], 2);
@@ -376,15 +377,15 @@ TS_TEST(recorded_starts_do_not_go_in)
 	struct ts_error err;
 	uint32_t nodes;
 
-	make_steady(&emulated.made, 60);
+	make_steady(&emulated.fixture, 60);
 	emulate(&emulated, &AS_RECORDED);
-	for (uint32_t s = 0; s < emulated.made.work->stream_count; s++) {
-		const struct ts_work_stream *stream = &emulated.made.work->streams[s];
+	for (uint32_t s = 0; s < emulated.fixture.work->stream_count; s++) {
+		const struct ts_work_stream *stream = &emulated.fixture.work->streams[s];
 		int64_t at = -1000000000;
 
 		for (uint32_t i = 0; i < stream->command_count; i++) {
 			struct ts_work_command *command =
-				&emulated.made.work->commands[stream->first_command + i];
+				&emulated.fixture.work->commands[stream->first_command + i];
 			int64_t duration = command->end - command->start;
 
 			at += random_below(1000000);
@@ -392,7 +393,7 @@ TS_TEST(recorded_starts_do_not_go_in)
 			command->end = at + duration;
 		}
 	}
-	TS_CHECK_INT(ts_emulator_model_new(&garbled, emulated.made.work, emulated.graph,
+	TS_CHECK_INT(ts_emulator_model_new(&garbled, emulated.fixture.work, emulated.graph,
 					   &emulated.observed, &AS_RECORDED, &err),
 		     0);
 	nodes = garbled->command_count + garbled->point_count;
@@ -421,7 +422,7 @@ TS_TEST(other_streams)
 	struct emulated emulated = { 0 };
 	int64_t sum = 0, span;
 
-	make_steady(&emulated.made, 40);
+	make_steady(&emulated.fixture, 40);
 	emulate(&emulated, &one);
 	for (uint32_t c = 0; c < emulated.model->command_count; c++) {
 		sum += emulated.model->commands[c].duration;
@@ -433,7 +434,7 @@ TS_TEST(other_streams)
 	TS_CHECK(span >= sum);
 	TS_CHECK_INT(emulated.model->streams[0], 0);
 	forget_work(&emulated);
-	make_steady(&emulated.made, 40);
+	make_steady(&emulated.fixture, 40);
 	emulate(&emulated, &eight);
 	TS_CHECK(ts_emulator_span(emulated.model, &emulated.times) < span);
 	TS_CHECK_INT(emulated.model->slots[TS_EMULATOR_KERNELS], 8);
@@ -447,10 +448,11 @@ TS_TEST(copy_engines)
 		struct emulated emulated = { 0 };
 		uint32_t call;
 
-		made_begin(&emulated.made, 1, 1, 1, 2);
-		made_places(&emulated.made);
-		call = made_call(&emulated.made, 0, TS_API_COPY, emulated.made.copy, 0, 1000);
-		*made_command(&emulated.made, 0, call, 5000, 50000) =
+		fixture_begin(&emulated.fixture, 1, 1, 1, 2);
+		fixture_entities(&emulated.fixture);
+		call = fixture_call(&emulated.fixture, 0, TS_API_COPY, emulated.fixture.copy, 0,
+				    1000);
+		*fixture_command(&emulated.fixture, 0, call, 5000, 50000) =
 			(struct ts_work_command){ .start = 5000,
 						  .end = 50000,
 						  .call = call,
@@ -458,9 +460,10 @@ TS_TEST(copy_engines)
 						  .step = TS_WORK_NONE,
 						  .kind = TS_GPU_OP_COPY,
 						  .copy_kind = TS_COPY_HOST_TO_DEVICE };
-		call = made_call(&emulated.made, 0, TS_API_COPY, emulated.made.copy, 2000, 3000);
-		*made_command(&emulated.made, 1, call, together ? 7000 : 50000,
-			      together ? 52000 : 95000) =
+		call = fixture_call(&emulated.fixture, 0, TS_API_COPY, emulated.fixture.copy, 2000,
+				    3000);
+		*fixture_command(&emulated.fixture, 1, call, together ? 7000 : 50000,
+				 together ? 52000 : 95000) =
 			(struct ts_work_command){ .start = together ? 7000 : 50000,
 						  .end = together ? 52000 : 95000,
 						  .issued = 2000,
@@ -472,7 +475,7 @@ TS_TEST(copy_engines)
 						  .step = TS_WORK_NONE,
 						  .kind = TS_GPU_OP_COPY,
 						  .copy_kind = TS_COPY_DEVICE_TO_HOST };
-		finish_work(&emulated.made);
+		finish_work(&emulated.fixture);
 		emulate(&emulated, &AS_RECORDED);
 		TS_CHECK_INT(emulated.observed.engines[0],
 			     together ? TS_EMULATOR_ENGINES : TS_EMULATOR_ONE_ENGINE);
@@ -486,11 +489,11 @@ TS_TEST(without_calls)
 {
 	struct emulated emulated = { 0 };
 
-	made_begin(&emulated.made, 1, 0, 1, 1);
-	made_places(&emulated.made);
+	fixture_begin(&emulated.fixture, 1, 0, 1, 1);
+	fixture_entities(&emulated.fixture);
 	for (int i = 0; i < 5; i++)
-		made_command(&emulated.made, 0, TS_WORK_NONE, i * 10000, i * 10000 + 4000);
-	finish_work(&emulated.made);
+		fixture_command(&emulated.fixture, 0, TS_WORK_NONE, i * 10000, i * 10000 + 4000);
+	finish_work(&emulated.fixture);
 	emulate(&emulated, &AS_RECORDED);
 	TS_CHECK_INT(emulated.model->guessed_commands, 5);
 	for (uint32_t c = 0; c < 5; c++)
@@ -510,25 +513,25 @@ TS_TEST(hostile_works)
 		struct emulated emulated = { 0 };
 		uint32_t count = 1 + random_below(60);
 
-		made_begin(&emulated.made, 1, 2, 2, 4);
-		made_places(&emulated.made);
+		fixture_begin(&emulated.fixture, 1, 2, 2, 4);
+		fixture_entities(&emulated.fixture);
 		for (uint32_t k = 0; k < count; k++) {
 			int64_t start = odd[random_below(TS_ARRAY_SIZE(odd))] + random_below(50);
 			int64_t end = odd[random_below(TS_ARRAY_SIZE(odd))] + random_below(50);
 			enum ts_api_kind kind = random_below(TS_API_FREE + 1);
-			uint32_t call = made_call(&emulated.made, random_below(2), kind,
-						  random_below(2) ? emulated.made.blocking
-								  : emulated.made.sync,
-						  start, TS_MAX(start, end));
+			uint32_t call = fixture_call(&emulated.fixture, random_below(2), kind,
+						     random_below(2) ? emulated.fixture.blocking
+								     : emulated.fixture.sync,
+						     start, TS_MAX(start, end));
 
 			if (random_below(3))
-				made_command(&emulated.made, random_below(4),
-					     random_below(5) ? call : TS_WORK_NONE, end, start);
+				fixture_command(&emulated.fixture, random_below(4),
+						random_below(5) ? call : TS_WORK_NONE, end, start);
 		}
 		for (uint32_t s = 0; s < 4; s++)
-			emulated.made.work->streams[s].flags =
+			emulated.fixture.work->streams[s].flags =
 				random_below(3) ? 0 : TS_STREAM_OUT_OF_ORDER;
-		finish_work(&emulated.made);
+		finish_work(&emulated.fixture);
 		emulate(&emulated, &shape);
 		for (uint32_t c = 0; c < emulated.model->command_count; c++)
 			TS_CHECK(emulated.times.end[c] >= emulated.times.start[c]);
@@ -543,18 +546,20 @@ TS_TEST(hostile_works)
 TS_TEST(a_queue_without_an_order)
 {
 	struct emulated emulated = { 0 };
-	struct made *made = &emulated.made;
+	struct fixture *fixture = &emulated.fixture;
 	uint32_t waits = 0;
 
-	made_begin(made, 1, 1, 1, 1);
-	made_places(made);
-	made->work->streams[0].flags = TS_STREAM_OUT_OF_ORDER;
-	made_command(made, 0, made_call(made, 0, TS_API_LAUNCH, made->launch, 0, 1000), 5000,
-		     50000);
-	made_command(made, 0, made_call(made, 0, TS_API_LAUNCH, made->launch, 2000, 3000), 7000,
-		     20000);
-	made_call(made, 0, TS_API_STREAM_SYNC, made->sync, 4000, 52000);
-	finish_work(made);
+	fixture_begin(fixture, 1, 1, 1, 1);
+	fixture_entities(fixture);
+	fixture->work->streams[0].flags = TS_STREAM_OUT_OF_ORDER;
+	fixture_command(fixture, 0,
+			fixture_call(fixture, 0, TS_API_LAUNCH, fixture->launch, 0, 1000), 5000,
+			50000);
+	fixture_command(fixture, 0,
+			fixture_call(fixture, 0, TS_API_LAUNCH, fixture->launch, 2000, 3000), 7000,
+			20000);
+	fixture_call(fixture, 0, TS_API_STREAM_SYNC, fixture->sync, 4000, 52000);
+	finish_work(fixture);
 	emulate(&emulated, &AS_RECORDED);
 	TS_CHECK_INT(emulated.times.start[0], 5000);
 	TS_CHECK_INT(emulated.times.start[1], 7000);
@@ -572,30 +577,31 @@ TS_TEST(a_queue_without_an_order)
 TS_TEST(no_copy_engine)
 {
 	struct emulated emulated = { 0 };
-	struct made *made = &emulated.made;
+	struct fixture *fixture = &emulated.fixture;
 	struct ts_emulator_errors errors;
 	struct ts_error err;
 
-	made_begin(made, 1, 1, 1, 2);
-	made_places(made);
+	fixture_begin(fixture, 1, 1, 1, 2);
+	fixture_entities(fixture);
 	for (int i = 0; i < 8; i++) {
 		int64_t at = i * 2000000;
 		struct ts_work_command *copy;
 
-		made_command(made, 0,
-			     made_call(made, 0, TS_API_LAUNCH, made->launch, at, at + 1000),
-			     at + 5000, at + 1005000);
-		copy = made_command(made, 1,
-				    made_call(made, 0, TS_API_COPY, made->copy,
-					      at + 2000 + i * 20000, at + 3000 + i * 20000),
-				    at + 1005000, at + 1010000);
+		fixture_command(
+			fixture, 0,
+			fixture_call(fixture, 0, TS_API_LAUNCH, fixture->launch, at, at + 1000),
+			at + 5000, at + 1005000);
+		copy = fixture_command(fixture, 1,
+				       fixture_call(fixture, 0, TS_API_COPY, fixture->copy,
+						    at + 2000 + i * 20000, at + 3000 + i * 20000),
+				       at + 1005000, at + 1010000);
 		copy->kind = TS_GPU_OP_COPY;
 		copy->copy_kind = TS_COPY_DEVICE_TO_HOST;
 	}
-	finish_work(made);
+	finish_work(fixture);
 	emulate(&emulated, &AS_RECORDED);
 	TS_CHECK_INT(emulated.observed.engines[0], TS_EMULATOR_NO_ENGINE);
-	TS_CHECK_INT(ts_emulator_errors(&errors, made->work, &emulated.times, &err), 0);
+	TS_CHECK_INT(ts_emulator_errors(&errors, fixture->work, &emulated.times, &err), 0);
 	TS_CHECK(errors.max < 0.001);
 	forget_work(&emulated);
 }

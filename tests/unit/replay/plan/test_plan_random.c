@@ -561,7 +561,7 @@ static void run(struct device *device, const struct maker *maker, const struct t
 /* ---- tests ---- */
 
 static void compare(const struct maker *maker, const struct ts_replay_options *options,
-		    const struct machine *whole)
+		    const struct machine *full)
 {
 	struct ts_replay_plan plan;
 	struct device device;
@@ -577,12 +577,12 @@ static void compare(const struct maker *maker, const struct ts_replay_options *o
 
 		if ((plan.kept[i] == TS_REPLAY_REQUESTED || plan.kept[i] == TS_REPLAY_INCLUDED) &&
 		    (command->read_count || command->write_count))
-			TS_CHECK_INT(device.machine.results[i], whole->results[i]);
+			TS_CHECK_INT(device.machine.results[i], full->results[i]);
 	}
 	ts_replay_plan_release(&plan);
 }
 
-static void compare_parts(const struct maker *maker, const struct machine *whole)
+static void compare_ranges(const struct maker *maker, const struct machine *full)
 {
 	char from[16], to[16], queues[16];
 	struct ts_replay_options options = { .from = from, .to = to };
@@ -595,7 +595,7 @@ static void compare_parts(const struct maker *maker, const struct machine *whole
 			 11 + first + draw(maker->stream.command_count - first));
 		options.streams = draw(3) ? NULL : queues;
 		snprintf(queues, sizeof(queues), "%u", 1 + draw(QUEUES));
-		compare(maker, &options, whole);
+		compare(maker, &options, full);
 	}
 }
 
@@ -605,7 +605,7 @@ TS_TEST(parts_give_what_the_whole_gave)
 
 	for (int i = 0; i < STREAMS; i++) {
 		struct maker maker;
-		struct device whole;
+		struct device full;
 		struct ts_replay_plan plan;
 		struct ts_error err;
 		const struct ts_replay_options all = { .streams = NULL };
@@ -615,10 +615,10 @@ TS_TEST(parts_give_what_the_whole_gave)
 		make(&maker, 30 + draw(MOST - 40));
 		TS_CHECK_INT(ts_replay_plan_make(&plan, &maker.stream, &all, &err), 0);
 		TS_CHECK(plan.is_complete && plan.requested == maker.stream.command_count);
-		run(&whole, &maker, &plan);
+		run(&full, &maker, &plan);
 		/* Whatever the device runs first, there is one result. */
-		compare(&maker, &all, &whole.machine);
-		compare_parts(&maker, &whole.machine);
+		compare(&maker, &all, &full.machine);
+		compare_ranges(&maker, &full.machine);
 		ts_replay_plan_release(&plan);
 		if (!ts_replay_plan_make(&plan, &maker.stream, &last, &err)) {
 			included += plan.included;

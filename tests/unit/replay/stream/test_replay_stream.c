@@ -8,20 +8,20 @@
 #include "base/memory.h"
 #include "replay/plan/plan.h"
 #include "replay/stream/stream_internal.h"
-#include "unit/replay/replay_made.h"
+#include "unit/replay/replay_fixture.h"
 #include "unit/runner.h"
 
 static char path[64];
-static struct made_trace made;
+static struct fixture_trace fixture;
 static struct ts_reader *reader;
 
 static void begin(void)
 {
 	snprintf(path, sizeof(path), "/tmp/tracesmith-stream-%d.sbt", getpid());
-	made_open(&made, path);
-	made_objects(&made);
-	made_memory(&made, 10, NULL, 256);
-	made_memory(&made, 11, NULL, 256);
+	fixture_open(&fixture, path);
+	fixture_objects(&fixture);
+	fixture_memory(&fixture, 10, NULL, 256);
+	fixture_memory(&fixture, 11, NULL, 256);
 }
 
 static int load_window(struct ts_replay_stream **ret_stream, uint32_t window, struct ts_error *err)
@@ -35,7 +35,7 @@ static struct ts_replay_stream *load(void)
 	struct ts_replay_stream *stream;
 	struct ts_error err;
 
-	made_close(&made);
+	fixture_close(&fixture);
 	if (load_window(&stream, 0, &err))
 		ts_test_fail(__FILE__, __LINE__, "%s", err.message);
 	return stream;
@@ -53,7 +53,7 @@ static void refuse(int code, const char *message)
 	struct ts_replay_stream *stream;
 	struct ts_error err;
 
-	made_close(&made);
+	fixture_close(&fixture);
 	TS_CHECK_INT(load_window(&stream, 0, &err), code);
 	TS_CHECK_STR(err.message, message);
 	ts_reader_close(reader);
@@ -64,14 +64,14 @@ static void refuse(int code, const char *message)
 
 /* One command after a begin, and the message about it. */
 struct bad {
-	struct made_command command;
+	struct fixture_command command;
 	const char *message;
 };
 
-#define LAUNCH(details_)                                                             \
-	{                                                                            \
-		.kind = TS_COMMAND_LAUNCH, .queue = MADE_QUEUE, .object = MADE_STEP, \
-		.details = (details_)                                                \
+#define LAUNCH(details_)                                                                   \
+	{                                                                                  \
+		.kind = TS_COMMAND_LAUNCH, .queue = FIXTURE_QUEUE, .object = FIXTURE_STEP, \
+		.details = (details_)                                                      \
 	}
 #define ARGUMENT(text) "{\"global\":[1],\"args\":[" text "]}"
 
@@ -80,36 +80,36 @@ static const struct bad bad_commands[] = {
 	  "command 2, copy to memory 10: its queue is missing" },
 	{ { .kind = TS_COMMAND_COPY, .queue = 10, .object = 10, .bytes = 8 },
 	  "command 2, copy to memory 10: its queue is object 10, a memory" },
-	{ { .kind = TS_COMMAND_COPY, .queue = MADE_QUEUE, .bytes = 8 },
+	{ { .kind = TS_COMMAND_COPY, .queue = FIXTURE_QUEUE, .bytes = 8 },
 	  "command 2, copy: it has neither source nor destination" },
-	{ { .kind = TS_COMMAND_COPY, .queue = MADE_QUEUE, .object = 10, .bytes = 8 },
+	{ { .kind = TS_COMMAND_COPY, .queue = FIXTURE_QUEUE, .object = 10, .bytes = 8 },
 	  "command 2, copy to memory 10: it writes 8 bytes, the trace holds 0" },
-	{ { .kind = TS_COMMAND_COPY, .queue = MADE_QUEUE, .object = 99, .bytes = 8 },
+	{ { .kind = TS_COMMAND_COPY, .queue = FIXTURE_QUEUE, .object = 99, .bytes = 8 },
 	  "command 2, copy: its object (row 1099) is missing" },
 	{ { .kind = TS_COMMAND_COPY,
-	    .queue = MADE_QUEUE,
-	    .object = MADE_MODULE,
+	    .queue = FIXTURE_QUEUE,
+	    .object = FIXTURE_MODULE,
 	    .other = 10,
 	    .bytes = 8 },
 	  "command 2, copy of memory 10 to memory 5: its destination is object 5, a module, not memory" },
 	{ { .kind = TS_COMMAND_COPY,
-	    .queue = MADE_QUEUE,
+	    .queue = FIXTURE_QUEUE,
 	    .other = 10,
 	    .other_offset = 250,
 	    .bytes = 8 },
 	  "command 2, copy from memory 10: its source exceeds memory 10: 8 bytes at 250 of 256" },
-	{ { .kind = TS_COMMAND_COPY, .queue = MADE_QUEUE, .other = 10, .bytes = INT64_MAX },
+	{ { .kind = TS_COMMAND_COPY, .queue = FIXTURE_QUEUE, .other = 10, .bytes = INT64_MAX },
 	  "command 2, copy from memory 10: its source exceeds memory 10: 9223372036854775807 bytes at 0 of 256" },
-	{ { .kind = TS_COMMAND_COPY, .queue = MADE_QUEUE, .other = 10, .bytes = -8 },
+	{ { .kind = TS_COMMAND_COPY, .queue = FIXTURE_QUEUE, .other = 10, .bytes = -8 },
 	  "command 2, copy: it has -8 bytes" },
 	{ { .kind = TS_COMMAND_COPY,
-	    .queue = MADE_QUEUE,
+	    .queue = FIXTURE_QUEUE,
 	    .other = 10,
 	    .other_offset = -1,
 	    .bytes = 8 },
 	  "command 2, copy: its offset is negative" },
 	{ { .kind = TS_COMMAND_COPY,
-	    .queue = MADE_QUEUE,
+	    .queue = FIXTURE_QUEUE,
 	    .object = 10,
 	    .other = 11,
 	    .bytes = 8,
@@ -118,18 +118,18 @@ static const struct bad bad_commands[] = {
 		    "\"from\":{\"origin\":[4,1,3],\"row\":16,\"slice\":64}}}" },
 	  "command 2, copy of memory 11 to memory 10: its source exceeds memory 11: 116 bytes at 212 of 256" },
 	{ { .kind = TS_COMMAND_COPY,
-	    .queue = MADE_QUEUE,
+	    .queue = FIXTURE_QUEUE,
 	    .object = 10,
 	    .other = 11,
 	    .details = "{\"rect\":{\"region\":[4,4,9223372036854775807]}}" },
 	  "command 2, copy of memory 11 to memory 10: its rectangle is invalid" },
 	{ { .kind = TS_COMMAND_COPY,
-	    .queue = MADE_QUEUE,
+	    .queue = FIXTURE_QUEUE,
 	    .object = 10,
 	    .other = 11,
 	    .details = "{\"rect\":{\"region\":[4,4,1],\"to\":{\"row\":3}}}" },
 	  "command 2, copy of memory 11 to memory 10: its rectangle is invalid" },
-	{ { .kind = TS_COMMAND_FILL, .queue = MADE_QUEUE, .object = 10, .bytes = 8 },
+	{ { .kind = TS_COMMAND_FILL, .queue = FIXTURE_QUEUE, .object = 10, .bytes = 8 },
 	  "command 2, fill of memory 10: a pattern of 0 bytes cannot fill 8" },
 	{ { .kind = TS_COMMAND_HOST_WRITE, .object = 10, .bytes = 8 },
 	  "command 2, host write to memory 10: it writes 8 bytes, the trace holds 0" },
@@ -137,10 +137,10 @@ static const struct bad bad_commands[] = {
 	  "command 2, host_write: it has no destination" },
 	{ { .kind = TS_COMMAND_RECORD, .details = "{\"event\":77}" },
 	  "command 2, record: it sets event 77, which is missing" },
-	{ { .kind = TS_COMMAND_ALLOC, .object = MADE_QUEUE },
+	{ { .kind = TS_COMMAND_ALLOC, .object = FIXTURE_QUEUE },
 	  "command 2, alloc of memory 3: object 3 is a stream, not memory" },
 	{ { .kind = TS_COMMAND_LAUNCH,
-	    .queue = MADE_QUEUE,
+	    .queue = FIXTURE_QUEUE,
 	    .details = "{\"global\":[1],\"args\":[]}" },
 	  "command 2, launch: its kernel is missing" },
 	{ LAUNCH("{\"args\":[]}"),
@@ -184,8 +184,8 @@ TS_TEST(bad_commands_are_refused)
 		const char *message = bad_commands[i].message;
 
 		begin();
-		made_begin(&made, 1);
-		made_command(&made, &bad_commands[i].command);
+		fixture_begin(&fixture, 1);
+		fixture_command(&fixture, &bad_commands[i].command);
 		refuse(strncmp(message, "nothing", 7) ? TS_EFORMAT : TS_ENOTFOUND, message);
 	}
 }
@@ -215,13 +215,13 @@ static const struct bad bad_checks[] = {
 TS_TEST(bad_checks_are_refused)
 {
 	for (size_t i = 0; i < TS_ARRAY_SIZE(bad_checks); i++) {
-		struct made_command check = bad_checks[i].command;
+		struct fixture_command check = bad_checks[i].command;
 
 		check.kind = TS_COMMAND_CHECK;
 		begin();
-		made_begin(&made, 1);
-		made_step(&made, MADE_QUEUE, 10, 64, "");
-		made_command(&made, &check);
+		fixture_begin(&fixture, 1);
+		fixture_step(&fixture, FIXTURE_QUEUE, 10, 64, "");
+		fixture_command(&fixture, &check);
 		refuse(TS_EFORMAT, bad_checks[i].message);
 	}
 }
@@ -229,17 +229,17 @@ TS_TEST(bad_checks_are_refused)
 TS_TEST(commands_that_are_missing_or_twice)
 {
 	begin();
-	made_begin(&made, 1);
-	made_step(&made, MADE_QUEUE, 10, 64, "");
-	made.sequence += 3;
-	made_step(&made, MADE_QUEUE, 10, 64, "");
+	fixture_begin(&fixture, 1);
+	fixture_step(&fixture, FIXTURE_QUEUE, 10, 64, "");
+	fixture.sequence += 3;
+	fixture_step(&fixture, FIXTURE_QUEUE, 10, 64, "");
 	refuse(TS_EFORMAT,
 	       "commands 3 to 5 are missing: what follows cannot be replayed without them");
 	begin();
-	made_begin(&made, 1);
-	made_step(&made, MADE_QUEUE, 10, 64, "");
-	made.sequence--;
-	made_step(&made, MADE_QUEUE, 10, 64, "");
+	fixture_begin(&fixture, 1);
+	fixture_step(&fixture, FIXTURE_QUEUE, 10, 64, "");
+	fixture.sequence--;
+	fixture_step(&fixture, FIXTURE_QUEUE, 10, 64, "");
 	refuse(TS_EFORMAT, "command 2 appears twice");
 }
 
@@ -258,20 +258,21 @@ TS_TEST(objects_that_are_not_sound_do_no_harm)
 	struct ts_replay_stream *stream;
 
 	begin();
-	made_object(&made, TS_OBJECT_MEMORY, 20, MADE_CONTEXT, NULL, 100,
-		    made_blob(&made, "abc", 3), "");
-	made_object(&made, TS_OBJECT_MEMORY, 21, 55, NULL, 100, 0, "");
-	made_object(&made, TS_OBJECT_MEMORY, 22, MADE_CONTEXT, NULL, 0, 0, "");
-	made_object(&made, TS_OBJECT_MEMORY, 23, 10, NULL, 200, 0, "\"origin\":100");
-	made_object(&made, TS_OBJECT_MEMORY, 24, 24, NULL, 200, 0, "");
-	made_object(&made, TS_OBJECT_STREAM, 25, MADE_CONTEXT, NULL, 0, 0, "\"device\":10");
-	made_object(&made, TS_OBJECT_MODULE, 26, MADE_CONTEXT, NULL, 0, 0, "");
-	made_object(&made, TS_OBJECT_MEMORY, 27, MADE_CONTEXT, NULL, 64, 0,
-		    "\"unreplayable\":\"an image\"");
-	made_object(&made, TS_OBJECT_MODULE, 28, MADE_CONTEXT, NULL, 0, 4711, "");
-	made_begin(&made, 1);
-	made_step(&made, MADE_QUEUE, 10, 64, "");
-	made_step(&made, MADE_QUEUE, 27, 64, "");
+	fixture_object(&fixture, TS_OBJECT_MEMORY, 20, FIXTURE_CONTEXT, NULL, 100,
+		       fixture_blob(&fixture, "abc", 3), "");
+	fixture_object(&fixture, TS_OBJECT_MEMORY, 21, 55, NULL, 100, 0, "");
+	fixture_object(&fixture, TS_OBJECT_MEMORY, 22, FIXTURE_CONTEXT, NULL, 0, 0, "");
+	fixture_object(&fixture, TS_OBJECT_MEMORY, 23, 10, NULL, 200, 0, "\"origin\":100");
+	fixture_object(&fixture, TS_OBJECT_MEMORY, 24, 24, NULL, 200, 0, "");
+	fixture_object(&fixture, TS_OBJECT_STREAM, 25, FIXTURE_CONTEXT, NULL, 0, 0,
+		       "\"device\":10");
+	fixture_object(&fixture, TS_OBJECT_MODULE, 26, FIXTURE_CONTEXT, NULL, 0, 0, "");
+	fixture_object(&fixture, TS_OBJECT_MEMORY, 27, FIXTURE_CONTEXT, NULL, 64, 0,
+		       "\"unreplayable\":\"an image\"");
+	fixture_object(&fixture, TS_OBJECT_MODULE, 28, FIXTURE_CONTEXT, NULL, 0, 4711, "");
+	fixture_begin(&fixture, 1);
+	fixture_step(&fixture, FIXTURE_QUEUE, 10, 64, "");
+	fixture_step(&fixture, FIXTURE_QUEUE, 27, 64, "");
 	stream = load();
 	TS_CHECK_STR(stream->objects[find(stream, 20)].unreplayable,
 		     "it has 100 bytes, its content 3");
@@ -294,11 +295,11 @@ TS_TEST(views_become_parts_of_their_root)
 	const struct ts_replay_command_info *command;
 
 	begin();
-	made_object(&made, TS_OBJECT_MEMORY, 20, 10, NULL, 128, 0, "\"origin\":64");
-	made_object(&made, TS_OBJECT_MEMORY, 21, 20, NULL, 32, 0, "\"origin\":16");
-	made_begin(&made, 1);
-	made_step(&made, MADE_QUEUE, 20, 32, "");
-	made_read(&made, MADE_QUEUE, 21, 8, 16);
+	fixture_object(&fixture, TS_OBJECT_MEMORY, 20, 10, NULL, 128, 0, "\"origin\":64");
+	fixture_object(&fixture, TS_OBJECT_MEMORY, 21, 20, NULL, 32, 0, "\"origin\":16");
+	fixture_begin(&fixture, 1);
+	fixture_step(&fixture, FIXTURE_QUEUE, 20, 32, "");
+	fixture_read(&fixture, FIXTURE_QUEUE, 21, 8, 16);
 	stream = load();
 	command = &stream->commands[0];
 	TS_CHECK_INT(command->args[0].memory, find(stream, 10));
@@ -319,14 +320,14 @@ TS_TEST(details_become_fields)
 	uint32_t by = 7;
 
 	begin();
-	made_begin(&made, 1);
-	made_command(
-		&made,
-		&(struct made_command){
+	fixture_begin(&fixture, 1);
+	fixture_command(
+		&fixture,
+		&(struct fixture_command){
 			.kind = TS_COMMAND_LAUNCH,
-			.queue = MADE_QUEUE,
-			.object = MADE_MIX,
-			.blob = made_blob(&made, &by, 4),
+			.queue = FIXTURE_QUEUE,
+			.object = FIXTURE_MIX,
+			.blob = fixture_blob(&fixture, &by, 4),
 			.correlation = 33,
 			.details =
 				"{\"global\":[8,4],\"local\":[2,2],\"offset\":[1,0],\"unknown\":true,"
@@ -360,11 +361,11 @@ static void add_window(int64_t number, uint8_t value, const char *failed)
 	uint8_t content[256];
 
 	memset(content, value, sizeof(content));
-	made_objects(&made);
-	made_memory(&made, 10, content, 256);
-	made_begin(&made, number);
-	made_step(&made, MADE_QUEUE, 10, 64, "");
-	made_finish(&made, number, failed);
+	fixture_objects(&fixture);
+	fixture_memory(&fixture, 10, content, 256);
+	fixture_begin(&fixture, number);
+	fixture_step(&fixture, FIXTURE_QUEUE, 10, 64, "");
+	fixture_finish(&fixture, number, failed);
 }
 
 static void check_window(uint32_t number, uint8_t value)
@@ -390,7 +391,7 @@ TS_TEST(each_window_has_its_own_objects)
 	add_window(1, 1, NULL);
 	add_window(2, 2, "it broke");
 	add_window(3, 3, NULL);
-	made_close(&made);
+	fixture_close(&fixture);
 	check_window(0, 1);
 	check_window(1, 1);
 	check_window(3, 3);
@@ -404,9 +405,9 @@ TS_TEST(windows_that_failed)
 
 	/* One that never opened, then one that did. */
 	begin();
-	made_finish(&made, 1, "memory 7 is mapped");
+	fixture_finish(&fixture, 1, "memory 7 is mapped");
 	add_window(2, 2, NULL);
-	made_close(&made);
+	fixture_close(&fixture);
 	check_window(0, 2);
 	TS_CHECK_INT(load_window(&stream, 1, &err), TS_EFORMAT);
 	TS_CHECK_STR(err.message, "window 1 cannot be replayed: memory 7 is mapped");
@@ -423,12 +424,12 @@ TS_TEST(events_become_commands)
 	struct ts_replay_stream *stream;
 
 	begin();
-	made_begin(&made, 1);
-	made_step(&made, MADE_QUEUE, 10, 64, ",\"event\":30");
-	made_step(&made, MADE_QUEUE_2, 11, 64, ",\"event\":31,\"wait\":[30,4711]");
+	fixture_begin(&fixture, 1);
+	fixture_step(&fixture, FIXTURE_QUEUE, 10, 64, ",\"event\":30");
+	fixture_step(&fixture, FIXTURE_QUEUE_2, 11, 64, ",\"event\":31,\"wait\":[30,4711]");
 	/* A reused number means the newer object. */
-	made_step(&made, MADE_QUEUE, 10, 64, ",\"event\":30");
-	made_step(&made, MADE_QUEUE_2, 11, 64, ",\"wait\":[30,31]");
+	fixture_step(&fixture, FIXTURE_QUEUE, 10, 64, ",\"event\":30");
+	fixture_step(&fixture, FIXTURE_QUEUE_2, 11, 64, ",\"wait\":[30,31]");
 	stream = load();
 	TS_CHECK_INT(stream->commands[1].wait_count, 1);
 	TS_CHECK_INT(stream->commands[1].waits[0], 0);
@@ -440,13 +441,14 @@ TS_TEST(events_become_commands)
 
 static void add_user_event(int64_t number)
 {
-	made_object(&made, TS_OBJECT_EVENT, number, MADE_CONTEXT, NULL, 0, 0, "\"user\":true");
+	fixture_object(&fixture, TS_OBJECT_EVENT, number, FIXTURE_CONTEXT, NULL, 0, 0,
+		       "\"user\":true");
 }
 
 static void set_user_event(const char *details)
 {
-	made_command(&made,
-		     &(struct made_command){ .kind = TS_COMMAND_RECORD, .details = details });
+	fixture_command(&fixture,
+			&(struct fixture_command){ .kind = TS_COMMAND_RECORD, .details = details });
 }
 
 /*
@@ -464,16 +466,16 @@ TS_TEST(user_events_move_commands)
 	begin();
 	add_user_event(40);
 	add_user_event(41);
-	made_begin(&made, 1);
-	made_step(&made, MADE_QUEUE, 10, 64, ",\"wait\":[40,41]"); /* 2 */
-	made_write(&made, MADE_QUEUE_2, 10, 0, bytes, 256);        /* 3 */
-	made_command(&made, &(struct made_command){ .kind = TS_COMMAND_SYNC,
-						    .queue = MADE_QUEUE }); /* 4 */
-	made_command(&made,
-		     &(struct made_command){ .kind = TS_COMMAND_SYNC, .queue = MADE_QUEUE_2 });
-	made_read(&made, MADE_QUEUE, 10, 0, 256);      /* 6 */
-	set_user_event("{\"event\":40,\"status\":0}"); /* 7 */
-	made_finish(&made, 1, NULL);
+	fixture_begin(&fixture, 1);
+	fixture_step(&fixture, FIXTURE_QUEUE, 10, 64, ",\"wait\":[40,41]"); /* 2 */
+	fixture_write(&fixture, FIXTURE_QUEUE_2, 10, 0, bytes, 256);        /* 3 */
+	fixture_command(&fixture, &(struct fixture_command){ .kind = TS_COMMAND_SYNC,
+							     .queue = FIXTURE_QUEUE }); /* 4 */
+	fixture_command(&fixture, &(struct fixture_command){ .kind = TS_COMMAND_SYNC,
+							     .queue = FIXTURE_QUEUE_2 });
+	fixture_read(&fixture, FIXTURE_QUEUE, 10, 0, 256); /* 6 */
+	set_user_event("{\"event\":40,\"status\":0}");     /* 7 */
+	fixture_finish(&fixture, 1, NULL);
 	stream = load();
 	/* 41 was set before the window. */
 	TS_CHECK_INT(stream->commands[0].user_wait_count, 1);
@@ -496,20 +498,20 @@ TS_TEST(a_sync_waits_for_what_was_there)
 
 	begin();
 	add_user_event(40);
-	made_begin(&made, 1);
-	made_step(&made, MADE_QUEUE, 10, 64, "");               /* 2 */
-	made_step(&made, MADE_QUEUE, 10, 64, "");               /* 3 */
-	made_step(&made, MADE_QUEUE, 11, 64, ",\"wait\":[40]"); /* 4 */
-	made_command(&made,
-		     &(struct made_command){ .kind = TS_COMMAND_SYNC,
-					     .queue = MADE_QUEUE,
-					     .details = "{\"what\":\"queue\",\"until\":3}" });
-	made_command(&made,
-		     &(struct made_command){ .kind = TS_COMMAND_SYNC,
-					     .queue = MADE_QUEUE,
-					     .details = "{\"what\":\"queue\",\"until\":4}" });
+	fixture_begin(&fixture, 1);
+	fixture_step(&fixture, FIXTURE_QUEUE, 10, 64, "");               /* 2 */
+	fixture_step(&fixture, FIXTURE_QUEUE, 10, 64, "");               /* 3 */
+	fixture_step(&fixture, FIXTURE_QUEUE, 11, 64, ",\"wait\":[40]"); /* 4 */
+	fixture_command(&fixture,
+			&(struct fixture_command){ .kind = TS_COMMAND_SYNC,
+						   .queue = FIXTURE_QUEUE,
+						   .details = "{\"what\":\"queue\",\"until\":3}" });
+	fixture_command(&fixture,
+			&(struct fixture_command){ .kind = TS_COMMAND_SYNC,
+						   .queue = FIXTURE_QUEUE,
+						   .details = "{\"what\":\"queue\",\"until\":4}" });
 	set_user_event("{\"event\":40,\"status\":0}");
-	made_finish(&made, 1, NULL);
+	fixture_finish(&fixture, 1, NULL);
 	stream = load();
 	TS_CHECK_INT(stream->commands[3].queue, TS_REPLAY_NONE);
 	TS_CHECK_INT(stream->commands[3].wait_count, 1);
@@ -529,19 +531,20 @@ TS_TEST(memory_has_a_life)
 	const struct ts_replay_options options = { .from = "6", .to = "7" };
 
 	begin();
-	made_begin(&made, 1);
-	made_step(&made, MADE_QUEUE, 10, 64, ""); /* 2 */
-	made_command(&made,
-		     &(struct made_command){ .kind = TS_COMMAND_FREE, .object = 10 }); /* 3 */
-	made_memory(&made, 12, NULL, 256);
-	made_command(&made,
-		     &(struct made_command){ .kind = TS_COMMAND_ALLOC, .object = 12 }); /* 4 */
-	made_step(&made, MADE_QUEUE, 12, 64, "");                                       /* 5 */
-	made_step(&made, MADE_QUEUE, 12, 64, "");                                       /* 6 */
+	fixture_begin(&fixture, 1);
+	fixture_step(&fixture, FIXTURE_QUEUE, 10, 64, ""); /* 2 */
+	fixture_command(&fixture,
+			&(struct fixture_command){ .kind = TS_COMMAND_FREE, .object = 10 }); /* 3 */
+	fixture_memory(&fixture, 12, NULL, 256);
+	fixture_command(&fixture, &(struct fixture_command){ .kind = TS_COMMAND_ALLOC,
+							     .object = 12 }); /* 4 */
+	fixture_step(&fixture, FIXTURE_QUEUE, 12, 64, "");                    /* 5 */
+	fixture_step(&fixture, FIXTURE_QUEUE, 12, 64, "");                    /* 6 */
 	/* Used after its end: it stays alive. */
-	made_command(&made, &(struct made_command){ .kind = TS_COMMAND_FREE, .object = 11 });
-	made_step(&made, MADE_QUEUE, 11, 64, "");
-	made_finish(&made, 1, NULL);
+	fixture_command(&fixture,
+			&(struct fixture_command){ .kind = TS_COMMAND_FREE, .object = 11 });
+	fixture_step(&fixture, FIXTURE_QUEUE, 11, 64, "");
+	fixture_finish(&fixture, 1, NULL);
 	stream = load();
 	TS_CHECK(!ts_replay_is_alive(stream, find(stream, 10), 2));
 	TS_CHECK(ts_replay_is_alive(stream, find(stream, 10), 0));
@@ -565,13 +568,13 @@ TS_TEST(a_needed_command_that_cannot_be_replayed)
 	struct ts_replay_options options = { .from = "4" };
 
 	begin();
-	made_begin(&made, 1);
-	made_step(&made, MADE_QUEUE, 10, 64, "");
-	made_command(&made,
-		     &(struct made_command){ .kind = TS_COMMAND_HOST,
-					     .queue = MADE_QUEUE,
-					     .details = "{\"call\":\"clEnqueueNativeKernel\"}" });
-	made_step(&made, MADE_QUEUE, 11, 64, "");
+	fixture_begin(&fixture, 1);
+	fixture_step(&fixture, FIXTURE_QUEUE, 10, 64, "");
+	fixture_command(&fixture, &(struct fixture_command){
+					  .kind = TS_COMMAND_HOST,
+					  .queue = FIXTURE_QUEUE,
+					  .details = "{\"call\":\"clEnqueueNativeKernel\"}" });
+	fixture_step(&fixture, FIXTURE_QUEUE, 11, 64, "");
 	stream = load();
 	TS_CHECK_INT(ts_replay_plan_make(&plan, stream, &options, &err), TS_EFORMAT);
 	TS_CHECK_STR(

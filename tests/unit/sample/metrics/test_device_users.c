@@ -107,8 +107,8 @@ static void finish(void)
 
 /* ---- sources ---- */
 
-static pid_t said_pid;
-static volatile int says_more;
+static pid_t reported_pid;
+static volatile int reports_more;
 
 static enum ts_metrics_state open_source(void **ret_state, char *why, size_t why_bytes)
 {
@@ -121,7 +121,7 @@ static enum ts_metrics_state open_broken(void **ret_state, char *why, size_t why
 	return TS_METRICS_BROKEN;
 }
 
-static int say(void *state, const struct ts_metrics_sink *sink)
+static int report(void *state, const struct ts_metrics_sink *sink)
 {
 	const struct ts_metrics_device devices[] = {
 		{ .number = 3, .vendor = "Test", .bus = "00000000:0A:00.0", .memory_bytes = 5 },
@@ -129,17 +129,17 @@ static int say(void *state, const struct ts_metrics_sink *sink)
 	};
 	struct ts_metrics_subject subject = { .kind = TS_METRICS_PROCESS_ON_DEVICE,
 					      .device = 3,
-					      .pid = said_pid };
+					      .pid = reported_pid };
 	struct ts_metrics_subject other = { .kind = TS_METRICS_DEVICE, .device = 3 };
 
 	sink->device(sink->context, &devices[0]);
 	sink->device(sink->context, &devices[1]);
 	sink->integer(sink->context, &other, "memory_bytes", "used", 99);
-	if (said_pid) {
+	if (reported_pid) {
 		sink->real(sink->context, &subject, "utilization_percent", "compute", 7.0);
 		sink->integer(sink->context, &subject, "memory_bytes", "used", 1000);
 	}
-	if (says_more) {
+	if (reports_more) {
 		subject.device = 4;
 		sink->integer(sink->context, &subject, "memory_bytes", "used", 2000);
 	}
@@ -157,15 +157,14 @@ static void close_source(void *state)
 {
 }
 
-static const struct ts_metrics_source saying = {
-	TS_METRICS_ABI, sizeof(saying), "saying", "", 0, open_source, say, close_source
+static const struct ts_metrics_source reporting_source = {
+	TS_METRICS_ABI, sizeof(reporting_source), "saying", "", 0, open_source, report, close_source
 };
 static const struct ts_metrics_source hanging = {
 	TS_METRICS_ABI, sizeof(hanging), "hanging", "", 0, open_source, hang, close_source
 };
-static const struct ts_metrics_source broken = {
-	TS_METRICS_ABI, sizeof(broken), "broken", "", 0, open_broken, say, close_source
-};
+static const struct ts_metrics_source broken = { TS_METRICS_ABI, sizeof(broken), "broken",    "", 0,
+						 open_broken,    report,         close_source };
 
 /* ---- files ---- */
 
@@ -242,20 +241,20 @@ TS_TEST(users_are_sorted)
 
 TS_TEST(makers_know_better)
 {
-	const struct ts_metrics_source *const sources[] = { &saying, NULL };
+	const struct ts_metrics_source *const sources[] = { &reporting_source, NULL };
 	const char *const both[] = { "/dev/full", "/dev/kmsg", NULL };
 	pid_t user = start_user(both);
 
 	/* Like CUDA: every device is opened, one is used. The bus id gives the vendor's number. */
 	know("/dev/full", "Test", "full0", "0000:0a:00.0", 77, false);
 	know("/dev/kmsg", "Test", "kmsg1", "0000:0b:00.0", 1, false);
-	said_pid = 0;
+	reported_pid = 0;
 	find(sources, 60 * SECOND);
 	TS_CHECK_STR(rows_of(user), "Test 1 -1 2 kmsg1\nTest 3 -1 2 full0\n");
-	said_pid = user;
+	reported_pid = user;
 	find(sources, 60 * SECOND);
 	TS_CHECK_STR(rows_of(user), "Test 3 1000 3 full0\n");
-	says_more = 1;
+	reports_more = 1;
 	find(sources, 60 * SECOND);
 	TS_CHECK_STR(rows_of(user), "Test 3 1000 3 full0\nTest 4 2000 1 \n");
 	/* Without asking the sources. */
@@ -270,11 +269,12 @@ TS_TEST(makers_know_better)
 
 TS_TEST(one_that_hangs_holds_nobody)
 {
-	const struct ts_metrics_source *const sources[] = { &hanging, &saying, &broken, NULL };
+	const struct ts_metrics_source *const sources[] = { &hanging, &reporting_source, &broken,
+							    NULL };
 	const char *const none[] = { NULL };
 	pid_t user = start_user(none);
 
-	said_pid = user;
+	reported_pid = user;
 	find(sources, 2 * SECOND);
 	TS_CHECK_STR(rows_of(user), "Test 3 1000 1 \n");
 	TS_CHECK(!users.complete);

@@ -29,7 +29,7 @@ static void name_codes(void)
 }
 
 /* Native functions are in parentheses. */
-static const char *merge(const char *native, bool whole, const char *python, size_t room)
+static const char *merge(const char *native, bool complete, const char *python, size_t capacity)
 {
 	static char text[4 * MOST];
 	struct ts_native_frame native_frames[MOST];
@@ -47,8 +47,8 @@ static const char *merge(const char *native, bool whole, const char *python, siz
 			.line = (int32_t)i,
 			.flags = isupper(python[i]) ? TS_PYTHON_FRAME_ENTRY : 0,
 		};
-	count = ts_merge_stacks(native_frames, strlen(native), whole, python_frames, strlen(python),
-				frames, room);
+	count = ts_merge_stacks(native_frames, strlen(native), complete, python_frames,
+				strlen(python), frames, capacity);
 	for (size_t i = 0; i < count; i++) {
 		if (frames[i].native)
 			text[length++] = '(';

@@ -33,32 +33,32 @@ static void check_matches(const struct job *job)
 	}
 }
 
-static struct ts_collective_name word_of(const char *name)
+static struct ts_collective_name parse(const char *name)
 {
-	struct ts_collective_name word;
+	struct ts_collective_name parsed;
 
-	ts_collective_name(name, strlen(name), &word);
-	return word;
+	ts_collective_name(name, strlen(name), &parsed);
+	return parsed;
 }
 
 TS_TEST(words)
 {
 	struct ts_collective_name ring =
-		word_of("ncclDevKernel_AllReduce_Sum_f16_RING_LL(ncclWork*)");
+		parse("ncclDevKernel_AllReduce_Sum_f16_RING_LL(ncclWork*)");
 
 	TS_CHECK(ring.together && ring.sized && !ring.pair);
-	TS_CHECK_INT(ring.token, word_of("ncclDevKernel_AllReduce_Sum_f16_TREE_LL128(x)").token);
-	TS_CHECK_INT(ring.token, word_of("ncclKernel_AllReduce_RING_SIMPLE_Sum_f16(x)").token);
-	TS_CHECK_INT(ring.token, word_of("ncclAllReduceRingLLKernel_sum_f16(ncclColl)").token);
-	TS_CHECK(ring.token != word_of("ncclDevKernel_AllReduce_Sum_f32_RING_LL(x)").token);
-	TS_CHECK(ring.token != word_of("ncclDevKernel_ReduceScatter_Sum_f16_RING_LL(x)").token);
-	TS_CHECK_INT(word_of("all_reduce").token, word_of("allreduce").token);
-	TS_CHECK_INT(word_of("nccl:all_reduce").token, word_of("allreduce").token);
-	TS_CHECK(word_of("_allgather_base").together);
-	TS_CHECK(!word_of("broadcast").together);
-	TS_CHECK(word_of("send").pair && word_of("recv").pair);
-	TS_CHECK(!word_of("ncclKernel_SendRecv_RING_SIMPLE_Sum_int8_t(x)").pair);
-	TS_CHECK(!word_of("").together);
+	TS_CHECK_INT(ring.token, parse("ncclDevKernel_AllReduce_Sum_f16_TREE_LL128(x)").token);
+	TS_CHECK_INT(ring.token, parse("ncclKernel_AllReduce_RING_SIMPLE_Sum_f16(x)").token);
+	TS_CHECK_INT(ring.token, parse("ncclAllReduceRingLLKernel_sum_f16(ncclColl)").token);
+	TS_CHECK(ring.token != parse("ncclDevKernel_AllReduce_Sum_f32_RING_LL(x)").token);
+	TS_CHECK(ring.token != parse("ncclDevKernel_ReduceScatter_Sum_f16_RING_LL(x)").token);
+	TS_CHECK_INT(parse("all_reduce").token, parse("allreduce").token);
+	TS_CHECK_INT(parse("nccl:all_reduce").token, parse("allreduce").token);
+	TS_CHECK(parse("_allgather_base").together);
+	TS_CHECK(!parse("broadcast").together);
+	TS_CHECK(parse("send").pair && parse("recv").pair);
+	TS_CHECK(!parse("ncclKernel_SendRecv_RING_SIMPLE_Sum_int8_t(x)").pair);
+	TS_CHECK(!parse("").together);
 }
 
 TS_TEST(by_number)

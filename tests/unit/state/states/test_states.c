@@ -22,7 +22,7 @@
 #include <ctype.h>
 #include <stdio.h>
 
-#include "unit/state/state_made.h"
+#include "unit/state/state_fixture.h"
 
 #define TICK INT64_C(5000)
 #define ROWS 16
@@ -43,8 +43,8 @@ struct drawing {
 };
 
 struct drawn {
-	struct made made;
-	struct made_graph graph;
+	struct fixture fixture;
+	struct fixture_graph graph;
 	struct ts_states *states;
 	uint32_t calls[LETTERS];    /* by letter */
 	uint32_t commands[LETTERS]; /* its first */
@@ -76,7 +76,7 @@ static bool next_run(const char *time, size_t *at, size_t *ret_length)
 
 static void draw_calls(struct drawn *drawn, const struct drawing *drawing, const char *row)
 {
-	struct made *made = &drawn->made;
+	struct fixture *fixture = &drawn->fixture;
 	uint32_t thread = (uint32_t)(row[1] - '0');
 	size_t length;
 
@@ -85,13 +85,14 @@ static void draw_calls(struct drawn *drawn, const struct drawing *drawing, const
 		int64_t start = (int64_t)at * TICK, end = start + (int64_t)length * TICK;
 
 		if (letter == '#')
-			made_call(made, thread, TS_API_STREAM_SYNC, made->sync, start, end);
+			fixture_call(fixture, thread, TS_API_STREAM_SYNC, fixture->sync, start,
+				     end);
 		else if (has(drawing->blocking, letter))
-			drawn->calls[letter - 'a'] =
-				made_call(made, thread, TS_API_COPY, made->blocking, start, end);
+			drawn->calls[letter - 'a'] = fixture_call(fixture, thread, TS_API_COPY,
+								  fixture->blocking, start, end);
 		else
-			drawn->calls[letter - 'a'] =
-				made_call(made, thread, TS_API_LAUNCH, made->launch, start, end);
+			drawn->calls[letter - 'a'] = fixture_call(fixture, thread, TS_API_LAUNCH,
+								  fixture->launch, start, end);
 	}
 }
 
@@ -103,8 +104,8 @@ static void draw_commands(struct drawn *drawn, const struct drawing *drawing, co
 	for (size_t at = 0; next_run(time_of(row), &at, &length); at += length) {
 		char letter = time_of(row)[at];
 		int64_t start = (int64_t)at * TICK, end = start + (int64_t)length * TICK;
-		struct ts_work_command *command =
-			made_command(&drawn->made, stream, drawn->calls[letter - 'A'], start, end);
+		struct ts_work_command *command = fixture_command(
+			&drawn->fixture, stream, drawn->calls[letter - 'A'], start, end);
 
 		command->correlation = letter;
 		if (has(drawing->copies, letter) || has(drawing->back, letter))
@@ -139,9 +140,9 @@ static void draw_work(struct drawn *drawn, const struct drawing *drawing)
 	struct ts_work *work;
 
 	memset(drawn->calls, 0xff, sizeof(drawn->calls));
-	made_begin(&drawn->made, 1, THREADS, 1, choose_streams(drawn, drawing));
-	made_places(&drawn->made);
-	work = drawn->made.work;
+	fixture_begin(&drawn->fixture, 1, THREADS, 1, choose_streams(drawn, drawing));
+	fixture_entities(&drawn->fixture);
+	work = drawn->fixture.work;
 	drawn->width = strlen(time_of(drawing->rows[0])) - 1;
 	work->ranks[0].to = (int64_t)drawn->width * TICK;
 	for (size_t i = 0; i < ROWS && drawing->rows[i]; i++) {
@@ -153,22 +154,22 @@ static void draw_work(struct drawn *drawn, const struct drawing *drawing)
 		if (isdigit((unsigned char)drawing->rows[i][0]))
 			draw_commands(drawn, drawing, drawing->rows[i]);
 	}
-	made_finish(&drawn->made);
+	fixture_finish(&drawn->fixture);
 	for (uint32_t i = work->command_count; i-- > 0;)
 		drawn->commands[work->commands[i].correlation - 'A'] = i;
 }
 
 static void draw_graph(struct drawn *drawn, const struct drawing *drawing)
 {
-	made_graph_begin(&drawn->graph, drawn->made.work);
+	fixture_graph_begin(&drawn->graph, drawn->fixture.work);
 	for (const char *edge = drawing->edges; edge && *edge; edge += 2)
-		made_graph_add(&drawn->graph,
-			       (struct ts_edge){ .from = drawn->commands[edge[0] - 'A'],
-						 .to = drawn->commands[edge[1] - 'A'],
-						 .kind = TS_EDGE_EVENT });
+		fixture_graph_add(&drawn->graph,
+				  (struct ts_edge){ .from = drawn->commands[edge[0] - 'A'],
+						    .to = drawn->commands[edge[1] - 'A'],
+						    .kind = TS_EDGE_EVENT });
 	for (const char *pair = drawing->peers; pair && *pair; pair += 2)
 		for (int i = 0; i < 2; i++)
-			made_graph_add(
+			fixture_graph_add(
 				&drawn->graph,
 				(struct ts_edge){ .from = drawn->commands[pair[i] - 'A'],
 						  .to = drawn->commands[pair[!i] - 'A'],
@@ -242,7 +243,7 @@ static void check(const struct drawing *drawing)
 
 	draw_work(&drawn, drawing);
 	draw_graph(&drawn, drawing);
-	TS_CHECK_INT(ts_states_new(&drawn.states, drawn.made.work,
+	TS_CHECK_INT(ts_states_new(&drawn.states, drawn.fixture.work,
 				   graph ? &drawn.graph.graph : NULL, NULL),
 		     0);
 	for (size_t i = 0; i < ROWS && drawing->rows[i]; i++) {
@@ -251,7 +252,7 @@ static void check(const struct drawing *drawing)
 	}
 	TS_CHECK_INT(drawn.states->violations, drawing->violations);
 	ts_states_free(drawn.states);
-	ts_work_free(drawn.made.work);
+	ts_work_free(drawn.fixture.work);
 }
 
 #define CHECK_DRAWING(...) check(&(const struct drawing){ __VA_ARGS__ })

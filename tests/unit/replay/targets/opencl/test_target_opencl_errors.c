@@ -16,43 +16,45 @@ static const char source[] = "kernel void twice(global uint *v) {\n"
 			     "}\n";
 
 /* A launch of `twice` from a module with this source; returns its capture. */
-static uint32_t launch_twice(struct made *made, uint32_t module, uint64_t local)
+static uint32_t launch_twice(struct fixture *fixture, uint32_t module, uint64_t local)
 {
-	uint32_t function = made_function(made, module, "twice");
-	uint32_t memory = made_memory(made, NULL, 4096);
-	struct ts_replay_arg arg = made_memory_arg(made, memory);
+	uint32_t function = fixture_function(fixture, module, "twice");
+	uint32_t memory = fixture_memory(fixture, NULL, 4096);
+	struct ts_replay_arg arg = fixture_memory_arg(fixture, memory);
 
-	made_launch(made, made->queue, function, 64, local, &arg, 1, NULL, 0);
-	return made_read(made, made->queue, memory, 0, 4);
+	fixture_launch(fixture, fixture->queue, function, 64, local, &arg, 1, NULL, 0);
+	return fixture_read(fixture, fixture->queue, memory, 0, 4);
 }
 
-static void check_says(const struct made *made, const char *part)
+static void check_message(const struct fixture *fixture, const char *part)
 {
-	if (!strstr(made->err.message, part))
-		ts_test_fail(__FILE__, __LINE__, "'%s' does not say '%s'", made->err.message, part);
+	if (!strstr(fixture->err.message, part))
+		ts_test_fail(__FILE__, __LINE__, "'%s' does not say '%s'", fixture->err.message,
+			     part);
 }
 
-static uint32_t first_word(const struct made *made, uint32_t capture)
+static uint32_t first_value(const struct fixture *fixture, uint32_t capture)
 {
-	return *(const uint32_t *)made->content[capture];
+	return *(const uint32_t *)fixture->content[capture];
 }
 
 /* ---- devices ---- */
 
 TS_TEST(a_device_that_is_not_there)
 {
-	struct made *made = made_start("");
+	struct fixture *fixture = fixture_start("");
 
-	launch_twice(made, made_module(made, source), 0);
-	made->replay.options.device = "no such thing";
-	TS_CHECK_INT(made_open(made), TS_ECAP);
-	check_says(made, "'no such thing'");
-	check_says(made, "devices are 0 '");
-	made->replay.options.device = "7";
-	TS_CHECK_INT(ts_replay_target_opencl.open(&made->replay, &made->replay.session, &made->err),
+	launch_twice(fixture, fixture_module(fixture, source), 0);
+	fixture->replay.options.device = "no such thing";
+	TS_CHECK_INT(fixture_open(fixture), TS_ECAP);
+	check_message(fixture, "'no such thing'");
+	check_message(fixture, "devices are 0 '");
+	fixture->replay.options.device = "7";
+	TS_CHECK_INT(ts_replay_target_opencl.open(&fixture->replay, &fixture->replay.session,
+						  &fixture->err),
 		     TS_ECAP);
-	check_says(made, "no such OpenCL device: '7'");
-	made_end(made);
+	check_message(fixture, "no such OpenCL device: '7'");
+	fixture_end(fixture);
 }
 
 #ifdef TS_HAVE_OPENCL
@@ -71,60 +73,61 @@ static bool sees_platforms(void)
 
 TS_TEST(no_platform)
 {
-	struct made *made;
+	struct fixture *fixture;
 
 	setenv("OCL_ICD_VENDORS", "/nonexistent", 1);
 	setenv("OPENCL_VENDOR_PATH", "/nonexistent", 1);
 	if (sees_platforms())
 		ts_test_skip("this OpenCL loader ignores OCL_ICD_VENDORS");
-	made = made_start("");
-	launch_twice(made, made_module(made, source), 0);
-	made->replay.plan.order = made->order;
-	made->replay.plan.kept = made->kept;
-	made->replay.plan.count = made->stream.command_count;
-	TS_CHECK_INT(ts_replay_target_opencl.open(&made->replay, &made->replay.session, &made->err),
+	fixture = fixture_start("");
+	launch_twice(fixture, fixture_module(fixture, source), 0);
+	fixture->replay.plan.order = fixture->order;
+	fixture->replay.plan.kept = fixture->kept;
+	fixture->replay.plan.count = fixture->stream.command_count;
+	TS_CHECK_INT(ts_replay_target_opencl.open(&fixture->replay, &fixture->replay.session,
+						  &fixture->err),
 		     TS_ECAP);
-	check_says(made, "no OpenCL ");
-	made_end(made);
+	check_message(fixture, "no OpenCL ");
+	fixture_end(fixture);
 }
 #endif
 
 /* Opens for a device recorded under this name; returns the target's description of its device. */
-static struct made *open_on(const char *recorded, const char *requested)
+static struct fixture *open_on(const char *recorded, const char *requested)
 {
-	struct made *made = made_start(recorded);
+	struct fixture *fixture = fixture_start(recorded);
 
 	setenv("POCL_DEVICES", "pthread basic", 1);
-	launch_twice(made, made_module(made, source), 0);
-	made->replay.options.device = requested;
-	if (made_open(made))
+	launch_twice(fixture, fixture_module(fixture, source), 0);
+	fixture->replay.options.device = requested;
+	if (fixture_open(fixture))
 		ts_test_skip("two devices of PoCL are needed");
-	return made;
+	return fixture;
 }
 
-static const char *device_text(const struct made *made)
+static const char *device_text(const struct fixture *fixture)
 {
-	return ts_replay_target_opencl.device(made->replay.session);
+	return ts_replay_target_opencl.device(fixture->replay.session);
 }
 
 TS_TEST(device_by_number_and_by_name)
 {
-	struct made *first = open_on("GeForce", "0"), *second = open_on("GeForce", "1"), *named;
+	struct fixture *first = open_on("GeForce", "0"), *second = open_on("GeForce", "1"), *named;
 
 	TS_CHECK(strcmp(device_text(first), device_text(second)) != 0);
 	TS_CHECK(strstr(device_text(second), "; recorded on GeForce"));
 	named = open_on("GeForce", strstr(device_text(second), "pthread") ? "PTHREAD-" : "Basic-");
 	TS_CHECK_STR(device_text(named), device_text(second));
-	TS_CHECK_INT(made_run(named), 0);
-	made_end(first);
-	made_end(second);
-	made_end(named);
+	TS_CHECK_INT(fixture_run(named), 0);
+	fixture_end(first);
+	fixture_end(second);
+	fixture_end(named);
 }
 
 /* Without a choice, the device of the same name is used, wherever it is in the list. */
 TS_TEST(device_of_the_same_name)
 {
-	struct made *second = open_on("", "1"), *same;
+	struct fixture *second = open_on("", "1"), *same;
 	const char *text = device_text(second) + strlen("opencl: ");
 	char name[256];
 
@@ -132,58 +135,63 @@ TS_TEST(device_of_the_same_name)
 	same = open_on(name, NULL);
 	TS_CHECK(strstr(device_text(same), name) != NULL);
 	TS_CHECK(strstr(device_text(same), "recorded on") == NULL);
-	made_end(second);
-	made_end(same);
+	fixture_end(second);
+	fixture_end(same);
 }
 
 /* ---- modules ---- */
 
 TS_TEST(source_that_does_not_build)
 {
-	struct made *made = made_start("");
+	struct fixture *fixture = fixture_start("");
 
-	launch_twice(made,
-		     made_module(made, "kernel void twice(global uint *v) { v[0] = wrong; }\n"), 0);
-	TS_CHECK_INT(made_open(made), TS_ECAP);
-	check_says(made, "kernel 'twice' does not build on '");
-	check_says(made, "wrong");
-	made_end(made);
+	launch_twice(
+		fixture,
+		fixture_module(fixture, "kernel void twice(global uint *v) { v[0] = wrong; }\n"),
+		0);
+	TS_CHECK_INT(fixture_open(fixture), TS_ECAP);
+	check_message(fixture, "kernel 'twice' does not build on '");
+	check_message(fixture, "wrong");
+	fixture_end(fixture);
 }
 
 TS_TEST(kernel_that_is_not_in_its_module)
 {
-	struct made *made = made_start("");
+	struct fixture *fixture = fixture_start("");
 
-	launch_twice(made, made_module(made, "kernel void other(global uint *v) { v[0] = 1; }\n"),
+	launch_twice(fixture,
+		     fixture_module(fixture, "kernel void other(global uint *v) { v[0] = 1; }\n"),
 		     0);
-	TS_CHECK_INT(made_open(made), TS_ECAP);
-	check_says(made, "kernel 'twice': CL_INVALID_KERNEL_NAME on '");
-	made_end(made);
+	TS_CHECK_INT(fixture_open(fixture), TS_ECAP);
+	check_message(fixture, "kernel 'twice': CL_INVALID_KERNEL_NAME on '");
+	fixture_end(fixture);
 }
 
 TS_TEST(source_that_includes)
 {
-	struct made *made = made_start("");
-	uint32_t module = made_module(made, "#include \"/etc/hostname\"\nkernel void twice() {}\n");
+	struct fixture *fixture = fixture_start("");
+	uint32_t module =
+		fixture_module(fixture, "#include \"/etc/hostname\"\nkernel void twice() {}\n");
 
-	launch_twice(made, module, 0);
-	TS_CHECK_INT(made_open(made), TS_ECAP);
-	check_says(made, "kernel 'twice': its source includes files");
-	check_says(made, "no binary of it for '");
-	made_end(made);
+	launch_twice(fixture, module, 0);
+	TS_CHECK_INT(fixture_open(fixture), TS_ECAP);
+	check_message(fixture, "kernel 'twice': its source includes files");
+	check_message(fixture, "no binary of it for '");
+	fixture_end(fixture);
 }
 
 TS_TEST(options_that_name_files_are_left_out)
 {
-	struct made *made = made_start("");
-	uint32_t module = made_module(made, "kernel void twice(global uint *v) { v[0] = N; }\n");
+	struct fixture *fixture = fixture_start("");
+	uint32_t module =
+		fixture_module(fixture, "kernel void twice(global uint *v) { v[0] = N; }\n");
 	uint32_t result;
 
-	made->objects[module].options = "-I/nowhere -DN=5 -include /nowhere/x.h";
-	result = launch_twice(made, module, 0);
-	made_run_twice(made);
-	TS_CHECK_INT(first_word(made, result), 5);
-	made_end(made);
+	fixture->objects[module].options = "-I/nowhere -DN=5 -include /nowhere/x.h";
+	result = launch_twice(fixture, module, 0);
+	fixture_run_twice(fixture);
+	TS_CHECK_INT(first_value(fixture, result), 5);
+	fixture_end(fixture);
 }
 
 #ifdef TS_HAVE_OPENCL
@@ -221,47 +229,47 @@ TS_TEST(module_from_a_binary)
 {
 	unsigned char *binary;
 	struct ts_replay_binary stored = { 0 };
-	struct made *made;
+	struct fixture *fixture;
 	uint32_t module, result;
 	char name[128];
 	size_t bytes;
 
 	bytes = build_binary(name, &binary);
-	made = made_start(name);
-	module = made_module(made, NULL);
-	stored.device = made->device;
-	stored.blob = made_blob(made, binary, bytes);
-	made->objects[module].binaries = &stored;
-	made->objects[module].binary_count = 1;
-	result = launch_twice(made, module, 0);
-	made_run_twice(made);
-	TS_CHECK_INT(first_word(made, result), 1);
+	fixture = fixture_start(name);
+	module = fixture_module(fixture, NULL);
+	stored.device = fixture->device;
+	stored.blob = fixture_blob(fixture, binary, bytes);
+	fixture->objects[module].binaries = &stored;
+	fixture->objects[module].binary_count = 1;
+	result = launch_twice(fixture, module, 0);
+	fixture_run_twice(fixture);
+	TS_CHECK_INT(first_value(fixture, result), 1);
 	free(binary);
-	made_end(made);
+	fixture_end(fixture);
 }
 
 TS_TEST(binary_of_another_device)
 {
 	struct ts_replay_binary stored = { 0 };
-	struct made *made = made_start("another device");
-	uint32_t module = made_module(made, NULL);
+	struct fixture *fixture = fixture_start("another device");
+	uint32_t module = fixture_module(fixture, NULL);
 
-	stored.device = made->device;
-	stored.blob = made_blob(made, "binary", 6);
-	made->objects[module].binaries = &stored;
-	made->objects[module].binary_count = 1;
-	launch_twice(made, module, 0);
-	TS_CHECK_INT(made_open(made), TS_ECAP);
-	check_says(made, "kernel 'twice': its source is missing");
-	made_end(made);
+	stored.device = fixture->device;
+	stored.blob = fixture_blob(fixture, "binary", 6);
+	fixture->objects[module].binaries = &stored;
+	fixture->objects[module].binary_count = 1;
+	launch_twice(fixture, module, 0);
+	TS_CHECK_INT(fixture_open(fixture), TS_ECAP);
+	check_message(fixture, "kernel 'twice': its source is missing");
+	fixture_end(fixture);
 }
 
 /* With a limit below the sum of all memory: it is allocated and freed as in the program. */
 TS_TEST(memory_that_comes_and_goes)
 {
-	struct made *made = made_start("");
-	uint32_t module = made_module(made, source),
-		 function = made_function(made, module, "twice");
+	struct fixture *fixture = fixture_start("");
+	uint32_t module = fixture_module(fixture, source),
+		 function = fixture_function(fixture, module, "twice");
 	uint32_t results[6];
 
 	ts_opencl_memory_limit = 3 * 4096;
@@ -269,26 +277,27 @@ TS_TEST(memory_that_comes_and_goes)
 		uint32_t initial[1024] = { [256] = i + 10 }, memory, alloc, release;
 		struct ts_replay_arg arg;
 
-		memory = made_memory(made, i % 2 ? initial : NULL, 4096);
-		arg = made_memory_arg(made, memory);
-		alloc = made_command(made, TS_COMMAND_ALLOC, NONE);
-		made->commands[alloc].object = memory;
-		made->objects[memory].created_by = alloc;
+		memory = fixture_memory(fixture, i % 2 ? initial : NULL, 4096);
+		arg = fixture_memory_arg(fixture, memory);
+		alloc = fixture_command(fixture, TS_COMMAND_ALLOC, NONE);
+		fixture->commands[alloc].object = memory;
+		fixture->objects[memory].created_by = alloc;
 		/* All of it, then a part. */
-		made_launch(made, made->queue, function, 1024, 0, &arg, 1, NULL, 0);
+		fixture_launch(fixture, fixture->queue, function, 1024, 0, &arg, 1, NULL, 0);
 		arg.offset = 1024;
 		arg.bytes = 1024;
-		made_launch(made, made->queue, function, 256, 0, &arg, 1, NULL, 0);
-		results[i] = made_read(made, made->queue, memory, 1024, 4);
-		release = made_command(made, TS_COMMAND_FREE, NONE);
-		made->commands[release].object = memory;
-		made->objects[memory].freed_by = release;
+		fixture_launch(fixture, fixture->queue, function, 256, 0, &arg, 1, NULL, 0);
+		results[i] = fixture_read(fixture, fixture->queue, memory, 1024, 4);
+		release = fixture_command(fixture, TS_COMMAND_FREE, NONE);
+		fixture->commands[release].object = memory;
+		fixture->objects[memory].freed_by = release;
 	}
-	made_run_twice(made);
-	TS_CHECK(made->replay.session->is_lazy);
+	fixture_run_twice(fixture);
+	TS_CHECK(fixture->replay.session->is_lazy);
 	for (uint32_t i = 0; i < 6; i++)
-		TS_CHECK_INT(first_word(made, results[i]), ((i % 2 ? i + 10 : 0) * 2 + 1) * 2 + 1);
-	made_end(made);
+		TS_CHECK_INT(first_value(fixture, results[i]),
+			     ((i % 2 ? i + 10 : 0) * 2 + 1) * 2 + 1);
+	fixture_end(fixture);
 }
 #endif
 
@@ -299,21 +308,23 @@ TS_TEST(replaced_kernel)
 	static const char other[] = "kernel void twice(global uint *v) { v[0] = 1234; }\n";
 	struct ts_replay_replacement replacement = { "twice", "other.cl", other,
 						     sizeof(other) - 1 };
-	struct made *made = made_start("");
-	uint32_t module = made_module(made, "kernel void twice(global uint *v) { v[0] = 1; }\n"
-					    "kernel void keep(global uint *v) { v[0]++; }\n");
-	uint32_t memory = made_memory(made, NULL, 64), result;
-	struct ts_replay_arg arg = made_memory_arg(made, memory);
+	struct fixture *fixture = fixture_start("");
+	uint32_t module = fixture_module(fixture,
+					 "kernel void twice(global uint *v) { v[0] = 1; }\n"
+					 "kernel void keep(global uint *v) { v[0]++; }\n");
+	uint32_t memory = fixture_memory(fixture, NULL, 64), result;
+	struct ts_replay_arg arg = fixture_memory_arg(fixture, memory);
 
-	made_launch(made, made->queue, made_function(made, module, "twice"), 1, 0, &arg, 1, NULL,
-		    0);
-	made_launch(made, made->queue, made_function(made, module, "keep"), 1, 0, &arg, 1, NULL, 0);
-	result = made_read(made, made->queue, memory, 0, 4);
-	made->replay.options.replacements = &replacement;
-	made->replay.options.replacement_count = 1;
-	made_run_twice(made);
-	TS_CHECK_INT(first_word(made, result), 1235);
-	made_end(made);
+	fixture_launch(fixture, fixture->queue, fixture_function(fixture, module, "twice"), 1, 0,
+		       &arg, 1, NULL, 0);
+	fixture_launch(fixture, fixture->queue, fixture_function(fixture, module, "keep"), 1, 0,
+		       &arg, 1, NULL, 0);
+	result = fixture_read(fixture, fixture->queue, memory, 0, 4);
+	fixture->replay.options.replacements = &replacement;
+	fixture->replay.options.replacement_count = 1;
+	fixture_run_twice(fixture);
+	TS_CHECK_INT(first_value(fixture, result), 1235);
+	fixture_end(fixture);
 }
 
 TS_TEST(replacement_that_does_not_fit)
@@ -322,99 +333,103 @@ TS_TEST(replacement_that_does_not_fit)
 	static const char bad[] = "kernel void twice(\n";
 	struct ts_replay_replacement replacement = { "twice", "other.cl", other,
 						     sizeof(other) - 1 };
-	struct made *made = made_start("");
+	struct fixture *fixture = fixture_start("");
 
-	launch_twice(made, made_module(made, source), 0);
-	made->replay.options.replacements = &replacement;
-	made->replay.options.replacement_count = 1;
-	TS_CHECK_INT(made_open(made), TS_ENOTFOUND);
-	check_says(made, "'other.cl': there is no kernel 'twice' in it");
+	launch_twice(fixture, fixture_module(fixture, source), 0);
+	fixture->replay.options.replacements = &replacement;
+	fixture->replay.options.replacement_count = 1;
+	TS_CHECK_INT(fixture_open(fixture), TS_ENOTFOUND);
+	check_message(fixture, "'other.cl': there is no kernel 'twice' in it");
 	replacement.source = bad;
 	replacement.bytes = sizeof(bad) - 1;
-	TS_CHECK_INT(ts_replay_target_opencl.open(&made->replay, &made->replay.session, &made->err),
+	TS_CHECK_INT(ts_replay_target_opencl.open(&fixture->replay, &fixture->replay.session,
+						  &fixture->err),
 		     TS_ECAP);
-	check_says(made, "'other.cl': module ");
-	made_end(made);
+	check_message(fixture, "'other.cl': module ");
+	fixture_end(fixture);
 }
 
 /* ---- commands ---- */
 
 TS_TEST(error_names_the_command)
 {
-	struct made *made = made_start("");
+	struct fixture *fixture = fixture_start("");
 
-	made_command(made, TS_COMMAND_LOAD, NONE);
+	fixture_command(fixture, TS_COMMAND_LOAD, NONE);
 	/* 64 is not a multiple of 48 in OpenCL C 1.2. */
-	launch_twice(made, made_module(made, source), 1 << 20);
-	TS_CHECK_INT(made_open(made), 0);
-	TS_CHECK_INT(made_run(made), TS_ECAP);
-	check_says(made, "command 2, launch of 'twice': CL_INVALID_WORK_");
-	check_says(made, " on '");
+	launch_twice(fixture, fixture_module(fixture, source), 1 << 20);
+	TS_CHECK_INT(fixture_open(fixture), 0);
+	TS_CHECK_INT(fixture_run(fixture), TS_ECAP);
+	check_message(fixture, "command 2, launch of 'twice': CL_INVALID_WORK_");
+	check_message(fixture, " on '");
 	/* The session remains usable and can be closed. */
-	TS_CHECK_INT(made_run(made), TS_ECAP);
-	made_end(made);
+	TS_CHECK_INT(fixture_run(fixture), TS_ECAP);
+	fixture_end(fixture);
 }
 
 TS_TEST(arguments_that_do_not_fit)
 {
-	struct made *made = made_start("");
-	uint32_t function = made_function(made, made_module(made, source), "twice");
+	struct fixture *fixture = fixture_start("");
+	uint32_t function = fixture_function(fixture, fixture_module(fixture, source), "twice");
 	struct ts_replay_arg arg = { .kind = TS_REPLAY_ARG_BYTES, .size = 2, .memory = NONE };
 
-	made_launch(made, made->queue, function, 1, 0, &arg, 1, "ab", 2);
-	TS_CHECK_INT(made_open(made), 0);
-	TS_CHECK_INT(made_run(made), TS_ECAP);
-	check_says(made, "command 1, launch of 'twice': CL_INVALID_ARG_");
-	made_end(made);
+	fixture_launch(fixture, fixture->queue, function, 1, 0, &arg, 1, "ab", 2);
+	TS_CHECK_INT(fixture_open(fixture), 0);
+	TS_CHECK_INT(fixture_run(fixture), TS_ECAP);
+	check_message(fixture, "command 1, launch of 'twice': CL_INVALID_ARG_");
+	fixture_end(fixture);
 }
 
 TS_TEST(a_part_at_an_odd_place)
 {
-	struct made *made = made_start("");
-	uint32_t function = made_function(made, made_module(made, source), "twice");
-	uint32_t memory = made_memory(made, NULL, 4096);
-	struct ts_replay_arg arg = made_memory_arg(made, memory);
+	struct fixture *fixture = fixture_start("");
+	uint32_t function = fixture_function(fixture, fixture_module(fixture, source), "twice");
+	uint32_t memory = fixture_memory(fixture, NULL, 4096);
+	struct ts_replay_arg arg = fixture_memory_arg(fixture, memory);
 
 	arg.offset = 4;
 	arg.bytes = 8;
-	made_launch(made, made->queue, function, 1, 0, &arg, 1, NULL, 0);
-	TS_CHECK_INT(made_open(made), TS_ECAP);
-	check_says(made, "command 1, launch of 'twice': argument 0: a part of memory ");
-	check_says(made, "CL_MISALIGNED_SUB_BUFFER_OFFSET");
-	made_end(made);
+	fixture_launch(fixture, fixture->queue, function, 1, 0, &arg, 1, NULL, 0);
+	TS_CHECK_INT(fixture_open(fixture), TS_ECAP);
+	check_message(fixture, "command 1, launch of 'twice': argument 0: a part of memory ");
+	check_message(fixture, "CL_MISALIGNED_SUB_BUFFER_OFFSET");
+	fixture_end(fixture);
 }
 
 TS_TEST(what_cannot_be_replayed)
 {
-	struct made *made = made_start("");
-	uint32_t memory = made_memory(made, NULL, 64);
-	uint32_t fill = made_fill(made, made->queue, memory, "a", 1, 64);
+	struct fixture *fixture = fixture_start("");
+	uint32_t memory = fixture_memory(fixture, NULL, 64);
+	uint32_t fill = fixture_fill(fixture, fixture->queue, memory, "a", 1, 64);
 
-	made->objects[memory].unreplayable = "an image";
-	TS_CHECK_INT(made_open(made), TS_ECAP);
-	check_says(made, "command 1, fill of memory 4: memory 4 cannot be replayed: an image");
-	made->objects[memory].unreplayable = NULL;
-	made->commands[fill].unreplayable = "no idea";
-	TS_CHECK_INT(ts_replay_target_opencl.open(&made->replay, &made->replay.session, &made->err),
+	fixture->objects[memory].unreplayable = "an image";
+	TS_CHECK_INT(fixture_open(fixture), TS_ECAP);
+	check_message(fixture,
+		      "command 1, fill of memory 4: memory 4 cannot be replayed: an image");
+	fixture->objects[memory].unreplayable = NULL;
+	fixture->commands[fill].unreplayable = "no idea";
+	TS_CHECK_INT(ts_replay_target_opencl.open(&fixture->replay, &fixture->replay.session,
+						  &fixture->err),
 		     TS_ECAP);
-	check_says(made, "it cannot be replayed: no idea");
-	made_end(made);
+	check_message(fixture, "it cannot be replayed: no idea");
+	fixture_end(fixture);
 }
 
 TS_TEST(pointers_inside_svm)
 {
-	struct made *made = made_start("");
-	uint32_t module = made_module(made, source), memory = made_memory(made, NULL, 4096);
+	struct fixture *fixture = fixture_start("");
+	uint32_t module = fixture_module(fixture, source),
+		 memory = fixture_memory(fixture, NULL, 4096);
 	struct ts_replay_range reached = { memory, 0, 4096 };
 
-	made->objects[memory].flags = TS_REPLAY_HAS_SVM;
-	made->objects[memory].address = 0x1000;
-	launch_twice(made, module, 0);
-	made->commands[0].reads = &reached;
-	made->commands[0].read_count = 1;
-	TS_CHECK_INT(made_open(made), TS_ECAP);
-	check_says(made, "command 1, launch of 'twice': pointers inside SVM");
-	made_end(made);
+	fixture->objects[memory].flags = TS_REPLAY_HAS_SVM;
+	fixture->objects[memory].address = 0x1000;
+	launch_twice(fixture, module, 0);
+	fixture->commands[0].reads = &reached;
+	fixture->commands[0].read_count = 1;
+	TS_CHECK_INT(fixture_open(fixture), TS_ECAP);
+	check_message(fixture, "command 1, launch of 'twice': pointers inside SVM");
+	fixture_end(fixture);
 }
 
 static int stop(void *context, const char *doing, uint64_t done, uint64_t total)
@@ -424,13 +439,13 @@ static int stop(void *context, const char *doing, uint64_t done, uint64_t total)
 
 TS_TEST(stopped)
 {
-	struct made *made = made_start("");
+	struct fixture *fixture = fixture_start("");
 
-	launch_twice(made, made_module(made, source), 0);
-	made->replay.options.progress = stop;
-	TS_CHECK_INT(made_open(made), 0);
-	TS_CHECK_INT(made_run(made), TS_ECANCELED);
-	made_end(made);
+	launch_twice(fixture, fixture_module(fixture, source), 0);
+	fixture->replay.options.progress = stop;
+	TS_CHECK_INT(fixture_open(fixture), 0);
+	TS_CHECK_INT(fixture_run(fixture), TS_ECANCELED);
+	fixture_end(fixture);
 }
 
 static int refuse(void *context, uint32_t capture, const void *data, struct ts_error *err)
@@ -441,30 +456,32 @@ static int refuse(void *context, uint32_t capture, const void *data, struct ts_e
 TS_TEST(content_that_is_refused)
 {
 	struct ts_replay_outcome outcome = { .content = refuse };
-	struct made *made = made_start("");
+	struct fixture *fixture = fixture_start("");
 
-	launch_twice(made, made_module(made, source), 0);
-	TS_CHECK_INT(made_open(made), 0);
-	outcome.times = made->times;
-	TS_CHECK_INT(ts_replay_target_opencl.run(made->replay.session, 1, &outcome, &made->err),
-		     TS_EIO);
-	TS_CHECK_STR(made->err.message, "refused");
-	TS_CHECK_INT(made_run(made), 0);
-	made_end(made);
+	launch_twice(fixture, fixture_module(fixture, source), 0);
+	TS_CHECK_INT(fixture_open(fixture), 0);
+	outcome.times = fixture->times;
+	TS_CHECK_INT(
+		ts_replay_target_opencl.run(fixture->replay.session, 1, &outcome, &fixture->err),
+		TS_EIO);
+	TS_CHECK_STR(fixture->err.message, "refused");
+	TS_CHECK_INT(fixture_run(fixture), 0);
+	fixture_end(fixture);
 }
 
 /* A user event set to an error: commands that wait for it do not run, as in the recording. */
 TS_TEST(user_event_with_an_error)
 {
-	struct made *made = made_start("");
-	uint32_t memory = made_memory(made, NULL, 64), event = made_user_event(made), fill;
+	struct fixture *fixture = fixture_start("");
+	uint32_t memory = fixture_memory(fixture, NULL, 64), event = fixture_user_event(fixture),
+		 fill;
 
-	fill = made_fill(made, made->queue, memory, "a", 1, 64);
-	made_user_wait(made, fill, event);
-	made_set(made, event);
-	made->commands[1].status = -5;
-	TS_CHECK_INT(made_open(made), 0);
-	TS_CHECK_INT(made_run(made), 0);
-	TS_CHECK_INT(made->times[0].start, TS_ABSENT);
-	made_end(made);
+	fill = fixture_fill(fixture, fixture->queue, memory, "a", 1, 64);
+	fixture_user_wait(fixture, fill, event);
+	fixture_set(fixture, event);
+	fixture->commands[1].status = -5;
+	TS_CHECK_INT(fixture_open(fixture), 0);
+	TS_CHECK_INT(fixture_run(fixture), 0);
+	TS_CHECK_INT(fixture->times[0].start, TS_ABSENT);
+	fixture_end(fixture);
 }

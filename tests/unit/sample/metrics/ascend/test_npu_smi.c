@@ -203,7 +203,7 @@ TS_TEST(power_says_what_it_is)
 }
 
 /* A table that lists us, and one that has ended. */
-static void write_own_table(const char *path)
+static void write_table(const char *path)
 {
 	FILE *file = fopen(path, "w");
 
@@ -226,7 +226,7 @@ TS_TEST(processes_are_those_that_we_see)
 
 	start("print");
 	snprintf(path, sizeof(path), "%s/table", folder);
-	write_own_table(path);
+	write_table(path);
 	smi->sees_host_pids = true;
 	snprintf(expected, sizeof(expected), "%s5 self memory_bytes{used} 3145728\n", device);
 	expect_values(expected);

@@ -285,15 +285,15 @@ static const char *outcome(const char *text, size_t bytes)
 	return ts_text_cstr(&out);
 }
 
-/* Lines of `part` that are not in `whole`. */
-static void expect_part_of(const char *part, const char *whole, const char *why, size_t at)
+/* Lines of `part` that are not in `full`. */
+static void expect_part_of(const char *part, const char *full, const char *why, size_t at)
 {
 	while (*part) {
 		size_t length = strcspn(part, "\n") + 1;
 		char line[256];
 
 		snprintf(line, sizeof(line), "%.*s", (int)length, part);
-		if (!strstr(whole, line) && strncmp(line, "processes not known", 19) != 0)
+		if (!strstr(full, line) && strncmp(line, "processes not known", 19) != 0)
 			ts_test_fail(__FILE__, __LINE__, "%s at %zu gives '%s'", why, at, line);
 		part += length;
 	}
@@ -308,13 +308,13 @@ static const char *const good[] = {
 TS_TEST(cut_texts_give_nothing_wrong)
 {
 	for (size_t i = 0; i < TS_ARRAY_SIZE(good); i++) {
-		char whole[4096];
+		char full[4096];
 
 		load(good[i]);
-		snprintf(whole, sizeof(whole), "%s", outcome(sample, sample_bytes));
-		TS_CHECK(whole[0]);
+		snprintf(full, sizeof(full), "%s", outcome(sample, sample_bytes));
+		TS_CHECK(full[0]);
 		for (size_t bytes = 0; bytes < sample_bytes; bytes++)
-			expect_part_of(outcome(sample, bytes), whole, "a cut", bytes);
+			expect_part_of(outcome(sample, bytes), full, "a cut", bytes);
 	}
 }
 

@@ -47,14 +47,14 @@ static inline void take_real(void *context, const struct ts_metrics_subject *sub
 			     const char *name, const char *series, double value)
 {
 	struct taken *taken = context;
-	struct taken_value *place = &taken->values[taken->count];
+	struct taken_value *slot = &taken->values[taken->count];
 
 	TS_CHECK(taken->count < sizeof(taken->values) / sizeof(taken->values[0]));
 	taken->count++;
-	place->subject = *subject;
-	snprintf(place->name, sizeof(place->name), "%s", name);
-	snprintf(place->series, sizeof(place->series), "%s", series);
-	place->value = value;
+	slot->subject = *subject;
+	snprintf(slot->name, sizeof(slot->name), "%s", name);
+	snprintf(slot->series, sizeof(slot->series), "%s", series);
+	slot->value = value;
 }
 
 static inline void take_integer(void *context, const struct ts_metrics_subject *subject,

@@ -174,12 +174,12 @@ static bool read_free(uint64_t *ret_total, uint64_t *ret_available)
 {
 	FILE *file = popen("LC_ALL=C free -b 2>/dev/null", "re");
 	uint64_t values[6] = { 0 };
-	bool is_there = numbers_behind(file, "Mem:", values, 6) == 6;
+	bool is_present = numbers_behind(file, "Mem:", values, 6) == 6;
 
 	pclose(file);
 	*ret_total = values[0];
 	*ret_available = values[5];
-	return is_there;
+	return is_present;
 }
 
 TS_TEST(memory_is_that_of_free)
@@ -211,16 +211,16 @@ static bool sum_sysfs(const char *command, uint64_t *ret_values)
 {
 	FILE *file = popen(command, "re");
 	uint64_t values[TRAFFIC_VALUES];
-	bool is_there = false;
+	bool is_present = false;
 
 	ret_values[IN] = ret_values[OUT] = 0;
 	while (numbers_behind(file, "", values, TRAFFIC_VALUES) == TRAFFIC_VALUES) {
 		ret_values[IN] += values[IN];
 		ret_values[OUT] += values[OUT];
-		is_there = true;
+		is_present = true;
 	}
 	pclose(file);
-	return is_there;
+	return is_present;
 }
 
 static void read_interfaces(uint64_t *ret_values)
@@ -439,7 +439,7 @@ static void check_values(const struct taken *taken, const struct taken_value *ex
 	TS_CHECK_INT(taken->count, count);
 }
 
-static void check_made_up(void *argument)
+static void check_synthetic(void *argument)
 {
 	double page = (double)sysconf(_SC_PAGESIZE);
 	const struct taken_value expected[] = {
@@ -495,7 +495,7 @@ TS_TEST(values_of_a_machine_that_is_made_up)
 {
 	if (getuid() != 0)
 		ts_test_skip("only root can mount");
-	run_apart(check_made_up, NULL);
+	run_apart(check_synthetic, NULL);
 }
 
 /* An old kernel, where idle time decreases slightly. */

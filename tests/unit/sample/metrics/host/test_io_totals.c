@@ -80,13 +80,13 @@ TS_TEST(names_may_hold_anything)
 
 TS_TEST(a_cut_stat_is_none)
 {
-	static const char whole[] = "4711 (a) b" STAT_TAIL;
+	static const char complete[] = "4711 (a) b" STAT_TAIL;
 	struct ts_procfs_stat stat;
-	size_t enough = (size_t)(strstr(whole, " 3249868 ") - whole) + strlen(" 3249868 ");
-	char text[sizeof(whole)];
+	size_t enough = (size_t)(strstr(complete, " 3249868 ") - complete) + strlen(" 3249868 ");
+	char text[sizeof(complete)];
 
-	for (size_t length = 0; length < sizeof(whole); length++) {
-		memcpy(text, whole, length);
+	for (size_t length = 0; length < sizeof(complete); length++) {
+		memcpy(text, complete, length);
 		text[length] = '\0';
 		if (length < enough)
 			TS_CHECK(!ts_procfs_stat_parse(text, &stat));
@@ -212,18 +212,18 @@ static void parse_disk(const char *text, uint64_t *ret_values)
 	parse_last(vda ? vda : "", ret_values, ts_procfs_disk_next);
 }
 
-static void check_text(parse_function parse, const char *whole, const uint64_t *expected,
+static void check_text(parse_function parse, const char *complete, const uint64_t *expected,
 		       size_t count)
 {
 	uint64_t values[16];
 	char text[1024];
 
-	TS_CHECK(strlen(whole) < sizeof(text));
-	parse(whole, values);
+	TS_CHECK(strlen(complete) < sizeof(text));
+	parse(complete, values);
 	for (size_t i = 0; i < count; i++)
 		TS_CHECK_INT(values[i], expected[i]);
-	for (size_t length = 0; length < strlen(whole); length++) {
-		memcpy(text, whole, length);
+	for (size_t length = 0; length < strlen(complete); length++) {
+		memcpy(text, complete, length);
 		text[length] = '\0';
 		parse(text, values);
 		for (size_t i = 0; i < count; i++)
@@ -231,10 +231,10 @@ static void check_text(parse_function parse, const char *whole, const uint64_t *
 	}
 }
 
-#define CHECK_TEXT(parse, whole, ...)                                          \
-	do {                                                                   \
-		const uint64_t expected_[] = { __VA_ARGS__ };                  \
-		check_text(parse, whole, expected_, TS_ARRAY_SIZE(expected_)); \
+#define CHECK_TEXT(parse, complete, ...)                                          \
+	do {                                                                      \
+		const uint64_t expected_[] = { __VA_ARGS__ };                     \
+		check_text(parse, complete, expected_, TS_ARRAY_SIZE(expected_)); \
 	} while (0)
 
 TS_TEST(texts_of_a_process)

@@ -12,9 +12,9 @@
 
 /* ---- the library ---- */
 
-static void tell(const char *words)
+static void configure(const char *settings)
 {
-	TS_CHECK_INT(setenv("FAKE_NVML", words, 1), 0);
+	TS_CHECK_INT(setenv("FAKE_NVML", settings, 1), 0);
 }
 
 /* Hides symbols of the library with this prefix. */
@@ -28,8 +28,8 @@ static void *find_unhidden(void *library, const char *name)
 	return dlsym(library, name);
 }
 
-static enum ts_metrics_state try_open(struct nvml **ret_nvml, const char *words, const char *root,
-				      char why[256])
+static enum ts_metrics_state try_open(struct nvml **ret_nvml, const char *settings,
+				      const char *root, char why[256])
 {
 	const struct nvml_options options = {
 		.library = fake_nvml_path(),
@@ -37,17 +37,17 @@ static enum ts_metrics_state try_open(struct nvml **ret_nvml, const char *words,
 		.root = root,
 	};
 
-	tell(words);
+	configure(settings);
 	why[0] = '\0';
 	return nvml_open(ret_nvml, &options, why, 256);
 }
 
-static struct nvml *open_fake(const char *words)
+static struct nvml *open_fake(const char *settings)
 {
 	struct nvml *nvml = NULL;
 	char why[256];
 
-	if (try_open(&nvml, words, "/nowhere", why) != TS_METRICS_READY)
+	if (try_open(&nvml, settings, "/nowhere", why) != TS_METRICS_READY)
 		ts_test_fail(__FILE__, __LINE__, "not ready: %s", why);
 	return nvml;
 }
@@ -69,9 +69,9 @@ static int sample_all(struct nvml *nvml, struct collected *all)
 static struct collected all;
 
 /* Opens, takes one sample, closes. */
-static int sample_once(const char *words)
+static int sample_once(const char *settings)
 {
-	struct nvml *nvml = open_fake(words);
+	struct nvml *nvml = open_fake(settings);
 	int result = sample_all(nvml, &all);
 
 	close_fake(nvml);
@@ -80,16 +80,17 @@ static int sample_once(const char *words)
 
 /* ---- opening ---- */
 
-static void expect_state(const char *words, const char *root, enum ts_metrics_state state,
+static void expect_state(const char *settings, const char *root, enum ts_metrics_state state,
 			 const char *part)
 {
 	struct nvml *nvml = NULL;
 	char why[256];
 
-	TS_CHECK_INT(try_open(&nvml, words, root, why), state);
+	TS_CHECK_INT(try_open(&nvml, settings, root, why), state);
 	TS_CHECK(nvml == NULL);
 	if (!strstr(why, part))
-		ts_test_fail(__FILE__, __LINE__, "'%s': '%s' does not say '%s'", words, why, part);
+		ts_test_fail(__FILE__, __LINE__, "'%s': '%s' does not say '%s'", settings, why,
+			     part);
 }
 
 TS_TEST(reasons_of_not_starting)
@@ -285,13 +286,13 @@ static void try_error(const char *call, int code)
 {
 	bool is_dead = code == 1 || code == 9 || code == 18;
 	struct nvml *nvml;
-	char words[256];
+	char settings[256];
 
-	snprintf(words, sizeof(words),
+	snprintf(settings, sizeof(settings),
 		 "devices=2 gpm=1 gpm.2=10 gpm.20=1 gpm.21=1 links=2 link_sent_kib=1 "
 		 "link_received_kib=2 processes=%d:5000 uses=1:2:3:4 %s@0=%d",
 		 (int)getpid(), call, code);
-	nvml = open_fake(words);
+	nvml = open_fake(settings);
 	for (int i = 0; i < 3; i++) {
 		int result = sample_all(nvml, &all);
 
@@ -331,7 +332,7 @@ TS_TEST(what_is_not_there_is_asked_once)
 	sample_all(nvml, &all);
 	TS_CHECK_INT(all.message_count, 1);
 	/* It would work now. */
-	tell("");
+	configure("");
 	sample_all(nvml, &all);
 	CHECK_ABSENT(&all, 0, "power_W", "draw");
 	TS_CHECK_INT(all.message_count, 0);
@@ -343,7 +344,7 @@ TS_TEST(what_is_forbidden_is_asked_again)
 	struct nvml *nvml = open_fake("nvmlDeviceGetPowerUsage=4");
 
 	sample_all(nvml, &all);
-	tell("");
+	configure("");
 	sample_all(nvml, &all);
 	CHECK_ABSENT(&all, 0, "power_W", "draw");
 	nvml->gpus[0].off_until_ns[NVML_VALUE_POWER] -= 61 * SECOND_NS;
@@ -358,7 +359,7 @@ TS_TEST(what_passes_is_asked_each_time)
 
 	sample_all(nvml, &all);
 	CHECK_ABSENT(&all, 0, "power_W", "draw");
-	tell("");
+	configure("");
 	sample_all(nvml, &all);
 	CHECK_GIVEN(&all, 0, "power_W", "draw", 71.5);
 	close_fake(nvml);
@@ -369,13 +370,13 @@ TS_TEST(lost_gpus)
 	struct nvml *nvml = open_fake("devices=2");
 
 	TS_CHECK_INT(sample_all(nvml, &all), 0);
-	tell("devices=2 nvmlDeviceGetMemoryInfo_v2@1=15");
+	configure("devices=2 nvmlDeviceGetMemoryInfo_v2@1=15");
 	TS_CHECK_INT(sample_all(nvml, &all), 0);
 	TS_CHECK(has_message(&all, "GPU 1 is lost"));
 	TS_CHECK(has_message(&all, "Xid"));
 	CHECK_ABSENT(&all, 1, "power_W", "draw");
 	CHECK_GIVEN(&all, 0, "power_W", "draw", 71.5);
-	tell("devices=2 nvmlDeviceGetMemoryInfo_v2=28");
+	configure("devices=2 nvmlDeviceGetMemoryInfo_v2=28");
 	TS_CHECK(sample_all(nvml, &all) != 0);
 	TS_CHECK(has_message(&all, "GPU 0 is lost"));
 	TS_CHECK(!has_message(&all, "GPU 1"));
@@ -387,7 +388,7 @@ TS_TEST(the_driver_goes)
 	struct nvml *nvml = open_fake("devices=2");
 
 	TS_CHECK_INT(sample_all(nvml, &all), 0);
-	tell("nvmlDeviceGetUtilizationRates=9");
+	configure("nvmlDeviceGetUtilizationRates=9");
 	TS_CHECK(sample_all(nvml, &all) != 0);
 	TS_CHECK_INT(all.message_count, 1);
 	TS_CHECK(has_message(&all, "driver was unloaded"));
@@ -520,11 +521,11 @@ TS_TEST(gpm_fails_between)
 	struct nvml *nvml = open_fake("gpm=1 gpm.2=10");
 
 	for (int i = 0; i < 6; i++) {
-		tell(i % 2 ? "gpm=1 gpm.2=10 nvmlGpmSampleGet=999" : "gpm=1 gpm.2=10");
+		configure(i % 2 ? "gpm=1 gpm.2=10 nvmlGpmSampleGet=999" : "gpm=1 gpm.2=10");
 		sample_all(nvml, &all);
 		CHECK_ABSENT(&all, 0, "utilization_percent", "sm");
 	}
-	tell("gpm=1 gpm.2=10");
+	configure("gpm=1 gpm.2=10");
 	sample_all(nvml, &all);
 	sample_all(nvml, &all);
 	CHECK_GIVEN(&all, 0, "utilization_percent", "sm", 10);
@@ -580,10 +581,10 @@ static void expect_rate(const char *name, const char *series, double most)
 /* A link of 250 MB/s, whose 32 bits last 16 s. */
 #define SLOW_LINK "pcie_generation=1 pcie_width=1 "
 
-static void next_counters(struct nvml *nvml, const char *words, int64_t ns)
+static void next_counters(struct nvml *nvml, const char *settings, int64_t ns)
 {
 	pass(&nvml->gpus[0], ns);
-	tell(words);
+	configure(settings);
 	TS_CHECK_INT(sample_all(nvml, &all), 0);
 }
 
@@ -732,7 +733,7 @@ TS_TEST(as_a_source)
 	TS_CHECK_INT(ts_metrics_nvml.abi, TS_METRICS_ABI);
 	TS_CHECK_INT(ts_metrics_nvml.size, sizeof(ts_metrics_nvml));
 	setenv("TRACESMITH_NVML", fake_nvml_path(), 1);
-	tell("devices=2");
+	configure("devices=2");
 	TS_CHECK_INT(ts_metrics_nvml.open(&state, why, sizeof(why)), TS_METRICS_READY);
 	collected_init(&all);
 	TS_CHECK_INT(ts_metrics_nvml.sample(state, &all.sink), 0);

@@ -24,7 +24,7 @@ static void *find_unhidden(void *library, const char *name)
 	return hidden[0] && strcmp(name, hidden) == 0 ? NULL : dlsym(library, name);
 }
 
-static struct nvml *open_fake(const char *words, bool is_inner)
+static struct nvml *open_fake(const char *settings, bool is_inner)
 {
 	const struct nvml_options options = {
 		.library = fake_nvml_path(),
@@ -35,7 +35,7 @@ static struct nvml *open_fake(const char *words, bool is_inner)
 	struct nvml *nvml = NULL;
 	char why[256] = "";
 
-	setenv("FAKE_NVML", words, 1);
+	setenv("FAKE_NVML", settings, 1);
 	if (nvml_open(&nvml, &options, why, sizeof(why)) != TS_METRICS_READY)
 		ts_test_fail(__FILE__, __LINE__, "not ready: %s", why);
 	return nvml;
@@ -51,22 +51,22 @@ static void sample(struct nvml *nvml)
 /* "ME" and "PARENT" in the text are existing pids; 4000001 and above do not exist. */
 static const char *with_pids(const char *format)
 {
-	static char words[16384];
+	static char settings[16384];
 	size_t length = 0;
 
-	while (*format && length < sizeof(words) - 16) {
+	while (*format && length < sizeof(settings) - 16) {
 		if (strncmp(format, "ME", 2) == 0) {
-			length += (size_t)sprintf(words + length, "%d", (int)getpid());
+			length += (size_t)sprintf(settings + length, "%d", (int)getpid());
 			format += 2;
 		} else if (strncmp(format, "PARENT", 6) == 0) {
-			length += (size_t)sprintf(words + length, "%d", (int)getppid());
+			length += (size_t)sprintf(settings + length, "%d", (int)getppid());
 			format += 6;
 		} else {
-			words[length++] = *format++;
+			settings[length++] = *format++;
 		}
 	}
-	words[length] = '\0';
-	return words;
+	settings[length] = '\0';
+	return settings;
 }
 
 static void sample_once(const char *format)
@@ -97,15 +97,16 @@ TS_TEST(lengths_of_entries)
 	static const char *const lengths[] = { "16", "24", "32" };
 
 	for (size_t i = 0; i < TS_ARRAY_SIZE(lengths); i++) {
-		char words[128];
+		char settings[128];
 
-		snprintf(words, sizeof(words),
+		snprintf(settings, sizeof(settings),
 			 "entry_bytes=%s processes=ME:1234,4000001:5000,PARENT:77", lengths[i]);
-		sample_once(words);
+		sample_once(settings);
 		CHECK_OF_PROCESS(&all, 0, getpid(), "memory_bytes", "used", 1234);
 		CHECK_OF_PROCESS(&all, 0, getppid(), "memory_bytes", "used", 77);
-		snprintf(words, sizeof(words), "entry_bytes=%s processes=ME:1234", lengths[i]);
-		sample_once(words);
+		snprintf(settings, sizeof(settings), "entry_bytes=%s processes=ME:1234",
+			 lengths[i]);
+		sample_once(settings);
 		CHECK_OF_PROCESS(&all, 0, getpid(), "memory_bytes", "used", 1234);
 	}
 	/* What the driver wrote is ambiguous: its version gives the length. */
@@ -165,13 +166,13 @@ TS_TEST(memory_that_is_not_known)
 
 TS_TEST(more_than_there_is_room_for)
 {
-	static char words[16384];
-	size_t length = (size_t)sprintf(words, "processes=");
+	static char settings[16384];
+	size_t length = (size_t)sprintf(settings, "processes=");
 
 	for (int i = 0; i < 300; i++)
-		length += (size_t)sprintf(words + length, "%d:%d,", 4000001 + i, i);
-	sprintf(words + length, "ME:4321");
-	sample_once(words);
+		length += (size_t)sprintf(settings + length, "%d:%d,", 4000001 + i, i);
+	sprintf(settings + length, "ME:4321");
+	sample_once(settings);
 	CHECK_OF_PROCESS(&all, 0, getpid(), "memory_bytes", "used", 4321);
 }
 

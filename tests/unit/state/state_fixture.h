@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Works for tests of the state machine, built in memory: lanes first, then calls and commands in
- * any order, then made_finish(), which orders and joins them like the loader. One rank, unless a
+ * any order, then fixture_finish(), which orders and joins them like the loader. One rank, unless a
  * test changes it.
  */
-#ifndef TS_TESTS_UNIT_STATE_STATE_MADE_H
-#define TS_TESTS_UNIT_STATE_STATE_MADE_H
+#ifndef TS_TESTS_UNIT_STATE_STATE_FIXTURE_H
+#define TS_TESTS_UNIT_STATE_STATE_FIXTURE_H
 
 #include <stdlib.h>
 #include <string.h>
@@ -13,36 +13,36 @@
 #include "state/states/states.h"
 #include "unit/runner.h"
 
-#define MADE_MOST 4096u
+#define FIXTURE_MOST 4096u
 
-struct made {
+struct fixture {
 	struct ts_work *work;
 	uint32_t launch, copy, blocking, sync; /* names of calls */
 };
 
-static inline uint32_t made_name(struct ts_work *work, const char *text)
+static inline uint32_t fixture_name(struct ts_work *work, const char *text)
 {
 	return ts_strmap_intern(&work->names, text, strlen(text), NULL);
 }
 
-static inline void made_begin(struct made *made, uint32_t ranks, uint32_t threads, uint32_t devices,
-			      uint32_t streams)
+static inline void fixture_begin(struct fixture *fixture, uint32_t ranks, uint32_t threads,
+				 uint32_t devices, uint32_t streams)
 {
 	struct ts_work_options options = TS_WORK_OPTIONS_NONE;
 	struct ts_work *work;
 
 	TS_CHECK_INT(ts_work_new(&work, &options, NULL), 0);
-	made->work = work;
-	made->launch = made_name(work, "cudaLaunchKernel");
-	made->copy = made_name(work, "cudaMemcpyAsync");
-	made->blocking = made_name(work, "cudaMemcpy");
-	made->sync = made_name(work, "cudaStreamSynchronize");
+	fixture->work = work;
+	fixture->launch = fixture_name(work, "cudaLaunchKernel");
+	fixture->copy = fixture_name(work, "cudaMemcpyAsync");
+	fixture->blocking = fixture_name(work, "cudaMemcpy");
+	fixture->sync = fixture_name(work, "cudaStreamSynchronize");
 	work->ranks = calloc(ranks, sizeof(*work->ranks));
 	work->threads = calloc(threads + 1, sizeof(*work->threads));
 	work->devices = calloc(devices + 1, sizeof(*work->devices));
 	work->streams = calloc(streams + 1, sizeof(*work->streams));
-	work->commands = calloc(MADE_MOST, sizeof(*work->commands));
-	work->calls = calloc(MADE_MOST, sizeof(*work->calls));
+	work->commands = calloc(FIXTURE_MOST, sizeof(*work->commands));
+	work->calls = calloc(FIXTURE_MOST, sizeof(*work->calls));
 	work->rank_count = ranks;
 	work->thread_count = threads;
 	work->device_count = devices;
@@ -50,9 +50,9 @@ static inline void made_begin(struct made *made, uint32_t ranks, uint32_t thread
 }
 
 /* All lanes belong to the first rank; streams are distributed evenly over devices. */
-static inline void made_places(struct made *made)
+static inline void fixture_entities(struct fixture *fixture)
 {
-	struct ts_work *work = made->work;
+	struct ts_work *work = fixture->work;
 
 	work->ranks[0].device_count = work->device_count;
 	work->ranks[0].stream_count = work->stream_count;
@@ -70,13 +70,13 @@ static inline void made_places(struct made *made)
 	}
 }
 
-/* The call's index, for made_command(). */
-static inline uint32_t made_call(struct made *made, uint32_t thread, enum ts_api_kind kind,
-				 uint32_t name, int64_t start, int64_t end)
+/* The call's index, for fixture_command(). */
+static inline uint32_t fixture_call(struct fixture *fixture, uint32_t thread, enum ts_api_kind kind,
+				    uint32_t name, int64_t start, int64_t end)
 {
-	struct ts_work *work = made->work;
+	struct ts_work *work = fixture->work;
 
-	TS_CHECK(work->call_count < MADE_MOST);
+	TS_CHECK(work->call_count < FIXTURE_MOST);
 	work->calls[work->call_count] = (struct ts_work_call){
 		.start = start,
 		.end = end,
@@ -90,13 +90,13 @@ static inline uint32_t made_call(struct made *made, uint32_t thread, enum ts_api
 	return work->call_count++;
 }
 
-static inline struct ts_work_command *made_command(struct made *made, uint32_t stream,
-						   uint32_t call, int64_t start, int64_t end)
+static inline struct ts_work_command *fixture_command(struct fixture *fixture, uint32_t stream,
+						      uint32_t call, int64_t start, int64_t end)
 {
-	struct ts_work *work = made->work;
+	struct ts_work *work = fixture->work;
 	struct ts_work_command *command = &work->commands[work->command_count];
 
-	TS_CHECK(work->command_count < MADE_MOST);
+	TS_CHECK(work->command_count < FIXTURE_MOST);
 	*command = (struct ts_work_command){
 		.start = start,
 		.end = end,
@@ -118,7 +118,7 @@ static inline struct ts_work_command *made_command(struct made *made, uint32_t s
 	return command;
 }
 
-static inline int made_by_thread(const void *a, const void *b)
+static inline int fixture_by_thread(const void *a, const void *b)
 {
 	const struct ts_work_call *x = a, *y = b;
 
@@ -129,7 +129,7 @@ static inline int made_by_thread(const void *a, const void *b)
 	return x->row < y->row ? -1 : x->row > y->row;
 }
 
-static inline int made_by_stream(const void *a, const void *b)
+static inline int fixture_by_stream(const void *a, const void *b)
 {
 	const struct ts_work_command *x = a, *y = b;
 
@@ -140,7 +140,7 @@ static inline int made_by_stream(const void *a, const void *b)
 	return x->row < y->row ? -1 : x->row > y->row;
 }
 
-static inline void made_count(struct ts_work *work)
+static inline void fixture_count(struct ts_work *work)
 {
 	for (uint32_t i = work->command_count; i-- > 0;) {
 		struct ts_work_stream *stream = &work->streams[work->commands[i].stream];
@@ -156,56 +156,56 @@ static inline void made_count(struct ts_work *work)
 	}
 }
 
-static inline void made_finish(struct made *made)
+static inline void fixture_finish(struct fixture *fixture)
 {
-	struct ts_work *work = made->work;
-	uint32_t *places = calloc(work->call_count + 1, sizeof(*places));
+	struct ts_work *work = fixture->work;
+	uint32_t *positions = calloc(work->call_count + 1, sizeof(*positions));
 
-	qsort(work->calls, work->call_count, sizeof(*work->calls), made_by_thread);
+	qsort(work->calls, work->call_count, sizeof(*work->calls), fixture_by_thread);
 	for (uint32_t i = 0; i < work->call_count; i++)
-		places[work->calls[i].row] = i;
-	qsort(work->commands, work->command_count, sizeof(*work->commands), made_by_stream);
+		positions[work->calls[i].row] = i;
+	qsort(work->commands, work->command_count, sizeof(*work->commands), fixture_by_stream);
 	for (uint32_t i = 0; i < work->command_count; i++) {
 		struct ts_work_command *command = &work->commands[i];
 
 		if (command->call == TS_WORK_NONE)
 			continue;
-		command->call = places[command->call];
+		command->call = positions[command->call];
 		if (work->calls[command->call].command_count++ == 0)
 			work->calls[command->call].command = i;
 	}
-	made_count(work);
-	free(places);
+	fixture_count(work);
+	free(positions);
 }
 
 /* ---- a graph of given edges between commands ---- */
 
-struct made_graph {
+struct fixture_graph {
 	struct ts_graph graph;
 	struct ts_edge edges[64];
-	uint32_t first_in[MADE_MOST + 1];
+	uint32_t first_in[FIXTURE_MOST + 1];
 };
 
-static inline void made_graph_begin(struct made_graph *made, const struct ts_work *work)
+static inline void fixture_graph_begin(struct fixture_graph *fixture, const struct ts_work *work)
 {
-	memset(made, 0, sizeof(*made));
-	made->graph.work = work;
-	made->graph.edges = made->edges;
-	made->graph.first_in = made->first_in;
-	made->graph.node_count = work->command_count;
+	memset(fixture, 0, sizeof(*fixture));
+	fixture->graph.work = work;
+	fixture->graph.edges = fixture->edges;
+	fixture->graph.first_in = fixture->first_in;
+	fixture->graph.node_count = work->command_count;
 }
 
 /* Keeps the order by `to`. */
-static inline void made_graph_add(struct made_graph *made, struct ts_edge edge)
+static inline void fixture_graph_add(struct fixture_graph *fixture, struct ts_edge edge)
 {
-	size_t at = made->graph.edge_count++;
+	size_t at = fixture->graph.edge_count++;
 
 	TS_CHECK(at < 64);
-	for (; at > 0 && made->edges[at - 1].to > edge.to; at--)
-		made->edges[at] = made->edges[at - 1];
-	made->edges[at] = edge;
-	for (uint32_t n = edge.to + 1; n <= made->graph.node_count; n++)
-		made->first_in[n]++;
+	for (; at > 0 && fixture->edges[at - 1].to > edge.to; at--)
+		fixture->edges[at] = fixture->edges[at - 1];
+	fixture->edges[at] = edge;
+	for (uint32_t n = edge.to + 1; n <= fixture->graph.node_count; n++)
+		fixture->first_in[n]++;
 }
 
 #endif
