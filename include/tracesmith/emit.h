@@ -301,7 +301,7 @@ static inline uint64_t ts_emit_ms(double milliseconds)
 #define TS_EMIT_VALUE_(type, key, word) word,
 #define TS_EMIT_IS_STRING_(type, key, word) +((type) == 3)
 
-/* own: words before the arguments, as lists without parentheses; leading_count of them. */
+/* leading: words before the arguments, as lists without parentheses; leading_count of them. */
 #define TS_EMIT_SITE_(kind, flags, name, category, leading_count, ...)                            \
 	static const struct ts_emit_field ts_fields_[] = { TS_EMIT_MAP_(TS_EMIT_FIELD_,           \
 									##__VA_ARGS__){ 0, 0 } }; \

@@ -88,7 +88,7 @@ static void start_one(const char *name)
 		note_outcome(name, "declined to start");
 	} else {
 		started[started_count++] = backend;
-		/* Ours are there in every program, and tell when there is something for
+		/* Ours are there in every program, and report when there is something for
 		 * them. */
 		if (!is_ours(backend))
 			note_outcome(name, "started");

@@ -5,7 +5,7 @@
  * To add an analysis `waves`, write src/analyze/waves.c with
  *
  *	const struct ts_analysis ts_analysis_waves = {
- *		.name = "waves", .summary = "...", .parts = ..., .run = run,
+ *		.name = "waves", .summary = "...", .load_flags = ..., .run = run,
  *	};
  *
  * and add ANALYSIS(waves) to analyses.def. It gets what it needs from `request` and fills `result`;
@@ -116,7 +116,7 @@ struct ts_analysis {
 	const char *alias;       /* an earlier name, still accepted; NULL: none */
 	const char *summary;     /* one line for --list and --help */
 	const char *example;     /* arguments of `tracesmith analyze`, for --help; NULL: none */
-	unsigned int load_flags; /* parts of the work that it needs: TS_WORK_* */
+	unsigned int load_flags; /* what it needs of the work: TS_WORK_* */
 	unsigned int flags;      /* TS_ANALYSIS_* */
 	/* Offsets are into struct ts_analyze_options. */
 	const struct ts_option_spec *options;

@@ -85,7 +85,7 @@ struct standing {
 	int64_t lost_by_others, waited;
 	size_t first_lateness; /* index in all.lateness */
 	uint32_t lateness_count;
-	uint32_t since;    /* meeting; TS_WORK_NONE: never */
+	uint32_t since;    /* instance; TS_WORK_NONE: never */
 	int64_t sum, best; /* suffix sums while searching for `since` */
 	double median, maximum;
 };

@@ -244,7 +244,7 @@ static int store_in_place(const struct align *align, struct ts_error *err)
 	return rc;
 }
 
-/* Under another name until it is whole. */
+/* Under another name until it is complete. */
 static int store_copy(const struct align *align, struct ts_error *err)
 {
 	TS_SCOPED(ts_text) part;

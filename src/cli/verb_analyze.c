@@ -88,7 +88,7 @@ static bool is_one(const char *name, size_t length, const char *other)
 	return !strncmp(name, other, length) && !other[length];
 }
 
-/* Is each word of "a,b" an analysis or "all"? If not, *ret_name is the first that is neither. */
+/* Is each name of "a,b" an analysis or "all"? If not, *ret_name is the first that is neither. */
 static bool are_names(const char *names_text, const char **ret_name, size_t *ret_length)
 {
 	for (;; names_text++) {

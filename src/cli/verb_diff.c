@@ -156,7 +156,7 @@ static int compare(const struct diff *diff, const struct ts_work *a, const struc
 	ts_progress_hide();
 	if (!rc)
 		rc = show(diff, &result, &err);
-	/* "They differ" must not hide that nobody was told. */
+	/* "They differ" must not hide that the report could not be written. */
 	if (!rc)
 		rc = ts_stdout_flush(&err);
 	ts_result_release(&result);

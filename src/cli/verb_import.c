@@ -117,7 +117,7 @@ static int check(struct import *import)
 	return exit_code;
 }
 
-/* ---- what is told ---- */
+/* ---- reports ---- */
 
 static void report_file(struct import *import, const char *path, double seconds,
 			const struct ts_import_result *result)

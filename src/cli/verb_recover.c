@@ -90,7 +90,7 @@ static int recover_trace(const struct recover *recover)
 struct events {
 	uint64_t saved, lost, areas;
 	uint64_t samples;    /* stacks; not among the events */
-	uint64_t torn_bytes; /* of a journal, behind its last whole block */
+	uint64_t torn_bytes; /* of a journal, after its last complete block */
 	uint64_t damaged;    /* rings */
 };
 

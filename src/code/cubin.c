@@ -182,7 +182,7 @@ bool ts_cubin_has_lines(const struct ts_cubin *cubin)
 	return cubin->row_count > 0;
 }
 
-/* ---- places ---- */
+/* ---- source locations ---- */
 
 /*
  * The last row at or before the address: of several rows at one address the last is the innermost.

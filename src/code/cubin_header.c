@@ -220,7 +220,7 @@ static bool read_new_tables(struct ts_cubin *cubin, struct ts_cursor *header,
 	return !header->is_bad;
 }
 
-/* ---- the whole ---- */
+/* ---- entry points ---- */
 
 /* The bytes of the next program; the cursor moves past them. */
 static bool take_unit(struct ts_cursor *section, struct ts_cursor *ret_unit)

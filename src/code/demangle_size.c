@@ -756,7 +756,7 @@ static struct size expressions(struct parser *parser, char end)
 	return all;
 }
 
-/* ---- the whole ---- */
+/* ---- entry points ---- */
 
 uint64_t demangle_size(const char *mangled)
 {

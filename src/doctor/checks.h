@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The check functions, for the table in doctor.c, and the diagnoses, which tests call with made-up
- * facts.
+ * The check functions, for the table in doctor.c, and the diagnoses, which tests call with
+ * synthetic facts.
  */
 #ifndef TS_DOCTOR_CHECKS_H
 #define TS_DOCTOR_CHECKS_H

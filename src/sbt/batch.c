@@ -484,7 +484,7 @@ static void convert_times(struct job *job, const struct ts_clock *clock)
 	}
 }
 
-/* ---- the whole ---- */
+/* ---- entry points ---- */
 
 static uint64_t mask_of_table(const struct ts_table_info *info, uint64_t mask,
 			      const struct ts_clock *clock)

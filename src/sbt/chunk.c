@@ -340,7 +340,7 @@ static int encode_args(struct sbt_chunk_encoder *encoder, const struct sbt_chunk
 	return result;
 }
 
-/* ---- the whole ---- */
+/* ---- entry points ---- */
 
 static void close_header(struct sbt_chunk_encoder *encoder, const struct sbt_chunk_input *input,
 			 struct sbt_chunk_header *header)

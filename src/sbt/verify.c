@@ -305,7 +305,7 @@ static void verify_chunk(struct verify *verify, size_t number)
 		found(verify, sequence, chunk->offset, fault);
 }
 
-/* ---- the whole ---- */
+/* ---- entry points ---- */
 
 /* A damaged chunk is named by its original number: one more than that of the last valid one. */
 static void report_gaps(struct verify *verify)

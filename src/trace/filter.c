@@ -61,7 +61,7 @@ static int check_numbers(const struct ts_patterns *patterns, const char *what, s
 	return TS_OK;
 }
 
-/* Does the number equal, or its name or its number as text match, any of the words? */
+/* Does the number equal, or its name or its number as text match any of the patterns? */
 static bool matches_any(struct ts_reader *reader, const struct ts_patterns *patterns,
 			int64_t number, int64_t number_text, int64_t name)
 {

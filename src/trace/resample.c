@@ -59,7 +59,7 @@ void ts_resample_add(struct ts_resample *resample, int64_t since, int64_t until,
 	}
 }
 
-/* The mean of parts from `first` to before `end`. */
+/* The mean of bins from `first` to before `end`. */
 static double mean_of(const struct ts_resample *resample, size_t first, size_t end)
 {
 	double area = 0, covered = 0, points = 0, least = INFINITY, greatest = -INFINITY;

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Downsamples a series of values over a time range in constant memory: the range is cut into equal
- * parts, each with its time-weighted mean.
+ * bins, each with its time-weighted mean.
  */
 #ifndef TS_TRACE_RESAMPLE_H
 #define TS_TRACE_RESAMPLE_H

@@ -269,7 +269,7 @@ const char *ts_frame_short_file(struct ts_string path, size_t *ret_length)
 	return last;
 }
 
-/* ---- places ---- */
+/* ---- processes and threads ---- */
 
 static const struct ts_thread_row *thread_row(struct ts_reader *reader, int64_t thread)
 {

@@ -16,7 +16,7 @@
 #include "state/work/work.h"
 
 /*
- * The parts of the work that a comparison of host names needs; TS_WORK_PYTHON adds Python
+ * What a comparison of host names needs of the work; TS_WORK_PYTHON adds Python
  * functions.
  */
 #define TS_COMPARE_LOAD_FLAGS TS_WORK_SLICES

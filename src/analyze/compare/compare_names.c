@@ -200,7 +200,7 @@ static int64_t length_of(int64_t start, int64_t end)
 	return TS_MAX(ts_ns_between(start, end), 0);
 }
 
-/* Makes room for the sums of keys below `count`; new ones are zero. */
+/* Makes space for the sums of keys below `count`; new ones are zero. */
 static int reserve(struct ts_compare_side *side, size_t count)
 {
 	size_t had = side->sum_capacity;

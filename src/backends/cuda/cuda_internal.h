@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The parts of libtracesmith-backend-cuda.so and what they ask of each other (docs/cuda.md). The
+ * The interfaces between the files of libtracesmith-backend-cuda.so (docs/cuda.md). The
  * library runs inside observed programs: it uses libc and the agent's public headers only, no CUDA
  * headers. Our own calls into the driver or CUPTI are made with `cuda_thread.is_ours` set, and are
  * not recorded.

@@ -6,7 +6,7 @@
 #include "cli/common/options.h"
 #include "trace/filter.h"
 
-/* The words of each option; see struct ts_filter_spec. */
+/* The strings of each option; see struct ts_filter_spec. */
 struct ts_filter_options {
 	struct ts_string_list names, categories, devices, streams, processes, threads;
 };

@@ -27,8 +27,8 @@ enum ts_option_type {
 	TS_OPTION_TYPE_FLAG,     /* bool */
 	TS_OPTION_TYPE_TEXT,     /* const char *; the last one counts */
 	TS_OPTION_TYPE_INTEGER,  /* int64_t, from minimum to maximum */
-	TS_OPTION_TYPE_REPEATED, /* struct ts_string_list; each use adds one word */
-	TS_OPTION_TYPE_LIST,     /* the same; each use adds words separated by commas */
+	TS_OPTION_TYPE_REPEATED, /* struct ts_string_list; each use adds one string */
+	TS_OPTION_TYPE_LIST,     /* the same; each use adds comma-separated strings */
 	TS_OPTION_TYPE_MAYBE,    /* const char *; --name gives "", --name=VALUE the value */
 };
 

@@ -113,7 +113,7 @@ static void narrow(struct layout *layout, size_t line, enum column column, size_
 		*width -= TS_MIN(needed - line, *width - least);
 }
 
-/* On a terminal, truncates names and drops columns to make room for a graph. */
+/* On a terminal, truncates names and drops columns to make space for a graph. */
 static void fit(struct layout *layout, size_t line)
 {
 	layout->graph = PIPED_GRAPH;

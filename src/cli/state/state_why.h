@@ -22,7 +22,7 @@
 int ts_state_why(const struct ts_work *work, const struct ts_graph *graph,
 		 const struct ts_states *states, const char *event, bool json);
 
-/* ---- for the parts ---- */
+/* ---- internal ---- */
 
 #define TS_WHY_CHAIN 10
 

@@ -25,7 +25,7 @@ static bool is_named(const struct ts_view *view, const char *name)
 	return names->count == 0;
 }
 
-/* Is the number in the list? The words have been validated. */
+/* Is the number in the list? Its items have been validated. */
 static bool is_listed(const struct ts_string_list *list, int64_t number)
 {
 	for (size_t i = 0; i < list->count; i++) {

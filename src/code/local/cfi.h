@@ -81,7 +81,7 @@ struct ts_cfi_row {
 /* False: no information for this address. */
 bool ts_cfi_find(struct ts_cfi *cfi, uint64_t address, struct ts_cfi_row *ret_row);
 
-/* ---- for the parts ---- */
+/* ---- internal ---- */
 
 struct ts_cursor;
 

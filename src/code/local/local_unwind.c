@@ -98,7 +98,7 @@ __attribute__((no_sanitize("address"))) static inline enum outcome step(
 	return walk->pc ? WENT_ON : ENDED;
 }
 
-/* ---- where the last walk was as well ---- */
+/* ---- rejoining the cached walk ---- */
 
 struct rejoin {
 	struct ts_local_unwind_last *last;

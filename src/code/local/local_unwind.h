@@ -129,7 +129,7 @@ struct ts_local_unwind_module {
 };
 bool ts_local_unwind_find_module(uint64_t address, struct ts_local_unwind_module *ret_module);
 
-/* ---- for the parts ---- */
+/* ---- internal ---- */
 
 /*
  * An unwind rule in one word: how to find the caller's frame. Most functions need only the stack

@@ -45,7 +45,7 @@ void ts_folded_tree_release(struct ts_folded_tree *tree)
 	ts_text_release(&tree->out);
 }
 
-/* ---- words ---- */
+/* ---- names ---- */
 
 /* Separators of frames and lines are replaced in names. */
 static void append_clean(struct ts_text *out, const char *text, size_t length)

@@ -361,7 +361,7 @@ uint32_t ts_nsys_args_read(struct ts_nsys *n, struct ts_nsys_args *args,
 	return args->last_shape;
 }
 
-/* ---- the whole ---- */
+/* ---- entry points ---- */
 
 /* Facts and strings first, so that events refer to known ids. */
 static int (*const readers[])(struct ts_nsys *n) = {

@@ -64,7 +64,7 @@ struct ts_perf {
 	struct ts_pairmap thread_keys; /* (pid, tid) to index */
 	struct ts_perf_thread *threads;
 	size_t thread_count, thread_capacity;
-	struct ts_map tid_pids;       /* told by records */
+	struct ts_map tid_pids;       /* from records */
 	struct ts_map pid_execs;      /* processes named by an exec */
 	struct ts_strmap frame_lines; /* to index */
 	struct ts_frame_row *frames;

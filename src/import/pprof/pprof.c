@@ -250,7 +250,7 @@ static int read_profile(struct ts_pprof *p, uint64_t *ret_cut)
 	return rc;
 }
 
-/* ---- facts about the whole ---- */
+/* ---- metadata ---- */
 
 static void add_text_metadata(struct ts_pprof *p, const char *key, struct ts_pprof_bytes text)
 {
@@ -313,7 +313,7 @@ static void add_metadata(struct ts_pprof *p)
 	ts_writer_add(p->writer, TS_TABLE_CLOCK_SYNC, &sync, NULL);
 }
 
-/* ---- the whole ---- */
+/* ---- entry points ---- */
 
 /* Uses what was read before a file is truncated. */
 static int import_profile(struct ts_pprof *p, struct ts_error *err)

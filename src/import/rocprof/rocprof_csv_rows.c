@@ -230,7 +230,7 @@ static void add_arg(struct ts_rocprof_csv *csv, enum ts_rocprof_csv_column colum
 		ts_rocprof_arg_unsigned(&csv->rows, csv->rows.keys[key], value);
 }
 
-/* ---- places ---- */
+/* ---- entities ---- */
 
 static int64_t device_of(struct ts_rocprof_csv *csv, enum ts_rocprof_csv_column column)
 {

@@ -160,7 +160,7 @@ bool ts_rocprof_is_call(const char *name, size_t length)
 	return false;
 }
 
-/* ---- parts of rows ---- */
+/* ---- fields of rows ---- */
 
 void ts_rocprof_arg_unsigned(struct ts_rocprof_rows *rows, uint32_t key, uint64_t value)
 {

@@ -191,7 +191,7 @@ int64_t torch_stream(struct torch_memory *m, const struct torch_device *device, 
 	return id;
 }
 
-/* ---- the parts ---- */
+/* ---- members of the snapshot ---- */
 
 /* Values without a table: kept as a fact about the source. */
 static void add_meta(struct torch_memory *m, ts_pickle_value key, ts_pickle_value value)

@@ -145,7 +145,7 @@ bool ts_python_layout_of_version(struct ts_python_layout *ret_layout, unsigned i
 	return true;
 }
 
-/* ---- what a runtime tells ---- */
+/* ---- debug offsets of a runtime ---- */
 
 #define FIRST_WITH_OFFSETS 13
 #define OFFSET_VERSIONS (TS_PYTHON_NEWEST_MINOR - FIRST_WITH_OFFSETS + 1)
@@ -189,7 +189,7 @@ static const uint8_t debug_offset_words[T_COUNT][OFFSET_VERSIONS] = {
 static const struct {
 	uint16_t at;
 	uint8_t bytes;
-	uint8_t within; /* enum told; T_COUNT: MAX_OFFSET */
+	uint8_t within; /* enum debug_offset; T_COUNT: MAX_OFFSET */
 	uint8_t words[OFFSET_VERSIONS];
 } members[] = {
 	MEMBER(runtime.interpreters_head, T_RUNTIME_SIZE, 5, 5, 5),

@@ -247,7 +247,7 @@ struct ts_recorder {
 	bool flush_saves; /* a flush waits for a save */
 
 	bool full;       /* the disk is full */
-	bool full_noted; /* the caller was told */
+	bool full_noted; /* reported to the caller */
 	int64_t full_look_ns, full_pause_ns;
 	bool limited; /* max_bytes is reached */
 	bool finishing;

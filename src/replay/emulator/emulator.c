@@ -375,7 +375,7 @@ static void reset(struct run *run)
 		if (resource != TS_WORK_NONE)
 			run->resources[resource].count++;
 	}
-	/* Each resource has room for all commands that use it. */
+	/* Each resource has slots for all commands that use it. */
 	for (uint32_t i = 0; i < model->resource_count; i++) {
 		run->resources[i].candidates = next;
 		next += run->resources[i].count;

@@ -133,7 +133,7 @@ static void lose_process(struct sampling *sampling, struct watched_process *proc
 	process->try_ns = rc == TS_ENOTFOUND ? now_ns : now_ns + NS_PER_S;
 }
 
-/* ---- telling ---- */
+/* ---- emitting ---- */
 
 bool ts_python_watch_reserve_frames(struct sampling *sampling, size_t count)
 {

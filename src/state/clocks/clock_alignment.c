@@ -469,7 +469,7 @@ void ts_clock_alignment_free(struct ts_clock_alignment *clocks)
 	free(clocks);
 }
 
-/* ---- what can be told ---- */
+/* ---- resolution ---- */
 
 int64_t ts_clock_alignment_uncertainty(const struct ts_clock_alignment *clocks, uint32_t rank,
 				       uint32_t other)

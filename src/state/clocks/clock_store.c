@@ -55,7 +55,7 @@ struct store {
 	const struct ts_clock_store_entry *clocks;
 	struct known_clock *known;
 	size_t count;
-	struct ts_map indices; /* clock to place in clocks and known */
+	struct ts_map indices; /* clock to index in clocks and known */
 	struct ts_clockmap map;
 	struct ts_writer *writer;
 	size_t stored;

@@ -41,7 +41,7 @@ static int no_memory(const struct matcher *m)
 	return TS_ENOMEM;
 }
 
-/* ---- words ---- */
+/* ---- names ---- */
 
 static bool communicates(const struct ts_work *work, const struct ts_work_command *command)
 {

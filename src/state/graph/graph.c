@@ -172,7 +172,7 @@ void *ts_graph_array(struct ts_graph_build *build, size_t count, size_t item_byt
 	return array;
 }
 
-/* ---- the whole ---- */
+/* ---- entry points ---- */
 
 static void add_edges(struct ts_graph_build *build)
 {

@@ -14,7 +14,7 @@
 /* Waits of a thread before one command; if there are more, the newest count. */
 #define MAX_WAITS 16
 
-/* ---- told ---- */
+/* ---- recorded waits ---- */
 
 static void make_records(struct ts_graph_build *build)
 {

@@ -13,7 +13,7 @@ static void add_wait(struct ts_graph_build *build, uint32_t command, uint32_t ca
 			     TS_EDGE_TO_END | flags);
 }
 
-/* ---- streams and events, told ---- */
+/* ---- recorded synchronisations of streams and events ---- */
 
 static void add_recorded(struct ts_graph_build *build)
 {

@@ -371,7 +371,7 @@ static int read_trace(struct ts_command_list *result, uint32_t trace, struct ts_
 	return rc;
 }
 
-/* ---- the whole ---- */
+/* ---- entry points ---- */
 
 int ts_command_list_new(struct ts_command_list **ret_list, const struct ts_work *work,
 			struct ts_error *err)

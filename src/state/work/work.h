@@ -4,7 +4,7 @@
  * (slices), from one or several traces, joined and sorted. All of src/state and src/analyze builds
  * on it; a trace is read again only for rows that a single analysis needs.
  *
- *	struct ts_work_options options = { .parts = TS_WORK_SLICES };
+ *	struct ts_work_options options = { .load_flags = TS_WORK_SLICES };
  *	ts_work_new(&work, &options);
  *	ts_work_add(work, reader, &err);        // each trace; readers stay open as long as the work
  *	ts_work_finish(work, &err);

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Device recording (docs/cuda.md, section 3): what its files ask of each other. Functions that
- * foreign code calls preserve errno. None is called while holding a lock that foreign code could
+ * other code calls preserve errno. None is called while holding a lock that other code could
  * need.
  */
 #ifndef TS_BACKENDS_CUDA_CUPTI_CUPTI_DEVICE_H

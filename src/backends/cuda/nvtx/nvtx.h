@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * NVTX ranges and marks: the parts and what they ask of each other.
+ * NVTX ranges and marks: the interfaces between their files.
  *
  *	nvtx.c         the functions that NVTX calls, and how NVTX loads them
  *	nvtx_names.c   persistent strings: domains, registered strings, categories

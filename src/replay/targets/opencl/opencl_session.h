@@ -202,7 +202,7 @@ int ts_opencl_fail_object(const struct ts_replay_session *session, uint32_t obje
 /* opencl_device.c: finds all devices and maps each recorded device to one. */
 int ts_opencl_choose_devices(struct ts_replay_session *session, struct ts_error *err);
 /*
- * The devices of a context, without duplicates; returns their number. `ret_devices` has room for
+ * The devices of a context, without duplicates; returns their number. `ret_devices` has space for
  * all devices of the machine.
  */
 uint32_t ts_opencl_context_devices(const struct ts_replay_session *session, uint32_t context,
@@ -296,7 +296,7 @@ int ts_opencl_make_outputs(struct ts_replay_session *session, struct ts_error *e
 void ts_opencl_free_outputs(struct ts_replay_session *session);
 /* After a run, successful or not: drops outputs that were not delivered. */
 void ts_opencl_drop_outputs(struct ts_replay_session *session);
-/* Reserves space for an output's bytes; delivers older outputs to make room. */
+/* Reserves space for an output's bytes; delivers older outputs to make space. */
 int ts_opencl_output_reserve(struct ts_replay_session *session, struct ts_opencl_output *output,
 			     struct ts_error *err);
 /* After a command was submitted: copies out the memory to compare. */
