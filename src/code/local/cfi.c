@@ -272,27 +272,36 @@ static bool find_in_entries(const struct ts_cfi *cfi, uint64_t address, size_t *
 
 /* ---- both ---- */
 
-void ts_cfi_init_mapped(struct ts_cfi *cfi, const void *header, uint64_t header_address,
-			const struct ts_cfi_segment *segment)
+bool ts_cfi_frames_address(const void *header, uint64_t header_address,
+			   const struct ts_cfi_segment *segment, uint64_t *ret_address)
 {
 	const uint8_t *bytes = header, *end = (const uint8_t *)segment->bytes + segment->count;
 	struct ts_cursor cursor = { .at = bytes + 4, .end = end };
+	uint64_t offset;
+
+	if (bytes < (const uint8_t *)segment->bytes || end - bytes < 8)
+		return false;
+	/* The pointer to .eh_frame is relative to its own address. */
+	offset = read_format(&cursor, bytes[1] & ENCODED_FORMAT);
+	*ret_address = header_address + 4 + offset;
+	return !cursor.is_bad &&
+	       (bytes[1] & (ENCODED_RELATIVE | ENCODED_INDIRECT)) == RELATIVE_TO_PC;
+}
+
+void ts_cfi_init_mapped(struct ts_cfi *cfi, const void *header, uint64_t header_address,
+			const struct ts_cfi_segment *segment, const struct ts_cfi_segment *frames)
+{
+	const uint8_t *end = (const uint8_t *)segment->bytes + segment->count;
 	uint64_t at;
 
 	*cfi = (struct ts_cfi){ .header_address = header_address };
-	if (bytes < (const uint8_t *)segment->bytes || end - bytes < 8)
+	if (!ts_cfi_frames_address(header, header_address, segment, &at) || at < frames->address ||
+	    at - frames->address >= frames->count)
 		return;
-	/* The pointer to .eh_frame is relative to its own address. */
-	at = read_format(&cursor, bytes[1] & ENCODED_FORMAT);
-	if (cursor.is_bad || (bytes[1] & (ENCODED_RELATIVE | ENCODED_INDIRECT)) != RELATIVE_TO_PC)
-		return;
-	at += header_address + 4;
-	if (at < segment->address || at - segment->address >= segment->count)
-		return;
-	cfi->frames = (const uint8_t *)segment->bytes + (at - segment->address);
-	cfi->frames_bytes = segment->count - (at - segment->address);
+	cfi->frames = (const uint8_t *)frames->bytes + (at - frames->address);
+	cfi->frames_bytes = frames->count - (at - frames->address);
 	cfi->frames_address = at;
-	ts_cfi_read_header(cfi, bytes, (size_t)(end - bytes));
+	ts_cfi_read_header(cfi, header, (size_t)(end - (const uint8_t *)header));
 }
 
 bool ts_cfi_find(struct ts_cfi *cfi, uint64_t address, struct ts_cfi_row *ret_row)

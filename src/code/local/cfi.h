@@ -45,12 +45,18 @@ struct ts_cfi_segment {
 	size_t count;
 };
 /*
- * For tables in memory: `header` is .eh_frame_hdr, at this file address; it and .eh_frame are both
- * in that segment. Borrows, allocates nothing, and needs no release. If the header has no sorted
- * table, nothing is found.
+ * The file address of .eh_frame, as .eh_frame_hdr has it: `header`, at this file address, in that
+ * segment. False: invalid.
+ */
+bool ts_cfi_frames_address(const void *header, uint64_t header_address,
+			   const struct ts_cfi_segment *segment, uint64_t *ret_address);
+/*
+ * For tables in memory: `header` as above, and the segment that contains .eh_frame, which is
+ * another one if .eh_frame is writable. Borrows, allocates nothing, and needs no release. If the
+ * header has no sorted table, nothing is found.
  */
 void ts_cfi_init_mapped(struct ts_cfi *cfi, const void *header, uint64_t header_address,
-			const struct ts_cfi_segment *segment);
+			const struct ts_cfi_segment *segment, const struct ts_cfi_segment *frames);
 
 enum ts_cfi_kind {
 	TS_CFI_SAME,      /* unchanged; the default */

@@ -94,23 +94,36 @@ struct search {
 	bool is_found;
 };
 
+/* The segment at a file address. False: none. */
+static bool find_segment(const struct dl_phdr_info *info, uint64_t address,
+			 struct ts_cfi_segment *ret_segment)
+{
+	const ElfW(Phdr) *load = segment_of(info, info->dlpi_addr + address);
+
+	if (load)
+		*ret_segment = (struct ts_cfi_segment){ in_memory(info, load->p_vaddr),
+							load->p_vaddr, load->p_filesz };
+	return load != NULL;
+}
+
 static void search_module(const struct dl_phdr_info *info, struct search *search)
 {
-	struct ts_cfi_segment segment;
+	struct ts_cfi_segment segment, frames;
+	uint64_t address;
 	struct ts_cfi cfi;
 
 	for (size_t i = 0; i < info->dlpi_phnum; i++) {
-		const ElfW(Phdr) *header = &info->dlpi_phdr[i], *load;
+		const ElfW(Phdr) *header = &info->dlpi_phdr[i];
 
 		if (header->p_type != PT_GNU_EH_FRAME)
 			continue;
-		load = segment_of(info, info->dlpi_addr + header->p_vaddr);
-		if (!load)
+		if (!find_segment(info, header->p_vaddr, &segment) ||
+		    !ts_cfi_frames_address(in_memory(info, header->p_vaddr), header->p_vaddr,
+					   &segment, &address) ||
+		    !find_segment(info, address, &frames))
 			return;
-		segment = (struct ts_cfi_segment){ in_memory(info, load->p_vaddr), load->p_vaddr,
-						   load->p_filesz };
 		ts_cfi_init_mapped(&cfi, in_memory(info, header->p_vaddr), header->p_vaddr,
-				   &segment);
+				   &segment, &frames);
 		search->is_found =
 			ts_cfi_find(&cfi, search->address - info->dlpi_addr, search->row);
 		search->expressions = cfi.frames;
@@ -161,6 +174,7 @@ struct found_object {
 extern int find_object(void *address, struct found_object *ret_object) __asm__("_dl_find_object")
 	__attribute__((weak));
 
+/* Its range may end with the code: search_module() finds a writable .eh_frame behind that. */
 static void search_object(struct search *search)
 {
 	struct ts_cfi_segment segment;
@@ -175,7 +189,7 @@ static void search_object(struct search *search)
 	segment = (struct ts_cfi_segment){ object.start, (uint64_t)(uintptr_t)object.start - bias,
 					   (size_t)((const char *)object.end -
 						    (const char *)object.start) };
-	ts_cfi_init_mapped(&cfi, object.frames, (uint64_t)(uintptr_t)object.frames - bias,
+	ts_cfi_init_mapped(&cfi, object.frames, (uint64_t)(uintptr_t)object.frames - bias, &segment,
 			   &segment);
 	search->is_found = ts_cfi_find(&cfi, search->address - bias, search->row);
 	search->expressions = cfi.frames;
