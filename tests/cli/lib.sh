@@ -26,11 +26,6 @@ fail() {
 	exit 1
 }
 
-# For tests of frames of our own programs, which differ under clang's sanitizers.
-skip_with_clang_sanitizers() { # what it checks
-	case $TS_BUILD in *clang-san) echo "skip: clang's sanitizers change $1"; exit 77 ;; esac
-}
-
 # Replaces machine-dependent numbers by N, and sizes by B.
 numbers() { sed -E -e 's/[0-9]+([.,][0-9]+)*/N/g' -e 's/N [KMG]?i?B/N B/g'; }
 

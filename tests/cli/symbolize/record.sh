@@ -3,7 +3,6 @@
 # record resolves frames at its end, unless disabled; recover says how to resolve them; a killed
 # symbolize leaves a valid trace.
 . "$TS_SOURCE/tests/cli/live.sh"
-skip_with_clang_sanitizers "the stacks of launches"
 
 work=$TS_BUILD/tests/targets/accelerator_work
 symbols() { "$TRACESMITH" view "$1" --table symbol --json | wc -l; }

@@ -3,7 +3,6 @@
 # --hot: sampled instructions, stalls, source lines with inlined functions, launches. A fake
 # disassembler prints lines in NVIDIA's format.
 . "$TS_SOURCE/tests/cli/live.sh"
-skip_with_clang_sanitizers "the stacks of launches"
 target=$TS_BUILD/tests/targets/instruction_samples
 cubin=$TS_SOURCE/tests/data/cubin/lines.cubin
 # Hides this machine's CUDA: the first disassembler fails.

@@ -15,6 +15,10 @@
 #include "code/maps.h"
 #include "unit/runner.h"
 
+/* Clang's AddressSanitizer would count the padding behind it as a part of the symbol. */
+#if defined(__clang__)
+__attribute__((no_sanitize("address")))
+#endif
 int elf_test_variable = 42;
 int elf_test_empty[1000];
 int elf_test_function(int value);

@@ -570,11 +570,26 @@ handle_alarm(int number)
 	request_signal(100 + compared % 37);
 }
 
+/*
+ * Clang 14 emits no unwind rules for epilogues on aarch64, not even in its runtime: after
+ * __asan_allocas_unpoison() has restored the stack pointer, its rule still is CFA = sp + 16.
+ * libgcc, our reference, takes the marker of AddressSanitizer's stack frames (0x41b58ab3) for the
+ * return address, and crashes when it reads the code there.
+ */
+#if defined(__clang__) && defined(__aarch64__)
+#define IS_REFERENCE_BROKEN __has_feature(address_sanitizer)
+#else
+#define IS_REFERENCE_BROKEN 0
+#endif
+
 TS_TEST(interrupted_anywhere)
 {
 	struct sigaction action = { .sa_handler = handle_alarm, .sa_flags = SA_RESTART };
 	struct path path = { .random = 7 };
 
+	if (IS_REFERENCE_BROKEN)
+		ts_test_skip("libgcc's unwinder crashes in epilogues of clang's "
+			     "AddressSanitizer, which have no unwind rules");
 	reset();
 	TS_CHECK_INT(sigaction(SIGALRM, &action, NULL), 0);
 	request_signal(100);
