@@ -144,7 +144,7 @@ static const struct ts_backend_window windows[] = {
 		.argument = "N",
 		.help = "from the N-th sleep on",
 		.check = check_number,
-		.never_opened = "no process has slept so often",
+		.never_opened = "no process slept that often",
 	},
 	{ 0 },
 };

@@ -227,8 +227,8 @@ static uint32_t list_devices(const struct opencl *opencl, void *platform, uint32
 		snprintf(text + used, bytes - used, "%s%.64s, clock %s", before + i ? "; " : "",
 			 name,
 			 devices[i] && has_timers(opencl, platform, devices[i])
-				 ? "read with the host's"
-				 : "tied by its commands");
+				 ? "read together with the host clock"
+				 : "correlated by commands");
 	}
 	return count;
 }

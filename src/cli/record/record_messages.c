@@ -103,12 +103,10 @@ static void print_losses(const struct ts_record *record, const struct ts_recorde
 		ts_report_warning(
 			"%s: %s", summary->path,
 			plural(lost, sizeof(lost), summary->lost, "event lost", "events lost"));
-	ts_report_note(
-		"  when and why: tracesmith view %s --table loss; where buffers were full: %s",
-		summary->path,
-		record->command
-			? "record with a larger --budget, such as --budget 256M"
-			: "TRACESMITH_BUDGET in the program's environment makes them larger");
+	ts_report_note("  when and why: tracesmith view %s --table loss; if buffers were full, %s",
+		       summary->path,
+		       record->command ? "record with a larger --budget, such as --budget 256M"
+				       : "set TRACESMITH_BUDGET in the program's environment");
 }
 
 /* Warns if the program never opened the window of a backend. */

@@ -39,7 +39,7 @@ void ts_left_out_samples(const struct ts_export_options *options, const struct t
 	ts_export_left_out(options, name, losses->without_weight, reason);
 	ts_export_left_out(options, name, losses->without_stack, "no stack");
 	ts_export_left_out(options, name, losses->untimed, "no time");
-	ts_export_left_out(options, name, samples->passed_over, "synchronisation");
+	ts_export_left_out(options, name, samples->passed_over, "synchronization");
 	ts_left_out_tables(options, samples->reader, TS_TABLE_SET(table));
 }
 
