@@ -581,7 +581,7 @@ int ts_verb_doctor(int argc, char **argv)
 			 "checks, or a third-party backend. Default: all checks.\n",
 		.examples = "tracesmith doctor\n"
 			    "tracesmith doctor cuda perf\n"
-			    "tracesmith doctor --json | jq -r '.checks[].mend // empty'",
+			    "tracesmith doctor --json | jq -r '.checks[].fix // empty'",
 		.exits =
 			"0  recording works\n2  usage error\n4  something that recording needs does not work",
 		.options = options,
