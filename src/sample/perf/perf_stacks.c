@@ -30,6 +30,7 @@
  */
 #define SPIN_NS 30000
 #define SLEEP_NS 20000
+#define REPEAT_NS 1000000 /* see repeat_request() */
 
 #if defined(__x86_64__)
 #define ABI PERF_SAMPLE_REGS_ABI_64
@@ -298,15 +299,33 @@ void ts_perf_stacks_close(struct ts_perf_stacks *perf)
 
 /* ---- asking ---- */
 
+/*
+ * The kernel disables an event a moment after its last sample can be read, and with it a request
+ * that is made in that moment. Has no effect on an event that is enabled.
+ */
+static void repeat_request(const struct thread *thread)
+{
+	ioctl(thread->fd, PERF_EVENT_IOC_ENABLE, 0);
+}
+
+/* One sample per request: not another one before it has arrived. */
 void ts_perf_stacks_request(struct ts_perf_stacks *perf, const pid_t *tids, size_t count)
 {
 	for (size_t i = 0; i < count; i++) {
 		struct thread *thread = find_thread(perf, tids[i]);
 
-		/* One sample per request: not again before it has arrived. */
-		if (thread && !thread->is_requested)
+		if (thread && thread->is_requested)
+			repeat_request(thread);
+		else if (thread)
 			thread->is_requested = ioctl(thread->fd, PERF_EVENT_IOC_REFRESH, 1) == 0;
 	}
+}
+
+static void repeat_requests(const struct ts_perf_stacks *perf)
+{
+	for (size_t i = 0; i < perf->count; i++)
+		if (perf->threads[i].is_requested)
+			repeat_request(&perf->threads[i]);
 }
 
 static bool is_any_requested(const struct ts_perf_stacks *perf)
@@ -321,12 +340,16 @@ static bool is_any_requested(const struct ts_perf_stacks *perf)
 bool ts_perf_stacks_wait(struct ts_perf_stacks *perf, int64_t at_most_ns)
 {
 	const struct timespec pause = { .tv_nsec = SLEEP_NS };
-	int64_t start_ns = ts_clock_monotonic_ns(), passed_ns = 0;
+	int64_t start_ns = ts_clock_monotonic_ns(), passed_ns = 0, repeat_ns = REPEAT_NS;
 
 	ts_perf_stacks_drain(perf);
 	while (is_any_requested(perf) && passed_ns < at_most_ns) {
 		if (passed_ns > SPIN_NS)
 			nanosleep(&pause, NULL);
+		if (passed_ns > repeat_ns) {
+			repeat_requests(perf);
+			repeat_ns += REPEAT_NS;
+		}
 		ts_perf_stacks_drain(perf);
 		passed_ns = ts_clock_monotonic_ns() - start_ns;
 	}

@@ -191,7 +191,7 @@ for code in 1 crash hang; do
 done
 # A file that is not a library, and another library.
 echo text >lib/libcuda.so.1
-check cuda | sed 's/ |.*//; s/, though there is an NVIDIA GPU//'
+check cuda | sed 's/ |.*//; s/, although there is an NVIDIA GPU//'
 cp lib/libOpenCL.so.1 lib/libcuda.so.1
 check cuda | sed 's/ |.*//'
 check duckdb TRACESMITH_DUCKDB="$PWD/lib/libOpenCL.so.1" | sed "s#$PWD#HERE#; s/ |.*//"
