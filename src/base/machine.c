@@ -258,7 +258,7 @@ void ts_machine_look(struct ts_machine *ret_machine)
 	look_at_container(machine);
 }
 
-const struct ts_machine *ts_machine_here(void)
+const struct ts_machine *ts_machine_local(void)
 {
 	static struct ts_machine machine;
 	static bool is_known;

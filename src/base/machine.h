@@ -41,7 +41,7 @@ struct ts_machine {
 void ts_machine_look(struct ts_machine *ret_machine);
 
 /* The same, once a process. For one thread. */
-const struct ts_machine *ts_machine_here(void);
+const struct ts_machine *ts_machine_local(void);
 
 /* "docker", ...; "" for none. */
 const char *ts_container_name(enum ts_container container);

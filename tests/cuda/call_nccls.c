@@ -75,7 +75,7 @@ int main(void)
 			return 1;
 		}
 	}
-	call("call_there");
+	call("call_nccl");
 	call_by_handle();
 	look("ncclAllReduce");
 	printf("ncclGather: %d\n", gather_by_handle());
@@ -83,6 +83,6 @@ int main(void)
 	if (!dlopen("libnccl.so.2", RTLD_NOW | RTLD_GLOBAL))
 		return 1;
 	look("ncclAllReduce");
-	call("call_there_later");
+	call("call_nccl_later");
 	return 0;
 }

@@ -28,7 +28,7 @@
 
 static void suggest_install(struct ts_finding *finding)
 {
-	switch (ts_machine_here()->container) {
+	switch (ts_machine_local()->container) {
 	case TS_CONTAINER_NONE:
 		ts_finding_fix(finding, "sudo apt install nvidia-driver");
 		ts_finding_note(
@@ -293,7 +293,7 @@ void ts_check_gpu_counters(struct ts_finding *ret_finding)
 	}
 	line = strstr(text, "RmProfilingAdminOnly:");
 	ts_classify_gpu_counters(
-		ts_machine_here(),
+		ts_machine_local(),
 		line ? (int)strtol(line + strlen("RmProfilingAdminOnly:"), NULL, 10)
 		     : TS_SETTING_NONE,
 		kernel_driver(), ret_finding);

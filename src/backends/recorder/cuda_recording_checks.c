@@ -101,7 +101,7 @@ static const char *find_withheld(void)
 
 static void suggest_container(struct ts_finding *finding)
 {
-	const struct ts_machine *machine = ts_machine_here();
+	const struct ts_machine *machine = ts_machine_local();
 
 	ts_finding_fix(finding, "%s run %s -e NVIDIA_DRIVER_CAPABILITIES=compute,utility IMAGE",
 		       machine->container == TS_CONTAINER_PODMAN ? "podman" : "docker",

@@ -131,7 +131,7 @@ static void classify_no_platform(struct ts_finding *finding)
 		ts_finding_fix(finding, "sudo sh -c 'mkdir -p " VENDORS
 					" && echo libnvidia-opencl.so.1 >" VENDORS "/nvidia.icd'");
 		ts_finding_note(finding, "%s",
-				ts_machine_here()->container
+				ts_machine_local()->container
 					? "the container also needs "
 					  "NVIDIA_DRIVER_CAPABILITIES=compute,utility"
 					: "the library is part of the driver's package");

@@ -65,10 +65,10 @@ check() {
 	rows t.sbt --table loss
 }
 
-check nvtx_marks_own >own.txt 2>&1
+check nvtx_marks_bundled >bundled.txt 2>&1
 check nvtx_marks >theirs.txt 2>&1
-cat own.txt
-diff own.txt theirs.txt || fail "NVIDIA's client and ours differ"
+cat bundled.txt
+diff bundled.txt theirs.txt || fail "NVIDIA's client and ours differ"
 
 windows() {
 	"$TRACESMITH" view "$1" --table window --json | grep -oE '"(opened_by|closed_by)":"[^"]*"' | sort | uniq -c | sed 's/^ *//'

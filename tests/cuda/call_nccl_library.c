@@ -11,8 +11,8 @@
 
 int ncclAllReduce(const void *from, void *to, size_t count, int type, int operation,
 		  void *communicator, uintptr_t stream);
-EXPORT int call_there(void);
-EXPORT int call_there_later(void);
+EXPORT int call_nccl(void);
+EXPORT int call_nccl_later(void);
 
 static inline __attribute__((always_inline)) int reduce(void)
 {
@@ -40,7 +40,7 @@ static int gather(void)
 #endif
 
 /* Not a tail call: a jump does not show its caller. */
-int call_there(void)
+int call_nccl(void)
 {
 	int result = reduce();
 
@@ -48,7 +48,7 @@ int call_there(void)
 }
 
 /* Another call site, which has not called one yet. */
-int call_there_later(void)
+int call_nccl_later(void)
 {
 	return reduce() ? 1 : 0;
 }
