@@ -45,3 +45,13 @@ begin() {
 
 # stacks TRACE: prints each sampled stack once, as "PROCESS;THREAD;outermost;...;innermost".
 stacks() { "$TRACESMITH" export "$1" -f folded --no-lines -o - 2>/dev/null | sed -E -e 's/ [0-9]+$//' -e 's/ \([^)]*\)//g' | sort -u; }
+
+# A trace that is still being written, of which these read a copy: has it samples of a function; does
+# it name a thread?
+sampled() { copy_written "$1" && stacks copy/good.sbt | grep -q ";$2"; } # trace, end of a stack
+named() { copy_written "$1" && "$TRACESMITH" view copy/good.sbt --table thread --json | grep -q "\"$2\""; } # trace, thread
+copy_written() {
+	rm -rf copy && mkdir copy
+	cp "$1" "$1.journal" copy
+	"$TRACESMITH" recover "copy/$1" -o copy/good.sbt
+}

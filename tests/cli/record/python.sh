@@ -5,7 +5,13 @@
 . "$TS_SOURCE/tests/cli/python.sh"
 
 echo "== a started program"
-"$TRACESMITH" record --backends python --python-interval 0.01 -o a.sbt -- bash -c "$python program.py the_main & sleep 1; touch the_main.over; wait" 2>err.txt
+"$TRACESMITH" record --backends python --python-interval 0.01 -o a.sbt -- bash -c "$python program.py the_main & wait" 2>err.txt &
+recorder=$!
+await sampled a.sbt 'worker;wait_inside$'
+await sampled a.sbt 'the_main;run;wait_inside$'
+await named a.sbt worker-1
+touch the_main.over
+wait $recorder
 summary <err.txt
 "$TRACESMITH" verify a.sbt
 stacks a.sbt | grep -o 'the_main;run;wait_inside$\|worker;wait_inside$' | sort -u

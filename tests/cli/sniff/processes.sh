@@ -25,15 +25,14 @@ await [ -e parent.ready ]
 sniffer=$!
 await [ -e t.sbt ]
 touch go
-await [ -e the_child.ready ]
-sleep 1
+await sampled t.sbt the_child
+await sampled t.sbt the_parent
 touch the_child.over
-await [ -e the_other.ready ]
-sleep 0.5
+await sampled t.sbt the_second
 # One of them is killed; the other one is still sampled.
 kill -9 $second
 wait $second 2>/dev/null || true
-sleep 0.3
+await sampled t.sbt the_other
 touch the_other.over
 wait $first
 wait $sniffer
