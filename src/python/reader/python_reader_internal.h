@@ -227,6 +227,7 @@ struct python_thread {
 	pid_t tid;
 	char name[128], task[192];
 	bool is_main, is_named;
+	bool is_absent;       /* of the process that this one was forked from: not shown */
 	uint64_t interpreter; /* its address */
 	int64_t interpreter_id;
 	uint32_t seen; /* number of the sweep */

@@ -722,10 +722,12 @@ int ts_python_sweep(struct ts_python_reader *python, struct ts_python_sweep *ret
 	if (ts_grow_array((void **)&python->shown, &python->shown_capacity, python->thread_count,
 			  sizeof(*python->shown)))
 		return ts_error_set(err, TS_ENOMEM, "no memory for a sweep");
-	for (size_t i = 0; i < python->thread_count; i++)
-		show(python, python->threads[i], &python->shown[i], middle);
 	ret_sweep->threads = python->shown;
-	ret_sweep->count = python->thread_count;
+	ret_sweep->count = 0;
+	for (size_t i = 0; i < python->thread_count; i++)
+		if (!python->threads[i]->is_absent)
+			show(python, python->threads[i], &python->shown[ret_sweep->count++],
+			     middle);
 	python->last_sweep_ns = middle;
 	python->counts.sweeps++;
 	python->counts.read_ns += middle - start;

@@ -24,6 +24,7 @@
 #define NAMES_SOON_NS INT64_C(20000000)  /* while some thread has none */
 #define INNER_TIDS_NS INT64_C(100000000) /* between two scans of all threads of a namespace */
 #define LIBC_THREAD_BYTES 2048u          /* that its id is looked for in */
+#define LIBC_HEAD_BYTES 1024u            /* with the id in glibc and musl; more may not be mapped */
 
 /* ---- ids ---- */
 
@@ -70,18 +71,17 @@ static pid_t outer_tid(struct ts_python_reader *python, uint64_t inner, int64_t 
 }
 
 /*
- * 3.8 to 3.10: libc's thread structure (pthread_self() is its address) contains the id; the main
- * thread, whose id is known, tells where.
+ * Where a thread's id is in libc's thread structure (pthread_self() is its address). 0: nowhere.
  */
-static void calibrate(struct ts_python_reader *python, const uint8_t *copy)
+static uint32_t find_id(const uint8_t *copy, size_t bytes, uint64_t id)
 {
-	for (uint32_t at = 64; at < LIBC_THREAD_BYTES; at += 4)
-		if (ts_python_half_of(copy, at) == (uint32_t)python->inner_pid) {
-			python->tid_offset = at;
-			return;
-		}
+	for (uint32_t at = 64; at < bytes; at += 4)
+		if (ts_python_half_of(copy, at) == (uint32_t)id)
+			return at;
+	return 0;
 }
 
+/* 3.8 to 3.10: the main thread, whose id is known, tells where libc has it. */
 static uint64_t libc_tid(struct ts_python_reader *python, const struct python_thread *thread)
 {
 	uint8_t copy[LIBC_THREAD_BYTES];
@@ -90,7 +90,8 @@ static uint64_t libc_tid(struct ts_python_reader *python, const struct python_th
 	if (thread->is_main) {
 		if (!python->tid_offset &&
 		    ts_python_memory_read(&python->memory, thread->thread_id, copy, sizeof(copy)))
-			calibrate(python, copy);
+			python->tid_offset =
+				find_id(copy, sizeof(copy), (uint64_t)python->inner_pid);
 		return (uint64_t)python->inner_pid;
 	}
 	if (!python->tid_offset ||
@@ -121,6 +122,32 @@ static void set_tid(struct ts_python_reader *python, struct python_thread *threa
 	thread->tid = is_thread(python, tid) ? tid : 0;
 }
 
+/*
+ * A forked child has its parent's thread states, with the parent's ids, until Python has deleted
+ * the states of all threads but the one that called fork(), and updated its id; if native code
+ * called fork(), forever. In libc's structure of that thread the kernel has set the new id. The
+ * others do not exist in this process: their ids are as before, or glibc has cleared them.
+ */
+static void identify_forked(struct ts_python_reader *python, struct python_thread *thread,
+			    int64_t now_ns)
+{
+	bool is_certain = !python->is_inside || python->inner_tids_ns == now_ns;
+	uint8_t copy[LIBC_HEAD_BYTES];
+	bool has_old, has_new;
+
+	if (!ts_python_memory_read(&python->memory, thread->thread_id, copy, sizeof(copy)))
+		return;
+	has_old = find_id(copy, sizeof(copy), thread->native_id);
+	has_new = find_id(copy, sizeof(copy), (uint64_t)python->inner_pid);
+	if (has_new && !has_old) {
+		thread->tid = python->pid;
+		thread->is_main = thread->interpreter_id == 0;
+		thread->is_absent = false;
+	} else if (is_certain) {
+		thread->is_absent = !has_new;
+	}
+}
+
 void ts_python_thread_identify(struct ts_python_reader *python, struct python_thread *thread,
 			       bool is_last, int64_t now_ns)
 {
@@ -133,12 +160,16 @@ void ts_python_thread_identify(struct ts_python_reader *python, struct python_th
 
 	if (id == thread->thread_id && native == thread->native_id && (thread->tid || !native))
 		return;
+	if (id != thread->thread_id || native != thread->native_id)
+		thread->is_absent = false;
 	thread->thread_id = id;
 	thread->native_id = native;
 	thread->is_named = false;
 	thread->is_main = thread->interpreter_id == 0 &&
 			  (native ? native == (uint64_t)python->inner_pid : is_last);
 	set_tid(python, thread, native ? native : libc_tid(python, thread), now_ns);
+	if (!thread->tid && native && id)
+		identify_forked(python, thread, now_ns);
 	/* A fixed-address interpreter is found where it was; its main thread's stack is elsewhere.
 	 */
 	if (thread->is_main && native) {
