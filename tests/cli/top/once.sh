@@ -100,7 +100,7 @@ counts = [row["events"] for row in rows]
 rates = [row["events_per_s"] for row in rows]
 # All events at once, or in a few passes; a rate covers at least half a delay.
 print(counts == sorted(counts), counts[0], counts[-1], 0 < max(rates) <= 5000 / 0.05)
-print(all((rate > 0) == (after > before) for rate, before, after in zip(rates[1:], counts, counts[1:])))
+print(rates[0] == 0, rates[-1] == 0)
 print({row["events_estimated"] for row in rows}, {row["events_lost"] for row in rows})'
 touch over
 wait $program
