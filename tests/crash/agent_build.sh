@@ -13,7 +13,7 @@ export TRACESMITH_LIVE=1
 
 run() { # expected sum of events, program
 	rm -rf "$TRACESMITH_LIVE_DIR"
-	timeout 60 "$2" >said || fail "$2: exit code $?: $(cat said)"
+	timeout 300 "$2" >said || fail "$2: exit code $?: $(cat said)"
 	holds "total == $1"
 }
 
@@ -229,7 +229,7 @@ for argument in "" handler; do
 	for budget in 100000 4000000; do
 		rm -rf "$TRACESMITH_LIVE_DIR"
 		# shellcheck disable=SC2086 # none, or one
-		TRACESMITH_BUDGET=$budget timeout 60 ./allocator $argument >counts || fail "allocator $argument: exit code $?"
+		TRACESMITH_BUDGET=$budget timeout 300 ./allocator $argument >counts || fail "allocator $argument: exit code $?"
 		read_areas "$TRACESMITH_LIVE_DIR" --counts counts
 	done
 done

@@ -212,7 +212,7 @@ for kind in "${kinds[@]}"; do
 	for verb in "recover -q $sleeper -o r.sbt" "record -q -p $sleeper -o p.sbt --duration 50ms" "window $sleeper open"; do
 		code=0
 		# shellcheck disable=SC2086
-		timeout 60 "$TRACESMITH" $verb >stdout 2>stderr </dev/null || code=$?
+		timeout 300 "$TRACESMITH" $verb >stdout 2>stderr </dev/null || code=$?
 		[ $code -le 4 ] || fail "$kind: $verb: exit code $code: $(cat stderr)"
 		for trace in r.sbt p.sbt; do
 			[ ! -e $trace ] || [ -e $trace.journal ] || expect 0 verify -q $trace

@@ -20,7 +20,7 @@ found=$(of_rows t.sbt 'loss' loss)
 
 # Killed: records that were read have their times, the rest is counted.
 rm -f t.sbt*
-timeout 60 "$TRACESMITH" record -q --backends cuda --no-symbols -o t.sbt "$programs/device_work" killed >printed 2>recorded.log </dev/null && fail "it was not killed"
+timeout 300 "$TRACESMITH" record -q --backends cuda --no-symbols -o t.sbt "$programs/device_work" killed >printed 2>recorded.log </dev/null && fail "it was not killed"
 found=$(of_rows t.sbt 'Counter(row["name"] for row in api_call)["cuLaunchKernel"], len(gpu_op), sum(row["count"] for row in loss if row["what"] == "gpu_op")' \
 	api_call gpu_op loss)
 [ "$found" = "(1000, 600, 400)" ] || fail "after a kill: $found"

@@ -15,7 +15,7 @@ named() { # trace...
 	done
 }
 
-timeout 60 "$TRACESMITH" record --backends cuda --window cuda-profiler-api --split -o s.sbt -- "$programs/call_profiler" 2>said
+timeout 300 "$TRACESMITH" record --backends cuda --window cuda-profiler-api --split -o s.sbt -- "$programs/call_profiler" 2>said || fail "record: exit code $?: $(cat said)"
 windows=(s_pid*.sbt)
 [ -e "${windows[0]}" ] || fail "no file of a window: $(cat said)"
 named s.sbt "${windows[@]}"
@@ -26,14 +26,14 @@ for ((i = 0; i < 3; i++)); do
 	sleep 0.3
 done
 SHELL
-timeout 60 "$TRACESMITH" record --backends cuda --rotate 200ms -o r.sbt -- bash three.sh "$programs/call_profiler" 2>said
+timeout 300 "$TRACESMITH" record --backends cuda --rotate 200ms -o r.sbt -- bash three.sh "$programs/call_profiler" 2>said || fail "record: exit code $?: $(cat said)"
 files=(r.*.sbt)
 [ ${#files[@]} -ge 2 ] || fail "nothing was rotated: ${files[*]}"
 named "${files[@]}"
 "$TRACESMITH" symbolize "${files[@]}" 2>again
 ! grep -qE "[1-9][0-9,]* of [0-9,]+ native frames named" again || fail "names were left out: $(cat again)"
 
-timeout 60 "$TRACESMITH" record --backends cuda -o t.json -- "$programs/call_profiler" 2>said
+timeout 300 "$TRACESMITH" record --backends cuda -o t.json -- "$programs/call_profiler" 2>said || fail "record: exit code $?: $(cat said)"
 grep -q '^t.json: .* native frames named' said || fail "of a text: $(cat said)"
 [ ! -e t.json.sbt ] || fail "the trace of the text is left"
 python3 -m json.tool t.json >/dev/null || fail "the text is none"

@@ -35,7 +35,7 @@ found=$(hot 'hot["samples"], hot["launches_are"], [(l["launches"], l["samples"])
 
 # Killed: all drained samples are there, with their code.
 rm -f t.sbt*
-timeout 60 "$TRACESMITH" record -q --backends cuda --no-symbols --pc-sampling -o t.sbt "$programs/sampled_work" "$cubin" kill >printed 2>recorded.log </dev/null && fail "it was not killed"
+timeout 300 "$TRACESMITH" record -q --backends cuda --no-symbols --pc-sampling -o t.sbt "$programs/sampled_work" "$cubin" kill >printed 2>recorded.log </dev/null && fail "it was not killed"
 found=$(of_rows t.sbt "$samples, len(object)" sample object)
 [ "$found" = "(4000, 1)" ] || fail "after a kill: $found"
 found=$(hot 'hot["no_lines"]')

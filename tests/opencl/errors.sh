@@ -65,7 +65,7 @@ says no-such-device
 # Some loaders ignore the variable for root.
 if ! OCL_ICD_VENDORS=/nonexistent "$pipeline" --steps 0 >/dev/null 2>&1; then
 	code=0
-	OCL_ICD_VENDORS=/nonexistent timeout 60 "$TRACESMITH" replay good.sbt >stdout 2>stderr || code=$?
+	OCL_ICD_VENDORS=/nonexistent timeout 300 "$TRACESMITH" replay good.sbt >stdout 2>stderr || code=$?
 	[ $code -eq 4 ] || fail "replay without a device: exit code $code: $(cat stderr)"
 	says driver
 fi

@@ -33,7 +33,7 @@ if [ "$(id -u)" = 0 ] && command -v setpriv >/dev/null; then
 	[ "$(wc -l <stderr)" -le 2 ] || fail "as nobody: too many messages: $(cat stderr)"
 	mkdir -m 777 "$work/nobody"
 	code=0
-	TRACESMITH_LIVE_DIR=$work/nobody "${as_nobody[@]}" timeout 60 "$work/tracesmith" sniff -p "$pid" -d 1 -o "$work/nobody/t.json" >stdout 2>stderr </dev/null || code=$?
+	TRACESMITH_LIVE_DIR=$work/nobody "${as_nobody[@]}" timeout 300 "$work/tracesmith" sniff -p "$pid" -d 1 -o "$work/nobody/t.json" >stdout 2>stderr </dev/null || code=$?
 	{ [ $code -ne 0 ] && [ $code -lt 124 ]; } || fail "sniff as nobody: exit code $code: $(cat stdout stderr)"
 	says CAP_SYS_PTRACE
 	stop_python "$pid"
