@@ -357,14 +357,18 @@ static int run_detached(struct ts_record *record, const char *area)
 {
 	char log[PATH_MAX], trace[PATH_MAX];
 	struct ts_error err;
-	int code;
+	int rc, code;
 
 	keep_messages();
 	snprintf(log, sizeof(log), "%s.log", record->options.output);
 	ts_record_trace_path(record->options.output, trace, sizeof(trace));
 	if (ts_record_is_held(trace))
 		return TS_EXIT_DONE;
-	if (read_area(area, &record->options, &err)) {
+	rc = read_area(area, &record->options, &err);
+	/* The recorder of another target has recorded the area, removed it, and finished. */
+	if (rc == TS_ENOTFOUND && (!access(trace, F_OK) || !access(record->options.output, F_OK)))
+		return TS_EXIT_DONE;
+	if (rc) {
 		code = ts_report_error(&err);
 	} else {
 		record->options.resume = ts_record_is_unfinished(trace);
