@@ -47,9 +47,10 @@ begin() {
 stacks() { "$TRACESMITH" export "$1" -f folded --no-lines -o - 2>/dev/null | sed -E -e 's/ [0-9]+$//' -e 's/ \([^)]*\)//g' | sort -u; }
 
 # A trace that is still being written, of which these read a copy: has it samples of a function; does
-# it name a thread?
+# it name a thread; has it a counter?
 sampled() { copy_written "$1" && stacks copy/good.sbt | grep -q ";$2"; } # trace, end of a stack
 named() { copy_written "$1" && "$TRACESMITH" view copy/good.sbt --table thread --json | grep -q "\"$2\""; } # trace, thread
+counted() { copy_written "$1" && "$TRACESMITH" info --counters copy/good.sbt --json | grep -q "\"$2\""; } # trace, counter
 copy_written() {
 	rm -rf copy && mkdir copy
 	cp "$1" "$1.journal" copy

@@ -18,7 +18,8 @@ compare() { # least, interpreter, arguments...
 	read -r compared differing marked deepest mean ours theirs < <(sort -rn compared)
 	echo "$2: $compared stacks, $differing differ, $marked incomplete, $mean frames each, at most $deepest; ns: $ours, theirs $theirs"
 	[ "$differing" = 0 ] || fail "stacks differ"
-	[ "$marked" = 0 ] || fail "stacks are incomplete"
+	# Some libraries have code without unwind tables, where both end.
+	[ $((marked * 500)) -lt "$compared" ] || fail "stacks are incomplete"
 	[ "$compared" -ge "$least" ] || fail "only $compared stacks"
 }
 

@@ -10,6 +10,7 @@ recorder=$!
 await sampled a.sbt 'worker;wait_inside$'
 await sampled a.sbt 'the_main;run;wait_inside$'
 await named a.sbt worker-1
+await counted a.sbt python_stacks_per_s
 touch the_main.over
 wait $recorder
 summary <err.txt
