@@ -268,8 +268,7 @@ static void count_binary(struct naming *naming, const struct ts_symbolize_module
 	static const char *const why[] = {
 		[TS_SYMBOLIZE_NO_FILE] = "no such file",
 		[TS_SYMBOLIZE_OTHER_BUILD] = "the file is from another build",
-		[TS_SYMBOLIZE_CHANGED] = "it has no build id, and the file is newer than the "
-					 "recording",
+		[TS_SYMBOLIZE_CHANGED] = "it has no build id and was changed since",
 		[TS_SYMBOLIZE_UNREADABLE] = "cannot be read",
 	};
 	struct ts_symbolize_summary *summary = naming->summary;
