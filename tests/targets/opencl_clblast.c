@@ -5,7 +5,7 @@
  * buffers, several kernels per call. CLBlast is opened at run time, so only its header is needed to
  * build; without either, it skips with exit code 77.
  *
- *	opencl_clblast [--size N] [--device NUMBER]
+ *	opencl_clblast [--size N] [--device NUMBER] [--batched 0|1]
  */
 #define CL_TARGET_OPENCL_VERSION 120
 #include <CL/cl.h>
@@ -293,20 +293,22 @@ static void gemm_strided(struct job *job)
 
 static int usage(void)
 {
-	fputs("usage: opencl_clblast [--size N] [--device NUMBER]\n", stderr);
+	fputs("usage: opencl_clblast [--size N] [--device NUMBER] [--batched 0|1]\n", stderr);
 	return 2;
 }
 
 int main(int argc, char **argv)
 {
 	struct job job = { .size = 32 };
-	unsigned long device = 0;
+	unsigned long device = 0, batched = 1;
 
 	for (int i = 1; i + 1 < argc; i += 2) {
 		if (!strcmp(argv[i], "--size"))
 			job.size = strtoul(argv[i + 1], NULL, 10);
 		else if (!strcmp(argv[i], "--device"))
 			device = strtoul(argv[i + 1], NULL, 10);
+		else if (!strcmp(argv[i], "--batched"))
+			batched = strtoul(argv[i + 1], NULL, 10);
 		else
 			return usage();
 	}
@@ -315,11 +317,13 @@ int main(int argc, char **argv)
 	open_library();
 	set_up(&job, device);
 	axpy(&job);
-	axpy_batched(&job);
 	dot(&job);
 	gemm(&job);
-	gemm_batched(&job);
-	gemm_strided(&job);
+	if (batched) {
+		axpy_batched(&job);
+		gemm_batched(&job);
+		gemm_strided(&job);
+	}
 	release(&job);
 	printf("%d results are wrong\n", job.failures);
 	return job.failures ? 1 : 0;
