@@ -170,8 +170,7 @@ void ts_python_thread_identify(struct ts_python_reader *python, struct python_th
 	set_tid(python, thread, native ? native : libc_tid(python, thread), now_ns);
 	if (!thread->tid && native && id)
 		identify_forked(python, thread, now_ns);
-	/* A fixed-address interpreter is found where it was; its main thread's stack is elsewhere.
-	 */
+	/* After exec() a fixed-address interpreter is where it was; the main thread is not. */
 	if (thread->is_main && native) {
 		python->is_replaced = python->main_thread_id && python->main_thread_id != id;
 		python->main_thread_id = id;
