@@ -126,12 +126,9 @@ fi
 # Environment variables that disable CUDA or its device side.
 check cuda_files NVIDIA_DRIVER_CAPABILITIES=utility,video | sed 's/podman run --device [^ ]*/docker run --gpus all/'
 check cuda_files NVIDIA_VISIBLE_DEVICES=void | sed 's/podman run --device [^ ]*/docker run --gpus all/'
-# Where there is a GPU the answer depends on it.
-if [ -e /dev/nvidiactl ]; then
-	echo "cuda_files NVIDIA_DRIVER_CAPABILITIES=compute,utility: absent: no /dev/nvidia* | -"
-else
-	check cuda_files NVIDIA_DRIVER_CAPABILITIES=compute,utility
-fi
+# Where there is a GPU, the answer depends on it.
+[ -e /dev/nvidiactl ] || check cuda_files NVIDIA_DRIVER_CAPABILITIES=compute,utility | grep -q ': absent: no /dev/nvidia\* |' ||
+	fail "a container with a driver's capabilities and no GPU"
 check cuda_profilers
 check cuda_profilers NSYS_PROFILING_SESSION_ID=7
 check cuda_profilers CUDA_INJECTION64_PATH=/opt/other.so
