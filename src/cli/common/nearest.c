@@ -5,8 +5,11 @@
  */
 #include <string.h>
 
+#include <tracesmith/schema.h>
+
 #include "base/memory.h"
 #include "cli/common/nearest.h"
+#include "cli/common/report.h"
 
 #define MAX_LETTERS 32
 
@@ -61,4 +64,19 @@ void ts_nearest_offer(struct ts_nearest *nearest, const char *candidate)
 		return;
 	nearest->best = candidate;
 	nearest->distance = far;
+}
+
+int ts_report_unknown_table(const char *name)
+{
+	struct ts_nearest nearest;
+
+	ts_nearest_init(&nearest, name);
+	for (unsigned int id = 0; id < TS_TABLE_COUNT; id++) {
+		if (ts_table_info(id))
+			ts_nearest_offer(&nearest, ts_table_info(id)->name);
+	}
+	if (nearest.best)
+		return ts_report_usage("there is no table '%s'; did you mean '%s'?", name,
+				       nearest.best);
+	return ts_report_usage("there is no table '%s'", name);
 }

@@ -16,4 +16,7 @@ void ts_nearest_init(struct ts_nearest *nearest, const char *wanted);
 /* Of equally near words the first one offered wins. */
 void ts_nearest_offer(struct ts_nearest *nearest, const char *candidate);
 
+/* Reports that a trace has no table of this name, with the nearest one. Returns the exit code. */
+int ts_report_unknown_table(const char *name);
+
 #endif

@@ -131,27 +131,13 @@ static int choose_flags(struct export *export)
 	return TS_EXIT_DONE;
 }
 
-static int unknown_table(const char *name)
-{
-	struct ts_nearest nearest;
-
-	ts_nearest_init(&nearest, name);
-	for (unsigned int id = 0; id < TS_TABLE_COUNT; id++)
-		if (ts_table_info(id))
-			ts_nearest_offer(&nearest, ts_table_info(id)->name);
-	if (nearest.best)
-		return ts_report_usage("there is no table '%s'; did you mean '%s'?", name,
-				       nearest.best);
-	return ts_report_usage("there is no table '%s'", name);
-}
-
 static int check_table(const struct export *export)
 {
 	int id = ts_table_by_name(export->table);
 	const struct ts_table_info *table = id < 0 ? NULL : ts_table_info((uint32_t)id);
 
 	if (!table)
-		return unknown_table(export->table);
+		return ts_report_unknown_table(export->table);
 	if (table->kind == TS_KIND_DERIVED)
 		return ts_report_usage(
 			"table '%s' is computed, not stored: tracesmith state TRACE %s --csv",

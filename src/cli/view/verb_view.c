@@ -19,21 +19,6 @@
 
 /* ---- options ---- */
 
-static int unknown_table(const char *name)
-{
-	struct ts_nearest nearest;
-
-	ts_nearest_init(&nearest, name);
-	for (unsigned int id = 0; id < TS_TABLE_COUNT; id++) {
-		if (ts_table_info(id))
-			ts_nearest_offer(&nearest, ts_table_info(id)->name);
-	}
-	if (nearest.best)
-		return ts_report_usage("there is no table '%s'; did you mean '%s'?", name,
-				       nearest.best);
-	return ts_report_usage("there is no table '%s'", name);
-}
-
 static int choose_tables(struct ts_view *view)
 {
 	for (size_t i = 0; i < view->table_names.count; i++) {
@@ -42,7 +27,7 @@ static int choose_tables(struct ts_view *view)
 		const struct ts_table_info *table = id < 0 ? NULL : ts_table_info((uint32_t)id);
 
 		if (!table)
-			return unknown_table(name);
+			return ts_report_unknown_table(name);
 		if (table->kind == TS_KIND_DERIVED)
 			return ts_report_usage(
 				"table '%s' is computed, not stored: tracesmith state "
