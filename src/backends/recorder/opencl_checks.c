@@ -16,6 +16,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/inotify.h>
+#include <sys/mman.h>
 #include <unistd.h>
 
 #include "backends/recorder/agent_library.h"
@@ -289,15 +290,15 @@ void ts_check_opencl_recording(struct ts_finding *ret_finding)
 /* ---- layers ---- */
 
 /*
- * Creates a file that is not a library and is named as a layer: a loader with layer support opens
- * it.
+ * Creates a file that is not a library, to be named as a layer: a loader with layer support opens
+ * it. It has no name in any folder, which a loader that crashes would leave behind.
  */
 static int make_bait(char *path, size_t bytes)
 {
-	const char *folder = getenv("TMPDIR");
+	int bait = memfd_create("layer", MFD_CLOEXEC);
 
-	snprintf(path, bytes, "%s/tracesmith-layer-XXXXXX", folder && *folder ? folder : "/tmp");
-	return mkstemp(path);
+	snprintf(path, bytes, "/proc/self/fd/%d", bait);
+	return bait;
 }
 
 /* True if the watched file was opened. */
@@ -350,16 +351,14 @@ void ts_check_opencl_layers(struct ts_finding *ret_finding)
 {
 	TS_AUTO_FD int watch = inotify_init1(IN_CLOEXEC), bait = -1;
 	struct opencl opencl;
-	char path[256];
+	char path[32];
 
 	bait = make_bait(path, sizeof(path));
 	/* Watch before the loader is loaded: it may look for layers then. */
 	if (bait < 0 || watch < 0 || inotify_add_watch(watch, path, IN_OPEN) < 0 ||
 	    setenv("OPENCL_LAYERS", path, 1))
-		ts_finding_set(ret_finding, TS_CHECK_UNKNOWN, "cannot watch '%s': %s", path,
+		ts_finding_set(ret_finding, TS_CHECK_UNKNOWN, "cannot watch for layers: %s",
 			       ts_errno_name(errno));
 	else if (load(LOADER, &opencl, ret_finding))
 		classify_layers(&opencl, watch, ret_finding);
-	if (bait >= 0)
-		unlink(path);
 }
