@@ -55,17 +55,19 @@ static const char *stat_field(const char *text, int number)
 bool ts_proc_stat(pid_t pid, struct ts_proc_stat *ret_stat)
 {
 	char text[1024];
-	const char *start_time;
+	const char *start_time, *stack;
 
 	if (ts_proc_read(pid, "stat", text, sizeof(text)) == 0)
 		return false;
 	start_time = stat_field(text, 22);
-	if (!start_time)
+	stack = stat_field(text, 28);
+	if (!start_time || !stack)
 		return false;
 	ret_stat->state = *stat_field(text, 3);
 	ret_stat->parent = (pid_t)strtol(stat_field(text, 4), NULL, 10);
 	ret_stat->threads = (uint32_t)strtoul(stat_field(text, 20), NULL, 10);
 	ret_stat->start_time = strtoull(start_time, NULL, 10);
+	ret_stat->stack = strtoull(stack, NULL, 10);
 	return true;
 }
 
@@ -115,6 +117,13 @@ uint64_t ts_process_start_time(pid_t pid)
 bool ts_process_lives(pid_t pid, uint64_t start_time)
 {
 	return start_time && ts_process_start_time(pid) == start_time;
+}
+
+uint64_t ts_process_stack(pid_t pid)
+{
+	struct ts_proc_stat stat;
+
+	return pid > 0 && ts_proc_stat(pid, &stat) ? stat.stack : 0;
 }
 
 pid_t ts_process_parent(pid_t pid)

@@ -17,6 +17,8 @@
  */
 uint64_t ts_process_start_time(pid_t pid);
 bool ts_process_lives(pid_t pid, uint64_t start_time); /* and started at that time */
+/* Where the stack of its program begins, which exec() changes; 0: unknown. */
+uint64_t ts_process_stack(pid_t pid);
 pid_t ts_process_parent(pid_t pid);
 uint64_t ts_process_namespace(pid_t pid); /* inode of ns/pid; 0: unreadable */
 pid_t ts_process_inner_pid(pid_t pid);    /* last of NSpid */

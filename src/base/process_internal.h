@@ -26,6 +26,7 @@ struct ts_proc_stat {
 	pid_t parent;
 	uint32_t threads;
 	uint64_t start_time;
+	uint64_t stack; /* where its program's stack begins; 0: no permission */
 };
 
 /* False if there is no such process. */

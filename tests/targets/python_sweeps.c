@@ -93,8 +93,7 @@ static uint64_t hash_of(const struct ts_python_thread *thread)
 	return hash;
 }
 
-static void append_thread(struct output *out, const struct ts_python_sweep *sweep,
-			  const struct ts_python_thread *thread)
+static void append_thread(struct output *out, const struct ts_python_thread *thread)
 {
 	uint64_t hash = hash_of(thread), *last, *id;
 	bool is_new;
@@ -108,7 +107,7 @@ static void append_thread(struct output *out, const struct ts_python_sweep *swee
 	if (is_new)
 		*id = ts_map_count(&out->known);
 	ts_text_printf(&out->text, "{\"start\":%" PRId64 ",\"tid\":%d,\"state\":%u,\"id\":%" PRIu64,
-		       sweep->time_ns, (int)thread->tid, thread->state, *id);
+		       thread->time_ns, (int)thread->tid, thread->state, *id);
 	ts_text_printf(&out->text, ",\"thread_id\":%" PRIu64 ",\"thread\":", thread->thread_id);
 	ts_text_append_json(&out->text, thread->name, strlen(thread->name));
 	if (is_new)
@@ -121,7 +120,7 @@ static void print_stacks(struct output *out, const struct ts_python_sweep *sweep
 	ts_text_clear(&out->text);
 	for (size_t i = 0; i < sweep->count; i++)
 		if (!sweep->threads[i].is_rejected)
-			append_thread(out, sweep, &sweep->threads[i]);
+			append_thread(out, &sweep->threads[i]);
 	fwrite(out->text.data, 1, out->text.length, stdout);
 }
 

@@ -67,6 +67,7 @@ int ts_python_reader_open(struct ts_python_reader **ret_python, pid_t pid, uint6
 	python->start_time = now;
 	python->flags = flags;
 	python->memory.pid = pid;
+	python->process_stack = ts_process_stack(pid);
 	status = ts_python_find(&python->memory, pid, &python->runtime_info, err);
 	if (status)
 		return status;

@@ -53,6 +53,7 @@ struct ts_python_thread {
 	const char *name;    /* of threading.Thread; "": unknown */
 	bool is_main;        /* the main thread of the main interpreter */
 	bool is_rejected;    /* its stack did not validate: no frames */
+	int64_t time_ns;     /* of its stack: the sweep's, or later if it had to be read again */
 	uint32_t state;      /* enum ts_python_state flags */
 	const char *task;    /* asyncio: name of the current task; "": none or unknown */
 	struct ts_python_frame *frames; /* innermost first */

@@ -233,6 +233,7 @@ struct python_thread {
 	uint32_t seen; /* number of the sweep */
 	enum python_stack_status status;
 	bool is_accepted, had_last;
+	int64_t read_ns; /* of its stack */
 	uint32_t same;
 	int kernel_fd; /* -1: not open */
 	bool runs;
@@ -308,6 +309,7 @@ struct ts_python_reader {
 	pid_t inner_pid;         /* as the process sees itself */
 	uint64_t main_thread_id; /* pthread_self() of the main thread; 0: not seen yet */
 	bool is_replaced;        /* another main thread: the process has called exec() */
+	uint64_t process_stack;  /* ts_process_stack() when it was opened */
 	bool is_inside;          /* another pid namespace: its thread ids are not ours */
 	uint32_t tid_offset;     /* in libc's thread structure: 3.8 to 3.10; 0: unknown */
 	int64_t named_ns, nameless_ns;

@@ -8,10 +8,12 @@
 #include <stdlib.h>
 
 #include "base/clock.h"
+#include "base/process.h"
 #include "python/reader/python_reader_internal.h"
 
 #define MAX_ATTEMPTS 8u              /* at one thread, in one sweep */
 #define CLOSE_NS INT64_C(2000000)    /* between two sweeps */
+#define LATE_NS INT64_C(1000000)     /* the reader was interrupted */
 #define RELIST_NS INT64_C(200000000) /* main thread only: relist all */
 
 /* ---- reading ---- */
@@ -484,6 +486,7 @@ static int retry(struct ts_python_reader *python, struct python_thread *thread, 
 	unsigned int attempts = 0;
 
 	while (thread->status > STACK_SAME && attempts++ < MAX_ATTEMPTS) {
+		int64_t before_ns, after_ns;
 		int status;
 
 		if (thread->status == STACK_MISSED) {
@@ -493,9 +496,15 @@ static int retry(struct ts_python_reader *python, struct python_thread *thread, 
 		} else {
 			python->counts.retried++;
 		}
+		before_ns = ts_clock_monotonic_ns();
 		status = read_stack(python, &thread->stack, err);
 		if (status)
 			return status;
+		after_ns = ts_clock_monotonic_ns();
+		if (after_ns - before_ns > LATE_NS)
+			continue; /* its time would be uncertain */
+		if (after_ns - now_ns > LATE_NS)
+			thread->read_ns = after_ns;
 		thread->status = ts_python_stack_walk(python, &thread->stack);
 		if (thread->status)
 			continue;
@@ -509,12 +518,14 @@ static int retry(struct ts_python_reader *python, struct python_thread *thread, 
 	return TS_OK;
 }
 
-/* All stacks of the one read. */
-static int take_stacks(struct ts_python_reader *python, int64_t now_ns, struct ts_error *err)
+/* All stacks of the one read, which was made at `time_ns`. */
+static int take_stacks(struct ts_python_reader *python, int64_t time_ns, int64_t now_ns,
+		       struct ts_error *err)
 {
 	for (size_t i = 0; i < python->thread_count; i++) {
 		struct python_thread *thread = python->threads[i];
 
+		thread->read_ns = time_ns;
 		thread->stack.pending_depth = 0;
 		thread->status = ts_python_stack_walk(python, &thread->stack);
 		if (thread->status == STACK_OK && note_codes(python, thread, now_ns))
@@ -643,6 +654,7 @@ static void show(struct ts_python_reader *python, struct python_thread *thread,
 		.name = thread->name,
 		.is_main = thread->is_main,
 		.is_rejected = !thread->is_accepted,
+		.time_ns = thread->read_ns,
 		.state = state_of(python, thread, now_ns),
 		.task = thread->task,
 		.frames = thread->is_accepted ? thread->last_frames : NULL,
@@ -676,6 +688,14 @@ static int replaced_error(const struct ts_python_reader *python, struct ts_error
 			    (int)python->pid);
 }
 
+/* Something else of the new program may be mapped where the runtime was. */
+static bool has_executed(const struct ts_python_reader *python)
+{
+	uint64_t stack = ts_process_stack(python->pid);
+
+	return stack && stack != python->process_stack;
+}
+
 /* Which threads and interpreters could be read. */
 static int mark_read(struct ts_python_reader *python, struct ts_error *err)
 {
@@ -696,26 +716,50 @@ static int mark_read(struct ts_python_reader *python, struct ts_error *err)
 	return TS_OK;
 }
 
+/* Much slower than the average: the reader did not run for a while. */
+static bool was_interrupted(const struct ts_python_reader *python, int64_t took_ns)
+{
+	const struct ts_python_reader_counts *counts = &python->counts;
+
+	return took_ns > LATE_NS && took_ns * (int64_t)(counts->sweeps + 1) > 4 * counts->read_ns;
+}
+
+/* The one read of a sweep; once more if its time would be uncertain. */
+static int read_all(struct ts_python_reader *python, int64_t *ret_start_ns, int64_t *ret_end_ns,
+		    struct ts_error *err)
+{
+	unsigned int attempts = 0;
+	int status;
+
+	do {
+		*ret_start_ns = ts_clock_monotonic_ns();
+		if (plan(python))
+			return ts_error_set(err, TS_ENOMEM, "no memory for a sweep");
+		status = read_ranges(python, err);
+		if (!status)
+			status = mark_read(python, err);
+		if (status)
+			return status;
+		*ret_end_ns = ts_clock_monotonic_ns();
+	} while (was_interrupted(python, *ret_end_ns - *ret_start_ns) && !attempts++);
+	return TS_OK;
+}
+
 int ts_python_sweep(struct ts_python_reader *python, struct ts_python_sweep *ret_sweep,
 		    struct ts_error *err)
 {
-	int64_t start = ts_clock_monotonic_ns(), middle;
+	int64_t start = 0, middle = 0;
 	bool has_new;
 	int status;
 
-	if (plan(python))
-		return ts_error_set(err, TS_ENOMEM, "no memory for a sweep");
-	status = read_ranges(python, err);
-	if (!status)
-		status = mark_read(python, err);
+	status = read_all(python, &start, &middle, err);
 	if (status)
 		return status;
-	middle = ts_clock_monotonic_ns();
 	ret_sweep->time_ns = start + (middle - start) / 2;
 	follow_lists(python, &has_new, middle);
-	if (python->is_replaced)
+	if (python->is_replaced || (!python->thread_count && has_executed(python)))
 		return replaced_error(python, err);
-	status = take_stacks(python, middle, err);
+	status = take_stacks(python, ret_sweep->time_ns, middle, err);
 	if (status)
 		return status;
 	ts_python_threads_name(python, middle, has_new);

@@ -198,7 +198,7 @@ static void name_thread(struct sampling *sampling, struct watched_process *proce
 struct emission {
 	struct sampling *sampling;
 	struct watched_process *process;
-	int64_t time_ns, weight_ns;
+	int64_t weight_ns;
 	bool requested;
 };
 
@@ -214,7 +214,7 @@ static void emit_stack(const struct emission *emission, struct watched_thread *t
 		.tid = thread->tid,
 		.slot = thread->slot,
 		.is_state_known = stack->tid != 0,
-		.time_ns = emission->time_ns,
+		.time_ns = stack->time_ns,
 		.weight_ns = emission->weight_ns,
 		.trigger = trigger,
 	};
@@ -280,7 +280,7 @@ static void count_reading(struct watched_process *process)
 void ts_python_watch_sample(struct sampling *sampling, struct watched_process *process,
 			    int64_t now_ns)
 {
-	struct emission emission = { sampling, process, now_ns, process->what.interval_ns,
+	struct emission emission = { sampling, process, process->what.interval_ns,
 				     process->requested };
 	struct ts_python_sweep sweep = { 0 };
 	struct ts_error err = { 0 };
@@ -298,7 +298,6 @@ void ts_python_watch_sample(struct sampling *sampling, struct watched_process *p
 	count_reading(process);
 	read_ns = ts_clock_monotonic_ns();
 	native_ns = process->counts.native_ns;
-	emission.time_ns = sweep.time_ns;
 	if (process->sampled_ns)
 		emission.weight_ns = sweep.time_ns - process->sampled_ns;
 	process->sampled_ns = sweep.time_ns;
