@@ -252,7 +252,7 @@ static void summarize_counts(const struct ts_backend_recording *recording)
 	put_count(recording, "gpu_ops", op_count);
 }
 
-/* Programs without CUDA can have NVTX ranges: only who asked for more is told. */
+/* Programs without CUDA can have NVTX ranges: reported only if more than these was requested. */
 static void summarize_unused(const struct ts_backend_recording *recording, bool is_sampling)
 {
 	if (!(recording->flags & TS_BACKEND_ONE_FILE))

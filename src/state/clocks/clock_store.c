@@ -188,7 +188,7 @@ static bool is_within(const struct ts_clock_estimate *estimate, int64_t time)
 	return moved <= estimate->uncertainty_ns && moved >= -estimate->uncertainty_ns;
 }
 
-/* Was it aligned, and is what is left of its error no more than what cannot be told? */
+/* Was it aligned, and is its remaining error within the uncertainty? */
 static bool is_settled(const struct store *store, size_t i)
 {
 	const struct known_clock *known = &store->known[i];
