@@ -12,17 +12,23 @@ emit=$TS_BUILD/tests/targets/launch_emit
 
 # Waits until a command succeeds, for at most two minutes, for busy machines.
 await() {
-	local left=2400
-	while [ $left -gt 0 ]; do
-		! "$@" >/dev/null 2>&1 || return 0
+	local end=$((SECONDS + 120))
+	until "$@" >/dev/null 2>&1; do
+		[ $SECONDS -lt $end ] || fail "waited in vain: $*"
 		sleep 0.05
-		left=$((left - 1))
 	done
-	fail "waited in vain: $*"
 }
 
 # rows TRACE [options of view]: prints the number of rows.
 rows() { "$TRACESMITH" view "$@" --json | wc -l; }
+
+# A trace that is still being written: copy/good.sbt is what can be read of it so far.
+copy_written() { # trace
+	rm -rf copy && mkdir copy
+	cp "$1" copy
+	[ ! -e "$1.journal" ] || cp "$1.journal" copy
+	"$TRACESMITH" recover "copy/$1" -o copy/good.sbt
+}
 
 gone() { ! kill -0 "$1" 2>/dev/null; }
 

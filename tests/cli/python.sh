@@ -8,7 +8,7 @@
 # Not a wrapper script that searches for one.
 python=$(python3 -c 'import os, sys; print(os.path.realpath(sys.executable))')
 
-trap 'jobs -p | xargs -r kill -9 2>/dev/null || true' EXIT
+trap 'jobs -pr | xargs -r kill -9 2>/dev/null || true' EXIT
 
 # Threads that wait in known functions until the file NAME.over exists; its argument is NAME, of the
 # main function.
@@ -46,13 +46,9 @@ begin() {
 # stacks TRACE: prints each sampled stack once, as "PROCESS;THREAD;outermost;...;innermost".
 stacks() { "$TRACESMITH" export "$1" -f folded --no-lines -o - 2>/dev/null | sed -E -e 's/ [0-9]+$//' -e 's/ \([^)]*\)//g' | sort -u; }
 
-# A trace that is still being written, of which these read a copy: has it samples of a function; does
-# it name a thread; has it a counter?
+# A trace that is still being written: has it samples of a function; does it name a thread; has it so
+# many samples of a name; has it a counter?
 sampled() { copy_written "$1" && stacks copy/good.sbt | grep -q ";$2"; } # trace, end of a stack
 named() { copy_written "$1" && "$TRACESMITH" view copy/good.sbt --table thread --json | grep -q "\"$2\""; } # trace, thread
+samples_of() { copy_written "$1" && [ "$("$TRACESMITH" view copy/good.sbt --table sample --name "$2" --json | wc -l)" -ge "$3" ]; } # trace, name, at least
 counted() { copy_written "$1" && "$TRACESMITH" info --counters copy/good.sbt --json | grep -q "\"$2\""; } # trace, counter
-copy_written() {
-	rm -rf copy && mkdir copy
-	cp "$1" "$1.journal" copy
-	"$TRACESMITH" recover "copy/$1" -o copy/good.sbt
-}

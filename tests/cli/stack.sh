@@ -4,6 +4,7 @@
 # For tests of stacks: live.sh, and Python programs that stand still at known lines. Frames of
 # Python's own library are ignored: they differ between versions.
 . "$TS_SOURCE/tests/cli/live.sh"
+. "$TS_SOURCE/tests/lib/processes.sh"
 
 export PYTHONDONTWRITEBYTECODE=1
 unset PYTHONSTARTUP RANK LOCAL_RANK WORLD_SIZE
@@ -12,14 +13,7 @@ unset PYTHONSTARTUP RANK LOCAL_RANK WORLD_SIZE
 scope=$(cat /proc/sys/kernel/yama/ptrace_scope 2>/dev/null || echo 0)
 [ "$scope" = 0 ] || [ "$(id -u)" = 0 ] || { echo "skip: Yama restricts who may read processes"; exit 77; }
 
-programs=
-end_programs() {
-	local each
-	for each in $programs; do
-		kill -9 "$each" 2>/dev/null || true
-	done
-}
-trap end_programs EXIT
+trap kill_remembered EXIT
 
 # start NAME FILE [argument...]: starts a program that creates the directory NAME when it is idle;
 # sets $program.
@@ -28,7 +22,7 @@ start() {
 	shift
 	READY=$name python3 "$PWD/$1" "${@:2}" </dev/null &
 	program=$!
-	programs="$programs $program"
+	remember $program
 	await [ -d "$name" ]
 }
 

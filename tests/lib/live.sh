@@ -23,7 +23,7 @@ export ASAN_OPTIONS=${ASAN_OPTIONS:+$ASAN_OPTIONS:}verify_asan_link_order=0
 # Kills what this script started and is still running.
 clean_up() {
 	local pids
-	pids=$(jobs -p)
+	pids=$(jobs -pr)
 	# shellcheck disable=SC2086
 	[ -z "$pids" ] || kill -KILL $pids 2>/dev/null || true
 	wait 2>/dev/null || true

@@ -3,6 +3,7 @@
 # For scripts that read the stacks of Python programs: starts them, waits for their output, runs the
 # tool.
 . "$TS_SOURCE/tests/lib/crash.sh"
+. "$TS_SOURCE/tests/lib/processes.sh"
 targets=${targets:?}
 
 # The interpreter itself, not a script that starts it.
@@ -16,14 +17,8 @@ export TRACESMITH_LIVE_DIR=$work/live
 unset TRACESMITH_OUT TRACESMITH_LIVE TRACESMITH_AGENT TRACESMITH_RECORDER TRACESMITH_BACKENDS
 export ASAN_OPTIONS=${ASAN_OPTIONS:+$ASAN_OPTIONS:}detect_leaks=0
 
-# Processes to kill when the script ends, however it ends.
-started=()
 end_all() {
-	local pid
-	for pid in "${started[@]}"; do
-		kill -CONT "$pid" 2>/dev/null || true
-		kill -KILL "$pid" 2>/dev/null || true
-	done
+	kill_remembered
 	rm -rf "$work"
 }
 trap end_all EXIT
@@ -51,9 +46,9 @@ is_gone() { ! kill -0 "$1" 2>/dev/null; }
 start_python() { # command...
 	: >"$work/said"
 	"$@" >"$work/said" 2>"$work/said.err" </dev/null &
-	started+=($!)
+	remember $!
 	await "'$*' to be ready" says_ready "$work/said"
-	[ "$pid" = "${started[-1]}" ] || started+=("$pid")
+	remember "$pid"
 }
 
 # Kills it, and waits until it is gone.
@@ -92,7 +87,7 @@ await_stack() { # expression, option...
 start_recording() { # trace, option...
 	"$TRACESMITH" record -q -o "$1" -p "$pid" --backends python --python-interval 0.005 "${@:2}" 2>"$work/record.err" &
 	recorder=$!
-	started+=("$recorder")
+	remember $recorder
 	await "the recording $1 to begin" has_begun "$1"
 }
 # The trace or its journal exists and grows.

@@ -64,9 +64,9 @@ if [ "$(id -u)" = 0 ] && unshare --pid --mount --fork true 2>/dev/null; then
 	in_namespace() { # command...
 		: >"$work/said"
 		unshare --pid --mount --fork --kill-child "$@" >"$work/said" 2>"$work/said.err" </dev/null &
-		started+=($!)
+		remember $!
 		await "'$*' to be ready" says_ready "$work/said"
-		pid=$(inner_of "${started[-1]}")
+		pid=$(inner_of $!)
 	}
 	in_namespace "$python" target.py 1
 	await_stack "$there"
@@ -96,7 +96,7 @@ fi
 
 # ---- no Python at all ----
 sleep 60 &
-started+=($!)
+remember $!
 expect 3 stack -p $!
 says "$!"
 

@@ -38,9 +38,9 @@ is_right='{"one", "two"} <= {sample.get("thread") for sample in samples} if "thr
 
 setsid "$TRACESMITH" record -q -o t.sbt --backends python --python-interval 0.002 --autosave 0.2 -- "$python" busy.py >said 2>"$work/record.err" &
 recorder=$!
-started+=("$recorder")
+remember $recorder
 await "the program to be ready" says_ready said
-started+=("$(sed -n 's/^ready //p' said)")
+remember "$pid"
 await_samples t.sbt
 await_samples t.sbt
 kill -KILL "$recorder"
@@ -52,7 +52,7 @@ before=$(samples_of recovered.sbt | wc -l)
 
 "$TRACESMITH" record -q --resume t.sbt --backends python --python-interval 0.002 2>"$work/record.err" &
 recorder=$!
-started+=("$recorder")
+remember $recorder
 await_samples t.sbt
 touch end
 end_recording

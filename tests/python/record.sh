@@ -22,7 +22,7 @@ rm -f log.json log.json.stop
 "$TRACESMITH" record -q -o started.sbt --backends python --python-interval 0.001 -- \
 	"$python" "$TS_SOURCE/tests/python/oracle.py" --log log.json --seconds 300 --hold 0.08 >/dev/null 2>"$work/record.err" &
 recorder=$!
-started+=("$recorder")
+remember $recorder
 await "the recording started.sbt to begin" has_begun started.sbt
 await "stacks in started.sbt" has_samples started.sbt $((least * 2))
 touch log.json.stop

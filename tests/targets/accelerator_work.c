@@ -21,6 +21,8 @@
 
 #include <tracesmith/accelerator.h>
 
+#include "file_signals.h"
+
 #define DEVICE 3u
 #define STREAM 7u
 #define CONTEXT 1u
@@ -160,22 +162,6 @@ static void memory(long count)
 	}
 }
 
-static void await(const char *path)
-{
-	struct timespec pause = { .tv_nsec = 10000000 };
-
-	while (access(path, F_OK))
-		nanosleep(&pause, NULL);
-}
-
-static void make(const char *path)
-{
-	FILE *file = fopen(path, "w");
-
-	if (file)
-		fclose(file);
-}
-
 static void begin(void)
 {
 	struct ts_accelerator_queue queue = { .size = sizeof(queue),
@@ -210,9 +196,9 @@ static void act(const char *command)
 	else if (IS("memory"))
 		memory(count);
 	else if (IS("make"))
-		make(value);
+		make_file(value);
 	else if (IS("await"))
-		await(value);
+		await_file(value);
 	else if (IS("kill"))
 		raise(SIGKILL);
 }

@@ -30,6 +30,8 @@
 
 #include <tracesmith/emit.h>
 
+#include "file_signals.h"
+
 static pid_t child;
 
 static void emit_instants(long count)
@@ -83,20 +85,6 @@ static void nap(long ms)
 		;
 }
 
-static void await(const char *path)
-{
-	while (access(path, F_OK))
-		nap(5);
-}
-
-static void make(const char *path)
-{
-	FILE *file = fopen(path, "w");
-
-	if (file)
-		fclose(file);
-}
-
 static void become_daemon(void)
 {
 	if (fork() > 0)
@@ -140,9 +128,9 @@ static void obey(const char *command)
 	else if (!strcmp(command, "daemon"))
 		become_daemon();
 	else if (!strncmp(command, "make", length))
-		make(value);
+		make_file(value);
 	else if (!strncmp(command, "await", length))
-		await(value);
+		await_file(value);
 	else if (!strncmp(command, "say", length))
 		puts(value);
 	else

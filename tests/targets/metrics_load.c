@@ -8,7 +8,7 @@
  *	memory:MIB   allocates memory and touches it
  *	threads:N    starts N threads, which sleep
  *	naps:N       sleeps N times for 1 ms
- *	fork         a child does the rest; the parent waits for it, sleeps 1.5 s and exits
+ *	fork:FILE    a child does the rest; the parent waits for it, then for the file, and exits
  *	spawn:N      N children that compute for 20 ms each, one after another
  *	say          prints its resource use so far as a JSON line
  *	make:FILE    creates a file with its pid in it
@@ -24,6 +24,8 @@
 #include <sys/wait.h>
 #include <time.h>
 #include <unistd.h>
+
+#include "file_signals.h"
 
 #define MIB ((size_t)1 << 20)
 #define WRITES 32
@@ -117,7 +119,7 @@ static void spawn(long count)
 	}
 }
 
-static void divide(void)
+static void divide(const char *path)
 {
 	pid_t pid = fork();
 
@@ -128,7 +130,7 @@ static void divide(void)
 		return;
 	}
 	waitpid(pid, NULL, 0);
-	sleep_ms(1500);
+	await_file(path);
 	exit(0);
 }
 
@@ -176,18 +178,6 @@ static void print_state(void)
 	fflush(stdout);
 }
 
-/* Complete as soon as it is visible. */
-static void make_file(const char *path)
-{
-	char name[4096];
-	FILE *file;
-
-	snprintf(name, sizeof(name), "%s.new", path);
-	file = fopen(name, "we");
-	if (!file || fprintf(file, "%d\n", (int)getpid()) < 0 || fclose(file) || rename(name, path))
-		die("cannot make a file");
-}
-
 static void run_command(const char *command)
 {
 	const char *value = strchr(command, ':') ? strchr(command, ':') + 1 : "";
@@ -205,7 +195,7 @@ static void run_command(const char *command)
 	else if (!strncmp(command, "threads", length))
 		start_threads(number);
 	else if (!strncmp(command, "fork", length))
-		divide();
+		divide(value);
 	else if (!strncmp(command, "spawn", length))
 		spawn(number);
 	else if (!strncmp(command, "say", length))
@@ -216,8 +206,7 @@ static void run_command(const char *command)
 		while (number--)
 			sleep_ms(1);
 	else if (!strncmp(command, "await", length))
-		while (access(value, F_OK))
-			sleep_ms(10);
+		await_file(value);
 	else
 		die("a word that it does not know");
 }

@@ -39,6 +39,8 @@
 #include "nvtx_client.h"
 #endif
 
+#include "file_signals.h"
+
 #define STARTED 64
 
 static nvtxDomainHandle_t domain;
@@ -262,20 +264,6 @@ static void cost(const char *count)
 	printf("%.1f ns\n",
 	       ((double)(to.tv_sec - from.tv_sec) * 1e9 + (double)(to.tv_nsec - from.tv_nsec)) /
 		       (double)pairs);
-}
-
-static void make_file(const char *path)
-{
-	FILE *file = fopen(path, "w");
-
-	if (file)
-		fclose(file);
-}
-
-static void await_file(const char *path)
-{
-	while (access(path, F_OK))
-		usleep(1000);
 }
 
 static void sleep_ms(const char *count)

@@ -3,7 +3,7 @@
 # Processes without an agent whose metrics are recorded; and processes of other users.
 . "$TS_SOURCE/tests/cli/live.sh"
 
-trap 'jobs -p | xargs -r kill 2>/dev/null || true' EXIT
+trap 'jobs -pr | xargs -r kill 2>/dev/null || true' EXIT
 sleep 600 &
 program=$!
 hint() { "$TRACESMITH" config $program sample_rate=1 2>&1 | grep -o '; process [0-9]* can record.*' | sed -E 's/[0-9]{2,}/RECORDER/g' || true; }
@@ -32,7 +32,7 @@ if [ "$(id -u)" -ne 0 ] || ! command -v setpriv >/dev/null; then
 	exit 77
 fi
 public=$(mktemp -d /tmp/tracesmith-config.XXXXXX)
-trap 'rm -rf "$public"; jobs -p | xargs -r kill 2>/dev/null || true' EXIT
+trap 'rm -rf "$public"; jobs -pr | xargs -r kill 2>/dev/null || true' EXIT
 chmod 755 "$public"
 cp "$TRACESMITH" "$public"
 mkdir -m 700 "$public/live"

@@ -49,8 +49,13 @@ for mode in fdr basic; do
 done
 
 echo "small buffers, the oldest used again:"
-run_program small calls xray-fdr buffer_size=4096:buffer_max=12
-check small calls end
+# Which buffers are used again depends on the order of the threads: whole calls only, now and then.
+for ((i = 0; i < 50; i++)); do
+	run_program small calls xray-fdr buffer_size=4096:buffer_max=12
+	check small calls end >small.said
+	! grep -q 'whose exit' small.warnings || break
+done
+cat small.said
 sed -E 's/[0-9]+ entr(y|ies) whose exits? (is|are) in the log.*/entries are missing/' small.warnings
 python3 - small.json <<'PY'
 import json, sys

@@ -8,8 +8,7 @@ pid=$!
 await test -e begun
 record -p $pid -o t.sbt --backends host 2>log &
 recorder=$!
-await test -e t.sbt
-sleep 0.5
+await holds t.sbt 'trace.times("memory_bytes", pid)' $pid
 : >go
 await test -e said
 : >over

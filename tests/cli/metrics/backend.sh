@@ -10,15 +10,14 @@ status() { printf '%s\n' "$@" >status.new && mv status.new status; }
 status 'utilization 42.5' 'power 61500' 'temperature NA' 'memory 2048'
 record -o t.sbt --backends host,mydevice -- "$load" make:begun await:over 2>log &
 recorder=$!
-await test -e begun
-sleep 0.8
+await holds t.sbt 'trace.of("power_W", device=0)'
 status 'utilization 90' 'temperature 55' 'memory 4096' "process $$ 1024"
-sleep 0.8
+await holds t.sbt 'trace.of("memory_bytes", pid, device=0)' $$
 rm status
-sleep 0.8
+await grep 'mydevice: the status of the device has gone' log
+await holds t.sbt 'len([t for t in trace.times("memory_bytes") if t > trace.of("memory_bytes", device=0)[-1]["start"] / 1e9]) >= 3'
 : >over
 wait $recorder || fail "recording ends with $?: $(cat log)"
-grep 'mydevice: the status of the device has gone' log >/dev/null || fail "its message is missing: $(cat log)"
 "$TRACESMITH" info --counters --json t.sbt | python3 -c '
 import json, sys
 rows = {(row["name"], row["series"]): row for row in json.load(sys.stdin)["counters"] if row["subject"] == "device"}

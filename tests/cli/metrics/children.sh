@@ -4,7 +4,25 @@
 # of their parent.
 . "$TS_SOURCE/tests/cli/metrics.sh"
 
-record -q -o t.sbt --backends host -- "$load" sleep:400 cpu:300 fork sleep:1500 cpu:1000 sleep:300 say sleep:300 >truth
+record -q -o t.sbt --backends host -- "$load" make:begun await:go cpu:300 fork:over make:child await:listed cpu:1000 make:computed await:sampled say >truth &
+recorder=$!
+await test -e begun
+parent=$(cat begun)
+await holds t.sbt 'trace.times("cpu_percent", pid)' "$parent"
+: >go
+await test -e child
+child=$(cat child)
+await holds t.sbt 'trace.times("cpu_percent", pid)' "$child"
+: >listed
+await test -e computed
+copy_written t.sbt >/dev/null
+rows=$(count cpu_percent "$child")
+await holds t.sbt "len(trace.times('cpu_percent', pid)) >= $rows + 2" "$child"
+: >sampled
+await gone "$child"
+await holds t.sbt 'trace.total("children_cpu_percent", "ended", pid) > 95 * json.load(open("truth"))["cpu_s"]' "$parent"
+: >over
+wait $recorder || fail "recording ends with $?"
 python3 - <<'PY'
 import json
 from metrics import Trace, near
@@ -18,7 +36,17 @@ near(trace.total("children_cpu_percent", "ended", parent) / 100, child["cpu_s"],
 PY
 
 # 40 children of 20 ms, which come and go between two samples.
-record -q -o u.sbt --backends host -- "$load" sleep:300 spawn:40 say sleep:1500 >truth
+rm begun go over
+record -q -o u.sbt --backends host -- "$load" make:begun await:go spawn:40 say await:over >truth &
+recorder=$!
+await test -e begun
+parent=$(cat begun)
+await holds u.sbt 'trace.times("cpu_percent", pid)' "$parent"
+: >go
+await test -s truth
+await holds u.sbt 'trace.total("children_cpu_percent", "ended", pid) > 93 * json.load(open("truth"))["children_cpu_s"]' "$parent"
+: >over
+wait $recorder || fail "recording ends with $?"
 python3 - <<'PY'
 import json
 from metrics import Trace, near

@@ -11,11 +11,13 @@ echo \$\$ >>'$PWD/pids'
 exec sleep 1000
 END
 chmod +x bin/npu-smi
-start=$SECONDS
-PATH=$PWD/bin:$PATH record -o t.sbt --backends host,npu-smi -- "$load" sleep:9000 2>log
-[ $((SECONDS - start)) -lt 300 ] || fail "the recording waits for npu-smi"
-[ -s pids ] || fail "npu-smi was not asked"
-grep npu-smi log >/dev/null || fail "no message says that npu-smi hangs: $(cat log)"
+PATH=$PWD/bin:$PATH record -o t.sbt --backends host,npu-smi -- "$load" await:over 2>log &
+recorder=$!
+await grep npu-smi log
+await holds t.sbt 'all(len(trace.times("memory_bytes", each)) > 20 for each in [None, *trace.pids()])'
+: >over
+wait $recorder || fail "recording ends with $?: $(cat log)"
+rm over
 "$TRACESMITH" view t.sbt --table mark --name metrics --json | grep npu-smi >/dev/null || fail "the trace does not say so"
 while read -r pid; do
 	await gone "$pid"
@@ -26,7 +28,7 @@ trace = Trace("t.sbt")
 (pid,) = trace.pids()
 assert not [row for row in trace.rows if "device" in row], "values of a device that says nothing"
 for times in trace.times("memory_bytes"), trace.times("memory_bytes", pid):
-    # It hangs for the entire 9 s: a sampler that waited for it would have no samples.
+    # It hangs all the time: a sampler that waited for it would have no samples.
     assert len(times) > 20 and max(b - a for a, b in zip(times, times[1:])) < 5, len(times)
 PY
 
@@ -50,7 +52,11 @@ cat <<'TABLE'
 +===========================+===============+====================================================+
 TABLE
 END
-PATH=$PWD/bin:$PATH record -o u.sbt --backends npu-smi -- "$load" sleep:3500 2>log
+PATH=$PWD/bin:$PATH record -o u.sbt --backends npu-smi -- "$load" await:over 2>log &
+recorder=$!
+await holds u.sbt 'trace.of("power_W", device=3)'
+: >over
+wait $recorder || fail "recording ends with $?: $(cat log)"
 "$TRACESMITH" info --counters --json u.sbt | python3 -c '
 import json, sys
 rows = {(row["name"], row["series"]): row for row in json.load(sys.stdin)["counters"]}

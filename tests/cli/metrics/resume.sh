@@ -8,14 +8,17 @@ recorder=$!
 await test -e begun
 pid=$(cat begun)
 await has_recorder "$pid"
-sleep 1.2
+recorded='min(len(trace.times("memory_bytes")), len(trace.times("memory_bytes", pid)))'
+await holds t.sbt "$recorded >= 5" "$pid"
 kill -KILL $recorder
 wait $recorder 2>/dev/null || true
+copy_written t.sbt
+mv copy/good.sbt before.sbt
 sleep 0.5
 record --resume t.sbt --backends host 2>log &
 successor=$!
 await has_recorder "$pid"
-sleep 1.2
+await holds t.sbt "$recorded >= 6 + len(Trace('before.sbt').times('memory_bytes'))" "$pid"
 : >over
 wait $successor || fail "the successor ends with $?: $(cat log)"
 await gone "$pid"
@@ -23,12 +26,12 @@ quietly verify -q t.sbt
 python3 - "$pid" <<'PY'
 import sys
 from metrics import Trace
-trace, pid = Trace("t.sbt"), int(sys.argv[1])
-for times in trace.times("memory_bytes", pid), trace.times("memory_bytes"):
-    # Before and after a gap without a recorder; no row comes twice.
-    hole, at = max((b - a, a) for a, b in zip(times, times[1:]))
-    assert hole >= 0.4, hole
-    before, after = [t for t in times if t <= at], [t for t in times if t > at]
-    assert len(before) >= 5 and len(after) >= 5, (len(before), len(after))
+before, trace, pid = Trace("before.sbt"), Trace("t.sbt"), int(sys.argv[1])
+for whose in pid, None:
+    stored, times = before.times("memory_bytes", whose), trace.times("memory_bytes", whose)
+    # Each clock comparison makes earlier times more exact, by less than a microsecond here.
+    assert all(abs(a - b) < 1e-3 for a, b in zip(stored, times)), "rows before the kill are lost or come twice"
+    assert len(times) >= len(stored) + 5, (len(stored), len(times))
+    assert times[len(stored)] - stored[-1] >= 0.4, "rows while there was no recorder"
     assert len(set(times)) == len(times)
 PY

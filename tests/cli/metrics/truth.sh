@@ -4,7 +4,7 @@
 . "$TS_SOURCE/tests/cli/metrics.sh"
 
 cat /proc/stat >stat.before
-record -q -o t.sbt --backends host -- "$load" sleep:400 cpu:1500 memory:96 sleep:300 naps:400 write:data threads:5 sleep:1300 say sleep:300 >truth
+record -q -o t.sbt --backends host -- "$load" sleep:1000 cpu:1500 memory:96 sleep:300 naps:400 write:data threads:5 sleep:1300 say sleep:300 >truth
 cat /proc/stat >stat.after
 python3 - <<'PY'
 import json, os, re

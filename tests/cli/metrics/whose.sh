@@ -9,15 +9,23 @@ rows_of() { "$TRACESMITH" view "$1" --json --table counter; }
 # A process that becomes another program: earlier peaks do not count for the new one. (It runs
 # python directly: a wrapper script would be one more program.)
 python=$(python3 -c 'import os, sys; print(os.path.realpath(sys.executable))')
-record -q -o e.sbt -- "$python" -c '
-import os, time
+record -q -o e.sbt --backends host -- "$python" -c '
+import os, sys, time
 block = bytearray(64 << 20)
-time.sleep(0.6)
-os.execvp("sleep", ["sleep", "0.8"])'
+while not os.path.exists("exec.go"):
+    time.sleep(0.01)
+os.execv(sys.argv[1], [sys.argv[1], "await:e.over"])' "$load" &
+recorder=$!
+rss='trace.values("memory_bytes", "rss", trace.pids().pop())'
+await holds e.sbt "max($rss) > 64 << 20"
+: >exec.go
+await holds e.sbt "${rss}[-1] < 32 << 20"
+: >e.over
+wait $recorder || fail "recording ends with $?"
 "$TRACESMITH" info e.sbt --counters --json -n memory_bytes | python3 -c '
 import json, sys
 largest = {row["process_name"]: row["max"] for row in json.load(sys.stdin)["counters"] if row["subject"] == "process" and row["series"] == "rss"}
-assert len(largest) == 2 and largest.pop("sleep") < 32 << 20 < largest.popitem()[1], largest' ||
+assert len(largest) == 2 and largest.pop("metrics_load") < 32 << 20 < largest.popitem()[1], largest' ||
 	fail "values of a program are attributed to another"
 "$TRACESMITH" view e.sbt --table process --json | python3 -c '
 import json, sys
@@ -26,7 +34,12 @@ assert {row.get("parent") for row in rows} - {row["id"] for row in rows} <= {Non
 	fail "a parent has no row"
 
 # A recorder inside a recording measures for its own trace.
-record -q -o outer.sbt -- "$TRACESMITH" record -q -o inner.sbt -- sleep 0.7 2>log || fail "$(cat log)"
+record -q -o outer.sbt --backends host -- "$TRACESMITH" record -q -o inner.sbt --backends host -- "$load" await:i.over 2>log &
+recorder=$!
+await holds inner.sbt 'len(trace.times("tasks")) >= 5'
+await holds outer.sbt 'len(trace.times("tasks")) >= 5'
+: >i.over
+wait $recorder || fail "$(cat log)"
 for trace in outer inner; do
 	rows_of $trace.sbt | python3 -c '
 import json, sys
@@ -36,19 +49,23 @@ assert len(times) >= 2 and sorted(apart)[len(apart) // 2] > 50e6, times' || fail
 done
 
 # The rates of the second window exclude the time between the two.
-record -q -o w.sbt --window flag:flag -- "$load" make:begun await:first cpu:50 make:one await:second cpu:700 make:two await:go cpu:50 make:three await:over &
+record -q -o w.sbt --backends host --window flag:flag -- "$load" make:begun await:first cpu:50 make:one await:second cpu:700 make:two await:go cpu:50 make:three await:over &
 recorder=$!
 await test -e begun
+pid=$(cat begun)
+is_open() { "$TRACESMITH" config "$pid" --json | grep '"enabled":true'; }
+is_closed() { ! is_open; }
 : >flag
-sleep 0.4
+await holds w.sbt 'trace.times("cpu_percent", pid)' "$pid"
 : >first
 await test -e one
 rm flag
-sleep 0.4
+await is_closed
 : >second
 await test -e two
+rows=$(copy_written w.sbt >/dev/null && count cpu_percent "$pid")
 : >flag
-sleep 0.5
+await holds w.sbt "len(trace.times('cpu_percent', pid)) > $rows" "$pid"
 : >go
 await test -e three
 : >over

@@ -84,7 +84,7 @@ record w.sbt inside:4:step mark:out
 echo "$(rows w.sbt -n inside) $(rows w.sbt -n out)"
 echo "== begun inside, ended after it"
 # ts_now() and the counter of the ring agree to some 100 ns.
-record w.sbt start:step sleep:1 push:late end:0 mark:out pop push:step push:next pop pop
+record w.sbt start:step sleep:20 push:late end:0 mark:out pop push:step push:next pop pop
 slices w.sbt
 rows w.sbt -n out
 echo "== killed inside"

@@ -30,13 +30,14 @@ stacks b.sbt | grep -c 'the_second;run;wait_inside$'
 echo "== a changing interval"
 "$TRACESMITH" record -q -p $program --backends python --python-interval 10s -o c.sbt &
 recorder=$!
-await "$TRACESMITH" config $recorder
-"$TRACESMITH" config $recorder --json | grep -o '"python_interval":[0-9.]*'
+interval() { "$TRACESMITH" config $recorder --json | grep -o '"python_interval":[0-9.]*'; }
+await eval 'interval | grep -qx .*:10'
+interval
 quietly config $recorder python_interval=0
 quietly config $recorder python_sweep=1
-sleep 1.5
+await samples_of c.sbt asked 3
 quietly config $recorder python_interval=0.01
-sleep 1.5
+await samples_of c.sbt python 51
 kill -INT $recorder
 wait $recorder
 "$TRACESMITH" view c.sbt --table sample --json | python3 -c '

@@ -29,8 +29,7 @@ PY
 echo "== Ctrl-C"
 "$TRACESMITH" sniff -p $program -i 0.01 -o c.json 2>err.txt &
 sniffer=$!
-await [ -e c.json.sbt ]
-sleep 0.5
+await sampled c.json.sbt wait_inside
 kill -INT $sniffer
 wait $sniffer
 numbers <err.txt

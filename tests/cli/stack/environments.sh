@@ -73,10 +73,10 @@ stand()
 PY
 READY=inside unshare --pid --fork --kill-child python3 still.py </dev/null &
 outside=$!
-programs="$programs $outside"
+remember "$outside"
 await [ -d inside ]
 program=$(pgrep -P $outside)
-programs="$programs $program"
+remember "$program"
 await all_wait "$program"
 "$TRACESMITH" stack --json "$program" | python3 -c '
 import json, sys

@@ -67,6 +67,6 @@ PY
 start parent parent.py
 await [ -d child.0 ] && await [ -d child.1 ] && await [ -d child.2 ]
 mapfile -t children < <(pgrep -P $program)
-programs="$programs ${children[*]}"
+remember "${children[@]}"
 await all_wait --children $program
 t stack --children --group -p $program | sed -E -e "s/\b$program\b/PID/g" -e 's/pids? [0-9,-]+/pids .../' | still

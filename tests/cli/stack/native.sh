@@ -40,7 +40,7 @@ echo "== waiting"
 
 echo "== without Python"
 sleep 1000 &
-programs="$programs $!"
+remember $!
 other=$!
 named_sleep() { grep -q '^sleep' /proc/$other/comm && grep -q '^State:.S' /proc/$other/status; }
 await named_sleep

@@ -38,13 +38,13 @@ os.waitid(os.P_PID, child, os.WEXITED | os.WNOWAIT)
 open("zombie.new", "w").write(str(child))
 os.rename("zombie.new", "zombie")
 time.sleep(1000)' &
-programs="$programs $!"
+remember $!
 await [ -e zombie ]
 t stack "$(cat zombie)" | sed -E "s/$(cat zombie)/PID/; s/\(python3[.0-9]*\)/(python3)/"
 
 echo "== no Python"
 sleep 1000 &
-programs="$programs $!"
+remember $!
 other=$!
 named_sleep() { grep -q '^sleep' /proc/$other/comm; }
 await named_sleep
@@ -58,7 +58,7 @@ if [ "$(id -u)" != 0 ] || ! command -v setpriv >/dev/null; then
 	exit
 fi
 public=$(mktemp -d /tmp/tracesmith-stack.XXXXXX)
-trap 'rm -rf "$public"; end_programs' EXIT
+trap 'rm -rf "$public"; kill_remembered' EXIT
 chmod 755 "$public"
 cp "$TRACESMITH" "$public"
 code=0

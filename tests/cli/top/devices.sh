@@ -5,7 +5,7 @@
 . "$TS_SOURCE/tests/cli/live.sh"
 
 export LD_LIBRARY_PATH=$TS_BUILD/examples/backends${LD_LIBRARY_PATH:+:$LD_LIBRARY_PATH} MYDEVICE_STATUS=$PWD/status
-trap 'jobs -p | xargs -r kill 2>/dev/null || true' EXIT
+trap 'jobs -pr | xargs -r kill 2>/dev/null || true' EXIT
 picture() { "$TRACESMITH" top --once -d 0.1 --backends host,mydevice 2>&1 | grep -E '^(Example|note: .*mydevice)|MyDevice|status' | sed "s#$PWD#HERE#g"; }
 
 sleep 600 &

@@ -5,7 +5,7 @@
 # The same on machines with accelerators.
 export TRACESMITH_BACKENDS=host
 
-trap 'touch go over; jobs -p | xargs -r kill 2>/dev/null || true' EXIT
+trap 'touch go over; jobs -pr | xargs -r kill 2>/dev/null || true' EXIT
 # top_json PYTHON [options]: evaluates the last snapshot, `top`, with `p` by pid.
 top_json() {
 	local code=$1
@@ -36,7 +36,9 @@ TRACESMITH_LIVE=1 "$emit" instants:1234 fork instants:100 make:ready await:over 
 program=$!
 await [ -e ready ]
 export TARGET=$program
-await listed $program
+# Which of the two made the file is open.
+both_counted() { top_json 'sys.exit(sorted(row["events"] for row in p.values()) != [100, 1334])' --once; }
+await both_counted
 top_json '
 own, child = p[int(os.environ["TARGET"])], [row for row in p.values() if row["parent"] == int(os.environ["TARGET"])][0]
 print(len(p), own["events"], own["events_per_s"], own["events_estimated"], own["events_lost"], own["recording"], own["window"])

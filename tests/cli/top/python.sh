@@ -61,7 +61,7 @@ echo "== text"
 
 echo "== no Python"
 sleep 1000 &
-programs="$programs $!"
+remember $!
 "$TRACESMITH" top --python --once -d 0.1 -p $! | tail -1
 
 echo "== screen"

@@ -10,6 +10,8 @@ import atexit, fcntl, os, pty, re, select, signal, struct, subprocess, sys, term
 
 TOOL = os.environ["TRACESMITH"]
 EMIT = sys.argv[1]
+# Without accelerators, whose users it would show, too.
+TOP = TOOL, "top", "-d", "0.2", "--backends", "host"
 
 class Screen:
     """What a terminal shows. Every sequence that is not expected is an error."""
@@ -183,7 +185,7 @@ atexit.register(lambda: [program.kill() for program in targets])
 pids = sorted(target("instants:10") for _ in range(3))
 
 # ---- contents and keys ----
-s = Session(TOOL, "top", "-d", "0.2")
+s = Session(*TOP)
 s.see("launch_emit")
 s.until("all three", lambda: sorted(order(s)) == pids)
 assert s.screen.alternate and not s.screen.cursor_shown and not s.screen.wraps and s.is_raw()
@@ -301,16 +303,16 @@ print("quit:", s.end(), s.given_back())
 
 # ---- exits ----
 for number in signal.SIGTERM, signal.SIGHUP, signal.SIGINT, signal.SIGQUIT, signal.SIGABRT:
-    s = Session(TOOL, "top", "-d", "0.2")
+    s = Session(*TOP)
     s.see("launch_emit")
     assert s.is_raw()
     os.kill(s.pid, number)
     print(f"{signal.Signals(number).name}:", s.end(), s.given_back())
-s = Session(TOOL, "top", "-d", "0.2")
+s = Session(*TOP)
 s.see("launch_emit")
 s.type("\x03")
 print("Ctrl-C:", s.end(), s.given_back())
-s = Session(TOOL, "top", "-d", "0.2")
+s = Session(*TOP)
 s.see("launch_emit")
 os.close(s.fd)
 print("hang-up: died of", os.WTERMSIG(os.waitpid(s.pid, 0)[1]))
@@ -347,7 +349,7 @@ class Shell(Session):
 s = Shell("/bin/bash", "--norc", "--noediting", "-i")
 s.type("PS1=':''> '; stty -g > before\n")
 s.expect(rb":> $")
-s.type(f"'{TOOL}' top -d 0.2\n")
+s.type(f"'{TOOL}' top -d 0.2 --backends host\n")
 s.see("launch_emit")
 s.type("\x1a")
 s.expect(rb"Stopped")

@@ -115,13 +115,21 @@ static size_t find_name(const struct child *child, const char *name)
 
 static void fail_with_frames(const struct child *child, const char *what)
 {
-	char text[2048] = "";
+	char text[2048] = "", path[64], state[256] = "";
 	size_t length = 0;
+	FILE *file;
 
+	snprintf(path, sizeof(path), "/proc/%d/task/%d/syscall", (int)child->pid, (int)child->tid);
+	file = fopen(path, "re");
+	if (file && !fgets(state, sizeof(state), file))
+		state[0] = '\0';
+	if (file)
+		fclose(file);
 	for (size_t i = 0; i < child->count && length < sizeof(text) - 100; i++)
 		length += (size_t)snprintf(text + length, sizeof(text) - length, " %.60s",
 					   child->frames[i].code->name);
-	ts_test_fail(__FILE__, __LINE__, "%s (whole: %d):%s", what, child->is_complete, text);
+	ts_test_fail(__FILE__, __LINE__, "%s (complete: %d):%s; in %s", what, child->is_complete,
+		     text, state);
 }
 
 /* The leaf, then the chain with nothing in between, and the outermost function. */
