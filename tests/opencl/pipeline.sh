@@ -1,7 +1,7 @@
 #!/bin/bash
 # SPDX-License-Identifier: Apache-2.0
 # The pipeline example on one device and on two: recorded without changing its result, and replayed
-# without difference: in full, each stream, every part, and windows in the middle of a run.
+# without difference: in full, each stream, parts, and windows in the middle of a run.
 set -euo pipefail
 . "$TS_SOURCE/tests/lib/opencl.sh"
 
@@ -54,7 +54,7 @@ for devices in 1 2; do
 	for stream in $(streams_of checked.sbt); do
 		replays "$devices devices, checked, stream $stream" checked.sbt --check each --stream "$stream"
 	done
-	# Every part; TS_LONG=1: on two devices as well.
+	# Parts; TS_LONG=1: on two devices as well.
 	if [ $devices -eq 1 ] || [ -n "${TS_LONG:-}" ]; then
 		cuts=$(python3 "$TS_SOURCE/tests/opencl/cuts.py" "$TRACESMITH" checked.sbt) || fail "$devices devices: a part differs"
 		echo "$devices devices: $cuts"

@@ -1,14 +1,14 @@
 #!/bin/bash
 # SPDX-License-Identifier: Apache-2.0
-# 150 random command graphs, 1,000 with TS_LONG=1 (tests/targets/opencl_random.c): run, recorded,
+# 90 random command graphs, 1,000 with TS_LONG=1 (tests/targets/opencl_random.c): run, recorded,
 # replayed, compared. Also recorded without a command stream: every command is there once, with
 # plausible times. Some with a window in the middle, or replayed in parts. TS_GRAPHS=N runs another
 # number of them; TS_FIRST=N starts elsewhere.
 set -euo pipefail
 . "$TS_SOURCE/tests/lib/opencl.sh"
 
-graphs=${TS_GRAPHS:-150} first=${TS_FIRST:-1} batch=50
-[ -z "${TS_LONG:-}" ] || graphs=${TS_GRAPHS:-1000}
+graphs=${TS_GRAPHS:-90} first=${TS_FIRST:-1} batch=30
+[ -z "${TS_LONG:-}" ] || graphs=${TS_GRAPHS:-1000} batch=50
 
 # Sets $seeds for a batch; each third has two devices, each fourth several threads.
 setting() { # number

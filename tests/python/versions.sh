@@ -15,7 +15,7 @@ sweeps=$TS_BUILD/tests/targets/python_sweeps
 [ -x "$sweeps" ] || { echo "skip: tests/targets/python_sweeps was not built"; exit 77; }
 full=${TS_PYTHON_FULL:-}
 # Sweeps follow closely to see much in a short time; a pause between them lets the target progress.
-strict='' seconds=4 least=500 interval_us=60 hold=0.08
+strict='' seconds=2 least=500 interval_us=60 hold=0.08
 if [ -n "$full" ]; then
 	strict=--strict seconds=600 least=100000
 fi

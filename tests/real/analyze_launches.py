@@ -19,7 +19,7 @@ import sys
 
 import tool
 
-# Oracle, files of its ranks. The small ones first: sanitized builds use only those.
+# Oracle, files of its ranks. The small ones first: --small uses only those.
 SETS = [
     ("mlp_train", ["kineto/mlp_train.json.gz"]),
     ("transformer_train", ["kineto/transformer_train.json.gz"]),

@@ -50,7 +50,6 @@ grep -q 'is truncated' cut.err || { cat cut.err; code=1; }
 
 [ $code = 0 ] || exit $code
 
-quick_bytes=1000000
 mapfile -d '' files < <(real_files kineto chrome)
 if ! python=$("$TS_SOURCE/scripts/perfetto-peer" "$TS_BUILD"); then
 	# The re-imported trace is compared all the same.

@@ -5,6 +5,5 @@
 set -euo pipefail
 . "$TS_SOURCE/tests/lib/real-traces.sh"
 
-quick_bytes=1000000
 mapfile -d '' files < <(real_files kineto chrome | sort -z)
 python3 "$TS_SOURCE/tests/real/check_tables.py" "${files[@]}"
