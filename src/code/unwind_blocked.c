@@ -47,6 +47,11 @@ static size_t unwind_copy(struct ts_native_process *native,
 	if (!native->stack)
 		return 0;
 	got = ts_native_read(native, start, native->stack, bytes);
+	/* Memory may begin at the page of the stack pointer, if nothing was ever deeper. */
+	if (!got) {
+		start += RED_ZONE;
+		got = ts_native_read(native, start, native->stack, bytes);
+	}
 	*ret_may_be_more = got == bytes;
 	return ts_unwind_stack(native, registers, native->stack, start, got, ret_frames, count,
 			       ret_complete);

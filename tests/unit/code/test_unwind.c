@@ -8,6 +8,7 @@
 #include <alloca.h>
 #include <errno.h>
 #include <pthread.h>
+#include <sched.h>
 #include <signal.h>
 #include <stdio.h>
 #include <sys/epoll.h>
@@ -261,6 +262,97 @@ TS_TEST(other_threads)
 	TS_CHECK(find_name(&child, "leaf_thread") == SIZE_MAX);
 	stop(&child);
 }
+
+/* ---- a stack that begins just below the stack pointer ---- */
+
+#define EDGE_STEP 64u /* less than the red zone */
+#define EDGE_BYTES ((size_t)1 << 18)
+
+static _Atomic pid_t edge_tid;
+
+void leaf_edge(void);
+IN_CHAIN void leaf_edge(void)
+{
+	edge_tid = (pid_t)syscall(SYS_gettid);
+	pause();
+	CALL_HOLDS();
+}
+
+static void *edge_main(void *context)
+{
+	(void)context;
+	chain_one(leaf_edge);
+	return NULL;
+}
+
+/* Waits until a thread of this process waits. */
+static uint64_t waiting_stack_pointer(pid_t tid)
+{
+	unsigned long pointer = 0;
+	char path[64];
+
+	snprintf(path, sizeof(path), "/proc/self/task/%d/syscall", (int)tid);
+	while (!pointer) {
+		FILE *file = fopen(path, "re");
+
+		if (!file || fscanf(file, "%*d %*x %*x %*x %*x %*x %*x %lx", &pointer) != 1)
+			sched_yield();
+		if (file)
+			fclose(file);
+	}
+	return pointer;
+}
+
+static pid_t start_on(char *memory, size_t bytes)
+{
+	pthread_attr_t attributes;
+	pthread_t thread;
+
+	edge_tid = 0;
+	pthread_attr_init(&attributes);
+	pthread_attr_setstack(&attributes, memory, bytes);
+	if (pthread_create(&thread, &attributes, edge_main, NULL))
+		_exit(3);
+	while (!edge_tid)
+		sched_yield();
+	return edge_tid;
+}
+
+/* Starts threads until one waits at the start of a page, and makes the page below unreadable. */
+static void leaf_starts_at_the_edge(void)
+{
+	size_t page = (size_t)sysconf(_SC_PAGESIZE);
+
+	for (size_t shift = 0; shift < page; shift += EDGE_STEP) {
+		char *memory = mmap(NULL, EDGE_BYTES, PROT_READ | PROT_WRITE,
+				    MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+		pid_t tid = memory == MAP_FAILED ? 0 : start_on(memory, EDGE_BYTES - shift);
+		size_t used;
+
+		if (!tid)
+			_exit(3);
+		used = waiting_stack_pointer(tid) - (uintptr_t)memory;
+		if (used % page >= EDGE_STEP)
+			continue;
+		if (mprotect(memory, used - used % page, PROT_NONE) ||
+		    write(ready_pipe[1], &tid, sizeof(tid)) != sizeof(tid))
+			_exit(3);
+		pause();
+	}
+	_exit(3);
+}
+
+TS_TEST(nothing_below_the_stack_pointer)
+{
+	struct child child;
+
+	start(&child, leaf_starts_at_the_edge);
+	take_waiting(&child);
+	check_chain(&child, "leaf_edge");
+	stop(&child);
+}
+
+/* ---- large stacks ---- */
 
 /* Deeper than the first copy. */
 void deep(int depth);
