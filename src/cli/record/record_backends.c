@@ -276,9 +276,12 @@ static void append_windows(struct ts_text *text)
 
 static void append_names(struct ts_text *text)
 {
+	const struct ts_metrics_source *const *sources = ts_metrics_sources();
 	const struct ts_known_backend *known;
-	const char *separator = "";
+	const char *separator = "; built-in:";
 
+	for (size_t i = 0; sources[i]; i++)
+		ts_text_printf(text, ", %s", sources[i]->name);
 	for (size_t i = 0; (known = ts_backend_known(i)); i++) {
 		if (known->backend.unavailable)
 			continue;
@@ -332,7 +335,7 @@ static int add_setting(struct ts_record *record, const char *key, const char *va
 	return TS_EXIT_DONE;
 }
 
-/* '--python-on calls' adds Python frames to what '--stacks' says. */
+/* '--python-on calls' adds Python frames to the agent's setting, which a backend's option gives. */
 static const char *with_python(const struct ts_record *record,
 			       const struct ts_backend_option *option, const char *value)
 {

@@ -488,9 +488,10 @@ int ts_verb_record(int argc, char **argv)
 		TS_OPTION_TEXT(
 			"backends", 0, "LIST", &texts.backends,
 			"what to record in addition to the program's own events, separated by "
-			"commas: metrics (host, nvml, npu-smi, amd), python (stacks), "
-			"third-party backends (libtracesmith-backend-NAME.so), or none. Default: "
-			"$TRACESMITH_BACKENDS, or all metrics and the built-in backends:"),
+			"commas: python (stacks), sources of metrics, built-in and third-party "
+			"backends (libtracesmith-backend-NAME.so), or none. Default: "
+			"$TRACESMITH_BACKENDS, or all metrics and built-in backends. Metrics: "
+			"host"),
 		TS_OPTION_FLAG("no-symbols", 0, &record.no_symbols,
 			       "do not resolve native frames to functions at the end; 'tracesmith "
 			       "symbolize' does it later"),
