@@ -285,22 +285,25 @@ static void *edge_main(void *context)
 	return NULL;
 }
 
-/* Waits until a thread of this process waits. */
+/* Waits until a thread of this process waits: "NUMBER ARGUMENT x 6 SP PC", before that "running".
+ */
 static uint64_t waiting_stack_pointer(pid_t tid)
 {
-	unsigned long pointer = 0;
-	char path[64];
+	char path[64], line[256];
 
 	snprintf(path, sizeof(path), "/proc/self/task/%d/syscall", (int)tid);
-	while (!pointer) {
+	for (;;) {
 		FILE *file = fopen(path, "re");
+		const char *field = file ? fgets(line, sizeof(line), file) : NULL;
 
-		if (!file || fscanf(file, "%*d %*x %*x %*x %*x %*x %*x %lx", &pointer) != 1)
-			sched_yield();
 		if (file)
 			fclose(file);
+		for (int i = 0; field && i < 7; i++)
+			field = strchr(field + 1, ' ');
+		if (field)
+			return strtoull(field, NULL, 16);
+		sched_yield();
 	}
-	return pointer;
 }
 
 static pid_t start_on(char *memory, size_t bytes)
