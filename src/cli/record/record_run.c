@@ -98,7 +98,7 @@ static void on_signal(struct run *run, const struct signalfd_siginfo *info)
 	}
 }
 
-/* Sleeps until a signal, an event of the recorder, or a timeout; -1: no timeout. */
+/* Sleeps until a signal, an event of the recorder, or a timeout. */
 static void wait_for_something(struct run *run, int64_t wait_ns)
 {
 	struct pollfd fds[] = {
@@ -108,7 +108,7 @@ static void wait_for_something(struct run *run, int64_t wait_ns)
 	struct timespec timeout = { .tv_sec = wait_ns / SECOND_NS, .tv_nsec = wait_ns % SECOND_NS };
 	struct signalfd_siginfo info;
 
-	ppoll(fds, 2, wait_ns < 0 ? NULL : &timeout, NULL);
+	ppoll(fds, 2, &timeout, NULL);
 	while (ts_record_signals_next(&run->signals, &info))
 		on_signal(run, &info);
 }
@@ -334,7 +334,7 @@ static int launch_failed(const struct ts_error *err)
 	return err->code == TS_ENOTFOUND ? EXIT_NOT_FOUND : EXIT_NOT_EXECUTABLE;
 }
 
-/* A program that outlived its recording leaves an area that nobody will read. */
+/* A program that outlives its recording leaves areas that nobody will read: one for each child. */
 static void clean_up(void)
 {
 	TS_AUTO_FD int directory = -1;
@@ -345,11 +345,18 @@ static void clean_up(void)
 
 static void stand_in(struct run *run)
 {
+	int64_t cleaned_ns = ts_clock_monotonic_ns();
+
 	reap(run);
 	if (program_runs(run) && !run->record->quiet)
 		ts_report_note("'%s' continues without being recorded", run->record->command[0]);
-	while (program_runs(run) && !run->leave)
-		wait_for_something(run, -1);
+	while (program_runs(run) && !run->leave) {
+		wait_for_something(run, SECOND_NS);
+		if (ts_clock_monotonic_ns() - cleaned_ns < SECOND_NS)
+			continue;
+		clean_up();
+		cleaned_ns = ts_clock_monotonic_ns();
+	}
 	clean_up();
 }
 
