@@ -65,7 +65,10 @@ fresh
 recorder=$!
 await_begin
 kill -STOP $recorder
-sleep 0.1
+# More than fits.
+before=$(oracle_returned)
+has_emitted() { [ "$(oracle_returned)" -ge "$1" ]; }
+wait_until 120 has_emitted $((before + 50000)) || fail "the program stops while events are dropped"
 kill_hard "$(oracle_pid)"
 kill -CONT $recorder
 reap $recorder
