@@ -12,8 +12,8 @@ violation.
   --gaps            there are events before and after a loss
   --all-done        no process was killed
   --flight          not recorded from the start: old events may have been overwritten; otherwise not
-  --windows N       each thread has its events in exactly N ranges (or fewer, if it had none in a
-                    window), and those outside were not to be recorded
+  --windows N       each thread has its events in N ranges (fewer if it had none in a window, more if
+                    a ring was full), and those outside were not to be recorded
   --ranges A-B,C-D  every thread has exactly these sequences, last ones included
   --json            print the result as JSON
 """
@@ -132,8 +132,11 @@ class Check:
         self.expect(not lost, f"losses of unknown processes: {lost}")
 
     def windows(self, count):
+        # On a busy machine a ring can be full in a window, which divides a range.
+        full = sum(row["reason"].startswith("ring full") for row in self.found["losses"])
         for key, lane in self.lanes.items():
-            self.expect(lane["range_count"] <= count, f"{key}: {lane['range_count']} ranges {lane['ranges'][:6]} in {count} windows")
+            self.expect(lane["range_count"] <= count + full,
+                        f"{key}: {lane['range_count']} ranges {lane['ranges'][:6]} in {count} windows, ring full {full} times")
             self.expect(lane["highest"] <= self.slots[key]["returned"], f"{key}: {lane['highest']} was never emitted")
 
     def ranges(self, text):
