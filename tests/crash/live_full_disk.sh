@@ -38,8 +38,7 @@ wait_until 300 grep -q "no space left" log || fail "the disk does not become ful
 rm disk/filler
 wait_until 300 grep -q "there is space again" log || fail "the free space is not noticed: $(cat log)"
 # More events follow the gap.
-behind() { [ "$(oracle_returned)" -gt "$1" ]; }
-wait_until 120 behind $(($(oracle_returned) + 5000)) || fail "the program makes no progress"
+wait_until 120 has_emitted $(($(oracle_returned) + 5000)) || fail "the program makes no progress"
 kill_hard "$(oracle_pid)"
 await_gone $recorder
 reap $recorder

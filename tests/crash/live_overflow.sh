@@ -67,7 +67,6 @@ await_begin
 kill -STOP $recorder
 # More than fits.
 before=$(oracle_returned)
-has_emitted() { [ "$(oracle_returned)" -ge "$1" ]; }
 wait_until 120 has_emitted $((before + 50000)) || fail "the program stops while events are dropped"
 kill_hard "$(oracle_pid)"
 kill -CONT $recorder

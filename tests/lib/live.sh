@@ -67,6 +67,11 @@ has_begun() { # slot
 	[ "${returned:-0}" -gt 0 ]
 }
 
+# The first thread.
+has_emitted() { # events
+	[ "$(oracle_returned)" -ge "$1" ]
+}
+
 is_done() { # slot
 	[ "$(oracle_done "${1:-0}")" = 1 ]
 }

@@ -12,10 +12,10 @@ need_files_of_others() { # what, subfolder
 	[ -d "$real_data/$2" ] || { echo "skip: no $1 in '$real_data'"; exit 77; }
 }
 
-# All files of these subdirectories, each followed by a NUL. Files above $quick_bytes take longer
+# All files of these subdirectories, each followed by a NUL. Files above 1 MB take longer
 # than all others together: they need TS_LONG or TS_REAL_FULL. Under sanitizers only small ones.
 real_files() { # subfolder...
-	local folder subfolder file limit=${quick_bytes:-1000000}
+	local folder subfolder file limit=1000000
 	case $TS_BUILD in *san*) limit=500000 ;; esac
 	[ -z "${TS_REAL_FULL:-}${TS_LONG:-}" ] || limit=1000000000
 	for folder in "${real_folders[@]}"; do
