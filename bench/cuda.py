@@ -264,6 +264,8 @@ def add_bytes(figures, name, trace, options, target):
         figures.add(f"{name}: bytes for each command", [found["bytes"] / launches], "bytes", target)
         lost = sum(row.get("count") or 0 for row in found["loss"])
         figures.add(f"{name}: lost of {launches}", [lost], "rows", 0)
+        for row in found["loss"]:
+            print(f"{name}: {json.dumps(row)}", flush=True)
     except (OSError, subprocess.SubprocessError, ValueError, KeyError, ZeroDivisionError) as fault:
         print(f"{name}: no bytes: {fault}", flush=True)
 
