@@ -53,7 +53,7 @@ go_on() { # times to be killed
 		kill_hard $resumed
 		reap $resumed
 	done
-	[ -e t.sbt.journal ] || [ "$1" -gt 0 ] || fail "there is nothing to go on with"
+	# Without a journal the recording was complete before the kill.
 	[ ! -e t.sbt.journal ] || expect 0 record -q --resume t.sbt
 }
 
