@@ -198,7 +198,11 @@ static int read_source(const char *path, struct ts_replay_replacement *replaceme
 	while (source && length < (size_t)status.st_size) {
 		ssize_t got = ts_read_some(fd, source + length, (size_t)status.st_size - length);
 
-		if (got <= 0)
+		if (got < 0) {
+			ts_error_errno(&err, errno, "'%s'", path);
+			return ts_report_error(&err);
+		}
+		if (got == 0)
 			break;
 		length += (size_t)got;
 	}
