@@ -215,7 +215,7 @@ struct ts_replay_capture {
 	 * packed)
 	 */
 	struct ts_replay_range range;
-	const char *why; /* read, each, final, dump */
+	const char *why; /* read, map, each, final, dump */
 };
 
 /* ---- options and results ---- */

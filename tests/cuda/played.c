@@ -158,9 +158,9 @@ bool cuda_sampling_is_wanted(void)
 	return samples;
 }
 
-void cuda_sampling_context(void *context, uint32_t device, bool is_created)
+void cuda_sampling_context(void *context, bool is_created)
 {
-	(void)context, (void)device;
+	(void)context;
 	contexts_emitted += is_created;
 }
 

@@ -13,8 +13,8 @@ TS_DEFINE_AUTO(ts_batch, ts_batch_free);
 
 /* ---- rows ---- */
 
-int hot_each_row(struct ts_pc_samples *hot, enum ts_table_id table, uint64_t mask, hot_row *each,
-		 struct ts_error *err)
+int ts_pc_samples_each_row(struct ts_pc_samples *hot, enum ts_table_id table, uint64_t mask,
+			   ts_pc_samples_row *each, struct ts_error *err)
 {
 	struct ts_reader *reader = hot->store->reader;
 	TS_AUTO(ts_batch) batch = NULL;
@@ -33,7 +33,7 @@ int hot_each_row(struct ts_pc_samples *hot, enum ts_table_id table, uint64_t mas
 
 static int64_t weight_of(const struct ts_batch *batch, uint32_t row)
 {
-	int64_t weight = hot_column(batch, TS_COLUMN_OF(sample, weight), row);
+	int64_t weight = ts_pc_samples_column(batch, TS_COLUMN_OF(sample, weight), row);
 
 	return weight > 0 ? weight : 1;
 }
@@ -46,8 +46,9 @@ static const struct ts_frame_row *instruction_of(struct ts_pc_samples *hot,
 						 int64_t *ret_frame)
 {
 	struct ts_reader *reader = hot->store->reader;
-	const struct ts_stack_row *stack = ts_reader_entity(
-		reader, TS_TABLE_STACK, hot_column(batch, TS_COLUMN_OF(sample, stack), row));
+	const struct ts_stack_row *stack =
+		ts_reader_entity(reader, TS_TABLE_STACK,
+				 ts_pc_samples_column(batch, TS_COLUMN_OF(sample, stack), row));
 	const struct ts_frame_row *frame =
 		stack ? ts_reader_entity(reader, TS_TABLE_FRAME, stack->frame) : NULL;
 
@@ -129,21 +130,22 @@ static int compare_kernels(const void *a, const void *b)
 }
 
 /* Ways to match a name; the first that matches any kernel is used. */
-enum meant { MEANT_NAME, MEANT_GLOB, MEANT_PART };
+enum name_match { MATCH_NAME, MATCH_GLOB, MATCH_PART };
 
-static bool is_called(const struct ts_pc_samples_kernel *kernel, const char *name, enum meant meant)
+static bool is_called(const struct ts_pc_samples_kernel *kernel, const char *name,
+		      enum name_match match)
 {
-	if (meant == MEANT_NAME)
+	if (match == MATCH_NAME)
 		return strcmp(kernel->name, name) == 0;
-	if (meant == MEANT_GLOB)
+	if (match == MATCH_GLOB)
 		return ts_glob_match(name, kernel->name, strlen(kernel->name));
 	return strstr(kernel->name, name) != NULL;
 }
 
-static bool is_any_called(const struct ts_pc_samples *hot, const char *name, enum meant meant)
+static bool is_any_called(const struct ts_pc_samples *hot, const char *name, enum name_match match)
 {
 	for (size_t i = 0; i < hot->kernel_count; i++)
-		if (is_called(&hot->kernels[i], name, meant))
+		if (is_called(&hot->kernels[i], name, match))
 			return true;
 	return false;
 }
@@ -166,7 +168,7 @@ static int no_such_kernel(const struct ts_pc_samples *hot, const char *name, str
 /* Keeps the kernels that match, hottest first. */
 static int choose(struct ts_pc_samples *hot, const char *name, struct ts_error *err)
 {
-	enum meant meant = MEANT_NAME;
+	enum name_match match = MATCH_NAME;
 	size_t kept = 0;
 
 	for (size_t i = 0; i < hot->kernel_count; i++) {
@@ -175,11 +177,11 @@ static int choose(struct ts_pc_samples *hot, const char *name, struct ts_error *
 		kernel->name = ts_strmap_text(&hot->store->functions, (uint32_t)i, NULL);
 		kernel->module = kernel->name + strlen(kernel->name) + 1;
 	}
-	while (meant < MEANT_PART && !is_any_called(hot, name, meant))
-		meant++;
+	while (match < MATCH_PART && !is_any_called(hot, name, match))
+		match++;
 	ts_sort(hot->kernels, hot->kernel_count, sizeof(*hot->kernels), compare_kernels);
 	for (size_t i = 0; i < hot->kernel_count; i++)
-		if (is_called(&hot->kernels[i], name, meant)) {
+		if (is_called(&hot->kernels[i], name, match)) {
 			struct ts_pc_samples_kernel kernel = hot->kernels[i];
 
 			/* Keep the others after them, for the message. */
@@ -198,8 +200,8 @@ static int choose(struct ts_pc_samples *hot, const char *name, struct ts_error *
 static int64_t correlation_of(struct ts_pc_samples *hot, const struct ts_batch *batch, uint32_t row)
 {
 	struct ts_reader *reader = hot->store->reader;
-	const struct ts_shape *shape =
-		ts_reader_shape(reader, hot_column(batch, TS_COLUMN_OF(sample, shape), row));
+	const struct ts_shape *shape = ts_reader_shape(
+		reader, ts_pc_samples_column(batch, TS_COLUMN_OF(sample, shape), row));
 	const int64_t *values;
 
 	if (!shape || !shape->field_count || !batch->arg_offsets)
@@ -248,7 +250,7 @@ static int count_tally(struct ts_pc_samples *hot, int64_t offset, int64_t state,
 	if (is_new) {
 		*position = store->tally_count++;
 		store->tallies[*position] =
-			(struct hot_tally){ .offset = offset, .reason = reason };
+			(struct ts_pc_samples_tally){ .offset = offset, .reason = reason };
 	}
 	store->tallies[*position].samples = ts_ns_add(store->tallies[*position].samples, weight);
 	return TS_OK;
@@ -275,7 +277,7 @@ static int count_instruction(struct ts_pc_samples *hot, const struct ts_batch *b
 	if (!is_chosen(hot, function))
 		return TS_OK;
 	rc = count_tally(hot, frame->pc == TS_ABSENT ? 0 : frame->pc,
-			 hot_column(batch, TS_COLUMN_OF(sample, state), row), weight);
+			 ts_pc_samples_column(batch, TS_COLUMN_OF(sample, state), row), weight);
 	return rc ? rc : count_launch(hot, correlation_of(hot, batch, row), weight);
 }
 
@@ -284,7 +286,7 @@ static int count_instruction(struct ts_pc_samples *hot, const struct ts_batch *b
 /* By instruction, then the reason with the most samples first. */
 static int compare_tallies(const void *a, const void *b)
 {
-	const struct hot_tally *left = a, *right = b;
+	const struct ts_pc_samples_tally *left = a, *right = b;
 
 	if (left->offset != right->offset)
 		return TS_COMPARE(left->offset, right->offset);
@@ -311,7 +313,7 @@ static int compare_reasons(const void *a, const void *b)
 	return strcmp(left->name, right->name);
 }
 
-static void add_tally(struct ts_pc_samples *hot, const struct hot_tally *tally)
+static void add_tally(struct ts_pc_samples *hot, const struct ts_pc_samples_tally *tally)
 {
 	struct ts_pc_samples_instruction *last =
 		hot->instruction_count ? &hot->instructions[hot->instruction_count - 1] : NULL;
@@ -360,16 +362,17 @@ static int make_lists(struct ts_pc_samples *hot, struct ts_error *err)
 
 static int fill(struct ts_pc_samples *hot, const char *name, struct ts_error *err)
 {
-	int rc = hot_each_row(hot, TS_TABLE_SAMPLE, SAMPLE_MASK, count_function, err);
+	int rc = ts_pc_samples_each_row(hot, TS_TABLE_SAMPLE, SAMPLE_MASK, count_function, err);
 
 	if (!rc)
 		rc = choose(hot, name, err);
 	if (!rc)
-		rc = hot_each_row(hot, TS_TABLE_SAMPLE, SAMPLE_MASK, count_instruction, err);
+		rc = ts_pc_samples_each_row(hot, TS_TABLE_SAMPLE, SAMPLE_MASK, count_instruction,
+					    err);
 	if (!rc)
 		rc = make_lists(hot, err);
 	if (!rc)
-		rc = hot_find_launches(hot, err);
+		rc = ts_pc_samples_find_launches(hot, err);
 	return rc ? rc : ts_reader_status(hot->store->reader, err);
 }
 
@@ -403,7 +406,7 @@ void ts_pc_samples_free(struct ts_pc_samples *hot)
 		ts_map_release(&hot->store->launches);
 		ts_pairmap_release(&hot->store->positions);
 		free(hot->store->tallies);
-		hot_release_launches(hot->store);
+		ts_pc_samples_release_launches(hot->store);
 	}
 	free(hot->store);
 	free(hot->kernels);

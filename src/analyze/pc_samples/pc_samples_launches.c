@@ -18,7 +18,7 @@ static bool is_named(struct ts_pc_samples *hot, int64_t name)
 static int add_command(struct ts_pc_samples *hot, const struct ts_batch *batch, uint32_t row)
 {
 	struct ts_pc_samples_store *store = hot->store;
-	int64_t name = hot_column(batch, TS_COLUMN_OF(gpu_op, name), row);
+	int64_t name = ts_pc_samples_column(batch, TS_COLUMN_OF(gpu_op, name), row);
 	bool is_new = false;
 	uint64_t *known = ts_map_insert(&store->names, (uint64_t)name, &is_new), *sharers;
 
@@ -29,12 +29,12 @@ static int add_command(struct ts_pc_samples *hot, const struct ts_batch *batch, 
 	if (ts_grow_array((void **)&store->commands, &store->command_capacity,
 			  store->command_count + 1, sizeof(*store->commands)))
 		return TS_ENOMEM;
-	store->commands[store->command_count] = (struct hot_command){
-		.correlation = hot_column(batch, TS_COLUMN_OF(gpu_op, correlation), row),
-		.device_ns = hot_column(batch, TS_COLUMN_OF(gpu_op, duration), row),
-		.stack = hot_column(batch, TS_COLUMN_OF(gpu_op, stack), row),
-		.device = hot_column(batch, TS_COLUMN_OF(gpu_op, device), row),
-		.process = hot_column(batch, TS_COLUMN_OF(gpu_op, process), row),
+	store->commands[store->command_count] = (struct ts_pc_samples_command){
+		.correlation = ts_pc_samples_column(batch, TS_COLUMN_OF(gpu_op, correlation), row),
+		.device_ns = ts_pc_samples_column(batch, TS_COLUMN_OF(gpu_op, duration), row),
+		.stack = ts_pc_samples_column(batch, TS_COLUMN_OF(gpu_op, stack), row),
+		.device = ts_pc_samples_column(batch, TS_COLUMN_OF(gpu_op, device), row),
+		.process = ts_pc_samples_column(batch, TS_COLUMN_OF(gpu_op, process), row),
 	};
 	sharers = ts_map_insert(&store->sharers,
 				(uint64_t)store->commands[store->command_count++].correlation,
@@ -48,7 +48,8 @@ static int add_command(struct ts_pc_samples *hot, const struct ts_batch *batch, 
 /* ---- their calls ---- */
 
 /* A graph's kernel has the stack of its capture; any other has the stack of its call. */
-static int64_t stack_of(const struct ts_pc_samples *hot, const struct hot_command *command)
+static int64_t stack_of(const struct ts_pc_samples *hot,
+			const struct ts_pc_samples_command *command)
 {
 	if (command->stack > 0)
 		return command->stack;
@@ -64,7 +65,7 @@ static int64_t stack_of(const struct ts_pc_samples *hot, const struct hot_comman
  * they belong to: each gets an equal share. The first ones get the remainder, so that each sample
  * counts once.
  */
-static int64_t share_of(struct ts_pc_samples *hot, const struct hot_command *command)
+static int64_t share_of(struct ts_pc_samples *hot, const struct ts_pc_samples_command *command)
 {
 	uint64_t samples, *left;
 	uint64_t part;
@@ -82,7 +83,7 @@ static int64_t share_of(struct ts_pc_samples *hot, const struct hot_command *com
 }
 
 static int add_launch(struct ts_pc_samples *hot, struct ts_map *positions, size_t *capacity,
-		      const struct hot_command *command)
+		      const struct ts_pc_samples_command *command)
 {
 	int64_t stack = stack_of(hot, command);
 	bool is_new = false;
@@ -130,20 +131,21 @@ static int make_list(struct ts_pc_samples *hot, struct ts_error *err)
 	return TS_OK;
 }
 
-int hot_find_launches(struct ts_pc_samples *hot, struct ts_error *err)
+int ts_pc_samples_find_launches(struct ts_pc_samples *hot, struct ts_error *err)
 {
-	int rc = hot_each_row(hot, TS_TABLE_GPU_OP,
-			      TS_MASK_OF(gpu_op, name) | TS_MASK_OF(gpu_op, correlation) |
-				      TS_MASK_OF(gpu_op, duration) | TS_MASK_OF(gpu_op, stack) |
-				      TS_MASK_OF(gpu_op, device) | TS_MASK_OF(gpu_op, process),
-			      add_command, err);
+	int rc = ts_pc_samples_each_row(
+		hot, TS_TABLE_GPU_OP,
+		TS_MASK_OF(gpu_op, name) | TS_MASK_OF(gpu_op, correlation) |
+			TS_MASK_OF(gpu_op, duration) | TS_MASK_OF(gpu_op, stack) |
+			TS_MASK_OF(gpu_op, device) | TS_MASK_OF(gpu_op, process),
+		add_command, err);
 
 	if (!rc)
 		rc = ts_call_index_new(&hot->store->calls, hot->store->reader, err);
 	return rc ? rc : make_list(hot, err);
 }
 
-void hot_release_launches(struct ts_pc_samples_store *store)
+void ts_pc_samples_release_launches(struct ts_pc_samples_store *store)
 {
 	ts_map_release(&store->names);
 	ts_map_release(&store->sharers);

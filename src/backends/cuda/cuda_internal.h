@@ -125,12 +125,10 @@ void *cuda_cupti(const char *name);
 /* The result of cuptiGetVersion(); 0: there is no CUPTI. */
 uint32_t cuda_cupti_version(void);
 
-/*
- * ---- instruction samples: sampling/; called on threads of CUPTI's choice and on the helper ----
- */
+/* ---- instruction samples: sampling/; called on any thread ---- */
 
 bool cuda_sampling_is_wanted(void);
-void cuda_sampling_context(void *context, uint32_t device, bool is_created);
+void cuda_sampling_context(void *context, bool is_created);
 void cuda_sampling_module(void *context, uint32_t module, const void *cubin, size_t bytes,
 			  bool is_loaded);
 /* A launch has returned: notes its time. In serialized mode, reads its samples now. */
@@ -138,10 +136,7 @@ void cuda_sampling_launched(void);
 /* Called by the helper every 50 ms, and at the end. */
 void cuda_sampling_drain(bool is_last);
 
-/* ---- nvtx.c ---- */
-
-/* The program has named a stream. */
-void cuda_stream_named(void *stream, const char *name);
+/* ---- nvtx/ ---- */
 
 /* cuProfilerStart or cuProfilerStop has returned. */
 void cuda_profiler_switched(bool is_on);

@@ -20,7 +20,6 @@ struct output {
 	const struct ts_replay *replay;
 	const struct ts_replay_stream *stream;
 	const struct ts_replay_outcome *outcome;
-	const struct ts_replay_report *report;
 	struct ts_writer *writer;
 	struct ts_replay_recorded recorded;
 	int64_t shift; /* added to the run's clock: trace time */
@@ -359,11 +358,9 @@ int ts_replay_write_stream(const struct ts_replay *replay, struct ts_writer *wri
 			   const struct ts_replay_outcome *outcome,
 			   const struct ts_replay_report *report, struct ts_error *err)
 {
-	struct output output = { .replay = replay,
-				 .stream = replay->stream,
-				 .outcome = outcome,
-				 .report = report,
-				 .writer = writer };
+	struct output output = {
+		.replay = replay, .stream = replay->stream, .outcome = outcome, .writer = writer
+	};
 	int rc = ts_replay_recorded_load(&output.recorded, replay, err);
 
 	output.devices = calloc(replay->stream->object_count + 1u, sizeof(*output.devices));

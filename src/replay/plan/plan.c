@@ -39,7 +39,7 @@ bool ts_replay_is_alive(const struct ts_replay_stream *stream, uint32_t memory, 
 /* ---- commands that cannot run ---- */
 
 /* Commands on the lifetime of objects: harmless if nothing uses the object. */
-static bool is_life(enum ts_command_kind kind)
+bool ts_replay_is_lifetime(enum ts_command_kind kind)
 {
 	return kind == TS_COMMAND_ALLOC || kind == TS_COMMAND_FREE || kind == TS_COMMAND_LOAD;
 }
@@ -53,7 +53,7 @@ static int check_replayable(const struct ts_replay_plan *plan,
 					   ? "needed, and cannot be replayed"
 					   : "cannot be replayed";
 
-		if (plan->kept[i] && command->unreplayable && !is_life(command->kind))
+		if (plan->kept[i] && command->unreplayable && !ts_replay_is_lifetime(command->kind))
 			return ts_replay_command_error(stream, i, err, "%s: %s", what,
 						       command->unreplayable);
 	}

@@ -22,6 +22,8 @@ void ts_replay_plan_text(const struct ts_replay_plan *plan, const struct ts_repl
 bool ts_replay_covers(const struct ts_replay_command_info *command);
 /* Was this memory allocated when the command ran? */
 bool ts_replay_is_alive(const struct ts_replay_stream *stream, uint32_t memory, uint32_t command);
+/* Does a command of this kind only begin or end the life of an object? */
+bool ts_replay_is_lifetime(enum ts_command_kind kind);
 /* Memory that is not a view. */
 bool ts_replay_is_root(const struct ts_replay_stream *stream, uint32_t object);
 

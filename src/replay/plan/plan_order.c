@@ -20,11 +20,6 @@ static bool is_order(enum ts_command_kind kind)
 	return kind == TS_COMMAND_RECORD || kind == TS_COMMAND_WAIT || kind == TS_COMMAND_SYNC;
 }
 
-static bool is_life(enum ts_command_kind kind)
-{
-	return kind == TS_COMMAND_ALLOC || kind == TS_COMMAND_FREE || kind == TS_COMMAND_LOAD;
-}
-
 /* ---- memory that the plan uses ---- */
 
 static void use(struct ordering *ordering, uint32_t index)
@@ -85,7 +80,7 @@ static bool is_kept_for_order(const struct ordering *ordering, uint32_t index)
 		return false;
 	if (command->kind == TS_COMMAND_FREE)
 		return command->object != TS_REPLAY_NONE && ordering->used[command->object];
-	if (is_life(command->kind) || !can_run(ordering->stream, command) ||
+	if (ts_replay_is_lifetime(command->kind) || !can_run(ordering->stream, command) ||
 	    command->user_event != TS_REPLAY_NONE)
 		return false;
 	return is_order(command->kind) || !is_replaceable(ordering->stream, command);
@@ -101,7 +96,7 @@ static bool is_dropped(const struct ordering *ordering, uint32_t index)
 
 	if (command->would_deadlock)
 		return true;
-	return is_life(command->kind) && command->object != TS_REPLAY_NONE &&
+	return ts_replay_is_lifetime(command->kind) && command->object != TS_REPLAY_NONE &&
 	       ordering->stream->objects[command->object].unreplayable;
 }
 

@@ -12,7 +12,7 @@
 #include "base/memory.h"
 #include "state/clocks/clock_alignment_internal.h"
 
-#define TIME_LIMIT (INT64_C(1) << 62)
+#define UNCERTAINTY_LIMIT (INT64_C(1) << 62)
 /* With this many hard samples, soft ones are ignored. */
 #define ENOUGH_HARD 5
 
@@ -33,7 +33,7 @@ struct domain {
 };
 
 /* A candidate path to a domain that has not been visited yet. */
-struct way {
+struct path {
 	int64_t uncertainty;
 	uint32_t pair, to;
 };
@@ -49,9 +49,9 @@ struct estimator {
 	size_t sample_count, sample_capacity;
 	struct pair *pairs;
 	size_t pair_count, pair_capacity;
-	uint32_t *edges;  /* pairs of each domain */
-	struct way *ways; /* a heap */
-	size_t way_count, way_capacity;
+	uint32_t *edges;    /* pairs of each domain */
+	struct path *paths; /* a heap */
+	size_t path_count, path_capacity;
 	int64_t resolution;
 	struct ts_error *err;
 };
@@ -219,7 +219,7 @@ static int fit_pairs(struct estimator *e)
 	return rc;
 }
 
-/* ---- ways from the reference ---- */
+/* ---- paths from the reference ---- */
 
 static int make_edges(struct estimator *e)
 {
@@ -247,100 +247,100 @@ static int make_edges(struct estimator *e)
 	return TS_OK;
 }
 
-static bool is_before(const struct way *a, const struct way *b)
+static bool is_before(const struct path *a, const struct path *b)
 {
 	if (a->uncertainty != b->uncertainty)
 		return a->uncertainty < b->uncertainty;
 	return a->pair < b->pair;
 }
 
-static int push_way(struct estimator *e, struct way way)
+static int push_path(struct estimator *e, struct path path)
 {
-	size_t i = e->way_count;
+	size_t i = e->path_count;
 
-	if (ts_grow_array((void **)&e->ways, &e->way_capacity, i + 1, sizeof(way)))
+	if (ts_grow_array((void **)&e->paths, &e->path_capacity, i + 1, sizeof(path)))
 		return no_memory(e);
-	e->way_count++;
-	for (; i && is_before(&way, &e->ways[(i - 1) / 2]); i = (i - 1) / 2)
-		e->ways[i] = e->ways[(i - 1) / 2];
-	e->ways[i] = way;
+	e->path_count++;
+	for (; i && is_before(&path, &e->paths[(i - 1) / 2]); i = (i - 1) / 2)
+		e->paths[i] = e->paths[(i - 1) / 2];
+	e->paths[i] = path;
 	return TS_OK;
 }
 
-static struct way pop_way(struct estimator *e)
+static struct path pop_path(struct estimator *e)
 {
-	struct way top = e->ways[0], last = e->ways[--e->way_count];
+	struct path top = e->paths[0], last = e->paths[--e->path_count];
 	size_t i = 0;
 
-	for (size_t child = 1; child < e->way_count; child = 2 * i + 1) {
-		if (child + 1 < e->way_count && is_before(&e->ways[child + 1], &e->ways[child]))
+	for (size_t child = 1; child < e->path_count; child = 2 * i + 1) {
+		if (child + 1 < e->path_count && is_before(&e->paths[child + 1], &e->paths[child]))
 			child++;
-		if (!is_before(&e->ways[child], &last))
+		if (!is_before(&e->paths[child], &last))
 			break;
-		e->ways[i] = e->ways[child];
+		e->paths[i] = e->paths[child];
 		i = child;
 	}
-	e->ways[i] = last;
+	e->paths[i] = last;
 	return top;
 }
 
 /* The line of a pair away from the domain `to`. */
-static struct ts_clock_line line_from(const struct estimator *e, const struct way *way,
+static struct ts_clock_line line_from(const struct estimator *e, const struct path *path,
 				      uint32_t *ret_via)
 {
-	const struct pair *pair = &e->pairs[way->pair];
+	const struct pair *pair = &e->pairs[path->pair];
 
-	*ret_via = pair->second == way->to ? pair->first : pair->second;
-	return pair->second == way->to ? pair->line : ts_clock_line_inverse(&pair->line);
+	*ret_via = pair->second == path->to ? pair->first : pair->second;
+	return pair->second == path->to ? pair->line : ts_clock_line_inverse(&pair->line);
 }
 
-static int push_ways(struct estimator *e, uint32_t from)
+static int push_paths(struct estimator *e, uint32_t from)
 {
 	const struct domain *domain = &e->domains[from];
 	int rc = TS_OK;
 
 	for (uint32_t i = 0; i < domain->edge_count && !rc; i++) {
-		struct way way = { .pair = e->edges[domain->first_edge + i] };
-		const struct pair *pair = &e->pairs[way.pair];
+		struct path path = { .pair = e->edges[domain->first_edge + i] };
+		const struct pair *pair = &e->pairs[path.pair];
 		struct ts_clock_line line;
 		uint32_t via;
 
-		way.to = pair->first == from ? pair->second : pair->first;
-		if (e->domains[way.to].known)
+		path.to = pair->first == from ? pair->second : pair->first;
+		if (e->domains[path.to].known)
 			continue;
-		line = line_from(e, &way, &via);
-		way.uncertainty = domain->estimate.uncertainty_ns +
-				  ts_clock_line_uncertainty(&line, e->domains[way.to].from,
-							    e->domains[way.to].to);
-		way.uncertainty = TS_MIN(way.uncertainty, TIME_LIMIT);
-		rc = push_way(e, way);
+		line = line_from(e, &path, &via);
+		path.uncertainty = domain->estimate.uncertainty_ns +
+				   ts_clock_line_uncertainty(&line, e->domains[path.to].from,
+							     e->domains[path.to].to);
+		path.uncertainty = TS_MIN(path.uncertainty, UNCERTAINTY_LIMIT);
+		rc = push_path(e, path);
 	}
 	return rc;
 }
 
 static int64_t bounds_of_both(int64_t a, int64_t b)
 {
-	return a == TS_ABSENT || b == TS_ABSENT ? TS_ABSENT : TS_MIN(a + b, TIME_LIMIT);
+	return a == TS_ABSENT || b == TS_ABSENT ? TS_ABSENT : TS_MIN(a + b, UNCERTAINTY_LIMIT);
 }
 
 /* Extends the known path to a domain by one line. */
-static void go_way(struct estimator *e, const struct way *way)
+static void link_domain(struct estimator *e, const struct path *path)
 {
 	uint32_t via;
-	struct ts_clock_line line = line_from(e, way, &via);
+	struct ts_clock_line line = line_from(e, path, &via);
 	const struct ts_clock_estimate *before = &e->domains[via].estimate;
 	bool is_direct = before->method == NULL;
 	double drift = before->drift_ppb * 1e-9;
 	int64_t shifted = line.epoch + line.offset;
 
-	e->domains[way->to].known = true;
-	e->domains[way->to].estimate = (struct ts_clock_estimate){
+	e->domains[path->to].known = true;
+	e->domains[path->to].estimate = (struct ts_clock_estimate){
 		.known = true,
 		.reference = before->reference,
 		.epoch = line.epoch,
 		.offset_ns = ts_clock_estimate_apply(before, shifted) - line.epoch,
 		.drift_ppb = ((1 + line.drift) * (1 + drift) - 1) * 1e9,
-		.uncertainty_ns = way->uncertainty,
+		.uncertainty_ns = path->uncertainty,
 		.bound_ns = bounds_of_both(line.bound, before->bound_ns),
 		.points = line.points,
 		.outliers = line.outliers,
@@ -357,35 +357,35 @@ static uint32_t choose_reference(const struct estimator *e)
 }
 
 /* Links everything reachable from a rank. */
-static int go_ways(struct estimator *e, uint32_t reference)
+static int link_reachable(struct estimator *e, uint32_t reference)
 {
 	uint32_t domain = e->rank_domains[reference];
 	int rc;
 
 	e->domains[domain].known = true;
 	e->domains[domain].estimate.reference = reference;
-	rc = push_ways(e, domain);
-	while (!rc && e->way_count) {
-		struct way way = pop_way(e);
+	rc = push_paths(e, domain);
+	while (!rc && e->path_count) {
+		struct path path = pop_path(e);
 
-		if (e->domains[way.to].known)
+		if (e->domains[path.to].known)
 			continue;
-		go_way(e, &way);
-		rc = push_ways(e, way.to);
+		link_domain(e, &path);
+		rc = push_paths(e, path.to);
 	}
 	return rc;
 }
 
 /* Ranks without a link to the reference may still be linked to each other. */
-static int go_all_ways(struct estimator *e)
+static int link_all(struct estimator *e)
 {
-	int rc = go_ways(e, e->out->reference);
+	int rc = link_reachable(e, e->out->reference);
 
 	for (uint32_t i = 0; i < e->work->rank_count && !rc; i++) {
 		const struct domain *domain = &e->domains[e->rank_domains[i]];
 
 		if (domain->sampled && !domain->known)
-			rc = go_ways(e, i);
+			rc = link_reachable(e, i);
 	}
 	return rc;
 }
@@ -419,7 +419,7 @@ static int estimate_ranks(struct estimator *e)
 	if (!rc)
 		rc = make_edges(e);
 	if (!rc)
-		rc = go_all_ways(e);
+		rc = link_all(e);
 	if (!rc)
 		fill_ranks(e);
 	return rc;
@@ -454,7 +454,7 @@ int ts_clock_alignment_new(struct ts_clock_alignment **ret_alignment, const stru
 	free(e.samples);
 	free(e.pairs);
 	free(e.edges);
-	free(e.ways);
+	free(e.paths);
 	if (!rc)
 		*ret_alignment = TS_STEAL(out);
 	return rc;
@@ -480,7 +480,7 @@ int64_t ts_clock_alignment_uncertainty(const struct ts_clock_alignment *clocks, 
 		return 0;
 	if (!a->known || !b->known || a->reference != b->reference)
 		return TS_ABSENT;
-	return TS_MIN(a->uncertainty_ns + b->uncertainty_ns, TIME_LIMIT);
+	return TS_MIN(a->uncertainty_ns + b->uncertainty_ns, UNCERTAINTY_LIMIT);
 }
 
 bool ts_clock_alignment_can_resolve(const struct ts_clock_alignment *clocks, uint32_t rank,

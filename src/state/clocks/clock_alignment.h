@@ -9,7 +9,10 @@
 #include "state/collectives/collectives.h"
 #include "state/work/work.h"
 
-/* Clock of a rank or device relative to the reference (rank 0, or the device's host). */
+/*
+ * Clock of a rank or device relative to the reference: the first rank that shares a collective with
+ * another one, or the device's host.
+ */
 struct ts_clock_estimate {
 	uint32_t rank;
 	uint32_t device;    /* TS_WORK_NONE: the rank's clock */

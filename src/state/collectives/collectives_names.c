@@ -13,10 +13,10 @@
 #define LONGEST 128
 
 /* Parts of kernel names that name the algorithm, protocol or library, not the operation. */
-static const char *const manners[] = { "ring",   "tree",    "ll",           "ll128",
-				       "simple", "collnet", "collnetchain", "collnetdirect",
-				       "nvls",   "chain",   "nvlstree",     "pat",
-				       "direct", "kernel",  "symk",         "symkdevkernel" };
+static const char *const algorithms[] = { "ring",   "tree",    "ll",           "ll128",
+					  "simple", "collnet", "collnetchain", "collnetdirect",
+					  "nvls",   "chain",   "nvlstree",     "pat",
+					  "direct", "kernel",  "symk",         "symkdevkernel" };
 
 static const char *const libraries[] = { "nccl", "rccl", "hccl", "oneccl", "xccl", "mscclpp" };
 
@@ -78,7 +78,7 @@ static void end_word(struct normal *normal, size_t from)
 	if (operation) {
 		memcpy(keyword, operation->keyword, strlen(operation->keyword));
 		normal->length = from + strlen(operation->keyword);
-	} else if (is_one_of(manners, TS_ARRAY_SIZE(manners), keyword, length, false) ||
+	} else if (is_one_of(algorithms, TS_ARRAY_SIZE(algorithms), keyword, length, false) ||
 		   is_one_of(libraries, TS_ARRAY_SIZE(libraries), keyword, length, true)) {
 		normal->length = from;
 	}

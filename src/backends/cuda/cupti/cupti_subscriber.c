@@ -177,7 +177,7 @@ static void context_changed(const struct cupti_resource *resource, bool is_creat
 
 	if (cuda_sampling_is_wanted() && cupti.GetDeviceId &&
 	    !cupti.GetDeviceId(resource->context, &device))
-		cuda_sampling_context(resource->context, device, is_created);
+		cuda_sampling_context(resource->context, is_created);
 }
 
 static void module_changed(const struct cupti_resource *resource, bool is_loaded)

@@ -263,7 +263,7 @@ static int current_device(void)
 	return device;
 }
 
-void cuda_stream_named(void *stream, const char *name)
+static void name_stream(void *stream, const char *name)
 {
 	struct ts_accelerator_queue queue = { .size = sizeof(queue),
 					      .priority = TS_UNKNOWN,
@@ -281,16 +281,15 @@ void cuda_stream_named(void *stream, const char *name)
 
 static void stream_a(void *stream, const char *text)
 {
-	cuda_stream_named(stream, text);
+	name_stream(stream, text);
 }
 
 static void stream_w(void *stream, const wchar_t *text)
 {
 	char buffer[NVTX_TEXT_BYTES];
 
-	cuda_stream_named(
-		stream,
-		nvtx_name_of(NVTX_TEXT_WIDE, (union nvtx_text){ .wide = text }, buffer).text);
+	name_stream(stream,
+		    nvtx_name_of(NVTX_TEXT_WIDE, (union nvtx_text){ .wide = text }, buffer).text);
 }
 
 /* Another way to name a stream or thread; the handle has no other use. */
@@ -306,7 +305,7 @@ static const void *resource_create(const void *domain, const struct nvtx_resourc
 		name_thread((uint32_t)resource->identifier.number, name.text);
 	else if (resource->type == NVTX_RESOURCE_CU_STREAM ||
 		 resource->type == NVTX_RESOURCE_CUDA_STREAM)
-		cuda_stream_named((void *)(uintptr_t)resource->identifier.number, name.text);
+		name_stream((void *)(uintptr_t)resource->identifier.number, name.text);
 	return nvtx_register(&name);
 }
 

@@ -266,11 +266,10 @@ static bool is_on(void)
 	return cuda_sampling_is_wanted() && !cuda_is_forked();
 }
 
-void cuda_sampling_context(void *context, uint32_t device, bool is_created)
+void cuda_sampling_context(void *context, bool is_created)
 {
 	int saved_errno = errno;
 
-	(void)device;
 	if (!is_on())
 		return;
 	cuda_thread.is_ours++;

@@ -268,7 +268,7 @@ static int64_t sum_kept(const char *function, const char *reason)
 
 TS_TEST(samples_become_rows)
 {
-	cuda_sampling_context(&context, 0, true);
+	cuda_sampling_context(&context, true);
 	TS_CHECK_INT(cupti.enabled, 1);
 	TS_CHECK_INT(cupti.period, 14);
 	TS_CHECK_INT(cupti.mode, SAMPLING_CONTINUOUS);
@@ -292,7 +292,7 @@ TS_TEST(samples_become_rows)
 
 TS_TEST(more_than_a_buffer)
 {
-	cuda_sampling_context(&context, 0, true);
+	cuda_sampling_context(&context, true);
 	cupti.left = 2 * SAMPLING_BUFFER_PCS + 5;
 	for (unsigned int tick = 0; tick < 4; tick++)
 		cuda_sampling_drain(false);
@@ -303,9 +303,9 @@ TS_TEST(more_than_a_buffer)
 
 TS_TEST(the_end)
 {
-	cuda_sampling_context(&context, 0, true);
-	cuda_sampling_context(&other_context, 0, true);
-	cuda_sampling_context(&context, 0, false);
+	cuda_sampling_context(&context, true);
+	cuda_sampling_context(&other_context, true);
+	cuda_sampling_context(&context, false);
 	TS_CHECK_INT(cupti.disabled, 1);
 	/* Into the buffer of the configuration. */
 	TS_CHECK_INT(sum_kept("first cubin:0000000000000abc", "long_scoreboard"), 0);
@@ -325,7 +325,7 @@ TS_TEST(the_end)
 TS_TEST(serialized)
 {
 	setting = "12,serialized";
-	cuda_sampling_context(&context, 0, true);
+	cuda_sampling_context(&context, true);
 	TS_CHECK_INT(cupti.mode, SAMPLING_SERIALIZED);
 	TS_CHECK_INT(cupti.period, 12);
 	cupti.left = 1;
@@ -337,7 +337,7 @@ TS_TEST(serialized)
 /* Samples arrive up to a quarter of a second after their launch, perhaps after its window. */
 TS_TEST(windows)
 {
-	cuda_sampling_context(&context, 0, true);
+	cuda_sampling_context(&context, true);
 	is_enabled = 0;
 	cupti.left = 1;
 	cuda_sampling_launched();
@@ -362,7 +362,7 @@ TS_TEST(samples_are_counted_once)
 {
 	const char *function = "first cubin:0000000000000abc";
 
-	cuda_sampling_context(&context, 0, true);
+	cuda_sampling_context(&context, true);
 	cupti.not_issued = 2000;
 	cupti.samples = 2001;
 	for (unsigned int i = 0; i < 2; i++) {
@@ -397,7 +397,7 @@ TS_TEST(settings)
 	}
 	setting = NULL;
 	TS_CHECK(!cuda_sampling_is_wanted());
-	cuda_sampling_context(&context, 0, true);
+	cuda_sampling_context(&context, true);
 	cuda_sampling_drain(true);
 	TS_CHECK_INT(cupti.enabled, 0);
 }
@@ -405,7 +405,7 @@ TS_TEST(settings)
 TS_TEST(refused)
 {
 	cupti.enable_result = SAMPLING_NO_PRIVILEGES;
-	cuda_sampling_context(&context, 0, true);
+	cuda_sampling_context(&context, true);
 	TS_CHECK(strstr(facts[0], "administrators") != NULL);
 	cuda_sampling_drain(true);
 	TS_CHECK_INT(cupti.gets, 0);
@@ -415,13 +415,13 @@ TS_TEST(refused)
 TS_TEST(an_older_cupti)
 {
 	cupti.lacks_worker_sleep = true;
-	cuda_sampling_context(&context, 0, true);
+	cuda_sampling_context(&context, true);
 	TS_CHECK(strstr(facts[0], "\"period\":14") != NULL);
 }
 
 TS_TEST(a_full_buffer_is_lost)
 {
-	cuda_sampling_context(&context, 0, true);
+	cuda_sampling_context(&context, true);
 	cupti.get_result = SAMPLING_OUT_OF_MEMORY;
 	for (unsigned int tick = 0; tick < 4; tick++)
 		cuda_sampling_drain(false);
@@ -431,10 +431,10 @@ TS_TEST(a_full_buffer_is_lost)
 
 TS_TEST(a_forked_child_does_nothing)
 {
-	cuda_sampling_context(&context, 0, true);
+	cuda_sampling_context(&context, true);
 	is_forked = true;
 	cuda_sampling_drain(true);
-	cuda_sampling_context(&context, 0, false);
+	cuda_sampling_context(&context, false);
 	cuda_sampling_module(&context, 1, "c", 1, true);
 	TS_CHECK_INT(cupti.gets, 0);
 	TS_CHECK_INT(cupti.disabled, 0);
@@ -444,7 +444,7 @@ TS_TEST(images)
 {
 	char code[] = "code";
 
-	cuda_sampling_context(&context, 0, true);
+	cuda_sampling_context(&context, true);
 	cuda_sampling_module(&context, 1, code, 4, true);
 	cuda_sampling_module(&context, 2, "other", 5, true);
 	cuda_sampling_module(&other_context, 1, code, 4, true);
@@ -472,7 +472,7 @@ TS_TEST(images)
 
 TS_TEST(images_that_cannot_be_stored)
 {
-	cuda_sampling_context(&context, 0, true);
+	cuda_sampling_context(&context, true);
 	cuda_sampling_module(&context, 1, "code", 4, true);
 	cuda_sampling_module(&context, 2, "other", 5, true);
 	cupti.left = 1;
@@ -489,7 +489,7 @@ TS_TEST(images_have_a_limit)
 	char *large = calloc(1, bytes);
 
 	TS_CHECK(large != NULL);
-	cuda_sampling_context(&context, 0, true);
+	cuda_sampling_context(&context, true);
 	cuda_sampling_module(&context, 1, large, bytes, true);
 	TS_CHECK_INT(lost, 0);
 	cuda_sampling_module(&context, 2, large, bytes, true);
@@ -510,10 +510,10 @@ static void *come_and_go(void *unused)
 
 	(void)unused;
 	for (unsigned int i = 0; i < 500; i++) {
-		cuda_sampling_context(&user_samples, 0, true);
+		cuda_sampling_context(&user_samples, true);
 		cuda_sampling_module(&user_samples, i, "code", 4, true);
 		cuda_sampling_module(&user_samples, i, NULL, 0, false);
-		cuda_sampling_context(&user_samples, 0, false);
+		cuda_sampling_context(&user_samples, false);
 	}
 	return NULL;
 }
