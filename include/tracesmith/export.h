@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Exports traces to the formats of other tools. To add one: a file src/export/<format>/ with a
- * const struct ts_exporter, and a line in the table of src/export/export.c.
+ * Exports traces to the formats of other tools. To add one: a folder src/export/<format>/ with
+ * an export function, and a row in the table of src/export/export.c.
  */
 #ifndef TRACESMITH_EXPORT_H
 #define TRACESMITH_EXPORT_H
@@ -57,7 +57,7 @@ struct ts_exporter {
 	const char *name;
 	const char *doc;
 	unsigned int takes; /* flags that have an effect */
-	/* Writes the entire trace to fd, in bounded memory. */
+	/* Writes the entire trace to fd. Only dot needs memory that grows with the trace. */
 	int (*run)(struct ts_reader *reader, int fd, const struct ts_export_options *options,
 		   struct ts_error *err);
 };

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Advice: findings in plain words, each with the time that it could save, its evidence and the
- * analysis that shows it. Each check is a function in the table of advice.c. It looks for one
- * problem and adds nothing without evidence.
+ * analysis that shows it. Each check is a function in the table of advice.c that adds findings,
+ * none without evidence.
  *
  * To add a check, write a function of type ts_advice_check in one of advice_*.c, declare it below
  * and add it to the table. Savings are of a rank's wall time, the mean over all ranks.

@@ -28,8 +28,8 @@ struct ts_hash_stream {
 	uint64_t lanes[8];
 	uint64_t bytes; /* total */
 	/*
-	 * Room ahead of `held`, then the newest bytes, which are held back because the end is
-	 * hashed differently.
+	 * The last stripe of the block before `held`, then the newest bytes: the end is hashed
+	 * differently and may need both.
 	 */
 	uint8_t before[TS_HASH_STRIPE_BYTES];
 	uint8_t held[TS_HASH_BLOCK_BYTES];

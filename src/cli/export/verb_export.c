@@ -300,7 +300,7 @@ static int export_to_file(struct export *export, struct ts_reader *reader,
 	return rc;
 }
 
-/* Texts stand where they are used. */
+/* Texts are written in the rows that use them. */
 static bool is_for_folder(const struct ts_reader *reader, unsigned int id)
 {
 	const struct ts_table_info *table = ts_table_info(id);

@@ -6,7 +6,7 @@
  *	chrome_tracks.c        pid and tid of threads and streams
  *	chrome_export_event.c  rows as events
  *	chrome_async.c         order of async begins and ends
- *	chrome_array.c         exporter of the plain array; uses the first two
+ *	chrome_array.c         exporter of the plain array; uses the first three
  *	stack_timeline.c       exporter of sampled stacks over time; uses all but the array
  */
 #ifndef TS_EXPORT_CHROME_CHROME_EXPORT_H

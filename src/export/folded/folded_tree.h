@@ -13,7 +13,7 @@
 #include "base/text.h"
 #include "trace/stack_lists.h"
 
-/* No node: out of memory. All functions below accept it as a node and return it. */
+/* No node: out of memory. Functions that return a node accept it and return it. */
 #define TS_FOLDED_NONE UINT32_MAX
 
 /* A step of a line: node 0 is the root. */

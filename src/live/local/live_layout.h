@@ -193,6 +193,7 @@ struct ts_live_ring {
 	char consumed_name[16];
 	uint64_t consumed_check; /* ts_live_consumed_check() */
 	uint8_t reserved_1[16];
+	/* Written by the target. */
 	struct ts_live_oldest slot_1;
 	uint8_t reserved_2[24];
 };

@@ -1,8 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/*
- * Internal to python_objects.c, python_dict.c, python_thread_names.c, asyncio_tasks.c, repr.c and
- * python_locals.c.
- */
+/* Objects of a Python process: what the files of src/python that read them share. */
 #ifndef TS_PYTHON_LOCAL_PYTHON_OBJECTS_INTERNAL_H
 #define TS_PYTHON_LOCAL_PYTHON_OBJECTS_INTERNAL_H
 

@@ -7,7 +7,7 @@
 #include "python/local/python_objects_internal.h"
 
 #define MAX_ENTRIES (1u << 20)  /* entries examined, including deleted ones */
-#define MAX_SEARCHED (1u << 16) /* for one key: each is read alone */
+#define MAX_SEARCHED (1u << 16) /* entries per lookup */
 #define AT_ONCE 64u             /* entries per read */
 #define KEY_BYTES 64u           /* longest key that can be looked up */
 

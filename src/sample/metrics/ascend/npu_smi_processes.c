@@ -102,7 +102,7 @@ bool npu_parse_process(struct npu_parser *parser)
 	    !parse_number_or_none(parser->cells[count - 1], INT32_MAX, &process.inner_pid))
 		return false;
 	found = find_chip(parser->info, npu, chip);
-	if (!found) { /* separates the two tables */
+	if (!found) { /* a row of a chip that the first table does not have */
 		parser->info->is_incomplete = true;
 		return true;
 	}

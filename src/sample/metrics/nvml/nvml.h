@@ -132,7 +132,7 @@ struct nvml {
 bool nvml_gpu_open(struct nvml *nvml, struct nvml_gpu *gpu, uint32_t index);
 void nvml_gpu_announce(struct nvml *nvml, struct nvml_gpu *gpu);
 bool nvml_wants(const struct nvml *nvml, const struct nvml_gpu *gpu, enum nvml_value value);
-/* Marks a value as unavailable. */
+/* Has the library said that this device does not have the value? */
 bool nvml_lacks(const struct nvml_gpu *gpu, enum nvml_value value);
 /*
  * True for NVML_OK. Otherwise records what the code means for the value, the device and the

@@ -1,8 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * NVML (libnvidia-ml.so.1), as far as it is used here: needs no NVIDIA header to build, and only
- * the marked functions to run. Layouts are those of 64-bit Linux, checked at the end. Names are
- * ours; the library's name is in the comment.
+ * NVML (libnvidia-ml.so.1), as far as it is used here: needs no NVIDIA header to build. Layouts are
+ * those of 64-bit Linux, checked at the end. Names are ours; the library's name is beside each.
  */
 #ifndef TS_SAMPLE_METRICS_NVML_NVML_API_H
 #define TS_SAMPLE_METRICS_NVML_NVML_API_H
