@@ -373,16 +373,32 @@ static int attach_switched(struct ts_recorder *recorder, struct ts_target *targe
 	return rc;
 }
 
+/*
+ * A program that was started with these settings follows its steps from the first one, and may have
+ * closed its window before the recorder sees it.
+ */
+static bool has_step_settings(const struct ts_recorder *recorder, const struct ts_target *target)
+{
+	const struct ts_live_control *control = ts_area_control(target->area);
+	const struct ts_window_spec *spec = &recorder->options.window;
+
+	return target->of_session && control->max_steps == recorder->options.max_steps &&
+	       (spec->kind != TS_WINDOW_STEPS || control->step_close == spec->last);
+}
+
 int ts_windows_attach(struct ts_recorder *recorder, struct ts_target *target, bool known,
 		      struct ts_error *err)
 {
 	const struct ts_window_spec *spec = &recorder->options.window;
+	bool has_steps = has_step_settings(recorder, target);
 	int rc = TS_OK;
 
 	TS_TARGET_SET(target, max_steps, recorder->options.max_steps);
 	if (spec->kind == TS_WINDOW_STEPS) {
-		TS_TARGET_SET(target, step_close, spec->last);
-		TS_TARGET_SET(target, step_open, spec->first);
+		if (!has_steps) {
+			TS_TARGET_SET(target, step_close, spec->last);
+			TS_TARGET_SET(target, step_open, spec->first);
+		}
 		if (!target->of_session)
 			TS_TARGET_SET(target, enabled, 0);
 	} else if (spec->kind == TS_WINDOW_BACKEND) {
@@ -390,7 +406,7 @@ int ts_windows_attach(struct ts_recorder *recorder, struct ts_target *target, bo
 	} else if (spec->kind == TS_WINDOW_ALWAYS) {
 		target->implied = true;
 		/* A window that the target closed after max_steps stays closed. */
-		if (!recorder->limited && (!known || !recorder->options.max_steps))
+		if (!recorder->limited && !(recorder->options.max_steps && (known || has_steps)))
 			TS_TARGET_SET(target, enabled, TS_LIVE_ENABLED);
 	} else {
 		rc = attach_switched(recorder, target, known, err);
