@@ -14,4 +14,7 @@ int64_t ts_clock_monotonic_ns(void);
 /* Since 1970-01-01 UTC. */
 int64_t ts_clock_realtime_ns(void);
 
+/* Processor time of the calling thread. */
+int64_t ts_clock_thread_cpu_ns(void);
+
 #endif

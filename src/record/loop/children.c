@@ -323,12 +323,12 @@ int ts_children_scan(struct ts_recorder *recorder, struct ts_error *err)
 	if (!recorder->child_count)
 		return TS_OK;
 	if (recorder->now_ns >= recorder->scan_ns) {
-		int64_t began = ts_clock_monotonic_ns();
+		int64_t began = ts_clock_thread_cpu_ns();
 		int64_t pause;
 
 		forget_gone(recorder);
 		walk_tree(recorder);
-		pause = (ts_clock_monotonic_ns() - began) * SCAN_SHARE;
+		pause = (ts_clock_thread_cpu_ns() - began) * SCAN_SHARE;
 		pause = TS_MAX(SCAN_NS, TS_MIN(pause, SCAN_GREATEST_NS));
 		recorder->scan_ns = recorder->now_ns + pause;
 	}

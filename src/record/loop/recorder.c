@@ -276,14 +276,6 @@ static void collect_wakeups(struct ts_recorder *recorder)
 	}
 }
 
-static int64_t thread_cpu_ns(void)
-{
-	struct timespec now = { 0 };
-
-	clock_gettime(CLOCK_THREAD_CPUTIME_ID, &now);
-	return (int64_t)now.tv_sec * TS_NS_PER_S + now.tv_nsec;
-}
-
 static bool others_run(const struct ts_recorder *recorder, const struct ts_target *besides)
 {
 	for (size_t i = 0; i < recorder->target_count; i++) {
@@ -489,7 +481,7 @@ static int take_all(struct ts_recorder *recorder, struct ts_error *err)
 	/* Woken for another reason (an exec, a check of children): not time to drain yet. */
 	if (recorder->now_ns < recorder->take_ns && !recorder->finishing)
 		return TS_OK;
-	began = thread_cpu_ns();
+	began = ts_clock_thread_cpu_ns();
 	recorder->fill = 0;
 	for (size_t i = 0; i < recorder->target_count; i++) {
 		struct ts_target *target = recorder->targets[i];
@@ -503,7 +495,7 @@ static int take_all(struct ts_recorder *recorder, struct ts_error *err)
 			return rc;
 	}
 	ts_targets_sweep(recorder);
-	recorder->take_cost_ns = thread_cpu_ns() - began;
+	recorder->take_cost_ns = ts_clock_thread_cpu_ns() - began;
 	adapt_wait(recorder);
 	recorder->take_ns = next_take(recorder);
 	return TS_OK;

@@ -3,7 +3,6 @@
 #include "sample/metrics/query_pacing.h"
 
 #include <assert.h>
-#include <time.h>
 
 #include "base/memory.h"
 
@@ -117,13 +116,4 @@ void ts_query_pacing_add_cost(struct ts_query_pacing *pace, unsigned int reading
 		*mean = cost;
 	else
 		*mean += (TS_MIN(cost, *mean * OUTLIER) - *mean) / SMOOTHING;
-}
-
-int64_t ts_query_pacing_clock_ns(void)
-{
-	struct timespec time;
-
-	if (clock_gettime(CLOCK_THREAD_CPUTIME_ID, &time))
-		return 0;
-	return (int64_t)time.tv_sec * SECOND_NS + time.tv_nsec;
 }

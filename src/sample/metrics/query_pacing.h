@@ -45,7 +45,4 @@ bool ts_query_pacing_is_due(const struct ts_query_pacing *pace, unsigned int rea
 /* Adds the measured cost of one query. */
 void ts_query_pacing_add_cost(struct ts_query_pacing *pace, unsigned int reading, int64_t cost_ns);
 
-/* CPU time of the calling thread. */
-int64_t ts_query_pacing_clock_ns(void);
-
 #endif

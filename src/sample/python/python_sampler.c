@@ -61,14 +61,6 @@ static bool is_closing(struct ts_python_sampler *sampler)
 	return __atomic_load_n(&sampler->closing, __ATOMIC_ACQUIRE);
 }
 
-static int64_t thread_cpu_ns(void)
-{
-	struct timespec now = { 0 };
-
-	clock_gettime(CLOCK_THREAD_CPUTIME_ID, &now);
-	return (int64_t)now.tv_sec * NS_PER_S + now.tv_nsec;
-}
-
 /* ---- deadlines ---- */
 
 /* Uniform from 0, below a limit. */
@@ -150,7 +142,7 @@ static bool wait_for_turn(struct ts_python_sampler *sampler)
 
 static void renew_allowance(struct ts_python_sampler *sampler, int64_t now_ns)
 {
-	int64_t cpu_ns = thread_cpu_ns();
+	int64_t cpu_ns = ts_clock_thread_cpu_ns();
 	unsigned int percent = sampler->sampling.options.cpu_percent;
 
 	sampler->allowance_ns += (now_ns - sampler->allowed_ns) * percent / 100;

@@ -157,7 +157,7 @@ static int64_t sample_gpu(struct amd *amd, struct amd_gpu *gpu, int64_t clock_ns
 		if (!ts_query_pacing_is_due(&amd->pace, i, &gpu->last_ns[i]))
 			continue;
 		readers[i](amd, gpu);
-		end_ns = ts_query_pacing_clock_ns();
+		end_ns = ts_clock_thread_cpu_ns();
 		ts_query_pacing_add_cost(&amd->pace, i, end_ns - clock_ns);
 		clock_ns = end_ns;
 	}
@@ -176,7 +176,7 @@ static unsigned int count_live(const struct amd *amd)
 static int sample(void *state, const struct ts_metrics_sink *sink)
 {
 	struct amd *amd = state;
-	int64_t clock_ns = ts_query_pacing_clock_ns();
+	int64_t clock_ns = ts_clock_thread_cpu_ns();
 
 	amd->sink = sink;
 	ts_query_pacing_begin(&amd->pace, ts_clock_monotonic_ns(), count_live(amd));

@@ -8,9 +8,9 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <time.h>
 #include <unistd.h>
 
+#include "base/clock.h"
 #include "base/procfs_parse.h"
 #include "sample/metrics/host/host_metrics.h"
 #include "sample/metrics/host/io_totals.h"
@@ -93,22 +93,14 @@ static void report_missing(struct system_file *file, int error, const struct ts_
 	sink->message(sink->context, text);
 }
 
-static int64_t thread_cpu_ns(void)
-{
-	struct timespec now;
-
-	clock_gettime(CLOCK_THREAD_CPUTIME_ID, &now);
-	return now.tv_sec * INT64_C(1000000000) + now.tv_nsec;
-}
-
 static int read_timed(struct system_file *file, struct ts_text *text,
 		      const struct ts_metrics_sink *sink)
 {
-	int64_t begin_ns = thread_cpu_ns(), took_ns;
+	int64_t begin_ns = ts_clock_thread_cpu_ns(), took_ns;
 	int error = ts_procfs_file_read(&file->kept, AT_FDCWD, text);
 	char message[256];
 
-	took_ns = thread_cpu_ns() - begin_ns;
+	took_ns = ts_clock_thread_cpu_ns() - begin_ns;
 	if (file->reads == 0 || took_ns < file->least_ns)
 		file->least_ns = took_ns;
 	if (error || ++file->reads < TIMED_READS || file->least_ns <= SHARE_NS)

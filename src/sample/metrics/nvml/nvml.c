@@ -279,7 +279,7 @@ static int64_t sample_gpu(struct nvml *nvml, struct nvml_gpu *gpu, int64_t clock
 		if (!ts_query_pacing_is_due(&nvml->pace, i, &gpu->last_ns[i]))
 			continue;
 		readers[i](nvml, gpu);
-		end_ns = ts_query_pacing_clock_ns();
+		end_ns = ts_clock_thread_cpu_ns();
 		ts_query_pacing_add_cost(&nvml->pace, i, end_ns - clock_ns);
 		clock_ns = end_ns;
 	}
@@ -289,7 +289,7 @@ static int64_t sample_gpu(struct nvml *nvml, struct nvml_gpu *gpu, int64_t clock
 static int sample(void *state, const struct ts_metrics_sink *sink)
 {
 	struct nvml *nvml = state;
-	int64_t clock_ns = ts_query_pacing_clock_ns();
+	int64_t clock_ns = ts_clock_thread_cpu_ns();
 
 	nvml->sink = sink;
 	nvml->now_ns = ts_clock_monotonic_ns();
