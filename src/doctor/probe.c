@@ -50,6 +50,7 @@ struct run {
 	int64_t begun_ns;
 	size_t got; /* bytes received, including those beyond `answer` */
 	bool is_killed;
+	int64_t killed_ns;
 	struct answer answer;
 };
 
@@ -216,6 +217,7 @@ static void kill_run(struct run *run)
 	kill(-run->pid, SIGKILL);
 	kill(run->pid, SIGKILL);
 	run->is_killed = true;
+	run->killed_ns = ts_clock_monotonic_ns();
 }
 
 static void look(struct run *run, int64_t now_ns, int64_t limit_ns)
@@ -231,7 +233,7 @@ static void look(struct run *run, int64_t now_ns, int64_t limit_ns)
 		kill_run(run);
 		return;
 	}
-	if (ended == 0 && now_ns - run->begun_ns < limit_ns + REAP_NS)
+	if (ended == 0 && now_ns - run->killed_ns < REAP_NS)
 		return;
 	/* Processes that it left in its group. */
 	kill(-run->pid, SIGKILL);
