@@ -11,6 +11,7 @@
 #include "base/process.h"
 #include "python/reader/python_reader_internal.h"
 
+#define MAX_READS 4u                 /* of all threads, in one sweep */
 #define MAX_ATTEMPTS 8u              /* at one thread, in one sweep */
 #define CLOSE_NS INT64_C(2000000)    /* between two sweeps */
 #define LATE_NS INT64_C(1000000)     /* the reader was interrupted */
@@ -724,7 +725,7 @@ static bool was_interrupted(const struct ts_python_reader *python, int64_t took_
 	return took_ns > LATE_NS && took_ns * (int64_t)(counts->sweeps + 1) > 4 * counts->read_ns;
 }
 
-/* The one read of a sweep; once more if its time would be uncertain. */
+/* The one read of a sweep; again if its time would be uncertain. */
 static int read_all(struct ts_python_reader *python, int64_t *ret_start_ns, int64_t *ret_end_ns,
 		    struct ts_error *err)
 {
@@ -741,7 +742,7 @@ static int read_all(struct ts_python_reader *python, int64_t *ret_start_ns, int6
 		if (status)
 			return status;
 		*ret_end_ns = ts_clock_monotonic_ns();
-	} while (was_interrupted(python, *ret_end_ns - *ret_start_ns) && !attempts++);
+	} while (was_interrupted(python, *ret_end_ns - *ret_start_ns) && ++attempts < MAX_READS);
 	return TS_OK;
 }
 
