@@ -30,7 +30,7 @@ for program in "agent_odd unseen" "agent_fork tree" "agent_threads ends"; do
 	rm -rf "$TRACESMITH_LIVE_DIR" t.sbt*
 	# shellcheck disable=SC2086 # two words
 	TRACESMITH_OUT=t.sbt TRACESMITH_RECORDER=$TRACESMITH "$targets/"$program >counts || fail "$program: exit code $?"
-	for ((i = 0; i < 4000; i++)); do [ -e t.sbt.journal ] || break; sleep 0.05; done
+	for ((i = 0; i < 4000; i++)); do [ ! -s t.sbt ] || [ -e t.sbt.journal ] || break; sleep 0.05; done
 	accounts "TRACESMITH_OUT, $program"
 done
 

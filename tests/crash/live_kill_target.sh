@@ -102,8 +102,8 @@ kill_attached() {
 	local program=$!
 	await_begin
 	"$TRACESMITH" record -q -o t.sbt -p $program >recorder.log 2>&1 &
-	local recorder=$!
-	wait_until 120 test -e t.sbt.journal || fail "record -p $program: no journal: $(cat recorder.log)"
+	local recorder
+	await_recorder
 	nap_ms "$(random 120)"
 	kill_hard $program
 	reap $recorder

@@ -65,7 +65,8 @@ nap_ms $((200 + $(random 200)))
 kill_hard $recorder
 reap $recorder
 journals=(t.*.sbt.journal)
-expect 0 record -q --resume "${journals[0]%.journal}"
+# Without a journal the recording was complete before the kill.
+[ ! -e "${journals[0]}" ] || expect 0 record -q --resume "${journals[0]%.journal}"
 await_done
 files=(t.*.sbt)
 check "rotation, recorder killed" "${files[0]}" "${files[@]:1}" --all-done --some-stored

@@ -17,7 +17,7 @@ check "its own recorder" t.sbt --all-done --some-stored
 
 # Descriptors, directory, session and environment of the recorder.
 fresh
-TRACESMITH_OUT=t.sbt "$emitter" --oracle "$oracle" --rate 1000 --seconds 3 > >(cat >piped.log) 2>&1 &
+TRACESMITH_OUT=t.sbt "$emitter" --oracle "$oracle" --rate 1000 --seconds 0.5 --linger 600 > >(cat >piped.log) 2>&1 &
 program=$!
 await_begin
 await_recorder
@@ -35,6 +35,8 @@ session=$(cut -d')' -f2- /proc/"$recorder"/stat | awk '{print $4}')
 tr '\0' '\n' </proc/"$recorder"/environ >environment
 ! grep -qE '^(LD_PRELOAD|TRACESMITH_OUT|TRACESMITH_AGENT)=' environment ||
 	fail "the recorder has the program's environment"
+await_done
+kill_hard $program
 reap $program
 await_finished t.sbt
 check "with a pipe" t.sbt --all-done --some-stored
@@ -65,7 +67,7 @@ check "Ctrl-C of record" t.sbt --some-stored
 # JSON: a plain array of events with exactly these members.
 fresh
 FERRUM_TRACE_OUT=t.json "$emitter" --oracle "$oracle" --mode mixed --rate 5000 --seconds 0.3 >log 2>&1 || fail "the program failed"
-json_is_finished() { [ -e t.json ] && [ ! -e t.json.sbt.journal ]; }
+json_is_finished() { [ -e t.json ] && [ ! -e t.json.sbt ]; }
 wait_until 120 json_is_finished || fail "t.json is missing: $(ls)"
 check_json t.json
 
@@ -86,10 +88,14 @@ check "flush, and more" t.sbt --all-done --some-stored
 
 # Two programs, one output: one trace of both.
 fresh
-TRACESMITH_OUT=t.sbt "$emitter" --oracle "$oracle.1" --rate 20000 --seconds 0.5 >log 2>&1 &
+rm -f "$live/gate"
+TRACESMITH_OUT=t.sbt "$emitter" --oracle "$oracle.1" --rate 20000 --seconds 0.2 --flush --gate "$live/gate" >log 2>&1 &
 first=$!
-TRACESMITH_OUT=t.sbt "$emitter" --oracle "$oracle.2" --first 1 --rate 20000 --seconds 0.7 >log 2>&1 &
+TRACESMITH_OUT=t.sbt "$emitter" --oracle "$oracle.2" --first 1 --rate 20000 --seconds 0.3 --flush --gate "$live/gate" >log 2>&1 &
 second=$!
+oracle=$oracle.1 await_begin
+oracle=$oracle.2 await_begin
+touch "$live/gate"
 reap $first
 reap $second
 await_finished t.sbt
@@ -102,13 +108,15 @@ fresh
 : >t.sbt
 exec 9<t.sbt
 flock -x 9
-TRACESMITH_OUT=t.sbt "$emitter" --oracle "$oracle" --rate 20000 --seconds 0.5 >log 2>&1 9<&- &
+rm -f "$live/gate"
+TRACESMITH_OUT=t.sbt "$emitter" --oracle "$oracle" --rate 20000 --seconds 0.3 --flush --gate "$live/gate" >log 2>&1 9<&- &
 program=$!
 await_begin
 [ ! -s t.sbt ] || fail "a recorder works on what another holds"
 exec 9<&-
+touch "$live/gate"
 reap $program
-[ -s t.sbt ] || fail "a program whose output was in use at first was not recorded"
+wait_until 120 test -s t.sbt || fail "a program whose output was in use at first was not recorded"
 await_finished t.sbt
 check "held at first" t.sbt --all-done --some-stored
 

@@ -82,7 +82,7 @@ is_gone() { # pid
 
 # The trace is finished and no recorder uses it any more.
 is_finished() { # trace
-	[ -e "$1" ] && [ ! -e "$1.journal" ] && flock -n -x "$1" true
+	[ -s "$1" ] && [ ! -e "$1.journal" ] && flock -n -x "$1" true
 }
 
 await_begin() { wait_until 120 has_begun "$@" || fail "the program emits nothing: $(tail -n 5 log 2>/dev/null)"; }

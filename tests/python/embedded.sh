@@ -32,6 +32,8 @@ cc -o embedded embedded.c $($config --cflags) $($config --ldflags --embed) -Wl,-
 start_python ./embedded
 await_stack "any(functions(thread)[-3:] == ['inner', 'outer', '<module>'] for thread in threads)"
 stack_holds "any(thread['main'] for thread in threads)" || fail "which thread is the main one? $(cat "$work/stack.json")"
-start_recording t.sbt --duration 500ms
+start_recording t.sbt
+await_samples t.sbt
+stop_python "$pid"
 end_recording
 trace_holds t.sbt "any(functions(sample)[-3:] == ['inner', 'outer', '<module>'] for sample in samples)"

@@ -53,7 +53,7 @@ before=$(samples_of recovered.sbt | wc -l)
 "$TRACESMITH" record -q --resume t.sbt --backends python --python-interval 0.002 2>"$work/record.err" &
 recorder=$!
 remember $recorder
-await_samples t.sbt
+await "samples of the second recorder" has_samples t.sbt $((before + 20))
 touch end
 end_recording
 trace_holds t.sbt "len(samples) > $before"

@@ -28,10 +28,11 @@ start_python "$python" threads.py
 await_stack "sum('leaf' in functions(thread) for thread in threads) == 500"
 stack_holds "len({thread['name'] for thread in threads if 'leaf' in functions(thread)}) == 500" || fail "names of 500 threads: $(head -c 500 "$work/stack.json")"
 stack_holds "len({thread['tid'] for thread in threads}) == 501 or None in {thread['tid'] for thread in threads}" || fail "tids of 500 threads"
-start_recording t.sbt --duration 1s
+start_recording t.sbt
+await "two sweeps" has_samples t.sbt 1100
+stop_python "$pid"
 end_recording
 trace_holds t.sbt "len({sample['tid'] for sample in samples if 'leaf' in functions(sample)}) == 500"
-stop_python "$pid"
 
 # ---- 5,000 deep ----
 cat >deep.py <<'PY'
@@ -59,11 +60,12 @@ thread.join()
 PY
 start_python "$python" deep.py
 await_stack "any(functions(thread).count('descend') == 5001 and 'begin' in functions(thread) for thread in threads)"
-start_recording t.sbt --duration 1s
+start_recording t.sbt
+await_samples t.sbt
+stop_python "$pid"
 end_recording
 # Too many to store: the outermost, the innermost, and the number omitted in between.
 trace_holds t.sbt "any('begin' in functions(sample) and 1000 < functions(sample).count('descend') <= 5001 for sample in samples)"
-stop_python "$pid"
 
 # ---- children that come and go ----
 cat >storm.py <<'PY'
@@ -88,12 +90,14 @@ while not os.path.exists("enough"):
     for pid in pids:
         os.waitpid(pid, 0)
 PY
+has_samples_of() { # trace, processes
+	count_samples "$1" >/dev/null
+	[ "$(samples_of "$work/copy/good.sbt" 2>/dev/null | grep -o '"pid":[0-9]*' | sort -u | wc -l)" -ge "$2" ]
+}
 rm -f enough
 start_python "$python" storm.py
 start_recording t.sbt
-await_samples t.sbt
-await_samples t.sbt
-await_samples t.sbt
+await "samples of children" has_samples_of t.sbt 5
 touch enough
 await "the storm to end" is_gone "$pid"
 end_recording
@@ -141,10 +145,11 @@ for thread in "${forks[@]}"; do
 	await_stack "[functions(thread)[0] for thread in threads] == ['child']"
 	stack_holds "[(thread['tid'], thread['main']) for thread in threads] == [($pid, True)]" ||
 		fail "a child forked in $thread: $(head -c 2000 "$work/stack.json")"
-	start_recording t.sbt --duration 1s
+	start_recording t.sbt
+	await_samples t.sbt
+	stop_python "$pid"
 	end_recording
 	trace_holds t.sbt "samples and all(sample['tid'] == sample['pid'] and 'child' in functions(sample) for sample in samples)"
-	stop_python "$pid"
 done
 
 # ---- several interpreters ----

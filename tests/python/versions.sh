@@ -37,8 +37,8 @@ check_stacks() { # name, parts, command...
 	local name=$1 parts=$2 code=0
 	shift 2
 	folder_for "$@"
-	start_python "$@" "$inside/oracle.py" --log "$inside/log.json" --seconds "$seconds" --hold "$hold" ${parts:+--parts "$parts"}
-	if ! "$sweeps" "$pid" --stacks ${full:+--moved $((least + 100))} --interval-us "$interval_us" >"$work/stacks" 2>"$work/sweeps.err"; then
+	start_python "$@" "$inside/oracle.py" --log "$inside/log.json" --seconds 1000 --hold "$hold" ${parts:+--parts "$parts"}
+	if ! "$sweeps" "$pid" --stacks --seconds "$seconds" ${full:+--moved $((least + 100))} --interval-us "$interval_us" >"$work/stacks" 2>"$work/sweeps.err"; then
 		echo "$name: $(cat "$work/sweeps.err")"
 		code=1
 	fi

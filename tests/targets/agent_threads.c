@@ -213,9 +213,10 @@ static void run_jumps(void)
 	volatile int jumps = 0; /* each leaves an emit, or the code between two */
 
 	sigaction(SIGALRM, &action, NULL);
-	setitimer(ITIMER_REAL, &often, NULL);
 	if (sigsetjmp(back, 1))
 		jumps++;
+	else
+		setitimer(ITIMER_REAL, &often, NULL);
 	while (jumps < 300) /* not counted: the interrupted event may be stored or not */
 		TS_INSTANT("jumped", "count", TS_INT("n", jumps));
 	setitimer(ITIMER_REAL, &never, NULL);

@@ -542,8 +542,12 @@ static void become_daemon(void)
 	if (fork())
 		_exit(0);
 	setsid();
-	if (fork())
+	if (fork()) {
+		/* A recorder waits half a second for the first event of a process left behind. */
+		while (!__atomic_load_n(&slots[0].returned, __ATOMIC_ACQUIRE))
+			sleep_ns(SECOND_NS / 1000);
 		_exit(0);
+	}
 }
 
 int main(int argc, char **argv)

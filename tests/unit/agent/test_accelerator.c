@@ -410,7 +410,7 @@ TS_TEST(all_are_stored_or_counted)
 TS_TEST(ticks_are_as_long_as_the_clock_says)
 {
 	struct timespec pause = { 0, 20000000 };
-	uint64_t from = ts_now(), from_ns = ts_counter_monotonic_ns(), to, to_ns;
+	uint64_t from_ns = ts_counter_monotonic_ns(), from = ts_now(), to, to_ns;
 	int64_t ns;
 
 	TS_CHECK_INT(ts_ticks_ns(0), 0);

@@ -302,6 +302,7 @@ TS_TEST(a_blob_larger_than_the_ring_arrives_whole)
 	TS_CHECK(content && got);
 	for (unsigned int i = 0; i < BLOB_BYTES; i++)
 		content[i] = (unsigned char)(i * 2654435761u >> 24);
+	agent_channel_patience_ns = INT64_C(60000000000);
 	agent_begin(SMALL);
 	start_taker(&taker, 100000);
 	TS_CHECK(ts_replay_lock());
@@ -375,6 +376,7 @@ TS_TEST(threads_write_one_stream)
 	const uint64_t *at;
 	uint64_t sequence = 0, blob = 0, left = 0, serials = 0;
 
+	agent_channel_patience_ns = INT64_C(60000000000);
 	agent_begin(SMALL);
 	start_taker(&taker, 100000);
 	for (uintptr_t i = 0; i < GIVERS; i++)
@@ -498,7 +500,7 @@ TS_TEST(a_reader_that_cannot_store_breaks_it)
 	uint32_t stops = 0;
 	pthread_t thread;
 
-	agent_channel_patience_ns = 100000000;
+	agent_channel_patience_ns = INT64_C(2000000000);
 	agent_begin(SMALL);
 	agent_beat(0);
 	TS_CHECK_INT(pthread_create(&thread, NULL, beat_only, &stops), 0);
@@ -579,7 +581,7 @@ TS_TEST(slow_is_not_absent)
 	static char content[1 << 20];
 	struct taker taker;
 
-	agent_channel_patience_ns = INT64_C(2000000000);
+	agent_channel_patience_ns = INT64_C(60000000000);
 	agent_begin(SMALL);
 	start_taker(&taker, 10000000);
 	TS_CHECK(ts_replay_lock());

@@ -354,8 +354,9 @@ TS_TEST(a_program_that_starts_and_executes_another)
 	const struct ts_python_sampler_options options = { 0 };
 	const char *argv[] = {
 		"sh", "-c",
-		"sleep 0.2; exec python3 -u -c 'import time, os, sys\n"
-		"def the_first(): time.sleep(0.7)\n"
+		"sleep 0.2; exec python3 -u -c 'import os, signal\n"
+		"signal.pthread_sigmask(signal.SIG_BLOCK, [signal.SIGUSR1])\n"
+		"def the_first(): signal.sigwait([signal.SIGUSR1])\n"
 		"the_first()\n"
 		"os.execvp(\"python3\", [\"python3\", \"-u\", \"-c\", \"import time\\ndef the_second():\\n  time.sleep(100)\\nthe_second()\"])'",
 		NULL
@@ -368,6 +369,7 @@ TS_TEST(a_program_that_starts_and_executes_another)
 	sampler = open_sampler(&options);
 	watch(sampler, &program, INTERVAL_NS);
 	AWAIT(has(seen.functions, "the_first"));
+	kill(program.pid, SIGUSR1);
 	AWAIT(has(seen.functions, "the_second"));
 	ts_python_sampler_close(sampler);
 	TS_CHECK_INT(seen.closed, 2);
