@@ -12,6 +12,7 @@ export PATH=$PWD/bin:$PATH FAKE_TABLE=$PWD/table FAKE_NPU_SMI=print
 sleep 1000 &
 program=$!
 trap 'kill $program' EXIT
+until grep -qx sleep /proc/$program/comm; do sleep 0.05; done
 cat >table <<END
 +--+
 | npu-smi 23.0.0 Version: 23.0.0 |

@@ -44,8 +44,14 @@ done
 "$TRACESMITH" verify t.sbt
 
 echo "== not Python"
-sleep 0.5 &
-"$TRACESMITH" sniff -p $! -o none.sbt 2>&1 | numbers
+sleep 1000 &
+other=$!
+"$TRACESMITH" sniff -p $other -o none.sbt 2>none.txt &
+sniffer=$!
+await [ -e none.sbt ]
+kill $other
+wait $sniffer
+numbers <none.txt
 rows none.sbt --table sample
 
 echo "== no operand"

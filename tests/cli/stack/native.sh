@@ -58,6 +58,9 @@ PY
 start spins spin.py
 runs() { "$TRACESMITH" stack --json $program | grep -q '"running":true'; }
 await runs
-"$TRACESMITH" stack --native --json $program | python3 shape.py
+# Its registers can be read only while it gets a processor.
+spins() { "$TRACESMITH" stack --native --json $program | python3 shape.py >spin.txt && grep -q ' None ' spin.txt; }
+await spins
+cat spin.txt
 # It keeps running, and nothing traces it.
 grep TracerPid /proc/$program/status | cut -f 2

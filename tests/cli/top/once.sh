@@ -50,6 +50,7 @@ print(0 <= s["cpu_percent"] <= 100, 0 < s["memory_used_bytes"] < s["memory_bytes
 # Selecting another process lists only that one.
 sleep 600 &
 other=$!
+await grep -qx sleep /proc/$other/comm
 top_json '
 print(sorted(row["name"] for row in p.values()), [key for key in top["processes"][0] if key.startswith("events")], top["processes"][0]["recording"])' --once -p $other
 "$TRACESMITH" top --once -d 0.1 -p $other | tail -n +5 | grep -v '^$\|^note' | sed -E -e "s/$other/PID/" -e 's/^ +//' -e 's/[0-9.]+[KMG]|[0-9]+:[0-9.]+|0\.[0-9]/N/g' -e "s/ $(id -un) / USER /" -e 's/ +/ /g'
@@ -116,6 +117,7 @@ export RECORDER=$recorder
 program=$(pgrep -P $recorder launch_emit)
 export TARGET=$program
 await listed "$program"
+await has_recorder "$program"
 top_json '
 row = p[int(os.environ["TARGET"])]
 print(row["recording"], row["recorder_pid"] == int(os.environ["RECORDER"]), row["events"], row["events_lost"])' --once

@@ -56,7 +56,9 @@ await holds '"wait" not in functions and "spin" in functions' --python
 await holds '"wait" in functions and functions["wait"]["own_s"] > 0' --idle
 echo fine
 echo "== text"
-"$TRACESMITH" top --python --once -d 0.3 -p $program | sed -n '/^python/,$p' | still | sed -E -e "s/^ *$program +[0-9]+/PID TID/" -e 's/[0-9]+(\.[0-9]+)?(s |%| )/N\2/g' -e 's/ +/ /g; s/^ //' -e '/[Tt]hread(ing)?\./d' -e '/ wait [(].*:13[)]/d' -e 's/ (gil|running) / STATE /; s/py:[78]\)/py:N)/' |
+shows_all() { "$TRACESMITH" top --python --once -d 0.3 -p $program >text && [ "$(grep -c 'spin (' text)" -eq 2 ] && grep -q ' waiter ' text; }
+await shows_all
+<text sed -n '/^python/,$p' | still | sed -E -e "s/^ *$program +[0-9]+/PID TID/" -e 's/[0-9]+(\.[0-9]+)?(s |%| )/N\2/g' -e 's/ +/ /g; s/^ //' -e '/[Tt]hread(ing)?\./d' -e '/ wait [(].*:13[)]/d' -e 's/ (gil|running) / STATE /; s/py:[78]\)/py:N)/' |
 	sed -E '/^N N N(s)? /s/^N N Ns? Ns? /N /' | sort -u
 
 echo "== no Python"
@@ -81,7 +83,7 @@ def see(pattern, key=b""):
         if select.select([master], [], [], 1)[0]:
             seen += os.read(master, 65536)
 
-see(rb"python: 1 process, 2 threads.*OWN%.*spin \(/")
+see(rb"\A(?=.*python: 1 process, 2 threads)(?=.*OWN%.*spin \(/)")
 print("functions", end=" ")
 see(rb"STATE.*MainThread +.*waiter", b"y")
 print("threads", end=" ")

@@ -121,12 +121,23 @@ class Session:
         self.screen.feed(got)
         return True
 
-    def until(self, what, holds):
-        end = time.monotonic() + 20
-        while not holds():
+    def holds_within(self, seconds, holds):
+        end = time.monotonic() + seconds
+        while not holds() and time.monotonic() < end:
             self.pump()
-            if time.monotonic() > end:
-                sys.exit(f"waited in vain for {what} in\n{self.screen.text()}\n{self.raw[-300:]!r}")
+        return holds()
+
+    def until(self, what, holds):
+        if not self.holds_within(120, holds):
+            sys.exit(f"waited in vain for {what} in\n{self.screen.text()}\n{self.raw[-300:]!r}")
+
+    def type_divided(self, what, holds, *parts):
+        """A sequence in parts; again if a pause was so long that it ended the sequence."""
+        for _ in range(12):
+            self.type(*parts)
+            if self.holds_within(5, holds):
+                return
+        self.until(what, holds)
 
     def see(self, pattern):
         self.until(pattern, lambda: re.search(pattern, self.screen.text()))
@@ -219,16 +230,13 @@ def selected_pid():
     return int(s.screen.line(rows[0]).split()[0]) if len(rows) == 1 else None
 s.type("\x1b[H")
 s.until("first", lambda: selected_pid() == pids[0])
-s.type("\x1b", "[", "B")
-s.until("second", lambda: selected_pid() == pids[1])
-s.type("\x1bO", "B")
-s.until("third", lambda: selected_pid() == pids[2])
+s.type_divided("second", lambda: selected_pid() == pids[1], "\x1b", "[", "B")
+s.type_divided("third", lambda: selected_pid() == pids[2], "\x1bO", "B")
 s.type("\x1b[A\x1b[A")
 s.until("first", lambda: selected_pid() == pids[0])
 s.type("\x1b[6~")
 s.until("last", lambda: selected_pid() == pids[2])
-s.type("\x1b[5", "~")
-s.until("first", lambda: selected_pid() == pids[0])
+s.type_divided("first", lambda: selected_pid() == pids[0], "\x1b[5", "~")
 s.type("\x1b[1;5F")
 s.until("last", lambda: selected_pid() == pids[2])
 s.type("R")

@@ -9,6 +9,7 @@ await [ -e a ]
 touch b
 await [ -e c ]
 program=$(pgrep -P $recorder)
+await has_recorder "$program"
 # pids PROGRAM: prints the pids of this test as words.
 pids() { sed -E -e "s/$program/PID/g" -e "s/$recorder/RECORDER/g"; }
 t window "$program" open | pids
