@@ -194,11 +194,15 @@ check cuda | sed 's/ |.*//'
 check duckdb TRACESMITH_DUCKDB="$PWD/lib/libOpenCL.so.1" | sed "s#$PWD#HERE#; s/ |.*//"
 # All at once: each is reported, and the rest is unchanged.
 make CUDA lib/libcuda.so.1
-code=0
-LD_LIBRARY_PATH=$PWD/lib FAKE_CUDA=crash FAKE_OPENCL=hang "$TRACESMITH" doctor --limit 5 --json >all.json || code=$?
+# On a busy machine again, with a higher limit, if more than the two OpenCL checks exceed it.
+for limit in 5 60; do
+	code=0
+	LD_LIBRARY_PATH=$PWD/lib FAKE_CUDA=crash FAKE_OPENCL=hang "$TRACESMITH" doctor --limit $limit --json >all.json || code=$?
+	[ "$(grep -o 'did not answer within' all.json | wc -l)" -gt 2 ] || break
+done
 python3 -c '
 import json
 report = json.load(open("all.json"))
 print(*(check["id"] + ": " + check["why"] for check in report["checks"] if check["state"] == "unknown"), sep="\n")
-print("basics work:", report["basics_work"])'
+print("basics work:", report["basics_work"])' | sed "s/within $limit s/within the limit/"
 exit $code

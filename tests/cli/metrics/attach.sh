@@ -11,6 +11,8 @@ recorder=$!
 await holds t.sbt 'trace.times("memory_bytes", pid)' $pid
 : >go
 await test -e said
+# A sample after all of its work.
+await holds t.sbt 'trace.total("cpu_percent", "all", pid) > 100 * (json.load(open("truth"))["cpu_s"] - 0.1)' $pid
 : >over
 wait $recorder || fail "recording ends with $?: $(cat log)"
 python3 - $pid <<'PY'

@@ -42,5 +42,9 @@ last = max(row["start"] for row in trace.rows if "device" in row)
 assert len([row for row in trace.of("memory_bytes") if row["start"] > last]) >= 3, "others end with it"'
 
 # A source that cannot be opened says why.
-record -o u.sbt --backends mydevice -- "$load" sleep:300 2>log
-grep "mydevice: cannot read '$PWD/status'" log >/dev/null || fail "the reason is missing: $(cat log)"
+rm over
+record -o u.sbt --backends mydevice -- "$load" await:over 2>log &
+recorder=$!
+await grep "mydevice: cannot read '$PWD/status'" log
+: >over
+wait $recorder || fail "recording ends with $?: $(cat log)"

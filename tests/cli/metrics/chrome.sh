@@ -3,7 +3,11 @@
 # Metrics in Chrome's format: counters that its viewers draw; and re-imported.
 . "$TS_SOURCE/tests/cli/metrics.sh"
 
-record -q -o t.sbt --backends host -- "$load" cpu:700 sleep:300
+record -q -o t.sbt --backends host -- "$load" cpu:700 await:over &
+recorder=$!
+await holds t.sbt 'trace.of("tasks") and trace.pids() and trace.of("cpu_percent", *trace.pids())'
+: >over
+wait $recorder || fail "recording ends with $?"
 quietly export t.sbt -o t.json
 python3 - <<'PY'
 import json

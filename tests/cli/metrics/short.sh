@@ -17,8 +17,12 @@ code=0
 record -q -o t.sbt -- bash -c 'exit 7' || code=$?
 [ $code -eq 7 ] || fail "exit code $code"
 # Many of them, one after another.
-record -q -o t.sbt -- bash -c 'for i in {1..60}; do /bin/true; done; sleep 0.3' || fail "exit code $?"
-quietly verify -q t.sbt
+record -q -o many.sbt -- bash -c 'for i in {1..60}; do /bin/true; done; until [ -e over ]; do sleep 0.05; done' &
+recorder=$!
+await holds many.sbt 'trace.of("memory_bytes")'
+: >over
+wait $recorder || fail "exit code $?"
+quietly verify -q many.sbt
 python3 -c '
 from metrics import Trace
-assert Trace("t.sbt").of("memory_bytes"), "the machine is not sampled"'
+assert Trace("many.sbt").of("memory_bytes"), "the machine is not sampled"'

@@ -6,10 +6,7 @@
 
 begin the_main
 echo "== a timeline"
-"$TRACESMITH" sniff -p $program -d 1 -i 0.01 --cpu-mem-usage -o t.json 2>err.txt
-numbers <err.txt
-ls t.*
-python3 - $program <<'PY'
+cat >look.py <<'PY'
 import collections, json, sys
 pid = int(sys.argv[1])
 events = json.load(open("t.json"))["traceEvents"]
@@ -35,17 +32,31 @@ print("counters:", bool([e for e in events if e["ph"] == "C" and e["name"] == "m
       bool([e for e in events if e["ph"] == "C" and e["name"].startswith("python_")]))
 print("names:", sorted({e["args"]["name"] for e in events if e["ph"] == "M" and e["name"] == "thread_name" and e["pid"] == pid}))
 PY
+# On a busy machine longer.
+for seconds in 1 5 30; do
+	"$TRACESMITH" sniff -p $program -d $seconds -i 0.01 --cpu-mem-usage -o t.json 2>err.txt
+	python3 look.py $program >said.txt
+	! grep -q 'the_main.*run.*wait_inside' said.txt || ! grep -q 'counters: True' said.txt || break
+done
+numbers <err.txt
+ls t.*
+cat said.txt
 
 echo "== a trace of all threads"
-"$TRACESMITH" sniff -p $program -d 1 -i 0.01 --all-thread -o t.sbt 2>err.txt
+threads() { stacks t.sbt | grep -v '_bootstrap$' | sed "s/^python[0-9.]*/PYTHON/" | cut -d';' -f1,2 | sort -u; }
+functions() { stacks t.sbt | grep -o 'the_main;run;wait_inside$\|worker;wait_inside$' | sort -u; }
+counters() { "$TRACESMITH" info --counters t.sbt --json | grep -o 'python_[a-z_]*' | sort -u; }
+for seconds in 1 5 30; do
+	"$TRACESMITH" sniff -p $program -d $seconds -i 0.01 --all-thread -o t.sbt 2>err.txt
+	[ "$(threads | wc -l)" -lt 3 ] || [ "$(functions | wc -l)" -lt 2 ] || [ "$(counters | wc -l)" -lt 7 ] || break
+done
 numbers <err.txt
 "$TRACESMITH" verify t.sbt
-stacks t.sbt | grep -v '_bootstrap$' | sed "s/^python[0-9.]*/PYTHON/" | cut -d';' -f1,2 | sort -u
-stacks t.sbt | grep -o 'the_main;run;wait_inside$\|worker;wait_inside$' | sort -u
-"$TRACESMITH" info --counters t.sbt --json | grep -o 'python_[a-z_]*' | sort -u
+threads
+functions
+counters
 
 echo "== folded stacks"
-# On a busy machine longer.
 for seconds in 0.5 5 30; do
 	"$TRACESMITH" sniff -q -p $program -d $seconds -i 0.01 -o t.folded
 	samples=$(awk '{ n += $NF } END { print n + 0 }' t.folded)
