@@ -83,6 +83,7 @@ struct ts_python_layout {
 		uint16_t state; /* f_executing (3.8, 3.9), f_state (3.10): state_executing while on
 				   a stack */
 		uint8_t state_executing;
+		uint16_t generator;  /* f_gen: 3.8 to 3.10 */
 		uint16_t is_entry;   /* 3.11 */
 		uint16_t code_index; /* tlbc_index in free-threaded builds from 3.14 on */
 		uint16_t stack_top;  /* stacktop (int), stackpointer */

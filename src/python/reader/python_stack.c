@@ -471,6 +471,10 @@ static enum python_stack_status take_frame(struct walk *walk, uint64_t at, const
 		stack->depth = 0; /* it has returned, and so have those inside it */
 		return STACK_OK;
 	}
+	/* A thread does not begin in a generator: this one was resumed while it was copied. */
+	if (layout->frame.generator != TS_PYTHON_NONE && !*ret_previous &&
+	    ts_python_word_of(copy, layout->frame.generator))
+		return STACK_INVALID;
 	if (kind == TS_PYTHON_FRAME_BAD || !frame.code || frame.code & 7 ||
 	    (layout->frames != TS_PYTHON_FRAME_OBJECTS &&
 	     is_in_chunk != (kind == TS_PYTHON_FRAME_THREAD)))
