@@ -7,7 +7,7 @@ set -euo pipefail
 . "$TS_SOURCE/tests/lib/live.sh"
 
 # A fake process with an agent is alive as long as this sleeps.
-sleep 100 &
+sleep 3000 &
 sleeper=$!
 
 cat >hostile.py <<'END'
@@ -196,7 +196,7 @@ END
 for ((round = 1; round <= rounds; round++)); do
 	attack $round
 	rm -rf "${TRACESMITH_LIVE_DIR:?}"/*
-	sleep 100 &
+	sleep 3000 &
 	sleeper=$!
 done
 

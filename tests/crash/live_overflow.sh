@@ -55,7 +55,7 @@ await_begin
 for _ in 1 2 3 4; do
 	kill -STOP $recorder 2>/dev/null || break # a slow machine: the program has ended
 	sleep 0.12
-	kill -CONT $recorder
+	kill -CONT $recorder 2>/dev/null || break
 	sleep 0.1
 done
 reap $recorder

@@ -126,11 +126,13 @@ try_check() { # trace, argument...
 
 # Checks the traces against the oracle: see live_check.py. Sets $stored and $lost.
 check() { # what it is about, trace, argument...
-	local what=$1 text tries=0
+	local what=$1 text tries=0 is_active
 	shift
-	until try_check "$@"; do
-		# An active recorder may be about to replace the index.
-		[ -e "$1.journal" ] && [ $((tries += 1)) -le 20 ] || fail "$what: '$1': $text$(echo; head -n 12 check.log)"
+	while :; do
+		is_active=$([ ! -e "$1.journal" ] || echo yes)
+		! try_check "$@" || break
+		# A recorder that is active before the check may replace the index during it.
+		[ -n "$is_active" ] && [ $((tries += 1)) -le 200 ] || fail "$what: '$1': $text$(echo; head -n 12 check.log)"
 		nap_ms 50
 	done
 	# emitted N stored N lost N

@@ -85,6 +85,7 @@ await_stack() { # expression, option...
 
 # Records $pid until it exits.
 start_recording() { # trace, option...
+	rm -f "$1" "$1".*
 	"$TRACESMITH" record -q -o "$1" -p "$pid" --backends python --python-interval 0.005 "${@:2}" 2>"$work/record.err" &
 	recorder=$!
 	remember $recorder

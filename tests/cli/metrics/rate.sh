@@ -33,7 +33,12 @@ assert times[paused] - times[paused - 1] > 0.8, times[paused - 2:paused + 2]
 PY
 
 # --sample-rate is the initial rate.
-record -q -o u.sbt --backends host --sample-rate 0.5 -- "$load" sleep:2200
+rm -f over
+record -q -o u.sbt --backends host --sample-rate 0.5 -- "$load" await:over &
+recorder=$!
+await holds u.sbt 'trace.pids() and all(len(trace.times("memory_bytes", each)) >= 5 for each in [None, *trace.pids()])'
+: >over
+wait $recorder || fail "recording ends with $?"
 python3 -c '
 from metrics import Trace
 trace = Trace("u.sbt")

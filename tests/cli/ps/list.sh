@@ -19,7 +19,8 @@ print(row["pid"] == int(sys.argv[1]), row["state"], row["threads"], row["rings"]
       row["recorder"], row["emitted_bytes"] > 0, row["waiting_bytes"] == row["emitted_bytes"], row["lost"])' $program
 "$TRACESMITH" record -q --backends none -o t.sbt -p $program &
 recorder=$!
-await has_recorder $program
+is_streaming() { "$TRACESMITH" ps --json | grep '"mode":"stream"' >/dev/null; }
+await is_streaming
 "$TRACESMITH" ps | shown $program | sed "s/$recorder/RECORDER/"
 kill -9 $recorder
 wait $recorder 2>/dev/null || true

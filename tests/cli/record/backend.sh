@@ -39,7 +39,7 @@ t record --backends sleeps --window sleeps:x -- true
 t record --window sleeps:3 -- true
 
 echo "-- checks of doctor"
-checked() { "$TRACESMITH" doctor --json "$@" | python3 -c '
+checked() { "$TRACESMITH" doctor --limit 60 --json "$@" | python3 -c '
 import json, sys
 for check in json.load(sys.stdin)["checks"]:
     print(check["id"], check["group"], check["state"], check["why"], check["fix"])'; }

@@ -48,7 +48,8 @@ sleep 1000 &
 other=$!
 "$TRACESMITH" sniff -p $other -o none.sbt 2>none.txt &
 sniffer=$!
-await [ -e none.sbt ]
+described() { copy_written none.sbt && "$TRACESMITH" view copy/good.sbt --table process --json | grep '"sleep"'; }
+await described
 kill $other
 wait $sniffer
 numbers <none.txt

@@ -51,6 +51,7 @@ print(0 <= s["cpu_percent"] <= 100, 0 < s["memory_used_bytes"] < s["memory_bytes
 sleep 600 &
 other=$!
 await grep -qx sleep /proc/$other/comm
+await grep -q '^State:.S' /proc/$other/status
 top_json '
 print(sorted(row["name"] for row in p.values()), [key for key in top["processes"][0] if key.startswith("events")], top["processes"][0]["recording"])' --once -p $other
 "$TRACESMITH" top --once -d 0.1 -p $other | tail -n +5 | grep -v '^$\|^note' | sed -E -e "s/$other/PID/" -e 's/^ +//' -e 's/[0-9.]+[KMG]|[0-9]+:[0-9.]+|0\.[0-9]/N/g' -e "s/ $(id -un) / USER /" -e 's/ +/ /g'

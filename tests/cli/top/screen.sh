@@ -230,7 +230,7 @@ def selected_pid():
     return int(s.screen.line(rows[0]).split()[0]) if len(rows) == 1 else None
 s.type("\x1b[H")
 s.until("first", lambda: selected_pid() == pids[0])
-s.type_divided("second", lambda: selected_pid() == pids[1], "\x1b", "[", "B")
+s.type_divided("second", lambda: selected_pid() == pids[1], "\x1b[H\x1b", "[", "B")
 s.type_divided("third", lambda: selected_pid() == pids[2], "\x1bO", "B")
 s.type("\x1b[A\x1b[A")
 s.until("first", lambda: selected_pid() == pids[0])

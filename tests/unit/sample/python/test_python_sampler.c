@@ -273,6 +273,15 @@ static unsigned int samples(void)
 	return count;
 }
 
+/* Of complete sweeps. */
+static unsigned int swept(struct ts_python_sampler *sampler)
+{
+	struct ts_python_sampler_status status = { 0 };
+
+	ts_python_sampler_status(sampler, &status);
+	return (unsigned int)status.samples;
+}
+
 static unsigned int samples_of(const char *name)
 {
 	unsigned int count = 0;
@@ -436,8 +445,7 @@ TS_TEST(a_pause_and_what_is_asked_for_in_it)
 	nap(100);
 	TS_CHECK_INT(samples(), 0);
 	ts_python_sampler_request(sampler, program.pid);
-	AWAIT(samples() >= 3);
-	nap(50);
+	AWAIT(swept(sampler) >= 3);
 	before = samples();
 	TS_CHECK(before <= 4);
 	TS_CHECK(has(seen.triggers, "asked"));
