@@ -515,9 +515,21 @@ def describe_all():
     return [describe_code(code) for code in codes]  # -> <listcomp>, describe_code
 
 
+def clock_pair():
+    """(since boot, time of day) of one instant. The system may suspend the program between two
+    readings: the closest of many."""
+    pairs = []
+    for _ in FEW:
+        before = NOW()
+        now = time.time_ns()
+        pairs.append((NOW() - before, before, now))
+    return min(pairs)[1:]
+
+
 def write_log(path, functions):
+    monotonic_ns, realtime_ns = clock_pair()  # -> clock_pair
     log = {"version": sys.version.split()[0], "pid": os.getpid(), "file": __file__, "functions": functions, "made_calls": MADE_CALLS,
-           "monotonic_ns": NOW(), "realtime_ns": time.time_ns(), "holds": HOLDS}
+           "monotonic_ns": monotonic_ns, "realtime_ns": realtime_ns, "holds": HOLDS}
     with open(path + ".part", "w", encoding="utf-8") as file:
         json.dump(log, file)  # -> *
     os.rename(path + ".part", path)
