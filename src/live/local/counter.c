@@ -91,25 +91,32 @@ enum ts_live_clock ts_counter_kind(void)
 	return (enum ts_live_clock)known;
 }
 
+/*
+ * The thread may be suspended between any two readings, so an attempt counts by the time of all of
+ * them.
+ */
 struct ts_live_anchor ts_counter_anchor(enum ts_live_clock kind, int64_t *ret_uncertainty_ticks)
 {
 	struct ts_live_anchor best = { 0, 0, 0 };
-	uint64_t tightest = UINT64_MAX;
+	uint64_t shortest = UINT64_MAX;
 
+	*ret_uncertainty_ticks = 0;
 	for (int attempt = 0; attempt < 5; attempt++) {
 		uint64_t before = ts_counter_read(kind);
 		uint64_t monotonic = ts_counter_monotonic_ns();
-		uint64_t after = ts_counter_read(kind);
+		uint64_t between = ts_counter_read(kind);
 		struct timespec real = { 0 };
+		uint64_t after;
 
 		clock_gettime(CLOCK_REALTIME, &real);
-		if (after - before >= tightest)
+		after = ts_counter_read(kind);
+		if (after - before >= shortest)
 			continue;
-		tightest = after - before;
-		best.counter = before + tightest / 2;
+		shortest = after - before;
+		best.counter = before + (between - before) / 2;
 		best.monotonic_ns = (int64_t)monotonic;
 		best.realtime_ns = (int64_t)real.tv_sec * 1000000000 + real.tv_nsec;
+		*ret_uncertainty_ticks = (int64_t)((between - before) / 2 + 1);
 	}
-	*ret_uncertainty_ticks = (int64_t)(tightest / 2 + 1);
 	return best;
 }

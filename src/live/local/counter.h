@@ -17,7 +17,7 @@ enum ts_live_clock ts_counter_kind(void);
 /* Ticks per second, 0: unknown (measure it). 10^9 for CLOCK_MONOTONIC. */
 uint64_t ts_counter_hz(enum ts_live_clock kind);
 
-/* One instant in three clocks; the tightest of a few attempts. */
+/* One instant in three clocks: the shortest of a few attempts. */
 struct ts_live_anchor ts_counter_anchor(enum ts_live_clock kind, int64_t *ret_uncertainty_ticks);
 
 static inline uint64_t ts_counter_monotonic_ns(void)
