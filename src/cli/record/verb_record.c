@@ -319,6 +319,7 @@ static int read_area(const char *name, struct ts_recorder_options *options, stru
 	if (rc)
 		return rc;
 	options->area = ts_area_control(area)->area_id;
+	options->area_created_ns = ts_area_control(area)->created.monotonic_ns;
 	options->session = ts_area_control(area)->session;
 	options->redact = ts_area_control(area)->redact != 0;
 	options->max_steps = ts_area_control(area)->max_steps;

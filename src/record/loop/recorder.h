@@ -60,10 +60,11 @@ struct ts_recorder_options {
 	bool split;        /* a trace for each window and process */
 	bool redact;
 	bool sync;
-	bool resume;         /* continue what a dead recorder left */
-	bool stop_when_full; /* default: count losses until there is space again */
-	bool detached;       /* started by a target: exits a second after the last target */
-	uint64_t area;       /* area of the target that started the recorder; 0: none */
+	bool resume;             /* continue what a dead recorder left */
+	bool stop_when_full;     /* default: count losses until there is space again */
+	bool detached;           /* started by a target: exits a second after the last target */
+	uint64_t area;           /* area of the target that started the recorder; 0: none */
+	int64_t area_created_ns; /* its creation, CLOCK_MONOTONIC */
 	bool sampled; /* ts_recorder_sample() or ts_recorder_sample_python() follows: processes
 			 without an agent can be recorded, too */
 	bool outside; /* record samples only: do not attach to the agents of programs */

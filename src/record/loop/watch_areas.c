@@ -13,7 +13,7 @@
 #include "record/loop/record_internal.h"
 
 #define RESCAN_NS TS_NS_PER_S
-/* Processes that share an output start at most this long before their recorder. */
+/* Processes that share an output start at most this long before the one with the recorder. */
 #define EARLIER_NS (2 * TS_NS_PER_S)
 /* mtimes are as coarse as kernel ticks: a listing this soon after a change may miss another. */
 #define MTIME_DOUBT_NS (100 * TS_NS_PER_MS)
@@ -100,13 +100,13 @@ static bool is_followed(struct ts_recorder *recorder, const struct ts_area_info 
 
 /*
  * True for an area of an earlier run with the same output that no recorder took: `recover` handles
- * it.
+ * it. The process that started the recorder tells when this run began; the recorder may be late.
  */
 static bool is_left_over(const struct ts_recorder *recorder, const struct ts_area_info *info)
 {
 	return recorder->options.detached && !recorder->options.resume && !info->alive &&
 	       !info->unknown && info->control.area_id != recorder->options.area &&
-	       info->control.created.monotonic_ns < recorder->started_ns - EARLIER_NS;
+	       info->control.created.monotonic_ns < recorder->options.area_created_ns - EARLIER_NS;
 }
 
 static bool is_wanted(struct ts_recorder *recorder, const struct ts_area_info *info)
