@@ -8,6 +8,7 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <linux/perf_event.h>
+#include <stddef.h>
 #include <stdio.h>
 #include <sys/ioctl.h>
 #include <sys/mman.h>
@@ -51,8 +52,8 @@ struct thread {
 	struct perf_event_mmap_page *ring;
 	size_t ring_bytes;
 	bool is_wanted;
-	bool is_requested; /* requested and not yet arrived */
-	int64_t time_ns;   /* time of the newest sample; 0: none */
+	int64_t requested_ns; /* when a sample was requested that has not arrived; 0: none */
+	int64_t time_ns;      /* time of the newest sample; 0: none */
 	struct ts_unwind_registers registers;
 	uint8_t *stack;
 	size_t stack_bytes; /* copied by the kernel */
@@ -313,25 +314,26 @@ void ts_perf_stacks_request(struct ts_perf_stacks *perf, const pid_t *tids, size
 {
 	for (size_t i = 0; i < count; i++) {
 		struct thread *thread = find_thread(perf, tids[i]);
+		int64_t now_ns = ts_clock_monotonic_ns();
 
-		if (thread && thread->is_requested)
+		if (thread && thread->requested_ns)
 			repeat_request(thread);
-		else if (thread)
-			thread->is_requested = ioctl(thread->fd, PERF_EVENT_IOC_REFRESH, 1) == 0;
+		else if (thread && ioctl(thread->fd, PERF_EVENT_IOC_REFRESH, 1) == 0)
+			thread->requested_ns = now_ns;
 	}
 }
 
 static void repeat_requests(const struct ts_perf_stacks *perf)
 {
 	for (size_t i = 0; i < perf->count; i++)
-		if (perf->threads[i].is_requested)
+		if (perf->threads[i].requested_ns)
 			repeat_request(&perf->threads[i]);
 }
 
 static bool is_any_requested(const struct ts_perf_stacks *perf)
 {
 	for (size_t i = 0; i < perf->count; i++) {
-		if (perf->threads[i].is_requested)
+		if (perf->threads[i].requested_ns)
 			return true;
 	}
 	return false;
@@ -375,6 +377,16 @@ struct sample_start {
 	uint64_t registers[TS_ARRAY_SIZE(dwarf_numbers)];
 	uint64_t stack_bytes;
 };
+
+static int64_t sample_time(const uint8_t *content, size_t bytes)
+{
+	size_t at = offsetof(struct sample_start, time_ns);
+	int64_t time_ns = 0;
+
+	if (bytes >= at + sizeof(time_ns))
+		memcpy(&time_ns, content + at, sizeof(time_ns));
+	return time_ns;
+}
 
 static void take_sample(const struct ts_perf_stacks *perf, struct thread *thread,
 			const uint8_t *content, size_t bytes)
@@ -439,7 +451,9 @@ static void drain_thread(struct ts_perf_stacks *perf, struct thread *thread)
 	if (find_newest(thread, tail, head, &at, &bytes)) {
 		copy_out(thread, at, perf->record, bytes);
 		take_sample(perf, thread, perf->record, bytes);
-		thread->is_requested = false;
+		/* A repeated request may give one sample more, which does not answer the next. */
+		if (sample_time(perf->record, bytes) >= thread->requested_ns)
+			thread->requested_ns = 0;
 	}
 	/* The kernel may overwrite what was read from here on. */
 	__atomic_store_n(&thread->ring->data_tail, head, __ATOMIC_RELEASE);
