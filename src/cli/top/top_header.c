@@ -65,9 +65,11 @@ void ts_top_format_load(const struct ts_top *top, char *buffer, size_t size)
 double ts_top_busy_percent(const struct ts_top *top)
 {
 	double steal = top->system[TS_TOP_CPU_STEAL];
+	double busy = top->system[TS_TOP_CPU_USER] + top->system[TS_TOP_CPU_SYSTEM] +
+		      (isnan(steal) ? 0 : steal);
 
-	return top->system[TS_TOP_CPU_USER] + top->system[TS_TOP_CPU_SYSTEM] +
-	       (isnan(steal) ? 0 : steal);
+	/* The parts are rounded: together they may be slightly more than the whole. */
+	return busy > 100 ? 100 : busy;
 }
 
 void ts_top_format_host(char *buffer, size_t size)

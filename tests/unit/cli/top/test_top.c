@@ -143,6 +143,21 @@ static struct ts_top_subject *copy(int64_t oldest, size_t expected)
 	return subjects;
 }
 
+/* Of 6 ticks, 1 + 4 + 1: the rounded parts are more than 100 together. */
+TS_TEST(a_processor_is_not_busier_than_100_percent)
+{
+	struct ts_top top = { 0 };
+
+	top.system[TS_TOP_CPU_USER] = 1 * 100 / 6.0;
+	top.system[TS_TOP_CPU_SYSTEM] = 4 * 100 / 6.0;
+	top.system[TS_TOP_CPU_STEAL] = 1 * 100 / 6.0;
+	TS_CHECK(ts_top_busy_percent(&top) == 100);
+	top.system[TS_TOP_CPU_STEAL] = NAN;
+	TS_CHECK(ts_top_busy_percent(&top) < 84);
+	top.system[TS_TOP_CPU_USER] = NAN;
+	TS_CHECK(isnan(ts_top_busy_percent(&top)));
+}
+
 TS_TEST(the_newest_value_stays)
 {
 	struct ts_top_subject *subjects;
