@@ -8,9 +8,9 @@
  *	}
  *
  * Each test runs in a child process. It fails if a check fails, if it exits or is killed by a
- * signal, if it takes longer than TS_TEST_SECONDS (environment variable, default 120), or if it
- * leaks a file descriptor. A failed check ends the test at once, from any thread. Checks evaluate
- * their arguments once.
+ * signal, if it takes longer than TS_TEST_SECONDS (environment variable, default 120, with TS_LONG
+ * 1440), or if it leaks a file descriptor. A failed check ends the test at once, from any thread.
+ * Checks evaluate their arguments once.
  *
  *	test_arena               runs all tests
  *	test_arena arena_grows   runs one test in this process, for a debugger
