@@ -6,6 +6,7 @@
 #ifndef TRACESMITH_EXPORT_H
 #define TRACESMITH_EXPORT_H
 
+#include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
 
@@ -53,6 +54,8 @@ struct ts_export_options {
 	void (*left_out)(void *context, const char *table, uint64_t rows, const char *reason);
 };
 
+#define TS_EXPORT_ENDINGS 2
+
 struct ts_exporter {
 	const char *name;
 	const char *doc;
@@ -60,6 +63,7 @@ struct ts_exporter {
 	/* Writes the entire trace to fd. Only dot needs memory that grows with the trace. */
 	int (*run)(struct ts_reader *reader, int fd, const struct ts_export_options *options,
 		   struct ts_error *err);
+	const char *endings[TS_EXPORT_ENDINGS]; /* of names of its files; NULL: no more */
 };
 
 /* All exporters. */
@@ -67,6 +71,12 @@ const struct ts_exporter *ts_exporter_list(size_t *ret_count);
 
 /* The exporter of that name, or NULL. */
 const struct ts_exporter *ts_exporter_find(const char *name);
+
+/* The exporter for a file, by the longest ending of its name, before a ".gz"; NULL: none. */
+const struct ts_exporter *ts_exporter_for_file(const char *name);
+
+/* Does the name of a file ask for compression, by ending in ".gz"? */
+bool ts_export_is_compressed(const char *name);
 
 #ifdef __cplusplus
 }

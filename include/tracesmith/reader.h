@@ -202,6 +202,8 @@ struct ts_verify_finding {
 	uint64_t chunk;      /* number of the chunk, or UINT64_MAX for the file itself */
 	uint64_t offset;     /* byte offset in the file */
 	const char *message; /* borrowed */
+	/* 1: the checksums are right, so that ts_recover() keeps the chunk as it is; otherwise 0 */
+	int is_kept;
 };
 
 /*

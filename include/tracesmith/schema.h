@@ -25,6 +25,9 @@ extern "C" {
 /* "No value" of an integer or a time; ids use 0. */
 #define TS_ABSENT INT64_MIN
 
+/* Frames of a stack. The writer cuts deeper stacks and marks them; readers stop there. */
+#define TS_STACK_MAX_DEPTH 65536u
+
 /* More than the columns of the widest table, so that a mask fits 64 bits. */
 #define TS_MAX_COLUMNS 64
 

@@ -107,10 +107,17 @@ int ts_writer_amend(struct ts_writer *writer, enum ts_table_id table, int column
 /* The next id for a new row of an ENTITY table; ids start at 1. */
 int64_t ts_writer_new_id(struct ts_writer *writer, enum ts_table_id table);
 
-/* Interns content and returns its id. The text is copied; it should be UTF-8. */
+/*
+ * Interns content and returns its id. The text is copied; it should be UTF-8. Texts that readers
+ * would refuse are cut (docs/format.md, section 7).
+ */
 uint32_t ts_writer_string(struct ts_writer *writer, const char *text, size_t length);
 uint32_t ts_writer_shape(struct ts_writer *writer, const struct ts_field *fields, uint32_t count);
 uint32_t ts_writer_frame(struct ts_writer *writer, const struct ts_frame_row *frame);
+/*
+ * The stack of `frame` called from `parent` (0: none). Frames beyond TS_STACK_MAX_DEPTH are left
+ * out: one that says so takes the place of the last, and is the `parent` of no other.
+ */
 uint32_t ts_writer_stack(struct ts_writer *writer, uint32_t parent, uint32_t frame);
 
 /* Stores bytes (at most 64 MiB) as a row of `blob`; not compared with earlier ones. */
@@ -141,6 +148,12 @@ int ts_writer_flush(struct ts_writer *writer);
 
 /* The sticky error: 0 if none. */
 int ts_writer_status(const struct ts_writer *writer, struct ts_error *err);
+
+/* Content that the limits of the format have cut so far: stacks, and texts (each distinct one). */
+struct ts_writer_cuts {
+	uint64_t stacks, texts;
+};
+void ts_writer_cuts(const struct ts_writer *writer, struct ts_writer_cuts *ret_cuts);
 
 /* Rows added so far to a table, and bytes of the file so far. */
 uint64_t ts_writer_rows(const struct ts_writer *writer, enum ts_table_id table);

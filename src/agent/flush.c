@@ -11,7 +11,7 @@
 #include "agent/tracer.h"
 
 #define FLUSH_NS INT64_C(5000000000)
-/* A recorder without a heartbeat for this long counts as dead. */
+/* A recorder without a heartbeat for this long counts as dead, unless its process is visible. */
 #define SILENCE_NS INT64_C(3000000000)
 /* A recorder that held the output and has not attached by then was about to end. */
 #define START_NS INT64_C(300000000)
@@ -23,20 +23,40 @@ static void nap(int64_t ns)
 	nanosleep(&time, NULL);
 }
 
+bool agent_recorder_lives(const struct core *core)
+{
+	uint64_t pid = __atomic_load_n(&core->control->recorder_pid, __ATOMIC_RELAXED);
+	uint64_t started;
+	char text[1024];
+
+	return pid && pid <= INT32_MAX &&
+	       agent_start_time((pid_t)pid, text, sizeof(text), &started) &&
+	       started == core->control->recorder_start;
+}
+
+/* True if the recorder that this process started has not ended yet. */
+static bool is_starting(const struct core *core)
+{
+	uint64_t started;
+	char text[1024];
+
+	return core->recorder && agent_start_time(core->recorder, text, sizeof(text), &started);
+}
+
 /* True while a recorder drains the area, or is about to. */
 static bool has_recorder(const struct core *core, int64_t since)
 {
 	int64_t heartbeat = __atomic_load_n(&core->control->heartbeat, __ATOMIC_RELAXED);
 	int64_t now = (int64_t)ts_counter_monotonic_ns();
 
-	if (!heartbeat) /* it may be starting */
-		return core->control->output[0] && now - since < SILENCE_NS;
-	return now - heartbeat < SILENCE_NS;
+	if (!heartbeat)
+		return core->control->output[0] && (now - since < SILENCE_NS || is_starting(core));
+	return now - heartbeat < SILENCE_NS || agent_recorder_lives(core);
 }
 
 /*
- * Starts a recorder if the one that held the output has not attached. Checks again whether the
- * output is held.
+ * Starts a recorder if whoever held the output has not attached: it was about to end, or is no
+ * recorder. The new one finds out.
  */
 static void start_recorder(struct core *core)
 {
@@ -45,7 +65,7 @@ static void start_recorder(struct core *core)
 	if (!core->relies_on_other || __atomic_load_n(&core->control->heartbeat, __ATOMIC_RELAXED))
 		return;
 	agent_block_signals(&saved);
-	agent_start_recorder(core, core->settings.output);
+	agent_start_recorder(core, core->settings.output, true);
 	agent_restore_signals(&saved);
 }
 
@@ -102,14 +122,55 @@ int ts_flush(void)
 	return ts_tracer_flush(&ts_process_tracer);
 }
 
+/* Also if the process has emitted nothing else: the area is made for the loss then. */
+static void count_stranded(struct ts_tracer *tracer)
+{
+	struct core *core = agent_has_stranded(tracer) ? agent_start(tracer) : NULL;
+	struct agent_signals saved;
+
+	if (!core)
+		return;
+	agent_block_signals(&saved);
+	agent_lock(core);
+	agent_count_stranded(tracer, core);
+	agent_unlock(core);
+	agent_restore_signals(&saved);
+}
+
+/* With TRACESMITH_OUT, users expect the file to exist when the program has ended. */
+static void wait_for_file(struct core *core)
+{
+	struct ts_live_control *control = core->control;
+	bool is_complete = wait_flush(core) == 0;
+	struct agent_signals saved;
+
+	agent_block_signals(&saved);
+	control->notice[sizeof(control->notice) - 1] = 0;
+	if (control->notice[0])
+		agent_print("tracesmith: %s\n", control->notice);
+	else if (!is_complete && (is_starting(core) || agent_recorder_lives(core)))
+		agent_print("tracesmith: '%.256s' is not complete yet: its recorder is busy\n",
+			    control->output);
+	else if (!is_complete && control->heartbeat)
+		agent_print("tracesmith: the recorder of '%.256s' has ended early: tracesmith "
+			    "recover '%.256s' -o FILE\n",
+			    control->output, control->output);
+	else if (!is_complete)
+		agent_print("tracesmith: no recorder has come for '%.256s'; the events are in "
+			    "memory: tracesmith recover %u -o FILE\n",
+			    control->output, control->pid);
+	agent_restore_signals(&saved);
+}
+
 void agent_exiting(struct ts_tracer *tracer)
 {
-	struct core *core = ready_core(tracer);
+	struct core *core;
 
+	count_stranded(tracer);
+	core = ready_core(tracer);
 	if (!core || core->control->target_state != TS_LIVE_RUNNING)
 		return;
 	__atomic_store_n(&core->control->target_state, TS_LIVE_EXITING, __ATOMIC_RELEASE);
-	/* With TRACESMITH_OUT, users expect the file to exist when the program has ended. */
 	if (core->control->output[0] && core->control->mode == TS_LIVE_STREAM)
-		wait_flush(core);
+		wait_for_file(core);
 }

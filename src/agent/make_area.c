@@ -4,6 +4,7 @@
  * block, and space in it. Space is allocated before it is touched, so that a full file system is an
  * error here and never a SIGBUS later.
  */
+#include <assert.h>
 #include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
@@ -36,10 +37,13 @@
 #define STACKS_BUDGET (64u << 20)
 #define DICTIONARY_STEP (16u << 10)
 #define RING_BYTES (64u << 10)
-#define SMALL_RING_BYTES (16u << 10)
 #define SMALL_BUDGET (1u << 20)
-/* Number of dead, undrained areas to keep, newest first. */
-#define KEEP_DEAD 8
+/* For small rings of threads beyond the budget: as many as there can be. */
+#define RESERVE (TS_LIVE_RING_LIMIT * AGENT_SMALL_RING_BYTES)
+/* Undrained areas of dead processes that stay: the newest ones that were killed and that exited. */
+#define KEEP_KILLED 8
+#define KEEP_EXITED 2
+#define KEEP_BYTES (32u << 20)
 
 /* ---- the directory ---- */
 
@@ -99,17 +103,22 @@ static size_t read_file(const char *path, char *buffer, size_t bytes)
 	return used;
 }
 
-/* Field 22 of /proc/self/stat; the name in it may hold anything, so count from its last ')'. */
-static uint64_t start_time(char *text, size_t size)
+/* The name in the line may hold anything, so fields count from its last ')'. */
+bool agent_start_time(pid_t pid, char *text, size_t size, uint64_t *ret_start_time)
 {
-	size_t bytes = read_file("/proc/self/stat", text, size - 1);
+	char path[32];
 	const char *at;
 
-	text[bytes] = 0;
+	snprintf(path, sizeof(path), "/proc/%d/stat", (int)pid);
+	text[read_file(path, text, size - 1)] = 0;
 	at = strrchr(text, ')');
+	if (!at || !strncmp(at, ") Z ", 4))
+		return false;
 	for (int field = 2; at && field < 22; field++)
 		at = strchr(at + 1, ' ');
-	return at ? strtoull(at, NULL, 10) : 0;
+	if (at)
+		*ret_start_time = strtoull(at, NULL, 10);
+	return at != NULL;
 }
 
 static void read_boot_id(uint8_t *boot_id)
@@ -264,14 +273,14 @@ static bool within_file_limit(uint64_t end)
 	       end <= limit.rlim_cur;
 }
 
-int agent_allocate(struct core *core, uint64_t offset, uint64_t bytes)
+int agent_allocate(struct core *core, uint64_t offset, uint64_t bytes, uint64_t limit)
 {
 	struct ts_live_control *control = core->control;
 	int fd = area_fd(core), saved_errno = errno, error = 0;
 
 	if (fd < 0)
 		return EBADF;
-	if (control && control->allocated + bytes > control->budget)
+	if (control && control->allocated + bytes > limit)
 		return ENOSPC;
 	if (!within_file_limit(offset + bytes))
 		return EFBIG;
@@ -311,7 +320,7 @@ void *agent_map(struct core *core, uint64_t offset, uint64_t bytes)
 
 int agent_grow_directory(struct core *core)
 {
-	int error = agent_allocate(core, core->directory_end, 4096);
+	int error = agent_allocate(core, core->directory_end, 4096, core->control->budget);
 
 	if (!error)
 		core->directory_end += 4096;
@@ -324,39 +333,62 @@ int agent_grow_dictionary(struct core *core)
 
 	if (core->dictionary_end + DICTIONARY_STEP > core->control->pool)
 		return ENOSPC;
-	error = agent_allocate(core, core->dictionary_end, DICTIONARY_STEP);
+	error = agent_allocate(core, core->dictionary_end, DICTIONARY_STEP, core->budget);
 	if (!error)
 		core->dictionary_end += DICTIONARY_STEP;
 	return error;
 }
 
-static uint64_t choose_budget(int directory, const struct agent_settings *settings)
+/* A file system without a size limit reports 0 blocks. */
+static uint64_t free_bytes_of(int directory)
 {
-	bool replayable = settings->replay.mode != TS_REPLAY_OFF;
-	bool is_large = has_stacks(settings);
-	uint64_t budget = replayable ? REPLAY_BUDGET : is_large ? STACKS_BUDGET : DEFAULT_BUDGET;
-	unsigned int share = replayable || is_large ? 4 : 8;
 	struct statvfs status;
 
-	if (settings->budget)
-		return settings->budget;
-	if (!fstatvfs(directory, &status)) {
-		uint64_t free_bytes = (uint64_t)status.f_bavail * status.f_frsize;
+	if (fstatvfs(directory, &status) || !status.f_blocks)
+		return UINT64_MAX;
+	return (uint64_t)status.f_bavail * status.f_frsize;
+}
 
-		/* A file system without a size limit reports 0 blocks. */
-		if (status.f_blocks && free_bytes / share < budget)
-			budget = free_bytes / share;
-	}
-	return budget;
+static uint64_t smaller(uint64_t a, uint64_t b)
+{
+	return a < b ? a : b;
+}
+
+/* The reserve is not for a budget that the user has set. */
+static void choose_budget(struct core *core, int directory)
+{
+	const struct agent_settings *settings = &core->settings;
+	bool replayable = settings->replay.mode != TS_REPLAY_OFF;
+	bool is_large = has_stacks(settings);
+	uint64_t most = replayable ? REPLAY_BUDGET : is_large ? STACKS_BUDGET : DEFAULT_BUDGET;
+	uint64_t free_bytes = free_bytes_of(directory);
+
+	core->budget = settings->budget;
+	if (!core->budget)
+		core->budget = smaller(most, free_bytes / (replayable || is_large
+								   ? TS_LIVE_BUDGET_SHARE / 2
+								   : TS_LIVE_BUDGET_SHARE));
+	core->control->budget = core->budget;
+	if (!settings->budget)
+		core->control->budget += smaller(RESERVE, free_bytes / TS_LIVE_BUDGET_SHARE);
 }
 
 /* ---- removing areas of dead processes ---- */
 
+/* An area in flight mode outlives its process, for `recover`. */
+struct dead_area {
+	char name[64];
+	int64_t changed_ns;
+	uint64_t bytes;
+	bool has_exited; /* the process was not killed */
+};
+
+/* The newest ones, newest first. */
 struct dead_areas {
 	unsigned int count;
-	int64_t oldest_ns;
-	char oldest[64];
+	struct dead_area areas[KEEP_KILLED];
 };
+static_assert(KEEP_EXITED <= KEEP_KILLED, "both fit");
 
 static bool process_is_gone(const char *name)
 {
@@ -365,67 +397,111 @@ static bool process_is_gone(const char *name)
 	return pid > 0 && kill((pid_t)pid, 0) && errno == ESRCH;
 }
 
+static bool read_word(int fd, size_t offset, void *word, size_t bytes)
+{
+	return pread(fd, word, bytes, (off_t)offset) == (ssize_t)bytes;
+}
+
 /*
  * True for an area in flight mode (in stream mode a recorder will drain it) that nobody is reading.
  * Only in this process's namespace: liveness in others is unknown. The caller checks the process.
  */
-static bool is_abandoned(int directory, const char *name, uint64_t namespace, int64_t *ret_changed)
+static bool is_abandoned(int directory, uint64_t namespace, struct dead_area *area)
 {
-	int fd = openat(directory, name, O_RDONLY | O_NOFOLLOW | O_CLOEXEC | O_NONBLOCK);
+	int fd = openat(directory, area->name, O_RDONLY | O_NOFOLLOW | O_CLOEXEC | O_NONBLOCK);
+	uint32_t mode = TS_LIVE_STREAM, state = TS_LIVE_RUNNING;
 	uint64_t of_area = 0;
-	uint32_t mode = TS_LIVE_STREAM;
 	struct stat status;
 	bool abandoned;
 
 	if (fd < 0)
 		return false;
 	abandoned = !flock(fd, LOCK_EX | LOCK_NB) && !fstat(fd, &status) &&
-		    pread(fd, &of_area, sizeof(of_area),
-			  offsetof(struct ts_live_control, pid_namespace)) == sizeof(of_area) &&
-		    pread(fd, &mode, sizeof(mode), offsetof(struct ts_live_control, mode)) ==
-			    sizeof(mode) &&
+		    read_word(fd, offsetof(struct ts_live_control, pid_namespace), &of_area,
+			      sizeof(of_area)) &&
+		    read_word(fd, offsetof(struct ts_live_control, mode), &mode, sizeof(mode)) &&
+		    read_word(fd, offsetof(struct ts_live_control, target_state), &state,
+			      sizeof(state)) &&
 		    of_area == namespace && mode == TS_LIVE_FLIGHT;
 	close(fd);
-	if (abandoned)
-		*ret_changed = status.st_mtim.tv_sec * INT64_C(1000000000) + status.st_mtim.tv_nsec;
-	return abandoned;
+	if (!abandoned)
+		return false;
+	area->changed_ns = status.st_mtim.tv_sec * INT64_C(1000000000) + status.st_mtim.tv_nsec;
+	area->bytes = (uint64_t)status.st_blocks * 512;
+	area->has_exited = state == TS_LIVE_EXITING;
+	return true;
 }
 
-static void consider(struct dead_areas *dead, int directory, const char *name, uint64_t namespace)
+/* Inserts an area; one that is too many is removed. */
+static void keep_newest(struct dead_areas *dead, unsigned int most, int directory,
+			const struct dead_area *area)
 {
-	int64_t changed_ns;
+	unsigned int at = dead->count;
 
-	if (strlen(name) >= sizeof(dead->oldest) || !process_is_gone(name) ||
-	    !is_abandoned(directory, name, namespace, &changed_ns))
+	while (at && dead->areas[at - 1].changed_ns < area->changed_ns)
+		at--;
+	if (at == most) {
+		unlinkat(directory, area->name, 0);
 		return;
+	}
+	if (dead->count == most)
+		unlinkat(directory, dead->areas[--dead->count].name, 0);
+	memmove(&dead->areas[at + 1], &dead->areas[at], (dead->count - at) * sizeof(*area));
+	dead->areas[at] = *area;
 	dead->count++;
-	if (changed_ns < dead->oldest_ns) {
-		dead->oldest_ns = changed_ns;
-		memcpy(dead->oldest, name, strlen(name) + 1);
+}
+
+/* Removes those that are too large; always keeps the newest one. */
+static void limit_bytes(const struct dead_areas *dead, uint64_t most, int directory, uint64_t *used)
+{
+	for (unsigned int i = 0; i < dead->count; i++) {
+		uint64_t sum = *used + dead->areas[i].bytes;
+
+		if (*used && sum > most)
+			unlinkat(directory, dead->areas[i].name, 0);
+		else
+			*used = sum;
 	}
 }
 
 /*
- * An area in flight mode outlives its process, for `recover`; a service that crashes often must not
- * fill memory. Uses getdents, since opendir() allocates, which a handler must not do.
+ * Programs that exit or crash often must not fill memory. Uses getdents, since opendir() allocates,
+ * which a handler must not do, and the scratch space, since its stack may be small.
  */
-static void remove_oldest_dead(struct core *core, int directory)
+static void remove_dead(struct core *core, int directory)
 {
-	struct dead_areas dead = { .oldest_ns = INT64_MAX };
-	uint64_t namespace = pid_namespace();
+	struct removal {
+		struct dead_areas killed, exited;
+		struct dead_area area;
+		_Alignas(struct dirent64) char entries[2048];
+	} *removal = (struct removal *)(void *)core->scratch;
+	uint64_t namespace = pid_namespace(), used = 0, most;
 	long bytes;
 
-	while ((bytes = syscall(SYS_getdents64, directory, core->scratch, sizeof(core->scratch))) >
-	       0)
+	static_assert(sizeof(*removal) <= sizeof(core->scratch), "it fits");
+	removal->killed.count = removal->exited.count = 0;
+	while ((bytes = syscall(SYS_getdents64, directory, removal->entries,
+				sizeof(removal->entries))) > 0)
 		for (long at = 0; at < bytes;) {
 			const struct dirent64 *entry =
-				(const struct dirent64 *)(void *)(core->scratch + at);
+				(const struct dirent64 *)(void *)(removal->entries + at);
+			struct dead_area *area = &removal->area;
 
-			consider(&dead, directory, entry->d_name, namespace);
 			at += entry->d_reclen;
+			if (strlen(entry->d_name) >= sizeof(area->name) ||
+			    !process_is_gone(entry->d_name))
+				continue;
+			memcpy(area->name, entry->d_name, strlen(entry->d_name) + 1);
+			if (!is_abandoned(directory, namespace, area))
+				continue;
+			if (area->has_exited)
+				keep_newest(&removal->exited, KEEP_EXITED, directory, area);
+			else
+				keep_newest(&removal->killed, KEEP_KILLED, directory, area);
 		}
-	if (dead.count > KEEP_DEAD)
-		unlinkat(directory, dead.oldest, 0);
+	most = smaller(KEEP_BYTES, free_bytes_of(directory));
+	limit_bytes(&removal->killed, most, directory, &used);
+	limit_bytes(&removal->exited, most, directory, &used);
 }
 
 /* ---- creating the area ---- */
@@ -445,7 +521,7 @@ static int map_front(struct core *core)
 
 static int allocate_front(struct core *core)
 {
-	int error = agent_allocate(core, 0, TS_LIVE_CONTROL_BYTES);
+	int error = agent_allocate(core, 0, TS_LIVE_CONTROL_BYTES, UINT64_MAX);
 	uint64_t pool = pool_of(&core->settings);
 
 	/*
@@ -468,13 +544,14 @@ static int fill(struct core *core, int directory, uint64_t area_id, uint64_t sta
 	describe_layout(control, settings);
 	control->start_time = started;
 	control->area_id = area_id;
-	control->budget = choose_budget(directory, settings);
+	choose_budget(core, directory);
 	control->role = settings->role;
 	control->allocated = TS_LIVE_CONTROL_BYTES;
 	core->ring_bytes = settings->ring_bytes ? settings->ring_bytes : RING_BYTES;
 	/* Several rings must fit. */
-	if (control->budget < 16 * (uint64_t)core->ring_bytes)
-		core->ring_bytes = control->budget < SMALL_BUDGET ? SMALL_RING_BYTES : RING_BYTES;
+	if (core->budget < 16 * (uint64_t)core->ring_bytes)
+		core->ring_bytes = core->budget < SMALL_BUDGET ? AGENT_SMALL_RING_BYTES
+							       : RING_BYTES;
 	core->directory_end = TS_LIVE_DIRECTORY;
 	core->dictionary_end = TS_LIVE_DICTIONARY;
 	core->pool_end = control->pool;
@@ -485,12 +562,13 @@ static int fill(struct core *core, int directory, uint64_t area_id, uint64_t sta
 /* Creates NAME.new, fills it, renames it. `core->path` is the directory on entry. */
 static int create(struct core *core, int directory)
 {
-	uint64_t area_id = draw_id(), started = start_time(core->scratch, sizeof(core->scratch));
+	uint64_t area_id = draw_id(), started = 0;
 	size_t length = strlen(core->path);
 	char name[64], temporary[72];
 	struct stat status;
 	int error;
 
+	agent_start_time(getpid(), core->scratch, sizeof(core->scratch), &started);
 	snprintf(name, sizeof(name), "%d-%llu-%016llx", (int)getpid(), (unsigned long long)started,
 		 (unsigned long long)area_id);
 	snprintf(temporary, sizeof(temporary), "%s.new", name);
@@ -529,7 +607,7 @@ int agent_make_area(struct core *core)
 	if (directory < 0)
 		return errno;
 	if (core->settings.mode == TS_LIVE_FLIGHT)
-		remove_oldest_dead(core, directory);
+		remove_dead(core, directory);
 	error = create(core, directory);
 	close(directory);
 	return error;

@@ -31,6 +31,8 @@
 #define PAUSE_MOST_NS 1000000
 /* Interval of wake-ups of the recorder; a longer gap in our own run time counts as this. */
 #define CALL_NS 100000000
+/* A recorder that is alive but blocked, by its disk for example, gets this many times as long. */
+#define BLOCKED_FACTOR 12
 
 #define OBJECT_WORDS TS_LIVE_WORDS(struct ts_live_object)
 #define COMMAND_WORDS TS_LIVE_WORDS(struct ts_live_command)
@@ -74,7 +76,7 @@ static uint64_t ring_bytes(const struct core *core)
 {
 	uint64_t bytes = BYTES_MOST;
 
-	while (bytes > BYTES_LEAST && bytes > core->control->budget / 4)
+	while (bytes > BYTES_LEAST && bytes > core->budget / 4)
 		bytes /= 2;
 	return bytes;
 }
@@ -328,8 +330,11 @@ static const char *lose_patience(struct core *core, struct patience *patience)
 		return "the process exited before the recorder stored it";
 	if (patience->idle_ns <= agent_channel_patience_ns)
 		return NULL;
-	return __atomic_load_n(&control->heartbeat, __ATOMIC_RELAXED) != patience->heartbeat
-		       ? "the recorder could not store it"
+	if (__atomic_load_n(&control->heartbeat, __ATOMIC_RELAXED) != patience->heartbeat)
+		return "the recorder could not store it";
+	return patience->idle_ns <= BLOCKED_FACTOR * agent_channel_patience_ns &&
+			       agent_recorder_lives(core)
+		       ? NULL
 		       : "the recorder does not answer";
 }
 

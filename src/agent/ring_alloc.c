@@ -39,24 +39,24 @@ static __thread struct {
 	uint32_t events;
 } starved __attribute__((tls_model("initial-exec")));
 
-void agent_count_lost(struct core *core)
+static void count_lost(struct core *core, uint64_t *counter, uint64_t events)
 {
 	uint64_t none = 0;
 
-	__atomic_fetch_add(&core->control->lost_nested, 1, __ATOMIC_RELAXED);
+	__atomic_fetch_add(counter, events, __ATOMIC_RELAXED);
 	__atomic_compare_exchange_n(&core->control->lost_first, &none,
 				    ts_counter_read(core->control->clock), false, __ATOMIC_RELAXED,
 				    __ATOMIC_RELAXED);
 }
 
+void agent_count_lost(struct core *core)
+{
+	count_lost(core, &core->control->lost_nested, 1);
+}
+
 static void count_no_ring(struct core *core)
 {
-	uint64_t none = 0;
-
-	__atomic_fetch_add(&core->control->lost_no_ring, 1, __ATOMIC_RELAXED);
-	__atomic_compare_exchange_n(&core->control->lost_first, &none,
-				    ts_counter_read(core->control->clock), false, __ATOMIC_RELAXED,
-				    __ATOMIC_RELAXED);
+	count_lost(core, &core->control->lost_no_ring, 1);
 }
 
 /* Counts a drop. An episode ends when there is space again; its last instant is known then. */
@@ -68,6 +68,92 @@ static void drop(struct writer *writer)
 		__atomic_store_n(&ring->dropped_first, ts_counter_read(writer->clock),
 				 __ATOMIC_RELAXED);
 	__atomic_store_n(&ring->dropped, ring->dropped + 1, __ATOMIC_RELEASE);
+}
+
+/* ---- emits that ended in memory of the parent process ---- */
+
+/* Events in the ring between two positions. */
+static uint64_t count_events(const char *bytes, uint64_t mask, uint64_t from, uint64_t to)
+{
+	uint64_t events = 0;
+
+	while (from < to) {
+		struct ts_live_record record;
+
+		memcpy(&record, bytes + (from & mask), sizeof(record));
+		if (!record.words)
+			break;
+		events += (uint64_t)ts_live_kind_is_event(record.kind);
+		from += record.words * 8u;
+	}
+	return events;
+}
+
+static uint64_t lost_in(const struct ts_live_control *control)
+{
+	return __atomic_load_n(&control->lost_nested, __ATOMIC_RELAXED) +
+	       __atomic_load_n(&control->lost_no_ring, __ATOMIC_RELAXED);
+}
+
+static uint64_t stranded_events(const struct stranded *stranded)
+{
+	uint64_t events = stranded->control ? lost_in(stranded->control) - stranded->lost : 0;
+
+	for (unsigned int i = 0; i < stranded->rings; i++) {
+		const struct ts_live_ring *ring = stranded->ring[i].ring;
+
+		events += ring->dropped - stranded->ring[i].dropped;
+		events += count_events(stranded->ring[i].bytes, stranded->ring[i].mask,
+				       stranded->ring[i].head,
+				       __atomic_load_n(&ring->head, __ATOMIC_ACQUIRE));
+	}
+	return events;
+}
+
+bool agent_has_stranded(const struct ts_tracer *tracer)
+{
+	return stranded_events(&tracer->stranded) != 0;
+}
+
+void agent_forget_stranded(struct ts_tracer *tracer)
+{
+	struct stranded *stranded = &tracer->stranded;
+
+	if (stranded->control)
+		stranded->lost = lost_in(stranded->control);
+	for (unsigned int i = 0; i < stranded->rings; i++) {
+		stranded->ring[i].head = stranded->ring[i].ring->head;
+		stranded->ring[i].dropped = stranded->ring[i].ring->dropped;
+	}
+}
+
+void agent_count_stranded(struct ts_tracer *tracer, struct core *core)
+{
+	uint64_t events = stranded_events(&tracer->stranded);
+
+	if (!events)
+		return;
+	agent_forget_stranded(tracer);
+	count_lost(core, &core->control->lost_nested, events);
+}
+
+/* A writer of the parent, now in private memory. */
+static void strand(struct stranded *stranded, const struct writer *writer)
+{
+	unsigned int i = stranded->rings;
+
+	/* The oldest emits are the first to end. */
+	if (i == STRANDED_RINGS) {
+		memmove(&stranded->ring[0], &stranded->ring[1],
+			(STRANDED_RINGS - 1) * sizeof(stranded->ring[0]));
+		i--;
+	}
+	stranded->ring[i].ring = writer->ring;
+	stranded->ring[i].bytes = writer->bytes;
+	stranded->ring[i].mask = writer->mask;
+	stranded->ring[i].head = writer->ring->head;
+	stranded->ring[i].dropped = writer->ring->dropped;
+	stranded->rings = i + 1;
 }
 
 /* ---- creating and reusing rings ---- */
@@ -162,8 +248,10 @@ static int find_full(struct core *core)
 	return -1;
 }
 
-/* Creates a ring in the pool; -1: budget or memory are exhausted. */
-static int make_ring(struct core *core, uint64_t bytes)
+/*
+ * Creates a ring in the pool; -1: the area would exceed `limit` bytes, or memory is exhausted.
+ */
+static int make_ring(struct core *core, uint64_t bytes, uint64_t limit)
 {
 	uint32_t index = core->control->rings;
 	uint64_t offset = core->pool_end;
@@ -173,7 +261,7 @@ static int make_ring(struct core *core, uint64_t bytes)
 	if (index >= TS_LIVE_RING_LIMIT ||
 	    (TS_LIVE_DIRECTORY + (index + 1) * sizeof(*ring) > core->directory_end &&
 	     agent_grow_directory(core)) ||
-	    agent_allocate(core, offset, bytes))
+	    agent_allocate(core, offset, bytes, limit))
 		return -1;
 	mapped = agent_map(core, offset, bytes);
 	if (!mapped) {
@@ -190,12 +278,17 @@ static int make_ring(struct core *core, uint64_t bytes)
 	return (int)index;
 }
 
-static int find_ring(struct core *core, uint64_t bytes)
+/* A ring for a thread that has none. If the budget is used up, a small one is better than none. */
+static int find_ring(struct core *core)
 {
-	int index = find_exited(core, bytes, false);
+	int index = find_exited(core, core->ring_bytes, false);
 
 	if (index < 0)
-		index = make_ring(core, bytes);
+		index = make_ring(core, core->ring_bytes, core->budget);
+	if (index < 0)
+		index = find_exited(core, 0, false);
+	if (index < 0)
+		index = make_ring(core, AGENT_SMALL_RING_BYTES, core->control->budget);
 	if (index < 0)
 		index = find_exited(core, 0, true);
 	return index;
@@ -256,7 +349,7 @@ static struct writer *attach_locked(struct ts_tracer *tracer, struct core *core,
 	writer->tid = main_writer ? main_writer->tid : current_tid();
 	writer->serial = main_writer ? main_writer->serial : thread_serial(core, writer->tid);
 	writer->is_side = main_writer != NULL;
-	index = find_ring(core, core->ring_bytes);
+	index = find_ring(core);
 	if (index < 0)
 		index = find_full(core);
 	if (index >= 0) {
@@ -281,6 +374,7 @@ static struct writer *attach(struct ts_tracer *tracer, struct core *core,
 
 	agent_lock(core);
 	writer = attach_locked(tracer, core, main_writer);
+	agent_count_stranded(tracer, core);
 	agent_update_anchor(core);
 	agent_unlock(core);
 	starved.core = writer ? NULL : core;
@@ -297,7 +391,7 @@ bool agent_attach_shared(struct core *core, struct writer *writer, uint64_t byte
 
 	agent_lock(core);
 	while (bytes >= least && index < 0) {
-		index = make_ring(core, bytes);
+		index = make_ring(core, bytes, core->budget);
 		bytes /= 2;
 	}
 	if (index >= 0) {
@@ -376,7 +470,7 @@ static bool grow(struct writer *writer)
 	agent_lock(core);
 	index = find_exited(core, bytes, false);
 	if (index < 0 || ring_free_bytes(&core->rings[index]) != core->rings[index].bytes)
-		index = make_ring(core, bytes);
+		index = make_ring(core, bytes, core->budget);
 	if (index >= 0) {
 		attach_to(writer, core, (uint32_t)index);
 		if (!alloc_thread_record(writer))
@@ -605,6 +699,8 @@ void agent_forget_writers(void)
 			continue;
 		*writer = *copy;
 		*writer->ring = kept->writers[i].ring;
+		agent_keep_on_fork(writer, sizeof(*writer));
+		strand(&writer->tracer->stranded, writer);
 	}
 	agent_release_kept();
 	agent_writer = agent_no_writer();

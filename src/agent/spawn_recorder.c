@@ -31,6 +31,7 @@ struct launch {
 	char output[1024];
 	char **environment;
 	size_t environment_bytes;
+	pid_t recorder;
 	int error; /* of execve */
 	char stacks[2][STACK_BYTES] __attribute__((aligned(16)));
 };
@@ -204,10 +205,10 @@ static int become_recorder(void *argument)
 static int step_between(void *argument)
 {
 	struct launch *launch = argument;
-	int pid = clone(become_recorder, launch->stacks[1] + STACK_BYTES, CLONE_VM | CLONE_VFORK,
-			launch);
 
-	if (pid < 0)
+	launch->recorder = clone(become_recorder, launch->stacks[1] + STACK_BYTES,
+				 CLONE_VM | CLONE_VFORK, launch);
+	if (launch->recorder < 0)
 		launch->error = errno;
 	_exit(0);
 }
@@ -241,12 +242,12 @@ static int start(struct launch *launch, const struct core *core, const char *out
 	return launch->error;
 }
 
-int agent_start_recorder(struct core *core, const char *output)
+int agent_start_recorder(struct core *core, const char *output, bool anyway)
 {
 	struct launch *launch;
 	int error;
 
-	core->relies_on_other = is_held(output);
+	core->relies_on_other = !anyway && is_held(output);
 	if (core->relies_on_other)
 		return 0;
 	launch = mmap(NULL, sizeof(*launch), PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS,
@@ -254,6 +255,7 @@ int agent_start_recorder(struct core *core, const char *output)
 	if (launch == MAP_FAILED)
 		return ENOMEM;
 	error = start(launch, core, output);
+	core->recorder = error ? 0 : launch->recorder;
 	munmap(launch, sizeof(*launch));
 	return error;
 }

@@ -7,6 +7,7 @@
 #include <pthread.h>
 #include <sched.h>
 #include <signal.h>
+#include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -23,6 +24,7 @@
 
 #ifndef MADV_WIPEONFORK
 #define MADV_WIPEONFORK 18
+#define MADV_KEEPONFORK 19
 #endif
 
 /* Initially events go to the slow path, which starts the tracer. */
@@ -170,8 +172,8 @@ static struct core *get_core(struct ts_tracer *tracer)
 /* Standard error at load: a daemon may have replaced it since. */
 static struct stat standard_error;
 
-/* Writes to standard error, if it is still the same file, would not block, and has a reader. */
-static void print_message(const char *text, size_t bytes)
+/* Only if it is still the same file, would not block, and has a reader. */
+static void write_to_stderr(const char *text, size_t bytes)
 {
 	struct pollfd ready = { STDERR_FILENO, POLLOUT, 0 };
 	struct timespec at_once = { 0, 0 };
@@ -191,18 +193,41 @@ static void print_message(const char *text, size_t bytes)
 	}
 }
 
+void agent_print(const char *format, ...)
+{
+	char line[768];
+	va_list arguments;
+	int bytes;
+
+	va_start(arguments, format);
+	bytes = vsnprintf(line, sizeof(line), format, arguments);
+	va_end(arguments);
+	if (bytes > 0 && (size_t)bytes < sizeof(line))
+		write_to_stderr(line, (size_t)bytes);
+}
+
 /* No recorder: the newest events stay in memory; tells the user once how to save them. */
 static void go_without_recorder(struct core *core)
 {
-	int bytes = snprintf(
-		core->scratch, 512,
-		"tracesmith: no recorder found for '%.128s'; keeping the newest events in memory: "
+	__atomic_store_n(&core->control->mode, TS_LIVE_FLIGHT, __ATOMIC_RELAXED);
+	agent_print(
+		"tracesmith: no recorder found for '%.256s'; keeping the newest events in memory: "
 		"tracesmith recover %u -o FILE (set TRACESMITH_RECORDER to the tool's path)\n",
 		core->settings.output, core->control->pid);
+}
 
-	__atomic_store_n(&core->control->mode, TS_LIVE_FLIGHT, __ATOMIC_RELAXED);
-	if (bytes > 0 && bytes < 512)
-		print_message(core->scratch, (size_t)bytes);
+/* For users who asked for a file: a recorder reports other processes without an area. */
+static void report_no_area(const struct core *core, int error)
+{
+	static uint32_t is_reported; /* by this process or one that it was forked from */
+
+	if (core->settings.start_recorder &&
+	    !__atomic_exchange_n(&is_reported, 1, __ATOMIC_RELAXED))
+		agent_print("tracesmith: nothing is recorded for '%.256s': no shared memory in "
+			    "'%.128s': %s\n",
+			    core->settings.output,
+			    core->settings.directory[0] ? core->settings.directory : "/dev/shm",
+			    strerrordesc_np(error));
 }
 
 /* Called by the thread that found the core new, with signals blocked. */
@@ -217,11 +242,13 @@ static void start(struct ts_tracer *tracer, struct core *core)
 	}
 	error = agent_make_area(core);
 	if (error) {
+		report_no_area(core, error);
 		agent_disable(tracer, "cannot create a live area", error);
 		return;
 	}
 	agent_copy_dictionary(tracer, core);
-	if (core->settings.start_recorder && agent_start_recorder(core, core->settings.output))
+	if (core->settings.start_recorder &&
+	    agent_start_recorder(core, core->settings.output, false))
 		go_without_recorder(core);
 	__atomic_store_n(&core->state, CORE_READY, __ATOMIC_RELEASE);
 	if (tracer == &ts_process_tracer)
@@ -333,9 +360,17 @@ bool agent_unshare(void *address, size_t bytes)
 		    -1, 0) != MAP_FAILED;
 }
 
+void agent_keep_on_fork(void *address, size_t bytes)
+{
+	uintptr_t page = (uintptr_t)sysconf(_SC_PAGESIZE), start = (uintptr_t)address & -page;
+
+	madvise((void *)start, (uintptr_t)address + bytes - start, MADV_KEEPONFORK); /* NOLINT */
+}
+
 /*
  * The child may be inside an emit, if a handler that interrupted it forked. The rest of that emit
- * then uses a private core that cannot grow. The next event creates a new core.
+ * then uses a private core that cannot grow. The next event creates a new core, and counts that
+ * emit as lost.
  */
 static void bury(struct ts_tracer *tracer)
 {
@@ -357,10 +392,14 @@ static void bury(struct ts_tracer *tracer)
 	core->ring_bytes = tracer->inherited_ring_bytes;
 	core->fd = -1;
 	core->state = CORE_READY;
+	agent_keep_on_fork(core, sizeof(*core));
+	tracer->stranded.control = control;
+	tracer->stranded.lost = copy.lost_nested + copy.lost_no_ring;
 }
 
 static void renew(struct ts_tracer *tracer)
 {
+	agent_forget_stranded(tracer);
 	/* Already zero if the kernel wipes; this is for kernels that do not. */
 	if (tracer->core && tracer->core->state != CORE_NEW)
 		memset(tracer->core, 0, sizeof(*tracer->core));

@@ -22,6 +22,9 @@
 #include "live/local/counter.h"
 #include "live/local/live_records.h"
 
+/* The smallest first ring of a thread. */
+#define AGENT_SMALL_RING_BYTES (16u << 10)
+
 #define AGENT_LIKELY(condition) __builtin_expect(!!(condition), 1)
 #define AGENT_UNLIKELY(condition) __builtin_expect(!!(condition), 0)
 
@@ -120,14 +123,39 @@ struct core {
 	int fd; /* of the area; checked before each use */
 	dev_t device;
 	ino_t inode;
+	/*
+	 * For everything but the small rings of threads that find it used up. control->budget
+	 * includes those.
+	 */
+	uint64_t budget;
 	uint32_t ring_bytes;  /* of a first ring */
 	int error;            /* errno why it is disabled; 0: it is not, or was not requested */
 	bool relies_on_other; /* another recorder already had the output */
+	pid_t recorder;       /* that this process started; 0: none */
 	struct agent_settings settings;
-	char scratch[4096]; /* for the thread that starts it: signal stacks may be small */
-	char path[2048];    /* of the area */
+	/* For the thread that starts it: signal stacks may be small. */
+	_Alignas(16) char scratch[4096];
+	char path[2048]; /* of the area */
 	struct channel channel;
 	char *mapped[TS_LIVE_RING_LIMIT]; /* bytes of each ring, as mapped here */
+};
+
+#define STRANDED_RINGS 4u
+
+/*
+ * Rings and control block of a forked child's parent, replaced by private memory. If the child was
+ * forked inside an emit, its part of that emit ends here, where no recorder sees it.
+ */
+struct stranded {
+	const struct ts_live_control *control; /* NULL: none */
+	uint64_t lost;                         /* in it, at the fork */
+	unsigned int rings;
+	struct {
+		const struct ts_live_ring *ring;
+		const char *bytes;
+		uint64_t mask;
+		uint64_t head, dropped; /* at the fork */
+	} ring[STRANDED_RINGS];
 };
 
 /* Survives fork. */
@@ -140,6 +168,7 @@ struct ts_tracer {
 	/* The newest area of this process or an ancestor: a child copies its dictionary. */
 	struct ts_live_control *inherited;
 	uint32_t inherited_ring_bytes;
+	struct stranded stranded;
 	uint32_t output_base; /* as in struct agent_settings */
 	char output[1024];    /* absolute; empty: none */
 };
@@ -181,6 +210,9 @@ void *agent_wiped_memory(size_t bytes);
 /* Arranges for agent_thread_exit() when the calling thread exits. */
 void agent_watch_thread(struct writer *writer);
 
+/* Prints a line on standard error, if that is harmless. Call with signals blocked. */
+void agent_print(const char *format, ...) __attribute__((format(printf, 1, 2)));
+
 /* Called when the agent is loaded, and at process exit. */
 void agent_load(void);
 void agent_unload(void);
@@ -219,9 +251,10 @@ int agent_make_area(struct core *core);
 void agent_close_area(struct core *core);
 
 /*
- * Allocates a range of the file within the budget, so that touching it cannot fault; 0 or an errno.
+ * Allocates a range of the file, so that touching it cannot fault, if the file then has at most
+ * `limit` bytes allocated; 0 or an errno.
  */
-int agent_allocate(struct core *core, uint64_t offset, uint64_t bytes);
+int agent_allocate(struct core *core, uint64_t offset, uint64_t bytes, uint64_t limit);
 void agent_give_back(struct core *core, uint64_t offset, uint64_t bytes);
 
 int agent_grow_directory(struct core *core);
@@ -234,6 +267,9 @@ void agent_nudge_recorder(struct core *core);
 void *agent_map(struct core *core, uint64_t offset, uint64_t bytes);
 
 void agent_update_anchor(struct core *core);
+
+/* Field 22 of /proc/PID/stat, read into `text`; false: no such process is visible and alive. */
+bool agent_start_time(pid_t pid, char *text, size_t size, uint64_t *ret_start_time);
 
 /* ---- ring_alloc.c: the slow path ---- */
 
@@ -278,6 +314,19 @@ void agent_forget_writers(void);
 /* Replaces memory shared with the parent by private, zeroed memory. */
 bool agent_unshare(void *address, size_t bytes);
 
+/* From now on such memory is copied on fork, not wiped: an emit that uses it is still to end. */
+void agent_keep_on_fork(void *address, size_t bytes);
+
+/*
+ * Counts events that ended in memory of the parent as lost; call with the core's lock held. Called
+ * when a thread gets a ring and at exit.
+ */
+void agent_count_stranded(struct ts_tracer *tracer, struct core *core);
+bool agent_has_stranded(const struct ts_tracer *tracer);
+
+/* What ended there until now belongs to this process, not to a child that is forked now. */
+void agent_forget_stranded(struct ts_tracer *tracer);
+
 /* ---- site.c ---- */
 
 /* Registers a site. False: the dictionary is full; use the dynamic form. */
@@ -300,15 +349,21 @@ void agent_copy_dictionary(struct ts_tracer *tracer, struct core *core);
 /* ---- spawn_recorder.c ---- */
 
 /*
- * Starts `tracesmith record --detached` for the area, unless a recorder already has that output. 0,
- * or an errno (ENOENT: no recorder found).
+ * Starts `tracesmith record --detached` for the area, unless a recorder already has that output;
+ * with `anyway` even then. 0, or an errno (ENOENT: no recorder found).
  */
-int agent_start_recorder(struct core *core, const char *output);
+int agent_start_recorder(struct core *core, const char *output, bool anyway);
 
 /* ---- flush.c ---- */
 
 /* Marks the area's process as exiting; waits for its recorder if it started one. */
 void agent_exiting(struct ts_tracer *tracer);
+
+/*
+ * True if the process that drains the area is alive, even if it is blocked and its heartbeat is
+ * old. False also if it is in a pid namespace that is not visible.
+ */
+bool agent_recorder_lives(const struct core *core);
 
 /* ---- replay_channel.c ---- */
 

@@ -26,7 +26,7 @@
 /* Options of all analyses, then options of single ones (struct ts_analysis lists which). */
 struct ts_analyze_options {
 	enum ts_rounding rounding;
-	int64_t top; /* rows of lists in text; 0: the analysis chooses */
+	int64_t top; /* rows of each table in text; 0: the analysis chooses */
 	bool brief;  /* output is text: rows that it does not show need not be computed */
 	/*
 	 * Operands and options that select the same work, for the commands that `advice` prints.
@@ -44,6 +44,9 @@ struct ts_analyze_options {
 	const char *what_if; /* "NAME=2" (twice as fast) or "NAME=free"; NULL: the names that save
 				most */
 	int64_t depth;       /* frames to show of each stack; 0: the default */
+	bool by_shape;       /* operators: distinguish the shapes of inputs */
+	int64_t operator_order; /* operators: what to sort by; 0: self time */
+	bool idle;              /* count threads that are idle all the time */
 };
 
 #define TS_ANALYZE_OPTIONS_DEFAULT                                                     \
@@ -110,6 +113,8 @@ const struct ts_clock_alignment *ts_analyze_align(struct ts_analyze_request *req
  * user allows it.
  */
 #define TS_ANALYSIS_ALIGNED 1u
+/* Its notes are an answer even if its tables are empty: `all` shows it in any case. */
+#define TS_ANALYSIS_NOTES_ANSWER 2u
 
 struct ts_analysis {
 	const char *name;

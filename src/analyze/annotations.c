@@ -21,19 +21,19 @@ static const struct ts_result_column columns[] = {
 	{ "max_us", "max", TS_CELL_TIME },
 	{ "std_us", "deviation", TS_CELL_TIME },
 	{ "kernels", "commands", TS_CELL_INTEGER },
-	{ "device_us", "on device", TS_CELL_TIME },
-	{ "own_kernels", "own", TS_CELL_INTEGER },
-	{ "own_device_us", "on device", TS_CELL_TIME },
+	{ "device_us", "device time", TS_CELL_TIME },
+	{ "own_kernels", "own commands", TS_CELL_INTEGER },
+	{ "own_device_us", "own device time", TS_CELL_TIME },
 };
 
 static const struct ts_result_column total_columns[] = {
 	{ "rank", "rank", TS_CELL_INTEGER },
 	{ "kernels", "commands", TS_CELL_INTEGER },
-	{ "device_us", "on device", TS_CELL_TIME },
-	{ "host_annotated", "in host annotation", TS_CELL_INTEGER },
-	{ "host_annotated_us", "on device", TS_CELL_TIME },
-	{ "device_annotated", "in device annotation", TS_CELL_INTEGER },
-	{ "device_annotated_us", "on device", TS_CELL_TIME },
+	{ "device_us", "device time", TS_CELL_TIME },
+	{ "host_annotated", "host-annotated", TS_CELL_INTEGER },
+	{ "host_annotated_us", "host-annotated time", TS_CELL_TIME },
+	{ "device_annotated", "device-annotated", TS_CELL_INTEGER },
+	{ "device_annotated_us", "device-annotated time", TS_CELL_TIME },
 };
 
 enum side { HOST, DEVICE, SIDES };
@@ -400,6 +400,8 @@ static void put_totals(struct ts_result *result, const struct ts_work *work,
 		const struct ts_work_rank *rank = &work->ranks[i];
 		int64_t ns = 0;
 
+		if (!rank->command_count)
+			continue;
 		for (uint32_t k = 0; k < rank->command_count; k++)
 			ns = ts_ns_add(ns, ts_busy_duration(
 						   work, &work->commands[rank->first_command + k]));
@@ -421,6 +423,7 @@ static int run(struct ts_analyze_request *request, struct ts_result *result, str
 	const struct ts_work *work = request->work;
 	int rc = run_side(table, &host, work, HOST);
 
+	table->details = "std_us min_us+max_us own_kernels+own_device_us kernels";
 	if (!rc)
 		rc = run_side(table, &device, work, DEVICE);
 	if (rc)

@@ -75,8 +75,10 @@ static int run(struct ts_analyze_request *request, struct ts_result *result, str
 		ts_result_table(result, "breakdown", columns, TS_ARRAY_SIZE(columns));
 	const struct ts_work *work = request->work;
 
+	table->details = "memory_exclusive_us communication_exclusive_us memory_us "
+			 "non_compute_pct kernel_time_us";
 	for (uint32_t rank = 0; rank < work->rank_count; rank++) {
-		TS_SCOPED(ts_busy) busy;
+		TS_SCOPED(ts_busy) busy = { 0 };
 		int rc = ts_busy_init(&busy, work, rank, err);
 
 		if (rc)

@@ -3,11 +3,13 @@
  * Merges the spans of a rank's commands by class, in one pass in order of start, and sweeps over
  * the merged spans of several classes.
  */
+#include <inttypes.h>
 #include <math.h>
 #include <string.h>
 
 #include "analyze/busy.h"
 #include "analyze/device_side.h"
+#include "base/text.h"
 
 static bool is_hta(const struct ts_work *work)
 {
@@ -305,6 +307,37 @@ void ts_busy_put_ns(struct ts_result_table *table, double ns)
 		ts_cell_time(table, (int64_t)llrint(ns));
 }
 
+bool ts_busy_leaves_out_step(const struct ts_work *work, int64_t *ret_step)
+{
+	bool found = false;
+
+	*ret_step = TS_ABSENT;
+	for (uint32_t i = 0; i < work->rank_count; i++) {
+		int64_t step = work->ranks[i].last_step;
+
+		if (!ts_work_leaves_out_last_step(work, i))
+			continue;
+		*ret_step = found && *ret_step != step ? TS_ABSENT : step;
+		found = true;
+	}
+	return found;
+}
+
+static void note_last_step(const struct ts_work *work, struct ts_result *result)
+{
+	int64_t step;
+
+	if (!ts_busy_leaves_out_step(work, &step))
+		return;
+	if (step == TS_ABSENT)
+		ts_result_note(result, "the last step of each rank left out: it may be cut off "
+				       "(--all includes it)");
+	else
+		ts_result_note(result,
+			       "step %" PRId64 " left out: it may be cut off (--all includes it)",
+			       step);
+}
+
 void ts_busy_note(const struct ts_work *work, struct ts_result *result)
 {
 	uint32_t empty = 0;
@@ -317,8 +350,9 @@ void ts_busy_note(const struct ts_work *work, struct ts_result *result)
 		ts_result_note(result, "%u of %u ranks left out: no device activity", empty,
 			       work->rank_count);
 	if (work->untimed_commands > 0)
-		ts_result_note(result, "%llu commands have no device times and are not counted",
-			       (unsigned long long)work->untimed_commands);
+		ts_result_note(result, "not counted: %s without device times",
+			       TS_COUNTED(work->untimed_commands, "command"));
+	note_last_step(work, result);
 }
 
 void ts_busy_note_idle(const struct ts_work *work, struct ts_result *result)
@@ -327,6 +361,6 @@ void ts_busy_note_idle(const struct ts_work *work, struct ts_result *result)
 	if (work->dropped_between > 0 && !is_hta(work))
 		ts_result_note(
 			result,
-			"%llu commands outside this part ran on a device in between; their time counts as idle here, --all includes them",
-			(unsigned long long)work->dropped_between);
+			"%s outside this part ran on a device in between; that time counts as idle here, --all includes it",
+			TS_COUNTED(work->dropped_between, "command"));
 }

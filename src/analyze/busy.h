@@ -48,7 +48,16 @@ bool ts_busy_counts(const struct ts_work *work, const struct ts_work_command *co
 /* Puts a time cell, rounded to whole ns; NaN: none. */
 void ts_busy_put_ns(struct ts_result_table *table, double ns);
 
-/* Notes what the numbers do not cover: ranks without commands, commands without times. */
+/*
+ * Does a rank leave out its last step by default? *ret_step: its number, TS_ABSENT if those of
+ * ranks differ.
+ */
+bool ts_busy_leaves_out_step(const struct ts_work *work, int64_t *ret_step);
+
+/*
+ * Notes what the numbers do not cover: ranks without commands, commands without times, the last
+ * step.
+ */
 void ts_busy_note(const struct ts_work *work, struct ts_result *result);
 
 /* Also notes that commands outside the selection may have filled the idle time. */

@@ -7,15 +7,17 @@
 
 #include "base/json.h"
 #include "base/memory.h"
+#include "trace/trace_meta.h"
 
 #define WHY_BYTES 512
 
-/* Parses {"state": "off", "reason": WHY, ...}; ignores anything else. */
-static void read_fact(struct ts_string fact, char why[WHY_BYTES])
+/* Into `context`, a text. Parses {"state": "off", "reason": WHY, ...}; ignores anything else. */
+static void read_fact(void *context, struct ts_string fact)
 {
 	struct ts_json_string key = { 0 }, text = { 0 }, state = { 0 }, reason = { 0 };
 	bool more = false;
 	struct ts_json js;
+	char *why = context;
 	int rc;
 
 	ts_json_init(&js, fact.data, fact.length, true);
@@ -36,28 +38,6 @@ static void read_fact(struct ts_string fact, char why[WHY_BYTES])
 			 reason.text);
 }
 
-/* Skips unreadable chunks: the result is only an explanation. */
-static void read_trace(struct ts_reader *reader, char why[WHY_BYTES])
-{
-	struct ts_batch *batch = NULL;
-
-	if (ts_batch_new(&batch, reader, NULL))
-		return;
-	for (size_t i = 0; i < ts_reader_chunk_count(reader); i++) {
-		if (ts_reader_chunk(reader, i)->table != TS_TABLE_META ||
-		    ts_batch_read(batch, i, TS_MASK_OF(meta, key) | TS_MASK_OF(meta, value), NULL))
-			continue;
-		for (uint32_t k = 0; k < batch->rows; k++) {
-			int64_t key = batch->columns[TS_COLUMN_OF(meta, key)][k];
-			int64_t value = batch->columns[TS_COLUMN_OF(meta, value)][k];
-
-			if (!strcmp(ts_reader_string(reader, key).data, "cuda_device_side"))
-				read_fact(ts_reader_string(reader, value), why);
-		}
-	}
-	ts_batch_free(batch);
-}
-
 void ts_device_side_note(const struct ts_work *work, struct ts_result *result,
 			 const char *otherwise)
 {
@@ -66,7 +46,7 @@ void ts_device_side_note(const struct ts_work *work, struct ts_result *result,
 	/* If there is device activity, it is only outside the selection. */
 	for (uint32_t i = 0; i < work->trace_count && !why[0]; i++)
 		if (ts_reader_rows(work->readers[i], TS_TABLE_GPU_OP) == 0)
-			read_trace(work->readers[i], why);
+			ts_trace_meta(work->readers[i], "cuda_device_side", read_fact, why);
 	if (why[0])
 		ts_result_note(result, "the device side was not recorded: %s", why);
 	else

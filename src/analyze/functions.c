@@ -8,14 +8,21 @@
 #include "analyze/analyze.h"
 #include "base/map.h"
 #include "base/ns.h"
+#include "model/short_name.h"
 #include "trace/samples.h"
 #include "trace/stack_lists.h"
 
 #define SHOWN_ROWS 20
+/*
+ * A thread with at least this share of idle samples is idle: one other sample in a second of
+ * sampling does not make it busy.
+ */
+#define IDLE_PERCENT 90
 
 static const struct ts_result_column function_columns[] = {
 	{ "own_us", "own", TS_CELL_TIME },
 	{ "own_pct", "own %", TS_CELL_PERCENT },
+	{ "running_us", "running", TS_CELL_TIME },
 	{ "total_us", "total", TS_CELL_TIME },
 	{ "total_pct", "total %", TS_CELL_PERCENT },
 	{ "own_samples", "samples", TS_CELL_INTEGER },
@@ -23,6 +30,7 @@ static const struct ts_result_column function_columns[] = {
 	{ "function", "function", TS_CELL_TEXT },
 	{ "file", "file", TS_CELL_TEXT },
 	{ "frame_type", NULL, TS_CELL_TEXT },
+	{ "busiest_thread_us", NULL, TS_CELL_TIME },
 };
 
 static const struct ts_result_column thread_columns[] = {
@@ -35,6 +43,8 @@ static const struct ts_result_column thread_columns[] = {
 	{ "waits_for_gil_pct", "waits for GIL %", TS_CELL_PERCENT },
 	{ "function", "most in", TS_CELL_TEXT },
 	{ "function_pct", "own %", TS_CELL_PERCENT },
+	{ "idle_function", NULL, TS_CELL_TEXT },
+	{ "is_main", NULL, TS_CELL_BOOL },
 };
 
 /* Number of samples, and their time. */
@@ -46,30 +56,39 @@ struct function {
 	int64_t frame; /* one of its frames */
 	uint32_t trace;
 	struct amount self, total;
+	struct amount running;  /* of self: the thread was neither idle nor waited for the GIL */
 	int64_t self_in_thread; /* samples in the current thread */
-	size_t seen_in;         /* last stack that counted it, plus 1: recursion counts once */
+	int64_t idle_in_thread; /* of these: it was idle */
+	struct amount running_in_thread;
+	struct amount busiest; /* the most `running` of one thread */
+	size_t seen_in;        /* last stack that counted it, plus 1: recursion counts once */
 };
 
 /* Samples of one stack of one thread. */
 struct tally {
 	uint64_t thread; /* index */
 	int64_t stack;
-	struct amount amount;
+	struct amount amount, running, idle;
 };
 
 struct thread {
 	int64_t id;
 	uint32_t trace;
 	int64_t rank; /* TS_ABSENT: none, or one that is not selected */
-	struct amount amount;
-	int64_t idle, waits; /* samples */
-	uint64_t most;       /* function with the most self samples, plus 1; 0: none */
+	struct amount amount, idle;
+	int64_t waits;  /* samples */
+	bool is_hidden; /* idle, and the user wants to see busy ones */
+	uint64_t most;  /* function with the most self samples, plus 1; 0: none */
 	int64_t most_samples;
+	uint64_t most_idle; /* the same for samples in which it was idle */
+	int64_t most_idle_samples;
 };
 
 struct functions {
 	struct ts_work *work;
 	struct ts_error *err;
+	bool with_idle;   /* count idle time, too */
+	bool counts_idle; /* of the current trace */
 	int64_t from, to;
 	uint32_t trace; /* the current trace, and its reader */
 	struct ts_reader *reader;
@@ -83,7 +102,9 @@ struct functions {
 	struct function *functions;
 	size_t function_capacity;
 	struct amount all;
-	bool is_timed; /* all weights are times */
+	int64_t hidden;       /* threads */
+	int64_t hidden_times; /* idle samples of the others */
+	bool is_timed;        /* all weights are times */
 	struct ts_stack_list path;
 	struct ts_text name;
 };
@@ -97,6 +118,12 @@ static void add(struct amount *to, const struct amount *amount)
 {
 	to->samples = ts_ns_add(to->samples, amount->samples);
 	to->weight = ts_ns_add(to->weight, amount->weight);
+}
+
+static struct amount without(const struct amount *all, const struct amount *part)
+{
+	return (struct amount){ all->samples - part->samples,
+				ts_ns_sub(all->weight, part->weight) };
 }
 
 /* ---- counting ---- */
@@ -150,8 +177,8 @@ static int count(void *context, const struct ts_stack_sample *seen)
 	if (thread->rank == TS_ABSENT && f->work->options.rank_count)
 		return TS_OK;
 	add(&thread->amount, &amount);
-	add(&f->all, &amount);
-	thread->idle += seen->state == TS_THREAD_IDLE ? seen->count : 0;
+	if (seen->state == TS_THREAD_IDLE)
+		add(&thread->idle, &amount);
 	thread->waits += seen->state == TS_THREAD_WAITS_FOR_GIL ? seen->count : 0;
 	position = ts_pairmap_insert(&f->stack_indices, index, (uint64_t)seen->stack, &is_new);
 	if (!position || (is_new && ts_grow_array((void **)&f->tallies, &f->tally_capacity,
@@ -162,7 +189,27 @@ static int count(void *context, const struct ts_stack_sample *seen)
 		f->tallies[*position] = (struct tally){ .thread = index, .stack = seen->stack };
 	}
 	add(&f->tallies[*position].amount, &amount);
+	if (seen->state == TS_THREAD_IDLE)
+		add(&f->tallies[*position].idle, &amount);
+	if (seen->state == TS_THREAD_RUNS)
+		add(&f->tallies[*position].running, &amount);
 	return TS_OK;
+}
+
+/* The name of a function, into f->name. Python's names have no arguments, but may have "<...>". */
+static void find_name(struct functions *f, struct ts_reader *reader, int64_t frame)
+{
+	TS_SCOPED(ts_text) full = { 0 };
+
+	ts_text_clear(&f->name);
+	if (!f->work->options.short_names || ts_frame_get(reader, frame)->kind == TS_FRAME_PYTHON) {
+		ts_frame_append_function(reader, &f->name, frame);
+		return;
+	}
+	ts_frame_append_function(reader, &full, frame);
+	if (ts_text_reserve(&f->name, full.length + 1) && full.length)
+		f->name.length = ts_short_name(full.data, full.length, f->name.data);
+	f->name.failed |= full.failed;
 }
 
 static struct function *function_of(struct functions *f, int64_t frame)
@@ -171,8 +218,7 @@ static struct function *function_of(struct functions *f, int64_t frame)
 	bool is_new = false;
 	uint32_t index;
 
-	ts_text_clear(&f->name);
-	ts_frame_append_function(f->reader, &f->name, frame);
+	find_name(f, f->reader, frame);
 	ts_text_append_char(&f->name, '\0');
 	ts_text_append(&f->name, file.data, file.length);
 	if (ts_text_status(&f->name))
@@ -192,11 +238,49 @@ static void note_most(struct thread *thread, const struct function *function, si
 		thread->most = index + 1;
 		thread->most_samples = function->self_in_thread;
 	}
+	if (function->idle_in_thread > thread->most_idle_samples) {
+		thread->most_idle = index + 1;
+		thread->most_idle_samples = function->idle_in_thread;
+	}
+}
+
+static bool is_idle(const struct thread *thread)
+{
+	return thread->amount.samples && (__int128)thread->idle.samples * 100 >=
+						 (__int128)thread->amount.samples * IDLE_PERCENT;
+}
+
+/*
+ * Where threads wait would hide what they do. If all threads of the trace are idle, what they wait
+ * for is the answer. `first`: the trace's first thread.
+ */
+static void hide_idle_time(struct functions *f, size_t first)
+{
+	bool any_busy = false;
+
+	for (size_t i = first; i < f->thread_count; i++)
+		any_busy |= f->threads[i].amount.samples && !is_idle(&f->threads[i]);
+	f->counts_idle = f->with_idle || !any_busy;
+	for (size_t i = first; i < f->thread_count; i++) {
+		struct thread *thread = &f->threads[i];
+		struct amount counted = f->counts_idle ? thread->amount
+						       : without(&thread->amount, &thread->idle);
+
+		thread->is_hidden = !f->counts_idle && is_idle(thread);
+		f->hidden += thread->is_hidden;
+		if (thread->is_hidden)
+			continue;
+		add(&f->all, &counted);
+		f->hidden_times += thread->amount.samples - counted.samples;
+	}
 }
 
 /* Innermost first: that function gets the self time. */
 static int count_stack(struct functions *f, const struct tally *tally, size_t mark)
 {
+	struct amount counted = f->counts_idle ? tally->amount
+					       : without(&tally->amount, &tally->idle);
+
 	if (ts_stack_list_load(&f->path, f->reader, tally->stack))
 		return no_memory(f);
 	for (size_t i = f->path.count; i-- > 0;) {
@@ -205,13 +289,18 @@ static int count_stack(struct functions *f, const struct tally *tally, size_t ma
 		if (!function)
 			return no_memory(f);
 		if (i + 1 == f->path.count) {
-			add(&function->self, &tally->amount);
+			add(&function->self, &counted);
+			add(&function->running, &tally->running);
+			add(&function->running_in_thread, &tally->running);
+			if (function->running_in_thread.weight > function->busiest.weight)
+				function->busiest = function->running_in_thread;
 			function->self_in_thread += tally->amount.samples;
+			function->idle_in_thread += tally->idle.samples;
 			note_most(&f->threads[tally->thread], function,
 				  (size_t)(function - f->functions));
 		}
 		if (function->seen_in != mark)
-			add(&function->total, &tally->amount);
+			add(&function->total, &counted);
 		function->seen_in = mark;
 	}
 	return TS_OK;
@@ -225,25 +314,33 @@ static int compare_tallies(const void *left, const void *right)
 				      : TS_COMPARE(a->stack, b->stack);
 }
 
+/* For the next thread. */
+static void forget_thread(struct functions *f)
+{
+	for (uint32_t i = 0; i < ts_strmap_count(&f->names); i++) {
+		f->functions[i].self_in_thread = f->functions[i].idle_in_thread = 0;
+		f->functions[i].running_in_thread = (struct amount){ 0 };
+	}
+}
+
 static int count_stacks(struct functions *f, size_t *mark)
 {
 	int rc = TS_OK;
 
 	ts_sort(f->tallies, f->tally_count, sizeof(*f->tallies), compare_tallies);
 	for (size_t i = 0; !rc && i < f->tally_count; i++) {
-		/* Reset self time for the next thread. */
 		if (i && f->tallies[i].thread != f->tallies[i - 1].thread)
-			for (uint32_t k = 0; k < ts_strmap_count(&f->names); k++)
-				f->functions[k].self_in_thread = 0;
-		rc = count_stack(f, &f->tallies[i], ++*mark);
+			forget_thread(f);
+		if (!f->threads[f->tallies[i].thread].is_hidden)
+			rc = count_stack(f, &f->tallies[i], ++*mark);
 	}
-	for (uint32_t k = 0; !rc && k < ts_strmap_count(&f->names); k++)
-		f->functions[k].self_in_thread = 0;
+	forget_thread(f);
 	return rc;
 }
 
 static int count_trace(struct functions *f, uint32_t trace, size_t *mark)
 {
+	size_t first_thread = f->thread_count;
 	struct ts_samples samples;
 	int rc;
 
@@ -258,6 +355,7 @@ static int count_trace(struct functions *f, uint32_t trace, size_t *mark)
 		rc = ts_samples_walk(&samples, count, f);
 	}
 	ts_samples_release(&samples);
+	hide_idle_time(f, first_thread);
 	return rc ? rc : count_stacks(f, mark);
 }
 
@@ -290,6 +388,16 @@ static int compare_functions(const void *left, const void *right)
 	return TS_COMPARE(a, b);
 }
 
+static int compare_running(const void *left, const void *right)
+{
+	const struct function *a = *(const struct function *const *)left;
+	const struct function *b = *(const struct function *const *)right;
+
+	if (a->running.weight != b->running.weight)
+		return TS_COMPARE(b->running.weight, a->running.weight);
+	return compare_functions(left, right);
+}
+
 static void put_function(struct ts_result_table *table, struct functions *f,
 			 const struct function *function)
 {
@@ -299,15 +407,16 @@ static void put_function(struct ts_result_table *table, struct functions *f,
 
 	put_time(table, f, &function->self);
 	put_share(table, f, &function->self);
+	put_time(table, f, &function->running);
 	put_time(table, f, &function->total);
 	put_share(table, f, &function->total);
 	ts_cell_integer(table, function->self.samples);
 	ts_cell_integer(table, function->total.samples);
-	ts_text_clear(&f->name);
-	ts_frame_append_function(reader, &f->name, function->frame);
+	find_name(f, reader, function->frame);
 	ts_cell_text(table, ts_text_cstr(&f->name));
 	ts_cell_text(table, ts_frame_file(reader, function->frame).data);
 	ts_cell_text(table, kind ? kind : "unknown");
+	put_time(table, f, &function->busiest);
 }
 
 static int put_functions(struct functions *f, struct ts_result *result, size_t shown_rows)
@@ -321,18 +430,39 @@ static int put_functions(struct functions *f, struct ts_result *result, size_t s
 		return no_memory(f);
 	for (size_t i = 0; i < all; i++)
 		order[i] = &f->functions[i];
-	ts_sort(order, all, sizeof(*order), compare_functions);
+	ts_sort(order, all, sizeof(*order), f->with_idle ? compare_functions : compare_running);
 	table->shown_rows = shown_rows;
+	table->details = "own_samples total_us own_us";
 	for (size_t i = 0; i < all; i++)
-		put_function(table, f, order[i]);
+		if (order[i]->total.samples)
+			put_function(table, f, order[i]);
 	return TS_OK;
+}
+
+/* The name of a function by its index plus 1; 0: none. */
+static void put_name(struct ts_result_table *table, struct functions *f, uint64_t index)
+{
+	const struct function *function = index ? &f->functions[index - 1] : NULL;
+
+	if (function)
+		find_name(f, f->work->readers[function->trace], function->frame);
+	ts_cell_text(table, function ? ts_text_cstr(&f->name) : NULL);
+}
+
+/* The tid of a main thread is its pid. */
+static bool is_main(struct ts_reader *reader, int64_t thread)
+{
+	const struct ts_thread_row *row = ts_reader_entity(reader, TS_TABLE_THREAD, thread);
+	const struct ts_process_row *process =
+		ts_reader_entity(reader, TS_TABLE_PROCESS, row ? row->process : 0);
+
+	return row && process && row->tid != TS_ABSENT && row->tid == process->pid;
 }
 
 static void put_thread(struct ts_result_table *table, struct functions *f,
 		       const struct thread *thread)
 {
 	struct ts_reader *reader = f->work->readers[thread->trace];
-	const struct function *most = thread->most ? &f->functions[thread->most - 1] : NULL;
 
 	ts_cell_integer(table, thread->rank);
 	ts_text_clear(&f->name);
@@ -343,13 +473,12 @@ static void put_thread(struct ts_result_table *table, struct functions *f,
 	ts_cell_text(table, ts_text_cstr(&f->name));
 	ts_cell_integer(table, thread->amount.samples);
 	put_time(table, f, &thread->amount);
-	ts_cell_share(table, thread->idle, thread->amount.samples);
+	ts_cell_share(table, thread->idle.samples, thread->amount.samples);
 	ts_cell_share(table, thread->waits, thread->amount.samples);
-	ts_text_clear(&f->name);
-	if (most)
-		ts_frame_append_function(f->work->readers[most->trace], &f->name, most->frame);
-	ts_cell_text(table, most ? ts_text_cstr(&f->name) : NULL);
+	put_name(table, f, thread->most);
 	ts_cell_share(table, thread->most_samples, thread->amount.samples);
+	put_name(table, f, thread->most_idle);
+	ts_cell_bool(table, is_main(reader, thread->id));
 }
 
 static int compare_threads(const void *left, const void *right)
@@ -370,9 +499,18 @@ static int put_tables(struct functions *f, struct ts_result *result, int64_t top
 
 	ts_sort(f->threads, f->thread_count, sizeof(*f->threads), compare_threads);
 	table->shown_rows = shown_rows;
+	table->details = "samples time_us waits_for_gil_pct function_pct process";
 	for (size_t i = 0; i < f->thread_count; i++)
-		if (f->threads[i].amount.samples)
+		if (f->threads[i].amount.samples && !f->threads[i].is_hidden)
 			put_thread(table, f, &f->threads[i]);
+	if (f->hidden)
+		ts_result_note(result, "idle threads, not counted: %lld (--idle counts them)",
+			       (long long)f->hidden);
+	if (f->hidden_times)
+		ts_result_note(result,
+			       "idle samples of busy threads, not counted: %lld (--idle "
+			       "counts them)",
+			       (long long)f->hidden_times);
 	if (!f->all.samples)
 		ts_result_note(result, "the trace has no sampled stacks");
 	return rc ? rc : ts_result_status(result, f->err);
@@ -415,7 +553,10 @@ static void release(struct functions *f)
 
 static int run(struct ts_analyze_request *request, struct ts_result *result, struct ts_error *err)
 {
-	struct functions f = { .work = request->work, .err = err, .is_timed = true };
+	struct functions f = { .work = request->work,
+			       .err = err,
+			       .with_idle = request->options.idle,
+			       .is_timed = true };
 	size_t mark = 0;
 	int rc = TS_OK;
 
@@ -429,8 +570,19 @@ static int run(struct ts_analyze_request *request, struct ts_result *result, str
 	return rc;
 }
 
+static const struct ts_option_spec options[] = {
+	{
+		.name = "idle",
+		.type = TS_OPTION_SPEC_FLAG,
+		.doc = "count idle threads and idle samples, too",
+		.offset = offsetof(struct ts_analyze_options, idle),
+	},
+};
+
 const struct ts_analysis ts_analysis_functions = {
 	.name = "functions",
 	.summary = "self and total time of sampled functions; thread states",
+	.options = options,
+	.option_count = TS_ARRAY_SIZE(options),
 	.run = run,
 };

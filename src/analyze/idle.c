@@ -81,6 +81,7 @@ void ts_stream_gaps_put(struct ts_stream_gaps *gaps, struct ts_result_table *tab
 
 	for (int kind = 0; kind < TS_GAP_KIND_COUNT; kind++)
 		stream_ns = ts_ns_add(stream_ns, gaps->kinds[kind].sum_ns);
+	gaps->all_ns = ts_ns_add(gaps->all_ns, stream_ns);
 	for (int kind = 0; kind < TS_GAP_KIND_COUNT; kind++) {
 		struct ts_gaps *of = &gaps->kinds[kind];
 
@@ -133,7 +134,7 @@ static int put_rank(struct ts_result_table *table, const struct ts_work *work, u
 }
 
 static int put_gaps(const struct ts_analyze_request *request, struct ts_result *result,
-		    struct ts_error *err)
+		    int64_t *ret_ns, struct ts_error *err)
 {
 	struct ts_result_table *table =
 		ts_result_table(result, "gaps", gap_columns, TS_ARRAY_SIZE(gap_columns));
@@ -141,19 +142,22 @@ static int put_gaps(const struct ts_analyze_request *request, struct ts_result *
 	const struct ts_work *work = request->work;
 	int rc = TS_OK;
 
+	table->details = "p25_us p75_us std_us min_us p50_us";
 	for (uint32_t rank = 0; rank < work->rank_count && rc == TS_OK; rank++)
 		rc = work->options.rounding == TS_ROUNDING_HTA
 			     ? ts_idle_put_rank_hta(table, work, rank, &gaps)
 			     : put_rank(table, work, rank, &gaps);
+	*ret_ns = gaps.all_ns;
 	return rc ? ts_error_set(err, rc, "no memory for the gaps of a stream") : TS_OK;
 }
 
 static int run(struct ts_analyze_request *request, struct ts_result *result, struct ts_error *err)
 {
-	int rc = put_gaps(request, result, err);
+	int64_t gaps_ns;
+	int rc = put_gaps(request, result, &gaps_ns, err);
 
 	if (rc == TS_OK)
-		rc = ts_idle_put_causes(request, result, err);
+		rc = ts_idle_put_causes(request, gaps_ns, result, err);
 	if (rc)
 		return rc;
 	ts_busy_note_idle(request->work, result);

@@ -24,6 +24,7 @@ struct ts_gaps {
 struct ts_stream_gaps {
 	struct ts_gaps kinds[TS_GAP_KIND_COUNT];
 	int64_t wait_ns; /* a gap below this is caused by the device */
+	int64_t all_ns;  /* of all streams so far */
 };
 
 /*
@@ -40,8 +41,8 @@ void ts_stream_gaps_put(struct ts_stream_gaps *gaps, struct ts_result_table *tab
 int ts_idle_put_rank_hta(struct ts_result_table *table, const struct ts_work *work, uint32_t rank,
 			 struct ts_stream_gaps *gaps);
 
-/* Puts the table `causes`. */
-int ts_idle_put_causes(struct ts_analyze_request *request, struct ts_result *result,
-		       struct ts_error *err);
+/* Puts the table `causes`, of streams that had gaps of `gaps_ns` in all. */
+int ts_idle_put_causes(struct ts_analyze_request *request, int64_t gaps_ns,
+		       struct ts_result *result, struct ts_error *err);
 
 #endif

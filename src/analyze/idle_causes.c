@@ -4,6 +4,7 @@
  * (state/states/states.h).
  */
 #include "analyze/idle.h"
+#include "base/text.h"
 
 static const struct ts_result_column cause_columns[] = {
 	{ "rank", "rank", TS_CELL_INTEGER },         { "device", "device", TS_CELL_INTEGER },
@@ -52,8 +53,16 @@ static int64_t sum_lane(const struct ts_states *states, const struct ts_state_la
 	return total_ns;
 }
 
-static void put_lane(struct ts_result_table *table, const struct ts_states *states,
-		     const struct ts_state_lane *lane)
+/* A stream with one command is idle before and after it: that says nothing. */
+static bool says_nothing(const struct ts_states *states, const struct ts_state_lane *lane)
+{
+	return lane->stream != TS_WORK_NONE &&
+	       states->work->streams[lane->stream].command_count <= 1;
+}
+
+/* Returns the time in which the lane did not run. */
+static int64_t put_lane(struct ts_result_table *table, const struct ts_states *states,
+			const struct ts_state_lane *lane)
 {
 	const struct ts_work *work = states->work;
 	const struct ts_work_device *device = &work->devices[lane->device];
@@ -61,6 +70,8 @@ static void put_lane(struct ts_result_table *table, const struct ts_states *stat
 	int64_t total_ns = sum_lane(states, lane, causes);
 
 	ts_sort(causes, CAUSE_COUNT, sizeof(*causes), longer_first);
+	if (says_nothing(states, lane))
+		return total_ns;
 	for (unsigned int i = 0; i < CAUSE_COUNT && causes[i].ns > 0; i++) {
 		ts_cell_integer(table, work->ranks[device->rank].rank);
 		ts_cell_integer(table, device->number);
@@ -74,14 +85,17 @@ static void put_lane(struct ts_result_table *table, const struct ts_states *stat
 		ts_cell_time(table, causes[i].ns);
 		ts_cell_share(table, causes[i].ns, total_ns);
 	}
+	return total_ns;
 }
 
-int ts_idle_put_causes(struct ts_analyze_request *request, struct ts_result *result,
-		       struct ts_error *err)
+int ts_idle_put_causes(struct ts_analyze_request *request, int64_t gaps_ns,
+		       struct ts_result *result, struct ts_error *err)
 {
 	struct ts_result_table *table =
 		ts_result_table(result, "causes", cause_columns, TS_ARRAY_SIZE(cause_columns));
 	const struct ts_states *states;
+	int64_t streams_ns = 0;
+	uint64_t left_out = 0;
 
 	if (request->work->options.rounding == TS_ROUNDING_HTA) {
 		ts_result_note(result, "causes need exact times (--rounding exact)");
@@ -92,7 +106,18 @@ int ts_idle_put_causes(struct ts_analyze_request *request, struct ts_result *res
 	states = ts_analyze_all_states(request, err);
 	if (!states)
 		return err ? err->code : TS_ENOMEM;
-	for (uint32_t i = 0; i < states->lane_count; i++)
-		put_lane(table, states, &states->lanes[i]);
+	for (uint32_t i = 0; i < states->lane_count; i++) {
+		int64_t ns = put_lane(table, states, &states->lanes[i]);
+
+		if (states->lanes[i].stream != TS_WORK_NONE)
+			streams_ns = ts_ns_add(streams_ns, ns);
+		left_out += says_nothing(states, &states->lanes[i]);
+	}
+	if (streams_ns != gaps_ns)
+		ts_result_note(result, "gaps are between commands of a stream; causes also cover "
+				       "the time before its first and after its last one");
+	if (left_out)
+		ts_result_note(result, "causes leave out: %s with one command",
+			       TS_COUNTED(left_out, "stream"));
 	return TS_OK;
 }

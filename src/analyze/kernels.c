@@ -63,7 +63,7 @@ static int add_rank_types(const struct ts_work *work, uint32_t rank,
 			  struct combination *combinations, struct ts_error *err)
 {
 	int64_t ns[TS_BUSY_ALL + 1];
-	TS_SCOPED(ts_busy) busy;
+	TS_SCOPED(ts_busy) busy = { 0 };
 	int rc = ts_busy_init(&busy, work, rank, err);
 
 	if (rc)
@@ -325,11 +325,10 @@ static void note_others(struct ts_result *result, const struct others *others, i
 	ts_format_duration_ns(sum, sizeof(sum), others->sum_ns);
 	ts_format_duration_ns(mean, sizeof(mean), others->sum_ns / (int64_t)others->commands);
 	ts_format_duration_ns(max, sizeof(max), others->max_ns);
-	ts_result_note(
-		result,
-		"others: %zu more names, %zu commands, %s in all (%.1f %%), %s on average, at most %s",
-		others->names, others->commands, sum,
-		all_ns ? 100.0 * (double)others->sum_ns / (double)all_ns : 0.0, mean, max);
+	ts_result_note(result, "others: %s, %s, %s in all (%.1f %%), %s on average, at most %s",
+		       TS_COUNTED(others->names, "more name"),
+		       TS_COUNTED(others->commands, "command"), sum,
+		       all_ns ? 100.0 * (double)others->sum_ns / (double)all_ns : 0.0, mean, max);
 }
 
 static void sum_others(struct ts_result *result, const struct ts_kernel_groups *groups,
@@ -359,6 +358,7 @@ static void put_groups(struct ts_analyze_request *request, struct ts_result *res
 	struct ts_result_table *table =
 		ts_result_table(result, "kernels", ts_kernel_columns, TS_KERNEL_COLUMN_COUNT);
 
+	table->details = TS_KERNEL_DETAILS;
 	order_groups(groups);
 	for (size_t i = 0; i < groups->count; i++)
 		put_group(table, request->work, &groups->items[i], rank_ns[groups->items[i].rank]);

@@ -30,6 +30,7 @@ static inline void ts_kernel_groups_release(struct ts_kernel_groups *groups)
 }
 
 #define TS_KERNEL_COLUMN_COUNT 13
+#define TS_KERNEL_DETAILS "std_us p99_us p90_us p50_us min_us+max_us mean_us type"
 extern const struct ts_result_column ts_kernel_columns[TS_KERNEL_COLUMN_COUNT];
 
 /* Puts the table as HTA computes it. rank_ns: sum of durations of each rank. Reorders `groups`. */

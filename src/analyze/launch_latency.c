@@ -11,6 +11,7 @@
 #include "analyze/busy.h"
 #include "analyze/device_side.h"
 #include "analyze/hta/hta_calls.h"
+#include "base/text.h"
 
 /* A longer call is slow. HTA has the same limit. */
 #define SLOW_CALL_NS 50000
@@ -223,6 +224,7 @@ static void put_summary(struct ts_result *result, const struct launches *all,
 		ts_result_table(result, "summary", summary_columns, TS_ARRAY_SIZE(summary_columns));
 	const struct ts_work_call *calls = all->work->calls;
 
+	table->details = "commands delay_q90_us delay_q99_us delay_median_us launch_longer";
 	for (size_t first = 0, end; first < all->count; first = end) {
 		uint32_t rank = calls[all->items[first].call].rank;
 
@@ -273,6 +275,7 @@ static void put_launches(struct ts_result *result, struct launches *all,
 	struct ts_result_table *table =
 		ts_result_table(result, "launches", launch_columns, TS_ARRAY_SIZE(launch_columns));
 
+	table->details = "commands gpu_duration_us cpu_duration_us call_ns";
 	table->shown_rows = shown;
 	table->left_out = all->count - rows;
 	if (all->count)
@@ -290,15 +293,14 @@ static void put_notes(struct ts_result *result, const struct launches *all)
 	else if (!all->count)
 		ts_result_note(result, "no call in this trace launched its device work");
 	if (work->commands_without_call)
-		ts_result_note(result, "%llu commands have no call in the trace and are left out",
-			       (unsigned long long)work->commands_without_call);
+		ts_result_note(result, "left out: %s without a call in the trace",
+			       TS_COUNTED(work->commands_without_call, "command"));
 	if (work->calls_without_command)
-		ts_result_note(result, "%llu launches have no device time and are left out",
-			       (unsigned long long)work->calls_without_command);
+		ts_result_note(result, "left out: %s without device time",
+			       TS_COUNTED(work->calls_without_command, "launch"));
 	if (work->early_commands)
-		ts_result_note(result,
-			       "%llu commands started before their call: counted as a delay of 0",
-			       (unsigned long long)work->early_commands);
+		ts_result_note(result, "%s started before the call: counted as a delay of 0",
+			       TS_COUNTED(work->early_commands, "command"));
 }
 
 static int run(struct ts_analyze_request *request, struct ts_result *result, struct ts_error *err)

@@ -334,7 +334,7 @@ static void note_missing(const struct launches *l, struct ts_result *result)
 	else if (!l->has_stacks)
 		ts_result_note(
 			result,
-			"launches in this trace have no stacks: record with the cuda backend and --stacks");
+			"launches in this trace have no stacks; 'tracesmith record' keeps those of CUDA programs (unless --stacks none)");
 	if (ts_autograd_link_count(l->forward) == 0 && l->work->slice_count)
 		ts_result_note(
 			result,

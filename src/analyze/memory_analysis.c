@@ -10,6 +10,7 @@
 #include "analyze/analyze.h"
 #include "analyze/memory_rows.h"
 #include "analyze/statistics.h"
+#include "base/text.h"
 
 /* Allocations live at the peak to list, for each device. */
 #define LARGEST 10
@@ -69,6 +70,7 @@ struct position {
 	bool totals_known, addresses_known;
 	bool sums_confirmed; /* totals are unknown, but `reserved` matches the sums of the rows */
 	int64_t start_bytes, reserved_peak;
+	int64_t raised_bytes; /* added to all totals, so that none is below 0 */
 	size_t peak;
 	int64_t allocations, frees, allocated_bytes, freed_bytes;
 	int64_t never_freed, never_freed_bytes, unknown_frees, lost_frees;
@@ -209,10 +211,10 @@ static int64_t find_start(const struct position *position)
 	return 0;
 }
 
-/* Totals from the rows' totals, else from their sizes. Returns the smallest. */
+/* Totals from the rows' totals, else from their sizes. Returns the smallest, the start included. */
 static int64_t add_up(struct position *position)
 {
-	int64_t total = find_start(position), least = 0;
+	int64_t total = find_start(position), least = total;
 
 	position->start_bytes = total;
 	for (size_t i = 0; i < position->count; i++) {
@@ -228,17 +230,17 @@ static int64_t add_up(struct position *position)
 }
 
 /*
- * Without totals the sum starts at 0 and falls below it when memory from before the trace is freed.
- * The start is then raised by that amount.
+ * Sums that start at 0 with the recording, ours and those of some allocators, fall below it when
+ * memory from before is freed. At least that much was in use at the start.
  */
 static void find_totals(struct position *position)
 {
 	int64_t least = add_up(position);
-	int64_t base = position->totals_known || least >= 0 ? 0 : ts_ns_between(least, 0);
 
-	position->start_bytes = ts_ns_add(position->start_bytes, base);
+	position->raised_bytes = least >= 0 ? 0 : ts_ns_between(least, 0);
+	position->start_bytes = ts_ns_add(position->start_bytes, position->raised_bytes);
 	for (size_t i = 0; i < position->count; i++) {
-		position->totals[i] = ts_ns_add(position->totals[i], base);
+		position->totals[i] = ts_ns_add(position->totals[i], position->raised_bytes);
 		if (position->totals[i] > position->totals[position->peak])
 			position->peak = i;
 	}
@@ -361,6 +363,7 @@ struct tables {
 	struct ts_result_table *summary, *peak, *timeline;
 	size_t top;
 	bool brief;
+	bool lacks_addresses; /* on a device */
 	/* The current device: its first row, and whether several allocators were noted. */
 	const struct ts_memory_row *device;
 	bool is_reported;
@@ -385,6 +388,28 @@ static void note_totals(struct tables *tables, const struct position *position)
 	}
 }
 
+static void note_start(struct tables *tables, const struct position *position)
+{
+	const char *pool = position->rows->pool;
+	char bytes[TS_FORMAT_BYTES];
+
+	if (!position->totals_known && !position->sums_confirmed)
+		ts_result_note(
+			tables->result,
+			"rank %" PRId64
+			", %s%s%s: the trace does not say how much was in use; counted from its allocations, a lower bound",
+			position->work->ranks[position->rows->rank].rank, position->device,
+			*pool ? ", " : "", pool);
+	else if (position->raised_bytes && position->totals_known)
+		ts_result_note(
+			tables->result,
+			"rank %" PRId64
+			", %s%s%s: memory from before the recording is freed in it, which the allocator's totals do not include; at least %s was in use at the start, and is added to all totals",
+			position->work->ranks[position->rows->rank].rank, position->device,
+			*pool ? ", " : "", pool,
+			ts_format_bytes(bytes, sizeof(bytes), (uint64_t)position->raised_bytes));
+}
+
 static void put_location(struct tables *tables, struct position *position)
 {
 	name_device(position);
@@ -393,13 +418,8 @@ static void put_location(struct tables *tables, struct position *position)
 	if (!tables->brief)
 		put_timeline(tables->timeline, position);
 	note_totals(tables, position);
-	if (!position->totals_known && !position->sums_confirmed)
-		ts_result_note(
-			tables->result,
-			"rank %" PRId64
-			", %s%s%s: the trace does not say how much was in use; counted from its allocations, a lower bound",
-			position->work->ranks[position->rows->rank].rank, position->device,
-			*position->rows->pool ? ", " : "", position->rows->pool);
+	note_start(tables, position);
+	tables->lacks_addresses |= !position->addresses_known;
 }
 
 static int put_locations(struct tables *tables, const struct ts_work *work,
@@ -434,6 +454,7 @@ static int run(struct ts_analyze_request *request, struct ts_result *result, str
 
 	tables.summary =
 		ts_result_table(result, "summary", summary_columns, TS_ARRAY_SIZE(summary_columns));
+	tables.summary->details = "start_bytes frees never_freed+never_freed_bytes";
 	tables.peak = ts_result_table(result, "peak", peak_columns, TS_ARRAY_SIZE(peak_columns));
 	tables.timeline = ts_result_table(result, "timeline", timeline_columns,
 					  TS_ARRAY_SIZE(timeline_columns));
@@ -444,6 +465,9 @@ static int run(struct ts_analyze_request *request, struct ts_result *result, str
 		ts_result_note(
 			result,
 			"the trace has no memory events (PyTorch: profile(profile_memory=True); or tracesmith record with the cuda backend)");
+	if (!rc && tables.lacks_addresses)
+		ts_result_note(result, "the trace lacks addresses: which allocations were in use "
+				       "at the peak, or never freed, is unknown");
 	ts_memory_rows_release(&rows);
 	return rc ? rc : ts_result_status(result, err);
 }

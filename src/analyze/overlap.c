@@ -35,7 +35,7 @@ static int run(struct ts_analyze_request *request, struct ts_result *result, str
 	bool any = false;
 
 	for (uint32_t rank = 0; rank < work->rank_count; rank++) {
-		TS_SCOPED(ts_busy) busy;
+		TS_SCOPED(ts_busy) busy = { 0 };
 		int rc = ts_busy_init(&busy, work, rank, err);
 
 		if (rc)

@@ -10,6 +10,7 @@
 #include "analyze/busy.h"
 #include "analyze/device_side.h"
 #include "analyze/hta/hta_calls.h"
+#include "base/text.h"
 
 static const struct ts_result_column summary_columns[] = {
 	{ "rank", "rank", TS_CELL_INTEGER },     { "device", "device", TS_CELL_INTEGER },
@@ -253,10 +254,8 @@ static void put_notes(struct ts_result *result, const struct queues *all)
 	if (!all->work->command_count)
 		ts_device_side_note(all->work, result, "no device activity in this trace");
 	if (all->unknown)
-		ts_result_note(
-			result,
-			"%llu commands are left out: the trace does not say when they were issued",
-			(unsigned long long)all->unknown);
+		ts_result_note(result, "left out: %s with an unknown time of issue",
+			       TS_COUNTED(all->unknown, "command"));
 }
 
 static int run(struct ts_analyze_request *request, struct ts_result *result, struct ts_error *err)
@@ -272,6 +271,7 @@ static int run(struct ts_analyze_request *request, struct ts_result *result, str
 
 	all.summary =
 		ts_result_table(result, "summary", summary_columns, TS_ARRAY_SIZE(summary_columns));
+	all.summary->details = "span_us peak_ns";
 	all.timeline = ts_result_table(result, "timeline", timeline_columns,
 				       TS_ARRAY_SIZE(timeline_columns));
 	ts_hta_calls_init(&all.known, work, TS_HTA_QUEUE);

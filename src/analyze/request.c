@@ -71,6 +71,8 @@ static int load_all(struct ts_analyze_request *request, struct ts_error *err)
 
 	options.load_flags = part->options.load_flags & TS_WORK_DETAILS;
 	options.all = true;
+	options.step_span = part->options.step_span;
+	options.short_names = part->options.short_names;
 	options.ranks = part->options.ranks;
 	options.rank_count = part->options.rank_count;
 	rc = ts_work_new(&all_work, &options, err);

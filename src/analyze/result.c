@@ -4,6 +4,7 @@
 #include <math.h>
 #include <stdarg.h>
 #include <stdio.h>
+#include <string.h>
 
 #include <tracesmith/schema.h>
 
@@ -55,6 +56,45 @@ struct ts_result_table *ts_result_table(struct ts_result *result, const char *na
 		result->tables = table;
 	result->last_table = table;
 	return table;
+}
+
+/* The static columns are shared by all results: hides in a copy. */
+void ts_result_hide(struct ts_result_table *table, const char *key)
+{
+	size_t bytes = table->column_count * sizeof(*table->columns);
+
+	if (!table->own_columns) {
+		table->own_columns = ts_arena_alloc(&table->result->arena, bytes);
+		if (!table->own_columns) {
+			table->result->status = TS_ENOMEM;
+			return;
+		}
+		memcpy(table->own_columns, table->columns, bytes);
+		table->columns = table->own_columns;
+	}
+	for (size_t i = 0; i < table->column_count; i++)
+		if (!strcmp(table->own_columns[i].key, key))
+			table->own_columns[i].title = NULL;
+}
+
+void ts_result_drop_empty(struct ts_result *result)
+{
+	struct ts_result_table *table = result->tables;
+
+	result->tables = result->last_table = NULL;
+	for (struct ts_result_table *next; table; table = next) {
+		next = table->next;
+		if (ts_result_is_empty(table)) {
+			free(table->cells);
+			continue;
+		}
+		table->next = NULL;
+		if (result->last_table)
+			result->last_table->next = table;
+		else
+			result->tables = table;
+		result->last_table = table;
+	}
 }
 
 /* A copy in the arena, or NULL with the status set. */
@@ -162,11 +202,11 @@ static const char *copy_text(struct ts_result *result, const char *text)
 	return recent->copy;
 }
 
-void ts_cell_text(struct ts_result_table *table, const char *text)
+static void add_text(struct ts_result_table *table, enum ts_cell_type type, const char *text)
 {
 	const char *copy;
 
-	expect(table, TS_CELL_TEXT);
+	expect(table, type);
 	if (!text) {
 		ts_cell_none(table);
 		return;
@@ -175,6 +215,16 @@ void ts_cell_text(struct ts_result_table *table, const char *text)
 	if (!copy)
 		table->result->status = TS_ENOMEM;
 	add_cell(table, (struct ts_cell){ .text = copy });
+}
+
+void ts_cell_text(struct ts_result_table *table, const char *text)
+{
+	add_text(table, TS_CELL_TEXT, text);
+}
+
+void ts_cell_amount(struct ts_result_table *table, const char *text)
+{
+	add_text(table, TS_CELL_AMOUNT, text);
 }
 
 void ts_cell_format(struct ts_result_table *table, const char *format, ...)

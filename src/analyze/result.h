@@ -27,6 +27,7 @@
 
 enum ts_cell_type {
 	TS_CELL_TEXT,
+	TS_CELL_AMOUNT, /* a text that is aligned like a number: "64 -> 76" */
 	TS_CELL_INTEGER,
 	TS_CELL_REAL, /* the key has the unit */
 	TS_CELL_TIME, /* ns; JSON and CSV show us with three decimals, exact; the key ends in _us */
@@ -57,7 +58,8 @@ struct ts_cell {
 
 struct ts_result_table {
 	const char *name;                       /* used in JSON if there are several tables */
-	const struct ts_result_column *columns; /* borrowed: static */
+	const struct ts_result_column *columns; /* borrowed: static, or in the result's arena */
+	struct ts_result_column *own_columns;   /* the same if some are hidden; else NULL */
 	size_t column_count;
 	struct ts_cell *cells; /* row by row */
 	size_t cell_count, cell_capacity;
@@ -70,8 +72,15 @@ struct ts_result_table {
 	size_t shown_rows;
 	size_t left_out;     /* rows that were never computed (options.brief) */
 	bool as_list;        /* text: each row is a paragraph, for cells that are sentences */
+	uint64_t commands;   /* bit set of the columns of a list that are on one line, to paste */
 	uint64_t below;      /* text: bit set of the columns that are shown below their row */
 	const char *divider; /* splits those into lines: " < " makes "main < start" two lines */
+	/*
+	 * Keys of columns that text leaves out on a narrow line, the first ones first: "std_us
+	 * count_a+count_b" for one, then two at once. Then numbers go from the right; other texts
+	 * stay. NULL: numbers only.
+	 */
+	const char *details;
 };
 
 #define TS_RESULT_RECENT 64 /* a power of two */
@@ -100,6 +109,9 @@ struct ts_result_table *ts_result_table(struct ts_result *result, const char *na
 					const struct ts_result_column *columns,
 					size_t column_count);
 
+/* Text does not show the column of this key: it has no values in this trace. */
+void ts_result_hide(struct ts_result_table *table, const char *key);
+
 /*
  * A sentence for the user: what was left out, what a number does not mean. Shown below the tables,
  * or on stderr with JSON and CSV.
@@ -107,7 +119,8 @@ struct ts_result_table *ts_result_table(struct ts_result *result, const char *na
 void ts_result_note(struct ts_result *result, const char *format, ...) TS_PRINTF_LIKE(2, 3);
 
 void ts_cell_none(struct ts_result_table *table);
-void ts_cell_text(struct ts_result_table *table, const char *text); /* copied; NULL: none */
+void ts_cell_text(struct ts_result_table *table, const char *text);   /* copied; NULL: none */
+void ts_cell_amount(struct ts_result_table *table, const char *text); /* copied; NULL: none */
 void ts_cell_format(struct ts_result_table *table, const char *format, ...) TS_PRINTF_LIKE(2, 3);
 void ts_cell_integer(struct ts_result_table *table, int64_t value); /* TS_ABSENT: none */
 void ts_cell_real(struct ts_result_table *table, double value);     /* NaN: none */
@@ -123,6 +136,15 @@ static inline size_t ts_result_rows(const struct ts_result_table *table)
 {
 	return table->cell_count / table->column_count;
 }
+
+/* Neither has rows nor left any out. */
+static inline bool ts_result_is_empty(const struct ts_result_table *table)
+{
+	return table->cell_count == 0 && table->left_out == 0;
+}
+
+/* Removes the empty tables. */
+void ts_result_drop_empty(struct ts_result *result);
 
 /* 0, or TS_ENOMEM with its message. */
 int ts_result_status(const struct ts_result *result, struct ts_error *err);

@@ -3,18 +3,22 @@
  * `steps`: duration, device time and waits of each step, and which steps are outliers.
  * docs/analyze.md defines the numbers.
  */
+#include "analyze/steps.h"
+
 #include <math.h>
 #include <stdlib.h>
 
 #include "analyze/analyze.h"
 #include "analyze/busy.h"
+#include "base/text.h"
 
-/* A step this many deviations (estimated by the median deviation) from the median is an outlier. */
+/* A step this many deviations (estimated by the median deviation) above the median is an outlier.
+ */
 #define OUTLIER_DEVIATIONS 3.0
 /* The median deviation times this estimates the standard deviation of a normal distribution. */
 #define DEVIATION_OF_MEDIAN 1.4826
-/* Steps closer to the median than this fraction of it are never outliers. */
-#define EQUAL_PART 0.01
+/* Steps that exceed the median by less than this fraction of it are never outliers. */
+#define LEAST_EXCESS 0.05
 
 static const struct ts_result_column summary_columns[] = {
 	{ "rank", "rank", TS_CELL_INTEGER },
@@ -24,9 +28,9 @@ static const struct ts_result_column summary_columns[] = {
 	{ "std_us", "deviation", TS_CELL_TIME },
 	{ "variation_pct", "variation", TS_CELL_PERCENT },
 	{ "fastest", "fastest", TS_CELL_INTEGER },
-	{ "fastest_us", "took", TS_CELL_TIME },
+	{ "fastest_us", "fastest took", TS_CELL_TIME },
 	{ "slowest", "slowest", TS_CELL_INTEGER },
-	{ "slowest_us", "took", TS_CELL_TIME },
+	{ "slowest_us", "slowest took", TS_CELL_TIME },
 	{ "outliers", "outliers", TS_CELL_INTEGER },
 };
 
@@ -50,6 +54,8 @@ static const struct ts_result_column step_columns[] = {
 	{ "outlier", "outlier", TS_CELL_BOOL },
 };
 
+#define DEVICE_TIMES 7 /* from device_us to exposed_communication_us */
+
 struct steps {
 	const struct ts_work *work;
 	uint32_t *commands; /* indices, grouped by step */
@@ -57,7 +63,7 @@ struct steps {
 	int64_t *calls_ns;  /* of each call: time in earlier calls of its thread */
 	int64_t *sync_ns;   /* the same for waiting calls */
 	struct ts_span *spans;
-	double *durations, *deviations; /* scratch */
+	double *durations; /* scratch */
 };
 
 static int no_memory(struct ts_error *err)
@@ -73,7 +79,6 @@ static void steps_release(struct steps *steps)
 	free(steps->sync_ns);
 	free(steps->spans);
 	free(steps->durations);
-	free(steps->deviations);
 }
 
 static int steps_init(struct steps *steps, const struct ts_work *work)
@@ -87,9 +92,8 @@ static int steps_init(struct steps *steps, const struct ts_work *work)
 	steps->calls_ns = ts_alloc_array(calls, sizeof(*steps->calls_ns));
 	steps->sync_ns = ts_alloc_array(calls, sizeof(*steps->sync_ns));
 	steps->durations = ts_alloc_array(count, sizeof(*steps->durations));
-	steps->deviations = ts_alloc_array(count, sizeof(*steps->deviations));
 	return steps->commands && steps->spans && steps->first && steps->calls_ns &&
-			       steps->sync_ns && steps->durations && steps->deviations
+			       steps->sync_ns && steps->durations
 		       ? TS_OK
 		       : TS_ENOMEM;
 }
@@ -235,10 +239,23 @@ static void put_host(struct ts_result_table *table, const struct steps *steps,
 	ts_cell_time(table, calls_ns);
 }
 
+/* A rank without device work has no device times. */
+static void put_no_device(struct ts_result_table *table)
+{
+	ts_cell_integer(table, 0);
+	for (size_t i = 0; i < DEVICE_TIMES; i++)
+		ts_cell_time(table, TS_ABSENT);
+}
+
 static void put_device(struct ts_result_table *table, struct steps *steps, uint32_t step)
 {
-	struct device_time time = measure_device(steps, step);
+	struct device_time time;
 
+	if (!steps->work->ranks[steps->work->steps[step].rank].command_count) {
+		put_no_device(table);
+		return;
+	}
+	time = measure_device(steps, step);
 	ts_cell_integer(table, (int64_t)(steps->first[step + 1] - steps->first[step]));
 	ts_cell_time(table, time.span_ns);
 	ts_cell_time(table, time.busy_ns);
@@ -251,38 +268,34 @@ static void put_device(struct ts_result_table *table, struct steps *steps, uint3
 
 /* ---- outliers ---- */
 
-struct spread {
-	struct ts_description durations;
-	double limit; /* a step farther from the median than this is an outlier */
-};
-
-static void measure_spread(struct steps *steps, const struct ts_work_rank *rank, struct spread *ret)
+void ts_steps_measure_spread(const struct ts_work *work, const struct ts_work_rank *rank,
+			     double *scratch, struct ts_step_spread *ret)
 {
 	struct ts_description deviations;
 
 	for (uint32_t i = 0; i < rank->step_count; i++) {
-		const struct ts_work_step *step = &steps->work->steps[rank->first_step + i];
+		const struct ts_work_step *step = &work->steps[rank->first_step + i];
 
-		steps->durations[i] = (double)ts_ns_between(step->start, step->end);
+		scratch[i] = (double)ts_ns_between(step->start, step->end);
 	}
-	ts_describe(steps->durations, rank->step_count, &ret->durations);
+	ts_describe(scratch, rank->step_count, &ret->durations);
 	for (uint32_t i = 0; i < rank->step_count; i++)
-		steps->deviations[i] = fabs(steps->durations[i] - ret->durations.median);
-	ts_describe(steps->deviations, rank->step_count, &deviations);
+		scratch[i] = fabs(scratch[i] - ret->durations.median);
+	ts_describe(scratch, rank->step_count, &deviations);
 	ret->limit = TS_MAX(OUTLIER_DEVIATIONS * DEVIATION_OF_MEDIAN * deviations.median,
-			    EQUAL_PART * ret->durations.median);
+			    LEAST_EXCESS * ret->durations.median);
 }
 
 /* Three steps are too few to have an outlier. */
-static bool is_outlier(const struct spread *spread, const struct ts_work_step *step)
+bool ts_step_is_outlier(const struct ts_step_spread *spread, const struct ts_work_step *step)
 {
 	double ns = (double)ts_ns_between(step->start, step->end);
 
-	return spread->durations.count > 3 && fabs(ns - spread->durations.median) > spread->limit;
+	return spread->durations.count > 3 && ns - spread->durations.median > spread->limit;
 }
 
 static void put_step(struct ts_result_table *table, struct steps *steps, uint32_t index,
-		     const struct spread *spread)
+		     const struct ts_step_spread *spread)
 {
 	const struct ts_work_step *step = &steps->work->steps[index];
 	double median = spread->durations.median;
@@ -294,7 +307,7 @@ static void put_step(struct ts_result_table *table, struct steps *steps, uint32_
 	put_host(table, steps, step);
 	put_device(table, steps, index);
 	ts_cell_percent(table, median > 0 ? 100.0 * (ns - median) / median : NAN);
-	ts_cell_bool(table, is_outlier(spread, step));
+	ts_cell_bool(table, ts_step_is_outlier(spread, step));
 }
 
 static const struct ts_work_step *extreme_step(const struct ts_work *work,
@@ -320,13 +333,13 @@ static void put_extreme(struct ts_result_table *table, const struct ts_work_step
 }
 
 static void put_summary(struct ts_result_table *table, const struct steps *steps,
-			const struct ts_work_rank *rank, const struct spread *spread)
+			const struct ts_work_rank *rank, const struct ts_step_spread *spread)
 {
 	const struct ts_description *durations = &spread->durations;
 	int64_t outliers = 0;
 
 	for (uint32_t i = 0; i < rank->step_count; i++)
-		outliers += is_outlier(spread, &steps->work->steps[rank->first_step + i]);
+		outliers += ts_step_is_outlier(spread, &steps->work->steps[rank->first_step + i]);
 	ts_cell_integer(table, rank->rank);
 	ts_cell_integer(table, rank->step_count);
 	ts_cell_time(table, ts_ns_of(durations->median));
@@ -341,6 +354,21 @@ static void put_summary(struct ts_result_table *table, const struct steps *steps
 
 /* ---- analysis ---- */
 
+/* Text of a job without device work, or without calls, does without their columns. */
+static void hide_device(struct ts_result_table *table, const struct ts_work *work)
+{
+	static const char *const of_device[] = { "kernels",  "device_us",  "busy_us",
+						 "idle_us",  "compute_us", "communication_us",
+						 "memory_us" };
+
+	for (size_t i = 0; !work->command_count && i < TS_ARRAY_SIZE(of_device); i++)
+		ts_result_hide(table, of_device[i]);
+	if (!work->call_count) {
+		ts_result_hide(table, "host_us");
+		ts_result_hide(table, "sync_us");
+	}
+}
+
 static void put_notes(struct ts_result *result, const struct ts_work *work)
 {
 	uint64_t left_out = 0;
@@ -350,10 +378,12 @@ static void put_notes(struct ts_result *result, const struct ts_work *work)
 	if (left_out)
 		ts_result_note(
 			result,
-			"steps left out: %llu (by default the last one of each rank, which is rarely complete; --all shows them)",
-			(unsigned long long)left_out);
+			"left out: %s (by default the last one of each rank, which is rarely complete; --all shows it)",
+			TS_COUNTED(left_out, "step"));
 	if (!work->step_count)
-		ts_result_note(result, "the trace has no steps (ProfilerStep#N)");
+		ts_result_note(result,
+			       "the trace has no steps (ProfilerStep#N, TS_STEP()); --step-span "
+			       "NAME names the spans that are");
 }
 
 static int run(struct ts_analyze_request *request, struct ts_result *result, struct ts_error *err)
@@ -366,17 +396,20 @@ static int run(struct ts_analyze_request *request, struct ts_result *result, str
 	struct steps steps;
 	int rc = steps_init(&steps, work) ? no_memory(err) : TS_OK;
 
+	summary->details = "mean_us variation_pct fastest+fastest_us";
+	table->details = "start_ns memory_us communication_us compute_us kernels host_us busy_us";
 	if (!rc) {
+		hide_device(table, work);
 		group_commands(&steps);
 		sum_calls(&steps);
 	}
 	for (uint32_t i = 0; !rc && i < work->rank_count; i++) {
 		const struct ts_work_rank *rank = &work->ranks[i];
-		struct spread spread;
+		struct ts_step_spread spread;
 
 		if (!rank->step_count)
 			continue;
-		measure_spread(&steps, rank, &spread);
+		ts_steps_measure_spread(work, rank, steps.durations, &spread);
 		put_summary(summary, &steps, rank, &spread);
 		for (uint32_t k = 0; k < rank->step_count; k++)
 			put_step(table, &steps, rank->first_step + k, &spread);

@@ -4,13 +4,15 @@
  * rank arrives when its kernel starts; the others wait for the last one. Arrivals within clock
  * uncertainty count against nobody. docs/analyze.md defines the numbers.
  */
+#include "analyze/stragglers.h"
+
 #include <inttypes.h>
 #include <stdlib.h>
 #include <string.h>
 
-#include "analyze/analyze.h"
 #include "analyze/statistics.h"
 #include "base/ns.h"
+#include "base/text.h"
 
 #define SHOWN_COLLECTIVES 10
 /*
@@ -430,9 +432,10 @@ static int note_absent(const struct all *all, struct ts_result *result)
 	if (count)
 		ts_result_note(
 			result,
-			"%" PRIu32 " of %" PRIu32
-			" collectives ran for more than %d times the usual %.3f ms after the last of these ranks arrived, %.3f ms in total: ranks that are not in these traces may have arrived later",
-			count, all->instance_count, LONG_AFTER, usual / 1e6, lost / 1e6);
+			"%" PRIu32
+			" of %s ran for more than %d times the usual %.3f ms after the last of these ranks arrived, %.3f ms in total: ranks that are not in these traces may have arrived later",
+			count, TS_COUNTED(all->instance_count, "collective"), LONG_AFTER,
+			usual / 1e6, lost / 1e6);
 	return TS_OK;
 }
 
@@ -443,16 +446,14 @@ static void note_collectives(const struct all *all, struct ts_result *result)
 	for (uint32_t i = 0; i < all->instance_count; i++)
 		unclear += !all->instances[i].clear;
 	if (all->collectives->unmatched)
-		ts_result_note(result,
-			       "%" PRIu64
-			       " collective commands have no counterpart on another rank",
-			       all->collectives->unmatched);
+		ts_result_note(result, "left out: %s without a counterpart on another rank",
+			       TS_COUNTED(all->collectives->unmatched, "collective command"));
 	if (unclear)
 		ts_result_note(
 			result,
-			"in %" PRIu32 " of %" PRIu32
-			" collectives the ranks arrived within the uncertainty of their clocks: none counts as late",
-			unclear, all->instance_count);
+			"in %" PRIu32
+			" of %s the ranks arrived within the uncertainty of their clocks: none counts as late",
+			unclear, TS_COUNTED(all->instance_count, "collective"));
 	if (!all->request->aligned && all->instance_count)
 		ts_result_note(result, "clocks were not aligned: their offset counts as lateness");
 }
@@ -477,6 +478,8 @@ static int show(const struct all *all, struct ts_result *result)
 		result, "collectives", collective_columns, TS_ARRAY_SIZE(collective_columns));
 	int rc;
 
+	ranks->details = "uncertainty_us late_since_collective max_lateness_us unclear waited_us";
+	collectives->details = "uncertainty_us behind_next_us start_ns first_rank";
 	collectives->shown_rows = top > 0 ? (size_t)top : SHOWN_COLLECTIVES;
 	for (uint32_t i = 0; i < all->work->rank_count && all->instance_count; i++)
 		show_rank(all, ranks, i);
@@ -489,23 +492,54 @@ static int show(const struct all *all, struct ts_result *result)
 	return note_absent(all, result);
 }
 
+static int measure(struct all *all)
+{
+	int rc;
+
+	all->clocks = ts_analyze_clocks(all->request, all->err);
+	if (!all->clocks)
+		return all->err && all->err->code ? all->err->code : TS_ENOMEM;
+	all->collectives = all->request->collectives;
+	rc = measure_instances(all);
+	return rc ? rc : rate_ranks(all);
+}
+
+static void release(struct all *all)
+{
+	free(all->instances);
+	free(all->ranks);
+	free(all->lateness);
+}
+
 static int run(struct ts_analyze_request *request, struct ts_result *result, struct ts_error *err)
 {
 	struct all all = { .request = request, .work = request->work, .err = err };
-	int rc;
+	int rc = measure(&all);
 
-	all.clocks = ts_analyze_clocks(request, err);
-	if (!all.clocks)
-		return err ? err->code : TS_ENOMEM;
-	all.collectives = request->collectives;
-	rc = measure_instances(&all);
-	if (!rc)
-		rc = rate_ranks(&all);
 	if (!rc)
 		rc = show(&all, result);
-	free(all.instances);
-	free(all.ranks);
-	free(all.lateness);
+	release(&all);
+	return rc;
+}
+
+int ts_stragglers_find_worst(struct ts_analyze_request *request, struct ts_straggler *ret_worst,
+			     struct ts_error *err)
+{
+	struct all all = { .request = request, .work = request->work, .err = err };
+	int rc = measure(&all);
+
+	if (!rc) {
+		*ret_worst = (struct ts_straggler){ .lost = all.lost,
+						    .collectives = all.instance_count };
+		for (uint32_t i = 0; i < all.work->rank_count; i++) {
+			if (all.ranks[i].lost_by_others <= ret_worst->lost_by_others)
+				continue;
+			ret_worst->rank = i;
+			ret_worst->times_last = all.ranks[i].times_last;
+			ret_worst->lost_by_others = all.ranks[i].lost_by_others;
+		}
+	}
+	release(&all);
 	return rc;
 }
 

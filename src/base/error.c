@@ -94,6 +94,8 @@ static int code_of_errno(int errnum)
 		return TS_ENOTFOUND;
 	case ENOMEM:
 		return TS_ENOMEM;
+	case ECANCELED:
+		return TS_ECANCELED;
 	default:
 		return TS_EIO;
 	}

@@ -30,10 +30,7 @@ __attribute__((format(printf, 3, 0))) static void put(char *text, size_t bytes, 
 		text[0] = '\0';
 	else if ((size_t)length >= bytes)
 		end_at_character(text, bytes - 1);
-	for (char *at = text; *at; at++) {
-		if ((unsigned char)*at < ' ' || *at == 0x7f)
-			*at = ' ';
-	}
+	ts_utf8_replace_controls(text, strlen(text), ' ');
 }
 
 void ts_finding_set(struct ts_finding *finding, enum ts_check_state state, const char *format, ...)

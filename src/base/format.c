@@ -5,6 +5,8 @@
  */
 #include <inttypes.h>
 #include <stdio.h>
+#include <string.h>
+#include <sys/wait.h>
 
 #include "base/text.h"
 
@@ -124,5 +126,34 @@ const char *ts_format_count(char *buffer, size_t size, int64_t count)
 	if (count < 0)
 		*--at = '-';
 	snprintf(buffer, size, "%s", at);
+	return buffer;
+}
+
+const char *ts_format_exit(char *buffer, size_t size, int wait_status)
+{
+	const char *name = WIFSIGNALED(wait_status) ? sigabbrev_np(WTERMSIG(wait_status)) : NULL;
+
+	if (name)
+		snprintf(buffer, size, "killed by SIG%s", name);
+	else if (WIFSIGNALED(wait_status))
+		snprintf(buffer, size, "killed by signal %d", WTERMSIG(wait_status));
+	else
+		snprintf(buffer, size, "exit code %d", WEXITSTATUS(wait_status));
+	return buffer;
+}
+
+const char *ts_format_counted(char *buffer, size_t size, uint64_t count, const char *noun)
+{
+	char number[TS_FORMAT_BYTES];
+	size_t length = strlen(noun);
+	bool to_ies = count != 1 && length > 0 && noun[length - 1] == 'y';
+	bool to_es = length > 0 && noun[length - 1] == 'h';
+
+	ts_format_count(number, sizeof(number), (int64_t)TS_MIN(count, INT64_MAX));
+	snprintf(buffer, size, "%s %.*s%s", number, (int)(length - to_ies), noun,
+		 to_ies       ? "ies"
+		 : count == 1 ? ""
+		 : to_es      ? "es"
+			      : "s");
 	return buffer;
 }

@@ -308,19 +308,40 @@ static const struct decoder *choose_decoder(const unsigned char *p, size_t bytes
 	return &plain_decoder;
 }
 
+/*
+ * Anything in it, or anyone who might still write? A writer that waits for us to open the FIFO
+ * counts. What was read stays in the buffer.
+ */
+static bool has_writer(struct ts_input *input)
+{
+	int flags = fcntl(input->fd, F_GETFL);
+	ssize_t got;
+
+	fcntl(input->fd, F_SETFL, flags | O_NONBLOCK);
+	got = read(input->fd, input->buffer, BUFFER_BYTES);
+	fcntl(input->fd, F_SETFL, flags);
+	input->end = (size_t)TS_MAX(got, 0);
+	input->file_bytes = input->end;
+	return got != 0;
+}
+
 static int open_file(struct ts_input *input, struct ts_error *err)
 {
 	struct stat status;
 	off_t offset;
 
 	input->is_stdin = strcmp(input->path, "-") == 0;
-	input->fd = input->is_stdin ? STDIN_FILENO : open(input->path, O_RDONLY | O_CLOEXEC);
+	input->fd = input->is_stdin ? STDIN_FILENO : ts_open(input->path, O_RDONLY, 0);
 	if (input->fd < 0)
 		return ts_error_errno(err, errno, "input '%s': cannot open", input->path);
 	if (fstat(input->fd, &status) < 0)
 		return ts_error_errno(err, errno, "input '%s': cannot open", input->path);
 	if (S_ISDIR(status.st_mode))
 		return ts_error_set(err, TS_EINVAL, "input '%s': is a directory, not a file",
+				    input->path);
+	if (S_ISFIFO(status.st_mode) && !input->is_stdin && !has_writer(input))
+		return ts_error_set(err, TS_EFORMAT,
+				    "input '%s': it is an empty pipe that nothing writes to",
 				    input->path);
 	if (S_ISREG(status.st_mode)) {
 		offset = input->is_stdin ? lseek(input->fd, 0, SEEK_CUR) : 0;

@@ -19,8 +19,8 @@ struct ts_input;
 
 /*
  * Opens a path; "-" is standard input (which is not closed later). Fails for a directory, a missing
- * file and a compression that this build cannot read (TS_ECAP). An empty file is a valid, empty
- * stream. Messages start with "input 'PATH': ".
+ * file, an empty pipe that nothing writes to, and a compression that this build cannot read
+ * (TS_ECAP). An empty file is a valid, empty stream. Messages start with "input 'PATH': ".
  */
 int ts_input_open(struct ts_input **ret_input, const char *path, struct ts_error *err);
 

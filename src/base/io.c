@@ -1,11 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Full writes and blocking reads. A descriptor may be non-blocking without our doing (standard
- * output shared with another program), so EAGAIN is waited out.
+ * Opening, full writes and blocking reads. A descriptor may be non-blocking without our doing
+ * (standard output shared with another program), so EAGAIN is waited out.
  */
 #include "base/io.h"
 
 #include <errno.h>
+#include <fcntl.h>
 #include <poll.h>
 #include <unistd.h>
 
@@ -14,16 +15,46 @@
 /* Some systems reject more than 2 GiB at once. */
 #define LARGEST_CALL ((size_t)1 << 30)
 
+static int (*stop_is_asked)(void);
+
+void ts_io_set_stop(int (*is_asked)(void))
+{
+	stop_is_asked = is_asked;
+}
+
+/* ---- opening ---- */
+
+int ts_open(const char *path, int flags, mode_t mode)
+{
+	int fd = open(path, flags | O_CLOEXEC | O_NONBLOCK | O_NOCTTY, mode);
+
+	/* Reads and writes wait as usual. */
+	if (fd >= 0)
+		fcntl(fd, F_SETFL, fcntl(fd, F_GETFL) & ~O_NONBLOCK);
+	return fd;
+}
+
+/* ---- reading and writing ---- */
+
+/* After a signal. */
+static bool shall_continue(void)
+{
+	if (!stop_is_asked || !stop_is_asked())
+		return true;
+	errno = ECANCELED;
+	return false;
+}
+
 /* After a failed call: true to retry, after waiting for `events` if necessary. */
 static bool shall_retry(int fd, short events)
 {
 	struct pollfd wait_for = { .fd = fd, .events = events };
 
 	if (errno == EINTR)
-		return true;
+		return shall_continue();
 	if (errno != EAGAIN && errno != EWOULDBLOCK)
 		return false;
-	return poll(&wait_for, 1, -1) >= 0 || errno == EINTR;
+	return poll(&wait_for, 1, -1) >= 0 || (errno == EINTR && shall_continue());
 }
 
 int ts_write_all(int fd, const void *data, size_t bytes, struct ts_error *err)

@@ -56,10 +56,12 @@ static inline void ts_sort(void *items, size_t count, size_t item_bytes,
  *	...
  *	*ret_reader = TS_STEAL(reader);
  *
- * For caller's storage with ts_text_init() and ts_text_release():
+ * For caller's storage, whose ts_text_release() must accept zeros:
  *
- *	TS_SCOPED(ts_text) text;
- *	ts_text_init(&text);
+ *	TS_SCOPED(ts_text) text = { 0 };
+ *
+ * All are initialized where they are declared, which lint checks: a return may precede any later
+ * initialization.
  */
 #define TS_DEFINE_AUTO(name, function)                         \
 	static inline void name##_auto_(struct name **pointer) \

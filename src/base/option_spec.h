@@ -11,9 +11,11 @@
 #include <stdint.h>
 
 enum ts_option_spec_type {
+	TS_OPTION_SPEC_FLAG,    /* bool */
 	TS_OPTION_SPEC_TEXT,    /* const char * */
 	TS_OPTION_SPEC_INTEGER, /* int64_t, from minimum to maximum; minimum is at least 0 */
 	TS_OPTION_SPEC_TIME,    /* int64_t, ns, above 0 */
+	TS_OPTION_SPEC_CHOICE,  /* int64_t, the position of the word in `words` */
 	TS_OPTION_SPEC_LIST,    /* struct ts_option_values; the option may be repeated */
 };
 
@@ -30,6 +32,7 @@ struct ts_option_spec {
 	const char *doc;   /* for --help, with the default */
 	size_t offset;     /* of the value in the options struct; untouched unless given */
 	int64_t minimum, maximum;
+	const char *const *words; /* of a choice; NULL at the end */
 };
 
 #endif

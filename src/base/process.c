@@ -102,21 +102,47 @@ void ts_proc_list(bool (*found)(void *context, pid_t pid), void *context)
 
 /* ---- who it is ---- */
 
-uint64_t ts_process_start_time(pid_t pid)
+bool ts_process_exists(pid_t pid, uint64_t *ret_start_time)
 {
 	struct ts_proc_stat stat;
 
 	if (pid <= 0 || !ts_proc_stat(pid, &stat))
-		return 0;
+		return false;
 	/* A thread group leader that has exited is a zombie too while its other threads run. */
 	if (stat.state == 'X' || stat.state == 'x' || (stat.state == 'Z' && stat.threads <= 1))
-		return 0;
-	return stat.start_time;
+		return false;
+	if (ret_start_time)
+		*ret_start_time = stat.start_time;
+	return true;
+}
+
+uint64_t ts_process_start_time(pid_t pid)
+{
+	uint64_t start_time = 0;
+
+	ts_process_exists(pid, &start_time);
+	return start_time;
+}
+
+uint64_t ts_process_any_start_time(pid_t pid)
+{
+	struct ts_proc_stat stat;
+
+	return pid > 0 && ts_proc_stat(pid, &stat) ? stat.start_time : 0;
 }
 
 bool ts_process_lives(pid_t pid, uint64_t start_time)
 {
-	return start_time && ts_process_start_time(pid) == start_time;
+	uint64_t now;
+
+	return ts_process_exists(pid, &now) && now == start_time;
+}
+
+bool ts_process_is_stopped(pid_t pid)
+{
+	struct ts_proc_stat stat;
+
+	return pid > 0 && ts_proc_stat(pid, &stat) && (stat.state == 'T' || stat.state == 't');
 }
 
 uint64_t ts_process_stack(pid_t pid)
@@ -162,6 +188,48 @@ pid_t ts_process_inner_pid(pid_t pid)
 		line = end;
 	}
 	return inner;
+}
+
+/* Parses lines of "inside outside count". */
+uid_t ts_process_inner_uid(pid_t pid, uid_t uid)
+{
+	char map[4096], *at = map;
+
+	if (ts_proc_read(pid, "uid_map", map, sizeof(map)) == 0)
+		return uid;
+	while (*at) {
+		unsigned long inside = strtoul(at, &at, 10), outside = strtoul(at, &at, 10);
+		unsigned long count = strtoul(at, &at, 10);
+
+		if (uid >= outside && uid - outside < count)
+			return (uid_t)(inside + (uid - outside));
+		if (*at != '\n')
+			break;
+		at++;
+	}
+	return uid;
+}
+
+bool ts_process_user(pid_t pid, uid_t *ret_uid)
+{
+	struct stat status;
+	char path[32];
+
+	/* Unlike the files in it, the directory is the user's even if the process is not dumpable.
+	 */
+	snprintf(path, sizeof(path), "/proc/%d", (int)pid);
+	if (pid <= 0 || stat(path, &status))
+		return false;
+	*ret_uid = status.st_uid;
+	return true;
+}
+
+bool ts_process_is_of(pid_t pid, uid_t uid)
+{
+	uid_t user;
+
+	return ts_process_user(pid, &user) &&
+	       (user == uid || uid == 0 || ts_process_inner_uid(pid, uid) == 0);
 }
 
 void ts_process_name(pid_t pid, char *buffer, size_t bytes)

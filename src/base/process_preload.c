@@ -145,3 +145,19 @@ const char *ts_preload_reason(enum ts_preload preload)
 	}
 	return "its program cannot be read";
 }
+
+const char *ts_preload_advice(enum ts_preload preload)
+{
+	switch (preload) {
+	case TS_PRELOAD_STATIC:
+		return "link it dynamically (Go: with cgo)";
+	case TS_PRELOAD_SECURE:
+		return "run it without its privileges";
+	case TS_PRELOAD_OTHER_ARCH:
+		return "use a tracesmith for its architecture";
+	case TS_PRELOAD_POSSIBLE:
+	case TS_PRELOAD_UNKNOWN:
+		break;
+	}
+	return "'tracesmith doctor' shows what can be recorded here";
+}

@@ -450,9 +450,7 @@ static int run_guarded(struct run *run, const struct ts_subprocess *program,
 	run->pid_fd = run->caller_fd = run->output_fd = -1;
 	run->started_ns = ts_clock_monotonic_ns();
 	error = start_guard(run);
-	if (result->remains)
-		result->remains_start = ts_process_start_time(result->remains);
-	if (!result->remains_start)
+	if (!ts_process_exists(result->remains, &result->remains_start))
 		result->remains = 0;
 	return error ? error : result->spawn_errno;
 }

@@ -1,10 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Unlinked temporary files. */
+/* Unlinked temporary files, and a folder for named ones. */
 #include "base/temporary.h"
 
 #include <errno.h>
 #include <fcntl.h>
+#include <stdio.h>
 #include <stdlib.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #include "base/text.h"
@@ -14,6 +16,25 @@ const char *ts_temporary_directory(void)
 	const char *folder = getenv("TMPDIR");
 
 	return folder && *folder ? folder : "/tmp";
+}
+
+/* Anyone may create the name before us: it must be a folder of ours, not a link to one. */
+int ts_temporary_folder(char *buffer, size_t bytes, struct ts_error *err)
+{
+	int length = snprintf(buffer, bytes, "%s/tracesmith-%u", ts_temporary_directory(),
+			      (unsigned int)geteuid());
+	struct stat status;
+
+	if (length < 0 || (size_t)length >= bytes)
+		return ts_error_set(err, TS_EINVAL, "TMPDIR is too long for a path");
+	if (mkdir(buffer, 0700) && errno != EEXIST)
+		return ts_error_errno(err, errno, "cannot create '%s'", buffer);
+	if (lstat(buffer, &status))
+		return ts_error_errno(err, errno, "folder '%s'", buffer);
+	if (!S_ISDIR(status.st_mode) || status.st_uid != geteuid() || (status.st_mode & 077))
+		return ts_error_set(err, TS_EINVAL,
+				    "'%s' is not a folder that only this user can access", buffer);
+	return TS_OK;
 }
 
 int ts_temporary_open(int *ret_fd, struct ts_error *err)

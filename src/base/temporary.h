@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* An unnamed file in $TMPDIR (or /tmp) that disappears when it is closed. */
+/* Unnamed files in $TMPDIR (or /tmp) that disappear when they are closed, and a private folder. */
 #ifndef TS_BASE_TEMPORARY_H
 #define TS_BASE_TEMPORARY_H
 
@@ -11,7 +11,10 @@
 /* $TMPDIR, or /tmp. */
 const char *ts_temporary_directory(void);
 
-/* Its descriptor in *ret_fd. */
+/* The path of a folder in it that is closed to other users; created if missing. */
+int ts_temporary_folder(char *buffer, size_t bytes, struct ts_error *err);
+
+/* Opens an unnamed file. */
 int ts_temporary_open(int *ret_fd, struct ts_error *err);
 
 /* All of the bytes, at that offset. */

@@ -97,16 +97,18 @@ static const char *plain_run(const char *p, const char *end)
 	return p;
 }
 
-static void append_escape(struct ts_text *text, unsigned char c)
+/* Of a quote, a backslash or a control character. */
+static void append_escape(struct ts_text *text, uint32_t c)
 {
 	static const char hex[] = "0123456789abcdef";
 	static const char letters[32] = {
 		['\b'] = 'b', ['\t'] = 't', ['\n'] = 'n', ['\f'] = 'f', ['\r'] = 'r',
 	};
-	char escape[6] = { '\\', 'u', '0', '0', hex[c >> 4], hex[c & 15] };
+	char escape[6] = {
+		'\\', 'u', hex[c >> 12], hex[c >> 8 & 15], hex[c >> 4 & 15], hex[c & 15]
+	};
 
-	/* JSON allows a raw DEL, Perfetto does not. */
-	if (c >= 0x20 && c != 0x7f) {
+	if (c == '"' || c == '\\') {
 		escape[1] = (char)c;
 		ts_text_append(text, escape, 2);
 	} else if (c < 0x20 && letters[c]) {
@@ -119,8 +121,12 @@ static void append_escape(struct ts_text *text, unsigned char c)
 
 void ts_text_append_json_bare(struct ts_text *text, const char *string, size_t length)
 {
-	const char *p = string, *end = string + length;
+	const char *p = string, *end;
 
+	/* The string may be NULL then. */
+	if (!length)
+		return;
+	end = string + length;
 	while (p < end) {
 		const char *stop = plain_run(p, end);
 		size_t bytes;
@@ -135,10 +141,12 @@ void ts_text_append_json_bare(struct ts_text *text, const char *string, size_t l
 			continue;
 		}
 		bytes = ts_utf8_step(p, end, &valid);
-		if (valid)
-			ts_text_append(text, p, bytes);
-		else
+		if (!valid)
 			ts_text_append(text, TS_UTF8_REPLACEMENT, 3);
+		else if (ts_utf8_is_control(ts_utf8_decode(p, bytes)))
+			append_escape(text, ts_utf8_decode(p, bytes));
+		else
+			ts_text_append(text, p, bytes);
 		p += bytes;
 	}
 }

@@ -118,6 +118,16 @@ size_t ts_utf8_valid_prefix(const char *string, size_t length);
 void ts_utf8_sanitize(struct ts_text *text, const char *string, size_t length);
 
 /*
+ * Characters that a terminal acts on instead of showing them: control characters of ASCII and
+ * Latin-1, line separators, and those that change the direction of text. Texts of traces and files
+ * may contain them; whatever is shown is escaped.
+ */
+bool ts_utf8_is_control(uint32_t code_point);
+
+/* Replaces each byte of such characters in place; the text is valid UTF-8. */
+void ts_utf8_replace_controls(char *text, size_t length, char replacement);
+
+/*
  * Encodes a code point as 1 to 4 bytes and returns their number; U+FFFD if it is not a scalar
  * value.
  */
@@ -155,6 +165,18 @@ const char *ts_format_bytes(char *buffer, size_t size, uint64_t bytes);
 
 /* "1,234,567", "-12". */
 const char *ts_format_count(char *buffer, size_t size, int64_t count);
+
+/* A wait status: "exit code 3", "killed by SIGSEGV". */
+const char *ts_format_exit(char *buffer, size_t size, int wait_status);
+
+/* "1 copy", "1,645 copies". The noun has a regular plural. */
+const char *ts_format_counted(char *buffer, size_t size, uint64_t count, const char *noun);
+#define TS_FORMAT_COUNTED_BYTES 64
+
+/* The same in a buffer of the enclosing scope, for argument lists. */
+#define TS_COUNTED(count, noun)                                                                   \
+	ts_format_counted((char[TS_FORMAT_COUNTED_BYTES]){ 0 }, TS_FORMAT_COUNTED_BYTES, (count), \
+			  (noun))
 
 /* ---- numbers from people ---- */
 

@@ -66,8 +66,12 @@ static const char *ascii_run(const char *p, const char *end)
 
 size_t ts_utf8_valid_prefix(const char *string, size_t length)
 {
-	const char *p = string, *end = string + length;
+	const char *p = string, *end;
 
+	/* The string may be NULL then. */
+	if (!length)
+		return 0;
+	end = string + length;
 	for (;;) {
 		bool valid;
 		size_t bytes;
@@ -102,6 +106,32 @@ void ts_utf8_sanitize(struct ts_text *text, const char *string, size_t length)
 		ts_text_append(text, TS_UTF8_REPLACEMENT, 3);
 		string += bad;
 		length -= bad;
+	}
+}
+
+bool ts_utf8_is_control(uint32_t code_point)
+{
+	return code_point < 0x20 || (code_point >= 0x7f && code_point < 0xa0) ||
+	       code_point == 0x61c || code_point == 0x200e || code_point == 0x200f ||
+	       (code_point >= 0x2028 && code_point <= 0x202e) ||
+	       (code_point >= 0x2066 && code_point <= 0x2069);
+}
+
+void ts_utf8_replace_controls(char *text, size_t length, char replacement)
+{
+	char *end;
+
+	/* The text may be NULL then. */
+	if (!length)
+		return;
+	end = text + length;
+	while (text < end) {
+		bool valid;
+		size_t bytes = ts_utf8_step(text, end, &valid);
+
+		if (valid && ts_utf8_is_control(ts_utf8_decode(text, bytes)))
+			memset(text, replacement, bytes);
+		text += bytes;
 	}
 }
 

@@ -5,9 +5,12 @@
  */
 #include <fcntl.h>
 #include <signal.h>
+#include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
 
+#include "base/io.h"
+#include "base/output.h"
 #include "cli/common/cli_output.h"
 #include "cli/common/report.h"
 #include "cli/verbs.h"
@@ -22,8 +25,24 @@ static void open_standard_descriptors(void)
 {
 	for (int fd = 0; fd <= 2; fd++) {
 		if (fcntl(fd, F_GETFD) < 0)
-			(void)!open("/dev/null", O_RDONLY | O_CLOEXEC);
+			(void)!ts_open("/dev/null", O_RDONLY, 0);
 	}
+}
+
+/* A recorder that a program starts has no other way to learn this; it must not fail for it. */
+static void read_mode(void)
+{
+	const char *text = getenv("TRACESMITH_MODE");
+	struct ts_error err;
+	mode_t mode;
+
+	if (!text || !*text)
+		return;
+	if (ts_output_parse_mode(text, &mode, &err))
+		ts_report_warning("TRACESMITH_MODE: %s; files are for their owner only",
+				  err.message);
+	else
+		ts_output_set_mode(mode);
 }
 
 static int run_verb(int argc, char **argv)
@@ -33,6 +52,7 @@ static int run_verb(int argc, char **argv)
 	if (!verb)
 		return ts_verb_unknown(argv[0]);
 	ts_report_start(verb->name);
+	read_mode();
 	/* A closed pipe ends the tool silently: by the signal, or by an error without a message
 	 * (cli_output.h). */
 	if (!(verb->flags & TS_VERB_KEEPS_SIGNALS))

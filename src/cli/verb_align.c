@@ -3,20 +3,19 @@
  * `tracesmith align`: how the clocks of a job's ranks and devices stand to each other, shown and
  * stored in the traces.
  */
-#include <errno.h>
 #include <inttypes.h>
 #include <signal.h>
 #include <stdio.h>
 #include <string.h>
-#include <sys/stat.h>
-#include <unistd.h>
 
 #include "analyze/analyze.h"
+#include "base/output.h"
 #include "base/text.h"
 #include "cli/common/cli_output.h"
 #include "cli/common/progress.h"
 #include "cli/common/report.h"
 #include "cli/common/result_show.h"
+#include "cli/common/terminal.h"
 #include "cli/common/work_input.h"
 #include "cli/verbs.h"
 #include "state/clocks/clock_store.h"
@@ -99,9 +98,8 @@ static void note_moved(const struct align *align, struct ts_result *result)
 	if (moved)
 		ts_result_note(
 			result,
-			"the clocks of %" PRIu32
-			" devices contradict their hosts' clocks: shifted by the minimum that puts causes before effects (not stored)",
-			moved);
+			"clocks that contradict the host's, of %s: shifted by the minimum that puts causes before effects (not stored)",
+			TS_COUNTED(moved, "device"));
 }
 
 static void note_untied(const struct align *align, struct ts_result *result)
@@ -123,14 +121,13 @@ static void note_untied(const struct align *align, struct ts_result *result)
 			"aligned");
 	else if (untied)
 		ts_result_note(result,
-			       "cannot align the clocks of %" PRIu32
-			       " ranks to that of rank %" PRId64 ": their times stay unchanged",
-			       untied, work->ranks[align->clocks->reference].rank);
+			       "cannot align the clocks of %s to that of rank %" PRId64
+			       ": times there stay unchanged",
+			       TS_COUNTED(untied, "rank"),
+			       work->ranks[align->clocks->reference].rank);
 	if (align->collectives->unmatched)
-		ts_result_note(result,
-			       "%" PRIu64
-			       " collective commands have no counterpart on another rank",
-			       align->collectives->unmatched);
+		ts_result_note(result, "left out: %s without a counterpart on another rank",
+			       TS_COUNTED(align->collectives->unmatched, "collective command"));
 }
 
 static void fill(const struct align *align, struct ts_result *result)
@@ -211,7 +208,8 @@ static void report_stored(const struct align *align, const char *path, size_t co
 		ts_report_note("%s: nothing to store", path);
 }
 
-static int store_one(const struct align *align, uint32_t trace, const char *path,
+/* `name` is how the user knows the file at `path`. */
+static int store_one(const struct align *align, uint32_t trace, const char *path, const char *name,
 		     struct ts_error *err)
 {
 	TS_AUTO_FREE struct ts_clock_store_entry *clocks =
@@ -226,7 +224,7 @@ static int store_one(const struct align *align, uint32_t trace, const char *path
 		rc = ts_clock_store_append(path, align->input.traces.readers[trace], clocks, count,
 					   &stored, err);
 	if (!rc)
-		report_stored(align, path, count, stored);
+		report_stored(align, name, count, stored);
 	return rc;
 }
 
@@ -235,7 +233,7 @@ static int store_in_place(const struct align *align, struct ts_error *err)
 	int rc = TS_OK;
 
 	for (int i = 0; i < align->path_count && !rc; i++) {
-		rc = store_one(align, (uint32_t)i, align->paths[i], err);
+		rc = store_one(align, (uint32_t)i, align->paths[i], align->paths[i], err);
 		if (rc && i)
 			ts_report_warning(
 				"the clocks of %d other traces were already stored: align all again",
@@ -244,24 +242,18 @@ static int store_in_place(const struct align *align, struct ts_error *err)
 	return rc;
 }
 
-/* Under another name until it is complete. */
 static int store_copy(const struct align *align, struct ts_error *err)
 {
-	TS_SCOPED(ts_text) part;
-	int rc;
+	struct ts_output_part part;
+	int rc = ts_output_part_init(&part, align->output, err);
 
-	ts_text_init(&part);
-	ts_text_printf(&part, "%s.part", align->output);
-	if (part.failed)
-		return ts_error_set(err, TS_ENOMEM, "no memory");
-	rc = ts_clock_store_copy(align->paths[0], ts_text_cstr(&part), ts_stop_signal, err);
-	if (rc)
-		return rc;
-	rc = store_one(align, 0, ts_text_cstr(&part), err);
-	if (!rc && rename(ts_text_cstr(&part), align->output))
-		rc = ts_error_errno(err, errno, "cannot create '%s'", align->output);
-	if (rc)
-		unlink(ts_text_cstr(&part));
+	if (!rc)
+		rc = ts_clock_store_copy(align->paths[0], part.path, ts_stop_signal, err);
+	if (!rc)
+		rc = store_one(align, 0, part.path, align->output, err);
+	if (!rc)
+		rc = ts_output_part_commit(&part, err);
+	ts_output_part_release(&part);
 	return rc;
 }
 
@@ -283,14 +275,6 @@ static int store(const struct align *align)
 
 /* ---- the verb ---- */
 
-static bool is_same_file(const char *a, const char *b)
-{
-	struct stat first, second;
-
-	return !stat(a, &first) && !stat(b, &second) && first.st_dev == second.st_dev &&
-	       first.st_ino == second.st_ino;
-}
-
 static int check_paths(const struct align *align)
 {
 	if (align->output && align->path_count > 1)
@@ -298,10 +282,10 @@ static int check_paths(const struct align *align)
 			"'-o' takes one trace: with several, rows are appended to each");
 	if (align->output && align->dry_run)
 		return ts_report_usage("'-o' and '--dry-run' cannot be combined");
-	if (align->output && is_same_file(align->output, align->paths[0]))
+	if (align->output && ts_output_is_input(align->output, align->paths[0]))
 		return ts_report_usage(
 			"'-o' names the trace itself: omit it to append rows to the trace");
-	return TS_EXIT_DONE;
+	return align->output ? ts_output_check_trace(align->output) : TS_EXIT_DONE;
 }
 
 /* Before anything is computed or written. */
@@ -313,6 +297,8 @@ static int check_writable(const struct align *align)
 		if (ts_clock_store_check(align->paths[i], align->input.traces.readers[i],
 					 !align->output, &err))
 			return ts_report_error(&err);
+	if (align->output && ts_output_check(align->output, &err))
+		return ts_report_error(&err);
 	return TS_EXIT_DONE;
 }
 
@@ -336,6 +322,9 @@ static int run(struct align *align)
 	    ts_clock_alignment_new(&align->clocks, align->input.work, align->collectives, &err))
 		return ts_report_error(&err);
 	exit_code = show(align);
+	/* What store() says on stderr follows the tables. */
+	if (!exit_code && ts_stdout_flush(&err))
+		exit_code = ts_report_error(&err);
 	stored = align->dry_run ? TS_EXIT_DONE : store(align);
 	return stored ? stored : exit_code;
 }
@@ -346,7 +335,9 @@ int ts_verb_align(int argc, char **argv)
 	const struct ts_option options[] = {
 		TS_OPTION_TEXT("output", 'o', "TRACE", &align.output,
 			       "write a new trace and leave the input unchanged"),
+		TS_OPTION_MODE,
 		TS_OPTION_FLAG("dry-run", 0, &align.dry_run, "show the result, store nothing"),
+		TS_TERMINAL_WIDTH_OPTION,
 		TS_OPTION_FLAG("json", 0, &align.json, "tables as JSON on standard output"),
 		TS_OPTION_FLAG("quiet", 'q', &align.quiet, "only tables, warnings and errors"),
 	};

@@ -11,6 +11,7 @@
 #include "cli/common/progress.h"
 #include "cli/common/report.h"
 #include "cli/common/result_show.h"
+#include "cli/common/terminal.h"
 #include "cli/common/text_table.h"
 #include "cli/common/work_input.h"
 #include "cli/verbs.h"
@@ -29,6 +30,7 @@ struct analyze {
 	const struct ts_analysis **chosen; /* in the order in which they are shown */
 	size_t chosen_count;
 	bool several;              /* shown as an object or with headings */
+	bool only_filled;          /* text leaves out empty tables */
 	struct ts_result *results; /* one for each chosen analysis */
 	size_t result_count;
 };
@@ -59,7 +61,7 @@ static int show_list_json(void)
 
 static int show_list_text(void)
 {
-	TS_SCOPED(ts_text_table) grid;
+	TS_SCOPED(ts_text_table) grid = { 0 };
 	TS_SCOPED(ts_text) text = { 0 };
 	struct ts_error err;
 	size_t count;
@@ -123,7 +125,7 @@ static void choose_names(struct analyze *analyze, const char *names_text)
 		size_t length = strcspn(names_text, ",");
 
 		if (is_one(names_text, length, "all")) {
-			analyze->several = true;
+			analyze->several = analyze->only_filled = true;
 			for (size_t i = 0; i < count; i++)
 				choose(analyze, list[i]);
 		} else {
@@ -161,10 +163,9 @@ static const char *nearest_name(const char *given)
 static int unknown_name(const char *given, size_t length)
 {
 	TS_AUTO_FREE char *name = strndup(given, length);
-	TS_SCOPED(ts_text) names;
+	TS_SCOPED(ts_text) names = { 0 };
 	const char *best = name ? nearest_name(name) : NULL;
 
-	ts_text_init(&names);
 	append_names(&names);
 	if (best)
 		return ts_report_usage("there is no analysis '%s'; did you mean '%s'?", name, best);
@@ -172,21 +173,29 @@ static int unknown_name(const char *given, size_t length)
 			       given, ts_text_cstr(&names));
 }
 
-/* The last operand does not name an analysis: guesses what was meant. */
+/* Is the operand, which is neither an analysis nor a file, a misspelt analysis? */
+static bool is_misspelt(const char *operand, const char **ret_name, size_t *ret_length)
+{
+	return strcmp(operand, "-") != 0 && access(operand, F_OK) &&
+	       !are_names(operand, ret_name, ret_length) && nearest_name(operand);
+}
+
+/* No operand names an analysis: guesses what was meant. */
 static int no_name(int count, char **operands)
 {
 	const char *last = operands[count - 1], *given;
-	TS_SCOPED(ts_text) names;
+	TS_SCOPED(ts_text) names = { 0 };
 	size_t length;
 
-	ts_text_init(&names);
 	append_names(&names);
 	if (count > 1 && are_names(operands[0], &given, &length))
-		return ts_report_usage(
-			"the analysis name goes after the traces: tracesmith analyze %s %s",
-			operands[1], operands[0]);
-	if (!are_names(last, &given, &length) && access(last, F_OK) && strcmp(last, "-") != 0 &&
-	    (count > 1 || nearest_name(last)))
+		return ts_report_usage("'%s' is a file; to analyze '%s', write tracesmith analyze "
+				       "%s %s",
+				       operands[0], operands[1], operands[1], operands[0]);
+	if (is_misspelt(operands[0], &given, &length))
+		return unknown_name(given, length);
+	if (count > 1 && access(last, F_OK) && strcmp(last, "-") != 0 &&
+	    !are_names(last, &given, &length))
 		return unknown_name(given, length);
 	return ts_report_usage(
 		"which analysis? tracesmith analyze %s NAME, where NAME is all or %s", operands[0],
@@ -206,25 +215,42 @@ static int check_paths(const struct analyze *analyze)
 	return TS_EXIT_DONE;
 }
 
-/* Traces come first; the trailing operands that all are analyses are the names. */
+/*
+ * Traces come first, then the names. Names may also come first, unless files are called like them.
+ * False: there are no names.
+ */
+static bool split_operands(struct analyze *analyze, int count, char **operands, int *ret_before,
+			   int *ret_after)
+{
+	const char *given;
+	size_t length;
+	int before = 0, after = 0;
+
+	while (after < count && are_names(operands[count - after - 1], &given, &length))
+		after++;
+	while (before < count - after - 1 && are_names(operands[before], &given, &length) &&
+	       access(operands[before], F_OK))
+		before++;
+	analyze->paths = operands + before;
+	analyze->path_count = count - before - after;
+	*ret_before = before;
+	*ret_after = after;
+	return before + after > 0;
+}
+
 static int choose_operands(struct analyze *analyze, int count, char **operands)
 {
 	struct ts_error err;
-	const char *given;
-	size_t all, length;
-	int first = count;
+	size_t all;
+	int before, after;
 
 	if (count == 0)
 		return ts_report_usage("TRACE is missing");
-	while (first > 0 && are_names(operands[first - 1], &given, &length))
-		first--;
-	if (first == count)
+	if (!split_operands(analyze, count, operands, &before, &after))
 		return no_name(count, operands);
-	if (first == 0)
+	if (analyze->path_count == 0)
 		return ts_report_usage("TRACE is missing: tracesmith analyze TRACE %s",
 				       operands[0]);
-	analyze->paths = operands;
-	analyze->path_count = first;
 	ts_analysis_list(&all);
 	analyze->chosen = calloc(all, sizeof(*analyze->chosen));
 	analyze->results = calloc(all, sizeof(*analyze->results));
@@ -232,7 +258,9 @@ static int choose_operands(struct analyze *analyze, int count, char **operands)
 		ts_error_set(&err, TS_ENOMEM, "no memory for the analyses");
 		return ts_report_error(&err);
 	}
-	for (int i = first; i < count; i++)
+	for (int i = 0; i < before; i++)
+		choose_names(analyze, operands[i]);
+	for (int i = count - after; i < count; i++)
 		choose_names(analyze, operands[i]);
 	return check_paths(analyze);
 }
@@ -307,18 +335,85 @@ static int run_all(struct analyze *analyze, struct ts_analyze_request *request)
 	return exit_code;
 }
 
-static int show_text(const struct analyze *analyze, struct ts_error *err)
+static bool is_shown_in_text(const struct ts_result_table *table)
 {
+	for (size_t i = 0; i < table->column_count; i++)
+		if (table->columns[i].title)
+			return true;
+	return false;
+}
+
+/* What `all` leaves out, in lines of at most 80 columns. */
+struct left_out {
+	struct ts_text names;
+	size_t column;
+};
+
+static void add_left_out(struct left_out *left_out, const char *name)
+{
+	size_t length = strlen(name);
+
+	if (!left_out->column || left_out->column + length > 76) {
+		ts_text_append_str(&left_out->names, left_out->column ? ",\n  " : "  ");
+		left_out->column = 2;
+	} else {
+		ts_text_append_str(&left_out->names, ", ");
+		left_out->column += 2;
+	}
+	ts_text_append_str(&left_out->names, name);
+	left_out->column += length;
+}
+
+/*
+ * Drops the empty tables of a result, and notes them. False: there is nothing else, and its notes
+ * say no more than that.
+ */
+static bool drop_empty(const struct ts_analysis *analysis, struct ts_result *result,
+		       struct left_out *left_out)
+{
+	TS_SCOPED(ts_text) name = { 0 };
+	size_t filled = 0, empty = 0;
+
+	ts_text_append_str(&name, analysis->name);
+	for (const struct ts_result_table *table = result->tables; table; table = table->next) {
+		if (!is_shown_in_text(table))
+			continue;
+		filled += !ts_result_is_empty(table);
+		if (ts_result_is_empty(table))
+			ts_text_printf(&name, "%s%s", empty++ ? ", " : " (", table->name);
+	}
+	if (empty && filled) {
+		ts_text_append_char(&name, ')');
+		add_left_out(left_out, ts_text_cstr(&name));
+	} else if (!filled && !(analysis->flags & TS_ANALYSIS_NOTES_ANSWER)) {
+		add_left_out(left_out, analysis->name);
+		return false;
+	}
+	ts_result_drop_empty(result);
+	return true;
+}
+
+static int show_text(struct analyze *analyze, struct ts_error *err)
+{
+	struct left_out left_out = { 0 };
+	bool is_first = true;
 	int rc = TS_OK;
 
 	for (size_t i = 0; !rc && i < analyze->chosen_count; i++) {
+		const struct ts_analysis *analysis = analyze->chosen[i];
+
+		if (analyze->only_filled && !drop_empty(analysis, &analyze->results[i], &left_out))
+			continue;
+		ts_text_append_str(ts_stdout(), is_first ? "" : "\n");
 		if (analyze->several)
-			ts_result_show_heading(analyze->chosen[i]->name,
-					       analyze->chosen[i]->summary);
+			ts_result_show_heading(analysis->name, analysis->summary);
 		rc = ts_result_show_text(&analyze->results[i], analyze->options.top, err);
-		if (i + 1 < analyze->chosen_count)
-			ts_text_append_char(ts_stdout(), '\n');
+		is_first = false;
 	}
+	if (!rc && left_out.names.length)
+		ts_text_printf(ts_stdout(), "\nleft out, since empty (name one to see why):\n%s\n",
+			       ts_text_cstr(&left_out.names));
+	ts_text_release(&left_out.names);
 	return rc;
 }
 
@@ -339,7 +434,7 @@ static int show_json(const struct analyze *analyze, struct ts_error *err)
 	return rc;
 }
 
-static int show(const struct analyze *analyze)
+static int show(struct analyze *analyze)
 {
 	const struct ts_result_table *table;
 	struct ts_error err;
@@ -380,11 +475,10 @@ static int analyze_work(struct analyze *analyze, struct ts_work_input *input)
 static int run(struct analyze *analyze)
 {
 	struct ts_work_input input = { 0 };
-	TS_SCOPED(ts_text) names_text;
+	TS_SCOPED(ts_text) names_text = { 0 };
 	unsigned int load_flags = 0;
 	int exit_code;
 
-	ts_text_init(&names_text);
 	ts_work_choice_append_arguments(&analyze->choice, analyze->path_count, analyze->paths,
 					&names_text);
 	analyze->options.traces = ts_text_cstr(&names_text);
@@ -426,9 +520,10 @@ static int add_options(struct analyze *analyze)
 		TS_OPTION_FLAG("list", 0, &analyze->list, "list the analyses"),
 		TS_WORK_CHOICE_OPTIONS(analyze->choice),
 		TS_OPTION_INTEGER("top", 0, "N", &analyze->options.top, 1, INT64_MAX,
-				  "show N rows of lists in text; JSON and CSV have all"),
+				  "show N rows of each table in text; JSON and CSV have all"),
 	};
 	const struct ts_option last[] = {
+		TS_TERMINAL_WIDTH_OPTION,
 		TS_OPTION_FLAG("json", 0, &analyze->json,
 			       "JSON: a list of objects, or an object of lists; exact numbers"),
 		TS_OPTION_FLAG("csv", 0, &analyze->csv, "comma-separated values of one table"),

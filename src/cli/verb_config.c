@@ -13,6 +13,7 @@
 #include "cli/common/cli_output.h"
 #include "cli/common/options.h"
 #include "cli/common/report.h"
+#include "cli/common/terminal.h"
 #include "cli/common/text_table.h"
 #include "cli/verbs.h"
 #include "live/area.h"
@@ -62,9 +63,12 @@ static void append_number(struct ts_text *out, const struct ts_config_key *key, 
 static void append_value(struct ts_text *out, const struct ts_config_key *key, int64_t raw_value)
 {
 	const char *name = name_of(key, raw_value);
+	char size[TS_FORMAT_BYTES];
 
 	if (name)
 		ts_text_append_str(out, name);
+	else if (key->is_bytes)
+		ts_text_append_str(out, ts_format_bytes(size, sizeof(size), (uint64_t)raw_value));
 	else
 		append_number(out, key, raw_value);
 }
@@ -73,6 +77,7 @@ static int show_text(const struct ts_live_control *control)
 {
 	struct ts_text_table table;
 	TS_SCOPED(ts_text) value = { 0 };
+	TS_SCOPED(ts_text) meaning = { 0 };
 	const struct ts_config_key *keys;
 	struct ts_error err;
 	size_t count;
@@ -88,7 +93,10 @@ static int show_text(const struct ts_live_control *control)
 		append_value(&value, &keys[i], raw_value_of(control, &keys[i]));
 		ts_text_table_str(&table, keys[i].name);
 		ts_text_table_cell(&table, value.data, value.length);
-		ts_text_table_str(&table, keys[i].doc);
+		ts_text_clear(&meaning);
+		ts_text_printf(&meaning, "%s%s", keys[i].doc,
+			       keys[i].read_only ? " (cannot be changed)" : "");
+		ts_text_table_cell(&table, meaning.data, meaning.length);
 		ts_text_table_end_row(&table);
 	}
 	rc = ts_text_table_finish(&table, &err);
@@ -151,6 +159,23 @@ static int assign(const struct ts_process_areas *process, const char *assignment
 	return rc;
 }
 
+/* "process 4711: enabled is off, max_steps is 3" */
+static void report_set(pid_t pid, int count, char **assignments)
+{
+	TS_SCOPED(ts_text) line = { 0 };
+	const struct ts_config_key *key;
+	int64_t raw_value;
+
+	ts_text_printf(&line, "process %d:", (int)pid);
+	for (int i = 0; i < count; i++) {
+		if (ts_config_parse(assignments[i], &key, &raw_value, NULL))
+			continue;
+		ts_text_printf(&line, "%s %s is ", i ? "," : "", key->name);
+		append_value(&line, key, raw_value);
+	}
+	ts_report_note("%s", ts_text_cstr(&line));
+}
+
 static int run(pid_t pid, int count, char **assignments, bool json)
 {
 	TS_AUTO(ts_process_areas) process = NULL;
@@ -165,8 +190,10 @@ static int run(pid_t pid, int count, char **assignments, bool json)
 		if (assign(process, assignments[i], &err))
 			return ts_report_error(&err);
 	}
-	if (count && !json)
+	if (count && !json) {
+		report_set(pid, count, assignments);
 		return TS_EXIT_DONE;
+	}
 	/* Anew, with what was just written. */
 	ts_process_areas_close(TS_STEAL(process));
 	if (ts_process_areas_open(&process, pid, &err))
@@ -181,6 +208,7 @@ int ts_verb_config(int argc, char **argv)
 {
 	bool json = false;
 	const struct ts_option options[] = {
+		TS_TERMINAL_WIDTH_OPTION,
 		TS_OPTION_FLAG("json", 0, &json, "all settings as a JSON object"),
 	};
 	const struct ts_command command = {

@@ -1,15 +1,18 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* `tracesmith diff`: what differs between two traces, name by name. */
+#include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
 
 #include "analyze/compare/compare.h"
 #include "base/real.h"
+#include "cli/common/amount.h"
 #include "cli/common/cli_output.h"
 #include "cli/common/options.h"
 #include "cli/common/progress.h"
 #include "cli/common/report.h"
 #include "cli/common/result_show.h"
+#include "cli/common/terminal.h"
 #include "cli/common/work_input.h"
 #include "cli/verbs.h"
 
@@ -17,10 +20,11 @@
 
 struct diff {
 	struct ts_work_choice choice;
-	const char *steps_b, *device, *threshold;
-	bool short_names, python, json, csv;
+	const char *steps_b, *device, *threshold, *min_change;
+	bool python, json, csv;
 	int64_t top;
 	struct ts_compare_options options;
+	struct ts_string_list paths[2]; /* pieces of the operands */
 };
 
 /* ---- options ---- */
@@ -43,6 +47,7 @@ static int parse_threshold(const char *text, double *ret_percent)
 {
 	size_t digits, length;
 
+	*ret_percent = TS_COMPARE_THRESHOLD;
 	if (!text)
 		return TS_EXIT_DONE;
 	digits = strspn(text, "0123456789.");
@@ -55,16 +60,31 @@ static int parse_threshold(const char *text, double *ret_percent)
 	return TS_EXIT_DONE;
 }
 
+/* "500ns", "2us"; "0": none. */
+static int parse_min_change(const char *text, int64_t *ret_ns)
+{
+	*ret_ns = TS_COMPARE_LEAST_NS;
+	if (!text)
+		return TS_EXIT_DONE;
+	if (!strcmp(text, "0")) {
+		*ret_ns = 0;
+		return TS_EXIT_DONE;
+	}
+	return ts_amount_time("min-change", text, ret_ns);
+}
+
 static int parse(struct diff *diff)
 {
 	int exit_code = parse_device(diff->device, &diff->options.sides);
 
 	if (!exit_code)
 		exit_code = parse_threshold(diff->threshold, &diff->options.threshold);
+	if (!exit_code)
+		exit_code = parse_min_change(diff->min_change, &diff->options.least_ns);
 	if (!exit_code && diff->json && diff->csv)
 		exit_code = ts_report_usage("'--json' and '--csv' cannot be combined");
-	diff->options.short_names = diff->short_names;
 	diff->options.top = (size_t)diff->top;
+	diff->options.brief = !diff->json && !diff->csv;
 	return exit_code;
 }
 
@@ -94,23 +114,24 @@ static int split_paths(char *text, struct ts_string_list *paths)
 }
 
 static int open_side(struct ts_work_input *input, const struct ts_work_choice *choice,
-		     unsigned int load_flags, char *operand)
+		     unsigned int load_flags, char *operand, struct ts_string_list *paths)
 {
-	struct ts_string_list paths = { 0 };
 	struct ts_error err;
-	int exit_code;
 
-	if (split_paths(operand, &paths)) {
+	if (split_paths(operand, paths)) {
 		ts_error_set(&err, TS_ENOMEM, "no memory for the names of traces");
-		exit_code = ts_report_error(&err);
-	} else if (!paths.count) {
-		exit_code = ts_report_usage("a trace is missing: the operand has only commas");
-	} else {
-		exit_code = ts_work_input_open(input, choice, load_flags, (int)paths.count,
-					       paths.items);
+		return ts_report_error(&err);
 	}
-	free(paths.items);
-	return exit_code;
+	if (!paths->count)
+		return ts_report_usage("a trace is missing: the operand has only commas");
+	return ts_work_input_open(input, choice, load_flags, (int)paths->count, paths->items);
+}
+
+static int include_last_steps(struct ts_work_input inputs[2])
+{
+	int exit_code = ts_work_input_include_last_steps(&inputs[0]);
+
+	return exit_code ? exit_code : ts_work_input_include_last_steps(&inputs[1]);
 }
 
 static int open_both(struct diff *diff, struct ts_work_input inputs[2], char **operands)
@@ -123,8 +144,16 @@ static int open_both(struct diff *diff, struct ts_work_input inputs[2], char **o
 		load_flags = TS_COMPARE_LOAD_FLAGS | (diff->python ? TS_WORK_PYTHON : 0);
 	if (diff->steps_b)
 		choice_b.steps = diff->steps_b;
-	exit_code = open_side(&inputs[0], &diff->choice, load_flags, operands[0]);
-	return exit_code ? exit_code : open_side(&inputs[1], &choice_b, load_flags, operands[1]);
+	exit_code = open_side(&inputs[0], &diff->choice, load_flags, operands[0], &diff->paths[0]);
+	if (!exit_code)
+		exit_code =
+			open_side(&inputs[1], &choice_b, load_flags, operands[1], &diff->paths[1]);
+	for (int i = 0; i < 2; i++)
+		diff->options.files[i] = diff->paths[i].items;
+	if (!exit_code && !diff->steps_b &&
+	    !ts_compare_may_leave_out(inputs[0].work, inputs[1].work))
+		exit_code = include_last_steps(inputs);
+	return exit_code;
 }
 
 /* ---- the answer ---- */
@@ -143,17 +172,65 @@ static int show(const struct diff *diff, const struct ts_result *result, struct 
 	return rc;
 }
 
-static int compare(const struct diff *diff, const struct ts_work *a, const struct ts_work *b)
+/* Not even added or gone names: "no difference" would be misleading. */
+static int nothing_to_compare(const struct diff *diff, struct ts_error *err)
 {
+	const char *what = "device work, operators, annotations or calls";
+
+	if (diff->options.sides == TS_COMPARE_GPU)
+		what = "device work (--device cpu compares what the host did)";
+	else if (diff->options.sides == TS_COMPARE_CPU)
+		what = "operators, annotations or calls (--device gpu compares device work)";
+	return ts_error_set(err, TS_ENOTFOUND, "nothing to compare: neither trace has %s", what);
+}
+
+static int compare_works(const struct diff *diff, struct ts_work_input inputs[2],
+			 struct ts_result *result, enum ts_compare_outcome *ret_outcome,
+			 struct ts_error *err)
+{
+	int rc;
+
+	ts_work_input_phase(inputs[0].work, "compare");
+	rc = ts_compare(inputs[0].work, inputs[1].work, &diff->options, result, ret_outcome, err);
+	ts_progress_hide();
+	return rc;
+}
+
+/*
+ * Traces that are identical before their last steps may be identical altogether: then there is
+ * nothing to say about these steps. A brief result has only notes, and outlives the works.
+ */
+static void try_all_steps(const struct diff *diff, struct ts_work_input inputs[2],
+			  struct ts_result *result)
+{
+	enum ts_compare_outcome outcome;
+	struct ts_result all;
+
+	if (include_last_steps(inputs))
+		return;
+	ts_result_init(&all, 0);
+	if (!compare_works(diff, inputs, &all, &outcome, NULL) && outcome == TS_COMPARE_IDENTICAL) {
+		struct ts_result shorter = *result;
+
+		*result = all;
+		all = shorter;
+	}
+	ts_result_release(&all);
+}
+
+static int compare(const struct diff *diff, struct ts_work_input inputs[2])
+{
+	enum ts_compare_outcome outcome;
 	struct ts_result result;
 	struct ts_error err;
-	bool differs;
 	int rc;
 
 	ts_result_init(&result, 0);
-	ts_work_input_phase(a, "compare");
-	rc = ts_compare(a, b, &diff->options, &result, &differs, &err);
-	ts_progress_hide();
+	rc = compare_works(diff, inputs, &result, &outcome, &err);
+	if (!rc && outcome == TS_COMPARE_IDENTICAL && diff->options.brief)
+		try_all_steps(diff, inputs, &result);
+	if (!rc && outcome == TS_COMPARE_NOTHING)
+		rc = nothing_to_compare(diff, &err);
 	if (!rc)
 		rc = show(diff, &result, &err);
 	/* "They differ" must not hide that the report could not be written. */
@@ -162,7 +239,7 @@ static int compare(const struct diff *diff, const struct ts_work *a, const struc
 	ts_result_release(&result);
 	if (rc)
 		return ts_report_error(&err);
-	return differs ? TS_EXIT_NO : TS_EXIT_DONE;
+	return outcome == TS_COMPARE_DIFFERENT ? TS_EXIT_NO : TS_EXIT_DONE;
 }
 
 static int run(struct diff *diff, char **operands)
@@ -173,7 +250,7 @@ static int run(struct diff *diff, char **operands)
 	if (!exit_code)
 		exit_code = open_both(diff, inputs, operands);
 	if (!exit_code)
-		exit_code = compare(diff, inputs[0].work, inputs[1].work);
+		exit_code = compare(diff, inputs);
 	ts_work_input_release(&inputs[0]);
 	ts_work_input_release(&inputs[1]);
 	return exit_code;
@@ -186,24 +263,29 @@ int ts_verb_diff(int argc, char **argv)
 		TS_OPTION_TEXT(
 			"steps", 0, "N|A-B|all", &diff.choice.steps,
 			"work issued in these steps, by number; default: all but the last one, "
-			"which is often incomplete"),
+			"which is often incomplete, if that leaves two or more in both traces"),
 		TS_OPTION_TEXT("steps-b", 0, "N|A-B|all", &diff.steps_b,
 			       "the steps of B, if numbered differently"),
+		TS_OPTION_TEXT("step-span", 0, "NAME", &diff.choice.step_span,
+			       "spans of this name are the steps; default: ProfilerStep#N, else "
+			       "TS_STEP()"),
 		TS_OPTION_FLAG("all", 0, &diff.choice.all, "everything, including the last step"),
 		TS_OPTION_REPEATED("rank", 0, "N", &diff.choice.ranks,
 				   "only this rank; may be repeated"),
 		TS_OPTION_TEXT("device", 0, "gpu|cpu|all", &diff.device,
 			       "device work, host work, or both (default)"),
 		TS_OPTION_TEXT("threshold", 0, "PCT", &diff.threshold,
-			       "ignore changes up to this percentage (default 0)"),
-		TS_OPTION_FLAG(
-			"short-names", 0, &diff.short_names,
-			"merge kernels and operators that differ only in template or call arguments, or in an address"),
+			       "ignore changes up to this percentage (default 1)"),
+		TS_OPTION_TEXT("min-change", 0, "TIME", &diff.min_change,
+			       "ignore changes of a name's time up to this, per step (default "
+			       "1us)"),
+		TS_WORK_SHORT_NAMES_OPTION(diff.choice),
 		TS_OPTION_FLAG("python", 0, &diff.python, "include Python functions"),
 		TS_OPTION_INTEGER("top", 0, "N", &diff.top, 0, INT32_MAX,
 				  "rows to show in text, 0: all (default 30)"),
 		TS_OPTION_TEXT("rounding", 0, "exact|hta", &diff.choice.rounding,
 			       "hta: round times as HTA does, for comparison"),
+		TS_TERMINAL_WIDTH_OPTION,
 		TS_OPTION_FLAG("json", 0, &diff.json, "one JSON object of three lists"),
 		TS_OPTION_FLAG("csv", 0, &diff.csv, "the list of changes as CSV"),
 	};
@@ -217,12 +299,12 @@ int ts_verb_diff(int argc, char **argv)
 			 "imported, or several separated by commas: the ranks of a job.\n",
 		.examples =
 			"tracesmith diff before.sbt after.sbt\n"
-			"tracesmith diff before.json.gz after.json.gz --device gpu --threshold 2\n"
+			"tracesmith diff before.json.gz after.json.gz --device gpu --threshold 5\n"
 			"tracesmith diff a0.sbt,a1.sbt b0.sbt,b1.sbt --steps 10-12 --json",
 		.exits = "0  no difference\n"
 			 "1  the traces differ (a name is neither unchanged nor unclear)\n"
 			 "2  usage error\n"
-			 "3  a file cannot be read or imported",
+			 "3  a file cannot be read or imported, or there is nothing to compare",
 		.options = options,
 		.option_count = TS_ARRAY_SIZE(options),
 		.minimum_operands = 2,
@@ -233,5 +315,7 @@ int ts_verb_diff(int argc, char **argv)
 	if (ts_command_parse(&command, &argc, argv, &exit_code))
 		exit_code = run(&diff, argv);
 	ts_work_choice_release(&diff.choice);
+	for (int i = 0; i < 2; i++)
+		free(diff.paths[i].items);
 	return exit_code;
 }

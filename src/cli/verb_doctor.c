@@ -557,7 +557,7 @@ static void show_json(const struct doctor *doctor)
 
 static int check_limit(struct doctor *doctor, const char *limit)
 {
-	int rc = ts_amount_time("limit", limit, &doctor->limit_ns);
+	int rc = ts_amount_seconds("limit", limit, &doctor->limit_ns);
 
 	if (!rc && (doctor->limit_ns < LIMIT_LEAST_NS || doctor->limit_ns > LIMIT_MOST_NS))
 		rc = ts_report_usage("option '--limit': '%s' is not a time from 0.1 s to an hour",

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * `tracesmith import`: converts files of other tools into one trace. After an error everything read
- * so far stays in a finished trace; only an output without any event is removed.
+ * so far is in a finished trace, unless that would replace an earlier one or have no event.
  */
 #include <errno.h>
 #include <inttypes.h>
@@ -11,6 +11,7 @@
 
 #include <tracesmith/import.h>
 
+#include "base/output.h"
 #include "cli/common/cli_output.h"
 #include "cli/common/nearest.h"
 #include "cli/common/options.h"
@@ -32,7 +33,8 @@ struct import {
 	bool json;
 	bool quiet;
 	bool list;
-	struct ts_output_file file;
+	struct ts_output_part part;
+	bool replaces;            /* an earlier output */
 	struct ts_progress clock; /* of the whole */
 	uint64_t input_bytes;     /* as stored */
 	uint64_t text_bytes;      /* unpacked */
@@ -81,7 +83,7 @@ static int check_input(struct import *import, const char *path)
 	struct ts_error err;
 	struct stat status;
 
-	if (ts_output_file_is(&import->file, path)) {
+	if (ts_output_is_input(import->output, path)) {
 		ts_error_set(&err, TS_EINVAL,
 			     "output '%s' is also the input '%s'; choose another name for -o",
 			     import->output, path);
@@ -111,10 +113,9 @@ static int check(struct import *import)
 				       import->paths[0], import->path_count > 1 ? " ..." : "");
 	if (import->format)
 		exit_code = check_format(import->format);
-	ts_output_file_init(&import->file, import->output);
 	for (int i = 0; !exit_code && i < import->path_count; i++)
 		exit_code = check_input(import, import->paths[i]);
-	return exit_code;
+	return exit_code ? exit_code : ts_output_check_trace(import->output);
 }
 
 /* ---- reports ---- */
@@ -200,10 +201,9 @@ static int import_file(struct import *import, struct ts_writer *writer, const ch
 		.binary = import->binary,
 	};
 	struct ts_import_result result = { .format = "unknown" };
-	TS_SCOPED(ts_text) label;
+	TS_SCOPED(ts_text) label = { 0 };
 	int rc;
 
-	ts_text_init(&label);
 	ts_text_printf(&label, "import %s", path);
 	ts_progress_start(&progress, ts_text_cstr(&label), TS_PROGRESS_BYTES);
 	rc = ts_import_file(writer, path, &options, &result, err);
@@ -227,8 +227,8 @@ static uint64_t count_events(const struct ts_writer *writer)
 }
 
 /*
- * A truncated input, or Ctrl-C: finishes the trace with what was read. `cause` is the error;
- * returns the exit code.
+ * A truncated input, Ctrl-C or a full disk: keeps what was read, unless a trace is there already.
+ * `cause` is the error; returns the exit code.
  */
 static int finish_early(struct import *import, struct ts_writer *writer,
 			const struct ts_error *cause)
@@ -236,17 +236,23 @@ static int finish_early(struct import *import, struct ts_writer *writer,
 	int exit_code = ts_report_error(cause);
 	char count[TS_FORMAT_BYTES];
 	struct ts_error err;
+	bool has_failed = ts_writer_status(writer, NULL) != TS_OK;
 
 	import->events = count_events(writer);
-	if (import->events == 0) {
-		ts_output_file_discard(&import->file);
+	if (import->events == 0)
+		return exit_code;
+	if (import->replaces) {
+		ts_report_note("'%s' is as it was before", import->output);
 		return exit_code;
 	}
 	/* A failed writer (full disk) has reported why, and leaves a valid unfinished trace. */
-	if (ts_writer_status(writer, NULL))
-		return exit_code;
-	if (ts_writer_finish(writer, &err))
+	if ((!has_failed && ts_writer_finish(writer, &err)) ||
+	    ts_output_part_commit(&import->part, &err))
 		return ts_report_error(&err);
+	if (has_failed) {
+		ts_report_note("what was written before it is in '%s'", import->output);
+		return exit_code;
+	}
 	ts_report_note("the %s events before it are in '%s'",
 		       ts_format_count(count, sizeof(count), (int64_t)import->events),
 		       import->output);
@@ -256,7 +262,7 @@ static int finish_early(struct import *import, struct ts_writer *writer,
 	return exit_code;
 }
 
-static int run(struct import *import)
+static int write_trace(struct import *import)
 {
 	struct ts_writer_options options = {
 		.size = sizeof(options),
@@ -266,18 +272,17 @@ static int run(struct import *import)
 	};
 	TS_AUTO(ts_writer) writer = NULL;
 	struct ts_error err;
-	int rc;
+	int rc = ts_writer_open(&writer, import->part.path, &options, &err);
 
-	ts_progress_start(&import->clock, "import", TS_PROGRESS_BYTES);
-	rc = ts_writer_open(&writer, import->output, &options, &err);
 	if (rc)
 		return ts_report_error(&err);
 	for (int i = 0; !rc && i < import->path_count; i++)
 		rc = import_file(import, writer, import->paths[i], &err);
+	if (!rc)
+		rc = ts_writer_finish(writer, &err);
 	if (rc)
 		return finish_early(import, writer, &err);
-	rc = ts_writer_finish(writer, &err);
-	if (rc)
+	if (ts_output_part_commit(&import->part, &err))
 		return ts_report_error(&err);
 	import->events = count_events(writer);
 	import->output_bytes = ts_writer_bytes(writer);
@@ -287,12 +292,28 @@ static int run(struct import *import)
 	return TS_EXIT_DONE;
 }
 
+static int run(struct import *import)
+{
+	struct ts_error err;
+	struct stat status;
+	int exit_code;
+
+	ts_progress_start(&import->clock, "import", TS_PROGRESS_BYTES);
+	import->replaces = !stat(import->output, &status) && status.st_size > 0;
+	if (ts_output_part_init(&import->part, import->output, &err))
+		return ts_report_error(&err);
+	exit_code = write_trace(import);
+	ts_output_part_release(&import->part);
+	return exit_code;
+}
+
 int ts_verb_import(int argc, char **argv)
 {
 	struct import import = { .threads = -1 };
 	const struct ts_option options[] = {
 		TS_OPTION_TEXT("output", 'o', "TRACE", &import.output,
 			       "the trace to write (required)"),
+		TS_OPTION_MODE,
 		TS_OPTION_TEXT("format", 'f', "FORMAT", &import.format,
 			       "format of the files; default: detected from the content"),
 		TS_OPTION_TEXT("binary", 0, "FILE", &import.binary,
@@ -312,7 +333,7 @@ int ts_verb_import(int argc, char **argv)
 		.operands = "FILE...",
 		.about =
 			"Converts files of other tools, plain or compressed with gzip or zstd, into a trace: profiles "
-			"of PyTorch, Nsight Systems, rocprofv3, Perfetto, Chrome, XRay, perf, pprof (see --list). "
+			"of PyTorch, Nsight Systems, rocprofv3, Perfetto, Chrome, XRay, perf, pprof, speedscope (see --list). "
 			"'-' is standard input. Several files become one trace with one source each: ranks of a job.\n",
 		.examples = "tracesmith import trace.json.gz -o trace.sbt\n"
 			    "tracesmith import rank*.json -o job.sbt\n"
@@ -320,7 +341,8 @@ int ts_verb_import(int argc, char **argv)
 			    "perf script | tracesmith import - -o perf.sbt\n"
 			    "tracesmith import xray-log.* --binary ./program -o xray.sbt",
 		.exits = "0  done\n2  usage error\n"
-			 "3  bad input; everything before the error is in the trace\n"
+			 "3  bad input; everything before the error is in the trace, unless\n"
+			 "   TRACE existed: then it stays as it was\n"
 			 "4  this build cannot decompress a file",
 		.options = options,
 		.option_count = TS_ARRAY_SIZE(options),

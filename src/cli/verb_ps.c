@@ -7,6 +7,7 @@
 #include <dirent.h>
 #include <inttypes.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
 #include <unistd.h>
@@ -17,6 +18,7 @@
 #include "cli/common/cli_output.h"
 #include "cli/common/options.h"
 #include "cli/common/report.h"
+#include "cli/common/terminal.h"
 #include "cli/common/text_table.h"
 #include "cli/verbs.h"
 #include "live/discover.h"
@@ -67,14 +69,14 @@ static const char *mode_of(const struct ts_live_control *control)
 }
 
 /* The pid, "none" or "dead". */
-static void format_recorder(const struct ts_live_control *control, char *buffer, size_t bytes)
+static void format_recorder(const struct ts_area_info *info, char *buffer, size_t bytes)
 {
-	if (!control->recorder_pid)
-		snprintf(buffer, bytes, "none");
-	else if (!ts_area_has_recorder(control))
-		snprintf(buffer, bytes, "dead");
+	pid_t recorder = ts_area_recorder(&info->control, info->owner);
+
+	if (recorder)
+		snprintf(buffer, bytes, "%d", (int)recorder);
 	else
-		snprintf(buffer, bytes, "%" PRIu64, control->recorder_pid);
+		snprintf(buffer, bytes, "%s", info->control.recorder_pid ? "dead" : "none");
 }
 
 static void show_row(struct ps *ps, const struct ts_area_info *info,
@@ -94,7 +96,7 @@ static void show_row(struct ps *ps, const struct ts_area_info *info,
 	ts_text_table_count(table, census->rings);
 	ts_text_table_str(table, mode_of(control));
 	ts_text_table_str(table, control->enabled & TS_LIVE_ENABLED ? "open" : "closed");
-	format_recorder(control, text, sizeof(text));
+	format_recorder(info, text, sizeof(text));
 	ts_text_table_str(table, text);
 	ts_text_table_str(table, ts_format_bytes(text, sizeof(text), control->allocated));
 	ts_text_table_str(table, ts_format_bytes(text, sizeof(text), census->emitted_bytes));
@@ -135,7 +137,7 @@ static void show_json(const struct ts_area_info *info, const struct ts_area_cens
 {
 	const struct ts_live_control *control = &info->control;
 	struct ts_text *out = ts_stdout();
-	bool recorder = ts_area_has_recorder(control);
+	pid_t recorder = ts_area_recorder(control, info->owner);
 
 	ts_text_printf(out, "{\"pid\":%" PRId64 ",\"inner_pid\":%u,",
 		       (int64_t)(info->pid ? info->pid : (pid_t)control->pid), control->pid);
@@ -149,11 +151,11 @@ static void show_json(const struct ts_area_info *info, const struct ts_area_cens
 		       control->enabled & TS_LIVE_ENABLED ? "true" : "false");
 	put_text(out, "recorder", recorder ? "alive" : control->recorder_pid ? "dead" : "none");
 	ts_text_printf(out,
-		       "\"recorder_pid\":%" PRIu64 ",\"session\":\"%016" PRIx64
+		       "\"recorder_pid\":%d,\"session\":\"%016" PRIx64
 		       "\",\"shared_bytes\":%" PRIu64 ",\"emitted_bytes\":%" PRIu64
 		       ",\"waiting_bytes\":%" PRIu64 ",\"lost\":%" PRIu64 ",\"steps\":%" PRIu64 ",",
-		       recorder ? control->recorder_pid : 0, control->session, control->allocated,
-		       census->emitted_bytes, census->waiting_bytes, census->lost, control->steps);
+		       (int)recorder, control->session, control->allocated, census->emitted_bytes,
+		       census->waiting_bytes, census->lost, control->steps);
 	put_text(out, "output", control->output);
 	put_text(out, "message", control->message);
 	ts_text_printf(out, "\"superseded\":%s}\n", info->superseded ? "true" : "false");
@@ -198,7 +200,8 @@ static int list_directory(struct ps *ps, uid_t uid, pid_t root_pid, struct ts_er
 	if (rc)
 		return rc == TS_ENOTFOUND ? TS_OK : rc;
 	ps->directory_fd = fd;
-	return ts_areas_list(fd, root_pid, on_area, on_refused, ps, err);
+	return ts_areas_list(fd, ts_live_directory_namespace(root_pid), on_area, on_refused, ps,
+			     err);
 }
 
 /* True for the first process of a mount namespace that is not ours. */
@@ -237,15 +240,30 @@ static void list_containers(struct ps *ps)
 
 /* ---- all of them ---- */
 
-static int clean(void)
+/* Removes what these dead processes left; without any: what all did. */
+static int clean(int count, char **pids)
 {
 	TS_AUTO_FD int fd = -1;
 	struct ts_error err;
 	unsigned int removed = 0;
-	int rc = ts_live_directory_open(geteuid(), 0, &fd, &err);
+	int rc;
 
-	if (!rc)
+	for (int i = 0; i < count; i++) {
+		int64_t pid;
+
+		if (ts_parse_int64(pids[i], strlen(pids[i]), &pid) || pid < 1 || pid > INT32_MAX)
+			return ts_report_usage("'%s' is not a valid process id", pids[i]);
+	}
+	rc = ts_live_directory_open(geteuid(), 0, &fd, &err);
+	if (!rc && !count)
 		rc = ts_areas_clean(fd, 0, &removed, &err);
+	for (int i = 0; !rc && i < count; i++) {
+		unsigned int of_process = 0;
+
+		rc = ts_areas_clean_process(fd, (pid_t)strtol(pids[i], NULL, 10), &of_process,
+					    &err);
+		removed += of_process;
+	}
 	if (rc && rc != TS_ENOTFOUND)
 		return ts_report_error(&err);
 	ts_report_note("removed %u live area%s of dead processes", removed,
@@ -258,15 +276,18 @@ static void add_columns(struct ts_text_table *table)
 	static const struct {
 		const char *title;
 		bool right;
+		unsigned int detail; /* text_table.h */
 	} columns[] = {
-		{ "pid", true },     { "program", false },  { "age", true },
-		{ "threads", true }, { "rings", true },     { "mode", false },
-		{ "window", false }, { "recorder", false }, { "memory", true },
-		{ "emitted", true }, { "lost", true },
+		{ "pid", true, 0 },     { "program", false, 0 },  { "age", true, 2 },
+		{ "threads", true, 3 }, { "rings", true, 4 },     { "mode", false, 0 },
+		{ "window", false, 0 }, { "recorder", false, 0 }, { "memory", true, 1 },
+		{ "emitted", true, 0 }, { "lost", true, 0 },
 	};
 
-	for (size_t i = 0; i < TS_ARRAY_SIZE(columns); i++)
+	for (size_t i = 0; i < TS_ARRAY_SIZE(columns); i++) {
 		ts_text_table_add_column(table, columns[i].title, columns[i].right);
+		ts_text_table_set_detail(table, columns[i].detail);
+	}
 }
 
 static int show(struct ps *ps, struct ts_error *err)
@@ -425,32 +446,38 @@ int ts_verb_ps(int argc, char **argv)
 {
 	struct ps ps = { 0 };
 	const struct ts_option options[] = {
+		TS_TERMINAL_WIDTH_OPTION,
 		TS_OPTION_FLAG("json", 0, &ps.json, "one JSON object per line"),
 		TS_OPTION_FLAG("all", 'a', &ps.all,
 			       "also containers, recorders, and images replaced by exec"),
 		TS_OPTION_FLAG("clean", 0, &ps.clean,
-			       "remove what dead processes left, recovered or not"),
+			       "remove what dead processes left (those given, or all), recovered "
+			       "or not"),
 		TS_OPTION_FLAG("devices", 0, &ps.devices,
 			       "list processes that use accelerators (GPUs, NPUs) instead"),
 	};
 	const struct ts_command command = {
 		.verb = "ps",
-		.operands = "",
+		.operands = "[--clean PID...]",
 		.about = "Lists processes that have an agent, and what dead processes left in "
 			 "shared memory; with --devices, lists processes that use accelerators.\n",
 		.examples = "tracesmith ps\ntracesmith ps --json | jq .pid\ntracesmith ps --clean\n"
+			    "tracesmith ps --clean 4711\n"
 			    "tracesmith ps --devices",
 		.exits = "0  done\n2  usage error\n3  the live directory cannot be used",
 		.options = options,
 		.option_count = TS_ARRAY_SIZE(options),
+		.maximum_operands = -1,
 	};
 	int exit_code;
 
 	if (!ts_command_parse(&command, &argc, argv, &exit_code))
 		return exit_code;
+	if (argc && !ps.clean)
+		return ts_report_usage("unexpected argument '%s'", argv[0]);
 	if (ps.devices && (ps.all || ps.clean))
 		return ts_report_usage("'--devices' can be combined only with '--json'");
 	if (ps.devices)
 		return list_users(ps.json);
-	return ps.clean ? clean() : run(&ps);
+	return ps.clean ? clean(argc, argv) : run(&ps);
 }

@@ -14,7 +14,10 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "base/io.h"
+#include "base/output.h"
 #include "cli/common/cli_output.h"
+#include "cli/common/lost_text.h"
 #include "cli/common/options.h"
 #include "cli/common/progress.h"
 #include "cli/common/report.h"
@@ -22,32 +25,53 @@
 #include "cli/record/record.h"
 #include "cli/verbs.h"
 #include "record/recording/salvage.h"
+#include "sbt/recover.h"
 #include "trace/trace_totals.h"
 
 struct recover {
 	const char *from;
 	const char *output;
+	struct ts_output_part part; /* of the output */
 	bool json;
 	bool quiet;
 };
 
+/* ---- the output ---- */
+
+static int start_output(struct recover *recover, struct ts_error *err)
+{
+	if (ts_output_is_input(recover->output, recover->from))
+		return ts_error_set(err, TS_EINVAL,
+				    "cannot recover '%s' into itself: name another output file",
+				    recover->from);
+	return ts_output_part_init(&recover->part, recover->output, err);
+}
+
+/* The same, if no recorder writes the output or has left a journal beside it. */
+static int start_recording(struct recover *recover, struct ts_error *err)
+{
+	int rc = ts_record_settle(recover->output, err);
+
+	return rc ? rc : start_output(recover, err);
+}
+
 /* ---- a trace ---- */
+
+static void print_damage(uint64_t bytes)
+{
+	if (bytes)
+		ts_report_note(
+			"skipped: %s, damaged or incomplete; the trace has a loss row for that",
+			TS_COUNTED(bytes, "byte"));
+}
 
 static void report(const struct recover *recover, const struct ts_recovery *result)
 {
-	char chunks[TS_FORMAT_BYTES], rows[TS_FORMAT_BYTES], damaged[TS_FORMAT_BYTES];
-
 	if (recover->quiet)
 		return;
-	ts_report_note("%s: %s chunks with %s rows", recover->output,
-		       ts_format_count(chunks, sizeof(chunks), (int64_t)result->chunks),
-		       ts_format_count(rows, sizeof(rows), (int64_t)result->rows));
-	if (result->damaged_bytes || result->damaged_chunks)
-		ts_report_note(
-			"skipped: %s damaged bytes (%" PRIu64
-			" chunks); the trace has a loss row for them",
-			ts_format_count(damaged, sizeof(damaged), (int64_t)result->damaged_bytes),
-			result->damaged_chunks);
+	ts_report_note("%s: %s with %s", recover->output, TS_COUNTED(result->chunks, "chunk"),
+		       TS_COUNTED(result->rows, "row"));
+	print_damage(result->damaged_bytes);
 	ts_symbolize_advise(recover->output);
 }
 
@@ -63,22 +87,26 @@ static void show_json(const struct recover *recover, const struct ts_recovery *r
 		       result->chunks, result->rows, result->damaged_chunks, result->damaged_bytes);
 }
 
-static int recover_trace(const struct recover *recover)
+/* `lost`: why events are lost that the trace does not have; NULL: none are. */
+static int recover_trace(struct recover *recover, const char *trace, const char *lost)
 {
-	struct ts_output_file file;
 	struct ts_progress progress;
+	struct sbt_recover_options options = { .lost = lost,
+					       .progress = ts_progress_step,
+					       .context = &progress };
 	struct ts_recovery result = { 0 };
 	struct ts_error err;
-	int rc;
+	int rc = start_output(recover, &err);
 
-	ts_output_file_init(&file, recover->output);
-	ts_progress_start(&progress, "recover", TS_PROGRESS_BYTES);
-	rc = ts_recover(recover->from, recover->output, ts_progress_step, &progress, &result, &err);
-	ts_progress_stop(&progress);
-	if (rc) {
-		ts_output_file_discard(&file);
+	if (rc)
 		return ts_report_error(&err);
-	}
+	ts_progress_start(&progress, "recover", TS_PROGRESS_BYTES);
+	rc = sbt_recover(trace, recover->part.path, &options, &result, &err);
+	ts_progress_stop(&progress);
+	if (!rc)
+		rc = ts_output_part_commit(&recover->part, &err);
+	if (rc)
+		return ts_report_error(&err);
 	report(recover, &result);
 	if (recover->json)
 		show_json(recover, &result);
@@ -89,39 +117,57 @@ static int recover_trace(const struct recover *recover)
 
 struct events {
 	uint64_t saved, lost, areas;
-	uint64_t samples;    /* stacks; not among the events */
-	uint64_t torn_bytes; /* of a journal, after its last complete block */
-	uint64_t damaged;    /* rings */
+	uint64_t samples;                       /* stacks, which are events, too */
+	uint64_t torn_bytes;                    /* of a journal, after its last complete block */
+	uint64_t damaged;                       /* rings */
+	uint64_t damaged_chunks, damaged_bytes; /* of the trace beside the journal */
 };
 
-static void print_events(const struct recover *recover, const struct events *events)
+/* Counts what is in the output, as `info` does: a begin and its end are one event. */
+static void count_events(const struct recover *recover, struct events *events,
+			 uint64_t *ret_unknown_losses)
 {
-	char saved[TS_FORMAT_BYTES], lost[TS_FORMAT_BYTES], torn[TS_FORMAT_BYTES];
-	char samples[TS_FORMAT_BYTES];
+	struct ts_trace_totals totals = { 0 };
+	TS_AUTO(ts_reader) reader = NULL;
+
+	if (ts_reader_open(&reader, recover->output, NULL) ||
+	    ts_trace_totals(reader, &totals, NULL))
+		return;
+	events->saved = totals.events;
+	events->samples = ts_reader_rows(reader, TS_TABLE_SAMPLE);
+	*ret_unknown_losses = totals.lost.unknown;
+}
+
+static void print_events(const struct recover *recover, const struct events *events,
+			 uint64_t unknown)
+{
+	char saved[TS_FORMAT_BYTES], lost[96], torn[TS_FORMAT_BYTES];
+	char samples[64] = "";
 
 	if (recover->quiet)
 		return;
-	ts_format_count(samples, sizeof(samples), (int64_t)events->samples);
-	ts_report_note("%s: %s event%s, %s%s%s lost", recover->output,
+	if (events->samples)
+		snprintf(samples, sizeof(samples), " (%s stack%s)",
+			 ts_format_count(saved, sizeof(saved), (int64_t)events->samples),
+			 events->samples == 1 ? "" : "s");
+	ts_report_note("%s: %s event%s%s, %s", recover->output,
 		       ts_format_count(saved, sizeof(saved), (int64_t)events->saved),
-		       events->saved == 1 ? "" : "s", events->samples ? samples : "",
-		       events->samples > 1    ? " stacks, "
-		       : events->samples == 1 ? " stack, "
-					      : "",
-		       events->lost ? ts_format_count(lost, sizeof(lost), (int64_t)events->lost)
-				    : "nothing");
-	if (events->lost)
+		       events->saved == 1 ? "" : "s", samples,
+		       ts_lost_text(lost, sizeof(lost), events->lost, unknown, "event", "events"));
+	if (events->lost || unknown)
 		ts_report_note("  when and why: tracesmith view %s --table loss", recover->output);
 	if (events->torn_bytes)
 		ts_report_note("skipped: %s incomplete bytes at the end of the journal",
 			       ts_format_count(torn, sizeof(torn), (int64_t)events->torn_bytes));
+	print_damage(events->damaged_bytes);
 	if (events->damaged)
 		ts_report_note("damaged: %" PRIu64 " ring%s of the process", events->damaged,
 			       events->damaged == 1 ? "" : "s");
 	ts_symbolize_advise(recover->output);
 }
 
-static void show_events_json(const struct recover *recover, const struct events *events)
+static void show_events_json(const struct recover *recover, const struct events *events,
+			     uint64_t unknown)
 {
 	struct ts_text *out = ts_stdout();
 
@@ -129,48 +175,57 @@ static void show_events_json(const struct recover *recover, const struct events 
 	ts_text_append_json(out, recover->output, strlen(recover->output));
 	ts_text_printf(out,
 		       ",\"events\":%" PRIu64 ",\"samples\":%" PRIu64 ",\"lost\":%" PRIu64
-		       ",\"areas\":%" PRIu64 ",\"torn_bytes\":%" PRIu64
-		       ",\"damaged_rings\":%" PRIu64 "}\n",
-		       events->saved, events->samples, events->lost, events->areas,
-		       events->torn_bytes, events->damaged);
+		       ",\"unknown_losses\":%" PRIu64 ",\"areas\":%" PRIu64
+		       ",\"torn_bytes\":%" PRIu64 ",\"damaged_rings\":%" PRIu64
+		       ",\"damaged_chunks\":%" PRIu64 ",\"damaged_bytes\":%" PRIu64 "}\n",
+		       events->saved, events->samples, events->lost, unknown, events->areas,
+		       events->torn_bytes, events->damaged, events->damaged_chunks,
+		       events->damaged_bytes);
 }
 
-static int report_events(const struct recover *recover, const struct events *events)
+static int report_events(const struct recover *recover, struct events *events)
 {
-	print_events(recover, events);
+	uint64_t unknown = 0;
+
+	count_events(recover, events, &unknown);
+	print_events(recover, events, unknown);
 	if (recover->json)
-		show_events_json(recover, events);
+		show_events_json(recover, events, unknown);
 	return TS_EXIT_DONE;
 }
 
-/* The output is another file than the input, and nobody writes it. */
-static int check_output(const struct recover *recover, struct ts_error *err)
+/* Recovers the trace alone if its journal cannot be used; `why` says what is wrong with that. */
+static int leave_journal(struct recover *recover, const char *trace, const struct ts_error *why)
 {
-	struct ts_output_file file;
+	bool is_damaged = why->code == TS_EFORMAT;
 
-	ts_output_file_init(&file, recover->output);
-	if (ts_output_file_is(&file, recover->from))
-		return ts_error_set(err, TS_EINVAL,
-				    "cannot recover '%s' into itself: name another output file",
-				    recover->from);
-	return ts_record_settle(recover->output, err);
+	if (!recover->quiet)
+		ts_report_warning("%s: recovering only the trace%s", why->message,
+				  is_damaged ? "; what was not yet in it is lost" : "");
+	return recover_trace(recover, trace, is_damaged ? "the journal is damaged" : NULL);
 }
 
-static int recover_recording(const struct recover *recover, const char *trace)
+static int recover_recording(struct recover *recover, const char *trace)
 {
 	struct ts_salvage_session session = { 0 };
 	struct ts_recording_recovery recovery = { 0 };
 	struct ts_error err;
-	int rc = check_output(recover, &err);
+	int rc;
 
-	if (!rc && ts_record_is_held(trace))
-		rc = ts_error_set(&err, TS_EIO, "a recorder is writing '%s' and will finish it",
-				  trace);
+	if (ts_record_wait_for(trace, 0) >= TS_HOLDER_WRITER) {
+		ts_error_set(&err, TS_EIO, "a recorder is writing '%s' and will finish it", trace);
+		return ts_report_error(&err);
+	}
+	rc = ts_recording_check_journal(trace, &err);
+	if (rc == TS_EFORMAT || rc == TS_EINVAL)
+		return leave_journal(recover, trace, &err);
 	if (!rc)
-		rc = ts_salvage_read_session(trace, &session.session, &err);
+		rc = start_recording(recover, &err);
 	if (!rc)
-		rc = ts_recording_recover(trace, recover->output, ts_salvage_session, &session,
+		rc = ts_recording_recover(trace, recover->part.path, ts_salvage_session, &session,
 					  &recovery, &err);
+	if (!rc)
+		rc = ts_output_part_commit(&recover->part, &err);
 	if (rc)
 		return ts_report_error(&err);
 	return report_events(recover, &(struct events){ .saved = recovery.events,
@@ -178,6 +233,8 @@ static int recover_recording(const struct recover *recover, const char *trace)
 							.lost = recovery.lost,
 							.areas = session.areas,
 							.torn_bytes = recovery.torn_bytes,
+							.damaged_chunks = recovery.damaged_chunks,
+							.damaged_bytes = recovery.damaged_bytes,
 							.damaged = session.salvage.damaged });
 }
 
@@ -207,7 +264,7 @@ static void on_area(void *context, const struct ts_area_info *info)
 }
 
 /* Saves what the search finds; TS_ENOTFOUND: nothing. */
-static int recover_found(const struct recover *recover, int directory_fd, struct search *search,
+static int recover_found(struct recover *recover, int directory_fd, struct search *search,
 			 struct ts_error *err)
 {
 	struct ts_salvage salvage = { 0 };
@@ -218,10 +275,12 @@ static int recover_found(const struct recover *recover, int directory_fd, struct
 	if (!rc && !search->count)
 		rc = ts_error_set(err, TS_ENOTFOUND, "no live area of '%s'", recover->from);
 	if (!rc)
-		rc = check_output(recover, err);
+		rc = start_recording(recover, err);
 	if (!rc)
-		rc = ts_salvage_areas(directory_fd, search->areas, search->count, recover->output,
-				      &salvage, err);
+		rc = ts_salvage_areas(directory_fd, search->areas, search->count,
+				      recover->part.path, &salvage, err);
+	if (!rc)
+		rc = ts_output_part_commit(&recover->part, err);
 	if (rc)
 		return rc;
 	report_events(recover, &(struct events){ .saved = salvage.events,
@@ -231,7 +290,7 @@ static int recover_found(const struct recover *recover, int directory_fd, struct
 	return TS_OK;
 }
 
-static int recover_search(const struct recover *recover, int directory_fd, struct search search,
+static int recover_search(struct recover *recover, int directory_fd, struct search search,
 			  struct ts_error *err)
 {
 	int rc = recover_found(recover, directory_fd, &search, err);
@@ -240,7 +299,7 @@ static int recover_search(const struct recover *recover, int directory_fd, struc
 	return rc;
 }
 
-static int recover_area_file(const struct recover *recover)
+static int recover_area_file(struct recover *recover)
 {
 	TS_AUTO_FREE char *folder = strdup(recover->from);
 	TS_AUTO_FREE char *path = strdup(recover->from);
@@ -254,7 +313,7 @@ static int recover_area_file(const struct recover *recover)
 		ts_error_set(&err, TS_ENOMEM, "no memory");
 		return ts_report_error(&err);
 	}
-	fd = open(dirname(folder), O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+	fd = ts_open(dirname(folder), O_RDONLY | O_DIRECTORY, 0);
 	search.name = basename(path);
 	/* Says what is wrong with it; a list only passes it over. */
 	rc = ts_area_open(&area, fd, search.name, false, &err);
@@ -263,30 +322,52 @@ static int recover_area_file(const struct recover *recover)
 	return rc ? ts_report_error(&err) : TS_EXIT_DONE;
 }
 
-/* A pid, or the name of an area of the user's live directory. */
-static int recover_process(const struct recover *recover, int64_t pid, struct ts_error *err)
-{
-	struct search search = { .pid = pid, .name = pid ? NULL : recover->from };
-	TS_AUTO_FD int fd = -1;
-	int rc = ts_live_directory_open(geteuid(), 0, &fd, err);
+struct attempt {
+	struct recover *recover;
+	struct search search;
+	struct ts_error *err;
+	int rc;
+};
 
+static void try_directory(void *context, uid_t user)
+{
+	struct attempt *attempt = context;
+	TS_AUTO_FD int fd = -1;
+	int rc;
+
+	if (attempt->rc != TS_ENOTFOUND)
+		return;
+	rc = ts_live_directory_open(user, 0, &fd, attempt->err);
 	if (!rc)
-		rc = recover_search(recover, fd, search, err);
-	return rc;
+		attempt->rc = recover_search(attempt->recover, fd, attempt->search, attempt->err);
+	else if (user == geteuid())
+		attempt->rc = rc;
+}
+
+/* A pid, or the name of an area of a live directory. */
+static int recover_process(struct recover *recover, int64_t pid, struct ts_error *err)
+{
+	struct attempt attempt = { .recover = recover,
+				   .search = { .pid = pid, .name = pid ? NULL : recover->from },
+				   .err = err,
+				   .rc = TS_ENOTFOUND };
+
+	ts_live_directory_users(try_directory, &attempt);
+	return attempt.rc;
 }
 
 /* ---- which of them it is ---- */
 
 static bool is_area_file(const char *path)
 {
-	TS_AUTO_FD int fd = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK);
+	TS_AUTO_FD int fd = ts_open(path, O_RDONLY, 0);
 	char magic[sizeof(TS_LIVE_MAGIC) - 1];
 
 	return fd >= 0 && read(fd, magic, sizeof(magic)) == (ssize_t)sizeof(magic) &&
 	       !memcmp(magic, TS_LIVE_MAGIC, sizeof(magic));
 }
 
-static int recover_named(const struct recover *recover)
+static int recover_named(struct recover *recover)
 {
 	struct ts_error err;
 	int64_t pid = 0;
@@ -305,12 +386,13 @@ static int recover_named(const struct recover *recover)
 	}
 	/* A file that is not there says so itself. */
 	if (rc == TS_ENOTFOUND)
-		return recover_trace(recover);
+		return recover_trace(recover, recover->from, NULL);
 	return rc ? ts_report_error(&err) : TS_EXIT_DONE;
 }
 
-static int run(const struct recover *recover)
+static int run(struct recover *recover)
 {
+	struct ts_error err;
 	char trace[PATH_MAX];
 
 	ts_record_trace_path(recover->from, trace, sizeof(trace));
@@ -320,7 +402,11 @@ static int run(const struct recover *recover)
 		return recover_recording(recover, trace);
 	if (is_area_file(recover->from))
 		return recover_area_file(recover);
-	return access(recover->from, F_OK) ? recover_named(recover) : recover_trace(recover);
+	if (access(recover->from, F_OK))
+		return recover_named(recover);
+	if (ts_record_check_begun(recover->from, &err))
+		return ts_report_error(&err);
+	return recover_trace(recover, recover->from, NULL);
 }
 
 int ts_verb_recover(int argc, char **argv)
@@ -328,6 +414,7 @@ int ts_verb_recover(int argc, char **argv)
 	struct recover recover = { 0 };
 	const struct ts_option options[] = {
 		TS_OPTION_TEXT("output", 'o', "TRACE", &recover.output, "output trace (required)"),
+		TS_OPTION_MODE,
 		TS_OPTION_FLAG("json", 0, &recover.json, "print a summary as JSON"),
 		TS_OPTION_FLAG("quiet", 'q', &recover.quiet, "print only errors"),
 	};
@@ -358,5 +445,9 @@ int ts_verb_recover(int argc, char **argv)
 	if (!recover.output)
 		return ts_report_usage("give the output: tracesmith recover %s -o good.sbt",
 				       recover.from);
-	return run(&recover);
+	exit_code = ts_output_check_trace(recover.output);
+	if (!exit_code)
+		exit_code = run(&recover);
+	ts_output_part_release(&recover.part);
+	return exit_code;
 }

@@ -9,10 +9,14 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "base/io.h"
 #include "cli/common/cli_output.h"
 #include "cli/common/options.h"
 #include "cli/common/progress.h"
 #include "cli/common/report.h"
+#include "cli/common/terminal.h"
+#include "cli/common/text_table.h"
+#include "cli/common/trace_input.h"
 #include "cli/verbs.h"
 #include "sbt/sbt_layout.h"
 #include "trace/trace_totals.h"
@@ -22,23 +26,34 @@ struct verify {
 	const char *path;
 	bool json;
 	bool quiet;
+	bool can_recover;        /* `recover` leaves out, or mends, some of what was found */
 	struct ts_text findings; /* of this trace, as JSON */
 };
 
-static void print_finding(const struct verify *verify, const struct ts_verify_finding *finding)
+/* A line, wrapped on a terminal. */
+static void print_line(struct ts_text *line)
 {
 	struct ts_text *out = ts_stdout();
+
+	ts_text_append_wrapped(out, ts_text_cstr(line), 0, 2, ts_terminal_stdout_width());
+	ts_text_append_char(out, '\n');
+}
+
+static void print_finding(const struct verify *verify, const struct ts_verify_finding *finding)
+{
 	bool is_complete_message = !strncmp(finding->message, "trace '", 7);
+	TS_SCOPED(ts_text) line = { 0 };
 
 	if (verify->quiet)
 		return;
 	if (!is_complete_message) {
-		ts_text_printf(out, "trace '%s': ", verify->path);
+		ts_text_printf(&line, "trace '%s': ", verify->path);
 		if (finding->chunk != UINT64_MAX)
-			ts_text_printf(out, "chunk %" PRIu64 " at ", finding->chunk);
-		ts_text_printf(out, "byte %" PRIu64 ": ", finding->offset);
+			ts_text_printf(&line, "chunk %" PRIu64 " at ", finding->chunk);
+		ts_text_printf(&line, "byte %" PRIu64 ": ", finding->offset);
 	}
-	ts_text_printf(out, "%s\n", finding->message);
+	ts_text_append_str(&line, finding->message);
+	print_line(&line);
 }
 
 static void add_finding_json(struct verify *verify, const struct ts_verify_finding *finding)
@@ -57,6 +72,7 @@ static void on_finding(void *context, const struct ts_verify_finding *finding)
 {
 	struct verify *verify = context;
 
+	verify->can_recover |= !finding->is_kept;
 	ts_progress_hide();
 	if (verify->json)
 		add_finding_json(verify, finding);
@@ -68,11 +84,11 @@ static void on_finding(void *context, const struct ts_verify_finding *finding)
 /* Does the file look like a trace: file magic, or chunk magic at the first chunk's offset? */
 static bool is_trace(const char *path)
 {
-	TS_AUTO_FD int fd = open(path, O_RDONLY | O_CLOEXEC);
+	TS_AUTO_FD int fd = ts_open(path, O_RDONLY, 0);
 	char mark[SBT_MAGIC_BYTES];
 	ssize_t bytes = fd < 0 ? -1 : pread(fd, mark, sizeof(mark), 0);
 
-	if (bytes < 0)
+	if (bytes <= 0)
 		return false;
 	if (!memcmp(mark, SBT_FILE_MAGIC, (size_t)bytes))
 		return true;
@@ -88,9 +104,24 @@ static bool is_hopeless(const char *path)
 	return !stat(path, &status) && status.st_size < (off_t)sizeof(struct sbt_file_header);
 }
 
+/* Is all that is wrong that the trace ends too early? */
+static bool is_cut(const char *path)
+{
+	const struct ts_reader_state *state;
+	TS_AUTO(ts_reader) reader = NULL;
+
+	if (ts_reader_open(&reader, path, NULL))
+		return is_hopeless(path);
+	state = ts_reader_state(reader);
+	return !state->finished &&
+	       (!state->damaged_ranges ||
+		state->damaged_offset + state->damaged_bytes == state->file_bytes);
+}
+
 static void show_verdict(const struct verify *verify, int exit_code)
 {
 	struct ts_text *out = ts_stdout();
+	TS_SCOPED(ts_text) text = { 0 };
 
 	if (verify->json) {
 		ts_text_append_str(out, "{\"file\":");
@@ -99,16 +130,24 @@ static void show_verdict(const struct verify *verify, int exit_code)
 		ts_text_append(out, verify->findings.data, verify->findings.length);
 		ts_text_append_str(out, "]}\n");
 	} else if (exit_code == TS_EXIT_DONE && !verify->quiet) {
-		ts_text_printf(out, "trace '%s': complete\n", verify->path);
+		ts_text_printf(&text, "trace '%s': complete", verify->path);
+	} else if (exit_code == TS_EXIT_NO && !verify->quiet && !verify->can_recover) {
+		ts_text_printf(&text,
+			       "trace '%s': wrong content, as its writer stored it: 'tracesmith "
+			       "recover' cannot mend it",
+			       verify->path);
 	} else if (exit_code == TS_EXIT_NO && !verify->quiet) {
-		ts_text_printf(out, "trace '%s': incomplete; ", verify->path);
+		ts_text_printf(&text, "trace '%s': %s; ", verify->path,
+			       is_cut(verify->path) ? "incomplete" : "damaged");
 		if (is_hopeless(verify->path))
-			ts_text_append_str(out, "too short to recover anything\n");
+			ts_text_append_str(&text, "too short to recover anything");
 		else
-			ts_text_printf(out,
-				       "recover the rest with: tracesmith recover %s -o good.sbt\n",
+			ts_text_printf(&text,
+				       "recover the rest with: tracesmith recover %s -o good.sbt",
 				       verify->path);
 	}
+	if (text.length)
+		print_line(&text);
 }
 
 /* An unreadable file, or one that is not a trace, is an error instead of a verdict. */
@@ -127,12 +166,13 @@ static int refuse(struct verify *verify, const struct ts_error *err)
 static int verify_trace(struct verify *verify)
 {
 	TS_AUTO(ts_reader) reader = NULL;
-	TS_SCOPED(ts_text) label;
+	TS_SCOPED(ts_text) label = { 0 };
 	struct ts_error err;
 	int rc, exit_code;
 
-	ts_text_init(&label);
 	ts_text_clear(&verify->findings);
+	verify->can_recover = false;
+	ts_trace_input_await(verify->path);
 	if (!is_trace(verify->path) && ts_reader_open(&reader, verify->path, &err))
 		return refuse(verify, &err);
 	ts_text_printf(&label, "verify %s", verify->path);

@@ -9,6 +9,7 @@
 #include <time.h>
 
 #include "base/clock.h"
+#include "base/process.h"
 #include "base/text.h"
 #include "cli/common/options.h"
 #include "cli/common/report.h"
@@ -16,7 +17,9 @@
 #include "live/area.h"
 #include "record/loop/process_areas.h"
 
-#define PATIENCE_NS INT64_C(2000000000)
+/* A recorder answers in milliseconds unless its disk or the machine is busy: then say so. */
+#define PROMPT_NS INT64_C(2000000000)
+#define PATIENCE_NS INT64_C(60000000000)
 #define LOOK_NS 5000000
 
 #define SET(area, field, value, err)                                          \
@@ -41,35 +44,60 @@ static void nap(void)
 	nanosleep(&time, NULL);
 }
 
-/* Waits until the recorder has counted an answer; false: it did not. */
-static bool wait_for_reply(struct ts_area *area, uint32_t before)
+/* Why it makes no sense to wait for the recorder any longer; NULL: it does. */
+static const char *why_silent(const struct ts_area *area, uid_t owner, int64_t waited_ns)
 {
-	int64_t until = ts_clock_monotonic_ns() + PATIENCE_NS;
+	pid_t recorder = ts_area_recorder(ts_area_control(area), owner);
 
-	while (ts_clock_monotonic_ns() < until) {
-		if (ts_area_refresh(area, NULL))
-			return false;
-		if (ts_area_control(area)->window_reply != before)
-			return true;
-		nap();
-	}
-	return false;
+	if (!recorder)
+		return "has ended; the request stays pending for the next one";
+	if (waited_ns < PROMPT_NS)
+		return NULL;
+	if (ts_process_is_stopped(recorder))
+		return "is stopped; the request stays pending until it continues (kill -CONT)";
+	return waited_ns < PATIENCE_NS ? NULL : "does not answer; the request stays pending";
 }
 
-static int request_window(const struct window *window, struct ts_area *area, struct ts_error *err)
+/* Waits until the recorder has counted an answer. */
+static int wait_for_reply(const struct window *window, struct ts_area *area, uid_t owner,
+			  uint32_t before, struct ts_error *err)
+{
+	int64_t started = ts_clock_monotonic_ns();
+	uint64_t recorder = ts_area_control(area)->recorder_pid;
+	bool is_reported = window->quiet;
+
+	for (;;) {
+		int64_t waited = ts_clock_monotonic_ns() - started;
+		int rc = ts_area_refresh(area, err);
+		const char *why;
+
+		if (rc || ts_area_control(area)->window_reply != before)
+			return rc;
+		why = why_silent(area, owner, waited);
+		if (why)
+			return ts_error_set(err, TS_EIO,
+					    "the recorder of process %d, process %" PRIu64 ", %s",
+					    (int)window->pid, recorder, why);
+		if (waited >= PROMPT_NS && !is_reported)
+			ts_report_note("waiting for the recorder of process %d, process %" PRIu64,
+				       (int)window->pid, recorder);
+		is_reported |= waited >= PROMPT_NS;
+		nap();
+	}
+}
+
+static int request_window(const struct window *window, struct ts_area *area, uid_t owner,
+			  struct ts_error *err)
 {
 	uint32_t before = ts_area_control(area)->window_reply;
 	uint64_t recorder = ts_area_control(area)->recorder_pid;
 	int rc = SET(area, window_request,
 		     window->open ? TS_LIVE_WINDOW_OPEN : TS_LIVE_WINDOW_CLOSE, err);
 
+	if (!rc)
+		rc = wait_for_reply(window, area, owner, before, err);
 	if (rc)
 		return rc;
-	if (!wait_for_reply(area, before))
-		return ts_error_set(err, TS_EIO,
-				    "the recorder of process %d, process %" PRIu64
-				    ", does not answer; the request stays pending",
-				    (int)window->pid, recorder);
 	if (is_open(area) != window->open)
 		return ts_error_set(err, TS_EIO, "the recorder, process %" PRIu64 ", refused",
 				    recorder);
@@ -105,7 +133,8 @@ static int switch_alone(const struct window *window, struct ts_area *area, struc
 	return rc;
 }
 
-static int move(const struct window *window, struct ts_area *area, struct ts_error *err)
+static int move(const struct window *window, struct ts_area *area, uid_t owner,
+		struct ts_error *err)
 {
 	if (is_open(area) == window->open) {
 		if (!window->quiet)
@@ -113,8 +142,9 @@ static int move(const struct window *window, struct ts_area *area, struct ts_err
 				       window->open ? "open" : "closed");
 		return TS_OK;
 	}
-	return ts_area_has_recorder(ts_area_control(area)) ? request_window(window, area, err)
-							   : switch_alone(window, area, err);
+	return ts_area_recorder(ts_area_control(area), owner)
+		       ? request_window(window, area, owner, err)
+		       : switch_alone(window, area, err);
 }
 
 static int run(const struct window *window)
@@ -128,7 +158,7 @@ static int run(const struct window *window)
 
 		rc = ts_area_open(&area, process->directory_fd, process->areas[i].name, true, &err);
 		if (!rc)
-			rc = move(window, area, &err);
+			rc = move(window, area, process->areas[i].owner, &err);
 	}
 	return rc ? ts_report_error(&err) : TS_EXIT_DONE;
 }

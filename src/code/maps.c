@@ -214,12 +214,11 @@ static int read_text(int fd, struct ts_text *text)
 
 int ts_maps_read(struct ts_maps *ret_maps, pid_t pid, struct ts_error *err)
 {
-	TS_SCOPED(ts_text) text;
+	TS_SCOPED(ts_text) text = { 0 };
 	TS_AUTO_FD int fd = -1;
 	char path[64];
 	int error;
 
-	ts_text_init(&text);
 	snprintf(path, sizeof(path), "/proc/%d/maps", (int)pid);
 	fd = open(path, O_RDONLY | O_CLOEXEC);
 	if (fd < 0)

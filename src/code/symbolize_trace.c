@@ -9,6 +9,7 @@
 #include <string.h>
 
 #include "base/map.h"
+#include "base/output.h"
 #include "code/dwarf.h"
 #include "trace/trace_append.h"
 #include "trace/trace_totals.h"
@@ -313,6 +314,8 @@ static int name_frames(struct naming *naming, const char *path)
 		rc = no_memory(naming);
 	if (!rc && naming->frame_count)
 		rc = ts_trace_append_check(path, naming->reader, "", naming->err);
+	if (!rc && naming->frame_count && !naming->choice->is_locked)
+		rc = ts_output_check(path, naming->err);
 	if (!rc && naming->frame_count)
 		rc = find_names(naming, &folders);
 	if (!rc && naming->row_count)

@@ -6,15 +6,18 @@
 
 #include "base/memory.h"
 
+#define COMPRESSED ".gz"
+
 static const struct ts_exporter exporters[] = {
 	{
 		.name = "chrome",
 		.doc = "Chrome trace-event JSON, for Perfetto, chrome://tracing and HTA",
 		.run = ts_export_chrome,
+		.endings = { ".json" },
 	},
 	{
 		.name = "chrome-array",
-		.doc = "plain JSON array of Chrome events: spans, instants, counters only",
+		.doc = "plain array of Chrome events: names, spans, instants and counters",
 		.run = ts_export_chrome_array,
 	},
 	{
@@ -22,18 +25,21 @@ static const struct ts_exporter exporters[] = {
 		.doc = "Perfetto protobuf, for ui.perfetto.dev and trace_processor",
 		.takes = TS_EXPORT_NO_GPU_STAGES,
 		.run = ts_export_perfetto,
+		.endings = { ".pftrace", ".perfetto-trace" },
 	},
 	{
 		.name = "csv",
 		.doc = "one table as CSV, with ids resolved to names",
 		.takes = TS_EXPORT_TABLE | TS_EXPORT_RANGE | TS_EXPORT_LIMIT,
 		.run = ts_export_csv,
+		.endings = { ".csv" },
 	},
 	{
 		.name = "dot",
 		.doc = "dependency graph of up to a few hundred commands, for Graphviz",
 		.takes = TS_EXPORT_RANGE | TS_EXPORT_LIMIT,
 		.run = ts_export_dot,
+		.endings = { ".dot", ".gv" },
 	},
 	{
 		.name = "timeline",
@@ -48,6 +54,7 @@ static const struct ts_exporter exporters[] = {
 			 TS_EXPORT_TIME | TS_EXPORT_DEVICE | TS_EXPORT_CALLS | TS_EXPORT_MEMORY |
 			 TS_EXPORT_SPANS,
 		.run = ts_export_folded,
+		.endings = { ".folded" },
 	},
 	{
 		.name = "speedscope",
@@ -55,6 +62,7 @@ static const struct ts_exporter exporters[] = {
 		.takes = TS_EXPORT_NO_LINES | TS_EXPORT_NO_IDLE | TS_EXPORT_DEVICE |
 			 TS_EXPORT_CALLS | TS_EXPORT_MEMORY | TS_EXPORT_SPANS,
 		.run = ts_export_speedscope,
+		.endings = { ".speedscope.json" },
 	},
 };
 
@@ -94,4 +102,41 @@ const struct ts_exporter *ts_exporter_find(const char *name)
 		if (strcmp(exporters[i].name, name) == 0)
 			return &exporters[i];
 	return NULL;
+}
+
+/* How many of the first `length` bytes of a name are an ending of the exporter. */
+static size_t ending_of(const struct ts_exporter *exporter, const char *name, size_t length)
+{
+	for (size_t i = 0; i < TS_EXPORT_ENDINGS && exporter->endings[i]; i++) {
+		size_t tail = strlen(exporter->endings[i]);
+
+		if (length > tail && !strncmp(name + length - tail, exporter->endings[i], tail))
+			return tail;
+	}
+	return 0;
+}
+
+const struct ts_exporter *ts_exporter_for_file(const char *name)
+{
+	const struct ts_exporter *best = NULL;
+	size_t length = strlen(name), longest = 0;
+
+	if (ts_export_is_compressed(name))
+		length -= strlen(COMPRESSED);
+	for (size_t i = 0; i < TS_ARRAY_SIZE(exporters); i++) {
+		size_t tail = ending_of(&exporters[i], name, length);
+
+		if (tail > longest) {
+			longest = tail;
+			best = &exporters[i];
+		}
+	}
+	return best;
+}
+
+bool ts_export_is_compressed(const char *name)
+{
+	size_t length = strlen(name), tail = strlen(COMPRESSED);
+
+	return length > tail && !strcmp(name + length - tail, COMPRESSED);
 }

@@ -8,6 +8,7 @@
 
 #include "base/input.h"
 #include "base/text.h"
+#include "trace/trace_totals.h"
 
 /* Probed in this order: more specific formats first. */
 static const struct ts_importer importers[] = {
@@ -43,6 +44,10 @@ static const struct ts_importer importers[] = {
 	  .doc = "Perfetto protobuf, also from export -f perfetto",
 	  .probe = ts_perfetto_probe,
 	  .run = ts_perfetto_run },
+	{ .name = "speedscope",
+	  .doc = "speedscope JSON, also from export -f speedscope",
+	  .probe = ts_speedscope_probe,
+	  .run = ts_speedscope_run },
 	{ .name = "kineto",
 	  .doc = "PyTorch profiler (Kineto) JSON",
 	  .probe = ts_kineto_probe,
@@ -56,6 +61,10 @@ static const struct ts_importer importers[] = {
 	  .doc = "Linux perf: output of perf script",
 	  .probe = ts_perf_probe,
 	  .run = ts_perf_run },
+	{ .name = "folded",
+	  .doc = "folded stacks (flame graphs), also from export -f folded",
+	  .probe = ts_folded_probe,
+	  .run = ts_folded_run },
 };
 
 const struct ts_importer *ts_importer_list(size_t *ret_count)
@@ -194,6 +203,7 @@ static int run_source(struct ts_import *import, const struct ts_input_stream_sou
 	/* Callers built against another version have a shorter or longer struct. */
 	if (options)
 		memcpy(&import->options, options, TS_MIN(options->size, sizeof(*options)));
+	ts_writer_cuts(import->writer, &import->cuts);
 	rc = ts_input_stream_init(&import->stream, source, import->path, capacity, err);
 	if (!rc)
 		rc = run(import, err);
@@ -228,6 +238,31 @@ static bool is_plain_file(struct ts_import *import)
 	return ts_input_is_plain_file(import->position_context);
 }
 
+/* Rows of all tables but those that every import adds. */
+static uint64_t count_rows(const struct ts_writer *writer)
+{
+	static const uint64_t always = TS_TABLE_BIT(TS_TABLE_SOURCE) |
+				       TS_TABLE_BIT(TS_TABLE_STRING) |
+				       TS_TABLE_BIT(TS_TABLE_SHAPE) | TS_TABLE_BIT(TS_TABLE_META) |
+				       TS_TABLE_BIT(TS_TABLE_LOSS) |
+				       TS_TABLE_BIT(TS_TABLE_CLOCK_SYNC);
+	uint64_t rows = 0;
+
+	for (unsigned int table = 0; table < TS_TABLE_COUNT; table++)
+		if (!(always & TS_TABLE_BIT(table)))
+			rows += ts_writer_rows(writer, (enum ts_table_id)table);
+	return rows;
+}
+
+/* Some formats accept nearly anything, and would make an empty trace of it: all of it is lost. */
+static int refuse_nothing(const struct ts_import *import, struct ts_error *err)
+{
+	return ts_error_set(err, TS_EFORMAT,
+			    "input '%s': nothing in it is an event (read as %s, %s); "
+			    "'tracesmith import --list' shows what can be imported",
+			    import->path, import->result.format, import->result.note);
+}
+
 int ts_import_file(struct ts_writer *writer, const char *path,
 		   const struct ts_import_options *options, struct ts_import_result *ret_result,
 		   struct ts_error *err)
@@ -238,6 +273,7 @@ int ts_import_file(struct ts_writer *writer, const char *path,
 				    .is_plain_file = is_plain_file };
 	struct ts_input_stream_source source = { .read = read_input };
 	TS_AUTO(ts_input) input = NULL;
+	uint64_t before;
 	int rc;
 
 	if (!writer || !path)
@@ -250,7 +286,11 @@ int ts_import_file(struct ts_writer *writer, const char *path,
 		return rc;
 	source.context = input;
 	import.position_context = input;
-	return run_source(&import, &source, 0, options, ret_result, err);
+	before = count_rows(writer);
+	rc = run_source(&import, &source, 0, options, ret_result, err);
+	if (!rc && !import.result.events && import.result.note[0] && count_rows(writer) == before)
+		rc = refuse_nothing(&import, err);
+	return rc;
 }
 
 /* ---- memory ---- */

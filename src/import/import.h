@@ -27,7 +27,8 @@ struct ts_import {
 	struct ts_import_result result; /* the importer counts events and writes notes */
 	/* Is it a regular, uncompressed file? May be NULL: no. */
 	bool (*is_plain_file)(struct ts_import *import);
-	struct ts_text scratch; /* of ts_import_string() */
+	struct ts_text scratch;     /* of ts_import_string() */
+	struct ts_writer_cuts cuts; /* that are not of this file */
 	/* Position in the file as stored on disk; total 0: unknown. */
 	void (*position)(struct ts_import *import, uint64_t *ret_done, uint64_t *ret_total);
 	void *position_context;
@@ -86,6 +87,10 @@ int ts_perfetto_probe(const char *data, size_t bytes);
 int ts_perfetto_run(struct ts_import *import, struct ts_error *err);
 int ts_perf_probe(const char *data, size_t bytes);
 int ts_perf_run(struct ts_import *import, struct ts_error *err);
+int ts_folded_probe(const char *data, size_t bytes);
+int ts_folded_run(struct ts_import *import, struct ts_error *err);
+int ts_speedscope_probe(const char *data, size_t bytes);
+int ts_speedscope_run(struct ts_import *import, struct ts_error *err);
 int ts_kineto_probe(const char *data, size_t bytes);
 int ts_chrome_probe(const char *data, size_t bytes);
 int ts_chrome_run(struct ts_import *import, struct ts_error *err);

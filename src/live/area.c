@@ -49,6 +49,7 @@ static void end_texts(struct ts_live_control *control)
 	control->output[sizeof(control->output) - 1] = '\0';
 	control->command[sizeof(control->command) - 1] = '\0';
 	control->message[sizeof(control->message) - 1] = '\0';
+	control->notice[sizeof(control->notice) - 1] = '\0';
 }
 
 static bool has_our_layout(const struct ts_live_control *control)
@@ -72,6 +73,14 @@ static const char *control_fault(const struct ts_live_control *control)
 	    control->dictionary_used % 8)
 		return "its dictionary has a bad size";
 	return NULL;
+}
+
+/* Recorders write only what the owner of the live directory made there, not what is linked. */
+static bool is_of_directory(int directory_fd, const struct stat *status)
+{
+	struct stat directory;
+
+	return !fstat(directory_fd, &directory) && directory.st_uid == status->st_uid;
 }
 
 static int check_control(struct ts_live_control *control, const char *name, struct ts_error *err)
@@ -106,6 +115,10 @@ int live_read_control(int directory_fd, const char *name, int open_flags, int *r
 		return ts_error_errno(err, errno, "cannot open area '%s'", name);
 	if (!S_ISREG(status.st_mode))
 		return ts_error_set(err, TS_EFORMAT, "area '%s': not a regular file", name);
+	if ((open_flags & O_ACCMODE) != O_RDONLY && !is_of_directory(directory_fd, &status))
+		return ts_error_set(err, TS_EFORMAT,
+				    "area '%s': it belongs to another user than its directory",
+				    name);
 	got = live_read(fd, ret_control, sizeof(*ret_control), 0);
 	if (got < 0)
 		return ts_error_errno(err, errno, "area '%s': cannot read", name);
@@ -263,6 +276,17 @@ int ts_area_set(struct ts_area *area, size_t offset, uint64_t value, unsigned in
 		return ts_error_errno(err, errno, "area '%s': cannot write", area->name);
 	memcpy((char *)&area->control + offset, &value, written);
 	return TS_OK;
+}
+
+void ts_area_notify(struct ts_area *area, const char *text)
+{
+	char notice[sizeof(area->control.notice)] = "";
+
+	strncpy(notice, text, sizeof(notice) - 1);
+	/* If it cannot be written, the target is gone. */
+	if (area->writable &&
+	    pwrite(area->fd, notice, sizeof(notice), offsetof(struct ts_live_control, notice)) > 0)
+		memcpy(area->control.notice, notice, sizeof(notice));
 }
 
 /* ---- memory ---- */

@@ -51,6 +51,9 @@ int ts_area_lock(struct ts_area *area, struct ts_error *err);
 int ts_area_set(struct ts_area *area, size_t offset, uint64_t value, unsigned int bytes,
 		struct ts_error *err);
 
+/* Leaves a text, truncated, that the target prints on its standard error at exit. */
+void ts_area_notify(struct ts_area *area, const char *text);
+
 /*
  * Set where a predecessor stopped, according to its journal. Call before the first drain, which
  * fails if memory ran out here. Rings that no journal knows begin at `consumed`, or at the oldest

@@ -29,18 +29,20 @@ struct waste {
 
 struct cleaning {
 	int directory_fd;
+	pid_t pid; /* only of this process, as its area says; 0: of all */
 	struct waste *waste;
 	size_t count, capacity;
 	bool has_failed;
 };
 
-static bool has_live_recorder(const struct ts_live_control *control)
+static bool has_live_recorder(const struct ts_area_info *info)
 {
+	const struct ts_live_control *control = &info->control;
 	int64_t beat = control->heartbeat, now = ts_clock_monotonic_ns();
 
-	if (control->recorder_pid == 0 || control->recorder_pid > INT32_MAX)
+	if (control->recorder_pid == 0)
 		return false;
-	if (ts_process_lives((pid_t)control->recorder_pid, control->recorder_start))
+	if (ts_area_recorder(control, info->owner))
 		return true;
 	/* The recorder may be in another namespace. */
 	return control->pid_namespace != ts_process_namespace(getpid()) && beat > 0 &&
@@ -64,8 +66,11 @@ static bool is_all_taken(int directory_fd, const struct ts_area_info *info)
 	struct ts_live_ring entries[16];
 	struct ts_live_control control;
 
-	/* No recorder attached yet: one of its session may still come for the process's row. */
-	if (info->control.session && !info->control.heartbeat)
+	/*
+	 * No recorder attached yet, or it was killed: one of its session may still come for the
+	 * process's row, or for how it ended and what it lost.
+	 */
+	if (info->control.session && (!info->control.heartbeat || info->control.recorder_pid))
 		return false;
 	if (live_read_control(directory_fd, info->name, O_RDONLY, &fd, &control, NULL))
 		return false;
@@ -91,8 +96,7 @@ static bool is_given_up(const struct ts_area_info *info)
 
 	if (info->unfinished)
 		return !info->alive && (!info->unknown || is_old);
-	return (!info->alive || info->superseded) && !info->unknown &&
-	       !has_live_recorder(&info->control);
+	return (!info->alive || info->superseded) && !info->unknown && !has_live_recorder(info);
 }
 
 static void consider(void *context, const struct ts_area_info *info)
@@ -100,7 +104,7 @@ static void consider(void *context, const struct ts_area_info *info)
 	struct cleaning *cleaning = context;
 	struct waste *waste;
 
-	if (!is_given_up(info))
+	if (!is_given_up(info) || (cleaning->pid && (pid_t)info->control.pid != cleaning->pid))
 		return;
 	if (ts_grow_array((void **)&cleaning->waste, &cleaning->capacity, cleaning->count + 1,
 			  sizeof(*cleaning->waste))) {
@@ -136,10 +140,10 @@ static bool remove_waste(int directory_fd, const struct waste *waste)
 	return ts_area_remove(directory_fd, waste->name, waste->area_id) == 0;
 }
 
-int ts_areas_clean(int directory_fd, unsigned int keep, unsigned int *ret_removed,
-		   struct ts_error *err)
+static int clean(int directory_fd, pid_t pid, unsigned int keep, unsigned int *ret_removed,
+		 struct ts_error *err)
 {
-	struct cleaning cleaning = { .directory_fd = directory_fd };
+	struct cleaning cleaning = { .directory_fd = directory_fd, .pid = pid };
 	unsigned int removed = 0;
 	int result = ts_areas_list(directory_fd, 0, consider, NULL, &cleaning, err);
 
@@ -157,4 +161,16 @@ int ts_areas_clean(int directory_fd, unsigned int keep, unsigned int *ret_remove
 	if (!result && ret_removed)
 		*ret_removed = removed;
 	return result;
+}
+
+int ts_areas_clean(int directory_fd, unsigned int keep, unsigned int *ret_removed,
+		   struct ts_error *err)
+{
+	return clean(directory_fd, 0, keep, ret_removed, err);
+}
+
+int ts_areas_clean_process(int directory_fd, pid_t pid, unsigned int *ret_removed,
+			   struct ts_error *err)
+{
+	return clean(directory_fd, pid, 0, ret_removed, err);
 }

@@ -26,7 +26,7 @@ static const struct ts_config_key keys[] = {
 	{
 		.name = "sample_rate",
 		.also = "probing.sample_rate",
-		.doc = "seconds between two metric samples, 0: no sampling",
+		.doc = "seconds between metric samples, 0: none",
 		FIELD(config[TS_CONFIG_SAMPLE_RATE]),
 		.greatest = INT64_C(3600) * 1000000000,
 		.scale = 1e9,
@@ -41,7 +41,7 @@ static const struct ts_config_key keys[] = {
 	},
 	{
 		.name = "mode",
-		.doc = "flight keeps the newest events, stream keeps events for a recorder",
+		.doc = "flight: keep the newest; stream: for a recorder",
 		FIELD(mode),
 		.greatest = TS_LIVE_STREAM,
 		.scale = 1,
@@ -80,7 +80,7 @@ static const struct ts_config_key keys[] = {
 	},
 	{
 		.name = "python_marks",
-		.doc = "Python stacks of marks, if started with --python-on marks",
+		.doc = "Python stacks of marks (needs --python-on marks)",
 		FIELD(config[TS_CONFIG_PYTHON_MARKS]),
 		.greatest = 1,
 		.scale = 1,
@@ -88,7 +88,7 @@ static const struct ts_config_key keys[] = {
 	},
 	{
 		.name = "python_calls",
-		.doc = "Python stacks of driver calls, if started with --python-on calls",
+		.doc = "Python stacks of calls (needs --python-on calls)",
 		FIELD(config[TS_CONFIG_PYTHON_CALLS]),
 		.greatest = 1,
 		.scale = 1,
@@ -96,7 +96,7 @@ static const struct ts_config_key keys[] = {
 	},
 	{
 		.name = "stacks",
-		.doc = "call stacks recorded with launches and other driver calls",
+		.doc = "call stacks of launches and other driver calls",
 		FIELD(config[TS_CONFIG_STACKS]),
 		.greatest = TS_STACKS_NATIVE | TS_STACKS_PYTHON,
 		.scale = 1,
@@ -104,31 +104,33 @@ static const struct ts_config_key keys[] = {
 	},
 	{
 		.name = "python_interval",
-		.doc = "seconds between two sweeps of Python stacks, 0: none",
+		.doc = "seconds between sweeps of Python stacks, 0: none",
 		FIELD(config[TS_CONFIG_PYTHON_INTERVAL]),
 		.greatest = INT64_C(3600) * 1000000000,
 		.scale = 1e9,
 	},
 	{
 		.name = "python_sweep",
-		.doc = "any new number requests a sweep of Python stacks now",
+		.doc = "any new number takes Python stacks at once",
 		FIELD(config[TS_CONFIG_PYTHON_SWEEP]),
 		.greatest = INT64_MAX,
 		.scale = 1,
 	},
 	{
 		.name = "budget",
-		.doc = "limit of shared memory, in bytes",
+		.doc = "limit of shared memory",
 		FIELD(budget),
 		.scale = 1,
 		.read_only = 1,
+		.is_bytes = 1,
 	},
 	{
 		.name = "allocated",
-		.doc = "shared memory in use, in bytes",
+		.doc = "shared memory in use",
 		FIELD(allocated),
 		.scale = 1,
 		.read_only = 1,
+		.is_bytes = 1,
 	},
 	{
 		.name = "rings",

@@ -19,6 +19,7 @@ struct ts_config_key {
 	int64_t least, greatest; /* of the word */
 	double scale; /* word = value * scale: 1e9 for seconds stored as ns; 1: integers */
 	uint32_t read_only;
+	uint32_t is_bytes;              /* a size */
 	uint32_t may_be_none;           /* "none" is allowed and stored as TS_ABSENT */
 	const char *const *value_names; /* names of the values 0, 1 ..., NULL-terminated; or NULL */
 };

@@ -27,12 +27,29 @@ int ts_live_directory_path(uid_t uid, char *buffer, size_t bytes);
  * the directory of that process, by its environment, below /proc/PID/root; `uid` is in the caller's
  * user namespace. TS_ENOTFOUND: there is none; TS_EFORMAT: it is unsafe to use.
  */
+/* True if a process can make an area there, with a default budget. */
+bool ts_live_directory_has_space(int directory_fd);
 int ts_live_directory_open(uid_t uid, pid_t root_pid, int *ret_fd, struct ts_error *err);
+
+/*
+ * The users whose live directories the caller may read: himself and, for root, all who have one.
+ * $TRACESMITH_LIVE_DIR is one for all.
+ */
+void ts_live_directory_users(void (*each)(void *context, uid_t user), void *context);
+
+/*
+ * The pid namespace of a directory opened with `root_pid`, for ts_areas_list(). 0: it is among our
+ * own files, so that its areas may be of any namespace.
+ */
+uint64_t ts_live_directory_namespace(pid_t root_pid);
 
 /* ---- areas ---- */
 
 struct ts_area_info {
 	char name[64];
+	uid_t owner; /* of the file */
+	dev_t device;
+	ino_t inode;
 	struct ts_live_control control; /* as ts_area_control() gives it */
 	pid_t pid; /* in our namespace; 0: gone, or in a namespace that is not visible */
 	bool alive;
@@ -45,13 +62,27 @@ struct ts_area_info {
 
 /*
  * Lists areas of an opened live directory. Skips files that are not areas; calls `refused` (may be
- * NULL) for newer layouts. `namespace_pid` not 0: the directory was opened through /proc/PID/root
- * of that process, and the areas belong to its pid namespace.
+ * NULL) for newer layouts, for areas that name a process of another user (docs/live.md, section
+ * 1.1), and for those from the future. `pid_namespace`: ts_live_directory_namespace().
  */
-int ts_areas_list(int directory_fd, pid_t namespace_pid,
+int ts_areas_list(int directory_fd, uint64_t pid_namespace,
 		  void (*found)(void *context, const struct ts_area_info *info),
 		  void (*refused)(void *context, const char *name, const char *why), void *context,
 		  struct ts_error *err);
+
+/*
+ * One of them, by name, without looking for its process in other pid namespaces and without
+ * comparing it with others (`superseded` is false). TS_ENOTFOUND: a listing may know more;
+ * *ret_info is valid, too, if the file still exists.
+ */
+int ts_area_look(int directory_fd, uint64_t pid_namespace, const char *name,
+		 struct ts_area_info *ret_info, struct ts_error *err);
+
+/*
+ * The live process that drains the area, 0: none. As with areas, it must be of the area's owner, or
+ * of root.
+ */
+pid_t ts_area_recorder(const struct ts_live_control *control, uid_t owner);
 
 /* Unlinks an area, if it is still the same file (area_id). */
 int ts_area_remove(int directory_fd, const char *name, uint64_t area_id);
@@ -63,5 +94,8 @@ int ts_area_remove(int directory_fd, const char *name, uint64_t area_id);
  */
 int ts_areas_clean(int directory_fd, unsigned int keep, unsigned int *ret_removed,
 		   struct ts_error *err);
+/* The same for the areas of one dead process, with all that is in them. */
+int ts_areas_clean_process(int directory_fd, pid_t pid, unsigned int *ret_removed,
+			   struct ts_error *err);
 
 #endif

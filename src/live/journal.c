@@ -15,6 +15,7 @@
 #include <unistd.h>
 
 #include "base/local/hash.h"
+#include "base/output.h"
 #include "base/text.h"
 
 /* Payloads up to this size are read with the header, in one call. */
@@ -50,28 +51,31 @@ static uint64_t checksum(const struct ts_block *block, const void *payload)
 
 /* ---- opening and closing ---- */
 
-static int open_journal(struct ts_journal **ret_journal, const char *path, int flags,
+static int open_journal(struct ts_journal **ret_journal, const char *path, bool is_new,
 			struct ts_error *err)
 {
-	struct ts_journal *journal = calloc(1, sizeof(*journal));
+	TS_AUTO(ts_journal) journal = calloc(1, sizeof(*journal));
+	int result;
 
 	if (!journal)
 		return ts_error_set(err, TS_ENOMEM, "no memory");
-	journal->fd = open(path, flags | O_RDWR | O_CLOEXEC, 0666);
+	journal->fd = -1;
 	journal->path = strdup(path);
-	if (journal->fd < 0 || !journal->path) {
-		int errnum = journal->path ? errno : ENOMEM;
-
-		ts_journal_close(journal);
-		return ts_error_errno(err, errnum, "cannot open journal '%s'", path);
-	}
-	*ret_journal = journal;
-	return TS_OK;
+	if (!journal->path)
+		return ts_error_set(err, TS_ENOMEM, "no memory");
+	if (is_new)
+		result = ts_output_create(path, TS_OUTPUT_READ, &journal->fd, err);
+	else
+		result = ts_output_open(path, TS_OUTPUT_READ | TS_OUTPUT_EXISTING, &journal->fd,
+					err);
+	if (!result)
+		*ret_journal = TS_STEAL(journal);
+	return result;
 }
 
 int ts_journal_create(struct ts_journal **ret_journal, const char *path, struct ts_error *err)
 {
-	return open_journal(ret_journal, path, O_CREAT | O_TRUNC, err);
+	return open_journal(ret_journal, path, true, err);
 }
 
 /* Finds the end of the last complete block. */
@@ -93,7 +97,7 @@ static int find_end(struct ts_journal *journal, struct ts_error *err)
 int ts_journal_resume(struct ts_journal **ret_journal, const char *path, struct ts_error *err)
 {
 	struct ts_journal *journal = NULL;
-	int result = open_journal(&journal, path, 0, err);
+	int result = open_journal(&journal, path, false, err);
 
 	if (!journal)
 		return result;
@@ -139,13 +143,14 @@ int ts_journal_sync(struct ts_journal *journal, struct ts_error *err)
 int ts_journal_rename(struct ts_journal *journal, const char *path, struct ts_error *err)
 {
 	char *copy = strdup(path);
+	int result;
 
 	if (!copy)
 		return ts_error_set(err, TS_ENOMEM, "no memory");
-	if (rename(journal->path, path)) {
+	result = ts_output_rename(journal->path, path, err);
+	if (result) {
 		free(copy);
-		return ts_error_errno(err, errno, "cannot rename journal '%s' to '%s'",
-				      journal->path, path);
+		return result;
 	}
 	free(journal->path);
 	journal->path = copy;
@@ -395,6 +400,24 @@ static int search_on(int fd, uint64_t *offset, struct ts_block *block, struct ts
 		at += 8;
 	}
 	return TS_ENOTFOUND;
+}
+
+bool ts_journal_origin(const char *trace, struct ts_block_open *ret_open)
+{
+	TS_SCOPED(ts_text) path = { 0 };
+	TS_SCOPED(ts_text) payload = { 0 };
+	TS_AUTO_FD int fd = -1;
+	struct ts_block block;
+	uint64_t offset = 0;
+
+	ts_text_printf(&path, "%s.journal", trace);
+	if (!ts_text_status(&path))
+		fd = open(ts_text_cstr(&path), O_RDONLY | O_CLOEXEC | O_NONBLOCK);
+	if (fd < 0 || ts_journal_read(fd, &offset, &block, &payload, NULL) ||
+	    block.type != TS_BLOCK_OPEN || block.bytes < sizeof(*ret_open))
+		return false;
+	memcpy(ret_open, payload.data, sizeof(*ret_open));
+	return true;
 }
 
 int ts_journal_read(int fd, uint64_t *offset, struct ts_block *block, struct ts_text *buffer,

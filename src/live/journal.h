@@ -156,8 +156,8 @@ struct ts_block_sink {
 struct ts_journal;
 
 /*
- * Creates or empties the file. Journals are not locked: the writer holds the lock of the trace
- * (docs/live.md, section 6).
+ * Creates the file, as ts_output_create() does. Journals are not locked: the writer holds the lock
+ * of the trace (docs/live.md, section 6).
  */
 int ts_journal_create(struct ts_journal **ret_journal, const char *path, struct ts_error *err);
 
@@ -195,6 +195,9 @@ int ts_journal_rename(struct ts_journal *journal, const char *path, struct ts_er
 struct ts_text;
 int ts_journal_read(int fd, uint64_t *offset, struct ts_block *block, struct ts_text *buffer,
 		    struct ts_error *err);
+
+/* Reads the OPEN block of the journal of a trace; false: it has none, or not yet. */
+bool ts_journal_origin(const char *trace, struct ts_block_open *ret_open);
 
 /*
  * For tests: called at each instant of docs/live.md, section 8.2 ("R1", "R4" ...), on any thread;

@@ -3,12 +3,14 @@
  * Locates the live directory, of a user or inside a container, and checks whether it is safe to
  * use. Knows nothing about its content.
  */
+#include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
+#include <sys/statvfs.h>
 #include <unistd.h>
 
 #include "base/process_internal.h"
@@ -16,6 +18,8 @@
 #include "live/discover.h"
 
 #define VARIABLE "TRACESMITH_LIVE_DIR"
+#define FOLDER "/dev/shm"
+#define PREFIX "tracesmith-"
 #define MAX_ENVIRONMENT_BYTES (1u << 20)
 
 /* ---- the path ---- */
@@ -27,7 +31,7 @@ static int put_path(const char *given, uid_t uid, char *buffer, size_t bytes)
 	if (given && given[0])
 		length = snprintf(buffer, bytes, "%s", given);
 	else
-		length = snprintf(buffer, bytes, "/dev/shm/tracesmith-%u", (unsigned int)uid);
+		length = snprintf(buffer, bytes, FOLDER "/" PREFIX "%u", (unsigned int)uid);
 	return length >= 0 && (size_t)length < bytes ? TS_OK : TS_EINVAL;
 }
 
@@ -36,24 +40,33 @@ int ts_live_directory_path(uid_t uid, char *buffer, size_t bytes)
 	return put_path(getenv(VARIABLE), uid, buffer, bytes);
 }
 
-/* The uid inside the process's user namespace: parses lines of "inside outside count". */
-static uid_t inner_uid(pid_t pid, uid_t uid)
+/* The user whom a name in FOLDER is about. */
+static bool is_of_user(const char *name, uid_t *ret_user)
 {
-	char map[4096], *at = map;
+	int64_t user;
 
-	if (ts_proc_read(pid, "uid_map", map, sizeof(map)) == 0)
-		return uid;
-	while (*at) {
-		unsigned long inside = strtoul(at, &at, 10), outside = strtoul(at, &at, 10);
-		unsigned long count = strtoul(at, &at, 10);
+	if (strncmp(name, PREFIX, strlen(PREFIX)) != 0 ||
+	    ts_parse_int64(name + strlen(PREFIX), strlen(name + strlen(PREFIX)), &user) ||
+	    user < 0 || user > UINT32_MAX)
+		return false;
+	*ret_user = (uid_t)user;
+	return true;
+}
 
-		if (uid >= outside && uid - outside < count)
-			return (uid_t)(inside + (uid - outside));
-		if (*at != '\n')
-			break;
-		at++;
-	}
-	return uid;
+void ts_live_directory_users(void (*each)(void *context, uid_t user), void *context)
+{
+	const char *given = getenv(VARIABLE);
+	const struct dirent *entry;
+	DIR *folder;
+	uid_t user;
+
+	each(context, geteuid());
+	folder = geteuid() == 0 && !(given && given[0]) ? opendir(FOLDER) : NULL;
+	while (folder && (entry = readdir(folder)))
+		if (is_of_user(entry->d_name, &user) && user != geteuid())
+			each(context, user);
+	if (folder)
+		closedir(folder);
 }
 
 /* The path as the process sees it, from its initial environment. */
@@ -70,7 +83,7 @@ static int path_of_process(pid_t pid, uid_t uid, char *buffer, size_t bytes)
 		if (strncmp(environment + at, VARIABLE "=", sizeof(VARIABLE)) == 0)
 			given = environment + at + sizeof(VARIABLE);
 	}
-	return put_path(given, inner_uid(pid, uid), buffer, bytes);
+	return put_path(given, ts_process_inner_uid(pid, uid), buffer, bytes);
 }
 
 /* ---- opening ---- */
@@ -126,6 +139,11 @@ static bool shares_files(pid_t pid)
 	return is_same_file(mounts, "/proc/self/ns/mnt") && is_same_file(root, "/");
 }
 
+uint64_t ts_live_directory_namespace(pid_t root_pid)
+{
+	return root_pid && !shares_files(root_pid) ? ts_process_namespace(root_pid) : 0;
+}
+
 static int check_directory(int fd, const char *path, uid_t uid, struct ts_error *err)
 {
 	struct stat status;
@@ -177,4 +195,14 @@ int ts_live_directory_open(uid_t uid, pid_t root_pid, int *ret_fd, struct ts_err
 	*ret_fd = fd;
 	fd = -1;
 	return TS_OK;
+}
+
+bool ts_live_directory_has_space(int directory_fd)
+{
+	struct statvfs status;
+
+	/* A file system without a size limit reports 0 blocks. */
+	return fstatvfs(directory_fd, &status) || !status.f_blocks ||
+	       (uint64_t)status.f_bavail * status.f_frsize / TS_LIVE_BUDGET_SHARE >=
+		       TS_LIVE_AREA_LEAST;
 }

@@ -296,6 +296,15 @@ enum ts_command_class ts_command_class_hta(const char *name, size_t length)
 	return hta_is_no_computation(name, length) ? TS_CLASS_OTHER : TS_CLASS_COMPUTE;
 }
 
+unsigned int ts_kernel_traits(const char *name, size_t length)
+{
+	static const char *const elementwise[] = { "elementwise_kernel", "pointwise", NULL };
+	static const char *const single_precision[] = { "sgemm", "_simt_s", "scudnn", NULL };
+
+	return (contains_any(name, length, elementwise) ? TS_KERNEL_ELEMENTWISE : 0) |
+	       (contains_any(name, length, single_precision) ? TS_KERNEL_SINGLE_PRECISION : 0);
+}
+
 const char *ts_command_class_name(enum ts_command_class class)
 {
 	static const char *const names[TS_CLASS_COUNT] = {

@@ -74,6 +74,11 @@ enum ts_command_class ts_command_class(enum ts_gpu_op_kind kind, const char *nam
  */
 enum ts_command_class ts_command_class_hta(const char *name, size_t length);
 
+/* What the name of a kernel says about it: a set of flags. */
+#define TS_KERNEL_ELEMENTWISE 1u      /* one element at a time */
+#define TS_KERNEL_SINGLE_PRECISION 2u /* a matrix product in FP32 without tensor cores */
+unsigned int ts_kernel_traits(const char *name, size_t length);
+
 /* "compute", "communication", "memory", "other". */
 const char *ts_command_class_name(enum ts_command_class class);
 

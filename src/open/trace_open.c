@@ -127,13 +127,15 @@ void ts_trace_check(const struct ts_reader *reader, const char *path,
 		    const struct ts_open_options *options)
 {
 	const struct ts_reader_state *state = ts_reader_state(reader);
+	char bytes[TS_FORMAT_BYTES], offset[TS_FORMAT_BYTES];
 	TS_SCOPED(ts_text) text = { 0 };
 
 	if (state->damaged_ranges)
-		ts_text_printf(&text,
-			       "trace '%s': %" PRIu64 " bytes are damaged, from byte %" PRIu64
-			       " on; the rest is used",
-			       path, state->damaged_bytes, state->damaged_offset);
+		ts_text_printf(
+			&text, "trace '%s': %s byte%s damaged, from byte %s on; the rest is used",
+			path, ts_format_count(bytes, sizeof(bytes), (int64_t)state->damaged_bytes),
+			state->damaged_bytes == 1 ? " is" : "s are",
+			ts_format_count(offset, sizeof(offset), (int64_t)state->damaged_offset));
 	else if (!state->finished)
 		ts_text_printf(&text, "trace '%s' is incomplete; the rows in it are used", path);
 	if (text.length)
@@ -152,6 +154,7 @@ int ts_trace_open(struct ts_reader **ret_reader, const char *path,
 	err = err ? err : &unused;
 	if (!strcmp(path, "-"))
 		return import_and_open(ret_reader, &opening, &unknown, err);
+	ts_trace_await(path, opening.options);
 	rc = ts_reader_open(ret_reader, path, err);
 	if (!rc)
 		ts_trace_check(*ret_reader, path, opening.options);

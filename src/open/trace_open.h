@@ -17,8 +17,10 @@
 
 /* Zero in any member: not wanted. */
 struct ts_open_options {
-	/* The trace can be used, but is damaged or incomplete. */
+	/* The trace can be used, but is damaged, incomplete or still being written. */
 	void (*warning)(void *context, const char *text);
+	/* The trace is being finished, which may take seconds: opening it waits. */
+	void (*waiting)(void *context, const char *text);
 	/* A second line for the error that is returned: why the file cannot be imported either. */
 	void (*note)(void *context, const char *text);
 	/* Progress of the import of `path`, in bytes; not 0 ends it with TS_ECANCELED. */
@@ -29,6 +31,12 @@ struct ts_open_options {
 /* "-" is standard input, to be imported. `options` may be NULL. */
 int ts_trace_open(struct ts_reader **ret_reader, const char *path,
 		  const struct ts_open_options *options, struct ts_error *err);
+
+/*
+ * Waits for whoever still writes the trace to finish, up to ten seconds, if that is in sight. Else
+ * gives a warning. ts_trace_open() begins with it.
+ */
+void ts_trace_await(const char *path, const struct ts_open_options *options);
 
 /* Gives the warning about a trace that was not finished or is damaged, if there is one. */
 void ts_trace_check(const struct ts_reader *reader, const char *path,

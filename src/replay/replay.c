@@ -8,6 +8,7 @@
 #include <string.h>
 
 #include "base/ns.h"
+#include "base/output.h"
 #include "base/text.h"
 #include "replay/check/check.h"
 #include "replay/output/replay_output.h"
@@ -258,6 +259,8 @@ int ts_replay_open(struct ts_replay **ret_replay, struct ts_reader *reader,
 	TS_AUTO(ts_replay) replay = NULL;
 	int rc = ts_replay_check_options(options, err);
 
+	if (!rc && options->output)
+		rc = ts_output_check(options->output, err);
 	if (rc)
 		return rc;
 	replay = calloc(1, sizeof(*replay));

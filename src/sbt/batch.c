@@ -4,6 +4,7 @@
  * only, and checks everything it uses.
  */
 #include <assert.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -111,6 +112,16 @@ int sbt_chunk_error(const struct sbt_file *file, const struct sbt_chunk *chunk, 
 static int damaged(struct job *job, const char *why)
 {
 	return sbt_chunk_error(job->file, job->chunk, job->number, why, job->err);
+}
+
+static int checksum_differs(struct job *job)
+{
+	char why[TS_ERROR_MESSAGE_BYTES];
+
+	snprintf(why, sizeof(why),
+		 "checksum differs; recover the rest with: tracesmith recover %s -o good.sbt",
+		 job->file->path);
+	return damaged(job, why);
 }
 
 /* ---- header ---- */
@@ -255,7 +266,7 @@ static int decode_run(struct job *job, uint32_t first, uint32_t last, uint64_t o
 		const uint8_t *payload = store->payload + at;
 
 		if (ts_hash64(payload, column->stored_bytes) != column->checksum)
-			return damaged(job, "checksum differs");
+			return checksum_differs(job);
 		if (column->column == SBT_COLUMN_ARGUMENT)
 			result = decode_arg_column(job, column, payload, used);
 		else

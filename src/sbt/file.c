@@ -9,21 +9,31 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "base/io.h"
 #include "base/local/hash.h"
+
+static int not_regular(const char *path, struct ts_error *err)
+{
+	return ts_error_set(err, TS_EFORMAT, "trace '%s': not a regular file", path);
+}
 
 int sbt_file_open(struct sbt_file *file, const char *path, struct ts_error *err)
 {
-	TS_AUTO_FD int fd = open(path, O_RDONLY | O_CLOEXEC);
+	TS_AUTO_FD int fd = -1;
 	struct stat status;
 
 	memset(file, 0, sizeof(*file));
 	file->fd = -1;
+	/* A pipe is not even opened: its writer would see a reader come and go. */
+	if (!stat(path, &status) && !S_ISREG(status.st_mode))
+		return not_regular(path, err);
+	fd = ts_open(path, O_RDONLY, 0);
 	if (fd < 0)
 		return ts_error_errno(err, errno, "cannot open trace '%s'", path);
 	if (fstat(fd, &status))
 		return ts_error_errno(err, errno, "trace '%s'", path);
 	if (!S_ISREG(status.st_mode))
-		return ts_error_set(err, TS_EFORMAT, "trace '%s': not a regular file", path);
+		return not_regular(path, err);
 	file->path = strdup(path);
 	if (!file->path)
 		return ts_error_set(err, TS_ENOMEM, "no memory");

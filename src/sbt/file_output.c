@@ -3,7 +3,6 @@
 #include "sbt/file_output.h"
 
 #include <errno.h>
-#include <fcntl.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/file.h>
@@ -14,6 +13,7 @@
 #include "base/clock.h"
 #include "base/local/hash.h"
 #include "base/memory.h"
+#include "base/output.h"
 #include "sbt/sbt_layout.h"
 
 static ssize_t plain_write(void *context, int fd, const void *data, size_t bytes)
@@ -58,48 +58,46 @@ static int take(struct sbt_output *output, int fd, const char *path, uint64_t by
 }
 
 /* All writes go to the end of the file, wherever that is after a truncation. */
-int sbt_output_open(struct sbt_output *output, const char *path, struct ts_error *err)
+static int open_and_take(struct sbt_output *output, const char *path, unsigned int flags,
+			 uint64_t bytes, struct ts_error *err)
 {
-	TS_AUTO_FD int fd = open(path, O_WRONLY | O_CREAT | O_APPEND | O_CLOEXEC, 0666);
+	TS_AUTO_FD int fd = -1;
 	int result;
 
-	if (fd < 0)
-		return ts_error_errno(err, errno, "cannot create trace '%s'", path);
-	result = take(output, fd, path, 0, err);
+	flags |= TS_OUTPUT_APPEND | (output->locked ? TS_OUTPUT_LOCKED : 0);
+	result = ts_output_open(path, flags, &fd, err);
+	if (!result)
+		result = take(output, fd, path, bytes, err);
 	if (!result)
 		fd = -1;
 	return result;
+}
+
+int sbt_output_open(struct sbt_output *output, const char *path, struct ts_error *err)
+{
+	return open_and_take(output, path, 0, 0, err);
 }
 
 int sbt_output_resume(struct sbt_output *output, const char *path, uint64_t bytes,
 		      struct ts_error *err)
 {
-	TS_AUTO_FD int fd = open(path, O_WRONLY | O_APPEND | O_CLOEXEC);
-	int result;
-
-	if (fd < 0)
-		return ts_error_errno(err, errno, "cannot open trace '%s'", path);
-	result = take(output, fd, path, bytes, err);
-	if (!result)
-		fd = -1;
-	return result;
+	return open_and_take(output, path, TS_OUTPUT_EXISTING, bytes, err);
 }
 
 static int write_failed(struct sbt_output *output, int errnum, struct ts_error *err)
 {
-	/* Complete chunks only: the rest is a valid, unfinished trace. */
-	bool cut = ftruncate(output->fd, (off_t)output->bytes) == 0;
-
+	/* Complete chunks only: a valid, unfinished trace, if the caller keeps it. */
+	(void)!ftruncate(output->fd, (off_t)output->bytes);
 	/* A file at its size limit is like a full disk: its writer continues when it can. */
 	if (errnum == EFBIG)
 		return ts_error_set(
 			err, TS_ENOSPC,
 			"trace '%s': cannot write after byte %llu: file size limit reached (see ulimit -f)",
 			output->path, (unsigned long long)output->bytes);
-	return ts_error_errno(
-		err, errnum, "trace '%s': cannot write after byte %llu; it is kept up to %s%s",
-		output->path, (unsigned long long)output->bytes, cut ? "there" : "about there",
-		errnum == ENOSPC ? " (free some space, or write to another disk)" : "");
+	return ts_error_errno(err, errnum, "trace '%s': cannot write after byte %llu%s",
+			      output->path, (unsigned long long)output->bytes,
+			      errnum == ENOSPC ? " (free some space, or write to another disk)"
+					       : "");
 }
 
 int sbt_output_append(struct sbt_output *output, const void *data, size_t bytes,

@@ -5,12 +5,6 @@
 
 #include "sbt/reader_internal.h"
 
-/*
- * Memory for texts, shapes, entities and clocks is limited in proportion to the file size: real
- * traces need about 100 bytes per entry, hostile ones would take any amount.
- */
-#define MIN_BUDGET (UINT64_C(64) << 20)
-#define BUDGET_A_BYTE UINT64_C(1024)
 /* Each point may belong to a clock of its own. */
 #define CLOCK_ROW_BYTES UINT64_C(192)
 
@@ -202,7 +196,8 @@ static int open_file(struct ts_reader *reader, const char *path, const struct op
 {
 	int result = sbt_file_open(&reader->file, path, err);
 
-	reader->budget_bytes = MIN_BUDGET + BUDGET_A_BYTE * TS_MIN(reader->file.bytes, UINT32_MAX);
+	reader->budget_bytes = SBT_BUDGET +
+			       SBT_BUDGET_A_BYTE * TS_MIN(reader->file.bytes, UINT32_MAX);
 	if (!result)
 		result = sbt_file_check(&reader->file, err);
 	if (!result)

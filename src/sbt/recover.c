@@ -3,6 +3,8 @@
  * Salvages every intact chunk of a damaged or unfinished trace: copies them byte for byte into a
  * new file with a new index, and adds a loss row for what is missing.
  */
+#include "sbt/recover.h"
+
 #include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -17,14 +19,13 @@
 #define LEVEL 3
 
 struct recover {
+	struct sbt_recover_options options;
 	struct sbt_file file;
 	struct sbt_chunk_list list;
 	struct sbt_appender out;
 	struct ts_recovery result;
 	uint64_t next_string;           /* a free id */
 	struct sbt_chunk_header latest; /* of the chunk that ends last */
-	int (*progress)(void *context, uint64_t done, uint64_t total);
-	void *context;
 	char *buffer;
 	size_t buffer_capacity;
 	struct ts_error *err;
@@ -72,8 +73,9 @@ static int copy_complete_chunks(struct recover *recover)
 		const struct sbt_chunk *chunk = &recover->list.chunks[i];
 		int result;
 
-		if (recover->progress &&
-		    recover->progress(recover->context, chunk->offset, recover->file.bytes))
+		if (recover->options.progress &&
+		    recover->options.progress(recover->options.context, chunk->offset,
+					      recover->file.bytes))
 			return ts_error_set(recover->err, TS_ECANCELED, "interrupted");
 		if (chunk->header.table == TS_TABLE_INDEX)
 			continue;
@@ -107,15 +109,11 @@ static int add_table(struct recover *recover, struct sbt_chunk_input *input)
 	return sbt_appender_add(&recover->out, &header, bytes.data, recover->err);
 }
 
-/* A loss row that counts the bytes left out, and its two texts. */
-static int add_loss(struct recover *recover)
+/* A loss row and its two texts. */
+static int add_loss(struct recover *recover, const char *what, const char *reason, int64_t count)
 {
-	static const char what[] = "bytes of the trace file";
-	char reason[128];
-	int length = snprintf(reason, sizeof(reason),
-			      "damaged or cut short; recover left out %llu chunks",
-			      (unsigned long long)recover->result.damaged_chunks);
-	struct ts_string_row texts[2] = { { .text = sizeof(what) - 1 }, { .text = length } };
+	struct ts_string_row texts[2] = { { .text = (int64_t)strlen(what) },
+					  { .text = (int64_t)strlen(reason) } };
 	struct ts_loss_row loss = ts_loss_none;
 	struct ts_table strings, losses;
 	TS_SCOPED(ts_text) bytes = { 0 };
@@ -124,12 +122,12 @@ static int add_loss(struct recover *recover)
 
 	ts_table_init(&strings, ts_table_info(TS_TABLE_STRING));
 	ts_table_init(&losses, ts_table_info(TS_TABLE_LOSS));
-	ts_text_append(&bytes, what, sizeof(what) - 1);
-	ts_text_append(&bytes, reason, (size_t)length);
+	ts_text_append_str(&bytes, what);
+	ts_text_append_str(&bytes, reason);
 	loss.start = recover->latest.max_start == TS_ABSENT ? 0 : recover->latest.max_start;
 	loss.what = (int64_t)recover->next_string;
 	loss.reason = (int64_t)recover->next_string + 1;
-	loss.count = (int64_t)recover->result.damaged_bytes;
+	loss.count = count;
 	if (!ts_text_status(&bytes) && !ts_table_add(&strings, &texts[0], NULL, 0) &&
 	    !ts_table_add(&strings, &texts[1], NULL, 0) && !ts_table_add(&losses, &loss, NULL, 0)) {
 		input.bytes = bytes.data;
@@ -144,6 +142,20 @@ static int add_loss(struct recover *recover)
 	}
 	ts_table_release(&strings);
 	ts_table_release(&losses);
+	recover->next_string += TS_ARRAY_SIZE(texts);
+	return result;
+}
+
+static int add_losses(struct recover *recover)
+{
+	int result = TS_OK;
+
+	if (recover->result.damaged_bytes)
+		result = add_loss(recover, "bytes of the trace file",
+				  "damaged or cut short: left out by recover",
+				  (int64_t)recover->result.damaged_bytes);
+	if (!result && recover->options.lost)
+		result = add_loss(recover, "events", recover->options.lost, TS_ABSENT);
 	return result;
 }
 
@@ -157,7 +169,7 @@ static int recover_all(struct recover *recover, const char *to)
 		return recover->err->code;
 	/* A damaged file header does not cost the chunks after it. */
 	result = sbt_scan(&recover->file, sizeof(struct sbt_file_header), &recover->list,
-			  recover->progress, recover->context, recover->err);
+			  recover->options.progress, recover->options.context, recover->err);
 	if (result)
 		return result;
 	if (!has_header && recover->list.count == 0)
@@ -169,25 +181,25 @@ static int recover_all(struct recover *recover, const char *to)
 				   recover->err);
 	if (!result)
 		result = copy_complete_chunks(recover);
-	if (!result && recover->result.damaged_bytes)
-		result = add_loss(recover);
+	if (!result)
+		result = add_losses(recover);
 	if (!result)
 		result = sbt_appender_finish(&recover->out, LEVEL, recover->err);
 	return result;
 }
 
-int ts_recover(const char *from, const char *to,
-	       int (*progress)(void *context, uint64_t done, uint64_t total), void *context,
-	       struct ts_recovery *ret_recovery, struct ts_error *err)
+int sbt_recover(const char *from, const char *to, const struct sbt_recover_options *options,
+		struct ts_recovery *ret_recovery, struct ts_error *err)
 {
 	struct ts_error unused_err = { 0 };
-	struct recover recover = { .progress = progress,
-				   .context = context,
-				   .next_string = 1,
+	struct recover recover = { .options = *options,
+				   .next_string = TS_MAX(options->next_string, 1),
 				   .latest = { .max_start = TS_ABSENT },
 				   .err = err ? err : &unused_err };
 	int result = sbt_file_open(&recover.file, from, recover.err);
 
+	if (options->bytes)
+		recover.file.bytes = TS_MIN(recover.file.bytes, options->bytes);
 	if (!result)
 		result = check_paths(&recover, to);
 	if (!result)
@@ -198,5 +210,57 @@ int ts_recover(const char *from, const char *to,
 	free(recover.buffer);
 	if (!result && ret_recovery)
 		*ret_recovery = recover.result;
+	return result;
+}
+
+int ts_recover(const char *from, const char *to,
+	       int (*progress)(void *context, uint64_t done, uint64_t total), void *context,
+	       struct ts_recovery *ret_recovery, struct ts_error *err)
+{
+	struct sbt_recover_options options = { .progress = progress, .context = context };
+
+	return sbt_recover(from, to, &options, ret_recovery, err);
+}
+
+/* ---- checking ---- */
+
+static int check_list(struct sbt_file *file, const struct sbt_chunk_list *list, uint64_t bytes,
+		      struct ts_error *err)
+{
+	uint64_t end = sizeof(struct sbt_file_header);
+
+	if (list->gap_count)
+		return ts_error_set(err, TS_EFORMAT, "trace '%s': byte %llu: %s", file->path,
+				    (unsigned long long)list->gaps[0].offset, list->gaps[0].why);
+	for (size_t i = 0; i < list->count; i++) {
+		int result = sbt_chunk_check_payloads(file, &list->chunks[i], err);
+
+		if (result == TS_EFORMAT)
+			return sbt_chunk_error(file, &list->chunks[i], i, "checksum differs", err);
+		if (result)
+			return result;
+		end = list->chunks[i].offset + list->chunks[i].header.chunk_bytes;
+	}
+	if (end == bytes)
+		return TS_OK;
+	return ts_error_set(err, TS_EFORMAT, "trace '%s': byte %llu: the file ends too early",
+			    file->path, (unsigned long long)end);
+}
+
+int sbt_check_chunks(const char *path, uint64_t bytes, struct ts_error *err)
+{
+	struct sbt_chunk_list list = { 0 };
+	struct sbt_file file;
+	int result = sbt_file_open(&file, path, err);
+
+	file.bytes = TS_MIN(file.bytes, bytes);
+	if (!result)
+		result = sbt_file_check(&file, err);
+	if (!result)
+		result = sbt_scan(&file, sizeof(struct sbt_file_header), &list, NULL, NULL, err);
+	if (!result)
+		result = check_list(&file, &list, bytes, err);
+	sbt_chunk_list_release(&list);
+	sbt_file_close(&file);
 	return result;
 }

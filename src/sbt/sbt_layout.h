@@ -115,7 +115,18 @@ enum sbt_block_method {
 #define SBT_MAX_RAW_BYTES (256u << 20)
 #define SBT_MAX_STORED_BYTES (512u << 20)
 #define SBT_MAX_STRING_BYTES (64u << 20)
-#define SBT_MAX_STACK_DEPTH 65536u
+
+/*
+ * Section 7, too: what a reader loads to resolve ids (texts, shapes, entities, clocks) is limited
+ * in proportion to the file. Real traces need about 100 bytes per entry; hostile ones would take
+ * any amount. A writer keeps its texts below half of that.
+ */
+#define SBT_BUDGET (UINT64_C(128) << 20)
+#define SBT_BUDGET_A_BYTE UINT64_C(1024)
+#define SBT_TEXT_BUDGET (UINT64_C(96) << 20)
+#define SBT_TEXT_BUDGET_A_BYTE UINT64_C(512)
+/* A text with its NUL and offset. */
+#define SBT_TEXT_BYTES(length) ((uint64_t)(length) + 1 + sizeof(uint64_t))
 
 /*
  * LOG with m mantissa bits: the largest class, and the largest word with a class (that fits a

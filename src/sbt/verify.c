@@ -38,14 +38,28 @@ struct verify {
 	char message[256];
 };
 
+static void pass_on(struct verify *verify, const struct ts_verify_finding *finding)
+{
+	verify->findings++;
+	if (verify->report)
+		verify->report(verify->context, finding);
+}
+
 /* Chunks are named by their sequence here, which damage before them does not change. */
 static void found(struct verify *verify, uint64_t chunk, uint64_t offset, const char *message)
 {
-	struct ts_verify_finding finding = { .chunk = chunk, .offset = offset, .message = message };
+	pass_on(verify, &(struct ts_verify_finding){
+				.chunk = chunk, .offset = offset, .message = message });
+}
 
-	verify->findings++;
-	if (verify->report)
-		verify->report(verify->context, &finding);
+/* Wrong content in spite of right checksums. The index is written anew by `recover`. */
+static void found_content(struct verify *verify, const struct sbt_chunk *chunk, const char *message)
+{
+	pass_on(verify,
+		&(struct ts_verify_finding){ .chunk = chunk->header.sequence,
+					     .offset = chunk->offset,
+					     .message = message,
+					     .is_kept = chunk->header.table != TS_TABLE_INDEX });
 }
 
 /* ---- one chunk ---- */
@@ -297,12 +311,12 @@ static void verify_chunk(struct verify *verify, size_t number)
 		return;
 	}
 	if (sbt_batch_decode(verify->batch, chunk, number, TS_MASK_ALL, NULL, &err)) {
-		found(verify, sequence, chunk->offset, reason_of(verify, chunk, number, &err));
+		found_content(verify, chunk, reason_of(verify, chunk, number, &err));
 		return;
 	}
 	fault = content_fault(verify, chunk, number);
 	if (fault)
-		found(verify, sequence, chunk->offset, fault);
+		found_content(verify, chunk, fault);
 }
 
 /* ---- entry points ---- */

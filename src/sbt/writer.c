@@ -34,6 +34,14 @@
  */
 #define OPEN_CLOCKS 64
 #define OPEN_CHUNKS 4
+/*
+ * Texts longer than this are cut if a reader would refuse to load them: it limits its memory in
+ * proportion to the file (reader.c), and repetitive texts take up next to none of that.
+ */
+#define CUT_ABOVE ((size_t)1024)
+#define CUT_TO ((size_t)256)
+/* Texts of a resumed file, whatever its size: the earlier ones are not known. */
+#define RESUMED_BUDGET (UINT64_C(16) << 20)
 /* Blob content is large and arrives while a program waits. */
 #define BLOB_LEVEL 1
 
@@ -82,9 +90,16 @@ struct ts_writer {
 	struct table tables[TS_TABLE_COUNT];
 	uint64_t uses; /* use counter, to find the least recently used clock */
 	struct ts_strmap strings;
+	struct ts_text cut_text; /* scratch */
+	uint64_t text_bytes;     /* memory of all texts in a reader */
 	struct ts_shapes shapes;
 	struct ts_strmap frames; /* bytes of a frame row to id */
 	struct ts_pairmap stacks;
+	uint16_t *stack_depths; /* less 1, by id from first_stack on */
+	size_t stack_count, stack_capacity;
+	uint64_t first_stack;
+	uint32_t cut_frame; /* innermost frame of stacks that are too deep; 0: none so far */
+	struct ts_writer_cuts cuts;
 	struct ts_pool *pool;
 	struct slot *slots; /* a ring: slot_count in use from first_slot on */
 	uint32_t slot_capacity, first_slot, slot_count;
@@ -534,16 +549,55 @@ static uint32_t add_bytes(struct ts_writer *writer, enum ts_table_id table, cons
 	return add_to_dictionary(writer, table, row);
 }
 
+static uint64_t text_budget(const struct ts_writer *writer)
+{
+	return SBT_TEXT_BUDGET + SBT_TEXT_BUDGET_A_BYTE * writer->file.output.bytes;
+}
+
+/* Would a reader refuse this text? */
+static bool is_too_much(struct ts_writer *writer, const char *text, size_t length)
+{
+	if (writer->text_bytes + length <= text_budget(writer) ||
+	    ts_strmap_find(&writer->strings, text, length) != TS_STRMAP_NONE)
+		return false;
+	/* How much the texts so far take up in the file. */
+	seal(writer, TS_TABLE_STRING);
+	write_all(writer);
+	return writer->text_bytes + length > text_budget(writer);
+}
+
+/* The start and length of a text, as a string of JSON: some texts are values of JSON. */
+static int cut_text(struct ts_writer *writer, const char **text, size_t *length)
+{
+	struct ts_text *cut = &writer->cut_text;
+
+	ts_text_clear(cut);
+	ts_text_append_json(cut, *text, ts_utf8_valid_prefix(*text, CUT_TO));
+	cut->length -= cut->length != 0;
+	ts_text_printf(cut, "... (cut: %zu bytes)\"", *length);
+	if (ts_text_status(cut))
+		return fail_memory(writer);
+	*text = cut->data;
+	*length = cut->length;
+	return TS_OK;
+}
+
 uint32_t ts_writer_string(struct ts_writer *writer, const char *text, size_t length)
 {
-	struct ts_string_row row = { .text = (int64_t)length };
-	bool is_new;
+	struct ts_string_row row;
+	bool is_new, is_cut = false;
 	uint32_t id;
 
 	if (TS_UNLIKELY(length > SBT_MAX_STRING_BYTES)) {
 		fail(writer, TS_EINVAL, "a text is longer than 64 MiB");
 		return 0;
 	}
+	if (TS_UNLIKELY(length > CUT_ABOVE) && is_too_much(writer, text, length)) {
+		if (cut_text(writer, &text, &length))
+			return 0;
+		is_cut = true;
+	}
+	row.text = (int64_t)length;
 	id = ts_strmap_intern(&writer->strings, text, length, &is_new);
 	if (TS_UNLIKELY(id == TS_STRMAP_NONE)) {
 		fail_memory(writer);
@@ -553,6 +607,8 @@ uint32_t ts_writer_string(struct ts_writer *writer, const char *text, size_t len
 		return writer->error.code ? 0 : id;
 	if (!add_bytes(writer, TS_TABLE_STRING, &row, text, length))
 		return 0;
+	writer->text_bytes += SBT_TEXT_BYTES(length);
+	writer->cuts.texts += is_cut;
 	/* Bounds the memory for endless texts: forgotten ones are stored again when they recur. */
 	if (ts_strmap_bytes(&writer->strings) > writer->options.string_memory)
 		ts_strmap_forget(&writer->strings);
@@ -629,18 +685,61 @@ uint32_t ts_writer_frame(struct ts_writer *writer, const struct ts_frame_row *fr
 	return writer->error.code ? 0 : id;
 }
 
-uint32_t ts_writer_stack(struct ts_writer *writer, uint32_t parent, uint32_t frame)
+/* Frames of a stack; those of an earlier writer of the file are not known. */
+static uint32_t depth_of(const struct ts_writer *writer, uint32_t stack)
+{
+	return stack >= writer->first_stack && stack - writer->first_stack < writer->stack_count
+		       ? writer->stack_depths[stack - writer->first_stack] + 1u
+		       : 0;
+}
+
+static uint32_t add_stack(struct ts_writer *writer, uint32_t parent, uint32_t frame, uint32_t depth)
 {
 	struct ts_stack_row row = { .parent = parent, .frame = frame };
-	bool is_new;
-	uint64_t *id = ts_pairmap_insert(&writer->stacks, parent, frame, &is_new);
 
+	if (ts_grow_array((void **)&writer->stack_depths, &writer->stack_capacity,
+			  writer->stack_count + 1, sizeof(*writer->stack_depths))) {
+		fail_memory(writer);
+		return 0;
+	}
+	writer->stack_depths[writer->stack_count++] = (uint16_t)(depth - 1);
+	return add_metadata_row(writer, TS_TABLE_STACK, &row);
+}
+
+/* Says in place of the innermost frames that they are missing. */
+static uint32_t cut_frame(struct ts_writer *writer)
+{
+	static const char text[] = "(inner frames left out: a stack has at most 65,536)";
+	struct ts_frame_row row = ts_frame_none;
+
+	if (!writer->cut_frame) {
+		row.name = ts_writer_string(writer, text, sizeof(text) - 1);
+		writer->cut_frame = ts_writer_frame(writer, &row);
+	}
+	return writer->cut_frame;
+}
+
+uint32_t ts_writer_stack(struct ts_writer *writer, uint32_t parent, uint32_t frame)
+{
+	uint32_t depth = depth_of(writer, parent) + 1;
+	bool is_new, is_cut = false;
+	uint64_t *id;
+
+	if (TS_UNLIKELY(depth > TS_STACK_MAX_DEPTH))
+		return writer->error.code ? 0 : parent;
+	if (TS_UNLIKELY(depth == TS_STACK_MAX_DEPTH)) {
+		/* A trace that is copied has such frames already. */
+		is_cut = frame != cut_frame(writer);
+		frame = writer->cut_frame;
+	}
+	id = ts_pairmap_insert(&writer->stacks, parent, frame, &is_new);
 	if (!id) {
 		fail_memory(writer);
 		return 0;
 	}
 	if (is_new)
-		*id = add_metadata_row(writer, TS_TABLE_STACK, &row);
+		*id = add_stack(writer, parent, frame, depth);
+	writer->cuts.stacks += is_new && is_cut;
 	return writer->error.code ? 0 : (uint32_t)*id;
 }
 
@@ -736,6 +835,9 @@ static int init_tables(struct ts_writer *writer, const struct ts_writer_ids *ids
 	ts_strmap_init(&writer->frames, (uint32_t)next_id(ids, TS_TABLE_FRAME));
 	ts_shapes_init(&writer->shapes, (uint32_t)next_id(ids, TS_TABLE_SHAPE));
 	ts_pairmap_init(&writer->stacks);
+	writer->first_stack = next_id(ids, TS_TABLE_STACK);
+	/* Earlier writers of the file may have used up the budget; there is room for a bit more. */
+	writer->text_bytes = ids ? SBT_TEXT_BUDGET - RESUMED_BUDGET : 0;
 	return result ? ts_error_set(err, TS_ENOMEM, "no memory") : TS_OK;
 }
 
@@ -881,8 +983,15 @@ void ts_writer_close(struct ts_writer *writer)
 	ts_strmap_release(&writer->frames);
 	ts_shapes_release(&writer->shapes);
 	ts_pairmap_release(&writer->stacks);
+	free(writer->stack_depths);
+	ts_text_release(&writer->cut_text);
 	sbt_appender_release(&writer->file);
 	free(writer);
+}
+
+void ts_writer_cuts(const struct ts_writer *writer, struct ts_writer_cuts *ret_cuts)
+{
+	*ret_cuts = writer->cuts;
 }
 
 uint64_t ts_writer_rows(const struct ts_writer *writer, enum ts_table_id table)

@@ -13,29 +13,32 @@ void ts_json_row_string(struct ts_reader *reader, struct ts_text *out, int64_t s
 	ts_text_append_json(out, text.data, text.length);
 }
 
-static bool is_control(char c)
+/* The end of the bytes that need no escape for sure. */
+static const char *skip_plain(const char *p, const char *end)
 {
-	return (unsigned char)c < 0x20 || c == 0x7f;
+	while (p < end && (unsigned char)*p >= 0x20 && (unsigned char)*p < 0x7f)
+		p++;
+	return p;
 }
 
 /*
  * Control characters inside the strings of JSON text, which some tools write and our scanner takes,
- * as escapes. There are none elsewhere: white space has been dropped.
+ * as escapes. There are none elsewhere: white space has been dropped. The text is valid UTF-8.
  */
 static void escape_controls(struct ts_text *out, size_t from)
 {
 	TS_SCOPED(ts_text) escaped = { 0 };
-	size_t first = from;
+	const char *end = out->data + out->length, *p = skip_plain(out->data + from, end);
+	size_t first = (size_t)(p - out->data);
 
-	while (first < out->length && !is_control(out->data[first]))
-		first++;
-	if (first == out->length)
-		return;
-	for (size_t i = first; i < out->length; i++) {
-		if (is_control(out->data[i]))
-			ts_text_append_json_bare(&escaped, &out->data[i], 1);
-		else
-			ts_text_append_char(&escaped, out->data[i]);
+	while (p < end) {
+		const char *plain = skip_plain(p, end), *other = plain;
+
+		ts_text_append(&escaped, p, (size_t)(plain - p));
+		while (other < end && skip_plain(other, end) == other)
+			other++;
+		ts_text_append_json_bare(&escaped, plain, (size_t)(other - plain));
+		p = other;
 	}
 	out->length = first;
 	ts_text_append(out, escaped.data, escaped.length);

@@ -191,7 +191,7 @@ static int see_command(void *context, const struct ts_launched_op *launched, str
 		.stack = launched->stack ? launched->stack : launched->call.stack,
 		.count = 1,
 		.weight = TS_MAX(launched->duration, 0),
-		.leaf = -launched->name,
+		.leaf = ts_frame_of_string(launched->name),
 	};
 
 	int rc = count_command(visitor);
@@ -267,7 +267,7 @@ static void see_call(struct ts_samples *samples, const struct ts_batch *batch, u
 		.stack = batch->columns[TS_COLUMN_OF(api_call, stack)][row],
 		.count = 1,
 		.weight = 1,
-		.leaf = -batch->columns[TS_COLUMN_OF(api_call, name)][row],
+		.leaf = ts_frame_of_string(batch->columns[TS_COLUMN_OF(api_call, name)][row]),
 	};
 }
 

@@ -14,9 +14,6 @@
 #include "base/map.h"
 #include "base/text.h"
 
-/* Deeper stacks lose their outermost frames. */
-#define TS_STACK_MAX_DEPTH 65536
-
 /*
  * A frame number is the id of a frame, with an inline depth in its upper bits: the `depth` of rows
  * of `symbol`, 0 for the innermost function. A frame without such rows has depth 0 only. A negative
@@ -27,6 +24,12 @@
 static inline int64_t ts_frame_at_depth(int64_t frame, uint32_t depth)
 {
 	return frame | (int64_t)depth << TS_FRAME_DEPTH_SHIFT;
+}
+
+/* Of a string's id, which may be any number in a corrupt trace. */
+static inline int64_t ts_frame_of_string(int64_t string)
+{
+	return string >= 0 ? -string : -INT64_MAX;
 }
 
 /* The number of functions, inlined ones included, of a frame: at least 1. */

@@ -13,9 +13,9 @@
 
 TS_DEFINE_AUTO(ts_writer, ts_writer_close);
 
-static bool is_sbt(const char *path)
+bool ts_trace_is_sbt(const char *path)
 {
-	TS_AUTO_FD int fd = open(path, O_RDONLY | O_CLOEXEC);
+	TS_AUTO_FD int fd = ts_open(path, O_RDONLY, 0);
 	char magic[SBT_MAGIC_BYTES];
 
 	return fd >= 0 && ts_read_some(fd, magic, sizeof(magic)) == (ssize_t)sizeof(magic) &&
@@ -27,7 +27,7 @@ int ts_trace_append_check(const char *path, const struct ts_reader *reader, cons
 {
 	const struct ts_reader_state *state = ts_reader_state(reader);
 
-	if (!is_sbt(path))
+	if (!ts_trace_is_sbt(path))
 		return ts_error_set(
 			err, TS_EFORMAT,
 			"'%s' is not an SBT trace, so rows cannot be appended: import it first "

@@ -9,6 +9,9 @@
 #include <tracesmith/reader.h>
 #include <tracesmith/writer.h>
 
+/* True if the file begins as an SBT trace does; false for one that is imported to be read. */
+bool ts_trace_is_sbt(const char *path);
+
 /*
  * Can rows be appended to the file, or to a copy? If not, the error tells what to do, followed by
  * `otherwise` (", or ...").

@@ -2,6 +2,11 @@
 /* See trace_totals.h. */
 #include "trace/trace_totals.h"
 
+#include <stdlib.h>
+#include <string.h>
+
+#include "trace/trace_meta.h"
+
 uint64_t ts_trace_events(const struct ts_reader *reader)
 {
 	uint64_t events = 0;
@@ -109,4 +114,110 @@ uint64_t ts_trace_entities(struct ts_reader *reader, enum ts_table_id table)
 	while (ts_reader_entity_next(reader, table, &cursor, &id))
 		count++;
 	return count;
+}
+
+/* What is lost of a damaged trace or journal. */
+#define BYTES "bytes of "
+
+/* Losses of stacks or names are shown, but are no missing events. */
+static bool is_event(const char *what)
+{
+	int table = ts_table_by_name(what);
+
+	return !strcmp(what, "events") || (table >= 0 && TS_TRACE_COUNTED & TS_TABLE_BIT(table));
+}
+
+static void add_losses(struct ts_reader *reader, const struct ts_batch *batch,
+		       struct ts_trace_losses *losses)
+{
+	for (uint32_t row = 0; row < batch->rows; row++) {
+		int64_t count = batch->columns[TS_COLUMN_OF(loss, count)][row];
+		int64_t what = batch->columns[TS_COLUMN_OF(loss, what)][row];
+
+		const char *name = ts_reader_string(reader, what).data;
+
+		/* Nobody knows how many events were in bytes that are damaged. */
+		if (count == TS_ABSENT || (count > 0 && !strncmp(name, BYTES, strlen(BYTES))))
+			losses->unknown++;
+		else if (count > 0 && is_event(name))
+			losses->events += (uint64_t)count;
+	}
+}
+
+int ts_trace_losses(struct ts_reader *reader, struct ts_trace_losses *ret_losses,
+		    struct ts_error *err)
+{
+	struct ts_trace_losses losses = { 0 };
+	TS_AUTO(ts_batch) batch = NULL;
+	int rc = ts_batch_new(&batch, reader, err);
+
+	for (size_t i = 0; !rc && i < ts_reader_chunk_count(reader); i++) {
+		if (ts_reader_chunk(reader, i)->table != TS_TABLE_LOSS)
+			continue;
+		rc = ts_batch_read(batch, i, TS_MASK_OF(loss, what) | TS_MASK_OF(loss, count), err);
+		if (!rc)
+			add_losses(reader, batch, &losses);
+	}
+	if (!rc)
+		*ret_losses = losses;
+	return rc;
+}
+
+static bool has_threads(struct ts_reader *reader, int64_t process)
+{
+	const struct ts_thread_row *thread;
+	size_t cursor = 0;
+	int64_t id;
+
+	while ((thread = ts_reader_entity_next(reader, TS_TABLE_THREAD, &cursor, &id)))
+		if (thread->process == process)
+			return true;
+	return false;
+}
+
+struct programs {
+	struct ts_reader *reader;
+	uint64_t count;
+};
+
+static void leave_out_recorder(void *context, struct ts_string value)
+{
+	struct programs *programs = context;
+	long long pid = strtoll(value.data, NULL, 10);
+	const struct ts_process_row *process;
+	size_t cursor = 0;
+	int64_t id;
+
+	while ((process = ts_reader_entity_next(programs->reader, TS_TABLE_PROCESS, &cursor, &id)))
+		if (process->pid == pid && !has_threads(programs->reader, id) && programs->count)
+			programs->count--;
+}
+
+/* A recorder that stores figures about itself is a process of the trace, but nobody's program. */
+static uint64_t count_programs(struct ts_reader *reader)
+{
+	struct programs programs = { reader, ts_trace_entities(reader, TS_TABLE_PROCESS) };
+
+	ts_trace_meta(reader, "recorder_pid", leave_out_recorder, &programs);
+	return programs.count;
+}
+
+int ts_trace_totals(struct ts_reader *reader, struct ts_trace_totals *ret_totals,
+		    struct ts_error *err)
+{
+	struct ts_trace_losses lost;
+	int rc = ts_trace_losses(reader, &lost, err);
+
+	if (rc)
+		return rc;
+	*ret_totals = (struct ts_trace_totals){
+		.events = ts_trace_events(reader),
+		.sources = ts_trace_entities(reader, TS_TABLE_SOURCE),
+		.processes = count_programs(reader),
+		.threads = ts_trace_entities(reader, TS_TABLE_THREAD),
+		.devices = ts_trace_entities(reader, TS_TABLE_DEVICE),
+		.streams = ts_trace_entities(reader, TS_TABLE_STREAM),
+		.lost = lost,
+	};
+	return TS_OK;
 }

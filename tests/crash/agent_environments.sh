@@ -55,12 +55,19 @@ rm "$live/dir" && TRACESMITH_LIVE_DIR=$live/no/such refused "a missing path"
 TRACESMITH_LIVE_DIR=$(printf '/%0300d' 1 2 3 4 5) refused "a long path"
 export TRACESMITH_LIVE_DIR=$live/areas
 
-# Unused areas of dead processes are removed, the newest eight stay; those of a recording stay.
+# A start removes unused areas of dead processes: the newest two that exited stay, the newest eight
+# that were killed, and those of a recording. (The last one has not started another since.)
 in_mode stream
 "$targets/agent_odd" plain >counts
 unset TRACESMITH_AGENT
 for ((i = 0; i < 20; i++)); do TRACESMITH_LIVE=1 "$targets/agent_odd" plain >counts; done
-holds 'len(areas) == 10 and sum(area.session == 5 for area in areas) == 1'
+holds 'len(areas) == 4 and sum(area.session == 5 for area in areas) == 1'
+for ((i = 0; i < 12; i++)); do (TRACESMITH_LIVE=1 exec "$targets/agent_odd" killed) >counts 2>&1 || true; done
+holds 'sum(area.target_state == 1 for area in areas) == 9 and sum(area.target_state == 2 for area in areas) == 3'
+# And not more than 32 MiB of them.
+TRACESMITH_LIVE=1 "$targets/agent_threads" crowd >counts
+TRACESMITH_LIVE=1 "$targets/agent_odd" plain >counts
+holds 'sum(area.file_bytes for area in areas) < 32 << 20 and sum(area.target_state == 1 for area in areas) == 8'
 
 is_root || exit 0
 mkdir "$live/dir"
@@ -82,7 +89,7 @@ for each in flight stream; do
 	for size in 1m 64m; do
 		inside "mount -t tmpfs -o size=$size tmpfs /dev/shm; export TRACESMITH_LIVE_DIR=/dev/shm/tracesmith-0
 			all_there agent_odd full /dev/shm/filler
-			holds 'one.lost > 0 and one.budget <= 64 << 17'"
+			holds 'one.lost > 0 and one.budget <= 64 << 18'"
 	done
 	inside "mount -t tmpfs -o size=40k tmpfs /dev/shm; export TRACESMITH_LIVE_DIR=/dev/shm/tracesmith-0; is_off agent_odd full /dev/shm/filler"
 	inside "mount -t tmpfs -o ro tmpfs /dev/shm; unset TRACESMITH_LIVE_DIR; '$targets/agent_odd' plain >counts"

@@ -3,7 +3,7 @@
 # Single-steps a program while it emits. After each instruction, its live area is what a kill -9
 # would leave: every event whose emit returned is there, none is torn. Then interrupts it every so
 # many instructions with handlers that emit or fork: all events are stored or counted, and every
-# child leaves the emit that it was forked in.
+# child leaves the emit that it was forked in, and counts it.
 set -euo pipefail
 . "$TS_SOURCE/tests/lib/agent.sh"
 is_sanitized && { echo "skip: stepping through a sanitizer takes too long; the agent itself is built without"; exit 77; }
@@ -42,6 +42,12 @@ for each in flight stream full; do
 		holds "by_pid[$pid].total == $begun"
 		[ "$children" -gt 5 ] || fail "fork in $mode mode: only $children children"
 		[ "$failed" -eq 0 ] || fail "fork in $mode mode: $failed of $children children did not come back from the emit"
+		# The emit that a child was forked in is one of its own, unless it was complete by then.
+		# (In flight mode eight areas of dead processes are kept.)
+		[ $each = stream ] || continue
+		reports=$(tail -n +2 result | sed 's/\(.*\) \(.*\)/(\1, \2)/' | paste -sd,)
+		holds "all(returned - 1 <= by_pid[pid].total <= returned for pid, returned in [$reports])"
+		holds "any(by_pid[pid].lost_nested and by_pid[pid].total == returned for pid, returned in [$reports])"
 	done
 done
 

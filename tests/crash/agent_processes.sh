@@ -38,3 +38,8 @@ for each in flight stream small; do
 	"$targets/agent_threads" jumps >counts || fail "jumps: exit code $?"
 	holds 'one.total >= 1000'
 done
+
+# The default settings: 2,000 threads at once lose nothing, and nobody drains their rings.
+in_mode stream
+export TRACESMITH_AGENT=session=5
+and='one.lost == 0 and one.stored == 400000 and len(one.thread_ids) == 2000' all_there agent_threads crowd

@@ -1,7 +1,7 @@
 #!/bin/bash
 # SPDX-License-Identifier: Apache-2.0
-# An import killed at any instant leaves a prefix of its output; recover makes a valid trace of it.
-# Ctrl-C leaves a finished one.
+# An import killed at any instant leaves a prefix of its output, in T.part; recover makes a valid
+# trace of it. Ctrl-C leaves a finished one.
 set -euo pipefail
 . "$TS_SOURCE/tests/lib/crash.sh"
 
@@ -29,24 +29,24 @@ for ((i = 0; i < kills; i++)); do
 	sleep "$((us / 1000000)).$(printf %06d $((us % 1000000)))"
 	kill -KILL $import 2>/dev/null || true
 	wait $import 2>/dev/null || true
-	[ -e killed.sbt ] || continue
-	bytes=$(stat -c %s killed.sbt)
+	[ -e killed.sbt.part ] || continue
+	bytes=$(stat -c %s killed.sbt.part)
 	# Id and time of the file header differ; the rest is a prefix, byte for byte. (The index
 	# follows the last chunk.)
 	if [ "$bytes" -gt 64 ] && [ "$bytes" -lt "$whole_bytes" ]; then
-		cmp -s <(tail -c +65 killed.sbt) <(head -c "$bytes" whole.sbt | tail -c +65) ||
+		cmp -s <(tail -c +65 killed.sbt.part) <(head -c "$bytes" whole.sbt | tail -c +65) ||
 			fail "kill $i: $bytes bytes are not a prefix of the complete trace"
 	fi
 	if [ "$bytes" -lt 64 ]; then
-		expect 3 recover killed.sbt -o good.sbt
-		says killed.sbt
+		expect 3 recover killed.sbt.part -o good.sbt
+		says killed.sbt.part
 		continue
 	fi
-	expect 0 recover -q killed.sbt -o good.sbt
+	expect 0 recover -q killed.sbt.part -o good.sbt
 	expect 0 verify -q good.sbt
 	[ "$(info_of good.sbt 'info["finished"]')" = True ] || fail "kill $i: what was recovered is not finished"
 	recovered=$((recovered + 1))
-	rm killed.sbt good.sbt
+	rm killed.sbt.part good.sbt
 done
 [ $recovered -gt 0 ] || fail "no import got as far as its first byte"
 
@@ -70,7 +70,7 @@ done
 # Ctrl-C.
 events=$((events * 10))
 start_import stopped.sbt
-has_rows() { [ "$(stat -c %s stopped.sbt 2>/dev/null || echo 0)" -gt 100000 ]; }
+has_rows() { [ "$(stat -c %s stopped.sbt.part 2>/dev/null || echo 0)" -gt 100000 ]; }
 for ((i = 0; i < 6000; i++)); do
 	! has_rows || break
 	sleep 0.02

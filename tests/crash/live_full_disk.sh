@@ -69,6 +69,22 @@ reap $recorder
 [ $code -eq 0 ] || [ $code -eq 3 ] || fail "record --on-full stop: exit code $code: $(cat log)"
 check "stopped when full" disk/t.sbt --windows 1 --some-stored
 
+# Space for the trace, but not for its text: messages name both, and the trace is kept.
+text_fails() { # name, command...
+	fresh
+	rm -rf disk/*
+	code=0
+	"${@:2}" "$emitter" --oracle "$oracle" --count 70000 --rate 100000 >log 2>&1 || code=$?
+	wait_until 60 [ ! -e "disk/$1.sbt.journal" ] || fail "$1 is not finished: $(ls -l disk)"
+	if [ -e "disk/$1" ] || [ ! -e "disk/$1.sbt" ]; then fail "$1: $(ls -l disk; cat log)"; fi
+	[ "$(grep -c "'.*disk/$1': cannot write: No space left" log)" -eq 1 ] || fail "$1: $(cat log)"
+	[ "$(grep -c "kept in '.*disk/$1.sbt'" log)" -eq 1 ] || fail "$1: $(cat log)"
+}
+text_fails c.json "$TRACESMITH" record -q -o disk/c.json --
+[ $code -eq 3 ] || fail "record of a text on a full disk: exit code $code"
+text_fails d.json env TRACESMITH_OUT="$PWD/disk/d.json"
+[ $code -eq 0 ] || fail "a program with TRACESMITH_OUT on a full disk: exit code $code"
+
 # No space at all: the program runs all the same.
 rm -rf disk/*
 head -c 6m /dev/zero >disk/filler 2>/dev/null || true

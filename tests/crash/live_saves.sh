@@ -48,13 +48,40 @@ for file in "${files[@]}"; do
 done
 check "rotation by time" "${files[0]}" "${files[@]:1}" --all-done --some-stored
 
-# By size; only the newest are kept.
+# By size; only the newest are kept, and what others have written.
 fresh
-"$TRACESMITH" record -q -o t.sbt --rotate 256K --rotate-keep 3 -- "$emitter" --oracle "$oracle" --threads 2 --mode pair --rate 100000 --seconds 0 --count 150000 >log 2>&1 ||
+others=(t.20231224.sbt t.0001.sbt t.0002.json)
+for other in "${others[@]}"; do
+	echo "not ours" >"$other"
+done
+"$TRACESMITH" record -o t.sbt --rotate 256K --rotate-keep 3 -- "$emitter" --oracle "$oracle" --threads 2 --mode pair --rate 100000 --seconds 0 --count 150000 >log 2>&1 ||
 	fail "record: $(cat log)"
+for other in "${others[@]}"; do
+	[ "$(cat "$other")" = "not ours" ] || fail "'$other' was deleted or overwritten"
+	rm "$other"
+done
 files=(t.*.sbt)
 [ ${#files[@]} -le 3 ] && [ ${#files[@]} -ge 2 ] || fail "${#files[@]} files are kept, of 3: $(ls)"
+events=0
+for file in "${files[@]}"; do
+	events=$((events + $("$TRACESMITH" info --json "$file" | grep -o '"events":[0-9]*' | cut -d: -f2)))
+done
+tr -d , <log | grep -q "^  ${#files[@]} files kept of [0-9]* with $events of the [0-9]* events$" || fail "of ${#files[@]} files with $events events: $(cat log)"
 check "rotation by size" "${files[0]}" "${files[@]:1}" --windows 1 --some-stored
+
+# Files that are smaller than what comes at once, also at the end: nothing is lost.
+fresh
+"$TRACESMITH" record -o t.sbt --rotate 32K --backends host --sample-rate 10ms -- "$emitter" --oracle "$oracle" --threads 2 --mode pair --rate 20000 --seconds 0.6 >log 2>&1 ||
+	fail "record: $(cat log)"
+grep -q 'nothing lost' log || fail "something is lost: $(cat log)"
+files=(t.*.sbt)
+[ ${#files[@]} -ge 2 ] || fail "${#files[@]} files after a rotation: $(ls)"
+for file in "${files[@]}"; do
+	rows_of "$file" loss >>rows
+done
+! grep -E 'disk|limit' rows || fail "rows are lost at the end of a rotation"
+check "rotation by a small size" "${files[0]}" "${files[@]:1}" --all-done --none-lost
+rm rows
 
 # The recorder is killed among rotations, and another resumes.
 fresh

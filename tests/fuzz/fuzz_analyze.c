@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Any bytes as rows of a trace, eight bytes per row: commands, calls, slices, synchronization and
- * arrows of two ranks, with few names, lanes and correlations, so that they collide, and sometimes
- * with times at the limits of int64. The trace is loaded with both roundings and passed to every
- * analysis; lanes must partition time and edges must not go back. The emulator must terminate with
- * every command.
+ * Any bytes as rows of a trace, eight bytes per row: commands, calls, slices, steps,
+ * synchronization and arrows of two ranks, with few names, lanes and correlations, so that they
+ * collide, and sometimes with times at the limits of int64. The trace is loaded with both roundings
+ * and passed to every analysis; lanes must partition time and edges must not go back. The emulator
+ * must terminate with every command.
  */
 #include <stdint.h>
 #include <stdio.h>
@@ -17,6 +17,7 @@
 
 #include "analyze/analyze.h"
 #include "replay/emulator/emulator.h"
+#include "trace/step_mark.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 
@@ -26,8 +27,8 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 struct rows {
 	struct ts_writer *writer;
 	int64_t sources[2], threads[4], devices[2], streams[4];
-	uint32_t names[16], categories[8];
-	uint32_t sync_shape, collective_shape;
+	uint32_t names[16], categories[8], begin_capture, end_capture, step;
+	uint32_t sync_shape, collective_shape, step_shape;
 };
 
 static const char *const names[16] = {
@@ -114,6 +115,10 @@ static void start_rows(struct rows *rows)
 	rows->sync_shape =
 		shape(rows->writer, "wait_on_stream", "wait_on_cuda_event_record_corr_id");
 	rows->collective_shape = shape(rows->writer, "Seq", "In msg nelems");
+	rows->step_shape = shape(rows->writer, TS_STEP_MARK, "loss");
+	rows->step = text(rows->writer, TS_STEP_MARK);
+	rows->begin_capture = text(rows->writer, "cudaStreamBeginCapture");
+	rows->end_capture = text(rows->writer, "cudaStreamEndCapture");
 }
 
 /* Mostly small; a first byte of 0 or 255 selects an end of the range. */
@@ -162,7 +167,9 @@ static void add_call(struct rows *rows, const uint8_t *row)
 	call.start = time_of(row);
 	call.duration = duration_of(row);
 	call.thread = rows->threads[row[1] & 3];
-	call.name = rows->names[row[6] & 7];
+	call.name = row[6] == 254   ? rows->begin_capture
+		    : row[6] == 255 ? rows->end_capture
+				    : rows->names[row[6] & 7];
 	call.correlation = row[7] & 31;
 	ts_writer_add(rows->writer, TS_TABLE_API_CALL, &call, NULL);
 }
@@ -204,6 +211,18 @@ static void add_allocation(struct rows *rows, const uint8_t *row)
 	ts_writer_add(rows->writer, TS_TABLE_ALLOCATION, &allocation, NULL);
 }
 
+static void add_step(struct rows *rows, const uint8_t *row)
+{
+	struct ts_mark_row mark = ts_mark_none;
+	int64_t values[2] = { row[6], row[7] };
+
+	mark.start = time_of(row);
+	mark.thread = rows->threads[row[1] & 3];
+	mark.name = mark.category = rows->step;
+	mark.shape = rows->step_shape;
+	ts_writer_add(rows->writer, TS_TABLE_MARK, &mark, values);
+}
+
 static void add_row(struct rows *rows, const uint8_t *row)
 {
 	static void (*const adders[])(struct rows * rows, const uint8_t *row) = {
@@ -211,7 +230,10 @@ static void add_row(struct rows *rows, const uint8_t *row)
 		add_call,    add_slice, add_flow,  add_allocation,
 	};
 
-	adders[row[0] % TS_ARRAY_SIZE(adders)](rows, row);
+	if (row[0] == 255)
+		add_step(rows, row);
+	else
+		adders[row[0] % TS_ARRAY_SIZE(adders)](rows, row);
 }
 
 static struct ts_reader *read_rows(const uint8_t *data, size_t size)

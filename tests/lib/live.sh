@@ -153,6 +153,9 @@ seen = set()
 for event in events:
     assert set(event) - {"args"} == (members if event["ph"] == "X" else members - {"dur"}), event
     assert "args" not in event or event["args"], event
+    if event["ph"] == "M":
+        assert event["name"] in ("process_name", "thread_name") and event["args"]["name"], event
+        continue
     assert event["cat"] == "oracle", event
     assert type(event["ts"]) in (int, float) and type(event.get("dur", 0)) in (int, float), event
     assert event["args"]["s"] not in seen, event

@@ -36,7 +36,7 @@ sys.exit(any(len(ids) > 1 for ids in rows.values()))' || fail "$1: a thread has 
 }
 is_right='{"one", "two"} <= {sample.get("thread") for sample in samples} if "thread" in samples[0] else len({sample["tid"] for sample in samples}) >= 2'
 
-setsid "$TRACESMITH" record -q -o t.sbt --backends python --python-interval 0.002 --autosave 0.2 -- "$python" busy.py >said 2>"$work/record.err" &
+setsid "$TRACESMITH" record -q -o t.sbt --backends python --python-interval 0.002 --autosave 200ms -- "$python" busy.py >said 2>"$work/record.err" &
 recorder=$!
 remember $recorder
 await "the program to be ready" says_ready said

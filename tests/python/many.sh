@@ -67,6 +67,34 @@ end_recording
 # Too many to store: the outermost, the innermost, and the number omitted in between.
 trace_holds t.sbt "any('begin' in functions(sample) and 1000 < functions(sample).count('descend') <= 5001 for sample in samples)"
 
+# ---- deeper than is read: what is left out is marked ----
+# Before 3.11 every call needs stack of the thread.
+if "$python" -c 'import sys; sys.exit(sys.version_info < (3, 11))'; then
+	cat >deeper.py <<'PY'
+import os, sys, time
+
+sys.setrecursionlimit(1000000)
+
+
+def descend(depth):
+    if depth == 0:
+        print("ready", os.getpid(), flush=True)
+        time.sleep(600)
+        return 0
+    return descend(depth - 1) + 1
+
+
+descend(250000)
+PY
+	start_python "$python" deeper.py
+	await_stack "any(functions(thread).count('descend') == 200000 and '(outer frames left out)' in functions(thread) for thread in threads)"
+	start_recording t.sbt
+	await_samples t.sbt
+	stop_python "$pid"
+	end_recording
+	trace_holds t.sbt "any('(outer frames left out)' in functions(sample) and functions(sample).count('descend') > 1000 for sample in samples)"
+fi
+
 # ---- children that come and go ----
 cat >storm.py <<'PY'
 import os, sys, time

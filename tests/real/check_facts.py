@@ -63,7 +63,7 @@ def check_torch_table(faults, trace, table):
 
 def check_steps(faults, trace, steps):
     if "jax" in trace.path:
-        faults.equal("steps", sum(row["name"] == "train" for row in trace.tables["slice"]), steps)
+        faults.equal("steps", len(trace.analyze("steps", "--all", "--step-span", "train")["steps"]), steps)
     else:
         faults.equal("steps", len(trace.analyze("steps", "--all")["steps"]), steps)
 
@@ -135,15 +135,36 @@ def check_execution_trace(faults, trace, facts):
     faults.equal("execution trace", {"schema": execution["schema"], "nodes": len(execution["nodes"])}, facts)
 
 
+def one_list(shapes):
+    """torch's table has [] for an input that is a list of tensors, the trace the shapes of each."""
+    return json.dumps([[] if any(isinstance(item, list) for item in shape) else shape for shape in json.loads(shapes or "[]")])
+
+
+def operators_of(*options):
+    """All five numbers of every row of torch's table of operators."""
+    def check(faults, trace, table):
+        found = {}
+        for row in trace.analyze("operators", "--all", *options):
+            name = "ProfilerStep*" if row["kind"] == "step" else row["name"]
+            values = [row["calls"], row["total_us"], row["self_us"], row["total_host_bytes"], row["self_host_bytes"]]
+            key = f"{name} {one_list(row['shapes'])}" if options else name
+            found[key] = [round(a + b, 3) for a, b in zip(found.get(key, [0] * 5), values)]
+        faults.equal("operators: names", sorted(found), sorted(table))
+        for name, values in table.items():
+            faults.equal(f"operators: {name}", found.get(name), [float(value) for value in values.split()])
+    return check
+
+
 CHECKS = {
     "counted": check_counted, "torch_table": check_torch_table, "steps": check_steps, "host_to_device": copies_of("Memcpy HtoD"),
     "device_to_host": copies_of("Memcpy DtoH"), "max_memory_allocated": check_max_allocated, "max_memory_reserved": check_max_reserved,
     "allocations": memory_column("allocations"), "frees": memory_column("frees"), "graph_launches": check_graph_launches,
     "events_recorded": commands_of("record"), "stream_waits": commands_of("wait"), "event_synchronizations": check_event_synchronizations,
-    "rank": check_rank, "execution_trace": check_execution_trace,
+    "rank": check_rank, "execution_trace": check_execution_trace, "key_averages": operators_of(),
+    "key_averages_by_shape": operators_of("--by-shape"),
 }
 # About the recording; stragglers.py checks stragglers.
-OTHERS = {"backend", "device", "jax", "mps", "nccl", "ranks", "straggler", "straggler_sleep_us", "memory_allocated", "memory_reserved"}
+OTHERS = {"backend", "device", "jax", "mps", "nccl", "ranks", "torch", "straggler", "straggler_sleep_us", "memory_allocated", "memory_reserved"}
 
 
 def main(folder):

@@ -124,9 +124,11 @@ def check_figures(faults, trace, tables):
     faults.check(any(op["name"] in text for op in tables["gpu_op"] if op["category"] == "kernel"), "analyze: no kernel")
     calls = {call["correlation"] for call in tables["api_call"]}
     faults.equal("device work without a call", [op for op in tables["gpu_op"] if op.get("correlation") not in calls], [])
-    with tempfile.NamedTemporaryFile(suffix=".json") as exported:
-        tool.run("export", "-f", "chrome", trace, "-o", exported.name)
-        names = Counter(event.get("name") for event in json.load(exported)["traceEvents"])
+    with tempfile.TemporaryDirectory() as folder:
+        exported = os.path.join(folder, "all.json")
+        tool.run("export", trace, "-o", exported)
+        with open(exported, encoding="utf-8") as file:
+            names = Counter(event.get("name") for event in json.load(file)["traceEvents"])
     for op in tables["gpu_op"]:
         faults.check(names[op["name"]], "export: nothing of", op["name"])
 

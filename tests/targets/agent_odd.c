@@ -215,6 +215,12 @@ static void run_rounds(void)
 	}
 }
 
+static void run_killed(void)
+{
+	emit_many();
+	raise(SIGKILL);
+}
+
 int main(int argc, char **argv)
 {
 	static const struct {
@@ -232,6 +238,7 @@ int main(int argc, char **argv)
 		{ "full", run_full },
 		{ "rounds", run_rounds },
 		{ "plain", emit_many },
+		{ "killed", run_killed },
 	};
 
 	argument = argc > 2 ? argv[2] : "";

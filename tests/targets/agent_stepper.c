@@ -8,7 +8,8 @@
  *	agent_stepper signal CASE EVERY     sends a signal every so many instructions, whose
  *					    handler emits
  *	agent_stepper fork CASE EVERY       the same with a handler that forks; the child
- *					    continues emitting
+ *					    continues emitting. A line for each child: its
+ *					    pid, and its emits that returned
  *
  * Copies are DIRECTORY/STEP-RETURNED-BEGUN/NAME: the number of events whose emit had returned, and
  * had begun, at that instant.
@@ -32,6 +33,7 @@
 
 #define AREA_BYTES_MOST (16u << 20)
 #define PAGE 4096u
+#define CHILDREN_MOST 128u
 
 struct progress {
 	uint64_t begun, returned; /* events */
@@ -41,12 +43,22 @@ struct progress {
 	bool is_over;
 };
 
+/* Of forked children, in memory that all of them share. */
+static struct {
+	uint64_t count;
+	struct {
+		uint32_t pid;
+		uint32_t returned; /* emits since the fork */
+	} child[CHILDREN_MOST];
+} * reports;
+
 /*
  * Seen by both processes; with forks only at the end, since children return into the counting code.
  */
 static struct progress *shared;
 static struct progress private_progress, *progress;
 static bool is_child; /* created by a handler; not observed */
+static uint64_t returned_at_fork;
 
 static void check(bool holds, const char *what)
 {
@@ -160,6 +172,7 @@ static void on_signal_fork(int number)
 	child = fork();
 	if (child == 0) {
 		is_child = true;
+		returned_at_fork = progress->returned;
 		return;
 	}
 	progress->children += child > 0;
@@ -173,6 +186,16 @@ static void count_failure(pid_t pid, int status)
 	fprintf(stderr, "agent_stepper: child %d ended with status %#x\n", (int)pid,
 		(unsigned int)status);
 	shared->failed_children++;
+}
+
+static void report(void)
+{
+	uint64_t number = __atomic_fetch_add(&reports->count, 1, __ATOMIC_RELAXED);
+
+	if (number >= CHILDREN_MOST)
+		return;
+	reports->child[number].pid = (uint32_t)getpid();
+	reports->child[number].returned = (uint32_t)(progress->returned - returned_at_fork);
 }
 
 /* While this process lives, its area cannot be removed to make room for those of its children. */
@@ -196,6 +219,7 @@ static void be_observed(const char *what)
 	run_case(what);
 	if (is_child) {
 		emit_mixture(20);
+		report();
 		_exit(0);
 	}
 	outlive_children();
@@ -385,6 +409,14 @@ static void wait_all(pid_t pid, bool killed)
 		count_failure(pid, status);
 }
 
+static void *map_shared(size_t bytes)
+{
+	void *memory = mmap(NULL, bytes, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
+
+	check(memory != MAP_FAILED, "memory");
+	return memory;
+}
+
 int main(int argc, char **argv)
 {
 	struct plan plan;
@@ -397,8 +429,9 @@ int main(int argc, char **argv)
 	plan.number = strtoul(argv[3], NULL, 10);
 	area.directory = argv[3];
 	area.last = calloc(1, AREA_BYTES_MOST);
-	shared = mmap(NULL, PAGE, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
-	check(area.last && shared != MAP_FAILED, "memory");
+	shared = map_shared(sizeof(*shared));
+	reports = map_shared(sizeof(*reports));
+	check(area.last, "memory");
 	shared->forks = private_progress.forks = !strcmp(plan.action, "fork");
 	progress = shared->forks ? &private_progress : shared;
 	check(!prctl(PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0), "prctl");
@@ -411,5 +444,7 @@ int main(int argc, char **argv)
 	printf("%d %lu %" PRIu64 " %" PRIu64 " %" PRIu64 " %" PRIu64 " %lu\n", (int)pid, steps,
 	       shared->returned, shared->begun, shared->children, shared->failed_children,
 	       area.saved);
+	for (uint64_t i = 0; i < reports->count && i < CHILDREN_MOST; i++)
+		printf("%u %u\n", reports->child[i].pid, reports->child[i].returned);
 	return 0;
 }

@@ -69,25 +69,37 @@ static void run_short(void)
 
 static pthread_barrier_t barrier;
 
+static unsigned int emitted_together;
+
 static void *emit_together(void *unused)
 {
 	emit_some(1);
 	pthread_barrier_wait(&barrier);
-	emit_some(50);
+	emit_some(emitted_together);
 	return unused;
 }
 
-/* More at once than the budget has rings for. */
+static void run_together(unsigned int count, unsigned int events)
+{
+	static pthread_t threads[2000];
+
+	emitted_together = events - 1;
+	pthread_barrier_init(&barrier, NULL, count);
+	for (unsigned int i = 0; i < count; i++)
+		threads[i] = start(emit_together);
+	for (unsigned int i = 0; i < count; i++)
+		pthread_join(threads[i], NULL);
+}
+
+/* More at once than the budget has large rings for. */
 static void run_many(void)
 {
-	enum { COUNT = 600 };
-	static pthread_t threads[COUNT];
+	run_together(600, 51);
+}
 
-	pthread_barrier_init(&barrier, NULL, COUNT);
-	for (int i = 0; i < COUNT; i++)
-		threads[i] = start(emit_together);
-	for (int i = 0; i < COUNT; i++)
-		pthread_join(threads[i], NULL);
+static void run_crowd(void)
+{
+	run_together(2000, 200);
 }
 
 /* ---- exits of threads and of the program ---- */
@@ -261,7 +273,7 @@ int main(int argc, char **argv)
 		void (*run)(void);
 	} cases[] = { { "early", run_early }, { "short", run_short },   { "many", run_many },
 		      { "ends", run_ends },   { "cancel", run_cancel }, { "storm", run_storm },
-		      { "jumps", run_jumps }, { "stack", run_stack } };
+		      { "jumps", run_jumps }, { "stack", run_stack },   { "crowd", run_crowd } };
 
 	for (size_t i = 0; argc == 2 && i < sizeof(cases) / sizeof(cases[0]); i++)
 		if (!strcmp(argv[1], cases[i].name))

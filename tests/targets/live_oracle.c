@@ -43,6 +43,7 @@ static struct options {
 	unsigned int signals; /* per second and thread: handlers that emit */
 	uint64_t step_every;  /* events of the first thread */
 	double late, linger;  /* seconds before the first and after the last event */
+	uid_t user;           /* become this user after the first event; 0: do not */
 	int chain, daemon, host, flush, report;
 } options = { .processes = 1, .threads = 1, .seconds = 1 };
 
@@ -240,6 +241,9 @@ static void emit_some(struct oracle_slot *slot, unsigned int thread, uint64_t un
 			count(&slot->steps);
 		}
 		emit(thread, i);
+		if (options.user && thread == 0 && i == 0 &&
+		    setresuid(options.user, options.user, options.user))
+			die("setresuid");
 		count(&slot->returned);
 	}
 }
@@ -495,6 +499,9 @@ static void set_option(int letter, const char *value)
 	case 'i':
 		options.linger = strtod(value, NULL);
 		break;
+	case 'a':
+		options.user = (uid_t)strtoul(value, NULL, 10);
+		break;
 	default:
 		exit(2);
 	}
@@ -519,6 +526,7 @@ static void read_options(int argc, char **argv)
 		{ "chdir", 1, NULL, 'd' },
 		{ "late", 1, NULL, 'l' },
 		{ "linger", 1, NULL, 'i' },
+		{ "user", 1, NULL, 'a' },
 		{ "chain", 0, &options.chain, 1 },
 		{ "daemon", 0, &options.daemon, 1 },
 		{ "host", 0, &options.host, 1 },

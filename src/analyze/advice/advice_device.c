@@ -54,13 +54,14 @@ static int advise_exposure(struct ts_advisor *advisor, const struct exposure *ex
 	ts_text_append_str(
 		&finding,
 		"communication runs while nothing computes; overlap it (buckets, prefetch, a separate stream), or send less (gradient accumulation, lower precision)");
-	ts_text_printf(&evidence, "%s of %s of communication did not overlap computation",
-		       TS_ADVICE_TIME(exposure->exposed_ns),
-		       TS_ADVICE_TIME(exposure->communication_ns));
+	ts_text_printf(
+		&evidence,
+		"%s of %s of communication did not overlap computation; overlapping saves at most that",
+		TS_ADVICE_TIME(exposure->exposed_ns), TS_ADVICE_TIME(exposure->communication_ns));
 	if (largest) {
 		ts_text_append_str(&evidence, "; mostly ");
 		ts_advice_append_name(&evidence, ts_work_text(advisor->work, largest->name));
-		ts_text_printf(&evidence, " (%s, %s)", TS_ADVICE_COUNT(largest->count, "time"),
+		ts_text_printf(&evidence, " (%s, %s)", TS_COUNTED(largest->count, "time"),
 			       TS_ADVICE_TIME(largest->ns));
 	}
 	return ts_advise(advisor, exposure->exposed_ns, "overlap", &finding, &evidence);
@@ -101,7 +102,7 @@ static void end_chain(struct chains *chains, uint64_t *length, int64_t *total, i
 }
 
 static int add_chains(const struct ts_advisor *advisor, const struct ts_work_stream *stream,
-		      const bool *is_elementwise, struct chains *chains)
+		      struct chains *chains)
 {
 	int64_t total = 0, longest = 0;
 	uint64_t length = 0;
@@ -111,7 +112,7 @@ static int add_chains(const struct ts_advisor *advisor, const struct ts_work_str
 			&advisor->work->commands[stream->first_command + i];
 		int64_t duration = command->end - command->start;
 
-		if (command->kind != TS_GPU_OP_KERNEL || !is_elementwise[command->name]) {
+		if (!(command->flags & TS_COMMAND_ELEMENTWISE)) {
 			end_chain(chains, &length, &total, &longest);
 			continue;
 		}
@@ -130,13 +131,13 @@ static int advise_chains(struct ts_advisor *advisor, const struct chains *chains
 	const struct ts_advice_sum *largest = ts_advice_sums_largest(&chains->names);
 	struct ts_text finding = { 0 }, evidence = { 0 };
 
-	ts_text_append_str(
+	ts_text_printf(
 		&finding,
-		"element-wise kernels run back to back, each reading and writing all of its memory; fuse each chain into one kernel (torch.compile, a fused operator)");
+		"element-wise kernels run back to back, each reading and writing all of its memory; %s",
+		advisor->words->fuse);
 	ts_text_printf(&evidence, "%s in %s took %s; the longest kernel of each chain, %s in total",
-		       TS_ADVICE_COUNT(chains->kernels, "kernel"),
-		       TS_ADVICE_COUNT(chains->chains, "chain"), TS_ADVICE_TIME(chains->total_ns),
-		       TS_ADVICE_TIME(chains->longest_ns));
+		       TS_COUNTED(chains->kernels, "kernel"), TS_COUNTED(chains->chains, "chain"),
+		       TS_ADVICE_TIME(chains->total_ns), TS_ADVICE_TIME(chains->longest_ns));
 	if (largest) {
 		ts_text_append_str(&evidence, "; mostly ");
 		ts_advice_append_name(&evidence, ts_work_text(advisor->work, largest->name));
@@ -145,29 +146,13 @@ static int advise_chains(struct ts_advisor *advisor, const struct chains *chains
 			 &evidence);
 }
 
-/* Table by name: does the name contain one of `substrings`? The caller frees it. */
-static bool *names_with(const struct ts_work *work, const char *const *substrings)
-{
-	uint32_t count = ts_strmap_count(&work->names);
-	bool *found = calloc((size_t)count + 1, sizeof(*found));
-
-	for (uint32_t name = 0; found && name < count; name++)
-		for (size_t i = 0; !found[name] && substrings[i]; i++)
-			found[name] = strstr(ts_work_text(work, name), substrings[i]) != NULL;
-	return found;
-}
-
 int ts_advise_fusion(struct ts_advisor *advisor)
 {
-	static const char *const substrings[] = { "elementwise_kernel", "pointwise", NULL };
-	TS_AUTO_FREE bool *is_elementwise = names_with(advisor->work, substrings);
 	struct chains chains = { 0 };
 	int code = TS_OK;
 
-	if (!is_elementwise)
-		return ts_error_set(advisor->err, TS_ENOMEM, "no memory");
 	for (uint32_t i = 0; !code && i < advisor->work->stream_count; i++)
-		code = add_chains(advisor, &advisor->work->streams[i], is_elementwise, &chains);
+		code = add_chains(advisor, &advisor->work->streams[i], &chains);
 	if (!code && chains.chains)
 		code = advise_chains(advisor, &chains);
 	ts_advice_sums_release(&chains.names);
@@ -178,19 +163,17 @@ int ts_advise_fusion(struct ts_advisor *advisor)
 
 int ts_advise_single_precision(struct ts_advisor *advisor)
 {
-	static const char *const substrings[] = { "sgemm", "_simt_s", "scudnn", NULL };
-	TS_AUTO_FREE bool *is_plain = names_with(advisor->work, substrings);
 	const struct ts_advice_sum *largest;
 	struct ts_advice_sums names = { 0 };
 	struct ts_text finding = { 0 }, evidence = { 0 };
 	int64_t total = 0;
 	uint64_t count = 0;
-	int code = is_plain ? TS_OK : TS_ENOMEM;
+	int code = TS_OK;
 
 	for (uint32_t i = 0; !code && i < advisor->work->command_count; i++) {
 		const struct ts_work_command *command = &advisor->work->commands[i];
 
-		if (command->kind != TS_GPU_OP_KERNEL || !is_plain[command->name])
+		if (!(command->flags & TS_COMMAND_SINGLE_PRECISION))
 			continue;
 		count++;
 		total = ts_ns_add(total, command->end - command->start);
@@ -201,8 +184,8 @@ int ts_advise_single_precision(struct ts_advisor *advisor)
 		ts_text_append_str(
 			&finding,
 			"matrix products run in FP32 without tensor cores; TF32 or bfloat16 takes half of the time or less on devices that support them");
-		ts_text_printf(&evidence, "%s took %s; mostly ",
-			       TS_ADVICE_COUNT(count, "such kernel"), TS_ADVICE_TIME(total));
+		ts_text_printf(&evidence, "%s took %s; mostly ", TS_COUNTED(count, "such kernel"),
+			       TS_ADVICE_TIME(total));
 		ts_advice_append_name(&evidence, ts_work_text(advisor->work, largest->name));
 		ts_text_append_str(&evidence, "; assumes half of the time is saved");
 		code = ts_advise(advisor, total / 2, "kernels", &finding, &evidence);
@@ -262,7 +245,7 @@ int ts_advise_best_kernel(struct ts_advisor *advisor)
 	ts_text_printf(
 		&evidence,
 		"it ran %s for %s in total; twice as fast, it would shorten the window by %s",
-		TS_ADVICE_COUNT(sum.count, "time"), TS_ADVICE_TIME(sum.ns),
+		TS_COUNTED(sum.count, "time"), TS_ADVICE_TIME(sum.ns),
 		TS_ADVICE_TIME(advisor->request->best_kernel.saves_ns));
 	/* The window is shared by all ranks. */
 	if (__builtin_mul_overflow(advisor->request->best_kernel.saves_ns,

@@ -9,6 +9,8 @@
 
 #include "analyze/advice/advice.h"
 #include "analyze/statistics.h"
+#include "analyze/steps.h"
+#include "analyze/stragglers.h"
 
 static int no_memory(const struct ts_advisor *advisor)
 {
@@ -61,11 +63,10 @@ int ts_advise_pageable_copies(struct ts_advisor *advisor)
 	}
 	if (!pageable.count)
 		return TS_OK;
-	ts_text_append_str(
-		&finding,
-		"copies use pageable memory: they are slow and block the host; use pin_memory=True and non_blocking=True");
+	ts_text_printf(&finding, "copies use pageable memory: they are slow and block the host; %s",
+		       advisor->words->pin);
 	ts_text_printf(&evidence, "%s of %s took %s (%.2f GB/s)",
-		       TS_ADVICE_COUNT(pageable.count, "copy"),
+		       TS_COUNTED(pageable.count, "copy"),
 		       ts_format_bytes((char[TS_FORMAT_BYTES]){ 0 }, TS_FORMAT_BYTES,
 				       (uint64_t)TS_MAX(pageable.bytes, 0)),
 		       TS_ADVICE_TIME(pageable.ns), bandwidth(&pageable));
@@ -100,8 +101,7 @@ int ts_advise_small_copies(struct ts_advisor *advisor)
 		return TS_OK;
 	ts_text_append_str(&finding,
 			   "many small copies cross the bus; batch them into a few large ones");
-	ts_text_printf(&evidence, "%s of %s on average took %s",
-		       TS_ADVICE_COUNT(small.count, "copy"),
+	ts_text_printf(&evidence, "%s of %s on average took %s", TS_COUNTED(small.count, "copy"),
 		       ts_format_bytes((char[TS_FORMAT_BYTES]){ 0 }, TS_FORMAT_BYTES,
 				       (uint64_t)TS_MAX(small.bytes, 0) / small.count),
 		       TS_ADVICE_TIME(small.ns));
@@ -135,10 +135,10 @@ int ts_advise_allocations(struct ts_advisor *advisor)
 		ts_text_append_str(
 			&finding,
 			"device memory is allocated or freed in the recorded window, which blocks the host and may stall the device; use a caching allocator, or warm up first");
-		ts_text_printf(
-			&evidence, "%s took %s; mostly %s (%s, %s)", TS_ADVICE_COUNT(count, "call"),
-			TS_ADVICE_TIME(total), ts_work_text(work, largest->name),
-			TS_ADVICE_COUNT(largest->count, "time"), TS_ADVICE_TIME(largest->ns));
+		ts_text_printf(&evidence, "%s took %s; mostly %s (%s, %s)",
+			       TS_COUNTED(count, "call"), TS_ADVICE_TIME(total),
+			       ts_work_text(work, largest->name),
+			       TS_COUNTED(largest->count, "time"), TS_ADVICE_TIME(largest->ns));
 		code = ts_advise(advisor, total, "critical-path", &finding, &evidence);
 	}
 	ts_advice_sums_release(&names);
@@ -147,35 +147,23 @@ int ts_advise_allocations(struct ts_advisor *advisor)
 
 /* ---- steps ---- */
 
-#define FEWEST_STEPS 5
-
-static int compare_lengths(const void *a_, const void *b_)
-{
-	const int64_t *a = a_, *b = b_;
-
-	return *a < *b ? -1 : *a > *b;
-}
-
-/* Adds the time beyond the median of those steps of a rank that exceed 1.2 times the median. */
+/* Adds the time beyond the median of those steps of a rank that `steps` marks as outliers. */
 static int add_excess(const struct ts_advisor *advisor, const struct ts_work_rank *rank,
 		      int64_t *excess, uint64_t *slow, struct ts_work_step *worst)
 {
 	const struct ts_work_step *steps = &advisor->work->steps[rank->first_step];
-	TS_AUTO_FREE int64_t *lengths = ts_alloc_array(rank->step_count, sizeof(*lengths));
-	int64_t median;
+	TS_AUTO_FREE double *scratch = ts_alloc_array(rank->step_count, sizeof(*scratch));
+	struct ts_step_spread spread;
 
-	if (!lengths)
+	if (!scratch)
 		return no_memory(advisor);
-	for (uint32_t i = 0; i < rank->step_count; i++)
-		lengths[i] = steps[i].end - steps[i].start;
-	ts_sort(lengths, rank->step_count, sizeof(*lengths), compare_lengths);
-	median = lengths[rank->step_count / 2];
+	ts_steps_measure_spread(advisor->work, rank, scratch, &spread);
 	for (uint32_t i = 0; i < rank->step_count; i++) {
-		int64_t length = steps[i].end - steps[i].start;
+		int64_t length = ts_ns_between(steps[i].start, steps[i].end);
 
-		if (length <= median + median / 5)
+		if (!ts_step_is_outlier(&spread, &steps[i]))
 			continue;
-		*excess = ts_ns_add(*excess, length - median);
+		*excess = ts_ns_add(*excess, length - ts_ns_of(spread.durations.median));
 		++*slow;
 		if (length > worst->end - worst->start)
 			*worst = steps[i];
@@ -193,8 +181,7 @@ int ts_advise_slow_steps(struct ts_advisor *advisor)
 	for (uint32_t i = 0; i < advisor->work->rank_count; i++) {
 		const struct ts_work_rank *rank = &advisor->work->ranks[i];
 
-		if (rank->step_count >= FEWEST_STEPS &&
-		    add_excess(advisor, rank, &excess, &slow, &worst))
+		if (rank->step_count && add_excess(advisor, rank, &excess, &slow, &worst))
 			return TS_ENOMEM;
 	}
 	if (!slow)
@@ -203,85 +190,35 @@ int ts_advise_slow_steps(struct ts_advisor *advisor)
 		&finding,
 		"some steps take much longer than the others; look at what only they do (checkpoints, "
 		"logging, data loading, allocation)");
-	ts_text_printf(
-		&evidence,
-		"%s took over 1.2 times the median, %s more in total; the longest is step %" PRId64
-		" with %s",
-		TS_ADVICE_COUNT(slow, "step"), TS_ADVICE_TIME(excess), worst.number,
-		TS_ADVICE_TIME(worst.end - worst.start));
+	ts_text_printf(&evidence,
+		       "%s took %s more than the median in total; the longest is step %" PRId64
+		       " with %s",
+		       TS_COUNTED(slow, "outlier"), TS_ADVICE_TIME(excess), worst.number,
+		       TS_ADVICE_TIME(worst.end - worst.start));
 	return ts_advise(advisor, excess, "steps", &finding, &evidence);
 }
 
 /* ---- ranks ---- */
 
-struct lateness {
-	int64_t lost_ns; /* total wait of the other ranks */
-	uint64_t times;
-};
-
-/* Adds one collective: all ranks waited for the last one. */
-static void add_lateness(const struct ts_work *work, const uint32_t *members, uint32_t count,
-			 struct lateness *late, int64_t *lost)
-{
-	const struct ts_work_command *last = &work->commands[members[0]];
-
-	for (uint32_t i = 1; i < count; i++)
-		if (work->commands[members[i]].start > last->start)
-			last = &work->commands[members[i]];
-	for (uint32_t i = 0; i < count; i++) {
-		const struct ts_work_command *member = &work->commands[members[i]];
-		int64_t waited = TS_MIN(last->start, member->end) - member->start;
-		int64_t unsure = TS_MAX(work->ranks[member->rank].uncertainty_ns, 0) +
-				 TS_MAX(work->ranks[last->rank].uncertainty_ns, 0);
-
-		if (waited <= unsure)
-			continue;
-		late[last->rank].lost_ns = ts_ns_add(late[last->rank].lost_ns, waited);
-		*lost = ts_ns_add(*lost, waited);
-	}
-	late[last->rank].times++;
-}
-
-static int advise_stragglers(struct ts_advisor *advisor, const struct lateness *late, int64_t lost,
-			     uint32_t collectives)
+int ts_advise_stragglers(struct ts_advisor *advisor)
 {
 	struct ts_text finding = { 0 }, evidence = { 0 };
-	uint32_t worst = 0;
+	struct ts_straggler worst;
 
-	for (uint32_t i = 1; i < advisor->work->rank_count; i++)
-		if (late[i].lost_ns > late[worst].lost_ns)
-			worst = i;
+	if (advisor->work->rank_count < 2)
+		return TS_OK;
+	if (ts_stragglers_find_worst(advisor->request, &worst, advisor->err))
+		return advisor->err->code;
+	if (worst.lost <= 0)
+		return TS_OK;
 	ts_text_append_str(
 		&finding,
 		"ranks wait for each other in collectives; balance their work, and look at what the late rank does before them");
 	ts_text_printf(&evidence,
-		       "%s were lost waiting in %s; rank %" PRId64 " came last in %" PRIu64
+		       "%s were lost waiting in %s; rank %" PRId64 " came last in %" PRIu32
 		       " of them, which cost the others %s",
-		       TS_ADVICE_TIME(lost), TS_ADVICE_COUNT(collectives, "collective"),
-		       advisor->work->ranks[worst].rank, late[worst].times,
-		       TS_ADVICE_TIME(late[worst].lost_ns));
-	return ts_advise(advisor, lost, "stragglers", &finding, &evidence);
-}
-
-int ts_advise_stragglers(struct ts_advisor *advisor)
-{
-	const struct ts_collectives *collectives;
-	TS_AUTO_FREE struct lateness *late = NULL;
-	int64_t lost = 0;
-
-	if (advisor->work->rank_count < 2)
-		return TS_OK;
-	collectives = ts_analyze_collectives(advisor->request, advisor->err);
-	if (!collectives)
-		return advisor->err->code;
-	late = calloc(advisor->work->rank_count, sizeof(*late));
-	if (!late)
-		return no_memory(advisor);
-	for (uint32_t i = 0; i < collectives->match_count; i++) {
-		const struct ts_collective_match *match = &collectives->matches[i];
-
-		add_lateness(advisor->work, &collectives->members[match->first], match->count, late,
-			     &lost);
-	}
-	return lost > 0 ? advise_stragglers(advisor, late, lost, collectives->match_count) : TS_OK;
+		       TS_ADVICE_TIME(worst.lost), TS_COUNTED(worst.collectives, "collective"),
+		       advisor->work->ranks[worst.rank].rank, worst.times_last,
+		       TS_ADVICE_TIME(worst.lost_by_others));
+	return ts_advise(advisor, worst.lost, "stragglers", &finding, &evidence);
 }

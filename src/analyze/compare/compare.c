@@ -25,6 +25,19 @@ const char *ts_verdict_name(enum ts_verdict verdict)
 
 /* ---- tests ---- */
 
+static struct ts_moments moments_of(const double *values, uint32_t count)
+{
+	double sum = 0, squares = 0;
+
+	for (uint32_t i = 0; i < count; i++)
+		sum += values[i];
+	for (uint32_t i = 0; i < count; i++)
+		squares += (values[i] - sum / count) * (values[i] - sum / count);
+	return (struct ts_moments){ .count = count,
+				    .mean = sum / count,
+				    .variance = count > 1 ? squares / (count - 1) : 0 };
+}
+
 /*
  * Moments of a name's total per step (mean over the ranks that have the step), and the number of
  * its instances in steps.
@@ -33,7 +46,7 @@ static int step_moments(struct ts_comparison *compare, int which, uint32_t key,
 			struct ts_moments *ret_moments, size_t *ret_inside)
 {
 	const struct ts_compare_side *side = &compare->names.sides[which];
-	double *totals, sum = 0, squares = 0, count = side->slot_count;
+	double *totals;
 
 	if (ts_grow_array((void **)&compare->values[which], &compare->value_capacity[which],
 			  side->slot_count, sizeof(**compare->values)))
@@ -50,13 +63,7 @@ static int step_moments(struct ts_comparison *compare, int which, uint32_t key,
 		++*ret_inside;
 		totals[sample->slot] += (double)sample->ns / side->slot_ranks[sample->slot];
 	}
-	for (uint32_t i = 0; i < side->slot_count; i++)
-		sum += totals[i];
-	for (uint32_t i = 0; i < side->slot_count; i++)
-		squares += (totals[i] - sum / count) * (totals[i] - sum / count);
-	*ret_moments = (struct ts_moments){ .count = side->slot_count,
-					    .mean = sum / count,
-					    .variance = squares / (count - 1) };
+	*ret_moments = moments_of(totals, side->slot_count);
 	return TS_OK;
 }
 
@@ -151,9 +158,10 @@ static void evaluate_amounts(const struct ts_comparison *compare, struct ts_comp
 	double from = (double)a->total_ns / (double)compare->units[0];
 	double to = (double)b->total_ns / (double)compare->units[1];
 
+	entries->unit_change_ns = to - from;
 	entries->change_ns = compare->per_unit ? ts_compare_ns(to - from)
 					       : ts_ns_between(a->total_ns, b->total_ns);
-	entries->change_percent = percent(from, to);
+	entries->time_percent = percent(from, to);
 	entries->count_change = sign((double)b->count * (double)compare->units[0] -
 				     (double)a->count * (double)compare->units[1]);
 }
@@ -166,7 +174,7 @@ static void choose_units(struct ts_comparison *compare)
 {
 	const struct ts_work *a = compare->names.sides[0].work;
 	const struct ts_work *b = compare->names.sides[1].work;
-	bool steps = a->step_count && b->step_count;
+	bool steps = compare->names.by_step;
 
 	compare->units[0] = steps ? a->step_count : a->rank_count;
 	compare->units[1] = steps ? b->step_count : b->rank_count;
@@ -194,7 +202,11 @@ static int test_names_of(struct ts_comparison *compare)
 	for (uint32_t key = 0; key < compare->names.key_count; key++) {
 		struct ts_compare_entry *entries = &compare->entries[key];
 
-		*entries = (struct ts_compare_entry){ .key = key, .p = NAN };
+		*entries = (struct ts_compare_entry){
+			.key = key,
+			.is_step = ts_compare_key_kind(&compare->names, key) == TS_COMPARE_STEP,
+			.p = NAN,
+		};
 		evaluate_amounts(compare, entries);
 		if (test_name(compare, entries))
 			return TS_ENOMEM;
@@ -202,6 +214,10 @@ static int test_names_of(struct ts_comparison *compare)
 	return TS_OK;
 }
 
+/*
+ * The time of a step is the one question that every comparison asks: to correct it for the number
+ * of names inside the step would hide the answer.
+ */
 static int correct(struct ts_comparison *compare)
 {
 	uint32_t count = compare->names.key_count;
@@ -210,11 +226,70 @@ static int correct(struct ts_comparison *compare)
 	if (!p)
 		return TS_ENOMEM;
 	for (uint32_t i = 0; i < count; i++)
-		p[i] = compare->entries[i].p;
+		p[i] = compare->entries[i].is_step ? NAN : compare->entries[i].p;
 	if (ts_holm(p, count))
 		return TS_ENOMEM;
 	for (uint32_t i = 0; i < count; i++)
-		compare->entries[i].p = p[i];
+		if (!compare->entries[i].is_step)
+			compare->entries[i].p = p[i];
+	return TS_OK;
+}
+
+/* ---- counts ---- */
+
+/* Means of counts over ranks and steps that differ by less than this factor are equal. */
+#define ROUNDING 1e-9
+
+/* Moments of the number of a name's instances in a step (mean over the ranks that have it). */
+static int count_in_steps(struct ts_comparison *compare, int which, uint32_t key,
+			  struct ts_moments *ret)
+{
+	const struct ts_compare_side *side = &compare->names.sides[which];
+	double *counts;
+
+	if (ts_grow_array((void **)&compare->values[which], &compare->value_capacity[which],
+			  side->slot_count, sizeof(**compare->values)))
+		return TS_ENOMEM;
+	counts = compare->values[which];
+	for (uint32_t i = 0; i < side->slot_count; i++)
+		counts[i] = 0;
+	for (uint64_t i = side->first[key]; i < side->first[key + 1]; i++) {
+		uint32_t slot = side->samples[i].slot;
+
+		if (slot != TS_COMPARE_NO_SLOT)
+			counts[slot] += 1.0 / side->slot_ranks[slot];
+	}
+	*ret = moments_of(counts, side->slot_count);
+	return TS_OK;
+}
+
+/*
+ * Measures how often a name occurs in a step, or rank, and whether a difference may be chance:
+ * numbers that vary from step to step (polling) must change by more than they vary. By steps if
+ * both sides have enough and the name occurs in them, else over everything.
+ */
+static int measure_rates(struct ts_comparison *compare, struct ts_compare_entry *entries,
+			 bool *ret_by_chance)
+{
+	const struct ts_compare_side *sides = compare->names.sides;
+	struct ts_moments moments[2];
+
+	*ret_by_chance = false;
+	for (int i = 0; i < 2; i++)
+		entries->rates[i] = (double)sides[i].sums[entries->key].count /
+				    (double)compare->units[i];
+	if (sides[0].slot_count < TS_COMPARE_STEPS || sides[1].slot_count < TS_COMPARE_STEPS)
+		return TS_OK;
+	for (int i = 0; i < 2; i++)
+		if (count_in_steps(compare, i, entries->key, &moments[i]))
+			return TS_ENOMEM;
+	if (moments[0].mean <= 0 || moments[1].mean <= 0)
+		return TS_OK;
+	for (int i = 0; i < 2; i++)
+		entries->rates[i] = moments[i].mean;
+	/* As many tests as names: Bonferroni's correction. */
+	*ret_by_chance = ts_welch_p(&moments[0], &moments[1]) * compare->names.key_count >=
+			 TS_COMPARE_LEVEL;
 	return TS_OK;
 }
 
@@ -228,88 +303,166 @@ static int direction(double from, double to, double least)
 	return sign(to - from);
 }
 
+/* The same for the time of a name, which must also change by enough to matter. */
+static int time_direction(const struct ts_comparison *compare,
+			  const struct ts_compare_entry *entries, double least)
+{
+	if (fabs(entries->unit_change_ns) <= (double)compare->options->least_ns)
+		return 0;
+	return direction(entries->tested[0], entries->tested[1], least);
+}
+
+/* The same for the number of instances. */
+static int count_direction(const struct ts_compare_entry *entries, double least)
+{
+	const double *rates = entries->rates;
+
+	if (fabs(rates[1] - rates[0]) <= ROUNDING * rates[0])
+		return 0;
+	return direction(rates[0], rates[1], least);
+}
+
 static bool is_significant(const struct ts_compare_entry *entries)
 {
 	return entries->test == TS_COMPARE_ONE_SAMPLE || entries->p < TS_COMPARE_LEVEL;
 }
 
+/* Did the durations of the instances change by a larger factor than their number? */
+static bool is_by_duration(const struct ts_comparison *compare,
+			   const struct ts_compare_entry *entries)
+{
+	double from = ts_compare_mean(&compare->names.sides[0].sums[entries->key]);
+	double to = ts_compare_mean(&compare->names.sides[1].sums[entries->key]);
+
+	return fabs(log(to / from)) > fabs(log(entries->rates[1] / entries->rates[0]));
+}
+
 /*
- * Verdict on a name that is on both sides. `times`: the sign of the change in the number of
- * instances.
+ * The verdict on a name that is on both sides. A time per step that changed is that of more or
+ * fewer instances, or of slower or faster ones: whichever changed by the larger factor.
  */
 static enum ts_verdict evaluate_both(const struct ts_comparison *compare,
-				     const struct ts_compare_entry *entries, int times)
+				     const struct ts_compare_entry *entries, bool count_by_chance)
 {
-	const double *tested = entries->tested;
-	double least = compare->options->threshold;
-	int way = direction(tested[0], tested[1], least);
+	double least = compare->options->threshold, unclear = TS_MAX(least, TS_COMPARE_UNCLEAR);
+	int times = count_direction(entries, least);
+	int way = time_direction(compare, entries, least);
+	bool changed = way && is_significant(entries);
 
 	/* The mean of few instances means nothing if their number has changed. */
-	if (entries->test == TS_COMPARE_ONE_SAMPLE && times)
-		way = 0;
-	if (way && is_significant(entries))
+	bool by_count = times && (entries->test == TS_COMPARE_ONE_SAMPLE ||
+				  !is_by_duration(compare, entries));
+
+	if (changed && !by_count)
 		return way > 0 ? TS_VERDICT_SLOWER : TS_VERDICT_FASTER;
-	if (entries->test != TS_COMPARE_BY_STEPS && times)
+	if (times && (!count_by_chance || (changed && entries->test == TS_COMPARE_BY_STEPS)))
 		return times > 0 ? TS_VERDICT_MORE : TS_VERDICT_FEWER;
-	if (direction(tested[0], tested[1], TS_MAX(least, TS_COMPARE_UNCLEAR)))
+	if (time_direction(compare, entries, unclear) || count_direction(entries, unclear))
 		return TS_VERDICT_UNCLEAR;
 	return TS_VERDICT_UNCHANGED;
 }
 
-static enum ts_verdict evaluate(const struct ts_comparison *compare,
-				const struct ts_compare_entry *entries)
+static int evaluate(struct ts_comparison *compare, struct ts_compare_entry *entries)
 {
-	double a = (double)compare->names.sides[0].sums[entries->key].count;
-	double b = (double)compare->names.sides[1].sums[entries->key].count;
+	bool count_by_chance;
 
-	if (a == 0)
-		return TS_VERDICT_ADDED;
-	if (b == 0)
-		return TS_VERDICT_GONE;
-	return evaluate_both(compare, entries,
-			     direction(a / (double)compare->units[0], b / (double)compare->units[1],
-				       compare->options->threshold));
+	if (measure_rates(compare, entries, &count_by_chance))
+		return TS_ENOMEM;
+	if (compare->names.sides[0].sums[entries->key].count == 0)
+		entries->verdict = TS_VERDICT_ADDED;
+	else if (compare->names.sides[1].sums[entries->key].count == 0)
+		entries->verdict = TS_VERDICT_GONE;
+	else
+		entries->verdict = evaluate_both(compare, entries, count_by_chance);
+	return TS_OK;
 }
 
-static bool evaluate_all(struct ts_comparison *compare)
+static int evaluate_all(struct ts_comparison *compare, bool *ret_differs)
 {
-	bool differs = false;
-
+	*ret_differs = false;
 	for (uint32_t i = 0; i < compare->names.key_count; i++) {
-		enum ts_verdict verdict = evaluate(compare, &compare->entries[i]);
+		struct ts_compare_entry *entries = &compare->entries[i];
 
-		compare->entries[i].verdict = verdict;
-		differs |= verdict != TS_VERDICT_UNCHANGED && verdict != TS_VERDICT_UNCLEAR;
+		if (evaluate(compare, entries))
+			return TS_ENOMEM;
+		*ret_differs |= entries->verdict != TS_VERDICT_UNCHANGED &&
+				entries->verdict != TS_VERDICT_UNCLEAR;
 	}
-	return differs;
+	return TS_OK;
 }
 
 /* ---- comparison ---- */
 
-static int compare_names(struct ts_comparison *compare, struct ts_result *result, bool *ret_differs)
+/* The most steps that a rank has, or 0 if no rank leaves out its last one. */
+static uint32_t steps_left(const struct ts_work *work)
 {
+	uint32_t most = 0;
+
+	for (uint32_t i = 0; i < work->rank_count; i++)
+		if (ts_work_leaves_out_last_step(work, i))
+			most = TS_MAX(most, work->ranks[i].step_count);
+	return most;
+}
+
+bool ts_compare_may_leave_out(const struct ts_work *a, const struct ts_work *b)
+{
+	return steps_left(a) > 1 && steps_left(b) > 1;
+}
+
+/* Samples of a key are in the order of the trace. Short names hide differences. */
+static bool are_identical(const struct ts_compare_names *names)
+{
+	const struct ts_compare_side *a = &names->sides[0], *b = &names->sides[1];
+
+	if (a->work->options.short_names || a->work->rank_count != b->work->rank_count ||
+	    a->work->step_count != b->work->step_count)
+		return false;
+	for (uint32_t key = 0; key < names->key_count; key++)
+		if (a->sums[key].count != b->sums[key].count)
+			return false;
+	for (uint64_t i = 0; i < a->first[names->key_count]; i++)
+		if (a->samples[i].ns != b->samples[i].ns ||
+		    a->samples[i].slot != b->samples[i].slot)
+			return false;
+	return true;
+}
+
+static enum ts_compare_outcome outcome_of(const struct ts_comparison *compare, bool differs)
+{
+	if (compare->names.key_count == 0)
+		return TS_COMPARE_NOTHING;
+	if (differs)
+		return TS_COMPARE_DIFFERENT;
+	return are_identical(&compare->names) ? TS_COMPARE_IDENTICAL : TS_COMPARE_ALIKE;
+}
+
+static int compare_names(struct ts_comparison *compare, struct ts_result *result,
+			 enum ts_compare_outcome *ret_outcome)
+{
+	enum ts_compare_outcome outcome;
 	bool differs;
 
 	choose_units(compare);
 	compare->entries = ts_alloc_array(compare->names.key_count, sizeof(*compare->entries));
-	if (!compare->entries || test_names_of(compare) || correct(compare))
+	if (!compare->entries || test_names_of(compare) || correct(compare) ||
+	    evaluate_all(compare, &differs))
 		return TS_ENOMEM;
-	differs = evaluate_all(compare);
-	if (ts_compare_show(compare, result))
+	outcome = outcome_of(compare, differs);
+	if (ts_compare_show(compare, outcome, result))
 		return TS_ENOMEM;
-	*ret_differs = differs;
+	*ret_outcome = outcome;
 	return TS_OK;
 }
 
 int ts_compare(const struct ts_work *a, const struct ts_work *b,
 	       const struct ts_compare_options *options, struct ts_result *result,
-	       bool *ret_differs, struct ts_error *err)
+	       enum ts_compare_outcome *ret_outcome, struct ts_error *err)
 {
 	struct ts_comparison compare = { .options = options };
 	int rc = ts_compare_names_init(&compare.names, a, b, options);
 
 	if (!rc)
-		rc = compare_names(&compare, result, ret_differs);
+		rc = compare_names(&compare, result, ret_outcome);
 	free(compare.entries);
 	free(compare.values[0]);
 	free(compare.values[1]);

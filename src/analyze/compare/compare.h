@@ -31,12 +31,18 @@
 #define TS_COMPARE_INSTANCES 5
 /* Percent: an insignificant change beyond this is unclear, a smaller one is no change. */
 #define TS_COMPARE_UNCLEAR 5
+/* Defaults of the options below. */
+#define TS_COMPARE_THRESHOLD 1
+#define TS_COMPARE_LEAST_NS 1000
 
 struct ts_compare_options {
 	unsigned int sides; /* TS_COMPARE_*; 0: all */
-	bool short_names;   /* ignore template and call arguments and addresses in names */
 	double threshold;   /* percent: ignore changes up to this */
+	int64_t least_ns;   /* ignore changes of a name's time per step up to this */
 	size_t top;         /* rows of changes in text; 0: all */
+	bool brief;         /* output is text: of identical traces only a note */
+	/* Names of the traces of A and of B, in the order of ts_work_add(). NULL: not shown. */
+	char *const *files[2];
 };
 
 enum ts_verdict {
@@ -46,25 +52,32 @@ enum ts_verdict {
 	TS_VERDICT_GONE,
 	TS_VERDICT_SLOWER,
 	TS_VERDICT_FASTER,
-	TS_VERDICT_MORE,  /* more instances; their duration is not known to have changed */
+	TS_VERDICT_MORE,  /* more instances: their number changed by more than their duration */
 	TS_VERDICT_FEWER, /* fewer instances */
 	TS_VERDICT_COUNT
 };
 const char *ts_verdict_name(enum ts_verdict verdict);
 
+enum ts_compare_outcome {
+	TS_COMPARE_NOTHING,   /* neither side has a name */
+	TS_COMPARE_IDENTICAL, /* the same instances of the same names, with the same durations */
+	TS_COMPARE_ALIKE,     /* every name is unchanged or unclear */
+	TS_COMPARE_DIFFERENT,
+};
+
 /*
- * Fills `result` with the tables summary, counts and changes. *ret_differs: some name is neither
- * unchanged nor unclear. Both works must be finished, with TS_COMPARE_LOAD_FLAGS if host names are
- * compared.
+ * May the last steps stay out, as the default selection of both works has it? Otherwise the works
+ * have to be loaded with all steps: parts that do not correspond would be compared, or a single
+ * step.
+ */
+bool ts_compare_may_leave_out(const struct ts_work *a, const struct ts_work *b);
+
+/*
+ * Fills `result` with the tables summary, counts and changes. Both works must be finished, with
+ * TS_COMPARE_LOAD_FLAGS if host names are compared.
  */
 int ts_compare(const struct ts_work *a, const struct ts_work *b,
 	       const struct ts_compare_options *options, struct ts_result *result,
-	       bool *ret_differs, struct ts_error *err);
-
-/*
- * Shortens a name: drops arguments in <> and (), a leading "void " and the digits of addresses;
- * keeps "(anonymous namespace)". Writes at most `length` bytes to `buffer` and returns how many.
- */
-size_t ts_compare_short_name(const char *name, size_t length, char *buffer);
+	       enum ts_compare_outcome *ret_outcome, struct ts_error *err);
 
 #endif

@@ -17,6 +17,7 @@ enum ts_compare_kind {
 	TS_COMPARE_COPY,
 	TS_COMPARE_FILL,
 	TS_COMPARE_OTHER,
+	TS_COMPARE_STEP,
 	TS_COMPARE_OPERATOR,
 	TS_COMPARE_ANNOTATION,
 	TS_COMPARE_CALL,
@@ -63,7 +64,7 @@ struct ts_compare_names {
 	struct ts_strmap texts; /* a letter for the kind, then the name */
 	uint32_t key_count;
 	unsigned int wanted; /* TS_COMPARE_GPU, TS_COMPARE_CPU */
-	bool short_names;
+	bool by_step;        /* both sides have steps */
 };
 
 int ts_compare_names_init(struct ts_compare_names *names, const struct ts_work *a,
@@ -85,14 +86,17 @@ enum ts_compare_test {
 /* The verdict on a name. */
 struct ts_compare_entry {
 	uint32_t key;
+	bool is_step;
 	enum ts_verdict verdict;
 	enum ts_compare_test test;
 	size_t samples[2];
 	double tested[2]; /* means of the tested samples, ns */
 	double p;
 	int64_t change_ns;
-	double change_percent; /* NaN: A has no time */
+	double unit_change_ns; /* per step (or rank) */
+	double time_percent;   /* NaN: A has no time */
 	int count_change;      /* 1: more instances, -1: fewer, 0: as many */
+	double rates[2];       /* instances per step (or rank) */
 };
 
 struct ts_comparison {
@@ -122,6 +126,7 @@ static inline int64_t ts_compare_ns(double ns)
 }
 
 /* Puts the tables summary, counts and changes, and notes. Sorts `entries`. 0 or TS_ENOMEM. */
-int ts_compare_show(struct ts_comparison *compare, struct ts_result *result);
+int ts_compare_show(struct ts_comparison *compare, enum ts_compare_outcome outcome,
+		    struct ts_result *result);
 
 #endif

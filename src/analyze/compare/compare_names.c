@@ -9,64 +9,7 @@
 #include "analyze/statistics.h"
 #include "base/text.h"
 
-#define STEP_PREFIX "ProfilerStep#"
-#define ANONYMOUS "(anonymous namespace)"
-
-/* ---- short names ---- */
-
-static bool is_hex(char c)
-{
-	return (c >= '0' && c <= '9') || (c >= 'a' && c <= 'f') || (c >= 'A' && c <= 'F');
-}
-
-/* The position after the digits of 0x... if an address begins at `at`; else `at`. */
-static size_t skip_address(const char *name, size_t length, size_t at)
-{
-	size_t end = at + 2;
-
-	if (length - at < 3 || name[at] != '0' || name[at + 1] != 'x')
-		return at;
-	while (end < length && is_hex(name[end]))
-		end++;
-	return end;
-}
-
-static bool begins_with(const char *name, size_t length, const char *prefix)
-{
-	return length >= strlen(prefix) && !memcmp(name, prefix, strlen(prefix));
-}
-
-size_t ts_compare_short_name(const char *name, size_t length, char *buffer)
-{
-	size_t out = 0, depth = 0, i = 0;
-
-	if (begins_with(name, length, "void "))
-		i = strlen("void ");
-	while (i < length) {
-		char c = name[i];
-		size_t end = skip_address(name, length, i);
-
-		if (depth == 0 && begins_with(name + i, length - i, ANONYMOUS)) {
-			memcpy(buffer + out, ANONYMOUS, strlen(ANONYMOUS));
-			out += strlen(ANONYMOUS);
-			i += strlen(ANONYMOUS);
-			continue;
-		}
-		if (c == '<' || c == '(')
-			depth++;
-		else if (depth && (c == '>' || c == ')') && name[i - 1] != '-')
-			depth--;
-		else if (depth == 0)
-			buffer[out++] = c;
-		i = TS_MAX(end, i + 1);
-	}
-	while (out && buffer[out - 1] == ' ')
-		out--;
-	if (out)
-		return out;
-	memcpy(buffer, name, length);
-	return length;
-}
+#define STEP_NAME "step" /* of all steps, whatever their spans are called */
 
 /* ---- keys ---- */
 
@@ -80,38 +23,26 @@ const char *ts_compare_key_name(const struct ts_compare_names *names, uint32_t k
 	return ts_strmap_text(&names->texts, key, NULL) + 1;
 }
 
-/* Only code has arguments: copies have their direction in parentheses. */
-static bool has_arguments(enum ts_compare_kind kind)
-{
-	return kind == TS_COMPARE_KERNEL || kind == TS_COMPARE_OPERATOR;
-}
-
 /* Writes the letter of the kind and the name as compared into scratch. */
-static void make_text(const struct ts_compare_names *names, enum ts_compare_kind kind,
-		      const char *name, struct ts_text *scratch)
+static void make_text(enum ts_compare_kind kind, const char *name, struct ts_text *scratch)
 {
-	size_t length = strlen(name);
+	size_t length;
 
-	/* All steps share one name, without the step number. */
-	if (kind == TS_COMPARE_ANNOTATION && begins_with(name, length, STEP_PREFIX))
-		length = strlen(STEP_PREFIX) - 1;
+	if (kind == TS_COMPARE_STEP)
+		name = STEP_NAME;
+	length = strlen(name);
 	ts_text_clear(scratch);
 	ts_text_append_char(scratch, (char)('a' + kind));
-	if (!names->short_names || !has_arguments(kind))
-		ts_text_append(scratch, name, length);
-	else if (ts_text_reserve(scratch, length))
-		scratch->length +=
-			ts_compare_short_name(name, length, scratch->data + scratch->length);
+	ts_text_append(scratch, name, length);
 }
 
 static int new_key(struct ts_compare_names *names, struct ts_compare_side *side,
 		   enum ts_compare_kind kind, uint32_t name, uint32_t *ret_key)
 {
-	TS_SCOPED(ts_text) text;
+	TS_SCOPED(ts_text) text = { 0 };
 	uint32_t key;
 
-	ts_text_init(&text);
-	make_text(names, kind, ts_work_text(side->work, name), &text);
+	make_text(kind, ts_work_text(side->work, name), &text);
 	if (ts_text_status(&text))
 		return TS_ENOMEM;
 	key = ts_strmap_intern(&names->texts, text.data, text.length, NULL);
@@ -280,6 +211,23 @@ static int walk_calls(struct ts_compare_names *names, struct ts_compare_side *si
 	return result;
 }
 
+static int walk_steps(struct ts_compare_names *names, struct ts_compare_side *side,
+		      take_function *take)
+{
+	const struct ts_work *work = side->work;
+	int result = TS_OK;
+
+	for (uint32_t i = 0; i < work->step_count && !result; i++) {
+		struct ts_compare_sample sample = {
+			.ns = length_of(work->steps[i].start, work->steps[i].end),
+			.slot = side->slot_of_step[i],
+		};
+
+		result = take_name(names, side, take, TS_COMPARE_STEP, 0, &sample);
+	}
+	return result;
+}
+
 static enum ts_compare_kind slice_kind(const struct ts_work_slice *slice)
 {
 	switch (slice->class) {
@@ -305,7 +253,7 @@ static int walk_slices(struct ts_compare_names *names, struct ts_compare_side *s
 		struct ts_compare_sample sample;
 
 		/* The span around an annotation's kernels, which are compared themselves. */
-		if (slice->class == TS_SLICE_GPU_ANNOTATION)
+		if (slice->class == TS_SLICE_GPU_ANNOTATION || ts_work_is_step(work, slice))
 			continue;
 		sample.ns = length_of(slice->start, slice->end);
 		sample.slot = slot_at(side, slice->rank, slice->start);
@@ -320,6 +268,8 @@ static int walk(struct ts_compare_names *names, struct ts_compare_side *side, ta
 
 	if (names->wanted & TS_COMPARE_GPU)
 		result = walk_commands(names, side, take);
+	if (!result && names->wanted & TS_COMPARE_CPU && names->by_step)
+		result = walk_steps(names, side, take);
 	if (!result && names->wanted & TS_COMPARE_CPU)
 		result = walk_calls(names, side, take);
 	if (!result && names->wanted & TS_COMPARE_CPU)
@@ -357,7 +307,7 @@ int ts_compare_names_init(struct ts_compare_names *names, const struct ts_work *
 	int result = TS_OK;
 
 	*names = (struct ts_compare_names){ .wanted = options->sides ? options->sides : ~0u,
-					    .short_names = options->short_names };
+					    .by_step = a->step_count && b->step_count };
 	ts_strmap_init(&names->texts, 0);
 	names->sides[0].work = a;
 	names->sides[1].work = b;

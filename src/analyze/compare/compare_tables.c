@@ -3,14 +3,21 @@
 #include <inttypes.h>
 #include <math.h>
 
+#include "analyze/busy.h"
 #include "analyze/compare/compare_internal.h"
 #include "analyze/statistics.h"
+#include "base/text.h"
 
 static const char *const kind_names[TS_COMPARE_KIND_COUNT] = {
-	[TS_COMPARE_KERNEL] = "kernel",     [TS_COMPARE_COPY] = "copy",
-	[TS_COMPARE_FILL] = "fill",         [TS_COMPARE_OTHER] = "other",
-	[TS_COMPARE_OPERATOR] = "operator", [TS_COMPARE_ANNOTATION] = "annotation",
-	[TS_COMPARE_CALL] = "call",         [TS_COMPARE_PYTHON] = "python",
+	[TS_COMPARE_KERNEL] = "kernel",
+	[TS_COMPARE_COPY] = "copy",
+	[TS_COMPARE_FILL] = "fill",
+	[TS_COMPARE_OTHER] = "other",
+	[TS_COMPARE_STEP] = "step",
+	[TS_COMPARE_OPERATOR] = "operator",
+	[TS_COMPARE_ANNOTATION] = "annotation",
+	[TS_COMPARE_CALL] = "call",
+	[TS_COMPARE_PYTHON] = "python",
 	[TS_COMPARE_SLICE] = "slice",
 };
 
@@ -137,12 +144,14 @@ static void summary_row(struct ts_result_table *table, const char *name, int64_t
 	ts_cell_integer(table, totals->calls);
 }
 
-static void file_cell(struct ts_result_table *table, const struct ts_work *work)
+/* The name that the user gave: a trace may have been renamed, or made from another one. */
+static void file_cell(struct ts_result_table *table, const struct ts_work *work, char *const *files)
 {
-	const char *first = work->rank_count ? ts_work_text(work, work->ranks[0].name) : NULL;
+	const char *first = files && work->rank_count ? files[work->ranks[0].trace] : NULL;
+	uint32_t count = TS_MIN(work->rank_count, work->trace_count);
 
-	if (work->rank_count > 1)
-		ts_cell_format(table, "%s and %" PRIu32 " more", first, work->rank_count - 1);
+	if (first && count > 1)
+		ts_cell_format(table, "%s and %" PRIu32 " more", first, count - 1);
 	else
 		ts_cell_text(table, first);
 }
@@ -179,9 +188,9 @@ static int show_summary(const struct ts_comparison *compare, struct ts_result *r
 		return TS_ENOMEM;
 	difference = change_of(&totals[0], &totals[1]);
 	summary_row(table, "A", a->rank_count, &totals[0]);
-	file_cell(table, a);
+	file_cell(table, a, compare->options->files[0]);
 	summary_row(table, "B", b->rank_count, &totals[1]);
-	file_cell(table, b);
+	file_cell(table, b, compare->options->files[1]);
 	summary_row(table, "change", (int64_t)b->rank_count - a->rank_count, &difference);
 	ts_cell_none(table);
 	return TS_OK;
@@ -241,13 +250,14 @@ static const struct ts_result_column change_columns[] = {
 	{ "device", NULL, TS_CELL_TEXT },
 	{ "kind", "kind", TS_CELL_TEXT },
 	{ "count_a", "count A", TS_CELL_INTEGER },
-	{ "count_b", "B", TS_CELL_INTEGER },
+	{ "count_b", "count B", TS_CELL_INTEGER },
 	{ "total_a_us", "total A", TS_CELL_TIME },
-	{ "total_b_us", "B", TS_CELL_TIME },
+	{ "total_b_us", "total B", TS_CELL_TIME },
 	{ "mean_a_us", "mean A", TS_CELL_TIME },
-	{ "mean_b_us", "B", TS_CELL_TIME },
-	{ "change_us", "change", TS_CELL_TIME },
-	{ "change_pct", "", TS_CELL_PERCENT },
+	{ "mean_b_us", "mean B", TS_CELL_TIME },
+	{ "change", "change", TS_CELL_AMOUNT },
+	{ "change_us", NULL, TS_CELL_TIME },
+	{ "change_pct", "change %", TS_CELL_PERCENT },
 	{ "count_change", NULL, TS_CELL_TEXT },
 	{ "test", NULL, TS_CELL_TEXT },
 	{ "samples_a", NULL, TS_CELL_INTEGER },
@@ -271,6 +281,44 @@ static void significance_cell(const struct ts_compare_entry *entries, struct ts_
 		ts_cell_format(table, "p = %.4f (%s)", entries->p, of);
 }
 
+/* Per step or rank as all changes are, if the sides have different numbers of them. */
+static void append_instances(struct ts_text *out, const struct ts_comparison *compare, double rate,
+			     uint64_t count)
+{
+	char text[TS_FORMAT_BYTES];
+
+	if (compare->per_unit && rate < 1000)
+		ts_text_printf(out, "%.4g", rate);
+	else
+		ts_text_append_str(
+			out, ts_format_count(text, sizeof(text),
+					     compare->per_unit ? llround(rate) : (int64_t)count));
+}
+
+/* What the verdict is about: the number of instances, or their time. */
+static void change_cells(const struct ts_comparison *compare,
+			 const struct ts_compare_entry *entries, struct ts_result_table *table)
+{
+	const struct ts_compare_side *sides = compare->names.sides;
+	const double *rates = entries->rates;
+	TS_SCOPED(ts_text) text = { 0 };
+	char time[TS_FORMAT_BYTES];
+	bool by_count = entries->verdict == TS_VERDICT_MORE || entries->verdict == TS_VERDICT_FEWER;
+
+	if (by_count) {
+		append_instances(&text, compare, rates[0], sides[0].sums[entries->key].count);
+		ts_text_append_str(&text, " -> ");
+		append_instances(&text, compare, rates[1], sides[1].sums[entries->key].count);
+	} else {
+		ts_text_append_str(&text,
+				   ts_format_duration_ns(time, sizeof(time), entries->change_ns));
+	}
+	ts_cell_amount(table, ts_text_cstr(&text));
+	ts_cell_time(table, entries->change_ns);
+	ts_cell_percent(table,
+			by_count ? (rates[1] - rates[0]) / rates[0] * 100 : entries->time_percent);
+}
+
 static void change_row(const struct ts_comparison *compare, const struct ts_compare_entry *entries,
 		       struct ts_result_table *table)
 {
@@ -289,8 +337,7 @@ static void change_row(const struct ts_comparison *compare, const struct ts_comp
 	ts_cell_time(table, b->total_ns);
 	ts_cell_time(table, ts_compare_ns(ts_compare_mean(a)));
 	ts_cell_time(table, ts_compare_ns(ts_compare_mean(b)));
-	ts_cell_time(table, entries->change_ns);
-	ts_cell_percent(table, entries->change_percent);
+	change_cells(compare, entries, table);
 	ts_cell_text(table, entries->count_change > 0   ? "+"
 			    : entries->count_change < 0 ? "-"
 							: "=");
@@ -307,12 +354,14 @@ static uint64_t size_of(int64_t change)
 	return change < 0 ? 0 - (uint64_t)change : (uint64_t)change;
 }
 
-/* The largest change first, then by key: the order of first appearance in A, then B. */
+/* Steps first, then the largest change, then by key: first appearance in A, then in B. */
 static int by_change(const void *left, const void *right)
 {
 	const struct ts_compare_entry *a = left, *b = right;
 	uint64_t a_size = size_of(a->change_ns), b_size = size_of(b->change_ns);
 
+	if (a->is_step != b->is_step)
+		return a->is_step ? -1 : 1;
 	if (a_size != b_size)
 		return a_size < b_size ? 1 : -1;
 	return (a->key > b->key) - (a->key < b->key);
@@ -323,38 +372,105 @@ static void show_changes(struct ts_comparison *compare, struct ts_result *result
 	struct ts_result_table *table =
 		ts_result_table(result, "changes", change_columns, TS_ARRAY_SIZE(change_columns));
 
+	table->details = "mean_a_us+mean_b_us significance count_a+count_b total_a_us+total_b_us "
+			 "kind";
 	qsort(compare->entries, compare->names.key_count, sizeof(*compare->entries), by_change);
 	for (uint32_t i = 0; i < compare->names.key_count; i++)
 		change_row(compare, &compare->entries[i], table);
 	table->shown_rows = compare->options->top;
 }
 
+static bool have_common_name(const struct ts_comparison *compare)
+{
+	for (uint32_t i = 0; i < compare->names.key_count; i++)
+		if (compare->entries[i].verdict != TS_VERDICT_ADDED &&
+		    compare->entries[i].verdict != TS_VERDICT_GONE)
+			return true;
+	return false;
+}
+
 static void add_notes(const struct ts_comparison *compare, struct ts_result *result)
 {
 	const struct ts_work *a = compare->names.sides[0].work;
 	const struct ts_work *b = compare->names.sides[1].work;
-	bool steps = a->step_count && b->step_count;
+	const char *unit = compare->names.by_step ? "step" : "rank";
+	char text[TS_FORMAT_BYTES];
 
-	if (compare->names.key_count == 0)
-		ts_result_note(result, "nothing to compare");
+	if (!have_common_name(compare))
+		ts_result_note(result, "no name is in both traces: are they of the same program?");
 	if (compare->per_unit)
-		ts_result_note(result,
-			       "A has %" PRIu64 " %s and B %" PRIu64
-			       ": changes and percentages are per %s",
-			       compare->units[0], steps ? "steps" : "ranks", compare->units[1],
-			       steps ? "step" : "rank");
+		ts_result_note(result, "A has %s and B %s: changes and percentages are per %s",
+			       TS_COUNTED(compare->units[0], unit),
+			       ts_format_count(text, sizeof(text), (int64_t)compare->units[1]),
+			       unit);
+	else if (!a->step_count != !b->step_count)
+		ts_result_note(result, "%s has no steps: the traces are compared as a whole",
+			       a->step_count ? "B" : "A");
 	for (uint32_t i = 0; i < compare->names.key_count; i++) {
 		if (compare->entries[i].test < TS_COMPARE_BY_STEPS)
 			continue;
 		ts_result_note(
 			result,
-			"p: Welch's t test over steps or Mann-Whitney U test over instances, Holm-corrected over all names");
+			"p: Welch's t test over steps or Mann-Whitney U test over instances, Holm-corrected over all names but the step");
 		break;
 	}
 }
 
-int ts_compare_show(struct ts_comparison *compare, struct ts_result *result)
+static void append_left_out(struct ts_text *out, int64_t step, const char *of)
 {
+	if (out->length)
+		ts_text_append_str(out, " and ");
+	if (step == TS_ABSENT)
+		ts_text_append_str(out, "the last step");
+	else
+		ts_text_printf(out, "step %" PRId64, step);
+	ts_text_append_str(out, of);
+}
+
+static void note_left_out(const struct ts_comparison *compare, struct ts_result *result)
+{
+	TS_SCOPED(ts_text) text = { 0 };
+	int64_t steps[2];
+	bool a = ts_busy_leaves_out_step(compare->names.sides[0].work, &steps[0]);
+	bool b = ts_busy_leaves_out_step(compare->names.sides[1].work, &steps[1]);
+	bool same = a && b && steps[0] == steps[1];
+
+	if (a)
+		append_left_out(&text, steps[0], same ? "" : " of A");
+	if (b && !same)
+		append_left_out(&text, steps[1], " of B");
+	if (a || b)
+		ts_result_note(result, "%s left out: %s may be cut off (--all includes %s)",
+			       ts_text_cstr(&text), a && b && !same ? "they" : "it",
+			       a && b && !same ? "them" : "it");
+}
+
+static void note_identical(const struct ts_comparison *compare, struct ts_result *result)
+{
+	const char *what = "traces are";
+	int64_t step;
+	bool left_out = ts_busy_leaves_out_step(compare->names.sides[0].work, &step) ||
+			ts_busy_leaves_out_step(compare->names.sides[1].work, &step);
+	uint32_t names = compare->names.key_count;
+	uint64_t instances = compare->names.sides[0].first[names];
+
+	if (!(compare->names.wanted & TS_COMPARE_CPU))
+		what = "device work of the traces is";
+	else if (!(compare->names.wanted & TS_COMPARE_GPU))
+		what = "host work of the traces is";
+	ts_result_note(result, "the %s identical%s: %s, %s, the same durations", what,
+		       left_out ? " before the last step" : "", TS_COUNTED(names, "name"),
+		       TS_COUNTED(instances, "instance"));
+}
+
+int ts_compare_show(struct ts_comparison *compare, enum ts_compare_outcome outcome,
+		    struct ts_result *result)
+{
+	if (outcome == TS_COMPARE_IDENTICAL)
+		note_identical(compare, result);
+	note_left_out(compare, result);
+	if (outcome == TS_COMPARE_IDENTICAL && compare->options->brief)
+		return TS_OK;
 	if (show_summary(compare, result))
 		return TS_ENOMEM;
 	show_counts(compare, result);

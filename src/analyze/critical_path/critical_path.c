@@ -351,6 +351,27 @@ static bool mark_names(const struct ts_work *work, const char *wanted, uint8_t *
 	return name;
 }
 
+/* An answer about a name that nothing has would look like one about a name that does not matter. */
+static int check_what_if(const struct ts_work *work, const char *text, struct ts_error *err)
+{
+	TS_AUTO_FREE uint8_t *marks = calloc((size_t)ts_strmap_count(&work->names) + 1, 1);
+	TS_AUTO_FREE char *wanted = NULL;
+	size_t length = 0;
+	double factor;
+	int rc = parse_change(text, &length, &factor, err);
+
+	if (rc)
+		return rc;
+	wanted = strndup(text, length);
+	if (!marks || !wanted)
+		return no_memory(err);
+	if (!mark_names(work, wanted, marks))
+		return ts_error_set(err, TS_ENOTFOUND,
+				    "what-if '%s': nothing is named '%s' ('*' matches any text)",
+				    text, wanted);
+	return TS_OK;
+}
+
 static int evaluate_change(const struct found *found, const char *text, struct questions *questions,
 			   struct ts_error *err)
 {
@@ -367,8 +388,7 @@ static int evaluate_change(const struct found *found, const char *text, struct q
 	questions->marks = calloc((size_t)ts_strmap_count(&work->names) + 1, 1);
 	if (!wanted || !questions->items || !questions->marks)
 		return no_memory(err);
-	if (!mark_names(work, wanted, questions->marks))
-		ts_result_note(found->tables->result, "nothing is named '%s'", wanted);
+	mark_names(work, wanted, questions->marks);
 	questions->items[0] = (struct question){
 		.text = ts_arena_strdup_len(&found->tables->result->arena, wanted, length),
 		.change = { .device_names = questions->marks,
@@ -480,14 +500,13 @@ static void put_notes(const struct tables *tables, const struct ts_graph *graph,
 	if (joined)
 		note_clocks(tables->result, graph->work);
 	if (graph->backward_count)
-		ts_result_note(tables->result,
-			       "%llu dependencies were left out: they point back in time",
-			       (unsigned long long)graph->backward_count);
+		ts_result_note(tables->result, "left out: %s pointing back in time",
+			       TS_COUNTED(graph->backward_count, "dependency"));
 	if (tables->jumps)
 		ts_result_note(
 			tables->result,
-			"in %llu places the trace does not say what was waited for: the path continues with what ended last before",
-			(unsigned long long)tables->jumps);
+			"in %s the trace does not say what was waited for: the path continues with what ended last before",
+			TS_COUNTED(tables->jumps, "place"));
 	if (tables->windows)
 		ts_result_note(
 			tables->result,
@@ -512,9 +531,18 @@ static int run(struct ts_analyze_request *request, struct ts_result *result, str
 		ts_result_table(result, "what_if", what_if_columns, TS_ARRAY_SIZE(what_if_columns));
 	tables.path = ts_result_table(result, "path", path_columns, TS_ARRAY_SIZE(path_columns));
 	tables.names->shown_rows = tables.path->shown_rows = shown;
+	tables.summary->details = "window_start_ns unknown_pct gap_pct memory_pct";
+	tables.names->details = "off_path_us category";
+	tables.what_if->details = "window_us category";
+	tables.path->details = "thread stream";
 	if (!request->work->command_count) {
 		ts_result_note(result, "no device commands: there is no path to follow");
 		return TS_OK;
+	}
+	if (request->options.what_if) {
+		rc = check_what_if(request->work, request->options.what_if, err);
+		if (rc)
+			return rc;
 	}
 	graph = ts_analyze_host_graph(request, err);
 	if (!graph)

@@ -44,6 +44,18 @@ static uint32_t owner(const struct ts_graph *graph, const struct ts_path_segment
 	}
 }
 
+/* Host work in a step and in no operator: a step encloses work, it is none to make faster. */
+static bool is_of_step(const struct ts_graph *graph, uint32_t node)
+{
+	const struct ts_work *work = graph->work;
+	uint32_t first = work->command_count + work->call_count, slice;
+
+	if (node < first)
+		return false;
+	slice = graph->stretches[node - first].slice;
+	return slice != TS_WORK_NONE && ts_work_is_step(work, &work->slices[slice]);
+}
+
 uint64_t ts_path_describe(const struct ts_graph *graph, const struct ts_path_segment *segment,
 			  struct ts_path_sum *ret_sum)
 {
@@ -56,7 +68,8 @@ uint64_t ts_path_describe(const struct ts_graph *graph, const struct ts_path_seg
 	}
 	ret_sum->text = ts_graph_node_name(graph, node);
 	ret_sum->name = ts_path_node_name(graph, node);
-	ret_sum->work = segment->category != TS_PATH_LAUNCH && segment->category != TS_PATH_UNKNOWN;
+	ret_sum->work = segment->category != TS_PATH_LAUNCH &&
+			segment->category != TS_PATH_UNKNOWN && !is_of_step(graph, node);
 	return ret_sum->name.name;
 }
 

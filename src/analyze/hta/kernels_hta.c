@@ -247,6 +247,7 @@ int ts_kernels_put_hta(struct ts_analyze_request *request, struct ts_result *res
 	__attribute__((cleanup(rows_release))) struct rows rows = { 0 };
 	int rc = order_groups(groups, request->work);
 
+	table->details = TS_KERNEL_DETAILS;
 	if (rc == TS_OK)
 		rc = make_rows(&rows, request->work, groups, (size_t)kept);
 	if (rc)

@@ -19,14 +19,7 @@ static bool ends_in_digit(const char *text)
 
 static bool parse_time(const char *text, int64_t *ret_ns)
 {
-	TS_SCOPED(ts_text) with_unit = { 0 };
-
-	ts_text_append_str(&with_unit, text);
-	if (ends_in_digit(text))
-		ts_text_append_char(&with_unit, 's');
-	return !ts_parse_duration_ns(with_unit.data ? with_unit.data : "", with_unit.length,
-				     ret_ns) &&
-	       *ret_ns > 0;
+	return !ts_parse_duration_ns(text, strlen(text), ret_ns) && *ret_ns > 0;
 }
 
 /* The power of 1024 of a unit, or -1. Lower case only where it cannot be a time. */
@@ -87,16 +80,54 @@ static bool parse_size(const char *text, uint64_t *ret_bytes)
 	return bytes > 0 && bytes <= INT64_MAX;
 }
 
+/* Reads "10" as "10s". */
+static bool is_seconds(const char *text, int64_t *ret_ns)
+{
+	TS_SCOPED(ts_text) with_unit = { 0 };
+
+	ts_text_printf(&with_unit, "%ss", text);
+	return ends_in_digit(text) &&
+	       !ts_parse_duration_ns(ts_text_cstr(&with_unit), with_unit.length, ret_ns);
+}
+
+int ts_amount_check_unit(const char *option, const char *text)
+{
+	int64_t ns;
+
+	if (!text || !is_seconds(text, &ns) || ns == 0)
+		return TS_EXIT_DONE;
+	return ts_report_usage("option '--%s': '%s' has no unit: write %ss, %sms or %sus", option,
+			       text, text, text, text);
+}
+
+static int bad_time(const char *option, const char *text)
+{
+	return ts_report_usage("option '--%s': '%s' is not a valid time, such as 500ms, 10s or 2m",
+			       option, text);
+}
+
 int ts_amount_time(const char *option, const char *text, int64_t *value_ns)
 {
 	int64_t ns;
 
 	if (!text)
 		return TS_EXIT_DONE;
+	if (ts_amount_check_unit(option, text))
+		return TS_EXIT_USAGE;
 	if (!parse_time(text, &ns))
-		return ts_report_usage(
-			"option '--%s': '%s' is not a valid time, such as 500ms, 10s or 2m", option,
-			text);
+		return bad_time(option, text);
+	*value_ns = ns;
+	return TS_EXIT_DONE;
+}
+
+int ts_amount_seconds(const char *option, const char *text, int64_t *value_ns)
+{
+	int64_t ns;
+
+	if (!text)
+		return TS_EXIT_DONE;
+	if (!(is_seconds(text, &ns) && ns > 0) && !parse_time(text, &ns))
+		return bad_time(option, text);
 	*value_ns = ns;
 	return TS_EXIT_DONE;
 }
@@ -134,9 +165,9 @@ int ts_amount_time_or_size(const char *option, const char *text, int64_t *value_
 	return TS_EXIT_DONE;
 }
 
-int ts_amount_instant(const char *option, const char *text, int64_t start, int64_t *value_ns)
+static int parse_instant(const char *option, const char *text, int64_t start, int64_t *value_ns)
 {
-	int64_t ns;
+	int64_t ns = 0;
 
 	if (!text)
 		return TS_EXIT_DONE;
@@ -146,11 +177,38 @@ int ts_amount_instant(const char *option, const char *text, int64_t start, int64
 					       option, text);
 		return TS_EXIT_DONE;
 	}
-	if (ts_parse_duration_ns(text, strlen(text), &ns))
+	if (ts_amount_check_unit(option, text))
+		return TS_EXIT_USAGE;
+	if (strcmp(text, "0") != 0 && ts_parse_duration_ns(text, strlen(text), &ns))
 		return ts_report_usage(
 			"option '--%s': '%s' is not a valid time; write 1.5ms or @NANOSECONDS",
 			option, text);
 	if (__builtin_add_overflow(start, ns, value_ns))
 		*value_ns = ns < 0 ? INT64_MIN : INT64_MAX;
 	return TS_EXIT_DONE;
+}
+
+int ts_amount_range(const struct ts_amount_range *range, int64_t start, int64_t *from_ns,
+		    int64_t *to_ns)
+{
+	int exit_code = parse_instant("from", range->from, start, from_ns);
+
+	if (!exit_code)
+		exit_code = parse_instant("to", range->to, start, to_ns);
+	if (exit_code || !range->from || !range->to || *from_ns < *to_ns ||
+	    (*from_ns == *to_ns && range->may_be_instant))
+		return exit_code;
+	return ts_report_usage("the range is empty: '--to %s' is not after '--from %s'", range->to,
+			       range->from);
+}
+
+int ts_amount_range_check(const struct ts_amount_range *range)
+{
+	struct ts_amount_range one = *range;
+	int64_t from = 0, to = 0;
+
+	/* Instants after the start and instants of trace time cannot be compared yet. */
+	if (range->from && range->to && (range->from[0] == '@') != (range->to[0] == '@'))
+		one.from = NULL;
+	return ts_amount_range(&one, 0, &from, &to);
 }

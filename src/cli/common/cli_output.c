@@ -1,11 +1,16 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Buffered standard output, and removal of incomplete files. */
+/* Buffered standard output, and checks of output files. */
 #include <errno.h>
+#include <fcntl.h>
+#include <string.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #include "base/io.h"
 #include "cli/common/cli_output.h"
+#include "cli/common/report.h"
 #include "cli/common/terminal.h"
+#include "sbt/sbt_layout.h"
 
 #define BUFFER_BYTES ((size_t)64 << 10)
 
@@ -43,36 +48,74 @@ int ts_stdout_drain(struct ts_error *err)
 	return ts_stdout_flush(err);
 }
 
-void ts_output_file_init(struct ts_output_file *file, const char *path)
+static bool is_folder(const char *path)
 {
-	file->path = path;
-	file->existed = stat(path, &file->before) == 0;
+	size_t length = strlen(path);
+	struct stat status;
+
+	return (!stat(path, &status) && S_ISDIR(status.st_mode)) ||
+	       (length && path[length - 1] == '/');
 }
 
-bool ts_output_file_is(const struct ts_output_file *file, const char *path)
+/*
+ * An empty file, a pipe or a device is nothing that could be lost. A link is not followed: opening
+ * the output says so.
+ */
+static bool is_other_file(const char *path)
 {
-	bool input = path[0] == '-' && path[1] == '\0';
-	struct stat other;
+	char magic[SBT_MAGIC_BYTES];
+	struct stat status;
+	TS_AUTO_FD int fd = -1;
 
-	if (!file->existed || !S_ISREG(file->before.st_mode))
+	if (lstat(path, &status) || !S_ISREG(status.st_mode) || !status.st_size)
 		return false;
-	if (input ? fstat(STDIN_FILENO, &other) : stat(path, &other))
-		return false;
-	return other.st_dev == file->before.st_dev && other.st_ino == file->before.st_ino;
+	fd = ts_open(path, O_RDONLY, 0);
+	return fd >= 0 && (read(fd, magic, sizeof(magic)) != (ssize_t)sizeof(magic) ||
+			   memcmp(magic, SBT_FILE_MAGIC, sizeof(magic)) != 0);
 }
 
-static bool is_as_before(const struct ts_output_file *file, const struct stat *now)
+int ts_output_test_trace(const char *path, struct ts_error *err)
 {
-	return file->existed && now->st_ino == file->before.st_ino &&
-	       now->st_dev == file->before.st_dev && now->st_size == file->before.st_size &&
-	       now->st_mtim.tv_sec == file->before.st_mtim.tv_sec &&
-	       now->st_mtim.tv_nsec == file->before.st_mtim.tv_nsec;
+	if (is_folder(path))
+		return ts_error_set(err, TS_EINVAL, "output '%s' is a directory", path);
+	if (is_other_file(path))
+		return ts_error_set(
+			err, TS_EINVAL,
+			"output '%s' exists and is not a trace: give another name, or remove it",
+			path);
+	return TS_OK;
 }
 
-void ts_output_file_discard(const struct ts_output_file *file)
+int ts_output_check_file(const char *path)
 {
-	struct stat now;
+	size_t length = strlen(path);
 
-	if (!stat(file->path, &now) && S_ISREG(now.st_mode) && !is_as_before(file, &now))
-		unlink(file->path);
+	if (!is_folder(path))
+		return TS_EXIT_DONE;
+	while (length > 1 && path[length - 1] == '/')
+		length--;
+	return ts_report_usage("output '%s' is a directory: give a file, such as %.*s/NAME", path,
+			       (int)length, path);
+}
+
+int ts_output_check_trace(const char *path)
+{
+	int exit_code = ts_output_check_file(path);
+	struct ts_error err;
+
+	if (!strcmp(path, "-"))
+		return ts_report_usage("a trace needs a file name");
+	if (!exit_code && ts_output_test_trace(path, &err))
+		exit_code = ts_report_usage("%s", err.message);
+	return exit_code;
+}
+
+bool ts_output_is_input(const char *output, const char *input)
+{
+	bool is_standard = !strcmp(input, "-");
+	struct stat out, in;
+
+	return !stat(output, &out) && S_ISREG(out.st_mode) &&
+	       !(is_standard ? fstat(STDIN_FILENO, &in) : stat(input, &in)) &&
+	       in.st_dev == out.st_dev && in.st_ino == out.st_ino;
 }

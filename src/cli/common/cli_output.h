@@ -1,13 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Output of verbs: buffered standard output, and files that are removed if the verb fails. Nothing
- * else in the tool writes to standard output.
+ * Output of verbs: buffered standard output, and checks of output files. Nothing else in the tool
+ * writes to standard output.
  */
 #ifndef TS_CLI_COMMON_CLI_OUTPUT_H
 #define TS_CLI_COMMON_CLI_OUTPUT_H
 
 #include <stdbool.h>
-#include <sys/stat.h>
 
 #include <tracesmith/error.h>
 
@@ -30,23 +29,16 @@ int ts_stdout_flush(struct ts_error *err);
 
 /* ---- files ---- */
 
-/* The state of a path before a verb writes to it. */
-struct ts_output_file {
-	const char *path;
-	bool existed;
-	struct stat before;
-};
+/* Reports an output that names a directory. Returns an exit code, like the next one. */
+int ts_output_check_file(const char *path);
 
-/* Does not create the file. */
-void ts_output_file_init(struct ts_output_file *file, const char *path);
+/* For verbs that write a trace: also reports a file that is not a trace and would be replaced. */
+int ts_output_check_trace(const char *path);
 
-/* Is it the same file as another path, or as standard input ("-")? Compares device and inode. */
-bool ts_output_file_is(const struct ts_output_file *file, const char *path);
+/* The same as an error, for who may choose another output. */
+int ts_output_test_trace(const char *path, struct ts_error *err);
 
-/*
- * Removes the output of a failed verb: a regular file that is new or was modified. Devices, pipes
- * and unmodified files stay.
- */
-void ts_output_file_discard(const struct ts_output_file *file);
+/* Is an output the same regular file as an input ("-": standard input)? */
+bool ts_output_is_input(const char *output, const char *input);
 
 #endif

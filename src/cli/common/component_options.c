@@ -20,6 +20,7 @@ struct ts_component_option {
 	size_t index; /* in all->options */
 	struct component *components;
 	/* As parsed; INT64_MIN: no integer was given. */
+	bool flag;
 	const char *text;
 	int64_t integer;
 	struct ts_string_list list;
@@ -61,8 +62,13 @@ static struct ts_option as_option(struct ts_component_option *option)
 	};
 
 	switch (spec->type) {
+	case TS_OPTION_SPEC_FLAG:
+		result.type = TS_OPTION_TYPE_FLAG;
+		result.target = &option->flag;
+		break;
 	case TS_OPTION_SPEC_TEXT:
 	case TS_OPTION_SPEC_TIME:
+	case TS_OPTION_SPEC_CHOICE:
 		result.type = TS_OPTION_TYPE_TEXT;
 		result.target = &option->text;
 		break;
@@ -152,7 +158,7 @@ int ts_component_options_add(struct ts_component_options *all, const char *compo
 
 static bool is_given(const struct ts_component_option *option)
 {
-	return option->text || option->integer != INT64_MIN || option->list.count;
+	return option->flag || option->text || option->integer != INT64_MIN || option->list.count;
 }
 
 int ts_component_options_check(const struct ts_component_options *all,
@@ -175,6 +181,32 @@ int ts_component_options_check(const struct ts_component_options *all,
 	return TS_EXIT_DONE;
 }
 
+/* "option '--sort' is self, total or calls, not 'time'". */
+static int unknown_word(const struct ts_option_spec *spec, const char *given)
+{
+	TS_SCOPED(ts_text) words = { 0 };
+
+	for (const char *const *word = spec->words; *word; word++)
+		ts_text_printf(&words, "%s%s",
+			       word == spec->words ? ""
+			       : word[1]           ? ", "
+						   : " or ",
+			       *word);
+	return ts_report_usage("option '--%s' is %s, not '%s'", spec->name, ts_text_cstr(&words),
+			       given);
+}
+
+static int store_choice(const struct ts_option_spec *spec, const char *given, int64_t *value)
+{
+	for (int64_t i = 0; spec->words[i]; i++) {
+		if (!strcmp(spec->words[i], given)) {
+			*value = i;
+			return TS_EXIT_DONE;
+		}
+	}
+	return unknown_word(spec, given);
+}
+
 int ts_component_options_store(const struct ts_component_options *all,
 			       const struct ts_option_spec *specs, size_t count, void *base)
 {
@@ -185,6 +217,13 @@ int ts_component_options_store(const struct ts_component_options *all,
 		if (!option || !is_given(option))
 			continue;
 		switch (specs[i].type) {
+		case TS_OPTION_SPEC_FLAG:
+			*(bool *)value = option->flag;
+			break;
+		case TS_OPTION_SPEC_CHOICE:
+			if (store_choice(&specs[i], option->text, value))
+				return TS_EXIT_USAGE;
+			break;
 		case TS_OPTION_SPEC_TEXT:
 			*(const char **)value = option->text;
 			break;

@@ -8,6 +8,7 @@
 #include <tracesmith/schema.h>
 
 #include "base/memory.h"
+#include "base/text.h"
 #include "cli/common/nearest.h"
 #include "cli/common/report.h"
 
@@ -68,15 +69,19 @@ void ts_nearest_offer(struct ts_nearest *nearest, const char *candidate)
 
 int ts_report_unknown_table(const char *name)
 {
+	TS_SCOPED(ts_text) names = { 0 };
 	struct ts_nearest nearest;
 
 	ts_nearest_init(&nearest, name);
 	for (unsigned int id = 0; id < TS_TABLE_COUNT; id++) {
-		if (ts_table_info(id))
-			ts_nearest_offer(&nearest, ts_table_info(id)->name);
+		if (!ts_table_info(id) || id == TS_TABLE_INDEX)
+			continue;
+		ts_nearest_offer(&nearest, ts_table_info(id)->name);
+		ts_text_printf(&names, "%s%s", names.length ? ", " : "", ts_table_info(id)->name);
 	}
 	if (nearest.best)
 		return ts_report_usage("there is no table '%s'; did you mean '%s'?", name,
 				       nearest.best);
-	return ts_report_usage("there is no table '%s'", name);
+	return ts_report_usage("there is no table '%s'; the tables are %s", name,
+			       ts_text_cstr(&names));
 }

@@ -4,6 +4,7 @@
 #include <string.h>
 
 #include "base/memory.h"
+#include "base/output.h"
 #include "base/text.h"
 #include "cli/common/nearest.h"
 #include "cli/common/options.h"
@@ -73,6 +74,17 @@ static int set_integer(const struct ts_option *option, const char *text)
 	return 0;
 }
 
+static int set_mode(const struct ts_option *option, const char *text)
+{
+	struct ts_error err;
+	mode_t mode;
+
+	if (ts_output_parse_mode(text, &mode, &err))
+		return ts_report_usage("option '--%s': %s", option->name, err.message);
+	ts_output_set_mode(mode);
+	return 0;
+}
+
 static int set_value(const struct ts_option *option, const char *text)
 {
 	switch (option->type) {
@@ -91,6 +103,8 @@ static int set_value(const struct ts_option *option, const char *text)
 		return add_string(option->target, text, strlen(text));
 	case TS_OPTION_TYPE_LIST:
 		return add_strings(option, text);
+	case TS_OPTION_TYPE_MODE:
+		return set_mode(option, text);
 	}
 	return 0;
 }
@@ -178,11 +192,12 @@ static int check_operands(const struct ts_command *command, int count, char **op
 		return ts_report_usage("unexpected argument '%s'",
 				       operands[command->maximum_operands]);
 	if (count < command->minimum_operands) {
-		/* "FILE..." and "PID [KEY=VALUE...]": the first of them. */
-		size_t length = strcspn(command->operands, ".[");
+		/* The first that is missing of "A B", "FILE..." or "PID [KEY=VALUE...]". */
+		const char *missing = command->operands;
 
-		length -= length && command->operands[length - 1] == ' ';
-		return ts_report_usage("%.*s is missing", (int)length, command->operands);
+		for (int i = 0; i < count; i++)
+			missing += strcspn(missing, " ") + 1;
+		return ts_report_usage("%.*s is missing", (int)strcspn(missing, " .["), missing);
 	}
 	return 0;
 }

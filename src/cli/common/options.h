@@ -30,6 +30,7 @@ enum ts_option_type {
 	TS_OPTION_TYPE_REPEATED, /* struct ts_string_list; each use adds one string */
 	TS_OPTION_TYPE_LIST,     /* the same; each use adds comma-separated strings */
 	TS_OPTION_TYPE_MAYBE,    /* const char *; --name gives "", --name=VALUE the value */
+	TS_OPTION_TYPE_MODE,     /* no target: ts_output_set_mode() */
 };
 
 struct ts_option {
@@ -66,6 +67,14 @@ struct ts_option {
 #define TS_OPTION_MAYBE(name, letter, value, target, doc)                              \
 	{                                                                              \
 		(name), (letter), TS_OPTION_TYPE_MAYBE, (value), (target), (doc), 0, 0 \
+	}
+
+/* For each verb that writes files. */
+#define TS_OPTION_MODE                                                                               \
+	{                                                                                            \
+		"mode", 0, TS_OPTION_TYPE_MODE, "MODE", NULL,                                        \
+			"permissions of the files: octal, or umask; default: 0600 (only the owner)", \
+			0, 0                                                                         \
 	}
 
 /* Values of an option that may be repeated. A zeroed struct is an empty list. */

@@ -1,12 +1,15 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Progress bar and signals. Handlers only record the signal; the work checks it at its next step
- * and ends cleanly, so that files stay valid.
+ * and ends cleanly, so that files stay valid. From then on a timer interrupts calls that wait
+ * (base/io.h), and ends the program if the work takes no notice.
  */
 #include <signal.h>
 #include <stdio.h>
+#include <sys/time.h>
 
 #include "base/clock.h"
+#include "base/io.h"
 #include "base/memory.h"
 #include "base/text.h"
 #include "cli/common/progress.h"
@@ -15,29 +18,70 @@
 #define FIRST_SHOWN_NS INT64_C(1000000000)
 #define REDRAW_NS INT64_C(100000000)
 #define BAR_COLUMNS 24
+/*
+ * Ticks of the timer until the program ends: after a second Ctrl-C, or SIGTERM and SIGHUP, less
+ * than a second; longer if the work is ending already and finishes its files. Ticks that a busy
+ * machine is late for do not count.
+ */
+#define TICK_US 100000
+#define LAST_TICKS 8
+#define FINISHING_TICKS 100
 /* After this many signals, exit at once. */
-#define PATIENCE 4
+#define PATIENCE 3
 
 static volatile sig_atomic_t stop_signal;
 static volatile sig_atomic_t stop_count;
+static volatile sig_atomic_t ticks_left; /* 0: no limit */
+static volatile sig_atomic_t is_ending;  /* the work knows */
 static bool bar_is_shown;
+
+static void end_as(int number)
+{
+	signal(number, SIG_DFL);
+	raise(number);
+}
+
+static void on_tick(int number)
+{
+	(void)number;
+	if (ticks_left > 0 && --ticks_left == 0)
+		end_as((int)stop_signal);
+}
 
 static void on_signal(int number)
 {
+	const struct itimerval often = { { 0, TICK_US }, { 0, TICK_US } };
+
 	stop_signal = number;
-	if (++stop_count >= PATIENCE) {
-		signal(number, SIG_DFL);
-		raise(number);
-	}
+	if (++stop_count >= PATIENCE)
+		end_as(number);
+	else if (stop_count > 1 || number != SIGINT)
+		ticks_left = LAST_TICKS;
+	setitimer(ITIMER_REAL, &often, NULL);
+}
+
+/* Whoever asks takes notice, and gets the time to finish its files. */
+int ts_stop_signal(void)
+{
+	if (!stop_signal)
+		return 0;
+	if (!is_ending && ticks_left > 0 && stop_count == 1)
+		ticks_left = FINISHING_TICKS;
+	is_ending = 1;
+	return (int)stop_signal;
 }
 
 static const int numbers[] = { SIGINT, SIGTERM, SIGHUP };
 
 static void catch_signals(void)
 {
-	struct sigaction action = { .sa_handler = on_signal, .sa_flags = SA_RESTART };
+	/* No SA_RESTART: calls that wait are interrupted. */
+	struct sigaction action = { .sa_handler = on_signal }, tick = { .sa_handler = on_tick };
 	struct sigaction old;
 
+	sigemptyset(&tick.sa_mask);
+	sigaction(SIGALRM, &tick, NULL);
+	ts_io_set_stop(ts_stop_signal);
 	sigemptyset(&action.sa_mask);
 	for (size_t i = 0; i < TS_ARRAY_SIZE(numbers); i++) {
 		/* nohup: ignored signals stay ignored. */
@@ -56,11 +100,6 @@ void ts_progress_let_go(void)
 	}
 }
 
-int ts_stop_signal(void)
-{
-	return (int)stop_signal;
-}
-
 void ts_progress_start(struct ts_progress *progress, const char *label, enum ts_progress_unit unit)
 {
 	*progress = (struct ts_progress){
@@ -74,13 +113,15 @@ void ts_progress_start(struct ts_progress *progress, const char *label, enum ts_
 
 static void append_amount(struct ts_text *line, enum ts_progress_unit unit, uint64_t amount)
 {
+	static const char *const nouns[] = { [TS_PROGRESS_ROWS] = "row",
+					     [TS_PROGRESS_COMMANDS] = "command",
+					     [TS_PROGRESS_RUNS] = "run" };
 	char number[TS_FORMAT_BYTES];
 
 	if (unit == TS_PROGRESS_BYTES)
 		ts_text_append_str(line, ts_format_bytes(number, sizeof(number), amount));
 	else
-		ts_text_printf(line, "%s rows",
-			       ts_format_count(number, sizeof(number), (int64_t)amount));
+		ts_text_append_str(line, TS_COUNTED(amount, nouns[unit]));
 }
 
 static void append_bar(struct ts_text *line, uint64_t done, uint64_t total)
@@ -108,9 +149,8 @@ static void show_line(const struct ts_text *line)
 static void draw(const struct ts_progress *progress, uint64_t done, uint64_t total, int64_t now_ns)
 {
 	double seconds = (double)(now_ns - progress->begun_ns) / 1e9;
-	TS_SCOPED(ts_text) line;
+	TS_SCOPED(ts_text) line = { 0 };
 
-	ts_text_init(&line);
 	ts_text_append_str(&line, progress->label);
 	if (total)
 		append_bar(&line, done, total);
@@ -153,7 +193,7 @@ int ts_progress_step(void *context, uint64_t done, uint64_t total)
 			progress->shown_ns = now_ns;
 		}
 	}
-	return stop_signal != 0;
+	return ts_stop_signal() != 0;
 }
 
 void ts_progress_hide(void)

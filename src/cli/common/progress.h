@@ -17,6 +17,8 @@
 enum ts_progress_unit {
 	TS_PROGRESS_BYTES,
 	TS_PROGRESS_ROWS,
+	TS_PROGRESS_COMMANDS,
+	TS_PROGRESS_RUNS,
 };
 
 struct ts_progress {
@@ -27,7 +29,10 @@ struct ts_progress {
 	int64_t shown_ns; /* when the bar was last drawn; 0: never */
 };
 
-/* From now on SIGINT and SIGTERM only ask the work to stop. The label is borrowed. */
+/*
+ * From now on SIGINT, SIGTERM and SIGHUP only ask the work to stop. A second SIGINT, or work that
+ * takes no notice of the others, ends the program within a second. The label is borrowed.
+ */
 void ts_progress_start(struct ts_progress *progress, const char *label, enum ts_progress_unit unit);
 
 /*

@@ -1,10 +1,19 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Messages on stderr and exit codes. Erases the progress bar before a message. */
+/*
+ * Messages on stderr, wrapped at the width of the terminal, and exit codes. Erases the progress bar
+ * before a message.
+ */
 #include <stdarg.h>
 #include <stdio.h>
+#include <string.h>
 
+#include "base/text.h"
 #include "cli/common/progress.h"
 #include "cli/common/report.h"
+#include "cli/common/terminal.h"
+#include "cli/common/text_table.h"
+
+#define MESSAGE_BYTES 4096
 
 static const char *verb_name;
 
@@ -18,45 +27,56 @@ const char *ts_report_verb(void)
 	return verb_name ? verb_name : "";
 }
 
-/* Names in messages come from untrusted files: control characters must not reach the terminal. */
-static void put_text(const char *format, va_list arguments) TS_PRINTF_LIKE(1, 0);
-static void put_text(const char *format, va_list arguments)
+/* One line, wrapped at the width of the terminal; further lines are indented more. */
+static void append_line(struct ts_text *shown, const char *line)
 {
-	char text[4096];
-	int length = vsnprintf(text, sizeof(text), format, arguments);
+	size_t indent = strspn(line, " "), width = ts_terminal_stderr_width();
 
-	for (int i = 0; i < length && i < (int)sizeof(text) - 1; i++)
-		if (((unsigned char)text[i] < 0x20 && text[i] != '\n' && text[i] != '\t') ||
-		    text[i] == 0x7f)
-			text[i] = '?';
-	fputs(text, stderr);
+	ts_text_append(shown, line, indent);
+	if (ts_text_shown_width(line, strlen(line)) <= width)
+		width = 0;
+	ts_text_append_wrapped(shown, line + indent, indent, indent + 2, width);
+	ts_text_append_char(shown, '\n');
 }
 
-static void put(const char *format, ...) TS_PRINTF_LIKE(1, 2);
-static void put(const char *format, ...)
+/*
+ * Prints a message of one or more lines. Names in it come from untrusted files: control characters
+ * must not reach the terminal.
+ */
+static void print(char *message)
 {
-	va_list arguments;
+	TS_SCOPED(ts_text) shown = { 0 };
+	char *line;
 
-	va_start(arguments, format);
-	put_text(format, arguments);
-	va_end(arguments);
-}
-
-static void begin_line(void)
-{
+	while ((line = strsep(&message, "\n")))
+		append_line(&shown, line);
 	ts_progress_hide();
-	fprintf(stderr, "tracesmith%s%s: ", verb_name ? " " : "", ts_report_verb());
+	fputs(ts_text_cstr(&shown), stderr);
+}
+
+/* "tracesmith view: KIND: TEXT" */
+static void print_prefixed(const char *kind, const char *text)
+{
+	char message[MESSAGE_BYTES + 64];
+
+	snprintf(message, sizeof(message), "tracesmith%s%s: %s%s", verb_name ? " " : "",
+		 ts_report_verb(), kind, text);
+	print(message);
 }
 
 int ts_report_usage(const char *format, ...)
 {
+	char text[MESSAGE_BYTES];
 	va_list arguments;
+	int length;
 
-	begin_line();
 	va_start(arguments, format);
-	put_text(format, arguments);
+	length = vsnprintf(text, sizeof(text), format, arguments);
 	va_end(arguments);
-	fprintf(stderr, " (see 'tracesmith%s%s --help')\n", verb_name ? " " : "", ts_report_verb());
+	if (length >= 0 && (size_t)length < sizeof(text))
+		snprintf(text + length, sizeof(text) - (size_t)length,
+			 " (see 'tracesmith%s%s --help')", verb_name ? " " : "", ts_report_verb());
+	print_prefixed("", text);
 	return TS_EXIT_USAGE;
 }
 
@@ -78,32 +98,40 @@ int ts_report_exit_code(int code)
 
 int ts_report_error(const struct ts_error *err)
 {
-	if (err->code != TS_ECANCELED && err->message[0]) {
-		begin_line();
-		put("%s\n", err->message);
-	}
+	if (err->code != TS_ECANCELED && err->message[0])
+		print_prefixed("", err->message);
 	return ts_report_exit_code(err->code);
 }
 
 void ts_report_warning(const char *format, ...)
 {
+	char text[MESSAGE_BYTES];
 	va_list arguments;
 
-	begin_line();
-	fputs("warning: ", stderr);
 	va_start(arguments, format);
-	put_text(format, arguments);
+	vsnprintf(text, sizeof(text), format, arguments);
 	va_end(arguments);
-	fputc('\n', stderr);
+	print_prefixed("warning: ", text);
+}
+
+void ts_report_event(const char *format, ...)
+{
+	char text[MESSAGE_BYTES];
+	va_list arguments;
+
+	va_start(arguments, format);
+	vsnprintf(text, sizeof(text), format, arguments);
+	va_end(arguments);
+	print_prefixed("", text);
 }
 
 void ts_report_note(const char *format, ...)
 {
+	char text[MESSAGE_BYTES];
 	va_list arguments;
 
-	ts_progress_hide();
 	va_start(arguments, format);
-	put_text(format, arguments);
+	vsnprintf(text, sizeof(text), format, arguments);
 	va_end(arguments);
-	fputc('\n', stderr);
+	print(text);
 }

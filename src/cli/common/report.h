@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Messages on stderr, and exit codes. Every line begins with "tracesmith VERB: ", followed by the
- * library's message. Only src/cli prints.
+ * Messages on stderr, wrapped at the width of the terminal, and exit codes. Only src/cli prints.
  */
 #ifndef TS_CLI_COMMON_REPORT_H
 #define TS_CLI_COMMON_REPORT_H
@@ -29,6 +28,9 @@ int ts_report_error(const struct ts_error *err);
 
 /* "tracesmith view: warning: TEXT". */
 void ts_report_warning(const char *format, ...) TS_PRINTF_LIKE(1, 2);
+
+/* "tracesmith record: TEXT", of something that has happened meanwhile. */
+void ts_report_event(const char *format, ...) TS_PRINTF_LIKE(1, 2);
 
 /* Prints the text without a prefix. */
 void ts_report_note(const char *format, ...) TS_PRINTF_LIKE(1, 2);

@@ -6,6 +6,7 @@
 #include "cli/common/result_show.h"
 
 #include <math.h>
+#include <stdio.h>
 #include <string.h>
 
 #include "base/ns.h"
@@ -16,8 +17,9 @@
 #include "cli/common/terminal.h"
 #include "cli/common/text_table.h"
 
-/* Kernel names can have thousands of characters: only the last column is not truncated. */
+/* Kernel names can have thousands of characters: only the last column has no limit. */
 #define NAME_COLUMNS 80
+#define BELOW_INDENT 2
 #define HEADING_ON "\033[1m"
 #define HEADING_OFF "\033[0m"
 
@@ -83,6 +85,7 @@ static void append_text_cell(struct ts_text *out, const struct ts_result_table *
 
 	switch (table->columns[column].type) {
 	case TS_CELL_TEXT:
+	case TS_CELL_AMOUNT:
 		ts_text_append_str(out, cell->text);
 		break;
 	case TS_CELL_INTEGER:
@@ -137,19 +140,6 @@ static size_t last_shown(const struct ts_result_table *table)
 	return last;
 }
 
-/* Truncates a long name, at a character boundary. */
-static void shorten(struct ts_text *text)
-{
-	size_t length;
-
-	if (text->failed || ts_text_shown_width(text->data, text->length) <= NAME_COLUMNS)
-		return;
-	for (length = NAME_COLUMNS - 1; ((unsigned char)text->data[length] & 0xc0) == 0x80;)
-		length--;
-	text->length = length;
-	ts_text_append_str(text, "\xe2\x80\xa6");
-}
-
 /* "launched at:", then one line for each part of the text; a single part is on the same line. */
 static void show_below(struct ts_text_table *grid, const struct ts_result_table *table,
 		       size_t column, const char *value, struct ts_text *text)
@@ -157,15 +147,15 @@ static void show_below(struct ts_text_table *grid, const struct ts_result_table 
 	const char *end = strstr(value, table->divider);
 
 	ts_text_clear(text);
-	ts_text_printf(text, "  %s:%s%s", table->columns[column].title, end ? "" : " ",
+	ts_text_printf(text, "%s:%s%s", table->columns[column].title, end ? "" : " ",
 		       end ? "" : value);
-	ts_text_table_below(grid, ts_text_cstr(text), text->length);
+	ts_text_table_below_wrapped(grid, ts_text_cstr(text), BELOW_INDENT);
 	if (!end)
 		return;
 	for (; value; value = end ? end + strlen(table->divider) : NULL) {
 		end = strstr(value, table->divider);
 		ts_text_clear(text);
-		ts_text_append_str(text, "    ");
+		ts_text_printf(text, "%*s", 2 * BELOW_INDENT, "");
 		ts_text_append(text, value, end ? (size_t)(end - value) : strlen(value));
 		ts_text_table_below(grid, ts_text_cstr(text), text->length);
 	}
@@ -174,8 +164,6 @@ static void show_below(struct ts_text_table *grid, const struct ts_result_table 
 static void show_row(struct ts_text_table *grid, const struct ts_result_table *table, size_t row,
 		     struct ts_text *text)
 {
-	size_t last = last_shown(table);
-
 	for (size_t i = 0; i < table->column_count; i++) {
 		const struct ts_cell *cell = &table->cells[row * table->column_count + i];
 
@@ -188,8 +176,6 @@ static void show_row(struct ts_text_table *grid, const struct ts_result_table *t
 			ts_text_append_char(text, '-');
 		else
 			append_text_cell(text, table, i, cell);
-		if (i != last)
-			shorten(text);
 		ts_text_table_cell(grid, text->data ? text->data : "", text->length);
 	}
 	ts_text_table_end_row(grid);
@@ -197,85 +183,92 @@ static void show_row(struct ts_text_table *grid, const struct ts_result_table *t
 
 static size_t shown_rows(const struct ts_result_table *table, int64_t top)
 {
-	size_t rows = ts_result_rows(table);
+	size_t rows = ts_result_rows(table), most = top > 0 ? (size_t)top : table->shown_rows;
 
-	if (table->shown_rows == 0)
-		return rows;
-	return TS_MIN(rows, top > 0 ? (size_t)top : table->shown_rows);
+	return most ? TS_MIN(rows, most) : rows;
 }
 
-static void show_left_out(size_t rows)
+/* The number of a column in the table's list of details, from its end; 0: not in the list. */
+static unsigned int detail_of(const struct ts_result_table *table, const char *key)
 {
-	char count[TS_FORMAT_BYTES];
+	const char *at = table->details ? table->details : "";
+	unsigned int groups = 0, found = 0;
 
-	if (rows)
-		ts_text_printf(ts_stdout(), "... %s more row%s (--top N, or --json)\n",
-			       ts_format_count(count, sizeof(count), (int64_t)rows),
-			       rows == 1 ? "" : "s");
+	while (*at) {
+		size_t length = strcspn(at, " +");
+
+		if (!strncmp(at, key, length) && !key[length])
+			found = groups + 1;
+		groups += at[length] != '+';
+		at += length + (at[length] != '\0');
+	}
+	return found ? groups + 1 - found : 0;
+}
+
+static void add_columns(struct ts_text_table *grid, const struct ts_result_table *table)
+{
+	size_t last = last_shown(table);
+
+	ts_text_table_init(grid);
+	for (size_t i = 0; i < table->column_count; i++) {
+		const struct ts_result_column *column = &table->columns[i];
+
+		if (!is_column(table, i))
+			continue;
+		ts_text_table_add_column(grid, column->title, column->type != TS_CELL_TEXT);
+		ts_text_table_set_detail(grid, detail_of(table, column->key));
+		ts_text_table_set_limit(grid, i == last ? 0 : NAME_COLUMNS);
+	}
+}
+
+#define FOOTER_BYTES (TS_FORMAT_COUNTED_BYTES + 64)
+
+/* Says how many rows are not shown; NULL: none. */
+static const char *footer_of(char *buffer, size_t more)
+{
+	snprintf(buffer, FOOTER_BYTES, "... %s (--top N, or --json)\n",
+		 TS_COUNTED(more, "more row"));
+	return more ? buffer : NULL;
 }
 
 static int show_table(const struct ts_result_table *table, int64_t top, struct ts_error *err)
 {
-	TS_SCOPED(ts_text_table) grid;
-	TS_SCOPED(ts_text) text;
+	TS_SCOPED(ts_text_table) grid = { 0 };
+	TS_SCOPED(ts_text) text = { 0 };
 	size_t rows = shown_rows(table, top);
+	char footer[FOOTER_BYTES];
 	int rc = TS_OK;
 
-	ts_text_init(&text);
-	ts_text_table_init(&grid);
-	for (size_t i = 0; i < table->column_count; i++) {
-		if (is_column(table, i))
-			ts_text_table_add_column(&grid, table->columns[i].title,
-						 table->columns[i].type != TS_CELL_TEXT);
-	}
+	add_columns(&grid, table);
 	for (size_t row = 0; !rc && row < rows; row++) {
 		show_row(&grid, table, row, &text);
 		rc = ts_stdout_drain(err);
 	}
-	if (!rc)
-		rc = ts_text_table_finish(&grid, err);
-	show_left_out(ts_result_rows(table) - rows + table->left_out);
-	return rc;
+	grid.footer = footer_of(footer, ts_result_rows(table) - rows + table->left_out);
+	return rc ? rc : ts_text_table_finish(&grid, err);
 }
 
 /* ---- text: paragraphs ---- */
 
 #define LIST_WIDTH 100 /* without a terminal */
-#define LIST_INDENT "   "
+#define LIST_LEAST 40
+#define LIST_INDENT 3
 
-/* Wraps a text into lines of at most `width` columns after the indent. */
-static void append_wrapped(struct ts_text *out, const char *text, size_t width)
-{
-	size_t column = 0;
-
-	while (*text) {
-		size_t length = strcspn(text, " ");
-		size_t shown = ts_text_shown_width(text, length);
-
-		if (column && column + 1 + shown > width) {
-			ts_text_append_str(out, "\n" LIST_INDENT);
-			column = 0;
-		} else if (column) {
-			ts_text_append_char(out, ' ');
-			column++;
-		}
-		ts_text_append_shown(out, text, length);
-		column += shown;
-		text += length;
-		text += strspn(text, " ");
-	}
-}
-
-/* "1. could save 501.7 ms (41 % of the window)", then each text as a paragraph. */
+/*
+ * "1. could save 501.7 ms (41 % of the window)", then each text as a paragraph. Without numbers the
+ * first text is on the line of "1.".
+ */
 static void show_paragraph(const struct ts_result_table *table, size_t row, size_t width)
 {
 	const struct ts_cell *cells = &table->cells[row * table->column_count];
 	struct ts_text *out = ts_stdout();
+	bool has_numbers = false;
 
 	for (size_t i = 0; i < table->column_count; i++) {
 		if (!table->columns[i].title || table->columns[i].type == TS_CELL_TEXT ||
 		    cells[i].none)
 			continue;
+		has_numbers |= i > 0;
 		if (table->columns[i].type == TS_CELL_PERCENT) {
 			ts_text_printf(out, " (%.*f %% %s)", cells[i].real < 10 ? 1 : 0,
 				       cells[i].real, table->columns[i].title);
@@ -292,23 +285,31 @@ static void show_paragraph(const struct ts_result_table *table, size_t row, size
 		if (table->columns[i].type != TS_CELL_TEXT || cells[i].none)
 			continue;
 		ts_text_printf(&line, "%s: %s", table->columns[i].title, cells[i].text);
-		ts_text_append_str(out, "\n" LIST_INDENT);
-		append_wrapped(out, ts_text_cstr(&line), width);
+		if (has_numbers)
+			ts_text_printf(out, "\n%*s", LIST_INDENT, "");
+		else
+			ts_text_append_char(out, ' ');
+		has_numbers = true;
+		ts_text_append_wrapped(out, ts_text_cstr(&line), LIST_INDENT, LIST_INDENT,
+				       table->commands >> i & 1 ? 0 : width);
 	}
 	ts_text_append_char(out, '\n');
 }
 
-static int show_list_table(const struct ts_result_table *table, struct ts_error *err)
+static int show_list_table(const struct ts_result_table *table, int64_t top, struct ts_error *err)
 {
-	size_t width = ts_terminal_stdout_width();
+	size_t width = ts_terminal_stdout_width(), rows = shown_rows(table, top);
+	char buffer[FOOTER_BYTES];
+	const char *footer = footer_of(buffer, ts_result_rows(table) - rows);
 	int rc = TS_OK;
 
-	width = TS_MAX(width ? width : LIST_WIDTH, 40) - sizeof(LIST_INDENT);
-	for (size_t row = 0; !rc && row < ts_result_rows(table); row++) {
+	width = width ? TS_MAX(width, (size_t)LIST_LEAST) : LIST_WIDTH;
+	for (size_t row = 0; !rc && row < rows; row++) {
 		ts_text_append_str(ts_stdout(), row ? "\n" : "");
 		show_paragraph(table, row, width);
 		rc = ts_stdout_drain(err);
 	}
+	ts_text_append_str(ts_stdout(), footer ? footer : "");
 	return rc;
 }
 
@@ -328,20 +329,44 @@ void ts_result_show_heading(const char *name, const char *text)
 	ts_text_append_str(out, colour ? HEADING_OFF "\n" : "\n");
 }
 
-/* The next table that has a column shown in text, or NULL. */
+static bool has_text(const struct ts_result_table *table)
+{
+	return last_shown(table) < table->column_count;
+}
+
+/* Where notes say what is missing, a header without rows says nothing. */
+static bool is_shown(const struct ts_result_table *table)
+{
+	return has_text(table) && !(table->result->notes && ts_result_is_empty(table));
+}
+
+/* The next table that text shows, or NULL. */
 static const struct ts_result_table *next_shown(const struct ts_result_table *table)
 {
-	while (table && last_shown(table) == table->column_count)
+	while (table && !is_shown(table))
 		table = table->next;
 	return table;
 }
+
+/* Then each has a heading, also if the others are empty. */
+static bool has_several(const struct ts_result *result)
+{
+	size_t count = 0;
+
+	for (const struct ts_result_table *table = result->tables; table; table = table->next)
+		count += has_text(table);
+	return count > 1;
+}
+
+#define NOTE_INDENT 2
 
 static int show_notes(const struct ts_result *result, struct ts_error *err)
 {
 	int rc = TS_OK;
 
 	for (const struct ts_result_note *note = result->notes; !rc && note; note = note->next) {
-		ts_text_append_shown(ts_stdout(), note->text, strlen(note->text));
+		ts_text_append_wrapped(ts_stdout(), note->text, 0, NOTE_INDENT,
+				       ts_terminal_stdout_width());
 		ts_text_append_char(ts_stdout(), '\n');
 		rc = ts_stdout_drain(err);
 	}
@@ -351,26 +376,26 @@ static int show_notes(const struct ts_result *result, struct ts_error *err)
 int ts_result_show_text(const struct ts_result *result, int64_t top, struct ts_error *err)
 {
 	const struct ts_result_table *table = next_shown(result->tables), *next;
-	bool first = true;
+	bool several = has_several(result);
 	int rc = TS_OK;
 
 	for (; !rc && table; table = next) {
 		next = next_shown(table->next);
-		if (next || !first)
+		if (several)
 			ts_result_show_heading(table->name, NULL);
-		rc = table->as_list ? show_list_table(table, err) : show_table(table, top, err);
-		if (next || result->notes)
+		rc = table->as_list ? show_list_table(table, top, err)
+				    : show_table(table, top, err);
+		/* An empty list has no lines. */
+		if (next || (result->notes && (!table->as_list || ts_result_rows(table))))
 			ts_text_append_char(ts_stdout(), '\n');
-		first = false;
 	}
 	return rc ? rc : show_notes(result, err);
 }
 
 void ts_result_print_notes(const struct ts_result *result)
 {
-	TS_SCOPED(ts_text) text;
+	TS_SCOPED(ts_text) text = { 0 };
 
-	ts_text_init(&text);
 	for (const struct ts_result_note *note = result->notes; note; note = note->next) {
 		ts_text_clear(&text);
 		ts_text_append_shown(&text, note->text, strlen(note->text));
@@ -397,6 +422,11 @@ static void append_number(struct ts_text *out, const struct ts_result_column *co
 	}
 }
 
+static bool is_text(const struct ts_result_column *column)
+{
+	return column->type == TS_CELL_TEXT || column->type == TS_CELL_AMOUNT;
+}
+
 static bool is_nothing(const struct ts_result_column *column, const struct ts_cell *cell)
 {
 	bool real = column->type == TS_CELL_REAL || column->type == TS_CELL_PERCENT;
@@ -409,7 +439,7 @@ static void append_json_cell(struct ts_text *out, const struct ts_result_column 
 {
 	if (is_nothing(column, cell))
 		ts_text_append_str(out, "null");
-	else if (column->type == TS_CELL_TEXT)
+	else if (is_text(column))
 		ts_text_append_json(out, cell->text, strlen(cell->text));
 	else if (column->type == TS_CELL_BOOL)
 		ts_text_append_str(out, cell->integer ? "true" : "false");
@@ -486,7 +516,7 @@ static void append_csv_cell(struct ts_text *out, const struct ts_result_column *
 {
 	if (is_nothing(column, cell))
 		return;
-	if (column->type == TS_CELL_TEXT)
+	if (is_text(column))
 		append_csv_text(out, cell->text);
 	else if (column->type == TS_CELL_BOOL)
 		ts_text_append_str(out, cell->integer ? "true" : "false");
@@ -520,6 +550,7 @@ const struct ts_result_table *ts_result_choose_table(const struct ts_result *res
 						     const char *name)
 {
 	const struct ts_result_table *table = result->tables;
+	TS_SCOPED(ts_text) names = { 0 };
 	struct ts_nearest nearest;
 
 	if (!name)
@@ -529,10 +560,12 @@ const struct ts_result_table *ts_result_choose_table(const struct ts_result *res
 		if (!strcmp(table->name, name))
 			return table;
 		ts_nearest_offer(&nearest, table->name);
+		ts_text_printf(&names, "%s%s", names.length ? ", " : "", table->name);
 	}
 	if (nearest.best)
 		ts_report_usage("there is no table '%s'; did you mean '%s'?", name, nearest.best);
 	else
-		ts_report_usage("there is no table '%s'", name);
+		ts_report_usage("there is no table '%s'; the tables are %s", name,
+				ts_text_cstr(&names));
 	return NULL;
 }

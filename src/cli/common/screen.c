@@ -58,10 +58,8 @@ unsigned int ts_screen_width(uint32_t code_point)
 /* Control, bidirectional formatting and invisible characters. */
 static bool is_unwanted(uint32_t code_point)
 {
-	return code_point < ' ' || (code_point >= 0x7f && code_point < 0xa0) ||
-	       code_point == 0xad || code_point == 0x61c || code_point == 0x180e ||
+	return ts_utf8_is_control(code_point) || code_point == 0xad || code_point == 0x180e ||
 	       (code_point >= 0x200b && code_point <= 0x200f) ||
-	       (code_point >= 0x2028 && code_point <= 0x202e) ||
 	       (code_point >= 0x2060 && code_point <= 0x206f) || code_point == 0xfeff ||
 	       (code_point >= 0xfff0 && code_point <= 0xfffb) ||
 	       (code_point >= 0xe0000 && code_point <= 0xe007f);

@@ -18,6 +18,8 @@ struct ts_show {
 	struct ts_reader *reader;
 	int64_t start;        /* of the trace: "time" is relative to it */
 	bool several_sources; /* WHERE cells also name the source */
+	bool reasons_apart;   /* NAME cells of losses are without the reason */
+	bool short_names;     /* NAME cells of kernels are without arguments; needs column kind */
 };
 
 void ts_show_init(struct ts_show *show, struct ts_reader *reader);

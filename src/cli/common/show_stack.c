@@ -8,16 +8,16 @@
 /* Number of frames, including the stack's own. */
 static int depth_of(struct ts_reader *reader, int64_t stack)
 {
-	int depth = 0;
+	uint32_t depth = 0;
 
 	while (stack > 0 && depth < TS_STACK_MAX_DEPTH) {
 		const struct ts_stack_row *row = ts_reader_entity(reader, TS_TABLE_STACK, stack);
 
-		depth += row ? (int)ts_frame_function_count(reader, row->frame) : 1;
+		depth += row ? ts_frame_function_count(reader, row->frame) : 1;
 		/* Parents have smaller ids; anything else could be a cycle. */
 		stack = row && row->parent < stack ? row->parent : 0;
 	}
-	return depth;
+	return (int)depth;
 }
 
 /* A function; for a device instruction, with its offset. */

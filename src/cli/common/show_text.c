@@ -8,8 +8,10 @@
 #include <string.h>
 
 #include "cli/common/show.h"
+#include "model/short_name.h"
 #include "trace/json_row.h"
 #include "trace/stack_lists.h"
+#include "trace/step_mark.h"
 
 static void append_string(const struct ts_show *show, struct ts_text *out, int64_t string)
 {
@@ -203,7 +205,7 @@ static void append_loss(const struct ts_show *show, struct ts_text *out, const s
 		ts_format_count(count, sizeof(count), loss->count);
 	append_string(show, out, loss->what);
 	ts_text_printf(out, ": %s lost", count);
-	if (loss->reason) {
+	if (loss->reason && !show->reasons_apart) {
 		ts_text_append_str(out, ": ");
 		append_string(show, out, loss->reason);
 	}
@@ -281,6 +283,32 @@ static void append_allocation(const struct ts_show *show, struct ts_text *out,
 	ts_text_append_str(out, " in use");
 }
 
+/* " 12" after the name of a step (TS_STEP), which has its number as an argument. */
+static void append_step(const struct ts_show *show, struct ts_text *out, const struct ts_row *row)
+{
+	int64_t number;
+
+	if (ts_step_mark(show->reader, (const struct ts_mark_row *)(const void *)row->columns,
+			 row->values, &number))
+		ts_text_printf(out, " %" PRId64, number);
+}
+
+static bool is_kernel(const struct ts_row *row)
+{
+	int64_t kind = value_of(row, "kind");
+
+	return row->table->id == TS_TABLE_GPU_OP &&
+	       (kind == TS_GPU_OP_KERNEL || kind == TS_GPU_OP_COLLECTIVE);
+}
+
+static void append_short(const struct ts_show *show, struct ts_text *out, int64_t string)
+{
+	struct ts_string text = ts_reader_string(show->reader, string);
+
+	if (ts_text_reserve(out, text.length))
+		out->length += ts_short_name(text.data, text.length, out->data + out->length);
+}
+
 static void append_name(const struct ts_show *show, struct ts_text *out, const struct ts_row *row)
 {
 	int position = ts_row_name_column(row->table);
@@ -303,10 +331,14 @@ static void append_name(const struct ts_show *show, struct ts_text *out, const s
 	default:
 		break;
 	}
-	if (position >= 0)
+	if (position >= 0 && show->short_names && is_kernel(row))
+		append_short(show, out, row->columns[position]);
+	else if (position >= 0)
 		append_string(show, out, row->columns[position]);
 	if (row->table->id == TS_TABLE_COUNTER) {
 		ts_show_counter_values(show, out, row);
+	} else if (row->table->id == TS_TABLE_MARK) {
+		append_step(show, out, row);
 	} else if (row->table->id == TS_TABLE_FLOW) {
 		ts_text_append_char(out, ' ');
 		append_enum(out, row, "kind");
@@ -358,6 +390,13 @@ static void append_reference(const struct ts_show *show, struct ts_text *out,
 	}
 }
 
+static void append_exit(struct ts_text *out, int64_t wait_status)
+{
+	char text[TS_FORMAT_BYTES];
+
+	ts_text_append_str(out, ts_format_exit(text, sizeof(text), (int)wait_status));
+}
+
 static void append_column(const struct ts_show *show, struct ts_text *out, const struct ts_row *row,
 			  unsigned int position)
 {
@@ -375,6 +414,8 @@ static void append_column(const struct ts_show *show, struct ts_text *out, const
 		append_duration(out, value);
 	} else if (value == TS_ABSENT) {
 		return;
+	} else if (row->table->id == TS_TABLE_PROCESS && !strcmp(column->name, "exit_status")) {
+		append_exit(out, value);
 	} else if (column->type == TS_COLUMN_REF && value) {
 		append_reference(show, out, row, column, value);
 	} else if (column->type != TS_COLUMN_REF) {
@@ -435,6 +476,7 @@ static uint64_t name_mask(const struct ts_table_info *table)
 	switch (table->id) {
 	case TS_TABLE_LOSS:
 	case TS_TABLE_COUNTER:
+	case TS_TABLE_MARK:
 		return TS_MASK_ALL;
 	case TS_TABLE_SAMPLE:
 		return mask | bit(table, "stack") | bit(table, "state") | bit(table, "weight");

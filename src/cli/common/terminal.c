@@ -40,9 +40,18 @@ bool ts_terminal_stderr(void)
 	return isatty(STDERR_FILENO) && !is_dumb();
 }
 
+int64_t *ts_terminal_width_option(void)
+{
+	static int64_t width = -1;
+
+	return &width;
+}
+
 size_t ts_terminal_stdout_width(void)
 {
-	return width_of(STDOUT_FILENO);
+	int64_t width = *ts_terminal_width_option();
+
+	return width < 0 ? width_of(STDOUT_FILENO) : (size_t)width;
 }
 
 size_t ts_terminal_stderr_width(void)

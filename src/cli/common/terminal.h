@@ -5,13 +5,27 @@
 
 #include <stdbool.h>
 #include <stddef.h>
+#include <stdint.h>
 
 bool ts_terminal_stdout(void);
 
 /* Also false for a terminal that cannot move the cursor back (TERM=dumb). */
 bool ts_terminal_stderr(void);
 
-/* Columns of the terminal of stdout (or stderr), 80 if unknown; 0: not a terminal. */
+/*
+ * The option --width of verbs that show tables, for their option tables (options.h). It overrides
+ * the width of stdout's terminal.
+ */
+#define TS_TERMINAL_WIDTH_OPTION                                                                \
+	TS_OPTION_INTEGER("width", 0, "N", ts_terminal_width_option(), 0, 1000000,              \
+			  "lay out text for N columns, 0: without a limit; default: the width " \
+			  "of the terminal, without a limit in files and pipes")
+
+int64_t *ts_terminal_width_option(void); /* -1: not given */
+
+/*
+ * Columns of the terminal of stdout (or stderr), 80 if unknown; 0: not a terminal, or no limit.
+ */
 size_t ts_terminal_stdout_width(void);
 size_t ts_terminal_stderr_width(void);
 

@@ -3,6 +3,7 @@
 #include "cli/common/trace_input.h"
 
 #include <string.h>
+#include <unistd.h>
 
 #include "base/memory.h"
 #include "base/text.h"
@@ -20,6 +21,14 @@ static void on_warning(void *context, const char *text)
 {
 	(void)context;
 	ts_report_warning("%s", text);
+}
+
+/* A person would wonder why nothing happens. */
+static void on_waiting(void *context, const char *text)
+{
+	(void)context;
+	if (isatty(STDERR_FILENO))
+		ts_report_note("%s", text);
 }
 
 /* Printed after the error that it explains. */
@@ -53,9 +62,11 @@ static int on_progress(void *context, const char *path, uint64_t done, uint64_t 
 
 static struct ts_open_options options_of(struct input *input)
 {
-	return (struct ts_open_options){
-		.warning = on_warning, .note = on_note, .progress = on_progress, .context = input
-	};
+	return (struct ts_open_options){ .warning = on_warning,
+					 .waiting = on_waiting,
+					 .note = on_note,
+					 .progress = on_progress,
+					 .context = input };
 }
 
 /* Reports the error, if any. */
@@ -92,9 +103,9 @@ int ts_trace_input_open_set(struct ts_trace_set *set, char *const *paths, size_t
 	return finish(&input, rc, &err);
 }
 
-void ts_trace_input_warn(const struct ts_reader *reader, const char *path)
+void ts_trace_input_await(const char *path)
 {
-	const struct ts_open_options options = { .warning = on_warning };
+	const struct ts_open_options options = { .warning = on_warning, .waiting = on_waiting };
 
-	ts_trace_check(reader, path, &options);
+	ts_trace_await(path, &options);
 }

@@ -12,7 +12,7 @@
 int ts_trace_input_open(struct ts_reader **ret_reader, const char *path);
 int ts_trace_input_open_set(struct ts_trace_set *set, char *const *paths, size_t count);
 
-/* Warns about an unfinished or damaged trace. */
-void ts_trace_input_warn(const struct ts_reader *reader, const char *path);
+/* Waits for a recorder that is finishing the trace; see ts_trace_await(). */
+void ts_trace_input_await(const char *path);
 
 #endif

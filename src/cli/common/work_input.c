@@ -77,10 +77,6 @@ static int parse_ranks(struct ts_work_input *input, const struct ts_string_list 
 	return TS_EXIT_DONE;
 }
 
-/*
- * Reports errors before any file is opened, except in times: they are relative to the start of the
- * trace.
- */
 static int parse_choice(struct ts_work_input *input, const struct ts_work_choice *choice,
 			struct ts_work_options *options)
 {
@@ -89,7 +85,11 @@ static int parse_choice(struct ts_work_input *input, const struct ts_work_choice
 	if (!exit_code && choice->steps && choice->all && !options->all)
 		exit_code = ts_report_usage("'--all' and '--steps %s' cannot be combined",
 					    choice->steps);
+	if (!exit_code && choice->step_span && !*choice->step_span)
+		exit_code = ts_report_usage("option '--step-span' needs the name of a span");
 	options->all |= choice->all;
+	options->step_span = choice->step_span;
+	options->short_names = choice->short_names;
 	if (!exit_code)
 		exit_code = parse_rounding(choice->rounding, options);
 	if (!exit_code)
@@ -100,7 +100,7 @@ static int parse_choice(struct ts_work_input *input, const struct ts_work_choice
 /* ---- options as text ---- */
 
 /* After this many bytes of trace names, the rest is omitted. */
-#define ARGUMENTS_BYTES 200
+#define ARGUMENTS_BYTES 2000
 
 /* Quotes a word for a shell. */
 static void append_argument(struct ts_text *out, const char *argument)
@@ -142,6 +142,7 @@ void ts_work_choice_append_arguments(const struct ts_work_choice *choice, int pa
 		append_argument(out, paths[i]);
 	}
 	append_option(out, "steps", choice->steps);
+	append_option(out, "step-span", choice->step_span);
 	if (choice->all)
 		ts_text_append_str(out, " --all");
 	append_option(out, "from", choice->from);
@@ -150,6 +151,8 @@ void ts_work_choice_append_arguments(const struct ts_work_choice *choice, int pa
 		append_option(out, "rank", choice->ranks.items[i]);
 	if (choice->no_align)
 		ts_text_append_str(out, " --no-align");
+	if (choice->short_names)
+		ts_text_append_str(out, " --short-names");
 	append_option(out, "rounding", choice->rounding);
 }
 
@@ -209,43 +212,72 @@ static int load_with_progress(struct ts_work_input *input, const struct ts_work_
 	return rc ? ts_report_error(&err) : TS_EXIT_DONE;
 }
 
+static uint64_t count_steps(const struct ts_work *work)
+{
+	uint64_t count = 0;
+
+	for (uint32_t i = 0; i < work->rank_count; i++)
+		count += work->ranks[i].steps_in_trace;
+	return count;
+}
+
 /* A missing rank or step is most likely a typo: an empty result would hide it. */
 static int check_found(const struct ts_work_input *input, const struct ts_work_choice *choice,
 		       const char *path)
 {
 	const struct ts_work *work = input->work;
+	struct ts_error err = { 0 };
 
 	if (choice->ranks.count && work->rank_count == 0)
-		return ts_report_usage("no trace has rank %s", choice->ranks.items[0]);
-	if (work->options.from_step != TS_ABSENT && work->step_count == 0)
-		return ts_report_usage("no step %s in '%s'; 'tracesmith analyze --all %s "
-				       "steps' lists the steps",
-				       choice->steps, path, path);
-	return TS_EXIT_DONE;
+		ts_error_set(&err, TS_ENOTFOUND, "no trace has rank %s", choice->ranks.items[0]);
+	else if (choice->step_span && !count_steps(work))
+		ts_error_set(&err, TS_ENOTFOUND,
+			     "no span '%s' in '%s'; 'tracesmith analyze %s annotations' lists the "
+			     "names of spans",
+			     choice->step_span, path, path);
+	else if (work->options.from_step != TS_ABSENT && work->step_count == 0)
+		ts_error_set(&err, TS_ENOTFOUND,
+			     "no step %s in '%s'; 'tracesmith analyze --all %s steps' lists the "
+			     "steps",
+			     choice->steps, path, path);
+	return err.code ? ts_report_error(&err) : TS_EXIT_DONE;
 }
 
 int ts_work_input_open(struct ts_work_input *input, const struct ts_work_choice *choice,
 		       unsigned int load_flags, int path_count, char **paths)
 {
+	const struct ts_amount_range range = { .from = choice->from, .to = choice->to };
 	struct ts_work_options options = TS_WORK_OPTIONS_NONE;
 	int exit_code = parse_choice(input, choice, &options);
 
+	if (!exit_code)
+		exit_code = ts_amount_range_check(&range);
 	if (!exit_code)
 		exit_code = check_twice(path_count, paths);
 	if (!exit_code)
 		exit_code = ts_trace_input_open_set(&input->traces, paths, (size_t)path_count);
 	if (!exit_code)
 		exit_code =
-			ts_amount_instant("from", choice->from, input->traces.start, &options.from);
-	if (!exit_code)
-		exit_code = ts_amount_instant("to", choice->to, input->traces.start, &options.to);
-	if (!exit_code && choice->from && choice->to && options.to < options.from)
-		exit_code = ts_report_usage("'--to %s' is before '--from %s'", choice->to,
-					    choice->from);
+			ts_amount_range(&range, input->traces.start, &options.from, &options.to);
 	options.load_flags = load_flags;
 	if (!exit_code)
 		exit_code = load_with_progress(input, &options);
 	return exit_code ? exit_code : check_found(input, choice, paths[0]);
+}
+
+int ts_work_input_include_last_steps(struct ts_work_input *input)
+{
+	struct ts_work_options options = input->work->options;
+	bool left_out = false;
+
+	for (uint32_t i = 0; i < input->work->rank_count; i++)
+		left_out |= ts_work_leaves_out_last_step(input->work, i);
+	if (!left_out)
+		return TS_EXIT_DONE;
+	ts_work_free(input->work);
+	input->work = NULL;
+	options.all = true;
+	return load_with_progress(input, &options);
 }
 
 void ts_work_input_release(struct ts_work_input *input)
@@ -283,9 +315,9 @@ static void report_clocks(const struct ts_work *work, const struct ts_clock_alig
 		       known, ts_format_duration_ns(moved, sizeof(moved), (int64_t)most),
 		       ts_format_duration_ns(uncertain, sizeof(uncertain), worst));
 	if (known < work->rank_count)
-		ts_report_warning("cannot align the clocks of %" PRIu32
-				  " ranks: they share no collectives with the others",
-				  work->rank_count - known);
+		ts_report_warning("cannot align the clocks of %s: no collective shared with the "
+				  "other ranks",
+				  TS_COUNTED(work->rank_count - known, "rank"));
 }
 
 int ts_work_input_align(struct ts_analyze_request *request, const struct ts_work_choice *choice)

@@ -27,17 +27,25 @@
 
 /* The selection as given on the command line. */
 struct ts_work_choice {
-	const char *steps, *from, *to, *rounding;
-	bool all, no_align;
+	const char *steps, *step_span, *from, *to, *rounding;
+	bool all, no_align, short_names;
 	struct ts_string_list ranks;
 };
 
 void ts_work_choice_release(struct ts_work_choice *choice);
 
+#define TS_WORK_SHORT_NAMES_OPTION(choice)                                                    \
+	TS_OPTION_FLAG("short-names", 0, &(choice).short_names,                               \
+		       "names of kernels and operators without template and call arguments, " \
+		       "which merges those that differ in nothing else")
+
 #define TS_WORK_CHOICE_OPTIONS(choice)                                                          \
 	TS_OPTION_TEXT("steps", 0, "N|A-B|all", &(choice).steps,                                \
 		       "work issued in these steps, by number; default: all but the last one, " \
 		       "which is often incomplete"),                                            \
+		TS_OPTION_TEXT("step-span", 0, "NAME", &(choice).step_span,                     \
+			       "spans of this name are the steps, such as an NVTX range; "      \
+			       "default: ProfilerStep#N, else TS_STEP()"),                      \
 		TS_OPTION_FLAG("all", 0, &(choice).all, "all steps, including the last one"),   \
 		TS_OPTION_TEXT("from", 0, "TIME", &(choice).from,                               \
 			       "work issued from this time on: 1.5ms after the start of the "   \
@@ -47,6 +55,7 @@ void ts_work_choice_release(struct ts_work_choice *choice);
 				   "only this rank; may be repeated"),                          \
 		TS_OPTION_FLAG("no-align", 0, &(choice).no_align,                               \
 			       "do not align the clocks of the ranks"),                         \
+		TS_WORK_SHORT_NAMES_OPTION(choice),                                             \
 		TS_OPTION_TEXT("rounding", 0, "exact|hta", &(choice).rounding,                  \
 			       "hta: round and classify like HTA, to compare with it")
 
@@ -63,6 +72,9 @@ struct ts_work_input {
 int ts_work_input_open(struct ts_work_input *input, const struct ts_work_choice *choice,
 		       unsigned int load_flags, int path_count, char **paths);
 void ts_work_input_release(struct ts_work_input *input);
+
+/* Loads the work again, with the last steps that the default selection left out, if it did. */
+int ts_work_input_include_last_steps(struct ts_work_input *input);
 
 /*
  * The operands and options that select the same work again, quoted for a shell: "'my run.sbt'

@@ -1,10 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * `tracesmith export`: writes a trace in another format, or (CSV) a folder with one file per table.
- * Incomplete files are removed.
+ * A file is replaced once the new one is complete.
  */
 #include <errno.h>
-#include <fcntl.h>
 #include <signal.h>
 #include <string.h>
 #include <sys/stat.h>
@@ -12,6 +11,8 @@
 
 #include <tracesmith/export.h>
 
+#include "base/gzip.h"
+#include "base/output.h"
 #include "cli/common/amount.h"
 #include "cli/common/cli_output.h"
 #include "cli/common/nearest.h"
@@ -23,14 +24,23 @@
 #include "cli/verbs.h"
 #include "trace/trace_totals.h"
 
+/* A value of --count. */
+struct count {
+	const char *name;
+	unsigned int flag; /* 0: the default */
+	enum ts_table_id table;
+	const char *nothing; /* for a warning if the output is empty */
+};
+
 struct export
 {
 	const char *trace;
 	const char *format;
 	const char *output;
-	const char *count;
+	const char *count_text; /* NULL: samples, or spans if there are none */
+	const struct count *count;
 	const char *table;
-	const char *from_text, *to_text;
+	struct ts_amount_range range;
 	int64_t limit; /* -1: none */
 	bool no_idle, no_lines, no_threads, no_gpu_stages;
 	bool list, quiet, json;
@@ -38,7 +48,6 @@ struct export
 	unsigned int flags; /* TS_EXPORT_* */
 	int64_t from, to;   /* both 0: everything */
 	bool into_folder;   /* one file per table */
-	struct ts_output_file file;
 	struct ts_export_summary summary;
 };
 
@@ -71,13 +80,49 @@ static int unknown_format(const char *name)
 	return ts_report_usage("unknown format '%s'; 'tracesmith export --list' lists them", name);
 }
 
-/* Values of --count. */
-static const struct count {
-	const char *name;
-	unsigned int flag; /* 0: the default */
-	enum ts_table_id table;
-	const char *nothing; /* for a warning if the output is empty */
-} counts[] = {
+/* For an output whose name fits no format. */
+static int unknown_ending(const char *output)
+{
+	const struct ts_exporter *exporters;
+	TS_SCOPED(ts_text) endings = { 0 };
+	size_t count;
+
+	exporters = ts_exporter_list(&count);
+	for (size_t i = 0; i < count; i++)
+		if (exporters[i].endings[0])
+			ts_text_printf(&endings, " %s", exporters[i].endings[0]);
+	return ts_report_usage("no format has files like '%s': give -f FORMAT, or a name that ends "
+			       "in%s, or in one of these and .gz",
+			       output, ts_text_cstr(&endings));
+}
+
+/* The name of a pipe or device says nothing, nor does one without an ending. */
+static bool has_ending(const char *output)
+{
+	const char *slash = strrchr(output, '/');
+	struct stat status;
+
+	return strchr(slash ? slash : output, '.') && strcmp(output, "-") != 0 &&
+	       (stat(output, &status) || S_ISREG(status.st_mode));
+}
+
+/* -f, or what the name of the output says. */
+static int choose_exporter(struct export *export)
+{
+	if (!export->format && export->output) {
+		export->exporter = ts_exporter_for_file(export->output);
+		if (!export->exporter && has_ending(export->output))
+			return unknown_ending(export->output);
+	}
+	if (!export->exporter)
+		export->exporter = ts_exporter_find(export->format ? export->format : "chrome");
+	if (!export->exporter)
+		return unknown_format(export->format);
+	export->format = export->exporter->name;
+	return TS_EXIT_DONE;
+}
+
+static const struct count counts[] = {
 	{ "samples", 0, TS_TABLE_SAMPLE, "no sampled stacks" },
 	{ "time", TS_EXPORT_TIME, TS_TABLE_SAMPLE, "no sampled stacks" },
 	{ "device", TS_EXPORT_DEVICE, TS_TABLE_GPU_OP, "no device work" },
@@ -86,10 +131,11 @@ static const struct count {
 	{ "spans", TS_EXPORT_SPANS, TS_TABLE_SLICE, "no spans" },
 };
 
+/* NULL: the first one. */
 static const struct count *find_count(const char *name)
 {
 	for (size_t i = 0; i < TS_ARRAY_SIZE(counts); i++)
-		if (!strcmp(counts[i].name, name))
+		if (!name || !strcmp(counts[i].name, name))
 			return &counts[i];
 	return NULL;
 }
@@ -97,7 +143,7 @@ static const struct count *find_count(const char *name)
 /* The options as flags; reports the first that the format does not support. */
 static int choose_flags(struct export *export)
 {
-	const struct count *count = find_count(export->count);
+	const struct count *count = find_count(export->count_text);
 	const struct {
 		bool requested;
 		unsigned int flag;
@@ -109,15 +155,16 @@ static int choose_flags(struct export *export)
 		{ export->no_gpu_stages, TS_EXPORT_NO_GPU_STAGES, "no-gpu-stages" },
 		{ count && count->flag, count ? count->flag : 0, "count" },
 		{ export->table != NULL, TS_EXPORT_TABLE, "table" },
-		{ export->from_text != NULL, TS_EXPORT_RANGE, "from" },
-		{ export->to_text != NULL, TS_EXPORT_RANGE, "to" },
+		{ export->range.from != NULL, TS_EXPORT_RANGE, "from" },
+		{ export->range.to != NULL, TS_EXPORT_RANGE, "to" },
 		{ export->limit >= 0, TS_EXPORT_LIMIT, "limit" },
 	};
 
 	if (!count)
 		return ts_report_usage(
 			"option '--count' is samples, time, device, calls, memory or spans, not '%s'",
-			export->count);
+			export->count_text);
+	export->count = count;
 	for (size_t i = 0; i < TS_ARRAY_SIZE(choices); i++) {
 		if (!choices[i].requested)
 			continue;
@@ -162,10 +209,17 @@ static bool is_folder(const char *path)
 	       (!stat(path, &status) && S_ISDIR(status.st_mode));
 }
 
+static int check_is_other(const struct export *export, const char *output, struct ts_error *err)
+{
+	if (!ts_output_is_input(output, export->trace))
+		return TS_OK;
+	return ts_error_set(err, TS_EINVAL,
+			    "the output '%s' is also the trace '%s'; give -o another name", output,
+			    export->trace);
+}
+
 static int check_output(struct export *export)
 {
-	struct ts_error err;
-
 	if (export->json && is_standard_output(export))
 		return ts_report_usage("'--json' also writes to standard output: give -o a file");
 	export->into_folder = export->exporter->takes & TS_EXPORT_TABLE && !export->table &&
@@ -176,48 +230,40 @@ static int check_output(struct export *export)
 				       export->format);
 	if (export->into_folder)
 		return TS_EXIT_DONE;
-	ts_output_file_init(&export->file, export->output);
-	if (!is_standard_output(export) && ts_output_file_is(&export->file, export->trace)) {
-		ts_error_set(&err, TS_EINVAL,
-			     "the output '%s' is also the trace '%s'; give -o another name",
-			     export->output, export->trace);
-		return ts_report_error(&err);
-	}
-	return TS_EXIT_DONE;
+	return is_standard_output(export) ? TS_EXIT_DONE : ts_output_check_file(export->output);
 }
 
 static int check(struct export *export)
 {
+	struct ts_error err;
 	int exit_code;
 
-	export->exporter = ts_exporter_find(export->format);
-	if (!export->exporter)
-		return unknown_format(export->format);
-	exit_code = choose_flags(export);
+	if (export->output && check_is_other(export, export->output, &err))
+		return ts_report_error(&err);
+	exit_code = choose_exporter(export);
+	if (!exit_code)
+		exit_code = choose_flags(export);
+	if (!exit_code)
+		exit_code = ts_amount_range_check(&export->range);
 	if (!exit_code && export->table)
 		exit_code = check_table(export);
 	if (exit_code)
 		return exit_code;
 	if (!export->output)
 		return ts_report_usage(
-			"no output given: tracesmith export %s -f %s -o OUT, or -o - for standard output",
+			"no output given: tracesmith export %s -f %s -o OUT, or -o - for standard "
+			"output",
 			export->trace, export->format);
 	return check_output(export);
 }
 
 static int choose_range(struct export *export, struct ts_reader *reader)
 {
-	int64_t start = ts_trace_start(reader);
-	int exit_code;
-
-	if (!export->from_text && !export->to_text)
+	if (!export->range.from && !export->range.to)
 		return TS_EXIT_DONE;
 	export->from = INT64_MIN;
 	export->to = INT64_MAX;
-	exit_code = ts_amount_instant("from", export->from_text, start, &export->from);
-	if (!exit_code)
-		exit_code = ts_amount_instant("to", export->to_text, start, &export->to);
-	return exit_code;
+	return ts_amount_range(&export->range, ts_trace_start(reader), &export->from, &export->to);
 }
 
 /* ---- the work ---- */
@@ -268,6 +314,24 @@ static int run_exporter(struct export *export, struct ts_reader *reader, int fd,
 	return rc;
 }
 
+static int run_compressed(struct export *export, struct ts_reader *reader, int fd,
+			  struct ts_error *err)
+{
+	struct ts_gzip *gzip;
+	struct ts_error why;
+	int input, rc = ts_gzip_start(&gzip, fd, &input, err);
+
+	if (rc)
+		return rc;
+	rc = run_exporter(export, reader, input, err);
+	/* The exporter only knows that it could not write any more. */
+	if (ts_gzip_finish(gzip, &why)) {
+		*err = why;
+		rc = why.code;
+	}
+	return rc;
+}
+
 static void count_file(struct export *export, int fd)
 {
 	struct stat status;
@@ -279,24 +343,36 @@ static void count_file(struct export *export, int fd)
 	export->summary.files++;
 }
 
-static int export_to_file(struct export *export, struct ts_reader *reader,
-			  const struct ts_output_file *file, struct ts_error *err)
+static int write_part(struct export *export, struct ts_reader *reader,
+		      const struct ts_output_part *part, struct ts_error *err)
 {
-	int fd = open(file->path, O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0666);
-	int rc;
+	int fd, rc = ts_output_part_open(part, &fd, err);
 
-	if (fd < 0)
-		return ts_error_errno(err, errno, "cannot create '%s'", file->path);
-	rc = run_exporter(export, reader, fd, err);
 	if (rc)
-		ts_error_prefix(err, "'%s'", file->path);
+		return rc;
+	rc = ts_export_is_compressed(part->output) ? run_compressed(export, reader, fd, err)
+						   : run_exporter(export, reader, fd, err);
+	if (rc)
+		ts_error_prefix(err, "'%s'", part->output);
 	else
 		count_file(export, fd);
 	/* Some file systems report a full disk only here. */
 	if (close(fd) && !rc)
-		rc = ts_error_errno(err, errno, "'%s': cannot write", file->path);
-	if (rc)
-		ts_output_file_discard(file);
+		rc = ts_error_errno(err, errno, "'%s': cannot write", part->output);
+	return rc;
+}
+
+static int export_to_file(struct export *export, struct ts_reader *reader, const char *path,
+			  struct ts_error *err)
+{
+	struct ts_output_part part;
+	int rc = ts_output_part_init(&part, path, err);
+
+	if (!rc)
+		rc = write_part(export, reader, &part, err);
+	if (!rc)
+		rc = ts_output_part_commit(&part, err);
+	ts_output_part_release(&part);
 	return rc;
 }
 
@@ -314,49 +390,71 @@ static int export_table(struct export *export, struct ts_reader *reader, const c
 {
 	struct ts_text *names = &export->summary.names;
 	TS_SCOPED(ts_text) path = { 0 };
-	struct ts_output_file file;
 	int rc;
 
 	ts_text_append_str(&path, export->output);
 	if (path.length && path.data[path.length - 1] != '/')
 		ts_text_append_char(&path, '/');
 	ts_text_printf(&path, "%s.csv", table);
-	ts_output_file_init(&file, ts_text_cstr(&path));
-	if (ts_output_file_is(&file, export->trace))
-		return ts_error_set(err, TS_EINVAL,
-				    "the output '%s' is also the trace '%s'; give -o another name",
-				    file.path, export->trace);
+	rc = check_is_other(export, ts_text_cstr(&path), err);
+	if (rc)
+		return rc;
 	export->table = table;
-	rc = export_to_file(export, reader, &file, err);
+	rc = export_to_file(export, reader, ts_text_cstr(&path), err);
 	ts_text_append_str(names, names->length ? "," : "");
-	ts_text_append_json(names, file.path, strlen(file.path));
+	ts_text_append_json(names, path.data, path.length);
 	return rc;
 }
 
 static int export_to_folder(struct export *export, struct ts_reader *reader, struct ts_error *err)
 {
-	int rc = TS_OK;
+	int rc = ts_output_make_folder(export->output, err);
 
-	if (mkdir(export->output, 0777) && errno != EEXIST)
-		return ts_error_errno(err, errno, "cannot create '%s'", export->output);
 	for (unsigned int id = 0; !rc && id < TS_TABLE_COUNT; id++)
 		if (is_for_folder(reader, id))
 			rc = export_table(export, reader, ts_table_info(id)->name, err);
 	return rc;
 }
 
-/* Explains an empty file. */
-static void warn_if_empty(const struct export *export, const struct ts_reader *reader)
+static uint64_t rows_of(const struct count *count, const struct ts_reader *reader)
 {
-	const struct count *count = find_count(export->count);
 	uint64_t rows = ts_reader_rows(reader, count->table);
 
-	if (!(export->exporter->takes & TS_EXPORT_NO_IDLE))
-		return;
 	if (count->flag & TS_EXPORT_SPANS)
 		rows += ts_reader_rows(reader, TS_TABLE_API_CALL);
-	if (!rows)
-		ts_report_warning("'%s' has %s", export->trace, count->nothing);
+	return rows;
+}
+
+/* A trace without samples has spans to show, unless the user wants something else. */
+static void choose_spans(struct export *export, const struct ts_reader *reader)
+{
+	const struct count *spans = find_count("spans");
+
+	if (export->count_text || !(export->exporter->takes & spans->flag) ||
+	    rows_of(export->count, reader) || !rows_of(spans, reader))
+		return;
+	export->count = spans;
+	export->flags |= spans->flag;
+	if (!export->quiet)
+		ts_report_note("'%s' has no sampled stacks: exporting its spans (--count spans)",
+			       export->trace);
+}
+
+/* Explains an empty file. A timeline of stacks, which has the events, too, would be one of those.
+ */
+static int check_stacks(const struct export *export, const struct ts_reader *reader)
+{
+	struct ts_error err;
+
+	if (!(export->exporter->takes & TS_EXPORT_NO_IDLE) || rows_of(export->count, reader))
+		return TS_EXIT_DONE;
+	if (export->exporter->takes & TS_EXPORT_SPANS) {
+		ts_report_warning("'%s' has %s", export->trace, export->count->nothing);
+		return TS_EXIT_DONE;
+	}
+	ts_error_set(&err, TS_ENOTFOUND, "'%s' has %s; export its events with -f chrome",
+		     export->trace, export->count->nothing);
+	return ts_report_error(&err);
 }
 
 static void report(struct export *export)
@@ -374,7 +472,7 @@ static int write_output(struct export *export, struct ts_reader *reader, struct 
 	if (export->into_folder)
 		return export_to_folder(export, reader, err);
 	if (!is_standard_output(export))
-		return export_to_file(export, reader, &export->file, err);
+		return export_to_file(export, reader, export->output, err);
 	/* No file to remove: SIGPIPE may end the program. */
 	signal(SIGPIPE, SIG_DFL);
 	return run_exporter(export, reader, STDOUT_FILENO, err);
@@ -384,16 +482,16 @@ static int run(struct export *export)
 {
 	TS_AUTO(ts_reader) reader = NULL;
 	struct ts_error err;
-	int exit_code, rc;
+	int rc, exit_code = ts_trace_input_open(&reader, export->trace);
 
-	rc = ts_reader_open(&reader, export->trace, &err);
-	if (rc)
-		return ts_report_error(&err);
-	ts_trace_input_warn(reader, export->trace);
-	exit_code = choose_range(export, reader);
+	if (!exit_code)
+		exit_code = choose_range(export, reader);
 	if (exit_code)
 		return exit_code;
-	warn_if_empty(export, reader);
+	choose_spans(export, reader);
+	exit_code = check_stacks(export, reader);
+	if (exit_code)
+		return exit_code;
 	export->summary.format = export->format;
 	export->summary.output = export->output;
 	rc = write_output(export, reader, &err);
@@ -405,26 +503,28 @@ static int run(struct export *export)
 
 int ts_verb_export(int argc, char **argv)
 {
-	struct export export = { .format = "chrome", .count = "samples", .limit = -1 };
+	struct export export = { .range.may_be_instant = true, .limit = -1 };
 	const struct ts_option options[] = {
 		TS_OPTION_TEXT("format", 'f', "FORMAT", &export.format,
-			       "output format; default: chrome"),
+			       "output format; default: by the ending of OUT, or chrome"),
 		TS_OPTION_TEXT("output", 'o', "OUT", &export.output,
-			       "output file (required); - is standard output; csv: also a folder"),
+			       "output file (required): .json, .pftrace, .csv, ..., compressed if "
+			       "it ends in .gz; - is standard output; csv: also a folder"),
+		TS_OPTION_MODE,
 		TS_OPTION_TEXT("table", 't', "NAME", &export.table, "csv: the table to export"),
 		TS_OPTION_TEXT(
-			"from", 0, "TIME", &export.from_text,
+			"from", 0, "TIME", &export.range.from,
 			"csv, dot: only rows that end after this time: 1.5ms after the start of the "
 			"trace, or @NANOSECONDS of trace time"),
-		TS_OPTION_TEXT("to", 0, "TIME", &export.to_text,
+		TS_OPTION_TEXT("to", 0, "TIME", &export.range.to,
 			       "csv, dot: only rows that start at or before this time"),
 		TS_OPTION_INTEGER("limit", 0, "N", &export.limit, 1, INT64_MAX,
 				  "csv: at most N rows; dot: at most N commands, default 200"),
 		TS_OPTION_TEXT(
-			"count", 0, "WHAT", &export.count,
+			"count", 0, "WHAT", &export.count_text,
 			"stack weights. folded: samples (default) or time in ns. folded, "
 			"speedscope: device time by launch stack, driver calls, memory bytes "
-			"allocated, or time of nested spans"),
+			"allocated, or time of nested spans (default without samples)"),
 		TS_OPTION_FLAG("no-idle", 0, &export.no_idle,
 			       "sampled stacks: skip samples of idle threads"),
 		TS_OPTION_FLAG("no-lines", 0, &export.no_lines,
@@ -447,9 +547,9 @@ int ts_verb_export(int argc, char **argv)
 			"speedscope profile or a timeline; tables become CSV; dependencies a Graphviz graph. Rows that "
 			"a format cannot represent are reported.\n",
 		.examples =
-			"tracesmith export run.sbt -f chrome -o run.json\n"
-			"tracesmith export run.sbt -o - | gzip >run.json.gz\n"
-			"tracesmith export run.sbt -f csv --table gpu_op -o kernels.csv\n"
+			"tracesmith export run.sbt -o run.json.gz\n"
+			"tracesmith export run.sbt -o run.pftrace\n"
+			"tracesmith export run.sbt --table gpu_op -o kernels.csv\n"
 			"tracesmith export run.sbt -f csv -o tables/\n"
 			"tracesmith export run.sbt -f dot --limit 50 -o - | dot -Tsvg >run.svg\n"
 			"tracesmith export run.sbt -f timeline -o stacks.json\n"

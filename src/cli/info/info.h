@@ -15,13 +15,14 @@ struct ts_info_table {
 struct ts_info {
 	struct ts_reader *reader;
 	const char *path;
+	bool imported;  /* a file of another tool: `state` and chunks are of its conversion */
+	uint64_t bytes; /* of the file; 0: a pipe */
 	const struct ts_reader_state *state;
 	struct ts_show show;
 	struct ts_trace_range range;
 	struct ts_info_table tables[TS_TABLE_COUNT];
 	struct ts_info_table unknown; /* all tables unknown to this build */
-	uint64_t events;
-	uint64_t sources, processes, threads, devices, streams; /* ids in use */
+	struct ts_trace_totals totals;
 };
 
 int ts_info_show_text(const struct ts_info *info, struct ts_error *err);

@@ -1,13 +1,15 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Reduces each counter of a trace to a few numbers and a graph. Rows come in time order: a value
- * holds until the next one. Memory grows with the number of series, not of rows.
+ * holds until the next one, and a rate covers the time since the one before. Memory grows with the
+ * number of series, not of rows.
  */
 #include <math.h>
 #include <string.h>
 #include <strings.h>
 
 #include "base/memory.h"
+#include "base/ns.h"
 #include "cli/common/progress.h"
 #include "cli/info/info_counters.h"
 #include "trace/row_query.h"
@@ -61,6 +63,16 @@ static enum ts_counter_subject subject_of(const struct ts_counter_row *row)
 	return row->process ? TS_COUNTER_PROCESS : TS_COUNTER_SYSTEM;
 }
 
+/* Recorders sample rates and percentages of time over the time since the sample before. */
+static bool is_rate(const struct ts_counters *all, const struct ts_counter_row *row)
+{
+	struct ts_string name = ts_reader_string(all->reader, row->name);
+	const char *unit = ts_counter_unit(name.data, name.length);
+
+	return !row->thread &&
+	       (!strcmp(unit, "per_s") || !strcmp(unit, "bytes_per_s") || !strcmp(unit, "percent"));
+}
+
 static int add_counter(struct ts_counters *all, const struct ts_counter_row *row)
 {
 	if (ts_grow_array((void **)&all->counters, &all->counter_capacity, all->counter_count + 1,
@@ -69,6 +81,7 @@ static int add_counter(struct ts_counters *all, const struct ts_counter_row *row
 	all->counters[all->counter_count++] = (struct ts_counter){
 		.row = *row,
 		.subject = subject_of(row),
+		.is_rate = is_rate(all, row),
 	};
 	return TS_OK;
 }
@@ -154,23 +167,53 @@ static int64_t saturated_sum(int64_t a, int64_t b)
 	return __builtin_add_overflow(a, b, &sum) ? INT64_MAX : sum;
 }
 
+/* The longest time that a sampled value may stand for. */
+static int64_t longest_hold(const struct ts_counter_series *series)
+{
+	int64_t longest = HOLD_NS;
+
+	if (series->interval_ns > HOLD_NS / HOLD_INTERVALS &&
+	    __builtin_mul_overflow(series->interval_ns, HOLD_INTERVALS, &longest))
+		longest = INT64_MAX;
+	return longest;
+}
+
 /* Ends the current value at `until`, or after the longest time that it may hold. */
 static void settle(const struct ts_counters *all, struct ts_counter_series *series, int64_t until)
 {
-	bool is_sampled = all->counters[series->counter].subject != TS_COUNTER_THREAD;
-	int64_t most = HOLD_NS;
+	const struct ts_counter *counter = &all->counters[series->counter];
 
 	if (!series->holds)
 		return;
 	series->holds = false;
-	/* Before the second value the interval is unknown. */
-	if (is_sampled && series->interval_ns > 0) {
-		if (series->interval_ns > HOLD_NS / HOLD_INTERVALS &&
-		    __builtin_mul_overflow(series->interval_ns, HOLD_INTERVALS, &most))
-			most = INT64_MAX;
-		until = TS_MIN(until, saturated_sum(series->since_ns, most));
+	/* A rate has been added, unless it is a single one, which covers an unknown time. */
+	if (counter->is_rate) {
+		if (!series->interval_ns)
+			ts_resample_add(series->graph, series->since_ns, series->since_ns,
+					series->newest);
+		return;
 	}
+	/* Before the second value the interval is unknown. */
+	if (counter->subject != TS_COUNTER_THREAD && series->interval_ns > 0)
+		until = TS_MIN(until, saturated_sum(series->since_ns, longest_hold(series)));
 	ts_resample_add(series->graph, series->since_ns, until, series->newest);
+}
+
+/* Adds a rate for the time since the value before. */
+static void add_rate(struct ts_counter_series *series, int64_t now_ns, double rate)
+{
+	int64_t before = series->since_ns, interval = ts_ns_between(before, now_ns);
+
+	if (series->holds && !series->interval_ns) {
+		/* The first one covers a time that is unknown: about as much as this one. */
+		ts_resample_add(series->graph, ts_ns_sub(before, interval), before, series->newest);
+		series->interval_ns = interval;
+	} else if (series->holds && interval <= longest_hold(series)) {
+		series->interval_ns = interval;
+	}
+	if (series->interval_ns)
+		ts_resample_add(series->graph, ts_ns_sub(now_ns, series->interval_ns), now_ns,
+				rate);
 }
 
 static int start_graph(struct ts_counters *all, struct ts_counter_series *series)
@@ -182,20 +225,30 @@ static int start_graph(struct ts_counters *all, struct ts_counter_series *series
 	return TS_OK;
 }
 
-static int add_number(struct ts_counters *all, struct ts_counter_series *series, int64_t now_ns,
-		      double value)
+/* Ends the value before, which this one replaces. */
+static void add_gauge(struct ts_counters *all, struct ts_counter_series *series, int64_t now_ns)
 {
 	bool goes_on = series->holds;
 
 	settle(all, series, now_ns);
+	if (goes_on)
+		series->interval_ns = ts_ns_between(series->since_ns, now_ns);
+}
+
+static int add_number(struct ts_counters *all, struct ts_counter_series *series, int64_t now_ns,
+		      double value)
+{
 	if (!(fabs(value) <= GREATEST_VALUE)) {
+		settle(all, series, now_ns);
 		series->not_drawn++;
 		return TS_OK;
 	}
 	if (!series->graph && start_graph(all, series))
 		return TS_ENOMEM;
-	if (goes_on && __builtin_sub_overflow(now_ns, series->since_ns, &series->interval_ns))
-		series->interval_ns = INT64_MAX;
+	if (all->counters[series->counter].is_rate)
+		add_rate(series, now_ns, value);
+	else
+		add_gauge(all, series, now_ns);
 	if (series->values++ == 0)
 		series->first_ns = now_ns;
 	series->last_ns = series->since_ns = now_ns;

@@ -30,6 +30,7 @@ enum ts_counter_subject {
 struct ts_counter {
 	struct ts_counter_row row; /* the first one */
 	enum ts_counter_subject subject;
+	bool is_rate;      /* over the time before each row */
 	const char *where; /* description of the subject */
 };
 

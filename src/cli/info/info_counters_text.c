@@ -265,8 +265,8 @@ static void append_summary(const struct ts_counters *all, struct ts_text *out)
 		       ts_format_count(count, sizeof(count), (int64_t)all->rows),
 		       all->rows == 1 ? "" : "s");
 	if (all->series_count)
-		ts_text_append_str(out, "means      weighted by time: each value lasts until the "
-					"next\n");
+		ts_text_append_str(out, "means      weighted by time: rates since the last value, "
+					"others until the next\n");
 	if (all->left_out)
 		ts_text_printf(
 			out, "left out   %s values: more than %d series; select some with --name\n",
@@ -278,6 +278,20 @@ static void append_subject(struct ts_text *out, const char *where)
 {
 	ts_text_append_shown(out, where, strlen(where));
 	ts_text_append_char(out, '\n');
+}
+
+static void append_left_out(struct ts_text *out, const struct layout *layout)
+{
+	TS_SCOPED(ts_text) names = { 0 };
+
+	for (size_t i = 0; i < COLUMNS; i++)
+		if (!layout->widths[i])
+			ts_text_printf(&names, "%s%s", names.length ? ", " : "", titles[i]);
+	if (names.length) {
+		ts_text_append_char(out, '\n');
+		ts_text_table_append_left_out(out, ts_text_cstr(&names),
+					      ts_terminal_stdout_width());
+	}
 }
 
 int ts_counters_show_text(const struct ts_counters *all, struct ts_error *err)
@@ -303,5 +317,7 @@ int ts_counters_show_text(const struct ts_counters *all, struct ts_error *err)
 		append_series(all, out, &layout, series, &cell);
 		rc = ts_stdout_drain(err);
 	}
+	if (all->series_count)
+		append_left_out(out, &layout);
 	return rc;
 }

@@ -115,14 +115,20 @@ static void append_state(struct ts_text *out, const struct ts_info *info)
 
 	ts_text_append_str(out, "{\"file\":");
 	ts_text_append_json(out, info->path, strlen(info->path));
-	ts_text_printf(out,
-		       ",\"version\":\"%u.%u\",\"bytes\":%" PRIu64 ",\"finished\":%s"
-		       ",\"damaged_bytes\":%" PRIu64 ",\"created_ns\":%" PRId64 ",\"trace_id\":\"",
-		       state->major, state->minor, state->file_bytes,
-		       state->finished ? "true" : "false", state->damaged_bytes, state->created_ns);
-	for (size_t i = 0; i < sizeof(state->trace_id); i++)
-		ts_text_printf(out, "%02x", state->trace_id[i]);
-	ts_text_printf(out, "\",\"events\":%" PRIu64 ",\"chunks\":%zu", info->events,
+	if (info->imported) {
+		ts_text_printf(out, ",\"bytes\":%" PRIu64, info->bytes);
+	} else {
+		ts_text_printf(
+			out,
+			",\"version\":\"%u.%u\",\"bytes\":%" PRIu64 ",\"finished\":%s"
+			",\"damaged_bytes\":%" PRIu64 ",\"created_ns\":%" PRId64 ",\"trace_id\":\"",
+			state->major, state->minor, info->bytes, state->finished ? "true" : "false",
+			state->damaged_bytes, state->created_ns);
+		for (size_t i = 0; i < sizeof(state->trace_id); i++)
+			ts_text_printf(out, "%02x", state->trace_id[i]);
+		ts_text_append_char(out, '"');
+	}
+	ts_text_printf(out, ",\"events\":%" PRIu64 ",\"chunks\":%zu", info->totals.events,
 		       ts_reader_chunk_count(info->reader));
 }
 
@@ -137,8 +143,9 @@ static void append_counts(struct ts_text *out, const struct ts_info *info)
 		ts_text_append_str(out, ",\"time_range_ns\":null");
 	ts_text_printf(out,
 		       ",\"processes\":%" PRIu64 ",\"threads\":%" PRIu64 ",\"devices\":%" PRIu64
-		       ",\"streams\":%" PRIu64,
-		       info->processes, info->threads, info->devices, info->streams);
+		       ",\"streams\":%" PRIu64 ",\"lost\":%" PRIu64 ",\"unknown_losses\":%" PRIu64,
+		       info->totals.processes, info->totals.threads, info->totals.devices,
+		       info->totals.streams, info->totals.lost.events, info->totals.lost.unknown);
 }
 
 int ts_info_show_json(const struct ts_info *info, struct ts_error *err)

@@ -3,19 +3,27 @@
 #include <inttypes.h>
 #include <stdio.h>
 #include <string.h>
+#include <sys/wait.h>
 #include <time.h>
 
 #include "cli/common/cli_output.h"
+#include "cli/common/lost_text.h"
+#include "cli/common/terminal.h"
 #include "cli/common/text_table.h"
 #include "cli/info/info.h"
 
+#define LABEL_COLUMNS 11
 #define VALUE_COLUMNS 60
+#define VALUE_LEAST 20 /* on a narrow line */
+#define MOST_FAILED 8
 #define REASON_COLUMNS 240 /* process metadata: reasons why something is missing */
 
 static void append_line(struct ts_text *out, const char *label)
 {
-	ts_text_printf(out, "%-11s", label);
+	ts_text_printf(out, "%-*s", LABEL_COLUMNS, label);
 }
+
+#define CUT " ..."
 
 /* Appends a text on one line, truncated. */
 static void append_cut(struct ts_text *out, struct ts_string text, size_t columns)
@@ -28,7 +36,7 @@ static void append_cut(struct ts_text *out, struct ts_string text, size_t column
 	length = ts_utf8_valid_prefix(shown.data, TS_MIN(shown.length, columns));
 	ts_text_append(out, shown.data, length);
 	if (length < shown.length)
-		ts_text_append_str(out, " ...");
+		ts_text_append_str(out, CUT);
 	ts_text_release(&shown);
 }
 
@@ -37,21 +45,72 @@ static void append_string(struct ts_text *out, const struct ts_info *info, int64
 	append_cut(out, ts_reader_string(info->reader, string), VALUE_COLUMNS);
 }
 
-static void show_file(struct ts_text *out, const struct ts_info *info)
+/* The value at the end of the line that began at `begin`. */
+static void append_value(struct ts_text *out, const struct ts_info *info, int64_t string,
+			 size_t begin)
 {
-	const struct ts_reader_state *state = info->state;
+	size_t width = ts_terminal_stdout_width(), used = out->length - begin + strlen(CUT);
+	size_t columns = VALUE_COLUMNS;
+
+	if (width)
+		columns = TS_MIN(columns, width > used + VALUE_LEAST ? width - used : VALUE_LEAST);
+	append_cut(out, ts_reader_string(info->reader, string), columns);
+}
+
+static void append_count(struct ts_text *out, uint64_t number, const char *one, const char *many)
+{
+	char count[TS_FORMAT_BYTES];
+
+	ts_text_printf(out, "%s %s", ts_format_count(count, sizeof(count), (int64_t)number),
+		       number == 1 ? one : many);
+}
+
+/* A line that is wrapped on a narrow terminal. */
+static void append_wrapped(struct ts_text *out, const char *label, struct ts_text *text)
+{
+	append_line(out, label);
+	ts_text_append_wrapped(out, ts_text_cstr(text), LABEL_COLUMNS, LABEL_COLUMNS,
+			       ts_terminal_stdout_width());
+	ts_text_append_char(out, '\n');
+}
+
+static void show_damage(struct ts_text *out, const struct ts_reader_state *state)
+{
+	TS_SCOPED(ts_text) text = { 0 };
+	char offset[TS_FORMAT_BYTES];
+
+	if (state->damaged_bytes) {
+		append_count(&text, state->damaged_bytes, "byte", "bytes");
+		ts_text_printf(
+			&text, " from byte %s on; recover the rest with 'tracesmith recover'",
+			ts_format_count(offset, sizeof(offset), (int64_t)state->damaged_offset));
+	} else if (!state->finished) {
+		ts_text_append_str(&text, "none, but it has no end: finish it with 'tracesmith "
+					  "recover'");
+	}
+	if (text.length)
+		append_wrapped(out, "damage", &text);
+}
+
+static void show_size(struct ts_text *out, const struct ts_info *info)
+{
 	char bytes[TS_FORMAT_BYTES], count[TS_FORMAT_BYTES];
+
+	append_line(out, "size");
+	ts_text_printf(out, "%s (%s bytes)", ts_format_bytes(bytes, sizeof(bytes), info->bytes),
+		       ts_format_count(count, sizeof(count), (int64_t)info->bytes));
+	if (!info->imported) {
+		ts_text_append_str(out, " in ");
+		append_count(out, ts_reader_chunk_count(info->reader), "chunk", "chunks");
+	}
+	ts_text_append_char(out, '\n');
+}
+
+static void show_format(struct ts_text *out, const struct ts_reader_state *state)
+{
 	time_t seconds = (time_t)(state->created_ns / 1000000000);
 	struct tm utc;
 
-	append_line(out, "trace");
-	ts_text_append_shown(out, info->path, strlen(info->path));
-	ts_text_append_char(out, '\n');
-	append_line(out, "size");
-	ts_text_printf(out, "%s (%s bytes) in %zu chunks\n",
-		       ts_format_bytes(bytes, sizeof(bytes), state->file_bytes),
-		       ts_format_count(count, sizeof(count), (int64_t)state->file_bytes),
-		       ts_reader_chunk_count(info->reader));
 	append_line(out, "format");
 	ts_text_printf(out, "SBT %u.%u, %s", state->major, state->minor,
 		       state->finished ? "finished" : "incomplete");
@@ -60,13 +119,20 @@ static void show_file(struct ts_text *out, const struct ts_info *info)
 			       utc.tm_year + 1900, utc.tm_mon + 1, utc.tm_mday, utc.tm_hour,
 			       utc.tm_min, utc.tm_sec);
 	ts_text_append_char(out, '\n');
-	if (state->damaged_bytes || !state->finished) {
-		append_line(out, "damage");
-		ts_text_printf(out, "%" PRIu64 " bytes", state->damaged_bytes);
-		if (state->damaged_bytes)
-			ts_text_printf(out, " from byte %" PRIu64 " on", state->damaged_offset);
-		ts_text_append_str(out, "; recover the rest with 'tracesmith recover'\n");
-	}
+}
+
+/* The format of a file of another tool is that of its source. */
+static void show_file(struct ts_text *out, const struct ts_info *info)
+{
+	append_line(out, "trace");
+	ts_text_append_shown(out, info->path, strlen(info->path));
+	ts_text_append_char(out, '\n');
+	if (info->bytes)
+		show_size(out, info);
+	if (info->imported)
+		return;
+	show_format(out, info->state);
+	show_damage(out, info->state);
 }
 
 static void show_sources(struct ts_text *out, const struct ts_info *info)
@@ -90,17 +156,9 @@ static void show_sources(struct ts_text *out, const struct ts_info *info)
 	}
 }
 
-static void append_count(struct ts_text *out, uint64_t number, const char *one, const char *many)
-{
-	char count[TS_FORMAT_BYTES];
-
-	ts_text_printf(out, "%s %s", ts_format_count(count, sizeof(count), (int64_t)number),
-		       number == 1 ? one : many);
-}
-
 static void show_counts(struct ts_text *out, const struct ts_info *info)
 {
-	char span[TS_FORMAT_BYTES];
+	char span[TS_FORMAT_BYTES], lost[96];
 	int64_t ns;
 
 	append_line(out, "time");
@@ -114,16 +172,51 @@ static void show_counts(struct ts_text *out, const struct ts_info *info)
 			       ts_format_duration_ns(span, sizeof(span), ns), info->range.from,
 			       info->range.to);
 	append_line(out, "places");
-	append_count(out, info->processes, "process, ", "processes, ");
-	append_count(out, info->threads, "thread, ", "threads, ");
-	append_count(out, info->devices, "device, ", "devices, ");
-	append_count(out, info->streams, "stream\n", "streams\n");
+	append_count(out, info->totals.processes, "process, ", "processes, ");
+	append_count(out, info->totals.threads, "thread, ", "threads, ");
+	append_count(out, info->totals.devices, "device, ", "devices, ");
+	append_count(out, info->totals.streams, "stream\n", "streams\n");
 	append_line(out, "events");
-	append_count(out, info->events, "", "");
-	if (info->events)
+	append_count(out, info->totals.events, "", "");
+	if (info->totals.events && info->bytes)
 		ts_text_printf(out, "(%.2f bytes each)",
-			       (double)info->state->file_bytes / (double)info->events);
+			       (double)info->bytes / (double)info->totals.events);
 	ts_text_append_char(out, '\n');
+	if (info->totals.lost.events || info->totals.lost.unknown) {
+		append_line(out, "losses");
+		ts_text_append_str(out, ts_lost_text(lost, sizeof(lost), info->totals.lost.events,
+						     info->totals.lost.unknown, "event", "events"));
+		ts_text_append_char(out, '\n');
+	}
+}
+
+/* A process that was killed, or a program that failed; many tools exit with 1 to say no. */
+static bool is_failed(const struct ts_process_row *process)
+{
+	return process->exit_status != TS_ABSENT && (WIFSIGNALED((int)process->exit_status) ||
+						     (process->exit_status && !process->parent));
+}
+
+static void show_failed(struct ts_text *out, const struct ts_info *info)
+{
+	const struct ts_process_row *process;
+	size_t cursor = 0, count = 0;
+	char text[TS_FORMAT_BYTES];
+	int64_t id;
+
+	while ((process = ts_reader_entity_next(info->reader, TS_TABLE_PROCESS, &cursor, &id))) {
+		if (!is_failed(process) || ++count > MOST_FAILED)
+			continue;
+		append_line(out, "failed");
+		append_string(out, info, process->name);
+		ts_text_printf(out, " %" PRId64 ": %s\n", process->pid,
+			       ts_format_exit(text, sizeof(text), (int)process->exit_status));
+	}
+	if (count > MOST_FAILED) {
+		append_line(out, "failed");
+		append_count(out, count - MOST_FAILED, "more process", "more processes");
+		ts_text_append_str(out, "; see 'tracesmith view --table process'\n");
+	}
 }
 
 static void show_table(struct ts_text_table *grid, const char *name,
@@ -145,7 +238,7 @@ static void show_table(struct ts_text_table *grid, const char *name,
 
 static int show_tables(struct ts_text *out, const struct ts_info *info, struct ts_error *err)
 {
-	TS_SCOPED(ts_text_table) grid;
+	TS_SCOPED(ts_text_table) grid = { 0 };
 
 	ts_text_append_char(out, '\n');
 	ts_text_table_init(&grid);
@@ -170,10 +263,8 @@ static int show_loss(void *context, const struct ts_row *row)
 	struct ts_text *out = ts_stdout();
 	struct ts_text line = { 0 };
 
-	append_line(out, "loss");
 	ts_show_cell(&info->show, &line, row, TS_SHOW_NAME);
-	ts_text_append_shown(out, line.data, line.length);
-	ts_text_append_char(out, '\n');
+	append_wrapped(out, "loss", &line);
 	ts_text_release(&line);
 	return TS_OK;
 }
@@ -184,6 +275,8 @@ static int show_meta(struct ts_text *out, const struct ts_info *info, struct ts_
 	int rc = ts_meta_collect(info, false, &list, err);
 
 	for (size_t i = 0; !rc && i < list.count; i++) {
+		size_t begin = out->length;
+
 		if (list.items[i].repeats && !list.items[i].differs)
 			continue;
 		append_line(out, "meta");
@@ -191,7 +284,7 @@ static int show_meta(struct ts_text *out, const struct ts_info *info, struct ts_
 			ts_text_printf(out, "source %" PRId64 ": ", list.items[i].source);
 		append_string(out, info, list.items[i].key);
 		ts_text_append_str(out, ": ");
-		append_string(out, info, list.items[i].value);
+		append_value(out, info, list.items[i].value, begin);
 		ts_text_append_char(out, '\n');
 	}
 	ts_meta_list_release(&list);
@@ -207,19 +300,17 @@ static int show_process_meta(struct ts_text *out, const struct ts_info *info, st
 
 	for (size_t i = 0; !rc && i < list.count; i++) {
 		struct ts_meta_row meta = { .process = list.items[i].process };
-		TS_SCOPED(ts_text) where = { 0 };
+		TS_SCOPED(ts_text) line = { 0 };
 
 		row.columns = (const int64_t *)(const void *)&meta;
-		append_line(out, "meta");
-		ts_show_cell(&info->show, &where, &row, TS_SHOW_WHERE);
-		ts_text_append_str(out, "process ");
-		ts_text_append_shown(out, ts_text_cstr(&where), where.length);
-		ts_text_append_str(out, ": ");
-		append_string(out, info, list.items[i].key);
-		ts_text_append_str(out, ": ");
-		append_cut(out, ts_reader_string(info->reader, list.items[i].value),
+		ts_text_append_str(&line, "process ");
+		ts_show_cell(&info->show, &line, &row, TS_SHOW_WHERE);
+		ts_text_append_str(&line, ": ");
+		append_string(&line, info, list.items[i].key);
+		ts_text_append_str(&line, ": ");
+		append_cut(&line, ts_reader_string(info->reader, list.items[i].value),
 			   REASON_COLUMNS);
-		ts_text_append_char(out, '\n');
+		append_wrapped(out, "meta", &line);
 	}
 	ts_meta_list_release(&list);
 	return rc;
@@ -233,6 +324,7 @@ int ts_info_show_text(const struct ts_info *info, struct ts_error *err)
 	show_file(out, info);
 	show_sources(out, info);
 	show_counts(out, info);
+	show_failed(out, info);
 	rc = show_tables(out, info, err);
 	if (!rc && (info->tables[TS_TABLE_LOSS].rows || info->tables[TS_TABLE_META].rows))
 		ts_text_append_char(out, '\n');

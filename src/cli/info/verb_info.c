@@ -5,14 +5,17 @@
  */
 #include <inttypes.h>
 #include <string.h>
+#include <sys/stat.h>
 
 #include "cli/common/cli_output.h"
 #include "cli/common/options.h"
 #include "cli/common/report.h"
+#include "cli/common/terminal.h"
 #include "cli/common/trace_input.h"
 #include "cli/info/info.h"
 #include "cli/info/info_counters.h"
 #include "cli/verbs.h"
+#include "trace/trace_append.h"
 #include "trace/trace_totals.h"
 
 static void count_tables(struct ts_info *info)
@@ -30,19 +33,27 @@ static void count_tables(struct ts_info *info)
 	}
 }
 
+/* A pipe can only be imported. */
+static void look_at_file(struct ts_info *info)
+{
+	struct stat status;
+
+	if (stat(info->path, &status) || !S_ISREG(status.st_mode))
+		status.st_size = 0;
+	info->imported = !status.st_size || !ts_trace_is_sbt(info->path);
+	info->bytes = info->imported ? (uint64_t)status.st_size : info->state->file_bytes;
+}
+
 static int collect(struct ts_info *info, const char *path, struct ts_error *err)
 {
+	int rc = ts_trace_totals(info->reader, &info->totals, err);
+
 	info->path = path;
 	info->state = ts_reader_state(info->reader);
-	info->events = ts_trace_events(info->reader);
-	info->sources = ts_trace_entities(info->reader, TS_TABLE_SOURCE);
-	info->processes = ts_trace_entities(info->reader, TS_TABLE_PROCESS);
-	info->threads = ts_trace_entities(info->reader, TS_TABLE_THREAD);
-	info->devices = ts_trace_entities(info->reader, TS_TABLE_DEVICE);
-	info->streams = ts_trace_entities(info->reader, TS_TABLE_STREAM);
+	look_at_file(info);
 	count_tables(info);
 	ts_show_init(&info->show, info->reader);
-	return ts_trace_range(info->reader, &info->range, err);
+	return rc ? rc : ts_trace_range(info->reader, &info->range, err);
 }
 
 static int show_trace(const char *path, bool json)
@@ -50,12 +61,12 @@ static int show_trace(const char *path, bool json)
 	TS_AUTO(ts_reader) reader = NULL;
 	struct ts_info info = { 0 };
 	struct ts_error err;
-	int rc;
+	int rc, exit_code = ts_trace_input_open(&reader, path);
 
-	rc = ts_reader_open(&reader, path, &err);
+	if (exit_code)
+		return exit_code;
 	info.reader = reader;
-	if (!rc)
-		rc = collect(&info, path, &err);
+	rc = collect(&info, path, &err);
 	if (!rc)
 		rc = json ? ts_info_show_json(&info, &err) : ts_info_show_text(&info, &err);
 	if (!rc)
@@ -63,21 +74,43 @@ static int show_trace(const char *path, bool json)
 	return rc ? ts_report_error(&err) : TS_EXIT_DONE;
 }
 
+static void note_no_match(const char *path, const struct ts_filter_options *filters)
+{
+	const struct {
+		const char *option;
+		const struct ts_string_list *values;
+	} given[] = {
+		{ "name", &filters->names },
+		{ "category", &filters->categories },
+		{ "process", &filters->processes },
+		{ "device", &filters->devices },
+	};
+	TS_SCOPED(ts_text) text = { 0 };
+
+	for (size_t i = 0; i < TS_ARRAY_SIZE(given); i++)
+		for (size_t j = 0; j < given[i].values->count; j++)
+			ts_text_printf(&text, " --%s %s", given[i].option,
+				       given[i].values->items[j]);
+	if (text.length)
+		ts_report_note("no counter of '%s' matches%s", path, ts_text_cstr(&text));
+}
+
 static int show_counters(const char *path, const struct ts_filter_options *filters, bool json)
 {
 	TS_AUTO(ts_reader) reader = NULL;
 	struct ts_counters counters = { 0 };
 	struct ts_error err;
-	int rc = ts_reader_open(&reader, path, &err);
+	int rc, exit_code = ts_trace_input_open(&reader, path);
 
-	if (rc)
-		return ts_report_error(&err);
-	ts_trace_input_warn(reader, path);
+	if (exit_code)
+		return exit_code;
 	counters.reader = reader;
 	rc = ts_counters_collect(&counters, path, filters, &err);
 	if (!rc)
 		rc = json ? ts_counters_show_json(&counters, &err)
 			  : ts_counters_show_text(&counters, &err);
+	if (!rc && !counters.series_count)
+		note_no_match(path, filters);
 	if (!rc)
 		rc = ts_reader_status(reader, &err);
 	ts_counters_release(&counters);
@@ -134,6 +167,7 @@ int ts_verb_info(int argc, char **argv)
 				   "only counters of this process"),
 		TS_OPTION_REPEATED("device", 'd', "N", &question.filters.devices,
 				   "only counters of this device"),
+		TS_TERMINAL_WIDTH_OPTION,
 		TS_OPTION_FLAG("json", 0, &question.json,
 			       "one JSON object per trace, with all metadata or all counters"),
 	};

@@ -3,6 +3,7 @@
  * State and functions shared by the files of `tracesmith record`:
  *
  *	verb_record.c             command line
+ *	record_detached.c         the recorder that an agent starts
  *	record_options.c          options shared with `tracesmith sniff`
  *	record_run.c              runs the recording and stands in for the started program
  *	record_signals.c          signals: who is meant, and how they are read
@@ -48,7 +49,12 @@ struct ts_record {
 	bool no_symbols;     /* native frames stay addresses */
 	bool names_backends; /* the user gave --backends */
 	char settings[1024]; /* settings of backends: "key=value;key=value" */
-	bool outrun;         /* another recorder already has the output */
+	int wait_status;     /* of the program, once it has exited */
+	uint64_t stacks;     /* Python stacks that were read, after the end */
+	/* Called when the output is open. May be NULL. */
+	void (*opened)(struct ts_record *record);
+	/* Detached: why the output cannot be written, which is not reported; code TS_OK: it can. */
+	struct ts_error open_error;
 	/* Completed traces; their native frames are symbolized after the recording. */
 	char **files;
 	size_t file_count, file_capacity;
@@ -64,11 +70,16 @@ struct ts_record {
 	 * May be NULL.
 	 */
 	int64_t (*tick)(struct ts_record *record, struct ts_recorder *recorder, int64_t now_ns);
-	void *context; /* of `tick` */
+	void *context; /* of `tick` and `opened` */
 };
 
 /* Runs the recording. Returns the exit code, which is the program's if there is one. */
 int ts_record_run(struct ts_record *record);
+
+/* ---- record_detached.c ---- */
+
+/* `tracesmith record --detached`; `argv` begins with "--detached". */
+int ts_record_detached(int argc, char **argv);
 
 /* ---- record_options.c ---- */
 
@@ -182,11 +193,28 @@ int ts_record_read_settings(struct ts_record *record, const struct ts_record_opt
 /* The trace recorded for an output: T.sbt itself, T.json.sbt for T.json, T.sbt for T. */
 void ts_record_trace_path(const char *output, char *buffer, size_t bytes);
 
-/* True if a live recorder writes this trace. */
-bool ts_record_is_held(const char *trace);
+/* Who has locked a trace. */
+enum ts_record_holder {
+	TS_HOLDER_NONE,
+	TS_HOLDER_READER,  /* with a shared lock */
+	TS_HOLDER_WRITER,  /* a recorder, or a tool that changes the trace */
+	TS_HOLDER_SESSION, /* a recorder of this session */
+};
+
+/*
+ * Waits a moment for a holder that is about to end; returns who is left. `session` 0: none, and the
+ * wait is shorter.
+ */
+enum ts_record_holder ts_record_wait_for(const char *trace, uint64_t session);
 
 /* True if the trace was left unfinished: it has a journal. */
 bool ts_record_is_unfinished(const char *trace);
+
+/*
+ * TS_ENOTFOUND if the trace is an empty file: its recorder was killed before it stored anything.
+ * The message says which processes may still hold their events.
+ */
+int ts_record_check_begun(const char *trace, struct ts_error *err);
 
 /*
  * Moves an unfinished trace of a killed recorder out of the way before a new one is made, and

@@ -10,6 +10,7 @@
 #include "base/text.h"
 #include "cli/common/report.h"
 #include "cli/record/record.h"
+#include "trace/trace_meta.h"
 #include "trace/trace_totals.h"
 
 struct summary {
@@ -49,24 +50,25 @@ static uint64_t rows(void *context, const char *table_name, const char *column_n
 	return count;
 }
 
+struct facts {
+	void (*each)(void *user, const char *json);
+	void *user;
+};
+
+static void on_fact(void *context, struct ts_string value)
+{
+	const struct facts *facts = context;
+
+	facts->each(facts->user, value.data);
+}
+
 static void facts(void *context, const char *key, void (*each)(void *user, const char *json),
 		  void *user)
 {
+	struct facts facts = { each, user };
 	struct summary *summary = context;
 
-	for (size_t i = 0; i < ts_reader_chunk_count(summary->reader); i++) {
-		const int64_t *keys, *values;
-
-		if (ts_reader_chunk(summary->reader, i)->table != TS_TABLE_META ||
-		    ts_batch_read(summary->batch, i,
-				  TS_MASK_OF(meta, key) | TS_MASK_OF(meta, value), NULL))
-			continue;
-		keys = summary->batch->columns[TS_COLUMN_OF(meta, key)];
-		values = summary->batch->columns[TS_COLUMN_OF(meta, value)];
-		for (uint32_t row = 0; row < summary->batch->rows; row++)
-			if (!strcmp(ts_reader_string(summary->reader, keys[row]).data, key))
-				each(user, ts_reader_string(summary->reader, values[row]).data);
-	}
+	ts_trace_meta(summary->reader, key, on_fact, &facts);
 }
 
 /* Looks up a key in "key=value;key=value"; NULL if missing. Valid until the next call. */

@@ -16,7 +16,7 @@
 #include "cli/record/record.h"
 #include "sample/metrics/metric_sources.h"
 
-/* Stacks that the recorder reads. Unlike all others, on only if named. */
+/* Stacks that the recorder reads. */
 #define PYTHON "python"
 
 bool ts_record_runs_in_program(const struct ts_record *record, const char *name)
@@ -47,33 +47,33 @@ static bool is_metric_source(const char *name)
 	return strcmp(name, "host") == 0;
 }
 
-/* Unknown name: suggests a similar one, or lists all. */
-static void name_others(const char *name, struct ts_error *err)
+/* Suggests a similar name, or lists all. */
+static int unknown_backend(const char *name, const struct ts_error *why)
 {
 	const struct ts_metrics_source *const *sources = ts_metrics_sources();
 	const struct ts_known_backend *known;
-	TS_SCOPED(ts_text) text = { 0 };
+	TS_SCOPED(ts_text) names = { 0 };
 	struct ts_nearest nearest;
 
 	ts_nearest_init(&nearest, name);
-	ts_text_printf(&text, "%s; built-in backends are", err->message);
 	for (size_t i = 0; (known = ts_backend_known(i)); i++) {
 		if (known->backend.unavailable)
 			continue;
 		ts_nearest_offer(&nearest, known->backend.name);
-		ts_text_printf(&text, " %s,", known->backend.name);
+		ts_text_printf(&names, "%s, ", known->backend.name);
 	}
 	for (size_t i = 0; sources[i]; i++) {
 		ts_nearest_offer(&nearest, sources[i]->name);
-		ts_text_printf(&text, " %s,", sources[i]->name);
+		ts_text_printf(&names, "%s, ", sources[i]->name);
 	}
 	ts_nearest_offer(&nearest, "host");
 	ts_nearest_offer(&nearest, PYTHON);
-	ts_text_append_str(&text, " host, " PYTHON);
+	/* The list may be that of the environment: no option is named. */
 	if (nearest.best)
-		ts_text_printf(&text, ": did you mean '%s'?", nearest.best);
-	if (!ts_text_status(&text))
-		ts_error_set(err, err->code, "%.*s", (int)text.length, text.data);
+		return ts_report_usage("there is no backend '%s'; did you mean '%s'?", name,
+				       nearest.best);
+	return ts_report_usage("%s; built-in backends are %shost and " PYTHON, why->message,
+			       ts_text_cstr(&names));
 }
 
 /*
@@ -113,14 +113,9 @@ static int sort_name(struct ts_record *record, const char *name, bool *ret_fits)
 	}
 	if (!rc)
 		*ret_fits &= append(record->sources, sizeof(record->sources), name);
-	/* The started program may find a backend that the recorder does not. */
 	if (rc == TS_ENOTFOUND)
-		name_others(name, &err);
-	if (rc && !record->command)
-		return ts_report_error(&err);
-	if (rc == TS_ENOTFOUND)
-		ts_report_warning("%s", err.message);
-	return TS_EXIT_DONE;
+		return unknown_backend(name, &err);
+	return rc && !record->command ? ts_report_error(&err) : TS_EXIT_DONE;
 }
 
 static void choose_built_in(struct ts_record *record)
@@ -138,6 +133,8 @@ int ts_record_backends(struct ts_record *record, const char *list)
 	record->samples = !list || strcmp(list, "none") != 0;
 	record->launch.backends = record->samples ? record->agent_backends : NULL;
 	record->names_backends = list != NULL;
+	/* Ten stacks a second cost about a thousandth of a CPU. */
+	record->python.samples = !list;
 	if (!list)
 		choose_built_in(record);
 	if (!list || !record->samples)

@@ -9,6 +9,7 @@
 
 #include "base/text.h"
 #include "cli/common/cli_output.h"
+#include "cli/common/lost_text.h"
 #include "cli/common/report.h"
 #include "cli/record/record.h"
 
@@ -41,7 +42,8 @@ static const char *format_stacks(const struct ts_record *record,
 {
 	char stacks[64], rejected[TS_FORMAT_BYTES];
 
-	if (!record->python.samples)
+	/* Not worth a word if nobody asked for them. */
+	if (!record->python.samples || (!record->names_backends && !summary->stacks))
 		return "";
 	snprintf(buffer, bytes, ", %s (%s rejected)",
 		 plural(stacks, sizeof(stacks), summary->stacks, "Python stack", "Python stacks"),
@@ -49,24 +51,61 @@ static const char *format_stacks(const struct ts_record *record,
 	return buffer;
 }
 
+/* Rejected stacks are lost, too: they are rows of the loss table. */
+static const char *format_lost(const struct ts_recorder_summary *summary, char *buffer,
+			       size_t bytes, const char *one, const char *many)
+{
+	if (summary->stacks_rejected && !summary->lost && !summary->unknown_losses)
+		return "nothing else lost";
+	return ts_lost_text(buffer, bytes, summary->lost, summary->unknown_losses, one, many);
+}
+
+/* Of several files: how many there are, and what a rotation has deleted. */
+static void print_files(const struct ts_recorder_summary *summary)
+{
+	char events[TS_FORMAT_BYTES], kept[TS_FORMAT_BYTES];
+
+	if (summary->kept_files < summary->files)
+		ts_report_note("  %" PRIu64 " files kept of %" PRIu64 ", with %s of the %s events",
+			       summary->kept_files, summary->files,
+			       ts_format_count(kept, sizeof(kept), (int64_t)summary->kept_events),
+			       ts_format_count(events, sizeof(events), (int64_t)summary->events));
+	else if (summary->files > 1)
+		ts_report_note("  %" PRIu64 " files in all", summary->files);
+}
+
 static void print_line(const struct ts_record *record, const struct ts_recorder_summary *summary)
 {
-	char events[64], processes[64], threads[64], size[TS_FORMAT_BYTES], lost[64], files[80];
-	char metrics[80], stacks[128];
+	char events[64], processes[64], threads[64], devices[64], size[TS_FORMAT_BYTES], lost[96];
+	char metrics[80] = "", stacks[128], files[32] = "", count[TS_FORMAT_BYTES];
 
-	plural(lost, sizeof(lost), summary->lost, "event lost", "events lost");
-	plural(files, sizeof(files), summary->files, "file", "files in all");
-	plural(metrics, sizeof(metrics), summary->metrics, "row of metrics", "rows of metrics");
+	if (summary->kept_bytes)
+		snprintf(files, sizeof(files), " in %" PRIu64 " files", summary->kept_files);
+	/* They are among the events. */
+	if (summary->metrics)
+		snprintf(metrics, sizeof(metrics), " (%s of metrics)",
+			 ts_format_count(count, sizeof(count), (int64_t)summary->metrics));
+	plural(devices, sizeof(devices), summary->devices, "device", "devices");
 	ts_report_note(
-		"%s: %s of %s, %s%s, %s%s%s%s%s, %s", summary->path,
-		plural(events, sizeof(events), summary->events, "event", "events"),
+		"%s: %s%s of %s, %s%s%s%s, %s%s, %s", summary->path,
+		plural(events, sizeof(events), summary->events, "event", "events"), metrics,
 		plural(processes, sizeof(processes), summary->processes, "process", "processes"),
 		plural(threads, sizeof(threads), summary->threads, "thread", "threads"),
+		summary->devices ? ", " : "", summary->devices ? devices : "",
 		format_stacks(record, summary, stacks, sizeof(stacks)),
-		summary->metrics ? metrics : "", summary->metrics ? ", " : "",
-		ts_format_bytes(size, sizeof(size), bytes_of(summary)),
-		summary->files > 1 ? ", " : "", summary->files > 1 ? files : "",
-		summary->lost ? lost : "nothing lost");
+		ts_format_bytes(size, sizeof(size), summary->kept_bytes + bytes_of(summary)), files,
+		format_lost(summary, lost, sizeof(lost), "event", "events"));
+	print_files(summary);
+}
+
+/* A program that failed is why a recording is short, or is what it was made for. */
+static void print_exit(const struct ts_record *record)
+{
+	char text[TS_FORMAT_BYTES];
+
+	if (record->wait_status)
+		ts_report_note("  %s: %s", record->command[0],
+			       ts_format_exit(text, sizeof(text), record->wait_status));
 }
 
 /* Says whether the recording can be replayed, if that was requested. */
@@ -93,34 +132,106 @@ static void print_replay(const struct ts_record *record, const struct ts_recorde
 			       summary->path);
 }
 
-static void print_losses(const struct ts_record *record, const struct ts_recorder_summary *summary)
+/* Names one process that could not be traced, and says what to do. */
+static void print_untraced(const struct ts_recorder_summary *summary)
 {
-	char lost[64];
+	const struct ts_untraced *untraced = &summary->untraced;
+	char others[64], text[80] = "";
 
-	if (!summary->lost)
+	if (!untraced->count)
 		return;
-	if (record->quiet)
-		ts_report_warning(
-			"%s: %s", summary->path,
-			plural(lost, sizeof(lost), summary->lost, "event lost", "events lost"));
-	ts_report_note("  when and why: tracesmith view %s --table loss; if buffers were full, %s",
-		       summary->path,
-		       record->command ? "record with a larger --budget, such as --budget 256M"
-				       : "set TRACESMITH_BUDGET in the program's environment");
+	if (untraced->count > 1)
+		snprintf(text, sizeof(text), " (and %s)",
+			 plural(others, sizeof(others), untraced->count - 1, "other", "others"));
+	ts_report_warning("process %d (%s)%s was not traced: %s; %s", (int)untraced->pid,
+			  untraced->name, text, untraced->reason, untraced->advice);
 }
 
-/* Warns if the program never opened the window of a backend. */
+static void print_brief(const struct ts_untraced *untraced)
+{
+	char others[64], text[80] = "";
+
+	if (untraced->brief_count > 1)
+		snprintf(text, sizeof(text), " and %s",
+			 plural(others, sizeof(others), untraced->brief_count - 1, "other program",
+				"other programs"));
+	if (untraced->brief_count)
+		ts_report_note("  not traced: %s%s, which ran for less than 100 ms",
+			       untraced->brief_name, text);
+}
+
+static bool has_ending(const char *path, const char *ending)
+{
+	const char *found = strrchr(path, '.');
+
+	return found && !strcmp(found, ending);
+}
+
+static void print_losses(const struct ts_record *record, const struct ts_recorder_summary *summary)
+{
+	TS_SCOPED(ts_text) hint = { 0 };
+	char lost[96];
+
+	if (!summary->lost && !summary->unknown_losses)
+		return;
+	if (record->quiet)
+		ts_report_warning("%s: %s", summary->path,
+				  ts_lost_text(lost, sizeof(lost), summary->lost,
+					       summary->unknown_losses, "event", "events"));
+	print_untraced(summary);
+	/* Exported text has no table of losses. */
+	if (has_ending(summary->path, ".sbt"))
+		ts_text_printf(&hint, "  when and why: tracesmith view %s --table loss",
+			       summary->path);
+	else
+		ts_text_append_str(&hint, "  a trace says when and why: record to a name that ends "
+					  "in .sbt");
+	if (summary->lost_by_buffers)
+		ts_text_append_str(&hint, record->command
+						  ? "; buffers were full: record with a larger "
+						    "--budget, such as --budget 256M"
+						  : "; buffers were full: set TRACESMITH_BUDGET "
+						    "in the program's environment");
+	ts_report_note("%s", ts_text_cstr(&hint));
+}
+
+/* Warns if nothing opened the window. */
 static void print_never_open(const struct ts_record *record,
 			     const struct ts_recorder_summary *summary)
 {
 	const struct ts_window_spec *window = &record->options.window;
 	const char *why;
 
-	if (summary->events || summary->windows || window->kind != TS_WINDOW_BACKEND)
+	if (summary->events > summary->metrics || summary->windows)
 		return;
-	why = window->marked->never_opened;
-	ts_report_warning("window '%s' never opened%s%s", window->path, why ? ": " : "",
-			  why ? why : "");
+	if (window->kind == TS_WINDOW_STEPS) {
+		ts_report_warning("the window never opened: the program did not announce step "
+				  "%" PRId64 " with TS_STEP()",
+				  window->first);
+	} else if (window->kind == TS_WINDOW_TIME) {
+		ts_report_warning("the window never opened: the recording ended before it");
+	} else if (window->kind == TS_WINDOW_FLAG) {
+		ts_report_warning("the window never opened: the file '%s' did not appear",
+				  window->path);
+	} else if (window->kind == TS_WINDOW_COMMAND) {
+		ts_report_warning("the window never opened: open it with 'tracesmith window PID "
+				  "open' while the program runs");
+	} else if (window->kind == TS_WINDOW_BACKEND) {
+		why = window->marked->never_opened;
+		ts_report_warning("window '%s' never opened%s%s", window->path, why ? ": " : "",
+				  why ? why : "");
+	}
+}
+
+/* Warns if the output holds only stacks, and there are none. */
+static void print_no_stacks(const struct ts_record *record,
+			    const struct ts_recorder_summary *summary)
+{
+	if (record->options.outside || summary->samples || !has_ending(summary->path, ".folded"))
+		return;
+	ts_report_warning("no stack was sampled, and a .folded file has no events: '%s' is empty; "
+			  "to fold spans, record to T.sbt, then: tracesmith export T.sbt -o %s",
+			  summary->path, summary->path);
 }
 
 static void print_json(const struct ts_record *record, const struct ts_recorder_summary *summary,
@@ -131,11 +242,21 @@ static void print_json(const struct ts_record *record, const struct ts_recorder_
 	ts_text_append_str(out, "{\"file\":");
 	ts_text_append_json(out, summary->path, strlen(summary->path));
 	ts_text_printf(out,
-		       ",\"events\":%" PRIu64 ",\"lost\":%" PRIu64 ",\"bytes\":%" PRIu64
-		       ",\"processes\":%" PRIu64 ",\"threads\":%" PRIu64 ",\"windows\":%" PRIu64
-		       ",\"files\":%" PRIu64 ",\"metrics\":%" PRIu64,
-		       summary->events, summary->lost, bytes_of(summary), summary->processes,
-		       summary->threads, summary->windows, summary->files, summary->metrics);
+		       ",\"events\":%" PRIu64 ",\"lost\":%" PRIu64 ",\"unknown_losses\":%" PRIu64
+		       ",\"bytes\":%" PRIu64 ",\"processes\":%" PRIu64 ",\"threads\":%" PRIu64
+		       ",\"devices\":%" PRIu64 ",\"windows\":%" PRIu64 ",\"files\":%" PRIu64
+		       ",\"files_kept\":%" PRIu64 ",\"events_kept\":%" PRIu64
+		       ",\"metrics\":%" PRIu64 ",\"untraced\":%" PRIu64
+		       ",\"untraced_brief\":%" PRIu64,
+		       summary->events, summary->lost, summary->unknown_losses, bytes_of(summary),
+		       summary->processes, summary->threads, summary->devices, summary->windows,
+		       summary->files, summary->kept_files, summary->kept_events, summary->metrics,
+		       summary->untraced.count, summary->untraced.brief_count);
+	if (summary->untraced.count) {
+		ts_text_append_str(out, ",\"untraced_reason\":");
+		ts_text_append_json(out, summary->untraced.reason,
+				    strlen(summary->untraced.reason));
+	}
 	if (record->python.samples)
 		ts_text_printf(out,
 			       ",\"stacks\":%" PRIu64 ",\"stacks_rejected\":%" PRIu64
@@ -157,10 +278,9 @@ static void print_json(const struct ts_record *record, const struct ts_recorder_
 /* For a recording of stacks only. */
 static void print_stacks_line(const struct ts_recorder_summary *summary)
 {
-	char stacks[64], processes[64], threads[64], size[TS_FORMAT_BYTES], lost[64];
+	char stacks[64], processes[64], threads[64], size[TS_FORMAT_BYTES], lost[96];
 	char rejected[TS_FORMAT_BYTES];
 
-	plural(lost, sizeof(lost), summary->lost, "stack lost", "stacks lost");
 	ts_report_note(
 		"%s: %s of %s, %s, %s rejected, %s, %s", summary->path,
 		plural(stacks, sizeof(stacks), summary->stacks, "stack", "stacks"),
@@ -168,7 +288,7 @@ static void print_stacks_line(const struct ts_recorder_summary *summary)
 		plural(threads, sizeof(threads), summary->threads, "thread", "threads"),
 		ts_format_count(rejected, sizeof(rejected), (int64_t)summary->stacks_rejected),
 		ts_format_bytes(size, sizeof(size), bytes_of(summary)),
-		summary->lost ? lost : "nothing lost");
+		format_lost(summary, lost, sizeof(lost), "stack", "stacks"));
 }
 
 void ts_record_report(const struct ts_record *record, const struct ts_recorder_summary *summary)
@@ -179,8 +299,13 @@ void ts_record_report(const struct ts_record *record, const struct ts_recorder_s
 		print_stacks_line(summary);
 	else if (!record->quiet)
 		print_line(record, summary);
+	if (!record->quiet) {
+		print_brief(&summary->untraced);
+		print_exit(record);
+	}
 	ts_record_summarize_backends(record, summary, &backends);
 	print_never_open(record, summary);
+	print_no_stacks(record, summary);
 	print_replay(record, summary);
 	print_losses(record, summary);
 	if (record->json)

@@ -39,7 +39,7 @@ static void emit_message(void *context, const char *source, const char *text)
 
 	ts_tracer_instant(ts_tracer_process(), "metrics", "tracesmith", TS_TRACK_THREAD, args, 2);
 	if (!record->quiet)
-		ts_report_note("tracesmith: %s: %s", source, text);
+		ts_report_event("%s: %s", source, text);
 }
 
 /* Stacks are large. At 100 Hz, a second's worth fills a fraction of a ring of this size. */

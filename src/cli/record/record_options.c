@@ -12,7 +12,7 @@ void ts_record_note(void *context, const char *message)
 	const struct ts_record *record = context;
 
 	if (!record->quiet)
-		ts_report_note("tracesmith: %s", message);
+		ts_report_event("%s", message);
 }
 
 int ts_record_pids(struct ts_record *record, const struct ts_string_list *list, pid_t *pids)

@@ -37,7 +37,7 @@ int ts_record_python_interval(const char *text, int64_t *ret_ns)
 	}
 	if (*ret_ns < TS_PYTHON_MIN_INTERVAL_NS)
 		return ts_report_usage(
-			"option '--python-interval': '%s' is too short; the minimum is 0.0001 (s)",
+			"option '--python-interval': '%s' is too short; the minimum is 0.1ms",
 			text);
 	return TS_EXIT_DONE;
 }
@@ -280,7 +280,7 @@ static void on_message(void *context, pid_t pid, const char *text)
 
 	ts_tracer_instant(ts_tracer_process(), "python", "tracesmith", TS_TRACK_THREAD, args, 2);
 	if (!stacks->record->quiet)
-		ts_report_note("tracesmith: %s", text);
+		ts_report_event("%s", text);
 }
 
 /* ---- start and end ---- */

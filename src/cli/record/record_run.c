@@ -18,6 +18,7 @@
 #include "base/clock.h"
 #include "base/map.h"
 #include "base/memory.h"
+#include "cli/common/cli_output.h"
 #include "cli/common/report.h"
 #include "cli/common/symbolize_report.h"
 #include "cli/record/record.h"
@@ -43,6 +44,7 @@ struct run {
 	bool stop;              /* finish the recording */
 	bool leave;             /* exit without waiting for the program, too */
 	bool reported_others;
+	bool is_untraced; /* no process could be traced: the trace has nothing of the program */
 	struct ts_pairmap
 		followed; /* processes that keep the recording open, by pid and start time */
 };
@@ -228,10 +230,11 @@ static int name_frames(const char *trace, bool is_reported)
 	struct ts_error err;
 	int rc = ts_cli_symbolize(trace, &choice, &summary, &err);
 
-	if (rc)
+	/* The user may have removed it meanwhile. */
+	if (rc && !access(trace, F_OK))
 		ts_report_warning("%s; native frames have no names yet: tracesmith symbolize %s",
 				  err.message, trace);
-	else if (is_reported && summary.frames > summary.known)
+	else if (!rc && is_reported && summary.frames > summary.known)
 		ts_symbolize_report(&summary, trace, false);
 	ts_symbolize_summary_release(&summary);
 	return rc;
@@ -291,7 +294,10 @@ static int finish(struct run *run, bool *ret_again, struct ts_error *err)
 	/* Symbolizing can wait; a waiting target cannot. */
 	if (!*ret_again)
 		name_files(run->record);
+	run->record->wait_status = run->wait_status;
+	run->record->stacks += summary.stacks + summary.stacks_rejected;
 	ts_record_report(run->record, &summary);
+	run->is_untraced = summary.untraced.count && !summary.has_traced && !summary.samples;
 	return TS_OK;
 }
 
@@ -306,6 +312,10 @@ static void give_up(struct run *run)
 	if (ts_record_is_unfinished(trace))
 		ts_report_note("the recorded data is kept; recover it with: tracesmith recover "
 			       "%s -o OUT",
+			       trace);
+	/* Only the text is missing. */
+	else if (strcmp(trace, run->record->options.output) != 0 && !access(trace, F_OK))
+		ts_report_note("the recording is kept in '%s'; 'tracesmith export' writes the text",
 			       trace);
 }
 
@@ -370,7 +380,9 @@ static int exit_code_of(struct run *run, int recording)
 	if (!run->program_ended)
 		return TS_EXIT_SIGNAL + SIGINT;
 	code = ts_record_end_as(run->wait_status);
-	return code ? code : recording;
+	if (code || recording)
+		return code ? code : recording;
+	return run->is_untraced ? TS_EXIT_CAPABILITY : TS_EXIT_DONE;
 }
 
 static int run_recorder(struct run *run)
@@ -406,11 +418,13 @@ static void discard(struct run *run)
 	run->recorder = NULL;
 }
 
-/* If several targets start a recorder at once, one wins. The others exit silently. */
+/* A detached recorder may have another output, or another recorder was faster. */
 static int cannot_open(struct ts_record *record, const struct ts_error *err)
 {
-	record->outrun = record->options.detached && err->code == TS_EBUSY;
-	return record->outrun ? ts_report_exit_code(err->code) : ts_report_error(err);
+	if (!record->options.detached)
+		return ts_report_error(err);
+	record->open_error = *err;
+	return ts_report_exit_code(err->code);
 }
 
 /* Opens the recording before the program starts; removes it if the start fails. */
@@ -421,6 +435,8 @@ static int open_and_start(struct run *run)
 
 	if (rc)
 		return cannot_open(run->record, &err);
+	if (run->record->opened)
+		run->record->opened(run->record);
 	if (!run->record->command || !start_program(run, &err)) {
 		ts_record_sample(run->record, run->recorder);
 		ts_record_sample_python(run->record, run->recorder);
@@ -430,13 +446,26 @@ static int open_and_start(struct run *run)
 	return launch_failed(&err);
 }
 
+/* A file that is not a trace stays. */
+static int check_replaced(struct ts_record *record, const char *trace)
+{
+	struct ts_error err;
+
+	if (!record->options.detached)
+		return ts_output_check_trace(trace);
+	return ts_output_test_trace(trace, &err) ? cannot_open(record, &err) : TS_EXIT_DONE;
+}
+
 /* Checks everything that can be checked before anything is changed. */
 static int check(struct ts_record *record)
 {
 	char agent[TS_AGENT_PATH_BYTES], trace[PATH_MAX];
 	const struct ts_recorder_options *options = &record->options;
+	int code = options->detached ? TS_EXIT_DONE : ts_output_check_file(options->output);
 	struct ts_error err;
 
+	if (code)
+		return code;
 	if (record->command && (ts_launch_check(record->command[0], &err) ||
 				ts_agent_library_find(agent, sizeof(agent), &err)))
 		return launch_failed(&err);
@@ -444,6 +473,9 @@ static int check(struct ts_record *record)
 	if (options->resume || options->rotate_bytes || options->rotate_ns)
 		return TS_EXIT_DONE;
 	ts_record_trace_path(options->output, trace, sizeof(trace));
+	code = check_replaced(record, trace);
+	if (code)
+		return code;
 	return ts_record_settle(trace, &err) ? cannot_open(record, &err) : TS_EXIT_DONE;
 }
 

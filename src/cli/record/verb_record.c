@@ -1,21 +1,18 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * `tracesmith record`: the command line. Starts a program and records it, records running programs,
- * or resumes what a killed recorder left. An agent starts a recorder with `record --detached`
- * (docs/live.md, section 5).
+ * or resumes what a killed recorder left.
  */
-#include <fcntl.h>
 #include <limits.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/mman.h>
-#include <sys/stat.h>
 #include <unistd.h>
 
+#include <tracesmith/export.h>
 #include <tracesmith/schema.h>
 
-#include "base/io.h"
+#include "base/output.h"
 #include "base/text.h"
 #include "cli/common/amount.h"
 #include "cli/common/cli_output.h"
@@ -38,7 +35,7 @@ struct texts {
 	const char *output, *resume;
 	const char *duration, *autosave, *snapshot_every;
 	const char *max_size, *rotate, *budget;
-	const char *window, *on_full, *backends, *sample_rate;
+	const char *window, *on_full, *backends, *sample_interval, *sample_rate;
 	const char *replayable, *snapshot_limit, *window_timeout;
 	const char *python_interval;
 	struct ts_record_option backend_options[TS_RECORD_BACKEND_OPTIONS + 1];
@@ -51,21 +48,31 @@ struct texts {
 
 /* ---- parsing ---- */
 
-/* As in `tracesmith config`: seconds if there is no unit. */
-static int read_sample_rate(const struct texts *texts, struct ts_record *record)
+/* As in `tracesmith config`. `--sample-rate`, the older name, takes seconds without a unit. */
+static int read_sample_interval(const struct texts *texts, struct ts_record *record)
 {
+	const char *text = texts->sample_interval ? texts->sample_interval : texts->sample_rate;
 	const struct ts_config_key *key;
 	char assignment[64];
 	struct ts_error err;
 
 	record->interval_ns = TS_METRICS_INTERVAL_NS;
-	if (!texts->sample_rate)
+	if (!text)
 		return TS_EXIT_DONE;
-	snprintf(assignment, sizeof(assignment), "sample_rate=%.40s", texts->sample_rate);
+	if (texts->sample_interval && texts->sample_rate)
+		return ts_report_usage(
+			"'--sample-interval' and '--sample-rate' cannot be combined");
+	if (ts_amount_check_unit("sample-interval", texts->sample_interval))
+		return TS_EXIT_USAGE;
+	snprintf(assignment, sizeof(assignment), "sample_rate=%.40s", text);
 	if (!ts_config_parse(assignment, &key, &record->interval_ns, &err))
 		return TS_EXIT_DONE;
-	ts_error_prefix(&err, "option '--sample-rate'");
-	return ts_report_usage("%s", err.message);
+	if (texts->sample_interval)
+		return ts_report_usage(
+			"option '--sample-interval': '%s' is not a time up to 1h, such as 20ms",
+			text);
+	return ts_report_usage("option '--sample-rate': '%s' is not a number of seconds up to 3600",
+			       text);
 }
 
 static int read_amounts(const struct texts *texts, struct ts_record *record)
@@ -85,7 +92,7 @@ static int read_amounts(const struct texts *texts, struct ts_record *record)
 	if (!rc)
 		rc = ts_amount_size("budget", texts->budget, &record->launch.budget);
 	if (!rc)
-		rc = read_sample_rate(texts, record);
+		rc = read_sample_interval(texts, record);
 	options->rotate_keep = (unsigned int)texts->rotate_keep;
 	options->max_steps = record->launch.max_steps = texts->max_steps;
 	return rc;
@@ -193,6 +200,20 @@ static int read_python(const struct texts *texts, struct ts_record *record)
 	return TS_EXIT_DONE;
 }
 
+/* A name of a format that only `tracesmith export` writes would become a trace of another name. */
+static int check_format(const char *output)
+{
+	const struct ts_exporter *exporter = output ? ts_exporter_for_file(output) : NULL;
+	bool compressed = exporter && ts_export_is_compressed(output);
+
+	if (!exporter || (!compressed &&
+			  (!strcmp(exporter->name, "chrome") || !strcmp(exporter->name, "folded"))))
+		return TS_EXIT_DONE;
+	return ts_report_usage("a recording can be written as .sbt, .json or .folded, not as '%s'; "
+			       "record to T.sbt, then: tracesmith export T.sbt -o %s",
+			       output, output);
+}
+
 /* Requires exactly one of a program, processes, or --resume. */
 static int check_what(const struct texts *texts, const struct ts_record *record)
 {
@@ -209,7 +230,7 @@ static int check_what(const struct texts *texts, const struct ts_record *record)
 		return ts_report_usage("'--budget' needs a program to start: give -- CMD");
 	if (texts->output && (!*texts->output || !strcmp(texts->output, "-")))
 		return ts_report_usage("a recording needs an output file, such as -o trace.sbt");
-	return TS_EXIT_DONE;
+	return check_format(texts->output);
 }
 
 /* Without -o: named after the process, or after this one if none runs yet. */
@@ -239,12 +260,11 @@ static int check_targets(const struct ts_record *record)
 		if (!record->options.sampled || err.code != TS_ECAP)
 			return ts_report_error(&err);
 		if (!record->quiet)
-			ts_report_note(
-				"tracesmith: process %d has no TraceSmith agent: recording %s only",
-				(int)record->options.pids[i],
-				!record->python.samples ? "metrics"
-				: record->samples       ? "metrics and Python stacks"
-							: "Python stacks");
+			ts_report_event("process %d has no TraceSmith agent: recording %s only",
+					(int)record->options.pids[i],
+					!record->python.samples ? "metrics"
+					: record->samples       ? "metrics and Python stacks"
+								: "Python stacks");
 	}
 	return TS_EXIT_DONE;
 }
@@ -261,11 +281,12 @@ static int check_resumable(const struct texts *texts, struct ts_record *record)
 	/* The recorder finds the last file of a rotation. */
 	if (texts->rotate || ts_record_is_unfinished(trace))
 		return TS_EXIT_DONE;
-	ts_error_set(&err, TS_ENOTFOUND,
-		     access(trace, F_OK)
-			     ? "cannot resume '%s': no such recording"
-			     : "cannot resume '%s': it is finished (there is no journal)",
-		     trace);
+	if (!ts_record_check_begun(trace, &err))
+		ts_error_set(&err, TS_ENOTFOUND,
+			     access(trace, F_OK)
+				     ? "cannot resume '%s': no such recording"
+				     : "cannot resume '%s': it is finished (there is no journal)",
+			     trace);
 	return ts_report_error(&err);
 }
 
@@ -305,116 +326,6 @@ static int run(struct texts *texts, struct ts_record *record)
 	return ts_record_run(record);
 }
 
-/* ---- started by an agent ---- */
-
-/* Reads the session of the target that started this recorder. */
-static int read_area(const char *name, struct ts_recorder_options *options, struct ts_error *err)
-{
-	TS_AUTO(ts_area) area = NULL;
-	TS_AUTO_FD int directory = -1;
-	int rc = ts_live_directory_open(geteuid(), 0, &directory, err);
-
-	if (!rc)
-		rc = ts_area_open(&area, directory, name, false, err);
-	if (rc)
-		return rc;
-	options->area = ts_area_control(area)->area_id;
-	options->area_created_ns = ts_area_control(area)->created.monotonic_ns;
-	options->session = ts_area_control(area)->session;
-	options->redact = ts_area_control(area)->redact != 0;
-	options->max_steps = ts_area_control(area)->max_steps;
-	return TS_OK;
-}
-
-/* Redirects standard error to memory; at the end it is written to a file if not empty. */
-static void keep_messages(void)
-{
-	TS_AUTO_FD int fd = memfd_create("messages", MFD_CLOEXEC);
-
-	if (fd >= 0)
-		dup2(fd, STDERR_FILENO);
-}
-
-static void save_messages(const char *path)
-{
-	TS_AUTO_FD int fd = -1;
-	char buffer[4096];
-	struct stat status;
-	ssize_t got;
-
-	fflush(stderr);
-	if (fstat(STDERR_FILENO, &status) || !S_ISREG(status.st_mode) || !status.st_size)
-		return;
-	fd = open(path, O_WRONLY | O_CREAT | O_APPEND | O_CLOEXEC, 0666);
-	lseek(STDERR_FILENO, 0, SEEK_SET);
-	while (fd >= 0 && (got = read(STDERR_FILENO, buffer, sizeof(buffer))) > 0) {
-		if (ts_write_all(fd, buffer, (size_t)got, NULL))
-			return;
-	}
-}
-
-/* Nobody reads the messages: errors go to OUT.log. */
-static int run_detached(struct ts_record *record, const char *area)
-{
-	char log[PATH_MAX], trace[PATH_MAX];
-	struct ts_error err;
-	int rc, code;
-
-	keep_messages();
-	snprintf(log, sizeof(log), "%s.log", record->options.output);
-	ts_record_trace_path(record->options.output, trace, sizeof(trace));
-	if (ts_record_is_held(trace))
-		return TS_EXIT_DONE;
-	rc = read_area(area, &record->options, &err);
-	/* The recorder of another target has recorded the area, removed it, and finished. */
-	if (rc == TS_ENOTFOUND && (!access(trace, F_OK) || !access(record->options.output, F_OK)))
-		return TS_EXIT_DONE;
-	if (rc) {
-		code = ts_report_error(&err);
-	} else {
-		record->options.resume = ts_record_is_unfinished(trace);
-		code = ts_record_run(record);
-	}
-	/* Another target started a recorder first: it records the whole session. */
-	if (code && (record->outrun || ts_record_is_held(trace)))
-		return TS_EXIT_DONE;
-	save_messages(log);
-	return code;
-}
-
-static int verb_detached(int argc, char **argv)
-{
-	struct ts_record record = { .quiet = true,
-				    .options = { .detached = true,
-						 .note = ts_record_note,
-						 .context = &record,
-						 .export_text = ts_record_export_text } };
-	const char *area = NULL;
-	const struct ts_option options[] = {
-		TS_OPTION_TEXT("area", 0, "NAME", &area,
-			       "live area of the process that starts it (required)"),
-		TS_OPTION_TEXT("output", 'o', "PATH", &record.options.output,
-			       "the trace to write (required)"),
-	};
-	const struct ts_command command = {
-		.verb = "record",
-		.operands = "--detached",
-		.about = "Records the processes of one session until they exit. Started by "
-			 "agents.\n",
-		.examples = "TRACESMITH_OUT=t.sbt ./program",
-		.exits = "0  done\n3  the output cannot be written; OUT.log says why",
-		.options = options,
-		.option_count = TS_ARRAY_SIZE(options),
-	};
-	int exit_code;
-
-	if (!ts_command_parse(&command, &argc, argv, &exit_code))
-		return exit_code;
-	if (!area || !record.options.output)
-		return ts_report_usage("'--area' and '--output' are required");
-	return run_detached(&record, area);
-}
-
 /* ---- the verb ---- */
 
 static void release_texts(struct texts *texts)
@@ -435,6 +346,7 @@ int ts_verb_record(int argc, char **argv)
 			"output", 'o', "TRACE", &texts.output,
 			"the trace to write; default: tracesmith-PID.sbt. If the name ends in "
 			".json, write a plain array of Chrome events; in .folded, sampled stacks"),
+		TS_OPTION_MODE,
 		TS_OPTION_LIST("pid", 'p', "PID,PID", &texts.pids,
 			       "record running processes: their metrics and Python stacks, and the "
 			       "events of those with an agent ('tracesmith ps' lists them)"),
@@ -444,11 +356,11 @@ int ts_verb_record(int argc, char **argv)
 			       "stop after this time: 500ms, 10s, 2m"),
 		TS_OPTION_TEXT("max-size", 0, "SIZE", &texts.max_size,
 			       "stop at this size on disk: 512M, 2G; with --rotate: delete the "
-			       "oldest files instead"),
+			       "oldest files of this recording instead"),
 		TS_OPTION_TEXT("rotate", 0, "SIZE|TIME", &texts.rotate,
 			       "start a new file at this size (64M) or after this time (10m)"),
 		TS_OPTION_INTEGER("rotate-keep", 0, "N", &texts.rotate_keep, 1, 1000000,
-				  "keep only the newest N files"),
+				  "keep only the newest N files of this recording"),
 		TS_OPTION_TEXT("autosave", 0, "TIME", &texts.autosave,
 			       "finish the file at this interval, so that other programs can "
 			       "read it"),
@@ -491,16 +403,18 @@ int ts_verb_record(int argc, char **argv)
 			"what to record in addition to the program's own events, separated by "
 			"commas: python (stacks), sources of metrics, built-in and third-party "
 			"backends (libtracesmith-backend-NAME.so), or none. Default: "
-			"$TRACESMITH_BACKENDS, or all metrics and built-in backends. Metrics: "
+			"$TRACESMITH_BACKENDS, or all but third-party ones. Metrics: "
 			"host"),
 		TS_OPTION_FLAG("no-symbols", 0, &record.no_symbols,
 			       "do not resolve native frames to functions at the end; 'tracesmith "
 			       "symbolize' does it later"),
+		TS_OPTION_TEXT("sample-interval", 0, "TIME", &texts.sample_interval,
+			       "time between metric samples; default: 100ms, 0: none"),
 		TS_OPTION_TEXT("sample-rate", 0, "SECONDS", &texts.sample_rate,
-			       "interval between metric samples; default: 0.1"),
-		TS_OPTION_TEXT("python-interval", 0, "SECONDS", &texts.python_interval,
-			       "interval between samples of Python stacks; default: 0.1, "
-			       "minimum: 0.0001"),
+			       "the same, without a unit: 0.1"),
+		TS_OPTION_TEXT("python-interval", 0, "TIME", &texts.python_interval,
+			       "time between samples of Python stacks: 10ms, or in seconds without "
+			       "a unit; default: 100ms, minimum: 0.1ms"),
 		TS_OPTION_LIST(
 			"python-on", 0, "WHAT,WHAT", &texts.python_on,
 			"record Python stacks on events: marks (at each mark of the program), "
@@ -527,9 +441,8 @@ int ts_verb_record(int argc, char **argv)
 			"tracesmith record -o run.sbt -- python train.py\n"
 			"tracesmith record -o run.json -- ./program\n"
 			"tracesmith record -p 4711 --duration 10s\n"
-			"tracesmith record --backends python -o run.sbt -- python3 train.py\n"
-			"tracesmith record --backends python,host --python-interval 0.01 -p "
-			"4711\n"
+			"tracesmith record -o run.sbt --python-interval 10ms -- python3 train.py\n"
+			"tracesmith record --backends python,host -p 4711\n"
 			"tracesmith record -o run.sbt --window steps:10-12 -- ./train\n"
 			"tracesmith record -o run.sbt --window nvtx:step -- python train.py\n"
 			"tracesmith record -o run.sbt --pc-sampling -- ./cuda_program\n"
@@ -539,7 +452,7 @@ int ts_verb_record(int argc, char **argv)
 			 "0  done\n"
 			 "2  usage error\n"
 			 "3  no such process, or a file cannot be read or written\n"
-			 "4  the agent was not found, or is not loaded in the process",
+			 "4  the agent was not found, or could not be loaded into the program",
 		.options = options,
 		.maximum_operands = -1,
 		.runs_command = true,
@@ -547,7 +460,7 @@ int ts_verb_record(int argc, char **argv)
 	int exit_code;
 
 	if (argc > 1 && !strcmp(argv[1], "--detached"))
-		return verb_detached(argc - 1, argv + 1);
+		return ts_record_detached(argc - 1, argv + 1);
 	ts_record_load_backends(common_options, TS_ARRAY_SIZE(common_options), argc, argv);
 	memcpy(options, common_options, sizeof(common_options));
 	command.option_count = ts_record_add_options(texts.backend_options, options,

@@ -2,6 +2,8 @@
 /* The report of a replay as text. */
 #include <inttypes.h>
 
+#include "cli/common/terminal.h"
+#include "cli/common/text_table.h"
 #include "cli/replay/replay_show.h"
 
 static void show_difference(const struct ts_replay_report *report, struct ts_text *out)
@@ -49,28 +51,35 @@ static void show_stream(const struct ts_replay_shown *shown, struct ts_text *out
 		ts_text_printf(out, " of window %" PRIu32 " (the trace has %" PRIu32 ")",
 			       stream->window, stream->window_count);
 	ts_text_printf(out, " on %s\n", report->device);
-	if (report->included_text[0])
-		ts_text_printf(out, "  included %s\n", report->included_text);
+	if (report->included_text[0]) {
+		ts_text_append_str(out, "  included ");
+		ts_text_append_wrapped(out, report->included_text, strlen("  included "), 4,
+				       ts_terminal_stdout_width());
+		ts_text_append_char(out, '\n');
+	}
 	if (stream->is_truncated)
 		ts_text_append_str(out, "  the recording is truncated: no check at its end\n");
-	if (report->verdict == TS_REPLAY_RAN)
+	if (report->verdict == TS_REPLAY_RAN || (!report->checks && report->runs == 1))
 		return;
-	ts_text_printf(out, "  %" PRIu32 " recorded check%s, %" PRIu32 " memory range%s compared\n",
-		       report->checks, report->checks == 1 ? "" : "s", report->compared_ranges,
-		       report->compared_ranges == 1 ? "" : "s");
+	if (report->checks)
+		ts_text_printf(out, "  %" PRIu32 " recorded check%s, ", report->checks,
+			       report->checks == 1 ? "" : "s");
+	ts_text_printf(out, "%s%" PRIu32 " memory range%s compared%s\n", report->checks ? "" : "  ",
+		       report->compared_ranges, report->compared_ranges == 1 ? "" : "s",
+		       report->checks ? "" : " between runs");
 }
 
 static void show_emulated(const struct ts_replay_report *report, struct ts_text *out)
 {
 	char span[TS_FORMAT_BYTES];
 
-	ts_text_printf(out, "  %" PRIu32 " commands on %s\n", report->commands, report->device);
-	ts_text_printf(
-		out,
-		"  error against the recording: span %+.2f %%, starts p50 %.2f %%, p95 %.2f %%, "
-		"max %.2f %% of the span\n",
-		report->span_error * 100, report->start_error_p50 * 100,
-		report->start_error_p95 * 100, report->start_error_max * 100);
+	ts_text_printf(out, "  %" PRIu32 " command%s on %s\n", report->commands,
+		       report->commands == 1 ? "" : "s", report->device);
+	ts_text_printf(out,
+		       "  error against the recording: span %+.2f %%,\n"
+		       "  starts p50 %.2f %%, p95 %.2f %%, max %.2f %% of the span\n",
+		       report->span_error * 100, report->start_error_p50 * 100,
+		       report->start_error_p95 * 100, report->start_error_max * 100);
 	if (report->what_if[0])
 		ts_text_printf(out, "  what-if %s: %s without it\n", report->what_if,
 			       ts_format_duration_ns(span, sizeof(span), report->baseline_span_ns));

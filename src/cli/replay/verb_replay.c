@@ -5,6 +5,7 @@
  */
 #include <errno.h>
 #include <fcntl.h>
+#include <inttypes.h>
 #include <string.h>
 #include <sys/stat.h>
 #include <unistd.h>
@@ -163,17 +164,15 @@ static int parse_dump(struct replay *replay)
 
 static int check_combinations(const struct replay *replay, const char *path)
 {
-	struct ts_output_file output;
-
 	if (replay->hashes && !replay->json)
 		return ts_report_usage("'--hashes' needs '--json'");
 	if (replay->hashes && !(replay->options.target->can & TS_REPLAY_CAN_CHECK))
 		return ts_report_usage("target '%s' compares no memory and has no hashes",
 				       replay->options.target->name);
 	if (replay->options.output) {
-		ts_output_file_init(&output, replay->options.output);
-		if (ts_output_file_is(&output, path))
+		if (ts_output_is_input(replay->options.output, path))
 			return ts_report_usage("'-o' would overwrite the trace itself");
+		return ts_output_check_trace(replay->options.output);
 	}
 	return TS_EXIT_DONE;
 }
@@ -182,7 +181,7 @@ static int check_combinations(const struct replay *replay, const char *path)
 
 static int read_source(const char *path, struct ts_replay_replacement *replacement)
 {
-	TS_AUTO_FD int fd = open(path, O_RDONLY | O_CLOEXEC);
+	TS_AUTO_FD int fd = ts_open(path, O_RDONLY, 0);
 	TS_AUTO_FREE char *source = NULL;
 	struct stat status;
 	struct ts_error err;
@@ -276,6 +275,7 @@ static int on_progress(void *context, const char *doing, uint64_t done, uint64_t
 	struct replay *replay = context;
 
 	replay->progress.label = doing;
+	replay->progress.unit = strcmp(doing, "run") ? TS_PROGRESS_COMMANDS : TS_PROGRESS_RUNS;
 	return ts_progress_step(&replay->progress, done, total);
 }
 
@@ -293,8 +293,10 @@ static void show(const struct replay *replay, const struct ts_replay_shown *show
 	}
 	/* The dump may be piped to another program: the rest goes to stderr. */
 	ts_replay_show_text(shown, &notes);
-	if (notes.length && !replay->quiet)
-		ts_report_note("%.*s", (int)notes.length - 1, notes.data);
+	ts_text_printf(&notes, "  memory %" PRIu64 " after command %" PRIu64 ":",
+		       replay->options.dump_memory, replay->options.dump_at);
+	if (!replay->quiet)
+		ts_report_note("%s", ts_text_cstr(&notes));
 	ts_replay_show_dump(shown, ts_stdout());
 }
 
@@ -326,7 +328,7 @@ static int run(struct replay *replay, const char *path)
 	if (exit_code)
 		return exit_code;
 	/* -o writes to a temporary name and renames: Ctrl-C leaves the complete file or none. */
-	ts_progress_start(&replay->progress, "replay", TS_PROGRESS_ROWS);
+	ts_progress_start(&replay->progress, "replay", TS_PROGRESS_COMMANDS);
 	replay->options.progress = on_progress;
 	replay->options.context = replay;
 	if (run_replay(replay, reader, path, &report, &err))
@@ -398,6 +400,7 @@ static int add_options(struct replay *replay)
 	const struct ts_option last[] = {
 		TS_OPTION_TEXT("output", 'o', "TRACE", &core->output,
 			       "write the run as a trace, for view, state, analyze and diff"),
+		TS_OPTION_MODE,
 		TS_OPTION_INTEGER("window", 0, "N", &replay->window, 1, UINT32_MAX,
 				  "which window; default: the first that can be replayed"),
 		TS_OPTION_INTEGER("process", 0, "ID", &replay->process, 1, INT64_MAX,
@@ -435,13 +438,14 @@ static void append_about(struct ts_text *out)
 
 static void append_examples(struct ts_text *out)
 {
-	ts_text_append_str(
-		out, "tracesmith replay run.sbt\n"
-		     "tracesmith replay run.sbt --check each --repeat 10 --json\n"
-		     "tracesmith replay run.sbt --kernel 'gemm*' --repeat 100\n"
-		     "tracesmith replay run.sbt --at 17 --dump 4 --as f32\n"
-		     "tracesmith replay run.sbt --replace-kernel gemm=new.cl --check each\n"
-		     "tracesmith replay run.sbt -o again.sbt && tracesmith diff run.sbt again.sbt");
+	ts_text_append_str(out,
+			   "tracesmith replay run.sbt\n"
+			   "tracesmith replay run.sbt --check each --repeat 10 --json\n"
+			   "tracesmith replay run.sbt --kernel 'gemm*' --repeat 100\n"
+			   "tracesmith replay run.sbt --at 17 --dump 4 --as f32\n"
+			   "tracesmith replay run.sbt --replace-kernel gemm=new.cl --check each\n"
+			   "tracesmith replay run.sbt -o again.sbt\n"
+			   "tracesmith diff run.sbt again.sbt --device gpu");
 	for (size_t i = 0; ts_replay_targets[i]; i++)
 		if (ts_replay_targets[i]->example)
 			ts_text_printf(out, "\ntracesmith replay %s",

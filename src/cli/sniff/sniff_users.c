@@ -86,8 +86,8 @@ int64_t ts_sniff_users_look(struct ts_sniff *sniff, struct ts_recorder *recorder
 			ts_recorder_attach(recorder, users[i].pid);
 	if (!count_wanted(users, count) && !sniff->reported_none && !sniff->record.quiet) {
 		sniff->reported_none = true;
-		ts_report_note("tracesmith: no process uses an accelerator: waiting for one until "
-			       "Ctrl-C; use -p PID to sample other processes");
+		ts_report_event("no process uses an accelerator: waiting for one until "
+				"Ctrl-C; use -p PID to sample other processes");
 	}
 	free(users);
 	return sniff->users_ns;

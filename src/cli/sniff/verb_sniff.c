@@ -51,18 +51,19 @@ static int read_times(const struct texts *texts, struct ts_record *record)
 	record->python.interval_ns = TS_PYTHON_INTERVAL_NS;
 	options->autosave_ns = AUTOSAVE_NS;
 	options->snapshot_ns = SNAPSHOT_NS;
-	code = ts_amount_time("interval", texts->interval, &record->python.interval_ns);
+	code = ts_amount_seconds("interval", texts->interval, &record->python.interval_ns);
 	if (!code && record->python.interval_ns < TS_PYTHON_MIN_INTERVAL_NS)
 		code = ts_report_usage(
 			"option '--interval': '%s' is too short; the minimum is 0.0001 (s)",
 			texts->interval);
 	if (!code)
-		code = ts_amount_time("duration", texts->duration, &options->duration_ns);
+		code = ts_amount_seconds("duration", texts->duration, &options->duration_ns);
 	if (!code)
-		code = ts_amount_time("autosave-interval", texts->autosave, &options->autosave_ns);
+		code = ts_amount_seconds("autosave-interval", texts->autosave,
+					 &options->autosave_ns);
 	if (!code)
-		code = ts_amount_time("autosave-snapshot-interval", texts->snapshot,
-				      &options->snapshot_ns);
+		code = ts_amount_seconds("autosave-snapshot-interval", texts->snapshot,
+					 &options->snapshot_ns);
 	record->interval_ns = TS_MAX(record->python.interval_ns, TS_METRICS_INTERVAL_NS);
 	return code;
 }
@@ -129,6 +130,21 @@ static int check_pids(const struct ts_record *record)
 	return refused ? ts_report_error(&first) : TS_EXIT_DONE;
 }
 
+/* Says if no process was Python from start to end, nor one of its children. */
+static int check_stacks(const struct ts_record *record)
+{
+	char others[48] = "";
+
+	if (record->stacks || !record->options.pid_count)
+		return TS_EXIT_DONE;
+	if (record->options.pid_count > 1)
+		snprintf(others, sizeof(others), " and %zu more", record->options.pid_count - 1);
+	ts_report_event("no Python in process %d%s: nothing was sampled",
+			(int)record->options.pids[0], others);
+	/* Metrics were requested, and are there. */
+	return record->samples ? TS_EXIT_DONE : TS_EXIT_INPUT;
+}
+
 static int run(struct texts *texts, struct ts_sniff *sniff)
 {
 	struct ts_record *record = &sniff->record;
@@ -147,6 +163,8 @@ static int run(struct texts *texts, struct ts_sniff *sniff)
 	if (!code)
 		code = ts_record_run(record);
 	ts_progress_hide();
+	if (!code)
+		code = check_stacks(record);
 	ts_sniff_users_stop(sniff);
 	return code;
 }
@@ -180,6 +198,7 @@ int ts_verb_sniff(int argc, char **argv)
 		TS_OPTION_TEXT("output", 'o', "FILE", &texts.output,
 			       "output: Chrome timeline (.json), trace (.sbt) or stack counts "
 			       "(.folded); default: sniff-DATE-TIME.json"),
+		TS_OPTION_MODE,
 		TS_OPTION_FLAG("all-threads", 0, &texts.all_threads,
 			       "sample all threads, not only the main thread"),
 		TS_OPTION_FLAG("all-thread", 0, &texts.all_threads, "same as --all-threads"),
@@ -212,8 +231,8 @@ int ts_verb_sniff(int argc, char **argv)
 			    "tracesmith sniff -p 4711 -d 30 -o profile.folded",
 		.exits = "0  done\n"
 			 "2  usage error\n"
-			 "3  no such process, its Python version is not supported, or a file "
-			 "cannot be written\n"
+			 "3  no such process, no Python in it, its Python version is not "
+			 "supported, or a file cannot be written\n"
 			 "4  no permission to read the processes, or no accelerator to find "
 			 "processes by",
 		.options = options,

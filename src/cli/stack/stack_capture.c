@@ -64,7 +64,7 @@ static void read_ranks(struct ts_stack_process *process)
 
 	process->rank = process->local_rank = process->world_size = -1;
 	snprintf(path, sizeof(path), "/proc/%d/environ", (int)process->pid);
-	fd = open(path, O_RDONLY | O_CLOEXEC);
+	fd = ts_open(path, O_RDONLY, 0);
 	while (environment && fd >= 0 && got > 0 && used < ENVIRONMENT_BYTES) {
 		got = ts_read_some(fd, environment + used, ENVIRONMENT_BYTES - used);
 		used += got > 0 ? (size_t)got : 0;
@@ -101,7 +101,7 @@ static char state_of_thread(pid_t pid, pid_t tid)
 	ssize_t got;
 
 	snprintf(path, sizeof(path), "/proc/%d/task/%d/stat", (int)pid, (int)tid);
-	fd = open(path, O_RDONLY | O_CLOEXEC);
+	fd = ts_open(path, O_RDONLY, 0);
 	got = fd >= 0 ? ts_read_some(fd, text, sizeof(text) - 1) : 0;
 	text[got > 0 ? got : 0] = '\0';
 	name_end = strrchr(text, ')');
@@ -110,14 +110,15 @@ static char state_of_thread(pid_t pid, pid_t tid)
 
 static int read_identity(struct ts_stack_process *process, pid_t pid, struct ts_error *err)
 {
+	bool exists = ts_process_exists(pid, &process->start_time);
+
 	process->pid = pid;
-	process->start_time = ts_process_start_time(pid);
 	ts_process_name(pid, process->name, sizeof(process->name));
-	if (!process->start_time && process->name[0])
+	if (!exists && process->name[0])
 		return ts_error_set(err, TS_ENOTFOUND,
 				    "process %d (%s) is a zombie (exited, not yet reaped)",
 				    (int)pid, process->name);
-	if (!process->start_time)
+	if (!exists)
 		return ts_error_set(err, TS_ENOTFOUND, "there is no process %d", (int)pid);
 	read_command(process);
 	read_ranks(process);
@@ -137,9 +138,8 @@ static const char *keep(struct ts_stack_process *process, const char *text)
 static const char *keep_locals(struct ts_stack_process *process,
 			       const struct ts_python_frame *frame)
 {
-	TS_SCOPED(ts_text) text;
+	TS_SCOPED(ts_text) text = { 0 };
 
-	ts_text_init(&text);
 	if (ts_python_locals(process->python, frame, LOCALS_BYTES, &text) || text.failed)
 		return NULL;
 	return ts_arena_strdup_len(&process->texts, text.data, text.length);
@@ -279,7 +279,7 @@ static void name_thread(struct ts_stack_process *process, struct ts_stack_thread
 	ssize_t got;
 
 	snprintf(path, sizeof(path), "/proc/%d/task/%d/comm", (int)process->pid, (int)thread->tid);
-	fd = open(path, O_RDONLY | O_CLOEXEC);
+	fd = ts_open(path, O_RDONLY, 0);
 	got = fd >= 0 ? ts_read_some(fd, text, sizeof(text) - 1) : 0;
 	text[got > 0 ? got : 0] = '\0';
 	text[strcspn(text, "\n")] = '\0';

@@ -95,9 +95,8 @@ static void put_summary(struct ts_text *out, const struct ts_stack_groups *group
 {
 	for (size_t i = 0; i < groups->group_count; i++) {
 		const struct ts_stack_group *group = &groups->groups[i];
-		TS_SCOPED(ts_text) members;
+		TS_SCOPED(ts_text) members = { 0 };
 
-		ts_text_init(&members);
 		ts_text_append_str(out, "    ");
 		put_size(out, groups, group, main);
 		ts_text_append_str(out, ": ");
@@ -152,9 +151,8 @@ static void put_ways(struct ts_text *out, const struct ts_stack_groups *groups, 
 
 static void put_main(struct ts_text *out, const struct ts_stack_groups *groups, bool colour)
 {
-	TS_SCOPED(ts_text) title;
+	TS_SCOPED(ts_text) title = { 0 };
 
-	ts_text_init(&title);
 	ts_text_printf(&title, "%zu process%s at %zu place%s (main threads)", groups->process_count,
 		       groups->process_count == 1 ? "" : "es", groups->group_count,
 		       groups->group_count == 1 ? "" : "s");
@@ -167,9 +165,8 @@ static void put_main(struct ts_text *out, const struct ts_stack_groups *groups, 
 /* Only the location of the others; their call path matters less. */
 static void put_others(struct ts_text *out, const struct ts_stack_groups *groups, bool colour)
 {
-	TS_SCOPED(ts_text) title;
+	TS_SCOPED(ts_text) title = { 0 };
 
-	ts_text_init(&title);
 	ts_text_printf(&title, "%zu other thread%s at %zu place%s", groups->member_count,
 		       groups->member_count == 1 ? "" : "s", groups->group_count,
 		       groups->group_count == 1 ? "" : "s");

@@ -252,6 +252,9 @@ static void on_stopped(void *context)
 	if (!has_python(stop->thread) || ts_python_sweep(process->python, &sweep, NULL))
 		return;
 	was_still(stop->native, stop->thread, &sweep, &stop->seen);
+	/* The same frames may have had other values. */
+	if (stop->seen && stop->native->options->locals)
+		ts_stack_keep_frames(process, stop->thread, stop->seen, stop->native->options);
 	/* It does not run now only because we stopped it. */
 	stop->thread->state = (stop->thread->state & ~(uint32_t)TS_PYTHON_RUNS) | ran;
 }
@@ -293,9 +296,12 @@ static void set_aside_nameless(struct native *native)
 
 static void take_all(struct native *native)
 {
+	/* Local variables of a thread that runs are of the same instant only if it is stopped. */
+	int rounds = native->options->locals ? 0 : ROUNDS;
+
 	set_aside_nameless(native);
 	look(native, INT64_MAX, false);
-	for (int i = 0; i < ROUNDS && count_pending(native) && !native->perf_failed; i++) {
+	for (int i = 0; i < rounds && count_pending(native) && !native->perf_failed; i++) {
 		int64_t since_ns;
 
 		open_perf(native);

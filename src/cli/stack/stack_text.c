@@ -59,12 +59,11 @@ void ts_stack_put_frame(struct ts_text *out, const struct ts_stack_frame *frame,
 /* "            name: value", one per line. */
 static void put_locals(struct ts_text *out, const char *locals, bool colour)
 {
-	TS_SCOPED(ts_text) text;
+	TS_SCOPED(ts_text) text = { 0 };
 	struct ts_json json;
 	bool more;
 	int rc;
 
-	ts_text_init(&text);
 	ts_json_init(&json, locals, strlen(locals), true);
 	rc = ts_json_enter(&json, '{', &more);
 	while (!rc && more) {
@@ -168,9 +167,8 @@ static void put_remarks(struct ts_text *out, const struct ts_stack_thread *threa
 	if (thread->is_cut)
 		put_remark(out, "(outer native frames could not be found)", colour);
 	if (thread->native_missing[0]) {
-		TS_SCOPED(ts_text) text;
+		TS_SCOPED(ts_text) text = { 0 };
 
-		ts_text_init(&text);
 		ts_text_printf(&text, "(without native frames: %s)", thread->native_missing);
 		put_remark(out, ts_text_cstr(&text), colour);
 	}

@@ -49,6 +49,7 @@ void ts_state_fill_edges(const struct ts_state_view *view, const struct ts_graph
 		ts_result_table(result, "edges", columns, TS_ARRAY_SIZE(columns));
 
 	table->shown_rows = SHOWN_EDGES;
+	table->details = "from_ns to_ns inferred";
 	for (size_t i = 0; i < graph->edge_count; i++) {
 		const struct ts_edge *edge = &graph->edges[i];
 		int64_t from = ts_edge_from_time(graph, edge), to = ts_edge_to_time(graph, edge);

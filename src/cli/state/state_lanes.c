@@ -156,6 +156,7 @@ void ts_state_fill_lanes(const struct ts_state_view *view, struct ts_result *res
 	struct ts_result_table *table =
 		ts_result_table(result, "lanes", choose_columns(view, result), COLUMNS);
 
+	table->details = "commands wait_unknown_us idle_nothing_us idle_dependency_us";
 	table->shown_rows = (size_t)view->top;
 	for (uint32_t i = 0; i < view->states->lane_count; i++) {
 		if (ts_state_view_lane(view, &view->states->lanes[i]))

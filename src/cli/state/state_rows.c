@@ -169,8 +169,15 @@ static void print_csv(const struct row *row)
 
 static void begin(struct printer *printer, const struct ts_state_view *view)
 {
-	static const char *const titles[] = { "rank",  "device", "stream",      "start", "duration",
-					      "state", "reason", "correlation", "name" };
+	static const struct {
+		const char *title;
+		bool right;
+		unsigned int detail; /* text_table.h */
+	} titles[] = {
+		{ "rank", true, 3 },    { "device", true, 2 },      { "stream", true, 1 },
+		{ "start", true, 0 },   { "duration", true, 0 },    { "state", false, 0 },
+		{ "reason", false, 0 }, { "correlation", true, 4 }, { "name", false, 0 },
+	};
 	struct ts_text *out = ts_stdout();
 
 	*printer = (struct printer){ .view = view };
@@ -182,8 +189,10 @@ static void begin(struct printer *printer, const struct ts_state_view *view)
 	if (view->format != TS_STATE_TEXT)
 		return;
 	ts_text_table_init(&printer->grid);
-	for (size_t i = 0; i < TS_ARRAY_SIZE(titles); i++)
-		ts_text_table_add_column(&printer->grid, titles[i], i < 5 || i == 7);
+	for (size_t i = 0; i < TS_ARRAY_SIZE(titles); i++) {
+		ts_text_table_add_column(&printer->grid, titles[i].title, titles[i].right);
+		ts_text_table_set_detail(&printer->grid, titles[i].detail);
+	}
 }
 
 static int print(struct printer *printer, const struct ts_state_interval *interval,

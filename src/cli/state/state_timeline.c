@@ -11,6 +11,7 @@
 #include "cli/common/cli_output.h"
 #include "cli/common/sparkline.h"
 #include "cli/common/terminal.h"
+#include "cli/common/text_table.h"
 #include "cli/state/state_show.h"
 
 #define PLAIN_WIDTH 100u /* if there is no terminal */
@@ -70,9 +71,10 @@ struct picture {
 
 static double column_of(const struct picture *picture, int64_t time)
 {
-	double span = (double)picture->to - (double)picture->from;
+	/* Exact: times are far greater than what a double can tell apart. */
+	double span = (double)ts_ns_between(picture->from, picture->to);
 
-	return ((double)time - (double)picture->from) / span * (double)picture->width;
+	return (double)ts_ns_between(picture->from, time) / span * (double)picture->width;
 }
 
 /* Adds an interval to each slot that it overlaps. */
@@ -143,22 +145,23 @@ static void show_lane(struct picture *picture, const struct ts_state_lane *lane)
 
 static void show_legend(const struct picture *picture)
 {
-	struct ts_text *out = ts_stdout();
+	TS_SCOPED(ts_text) line = { 0 };
 	const char *comma = "";
 	char span[TS_FORMAT_BYTES];
 	int64_t ns = ts_ns_between(picture->from, picture->to);
 
-	ts_text_printf(out, "one character is %s: ",
+	ts_text_printf(&line, "one character is %s: ",
 		       ts_format_duration_ns(span, sizeof(span), ns / (int64_t)picture->width));
 	for (enum sign sign = 0; sign < SIGNS; sign++) {
 		if (!picture->used[sign])
 			continue;
-		ts_text_printf(out, "%s%s %s", comma,
+		ts_text_printf(&line, "%s%s %s", comma,
 			       picture->blocks ? signs[sign].block : signs[sign].letter,
 			       signs[sign].meaning);
 		comma = "; ";
 	}
-	ts_text_append_str(out, "\n\n");
+	ts_text_append_wrapped(ts_stdout(), ts_text_cstr(&line), 0, 2, ts_terminal_stdout_width());
+	ts_text_append_str(ts_stdout(), "\n\n");
 }
 
 /* Time range of all lanes shown, the width of their names, and their number. */
@@ -205,6 +208,9 @@ int ts_state_show_timeline(const struct ts_state_view *view, struct ts_error *er
 	line = line ? line : PLAIN_WIDTH;
 	line -= TS_MIN(line, (size_t)picture->label_width + 3);
 	picture->width = TS_MIN(TS_MAX(line, LEAST_WIDTH), MOST_WIDTH);
+	/* At least 1 ns per character. */
+	picture->width =
+		(size_t)TS_MIN((int64_t)picture->width, ts_ns_between(picture->from, picture->to));
 	for (uint32_t i = 0; !rc && left && i < view->states->lane_count; i++) {
 		const struct ts_state_lane *lane = &view->states->lanes[i];
 

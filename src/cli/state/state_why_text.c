@@ -5,6 +5,7 @@
 
 #include "base/ns.h"
 #include "cli/common/cli_output.h"
+#include "cli/common/terminal.h"
 #include "cli/common/text_table.h"
 #include "cli/state/state_why.h"
 
@@ -25,11 +26,6 @@ static void append_time(struct ts_text *out, const struct ts_why *why, int64_t t
 		out, ts_format_instant_ns(text, sizeof(text), ts_ns_between(why->start, time)));
 }
 
-static void append_name(struct ts_text *out, const char *name)
-{
-	ts_text_append_shown(out, name, strlen(name));
-}
-
 /* ---- what it is ---- */
 
 static int64_t correlation_of(const struct ts_why *why)
@@ -46,7 +42,8 @@ static void show_event(const struct ts_why *why)
 	struct ts_text *out = ts_stdout();
 	bool command = why->node < why->work->command_count;
 
-	append_name(out, ts_graph_node_name(why->graph, why->node));
+	ts_text_append_wrapped(out, ts_graph_node_name(why->graph, why->node), 0, 2,
+			       ts_terminal_stdout_width());
 	ts_text_append_str(out, "\n  ");
 	ts_text_append_str(
 		out, command ? ts_enum_name("gpu_op_kind", why->work->commands[why->node].kind)
@@ -71,6 +68,7 @@ static void show_instant(const struct ts_why *why, const char *name, int64_t tim
 {
 	struct ts_text *out = ts_stdout();
 	char buffer[TS_FORMAT_BYTES];
+	size_t begin = out->length;
 
 	ts_text_printf(out, "  %-8s", name);
 	append_time(out, why, time);
@@ -78,7 +76,9 @@ static void show_instant(const struct ts_why *why, const char *name, int64_t tim
 		ts_text_printf(out, "  %s later", duration(buffer, time - before));
 	if (note[0]) {
 		ts_text_append_str(out, "  ");
-		append_name(out, note);
+		ts_text_append_wrapped(out, note,
+				       ts_text_shown_width(out->data + begin, out->length - begin),
+				       strlen("  ready   "), ts_terminal_stdout_width());
 	}
 	ts_text_append_char(out, '\n');
 }
@@ -155,9 +155,12 @@ static void start_table(struct ts_text_table *table, const char *slack)
 	ts_text_table_add_column(table, "kind", false);
 	ts_text_table_add_column(table, slack, true);
 	ts_text_table_add_column(table, "start", true);
+	ts_text_table_set_detail(table, 3);
 	ts_text_table_add_column(table, "duration", true);
+	ts_text_table_set_detail(table, 1);
 	ts_text_table_add_column(table, "where", false);
 	ts_text_table_add_column(table, "row", false);
+	ts_text_table_set_detail(table, 2);
 	ts_text_table_add_column(table, "event", false);
 }
 

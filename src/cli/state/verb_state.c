@@ -13,6 +13,7 @@
 #include "cli/common/progress.h"
 #include "cli/common/report.h"
 #include "cli/common/result_show.h"
+#include "cli/common/terminal.h"
 #include "cli/common/work_input.h"
 #include "cli/state/state_show.h"
 #include "cli/state/state_why.h"
@@ -20,7 +21,8 @@
 
 struct state {
 	struct ts_work_choice choice;
-	const char *from, *to, *why;
+	struct ts_amount_range range;
+	const char *why;
 	bool json, csv, intervals, commands, edges;
 	struct ts_string_list devices, streams;
 	struct ts_state_view view;
@@ -37,7 +39,7 @@ static int check_options(const struct state *state)
 			"'--intervals', '--commands', '--edges' and '--why' cannot be combined");
 	if (state->why && state->csv)
 		return ts_report_usage("'--why' does not support '--csv'; use '--json'");
-	return TS_EXIT_DONE;
+	return ts_amount_range_check(&state->range);
 }
 
 static int parse_numbers(const char *option, const struct ts_string_list *list,
@@ -60,16 +62,13 @@ static int parse_numbers(const char *option, const struct ts_string_list *list,
 static int resolve(struct state *state, int64_t start)
 {
 	struct ts_state_view *view = &state->view;
-	int exit_code = TS_EXIT_DONE;
+	int exit_code;
 
 	view->start = start;
 	view->from = INT64_MIN;
 	view->to = INT64_MAX;
 	view->format = state->json ? TS_STATE_JSON : state->csv ? TS_STATE_CSV : TS_STATE_TEXT;
-	if (state->from)
-		exit_code = ts_amount_instant("from", state->from, start, &view->from);
-	if (!exit_code && state->to)
-		exit_code = ts_amount_instant("to", state->to, start, &view->to);
+	exit_code = ts_amount_range(&state->range, start, &view->from, &view->to);
 	if (!exit_code)
 		exit_code = parse_numbers("device", &state->devices, &view->devices,
 					  &view->device_count);
@@ -109,7 +108,7 @@ static bool has_lanes(const struct ts_state_view *view)
 static int show_lanes(const struct ts_state_view *view, const struct ts_graph *graph,
 		      struct ts_error *err)
 {
-	TS_SCOPED(ts_result) result;
+	TS_SCOPED(ts_result) result = { 0 };
 	int rc = TS_OK;
 
 	ts_result_init(&result, view->start);
@@ -126,7 +125,7 @@ static int show_lanes(const struct ts_state_view *view, const struct ts_graph *g
 static int show_edges(const struct ts_state_view *view, const struct ts_graph *graph,
 		      struct ts_error *err)
 {
-	TS_SCOPED(ts_result) result;
+	TS_SCOPED(ts_result) result = { 0 };
 
 	ts_result_init(&result, view->start);
 	ts_state_fill_edges(view, graph, &result);
@@ -223,10 +222,10 @@ int ts_verb_state(int argc, char **argv)
 		TS_OPTION_TEXT("why", 0, "EVENT", &state.why,
 			       "show what EVENT waited for and what waited for it: a correlation, "
 			       "gpu_op:ROW, api_call:ROW, or a name or glob"),
-		TS_OPTION_TEXT("from", 0, "TIME", &state.from,
+		TS_OPTION_TEXT("from", 0, "TIME", &state.range.from,
 			       "only after this time: 1.5ms after the start of the trace, or "
 			       "@NANOSECONDS of trace time"),
-		TS_OPTION_TEXT("to", 0, "TIME", &state.to, "only before this time"),
+		TS_OPTION_TEXT("to", 0, "TIME", &state.range.to, "only before this time"),
 		TS_OPTION_REPEATED("device", 'd', "N", &state.devices,
 				   "only this device number; may be repeated"),
 		TS_OPTION_REPEATED("stream", 's', "N", &state.streams,
@@ -237,8 +236,10 @@ int ts_verb_state(int argc, char **argv)
 			       "only work issued in these steps; default: all"),
 		TS_OPTION_FLAG("no-align", 0, &state.choice.no_align,
 			       "do not align the clocks of several ranks"),
+		TS_WORK_SHORT_NAMES_OPTION(state.choice),
 		TS_OPTION_INTEGER("top", 0, "N", &state.view.top, 1, INT32_MAX,
 				  "number of lanes shown in text output; default 100"),
+		TS_TERMINAL_WIDTH_OPTION,
 		TS_OPTION_FLAG("json", 0, &state.json, "JSON, with exact numbers"),
 		TS_OPTION_FLAG("csv", 0, &state.csv, "comma-separated values"),
 	};

@@ -60,15 +60,18 @@ static struct ts_top_area *add_area(const struct search *search, const struct ts
 	return &top->areas[top->area_count++];
 }
 
-static void set_recorder(struct ts_top_area *area, const struct ts_live_control *control)
+static void set_recorder(struct ts_top_area *area, const struct ts_area_info *info)
 {
+	const struct ts_live_control *control = &info->control;
+	pid_t recorder = ts_area_recorder(control, info->owner);
+
 	area->recorder = 0;
 	area->window_closed = !(control->enabled & TS_LIVE_ENABLED);
 	if (control->target_state == TS_LIVE_DISABLED) {
 		area->recorded = TS_TOP_DISABLED;
-	} else if (ts_area_has_recorder(control)) {
+	} else if (recorder) {
 		area->recorded = TS_TOP_RECORDED;
-		area->recorder = (pid_t)control->recorder_pid;
+		area->recorder = recorder;
 	} else {
 		area->recorded = control->recorder_pid ? TS_TOP_RECORDER_DEAD : TS_TOP_FLIGHT;
 	}
@@ -100,7 +103,7 @@ static void on_area(void *context, const struct ts_area_info *info)
 		return;
 	area->seen = true;
 	area->pid = info->pid;
-	set_recorder(area, &info->control);
+	set_recorder(area, info);
 }
 
 static int list_directory(struct search *search, uid_t uid, pid_t root_pid, struct ts_error *err)
@@ -113,7 +116,7 @@ static int list_directory(struct search *search, uid_t uid, pid_t root_pid, stru
 	if (fstat(fd, &search->directory))
 		return TS_OK;
 	search->directory_fd = fd;
-	return ts_areas_list(fd, root_pid, on_area, NULL, search, err);
+	return ts_areas_list(fd, ts_live_directory_namespace(root_pid), on_area, NULL, search, err);
 }
 
 int ts_top_find_areas(struct ts_top *top, struct ts_error *err)

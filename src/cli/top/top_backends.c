@@ -64,8 +64,11 @@ int ts_top_backends_choose(struct ts_top_backends *backends, const char *named,
 		snprintf(name, sizeof(name), "%.*s", (int)TS_MIN(length, sizeof(name) - 1), list);
 		if (length)
 			rc = add_name(backends, name, err);
-		if (rc && !is_passed_over(rc, named != NULL))
-			return rc;
+		if (rc && !is_passed_over(rc, named != NULL)) {
+			ts_error_prefix(err, "option '--backends'");
+			/* A misspelt name is a usage error. */
+			return err->code = rc == TS_ENOTFOUND ? TS_EINVAL : rc;
+		}
 		list += length + (list[length] == ',');
 	}
 	return TS_OK;

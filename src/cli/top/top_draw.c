@@ -103,10 +103,9 @@ static void draw_device(struct ts_top_session *session, const struct ts_top_devi
 {
 	const struct ts_top_subject *values = ts_top_device_values(session->top, device->number);
 	struct ts_screen *screen = &session->screen;
-	TS_SCOPED(ts_text) text;
+	TS_SCOPED(ts_text) text = { 0 };
 	char name[128];
 
-	ts_text_init(&text);
 	ts_top_format_device_name(device, name, sizeof(name));
 	ts_screen_cell(screen, TS_STYLE_PLAIN, name,
 		       TS_MIN((unsigned int)sizeof(name), TS_MAX(screen->columns / 4, 9u)), false);

@@ -25,12 +25,11 @@ uint32_t ts_top_functions_intern(struct ts_top_functions *functions, const char 
 				 const char *file, int32_t line)
 {
 	size_t name_bytes = strlen(name) + 1, file_bytes = strlen(file) + 1;
-	TS_SCOPED(ts_text) key;
+	TS_SCOPED(ts_text) key = { 0 };
 	const char *kept;
 	uint32_t number;
 	bool is_new;
 
-	ts_text_init(&key);
 	ts_text_append(&key, name, name_bytes);
 	ts_text_append(&key, file, file_bytes);
 	ts_text_append_int(&key, line);

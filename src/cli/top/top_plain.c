@@ -13,6 +13,7 @@
 #include "base/clock.h"
 #include "cli/common/cli_output.h"
 #include "cli/common/report.h"
+#include "cli/common/terminal.h"
 #include "cli/common/text_table.h"
 #include "cli/top/top.h"
 
@@ -61,10 +62,9 @@ static void put_devices(struct ts_text *out, const struct ts_top *top)
 	for (size_t i = 0; i < top->device_count; i++) {
 		const struct ts_top_device *device = &top->devices[i];
 		const struct ts_top_subject *values = ts_top_device_values(top, device->number);
-		TS_SCOPED(ts_text) text;
+		TS_SCOPED(ts_text) text = { 0 };
 		char name[128], percent[32];
 
-		ts_text_init(&text);
 		ts_top_format_device_name(device, name, sizeof(name));
 		put_shown(out, name);
 		if (!values) {
@@ -80,20 +80,22 @@ static void put_devices(struct ts_text *out, const struct ts_top *top)
 	}
 }
 
+/* "note: host: TEXT"; `source` may be NULL. */
+static void put_note(struct ts_text *out, const char *source, const char *text)
+{
+	TS_SCOPED(ts_text) line = { 0 };
+
+	ts_text_printf(&line, "note: %s%s%s", source ? source : "", source ? ": " : "", text);
+	ts_text_append_wrapped(out, ts_text_cstr(&line), 0, 2, ts_terminal_stdout_width());
+	ts_text_append_char(out, '\n');
+}
+
 static void put_messages(struct ts_text *out, const struct ts_top *top)
 {
-	for (size_t i = 0; i < top->message_count; i++) {
-		ts_text_append_str(out, "note: ");
-		put_shown(out, top->messages[i].source);
-		ts_text_append_str(out, ": ");
-		put_shown(out, top->messages[i].text);
-		ts_text_append_char(out, '\n');
-	}
-	if (top->note[0]) {
-		ts_text_append_str(out, "note: ");
-		put_shown(out, top->note);
-		ts_text_append_char(out, '\n');
-	}
+	for (size_t i = 0; i < top->message_count; i++)
+		put_note(out, top->messages[i].source, top->messages[i].text);
+	if (top->note[0])
+		put_note(out, NULL, top->note);
 }
 
 static int put_table(const struct ts_top *top, struct ts_top_view *view, struct ts_error *err)

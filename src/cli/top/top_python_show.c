@@ -149,10 +149,9 @@ static int put_table(const struct ts_top_python_snapshot *picture, enum ts_top_p
 int ts_top_python_put_text(const struct ts_top_python_snapshot *picture, struct ts_error *err)
 {
 	struct ts_text *out = ts_stdout();
-	TS_SCOPED(ts_text) title;
+	TS_SCOPED(ts_text) title = { 0 };
 	int rc = TS_OK;
 
-	ts_text_init(&title);
 	ts_top_python_describe(picture, &title);
 	ts_text_append_char(out, '\n');
 	ts_text_append_shown(out, title.data, title.length);
@@ -260,9 +259,8 @@ void ts_top_python_draw(struct ts_screen *screen, const struct ts_top_python_sna
 			enum ts_top_pane pane, unsigned int row, unsigned int end)
 {
 	struct list list = list_of(picture, pane);
-	TS_SCOPED(ts_text) title;
+	TS_SCOPED(ts_text) title = { 0 };
 
-	ts_text_init(&title);
 	if (row >= end)
 		return;
 	ts_top_python_describe(picture, &title);

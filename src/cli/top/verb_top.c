@@ -14,6 +14,7 @@
 #include "cli/common/amount.h"
 #include "cli/common/options.h"
 #include "cli/common/report.h"
+#include "cli/common/terminal.h"
 #include "cli/top/top.h"
 #include "cli/verbs.h"
 
@@ -69,7 +70,7 @@ static int read_pids(const struct options *options, pid_t *pids)
 
 static int check(const struct options *options, struct ts_top *top)
 {
-	int rc = ts_amount_time("delay", options->delay, &top->delay_ns);
+	int rc = ts_amount_seconds("delay", options->delay, &top->delay_ns);
 
 	if (rc)
 		return rc;
@@ -93,7 +94,7 @@ static int check_processes(const struct ts_top *top)
 	for (size_t i = 0; i < top->requested_count; i++) {
 		struct ts_error err;
 
-		if (!ts_process_start_time(top->requested[i])) {
+		if (!ts_process_exists(top->requested[i], NULL)) {
 			ts_error_set(&err, TS_ENOTFOUND, "there is no process %d",
 				     (int)top->requested[i]);
 			return ts_report_error(&err);
@@ -172,6 +173,7 @@ int ts_verb_top(int argc, char **argv)
 			       "print one snapshot as plain text, after one interval"),
 		TS_OPTION_INTEGER("count", 'n', "N", &given.count, 1, INT64_MAX,
 				  "print N snapshots as plain text"),
+		TS_TERMINAL_WIDTH_OPTION,
 		TS_OPTION_FLAG("json", 0, &given.json,
 			       "with --once or -n: one JSON object per snapshot"),
 		TS_OPTION_TEXT("delay", 'd', "SECONDS", &given.delay,

@@ -12,6 +12,7 @@
 #include "cli/common/cli_output.h"
 #include "cli/common/nearest.h"
 #include "cli/common/report.h"
+#include "cli/common/terminal.h"
 #include "cli/common/trace_input.h"
 #include "cli/verbs.h"
 #include "cli/view/view.h"
@@ -67,10 +68,7 @@ static int resolve(struct ts_view *view)
 	view->from = INT64_MIN;
 	view->to = INT64_MAX;
 	if (!exit_code)
-		exit_code =
-			ts_amount_instant("from", view->from_text, view->show.start, &view->from);
-	if (!exit_code)
-		exit_code = ts_amount_instant("to", view->to_text, view->show.start, &view->to);
+		exit_code = ts_amount_range(&view->range, view->show.start, &view->from, &view->to);
 	return exit_code;
 }
 
@@ -146,19 +144,29 @@ static void show_stats(const struct ts_view *view)
 		       view->rows);
 }
 
+static bool has_filters(const struct ts_view *view)
+{
+	const struct ts_filter_options *filters = &view->filters;
+
+	return filters->names.count || filters->categories.count || filters->devices.count ||
+	       filters->streams.count || filters->processes.count || filters->threads.count ||
+	       view->range.from || view->range.to;
+}
+
 static int run(struct ts_view *view)
 {
 	TS_AUTO(ts_reader) reader = NULL;
 	TS_AUTO(ts_filter) filter = NULL;
 	struct ts_error err;
-	int exit_code, rc;
+	int exit_code = ts_amount_range_check(&view->range), rc;
 
-	rc = ts_reader_open(&reader, view->path, &err);
-	if (rc)
-		return ts_report_error(&err);
-	ts_trace_input_warn(reader, view->path);
+	if (!exit_code)
+		exit_code = ts_trace_input_open(&reader, view->path);
+	if (exit_code)
+		return exit_code;
 	view->reader = reader;
 	ts_show_init(&view->show, reader);
+	view->show.short_names = view->short_names && !view->json;
 	exit_code = resolve(view);
 	if (exit_code)
 		return exit_code;
@@ -173,12 +181,14 @@ static int run(struct ts_view *view)
 		show_stats(view);
 	if (rc && err.message[0])
 		return ts_report_error(&err);
+	if (!rc && !view->rows && view->limit && has_filters(view))
+		ts_report_note("no row of '%s' matches", view->path);
 	return ts_report_exit_code(rc);
 }
 
 int ts_verb_view(int argc, char **argv)
 {
-	struct ts_view view = { .limit = -1, .sort_text = "start" };
+	struct ts_view view = { .limit = -1, .sort_text = "start", .range.may_be_instant = true };
 	const struct ts_option options[] = {
 		TS_OPTION_LIST("table", 't', "NAME,...", &view.table_names,
 			       "only these tables; default: all events, merged by time"),
@@ -186,10 +196,10 @@ int ts_verb_view(int argc, char **argv)
 				   "only rows with this name; may be repeated"),
 		TS_OPTION_REPEATED("category", 'c', "GLOB", &view.filters.categories,
 				   "only rows with this category"),
-		TS_OPTION_TEXT("from", 0, "TIME", &view.from_text,
+		TS_OPTION_TEXT("from", 0, "TIME", &view.range.from,
 			       "only rows that end after this time: 1.5ms after the start of the "
 			       "trace, or @NANOSECONDS of trace time"),
-		TS_OPTION_TEXT("to", 0, "TIME", &view.to_text,
+		TS_OPTION_TEXT("to", 0, "TIME", &view.range.to,
 			       "only rows that start at or before this time"),
 		TS_OPTION_REPEATED("device", 'd', "N", &view.filters.devices,
 				   "only rows of this device"),
@@ -215,6 +225,9 @@ int ts_verb_view(int argc, char **argv)
 		TS_OPTION_TEXT("hot", 0, "KERNEL", &view.hot,
 			       "where this kernel spends its time: sampled instructions, source "
 			       "lines, launches"),
+		TS_OPTION_FLAG("short-names", 0, &view.short_names,
+			       "text: names of kernels without template and call arguments"),
+		TS_TERMINAL_WIDTH_OPTION,
 		TS_OPTION_FLAG("json", 0, &view.json,
 			       "one JSON object per line, with all columns and arguments"),
 		TS_OPTION_FLAG("stats", 0, &view.stats, "print on stderr how much was read"),
@@ -223,8 +236,8 @@ int ts_verb_view(int argc, char **argv)
 		.verb = "view",
 		.operands = "TRACE",
 		.about =
-			"Prints the rows of a trace in time order. Memory use is bounded whatever the size of the "
-			"trace, and only the chunks needed are read. Globs: * ? [a-z].\n",
+			"Prints the rows of a trace in time order. Memory does not grow with the trace, only with the "
+			"rows that start at one time, and only the chunks needed are read. Globs: * ? [a-z].\n",
 		.examples = "tracesmith view run.sbt --limit 20\n"
 			    "tracesmith view run.sbt --table gpu_op --sort duration --limit 10\n"
 			    "tracesmith view run.sbt --name 'aten::*' --from 1.5s --to 1.6s\n"

@@ -5,6 +5,7 @@
 
 #include <tracesmith/reader.h>
 
+#include "cli/common/amount.h"
 #include "cli/common/filter_options.h"
 #include "cli/common/options.h"
 #include "cli/common/progress.h"
@@ -29,10 +30,10 @@ struct ts_view {
 	struct ts_string_list table_names;
 	struct ts_string_list column_names;
 	struct ts_filter_options filters;
-	const char *from_text, *to_text;
+	struct ts_amount_range range;
 	const char *sort_text;
 	int64_t limit; /* -1: none */
-	bool args, json, stats, commands, stacks;
+	bool args, json, stats, commands, stacks, short_names;
 	const char *hot; /* kernel name; NULL: --hot not given */
 
 	/* resolved */

@@ -165,6 +165,8 @@ uint64_t ts_view_mask(const struct ts_view *view, const struct ts_table_info *ta
 		mask |= UINT64_C(1) << stack;
 	if (view->stacks)
 		mask |= ts_view_launches_mask(table);
+	if (view->show.short_names && table->id == TS_TABLE_GPU_OP)
+		mask |= UINT64_C(1) << TS_COLUMN_OF(gpu_op, kind);
 	/* Arguments may refer to any column of their row. */
 	if (table->shape >= 0 && mask >> table->shape & 1)
 		mask = TS_MASK_ALL;

@@ -10,6 +10,7 @@
 #include "cli/common/cli_output.h"
 #include "cli/common/report.h"
 #include "cli/view/view.h"
+#include "model/short_name.h"
 #include "state/work/command_list.h"
 
 /* ---- selection ---- */
@@ -136,9 +137,11 @@ static void print_json(const struct ts_work *work, const struct ts_command_entry
 static const struct {
 	const char *title;
 	bool right;
+	unsigned int detail; /* text_table.h */
 } COLUMNS[] = {
-	{ "where", false },   { "sequence", true }, { "issued", true },    { "start", true },
-	{ "duration", true }, { "kind", false },    { "operands", false }, { "name", false },
+	{ "where", false, 0 },    { "sequence", true, 1 }, { "issued", true, 3 },
+	{ "start", true, 0 },     { "duration", true, 0 }, { "kind", false, 0 },
+	{ "operands", false, 2 }, { "name", false, 0 },
 };
 
 static void append_where(struct ts_text *out, const struct ts_work *work,
@@ -200,6 +203,17 @@ static void append_operands(struct ts_text *out, const struct ts_work *work,
 		ts_text_append_str(out, out->length ? " missing" : "missing");
 }
 
+static void append_name(struct ts_text *out, const struct ts_view *view, const char *name,
+			int64_t kind)
+{
+	size_t length = strlen(name);
+
+	if (!view->show.short_names || kind != TS_COMMAND_LAUNCH)
+		ts_text_append(out, name, length);
+	else if (ts_text_reserve(out, length))
+		out->length += ts_short_name(name, length, out->data + out->length);
+}
+
 static void append_cell(struct ts_view *view, const struct ts_work *work,
 			const struct ts_command_entry *one, size_t column)
 {
@@ -231,7 +245,7 @@ static void append_cell(struct ts_view *view, const struct ts_work *work,
 		append_operands(out, work, one);
 		break;
 	default:
-		ts_text_append_str(out, ts_work_text(work, one->name));
+		append_name(out, view, ts_work_text(work, one->name), one->kind);
 	}
 }
 
@@ -319,8 +333,10 @@ static int show_table(struct ts_view *view, const struct ts_command_list *comman
 		return show(view, commands, err);
 	ts_text_table_init(&view->grid);
 	ts_text_init(&view->cell);
-	for (size_t i = 0; i < TS_ARRAY_SIZE(COLUMNS); i++)
+	for (size_t i = 0; i < TS_ARRAY_SIZE(COLUMNS); i++) {
 		ts_text_table_add_column(&view->grid, COLUMNS[i].title, COLUMNS[i].right);
+		ts_text_table_set_detail(&view->grid, COLUMNS[i].detail);
+	}
 	rc = show(view, commands, err);
 	finished = ts_text_table_finish(&view->grid, rc ? NULL : err);
 	ts_text_table_release(&view->grid);

@@ -26,13 +26,44 @@ static bool is_number(const struct ts_view *view, const struct ts_view_column *c
 	return true;
 }
 
+/*
+ * What a narrow line leaves out first: what only repeats the name, and of tables without time all
+ * but what names their rows. Columns that the user chose stay as long as possible.
+ */
+static unsigned int detail_of(const struct ts_view *view, size_t column)
+{
+	static const char *const naming[] = { "id",      "name",   "number", "pid",  "tid",
+					      "process", "device", "key",    "value" };
+
+	if (view->column_names.count)
+		return 0;
+	switch (view->columns[column].special) {
+	case 0:
+		for (size_t i = 0; i < TS_ARRAY_SIZE(naming); i++)
+			if (!strcmp(naming[i], view->columns[column].name))
+				return 0;
+		return (unsigned int)column + 1;
+	case TS_SHOW_TABLE:
+		return 2;
+	case TS_SHOW_CATEGORY:
+		return 1;
+	default:
+		return 0;
+	}
+}
+
 void ts_view_print_start(struct ts_view *view)
 {
 	ts_text_init(&view->cell);
 	ts_text_table_init(&view->grid);
-	for (size_t i = 0; i < view->column_count; i++)
+	/* A column of a narrow table would truncate the reason of a loss. */
+	view->show.reasons_apart = !view->json && !view->column_names.count &&
+				   ts_terminal_stdout_width();
+	for (size_t i = 0; i < view->column_count; i++) {
 		ts_text_table_add_column(&view->grid, view->columns[i].name,
 					 is_number(view, &view->columns[i]));
+		ts_text_table_set_detail(&view->grid, detail_of(view, i));
+	}
 }
 
 static void print_cells(struct ts_view *view, const struct ts_row *row)
@@ -58,10 +89,8 @@ static void print_cells(struct ts_view *view, const struct ts_row *row)
 static void print_heading(struct ts_view *view, const char *heading, const char *text)
 {
 	ts_text_clear(&view->cell);
-	ts_text_printf(&view->cell, "  %s:", heading);
-	ts_text_append_str(&view->cell, text ? " " : "");
-	ts_text_append_str(&view->cell, text ? text : "");
-	ts_text_table_below(&view->grid, ts_text_cstr(&view->cell), view->cell.length);
+	ts_text_printf(&view->cell, "%s:%s%s", heading, text ? " " : "", text ? text : "");
+	ts_text_table_below_wrapped(&view->grid, ts_text_cstr(&view->cell), 2);
 }
 
 /* One line per frame, innermost first. */
@@ -110,11 +139,25 @@ static int print_stacks(struct ts_view *view, const struct ts_row *row, struct t
 	return rc;
 }
 
+static void print_reason(struct ts_view *view, const struct ts_row *row)
+{
+	const struct ts_loss_row *loss = (const struct ts_loss_row *)(const void *)row->columns;
+	struct ts_string reason;
+
+	if (row->table->id != TS_TABLE_LOSS || !loss->reason || !view->show.reasons_apart)
+		return;
+	reason = ts_reader_string(view->reader, loss->reason);
+	ts_text_clear(&view->cell);
+	ts_text_append(&view->cell, reason.data, reason.length);
+	ts_text_table_below_wrapped(&view->grid, ts_text_cstr(&view->cell), 4);
+}
+
 static int print_text(struct ts_view *view, const struct ts_row *row, struct ts_error *err)
 {
 	int rc;
 
 	print_cells(view, row);
+	print_reason(view, row);
 	rc = view->stacks ? print_stacks(view, row, err) : TS_OK;
 	ts_text_table_end_row(&view->grid);
 	return rc;

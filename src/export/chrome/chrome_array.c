@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Plain JSON array of Chrome events, for programs that support only name, cat, ph, ts, dur, pid,
- * tid and args: spans (X), instants (i) and counters (C). Everything else is left out; pid and tid
- * are those of the trace, even if two threads share them. Memory does not grow with the trace.
+ * tid and args: names of processes and threads (M), spans (X), instants (i) and counters (C).
+ * Everything else is left out; pid and tid are those of the trace, even if two threads share them.
+ * Memory does not grow with the trace.
  */
 #include <string.h>
 
@@ -165,6 +166,49 @@ static void put_mark(struct event *event)
 	put_thread(event, mark->thread);
 }
 
+/* "process_name" of a process, "thread_name" of a thread; the last one of a pid and tid counts. */
+static void put_name(struct ts_chrome_export *x, const char *what, int64_t process, int64_t thread,
+		     int64_t name)
+{
+	struct event event = { .x = x };
+
+	if (!name)
+		return;
+	ts_chrome_begin_event(x);
+	ts_text_printf(&x->out, "\"name\":\"%s\",\"cat\":\"__metadata\",\"ph\":\"M\",\"ts\":0.000",
+		       what);
+	if (thread) {
+		put_thread(&event, thread);
+	} else {
+		put_process(&event, process);
+		put_id(&event, "tid", 0, 0);
+	}
+	ts_text_append_str(&x->out, ",\"args\":{\"name\":");
+	ts_json_row_string(x->reader, &x->out, name);
+	ts_text_append_str(&x->out, "}}");
+}
+
+static int put_names(struct ts_chrome_export *x)
+{
+	const struct ts_process_row *process;
+	const struct ts_thread_row *thread;
+	size_t cursor = 0;
+	int64_t id;
+
+	while ((process = ts_reader_entity_next(x->reader, TS_TABLE_PROCESS, &cursor, &id))) {
+		put_name(x, "process_name", id, 0, process->name);
+		if (ts_chrome_flush(x, TS_CHROME_FLUSH_BYTES))
+			return x->err->code;
+	}
+	cursor = 0;
+	while ((thread = ts_reader_entity_next(x->reader, TS_TABLE_THREAD, &cursor, &id))) {
+		put_name(x, "thread_name", 0, id, thread->name);
+		if (ts_chrome_flush(x, TS_CHROME_FLUSH_BYTES))
+			return x->err->code;
+	}
+	return TS_OK;
+}
+
 static void (*const puts_of[TS_TABLE_COUNT])(struct event *event) = {
 	[TS_TABLE_SLICE] = put_slice,   [TS_TABLE_API_CALL] = put_api_call,
 	[TS_TABLE_GPU_OP] = put_gpu_op, [TS_TABLE_COUNTER] = put_counter,
@@ -235,7 +279,9 @@ static int put_file(struct ts_chrome_export *x)
 	if (result)
 		return result;
 	ts_text_append_char(&x->out, '[');
-	result = put_chunks(x);
+	result = put_names(x);
+	if (!result)
+		result = put_chunks(x);
 	if (result)
 		return result;
 	ts_text_append_str(&x->out, "\n]\n");

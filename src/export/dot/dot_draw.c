@@ -34,7 +34,7 @@ static const char *const class_colours[TS_CLASS_COUNT] = {
 /* The inside of a quoted string, where a backslash starts an escape. */
 static void put_escaped(struct ts_text *out, const char *text, size_t length)
 {
-	size_t valid = 0;
+	size_t valid = 0, from = out->length;
 
 	while (valid < length) {
 		size_t good = ts_utf8_valid_prefix(text + valid, length - valid);
@@ -44,7 +44,7 @@ static void put_escaped(struct ts_text *out, const char *text, size_t length)
 
 			if (c == '"' || c == '\\')
 				ts_text_append_char(out, '\\');
-			ts_text_append_char(out, (unsigned char)c < 0x20 || c == 0x7f ? ' ' : c);
+			ts_text_append_char(out, c);
 		}
 		valid += good;
 		if (valid < length) {
@@ -52,6 +52,8 @@ static void put_escaped(struct ts_text *out, const char *text, size_t length)
 			valid++;
 		}
 	}
+	if (out->length > from)
+		ts_utf8_replace_controls(out->data + from, out->length - from, ' ');
 }
 
 /* A name without template and call arguments, which are most of a kernel's name; may be empty. */

@@ -144,7 +144,7 @@ static int count_span(void *context, const struct ts_span_step *step)
 	}
 	node = folded->depth ? folded->nodes[folded->depth - 1]
 			     : node_of_thread(folded, step->thread);
-	node = ts_folded_frame(&folded->tree, node, -step->name);
+	node = ts_folded_frame(&folded->tree, node, ts_frame_of_string(step->name));
 	if (node == TS_FOLDED_NONE || ts_grow_array((void **)&folded->nodes, &folded->node_capacity,
 						    folded->depth + 1, sizeof(*folded->nodes)))
 		return no_memory(folded);

@@ -53,14 +53,11 @@ static void append_clean(struct ts_text *out, const char *text, size_t length)
 	size_t from = out->length;
 
 	ts_utf8_sanitize(out, text, length);
-	for (size_t i = from; i < out->length; i++) {
-		unsigned char c = (unsigned char)out->data[i];
-
-		if (c == ';')
+	if (out->length > from)
+		ts_utf8_replace_controls(out->data + from, out->length - from, ' ');
+	for (size_t i = from; i < out->length; i++)
+		if (out->data[i] == ';')
 			out->data[i] = ':';
-		else if (c < 0x20 || c == 0x7f)
-			out->data[i] = ' ';
-	}
 }
 
 /* The short name of a file, unless another file has it. */

@@ -46,7 +46,7 @@ static void begin_profile(struct spans *x, int64_t thread)
 static int put_step(void *context, const struct ts_span_step *step)
 {
 	struct spans *x = context;
-	uint32_t frame = ts_frame_key(&x->file.keys, -step->name);
+	uint32_t frame = ts_frame_key(&x->file.keys, ts_frame_of_string(step->name));
 
 	if (frame == TS_STRMAP_NONE)
 		return ts_error_set(x->file.err, TS_ENOMEM, "no memory");

@@ -194,7 +194,13 @@ static int read_native(struct ts_chrome *c)
 	return rc ? rc : ts_chrome_add_native_rows(c);
 }
 
-static int read_member(struct ts_chrome *c, bool is_first, bool *ret_is_trace)
+/* What the members of an object have shown it to be. */
+struct content {
+	bool is_trace;
+	bool has_schema, has_nodes, has_graph; /* of an execution trace */
+};
+
+static int read_member(struct ts_chrome *c, bool is_first, struct content *content)
 {
 	int rc = ts_json_stream_key(&c->in), first;
 
@@ -203,38 +209,48 @@ static int read_member(struct ts_chrome *c, bool is_first, bool *ret_is_trace)
 	if (rc)
 		return rc;
 	if (first == '{' && is_first && key_is(c, "tracesmith")) {
-		*ret_is_trace = true;
+		content->is_trace = true;
 		return read_native(c);
 	}
 	if (first == '[' && key_is(c, "traceEvents")) {
-		*ret_is_trace = true;
+		content->is_trace = true;
 		if (c->native.active)
 			ts_chrome_shift_times(c);
 		return read_events(c, ts_chrome_store);
 	}
 	if (first == '[' && key_is(c, "samples")) {
-		*ret_is_trace = true;
+		content->is_trace = true;
 		return read_events(c, ts_chrome_store_sample);
 	}
 	if (first == '{' && key_is(c, "stackFrames"))
 		return read_stack_frames(c);
+	content->has_schema |= first == '"' && key_is(c, "schema");
+	content->has_nodes |= first == '[' && key_is(c, "nodes");
+	content->has_graph |= first == '[' && key_is(c, "workload_graph");
 	return read_value(c, ts_chrome_read_top);
 }
 
 static int read_object(struct ts_chrome *c)
 {
-	bool more, is_first = true, is_trace = false;
+	struct content content = { 0 };
+	bool more, is_first = true;
 	int rc = ts_json_stream_enter(&c->in, '{', &more);
 
 	while (!rc && more) {
-		rc = read_member(c, is_first, &is_trace);
+		rc = read_member(c, is_first, &content);
 		is_first = false;
 		if (!rc)
 			rc = ts_json_stream_next(&c->in, '}', &more);
 	}
-	if (rc || is_trace)
+	if (rc || content.is_trace)
 		return rc;
 	c->in.has_message = true;
+	if (content.has_graph || (content.has_schema && content.has_nodes))
+		return ts_error_set(
+			c->in.err, TS_EFORMAT,
+			"input '%s': an execution trace of PyTorch (Chakra): a graph of operators, "
+			"not a timeline; import what torch.profiler's export_chrome_trace() writes",
+			c->import->path);
 	return ts_error_set(
 		c->in.err, TS_EFORMAT,
 		"input '%s': JSON without \"traceEvents\": not a Chrome or Kineto trace",

@@ -42,9 +42,6 @@ static const struct ts_loss_kind losses[TS_CHROME_LOSS_REST] = {
 	[TS_CHROME_LOSS_MANY] = { .what = "argument",
 				  .one = "argument beyond the limit of a row",
 				  .many = "arguments beyond the limit of a row" },
-	[TS_CHROME_LOSS_STACK] = { .what = "stack",
-				   .one = "stack truncated at 65536 frames",
-				   .many = "stacks truncated at 65536 frames" },
 	[TS_CHROME_LOSS_ROW] = { .what = "row", .one = "invalid row", .many = "invalid rows" },
 	[TS_CHROME_LOSS_CUT] = { .what = "event",
 				 .one = "event truncated at the end of the file",
@@ -61,7 +58,7 @@ void ts_chrome_lose(struct ts_chrome *c, enum ts_chrome_loss loss, uint64_t coun
 void ts_chrome_write_losses(struct ts_chrome *c)
 {
 	ts_writer_set_clock(c->writer, c->clock);
-	ts_import_losses_write(&c->losses, c->import, c->source);
+	ts_import_losses_write(&c->losses, c->import, c->source, c->last_time);
 }
 
 /* ---- metadata events ---- */

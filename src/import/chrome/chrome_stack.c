@@ -5,9 +5,6 @@
  */
 #include "import/chrome/chrome_import.h"
 
-/* docs/format.md, section 7. */
-#define MAX_DEPTH 65536
-
 void ts_chrome_stacks_init(struct ts_chrome *c)
 {
 	ts_strmap_init(&c->stacks.keys, 1);
@@ -83,12 +80,6 @@ uint32_t ts_chrome_walk(struct ts_chrome *c, struct ts_chrome_frame *frames, uin
 		/* In a cycle of frames the parent has no stack yet: the cycle is cut there. */
 		const struct ts_chrome_frame *parent = at->parent ? &frames[at->parent - 1] : NULL;
 
-		at->depth = parent && parent->stack ? parent->depth + 1 : 1;
-		if (at->depth > MAX_DEPTH) {
-			ts_chrome_lose(c, TS_CHROME_LOSS_STACK, 1);
-			parent = NULL;
-			at->depth = 1;
-		}
 		at->stack = ts_writer_stack(c->writer, parent ? parent->stack : 0, at->frame);
 	}
 	return frames[frame - 1].stack;
@@ -211,10 +202,10 @@ static uint32_t named_stack(struct ts_chrome *c, const struct ts_chrome_raw *raw
 
 	if (ts_json_peek(&js) != '[' || ts_json_enter(&js, '[', &more))
 		return 0;
-	for (int depth = 0; more; depth++) {
+	while (more) {
 		struct ts_frame_row row = ts_frame_none;
 
-		if (depth == MAX_DEPTH || ts_json_scan_string(&js, &name))
+		if (ts_json_scan_string(&js, &name))
 			return 0;
 		row.name = ts_chrome_string(c, &name);
 		stack = ts_writer_stack(c->writer, stack, ts_writer_frame(c->writer, &row));

@@ -17,7 +17,6 @@ struct ts_chrome;
 struct ts_chrome_frame {
 	uint32_t parent;       /* index plus 1; 0: none */
 	uint32_t frame, stack; /* ids in the trace; 0: none yet */
-	uint32_t depth;
 	bool defined, walked;
 };
 

@@ -73,7 +73,8 @@ void ts_entities_finish(struct ts_entities *entities)
 	write_changed(entities, &entities->threads);
 	write_changed(entities, &entities->devices);
 	write_changed(entities, &entities->streams);
-	ts_import_losses_write(&entities->losses, entities->import, entities->source);
+	ts_import_losses_write(&entities->losses, entities->import, entities->source,
+			       entities->time);
 }
 
 /* ---- ids ---- */

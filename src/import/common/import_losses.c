@@ -44,12 +44,35 @@ static void add_row(const struct ts_loss_count *entry, struct ts_import *import,
 	ts_writer_add(import->writer, TS_TABLE_LOSS, &row, NULL);
 }
 
-void ts_import_losses_write(const struct ts_import_losses *losses, struct ts_import *import,
-			    int64_t source)
+static void add_cuts(struct ts_import_losses *losses, struct ts_import *import, int64_t time)
+{
+	static const struct ts_loss_kind stack = {
+		.what = "stack",
+		.one = "stack cut at 65,536 frames",
+		.many = "stacks cut at 65,536 frames",
+	};
+	static const struct ts_loss_kind text = {
+		.what = "text",
+		.one = "long repetitive text cut",
+		.many = "long repetitive texts cut",
+	};
+	struct ts_writer_cuts cuts;
+
+	ts_writer_cuts(import->writer, &cuts);
+	if (cuts.stacks > import->cuts.stacks)
+		ts_import_losses_add(losses, &stack, time, cuts.stacks - import->cuts.stacks);
+	if (cuts.texts > import->cuts.texts)
+		ts_import_losses_add(losses, &text, time, cuts.texts - import->cuts.texts);
+	import->cuts = cuts;
+}
+
+void ts_import_losses_write(struct ts_import_losses *losses, struct ts_import *import,
+			    int64_t source, int64_t time)
 {
 	char *note = import->result.note;
 	size_t size = sizeof(import->result.note), used = strlen(note);
 
+	add_cuts(losses, import, time);
 	for (size_t i = 0; i < losses->count; i++) {
 		const struct ts_loss_count *entry = &losses->list[i];
 		int written;

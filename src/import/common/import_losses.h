@@ -40,8 +40,11 @@ extern const struct ts_loss_kind ts_loss_rest;
 void ts_import_losses_add(struct ts_import_losses *losses, const struct ts_loss_kind *kind,
 			  int64_t time, uint64_t count);
 
-/* Adds the rows in the writer's clock, and the note to the import's result. */
-void ts_import_losses_write(const struct ts_import_losses *losses, struct ts_import *import,
-			    int64_t source);
+/*
+ * Adds the rows in the writer's clock, and the note to the import's result; also what the writer
+ * has cut, at `time`.
+ */
+void ts_import_losses_write(struct ts_import_losses *losses, struct ts_import *import,
+			    int64_t source, int64_t time);
 
 #endif

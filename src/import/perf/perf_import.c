@@ -8,10 +8,12 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "import/common/text_lines.h"
 #include "import/import.h"
 
 /* Lines without an event that may precede the first event. */
 #define PROBE_LINES 4096
+#define LONGEST_LINE ((size_t)1 << 16)
 
 static const struct ts_loss_kind loss_line = {
 	.what = "line",
@@ -31,65 +33,25 @@ static const struct ts_loss_kind loss_args = {
 
 /* ---- is it perf script's? ---- */
 
-static bool is_text(const char *line, size_t length)
-{
-	for (size_t i = 0; i < length; i++)
-		if ((unsigned char)line[i] < ' ' && line[i] != '\t' && line[i] != '\r')
-			return false;
-	return true;
-}
-
 int ts_perf_probe(const char *data, size_t bytes)
 {
-	const char *end = data + bytes;
+	const char *end = data + bytes, *line;
 	struct ts_perf_head head;
+	size_t length;
 
-	for (int i = 0; i < PROBE_LINES && data < end; i++) {
-		const char *stop = memchr(data, '\n', (size_t)(end - data));
-		size_t length = (size_t)((stop ? stop : end) - data);
-
-		if (length > (1 << 16) || !is_text(data, length))
+	for (int i = 0; i < PROBE_LINES && (line = ts_probe_next_line(&data, end, &length)); i++) {
+		if (length > LONGEST_LINE)
 			return 0;
-		if (length && data[0] != '#')
-			return ts_perf_parse_head(data, length, &head) && ts_perf_is_sure(&head);
+		if (length && line[0] != '#')
+			return ts_perf_parse_head(line, length, &head) && ts_perf_is_sure(&head);
 		/* The header of a perf.data file: nothing else writes it. */
-		if (length > 14 && !memcmp(data, "# captured on", 13))
+		if (length > 14 && !memcmp(line, "# captured on", 13))
 			return 1;
-		data += length + 1;
 	}
 	return 0;
 }
 
 /* ---- lines ---- */
-
-/*
- * The next line without its end, including the last one; *ret_is_complete false: no line end. False
- * at the end, or on error.
- */
-static bool next_line(struct ts_perf *p, struct ts_perf_text *ret_line, bool *ret_is_complete,
-		      struct ts_error *err)
-{
-	struct ts_json *js = &p->import->stream.js;
-	const char *stop;
-
-	for (;;) {
-		size_t held = (size_t)(js->end - js->next);
-
-		stop = held ? memchr(js->next, '\n', held) : NULL;
-		if (stop || js->last)
-			break;
-		p->rc = ts_import_refill(p->import, js->next, err);
-		if (p->rc)
-			return false;
-	}
-	if (js->next == js->end)
-		return false;
-	*ret_is_complete = stop != NULL;
-	stop = stop ? stop : js->end;
-	*ret_line = (struct ts_perf_text){ js->next, (size_t)(stop - js->next) };
-	js->next = stop + *ret_is_complete;
-	return true;
-}
 
 static void begin_event(struct ts_perf *p, const struct ts_perf_head *head)
 {
@@ -131,18 +93,16 @@ static bool take_line(struct ts_perf *p, struct ts_perf_text line)
 
 static int read_lines(struct ts_perf *p, struct ts_error *err)
 {
-	struct ts_perf_text line;
-	bool is_complete = true;
+	struct ts_text_line line;
 
-	while (!p->rc && next_line(p, &line, &is_complete, err)) {
-		uint64_t at = ts_input_stream_at(&p->import->stream, line.text);
-
+	while (!p->rc && !(p->rc = ts_import_next_line(p->import, &line, err)) && line.text) {
 		/* A truncated line may be a shorter name of something else: ignored. */
-		if (!is_complete) {
+		if (!line.is_complete) {
 			p->open.is_open = false;
-			return ts_import_cut(p->import, at, err);
+			return ts_import_cut(
+				p->import, ts_input_stream_at(&p->import->stream, line.text), err);
 		}
-		if (take_line(p, line))
+		if (take_line(p, (struct ts_perf_text){ line.text, line.length }))
 			p->lines++;
 		else
 			ts_entities_add_loss(&p->entities, &loss_line, 1);

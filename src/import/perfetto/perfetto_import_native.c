@@ -77,7 +77,7 @@ void ts_perfetto_native_finish(struct ts_perfetto *p, const struct ts_loss_kind 
 	if (p->args.left_out)
 		ts_perfetto_lose(p, &ts_perfetto_loss_many, p->args.left_out);
 	ts_writer_set_clock(p->writer, 0);
-	ts_import_losses_write(&p->entities.losses, p->import, 0);
+	ts_import_losses_write(&p->entities.losses, p->import, 0, p->entities.time);
 }
 
 /* ---- texts ---- */

@@ -8,6 +8,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "import/common/frame_file.h"
+
 /* Limit on inlined functions at a location without an address. */
 #define MAX_LINES 64
 
@@ -172,20 +174,13 @@ static struct line read_line(struct ts_pprof *p, const struct ts_pprof_bytes *by
 
 /* ---- locations ---- */
 
-static bool ends(struct ts_pprof_bytes text, const char *with)
-{
-	size_t length = strlen(with);
-
-	return text.length >= length && memcmp(text.data + text.length - length, with, length) == 0;
-}
-
 static enum ts_frame_kind kind_of(struct ts_pprof_bytes file, struct ts_pprof_bytes object,
 				  bool has_address)
 {
-	if (ends(file, ".py"))
-		return TS_FRAME_PYTHON;
-	if (ends(file, ".js") || ends(file, ".mjs") || ends(file, ".ts"))
-		return TS_FRAME_SCRIPT;
+	enum ts_frame_kind kind = ts_frame_file_kind(file.data, file.length);
+
+	if (kind != TS_FRAME_UNKNOWN)
+		return kind;
 	if (object.length >= 7 && memcmp(object.data, "[kernel", 7) == 0)
 		return TS_FRAME_KERNEL;
 	return has_address ? TS_FRAME_NATIVE : TS_FRAME_UNKNOWN;

@@ -10,6 +10,8 @@
 
 /* Samples between two checks for cancellation. */
 #define SAMPLES_A_STEP 4096
+/* One more than a stack has frames, so that the writer marks what is missing. */
+#define KEPT_LOCATIONS (TS_STACK_MAX_DEPTH + 1)
 
 static const struct ts_loss_kind loss_values = {
 	.what = "sample",
@@ -266,8 +268,13 @@ static int64_t find_thread(struct ts_pprof *p, const struct who *who)
 	return thread;
 }
 
+/* The outermost locations come last. The writer cuts the others, which need no memory here. */
 static void take_location(struct ts_pprof *p, uint64_t id)
 {
+	if (p->path_count == 2 * (size_t)KEPT_LOCATIONS) {
+		memmove(p->path, p->path + KEPT_LOCATIONS, KEPT_LOCATIONS * sizeof(*p->path));
+		p->path_count = KEPT_LOCATIONS;
+	}
 	if (ts_grow_array((void **)&p->path, &p->path_capacity, p->path_count + 1,
 			  sizeof(*p->path)))
 		p->rc = TS_ENOMEM;
@@ -288,9 +295,13 @@ static void take_locations(struct ts_pprof *p, const struct ts_proto_field *fiel
 		ts_entities_add_loss(&p->entities, &ts_pprof_loss_message, 1);
 }
 
+/* Values without a type are only counted. */
 static void take_value(struct ts_pprof *p, size_t *count, uint64_t value)
 {
-	if (ts_grow_array((void **)&p->values, &p->value_capacity, *count + 1, sizeof(*p->values)))
+	if (*count >= p->types.count)
+		(*count)++;
+	else if (ts_grow_array((void **)&p->values, &p->value_capacity, *count + 1,
+			       sizeof(*p->values)))
 		p->rc = TS_ENOMEM;
 	else
 		p->values[(*count)++] = (int64_t)value;

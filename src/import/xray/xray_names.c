@@ -11,6 +11,7 @@
 #include <stdlib.h>
 #include <unistd.h>
 
+#include "base/io.h"
 #include "code/demangle.h"
 #include "code/elf.h"
 #include "import/xray/xray.h"
@@ -112,7 +113,7 @@ int ts_xray_names_start(struct ts_xray *x)
 	ts_map_init(&x->names.others);
 	if (!path)
 		return TS_OK;
-	fd = open(path, O_RDONLY | O_CLOEXEC);
+	fd = ts_open(path, O_RDONLY, 0);
 	if (fd < 0)
 		return ts_error_errno(x->err, errno, "binary '%s'", path);
 	rc = ts_elf_open(&x->names.elf, fd, path, x->err);

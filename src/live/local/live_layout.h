@@ -30,6 +30,11 @@ static_assert(__BYTE_ORDER__ == __ORDER_LITTLE_ENDIAN__, "areas are read and wri
 #define TS_LIVE_POOL (TS_LIVE_DICTIONARY + TS_LIVE_DICTIONARY_BYTES)
 static_assert(TS_LIVE_DICTIONARY == 0x101000 && TS_LIVE_POOL == 0x201000, "live.md, section 2");
 
+/* Part of the free space of the file system that an area uses by default. */
+#define TS_LIVE_BUDGET_SHARE 8u
+/* Without this much no area can be made: control block, 16 rings' entries, some dictionary. */
+#define TS_LIVE_AREA_LEAST (24u << 10)
+
 #define TS_LIVE_CONFIG_WORDS 48
 
 /* Words of a target's configuration (docs/live.md, section 2.4). */
@@ -141,7 +146,8 @@ struct ts_live_control {
 	char output[1024];
 	char command[1536];
 	char message[256];
-	uint8_t reserved_3[192];
+	/* Written by the recorder. */
+	char notice[192];
 };
 static_assert(sizeof(struct ts_live_control) == TS_LIVE_CONTROL_BYTES, "live.md, section 2.1");
 static_assert(offsetof(struct ts_live_control, pid) == 40, "live.md, section 2.1");
@@ -155,6 +161,7 @@ static_assert(offsetof(struct ts_live_control, window_reply) == 588, "live.md, s
 static_assert(offsetof(struct ts_live_control, config) == 640, "live.md, section 2.1");
 static_assert(offsetof(struct ts_live_control, name) == 1024, "live.md, section 2.1");
 static_assert(offsetof(struct ts_live_control, message) == 3648, "live.md, section 2.1");
+static_assert(offsetof(struct ts_live_control, notice) == 3904, "live.md, section 2.1");
 
 enum ts_live_ring_state {
 	TS_LIVE_RING_FREE = 0,

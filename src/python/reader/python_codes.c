@@ -72,6 +72,11 @@ static struct ts_python_code *intern(struct python_codes *codes, const char *nam
 	return code;
 }
 
+struct ts_python_code *ts_python_code_of_rest(struct ts_python_reader *python)
+{
+	return intern(&python->codes, "(outer frames left out)", "", 0);
+}
+
 /* ---- reading ---- */
 
 /* Recognises PyCode_Type by name, if no symbol was found. */

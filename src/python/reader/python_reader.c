@@ -54,14 +54,15 @@ int ts_python_reader_open(struct ts_python_reader **ret_python, pid_t pid, uint6
 			  unsigned int flags, struct ts_error *err)
 {
 	TS_AUTO(ts_python_reader) python = calloc(1, sizeof(*python));
-	uint64_t now = ts_process_start_time(pid);
+	uint64_t now = 0;
+	bool exists = ts_process_exists(pid, &now);
 	int status;
 
 	if (!python)
 		return ts_error_set(err, TS_ENOMEM, "no memory to read process %d", (int)pid);
-	if (!now && !start_time)
+	if (!exists && !start_time)
 		return ts_error_set(err, TS_ENOTFOUND, "no such process: %d", (int)pid);
-	if (!now || (start_time && now != start_time))
+	if (!exists || (start_time && now != start_time))
 		return ts_error_set(err, TS_ENOTFOUND, "process %d has ended", (int)pid);
 	python->pid = pid;
 	python->start_time = now;

@@ -16,8 +16,9 @@
 
 #define MAX_INTERPRETERS 1024u
 #define MAX_THREADS 65536u
-#define MAX_DEPTH 200000u /* deeper stacks are rejected */
-#define MAX_HEAD 1024u    /* bytes of a thread state that are read */
+#define MAX_DEPTH 200000u     /* outer frames of deeper stacks are only counted */
+#define MAX_LEFT_OUT 4000000u /* of these; more are no stack */
+#define MAX_HEAD 1024u        /* bytes of a thread state that are read */
 
 /* ---- find_python.c ---- */
 
@@ -84,6 +85,9 @@ struct python_codes {
 
 struct ts_python_reader;
 void ts_python_codes_release(struct python_codes *codes);
+
+/* Stands for the outer frames of a stack that is deeper than MAX_DEPTH. NULL: no memory. */
+struct ts_python_code *ts_python_code_of_rest(struct ts_python_reader *python);
 
 /* The code at an address; reads it if it is new. NULL: no memory. */
 struct python_code_at *ts_python_code_at(struct ts_python_reader *python, uint64_t address);
@@ -164,6 +168,8 @@ struct python_stack {
 	struct ts_python_raw_frame *raw, *last; /* now, and accepted last */
 	size_t raw_capacity, last_capacity;
 	uint32_t depth, last_depth;
+	uint32_t left_out;  /* frames outside of those, not stored */
+	uint64_t outermost; /* address of the last one of these */
 	bool has_last;
 	struct python_odd_call odd;
 	/* A rejected stack that is accepted if it is seen again immediately. */
@@ -242,7 +248,8 @@ struct python_thread {
 	struct ts_python_frame *frames,
 		*last_frames; /* of this sweep, and of the last accepted one */
 	size_t frame_capacity, last_frame_capacity;
-	uint32_t new_depth, depth; /* of both */
+	uint32_t new_depth, depth; /* of both; there is room for one more */
+	bool is_cut, was_cut;      /* frames are left out, now and at the last time */
 	uint32_t kept;             /* outermost new frames that were taken over */
 };
 

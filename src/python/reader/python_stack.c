@@ -462,7 +462,7 @@ static enum python_stack_status take_frame(struct walk *walk, uint64_t at, const
 	enum call call;
 
 	if (kind == TS_PYTHON_FRAME_SHIM) {
-		if (stack->depth)
+		if (stack->depth && !stack->left_out)
 			stack->raw[stack->depth - 1].flags |= TS_PYTHON_RAW_ENTRY;
 		walk->is_entered = true;
 		return is_in_chunk ? STACK_INVALID : STACK_OK;
@@ -479,13 +479,17 @@ static enum python_stack_status take_frame(struct walk *walk, uint64_t at, const
 	    (layout->frames != TS_PYTHON_FRAME_OBJECTS &&
 	     is_in_chunk != (kind == TS_PYTHON_FRAME_THREAD)))
 		return STACK_INVALID;
+	if (stack->depth >= MAX_DEPTH) {
+		stack->outermost = at;
+		return ++stack->left_out > MAX_LEFT_OUT ? STACK_INVALID : STACK_OK;
+	}
 	call = classify_call(walk, at, copy, &frame, is_in_chunk);
 	if (call == CALL_BROKEN)
 		stack->depth = 0; /* it runs itself by now: those inside it have returned */
 	if (call == CALL_SURE && stack->depth)
 		stack->raw[stack->depth - 1].flags |= TS_PYTHON_RAW_SURE;
-	if (stack->depth >= MAX_DEPTH || ts_grow_array((void **)&stack->raw, &stack->raw_capacity,
-						       stack->depth + 1u, sizeof(*stack->raw)))
+	if (ts_grow_array((void **)&stack->raw, &stack->raw_capacity, stack->depth + 1u,
+			  sizeof(*stack->raw)))
 		return STACK_INVALID;
 	stack->raw[stack->depth++] = frame;
 	walk->is_entered = false;
@@ -619,7 +623,7 @@ static enum python_stack_status follow(struct walk *walk)
 	uint64_t at = stack->innermost;
 	size_t newest = walk->chunk;
 
-	stack->depth = 0;
+	stack->depth = stack->left_out = 0;
 	stack->lowest = 0;
 	stack->walk++;
 	while (at && at != base) {
@@ -636,7 +640,7 @@ static enum python_stack_status follow(struct walk *walk)
 	/* 3.15: no stack ends elsewhere; a stack whose frames have all returned is empty. */
 	if ((base && at != base) || (!stack->depth && stack->innermost && !base))
 		return STACK_INVALID;
-	if (base && stack->depth)
+	if (base && stack->depth && !stack->left_out)
 		stack->raw[stack->depth - 1].flags |= TS_PYTHON_RAW_ENTRY;
 	return extend(walk, newest);
 }
@@ -721,7 +725,9 @@ enum python_stack_status ts_python_stack_walk(struct ts_python_reader *python,
 		return STACK_MISSED;
 	if (!is_bottomed(python, stack) || !ts_python_stack_is_plausible(python, stack, still))
 		return STACK_INVALID;
-	base = stack->depth ? stack->raw[stack->depth - 1].address : stack->base;
+	base = stack->left_out ? stack->outermost
+	       : stack->depth  ? stack->raw[stack->depth - 1].address
+			       : stack->base;
 	if (base != stack->base) {
 		stack->base = base; /* if it is the same next time, it is valid */
 		return STACK_INVALID;

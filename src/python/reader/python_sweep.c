@@ -441,7 +441,7 @@ static int note_codes(struct ts_python_reader *python, struct python_thread *thr
 	const struct python_stack *stack = &thread->stack;
 	uint32_t kept_shown, moved = stack->depth - count_kept(thread, &kept_shown);
 
-	if (ts_grow_array((void **)&thread->frames, &thread->frame_capacity, stack->depth,
+	if (ts_grow_array((void **)&thread->frames, &thread->frame_capacity, stack->depth + 1u,
 			  sizeof(*thread->frames)))
 		return TS_ENOMEM;
 	for (uint32_t i = 0; i < moved; i++) {
@@ -461,6 +461,8 @@ static void accept(struct ts_python_reader *python, struct python_thread *thread
 	thread->is_accepted = is_accepted;
 	if (is_accepted) {
 		python->counts.stacks++;
+		thread->was_cut = thread->is_cut;
+		thread->is_cut = thread->stack.left_out != 0;
 		if (has_moved) {
 			struct ts_python_frame *frames = thread->last_frames;
 			size_t capacity = thread->last_frame_capacity;
@@ -644,6 +646,18 @@ static void name_task(struct ts_python_reader *python, struct python_thread *thr
 				    thread->task, sizeof(thread->task));
 }
 
+/* Frames that are left out are one more outermost frame. */
+static void show_rest(struct ts_python_reader *python, const struct python_thread *thread,
+		      struct ts_python_thread *shown)
+{
+	struct ts_python_code *rest = thread->is_cut ? ts_python_code_of_rest(python) : NULL;
+
+	if (!rest)
+		return;
+	shown->frames[shown->depth++] = (struct ts_python_frame){ .code = rest };
+	shown->same = thread->was_cut ? shown->same + 1 : 0;
+}
+
 static void show(struct ts_python_reader *python, struct python_thread *thread,
 		 struct ts_python_thread *ret_shown, int64_t now_ns)
 {
@@ -662,6 +676,8 @@ static void show(struct ts_python_reader *python, struct python_thread *thread,
 		.depth = thread->is_accepted ? thread->depth : 0,
 		.same = thread->is_accepted ? thread->same : 0,
 	};
+	if (thread->is_accepted)
+		show_rest(python, thread, ret_shown);
 }
 
 /* ---- all of it ---- */

@@ -259,6 +259,9 @@ void decode_write_process(struct ts_decoder *decoder, struct decode_process *pro
 	row.command = process->command_id;
 	row.start = process->start_ns;
 	row.end = process->end_ns;
+	/* The end is the recorder's word, the start only that of the process. */
+	if (row.end != TS_ABSENT)
+		row.start = TS_MIN(row.start, row.end);
 	row.exit_status = process->exit_status;
 	ts_writer_add(decoder->writer, TS_TABLE_PROCESS, &row, NULL);
 	process->epoch = decoder->epoch;

@@ -53,6 +53,8 @@ void decode_lose(struct ts_decoder *decoder, struct decode_ring *ring, enum deco
 	ring->has_losses = true;
 	if (losses[why].of_events)
 		decoder->counts.lost += count;
+	if (why == LOSS_DROPPED || why == LOSS_OVERWRITTEN)
+		decoder->counts.lost_by_buffers += count;
 }
 
 void decode_loss_row(struct ts_decoder *decoder, const struct decode_process *process,
@@ -157,12 +159,16 @@ void decode_end_losses(struct ts_decoder *decoder, struct decode_area *area,
 		       const struct ts_block_end *end)
 {
 	uint64_t before = area->reported_nested + area->reported_no_ring;
+	uint64_t no_ring = area->reported_no_ring;
 
 	report_counter(decoder, area, &area->reported_nested, end->lost_nested, "events",
-		       "emitted inside a signal handler that interrupted another emit", end);
+		       "emitted inside a signal handler that interrupted another emit, or the "
+		       "process was forked inside the emit",
+		       end);
 	report_counter(decoder, area, &area->reported_no_ring, end->lost_no_ring, "events",
 		       "no ring: the budget or shared memory was used up", end);
 	report_counter(decoder, area, &area->reported_cut, end->strings_cut, "strings",
 		       "the string was too long and was truncated", end);
 	decoder->counts.lost += area->reported_nested + area->reported_no_ring - before;
+	decoder->counts.lost_by_buffers += area->reported_no_ring - no_ring;
 }

@@ -8,6 +8,7 @@
 
 #include "live/area.h"
 #include "record/decode/decode_internal.h"
+#include "trace/step_mark.h"
 
 static uint32_t take_text(struct ts_decoder *decoder, struct decode_cursor *cursor)
 {
@@ -370,7 +371,7 @@ static bool counter(struct ts_decoder *decoder, struct decode_area *area, struct
 
 static void step(struct ts_decoder *decoder, struct decode_event *event)
 {
-	struct ts_field field = { .key = decode_text(decoder, "step"), .type = TS_ARG_INT };
+	struct ts_field field = { .key = decode_text(decoder, TS_STEP_MARK), .type = TS_ARG_INT };
 
 	event->name = event->category = field.key;
 	event->shape = ts_writer_shape(decoder->writer, &field, 1);

@@ -67,9 +67,10 @@ int ts_decoder_save_state(struct ts_decoder *decoder, const struct ts_block_sink
 			  struct ts_error *err);
 
 struct ts_decoder_counts {
-	uint64_t events;   /* in the trace */
-	uint64_t lost;     /* known to be missing from it */
-	uint64_t outside;  /* of windows, hence not in the trace */
+	uint64_t events;          /* in the trace */
+	uint64_t lost;            /* known to be missing from it */
+	uint64_t lost_by_buffers; /* of them, found by this decoder: rings were too small or few */
+	uint64_t outside;         /* of windows, hence not in the trace */
 	uint64_t measured; /* rows of metrics written by this decoder; not included in events */
 	uint64_t samples;  /* rows of `sample`; included in events only for marks and calls, which
 			      have  rows of their own */
@@ -86,6 +87,7 @@ void ts_decoder_counts(const struct ts_decoder *decoder, struct ts_decoder_count
 struct ts_state_positions {
 	uint64_t dictionary;
 	uint32_t rings;
+	bool ended;
 };
 
 /* Calls `ring` (may be NULL) for each ring. False: the payload is not the state of an area. */

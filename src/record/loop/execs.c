@@ -95,8 +95,7 @@ static void replace_areas(struct ts_recorder *recorder, pid_t pid, uint64_t when
 	for (size_t i = 0; i < recorder->target_count; i++) {
 		struct ts_target *target = recorder->targets[i];
 
-		if (target->pid == pid &&
-		    ts_area_control(target->area)->created.monotonic_ns < (int64_t)when_ns)
+		if (target->pid == pid && target->created_ns < (int64_t)when_ns)
 			target->replaced = true;
 	}
 }
@@ -119,6 +118,20 @@ static void set_unfollowed(struct ts_recorder *recorder, pid_t pid)
 		(struct ts_unfollowed){ .pid = pid, .until_ns = recorder->now_ns + UNFOLLOWED_NS };
 }
 
+/* The event may arrive after the area of the new program was found. */
+static void start_anew(struct ts_recorder *recorder, struct ts_child *child, uint64_t when_ns)
+{
+	recorder->execs_pause_ns = REARM_NS;
+	replace_areas(recorder, child->pid, when_ns);
+	child->seen_ns = recorder->now_ns;
+	child->check_ns = 0;
+	child->checks = 0;
+	child->has_area = child->area_ns >= (int64_t)when_ns;
+	child->executed = true;
+	ts_process_user(child->pid, &child->user);
+	child->is_others = ts_children_is_others(recorder, child->pid, child->parent);
+}
+
 /* Follows a process if it descends from a followed one. */
 static void look_at(struct ts_recorder *recorder, pid_t pid, uint64_t when_ns)
 {
@@ -126,14 +139,7 @@ static void look_at(struct ts_recorder *recorder, pid_t pid, uint64_t when_ns)
 	pid_t parent, at;
 
 	if (child) {
-		recorder->execs_pause_ns = REARM_NS;
-		replace_areas(recorder, pid, when_ns);
-		child->seen_ns = recorder->now_ns;
-		child->check_ns = 0;
-		child->checks = 0;
-		/* The event may arrive after the area of the new program was found. */
-		child->has_area = child->area_ns >= (int64_t)when_ns;
-		child->executed = true;
+		start_anew(recorder, child, when_ns);
 		return;
 	}
 	if (is_unfollowed(recorder, pid))
@@ -144,8 +150,7 @@ static void look_at(struct ts_recorder *recorder, pid_t pid, uint64_t when_ns)
 		if (ts_children_find(recorder, at)) {
 			child = ts_children_add(recorder, pid, parent);
 			if (child)
-				child->executed = true;
-			recorder->execs_pause_ns = REARM_NS;
+				start_anew(recorder, child, when_ns);
 			return;
 		}
 		at = at == recorder->self ? 0 : ts_process_parent(at);

@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* The files of a recording: names, saves, copies, rotation, size limits. */
-#include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <inttypes.h>
@@ -13,6 +12,7 @@
 
 #include "base/clock.h"
 #include "base/io.h"
+#include "base/output.h"
 #include "base/text.h"
 #include "record/loop/record_internal.h"
 
@@ -52,12 +52,6 @@ int ts_saves_split_name(const char *output, char *stem, size_t bytes, const char
 	return TS_OK;
 }
 
-void ts_saves_rotated_path(char *buffer, size_t bytes, const char *stem, uint32_t number,
-			   const char *ending)
-{
-	snprintf(buffer, bytes, "%s.%04" PRIu32 "%s", stem, number, ending);
-}
-
 void ts_saves_window_path(char *buffer, size_t bytes, const char *stem, uint64_t pid,
 			  int64_t realtime_ms, const char *ending)
 {
@@ -82,11 +76,17 @@ int ts_saves_snapshot_path(char *buffer, size_t bytes, const char *stem, int64_t
 	return TS_OK;
 }
 
+/* A file has this name until it is complete. */
+static void part_path(char *buffer, size_t bytes, const char *path)
+{
+	snprintf(buffer, bytes, "%.*s.part", TS_PATH_BYTES, path);
+}
+
 static void name_files(struct ts_saves *saves)
 {
 	if (saves->rotates)
-		ts_saves_rotated_path(saves->public_path, sizeof(saves->public_path), saves->stem,
-				      saves->number, saves->ending);
+		ts_rotation_path(saves->public_path, sizeof(saves->public_path), saves->stem,
+				 saves->number, saves->ending);
 	else
 		snprintf(saves->public_path, sizeof(saves->public_path), "%s%s", saves->stem,
 			 saves->ending);
@@ -95,14 +95,6 @@ static void name_files(struct ts_saves *saves)
 }
 
 /* ---- files ---- */
-
-/* Size of a file; 0 if there is none. */
-static uint64_t file_bytes(const char *path)
-{
-	struct stat status;
-
-	return stat(path, &status) ? 0 : (uint64_t)status.st_size;
-}
 
 /* Copies through a buffer if the file system cannot share or copy extents. */
 static int copy_by_hand(int from, int to, struct ts_error *err)
@@ -137,18 +129,29 @@ static int copy_bytes(int from, int to, struct ts_error *err)
 
 static int copy_to_part(const char *from, const char *part, struct ts_error *err)
 {
-	TS_AUTO_FD int source = open(from, O_RDONLY | O_CLOEXEC);
+	TS_AUTO_FD int source = ts_open(from, O_RDONLY, 0);
 	TS_AUTO_FD int target = -1;
 	int rc;
 
 	if (source < 0)
 		return ts_error_errno(err, errno, "cannot open '%s'", from);
-	target = open(part, O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0666);
-	if (target < 0)
-		return ts_error_errno(err, errno, "cannot create '%s'", part);
-	rc = copy_bytes(source, target, err);
+	rc = ts_output_create(part, 0, &target, err);
 	if (rc)
+		return rc;
+	rc = copy_bytes(source, target, err);
+	if (rc) {
 		ts_error_prefix(err, "copy '%s'", part);
+		unlink(part);
+	}
+	return rc;
+}
+
+static int complete(const char *part, const char *path, struct ts_error *err)
+{
+	int rc = ts_output_rename(part, path, err);
+
+	if (rc)
+		unlink(part);
 	return rc;
 }
 
@@ -157,13 +160,9 @@ int ts_saves_copy(const char *from, const char *to, struct ts_error *err)
 	char part[TS_PATH_BYTES + 16];
 	int rc;
 
-	snprintf(part, sizeof(part), "%.*s.part", TS_PATH_BYTES, to);
+	part_path(part, sizeof(part), to);
 	rc = copy_to_part(from, part, err);
-	if (!rc && rename(part, to))
-		rc = ts_error_errno(err, errno, "cannot rename '%s' to '%s'", part, to);
-	if (rc)
-		unlink(part);
-	return rc;
+	return rc ? rc : complete(part, to, err);
 }
 
 int ts_saves_export_text(struct ts_recorder *recorder, const char *trace, const char *path,
@@ -172,91 +171,14 @@ int ts_saves_export_text(struct ts_recorder *recorder, const char *trace, const 
 	char part[TS_PATH_BYTES + 16];
 	int rc;
 
-	snprintf(part, sizeof(part), "%.*s.part", TS_PATH_BYTES, path);
+	part_path(part, sizeof(part), path);
 	rc = recorder->options.export_text(recorder->saves.exporter, trace, part, err);
-	if (!rc && rename(part, path))
-		rc = ts_error_errno(err, errno, "cannot rename '%s' to '%s'", part, path);
 	if (rc)
-		unlink(part);
-	return rc;
+		return ts_error_prefix(err, "'%s'", path);
+	return complete(part, path, err);
 }
 
 /* ---- rotation ---- */
-
-/* The number in "<base>.<number><ending>"; 0: another file. */
-static uint32_t number_of(const char *name, const char *base, const char *ending)
-{
-	size_t base_length = strlen(base), length = strlen(name), ending_length = strlen(ending);
-	int64_t number;
-
-	if (length < base_length + 1 + 4 + ending_length || strncmp(name, base, base_length) ||
-	    name[base_length] != '.' || strcmp(name + length - ending_length, ending))
-		return 0;
-	if (strspn(name + base_length + 1, "0123456789") !=
-		    length - base_length - 1 - ending_length ||
-	    ts_parse_int64(name + base_length + 1, length - base_length - 1 - ending_length,
-			   &number))
-		return 0;
-	return number > 0 && number < UINT32_MAX ? (uint32_t)number : 0;
-}
-
-static DIR *open_folder(const char *stem, const char **ret_base)
-{
-	const char *slash = strrchr(stem, '/');
-	char folder[TS_PATH_BYTES];
-
-	*ret_base = slash ? slash + 1 : stem;
-	snprintf(folder, sizeof(folder), "%.*s.", (int)(*ret_base - stem), stem);
-	return opendir(folder);
-}
-
-void ts_saves_look(const char *stem, const char *ending, struct ts_rotation *ret_rotation)
-{
-	struct ts_rotation rotation = { 0 };
-	char path[TS_PATH_BYTES];
-	const struct dirent *entry;
-	const char *base;
-	DIR *folder = open_folder(stem, &base);
-
-	while (folder && (entry = readdir(folder))) {
-		uint32_t number = number_of(entry->d_name, base, ending);
-
-		if (!number)
-			continue;
-		ts_saves_rotated_path(path, sizeof(path), stem, number, ending);
-		if (!rotation.count || number < rotation.least)
-			rotation.least = number;
-		rotation.greatest = TS_MAX(rotation.greatest, number);
-		rotation.count++;
-		rotation.bytes += file_bytes(path);
-	}
-	if (folder)
-		closedir(folder);
-	*ret_rotation = rotation;
-}
-
-uint64_t ts_saves_expire(const char *stem, const char *ending, uint32_t current,
-			 uint64_t current_bytes, unsigned int keep, uint64_t bytes)
-{
-	for (;;) {
-		struct ts_rotation rotation;
-		char path[TS_PATH_BYTES];
-		bool too_many, too_much;
-
-		ts_saves_look(stem, ending, &rotation);
-		ts_saves_rotated_path(path, sizeof(path), stem, current, ending);
-		/* Count the current file at its maximum size. */
-		rotation.bytes -= TS_MIN(rotation.bytes, file_bytes(path));
-		rotation.bytes += current_bytes;
-		too_many = keep && rotation.count > keep;
-		too_much = bytes && rotation.bytes > bytes;
-		if (!rotation.count || rotation.least >= current || (!too_many && !too_much))
-			return rotation.bytes;
-		ts_saves_rotated_path(path, sizeof(path), stem, rotation.least, ending);
-		if (unlink(path))
-			return rotation.bytes;
-	}
-}
 
 /* Maximum size of one file of a rotation. */
 static uint64_t rotation_bytes(const struct ts_recorder_options *options)
@@ -273,8 +195,8 @@ static void expire(struct ts_recorder *recorder)
 {
 	struct ts_saves *saves = &recorder->saves;
 
-	ts_saves_expire(saves->stem, saves->ending, saves->number, saves->limit_bytes,
-			recorder->options.rotate_keep, recorder->options.max_bytes);
+	ts_rotation_expire(&saves->rotation, saves->stem, saves->ending, saves->limit_bytes,
+			   recorder->options.rotate_keep, recorder->options.max_bytes);
 }
 
 static void measure(struct ts_recorder *recorder)
@@ -286,20 +208,44 @@ static void measure(struct ts_recorder *recorder)
 	recorder->saves.journal_bytes = status.journal_bytes;
 }
 
+static bool is_taken(const char *path)
+{
+	struct stat status;
+
+	return !lstat(path, &status);
+}
+
+/* Adds a finished file: its events and losses, and the processes of the last file. */
+static void add_totals(struct ts_saves *saves, const char *path)
+{
+	struct ts_trace_totals before = saves->totals;
+	TS_AUTO(ts_reader) reader = NULL;
+
+	if (ts_reader_open(&reader, path, NULL) || ts_trace_totals(reader, &saves->totals, NULL))
+		return;
+	saves->last_events = saves->totals.events;
+	saves->totals.events += before.events;
+	saves->totals.lost.events += before.lost.events;
+	saves->totals.lost.unknown += before.lost.unknown;
+}
+
 static int rotate(struct ts_recorder *recorder, struct ts_error *err)
 {
 	struct ts_saves *saves = &recorder->saves;
 	struct ts_saves old = *saves;
 	int rc;
 
-	saves->number++;
-	name_files(saves);
+	do {
+		saves->number++;
+		name_files(saves);
+	} while (is_taken(saves->public_path) || is_taken(saves->trace_path));
 	rc = ts_recording_rotate(recorder->recording, saves->trace_path, err);
 	if (rc) {
 		*saves = old;
 		return rc;
 	}
 	saves->files++;
+	add_totals(saves, old.trace_path);
 	if (saves->exporter) {
 		rc = ts_saves_export_text(recorder, old.trace_path, old.public_path, err);
 		if (rc)
@@ -308,6 +254,8 @@ static int rotate(struct ts_recorder *recorder, struct ts_error *err)
 	} else {
 		ts_recorder_completed(recorder, old.trace_path);
 	}
+	ts_rotation_add(&saves->rotation, saves->stem, saves->ending, old.number,
+			saves->last_events);
 	saves->rotate_ns =
 		recorder->options.rotate_ns ? recorder->now_ns + recorder->options.rotate_ns : 0;
 	measure(recorder);
@@ -328,12 +276,44 @@ static void choose_exporter(struct ts_recorder *recorder)
 		saves->exporter = "folded";
 }
 
+/* The text is written last: it must not turn out only then that it cannot be. */
+static int check_text(const struct ts_saves *saves, struct ts_error *err)
+{
+	char part[TS_PATH_BYTES + 16];
+	int rc = ts_output_check(saves->public_path, err);
+
+	part_path(part, sizeof(part), saves->public_path);
+	return rc ? rc : ts_output_check(part, err);
+}
+
+/* Of the recorded trace: ".sbt", ".json.sbt". */
+static void trace_ending(const struct ts_saves *saves, char ending[16])
+{
+	snprintf(ending, 16, "%s%s", saves->ending, saves->exporter ? ".sbt" : "");
+}
+
+/* What to resume is where a journal is; else the next number that is free. */
+static uint32_t choose_number(const struct ts_saves *saves, bool resume)
+{
+	char trace[16], journal[32];
+	uint32_t number = 0;
+
+	trace_ending(saves, trace);
+	snprintf(journal, sizeof(journal), "%s.journal", trace);
+	if (resume)
+		number = ts_rotation_greatest(saves->stem, journal);
+	if (resume && !number)
+		number = ts_rotation_greatest(saves->stem, trace);
+	return number ? number
+		      : TS_MAX(ts_rotation_greatest(saves->stem, trace),
+			       ts_rotation_greatest(saves->stem, saves->ending)) +
+				1;
+}
+
 int ts_saves_open(struct ts_recorder *recorder, struct ts_error *err)
 {
 	const struct ts_recorder_options *options = &recorder->options;
 	struct ts_saves *saves = &recorder->saves;
-	struct ts_rotation rotation;
-	char ending[16];
 	int rc = ts_saves_split_name(options->output, saves->stem, sizeof(saves->stem),
 				     &saves->ending, err);
 
@@ -344,32 +324,31 @@ int ts_saves_open(struct ts_recorder *recorder, struct ts_error *err)
 		return ts_error_set(err, TS_EINVAL, "output '%s': only traces can be written here",
 				    options->output);
 	saves->rotates = options->rotate_bytes || options->rotate_ns;
-	if (saves->rotates) {
-		snprintf(ending, sizeof(ending), "%s%s", saves->ending,
-			 saves->exporter ? ".sbt" : "");
-		ts_saves_look(saves->stem, ending, &rotation);
-		saves->number = rotation.greatest;
-		if (!options->resume || !rotation.count) {
-			ts_saves_look(saves->stem, saves->ending, &rotation);
-			saves->number = TS_MAX(saves->number, rotation.greatest) + 1;
-		}
-	}
+	if (saves->rotates)
+		saves->number = choose_number(saves, options->resume);
 	saves->files = 1;
 	name_files(saves);
-	return TS_OK;
+	return saves->exporter ? check_text(saves, err) : TS_OK;
 }
 
-/* If a predecessor died during a rotation, the recording is in the next file. */
+/*
+ * If a predecessor died during a rotation, the recording is in the next file. Those before it are
+ * of the same recording if they say so; a text does not.
+ */
 static void follow_recording(struct ts_recorder *recorder)
 {
 	struct ts_saves *saves = &recorder->saves;
+	char ending[16];
+	uint32_t number;
 
-	for (int i = 0; i < 2 && saves->rotates &&
-			strcmp(saves->trace_path, ts_recording_path(recorder->recording)) != 0;
-	     i++) {
-		saves->number++;
-		name_files(saves);
-	}
+	trace_ending(saves, ending);
+	number = ts_rotation_number(ts_recording_path(recorder->recording), saves->stem, ending);
+	if (number)
+		saves->number = number;
+	name_files(saves);
+	if (recorder->options.resume && !saves->exporter)
+		ts_rotation_find(&saves->rotation, saves->stem, saves->ending, saves->number,
+				 recorder->session);
 }
 
 void ts_saves_start(struct ts_recorder *recorder)
@@ -377,7 +356,8 @@ void ts_saves_start(struct ts_recorder *recorder)
 	const struct ts_recorder_options *options = &recorder->options;
 	struct ts_saves *saves = &recorder->saves;
 
-	follow_recording(recorder);
+	if (saves->rotates)
+		follow_recording(recorder);
 	saves->ratio = RATIO_AT_FIRST;
 	if (options->autosave_ns)
 		saves->save_ns = recorder->now_ns + options->autosave_ns;
@@ -447,7 +427,7 @@ static int stop_storing(struct ts_recorder *recorder, struct ts_error *err)
 
 	ts_format_bytes(text, sizeof(text), recorder->options.max_bytes);
 	snprintf(reason, sizeof(reason), "the trace has reached its limit of %s", text);
-	rc = ts_recorder_lose(recorder, 0, 0, "events", reason, err);
+	rc = ts_recorder_lose(recorder, 0, 0, "events", reason, 0, err);
 	if (rc)
 		return rc == TS_ENOSPC ? TS_OK : rc;
 	recorder->limited = true;
@@ -504,6 +484,13 @@ static int look_at_size(struct ts_recorder *recorder, struct ts_error *err)
 	if (space > saves->limit_bytes / 16 && space >= decoded_bytes(saves, refused))
 		return TS_OK;
 	return saves->rotates ? rotate(recorder, err) : stop_storing(recorder, err);
+}
+
+int ts_saves_make_space(struct ts_recorder *recorder, struct ts_error *err)
+{
+	if (!recorder->saves.rotates || !recorder->saves.refused_bytes)
+		return TS_ENOSPC;
+	return look_at_size(recorder, err);
 }
 
 /* ---- schedule ---- */
@@ -590,25 +577,12 @@ int ts_saves_pass(struct ts_recorder *recorder, struct ts_error *err)
 
 /* ---- the end ---- */
 
-static void count_threads(struct ts_saves *saves)
-{
-	struct ts_reader *reader = NULL;
-	size_t cursor = 0;
-	int64_t id;
-
-	if (ts_reader_open(&reader, saves->trace_path, NULL))
-		return;
-	while (ts_reader_entity_next(reader, TS_TABLE_THREAD, &cursor, &id))
-		saves->threads++;
-	ts_reader_close(reader);
-}
-
 int ts_saves_finish(struct ts_recorder *recorder, struct ts_error *err)
 {
 	struct ts_saves *saves = &recorder->saves;
 	int rc;
 
-	count_threads(saves);
+	add_totals(saves, saves->trace_path);
 	if (saves->rotates)
 		expire(recorder);
 	if (!saves->exporter) {
@@ -622,4 +596,9 @@ int ts_saves_finish(struct ts_recorder *recorder, struct ts_error *err)
 		return rc;
 	unlink(saves->trace_path);
 	return TS_OK;
+}
+
+void ts_saves_release(struct ts_saves *saves)
+{
+	ts_rotation_release(&saves->rotation);
 }

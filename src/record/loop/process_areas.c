@@ -48,7 +48,7 @@ static int look_in(struct ts_process_areas *process, uid_t uid, pid_t root_pid,
 
 	if (rc)
 		return rc;
-	rc = ts_areas_list(fd, root_pid, on_area, NULL, &search, err);
+	rc = ts_areas_list(fd, ts_live_directory_namespace(root_pid), on_area, NULL, &search, err);
 	if (!rc && search.rc)
 		rc = ts_error_set(err, search.rc, "no memory");
 	if (rc || !process->area_count)
@@ -131,19 +131,20 @@ static int not_ours(pid_t pid, struct ts_error *err)
 
 static int find_areas(struct ts_process_areas *process, struct ts_error *err)
 {
-	char path[32];
-	struct stat status;
+	uid_t user;
 	bool is_ours;
 	int rc;
 
-	snprintf(path, sizeof(path), "/proc/%d", (int)process->pid);
-	if (!ts_process_start_time(process->pid) || stat(path, &status))
+	if (!ts_process_exists(process->pid, NULL) || !ts_process_user(process->pid, &user))
 		return ts_error_set(err, TS_ENOTFOUND, "there is no process %d", (int)process->pid);
-	is_ours = status.st_uid == geteuid();
-	rc = look_in(process, status.st_uid, 0, err);
+	is_ours = user == geteuid();
+	rc = look_in(process, user, 0, err);
 	/* Our environment may point to the live directory of another user as well. */
 	if (!process->area_count && (!rc || rc == TS_ENOTFOUND || (!is_ours && rc != TS_ENOMEM)))
-		rc = look_in(process, status.st_uid, process->pid, err);
+		rc = look_in(process, user, process->pid, err);
+	/* Made before the process dropped its privileges. */
+	if (!process->area_count && !is_ours && rc != TS_ENOMEM)
+		look_in(process, geteuid(), 0, NULL);
 	if (process->area_count)
 		return TS_OK;
 	if (!is_ours && rc && rc != TS_ENOTFOUND && rc != TS_ENOMEM)
@@ -176,12 +177,6 @@ void ts_process_areas_close(struct ts_process_areas *process)
 		close(process->directory_fd);
 	free(process->areas);
 	free(process);
-}
-
-bool ts_area_has_recorder(const struct ts_live_control *control)
-{
-	return control->recorder_pid && control->recorder_pid <= INT32_MAX &&
-	       ts_process_lives((pid_t)control->recorder_pid, control->recorder_start);
 }
 
 /* ---- census ---- */

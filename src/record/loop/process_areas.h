@@ -27,9 +27,6 @@ int ts_process_areas_open(struct ts_process_areas **ret_process, pid_t pid, stru
 void ts_process_areas_close(struct ts_process_areas *process);
 TS_DEFINE_AUTO(ts_process_areas, ts_process_areas_close);
 
-/* True if a live process drains the area. */
-bool ts_area_has_recorder(const struct ts_live_control *control);
-
 /* Totals over the ring directory of an area. Values are not validated. */
 struct ts_area_census {
 	uint32_t rings;

@@ -3,8 +3,8 @@
  * State and functions shared by the files of the recorder: recorder.c (the loop), store_blocks.c
  * (blocks), watch_areas.c and targets.c (areas), children.c and execs.c (processes without an
  * area), windows.c and window_files.c, sample_targets.c, sample_metrics.c and sample_python.c,
- * output_files.c. Private to this folder. Everything runs on the recorder's thread, except one
- * callback of the decoder in windows.c.
+ * output_files.c and rotated_files.c. Private to this folder. Everything runs on the recorder's
+ * thread, except one callback of the decoder in windows.c.
  */
 #ifndef TS_RECORD_LOOP_RECORD_INTERNAL_H
 #define TS_RECORD_LOOP_RECORD_INTERNAL_H
@@ -27,6 +27,7 @@
 #include "record/recording/recording.h"
 #include "sample/metrics/metrics_sampler.h"
 #include "sample/python/python_sampler.h"
+#include "trace/trace_totals.h"
 
 #define TS_NS_PER_MS INT64_C(1000000)
 #define TS_NS_PER_S INT64_C(1000000000)
@@ -39,7 +40,12 @@ struct ts_target {
 	uint64_t area_id;
 	uint64_t image;
 	int directory; /* fd of its live directory; owned by its ts_live_directory */
-	pid_t pid;     /* in this pid namespace */
+	uid_t owner;   /* of its file, and of the directory */
+	dev_t device;
+	ino_t inode;
+	int64_t created_ns; /* CLOCK_MONOTONIC */
+	pid_t pid;          /* in this pid namespace; 0: it had exited before its area was found */
+	pid_t was_pid;      /* of the followed process that it was, then; 0: none */
 	pid_t parent;
 	uint64_t start_time;
 	int pidfd;       /* -1: polled once a second */
@@ -74,8 +80,8 @@ struct ts_target {
 
 struct ts_live_directory {
 	int fd;
-	int watch;           /* inotify watch; -1: none */
-	pid_t namespace_pid; /* reached through /proc/PID/root of this process; 0: our namespace */
+	int watch;              /* inotify watch; -1: none */
+	uint64_t pid_namespace; /* ts_live_directory_namespace() */
 	dev_t device;
 	ino_t inode;
 	int64_t modified_ns; /* mtime at the last listing */
@@ -89,19 +95,24 @@ struct ts_child {
 	pid_t pid;
 	pid_t parent;
 	uint64_t start_time;
+	uid_t user; /* effective, at the last check */
 	int64_t seen_ns;
 	int64_t check_ns; /* next check */
 	uint32_t checks;
-	bool root;     /* named by the caller */
-	bool launched; /* started for this recording */
-	bool exited;   /* reported by the caller */
+	bool is_others; /* this tool, or started by it: another recorder's, if anybody's */
+	bool root;      /* named by the caller */
+	bool launched;  /* started for this recording */
+	bool exited;    /* reported by the caller */
 	bool gone;
-	bool reported;   /* its PROCESS and LOSS blocks are stored */
-	bool described;  /* its PROCESS block is stored */
-	bool executed;   /* has called exec since we know it */
-	bool has_area;   /* in its current image */
-	bool had_area;   /* in any image */
-	int64_t area_ns; /* when its newest area was made; CLOCK_MONOTONIC */
+	bool reported;            /* its PROCESS and LOSS blocks are stored */
+	bool described;           /* its PROCESS block is stored */
+	bool executed;            /* has called exec since we know it */
+	bool has_area;            /* in its current image */
+	bool had_area;            /* in any image */
+	int64_t area_ns;          /* when its newest area was made; CLOCK_MONOTONIC */
+	int64_t without_agent_ns; /* since when the program is seen without the agent; 0: it is not
+				   */
+	uint64_t stack;           /* of that program: exec changes it */
 	bool in_scan;
 	int64_t status; /* wait status, or TS_ABSENT */
 	char name[64];
@@ -137,14 +148,29 @@ struct ts_windows {
 
 /* ---- files ---- */
 
+/* Complete files of a rotation, oldest first; the current one is not among them. */
+struct ts_rotated_file {
+	uint32_t number;
+	uint64_t inode;
+	int64_t created_ns; /* inodes are reused; 0: the file system does not say */
+	uint64_t events;    /* 0: a predecessor of this recorder wrote it */
+};
+
+struct ts_rotation {
+	struct ts_rotated_file *files;
+	size_t count, capacity;
+};
+
 struct ts_saves {
 	char stem[TS_PATH_BYTES - 64]; /* output path without its ending */
 	const char *ending;            /* ".sbt", ".json", ".folded" */
 	const char *exporter;          /* text exporter; NULL: none */
 	bool rotates;
 	uint32_t number; /* number of the current file of a rotation */
+	struct ts_rotation rotation;
 	uint64_t files;
-	uint64_t threads;                        /* threads in the finished files */
+	struct ts_trace_totals totals;           /* of the finished files */
+	uint64_t last_events;                    /* of the last of them */
 	char public_path[TS_PATH_BYTES];         /* path that the user gave */
 	char trace_path[TS_PATH_BYTES];          /* path of the recorded trace */
 	int64_t save_ns, snapshot_ns, rotate_ns; /* next times; 0: never */
@@ -187,6 +213,7 @@ struct ts_recorder_python {
 	struct ts_sampling_pace pace;
 	struct ts_sampled_list list;
 	int64_t renew_ns;
+	bool is_reading;                      /* some process runs Python */
 	struct ts_python_sampler_status last; /* status when it was stopped */
 };
 
@@ -225,10 +252,17 @@ struct ts_recorder {
 	size_t directory_count, directory_capacity;
 	struct ts_child *children;
 	size_t child_count, child_capacity;
-	struct ts_map refused; /* ids of areas already noted */
+	struct ts_map refused; /* ids of areas already noted, and refused names */
 	struct ts_map seen;    /* area ids to pids, of all areas ever attached */
-	uint64_t processes, not_entered;
+	/* Pids and start times of forgotten processes to users; only if we are root. */
+	struct ts_pairmap users;
+	/* Pids and start times to when the newest area was made, of all areas ever attached. */
+	struct ts_pairmap traced;
+	bool has_traced; /* some process had a live area */
+	struct ts_untraced untraced;
 	int64_t scan_ns;   /* next scan of the process tree */
+	int64_t look_ns;   /* next check whether there are new processes at all */
+	pid_t newest_pid;  /* as of the last scan */
 	int64_t rescan_ns; /* next check of the directories' mtimes */
 	int64_t clock_ns;  /* next anchor */
 	int64_t empty_ns;  /* since when there is no target; 0: there is one, or none yet */
@@ -279,9 +313,12 @@ int ts_recorder_watch(struct ts_recorder *recorder, int fd, bool *ready);
 int ts_recorder_append(struct ts_recorder *recorder, enum ts_block_type type, uint64_t area,
 		       const void *payload, size_t bytes, struct ts_error *err);
 
-/* Appends a LOSS block for an area (0: the recording). */
+/*
+ * Appends a LOSS block of unknown count for an area (0: the recording): from the counter `since`
+ * (0: now) until now.
+ */
 int ts_recorder_lose(struct ts_recorder *recorder, uint64_t area, pid_t pid, const char *what,
-		     const char *reason, struct ts_error *err);
+		     const char *reason, uint64_t since, struct ts_error *err);
 
 /* Drains the new records of a target. */
 int ts_recorder_drain(struct ts_recorder *recorder, struct ts_target *target, unsigned int flags,
@@ -300,7 +337,10 @@ bool ts_store_has_space(const struct ts_recorder *recorder);
 int ts_targets_open(struct ts_recorder *recorder, struct ts_error *err);
 /* Lists the directories that have changed and attaches to new areas. */
 int ts_targets_scan(struct ts_recorder *recorder, struct ts_error *err);
-/* Adds a live directory as `root_pid` sees it; 0: as this process does. Known ones are skipped. */
+/*
+ * Adds the live directory of a user as `root_pid` sees it; 0: as this process does. Known ones are
+ * skipped.
+ */
 int ts_targets_add_directory(struct ts_recorder *recorder, uid_t uid, pid_t root_pid,
 			     struct ts_error *err);
 /* True if an area of the session is not attached: it came too late. */
@@ -313,9 +353,9 @@ int ts_targets_attach(struct ts_recorder *recorder, struct ts_live_directory *di
 		      const struct ts_area_info *info, struct ts_error *err);
 bool ts_targets_of_session(const struct ts_recorder *recorder,
 			   const struct ts_live_control *control);
-/* The live recorder of an area; 0: none. */
+/* The live recorder of an area, other than this one; 0: none. */
 pid_t ts_targets_other_recorder(const struct ts_recorder *recorder,
-				const struct ts_live_control *control);
+				const struct ts_area_info *info);
 /* True on the first call for an area. */
 bool ts_targets_note_once(struct ts_recorder *recorder, uint64_t area_id);
 
@@ -326,6 +366,8 @@ void ts_targets_check(struct ts_recorder *recorder);
 int ts_targets_end(struct ts_recorder *recorder, struct ts_target *target, struct ts_error *err);
 /* Drops ended targets and removes the files of dead ones. */
 void ts_targets_sweep(struct ts_recorder *recorder);
+/* Ends the target as replaced by an exec, unless its process still maps the area. */
+void ts_target_supersede(struct ts_target *target);
 /* Detaches from a live target. */
 void ts_targets_leave(struct ts_recorder *recorder, struct ts_target *target);
 int ts_target_set(struct ts_target *target, size_t offset, uint64_t value, unsigned int bytes);
@@ -338,7 +380,14 @@ int ts_target_set(struct ts_target *target, size_t offset, uint64_t value, unsig
 
 void ts_children_close(struct ts_recorder *recorder);
 struct ts_child *ts_children_add(struct ts_recorder *recorder, pid_t pid, pid_t parent);
+/* True if the process runs this tool, in which the agent does nothing, or was started by it. */
+bool ts_children_is_others(struct ts_recorder *recorder, pid_t pid, pid_t parent);
 struct ts_child *ts_children_find(struct ts_recorder *recorder, pid_t pid);
+/* The user that a followed process was last seen as; false: not known. */
+bool ts_children_user(struct ts_recorder *recorder, pid_t pid, uint64_t start_time,
+		      uid_t *ret_user);
+/* The process of a target, even if it had exited before its area was found. */
+struct ts_child *ts_children_of(struct ts_recorder *recorder, const struct ts_target *target);
 /* Finds all current descendants and their live directories. */
 void ts_children_walk(struct ts_recorder *recorder);
 /* Scans the process tree and checks its members, if due. */
@@ -434,9 +483,6 @@ bool ts_saves_refuses(struct ts_recorder *recorder, uint64_t bytes);
 /* Writes the text export after the recording is finished. */
 int ts_saves_finish(struct ts_recorder *recorder, struct ts_error *err);
 
-/* STEM.NNNN.ENDING */
-void ts_saves_rotated_path(char *buffer, size_t bytes, const char *stem, uint32_t number,
-			   const char *ending);
 /* STEM-<UTC>ENDING, with -2, -3 ... before the ending if the name is taken. */
 int ts_saves_snapshot_path(char *buffer, size_t bytes, const char *stem, int64_t realtime_ns,
 			   const char *ending);
@@ -451,18 +497,35 @@ int ts_saves_split_name(const char *output, char *stem, size_t bytes, const char
 			struct ts_error *err);
 /* Copies a file through a temporary name, so that no partial file is ever visible. */
 int ts_saves_copy(const char *from, const char *to, struct ts_error *err);
-/* Existing files STEM.NNNN.ENDING: lowest and highest number, count, total bytes. */
-struct ts_rotation {
-	uint32_t least, greatest, count;
-	uint64_t bytes;
-};
-void ts_saves_look(const char *stem, const char *ending, struct ts_rotation *ret_rotation);
 /*
- * Deletes the oldest files until at most `keep` files (0: any number) of at most `bytes` (0: any)
- * are left. Keeps the files from number `current` on, which count as `current_bytes`. Returns the
- * bytes of the kept files.
+ * At the end of a recording no later pass makes space: after a block was refused, starts the next
+ * file of a rotation. TS_ENOSPC: there is no rotation.
  */
-uint64_t ts_saves_expire(const char *stem, const char *ending, uint32_t current,
-			 uint64_t current_bytes, unsigned int keep, uint64_t bytes);
+int ts_saves_make_space(struct ts_recorder *recorder, struct ts_error *err);
+void ts_saves_release(struct ts_saves *saves);
+
+/* ---- rotated_files.c ---- */
+
+/* STEM.NNNN.ENDING */
+void ts_rotation_path(char *buffer, size_t bytes, const char *stem, uint32_t number,
+		      const char *ending);
+/* Its number; 0: another name. */
+uint32_t ts_rotation_number(const char *path, const char *stem, const char *ending);
+/* The highest number of the files that exist; 0: there are none. */
+uint32_t ts_rotation_greatest(const char *stem, const char *ending);
+/* Notes a complete file that this recording wrote. */
+void ts_rotation_add(struct ts_rotation *rotation, const char *stem, const char *ending,
+		     uint32_t number, uint64_t events);
+/* Notes the traces with lower numbers that predecessors wrote in the same session. */
+void ts_rotation_find(struct ts_rotation *rotation, const char *stem, const char *ending,
+		      uint32_t before, uint64_t session);
+/*
+ * Deletes the oldest of the noted files until at most `keep` files (0: any number) of at most
+ * `bytes` (0: any) are left, with the current one, which counts as `current_bytes`. Returns the
+ * bytes that are left.
+ */
+uint64_t ts_rotation_expire(struct ts_rotation *rotation, const char *stem, const char *ending,
+			    uint64_t current_bytes, unsigned int keep, uint64_t bytes);
+void ts_rotation_release(struct ts_rotation *rotation);
 
 #endif

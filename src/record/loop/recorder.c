@@ -211,6 +211,8 @@ int ts_recorder_open(struct ts_recorder **ret_recorder, const struct ts_recorder
 	recorder->wait_ns = SHORTEST_WAIT_NS;
 	ts_map_init(&recorder->refused);
 	ts_map_init(&recorder->seen);
+	ts_pairmap_init(&recorder->users);
+	ts_pairmap_init(&recorder->traced);
 	pthread_mutex_init(&recorder->windows.lock, NULL);
 	rc = copy_options(recorder, options, err);
 	if (!rc)
@@ -310,6 +312,20 @@ static void answer_flush(struct ts_recorder *recorder, struct ts_target *target)
 	recorder->flush_saves = true;
 }
 
+/* Nobody reads the messages of a detached recorder: the program prints this at exit. */
+static void notify_not_saved(struct ts_recorder *recorder, struct ts_target *target,
+			     const struct ts_error *why)
+{
+	struct ts_error notice;
+
+	if (!recorder->options.detached ||
+	    ts_area_control(target->area)->target_state != TS_LIVE_EXITING)
+		return;
+	ts_error_set(&notice, why->code, "%s; the recording is kept in '%s'", why->message,
+		     recorder->saves.trace_path);
+	ts_area_notify(target->area, notice.message);
+}
+
 static int save_for_flushes(struct ts_recorder *recorder, struct ts_error *err)
 {
 	int rc;
@@ -323,6 +339,8 @@ static int save_for_flushes(struct ts_recorder *recorder, struct ts_error *err)
 	for (size_t i = 0; i < recorder->target_count; i++) {
 		struct ts_target *target = recorder->targets[i];
 
+		if (rc && target->flush_wanted)
+			notify_not_saved(recorder, target, err);
 		if (target->flush_wanted)
 			TS_TARGET_SET(target, flush_done, target->flush_wanted);
 		target->flush_wanted = 0;
@@ -341,7 +359,7 @@ static void beat(struct ts_recorder *recorder, struct ts_target *target)
 /* True once nothing more can be learned about the end of a dead target. */
 static bool end_is_known(struct ts_recorder *recorder, struct ts_target *target)
 {
-	const struct ts_child *child = ts_children_find(recorder, target->pid);
+	const struct ts_child *child = ts_children_of(recorder, target);
 
 	if (target->superseded || !child || !child->launched || child->exited ||
 	    recorder->finishing)
@@ -643,6 +661,19 @@ static int end_targets(struct ts_recorder *recorder, struct ts_error *err)
 	return TS_OK;
 }
 
+/* What the predecessor recorded, and nobody has any more. */
+static int lose_gone(struct ts_recorder *recorder, struct ts_error *err)
+{
+	TS_AUTO_FREE uint64_t *areas = NULL;
+	size_t count = 0;
+	int rc = ts_recording_open_areas(recorder->recording, &areas, &count, err);
+
+	for (size_t i = 0; i < count && !rc; i++)
+		rc = ts_recorder_lose(recorder, areas[i], 0, "events", TS_RECORDING_AREA_GONE, 0,
+				      err);
+	return rc;
+}
+
 static int finish_recording(struct ts_recorder *recorder, struct ts_error *err)
 {
 	int rc;
@@ -661,6 +692,8 @@ static int finish_recording(struct ts_recorder *recorder, struct ts_error *err)
 	recorder->full &= !ts_store_has_space(recorder);
 	stop_windows(recorder);
 	rc = end_targets(recorder, err);
+	if (!rc && recorder->options.resume)
+		rc = lose_gone(recorder, err);
 	if (!rc)
 		rc = ts_python_report_status(recorder, err);
 	if (!rc)
@@ -675,22 +708,43 @@ static int finish_recording(struct ts_recorder *recorder, struct ts_error *err)
 	return rc ? rc : ts_saves_finish(recorder, err);
 }
 
+/* The files that a rotation has left of those that this recorder wrote. */
+static void count_kept(struct ts_saves *saves, struct ts_recorder_summary *summary)
+{
+	struct ts_rotation *rotation = &saves->rotation;
+
+	if (!saves->rotates)
+		return;
+	summary->kept_bytes = ts_rotation_expire(rotation, saves->stem, saves->ending, 0, 0, 0);
+	summary->kept_files = TS_MIN(rotation->count + 1, saves->files);
+	summary->kept_events = saves->last_events;
+	for (size_t i = 0; i < rotation->count; i++)
+		summary->kept_events += rotation->files[i].events;
+}
+
 /* Fills the summary from the finished file. */
 static void summarize(struct ts_recorder *recorder, struct ts_recorder_summary *summary)
 {
+	const struct ts_trace_totals *totals = &recorder->saves.totals;
 	struct ts_recording_status status = { 0 };
 
 	ts_recording_status(recorder->recording, &status);
-	*summary = (struct ts_recorder_summary){ .events = status.events,
-						 .lost = status.lost,
+	*summary = (struct ts_recorder_summary){ .events = totals->events,
+						 .lost = totals->lost.events,
+						 .unknown_losses = totals->lost.unknown,
+						 .lost_by_buffers = status.lost_by_buffers,
 						 .metrics = status.measured,
 						 .samples = status.samples,
 						 .trace_bytes = status.trace_bytes,
-						 .processes = recorder->processes,
-						 .not_entered = recorder->not_entered,
-						 .threads = recorder->saves.threads,
+						 .processes = totals->processes,
+						 .threads = totals->threads,
+						 .devices = totals->devices,
+						 .has_traced = recorder->has_traced,
+						 .untraced = recorder->untraced,
 						 .windows = recorder->windows.counted,
 						 .files = recorder->saves.files,
+						 .kept_files = recorder->saves.files,
+						 .kept_events = totals->events,
 						 .commands = status.commands,
 						 .blob_bytes = status.blob_bytes,
 						 .replayable_windows = status.replayable_windows,
@@ -700,6 +754,7 @@ static void summarize(struct ts_recorder *recorder, struct ts_recorder_summary *
 						 .stacks_left_out =
 							 recorder->python.last.late_ticks +
 							 recorder->python.last.left_out_ticks };
+	count_kept(&recorder->saves, summary);
 	memcpy(summary->not_replayable, status.not_replayable, sizeof(summary->not_replayable));
 	snprintf(summary->path, sizeof(summary->path), "%s", recorder->saves.public_path);
 }
@@ -732,8 +787,11 @@ void ts_recorder_close(struct ts_recorder *recorder)
 	ts_execs_close(recorder);
 	ts_recording_close(recorder->recording);
 	ts_windows_close(recorder);
+	ts_saves_release(&recorder->saves);
 	ts_map_release(&recorder->refused);
 	ts_map_release(&recorder->seen);
+	ts_pairmap_release(&recorder->users);
+	ts_pairmap_release(&recorder->traced);
 	if (recorder->inotify >= 0)
 		close(recorder->inotify);
 	if (recorder->epoll >= 0)

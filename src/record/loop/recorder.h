@@ -70,8 +70,8 @@ struct ts_recorder_options {
 	bool outside; /* record samples only: do not attach to the agents of programs */
 	bool endless; /* run until stopped or until `duration_ns` is over, even without a process */
 	/*
-	 * Exports a finished trace as text; `exporter` is a name. Only needed for an output that
-	 * ends in .json or .folded.
+	 * Exports a finished trace as text, or leaves no file at `path`; `exporter` is a name. Only
+	 * needed for an output that ends in .json or .folded.
 	 */
 	int (*export_text)(const char *exporter, const char *trace, const char *path,
 			   struct ts_error *err);
@@ -145,17 +145,39 @@ int ts_recorder_pass(struct ts_recorder *recorder, int64_t *ret_wait_ns, bool *r
  */
 int ts_recorder_fd(const struct ts_recorder *recorder);
 
+/* Processes whose events are not in the trace, and unknown in number. */
+struct ts_untraced {
+	uint64_t count;
+	/* The first one; one that the caller started precedes others. */
+	pid_t pid;
+	bool is_started;
+	char name[64];
+	char reason[192], advice[192];
+	/* Programs that a recorded one ran for moments, such as ldconfig: no losses. The first. */
+	uint64_t brief_count;
+	char brief_name[64];
+};
+
 struct ts_recorder_summary {
-	uint64_t events, lost, trace_bytes, processes, threads, windows, files;
-	uint64_t metrics; /* metric rows; not counted as events */
-	uint64_t samples; /* stacks; not counted as events */
+	/* As `tracesmith info` counts them; of several files: events and losses of all of them. */
+	uint64_t events, lost, unknown_losses;
+	uint64_t lost_by_buffers;             /* of them, that larger buffers would hold */
+	uint64_t processes, threads, devices; /* of the last file */
+	uint64_t trace_bytes, windows, files;
+	/*
+	 * Of these files, those that a rotation has not deleted, their events, and the bytes of all
+	 * but the last.
+	 */
+	uint64_t kept_files, kept_events, kept_bytes;
+	uint64_t metrics; /* metric rows among the events */
+	uint64_t samples; /* stacks among the events */
+	bool has_traced;  /* some process had a live area */
+	struct ts_untraced untraced;
 	/*
 	 * Python stacks handed over for storage; stacks that failed validation; sweeps skipped
 	 * because they were late or too expensive.
 	 */
 	uint64_t stacks, stacks_rejected, stacks_left_out;
-	/* Processes without an agent; their events are unknown. */
-	uint64_t not_entered;
 	/* Command streams (docs/replay.md); not counted as events. */
 	uint64_t commands;
 	uint64_t blob_bytes; /* stored content: code, memory, arguments */

@@ -43,6 +43,7 @@ static void serve_requests(struct ts_recorder *recorder)
 int ts_python_pass(struct ts_recorder *recorder, struct ts_error *err)
 {
 	struct ts_recorder_python *python = &recorder->python;
+	struct ts_python_sampler_status status;
 	int rc;
 
 	if (!python->sampler || recorder->now_ns < python->renew_ns)
@@ -54,6 +55,8 @@ int ts_python_pass(struct ts_recorder *recorder, struct ts_error *err)
 						     python->list.count, err);
 	if (rc)
 		return rc;
+	ts_python_sampler_status(python->sampler, &status);
+	python->is_reading = status.processes > 0;
 	serve_requests(recorder);
 	return TS_OK;
 }
@@ -82,7 +85,7 @@ int ts_python_report_status(struct ts_recorder *recorder, struct ts_error *err)
 		.first_counter = recorder->started_counter,
 		.last_counter = ts_clocks_now(&recorder->clocks),
 		.what = "stacks",
-		.reason = "changed while they were read, twice",
+		.reason = "rejected, as they changed while they were read, twice",
 	};
 	int rc;
 

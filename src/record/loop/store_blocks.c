@@ -124,11 +124,12 @@ int ts_recorder_append(struct ts_recorder *recorder, enum ts_block_type type, ui
 }
 
 int ts_recorder_lose(struct ts_recorder *recorder, uint64_t area, pid_t pid, const char *what,
-		     const char *reason, struct ts_error *err)
+		     const char *reason, uint64_t since, struct ts_error *err)
 {
 	struct ts_block_loss loss = { .count = TS_ABSENT, .pid = (uint64_t)pid };
 
-	loss.first_counter = loss.last_counter = ts_clocks_now(&recorder->clocks);
+	loss.last_counter = ts_clocks_now(&recorder->clocks);
+	loss.first_counter = since ? since : loss.last_counter;
 	snprintf(loss.what, sizeof(loss.what), "%s", what);
 	snprintf(loss.reason, sizeof(loss.reason), "%s", reason);
 	return ts_recorder_append(recorder, TS_BLOCK_LOSS, area, &loss, sizeof(loss), err);

@@ -34,27 +34,44 @@ bool ts_targets_note_once(struct ts_recorder *recorder, uint64_t area_id)
 	return is_new;
 }
 
-pid_t ts_targets_other_recorder(const struct ts_recorder *recorder,
-				const struct ts_live_control *control)
+pid_t ts_targets_other_recorder(const struct ts_recorder *recorder, const struct ts_area_info *info)
 {
-	pid_t pid = (pid_t)control->recorder_pid;
+	pid_t pid = ts_area_recorder(&info->control, info->owner);
 
-	if (pid <= 0 || (pid == recorder->self && control->recorder_start == recorder->self_start))
-		return 0;
-	return ts_process_lives(pid, control->recorder_start) ? pid : 0;
+	return pid == recorder->self ? 0 : pid;
 }
 
 /* ---- attaching ---- */
 
-/* Ends the areas of the previous image of the same process. */
-static void supersede(struct ts_recorder *recorder, const struct ts_target *by)
+void ts_target_supersede(struct ts_target *target)
+{
+	if (ts_process_maps(target->pid, target->device, target->inode))
+		target->replaced = false;
+	else
+		target->superseded = true;
+}
+
+/*
+ * True if one area says that the image of the other was replaced. Another user's area says so only
+ * if the kernel has reported the exec: a process that dropped its privileges may still use it.
+ */
+static bool replaces(const struct ts_target *newer, const struct ts_target *older)
+{
+	return newer->pid && newer->pid == older->pid && newer->start_time == older->start_time &&
+	       newer->image != older->image && newer->created_ns > older->created_ns &&
+	       (newer->owner == older->owner || older->replaced);
+}
+
+/* Ends the areas of earlier images of the same process, in whatever order they are found. */
+static void supersede(struct ts_recorder *recorder, struct ts_target *added)
 {
 	for (size_t i = 0; i < recorder->target_count; i++) {
 		struct ts_target *target = recorder->targets[i];
 
-		if (target != by && target->pid == by->pid &&
-		    target->start_time == by->start_time && target->image != by->image && by->pid)
-			target->superseded = true;
+		if (!target->superseded && replaces(added, target))
+			ts_target_supersede(target);
+		if (!added->superseded && replaces(target, added))
+			ts_target_supersede(added);
 	}
 }
 
@@ -167,9 +184,12 @@ static struct ts_target *new_target(struct ts_recorder *recorder,
 		.area_id = control->area_id,
 		.image = control->image,
 		.directory = directory->fd,
+		.owner = info->owner,
+		.device = info->device,
+		.inode = info->inode,
+		.created_ns = control->created.monotonic_ns,
 		.pid = info->pid,
 		.parent = info->pid ? ts_process_parent(info->pid) : 0,
-		.start_time = info->pid ? ts_process_start_time(info->pid) : 0,
 		.pidfd = -1,
 		.is_self = control->role == TS_LIVE_RECORDER && info->pid == recorder->self,
 		.of_session = ts_targets_of_session(recorder, control),
@@ -179,37 +199,47 @@ static struct ts_target *new_target(struct ts_recorder *recorder,
 		.beat_ns = recorder->now_ns,
 	};
 	/* It may have exited since it was listed. */
-	target->dead = info->pid ? !target->start_time : !info->unknown;
+	target->dead = info->pid ? !ts_process_exists(info->pid, &target->start_time)
+				 : !info->unknown;
 	return target;
 }
 
+/* The process that made the area, in this pid namespace, even if it has exited; 0: not known. */
+static pid_t maker_of(const struct ts_recorder *recorder, const struct ts_area_info *info)
+{
+	if (info->pid)
+		return info->pid;
+	return info->control.pid_namespace == recorder->self_namespace ? (pid_t)info->control.pid
+								       : 0;
+}
+
 /*
- * The followed process that owns the area. A dead one is identified by what its area says; one that
- * had exited before its first check has no start time.
+ * The followed process that owns the area. A dead one is identified by what its area says, if the
+ * area's owner may say that; one that had exited before its first check has no start time.
  */
 static struct ts_child *child_of(struct ts_recorder *recorder, const struct ts_area_info *info)
 {
-	bool ours = info->control.pid_namespace == recorder->self_namespace;
-	pid_t pid = info->pid || !ours ? info->pid : (pid_t)info->control.pid;
+	pid_t pid = maker_of(recorder, info);
 	struct ts_child *child = pid ? ts_children_find(recorder, pid) : NULL;
 
-	if (!child || info->pid || !child->start_time)
+	if (!child || info->pid)
 		return child;
-	return child->start_time == info->control.start_time ? child : NULL;
+	if (child->start_time && child->start_time != info->control.start_time)
+		return NULL;
+	return info->owner == child->user || info->owner == 0 ? child : NULL;
 }
 
-/* True if the process is counted already: for another area, or without one. */
-static bool is_known_process(struct ts_recorder *recorder, const struct ts_target *target,
-			     const struct ts_child *child)
+/* A process that is found only after its area has gone is still known to be traced. */
+static void note_traced(struct ts_recorder *recorder, const struct ts_target *target,
+			const struct ts_area_info *info)
 {
-	if (child && (child->described || child->reported) &&
-	    (!target->start_time || !child->start_time || child->start_time == target->start_time))
-		return true;
-	for (size_t i = 0; i < recorder->target_count; i++)
-		if (recorder->targets[i] != target && recorder->targets[i]->pid == target->pid &&
-		    recorder->targets[i]->start_time == target->start_time && target->pid)
-			return true;
-	return false;
+	pid_t pid = maker_of(recorder, info);
+	uint64_t start_time = target->start_time ? target->start_time : info->control.start_time;
+	uint64_t *created_ns =
+		pid ? ts_pairmap_insert(&recorder->traced, (uint64_t)pid, start_time, NULL) : NULL;
+
+	if (created_ns)
+		*created_ns = TS_MAX(*created_ns, (uint64_t)target->created_ns);
 }
 
 int ts_targets_attach(struct ts_recorder *recorder, struct ts_live_directory *directory,
@@ -219,18 +249,17 @@ int ts_targets_attach(struct ts_recorder *recorder, struct ts_live_directory *di
 	struct ts_error why = { 0 };
 	struct ts_target *target;
 	struct ts_child *child;
-	pid_t other = ts_targets_other_recorder(recorder, &info->control);
-	int rc = TS_OK;
+	int rc = ts_area_open(&area, directory->fd, info->name, true, &why);
 
-	if (!other)
-		rc = ts_area_open(&area, directory->fd, info->name, true, &why);
-	if (!other && !rc)
+	if (!rc)
 		rc = ts_area_lock(area, &why);
 	if (rc == TS_ENOMEM)
 		return ts_error_set(err, rc, "%s", why.message);
 	if (rc == TS_ENOTFOUND)
 		return TS_OK; /* removed meanwhile */
-	if (other || rc) {
+	if (rc) {
+		pid_t other = area ? ts_targets_other_recorder(recorder, info) : 0;
+
 		if (!ts_targets_note_once(recorder, info->control.area_id))
 			return TS_OK;
 		if (other)
@@ -252,12 +281,13 @@ int ts_targets_attach(struct ts_recorder *recorder, struct ts_live_directory *di
 		return ts_error_set(err, TS_ENOMEM, "no memory for another process");
 	TS_STEAL(area);
 	child = child_of(recorder, info);
-	recorder->processes += !is_known_process(recorder, target, child) &&
-			       ts_area_control(target->area)->role == TS_LIVE_PROGRAM;
+	recorder->has_traced |= ts_area_control(target->area)->role == TS_LIVE_PROGRAM;
 	ts_map_put(&recorder->seen, target->area_id,
 		   (uint64_t)(target->pid ? target->pid : (pid_t)info->control.pid));
+	note_traced(recorder, target, info);
 	if (child) {
 		child->has_area = child->had_area = true;
+		target->was_pid = child->pid;
 		child->area_ns = TS_MAX(child->area_ns, info->control.created.monotonic_ns);
 	}
 	recorder->targets[recorder->target_count++] = target;
@@ -284,7 +314,7 @@ void ts_targets_check(struct ts_recorder *recorder)
 static int write_end(struct ts_recorder *recorder, struct ts_target *target, struct ts_error *err)
 {
 	const struct ts_live_control *control = ts_area_control(target->area);
-	const struct ts_child *child = ts_children_find(recorder, target->pid);
+	const struct ts_child *child = ts_children_of(recorder, target);
 	struct ts_block_end block = { .ended_counter = ts_clocks_now(&recorder->clocks),
 				      .exit_status = TS_ABSENT,
 				      .lost_nested = control->lost_nested,
@@ -320,7 +350,10 @@ static int drain_last(struct ts_recorder *recorder, struct ts_target *target, st
 		return TS_OK;
 	}
 	if (!recorder->full && !recorder->limited) {
-		rc = ts_recorder_drain(recorder, target, flags, err);
+		do {
+			rc = ts_recorder_drain(recorder, target, flags, err);
+		} while (rc == TS_ENOSPC && recorder->finishing && !recorder->full &&
+			 !ts_saves_make_space(recorder, err));
 		if (rc != TS_ENOSPC || !recorder->finishing)
 			return rc;
 	}

@@ -71,7 +71,7 @@ int ts_targets_add_directory(struct ts_recorder *recorder, uid_t uid, pid_t root
 	recorder->directories[recorder->directory_count++] = (struct ts_live_directory){
 		.fd = fd,
 		.watch = watch_directory(recorder, fd),
-		.namespace_pid = root_pid,
+		.pid_namespace = ts_live_directory_namespace(root_pid),
 		.device = status.st_dev,
 		.inode = status.st_ino,
 		.due = true,
@@ -90,12 +90,25 @@ static struct ts_target *find_target(const struct ts_recorder *recorder, uint64_
 	return NULL;
 }
 
-/* True if the caller named the process or one of its ancestors. */
+/* True for a recorder's measurements that another user claims to have. */
+static bool is_false_recorder(const struct ts_area_info *info)
+{
+	return info->control.role != TS_LIVE_PROGRAM && info->owner != geteuid();
+}
+
+/*
+ * True if the caller named the process or one of its ancestors. What a recorder among them has
+ * started is that recorder's.
+ */
 static bool is_followed(struct ts_recorder *recorder, const struct ts_area_info *info)
 {
-	return info->pid && info->alive && !info->superseded && !recorder->options.outside &&
-	       info->control.role == TS_LIVE_PROGRAM &&
-	       ts_children_find(recorder, info->pid) != NULL;
+	const struct ts_child *child;
+
+	if (!info->pid || !info->alive || info->superseded || recorder->options.outside ||
+	    info->control.role != TS_LIVE_PROGRAM)
+		return false;
+	child = ts_children_find(recorder, info->pid);
+	return child && !(child->is_others && info->control.session);
 }
 
 /*
@@ -113,13 +126,16 @@ static bool is_wanted(struct ts_recorder *recorder, const struct ts_area_info *i
 {
 	uint64_t dictionary;
 
-	if (info->unfinished || is_left_over(recorder, info))
+	if (info->unfinished || is_left_over(recorder, info) || is_false_recorder(info))
 		return false;
-	if (ts_targets_of_session(recorder, &info->control) || is_followed(recorder, info))
+	if (recorder->options.resume &&
+	    ts_recording_positions(recorder->recording, info->control.area_id, &dictionary, NULL,
+				   NULL))
 		return true;
-	return recorder->options.resume &&
-	       ts_recording_positions(recorder->recording, info->control.area_id, &dictionary, NULL,
-				      NULL);
+	/* Another user could leave an area of this session in the name of any dead process. */
+	if (recorder->options.resume && info->owner != geteuid() && !info->alive)
+		return false;
+	return ts_targets_of_session(recorder, &info->control) || is_followed(recorder, info);
 }
 
 /* ---- scanning ---- */
@@ -132,6 +148,49 @@ struct listing {
 	bool waiting_only; /* attach nothing, only check for wanted areas */
 	bool waiting;
 };
+
+/* Identifies a refused area. Its id is what its owner says, maybe that of somebody else's area. */
+static uint64_t refused_key(const struct listing *listing, const char *name)
+{
+	return ts_hash64(name, strlen(name)) ^ (uint64_t)listing->directory->inode;
+}
+
+/* An area once refused stays refused: when its process has exited, nobody can tell any more. */
+static bool was_refused(const struct listing *listing, const struct ts_area_info *info)
+{
+	uint64_t unused;
+
+	return ts_map_get(&listing->recorder->refused, refused_key(listing, info->name), &unused);
+}
+
+static void refuse(void *context, const char *name, const char *why)
+{
+	struct listing *listing = context;
+
+	if (!listing->waiting_only &&
+	    ts_targets_note_once(listing->recorder, refused_key(listing, name)))
+		ts_recorder_note(listing->recorder, "live area '%s' is skipped: %s", name, why);
+}
+
+/*
+ * Refuses the area of a process that cannot be found, but was last seen as another user's. (Root's
+ * may have become the owner's since then.)
+ */
+static bool refuse_stolen(struct listing *listing, const struct ts_area_info *info)
+{
+	char why[128];
+	uid_t user;
+
+	if (info->pid || info->owner == 0 ||
+	    !ts_children_user(listing->recorder, (pid_t)info->control.pid, info->control.start_time,
+			      &user) ||
+	    user == info->owner || user == 0)
+		return false;
+	snprintf(why, sizeof(why), "it names process %d, which belonged to user %u, not to user %u",
+		 (int)info->control.pid, (unsigned int)user, (unsigned int)info->owner);
+	refuse(listing, info->name, why);
+	return true;
+}
 
 static void consider(void *context, const struct ts_area_info *info)
 {
@@ -149,19 +208,13 @@ static void consider(void *context, const struct ts_area_info *info)
 		return;
 	}
 	target = find_target(recorder, info->control.area_id);
+	/* The same id in another directory is a copy, which says nothing about the target. */
 	if (target)
-		target->superseded |= info->superseded;
-	else if (is_wanted(recorder, info))
+		target->superseded |= info->superseded &&
+				      target->directory == listing->directory->fd;
+	else if (!was_refused(listing, info) && is_wanted(recorder, info) &&
+		 !refuse_stolen(listing, info))
 		listing->rc = ts_targets_attach(recorder, listing->directory, info, listing->err);
-}
-
-static void refuse(void *context, const char *name, const char *why)
-{
-	struct listing *listing = context;
-
-	if (!listing->waiting_only &&
-	    ts_targets_note_once(listing->recorder, ts_hash64(name, strlen(name))))
-		ts_recorder_note(listing->recorder, "live area '%s' is skipped: %s", name, why);
 }
 
 static int64_t modified_ns(const struct ts_live_directory *directory)
@@ -182,7 +235,7 @@ static int list_directory(struct ts_recorder *recorder, struct ts_live_directory
 	directory->due = false;
 	directory->modified_ns = modified_ns(directory);
 	directory->settled = ts_clock_realtime_ns() - directory->modified_ns > MTIME_DOUBT_NS;
-	rc = ts_areas_list(directory->fd, directory->namespace_pid, consider, refuse, &listing,
+	rc = ts_areas_list(directory->fd, directory->pid_namespace, consider, refuse, &listing,
 			   err);
 	return listing.rc ? listing.rc : rc;
 }
@@ -194,23 +247,15 @@ static int list_directory(struct ts_recorder *recorder, struct ts_live_directory
 static int look_at_name(struct ts_recorder *recorder, struct ts_live_directory *directory,
 			const char *name, struct ts_error *err)
 {
-	TS_AUTO(ts_area) area = NULL;
-	struct ts_area_info info = { .alive = true };
+	struct ts_area_info info;
 	struct listing listing = { .recorder = recorder, .directory = directory, .err = err };
+	int rc = ts_area_look(directory->fd, directory->pid_namespace, name, &info, NULL);
 
-	if (strlen(name) >= sizeof(info.name) ||
-	    ts_area_open(&area, directory->fd, name, false, NULL))
-		return TS_OK;
-	memcpy(info.name, name, strlen(name) + 1);
-	info.control = *ts_area_control(area);
-	info.pid = (pid_t)info.control.pid;
-	ts_area_close(TS_STEAL(area));
-	if (!recorder->self_namespace || info.control.pid_namespace != recorder->self_namespace ||
-	    !ts_process_lives(info.pid, info.control.start_time)) {
+	if (rc == TS_ENOTFOUND)
 		directory->due |= ts_targets_of_session(recorder, &info.control) ||
 				  recorder->options.pid_count;
+	if (rc)
 		return TS_OK;
-	}
 	consider(&listing, &info);
 	return listing.rc;
 }
@@ -285,7 +330,7 @@ bool ts_targets_waiting(struct ts_recorder *recorder)
 	if (!recorder->options.detached)
 		return false;
 	for (size_t i = 0; i < recorder->directory_count; i++)
-		ts_areas_list(recorder->directories[i].fd, recorder->directories[i].namespace_pid,
+		ts_areas_list(recorder->directories[i].fd, recorder->directories[i].pid_namespace,
 			      consider, refuse, &listing, NULL);
 	return listing.waiting;
 }
@@ -294,7 +339,7 @@ bool ts_targets_waiting(struct ts_recorder *recorder)
 
 static int add_pid(struct ts_recorder *recorder, pid_t pid, struct ts_error *err)
 {
-	if (pid <= 0 || !ts_process_start_time(pid))
+	if (!ts_process_exists(pid, NULL))
 		return ts_error_set(err, TS_ENOTFOUND, "no process %d", (int)pid);
 	ts_recorder_attach(recorder, pid);
 	if (!ts_children_find(recorder, pid))
@@ -305,20 +350,29 @@ static int add_pid(struct ts_recorder *recorder, pid_t pid, struct ts_error *err
 /* Counts the named processes whose areas are free. */
 struct candidates {
 	struct ts_recorder *recorder;
+	int directory_fd;
 	pid_t held, holder; /* a process that another recorder has, and that recorder */
 	size_t free;
 };
 
+/* The lock decides; the area only says whose it is. */
+static bool is_held(int directory_fd, const struct ts_area_info *info)
+{
+	TS_AUTO(ts_area) area = NULL;
+
+	return !ts_area_open(&area, directory_fd, info->name, true, NULL) &&
+	       ts_area_lock(area, NULL);
+}
+
 static void count_candidate(void *context, const struct ts_area_info *info)
 {
 	struct candidates *candidates = context;
-	pid_t holder = ts_targets_other_recorder(candidates->recorder, &info->control);
 
 	if (!is_followed(candidates->recorder, info))
 		return;
-	if (holder) {
+	if (is_held(candidates->directory_fd, info)) {
 		candidates->held = info->pid;
-		candidates->holder = holder;
+		candidates->holder = ts_targets_other_recorder(candidates->recorder, info);
 	} else {
 		candidates->free++;
 	}
@@ -328,21 +382,28 @@ static void count_candidate(void *context, const struct ts_area_info *info)
 static int require_areas(struct ts_recorder *recorder, struct ts_error *err)
 {
 	struct candidates candidates = { .recorder = recorder };
+	char holder[32] = "another process";
 
 	for (size_t i = 0; i < recorder->directory_count; i++) {
-		int rc = ts_areas_list(recorder->directories[i].fd,
-				       recorder->directories[i].namespace_pid, count_candidate,
-				       NULL, &candidates, err);
+		int rc;
+
+		candidates.directory_fd = recorder->directories[i].fd;
+		rc = ts_areas_list(recorder->directories[i].fd,
+				   recorder->directories[i].pid_namespace, count_candidate, NULL,
+				   &candidates, err);
 		if (rc)
 			return rc;
 	}
 	if (candidates.free)
 		return TS_OK;
-	if (candidates.held)
+	if (candidates.held) {
+		if (candidates.holder)
+			snprintf(holder, sizeof(holder), "process %d", (int)candidates.holder);
 		return ts_error_set(err, TS_EIO,
-				    "process %d is already being recorded by process %d: stop "
-				    "that recorder first",
-				    (int)candidates.held, (int)candidates.holder);
+				    "process %d is already being recorded by %s: stop that "
+				    "recorder first",
+				    (int)candidates.held, holder);
+	}
 	if (recorder->options.sampled)
 		return TS_OK;
 	return ts_error_set(err, TS_ECAP,
@@ -351,10 +412,19 @@ static int require_areas(struct ts_recorder *recorder, struct ts_error *err)
 			    (int)recorder->pids[0]);
 }
 
+static void add_users_directory(void *context, uid_t user)
+{
+	if (user != geteuid())
+		ts_targets_add_directory(context, user, 0, NULL);
+}
+
 int ts_targets_open(struct ts_recorder *recorder, struct ts_error *err)
 {
 	int rc = ts_targets_add_directory(recorder, geteuid(), 0, err);
 
+	/* Where the predecessor found areas: it followed the program, which may be gone. */
+	if (recorder->options.resume)
+		ts_live_directory_users(add_users_directory, recorder);
 	for (size_t i = 0; i < recorder->options.pid_count && !rc; i++)
 		rc = add_pid(recorder, recorder->pids[i], err);
 	if (rc || !recorder->options.pid_count)

@@ -3,10 +3,10 @@
  * Writes one trace per window and process (--split), exactly once even if the recorder is killed in
  * between. The decoder reports complete windows; the journal has the list of exported ones.
  */
-#include <errno.h>
 #include <stdio.h>
 #include <unistd.h>
 
+#include "base/output.h"
 #include "record/loop/record_internal.h"
 #include "trace/extract.h"
 
@@ -66,12 +66,11 @@ static int write_window(struct ts_recorder *recorder, const char *path,
 		unlink(part);
 		return rc;
 	}
-	if (!rename(part, path)) {
+	rc = ts_output_rename(part, path, err);
+	if (rc)
+		unlink(part);
+	else
 		ts_recorder_completed(recorder, path);
-		return TS_OK;
-	}
-	rc = ts_error_errno(err, errno, "cannot rename '%s' to '%s'", part, path);
-	unlink(part);
 	return rc;
 }
 

@@ -14,7 +14,10 @@
 
 /* Polling interval for the flag file: inotify misses changes on network file systems. */
 #define FLAG_LOOK_NS (50 * TS_NS_PER_MS)
-/* Windows by time are switched on this early; the decoder drops events from before the start. */
+/*
+ * Windows by time are switched on this early; the decoder drops events from before the start. A
+ * busy recorder may still be late.
+ */
 #define EARLY_NS (20 * TS_NS_PER_MS)
 #define SETTLE_NS TS_NS_PER_MS
 /* Draining pauses this long before the end of a window by time. */
@@ -360,16 +363,19 @@ static int close_before(struct ts_recorder *recorder, struct ts_target *target,
 static int attach_switched(struct ts_recorder *recorder, struct ts_target *target, bool known,
 			   struct ts_error *err)
 {
+	uint64_t opened = recorder->windows.opened_counter;
 	int rc;
 
 	if (known)
 		return attach_known(recorder, target, err);
 	if (!recorder->windows.open)
 		TS_TARGET_SET(target, enabled, 0);
+	/* It has stored no events until now. */
+	else if (!target->was_enabled)
+		opened = TS_MAX(opened, ts_clocks_now(&recorder->clocks));
 	rc = close_before(recorder, target, err);
 	if (!rc && recorder->windows.open)
-		rc = open_target(recorder, target, cause_of(recorder),
-				 recorder->windows.opened_counter, err);
+		rc = open_target(recorder, target, cause_of(recorder), opened, err);
 	return rc;
 }
 
@@ -505,20 +511,45 @@ bool ts_windows_holds(const struct ts_recorder *recorder)
 	       left > 0 && left < HOLD_NS;
 }
 
+/* Events between the planned start of the window and now were not stored. */
+static int report_late(struct ts_recorder *recorder, uint64_t planned, struct ts_error *err)
+{
+	for (size_t i = 0; i < recorder->target_count; i++) {
+		const struct ts_target *target = recorder->targets[i];
+		int rc;
+
+		if (target->dead || target->superseded || target->is_self)
+			continue;
+		rc = ts_recorder_lose(recorder, target->area_id, target->pid, "events",
+				      "the recorder was busy and opened the window late", planned,
+				      err);
+		if (rc && rc != TS_ENOSPC)
+			return rc;
+	}
+	return TS_OK;
+}
+
+static int open_by_time(struct ts_recorder *recorder, struct ts_error *err)
+{
+	uint64_t planned = recorder->started_counter +
+			   ts_clocks_counts(&recorder->clocks, recorder->options.window.first);
+	uint64_t now = ts_clocks_now(&recorder->clocks);
+	int rc = now > planned ? report_late(recorder, planned, err) : TS_OK;
+
+	return rc ? rc : open_all(recorder, TS_MAX(planned, now), err);
+}
+
 static int evaluate_time(struct ts_recorder *recorder, struct ts_error *err)
 {
 	bool inside = recorder->now_ns >= time_of_start(recorder) - EARLY_NS &&
 		      recorder->now_ns < time_of_end(recorder);
-	uint64_t counts;
 
 	if (inside == recorder->windows.open)
 		return TS_OK;
-	if (!inside) {
-		close_all(recorder, counter_of_end(recorder));
-		return settle_all(recorder, err);
-	}
-	counts = ts_clocks_counts(&recorder->clocks, recorder->options.window.first);
-	return open_all(recorder, recorder->started_counter + counts, err);
+	if (inside)
+		return open_by_time(recorder, err);
+	close_all(recorder, counter_of_end(recorder));
+	return settle_all(recorder, err);
 }
 
 int ts_windows_evaluate(struct ts_recorder *recorder, struct ts_error *err)

@@ -628,8 +628,9 @@ bool ts_state_read_positions(const void *payload, size_t bytes,
 
 	if (!take_area(&in, &state) || state.rings > in.left / sizeof(struct state_ring))
 		return false;
-	*ret_positions =
-		(struct ts_state_positions){ .dictionary = state.dictionary, .rings = state.rings };
+	*ret_positions = (struct ts_state_positions){ .dictionary = state.dictionary,
+						      .rings = state.rings,
+						      .ended = state.ended != 0 };
 	for (uint32_t i = 0; i < state.rings; i++) {
 		struct state_ring at = { 0 };
 

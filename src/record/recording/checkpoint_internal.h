@@ -104,6 +104,11 @@ uint64_t ts_recording_free_bytes(const struct ts_recording *recording);
 
 /* "T.sbt" and ".journal" give "T.sbt.journal"; caller frees; NULL: no memory. */
 char *ts_recording_beside(const char *path, const char *ending);
+/*
+ * Refuses what others have put where the trace and the files beside it go. Call it first: what is
+ * there is removed if something fails later.
+ */
+int ts_recording_check_names(const char *path, struct ts_error *err);
 /* Opens or creates a trace and locks it. On success the path still names the locked file. */
 int ts_recording_lock(const char *path, int *ret_fd, struct ts_error *err);
 /* Generates a trace id. */

@@ -11,22 +11,42 @@
 #include <sys/random.h>
 #include <sys/stat.h>
 #include <sys/utsname.h>
+#include <time.h>
 #include <unistd.h>
 
+#include "base/io.h"
+#include "base/output.h"
 #include "record/loop/counter_clock.h"
 #include "record/recording/checkpoint_internal.h"
+#include "sbt/recover.h"
 #include "tracesmith_config.h"
 
 #define DEFAULT_LIMIT ((uint64_t)64 << 20)
 #define LEAST_LIMIT ((uint64_t)256 << 10)
 /* Maximum rotations in a chain of journals; each hop deletes one journal. */
 #define MAX_HOPS 64
+/* How often to try for the lock while others only read the trace. */
+#define SHARED_LOOKS 10
 
 char *ts_recording_beside(const char *path, const char *ending)
 {
 	char *text;
 
 	return asprintf(&text, "%s%s", path, ending) < 0 ? NULL : text;
+}
+
+int ts_recording_check_names(const char *path, struct ts_error *err)
+{
+	static const char *const endings[] = { "", ".journal", ".journal.new", ".reserve" };
+	int result = TS_OK;
+
+	for (size_t i = 0; i < TS_ARRAY_SIZE(endings) && !result; i++) {
+		TS_AUTO_FREE char *name = ts_recording_beside(path, endings[i]);
+
+		result = name ? ts_output_check(name, err)
+			      : ts_error_set(err, TS_ENOMEM, "no memory");
+	}
+	return result;
 }
 
 void ts_recording_draw_id(uint8_t id[16])
@@ -42,18 +62,11 @@ void ts_recording_draw_id(uint8_t id[16])
 /* The error for a locked trace, naming the holder if the journal does. */
 static int held_by_other(const char *path, struct ts_error *err)
 {
-	TS_AUTO_FREE char *journal = ts_recording_beside(path, ".journal");
-	TS_AUTO_FD int fd = journal ? open(journal, O_RDONLY | O_CLOEXEC) : -1;
-	TS_SCOPED(ts_text) payload = { 0 };
 	struct ts_block_open open;
-	struct ts_block block;
-	uint64_t offset = 0;
 
-	if (fd < 0 || ts_journal_read(fd, &offset, &block, &payload, NULL) ||
-	    block.type != TS_BLOCK_OPEN || block.bytes < sizeof(open))
-		return ts_error_set(err, TS_EBUSY, "trace '%s': another process is writing it",
+	if (!ts_journal_origin(path, &open))
+		return ts_error_set(err, TS_EBUSY, "trace '%s': another process has locked it",
 				    path);
-	memcpy(&open, payload.data, sizeof(open));
 	return ts_error_set(err, TS_EBUSY,
 			    "trace '%s': another recorder is writing it (process %llu)", path,
 			    (unsigned long long)open.recorder_pid);
@@ -61,20 +74,29 @@ static int held_by_other(const char *path, struct ts_error *err)
 
 int ts_recording_lock(const char *path, int *ret_fd, struct ts_error *err)
 {
-	for (;;) {
-		TS_AUTO_FD int fd = open(path, O_RDWR | O_CREAT | O_CLOEXEC, 0666);
-		struct stat opened, current;
+	const struct timespec pause = { .tv_nsec = 2000000 };
+	int looks = 0;
 
-		if (fd < 0)
-			return ts_error_errno(err, errno, "cannot open trace '%s'", path);
-		if (flock(fd, LOCK_EX | LOCK_NB) && errno == EWOULDBLOCK)
-			return held_by_other(path, err);
+	for (;;) {
+		TS_AUTO_FD int fd = -1;
+		struct stat opened, current;
+		int result = ts_output_open(path, TS_OUTPUT_READ, &fd, err);
+
+		if (result)
+			return result;
+		if (flock(fd, LOCK_EX | LOCK_NB) && errno == EWOULDBLOCK) {
+			/* Who only looks whether it is being written has it for an instant. */
+			if (++looks >= SHARED_LOOKS || flock(fd, LOCK_SH | LOCK_NB))
+				return held_by_other(path, err);
+			nanosleep(&pause, NULL);
+			continue;
+		}
 		if (fstat(fd, &opened))
 			return ts_error_errno(err, errno, "trace '%s'", path);
 		if (!S_ISREG(opened.st_mode))
 			return ts_error_set(err, TS_EINVAL, "'%s' is not a regular file", path);
 		/* It may have been removed or replaced between open and lock. */
-		if (stat(path, &current) || opened.st_dev != current.st_dev ||
+		if (lstat(path, &current) || opened.st_dev != current.st_dev ||
 		    opened.st_ino != current.st_ino)
 			continue;
 		*ret_fd = fd;
@@ -93,7 +115,7 @@ static int hex_digit(char c)
 /* Zeros if it cannot be read. */
 static void read_boot_id(uint8_t id[16])
 {
-	TS_AUTO_FD int fd = open("/proc/sys/kernel/random/boot_id", O_RDONLY | O_CLOEXEC);
+	TS_AUTO_FD int fd = ts_open("/proc/sys/kernel/random/boot_id", O_RDONLY, 0);
 	char text[64] = "";
 	size_t digits = 0;
 
@@ -208,8 +230,11 @@ static int take_origin(struct ts_recording *recording, uint64_t *offset, struct 
 	if (result || block.type != TS_BLOCK_OPEN || block.bytes < sizeof(recording->open))
 		return result == TS_ENOMEM || result == TS_EIO
 			       ? result
-			       : ts_error_set(err, TS_EFORMAT, "journal '%s' is not a journal",
-					      recording->journal_path);
+			       : ts_error_set(
+					 err, TS_EFORMAT,
+					 "the first block of journal '%s' is damaged: it cannot "
+					 "be continued (use 'tracesmith recover')",
+					 recording->journal_path);
 	memcpy(&recording->open, recording->payload.data, sizeof(recording->open));
 	if (recording->open.version > TS_JOURNAL_VERSION)
 		return ts_error_set(err, TS_EVERSION,
@@ -231,8 +256,14 @@ static int take_blocks(struct ts_recording *recording, uint64_t offset, char **r
 
 		if (result == TS_ENOTFOUND)
 			return TS_OK;
-		if (result == TS_EFORMAT) /* damage: the decoder counts it */
+		/* The decoder of a recovery counts the damage. */
+		if (result == TS_EFORMAT && recording->recovering)
 			continue;
+		if (result == TS_EFORMAT)
+			return ts_error_set(err, result,
+					    "journal '%s' is damaged: it cannot be continued (use "
+					    "'tracesmith recover')",
+					    recording->journal_path);
 		if (result)
 			return result;
 		if (ts_recording_note(recording, &block, recording->payload.data))
@@ -261,6 +292,22 @@ static int follow_rotation(struct ts_recording *recording, const char *new_path,
 	return TS_OK;
 }
 
+/* Refuses to continue a damaged trace: `recover` leaves out what is damaged, and says so. */
+static int check_trace(const struct ts_recording *recording, struct ts_error *err)
+{
+	struct ts_error why;
+	int result;
+
+	/* A recovery has checked it. */
+	if (recording->recovering || !recording->open.trace_bytes)
+		return TS_OK;
+	result = sbt_check_chunks(recording->path, recording->open.trace_bytes, &why);
+	return result ? ts_error_set(err, result,
+				     "%s: it cannot be continued (use 'tracesmith recover')",
+				     why.message)
+		      : TS_OK;
+}
+
 static int open_existing(struct ts_recording *recording, char **ret_rotated, struct ts_error *err)
 {
 	TS_AUTO_FREE char *temporary = ts_recording_beside(recording->journal_path, ".new");
@@ -273,6 +320,8 @@ static int open_existing(struct ts_recording *recording, char **ret_rotated, str
 		result = take_blocks(recording, offset, ret_rotated, err);
 	if (!result && *ret_rotated)
 		return follow_rotation(recording, *ret_rotated, err);
+	if (!result)
+		result = check_trace(recording, err);
 	/* Left by an unfinished checkpoint. */
 	if (!result && temporary)
 		unlink(temporary);
@@ -314,6 +363,8 @@ static int open_files(struct ts_recording *recording, char **ret_rotated, struct
 	bool resume = recording->options.flags & TS_RECORDING_RESUME;
 	int result = resume ? find_journal(recording, err) : TS_OK;
 
+	if (!result)
+		result = ts_recording_check_names(recording->path, err);
 	if (!result)
 		result = ts_recording_lock(recording->path, &recording->lock_fd, err);
 	if (!result)

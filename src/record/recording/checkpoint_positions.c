@@ -70,17 +70,6 @@ static void take_ring(void *context, uint32_t ring, uint64_t position, uint64_t 
 		reading->result = set_ring(reading->area, ring, &at);
 }
 
-static int take_state(struct ts_area_positions *area, const struct ts_block *block,
-		      const void *payload)
-{
-	struct state_reading reading = { .area = area };
-	struct ts_state_positions state;
-
-	if (ts_state_read_positions(payload, block->bytes, &state, take_ring, &reading))
-		area->dictionary = state.dictionary;
-	return reading.result;
-}
-
 /* Drops the older half of the ended areas. */
 static int forget_ended(struct ts_positions *positions)
 {
@@ -114,6 +103,19 @@ static int set_ended(struct ts_positions *positions, struct ts_area_positions *a
 	return positions->ended_count > ENDED_AREAS ? forget_ended(positions) : TS_OK;
 }
 
+static int take_state(struct ts_positions *positions, struct ts_area_positions *area,
+		      const struct ts_block *block, const void *payload)
+{
+	struct state_reading reading = { .area = area };
+	struct ts_state_positions state;
+
+	if (!ts_state_read_positions(payload, block->bytes, &state, take_ring, &reading) ||
+	    reading.result)
+		return reading.result;
+	area->dictionary = TS_MAX(area->dictionary, state.dictionary);
+	return set_ended(positions, area, state.ended);
+}
+
 static bool is_about_positions(unsigned int type)
 {
 	return type == TS_BLOCK_AREA || type == TS_BLOCK_DICTIONARY || type == TS_BLOCK_RING ||
@@ -130,10 +132,11 @@ int ts_positions_block(struct ts_positions *positions, const struct ts_block *bl
 	area = get_area(positions, block->area);
 	if (!area)
 		return TS_ENOMEM;
+	area->announced |= block->type == TS_BLOCK_AREA;
 	if (block->type == TS_BLOCK_AREA || block->type == TS_BLOCK_END)
 		return set_ended(positions, area, block->type == TS_BLOCK_END);
 	if (block->type == TS_BLOCK_STATE)
-		return take_state(area, block, payload);
+		return take_state(positions, area, block, payload);
 	if (block->type == TS_BLOCK_DICTIONARY)
 		area->dictionary = TS_MAX(area->dictionary, block->to);
 	if (block->type == TS_BLOCK_RING)

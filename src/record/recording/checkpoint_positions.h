@@ -19,6 +19,7 @@ struct ts_ring_position {
 
 struct ts_area_positions {
 	uint64_t area;
+	bool announced; /* its AREA block is there */
 	bool ended;
 	uint64_t dictionary;
 	struct ts_ring_position *rings;

@@ -13,7 +13,11 @@
 #include <tracesmith/reader.h>
 
 #include "base/io.h"
+#include "base/output.h"
 #include "record/recording/checkpoint_internal.h"
+#include "record/recording/salvage.h"
+#include "sbt/file.h"
+#include "sbt/recover.h"
 
 #define COPY_BYTES ((size_t)1 << 20)
 
@@ -32,7 +36,7 @@ struct recovery {
 /* Fails if a recorder is writing the trace. */
 static int check_lock(const struct recovery *recovery)
 {
-	TS_AUTO_FD int fd = open(recovery->from, O_RDONLY | O_CLOEXEC);
+	TS_AUTO_FD int fd = ts_open(recovery->from, O_RDONLY, 0);
 	struct stat from, to;
 
 	if (fd < 0)
@@ -51,16 +55,87 @@ static int check_lock(const struct recovery *recovery)
 	return TS_OK;
 }
 
+/* ---- the journal ---- */
+
+/* Fails unless the journal is a file of the trace's owner: anybody may have put it there. */
+static int check_file(const struct recovery *recovery, const char *path)
+{
+	struct stat journal, trace;
+	uid_t owner = stat(recovery->from, &trace) ? geteuid() : trace.st_uid;
+
+	if (fstat(recovery->journal_fd, &journal))
+		return ts_error_errno(recovery->err, errno, "cannot read journal '%s'", path);
+	if (!S_ISREG(journal.st_mode))
+		return ts_error_set(recovery->err, TS_EINVAL, "journal '%s' is not a regular file",
+				    path);
+	if (journal.st_uid != owner)
+		return ts_error_set(recovery->err, TS_EINVAL,
+				    "journal '%s' belongs to user %u, and the trace to user %u",
+				    path, (unsigned int)journal.st_uid, (unsigned int)owner);
+	return TS_OK;
+}
+
+/* Reads the first block. TS_EFORMAT: it is damaged. */
+static int read_origin(struct recovery *recovery, const char *path)
+{
+	TS_SCOPED(ts_text) payload = { 0 };
+	struct ts_block block;
+	int result = ts_journal_read(recovery->journal_fd, &recovery->behind_open, &block, &payload,
+				     recovery->err);
+
+	if (result && result != TS_EFORMAT && result != TS_ENOTFOUND)
+		return ts_error_prefix(recovery->err, "journal '%s'", path);
+	if (result || block.type != TS_BLOCK_OPEN || block.bytes < sizeof(recovery->open))
+		return ts_error_set(recovery->err, TS_EFORMAT,
+				    "the first block of journal '%s' is damaged", path);
+	memcpy(&recovery->open, payload.data, sizeof(recovery->open));
+	return TS_OK;
+}
+
+/* Fails if the trace says that it is another one. It may have no header yet, or a damaged one. */
+static int check_identity(const struct recovery *recovery, const char *path)
+{
+	struct sbt_file file;
+	bool is_other = !sbt_file_open(&file, recovery->from, NULL) &&
+			!sbt_file_check(&file, NULL) &&
+			memcmp(file.header.trace_id, recovery->open.trace_id,
+			       sizeof(file.header.trace_id)) != 0;
+
+	sbt_file_close(&file);
+	return is_other ? ts_error_set(recovery->err, TS_EINVAL,
+				       "journal '%s' belongs to another trace", path)
+			: TS_OK;
+}
+
 static int open_journal(struct recovery *recovery)
 {
 	TS_AUTO_FREE char *path = ts_recording_beside(recovery->from, ".journal");
+	int result;
 
 	if (!path)
 		return ts_error_set(recovery->err, TS_ENOMEM, "no memory");
-	recovery->journal_fd = open(path, O_RDONLY | O_CLOEXEC);
+	recovery->journal_fd = ts_open(path, O_RDONLY | O_NOFOLLOW, 0);
+	if (recovery->journal_fd < 0 && errno == ELOOP)
+		return ts_error_set(recovery->err, TS_EINVAL, "journal '%s' is a symbolic link",
+				    path);
 	if (recovery->journal_fd < 0)
 		return ts_error_errno(recovery->err, errno, "cannot open journal '%s'", path);
-	return TS_OK;
+	result = check_file(recovery, path);
+	if (!result)
+		result = read_origin(recovery, path);
+	if (!result)
+		result = check_identity(recovery, path);
+	return result;
+}
+
+int ts_recording_check_journal(const char *trace, struct ts_error *err)
+{
+	struct recovery recovery = { .from = trace, .journal_fd = -1, .err = err };
+	int result = open_journal(&recovery);
+
+	if (recovery.journal_fd >= 0)
+		close(recovery.journal_fd);
+	return result;
 }
 
 static int rotated_to(const struct recovery *recovery, const struct ts_text *payload)
@@ -71,13 +146,15 @@ static int rotated_to(const struct recovery *recovery, const struct ts_text *pay
 		recovery->from, (int)TS_MIN(payload->length, 256), payload->data);
 }
 
-/* Walks the journal: reads its first block, counts blocks, finds the last complete one. */
+/* Walks the journal: counts blocks, finds the last complete one. */
 static int read_journal(struct recovery *recovery)
 {
 	TS_SCOPED(ts_text) payload = { 0 };
 	struct stat status;
 	int result;
 
+	recovery->journal_end = recovery->behind_open;
+	recovery->result.journal_blocks = 1;
 	for (;;) {
 		uint64_t offset = recovery->journal_end;
 		struct ts_block block;
@@ -89,20 +166,12 @@ static int read_journal(struct recovery *recovery)
 		recovery->journal_end = offset;
 		if (result)
 			continue;
-		if (recovery->result.journal_blocks++ == 0) {
-			if (block.type != TS_BLOCK_OPEN || block.bytes < sizeof(recovery->open))
-				break;
-			memcpy(&recovery->open, payload.data, sizeof(recovery->open));
-			recovery->behind_open = offset;
-		}
+		recovery->result.journal_blocks++;
 		if (block.type == TS_BLOCK_ROTATE)
 			return rotated_to(recovery, &payload);
 	}
 	if (result && result != TS_ENOTFOUND)
 		return result;
-	if (!recovery->behind_open)
-		return ts_error_set(recovery->err, TS_EFORMAT,
-				    "the journal of trace '%s' is not a journal", recovery->from);
 	if (fstat(recovery->journal_fd, &status) == 0 &&
 	    (uint64_t)status.st_size > recovery->journal_end)
 		recovery->result.torn_bytes = (uint64_t)status.st_size - recovery->journal_end;
@@ -137,15 +206,12 @@ static int copy_bytes(int from, int to, uint64_t bytes, struct ts_error *err)
 static int copy_trace(struct recovery *recovery)
 {
 	TS_AUTO_FD int from = -1;
-	TS_AUTO_FD int to = open(recovery->to, O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0666);
-	int result;
+	TS_AUTO_FD int to = -1;
+	int result = ts_output_open(recovery->to, TS_OUTPUT_EMPTY, &to, recovery->err);
 
-	if (to < 0)
-		return ts_error_errno(recovery->err, errno, "cannot create trace '%s'",
-				      recovery->to);
-	if (!recovery->open.trace_bytes)
-		return TS_OK;
-	from = open(recovery->from, O_RDONLY | O_CLOEXEC);
+	if (result || !recovery->open.trace_bytes)
+		return result;
+	from = ts_open(recovery->from, O_RDONLY, 0);
 	if (from < 0)
 		return ts_error_errno(recovery->err, errno, "cannot open trace '%s'",
 				      recovery->from);
@@ -158,13 +224,18 @@ static int copy_trace(struct recovery *recovery)
 
 /*
  * For a trace that is damaged, or shorter than the journal says (no sync before a power cut):
- * copies its complete chunks, and the journal continues after them.
+ * copies the complete chunks of its committed part, and the journal continues after them.
  */
 static int salvage_trace(struct recovery *recovery)
 {
+	const struct sbt_recover_options options = {
+		.bytes = recovery->open.trace_bytes,
+		.next_string = recovery->open.next_ids[TS_TABLE_STRING],
+	};
+	struct ts_recovery salvaged;
 	uint64_t end = 64;
 	struct ts_reader *reader;
-	int result = ts_recover(recovery->from, recovery->to, NULL, NULL, NULL, recovery->err);
+	int result = sbt_recover(recovery->from, recovery->to, &options, &salvaged, recovery->err);
 
 	if (!result)
 		result = ts_reader_open(&reader, recovery->to, recovery->err);
@@ -179,12 +250,17 @@ static int salvage_trace(struct recovery *recovery)
 		end = chunk->offset + chunk->bytes;
 		*next = TS_MAX(*next, chunk->first_id + chunk->rows);
 	}
+	/* A damaged header is replaced. */
+	memcpy(recovery->open.trace_id, ts_reader_state(reader)->trace_id,
+	       sizeof(recovery->open.trace_id));
 	ts_reader_close(reader);
 	recovery->open.trace_bytes = end;
+	recovery->result.damaged_chunks = salvaged.damaged_chunks;
+	recovery->result.damaged_bytes = salvaged.damaged_bytes;
 	return TS_OK;
 }
 
-/* True if the chunks up to trace_bytes are complete and contiguous, as a writer requires. */
+/* True if the chunks up to trace_bytes are intact and contiguous, as a writer requires. */
 static bool can_continue(const struct recovery *recovery)
 {
 	struct ts_writer_options options = { .size = sizeof(options), .threads = -1 };
@@ -194,11 +270,84 @@ static bool can_continue(const struct recovery *recovery)
 	memcpy(ids.next, recovery->open.next_ids, sizeof(ids.next));
 	if (!recovery->open.trace_bytes)
 		return true;
-	if (ts_writer_resume(&writer, recovery->to, recovery->open.trace_bytes, &ids, &options,
+	if (sbt_check_chunks(recovery->to, recovery->open.trace_bytes, NULL) ||
+	    ts_writer_resume(&writer, recovery->to, recovery->open.trace_bytes, &ids, &options,
 			     NULL))
 		return false;
 	ts_writer_close(writer);
 	return true;
+}
+
+/* The copy of a journal; where that is damaged, live areas fill in what they still have. */
+struct journal_copy {
+	const struct recovery *recovery;
+	struct ts_journal *journal;
+	bool is_damaged;           /* before this block */
+	struct ts_positions known; /* from the blocks copied */
+	struct ts_map filled_in;   /* ids of areas */
+};
+
+static int append_known(void *context, struct ts_block *block, const void *payload,
+			struct ts_error *err)
+{
+	struct journal_copy *copy = context;
+	int result = ts_journal_append(copy->journal, block, payload, err);
+
+	if (!result && ts_positions_block(&copy->known, block, payload))
+		result = ts_error_set(err, TS_ENOMEM, "no memory");
+	return result;
+}
+
+/* Nobody can tell which blocks were in the damaged part. A live area has all that is needed. */
+static int fill_in(struct journal_copy *copy, const struct ts_block *block)
+{
+	const struct ts_area_positions *area = ts_positions_find(&copy->known, block->area);
+	struct ts_block_sink sink = { append_known, copy };
+	bool is_new = false;
+
+	if (!copy->is_damaged || !block->area || block->type == TS_BLOCK_AREA)
+		return TS_OK;
+	if (!ts_map_insert(&copy->filled_in, block->area, &is_new))
+		return ts_error_set(copy->recovery->err, TS_ENOMEM, "no memory");
+	return is_new ? ts_salvage_preamble(block->area, area && area->announced,
+					    area ? area->dictionary : 0, &sink, copy->recovery->err)
+		      : TS_OK;
+}
+
+static bool is_filled_in(const struct journal_copy *copy, const struct ts_block *block)
+{
+	const struct ts_area_positions *area = ts_positions_find(&copy->known, block->area);
+
+	return copy->is_damaged && area && block->type == TS_BLOCK_DICTIONARY &&
+	       block->to <= area->dictionary;
+}
+
+static int copy_blocks(struct journal_copy *copy)
+{
+	const struct recovery *recovery = copy->recovery;
+	TS_SCOPED(ts_text) payload = { 0 };
+	uint64_t offset = recovery->behind_open;
+	int result = TS_OK;
+
+	while (!result && offset < recovery->journal_end) {
+		uint64_t from = offset;
+		struct ts_block block;
+
+		result = ts_journal_read(recovery->journal_fd, &offset, &block, &payload,
+					 recovery->err);
+		if (result == TS_EFORMAT) {
+			/* The decoder counts these bytes. */
+			copy->is_damaged = true;
+			result = ts_journal_copy(copy->journal, recovery->journal_fd, from,
+						 offset - from, recovery->err);
+			continue;
+		}
+		if (!result)
+			result = fill_in(copy, &block);
+		if (!result && !is_filled_in(copy, &block))
+			result = append_known(copy, &block, payload.data, recovery->err);
+	}
+	return result;
 }
 
 static int copy_journal(struct recovery *recovery)
@@ -206,6 +355,7 @@ static int copy_journal(struct recovery *recovery)
 	TS_AUTO_FREE char *path = ts_recording_beside(recovery->to, ".journal");
 	struct ts_block block = { .type = TS_BLOCK_OPEN, .bytes = sizeof(recovery->open) };
 	TS_AUTO(ts_journal) journal = NULL;
+	struct journal_copy copy = { .recovery = recovery };
 	int result;
 
 	if (!path)
@@ -213,10 +363,11 @@ static int copy_journal(struct recovery *recovery)
 	result = ts_journal_create(&journal, path, recovery->err);
 	if (!result)
 		result = ts_journal_append(journal, &block, &recovery->open, recovery->err);
+	copy.journal = journal;
 	if (!result)
-		result = ts_journal_copy(journal, recovery->journal_fd, recovery->behind_open,
-					 recovery->journal_end - recovery->behind_open,
-					 recovery->err);
+		result = copy_blocks(&copy);
+	ts_positions_release(&copy.known);
+	ts_map_release(&copy.filled_in);
 	return result;
 }
 
@@ -286,6 +437,8 @@ int ts_recording_recover(const char *from, const char *to,
 		result = open_journal(&recovery);
 	if (!result)
 		result = read_journal(&recovery);
+	if (!result)
+		result = ts_recording_check_names(to, recovery.err);
 	if (!result) {
 		result = copy_all(&recovery);
 		if (!result)

@@ -10,7 +10,10 @@
 #include <sys/statvfs.h>
 #include <unistd.h>
 
+#include "base/io.h"
+#include "base/output.h"
 #include "base/pool.h"
+#include "base/text.h"
 #include "record/recording/checkpoint_internal.h"
 
 #define STRING_MEMORY ((size_t)64 << 20)
@@ -41,10 +44,8 @@ void ts_recording_make_reserve(struct ts_recording *recording)
 	uint64_t bytes = recording->limit / 4 + 65536;
 	TS_AUTO_FD int fd = -1;
 
-	if (recording->reserve_bytes || !path || ts_recording_free_bytes(recording) < 4 * bytes)
-		return;
-	fd = open(path, O_WRONLY | O_CREAT | O_CLOEXEC, 0666);
-	if (fd < 0)
+	if (recording->reserve_bytes || !path || ts_recording_free_bytes(recording) < 4 * bytes ||
+	    ts_output_create(path, 0, &fd, NULL))
 		return;
 	if (fallocate(fd, 0, 0, (off_t)bytes))
 		unlink(path); /* not supported, or no space: continue without a reserve */
@@ -56,18 +57,25 @@ void ts_recording_drop_reserve(struct ts_recording *recording)
 {
 	TS_AUTO_FREE char *path = ts_recording_beside(recording->path, ".reserve");
 
-	if (path)
+	if (path && !ts_output_check(path, NULL))
 		unlink(path);
 	set_reserve(recording, 0);
 }
 
 /* ---- the trace ---- */
 
-static const char *last_part(const char *path)
+/* Writes to the current trace, whose source has the name of the file as it is when complete. */
+static void set_writer(struct ts_recording *recording, bool fresh)
 {
-	const char *slash = strrchr(path, '/');
+	const char *slash = strrchr(recording->path, '/');
+	const char *name = slash ? slash + 1 : recording->path;
+	size_t length = strlen(name), tail = strlen(".part");
+	TS_SCOPED(ts_text) text = { 0 };
 
-	return slash ? slash + 1 : path;
+	if (length > tail && !strcmp(name + length - tail, ".part"))
+		length -= tail;
+	ts_text_append(&text, name, length);
+	ts_decoder_set_writer(recording->decoder, recording->writer, fresh, ts_text_cstr(&text));
 }
 
 static int open_writer(const struct ts_recording *recording, const char *path,
@@ -105,8 +113,7 @@ int ts_recording_reload(struct ts_recording *recording, struct ts_error *err)
 		result = ts_decoder_new(&recording->decoder, &options, err);
 	if (result)
 		return result;
-	ts_decoder_set_writer(recording->decoder, recording->writer, false,
-			      last_part(recording->path));
+	set_writer(recording, false);
 	ts_decoder_hold(recording->decoder, recording->held);
 	pthread_mutex_lock(&recording->lock);
 	recording->decoded = 0;
@@ -166,7 +173,7 @@ static void sync_folder(const struct ts_recording *recording, const char *path)
 
 	if (!folder || !(recording->options.flags & TS_RECORDING_SYNC))
 		return;
-	fd = open(folder, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+	fd = ts_open(folder, O_RDONLY | O_DIRECTORY, 0);
 	if (fd >= 0 && fsync(fd))
 		return;
 }
@@ -385,8 +392,7 @@ int ts_recording_do_rotate(struct ts_recording *recording, const char *new_path,
 	pthread_mutex_unlock(&recording->lock);
 	ts_recording_make_reserve(recording);
 	/* The rotation is complete: if the disk is full, the next block reports it. */
-	ts_decoder_set_writer(recording->decoder, recording->writer, true,
-			      last_part(recording->path));
+	set_writer(recording, true);
 	return TS_OK;
 }
 

@@ -543,6 +543,7 @@ void ts_recording_status(struct ts_recording *recording, struct ts_recording_sta
 		.trace_bytes = recording->trace_bytes,
 		.events = recording->counts.events,
 		.lost = recording->counts.lost,
+		.lost_by_buffers = recording->counts.lost_by_buffers,
 		.measured = recording->counts.measured,
 		.samples = recording->counts.samples,
 		.decoded_bytes = recording->decoded,
@@ -584,6 +585,26 @@ bool ts_recording_positions(struct ts_recording *recording, uint64_t area, uint6
 			     found->rings[i].dropped);
 	pthread_mutex_unlock(&recording->lock);
 	return found != NULL;
+}
+
+int ts_recording_open_areas(struct ts_recording *recording, uint64_t **ret_areas, size_t *ret_count,
+			    struct ts_error *err)
+{
+	const struct ts_positions *positions = &recording->positions;
+	uint64_t *areas;
+	size_t count = 0;
+
+	pthread_mutex_lock(&recording->lock);
+	areas = ts_alloc_array(positions->count, sizeof(*areas));
+	for (size_t i = 0; areas && i < positions->count; i++)
+		if (!positions->areas[i].ended)
+			areas[count++] = positions->areas[i].area;
+	pthread_mutex_unlock(&recording->lock);
+	if (!areas)
+		return ts_error_set(err, TS_ENOMEM, "no memory");
+	*ret_areas = areas;
+	*ret_count = count;
+	return TS_OK;
 }
 
 __extension__ typedef __int128 wide_int;

@@ -43,8 +43,8 @@ struct ts_recording_options {
 /*
  * Creates T.sbt and T.sbt.journal, or continues them. TS_EIO: another recorder, which the message
  * names, holds the lock of T.sbt. With RESUME: TS_EFORMAT: journal and trace do not belong
- * together; TS_EVERSION: the journal is newer; TS_EINVAL: it is from an earlier boot of the machine
- * (use ts_recording_recover()).
+ * together, or are damaged; TS_EVERSION: the journal is newer; TS_EINVAL: it is from an earlier
+ * boot of the machine (use ts_recording_recover()).
  */
 int ts_recording_open(struct ts_recording **ret_recording, const char *path,
 		      const struct ts_recording_options *options, struct ts_error *err);
@@ -81,6 +81,15 @@ bool ts_recording_positions(struct ts_recording *recording, uint64_t area, uint6
 					 uint64_t events, uint64_t dropped),
 			    void *context);
 
+/*
+ * The areas that have no END block, as an array that the caller frees. After everything was drained
+ * that is still there: areas that are gone, with what was not yet in the journal.
+ */
+int ts_recording_open_areas(struct ts_recording *recording, uint64_t **ret_areas, size_t *ret_count,
+			    struct ts_error *err);
+/* Why their events are lost. */
+#define TS_RECORDING_AREA_GONE "its live area is gone, with what was not yet stored"
+
 /* Converts a counter to ns of trace time, by the newest anchors. */
 int64_t ts_recording_time(struct ts_recording *recording, uint64_t counter);
 
@@ -98,7 +107,7 @@ int ts_recording_rotate(struct ts_recording *recording, const char *new_path, st
 /* Journal and trace bytes, and events stored so far. */
 struct ts_recording_status {
 	uint64_t journal_limit; /* a checkpoint is due at this size */
-	uint64_t journal_bytes, trace_bytes, events, lost, measured, samples,
+	uint64_t journal_bytes, trace_bytes, events, lost, lost_by_buffers, measured, samples,
 		decoded_bytes /* of this journal */;
 	bool full; /* the last attempt found the disk full */
 	/* Of command streams, as in struct ts_decoder_counts. */
@@ -123,7 +132,15 @@ TS_DEFINE_AUTO(ts_recording, ts_recording_close);
  */
 struct ts_recording_recovery {
 	uint64_t events, lost, samples, journal_blocks, torn_bytes;
+	uint64_t damaged_chunks, damaged_bytes; /* of the trace, left out: they have a loss row */
 };
+
+/*
+ * Checks that a trace has a journal that ts_recording_recover() can use. TS_ENOTFOUND: it has none;
+ * TS_EINVAL: what is there is not its own; TS_EFORMAT: its first block is damaged, so that only the
+ * trace itself can be recovered.
+ */
+int ts_recording_check_journal(const char *trace, struct ts_error *err);
 int ts_recording_recover(const char *from, const char *to,
 			 int (*drain)(void *context, struct ts_recording *recording,
 				      struct ts_error *err),

@@ -5,8 +5,6 @@
  */
 #include "record/recording/salvage.h"
 
-#include <errno.h>
-#include <fcntl.h>
 #include <stdlib.h>
 #include <unistd.h>
 
@@ -20,7 +18,7 @@ enum { ENDED = 0, LEFT = 2 };
 
 /* ---- blocks ---- */
 
-static int append_area(struct ts_recording *recording, const struct ts_live_control *control,
+static int append_area(const struct ts_block_sink *sink, const struct ts_live_control *control,
 		       pid_t pid, struct ts_error *err)
 {
 	struct ts_block block = { .type = TS_BLOCK_AREA,
@@ -33,7 +31,7 @@ static int append_area(struct ts_recording *recording, const struct ts_live_cont
 		.seen_counter = control->created.counter,
 	};
 
-	return ts_recording_append(recording, &block, &payload, err);
+	return sink->append(sink->context, &block, &payload, err);
 }
 
 static int append_end(struct ts_recording *recording, const struct ts_live_control *control,
@@ -75,7 +73,7 @@ int ts_salvage_blocks(struct ts_recording *recording, struct ts_area *area, pid_
 	if (ts_recording_positions(recording, control->area_id, &dictionary, resume_ring, area))
 		ts_area_resume_dictionary(area, dictionary);
 	else
-		rc = append_area(recording, control, pid, err);
+		rc = append_area(&sink, control, pid, err);
 	if (!rc)
 		rc = ts_area_drain(area, TS_DRAIN_FINAL, &sink, &result, err);
 	/* Loss counters are read after the drain. */
@@ -118,17 +116,11 @@ static int record_areas(struct ts_recording *recording, int directory_fd,
 	return rc;
 }
 
-static void append_journal_path(struct ts_text *text, const char *trace)
-{
-	ts_text_append_str(text, trace);
-	ts_text_append_str(text, ".journal");
-}
-
 static void remove_output(const char *path)
 {
 	TS_SCOPED(ts_text) journal = { 0 };
 
-	append_journal_path(&journal, path);
+	ts_text_printf(&journal, "%s.journal", path);
 	unlink(ts_text_cstr(&journal));
 	unlink(path);
 }
@@ -162,6 +154,7 @@ int ts_salvage_areas(int directory_fd, const struct ts_area_info *areas, size_t 
 struct session_walk {
 	struct ts_salvage_session *session;
 	struct ts_recording *recording;
+	uid_t user; /* whose directory it is */
 	int directory_fd;
 	struct ts_error *err;
 	int rc;
@@ -174,9 +167,11 @@ static void ignore_ring(void *context, uint32_t ring, uint64_t position, uint64_
 
 static bool belongs(const struct session_walk *walk, const struct ts_live_control *control)
 {
+	uint64_t session = ts_recording_origin(walk->recording)->session;
 	uint64_t dictionary;
 
-	return (walk->session->session && control->session == walk->session->session) ||
+	/* Another user knows the session of his programs, and could claim it for anything. */
+	return (session && control->session == session && walk->user == geteuid()) ||
 	       ts_recording_positions(walk->recording, control->area_id, &dictionary, ignore_ring,
 				      NULL);
 }
@@ -196,41 +191,118 @@ static void on_area(void *context, const struct ts_area_info *info)
 				     &walk->session->salvage, walk->err);
 }
 
-int ts_salvage_session(void *context, struct ts_recording *recording, struct ts_error *err)
+static void walk_directory(void *context, uid_t user)
 {
+	struct session_walk *walk = context;
 	TS_AUTO_FD int fd = -1;
-	struct session_walk walk = { .session = context, .recording = recording, .err = err };
-	int rc = ts_live_directory_open(geteuid(), 0, &fd, err);
-
-	if (rc == TS_ENOTFOUND)
-		return TS_OK;
-	if (rc)
-		return rc;
-	walk.directory_fd = fd;
-	rc = ts_areas_list(fd, 0, on_area, NULL, &walk, err);
-	return rc ? rc : walk.rc;
-}
-
-int ts_salvage_read_session(const char *trace, uint64_t *ret_session, struct ts_error *err)
-{
-	TS_SCOPED(ts_text) path = { 0 }, payload = { 0 };
-	TS_AUTO_FD int fd = -1;
-	struct ts_block_open opened = { 0 };
-	struct ts_block block;
-	uint64_t offset = 0;
 	int rc;
 
-	append_journal_path(&path, trace);
-	fd = open(ts_text_cstr(&path), O_RDONLY | O_CLOEXEC);
-	if (fd < 0)
-		return ts_error_errno(err, errno, "cannot open the journal of '%s'", trace);
-	rc = ts_journal_read(fd, &offset, &block, &payload, err);
-	if (rc)
-		return rc;
-	if (block.type != TS_BLOCK_OPEN || payload.length < sizeof(opened))
-		return ts_error_set(err, TS_EFORMAT, "journal of '%s': its first block is missing",
-				    trace);
-	memcpy(&opened, payload.data, sizeof(opened));
-	*ret_session = opened.session;
-	return TS_OK;
+	if (walk->rc)
+		return;
+	rc = ts_live_directory_open(user, 0, &fd, walk->err);
+	/* Another user's directory may be anything. */
+	if (rc) {
+		walk->rc = rc == TS_ENOTFOUND || user != geteuid() ? TS_OK : rc;
+		return;
+	}
+	walk->user = user;
+	walk->directory_fd = fd;
+	rc = ts_areas_list(fd, 0, on_area, NULL, walk, walk->err);
+	if (rc && !walk->rc)
+		walk->rc = rc;
+}
+
+/* Areas that the journal knows and nobody has any more. */
+static int append_gone(struct ts_recording *recording, struct ts_error *err)
+{
+	struct ts_block_loss loss = { .count = TS_ABSENT,
+				      .what = "events",
+				      .reason = TS_RECORDING_AREA_GONE };
+	TS_AUTO_FREE uint64_t *areas = NULL;
+	size_t count = 0;
+	int rc = ts_recording_open_areas(recording, &areas, &count, err);
+
+	/* This may be another boot, whose counter says nothing. */
+	loss.first_counter = loss.last_counter = ts_recording_origin(recording)->started_counter;
+	for (size_t i = 0; i < count && !rc; i++) {
+		struct ts_block block = { .type = TS_BLOCK_LOSS,
+					  .bytes = sizeof(loss),
+					  .area = areas[i] };
+
+		rc = ts_recording_append(recording, &block, &loss, err);
+	}
+	return rc;
+}
+
+int ts_salvage_session(void *context, struct ts_recording *recording, struct ts_error *err)
+{
+	struct session_walk walk = { .session = context, .recording = recording, .err = err };
+
+	ts_live_directory_users(walk_directory, &walk);
+	return walk.rc ? walk.rc : append_gone(recording, err);
+}
+
+/* ---- a damaged journal ---- */
+
+struct preamble {
+	uint64_t area_id;
+	int directory_fd;
+	bool is_announced;
+	uint64_t dictionary;
+	struct ts_block_sink sink;
+	struct ts_error *err;
+	int rc;
+};
+
+/* What is in the rings is drained once the journal is decoded. */
+static int append_dictionary(void *context, struct ts_block *block, const void *payload,
+			     struct ts_error *err)
+{
+	const struct ts_block_sink *sink = context;
+
+	return block->type == TS_BLOCK_DICTIONARY ? sink->append(sink->context, block, payload, err)
+						  : TS_OK;
+}
+
+static void give_preamble(void *context, const struct ts_area_info *info)
+{
+	struct preamble *preamble = context;
+	struct ts_block_sink sink = { append_dictionary, &preamble->sink };
+	struct ts_drain_result result = { 0 };
+	TS_AUTO(ts_area) area = NULL;
+
+	if (preamble->rc || info->unfinished || info->control.area_id != preamble->area_id ||
+	    ts_area_open(&area, preamble->directory_fd, info->name, false, NULL))
+		return;
+	if (!preamble->is_announced)
+		preamble->rc = append_area(&preamble->sink, ts_area_control(area),
+					   info->alive ? info->pid : 0, preamble->err);
+	ts_area_resume_dictionary(area, preamble->dictionary);
+	if (!preamble->rc)
+		preamble->rc = ts_area_drain(area, TS_DRAIN_DISCARD, &sink, &result, preamble->err);
+}
+
+static void search_directory(void *context, uid_t user)
+{
+	struct preamble *preamble = context;
+	TS_AUTO_FD int fd = -1;
+
+	if (preamble->rc || ts_live_directory_open(user, 0, &fd, NULL))
+		return;
+	preamble->directory_fd = fd;
+	ts_areas_list(fd, 0, give_preamble, NULL, preamble, NULL);
+}
+
+int ts_salvage_preamble(uint64_t area_id, bool is_announced, uint64_t dictionary,
+			const struct ts_block_sink *sink, struct ts_error *err)
+{
+	struct preamble preamble = { .area_id = area_id,
+				     .is_announced = is_announced,
+				     .dictionary = dictionary,
+				     .sink = *sink,
+				     .err = err };
+
+	ts_live_directory_users(search_directory, &preamble);
+	/* A damaged area has nothing to give. */
+	return preamble.rc == TS_EFORMAT ? TS_OK : preamble.rc;
 }

@@ -40,13 +40,17 @@ int ts_salvage_blocks(struct ts_recording *recording, struct ts_area *area, pid_
  * or that belong to its session. `context` is a struct ts_salvage_session.
  */
 struct ts_salvage_session {
-	uint64_t session; /* 0: only areas that the journal knows */
-	uint64_t areas;   /* found */
+	uint64_t areas; /* found */
 	struct ts_salvage salvage;
 };
 int ts_salvage_session(void *context, struct ts_recording *recording, struct ts_error *err);
 
-/* The session of a recording, from its journal; TS_ENOTFOUND: no journal. */
-int ts_salvage_read_session(const char *trace, uint64_t *ret_session, struct ts_error *err);
+/*
+ * Appends what a damaged journal may lack to decode the other blocks of an area, if the area is
+ * still in the user's live directory: its AREA block, unless that is there, and its dictionary from
+ * this byte on.
+ */
+int ts_salvage_preamble(uint64_t area_id, bool is_announced, uint64_t dictionary,
+			const struct ts_block_sink *sink, struct ts_error *err);
 
 #endif

@@ -140,9 +140,14 @@ static void agrees(const struct ts_replay_checker *checker, struct ts_replay_rep
 	const char *plural = report->runs == 1 ? "" : "s";
 
 	report->verdict = checker->expectations ? TS_REPLAY_EQUAL : TS_REPLAY_AGREES;
-	snprintf(report->verdict_text, sizeof(report->verdict_text),
-		 "no difference in %" PRIu32 " run%s, %s", report->runs, plural,
-		 checker->expectations ? "equals recording" : "nothing recorded to compare with");
+	if (!checker->expectations && report->runs == 1)
+		snprintf(report->verdict_text, sizeof(report->verdict_text),
+			 "ran once, nothing recorded to compare with");
+	else
+		snprintf(report->verdict_text, sizeof(report->verdict_text),
+			 "no difference in %" PRIu32 " run%s, %s", report->runs, plural,
+			 checker->expectations ? "equals recording"
+					       : "nothing recorded to compare with");
 }
 
 void ts_replay_verdict(const struct ts_replay_checker *checker, struct ts_replay_report *report)

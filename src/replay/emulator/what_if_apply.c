@@ -78,7 +78,7 @@ static int apply_name(struct ts_what_if_change *change, const struct ts_work *wo
 	if (change->changed)
 		return TS_OK;
 	return ts_error_set(
-		err, TS_EINVAL,
+		err, TS_ENOTFOUND,
 		"what-if '%s': the trace has no %s of that name ('*' matches any text); 'tracesmith analyze TRACE kernels' lists them",
 		change->text, change->kind == TS_WHAT_IF_COPY ? "copy" : "kernel");
 }

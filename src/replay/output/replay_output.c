@@ -2,12 +2,11 @@
 /* Writes the trace of -o, with metadata about the source trace, target and options. */
 #include "replay/output/replay_output.h"
 
-#include <errno.h>
 #include <inttypes.h>
 #include <stdio.h>
 #include <string.h>
-#include <unistd.h>
 
+#include "base/output.h"
 #include "base/text.h"
 
 TS_DEFINE_AUTO(ts_writer, ts_writer_close);
@@ -39,6 +38,13 @@ static void add_value(struct ts_writer *writer, const char *key, const struct ts
 	const struct ts_option_values *list = value;
 
 	switch (spec->type) {
+	case TS_OPTION_SPEC_FLAG:
+		ts_text_append_str(json, *(const bool *)value ? "true" : "false");
+		add_meta(writer, key, json);
+		break;
+	case TS_OPTION_SPEC_CHOICE:
+		add_text(writer, key, spec->words[*(const int64_t *)value], json);
+		break;
 	case TS_OPTION_SPEC_TEXT:
 		add_text(writer, key, *(const char *const *)value, json);
 		break;
@@ -113,36 +119,38 @@ static int write_meta(const struct ts_replay *replay, struct ts_writer *writer,
 
 /* ---- the file ---- */
 
-static int write_rows(const struct ts_replay *replay, const char *path,
+static int write_rows(const struct ts_replay *replay, struct ts_writer *writer,
 		      const struct ts_replay_outcome *outcome,
 		      const struct ts_replay_report *report, struct ts_error *err)
 {
-	TS_AUTO(ts_writer) writer = NULL;
-	int rc = ts_writer_open(&writer, path, NULL, err);
+	int rc = write_meta(replay, writer, report, err);
 
-	if (!rc)
-		rc = write_meta(replay, writer, report, err);
 	if (!rc)
 		rc = replay->work ? ts_replay_write_work(replay, writer, outcome, err)
 				  : ts_replay_write_stream(replay, writer, outcome, report, err);
 	return rc ? rc : ts_writer_finish(writer, err);
 }
 
+static int write_trace(const struct ts_replay *replay, const char *path,
+		       const struct ts_replay_outcome *outcome,
+		       const struct ts_replay_report *report, struct ts_error *err)
+{
+	TS_AUTO(ts_writer) writer = NULL;
+	int rc = ts_writer_open(&writer, path, NULL, err);
+
+	return rc ? rc : write_rows(replay, writer, outcome, report, err);
+}
+
 int ts_replay_write(const struct ts_replay *replay, const struct ts_replay_outcome *outcome,
 		    const struct ts_replay_report *report, struct ts_error *err)
 {
-	TS_SCOPED(ts_text) part = { 0 };
-	const char *path;
-	int rc;
+	struct ts_output_part part;
+	int rc = ts_output_part_init(&part, replay->options.output, err);
 
-	ts_text_printf(&part, "%s.part", replay->options.output);
-	path = ts_text_cstr(&part);
-	if (part.failed)
-		return ts_error_set(err, TS_ENOMEM, "no memory");
-	rc = write_rows(replay, path, outcome, report, err);
-	if (!rc && rename(path, replay->options.output))
-		rc = ts_error_errno(err, errno, "cannot create '%s'", replay->options.output);
-	if (rc)
-		unlink(path);
+	if (!rc)
+		rc = write_trace(replay, part.path, outcome, report, err);
+	if (!rc)
+		rc = ts_output_part_commit(&part, err);
+	ts_output_part_release(&part);
 	return rc;
 }

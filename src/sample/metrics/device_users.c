@@ -263,9 +263,7 @@ static void set_start_times(struct device_user_list *list)
 	for (size_t i = 0; i < list->count; i++) {
 		struct ts_device_user *user = &list->users[i];
 
-		if (!user->start_time)
-			user->start_time = ts_process_start_time(user->pid);
-		if (user->start_time)
+		if (user->start_time || ts_process_exists(user->pid, &user->start_time))
 			list->users[kept++] = *user;
 	}
 	list->count = kept;

@@ -9,6 +9,7 @@
 
 #include "base/local/hash.h"
 #include "base/memory.h"
+#include "base/text.h"
 #include "base/utf8.h"
 #include "sample/metrics/metric_rows.h"
 
@@ -19,14 +20,6 @@
 
 /* ---- texts ---- */
 
-/* ASCII, and the C1 controls, which some terminals obey. */
-static bool is_control(const char *character, size_t bytes)
-{
-	uint32_t code = ts_utf8_decode(character, bytes);
-
-	return code < 0x20 || (code >= 0x7f && code < 0xa0);
-}
-
 /* Complete characters, as many as fit; "" for NULL. Returns the target. */
 static const char *copy_text(char *target, size_t bytes, const char *text)
 {
@@ -36,9 +29,9 @@ static const char *copy_text(char *target, size_t bytes, const char *text)
 	while (at < end) {
 		bool is_valid;
 		size_t step = ts_utf8_step(at, end, &is_valid);
-		const char *character = !is_valid              ? TS_UTF8_REPLACEMENT
-					: is_control(at, step) ? "?"
-							       : at;
+		const char *character = !is_valid ? TS_UTF8_REPLACEMENT
+					: ts_utf8_is_control(ts_utf8_decode(at, step)) ? "?"
+										       : at;
 		size_t length = character == at ? step : strlen(character);
 
 		if (used + length >= bytes)

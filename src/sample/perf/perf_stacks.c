@@ -444,7 +444,7 @@ static void drain_thread(struct ts_perf_stacks *perf, struct thread *thread)
 {
 	uint64_t head = __atomic_load_n(&thread->ring->data_head, __ATOMIC_ACQUIRE), at;
 	uint64_t tail = thread->ring->data_tail;
-	size_t bytes;
+	size_t bytes = 0;
 
 	if (head == tail)
 		return;

@@ -18,6 +18,7 @@
 
 #include "base/io.h"
 #include "base/memory.h"
+#include "base/output.h"
 #include "model/clockmap.h"
 #include "trace/trace_append.h"
 #include "trace/trace_totals.h"
@@ -32,6 +33,8 @@ int ts_clock_store_check(const char *path, const struct ts_reader *reader, bool 
 	int rc = ts_trace_append_check(path, reader, ", or only show the result with --dry-run",
 				       err);
 
+	if (!rc && in_place)
+		rc = ts_output_check(path, err);
 	if (!rc && in_place && access(path, W_OK))
 		rc = ts_error_errno(
 			err, errno,
@@ -276,15 +279,15 @@ static int copy_bytes(int from, int to, const char *name, int (*is_canceled)(voi
 int ts_clock_store_copy(const char *from, const char *to, int (*is_canceled)(void),
 			struct ts_error *err)
 {
-	TS_AUTO_FD int in = open(from, O_RDONLY | O_CLOEXEC);
+	TS_AUTO_FD int in = ts_open(from, O_RDONLY, 0);
 	TS_AUTO_FD int out = -1;
 	int rc;
 
 	if (in < 0)
 		return ts_error_errno(err, errno, "cannot read trace '%s'", from);
-	out = open(to, O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0666);
-	if (out < 0)
-		return ts_error_errno(err, errno, "cannot create trace '%s'", to);
+	rc = ts_output_create(to, 0, &out, err);
+	if (rc)
+		return rc;
 	rc = copy_bytes(in, out, from, is_canceled, err);
 	if (rc)
 		unlink(to);

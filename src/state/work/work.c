@@ -164,6 +164,15 @@ uint32_t ts_work_slice_at(const struct ts_work *work, uint32_t thread, int64_t t
 	return found;
 }
 
+bool ts_work_leaves_out_last_step(const struct ts_work *work, uint32_t rank)
+{
+	const struct ts_work_options *options = &work->options;
+
+	return options->from_step == TS_ABSENT && options->to_step == TS_ABSENT &&
+	       options->from == TS_ABSENT && options->to == TS_ABSENT &&
+	       work->ranks[rank].steps_in_trace > work->ranks[rank].step_count;
+}
+
 uint32_t ts_work_step_at(const struct ts_work *work, uint32_t rank, int64_t time)
 {
 	uint32_t first = work->ranks[rank].first_step, low = first;

@@ -53,7 +53,9 @@ struct ts_work_rank {
 	uint32_t first_command, command_count;
 	uint32_t first_step, step_count;
 	uint32_t steps_in_trace; /* before any were dropped */
+	int64_t last_step;       /* number of the last one of these; meaningless without any */
 	int64_t last_step_start; /* on the host; TS_ROUNDING_HTA: or on the device */
+	int64_t trace_end;       /* end of its last row in the trace, selected or not */
 	/*
 	 * Time range of the selected commands and calls (independent of what else is loaded), and
 	 * of all rows; from > to if there are none.
@@ -93,10 +95,11 @@ struct ts_work_thread {
 	uint32_t first_slice, slice_count;
 };
 
-/* A step of training or inference: a ProfilerStep#N annotation. */
+/* A step of training or inference: a span (options.step_span), or a mark of TS_STEP(). */
 struct ts_work_step {
 	uint32_t rank;
 	uint32_t thread;
+	bool is_mark; /* lasts until the next mark of its thread; the last one to the end */
 	int64_t number;
 	int64_t start, end;
 };
@@ -104,11 +107,13 @@ struct ts_work_step {
 /* ---- what happened ---- */
 
 /* Flags of a command. */
-#define TS_COMMAND_UNTIMED 1u     /* no end or no device time in the trace: end == start */
-#define TS_COMMAND_EARLY 2u       /* started before its call: the clocks disagree */
-#define TS_COMMAND_SHARES_CALL 4u /* its call launched other commands too: a graph */
-#define TS_COMMAND_DISORDERED 8u  /* started before a command issued earlier to the same stream */
-#define TS_COMMAND_CONCURRENT 16u /* started before its predecessor in the stream ended */
+#define TS_COMMAND_UNTIMED 1u      /* no end or no device time in the trace: end == start */
+#define TS_COMMAND_EARLY 2u        /* started before its call: the clocks disagree */
+#define TS_COMMAND_SHARES_CALL 4u  /* its call launched other commands too: a graph */
+#define TS_COMMAND_DISORDERED 8u   /* started before a command issued earlier to the same stream */
+#define TS_COMMAND_CONCURRENT 16u  /* started before its predecessor in the stream ended */
+#define TS_COMMAND_ELEMENTWISE 32u /* by its full name, as the next one */
+#define TS_COMMAND_SINGLE_PRECISION 64u /* a matrix product in FP32 without tensor cores */
 
 /* Device work: a row of gpu_op, except synchronisations (struct ts_work_sync). */
 struct ts_work_command {
@@ -186,7 +191,7 @@ struct ts_work_collective {
 
 enum ts_slice_class {
 	TS_SLICE_OP,             /* cpu_op, Operator */
-	TS_SLICE_ANNOTATION,     /* user_annotation */
+	TS_SLICE_ANNOTATION,     /* user_annotation, nvtx, nvtx:DOMAIN, roctx */
 	TS_SLICE_GPU_ANNOTATION, /* gpu_user_annotation: span of an annotation's kernels */
 	TS_SLICE_PYTHON,         /* python_function */
 	TS_SLICE_OTHER,
@@ -226,16 +231,24 @@ struct ts_work_options {
 	unsigned int load_flags; /* TS_WORK_*; commands, calls, syncs and steps are always loaded */
 	enum ts_rounding rounding;
 	/*
+	 * Name of the spans that are steps, which a number may follow ("iteration 7"); without one
+	 * they are counted from 0. NULL: ProfilerStep#N, or the marks of TS_STEP() if a rank has no
+	 * such spans. Borrowed.
+	 */
+	const char *step_span;
+	/*
 	 * Selection: calls and slices of [from_step, to_step] by number, and the commands that they
 	 * issued. Default (both TS_ABSENT): with two or more steps, everything before the last
 	 * step's annotation (on the host or, if present, on the device), because the last step is
-	 * rarely complete on the device unless the trace has its device span. Otherwise everything.
+	 * rarely complete on the device unless the trace has its device span. Otherwise, and for
+	 * spans of a rank without device work, everything.
 	 * all: no selection. A command whose call is missing was issued before the trace began and
 	 * belongs to no step. A command without a call reference is selected by its start, as are
 	 * all commands of a rank in which no command has its call.
 	 */
 	int64_t from_step, to_step;
 	bool all;
+	bool short_names; /* of kernels and operators: without arguments (model/short_name.h) */
 	int64_t from,
 		to; /* trace time; selects calls and slices that start in it; TS_ABSENT: no bound */
 	/*
@@ -306,6 +319,12 @@ const char *ts_work_text(const struct ts_work *work, uint32_t name);
 /* Id of a text, or 0 if it does not occur. */
 uint32_t ts_work_find_text(const struct ts_work *work, const char *text);
 
+/* What spans that are steps are called, without their number. */
+const char *ts_work_step_name(const struct ts_work *work);
+
+/* Whether a slice is a step. */
+bool ts_work_is_step(const struct ts_work *work, const struct ts_work_slice *slice);
+
 /* Commands of a call by start: begin with calls[c].command. */
 static inline uint32_t ts_work_next_of_call(const struct ts_work *work, uint32_t command)
 {
@@ -326,6 +345,9 @@ uint32_t ts_work_slice_at(const struct ts_work *work, uint32_t thread, int64_t t
  * TS_WORK_NONE.
  */
 uint32_t ts_work_step_at(const struct ts_work *work, uint32_t rank, int64_t time);
+
+/* Did the default selection leave out the last step of the rank? ranks[rank].last_step names it. */
+bool ts_work_leaves_out_last_step(const struct ts_work *work, uint32_t rank);
 
 /*
  * Where the calls of a rank begin. Correlation ids increase: a command whose id is below those of

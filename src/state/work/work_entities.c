@@ -19,7 +19,7 @@ static int add_rank(struct ts_work *work, int64_t id, const struct ts_source_row
 	rank->source = id;
 	rank->clock = (uint32_t)source->clock;
 	rank->uncertainty_ns = TS_ABSENT;
-	rank->last_step_start = INT64_MIN;
+	rank->last_step_start = rank->trace_end = INT64_MIN;
 	rank->from = rank->rows_from = INT64_MAX;
 	rank->to = rank->rows_to = INT64_MIN;
 	if (ts_map_put(&work->load->ranks, (uint64_t)id, index) ||

@@ -18,6 +18,8 @@
 /* Cached facts about a string of the trace being read; filled on first use. */
 struct ts_text_facts {
 	uint32_t name;       /* in work->names */
+	uint32_t code_name;  /* as the name of a kernel or operator, which --short-names shortens */
+	uint8_t traits;      /* as the name of a kernel: TS_KERNEL_* */
 	uint8_t call_kind;   /* as the name of a call */
 	uint8_t slice_class; /* as the category of a slice; SLICE_DROPPED: ignored */
 	bool is_step;
@@ -57,6 +59,7 @@ struct ts_work_load {
 	struct ts_pending_wait *waits; /* by trace and row */
 	size_t wait_count, wait_capacity;
 	bool has_waits;            /* rows of the trace being read may have wait lists */
+	bool has_marks;            /* marks of the trace being read may be steps */
 	struct ts_map flow_starts; /* ids of flows whose start was seen, to an index in flows */
 	uint64_t rows_done, rows_total;
 };
@@ -86,6 +89,28 @@ int64_t ts_work_clamp(int64_t time);
 /* Start and end of a row, rounded as the options say; true if it has no end. */
 bool ts_work_times(const struct ts_work *work, uint32_t rank, int64_t start, int64_t duration,
 		   int64_t *ret_start, int64_t *ret_end);
+
+/* Notes that the rank has a row until this instant. */
+static inline void ts_work_extend(struct ts_work_rank *rank, int64_t until)
+{
+	rank->trace_end = TS_MAX(rank->trace_end, until);
+}
+
+/* ---- work_steps.c ---- */
+
+/*
+ * Whether a span of this name is a step, and its number; TS_ABSENT: the name has none. `name` ends
+ * in a NUL.
+ */
+bool ts_work_parse_step(const struct ts_work_options *options, const char *name, size_t length,
+			int64_t *ret_number);
+
+/* Adds the steps that marks announce. */
+int ts_work_load_marks(struct ts_work *work, const struct ts_batch *batch, uint64_t first,
+		       uint32_t clock);
+
+/* Closes and numbers the steps, which must be sorted. 0 or TS_ENOMEM. */
+int ts_work_finish_steps(struct ts_work *work);
 
 /* ---- work_texts.c ---- */
 
@@ -138,7 +163,7 @@ int ts_work_choose_ranks(struct ts_work *work);
 
 int ts_work_number(struct ts_work *work); /* work_number.c: final numbers of ranks, devices,
 					     streams, threads */
-int ts_work_sort(struct ts_work *work);   /* work_sort.c: sorts rows by lane */
+int ts_work_sort(struct ts_work *work);   /* work_sort.c: sorts rows by lane; finishes steps */
 int ts_work_join(struct ts_work *work);   /* work_join.c: joins commands and syncs to their calls */
 int ts_work_select_range(struct ts_work *work); /* work_range.c: drops what is not selected */
 int ts_work_validate(struct ts_work *work);     /* work_validate.c: ranges, parents and anomalies */

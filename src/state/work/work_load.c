@@ -8,6 +8,7 @@
 #include <string.h>
 
 #include "state/work/work_internal.h"
+#include "trace/step_mark.h"
 
 static int no_memory(struct ts_error *err)
 {
@@ -103,7 +104,7 @@ static int add_slice(struct ts_work *work, const struct ts_batch *batch, uint32_
 	uint8_t class = category ? ts_work_facts(work, category)->slice_class : TS_SLICE_OTHER;
 	struct ts_work_slice slice = { .thread = thread,
 				       .row = number,
-				       .name = name->name,
+				       .name = class == TS_SLICE_OP ? name->code_name : name->name,
 				       .class = class,
 				       .parent = TS_WORK_NONE };
 	struct ts_work_slice *item;
@@ -115,6 +116,7 @@ static int add_slice(struct ts_work *work, const struct ts_batch *batch, uint32_
 			     &slice.end);
 	if (open)
 		slice.end = INT64_MAX; /* until work_sort.c knows better */
+	ts_work_extend(&work->ranks[slice.rank], open ? slice.start : slice.end);
 	slice.category = category ? ts_work_facts(work, category)->name : 0;
 	if (name->is_step && add_step(work, &slice, name->step))
 		return TS_ENOMEM;
@@ -173,6 +175,8 @@ static int load_calls(struct ts_work *work, const struct ts_batch *batch, uint64
 				  batch->columns[TS_COLUMN_OF(api_call, duration)][row],
 				  &call->start, &call->end))
 			call->end = INT64_MAX;
+		ts_work_extend(&work->ranks[call->rank],
+			       call->end == INT64_MAX ? call->start : call->end);
 	}
 	return TS_OK;
 }
@@ -182,6 +186,22 @@ static int load_calls(struct ts_work *work, const struct ts_batch *batch, uint64
 static int32_t small_id(int64_t value)
 {
 	return value < 0 || value > INT32_MAX ? -1 : (int32_t)value;
+}
+
+/* Only code has arguments: copies have their direction in parentheses. */
+static void name_command(struct ts_work *work, int64_t string, int64_t kind,
+			 struct ts_work_command *command)
+{
+	const struct ts_text_facts *facts = ts_work_facts(work, string);
+	bool is_code = kind == TS_GPU_OP_KERNEL || kind == TS_GPU_OP_COLLECTIVE;
+
+	if (!string)
+		return;
+	command->name = is_code ? facts->code_name : facts->name;
+	if (kind == TS_GPU_OP_KERNEL && facts->traits & TS_KERNEL_ELEMENTWISE)
+		command->flags |= TS_COMMAND_ELEMENTWISE;
+	if (kind == TS_GPU_OP_KERNEL && facts->traits & TS_KERNEL_SINGLE_PRECISION)
+		command->flags |= TS_COMMAND_SINGLE_PRECISION;
 }
 
 static int fill_command(struct ts_work *work, const struct ts_batch *batch, uint32_t row,
@@ -194,10 +214,11 @@ static int fill_command(struct ts_work *work, const struct ts_batch *batch, uint
 	if (ts_work_times(work, command->rank, OP(start), OP(duration), &command->start,
 			  &command->end))
 		command->flags |= TS_COMMAND_UNTIMED;
+	ts_work_extend(&work->ranks[command->rank], command->end);
 	command->issued = OP(queued) == TS_ABSENT ? TS_ABSENT : ts_work_clamp(OP(queued));
 	command->correlation = OP(correlation);
 	command->bytes = OP(bytes);
-	command->name = ts_work_name(work, OP(name));
+	name_command(work, OP(name), OP(kind), command);
 	command->category = ts_work_name(work, OP(category));
 	command->kind = (uint8_t)(OP(kind) < 0 || OP(kind) > TS_GPU_OP_COLLECTIVE ? 0 : OP(kind));
 	command->copy_kind = (uint8_t)(OP(copy_kind) < 0 || OP(copy_kind) > TS_COPY_PEER_TO_PEER
@@ -344,6 +365,9 @@ static int load_flows(struct ts_work *work, const struct ts_batch *batch, uint64
 	 TS_MASK_OF(gpu_op, category) | TS_MASK_OF(gpu_op, correlation) |                         \
 	 TS_MASK_OF(gpu_op, queued) | TS_MASK_OF(gpu_op, bytes) | TS_MASK_OF(gpu_op, copy_kind) | \
 	 TS_MASK_OF(gpu_op, graph) | TS_MASK_OF(gpu_op, graph_node))
+#define MARK_COLUMNS                                                                   \
+	(TS_MASK_OF(mark, start) | TS_MASK_OF(mark, thread) | TS_MASK_OF(mark, name) | \
+	 TS_MASK_OF(mark, category) | TS_MASK_OF(mark, shape))
 #define FLOW_COLUMNS                                                                   \
 	(TS_MASK_OF(flow, start) | TS_MASK_OF(flow, thread) | TS_MASK_OF(flow, kind) | \
 	 TS_MASK_OF(flow, id) | TS_MASK_OF(flow, category))
@@ -361,6 +385,7 @@ static const struct table_loader loaders[] = {
 	{ TS_TABLE_API_CALL, CALL_COLUMNS, 0, load_calls },
 	{ TS_TABLE_GPU_OP, COMMAND_COLUMNS, 0, load_commands },
 	{ TS_TABLE_FLOW, FLOW_COLUMNS, TS_WORK_FLOWS, load_flows },
+	{ TS_TABLE_MARK, MARK_COLUMNS, 0, ts_work_load_marks },
 };
 
 static int report_progress(struct ts_work *work, uint32_t rows, struct ts_error *err)
@@ -401,6 +426,13 @@ static int read_chunk(struct ts_work *work, const struct table_loader *loader, s
 		code = ts_batch_read(batch, chunk, loader->columns | TS_MASK_OF(gpu_op, shape),
 				     err);
 	return code;
+}
+
+static bool wants_table(const struct ts_work *work, const struct table_loader *loader)
+{
+	if (loader->table == TS_TABLE_MARK)
+		return work->load->has_marks && !work->options.step_span;
+	return !loader->load_flags || work->options.load_flags & loader->load_flags;
 }
 
 static int load_table(struct ts_work *work, const struct table_loader *loader, struct ts_error *err)
@@ -452,10 +484,10 @@ static int load_bases(struct ts_work *work, struct ts_error *err)
 	return TS_OK;
 }
 
-/* Detects wait lists in this trace by its shapes. */
-static int look_for_waits(struct ts_work_load *load, struct ts_error *err)
+/* Detects wait lists and marked steps in this trace by its shapes. */
+static int look_at_shapes(struct ts_work_load *load, struct ts_error *err)
 {
-	load->has_waits = false;
+	load->has_waits = load->has_marks = false;
 	for (size_t i = 0; i < ts_reader_chunk_count(load->reader); i++) {
 		if (ts_reader_chunk(load->reader, i)->table != TS_TABLE_SHAPE)
 			continue;
@@ -464,9 +496,12 @@ static int look_for_waits(struct ts_work_load *load, struct ts_error *err)
 
 		if (code)
 			return code;
-		for (uint32_t row = 0; row < load->batch->rows; row++)
-			load->has_waits |= !strcmp(ts_reader_string(load->reader, keys[row]).data,
-						   TS_WAITS_KEY);
+		for (uint32_t row = 0; row < load->batch->rows; row++) {
+			const char *key = ts_reader_string(load->reader, keys[row]).data;
+
+			load->has_waits |= !strcmp(key, TS_WAITS_KEY);
+			load->has_marks |= !strcmp(key, TS_STEP_MARK);
+		}
 	}
 	return TS_OK;
 }
@@ -514,9 +549,9 @@ int ts_work_add(struct ts_work *work, struct ts_reader *reader, struct ts_error 
 	if (!code)
 		code = load_bases(work, err);
 	if (!code)
-		code = look_for_waits(work->load, err);
+		code = look_at_shapes(work->load, err);
 	for (size_t i = 0; !code && i < TS_ARRAY_SIZE(loaders); i++)
-		if (!loaders[i].load_flags || (work->options.load_flags & loaders[i].load_flags))
+		if (wants_table(work, &loaders[i]))
 			code = load_table(work, &loaders[i], err);
 	return code ? code : ts_reader_status(reader, err);
 }

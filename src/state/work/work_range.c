@@ -11,6 +11,7 @@
 /* Starts in [from, to) are kept. */
 struct bounds {
 	int64_t from, to;
+	bool has_commands;
 	bool by_step; /* commands are selected with their calls; those without a call are in no step
 		       */
 	int64_t first, last; /* of the selected commands */
@@ -21,12 +22,14 @@ static bool is_inside(const struct bounds *bounds, int64_t time)
 	return time >= bounds->from && time < bounds->to;
 }
 
-/* Start of the last step, if there are at least two. */
+/* Before the last step, if there are at least two and it may be incomplete. */
 static void cut_last_step(const struct ts_work *work, uint32_t first, uint32_t end,
 			  struct bounds *bounds)
 {
 	const struct ts_work_step *last = &work->steps[end - 1];
 
+	if (!bounds->has_commands && !last->is_mark)
+		return;
 	for (uint32_t i = first; i < end; i++) {
 		if (work->steps[i].number != last->number) {
 			bounds->to = work->ranks[last->rank].last_step_start;
@@ -40,7 +43,10 @@ static void choose_steps(const struct ts_work *work, uint32_t first, uint32_t en
 			 struct bounds *bounds)
 {
 	const struct ts_work_options *options = &work->options;
-	struct bounds chosen = { .from = INT64_MAX, .to = INT64_MIN, .by_step = true };
+	struct bounds chosen = { .from = INT64_MAX,
+				 .to = INT64_MIN,
+				 .has_commands = bounds->has_commands,
+				 .by_step = true };
 
 	for (uint32_t i = first; i < end; i++) {
 		const struct ts_work_step *step = &work->steps[i];
@@ -61,7 +67,8 @@ static void choose_bounds(const struct ts_work *work, uint32_t first, uint32_t e
 	bool by_step = options->from_step != TS_ABSENT || options->to_step != TS_ABSENT;
 	bool by_time = options->from != TS_ABSENT || options->to != TS_ABSENT;
 
-	*bounds = (struct bounds){ .from = INT64_MIN, .to = INT64_MAX };
+	bounds->from = INT64_MIN;
+	bounds->to = INT64_MAX;
 	if (by_step)
 		choose_steps(work, first, end, bounds);
 	else if (!options->all && !by_time && end > first)
@@ -83,6 +90,7 @@ static void choose_all(struct ts_work *work, struct bounds *bounds)
 		while (end < work->step_count && work->steps[end].rank == rank)
 			end++;
 		work->ranks[rank].steps_in_trace = end - first;
+		work->ranks[rank].last_step = end > first ? work->steps[end - 1].number : 0;
 		choose_bounds(work, first, end, &bounds[rank]);
 		work->ranks[rank].first_step = kept;
 		for (; first < end; first++)
@@ -248,6 +256,8 @@ int ts_work_select_range(struct ts_work *work)
 
 	if (!bounds || !numbers)
 		return TS_ENOMEM;
+	for (uint32_t i = 0; i < work->command_count; i++)
+		bounds[work->commands[i].rank].has_commands = true;
 	choose_all(work, bounds);
 	if (find_call_less_ranks(work, bounds))
 		return TS_ENOMEM;

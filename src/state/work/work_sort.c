@@ -146,7 +146,7 @@ static int close_rows(struct ts_work *work)
 		if (work->calls[i].end == INT64_MAX)
 			work->calls[i].end = ends[work->calls[i].thread];
 	for (uint32_t i = 0; i < work->step_count; i++)
-		if (work->steps[i].end == INT64_MAX)
+		if (work->steps[i].end == INT64_MAX && !work->steps[i].is_mark)
 			work->steps[i].end =
 				TS_MAX(ends[work->steps[i].thread], work->steps[i].start);
 	return TS_OK;
@@ -169,5 +169,5 @@ int ts_work_sort(struct ts_work *work)
 	    sort_rows(&step_order, (void **)&work->steps, work->step_count, work->rank_count,
 		      firsts))
 		return TS_ENOMEM;
-	return TS_OK;
+	return ts_work_finish_steps(work);
 }

@@ -6,6 +6,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/text.h"
+#include "model/short_name.h"
 #include "state/work/work_internal.h"
 
 /* Facts of string ids below this are in an array. */
@@ -25,35 +27,33 @@ static const struct {
 	{ "cpu_op", TS_SLICE_OP },
 	{ "Operator", TS_SLICE_OP },
 	{ "user_annotation", TS_SLICE_ANNOTATION },
+	{ "nvtx", TS_SLICE_ANNOTATION },
+	{ "roctx", TS_SLICE_ANNOTATION },
 	{ "gpu_user_annotation", TS_SLICE_GPU_ANNOTATION },
 	{ "python_function", TS_SLICE_PYTHON },
 	{ "Trace", TS_SLICE_DROPPED }, /* Kineto's span of the entire recording */
 };
+
+#define NVTX_DOMAIN "nvtx:" /* before the name of the domain */
 
 static uint8_t slice_class(struct ts_string text)
 {
 	for (size_t i = 0; i < TS_ARRAY_SIZE(slice_classes); i++)
 		if (!strcmp(text.data, slice_classes[i].category))
 			return slice_classes[i].class;
+	if (!strncmp(text.data, NVTX_DOMAIN, strlen(NVTX_DOMAIN)))
+		return TS_SLICE_ANNOTATION;
 	return TS_SLICE_OTHER;
 }
 
-/* "ProfilerStep#12" */
-static bool parse_step(struct ts_string text, int64_t *ret_step)
+static uint32_t intern_short(struct ts_work *work, struct ts_string text)
 {
-	static const char prefix[] = "ProfilerStep#";
-	size_t length = sizeof(prefix) - 1;
-	int64_t step = 0;
+	TS_SCOPED(ts_text) name = { 0 };
 
-	if (text.length <= length || text.length > length + 18 || memcmp(text.data, prefix, length))
-		return false;
-	for (size_t i = length; i < text.length; i++) {
-		if (text.data[i] < '0' || text.data[i] > '9')
-			return false;
-		step = step * 10 + (text.data[i] - '0');
-	}
-	*ret_step = step;
-	return true;
+	if (!ts_text_reserve(&name, text.length))
+		return 0;
+	name.length = ts_short_name(text.data, text.length, name.data);
+	return intern(work, name.data, name.length);
 }
 
 static void find_facts(struct ts_work *work, int64_t string, struct ts_text_facts *facts)
@@ -62,9 +62,11 @@ static void find_facts(struct ts_work *work, int64_t string, struct ts_text_fact
 
 	facts->met = true;
 	facts->name = intern(work, text.data, text.length);
+	facts->code_name = work->options.short_names ? intern_short(work, text) : facts->name;
+	facts->traits = (uint8_t)ts_kernel_traits(text.data, text.length);
 	facts->call_kind = (uint8_t)ts_api_kind(text.data, text.length);
 	facts->slice_class = slice_class(text);
-	facts->is_step = parse_step(text, &facts->step);
+	facts->is_step = ts_work_parse_step(&work->options, text.data, text.length, &facts->step);
 	facts->is_marker = !strcmp(text.data, "sync");
 	memset(facts->classes, TS_CLASS_UNMET, sizeof(facts->classes));
 }

@@ -10,6 +10,9 @@ t align job/job.sbt job/job.sbt
 t align job/rank0.sbt job/rank1.sbt -o out.sbt
 t align job/job.sbt -o job/job.sbt
 t align job/job.sbt -o out.sbt --dry-run
+mkdir folder
+t align job/job.sbt -o folder
+t align job/job.sbt -o job/rank0.json
 t align gone.sbt
 echo "== imported files can be analyzed, but not changed"
 t align job/rank0.json job/rank1.json

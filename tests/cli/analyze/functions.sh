@@ -1,6 +1,7 @@
 #!/bin/bash
 # SPDX-License-Identifier: Apache-2.0
-# Self and total time of functions of known sampled stacks; recursion counts once.
+# Self and total time of functions of known sampled stacks; recursion counts once. Idle threads do
+# not count, unless asked for or if there are no others.
 . "$TS_SOURCE/tests/cli/lib.sh"
 
 cat >s.json <<'JSON'
@@ -25,12 +26,27 @@ cat >s.json <<'JSON'
 JSON
 quietly import s.json -o s.sbt
 t analyze s.sbt functions
+t analyze s.sbt functions --idle
+t analyze s.sbt functions --idle --json
 t analyze s.sbt functions --json
 t analyze s.sbt functions --from @0 --to @200000 --csv
-t analyze s.sbt functions --rank 3 --top 1
+t analyze s.sbt functions --rank 3 --top 1 --idle
+t analyze s.sbt kernels --idle
+t analyze s.sbt functions --from @400000
 # Samples without a weight.
 sed 's/"weight": [13]00000, //' s.json >counts.json
 quietly import counts.json -o counts.sbt
 t analyze counts.sbt functions
+# A worker that ran in one of 25 samples is idle.
+python3 - <<'PY'
+import json
+
+trace = json.load(open("s.json"))
+ran = {"ph": "P", "name": "python", "pid": 7, "tid": 9, "ts": 0, "weight": 100000, "sf": 2}
+waits = [dict(ran, ts=1000 + i, sf=5, tracesmith={"state": "idle"}) for i in range(23)]
+trace["traceEvents"] += [ran, *waits]
+json.dump(trace, open("worker.json", "w"))
+PY
+t analyze worker.json functions --top 1
 make_trace t
 t analyze t.sbt functions

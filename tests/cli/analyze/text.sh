@@ -24,6 +24,25 @@ PY
 grep -c kernel_ top.txt
 grep -o '^\.\.\. .* more rows.*' top.txt
 grep -o 'bad.*name' top.txt
+# So it is for a table that has all of its rows otherwise, and for advice.
+python3 - <<'PY'
+import json
+event = lambda cat, name, ts, dur: {"ph": "X", "cat": cat, "name": name, "pid": 1, "tid": 1, "ts": ts, "dur": dur}
+steps = [event("user_annotation", f"ProfilerStep#{i}", 1000 * i, 900) for i in range(9)]
+ops = [event("cpu_op", name, 1000 * i + at, 300) for i in range(9) for at, name in ((0, "aten::mm"), (400, "aten::copy_"))]
+json.dump({"traceEvents": steps + ops}, open("steps.json", "w"))
+PY
+"$TRACESMITH" analyze steps.json steps --top 3 | grep '^\.\.\.'
+"$TRACESMITH" analyze steps.json advice --top 1 | grep -E '^([0-9]|\.\.\.)'
+# The causes of a stream with one command say nothing.
+python3 - <<'PY'
+import json
+kernel = lambda stream, ts: {"ph": "X", "cat": "kernel", "name": "gemm", "pid": 0, "tid": stream, "ts": ts, "dur": 10,
+                             "args": {"device": 0, "stream": stream}}
+json.dump({"traceEvents": [kernel(7, 0), kernel(7, 90), kernel(8, 20), kernel(9, 40)]}, open("streams.json", "w"))
+PY
+"$TRACESMITH" analyze streams.json idle --json 2>notes.txt | grep -oE '"stream": (8|9)' && fail "streams with one command"
+grep 'leave out' notes.txt
 ! grep -q $'\033' top.txt || fail "an escape sequence"
 ! grep -qE '.{1000}' top.txt || fail "a name is not cut"
 "$TRACESMITH" analyze many.json kernels --json 2>/dev/null | grep -qE '"long_x{3000}"' || fail "the name is truncated in JSON"

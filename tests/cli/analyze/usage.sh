@@ -10,7 +10,7 @@ short analyze
 short analyze t.sbt
 short analyze t.sbt nothing
 t analyze breakdown
-t analyze breakdown t.sbt
+"$TRACESMITH" analyze breakdown t.sbt | cmp - <("$TRACESMITH" analyze t.sbt breakdown)
 t analyze t.sbt brekdown
 t analyze t.sbt breakdown,kernls
 t analyze t.sbt overlp breakdown
@@ -29,9 +29,12 @@ t analyze t.sbt breakdown --rank first
 t analyze t.sbt breakdown --from soon
 t analyze t.sbt breakdown --to @later
 t analyze t.sbt breakdown --from 2ms --to 1ms
+t analyze missing.sbt breakdown --from 1ms --to 1ms
+t analyze t.sbt breakdown --from 1
 t analyze t.sbt ./t.sbt breakdown
 t analyze t.sbt breakdown --top 0
 t analyze t.sbt launch-latency --short 0
+t analyze t.sbt launch-latency --short 10
 t analyze t.sbt launch --delay long
 t analyze t.sbt idle --wait -3us
 # Options of an analysis that was not requested.

@@ -7,8 +7,10 @@ TRACESMITH_LIVE=1 "$emit" instants:10 make:a await:b instants:10 make:c await:d 
 program=$!
 await [ -e a ]
 "$TRACESMITH" config $program | awk '{ print $1 }'
+"$TRACESMITH" config $program | grep -E 'budget|rings|enabled' | sed -E 's/ +[0-9.]+( [KM]iB)? +/ N\1 /'
 "$TRACESMITH" config $program --json | python3 -c 'import json, sys; r = json.load(sys.stdin); print(r["enabled"], r["mode"], r["step"])'
 t config $program enabled=off | sed "s/$program/PID/"
+t config $program sample_rate=10ms redact=off | sed "s/$program/PID/"
 touch b
 await [ -e c ]
 "$TRACESMITH" config $program enabled=on max_steps=3 --json | python3 -c 'import json, sys; r = json.load(sys.stdin); print(r["enabled"], r["max_steps"])'

@@ -16,6 +16,8 @@ def main():
     parser.add_argument("--rank", type=int, default=0)
     parser.add_argument("--gemm", type=float, default=200, help="us of the kernel gemm")
     parser.add_argument("--new", default=None, help="a kernel more")
+    parser.add_argument("--last", default=None, help="a kernel more in the last step")
+    parser.add_argument("--no-step-spans", action="store_true")
     parser.add_argument("--without", default=None, help="a kernel less")
     parser.add_argument("--template", default="4, float", help="arguments of the template of gemm")
     options = parser.parse_args()
@@ -24,7 +26,10 @@ def main():
     for step in range(options.steps):
         start, noise = 1000 * (step + 1), NOISE[step % len(NOISE)]
         host = {"ph": "X", "pid": 10, "tid": 20}
-        events.append(dict(host, cat="user_annotation", name=f"ProfilerStep#{step + 1}", ts=start, dur=900))
+        if not options.no_step_spans:
+            events.append(dict(host, cat="user_annotation", name=f"ProfilerStep#{step + 1}", ts=start, dur=900))
+        if step == options.steps - 1 and options.last:
+            kernels[options.last] = 10
         events.append(dict(host, cat="cpu_op", name="aten::mm", ts=start + 5, dur=100 + noise))
         at = start + 10
         for name, duration in kernels.items():

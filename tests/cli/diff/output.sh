@@ -27,7 +27,7 @@ t diff r0.sbt,r1.sbt r0.json --device gpu --top 1
 t diff r0.sbt,r1.sbt r1.json --rank 1 --device gpu --top 1
 # A comma that belongs to a name.
 cp r0.sbt "r,0.sbt"
-t diff r,0.sbt r0.sbt --device gpu --top 1 | tail -n 2
+t diff r,0.sbt r0.sbt --device gpu --top 1 | tail -n 3
 
 echo "== no device activity"
 cat >host.json <<JSON

@@ -9,10 +9,13 @@ say() {
 }
 
 make_trace t
-for format in chrome chrome-array timeline folded speedscope dot; do
+for format in chrome chrome-array folded speedscope dot; do
 	say export t.sbt -f $format -o out
 	say export -q t.sbt -f $format -o out
 done
+# A timeline of stacks needs some.
+t export t.sbt -f timeline -o stacks.json
+[ ! -e stacks.json ] || fail "a timeline without stacks"
 say export t.sbt -f chrome -o /dev/null
 say export t.sbt -f folded --count device -o -
 say export t.sbt -f csv --table slice -o out

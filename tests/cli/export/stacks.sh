@@ -38,10 +38,15 @@ t export s.sbt -f speedscope -o -
 t export s.sbt -f speedscope --no-lines --no-idle -o -
 t export s.sbt -f timeline -o -
 
-# Data missing from the trace, and options of other formats.
+# Data missing from the trace, and options of other formats. Spans take the place of samples.
 make_trace t
 t export t.sbt -f folded -o -
+t export t.sbt -f folded -q --no-threads -o -
 t export t.sbt -f speedscope -o -
+t export t.sbt -f folded --count samples -o -
+echo '{"traceEvents": [{"ph": "C", "name": "c", "pid": 1, "tid": 1, "ts": 1, "args": {"v": 1}}]}' >counter.json
+quietly import counter.json -o counter.sbt
+t export counter.sbt -f folded -o -
 sed 's/, "weight": 100000//' s.json >counts.json
 quietly import counts.json -o counts.sbt
 t export counts.sbt -f folded --no-threads --no-lines -o -

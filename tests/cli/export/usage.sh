@@ -9,12 +9,17 @@ t export t.sbt
 t export t.sbt -f chrom -o x.json
 t export t.sbt -f parchment -o x.json
 t export missing.sbt -o x.json
-t export t.json -o x.json
+echo "no trace" >notes.txt
+t export notes.txt -o x.json
 t export t.sbt -o t.sbt
 ln -s t.sbt link.sbt
 t export t.sbt -o link.sbt
 t export link.sbt -o t.sbt
 cmp t.sbt before.sbt || fail "the trace was changed"
+mkdir folder
+t export t.sbt -o folder
+t export t.sbt -f csv -t slice -o folder/
+t export t.sbt -f csv -t slice --from 2ms --to 1ms -o x.csv
 t export t.sbt -o none/x.json
 t export t.sbt -o /dev/full
 [ -c /dev/full ] || fail "/dev/full is gone"

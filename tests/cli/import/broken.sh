@@ -28,4 +28,4 @@ t import -q none.json -o /dev/null
 [ -c /dev/null ] || fail "/dev/null is gone"
 # Control characters in names are escaped.
 { "$TRACESMITH" import -q $'no\033[31m.json' -o none.sbt 2>&1 || true; } >message.txt
-grep -q 'no?\[31m.json' message.txt || fail "message: $(cat message.txt)"
+grep -qF 'no\x1b[31m.json' message.txt || fail "message: $(cat message.txt)"

@@ -1,6 +1,7 @@
 #!/bin/bash
 # SPDX-License-Identifier: Apache-2.0
-# Ctrl-C during an import: a finished trace with what was read, exit code 130; SIGTERM: 143.
+# Ctrl-C during an import: a finished trace with what was read, exit code 130; SIGTERM: 143. If the
+# trace existed, it stays as it was.
 . "$TS_SOURCE/tests/cli/lib.sh"
 
 events() {
@@ -13,21 +14,30 @@ PY
 }
 events >events.txt
 mkfifo pipe
-for signal in INT TERM; do
+
+stop() { # signal, output
 	# Background jobs ignore SIGINT unless job control is on.
 	set -m
-	"$TRACESMITH" import -q - -o $signal.sbt <pipe 2>err.txt &
+	"$TRACESMITH" import -q - -o "$2" <pipe 2>err.txt &
 	pid=$!
 	set +m
 	exec 9>pipe
 	cat events.txt >&9
-	kill -$signal $pid
+	kill -"$1" $pid
 	# More input wakes it up.
 	cat events.txt >&9 2>/dev/null || true
 	exec 9>&-
 	code=0
 	wait $pid || code=$?
-	echo "$signal: exit $code"
+	echo "$1: exit $code"
 	numbers <err.txt
-	t verify $signal.sbt
+	t verify "$2"
+}
+
+for signal in INT TERM; do
+	stop $signal $signal.sbt
 done
+cp INT.sbt before.sbt
+stop INT INT.sbt
+cmp before.sbt INT.sbt || fail "the earlier trace was changed"
+[ ! -e INT.sbt.part ] || fail "the part was left"

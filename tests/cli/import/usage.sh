@@ -23,6 +23,14 @@ cmp a.json same.json || fail "the input was changed"
 mkdir folder
 t import a.json -o folder/none/out.sbt
 t import a.json -o folder
+echo precious >notes.txt
+t import a.json -o notes.txt
+cat notes.txt
+# A trace, an empty file and a device may be replaced.
+quietly import a.json -o over.sbt
+quietly import a.json -o over.sbt
+: >empty.sbt
+quietly import a.json -o empty.sbt
 t import folder -o out.sbt
 t import a.json -o -
 [ ! -e out.sbt ] || fail "an output was made"

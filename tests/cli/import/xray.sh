@@ -88,6 +88,7 @@ t import -q fdr.log --binary other -o wrong.sbt | sed -E "s/function [0-9]+/func
 
 echo "broken off:"
 for bytes in 30 40 1000 70000; do
+	rm -f cut.sbt
 	head -c $bytes fdr.log >cut.log
 	t import -q cut.log --format xray --binary calls -o cut.sbt | numbers
 done

@@ -25,12 +25,11 @@ def gaps(row):
     """Where nothing is known, as indexes of the 120 points."""
     return [i for i, point in enumerate(row["points"]) if point is None]
 
-# At intervals of 100 ms a value holds for at most half a second: nothing is known from 4.4 s to 8
-# s.
+# A rate covers the 100 ms before it: nothing is known from 3.9 s to 7.9 s.
 user = rows["system", None, None, "cpu_percent", "user"]
-check(user, 61, 0.0, (6 * 45 * 10 + 90 * 4) / 64, 90.0, 0.0, "percent")
-assert gaps(user) == list(range(53, 96)), gaps(user)
-assert user["points"][0] == (0 * 1000 / 12) / (1000 / 12), user
+check(user, 61, 0.0, 6 * 450 / 60, 90.0, 0.0, "percent")
+assert gaps(user) == list(range(47, 94)), gaps(user)
+assert user["points"][0] == 10, user
 # A series missing from a row is unknown from there on; the other continues until the process ends.
 rss = rows["process", 100, None, "memory_bytes", "rss"]
 check(rss, 30, 100 << 16, sum((i + 1) * 100 << 16 for i in range(30)) / 30, 3000 << 16, 3000 << 16, "bytes")
@@ -39,15 +38,15 @@ vms = rows["process", 100, None, "memory_bytes", "vms"]
 check(vms, 60, 3 << 30, 3 << 30, 3 << 30, 3 << 30, "bytes")
 assert gaps(vms) == list(range(72, 120)), gaps(vms)
 written = rows["process", 100, None, "disk_bytes_per_s", "written"]
-check(written, 60, 0, (50 << 20) / 60, 50 << 20, 0, "bytes_per_s")
+check(written, 60, 0, (50 << 20) / 59, 50 << 20, 0, "bytes_per_s")
 # One value: a point.
 threads = rows["process", 99, None, "threads", "count"]
 check(threads, 1, 8, 8, 8, 8, "")
 assert len(gaps(threads)) == 119 and threads["points"][60] == 8, threads
 gpu = rows["device", None, 0, "utilization_percent", "compute"]
-check(gpu, 21, 0, 50, 100, 100, "percent")
+check(gpu, 21, 0, 55, 100, 100, "percent")
 assert gpu["vendor"] == "NVIDIA" and gpu["model"] == "NVIDIA H100 80GB HBM3", gpu
-assert gpu["points"] == [0] * 60 + [100] * 60 and not gaps(gpu), gpu
+assert gpu["points"] == [0] * 54 + [100] * 66 and not gaps(gpu), gpu
 check(rows["device", None, 1, "power_W", "draw"], 21, 350.5, 350.5, 350.5, 350.5, "W")
 used = rows["process_on_device", 100, 0, "memory_bytes", "used"]
 check(used, 21, 2 << 30, 2 << 30, 2 << 30, 2 << 30, "bytes")

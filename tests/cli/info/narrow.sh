@@ -12,8 +12,13 @@ import on_terminal
 for columns in 40, 50, 60, 74, 80, 120, 200:
     text = on_terminal.run(columns, [*sys.argv[1:], "--name", "cpu*", "--name", "memory*", "--name", "utilization*"])
     lines = re.sub(r"\r\033\[K|\033\[\d*m", "", text).replace("\r", "").split("\n")
-    table = [line for line in lines if line.startswith("  ")]
+    shown = text.partition("not shown")[0].count("\n")
+    table = [line for line in lines[:shown] if line.startswith("  ")]
     assert len(table) == 7, lines
+    # The columns that are left out are named.
+    dropped = [title for title in ("min", "mean", "max", "last") if title not in table[0].split()]
+    note = " ".join(" ".join(lines).partition(f"not shown at {columns} columns: ")[2].partition("(")[0].split())
+    assert note == ", ".join(dropped), (columns, dropped, note)
     assert max(map(len, table)) <= columns, (columns, table)
     print(columns, table[0].split("over")[0].split(), "over" in table[0])
 PY

@@ -19,5 +19,18 @@ quietly import d.json -o d.sbt
 import json, sys
 for fact in json.load(sys.stdin)["process_meta"]:
 	print(fact)'
+# How they ended: what was killed, and programs that failed; a child may just say no.
+cat >x.json <<'JSON'
+{"tracesmith": {"format": 1, "rows": {
+   "process": [{"id": 1, "pid": 7, "name": "train", "exit_status": 256},
+               {"id": 2, "pid": 8, "parent": 1, "name": "load", "exit_status": 11},
+               {"id": 3, "pid": 9, "parent": 1, "name": "grep", "exit_status": 256},
+               {"id": 4, "pid": 10, "parent": 1, "name": "rt", "exit_status": 40},
+               {"id": 5, "pid": 11, "name": "fine", "exit_status": 0}]}},
+ "traceEvents": []}
+JSON
+quietly import x.json -o x.sbt
+t info x.sbt | grep '^failed'
+t view x.sbt --table process --columns pid,name,exit_status
 t analyze d.sbt launch-stacks
 t analyze d.sbt advice

@@ -11,7 +11,8 @@ import json, sys
 info = json.load(sys.stdin)
 print(info["finished"], info["damaged_bytes"] > 0, info["events"])'
 t info missing.sbt
-t info t.json
+echo "no trace" >notes.txt
+t info notes.txt
 t info .
 : >empty.sbt
 t info empty.sbt

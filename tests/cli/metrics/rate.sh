@@ -32,17 +32,20 @@ assert (times[slow - 1] - times[0]) / (slow - 1) > 0.08, times[:slow]
 assert times[paused] - times[paused - 1] > 0.8, times[paused - 2:paused + 2]
 PY
 
-# --sample-rate is the initial rate.
-rm -f over
-record -q -o u.sbt --backends host --sample-rate 0.5 -- "$load" await:over &
-recorder=$!
-await holds u.sbt 'trace.pids() and all(len(trace.times("memory_bytes", each)) >= 5 for each in [None, *trace.pids()])'
-: >over
-wait $recorder || fail "recording ends with $?"
-python3 -c '
+# --sample-interval is the initial interval; --sample-rate is the same in seconds.
+for option in "--sample-interval 500ms" "--sample-rate 0.5"; do
+	rm -f over u.sbt
+	# shellcheck disable=SC2086
+	record -q -o u.sbt --backends host $option -- "$load" await:over &
+	recorder=$!
+	await holds u.sbt 'trace.pids() and all(len(trace.times("memory_bytes", each)) >= 5 for each in [None, *trace.pids()])'
+	: >over
+	wait $recorder || fail "recording ends with $?"
+	python3 -c '
 from metrics import Trace
 trace = Trace("u.sbt")
 (pid,) = trace.pids()
 for times in trace.times("memory_bytes", pid), trace.times("memory_bytes"):
     gaps = sorted(b - a for a, b in zip(times, times[1:]))
     assert gaps and gaps[len(gaps) // 2] > 0.3, times'
+done

@@ -29,8 +29,13 @@ kill -9 $program
 wait $program 2>/dev/null || true
 t ps | shown $program
 "$TRACESMITH" ps --json | python3 -c 'import json, sys; print(json.load(sys.stdin)["state"])'
-t ps --clean
+# Only of given processes, or of all.
+t ps --clean $$ | sed "s/ $$$/ OTHER/"
+t ps --clean 12x
+t ps | shown $program | head -n 2
+t ps --clean $program | sed "s/$program/PID/"
 t ps
+t ps --clean
 ls live
 # A directory that others can write to is not used.
 chmod 777 live

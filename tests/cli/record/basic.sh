@@ -23,10 +23,15 @@ cat fds.txt
 t record -q -o s.sbt -- sh -c 'exit 42'
 bash -c '"$TRACESMITH" record -q -o s.sbt -- sh -c "kill -9 \$\$"; echo "shell sees $?"' 2>/dev/null
 t verify s.sbt
+# The summary says so, too.
+{ "$TRACESMITH" record -o s.sbt -- sh -c 'exit 42' || :; } 2>&1 | grep '^  '
+bash -c '"$TRACESMITH" record -o s.sbt -- sh -c "kill -9 \$\$"; :' 2>&1 | grep '^  '
+# Even if it has exited before the recorder looks.
+t view s.sbt --table process --columns name,exit_status
 
 # JSON, and a default output name.
 "$TRACESMITH" record --json -q -- "$emit" instants:5 | python3 -c '
 import json, os, sys
 r = json.load(sys.stdin)
-print(sorted(r), r["events"], r["lost"], r["bytes"] == os.path.getsize(r["file"]))'
+print(sorted(r), r["events"] - r["metrics"], r["lost"], r["bytes"] == os.path.getsize(r["file"]))'
 ls tracesmith-*.sbt | numbers

@@ -31,6 +31,16 @@ rows w.sbt -n tick
 "$TRACESMITH" record -q --window steps:2-9 --max-steps 4 -o w.sbt -- "$emit" steps:10
 rows w.sbt -n tick
 
+# One that never opens is reported.
+"$TRACESMITH" record -q --window steps:30-40 -o w.sbt -- "$emit" steps:10 2>&1
+"$TRACESMITH" record -q --window time:900s-901s -o w.sbt -- "$emit" instants:10 2>&1
+"$TRACESMITH" record -q --window flag:no-flag -o w.sbt -- "$emit" instants:10 2>&1
+"$TRACESMITH" record -q --window command -o w.sbt -- "$emit" instants:10 2>&1
+
+# Folded stacks of a program that was not sampled.
+"$TRACESMITH" record -q -o w.folded -- "$emit" instants:10 2>&1
+wc -c <w.folded
+
 # While the recorder is stopped, a small budget loses events; the message says so, and what to do.
 # Every event is stored or counted.
 rm -f ready go ended
@@ -48,3 +58,7 @@ summary <err.txt
 import json, sys
 lost = sum(json.loads(line)["count"] for line in sys.stdin)
 print(lost > 0, lost + int(sys.argv[1]))' "$(rows b.sbt -n tick)"
+
+# A recording at its size limit loses events, too, but not for want of buffers.
+"$TRACESMITH" record --budget 256M --max-size 64K -o m.sbt -- "$emit" instants:50000 2>err.txt
+grep 'when and why' err.txt

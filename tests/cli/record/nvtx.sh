@@ -9,7 +9,7 @@ record() {
 	local output=$1 code=0
 	shift
 	"$TRACESMITH" record -o "$output" --backends cuda "${options[@]}" -- "$marks" "$@" 2>err.txt || code=$?
-	grep -ve "^$output:" -e "^  no program used CUDA$" err.txt || true
+	grep -ve "^$output:" -e "^  no program used CUDA$" -e "^  .*: killed by" err.txt || true
 	[ $code -eq 0 ] || echo "exit $code"
 }
 options=()

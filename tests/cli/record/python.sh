@@ -20,11 +20,27 @@ stacks a.sbt | grep -o 'the_main;run;wait_inside$\|worker;wait_inside$' | sort -
 # Its own counters, and no metrics.
 "$TRACESMITH" info --counters a.sbt --json | grep -o 'python_[a-z_]*\|memory_bytes' | sort -u
 
+echo "== without --backends, with all the rest"
+"$TRACESMITH" record -o default.sbt -- "$python" program.py the_default 2>err.txt &
+recorder=$!
+await sampled default.sbt 'the_default;run;wait_inside$'
+touch the_default.over
+wait $recorder
+# What was rejected is lost, as the trace says.
+rejected=$(sed -nE 's/.* Python stacks \(([0-9]+) rejected\).*/\1/p' err.txt)
+[ "$rejected" = 0 ] || grep -q 'nothing else lost$' err.txt || fail "$(cat err.txt)"
+[ "$rejected" = 0 ] || "$TRACESMITH" info default.sbt | grep -q "^loss  *stacks: $rejected lost: rejected" || fail "$rejected: $("$TRACESMITH" info default.sbt)"
+grep -o ' Python stacks ([0-9]* rejected)' err.txt | sed 's/[0-9][0-9]*/N/'
+stacks default.sbt | grep -o 'the_default;run;wait_inside$' | sort -u
+"$TRACESMITH" info --counters default.sbt --json | grep -o 'memory_bytes' | sort -u
+# Nobody asked for the stacks of a program without Python.
+"$TRACESMITH" record -o none.sbt -- true 2>&1 | grep -c 'Python' || true
+
 echo "== a running one, with metrics"
 begin the_second
 # On a busy machine longer.
 for seconds in 1 5 30; do
-	"$TRACESMITH" record -p $program --duration $seconds --backends python,host --python-interval 20ms --json -o b.sbt 2>err.txt |
+	"$TRACESMITH" record -p $program --duration ${seconds}s --backends python,host --python-interval 20ms --json -o b.sbt 2>err.txt |
 		python3 -c 'import json, sys; r = json.load(sys.stdin); print(r["stacks"] > 30, r["stacks_rejected"] <= r["stacks"], r["metrics"] > 0)' >said.txt
 	grep -q False said.txt || ! stacks b.sbt | grep 'the_second;run;wait_inside$' >/dev/null || break
 done
@@ -77,8 +93,8 @@ echo "== marks and calls need the agent"
 "$TRACESMITH" record -q --backends none --python-on marks,calls -o f.sbt -- bash -c 'echo $TRACESMITH_PYTHON_STACKS'
 
 echo "== usage"
-t record --native -o x.sbt -- true
-t record --python-interval 1 -o x.sbt -- true
+t record --backends host --native -o x.sbt -- true
+t record --backends host --python-interval 1 -o x.sbt -- true
 t record --backends python --python-interval 0.00001 -o x.sbt -- true
 t record --backends python --python-on sometimes -o x.sbt -- true
 t record --backends python --python-on function: -o x.sbt -- true

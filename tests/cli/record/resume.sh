@@ -33,11 +33,11 @@ t record --resume t.sbt
 kill_recorder
 touch go
 await [ -e ended ]
-t recover t.sbt -o good.sbt
+t recover t.sbt -o good.sbt | numbers # metrics are among them
 "$TRACESMITH" verify good.sbt
 rows good.sbt -n tick
 # It can be repeated, and the trace can still be resumed.
-t recover t.sbt -o good.sbt
+t recover t.sbt -o good.sbt | numbers # metrics are among them
 "$TRACESMITH" record -q --resume t.sbt
 rows t.sbt -n tick
 

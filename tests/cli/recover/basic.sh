@@ -10,6 +10,8 @@ head -c $((size - 10)) t.sbt >cut.sbt
 t recover cut.sbt -o good.sbt | numbers
 t verify good.sbt
 cmp <("$TRACESMITH" view --json -t slice,gpu_op,api_call t.sbt) <("$TRACESMITH" view --json -t slice,gpu_op,api_call good.sbt)
+# Nothing is kept of what cannot be written.
+t recover cut.sbt -o /dev/full
 # A damaged chunk, here that of gpu_op, is omitted, and the trace says so.
 cp t.sbt bad.sbt
 damage_chunk bad.sbt 11

@@ -13,6 +13,7 @@ rows live.sbt -n tick
 kill -9 $program
 wait $program 2>/dev/null || true
 t recover $program -o dead.sbt | sed "s/$program/PID/"
+"$TRACESMITH" info dead.sbt | grep "^source.*tracesmith"
 "$TRACESMITH" verify dead.sbt
 rows dead.sbt -n tick
 # By the file of its area, even in another directory.
@@ -30,3 +31,16 @@ quietly ps --clean
 t recover $program -o out.sbt | sed "s/$program/PID/g"
 [ ! -e out.sbt ] || fail "an output was made"
 [ -z "$(find . -name '*.journal')" ] || fail "a journal remains"
+# Counts as `info` does: a begin and its end are one event.
+TRACESMITH_LIVE=1 "$TS_BUILD/examples/emit_spans" --threads 1 --seconds 600 --rate 500 >/dev/null &
+program=$!
+spans() { "$TRACESMITH" recover $program -o spans.sbt --json 2>/dev/null | python3 -c 'import json, sys; sys.exit(json.load(sys.stdin)["events"] < 100)' 2>/dev/null; }
+await spans
+kill -9 $program
+wait $program 2>/dev/null || true
+"$TRACESMITH" recover $program -o spans.sbt --json -q >recovered.json
+"$TRACESMITH" info --json spans.sbt >info.json
+python3 -c '
+import json
+recovered, info = (json.load(open(name))["events"] for name in ("recovered.json", "info.json"))
+print("as many events as info says:", recovered == info, recovered if recovered != info else "")'

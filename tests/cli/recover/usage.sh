@@ -16,7 +16,12 @@ t recover missing.sbt -o out.sbt
 t recover empty.sbt -o out.sbt
 t recover t.json -o out.sbt
 [ ! -e out.sbt ] || fail "an output was made"
-echo precious >out.sbt
+cp t.sbt out.sbt
 t recover empty.sbt -o out.sbt
+cmp t.sbt out.sbt || fail "the output was changed"
+echo precious >out.sbt
+t recover t.sbt -o out.sbt
 cat out.sbt
+mkdir folder
+t recover t.sbt -o folder
 t recover t.sbt -o none/out.sbt

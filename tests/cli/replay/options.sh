@@ -33,6 +33,7 @@ t replay plain.sbt --replace-kernel step_
 t replay plain.sbt --replace-kernel step_=missing.cl
 t replay plain.sbt --replace-kernel step_=/
 t replay plain.sbt -o plain.sbt
+t replay plain.sbt -o k.json
 t replay k.sbt
 t replay k.sbt --target emulator --kernel gemm
 t replay k.sbt --target emulator --check each

@@ -24,8 +24,17 @@ r two.sbt --window 2
 r plain.sbt --kernel 'mix*' --check each
 r plain.sbt --stream 1
 r plain.sbt --from 5 --to 6
+# On a narrow terminal, what it included is wrapped.
+PYTHONPATH=$TS_SOURCE/tests/lib python3 - "$TRACESMITH" replay plain.sbt --from 5 --to 6 <<'PY'
+import on_terminal, sys
+lines = on_terminal.run(40, sys.argv[1:]).splitlines()
+at = next(i for i, line in enumerate(lines) if line.startswith("  included "))
+print(lines[at], lines[at + 1], sep="\n")
+PY
 r plain.sbt --at 3 --dump 10 --as u32 --limit 12 -q
 r plain.sbt --at 3 --dump 10 --limit 40 -q
+# With a title.
+"$TRACESMITH" replay plain.sbt --at 3 --dump 10 --limit 16 2>&1 | grep -v " on \|first start"
 
 cat >new.cl <<'CL'
 kernel void step_(global uint *v) { size_t i = get_global_id(0); v[i] = v[i] * 3 + (i == 9 ? 2 : 1); }

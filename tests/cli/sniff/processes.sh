@@ -51,7 +51,7 @@ sniffer=$!
 described() { copy_written none.sbt && "$TRACESMITH" view copy/good.sbt --table process --json | grep '"sleep"'; }
 await described
 kill $other
-wait $sniffer
+wait $sniffer || echo "exit $?"
 numbers <none.txt
 rows none.sbt --table sample
 

@@ -15,6 +15,13 @@ t verify payload.sbt | numbers
 "$TRACESMITH" verify payload.sbt >out.txt || true
 grep -Eq "^trace 'payload.sbt': chunk [0-9]+ at byte [0-9]+: checksum differs" out.txt || fail "no chunk and byte"
 t verify -q payload.sbt
+# Right checksums, wrong content: recovering it again and again would not help.
+"$TS_BUILD/tests/targets/make_stream" wrong.sbt bad-hash
+t verify wrong.sbt | numbers
+quietly recover wrong.sbt -o again.sbt
+t verify again.sbt | numbers
+damage_chunk wrong.sbt 1
+t verify wrong.sbt | tail -n 2
 # Truncated anywhere.
 for bytes in 64 65 200 $((size / 2)) $((size - 1)); do
 	head -c "$bytes" t.sbt >cut.sbt

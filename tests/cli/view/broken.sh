@@ -8,7 +8,8 @@ head -c -40 t.sbt >cut.sbt
 t view cut.sbt --columns name --limit 2 2>&1 | numbers
 cmp <("$TRACESMITH" view --json t.sbt) <("$TRACESMITH" view --json cut.sbt 2>/dev/null) || fail "cut"
 t view missing.sbt
-t view t.json
+echo "no trace" >notes.txt
+t view notes.txt
 # An error names chunk and byte of a damaged payload; rows of other tables are still shown.
 cp t.sbt bad.sbt
 damage_chunk bad.sbt 11

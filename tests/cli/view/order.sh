@@ -45,7 +45,7 @@ def expect(test):
 first = rows[0]["start"]
 for start, stop in ((0, 0), (123456789, 123456999), (5 * 10**8, 6 * 10**8), (10**9, 2 * 10**9), (-5, -1)):
     wanted = expect(lambda row: row["start"] <= first + stop and end(row) >= first + start)
-    assert view("--from", f"{start}", "--to", f"{stop}") == wanted, (start, stop)
+    assert view("--from", f"{start}ns", "--to", f"{stop}ns") == wanted, (start, stop)
 for options, test in (
         (("--device", "1"), lambda row: row.get("device") == 1),
         (("--stream", "2", "--device", "0", "--name", "n3"),

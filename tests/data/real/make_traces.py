@@ -132,6 +132,40 @@ def cpu_only(out):
     return {"kineto/cpu_only.json.gz": train_mlp(out, "kineto/cpu_only.json", "cpu", 64, 16, record_shapes=True)}
 
 
+def operator_table(profile, **options):
+    """torch.profiler's own table of operators: calls, total and self us, total and self bytes, as
+    a line of text, by name, or by name and shapes."""
+    rows = {}
+    for row in profile.key_averages(**options):
+        key = row.key + (" " + json.dumps(row.input_shapes) if options else "")
+        rows[key] = f"{row.count} {row.cpu_time_total:.3f} {row.self_cpu_time_total:.3f} {row.cpu_memory_usage} {row.self_cpu_memory_usage}"
+    return rows
+
+
+def cpu_train(out):
+    """A small network without a device: data loader, shapes, memory."""
+    import torch
+    torch.manual_seed(0)
+    torch.set_num_threads(1)
+    recording = Recording(f"{out}/kineto/cpu_train.json", False, record_shapes=True, profile_memory=True)
+    model = torch.nn.Sequential(torch.nn.Conv2d(3, 8, 3), torch.nn.ReLU(), torch.nn.Flatten(), torch.nn.Linear(8 * 14 * 14, 10))
+    optimizer = torch.optim.AdamW(model.parameters(), lr=1e-3)
+    images = torch.utils.data.TensorDataset(torch.randn(256, 3, 16, 16), torch.randint(0, 10, (256,)))
+    batches = iter(torch.utils.data.DataLoader(images, batch_size=16, shuffle=True))
+
+    def step(_):
+        x, y = next(batches)
+        loss = torch.nn.functional.cross_entropy(model(x), y)
+        loss.backward()
+        optimizer.step()
+        optimizer.zero_grad(set_to_none=True)
+
+    facts = recording.run(step)
+    facts.update(torch=torch.__version__, key_averages=operator_table(recording.profile),
+                 key_averages_by_shape=operator_table(recording.profile, group_by_input_shape=True))
+    return {"kineto/cpu_train.json.gz": facts}
+
+
 def transformer_train(out):
     import torch
     from torch.profiler import record_function
@@ -386,7 +420,7 @@ def gloo_ranks(out):
     return ranks_of_job(out, "gloo", 2)
 
 
-WORKLOADS = [mlp_train, transformer_train, cuda_graph, two_streams, compiled, cpu_only, execution_trace, memory_snapshot, nccl_ranks,
+WORKLOADS = [mlp_train, transformer_train, cuda_graph, two_streams, compiled, cpu_only, cpu_train, execution_trace, memory_snapshot, nccl_ranks,
              gloo_ranks, jax_mlp]
 
 

@@ -6,6 +6,7 @@
 #include <time.h>
 
 #include "base/local/hash.h"
+#include "base/process.h"
 #include "unit/agent/agent_support.h"
 
 /* Rings of 16 KiB and a channel of 64 KiB. */
@@ -220,7 +221,7 @@ TS_TEST(without_being_asked_for_there_is_none)
 	TS_CHECK_INT(ts_replay_blob("x", 1), 0);
 	TS_CHECK_INT(give(TS_COMMAND_OPEN, 0, NULL), 0);
 	TS_CHECK(!ts_replay_is_broken());
-	TS_CHECK_INT(agent_control()->budget, 32u << 20);
+	TS_CHECK_INT(ts_process_tracer.core->budget, 32u << 20);
 	agent_end(true);
 }
 
@@ -230,10 +231,10 @@ TS_TEST(settings_have_defaults_and_a_larger_budget)
 	TS_CHECK_INT(ts_replay_settings()->snapshot_limit, INT64_C(4) << 30);
 	TS_CHECK_INT(ts_replay_settings()->window_timeout_ns, INT64_C(10000000000));
 	TS_CHECK(!ts_replay_settings()->from_start);
-	TS_CHECK(agent_control()->budget <= 64u << 20);
+	TS_CHECK(ts_process_tracer.core->budget <= 64u << 20);
 	TS_CHECK(ts_replay_lock());
 	ts_replay_unlock();
-	if (agent_control()->budget == 64u << 20)
+	if (ts_process_tracer.core->budget == 64u << 20)
 		TS_CHECK_INT(ts_process_tracer.core->channel.writer.mask + 1, 16u << 20);
 	agent_end(true);
 }
@@ -590,6 +591,52 @@ TS_TEST(slow_is_not_absent)
 	stop_taker(&taker);
 	TS_CHECK(!ts_replay_is_broken());
 	agent_close_reader(&taker.reader);
+	agent_end(true);
+}
+
+/* Drains once the writer has waited for longer than its patience. */
+static void *drain_late(void *argument)
+{
+	const struct timespec pause = { 0, 10000000 };
+	struct agent_reader *reader = argument;
+	const struct writer *writer = &ts_process_tracer.core->channel.writer;
+	int64_t moved_ns = (int64_t)ts_counter_monotonic_ns();
+	uint64_t head = 0;
+
+	while ((int64_t)ts_counter_monotonic_ns() - moved_ns < agent_channel_patience_ns * 3 / 2) {
+		uint64_t now = __atomic_load_n(&writer->ring->head, __ATOMIC_ACQUIRE);
+
+		if (now != head)
+			moved_ns = (int64_t)ts_counter_monotonic_ns();
+		head = now;
+		nanosleep(&pause, NULL);
+	}
+	agent_drain(reader);
+	return NULL;
+}
+
+/* Its heartbeat stands still, but its process is there: this one. */
+TS_TEST(a_blocked_recorder_is_waited_for)
+{
+	static char content[TS_LIVE_BLOB_PART];
+	struct agent_reader reader;
+	pthread_t thread;
+
+	agent_channel_patience_ns = 500000000;
+	agent_begin(SMALL);
+	agent_control()->recorder_start = ts_process_start_time(getpid());
+	agent_control()->recorder_pid = (uint64_t)getpid();
+	agent_control()->heartbeat = 1;
+	TS_CHECK(ts_replay_lock());
+	agent_open_reader(&reader);
+	TS_CHECK_INT(pthread_create(&thread, NULL, drain_late, &reader), 0);
+	/* More than the channel holds, less than twice that. */
+	for (unsigned int i = 0; i < 6; i++)
+		TS_CHECK(ts_replay_blob(content, sizeof(content)));
+	ts_replay_unlock();
+	TS_CHECK_INT(pthread_join(thread, NULL), 0);
+	TS_CHECK(!ts_replay_is_broken());
+	agent_close_reader(&reader);
 	agent_end(true);
 }
 

@@ -41,12 +41,26 @@ static inline void load_ranks(struct analyzed *analyzed, enum ts_rounding roundi
 	prepare_analysis(analyzed);
 }
 
+/* "not shown: on device" must name one column. */
+static inline void check_titles_differ(const struct ts_result *result)
+{
+	for (const struct ts_result_table *table = result->tables; table; table = table->next)
+		for (size_t i = 0; i < table->column_count; i++)
+			for (size_t k = 0; table->columns[i].title && k < i; k++)
+				if (table->columns[k].title &&
+				    !strcmp(table->columns[i].title, table->columns[k].title))
+					ts_test_fail(__FILE__, __LINE__,
+						     "two columns of '%s' are called '%s'",
+						     table->name, table->columns[i].title);
+}
+
 static inline void run_analysis(struct analyzed *analyzed, const struct ts_analysis *analysis)
 {
 	struct ts_error err;
 
 	if (analysis->run(&analyzed->request, &analyzed->result, &err))
 		ts_test_fail(__FILE__, __LINE__, "%s: %s", analysis->name, err.message);
+	check_titles_differ(&analyzed->result);
 }
 
 static inline void release_analyzed(struct analyzed *analyzed)

@@ -25,6 +25,20 @@ TS_TEST(an_annotation_has_what_is_in_those_inside_it)
 		    "0 3 21000 2 12000 0\n");
 }
 
+TS_TEST(ranges_of_nvtx_and_roctx_are_annotations)
+{
+	const char *events = EVENT("nvtx", "saxpy", "1", "1", "0", "10", "")
+		EVENT("nvtx:MPI", "MPI_Send", "1", "1", "20", "10", "")
+			EVENT("roctx", "step", "1", "1", "40", "10", "")
+				EVENT("nvtxless", "other", "1", "1", "60", "10", "")
+					CALL("5", "2", "1") KERNEL("a", "7", "30", "5", "1");
+
+	CHECK_EXACT(annotations, events, "annotations", COUNTS,
+		    "host MPI_Send 1 0 0 0 0\n"
+		    "host saxpy 1 1 5000 1 5000\n"
+		    "host step 1 0 0 0 0\n");
+}
+
 TS_TEST(an_annotation_inside_one_of_its_name_counts_once)
 {
 	const char *events = ANNOTATION("call", "1", "0", "100") ANNOTATION("call", "1", "10", "50")

@@ -163,3 +163,19 @@ TS_TEST(a_trace_of_the_host_alone_is_not_idle)
 	TS_CHECK(has_note(&analyzed.result, "no device activity"));
 	release_analyzed(&analyzed);
 }
+
+TS_TEST(causes_that_cover_more_than_the_gaps_say_so)
+{
+	/* The host waits for 50 us before it launches; then no gap is left over. */
+	const char *early = NAMED_CALL("cudaMalloc", "0", "5", "9") CALL("55", "5", "1")
+		KERNEL("a", "7", "60", "10", "1");
+	struct analyzed analyzed;
+
+	load_ranks(&analyzed, TS_ROUNDING_NONE, early, NULL);
+	run_analysis(&analyzed, &ts_analysis_idle);
+	TS_CHECK(analyzed.result.notes);
+	TS_CHECK_STR(analyzed.result.notes->text,
+		     "gaps are between commands of a stream; causes also cover the time before its "
+		     "first and after its last one");
+	release_analyzed(&analyzed);
+}

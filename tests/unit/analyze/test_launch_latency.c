@@ -61,8 +61,8 @@ TS_TEST(what_has_no_partner_is_left_out_and_told)
 		   NULL);
 	run_analysis(&analyzed, &ts_analysis_launch_latency);
 	CHECK_ROWS(&analyzed, "launches", "correlation name", "2 a\n");
-	TS_CHECK(has_note(&analyzed.result, "1 commands have no call"));
-	TS_CHECK(has_note(&analyzed.result, "1 launches have no device time"));
+	TS_CHECK(has_note(&analyzed.result, "left out: 1 command without a call"));
+	TS_CHECK(has_note(&analyzed.result, "left out: 1 launch without device time"));
 	release_analyzed(&analyzed);
 }
 

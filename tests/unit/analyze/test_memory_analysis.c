@@ -62,17 +62,36 @@ TS_TEST(without_totals_the_least_that_explains_the_rest)
 	CHECK_ROWS(&analyzed, "peak", "bytes", "");
 	CHECK_ROWS(&analyzed, "timeline", "total_bytes", "50\n0\n80\n70\n");
 	TS_CHECK(has_note(&analyzed.result, "does not say how much was in use"));
+	TS_CHECK(has_note(&analyzed.result, "lacks addresses"));
 	release_analyzed(&analyzed);
 }
 
-TS_TEST(numbers_that_cannot_be_are_told_as_they_are)
+/* PyTorch's totals of the CPU count from the start of the profile. */
+TS_TEST(totals_that_fall_below_zero)
+{
+	const char *events = MEMORY("5", "1", "10", "10") MEMORY("6", "9", "-300", "-290")
+		MEMORY("7", "2", "50", "-240");
+	struct analyzed analyzed;
+
+	load_ranks(&analyzed, TS_ROUNDING_NONE, events, NULL);
+	run_analysis(&analyzed, &ts_analysis_memory);
+	CHECK_ROWS(&analyzed, "summary", TOTALS " totals_known", "cuda:0 2 1 290 300 5000 50 1\n");
+	CHECK_ROWS(&analyzed, "timeline", "total_bytes", "300\n0\n50\n");
+	TS_CHECK(has_note(&analyzed.result, "at least 290 B was in use at the start"));
+	release_analyzed(&analyzed);
+	/* Also where only the start is below. */
+	CHECK_EXACT(memory, MEMORY("5", "1", "10", "4") MEMORY("6", "2", "5", "9"), "summary",
+		    "start_bytes peak_bytes end_bytes", "0 15 15\n");
+}
+
+TS_TEST(numbers_that_cannot_be_saturate)
 {
 	const char *events = MEMORY("5", "1", "10", "-90") MEMORY("6", "2", "5", "-85")
 		MEMORY("7", "3", "-9223372036854775807", "-9223372036854775807")
 			MEMORY("8", "4", "9223372036854775807", "9223372036854775807");
 
 	CHECK_EXACT(memory, events, "summary", "start_bytes peak_bytes end_bytes unknown_frees",
-		    "-100 9223372036854775807 9223372036854775807 1\n");
+		    "9223372036854775707 9223372036854775807 9223372036854775807 1\n");
 }
 
 TS_TEST(devices_and_threads_are_kept_apart)

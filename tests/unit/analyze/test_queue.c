@@ -78,7 +78,7 @@ TS_TEST(what_nobody_asked_for_is_left_out_and_told)
 		   NULL);
 	run_analysis(&analyzed, &ts_analysis_queue);
 	CHECK_ROWS(&analyzed, "summary", "stream commands", "7 1\n");
-	TS_CHECK(has_note(&analyzed.result, "1 commands are left out"));
+	TS_CHECK(has_note(&analyzed.result, "left out: 1 command"));
 	release_analyzed(&analyzed);
 }
 

@@ -150,8 +150,9 @@ TS_TEST(analyses_are_listed)
 	static const char *const names[] = { "breakdown",  "kernels",        "idle",
 					     "overlap",    "launch-latency", "launch-stacks",
 					     "queue",      "bandwidth",      "critical-path",
-					     "stragglers", "annotations",    "steps",
-					     "memory",     "functions",      "advice" };
+					     "stragglers", "operators",      "annotations",
+					     "steps",      "memory",         "functions",
+					     "advice" };
 	size_t count;
 	const struct ts_analysis *const *list = ts_analysis_list(&count);
 
@@ -165,4 +166,39 @@ TS_TEST(analyses_are_listed)
 	TS_CHECK(ts_analysis_find("launches", 8) == &ts_analysis_launch_stacks);
 	TS_CHECK(!ts_analysis_find("advise", 6));
 	TS_CHECK(!ts_analysis_find("", 0));
+}
+
+TS_TEST(empty_tables_can_be_dropped)
+{
+	struct ts_result result;
+
+	ts_result_init(&result, 0);
+	ts_result_table(&result, "empty", columns, COLUMNS);
+	add_row(ts_result_table(&result, "filled", columns, COLUMNS), 1);
+	ts_result_table(&result, "brief", columns, COLUMNS)->left_out = 3;
+	ts_result_table(&result, "last", columns, COLUMNS);
+	ts_result_drop_empty(&result);
+	TS_CHECK_STR(result.tables->name, "filled");
+	TS_CHECK_STR(result.tables->next->name, "brief");
+	TS_CHECK(!result.tables->next->next);
+	/* More can be added. */
+	ts_result_table(&result, "next", columns, COLUMNS);
+	TS_CHECK_STR(result.tables->next->next->name, "next");
+	ts_result_release(&result);
+}
+
+TS_TEST(hidden_columns_keep_their_keys)
+{
+	struct ts_result result;
+	struct ts_result_table *table, *other;
+
+	ts_result_init(&result, 0);
+	table = ts_result_table(&result, "one", columns, COLUMNS);
+	other = ts_result_table(&result, "other", columns, COLUMNS);
+	ts_result_hide(table, columns[0].key);
+	ts_result_hide(table, columns[1].key);
+	TS_CHECK(!table->columns[0].title && !table->columns[1].title);
+	TS_CHECK_STR(table->columns[0].key, columns[0].key);
+	TS_CHECK(other->columns[0].title && columns[0].title);
+	ts_result_release(&result);
 }

@@ -51,11 +51,12 @@ TS_TEST(the_last_step_is_left_out_and_told)
 
 	load_ranks(&analyzed, TS_ROUNDING_NONE,
 		   STEP("1", "1", "0", "100") STEP("2", "1", "100", "150")
-			   STEP("3", "1", "250", "10"),
+			   STEP("3", "1", "250", "10") CALL("10", "1", "1")
+				   KERNEL("a", "7", "50", "20", "1"),
 		   NULL);
 	run_analysis(&analyzed, &ts_analysis_steps);
 	CHECK_ROWS(&analyzed, "steps", "step duration_us", "1 100000\n2 150000\n");
-	TS_CHECK(has_note(&analyzed.result, "steps left out: 1"));
+	TS_CHECK(has_note(&analyzed.result, "left out: 1 step"));
 	release_analyzed(&analyzed);
 }
 
@@ -96,9 +97,13 @@ TS_TEST(a_step_unlike_the_others_is_named)
 	CHECK_ALL(STEP("1", "1", "0", "100") STEP("2", "1", "100", "100")
 			  STEP("3", "1", "200", "900"),
 		  "summary", "steps outliers slowest", "3 0 3\n");
-	/* Almost equal: one percent is not reported. */
+	/* Almost equal: a few percent are not reported. */
 	CHECK_ALL(STEP("1", "1", "0", "1000") STEP("2", "1", "1000", "1000")
-			  STEP("3", "1", "2000", "1000") STEP("4", "1", "3000", "1009"),
+			  STEP("3", "1", "2000", "1000") STEP("4", "1", "3000", "1040"),
+		  "summary", "outliers", "0\n");
+	/* Neither is a fast one. */
+	CHECK_ALL(STEP("1", "1", "0", "1000") STEP("2", "1", "1000", "1000")
+			  STEP("3", "1", "2000", "1000") STEP("4", "1", "3000", "500"),
 		  "summary", "outliers", "0\n");
 }
 
@@ -113,4 +118,66 @@ TS_TEST(without_steps_there_is_a_note)
 	CHECK_ROWS(&analyzed, "summary", "rank", "");
 	TS_CHECK(has_note(&analyzed.result, "no steps"));
 	release_analyzed(&analyzed);
+}
+
+/* The host is done with its last step, and there is no device that could lag behind. */
+TS_TEST(without_device_work_the_last_step_counts)
+{
+	struct analyzed analyzed;
+
+	load_ranks(&analyzed, TS_ROUNDING_NONE,
+		   STEP("1", "1", "0", "100") STEP("2", "1", "100", "150"), NULL);
+	run_analysis(&analyzed, &ts_analysis_steps);
+	CHECK_ROWS(&analyzed, "steps", "step duration_us kernels device_us busy_us",
+		   "1 100000 0 - -\n2 150000 0 - -\n");
+	TS_CHECK(!has_note(&analyzed.result, "left out"));
+	release_analyzed(&analyzed);
+}
+
+#define MARK(number, tid, ts)                                                         \
+	"{'ph':'i','s':'t','cat':'step','name':'step','pid':1,'tid':" tid ",'ts':" ts \
+	",'args':{'step':" number "}},"
+
+/* TS_STEP() says when a step begins: it ends with the next one of its thread. */
+TS_TEST(steps_that_a_program_announces)
+{
+	const char *events = MARK("5", "1", "0") MARK("6", "1", "100") MARK("9", "2", "120")
+		MARK("7", "1", "250") SLICE("app", "work", "1", "10", "300");
+
+	CHECK_ALL(events, "steps", "step start_ns duration_us",
+		  "5 0 100000\n6 100000 150000\n9 120000 190000\n7 250000 60000\n");
+	/* The last one lasts until the end of the trace, and is left out. */
+	CHECK_EXACT(steps, MARK("5", "1", "0") MARK("6", "1", "100") MARK("7", "1", "250"), "steps",
+		    "step duration_us", "5 100000\n6 150000\n");
+	/* Spans are better: they say when a step ends. */
+	CHECK_ALL(MARK("5", "1", "0") STEP("1", "1", "10", "50"), "steps", "step duration_us",
+		  "1 50000\n");
+}
+
+static void check_span_(const char *file, int line, const char *span, const char *events,
+			const char *expected)
+{
+	struct ts_work_options options = TS_WORK_OPTIONS_NONE;
+	struct analyzed analyzed;
+
+	options.step_span = span;
+	load_events(&analyzed.loaded, &options, events, NULL);
+	prepare_analysis(&analyzed);
+	run_analysis(&analyzed, &ts_analysis_steps);
+	check_rows_(file, line, &analyzed.result, "steps", "step duration_us", expected);
+	release_analyzed(&analyzed);
+}
+#define CHECK_SPAN(span, events, expected) check_span_(__FILE__, __LINE__, span, events, expected)
+
+TS_TEST(any_span_may_be_a_step)
+{
+	const char *events = SLICE("app", "batch", "1", "0", "100")
+		SLICE("app", "batch", "1", "100", "50") SLICE("app", "iteration 7", "1", "0", "10")
+			SLICE("app", "iteration#8", "1", "20", "20")
+				SLICE("app", "iteration8x", "1", "50", "20")
+					SLICE("app", "iterations", "1", "70", "20");
+
+	CHECK_SPAN("batch", events, "0 100000\n1 50000\n");
+	CHECK_SPAN("iteration", events, "7 10000\n8 20000\n");
+	CHECK_SPAN("absent", events, "");
 }

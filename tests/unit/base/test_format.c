@@ -82,6 +82,15 @@ TS_TEST(instants)
 		     "-9223372036854.775808 ms");
 }
 
+TS_TEST(counted_nouns)
+{
+	TS_CHECK_STR(TS_COUNTED(1, "copy"), "1 copy");
+	TS_CHECK_STR(TS_COUNTED(1645, "copy"), "1,645 copies");
+	TS_CHECK_STR(TS_COUNTED(0, "launch"), "0 launches");
+	TS_CHECK_STR(TS_COUNTED(1, "launch"), "1 launch");
+	TS_CHECK_STR(TS_COUNTED(43915, "command"), "43,915 commands");
+}
+
 TS_TEST(counts)
 {
 	char buffer[TS_FORMAT_BYTES];

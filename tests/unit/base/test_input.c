@@ -70,11 +70,10 @@ static void check_content(const char *encoding, const char *data, size_t bytes)
 
 	for (size_t i = 0; i < TS_ARRAY_SIZE(pieces); i++) {
 		TS_AUTO(ts_input) input = NULL;
-		TS_SCOPED(ts_text) text;
+		TS_SCOPED(ts_text) text = { 0 };
 		struct stat status;
 		size_t got = 5;
 
-		ts_text_init(&text);
 		if (ts_input_open(&input, path, &err))
 			ts_test_fail(__FILE__, __LINE__, "%s", err.message);
 		TS_CHECK_STR(ts_input_encoding(input), encoding);
@@ -100,12 +99,11 @@ static void check_content(const char *encoding, const char *data, size_t bytes)
 static void check_bad(const char *data, size_t bytes, const char *ending)
 {
 	TS_AUTO(ts_input) input = NULL;
-	TS_SCOPED(ts_text) text;
+	TS_SCOPED(ts_text) text = { 0 };
 	struct ts_error err, again;
 	char start[400], byte[1];
 	size_t got = 77;
 
-	ts_text_init(&text);
 	TS_CHECK_INT(ts_input_open(&input, path, &err), TS_OK);
 	TS_CHECK_INT(read_all(input, 1000, &text, &err), TS_EFORMAT);
 	TS_CHECK(!data || text.length <= bytes);
@@ -311,7 +309,7 @@ TS_TEST(damage)
 
 	for (int round = 0; round < 400; round++) {
 		TS_AUTO(ts_input) input = NULL;
-		TS_SCOPED(ts_text) text;
+		TS_SCOPED(ts_text) text = { 0 };
 		struct ts_error err;
 
 #ifdef TS_HAVE_ZLIB
@@ -326,7 +324,6 @@ TS_TEST(damage)
 			file[4 + (random >> 8) % (size - 4)] ^= (char)(1 + (random & 0x7f));
 		}
 		make_file(file, size);
-		ts_text_init(&text);
 		TS_CHECK_INT(ts_input_open(&input, path, &err), TS_OK);
 		if (read_all(input, 3000, &text, &err) == TS_OK && text.length == bytes)
 			continue;
@@ -350,12 +347,11 @@ TS_TEST(standard_input)
 {
 	TS_AUTO_FREE char *data = make_data(700001);
 	TS_AUTO(ts_input) input = NULL;
-	TS_SCOPED(ts_text) text;
+	TS_SCOPED(ts_text) text = { 0 };
 	struct ts_error err;
 	pthread_t thread;
 	int saved = dup(0), ends[2];
 
-	ts_text_init(&text);
 	TS_CHECK_INT(pipe(ends), 0);
 	/* Non-blocking on both sides: both must wait. */
 	fcntl(ends[0], F_SETFL, O_NONBLOCK);

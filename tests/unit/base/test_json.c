@@ -64,10 +64,9 @@ TS_TEST(strings)
 	for (size_t i = 0; i < TS_ARRAY_SIZE(cases); i++) {
 		struct ts_json js = scan(cases[i].text, strlen(cases[i].text), true);
 		struct ts_json_string string = { .text = "", .length = 77 };
-		TS_SCOPED(ts_text) text;
+		TS_SCOPED(ts_text) text = { 0 };
 		const char *start = js.next;
 
-		ts_text_init(&text);
 		TS_CHECK_INT(ts_json_scan_string(&js, &string), cases[i].rc);
 		if (cases[i].rc) {
 			TS_CHECK_STR(js.reason, cases[i].unescaped);
@@ -116,9 +115,8 @@ TS_TEST(zero_is_a_byte)
 {
 	struct ts_json js = scan("\"a\\u0000b\"", 10, true);
 	struct ts_json_string string = { 0 };
-	TS_SCOPED(ts_text) text;
+	TS_SCOPED(ts_text) text = { 0 };
 
-	ts_text_init(&text);
 	TS_CHECK_INT(ts_json_scan_string(&js, &string), 0);
 	ts_json_unescape(&string, &text);
 	TS_CHECK_INT(text.length, 3);
@@ -134,9 +132,8 @@ TS_TEST(unescape_of_bytes_nobody_scanned)
 	for (size_t i = 0; i < TS_ARRAY_SIZE(odd); i++) {
 		struct ts_json js = scan(odd[i], strlen(odd[i]), true);
 		struct ts_json_string string = { .text = js.next, .length = strlen(odd[i]) };
-		TS_SCOPED(ts_text) text;
+		TS_SCOPED(ts_text) text = { 0 };
 
-		ts_text_init(&text);
 		ts_json_unescape(&string, &text);
 		TS_CHECK(!text.failed);
 		drop();
@@ -267,7 +264,7 @@ static void check_value(const char *text, const char *minified)
 {
 	size_t length = strlen(text);
 	struct ts_json js = scan(text, length, true);
-	TS_SCOPED(ts_text) out;
+	TS_SCOPED(ts_text) out = { 0 };
 	int rc;
 
 	rc = ts_json_skip(&js);
@@ -276,7 +273,6 @@ static void check_value(const char *text, const char *minified)
 			     js.error_at - held);
 	TS_CHECK(js.next == js.end);
 	ts_json_init(&js, held, length, true);
-	ts_text_init(&out);
 	ts_text_append_str(&out, ">");
 	TS_CHECK_INT(ts_json_minify(&js, &out), 0);
 	TS_CHECK(js.next == js.end);
@@ -367,9 +363,8 @@ TS_TEST(values_that_are_wrong)
 	for (size_t i = 0; i < TS_ARRAY_SIZE(cases); i++) {
 		size_t length = strlen(cases[i].text);
 		struct ts_json js = scan(cases[i].text, length, true);
-		TS_SCOPED(ts_text) out;
+		TS_SCOPED(ts_text) out = { 0 };
 
-		ts_text_init(&out);
 		ts_text_append_str(&out, ">");
 		if (ts_json_skip(&js) != TS_EFORMAT || strcmp(js.reason, cases[i].reason) != 0 ||
 		    js.error_at - held != cases[i].at)
@@ -427,9 +422,8 @@ TS_TEST(every_cut_of_a_document)
 
 	for (size_t cut = 0; cut < total; cut++) {
 		struct ts_json js = scan(document, cut, false);
-		TS_SCOPED(ts_text) out;
+		TS_SCOPED(ts_text) out = { 0 };
 
-		ts_text_init(&out);
 		ts_text_append_str(&out, ">");
 		TS_CHECK_INT(ts_json_skip(&js), TS_JSON_MORE);
 		TS_CHECK(js.next == held);
@@ -472,9 +466,8 @@ static int pull(struct ts_json *js, int depth)
 	case '"':
 		rc = ts_json_scan_string(js, &string);
 		if (!rc) {
-			TS_SCOPED(ts_text) text;
+			TS_SCOPED(ts_text) text = { 0 };
 
-			ts_text_init(&text);
 			ts_json_unescape(&string, &text);
 			TS_CHECK(text.length <= string.length);
 		}
@@ -510,7 +503,7 @@ TS_TEST(random_damage)
 	for (int round = 0; round < 60000; round++) {
 		char text[sizeof(document)];
 		struct ts_json js;
-		TS_SCOPED(ts_text) out;
+		TS_SCOPED(ts_text) out = { 0 };
 		size_t length = total;
 		int skipped, minified, pulled;
 
@@ -528,7 +521,6 @@ TS_TEST(random_damage)
 				length--;
 			}
 		}
-		ts_text_init(&out);
 		js = scan(text, length, round & 1);
 		skipped = ts_json_skip(&js);
 		TS_CHECK(skipped || js.next > held);
@@ -545,9 +537,8 @@ TS_TEST(random_damage)
 		good++;
 		/* The output is a value, and minifying it again changes nothing. */
 		js = scan(out.data, out.length, true);
-		TS_SCOPED(ts_text) again;
+		TS_SCOPED(ts_text) again = { 0 };
 
-		ts_text_init(&again);
 		TS_CHECK_INT(ts_json_minify(&js, &again), 0);
 		TS_CHECK(js.next == js.end);
 		TS_CHECK_INT(again.length, out.length);

@@ -259,10 +259,9 @@ TS_TEST(microseconds)
 
 TS_TEST(microseconds_read_back_what_was_written)
 {
-	TS_SCOPED(ts_text) text;
+	TS_SCOPED(ts_text) text = { 0 };
 	uint64_t random = 5;
 
-	ts_text_init(&text);
 	for (int i = 0; i < 300000; i++) {
 		int64_t ns, back;
 
@@ -297,10 +296,9 @@ TS_TEST(other_places)
 /* Every finite double reads back as written, and so do the infinities. */
 TS_TEST(doubles_read_back_what_was_written)
 {
-	TS_SCOPED(ts_text) text;
+	TS_SCOPED(ts_text) text = { 0 };
 	uint64_t random = 9;
 
-	ts_text_init(&text);
 	for (int i = 0; i < 100000; i++) {
 		struct ts_json_number number = { 0 };
 		double value;

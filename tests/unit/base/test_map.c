@@ -9,7 +9,7 @@
 
 TS_TEST(map_empty)
 {
-	TS_SCOPED(ts_map) map;
+	TS_SCOPED(ts_map) map = { 0 };
 	uint64_t key, value = 5;
 	size_t cursor = 0;
 
@@ -39,7 +39,7 @@ static uint64_t key_of(uint64_t i)
 
 TS_TEST(map_holds_what_was_put)
 {
-	TS_SCOPED(ts_map) map;
+	TS_SCOPED(ts_map) map = { 0 };
 	uint64_t key, value, sum = 0;
 	size_t cursor = 0, count = 0;
 	bool is_new;
@@ -74,7 +74,7 @@ TS_TEST(map_holds_what_was_put)
 
 TS_TEST(map_zero_key_starts_at_zero_again)
 {
-	TS_SCOPED(ts_map) map;
+	TS_SCOPED(ts_map) map = { 0 };
 	bool is_new;
 
 	ts_map_init(&map);
@@ -91,7 +91,7 @@ TS_TEST(map_zero_key_starts_at_zero_again)
 
 TS_TEST(pairmap_holds_what_was_put)
 {
-	TS_SCOPED(ts_pairmap) map;
+	TS_SCOPED(ts_pairmap) map = { 0 };
 	uint64_t value = 5;
 	bool is_new;
 
@@ -119,7 +119,7 @@ TS_TEST(pairmap_holds_what_was_put)
 
 TS_TEST(pairmap_order_matters)
 {
-	TS_SCOPED(ts_pairmap) map;
+	TS_SCOPED(ts_pairmap) map = { 0 };
 	uint64_t value;
 
 	ts_pairmap_init(&map);
@@ -143,7 +143,7 @@ static size_t name_of(char name[64], unsigned int i)
 
 TS_TEST(strmap_gives_dense_ids)
 {
-	TS_SCOPED(ts_strmap) map;
+	TS_SCOPED(ts_strmap) map = { 0 };
 	bool is_new;
 	char name[64];
 	size_t length;
@@ -179,7 +179,7 @@ TS_TEST(strmap_gives_dense_ids)
 
 TS_TEST(strmap_tells_likely_strings_apart)
 {
-	TS_SCOPED(ts_strmap) map;
+	TS_SCOPED(ts_strmap) map = { 0 };
 	char one[200], other[200];
 
 	ts_strmap_init(&map, 0);
@@ -209,7 +209,7 @@ TS_TEST(strmap_tells_likely_strings_apart)
 
 TS_TEST(strmap_forgets_and_goes_on)
 {
-	TS_SCOPED(ts_strmap) map;
+	TS_SCOPED(ts_strmap) map = { 0 };
 	size_t bytes = 0, length;
 	const char *text;
 	bool is_new;
@@ -240,7 +240,7 @@ TS_TEST(strmap_forgets_and_goes_on)
 
 TS_TEST(strmap_ends_with_its_ids)
 {
-	TS_SCOPED(ts_strmap) map;
+	TS_SCOPED(ts_strmap) map = { 0 };
 	bool is_new = false;
 
 	ts_strmap_init(&map, UINT32_MAX - 2);

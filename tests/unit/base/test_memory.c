@@ -103,7 +103,7 @@ TS_TEST(small_macros)
 TS_TEST(arena_alignment_and_contents)
 {
 	static const char *const parts[] = { "", "x", "xy", "xyz" };
-	TS_SCOPED(ts_arena) arena;
+	TS_SCOPED(ts_arena) arena = { 0 };
 	char *allocated[2000];
 
 	ts_arena_init(&arena);
@@ -124,7 +124,7 @@ TS_TEST(arena_alignment_and_contents)
 
 TS_TEST(arena_large_pieces_keep_the_current_block)
 {
-	TS_SCOPED(ts_arena) arena;
+	TS_SCOPED(ts_arena) arena = { 0 };
 	char *first, *second;
 	size_t bytes;
 
@@ -161,7 +161,7 @@ TS_TEST(arena_clear_and_release)
 
 TS_TEST(arena_copies_and_limits)
 {
-	TS_SCOPED(ts_arena) arena;
+	TS_SCOPED(ts_arena) arena = { 0 };
 	static const char data[5] = "ab\0cd";
 	const unsigned char *zeroed;
 	const char *copy;

@@ -11,11 +11,10 @@
 TS_TEST(what_is_written_reads_back)
 {
 	static const int64_t numbers[] = { 0, 1, 127, 128, -1, INT64_MAX, INT64_MIN };
-	TS_SCOPED(ts_text) out;
+	TS_SCOPED(ts_text) out = { 0 };
 	struct ts_proto_reader reader;
 	struct ts_proto_field field;
 
-	ts_text_init(&out);
 	for (size_t i = 0; i < TS_ARRAY_SIZE(numbers); i++) {
 		ts_proto_put_int(&out, 1, numbers[i]);
 		ts_proto_put_sint(&out, 2, numbers[i]);
@@ -48,9 +47,8 @@ TS_TEST(what_is_written_reads_back)
 TS_TEST(messages_of_any_length)
 {
 	static const size_t lengths[] = { 0, 1, 127, 128, 16383, 16384, 3000000 };
-	TS_SCOPED(ts_text) out;
+	TS_SCOPED(ts_text) out = { 0 };
 
-	ts_text_init(&out);
 	for (size_t i = 0; i < TS_ARRAY_SIZE(lengths); i++) {
 		struct ts_proto_reader reader, inner;
 		struct ts_proto_field field;

@@ -12,9 +12,8 @@
 
 TS_TEST(appends)
 {
-	TS_SCOPED(ts_text) text;
+	TS_SCOPED(ts_text) text = { 0 };
 
-	ts_text_init(&text);
 	TS_CHECK_STR(ts_text_cstr(&text), "");
 	ts_text_append(&text, NULL, 0);
 	ts_text_append(&text, "abc", 2);
@@ -40,9 +39,8 @@ TS_TEST(appends)
 
 TS_TEST(failure_sticks_until_clear)
 {
-	TS_SCOPED(ts_text) text;
+	TS_SCOPED(ts_text) text = { 0 };
 
-	ts_text_init(&text);
 	ts_text_append_str(&text, "abc");
 	TS_CHECK(!ts_text_reserve(&text, SIZE_MAX - 1));
 	TS_CHECK(text.failed);
@@ -62,12 +60,11 @@ TS_TEST(failure_sticks_until_clear)
 
 static void check_json(const char *string, size_t length, const char *expected)
 {
-	TS_SCOPED(ts_text) text;
+	TS_SCOPED(ts_text) text = { 0 };
 	/* Exactly its own length, so that the sanitizer detects reads beyond it. */
 	TS_AUTO_FREE char *copy = malloc(length ? length : 1);
 
 	memcpy(copy, string, length);
-	ts_text_init(&text);
 	ts_text_append_json(&text, copy, length);
 	TS_CHECK_STR(ts_text_cstr(&text), expected);
 }
@@ -101,14 +98,21 @@ TS_TEST(json_strings)
 	}
 }
 
+TS_TEST(no_string_is_an_empty_json_string)
+{
+	TS_SCOPED(ts_text) text = { 0 };
+
+	ts_text_append_json(&text, NULL, 0);
+	TS_CHECK_STR(ts_text_cstr(&text), "\"\"");
+}
+
 TS_TEST(integers)
 {
 	static const int64_t values[] = { 0,   1,   -1,   9,     10,        99,        100,
 					  101, 999, 1000, -1000, 123456789, INT64_MAX, INT64_MIN };
-	TS_SCOPED(ts_text) text;
+	TS_SCOPED(ts_text) text = { 0 };
 	char expected[32];
 
-	ts_text_init(&text);
 	for (size_t i = 0; i < TS_ARRAY_SIZE(values); i++) {
 		ts_text_clear(&text);
 		ts_text_append_int(&text, values[i]);
@@ -144,9 +148,8 @@ TS_TEST(microseconds)
 		{ INT64_MAX, "9223372036854775.807" },
 		{ INT64_MIN, "-9223372036854775.808" },
 	};
-	TS_SCOPED(ts_text) text;
+	TS_SCOPED(ts_text) text = { 0 };
 
-	ts_text_init(&text);
 	for (size_t i = 0; i < TS_ARRAY_SIZE(cases); i++) {
 		ts_text_clear(&text);
 		ts_text_append_us(&text, cases[i].ns);
@@ -181,9 +184,8 @@ TS_TEST(doubles_as_written)
 		{ -INFINITY, "-1e999" },
 		{ NAN, "\"NaN\"" },
 	};
-	TS_SCOPED(ts_text) text;
+	TS_SCOPED(ts_text) text = { 0 };
 
-	ts_text_init(&text);
 	for (size_t i = 0; i < TS_ARRAY_SIZE(cases); i++) {
 		ts_text_clear(&text);
 		ts_text_append_double(&text, cases[i].value);
@@ -207,10 +209,9 @@ static void check_round_trip(struct ts_text *text, double value)
 
 TS_TEST(doubles_read_back)
 {
-	TS_SCOPED(ts_text) text;
+	TS_SCOPED(ts_text) text = { 0 };
 	uint64_t random = 1;
 
-	ts_text_init(&text);
 	for (int i = 0; i < 200000; i++) {
 		double value;
 
@@ -228,14 +229,13 @@ TS_TEST(doubles_read_back)
 TS_TEST(doubles_ignore_the_locale)
 {
 	static const char *const names[] = { "de_DE.UTF-8", "fr_FR.UTF-8", "de_DE", "ps_AF.UTF-8" };
-	TS_SCOPED(ts_text) text;
+	TS_SCOPED(ts_text) text = { 0 };
 	size_t i = 0;
 
 	while (i < TS_ARRAY_SIZE(names) && !setlocale(LC_ALL, names[i]))
 		i++;
 	if (i == TS_ARRAY_SIZE(names))
 		ts_test_skip("no locale with a decimal comma is installed");
-	ts_text_init(&text);
 	ts_text_append_double(&text, 1e-7 / 3);
 	TS_CHECK(!strchr(ts_text_cstr(&text), ','));
 }

@@ -70,6 +70,12 @@ TS_TEST(every_code_point_is_encoded_and_valid)
 	TS_CHECK_INT(ts_utf8_encode(buffer, UINT32_MAX), 3);
 }
 
+TS_TEST(no_text_is_empty_text)
+{
+	TS_CHECK(ts_utf8_valid(NULL, 0));
+	ts_utf8_replace_controls(NULL, 0, '?');
+}
+
 TS_TEST(long_ascii_with_one_bad_byte)
 {
 	for (size_t length = 1; length < 80; length++) {
@@ -108,13 +114,38 @@ TS_TEST(sanitize)
 	};
 
 	for (size_t i = 0; i < TS_ARRAY_SIZE(cases); i++) {
-		TS_SCOPED(ts_text) text;
+		TS_SCOPED(ts_text) text = { 0 };
 
-		ts_text_init(&text);
 		ts_utf8_sanitize(&text, cases[i].from, strlen(cases[i].from));
 		TS_CHECK_STR(ts_text_cstr(&text), cases[i].to);
 		TS_CHECK(ts_utf8_valid(text.data, text.length));
 	}
+}
+
+/* What terminals act on. */
+TS_TEST(control_characters)
+{
+	static const uint32_t others[] = { ' ',    '~',    0xa0,   0xad,   0x61b,  0x200d,
+					   0x2010, 0x2027, 0x202f, 0x2065, 0x206a, 0x10ffff };
+	char text[] = "a\x1b"
+		      "b\xc2\x9b"
+		      "c\xe2\x80\xae"
+		      "d\xc3\xa9";
+
+	for (uint32_t c = 0; c < 0x20; c++)
+		TS_CHECK(ts_utf8_is_control(c));
+	for (uint32_t c = 0x7f; c < 0xa0; c++)
+		TS_CHECK(ts_utf8_is_control(c));
+	TS_CHECK(ts_utf8_is_control(0x61c));
+	TS_CHECK(ts_utf8_is_control(0x200e) && ts_utf8_is_control(0x200f));
+	for (uint32_t c = 0x2028; c <= 0x202e; c++)
+		TS_CHECK(ts_utf8_is_control(c));
+	for (uint32_t c = 0x2066; c <= 0x2069; c++)
+		TS_CHECK(ts_utf8_is_control(c));
+	for (size_t i = 0; i < TS_ARRAY_SIZE(others); i++)
+		TS_CHECK(!ts_utf8_is_control(others[i]));
+	ts_utf8_replace_controls(text, strlen(text), '?');
+	TS_CHECK_STR(text, "a?b??c???d\xc3\xa9");
 }
 
 TS_TEST(glob)

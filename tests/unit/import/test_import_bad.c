@@ -41,7 +41,10 @@ TS_TEST(unknown_content)
 TS_TEST(object_without_events)
 {
 	CHECK_ERROR("{'schema':'1.1.1','nodes':[{'id':1}]}",
-		    "input 'test.json': JSON without \"traceEvents\"", "slice", "");
+		    "input 'test.json': an execution trace of PyTorch", "slice", "");
+	CHECK_ERROR("{'workload_graph':[{'Id':1}]}", "an execution trace", NULL, NULL);
+	CHECK_ERROR("{'nodes':[{'id':1}]}", "input 'test.json': JSON without \"traceEvents\"", NULL,
+		    NULL);
 	CHECK_ERROR("{}", "without \"traceEvents\"", NULL, NULL);
 	CHECK_ERROR("{'traceEvents':5}", "without \"traceEvents\"", NULL, NULL);
 }

@@ -182,13 +182,29 @@ TS_TEST(process_facts)
 	kill(child, SIGKILL);
 	TS_CHECK(waitid(P_PID, (id_t)child, &(siginfo_t){ 0 }, WEXITED | WNOWAIT) == 0);
 	TS_CHECK_INT(ts_process_start_time(child), 0);
+	TS_CHECK(ts_process_any_start_time(child) >= ts_process_start_time(getpid()));
 	waitpid(child, NULL, 0);
 	TS_CHECK_INT(ts_process_start_time(child), 0);
+	TS_CHECK_INT(ts_process_any_start_time(child), 0);
 	TS_CHECK_INT(ts_process_parent(child), 0);
 	TS_CHECK_INT(ts_process_namespace(child), 0);
 	TS_CHECK_INT(ts_process_inner_pid(child), 0);
+	TS_CHECK(!ts_process_exists(child, NULL));
+	TS_CHECK(!ts_process_exists(0, NULL));
+	TS_CHECK(!ts_process_exists(-1, NULL));
 	TS_CHECK_INT(ts_process_start_time(0), 0);
 	TS_CHECK_INT(ts_process_start_time(-1), 0);
+}
+
+/* In a virtual machine or a container of its own, pid 1 may have started at time 0. */
+TS_TEST(pid_1_is_a_process)
+{
+	uint64_t start_time = UINT64_MAX;
+
+	TS_CHECK(ts_process_exists(1, &start_time));
+	TS_CHECK(start_time != UINT64_MAX);
+	TS_CHECK(ts_process_lives(1, start_time));
+	TS_CHECK(!ts_process_lives(1, start_time + 1));
 }
 
 /* Names that look like the fields after them. */
@@ -407,7 +423,7 @@ TS_TEST(descendants_parents_first)
 struct listed {
 	struct ts_area_info infos[32];
 	int count;
-	char refused[64];
+	char refused[64], why[192];
 	int refused_count;
 };
 
@@ -423,19 +439,25 @@ static void note_refused(void *context, const char *name, const char *why)
 {
 	struct listed *listed = context;
 
-	TS_CHECK(strstr(why, "newer") != NULL);
 	snprintf(listed->refused, sizeof(listed->refused), "%s", name);
+	snprintf(listed->why, sizeof(listed->why), "%s", why);
 	listed->refused_count++;
 }
 
-static struct listed *list(const struct live *live)
+static struct listed *list_of(const struct live *live, uint64_t pid_namespace)
 {
 	struct listed *listed = calloc(1, sizeof(*listed));
 
 	TS_CHECK(listed != NULL);
-	TS_CHECK_INT(ts_areas_list(live->directory_fd, 0, note_area, note_refused, listed, NULL),
+	TS_CHECK_INT(ts_areas_list(live->directory_fd, pid_namespace, note_area, note_refused,
+				   listed, NULL),
 		     TS_OK);
 	return listed;
+}
+
+static struct listed *list(const struct live *live)
+{
+	return list_of(live, 0);
 }
 
 /* An area file with one ring entry, of which `taken` bytes were consumed. */
@@ -534,6 +556,34 @@ TS_TEST(lists_areas_and_nothing_else)
 	TS_CHECK(listed->infos[0].modified_ns > 0);
 	TS_CHECK_INT(listed->refused_count, 1);
 	TS_CHECK(strstr(listed->refused, "-0000000000000006") != NULL);
+	TS_CHECK(strstr(listed->why, "newer") != NULL);
+	free(listed);
+	remove_all(&live);
+}
+
+/* It would end all other areas of its process, and its rows would come last. */
+TS_TEST(areas_from_the_future)
+{
+	struct live live;
+	struct ts_live_control control;
+	struct listed *listed;
+
+	live_directory(&live);
+	control = self_control(1);
+	write_area(&live, &control, "", 0, 0, NULL);
+	control = self_control(2);
+	control.image++;
+	control.created.monotonic_ns = ts_clock_monotonic_ns() + INT64_C(3600000000000);
+	write_area(&live, &control, "", 0, 0, NULL);
+	/* The clock of another boot says nothing. */
+	control.area_id = 3;
+	memset(control.boot_id, 7, sizeof(control.boot_id));
+	write_area(&live, &control, "", 0, 0, NULL);
+	listed = list(&live);
+	TS_CHECK_INT(listed->count, 2);
+	TS_CHECK_INT(listed->refused_count, 1);
+	TS_CHECK(strstr(listed->refused, "-0000000000000002") != NULL);
+	TS_CHECK(strstr(listed->why, "in the future") != NULL);
 	free(listed);
 	remove_all(&live);
 }
@@ -653,6 +703,152 @@ TS_TEST(areas_of_other_namespaces)
 	free(listed);
 	kill(child, SIGKILL);
 	end_child(helper);
+	remove_all(&live);
+}
+
+/* ---- areas of several users ---- */
+
+#define NOBODY 65534u
+#define STRANGER 65533u
+
+/* A process of another user. */
+static pid_t start_as(uid_t user)
+{
+	int ready[2];
+	pid_t child;
+	char byte;
+
+	TS_CHECK(pipe(ready) == 0);
+	child = fork();
+	if (child == 0) {
+		if (setresuid(user, user, user) || write(ready[1], "", 1) != 1)
+			_exit(1);
+		for (;;)
+			pause();
+	}
+	TS_CHECK(read(ready[0], &byte, 1) == 1);
+	close(ready[0]);
+	close(ready[1]);
+	return child;
+}
+
+static void write_area_of(const struct live *live, uid_t owner, pid_t pid, uint64_t area_id,
+			  char *ret_name)
+{
+	struct ts_live_control control = self_control(area_id);
+	char name[64];
+
+	control.pid = (uint32_t)pid;
+	control.start_time = ts_process_start_time(pid);
+	write_area(live, &control, "", 0, 0, name);
+	TS_CHECK_INT(fchownat(live->directory_fd, name, owner, (gid_t)-1, 0), 0);
+	if (ret_name)
+		memcpy(ret_name, name, sizeof(name));
+}
+
+TS_TEST(processes_of_users)
+{
+	uid_t user = 1;
+	pid_t child;
+
+	TS_CHECK(ts_process_user(getpid(), &user) && user == geteuid());
+	TS_CHECK(ts_process_is_of(getpid(), geteuid()) && ts_process_is_of(getpid(), 0));
+	TS_CHECK(!ts_process_user(0, &user) && !ts_process_is_of(-1, 0));
+	if (geteuid() != 0)
+		ts_test_skip("only root can start processes of other users");
+	TS_CHECK(!ts_process_is_of(getpid(), NOBODY));
+	child = start_as(NOBODY);
+	TS_CHECK(ts_process_user(child, &user) && user == NOBODY);
+	TS_CHECK(ts_process_is_of(child, NOBODY) && !ts_process_is_of(child, STRANGER));
+	TS_CHECK(ts_process_is_of(child, 0));
+	end_child(child);
+	TS_CHECK(!ts_process_is_of(child, NOBODY));
+}
+
+TS_TEST(areas_name_processes_of_their_owner)
+{
+	struct listed *listed;
+	struct ts_area *area;
+	struct live live;
+	char name[64];
+	pid_t child;
+
+	if (geteuid() != 0)
+		ts_test_skip("only root can give files away");
+	child = start_as(NOBODY);
+	live_directory(&live);
+	write_area_of(&live, NOBODY, child, 1, name);
+	write_area_of(&live, 0, child, 2, NULL);
+	write_area_of(&live, NOBODY, getpid(), 3, NULL);
+	write_area_of(&live, STRANGER, child, 4, NULL);
+	listed = list(&live);
+	TS_CHECK_INT(listed->count, 2);
+	TS_CHECK(info_of(listed, 1)->alive && info_of(listed, 1)->owner == NOBODY);
+	TS_CHECK(info_of(listed, 2)->alive && info_of(listed, 2)->owner == 0);
+	TS_CHECK_INT(listed->refused_count, 2);
+	TS_CHECK(strstr(listed->why, "does not belong to user") != NULL);
+	free(listed);
+	/* A recorder writes only into what the owner of the directory has made there. */
+	TS_CHECK_INT(ts_area_open(&area, live.directory_fd, name, true, NULL), TS_EFORMAT);
+	TS_CHECK_INT(ts_area_open(&area, live.directory_fd, name, false, NULL), TS_OK);
+	ts_area_close(area);
+	end_child(child);
+	/* Nobody can say any more whose process it was. */
+	listed = list(&live);
+	TS_CHECK_INT(listed->count, 3);
+	TS_CHECK(!info_of(listed, 4)->alive && info_of(listed, 4)->pid == 0);
+	free(listed);
+	remove_all(&live);
+}
+
+TS_TEST(recorders_are_of_the_owner_or_root)
+{
+	struct ts_live_control control = self_control(1);
+	pid_t child;
+
+	control.recorder_pid = (uint64_t)getpid();
+	control.recorder_start = ts_process_start_time(getpid());
+	TS_CHECK_INT(ts_area_recorder(&control, geteuid()), getpid());
+	control.recorder_start++;
+	TS_CHECK_INT(ts_area_recorder(&control, geteuid()), 0);
+	control.recorder_pid = UINT64_C(1) << 40;
+	TS_CHECK_INT(ts_area_recorder(&control, geteuid()), 0);
+	if (geteuid() != 0)
+		ts_test_skip("only root can start processes of other users");
+	control.recorder_pid = (uint64_t)getpid();
+	control.recorder_start--;
+	TS_CHECK_INT(ts_area_recorder(&control, NOBODY), getpid());
+	child = start_as(NOBODY);
+	control.recorder_pid = (uint64_t)child;
+	control.recorder_start = ts_process_start_time(child);
+	TS_CHECK_INT(ts_area_recorder(&control, NOBODY), child);
+	TS_CHECK_INT(ts_area_recorder(&control, STRANGER), 0);
+	end_child(child);
+}
+
+/* The directory of a container says nothing about processes outside of it. */
+TS_TEST(directories_of_namespaces_name_their_processes)
+{
+	struct ts_live_control control = self_control(1);
+	uint64_t ours = ts_process_namespace(getpid());
+	struct ts_area_info info;
+	struct listed *listed;
+	struct live live;
+	char name[64];
+
+	live_directory(&live);
+	write_area(&live, &control, "", 0, 0, name);
+	listed = list_of(&live, ours + 1);
+	TS_CHECK_INT(listed->count, 0);
+	TS_CHECK_INT(listed->refused_count, 1);
+	free(listed);
+	TS_CHECK_INT(ts_area_look(live.directory_fd, ours + 1, name, &info, NULL), TS_ENOTFOUND);
+	listed = list_of(&live, ours);
+	TS_CHECK_INT(listed->count, 1);
+	free(listed);
+	TS_CHECK_INT(ts_area_look(live.directory_fd, ours, name, &info, NULL), TS_OK);
+	TS_CHECK(info.alive && info.pid == getpid() && info.owner == geteuid());
+	TS_CHECK_INT(ts_area_look(live.directory_fd, 0, "x", &info, NULL), TS_EINVAL);
 	remove_all(&live);
 }
 

@@ -13,6 +13,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/file.h>
 #include <sys/mman.h>
 #include <sys/prctl.h>
 #include <sys/stat.h>
@@ -77,6 +78,16 @@ static inline const char *in_folder(const char *name)
 
 	snprintf(buffer, sizeof(path[0]), "%s/%s", test_folder, name);
 	return buffer;
+}
+
+static inline void write_file(const char *name, size_t bytes)
+{
+	FILE *file = fopen(in_folder(name), "w");
+
+	TS_CHECK(file);
+	for (size_t i = 0; i < bytes; i++)
+		fputc('x', file);
+	fclose(file);
 }
 
 static inline bool exists(const char *name)
@@ -224,17 +235,35 @@ static inline void emit(struct fake *fake, unsigned int count)
 
 /* ---- a process that only waits ---- */
 
-static inline pid_t start_sleeper(void)
+/* As another user, if we are root. */
+static inline pid_t start_sleeper_of(uid_t user)
 {
-	pid_t pid = fork();
+	int ready[2];
+	pid_t pid;
+	char byte;
 
+	TS_CHECK(!pipe(ready));
+	pid = fork();
 	TS_CHECK(pid >= 0);
-	if (pid)
+	if (pid) {
+		close(ready[1]);
+		TS_CHECK_INT(read(ready[0], &byte, 1), 1);
+		close(ready[0]);
 		return pid;
+	}
+	if (setuid(user))
+		_exit(1);
 	/* Not even a failing test leaves it behind. */
 	prctl(PR_SET_PDEATHSIG, SIGKILL);
+	if (write(ready[1], "", 1) != 1)
+		_exit(1);
 	for (;;)
 		pause();
+}
+
+static inline pid_t start_sleeper(void)
+{
+	return start_sleeper_of(getuid());
 }
 
 static inline void end_sleeper(pid_t pid)

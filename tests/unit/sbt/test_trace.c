@@ -647,3 +647,127 @@ TS_TEST(little_memory_for_strings_still_gives_all_texts)
 	ts_reader_close(reader);
 	clean_up();
 }
+
+/* What the writer takes, a reader loads, although the file is small. */
+TS_TEST(texts_that_repeat_themselves_are_cut)
+{
+	const size_t bytes = (size_t)30 << 20;
+	const char *path = path_of("t.sbt");
+	char *name = malloc(bytes + 1), cut[64];
+	struct ts_writer_cuts cuts;
+	struct ts_writer *writer;
+	struct ts_reader *reader;
+	struct ts_string read;
+	uint32_t ids[4];
+
+	TS_CHECK(name != NULL);
+	memset(name, 'x', bytes);
+	TS_CHECK_INT(ts_writer_open(&writer, path, NULL, NULL), 0);
+	for (int i = 0; i < 4; i++) {
+		name[0] = (char)('a' + i);
+		name[1] = '"';
+		ids[i] = ts_writer_string(writer, name, bytes);
+		TS_CHECK(ids[i] && ids[i] == ts_writer_string(writer, name, bytes));
+	}
+	ts_writer_cuts(writer, &cuts);
+	TS_CHECK_INT(cuts.texts, 1);
+	TS_CHECK_INT(ts_writer_finish(writer, NULL), 0);
+	ts_writer_close(writer);
+	TS_CHECK_INT(ts_reader_open(&reader, path, NULL), 0);
+	TS_CHECK(ts_reader_state(reader)->file_bytes < 100000);
+	for (int i = 0; i < 4; i++) {
+		read = ts_reader_string(reader, ids[i]);
+		if (i < 3) {
+			TS_CHECK_INT(read.length, bytes);
+			TS_CHECK_INT(read.data[0], 'a' + i);
+			continue;
+		}
+		/* A string of JSON, whatever the text was. */
+		snprintf(cut, sizeof(cut), "\"%c\\\"xxx", 'a' + i);
+		TS_CHECK(!strncmp(read.data, cut, strlen(cut)));
+		TS_CHECK(strstr(read.data, "xxx... (cut: 31457280 bytes)\""));
+	}
+	TS_CHECK_INT(ts_reader_status(reader, NULL), 0);
+	ts_reader_close(reader);
+	free(name);
+	clean_up();
+}
+
+/* Texts that do not are not, whatever their size. */
+TS_TEST(large_texts_are_kept)
+{
+	const size_t bytes = (size_t)60 << 20;
+	const char *path = path_of("t.sbt");
+	char *name = malloc(bytes);
+	uint64_t seed = 1;
+	struct ts_writer_cuts cuts;
+	struct ts_writer *writer;
+	struct ts_reader *reader;
+	uint32_t ids[2];
+
+	TS_CHECK(name != NULL);
+	TS_CHECK_INT(ts_writer_open(&writer, path, NULL, NULL), 0);
+	for (int i = 0; i < 2; i++) {
+		for (size_t k = 0; k < bytes; k++) {
+			seed = seed * UINT64_C(6364136223846793005) + 1442695040888963407u;
+			name[k] = (char)('a' + (seed >> 60));
+		}
+		ids[i] = ts_writer_string(writer, name, bytes);
+	}
+	ts_writer_cuts(writer, &cuts);
+	TS_CHECK_INT(cuts.texts, 0);
+	TS_CHECK_INT(ts_writer_finish(writer, NULL), 0);
+	ts_writer_close(writer);
+	TS_CHECK_INT(ts_reader_open(&reader, path, NULL), 0);
+	for (int i = 0; i < 2; i++)
+		TS_CHECK_INT(ts_reader_string(reader, ids[i]).length, bytes);
+	TS_CHECK_INT(ts_reader_status(reader, NULL), 0);
+	ts_reader_close(reader);
+	free(name);
+	clean_up();
+}
+
+TS_TEST(deep_stacks_are_cut_and_marked)
+{
+	const char *path = path_of("t.sbt");
+	struct ts_frame_row frame = ts_frame_none;
+	const struct ts_stack_row *row;
+	struct ts_writer_cuts cuts;
+	struct ts_writer *writer;
+	struct ts_reader *reader;
+	uint32_t frames[2], stack = 0, other, depth = 0;
+	int64_t marker;
+
+	TS_CHECK_INT(ts_writer_open(&writer, path, NULL, NULL), 0);
+	for (int i = 0; i < 2; i++) {
+		frame.line = i;
+		frames[i] = ts_writer_frame(writer, &frame);
+	}
+	for (uint32_t i = 0; i < TS_STACK_MAX_DEPTH + 1000; i++)
+		stack = ts_writer_stack(writer, stack, frames[i % 2]);
+	TS_CHECK_INT(ts_writer_stack(writer, stack, frames[0]), stack);
+	/* Another branch is cut by itself. */
+	other = ts_writer_stack(writer, 0, frames[1]);
+	for (uint32_t i = 0; i < TS_STACK_MAX_DEPTH; i++)
+		other = ts_writer_stack(writer, other, frames[1]);
+	ts_writer_cuts(writer, &cuts);
+	TS_CHECK_INT(cuts.stacks, 2);
+	TS_CHECK_INT(ts_writer_finish(writer, NULL), 0);
+	ts_writer_close(writer);
+	TS_CHECK_INT(ts_reader_open(&reader, path, NULL), 0);
+	row = ts_reader_entity(reader, TS_TABLE_STACK, stack);
+	marker = row->frame;
+	TS_CHECK_STR(ts_reader_string(reader, ((const struct ts_frame_row *)ts_reader_entity(
+						       reader, TS_TABLE_FRAME, marker))
+						      ->name)
+			     .data,
+		     "(inner frames left out: a stack has at most 65,536)");
+	for (; row; row = ts_reader_entity(reader, TS_TABLE_STACK, row->parent))
+		depth++;
+	TS_CHECK_INT(depth, TS_STACK_MAX_DEPTH);
+	row = ts_reader_entity(reader, TS_TABLE_STACK, other);
+	TS_CHECK_INT(row->frame, marker);
+	TS_CHECK_INT(ts_reader_status(reader, NULL), 0);
+	ts_reader_close(reader);
+	clean_up();
+}

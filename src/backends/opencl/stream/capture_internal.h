@@ -138,7 +138,7 @@ struct stream_module {
 	char *log;     /* of a failure; NULL */
 	cl_int result;
 	enum stream_build build;
-	bool has_include;
+	bool is_refused;             /* a replay does not compile its source */
 	struct ocl_stream **devices; /* held; those it was built for */
 	uint32_t device_count;
 	struct stream_binary *binaries;

@@ -2,101 +2,29 @@
 /*
  * Modules (programs) and functions (kernels): sources and options from the first call on, and
  * binaries where a source is not enough: programs created from binaries, linked programs, and
- * sources that include other files.
+ * sources that may name files, which a replay does not compile.
  */
-#include <ctype.h>
 #include <inttypes.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "backends/opencl/stream/capture_internal.h"
+#include "code/local/opencl_c.h"
 
 #define LOG_BYTES 2000u /* of a failed build */
 
 /* ---- source ---- */
 
-/* The end of the comment that begins at `at`; `at` if there is none. */
-static size_t skip_comment(const char *text, size_t bytes, size_t at)
+/* Does a replay refuse to compile this source? */
+static bool is_refused(const char *source, size_t bytes)
 {
-	if (bytes - at < 2 || text[at] != '/')
-		return at;
-	if (text[at + 1] == '/') {
-		while (at < bytes && text[at] != '\n')
-			at++;
-	} else if (text[at + 1] == '*') {
-		for (at += 3; at < bytes && !(text[at - 1] == '*' && text[at] == '/');)
-			at++;
-		at = at < bytes ? at + 1 : bytes;
-	}
-	return at;
-}
+	char *normal = malloc(bytes + 1);
+	size_t length;
+	bool refused = !normal || ts_opencl_c_normalize(source, bytes, normal, &length);
 
-/*
- * Copies the text without comments to `to`, which is large enough; strings may contain what looks
- * like one.
- */
-static size_t strip_comments(const char *text, size_t bytes, char *to)
-{
-	size_t length = 0, i = 0;
-	char quote = 0;
-
-	while (i < bytes) {
-		size_t end = quote ? i : skip_comment(text, bytes, i);
-
-		if (end > i) {
-			to[length++] = ' ';
-			i = end;
-			continue;
-		}
-		if (quote && text[i] == '\\' && i + 1 < bytes)
-			to[length++] = text[i++];
-		else if (quote ? text[i] == quote || text[i] == '\n'
-			       : text[i] == '"' || text[i] == '\'')
-			quote = quote ? 0 : text[i];
-		to[length++] = text[i++];
-	}
-	return length;
-}
-
-static const char *skip_blanks(const char *line, const char *end)
-{
-	while (line < end && isblank((unsigned char)*line))
-		line++;
-	return line;
-}
-
-/* A line that begins with # include, with optional blanks. */
-static bool line_includes(const char *line, const char *end)
-{
-	static const char keyword[] = "include";
-
-	line = skip_blanks(line, end);
-	if (line == end || *line++ != '#')
-		return false;
-	line = skip_blanks(line, end);
-	return end - line >= (ptrdiff_t)strlen(keyword) &&
-	       memcmp(line, keyword, strlen(keyword)) == 0;
-}
-
-static bool has_include(const char *source, size_t bytes)
-{
-	char *plain = calloc(1, bytes + 1);
-	const char *line, *end;
-	bool found = false;
-
-	if (!plain)
-		return true;
-	end = plain + strip_comments(source, bytes, plain);
-	for (line = plain; line < end && !found; line++) {
-		const char *next = memchr(line, '\n', (size_t)(end - line));
-
-		next = next ? next : end;
-		found = line_includes(line, next);
-		line = next;
-	}
-	free(plain);
-	return found;
+	free(normal);
+	return refused;
 }
 
 static char *join(cl_uint count, const char **strings, const size_t *lengths, size_t *ret_bytes)
@@ -160,7 +88,7 @@ void stream_created_source(struct ocl_object *program, cl_uint count, const char
 	if (!module->source)
 		stream->unreplayable = strdup("no memory for its source");
 	else
-		module->has_include = has_include(module->source, module->source_bytes);
+		module->is_refused = is_refused(module->source, module->source_bytes);
 }
 
 static void add_binary(struct stream_module *module, struct ocl_stream *device, const void *data,
@@ -330,7 +258,7 @@ static enum stream_build build_state(cl_program program, cl_device_id device, cl
 
 static bool needs_binaries(const struct stream_module *module)
 {
-	return module->has_include || strcmp(module->from, "linked") == 0;
+	return module->is_refused || strcmp(module->from, "linked") == 0;
 }
 
 /* ---- emitting ---- */
@@ -436,7 +364,7 @@ static void look_at_build(struct ocl_stream *stream)
 		keep_log(module, stream->handle, devices[0]);
 	} else if (module->build == STREAM_BUILT && needs_binaries(module)) {
 		keep_binaries(module, stream->handle, devices, count);
-		/* The files that it includes are still there now. */
+		/* The files that it may include are still there now. */
 		if (stream_is_open())
 			stream_module_learn(stream);
 	}
@@ -467,7 +395,7 @@ static struct ocl_stream *replace_module(struct ocl_object *program)
 	if (module->source)
 		memcpy(module->source, from->source, from->source_bytes + 1);
 	module->source_bytes = module->source ? from->source_bytes : 0;
-	module->has_include = from->has_include;
+	module->is_refused = from->is_refused;
 	if (strcmp(from->from, "binary") == 0) {
 		module->binaries = calloc(from->binary_count, sizeof(struct stream_binary));
 		for (uint32_t i = 0; module->binaries && i < from->binary_count; i++)

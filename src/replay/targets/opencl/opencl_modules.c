@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Programs and kernels: builds source that names no file; otherwise uses the stored binary for a
- * device of the same name.
+ * Programs and kernels: builds source that cannot name files; otherwise uses the stored binary for
+ * a device of the same name.
  */
 #include <inttypes.h>
 #include <stdio.h>
@@ -9,11 +9,13 @@
 #include <string.h>
 
 #include "base/text.h"
+#include "code/local/opencl_c.h"
+#include "replay/targets/opencl/opencl_options.h"
 #include "replay/targets/opencl/opencl_session.h"
-#include "replay/targets/opencl/opencl_source.h"
 
 #define LOG_LINES 4
 #define LOG_BYTES 320
+#define VENDOR_NVIDIA 0x10deu
 
 /* A module being built. */
 struct build {
@@ -23,7 +25,8 @@ struct build {
 	cl_device_id *devices; /* of the context */
 	uint32_t device_count;
 	char *options;
-	char left_out[96]; /* rejected build options */
+	char left_out[96];  /* rejected build options */
+	bool misses_macros; /* those among them */
 };
 
 /* For messages: "module 5, kernel 'saxpy'". */
@@ -100,7 +103,7 @@ static int fail_compile(const struct build *build, cl_program program, cl_int co
 			    module_text(build, text, sizeof(text)),
 			    ts_opencl_device_name(build->session, build->module),
 			    log[0] ? log : ts_opencl_error_name(code),
-			    build->left_out[0] ? " (truncated: " : "", build->left_out,
+			    build->left_out[0] ? " (build options left out: " : "", build->left_out,
 			    build->left_out[0] ? ")" : "");
 }
 
@@ -122,12 +125,12 @@ static int compile(const struct build *build, cl_program program, cl_program *re
 	return rc;
 }
 
-static int build_source(const struct build *build, const char *source, size_t bytes,
+static int build_source(const struct build *build, const char **parts, cl_uint count,
 			cl_program *ret_program, struct ts_error *err)
 {
 	cl_int code;
-	cl_program program = build->session->api.clCreateProgramWithSource(build->context, 1,
-									   &source, &bytes, &code);
+	cl_program program = build->session->api.clCreateProgramWithSource(build->context, count,
+									   parts, NULL, &code);
 
 	if (!program)
 		return fail_build(build, code, "its source was rejected", err);
@@ -205,25 +208,57 @@ static int build_binary(const struct build *build, struct ts_arena *arena, const
 
 /* ---- source or binary ---- */
 
+/* NVIDIA's assembler is that of PTX, which cannot include files. */
+static bool may_assemble(const struct build *build)
+{
+	cl_uint vendor = 0;
+
+	for (uint32_t i = 0; i < build->device_count; i++)
+		if (build->session->api.clGetDeviceInfo(build->devices[i], CL_DEVICE_VENDOR_ID,
+							sizeof(vendor), &vendor, NULL) ||
+		    vendor != VENDOR_NVIDIA)
+			return false;
+	return true;
+}
+
+static int build_recorded_source(const struct build *build, const char *source,
+				 cl_program *ret_program, struct ts_error *err)
+{
+	const char *parts[] = { TS_OPENCL_C_PROLOGUE,
+				may_assemble(build) ? "\n" : TS_OPENCL_C_NO_ASSEMBLY, "#line 1\n",
+				source };
+
+	return build_source(build, parts, TS_ARRAY_SIZE(parts), ret_program, err);
+}
+
 static int build_recorded(const struct build *build, struct ts_arena *arena,
 			  cl_program *ret_program, struct ts_error *err)
 {
 	const struct ts_replay_object_info *info = ts_opencl_info(build->session, build->module);
-	char *source;
+	char *source, *normal, why[160];
+	const char *refused;
+	size_t bytes;
 	int rc;
 
 	if (!info->blob.id)
 		return build_binary(build, arena, "its source is missing", ret_program, err);
-	source = ts_arena_alloc(arena, info->blob.bytes + 1);
-	if (!source)
+	source = ts_arena_alloc(arena, info->blob.bytes);
+	normal = ts_arena_alloc(arena, info->blob.bytes + 1);
+	if (!source || !normal)
 		return ts_error_set(err, TS_ENOMEM, "no memory for a module");
 	rc = ts_replay_blob_read(build->session->stream->reader, &info->blob, source, err);
 	if (rc)
 		return rc;
-	source[info->blob.bytes] = 0;
-	if (ts_opencl_source_includes(source, info->blob.bytes))
-		return build_binary(build, arena, "its source includes files", ret_program, err);
-	return build_source(build, source, info->blob.bytes, ret_program, err);
+	refused = ts_opencl_c_normalize(source, info->blob.bytes, normal, &bytes);
+	normal[bytes] = 0;
+	if (!refused && !build->misses_macros)
+		return build_recorded_source(build, normal, ret_program, err);
+	if (refused)
+		snprintf(why, sizeof(why), "its source %s", refused);
+	else
+		snprintf(why, sizeof(why), "its build options may name files (%s)",
+			 build->left_out);
+	return build_binary(build, arena, why, ret_program, err);
 }
 
 static int start_build(struct build *build, struct ts_arena *arena, struct ts_error *err)
@@ -232,7 +267,7 @@ static int start_build(struct build *build, struct ts_arena *arena, struct ts_er
 	const struct ts_replay_object_info *info = ts_opencl_info(session, build->module);
 	TS_SCOPED(ts_text) kept = { 0 }, left_out = { 0 };
 
-	ts_opencl_options_clean(info->options, &kept, &left_out);
+	build->misses_macros = !ts_opencl_options_clean(info->options, &kept, &left_out);
 	snprintf(build->left_out, sizeof(build->left_out), "%s", ts_text_cstr(&left_out));
 	build->options = ts_arena_strdup_len(arena, ts_text_cstr(&kept), kept.length);
 	build->devices = ts_arena_alloc_zeroed(arena, session->device_count, sizeof(cl_device_id));
@@ -255,7 +290,7 @@ static int make_module(struct ts_replay_session *session, uint32_t function,
 	int rc = start_build(&build, &arena, err);
 
 	if (!rc && instead)
-		rc = build_source(&build, instead->source, instead->bytes, ret_program, err);
+		rc = build_source(&build, (const char *[]){ instead->source }, 1, ret_program, err);
 	else if (!rc)
 		rc = build_recorded(&build, &arena, ret_program, err);
 	if (rc && instead)

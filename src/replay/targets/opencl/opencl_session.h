@@ -6,7 +6,7 @@
  *	target_opencl.c          the target's descriptor; a run from first to last command
  *	opencl_api.c             functions of the OpenCL loader
  *	opencl_device.c          maps recorded devices to devices of this machine
- *	opencl_source.c          which source and build options may be compiled
+ *	opencl_options.c         which build options a compiler gets
  *	opencl_modules.c         programs and kernels
  *	opencl_replay_objects.c  contexts, queues, user events
  *	opencl_memory.c          memory, views, initial content

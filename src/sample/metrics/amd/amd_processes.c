@@ -111,8 +111,7 @@ static void read_process(struct amd *amd, const struct amd_gpu *gpu, int process
 		return;
 	subject.pid = (int32_t)pid;
 	/* Entries outlive their processes for a while. */
-	subject.start_time = ts_process_start_time((pid_t)pid);
-	if (subject.start_time)
+	if (ts_process_exists((pid_t)pid, &subject.start_time))
 		amd->sink->integer(amd->sink->context, &subject, "memory_bytes", "used", bytes);
 }
 

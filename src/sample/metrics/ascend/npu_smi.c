@@ -276,8 +276,8 @@ static void give_processes(const struct ts_npu_smi *smi, const struct ts_npu_inf
 						      .pid = visible_pid(smi, process) };
 
 		unseen += !subject.pid;
-		subject.start_time = subject.pid ? ts_process_start_time(subject.pid) : 0;
-		if (subject.start_time && process->used_mib != TS_METRICS_UNKNOWN)
+		if (ts_process_exists(subject.pid, &subject.start_time) &&
+		    process->used_mib != TS_METRICS_UNKNOWN)
 			give_integer(sink, &subject, "memory_bytes", "used",
 				     process->used_mib * MIB);
 	}

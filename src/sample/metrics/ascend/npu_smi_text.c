@@ -72,12 +72,14 @@ void npu_copy_text(char *buffer, size_t bytes, struct npu_span text)
 		unsigned char c = (unsigned char)text.at[i];
 
 		if (!npu_is_blank((char)c))
-			buffer[used++] = c < ' ' || c == 0x7f ? '?' : (char)c;
+			buffer[used++] = (char)c;
 		else if (used && buffer[used - 1] != ' ')
 			buffer[used++] = ' ';
 	}
 	/* Not inside a character. */
-	buffer[ts_utf8_valid_prefix(buffer, used)] = '\0';
+	used = ts_utf8_valid_prefix(buffer, used);
+	buffer[used] = '\0';
+	ts_utf8_replace_controls(buffer, used, '?');
 }
 
 bool npu_parse_number(struct npu_span text, int64_t limit, int64_t *ret_number)

@@ -207,8 +207,10 @@ static void give_switches(struct ts_process_metrics *metrics, const struct ts_me
 
 	if (metrics->is_swept && metrics->threads > TS_THREAD_SWITCHES_MAX)
 		report(metrics, give, REPORTED_SWITCHES,
-		       "context switches of processes with more than 64 threads are missing: "
-		       "run as root, or with CAP_NET_ADMIN");
+		       geteuid() ? "context switches of processes with more than 64 threads are "
+				   "missing: run as root, or with CAP_NET_ADMIN"
+				 : "context switches of processes with more than 64 threads are "
+				   "missing: root has no CAP_NET_ADMIN here, as in a container");
 	if (!reading->are_switches_complete) {
 		ts_rate_next(&metrics->voluntary, reading->switches.voluntary, give->now_ns,
 			     &ignored);
@@ -277,8 +279,10 @@ static void give_io(struct ts_process_metrics *metrics, const struct ts_metric_o
 		metrics->is_io_refused = error == -EACCES || error == -EPERM || error == -ENOENT;
 	if (error == -EACCES || error == -EPERM)
 		report(metrics, give, REPORTED_IO,
-		       "bytes read and written are missing for processes of other users or with "
-		       "privileges: run as root, or with CAP_SYS_PTRACE");
+		       geteuid() ? "bytes read and written are missing for processes of other "
+				   "users or with privileges: run as root, or with CAP_SYS_PTRACE"
+				 : "bytes read and written are missing for processes outside of "
+				   "this container or user namespace: root may not read them");
 	report_error(metrics, give, error);
 	if (error)
 		return;

@@ -151,23 +151,20 @@ static void remember_user(struct nvml *nvml, pid_t pid, uint64_t start_time)
 }
 
 /*
- * Start time of the process that the driver means; 0: not visible here. In our own pid namespace
- * the pid may be an outer one that belongs to somebody else here: the process must have the driver
- * open.
+ * Start time of the process that the driver means; false: not visible here. In our own pid
+ * namespace the pid may be an outer one that belongs to somebody else here: the process must have
+ * the driver open.
  */
-static uint64_t find_process(struct nvml *nvml, uint32_t pid)
+static bool find_process(struct nvml *nvml, uint32_t pid, uint64_t *ret_start_time)
 {
-	uint64_t start_time;
-
-	if (pid == 0 || pid > INT32_MAX)
-		return 0;
-	start_time = ts_process_start_time((pid_t)pid);
-	if (!start_time || !nvml->options.is_inner || is_known_user(nvml, (pid_t)pid, start_time))
-		return start_time;
+	if (pid > INT32_MAX || !ts_process_exists((pid_t)pid, ret_start_time))
+		return false;
+	if (!nvml->options.is_inner || is_known_user(nvml, (pid_t)pid, *ret_start_time))
+		return true;
 	if (!nvml_is_user(nvml->root, (pid_t)pid))
-		return 0;
-	remember_user(nvml, (pid_t)pid, start_time);
-	return start_time;
+		return false;
+	remember_user(nvml, (pid_t)pid, *ret_start_time);
+	return true;
 }
 
 /* ---- utilization ---- */
@@ -323,8 +320,7 @@ void nvml_read_processes(struct nvml *nvml, struct nvml_gpu *gpu)
 		uint64_t bytes;
 		bool is_known = sum_memory(nvml, i, &next, &bytes);
 
-		subject.start_time = find_process(nvml, nvml->entries[i].pid);
-		if (!subject.start_time)
+		if (!find_process(nvml, nvml->entries[i].pid, &subject.start_time))
 			continue;
 		if (is_known && is_sound(nvml, gpu, bytes))
 			nvml->sink->integer(nvml->sink->context, &subject, "memory_bytes", "used",

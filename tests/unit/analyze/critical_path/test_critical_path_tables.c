@@ -31,6 +31,25 @@ TS_TEST(a_launch_and_its_kernel)
 		    "aten::add host 2x faster 35000 5000\n");
 }
 
+/* The time of a step outside its operators is on the path, but nobody can make a step faster. */
+TS_TEST(what_if_is_not_asked_of_steps)
+{
+	const char *events = EVENT("user_annotation", "ProfilerStep#1", "1", "1", "0", "50", "")
+		OP("aten::add", "20", "20") CALL("30", "5", "1")
+			KERNEL("add", "7", "40", "20", "1");
+
+	CHECK_EXACT(critical_path, events, "names", "name category path_us",
+		    "add compute 20000\n"
+		    "ProfilerStep#1 host 20000\n"
+		    "cudaLaunchKernel launch 10000\n"
+		    "aten::add host 10000\n");
+	CHECK_EXACT(critical_path, events, "what_if", "name change",
+		    "add free\n"
+		    "add 2x faster\n"
+		    "aten::add free\n"
+		    "aten::add 2x faster\n");
+}
+
 /*
  * HTA: six points; the operator's start to the call's (10), the call (5), its end to the operator's
  * (15), the launch (10), the kernel (20). The longest path is 10 + 10 + 20.

@@ -135,7 +135,8 @@ TS_TEST(text_is_for_people)
 	ts_result_release(&result);
 }
 
-TS_TEST(text_cuts_lists_only)
+/* By default lists only; --top applies to all tables. */
+TS_TEST(text_cuts_tables)
 {
 	static const struct ts_result_column one[] = { { "n", "n", TS_CELL_INTEGER } };
 	struct ts_result result;
@@ -155,7 +156,7 @@ TS_TEST(text_cuts_lists_only)
 		     "whole:\nn\n0\n1\n2\n3\n");
 	TS_CHECK_INT(ts_result_show_text(&result, 3, &err), 0);
 	check_output("a list:\nn\n0\n1\n2\n... 1 more row (--top N, or --json)\n\n"
-		     "whole:\nn\n0\n1\n2\n3\n");
+		     "whole:\nn\n0\n1\n2\n... 1 more row (--top N, or --json)\n");
 	TS_CHECK_INT(ts_result_show_text(&result, 9, &err), 0);
 	check_output("a list:\nn\n0\n1\n2\n3\n\nwhole:\nn\n0\n1\n2\n3\n");
 	ts_result_release(&result);
@@ -179,6 +180,49 @@ TS_TEST(text_leaves_out_tables_without_titles)
 }
 
 /* Only the last column shows long names in full; characters are never split. */
+TS_TEST(a_paragraph_without_numbers_begins_with_its_text)
+{
+	static const struct ts_result_column list[] = { { "number", "#", TS_CELL_INTEGER },
+							{ "saves_us", "could save", TS_CELL_TIME },
+							{ "text", "finding", TS_CELL_TEXT } };
+	struct ts_result result;
+	struct ts_result_table *table;
+	struct ts_error err;
+
+	ts_result_init(&result, 0);
+	table = ts_result_table(&result, "list", list, 3);
+	table->as_list = true;
+	ts_cell_integer(table, 1);
+	ts_cell_time(table, TS_ABSENT);
+	ts_cell_text(table, "what");
+	ts_cell_integer(table, 2);
+	ts_cell_time(table, 5);
+	ts_cell_text(table, "why");
+	TS_CHECK_INT(ts_result_show_text(&result, 0, &err), 0);
+	check_output("1. finding: what\n\n2. could save 5 ns\n   finding: why\n");
+	ts_result_release(&result);
+}
+
+TS_TEST(text_leaves_out_headers_of_nothing)
+{
+	static const struct ts_result_column short_columns[] = { { "n", "n", TS_CELL_INTEGER } };
+	struct ts_result result;
+	struct ts_error err;
+
+	ts_result_init(&result, 0);
+	ts_result_table(&result, "first", short_columns, 1);
+	ts_result_table(&result, "second", short_columns, 1);
+	TS_CHECK_INT(ts_result_show_text(&result, 0, &err), 0);
+	check_output("first:\nn\n\nsecond:\nn\n");
+	ts_result_note(&result, "there is nothing");
+	TS_CHECK_INT(ts_result_show_text(&result, 0, &err), 0);
+	check_output("there is nothing\n");
+	ts_cell_integer(result.tables, 7);
+	TS_CHECK_INT(ts_result_show_text(&result, 0, &err), 0);
+	check_output("first:\nn\n7\n\nthere is nothing\n");
+	ts_result_release(&result);
+}
+
 TS_TEST(text_cuts_names_inside_a_line)
 {
 	static const struct ts_result_column two[] = { { "a", "a", TS_CELL_TEXT },
@@ -196,7 +240,9 @@ TS_TEST(text_cuts_names_inside_a_line)
 	ts_cell_text(table, name);
 	ts_cell_text(table, name);
 	TS_CHECK_INT(ts_result_show_text(&result, 0, &err), 0);
-	snprintf(want, sizeof(want), "a%39s  b\n%.78s\xe2\x80\xa6  %s\n", "", name, name);
+	/* 48 characters, "…", and 31. */
+	snprintf(want, sizeof(want), "a%79s  b\n%.96s\xe2\x80\xa6%.62s  %s\n", "", name, name,
+		 name);
 	check_output(want);
 	ts_result_release(&result);
 }

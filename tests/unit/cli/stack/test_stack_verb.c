@@ -128,11 +128,10 @@ TS_TEST(threads_without_a_stack_are_in_no_group)
 TS_TEST(groups_as_text)
 {
 	static struct job job;
-	TS_SCOPED(ts_text) text;
+	TS_SCOPED(ts_text) text = { 0 };
 
 	for (int64_t rank = 0; rank < 6; rank++)
 		add_process(&job, rank, rank == 4 ? "zba w" : rank == 0 ? "dcba w w" : "dcba w");
-	ts_text_init(&text);
 	TS_CHECK_INT(ts_stack_put_groups_text(&text, job.processes, job.count, false), TS_OK);
 	TS_CHECK_STR(ts_text_cstr(&text), "6 processes at 2 places (main threads)\n"
 					  "    5 of 6: d (x.py:100)\n"
@@ -156,11 +155,10 @@ TS_TEST(groups_as_text)
 TS_TEST(one_place_for_all)
 {
 	static struct job job;
-	TS_SCOPED(ts_text) text;
+	TS_SCOPED(ts_text) text = { 0 };
 
 	add_process(&job, -1, "ba");
 	add_process(&job, -1, "ba");
-	ts_text_init(&text);
 	TS_CHECK_INT(ts_stack_put_groups_text(&text, job.processes, job.count, false), TS_OK);
 	TS_CHECK_STR(ts_text_cstr(&text), "2 processes at 1 place (main threads)\n"
 					  "    2 of 2: b (x.py:98)\n"
@@ -183,7 +181,7 @@ TS_TEST(one_place_for_all)
 TS_TEST(process_as_text)
 {
 	static struct job job;
-	TS_SCOPED(ts_text) text;
+	TS_SCOPED(ts_text) text = { 0 };
 	struct ts_stack_process *process = &job.processes[0];
 
 	add_process(&job, 3, "Xb w");
@@ -195,7 +193,6 @@ TS_TEST(process_as_text)
 	process->threads[0].frames[1].locals = "{\"n\":\"1\",\"t\\u001b\":\"'a\\nb'\"}";
 	process->threads[1].native_missing = "because";
 	process->threads[1].interpreter = 2;
-	ts_text_init(&text);
 	ts_stack_put_text(&text, process, false);
 	TS_CHECK_STR(ts_text_cstr(&text),
 		     "process 100: python3 train.py\n"
@@ -215,12 +212,11 @@ TS_TEST(process_as_text)
 TS_TEST(process_as_json)
 {
 	static struct job job;
-	TS_SCOPED(ts_text) text;
+	TS_SCOPED(ts_text) text = { 0 };
 
 	add_process(&job, -1, "Xb");
 	job.processes[0].threads[0].state = TS_PYTHON_COLLECTS | TS_PYTHON_HAS_GIL;
 	job.processes[0].threads[0].frames[1].locals = "{\"n\":\"1\"}";
-	ts_text_init(&text);
 	ts_stack_put_json(&text, &job.processes[0]);
 	TS_CHECK_STR(
 		ts_text_cstr(&text),

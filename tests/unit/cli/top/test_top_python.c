@@ -194,13 +194,12 @@ TS_TEST(as_json)
 	struct ts_top_python_thread thread = {
 		.pid = 1, .tid = 2, .name = "t", .state = TS_PYTHON_HAS_GIL
 	};
-	TS_SCOPED(ts_text) text;
+	TS_SCOPED(ts_text) text = { 0 };
 
 	picture.functions = &function;
 	picture.function_count = 1;
 	picture.threads = &thread;
 	picture.thread_count = 1;
-	ts_text_init(&text);
 	ts_top_python_put_json(&text, &picture);
 	TS_CHECK_STR(
 		ts_text_cstr(&text),

@@ -204,3 +204,22 @@ TS_TEST(folded_over_chunks)
 		     "process;thread 6;a 500\nprocess;thread 6;a;b 500\n"
 		     "process;thread 7;a 500\nprocess;thread 7;a;b 500\n");
 }
+
+/* Ids of texts may be any number in a corrupt trace: none of them is a frame. */
+TS_TEST(folded_names_out_of_range)
+{
+	static const int64_t names[] = { INT64_MIN, -1, INT64_MAX };
+	struct fixture fixture;
+
+	make_trace(&fixture, 0);
+	make_stack(&fixture, "f");
+	for (size_t i = 0; i < TS_ARRAY_SIZE(names); i++) {
+		struct ts_slice_row slice = ts_slice_none;
+
+		slice.start = (int64_t)i * 10;
+		slice.duration = 5;
+		slice.name = names[i];
+		ts_writer_add(fixture.writer, TS_TABLE_SLICE, &slice, NULL);
+	}
+	CHECK_EXPORT(&fixture, "folded", TS_EXPORT_SPANS | TS_EXPORT_NO_THREADS, "(lost) 15\n");
+}

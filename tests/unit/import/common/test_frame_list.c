@@ -79,7 +79,7 @@ TS_TEST(deep_stacks_are_cut)
 	ts_text_append_str(&json, "},'samples':[{'ts':1,'sf':70000}]}");
 	import_bytes(&imported, json.data, json.length, false);
 	TS_CHECK_INT(imported.rc, 0);
-	TS_CHECK_STR(imported.result.note, "lost: 1 stack truncated at 65536 frames");
+	TS_CHECK_STR(imported.result.note, "lost: 1 stack cut at 65,536 frames");
 	release_imported(&imported);
 	ts_text_release(&json);
 }

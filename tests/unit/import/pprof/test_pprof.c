@@ -383,6 +383,34 @@ TS_TEST(what_a_sample_says_and_the_profile_does_not_know)
 	ts_text_release(&p.out);
 }
 
+/* A few bytes of zstd can hold any number of locations. */
+TS_TEST(a_stack_without_end)
+{
+	static int64_t deep[300000];
+	const int64_t value = 1;
+	struct imported imported;
+	struct profile p;
+	size_t open;
+
+	for (size_t i = 0; i < TS_ARRAY_SIZE(deep); i++)
+		deep[i] = 1;
+	begin(&p);
+	put_type(&p, 1, "samples", "count");
+	open = ts_proto_open(&p.out, 2);
+	put_packed(&p, 1, deep, TS_ARRAY_SIZE(deep));
+	put_packed(&p, 2, &value, 1);
+	ts_proto_close(&p.out, open);
+	put_location(&p, 1, 0, 0, 1, 1);
+	put_function(&p, 1, "f", "f.c");
+	put_texts(&p);
+	import_profile(&imported, p.out.data, p.out.length, false);
+	TS_CHECK_INT(imported.rc, 0);
+	TS_CHECK_STR(imported.result.note, "lost: 1 stack cut at 65,536 frames");
+	TS_CHECK_INT(ts_reader_rows(imported.reader, TS_TABLE_STACK), TS_STACK_MAX_DEPTH);
+	release_imported(&imported);
+	ts_text_release(&p.out);
+}
+
 TS_TEST(what_is_a_profile_and_what_is_not)
 {
 	struct profile p;

@@ -363,10 +363,9 @@ TS_TEST(odd_sections)
 
 TS_TEST(deep_nesting)
 {
-	TS_SCOPED(ts_text) json;
+	TS_SCOPED(ts_text) json = { 0 };
 	struct imported imported;
 
-	ts_text_init(&json);
 	ts_text_append_str(&json, "{'rocprofiler-sdk-tool':[{'buffer_records':{'hip_api':[{'x':");
 	for (int i = 0; i < 100000; i++)
 		ts_text_append_char(&json, '[');

@@ -789,6 +789,23 @@ TS_TEST(a_successor_goes_on_where_the_state_says)
 	TS_CHECK_INT(threads, 1);
 }
 
+/* The area says that it was created after the recorder saw its end. */
+TS_TEST(a_process_starts_before_it_ends)
+{
+	struct ts_process_row process;
+	struct fixture fixture;
+	struct rows rows;
+
+	start(&fixture);
+	TS_CHECK_INT(put_end(&fixture.sink, AREA, STARTED + 50), 0);
+	finish(&fixture);
+	rows = rows_open(fixture.path, TS_TABLE_PROCESS);
+	while (rows_next(&rows, &process))
+		TS_CHECK(process.end == TS_ABSENT || process.start <= process.end);
+	TS_CHECK(process.end != TS_ABSENT);
+	rows_close(&rows);
+}
+
 TS_TEST(state_that_makes_no_sense_is_counted)
 {
 	struct copied_blocks copied = { .count = 0 };

@@ -7,16 +7,6 @@
 
 #include "record/loop/record_internal.h"
 
-static void write_file(const char *name, size_t bytes)
-{
-	FILE *file = fopen(in_folder(name), "w");
-
-	TS_CHECK(file);
-	for (size_t i = 0; i < bytes; i++)
-		fputc('x', file);
-	fclose(file);
-}
-
 static uint64_t bytes_of(const char *name)
 {
 	struct stat status;
@@ -44,7 +34,7 @@ TS_TEST(names)
 	TS_CHECK_INT(ts_saves_split_name("a/", stem, sizeof(stem), &ending, &err), TS_EINVAL);
 	TS_CHECK_INT(ts_saves_split_name("0123456789abcdef.sbt", stem, sizeof(stem), &ending, &err),
 		     TS_EINVAL);
-	ts_saves_rotated_path(text, sizeof(text), "a/b", 12, ".sbt");
+	ts_rotation_path(text, sizeof(text), "a/b", 12, ".sbt");
 	TS_CHECK_STR(text, "a/b.0012.sbt");
 	ts_saves_window_path(text, sizeof(text), "b", 77, 1700000000123, ".sbt");
 	TS_CHECK_STR(text, "b_pid77_1700000000123.sbt");
@@ -77,41 +67,6 @@ TS_TEST(copies_whole_or_not_at_all)
 	TS_CHECK(!exists("b.part"));
 	TS_CHECK_INT(ts_saves_copy(in_folder("none"), in_folder("c"), &err), TS_ENOTFOUND);
 	TS_CHECK(!exists("c") && !exists("c.part"));
-	remove_folder();
-}
-
-TS_TEST(old_files_go_first)
-{
-	struct ts_rotation rotation;
-	char stem[128];
-
-	make_folder();
-	snprintf(stem, sizeof(stem), "%s", in_folder("t"));
-	for (int i = 8; i <= 11; i++) {
-		char name[32];
-
-		snprintf(name, sizeof(name), "t.%04d.sbt", i);
-		write_file(name, 1000);
-	}
-	/* Not part of the rotation. */
-	write_file("t.sbt", 10);
-	write_file("t.12.sbt", 10);
-	write_file("t.0012.json", 10);
-	write_file("tt.0012.sbt", 10);
-	write_file("t.001x.sbt", 10);
-	ts_saves_look(stem, ".sbt", &rotation);
-	TS_CHECK_INT(rotation.count, 4);
-	TS_CHECK_INT(rotation.least, 8);
-	TS_CHECK_INT(rotation.greatest, 11);
-	TS_CHECK_INT(rotation.bytes, 4000);
-	TS_CHECK_INT(ts_saves_expire(stem, ".sbt", 11, 1000, 3, 0), 3000);
-	TS_CHECK(!exists("t.0008.sbt") && exists("t.0009.sbt"));
-	/* The current file is counted at its maximum size, and is never deleted. */
-	TS_CHECK_INT(ts_saves_expire(stem, ".sbt", 11, 1500, 0, 2600), 2500);
-	TS_CHECK(!exists("t.0009.sbt") && exists("t.0010.sbt"));
-	TS_CHECK_INT(ts_saves_expire(stem, ".sbt", 11, 1500, 0, 100), 1500);
-	TS_CHECK(!exists("t.0010.sbt") && exists("t.0011.sbt"));
-	TS_CHECK(exists("t.sbt") && exists("t.12.sbt") && exists("t.001x.sbt"));
 	remove_folder();
 }
 
@@ -178,6 +133,79 @@ TS_TEST(rotates_by_size)
 	}
 	TS_CHECK_INT(events, fake.emitted);
 	TS_CHECK(!exists("t.sbt"));
+	free_area(&fake);
+	remove_folder();
+}
+
+/* What comes after the last pass does not fit into the file either. */
+TS_TEST(rotates_at_its_end)
+{
+	struct ts_recorder_summary summary;
+	struct ts_recorder_options options;
+	struct ts_recorder *recorder;
+	uint64_t events = 0;
+	struct fake fake;
+
+	make_folder();
+	options = plain_options("t.sbt");
+	options.rotate_bytes = 32 << 10;
+	make_area(&fake, getpid(), SESSION, 5, true);
+	recorder = open_recorder(&options);
+	emit(&fake, 500);
+	pass(recorder);
+	emit(&fake, 6000);
+	summary = finish_recorder(recorder);
+	TS_CHECK_INT(fake.dropped, 0);
+	TS_CHECK_INT(summary.lost, 0);
+	TS_CHECK(summary.files >= 2);
+	for (uint64_t i = 1; i <= summary.files; i++) {
+		char name[32];
+
+		snprintf(name, sizeof(name), "t.%04u.sbt", (unsigned int)i);
+		events += events_of(name);
+		TS_CHECK_INT(rows_of(name, TS_TABLE_LOSS), 0);
+	}
+	TS_CHECK_INT(events, fake.emitted);
+	free_area(&fake);
+	remove_folder();
+}
+
+/* Names like ours are not ours: they are neither deleted nor overwritten. */
+TS_TEST(a_rotation_deletes_its_own_files_only)
+{
+	struct ts_recorder_summary summary;
+	struct ts_recorder_options options;
+	struct ts_recorder *recorder;
+	struct fake fake;
+
+	make_folder();
+	write_file("t.20231224.sbt", 10);
+	write_file("t.0001.sbt", 10);
+	options = plain_options("t.sbt");
+	options.rotate_bytes = 64 << 10;
+	options.rotate_keep = 2;
+	make_area(&fake, getpid(), SESSION, 5, true);
+	recorder = open_recorder(&options);
+	write_file("t.0004.sbt", 10);
+	while (!exists("t.0006.sbt")) {
+		emit(&fake, 2000);
+		pass(recorder);
+	}
+	/* Another file has its name now. */
+	write_file("other", 10);
+	TS_CHECK(exists("t.0005.sbt") && !rename(in_folder("other"), in_folder("t.0005.sbt")));
+	while (!exists("t.0008.sbt")) {
+		emit(&fake, 2000);
+		pass(recorder);
+	}
+	summary = finish_recorder(recorder);
+	TS_CHECK_STR(summary.path, in_folder("t.0008.sbt"));
+	TS_CHECK(!exists("t.0002.sbt") && !exists("t.0003.sbt") && !exists("t.0006.sbt"));
+	TS_CHECK(events_of("t.0007.sbt") && events_of("t.0008.sbt"));
+	TS_CHECK_INT(bytes_of("t.20231224.sbt"), 10);
+	TS_CHECK_INT(bytes_of("t.0001.sbt"), 10);
+	TS_CHECK_INT(bytes_of("t.0004.sbt"), 10);
+	TS_CHECK_INT(bytes_of("t.0005.sbt"), 10);
 	free_area(&fake);
 	remove_folder();
 }
@@ -334,6 +362,8 @@ TS_TEST(says_who_cannot_be_recorded)
 	struct ts_error err;
 	struct fake fake;
 	pid_t pid = start_sleeper();
+	char recorded[64];
+	int lock;
 
 	make_folder();
 	options = plain_options("t.sbt");
@@ -343,10 +373,19 @@ TS_TEST(says_who_cannot_be_recorded)
 	make_area(&fake, pid, 0, 5, true);
 	fake.control->recorder_pid = (uint64_t)getppid();
 	fake.control->recorder_start = ts_process_start_time(getppid());
+	lock = open(fake.path, O_RDWR | O_CLOEXEC);
+	TS_CHECK(lock >= 0 && !flock(lock, LOCK_EX));
 	TS_CHECK_INT(ts_recorder_open(&recorder, &options, &err), TS_EIO);
-	TS_CHECK(strstr(err.message, "already"));
+	snprintf(recorded, sizeof(recorded), "already being recorded by process %d",
+		 (int)getppid());
+	TS_CHECK(strstr(err.message, recorded));
 	TS_CHECK(!exists("t.sbt") && !exists("t.sbt.journal")); /* no file is touched */
-	fake.control->recorder_start++; /* another process with that pid: the recorder is dead */
+	fake.control->recorder_start++;                         /* another process with that pid */
+	TS_CHECK_INT(ts_recorder_open(&recorder, &options, &err), TS_EIO);
+	TS_CHECK(strstr(err.message, "by another process"));
+	/* Whatever the area says: nobody drains it. */
+	fake.control->recorder_start--;
+	close(lock);
 	recorder = open_recorder(&options);
 	finish_recorder(recorder);
 	end_sleeper(pid);

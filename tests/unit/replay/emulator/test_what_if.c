@@ -226,7 +226,7 @@ TS_TEST(a_name_that_nothing_has)
 	struct ts_error err;
 
 	load_program(&changed, PROGRAM);
-	TS_CHECK_INT(change(&changed, texts, 1, &err), TS_EINVAL);
+	TS_CHECK_INT(change(&changed, texts, 1, &err), TS_ENOTFOUND);
 	TS_CHECK(strstr(err.message, "no kernel of that name") != NULL);
 	unload_program(&changed);
 }

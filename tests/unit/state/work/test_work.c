@@ -397,3 +397,32 @@ TS_TEST(words_of_kernels)
 		TS_CHECK_INT(ts_command_class_hta(name, strlen(name)), cases[i].hta);
 	}
 }
+
+TS_TEST(short_names_are_those_of_kernels_and_operators)
+{
+	struct ts_work_options options = everything;
+	struct loaded l;
+	const struct ts_work *work;
+
+	options.short_names = true;
+	load_events(&l, &options,
+		    OP("my::op(int)", "1", "2") SLICE("user_annotation", "step(1)", "1", "5", "1")
+			    KERNEL("void gemm<4, float>(float*)", "7", "10", "1",
+				   "5") KERNEL("void gemm<8, half>(half*)", "7", "20", "1", "6")
+				    COPY_OF("Memcpy HtoD (Pageable -> Device)", "7", "30", "1", "7")
+					    KERNEL("cutlass::Kernel<cutlass_80_simt_sgemm>(int)",
+						   "7", "40", "1", "8"),
+		    NULL);
+	work = l.work;
+	TS_CHECK_STR(ts_work_text(work, work->slices[0].name), "my::op");
+	TS_CHECK_STR(ts_work_text(work, work->slices[1].name), "step(1)");
+	TS_CHECK_STR(ts_work_text(work, work->commands[0].name), "gemm");
+	TS_CHECK_INT(work->commands[1].name, work->commands[0].name);
+	TS_CHECK_STR(ts_work_text(work, work->commands[2].name),
+		     "Memcpy HtoD (Pageable -> Device)");
+	/* What a kernel is comes from its full name. */
+	TS_CHECK_STR(ts_work_text(work, work->commands[3].name), "cutlass::Kernel");
+	TS_CHECK(work->commands[3].flags & TS_COMMAND_SINGLE_PRECISION);
+	TS_CHECK(!(work->commands[0].flags & TS_COMMAND_SINGLE_PRECISION));
+	unload(&l);
+}

@@ -180,6 +180,57 @@ TS_TEST(source_that_includes)
 	fixture_end(fixture);
 }
 
+/* What the check of a source cannot see, the compiler does not have. */
+TS_TEST(source_that_pastes_a_way_to_files)
+{
+	static const struct {
+		const char *source, *message;
+	} cases[] = {
+		{ "#define HAS(x) __has_##x\n#if HAS(include)(\"/etc/passwd\")\n#endif\n",
+		  "__has_include" },
+		{ "#define ASM(x) __as##x\nvoid f(void) { ASM(m__)(\".incbin \\\"/etc/passwd\\\"\"); "
+		  "}\n",
+		  "a_replay_does_not_compile_inline_assembly" },
+	};
+
+	for (size_t i = 0; i < TS_ARRAY_SIZE(cases); i++) {
+		struct fixture *fixture = fixture_start("");
+
+		launch_twice(fixture, fixture_module(fixture, cases[i].source), 0);
+		TS_CHECK_INT(fixture_open(fixture), TS_ECAP);
+		check_message(fixture, cases[i].message);
+		fixture_end(fixture);
+	}
+}
+
+/* Unknown pragmas are ignored; this one would be an error. */
+TS_TEST(pragmas_cannot_be_pasted)
+{
+	struct fixture *fixture = fixture_start("");
+	uint32_t result = launch_twice(
+		fixture,
+		fixture_module(fixture, "#define DO(x) _Prag##x\nDO(ma)(\"GCC error \\\"a\\\"\")\n"
+					"kernel void twice(global uint *v) { v[0] = 5; }\n"),
+		0);
+
+	fixture_run_twice(fixture);
+	TS_CHECK_INT(first_value(fixture, result), 5);
+	fixture_end(fixture);
+}
+
+TS_TEST(macro_that_would_be_split_into_options)
+{
+	struct fixture *fixture = fixture_start("");
+	uint32_t module = fixture_module(fixture, source);
+
+	fixture->objects[module].options = "-D \"A=x -I/etc\"";
+	launch_twice(fixture, module, 0);
+	TS_CHECK_INT(fixture_open(fixture), TS_ECAP);
+	check_message(fixture,
+		      "its build options may name files (-D \"A=x -I/etc\"), and the trace");
+	fixture_end(fixture);
+}
+
 TS_TEST(options_that_name_files_are_left_out)
 {
 	struct fixture *fixture = fixture_start("");
