@@ -68,7 +68,7 @@ static void change_decoder(struct run *run)
 	check(ts_decoder_save_state(run->decoder, &sink, NULL) == 0, "the state is refused");
 	ts_decoder_counts(run->decoder, &before);
 	ts_decoder_counts(run->next, &after);
-	before.measured = 0; /* each decoder counts its own */
+	before.measured = before.lost_by_buffers = 0; /* each decoder counts its own */
 	check(memcmp(&before, &after, sizeof(before)) == 0, "the state has other counts");
 	ts_decoder_free(run->decoder);
 	run->decoder = run->next;
