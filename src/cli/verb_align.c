@@ -16,6 +16,7 @@
 #include "cli/common/report.h"
 #include "cli/common/result_show.h"
 #include "cli/common/terminal.h"
+#include "cli/common/trace_input.h"
 #include "cli/common/work_input.h"
 #include "cli/verbs.h"
 #include "state/clocks/clock_store.h"
@@ -285,7 +286,15 @@ static int check_paths(const struct align *align)
 	if (align->output && ts_output_is_input(align->output, align->paths[0]))
 		return ts_report_usage(
 			"'-o' names the trace itself: omit it to append rows to the trace");
-	return align->output ? ts_output_check_trace(align->output) : TS_EXIT_DONE;
+	if (align->output)
+		return ts_output_check_trace(align->output);
+	for (int i = 0; i < align->path_count && !align->dry_run; i++) {
+		int exit_code = ts_trace_input_check_end(align->paths[i]);
+
+		if (exit_code)
+			return exit_code;
+	}
+	return TS_EXIT_DONE;
 }
 
 /* Before anything is computed or written. */

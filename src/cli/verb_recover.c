@@ -24,6 +24,7 @@
 #include "cli/common/symbolize_report.h"
 #include "cli/record/record.h"
 #include "cli/verbs.h"
+#include "open/trace_open.h"
 #include "record/recording/salvage.h"
 #include "sbt/recover.h"
 #include "trace/trace_totals.h"
@@ -205,6 +206,20 @@ static int leave_journal(struct recover *recover, const char *trace, const struc
 	return recover_trace(recover, trace, is_damaged ? "the journal is damaged" : NULL);
 }
 
+static int refuse_growing(const char *trace)
+{
+	struct ts_trace_writer writer = { 0 };
+	TS_SCOPED(ts_text) text = { 0 };
+	struct ts_error err;
+
+	ts_trace_look(trace, &writer);
+	/* It has a writer, even if that has just gone. */
+	writer.writing = TS_TRACE_GROWING;
+	ts_trace_describe_writer(&text, trace, &writer);
+	ts_error_set(&err, TS_EIO, "%s: it needs no recovery", ts_text_cstr(&text));
+	return ts_report_error(&err);
+}
+
 static int recover_recording(struct recover *recover, const char *trace)
 {
 	struct ts_salvage_session session = { 0 };
@@ -212,10 +227,8 @@ static int recover_recording(struct recover *recover, const char *trace)
 	struct ts_error err;
 	int rc;
 
-	if (ts_record_wait_for(trace, 0) >= TS_HOLDER_WRITER) {
-		ts_error_set(&err, TS_EIO, "a recorder is writing '%s' and will finish it", trace);
-		return ts_report_error(&err);
-	}
+	if (ts_record_wait_for(trace, 0) >= TS_HOLDER_WRITER)
+		return refuse_growing(trace);
 	rc = ts_recording_check_journal(trace, &err);
 	if (rc == TS_EFORMAT || rc == TS_EINVAL)
 		return leave_journal(recover, trace, &err);

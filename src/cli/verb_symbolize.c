@@ -7,14 +7,18 @@
 #include "cli/common/options.h"
 #include "cli/common/report.h"
 #include "cli/common/symbolize_report.h"
+#include "cli/common/trace_input.h"
 #include "cli/verbs.h"
 
 static int run(const char *path, const struct ts_symbolize_choice *choice, bool quiet)
 {
 	struct ts_symbolize_summary summary;
 	struct ts_error err;
-	int rc = ts_cli_symbolize(path, choice, &summary, &err);
+	int rc, exit_code = ts_trace_input_check_end(path);
 
+	if (exit_code)
+		return exit_code;
+	rc = ts_cli_symbolize(path, choice, &summary, &err);
 	if (!rc && !quiet)
 		ts_symbolize_report(&summary, path, true);
 	ts_symbolize_summary_release(&summary);

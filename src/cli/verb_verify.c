@@ -26,7 +26,8 @@ struct verify {
 	const char *path;
 	bool json;
 	bool quiet;
-	bool can_recover;        /* `recover` leaves out, or mends, some of what was found */
+	bool can_recover; /* `recover` leaves out, or mends, some of what was found */
+	struct ts_trace_writer writer;
 	struct ts_text findings; /* of this trace, as JSON */
 };
 
@@ -105,46 +106,62 @@ static bool is_hopeless(const char *path)
 }
 
 /* Is all that is wrong that the trace ends too early? */
-static bool is_cut(const char *path)
+static bool is_cut(const struct verify *verify)
 {
+	bool is_cut_off = verify->writer.writing == TS_TRACE_CUT_OFF;
 	const struct ts_reader_state *state;
 	TS_AUTO(ts_reader) reader = NULL;
 
-	if (ts_reader_open(&reader, path, NULL))
-		return is_hopeless(path);
+	if (ts_reader_open(&reader, verify->path, NULL))
+		return is_hopeless(verify->path);
 	state = ts_reader_state(reader);
-	return !state->finished &&
+	return (!state->finished || is_cut_off) &&
 	       (!state->damaged_ranges ||
 		state->damaged_offset + state->damaged_bytes == state->file_bytes);
 }
 
-static void show_verdict(const struct verify *verify, int exit_code)
+static void show_verdict_json(const struct verify *verify, int exit_code)
 {
 	struct ts_text *out = ts_stdout();
+
+	ts_text_append_str(out, "{\"file\":");
+	ts_text_append_json(out, verify->path, strlen(verify->path));
+	ts_text_printf(out, ",\"whole\":%s", exit_code ? "false" : "true");
+	if (verify->writer.recorder_pid)
+		ts_text_printf(out, ",\"recorder_pid\":%" PRIu64, verify->writer.recorder_pid);
+	ts_text_append_str(out, ",\"findings\":[");
+	ts_text_append(out, verify->findings.data, verify->findings.length);
+	ts_text_append_str(out, "]}\n");
+}
+
+static void show_verdict(const struct verify *verify, int exit_code)
+{
 	TS_SCOPED(ts_text) text = { 0 };
 
 	if (verify->json) {
-		ts_text_append_str(out, "{\"file\":");
-		ts_text_append_json(out, verify->path, strlen(verify->path));
-		ts_text_printf(out, ",\"whole\":%s,\"findings\":[", exit_code ? "false" : "true");
-		ts_text_append(out, verify->findings.data, verify->findings.length);
-		ts_text_append_str(out, "]}\n");
-	} else if (exit_code == TS_EXIT_DONE && !verify->quiet) {
+		show_verdict_json(verify, exit_code);
+	} else if (verify->quiet || exit_code > TS_EXIT_NO) {
+		return;
+	} else if (verify->writer.writing == TS_TRACE_GROWING) {
+		ts_trace_describe_writer(&text, verify->path, &verify->writer);
+		ts_text_append_str(&text, exit_code ? ": verify it when it is finished"
+						    : ", and complete so far");
+	} else if (exit_code == TS_EXIT_DONE) {
 		ts_text_printf(&text, "trace '%s': complete", verify->path);
-	} else if (exit_code == TS_EXIT_NO && !verify->quiet && !verify->can_recover) {
+	} else if (!verify->can_recover) {
 		ts_text_printf(&text,
 			       "trace '%s': wrong content, as its writer stored it: 'tracesmith "
 			       "recover' cannot mend it",
 			       verify->path);
-	} else if (exit_code == TS_EXIT_NO && !verify->quiet) {
+	} else {
 		ts_text_printf(&text, "trace '%s': %s; ", verify->path,
-			       is_cut(verify->path) ? "incomplete" : "damaged");
-		if (is_hopeless(verify->path))
+			       is_cut(verify) ? "incomplete" : "damaged");
+		if (is_hopeless(verify->path) && verify->writer.writing != TS_TRACE_CUT_OFF) {
 			ts_text_append_str(&text, "too short to recover anything");
-		else
-			ts_text_printf(&text,
-				       "recover the rest with: tracesmith recover %s -o good.sbt",
-				       verify->path);
+		} else {
+			ts_text_append_str(&text, "recover the rest with: ");
+			ts_trace_append_recover(&text, verify->path);
+		}
 	}
 	if (text.length)
 		print_line(&text);
@@ -163,6 +180,21 @@ static int refuse(struct verify *verify, const struct ts_error *err)
 	return ts_report_error(err);
 }
 
+/* Chunks and index may be right: what is missing is beside the trace. */
+static void find_cut_off(struct verify *verify)
+{
+	struct ts_verify_finding finding = {
+		.chunk = UINT64_MAX,
+		.message =
+			"the recording was cut off: the journal beside the trace may have more rows",
+	};
+	struct stat status;
+
+	if (!stat(verify->path, &status))
+		finding.offset = (uint64_t)status.st_size;
+	on_finding(verify, &finding);
+}
+
 static int verify_trace(struct verify *verify)
 {
 	TS_AUTO(ts_reader) reader = NULL;
@@ -172,7 +204,7 @@ static int verify_trace(struct verify *verify)
 
 	ts_text_clear(&verify->findings);
 	verify->can_recover = false;
-	ts_trace_input_await(verify->path);
+	ts_trace_input_await(verify->path, &verify->writer);
 	if (!is_trace(verify->path) && ts_reader_open(&reader, verify->path, &err))
 		return refuse(verify, &err);
 	ts_text_printf(&label, "verify %s", verify->path);
@@ -181,6 +213,10 @@ static int verify_trace(struct verify *verify)
 	ts_progress_stop(&verify->progress);
 	if (rc && rc != TS_EFORMAT)
 		return refuse(verify, &err);
+	if (verify->writer.writing == TS_TRACE_CUT_OFF) {
+		find_cut_off(verify);
+		rc = TS_EFORMAT;
+	}
 	exit_code = rc ? TS_EXIT_NO : TS_EXIT_DONE;
 	show_verdict(verify, exit_code);
 	return exit_code;
@@ -198,7 +234,8 @@ int ts_verb_verify(int argc, char **argv)
 		.verb = "verify",
 		.operands = "TRACE...",
 		.about = "Reads every byte of a trace and checks it: checksums, columns, bounds, "
-			 "order and index. An unfinished trace counts as damaged.\n",
+			 "order and index. A trace that is unfinished, or whose recording was cut "
+			 "off, counts as damaged.\n",
 		.examples = "tracesmith verify run.sbt && echo ok",
 		.exits =
 			"0  all traces are intact\n1  a trace is damaged or unfinished\n2  usage error\n3  a file cannot be read, or is not a trace",

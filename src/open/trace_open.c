@@ -123,14 +123,32 @@ static bool is_hopeless(const char *path)
 
 /* ---- one trace ---- */
 
-void ts_trace_check(const struct ts_reader *reader, const char *path,
-		    const struct ts_open_options *options)
+/* What became of the recording; `used` says what is used of it. */
+static void append_writer(struct ts_text *text, const char *path,
+			  const struct ts_trace_writer *writer, const char *used)
+{
+	ts_trace_describe_writer(text, path, writer);
+	ts_text_append_str(text, used);
+	if (writer->writing == TS_TRACE_CUT_OFF) {
+		ts_text_append_str(text, "; get the rest with: ");
+		ts_trace_append_recover(text, path);
+	}
+}
+
+/* One warning, if the trace does not have all that was recorded. */
+static void check(const struct ts_reader *reader, const char *path,
+		  const struct ts_trace_writer *writer, const struct ts_open_options *options)
 {
 	const struct ts_reader_state *state = ts_reader_state(reader);
 	char bytes[TS_FORMAT_BYTES], offset[TS_FORMAT_BYTES];
 	TS_SCOPED(ts_text) text = { 0 };
 
-	if (state->damaged_ranges)
+	/* What is torn at the end belongs to that. */
+	if (writer->writing == TS_TRACE_GROWING)
+		append_writer(&text, path, writer, "; the rows so far are used");
+	else if (writer->writing == TS_TRACE_CUT_OFF)
+		append_writer(&text, path, writer, "; only the rows saved before are used");
+	else if (state->damaged_ranges)
 		ts_text_printf(
 			&text, "trace '%s': %s byte%s damaged, from byte %s on; the rest is used",
 			path, ts_format_count(bytes, sizeof(bytes), (int64_t)state->damaged_bytes),
@@ -142,28 +160,50 @@ void ts_trace_check(const struct ts_reader *reader, const char *path,
 		warn(options, ts_text_cstr(&text));
 }
 
+static void note(const struct opening *opening, const char *text)
+{
+	if (opening->options->note)
+		opening->options->note(opening->options->context, text);
+}
+
+/* A file that is no SBT trace. *err says so; if it can be imported but is wrong it says that. */
+static int open_foreign(struct ts_reader **ret_reader, const struct opening *opening,
+			struct ts_error *err)
+{
+	struct ts_error import_err;
+	bool unknown = false;
+	int rc = import_and_open(ret_reader, opening, &unknown, &import_err);
+
+	if (rc && !unknown)
+		*err = import_err;
+	else if (rc)
+		note(opening, import_err.message);
+	return rc;
+}
+
 int ts_trace_open(struct ts_reader **ret_reader, const char *path,
 		  const struct ts_open_options *options, struct ts_error *err)
 {
 	static const struct ts_open_options none = { 0 };
 	const struct opening opening = { path, options ? options : &none };
-	struct ts_error unused = { 0 }, import_err;
-	bool unknown = false;
+	struct ts_error unused = { 0 };
+	struct ts_trace_writer writer;
+	TS_SCOPED(ts_text) text = { 0 };
+	bool unknown;
 	int rc;
 
 	err = err ? err : &unused;
 	if (!strcmp(path, "-"))
 		return import_and_open(ret_reader, &opening, &unknown, err);
-	ts_trace_await(path, opening.options);
+	ts_trace_await(path, opening.options, &writer);
 	rc = ts_reader_open(ret_reader, path, err);
+	if (rc == TS_EFORMAT && !is_hopeless(path)) {
+		rc = open_foreign(ret_reader, &opening, err);
+	} else if (rc && writer.writing != TS_TRACE_AT_REST) {
+		append_writer(&text, path, &writer, "");
+		note(&opening, ts_text_cstr(&text));
+	}
 	if (!rc)
-		ts_trace_check(*ret_reader, path, opening.options);
-	if (rc != TS_EFORMAT || is_hopeless(path))
-		return rc;
-	rc = import_and_open(ret_reader, &opening, &unknown, &import_err);
-	if (rc && !unknown)
-		*err = import_err;
-	else if (rc && opening.options->note)
-		opening.options->note(opening.options->context, import_err.message);
+		check(*ret_reader, path, &writer, opening.options);
 	return rc;
 }

@@ -15,6 +15,8 @@
 
 #include <tracesmith/reader.h>
 
+struct ts_text;
+
 /* Zero in any member: not wanted. */
 struct ts_open_options {
 	/* The trace can be used, but is damaged, incomplete or still being written. */
@@ -32,15 +34,39 @@ struct ts_open_options {
 int ts_trace_open(struct ts_reader **ret_reader, const char *path,
 		  const struct ts_open_options *options, struct ts_error *err);
 
-/*
- * Waits for whoever still writes the trace to finish, up to ten seconds, if that is in sight. Else
- * gives a warning. ts_trace_open() begins with it.
- */
-void ts_trace_await(const char *path, const struct ts_open_options *options);
+/* ---- who writes it ---- */
 
-/* Gives the warning about a trace that was not finished or is damaged, if there is one. */
-void ts_trace_check(const struct ts_reader *reader, const char *path,
-		    const struct ts_open_options *options);
+enum ts_trace_writing {
+	TS_TRACE_AT_REST, /* nobody, as far as can be seen */
+	TS_TRACE_GROWING, /* somebody still does */
+	/* Its recorder was killed, or could not finish it: the journal beside it may have more. */
+	TS_TRACE_CUT_OFF,
+};
+
+struct ts_trace_writer {
+	enum ts_trace_writing writing;
+	uint64_t recorder_pid; /* of a growing trace; 0: unknown, or not a recorder */
+};
+
+void ts_trace_look(const char *path, struct ts_trace_writer *ret_writer);
+
+/*
+ * The same, but first waits for whoever still writes the trace to finish, up to ten seconds, if
+ * that is in sight. ts_trace_open() begins with it and warns about what it finds. `options` may be
+ * NULL.
+ */
+void ts_trace_await(const char *path, const struct ts_open_options *options,
+		    struct ts_trace_writer *ret_writer);
+
+/*
+ * Appends "trace 'PATH' is still being written by its recorder, process 4711", or "trace 'PATH':
+ * the recording was cut off". Not for one at rest.
+ */
+void ts_trace_describe_writer(struct ts_text *text, const char *path,
+			      const struct ts_trace_writer *writer);
+
+/* Appends the command that recovers the trace: "tracesmith recover 'my run.sbt' -o good.sbt". */
+void ts_trace_append_recover(struct ts_text *text, const char *path);
 
 /* ---- several traces ---- */
 

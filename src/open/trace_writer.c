@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * A trace that is still being written. Whoever writes one holds an exclusive lock on it. A recorder
- * without a running program is about to finish: it is worth waiting for, others are named.
+ * Who writes a trace. Whoever does holds an exclusive lock on it. A recorder without a running
+ * program is about to finish: it is worth waiting for, others are named. One that was killed has
+ * left a journal, and no lock.
  */
 #include <errno.h>
 #include <fcntl.h>
@@ -12,12 +13,14 @@
 #include <unistd.h>
 
 #include "base/clock.h"
+#include "base/finding.h"
 #include "base/io.h"
 #include "base/memory.h"
 #include "base/text.h"
 #include "live/discover.h"
 #include "live/journal.h"
 #include "open/trace_open.h"
+#include "record/recording/recording.h"
 
 #define LOOK_NS 20000000
 /* Most of it is for names of functions in large programs. */
@@ -62,6 +65,69 @@ static bool has_targets(uint64_t recorder_pid)
 	return search.is_found;
 }
 
+/* ---- what was left of it ---- */
+
+/* True if there is a journal, and it is the trace's own. */
+static bool has_journal(const char *trace)
+{
+	int rc = ts_recording_check_journal(trace, NULL);
+
+	/* Of a damaged one, `recover` says so. */
+	return !rc || rc == TS_EFORMAT;
+}
+
+/* x.json is exported from x.json.sbt. */
+static const char *trace_of(const char *path, struct ts_text *buffer)
+{
+	size_t length = strlen(path);
+
+	if (length >= 4 && !strcmp(path + length - 4, ".sbt"))
+		return path;
+	ts_text_printf(buffer, "%s.sbt", path);
+	return access(ts_text_cstr(buffer), F_OK) ? path : ts_text_cstr(buffer);
+}
+
+static void look(const char *trace, struct ts_trace_writer *ret_writer)
+{
+	struct ts_block_open open;
+
+	*ret_writer = (struct ts_trace_writer){ .writing = TS_TRACE_AT_REST };
+	if (is_locked(trace)) {
+		ret_writer->writing = TS_TRACE_GROWING;
+		if (ts_journal_origin(trace, &open))
+			ret_writer->recorder_pid = open.recorder_pid;
+	} else if (has_journal(trace)) {
+		ret_writer->writing = TS_TRACE_CUT_OFF;
+	}
+}
+
+void ts_trace_look(const char *path, struct ts_trace_writer *ret_writer)
+{
+	TS_SCOPED(ts_text) buffer = { 0 };
+
+	look(trace_of(path, &buffer), ret_writer);
+}
+
+void ts_trace_describe_writer(struct ts_text *text, const char *path,
+			      const struct ts_trace_writer *writer)
+{
+	if (writer->writing == TS_TRACE_CUT_OFF) {
+		ts_text_printf(text, "trace '%s': the recording was cut off", path);
+		return;
+	}
+	ts_text_printf(text, "trace '%s' is still being written", path);
+	if (writer->recorder_pid)
+		ts_text_printf(text, " by its recorder, process %llu",
+			       (unsigned long long)writer->recorder_pid);
+}
+
+void ts_trace_append_recover(struct ts_text *text, const char *path)
+{
+	char quoted[TS_QUOTED_BYTES];
+
+	ts_text_printf(text, "tracesmith recover %s -o good.sbt", ts_finding_quote(path, quoted));
+}
+
 /* ---- waiting ---- */
 
 /* False: it is still being written. */
@@ -78,48 +144,21 @@ static bool wait_for_end(const char *trace, uint64_t recorder_pid)
 	return false;
 }
 
-static void describe(struct ts_text *text, const char *path, uint64_t recorder_pid,
-		     const char *rest)
+void ts_trace_await(const char *path, const struct ts_open_options *options,
+		    struct ts_trace_writer *ret_writer)
 {
-	ts_text_printf(text, "trace '%s' is still being written", path);
-	if (recorder_pid)
-		ts_text_printf(text, " by its recorder, process %llu",
-			       (unsigned long long)recorder_pid);
-	ts_text_append_str(text, rest);
-}
-
-static bool is_sbt(const char *path)
-{
-	size_t length = strlen(path);
-
-	return length >= 4 && !strcmp(path + length - 4, ".sbt");
-}
-
-void ts_trace_await(const char *path, const struct ts_open_options *options)
-{
-	struct ts_block_open open = { .recorder_pid = 0 };
-	TS_SCOPED(ts_text) beside = { 0 };
+	TS_SCOPED(ts_text) buffer = { 0 };
 	TS_SCOPED(ts_text) text = { 0 };
-	const char *trace = path;
+	const char *trace = trace_of(path, &buffer);
 
-	/* x.json is exported from x.json.sbt. */
-	if (!is_sbt(path)) {
-		ts_text_printf(&beside, "%s.sbt", path);
-		if (!access(ts_text_cstr(&beside), F_OK))
-			trace = ts_text_cstr(&beside);
-	}
-	if (!is_locked(trace))
+	look(trace, ret_writer);
+	if (ret_writer->writing != TS_TRACE_GROWING ||
+	    (ret_writer->recorder_pid && has_targets(ret_writer->recorder_pid)))
 		return;
-	ts_journal_origin(trace, &open);
-	if (!open.recorder_pid || !has_targets(open.recorder_pid)) {
-		describe(&text, path, open.recorder_pid, "; waiting for it to finish");
-		if (options->waiting)
-			options->waiting(options->context, ts_text_cstr(&text));
-		if (wait_for_end(trace, open.recorder_pid))
-			return;
-	}
-	ts_text_clear(&text);
-	describe(&text, path, open.recorder_pid, "; the rows so far are used");
-	if (options->warning)
-		options->warning(options->context, ts_text_cstr(&text));
+	ts_trace_describe_writer(&text, path, ret_writer);
+	ts_text_append_str(&text, "; waiting for it to finish");
+	if (options && options->waiting)
+		options->waiting(options->context, ts_text_cstr(&text));
+	if (wait_for_end(trace, ret_writer->recorder_pid))
+		look(trace, ret_writer);
 }

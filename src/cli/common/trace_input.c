@@ -103,9 +103,27 @@ int ts_trace_input_open_set(struct ts_trace_set *set, char *const *paths, size_t
 	return finish(&input, rc, &err);
 }
 
-void ts_trace_input_await(const char *path)
+void ts_trace_input_await(const char *path, struct ts_trace_writer *ret_writer)
 {
-	const struct ts_open_options options = { .warning = on_warning, .waiting = on_waiting };
+	const struct ts_open_options options = { .waiting = on_waiting };
 
-	ts_trace_await(path, &options);
+	ts_trace_await(path, &options, ret_writer);
+}
+
+int ts_trace_input_check_end(const char *path)
+{
+	TS_SCOPED(ts_text) text = { 0 };
+	struct ts_trace_writer writer;
+	struct ts_error err;
+
+	ts_trace_input_await(path, &writer);
+	if (writer.writing == TS_TRACE_AT_REST)
+		return TS_EXIT_DONE;
+	ts_trace_describe_writer(&text, path, &writer);
+	if (writer.writing == TS_TRACE_CUT_OFF) {
+		ts_text_append_str(&text, ": recover it first with: ");
+		ts_trace_append_recover(&text, path);
+	}
+	ts_error_set(&err, TS_EBUSY, "%s", ts_text_cstr(&text));
+	return ts_report_error(&err);
 }

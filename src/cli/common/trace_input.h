@@ -13,6 +13,12 @@ int ts_trace_input_open(struct ts_reader **ret_reader, const char *path);
 int ts_trace_input_open_set(struct ts_trace_set *set, char *const *paths, size_t count);
 
 /* Waits for a recorder that is finishing the trace; see ts_trace_await(). */
-void ts_trace_input_await(const char *path);
+void ts_trace_input_await(const char *path, struct ts_trace_writer *ret_writer);
+
+/*
+ * Before rows are appended to a trace: refuses one that is still being written, or that was cut
+ * off, since a recovery would not find them.
+ */
+int ts_trace_input_check_end(const char *path);
 
 #endif

@@ -6,6 +6,7 @@
 #include <tracesmith/reader.h>
 
 #include "cli/common/show.h"
+#include "open/trace_open.h"
 #include "trace/trace_totals.h"
 
 struct ts_info_table {
@@ -18,6 +19,7 @@ struct ts_info {
 	bool imported;  /* a file of another tool: `state` and chunks are of its conversion */
 	uint64_t bytes; /* of the file; 0: a pipe */
 	const struct ts_reader_state *state;
+	struct ts_trace_writer writer;
 	struct ts_show show;
 	struct ts_trace_range range;
 	struct ts_info_table tables[TS_TABLE_COUNT];

@@ -74,22 +74,30 @@ static void append_wrapped(struct ts_text *out, const char *label, struct ts_tex
 	ts_text_append_char(out, '\n');
 }
 
-static void show_damage(struct ts_text *out, const struct ts_reader_state *state)
+static void show_damage(struct ts_text *out, const struct ts_info *info)
 {
+	const struct ts_reader_state *state = info->state;
 	TS_SCOPED(ts_text) text = { 0 };
 	char offset[TS_FORMAT_BYTES];
 
+	/* What is torn at the end of a growing trace is about to be complete. */
+	if (info->writer.writing == TS_TRACE_GROWING)
+		return;
 	if (state->damaged_bytes) {
 		append_count(&text, state->damaged_bytes, "byte", "bytes");
 		ts_text_printf(
-			&text, " from byte %s on; recover the rest with 'tracesmith recover'",
+			&text, " from byte %s on; recover the rest with: ",
 			ts_format_count(offset, sizeof(offset), (int64_t)state->damaged_offset));
+	} else if (info->writer.writing == TS_TRACE_CUT_OFF) {
+		ts_text_append_str(&text, "none, but the recording was cut off: get the rest "
+					  "with: ");
 	} else if (!state->finished) {
-		ts_text_append_str(&text, "none, but it has no end: finish it with 'tracesmith "
-					  "recover'");
+		ts_text_append_str(&text, "none, but it has no end: finish it with: ");
 	}
-	if (text.length)
-		append_wrapped(out, "damage", &text);
+	if (!text.length)
+		return;
+	ts_trace_append_recover(&text, info->path);
+	append_wrapped(out, "damage", &text);
 }
 
 static void show_size(struct ts_text *out, const struct ts_info *info)
@@ -106,14 +114,18 @@ static void show_size(struct ts_text *out, const struct ts_info *info)
 	ts_text_append_char(out, '\n');
 }
 
-static void show_format(struct ts_text *out, const struct ts_reader_state *state)
+static void show_format(struct ts_text *out, const struct ts_info *info)
 {
+	const struct ts_reader_state *state = info->state;
+	bool is_cut = !state->finished || info->writer.writing == TS_TRACE_CUT_OFF;
 	time_t seconds = (time_t)(state->created_ns / 1000000000);
 	struct tm utc;
 
 	append_line(out, "format");
 	ts_text_printf(out, "SBT %u.%u, %s", state->major, state->minor,
-		       state->finished ? "finished" : "incomplete");
+		       info->writer.writing == TS_TRACE_GROWING ? "still being written"
+		       : is_cut                                 ? "incomplete"
+								: "finished");
 	if (state->created_ns > 0 && gmtime_r(&seconds, &utc))
 		ts_text_printf(out, ", created %04d-%02d-%02d %02d:%02d:%02d UTC",
 			       utc.tm_year + 1900, utc.tm_mon + 1, utc.tm_mday, utc.tm_hour,
@@ -131,8 +143,8 @@ static void show_file(struct ts_text *out, const struct ts_info *info)
 		show_size(out, info);
 	if (info->imported)
 		return;
-	show_format(out, info->state);
-	show_damage(out, info->state);
+	show_format(out, info);
+	show_damage(out, info);
 }
 
 static void show_sources(struct ts_text *out, const struct ts_info *info)

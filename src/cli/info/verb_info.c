@@ -51,6 +51,7 @@ static int collect(struct ts_info *info, const char *path, struct ts_error *err)
 	info->path = path;
 	info->state = ts_reader_state(info->reader);
 	look_at_file(info);
+	ts_trace_look(path, &info->writer);
 	count_tables(info);
 	ts_show_init(&info->show, info->reader);
 	return rc ? rc : ts_trace_range(info->reader, &info->range, err);
