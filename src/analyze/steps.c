@@ -371,16 +371,23 @@ static void hide_device(struct ts_result_table *table, const struct ts_work *wor
 
 static void put_notes(struct ts_result *result, const struct ts_work *work)
 {
-	uint64_t left_out = 0;
+	uint64_t left_out = 0, cut = 0;
 
-	for (uint32_t i = 0; i < work->rank_count; i++)
+	for (uint32_t i = 0; i < work->rank_count; i++) {
 		left_out += work->ranks[i].steps_in_trace - work->ranks[i].step_count;
+		cut += work->ranks[i].cut_steps;
+	}
 	if (left_out)
 		ts_result_note(
 			result,
 			"left out: %s (by default the last one of each rank, which is rarely complete; --all shows it)",
 			TS_COUNTED(left_out, "step"));
-	if (!work->step_count)
+	if (cut)
+		ts_result_note(result,
+			       "left out: %s in which a recording window closed (--all shows the "
+			       "part before)",
+			       TS_COUNTED(cut, "step"));
+	if (!work->step_count && !left_out && !cut)
 		ts_result_note(result,
 			       "the trace has no steps (ProfilerStep#N, TS_STEP()); --step-span "
 			       "NAME names the spans that are");

@@ -44,6 +44,7 @@ static void free_load(struct ts_work_load *load)
 	ts_pairmap_release(&load->lanes);
 	ts_map_release(&load->flow_starts);
 	free(load->waits);
+	free(load->windows);
 	free(load);
 }
 

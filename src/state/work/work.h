@@ -52,7 +52,8 @@ struct ts_work_rank {
 	uint32_t first_thread, thread_count;
 	uint32_t first_command, command_count;
 	uint32_t first_step, step_count;
-	uint32_t steps_in_trace; /* before any were dropped */
+	uint32_t cut_steps;      /* left out because their window closed */
+	uint32_t steps_in_trace; /* others, before any were dropped */
 	int64_t last_step;       /* number of the last one of these; meaningless without any */
 	int64_t last_step_start; /* on the host; TS_ROUNDING_HTA: or on the device */
 	int64_t trace_end;       /* end of its last row in the trace, selected or not */
@@ -99,7 +100,12 @@ struct ts_work_thread {
 struct ts_work_step {
 	uint32_t rank;
 	uint32_t thread;
-	bool is_mark; /* lasts until the next mark of its thread; the last one to the end */
+	/*
+	 * Lasts until the next mark of its thread, the last one to the end; no longer than the
+	 * recording window.
+	 */
+	bool is_mark;
+	bool is_cut; /* its window closed before the next mark */
 	int64_t number;
 	int64_t start, end;
 };

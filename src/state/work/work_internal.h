@@ -41,6 +41,12 @@ struct ts_pending_wait {
 #define TS_SLICE_DROPPED 255
 #define TS_CLASS_UNMET 255
 
+/* A recording window, in trace time; INT64_MAX: it has no end. */
+struct ts_work_window {
+	int64_t process, start, end;
+	bool cuts; /* it may have closed in the middle of a step */
+};
+
 struct ts_work_load {
 	struct ts_batch *batch;
 	struct ts_reader *reader; /* of the trace being read */
@@ -58,6 +64,9 @@ struct ts_work_load {
 		flow_capacity;
 	struct ts_pending_wait *waits; /* by trace and row */
 	size_t wait_count, wait_capacity;
+	struct ts_work_window *windows; /* of the trace being read */
+	size_t window_count, window_capacity;
+	bool are_windows_sorted;
 	bool has_waits;            /* rows of the trace being read may have wait lists */
 	bool has_marks;            /* marks of the trace being read may be steps */
 	struct ts_map flow_starts; /* ids of flows whose start was seen, to an index in flows */
@@ -111,6 +120,17 @@ int ts_work_load_marks(struct ts_work *work, const struct ts_batch *batch, uint6
 
 /* Closes and numbers the steps, which must be sorted. 0 or TS_ENOMEM. */
 int ts_work_finish_steps(struct ts_work *work);
+
+/* ---- work_windows.c ---- */
+
+int ts_work_load_windows(struct ts_work *work, const struct ts_batch *batch, uint64_t first,
+			 uint32_t clock);
+
+/*
+ * When the window closes that was open in the thread's process at this time; INT64_MAX: never, or
+ * it was none. *ret_cuts: that may be in the middle of a step.
+ */
+int64_t ts_work_window_end(struct ts_work_load *load, int64_t thread, int64_t time, bool *ret_cuts);
 
 /* ---- work_texts.c ---- */
 

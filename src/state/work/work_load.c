@@ -368,6 +368,9 @@ static int load_flows(struct ts_work *work, const struct ts_batch *batch, uint64
 #define MARK_COLUMNS                                                                   \
 	(TS_MASK_OF(mark, start) | TS_MASK_OF(mark, thread) | TS_MASK_OF(mark, name) | \
 	 TS_MASK_OF(mark, category) | TS_MASK_OF(mark, shape))
+#define WINDOW_COLUMNS                                                                            \
+	(TS_MASK_OF(window, start) | TS_MASK_OF(window, duration) | TS_MASK_OF(window, process) | \
+	 TS_MASK_OF(window, closed_by))
 #define FLOW_COLUMNS                                                                   \
 	(TS_MASK_OF(flow, start) | TS_MASK_OF(flow, thread) | TS_MASK_OF(flow, kind) | \
 	 TS_MASK_OF(flow, id) | TS_MASK_OF(flow, category))
@@ -385,6 +388,7 @@ static const struct table_loader loaders[] = {
 	{ TS_TABLE_API_CALL, CALL_COLUMNS, 0, load_calls },
 	{ TS_TABLE_GPU_OP, COMMAND_COLUMNS, 0, load_commands },
 	{ TS_TABLE_FLOW, FLOW_COLUMNS, TS_WORK_FLOWS, load_flows },
+	{ TS_TABLE_WINDOW, WINDOW_COLUMNS, 0, ts_work_load_windows }, /* before marks */
 	{ TS_TABLE_MARK, MARK_COLUMNS, 0, ts_work_load_marks },
 };
 
@@ -430,7 +434,7 @@ static int read_chunk(struct ts_work *work, const struct table_loader *loader, s
 
 static bool wants_table(const struct ts_work *work, const struct table_loader *loader)
 {
-	if (loader->table == TS_TABLE_MARK)
+	if (loader->table == TS_TABLE_MARK || loader->table == TS_TABLE_WINDOW)
 		return work->load->has_marks && !work->options.step_span;
 	return !loader->load_flags || work->options.load_flags & loader->load_flags;
 }
@@ -531,6 +535,7 @@ static int start_trace(struct ts_work *work, struct ts_reader *reader, struct ts
 	ts_batch_free(load->batch);
 	load->batch = NULL;
 	clear_entities(load);
+	load->window_count = 0;
 	for (size_t i = 0; i < TS_ARRAY_SIZE(loaders); i++)
 		load->rows_total += ts_reader_rows(reader, loaders[i].table);
 	if (ts_work_start_texts(load))

@@ -60,18 +60,28 @@ static void choose_steps(const struct ts_work *work, uint32_t first, uint32_t en
 	*bounds = chosen;
 }
 
+static bool is_by_step(const struct ts_work_options *options)
+{
+	return options->from_step != TS_ABSENT || options->to_step != TS_ABSENT;
+}
+
+/* Nobody has said what to select. */
+static bool is_default(const struct ts_work_options *options)
+{
+	return !options->all && !is_by_step(options) && options->from == TS_ABSENT &&
+	       options->to == TS_ABSENT;
+}
+
 static void choose_bounds(const struct ts_work *work, uint32_t first, uint32_t end,
 			  struct bounds *bounds)
 {
 	const struct ts_work_options *options = &work->options;
-	bool by_step = options->from_step != TS_ABSENT || options->to_step != TS_ABSENT;
-	bool by_time = options->from != TS_ABSENT || options->to != TS_ABSENT;
 
 	bounds->from = INT64_MIN;
 	bounds->to = INT64_MAX;
-	if (by_step)
+	if (is_by_step(options))
 		choose_steps(work, first, end, bounds);
-	else if (!options->all && !by_time && end > first)
+	else if (is_default(options) && end > first)
 		cut_last_step(work, first, end, bounds);
 	if (options->from != TS_ABSENT)
 		bounds->from = TS_MAX(bounds->from, options->from);
@@ -79,9 +89,13 @@ static void choose_bounds(const struct ts_work *work, uint32_t first, uint32_t e
 		bounds->to = TS_MIN(bounds->to, options->to + 1);
 }
 
-/* Bounds of each rank, and its remaining steps. */
+/*
+ * Bounds of each rank, and its remaining steps. What was issued in a step that is cut stays: only
+ * the step says nothing about the length of steps.
+ */
 static void choose_all(struct ts_work *work, struct bounds *bounds)
 {
+	bool leaves_out_cut = is_default(&work->options);
 	uint32_t kept = 0, first = 0;
 
 	for (uint32_t rank = 0; rank < work->rank_count; rank++) {
@@ -93,9 +107,15 @@ static void choose_all(struct ts_work *work, struct bounds *bounds)
 		work->ranks[rank].last_step = end > first ? work->steps[end - 1].number : 0;
 		choose_bounds(work, first, end, &bounds[rank]);
 		work->ranks[rank].first_step = kept;
-		for (; first < end; first++)
-			if (is_inside(&bounds[rank], work->steps[first].start))
+		for (; first < end; first++) {
+			if (!is_inside(&bounds[rank], work->steps[first].start))
+				continue;
+			if (work->steps[first].is_cut && leaves_out_cut)
+				work->ranks[rank].cut_steps++;
+			else
 				work->steps[kept++] = work->steps[first];
+		}
+		work->ranks[rank].steps_in_trace -= work->ranks[rank].cut_steps;
 		work->ranks[rank].step_count = kept - work->ranks[rank].first_step;
 	}
 	work->step_count = kept;

@@ -1,10 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Steps of a job: spans that are named like one, and marks of TS_STEP(), which last until the next
- * mark of their thread.
+ * mark of their thread, or until the recording window closes.
  */
 #include <string.h>
 
+#include "base/ns.h"
 #include "state/work/work_internal.h"
 #include "trace/step_mark.h"
 
@@ -66,6 +67,7 @@ static int add_mark(struct ts_work *work, const struct ts_mark_row *mark, uint32
 {
 	uint32_t thread = ts_work_thread(work, mark->thread, clock);
 	struct ts_work_step *step = TS_WORK_ADD(work, steps, step);
+	int64_t end;
 
 	if (thread == TS_WORK_NONE || !step)
 		return TS_ENOMEM;
@@ -73,8 +75,12 @@ static int add_mark(struct ts_work *work, const struct ts_mark_row *mark, uint32
 	step->rank = work->threads[thread].rank;
 	step->number = number;
 	step->is_mark = true;
-	ts_work_times(work, step->rank, mark->start, 0, &step->start, &step->end);
-	step->end = INT64_MAX;
+	end = ts_work_window_end(work->load, mark->thread, mark->start, &step->is_cut);
+	ts_work_times(work, step->rank, mark->start,
+		      end == INT64_MAX ? 0 : ts_ns_between(mark->start, end), &step->start,
+		      &step->end);
+	if (end == INT64_MAX)
+		step->end = INT64_MAX;
 	ts_work_extend(&work->ranks[step->rank], step->start);
 	return TS_OK;
 }
@@ -100,16 +106,20 @@ int ts_work_load_marks(struct ts_work *work, const struct ts_batch *batch, uint6
 /* ---- steps of a rank ---- */
 
 /*
- * A mark's step ends with the next one of its thread, the last one with the rank's rows. `nexts`
- * has for each thread the start of the step that follows; TS_ABSENT: none.
+ * A mark's step, which ends with its window so far, ends with the next one of its thread, the last
+ * one with the rank's rows. `nexts` has for each thread the start of the step that follows;
+ * TS_ABSENT: none.
  */
 static void close_marks(struct ts_work_step *steps, uint32_t count, int64_t rank_end,
 			int64_t *nexts)
 {
 	for (uint32_t i = count; i-- > 0;) {
 		int64_t *next = &nexts[steps[i].thread];
+		int64_t end = *next == TS_ABSENT ? TS_MAX(rank_end, steps[i].start) : *next;
 
-		steps[i].end = *next == TS_ABSENT ? TS_MAX(rank_end, steps[i].start) : *next;
+		/* Whether the last one is complete cannot be known. */
+		steps[i].is_cut &= *next != TS_ABSENT && steps[i].end < end;
+		steps[i].end = TS_MIN(steps[i].end, end);
 		*next = steps[i].start;
 	}
 }

@@ -154,6 +154,108 @@ TS_TEST(steps_that_a_program_announces)
 		  "1 50000\n");
 }
 
+/* ---- recording windows ---- */
+
+static int64_t text_of(struct ts_writer *writer, const char *text)
+{
+	return ts_writer_string(writer, text, strlen(text));
+}
+
+/* Its id is that of its only thread, too. */
+static int64_t put_process(struct ts_writer *writer)
+{
+	struct ts_process_row process = ts_process_none;
+	struct ts_thread_row thread = ts_thread_none;
+
+	process.id = ts_writer_new_id(writer, TS_TABLE_PROCESS);
+	thread.id = ts_writer_new_id(writer, TS_TABLE_THREAD);
+	thread.process = process.id;
+	TS_CHECK_INT(ts_writer_add(writer, TS_TABLE_PROCESS, &process, NULL), 0);
+	TS_CHECK_INT(ts_writer_add(writer, TS_TABLE_THREAD, &thread, NULL), 0);
+	TS_CHECK_INT(thread.id, process.id);
+	return process.id;
+}
+
+static void put_window(struct ts_writer *writer, int64_t process, int64_t start, int64_t duration,
+		       const char *closed_by)
+{
+	struct ts_window_row row = ts_window_none;
+
+	row.start = start;
+	row.duration = duration;
+	row.process = process;
+	row.closed_by = closed_by ? text_of(writer, closed_by) : 0;
+	TS_CHECK_INT(ts_writer_add(writer, TS_TABLE_WINDOW, &row, NULL), 0);
+}
+
+static void put_mark(struct ts_writer *writer, int64_t thread, int64_t number, int64_t start)
+{
+	const struct ts_field field = { .key = (uint32_t)text_of(writer, "step"),
+					.type = TS_ARG_INT };
+	struct ts_mark_row row = ts_mark_none;
+
+	row.start = start;
+	row.thread = thread;
+	row.name = row.category = text_of(writer, "step");
+	row.shape = ts_writer_shape(writer, &field, 1);
+	TS_CHECK_INT(ts_writer_add(writer, TS_TABLE_MARK, &row, &number), 0);
+}
+
+/*
+ * Two processes: the first has windows that were closed by command, at a step, and not at all; the
+ * second was always recorded.
+ */
+static struct ts_reader *read_windows(void)
+{
+	char path[] = "/tmp/tracesmith-work-XXXXXX";
+	struct ts_writer *writer = begin_trace(path);
+	int64_t first = put_process(writer), second = put_process(writer);
+
+	put_window(writer, first, 5000, 4000, "max_steps");
+	put_window(writer, first, 0, 1000, "command");
+	put_window(writer, first, 10000, -1, NULL);
+	put_mark(writer, first, 1, 100);
+	put_mark(writer, first, 2, 300);
+	put_mark(writer, first, 3, 600);
+	put_mark(writer, second, 103, 700);
+	put_mark(writer, second, 104, 4700);
+	put_mark(writer, first, 11, 5100);
+	put_mark(writer, first, 12, 5500);
+	put_mark(writer, first, 20, 10100);
+	put_mark(writer, first, 21, 10600);
+	return end_trace(writer, path);
+}
+
+static void analyze_windows(struct analyzed *analyzed, bool all)
+{
+	struct ts_work_options options = TS_WORK_OPTIONS_NONE;
+
+	options.all = all;
+	analyzed->loaded = (struct loaded){ .readers = { read_windows() }, .count = 1 };
+	load_readers(&analyzed->loaded, &options);
+	prepare_analysis(analyzed);
+	run_analysis(analyzed, &ts_analysis_steps);
+}
+
+/* What is between two windows belongs to no step. Where the program closes one, a step ends. */
+TS_TEST(a_step_ends_with_its_window)
+{
+	struct analyzed analyzed;
+
+	analyze_windows(&analyzed, true);
+	CHECK_ROWS(&analyzed, "steps", "step start_ns duration_us",
+		   "1 100 200\n2 300 300\n3 600 400\n103 700 4000\n104 4700 5900\n"
+		   "11 5100 400\n12 5500 3500\n20 10100 500\n21 10600 0\n");
+	release_analyzed(&analyzed);
+	/* Step 3 was cut by the command. */
+	analyze_windows(&analyzed, false);
+	CHECK_ROWS(&analyzed, "steps", "step duration_us",
+		   "1 200\n2 300\n103 4000\n104 5900\n11 400\n12 3500\n20 500\n");
+	TS_CHECK(has_note(&analyzed.result, "left out: 1 step (by default the last one"));
+	TS_CHECK(has_note(&analyzed.result, "left out: 1 step in which a recording window"));
+	release_analyzed(&analyzed);
+}
+
 static void check_span_(const char *file, int line, const char *span, const char *events,
 			const char *expected)
 {
