@@ -32,6 +32,12 @@ static uint64_t bytes_of(const struct ts_recorder_summary *summary)
 	return stat(summary->path, &status) ? summary->trace_bytes : (uint64_t)status.st_size;
 }
 
+/* Of all files that a rotation has left. */
+static uint64_t total_bytes(const struct ts_recorder_summary *summary)
+{
+	return summary->kept_bytes + bytes_of(summary);
+}
+
 /*
  * Stacks are counted when handed over; those that did not fit into a ring are also among the lost
  * events.
@@ -93,7 +99,7 @@ static void print_line(const struct ts_record *record, const struct ts_recorder_
 		plural(threads, sizeof(threads), summary->threads, "thread", "threads"),
 		summary->devices ? ", " : "", summary->devices ? devices : "",
 		format_stacks(record, summary, stacks, sizeof(stacks)),
-		ts_format_bytes(size, sizeof(size), summary->kept_bytes + bytes_of(summary)), files,
+		ts_format_bytes(size, sizeof(size), total_bytes(summary)), files,
 		format_lost(summary, lost, sizeof(lost), "event", "events"));
 	print_files(summary);
 }
@@ -241,17 +247,17 @@ static void print_json(const struct ts_record *record, const struct ts_recorder_
 
 	ts_text_append_str(out, "{\"file\":");
 	ts_text_append_json(out, summary->path, strlen(summary->path));
-	ts_text_printf(out,
-		       ",\"events\":%" PRIu64 ",\"lost\":%" PRIu64 ",\"unknown_losses\":%" PRIu64
-		       ",\"bytes\":%" PRIu64 ",\"processes\":%" PRIu64 ",\"threads\":%" PRIu64
-		       ",\"devices\":%" PRIu64 ",\"windows\":%" PRIu64 ",\"files\":%" PRIu64
-		       ",\"files_kept\":%" PRIu64 ",\"events_kept\":%" PRIu64
-		       ",\"metrics\":%" PRIu64 ",\"untraced\":%" PRIu64
-		       ",\"untraced_brief\":%" PRIu64,
-		       summary->events, summary->lost, summary->unknown_losses, bytes_of(summary),
-		       summary->processes, summary->threads, summary->devices, summary->windows,
-		       summary->files, summary->kept_files, summary->kept_events, summary->metrics,
-		       summary->untraced.count, summary->untraced.brief_count);
+	ts_text_printf(
+		out,
+		",\"events\":%" PRIu64 ",\"lost\":%" PRIu64 ",\"unknown_losses\":%" PRIu64
+		",\"bytes\":%" PRIu64 ",\"file_bytes\":%" PRIu64 ",\"processes\":%" PRIu64
+		",\"threads\":%" PRIu64 ",\"devices\":%" PRIu64 ",\"windows\":%" PRIu64
+		",\"files\":%" PRIu64 ",\"files_kept\":%" PRIu64 ",\"events_kept\":%" PRIu64
+		",\"metrics\":%" PRIu64 ",\"untraced\":%" PRIu64 ",\"untraced_brief\":%" PRIu64,
+		summary->events, summary->lost, summary->unknown_losses, total_bytes(summary),
+		bytes_of(summary), summary->processes, summary->threads, summary->devices,
+		summary->windows, summary->files, summary->kept_files, summary->kept_events,
+		summary->metrics, summary->untraced.count, summary->untraced.brief_count);
 	if (summary->untraced.count) {
 		ts_text_append_str(out, ",\"untraced_reason\":");
 		ts_text_append_json(out, summary->untraced.reason,
@@ -287,7 +293,7 @@ static void print_stacks_line(const struct ts_recorder_summary *summary)
 		plural(processes, sizeof(processes), summary->processes, "process", "processes"),
 		plural(threads, sizeof(threads), summary->threads, "thread", "threads"),
 		ts_format_count(rejected, sizeof(rejected), (int64_t)summary->stacks_rejected),
-		ts_format_bytes(size, sizeof(size), bytes_of(summary)),
+		ts_format_bytes(size, sizeof(size), total_bytes(summary)),
 		format_lost(summary, lost, sizeof(lost), "stack", "stacks"));
 }
 
