@@ -234,6 +234,35 @@ static void put_blanks(size_t count)
 		ts_text_append_char(ts_stdout(), ' ');
 }
 
+static void start_line(size_t at)
+{
+	ts_text_append_char(ts_stdout(), '\n');
+	put_blanks(at);
+}
+
+/* What fits of a word that is too long for a line, in bytes: a path is broken behind a slash. */
+static size_t fit_word(const char *word, size_t bytes, size_t line_columns)
+{
+	size_t fits = 0, slash = 0;
+
+	for (size_t end = 1; end <= bytes; end++) {
+		/* In front of a byte that continues a character nothing can end. */
+		if (end < bytes && ((unsigned char)word[end] & 0xc0) == 0x80)
+			continue;
+		if (ts_text_shown_width(word, end) > line_columns)
+			break;
+		fits = end;
+		if (word[end - 1] == '/')
+			slash = end;
+	}
+	return slash > fits / 2 ? slash : TS_MAX(fits, 1);
+}
+
+static size_t columns_from(size_t at, size_t width)
+{
+	return width > at + LEAST_COLUMNS ? width - at : LEAST_COLUMNS;
+}
+
 /*
  * Words from column `at` on; lines that follow begin there. Control characters are shown as
  * escapes.
@@ -245,21 +274,71 @@ static void put_wrapped(const char *text, size_t at)
 
 	ts_text_append_shown(&shown, text, strlen(text));
 	text = ts_text_cstr(&shown);
-	width = width ? width : LINE_COLUMNS;
-	line_columns = width > at + LEAST_COLUMNS ? width - at : LEAST_COLUMNS;
+	line_columns = columns_from(at, width ? width : LINE_COLUMNS);
 	while (*text) {
 		size_t bytes = strcspn(text, " "), columns = ts_text_shown_width(text, bytes);
 
 		if (used && used + 1 + columns > line_columns) {
-			ts_text_append_char(ts_stdout(), '\n');
-			put_blanks(at);
+			start_line(at);
 			used = 0;
+		}
+		while (width && columns > line_columns) {
+			size_t fits = fit_word(text, bytes, line_columns);
+
+			ts_text_append(ts_stdout(), text, fits);
+			start_line(at);
+			text += fits;
+			bytes -= fits;
+			columns = ts_text_shown_width(text, bytes);
 		}
 		if (used)
 			ts_text_append_char(ts_stdout(), ' ');
 		ts_text_append(ts_stdout(), text, bytes);
 		used += columns + (used != 0);
 		text += bytes + strspn(text + bytes, " ");
+	}
+	ts_text_append_char(ts_stdout(), '\n');
+}
+
+/* Length of the first word of a command. A blank that is quoted belongs to it. */
+static size_t command_word(const char *command)
+{
+	char quote = '\0';
+	size_t length = 0;
+
+	for (; command[length] && (quote || command[length] != ' '); length++) {
+		char c = command[length];
+
+		if (c == '\\' && quote != '\'' && command[length + 1])
+			length++;
+		else if (quote ? c == quote : c == '\'' || c == '"')
+			quote = quote ? '\0' : c;
+	}
+	return length;
+}
+
+/*
+ * A command to copy. On a terminal lines end in a backslash where it does not fit; nothing else is
+ * added, so a word that is too long stays.
+ */
+static void put_command(const char *command, size_t at)
+{
+	size_t width = ts_terminal_stdout_width(), used = 0;
+
+	while (*command) {
+		size_t bytes = command_word(command);
+		size_t columns = ts_text_shown_width(command, bytes), rest = command[bytes] ? 2 : 0;
+
+		if (width && used && used + 1 + columns + rest > columns_from(at, width)) {
+			ts_text_append_str(ts_stdout(), " \\");
+			start_line(at);
+			used = 0;
+		}
+		if (used)
+			ts_text_append_char(ts_stdout(), ' ');
+		ts_text_append(ts_stdout(), command, bytes);
+		used += columns + (used != 0);
+		command += bytes + strspn(command + bytes, " ");
 	}
 	ts_text_append_char(ts_stdout(), '\n');
 }
@@ -381,10 +460,8 @@ static void show_fixes(const struct doctor *doctor)
 			continue;
 		number++;
 		ts_text_printf(ts_stdout(), "  [%u]%s ", number, number < 10 ? " " : "");
-		/* A command stays one line, so that it can be copied. */
-		ts_text_append_str(ts_stdout(), finding->fix);
 		if (finding->fix[0])
-			ts_text_append_char(ts_stdout(), '\n');
+			put_command(finding->fix, 7);
 		if (finding->fix[0] && finding->note[0])
 			put_blanks(7);
 		if (finding->note[0])

@@ -182,8 +182,8 @@ static void suggest_duckdb(const struct ts_machine *machine, struct ts_finding *
 
 	ts_finding_fix(
 		finding,
-		"npm install @duckdb/node-bindings-linux-%s && export TRACESMITH_DUCKDB=$PWD/node_modules/@duckdb/node-bindings-linux-%s/libduckdb.so",
-		machine_name, machine_name);
+		"npm install @duckdb/node-bindings-linux-%s && export TRACESMITH_DUCKDB=$(find \"$PWD/node_modules\" -name libduckdb.so)",
+		machine_name);
 }
 
 void ts_check_duckdb(const struct ts_machine *machine, struct ts_finding *ret_finding)
