@@ -33,7 +33,7 @@ show --backends none
 # A recording inside another one: the inner one applies.
 "$TRACESMITH" record -q -o outer.sbt -- "$TRACESMITH" record -q -o t.sbt -- sh -c "$say" | sed "s#$TS_BUILD#BUILD#g"
 
-t record --replayable -o t.sbt --json --backends opencl -- true | sed -E 's/"bytes":[0-9]+/"bytes":N/; s/, [0-9.]+ KiB/, N KiB/'
+t record --replayable -o t.sbt --json --backends opencl -- true | sed -E 's/("(file_)?bytes"):[0-9]+/\1:N/g; s/, [0-9.]+ KiB/, N KiB/'
 # Its own events are unchanged, and the backend adds none.
 "$TRACESMITH" record --replayable -q -o t.sbt -- "$emit" instants:100 2>/dev/null || fail "it did not run"
 rows t.sbt --table mark
