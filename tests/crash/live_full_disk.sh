@@ -26,6 +26,9 @@ reap $recorder
 [ $code -eq 0 ] || fail "record on a full disk: exit code $code: $(cat log)"
 [ ! -e disk/t.sbt.journal ] || fail "the journal is left: $(ls -l disk)"
 check "full" disk/t.sbt --all-done --some-stored --some-lost
+# Rings that are not drained fill up, too, but larger ones would not help.
+grep -q "the disk was full" log || fail "nothing says what to do: $(cat log)"
+! grep -q "budget" log || fail "advice about buffers: $(cat log)"
 [ "$(find disk -type f | wc -l)" -eq 1 ] || fail "other files are left: $(ls -l disk)"
 
 # Full, and then there is space again: a filler file is removed.

@@ -192,7 +192,10 @@ static void print_losses(const struct ts_record *record, const struct ts_recorde
 	else
 		ts_text_append_str(&hint, "  a trace says when and why: record to a name that ends "
 					  "in .sbt");
-	if (summary->lost_by_buffers)
+	if (summary->disk_was_full)
+		ts_text_append_str(&hint, "; the disk was full: free space, or record to another "
+					  "one with -o");
+	else if (summary->lost_by_buffers)
 		ts_text_append_str(&hint, record->command
 						  ? "; buffers were full: record with a larger "
 						    "--budget, such as --budget 256M"

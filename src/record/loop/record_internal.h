@@ -282,6 +282,7 @@ struct ts_recorder {
 
 	bool full;       /* the disk is full */
 	bool full_noted; /* reported to the caller */
+	bool was_full;   /* at any time */
 	int64_t full_look_ns, full_pause_ns;
 	bool limited; /* max_bytes is reached */
 	bool finishing;

@@ -733,6 +733,7 @@ static void summarize(struct ts_recorder *recorder, struct ts_recorder_summary *
 						 .lost = totals->lost.events,
 						 .unknown_losses = totals->lost.unknown,
 						 .lost_by_buffers = status.lost_by_buffers,
+						 .disk_was_full = recorder->was_full,
 						 .metrics = status.measured,
 						 .samples = status.samples,
 						 .trace_bytes = status.trace_bytes,

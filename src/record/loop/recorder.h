@@ -161,7 +161,8 @@ struct ts_untraced {
 struct ts_recorder_summary {
 	/* As `tracesmith info` counts them; of several files: events and losses of all of them. */
 	uint64_t events, lost, unknown_losses;
-	uint64_t lost_by_buffers;             /* of them, that larger buffers would hold */
+	uint64_t lost_by_buffers; /* of them, that larger buffers would hold */
+	bool disk_was_full;       /* which also fills buffers: then larger ones do not help */
 	uint64_t processes, threads, devices; /* of the last file */
 	uint64_t trace_bytes, windows, files;
 	/*

@@ -20,7 +20,7 @@ static void become_full(struct ts_recorder *recorder)
 {
 	if (recorder->full)
 		return;
-	recorder->full = true;
+	recorder->full = recorder->was_full = true;
 	recorder->full_pause_ns = TS_MIN(recorder->full_pause_ns * 2, LONGEST_FULL_PAUSE_NS);
 	recorder->full_pause_ns = TS_MAX(recorder->full_pause_ns, TS_NS_PER_S);
 	recorder->full_look_ns = recorder->now_ns + recorder->full_pause_ns;
