@@ -79,9 +79,9 @@ bool ts_record_signal_is_shared(const struct signalfd_siginfo *info, pid_t progr
 {
 	pid_t sender = (pid_t)info->ssi_pid;
 
-	/* Ctrl-C and hang-ups go to the whole process group. */
+	/* Ctrl-C goes to the whole process group, a hang-up to the leader of the session only. */
 	if (info->ssi_code == SI_KERNEL)
-		return true;
+		return info->ssi_signo != SIGHUP || getsid(0) != getpid();
 	/* kill(0, ...) by the program or one of its descendants reaches the program as well. */
 	for (int i = 0; sender > 1 && i < GENERATIONS; i++) {
 		if (sender == program)

@@ -1,0 +1,22 @@
+#!/bin/bash
+# SPDX-License-Identifier: Apache-2.0
+# Ends that nobody plans, and what the recorder makes of them.
+. "$TS_SOURCE/tests/cli/live.sh"
+export TRACESMITH_BACKENDS=none
+
+python3 -c 'import pty; pty.openpty()' 2>/dev/null || { echo "skip: no pseudo-terminals"; exit 77; }
+
+# As the leader of its session (ssh -t, a new terminal) only the recorder is told of the hang-up.
+timeout 300 python3 - "$TRACESMITH" "$emit" <<'PY'
+import os, pty, signal, sys, time
+tool, emit = sys.argv[1:]
+pid, terminal = pty.fork()
+if pid == 0:
+    os.execv(tool, [tool, "record", "-q", "-o", "hung.sbt", "--", emit, "instants:10", "make:ready", "await:never"])
+while not os.path.exists("ready"):
+    time.sleep(0.05)
+os.close(terminal)
+status = os.waitpid(pid, 0)[1]
+print("terminal closed:", signal.Signals(os.WTERMSIG(status)).name if os.WIFSIGNALED(status) else status)
+PY
+t verify hung.sbt
