@@ -398,6 +398,23 @@ int ts_recording_do_rotate(struct ts_recording *recording, const char *new_path,
 
 /* ---- finish ---- */
 
+/*
+ * Fails if the trace has lost its name: nobody can open what was written. The journal, if it is
+ * still there, may have all of it.
+ */
+static int check_named(const struct ts_recording *recording, struct ts_error *err)
+{
+	struct stat named, ours;
+
+	if (fstat(recording->lock_fd, &ours) ||
+	    (!stat(recording->path, &named) && named.st_dev == ours.st_dev &&
+	     named.st_ino == ours.st_ino))
+		return TS_OK;
+	return ts_error_set(err, TS_EIO,
+			    "trace '%s' was removed or replaced while it was being recorded",
+			    recording->path);
+}
+
 int ts_recording_do_finish(struct ts_recording *recording, struct ts_error *err)
 {
 	int result = ts_decoder_finish(recording->decoder);
@@ -406,6 +423,9 @@ int ts_recording_do_finish(struct ts_recording *recording, struct ts_error *err)
 		result = ts_writer_finish(recording->writer, NULL);
 	if (result)
 		return ts_writer_status(recording->writer, err);
+	result = check_named(recording, err);
+	if (result)
+		return result;
 	ts_crash_point("R8");
 	unlink(recording->journal_path);
 	ts_recording_drop_reserve(recording);

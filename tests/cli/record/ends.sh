@@ -20,3 +20,19 @@ status = os.waitpid(pid, 0)[1]
 print("terminal closed:", signal.Signals(os.WTERMSIG(status)).name if os.WIFSIGNALED(status) else status)
 PY
 t verify hung.sbt
+
+# The journal has what the removed trace had.
+rm -f ready
+"$TRACESMITH" record -o t.sbt -- "$emit" instants:10 make:ready await:go 2>err.txt &
+recorder=$!
+await [ -e ready ]
+await [ -s t.sbt ]
+rm t.sbt
+touch go
+code=0
+wait $recorder || code=$?
+echo "trace removed: exit $code"
+cat err.txt
+t view t.sbt
+quietly recover t.sbt -o good.sbt
+rows good.sbt -n tick
