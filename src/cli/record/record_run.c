@@ -43,7 +43,7 @@ struct run {
 	int64_t interrupted_ns; /* time of the last Ctrl-C */
 	bool stop;              /* finish the recording */
 	bool leave;             /* exit without waiting for the program, too */
-	bool reported_others;
+	bool reported_others, reported_interrupt;
 	bool is_untraced; /* no process could be traced: the trace has nothing of the program */
 	struct ts_pairmap
 		followed; /* processes that keep the recording open, by pid and start time */
@@ -166,6 +166,18 @@ static void report_others(struct run *run)
 		       run->record->command[0]);
 }
 
+/* A program may take notice of Ctrl-C and go on; who wants to end the recording should know how. */
+static void report_interrupt(struct run *run)
+{
+	if (run->reported_interrupt || !run->interrupted_ns || !program_runs(run) ||
+	    run->record->quiet || ts_clock_monotonic_ns() - run->interrupted_ns < SECOND_NS)
+		return;
+	run->reported_interrupt = true;
+	ts_report_event("'%s' (process %d) continues after Ctrl-C, and so does the recording: "
+			"press Ctrl-C twice within a second to end only the recording",
+			run->record->command[0], (int)run->program);
+}
+
 /* Time until the next tick is due. */
 static int64_t tick(struct run *run)
 {
@@ -194,6 +206,7 @@ static int record(struct run *run, struct ts_error *err)
 		if (rc || run->stop || (done && !lingers(run)))
 			return rc;
 		report_others(run);
+		report_interrupt(run);
 		wait_ns = TS_MIN(wait_ns, tick(run));
 		wait_for_something(run, wait_ns);
 	}

@@ -36,3 +36,14 @@ cat err.txt
 t view t.sbt
 quietly recover t.sbt -o good.sbt
 rows good.sbt -n tick
+
+# A program that goes on after Ctrl-C.
+rm -f ready go
+"$TRACESMITH" record -o s.sbt -- bash -c 'trap : INT; touch ready; while [ ! -e go ]; do sleep 0.02; done' 2>err.txt &
+recorder=$!
+await [ -e ready ]
+kill -INT $recorder
+await grep -q "Ctrl-C twice" err.txt
+touch go
+wait $recorder
+grep "Ctrl-C twice" err.txt | numbers
