@@ -14,6 +14,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "base/finding.h"
 #include "base/io.h"
 #include "base/output.h"
 #include "cli/common/cli_output.h"
@@ -450,6 +451,7 @@ int ts_verb_recover(int argc, char **argv)
 		.minimum_operands = 1,
 		.maximum_operands = 1,
 	};
+	char quoted[TS_QUOTED_BYTES];
 	int exit_code;
 
 	if (!ts_command_parse(&command, &argc, argv, &exit_code))
@@ -457,7 +459,7 @@ int ts_verb_recover(int argc, char **argv)
 	recover.from = argv[0];
 	if (!recover.output)
 		return ts_report_usage("give the output: tracesmith recover %s -o good.sbt",
-				       recover.from);
+				       ts_finding_quote(recover.from, quoted));
 	exit_code = ts_output_check_trace(recover.output);
 	if (!exit_code)
 		exit_code = run(&recover);

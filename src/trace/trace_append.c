@@ -7,6 +7,7 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "base/finding.h"
 #include "base/io.h"
 #include "base/memory.h"
 #include "sbt/sbt_layout.h"
@@ -26,18 +27,20 @@ int ts_trace_append_check(const char *path, const struct ts_reader *reader, cons
 			  struct ts_error *err)
 {
 	const struct ts_reader_state *state = ts_reader_state(reader);
+	char quoted[TS_QUOTED_BYTES];
 
+	ts_finding_quote(path, quoted);
 	if (!ts_trace_is_sbt(path))
 		return ts_error_set(
 			err, TS_EFORMAT,
 			"'%s' is not an SBT trace, so rows cannot be appended: import it first "
 			"(tracesmith import %s -o trace.sbt)%s",
-			path, path, otherwise);
+			path, quoted, otherwise);
 	if (!state->finished || state->damaged_bytes)
 		return ts_error_set(err, TS_EFORMAT,
 				    "trace '%s' is incomplete or damaged: recover it first "
 				    "(tracesmith recover %s -o good.sbt)%s",
-				    path, path, otherwise);
+				    path, quoted, otherwise);
 	return TS_OK;
 }
 

@@ -15,6 +15,7 @@
 
 #include <tracesmith/export.h>
 
+#include "base/finding.h"
 #include "base/io.h"
 #include "base/output.h"
 #include "base/text.h"
@@ -172,7 +173,7 @@ static int choose_kept_path(const char *trace, char *buffer, size_t bytes)
 
 static int keep(const char *trace, struct ts_error *err)
 {
-	char kept[PATH_MAX], journal[PATH_MAX], kept_journal[PATH_MAX];
+	char kept[PATH_MAX], journal[PATH_MAX], kept_journal[PATH_MAX], quoted[TS_QUOTED_BYTES];
 	int rc;
 
 	journal_path(trace, journal, sizeof(journal));
@@ -191,8 +192,8 @@ static int keep(const char *trace, struct ts_error *err)
 				      trace);
 	ts_report_warning(
 		"an earlier recorder of '%s' was killed; its recording was renamed to '%s': "
-		"recover it with 'tracesmith recover %s -o OUT'",
-		trace, kept, kept);
+		"recover it with: tracesmith recover %s -o OUT",
+		trace, kept, ts_finding_quote(kept, quoted));
 	return TS_OK;
 }
 

@@ -16,6 +16,7 @@
 
 #include "backends/recorder/agent_library.h"
 #include "base/clock.h"
+#include "base/finding.h"
 #include "base/map.h"
 #include "base/memory.h"
 #include "cli/common/cli_output.h"
@@ -298,11 +299,11 @@ static int finish(struct run *run, bool *ret_again, struct ts_error *err)
 	struct ts_recorder_summary summary = { 0 };
 	int rc = ts_recorder_finish(run->recorder, &summary, err);
 
-	ts_recorder_close(run->recorder);
-	run->recorder = NULL;
 	*ret_again = false;
 	if (rc)
 		return rc;
+	ts_recorder_close(run->recorder);
+	run->recorder = NULL;
 	*ret_again = summary.again && !run->stop && run->record->options.detached;
 	/* Symbolizing can wait; a waiting target cannot. */
 	if (!*ret_again)
@@ -317,17 +318,23 @@ static int finish(struct run *run, bool *ret_again, struct ts_error *err)
 /* The journal has everything up to the error. */
 static void give_up(struct run *run)
 {
-	char trace[PATH_MAX];
+	const char *output = run->record->options.output;
+	char trace[PATH_MAX], quoted[TS_QUOTED_BYTES];
+	bool is_text;
 
+	ts_record_trace_path(output, trace, sizeof(trace));
+	is_text = strcmp(trace, output) != 0;
+	/* Of a rotation, the last file. */
+	if (run->recorder)
+		snprintf(trace, sizeof(trace), "%s", ts_recorder_trace(run->recorder));
 	ts_recorder_close(run->recorder);
 	run->recorder = NULL;
-	ts_record_trace_path(run->record->options.output, trace, sizeof(trace));
 	if (ts_record_is_unfinished(trace))
 		ts_report_note("the recorded data is kept; recover it with: tracesmith recover "
 			       "%s -o OUT",
-			       trace);
+			       ts_finding_quote(trace, quoted));
 	/* Only the text is missing. */
-	else if (strcmp(trace, run->record->options.output) != 0 && !access(trace, F_OK))
+	else if (is_text && !access(trace, F_OK))
 		ts_report_note("the recording is kept in '%s'; 'tracesmith export' writes the text",
 			       trace);
 }

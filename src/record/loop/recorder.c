@@ -223,6 +223,11 @@ int ts_recorder_open(struct ts_recorder **ret_recorder, const struct ts_recorder
 	return TS_OK;
 }
 
+const char *ts_recorder_trace(const struct ts_recorder *recorder)
+{
+	return recorder->saves.trace_path;
+}
+
 uint64_t ts_recorder_session(const struct ts_recorder *recorder)
 {
 	return recorder->session;

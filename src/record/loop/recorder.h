@@ -96,6 +96,9 @@ int ts_recorder_open(struct ts_recorder **ret_recorder, const struct ts_recorder
 /* The session id that targets must name (see launch_target.h). */
 uint64_t ts_recorder_session(const struct ts_recorder *recorder);
 
+/* The trace that is being written; a rotation changes it. Borrowed until the next pass or close. */
+const char *ts_recorder_trace(const struct ts_recorder *recorder);
+
 /*
  * Samples metrics of the machine, its devices and all recorded processes every `interval_ns`,
  * unless their settings (config sample_rate) say otherwise. `names`: comma list of sources; NULL:

@@ -37,6 +37,17 @@ t view t.sbt
 quietly recover t.sbt -o good.sbt
 rows good.sbt -n tick
 
+# So has that of a rotation, whose files have names of their own.
+rm -f ready go
+"$TRACESMITH" record --rotate 1h -o "a run.sbt" -- "$emit" instants:10 make:ready await:go 2>err.txt &
+recorder=$!
+await [ -e ready ]
+await [ -s "a run.0001.sbt" ]
+rm "a run.0001.sbt"
+touch go
+wait $recorder || true
+cat err.txt
+
 # A program that goes on after Ctrl-C.
 rm -f ready go
 "$TRACESMITH" record -o s.sbt -- bash -c 'trap : INT; touch ready; while [ ! -e go ]; do sleep 0.02; done' 2>err.txt &
