@@ -355,9 +355,24 @@ void ts_busy_note(const struct ts_work *work, struct ts_result *result)
 	note_last_step(work, result);
 }
 
+void ts_busy_note_windows(const struct ts_work *work, struct ts_result *result)
+{
+	char text[TS_FORMAT_BYTES];
+	int64_t most = 0;
+
+	for (uint32_t i = 0; i < work->rank_count; i++)
+		most = TS_MAX(most, ts_work_unrecorded_ns(work, i));
+	if (most)
+		ts_result_note(result,
+			       "%s between recording windows, of which nothing is known, count as "
+			       "idle (--from and --to select one window)",
+			       ts_format_duration_ns(text, sizeof(text), most));
+}
+
 void ts_busy_note_idle(const struct ts_work *work, struct ts_result *result)
 {
 	ts_busy_note(work, result);
+	ts_busy_note_windows(work, result);
 	if (work->dropped_between > 0 && !is_hta(work))
 		ts_result_note(
 			result,

@@ -60,6 +60,9 @@ bool ts_busy_leaves_out_step(const struct ts_work *work, int64_t *ret_step);
  */
 void ts_busy_note(const struct ts_work *work, struct ts_result *result);
 
+/* Notes that time between recording windows counts as idle, if there is any. */
+void ts_busy_note_windows(const struct ts_work *work, struct ts_result *result);
+
 /* Also notes that commands outside the selection may have filled the idle time. */
 void ts_busy_note_idle(const struct ts_work *work, struct ts_result *result);
 

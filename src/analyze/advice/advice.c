@@ -4,6 +4,7 @@
  * share.
  */
 #include "analyze/advice/advice.h"
+#include "analyze/busy.h"
 #include "analyze/device_side.h"
 #include "analyze/statistics.h"
 #include "trace/trace_totals.h"
@@ -256,6 +257,8 @@ static void note(const struct ts_advisor *advisor, struct ts_result *result)
 	if (advisor->work->command_count == 0)
 		ts_device_side_note(advisor->work, result,
 				    "the trace has no device work: advice is about the host");
+	if (advisor->work->command_count)
+		ts_busy_note_windows(advisor->work, result);
 	if (advisor->count == 0)
 		ts_result_note(result, "found nothing that could save 0.5 %% of the time or more");
 	else

@@ -8,6 +8,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/ns.h"
 #include "state/work/work_internal.h"
 
 int ts_work_new(struct ts_work **ret_work, const struct ts_work_options *options,
@@ -59,6 +60,7 @@ void ts_work_free(struct ts_work *work)
 	free(work->streams);
 	free(work->threads);
 	free(work->steps);
+	free(work->gaps);
 	free(work->commands);
 	free(work->calls);
 	free(work->syncs);
@@ -163,6 +165,21 @@ uint32_t ts_work_slice_at(const struct ts_work *work, uint32_t thread, int64_t t
 	while (found != TS_WORK_NONE && work->slices[found].end <= time)
 		found = work->slices[found].parent;
 	return found;
+}
+
+int64_t ts_work_unrecorded_ns(const struct ts_work *work, uint32_t rank)
+{
+	const struct ts_work_rank *of = &work->ranks[rank];
+	int64_t sum = 0;
+
+	for (uint32_t i = 0; i < work->gap_count; i++) {
+		int64_t from = TS_MAX(work->gaps[i].start, of->from);
+		int64_t to = TS_MIN(work->gaps[i].end, of->to);
+
+		if (work->gaps[i].trace == of->trace && from < to)
+			sum = ts_ns_add(sum, ts_ns_between(from, to));
+	}
+	return sum;
 }
 
 bool ts_work_leaves_out_last_step(const struct ts_work *work, uint32_t rank)

@@ -110,6 +110,12 @@ struct ts_work_step {
 	int64_t start, end;
 };
 
+/* A time between recording windows: nothing of the trace was recorded. */
+struct ts_work_gap {
+	uint32_t trace;
+	int64_t start, end;
+};
+
 /* ---- what happened ---- */
 
 /* Flags of a command. */
@@ -283,6 +289,7 @@ struct ts_work {
 	struct ts_work_stream *streams;         /* by rank, device, number */
 	struct ts_work_thread *threads;         /* by rank */
 	struct ts_work_step *steps;             /* by rank, start; selected ones only */
+	struct ts_work_gap *gaps;               /* by trace, start */
 	struct ts_work_command *commands;       /* by rank, stream, start, row */
 	struct ts_work_call *calls;             /* by rank, thread, start */
 	struct ts_work_sync *syncs;             /* by rank, start */
@@ -290,7 +297,7 @@ struct ts_work {
 	struct ts_work_collective *collectives; /* in command order */
 	struct ts_work_slice *slices;           /* by rank, thread, start, descending end */
 	struct ts_work_flow *flows;
-	uint32_t rank_count, device_count, stream_count, thread_count, step_count;
+	uint32_t rank_count, device_count, stream_count, thread_count, step_count, gap_count;
 	uint32_t command_count, call_count, sync_count, wait_count, collective_count, slice_count,
 		flow_count;
 	uint32_t *next_of_call; /* per command: next command of its call, TS_WORK_NONE at the end */
@@ -351,6 +358,9 @@ uint32_t ts_work_slice_at(const struct ts_work *work, uint32_t thread, int64_t t
  * TS_WORK_NONE.
  */
 uint32_t ts_work_step_at(const struct ts_work *work, uint32_t rank, int64_t time);
+
+/* Time between recording windows, from the first to the last selected command or call of a rank. */
+int64_t ts_work_unrecorded_ns(const struct ts_work *work, uint32_t rank);
 
 /* Did the default selection leave out the last step of the rank? ranks[rank].last_step names it. */
 bool ts_work_leaves_out_last_step(const struct ts_work *work, uint32_t rank);

@@ -59,7 +59,8 @@ struct ts_work_load {
 	struct ts_map ranks, devices, streams, threads;
 	struct ts_map clock_ranks; /* clock to rank, for rows without any other reference */
 	struct ts_pairmap lanes;   /* (device index, number) to stream index */
-	size_t rank_capacity, device_capacity, stream_capacity, thread_capacity, step_capacity;
+	size_t rank_capacity, device_capacity, stream_capacity, thread_capacity, step_capacity,
+		gap_capacity;
 	size_t command_capacity, call_capacity, sync_capacity, collective_capacity, slice_capacity,
 		flow_capacity;
 	struct ts_pending_wait *waits; /* by trace and row */
@@ -125,6 +126,9 @@ int ts_work_finish_steps(struct ts_work *work);
 
 int ts_work_load_windows(struct ts_work *work, const struct ts_batch *batch, uint64_t first,
 			 uint32_t clock);
+
+/* Notes when no process of the trace had an open window, if any had one. 0 or TS_ENOMEM. */
+int ts_work_find_gaps(struct ts_work *work);
 
 /*
  * When the window closes that was open in the thread's process at this time; INT64_MAX: never, or

@@ -434,7 +434,7 @@ static int read_chunk(struct ts_work *work, const struct table_loader *loader, s
 
 static bool wants_table(const struct ts_work *work, const struct table_loader *loader)
 {
-	if (loader->table == TS_TABLE_MARK || loader->table == TS_TABLE_WINDOW)
+	if (loader->table == TS_TABLE_MARK)
 		return work->load->has_marks && !work->options.step_span;
 	return !loader->load_flags || work->options.load_flags & loader->load_flags;
 }
@@ -558,5 +558,7 @@ int ts_work_add(struct ts_work *work, struct ts_reader *reader, struct ts_error 
 	for (size_t i = 0; !code && i < TS_ARRAY_SIZE(loaders); i++)
 		if (wants_table(work, &loaders[i]))
 			code = load_table(work, &loaders[i], err);
+	if (!code && ts_work_find_gaps(work))
+		code = no_memory(err);
 	return code ? code : ts_reader_status(reader, err);
 }

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Recording windows: between them nothing was recorded, so a step that TS_STEP() announced lasts
- * until its window closes at most. Where the program itself closes the window, at a step or at the
- * end of a range, that is where the step ends; elsewhere it is cut.
+ * Recording windows: between them nothing was recorded, which is no idle time, and a step that
+ * TS_STEP() announced lasts until its window closes at most. Where the program itself closes the
+ * window, at a step or at the end of a range, that is where the step ends; elsewhere it is cut.
  */
 #include <stdlib.h>
 #include <string.h>
@@ -101,4 +101,33 @@ int64_t ts_work_window_end(struct ts_work_load *load, int64_t thread, int64_t ti
 		return INT64_MAX;
 	*ret_cuts = load->windows[low - 1].cuts;
 	return load->windows[low - 1].end;
+}
+
+static int compare_starts(const void *a_, const void *b_)
+{
+	const struct ts_work_window *a = a_, *b = b_;
+
+	return a->start < b->start ? -1 : a->start > b->start;
+}
+
+int ts_work_find_gaps(struct ts_work *work)
+{
+	struct ts_work_load *load = work->load;
+	struct ts_work_window *windows = load->windows;
+	int64_t end = INT64_MAX;
+
+	if (load->window_count)
+		qsort(windows, load->window_count, sizeof(*windows), compare_starts);
+	load->are_windows_sorted = false;
+	for (size_t i = 0; i < load->window_count; i++) {
+		if (i && end < windows[i].start) {
+			struct ts_work_gap *gap = TS_WORK_ADD(work, gaps, gap);
+
+			if (!gap)
+				return TS_ENOMEM;
+			*gap = (struct ts_work_gap){ load->trace, end, windows[i].start };
+		}
+		end = i ? TS_MAX(end, windows[i].end) : windows[i].end;
+	}
+	return TS_OK;
 }

@@ -276,3 +276,59 @@ TS_TEST(random_traces_are_counted_as_us_by_us)
 		release_analyzed(&analyzed);
 	}
 }
+
+/* ---- recording windows ---- */
+
+static void put_kernel(struct ts_writer *writer, int64_t start, int64_t duration)
+{
+	struct ts_gpu_op_row row = ts_gpu_op_none;
+
+	row.start = start;
+	row.duration = duration;
+	row.kind = TS_GPU_OP_KERNEL;
+	row.name = ts_writer_string(writer, "a", 1);
+	TS_CHECK_INT(ts_writer_add(writer, TS_TABLE_GPU_OP, &row, NULL), 0);
+}
+
+static void put_window(struct ts_writer *writer, int64_t process, int64_t start, int64_t duration)
+{
+	struct ts_window_row row = ts_window_none;
+
+	row.process = process;
+	row.start = start;
+	row.duration = duration;
+	TS_CHECK_INT(ts_writer_add(writer, TS_TABLE_WINDOW, &row, NULL), 0);
+}
+
+static void check_windows_(const char *file, int line, int64_t from, const char *expected)
+{
+	char path[] = "/tmp/tracesmith-work-XXXXXX";
+	struct ts_work_options options = TS_WORK_OPTIONS_NONE;
+	struct ts_writer *writer = begin_trace(path);
+	struct analyzed analyzed;
+
+	put_kernel(writer, 100, 100);
+	put_kernel(writer, 5100, 200);
+	put_kernel(writer, 5400, 200);
+	put_window(writer, 1, 5000, 1000);
+	put_window(writer, 1, 0, 1000);
+	/* Another process was recorded a bit longer. */
+	put_window(writer, 2, 500, 700);
+	options.from = from;
+	analyzed.loaded = (struct loaded){ .readers = { end_trace(writer, path) }, .count = 1 };
+	load_readers(&analyzed.loaded, &options);
+	prepare_analysis(&analyzed);
+	run_analysis(&analyzed, &ts_analysis_breakdown);
+	if (has_note(&analyzed.result, "recording windows") != (expected != NULL) ||
+	    (expected && !has_note(&analyzed.result, expected)))
+		ts_test_fail(file, line, "no note '%s'", expected ? expected : "");
+	release_analyzed(&analyzed);
+}
+#define CHECK_WINDOWS(from, expected) check_windows_(__FILE__, __LINE__, from, expected)
+
+/* Nothing is known of that time: it is idle only for lack of a recording. */
+TS_TEST(time_between_windows_is_told)
+{
+	CHECK_WINDOWS(TS_ABSENT, "3.8 us between recording windows");
+	CHECK_WINDOWS(5000, NULL);
+}
