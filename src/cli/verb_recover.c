@@ -136,6 +136,7 @@ static void count_events(const struct recover *recover, struct events *events,
 	    ts_trace_totals(reader, &totals, NULL))
 		return;
 	events->saved = totals.events;
+	events->lost = totals.lost.events;
 	events->samples = ts_reader_rows(reader, TS_TABLE_SAMPLE);
 	*ret_unknown_losses = totals.lost.unknown;
 }

@@ -102,14 +102,20 @@ int ts_journal_resume(struct ts_journal **ret_journal, const char *path, struct 
 	if (!journal)
 		return result;
 	result = find_end(journal, err);
-	if (!result && ftruncate(journal->fd, (off_t)journal->bytes))
-		result = ts_error_errno(err, errno,
-					"journal '%s': cannot truncate its incomplete end", path);
 	if (result)
 		ts_journal_close(journal);
 	else
 		*ret_journal = journal;
 	return result;
+}
+
+int ts_journal_trim(struct ts_journal *journal, struct ts_error *err)
+{
+	if (ftruncate(journal->fd, (off_t)journal->bytes))
+		return ts_error_errno(err, errno,
+				      "journal '%s': cannot truncate its incomplete end",
+				      journal->path);
+	return TS_OK;
 }
 
 void ts_journal_close(struct ts_journal *journal)
@@ -229,6 +235,18 @@ int ts_journal_append(struct ts_journal *journal, struct ts_block *block, const 
 	if (TS_UNLIKELY(ts_crash_hook != NULL))
 		write_half(journal, block, payload);
 	return write_buffers(journal, part, part[2].iov_len ? 3 : block->bytes ? 2 : 1, err);
+}
+
+int ts_journal_rewrite_first(struct ts_journal *journal, struct ts_block *block,
+			     const void *payload, struct ts_error *err)
+{
+	uint64_t bytes = journal->bytes;
+	int result;
+
+	journal->bytes = 0;
+	result = ts_journal_append(journal, block, payload, err);
+	journal->bytes = bytes;
+	return result;
 }
 
 int ts_journal_copy(struct ts_journal *journal, int from_fd, uint64_t offset, uint64_t bytes,

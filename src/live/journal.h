@@ -43,8 +43,8 @@ struct ts_block {
 	uint16_t flags; /* RING: TS_RING_* of area.h; otherwise 0 */
 	uint32_t bytes; /* of the payload, without the padding to 8 */
 	uint32_t ring;
-	uint64_t area; /* area_id; 0: the recording itself */
-	uint64_t from, to;
+	uint64_t area;     /* area_id; 0: the recording itself */
+	uint64_t from, to; /* OPEN: `to` is the end of the state in this journal, 0: it has none */
 	uint64_t events;
 	uint64_t dropped;
 	uint64_t checksum; /* hash64 of the preceding 56 bytes followed by hash64(payload) */
@@ -161,8 +161,10 @@ struct ts_journal;
  */
 int ts_journal_create(struct ts_journal **ret_journal, const char *path, struct ts_error *err);
 
-/* Opens for appending after the last complete block; truncates a torn tail. */
+/* Opens for appending after the last complete block. Changes nothing yet. */
 int ts_journal_resume(struct ts_journal **ret_journal, const char *path, struct ts_error *err);
+/* Removes what is after that block: a torn tail. Call before an append. */
+int ts_journal_trim(struct ts_journal *journal, struct ts_error *err);
 void ts_journal_close(struct ts_journal *journal);
 TS_DEFINE_AUTO(ts_journal, ts_journal_close);
 
@@ -172,6 +174,9 @@ TS_DEFINE_AUTO(ts_journal, ts_journal_close);
  */
 int ts_journal_append(struct ts_journal *journal, struct ts_block *block, const void *payload,
 		      struct ts_error *err);
+/* Replaces the first block by one of the same size, in a journal that nobody reads yet. */
+int ts_journal_rewrite_first(struct ts_journal *journal, struct ts_block *block,
+			     const void *payload, struct ts_error *err);
 uint64_t ts_journal_bytes(const struct ts_journal *journal);
 int ts_journal_fd(const struct ts_journal *journal);
 

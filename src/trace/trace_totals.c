@@ -116,8 +116,12 @@ uint64_t ts_trace_entities(struct ts_reader *reader, enum ts_table_id table)
 	return count;
 }
 
-/* What is lost of a damaged trace or journal. */
-#define BYTES "bytes of "
+/* What is lost of a damaged trace or journal. Nobody knows how many events were in there. */
+static bool is_damage(const char *what)
+{
+	return !strncmp(what, "bytes of ", strlen("bytes of ")) ||
+	       !strncmp(what, "blocks of ", strlen("blocks of "));
+}
 
 /* Losses of stacks or names are shown, but are no missing events. */
 static bool is_event(const char *what)
@@ -136,8 +140,7 @@ static void add_losses(struct ts_reader *reader, const struct ts_batch *batch,
 
 		const char *name = ts_reader_string(reader, what).data;
 
-		/* Nobody knows how many events were in bytes that are damaged. */
-		if (count == TS_ABSENT || (count > 0 && !strncmp(name, BYTES, strlen(BYTES))))
+		if (count == TS_ABSENT || (count > 0 && is_damage(name)))
 			losses->unknown++;
 		else if (count > 0 && is_event(name))
 			losses->events += (uint64_t)count;

@@ -2,8 +2,8 @@
 /*
  * live_scan MODE TRACE...: finds the events of live_oracle in traces and prints as JSON, for each
  * process and thread, how many there are, in which ranges, how many are duplicate, torn or out of
- * order; and what is counted as lost. Does not check the result: tests/crash/live_check.py does,
- * with the oracle.
+ * order; what is counted as lost; and what the reader found damaged. Does not check the result:
+ * tests/crash/live_check.py does, with the oracle.
  */
 #include <inttypes.h>
 #include <stdbool.h>
@@ -61,6 +61,7 @@ struct scan {
 	struct name_memo memo[MEMO]; /* of this trace */
 	uint64_t torn;
 	char torn_example[256];
+	char damage[TS_ERROR_MESSAGE_BYTES];
 	struct name_count others[NAMES];
 	unsigned int other_count;
 };
@@ -454,7 +455,7 @@ static void scan_trace(struct scan *scan, const char *path, bool *is_first_loss)
 			scan_batch(scan, batch, table);
 	}
 	if (ts_reader_status(scan->reader, &err))
-		die(err.message);
+		snprintf(scan->damage, sizeof(scan->damage), "%s", err.message);
 	ts_batch_free(batch);
 	ts_reader_close(scan->reader);
 	for (size_t i = 0; i < scan->lane_count; i++)
@@ -523,9 +524,12 @@ static void print_lanes(const struct scan *scan)
 static void print_rest(const struct scan *scan)
 {
 	struct ts_string example = { scan->torn_example, strlen(scan->torn_example) };
+	struct ts_string damage = { scan->damage, strlen(scan->damage) };
 
 	printf("],\n \"torn\": %" PRIu64 ", \"torn_example\": ", scan->torn);
 	put_text(example);
+	printf(", \"damage\": ");
+	put_text(damage);
 	printf(",\n \"others\": {");
 	for (unsigned int i = 0; i < scan->other_count; i++) {
 		struct ts_string name = { scan->others[i].name, strlen(scan->others[i].name) };

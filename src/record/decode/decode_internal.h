@@ -349,10 +349,19 @@ bool decode_is_instruction(const struct decode_event *event);
 bool decode_instruction(struct ts_decoder *decoder, struct decode_area *area,
 			struct decode_ring *ring, const struct decode_event *event);
 
+/* ---- decoder.c ---- */
+
+/* Whether the file already has the rows of entities that a STATE block says are written. */
+bool decode_has_rows(const struct ts_decoder *decoder);
+
 /* ---- decode_loss.c ---- */
 
+/* Whether the area's part of a checkpoint may be in a damaged part of the journal. */
+bool decode_has_lost_state(const struct ts_decoder *decoder, const struct decode_area *area);
 void decode_lose(struct ts_decoder *decoder, struct decode_ring *ring, enum decode_loss why,
 		 uint64_t count, int64_t from_ns, int64_t to_ns);
+/* An unknown number of events of the area was in a damaged part of the journal: one row. */
+void decode_lose_unknown(struct ts_decoder *decoder, struct decode_area *area);
 /* Write loss rows for a ring, an area, or all areas. */
 void decode_report_ring(struct ts_decoder *decoder, struct decode_area *area,
 			struct decode_ring *ring);

@@ -12,6 +12,7 @@ static const struct loss_text {
 	[LOSS_DROPPED] = { "events", "ring full: the recorder lagged", true },
 	[LOSS_OVERWRITTEN] = { "events", "overwritten before it was recorded", true },
 	[LOSS_DISCARDED] = { "events", "disk full, or the recording reached its limit", true },
+	[LOSS_JOURNAL] = { "events", "the journal is damaged there", true },
 	[LOSS_DAMAGED] = { "events", "the ring is damaged", true },
 	[LOSS_UNKNOWN_EVENT] = { "events", "unknown kind of event", true },
 	[LOSS_UNKNOWN_RECORD] = { "records", "unknown kind of record", false },
@@ -36,6 +37,11 @@ static int64_t as_count(uint64_t count)
 	return count > INT64_MAX ? INT64_MAX : (int64_t)count;
 }
 
+bool decode_has_lost_state(const struct ts_decoder *decoder, const struct decode_area *area)
+{
+	return decoder->lost_state && !area->has_state;
+}
+
 void decode_lose(struct ts_decoder *decoder, struct decode_ring *ring, enum decode_loss why,
 		 uint64_t count, int64_t from_ns, int64_t to_ns)
 {
@@ -55,6 +61,15 @@ void decode_lose(struct ts_decoder *decoder, struct decode_ring *ring, enum deco
 		decoder->counts.lost += count;
 	if (why == LOSS_DROPPED || why == LOSS_OVERWRITTEN)
 		decoder->counts.lost_by_buffers += count;
+}
+
+void decode_lose_unknown(struct ts_decoder *decoder, struct decode_area *area)
+{
+	if (!area->has_unknown_loss)
+		decode_loss_row(decoder, area->process, 0, losses[LOSS_JOURNAL].what,
+				losses[LOSS_JOURNAL].reason, TS_ABSENT, decoder->now_ns,
+				decoder->now_ns);
+	area->has_unknown_loss = true;
 }
 
 void decode_loss_row(struct ts_decoder *decoder, const struct decode_process *process,
@@ -145,13 +160,15 @@ static void report_counter(struct ts_decoder *decoder, const struct decode_area 
 			   const struct ts_block_end *end)
 {
 	int64_t to = decode_scale(decoder, end->ended_counter), from = to;
+	/* How much of it is in the trace already was in the state. */
+	bool is_unknown = decode_has_lost_state(decoder, area);
 
 	if (count <= *reported)
 		return;
 	if (end->lost_first && area->about)
 		from = TS_MIN(decode_time(decoder, area, end->lost_first), to);
-	decode_loss_row(decoder, area->process, 0, what, reason, as_count(count - *reported), from,
-			to);
+	decode_loss_row(decoder, area->process, 0, what, reason,
+			is_unknown ? TS_ABSENT : as_count(count - *reported), from, to);
 	*reported = count;
 }
 
@@ -169,6 +186,8 @@ void decode_end_losses(struct ts_decoder *decoder, struct decode_area *area,
 		       "no ring: the budget or shared memory was used up", end);
 	report_counter(decoder, area, &area->reported_cut, end->strings_cut, "strings",
 		       "the string was too long and was truncated", end);
+	if (decode_has_lost_state(decoder, area))
+		return;
 	decoder->counts.lost += area->reported_nested + area->reported_no_ring - before;
 	decoder->counts.lost_by_buffers += area->reported_no_ring - no_ring;
 }

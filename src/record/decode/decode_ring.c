@@ -7,6 +7,7 @@
 #include <tracesmith/metrics.h>
 
 #include "live/area.h"
+#include "live/records.h"
 #include "record/decode/decode_internal.h"
 #include "trace/step_mark.h"
 
@@ -745,7 +746,8 @@ static uint64_t take_records(struct ts_decoder *decoder, struct decode_area *are
 static void account(struct ts_decoder *decoder, struct decode_area *area, struct decode_ring *ring,
 		    const struct ts_block *block, uint64_t taken, int64_t before_ns)
 {
-	enum decode_loss why = area->about ? LOSS_OVERWRITTEN : LOSS_DAMAGED;
+	enum decode_loss why = area->about && !decoder->is_damaged ? LOSS_OVERWRITTEN
+								   : LOSS_JOURNAL;
 	uint64_t seen = block->events > ring->events ? block->events - ring->events : 0;
 	int64_t now = ring->last_ns ? ring->last_ns : decoder->now_ns;
 
@@ -762,6 +764,31 @@ static void account(struct ts_decoder *decoder, struct decode_area *area, struct
 	settle_dropped(decoder, ring, block->dropped, now);
 }
 
+static uint64_t count_events(const struct ts_block *block, const void *payload)
+{
+	struct ts_records records = { .data = payload, .bytes = block->bytes };
+
+	while (ts_records_walk(&records) == TS_RECORDS_THREAD)
+		ts_records_skip(&records);
+	return records.events;
+}
+
+/*
+ * Sets where the ring was before its first block. A ring begins at 0, unless its state at a
+ * checkpoint is in a damaged part of the journal. What is before the block is then in the trace, or
+ * lost in that part, whose loss row says that nobody knows how much that is.
+ */
+static void begin_ring(const struct ts_decoder *decoder, const struct decode_area *area,
+		       struct decode_ring *ring, const struct ts_block *block, const void *payload)
+{
+	ring->is_known = true;
+	if (!decode_has_lost_state(decoder, area))
+		return;
+	ring->position = block->from;
+	ring->events = block->events - TS_MIN(block->events, count_events(block, payload));
+	ring->dropped = block->dropped;
+}
+
 int decode_ring_block(struct ts_decoder *decoder, struct decode_area *area,
 		      const struct ts_block *block, const uint64_t *words)
 {
@@ -769,6 +796,12 @@ int decode_ring_block(struct ts_decoder *decoder, struct decode_area *area,
 	int64_t before_ns;
 	uint64_t taken = 0;
 
+	/* The recorder took these, as the live area says, and the journal does not have them. */
+	if (ring && !ring->is_known && block->flags & TS_RING_START && block->to &&
+	    decoder->is_damaged)
+		decode_lose_unknown(decoder, area);
+	if (ring && !ring->is_known)
+		begin_ring(decoder, area, ring, block, words);
 	/* Do not decode bytes twice. */
 	if (!ring || block->to < ring->position || (block->bytes && block->from < ring->position)) {
 		decoder->damaged_blocks++;

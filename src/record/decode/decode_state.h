@@ -53,6 +53,7 @@ enum decode_loss {
 	LOSS_DROPPED,
 	LOSS_OVERWRITTEN,
 	LOSS_DISCARDED,
+	LOSS_JOURNAL,
 	LOSS_DAMAGED,
 	LOSS_UNKNOWN_EVENT,
 	LOSS_UNKNOWN_RECORD,
@@ -256,6 +257,7 @@ struct decode_ring {
 	uint64_t position, events, dropped;
 	struct decode_thread *thread; /* NULL: not known */
 	int64_t last_ns;              /* time of the newest record; 0: none yet */
+	bool is_known;                /* position and counts are those of a block */
 	bool damaged;
 	bool has_losses;
 	bool is_channel; /* it holds a command stream */
@@ -300,6 +302,8 @@ struct decode_area {
 	bool native;  /* its counter is the recording's */
 	bool damaged; /* dictionary */
 	bool ended;
+	bool has_state; /* of its rings: those that it does not list are new */
+	bool has_unknown_loss;
 	bool of_recorder; /* measurements: its process and threads get rows only if an event refers
 			     to them */
 	int64_t bound_ns; /* nothing begins before */
@@ -398,6 +402,9 @@ struct ts_decoder {
 
 	struct ts_decoder_counts counts;
 	uint64_t damaged_blocks, damaged_bytes; /* of the journal, not yet reported */
+	bool is_damaged;                        /* the journal is, before this block */
+	bool in_state;   /* only blocks came that a checkpoint writes first */
+	bool lost_state; /* of a checkpoint, or perhaps: counts do not begin at 0 */
 	struct ts_text scratch;
 	int failure; /* of memory */
 };

@@ -15,6 +15,24 @@ int decode_no_memory(struct ts_decoder *decoder)
 
 /* ---- lifecycle ---- */
 
+/* Ids of the trace are not used again, also if the journal has lost how far they went. */
+static void know_faults(struct ts_decoder *decoder, const struct ts_decoder_faults *faults)
+{
+	decoder->is_damaged = faults->is_torn;
+	decoder->next_process += faults->used_ids[TS_TABLE_PROCESS];
+	decoder->next_thread += faults->used_ids[TS_TABLE_THREAD];
+	decoder->next_device += faults->used_ids[TS_TABLE_DEVICE];
+	decoder->next_stream += faults->used_ids[TS_TABLE_STREAM];
+	decoder->next_object += faults->used_ids[TS_TABLE_OBJECT];
+}
+
+bool decode_has_rows(const struct ts_decoder *decoder)
+{
+	const struct ts_decoder_faults *faults = decoder->options.faults;
+
+	return decoder->open.trace_bytes && !(faults && faults->lost_rows);
+}
+
 int ts_decoder_new(struct ts_decoder **ret_decoder, const struct ts_decoder_options *options,
 		   struct ts_error *err)
 {
@@ -29,6 +47,8 @@ int ts_decoder_new(struct ts_decoder **ret_decoder, const struct ts_decoder_opti
 	decoder->next_process = decoder->next_thread = decoder->next_device = 1;
 	decoder->next_stream = decoder->next_object = 1;
 	decoder->next_clock = DECODE_FIRST_DEVICE_CLOCK;
+	if (decoder->options.faults)
+		know_faults(decoder, decoder->options.faults);
 	ts_map_draw_seed_();
 	decoder->blob_key = ts_hash_mix64(ts_map_seed_);
 	*ret_decoder = decoder;
@@ -149,6 +169,8 @@ void ts_decoder_hold(struct ts_decoder *decoder, bool held)
 void ts_decoder_damage(struct ts_decoder *decoder, uint64_t bytes)
 {
 	decoder->damaged_bytes += bytes;
+	decoder->is_damaged = true;
+	decoder->lost_state |= decoder->in_state;
 }
 
 void ts_decoder_counts(const struct ts_decoder *decoder, struct ts_decoder_counts *ret_counts)
@@ -462,9 +484,11 @@ static int open_block(struct ts_decoder *decoder, const struct ts_block *block, 
 	    (open.clock != TS_LIVE_CLOCK_COUNTER && open.clock != TS_LIVE_CLOCK_MONOTONIC))
 		return ts_error_set(err, TS_EFORMAT, "the first block of the journal is damaged");
 	decoder->open = open;
-	decoder->opened = true;
+	decoder->opened = decoder->in_state = true;
 	decoder->now_ns = decode_scale(decoder, open.started_counter);
-	if (open.trace_bytes == 0)
+	if (decoder->options.faults && decoder->options.faults->lost_state_bytes)
+		ts_decoder_damage(decoder, decoder->options.faults->lost_state_bytes);
+	if (!decode_has_rows(decoder))
 		decode_preamble(decoder);
 	return TS_OK;
 }
@@ -492,8 +516,15 @@ static size_t least_bytes(unsigned int type)
 	}
 }
 
+static bool may_be_state(unsigned int type)
+{
+	return type == TS_BLOCK_STATE || type == TS_BLOCK_AREA || type == TS_BLOCK_DICTIONARY ||
+	       type == TS_BLOCK_CLOCK;
+}
+
 static int take_block(struct ts_decoder *decoder, const struct ts_block *block, const void *payload)
 {
+	decoder->in_state &= may_be_state(block->type);
 	switch (block->type) {
 	case TS_BLOCK_RING:
 		return ring_block(decoder, block, payload);

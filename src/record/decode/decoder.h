@@ -18,12 +18,22 @@
 
 struct ts_decoder;
 
+/* What is known to be wrong with a journal, and with the trace that it continues. */
+struct ts_decoder_faults {
+	bool is_torn;              /* the end of the journal is damaged or incomplete */
+	uint64_t lost_state_bytes; /* of a checkpoint's state, cut off at the end of the journal */
+	bool lost_rows; /* the trace lacks some, perhaps of entities, which are written again */
+	/* The highest id that the trace uses, by table; used if the journal lost the state. */
+	int64_t used_ids[TS_TABLE_COUNT];
+};
+
 struct ts_decoder_options {
 	const char *name; /* of the recording, for its source row */
 	/* As in struct ts_recording_options. */
 	void (*window_closed)(void *context, uint64_t area, const struct ts_block_window *opened,
 			      const struct ts_block_window *closed);
 	void *context;
+	const struct ts_decoder_faults *faults; /* NULL: none is known. Borrowed */
 };
 
 /* `options` may be NULL. */

@@ -398,7 +398,7 @@ static bool load_process(struct ts_decoder *decoder, struct state_reading *in)
 	STATE_LOAD(process_fields, process, &state);
 	process->external = state.external == 1;
 	decoder->external_count += process->external;
-	process->epoch = decoder->open.trace_bytes ? decoder->epoch : 0;
+	process->epoch = decode_has_rows(decoder) ? decoder->epoch : 0;
 	if (!state.ended || state.name_bytes)
 		process->name = copy_text(name, state.name_bytes);
 	if (state.command_bytes)
@@ -420,7 +420,7 @@ static bool load_device(struct ts_decoder *decoder, struct state_reading *in)
 	if (!device)
 		return false;
 	STATE_LOAD(device_fields, device, &state);
-	device->epoch = decoder->open.trace_bytes ? decoder->epoch : 0;
+	device->epoch = decode_has_rows(decoder) ? decoder->epoch : 0;
 	decode_index_device(decoder, device);
 	return true;
 }
@@ -498,7 +498,9 @@ static bool load_thread(struct ts_decoder *decoder, struct decode_area *area,
 	if (!thread)
 		return false;
 	STATE_LOAD(thread_fields, thread, &state);
-	thread->epoch = decoder->open.trace_bytes ? decoder->epoch : 0;
+	if (thread->id >= decoder->next_thread && thread->id < INT64_MAX / 2)
+		decoder->next_thread = thread->id + 1;
+	thread->epoch = decode_has_rows(decoder) ? decoder->epoch : 0;
 	thread->named_by = thread->name[0] ? NAMED_BY_KERNEL : NAMED_BY_NOBODY;
 	if (area->process && !state.is_track && state.tid &&
 	    !decode_see_thread(decoder, area->process->id, thread))
@@ -518,6 +520,7 @@ static bool load_ring(struct ts_decoder *decoder, struct decode_area *area,
 	if (!ring)
 		return false;
 	STATE_LOAD(ring_fields, ring, state);
+	ring->is_known = true;
 	if (state->thread && area->about)
 		ring->thread = decode_get_thread(decoder, area, state->thread - 1, false);
 	return true;
@@ -562,6 +565,19 @@ static bool load_devices(struct ts_decoder *decoder, struct decode_area *area, u
 	return true;
 }
 
+static bool load_rings(struct ts_decoder *decoder, struct decode_area *area, uint32_t count,
+		       struct state_reading *in)
+{
+	for (uint32_t i = 0; i < count; i++) {
+		struct state_ring ring;
+
+		if (!state_take(in, &ring, sizeof(ring)) || !load_ring(decoder, area, &ring))
+			return false;
+	}
+	area->has_state = true;
+	return true;
+}
+
 static bool load_area(struct ts_decoder *decoder, uint64_t id, struct state_reading *in)
 {
 	struct decode_area *area = decode_add_area(decoder, id);
@@ -573,9 +589,6 @@ static bool load_area(struct ts_decoder *decoder, uint64_t id, struct state_read
 	    !take_area(in, &state) || state.rings > TS_LIVE_RING_LIMIT ||
 	    state.gates > DECODE_GATES || state.windows > DECODE_GATES)
 		return false;
-	/* Times of spans cannot be converted without the target's clock. */
-	if (!area->about && (state.threads || state.windows || state.devices))
-		return false;
 	dictionary_end = area->dictionary_end;
 	STATE_LOAD(area_fields, area, &state);
 	area->dictionary_end = TS_MAX(area->dictionary_end, dictionary_end);
@@ -583,17 +596,18 @@ static bool load_area(struct ts_decoder *decoder, uint64_t id, struct state_read
 	rings = *in;
 	if (!state_take_bytes(in, state.rings * sizeof(struct state_ring)))
 		return false;
+	/* Times of spans cannot be converted without the target's clock; counts remain valid. */
+	if (!area->about && (state.threads || state.windows || state.devices)) {
+		load_rings(decoder, area, state.rings, &rings);
+		return false;
+	}
 	for (uint32_t i = 0; i < state.threads; i++)
 		if (!load_thread(decoder, area, in))
 			return false;
 	if (!load_windows(area, &state, in) || !load_devices(decoder, area, state.devices, in))
 		return false;
-	for (uint32_t i = 0; i < state.rings; i++) {
-		struct state_ring ring;
-
-		if (!state_take(&rings, &ring, sizeof(ring)) || !load_ring(decoder, area, &ring))
-			return false;
-	}
+	if (!load_rings(decoder, area, state.rings, &rings))
+		return false;
 	if (state.ended && !area->ended && !area->about) {
 		area->ended = true;
 		decoder->ended_count++;
@@ -604,7 +618,6 @@ static bool load_area(struct ts_decoder *decoder, uint64_t id, struct state_read
 int decode_load_state(struct ts_decoder *decoder, const struct ts_block *block, const void *payload)
 {
 	struct state_reading in = { .next = payload, .left = block->bytes };
-
 	bool is_good;
 
 	if (decode_is_more_state(payload, block->bytes))
@@ -614,6 +627,7 @@ int decode_load_state(struct ts_decoder *decoder, const struct ts_block *block, 
 	else
 		is_good = load_recording(decoder, &in);
 	decoder->damaged_blocks += !is_good;
+	decoder->lost_state |= !is_good;
 	return decoder->failure;
 }
 

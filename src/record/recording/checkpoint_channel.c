@@ -429,7 +429,7 @@ static bool load_stream(struct ts_decoder *decoder, struct decode_area *area,
 		return false;
 	STATE_LOAD(stream_fields, &stream, &state);
 	stream.device &= TS_LIVE_DEVICE_MASK;
-	stream.epoch = is_same_file(decoder) ? decoder->epoch : 0;
+	stream.epoch = decode_has_rows(decoder) ? decoder->epoch : 0;
 	return decode_add_stream(decoder, area, &stream);
 }
 
@@ -449,7 +449,7 @@ static bool load_clock(struct ts_decoder *decoder, struct decode_area *area,
 		if (!decode_is_point(&state.points[i]))
 			return false;
 	STATE_LOAD(clock_fields, &device->clock, &state);
-	device->clock.epoch = is_same_file(decoder) ? decoder->epoch : 0;
+	device->clock.epoch = decode_has_rows(decoder) ? decoder->epoch : 0;
 	return true;
 }
 
@@ -476,7 +476,7 @@ static bool load_facts(struct ts_decoder *decoder, struct decode_area *area, siz
 	if (!facts || bytes % 8 || !are_records(facts, bytes))
 		return false;
 	ts_text_append(&area->facts, facts, bytes);
-	if (!is_same_file(decoder))
+	if (!decode_has_rows(decoder))
 		decode_facts(decoder, area);
 	return !ts_text_status(&area->facts);
 }

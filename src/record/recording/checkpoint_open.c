@@ -217,8 +217,9 @@ static int check_boot(const struct ts_recording *recording, struct ts_error *err
 			    recording->journal_path);
 }
 
-/* Reads the OPEN block. */
-static int take_origin(struct ts_recording *recording, uint64_t *offset, struct ts_error *err)
+/* Reads the OPEN block; *ret_state_end is where the blocks of a checkpoint end, 0: nowhere. */
+static int take_origin(struct ts_recording *recording, uint64_t *offset, uint64_t *ret_state_end,
+		       struct ts_error *err)
 {
 	struct ts_block block;
 	int result = ts_journal_read(ts_journal_fd(recording->journal), offset, &block,
@@ -236,6 +237,7 @@ static int take_origin(struct ts_recording *recording, uint64_t *offset, struct 
 					 "be continued (use 'tracesmith recover')",
 					 recording->journal_path);
 	memcpy(&recording->open, recording->payload.data, sizeof(recording->open));
+	*ret_state_end = block.to;
 	if (recording->open.version > TS_JOURNAL_VERSION)
 		return ts_error_set(err, TS_EVERSION,
 				    "journal '%s' has version %u, newer than this program, which "
@@ -245,9 +247,17 @@ static int take_origin(struct ts_recording *recording, uint64_t *offset, struct 
 	return check_boot(recording, err);
 }
 
+static int refuse_damaged(const struct ts_recording *recording, struct ts_error *err)
+{
+	return ts_error_set(err, TS_EFORMAT,
+			    "journal '%s' is damaged: it cannot be continued (use 'tracesmith "
+			    "recover')",
+			    recording->journal_path);
+}
+
 /* Reads positions and anchors; *ret_rotated is the path of a rotation, caller frees. */
-static int take_blocks(struct ts_recording *recording, uint64_t offset, char **ret_rotated,
-		       struct ts_error *err)
+static int take_blocks(struct ts_recording *recording, uint64_t offset, uint64_t state_end,
+		       char **ret_rotated, struct ts_error *err)
 {
 	for (;;) {
 		struct ts_block block;
@@ -255,17 +265,12 @@ static int take_blocks(struct ts_recording *recording, uint64_t offset, char **r
 					     &recording->payload, err);
 
 		if (result == TS_ENOTFOUND)
-			return TS_OK;
+			return offset < state_end ? refuse_damaged(recording, err) : TS_OK;
 		/* The decoder of a recovery counts the damage. */
 		if (result == TS_EFORMAT && recording->recovering)
 			continue;
-		if (result == TS_EFORMAT)
-			return ts_error_set(err, result,
-					    "journal '%s' is damaged: it cannot be continued (use "
-					    "'tracesmith recover')",
-					    recording->journal_path);
 		if (result)
-			return result;
+			return result == TS_EFORMAT ? refuse_damaged(recording, err) : result;
 		if (ts_recording_note(recording, &block, recording->payload.data))
 			return ts_error_set(err, TS_ENOMEM, "no memory");
 		if (block.type == TS_BLOCK_ROTATE && !*ret_rotated)
@@ -311,17 +316,19 @@ static int check_trace(const struct ts_recording *recording, struct ts_error *er
 static int open_existing(struct ts_recording *recording, char **ret_rotated, struct ts_error *err)
 {
 	TS_AUTO_FREE char *temporary = ts_recording_beside(recording->journal_path, ".new");
-	uint64_t offset = 0;
+	uint64_t offset = 0, state_end = 0;
 	int result = ts_journal_resume(&recording->journal, recording->journal_path, err);
 
 	if (!result)
-		result = take_origin(recording, &offset, err);
+		result = take_origin(recording, &offset, &state_end, err);
 	if (!result)
-		result = take_blocks(recording, offset, ret_rotated, err);
+		result = take_blocks(recording, offset, state_end, ret_rotated, err);
 	if (!result && *ret_rotated)
 		return follow_rotation(recording, *ret_rotated, err);
 	if (!result)
 		result = check_trace(recording, err);
+	if (!result)
+		result = ts_journal_trim(recording->journal, err);
 	/* Left by an unfinished checkpoint. */
 	if (!result && temporary)
 		unlink(temporary);

@@ -18,6 +18,7 @@
 #include "record/recording/salvage.h"
 #include "sbt/file.h"
 #include "sbt/recover.h"
+#include "trace/trace_totals.h"
 
 #define COPY_BYTES ((size_t)1 << 20)
 
@@ -26,7 +27,10 @@ struct recovery {
 	int journal_fd;
 	uint64_t journal_end; /* end of the last complete block */
 	uint64_t behind_open; /* start of the second block */
+	uint64_t state_end;   /* where its state should end; 0: it has none */
 	struct ts_block_open open;
+	bool is_damaged; /* the journal */
+	struct ts_decoder_faults faults;
 	struct ts_recording_recovery result;
 	struct ts_error *err;
 };
@@ -89,6 +93,7 @@ static int read_origin(struct recovery *recovery, const char *path)
 		return ts_error_set(recovery->err, TS_EFORMAT,
 				    "the first block of journal '%s' is damaged", path);
 	memcpy(&recovery->open, payload.data, sizeof(recovery->open));
+	recovery->state_end = block.to;
 	return TS_OK;
 }
 
@@ -164,6 +169,7 @@ static int read_journal(struct recovery *recovery)
 		if (result && result != TS_EFORMAT)
 			break;
 		recovery->journal_end = offset;
+		recovery->is_damaged |= result == TS_EFORMAT;
 		if (result)
 			continue;
 		recovery->result.journal_blocks++;
@@ -175,6 +181,10 @@ static int read_journal(struct recovery *recovery)
 	if (fstat(recovery->journal_fd, &status) == 0 &&
 	    (uint64_t)status.st_size > recovery->journal_end)
 		recovery->result.torn_bytes = (uint64_t)status.st_size - recovery->journal_end;
+	recovery->faults.is_torn = recovery->result.torn_bytes != 0;
+	if (recovery->journal_end < recovery->state_end)
+		recovery->faults.lost_state_bytes = recovery->state_end - recovery->journal_end;
+	recovery->is_damaged |= recovery->faults.lost_state_bytes != 0;
 	return TS_OK;
 }
 
@@ -254,6 +264,7 @@ static int salvage_trace(struct recovery *recovery)
 	memcpy(recovery->open.trace_id, ts_reader_state(reader)->trace_id,
 	       sizeof(recovery->open.trace_id));
 	ts_reader_close(reader);
+	recovery->faults.lost_rows = true;
 	recovery->open.trace_bytes = end;
 	recovery->result.damaged_chunks = salvaged.damaged_chunks;
 	recovery->result.damaged_bytes = salvaged.damaged_bytes;
@@ -371,6 +382,28 @@ static int copy_journal(struct recovery *recovery)
 	return result;
 }
 
+/* Finds the ids that the copy of the trace uses: the journal may have lost how far they went. */
+static int find_ids(struct recovery *recovery)
+{
+	static const enum ts_table_id tables[] = { TS_TABLE_PROCESS, TS_TABLE_THREAD,
+						   TS_TABLE_DEVICE, TS_TABLE_STREAM,
+						   TS_TABLE_OBJECT };
+	TS_AUTO(ts_reader) reader = NULL;
+	int result;
+
+	if (!recovery->is_damaged || !recovery->open.trace_bytes)
+		return TS_OK;
+	result = ts_reader_open(&reader, recovery->to, recovery->err);
+	for (size_t i = 0; i < TS_ARRAY_SIZE(tables) && !result; i++) {
+		int64_t *used = &recovery->faults.used_ids[tables[i]], id;
+		size_t cursor = 0;
+
+		while (ts_reader_entity_next(reader, tables[i], &cursor, &id))
+			*used = TS_MAX(*used, TS_MIN(id, INT64_MAX / 4));
+	}
+	return result;
+}
+
 static int copy_all(struct recovery *recovery)
 {
 	int result = copy_trace(recovery);
@@ -382,7 +415,8 @@ static int copy_all(struct recovery *recovery)
 		if (result)
 			return result;
 	}
-	return copy_journal(recovery);
+	result = find_ids(recovery);
+	return result ? result : copy_journal(recovery);
 }
 
 /* ---- finishing ---- */
@@ -391,7 +425,8 @@ static int finish(struct recovery *recovery,
 		  int (*drain)(void *context, struct ts_recording *recording, struct ts_error *err),
 		  void *context)
 {
-	struct ts_recording_options options = { .flags = TS_RECORDING_RESUME };
+	struct ts_recording_options options = { .flags = TS_RECORDING_RESUME,
+						.faults = &recovery->faults };
 	TS_AUTO(ts_recording) recording = NULL;
 	struct ts_recording_status status;
 	int result = ts_recording_open_any(&recording, recovery->to, &options, true, recovery->err);

@@ -119,7 +119,7 @@ static bool load_thread(struct ts_decoder *decoder, const struct state_seen_thre
 	}
 	thread->holders = 1;
 	STATE_LOAD(thread_fields, thread, state);
-	thread->epoch = decoder->open.trace_bytes && state->is_written ? decoder->epoch : 0;
+	thread->epoch = decode_has_rows(decoder) && state->is_written ? decoder->epoch : 0;
 	is_good = decode_see_thread(decoder, state->process, thread);
 	decode_release_thread(thread);
 	return is_good;

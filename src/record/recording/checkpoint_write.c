@@ -103,7 +103,8 @@ static int open_writer(const struct ts_recording *recording, const char *path,
 int ts_recording_reload(struct ts_recording *recording, struct ts_error *err)
 {
 	struct ts_decoder_options options = { .window_closed = recording->options.window_closed,
-					      .context = recording->options.context };
+					      .context = recording->options.context,
+					      .faults = recording->options.faults };
 	int result;
 
 	ts_decoder_free(TS_STEAL(recording->decoder));
@@ -149,6 +150,10 @@ static int begin_journal(struct ts_recording *recording, const char *path,
 	result = put_block(journal, &block, open, err);
 	if (!result)
 		result = ts_decoder_save_state(recording->decoder, &sink, err);
+	/* So that a journal whose state was cut off later is not taken for one without. */
+	block.to = ts_journal_bytes(journal);
+	if (!result)
+		result = ts_journal_rewrite_first(journal, &block, open, err);
 	if (result) {
 		ts_journal_close(journal);
 		unlink(path);

@@ -17,6 +17,7 @@
 #include "base/memory.h"
 #include "live/journal.h"
 
+struct ts_decoder_faults;
 struct ts_recording;
 
 /* Continue an existing journal; TS_ENOTFOUND: there is none. */
@@ -38,6 +39,8 @@ struct ts_recording_options {
 	void (*window_closed)(void *context, uint64_t area, const struct ts_block_window *opened,
 			      const struct ts_block_window *closed);
 	void *context;
+	/* For a recovery: what is wrong with trace and journal. May be NULL. Borrowed. */
+	const struct ts_decoder_faults *faults;
 };
 
 /*

@@ -55,8 +55,8 @@ while at + 64 <= len(journal):
 EOF
 }
 again
-area=2 dictionary=3
-for at in $(offsets $area $dictionary); do
+area=2 dictionary=3 state=10
+for at in $(offsets $area $dictionary $state); do
 	again
 	flip_byte t.sbt.journal $((at + 70))
 	cp t.sbt.journal damaged
@@ -65,7 +65,9 @@ for at in $(offsets $area $dictionary); do
 	quietly recover t.sbt -o good.sbt
 	t verify good.sbt >verify.txt
 	[ "$(rows good.sbt -n tick)" = 150 ] || fail "byte $at: $(rows good.sbt -n tick) events"
-	[ "$("$TRACESMITH" view good.sbt --json --table loss | grep -c '"what":"events"')" = 0 ] || fail "byte $at: events are lost"
+	# Without the state nobody knows whether more was there; but none that is there is lost.
+	"$TRACESMITH" view good.sbt --json --table loss | grep '"what":"events"' >lost.txt || true
+	! grep '"count":' lost.txt || fail "byte $at: events are lost"
 done
 cat resume.txt verify.txt
 echo "the journal of another trace"

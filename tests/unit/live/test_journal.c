@@ -116,6 +116,7 @@ TS_TEST(resume_appends_behind_the_last_whole_block)
 	TS_CHECK_INT(truncate(path, (off_t)end + 80), 0);
 	TS_CHECK_INT(ts_journal_resume(&journal, path, NULL), 0);
 	TS_CHECK_INT(ts_journal_bytes(journal), end);
+	TS_CHECK_INT(ts_journal_trim(journal, NULL), 0);
 	append(journal, 3, 100);
 	ts_journal_close(journal);
 	TS_CHECK_INT(read_all(path, 1, &damages), 3);
