@@ -7,6 +7,9 @@
 
 #include <errno.h>
 #include <fcntl.h>
+#include <limits.h>
+#include <pthread.h>
+#include <signal.h>
 #include <stdbool.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -250,7 +253,65 @@ static int check_unlocked(const char *path, struct ts_error *err)
 	return TS_OK;
 }
 
-static int create_part(const struct ts_output_part *part, struct ts_error *err)
+/* Parts that are not committed, for handlers of signals. */
+#define PARTS 8
+static struct {
+	char path[PATH_MAX];
+	pid_t owner; /* 0: free. Written after the path, and cleared first */
+} parts[PARTS];
+
+void ts_output_remove_parts(void)
+{
+	static const char *const endings[] = { "", ".journal", ".journal.new", ".reserve" };
+	char path[PATH_MAX + 16];
+
+	for (size_t i = 0; i < PARTS; i++) {
+		if (__atomic_load_n(&parts[i].owner, __ATOMIC_ACQUIRE) != getpid())
+			continue;
+		for (size_t k = 0; k < TS_ARRAY_SIZE(endings); k++) {
+			/* Not printf, which may not be called here. */
+			stpcpy(stpcpy(path, parts[i].path), endings[k]);
+			unlink(path);
+		}
+	}
+}
+
+/* What does not fit into the list is only removed in an orderly end. */
+static void list_part(struct ts_output_part *part)
+{
+	for (int i = 0; i < PARTS && strlen(part->path) < PATH_MAX; i++) {
+		if (parts[i].owner)
+			continue;
+		memcpy(parts[i].path, part->path, strlen(part->path) + 1);
+		__atomic_store_n(&parts[i].owner, getpid(), __ATOMIC_RELEASE);
+		part->slot = i + 1;
+		return;
+	}
+}
+
+static void unlist_part(struct ts_output_part *part)
+{
+	if (part->slot)
+		__atomic_store_n(&parts[part->slot - 1].owner, 0, __ATOMIC_RELEASE);
+	part->slot = 0;
+}
+
+/* No signal ends the process between the creation and the entry in the list. */
+static int create_listed(struct ts_output_part *part, int *ret_fd, struct ts_error *err)
+{
+	sigset_t all, before;
+	int rc;
+
+	sigfillset(&all);
+	pthread_sigmask(SIG_SETMASK, &all, &before);
+	rc = ts_output_create(part->path, 0, ret_fd, err);
+	if (!rc)
+		list_part(part);
+	pthread_sigmask(SIG_SETMASK, &before, NULL);
+	return rc;
+}
+
+static int create_part(struct ts_output_part *part, struct ts_error *err)
 {
 	TS_AUTO_FD int fd = -1;
 	int rc = ts_output_check(part->output, err);
@@ -260,7 +321,7 @@ static int create_part(const struct ts_output_part *part, struct ts_error *err)
 	if (!rc)
 		rc = check_unlocked(part->path, err);
 	if (!rc)
-		rc = ts_output_create(part->path, 0, &fd, err);
+		rc = create_listed(part, &fd, err);
 	if (rc == TS_ENOTFOUND)
 		rc = ts_error_errno(err, ENOENT, "cannot create '%s'", part->output);
 	return rc;
@@ -298,6 +359,7 @@ int ts_output_part_commit(struct ts_output_part *part, struct ts_error *err)
 	int rc = part->is_direct ? TS_OK : ts_output_rename(part->path, part->output, err);
 
 	if (!rc) {
+		unlist_part(part);
 		free(part->path);
 		part->path = NULL;
 	}
@@ -308,6 +370,7 @@ void ts_output_part_release(struct ts_output_part *part)
 {
 	if (part->path && !part->is_direct)
 		unlink(part->path);
+	unlist_part(part);
 	free(part->path);
 	part->path = NULL;
 }

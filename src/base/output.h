@@ -66,6 +66,7 @@ struct ts_output_part {
 	const char *output; /* borrowed */
 	char *path;         /* to write to: output.part, or the output itself */
 	bool is_direct;
+	int slot; /* in the list of ts_output_remove_parts(), plus 1; 0: none */
 };
 
 /*
@@ -82,6 +83,13 @@ int ts_output_part_commit(struct ts_output_part *part, struct ts_error *err);
 
 /* Removes what was not committed. Accepts a zeroed struct. */
 void ts_output_part_release(struct ts_output_part *part);
+
+/*
+ * Removes all parts of this process that are not committed, and the files of a recording beside
+ * them. For handlers of signals that end the process: async-signal-safe, and without effect in a
+ * child.
+ */
+void ts_output_remove_parts(void);
 
 /* ---- folders ---- */
 

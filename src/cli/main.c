@@ -12,6 +12,7 @@
 #include "base/io.h"
 #include "base/output.h"
 #include "cli/common/cli_output.h"
+#include "cli/common/progress.h"
 #include "cli/common/report.h"
 #include "cli/verbs.h"
 #include "tracesmith_config.h"
@@ -57,6 +58,8 @@ static int run_verb(int argc, char **argv)
 	 * (cli_output.h). */
 	if (!(verb->flags & TS_VERB_KEEPS_SIGNALS))
 		signal(SIGPIPE, verb->flags & TS_VERB_KEEPS_FILES ? SIG_IGN : SIG_DFL);
+	if ((verb->flags & (TS_VERB_KEEPS_FILES | TS_VERB_KEEPS_SIGNALS)) == TS_VERB_KEEPS_FILES)
+		ts_progress_guard();
 	return verb->run(argc, argv);
 }
 

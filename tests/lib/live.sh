@@ -69,7 +69,9 @@ has_begun() { # slot
 
 # The first thread.
 has_emitted() { # events
-	[ "$(oracle_returned)" -ge "$1" ]
+	local returned
+	returned=$(oracle_returned)
+	[ "${returned:-0}" -ge "$1" ]
 }
 
 is_done() { # slot

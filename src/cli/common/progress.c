@@ -11,6 +11,7 @@
 #include "base/clock.h"
 #include "base/io.h"
 #include "base/memory.h"
+#include "base/output.h"
 #include "base/text.h"
 #include "cli/common/progress.h"
 #include "cli/common/terminal.h"
@@ -37,6 +38,7 @@ static bool bar_is_shown;
 
 static void end_as(int number)
 {
+	ts_output_remove_parts();
 	signal(number, SIG_DFL);
 	raise(number);
 }
@@ -73,31 +75,46 @@ int ts_stop_signal(void)
 
 static const int numbers[] = { SIGINT, SIGTERM, SIGHUP };
 
-static void catch_signals(void)
+/*
+ * nohup: ignored signals stay ignored, and handlers of a verb are its own. No SA_RESTART: calls
+ * that wait are interrupted.
+ */
+static void set_handler(void (*handler)(int))
 {
-	/* No SA_RESTART: calls that wait are interrupted. */
-	struct sigaction action = { .sa_handler = on_signal }, tick = { .sa_handler = on_tick };
-	struct sigaction old;
+	struct sigaction action = { .sa_handler = handler }, old;
 
-	sigemptyset(&tick.sa_mask);
-	sigaction(SIGALRM, &tick, NULL);
-	ts_io_set_stop(ts_stop_signal);
 	sigemptyset(&action.sa_mask);
 	for (size_t i = 0; i < TS_ARRAY_SIZE(numbers); i++) {
-		/* nohup: ignored signals stay ignored. */
-		if (!sigaction(numbers[i], NULL, &old) && old.sa_handler != SIG_IGN)
+		if (!sigaction(numbers[i], NULL, &old) &&
+		    (old.sa_handler == SIG_DFL || old.sa_handler == on_signal ||
+		     old.sa_handler == end_as))
 			sigaction(numbers[i], &action, NULL);
 	}
 }
 
-void ts_progress_let_go(void)
+static void catch_signals(void)
 {
-	struct sigaction old;
+	struct sigaction tick = { .sa_handler = on_tick };
 
-	for (size_t i = 0; i < TS_ARRAY_SIZE(numbers); i++) {
-		if (!sigaction(numbers[i], NULL, &old) && old.sa_handler == on_signal)
-			signal(numbers[i], SIG_DFL);
-	}
+	sigemptyset(&tick.sa_mask);
+	sigaction(SIGALRM, &tick, NULL);
+	ts_io_set_stop(ts_stop_signal);
+	set_handler(on_signal);
+}
+
+static void on_size_limit(int number)
+{
+	(void)number;
+}
+
+void ts_progress_guard(void)
+{
+	struct sigaction size_limit = { .sa_handler = on_size_limit };
+
+	sigemptyset(&size_limit.sa_mask);
+	/* Unlike an ignored signal, a program that a verb starts does not inherit it. */
+	sigaction(SIGXFSZ, &size_limit, NULL);
+	set_handler(end_as);
 }
 
 void ts_progress_start(struct ts_progress *progress, const char *label, enum ts_progress_unit unit)

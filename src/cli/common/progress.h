@@ -44,8 +44,12 @@ int ts_progress_step(void *context, uint64_t done, uint64_t total);
 /* Removes the bar. Signals stay caught: files may still have to be finished. */
 void ts_progress_stop(struct ts_progress *progress);
 
-/* From now on signals end the program at once again: for work without output files. */
-void ts_progress_let_go(void);
+/*
+ * From now on signals end the program at once: before any work, and for work without output files.
+ * Outputs that are not complete are removed even so (ts_output_remove_parts()). A file size limit
+ * is an error of write().
+ */
+void ts_progress_guard(void);
 
 /* Shows "WHAT ..." in place of the bar, for work of unknown length. Only on a terminal. */
 void ts_progress_phase(const char *what);

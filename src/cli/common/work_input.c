@@ -204,7 +204,7 @@ static int load_with_progress(struct ts_work_input *input, const struct ts_work_
 		input->work->options.context = NULL;
 	}
 	/* No output file is open: Ctrl-C may end the program at once. */
-	ts_progress_let_go();
+	ts_progress_guard();
 	if (!rc && ts_stop_signal())
 		rc = ts_error_set(&err, TS_ECANCELED, "stopped");
 	if (!rc)
