@@ -82,6 +82,25 @@ static int refuse_owner(const char *path, uid_t owner, struct ts_error *err)
 			    path, (unsigned int)owner, (unsigned int)geteuid());
 }
 
+static int refuse_names(const char *path, struct ts_error *err)
+{
+	return ts_error_set(err, TS_EIO,
+			    "'%s' has another name, a hard link, under which it would change, too "
+			    "(remove it, or choose another name)",
+			    path);
+}
+
+/* Whether only this user and root can have put something into the folder of a file. */
+static bool is_private(const char *path)
+{
+	const char *slash = strrchr(path, '/');
+	TS_AUTO_FREE char *folder = slash ? strndup(path, (size_t)(slash - path) + 1) : strdup(".");
+	struct stat status;
+
+	return folder && !stat(folder, &status) && !(status.st_mode & 022) &&
+	       (status.st_uid == geteuid() || status.st_uid == 0);
+}
+
 /* The owner of a device says nothing about who reads what is written to it. */
 static bool is_ours(const struct stat *status)
 {
@@ -150,6 +169,9 @@ static int check_existing(int fd, const char *path, unsigned int flags, struct t
 		return refuse_owner(path, status.st_uid, err);
 	if (!S_ISREG(status.st_mode))
 		return TS_OK;
+	if (!(flags & TS_OUTPUT_LOCKED) && status.st_nlink > 1 &&
+	    !(flags & TS_OUTPUT_EXISTING && is_private(path)))
+		return refuse_names(path, err);
 	if (!(flags & TS_OUTPUT_EXISTING))
 		set_mode(fd);
 	if (flags & TS_OUTPUT_EMPTY && ftruncate(fd, 0))

@@ -3,7 +3,10 @@
  * The files that the tool writes: traces, journals, exports, logs. All are opened here, since they
  * hold what a user's programs do, and may lie in a folder in which others write, too. A symbolic
  * link is not followed, a file of another user is not written, and new files are readable by their
- * owner only, unless asked for otherwise.
+ * owner only, unless asked for otherwise. Neither is a file with several names: where the kernel
+ * lets users link files of others (fs.protected_hardlinks), it may be any file of ours. One that is
+ * continued may have several in a folder in which nobody else can link. A file that is replaced
+ * loses this name only.
  */
 #ifndef TS_BASE_OUTPUT_H
 #define TS_BASE_OUTPUT_H

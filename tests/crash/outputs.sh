@@ -88,6 +88,18 @@ echo precious >precious
 ln -s precious none.sbt.log
 expect 3 record --detached --area 1-1-missing -o none.sbt
 [ "$(cat precious)" = precious ] && [ -L none.sbt.log ] || fail "the log was written through a link"
+rm none.sbt.log
+ln precious none.sbt.log
+expect 3 record --detached --area 1-1-missing -o none.sbt
+[ "$(cat precious)" = precious ] || fail "the log was written into a file with another name"
+# A file with another name is not written in place; a complete file replaces only one name.
+cp t.sbt precious
+ln precious out.sbt
+refuses "has another name" out.sbt RECORD -o out.sbt
+cmp -s t.sbt precious || fail "a recording was written into a file with another name"
+expect 0 import -q t.json -o out.sbt
+cmp -s t.sbt precious && [ "$(stat -c %h out.sbt)" = 1 ] || fail "an import was written into a file with another name"
+rm out.sbt
 # A pipe is written, never replaced; descriptors are the caller's.
 mkfifo out.pipe
 cat out.pipe >piped.json &

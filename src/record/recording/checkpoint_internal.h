@@ -109,8 +109,11 @@ char *ts_recording_beside(const char *path, const char *ending);
  * there is removed if something fails later.
  */
 int ts_recording_check_names(const char *path, struct ts_error *err);
-/* Opens or creates a trace and locks it. On success the path still names the locked file. */
-int ts_recording_lock(const char *path, int *ret_fd, struct ts_error *err);
+/*
+ * Opens or creates a trace and locks it; `flags` as those of ts_output_open(). On success the path
+ * still names the locked file.
+ */
+int ts_recording_lock(const char *path, unsigned int flags, int *ret_fd, struct ts_error *err);
 /* Generates a trace id. */
 void ts_recording_draw_id(uint8_t id[16]);
 /* Opens with TS_RECORDING_RESUME; `recovering` as above. */

@@ -72,7 +72,7 @@ static int held_by_other(const char *path, struct ts_error *err)
 			    (unsigned long long)open.recorder_pid);
 }
 
-int ts_recording_lock(const char *path, int *ret_fd, struct ts_error *err)
+int ts_recording_lock(const char *path, unsigned int flags, int *ret_fd, struct ts_error *err)
 {
 	const struct timespec pause = { .tv_nsec = 2000000 };
 	int looks = 0;
@@ -80,7 +80,7 @@ int ts_recording_lock(const char *path, int *ret_fd, struct ts_error *err)
 	for (;;) {
 		TS_AUTO_FD int fd = -1;
 		struct stat opened, current;
-		int result = ts_output_open(path, TS_OUTPUT_READ, &fd, err);
+		int result = ts_output_open(path, TS_OUTPUT_READ | flags, &fd, err);
 
 		if (result)
 			return result;
@@ -368,12 +368,14 @@ static void set_limit(struct ts_recording *recording)
 static int open_files(struct ts_recording *recording, char **ret_rotated, struct ts_error *err)
 {
 	bool resume = recording->options.flags & TS_RECORDING_RESUME;
+	bool is_continued = resume && !access(recording->path, F_OK);
 	int result = resume ? find_journal(recording, err) : TS_OK;
 
 	if (!result)
 		result = ts_recording_check_names(recording->path, err);
 	if (!result)
-		result = ts_recording_lock(recording->path, &recording->lock_fd, err);
+		result = ts_recording_lock(recording->path, is_continued ? TS_OUTPUT_EXISTING : 0,
+					   &recording->lock_fd, err);
 	if (!result)
 		result = resume ? open_existing(recording, ret_rotated, err)
 				: open_new(recording, err);

@@ -308,7 +308,7 @@ static int prepare_next(struct ts_recording *recording, const char *path, struct
 	next->open.trace_bytes = 0;
 	memset(next->open.next_ids, 0, sizeof(next->open.next_ids));
 	ts_recording_draw_id(next->open.trace_id);
-	result = ts_recording_lock(path, &next->lock_fd, err);
+	result = ts_recording_lock(path, 0, &next->lock_fd, err);
 	if (!result)
 		result = open_writer(recording, path, &next->open, &next->writer, err);
 	if (!result)

@@ -178,6 +178,34 @@ TS_TEST(links_are_not_followed)
 	leave(folder);
 }
 
+TS_TEST(a_file_with_two_names_is_not_changed)
+{
+	struct ts_output_part part;
+	struct ts_error err;
+	char folder[64];
+
+	enter(folder);
+	write_file("precious", "old");
+	write_file("from", "new");
+	TS_CHECK_INT(link("precious", "second"), 0);
+	refused(put("second", 0, &err), &err, "'second' has another name, a hard link");
+	refused(put("second", TS_OUTPUT_APPEND, &err), &err, "has another name");
+	refused(put("second", TS_OUTPUT_EMPTY, &err), &err, "has another name");
+	/* It may be continued, unless others could have made the link. */
+	TS_CHECK_INT(chmod(".", 0777), 0);
+	refused(put("second", TS_OUTPUT_EXISTING, &err), &err, "has another name");
+	TS_CHECK_STR(read_file("precious"), "old");
+	TS_CHECK_INT(chmod(".", 0700), 0);
+	TS_CHECK_INT(put("second", TS_OUTPUT_EXISTING | TS_OUTPUT_APPEND, NULL), TS_OK);
+	/* Only the name is replaced. */
+	write_file("precious", "old");
+	TS_CHECK_INT(ts_output_part_init(&part, "second", &err), TS_OK);
+	TS_CHECK_INT(put(part.path, 0, NULL), TS_OK);
+	TS_CHECK_INT(ts_output_part_commit(&part, &err), TS_OK);
+	TS_CHECK_STR(read_file("precious"), "old");
+	leave(folder);
+}
+
 TS_TEST(files_of_others_are_left_alone)
 {
 	struct ts_error err;
