@@ -94,6 +94,15 @@ static void find_area(const struct ts_recorder *recorder, struct ts_child *child
 	child->area_ns = (int64_t)created_ns;
 }
 
+void ts_children_name(struct ts_child *child)
+{
+	char name[sizeof(child->name)] = "";
+
+	ts_process_name(child->pid, name, sizeof(name));
+	if (name[0])
+		memcpy(child->name, name, sizeof(name));
+}
+
 struct ts_child *ts_children_add(struct ts_recorder *recorder, pid_t pid, pid_t parent)
 {
 	struct ts_child *child = ts_children_find(recorder, pid);
@@ -117,7 +126,7 @@ struct ts_child *ts_children_add(struct ts_recorder *recorder, pid_t pid, pid_t 
 				    .is_others = ts_children_is_others(recorder, pid, parent),
 				    .status = TS_ABSENT };
 	ts_process_user(pid, &child->user);
-	ts_process_name(pid, child->name, sizeof(child->name));
+	ts_children_name(child);
 	find_area(recorder, child);
 	return child;
 }
@@ -152,7 +161,7 @@ static int write_process(struct ts_recorder *recorder, struct ts_child *child, s
 
 	static_assert(sizeof(block.name) == sizeof(child->name), "the same text");
 	if (!child->gone)
-		ts_process_name(child->pid, child->name, sizeof(child->name));
+		ts_children_name(child);
 	memcpy(block.name, child->name, sizeof(block.name));
 	if (!recorder->options.redact && !child->gone)
 		ts_process_command(child->pid, block.command, sizeof(block.command));
@@ -177,14 +186,28 @@ struct cause {
 	const char *reason, *advice;
 };
 
+/*
+ * Whether a process started before another, so that a summary does not name whichever was found
+ * first. Start times are in hundredths of a second; pids that follow each other are in order. A
+ * time of 0, of a process that was gone when it was found, is later than all others.
+ */
+static bool is_earlier(const struct ts_child *child, uint64_t start_time, pid_t pid)
+{
+	return child->start_time - 1 < start_time - 1 ||
+	       (child->start_time == start_time && child->pid < pid);
+}
+
 static void note_untraced(struct ts_recorder *recorder, const struct ts_child *child,
 			  const struct cause *cause)
 {
 	struct ts_untraced *untraced = &recorder->untraced;
 
-	if (untraced->count++ && (untraced->is_started || !child->launched))
+	if (untraced->count++ && (untraced->is_started > child->launched ||
+				  (untraced->is_started == child->launched &&
+				   !is_earlier(child, untraced->start_time, untraced->pid))))
 		return;
 	untraced->pid = child->pid;
+	untraced->start_time = child->start_time;
 	untraced->is_started = child->launched;
 	memcpy(untraced->name, child->name, sizeof(untraced->name));
 	snprintf(untraced->reason, sizeof(untraced->reason), "%s", cause->reason);
@@ -217,8 +240,12 @@ static int note_brief(struct ts_recorder *recorder, struct ts_child *child, stru
 {
 	struct ts_untraced *untraced = &recorder->untraced;
 
-	if (!untraced->brief_count++)
+	if (!untraced->brief_count++ ||
+	    is_earlier(child, untraced->brief_start_time, untraced->brief_pid)) {
+		untraced->brief_pid = child->pid;
+		untraced->brief_start_time = child->start_time;
 		memcpy(untraced->brief_name, child->name, sizeof(untraced->brief_name));
+	}
 	return write_process(recorder, child, err);
 }
 

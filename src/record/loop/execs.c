@@ -128,6 +128,7 @@ static void start_anew(struct ts_recorder *recorder, struct ts_child *child, uin
 	child->checks = 0;
 	child->has_area = child->area_ns >= (int64_t)when_ns;
 	child->executed = true;
+	ts_children_name(child);
 	ts_process_user(child->pid, &child->user);
 	child->is_others = ts_children_is_others(recorder, child->pid, child->parent);
 }

@@ -381,6 +381,8 @@ int ts_target_set(struct ts_target *target, size_t offset, uint64_t value, unsig
 
 void ts_children_close(struct ts_recorder *recorder);
 struct ts_child *ts_children_add(struct ts_recorder *recorder, pid_t pid, pid_t parent);
+/* Reads its name, which exec changes. A process that is gone keeps the last one. */
+void ts_children_name(struct ts_child *child);
 /* True if the process runs this tool, in which the agent does nothing, or was started by it. */
 bool ts_children_is_others(struct ts_recorder *recorder, pid_t pid, pid_t parent);
 struct ts_child *ts_children_find(struct ts_recorder *recorder, pid_t pid);

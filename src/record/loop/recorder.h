@@ -151,13 +151,19 @@ int ts_recorder_fd(const struct ts_recorder *recorder);
 /* Processes whose events are not in the trace, and unknown in number. */
 struct ts_untraced {
 	uint64_t count;
-	/* The first one; one that the caller started precedes others. */
+	/* The one that started first; one that the caller started precedes others. */
 	pid_t pid;
+	uint64_t start_time;
 	bool is_started;
 	char name[64];
 	char reason[192], advice[192];
-	/* Programs that a recorded one ran for moments, such as ldconfig: no losses. The first. */
+	/*
+	 * Programs that a recorded one ran for moments, such as ldconfig: no losses. The one that
+	 * started first.
+	 */
 	uint64_t brief_count;
+	pid_t brief_pid;
+	uint64_t brief_start_time;
 	char brief_name[64];
 };
 

@@ -143,6 +143,47 @@ TS_TEST(a_helper_that_ran_for_moments_is_no_loss)
 	remove_folder();
 }
 
+/* Whichever is found first. */
+static void check_first_named(int64_t age_ns, bool is_reversed)
+{
+	struct ts_recorder *recorder = start_recorder(NOT_MAPPED);
+	struct ts_recorder_summary summary;
+	pid_t pids[3], first;
+
+	for (int i = 0; i < 3; i++)
+		pids[i] = start_program();
+	for (int i = 0; i < 3; i++) {
+		int at = is_reversed ? 2 - i : i;
+		struct ts_child *child = ts_children_add(recorder, pids[at], getpid());
+
+		TS_CHECK(child);
+		child->executed = true;
+		child->seen_ns -= age_ns;
+		/* As if the first one was the oldest, also if pids have begun at 1 again. */
+		child->start_time = 100 + (uint64_t)at / 2;
+		snprintf(child->name, sizeof(child->name), "helper %d", at);
+	}
+	first = TS_MIN(pids[0], pids[1]);
+	for (int i = 0; i < 3; i++)
+		end_sleeper(pids[i]);
+	pass(recorder);
+	summary = finish_recorder(recorder);
+	if (age_ns) {
+		TS_CHECK_INT(summary.untraced.count, 3);
+		TS_CHECK_INT(summary.untraced.pid, first);
+	} else {
+		TS_CHECK_INT(summary.untraced.brief_count, 3);
+		TS_CHECK_INT(summary.untraced.brief_pid, first);
+	}
+	remove_folder();
+}
+
+TS_TEST(the_first_of_several_programs_is_named)
+{
+	for (int i = 0; i < 4; i++)
+		check_first_named(i / 2 ? LONG_NS : 0, i % 2);
+}
+
 /* An exec may be reported when the area of the new program is known, drained and gone. */
 TS_TEST(a_program_whose_area_came_first_is_traced)
 {
