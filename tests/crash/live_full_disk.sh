@@ -46,6 +46,7 @@ kill_hard "$(oracle_pid)"
 await_gone $recorder
 reap $recorder
 [ $code -eq 137 ] || fail "record: exit code $code: $(cat log)"
+! grep -q "larger --budget" log || fail "larger buffers do not help on a full disk: $(cat log)"
 check "full for a while" disk/t.sbt --some-stored --some-lost --gaps
 
 # Killed while the disk is full.
