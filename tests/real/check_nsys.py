@@ -78,9 +78,14 @@ def check_copies(faults, database, ops):
 
 def check_calls(faults, database, calls):
     stacks = database.stacks("CUDA_CALLCHAINS")
+    rows = database.rows("CUPTI_ACTIVITY_KIND_RUNTIME")
+    # The chain of a call has a frame of its name: tells whether chains are counted from 0 or by id.
+    named = Counter(offset for row in rows for offset in (0, 1) if row["callchainId"] is not None
+                    for name, _ in stacks.get(row["callchainId"] + offset, ()) if name == database.strings[row["nameId"]])
+    offset = int(named[1] > named[0])
     expected = Counter((database.base + row["start"], row["end"] - row["start"], *place(row),
                         FUNCTION.sub("", database.strings[row["nameId"]]), row["correlationId"], row["returnValue"],
-                        stacks.get(row["callchainId"], ())) for row in database.rows("CUPTI_ACTIVITY_KIND_RUNTIME"))
+                        () if row["callchainId"] is None else stacks.get(row["callchainId"] + offset, ())) for row in rows)
     found = Counter((call["start"], call["duration"], call["pid"], call["tid"], call["name"], call["correlation"], call["result"],
                      stack_of(call)) for call in calls)
     faults.counters("calls", found, expected)

@@ -399,9 +399,9 @@ static void release(struct ts_nsys *n)
 	free(n->facts);
 	ts_map_release(&n->sparse_texts);
 	ts_map_release(&n->process_by_key);
-	ts_map_release(&n->cuda_stacks);
-	ts_map_release(&n->osrt_stacks);
-	ts_map_release(&n->sample_stacks);
+	ts_map_release(&n->cuda_chains.stacks);
+	ts_map_release(&n->osrt_chains.stacks);
+	ts_map_release(&n->sample_chains.stacks);
 	ts_map_release(&n->modules);
 	ts_pairmap_release(&n->cuda_gpus);
 	ts_pairmap_release(&n->devices);

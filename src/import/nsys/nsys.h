@@ -51,6 +51,13 @@ struct ts_nsys_args {
 	int64_t values[TS_NSYS_MAX_ARGS];
 };
 
+/* Call chains of one table. */
+struct ts_nsys_chains {
+	struct ts_map stacks; /* id to stack */
+	int64_t last;         /* the greatest id */
+	int64_t offset;       /* id of a chain, less the number by which events refer to it */
+};
+
 struct ts_nsys {
 	struct ts_sqlite *db;
 	struct ts_import *import;
@@ -76,8 +83,8 @@ struct ts_nsys {
 	struct ts_nsys_stream_fact *facts;
 	size_t fact_count, fact_capacity;
 
-	struct ts_map cuda_stacks, osrt_stacks, sample_stacks; /* chain to stack */
-	struct ts_map modules;                                 /* text id to mapping */
+	struct ts_nsys_chains cuda_chains, osrt_chains, sample_chains;
+	struct ts_map modules;        /* text id to mapping */
 	struct ts_pairmap domains;    /* (process key, domain) to category of a slice */
 	struct ts_pairmap categories; /* (process key and domain, category) to its name */
 	struct ts_pairmap metrics;    /* (type, metric) to its name */
@@ -161,6 +168,8 @@ int ts_nsys_read_allocations(struct ts_nsys *n);
 int ts_nsys_read_calls(struct ts_nsys *n);
 int ts_nsys_read_nvtx(struct ts_nsys *n);
 int ts_nsys_read_stacks(struct ts_nsys *n);
+/* The stack that an event refers to; false, and nothing is stored: none. */
+bool ts_nsys_find_stack(const struct ts_nsys_chains *chains, int64_t chain, int64_t *ret_stack);
 int ts_nsys_read_samples(struct ts_nsys *n);
 int ts_nsys_read_metrics(struct ts_nsys *n);
 int ts_nsys_read_other(struct ts_nsys *n);

@@ -466,9 +466,8 @@ static void read_call(struct ts_nsys *n, const struct ts_sqlite_query *query,
 {
 	struct ts_api_call_row row = ts_api_call_none;
 	struct ts_nsys_process *process;
-	int64_t thread = ts_sqlite_int(query, CALL_THREAD), chain;
+	int64_t thread = ts_sqlite_int(query, CALL_THREAD);
 	bool is_driver;
-	uint64_t stack;
 
 	row.start = ts_sqlite_int(query, CALL_START);
 	if (!ts_nsys_span(n, row.start, ts_sqlite_int(query, CALL_END), &row.duration))
@@ -481,9 +480,7 @@ static void read_call(struct ts_nsys *n, const struct ts_sqlite_query *query,
 	row.category = categories[is_driver];
 	row.correlation = ts_nsys_correlation(n, process, ts_sqlite_int(query, CALL_CORRELATION));
 	row.result = ts_sqlite_int(query, CALL_RESULT);
-	chain = ts_sqlite_int(query, CALL_STACK);
-	if (chain != TS_ABSENT && ts_map_get(&n->cuda_stacks, (uint64_t)chain, &stack))
-		row.stack = (int64_t)stack;
+	ts_nsys_find_stack(&n->cuda_chains, ts_sqlite_int(query, CALL_STACK), &row.stack);
 	ts_nsys_add_event(n, TS_TABLE_API_CALL, &row, NULL);
 }
 

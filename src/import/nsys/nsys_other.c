@@ -35,7 +35,7 @@ struct other {
 	uint64_t left_out; /* columns */
 	uint32_t category;
 	uint64_t has; /* of known[] */
-	const struct ts_map *stacks;
+	const struct ts_nsys_chains *chains;
 };
 
 static bool has(const struct other *other, int column)
@@ -121,16 +121,14 @@ static void add_span(struct other *other, const struct ts_sqlite_query *query, i
 		     int64_t duration)
 {
 	struct ts_slice_row row = ts_slice_none;
-	uint64_t stack;
 
 	row.start = start;
 	row.duration = duration;
 	row.thread = thread_of(other, query);
 	row.name = name_of(other, query);
 	row.category = other->category;
-	if (other->stacks && has(other, CHAIN) &&
-	    ts_map_get(other->stacks, (uint64_t)ts_sqlite_int(query, CHAIN), &stack))
-		row.stack = (int64_t)stack;
+	if (has(other, CHAIN))
+		ts_nsys_find_stack(other->chains, ts_sqlite_int(query, CHAIN), &row.stack);
 	row.shape = ts_nsys_args_read(other->n, &other->args, query);
 	ts_nsys_add_event(other->n, TS_TABLE_SLICE, &row, other->args.values);
 }
@@ -229,7 +227,7 @@ static int read_table(struct ts_nsys *n, const char *table)
 
 	memcpy(other.columns, known, sizeof(known));
 	other.category = ts_import_string(n->import, table, strlen(table));
-	other.stacks = !strcmp(table, "OSRT_API") ? &n->osrt_stacks : &n->cuda_stacks;
+	other.chains = !strcmp(table, "OSRT_API") ? &n->osrt_chains : &n->cuda_chains;
 	rc = ts_sqlite_columns(n->db, table, sort_column, &other, n->err);
 	if (!rc) {
 		bool is_event = has(&other, START) || has(&other, TIMESTAMP);

@@ -66,7 +66,7 @@ static int outermost_first(const void *one, const void *other)
 }
 
 /* Creates the stack of the collected rows. */
-static int close_chain(struct ts_nsys *n, struct chain *chain, struct ts_map *stacks)
+static int close_chain(struct ts_nsys *n, struct chain *chain, struct ts_nsys_chains *chains)
 {
 	uint32_t stack = 0;
 	bool is_new;
@@ -74,7 +74,7 @@ static int close_chain(struct ts_nsys *n, struct chain *chain, struct ts_map *st
 
 	if (!chain->count)
 		return TS_OK;
-	slot = ts_map_insert(stacks, (uint64_t)chain->id, &is_new);
+	slot = ts_map_insert(&chains->stacks, (uint64_t)chain->id, &is_new);
 	if (!slot)
 		return TS_ENOMEM;
 	if (is_new) {
@@ -82,6 +82,7 @@ static int close_chain(struct ts_nsys *n, struct chain *chain, struct ts_map *st
 		for (size_t i = 0; i < chain->count; i++)
 			stack = ts_writer_stack(n->writer, stack, chain->levels[i].frame);
 		*slot = stack;
+		chains->last = TS_MAX(chains->last, chain->id);
 	} else {
 		ts_entities_add_loss(n->entities, &apart, chain->count);
 	}
@@ -89,7 +90,7 @@ static int close_chain(struct ts_nsys *n, struct chain *chain, struct ts_map *st
 	return TS_OK;
 }
 
-static int read_chains(struct ts_nsys *n, const char *name, struct ts_map *stacks,
+static int read_chains(struct ts_nsys *n, const char *name, struct ts_nsys_chains *chains,
 		       struct chain *chain)
 {
 	struct ts_sqlite_table *table = ts_sqlite_table(n->db, name);
@@ -105,7 +106,7 @@ static int read_chains(struct ts_nsys *n, const char *name, struct ts_map *stack
 	while (!rc && (rc = ts_sqlite_step(&query, n->err)) > 0) {
 		int64_t id = ts_sqlite_int(&query, ID);
 
-		rc = id != chain->id ? close_chain(n, chain, stacks) : TS_OK;
+		rc = id != chain->id ? close_chain(n, chain, chains) : TS_OK;
 		chain->id = id;
 		if (!rc && chain->count == MOST_FRAMES)
 			ts_entities_add_loss(n->entities, &apart, 1);
@@ -115,22 +116,72 @@ static int read_chains(struct ts_nsys *n, const char *name, struct ts_map *stack
 						.frame = read_frame(n, &query) };
 	}
 	ts_sqlite_end(&query);
-	end = close_chain(n, chain, stacks);
+	end = close_chain(n, chain, chains);
 	return rc ? rc : end;
+}
+
+bool ts_nsys_find_stack(const struct ts_nsys_chains *chains, int64_t chain, int64_t *ret_stack)
+{
+	uint64_t stack;
+
+	if (chain == TS_ABSENT ||
+	    !ts_map_get(&chains->stacks, (uint64_t)chain + (uint64_t)chains->offset, &stack))
+		return false;
+	*ret_stack = (int64_t)stack;
+	return true;
+}
+
+/*
+ * Chains have ids from 1. By the documentation events refer to them by id, in some versions with 0
+ * for no chain; 2022.2 counts from 0. The schema is the same: only the rows tell. Each chain
+ * belongs to one event, so if chains are counted from 0, one event refers to 0, one to the last id
+ * less one, and none to the last id.
+ */
+static int find_offset(struct ts_nsys *n, struct ts_nsys_chains *chains, const char *const *tables,
+		       size_t count)
+{
+	static const char *const chain_column[] = { "callchainId" };
+	int64_t zeros = 0, last = 0;
+	struct ts_sqlite_query query;
+	uint64_t stack;
+	int rc = TS_OK;
+
+	if (chains->last < 1 || ts_map_get(&chains->stacks, 0, &stack))
+		return TS_OK;
+	for (size_t i = 0; !rc && i < count; i++) {
+		rc = ts_sqlite_select(n->db, &query, tables[i], chain_column, 1, n->err);
+		while (!rc && (rc = ts_sqlite_step(&query, n->err)) > 0) {
+			int64_t chain = ts_sqlite_int(&query, 0);
+
+			zeros += chain == 0;
+			last = TS_MAX(last, chain);
+			rc = TS_OK;
+		}
+		ts_sqlite_end(&query);
+	}
+	chains->offset = zeros == 1 && last == chains->last - 1;
+	return rc;
 }
 
 int ts_nsys_read_stacks(struct ts_nsys *n)
 {
+	static const char *const cuda[] = { "CUPTI_ACTIVITY_KIND_RUNTIME",
+					    "CUPTI_ACTIVITY_KIND_DRIVER" };
+	static const char *const osrt[] = { "OSRT_API" };
 	struct chain *chain = malloc(sizeof(*chain));
 	int rc;
 
 	if (!chain)
 		return TS_ENOMEM;
-	rc = read_chains(n, "CUDA_CALLCHAINS", &n->cuda_stacks, chain);
+	rc = read_chains(n, "CUDA_CALLCHAINS", &n->cuda_chains, chain);
 	if (!rc)
-		rc = read_chains(n, "OSRT_CALLCHAINS", &n->osrt_stacks, chain);
+		rc = find_offset(n, &n->cuda_chains, cuda, TS_ARRAY_SIZE(cuda));
 	if (!rc)
-		rc = read_chains(n, "SAMPLING_CALLCHAINS", &n->sample_stacks, chain);
+		rc = read_chains(n, "OSRT_CALLCHAINS", &n->osrt_chains, chain);
+	if (!rc)
+		rc = find_offset(n, &n->osrt_chains, osrt, TS_ARRAY_SIZE(osrt));
+	if (!rc)
+		rc = read_chains(n, "SAMPLING_CALLCHAINS", &n->sample_chains, chain);
 	free(chain);
 	return rc;
 }
@@ -170,15 +221,13 @@ int ts_nsys_read_samples(struct ts_nsys *n)
 		struct ts_sample_row row = ts_sample_none;
 		const char *state = thread_state(ts_sqlite_int(&query, STATE));
 		int64_t id = ts_sqlite_int(&query, SAMPLE_ID), none;
-		uint64_t stack;
 
 		rc = TS_OK;
 		row.start = ts_sqlite_int(&query, START);
 		if (!ts_nsys_span(n, row.start, TS_ABSENT, &none))
 			continue;
 		row.thread = ts_nsys_thread(n, ts_sqlite_int(&query, THREAD));
-		if (ts_map_get(&n->sample_stacks, (uint64_t)id, &stack))
-			row.stack = (int64_t)stack;
+		ts_nsys_find_stack(&n->sample_chains, id, &row.stack);
 		row.weight = 1;
 		row.cpu = ts_sqlite_int(&query, CPU);
 		row.name = name;

@@ -438,6 +438,49 @@ TS_TEST(wrong_types)
 	release_imported(&imported);
 }
 
+/* Three calls with the given numbers of their chains. */
+#define CALLS_OF_CHAINS(first, second, third)                                                            \
+	STRINGS                                                                                          \
+	"CREATE TABLE CUDA_CALLCHAINS (id INTEGER, symbol INTEGER, module INTEGER, stackDepth INTEGER);" \
+	"INSERT INTO CUDA_CALLCHAINS VALUES (1,2,NULL,0),(2,6,NULL,0);"                                  \
+	"CREATE TABLE CUPTI_ACTIVITY_KIND_RUNTIME (start INT, end INT, globalTid INT, callchainId INT);" \
+	"INSERT INTO CUPTI_ACTIVITY_KIND_RUNTIME VALUES (10,11," TID "," first "),"                      \
+	" (20,21," TID "," second "),(30,31," TID "," third ");"
+
+/* Versions refer to chains by id, with 0 for none, or count them from 0: the rows tell which. */
+TS_TEST(numbers_of_chains)
+{
+	static const struct {
+		const char *sql;
+		int64_t stacks[3];
+	} cases[] = {
+		{ CALLS_OF_CHAINS("NULL", "1", "2"), { 0, 1, 2 } },
+		{ CALLS_OF_CHAINS("0", "NULL", "1"), { 1, 0, 2 } },
+		{ CALLS_OF_CHAINS("0", "1", "2"), { 0, 1, 2 } },
+		{ CALLS_OF_CHAINS("0", "0", "1"), { 0, 0, 1 } },
+		{ CALLS_OF_CHAINS("2", "NULL", "NULL"), { 2, 0, 0 } },
+	};
+
+	for (size_t i = 0; i < TS_ARRAY_SIZE(cases); i++) {
+		char expected[512] = "";
+
+		for (int k = 0; k < 3; k++) {
+			size_t length = strlen(expected);
+
+			snprintf(expected + length, sizeof(expected) - length,
+				 "{'start':%d,'duration':1,'thread':1,'category':'cuda_runtime'",
+				 10 * (k + 1));
+			length = strlen(expected);
+			if (cases[i].stacks[k])
+				snprintf(expected + length, sizeof(expected) - length,
+					 ",'stack':%d}\n", (int)cases[i].stacks[k]);
+			else
+				snprintf(expected + length, sizeof(expected) - length, "}\n");
+		}
+		CHECK_SQL(cases[i].sql, "api_call", expected);
+	}
+}
+
 /* Stacks whose rows are out of order, duplicated, or out of bounds. */
 TS_TEST(odd_stacks)
 {
