@@ -328,6 +328,113 @@ static int fit_column(const struct ts_text_table *table, struct block *block, si
 	return rc;
 }
 
+/* ---- lines below rows ---- */
+
+/* A line that is too long: blanks, a name, and perhaps " (file.c:12)" or " (libc.so.6)". */
+struct long_line {
+	size_t indent, length; /* bytes of the blanks, of all */
+	size_t name;           /* bytes of the name; the location follows */
+};
+
+/* Finds the next line in `*text`, moves behind it, and says whether it is too long. */
+static bool next_line(const struct ts_text_table *table, const char **text, struct long_line *line)
+{
+	const char *begin = *text, *at;
+
+	line->length = strcspn(begin, "\n");
+	line->indent = strspn(begin, " ");
+	line->name = line->length - line->indent;
+	*text += line->length + (begin[line->length] == '\n');
+	if (ts_text_shown_width(begin, line->length) <= table->line_width)
+		return false;
+	if (begin[line->length - 1] != ')')
+		return true;
+	/* Arguments of a call, and what they contain, are part of the name. */
+	for (at = begin + line->length - 1; at > begin + line->indent + 1; at--) {
+		if (at[-1] == '(' && at[-2] == ' ')
+			line->name = (size_t)(at - 2 - (begin + line->indent));
+		if (at[-1] == '(' || at[-1] == ')')
+			break;
+	}
+	return true;
+}
+
+static size_t location_bytes(const struct long_line *line)
+{
+	return line->length - line->indent - line->name;
+}
+
+/* Copies the names of long lines into the arena, and says how many columns they may have. */
+static int collect_names(const struct ts_text_table *table, struct block *block,
+			 const char ***ret_names, size_t *ret_count, size_t *ret_width)
+{
+	size_t step = table->column_count + 1, count = 0, capacity = 0, around = 0;
+
+	for (size_t row = 0; row < table->rows; row++) {
+		const char *text = block->cells[row * step + table->column_count], *begin = text;
+		struct long_line line;
+
+		for (; *text; begin = text) {
+			if (!next_line(table, &text, &line))
+				continue;
+			if (ts_grow_array((void **)ret_names, &capacity, count + 1,
+					  sizeof(**ret_names)))
+				return TS_ENOMEM;
+			around = TS_MAX(around, line.indent + location_bytes(&line));
+			(*ret_names)[count] =
+				ts_arena_strdup_len(&block->texts, begin + line.indent, line.name);
+			if (!(*ret_names)[count++])
+				return TS_ENOMEM;
+		}
+	}
+	*ret_count = count;
+	*ret_width = TS_MAX(table->line_width - TS_MIN(table->line_width, around),
+			    (size_t)TS_FIT_NAMES_MINIMUM);
+	return TS_OK;
+}
+
+/* Shortens the names in lines below rows that are too long. */
+static int fit_below(const struct ts_text_table *table, struct block *block)
+{
+	size_t step = table->column_count + 1, count = 0, width = 0;
+	TS_AUTO_FREE const char **names = NULL;
+	TS_SCOPED(ts_text) lines = { 0 };
+	const char **name;
+	int rc;
+
+	if (!table->line_width)
+		return TS_OK;
+	rc = collect_names(table, block, &names, &count, &width);
+	if (!rc && count)
+		rc = ts_fit_names(&block->texts, names, count, width);
+	if (rc || !count)
+		return rc;
+	name = names;
+	for (size_t row = 0; row < table->rows; row++) {
+		const char **cell = &block->cells[row * step + table->column_count];
+		const char *text = *cell, *begin = text;
+		struct long_line line;
+
+		ts_text_clear(&lines);
+		for (; *text; begin = text) {
+			if (!next_line(table, &text, &line)) {
+				ts_text_append(&lines, begin, (size_t)(text - begin));
+				continue;
+			}
+			ts_text_append(&lines, begin, line.indent);
+			ts_text_append_str(&lines, *name++);
+			ts_text_append(&lines, begin + line.indent + line.name,
+				       (size_t)(text - begin) - line.indent - line.name);
+		}
+		*cell = lines.failed ? NULL
+				     : ts_arena_strdup_len(&block->texts, ts_text_cstr(&lines),
+							   lines.length);
+		if (!*cell)
+			return TS_ENOMEM;
+	}
+	return TS_OK;
+}
+
 static int take_cells(const struct ts_text_table *table, struct block *block)
 {
 	const char *text = table->cells.data, **cell;
@@ -345,7 +452,7 @@ static int take_cells(const struct ts_text_table *table, struct block *block)
 	}
 	for (size_t i = 0; !rc && i < table->column_count; i++)
 		rc = fit_column(table, block, i);
-	return rc;
+	return rc ? rc : fit_below(table, block);
 }
 
 /* Appends a padded cell; returns the columns left in the line. */

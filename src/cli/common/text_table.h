@@ -67,7 +67,10 @@ void ts_text_table_cell(struct ts_text_table *table, const char *text, size_t le
 void ts_text_table_str(struct ts_text_table *table, const char *text);
 void ts_text_table_count(struct ts_text_table *table, uint64_t count); /* "1,234" */
 
-/* A line below the current row, never truncated; or a sentence, which is wrapped. */
+/*
+ * A line below the current row: a name, which is shortened like those in the table, but not a
+ * location at its end, " (file.c:12)"; or a sentence, which is wrapped.
+ */
 void ts_text_table_below(struct ts_text_table *table, const char *text, size_t length);
 void ts_text_table_below_wrapped(struct ts_text_table *table, const char *text, size_t indent);
 

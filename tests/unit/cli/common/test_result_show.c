@@ -11,6 +11,7 @@
 
 #include "cli/common/cli_output.h"
 #include "cli/common/result_show.h"
+#include "cli/common/terminal.h"
 
 #include "unit/runner.h"
 
@@ -244,6 +245,50 @@ TS_TEST(text_cuts_names_inside_a_line)
 	snprintf(want, sizeof(want), "a%79s  b\n%.96s\xe2\x80\xa6%.62s  %s\n", "", name, name,
 		 name);
 	check_output(want);
+	ts_result_release(&result);
+}
+
+/* Lines below a row fit into the line: names are shortened, still differ, and keep their location.
+ */
+TS_TEST(text_fits_lines_below_rows)
+{
+	static const struct ts_result_column below[] = { { "n", "n", TS_CELL_INTEGER },
+							 { "stack", "at", TS_CELL_TEXT } };
+	static const char stack[] = "at::native::copy(at::Tensor const&, bool, bool) (copy.cpp:12)"
+				    " < run<kernel_that_adds<float, 4>, int>"
+				    " < run<kernel_that_adds<float, 8>, int> (run.h:7)"
+				    " < wait(std::function<void (int)>) (libwait.so)"
+				    " < wait_for(std::function<void (int)>) < main";
+	struct ts_result result;
+	struct ts_result_table *table;
+	struct ts_error err;
+
+	ts_result_init(&result, 0);
+	table = ts_result_table(&result, "things", below, TS_ARRAY_SIZE(below));
+	table->below = 1u << 1;
+	table->divider = " < ";
+	ts_cell_integer(table, 1);
+	ts_cell_text(table, stack);
+	TS_CHECK_INT(ts_result_show_text(&result, 0, &err), 0);
+	check_output("n\n1\n"
+		     "  at:\n"
+		     "    at::native::copy(at::Tensor const&, bool, bool) (copy.cpp:12)\n"
+		     "    run<kernel_that_adds<float, 4>, int>\n"
+		     "    run<kernel_that_adds<float, 8>, int> (run.h:7)\n"
+		     "    wait(std::function<void (int)>) (libwait.so)\n"
+		     "    wait_for(std::function<void (int)>)\n"
+		     "    main\n");
+	*ts_terminal_width_option() = 38;
+	TS_CHECK_INT(ts_result_show_text(&result, 0, &err), 0);
+	*ts_terminal_width_option() = -1;
+	check_output("n\n1\n"
+		     "  at:\n"
+		     "    copy (copy.cpp:12)\n"
+		     "    run<kern\u2026t, 4>, int>\n"
+		     "    run<kern\u2026t, 8>, int> (run.h:7)\n"
+		     "    wait (libwait.so)\n"
+		     "    wait_for\n"
+		     "    main\n");
 	ts_result_release(&result);
 }
 
