@@ -52,11 +52,12 @@ struct ts_work_rank {
 	uint32_t first_thread, thread_count;
 	uint32_t first_command, command_count;
 	uint32_t first_step, step_count;
-	uint32_t cut_steps;      /* left out because their window closed */
-	uint32_t steps_in_trace; /* others, before any were dropped */
-	int64_t last_step;       /* number of the last one of these; meaningless without any */
-	int64_t last_step_start; /* on the host; TS_ROUNDING_HTA: or on the device */
-	int64_t trace_end;       /* end of its last row in the trace, selected or not */
+	uint32_t cut_steps;       /* left out because their window closed */
+	uint32_t steps_in_trace;  /* others, before any were dropped */
+	bool has_issued_commands; /* some command has its call in the trace */
+	int64_t last_step;        /* number of the last one of these; meaningless without any */
+	int64_t last_step_start;  /* on the host; TS_ROUNDING_HTA: or on the device */
+	int64_t trace_end;        /* end of its last row in the trace, selected or not */
 	/*
 	 * Time range of the selected commands and calls (independent of what else is loaded), and
 	 * of all rows; from > to if there are none.

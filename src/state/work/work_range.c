@@ -139,18 +139,13 @@ static void filter_calls(struct ts_work *work, const struct bounds *bounds, uint
 }
 
 /* If no command of a rank has its call, steps cannot be derived from calls. */
-static int find_call_less_ranks(const struct ts_work *work, struct bounds *bounds)
+static void find_call_less_ranks(struct ts_work *work, struct bounds *bounds)
 {
-	TS_AUTO_FREE bool *has_call = calloc(work->rank_count + 1u, sizeof(*has_call));
-
-	if (!has_call)
-		return TS_ENOMEM;
 	for (uint32_t i = 0; i < work->command_count; i++)
 		if (work->commands[i].call != TS_WORK_NONE)
-			has_call[work->commands[i].rank] = true;
+			work->ranks[work->commands[i].rank].has_issued_commands = true;
 	for (uint32_t rank = 0; rank < work->rank_count; rank++)
-		bounds[rank].by_step &= has_call[rank];
-	return TS_OK;
+		bounds[rank].by_step &= work->ranks[rank].has_issued_commands;
 }
 
 /* A command without a call reference is selected by its start. */
@@ -279,8 +274,7 @@ int ts_work_select_range(struct ts_work *work)
 	for (uint32_t i = 0; i < work->command_count; i++)
 		bounds[work->commands[i].rank].has_commands = true;
 	choose_all(work, bounds);
-	if (find_call_less_ranks(work, bounds))
-		return TS_ENOMEM;
+	find_call_less_ranks(work, bounds);
 	filter_calls(work, bounds, numbers);
 	find_windows(work, bounds, numbers);
 	filter_commands(work, bounds, numbers);

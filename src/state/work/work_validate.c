@@ -181,6 +181,19 @@ static int chain_commands(struct ts_work *work)
 	return TS_OK;
 }
 
+/* As in work_range.c: one that names a call which is not in the trace was issued before it began.
+ */
+static uint32_t step_of(const struct ts_work *work, const struct ts_work_command *command)
+{
+	bool is_earlier = command->issued == TS_ABSENT && command->correlation != TS_ABSENT &&
+			  work->ranks[command->rank].has_issued_commands;
+
+	if (is_earlier)
+		return TS_WORK_NONE;
+	return ts_work_step_at(work, command->rank,
+			       command->issued == TS_ABSENT ? command->start : command->issued);
+}
+
 static void validate_call(struct ts_work *work, struct ts_work_command *command)
 {
 	const struct ts_work_call *call;
@@ -198,9 +211,7 @@ static void validate_call(struct ts_work *work, struct ts_work_command *command)
 		work->early_commands++;
 		work->earliest_ns = TS_MAX(work->earliest_ns, command->issued - command->start);
 	}
-	command->step =
-		ts_work_step_at(work, command->rank,
-				command->issued == TS_ABSENT ? command->start : command->issued);
+	command->step = step_of(work, command);
 	work->untimed_commands += command->flags & TS_COMMAND_UNTIMED ? 1 : 0;
 }
 

@@ -45,6 +45,28 @@ TS_TEST(commands_belong_to_the_step_that_issued_them)
 		  "0 2 125000 125000 1 100000 2 150000 0\n");
 }
 
+/*
+ * A command whose call precedes the recording belongs to no step, even if it runs during one; if no
+ * command has its call, the start of each decides.
+ */
+TS_TEST(commands_issued_before_the_trace_belong_to_no_step)
+{
+	const char *steps = STEP("1", "1", "0", "100") STEP("2", "1", "100", "100");
+	const char *late = KERNEL("late", "7", "20", "10", "900")
+		KERNEL("b", "7", "120", "10", "901");
+	struct ts_text events = { 0 };
+
+	ts_text_printf(&events, "%s%s%s", steps, late,
+		       CALL("10", "1", "1") KERNEL("a", "7", "50", "20", "1"));
+	CHECK_ALL(ts_text_cstr(&events), "steps", OF_DEVICE,
+		  "1 1 20000 20000 0 20000 0 0\n2 0 0 0 0 0 0 0\n");
+	ts_text_clear(&events);
+	ts_text_printf(&events, "%s%s", steps, late);
+	CHECK_ALL(ts_text_cstr(&events), "steps", OF_DEVICE,
+		  "1 1 10000 10000 0 10000 0 0\n2 1 10000 10000 0 10000 0 0\n");
+	ts_text_release(&events);
+}
+
 TS_TEST(the_last_step_is_left_out_and_told)
 {
 	struct analyzed analyzed;
