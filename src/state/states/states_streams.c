@@ -138,15 +138,20 @@ static int emit_host_idle(struct ts_states_build *build, int64_t start, int64_t 
 	return emit_pieces(build, start, end, head, spans + first, spans + behind);
 }
 
-/* From `start` until `head` was issued, or started if that is unknown. */
+/*
+ * From `start` until `head` was issued, or started if that is unknown. If it is unknown when
+ * `next`, the command that starts first, was issued, that one may have been in the queue all the
+ * time.
+ */
 static int emit_idle(struct ts_states_build *build, int64_t start, int64_t end, uint32_t head,
-		     bool first)
+		     uint32_t next, bool first)
 {
 	if (start >= end)
 		return 0;
 	if (first)
 		return emit(build, start, end, TS_STATE_IDLE, TS_REASON_NOTHING, head);
-	if (build->work->commands[head].issued == TS_ABSENT)
+	if (build->work->commands[next].issued == TS_ABSENT ||
+	    build->work->commands[head].issued == TS_ABSENT)
 		return emit(build, start, end, TS_STATE_IDLE, TS_REASON_LAUNCH_MISSING, head);
 	return emit_host_idle(build, start, end, head);
 }
@@ -154,11 +159,11 @@ static int emit_idle(struct ts_states_build *build, int64_t start, int64_t end, 
 /* ---- the stream ---- */
 
 /*
- * Nothing runs in [start, end); `head` is the earliest issued of the commands that start then or
- * later.
+ * Nothing runs in [start, end); `next` starts then, and `head` is the earliest issued of the
+ * commands that start then or later.
  */
 static int emit_gap(struct ts_states_build *build, int64_t start, int64_t end, uint32_t head,
-		    bool first)
+		    uint32_t next, bool first)
 {
 	const struct ts_state_latency *latency = &build->states->latencies[build->lane->device];
 	struct ts_command_phases phases;
@@ -168,7 +173,7 @@ static int emit_gap(struct ts_states_build *build, int64_t start, int64_t end, u
 	start = TS_MAX(start, build->from);
 	end = TS_MIN(end, build->to);
 	ts_states_phases(build->states, latency, head, &phases);
-	rc = emit_idle(build, start, TS_MIN(phases.issued, end), head, first);
+	rc = emit_idle(build, start, TS_MIN(phases.issued, end), head, next, first);
 	at = TS_MAX(start, phases.issued);
 	until = TS_MIN(phases.handed_on, end);
 	if (!rc)
@@ -227,7 +232,7 @@ int ts_states_build_stream(struct ts_states_build *build, uint32_t s, bool in_or
 
 		if (command->start > covered)
 			rc = emit_gap(build, covered, command->start,
-				      in_order ? c : build->heads[i], i == 0);
+				      in_order ? c : build->heads[i], c, i == 0);
 		if (!rc && end > covered)
 			rc = emit_running(build, TS_MAX(covered, command->start), end, c);
 		covered = TS_MAX(covered, end);

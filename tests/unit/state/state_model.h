@@ -138,15 +138,16 @@ static inline unsigned int waiting(const struct model *model, uint32_t c, int64_
 	return TS_STATE_WAIT;
 }
 
-static inline unsigned int idle_reason(const struct model *model, uint32_t next, bool begun,
-				       int64_t time)
+/* `next` is issued first of those that begin later, `soonest` begins first. */
+static inline unsigned int idle_reason(const struct model *model, uint32_t next, uint32_t soonest,
+				       bool begun, int64_t time)
 {
 	const struct ts_work *work = model->work;
 	const struct ts_work_command *command = &work->commands[next];
 
 	if (next == TS_WORK_NONE || !begun)
 		return TS_REASON_NOTHING;
-	if (command->issued == TS_ABSENT)
+	if (command->issued == TS_ABSENT || work->commands[soonest].issued == TS_ABSENT)
 		return TS_REASON_LAUNCH_MISSING;
 	for (uint32_t i = 0; command->call != TS_WORK_NONE && i < work->call_count; i++) {
 		const struct ts_work_call *call = &work->calls[i];
@@ -162,7 +163,7 @@ static inline unsigned int stream_at(const struct model *model, uint32_t stream,
 				     unsigned int *ret_reason)
 {
 	const struct ts_work_command *commands = model->work->commands;
-	uint32_t next = TS_WORK_NONE;
+	uint32_t next = TS_WORK_NONE, soonest = TS_WORK_NONE;
 	bool begun = false;
 
 	*ret_reason = TS_REASON_NONE;
@@ -175,10 +176,13 @@ static inline unsigned int stream_at(const struct model *model, uint32_t stream,
 		if (commands[i].start > time &&
 		    (next == TS_WORK_NONE || issued_of(&commands[i]) < issued_of(&commands[next])))
 			next = i;
+		if (commands[i].start > time &&
+		    (soonest == TS_WORK_NONE || commands[i].start < commands[soonest].start))
+			soonest = i;
 	}
 	if (next != TS_WORK_NONE && issued_of(&commands[next]) <= time)
 		return waiting(model, next, time, ret_reason);
-	*ret_reason = idle_reason(model, next, begun, time);
+	*ret_reason = idle_reason(model, next, soonest, begun, time);
 	return TS_STATE_IDLE;
 }
 

@@ -467,6 +467,19 @@ TS_TEST(launch_missing)
 		      });
 }
 
+/* B may have been in the queue before A ended: that C was issued later says nothing about the host.
+ */
+TS_TEST(launch_missing_before_a_known_one)
+{
+	CHECK_DRAWING(.rows = {
+			      "T0 | aa        cc           |",
+			      "7  |   AAAA        BBBCCC   |",
+			      "@B |               RRR      |",
+			      "@C |           PPQQQQQRRR   |",
+			      "=7 |.PPRRRRmmmmPPQQRRRRRR...|",
+		      });
+}
+
 TS_TEST(early_command)
 {
 	CHECK_DRAWING(.rows = {
