@@ -88,6 +88,67 @@ static int64_t put_lane(struct ts_result_table *table, const struct ts_states *s
 	return total_ns;
 }
 
+/* Time in which a device did not run before the first or after the last command of its rank. */
+static int64_t edges_of(const struct ts_states *states, const struct ts_state_lane *lane,
+			const struct ts_span *commands)
+{
+	int64_t edges_ns = 0;
+
+	for (size_t i = lane->first; i < lane->first + lane->count; i++) {
+		const struct ts_state_interval *interval = &states->intervals[i];
+		int64_t from = TS_MIN(interval->end, TS_MAX(interval->start, commands->start));
+		int64_t to = TS_MAX(from, TS_MIN(interval->end, commands->end));
+
+		if (interval->state != TS_STATE_RUNNING)
+			edges_ns =
+				ts_ns_add(edges_ns, ts_ns_add(ts_ns_between(interval->start, from),
+							      ts_ns_between(to, interval->end)));
+	}
+	return edges_ns;
+}
+
+/* From the first to the last selected command of a rank; start > end if there are none. */
+static struct ts_span commands_of(const struct ts_work *work, uint32_t rank)
+{
+	struct ts_span span = { INT64_MAX, INT64_MIN };
+
+	for (uint32_t i = 0; i < work->ranks[rank].command_count; i++) {
+		const struct ts_work_command *command =
+			&work->commands[work->ranks[rank].first_command + i];
+
+		if (!ts_busy_counts(work, command))
+			continue;
+		span.start = TS_MIN(span.start, command->start);
+		span.end = TS_MAX(span.end, command->end);
+	}
+	return span;
+}
+
+/* Why device rows add up to more than the idle time of breakdown. */
+static void note_edges(const struct ts_work *work, const struct ts_states *states,
+		       struct ts_result *result)
+{
+	char text[TS_FORMAT_BYTES];
+	int64_t edges_ns = 0;
+
+	for (uint32_t rank = 0; rank < work->rank_count; rank++) {
+		struct ts_span commands = commands_of(work, rank);
+
+		for (uint32_t i = 0; i < states->lane_count; i++) {
+			const struct ts_state_lane *lane = &states->lanes[i];
+
+			if (lane->stream == TS_WORK_NONE &&
+			    states->work->devices[lane->device].rank == rank)
+				edges_ns = ts_ns_add(edges_ns, edges_of(states, lane, &commands));
+		}
+	}
+	if (edges_ns)
+		ts_result_note(result,
+			       "of the time in which devices did not run, %s are before the first "
+			       "or after the last command of their rank; breakdown leaves them out",
+			       ts_format_duration_ns(text, sizeof(text), edges_ns));
+}
+
 int ts_idle_put_causes(struct ts_analyze_request *request, int64_t gaps_ns,
 		       struct ts_result *result, struct ts_error *err)
 {
@@ -116,6 +177,7 @@ int ts_idle_put_causes(struct ts_analyze_request *request, int64_t gaps_ns,
 	if (streams_ns != gaps_ns)
 		ts_result_note(result, "gaps are between commands of a stream; causes also cover "
 				       "the time before its first and after its last one");
+	note_edges(request->work, states, result);
 	if (left_out)
 		ts_result_note(result, "causes leave out: %s with one command",
 			       TS_COUNTED(left_out, "stream"));

@@ -179,3 +179,20 @@ TS_TEST(causes_that_cover_more_than_the_gaps_say_so)
 		     "first and after its last one");
 	release_analyzed(&analyzed);
 }
+
+/* Devices have causes beyond the idle time of breakdown, which begins with the first command. */
+TS_TEST(causes_that_cover_more_than_breakdown_say_how_much)
+{
+	const char *events = CALL("0", "5", "1") CALL("5", "5", "2")
+		KERNEL("a", "7", "60", "10", "1") KERNEL("b", "8", "75", "10", "2")
+			NAMED_CALL("cudaMalloc", "90", "5", "9");
+	struct analyzed analyzed;
+
+	load_ranks(&analyzed, TS_ROUNDING_NONE, events, NULL);
+	run_analysis(&analyzed, &ts_analysis_idle);
+	TS_CHECK(has_note(&analyzed.result, "of the time in which devices did not run, 70 us are "
+					    "before the first or after the last command"));
+	TS_CHECK_INT(causes_of(&analyzed, true) - 70000, 5000);
+	release_analyzed(&analyzed);
+	CHECK_EXACT(breakdown, events, "breakdown", "idle_us", "5000\n");
+}
