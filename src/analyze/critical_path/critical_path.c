@@ -70,8 +70,16 @@ static const struct ts_result_column path_columns[] = {
 	{ "via", "reached by", TS_CELL_TEXT },
 };
 
+/* The change that --what-if names. */
+struct wanted {
+	char *name; /* NULL: not given */
+	double factor;
+	uint8_t *marks; /* by name of the work: does it change? */
+};
+
 struct tables {
 	struct ts_analyze_request *request;
+	struct wanted wanted;
 	struct ts_result *result;
 	struct ts_result_table *summary, *names, *what_if, *path;
 	size_t windows;
@@ -351,49 +359,46 @@ static bool mark_names(const struct ts_work *work, const char *wanted, uint8_t *
 	return name;
 }
 
-/* An answer about a name that nothing has would look like one about a name that does not matter. */
-static int check_what_if(const struct ts_work *work, const char *text, struct ts_error *err)
+/*
+ * Parses --what-if, if given; the caller releases *wanted even on failure. An answer about a name
+ * that nothing has would look like one about a name that does not matter.
+ */
+static int find_wanted(struct wanted *wanted, const struct ts_work *work, const char *text,
+		       struct ts_error *err)
 {
-	TS_AUTO_FREE uint8_t *marks = calloc((size_t)ts_strmap_count(&work->names) + 1, 1);
-	TS_AUTO_FREE char *wanted = NULL;
 	size_t length = 0;
-	double factor;
-	int rc = parse_change(text, &length, &factor, err);
+	int rc = text ? parse_change(text, &length, &wanted->factor, err) : TS_OK;
 
-	if (rc)
+	if (rc || !text)
 		return rc;
-	wanted = strndup(text, length);
-	if (!marks || !wanted)
+	wanted->name = strndup(text, length);
+	wanted->marks = calloc((size_t)ts_strmap_count(&work->names) + 1, 1);
+	if (!wanted->name || !wanted->marks)
 		return no_memory(err);
-	if (!mark_names(work, wanted, marks))
+	if (!mark_names(work, wanted->name, wanted->marks))
 		return ts_error_set(err, TS_ENOTFOUND,
 				    "what-if '%s': nothing is named '%s' ('*' matches any text)",
-				    text, wanted);
+				    text, wanted->name);
 	return TS_OK;
 }
 
-static int evaluate_change(const struct found *found, const char *text, struct questions *questions,
+static void release_wanted(struct wanted *wanted)
+{
+	free(wanted->name);
+	free(wanted->marks);
+}
+
+static int evaluate_wanted(const struct wanted *wanted, struct questions *questions,
 			   struct ts_error *err)
 {
-	const struct ts_work *work = found->model.graph->work;
-	TS_AUTO_FREE char *wanted = NULL;
-	size_t length = 0;
-	double factor;
-	int rc = parse_change(text, &length, &factor, err);
-
-	if (rc)
-		return rc;
-	wanted = strndup(text, length);
 	questions->items = calloc(1, sizeof(*questions->items));
-	questions->marks = calloc((size_t)ts_strmap_count(&work->names) + 1, 1);
-	if (!wanted || !questions->items || !questions->marks)
+	if (!questions->items)
 		return no_memory(err);
-	mark_names(work, wanted, questions->marks);
 	questions->items[0] = (struct question){
-		.text = ts_arena_strdup_len(&found->tables->result->arena, wanted, length),
-		.change = { .device_names = questions->marks,
-			    .host_names = questions->marks,
-			    .factor = factor },
+		.text = wanted->name,
+		.change = { .device_names = wanted->marks,
+			    .host_names = wanted->marks,
+			    .factor = wanted->factor },
 	};
 	questions->count = 1;
 	return TS_OK;
@@ -401,10 +406,10 @@ static int evaluate_change(const struct found *found, const char *text, struct q
 
 static int put_what_if(const struct found *found, struct ts_error *err)
 {
-	const char *wanted = found->tables->request->options.what_if;
+	const struct wanted *wanted = &found->tables->wanted;
 	struct questions questions = { 0 };
-	int rc = wanted ? evaluate_change(found, wanted, &questions, err)
-			: evaluate_top_names(found, &questions, err);
+	int rc = wanted->name ? evaluate_wanted(wanted, &questions, err)
+			      : evaluate_top_names(found, &questions, err);
 
 	if (!rc && questions.count)
 		rc = answer(found, &questions, err);
@@ -513,12 +518,28 @@ static void put_notes(const struct tables *tables, const struct ts_graph *graph,
 			"what-if keeps all other durations and recorded dependencies; it does not model contention or unrecorded work");
 }
 
+static int add_windows(struct tables *tables, struct ts_error *err)
+{
+	const struct ts_work *work = tables->request->work;
+	const struct ts_graph *graph = ts_analyze_host_graph(tables->request, err);
+	bool joined;
+	int rc;
+
+	if (!graph)
+		return err ? err->code : TS_ENOMEM;
+	joined = work->rank_count > 1 && graph->kind_count[TS_EDGE_COLLECTIVE] > 0;
+	if (joined || work->rank_count == 1 || work->rank_count > RANKS_ALONE)
+		rc = add_window(tables, graph, TS_WORK_NONE, err);
+	else
+		rc = add_ranks(tables, graph, err);
+	put_notes(tables, graph, joined);
+	return rc;
+}
+
 static int run(struct ts_analyze_request *request, struct ts_result *result, struct ts_error *err)
 {
 	struct tables tables = { .request = request, .result = result };
 	size_t shown = request->options.top > 0 ? (size_t)request->options.top : NAMES_SHOWN;
-	const struct ts_graph *graph;
-	bool joined;
 	int rc;
 
 	if (request->options.rounding == TS_ROUNDING_HTA)
@@ -539,20 +560,10 @@ static int run(struct ts_analyze_request *request, struct ts_result *result, str
 		ts_result_note(result, "no device commands: there is no path to follow");
 		return TS_OK;
 	}
-	if (request->options.what_if) {
-		rc = check_what_if(request->work, request->options.what_if, err);
-		if (rc)
-			return rc;
-	}
-	graph = ts_analyze_host_graph(request, err);
-	if (!graph)
-		return err ? err->code : TS_ENOMEM;
-	joined = request->work->rank_count > 1 && graph->kind_count[TS_EDGE_COLLECTIVE] > 0;
-	if (joined || request->work->rank_count == 1 || request->work->rank_count > RANKS_ALONE)
-		rc = add_window(&tables, graph, TS_WORK_NONE, err);
-	else
-		rc = add_ranks(&tables, graph, err);
-	put_notes(&tables, graph, joined);
+	rc = find_wanted(&tables.wanted, request->work, request->options.what_if, err);
+	if (!rc)
+		rc = add_windows(&tables, err);
+	release_wanted(&tables.wanted);
 	request->best_kernel.known = !rc && !request->options.annotation &&
 				     !request->options.what_if;
 	return rc;
