@@ -264,9 +264,68 @@ static void put_answers(const struct found *found, const struct questions *quest
 	}
 }
 
+/* Does each of several changes of the host shorten the window by the same time? */
+static bool are_alike(const struct questions *questions, const int64_t *ends)
+{
+	for (size_t i = 0; i < questions->count; i++)
+		if (!questions->items[i].change.host_names ||
+		    questions->items[i].change.device_names || ends[i] != ends[0])
+			return false;
+	return questions->count > 2; /* two are about one name */
+}
+
+/* Why a host that is on the path can hardly shorten the window. */
+static void note_host_limit(const struct found *found, int64_t end)
+{
+	const struct ts_work *work = found->model.graph->work;
+	int64_t shorter = TS_MAX(ts_ns_sub(found->window.to, end), 0);
+	char text[TS_FORMAT_BYTES];
+
+	ts_result_note(
+		found->tables->result,
+		"no change of the host alone shortens the window by more than %s: the commands of devices end no sooner",
+		ts_format_duration_ns(text, sizeof(text), shorter));
+	if (work->commands_without_call)
+		ts_result_note(
+			found->tables->result,
+			"the launch of %s is not in the trace: what-if keeps their distance from the command before",
+			TS_COUNTED(work->commands_without_call, "command"));
+}
+
+/*
+ * If changes of the host all give the same and a host without any work gives no more, one row says
+ * so. *ret_is_limit: it has been put.
+ */
+static int put_host_limit(const struct found *found, int64_t end, bool *ret_is_limit,
+			  struct ts_error *err)
+{
+	size_t names = (size_t)ts_strmap_count(&found->model.graph->work->names) + 1;
+	TS_AUTO_FREE uint8_t *marks = malloc(names);
+	struct question all = {
+		.text = "(all host work)",
+		.category = ts_path_category_name(TS_PATH_HOST),
+		.change = { .host_names = marks, .factor = TS_PATH_FREE },
+	};
+	const struct questions one = { .items = &all, .count = 1 };
+	int64_t limit;
+	int rc;
+
+	if (!marks)
+		return no_memory(err);
+	memset(marks, 1, names);
+	rc = ts_path_what_if(&found->model, &found->window, &all.change, 1, &limit, err);
+	*ret_is_limit = !rc && limit == end;
+	if (*ret_is_limit) {
+		put_answers(found, &one, &limit);
+		note_host_limit(found, limit);
+	}
+	return rc;
+}
+
 static int answer(const struct found *found, const struct questions *questions,
 		  struct ts_error *err)
 {
+	bool is_limit = false;
 	TS_AUTO_FREE struct ts_path_change *changes =
 		ts_alloc_array(questions->count, sizeof(*changes));
 	TS_AUTO_FREE int64_t *ends = ts_alloc_array(questions->count, sizeof(*ends));
@@ -277,7 +336,9 @@ static int answer(const struct found *found, const struct questions *questions,
 	for (size_t i = 0; i < questions->count; i++)
 		changes[i] = questions->items[i].change;
 	rc = ts_path_what_if(&found->model, &found->window, changes, questions->count, ends, err);
-	if (!rc)
+	if (!rc && are_alike(questions, ends))
+		rc = put_host_limit(found, ends[0], &is_limit, err);
+	if (!rc && !is_limit)
 		put_answers(found, questions, ends);
 	return rc;
 }

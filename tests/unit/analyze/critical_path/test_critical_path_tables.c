@@ -107,3 +107,30 @@ TS_TEST(commands_without_calls_have_a_path)
 		    "1000 gap (next in stream) stream\n"
 		    "10000 compute b -\n");
 }
+
+/* The host is the path, but nothing links it to the commands, which end 3 us before it. */
+TS_TEST(a_host_that_nothing_waits_for_has_one_answer)
+{
+	const char *commands = KERNEL("a", "7", "10", "10", "1") KERNEL("b", "7", "80", "17", "2");
+	const char *host = OP("aten::add", "0", "40") OP("aten::mul", "40", "60");
+	struct ts_text events = { 0 };
+	struct analyzed analyzed;
+
+	ts_text_printf(&events, "%s%s", host, commands);
+	CHECK_EXACT(critical_path, ts_text_cstr(&events), "names", "name category path_us",
+		    "aten::mul host 60000\naten::add host 40000\n");
+	load_ranks(&analyzed, TS_ROUNDING_NONE, ts_text_cstr(&events), NULL);
+	run_analysis(&analyzed, &ts_analysis_critical_path);
+	CHECK_ROWS(&analyzed, "what_if", "name category change window_us shorter_us",
+		   "(all host work) host free 97000 3000\n");
+	TS_CHECK(has_note(&analyzed.result, "shortens the window by more than 3 us"));
+	TS_CHECK(has_note(&analyzed.result, "the launch of 2 commands is not in the trace"));
+	release_analyzed(&analyzed);
+	/* With a command that waits for the host the answers differ. */
+	ts_text_printf(&events, "%s", CALL("95", "1", "3") KERNEL("c", "8", "98", "20", "3"));
+	load_ranks(&analyzed, TS_ROUNDING_NONE, ts_text_cstr(&events), NULL);
+	run_analysis(&analyzed, &ts_analysis_critical_path);
+	TS_CHECK(!has_note(&analyzed.result, "shortens the window"));
+	release_analyzed(&analyzed);
+	ts_text_release(&events);
+}
