@@ -75,6 +75,14 @@ int ts_advise(struct ts_advisor *advisor, int64_t saves_ns_of_all, const char *a
 	return add_finding(advisor, &advice, saves_ns_of_all, finding, evidence);
 }
 
+int ts_advise_at_most(struct ts_advisor *advisor, int64_t saves_ns_of_all, const char *analysis,
+		      struct ts_text *finding, struct ts_text *evidence)
+{
+	struct ts_advice advice = { .is_saving = true, .is_bound = true, .analysis = analysis };
+
+	return add_finding(advisor, &advice, saves_ns_of_all, finding, evidence);
+}
+
 int ts_advise_unexplained(struct ts_advisor *advisor, int64_t ns_of_all, const char *analysis,
 			  struct ts_text *finding, struct ts_text *evidence)
 {
@@ -192,10 +200,11 @@ static int compare_advice(const void *a_, const void *b_)
 	return strcmp(a->finding, b->finding);
 }
 
-enum { COMMAND = 5 };
+enum { COMMAND = 6 };
 
 static const struct ts_result_column columns[] = {
 	{ "number", "#", TS_CELL_INTEGER },
+	{ "at_most", "at most", TS_CELL_BOOL },
 	{ "saves_us", "could save", TS_CELL_TIME },
 	{ "saves_pct", "of the window", TS_CELL_PERCENT },
 	{ "finding", "finding", TS_CELL_TEXT },
@@ -215,11 +224,15 @@ static void fill_table(struct ts_advisor *advisor, struct ts_result *result)
 		const struct ts_advice *advice = &advisor->findings[i];
 
 		ts_cell_integer(table, (int64_t)i + 1);
-		ts_cell_time(table, advice->is_saving ? advice->weight_ns : TS_ABSENT);
-		if (advice->is_saving)
+		if (advice->is_saving) {
+			ts_cell_bool(table, advice->is_bound);
+			ts_cell_time(table, advice->weight_ns);
 			ts_cell_share(table, advice->weight_ns, TS_MAX(advisor->window_ns, 1));
-		else
+		} else {
 			ts_cell_none(table);
+			ts_cell_none(table);
+			ts_cell_none(table);
+		}
 		ts_cell_text(table, advice->finding);
 		ts_cell_text(table, advice->evidence);
 		ts_cell_format(table, "tracesmith analyze %s %s", traces ? traces : "T",

@@ -17,6 +17,7 @@
 struct ts_advice {
 	int64_t weight_ns;              /* the most comes first */
 	bool is_saving;                 /* could be saved; else its cause is unknown */
+	bool is_bound;                  /* at most that much is saved */
 	const char *finding, *evidence; /* in the result's arena */
 	const char *analysis; /* arguments, after the traces, of the command that shows it */
 };
@@ -49,6 +50,10 @@ typedef int ts_advice_check(struct ts_advisor *advisor);
  */
 int ts_advise(struct ts_advisor *advisor, int64_t saves_ns_of_all, const char *analysis,
 	      struct ts_text *finding, struct ts_text *evidence);
+
+/* The same, where a remedy rarely saves all of that time. */
+int ts_advise_at_most(struct ts_advisor *advisor, int64_t saves_ns_of_all, const char *analysis,
+		      struct ts_text *finding, struct ts_text *evidence);
 
 /*
  * The same for time of unknown cause: what could be saved of it is unknown, too, and the finding

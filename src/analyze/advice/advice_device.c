@@ -15,6 +15,7 @@
 
 struct exposure {
 	int64_t communication_ns, exposed_ns;
+	int64_t coverable_ns; /* of exposed_ns: what computation without communication could hide */
 	struct ts_advice_sums names;
 };
 
@@ -22,7 +23,7 @@ static int add_exposure(const struct ts_advisor *advisor, uint32_t rank, struct 
 {
 	const struct ts_work_rank *of = &advisor->work->ranks[rank];
 	struct ts_busy busy = { 0 };
-	int64_t hidden;
+	int64_t hidden, exposed;
 	int code = ts_busy_init(&busy, advisor->work, rank, advisor->err);
 
 	if (code)
@@ -32,8 +33,10 @@ static int add_exposure(const struct ts_advisor *advisor, uint32_t rank, struct 
 				 busy.spans[TS_CLASS_COMPUTE], busy.span_count[TS_CLASS_COMPUTE]);
 	exposure->communication_ns =
 		ts_ns_add(exposure->communication_ns, busy.class_ns[TS_CLASS_COMMUNICATION]);
-	exposure->exposed_ns =
-		ts_ns_add(exposure->exposed_ns, busy.class_ns[TS_CLASS_COMMUNICATION] - hidden);
+	exposed = busy.class_ns[TS_CLASS_COMMUNICATION] - hidden;
+	exposure->exposed_ns = ts_ns_add(exposure->exposed_ns, exposed);
+	exposure->coverable_ns = ts_ns_add(
+		exposure->coverable_ns, TS_MIN(exposed, busy.class_ns[TS_CLASS_COMPUTE] - hidden));
 	ts_busy_release(&busy);
 	for (uint32_t i = of->first_command; i < of->first_command + of->command_count; i++) {
 		const struct ts_work_command *command = &advisor->work->commands[i];
@@ -54,17 +57,21 @@ static int advise_exposure(struct ts_advisor *advisor, const struct exposure *ex
 	ts_text_append_str(
 		&finding,
 		"communication runs while nothing computes; overlap it (buckets, prefetch, a separate stream), or send less (gradient accumulation, lower precision)");
-	ts_text_printf(
-		&evidence,
-		"%s of %s of communication did not overlap computation; overlapping saves at most that",
-		TS_ADVICE_TIME(exposure->exposed_ns), TS_ADVICE_TIME(exposure->communication_ns));
+	ts_text_printf(&evidence, "%s of %s of communication did not overlap computation",
+		       TS_ADVICE_TIME(exposure->exposed_ns),
+		       TS_ADVICE_TIME(exposure->communication_ns));
+	if (exposure->coverable_ns < exposure->exposed_ns)
+		ts_text_printf(
+			&evidence,
+			"; overlapping saves at most %s, since no more computation is left to hide it",
+			TS_ADVICE_TIME(exposure->coverable_ns));
 	if (largest) {
 		ts_text_append_str(&evidence, "; mostly ");
 		ts_advice_append_name(&evidence, ts_work_text(advisor->work, largest->name));
 		ts_text_printf(&evidence, " (%s, %s)", TS_COUNTED(largest->count, "time"),
 			       TS_ADVICE_TIME(largest->ns));
 	}
-	return ts_advise(advisor, exposure->exposed_ns, "overlap", &finding, &evidence);
+	return ts_advise_at_most(advisor, exposure->exposed_ns, "overlap", &finding, &evidence);
 }
 
 int ts_advise_exposed_communication(struct ts_advisor *advisor)

@@ -255,27 +255,38 @@ static int show_table(const struct ts_result_table *table, int64_t top, struct t
 #define LIST_INDENT 3
 
 /*
- * "1. could save 501.7 ms (41 % of the window)", then each text as a paragraph. Without numbers the
- * first text is on the line of "1.".
+ * "1. could save at most 501.7 ms (41 % of the window)", then each text as a paragraph. Without
+ * numbers the first text is on the line of "1.". A yes before a number qualifies it ("at most").
  */
 static void show_paragraph(const struct ts_result_table *table, size_t row, size_t width)
 {
 	const struct ts_cell *cells = &table->cells[row * table->column_count];
 	struct ts_text *out = ts_stdout();
-	bool has_numbers = false;
+	bool has_numbers = false, has_others = false;
+	const char *qualifier = NULL;
 
 	for (size_t i = 0; i < table->column_count; i++) {
 		if (!table->columns[i].title || table->columns[i].type == TS_CELL_TEXT ||
 		    cells[i].none)
 			continue;
+		if (table->columns[i].type == TS_CELL_BOOL) {
+			qualifier = cells[i].integer ? table->columns[i].title : NULL;
+			continue;
+		}
 		has_numbers |= i > 0;
 		if (table->columns[i].type == TS_CELL_PERCENT) {
 			ts_text_printf(out, " (%.*f %% %s)", cells[i].real < 10 ? 1 : 0,
 				       cells[i].real, table->columns[i].title);
 			continue;
 		}
-		if (i > 0)
-			ts_text_printf(out, "%s %s ", i > 1 ? "," : "", table->columns[i].title);
+		if (i > 0) {
+			ts_text_printf(out, "%s %s ", has_others ? "," : "",
+				       table->columns[i].title);
+			ts_text_printf(out, "%s%s", qualifier ? qualifier : "",
+				       qualifier ? " " : "");
+			qualifier = NULL;
+			has_others = true;
+		}
 		append_text_cell(out, table, i, &cells[i]);
 		ts_text_append_str(out, i == 0 ? "." : "");
 	}

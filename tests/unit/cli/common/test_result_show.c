@@ -184,6 +184,7 @@ TS_TEST(text_leaves_out_tables_without_titles)
 TS_TEST(a_paragraph_without_numbers_begins_with_its_text)
 {
 	static const struct ts_result_column list[] = { { "number", "#", TS_CELL_INTEGER },
+							{ "at_most", "at most", TS_CELL_BOOL },
 							{ "saves_us", "could save", TS_CELL_TIME },
 							{ "text", "finding", TS_CELL_TEXT } };
 	struct ts_result result;
@@ -191,16 +192,22 @@ TS_TEST(a_paragraph_without_numbers_begins_with_its_text)
 	struct ts_error err;
 
 	ts_result_init(&result, 0);
-	table = ts_result_table(&result, "list", list, 3);
+	table = ts_result_table(&result, "list", list, 4);
 	table->as_list = true;
 	ts_cell_integer(table, 1);
+	ts_cell_none(table);
 	ts_cell_time(table, TS_ABSENT);
 	ts_cell_text(table, "what");
-	ts_cell_integer(table, 2);
-	ts_cell_time(table, 5);
-	ts_cell_text(table, "why");
+	for (int bound = 0; bound < 2; bound++) {
+		ts_cell_integer(table, 2 + bound);
+		ts_cell_bool(table, bound);
+		ts_cell_time(table, 5);
+		ts_cell_text(table, "why");
+	}
 	TS_CHECK_INT(ts_result_show_text(&result, 0, &err), 0);
-	check_output("1. finding: what\n\n2. could save 5 ns\n   finding: why\n");
+	check_output("1. finding: what\n\n"
+		     "2. could save 5 ns\n   finding: why\n\n"
+		     "3. could save at most 5 ns\n   finding: why\n");
 	ts_result_release(&result);
 }
 
