@@ -104,18 +104,23 @@ static bool is_function(const Elf64_Sym *symbol)
 	       (type == STT_FUNC || type == STT_GNU_IFUNC);
 }
 
+/* Aliases for calls inside glibc. */
+#define GLIBC_INTERNAL "__GI_"
+
 /* Of several names of one address, prefer plain and public ones. */
 static unsigned int rank_of(const Elf64_Sym *symbol, const char *name)
 {
 	unsigned int binding = ELF64_ST_BIND(symbol->st_info);
-	unsigned int rank = name[0] != '_' ? 1 : 0;
+	unsigned int rank = name[0] != '_'                                               ? 2
+			    : strncmp(name, GLIBC_INTERNAL, strlen(GLIBC_INTERNAL)) != 0 ? 1
+											 : 0;
 
 	if (symbol->st_size > 0)
-		rank += 8;
+		rank += 16;
 	if (binding == STB_GLOBAL)
-		rank += 4;
+		rank += 8;
 	else if (binding == STB_WEAK)
-		rank += 2;
+		rank += 4;
 	return rank;
 }
 

@@ -4,6 +4,7 @@
 
 #include "code/demangle.h"
 #include "code/native_internal.h"
+#include "code/symbolize_internal.h"
 
 /* Start and name of the function; "": unknown. */
 struct function {
@@ -11,14 +12,30 @@ struct function {
 	const char *name;
 };
 
-static void find_function(const struct ts_native_module *module, uint64_t address,
+/* Only linker symbols are read, by code that trusts no file. */
+static struct ts_elf *debug_file_of(struct ts_native_module *module)
+{
+	if (!module->is_debug_tried) {
+		TS_AUTO_FD int fd = ts_symbolize_open_debug(module->path, module->build_id);
+
+		module->is_debug_tried = true;
+		if (fd >= 0)
+			ts_elf_open(&module->debug, fd, module->path, NULL);
+	}
+	return module->debug;
+}
+
+static void find_function(struct ts_native_module *module, uint64_t address,
 			  const struct ts_cfi_row *row, struct function *ret_function)
 {
 	ret_function->name = "";
 	ret_function->start = row ? row->start
 				  : 0; /* a module without any information: one function */
-	if (module->elf)
-		ts_elf_function_at(module->elf, address, &ret_function->name, &ret_function->start);
+	if (module->elf &&
+	    !ts_elf_function_at(module->elf, address, &ret_function->name, &ret_function->start) &&
+	    debug_file_of(module))
+		ts_elf_function_at(module->debug, address, &ret_function->name,
+				   &ret_function->start);
 }
 
 /*

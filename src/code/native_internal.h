@@ -24,6 +24,8 @@ struct ts_native_module {
 	bool is_python; /* contains the interpreter's loop */
 	struct ts_elf_range loop;
 	struct ts_elf *elf;
+	struct ts_elf *debug; /* separate debug file, which names what a stripped binary does not */
+	bool is_debug_tried;  /* opening is deferred until a function has no name */
 	struct ts_cfi cfi;
 };
 

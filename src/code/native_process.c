@@ -105,7 +105,9 @@ static void close_module(struct ts_native_module *module)
 {
 	ts_cfi_release(&module->cfi);
 	ts_elf_close(module->elf);
-	module->elf = NULL;
+	ts_elf_close(module->debug);
+	module->elf = module->debug = NULL;
+	module->is_debug_tried = false;
 	module->is_tried = false;
 }
 

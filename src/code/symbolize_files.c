@@ -4,6 +4,7 @@
  * id decides, never a name alone.
  */
 #include <fcntl.h>
+#include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
 #include <unistd.h>
@@ -130,6 +131,26 @@ static bool is_build_id(const char *text)
 	size_t length = strlen(text);
 
 	return length >= MIN_BUILD_ID && strspn(text, "0123456789abcdef") == length;
+}
+
+int ts_symbolize_open_debug(const char *path, const char *build_id)
+{
+	const struct ts_symbolize_module module = { .path = path, .build_id = build_id };
+	const char *set = getenv(TS_SYMBOLIZE_PATH_VARIABLE);
+	int fd = -1;
+
+	if (!is_build_id(build_id))
+		return -1;
+	while (set && *set && fd < 0) {
+		TS_SCOPED(ts_text) folder = { 0 };
+		size_t length = strcspn(set, ":");
+
+		ts_text_append(&folder, set, length);
+		if (length && !ts_text_status(&folder))
+			fd = find_debug_in(ts_text_cstr(&folder), &module);
+		set += length + (set[length] == ':');
+	}
+	return fd < 0 ? find_debug_in(DEBUG_FOLDER, &module) : fd;
 }
 
 void ts_symbolize_find(const struct ts_symbolize_module *module,

@@ -12,6 +12,12 @@
 
 /* ---- symbolize_files.c ---- */
 
+/* Directories with debug files, separated by colons, in addition to /usr/lib/debug. */
+#define TS_SYMBOLIZE_PATH_VARIABLE "TRACESMITH_DEBUG_PATH"
+
+/* The separate debug file of a binary, from there; -1: none. The caller closes it. */
+int ts_symbolize_open_debug(const char *path, const char *build_id);
+
 /* Files found; -1: none. The caller closes them. */
 struct ts_symbolize_files {
 	int binary; /* the binary itself */

@@ -4,6 +4,7 @@
  * end, so an interrupted run changes nothing. See symbolize_trace.h.
  */
 #include "code/symbolize_trace.h"
+#include "code/symbolize_internal.h"
 
 #include <stdlib.h>
 #include <string.h>
@@ -246,7 +247,7 @@ static int add_folders(struct folders *folders, const char *text)
 
 static int list_folders(struct folders *folders, const struct ts_symbolize_choice *choice)
 {
-	const char *set = getenv("TRACESMITH_DEBUG_PATH");
+	const char *set = getenv(TS_SYMBOLIZE_PATH_VARIABLE);
 	int rc = TS_OK;
 
 	for (size_t i = 0; i < choice->folder_count && !rc; i++)

@@ -106,6 +106,27 @@ TS_TEST(functions_are_found_by_address)
 	TS_CHECK(!ts_elf_function_at(elf, 1, &name, &start));
 }
 
+/* As in glibc: two global names, one of them for its own calls. */
+int __elf_test_plain(int value);
+int __GI_elf_test_plain(int value);
+
+__attribute__((noinline)) int __elf_test_plain(int value)
+{
+	__asm__ volatile("" : "+r"(value));
+	return value + 2;
+}
+int __GI_elf_test_plain(int value) __attribute__((alias("__elf_test_plain")));
+
+TS_TEST(the_alias_of_a_library_for_itself_comes_last)
+{
+	TS_AUTO(ts_elf) elf = open_self();
+	uint64_t address = (uintptr_t)__elf_test_plain - self_bias(elf), start = 0;
+	const char *name = NULL;
+
+	TS_CHECK(ts_elf_function_at(elf, address, &name, &start));
+	TS_CHECK_STR(name, "__elf_test_plain");
+}
+
 TS_TEST(sections_have_their_bytes)
 {
 	TS_AUTO(ts_elf) elf = open_self();
