@@ -117,6 +117,7 @@ int ts_advise_allocations(struct ts_advisor *advisor)
 	const struct ts_advice_sum *largest;
 	struct ts_advice_sums names = { 0 };
 	struct ts_text finding = { 0 }, evidence = { 0 };
+	const struct ts_work_call *outer = NULL;
 	int64_t total = 0;
 	uint64_t count = 0;
 	int code = TS_OK;
@@ -126,6 +127,10 @@ int ts_advise_allocations(struct ts_advisor *advisor)
 
 		if (call->kind != TS_API_ALLOC && call->kind != TS_API_FREE)
 			continue;
+		/* The runtime calls the driver; nsys has a second row for calls with a stack. */
+		if (outer && outer->thread == call->thread && call->start < outer->end)
+			continue;
+		outer = call;
 		count++;
 		total = ts_ns_add(total, call->end - call->start);
 		code = ts_advice_sums_add(&names, call->name, call->end - call->start);

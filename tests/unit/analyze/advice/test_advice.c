@@ -184,6 +184,14 @@ TS_TEST(memory_allocated_on_the_way)
 	TS_CHECK_INT(cell_of(&a, "allocated or freed", "saves_us")->integer, 50000);
 	CHECK_EVIDENCE(&a, "allocated or freed", "cudaMalloc (1 time, 40 us)");
 	release_analyzed(&a);
+	/* A call inside another takes no time of its own. */
+	advise(&a,
+	       NAMED_CALL("cudaMalloc", "0", "40", "8") NAMED_CALL("cuMemAlloc_v2", "5", "30", "9")
+		       CALL("70", "1", "1") KERNEL("gemm", "7", "75", "10", "1"),
+	       NULL);
+	TS_CHECK_INT(cell_of(&a, "allocated or freed", "saves_us")->integer, 40000);
+	CHECK_EVIDENCE(&a, "allocated or freed", "1 call took 40 us; mostly cudaMalloc (1 time");
+	release_analyzed(&a);
 }
 
 /* Steps 1 to 5 count; the last one is ignored, as everywhere. */
