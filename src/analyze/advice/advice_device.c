@@ -53,18 +53,21 @@ static int advise_exposure(struct ts_advisor *advisor, const struct exposure *ex
 {
 	const struct ts_advice_sum *largest = ts_advice_sums_largest(&exposure->names);
 	struct ts_text finding = { 0 }, evidence = { 0 };
+	int64_t ranks = TS_MAX(advisor->work->rank_count, 1u);
 
 	ts_text_append_str(
 		&finding,
 		"communication runs while nothing computes; overlap it (buckets, prefetch, a separate stream), or send less (gradient accumulation, lower precision)");
-	ts_text_printf(&evidence, "%s of %s of communication did not overlap computation",
+	ts_text_printf(&evidence, "%s of %s of communication%s did not overlap computation",
 		       TS_ADVICE_TIME(exposure->exposed_ns),
-		       TS_ADVICE_TIME(exposure->communication_ns));
+		       TS_ADVICE_TIME(exposure->communication_ns),
+		       ranks > 1 ? " on all ranks" : "");
+	/* Like the saving, the mean over ranks. */
 	if (exposure->coverable_ns < exposure->exposed_ns)
 		ts_text_printf(
 			&evidence,
-			"; overlapping saves at most %s, since no more computation is left to hide it",
-			TS_ADVICE_TIME(exposure->coverable_ns));
+			"; overlapping saves at most %s%s, since no more computation is left to hide it",
+			TS_ADVICE_TIME(exposure->coverable_ns / ranks), ranks > 1 ? " a rank" : "");
 	if (largest) {
 		ts_text_append_str(&evidence, "; mostly ");
 		ts_advice_append_name(&evidence, ts_work_text(advisor->work, largest->name));

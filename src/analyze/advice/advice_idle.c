@@ -343,7 +343,7 @@ int ts_advise_host_gaps(struct ts_advisor *advisor)
 	return code;
 }
 
-/* ---- launches longer than their kernels ---- */
+/* ---- launches longer than their commands ---- */
 
 struct launches {
 	int64_t pending_ns;
@@ -386,11 +386,11 @@ static int advise_launches(struct ts_advisor *advisor, const struct launches *la
 	const struct ts_advice_sum *largest = ts_advice_sums_largest(&launches->names);
 	struct ts_text finding = { 0 }, evidence = { 0 };
 
-	ts_text_printf(&finding, "short kernels wait for their launches; %s",
+	ts_text_printf(&finding, "short commands wait for their launches; %s",
 		       advisor->words->launch_at_once);
 	ts_text_printf(&evidence,
 		       "%s shorter than %s left the device idle for %s while they were launched",
-		       TS_COUNTED(launches->count, "kernel"),
+		       TS_COUNTED(launches->count, "command"),
 		       TS_ADVICE_TIME(advisor->request->options.short_ns),
 		       TS_ADVICE_TIME(launches->pending_ns));
 	if (largest) {

@@ -131,6 +131,16 @@ TS_TEST(communication_that_nothing_hides)
 		       "50 us of 60 us of communication did not overlap "
 		       "computation; mostly");
 	release_analyzed(&a);
+	/* Of two ranks the mean is saved, so the bound is a mean as well. */
+	advise(&a,
+	       CALL("0", "2", "1") CALL("3", "2", "2") KERNEL("gemm", "7", "5", "50", "1")
+		       ALL_REDUCE("9", "45", "60", "2"),
+	       CALL("0", "2", "1") CALL("3", "2", "2") KERNEL("gemm", "7", "5", "30", "1")
+		       ALL_REDUCE("9", "45", "60", "2"));
+	TS_CHECK_INT(cell_of(&a, "communication", "saves_us")->integer, 55000);
+	CHECK_EVIDENCE(&a, "communication", "110 us of 120 us of communication on all ranks");
+	CHECK_EVIDENCE(&a, "communication", "overlapping saves at most 35 us a rank");
+	release_analyzed(&a);
 }
 
 /*
