@@ -278,6 +278,10 @@ static void note(const struct ts_advisor *advisor, struct ts_result *result)
 		ts_result_note(
 			result,
 			"each saving is estimated independently; savings overlap and do not add up");
+	if (advisor->count && advisor->work->rank_count > 1)
+		ts_result_note(result,
+			       "savings are of one rank, the mean of %u; evidence counts all ranks",
+			       advisor->work->rank_count);
 }
 
 static bool is_for(enum subject subject, const struct ts_work *work)

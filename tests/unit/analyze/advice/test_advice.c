@@ -140,6 +140,7 @@ TS_TEST(communication_that_nothing_hides)
 	TS_CHECK_INT(cell_of(&a, "communication", "saves_us")->integer, 55000);
 	CHECK_EVIDENCE(&a, "communication", "110 us of 120 us of communication on all ranks");
 	CHECK_EVIDENCE(&a, "communication", "overlapping saves at most 35 us a rank");
+	TS_CHECK(has_note(&a.result, "savings are of one rank, the mean of 2"));
 	release_analyzed(&a);
 }
 
