@@ -25,11 +25,26 @@ static int64_t scale(int64_t lag, double factor)
 	return TS_MIN((int64_t)((double)lag * factor + 0.5), lag);
 }
 
+/* The part of a lag that changes: all of it or, for a launch, the time inside the call. */
+static int64_t changing_part(const struct ts_path_model *model, const struct ts_path_arc *arc)
+{
+	int64_t call_ns;
+
+	if (arc->scaled)
+		return arc->lag;
+	call_ns = ts_ns_sub(model->time[model->position[model->point[arc->from] | 1]],
+			    model->time[arc->from]);
+	return TS_MIN(arc->lag, call_ns);
+}
+
 static void add_scaled(const struct pass *pass, const struct ts_path_arc *arc, uint8_t mask,
 		       int64_t ret_times[LANES])
 {
+	int64_t part = changing_part(pass->model, arc), rest = ts_ns_sub(arc->lag, part);
+
 	for (int lane = 0; lane < LANES; lane++) {
-		int64_t lag = mask >> lane & 1 ? scale(arc->lag, pass->factors[lane]) : arc->lag;
+		int64_t lag = mask >> lane & 1 ? ts_ns_add(scale(part, pass->factors[lane]), rest)
+					       : arc->lag;
 
 		ret_times[lane] =
 			TS_MAX(ret_times[lane], ts_ns_add(pass->times[arc->from][lane], lag));
@@ -49,13 +64,16 @@ static inline void add_plain(const struct pass *pass, const struct ts_path_arc *
 }
 
 /*
- * Lanes in which an arc differs from the recording: work of a name that changes, begun in the
- * window.
+ * Lanes in which an arc differs from the recording: work of a name that changes, or a launch by a
+ * call of such a name, begun in the window.
  */
 static inline uint8_t changed_lanes(const struct pass *pass, uint32_t at,
 				    const struct ts_path_arc *arc)
 {
-	uint8_t mask = arc->scaled ? pass->masks[pass->model->name[at]] : 0;
+	uint32_t changes = arc->scaled ? at : arc->from;
+	uint8_t mask = arc->scaled || arc->kind == TS_EDGE_LAUNCH
+			       ? pass->masks[pass->model->name[changes]]
+			       : 0;
 	int64_t began;
 
 	if (TS_LIKELY(!mask))
