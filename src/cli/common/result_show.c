@@ -31,7 +31,8 @@ static bool is_name(const char *key)
 	static const char *const entities[] = { "rank",        "device", "stream",   "thread",
 						"pid",         "tid",    "step",     "row",
 						"id",          "number", "event",    "instance",
-						"correlation", "graph",  "sequence", "collective" };
+						"correlation", "graph",  "sequence", "collective",
+						"fastest",     "slowest" };
 	const char *last = strrchr(key, '_');
 
 	last = last ? last + 1 : key;

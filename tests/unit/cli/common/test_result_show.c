@@ -136,6 +136,27 @@ TS_TEST(text_is_for_people)
 	ts_result_release(&result);
 }
 
+/* Numbers of steps are names, not counts. */
+TS_TEST(numbers_that_name_something_are_not_grouped)
+{
+	static const struct ts_result_column numbers[] = {
+		{ "steps", "steps", TS_CELL_INTEGER },
+		{ "slowest", "slowest", TS_CELL_INTEGER },
+		{ "last_rank", "last", TS_CELL_INTEGER }
+	};
+	struct ts_result result;
+	struct ts_result_table *table;
+	struct ts_error err;
+
+	ts_result_init(&result, 0);
+	table = ts_result_table(&result, "numbers", numbers, TS_ARRAY_SIZE(numbers));
+	for (size_t i = 0; i < TS_ARRAY_SIZE(numbers); i++)
+		ts_cell_integer(table, 1009);
+	TS_CHECK_INT(ts_result_show_text(&result, 0, &err), 0);
+	check_output("steps  slowest  last\n1,009     1009  1009\n");
+	ts_result_release(&result);
+}
+
 /* By default lists only; --top applies to all tables. */
 TS_TEST(text_cuts_tables)
 {
