@@ -388,8 +388,7 @@ static int advise_launches(struct ts_advisor *advisor, const struct launches *la
 
 	ts_text_printf(&finding, "short commands wait for their launches; %s",
 		       advisor->words->launch_at_once);
-	ts_text_printf(&evidence,
-		       "%s shorter than %s left the device idle for %s while they were launched",
+	ts_text_printf(&evidence, "launching %s shorter than %s left the device idle for %s",
 		       TS_COUNTED(launches->count, "command"),
 		       TS_ADVICE_TIME(advisor->request->options.short_ns),
 		       TS_ADVICE_TIME(launches->pending_ns));
