@@ -14,26 +14,19 @@
 /* Into `context`, a text. Parses {"state": "off", "reason": WHY, ...}; ignores anything else. */
 static void read_fact(void *context, struct ts_string fact)
 {
-	struct ts_json_string key = { 0 }, text = { 0 }, state = { 0 }, reason = { 0 };
-	bool more = false;
+	struct ts_json_string state = { 0 }, reason = { 0 };
+	struct ts_json_walk walk = { .open = '{' };
 	struct ts_json js;
 	char *why = context;
-	int rc;
 
 	ts_json_init(&js, fact.data, fact.length, true);
-	rc = ts_json_enter(&js, '{', &more);
-	while (!rc && more) {
-		rc = ts_json_scan_key(&js, &key);
-		if (!rc &&
-		    (ts_json_string_is(&key, "state") || ts_json_string_is(&key, "reason"))) {
-			rc = ts_json_scan_string(&js, &text);
-			*(ts_json_string_is(&key, "state") ? &state : &reason) = text;
-		} else if (!rc) {
-			rc = ts_json_skip(&js);
-		}
-		rc = rc ? rc : ts_json_next(&js, '}', &more);
+	while (ts_json_walk_next(&walk, &js)) {
+		if (ts_json_string_is(&walk.key, "state"))
+			walk.rc = ts_json_scan_string(&js, &state);
+		else if (ts_json_string_is(&walk.key, "reason"))
+			walk.rc = ts_json_scan_string(&js, &reason);
 	}
-	if (!rc && ts_json_string_is(&state, "off"))
+	if (!walk.rc && ts_json_string_is(&state, "off"))
 		snprintf(why, WHY_BYTES, "%.*s", (int)TS_MIN(reason.length, (size_t)WHY_BYTES),
 			 reason.text);
 }

@@ -430,3 +430,47 @@ int ts_json_minify(struct ts_json *js, struct ts_text *out)
 		out->length = length;
 	return rc;
 }
+
+/* ---- objects and arrays ---- */
+
+void ts_json_walk_start_(struct ts_json_walk *walk, struct ts_json *js)
+{
+	if (walk->skips_others && ts_json_peek(js) != walk->open)
+		walk->rc = ts_json_skip(js);
+	else
+		walk->rc = ts_json_enter(js, walk->open, &walk->more);
+	walk->value = js->next;
+}
+
+int ts_json_find_member(struct ts_json *js, const char *key)
+{
+	struct ts_json_walk walk = { .open = '{' };
+	size_t length = strlen(key);
+
+	while (ts_json_walk_next(&walk, js))
+		if (walk.key.length == length && !memcmp(walk.key.text, key, length))
+			return TS_OK;
+	return walk.rc ? walk.rc : TS_ENOTFOUND;
+}
+
+bool ts_json_member_string(const char *text, size_t length, const char *key, char *buffer,
+			   size_t size)
+{
+	TS_SCOPED(ts_text) plain = { 0 };
+	struct ts_json_string string;
+	struct ts_json js;
+	size_t fits;
+
+	ts_json_init(&js, text, length, true);
+	if (ts_json_find_member(&js, key) || ts_json_scan_string(&js, &string))
+		return false;
+	ts_json_unescape(&string, &plain);
+	if (ts_text_status(&plain))
+		return false;
+	fits = TS_MIN(plain.length, size - 1);
+	fits = plain.length ? ts_utf8_valid_prefix(plain.data, fits) : 0;
+	if (fits)
+		memcpy(buffer, plain.data, fits);
+	buffer[fits] = 0;
+	return true;
+}

@@ -13,14 +13,15 @@
  * 			file has error_at == end in its last buffer.
  * minify and unescape report TS_ENOMEM through their ts_text.
  *
- * An object is read like this (an array likewise, without the key):
+ * An object is read like this (an array likewise, without the key); a value that is not scanned is
+ * skipped:
  *
- * rc = ts_json_enter(js, '{', &more);
- * 	while (!rc && more) {
- * 		rc = ts_json_scan_key(js, &key);
- * 		... one of scan_string, scan_number, scan_us, scan_literal, skip, enter ...
- * 		rc = rc ? rc : ts_json_next(js, '}', &more);
- * 	}
+ *	struct ts_json_walk walk = { .open = '{' };
+ *
+ *	while (ts_json_walk_next(&walk, js))
+ *		if (ts_json_string_is(&walk.key, "name"))
+ *			walk.rc = ts_json_scan_string(js, &name);
+ *	return walk.rc;
  */
 #ifndef TS_BASE_JSON_H
 #define TS_BASE_JSON_H
@@ -259,5 +260,54 @@ int ts_json_skip(struct ts_json *js);
  * On failure `out` keeps its length. An allocation failure only sets out->failed.
  */
 int ts_json_minify(struct ts_json *js, struct ts_text *out);
+
+/* ---- objects and arrays ---- */
+
+struct ts_json_walk {
+	char open;                 /* '{' or '[' */
+	bool skips_others;         /* skips any other value instead of failing */
+	int rc;                    /* set it to end the walk */
+	struct ts_json_string key; /* of the member; in the buffer */
+	/* of the walk itself */
+	bool more;
+	const char *value;
+};
+
+void ts_json_walk_start_(struct ts_json_walk *walk, struct ts_json *js);
+
+/*
+ * Steps to the next member or item and the white space before its value. The caller scans the value
+ * or leaves it, to be skipped. False: at the end, which is then consumed, or walk->rc is not 0.
+ */
+static inline bool ts_json_walk_next(struct ts_json_walk *walk, struct ts_json *js)
+{
+	if (TS_UNLIKELY(!walk->value)) {
+		ts_json_walk_start_(walk, js);
+	} else if (walk->more && !walk->rc) {
+		if (js->next == walk->value)
+			walk->rc = ts_json_skip(js);
+		if (!walk->rc)
+			walk->rc = ts_json_next(js, (char)(walk->open + 2), &walk->more);
+	}
+	if (!walk->more || walk->rc)
+		return false;
+	if (walk->open == '{')
+		walk->rc = ts_json_scan_key(js, &walk->key);
+	ts_json_skip_space(js);
+	walk->value = js->next;
+	return !walk->rc;
+}
+
+/*
+ * Steps into the object to the value of its first member with that key. TS_ENOTFOUND: it has none.
+ */
+int ts_json_find_member(struct ts_json *js, const char *key);
+
+/*
+ * The string of that member of the object `text`, unescaped and truncated to fit `size` bytes with
+ * its NUL. False, with the buffer unchanged: there is none.
+ */
+bool ts_json_member_string(const char *text, size_t length, const char *key, char *buffer,
+			   size_t size);
 
 #endif

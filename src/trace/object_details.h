@@ -26,8 +26,4 @@ void ts_object_details_map_blobs(const char *text, size_t length,
 				 uint64_t (*id_of)(void *context, uint64_t number), void *context,
 				 struct ts_text *out);
 
-/* The string value of a key of the outermost object, truncated to fit. False: there is none. */
-bool ts_object_details_string(const char *text, size_t length, const char *key, char *buffer,
-			      size_t size);
-
 #endif

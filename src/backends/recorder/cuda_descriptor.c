@@ -157,31 +157,6 @@ struct cuda_facts {
 	char no_samples[256];
 };
 
-/* The string of a key at the top of a JSON object; "" where it has none. */
-static void string_of(const char *json, const char *wanted, char *buffer, size_t bytes)
-{
-	struct ts_json_string key = { 0 }, found = { 0 };
-	TS_SCOPED(ts_text) text = { 0 };
-	bool more = false, is_found = false;
-	struct ts_json js;
-	int rc;
-
-	ts_json_init(&js, json, strlen(json), true);
-	rc = ts_json_enter(&js, '{', &more);
-	while (!rc && more && !is_found) {
-		rc = ts_json_scan_key(&js, &key);
-		is_found = !rc && key.length == strlen(wanted) &&
-			   !memcmp(key.text, wanted, key.length);
-		if (!rc)
-			rc = is_found ? ts_json_scan_string(&js, &found) : ts_json_skip(&js);
-		if (!rc)
-			rc = ts_json_next(&js, '}', &more);
-	}
-	if (!rc && is_found)
-		ts_json_unescape(&found, &text);
-	snprintf(buffer, bytes, "%.*s", (int)text.length, text.length ? text.data : "");
-}
-
 static void on_used(void *user, const char *json)
 {
 	struct cuda_facts *facts = user;
@@ -194,12 +169,13 @@ static void on_used(void *user, const char *json)
 static void on_device_side(void *user, const char *json)
 {
 	struct cuda_facts *facts = user;
-	char state[16], reason[sizeof(facts->no_device_side)];
+	char state[16] = "", reason[sizeof(facts->no_device_side)] = "";
+	size_t length = strlen(json);
 
-	string_of(json, "state", state, sizeof(state));
+	ts_json_member_string(json, length, "state", state, sizeof(state));
 	if (strcmp(state, "off") != 0)
 		return;
-	string_of(json, "reason", reason, sizeof(reason));
+	ts_json_member_string(json, length, "reason", reason, sizeof(reason));
 	snprintf(facts->no_device_side, sizeof(facts->no_device_side), "%s%.200s",
 		 strncmp(reason, "CUPTI_ERROR", strlen("CUPTI_ERROR")) == 0
 			 ? "CUPTI could not be started: "
@@ -211,7 +187,9 @@ static void on_sampling(void *user, const char *json)
 {
 	struct cuda_facts *facts = user;
 
-	string_of(json, "off", facts->no_samples, sizeof(facts->no_samples));
+	*facts->no_samples = 0;
+	ts_json_member_string(json, strlen(json), "off", facts->no_samples,
+			      sizeof(facts->no_samples));
 }
 
 static void put_count(const struct ts_backend_recording *recording, const char *key, uint64_t count)

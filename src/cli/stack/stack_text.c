@@ -60,22 +60,18 @@ void ts_stack_put_frame(struct ts_text *out, const struct ts_stack_frame *frame,
 static void put_locals(struct ts_text *out, const char *locals, bool colour)
 {
 	TS_SCOPED(ts_text) text = { 0 };
+	struct ts_json_walk walk = { .open = '{' };
 	struct ts_json json;
-	bool more;
-	int rc;
 
 	ts_json_init(&json, locals, strlen(locals), true);
-	rc = ts_json_enter(&json, '{', &more);
-	while (!rc && more) {
-		struct ts_json_string key, value;
+	while (ts_json_walk_next(&walk, &json)) {
+		struct ts_json_string value;
 
-		rc = ts_json_scan_key(&json, &key);
-		if (!rc)
-			rc = ts_json_scan_string(&json, &value);
-		if (rc)
+		walk.rc = ts_json_scan_string(&json, &value);
+		if (walk.rc)
 			break;
 		ts_text_clear(&text);
-		ts_json_unescape(&key, &text);
+		ts_json_unescape(&walk.key, &text);
 		ts_text_append_str(out, "            ");
 		ts_stack_put_coloured(out, colour, TS_STACK_DIM, ts_text_cstr(&text));
 		ts_text_append_str(out, ": ");
@@ -83,7 +79,6 @@ static void put_locals(struct ts_text *out, const char *locals, bool colour)
 		ts_json_unescape(&value, &text);
 		ts_text_append_shown(out, text.data, text.length);
 		ts_text_append_char(out, '\n');
-		rc = ts_json_next(&json, '}', &more);
 	}
 }
 

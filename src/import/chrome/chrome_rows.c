@@ -149,23 +149,10 @@ bool ts_chrome_resolve_event(struct ts_chrome *c, const struct ts_chrome_event *
 static bool has_stream(const struct ts_chrome_event *event)
 {
 	struct ts_json js = ts_chrome_reopen(&event->args);
-	struct ts_json_string key = { 0 };
-	struct ts_json_number number = { 0 };
-	bool more;
+	int64_t value;
 
-	if (!(event->has & TS_CHROME_HAS_ARGS) || ts_json_enter(&js, '{', &more))
-		return false;
-	while (more && !ts_json_scan_key(&js, &key)) {
-		int first = ts_json_peek(&js);
-
-		if (ts_json_string_is(&key, "stream"))
-			return (first == '-' || (first >= '0' && first <= '9')) &&
-			       !ts_json_scan_number(&js, &number) && number.kind == TS_JSON_INT &&
-			       number.integer != TS_ABSENT;
-		if (ts_json_skip(&js) || ts_json_next(&js, '}', &more))
-			return false;
-	}
-	return false;
+	return event->has & TS_CHROME_HAS_ARGS && !ts_json_find_member(&js, "stream") &&
+	       ts_chrome_scan_int(&js, &value) && value != TS_ABSENT;
 }
 
 static int store_slice(struct ts_chrome *c, struct ts_chrome_event *event, uint32_t thread,

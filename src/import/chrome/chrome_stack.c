@@ -148,34 +148,30 @@ int ts_chrome_read_frame(struct ts_chrome *c)
 {
 	struct ts_json *js = c->js;
 	struct ts_frame_row row = ts_frame_none;
-	struct ts_json_string id = { 0 }, key = { 0 };
+	struct ts_json_walk walk = { .open = '{' };
+	struct ts_json_string id = { 0 };
 	struct ts_chrome_raw raw = { 0 };
 	uint32_t parent = 0, frame;
 	int64_t frame_id = 0;
-	bool more;
 	int rc = ts_json_scan_key(js, &id);
 
 	if (!rc)
 		rc = ts_chrome_check_length(js, &id);
 	if (!rc && ts_json_peek(js) != '{')
 		return ts_json_skip(js);
-	if (!rc)
-		rc = ts_json_enter(js, '{', &more);
-	while (!rc && more) {
-		rc = ts_json_scan_key(js, &key);
-		ts_json_skip_space(js);
-		raw.at = js->next;
-		rc = rc ? rc : ts_json_skip(js);
-		if (rc)
-			return rc;
-		raw.end = js->next;
-		if ((size_t)(raw.end - raw.at) > TS_IMPORT_MAX_STRING)
-			return ts_json_bad(js, raw.at, "a value is longer than 64 MiB");
-		read_frame_member(c, &key, &raw, &row, &parent, &frame_id);
-		rc = ts_json_next(js, '}', &more);
-	}
 	if (rc)
 		return rc;
+	while (ts_json_walk_next(&walk, js)) {
+		raw.at = js->next;
+		walk.rc = ts_json_skip(js);
+		raw.end = js->next;
+		if (!walk.rc && (size_t)(raw.end - raw.at) > TS_IMPORT_MAX_STRING)
+			walk.rc = ts_json_bad(js, raw.at, "a value is longer than 64 MiB");
+		if (!walk.rc)
+			read_frame_member(c, &walk.key, &raw, &row, &parent, &frame_id);
+	}
+	if (walk.rc)
+		return walk.rc;
 	frame = frame_by_text(c, &id);
 	if (!frame)
 		return TS_ENOMEM;
@@ -197,22 +193,19 @@ static uint32_t named_stack(struct ts_chrome *c, const struct ts_chrome_raw *raw
 {
 	struct ts_json js = ts_chrome_reopen(raw);
 	struct ts_json_string name = { 0 };
+	struct ts_json_walk walk = { .open = '[' };
 	uint32_t stack = 0;
-	bool more;
 
-	if (ts_json_peek(&js) != '[' || ts_json_enter(&js, '[', &more))
-		return 0;
-	while (more) {
+	while (ts_json_walk_next(&walk, &js)) {
 		struct ts_frame_row row = ts_frame_none;
 
-		if (ts_json_scan_string(&js, &name))
-			return 0;
+		walk.rc = ts_json_scan_string(&js, &name);
+		if (walk.rc)
+			break;
 		row.name = ts_chrome_string(c, &name);
 		stack = ts_writer_stack(c->writer, stack, ts_writer_frame(c->writer, &row));
-		if (ts_json_next(&js, ']', &more))
-			return 0;
 	}
-	return stack;
+	return walk.rc ? 0 : stack;
 }
 
 uint32_t ts_chrome_stack(struct ts_chrome *c, const struct ts_chrome_event *event,

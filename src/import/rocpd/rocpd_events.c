@@ -126,25 +126,15 @@ static void add_args(struct ts_rocpd *r, const struct ts_sqlite_query *query)
 /* {"message":"..."}: text of a marker. */
 static uint32_t message_of(struct ts_rocpd *r, const char *text, size_t length)
 {
-	struct ts_json_string key = { 0 }, value = { 0 };
+	struct ts_json_string value = { 0 };
 	struct ts_json js;
-	bool more;
 
 	ts_json_init(&js, text, length, true);
-	if (ts_json_peek(&js) != '{' || ts_json_enter(&js, '{', &more))
+	if (ts_json_find_member(&js, "message") || ts_json_scan_string(&js, &value))
 		return 0;
-	while (more && !ts_json_scan_key(&js, &key)) {
-		if (ts_json_string_is(&key, "message") && ts_json_peek(&js) == '"' &&
-		    !ts_json_scan_string(&js, &value)) {
-			ts_text_clear(&r->name);
-			ts_json_unescape(&value, &r->name);
-			return ts_import_string(r->rows.import, ts_text_cstr(&r->name),
-						r->name.length);
-		}
-		if (ts_json_skip(&js) || ts_json_next(&js, '}', &more))
-			break;
-	}
-	return 0;
+	ts_text_clear(&r->name);
+	ts_json_unescape(&value, &r->name);
+	return ts_import_string(r->rows.import, ts_text_cstr(&r->name), r->name.length);
 }
 
 static int read_about(struct ts_rocpd *r)

@@ -19,21 +19,11 @@ static int read_object(struct ts_rocprof *r,
 				     void *context),
 		       void *context)
 {
-	struct ts_json_string key = { 0 };
-	int first = ts_json_peek(r->js), rc;
-	bool more;
+	struct ts_json_walk walk = { .open = '{', .skips_others = true };
 
-	if (first != '{')
-		return first < 0 ? ts_json_cut(r->js) : ts_json_skip(r->js);
-	rc = ts_json_enter(r->js, '{', &more);
-	while (!rc && more) {
-		rc = ts_json_scan_key(r->js, &key);
-		if (!rc)
-			rc = member(r, &key, context);
-		if (!rc)
-			rc = ts_json_next(r->js, '}', &more);
-	}
-	return rc;
+	while (ts_json_walk_next(&walk, r->js))
+		walk.rc = member(r, &walk.key, context);
+	return walk.rc;
 }
 
 /* A number; unchanged if the value is something else. */
@@ -218,18 +208,11 @@ static int read_bank_member(struct ts_rocprof *r, const struct ts_json_string *k
 
 static int read_banks(struct ts_rocprof *r, struct agent *agent)
 {
-	bool more;
-	int first = ts_json_peek(r->js), rc;
+	struct ts_json_walk walk = { .open = '[', .skips_others = true };
 
-	if (first != '[')
-		return first < 0 ? ts_json_cut(r->js) : ts_json_skip(r->js);
-	rc = ts_json_enter(r->js, '[', &more);
-	while (!rc && more) {
-		rc = read_object(r, read_bank_member, agent);
-		if (!rc)
-			rc = ts_json_next(r->js, ']', &more);
-	}
-	return rc;
+	while (ts_json_walk_next(&walk, r->js))
+		walk.rc = read_object(r, read_bank_member, agent);
+	return walk.rc;
 }
 
 /* value0 ... value15 */
@@ -504,27 +487,22 @@ int ts_rocprof_read_external(void *context)
 
 static int read_operations(struct ts_rocprof *r)
 {
+	struct ts_json_walk walk = { .open = '[', .skips_others = true };
 	struct ts_rocprof_name *name;
 	const char *text;
-	bool more;
-	int first = ts_json_peek(r->js), rc;
 
-	if (first != '[')
-		return first < 0 ? ts_json_cut(r->js) : ts_json_skip(r->js);
-	rc = ts_json_enter(r->js, '[', &more);
-	while (!rc && more) {
+	while (ts_json_walk_next(&walk, r->js)) {
 		if (ts_grow_array((void **)&r->operations, &r->operation_capacity,
 				  r->operation_count + 1, sizeof(*r->operations)))
 			return TS_ENOMEM;
 		name = &r->operations[r->operation_count++];
-		rc = ts_rocprof_read_string(r, &name->string);
-		if (rc)
+		walk.rc = ts_rocprof_read_string(r, &name->string);
+		if (walk.rc)
 			break;
 		text = text_of(r, name->string);
 		name->operation = ts_rocprof_operation(text, strlen(text));
-		rc = ts_json_next(r->js, ']', &more);
 	}
-	return rc;
+	return walk.rc;
 }
 
 static int read_kind_member(struct ts_rocprof *r, const struct ts_json_string *key, void *context)

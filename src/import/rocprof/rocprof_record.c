@@ -116,23 +116,15 @@ static int read_number(struct ts_json *js, uint64_t *ret_value, bool *ret_is)
 /* {"handle": 37946}; the last number inside counts. */
 static int read_handle(struct ts_json *js, uint64_t *ret_value, bool *ret_is)
 {
-	struct ts_json_string key = { .text = "" };
-	bool more;
-	int rc = ts_json_enter(js, '{', &more), first;
+	struct ts_json_walk walk = { .open = '{' };
 
-	while (!rc && more) {
-		rc = ts_json_scan_key(js, &key);
-		if (rc)
-			break;
-		first = ts_json_peek(js);
+	while (ts_json_walk_next(&walk, js)) {
+		int first = ts_json_peek(js);
+
 		if (first == '-' || (first >= '0' && first <= '9'))
-			rc = read_number(js, ret_value, ret_is);
-		else
-			rc = first < 0 ? ts_json_cut(js) : ts_json_skip(js);
-		if (!rc)
-			rc = ts_json_next(js, '}', &more);
+			walk.rc = read_number(js, ret_value, ret_is);
 	}
-	return rc;
+	return walk.rc;
 }
 
 int ts_rocprof_read_unsigned(struct ts_json *js, uint64_t *ret_value, bool *ret_is)
@@ -278,200 +270,133 @@ static int read_arg(struct ts_rocprof *r, uint32_t key)
 /* {"type": "dim3", "name": "numBlocks", "value": "..."} */
 static int read_call_arg(struct ts_rocprof *r)
 {
-	struct ts_json_string key = { .text = "" };
+	struct ts_json_walk walk = { .open = '{', .skips_others = true };
 	uint32_t name = 0, value = 0;
-	bool more;
-	int rc = ts_json_enter(r->js, '{', &more);
 
-	while (!rc && more) {
-		rc = ts_json_scan_key(r->js, &key);
-		if (!rc && ts_json_string_is(&key, "name"))
-			rc = ts_rocprof_read_string(r, &name);
-		else if (!rc && ts_json_string_is(&key, "value"))
-			rc = ts_rocprof_read_string(r, &value);
-		else if (!rc)
-			rc = ts_json_skip(r->js);
-		if (!rc)
-			rc = ts_json_next(r->js, '}', &more);
+	while (ts_json_walk_next(&walk, r->js)) {
+		if (ts_json_string_is(&walk.key, "name"))
+			walk.rc = ts_rocprof_read_string(r, &name);
+		else if (ts_json_string_is(&walk.key, "value"))
+			walk.rc = ts_rocprof_read_string(r, &value);
 	}
-	if (!rc && name)
+	if (!walk.rc && name)
 		ts_row_args_add(&r->rows.args, name, TS_ARG_STRING, value);
-	return rc;
+	return walk.rc;
 }
 
 static int read_call_list(struct ts_rocprof *r)
 {
-	bool more;
-	int rc = ts_json_enter(r->js, '[', &more), first;
+	struct ts_json_walk walk = { .open = '[' };
 
-	while (!rc && more) {
-		first = ts_json_peek(r->js);
-		if (first == '{')
-			rc = read_call_arg(r);
-		else
-			rc = first < 0 ? ts_json_cut(r->js) : ts_json_skip(r->js);
-		if (!rc)
-			rc = ts_json_next(r->js, ']', &more);
-	}
-	return rc;
+	while (ts_json_walk_next(&walk, r->js))
+		walk.rc = read_call_arg(r);
+	return walk.rc;
 }
 
 /* A list of those, or an object with each under its name. */
 static int read_call_args(struct ts_rocprof *r)
 {
-	struct ts_json_string key = { .text = "" };
-	int first = ts_json_peek(r->js), rc;
-	bool more;
+	struct ts_json_walk walk = { .open = '{', .skips_others = true };
 
-	if (first == '[')
+	if (ts_json_peek(r->js) == '[')
 		return read_call_list(r);
-	if (first != '{')
-		return first < 0 ? ts_json_cut(r->js) : ts_json_skip(r->js);
-	rc = ts_json_enter(r->js, '{', &more);
-	while (!rc && more) {
-		rc = ts_json_scan_key(r->js, &key);
-		if (!rc)
-			rc = read_arg(r, ts_rocprof_string(r, &key));
-		if (!rc)
-			rc = ts_json_next(r->js, '}', &more);
-	}
-	return rc;
+	while (ts_json_walk_next(&walk, r->js))
+		walk.rc = read_arg(r, ts_rocprof_string(r, &walk.key));
+	return walk.rc;
 }
 
 /* ---- members ---- */
 
 static int read_dimensions(struct ts_json *js, uint64_t dimensions[3], bool *ret_is)
 {
-	struct ts_json_string key = { .text = "" };
+	struct ts_json_walk walk = { .open = '{', .skips_others = true };
+	const struct ts_json_string *key = &walk.key;
 	uint64_t value = 0;
-	bool more, is;
-	int first = ts_json_peek(js), rc;
+	bool is;
 
-	if (first < 0)
-		return ts_json_cut(js);
-	*ret_is = first == '{';
-	if (first != '{')
-		return ts_json_skip(js);
-	rc = ts_json_enter(js, '{', &more);
-	while (!rc && more) {
-		rc = ts_json_scan_key(js, &key);
-		if (!rc)
-			rc = ts_rocprof_read_unsigned(js, &value, &is);
-		if (!rc && is && key.length == 1 && key.text[0] >= 'x' && key.text[0] <= 'z')
-			dimensions[key.text[0] - 'x'] = value;
-		if (!rc)
-			rc = ts_json_next(js, '}', &more);
+	*ret_is = ts_json_peek(js) == '{';
+	while (ts_json_walk_next(&walk, js)) {
+		walk.rc = ts_rocprof_read_unsigned(js, &value, &is);
+		if (!walk.rc && is && key->length == 1 && *key->text >= 'x' && *key->text <= 'z')
+			dimensions[*key->text - 'x'] = value;
 	}
-	return rc;
+	return walk.rc;
 }
 
 static int read_correlation(struct ts_json *js, struct ts_rocprof_record *record)
 {
-	struct ts_json_string key = { .text = "" };
+	struct ts_json_walk walk = { .open = '{' };
 	uint64_t value = 0;
-	int first = ts_json_peek(js), rc;
-	bool more, is;
+	bool is;
 
-	if (first < 0)
-		return ts_json_cut(js);
-	if (first != '{')
+	if (ts_json_peek(js) != '{')
 		return ts_rocprof_read_unsigned(js, &record->correlation, &is);
-	rc = ts_json_enter(js, '{', &more);
-	while (!rc && more) {
-		rc = ts_json_scan_key(js, &key);
-		if (!rc)
-			rc = ts_rocprof_read_unsigned(js, &value, &is);
-		if (!rc && is && ts_json_string_is(&key, "internal"))
+	while (ts_json_walk_next(&walk, js)) {
+		walk.rc = ts_rocprof_read_unsigned(js, &value, &is);
+		if (!walk.rc && is && ts_json_string_is(&walk.key, "internal"))
 			record->correlation = value;
-		else if (!rc && is && ts_json_string_is(&key, "external"))
+		else if (!walk.rc && is && ts_json_string_is(&walk.key, "external"))
 			record->external = value;
-		if (!rc)
-			rc = ts_json_next(js, '}', &more);
 	}
-	return rc;
+	return walk.rc;
 }
 
 /* {"code_object_id": 1, "code_object_offset": 64} */
 static int read_pc(struct ts_json *js, uint64_t *ret_pc)
 {
-	struct ts_json_string key = { .text = "" };
+	struct ts_json_walk walk = { .open = '{' };
 	uint64_t value = 0;
-	bool more, is;
-	int rc;
+	bool is;
 
-	if (ts_json_peek(js) < 0)
-		return ts_json_cut(js);
 	if (ts_json_peek(js) != '{')
 		return ts_rocprof_read_unsigned(js, ret_pc, &is);
-	rc = ts_json_enter(js, '{', &more);
-	while (!rc && more) {
-		rc = ts_json_scan_key(js, &key);
-		if (!rc)
-			rc = ts_rocprof_read_unsigned(js, &value, &is);
-		if (!rc && is && ts_json_string_is(&key, "code_object_offset"))
+	while (ts_json_walk_next(&walk, js)) {
+		walk.rc = ts_rocprof_read_unsigned(js, &value, &is);
+		if (!walk.rc && is && ts_json_string_is(&walk.key, "code_object_offset"))
 			*ret_pc = value;
-		if (!rc)
-			rc = ts_json_next(js, '}', &more);
 	}
-	return rc;
+	return walk.rc;
 }
 
 /* {"counter_id": {"handle": 7}, "value": 1.5} */
 static int read_counter_value(struct ts_rocprof *r)
 {
+	struct ts_json_walk walk = { .open = '{' };
 	struct ts_rocprof_value *value;
-	struct ts_json_string key = { .text = "" };
 	struct ts_json_number number = { 0 };
-	bool more, is;
-	int rc, first;
+	bool is;
 
 	if (ts_json_peek(r->js) != '{')
-		return ts_json_peek(r->js) < 0 ? ts_json_cut(r->js) : ts_json_skip(r->js);
+		return TS_OK;
 	if (ts_grow_array((void **)&r->values, &r->value_capacity, r->value_count + 1,
 			  sizeof(*r->values)))
 		return TS_ENOMEM;
 	value = &r->values[r->value_count++];
 	*value = (struct ts_rocprof_value){ 0 };
-	rc = ts_json_enter(r->js, '{', &more);
-	while (!rc && more) {
-		rc = ts_json_scan_key(r->js, &key);
-		first = rc ? 0 : ts_json_peek(r->js);
-		if (!rc && first < 0)
-			rc = ts_json_cut(r->js);
-		else if (!rc &&
-			 (ts_json_string_is(&key, "counter_id") || ts_json_string_is(&key, "id")))
-			rc = ts_rocprof_read_unsigned(r->js, &value->counter, &is);
-		else if (!rc &&
-			 (ts_json_string_is(&key, "value") ||
-			  ts_json_string_is(&key, "counter_value")) &&
-			 first != '"' && first != '{' && first != '[' && first != 't' &&
-			 first != 'f' && first != 'n') {
-			rc = ts_json_scan_number(r->js, &number);
+	while (ts_json_walk_next(&walk, r->js)) {
+		int first = ts_json_peek(r->js);
+
+		if (ts_json_string_is(&walk.key, "counter_id") ||
+		    ts_json_string_is(&walk.key, "id")) {
+			walk.rc = ts_rocprof_read_unsigned(r->js, &value->counter, &is);
+		} else if ((ts_json_string_is(&walk.key, "value") ||
+			    ts_json_string_is(&walk.key, "counter_value")) &&
+			   first > 0 && !strchr("\"{[tfn", first)) {
+			walk.rc = ts_json_scan_number(r->js, &number);
 			value->value = number.kind == TS_JSON_INT ? (double)number.integer
 								  : number.real;
-		} else if (!rc) {
-			rc = ts_json_skip(r->js);
 		}
-		if (!rc)
-			rc = ts_json_next(r->js, '}', &more);
 	}
-	return rc;
+	return walk.rc;
 }
 
 static int read_counter_values(struct ts_rocprof *r)
 {
-	bool more;
-	int rc;
+	struct ts_json_walk walk = { .open = '[', .skips_others = true };
 
-	if (ts_json_peek(r->js) != '[')
-		return ts_json_peek(r->js) < 0 ? ts_json_cut(r->js) : ts_json_skip(r->js);
-	rc = ts_json_enter(r->js, '[', &more);
-	while (!rc && more) {
-		rc = read_counter_value(r);
-		if (!rc)
-			rc = ts_json_next(r->js, ']', &more);
-	}
-	return rc;
+	while (ts_json_walk_next(&walk, r->js))
+		walk.rc = read_counter_value(r);
+	return walk.rc;
 }
 
 static int read_members(struct ts_rocprof *r, int depth);
@@ -570,24 +495,18 @@ static int read_member(struct ts_rocprof *r, int member, int depth)
 
 static int read_members(struct ts_rocprof *r, int depth)
 {
-	struct ts_json_string key = { .text = "" };
+	struct ts_json_walk walk = { .open = '{' };
 	size_t hint = TS_ARRAY_SIZE(record_keys) - 1;
-	bool more;
-	int rc = ts_json_enter(r->js, '{', &more), member;
 
 	if (depth)
 		hint = 8; /* before agent_id: those of dispatch_info */
-	while (!rc && more) {
-		rc = ts_json_scan_key(r->js, &key);
-		if (rc)
-			break;
-		member = find_key(&key, &hint);
-		rc = member >= 0 ? read_member(r, member, depth)
-				 : read_arg(r, ts_rocprof_string(r, &key));
-		if (!rc)
-			rc = ts_json_next(r->js, '}', &more);
+	while (ts_json_walk_next(&walk, r->js)) {
+		int member = find_key(&walk.key, &hint);
+
+		walk.rc = member >= 0 ? read_member(r, member, depth)
+				      : read_arg(r, ts_rocprof_string(r, &walk.key));
 	}
-	return rc;
+	return walk.rc;
 }
 
 int ts_rocprof_read_record(void *context)

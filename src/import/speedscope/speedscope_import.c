@@ -44,61 +44,12 @@ uint32_t ts_speedscope_string(struct ts_speedscope_import *s, const struct ts_js
 	return ts_import_string(s->import, ts_text_cstr(&s->scratch), s->scratch.length);
 }
 
-/* ---- members ---- */
-
-/* Reads an object with a function that takes all of a value, or nothing. */
-static int read_object(struct ts_speedscope_import *s, struct ts_json *js,
-		       int (*take)(struct ts_speedscope_import *s, struct ts_json *js,
-				   const struct ts_json_string *key, void *context),
-		       void *context)
-{
-	struct ts_json_string key = { 0 };
-	bool more;
-	int rc;
-
-	if (ts_json_peek(js) != '{')
-		return ts_json_skip(js);
-	rc = ts_json_enter(js, '{', &more);
-	while (!rc && more) {
-		const char *value;
-
-		rc = ts_json_scan_key(js, &key);
-		value = js->next;
-		if (!rc)
-			rc = take(s, js, &key, context);
-		if (!rc && js->next == value)
-			rc = ts_json_skip(js);
-		if (!rc)
-			rc = ts_json_next(js, '}', &more);
-	}
-	return rc;
-}
-
-static int read_array(struct ts_speedscope_import *s, struct ts_json *js,
-		      int (*take)(struct ts_speedscope_import *s, struct ts_json *js))
-{
-	bool more;
-	int rc;
-
-	if (ts_json_peek(js) != '[')
-		return ts_json_skip(js);
-	rc = ts_json_enter(js, '[', &more);
-	while (!rc && more) {
-		rc = take(s, js);
-		if (!rc)
-			rc = ts_json_next(js, ']', &more);
-	}
-	return rc;
-}
-
-/* A string, if it is one. */
-static int take_string(struct ts_json *js, struct ts_json_string *ret_string)
+int ts_speedscope_scan_string(struct ts_json *js, struct ts_json_string *ret_string)
 {
 	return ts_json_peek(js) == '"' ? ts_json_scan_string(js, ret_string) : TS_OK;
 }
 
-/* An integer, if it is one. */
-static int take_int(struct ts_json *js, int64_t *ret_value)
+int ts_speedscope_scan_int(struct ts_json *js, int64_t *ret_value)
 {
 	struct ts_json_number number = { .kind = TS_JSON_NONFINITE };
 	int first = ts_json_peek(js), rc;
@@ -118,28 +69,28 @@ struct frame {
 	int64_t line, column;
 };
 
-static int take_frame_member(struct ts_speedscope_import *s, struct ts_json *js,
-			     const struct ts_json_string *key, void *context)
+static int scan_frame(struct ts_json *js, struct frame *frame)
 {
-	struct frame *frame = context;
+	struct ts_json_walk walk = { .open = '{', .skips_others = true };
 
-	(void)s;
-	if (ts_json_string_is(key, "name"))
-		return take_string(js, &frame->name);
-	if (ts_json_string_is(key, "file"))
-		return take_string(js, &frame->file);
-	if (ts_json_string_is(key, "line"))
-		return take_int(js, &frame->line);
-	if (ts_json_string_is(key, "col"))
-		return take_int(js, &frame->column);
-	return TS_OK;
+	while (ts_json_walk_next(&walk, js)) {
+		if (ts_json_string_is(&walk.key, "name"))
+			walk.rc = ts_speedscope_scan_string(js, &frame->name);
+		else if (ts_json_string_is(&walk.key, "file"))
+			walk.rc = ts_speedscope_scan_string(js, &frame->file);
+		else if (ts_json_string_is(&walk.key, "line"))
+			walk.rc = ts_speedscope_scan_int(js, &frame->line);
+		else if (ts_json_string_is(&walk.key, "col"))
+			walk.rc = ts_speedscope_scan_int(js, &frame->column);
+	}
+	return walk.rc;
 }
 
-static int take_frame(struct ts_speedscope_import *s, struct ts_json *js)
+static int read_frame(struct ts_speedscope_import *s, struct ts_json *js)
 {
 	struct frame frame = { .line = TS_ABSENT, .column = TS_ABSENT };
 	struct ts_frame_row row = ts_frame_none;
-	int rc = read_object(s, js, take_frame_member, &frame);
+	int rc = scan_frame(js, &frame);
 
 	if (rc)
 		return rc;
@@ -159,42 +110,54 @@ static int take_frame(struct ts_speedscope_import *s, struct ts_json *js)
 	return TS_OK;
 }
 
-static int take_shared_member(struct ts_speedscope_import *s, struct ts_json *js,
-			      const struct ts_json_string *key, void *context)
+static int read_frames(struct ts_speedscope_import *s, struct ts_json *js)
 {
-	(void)context;
-	return ts_json_string_is(key, "frames") ? read_array(s, js, take_frame) : TS_OK;
+	struct ts_json_walk walk = { .open = '[', .skips_others = true };
+
+	while (ts_json_walk_next(&walk, js))
+		walk.rc = read_frame(s, js);
+	return walk.rc;
+}
+
+static int read_shared(struct ts_speedscope_import *s, struct ts_json *js)
+{
+	struct ts_json_walk walk = { .open = '{', .skips_others = true };
+
+	while (ts_json_walk_next(&walk, js))
+		if (ts_json_string_is(&walk.key, "frames"))
+			walk.rc = read_frames(s, js);
+	return walk.rc;
 }
 
 /* ---- profiles ---- */
 
-static int take_profile_member(struct ts_speedscope_import *s, struct ts_json *js,
-			       const struct ts_json_string *key, void *context)
+static int scan_profile(struct ts_json *js, struct ts_speedscope_profile *profile)
 {
-	struct ts_speedscope_profile *profile = context;
+	struct ts_json_walk walk = { .open = '{', .skips_others = true };
 
-	(void)s;
-	if (ts_json_string_is(key, "type"))
-		return take_string(js, &profile->type);
-	if (ts_json_string_is(key, "name"))
-		return take_string(js, &profile->name);
-	if (ts_json_string_is(key, "unit"))
-		return take_string(js, &profile->unit);
-	if (ts_json_string_is(key, "samples"))
-		profile->samples = *js;
-	else if (ts_json_string_is(key, "weights"))
-		profile->weights = *js;
-	else if (ts_json_string_is(key, "events"))
-		profile->events = *js;
-	else if (ts_json_string_is(key, "startValue"))
-		profile->start = *js;
-	return TS_OK;
+	while (ts_json_walk_next(&walk, js)) {
+		if (ts_json_string_is(&walk.key, "type"))
+			walk.rc = ts_speedscope_scan_string(js, &profile->type);
+		else if (ts_json_string_is(&walk.key, "name"))
+			walk.rc = ts_speedscope_scan_string(js, &profile->name);
+		else if (ts_json_string_is(&walk.key, "unit"))
+			walk.rc = ts_speedscope_scan_string(js, &profile->unit);
+		else if (ts_json_string_is(&walk.key, "samples"))
+			profile->samples = *js;
+		else if (ts_json_string_is(&walk.key, "weights"))
+			profile->weights = *js;
+		else if (ts_json_string_is(&walk.key, "events"))
+			profile->events = *js;
+		else if (ts_json_string_is(&walk.key, "startValue"))
+			profile->start = *js;
+	}
+	return walk.rc;
 }
 
-static int take_profile(struct ts_speedscope_import *s, struct ts_json *js)
+static int read_profile(struct ts_speedscope_import *s, struct ts_json *js)
 {
 	struct ts_speedscope_profile profile = { 0 };
-	int rc = read_object(s, js, take_profile_member, &profile);
+	int rc = scan_profile(js, &profile);
 
 	if (rc)
 		return rc;
@@ -215,33 +178,44 @@ static void add_meta(struct ts_speedscope_import *s, const char *key,
 		ts_entities_meta(&s->entities, key, string->text - 1, string->length + 2);
 }
 
-static int take_head(struct ts_speedscope_import *s, struct ts_json *js,
-		     const struct ts_json_string *key, void *context)
+/* Everything but the profiles. */
+static int read_head(struct ts_speedscope_import *s, struct ts_json *js)
 {
-	struct ts_json_string text = { 0 };
-	int rc = TS_OK;
+	struct ts_json_walk walk = { .open = '{', .skips_others = true };
+	struct ts_json_string name = { 0 }, exporter = { 0 };
 
-	(void)context;
-	if (ts_json_string_is(key, "shared"))
-		return read_object(s, js, take_shared_member, NULL);
-	if (ts_json_string_is(key, "name"))
-		rc = take_string(js, &text);
-	if (!rc && text.length)
-		ts_entities_process_row(&s->entities, s->process)->name =
-			ts_speedscope_string(s, &text);
-	if (!rc && ts_json_string_is(key, "exporter")) {
-		rc = take_string(js, &text);
-		if (!rc)
-			add_meta(s, "exporter", &text);
+	while (ts_json_walk_next(&walk, js)) {
+		if (ts_json_string_is(&walk.key, "shared"))
+			walk.rc = read_shared(s, js);
+		else if (ts_json_string_is(&walk.key, "name"))
+			walk.rc = ts_speedscope_scan_string(js, &name);
+		else if (ts_json_string_is(&walk.key, "exporter"))
+			walk.rc = ts_speedscope_scan_string(js, &exporter);
 	}
-	return rc;
+	if (name.length)
+		ts_entities_process_row(&s->entities, s->process)->name =
+			ts_speedscope_string(s, &name);
+	add_meta(s, "exporter", &exporter);
+	return walk.rc;
 }
 
-static int take_profiles(struct ts_speedscope_import *s, struct ts_json *js,
-			 const struct ts_json_string *key, void *context)
+static int read_list(struct ts_speedscope_import *s, struct ts_json *js)
 {
-	(void)context;
-	return ts_json_string_is(key, "profiles") ? read_array(s, js, take_profile) : TS_OK;
+	struct ts_json_walk walk = { .open = '[', .skips_others = true };
+
+	while (ts_json_walk_next(&walk, js))
+		walk.rc = read_profile(s, js);
+	return walk.rc;
+}
+
+static int read_profiles(struct ts_speedscope_import *s, struct ts_json *js)
+{
+	struct ts_json_walk walk = { .open = '{', .skips_others = true };
+
+	while (ts_json_walk_next(&walk, js))
+		if (ts_json_string_is(&walk.key, "profiles"))
+			walk.rc = read_list(s, js);
+	return walk.rc;
 }
 
 static int fail(struct ts_speedscope_import *s, const struct ts_json *js, int rc)
@@ -265,11 +239,11 @@ static int read_file(struct ts_speedscope_import *s)
 		return rc;
 	ts_json_skip_bom(js);
 	again = *js;
-	damage = read_object(s, &again, take_head, NULL);
+	damage = read_head(s, &again);
 	if (damage && damage != TS_EFORMAT)
 		return damage;
 	again = *js;
-	rc = read_object(s, &again, take_profiles, NULL);
+	rc = read_profiles(s, &again);
 	rc = fail(s, &again, rc);
 	js->next = js->end;
 	if (!rc && !s->import->result.events)

@@ -40,9 +40,9 @@ struct ts_speedscope_import {
 	bool has_message; /* err is set: the error is not one of JSON */
 };
 
-/* A value of JSON in the file, not read yet; `next` NULL: none. */
 struct ts_speedscope_profile {
 	struct ts_json_string type, name, unit;
+	/* Values not read yet; `next` NULL: none. */
 	struct ts_json samples, weights, events, start;
 };
 
@@ -51,6 +51,10 @@ struct ts_speedscope_profile {
 /* A string, as one of the trace; 0: empty. */
 uint32_t ts_speedscope_string(struct ts_speedscope_import *s, const struct ts_json_string *string);
 int ts_speedscope_no_memory(struct ts_speedscope_import *s);
+
+/* These scan a string or an integer, and leave any other value. */
+int ts_speedscope_scan_string(struct ts_json *js, struct ts_json_string *ret_string);
+int ts_speedscope_scan_int(struct ts_json *js, int64_t *ret_value);
 
 /* ---- speedscope_profiles.c ---- */
 

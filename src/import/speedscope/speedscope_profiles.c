@@ -75,18 +75,13 @@ static int read_value(const struct adding *adding, struct ts_json *js, int64_t *
 }
 
 /* The index of a frame; UINT64_MAX: none. */
-static int read_frame(const struct adding *adding, struct ts_json *js, uint64_t *ret_frame)
+static int read_frame_index(const struct adding *adding, struct ts_json *js, uint64_t *ret_frame)
 {
-	struct ts_json_number number = { .kind = TS_JSON_NONFINITE };
-	int first = ts_json_peek(js), rc;
+	int64_t index = -1;
+	int rc = ts_speedscope_scan_int(js, &index);
 
-	*ret_frame = UINT64_MAX;
-	if (first != '-' && !(first >= '0' && first <= '9'))
-		return ts_json_skip(js);
-	rc = ts_json_scan_number(js, &number);
-	if (!rc && number.kind == TS_JSON_INT && number.integer >= 0 &&
-	    (uint64_t)number.integer < adding->s->frame_count)
-		*ret_frame = (uint64_t)number.integer;
+	*ret_frame = index >= 0 && (uint64_t)index < adding->s->frame_count ? (uint64_t)index
+									    : UINT64_MAX;
 	return rc;
 }
 
@@ -112,27 +107,20 @@ static int count_row(struct adding *adding)
 /* Frames of a stack, outermost first. */
 static int read_stack(struct adding *adding, struct ts_json *js, int64_t *ret_stack)
 {
+	struct ts_json_walk walk = { .open = '[', .skips_others = true };
 	struct ts_speedscope_import *s = adding->s;
 	uint32_t stack = 0;
 	uint64_t frame;
-	bool more;
-	int rc;
 
-	*ret_stack = 0;
-	if (ts_json_peek(js) != '[')
-		return ts_json_skip(js);
-	rc = ts_json_enter(js, '[', &more);
-	while (!rc && more) {
-		rc = read_frame(adding, js, &frame);
-		if (!rc && frame == UINT64_MAX)
+	while (ts_json_walk_next(&walk, js)) {
+		walk.rc = read_frame_index(adding, js, &frame);
+		if (!walk.rc && frame == UINT64_MAX)
 			ts_entities_add_loss(&s->entities, &loss_frame, 1);
-		else if (!rc)
+		else if (!walk.rc)
 			stack = ts_writer_stack(s->writer, stack, s->frames[frame].id);
-		if (!rc)
-			rc = ts_json_next(js, ']', &more);
 	}
 	*ret_stack = stack;
-	return rc;
+	return walk.rc;
 }
 
 static int add_sample(struct adding *adding, uint32_t name, int64_t stack, int64_t weight)
@@ -153,31 +141,26 @@ static int add_sample(struct adding *adding, uint32_t name, int64_t stack, int64
 static int add_samples(struct adding *adding, struct ts_json samples, struct ts_json weights,
 		       const char *type)
 {
+	struct ts_json_walk stacks = { .open = '[', .skips_others = true }, numbers = stacks;
 	struct ts_speedscope_import *s = adding->s;
 	uint32_t name = ts_import_string(s->import, type, strlen(type));
-	bool more = false, has_weights = false, has_weight;
-	int64_t stack, weight;
-	int rc = TS_OK;
 
-	if (samples.next && ts_json_peek(&samples) == '[')
-		rc = ts_json_enter(&samples, '[', &more);
-	if (weights.next && ts_json_peek(&weights) == '[')
-		rc = rc ? rc : ts_json_enter(&weights, '[', &has_weights);
-	while (!rc && more) {
-		has_weight = false;
-		rc = read_stack(adding, &samples, &stack);
-		if (!rc && has_weights)
+	while (samples.next && ts_json_walk_next(&stacks, &samples)) {
+		int64_t stack, weight;
+		bool has_weight = false;
+		int rc = read_stack(adding, &samples, &stack);
+
+		if (!rc && weights.next && ts_json_walk_next(&numbers, &weights))
 			rc = read_value(adding, &weights, &weight, &has_weight);
-		if (!rc && has_weights)
-			rc = ts_json_next(&weights, ']', &has_weights);
+		if (!rc)
+			rc = numbers.rc;
 		if (!rc && !has_weight)
 			ts_entities_add_loss(&s->entities, &loss_weight, 1);
 		else if (!rc)
 			rc = add_sample(adding, name, stack, weight);
-		if (!rc)
-			rc = ts_json_next(&samples, ']', &more);
+		stacks.rc = rc;
 	}
-	return rc;
+	return stacks.rc;
 }
 
 /* ---- spans ---- */
@@ -188,42 +171,23 @@ struct event {
 	int64_t at;
 };
 
-static int read_event_member(struct adding *adding, struct ts_json *js,
-			     const struct ts_json_string *key, struct event *event)
-{
-	struct ts_json_string type = { 0 };
-	int rc;
-
-	if (ts_json_string_is(key, "frame"))
-		return read_frame(adding, js, &event->frame);
-	if (ts_json_string_is(key, "at"))
-		return read_value(adding, js, &event->at, &event->has_at);
-	if (!ts_json_string_is(key, "type") || ts_json_peek(js) != '"')
-		return ts_json_skip(js);
-	rc = ts_json_scan_string(js, &type);
-	event->begins = ts_json_string_is(&type, "O");
-	event->has_type = event->begins || ts_json_string_is(&type, "C");
-	return rc;
-}
-
 static int read_event(struct adding *adding, struct ts_json *js, struct event *ret_event)
 {
-	struct ts_json_string key = { 0 };
-	bool more;
-	int rc;
+	struct ts_json_walk walk = { .open = '{', .skips_others = true };
+	struct ts_json_string type = { 0 };
 
 	*ret_event = (struct event){ .frame = UINT64_MAX };
-	if (ts_json_peek(js) != '{')
-		return ts_json_skip(js);
-	rc = ts_json_enter(js, '{', &more);
-	while (!rc && more) {
-		rc = ts_json_scan_key(js, &key);
-		if (!rc)
-			rc = read_event_member(adding, js, &key, ret_event);
-		if (!rc)
-			rc = ts_json_next(js, '}', &more);
+	while (ts_json_walk_next(&walk, js)) {
+		if (ts_json_string_is(&walk.key, "frame"))
+			walk.rc = read_frame_index(adding, js, &ret_event->frame);
+		else if (ts_json_string_is(&walk.key, "at"))
+			walk.rc = read_value(adding, js, &ret_event->at, &ret_event->has_at);
+		else if (ts_json_string_is(&walk.key, "type"))
+			walk.rc = ts_speedscope_scan_string(js, &type);
 	}
-	return rc;
+	ret_event->begins = ts_json_string_is(&type, "O");
+	ret_event->has_type = ret_event->begins || ts_json_string_is(&type, "C");
+	return walk.rc;
 }
 
 /* Closes the innermost span. */
@@ -289,22 +253,20 @@ static int end_span(struct adding *adding, const struct event *event)
 static int add_spans(struct adding *adding, struct ts_json events)
 {
 	struct ts_speedscope_import *s = adding->s;
+	struct ts_json_walk walk = { .open = '[', .skips_others = true };
 	struct event event;
-	bool more = false;
-	int rc = TS_OK;
+	int rc;
 
 	s->open_count = 0;
-	if (events.next && ts_json_peek(&events) == '[')
-		rc = ts_json_enter(&events, '[', &more);
-	while (!rc && more) {
+	while (events.next && ts_json_walk_next(&walk, &events)) {
 		rc = read_event(adding, &events, &event);
 		if (!rc && (!event.has_type || !event.has_at || event.frame == UINT64_MAX))
 			ts_entities_add_loss(&s->entities, &loss_event, 1);
 		else if (!rc)
 			rc = event.begins ? begin_span(adding, &event) : end_span(adding, &event);
-		if (!rc)
-			rc = ts_json_next(&events, ']', &more);
+		walk.rc = rc;
 	}
+	rc = walk.rc;
 	/* Those did not end in the profile. */
 	while (!rc && s->open_count)
 		rc = close_span(adding, -1);

@@ -7,6 +7,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 
+#include "base/json.h"
 #include "record/decode/decode_internal.h"
 #include "trace/object_details.h"
 
@@ -312,7 +313,7 @@ static void count_window(struct ts_decoder *decoder, struct decode_area *area, i
 		return;
 	}
 	if (details->length &&
-	    ts_object_details_string(details->data, details->length, "failed", why, sizeof(why))) {
+	    ts_json_member_string(details->data, details->length, "failed", why, sizeof(why))) {
 		counts->replayable_windows -= channel->in_window;
 		counts->failed_windows++;
 		memcpy(counts->not_replayable, why, sizeof(why));

@@ -83,23 +83,20 @@ static int scan_array(struct parse *parse, scan_function *item, size_t item_byte
 {
 	TS_AUTO_FREE void *items = NULL;
 	size_t capacity = 0;
+	struct ts_json_walk walk = { .open = '[' };
 	uint32_t count = 0;
-	bool more;
-	int rc = ts_json_enter(&parse->js, '[', &more);
 
-	while (!rc && more) {
+	while (ts_json_walk_next(&walk, &parse->js)) {
 		if (count == MOST_ITEMS)
 			return ts_json_bad(&parse->js, parse->js.next, "a list is too long");
-		rc = ts_grow_array(&items, &capacity, count + 1, item_bytes);
-		if (rc)
-			return rc;
+		if (ts_grow_array(&items, &capacity, count + 1, item_bytes))
+			return TS_ENOMEM;
 		memset((char *)items + count * item_bytes, 0, item_bytes);
-		rc = item(parse, (char *)items + count * item_bytes);
+		walk.rc = item(parse, (char *)items + count * item_bytes);
 		count++;
-		rc = rc ? rc : ts_json_next(&parse->js, ']', &more);
 	}
-	if (rc)
-		return rc;
+	if (walk.rc)
+		return walk.rc;
 	*ret_items = ts_arena_copy(parse->arena, items ? items : "", count * item_bytes);
 	*ret_count = count;
 	return *ret_items ? TS_OK : TS_ENOMEM;
@@ -133,22 +130,16 @@ static int scan_member(struct parse *parse, const struct ts_json_string *key,
 		    !memcmp(members[i].key, key->text, key->length))
 			return members[i].scan(parse, members[i].to);
 	}
-	return ts_json_skip(&parse->js);
+	return TS_OK;
 }
 
 static int scan_object(struct parse *parse, const struct member *members, size_t count)
 {
-	struct ts_json_string key = { 0 };
-	bool more;
-	int rc = ts_json_enter(&parse->js, '{', &more);
+	struct ts_json_walk walk = { .open = '{' };
 
-	while (!rc && more) {
-		rc = ts_json_scan_key(&parse->js, &key);
-		if (!rc)
-			rc = scan_member(parse, &key, members, count);
-		rc = rc ? rc : ts_json_next(&parse->js, '}', &more);
-	}
-	return rc;
+	while (ts_json_walk_next(&walk, &parse->js))
+		walk.rc = scan_member(parse, &walk.key, members, count);
+	return walk.rc;
 }
 
 static int scan_offset(struct parse *parse, void *to)

@@ -189,17 +189,14 @@ static int add_wait(struct ts_work_load *load, uint64_t row, int64_t correlation
 static int add_list(struct ts_work_load *load, uint64_t row, struct ts_string list)
 {
 	struct ts_json_number number = { .kind = TS_JSON_NONFINITE };
+	struct ts_json_walk walk = { .open = '[' };
 	struct ts_json js;
-	bool more;
-	int rc;
 
 	ts_json_init(&js, list.data, list.length, true);
-	rc = ts_json_enter(&js, '[', &more);
-	while (!rc && more) {
-		rc = ts_json_scan_number(&js, &number);
-		if (!rc && number.kind == TS_JSON_INT && add_wait(load, row, number.integer))
+	while (ts_json_walk_next(&walk, &js)) {
+		walk.rc = ts_json_scan_number(&js, &number);
+		if (!walk.rc && number.kind == TS_JSON_INT && add_wait(load, row, number.integer))
 			return TS_ENOMEM;
-		rc = rc ? rc : ts_json_next(&js, ']', &more);
 	}
 	return TS_OK;
 }

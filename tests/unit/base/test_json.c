@@ -188,6 +188,83 @@ TS_TEST(objects_and_arrays_are_pulled)
 	drop();
 }
 
+/* "key=number ..." of an object or an array, until it ends or fails. */
+static int walk_text(const char *text, char open, bool skips_others, char *buffer, size_t size)
+{
+	struct ts_json_walk walk = { .open = open, .skips_others = skips_others };
+	struct ts_json js = scan(text, strlen(text), true);
+	struct ts_json_number number = { .integer = 0 };
+	size_t length = 0;
+
+	*buffer = 0;
+	while (ts_json_walk_next(&walk, &js)) {
+		/* A look at a value leaves it. */
+		int first = ts_json_peek(&js);
+
+		if (first >= '0' && first <= '9')
+			walk.rc = ts_json_scan_number(&js, &number);
+		length += (size_t)snprintf(buffer + length, size - length, "%.*s=%d ",
+					   (int)walk.key.length,
+					   walk.key.length ? walk.key.text : "",
+					   first >= '0' && first <= '9' ? (int)number.integer : -1);
+	}
+	TS_CHECK(!ts_json_walk_next(&walk, &js));
+	if (!walk.rc)
+		TS_CHECK_INT(ts_json_peek(&js), 'x');
+	drop();
+	return walk.rc;
+}
+
+TS_TEST(walks)
+{
+	static const struct {
+		const char *text;
+		char open;
+		bool skips_others;
+		int rc;
+		const char *members;
+	} cases[] = {
+		{ " { \"a\" : 1 , \"b\":{\"c\": 2},\"d\" : null , \"\":3 } x", '{', false, 0,
+		  "a=1 b=-1 d=-1 =3 " },
+		{ "[ 4 , [5], \"x\" ,6]x", '[', false, 0, "=4 =-1 =-1 =6 " },
+		{ "{ } x", '{', false, 0, "" },
+		{ " [ ]x", '[', true, 0, "" },
+		{ "[1] x", '{', false, TS_EFORMAT, "" },
+		{ "[1] x", '{', true, 0, "" },
+		{ " 7 x", '[', true, 0, "" },
+		{ "", '[', true, TS_EFORMAT, "" },
+		{ "{\"a\":1,}", '{', false, TS_EFORMAT, "a=1 " },
+		{ "[1,]", '[', false, TS_EFORMAT, "=1 =-1 " },
+		{ "{\"a\":1 2}", '{', false, TS_EFORMAT, "a=1 " },
+		{ "{\"a\": tru}", '{', false, TS_EFORMAT, "a=-1 " },
+		{ "{\"a\":", '{', false, TS_EFORMAT, "a=-1 " },
+	};
+	char members[64];
+
+	for (size_t i = 0; i < TS_ARRAY_SIZE(cases); i++) {
+		TS_CHECK_INT(walk_text(cases[i].text, cases[i].open, cases[i].skips_others, members,
+				       sizeof(members)),
+			     cases[i].rc);
+		TS_CHECK_STR(members, cases[i].members);
+	}
+}
+
+TS_TEST(strings_of_members)
+{
+	static const char text[] = "{\"n\":1,\"in\":{\"key\":\"no\"},\"key\" : \"w\\u00e9\"}";
+	char buffer[4] = "old";
+
+	TS_CHECK(!ts_json_member_string(text, sizeof(text) - 1, "n", buffer, sizeof(buffer)));
+	TS_CHECK(!ts_json_member_string(text, sizeof(text) - 1, "ke", buffer, sizeof(buffer)));
+	TS_CHECK(!ts_json_member_string("[]", 2, "key", buffer, sizeof(buffer)));
+	TS_CHECK_STR(buffer, "old");
+	TS_CHECK(ts_json_member_string(text, sizeof(text) - 1, "key", buffer, sizeof(buffer)));
+	TS_CHECK_STR(buffer, "w\xc3\xa9");
+	/* Never half a character. */
+	TS_CHECK(ts_json_member_string(text, sizeof(text) - 1, "key", buffer, 3));
+	TS_CHECK_STR(buffer, "w");
+}
+
 TS_TEST(keys)
 {
 	struct ts_json_string key = { .length = 77 };

@@ -74,6 +74,19 @@ TS_TEST(samples_of_other_units)
 		   "{'start':0,'thread':2,'stack':3,'weight':4096,'name':'memory/bytes'}\n");
 }
 
+/* Python's json.dumps() writes a space before each value. */
+TS_TEST(members_of_other_types)
+{
+	const char *json = FILE_OF("'shared': {'frames': [{'name': 'main', 'file': null, 'line': "
+				   "null, 'col': 'x'}, 5]}, 'name': null, 'exporter': 7,"
+				   "'profiles': [{'type': 'sampled', 'name': null, 'unit': 'none',"
+				   "'samples': [[0]], 'weights': [3]}]");
+
+	CHECK_FILE(json, "sample",
+		   "{'start':0,'thread':1,'stack':1,'weight':3,'name':'samples/count'}\n");
+	CHECK_FILE(json, "frame", "{'name':'main'}\n{}\n");
+}
+
 /* As our exporter writes them: profiles before frames. */
 TS_TEST(spans)
 {
