@@ -13,7 +13,7 @@
 
 #define WINDOW_ROWS (256 * 1024)
 #define FIRST_WINDOW_ROWS 2048
-#define CACHE_BYTES ((size_t)256 << 20)
+#define CACHE_BYTES ((size_t)128 << 20)
 #define TEXT_BYTES ((size_t)64 << 20)
 
 /* A histogram of durations with a relative bucket width of 1/32; exact below 32 ns. */
@@ -36,10 +36,10 @@ struct timeline {
 	struct ts_row_window picks;
 	uint64_t classes[CLASSES]; /* rows per bucket of durations */
 	uint64_t emitted;
-	uint64_t done;       /* for progress */
-	int64_t first, last; /* of the axis */
-	int64_t begin, end;  /* of the window */
-	double target;       /* rows of the next window */
+	uint64_t done;                /* for progress */
+	int64_t first, last;          /* of the axis */
+	struct ts_row_key begin, end; /* of the window; both belong to it */
+	double target;                /* rows of the next window */
 };
 
 /* ---- chunks ---- */
@@ -143,20 +143,33 @@ static bool is_wanted(const struct timeline *timeline, const struct ts_batch *ba
 	       ts_filter_batch(timeline->query->filter, batch, row);
 }
 
-/* The axis, and the second key: the later end, or the earlier start, comes first. */
-static void find_keys(const struct timeline *timeline, const struct ts_batch *batch, uint32_t row,
-		      int64_t *ret_axis, int64_t *ret_second)
+/* The second key: the later end, or the earlier start, comes first. */
+static struct ts_row_key key_of(const struct timeline *timeline,
+				const struct ts_cached_chunk *chunk, uint32_t row)
 {
-	int64_t start = batch->columns[batch->table->start][row];
-	int64_t duration = duration_of(batch, row);
+	struct ts_row_key key = { .chunk = chunk->chunk, .row = row };
+	int64_t start = chunk->keys->columns[chunk->keys->table->start][row];
+	int64_t duration = duration_of(chunk->keys, row);
 
 	if (timeline->query->order == TS_ROW_ORDER_DURATION) {
-		*ret_axis = ~duration;
-		*ret_second = start;
+		key.axis = ~duration;
+		key.second = start;
 	} else {
-		*ret_axis = start;
-		*ret_second = ~end_of(start, duration);
+		key.axis = start;
+		key.second = ~end_of(start, duration);
 	}
+	return key;
+}
+
+/* The first and the last key of a value of the axis. */
+static struct ts_row_key first_key(int64_t axis)
+{
+	return (struct ts_row_key){ .axis = axis, .second = INT64_MIN };
+}
+
+static struct ts_row_key last_key(int64_t axis)
+{
+	return (struct ts_row_key){ axis, INT64_MAX, UINT64_MAX, UINT32_MAX };
 }
 
 /* The first row that starts at `time` or later: starts never fall within a chunk. */
@@ -176,13 +189,13 @@ static uint32_t find_row(const struct ts_batch *batch, int64_t time)
 	return low;
 }
 
-static int pick_row(struct timeline *timeline, struct ts_cached_chunk *chunk, uint32_t row,
-		    int64_t axis, int64_t second, struct ts_error *err)
+static int pick_row(struct timeline *timeline, struct ts_cached_chunk *chunk,
+		    const struct ts_row_key *key, struct ts_error *err)
 {
 	int rc = ts_chunk_cache_read_rest(&timeline->cache, chunk, err);
 
 	if (!rc)
-		rc = ts_row_window_add(&timeline->picks, axis, second, chunk, row, err);
+		rc = ts_row_window_add(&timeline->picks, key, chunk, err);
 	return rc ? rc : ts_row_window_shrink(&timeline->picks, &timeline->end, err);
 }
 
@@ -191,21 +204,21 @@ static int pick_rows(struct timeline *timeline, const struct candidate *candidat
 {
 	bool by_start = timeline->query->order == TS_ROW_ORDER_START;
 	struct ts_cached_chunk *chunk;
-	int64_t axis, second;
 	int rc = get_chunk(timeline, candidate, &chunk, err);
 
 	if (rc)
 		return rc;
-	for (uint32_t row = by_start ? find_row(chunk->keys, timeline->begin) : 0;
+	for (uint32_t row = by_start ? find_row(chunk->keys, timeline->begin.axis) : 0;
 	     !rc && row < chunk->keys->rows; row++) {
-		find_keys(timeline, chunk->keys, row, &axis, &second);
-		if (axis < timeline->begin || axis > timeline->end) {
-			if (by_start)
-				break;
-			continue;
-		}
-		if (is_wanted(timeline, chunk->keys, row))
-			rc = pick_row(timeline, chunk, row, axis, second, err);
+		struct ts_row_key key = key_of(timeline, chunk, row);
+
+		/* Rows with equal starts are in any order. */
+		if (by_start && key.axis > timeline->end.axis)
+			break;
+		if (ts_row_key_compare(&key, &timeline->begin) >= 0 &&
+		    ts_row_key_compare(&key, &timeline->end) <= 0 &&
+		    is_wanted(timeline, chunk->keys, row))
+			rc = pick_row(timeline, chunk, &key, err);
 	}
 	return rc;
 }
@@ -232,7 +245,7 @@ static bool is_window_small(const struct timeline *timeline, int64_t end)
 
 		if (chunk->min_start > end || rows > timeline->target)
 			break;
-		rows += rows_within(chunk, timeline->begin, end);
+		rows += rows_within(chunk, timeline->begin.axis, end);
 	}
 	return rows <= timeline->target;
 }
@@ -240,7 +253,7 @@ static bool is_window_small(const struct timeline *timeline, int64_t end)
 /* The latest end for which the window stays within the target, at least its begin. */
 static int64_t find_end_by_start(const struct timeline *timeline)
 {
-	int64_t low = timeline->begin, high = timeline->last;
+	int64_t low = timeline->begin.axis, high = timeline->last;
 
 	if (is_window_small(timeline, high))
 		return high;
@@ -261,11 +274,11 @@ static void drop_passed(struct timeline *timeline)
 	size_t kept = 0;
 
 	for (size_t i = 0; i < timeline->candidate_count; i++) {
-		if (timeline->candidates[i].info.max_start >= timeline->begin)
+		if (timeline->candidates[i].info.max_start >= timeline->begin.axis)
 			timeline->candidates[kept++] = timeline->candidates[i];
 	}
 	timeline->candidate_count = kept;
-	ts_chunk_cache_drop_before(&timeline->cache, timeline->begin);
+	ts_chunk_cache_drop_before(&timeline->cache, timeline->begin.axis);
 }
 
 static void start_by_start(struct timeline *timeline)
@@ -336,7 +349,7 @@ static int start_by_duration(struct timeline *timeline, struct ts_error *err)
 
 static int64_t find_end_by_duration(const struct timeline *timeline)
 {
-	unsigned int class = class_of(~timeline->begin);
+	unsigned int class = class_of(~timeline->begin.axis);
 	double rows = (double)timeline->classes[class];
 
 	while (class > 0 && rows + (double)timeline->classes[class - 1] <= timeline->target)
@@ -349,8 +362,8 @@ static int64_t find_end_by_duration(const struct timeline *timeline)
 static bool reaches_window(const struct timeline *timeline, const struct candidate *candidate)
 {
 	if (timeline->query->order == TS_ROW_ORDER_DURATION)
-		return candidate->longest >= ~timeline->end;
-	return candidate->info.min_start <= timeline->end;
+		return candidate->longest >= ~timeline->end.axis;
+	return candidate->info.min_start <= timeline->end.axis;
 }
 
 static int pick_window(struct timeline *timeline, struct ts_error *err)
@@ -389,7 +402,7 @@ static int emit_window(struct timeline *timeline, struct ts_error *err)
 
 static void note_progress(struct timeline *timeline)
 {
-	double part = ((double)timeline->end - (double)timeline->first + 1) /
+	double part = ((double)timeline->end.axis - (double)timeline->first + 1) /
 		      ((double)timeline->last - (double)timeline->first + 1);
 
 	if (timeline->query->order == TS_ROW_ORDER_DURATION)
@@ -398,24 +411,39 @@ static void note_progress(struct timeline *timeline)
 		timeline->done = (uint64_t)(part * (double)timeline->row_count);
 }
 
+/* The key after `end`; false: there is none. */
+static bool step(struct timeline *timeline)
+{
+	struct ts_row_key *end = &timeline->end;
+
+	if (end->row < UINT32_MAX) {
+		timeline->begin = *end;
+		timeline->begin.row++;
+		return true;
+	}
+	if (end->axis >= timeline->last)
+		return false;
+	timeline->begin = first_key(end->axis + 1);
+	return true;
+}
+
 static int walk(struct timeline *timeline, struct ts_error *err)
 {
 	bool by_start = timeline->query->order == TS_ROW_ORDER_START;
 	int rc = TS_OK;
 
-	timeline->begin = timeline->first;
-	while (timeline->begin <= timeline->last && timeline->emitted < timeline->query->limit) {
+	timeline->begin = first_key(timeline->first);
+	while (timeline->emitted < timeline->query->limit) {
 		if (by_start)
 			drop_passed(timeline);
-		timeline->end = by_start ? find_end_by_start(timeline)
-					 : find_end_by_duration(timeline);
+		timeline->end = last_key(by_start ? find_end_by_start(timeline)
+						  : find_end_by_duration(timeline));
 		rc = pick_window(timeline, err);
 		if (!rc)
 			rc = emit_window(timeline, err);
-		if (rc || timeline->end == INT64_MAX)
+		if (rc || !step(timeline))
 			break;
 		note_progress(timeline);
-		timeline->begin = timeline->end + 1;
 		timeline->target = TS_MIN(timeline->target * 2, WINDOW_ROWS);
 	}
 	return rc;

@@ -236,8 +236,8 @@ int ts_verb_view(int argc, char **argv)
 		.verb = "view",
 		.operands = "TRACE",
 		.about =
-			"Prints the rows of a trace in time order. Memory does not grow with the trace, only with the "
-			"rows that start at one time, and only the chunks needed are read. Globs: * ? [a-z].\n",
+			"Prints the rows of a trace in time order. Memory does not grow with the trace, and only the "
+			"chunks needed are read. Globs: * ? [a-z].\n",
 		.examples = "tracesmith view run.sbt --limit 20\n"
 			    "tracesmith view run.sbt --table gpu_op --sort duration --limit 10\n"
 			    "tracesmith view run.sbt --name 'aten::*' --from 1.5s --to 1.6s\n"
