@@ -172,7 +172,7 @@ static int put_clock(struct ts_pf_export *x)
 static int put_waiting(struct ts_pf_export *x)
 {
 	for (size_t i = 0; i < x->group_count; i++)
-		if (x->groups[i].flow_count && ts_pf_put_flows(x, &x->groups[i]))
+		if (ts_pf_flows_of(&x->groups[i]) && ts_pf_put_flows(x, &x->groups[i]))
 			return ts_error_set(x->err, TS_ENOMEM, "no memory");
 	return TS_OK;
 }

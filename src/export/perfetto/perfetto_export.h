@@ -84,6 +84,15 @@ struct ts_pf_flow {
 	bool is_last;
 };
 
+/* Flow points of a thread that wait for the span that begins there. */
+struct ts_pf_flows {
+	struct ts_pf_flow *flows;
+	size_t count, capacity;
+	struct ts_text rows; /* of the points, for the same packet */
+	int64_t time, name;
+	bool wait; /* for the next span, whenever it begins */
+};
+
 /* Tracks of one name over which spans are spread, so that each track nests. */
 struct ts_pf_group {
 	int64_t name;            /* string id of lanes; 0: text, below */
@@ -95,13 +104,8 @@ struct ts_pf_group {
 	bool lanes_are_siblings; /* viewers show all of them as one row */
 	struct ts_pf_lane *lanes;
 	size_t lane_count, lane_capacity;
-	int64_t process; /* its process, if known */
-	/* Flow points waiting for the span that begins there. */
-	struct ts_pf_flow *flows;
-	size_t flow_count, flow_capacity;
-	struct ts_text flow_rows; /* their rows, for the same packet */
-	int64_t flow_time, flow_name;
-	bool flows_wait; /* for the next span, whenever it begins */
+	int64_t process;           /* its process, if known */
+	struct ts_pf_flows *flows; /* NULL: none so far */
 };
 
 /* ---- shapes ---- */
@@ -468,12 +472,19 @@ unsigned char *ts_pf_put_arrow(unsigned char *to, uint64_t id);
 /* Queues a row of `flow` in its group; 0 or TS_ENOMEM. */
 int ts_pf_put_flow(struct ts_pf_export *x, const struct ts_pf_cursor *cursor);
 
+/* The queued points of a group; NULL: none. */
+static inline struct ts_pf_flows *ts_pf_flows_of(const struct ts_pf_group *group)
+{
+	return group->flows && group->flows->count ? group->flows : NULL;
+}
+
 /* Do the queued points belong to a span that begins then? */
-bool ts_pf_flows_fit(const struct ts_pf_group *group, int64_t start);
-size_t ts_pf_flow_max_bytes(const struct ts_pf_group *group);
-unsigned char *ts_pf_put_flow_ids(unsigned char *to, const struct ts_pf_group *group);
-void ts_pf_flows_done(struct ts_pf_group *group);
-void ts_pf_flows_release(struct ts_pf_group *group);
+bool ts_pf_flows_fit(const struct ts_pf_flows *flows, int64_t start);
+size_t ts_pf_flow_max_bytes(const struct ts_pf_flows *flows);
+unsigned char *ts_pf_put_flow_ids(unsigned char *to, const struct ts_pf_flows *flows);
+void ts_pf_flows_done(struct ts_pf_flows *flows);
+/* Accepts NULL. */
+void ts_pf_flows_free(struct ts_pf_flows *flows);
 
 /* ---- perfetto_stacks.c ---- */
 
@@ -492,7 +503,7 @@ int ts_pf_put_stage(struct ts_pf_export *x, const struct ts_pf_cursor *cursor,
 
 /* ---- perfetto_export_event.c ---- */
 
-/* Writes the queued points of a group as an instant; 0 or TS_ENOMEM. */
+/* Writes the queued points of a group, which has some, as an instant; 0 or TS_ENOMEM. */
 int ts_pf_put_flows(struct ts_pf_export *x, struct ts_pf_group *group);
 
 int ts_pf_put_event(struct ts_pf_export *x, const struct ts_pf_cursor *cursor);

@@ -102,8 +102,7 @@ static int put_row(struct ts_pf_export *x, const struct ts_pf_cursor *cursor,
 	const struct ts_table_info *table = cursor->merge.batch->table;
 	const struct ts_pf_shape *shape = ts_pf_shape(x, table, at(cursor, table->shape));
 	unsigned int taken = cursor->merge.start >= x->base_ns ? TS_PF_START : 0;
-	struct ts_pf_group *flows = extras->group && extras->group->flow_count ? extras->group
-									       : NULL;
+	struct ts_pf_flows *flows = extras->group ? ts_pf_flows_of(extras->group) : NULL;
 	unsigned char *to, *native;
 
 	if (!track || !shape ||
@@ -122,7 +121,7 @@ static int put_row(struct ts_pf_export *x, const struct ts_pf_cursor *cursor,
 		taken |= TS_PF_ARGS;
 	native = to;
 	to = ts_pf_put_native(x, to, cursor, shape, mask_of_taken(table, view, taken), taken,
-			      flows ? &flows->flow_rows : NULL);
+			      flows ? &flows->rows : NULL);
 	put_event_packet(x, cursor->merge.start, native, to);
 	if (flows)
 		ts_pf_flows_done(flows);
@@ -131,23 +130,24 @@ static int put_row(struct ts_pf_export *x, const struct ts_pf_cursor *cursor,
 
 int ts_pf_put_flows(struct ts_pf_export *x, struct ts_pf_group *group)
 {
+	struct ts_pf_flows *flows = group->flows;
 	unsigned char *to, *native, *rows;
-	uint64_t name = group->flow_name ? ts_pf_intern(x, TS_PF_EVENT_NAME, group->flow_name)
-					 : ts_pf_intern_synthetic(x, TS_PF_EVENT_NAME,
-								  TS_PF_TABLE_NAME + TS_TABLE_FLOW,
-								  "flow", 4);
+	uint64_t name = flows->name ? ts_pf_intern(x, TS_PF_EVENT_NAME, flows->name)
+				    : ts_pf_intern_synthetic(x, TS_PF_EVENT_NAME,
+							     TS_PF_TABLE_NAME + TS_TABLE_FLOW,
+							     "flow", 4);
 
-	if (!ts_text_reserve(&x->event, 128 + ts_pf_flow_max_bytes(group)))
+	if (!ts_text_reserve(&x->event, 128 + ts_pf_flow_max_bytes(flows)))
 		return TS_ENOMEM;
 	to = ts_pf_put_head((unsigned char *)x->event.data, TS_PF_INSTANT, group->uuid);
-	to = ts_pf_put_flow_ids(ts_pf_uint(to, EVENT_NAME, name), group);
+	to = ts_pf_put_flow_ids(ts_pf_uint(to, EVENT_NAME, name), flows);
 	native = to;
 	to = ts_pf_tag(to, TS_PF_NATIVE, TS_PROTO_BYTES);
 	rows = ++to;
-	memcpy(to, group->flow_rows.data, group->flow_rows.length);
-	to = ts_pf_close(rows, to + group->flow_rows.length);
-	put_event_packet(x, group->flow_time, native, to);
-	ts_pf_flows_done(group);
+	memcpy(to, flows->rows.data, flows->rows.length);
+	to = ts_pf_close(rows, to + flows->rows.length);
+	put_event_packet(x, flows->time, native, to);
+	ts_pf_flows_done(flows);
 	return TS_OK;
 }
 
@@ -161,7 +161,7 @@ static int put_span(struct ts_pf_export *x, const struct ts_pf_cursor *cursor,
 
 	/* Flow points with another time get their own instant. */
 	extras->group = group;
-	if (group && group->flow_count && !ts_pf_flows_fit(group, cursor->merge.start) &&
+	if (group && ts_pf_flows_of(group) && !ts_pf_flows_fit(group->flows, cursor->merge.start) &&
 	    ts_pf_put_flows(x, group))
 		return no_memory(x);
 	result = put_row(x, cursor, view, TS_PF_BEGIN, track, extras);

@@ -54,46 +54,49 @@ unsigned char *ts_pf_put_arrow(unsigned char *to, uint64_t id)
 
 /* ---- points that wait for a span ---- */
 
-size_t ts_pf_flow_max_bytes(const struct ts_pf_group *group)
+size_t ts_pf_flow_max_bytes(const struct ts_pf_flows *flows)
 {
-	return group->flow_rows.length + group->flow_count * 16;
+	return flows->rows.length + flows->count * 16;
 }
 
-unsigned char *ts_pf_put_flow_ids(unsigned char *to, const struct ts_pf_group *group)
+unsigned char *ts_pf_put_flow_ids(unsigned char *to, const struct ts_pf_flows *flows)
 {
-	for (size_t i = 0; i < group->flow_count; i++)
-		to = put_id(to, group->flows[i].is_last, group->flows[i].id);
+	for (size_t i = 0; i < flows->count; i++)
+		to = put_id(to, flows->flows[i].is_last, flows->flows[i].id);
 	return to;
 }
 
-void ts_pf_flows_done(struct ts_pf_group *group)
+void ts_pf_flows_done(struct ts_pf_flows *flows)
 {
-	group->flow_count = 0;
-	ts_text_clear(&group->flow_rows);
+	flows->count = 0;
+	ts_text_clear(&flows->rows);
 }
 
 /* A flow that ends at the next span waits for it. */
-bool ts_pf_flows_fit(const struct ts_pf_group *group, int64_t start)
+bool ts_pf_flows_fit(const struct ts_pf_flows *flows, int64_t start)
 {
-	return group->flow_time == start || group->flows_wait;
+	return flows->time == start || flows->wait;
 }
 
-void ts_pf_flows_release(struct ts_pf_group *group)
+void ts_pf_flows_free(struct ts_pf_flows *flows)
 {
-	free(group->flows);
-	ts_text_release(&group->flow_rows);
+	if (!flows)
+		return;
+	free(flows->flows);
+	ts_text_release(&flows->rows);
+	free(flows);
 }
 
-static int add(struct ts_pf_group *group, const struct ts_flow_row *flow, uint64_t id)
+static int add(struct ts_pf_flows *flows, const struct ts_flow_row *flow, uint64_t id)
 {
 	bool waits = flow->kind == TS_FLOW_END && !flow->enclosing;
 
-	if (ts_grow_array((void **)&group->flows, &group->flow_capacity, group->flow_count + 1,
-			  sizeof(*group->flows)))
+	if (ts_grow_array((void **)&flows->flows, &flows->capacity, flows->count + 1,
+			  sizeof(*flows->flows)))
 		return TS_ENOMEM;
-	group->flows_wait = (!group->flow_count || group->flows_wait) && waits;
-	group->flow_time = flow->start;
-	group->flows[group->flow_count++] =
+	flows->wait = (!flows->count || flows->wait) && waits;
+	flows->time = flow->start;
+	flows->flows[flows->count++] =
 		(struct ts_pf_flow){ .id = id, .is_last = flow->kind == TS_FLOW_END };
 	return TS_OK;
 }
@@ -101,8 +104,9 @@ static int add(struct ts_pf_group *group, const struct ts_flow_row *flow, uint64
 int ts_pf_put_flow(struct ts_pf_export *x, const struct ts_pf_cursor *cursor)
 {
 	const struct ts_table_info *table = cursor->merge.batch->table;
-	struct ts_pf_group *group;
 	const struct ts_pf_shape *shape;
+	struct ts_pf_group *group;
+	struct ts_pf_flows *flows;
 	struct ts_flow_row flow;
 	unsigned char *begin, *to;
 
@@ -111,17 +115,22 @@ int ts_pf_put_flow(struct ts_pf_export *x, const struct ts_pf_cursor *cursor)
 	group = ts_pf_thread_group(x, flow.thread);
 	if (!group || !shape)
 		return TS_ENOMEM;
+	if (!group->flows)
+		group->flows = calloc(1, sizeof(*group->flows));
+	flows = group->flows;
+	if (!flows)
+		return TS_ENOMEM;
 	/* Points with another time, and more than a viewer draws at one. */
-	if (group->flow_count &&
-	    (!ts_pf_flows_fit(group, flow.start) || group->flow_count >= TS_PF_MAX_FLOWS) &&
+	if (flows->count &&
+	    (!ts_pf_flows_fit(flows, flow.start) || flows->count >= TS_PF_MAX_FLOWS) &&
 	    ts_pf_put_flows(x, group))
 		return TS_ENOMEM;
-	if (!ts_text_reserve(&group->flow_rows, ts_pf_row_max_bytes(cursor, shape)))
+	if (!ts_text_reserve(&flows->rows, ts_pf_row_max_bytes(cursor, shape)))
 		return TS_ENOMEM;
-	begin = (unsigned char *)group->flow_rows.data + group->flow_rows.length;
+	begin = (unsigned char *)flows->rows.data + flows->rows.length;
 	to = ts_pf_put_native_row(x, begin, cursor, shape, 0, 0);
-	group->flow_rows.length += (size_t)(to - begin);
-	if (!group->flow_count)
-		group->flow_name = flow.name;
-	return add(group, &flow, flow_id(x, &flow, group->process));
+	flows->rows.length += (size_t)(to - begin);
+	if (!flows->count)
+		flows->name = flow.name;
+	return add(flows, &flow, flow_id(x, &flow, group->process));
 }

@@ -621,7 +621,7 @@ void ts_pf_tracks_release(struct ts_pf_export *x)
 		for (size_t k = 0; k < x->groups[i].lane_count; k++)
 			free(x->groups[i].lanes[k].ends);
 		free(x->groups[i].lanes);
-		ts_pf_flows_release(&x->groups[i]);
+		ts_pf_flows_free(x->groups[i].flows);
 		free(x->groups[i].text);
 	}
 	free(x->groups);
