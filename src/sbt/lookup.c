@@ -309,26 +309,58 @@ const struct ts_shape *ts_reader_shape(struct ts_reader *reader, int64_t shape)
 
 /* ---- entities ---- */
 
+static bool find_entity(const struct sbt_entities *entities, int64_t id, uint64_t *ret_index)
+{
+	uint64_t index = (uint64_t)id - (uint64_t)entities->first_id;
+
+	if (entities->is_sparse)
+		return ts_map_get(&entities->indices, (uint64_t)id, ret_index);
+	*ret_index = index;
+	return index < entities->row_count;
+}
+
+static int64_t id_of(const struct sbt_entities *entities, size_t index)
+{
+	return entities->is_sparse ? entities->ids[index] : entities->first_id + (int64_t)index;
+}
+
+static int store_id(struct sbt_entities *entities, size_t index, int64_t id)
+{
+	if (ts_grow_array((void **)&entities->ids, &entities->id_capacity, index + 1,
+			  sizeof(*entities->ids)))
+		return TS_ENOMEM;
+	entities->ids[index] = id;
+	return ts_map_put(&entities->indices, (uint64_t)id, index);
+}
+
+/* For a new row whose id does not follow that of the last one. */
+static int make_sparse(struct sbt_entities *entities)
+{
+	for (size_t i = 0; i < entities->row_count; i++)
+		if (store_id(entities, i, entities->first_id + (int64_t)i))
+			return TS_ENOMEM;
+	entities->is_sparse = true;
+	return TS_OK;
+}
+
 static int add_entity(struct sbt_entities *entities, const struct ts_table_info *info,
 		      const struct ts_batch *batch, uint32_t row, int64_t id)
 {
-	size_t words = info->column_count, at = entities->row_count;
-	bool is_new;
-	uint64_t *slot = ts_map_insert(&entities->indices, (uint64_t)id, &is_new);
+	size_t words = info->column_count, count = entities->row_count;
+	uint64_t index;
 
-	if (!slot)
-		return TS_ENOMEM;
-	if (is_new) {
-		if (ts_grow_array((void **)&entities->rows, &entities->row_capacity,
-				  (at + 1) * words, sizeof(int64_t)) ||
-		    ts_grow_array((void **)&entities->ids, &entities->id_capacity, at + 1,
-				  sizeof(int64_t)))
+	if (!count)
+		entities->first_id = id;
+	if (!find_entity(entities, id, &index)) {
+		if (!entities->is_sparse && index != count && make_sparse(entities))
 			return TS_ENOMEM;
-		*slot = at;
-		entities->ids[at] = id;
-		entities->row_count++;
+		if (ts_grow_array((void **)&entities->rows, &entities->row_capacity,
+				  (count + 1) * words, sizeof(*entities->rows)) ||
+		    (entities->is_sparse && store_id(entities, count, id)))
+			return TS_ENOMEM;
+		index = entities->row_count++;
 	}
-	ts_batch_row(batch, row, entities->rows + *slot * words);
+	ts_batch_row(batch, row, entities->rows + index * words);
 	return TS_OK;
 }
 
@@ -385,11 +417,11 @@ const void *ts_reader_entity(struct ts_reader *reader, enum ts_table_id table, i
 {
 	const struct ts_table_info *info = ts_table_info(table);
 	const struct sbt_entities *entities = entities_of(reader, info);
-	uint64_t slot;
+	uint64_t index;
 
-	if (!entities || !ts_map_get(&entities->indices, (uint64_t)id, &slot))
+	if (!entities || !find_entity(entities, id, &index))
 		return NULL;
-	return entities->rows + slot * info->column_count;
+	return entities->rows + index * info->column_count;
 }
 
 const void *ts_reader_entity_next(struct ts_reader *reader, enum ts_table_id table, size_t *cursor,
@@ -400,7 +432,7 @@ const void *ts_reader_entity_next(struct ts_reader *reader, enum ts_table_id tab
 
 	if (!entities || *cursor >= entities->row_count)
 		return NULL;
-	*ret_id = entities->ids[*cursor];
+	*ret_id = id_of(entities, *cursor);
 	return entities->rows + (*cursor)++ * info->column_count;
 }
 

@@ -27,12 +27,18 @@ struct sbt_texts {
 	bool lost;                   /* loading failed: do not retry */
 };
 
-/* Rows of an entity or dictionary table, by id. */
+/*
+ * Rows of an entity or dictionary table, by id. Ids that a writer assigned are consecutive and need
+ * no memory.
+ */
 struct sbt_entities {
 	bool loaded;
 	int64_t *rows; /* column_count words per row */
-	int64_t *ids;  /* of each row */
-	size_t row_count, row_capacity, id_capacity;
+	size_t row_count, row_capacity;
+	int64_t first_id; /* of row 0; the others follow, unless: */
+	bool is_sparse;
+	int64_t *ids; /* of each row */
+	size_t id_capacity;
 	struct ts_map indices; /* id to row */
 };
 
