@@ -9,6 +9,7 @@
 
 #include "analyze/analyze.h"
 #include "analyze/busy.h"
+#include "base/text.h"
 
 static const struct ts_result_column columns[] = {
 	{ "rank", "rank", TS_CELL_INTEGER },     { "name", "kind", TS_CELL_TEXT },
@@ -49,17 +50,12 @@ static bool is_hta(const struct copies *all)
 
 /* ---- copies and fills ---- */
 
-static bool starts_with(const char *text, const char *prefix)
-{
-	return !strncmp(text, prefix, strlen(prefix));
-}
-
 /* HTA cuts names to the length of "Memcpy DtoH". */
 static void name_kind_hta(struct copy *copy, const char *name)
 {
-	copy->kind = starts_with(name, "Memset")   ? "Memset"
-		     : starts_with(name, "Memcpy") ? name
-						   : "Memcpy Unknown";
+	copy->kind = ts_starts_with(name, "Memset")   ? "Memset"
+		     : ts_starts_with(name, "Memcpy") ? name
+						      : "Memcpy Unknown";
 	copy->kind_length = strlen(copy->kind);
 	if (copy->kind == name)
 		copy->kind_length = TS_MIN(copy->kind_length, sizeof("Memcpy DtoH") - 1);

@@ -133,6 +133,27 @@ void ts_utf8_replace_controls(char *text, size_t length, char replacement);
  */
 size_t ts_utf8_encode(char buffer[4], uint32_t code_point);
 
+/* ---- parts of a text ---- */
+
+static inline bool ts_starts_with(const char *text, const char *prefix)
+{
+	return !strncmp(text, prefix, strlen(prefix));
+}
+
+static inline bool ts_starts_with_len(const char *text, size_t length, const char *prefix)
+{
+	size_t bytes = strlen(prefix);
+
+	return length >= bytes && !memcmp(text, prefix, bytes);
+}
+
+static inline bool ts_ends_with_len(const char *text, size_t length, const char *end)
+{
+	size_t bytes = strlen(end);
+
+	return length >= bytes && !memcmp(text + length - bytes, end, bytes);
+}
+
 /* ---- glob ---- */
 
 /*

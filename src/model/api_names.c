@@ -8,13 +8,7 @@
 #include <string.h>
 
 #include "base/memory.h"
-
-static bool starts_with(const char *text, size_t length, const char *prefix)
-{
-	size_t bytes = strlen(prefix);
-
-	return length >= bytes && memcmp(text, prefix, bytes) == 0;
-}
+#include "base/text.h"
 
 static bool contains(const char *text, size_t length, const char *part)
 {
@@ -24,7 +18,7 @@ static bool contains(const char *text, size_t length, const char *part)
 static bool starts_with_any(const char *text, size_t length, const char *const *prefixes)
 {
 	for (; *prefixes; prefixes++)
-		if (starts_with(text, length, *prefixes))
+		if (ts_starts_with_len(text, length, *prefixes))
 			return true;
 	return false;
 }
@@ -227,7 +221,7 @@ static enum ts_command_class kernel_class(const char *name, size_t length)
 	if (starts_with_any(name, length, communicating_first) ||
 	    contains_any(name, length, communicating))
 		return TS_CLASS_COMMUNICATION;
-	if (starts_with(name, length, "dma"))
+	if (ts_starts_with_len(name, length, "dma"))
 		return TS_CLASS_MEMORY;
 	if (starts_with_any(name, length, holding))
 		return TS_CLASS_OTHER;
@@ -255,19 +249,20 @@ enum ts_command_class ts_command_class(enum ts_gpu_op_kind kind, const char *nam
 
 static bool hta_is_memory(const char *name, size_t length)
 {
-	if (starts_with(name, length, "dma"))
+	if (ts_starts_with_len(name, length, "dma"))
 		return true;
-	if (starts_with(name, length, "hip")) {
+	if (ts_starts_with_len(name, length, "hip")) {
 		name += 3;
 		length -= 3;
 	}
-	return starts_with(name, length, "Memcpy") || starts_with(name, length, "Memset");
+	return ts_starts_with_len(name, length, "Memcpy") ||
+	       ts_starts_with_len(name, length, "Memset");
 }
 
 /* Matches "cuda.*LaunchKernel" at the start. */
 static bool hta_is_launch(const char *name, size_t length)
 {
-	return starts_with(name, length, "cuda") && contains(name, length, "LaunchKernel");
+	return ts_starts_with_len(name, length, "cuda") && contains(name, length, "LaunchKernel");
 }
 
 static bool hta_is_no_computation(const char *name, size_t length)
@@ -288,8 +283,8 @@ static bool hta_is_no_computation(const char *name, size_t length)
 
 enum ts_command_class ts_command_class_hta(const char *name, size_t length)
 {
-	if (starts_with(name, length, "nccl") || starts_with(name, length, "hip") ||
-	    starts_with(name, length, "hccl") || contains(name, length, "ncclKernel"))
+	if (ts_starts_with_len(name, length, "nccl") || ts_starts_with_len(name, length, "hip") ||
+	    ts_starts_with_len(name, length, "hccl") || contains(name, length, "ncclKernel"))
 		return TS_CLASS_COMMUNICATION;
 	if (hta_is_memory(name, length))
 		return TS_CLASS_MEMORY;

@@ -8,6 +8,7 @@
 #include <string.h>
 
 #include "base/memory.h"
+#include "base/text.h"
 
 struct named_category {
 	const char *name;
@@ -54,13 +55,6 @@ static bool is_text(const char *text, size_t length, const char *literal)
 	return strlen(literal) == length && memcmp(text, literal, length) == 0;
 }
 
-static bool starts_with(const char *text, size_t length, const char *prefix)
-{
-	size_t bytes = strlen(prefix);
-
-	return length >= bytes && memcmp(text, prefix, bytes) == 0;
-}
-
 struct ts_kineto_category ts_kineto_category(const char *category, size_t length)
 {
 	for (size_t i = 0; i < TS_ARRAY_SIZE(categories); i++)
@@ -73,7 +67,7 @@ enum ts_gpu_op_kind ts_kineto_kind(enum ts_gpu_op_kind kind, const char *name, s
 {
 	if (kind != TS_GPU_OP_KERNEL)
 		return kind;
-	if (starts_with(name, length, "void ")) {
+	if (ts_starts_with_len(name, length, "void ")) {
 		name += 5;
 		length -= 5;
 	}
@@ -96,7 +90,7 @@ enum ts_copy_kind ts_kineto_copy_kind(const char *name, size_t length)
 	};
 
 	for (size_t i = 0; i < TS_ARRAY_SIZE(copies); i++)
-		if (starts_with(name, length, copies[i].name))
+		if (ts_starts_with_len(name, length, copies[i].name))
 			return copies[i].kind;
 	return TS_COPY_UNKNOWN;
 }

@@ -6,6 +6,7 @@
 #include <string.h>
 
 #include "base/memory.h"
+#include "base/text.h"
 
 #define ANONYMOUS "(anonymous namespace)"
 
@@ -26,22 +27,17 @@ static size_t skip_address(const char *name, size_t length, size_t at)
 	return end;
 }
 
-static bool begins_with(const char *name, size_t length, const char *prefix)
-{
-	return length >= strlen(prefix) && !memcmp(name, prefix, strlen(prefix));
-}
-
 size_t ts_short_name(const char *name, size_t length, char *buffer)
 {
 	size_t out = 0, depth = 0, i = 0;
 
-	if (begins_with(name, length, "void "))
+	if (ts_starts_with_len(name, length, "void "))
 		i = strlen("void ");
 	while (i < length) {
 		char c = name[i];
 		size_t end = skip_address(name, length, i);
 
-		if (depth == 0 && begins_with(name + i, length - i, ANONYMOUS)) {
+		if (depth == 0 && ts_starts_with_len(name + i, length - i, ANONYMOUS)) {
 			memcpy(buffer + out, ANONYMOUS, strlen(ANONYMOUS));
 			out += strlen(ANONYMOUS);
 			i += strlen(ANONYMOUS);

@@ -6,6 +6,7 @@
 #include <string.h>
 
 #include "analyze/advice/advice.h"
+#include "base/text.h"
 
 static const struct ts_advice_words torch_words = {
 	.launch_less = "use a graph (CUDA graphs, torch.compile), larger batches or less host work",
@@ -20,44 +21,37 @@ static const struct ts_advice_words torch_words = {
 	.show_host = "record stacks to see where (torch.profiler: with_stack=True)",
 };
 
+/* Words of every program without a framework. */
+/* clang-format off */
+#define COMMON_WORDS \
+	.wait_less = "wait only for what the next launch needs, or a step later", \
+	.fuse = "fuse each chain into one kernel", \
+	.speed_up = "look there first", \
+	.batch = "do more work in each, or combine them", \
+	.show_host = "add spans there, or sample it (tracesmith record, perf record)"
+/* clang-format on */
+
 static const struct ts_advice_words cuda_words = {
 	.launch_less = "use CUDA graphs, larger batches or less host work",
 	.launch_at_once = "launch many at once with a CUDA graph, or fuse them",
-	.wait_less = "wait only for what the next launch needs, or a step later",
 	.pin = "use pinned memory (cudaMallocHost, cudaHostRegister) and asynchronous copies",
-	.fuse = "fuse each chain into one kernel",
-	.speed_up = "look there first",
-	.batch = "do more work in each, or combine them",
-	.show_host = "add spans there, or sample it (tracesmith record, perf record)",
+	COMMON_WORDS,
 };
 
 static const struct ts_advice_words hip_words = {
 	.launch_less = "use HIP graphs, larger batches or less host work",
 	.launch_at_once = "launch many at once with a HIP graph, or fuse them",
-	.wait_less = "wait only for what the next launch needs, or a step later",
 	.pin = "use pinned memory (hipHostMalloc, hipHostRegister) and asynchronous copies",
-	.fuse = "fuse each chain into one kernel",
-	.speed_up = "look there first",
-	.batch = "do more work in each, or combine them",
-	.show_host = "add spans there, or sample it (tracesmith record, perf record)",
+	COMMON_WORDS,
 };
 
 /* Of an API that has no graphs, or is not known. */
 static const struct ts_advice_words other_words = {
 	.launch_less = "launch fewer and larger kernels, or do less on the host in between",
 	.launch_at_once = "fuse them, or launch them before they are needed",
-	.wait_less = "wait only for what the next launch needs, or a step later",
 	.pin = "use pinned memory and asynchronous copies",
-	.fuse = "fuse each chain into one kernel",
-	.speed_up = "look there first",
-	.batch = "do more work in each, or combine them",
-	.show_host = "add spans there, or sample it (tracesmith record, perf record)",
+	COMMON_WORDS,
 };
-
-static bool begins_with(const char *text, const char *prefix)
-{
-	return !strncmp(text, prefix, strlen(prefix));
-}
 
 /* Operators and kernels of PyTorch are named after their namespaces. */
 static bool has_torch_names(const struct ts_work *work)
@@ -65,7 +59,7 @@ static bool has_torch_names(const struct ts_work *work)
 	for (uint32_t i = 0; i < ts_strmap_count(&work->names); i++) {
 		const char *name = ts_work_text(work, i);
 
-		if (begins_with(name, "aten::") || begins_with(name, "ProfilerStep#") ||
+		if (ts_starts_with(name, "aten::") || ts_starts_with(name, "ProfilerStep#") ||
 		    strstr(name, "at::native::"))
 			return true;
 	}
@@ -100,9 +94,9 @@ const struct ts_advice_words *ts_advice_words(const struct ts_work *work)
 	for (uint32_t i = 0; i < work->call_count; i++) {
 		const char *name = ts_work_text(work, work->calls[i].name);
 
-		if (begins_with(name, "hip"))
+		if (ts_starts_with(name, "hip"))
 			return &hip_words;
-		if (begins_with(name, "cu"))
+		if (ts_starts_with(name, "cu"))
 			return &cuda_words;
 	}
 	return &other_words;

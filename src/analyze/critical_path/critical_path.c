@@ -5,7 +5,6 @@
  */
 #include "analyze/critical_path/critical_path.h"
 
-#include <errno.h>
 #include <math.h>
 #include <string.h>
 
@@ -376,30 +375,34 @@ static int evaluate_top_names(const struct found *found, struct questions *quest
 	return TS_OK;
 }
 
-/* "NAME=free", "NAME=2": the name ends at the last '='. */
-static int parse_change(const char *text, size_t *ret_name_length, double *ret_factor,
-			struct ts_error *err)
+static bool parse_factor(const char *text, double *ret_factor)
+{
+	char *end = NULL;
+	double speed;
+
+	if (!strcmp(text, "free")) {
+		*ret_factor = TS_PATH_FREE;
+		return true;
+	}
+	speed = strtod(text, &end);
+	if (end == text || (*end && strcmp(end, "x") != 0) || !(speed >= 1) || !isfinite(speed))
+		return false;
+	*ret_factor = 1.0 / speed;
+	return true;
+}
+
+/* "NAME=free", "NAME=2": the name ends at the last '='. The caller frees it. */
+static int parse_change(const char *text, char **ret_name, double *ret_factor, struct ts_error *err)
 {
 	const char *sign = strrchr(text, '=');
-	char *end = NULL;
-	double speed = 0;
 
-	if (sign && sign > text) {
-		*ret_name_length = (size_t)(sign - text);
-		*ret_factor = TS_PATH_FREE;
-		if (!strcmp(sign + 1, "free"))
-			return TS_OK;
-		errno = 0;
-		speed = strtod(sign + 1, &end);
-		if (end != sign + 1 && (!*end || !strcmp(end, "x")) && speed >= 1 &&
-		    isfinite(speed)) {
-			*ret_factor = 1.0 / speed;
-			return TS_OK;
-		}
-	}
-	return ts_error_set(
-		err, TS_EINVAL,
-		"what-if '%s': expected NAME=free, or NAME=2 for twice as fast (1 or more)", text);
+	if (!sign || sign == text || !parse_factor(sign + 1, ret_factor))
+		return ts_error_set(
+			err, TS_EINVAL,
+			"what-if '%s': expected NAME=free, or NAME=2 for twice as fast (1 or more)",
+			text);
+	*ret_name = strndup(text, (size_t)(sign - text));
+	return *ret_name ? TS_OK : no_memory(err);
 }
 
 /* Marks all names that equal `wanted` or match it as a pattern; false: none. */
@@ -427,14 +430,12 @@ static bool mark_names(const struct ts_work *work, const char *wanted, uint8_t *
 static int find_wanted(struct wanted *wanted, const struct ts_work *work, const char *text,
 		       struct ts_error *err)
 {
-	size_t length = 0;
-	int rc = text ? parse_change(text, &length, &wanted->factor, err) : TS_OK;
+	int rc = text ? parse_change(text, &wanted->name, &wanted->factor, err) : TS_OK;
 
 	if (rc || !text)
 		return rc;
-	wanted->name = strndup(text, length);
 	wanted->marks = calloc((size_t)ts_strmap_count(&work->names) + 1, 1);
-	if (!wanted->name || !wanted->marks)
+	if (!wanted->marks)
 		return no_memory(err);
 	if (!mark_names(work, wanted->name, wanted->marks))
 		return ts_error_set(err, TS_ENOTFOUND,

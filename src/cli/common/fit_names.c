@@ -82,11 +82,6 @@ static size_t word_length(const char *text)
 	return length;
 }
 
-static bool begins_with(const char *text, const char *prefix)
-{
-	return !strncmp(text, prefix, strlen(prefix));
-}
-
 /* The length of "f" in "f(int) const"; that of the text if it does not end in call arguments. */
 static size_t length_without_call(const char *text)
 {
@@ -111,9 +106,9 @@ static const char *skip_namespaces(const char *text)
 	for (;;) {
 		size_t word = word_length(text);
 
-		if (begins_with(text, ANONYMOUS))
+		if (ts_starts_with(text, ANONYMOUS))
 			text += strlen(ANONYMOUS);
-		else if (word && begins_with(text + word, "::") &&
+		else if (word && ts_starts_with(text + word, "::") &&
 			 (is_word(text[word + 2]) || text[word + 2] == '('))
 			text += word + 2;
 		else
@@ -130,16 +125,16 @@ static void append_plain(struct ts_text *out, const char *text)
 	const char *end = text + length_without_call(text);
 	char last = ' ';
 
-	if (begins_with(text, VOID))
+	if (ts_starts_with(text, VOID))
 		text += strlen(VOID);
 	while (text < end) {
 		size_t length;
 
 		if (!is_word(last))
 			text = skip_namespaces(text);
-		if (begins_with(text, LOCALS "."))
+		if (ts_starts_with(text, LOCALS "."))
 			text += strlen(LOCALS);
-		if (last == '>' && begins_with(text, " >"))
+		if (last == '>' && ts_starts_with(text, " >"))
 			text++;
 		length = TS_MAX(word_length(text), (size_t)1);
 		if (text < end)

@@ -64,6 +64,15 @@ static void print_prefixed(const char *kind, const char *text)
 	print(message);
 }
 
+static void TS_PRINTF_LIKE(2, 0)
+	print_formatted(const char *kind, const char *format, va_list arguments)
+{
+	char text[MESSAGE_BYTES];
+
+	vsnprintf(text, sizeof(text), format, arguments);
+	print_prefixed(kind, text);
+}
+
 int ts_report_usage(const char *format, ...)
 {
 	char text[MESSAGE_BYTES];
@@ -105,24 +114,20 @@ int ts_report_error(const struct ts_error *err)
 
 void ts_report_warning(const char *format, ...)
 {
-	char text[MESSAGE_BYTES];
 	va_list arguments;
 
 	va_start(arguments, format);
-	vsnprintf(text, sizeof(text), format, arguments);
+	print_formatted("warning: ", format, arguments);
 	va_end(arguments);
-	print_prefixed("warning: ", text);
 }
 
 void ts_report_event(const char *format, ...)
 {
-	char text[MESSAGE_BYTES];
 	va_list arguments;
 
 	va_start(arguments, format);
-	vsnprintf(text, sizeof(text), format, arguments);
+	print_formatted("", format, arguments);
 	va_end(arguments);
-	print_prefixed("", text);
 }
 
 void ts_report_note(const char *format, ...)

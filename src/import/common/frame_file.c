@@ -7,19 +7,12 @@
 #include "base/memory.h"
 #include "base/text.h"
 
-static bool ends_with(const char *text, size_t length, const char *end)
-{
-	size_t bytes = strlen(end);
-
-	return length >= bytes && !memcmp(text + length - bytes, end, bytes);
-}
-
 enum ts_frame_kind ts_frame_file_kind(const char *path, size_t length)
 {
-	if (ends_with(path, length, ".py"))
+	if (ts_ends_with_len(path, length, ".py"))
 		return TS_FRAME_PYTHON;
-	if (ends_with(path, length, ".js") || ends_with(path, length, ".mjs") ||
-	    ends_with(path, length, ".ts"))
+	if (ts_ends_with_len(path, length, ".js") || ts_ends_with_len(path, length, ".mjs") ||
+	    ts_ends_with_len(path, length, ".ts"))
 		return TS_FRAME_SCRIPT;
 	return TS_FRAME_UNKNOWN;
 }

@@ -85,13 +85,6 @@ bool torch_time(struct torch_memory *m, ts_pickle_value value, int64_t *ret_ns)
 
 /* ---- stacks ---- */
 
-static bool ends_with(const char *text, size_t length, const char *end)
-{
-	size_t bytes = strlen(end);
-
-	return length >= bytes && !memcmp(text + length - bytes, end, bytes);
-}
-
 /* Python frames have a .py file, or "<string>" and similar; "??" is a C++ frame without symbols. */
 static void set_file(struct torch_memory *m, struct ts_frame_row *frame, uint32_t text)
 {
@@ -101,7 +94,7 @@ static void set_file(struct torch_memory *m, struct ts_frame_row *frame, uint32_
 	frame->kind = TS_FRAME_NATIVE;
 	if (!file || !length || !strcmp(file, "??"))
 		return;
-	if (ends_with(file, length, ".py") || file[0] == '<')
+	if (ts_ends_with_len(file, length, ".py") || file[0] == '<')
 		frame->kind = TS_FRAME_PYTHON;
 	/* Snapshots made from a profile have names like "train.py(12): step" and no file. */
 	if (!strcmp(file, "none"))

@@ -31,17 +31,12 @@ static const char *skip_space(const char *p)
 	return p;
 }
 
-static bool starts_with(const char *option, const char *prefix)
-{
-	return strncmp(option, prefix, strlen(prefix)) == 0;
-}
-
 /* ---- macros ---- */
 
 static bool is_macro(const char *option)
 {
 	option += strspn(option, QUOTES);
-	return starts_with(option, "-D") || starts_with(option, "-U");
+	return ts_starts_with(option, "-D") || ts_starts_with(option, "-U");
 }
 
 /* Might be an option, or a file with options, for a driver that splits at every space. */
@@ -119,14 +114,14 @@ static bool passes(const char *option)
 		if (!isalnum((unsigned char)*p) && !strchr("-_.=+:", *p))
 			return false;
 	for (size_t i = 0; i < TS_ARRAY_SIZE(families); i++)
-		if (starts_with(option, families[i]))
+		if (ts_starts_with(option, families[i]))
 			return true;
 	return false;
 }
 
 static bool is_warning(const char *option)
 {
-	return !strcmp(option, "-w") || (starts_with(option, "-W") && !strpbrk(option, ",/@"));
+	return !strcmp(option, "-w") || (ts_starts_with(option, "-W") && !strpbrk(option, ",/@"));
 }
 
 static void append_option(struct ts_text *text, const char *option)
