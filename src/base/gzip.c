@@ -57,10 +57,10 @@ static void *compress_all(void *context)
 
 	do {
 		got = ts_read_some(gzip->ends[0], gzip->in, BUFFER_BYTES);
-		if (got < 0)
+		if (got < 0) {
 			ts_error_errno(&gzip->error, errno, "cannot read from a pipe");
-		if (got < 0)
 			break;
+		}
 		gzip->zlib.next_in = (Bytef *)gzip->in;
 		gzip->zlib.avail_in = (unsigned int)got;
 	} while (!deflate_input(gzip, got ? Z_NO_FLUSH : Z_FINISH) && got);

@@ -154,6 +154,16 @@ static int open_descriptor(const char *path, unsigned int flags, int *ret_fd, st
 	return TS_OK;
 }
 
+/* -1, with errno EEXIST: there is something of that name. */
+static int create_new(const char *path, unsigned int flags)
+{
+	int fd = ts_open(path, access_of(flags) | O_CREAT | O_EXCL, initial_mode());
+
+	if (fd >= 0)
+		set_mode(fd);
+	return fd;
+}
+
 static int cannot_create(const char *path, struct ts_error *err)
 {
 	return ts_error_errno(err, errno, "cannot create '%s'", path);
@@ -210,10 +220,9 @@ int ts_output_open(const char *path, unsigned int flags, int *ret_fd, struct ts_
 	if (flags & TS_OUTPUT_EXISTING)
 		return open_existing(path, flags, ret_fd, err);
 	for (int i = 0; i < ATTEMPTS && rc == TS_ENOTFOUND; i++) {
-		int fd = ts_open(path, access_of(flags) | O_CREAT | O_EXCL, initial_mode());
+		int fd = create_new(path, flags);
 
 		if (fd >= 0) {
-			set_mode(fd);
 			*ret_fd = fd;
 			return TS_OK;
 		}
@@ -227,10 +236,9 @@ int ts_output_open(const char *path, unsigned int flags, int *ret_fd, struct ts_
 int ts_output_create(const char *path, unsigned int flags, int *ret_fd, struct ts_error *err)
 {
 	for (int i = 0; i < ATTEMPTS; i++) {
-		int fd = ts_open(path, access_of(flags) | O_CREAT | O_EXCL, initial_mode()), rc;
+		int fd = create_new(path, flags), rc;
 
 		if (fd >= 0) {
-			set_mode(fd);
 			*ret_fd = fd;
 			return TS_OK;
 		}
@@ -256,7 +264,7 @@ int ts_output_rename(const char *from, const char *to, struct ts_error *err)
 
 /* ---- replacing a file ---- */
 
-/* Is there something else than a file at this path, which cannot be replaced by one? */
+/* Something other than a file is at this path, and no file can replace it. */
 static bool is_special(const char *path)
 {
 	struct stat status;

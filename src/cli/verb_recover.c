@@ -4,6 +4,7 @@
  * every intact chunk. If the recorder was killed: also its journal and what its targets still hold.
  * Of a process: what is in its live area.
  */
+#include <errno.h>
 #include <fcntl.h>
 #include <inttypes.h>
 #include <libgen.h>
@@ -144,28 +145,22 @@ static void count_events(const struct recover *recover, struct events *events,
 static void print_events(const struct recover *recover, const struct events *events,
 			 uint64_t unknown)
 {
-	char saved[TS_FORMAT_BYTES], lost[96], torn[TS_FORMAT_BYTES];
-	char samples[64] = "";
+	char samples[80] = "", lost[96];
 
 	if (recover->quiet)
 		return;
 	if (events->samples)
-		snprintf(samples, sizeof(samples), " (%s stack%s)",
-			 ts_format_count(saved, sizeof(saved), (int64_t)events->samples),
-			 events->samples == 1 ? "" : "s");
-	ts_report_note("%s: %s event%s%s, %s", recover->output,
-		       ts_format_count(saved, sizeof(saved), (int64_t)events->saved),
-		       events->saved == 1 ? "" : "s", samples,
+		snprintf(samples, sizeof(samples), " (%s)", TS_COUNTED(events->samples, "stack"));
+	ts_report_note("%s: %s%s, %s", recover->output, TS_COUNTED(events->saved, "event"), samples,
 		       ts_lost_text(lost, sizeof(lost), events->lost, unknown, "event", "events"));
 	if (events->lost || unknown)
 		ts_report_note("  when and why: tracesmith view %s --table loss", recover->output);
 	if (events->torn_bytes)
-		ts_report_note("skipped: %s incomplete bytes at the end of the journal",
-			       ts_format_count(torn, sizeof(torn), (int64_t)events->torn_bytes));
+		ts_report_note("skipped: %s at the end of the journal",
+			       TS_COUNTED(events->torn_bytes, "incomplete byte"));
 	print_damage(events->damaged_bytes);
 	if (events->damaged)
-		ts_report_note("damaged: %" PRIu64 " ring%s of the process", events->damaged,
-			       events->damaged == 1 ? "" : "s");
+		ts_report_note("damaged: %s of the process", TS_COUNTED(events->damaged, "ring"));
 	ts_symbolize_advise(recover->output);
 }
 
@@ -331,7 +326,8 @@ static int recover_area_file(struct recover *recover)
 	fd = ts_open(dirname(folder), O_RDONLY | O_DIRECTORY, 0);
 	search.name = basename(path);
 	/* Says what is wrong with it; a list only passes it over. */
-	rc = ts_area_open(&area, fd, search.name, false, &err);
+	rc = fd < 0 ? ts_error_errno(&err, errno, "cannot open '%s'", folder)
+		    : ts_area_open(&area, fd, search.name, false, &err);
 	if (!rc)
 		rc = recover_search(recover, fd, search, &err);
 	return rc ? ts_report_error(&err) : TS_EXIT_DONE;

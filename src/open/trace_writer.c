@@ -79,9 +79,7 @@ static bool has_journal(const char *trace)
 /* x.json is exported from x.json.sbt. */
 static const char *trace_of(const char *path, struct ts_text *buffer)
 {
-	size_t length = strlen(path);
-
-	if (length >= 4 && !strcmp(path + length - 4, ".sbt"))
+	if (ts_ends_with_len(path, strlen(path), ".sbt"))
 		return path;
 	ts_text_printf(buffer, "%s.sbt", path);
 	return access(ts_text_cstr(buffer), F_OK) ? path : ts_text_cstr(buffer);

@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+/* Reads the rows of table `meta`. */
 #include "trace/trace_meta.h"
 
 #include <string.h>

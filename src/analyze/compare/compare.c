@@ -38,6 +38,19 @@ static struct ts_moments moments_of(const double *values, uint32_t count)
 				    .variance = count > 1 ? squares / (count - 1) : 0 };
 }
 
+/* A zero for each step of a side, in compare->values; NULL: no memory. */
+static double *zero_steps(struct ts_comparison *compare, int which)
+{
+	uint32_t count = compare->names.sides[which].slot_count;
+
+	if (ts_grow_array((void **)&compare->values[which], &compare->value_capacity[which], count,
+			  sizeof(**compare->values)))
+		return NULL;
+	for (uint32_t i = 0; i < count; i++)
+		compare->values[which][i] = 0;
+	return compare->values[which];
+}
+
 /*
  * Moments of a name's total per step (mean over the ranks that have the step), and the number of
  * its instances in steps.
@@ -46,14 +59,10 @@ static int step_moments(struct ts_comparison *compare, int which, uint32_t key,
 			struct ts_moments *ret_moments, size_t *ret_inside)
 {
 	const struct ts_compare_side *side = &compare->names.sides[which];
-	double *totals;
+	double *totals = zero_steps(compare, which);
 
-	if (ts_grow_array((void **)&compare->values[which], &compare->value_capacity[which],
-			  side->slot_count, sizeof(**compare->values)))
+	if (!totals)
 		return TS_ENOMEM;
-	totals = compare->values[which];
-	for (uint32_t i = 0; i < side->slot_count; i++)
-		totals[i] = 0;
 	*ret_inside = 0;
 	for (uint64_t i = side->first[key]; i < side->first[key + 1]; i++) {
 		const struct ts_compare_sample *sample = &side->samples[i];
@@ -68,8 +77,7 @@ static int step_moments(struct ts_comparison *compare, int which, uint32_t key,
 }
 
 /* *ret_done: both sides have enough steps, and the name occurs in them. */
-static int test_steps(struct ts_comparison *compare, struct ts_compare_entry *entries,
-		      bool *ret_done)
+static int test_steps(struct ts_comparison *compare, struct ts_compare_entry *entry, bool *ret_done)
 {
 	struct ts_moments moments[2];
 	size_t inside[2];
@@ -80,15 +88,15 @@ static int test_steps(struct ts_comparison *compare, struct ts_compare_entry *en
 			return TS_OK;
 	}
 	for (int i = 0; i < 2; i++) {
-		if (step_moments(compare, i, entries->key, &moments[i], &inside[i]))
+		if (step_moments(compare, i, entry->key, &moments[i], &inside[i]))
 			return TS_ENOMEM;
-		entries->samples[i] = moments[i].count;
-		entries->tested[i] = moments[i].mean;
+		entry->samples[i] = moments[i].count;
+		entry->tested[i] = moments[i].mean;
 	}
 	if (!inside[0] || !inside[1])
 		return TS_OK;
-	entries->test = TS_COMPARE_BY_STEPS;
-	entries->p = ts_welch_p(&moments[0], &moments[1]);
+	entry->test = TS_COMPARE_BY_STEPS;
+	entry->p = ts_welch_p(&moments[0], &moments[1]);
 	*ret_done = true;
 	return TS_OK;
 }
@@ -117,22 +125,22 @@ static int sort_instances(struct ts_comparison *compare, int which, uint32_t key
 	return TS_OK;
 }
 
-static int test_instances(struct ts_comparison *compare, struct ts_compare_entry *entries)
+static int test_instances(struct ts_comparison *compare, struct ts_compare_entry *entry)
 {
-	const struct ts_compare_sum *a = &compare->names.sides[0].sums[entries->key];
-	const struct ts_compare_sum *b = &compare->names.sides[1].sums[entries->key];
+	const struct ts_compare_sum *a = &compare->names.sides[0].sums[entry->key];
+	const struct ts_compare_sum *b = &compare->names.sides[1].sums[entry->key];
 
-	entries->samples[0] = a->timed;
-	entries->samples[1] = b->timed;
-	entries->tested[0] = ts_compare_mean(a);
-	entries->tested[1] = ts_compare_mean(b);
-	entries->test = TS_COMPARE_ONE_SAMPLE;
+	entry->samples[0] = a->timed;
+	entry->samples[1] = b->timed;
+	entry->tested[0] = ts_compare_mean(a);
+	entry->tested[1] = ts_compare_mean(b);
+	entry->test = TS_COMPARE_ONE_SAMPLE;
 	if (a->timed < TS_COMPARE_INSTANCES || b->timed < TS_COMPARE_INSTANCES)
 		return TS_OK;
-	if (sort_instances(compare, 0, entries->key) || sort_instances(compare, 1, entries->key))
+	if (sort_instances(compare, 0, entry->key) || sort_instances(compare, 1, entry->key))
 		return TS_ENOMEM;
-	entries->test = TS_COMPARE_BY_INSTANCES;
-	entries->p = ts_mann_whitney_p(compare->values[0], a->timed, compare->values[1], b->timed);
+	entry->test = TS_COMPARE_BY_INSTANCES;
+	entry->p = ts_mann_whitney_p(compare->values[0], a->timed, compare->values[1], b->timed);
 	return TS_OK;
 }
 
@@ -151,19 +159,19 @@ static double percent(double from, double to)
 /*
  * Change of a name's total, or of its total per unit if the sides have different numbers of units.
  */
-static void evaluate_amounts(const struct ts_comparison *compare, struct ts_compare_entry *entries)
+static void evaluate_amounts(const struct ts_comparison *compare, struct ts_compare_entry *entry)
 {
-	const struct ts_compare_sum *a = &compare->names.sides[0].sums[entries->key];
-	const struct ts_compare_sum *b = &compare->names.sides[1].sums[entries->key];
+	const struct ts_compare_sum *a = &compare->names.sides[0].sums[entry->key];
+	const struct ts_compare_sum *b = &compare->names.sides[1].sums[entry->key];
 	double from = (double)a->total_ns / (double)compare->units[0];
 	double to = (double)b->total_ns / (double)compare->units[1];
 
-	entries->unit_change_ns = to - from;
-	entries->change_ns = compare->per_unit ? ts_compare_ns(to - from)
-					       : ts_ns_between(a->total_ns, b->total_ns);
-	entries->time_percent = percent(from, to);
-	entries->count_change = sign((double)b->count * (double)compare->units[0] -
-				     (double)a->count * (double)compare->units[1]);
+	entry->unit_change_ns = to - from;
+	entry->change_ns = compare->per_unit ? ts_compare_ns(to - from)
+					     : ts_ns_between(a->total_ns, b->total_ns);
+	entry->time_percent = percent(from, to);
+	entry->count_change = sign((double)b->count * (double)compare->units[0] -
+				   (double)a->count * (double)compare->units[1]);
 }
 
 /*
@@ -185,30 +193,30 @@ static void choose_units(struct ts_comparison *compare)
 
 /* ---- verdicts ---- */
 
-static int test_name(struct ts_comparison *compare, struct ts_compare_entry *entries)
+static int test_name(struct ts_comparison *compare, struct ts_compare_entry *entry)
 {
 	bool done;
 
-	if (!compare->names.sides[0].sums[entries->key].count ||
-	    !compare->names.sides[1].sums[entries->key].count)
+	if (!compare->names.sides[0].sums[entry->key].count ||
+	    !compare->names.sides[1].sums[entry->key].count)
 		return TS_OK;
-	if (test_steps(compare, entries, &done))
+	if (test_steps(compare, entry, &done))
 		return TS_ENOMEM;
-	return done ? TS_OK : test_instances(compare, entries);
+	return done ? TS_OK : test_instances(compare, entry);
 }
 
 static int test_names_of(struct ts_comparison *compare)
 {
 	for (uint32_t key = 0; key < compare->names.key_count; key++) {
-		struct ts_compare_entry *entries = &compare->entries[key];
+		struct ts_compare_entry *entry = &compare->entries[key];
 
-		*entries = (struct ts_compare_entry){
+		*entry = (struct ts_compare_entry){
 			.key = key,
 			.is_step = ts_compare_key_kind(&compare->names, key) == TS_COMPARE_STEP,
 			.p = NAN,
 		};
-		evaluate_amounts(compare, entries);
-		if (test_name(compare, entries))
+		evaluate_amounts(compare, entry);
+		if (test_name(compare, entry))
 			return TS_ENOMEM;
 	}
 	return TS_OK;
@@ -245,14 +253,10 @@ static int count_in_steps(struct ts_comparison *compare, int which, uint32_t key
 			  struct ts_moments *ret)
 {
 	const struct ts_compare_side *side = &compare->names.sides[which];
-	double *counts;
+	double *counts = zero_steps(compare, which);
 
-	if (ts_grow_array((void **)&compare->values[which], &compare->value_capacity[which],
-			  side->slot_count, sizeof(**compare->values)))
+	if (!counts)
 		return TS_ENOMEM;
-	counts = compare->values[which];
-	for (uint32_t i = 0; i < side->slot_count; i++)
-		counts[i] = 0;
 	for (uint64_t i = side->first[key]; i < side->first[key + 1]; i++) {
 		uint32_t slot = side->samples[i].slot;
 
@@ -268,7 +272,7 @@ static int count_in_steps(struct ts_comparison *compare, int which, uint32_t key
  * numbers that vary from step to step (polling) must change by more than they vary. By steps if
  * both sides have enough and the name occurs in them, else over everything.
  */
-static int measure_rates(struct ts_comparison *compare, struct ts_compare_entry *entries,
+static int measure_rates(struct ts_comparison *compare, struct ts_compare_entry *entry,
 			 bool *ret_by_chance)
 {
 	const struct ts_compare_side *sides = compare->names.sides;
@@ -276,17 +280,17 @@ static int measure_rates(struct ts_comparison *compare, struct ts_compare_entry 
 
 	*ret_by_chance = false;
 	for (int i = 0; i < 2; i++)
-		entries->rates[i] = (double)sides[i].sums[entries->key].count /
-				    (double)compare->units[i];
+		entry->rates[i] = (double)sides[i].sums[entry->key].count /
+				  (double)compare->units[i];
 	if (sides[0].slot_count < TS_COMPARE_STEPS || sides[1].slot_count < TS_COMPARE_STEPS)
 		return TS_OK;
 	for (int i = 0; i < 2; i++)
-		if (count_in_steps(compare, i, entries->key, &moments[i]))
+		if (count_in_steps(compare, i, entry->key, &moments[i]))
 			return TS_ENOMEM;
 	if (moments[0].mean <= 0 || moments[1].mean <= 0)
 		return TS_OK;
 	for (int i = 0; i < 2; i++)
-		entries->rates[i] = moments[i].mean;
+		entry->rates[i] = moments[i].mean;
 	/* As many tests as names: Bonferroni's correction. */
 	*ret_by_chance = ts_welch_p(&moments[0], &moments[1]) * compare->names.key_count >=
 			 TS_COMPARE_LEVEL;
@@ -304,37 +308,37 @@ static int direction(double from, double to, double least)
 }
 
 /* The same for the time of a name, which must also change by enough to matter. */
-static int time_direction(const struct ts_comparison *compare,
-			  const struct ts_compare_entry *entries, double least)
+static int time_direction(const struct ts_comparison *compare, const struct ts_compare_entry *entry,
+			  double least)
 {
-	if (fabs(entries->unit_change_ns) <= (double)compare->options->least_ns)
+	if (fabs(entry->unit_change_ns) <= (double)compare->options->least_ns)
 		return 0;
-	return direction(entries->tested[0], entries->tested[1], least);
+	return direction(entry->tested[0], entry->tested[1], least);
 }
 
 /* The same for the number of instances. */
-static int count_direction(const struct ts_compare_entry *entries, double least)
+static int count_direction(const struct ts_compare_entry *entry, double least)
 {
-	const double *rates = entries->rates;
+	const double *rates = entry->rates;
 
 	if (fabs(rates[1] - rates[0]) <= ROUNDING * rates[0])
 		return 0;
 	return direction(rates[0], rates[1], least);
 }
 
-static bool is_significant(const struct ts_compare_entry *entries)
+static bool is_significant(const struct ts_compare_entry *entry)
 {
-	return entries->test == TS_COMPARE_ONE_SAMPLE || entries->p < TS_COMPARE_LEVEL;
+	return entry->test == TS_COMPARE_ONE_SAMPLE || entry->p < TS_COMPARE_LEVEL;
 }
 
 /* Did the durations of the instances change by a larger factor than their number? */
 static bool is_by_duration(const struct ts_comparison *compare,
-			   const struct ts_compare_entry *entries)
+			   const struct ts_compare_entry *entry)
 {
-	double from = ts_compare_mean(&compare->names.sides[0].sums[entries->key]);
-	double to = ts_compare_mean(&compare->names.sides[1].sums[entries->key]);
+	double from = ts_compare_mean(&compare->names.sides[0].sums[entry->key]);
+	double to = ts_compare_mean(&compare->names.sides[1].sums[entry->key]);
 
-	return fabs(log(to / from)) > fabs(log(entries->rates[1] / entries->rates[0]));
+	return fabs(log(to / from)) > fabs(log(entry->rates[1] / entry->rates[0]));
 }
 
 /*
@@ -342,38 +346,38 @@ static bool is_by_duration(const struct ts_comparison *compare,
  * fewer instances, or of slower or faster ones: whichever changed by the larger factor.
  */
 static enum ts_verdict evaluate_both(const struct ts_comparison *compare,
-				     const struct ts_compare_entry *entries, bool count_by_chance)
+				     const struct ts_compare_entry *entry, bool count_by_chance)
 {
 	double least = compare->options->threshold, unclear = TS_MAX(least, TS_COMPARE_UNCLEAR);
-	int times = count_direction(entries, least);
-	int way = time_direction(compare, entries, least);
-	bool changed = way && is_significant(entries);
+	int times = count_direction(entry, least);
+	int way = time_direction(compare, entry, least);
+	bool changed = way && is_significant(entry);
 
 	/* The mean of few instances means nothing if their number has changed. */
-	bool by_count = times && (entries->test == TS_COMPARE_ONE_SAMPLE ||
-				  !is_by_duration(compare, entries));
+	bool by_count = times &&
+			(entry->test == TS_COMPARE_ONE_SAMPLE || !is_by_duration(compare, entry));
 
 	if (changed && !by_count)
 		return way > 0 ? TS_VERDICT_SLOWER : TS_VERDICT_FASTER;
-	if (times && (!count_by_chance || (changed && entries->test == TS_COMPARE_BY_STEPS)))
+	if (times && (!count_by_chance || (changed && entry->test == TS_COMPARE_BY_STEPS)))
 		return times > 0 ? TS_VERDICT_MORE : TS_VERDICT_FEWER;
-	if (time_direction(compare, entries, unclear) || count_direction(entries, unclear))
+	if (time_direction(compare, entry, unclear) || count_direction(entry, unclear))
 		return TS_VERDICT_UNCLEAR;
 	return TS_VERDICT_UNCHANGED;
 }
 
-static int evaluate(struct ts_comparison *compare, struct ts_compare_entry *entries)
+static int evaluate(struct ts_comparison *compare, struct ts_compare_entry *entry)
 {
 	bool count_by_chance;
 
-	if (measure_rates(compare, entries, &count_by_chance))
+	if (measure_rates(compare, entry, &count_by_chance))
 		return TS_ENOMEM;
-	if (compare->names.sides[0].sums[entries->key].count == 0)
-		entries->verdict = TS_VERDICT_ADDED;
-	else if (compare->names.sides[1].sums[entries->key].count == 0)
-		entries->verdict = TS_VERDICT_GONE;
+	if (compare->names.sides[0].sums[entry->key].count == 0)
+		entry->verdict = TS_VERDICT_ADDED;
+	else if (compare->names.sides[1].sums[entry->key].count == 0)
+		entry->verdict = TS_VERDICT_GONE;
 	else
-		entries->verdict = evaluate_both(compare, entries, count_by_chance);
+		entry->verdict = evaluate_both(compare, entry, count_by_chance);
 	return TS_OK;
 }
 
@@ -381,12 +385,12 @@ static int evaluate_all(struct ts_comparison *compare, bool *ret_differs)
 {
 	*ret_differs = false;
 	for (uint32_t i = 0; i < compare->names.key_count; i++) {
-		struct ts_compare_entry *entries = &compare->entries[i];
+		struct ts_compare_entry *entry = &compare->entries[i];
 
-		if (evaluate(compare, entries))
+		if (evaluate(compare, entry))
 			return TS_ENOMEM;
-		*ret_differs |= entries->verdict != TS_VERDICT_UNCHANGED &&
-				entries->verdict != TS_VERDICT_UNCLEAR;
+		*ret_differs |= entry->verdict != TS_VERDICT_UNCHANGED &&
+				entry->verdict != TS_VERDICT_UNCLEAR;
 	}
 	return TS_OK;
 }

@@ -10,6 +10,7 @@
 
 #include "base/map.h"
 #include "base/text.h"
+#include "cli/common/text_table.h"
 
 #define ELLIPSIS "\xe2\x80\xa6"
 #define VOID "void "
@@ -44,11 +45,7 @@ static bool begins_character(char c)
 
 static size_t columns_of(const char *text)
 {
-	size_t columns = 0;
-
-	for (; *text; text++)
-		columns += begins_character(*text);
-	return columns;
+	return ts_text_shown_width(text, strlen(text));
 }
 
 /* The text after its first columns. */

@@ -22,11 +22,6 @@ void ts_report_start(const char *verb)
 	verb_name = verb;
 }
 
-const char *ts_report_verb(void)
-{
-	return verb_name ? verb_name : "";
-}
-
 /* One line, wrapped at the width of the terminal; further lines are indented more. */
 static void append_line(struct ts_text *shown, const char *line)
 {
@@ -60,7 +55,7 @@ static void print_prefixed(const char *kind, const char *text)
 	char message[MESSAGE_BYTES + 64];
 
 	snprintf(message, sizeof(message), "tracesmith%s%s: %s%s", verb_name ? " " : "",
-		 ts_report_verb(), kind, text);
+		 verb_name ? verb_name : "", kind, text);
 	print(message);
 }
 
@@ -84,7 +79,8 @@ int ts_report_usage(const char *format, ...)
 	va_end(arguments);
 	if (length >= 0 && (size_t)length < sizeof(text))
 		snprintf(text + length, sizeof(text) - (size_t)length,
-			 " (see 'tracesmith%s%s --help')", verb_name ? " " : "", ts_report_verb());
+			 " (see 'tracesmith%s%s --help')", verb_name ? " " : "",
+			 verb_name ? verb_name : "");
 	print_prefixed("", text);
 	return TS_EXIT_USAGE;
 }

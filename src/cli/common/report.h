@@ -18,7 +18,6 @@ enum ts_exit {
 
 /* Call once with the verb (NULL: none yet), which is borrowed. */
 void ts_report_start(const char *verb);
-const char *ts_report_verb(void);
 
 /* "tracesmith view: TEXT (see 'tracesmith view --help')". Returns TS_EXIT_USAGE. */
 int ts_report_usage(const char *format, ...) TS_PRINTF_LIKE(1, 2);

@@ -388,17 +388,15 @@ static int inspect(struct ts_recorder *recorder, struct ts_child *child, struct 
  * Reads the live directories once more: the process may have made an area since the last scan, and
  * cannot make another one.
  */
-static int look_again(struct ts_recorder *recorder, pid_t pid, struct ts_error *err)
+static int look_again(struct ts_recorder *recorder, struct ts_child *child, struct ts_error *err)
 {
-	struct ts_child *child;
 	int rc;
 
 	for (size_t i = 0; i < recorder->directory_count; i++)
 		recorder->directories[i].due = true;
+	/* Adds targets, but no children, which would move this one. */
 	rc = ts_targets_scan(recorder, err);
-	child = ts_children_find(recorder, pid);
-	if (!rc && child)
-		child->has_area |= has_area(recorder, child);
+	child->has_area |= has_area(recorder, child);
 	return rc;
 }
 
@@ -428,7 +426,7 @@ static int bury(struct ts_recorder *recorder, struct ts_child *child, struct ts_
 		     !recorder->options.outside && !child->is_others &&
 		     (child->launched || child->executed) && !was_killed_early(recorder, child);
 	if (is_missing)
-		rc = look_again(recorder, child->pid, err);
+		rc = look_again(recorder, child, err);
 	child->gone = true;
 	if (child->reported || (child->described && !child->had_area && !is_missing))
 		rc = write_process(recorder, child, err);
