@@ -7,7 +7,8 @@
 
 #include "trace/trace_meta.h"
 
-uint64_t ts_trace_events(const struct ts_reader *reader)
+/* Rows of the counted tables. */
+static uint64_t count_events(const struct ts_reader *reader)
 {
 	uint64_t events = 0;
 
@@ -147,8 +148,8 @@ static void add_losses(struct ts_reader *reader, const struct ts_batch *batch,
 	}
 }
 
-int ts_trace_losses(struct ts_reader *reader, struct ts_trace_losses *ret_losses,
-		    struct ts_error *err)
+static int read_losses(struct ts_reader *reader, struct ts_trace_losses *ret_losses,
+		       struct ts_error *err)
 {
 	struct ts_trace_losses losses = { 0 };
 	TS_AUTO(ts_batch) batch = NULL;
@@ -209,12 +210,12 @@ int ts_trace_totals(struct ts_reader *reader, struct ts_trace_totals *ret_totals
 		    struct ts_error *err)
 {
 	struct ts_trace_losses lost;
-	int rc = ts_trace_losses(reader, &lost, err);
+	int rc = read_losses(reader, &lost, err);
 
 	if (rc)
 		return rc;
 	*ret_totals = (struct ts_trace_totals){
-		.events = ts_trace_events(reader),
+		.events = count_events(reader),
 		.sources = ts_trace_entities(reader, TS_TABLE_SOURCE),
 		.processes = count_programs(reader),
 		.threads = ts_trace_entities(reader, TS_TABLE_THREAD),

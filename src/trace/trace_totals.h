@@ -23,9 +23,6 @@ TS_DEFINE_AUTO(ts_batch, ts_batch_free);
 	 TS_TABLE_BIT(TS_TABLE_MARK) | TS_TABLE_BIT(TS_TABLE_COUNTER) |    \
 	 TS_TABLE_BIT(TS_TABLE_ALLOCATION))
 
-/* Rows of the counted tables. */
-uint64_t ts_trace_events(const struct ts_reader *reader);
-
 /* All EVENT tables that hold rows. */
 uint64_t ts_trace_event_tables(const struct ts_reader *reader);
 
@@ -53,8 +50,6 @@ struct ts_trace_losses {
 	uint64_t events;  /* lost, as far as they were counted */
 	uint64_t unknown; /* rows without a count: nobody knows how much is missing */
 };
-int ts_trace_losses(struct ts_reader *reader, struct ts_trace_losses *ret_losses,
-		    struct ts_error *err);
 
 /* What summaries show of a trace. */
 struct ts_trace_totals {

@@ -66,7 +66,7 @@ static void classify_missing(const char *why, struct ts_finding *finding)
 	suggest_install(finding);
 }
 
-bool ts_cuda_load(struct ts_cuda *ret_cuda, struct ts_finding *finding)
+static bool load_driver(struct ts_cuda *ret_cuda, struct ts_finding *finding)
 {
 	void *library = dlopen("libcuda.so.1", RTLD_NOW | RTLD_GLOBAL);
 	const struct {
@@ -153,7 +153,7 @@ bool ts_cuda_start(struct ts_cuda *ret_cuda, struct ts_finding *finding)
 {
 	int code;
 
-	if (!ts_cuda_load(ret_cuda, finding))
+	if (!load_driver(ret_cuda, finding))
 		return false;
 	code = ret_cuda->init(0);
 	if (code == 0)

@@ -49,10 +49,10 @@ struct ts_cuda {
 	int (*device_attribute)(int *value, int attribute, int device);
 };
 
-/* False if there is no driver to load; the finding says why. */
-bool ts_cuda_load(struct ts_cuda *ret_cuda, struct ts_finding *finding);
-
-/* Loads and initialises the driver. False as above, or if cuInit() fails. */
+/*
+ * Loads and initializes the driver. False if there is none to load or cuInit() fails; the finding
+ * says why.
+ */
 bool ts_cuda_start(struct ts_cuda *ret_cuda, struct ts_finding *finding);
 
 #endif

@@ -16,6 +16,4 @@
 /* For comparison functions: below, above or equal to 0 as a is to b. */
 #define TS_COMPARE(a, b) ((a) < (b) ? -1 : (a) > (b))
 
-#define TS_CONTAINER_OF(pointer, type, member) ((type *)((char *)(pointer)-offsetof(type, member)))
-
 #endif

@@ -18,11 +18,6 @@ static int compare_frames(const struct ts_stack_frame *a, const struct ts_stack_
 	return order ? order : TS_COMPARE(a->line, b->line);
 }
 
-bool ts_stack_frames_same(const struct ts_stack_frame *a, const struct ts_stack_frame *b)
-{
-	return !compare_frames(a, b);
-}
-
 static const struct ts_stack_frame *outer_frame(const struct ts_stack_group_thread *member,
 						size_t depth)
 {
@@ -117,7 +112,7 @@ static size_t count_common(const struct ts_stack_groups *groups)
 	last = &groups->members[groups->member_count - 1];
 	shared = TS_MIN(first->thread->count, last->thread->count);
 	while (count < shared &&
-	       ts_stack_frames_same(outer_frame(first, count), outer_frame(last, count)))
+	       !compare_frames(outer_frame(first, count), outer_frame(last, count)))
 		count++;
 	return count;
 }

@@ -142,7 +142,6 @@ struct ts_stack_groups {
 int ts_stack_groups_init(struct ts_stack_groups *ret_groups,
 			 const struct ts_stack_process *processes, size_t count, bool main);
 void ts_stack_groups_release(struct ts_stack_groups *groups);
-bool ts_stack_frames_same(const struct ts_stack_frame *a, const struct ts_stack_frame *b);
 
 int ts_stack_put_groups_text(struct ts_text *out, const struct ts_stack_process *processes,
 			     size_t count, bool colour);

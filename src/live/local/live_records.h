@@ -190,11 +190,6 @@ static inline uint32_t ts_live_frame_entry(uint64_t frame)
 	return (uint32_t)(frame >> 32);
 }
 
-static inline uint32_t ts_live_frame_position(uint64_t frame)
-{
-	return (uint32_t)frame;
-}
-
 /* ---- payloads of events ---- */
 
 /* Who a COUNTER, a SAMPLE or a THREAD_OF is about. */

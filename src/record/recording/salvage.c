@@ -61,8 +61,12 @@ static void resume_ring(void *context, uint32_t ring, uint64_t position, uint64_
 	ts_area_resume_ring(context, ring, position, events, dropped);
 }
 
-int ts_salvage_blocks(struct ts_recording *recording, struct ts_area *area, pid_t pid,
-		      struct ts_salvage *salvage, struct ts_error *err)
+/*
+ * Appends the blocks of one area to an open recording: AREA if the area is new to it, then new
+ * data, then END.
+ */
+static int append_blocks(struct ts_recording *recording, struct ts_area *area, pid_t pid,
+			 struct ts_salvage *salvage, struct ts_error *err)
 {
 	const struct ts_live_control *control = ts_area_control(area);
 	struct ts_block_sink sink = ts_recording_sink(recording);
@@ -99,7 +103,7 @@ static int add_area(struct ts_recording *recording, int directory_fd,
 	int rc = ts_area_open(&area, directory_fd, info->name, false, err);
 
 	if (!rc)
-		rc = ts_salvage_blocks(recording, area, info->alive ? info->pid : 0, salvage, err);
+		rc = append_blocks(recording, area, info->alive ? info->pid : 0, salvage, err);
 	return rc;
 }
 
@@ -187,8 +191,8 @@ static void on_area(void *context, const struct ts_area_info *info)
 	if (ts_area_open(&area, walk->directory_fd, info->name, false, NULL))
 		return;
 	walk->session->areas++;
-	walk->rc = ts_salvage_blocks(walk->recording, area, info->alive ? info->pid : 0,
-				     &walk->session->salvage, walk->err);
+	walk->rc = append_blocks(walk->recording, area, info->alive ? info->pid : 0,
+				 &walk->session->salvage, walk->err);
 }
 
 static void walk_directory(void *context, uid_t user)

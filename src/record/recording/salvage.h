@@ -29,13 +29,6 @@ int ts_salvage_areas(int directory_fd, const struct ts_area_info *areas, size_t 
 		     const char *path, struct ts_salvage *ret_salvage, struct ts_error *err);
 
 /*
- * Appends the blocks of one area to an open recording: AREA if the area is new to it, then new
- * data, then END.
- */
-int ts_salvage_blocks(struct ts_recording *recording, struct ts_area *area, pid_t pid,
-		      struct ts_salvage *salvage, struct ts_error *err);
-
-/*
  * For ts_recording_recover(): drains the areas in the user's live directory that the journal knows
  * or that belong to its session. `context` is a struct ts_salvage_session.
  */
