@@ -3,7 +3,6 @@
 #include "base/finding.h"
 
 #include <stdarg.h>
-#include <stdbool.h>
 #include <stdio.h>
 #include <string.h>
 
@@ -59,29 +58,6 @@ void ts_finding_note(struct ts_finding *finding, const char *format, ...)
 	va_start(arguments, format);
 	put(finding->note, sizeof(finding->note), format, arguments);
 	va_end(arguments);
-}
-
-const char *ts_finding_quote(const char *word, char buffer[TS_QUOTED_BYTES])
-{
-	static const char plain[] =
-		"abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789_-+./:@%,=";
-	bool is_plain = *word && !word[strspn(word, plain)];
-	char *out = buffer, *end = buffer + TS_QUOTED_BYTES - sizeof("'\\'''");
-
-	if (!is_plain)
-		*out++ = '\'';
-	for (; *word && out < end; word++) {
-		if (*word == '\'')
-			out = stpcpy(out, "'\\''");
-		else
-			*out++ = *word;
-	}
-	if (!is_plain)
-		*out++ = '\'';
-	*out = '\0';
-	if (*word)
-		snprintf(buffer, TS_QUOTED_BYTES, "PATH");
-	return buffer;
 }
 
 const char *ts_check_state_name(enum ts_check_state state)

@@ -16,11 +16,6 @@ void ts_finding_set(struct ts_finding *finding, enum ts_check_state state, const
 void ts_finding_fix(struct ts_finding *finding, const char *format, ...) TS_PRINTF_LIKE(2, 3);
 void ts_finding_note(struct ts_finding *finding, const char *format, ...) TS_PRINTF_LIKE(2, 3);
 
-#define TS_QUOTED_BYTES 512
-
-/* Quotes a word for a shell if needed; "PATH" if it is too long. Returns the buffer. */
-const char *ts_finding_quote(const char *word, char buffer[TS_QUOTED_BYTES]);
-
 /* "yes", "limited", "no", "absent", "unknown". */
 const char *ts_check_state_name(enum ts_check_state state);
 

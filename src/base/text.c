@@ -234,3 +234,39 @@ void ts_text_append_double(struct ts_text *text, double value)
 	else
 		ts_text_append(text, buffer, ts_real_format(buffer, value));
 }
+
+/* ---- commands to paste ---- */
+
+static bool is_plain_word(const char *word)
+{
+	static const char plain[] =
+		"abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789_-+./:@%,=";
+
+	return *word && !word[strspn(word, plain)];
+}
+
+void ts_text_append_shell(struct ts_text *text, const char *word)
+{
+	if (is_plain_word(word)) {
+		ts_text_append_str(text, word);
+		return;
+	}
+	ts_text_append_char(text, '\'');
+	for (; *word; word++) {
+		if (*word == '\'')
+			ts_text_append_str(text, "'\\'");
+		ts_text_append_char(text, *word);
+	}
+	ts_text_append_char(text, '\'');
+}
+
+const char *ts_shell_quote(char buffer[TS_SHELL_BYTES], const char *word)
+{
+	TS_SCOPED(ts_text) text = { 0 };
+
+	ts_text_append_shell(&text, word);
+	snprintf(buffer, TS_SHELL_BYTES, "%s",
+		 ts_text_status(&text) || text.length >= TS_SHELL_BYTES ? "PATH"
+									: ts_text_cstr(&text));
+	return buffer;
+}

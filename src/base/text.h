@@ -154,6 +154,18 @@ static inline bool ts_ends_with_len(const char *text, size_t length, const char 
 	return length >= bytes && !memcmp(text + length - bytes, end, bytes);
 }
 
+/* ---- commands to paste ---- */
+
+/* Appends a word, quoted for a shell if needed. */
+void ts_text_append_shell(struct ts_text *text, const char *word);
+
+/* The same in a buffer, which is returned; "PATH" if it is too long. */
+#define TS_SHELL_BYTES 512
+const char *ts_shell_quote(char buffer[TS_SHELL_BYTES], const char *word);
+
+/* The same in a buffer of the enclosing scope, for argument lists. */
+#define TS_SHELL(word) ts_shell_quote((char[TS_SHELL_BYTES]){ 0 }, (word))
+
 /* ---- glob ---- */
 
 /*

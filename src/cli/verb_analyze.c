@@ -191,15 +191,16 @@ static int no_name(int count, char **operands)
 	if (count > 1 && are_names(operands[0], &given, &length))
 		return ts_report_usage("'%s' is a file; to analyze '%s', write tracesmith analyze "
 				       "%s %s",
-				       operands[0], operands[1], operands[1], operands[0]);
+				       operands[0], operands[1], TS_SHELL(operands[1]),
+				       operands[0]);
 	if (is_misspelt(operands[0], &given, &length))
 		return unknown_name(given, length);
 	if (count > 1 && access(last, F_OK) && strcmp(last, "-") != 0 &&
 	    !are_names(last, &given, &length))
 		return unknown_name(given, length);
 	return ts_report_usage(
-		"which analysis? tracesmith analyze %s NAME, where NAME is all or %s", operands[0],
-		ts_text_cstr(&names));
+		"which analysis? tracesmith analyze %s NAME, where NAME is all or %s",
+		TS_SHELL(operands[0]), ts_text_cstr(&names));
 }
 
 /* A trace that does not exist may be a misspelt analysis. */

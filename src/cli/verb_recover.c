@@ -15,9 +15,9 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#include "base/finding.h"
 #include "base/io.h"
 #include "base/output.h"
+#include "base/text.h"
 #include "cli/common/cli_output.h"
 #include "cli/common/lost_text.h"
 #include "cli/common/options.h"
@@ -154,7 +154,8 @@ static void print_events(const struct recover *recover, const struct events *eve
 	ts_report_note("%s: %s%s, %s", recover->output, TS_COUNTED(events->saved, "event"), samples,
 		       ts_lost_text(lost, sizeof(lost), events->lost, unknown, "event", "events"));
 	if (events->lost || unknown)
-		ts_report_note("  when and why: tracesmith view %s --table loss", recover->output);
+		ts_report_note("  when and why: tracesmith view %s --table loss",
+			       TS_SHELL(recover->output));
 	if (events->torn_bytes)
 		ts_report_note("skipped: %s at the end of the journal",
 			       TS_COUNTED(events->torn_bytes, "incomplete byte"));
@@ -448,7 +449,6 @@ int ts_verb_recover(int argc, char **argv)
 		.minimum_operands = 1,
 		.maximum_operands = 1,
 	};
-	char quoted[TS_QUOTED_BYTES];
 	int exit_code;
 
 	if (!ts_command_parse(&command, &argc, argv, &exit_code))
@@ -456,7 +456,7 @@ int ts_verb_recover(int argc, char **argv)
 	recover.from = argv[0];
 	if (!recover.output)
 		return ts_report_usage("give the output: tracesmith recover %s -o good.sbt",
-				       ts_finding_quote(recover.from, quoted));
+				       TS_SHELL(recover.from));
 	exit_code = ts_output_check_trace(recover.output);
 	if (!exit_code)
 		exit_code = run(&recover);

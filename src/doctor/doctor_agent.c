@@ -19,6 +19,7 @@
 #include "backends/recorder/agent_library.h"
 #include "base/io.h"
 #include "base/memory.h"
+#include "base/text.h"
 #include "doctor/checks.h"
 #include "live/area.h"
 #include "live/discover.h"
@@ -83,7 +84,6 @@ static void classify_not_loaded(const char *program, const char *agent, char *ca
 {
 	char *line = strstr(captured, "cannot be preloaded");
 	char *cause = line ? strchr(line, '(') : NULL;
-	char quoted[TS_QUOTED_BYTES];
 
 	if (!cause) {
 		ts_finding_set(finding, TS_CHECK_NO,
@@ -98,7 +98,7 @@ static void classify_not_loaded(const char *program, const char *agent, char *ca
 		ts_finding_fix(
 			finding,
 			"sudo install -D %s /usr/local/lib/tracesmith/libtracesmith-agent.so && export TRACESMITH_AGENT_PATH=/usr/local/lib/tracesmith/libtracesmith-agent.so",
-			ts_finding_quote(agent, quoted));
+			TS_SHELL(agent));
 		ts_finding_note(
 			finding,
 			"its current folder does not allow execution (noexec, SELinux) or is not "
@@ -227,10 +227,8 @@ void ts_check_agent(const struct ts_machine *machine, struct ts_finding *ret_fin
 static void suggest_directory(const char *path, const struct ts_error *err,
 			      struct ts_finding *finding)
 {
-	char quoted[TS_QUOTED_BYTES];
-
 	if (strstr(err->message, "chmod"))
-		ts_finding_fix(finding, "chmod 700 %s", ts_finding_quote(path, quoted));
+		ts_finding_fix(finding, "chmod 700 %s", TS_SHELL(path));
 	else if (getenv("TRACESMITH_LIVE_DIR"))
 		ts_finding_fix(finding, "unset TRACESMITH_LIVE_DIR");
 	else

@@ -13,7 +13,6 @@
 #include <unistd.h>
 
 #include "base/clock.h"
-#include "base/finding.h"
 #include "base/io.h"
 #include "base/memory.h"
 #include "base/text.h"
@@ -121,9 +120,9 @@ void ts_trace_describe_writer(struct ts_text *text, const char *path,
 
 void ts_trace_append_recover(struct ts_text *text, const char *path)
 {
-	char quoted[TS_QUOTED_BYTES];
-
-	ts_text_printf(text, "tracesmith recover %s -o good.sbt", ts_finding_quote(path, quoted));
+	ts_text_append_str(text, "tracesmith recover ");
+	ts_text_append_shell(text, path);
+	ts_text_append_str(text, " -o good.sbt");
 }
 
 /* ---- waiting ---- */

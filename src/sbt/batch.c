@@ -9,6 +9,7 @@
 #include <string.h>
 
 #include "base/local/hash.h"
+#include "base/text.h"
 #include "sbt/reader_internal.h"
 
 /* An argument column of the current chunk. */
@@ -120,7 +121,7 @@ static int checksum_differs(struct job *job)
 
 	snprintf(why, sizeof(why),
 		 "checksum differs; recover the rest with: tracesmith recover %s -o good.sbt",
-		 job->file->path);
+		 TS_SHELL(job->file->path));
 	return damaged(job, why);
 }
 

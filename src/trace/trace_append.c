@@ -7,9 +7,9 @@
 #include <string.h>
 #include <unistd.h>
 
-#include "base/finding.h"
 #include "base/io.h"
 #include "base/memory.h"
+#include "base/text.h"
 #include "sbt/sbt_layout.h"
 
 TS_DEFINE_AUTO(ts_writer, ts_writer_close);
@@ -27,9 +27,9 @@ int ts_trace_append_check(const char *path, const struct ts_reader *reader, cons
 			  struct ts_error *err)
 {
 	const struct ts_reader_state *state = ts_reader_state(reader);
-	char quoted[TS_QUOTED_BYTES];
+	char quoted[TS_SHELL_BYTES];
 
-	ts_finding_quote(path, quoted);
+	ts_shell_quote(quoted, path);
 	if (!ts_trace_is_sbt(path))
 		return ts_error_set(
 			err, TS_EFORMAT,

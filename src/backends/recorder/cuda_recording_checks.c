@@ -16,6 +16,7 @@
 #include "backends/recorder/cuda_checks.h"
 #include "base/finding.h"
 #include "base/memory.h"
+#include "base/text.h"
 #include "code/disassemble.h"
 #include "tracesmith_config.h"
 
@@ -26,7 +27,7 @@
 /* Loads the library; a broken one shows then. Like all checks, this runs in a child. */
 void ts_check_cuda_recording(struct ts_finding *ret_finding)
 {
-	char path[TS_AGENT_PATH_BYTES], quoted[TS_QUOTED_BYTES];
+	char path[TS_AGENT_PATH_BYTES];
 	struct ts_error err;
 
 	if (ts_agent_library_find_beside(LIBRARY, path, sizeof(path), &err)) {
@@ -42,7 +43,7 @@ void ts_check_cuda_recording(struct ts_finding *ret_finding)
 	}
 	if (!dlopen(path, RTLD_NOW | RTLD_LOCAL)) {
 		ts_finding_set(ret_finding, TS_CHECK_NO, "%s", dlerror());
-		ts_finding_fix(ret_finding, "ldd %s", ts_finding_quote(path, quoted));
+		ts_finding_fix(ret_finding, "ldd %s", TS_SHELL(path));
 		return;
 	}
 #if defined(__x86_64__)

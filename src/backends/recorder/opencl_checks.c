@@ -23,6 +23,7 @@
 #include "base/finding.h"
 #include "base/machine.h"
 #include "base/memory.h"
+#include "base/text.h"
 #include "tracesmith_config.h"
 
 #define PLATFORM_NAME 0x0902
@@ -96,7 +97,7 @@ static bool find_broken_driver(const char *folder, struct ts_finding *finding)
 	bool found = false;
 
 	while (drivers && !found && (entry = readdir(drivers))) {
-		char path[512], library[256], quoted[TS_QUOTED_BYTES];
+		char path[512], library[256];
 		size_t length = strlen(entry->d_name);
 
 		snprintf(path, sizeof(path), "%s/%.255s", folder, entry->d_name);
@@ -109,7 +110,7 @@ static bool find_broken_driver(const char *folder, struct ts_finding *finding)
 				       "the loader works, but %.64s names '%s', which cannot be "
 				       "loaded",
 				       entry->d_name, library);
-			ts_finding_fix(finding, "dpkg -S %s", ts_finding_quote(path, quoted));
+			ts_finding_fix(finding, "dpkg -S %s", TS_SHELL(path));
 			ts_finding_note(finding, "shows the package of the broken driver");
 			found = true;
 		}

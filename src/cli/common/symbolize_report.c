@@ -7,6 +7,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/text.h"
 #include "cli/common/progress.h"
 #include "cli/common/report.h"
 #include "trace/trace_totals.h"
@@ -69,5 +70,6 @@ void ts_symbolize_advise(const char *path)
 
 	if (!ts_reader_open(&reader, path, NULL) && ts_reader_rows(reader, TS_TABLE_MAPPING) &&
 	    !ts_reader_rows(reader, TS_TABLE_SYMBOL))
-		ts_report_note("  native frames have no names yet: tracesmith symbolize %s", path);
+		ts_report_note("  native frames have no names yet: tracesmith symbolize %s",
+			       TS_SHELL(path));
 }

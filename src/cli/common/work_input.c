@@ -102,31 +102,12 @@ static int parse_choice(struct ts_work_input *input, const struct ts_work_choice
 /* After this many bytes of trace names, the rest is omitted. */
 #define ARGUMENTS_BYTES 2000
 
-/* Quotes a word for a shell. */
-static void append_argument(struct ts_text *out, const char *argument)
-{
-	static const char plain[] = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ"
-				    "0123456789_./+:=@%,-";
-
-	if (*argument && strspn(argument, plain) == strlen(argument)) {
-		ts_text_append_str(out, argument);
-		return;
-	}
-	ts_text_append_char(out, '\'');
-	for (; *argument; argument++) {
-		if (*argument == '\'')
-			ts_text_append_str(out, "'\\'");
-		ts_text_append_char(out, *argument);
-	}
-	ts_text_append_char(out, '\'');
-}
-
 static void append_option(struct ts_text *out, const char *option, const char *value)
 {
 	if (!value)
 		return;
 	ts_text_printf(out, " --%s ", option);
-	append_argument(out, value);
+	ts_text_append_shell(out, value);
 }
 
 void ts_work_choice_append_arguments(const struct ts_work_choice *choice, int path_count,
@@ -139,7 +120,7 @@ void ts_work_choice_append_arguments(const struct ts_work_choice *choice, int pa
 			ts_text_append_str(out, "...");
 			break;
 		}
-		append_argument(out, paths[i]);
+		ts_text_append_shell(out, paths[i]);
 	}
 	append_option(out, "steps", choice->steps);
 	append_option(out, "step-span", choice->step_span);
@@ -234,12 +215,12 @@ static int check_found(const struct ts_work_input *input, const struct ts_work_c
 		ts_error_set(&err, TS_ENOTFOUND,
 			     "no span '%s' in '%s'; 'tracesmith analyze %s annotations' lists the "
 			     "names of spans",
-			     choice->step_span, path, path);
+			     choice->step_span, path, TS_SHELL(path));
 	else if (work->options.from_step != TS_ABSENT && work->step_count == 0)
 		ts_error_set(&err, TS_ENOTFOUND,
 			     "no step %s in '%s'; 'tracesmith analyze --all %s steps' lists the "
 			     "steps",
-			     choice->steps, path, path);
+			     choice->steps, path, TS_SHELL(path));
 	return err.code ? ts_report_error(&err) : TS_EXIT_DONE;
 }
 

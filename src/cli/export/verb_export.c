@@ -13,6 +13,7 @@
 
 #include "base/gzip.h"
 #include "base/output.h"
+#include "base/text.h"
 #include "cli/common/amount.h"
 #include "cli/common/cli_output.h"
 #include "cli/common/nearest.h"
@@ -253,7 +254,7 @@ static int check(struct export *export)
 		return ts_report_usage(
 			"no output given: tracesmith export %s -f %s -o OUT, or -o - for standard "
 			"output",
-			export->trace, export->format);
+			TS_SHELL(export->trace), export->format);
 	return check_output(export);
 }
 

@@ -135,7 +135,7 @@ static void print_replay(const struct ts_record *record, const struct ts_recorde
 			       plural(commands, sizeof(commands), summary->commands, "command",
 				      "commands"),
 			       ts_format_bytes(size, sizeof(size), summary->blob_bytes),
-			       summary->path);
+			       TS_SHELL(summary->path));
 }
 
 /* Names one process that could not be traced, and says what to do. */
@@ -188,7 +188,7 @@ static void print_losses(const struct ts_record *record, const struct ts_recorde
 	/* Exported text has no table of losses. */
 	if (has_ending(summary->path, ".sbt"))
 		ts_text_printf(&hint, "  when and why: tracesmith view %s --table loss",
-			       summary->path);
+			       TS_SHELL(summary->path));
 	else
 		ts_text_append_str(&hint, "  a trace says when and why: record to a name that ends "
 					  "in .sbt");

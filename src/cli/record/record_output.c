@@ -15,7 +15,6 @@
 
 #include <tracesmith/export.h>
 
-#include "base/finding.h"
 #include "base/io.h"
 #include "base/output.h"
 #include "base/text.h"
@@ -173,7 +172,7 @@ static int choose_kept_path(const char *trace, char *buffer, size_t bytes)
 
 static int keep(const char *trace, struct ts_error *err)
 {
-	char kept[PATH_MAX], journal[PATH_MAX], kept_journal[PATH_MAX], quoted[TS_QUOTED_BYTES];
+	char kept[PATH_MAX], journal[PATH_MAX], kept_journal[PATH_MAX];
 	int rc;
 
 	journal_path(trace, journal, sizeof(journal));
@@ -193,7 +192,7 @@ static int keep(const char *trace, struct ts_error *err)
 	ts_report_warning(
 		"an earlier recorder of '%s' was killed; its recording was renamed to '%s': "
 		"recover it with: tracesmith recover %s -o OUT",
-		trace, kept, ts_finding_quote(kept, quoted));
+		trace, kept, TS_SHELL(kept));
 	return TS_OK;
 }
 

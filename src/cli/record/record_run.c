@@ -16,9 +16,9 @@
 
 #include "backends/recorder/agent_library.h"
 #include "base/clock.h"
-#include "base/finding.h"
 #include "base/map.h"
 #include "base/memory.h"
+#include "base/text.h"
 #include "cli/common/cli_output.h"
 #include "cli/common/report.h"
 #include "cli/common/symbolize_report.h"
@@ -247,7 +247,7 @@ static int name_frames(const char *trace, bool is_reported)
 	/* The user may have removed it meanwhile. */
 	if (rc && !access(trace, F_OK))
 		ts_report_warning("%s; native frames have no names yet: tracesmith symbolize %s",
-				  err.message, trace);
+				  err.message, TS_SHELL(trace));
 	else if (!rc && is_reported && summary.frames > summary.known)
 		ts_symbolize_report(&summary, trace, false);
 	ts_symbolize_summary_release(&summary);
@@ -319,7 +319,7 @@ static int finish(struct run *run, bool *ret_again, struct ts_error *err)
 static void give_up(struct run *run)
 {
 	const char *output = run->record->options.output;
-	char trace[PATH_MAX], quoted[TS_QUOTED_BYTES];
+	char trace[PATH_MAX];
 	bool is_text;
 
 	ts_record_trace_path(output, trace, sizeof(trace));
@@ -332,7 +332,7 @@ static void give_up(struct run *run)
 	if (ts_record_is_unfinished(trace))
 		ts_report_note("the recorded data is kept; recover it with: tracesmith recover "
 			       "%s -o OUT",
-			       ts_finding_quote(trace, quoted));
+			       TS_SHELL(trace));
 	/* Only the text is missing. */
 	else if (is_text && !access(trace, F_OK))
 		ts_report_note("the recording is kept in '%s'; 'tracesmith export' writes the text",

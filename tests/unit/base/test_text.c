@@ -239,3 +239,22 @@ TS_TEST(doubles_ignore_the_locale)
 	ts_text_append_double(&text, 1e-7 / 3);
 	TS_CHECK(!strchr(ts_text_cstr(&text), ','));
 }
+
+TS_TEST(words_are_quoted_where_they_need_it)
+{
+	char quoted[TS_SHELL_BYTES], word[TS_SHELL_BYTES];
+
+	TS_CHECK_STR(ts_shell_quote(quoted, "/dev/shm/tracesmith-0"), "/dev/shm/tracesmith-0");
+	TS_CHECK_STR(ts_shell_quote(quoted, "/a b"), "'/a b'");
+	TS_CHECK_STR(ts_shell_quote(quoted, "$(reboot)"), "'$(reboot)'");
+	TS_CHECK_STR(ts_shell_quote(quoted, "it's"), "'it'\\''s'");
+	TS_CHECK_STR(ts_shell_quote(quoted, ""), "''");
+	/* A name that is too long is not truncated into another. */
+	memset(word, '\'', sizeof(word) - 1);
+	word[sizeof(word) - 1] = '\0';
+	TS_CHECK_STR(ts_shell_quote(quoted, word), "PATH");
+	memset(word, ' ', sizeof(word) - 1);
+	TS_CHECK_STR(ts_shell_quote(quoted, word), "PATH");
+	word[sizeof(word) - 16] = '\0';
+	TS_CHECK_INT(strlen(ts_shell_quote(quoted, word)), sizeof(word) - 16 + 2);
+}
