@@ -28,6 +28,7 @@ struct ts_replay_settings {
 	bool from_start; /* no window was requested: the stream begins with the process */
 	uint64_t snapshot_limit;
 	int64_t window_timeout_ns;
+	uint64_t keep_contents; /* bytes of checks whose contents a window stores; 0: hashes only */
 };
 /*
  * The recorder's request; constant for the life of the process. Valid from start() of a backend on.

@@ -110,6 +110,8 @@ static bool set_replay_key(struct ts_replay_settings *replay, const char *key, c
 		replay->snapshot_limit = strtoull(value, NULL, 10);
 	else if (!strcmp(key, "window_timeout"))
 		replay->window_timeout_ns = strtoll(value, NULL, 10);
+	else if (!strcmp(key, "keep_contents"))
+		replay->keep_contents = strtoull(value, NULL, 10);
 	else
 		return false;
 	return true;

@@ -117,7 +117,7 @@ static void print_exit(const struct ts_record *record)
 /* Says whether the recording can be replayed, if that was requested. */
 static void print_replay(const struct ts_record *record, const struct ts_recorder_summary *summary)
 {
-	char commands[64], size[TS_FORMAT_BYTES];
+	char commands[64], checks[64], size[TS_FORMAT_BYTES];
 
 	if (!record->launch.replayable)
 		return;
@@ -136,6 +136,9 @@ static void print_replay(const struct ts_record *record, const struct ts_recorde
 				      "commands"),
 			       ts_format_bytes(size, sizeof(size), summary->blob_bytes),
 			       TS_SHELL(summary->path));
+	if (!record->quiet && record->launch.keep_contents)
+		ts_report_note("  %" PRIu64 " of %s with contents", summary->kept_checks,
+			       plural(checks, sizeof(checks), summary->checks, "check", "checks"));
 }
 
 /* Names one process that could not be traced, and says what to do. */
@@ -276,9 +279,10 @@ static void print_json(const struct ts_record *record, const struct ts_recorder_
 		ts_text_printf(out,
 			       ",\"commands\":%" PRIu64 ",\"blob_bytes\":%" PRIu64
 			       ",\"replayable_windows\":%" PRIu64 ",\"failed_windows\":%" PRIu64
+			       ",\"checks\":%" PRIu64 ",\"kept_checks\":%" PRIu64
 			       ",\"not_replayable\":",
 			       summary->commands, summary->blob_bytes, summary->replayable_windows,
-			       summary->failed_windows);
+			       summary->failed_windows, summary->checks, summary->kept_checks);
 		ts_text_append_json(out, summary->not_replayable, strlen(summary->not_replayable));
 	}
 	ts_text_append_str(out, "}\n");

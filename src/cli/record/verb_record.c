@@ -36,7 +36,7 @@ struct texts {
 	const char *duration, *autosave, *snapshot_every;
 	const char *max_size, *rotate, *budget;
 	const char *window, *on_full, *backends, *sample_interval, *sample_rate;
-	const char *replayable, *snapshot_limit, *window_timeout;
+	const char *replayable, *snapshot_limit, *window_timeout, *keep_contents;
 	const char *python_interval;
 	struct ts_record_option backend_options[TS_RECORD_BACKEND_OPTIONS + 1];
 	struct ts_string_list python_on;
@@ -156,10 +156,11 @@ static int read_replayable(const struct texts *texts, struct ts_record *record)
 	int rc;
 
 	if (!texts->replayable) {
-		if (texts->snapshot_limit || texts->window_timeout)
+		if (texts->snapshot_limit || texts->window_timeout || texts->keep_contents)
 			return ts_report_usage("option '--%s' needs '--replayable'",
-					       texts->snapshot_limit ? "snapshot-limit"
-								     : "window-timeout");
+					       texts->snapshot_limit   ? "snapshot-limit"
+					       : texts->window_timeout ? "window-timeout"
+								       : "keep-contents");
 		return TS_EXIT_DONE;
 	}
 	rc = check_replayable(texts, record);
@@ -173,6 +174,8 @@ static int read_replayable(const struct texts *texts, struct ts_record *record)
 	if (!rc)
 		rc = ts_amount_time("window-timeout", texts->window_timeout,
 				    &launch->window_timeout_ns);
+	if (!rc)
+		rc = ts_amount_size("keep-contents", texts->keep_contents, &launch->keep_contents);
 	return rc;
 }
 
@@ -385,6 +388,11 @@ int ts_verb_record(int argc, char **argv)
 		TS_OPTION_TEXT("window-timeout", 0, "TIME", &texts.window_timeout,
 			       "with --replayable: give up if a window does not open in this time; "
 			       "default: 10s"),
+		TS_OPTION_TEXT(
+			"keep-contents", 0, "SIZE", &texts.keep_contents,
+			"with --replayable: store the contents of memory that is checked, not only "
+			"its hash, up to SIZE per window; 'tracesmith replay' then says which "
+			"values differ, and '--tolerance' applies"),
 		TS_OPTION_FLAG("split", 0, &record.options.split,
 			       "write one trace per window and process"),
 		TS_OPTION_FLAG("redact", 0, &record.options.redact,

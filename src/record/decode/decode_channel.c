@@ -378,6 +378,12 @@ static void set_command(const struct context *context, const struct ts_live_comm
 	row->process = process ? process->id : 0;
 }
 
+static void count_check(struct ts_decoder *decoder, const struct ts_command_row *row)
+{
+	decoder->counts.checks++;
+	decoder->counts.kept_checks += row->blob != 0;
+}
+
 static bool command_record(const struct context *context, struct decode_cursor *cursor)
 {
 	struct ts_decoder *decoder = context->decoder;
@@ -399,7 +405,9 @@ static bool command_record(const struct context *context, struct decode_cursor *
 					       decoder->scratch.length);
 	if (row.kind == TS_COMMAND_OPEN || row.kind == TS_COMMAND_CLOSE)
 		count_window(decoder, context->area, row.kind);
-	else if (row.kind != TS_COMMAND_CHECK)
+	else if (row.kind == TS_COMMAND_CHECK)
+		count_check(decoder, &row);
+	else
 		decoder->counts.commands++;
 	ts_writer_add(decoder->writer, TS_TABLE_COMMAND, &row, NULL);
 	return true;

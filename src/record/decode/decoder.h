@@ -88,7 +88,8 @@ struct ts_decoder_counts {
 	uint64_t commands;
 	uint64_t blob_bytes; /* before compression and deduplication */
 	uint64_t replayable_windows, failed_windows;
-	char not_replayable[256]; /* why the last failed window failed; empty: none did */
+	uint64_t checks, kept_checks; /* kept: with contents */
+	char not_replayable[256];     /* why the last failed window failed; empty: none did */
 };
 void ts_decoder_counts(const struct ts_decoder *decoder, struct ts_decoder_counts *ret_counts);
 

@@ -56,6 +56,8 @@ void ts_launch_format(const struct ts_launch_options *options, char *buffer, siz
 			       ";window_timeout=%" PRId64,
 			       (int)options->replayable, options->from_start,
 			       options->snapshot_limit, options->window_timeout_ns);
+	if (options->replayable && options->keep_contents)
+		ts_text_printf(&text, ";keep_contents=%" PRIu64, options->keep_contents);
 	strncpy(buffer, ts_text_cstr(&text), bytes - 1);
 	buffer[bytes - 1] = '\0';
 }

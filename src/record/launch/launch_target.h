@@ -19,7 +19,8 @@
 /*
  * TRACESMITH_AGENT is the one variable by which a recorder configures the agents that it starts:
  * "session=<hex16>;mode=stream;enabled=0|1;steps=A-B;max_steps=N;redact=1;budget=BYTES;backends=a,b",
- * for a replay "replayable=1|2;from_start=0|1;snapshot_limit=BYTES;window_timeout=NS",
+ * for a replay
+ * "replayable=1|2;from_start=0|1;snapshot_limit=BYTES;window_timeout=NS;keep_contents=BYTES",
  * "window=KIND" for a window of a backend, and the settings of backend options.
  */
 struct ts_launch_options {
@@ -42,6 +43,7 @@ struct ts_launch_options {
 	bool from_start; /* replayable: no window was requested */
 	uint64_t snapshot_limit;
 	int64_t window_timeout_ns;
+	uint64_t keep_contents; /* of checks, bytes per window; 0: hashes only */
 	/*
 	 * Signal state of the program, if the caller has changed its own; NULL: the current state.
 	 */

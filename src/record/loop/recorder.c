@@ -755,6 +755,8 @@ static void summarize(struct ts_recorder *recorder, struct ts_recorder_summary *
 						 .blob_bytes = status.blob_bytes,
 						 .replayable_windows = status.replayable_windows,
 						 .failed_windows = status.failed_windows,
+						 .checks = status.checks,
+						 .kept_checks = status.kept_checks,
 						 .stacks = recorder->python.last.samples,
 						 .stacks_rejected = recorder->python.last.rejected,
 						 .stacks_left_out =

@@ -192,7 +192,8 @@ struct ts_recorder_summary {
 	uint64_t commands;
 	uint64_t blob_bytes; /* stored content: code, memory, arguments */
 	uint64_t replayable_windows, failed_windows;
-	char not_replayable[256]; /* reason of the last failure; empty: none failed */
+	uint64_t checks, kept_checks; /* kept: with contents */
+	char not_replayable[256];     /* reason of the last failure; empty: none failed */
 	/*
 	 * A target of the session arrived while the trace was being finished: open another
 	 * recorder.

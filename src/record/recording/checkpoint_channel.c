@@ -14,7 +14,7 @@ struct state_numbers {
 	struct state_head head;
 	int64_t next_stream, next_object;
 	uint32_t next_clock, next_correlations;
-	uint64_t commands, blob_bytes, replayable_windows, failed_windows;
+	uint64_t commands, blob_bytes, replayable_windows, failed_windows, checks, kept_checks;
 	char not_replayable[256];
 	uint64_t processes;
 };
@@ -102,6 +102,8 @@ static const struct state_field numbers_fields[] = {
 	COUNTER(STATE_COPY, blob_bytes),
 	COUNTER(STATE_COPY, replayable_windows),
 	COUNTER(STATE_COPY, failed_windows),
+	COUNTER(STATE_COPY, checks),
+	COUNTER(STATE_COPY, kept_checks),
 	COUNTER(STATE_TEXT, not_replayable),
 };
 #undef COUNTER

@@ -552,6 +552,8 @@ void ts_recording_status(struct ts_recording *recording, struct ts_recording_sta
 		.blob_bytes = recording->counts.blob_bytes,
 		.replayable_windows = recording->counts.replayable_windows,
 		.failed_windows = recording->counts.failed_windows,
+		.checks = recording->counts.checks,
+		.kept_checks = recording->counts.kept_checks,
 	};
 	memcpy(ret_status->not_replayable, recording->counts.not_replayable,
 	       sizeof(ret_status->not_replayable));

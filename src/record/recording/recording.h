@@ -114,7 +114,7 @@ struct ts_recording_status {
 		decoded_bytes /* of this journal */;
 	bool full; /* the last attempt found the disk full */
 	/* Of command streams, as in struct ts_decoder_counts. */
-	uint64_t commands, blob_bytes, replayable_windows, failed_windows;
+	uint64_t commands, blob_bytes, replayable_windows, failed_windows, checks, kept_checks;
 	char not_replayable[256];
 };
 void ts_recording_status(struct ts_recording *recording, struct ts_recording_status *ret_status);

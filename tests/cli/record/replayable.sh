@@ -20,6 +20,8 @@ t record --replayable --backends host -- true
 t record --replayable --backends none -- true
 t record --replayable --snapshot-limit much -- true
 t record --replayable --window-timeout 0 -- true
+t record --replayable --keep-contents all -- true
+t record --keep-contents 1M -- true
 TRACESMITH_BACKENDS=host t record --replayable -- true
 
 # Environment of the OpenCL loader, with earlier settings preserved.

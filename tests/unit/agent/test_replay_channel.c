@@ -89,11 +89,13 @@ TS_TEST(records_are_as_they_were_given)
 	uint64_t blob, first;
 	char text[64];
 
-	agent_begin("enabled=0;replayable=2;from_start=1;snapshot_limit=5;window_timeout=6");
+	agent_begin("enabled=0;replayable=2;from_start=1;snapshot_limit=5;window_timeout=6;"
+		    "keep_contents=7");
 	TS_CHECK_INT(ts_replay_settings()->mode, TS_REPLAY_CHECKED);
 	TS_CHECK(ts_replay_settings()->from_start);
 	TS_CHECK_INT(ts_replay_settings()->snapshot_limit, 5);
 	TS_CHECK_INT(ts_replay_settings()->window_timeout_ns, 6);
+	TS_CHECK_INT(ts_replay_settings()->keep_contents, 7);
 	first = ts_replay_new_object();
 	TS_CHECK(first > 0);
 	errno = EXDEV;

@@ -373,8 +373,9 @@ void stream_clear(const struct ocl_stream *memory);
 void stream_each_check(const struct stream_frozen *frozen, uint64_t sequence);
 /* Frees the queues and buffers used for reading back. */
 void stream_readers_release(void);
-void stream_emit_check(uint64_t sequence, uint64_t memory, uint64_t offset, uint64_t bytes,
-		       uint64_t hash, const char *why);
+/* `memory` 0: what a read copied to the host. */
+void stream_emit_check(uint64_t sequence, uint64_t memory, uint64_t offset, const void *data,
+		       uint64_t bytes, const char *why);
 
 /* ---- loss (capture_loss.c) ---- */
 

@@ -235,8 +235,27 @@ const char *stream_snapshot(char *why, size_t size, uint64_t *ret_bytes)
 
 /* ---- checks ---- */
 
-void stream_emit_check(uint64_t sequence, uint64_t memory, uint64_t offset, uint64_t bytes,
-		       uint64_t hash, const char *why)
+/*
+ * Stores the bytes of a check while --keep-contents allows it; 0: only their hash is stored. The
+ * channel is locked.
+ */
+static uint64_t keep_contents(const void *data, uint64_t bytes)
+{
+	static uint64_t window, kept;
+	uint64_t limit = ts_replay_settings()->keep_contents;
+
+	if (window != stream_window()) {
+		window = stream_window();
+		kept = 0;
+	}
+	if (bytes > limit - kept)
+		return 0;
+	kept += bytes;
+	return ts_replay_blob(data, bytes);
+}
+
+void stream_emit_check(uint64_t sequence, uint64_t memory, uint64_t offset, const void *data,
+		       uint64_t bytes, const char *why)
 {
 	struct stream_text text;
 	char digits[24];
@@ -250,12 +269,13 @@ void stream_emit_check(uint64_t sequence, uint64_t memory, uint64_t offset, uint
 		.bytes = (int64_t)bytes,
 	};
 
-	snprintf(digits, sizeof(digits), "%016" PRIx64, hash);
+	snprintf(digits, sizeof(digits), "%016" PRIx64, ts_replay_hash(data, bytes));
 	stream_text_begin(&text);
 	stream_text_string(&text, "hash", digits);
 	stream_text_string(&text, "why", why);
 	row.details = stream_text_end(&text);
 	if (stream_lock()) {
+		row.blob = keep_contents(data, bytes);
 		stream_command(&row);
 		stream_unlock();
 	}
@@ -273,7 +293,7 @@ static void check_range(const struct stream_range *range, uint64_t sequence, con
 		rc = read_back(range->memory, range->offset + at, count, piece);
 		if (rc == CL_SUCCESS)
 			stream_emit_check(sequence, range->memory->number, range->offset + at,
-					  count, ts_replay_hash(piece, count), why);
+					  piece, count, why);
 	}
 	if (rc != CL_SUCCESS)
 		stream_lost("checks of memory", "it could not be read back");

@@ -234,6 +234,9 @@ TS_TEST(each_window_has_objects_of_its_own)
 		put_object(&fixture, 7, TS_OBJECT_MEMORY, 0, 9, window, "again", "");
 		command.object = 7;
 		put_command(&fixture, &command, "");
+		command.kind = TS_COMMAND_CHECK;
+		command.blob = window == 2 ? window : 0;
+		put_command(&fixture, &command, "");
 		put_kind(&fixture, 3, TS_COMMAND_CLOSE,
 			 window == 2 ? "{\"window\":2,\"failed\":\"the \\\"disk\\\" was full\"}"
 				     : "{\"window\":1}");
@@ -243,6 +246,8 @@ TS_TEST(each_window_has_objects_of_its_own)
 	TS_CHECK_INT(counts(&fixture).failed_windows, 1);
 	TS_CHECK_STR(counts(&fixture).not_replayable, "the \"disk\" was full");
 	TS_CHECK_INT(counts(&fixture).commands, 2);
+	TS_CHECK_INT(counts(&fixture).checks, 2);
+	TS_CHECK_INT(counts(&fixture).kept_checks, 1);
 	finish(&fixture);
 	rows = rows_open(fixture.path, TS_TABLE_COMMAND);
 	while (rows_next(&rows, &row)) {

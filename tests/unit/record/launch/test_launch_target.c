@@ -105,6 +105,10 @@ TS_TEST(settings_are_one_variable)
 	ts_launch_format(&options, text, sizeof(text));
 	TS_CHECK_STR(text, "session=00000000000000ab;mode=stream;enabled=1;replayable=2;"
 			   "from_start=1;snapshot_limit=100;window_timeout=200");
+	options.keep_contents = 300;
+	ts_launch_format(&options, text, sizeof(text));
+	TS_CHECK_STR(text, "session=00000000000000ab;mode=stream;enabled=1;replayable=2;"
+			   "from_start=1;snapshot_limit=100;window_timeout=200;keep_contents=300");
 }
 
 TS_TEST(program_gets_the_two_variables)
