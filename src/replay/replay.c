@@ -236,7 +236,7 @@ int ts_replay_check_options(const struct ts_replay_options *options, struct ts_e
 	if (options->value_type && !ts_value_type_find(options->value_type))
 		return ts_error_set(err, TS_EINVAL, "'%s' is not a value type; types are %s",
 				    options->value_type, ts_value_type_names());
-	if (options->ulp && !options->value_type)
+	if (ts_value_tolerance_is_set(&options->tolerance) && !options->value_type)
 		return ts_error_set(err, TS_EINVAL,
 				    "'--tolerance' needs a value type ('--as f32')");
 	return options->target->check_options ? options->target->check_options(options, err)

@@ -26,6 +26,7 @@
 #include "base/map.h"
 #include "base/memory.h"
 #include "base/option_spec.h"
+#include "replay/check/values.h"
 
 #define TS_REPLAY_NONE UINT32_MAX /* no such index */
 
@@ -104,7 +105,8 @@ struct ts_replay_rect_side {
 struct ts_replay_check {
 	struct ts_replay_range range; /* memory TS_REPLAY_NONE: what a read copied to the host */
 	uint64_t hash;
-	const char *why; /* read, map, each, final */
+	const char *why;                /* read, map, each, final */
+	struct ts_replay_blob_ref blob; /* the contents, if recorded */
 };
 
 struct ts_replay_command_info {
@@ -251,7 +253,7 @@ struct ts_replay_options {
 	uint64_t dump_at;       /* sequence; 0: none */
 	uint64_t dump_memory;   /* number */
 	const char *value_type; /* --as: f16 f32 f64 i8 .. u64; NULL */
-	uint64_t ulp;           /* tolerance; 0: bitwise equal */
+	struct ts_value_tolerance tolerance;
 	const struct ts_replay_replacement *replacements;
 	size_t replacement_count;
 	const void *target_options; /* struct of the target's own options; NULL */
@@ -383,6 +385,8 @@ struct ts_replay_report {
 	char device[256];
 	int64_t recorded_span_ns, span_ns; /* first start to last end; of the fastest run */
 	uint32_t checks, compared_ranges;
+	/* Of the checks: recorded with contents, equal only within the tolerance, different. */
+	uint32_t kept_checks, near_checks, different_checks;
 	/* Valid if differs is set. */
 	bool differs;
 	uint64_t command; /* sequence */

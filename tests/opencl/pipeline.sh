@@ -60,6 +60,13 @@ for devices in 1 2; do
 		echo "$devices devices: $cuts"
 	fi
 
+	# Checks of 4096 bytes, which do not all fit.
+	record kept.sbt --replayable --keep-contents 6K -- "$pipeline" --steps 3 --work 4 --size 1024
+	replays "$devices devices, contents" kept.sbt
+	kept=$(rows_of kept.sbt command | grep '"check"' | grep -c '"blob"')
+	[ "$(report 'r["checks_with_contents"], r["checks"] > r["checks_with_contents"]')" = "$kept True" ] ||
+		fail "contents of checks: $(cat replay.json)"
+
 	# Windows in the middle of a run contain what ran in them.
 	record window.sbt --replayable --window steps:2-3 -- "$pipeline" --steps 6 --work 20 --size 4096
 	cmp alone printed || fail "recorded in a window, its result differs"

@@ -103,10 +103,12 @@ void ts_replay_show_json(const struct ts_replay_shown *shown, struct ts_text *ou
 	ts_text_printf(out,
 		       ",\"equal\":%s,\"commands\":%" PRIu32 ",\"asked\":%" PRIu32
 		       ",\"included\":%" PRIu32 ",\"runs\":%" PRIu32 ",\"checks\":%" PRIu32
-		       ",\"compared\":%" PRIu32,
+		       ",\"compared\":%" PRIu32 ",\"checks_with_contents\":%" PRIu32
+		       ",\"checks_within_tolerance\":%" PRIu32 ",\"checks_different\":%" PRIu32,
 		       report->verdict < TS_REPLAY_DIFFERS ? "true" : "false", report->commands,
 		       report->requested, report->included, report->runs, report->checks,
-		       report->compared_ranges);
+		       report->compared_ranges, report->kept_checks, report->near_checks,
+		       report->different_checks);
 	append_text(out, "trace", shown->path);
 	append_text(out, "target", replay->options.target->name);
 	append_text(out, "device", report->device);

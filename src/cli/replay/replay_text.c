@@ -40,6 +40,24 @@ static void show_span(const struct ts_replay_report *report, struct ts_text *out
 	ts_text_append_char(out, '\n');
 }
 
+static void show_checks(const struct ts_replay_report *report, struct ts_text *out)
+{
+	ts_text_append_str(out, "  ");
+	if (report->checks)
+		ts_text_printf(out, "%" PRIu32 " recorded check%s", report->checks,
+			       report->checks == 1 ? "" : "s");
+	if (report->kept_checks)
+		ts_text_printf(out, " (%" PRIu32 " with contents)", report->kept_checks);
+	if (report->near_checks)
+		ts_text_printf(out, ", %" PRIu32 " equal within the tolerance only",
+			       report->near_checks);
+	if (report->different_checks)
+		ts_text_printf(out, ", %" PRIu32 " different", report->different_checks);
+	ts_text_printf(out, "%s%" PRIu32 " memory range%s compared%s\n", report->checks ? ", " : "",
+		       report->compared_ranges, report->compared_ranges == 1 ? "" : "s",
+		       report->checks ? "" : " between runs");
+}
+
 static void show_stream(const struct ts_replay_shown *shown, struct ts_text *out)
 {
 	const struct ts_replay_report *report = shown->report;
@@ -61,12 +79,7 @@ static void show_stream(const struct ts_replay_shown *shown, struct ts_text *out
 		ts_text_append_str(out, "  the recording is truncated: no check at its end\n");
 	if (report->verdict == TS_REPLAY_RAN || (!report->checks && report->runs == 1))
 		return;
-	if (report->checks)
-		ts_text_printf(out, "  %" PRIu32 " recorded check%s, ", report->checks,
-			       report->checks == 1 ? "" : "s");
-	ts_text_printf(out, "%s%" PRIu32 " memory range%s compared%s\n", report->checks ? "" : "  ",
-		       report->compared_ranges, report->compared_ranges == 1 ? "" : "s",
-		       report->checks ? "" : " between runs");
+	show_checks(report, out);
 }
 
 static void show_emulated(const struct ts_replay_report *report, struct ts_text *out)

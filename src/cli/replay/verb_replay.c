@@ -117,20 +117,17 @@ static int parse_texts(struct replay *replay)
 	return TS_EXIT_DONE;
 }
 
-/* "ulp=4". */
 static int parse_tolerance(struct replay *replay)
 {
 	const char *text = replay->tolerance;
-	int64_t ulp;
+	struct ts_error err;
 
 	if (!text)
 		return TS_EXIT_DONE;
-	if (strncmp(text, "ulp=", 4) != 0 || ts_parse_int64(text + 4, strlen(text + 4), &ulp) ||
-	    ulp < 0)
-		return ts_report_usage("option '--tolerance' is ulp=N, not '%s'", text);
+	if (ts_value_tolerance_parse(&replay->options.tolerance, text, &err))
+		return ts_report_usage("option '--tolerance': %s", err.message);
 	if (!replay->options.value_type)
 		return ts_report_usage("'--tolerance' needs '--as', the type of the values");
-	replay->options.ulp = (uint64_t)ulp;
 	return TS_EXIT_DONE;
 }
 
@@ -390,9 +387,10 @@ static int add_options(struct replay *replay)
 		TS_OPTION_TEXT("as", 0, "TYPE", &core->value_type,
 			       "type of the values in memory: f16 bf16 f32 f64 i8 i16 i32 i64 u8 "
 			       "u16 u32 u64"),
-		TS_OPTION_TEXT("tolerance", 0, "ulp=N", &replay->tolerance,
-			       "with --as: values at most N units in the last place apart are "
-			       "equal"),
+		TS_OPTION_TEXT("tolerance", 0, "ulp=N|abs=X|rel=X", &replay->tolerance,
+			       "with --as: values at most N units in the last place, or X, or X of "
+			       "the greater one, apart are equal; several: one must hold. Applies "
+			       "to the recording if it has contents ('record --keep-contents')"),
 		TS_OPTION_REPEATED("replace-kernel", 0, "NAME=FILE", &replay->replaced,
 				   "build the module of this kernel from another source; may be "
 				   "repeated"),
@@ -444,6 +442,7 @@ static void append_examples(struct ts_text *out)
 			   "tracesmith replay run.sbt --kernel 'gemm*' --repeat 100\n"
 			   "tracesmith replay run.sbt --at 17 --dump 4 --as f32\n"
 			   "tracesmith replay run.sbt --replace-kernel gemm=new.cl --check each\n"
+			   "tracesmith replay run.sbt --as f32 --tolerance abs=1e-6,rel=1e-5\n"
 			   "tracesmith replay run.sbt -o again.sbt\n"
 			   "tracesmith diff run.sbt again.sbt --device gpu");
 	for (size_t i = 0; ts_replay_targets[i]; i++)

@@ -26,17 +26,18 @@ static int choose_keeping(struct ts_replay_checker *checker, struct ts_error *er
 {
 	const struct ts_replay_options *options = &checker->replay->options;
 	bool compares_runs = options->repeat > 1 || options->replacement_count;
+	bool has_tolerance = ts_value_tolerance_is_set(&options->tolerance);
 	uint64_t bytes = all_bytes(checker);
 	char size[TS_FORMAT_BYTES];
 
 	if (options->check == TS_REPLAY_CHECK_NONE || !compares_runs)
 		return TS_OK;
-	if (options->ulp && bytes > TS_REPLAY_KEEP_MOST)
+	if (has_tolerance && bytes > TS_REPLAY_KEEP_MOST)
 		return ts_error_set(
 			err, TS_ENOMEM,
 			"'--tolerance' keeps all content of a run in memory (%s): replay a part, or use '--check final'",
 			ts_format_bytes(size, sizeof(size), bytes));
-	checker->keeps = options->ulp || bytes <= TS_REPLAY_KEEP_BYTES;
+	checker->keeps = has_tolerance || bytes <= TS_REPLAY_KEEP_BYTES;
 	return TS_OK;
 }
 
@@ -97,6 +98,7 @@ void ts_replay_checker_free(struct ts_replay_checker *checker)
 	free(checker->seen);
 	free(checker->differing);
 	free(checker->varying);
+	free(checker->recorded);
 	free(checker->fetched);
 	free(checker->dump);
 	free(checker);
@@ -134,18 +136,13 @@ static int keep(void **position, const void *data, uint64_t bytes, struct ts_err
 	return TS_OK;
 }
 
-/* Bitwise equal, or within the tolerance if there is one and the content is known. */
-static bool is_equal(const struct ts_replay_checker *checker, uint32_t capture, uint64_t hash,
-		     uint64_t expected, const void *content, const void *data)
+/* Contents whose hashes differ: equal within the tolerance? */
+static bool is_near(const struct ts_replay_checker *checker, uint32_t capture, const void *content,
+		    const void *data)
 {
-	uint64_t ulp = checker->replay->options.ulp;
-
-	if (hash == expected)
-		return true;
-	return checker->type && ulp && content &&
-	       !ts_value_compare(checker->type, ulp, content, data,
-				 checker->captures[capture].range.bytes)
-			.bytes;
+	return content && !ts_value_compare(checker->type, &checker->replay->options.tolerance,
+					    content, data, checker->captures[capture].range.bytes)
+				   .bytes;
 }
 
 static int set_reference(struct ts_replay_checker *checker, uint32_t capture, uint64_t hash,
@@ -156,36 +153,76 @@ static int set_reference(struct ts_replay_checker *checker, uint32_t capture, ui
 	checker->expectations += !expected->is_recorded;
 	expected->is_recorded = true;
 	expected->hash = hash;
+	expected->blob = (struct ts_replay_blob_ref){ 0 };
 	return checker->keeps
 		       ? keep(&expected->content, data, checker->captures[capture].range.bytes, err)
 		       : TS_OK;
 }
 
 /*
- * Compares with the recording. Captures arrive in any order: the first difference by plan order
- * counts.
+ * Reads the recorded content of a check; NULL: there is none, or it is not what was hashed, because
+ * the program changed the memory meanwhile.
  */
+static int load_recorded(const struct ts_replay_checker *checker, uint32_t capture, void **ret_data,
+			 struct ts_error *err)
+{
+	const struct ts_replay_expected *expected = &checker->expected[capture];
+	void *data;
+	int rc;
+
+	if (!expected->blob.id)
+		return TS_OK;
+	data = malloc(expected->blob.bytes ? expected->blob.bytes : 1);
+	if (!data)
+		return ts_replay_no_memory(err);
+	rc = ts_replay_blob_read(checker->replay->reader, &expected->blob, data, err);
+	if (!rc && ts_hash64(data, expected->blob.bytes) == expected->hash)
+		*ret_data = data;
+	else
+		free(data);
+	return rc;
+}
+
+/* Keeps the first difference by plan order: captures arrive in any order. */
+static int differ(struct ts_replay_checker *checker, uint32_t capture, void **recorded,
+		  const void *data, struct ts_error *err)
+{
+	checker->different++;
+	if (checker->differs != TS_REPLAY_NONE && checker->differs <= capture)
+		return TS_OK;
+	checker->differs = capture;
+	free(checker->recorded);
+	checker->recorded = TS_STEAL(*recorded);
+	return checker->recorded || checker->expected[capture].content
+		       ? keep(&checker->differing, data, checker->captures[capture].range.bytes,
+			      err)
+		       : TS_OK;
+}
+
 static int compare_recorded(struct ts_replay_checker *checker, uint32_t capture, uint64_t hash,
 			    const void *data, struct ts_error *err)
 {
 	const struct ts_replay_expected *expected = &checker->expected[capture];
+	TS_AUTO_FREE void *recorded = NULL;
+	int rc;
 
-	if (!expected->is_recorded ||
-	    is_equal(checker, capture, hash, expected->hash, expected->content, data))
+	if (!expected->is_recorded || hash == expected->hash)
 		return TS_OK;
-	if (checker->differs != TS_REPLAY_NONE && checker->differs <= capture)
+	rc = load_recorded(checker, capture, &recorded, err);
+	if (rc)
+		return rc;
+	if (is_near(checker, capture, recorded ? recorded : expected->content, data)) {
+		checker->near++;
 		return TS_OK;
-	checker->differs = capture;
-	return expected->content ? keep(&checker->differing, data,
-					checker->captures[capture].range.bytes, err)
-				 : TS_OK;
+	}
+	return differ(checker, capture, &recorded, data, err);
 }
 
 static int compare_runs(struct ts_replay_checker *checker, uint32_t capture, uint64_t hash,
 			const void *data, struct ts_error *err)
 {
-	if (is_equal(checker, capture, hash, checker->first[capture], checker->content[capture],
-		     data))
+	if (hash == checker->first[capture] ||
+	    is_near(checker, capture, checker->content[capture], data))
 		return TS_OK;
 	if (checker->varies != TS_REPLAY_NONE && checker->varies <= capture)
 		return TS_OK;

@@ -5,8 +5,9 @@
  * check_verdict.c writes the verdict. Private to src/replay.
  *
  * Hashes of all runs are compared. Content is needed to report which bytes differ and to apply a
- * tolerance. That of the first run is kept if all of it is at most TS_REPLAY_KEEP_BYTES (with a
- * tolerance TS_REPLAY_KEEP_MOST, otherwise an error); else further runs fetch what differed.
+ * tolerance. That of the recording is read where a hash differs. That of the first run is kept if
+ * all of it is at most TS_REPLAY_KEEP_BYTES (with a tolerance TS_REPLAY_KEEP_MOST, otherwise an
+ * error); else further runs fetch what differed.
  */
 #ifndef TS_REPLAY_CHECK_CHECK_H
 #define TS_REPLAY_CHECK_CHECK_H
@@ -21,7 +22,8 @@
 struct ts_replay_expected {
 	bool is_recorded; /* known from the recording or from the reference run */
 	uint64_t hash;
-	void *content; /* of the reference run; NULL: only the hash is known */
+	struct ts_replay_blob_ref blob; /* recorded content; none: only the hash is known */
+	void *content;                  /* of the reference run, or NULL */
 };
 
 /* What the current run is for. */
@@ -46,6 +48,8 @@ struct ts_replay_checker {
 	/* The first capture that differs from the recording, and between runs; TS_REPLAY_NONE. */
 	uint32_t differs, varies;
 	void *differing, *varying; /* its content in the run that differed */
+	void *recorded;            /* recorded content of `differs`, if there is any */
+	uint32_t near, different;  /* recorded checks: equal within the tolerance; different */
 	void *fetched;
 	uint32_t fetch;
 	uint32_t expectations; /* number of recorded checks */

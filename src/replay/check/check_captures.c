@@ -54,6 +54,7 @@ static int expect(struct ts_replay_checker *checker, uint32_t position,
 		checker->expectations++;
 	checker->expected[index].is_recorded = true;
 	checker->expected[index].hash = check->hash;
+	checker->expected[index].blob = check->blob;
 	return TS_OK;
 }
 

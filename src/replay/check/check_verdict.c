@@ -63,33 +63,39 @@ static void set_position(const struct ts_replay_checker *checker, uint32_t captu
 
 /* ---- difference ---- */
 
+/* What the two sides of a difference are. */
+struct sides {
+	const char *expected, *actual;
+};
+static const struct sides runs = { "in one run", "in another" };
+static const struct sides kernels = { "with the recorded kernels", "with the replacements" };
+static const struct sides recording = { "recorded", "replayed" };
+
 static void set_values(const struct ts_replay_checker *checker, uint64_t value, const void *a,
-		       const void *b, bool is_replaced, struct ts_replay_report *report)
+		       const void *b, const struct sides *sides, struct ts_replay_report *report)
 {
 	const struct ts_value_type *type = checker->type;
 	char x[TS_VALUE_BYTES], y[TS_VALUE_BYTES];
 	uint64_t at = value * type->bytes;
 
 	snprintf(report->values, sizeof(report->values), "%s %" PRIu64 ": %s %s, %s %s", type->name,
-		 value, ts_value_format(type, (const char *)a + at, x),
-		 is_replaced ? "with the recorded kernels" : "in one run",
-		 ts_value_format(type, (const char *)b + at, y),
-		 is_replaced ? "with the replacements" : "in another");
+		 value, ts_value_format(type, (const char *)a + at, x), sides->expected,
+		 ts_value_format(type, (const char *)b + at, y), sides->actual);
 }
 
 static void set_bytes(const struct ts_replay_checker *checker, uint32_t capture, const void *a,
-		      const void *b, bool is_replaced, struct ts_replay_report *report)
+		      const void *b, const struct sides *sides, struct ts_replay_report *report)
 {
 	uint64_t bytes = checker->captures[capture].range.bytes, offset;
 	struct ts_value_difference difference =
-		ts_value_compare(checker->type, checker->replay->options.ulp, a, b, bytes);
+		ts_value_compare(checker->type, &checker->replay->options.tolerance, a, b, bytes);
 
 	memory_of(checker, capture, &offset);
 	report->has_bytes = true;
 	report->first_byte = offset + difference.first_byte;
 	report->bytes_differing = difference.bytes;
 	if (checker->type && (difference.first_value + 1) * checker->type->bytes <= bytes)
-		set_values(checker, difference.first_value, a, b, is_replaced, report);
+		set_values(checker, difference.first_value, a, b, sides, report);
 }
 
 static void nondeterministic(const struct ts_replay_checker *checker,
@@ -103,7 +109,7 @@ static void nondeterministic(const struct ts_replay_checker *checker,
 	snprintf(report->verdict_text, sizeof(report->verdict_text), "nondeterministic");
 	set_position(checker, capture, report);
 	if (other)
-		set_bytes(checker, capture, other, checker->varying, false, report);
+		set_bytes(checker, capture, other, checker->varying, &runs, report);
 }
 
 /* The last check before the first difference. */
@@ -130,14 +136,22 @@ static void differs(const struct ts_replay_checker *checker, struct ts_replay_re
 	else
 		snprintf(report->between, sizeof(report->between), "equal at %s; different at %s",
 			 position_text(checker, before, from, sizeof(from)), to);
-	if (checker->expected[capture].content && checker->differing)
+	if (checker->recorded)
+		set_bytes(checker, capture, checker->recorded, checker->differing, &recording,
+			  report);
+	else if (checker->expected[capture].content)
 		set_bytes(checker, capture, checker->expected[capture].content, checker->differing,
-			  true, report);
+			  &kernels, report);
+	else if (ts_value_tolerance_is_set(&checker->replay->options.tolerance) && !*report->note)
+		snprintf(
+			report->note, sizeof(report->note),
+			"this check has a hash only, so no tolerance applies: record with '--keep-contents'");
 }
 
 static void agrees(const struct ts_replay_checker *checker, struct ts_replay_report *report)
 {
 	const char *plural = report->runs == 1 ? "" : "s";
+	const char *tolerance = checker->replay->options.tolerance.text;
 
 	report->verdict = checker->expectations ? TS_REPLAY_EQUAL : TS_REPLAY_AGREES;
 	if (!checker->expectations && report->runs == 1)
@@ -145,15 +159,27 @@ static void agrees(const struct ts_replay_checker *checker, struct ts_replay_rep
 			 "ran once, nothing recorded to compare with");
 	else
 		snprintf(report->verdict_text, sizeof(report->verdict_text),
-			 "no difference in %" PRIu32 " run%s, %s", report->runs, plural,
+			 "no difference in %" PRIu32 " run%s, %s%s%s", report->runs, plural,
 			 checker->expectations ? "equals recording"
-					       : "nothing recorded to compare with");
+					       : "nothing recorded to compare with",
+			 checker->near ? " within " : "",
+			 checker->near && tolerance ? tolerance : "");
+}
+
+static void count_checks(const struct ts_replay_checker *checker, struct ts_replay_report *report)
+{
+	report->checks = checker->expectations;
+	report->compared_ranges = (uint32_t)checker->count;
+	report->near_checks = checker->near;
+	report->different_checks = checker->different;
+	for (size_t i = 0; i < checker->count; i++)
+		report->kept_checks += checker->expected[i].is_recorded &&
+				       checker->expected[i].blob.id;
 }
 
 void ts_replay_verdict(const struct ts_replay_checker *checker, struct ts_replay_report *report)
 {
-	report->checks = checker->expectations;
-	report->compared_ranges = (uint32_t)checker->count;
+	count_checks(checker, report);
 	if (checker->replay->options.check == TS_REPLAY_CHECK_NONE) {
 		report->verdict = TS_REPLAY_RAN;
 		snprintf(report->verdict_text, sizeof(report->verdict_text),

@@ -7,6 +7,7 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "base/json.h"
 #include "base/memory.h"
 
 static const struct ts_value_type types[] = {
@@ -107,17 +108,91 @@ static uint64_t rank_of(const struct ts_value_type *type, uint64_t bits)
 	return bits & sign ? middle - (bits & ~sign) : middle + bits;
 }
 
-bool ts_value_is_near(const struct ts_value_type *type, const void *a, const void *b, uint64_t ulp)
+/* ---- tolerance ---- */
+
+static int bad_tolerance(const char *text, struct ts_error *err)
 {
-	uint64_t x = load(type, a), y = load(type, b);
+	return ts_error_set(
+		err, TS_EINVAL,
+		"'%s' is not a tolerance; use ulp=N, abs=X, rel=X or several, separated by commas",
+		text);
+}
+
+/* A finite number that is not negative, at the end of the text or before a comma. */
+static bool parse_bound(const char *text, size_t length, struct ts_json_number *ret_number)
+{
+	struct ts_json js;
+
+	ts_json_init(&js, text, length, true);
+	if (!length || ts_json_scan_number(&js, ret_number) || js.next != text + length)
+		return false;
+	if (ret_number->kind == TS_JSON_INT)
+		ret_number->real = (double)ret_number->integer;
+	return isfinite(ret_number->real) && ret_number->real >= 0;
+}
+
+int ts_value_tolerance_parse(struct ts_value_tolerance *ret_tolerance, const char *text,
+			     struct ts_error *err)
+{
+	struct ts_value_tolerance tolerance = { .text = text };
+
+	for (const char *at = text;; at++) {
+		size_t length = strcspn(at, ",");
+		struct ts_json_number number;
+
+		if (length < 4 || !parse_bound(at + 4, length - 4, &number))
+			return bad_tolerance(text, err);
+		if (!strncmp(at, "ulp=", 4) && number.kind == TS_JSON_INT)
+			tolerance.ulp = (uint64_t)number.integer;
+		else if (!strncmp(at, "abs=", 4))
+			tolerance.absolute = number.real;
+		else if (!strncmp(at, "rel=", 4))
+			tolerance.relative = number.real;
+		else
+			return bad_tolerance(text, err);
+		at += length;
+		if (!*at)
+			break;
+	}
+	*ret_tolerance = tolerance;
+	return TS_OK;
+}
+
+bool ts_value_tolerance_is_set(const struct ts_value_tolerance *tolerance)
+{
+	return tolerance->ulp || tolerance->absolute > 0 || tolerance->relative > 0;
+}
+
+static double number_of(const struct ts_value_type *type, uint64_t bits)
+{
+	if (type->mantissa_bits)
+		return real_of(type, bits);
+	return type->is_signed ? (double)extend(type, bits) : (double)bits;
+}
+
+bool ts_value_is_near(const struct ts_value_type *type, const struct ts_value_tolerance *tolerance,
+		      const void *a, const void *b)
+{
+	uint64_t x = load(type, a), y = load(type, b), distance;
+	double real_x, real_y, apart;
 
 	if (x == y)
 		return true;
 	if (is_nan(type, x) || is_nan(type, y))
 		return is_nan(type, x) && is_nan(type, y);
+	real_x = number_of(type, x);
+	real_y = number_of(type, y);
 	x = rank_of(type, x);
 	y = rank_of(type, y);
-	return (x > y ? x - y : y - x) <= ulp;
+	distance = x > y ? x - y : y - x;
+	if (distance <= tolerance->ulp)
+		return true;
+	if (isinf(real_x) || isinf(real_y))
+		return false;
+	/* Large integers are not exact as double; their distance is. */
+	apart = type->mantissa_bits ? fabs(real_x - real_y) : (double)distance;
+	return apart <= tolerance->absolute ||
+	       apart <= tolerance->relative * fmax(fabs(real_x), fabs(real_y));
 }
 
 /* ---- arrays of values ---- */
@@ -134,16 +209,18 @@ static void differ(struct ts_value_difference *difference, const unsigned char *
 	}
 }
 
-struct ts_value_difference ts_value_compare(const struct ts_value_type *type, uint64_t ulp,
+struct ts_value_difference ts_value_compare(const struct ts_value_type *type,
+					    const struct ts_value_tolerance *tolerance,
 					    const void *a, const void *b, uint64_t bytes)
 {
 	const unsigned char *x = a, *y = b;
 	struct ts_value_difference difference = { 0 };
 	uint64_t step = type ? type->bytes : 1, complete_bytes = bytes - bytes % step;
+	bool has_tolerance = type && tolerance && ts_value_tolerance_is_set(tolerance);
 
 	for (uint64_t i = 0; i < complete_bytes; i += step) {
 		if (!memcmp(x + i, y + i, step) ||
-		    (type && ulp && ts_value_is_near(type, x + i, y + i, ulp)))
+		    (has_tolerance && ts_value_is_near(type, tolerance, x + i, y + i)))
 			continue;
 		differ(&difference, x, y, i, i + step);
 	}

@@ -7,6 +7,8 @@
 #include <stddef.h>
 #include <stdint.h>
 
+#include <tracesmith/error.h>
+
 struct ts_value_type {
 	const char *name;
 	unsigned int bytes;
@@ -27,8 +29,25 @@ const char *ts_value_type_names(void);
 const char *ts_value_format(const struct ts_value_type *type, const void *data,
 			    char to[TS_VALUE_BYTES]);
 
-/* At most `ulp` representable values apart; NaNs are equal to each other. */
-bool ts_value_is_near(const struct ts_value_type *type, const void *a, const void *b, uint64_t ulp);
+/* How far apart equal values may be: each number that is not 0 is a bound, and one must hold. */
+struct ts_value_tolerance {
+	uint64_t ulp;     /* representable values from one to the other */
+	double absolute;  /* |a - b| */
+	double relative;  /* |a - b| as a share of the greater of |a| and |b| */
+	const char *text; /* as given, for messages; NULL: none */
+};
+
+/* "ulp=4", "abs=1e-5,rel=1e-6". Borrows the text. */
+int ts_value_tolerance_parse(struct ts_value_tolerance *ret_tolerance, const char *text,
+			     struct ts_error *err);
+bool ts_value_tolerance_is_set(const struct ts_value_tolerance *tolerance);
+
+/*
+ * NaNs are equal to each other, as are zeros of both signs. An infinity has no absolute or relative
+ * distance from other values; its neighbour is the greatest finite value.
+ */
+bool ts_value_is_near(const struct ts_value_type *type, const struct ts_value_tolerance *tolerance,
+		      const void *a, const void *b);
 
 /* The difference between two byte arrays. */
 struct ts_value_difference {
@@ -38,10 +57,11 @@ struct ts_value_difference {
 };
 
 /*
- * `type` may be NULL: compares bytes. Bytes after the last complete value are compared as bytes,
- * too.
+ * `type` and `tolerance` may be NULL: compares bytes. Bytes after the last complete value are
+ * compared as bytes, too.
  */
-struct ts_value_difference ts_value_compare(const struct ts_value_type *type, uint64_t ulp,
+struct ts_value_difference ts_value_compare(const struct ts_value_type *type,
+					    const struct ts_value_tolerance *tolerance,
 					    const void *a, const void *b, uint64_t bytes);
 
 #endif

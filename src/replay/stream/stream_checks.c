@@ -103,6 +103,26 @@ static bool is_read_of(const struct ts_replay_load *load, const struct found *fo
 	       (!found->check.range.bytes || found->check.range.bytes == command->bytes);
 }
 
+/* What a check without a size covers is known only now. */
+static uint64_t bytes_of(const struct ts_replay_load *load, const struct found *found)
+{
+	if (found->check.range.bytes || found->command == TS_REPLAY_NONE)
+		return found->check.range.bytes;
+	return load->stream->commands[found->command].bytes;
+}
+
+static int load_content(struct ts_replay_load *load, const struct ts_command_row *row,
+			struct found *found, struct ts_error *err)
+{
+	struct ts_error why;
+
+	if (ts_replay_blob_of(load, row->blob, &found->check.blob, &why))
+		return check_error(row, err, "its content is missing");
+	if (found->check.blob.id && found->check.blob.bytes != bytes_of(load, found))
+		return check_error(row, err, "its content has another size");
+	return TS_OK;
+}
+
 static int load_check(struct ts_replay_load *load, const struct ts_command_row *row,
 		      struct founds *founds, struct ts_error *err)
 {
@@ -129,6 +149,9 @@ static int load_check(struct ts_replay_load *load, const struct ts_command_row *
 	} else if (found.check.range.memory == TS_REPLAY_NONE) {
 		return check_error(row, err, "it names no memory");
 	}
+	rc = load_content(load, row, &found, err);
+	if (rc)
+		return rc;
 	if (ts_grow_array((void **)&founds->items, &founds->capacity, founds->count + 1,
 			  sizeof(*founds->items)))
 		return ts_replay_no_memory(err);

@@ -271,8 +271,9 @@ static inline int64_t fixture_mix(struct fixture_trace *fixture, int64_t queue, 
 						    .details = details });
 }
 
-static inline void fixture_check(struct fixture_trace *fixture, int64_t sequence, int64_t memory,
-				 const void *content, int64_t bytes, const char *why)
+static inline void fixture_check_blob(struct fixture_trace *fixture, int64_t sequence,
+				      int64_t memory, const void *content, int64_t bytes,
+				      const char *why, uint32_t blob)
 {
 	char details[96];
 
@@ -282,7 +283,15 @@ static inline void fixture_check(struct fixture_trace *fixture, int64_t sequence
 							    .sequence = sequence,
 							    .object = memory,
 							    .bytes = bytes,
+							    .blob = blob,
 							    .details = details });
+}
+
+/* A hash only. */
+static inline void fixture_check(struct fixture_trace *fixture, int64_t sequence, int64_t memory,
+				 const void *content, int64_t bytes, const char *why)
+{
+	fixture_check_blob(fixture, sequence, memory, content, bytes, why, 0);
 }
 
 #endif

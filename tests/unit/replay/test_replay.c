@@ -190,7 +190,22 @@ static const struct ts_replay_target target = {
 
 static char path[64];
 
-static void make_trace(bool has_checks)
+/* Checks: none, hashes, with contents, with contents that are not what was hashed. */
+enum checks { NO_CHECKS, HASHES, CONTENTS, STALE_CONTENTS };
+
+static void add_check(struct fixture_trace *fixture, enum checks checks, int64_t at, int64_t memory,
+		      const uint32_t *content, const char *why)
+{
+	uint32_t stale[WORDS];
+
+	memcpy(stale, content, BYTES);
+	stale[5] += checks == STALE_CONTENTS;
+	if (checks != NO_CHECKS)
+		fixture_check_blob(fixture, at, memory, content, BYTES, why,
+				   checks >= CONTENTS ? fixture_blob(fixture, stale, BYTES) : 0);
+}
+
+static void make_trace(enum checks checks)
 {
 	struct fixture_trace fixture;
 	uint32_t a[WORDS], b[WORDS];
@@ -213,15 +228,12 @@ static void make_trace(bool has_checks)
 		b[i] ^= a[i] + 5;
 		b[i] = b[i] * 3 + 1;
 	}
-	if (has_checks)
-		fixture_check(&fixture, at, 10, a, BYTES, "each");
+	add_check(&fixture, checks, at, 10, a, "each");
 	fixture_mix(&fixture, FIXTURE_QUEUE_2, 11, 10, 5, WORDS, ",\"wait\":[21],\"event\":22");
 	fixture_step(&fixture, FIXTURE_QUEUE_2, 11, WORDS, "");
 	at = fixture_read(&fixture, FIXTURE_QUEUE_2, 11, 0, BYTES);
-	if (has_checks) {
-		fixture_check(&fixture, at, 0, b, BYTES, "read");
-		fixture_check(&fixture, at, 11, b, BYTES, "final");
-	}
+	add_check(&fixture, checks, at, 0, b, "read");
+	add_check(&fixture, checks, at, 11, b, "final");
 	fixture_finish(&fixture, 1, NULL);
 	fixture_close(&fixture);
 }
@@ -268,7 +280,7 @@ TS_TEST(all_equal)
 	struct ts_replay_options options = options_of(TS_REPLAY_CHECK_EACH, 3);
 	struct ts_replay_report report;
 
-	make_trace(true);
+	make_trace(HASHES);
 	report = report_of(&options);
 	TS_CHECK_STR(report.verdict_text, "no difference in 3 runs, equals recording");
 	TS_CHECK_INT(report.verdict, TS_REPLAY_EQUAL);
@@ -286,7 +298,7 @@ TS_TEST(all_equal)
 	options.check = TS_REPLAY_CHECK_NONE;
 	report = report_of(&options);
 	TS_CHECK_INT(report.verdict, TS_REPLAY_RAN);
-	make_trace(false);
+	make_trace(NO_CHECKS);
 	options = options_of(TS_REPLAY_CHECK_FINAL, 1);
 	report = report_of(&options);
 	TS_CHECK_STR(report.verdict_text, "ran once, nothing recorded to compare with");
@@ -298,7 +310,7 @@ TS_TEST(differs_from_the_recording)
 	const struct ts_replay_options options = options_of(TS_REPLAY_CHECK_EACH, 2);
 	struct ts_replay_report report;
 
-	make_trace(true);
+	make_trace(HASHES);
 	trouble.command = 4;
 	trouble.add = 1;
 	report = report_of(&options);
@@ -330,7 +342,7 @@ TS_TEST(differs_from_run_to_run)
 	struct ts_replay_options options = options_of(TS_REPLAY_CHECK_EACH, 4);
 	struct ts_replay_report report;
 
-	make_trace(true);
+	make_trace(HASHES);
 	trouble.command = 4;
 	trouble.from_run = 2;
 	trouble.word = 9;
@@ -354,7 +366,7 @@ TS_TEST(content_is_fetched)
 	struct ts_replay_report report;
 	struct ts_error err;
 
-	make_trace(true);
+	make_trace(HASHES);
 	trouble.command = 4;
 	trouble.word = 9;
 	trouble.add = 256;
@@ -376,18 +388,78 @@ TS_TEST(a_tolerance)
 	struct ts_replay_options options = options_of(TS_REPLAY_CHECK_EACH, 2);
 	struct ts_replay_report report;
 
-	make_trace(false);
+	make_trace(NO_CHECKS);
 	trouble.command = 5;
 	trouble.from_run = 1;
 	trouble.word = 3;
 	trouble.add = 4;
 	options.value_type = "i32";
-	options.ulp = 3;
+	options.tolerance.ulp = 3;
 	report = report_of(&options);
 	TS_CHECK_INT(report.verdict, TS_REPLAY_NONDETERMINISTIC);
-	options.ulp = 4;
+	options.tolerance.ulp = 4;
 	report = report_of(&options);
 	TS_CHECK_INT(report.verdict, TS_REPLAY_AGREES);
+	unlink(path);
+}
+
+/* With contents, a difference from the recording has bytes and values, and a tolerance applies. */
+TS_TEST(recorded_contents)
+{
+	struct ts_replay_options options = options_of(TS_REPLAY_CHECK_FINAL, 1);
+	struct ts_replay_report report;
+
+	make_trace(CONTENTS);
+	trouble.command = 5;
+	trouble.word = 3;
+	trouble.add = 256;
+	options.value_type = "u32";
+	report = report_of(&options);
+	TS_CHECK_STR(report.verdict_text, "differs from recording");
+	TS_CHECK_INT(report.command, 6);
+	TS_CHECK_INT(report.first_byte, 3 * 4 + 1);
+	TS_CHECK_INT(report.bytes_differing, 1);
+	/* (3 ^ (3 * 7 * 3 + 1 + 5)) * 3 + 1 = 211 */
+	TS_CHECK_STR(report.values, "u32 3: 211 recorded, 467 replayed");
+	TS_CHECK_INT(report.checks, 3);
+	TS_CHECK_INT(report.kept_checks, 3);
+	TS_CHECK_INT(report.different_checks, 2);
+	options.tolerance = (struct ts_value_tolerance){ .absolute = 256, .text = "abs=256" };
+	report = report_of(&options);
+	TS_CHECK_STR(report.verdict_text,
+		     "no difference in 1 run, equals recording within abs=256");
+	TS_CHECK_INT(report.verdict, TS_REPLAY_EQUAL);
+	TS_CHECK_INT(report.near_checks, 2);
+	TS_CHECK_INT(report.different_checks, 0);
+	options.tolerance.absolute = 255;
+	report = report_of(&options);
+	TS_CHECK_INT(report.verdict, TS_REPLAY_DIFFERS);
+	unlink(path);
+}
+
+/* A hash is what counts: contents that do not belong to it are no reference. */
+TS_TEST(contents_that_do_not_apply)
+{
+	struct ts_replay_options options = options_of(TS_REPLAY_CHECK_FINAL, 1);
+	struct ts_replay_report report;
+
+	make_trace(STALE_CONTENTS);
+	report = report_of(&options);
+	TS_CHECK_INT(report.verdict, TS_REPLAY_EQUAL);
+	trouble.command = 5;
+	trouble.word = 5;
+	trouble.add = 1;
+	options.value_type = "u32";
+	options.tolerance = (struct ts_value_tolerance){ .ulp = 1000, .text = "ulp=1000" };
+	report = report_of(&options);
+	TS_CHECK_INT(report.verdict, TS_REPLAY_DIFFERS);
+	TS_CHECK(!report.has_bytes);
+	make_trace(HASHES);
+	report = report_of(&options);
+	TS_CHECK_INT(report.verdict, TS_REPLAY_DIFFERS);
+	TS_CHECK_STR(report.note,
+		     "this check has a hash only, so no tolerance applies: record with "
+		     "'--keep-contents'");
 	unlink(path);
 }
 
@@ -398,7 +470,7 @@ TS_TEST(replaced_kernels)
 	const struct ts_replay_replacement replacement = { "mix_", "new.cl", "source", 6 };
 	struct ts_replay_report report;
 
-	make_trace(true);
+	make_trace(HASHES);
 	options.replacements = &replacement;
 	options.replacement_count = 1;
 	report = report_of(&options);
@@ -424,7 +496,7 @@ TS_TEST(content_that_is_missing)
 	struct ts_replay_report report;
 	struct ts_error err;
 
-	make_trace(true);
+	make_trace(HASHES);
 	trouble.forgets = true;
 	replay = open_replay(&options);
 	TS_CHECK_INT(ts_replay_run(replay, &report, &err), TS_EIO);
@@ -439,7 +511,7 @@ TS_TEST(parts)
 	struct ts_replay_options options = options_of(TS_REPLAY_CHECK_EACH, 1);
 	struct ts_replay_report report;
 
-	make_trace(true);
+	make_trace(HASHES);
 	options.kernel = "mix*";
 	report = report_of(&options);
 	TS_CHECK_INT(report.requested, 1);
@@ -496,7 +568,7 @@ TS_TEST(parts_that_are_not_there)
 		  "u16, u32, u64" },
 	};
 
-	make_trace(true);
+	make_trace(HASHES);
 	for (size_t i = 0; i < TS_ARRAY_SIZE(cases); i++) {
 		struct ts_replay_options options = cases[i].options;
 		struct ts_replay *replay = NULL;
@@ -522,7 +594,7 @@ TS_TEST(a_dump)
 	uint64_t bytes;
 	const uint32_t *words;
 
-	make_trace(true);
+	make_trace(HASHES);
 	options.dump_at = 3;
 	options.dump_memory = 10;
 	replay = open_replay(&options);
@@ -551,7 +623,7 @@ TS_TEST(a_replay_is_a_trace)
 	struct ts_batch *batch;
 	struct ts_error err;
 
-	make_trace(true);
+	make_trace(HASHES);
 	snprintf(output, sizeof(output), "%s.again", path);
 	options.output = output;
 	report_of(&options);

@@ -40,7 +40,18 @@ TS_TEST(values_as_text)
 
 static bool is_near(const char *name, uint64_t a, uint64_t b, uint64_t ulp)
 {
-	return ts_value_is_near(ts_value_type_find(name), &a, &b, ulp);
+	const struct ts_value_tolerance tolerance = { .ulp = ulp };
+
+	return ts_value_is_near(ts_value_type_find(name), &tolerance, &a, &b);
+}
+
+static bool is_within(const char *name, uint64_t a, uint64_t b, const char *text)
+{
+	struct ts_value_tolerance tolerance;
+	struct ts_error err;
+
+	TS_CHECK_INT(ts_value_tolerance_parse(&tolerance, text, &err), 0);
+	return ts_value_is_near(ts_value_type_find(name), &tolerance, &a, &b);
 }
 
 TS_TEST(values_that_are_near)
@@ -60,21 +71,70 @@ TS_TEST(values_that_are_near)
 	TS_CHECK(!is_near("i64", INT64_MAX, (uint64_t)INT64_MIN, UINT64_MAX - 1));
 }
 
+TS_TEST(absolute_and_relative_distance)
+{
+	/* 1 and 1.5 */
+	TS_CHECK(is_within("f32", 0x3f800000, 0x3fc00000, "abs=0.5"));
+	TS_CHECK(!is_within("f32", 0x3f800000, 0x3fc00000, "abs=0.49"));
+	TS_CHECK(is_within("f32", 0x3f800000, 0x3fc00000, "rel=0.34"));
+	TS_CHECK(!is_within("f32", 0x3f800000, 0x3fc00000, "rel=0.33"));
+	TS_CHECK(is_within("f32", 0x3f800000, 0x3fc00000, "abs=1e-9,rel=0.34"));
+	TS_CHECK(is_within("f32", 0x3f800000, 0x3fc00000, "rel=1e-9,ulp=4194304"));
+	/* -1 and 1: the distance is two of either. */
+	TS_CHECK(is_within("f16", 0x3c00, 0xbc00, "rel=2"));
+	TS_CHECK(!is_within("f16", 0x3c00, 0xbc00, "abs=1.99,rel=1.99"));
+	TS_CHECK(is_within("bf16", 0x3f80, 0x3fc0, "abs=0.5"));
+	TS_CHECK(is_within("f64", 0x3ff0000000000000, 0x3ff8000000000000, "abs=5e-1"));
+	/* Zeros of both signs, NaNs, infinities. */
+	TS_CHECK(is_within("f32", 0x00000000, 0x80000000, "abs=1e-30"));
+	TS_CHECK(is_within("f32", 0x7fc00000, 0xffc00001, "abs=1e-30"));
+	TS_CHECK(!is_within("f32", 0x7fc00000, 0x3f800000, "abs=1e300,rel=1e300"));
+	TS_CHECK(!is_within("f32", 0x7f800000, 0x3f800000, "abs=1e300,rel=1"));
+	TS_CHECK(!is_within("f32", 0x7f800000, 0xff800000, "rel=1"));
+	/* Integers that a double does not hold exactly. */
+	TS_CHECK(is_within("u64", UINT64_MAX, UINT64_MAX - 3, "abs=3"));
+	TS_CHECK(!is_within("u64", UINT64_MAX, UINT64_MAX - 3, "abs=2"));
+	TS_CHECK(is_within("i8", 0xff, 0x01, "abs=2"));
+	TS_CHECK(is_within("i32", 1000, 1001, "rel=0.001"));
+	TS_CHECK(!is_within("i32", 1000, 1002, "rel=0.001"));
+}
+
+TS_TEST(tolerances_as_text)
+{
+	static const char *const bad[] = { "",        "4",      "ulp",    "ulp=",      "ulp=-1",
+					   "ulp=1.5", "abs=x",  "abs=-1", "rel=1e999", "rel=nan",
+					   "abs=1,",  ",abs=1", "abs=1 ", "eps=1",     "abs=1e" };
+	struct ts_value_tolerance tolerance = { .ulp = 77 };
+	struct ts_error err;
+
+	for (size_t i = 0; i < TS_ARRAY_SIZE(bad); i++) {
+		TS_CHECK_INT(ts_value_tolerance_parse(&tolerance, bad[i], &err), TS_EINVAL);
+		TS_CHECK_INT(tolerance.ulp, 77);
+	}
+	TS_CHECK_INT(ts_value_tolerance_parse(&tolerance, "rel=1e-6,ulp=4,abs=0", &err), 0);
+	TS_CHECK_INT(tolerance.ulp, 4);
+	TS_CHECK(tolerance.relative == 1e-6 && tolerance.absolute == 0);
+	TS_CHECK(ts_value_tolerance_is_set(&tolerance));
+	TS_CHECK_INT(ts_value_tolerance_parse(&tolerance, "ulp=0", &err), 0);
+	TS_CHECK(!ts_value_tolerance_is_set(&tolerance));
+}
+
 TS_TEST(differences)
 {
 	const float a[] = { 1, 2, 3, 4 }, b[] = { 1, 2, nextafterf(3, 4), 5 };
 	const struct ts_value_type *type = ts_value_type_find("f32");
-	struct ts_value_difference difference = ts_value_compare(NULL, 0, a, b, sizeof(a));
+	const struct ts_value_tolerance one = { .ulp = 1 }, many = { .ulp = 1000 };
+	struct ts_value_difference difference = ts_value_compare(NULL, NULL, a, b, sizeof(a));
 
 	TS_CHECK_INT(difference.first_byte, 8);
 	TS_CHECK_INT(difference.bytes, 2);
-	difference = ts_value_compare(type, 1, a, b, sizeof(a));
+	difference = ts_value_compare(type, &one, a, b, sizeof(a));
 	TS_CHECK_INT(difference.first_value, 3);
 	TS_CHECK_INT(difference.first_byte, 14);
-	difference = ts_value_compare(type, 1, a, b, 12);
+	difference = ts_value_compare(type, &one, a, b, 12);
 	TS_CHECK_INT(difference.bytes, 0);
 	/* Incomplete values are compared by bytes. */
-	difference = ts_value_compare(type, 1000, "abcdX", "abcdY", 5);
+	difference = ts_value_compare(type, &many, "abcdX", "abcdY", 5);
 	TS_CHECK_INT(difference.first_byte, 4);
 	TS_CHECK_INT(difference.bytes, 1);
 }
