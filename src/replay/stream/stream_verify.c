@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Verifies a trace before it runs: checksums of every chunk of the command stream, hashes of every
- * blob that is used, owner of the file.
+ * Verifies a trace before it runs: checksums of every chunk of the command stream and of strings,
+ * hashes of every blob that is used, owner of the file.
  */
 #include <errno.h>
 #include <inttypes.h>
@@ -14,7 +14,8 @@
 
 static bool is_ours(uint32_t table)
 {
-	return table == TS_TABLE_OBJECT || table == TS_TABLE_COMMAND || table == TS_TABLE_BLOB;
+	return table == TS_TABLE_OBJECT || table == TS_TABLE_COMMAND || table == TS_TABLE_BLOB ||
+	       table == TS_TABLE_STRING;
 }
 
 /* The list may come from an index, which does not have the full chunk header. */
