@@ -15,6 +15,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/file.h>
+#include <sys/mman.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
@@ -285,18 +286,34 @@ static int check_unlocked(const char *path, struct ts_error *err)
 
 /* Parts that are not committed, for handlers of signals. */
 #define PARTS 8
-static struct {
+struct part {
 	char path[PATH_MAX];
 	pid_t owner; /* 0: free. Written after the path, and cleared first */
-} parts[PARTS];
+};
+static struct part own_parts[PARTS], *parts = own_parts;
 
-void ts_output_remove_parts(void)
+int ts_output_share_parts(struct ts_error *err)
+{
+	void *shared;
+
+	if (parts != own_parts)
+		return TS_OK;
+	shared = mmap(NULL, sizeof(own_parts), PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS,
+		      -1, 0);
+	if (shared == MAP_FAILED)
+		return ts_error_set(err, TS_ENOMEM, "no memory for a list of outputs");
+	memcpy(shared, own_parts, sizeof(own_parts));
+	parts = shared;
+	return TS_OK;
+}
+
+void ts_output_remove_parts_of(pid_t process)
 {
 	static const char *const endings[] = { "", ".journal", ".journal.new", ".reserve" };
 	char path[PATH_MAX + 16];
 
 	for (size_t i = 0; i < PARTS; i++) {
-		if (__atomic_load_n(&parts[i].owner, __ATOMIC_ACQUIRE) != getpid())
+		if (__atomic_load_n(&parts[i].owner, __ATOMIC_ACQUIRE) != process)
 			continue;
 		for (size_t k = 0; k < TS_ARRAY_SIZE(endings); k++) {
 			/* Not printf, which may not be called here. */
@@ -304,6 +321,11 @@ void ts_output_remove_parts(void)
 			unlink(path);
 		}
 	}
+}
+
+void ts_output_remove_parts(void)
+{
+	ts_output_remove_parts_of(getpid());
 }
 
 /* What does not fit into the list is only removed in an orderly end. */

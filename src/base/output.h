@@ -94,6 +94,13 @@ void ts_output_part_release(struct ts_output_part *part);
  */
 void ts_output_remove_parts(void);
 
+/*
+ * Before a fork: the list of parts is shared with the child from now on, so that the parent can
+ * remove those of a child that was killed.
+ */
+int ts_output_share_parts(struct ts_error *err);
+void ts_output_remove_parts_of(pid_t process);
+
 /* ---- folders ---- */
 
 /* Creates a folder for outputs, unless there is one. Who may read files may search it. */
