@@ -173,6 +173,8 @@ static int load_stream(struct ts_replay *replay, struct ts_error *err)
 	if (!rc)
 		rc = check_blobs(replay, err);
 	if (!rc)
+		rc = ts_replay_monitor_prepare(replay, err);
+	if (!rc)
 		rc = ts_replay_checker_new(&replay->checker, replay, err);
 	return rc;
 }
@@ -196,6 +198,7 @@ static const char *unsupported_option(const struct ts_replay_options *options,
 		{ "as", TS_REPLAY_CAN_CHECK | TS_REPLAY_CAN_DUMP, options->value_type },
 		{ "at", TS_REPLAY_CAN_DUMP, options->dump_at },
 		{ "replace-kernel", TS_REPLAY_CAN_REPLACE_KERNEL, options->replacement_count },
+		{ "time-limit", TS_REPLAY_CAN_LIMIT_TIME, options->time_limit_ns },
 	};
 
 	for (size_t i = 0; i < TS_ARRAY_SIZE(given); i++) {
@@ -288,6 +291,7 @@ void ts_replay_close(struct ts_replay *replay)
 	ts_replay_plan_release(&replay->plan);
 	ts_replay_stream_free(replay->stream);
 	ts_work_free(replay->work);
+	free(replay->recorded_ns);
 	free(replay);
 }
 
@@ -387,6 +391,12 @@ static void keep_best(struct runs *runs, bool is_first)
 
 /* ---- reference run without replaced kernels ---- */
 
+static int open_session(struct ts_replay *replay, struct ts_error *err)
+{
+	ts_replay_monitor_enter(replay, TS_REPLAY_OPENING, NULL);
+	return replay->options.target->open(replay, &replay->session, err);
+}
+
 static int run_reference(struct runs *runs, struct ts_replay_report *report, struct ts_error *err)
 {
 	struct ts_replay *replay = runs->replay;
@@ -398,7 +408,7 @@ static int run_reference(struct runs *runs, struct ts_replay_report *report, str
 	if (!count || !replay->checker || replay->options.check == TS_REPLAY_CHECK_NONE)
 		return TS_OK;
 	replay->options.replacement_count = 0;
-	rc = target->open(replay, &replay->session, &why);
+	rc = open_session(replay, &why);
 	if (!rc)
 		rc = run_once(runs, 0, TS_REPLAY_PHASE_REFERENCE, &why);
 	if (replay->session)
@@ -495,9 +505,10 @@ static int run_and_report(struct runs *runs, struct ts_replay_report *report, st
 	int rc = run_reference(runs, report, err);
 
 	if (!rc && !replay->session)
-		rc = replay->options.target->open(replay, &replay->session, err);
+		rc = open_session(replay, err);
 	if (!rc)
 		rc = run_all(runs, err);
+	ts_replay_monitor_enter(replay, TS_REPLAY_FINISHING, NULL);
 	if (!rc)
 		rc = make_report(runs, report, err);
 	if (!rc && replay->options.output)

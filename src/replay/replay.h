@@ -27,6 +27,7 @@
 #include "base/memory.h"
 #include "base/option_spec.h"
 #include "replay/check/values.h"
+#include "replay/monitor.h"
 
 #define TS_REPLAY_NONE UINT32_MAX /* no such index */
 
@@ -264,6 +265,12 @@ struct ts_replay_options {
 	int (*progress)(void *context, const char *doing, uint64_t done,
 			uint64_t total); /* may be NULL; a non-zero result stops the replay */
 	void *context;
+	/*
+	 * Receives what the replay is doing; NULL: nobody watches. The replay then belongs to this
+	 * process: it may start a thread that looks at the device, and handle signals of crashes.
+	 */
+	struct ts_replay_monitor *monitor;
+	int64_t time_limit_ns; /* of a command or build, for the monitor; TS_REPLAY_LIMIT_* */
 };
 
 enum ts_replay_verdict {
@@ -325,7 +332,8 @@ struct ts_replay_outcome {
 #define TS_REPLAY_CAN_CHECK 8u           /* --check, --as, --tolerance, --hashes */
 #define TS_REPLAY_CAN_DUMP 16u           /* --at, --dump */
 #define TS_REPLAY_CAN_REPLACE_KERNEL 32u /* --replace-kernel */
-#define TS_REPLAY_CAN_ALL 63u
+#define TS_REPLAY_CAN_LIMIT_TIME 64u     /* --time-limit: runs code of the trace, which may hang */
+#define TS_REPLAY_CAN_ALL 127u
 
 struct ts_replay;
 struct ts_replay_report;
@@ -375,6 +383,7 @@ struct ts_replay {
 	uint32_t capture_count;
 	struct ts_replay_session *session;
 	struct ts_replay_checker *checker; /* defined in check/check.h */
+	int64_t *recorded_ns; /* durations by position, TS_ABSENT: unknown; NULL: no monitor */
 };
 
 struct ts_replay_report {

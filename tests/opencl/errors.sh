@@ -80,8 +80,8 @@ fi
 unset POCL_DEVICES
 
 echo 'kernel void blend(global float *a) { this is no C }' >broken.cl
-expect 4 replay good.sbt --replace-kernel blend=broken.cl
-says broken.cl blend
+expect 3 replay good.sbt --replace-kernel blend=broken.cl
+says broken.cl blend "error: "
 expect 3 replay good.sbt --replace-kernel blend=no-such-file.cl
 says no-such-file.cl
 expect 3 replay good.sbt --replace-kernel no_such_kernel=broken.cl

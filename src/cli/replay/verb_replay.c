@@ -20,6 +20,7 @@
 #include "cli/common/report.h"
 #include "cli/common/trace_input.h"
 #include "cli/replay/replay_show.h"
+#include "cli/replay/replay_supervise.h"
 #include "cli/verbs.h"
 #include "replay/replay.h"
 #include "trace/trace_totals.h"
@@ -28,7 +29,7 @@
 #define MAX_SOURCE_BYTES ((off_t)64 << 20)
 
 struct replay {
-	const char *target, *pace, *check, *tolerance, *dump, *at;
+	const char *target, *pace, *check, *tolerance, *dump, *at, *time_limit;
 	int64_t repeat, process, window, limit;
 	bool json, quiet, hashes;
 	struct ts_string_list replaced;
@@ -259,6 +260,9 @@ static int parse(struct replay *replay, const char *path)
 	if (!exit_code)
 		exit_code = parse_dump(replay);
 	if (!exit_code)
+		exit_code = ts_replay_parse_time_limit(replay->time_limit,
+						       &replay->options.time_limit_ns);
+	if (!exit_code)
 		exit_code = check_combinations(replay, path);
 	if (!exit_code)
 		exit_code = read_replacements(replay);
@@ -333,6 +337,19 @@ static int run(struct replay *replay, const char *path)
 	return report.verdict >= TS_REPLAY_DIFFERS ? TS_EXIT_NO : TS_EXIT_DONE;
 }
 
+/* What a target runs of a trace may hang or crash: that happens in another process. */
+static int run_supervised(struct replay *replay, const char *path)
+{
+	int exit_code = TS_EXIT_DONE;
+
+	if (replay->options.target->can & TS_REPLAY_CAN_LIMIT_TIME &&
+	    !ts_replay_supervise(&replay->options.monitor, &exit_code))
+		return exit_code;
+	exit_code = run(replay, path);
+	ts_replay_supervise_done(replay->options.monitor);
+	return exit_code;
+}
+
 static void release(struct replay *replay)
 {
 	for (size_t i = 0; replay->replacements && i < replay->options.replacement_count; i++)
@@ -394,6 +411,10 @@ static int add_options(struct replay *replay)
 		TS_OPTION_REPEATED("replace-kernel", 0, "NAME=FILE", &replay->replaced,
 				   "build the module of this kernel from another source; may be "
 				   "repeated"),
+		TS_OPTION_TEXT(
+			"time-limit", 0, "SECONDS|none", &replay->time_limit,
+			"end the replay if a command or a compilation takes longer; default: "
+			"60 s or 100 times the longest recorded command, 10 min to compile"),
 	};
 	const struct ts_option last[] = {
 		TS_OPTION_TEXT("output", 'o', "TRACE", &core->output,
@@ -466,10 +487,12 @@ int ts_verb_replay(int argc, char **argv)
 			.operands = "TRACE",
 			.about = ts_text_cstr(&about),
 			.examples = ts_text_cstr(&examples),
-			.exits = "0  no difference, or nothing to compare\n"
-				 "1  differs from the recording or between runs\n2  usage error\n"
-				 "3  bad input, or nothing to replay\n"
-				 "4  the target or a device is missing on this machine",
+			.exits =
+				"0  no difference, or nothing to compare\n"
+				"1  differs from the recording or between runs\n2  usage error\n"
+				"3  bad input, or nothing to replay\n"
+				"4  the target or a device is missing on this machine, or fails: a "
+				"command crashed or hung",
 			.options = replay.all_options.options,
 			.option_count = replay.all_options.count,
 			.minimum_operands = 1,
@@ -479,7 +502,7 @@ int ts_verb_replay(int argc, char **argv)
 		if (ts_command_parse(&command, &argc, argv, &exit_code)) {
 			exit_code = parse(&replay, argv[0]);
 			if (!exit_code)
-				exit_code = run(&replay, argv[0]);
+				exit_code = run_supervised(&replay, argv[0]);
 		}
 	}
 	release(&replay);

@@ -15,12 +15,14 @@
 
 #define LOG_LINES 4
 #define LOG_BYTES 320
+#define TEXT_BYTES 224
 #define VENDOR_NVIDIA 0x10deu
 
 /* A module being built. */
 struct build {
 	struct ts_replay_session *session;
-	uint32_t module, function; /* function: the one that needs the module */
+	uint32_t module, function;                   /* function: the one that needs the module */
+	const struct ts_replay_replacement *instead; /* built in place of it; NULL */
 	cl_context context;
 	cl_device_id *devices; /* of the context */
 	uint32_t device_count;
@@ -34,7 +36,8 @@ static const char *module_text(const struct build *build, char *buffer, size_t b
 {
 	const struct ts_replay_session *session = build->session;
 
-	snprintf(buffer, bytes, "module %" PRIu64 ", kernel '%s'",
+	snprintf(buffer, bytes, "%s%s%smodule %" PRIu64 ", kernel '%s'", build->instead ? "'" : "",
+		 build->instead ? build->instead->path : "", build->instead ? "': " : "",
 		 ts_opencl_info(session, build->module)->number,
 		 ts_opencl_info(session, build->function)->name);
 	return buffer;
@@ -43,7 +46,7 @@ static const char *module_text(const struct build *build, char *buffer, size_t b
 static int fail_build(const struct build *build, cl_int code, const char *what,
 		      struct ts_error *err)
 {
-	char text[160];
+	char text[TEXT_BYTES];
 
 	return ts_error_set(err, ts_opencl_error_code(code), "%s: %s: %s on '%s'",
 			    module_text(build, text, sizeof(text)), what,
@@ -96,10 +99,13 @@ static void build_log(const struct build *build, cl_program program, char *out, 
 static int fail_compile(const struct build *build, cl_program program, cl_int code,
 			struct ts_error *err)
 {
-	char text[160], log[LOG_BYTES];
+	bool is_input = build->instead && code == CL_BUILD_PROGRAM_FAILURE;
+	char text[TEXT_BYTES], log[LOG_BYTES];
 
 	build_log(build, program, log, sizeof(log));
-	return ts_error_set(err, ts_opencl_error_code(code), "%s does not build on '%s': %s%s%s%s",
+	/* A replacement is input of the user, and can be corrected. */
+	return ts_error_set(err, is_input ? TS_EFORMAT : ts_opencl_error_code(code),
+			    "%s does not build on '%s': %s%s%s%s",
 			    module_text(build, text, sizeof(text)),
 			    ts_opencl_device_name(build->session, build->module),
 			    log[0] ? log : ts_opencl_error_name(code),
@@ -112,10 +118,15 @@ static int fail_compile(const struct build *build, cl_program program, cl_int co
 static int compile(const struct build *build, cl_program program, cl_program *ret_program,
 		   struct ts_error *err)
 {
-	cl_int code = build->session->api.clBuildProgram(
-		program, build->device_count, build->devices, build->options, NULL, NULL);
+	const struct ts_replay *replay = build->session->replay;
+	char text[TEXT_BYTES];
+	cl_int code;
 	int rc = TS_OK;
 
+	ts_replay_monitor_enter(replay, TS_REPLAY_BUILDING, module_text(build, text, sizeof(text)));
+	code = build->session->api.clBuildProgram(program, build->device_count, build->devices,
+						  build->options, NULL, NULL);
+	ts_replay_monitor_enter(replay, TS_REPLAY_OPENING, NULL);
 	if (code) {
 		rc = fail_compile(build, program, code, err);
 		build->session->api.clReleaseProgram(program);
@@ -166,7 +177,7 @@ static int read_binaries(const struct build *build, struct ts_arena *arena,
 	for (uint32_t i = 0; i < build->device_count && !rc; i++) {
 		const struct ts_replay_binary *binary = find_binary(build, build->devices[i]);
 		unsigned char *data = NULL;
-		char text[160];
+		char text[TEXT_BYTES];
 
 		if (!binary)
 			return ts_error_set(err, TS_ECAP,
@@ -285,6 +296,7 @@ static int make_module(struct ts_replay_session *session, uint32_t function,
 {
 	struct build build = { .session = session,
 			       .function = function,
+			       .instead = instead,
 			       .module = ts_opencl_info(session, function)->parent };
 	struct ts_arena arena = { 0 };
 	int rc = start_build(&build, &arena, err);
@@ -293,8 +305,6 @@ static int make_module(struct ts_replay_session *session, uint32_t function,
 		rc = build_source(&build, (const char *[]){ instead->source }, 1, ret_program, err);
 	else if (!rc)
 		rc = build_recorded(&build, &arena, ret_program, err);
-	if (rc && instead)
-		ts_error_prefix(err, "'%s'", instead->path);
 	ts_arena_release(&arena);
 	return rc;
 }

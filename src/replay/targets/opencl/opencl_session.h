@@ -15,9 +15,10 @@
  *	opencl_commands.c        submits one command to the driver
  *	opencl_waits.c           waits for commands, reads their times
  *	opencl_content.c         copies out memory that is compared
+ *	opencl_watch.c           tells a monitor which command the device works on
  *
- * Single-threaded. Positions are indices of plan->order; commands and objects are indices of the
- * stream.
+ * Single-threaded, except for opencl_watch.c. Positions are indices of plan->order; commands and
+ *objects are indices of the stream.
  */
 #ifndef TS_REPLAY_TARGETS_OPENCL_OPENCL_SESSION_H
 #define TS_REPLAY_TARGETS_OPENCL_OPENCL_SESSION_H
@@ -120,7 +121,6 @@ struct ts_opencl_step {
 	uint32_t pointer_count;
 	bool is_marker; /* kept only for its order */
 	/* State of the current run. */
-	bool is_harvested;
 	int64_t given;     /* when the submitting call returned; host ns */
 	cl_event event;    /* the command's own event */
 	cl_event waitable; /* what others wait for: the same, or the event of its last output */
@@ -158,8 +158,10 @@ struct ts_replay_session {
 	uint64_t staging_bytes;
 	/* State of the current run. */
 	struct ts_replay_outcome *outcome;
-	uint32_t delivered; /* number of outputs delivered */
-	uint32_t oldest;    /* the first step that is not harvested */
+	uint32_t delivered;            /* number of outputs delivered */
+	uint32_t oldest;               /* the first step that is not harvested */
+	uint32_t submitted;            /* 1 + the last position that was submitted; atomic */
+	struct ts_opencl_watch *watch; /* NULL: nobody watches */
 };
 
 /* The recorded object. */
@@ -290,6 +292,16 @@ int ts_opencl_harvest(struct ts_replay_session *session, uint32_t end, bool all,
 void ts_opencl_align_times(struct ts_replay_session *session);
 /* After a run, successful or not: releases all events. */
 void ts_opencl_drop_events(struct ts_replay_session *session);
+
+/*
+ * opencl_watch.c: for the time of a run, a thread that tells the monitor which command is not
+ * complete. Nothing happens without a monitor.
+ */
+int ts_opencl_watch_start(struct ts_replay_session *session, struct ts_error *err);
+void ts_opencl_watch_stop(struct ts_replay_session *session);
+/* The thread does not look at events between these two: the caller may release them. */
+void ts_opencl_watch_pause(struct ts_replay_session *session);
+void ts_opencl_watch_resume(struct ts_replay_session *session);
 
 /* opencl_content.c */
 int ts_opencl_make_outputs(struct ts_replay_session *session, struct ts_error *err);

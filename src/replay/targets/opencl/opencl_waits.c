@@ -73,6 +73,7 @@ int ts_opencl_submitted(struct ts_replay_session *session, uint32_t position, st
 	struct ts_opencl_object *queue = &session->objects[step->command->queue];
 	bool at_once = session->replay->options.pace == TS_REPLAY_ORIGINAL;
 
+	__atomic_store_n(&session->submitted, position + 1, __ATOMIC_RELEASE);
 	queue->queue.pending++;
 	queue->queue.gate = TS_MAX(queue->queue.gate, step->gate);
 	if (++queue->queue.unflushed < FLUSH_EVERY && !at_once)
@@ -180,7 +181,6 @@ static int take_times(struct ts_replay_session *session, uint32_t position, cl_i
 	struct ts_opencl_step *step = &session->steps[position];
 	struct ts_replay_times *times = &session->outcome->times[position];
 
-	step->is_harvested = true;
 	if (status < 0)
 		return check_status(session, position, status, err);
 	times->queued = profile(session, step->event, CL_PROFILING_COMMAND_QUEUED);
@@ -201,8 +201,7 @@ static void drop_event(struct ts_replay_session *session, struct ts_opencl_step 
 	step->event = NULL;
 }
 
-int ts_opencl_harvest(struct ts_replay_session *session, uint32_t end, bool all,
-		      struct ts_error *err)
+static int harvest(struct ts_replay_session *session, uint32_t end, bool all, struct ts_error *err)
 {
 	int rc = TS_OK;
 
@@ -220,6 +219,17 @@ int ts_opencl_harvest(struct ts_replay_session *session, uint32_t end, bool all,
 		if (step->last_use < end)
 			drop_event(session, step);
 	}
+	return rc;
+}
+
+int ts_opencl_harvest(struct ts_replay_session *session, uint32_t end, bool all,
+		      struct ts_error *err)
+{
+	int rc;
+
+	ts_opencl_watch_pause(session);
+	rc = harvest(session, end, all, err);
+	ts_opencl_watch_resume(session);
 	return rc;
 }
 

@@ -116,6 +116,7 @@ static int run_step(struct ts_replay_session *session, uint32_t position, struct
 	times->called = ts_clock_monotonic_ns();
 	rc = ts_opencl_submit(session, position, err);
 	times->returned = ts_clock_monotonic_ns();
+	__atomic_store_n(&session->submitted, position + 1, __ATOMIC_RELEASE);
 	if (!rc && position - session->oldest > MOST_EVENTS)
 		rc = ts_opencl_harvest(session, position, false, err);
 	return rc;
@@ -167,6 +168,7 @@ static void end_run(struct ts_replay_session *session)
 	ts_opencl_drop_user_events(session);
 	for (uint32_t i = 0; i < session->queue_count; i++)
 		session->api.clFinish(session->objects[session->queues[i]].queue.handle);
+	ts_opencl_watch_stop(session);
 	ts_opencl_drop_outputs(session);
 	ts_opencl_drop_events(session);
 	session->outcome = NULL;
@@ -178,9 +180,11 @@ static int run_session(struct ts_replay_session *session, unsigned int number,
 	int rc;
 
 	session->outcome = outcome;
-	session->delivered = session->oldest = 0;
+	session->delivered = session->oldest = session->submitted = 0;
 	clear_times(session);
-	rc = ts_opencl_restore(session, err);
+	rc = ts_opencl_watch_start(session, err);
+	if (!rc)
+		rc = ts_opencl_restore(session, err);
 	if (!rc)
 		rc = run_steps(session, err);
 	if (!rc)

@@ -395,7 +395,7 @@ TS_TEST(replacement_that_does_not_fit)
 	replacement.bytes = sizeof(bad) - 1;
 	TS_CHECK_INT(ts_replay_target_opencl.open(&fixture->replay, &fixture->replay.session,
 						  &fixture->err),
-		     TS_ECAP);
+		     TS_EFORMAT);
 	check_message(fixture, "'other.cl': module ");
 	fixture_end(fixture);
 }
