@@ -281,6 +281,25 @@ int ts_replay_open(struct ts_replay **ret_replay, struct ts_reader *reader,
 	return rc;
 }
 
+int ts_replay_open_to_show(struct ts_replay **ret_replay, struct ts_reader *reader,
+			   const struct ts_replay_options *options, struct ts_error *err)
+{
+	TS_AUTO(ts_replay) replay = calloc(1, sizeof(*replay));
+	int rc;
+
+	if (!replay)
+		return ts_replay_no_memory(err);
+	replay->options = *options;
+	replay->reader = reader;
+	rc = ts_replay_stream_load_to_show(&replay->stream, reader, options->process,
+					   options->window, err);
+	if (!rc)
+		rc = ts_replay_plan_make_to_show(&replay->plan, replay->stream, options, err);
+	if (!rc)
+		*ret_replay = TS_STEAL(replay);
+	return rc;
+}
+
 void ts_replay_close(struct ts_replay *replay)
 {
 	if (!replay)

@@ -49,6 +49,11 @@ struct ts_replay_binary {
 	struct ts_replay_blob_ref blob;
 };
 
+/* An argument of a function, as the driver named it; "": unknown. */
+struct ts_replay_parameter {
+	const char *name, *type;
+};
+
 #define TS_REPLAY_HAS_SVM 1u
 #define TS_REPLAY_READ_ONLY 2u /* kernels only read this memory */
 #define TS_REPLAY_WRITE_ONLY 4u
@@ -74,8 +79,14 @@ struct ts_replay_object_info {
 	uint32_t binary_count;
 	const uint32_t *devices; /* context, module */
 	uint32_t device_count;
-	const char *unreplayable; /* reason; NULL: replayable */
-	int64_t priority;         /* stream; TS_ABSENT: none */
+	const char *unreplayable;         /* reason; NULL: replayable */
+	int64_t priority;                 /* stream; TS_ABSENT: none */
+	int64_t created_ns, destroyed_ns; /* destroyed_ns TS_ABSENT: it was not */
+	const char *from;                 /* module: source, binary, il, ...; NULL: unknown */
+	const char *const *flag_names;    /* memory */
+	uint32_t flag_count;
+	const struct ts_replay_parameter *parameters; /* function */
+	uint32_t parameter_count;
 	/*
 	 * Memory: the commands (indices) that allocated and freed it; TS_REPLAY_NONE: before the
 	 * window, or not inside it.
@@ -114,6 +125,7 @@ struct ts_replay_command_info {
 	uint64_t sequence;
 	int64_t start_ns; /* when it was enqueued */
 	int64_t correlation;
+	int64_t thread; /* row of the thread that submitted it; 0: unknown */
 	enum ts_command_kind kind;
 	uint32_t queue;         /* object index, or TS_REPLAY_NONE */
 	uint32_t object, other; /* memory: roots; offsets include the view's origin */
@@ -138,9 +150,16 @@ struct ts_replay_command_info {
 	 */
 	const uint32_t *waits, *user_waits;
 	uint32_t wait_count, user_wait_count;
-	bool has_wait_list;  /* has a wait list, which may name nothing in this window; a marker or
-				barrier without one waits for everything before it */
-	uint32_t user_event; /* record without a queue: the user event it sets; TS_REPLAY_NONE */
+	bool has_wait_list; /* has a wait list, which may name nothing in this window; a marker or
+			       barrier without one waits for everything before it */
+	/* As recorded, for descriptions: the event that it sets, the events it names, its queue. */
+	uint64_t event; /* number; 0: none */
+	const uint64_t *events;
+	uint32_t event_count;
+	uint32_t named_queue; /* differs from `queue` if a sync waits for a part of it only */
+	const char *what;     /* sync: queue, events, seen; else NULL */
+	bool is_ambiguous;    /* the kind of an argument was guessed */
+	uint32_t user_event;  /* record without a queue: the user event it sets; TS_REPLAY_NONE */
 	int64_t status;
 	const struct ts_replay_range *reads, *writes;
 	uint32_t read_count, write_count;
@@ -159,6 +178,7 @@ struct ts_replay_stream {
 	uint32_t final_count;
 	int64_t process; /* id of the process row */
 	uint32_t window, window_count;
+	int64_t open_ns;        /* when the window opened */
 	const char *failed;     /* why the window is not replayable; NULL: it is */
 	bool is_truncated;      /* no CLOSE: the program was killed */
 	struct ts_strmap texts; /* shared by commands */
@@ -171,6 +191,9 @@ struct ts_replay_stream {
  */
 int ts_replay_stream_load(struct ts_replay_stream **ret_stream, struct ts_reader *reader,
 			  int64_t process, uint32_t window, struct ts_error *err);
+/* The same to show it: also a window that cannot be replayed (stream->failed). */
+int ts_replay_stream_load_to_show(struct ts_replay_stream **ret_stream, struct ts_reader *reader,
+				  int64_t process, uint32_t window, struct ts_error *err);
 void ts_replay_stream_free(struct ts_replay_stream *stream);
 /* Reads a blob into `to` (blob->bytes bytes) and verifies its hash. The error names the blob. */
 int ts_replay_blob_read(struct ts_reader *reader, const struct ts_replay_blob_ref *blob, void *to,
@@ -426,6 +449,12 @@ struct ts_replay_report {
 int ts_replay_check_options(const struct ts_replay_options *options, struct ts_error *err);
 int ts_replay_open(struct ts_replay **ret_replay, struct ts_reader *reader,
 		   const struct ts_replay_options *options, struct ts_error *err);
+/*
+ * Loads the stream and the plan to show them: no target is needed, commands that cannot be replayed
+ * are no error, and ts_replay_run() must not be called.
+ */
+int ts_replay_open_to_show(struct ts_replay **ret_replay, struct ts_reader *reader,
+			   const struct ts_replay_options *options, struct ts_error *err);
 int ts_replay_run(struct ts_replay *replay, struct ts_replay_report *ret_report,
 		  struct ts_error *err);
 void ts_replay_close(struct ts_replay *replay);

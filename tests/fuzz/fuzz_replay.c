@@ -18,9 +18,11 @@
 
 #include <tracesmith/writer.h>
 
+#include "replay/describe/describe.h"
 #include "replay/plan/plan.h"
 #include "replay/replay.h"
 #include "replay/stream/stream_internal.h"
+#include "trace/object_details.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 
@@ -197,6 +199,37 @@ static void try_options(struct ts_reader *reader, struct ts_replay_options optio
 	ts_replay_close(replay);
 }
 
+/* Descriptions are one line of text, and JSON, whatever the trace holds. */
+static void try_list(struct ts_reader *reader)
+{
+	const struct ts_replay_options options = { 0 };
+	struct ts_text text = { 0 }, out = { 0 };
+	struct ts_replay *replay;
+	struct ts_error err;
+
+	if (ts_replay_open_to_show(&replay, reader, &options, &err))
+		return;
+	for (uint32_t i = 0; i < replay->stream->object_count; i++) {
+		ts_replay_describe_object(replay->stream, i, &out);
+		ts_replay_describe_object_json(replay->stream, i, &out);
+	}
+	for (uint32_t i = 0; i < replay->stream->command_count; i++) {
+		ts_text_clear(&text);
+		ts_replay_describe_command(replay->stream, i, &text);
+		demand(strchr(ts_text_cstr(&text), '('));
+		ts_text_clear(&text);
+		ts_text_clear(&out);
+		ts_text_append_char(&text, '{');
+		ts_replay_describe_command_json(replay->stream, i, &text);
+		text.length--;
+		ts_text_append_char(&text, '}');
+		demand(ts_object_details_check(text.data, text.length, &out));
+	}
+	ts_text_release(&text);
+	ts_text_release(&out);
+	ts_replay_close(replay);
+}
+
 static void try_all(const char *path)
 {
 	struct ts_reader *reader;
@@ -210,6 +243,7 @@ static void try_all(const char *path)
 	try_options(reader, (struct ts_replay_options){ .streams = "3", .from = "3ns" });
 	try_options(reader,
 		    (struct ts_replay_options){ .dump_at = 3, .dump_memory = 10, .window = 1 });
+	try_list(reader);
 	ts_reader_close(reader);
 }
 

@@ -15,6 +15,7 @@
  *	nothing     a trace without commands
  *	two         two windows
  *	processes   two processes
+ *	typed       kernels whose arguments have names, types, or neither
  */
 #include "../unit/replay/replay_fixture.h"
 
@@ -112,6 +113,62 @@ static void add_window(struct fixture_trace *fixture, const char *kind, int64_t 
 		       is(kind, "failed") ? "the recorder could not store it" : NULL);
 }
 
+/* A launch whose raw arguments are `block`; `args` are the members of its list. */
+static void add_typed_launch(struct fixture_trace *fixture, int64_t function, const char *args,
+			     const void *block, size_t bytes)
+{
+	char details[1024];
+
+	snprintf(details, sizeof(details),
+		 "{\"call\":\"clEnqueueNDRangeKernel\",\"global\":[64,2],\"local\":[8,1],"
+		 "\"offset\":[0,4],\"args\":[%s],\"wait\":[21],\"event\":22}",
+		 args);
+	fixture_command(fixture,
+			&(struct fixture_command){ .kind = TS_COMMAND_LAUNCH,
+						   .queue = FIXTURE_QUEUE,
+						   .object = function,
+						   .blob = fixture_blob(fixture, block, bytes),
+						   .details = details });
+}
+
+static void add_typed(struct fixture_trace *fixture)
+{
+	const struct {
+		float a, vector[2];
+		int32_t n;
+		double real;
+		uint64_t pointer;
+		uint32_t rest[10];
+	} block = { 2.5f, { 1, -0.5f }, -3, 1e300, 0x7fff12345678, { 1, 2, 3 } };
+
+	fixture_objects(fixture);
+	fixture_memory(fixture, 10, NULL, BYTES);
+	fixture_object(
+		fixture, TS_OBJECT_FUNCTION, 30, FIXTURE_MODULE, "typed", 0, 0,
+		"\"args\":5,\"parameters\":[{\"name\":\"x\",\"type\":\"float*\"},"
+		"{\"name\":\"a\",\"type\":\"float\"},{\"name\":\"v\",\"type\":\"float2\"},"
+		"{\"name\":\"n\",\"type\":\"int\"},{\"name\":\"local\",\"type\":\"uint*\"}]");
+	fixture_object(fixture, TS_OBJECT_FUNCTION, 31, FIXTURE_MODULE, "untyped", 0, 0,
+		       "\"args\":6");
+	fixture_begin(fixture, 1);
+	fixture_step(fixture, FIXTURE_QUEUE, 10, WORDS, ",\"event\":21");
+	add_typed_launch(
+		fixture, 30,
+		"{\"kind\":\"memory\",\"object\":10,\"offset\":128,\"bytes\":64,"
+		"\"access\":\"read\"},{\"kind\":\"bytes\",\"at\":0,\"size\":4},"
+		"{\"kind\":\"bytes\",\"at\":4,\"size\":8},"
+		"{\"kind\":\"bytes\",\"at\":12,\"size\":4},{\"kind\":\"local\",\"size\":64}",
+		&block, sizeof(block));
+	add_typed_launch(
+		fixture, 31,
+		"{\"kind\":\"memory\",\"object\":0},{\"kind\":\"bytes\",\"at\":0,\"size\":4},"
+		"{\"kind\":\"bytes\",\"at\":12,\"size\":4},{\"kind\":\"bytes\",\"at\":16,"
+		"\"size\":8},{\"kind\":\"bytes\",\"at\":24,\"size\":8},"
+		"{\"kind\":\"bytes\",\"at\":32,\"size\":40}",
+		&block, sizeof(block));
+	fixture_finish(fixture, 1, NULL);
+}
+
 int main(int argc, char **argv)
 {
 	struct fixture_trace fixture;
@@ -122,7 +179,9 @@ int main(int argc, char **argv)
 		return 2;
 	}
 	fixture_open(&fixture, argv[1]);
-	if (!is(kind, "nothing"))
+	if (is(kind, "typed"))
+		add_typed(&fixture);
+	else if (!is(kind, "nothing"))
 		add_window(&fixture, kind, 1);
 	if (is(kind, "two"))
 		add_window(&fixture, kind, 2);

@@ -72,6 +72,11 @@ void ts_text_table_set_limit(struct ts_text_table *table, size_t limit)
 	table->columns[table->column_count - 1].limit = limit;
 }
 
+void ts_text_table_set_prose(struct ts_text_table *table)
+{
+	table->columns[table->column_count - 1].is_prose = true;
+}
+
 static void append_escape(struct ts_text *out, uint32_t control)
 {
 	if (control == '\n')
@@ -314,7 +319,7 @@ static int fit_column(const struct ts_text_table *table, struct block *block, si
 	TS_AUTO_FREE const char **names = NULL;
 	int rc;
 
-	if (!is_text(column) || column->allotted >= column->width ||
+	if (!is_text(column) || column->is_prose || column->allotted >= column->width ||
 	    column->allotted < TS_FIT_NAMES_MINIMUM)
 		return TS_OK;
 	names = ts_alloc_array(table->rows, sizeof(*names));

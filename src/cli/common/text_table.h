@@ -28,6 +28,7 @@ struct ts_text_table_column {
 	 */
 	unsigned int detail;
 	size_t limit;    /* of the width of a text; 0: none */
+	bool is_prose;   /* a text that is cut at its end, not shortened like a name */
 	size_t width;    /* widest cell so far */
 	size_t allotted; /* columns it gets in a line */
 	bool has_values; /* a cell is neither empty nor "-" */
@@ -61,6 +62,7 @@ void ts_text_table_add_column(struct ts_text_table *table, const char *title, bo
 /* Of the column that was added last; see struct ts_text_table_column. */
 void ts_text_table_set_detail(struct ts_text_table *table, unsigned int detail);
 void ts_text_table_set_limit(struct ts_text_table *table, size_t limit);
+void ts_text_table_set_prose(struct ts_text_table *table);
 
 /* Cells from left to right, row after row. */
 void ts_text_table_cell(struct ts_text_table *table, const char *text, size_t length);

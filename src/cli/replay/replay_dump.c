@@ -89,15 +89,6 @@ void ts_replay_show_dump(const struct ts_replay_shown *shown, struct ts_text *ou
 		show_bytes(shown, data, bytes, out);
 }
 
-/* NaN and infinities have no numbers in JSON. */
-static void append_value(struct ts_text *out, const char *value)
-{
-	bool is_number = *value == '-' ? isdigit((unsigned char)value[1])
-				       : isdigit((unsigned char)*value);
-
-	ts_text_printf(out, is_number ? "%s" : "\"%s\"", value);
-}
-
 void ts_replay_show_dump_json(const struct ts_replay_shown *shown, struct ts_text *out)
 {
 	const struct ts_replay_options *options = &shown->replay->options;
@@ -105,7 +96,6 @@ void ts_replay_show_dump_json(const struct ts_replay_shown *shown, struct ts_tex
 		ts_value_type_find(options->value_type ? options->value_type : "u8");
 	uint64_t bytes = 0, most;
 	const unsigned char *data = ts_replay_dump(shown->replay, &bytes);
-	char value[TS_VALUE_BYTES];
 
 	if (!data)
 		return;
@@ -117,7 +107,7 @@ void ts_replay_show_dump_json(const struct ts_replay_shown *shown, struct ts_tex
 	for (uint64_t i = 0; i < most; i++) {
 		if (i)
 			ts_text_append_char(out, ',');
-		append_value(out, ts_value_format(type, data + i * type->bytes, value));
+		ts_value_append_json(type, data + i * type->bytes, out);
 	}
 	ts_text_append_str(out, "]}");
 }

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Shows the report of `tracesmith replay`: replay_text.c as text, replay_json.c as JSON,
- * replay_dump.c memory.
+ * replay_dump.c memory; and replay_list.c the commands, without running them.
  */
 #ifndef TS_CLI_REPLAY_REPLAY_SHOW_H
 #define TS_CLI_REPLAY_REPLAY_SHOW_H
@@ -27,5 +27,15 @@ void ts_replay_show_json(const struct ts_replay_shown *shown, struct ts_text *ou
 /* Content of memory as numbers or bytes. */
 void ts_replay_show_dump(const struct ts_replay_shown *shown, struct ts_text *out);
 void ts_replay_show_dump_json(const struct ts_replay_shown *shown, struct ts_text *out);
+
+struct ts_replay_list_options {
+	bool checks; /* recorded hashes, too */
+	bool json;   /* one object per line */
+	bool quiet;  /* no notes on stderr */
+};
+
+/* Prints the commands of a replay from ts_replay_open_to_show(). */
+int ts_replay_show_list(const struct ts_replay *replay,
+			const struct ts_replay_list_options *options, struct ts_error *err);
 
 #endif

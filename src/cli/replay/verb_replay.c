@@ -18,6 +18,7 @@
 #include "cli/common/options.h"
 #include "cli/common/progress.h"
 #include "cli/common/report.h"
+#include "cli/common/terminal.h"
 #include "cli/common/trace_input.h"
 #include "cli/replay/replay_show.h"
 #include "cli/replay/replay_supervise.h"
@@ -30,6 +31,7 @@
 
 struct replay {
 	const char *target, *pace, *check, *tolerance, *dump, *at, *time_limit;
+	const char *list; /* NULL: run; "": the commands; "checks" */
 	int64_t repeat, process, window, limit;
 	bool json, quiet, hashes;
 	struct ts_string_list replaced;
@@ -160,8 +162,26 @@ static int parse_dump(struct replay *replay)
 	return exit_code;
 }
 
+static int check_list(const struct replay *replay)
+{
+	if (!replay->list)
+		return TS_EXIT_DONE;
+	if (replay->list[0] && strcmp(replay->list, "checks") != 0)
+		return ts_report_usage("option '--list' takes nothing or 'checks', not '%s'",
+				       replay->list);
+	if (!(replay->options.target->needs & TS_REPLAY_NEEDS_STREAM))
+		return ts_report_usage("target '%s' runs no command stream: nothing to list",
+				       replay->options.target->name);
+	if (replay->options.output || replay->dump)
+		return ts_report_usage("'--list' runs nothing: '--%s' cannot be combined with it",
+				       replay->options.output ? "output" : "dump");
+	return TS_EXIT_DONE;
+}
+
 static int check_combinations(const struct replay *replay, const char *path)
 {
+	if (check_list(replay))
+		return TS_EXIT_USAGE;
 	if (replay->hashes && !replay->json)
 		return ts_report_usage("'--hashes' needs '--json'");
 	if (replay->hashes && !(replay->options.target->can & TS_REPLAY_CAN_CHECK))
@@ -319,6 +339,27 @@ static int run_replay(struct replay *replay, struct ts_reader *reader, const cha
 	return rc;
 }
 
+static int list(const struct replay *replay, const char *path)
+{
+	const struct ts_replay_list_options options = { .checks = replay->list[0],
+							.json = replay->json,
+							.quiet = replay->quiet };
+	TS_AUTO(ts_reader) reader = NULL;
+	TS_AUTO(ts_replay) work = NULL;
+	struct ts_error err;
+	int rc, exit_code = ts_trace_input_open(&reader, path);
+
+	if (exit_code)
+		return exit_code;
+	rc = ts_replay_open_to_show(&work, reader, &replay->options, &err);
+	if (!rc)
+		rc = ts_replay_show_list(work, &options, &err);
+	/* No message: whoever read the list went away. */
+	if (rc && !err.message[0])
+		return ts_report_exit_code(rc);
+	return rc ? ts_report_error(&err) : TS_EXIT_DONE;
+}
+
 static int run(struct replay *replay, const char *path)
 {
 	TS_AUTO(ts_reader) reader = NULL;
@@ -379,6 +420,9 @@ static int add_options(struct replay *replay)
 	const struct ts_option first[] = {
 		TS_OPTION_TEXT("target", 't', "NAME", &replay->target,
 			       "what runs the commands; default: the first of the list above"),
+		TS_OPTION_MAYBE("list", 'l', "checks", &replay->list,
+				"only list the commands, with the values of their arguments; "
+				"=checks: also the recorded hashes. Nothing runs"),
 		TS_OPTION_TEXT("device", 'd', "N|NAME", &core->device,
 			       "run on this device; default: one like the recorded one"),
 		TS_OPTION_TEXT("stream", 's', "N,..", &core->streams,
@@ -426,10 +470,13 @@ static int add_options(struct replay *replay)
 				  "which process, if several have commands"),
 		TS_OPTION_FLAG("yes", 'y', &core->trusts_owner,
 			       "run a trace that belongs to another user: its commands run as you"),
-		TS_OPTION_FLAG("json", 0, &replay->json, "print the result as JSON"),
+		TS_OPTION_FLAG("json", 0, &replay->json,
+			       "print the result as JSON; with --list: one object per line"),
 		TS_OPTION_FLAG("hashes", 0, &replay->hashes,
 			       "with --json: include the hashes of everything compared"),
-		TS_OPTION_FLAG("quiet", 'q', &replay->quiet, "with --dump: only the dump"),
+		TS_OPTION_FLAG("quiet", 'q', &replay->quiet,
+			       "with --dump: only the dump; with --list: only the list"),
+		TS_TERMINAL_WIDTH_OPTION,
 	};
 	struct ts_component_options *all = &replay->all_options;
 	int exit_code = ts_component_options_add_verb(all, first, TS_ARRAY_SIZE(first));
@@ -459,6 +506,7 @@ static void append_examples(struct ts_text *out)
 {
 	ts_text_append_str(out,
 			   "tracesmith replay run.sbt\n"
+			   "tracesmith replay run.sbt --list\n"
 			   "tracesmith replay run.sbt --check each --repeat 10 --json\n"
 			   "tracesmith replay run.sbt --kernel 'gemm*' --repeat 100\n"
 			   "tracesmith replay run.sbt --at 17 --dump 4 --as f32\n"
@@ -502,7 +550,8 @@ int ts_verb_replay(int argc, char **argv)
 		if (ts_command_parse(&command, &argc, argv, &exit_code)) {
 			exit_code = parse(&replay, argv[0]);
 			if (!exit_code)
-				exit_code = run_supervised(&replay, argv[0]);
+				exit_code = replay.list ? list(&replay, argv[0])
+							: run_supervised(&replay, argv[0]);
 		}
 	}
 	release(&replay);

@@ -2,6 +2,7 @@
 /* Formats and compares numbers in memory. */
 #include "replay/check/values.h"
 
+#include <ctype.h>
 #include <inttypes.h>
 #include <math.h>
 #include <stdio.h>
@@ -93,6 +94,16 @@ const char *ts_value_format(const struct ts_value_type *type, const void *data,
 	else
 		snprintf(to, TS_VALUE_BYTES, "%" PRIu64, bits);
 	return to;
+}
+
+void ts_value_append_json(const struct ts_value_type *type, const void *data, struct ts_text *out)
+{
+	char value[TS_VALUE_BYTES];
+	bool is_number;
+
+	ts_value_format(type, data, value);
+	is_number = isdigit((unsigned char)value[value[0] == '-']);
+	ts_text_printf(out, is_number ? "%s" : "\"%s\"", value);
 }
 
 /* Maps adjacent values to adjacent integers: floats are sign and magnitude. */

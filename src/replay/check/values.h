@@ -9,6 +9,8 @@
 
 #include <tracesmith/error.h>
 
+#include "base/text.h"
+
 struct ts_value_type {
 	const char *name;
 	unsigned int bytes;
@@ -28,6 +30,9 @@ const char *ts_value_type_names(void);
  */
 const char *ts_value_format(const struct ts_value_type *type, const void *data,
 			    char to[TS_VALUE_BYTES]);
+
+/* Appends a number, or a string for NaN and infinities, which JSON has no numbers for. */
+void ts_value_append_json(const struct ts_value_type *type, const void *data, struct ts_text *out);
 
 /* How far apart equal values may be: each number that is not 0 is a bound, and one must hold. */
 struct ts_value_tolerance {

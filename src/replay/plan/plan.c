@@ -68,8 +68,8 @@ static void count(struct ts_replay_plan *plan, const struct ts_replay_stream *st
 	}
 }
 
-int ts_replay_plan_make(struct ts_replay_plan *plan, const struct ts_replay_stream *stream,
-			const struct ts_replay_options *options, struct ts_error *err)
+static int make(struct ts_replay_plan *plan, const struct ts_replay_stream *stream,
+		const struct ts_replay_options *options, bool to_show, struct ts_error *err)
 {
 	int rc;
 
@@ -80,7 +80,7 @@ int ts_replay_plan_make(struct ts_replay_plan *plan, const struct ts_replay_stre
 	rc = ts_replay_plan_select(plan, stream, options, err);
 	if (!rc && !plan->is_complete)
 		rc = ts_replay_plan_include(plan, stream, err);
-	if (!rc)
+	if (!rc && !to_show)
 		rc = check_replayable(plan, stream, err);
 	if (!rc) {
 		count(plan, stream);
@@ -89,6 +89,18 @@ int ts_replay_plan_make(struct ts_replay_plan *plan, const struct ts_replay_stre
 	if (rc)
 		ts_replay_plan_release(plan);
 	return rc;
+}
+
+int ts_replay_plan_make(struct ts_replay_plan *plan, const struct ts_replay_stream *stream,
+			const struct ts_replay_options *options, struct ts_error *err)
+{
+	return make(plan, stream, options, false, err);
+}
+
+int ts_replay_plan_make_to_show(struct ts_replay_plan *plan, const struct ts_replay_stream *stream,
+				const struct ts_replay_options *options, struct ts_error *err)
+{
+	return make(plan, stream, options, true, err);
 }
 
 void ts_replay_plan_release(struct ts_replay_plan *plan)

@@ -11,6 +11,9 @@
 /* TS_ENOTFOUND: the selection is empty; TS_EFORMAT: a needed command cannot be replayed. */
 int ts_replay_plan_make(struct ts_replay_plan *plan, const struct ts_replay_stream *stream,
 			const struct ts_replay_options *options, struct ts_error *err);
+/* The same to show it: commands that cannot be replayed are not an error. */
+int ts_replay_plan_make_to_show(struct ts_replay_plan *plan, const struct ts_replay_stream *stream,
+				const struct ts_replay_options *options, struct ts_error *err);
 /* Accepts a zeroed plan. */
 void ts_replay_plan_release(struct ts_replay_plan *plan);
 

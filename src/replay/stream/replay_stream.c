@@ -43,10 +43,10 @@ static int load_all(struct ts_replay_load *load, int64_t process, uint32_t windo
 	return rc ? rc : ts_reader_status(load->reader, err);
 }
 
-int ts_replay_stream_load(struct ts_replay_stream **ret_stream, struct ts_reader *reader,
-			  int64_t process, uint32_t window, struct ts_error *err)
+static int load_stream(struct ts_replay_stream **ret_stream, struct ts_reader *reader,
+		       int64_t process, uint32_t window, bool to_show, struct ts_error *err)
 {
-	struct ts_replay_load load = { .reader = reader };
+	struct ts_replay_load load = { .reader = reader, .to_show = to_show };
 	struct ts_replay_stream *stream = calloc(1, sizeof(*stream));
 	int rc;
 
@@ -63,6 +63,18 @@ int ts_replay_stream_load(struct ts_replay_stream **ret_stream, struct ts_reader
 	else
 		*ret_stream = stream;
 	return rc;
+}
+
+int ts_replay_stream_load(struct ts_replay_stream **ret_stream, struct ts_reader *reader,
+			  int64_t process, uint32_t window, struct ts_error *err)
+{
+	return load_stream(ret_stream, reader, process, window, false, err);
+}
+
+int ts_replay_stream_load_to_show(struct ts_replay_stream **ret_stream, struct ts_reader *reader,
+				  int64_t process, uint32_t window, struct ts_error *err)
+{
+	return load_stream(ret_stream, reader, process, window, true, err);
 }
 
 void ts_replay_stream_free(struct ts_replay_stream *stream)

@@ -108,14 +108,14 @@ static int load_reference(struct ts_replay_load *load, uint32_t index, int64_t i
 	return TS_OK;
 }
 
-/* The name of a driver's call, stored once. */
-static const char *call_of(struct ts_replay_load *load, const char *call)
+/* A text that many commands have, such as the name of a driver's call, stored once. */
+static const char *text_of(struct ts_replay_load *load, const char *text)
 {
 	uint32_t id;
 
-	if (!call)
+	if (!text)
 		return NULL;
-	id = ts_strmap_intern(&load->stream->texts, call, strlen(call), NULL);
+	id = ts_strmap_intern(&load->stream->texts, text, strlen(text), NULL);
 	return id != TS_STRMAP_NONE ? ts_strmap_text(&load->stream->texts, id, NULL) : NULL;
 }
 
@@ -131,13 +131,18 @@ static int load_columns(struct ts_replay_load *load, uint32_t index,
 		.sequence = (uint64_t)row->sequence,
 		.start_ns = row->start,
 		.correlation = row->correlation,
+		.thread = row->thread,
 		.kind = is_known ? (enum ts_command_kind)row->kind : TS_COMMAND_UNKNOWN,
 		.queue = TS_REPLAY_NONE,
 		.object = TS_REPLAY_NONE,
 		.other = TS_REPLAY_NONE,
 		.user_event = TS_REPLAY_NONE,
-		.call = call_of(load, details->call),
+		.call = text_of(load, details->call),
 		.blocking = details->blocking,
+		.event = details->event,
+		.named_queue = ts_replay_object_by_id(load, row->queue),
+		.what = text_of(load, details->what),
+		.is_ambiguous = details->ambiguous,
 	};
 	if (details->unreplayable)
 		ts_replay_spoil(load, index, "%s", details->unreplayable);
@@ -174,9 +179,12 @@ static int load_waits(struct ts_replay_load *load, uint32_t index,
 	command->has_wait_list = details->wait.items != NULL;
 	if (!details->wait.items || count == 0)
 		return TS_OK;
+	command->event_count = count;
+	command->events = ts_arena_copy(&load->stream->arena, details->wait.items,
+					count * sizeof(*details->wait.items));
 	waits = ts_arena_alloc_zeroed(&load->stream->arena, count, sizeof(*waits));
 	users = ts_arena_alloc_zeroed(&load->stream->arena, count, sizeof(*users));
-	if (!waits || !users)
+	if (!waits || !users || !command->events)
 		return ts_replay_no_memory(err);
 	for (uint32_t i = 0; i < count; i++) {
 		uint64_t number = details->wait.items[i], setter;

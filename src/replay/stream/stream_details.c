@@ -265,6 +265,30 @@ static int scan_binaries(struct parse *parse, void *to)
 	return rc;
 }
 
+static int scan_parameter(struct parse *parse, void *to)
+{
+	struct ts_replay_parameter *parameter = to;
+	const struct member members[] = {
+		{ "name", scan_text, &parameter->name },
+		{ "type", scan_text, &parameter->type },
+	};
+
+	parameter->name = parameter->type = "";
+	return scan_object(parse, members, TS_ARRAY_SIZE(members));
+}
+
+static int scan_parameters(struct parse *parse, void *to)
+{
+	struct ts_replay_details *details = to;
+	void *items;
+	int rc = scan_array(parse, scan_parameter, sizeof(struct ts_replay_parameter), &items,
+			    &details->parameter_count);
+
+	if (!rc)
+		details->parameters = items;
+	return rc;
+}
+
 static int scan_index(struct parse *parse, void *to)
 {
 	struct ts_replay_details *details = to;
@@ -314,6 +338,7 @@ static int scan_details(struct parse *parse)
 		{ "until", scan_unsigned, &d->until },
 		{ "blocking", scan_flag, &d->blocking },
 		{ "unknown", scan_flag, &d->unknown },
+		{ "ambiguous", scan_flag, &d->ambiguous },
 		{ "status", scan_signed, &d->status },
 		{ "global", scan_numbers, &d->global },
 		{ "local", scan_numbers, &d->local },
@@ -339,6 +364,7 @@ static int scan_details(struct parse *parse)
 		{ "devices", scan_numbers, &d->devices },
 		{ "flags", scan_flags, d },
 		{ "binaries", scan_binaries, d },
+		{ "parameters", scan_parameters, d },
 	};
 	int rc = scan_object(parse, members, TS_ARRAY_SIZE(members));
 

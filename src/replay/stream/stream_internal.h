@@ -35,7 +35,7 @@ struct ts_replay_details {
 	const char *call, *unreplayable, *why, *what, *failed;
 	struct ts_replay_numbers wait;
 	uint64_t event, window, until;
-	bool blocking, unknown;
+	bool blocking, unknown, ambiguous;
 	int64_t status;
 	/* launch */
 	struct ts_replay_numbers global, local, offset, indirect;
@@ -60,6 +60,8 @@ struct ts_replay_details {
 	uint32_t flag_count;
 	const struct ts_replay_raw_binary *binaries;
 	uint32_t binary_count;
+	const struct ts_replay_parameter *parameters;
+	uint32_t parameter_count;
 };
 
 /* Copies everything into the arena. TS_EFORMAT: the message says where and why. */
@@ -80,6 +82,7 @@ struct ts_replay_window {
 
 struct ts_replay_load {
 	struct ts_replay_stream *stream;
+	bool to_show; /* nothing will run: loads windows that cannot be replayed, too */
 	struct ts_reader *reader;
 	struct ts_command_row
 		*rows; /* of one process: commands by sequence, then checks and closes */

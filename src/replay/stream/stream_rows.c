@@ -234,24 +234,41 @@ static int no_window(const struct ts_replay_load *load, uint32_t number, struct 
 	return ts_error_set(err, TS_ENOTFOUND, "nothing to replay: no window was opened");
 }
 
-int ts_replay_load_windows(struct ts_replay_load *load, uint32_t number, struct ts_error *err)
+static const struct ts_replay_window *find_window(const struct ts_replay_load *load,
+						  uint32_t number, bool may_have_failed)
 {
-	int rc = find_windows(load, err);
-
-	for (size_t i = 0; !rc && i < load->window_count && !load->window; i++) {
+	for (size_t i = 0; i < load->window_count; i++) {
 		const struct ts_replay_window *window = &load->windows[i];
 
-		if (window->has_open && !window->failed && (!number || window->number == number))
-			load->window = window;
+		if (window->has_open && (!window->failed || may_have_failed) &&
+		    (!number || window->number == number))
+			return window;
 	}
+	return NULL;
+}
+
+int ts_replay_load_windows(struct ts_replay_load *load, uint32_t number, struct ts_error *err)
+{
+	struct ts_replay_stream *stream = load->stream;
+	int rc = find_windows(load, err);
+
 	if (rc)
 		return rc;
-	load->stream->window_count = (uint32_t)load->window_count;
+	load->window = find_window(load, number, false);
+	if (!load->window && load->to_show)
+		load->window = find_window(load, number, true);
+	stream->window_count = (uint32_t)load->window_count;
 	if (!load->window)
 		return no_window(load, number, err);
-	load->stream->window = (uint32_t)load->window->number;
-	load->stream->is_truncated = !load->window->has_close;
-	return TS_OK;
+	stream->window = (uint32_t)load->window->number;
+	stream->open_ns = load->window->start;
+	stream->is_truncated = !load->window->has_close;
+	if (load->window->failed) {
+		stream->failed = ts_arena_strdup_len(&stream->arena, load->window->failed,
+						     strlen(load->window->failed));
+		rc = stream->failed ? TS_OK : ts_replay_no_memory(err);
+	}
+	return rc;
 }
 
 bool ts_replay_window_has(const struct ts_replay_window *window, const struct ts_command_row *row)

@@ -9,6 +9,9 @@
 
 #include "backends/opencl/stream/capture_internal.h"
 
+/* A function with longer details is stored without its parameters. */
+#define PARAMETER_TEXT 7000
+
 /* ---- setting arguments ---- */
 
 static void clear(struct stream_argument *argument)
@@ -151,6 +154,26 @@ static enum stream_argument_kind query_kind(cl_kernel kernel, cl_uint index)
 	return STREAM_ARG_BYTES;
 }
 
+static void query_text(cl_kernel kernel, cl_uint index, cl_kernel_arg_info what, char *to,
+		       size_t size)
+{
+	char text[1024] = "";
+
+	if (!ocl.next.clGetKernelArgInfo ||
+	    ocl.next.clGetKernelArgInfo(kernel, index, what, sizeof(text), text, NULL))
+		text[0] = 0;
+	text[size - 1] = 0;
+	memcpy(to, text, size);
+}
+
+static void query_parameter(cl_kernel kernel, cl_uint index, struct stream_parameter *parameter)
+{
+	parameter->kind = (uint8_t)query_kind(kernel, index);
+	query_text(kernel, index, CL_KERNEL_ARG_NAME, parameter->name, sizeof(parameter->name));
+	query_text(kernel, index, CL_KERNEL_ARG_TYPE_NAME, parameter->type,
+		   sizeof(parameter->type));
+}
+
 static void keep_signature(struct stream_module *module, cl_kernel kernel)
 {
 	struct stream_signature *signature;
@@ -160,13 +183,13 @@ static void keep_signature(struct stream_module *module, cl_kernel kernel)
 	ocl.next.clGetKernelInfo(kernel, CL_KERNEL_NUM_ARGS, sizeof(count), &count, NULL);
 	if (ocl.next.clGetKernelInfo(kernel, CL_KERNEL_FUNCTION_NAME, sizeof(name), name, NULL))
 		return;
-	signature = calloc(1, sizeof(*signature) + count);
+	signature = calloc(1, sizeof(*signature) + count * sizeof(signature->parameters[0]));
 	if (!signature)
 		return;
 	signature->name = strdup(name);
 	signature->count = count;
 	for (cl_uint i = 0; i < count; i++)
-		signature->kinds[i] = (uint8_t)query_kind(kernel, i);
+		query_parameter(kernel, i, &signature->parameters[i]);
 	signature->next = module->signatures;
 	module->signatures = signature;
 }
@@ -236,9 +259,64 @@ static void kinds_by_rebuild(struct ocl_stream *stream, struct stream_function *
 		if (!signature->name || strcmp(signature->name, function->name) != 0)
 			continue;
 		for (uint32_t i = 0; i < function->count && i < signature->count; i++)
-			function->arguments[i].kind = signature->kinds[i];
+			function->arguments[i].kind = signature->parameters[i].kind;
 	}
 	pthread_mutex_unlock(&module->lock);
+}
+
+/* NULL: not known, or being learned. The module is locked otherwise. */
+static const struct stream_signature *lock_signature(struct stream_module *module, const char *name)
+{
+	const struct stream_signature *signature;
+
+	/* The channel is locked: a build must not hold it up. */
+	if (pthread_mutex_trylock(&module->lock))
+		return NULL;
+	for (signature = module->signatures; signature; signature = signature->next)
+		if (signature->name && strcmp(signature->name, name) == 0)
+			return signature;
+	pthread_mutex_unlock(&module->lock);
+	return NULL;
+}
+
+static void describe_parameter(const struct stream_parameter *parameter, struct stream_text *text)
+{
+	stream_text_open(text, NULL, '{');
+	if (parameter->name[0])
+		stream_text_string(text, "name", parameter->name);
+	if (parameter->type[0])
+		stream_text_string(text, "type", parameter->type);
+	stream_text_close(text, '{');
+}
+
+/* Names and types of arguments are for people: without space for them, they are left out. */
+void stream_function_describe(struct ocl_stream *stream, struct stream_text *text)
+{
+	const struct stream_function *function = &stream->as.function;
+	struct stream_module *module = stream->parent ? &stream->parent->as.module : NULL;
+	const struct stream_signature *signature = module ? lock_signature(module, function->name)
+							  : NULL;
+	size_t used;
+
+	stream_text_uint(text, "args", function->count);
+	used = text->used;
+	stream_text_open(text, "parameters", '[');
+	for (uint32_t i = 0; i < function->count && !text->is_full; i++) {
+		struct stream_parameter parameter;
+
+		if (signature && i < signature->count)
+			parameter = signature->parameters[i];
+		else
+			query_parameter(stream->handle, i, &parameter);
+		describe_parameter(&parameter, text);
+	}
+	stream_text_close(text, '[');
+	if (signature)
+		pthread_mutex_unlock(&module->lock);
+	if (text->is_full || text->used > PARAMETER_TEXT) {
+		text->used = used;
+		text->is_full = false;
+	}
 }
 
 static void learn_kinds(struct ocl_stream *stream)
@@ -253,8 +331,10 @@ static void learn_kinds(struct ocl_stream *stream)
 		function->arguments[i].kind = (uint8_t)query_kind(stream->handle, i);
 		all_known = all_known && function->arguments[i].kind != STREAM_ARG_UNKNOWN;
 	}
-	if (!all_known && stream->parent)
+	if (!all_known && stream->parent) {
 		kinds_by_rebuild(stream->parent, function);
+		stream_object_emit_again(stream);
+	}
 }
 
 /* Without information: guesses by the value. */

@@ -122,12 +122,18 @@ struct stream_binary {
 
 enum stream_build { STREAM_UNBUILT, STREAM_GIVEN, STREAM_BUILT, STREAM_COMPILED, STREAM_FAILED };
 
-/* Argument kinds of a function, from the driver. */
+/* An argument as the driver describes it. Long texts are truncated. */
+struct stream_parameter {
+	uint8_t kind; /* enum stream_argument_kind */
+	char name[48], type[48];
+};
+
+/* The arguments of a function. */
 struct stream_signature {
 	struct stream_signature *next;
 	char *name;
 	uint32_t count;
-	uint8_t kinds[]; /* enum stream_argument_kind */
+	struct stream_parameter parameters[];
 };
 
 struct stream_module {
@@ -230,6 +236,8 @@ struct ocl_stream *stream_queue_next(struct ocl_stream *queue);
 void stream_object_emit(struct ocl_stream *stream, uint64_t blob);
 /* The same in an open window; takes the channel's lock. */
 void stream_object_lock_and_emit(struct ocl_stream *stream);
+/* Describes it again, because more is known about it than when it was described. */
+void stream_object_emit_again(struct ocl_stream *stream);
 struct ocl_stream *stream_device_of(cl_device_id device);
 /* The root of memory, and its offset there; NULL: not known. */
 struct ocl_stream *stream_memory_root(cl_mem memory, uint64_t *ret_origin);
@@ -245,6 +253,7 @@ void stream_objects_forked(void);
 struct ocl_stream *stream_module_context(const struct ocl_object *program);
 void stream_module_release(struct stream_module *module);
 void stream_function_release(struct stream_function *function);
+void stream_function_describe(struct ocl_stream *stream, struct stream_text *text);
 void stream_module_emit(struct ocl_stream *stream, struct stream_text *text);
 bool stream_module_is_emitted(const struct ocl_stream *stream);
 /* Builds its source again, privately, to learn the argument kinds, unless done already. */

@@ -80,8 +80,16 @@ static bool is_root_memory(const struct ocl_stream *stream)
 	       !stream->as.memory.is_view;
 }
 
+static const char *memory_call(const struct ocl_stream *stream, uint32_t kind)
+{
+	if (stream->kind == OCL_SVM)
+		return kind == TS_COMMAND_ALLOC ? "clSVMAlloc" : "clSVMFree";
+	return kind == TS_COMMAND_ALLOC ? "clCreateBuffer" : "clReleaseMemObject";
+}
+
 static void emit_memory_command(const struct ocl_stream *stream, uint32_t kind)
 {
+	struct stream_text text;
 	struct ts_replay_command row = {
 		.size = sizeof(row),
 		.kind = kind,
@@ -91,6 +99,9 @@ static void emit_memory_command(const struct ocl_stream *stream, uint32_t kind)
 		.bytes = TS_UNKNOWN,
 	};
 
+	stream_text_begin(&text);
+	stream_text_string(&text, "call", memory_call(stream, kind));
+	row.details = stream_text_end(&text);
 	stream_command(&row);
 }
 
@@ -301,7 +312,7 @@ static void describe(struct ocl_stream *stream, struct stream_text *text)
 		stream_module_emit(stream, text);
 		break;
 	case OCL_KERNEL:
-		stream_text_uint(text, "args", stream->as.function.count);
+		stream_function_describe(stream, text);
 		break;
 	case OCL_EVENT:
 		stream_text_true(text, "user");
@@ -380,6 +391,17 @@ void stream_object_lock_and_emit(struct ocl_stream *stream)
 	if (!stream_is_open() || !stream_lock())
 		return;
 	stream_object_emit(stream, 0);
+	stream_unlock();
+}
+
+void stream_object_emit_again(struct ocl_stream *stream)
+{
+	if (!stream_is_open() || !stream_lock())
+		return;
+	if (stream->window == stream_window()) {
+		stream->window = 0;
+		stream_object_emit(stream, 0);
+	}
 	stream_unlock();
 }
 

@@ -282,6 +282,9 @@ static void emit_load(const struct ocl_stream *stream)
 	};
 
 	stream_text_begin(&text);
+	stream_text_string(&text, "call",
+			   strcmp(module->from, "linked") == 0 ? "clLinkProgram"
+							       : "clBuildProgram");
 	if (module->options)
 		stream_text_part(&text, "options", module->options, 4000);
 	if (module->build == STREAM_FAILED) {

@@ -1,0 +1,327 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Commands as text: the call, its operands, and what it returns. */
+#include <inttypes.h>
+#include <string.h>
+
+#include "replay/describe/describe.h"
+
+/* Bytes of written data that are shown. */
+#define FIRST_BYTES 16u
+
+/* One call in the making. */
+struct call {
+	const struct ts_replay_stream *stream;
+	const struct ts_replay_command_info *command;
+	struct ts_text *out;
+	size_t begin; /* after the opening parenthesis */
+};
+
+struct ts_replay_parameter ts_replay_parameter_of(const struct ts_replay_stream *stream,
+						  const struct ts_replay_command_info *command,
+						  uint32_t argument)
+{
+	const struct ts_replay_object_info *function = &stream->objects[command->object];
+	struct ts_replay_parameter parameter = { "", "" };
+
+	if (argument < function->parameter_count)
+		parameter = function->parameters[argument];
+	parameter.name = parameter.name ? parameter.name : "";
+	parameter.type = parameter.type ? parameter.type : "";
+	return parameter;
+}
+
+/* ---- parts ---- */
+
+static void key(const struct call *call, const char *name)
+{
+	ts_text_printf(call->out, "%s%s=", call->out->length > call->begin ? ", " : "", name);
+}
+
+static void number(const struct call *call, const char *name, uint64_t value)
+{
+	key(call, name);
+	ts_text_append_uint(call->out, value);
+}
+
+static void object(const struct call *call, const char *name, uint32_t index)
+{
+	if (index != TS_REPLAY_NONE)
+		number(call, name, ts_replay_object_number(&call->stream->objects[index]));
+}
+
+static void list(const struct call *call, const char *name, const uint64_t *values, uint32_t count)
+{
+	key(call, name);
+	for (uint32_t i = 0; i < count; i++)
+		ts_text_printf(call->out, "%s%" PRIu64, i ? ", " : "[", values[i]);
+	ts_text_append_str(call->out, count ? "]" : "[]");
+}
+
+static void text(const struct call *call, const char *name, const char *value)
+{
+	key(call, name);
+	ts_text_append_str(call->out, value);
+}
+
+static void place(const struct call *call, uint32_t memory, uint64_t offset)
+{
+	ts_text_printf(call->out, "memory %" PRIu64, call->stream->objects[memory].number);
+	if (offset)
+		ts_text_printf(call->out, "+%" PRIu64, offset);
+}
+
+static void memory(const struct call *call, const char *name, uint32_t index, uint64_t offset)
+{
+	if (index == TS_REPLAY_NONE)
+		return;
+	key(call, name);
+	place(call, index, offset);
+}
+
+/* "[400 bytes: 00010203...]" */
+static void data(const struct call *call, const char *name, const struct ts_replay_blob_ref *blob)
+{
+	size_t bytes = (size_t)TS_MIN(blob->bytes, (uint64_t)FIRST_BYTES);
+	unsigned char first[FIRST_BYTES];
+
+	if (!blob->id)
+		return;
+	key(call, name);
+	ts_text_printf(call->out, "[%" PRIu64 " byte%s: ", blob->bytes,
+		       blob->bytes == 1 ? "" : "s");
+	if (ts_reader_blob_read(call->stream->reader, blob->id, 0, first, bytes, NULL))
+		ts_text_append_char(call->out, '?');
+	else
+		ts_replay_describe_hex(first, bytes, call->out);
+	ts_text_append_str(call->out, blob->bytes > bytes ? "...]" : "]");
+}
+
+/* ---- launches ---- */
+
+static void bytes_argument(const struct call *call, const struct ts_replay_arg *arg,
+			   const char *type)
+{
+	unsigned char value[TS_REPLAY_VALUE_BYTES];
+	size_t bytes = (size_t)TS_MIN(arg->size, (uint64_t)sizeof(value));
+
+	if (!call->command->blob.id ||
+	    ts_reader_blob_read(call->stream->reader, call->command->blob.id, arg->at, value, bytes,
+				NULL))
+		ts_text_append_char(call->out, '?');
+	else
+		ts_replay_describe_value(type, value, arg->size, call->out);
+}
+
+static const char *access_name(unsigned int access)
+{
+	return access == TS_REPLAY_READS ? "read" : access == TS_REPLAY_WRITES ? "write" : "both";
+}
+
+static void argument(const struct call *call, uint32_t index)
+{
+	const struct ts_replay_arg *arg = &call->command->args[index];
+	struct ts_replay_parameter parameter =
+		ts_replay_parameter_of(call->stream, call->command, index);
+
+	if (parameter.name[0])
+		ts_text_printf(call->out, "%s=", parameter.name);
+	if (arg->kind == TS_REPLAY_ARG_BYTES) {
+		bytes_argument(call, arg, parameter.type);
+	} else if (arg->kind == TS_REPLAY_ARG_LOCAL) {
+		ts_text_printf(call->out, "local [%" PRIu64 " bytes]", arg->size);
+	} else if (arg->memory == TS_REPLAY_NONE) {
+		ts_text_append_str(call->out, "null");
+	} else {
+		place(call, arg->memory, arg->offset);
+		ts_text_printf(call->out, " [%" PRIu64 " bytes, %s]", arg->bytes,
+			       access_name(arg->access));
+	}
+}
+
+static void launch(const struct call *call)
+{
+	const struct ts_replay_command_info *command = call->command;
+
+	if (command->object != TS_REPLAY_NONE)
+		text(call, "kernel", call->stream->objects[command->object].name);
+	if (command->dimensions)
+		list(call, "global", command->global, command->dimensions);
+	if (command->dimensions && command->local[0])
+		list(call, "local", command->local, command->dimensions);
+	for (uint32_t i = 0; i < command->dimensions; i++) {
+		if (!command->global_offset[i])
+			continue;
+		list(call, "offset", command->global_offset, command->dimensions);
+		break;
+	}
+	if (!command->arg_count || command->object == TS_REPLAY_NONE)
+		return;
+	key(call, "args");
+	for (uint32_t i = 0; i < command->arg_count; i++) {
+		ts_text_append_str(call->out, i ? ", " : "(");
+		argument(call, i);
+	}
+	ts_text_append_char(call->out, ')');
+}
+
+/* ---- other commands ---- */
+
+static void side(const struct call *call, const char *name, const struct ts_replay_rect_side *side)
+{
+	key(call, name);
+	ts_text_printf(call->out,
+		       "[%" PRIu64 ", %" PRIu64 ", %" PRIu64 "] row %" PRIu64 " slice %" PRIu64,
+		       side->origin[0], side->origin[1], side->origin[2], side->row, side->slice);
+}
+
+static void copy(const struct call *call)
+{
+	const struct ts_replay_command_info *command = call->command;
+
+	memory(call, "to", command->object, command->offset);
+	memory(call, "from", command->other, command->other_offset);
+	if (command->is_rect) {
+		list(call, "region", command->region, 3);
+		if (command->object != TS_REPLAY_NONE)
+			side(call, "to_origin", &command->to);
+		if (command->other != TS_REPLAY_NONE)
+			side(call, "from_origin", &command->from);
+	}
+	if (command->blob.id)
+		data(call, "data", &command->blob);
+	else
+		number(call, "bytes", command->bytes);
+}
+
+static void host_write(const struct call *call)
+{
+	memory(call, "to", call->command->object, call->command->offset);
+	data(call, "data", &call->command->blob);
+}
+
+static void fill(const struct call *call)
+{
+	memory(call, "to", call->command->object, call->command->offset);
+	number(call, "bytes", call->command->bytes);
+	data(call, "pattern", &call->command->blob);
+}
+
+static void alloc(const struct call *call)
+{
+	const struct ts_replay_object_info *info = &call->stream->objects[call->command->object];
+
+	object(call, "context", info->parent);
+	if (info->flag_count) {
+		key(call, "flags");
+		for (uint32_t i = 0; i < info->flag_count; i++)
+			ts_text_printf(call->out, "%s%s", i ? "|" : "", info->flag_names[i]);
+	}
+	if (info->blob.id)
+		data(call, "content", &info->blob);
+	else
+		number(call, "bytes", info->bytes);
+}
+
+static void load(const struct call *call)
+{
+	const struct ts_replay_object_info *info = &call->stream->objects[call->command->object];
+
+	object(call, "context", info->parent);
+	if (info->from)
+		text(call, "from", info->from);
+	if (info->options[0]) {
+		key(call, "options");
+		ts_text_printf(call->out, "'%s'", info->options);
+	}
+}
+
+static void record(const struct call *call)
+{
+	if (call->command->user_event == TS_REPLAY_NONE)
+		return;
+	object(call, "event", call->command->user_event);
+	key(call, "status");
+	ts_text_append_int(call->out, call->command->status);
+}
+
+static void operands(const struct call *call)
+{
+	const struct ts_replay_command_info *command = call->command;
+	bool has_object = command->object != TS_REPLAY_NONE;
+
+	switch (command->kind) {
+	case TS_COMMAND_LAUNCH:
+		launch(call);
+		break;
+	case TS_COMMAND_COPY:
+		copy(call);
+		break;
+	case TS_COMMAND_FILL:
+		fill(call);
+		break;
+	case TS_COMMAND_HOST_WRITE:
+		host_write(call);
+		break;
+	case TS_COMMAND_ALLOC:
+		if (has_object)
+			alloc(call);
+		break;
+	case TS_COMMAND_LOAD:
+		if (has_object)
+			load(call);
+		break;
+	case TS_COMMAND_FREE:
+		object(call, "memory", command->object);
+		break;
+	case TS_COMMAND_RECORD:
+		record(call);
+		break;
+	default:
+		break;
+	}
+}
+
+static const char *call_name(const struct ts_replay_command_info *command)
+{
+	const char *kind = ts_enum_name("command_kind", command->kind);
+
+	return command->call ? command->call : kind ? kind : "unknown";
+}
+
+static void result(const struct call *call)
+{
+	const struct ts_replay_command_info *command = call->command;
+	bool creates = command->kind == TS_COMMAND_ALLOC || command->kind == TS_COMMAND_LOAD;
+
+	if (creates && command->object != TS_REPLAY_NONE) {
+		ts_text_append_str(call->out, " -> ");
+		ts_replay_describe_name(call->stream, command->object, call->out);
+	} else if (command->event && command->user_event == TS_REPLAY_NONE) {
+		ts_text_printf(call->out, " -> event %" PRIu64, command->event);
+	}
+	if (command->unknown_access && command->kind == TS_COMMAND_LAUNCH && !command->unreplayable)
+		ts_text_append_str(call->out, ": may access all memory");
+	if (command->is_ambiguous)
+		ts_text_append_str(call->out, ": the kind of an argument was guessed");
+	if (command->unreplayable)
+		ts_text_printf(call->out, ": cannot be replayed: %s", command->unreplayable);
+}
+
+void ts_replay_describe_command(const struct ts_replay_stream *stream, uint32_t command,
+				struct ts_text *out)
+{
+	const struct ts_replay_command_info *info = &stream->commands[command];
+	struct call call = { .stream = stream, .command = info, .out = out };
+
+	ts_text_printf(out, "%s(", call_name(info));
+	call.begin = out->length;
+	object(&call, "stream", info->named_queue);
+	operands(&call);
+	if (info->event_count || (info->has_wait_list && info->named_queue == info->queue))
+		list(&call, info->what && !strcmp(info->what, "seen") ? "seen" : "wait",
+		     info->events, info->event_count);
+	if (info->blocking)
+		text(&call, "blocking", "true");
+	ts_text_append_char(out, ')');
+	result(&call);
+}

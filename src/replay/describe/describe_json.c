@@ -1,0 +1,226 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Commands as JSON: the facts of describe_command.c, one member each. */
+#include <inttypes.h>
+#include <string.h>
+
+#include "replay/describe/describe.h"
+
+/* Bytes of written data that are stored. */
+#define FIRST_BYTES 64u
+
+static void append_text(struct ts_text *out, const char *key, const char *value)
+{
+	ts_text_printf(out, "\"%s\":", key);
+	ts_text_append_json(out, value, strlen(value));
+	ts_text_append_char(out, ',');
+}
+
+static void append_uint(struct ts_text *out, const char *key, uint64_t value)
+{
+	ts_text_printf(out, "\"%s\":%" PRIu64 ",", key, value);
+}
+
+static void append_object(struct ts_text *out, const struct ts_replay_stream *stream,
+			  const char *key, uint32_t object)
+{
+	if (object != TS_REPLAY_NONE)
+		append_uint(out, key, ts_replay_object_number(&stream->objects[object]));
+}
+
+static void append_list(struct ts_text *out, const char *key, const uint64_t *values,
+			uint32_t count)
+{
+	ts_text_printf(out, "\"%s\":[", key);
+	for (uint32_t i = 0; i < count; i++)
+		ts_text_printf(out, "%s%" PRIu64, i ? "," : "", values[i]);
+	ts_text_append_str(out, "],");
+}
+
+/* ---- launches ---- */
+
+static void append_bytes(struct ts_text *out, const struct ts_replay_stream *stream,
+			 const struct ts_replay_command_info *command,
+			 const struct ts_replay_arg *arg, const char *type)
+{
+	unsigned char value[TS_REPLAY_VALUE_BYTES];
+	size_t bytes = (size_t)TS_MIN(arg->size, (uint64_t)sizeof(value));
+
+	append_text(out, "kind", "bytes");
+	append_uint(out, "bytes", arg->size);
+	if (command->blob.id &&
+	    !ts_reader_blob_read(stream->reader, command->blob.id, arg->at, value, bytes, NULL))
+		ts_replay_describe_value_json(type, value, arg->size, out);
+}
+
+static void append_memory(struct ts_text *out, const struct ts_replay_stream *stream,
+			  const struct ts_replay_arg *arg)
+{
+	append_text(out, "kind", arg->kind == TS_REPLAY_ARG_SVM ? "svm" : "memory");
+	if (arg->memory == TS_REPLAY_NONE) {
+		ts_text_append_str(out, "\"memory\":null,");
+		return;
+	}
+	append_object(out, stream, "memory", arg->memory);
+	append_uint(out, "offset", arg->offset);
+	append_uint(out, "bytes", arg->bytes);
+	append_text(out, "access",
+		    arg->access == TS_REPLAY_READS    ? "read"
+		    : arg->access == TS_REPLAY_WRITES ? "write"
+						      : "both");
+}
+
+static void append_argument(struct ts_text *out, const struct ts_replay_stream *stream,
+			    const struct ts_replay_command_info *command, uint32_t index)
+{
+	struct ts_replay_parameter parameter = ts_replay_parameter_of(stream, command, index);
+	const struct ts_replay_arg *arg = &command->args[index];
+
+	ts_text_append_char(out, '{');
+	if (parameter.name[0])
+		append_text(out, "name", parameter.name);
+	if (parameter.type[0])
+		append_text(out, "type", parameter.type);
+	if (arg->kind == TS_REPLAY_ARG_BYTES) {
+		append_bytes(out, stream, command, arg, parameter.type);
+	} else if (arg->kind == TS_REPLAY_ARG_LOCAL) {
+		append_text(out, "kind", "local");
+		append_uint(out, "bytes", arg->size);
+	} else {
+		append_memory(out, stream, arg);
+	}
+	out->length--;
+	ts_text_append_char(out, '}');
+}
+
+static void append_launch(struct ts_text *out, const struct ts_replay_stream *stream,
+			  const struct ts_replay_command_info *command)
+{
+	if (command->object == TS_REPLAY_NONE)
+		return;
+	append_text(out, "kernel", stream->objects[command->object].name);
+	append_object(out, stream, "function", command->object);
+	append_object(out, stream, "module", stream->objects[command->object].parent);
+	append_list(out, "global", command->global, command->dimensions);
+	if (command->local[0])
+		append_list(out, "local", command->local, command->dimensions);
+	append_list(out, "global_offset", command->global_offset, command->dimensions);
+	ts_text_append_str(out, "\"args\":[");
+	for (uint32_t i = 0; i < command->arg_count; i++) {
+		ts_text_append_str(out, i ? "," : "");
+		append_argument(out, stream, command, i);
+	}
+	ts_text_append_str(out, "],");
+	if (command->unknown_access)
+		ts_text_append_str(out, "\"unknown_access\":true,");
+}
+
+/* ---- other commands ---- */
+
+static void append_data(struct ts_text *out, const struct ts_replay_stream *stream,
+			const struct ts_replay_blob_ref *blob)
+{
+	size_t bytes = (size_t)TS_MIN(blob->bytes, (uint64_t)FIRST_BYTES);
+	unsigned char first[FIRST_BYTES];
+
+	if (!blob->id || ts_reader_blob_read(stream->reader, blob->id, 0, first, bytes, NULL))
+		return;
+	ts_text_printf(out, "\"data\":{\"bytes\":%" PRIu64 ",\"first\":\"", blob->bytes);
+	ts_replay_describe_hex(first, bytes, out);
+	ts_text_append_str(out, "\"},");
+}
+
+static void append_side(struct ts_text *out, const char *key,
+			const struct ts_replay_rect_side *side)
+{
+	ts_text_printf(out,
+		       "\"%s\":{\"origin\":[%" PRIu64 ",%" PRIu64 ",%" PRIu64 "],\"row\":%" PRIu64
+		       ",\"slice\":%" PRIu64 "},",
+		       key, side->origin[0], side->origin[1], side->origin[2], side->row,
+		       side->slice);
+}
+
+static void append_transfer(struct ts_text *out, const struct ts_replay_stream *stream,
+			    const struct ts_replay_command_info *command)
+{
+	append_object(out, stream, "to", command->object);
+	if (command->object != TS_REPLAY_NONE)
+		append_uint(out, "to_offset", command->offset);
+	append_object(out, stream, "from", command->other);
+	if (command->other != TS_REPLAY_NONE)
+		append_uint(out, "from_offset", command->other_offset);
+	append_uint(out, "bytes", command->bytes);
+	if (command->is_rect) {
+		append_list(out, "region", command->region, 3);
+		append_side(out, "to_rect", &command->to);
+		append_side(out, "from_rect", &command->from);
+	}
+	append_data(out, stream, &command->blob);
+}
+
+static void append_operands(struct ts_text *out, const struct ts_replay_stream *stream,
+			    const struct ts_replay_command_info *command)
+{
+	switch (command->kind) {
+	case TS_COMMAND_LAUNCH:
+		append_launch(out, stream, command);
+		break;
+	case TS_COMMAND_COPY:
+	case TS_COMMAND_FILL:
+	case TS_COMMAND_HOST_WRITE:
+		append_transfer(out, stream, command);
+		break;
+	case TS_COMMAND_ALLOC:
+		append_object(out, stream, "memory", command->object);
+		if (command->object == TS_REPLAY_NONE)
+			break;
+		append_uint(out, "bytes", stream->objects[command->object].bytes);
+		append_data(out, stream, &stream->objects[command->object].blob);
+		break;
+	case TS_COMMAND_FREE:
+		append_object(out, stream, "memory", command->object);
+		break;
+	case TS_COMMAND_LOAD:
+		append_object(out, stream, "module", command->object);
+		break;
+	default:
+		break;
+	}
+}
+
+static void append_events(struct ts_text *out, const struct ts_replay_stream *stream,
+			  const struct ts_replay_command_info *command)
+{
+	if (command->user_event != TS_REPLAY_NONE) {
+		append_object(out, stream, "sets_event", command->user_event);
+		ts_text_printf(out, "\"status\":%" PRId64 ",", command->status);
+	} else if (command->event) {
+		append_uint(out, "event", command->event);
+	}
+	if (command->event_count)
+		append_list(out, "waits", command->events, command->event_count);
+	if (command->what)
+		append_text(out, "what", command->what);
+}
+
+void ts_replay_describe_command_json(const struct ts_replay_stream *stream, uint32_t command,
+				     struct ts_text *out)
+{
+	const struct ts_replay_command_info *info = &stream->commands[command];
+	const char *kind = ts_enum_name("command_kind", info->kind);
+
+	append_uint(out, "sequence", info->sequence);
+	append_text(out, "kind", kind ? kind : "unknown");
+	if (info->call)
+		append_text(out, "call", info->call);
+	append_object(out, stream, "stream", info->named_queue);
+	append_operands(out, stream, info);
+	append_events(out, stream, info);
+	if (info->blocking)
+		ts_text_append_str(out, "\"blocking\":true,");
+	if (info->is_ambiguous)
+		ts_text_append_str(out, "\"ambiguous\":true,");
+	if (info->correlation > 0)
+		ts_text_printf(out, "\"correlation\":%" PRId64 ",", info->correlation);
+	if (info->unreplayable)
+		append_text(out, "unreplayable", info->unreplayable);
+}
