@@ -48,7 +48,8 @@ demo: all ## show what the tool does, in a minute
 	@scripts/demo $(B)
 
 test: all ## build and run the tests; T=REGEX runs those that match
-	@$(call bootstrap,test)
+	@$(call bootstrap,test $(if $(TS_LONG),programs))
+	@$(if $(TS_LONG),$(if $(filter yes,$(BOOTSTRAP)),scripts/programs-venv))
 	@scripts/test $(B) $(if $(T),-R '$(T)')
 
 test-long: ## everything .ci/run does, at full length: all repetitions, full analysis, longer fuzzing (hours)

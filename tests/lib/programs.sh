@@ -1,0 +1,80 @@
+#!/bin/bash
+# SPDX-License-Identifier: Apache-2.0
+# For tests/programs/*.sh: a program that others wrote runs alone, then recorded, and gives the
+# right answer both times; then its recording is replayed without difference.
+. "$TS_SOURCE/tests/lib/opencl.sh"
+
+# Programs from PyPI, installed by scripts/bootstrap programs.
+venv=${TRACESMITH_PROGRAMS_VENV:-$TS_SOURCE/build/programs-venv}
+# What programs compile, they keep here, as PoCL does: only the first run of a build is slow.
+programs_cache=$TS_BUILD/tests/programs-cache
+mkdir -p "$programs_cache"
+export XDG_CACHE_HOME=$programs_cache PYTHONDONTWRITEBYTECODE=1
+
+# Most of the time is the driver's compiler.
+[ -n "${TS_LONG:-}" ] || export POCL_EXTRA_BUILD_FLAGS=-cl-opt-disable
+
+! is_sanitized || skip "programs of others are recorded by builds without sanitizers only"
+
+# For a program that takes long, or whose packages are large.
+only_long() { [ -n "${TS_LONG:-}" ] || skip "runs at full length only (TS_LONG=1)"; }
+
+needs_command() { # command, Debian package
+	command -v "$1" >/dev/null || skip "no $1 (Debian: $2)"
+}
+needs_header() { # header, Debian package
+	echo "#include <$1>" | "${CXX:-c++}" -x c++ -E - >/dev/null 2>&1 ||
+		skip "no $1 (Debian: $2)"
+}
+# Finds a Python that has the module, that of the venv or Debian's; sets `python`.
+# shellcheck disable=SC2034 # for those who source this
+needs_python() { # module, package
+	local candidate
+	for candidate in "$venv/bin/python" /usr/bin/python3 python3; do
+		! "$candidate" -c "import $1" 2>/dev/null || { python=$candidate; return; }
+	done
+	skip "no Python module $1 ($2)"
+}
+
+# Compiles a source of this folder, unless that was done since it changed; sets `program`.
+compile() { # file, option...
+	local source=$TS_SOURCE/tests/programs/$1 compiler=${CC:-cc}
+	case $1 in *.cpp) compiler=${CXX:-c++} ;; esac
+	program=$programs_cache/${1%.*}
+	if [ ! "$program" -nt "$source" ]; then
+		"$compiler" -O1 -w -o "$program.new" "$source" "${@:2}" 2>compiler.log ||
+			fail "'$source' does not compile: $(head -n 5 compiler.log)"
+		mv "$program.new" "$program"
+	fi
+}
+
+# By default a program checks its results itself and fails if they are wrong. A script can define
+# this to look at what it printed, and list in `outputs` the files that it writes, which must be
+# equal to the byte.
+check_answer() { :; } # file with what it printed
+outputs=()
+replayable=--replayable
+
+# Runs alone, recorded, and replayed.
+check_program() { # name, replay's option..., --, command...
+	local name=$1 code=0 options=()
+	shift
+	while [ "$1" != -- ]; do
+		options+=("$1")
+		shift
+	done
+	shift
+	timeout 600 "$@" >alone 2>alone.log </dev/null || code=$?
+	[ $code -eq 0 ] || fail "$name fails alone: exit code $code: $(tail -n 5 alone alone.log)"
+	check_answer alone
+	rm -rf outputs && mkdir outputs
+	[ ${#outputs[@]} -eq 0 ] || mv "${outputs[@]}" outputs/
+	record t.sbt "$replayable" -- "$@"
+	check_answer printed
+	for output in "${outputs[@]}"; do
+		cmp "$output" "outputs/${output##*/}" ||
+			fail "$name: '$output' is another when recorded"
+	done
+	replays "$name" t.sbt --check each --repeat 2 "${options[@]}"
+	echo "$name: $(report 'r["commands"]') commands"
+}

@@ -1,0 +1,10 @@
+#!/bin/bash
+# SPDX-License-Identifier: Apache-2.0
+# Boost.Compute: sums, scans, sorts and transforms agree with the standard library.
+set -euo pipefail
+. "$TS_SOURCE/tests/lib/programs.sh"
+only_long
+needs_header boost/compute/container/vector.hpp libboost-dev
+
+compile use_boost_compute.cpp -lOpenCL
+check_program Boost.Compute -- "$program"
