@@ -110,7 +110,8 @@ static cl_int set_args(const struct call *call, struct ts_opencl_object *functio
 static cl_int launch(const struct call *call)
 {
 	const struct ts_replay_command_info *command = call->command;
-	struct ts_opencl_object *function = &call->session->objects[command->object];
+	struct ts_replay_session *session = call->session;
+	struct ts_opencl_object *function = &session->objects[command->object];
 	size_t global[3], local[3], offset[3];
 	cl_int code = set_args(call, function);
 
@@ -121,9 +122,14 @@ static cl_int launch(const struct call *call)
 		local[i] = command->local[i];
 		offset[i] = command->global_offset[i];
 	}
-	return call->api->clEnqueueNDRangeKernel(
+	/* Some drivers compile here, or run the kernel. */
+	__atomic_store_n(&session->launching, (uint32_t)(call->step - session->steps) + 1,
+			 __ATOMIC_RELEASE);
+	code = call->api->clEnqueueNDRangeKernel(
 		call->queue, function->function.handle, command->dimensions, offset, global,
 		local[0] ? local : NULL, call->count, call->list, &call->step->event);
+	__atomic_store_n(&session->launching, 0, __ATOMIC_RELEASE);
+	return code;
 }
 
 /* ---- copies ---- */
@@ -384,6 +390,8 @@ static int set_user_event(struct ts_replay_session *session, uint32_t position,
 	if (command->user_event == TS_REPLAY_NONE)
 		return TS_OK;
 	event = session->objects[command->user_event].event;
+	/* The call may run what waits for it: that is no longer held back. */
+	__atomic_store_n(&session->submitted, position + 1, __ATOMIC_RELEASE);
 	code = session->api.clSetUserEventStatus(event, (cl_int)command->status);
 	return code ? ts_opencl_fail_command(session, position, code, err) : TS_OK;
 }

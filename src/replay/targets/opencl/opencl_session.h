@@ -158,9 +158,11 @@ struct ts_replay_session {
 	uint64_t staging_bytes;
 	/* State of the current run. */
 	struct ts_replay_outcome *outcome;
-	uint32_t delivered;            /* number of outputs delivered */
-	uint32_t oldest;               /* the first step that is not harvested */
-	uint32_t submitted;            /* 1 + the last position that was submitted; atomic */
+	uint32_t delivered; /* number of outputs delivered */
+	uint32_t oldest;    /* the first step that is not harvested */
+	uint32_t submitted; /* 1 + the last position that was submitted; atomic */
+	uint32_t launching; /* 1 + the position whose launch the driver is called for; 0: none;
+			       atomic */
 	struct ts_opencl_watch *watch; /* NULL: nobody watches */
 };
 

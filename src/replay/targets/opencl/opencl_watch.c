@@ -74,7 +74,7 @@ static void look(struct ts_opencl_watch *watch)
 {
 	const struct ts_replay_session *session = watch->session;
 	uint32_t submitted = __atomic_load_n(&session->submitted, __ATOMIC_ACQUIRE);
-	uint32_t first = watch->first, complete = UINT32_MAX, incomplete;
+	uint32_t first = watch->first, complete = UINT32_MAX, incomplete, launching;
 	bool advanced;
 
 	while (watch->first < submitted && status_of(session, watch->first) == CL_COMPLETE)
@@ -88,6 +88,9 @@ static void look(struct ts_opencl_watch *watch)
 		incomplete = find_incomplete(watch, &complete);
 	advanced |= complete != watch->complete;
 	watch->complete = complete;
+	launching = __atomic_load_n(&session->launching, __ATOMIC_ACQUIRE);
+	if (incomplete == TS_REPLAY_NONE && launching)
+		incomplete = launching - 1;
 	ts_replay_monitor_command(session->replay, incomplete, advanced);
 	__atomic_fetch_add(&watch->looks, 1, __ATOMIC_RELEASE);
 }
