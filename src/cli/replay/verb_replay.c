@@ -3,14 +3,9 @@
  * `tracesmith replay`: runs a recorded command stream again, or simulates when it would run. This
  * file parses the options; replay_text.c, replay_json.c and replay_dump.c show the report.
  */
-#include <errno.h>
-#include <fcntl.h>
 #include <inttypes.h>
 #include <string.h>
-#include <sys/stat.h>
-#include <unistd.h>
 
-#include "base/io.h"
 #include "base/text.h"
 #include "cli/common/cli_output.h"
 #include "cli/common/component_options.h"
@@ -21,13 +16,11 @@
 #include "cli/common/terminal.h"
 #include "cli/common/trace_input.h"
 #include "cli/replay/replay_show.h"
+#include "cli/replay/replay_sources.h"
 #include "cli/replay/replay_supervise.h"
 #include "cli/verbs.h"
 #include "replay/replay.h"
 #include "trace/trace_totals.h"
-
-/* A larger file is not the source of a kernel. */
-#define MAX_SOURCE_BYTES ((off_t)64 << 20)
 
 struct replay {
 	const char *target, *pace, *check, *tolerance, *dump, *at, *time_limit;
@@ -37,7 +30,6 @@ struct replay {
 	struct ts_string_list replaced;
 	struct ts_component_options all_options; /* the verb's and the targets' */
 	void *target_options;
-	struct ts_replay_replacement *replacements;
 	struct ts_replay_options options;
 	struct ts_progress progress;
 };
@@ -195,66 +187,6 @@ static int check_combinations(const struct replay *replay, const char *path)
 	return TS_EXIT_DONE;
 }
 
-/* ---- --replace-kernel ---- */
-
-static int read_source(const char *path, struct ts_replay_replacement *replacement)
-{
-	TS_AUTO_FD int fd = ts_open(path, O_RDONLY, 0);
-	TS_AUTO_FREE char *source = NULL;
-	struct stat status;
-	struct ts_error err;
-	size_t length = 0;
-
-	if (fd < 0 || fstat(fd, &status)) {
-		ts_error_errno(&err, errno, "'%s'", path);
-		return ts_report_error(&err);
-	}
-	if (!S_ISREG(status.st_mode) || status.st_size > MAX_SOURCE_BYTES)
-		return ts_report_usage("'%s' is not a kernel source file", path);
-	source = malloc((size_t)status.st_size + 1);
-	while (source && length < (size_t)status.st_size) {
-		ssize_t got = ts_read_some(fd, source + length, (size_t)status.st_size - length);
-
-		if (got < 0) {
-			ts_error_errno(&err, errno, "'%s'", path);
-			return ts_report_error(&err);
-		}
-		if (got == 0)
-			break;
-		length += (size_t)got;
-	}
-	if (!source)
-		return ts_report_exit_code(TS_ENOMEM);
-	source[length] = '\0';
-	replacement->path = path;
-	replacement->bytes = length;
-	replacement->source = TS_STEAL(source);
-	return TS_EXIT_DONE;
-}
-
-static int read_replacements(struct replay *replay)
-{
-	size_t count = replay->replaced.count;
-	int exit_code = TS_EXIT_DONE;
-
-	replay->replacements = calloc(count + 1, sizeof(*replay->replacements));
-	if (!replay->replacements)
-		return ts_report_exit_code(TS_ENOMEM);
-	for (size_t i = 0; !exit_code && i < count; i++) {
-		char *equals = strchr(replay->replaced.items[i], '=');
-
-		if (!equals || equals == replay->replaced.items[i] || !equals[1])
-			return ts_report_usage("option '--replace-kernel' is NAME=FILE, not '%s'",
-					       replay->replaced.items[i]);
-		*equals = '\0';
-		replay->replacements[i].kernel = replay->replaced.items[i];
-		replay->options.replacement_count = i + 1;
-		exit_code = read_source(equals + 1, &replay->replacements[i]);
-	}
-	replay->options.replacements = replay->replacements;
-	return exit_code;
-}
-
 static int check(const struct replay *replay)
 {
 	struct ts_error err;
@@ -285,7 +217,7 @@ static int parse(struct replay *replay, const char *path)
 	if (!exit_code)
 		exit_code = check_combinations(replay, path);
 	if (!exit_code)
-		exit_code = read_replacements(replay);
+		exit_code = ts_replay_sources_read(&replay->replaced, &replay->options);
 	return exit_code ? exit_code : check(replay);
 }
 
@@ -393,9 +325,7 @@ static int run_supervised(struct replay *replay, const char *path)
 
 static void release(struct replay *replay)
 {
-	for (size_t i = 0; replay->replacements && i < replay->options.replacement_count; i++)
-		free((void *)(uintptr_t)replay->replacements[i].source);
-	free(replay->replacements);
+	ts_replay_sources_release(&replay->options);
 	ts_string_list_release(&replay->replaced);
 	ts_component_options_release(&replay->all_options);
 	free(replay->target_options);
