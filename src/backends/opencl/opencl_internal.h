@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * What the files of the OpenCL backend share (docs/replay.md, section 3). The backend runs inside
- * observed programs: it uses libc and the public headers only, and never prints or aborts. OpenCL
- * is called only through `ocl.next`, the rest of the loader's chain.
+ * observed programs: it uses libc, base/local and the public headers only, and never prints or
+ * aborts. OpenCL is called only through `ocl.next`, the rest of the loader's chain.
  *
  *	opencl_layer.c      how the layer is loaded and stopped; the table of hooks
  *	opencl_calls*.c     a hook per function: times it, forwards it, informs the files below
