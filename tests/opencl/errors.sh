@@ -118,7 +118,6 @@ refused() { # what it must say, record's option..., --, program...
 
 refused "limit" --window steps:3-5 --snapshot-limit 1M -- "$hold" --steps 8 --bytes 4000000
 refused "user event" --window steps:3-6 --window-timeout 300ms -- "$hold" --steps 9 --pause 150 --hold user --hold-from 1 --hold-until 8
-refused "mapped" --window steps:3-6 --window-timeout 300ms -- "$hold" --steps 9 --pause 150 --hold map --hold-from 1 --hold-until 8
 # Held before the window and in it, but not when it opens.
 record held.sbt --replayable --window steps:3-6 -- "$hold" --steps 8 --hold user --hold-from 1 --hold-until 2
 replays "held before the window" held.sbt --check each

@@ -8,7 +8,6 @@
 
 #include "backends/opencl/stream/capture_internal.h"
 
-#define PART 15360u /* bytes of a rectangle packed at once; fits one record */
 #define CHECK_WAIT_NS INT64_C(60000000000)
 #define WAITS 350u /* events of a wait in one record: 20 digits each, a comma */
 
@@ -47,12 +46,13 @@ static void compare_pages(const struct stream_frozen *frozen)
 	bool any = false;
 
 	for (uint32_t i = 0; i < frozen->use_count && !any; i++)
-		any = frozen->uses[i].memory->as.memory.host != NULL;
+		any = frozen->uses[i].memory->as.memory.area.host ||
+		      atomic_load(&frozen->uses[i].memory->as.memory.mapped_writing);
 	if (!any)
 		return;
 	pthread_mutex_lock(&stream_host_lock);
 	for (uint32_t i = 0; i < frozen->use_count; i++)
-		stream_pages_compare(frozen->uses[i].memory);
+		stream_pages_compare(frozen->uses[i].memory, &frozen->uses[i]);
 	pthread_mutex_unlock(&stream_host_lock);
 }
 
@@ -95,30 +95,15 @@ void stream_before(struct ocl_command *command)
 
 /* ---- after the call ---- */
 
-static uint64_t emit_rect(const struct stream_frozen *frozen)
-{
-	unsigned char part[PART];
-	uint64_t blob = ts_replay_blob_begin(frozen->data_bytes);
-
-	for (uint64_t at = 0; at < frozen->data_bytes; at += PART) {
-		uint64_t left = frozen->data_bytes - at;
-		size_t bytes = left < PART ? (size_t)left : PART;
-
-		stream_rect_pack(&frozen->rect, frozen->data, at, part, bytes);
-		ts_replay_blob_part(part, bytes);
-	}
-	return blob;
-}
-
-static uint64_t emit_blob(const struct stream_frozen *frozen)
+static void emit_blob(struct stream_frozen *frozen)
 {
 	if (frozen->row.blob || frozen->unreplayable[0])
-		return frozen->row.blob;
-	if (frozen->data_is_rect)
-		return emit_rect(frozen);
+		return;
 	if (frozen->block_bytes)
-		return ts_replay_blob(frozen->block, frozen->block_bytes);
-	return frozen->data ? ts_replay_blob(frozen->data, frozen->data_bytes) : 0;
+		frozen->row.blob = ts_replay_blob(frozen->block, frozen->block_bytes);
+	else if (frozen->data.base && !stream_foreign_read(&frozen->data, NULL, &frozen->row.blob))
+		stream_unreplayable(frozen, "commands without their data",
+				    "the memory that it copies from is gone");
 }
 
 static void end_text(struct stream_frozen *frozen, const struct ocl_command *command,
@@ -145,13 +130,15 @@ static void end_text(struct stream_frozen *frozen, const struct ocl_command *com
 }
 
 /* Describes the objects that it names, whatever other threads did to them. */
-static uint64_t append(struct stream_frozen *frozen)
+static uint64_t append(struct stream_frozen *frozen, const struct ocl_command *command,
+		       uint64_t event)
 {
 	uint64_t sequence;
 
 	if (!stream_lock())
 		return 0;
-	frozen->row.blob = emit_blob(frozen);
+	emit_blob(frozen);
+	end_text(frozen, command, event);
 	sequence = stream_command(&frozen->row);
 	stream_unlock();
 	if (frozen->unreplayable[0])
@@ -169,14 +156,13 @@ static void remember_region(struct stream_frozen *frozen, const struct ocl_comma
 {
 	struct stream_region *region = frozen->region;
 
-	region->host = command->host;
+	region->area.host = command->host;
 	if (!is_complete(command) && command->event &&
 	    ocl.next.clRetainEvent(command->event) == CL_SUCCESS)
 		region->event = command->event;
-	if (frozen->check) {
-		frozen->destination = command->host;
-		frozen->destination_bytes = region->bytes;
-	}
+	if (frozen->check)
+		frozen->destination =
+			(struct stream_foreign){ command->host, region->area.bytes, NULL };
 	stream_region_add(frozen->mapped, region);
 	frozen->region = NULL;
 }
@@ -191,10 +177,12 @@ static void remember_writes(const struct stream_frozen *frozen, const struct ocl
 		return;
 	pthread_mutex_lock(&stream_host_lock);
 	for (uint32_t i = 0; i < frozen->write_count; i++)
-		stream_pages_written(frozen->uses[i].memory, command->event);
-	/* The driver may update the host side. */
-	if (frozen->mapped)
-		stream_pages_written(frozen->mapped, command->event);
+		stream_pages_written(frozen->uses[i].memory, frozen->uses[i].offset,
+				     frozen->uses[i].bytes, command->event);
+	/* A map uses its region; the driver may update the host side. */
+	if (frozen->mapped && frozen->use_count && !frozen->write_count)
+		stream_pages_written(frozen->mapped, frozen->uses[0].offset, frozen->uses[0].bytes,
+				     command->event);
 	pthread_mutex_unlock(&stream_host_lock);
 }
 
@@ -232,12 +220,11 @@ static void given(struct stream_frozen *frozen, struct ocl_command *command)
 
 	if (command->program_event && command->event)
 		event = stream_event_add(command->event, NULL);
-	end_text(frozen, command, event);
-	command->sequence = append(frozen);
+	command->sequence = append(frozen, command, event);
 	if (frozen->region && is_map(command))
 		remember_region(frozen, command);
 	remember_writes(frozen, command);
-	if (frozen->check && frozen->destination && command->sequence)
+	if (frozen->check && frozen->destination.base && command->sequence)
 		stream_read_given(frozen, command);
 	if (is_complete(command))
 		stream_look();
@@ -265,9 +252,9 @@ static void keep_track(const struct ocl_command *command)
 	region = calloc(1, sizeof(*region));
 	if (!region)
 		return;
-	region->host = command->host;
-	region->offset = origin + command->offset;
-	region->bytes = command->bytes;
+	region->area.host = command->host;
+	region->area.offset = origin + command->offset;
+	region->area.bytes = command->bytes;
 	region->flags = command->map_flags;
 	stream_region_add(root, region);
 }

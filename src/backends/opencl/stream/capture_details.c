@@ -85,16 +85,14 @@ static void set_other(struct stream_frozen *frozen, struct ocl_stream *root, uin
 
 static void set_destination(struct stream_frozen *frozen, const void *host, uint64_t bytes)
 {
-	frozen->destination = host;
-	frozen->destination_bytes = bytes;
+	frozen->destination = (struct stream_foreign){ host, bytes, NULL };
 	frozen->check = "read";
 	stream_reads_settle(host, bytes, true);
 }
 
 static void set_data(struct stream_frozen *frozen, const void *host, uint64_t bytes)
 {
-	frozen->data = host;
-	frozen->data_bytes = bytes;
+	frozen->data = (struct stream_foreign){ host, bytes, NULL };
 	if (!stream_reads_settle(host, bytes, false))
 		stream_unreplayable(frozen, "writes whose source is a pending read",
 				    "its source is still being read into");
@@ -144,8 +142,8 @@ static void describe_fill(struct stream_frozen *frozen, const struct ocl_command
 	if (!root)
 		return;
 	set_object(frozen, root, origin + command->offset, command->bytes);
-	frozen->data = command->host_source;
-	frozen->data_bytes = command->pattern_bytes;
+	frozen->data =
+		(struct stream_foreign){ command->host_source, command->pattern_bytes, NULL };
 }
 
 /* ---- rectangles ---- */
@@ -215,8 +213,8 @@ static void describe_read_rect(struct stream_frozen *frozen, const struct ocl_co
 	describe_sides(frozen, given->region, NULL, &from);
 	stream_rect_extent(&frozen->rect, &offset, &bytes);
 	set_destination(frozen, (const char *)command->host + offset, bytes);
-	frozen->destination = command->host;
-	frozen->destination_is_rect = true;
+	frozen->destination.base = command->host;
+	frozen->destination.rect = &frozen->rect;
 }
 
 static void describe_write_rect(struct stream_frozen *frozen, const struct ocl_command *command)
@@ -235,9 +233,8 @@ static void describe_write_rect(struct stream_frozen *frozen, const struct ocl_c
 	describe_sides(frozen, given->region, &to, NULL);
 	stream_rect_extent(&frozen->rect, &offset, &bytes);
 	set_data(frozen, (const char *)command->host_source + offset, bytes);
-	frozen->data = command->host_source;
-	frozen->data_bytes = stream_rect_bytes(&frozen->rect);
-	frozen->data_is_rect = true;
+	frozen->data = (struct stream_foreign){ command->host_source,
+						stream_rect_bytes(&frozen->rect), &frozen->rect };
 }
 
 static void describe_copy_rect(struct stream_frozen *frozen, const struct ocl_command *command)
@@ -269,8 +266,8 @@ static void describe_mapping(struct stream_frozen *frozen, const struct ocl_comm
 		stream_unreplayable(frozen, "maps", "no memory for it");
 		return;
 	}
-	region->offset = offset;
-	region->bytes = command->bytes;
+	region->area.offset = offset;
+	region->area.bytes = command->bytes;
 	region->flags = command->map_flags;
 	frozen->region = region;
 	frozen->mapped = root;
@@ -313,6 +310,7 @@ static void describe_unmapping(struct stream_frozen *frozen, struct ocl_stream *
 			       const void *host)
 {
 	struct stream_region *region = stream_region_take(root, host);
+	const struct stream_area *area;
 	bool is_valid;
 
 	frozen->row.kind = TS_COMMAND_RECORD;
@@ -320,19 +318,22 @@ static void describe_unmapping(struct stream_frozen *frozen, struct ocl_stream *
 	frozen->region = region;
 	if (!region)
 		return;
-	stream_reads_settle(region->host, region->bytes, true);
+	area = &region->area;
+	stream_reads_settle(area->host, area->bytes, true);
 	is_valid = !region->event || stream_event_status(region->event) == CL_COMPLETE;
 	if (!(region->flags & WRITING) || !is_valid) {
-		stream_use(frozen, root, region->offset, region->bytes, false);
+		stream_use(frozen, root, area->offset, area->bytes, false);
 		return;
 	}
 	frozen->row.kind = TS_COMMAND_HOST_WRITE;
-	set_object(frozen, root, region->offset, region->bytes);
+	set_object(frozen, root, area->offset, area->bytes);
 	/* After the call, its memory may be released. */
-	if (stream_lock()) {
-		frozen->row.blob = ts_replay_blob(region->host, region->bytes);
-		stream_unlock();
-	}
+	if (!stream_lock())
+		return;
+	if (!stream_foreign_read(&(struct stream_foreign){ area->host, area->bytes, NULL }, NULL,
+				 &frozen->row.blob))
+		stream_unreplayable(frozen, "unmaps", "the memory that it unmaps is gone");
+	stream_unlock();
 }
 
 static void describe_unmap(struct stream_frozen *frozen, const struct ocl_command *command)
@@ -410,8 +411,8 @@ static void describe_svm_fill(struct stream_frozen *frozen, const struct ocl_com
 		return;
 	}
 	set_object(frozen, to, offset, command->bytes);
-	frozen->data = command->host_source;
-	frozen->data_bytes = command->pattern_bytes;
+	frozen->data =
+		(struct stream_foreign){ command->host_source, command->pattern_bytes, NULL };
 }
 
 /* ---- launches and others ---- */

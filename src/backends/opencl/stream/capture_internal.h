@@ -12,11 +12,11 @@
  *	capture_events.c     numbers of events
  *	capture_commands.c   a command before and after the driver's call
  *	capture_details.c    row and details of a command, by its verb
+ *	capture_foreign.c    the program's memory, which may be gone: copied, hashed, stored
  *	capture_memory.c     the host side: incomplete reads, mapped regions
- *	capture_pages.c      memory that host and device share (USE_HOST_PTR)
- *	capture_rect.c       rectangles of memory
- *	capture_snapshot.c   memory read back: at the begin and end of a window, after each command
- *	capture_loss.c       counts of what the stream lacks
+ *	capture_pages.c      memory that the host may write without a call: USE_HOST_PTR, mapped
+ *regions capture_rect.c       rectangles of memory capture_snapshot.c   memory read back: at the
+ *begin and end of a window, after each command capture_loss.c       counts of what the stream lacks
  *
  * Locks of the stream come after those of opencl_internal.h. Each is held briefly, and taken in
  * this order: `host` (capture_memory.c; events are queried under it), then `registry` or `events`
@@ -62,14 +62,16 @@ void stream_text_sizes(struct stream_text *text, const char *key, const size_t *
 
 /* ---- objects ---- */
 
-/* A list of driver events that we hold. */
-struct stream_hold {
-	cl_event event;
-	struct stream_hold *next;
+/* A command that writes memory which the program sees, too. */
+struct stream_writer {
+	struct stream_writer *next;
+	cl_event event;         /* held */
+	uint64_t offset, bytes; /* in the root */
 };
 
 struct stream_device {
-	uint32_t index; /* as in gpu_op */
+	uint32_t index;          /* as in gpu_op */
+	bool is_cpu, is_unified; /* unified: its memory is the host's */
 	char name[128], platform[128], vendor[128], version[128], driver[64];
 	const char *type;
 };
@@ -89,11 +91,23 @@ struct stream_queue {
 	cl_event marker;  /* while a window opens or closes; else NULL */
 };
 
+/*
+ * Memory that the program may write without a call: that of USE_HOST_PTR, or a mapped region. The
+ * hashes are those of the bytes as commands, or the host after commands, saw them last; 0: not
+ * known.
+ */
+struct stream_area {
+	const unsigned char *host;
+	uint64_t offset, bytes; /* in the root */
+	uint64_t *pages;        /* inside windows; else NULL */
+	uint64_t *chunks;       /* as above; of many pages each */
+	bool is_gone;           /* found missing, and reported */
+};
+
 /* A mapped region of memory. */
 struct stream_region {
 	struct stream_region *next;
-	const void *host;
-	uint64_t offset, bytes; /* in the root */
+	struct stream_area area;
 	cl_map_flags flags;
 	cl_event event; /* held; NULL: it was complete */
 };
@@ -107,9 +121,8 @@ struct stream_memory {
 	_Atomic uint32_t mapped_writing; /* regions that are mapped for writing */
 	/* The rest is guarded by the host lock. */
 	struct stream_region *regions;
-	const unsigned char *host;   /* USE_HOST_PTR; else NULL */
-	uint64_t *pages;             /* hashes of its pages, inside windows; else NULL */
-	struct stream_hold *writers; /* commands that write it and may be incomplete */
+	struct stream_area area;       /* USE_HOST_PTR; else its `host` is NULL */
+	struct stream_writer *writers; /* commands that write it and may be incomplete */
 	struct ocl_stream *next_written;
 	bool is_listed; /* in the list of memory with writers */
 };
@@ -245,8 +258,10 @@ struct ocl_stream *stream_memory_root(cl_mem memory, uint64_t *ret_origin);
 struct ocl_stream *stream_svm_find(const void *address, uint64_t *ret_offset);
 void stream_svm_add(struct ocl_stream *memory);
 void stream_svm_remove(struct ocl_stream *memory);
-/* Describes the user event or mapped memory that blocks a window. */
+/* Describes the user event that blocks a window. */
 void stream_what_blocks(char *why, size_t size);
+/* Its contents cannot be read: commands that use it cannot be replayed. */
+void stream_memory_is_gone(struct ocl_stream *stream);
 bool stream_any_context(void);
 void stream_objects_forked(void);
 /* Parts of stream_object_drop() and stream_object_emit(). */
@@ -277,9 +292,33 @@ struct stream_rect {
 uint64_t stream_rect_bytes(const struct stream_rect *rect);
 /* From the first byte to the last, relative to the start of the rectangle's memory. */
 void stream_rect_extent(const struct stream_rect *rect, uint64_t *ret_offset, uint64_t *ret_bytes);
-/* Copies `bytes` of the packed rectangle, from offset `from` on. */
-void stream_rect_pack(const struct stream_rect *rect, const void *base, uint64_t from, void *to,
-		      size_t bytes);
+/*
+ * Copies `bytes` of the packed rectangle of the program's memory, from offset `from` on. Returns
+ * how many precede the first one that is not there.
+ */
+size_t stream_rect_pack(const struct stream_rect *rect, const void *base, uint64_t from, void *to,
+			size_t bytes);
+
+/* ---- the program's memory, which may be gone (capture_foreign.c) ---- */
+
+#define STREAM_COPY_BYTES ((size_t)1 << 20)
+/* A private buffer of that size; NULL: no memory. */
+unsigned char *stream_copy_take(void);
+void stream_copy_give(unsigned char *copy);
+void stream_copies_forked(void);
+
+/* Bytes of the program: a range, or a rectangle. */
+struct stream_foreign {
+	const void *base;
+	uint64_t bytes;                 /* of a rectangle: packed */
+	const struct stream_rect *rect; /* NULL: a range */
+};
+/*
+ * Reads it once, and gives its hash and blob, as far as they are asked for; for a blob, the channel
+ * is locked. False: some of it is not there; the blob then has zeros.
+ */
+bool stream_foreign_read(const struct stream_foreign *foreign, uint64_t *ret_hash,
+			 uint64_t *ret_blob);
 
 /* ---- a command between before and after (capture_commands.c) ---- */
 
@@ -289,10 +328,8 @@ struct stream_frozen {
 	const char *unreplayable_kind;
 	bool is_ambiguous;
 	bool is_serial; /* holds the lock that serializes checked recordings */
-	/* Becomes its blob after the call: bytes, a rectangle of them, or the arguments. */
-	const void *data;
-	uint64_t data_bytes;
-	bool data_is_rect;
+	/* Becomes its blob after the call: the program's bytes, or the arguments. */
+	struct stream_foreign data;
 	struct stream_rect rect; /* the host side */
 	unsigned char *block;    /* owned */
 	size_t block_bytes, block_capacity;
@@ -300,9 +337,7 @@ struct stream_frozen {
 	struct stream_range *uses;
 	uint32_t use_count, use_capacity, write_count;
 	/* What it copies to the host, to be hashed when it is complete. */
-	const void *destination;
-	uint64_t destination_bytes;
-	bool destination_is_rect;
+	struct stream_foreign destination;
 	const char *check; /* read or map; NULL: nothing to hash */
 	/* Map: to be added after the call; unmap: removed before it. */
 	struct stream_region *region;
@@ -354,22 +389,41 @@ void stream_region_add(struct ocl_stream *root, struct stream_region *region);
 /* Removes the region of an unmap; NULL: unknown. The caller frees it. */
 struct stream_region *stream_region_take(struct ocl_stream *root, const void *host);
 void stream_region_free(struct stream_region *region);
-/* Number of regions that are mapped for writing. */
-uint32_t stream_regions_written(void);
+/* Whether the host may write the region by now; under the host lock. */
+bool stream_region_is_written(const struct stream_region *region);
+/*
+ * The first region that is mapped for writing and ends after `at`; false: none. Under the host
+ * lock.
+ */
+bool stream_region_after(const struct ocl_stream *root, uint64_t at, uint64_t *ret_begin,
+			 uint64_t *ret_end);
+/* Whether part of the range is mapped for writing; takes the lock. */
+bool stream_range_is_mapped(const struct ocl_stream *root, uint64_t offset, uint64_t bytes);
 void stream_memory_release(struct ocl_stream *stream);
 void stream_memory_forked(void);
 
 extern pthread_mutex_t stream_host_lock;
 /*
- * Under the host lock: before a command uses the memory; after one that writes it was enqueued;
+ * Under the host lock: before a command uses the range; after one that writes it was enqueued;
  * looks for completed writers; stops tracking.
  */
-void stream_pages_compare(struct ocl_stream *root);
-void stream_pages_written(struct ocl_stream *root, cl_event event);
+void stream_pages_compare(struct ocl_stream *root, const struct stream_range *range);
+void stream_pages_written(struct ocl_stream *root, uint64_t offset, uint64_t bytes, cl_event event);
 void stream_pages_look(void);
 void stream_pages_end(struct ocl_stream *root);
-/* Takes the lock: a window begins, or memory is created in it. */
-void stream_pages_begin(struct ocl_stream *root);
+void stream_area_end(struct stream_area *area);
+/*
+ * Under the host lock: a window begins, or memory is created in it. With `ret_blob` the channel is
+ * locked, too, and the contents are stored. False: it is not there.
+ */
+bool stream_pages_begin(struct ocl_stream *root, uint64_t *ret_blob);
+/*
+ * Under the host lock: emits checks of what is known of shared memory. False: of a region that is
+ * mapped for writing, nothing is.
+ */
+bool stream_pages_final(const struct ocl_stream *root);
+/* Whether commands work on the host's bytes themselves, not on a copy of the driver. */
+bool stream_pages_are_shared(const struct ocl_stream *root);
 cl_uint stream_pages_holds(cl_event event);
 
 /* ---- memory read back (capture_snapshot.c) ---- */
@@ -383,12 +437,21 @@ void stream_each_check(const struct stream_frozen *frozen, uint64_t sequence);
 /* Frees the queues and buffers used for reading back. */
 void stream_readers_release(void);
 /* `memory` 0: what a read copied to the host. */
-void stream_emit_check(uint64_t sequence, uint64_t memory, uint64_t offset, const void *data,
-		       uint64_t bytes, const char *why);
+/* Of memory, or (0) of what a read copied to the host. */
+struct stream_check {
+	uint64_t sequence, memory, offset;
+	const char *why;
+};
+void stream_emit_check(const struct stream_check *check, uint64_t bytes, uint64_t hash);
+/* The same with contents, if these are kept. False: they are gone, and so is the check. */
+void stream_check_bytes(const struct stream_check *check, const void *data, uint64_t bytes);
+bool stream_check_foreign(const struct stream_check *check, const struct stream_foreign *foreign);
 
 /* ---- loss (capture_loss.c) ---- */
 
 void stream_lost(const char *what, const char *reason);
+/* The same about one memory object, which the reason names. */
+void stream_lost_memory(const char *what, const struct ocl_stream *memory, const char *why);
 void stream_lost_emit(void);
 
 /* ---- the window (capture_stream.c) ---- */

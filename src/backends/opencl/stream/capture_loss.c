@@ -3,6 +3,7 @@
  * Counts, by kind, what the command stream lacks (docs/replay.md, 3.4), and emits the counts at the
  * end of a window and at exit: one row of `loss` per kind, not per call.
  */
+#include <inttypes.h>
 #include <stdio.h>
 #include <string.h>
 
@@ -47,6 +48,16 @@ void stream_lost(const char *what, const char *reason)
 	pthread_mutex_lock(&lost_lock);
 	find_kind(cut_what, cut_reason)->count++;
 	pthread_mutex_unlock(&lost_lock);
+}
+
+void stream_lost_memory(const char *what, const struct ocl_stream *memory, const char *why)
+{
+	char reason[sizeof(kinds[0].reason)];
+
+	snprintf(reason, sizeof(reason), "memory %" PRIu64 " (%s of %" PRIu64 " bytes%s): %s",
+		 memory->number, memory->as.memory.is_svm ? "SVM" : "buffer",
+		 memory->as.memory.bytes, memory->as.memory.area.host ? ", USE_HOST_PTR" : "", why);
+	stream_lost(what, reason);
 }
 
 void stream_lost_emit(void)

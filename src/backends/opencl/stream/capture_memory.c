@@ -32,30 +32,21 @@ struct pending {
 
 pthread_mutex_t stream_host_lock = PTHREAD_MUTEX_INITIALIZER;
 static struct pending *reads;
-static _Atomic uint32_t read_count, written_regions;
+static _Atomic uint32_t read_count;
 
 /* ---- reads ---- */
 
-static void check_rect(const struct pending *read)
-{
-	uint64_t bytes = stream_rect_bytes(&read->rect);
-	unsigned char *packed = malloc(bytes);
-
-	if (!packed) {
-		stream_lost("checks of reads", "no memory for them");
-		return;
-	}
-	stream_rect_pack(&read->rect, read->base, 0, packed, bytes);
-	stream_emit_check(read->sequence, 0, 0, packed, bytes, read->why);
-	free(packed);
-}
-
 static void check_read(const struct pending *read)
 {
-	if (read->is_rect)
-		check_rect(read);
-	else
-		stream_emit_check(read->sequence, 0, 0, read->base, read->bytes, read->why);
+	struct stream_foreign all = { read->base, read->bytes, NULL };
+	struct stream_check check = { .sequence = read->sequence, .why = read->why };
+
+	if (read->is_rect) {
+		all.rect = &read->rect;
+		all.bytes = stream_rect_bytes(&read->rect);
+	}
+	if (!stream_check_foreign(&check, &all))
+		stream_lost("checks of reads", "the memory that they read into is gone");
 }
 
 void stream_read_given(const struct stream_frozen *frozen, const struct ocl_command *command)
@@ -63,9 +54,9 @@ void stream_read_given(const struct stream_frozen *frozen, const struct ocl_comm
 	struct pending *read, now = {
 		.event = command->event,
 		.sequence = command->sequence,
-		.base = frozen->destination,
-		.bytes = frozen->destination_bytes,
-		.is_rect = frozen->destination_is_rect,
+		.base = frozen->destination.base,
+		.bytes = frozen->destination.bytes,
+		.is_rect = frozen->destination.rect != NULL,
 		.rect = frozen->rect,
 		.why = frozen->check,
 	};
@@ -205,8 +196,11 @@ cl_uint stream_event_holds(cl_event event)
 
 void stream_region_free(struct stream_region *region)
 {
-	if (region && region->event)
+	if (!region)
+		return;
+	if (region->event)
 		stream_release_later(NULL, NULL, region->event);
+	stream_area_end(&region->area);
 	free(region);
 }
 
@@ -215,10 +209,8 @@ void stream_region_add(struct ocl_stream *root, struct stream_region *region)
 	pthread_mutex_lock(&stream_host_lock);
 	region->next = root->as.memory.regions;
 	root->as.memory.regions = region;
-	if (region->flags & WRITING) {
+	if (region->flags & WRITING)
 		atomic_fetch_add(&root->as.memory.mapped_writing, 1);
-		atomic_fetch_add(&written_regions, 1);
-	}
 	pthread_mutex_unlock(&stream_host_lock);
 }
 
@@ -233,10 +225,10 @@ static struct stream_region **choose_region(struct stream_memory *memory, const 
 	for (link = &memory->regions; *link; link = &(*link)->next) {
 		bool writes = (*link)->flags & WRITING;
 
-		if ((*link)->host != host)
+		if ((*link)->area.host != host)
 			continue;
 		if (!chosen || (writes && !((*chosen)->flags & WRITING)) ||
-		    (writes && (*link)->bytes > (*chosen)->bytes))
+		    (writes && (*link)->area.bytes > (*chosen)->area.bytes))
 			chosen = link;
 	}
 	return chosen;
@@ -251,18 +243,47 @@ struct stream_region *stream_region_take(struct ocl_stream *root, const void *ho
 	if (link) {
 		region = *link;
 		*link = region->next;
-		if (region->flags & WRITING) {
+		if (region->flags & WRITING)
 			atomic_fetch_sub(&root->as.memory.mapped_writing, 1);
-			atomic_fetch_sub(&written_regions, 1);
-		}
 	}
 	pthread_mutex_unlock(&stream_host_lock);
 	return region;
 }
 
-uint32_t stream_regions_written(void)
+bool stream_region_is_written(const struct stream_region *region)
 {
-	return atomic_load_explicit(&written_regions, memory_order_relaxed);
+	return region->flags & WRITING &&
+	       (!region->event || stream_event_status(region->event) == CL_COMPLETE);
+}
+
+bool stream_region_after(const struct ocl_stream *root, uint64_t at, uint64_t *ret_begin,
+			 uint64_t *ret_end)
+{
+	const struct stream_region *first = NULL, *region;
+
+	for (region = root->as.memory.regions; region; region = region->next) {
+		if (region->flags & WRITING && region->area.offset + region->area.bytes > at &&
+		    (!first || region->area.offset < first->area.offset))
+			first = region;
+	}
+	if (!first)
+		return false;
+	*ret_begin = first->area.offset;
+	*ret_end = first->area.offset + first->area.bytes;
+	return true;
+}
+
+bool stream_range_is_mapped(const struct ocl_stream *root, uint64_t offset, uint64_t bytes)
+{
+	uint64_t begin, end;
+	bool is_mapped;
+
+	if (!atomic_load(&root->as.memory.mapped_writing))
+		return false;
+	pthread_mutex_lock(&stream_host_lock);
+	is_mapped = stream_region_after(root, offset, &begin, &end) && begin < offset + bytes;
+	pthread_mutex_unlock(&stream_host_lock);
+	return is_mapped;
 }
 
 void stream_memory_release(struct ocl_stream *stream)
@@ -270,7 +291,6 @@ void stream_memory_release(struct ocl_stream *stream)
 	struct stream_memory *memory = &stream->as.memory;
 
 	pthread_mutex_lock(&stream_host_lock);
-	atomic_fetch_sub(&written_regions, atomic_load(&memory->mapped_writing));
 	while (memory->regions) {
 		struct stream_region *next = memory->regions->next;
 
@@ -284,4 +304,5 @@ void stream_memory_release(struct ocl_stream *stream)
 void stream_memory_forked(void)
 {
 	pthread_mutex_init(&stream_host_lock, NULL);
+	stream_copies_forked();
 }

@@ -201,8 +201,6 @@ void stream_what_blocks(char *why, size_t size)
 			snprintf(why, size, "user event %" PRIu64 " is not set", stream->number);
 			break;
 		}
-		if (is_root_memory(stream) && atomic_load(&stream->as.memory.mapped_writing))
-			snprintf(why, size, "memory %" PRIu64 " is mapped", stream->number);
 	}
 	pthread_mutex_unlock(&registry.lock);
 }
@@ -437,6 +435,16 @@ static const char *device_type(cl_device_id device)
 						   : "other";
 }
 
+/* Deprecated, but the only question about it. */
+static bool has_host_memory(cl_device_id device)
+{
+	cl_bool is_unified = CL_FALSE;
+
+	return ocl.next.clGetDeviceInfo(device, CL_DEVICE_HOST_UNIFIED_MEMORY, sizeof(is_unified),
+					&is_unified, NULL) == CL_SUCCESS &&
+	       is_unified;
+}
+
 static void fill_device(struct ocl_stream *stream, const struct ocl_object *object)
 {
 	struct stream_device *device = &stream->as.device;
@@ -444,6 +452,8 @@ static void fill_device(struct ocl_stream *stream, const struct ocl_object *obje
 
 	device->index = object->number;
 	device->type = device_type(id);
+	device->is_cpu = strcmp(device->type, "cpu") == 0;
+	device->is_unified = has_host_memory(id);
 	get_text(id, CL_DEVICE_NAME, device->name, sizeof(device->name));
 	get_text(id, CL_DEVICE_VENDOR, device->vendor, sizeof(device->vendor));
 	get_text(id, CL_DEVICE_VERSION, device->version, sizeof(device->version));
@@ -558,25 +568,43 @@ static struct ocl_stream *context_of_memory(const struct ocl_object *memory)
 	return stream_of(ocl_find(OCL_CONTEXT, context));
 }
 
+void stream_memory_is_gone(struct ocl_stream *stream)
+{
+	if (!stream->unreplayable)
+		stream->unreplayable = strdup("a buffer whose host memory is gone");
+}
+
+/* The channel is locked. */
+static void emit_created(struct ocl_stream *stream, const void *content)
+{
+	struct stream_foreign foreign = { content, stream->as.memory.bytes, NULL };
+	bool is_there = true;
+	uint64_t blob = 0;
+
+	if (stream->as.memory.area.host)
+		is_there = stream_pages_begin(stream, &blob);
+	else if (content)
+		is_there = stream_foreign_read(&foreign, NULL, &blob);
+	if (!is_there)
+		stream_memory_is_gone(stream);
+	stream_object_emit(stream, blob);
+	if (!stream->as.memory.is_view && !stream->unreplayable)
+		emit_memory_command(stream, TS_COMMAND_ALLOC);
+}
+
 /* In a window: emits its initial contents, its row and its command. */
 static void emit_memory(struct ocl_stream *stream, const void *content)
 {
-	uint64_t blob = 0;
-
 	if (!stream_is_open())
 		return;
 	if (!content && !stream->as.memory.is_view && !stream->unreplayable)
 		stream_clear(stream);
-	if (!stream_lock())
-		return;
-	if (content)
-		blob = ts_replay_blob(content, stream->as.memory.bytes);
-	stream_object_emit(stream, blob);
-	if (!stream->as.memory.is_view && !stream->unreplayable)
-		emit_memory_command(stream, TS_COMMAND_ALLOC);
-	stream_unlock();
-	if (stream->as.memory.host)
-		stream_pages_begin(stream);
+	pthread_mutex_lock(&stream_host_lock);
+	if (stream_lock()) {
+		emit_created(stream, content);
+		stream_unlock();
+	}
+	pthread_mutex_unlock(&stream_host_lock);
 }
 
 void stream_created_buffer(struct ocl_object *memory, cl_mem_flags flags, size_t bytes,
@@ -592,7 +620,8 @@ void stream_created_buffer(struct ocl_object *memory, cl_mem_flags flags, size_t
 	if (!(flags & (CL_MEM_USE_HOST_PTR | CL_MEM_COPY_HOST_PTR)))
 		host = NULL;
 	if (flags & CL_MEM_USE_HOST_PTR) {
-		stream->as.memory.host = host;
+		stream->as.memory.area.host = host;
+		stream->as.memory.area.bytes = bytes;
 		if (stream_svm_find(host, NULL))
 			stream->unreplayable = strdup("a buffer in SVM");
 	}

@@ -1,8 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Rectangles of memory, as in rectangular copies: rows of bytes with a pitch. */
-#include <string.h>
+#include <sys/uio.h>
 
 #include "backends/opencl/stream/capture_internal.h"
+#include "base/local/foreign_memory.h"
+
+#define ROWS 64u /* copied at once */
 
 uint64_t stream_rect_bytes(const struct stream_rect *rect)
 {
@@ -19,24 +22,34 @@ void stream_rect_extent(const struct stream_rect *rect, uint64_t *ret_offset, ui
 	*ret_bytes = stream_rect_bytes(rect) ? last : 0;
 }
 
-void stream_rect_pack(const struct stream_rect *rect, const void *base, uint64_t from, void *to,
-		      size_t bytes)
+/* The bytes of one row, from offset `from` of the packed rectangle on. */
+static struct iovec row_part(const struct stream_rect *rect, const void *base, uint64_t from)
 {
-	unsigned char *next = to;
+	uint64_t row = from / rect->region[0], x = from % rect->region[0];
+	uint64_t z = row / rect->region[1], y = row % rect->region[1];
+	uint64_t at = (rect->origin[2] + z) * rect->slice + (rect->origin[1] + y) * rect->row +
+		      rect->origin[0] + x;
 
-	while (bytes > 0) {
-		uint64_t row = from / rect->region[0];
-		uint64_t x = from % rect->region[0];
-		uint64_t z = row / rect->region[1], y = row % rect->region[1];
-		uint64_t at = (rect->origin[2] + z) * rect->slice +
-			      (rect->origin[1] + y) * rect->row + rect->origin[0] + x;
-		size_t count = rect->region[0] - (size_t)x;
+	return (struct iovec){ (void *)((uintptr_t)base + at), rect->region[0] - (size_t)x };
+}
 
-		if (count > bytes)
-			count = bytes;
-		memcpy(next, (const unsigned char *)base + at, count);
-		next += count;
-		from += count;
-		bytes -= count;
+size_t stream_rect_pack(const struct stream_rect *rect, const void *base, uint64_t from, void *to,
+			size_t bytes)
+{
+	struct iovec rows[ROWS];
+	size_t done = 0, got = 0, wanted = 0;
+
+	while (done < bytes && got == wanted) {
+		size_t count = 0;
+
+		for (wanted = 0; count < ROWS && done + wanted < bytes; count++) {
+			rows[count] = row_part(rect, base, from + done + wanted);
+			if (rows[count].iov_len > bytes - done - wanted)
+				rows[count].iov_len = bytes - done - wanted;
+			wanted += rows[count].iov_len;
+		}
+		got = ts_foreign_gather((unsigned char *)to + done, rows, count);
+		done += got;
 	}
+	return done;
 }

@@ -9,6 +9,7 @@
 #include <string.h>
 
 #include "backends/opencl/stream/capture_internal.h"
+#include "base/local/foreign_memory.h"
 
 #define PIECE (UINT64_C(4) << 20)        /* memory that a snapshot needs */
 #define CHECK_PIECE (UINT64_C(64) << 20) /* a longer range has several checks */
@@ -79,9 +80,14 @@ static void make_reader(struct ocl_stream *context)
 
 static cl_int read_back(const struct ocl_stream *memory, uint64_t offset, uint64_t bytes, void *to)
 {
+	const unsigned char *host = memory->as.memory.area.host;
 	struct ocl_stream *context = memory->parent;
 	cl_int rc = CL_INVALID_CONTEXT;
 
+	/* The driver would read the same bytes, and crash if they are gone. */
+	if (host && stream_pages_are_shared(memory))
+		return ts_foreign_read(to, host + offset, bytes) == bytes ? CL_SUCCESS
+									  : CL_INVALID_HOST_PTR;
 	make_reader(context);
 	pthread_mutex_lock(&reader_lock);
 	if (context && context->as.context.reader)
@@ -148,6 +154,25 @@ static bool has_content(const struct ocl_stream *stream)
 	       !stream->as.memory.is_view && !stream->unreplayable && stream->as.memory.bytes;
 }
 
+/* What the host may have written into mapped regions; under the host lock. */
+static void overlay_mapped(const struct ocl_stream *memory, uint64_t at, unsigned char *piece,
+			   uint64_t bytes)
+{
+	const struct stream_region *region;
+
+	for (region = memory->as.memory.regions; region; region = region->next) {
+		const struct stream_area *area = &region->area;
+		uint64_t begin = at > area->offset ? at : area->offset;
+		uint64_t end = at + bytes < area->offset + area->bytes ? at + bytes
+								       : area->offset + area->bytes;
+
+		/* What is gone keeps the device's bytes. */
+		if (begin < end && stream_region_is_written(region))
+			ts_foreign_read(piece + (begin - at), area->host + (begin - area->offset),
+					end - begin);
+	}
+}
+
 /*
  * The blob is complete in any case, so that the stream stays valid; `ret_rc`: whether its bytes are
  * right.
@@ -165,10 +190,34 @@ static uint64_t emit_content(const struct ocl_stream *memory, void *piece, cl_in
 			rc = read_back(memory, at, count, piece);
 		if (rc != CL_SUCCESS)
 			memset(piece, 0, count);
+		else
+			overlay_mapped(memory, at, piece, count);
 		ts_replay_blob_part(piece, count);
 	}
 	*ret_rc = rc;
 	return blob;
+}
+
+/*
+ * Contents when a window begins. A driver must not read host memory that is gone: where commands
+ * work on the host's bytes, we read them, otherwise we look first.
+ */
+static uint64_t emit_memory(struct ocl_stream *memory, void *piece, cl_int *ret_rc)
+{
+	bool is_there = true;
+	uint64_t blob = 0;
+
+	stream_pages_end(memory); /* what a failed window left */
+	if (memory->as.memory.area.host) {
+		bool are_shared = stream_pages_are_shared(memory);
+
+		is_there = stream_pages_begin(memory, are_shared ? &blob : NULL);
+		if (!is_there)
+			stream_memory_is_gone(memory);
+		if (are_shared || !is_there)
+			return blob;
+	}
+	return emit_content(memory, piece, ret_rc);
 }
 
 /* The gate is held exclusively, so the channel's lock blocks nobody while the driver reads. */
@@ -185,12 +234,16 @@ static const char *snap(struct ocl_stream *stream, void *piece, char *why, size_
 	 */
 	if (has_content(stream))
 		make_reader(stream->parent);
-	if (!ts_replay_lock())
+	pthread_mutex_lock(&stream_host_lock);
+	if (!ts_replay_lock()) {
+		pthread_mutex_unlock(&stream_host_lock);
 		return "the recorder does not accept it";
+	}
 	if (has_content(stream))
-		blob = emit_content(stream, piece, &rc);
+		blob = emit_memory(stream, piece, &rc);
 	stream_object_emit(stream, blob);
 	ts_replay_unlock();
+	pthread_mutex_unlock(&stream_host_lock);
 	if (rc == CL_SUCCESS)
 		return NULL;
 	snprintf(why, size, "memory %" PRIu64 " could not be read (OpenCL error %d)",
@@ -224,22 +277,16 @@ const char *stream_snapshot(char *why, size_t size, uint64_t *ret_bytes)
 	piece = malloc(PIECE);
 	if (!piece)
 		return "no memory for its snapshot";
-	for (stream = stream_object_first(); stream && !failure; stream = stream->next) {
+	for (stream = stream_object_first(); stream && !failure; stream = stream->next)
 		failure = snap(stream, piece, why, size);
-		if (stream->kind == OCL_MEMORY && stream->as.memory.host)
-			stream_pages_begin(stream);
-	}
 	free(piece);
 	return failure;
 }
 
 /* ---- checks ---- */
 
-/*
- * Stores the bytes of a check while --keep-contents allows it; 0: only their hash is stored. The
- * channel is locked.
- */
-static uint64_t keep_contents(const void *data, uint64_t bytes)
+/* Whether --keep-contents allows the contents of a check. The channel is locked. */
+static bool keeps_contents(uint64_t bytes)
 {
 	static uint64_t window, kept;
 	uint64_t limit = ts_replay_settings()->keep_contents;
@@ -249,36 +296,74 @@ static uint64_t keep_contents(const void *data, uint64_t bytes)
 		kept = 0;
 	}
 	if (bytes > limit - kept)
-		return 0;
+		return false;
 	kept += bytes;
-	return ts_replay_blob(data, bytes);
+	return true;
 }
 
-void stream_emit_check(uint64_t sequence, uint64_t memory, uint64_t offset, const void *data,
-		       uint64_t bytes, const char *why)
+/* The channel is locked. */
+static void emit_check(const struct stream_check *check, uint64_t bytes, uint64_t hash,
+		       uint64_t blob)
 {
 	struct stream_text text;
 	char digits[24];
 	struct ts_replay_command row = {
 		.size = sizeof(row),
 		.kind = TS_COMMAND_CHECK,
-		.sequence = sequence,
-		.object = memory,
-		.offset = memory ? (int64_t)offset : TS_UNKNOWN,
+		.sequence = check->sequence,
+		.object = check->memory,
+		.offset = check->memory ? (int64_t)check->offset : TS_UNKNOWN,
 		.other_offset = TS_UNKNOWN,
 		.bytes = (int64_t)bytes,
+		.blob = blob,
 	};
 
-	snprintf(digits, sizeof(digits), "%016" PRIx64, ts_replay_hash(data, bytes));
+	snprintf(digits, sizeof(digits), "%016" PRIx64, hash);
 	stream_text_begin(&text);
 	stream_text_string(&text, "hash", digits);
-	stream_text_string(&text, "why", why);
+	stream_text_string(&text, "why", check->why);
 	row.details = stream_text_end(&text);
+	stream_command(&row);
+}
+
+void stream_emit_check(const struct stream_check *check, uint64_t bytes, uint64_t hash)
+{
 	if (stream_lock()) {
-		row.blob = keep_contents(data, bytes);
-		stream_command(&row);
+		emit_check(check, bytes, hash, 0);
 		stream_unlock();
 	}
+}
+
+void stream_check_bytes(const struct stream_check *check, const void *data, uint64_t bytes)
+{
+	uint64_t hash = ts_replay_hash(data, bytes);
+
+	if (stream_lock()) {
+		emit_check(check, bytes, hash,
+			   keeps_contents(bytes) ? ts_replay_blob(data, bytes) : 0);
+		stream_unlock();
+	}
+}
+
+bool stream_check_foreign(const struct stream_check *check, const struct stream_foreign *foreign)
+{
+	uint64_t hash = 0, blob = 0;
+	bool is_there;
+
+	if (!ts_replay_settings()->keep_contents) {
+		is_there = stream_foreign_read(foreign, &hash, NULL);
+		if (is_there)
+			stream_emit_check(check, foreign->bytes, hash);
+		return is_there;
+	}
+	if (!stream_lock())
+		return true;
+	is_there =
+		stream_foreign_read(foreign, &hash, keeps_contents(foreign->bytes) ? &blob : NULL);
+	if (is_there)
+		emit_check(check, foreign->bytes, hash, blob);
+	stream_unlock();
+	return is_there;
 }
 
 static void check_range(const struct stream_range *range, uint64_t sequence, const char *why)
@@ -292,30 +377,61 @@ static void check_range(const struct stream_range *range, uint64_t sequence, con
 
 		rc = read_back(range->memory, range->offset + at, count, piece);
 		if (rc == CL_SUCCESS)
-			stream_emit_check(sequence, range->memory->number, range->offset + at,
-					  piece, count, why);
+			stream_check_bytes(&(struct stream_check){ sequence, range->memory->number,
+								   range->offset + at, why },
+					   piece, count);
 	}
 	if (rc != CL_SUCCESS)
-		stream_lost("checks of memory", "it could not be read back");
+		stream_lost_memory("checks of memory", range->memory, "it could not be read back");
 	free(piece);
 }
 
-/* Mapped memory belongs to the host and cannot be checked. */
-static bool can_be_checked(struct ocl_stream *memory)
+/* Except for what is mapped for writing: its bytes are the host's until they are unmapped. */
+static void check_unmapped(struct ocl_stream *memory)
 {
-	return has_content(memory) && !atomic_load(&memory->as.memory.mapped_writing);
+	uint64_t bytes = memory->as.memory.bytes, begin, end;
+	bool is_mapped;
+
+	for (uint64_t at = 0; at < bytes; at = end) {
+		struct stream_range range = { .memory = memory, .offset = at };
+
+		pthread_mutex_lock(&stream_host_lock);
+		is_mapped = stream_region_after(memory, at, &begin, &end);
+		pthread_mutex_unlock(&stream_host_lock);
+		if (!is_mapped)
+			begin = end = bytes;
+		range.bytes = begin > at ? begin - at : 0;
+		check_range(&range, stream_last_sequence(), "final");
+	}
 }
 
-/* What the host wrote since the last command that used the memory belongs to the window, too. */
-static void compare_shared(void)
+/* What the driver keeps a copy of is read back, unless reading it could need memory that is gone.
+ */
+static bool can_be_read(struct ocl_stream *memory)
 {
-	struct ocl_stream *stream;
+	const struct stream_area *area = &memory->as.memory.area;
+	struct stream_foreign all = { area->host, area->bytes, NULL };
 
+	if (!area->host)
+		return true;
+	if (stream_pages_are_shared(memory))
+		return false;
+	if (stream_foreign_read(&all, NULL, NULL))
+		return true;
+	if (!area->is_gone)
+		stream_lost_memory("checks of memory", memory, "its host memory is gone");
+	return false;
+}
+
+static void check_at_end(struct ocl_stream *memory)
+{
+	if (can_be_read(memory))
+		check_unmapped(memory);
+	if (memory->as.memory.area.host && !stream_pages_are_shared(memory))
+		return;
 	pthread_mutex_lock(&stream_host_lock);
-	for (stream = stream_object_first(); stream; stream = stream->next) {
-		if (can_be_checked(stream) && stream->as.memory.host)
-			stream_pages_compare(stream);
-	}
+	if (!stream_pages_final(memory))
+		stream_lost_memory("checks of memory", memory, "it is still mapped for writing");
 	pthread_mutex_unlock(&stream_host_lock);
 }
 
@@ -323,16 +439,11 @@ void stream_final_checks(void)
 {
 	struct ocl_stream *stream;
 
-	compare_shared();
 	for (stream = stream_object_first(); stream; stream = stream->next) {
-		struct stream_range all = { .memory = stream };
-
-		if (!can_be_checked(stream))
+		if (!has_content(stream))
 			continue;
-		if (atomic_load(&stream->as.memory.written) == stream_window()) {
-			all.bytes = stream->as.memory.bytes;
-			check_range(&all, stream_last_sequence(), "final");
-		}
+		if (atomic_load(&stream->as.memory.written) == stream_window())
+			check_at_end(stream);
 		pthread_mutex_lock(&stream_host_lock);
 		stream_pages_end(stream);
 		pthread_mutex_unlock(&stream_host_lock);
@@ -342,7 +453,10 @@ void stream_final_checks(void)
 void stream_each_check(const struct stream_frozen *frozen, uint64_t sequence)
 {
 	for (uint32_t i = 0; i < frozen->write_count; i++) {
-		if (can_be_checked(frozen->uses[i].memory))
-			check_range(&frozen->uses[i], sequence, "each");
+		const struct stream_range *range = &frozen->uses[i];
+
+		if (has_content(range->memory) &&
+		    !stream_range_is_mapped(range->memory, range->offset, range->bytes))
+			check_range(range, sequence, "each");
 	}
 }

@@ -4,8 +4,8 @@
  * (docs/replay.md, section 4).
  *
  * A window that is due is opened by the thread that notices, inside its call and before the call's
- * own work. It does not wait there for what only the program can end (user events, mapped regions,
- * calls that do not return): the call continues, and a later one tries again until the timeout.
+ * own work. It does not wait there for what only the program can end (user events, calls that do
+ * not return): the call continues, and a later one tries again until the timeout.
  * Only non-empty queues are waited for with the gate held, because they empty by themselves.
  */
 #include <errno.h>
@@ -325,12 +325,9 @@ static bool gate_close(uint32_t own_calls, int64_t until_ns)
 
 /* ---- quiescence ---- */
 
-/*
- * Memory that is mapped for writing blocks only the begin of a window: its contents are undefined.
- */
-static bool only_program_can_end(bool minds_maps)
+static bool only_program_can_end(void)
 {
-	if (!stream_events_blocking() && !(minds_maps && stream_regions_written()))
+	if (!stream_events_blocking())
 		return false;
 	stream_what_blocks(self.why, sizeof(self.why));
 	return true;
@@ -404,17 +401,17 @@ bool stream_queues_finish(int64_t deadline_ns)
 }
 
 /* True: the gate is closed, nothing is running, and the program holds nothing that blocks. */
-static bool get_quiet(uint32_t own_calls, bool minds_maps)
+static bool get_quiet(uint32_t own_calls)
 {
 	int64_t until = stream_clock_ns() + self.slice_ns;
 
-	if (only_program_can_end(minds_maps))
+	if (only_program_can_end())
 		return false;
 	if (!gate_close(own_calls, until < self.deadline_ns ? until : self.deadline_ns)) {
 		self.slice_ns = self.slice_ns < LAST_SLICE_NS ? 2 * self.slice_ns : LAST_SLICE_NS;
 		return false;
 	}
-	if (only_program_can_end(minds_maps) || !finish_queues()) {
+	if (only_program_can_end() || !finish_queues()) {
 		gate_open();
 		return false;
 	}
@@ -425,11 +422,9 @@ static bool get_quiet(uint32_t own_calls, bool minds_maps)
  * What only the program can end is checked again in its next call, which is cheap; what needs
  * waiting is not.
  */
-static void attempt_later(int64_t now, bool minds_maps)
+static void attempt_later(int64_t now)
 {
-	bool is_held = stream_events_blocking() || (minds_maps && stream_regions_written());
-
-	atomic_store(&self.retry_ns, is_held ? 0 : now + self.slice_ns);
+	atomic_store(&self.retry_ns, stream_events_blocking() ? 0 : now + self.slice_ns);
 }
 
 static void begin_attempts(int64_t timeout_ns)
@@ -515,7 +510,7 @@ static void try_open(void)
 
 	if (now < atomic_load(&self.retry_ns))
 		return;
-	if (get_quiet(0, true)) {
+	if (get_quiet(0)) {
 		open_now();
 		gate_open();
 		return;
@@ -523,7 +518,7 @@ static void try_open(void)
 	now = stream_clock_ns();
 	if (now >= self.deadline_ns)
 		fail_opening(self.why);
-	attempt_later(now, true);
+	attempt_later(now);
 }
 
 /* ---- closing ---- */
@@ -547,7 +542,7 @@ static bool try_close(uint32_t own_calls)
 
 	if (now < atomic_load(&self.retry_ns))
 		return false;
-	if (get_quiet(own_calls, false)) {
+	if (get_quiet(own_calls)) {
 		stream_look();
 		stream_final_checks();
 		close_now(NULL);
@@ -560,7 +555,7 @@ static bool try_close(uint32_t own_calls)
 		close_now(self.why);
 		return true;
 	}
-	attempt_later(now, false);
+	attempt_later(now);
 	return false;
 }
 
@@ -729,6 +724,8 @@ static bool lock_transition(void)
 
 static void close_at_exit(void)
 {
+	/* The program has not waited for these reads: their destination may be gone or reused. */
+	stream_reads_forget();
 	begin_attempts(self.timeout_ns < EXIT_WAIT_NS ? self.timeout_ns : EXIT_WAIT_NS);
 	while (!try_close(depth > 0))
 		nap(10 * MS);
