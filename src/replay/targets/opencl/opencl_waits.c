@@ -83,24 +83,48 @@ int ts_opencl_submitted(struct ts_replay_session *session, uint32_t position, st
 
 /* ---- waiting ---- */
 
+/* A command that was accepted has failed on the device. */
+static int fail_execution(const struct ts_replay_session *session, uint32_t position, cl_int status,
+			  struct ts_error *err)
+{
+	uint32_t queue = session->steps[position].command->queue;
+	char text[256];
+
+	return ts_error_set(
+		err, TS_ECAP, "%s: failed with %s (%d) on '%s'%s",
+		ts_replay_command_text(session->stream, session->plan->order[position], text,
+				       sizeof(text)),
+		ts_opencl_error_name(status), status, ts_opencl_device_name(session, queue),
+		status == CL_OUT_OF_RESOURCES ? "; some drivers report an invalid access like this"
+					      : "");
+}
+
 /* Result of a command: 0, or its error unless the recording expects errors. */
 static int check_status(const struct ts_replay_session *session, uint32_t position, cl_int status,
 			struct ts_error *err)
 {
 	if (status >= 0 || session->expects_errors)
 		return TS_OK;
-	return ts_opencl_fail_command(session, position, status, err);
+	return fail_execution(session, position, status, err);
+}
+
+static cl_int status_of(const struct ts_replay_session *session, const struct ts_opencl_step *step)
+{
+	cl_int status = CL_COMPLETE;
+
+	session->api.clGetEventInfo(step->event, CL_EVENT_COMMAND_EXECUTION_STATUS, sizeof(status),
+				    &status, NULL);
+	return status;
 }
 
 static int wait_event(struct ts_replay_session *session, uint32_t position, struct ts_error *err)
 {
 	struct ts_opencl_step *step = &session->steps[position];
-	cl_int code = session->api.clWaitForEvents(1, &step->waitable), status = 0;
+	cl_int code = session->api.clWaitForEvents(1, &step->waitable), status;
 
 	if (!code)
 		return TS_OK;
-	session->api.clGetEventInfo(step->event, CL_EVENT_COMMAND_EXECUTION_STATUS, sizeof(status),
-				    &status, NULL);
+	status = status_of(session, step);
 	return check_status(session, position, status < 0 ? status : code, err);
 }
 
@@ -132,6 +156,20 @@ static int wait_ungated(struct ts_replay_session *session, uint32_t queue, uint3
 	return rc;
 }
 
+/* An invalid access on a GPU fails the command, and everything after it: the first is named. */
+static int fail_queue(const struct ts_replay_session *session, uint32_t queue, uint32_t now,
+		      cl_int code, struct ts_error *err)
+{
+	for (uint32_t i = session->oldest; i < now && !session->expects_errors; i++) {
+		const struct ts_opencl_step *step = &session->steps[i];
+		cl_int status = step->event ? status_of(session, step) : CL_COMPLETE;
+
+		if (status < 0)
+			return fail_execution(session, i, status, err);
+	}
+	return ts_opencl_fail_object(session, queue, code, err);
+}
+
 static int finish_queue(struct ts_replay_session *session, uint32_t queue, uint32_t now,
 			struct ts_error *err)
 {
@@ -144,7 +182,7 @@ static int finish_queue(struct ts_replay_session *session, uint32_t queue, uint3
 		return wait_ungated(session, queue, now, err);
 	code = session->api.clFinish(object->queue.handle);
 	if (code)
-		return ts_opencl_fail_object(session, queue, code, err);
+		return fail_queue(session, queue, now, code, err);
 	object->queue.pending = object->queue.gate = object->queue.unflushed = 0;
 	return TS_OK;
 }
@@ -207,12 +245,11 @@ static int harvest(struct ts_replay_session *session, uint32_t end, bool all, st
 
 	for (; session->oldest < end && !rc; session->oldest++) {
 		struct ts_opencl_step *step = &session->steps[session->oldest];
-		cl_int status = 0;
+		cl_int status;
 
 		if (!step->event)
 			continue;
-		session->api.clGetEventInfo(step->event, CL_EVENT_COMMAND_EXECUTION_STATUS,
-					    sizeof(status), &status, NULL);
+		status = status_of(session, step);
 		if (status > CL_COMPLETE && !all)
 			break;
 		rc = take_times(session, session->oldest, status, err);

@@ -418,6 +418,45 @@ TS_TEST(error_names_the_command)
 	fixture_end(fixture);
 }
 
+#ifdef TS_HAVE_OPENCL
+static cl_command_queue failing_queue;
+static cl_int (*real_finish)(cl_command_queue queue);
+
+static cl_int fail_finish(cl_command_queue queue)
+{
+	cl_int code = real_finish(queue);
+
+	return queue == failing_queue ? CL_OUT_OF_RESOURCES : code;
+}
+
+static cl_int fail_status(cl_event event, cl_event_info what, size_t bytes, void *value,
+			  size_t *ret_bytes)
+{
+	(void)event, (void)what, (void)bytes, (void)ret_bytes;
+	*(cl_int *)value = CL_OUT_OF_RESOURCES;
+	return CL_SUCCESS;
+}
+
+/* What NVIDIA's driver answers after an invalid access. */
+TS_TEST(failed_command_is_named)
+{
+	struct fixture *fixture = fixture_start("");
+	struct ts_replay_session *session;
+
+	launch_twice(fixture, fixture_module(fixture, source), 0);
+	TS_CHECK_INT(fixture_open(fixture), 0);
+	session = fixture->replay.session;
+	failing_queue = session->objects[session->queues[0]].queue.handle;
+	real_finish = session->api.clFinish;
+	session->api.clFinish = fail_finish;
+	session->api.clGetEventInfo = fail_status;
+	TS_CHECK_INT(fixture_run(fixture), TS_ECAP);
+	check_message(fixture, "command 1, launch of 'twice': failed with CL_OUT_OF_RESOURCES");
+	check_message(fixture, "invalid access");
+	fixture_end(fixture);
+}
+#endif
+
 TS_TEST(arguments_that_do_not_fit)
 {
 	struct fixture *fixture = fixture_start("");
