@@ -22,6 +22,7 @@
 #include "replay/plan/plan.h"
 #include "replay/replay.h"
 #include "replay/stream/stream_internal.h"
+#include "replay/summary/replay_facts.h"
 #include "trace/object_details.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
@@ -230,6 +231,27 @@ static void try_list(struct ts_reader *reader)
 	ts_replay_close(replay);
 }
 
+static void ignore_fact(void *context, enum ts_replay_fact kind, const char *text)
+{
+	demand(context && kind <= TS_REPLAY_FACT_DETAIL && text[0]);
+}
+
+static void try_summary(struct ts_reader *reader)
+{
+	struct ts_text text = { 0 }, out = { 0 };
+	struct ts_replay_facts *facts;
+	struct ts_error err;
+
+	if (ts_replay_facts_load(&facts, reader, &err))
+		abort();
+	ts_replay_facts_say(facts, true, ignore_fact, &text);
+	ts_replay_facts_json(facts, &text);
+	demand(ts_object_details_check(text.data, text.length, &out));
+	ts_text_release(&text);
+	ts_text_release(&out);
+	ts_replay_facts_free(facts);
+}
+
 static void try_all(const char *path)
 {
 	struct ts_reader *reader;
@@ -244,6 +266,7 @@ static void try_all(const char *path)
 	try_options(reader,
 		    (struct ts_replay_options){ .dump_at = 3, .dump_memory = 10, .window = 1 });
 	try_list(reader);
+	try_summary(reader);
 	ts_reader_close(reader);
 }
 

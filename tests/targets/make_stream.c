@@ -15,6 +15,7 @@
  *	nothing     a trace without commands
  *	two         two windows
  *	processes   two processes
+ *	bound       programs of which there are only binaries, a guessed argument
  *	typed       kernels whose arguments have names, types, or neither
  */
 #include "../unit/replay/replay_fixture.h"
@@ -169,6 +170,29 @@ static void add_typed(struct fixture_trace *fixture)
 	fixture_finish(fixture, 1, NULL);
 }
 
+static void add_bound(struct fixture_trace *fixture)
+{
+	uint32_t blob = fixture_blob(fixture, "binary", 6);
+	char details[96];
+
+	fixture_objects(fixture);
+	fixture_memory(fixture, 10, NULL, BYTES);
+	snprintf(details, sizeof(details),
+		 "\"from\":\"binary\",\"devices\":[1],\"binaries\":[{\"device\":1,\"blob\":%u}]",
+		 (unsigned int)blob);
+	for (int64_t module = 40; module < 60; module += 10) {
+		fixture_object(fixture, TS_OBJECT_MODULE, module, FIXTURE_CONTEXT, NULL, 0, 0,
+			       details);
+		fixture_object(fixture, TS_OBJECT_FUNCTION, module + 1, module, "decode", 0, 0,
+			       "\"args\":1");
+		fixture_object(fixture, TS_OBJECT_FUNCTION, module + 2, module,
+			       module == 40 ? "first" : "second", 0, 0, "\"args\":1");
+	}
+	fixture_begin(fixture, 1);
+	fixture_step(fixture, FIXTURE_QUEUE, 10, WORDS, ",\"ambiguous\":true");
+	fixture_finish(fixture, 1, NULL);
+}
+
 int main(int argc, char **argv)
 {
 	struct fixture_trace fixture;
@@ -181,6 +205,8 @@ int main(int argc, char **argv)
 	fixture_open(&fixture, argv[1]);
 	if (is(kind, "typed"))
 		add_typed(&fixture);
+	else if (is(kind, "bound"))
+		add_bound(&fixture);
 	else if (!is(kind, "nothing"))
 		add_window(&fixture, kind, 1);
 	if (is(kind, "two"))

@@ -176,6 +176,10 @@ int ts_info_show_json(const struct ts_info *info, struct ts_error *err)
 	close_object(out);
 	append_process_meta(out, info, &of_processes);
 	append_sources(out, info, &meta);
+	if (info->replay) {
+		ts_text_append_str(out, ",\"replay\":");
+		ts_replay_facts_json(info->replay, out);
+	}
 	ts_text_append_str(out, "}\n");
 	ts_meta_list_release(&meta);
 	ts_meta_list_release(&of_processes);

@@ -231,6 +231,24 @@ static void show_failed(struct ts_text *out, const struct ts_info *info)
 	}
 }
 
+static void show_fact(void *context, enum ts_replay_fact kind, const char *text)
+{
+	size_t indent = kind == TS_REPLAY_FACT_DETAIL ? LABEL_COLUMNS + 2 : LABEL_COLUMNS;
+	struct ts_text *out = context;
+
+	append_line(out, kind == TS_REPLAY_FACT_DETAIL ? "" : "replay");
+	ts_text_append_str(out, kind == TS_REPLAY_FACT_DETAIL ? "  " : "");
+	ts_text_append_wrapped(out, text, indent, indent, ts_terminal_stdout_width());
+	ts_text_append_char(out, '\n');
+}
+
+/* What of a command stream can be replayed. The hashes of a replay are not one. */
+static void show_replay(struct ts_text *out, const struct ts_info *info)
+{
+	if (info->replay && info->replay->window_count)
+		ts_replay_facts_say(info->replay, true, show_fact, out);
+}
+
 static void show_table(struct ts_text_table *grid, const char *name,
 		       const struct ts_info_table *table)
 {
@@ -337,6 +355,7 @@ int ts_info_show_text(const struct ts_info *info, struct ts_error *err)
 	show_sources(out, info);
 	show_counts(out, info);
 	show_failed(out, info);
+	show_replay(out, info);
 	rc = show_tables(out, info, err);
 	if (!rc && (info->tables[TS_TABLE_LOSS].rows || info->tables[TS_TABLE_META].rows))
 		ts_text_append_char(out, '\n');

@@ -54,7 +54,11 @@ static int collect(struct ts_info *info, const char *path, struct ts_error *err)
 	ts_trace_look(path, &info->writer);
 	count_tables(info);
 	ts_show_init(&info->show, info->reader);
-	return rc ? rc : ts_trace_range(info->reader, &info->range, err);
+	if (!rc)
+		rc = ts_trace_range(info->reader, &info->range, err);
+	if (!rc && info->tables[TS_TABLE_COMMAND].rows)
+		rc = ts_replay_facts_load(&info->replay, info->reader, err);
+	return rc;
 }
 
 static int show_trace(const char *path, bool json)
@@ -72,6 +76,7 @@ static int show_trace(const char *path, bool json)
 		rc = json ? ts_info_show_json(&info, &err) : ts_info_show_text(&info, &err);
 	if (!rc)
 		rc = ts_reader_status(reader, &err);
+	ts_replay_facts_free(info.replay);
 	return rc ? ts_report_error(&err) : TS_EXIT_DONE;
 }
 

@@ -233,6 +233,12 @@ void ts_record_summarize_backends(const struct ts_record *record,
 				  const struct ts_recorder_summary *recorded,
 				  struct ts_text *ret_json);
 
+/* ---- record_replay.c ---- */
+
+/* Says what of a recording for replay can be replayed; a member for JSON goes to `ret_json`. */
+void ts_record_report_replay(const struct ts_record *record,
+			     const struct ts_recorder_summary *summary, struct ts_text *ret_json);
+
 /* ---- record_messages.c ---- */
 
 /* Prints the summary on stderr, losses with advice, and JSON if requested. */

@@ -114,33 +114,6 @@ static void print_exit(const struct ts_record *record)
 			       ts_format_exit(text, sizeof(text), record->wait_status));
 }
 
-/* Says whether the recording can be replayed, if that was requested. */
-static void print_replay(const struct ts_record *record, const struct ts_recorder_summary *summary)
-{
-	char commands[64], checks[64], size[TS_FORMAT_BYTES];
-
-	if (!record->launch.replayable)
-		return;
-	if (summary->failed_windows)
-		ts_report_warning("%" PRIu64 " of %" PRIu64 " windows cannot be replayed: %s",
-				  summary->failed_windows,
-				  summary->failed_windows + summary->replayable_windows,
-				  summary->not_replayable);
-	else if (!summary->commands)
-		ts_report_warning(
-			"nothing to replay: no command was recorded; 'tracesmith doctor' shows "
-			"what can be recorded on this machine");
-	if (!record->quiet && summary->replayable_windows)
-		ts_report_note("  %s with %s of code and memory: tracesmith replay %s",
-			       plural(commands, sizeof(commands), summary->commands, "command",
-				      "commands"),
-			       ts_format_bytes(size, sizeof(size), summary->blob_bytes),
-			       TS_SHELL(summary->path));
-	if (!record->quiet && record->launch.keep_contents)
-		ts_report_note("  %" PRIu64 " of %s with contents", summary->kept_checks,
-			       plural(checks, sizeof(checks), summary->checks, "check", "checks"));
-}
-
 /* Names one process that could not be traced, and says what to do. */
 static void print_untraced(const struct ts_recorder_summary *summary)
 {
@@ -247,7 +220,7 @@ static void print_no_stacks(const struct ts_record *record,
 }
 
 static void print_json(const struct ts_record *record, const struct ts_recorder_summary *summary,
-		       const struct ts_text *backends)
+		       const struct ts_text *backends, const struct ts_text *replay)
 {
 	struct ts_text *out = ts_stdout();
 
@@ -284,6 +257,7 @@ static void print_json(const struct ts_record *record, const struct ts_recorder_
 			       summary->commands, summary->blob_bytes, summary->replayable_windows,
 			       summary->failed_windows, summary->checks, summary->kept_checks);
 		ts_text_append_json(out, summary->not_replayable, strlen(summary->not_replayable));
+		ts_text_append(out, replay->data, replay->length);
 	}
 	ts_text_append_str(out, "}\n");
 }
@@ -307,6 +281,7 @@ static void print_stacks_line(const struct ts_recorder_summary *summary)
 void ts_record_report(const struct ts_record *record, const struct ts_recorder_summary *summary)
 {
 	TS_SCOPED(ts_text) backends = { 0 };
+	TS_SCOPED(ts_text) replay = { 0 };
 
 	if (!record->quiet && record->options.outside)
 		print_stacks_line(summary);
@@ -319,8 +294,8 @@ void ts_record_report(const struct ts_record *record, const struct ts_recorder_s
 	ts_record_summarize_backends(record, summary, &backends);
 	print_never_open(record, summary);
 	print_no_stacks(record, summary);
-	print_replay(record, summary);
+	ts_record_report_replay(record, summary, &replay);
 	print_losses(record, summary);
 	if (record->json)
-		print_json(record, summary, &backends);
+		print_json(record, summary, &backends, &replay);
 }

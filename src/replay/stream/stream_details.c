@@ -332,6 +332,8 @@ static int scan_details(struct parse *parse)
 		{ "why", scan_text, &d->why },
 		{ "what", scan_text, &d->what },
 		{ "failed", scan_failed, d },
+		{ "unchecked", scan_text, &d->unchecked },
+		{ "from_start", scan_flag, &d->from_start },
 		{ "wait", scan_numbers, &d->wait },
 		{ "event", scan_unsigned, &d->event },
 		{ "window", scan_unsigned, &d->window },

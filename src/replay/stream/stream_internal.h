@@ -32,10 +32,10 @@ struct ts_replay_raw_binary {
 /* All keys that details of a command or object may have; absent ones are 0 or NULL. */
 struct ts_replay_details {
 	/* any command */
-	const char *call, *unreplayable, *why, *what, *failed;
+	const char *call, *unreplayable, *why, *what, *failed, *unchecked;
 	struct ts_replay_numbers wait;
 	uint64_t event, window, until;
-	bool blocking, unknown, ambiguous;
+	bool blocking, unknown, ambiguous, from_start;
 	int64_t status;
 	/* launch */
 	struct ts_replay_numbers global, local, offset, indirect;
