@@ -158,6 +158,24 @@ static int check_replacements(const struct ts_replay *replay, struct ts_error *e
 	return TS_OK;
 }
 
+/* Selects what runs and what is compared; again if the device does not support some of it. */
+static int make_plan(struct ts_replay *replay, struct ts_error *err)
+{
+	int rc;
+
+	ts_replay_checker_free(TS_STEAL(replay->checker));
+	free(TS_STEAL(replay->recorded_ns));
+	ts_replay_plan_release(&replay->plan);
+	rc = ts_replay_plan_make(&replay->plan, replay->stream, &replay->options, err);
+	if (!rc)
+		rc = check_blobs(replay, err);
+	if (!rc)
+		rc = ts_replay_monitor_prepare(replay, err);
+	if (!rc)
+		rc = ts_replay_checker_new(&replay->checker, replay, err);
+	return rc;
+}
+
 static int load_stream(struct ts_replay *replay, struct ts_error *err)
 {
 	const struct ts_replay_options *options = &replay->options;
@@ -168,15 +186,7 @@ static int load_stream(struct ts_replay *replay, struct ts_error *err)
 					   options->window, err);
 	if (!rc)
 		rc = check_replacements(replay, err);
-	if (!rc)
-		rc = ts_replay_plan_make(&replay->plan, replay->stream, options, err);
-	if (!rc)
-		rc = check_blobs(replay, err);
-	if (!rc)
-		rc = ts_replay_monitor_prepare(replay, err);
-	if (!rc)
-		rc = ts_replay_checker_new(&replay->checker, replay, err);
-	return rc;
+	return rc ? rc : make_plan(replay, err);
 }
 
 /* The first option that the target does not support; NULL: none. */
@@ -199,6 +209,7 @@ static const char *unsupported_option(const struct ts_replay_options *options,
 		{ "at", TS_REPLAY_CAN_DUMP, options->dump_at },
 		{ "replace-kernel", TS_REPLAY_CAN_REPLACE_KERNEL, options->replacement_count },
 		{ "time-limit", TS_REPLAY_CAN_LIMIT_TIME, options->time_limit_ns },
+		{ "skip-unsupported", TS_REPLAY_CAN_SELECT, options->skip_unsupported },
 	};
 
 	for (size_t i = 0; i < TS_ARRAY_SIZE(given); i++) {
@@ -427,6 +438,7 @@ static int run_reference(struct runs *runs, struct ts_replay_report *report, str
 	if (!count || !replay->checker || replay->options.check == TS_REPLAY_CHECK_NONE)
 		return TS_OK;
 	replay->options.replacement_count = 0;
+	replay->is_reference = true;
 	rc = open_session(replay, &why);
 	if (!rc)
 		rc = run_once(runs, 0, TS_REPLAY_PHASE_REFERENCE, &why);
@@ -434,6 +446,7 @@ static int run_reference(struct runs *runs, struct ts_replay_report *report, str
 		target->close(replay->session);
 	replay->session = NULL;
 	replay->options.replacement_count = count;
+	replay->is_reference = false;
 	if (rc == TS_ECANCELED || rc == TS_ENOMEM)
 		return ts_error_set(err, rc, "%s", why.message);
 	/* The recorded kernel may not run on this machine; that may be why it is replaced. */
@@ -489,6 +502,7 @@ static int report_stream(const struct ts_replay *replay, struct ts_replay_report
 	report->commands = replay->plan.requested + replay->plan.included;
 	ts_replay_plan_text(&replay->plan, replay->stream, report->included_text,
 			    sizeof(report->included_text));
+	ts_replay_plan_report(&replay->plan, replay->stream, report);
 	ts_replay_verdict(replay->checker, report);
 	return TS_OK;
 }
@@ -518,6 +532,48 @@ static int make_report(struct runs *runs, struct ts_replay_report *report, struc
 	return rc;
 }
 
+/* ---- what the device does not support ---- */
+
+static bool can_reject(const struct ts_replay *replay, struct ts_error *err)
+{
+	struct ts_error why = *err;
+
+	/* The recorded kernels need not run if others replace them. */
+	if (replay->is_reference)
+		return false;
+	if (!replay->options.skip_unsupported)
+		ts_error_set(err, why.code, "%s ('--skip-unsupported' goes on without it)",
+			     why.message);
+	return replay->options.skip_unsupported;
+}
+
+bool ts_replay_reject_object(struct ts_replay *replay, uint32_t object, struct ts_error *err)
+{
+	if (replay->stream->objects[object].unreplayable || !can_reject(replay, err))
+		return false;
+	replay->rejected++;
+	ts_replay_stream_reject_object(replay->stream, object, err->message);
+	return true;
+}
+
+bool ts_replay_reject_command(struct ts_replay *replay, uint32_t command, struct ts_error *err)
+{
+	const char *why = err->message;
+	char text[256];
+
+	if (replay->stream->commands[command].unreplayable || !can_reject(replay, err))
+		return false;
+	replay->rejected++;
+	ts_replay_command_text(replay->stream, command, text, sizeof(text));
+	/* The report names the command itself. */
+	if (!strncmp(why, text, strlen(text)) && !strncmp(why + strlen(text), ": ", 2))
+		why += strlen(text) + 2;
+	ts_replay_stream_reject_command(replay->stream, command, why);
+	return true;
+}
+
+/* ---- from opening to report ---- */
+
 static int run_and_report(struct runs *runs, struct ts_replay_report *report, struct ts_error *err)
 {
 	struct ts_replay *replay = runs->replay;
@@ -535,19 +591,37 @@ static int run_and_report(struct runs *runs, struct ts_replay_report *report, st
 	return rc;
 }
 
-int ts_replay_run(struct ts_replay *replay, struct ts_replay_report *ret_report,
-		  struct ts_error *err)
+static int run_plan(struct ts_replay *replay, struct ts_replay_report *report, struct ts_error *err)
 {
 	struct runs runs = { .replay = replay, .span_ns = TS_ABSENT };
 	int rc = TS_OK;
 
-	*ret_report = (struct ts_replay_report){ .span_ns = TS_ABSENT };
+	*report = (struct ts_replay_report){ .span_ns = TS_ABSENT };
 	runs.count = replay->work ? replay->work->command_count : replay->plan.count;
 	if (make_outcome(&runs, &runs.now) || make_outcome(&runs, &runs.best))
 		rc = ts_replay_no_memory(err);
 	if (!rc)
-		rc = run_and_report(&runs, ret_report, err);
+		rc = run_and_report(&runs, report, err);
 	free_outcome(&runs.now);
 	free_outcome(&runs.best);
+	return rc;
+}
+
+int ts_replay_run(struct ts_replay *replay, struct ts_replay_report *ret_report,
+		  struct ts_error *err)
+{
+	uint32_t rejected;
+	int rc;
+
+	do {
+		rejected = replay->rejected;
+		rc = run_plan(replay, ret_report, err);
+		if (!rc || replay->rejected == rejected)
+			return rc;
+		/* Nothing is rejected twice, so this ends. */
+		if (replay->session)
+			replay->options.target->close(TS_STEAL(replay->session));
+		rc = make_plan(replay, err);
+	} while (!rc);
 	return rc;
 }

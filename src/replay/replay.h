@@ -210,9 +210,16 @@ enum {
 	/*
 	 * Kept only for its order. record, wait, sync, alloc and free run as always. Any other kind
 	 * is replaced by a marker in its queue with the same waits; its event is that of the
-	 * marker, and the host waits for it if the command blocks.
+	 * marker, and the host waits for it if the command blocks. If its queue cannot be created,
+	 * the host waits for everything before it instead.
 	 */
 	TS_REPLAY_ORDER = 3,
+};
+
+/* Why a command does not run (--skip-unsupported). */
+enum ts_replay_skip {
+	TS_REPLAY_UNSUPPORTED = 1, /* it cannot be replayed */
+	TS_REPLAY_DEPENDENT = 2,   /* a launch whose inputs are unknown because of that */
 };
 
 struct ts_replay_plan {
@@ -220,8 +227,24 @@ struct ts_replay_plan {
 	uint32_t *order;   /* indices of kept commands, in submission order */
 	uint32_t *instead; /* NULL: all commands are kept; else see ts_replay_plan_wait() */
 	uint32_t count, requested, included;
-	bool is_complete;
+	bool is_complete; /* all commands are requested */
+	/* --skip-unsupported; NULL without it. */
+	uint8_t *skipped; /* per command of the stream: 0, or enum ts_replay_skip */
+	uint32_t unsupported, dependent;
+	struct ts_map unknown; /* addresses; see ts_replay_plan_is_unknown() */
 };
+
+/*
+ * Do some of the bytes depend on skipped commands, so that they cannot be compared? Of a check; of
+ * a range in command->writes, after that command; of a command: what it copied to the host; of
+ * memory (an object of the stream), at the end.
+ */
+static inline bool ts_replay_plan_is_unknown(const struct ts_replay_plan *plan, const void *what)
+{
+	uint64_t value;
+
+	return ts_map_get(&plan->unknown, (uintptr_t)what, &value);
+}
 
 /*
  * The kept command (index) to wait for instead of `command`; TS_REPLAY_NONE: nothing to wait for.
@@ -283,6 +306,7 @@ struct ts_replay_options {
 	const void *target_options; /* struct of the target's own options; NULL */
 	const char *output;         /* -o; NULL */
 	bool trusts_owner;          /* --yes: run a trace that belongs to another user */
+	bool skip_unsupported;      /* go on without commands that cannot be replayed */
 	int64_t process;            /* 0: the only one */
 	uint32_t window;
 	int (*progress)(void *context, const char *doing, uint64_t done,
@@ -350,7 +374,7 @@ struct ts_replay_outcome {
 
 /* What a target can do, and the options that ask for it. */
 #define TS_REPLAY_CAN_PICK_DEVICE 1u     /* --device */
-#define TS_REPLAY_CAN_SELECT 2u          /* --stream, --from, --to, --kernel */
+#define TS_REPLAY_CAN_SELECT 2u          /* --stream, --from, --to, --kernel, --skip-unsupported */
 #define TS_REPLAY_CAN_PACE 4u            /* --pace */
 #define TS_REPLAY_CAN_CHECK 8u           /* --check, --as, --tolerance, --hashes */
 #define TS_REPLAY_CAN_DUMP 16u           /* --at, --dump */
@@ -406,7 +430,15 @@ struct ts_replay {
 	uint32_t capture_count;
 	struct ts_replay_session *session;
 	struct ts_replay_checker *checker; /* defined in check/check.h */
+	uint32_t rejected;                 /* calls of ts_replay_reject_*() that returned true */
+	bool is_reference;                 /* the run without replaced kernels */
 	int64_t *recorded_ns; /* durations by position, TS_ABSENT: unknown; NULL: no monitor */
+};
+
+/* A command that does not run, and why. */
+struct ts_replay_skipped {
+	uint64_t command; /* sequence */
+	char text[160], reason[256];
 };
 
 struct ts_replay_report {
@@ -419,6 +451,12 @@ struct ts_replay_report {
 	uint32_t checks, compared_ranges;
 	/* Of the checks: recorded with contents, equal only within the tolerance, different. */
 	uint32_t kept_checks, near_checks, different_checks;
+	/*
+	 * --skip-unsupported: commands that cannot be replayed, launches that depend on them, and
+	 * recorded checks that were not compared because of both (not included in `checks`).
+	 */
+	uint32_t skipped, dependent, unknown_checks;
+	struct ts_replay_skipped first_skipped[4]; /* as many as there are */
 	/* Valid if differs is set. */
 	bool differs;
 	uint64_t command; /* sequence */
@@ -458,6 +496,13 @@ int ts_replay_open_to_show(struct ts_replay **ret_replay, struct ts_reader *read
 int ts_replay_run(struct ts_replay *replay, struct ts_replay_report *ret_report,
 		  struct ts_error *err);
 void ts_replay_close(struct ts_replay *replay);
+/*
+ * For targets, with the reason in `err`: the device does not support this object or command. True:
+ * it will be left out (--skip-unsupported). The target may go on to find more of them, and must
+ * then fail; the replay is planned again without them. False: `err` names the option.
+ */
+bool ts_replay_reject_object(struct ts_replay *replay, uint32_t object, struct ts_error *err);
+bool ts_replay_reject_command(struct ts_replay *replay, uint32_t command, struct ts_error *err);
 /* After a run: the content for --dump (NULL: none), and the hash of a capture in the first run. */
 const void *ts_replay_dump(const struct ts_replay *replay, uint64_t *ret_bytes);
 uint64_t ts_replay_hash_of(const struct ts_replay *replay, uint32_t capture);

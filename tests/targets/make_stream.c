@@ -16,6 +16,7 @@
  *	two         two windows
  *	processes   two processes
  *	bound       programs of which there are only binaries, a guessed argument
+ *	unsupported kernels that do not build, or have more work items than a device can run
  *	typed       kernels whose arguments have names, types, or neither
  */
 #include "../unit/replay/replay_fixture.h"
@@ -193,6 +194,60 @@ static void add_bound(struct fixture_trace *fixture)
 	fixture_finish(fixture, 1, NULL);
 }
 
+/* A launch on all of a memory, as step_. */
+static int64_t add_launch(struct fixture_trace *fixture, int64_t function, int64_t memory,
+			  const char *local)
+{
+	char details[512];
+
+	snprintf(details, sizeof(details),
+		 "{\"call\":\"clEnqueueNDRangeKernel\",\"global\":[%d],%s\"args\":"
+		 "[{\"kind\":\"memory\",\"object\":%" PRId64 ",\"access\":\"both\"}]}",
+		 WORDS, local, memory);
+	return fixture_command(fixture, &(struct fixture_command){ .kind = TS_COMMAND_LAUNCH,
+								   .queue = FIXTURE_QUEUE,
+								   .object = function,
+								   .details = details });
+}
+
+static void add_unsupported(struct fixture_trace *fixture)
+{
+	static const char source[] = "kernel void broken(global uint *v) { this is no C }";
+	uint32_t a[WORDS], b[WORDS];
+	int64_t at;
+
+	for (int i = 0; i < WORDS; i++)
+		a[i] = b[i] = (uint32_t)i;
+	fixture_objects(fixture);
+	fixture_object(fixture, TS_OBJECT_MODULE, 30, FIXTURE_CONTEXT, NULL, 0,
+		       fixture_blob(fixture, source, sizeof(source) - 1),
+		       "\"from\":\"source\",\"options\":\"\",\"devices\":[1]");
+	fixture_object(fixture, TS_OBJECT_FUNCTION, 31, 30, "broken", 0, 0, "\"args\":1");
+	fixture_memory(fixture, 10, a, BYTES);
+	fixture_memory(fixture, 11, b, BYTES);
+	fixture_memory(fixture, 12, NULL, BYTES);
+	fixture_memory(fixture, 13, NULL, BYTES);
+	fixture_begin(fixture, 1);
+	at = add_launch(fixture, FIXTURE_STEP, 10, ""); /* 2 */
+	step(a);
+	fixture_check(fixture, at, 10, a, BYTES, "each");
+	at = add_launch(fixture, 31, 11, ""); /* 3, and 4 depends on it */
+	fixture_check(fixture, at, 11, b, BYTES, "each");
+	fixture_mix(fixture, FIXTURE_QUEUE, 12, 11, 5, WORDS, "");
+	at = fixture_read(fixture, FIXTURE_QUEUE, 12, 0, BYTES); /* 5 */
+	fixture_check(fixture, at, 0, b, BYTES, "read");
+	fixture_write(fixture, FIXTURE_QUEUE, 11, 0, b, BYTES); /* 6: known again */
+	add_launch(fixture, FIXTURE_STEP, 11, "");              /* 7 */
+	step(b);
+	at = fixture_read(fixture, FIXTURE_QUEUE, 11, 0, BYTES); /* 8 */
+	fixture_check(fixture, at, 0, b, BYTES, "read");
+	add_launch(fixture, FIXTURE_STEP, 13, "\"local\":[1048576],"); /* 9 */
+	fixture_check(fixture, fixture->sequence, 10, a, BYTES, "final");
+	fixture_check(fixture, fixture->sequence, 11, b, BYTES, "final");
+	fixture_check(fixture, fixture->sequence, 12, b, BYTES, "final");
+	fixture_finish(fixture, 1, NULL);
+}
+
 int main(int argc, char **argv)
 {
 	struct fixture_trace fixture;
@@ -207,6 +262,8 @@ int main(int argc, char **argv)
 		add_typed(&fixture);
 	else if (is(kind, "bound"))
 		add_bound(&fixture);
+	else if (is(kind, "unsupported"))
+		add_unsupported(&fixture);
 	else if (!is(kind, "nothing"))
 		add_window(&fixture, kind, 1);
 	if (is(kind, "two"))

@@ -51,6 +51,25 @@ static void append_difference(const struct ts_replay_report *report, struct ts_t
 		append_text(out, "between", report->between);
 }
 
+static void append_skipped(const struct ts_replay_report *report, struct ts_text *out)
+{
+	uint32_t count = TS_MIN(report->skipped, (uint32_t)TS_ARRAY_SIZE(report->first_skipped));
+
+	ts_text_printf(out,
+		       ",\"skipped\":%" PRIu32 ",\"dependent\":%" PRIu32
+		       ",\"checks_not_compared\":%" PRIu32 ",\"skipped_commands\":[",
+		       report->skipped, report->dependent, report->unknown_checks);
+	for (uint32_t i = 0; i < count; i++) {
+		const struct ts_replay_skipped *skipped = &report->first_skipped[i];
+
+		ts_text_printf(out, "%s{\"command\":%" PRIu64, i ? "," : "", skipped->command);
+		append_text(out, "command_text", skipped->text);
+		append_text(out, "reason", skipped->reason);
+		ts_text_append_char(out, '}');
+	}
+	ts_text_append_char(out, ']');
+}
+
 static void append_hashes(const struct ts_replay *replay, struct ts_text *out)
 {
 	const struct ts_replay_stream *stream = replay->stream;
@@ -119,6 +138,8 @@ void ts_replay_show_json(const struct ts_replay_shown *shown, struct ts_text *ou
 	if (report->note[0])
 		append_text(out, "note", report->note);
 	append_difference(report, out);
+	if (replay->options.skip_unsupported)
+		append_skipped(report, out);
 	if (replay->stream)
 		ts_text_printf(out, ",\"window\":%" PRIu32 ",\"windows\":%" PRIu32 ",\"cut\":%s",
 			       replay->stream->window, replay->stream->window_count,

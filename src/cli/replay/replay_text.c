@@ -51,11 +51,34 @@ static void show_checks(const struct ts_replay_report *report, struct ts_text *o
 	if (report->near_checks)
 		ts_text_printf(out, ", %" PRIu32 " equal within the tolerance only",
 			       report->near_checks);
+	if (report->unknown_checks)
+		ts_text_printf(out, " and %" PRIu32 " not compared", report->unknown_checks);
 	if (report->different_checks)
 		ts_text_printf(out, ", %" PRIu32 " different", report->different_checks);
 	ts_text_printf(out, "%s%" PRIu32 " memory range%s compared%s\n", report->checks ? ", " : "",
 		       report->compared_ranges, report->compared_ranges == 1 ? "" : "s",
 		       report->checks ? "" : " between runs");
+}
+
+static void show_skipped(const struct ts_replay_report *report, struct ts_text *out)
+{
+	uint32_t count = TS_MIN(report->skipped, (uint32_t)TS_ARRAY_SIZE(report->first_skipped));
+
+	if (!report->skipped)
+		return;
+	ts_text_printf(out, "  skipped %" PRIu32 " command%s that cannot be replayed",
+		       report->skipped, report->skipped == 1 ? "" : "s");
+	if (report->dependent)
+		ts_text_printf(out, ", and %" PRIu32 " launch%s that depend%s on %s",
+			       report->dependent, report->dependent == 1 ? "" : "es",
+			       report->dependent == 1 ? "s" : "",
+			       report->skipped == 1 ? "it" : "them");
+	ts_text_append_str(out, ":\n");
+	for (uint32_t i = 0; i < count; i++)
+		ts_text_printf(out, "    %s: %s\n", report->first_skipped[i].text,
+			       report->first_skipped[i].reason);
+	if (count < report->skipped)
+		ts_text_printf(out, "    ... and %" PRIu32 " more\n", report->skipped - count);
 }
 
 static void show_stream(const struct ts_replay_shown *shown, struct ts_text *out)
@@ -75,6 +98,7 @@ static void show_stream(const struct ts_replay_shown *shown, struct ts_text *out
 				       ts_terminal_stdout_width());
 		ts_text_append_char(out, '\n');
 	}
+	show_skipped(report, out);
 	if (stream->is_truncated)
 		ts_text_append_str(out, "  the recording is truncated: no check at its end\n");
 	if (report->verdict == TS_REPLAY_RAN || (!report->checks && report->runs == 1))

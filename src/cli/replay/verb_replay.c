@@ -389,6 +389,9 @@ static int add_options(struct replay *replay)
 			"time-limit", 0, "SECONDS|none", &replay->time_limit,
 			"end the replay if a command or a compilation takes longer; default: "
 			"60 s or 100 times the longest recorded command, 10 min to compile"),
+		TS_OPTION_FLAG("skip-unsupported", 0, &core->skip_unsupported,
+			       "go on without commands that cannot be replayed here, and compare "
+			       "what does not depend on them"),
 	};
 	const struct ts_option last[] = {
 		TS_OPTION_TEXT("output", 'o', "TRACE", &core->output,
@@ -442,6 +445,7 @@ static void append_examples(struct ts_text *out)
 			   "tracesmith replay run.sbt --at 17 --dump 4 --as f32\n"
 			   "tracesmith replay run.sbt --replace-kernel gemm=new.cl --check each\n"
 			   "tracesmith replay run.sbt --as f32 --tolerance abs=1e-6,rel=1e-5\n"
+			   "tracesmith replay run.sbt --skip-unsupported --check each\n"
 			   "tracesmith replay run.sbt -o again.sbt\n"
 			   "tracesmith diff run.sbt again.sbt --device gpu");
 	for (size_t i = 0; ts_replay_targets[i]; i++)

@@ -53,6 +53,7 @@ struct ts_replay_checker {
 	void *fetched;
 	uint32_t fetch;
 	uint32_t expectations; /* number of recorded checks */
+	uint32_t unknown;      /* recorded checks that depend on skipped commands */
 	uint32_t dump_capture; /* of --dump; TS_REPLAY_NONE */
 	void *dump;            /* its content */
 	uint64_t dump_bytes;

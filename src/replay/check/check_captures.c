@@ -64,6 +64,11 @@ static bool can_see(const struct ts_replay_checker *checker, uint32_t memory)
 	return !checker->replay->stream->objects[memory].unreplayable;
 }
 
+static bool is_unknown(const struct ts_replay_checker *checker, const void *what)
+{
+	return ts_replay_plan_is_unknown(&checker->replay->plan, what);
+}
+
 /* ---- after a command ---- */
 
 static bool is_inside(const struct ts_replay_range *range, const struct ts_replay_range *ranges,
@@ -102,7 +107,9 @@ static int add_recorded(struct ts_replay_checker *checker, uint32_t position,
 			   !is_comparable(checker, command, &range)) {
 			continue;
 		}
-		if (range.bytes)
+		if (is_unknown(checker, check))
+			checker->unknown++;
+		else if (range.bytes)
 			rc = expect(checker, position, &range, check);
 	}
 	return rc;
@@ -116,7 +123,8 @@ static int add_writes(struct ts_replay_checker *checker, uint32_t position, uint
 	int rc = TS_OK;
 
 	for (uint32_t i = 0; !rc && i < command->write_count; i++)
-		if (command->writes[i].bytes && can_see(checker, command->writes[i].memory))
+		if (command->writes[i].bytes && can_see(checker, command->writes[i].memory) &&
+		    !is_unknown(checker, &command->writes[i]))
 			rc = add(checker, position, &command->writes[i], "each", &unused);
 	for (uint32_t i = 0; !rc && command->unknown_access && i < stream->object_count; i++) {
 		struct ts_replay_range all_bytes = { i, 0, stream->objects[i].bytes };
@@ -140,11 +148,21 @@ static int add_command(struct ts_replay_checker *checker, uint32_t position, uin
 	rc = add_recorded(checker, position, command);
 	read.bytes = command->bytes;
 	if (!rc && command->kind == TS_COMMAND_COPY && command->object == TS_REPLAY_NONE &&
-	    command->other != TS_REPLAY_NONE && read.bytes)
+	    command->other != TS_REPLAY_NONE && read.bytes && !is_unknown(checker, command))
 		rc = add(checker, position, &read, "read", &unused);
 	if (!rc && level == TS_REPLAY_CHECK_EACH)
 		rc = add_writes(checker, position, index);
 	return rc;
+}
+
+/* Checks of commands that do not run. */
+static void count_skipped(struct ts_replay_checker *checker)
+{
+	const struct ts_replay_plan *plan = &checker->replay->plan;
+
+	for (uint32_t i = 0; plan->skipped && i < checker->replay->stream->command_count; i++)
+		if (plan->skipped[i])
+			checker->unknown += checker->replay->stream->commands[i].check_count;
 }
 
 /* ---- --dump ---- */
@@ -233,14 +251,18 @@ static int add_final(struct ts_replay_checker *checker)
 	for (uint32_t i = 0; !rc && i < stream->object_count; i++) {
 		struct ts_replay_range all_bytes = { i, 0, stream->objects[i].bytes };
 
-		if (written[i] && ts_replay_is_alive(stream, i, last) && can_see(checker, i))
+		if (written[i] && ts_replay_is_alive(stream, i, last) && can_see(checker, i) &&
+		    !is_unknown(checker, &stream->objects[i]))
 			rc = add(checker, replay->plan.count, &all_bytes, "final", &unused);
 	}
 	for (uint32_t i = 0; !rc && replay->plan.is_complete && i < stream->final_count; i++) {
 		const struct ts_replay_check *check = &stream->final_checks[i];
 
-		if (check->range.bytes && can_see(checker, check->range.memory) &&
-		    ts_replay_is_alive(stream, check->range.memory, last))
+		if (is_unknown(checker, check) ||
+		    (replay->plan.skipped && !can_see(checker, check->range.memory)))
+			checker->unknown++;
+		else if (check->range.bytes && can_see(checker, check->range.memory) &&
+			 ts_replay_is_alive(stream, check->range.memory, last))
 			rc = expect(checker, replay->plan.count, &check->range, check);
 	}
 	return rc;
@@ -272,8 +294,8 @@ int ts_replay_captures_choose(struct ts_replay_checker *checker, struct ts_error
 		rc = ts_error_set(err, TS_EINVAL,
 				  "command %" PRIu64 " is not among the replayed commands",
 				  replay->options.dump_at);
-	if (!rc && replay->options.check != TS_REPLAY_CHECK_NONE && replay->plan.count &&
-	    add_final(checker))
-		rc = ts_replay_no_memory(err);
-	return rc;
+	if (rc || replay->options.check == TS_REPLAY_CHECK_NONE)
+		return rc;
+	count_skipped(checker);
+	return replay->plan.count && add_final(checker) ? ts_replay_no_memory(err) : TS_OK;
 }

@@ -4,6 +4,7 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "base/text.h"
 #include "replay/check/check.h"
 #include "replay/stream/stream_internal.h"
 
@@ -148,22 +149,49 @@ static void differs(const struct ts_replay_checker *checker, struct ts_replay_re
 			"this check has a hash only, so no tolerance applies: record with '--keep-contents'");
 }
 
+/* "equals recording in 812 of 840 checks", and why not in all of them. */
+static void append_equality(const struct ts_replay_checker *checker,
+			    const struct ts_replay_report *report, struct ts_text *text)
+{
+	const char *tolerance = checker->replay->options.tolerance.text;
+	uint32_t unknown = checker->unknown, compared = checker->expectations;
+
+	if (!compared && !unknown) {
+		ts_text_append_str(text, "nothing recorded to compare with");
+	} else if (!compared) {
+		ts_text_printf(text, "nothing to compare with: %" PRIu32 " check%s", unknown,
+			       unknown == 1 ? " depends" : "s depend");
+	} else {
+		ts_text_append_str(text, "equals recording");
+		if (checker->near && tolerance)
+			ts_text_printf(text, " within %s", tolerance);
+		if (unknown)
+			ts_text_printf(text,
+				       " in %" PRIu32 " of %" PRIu32 " checks; %" PRIu32 " %s",
+				       compared, compared + unknown, unknown,
+				       unknown == 1 ? "depends" : "depend");
+	}
+	if (unknown)
+		ts_text_append_str(text, " on ");
+	else if (report->skipped)
+		ts_text_append_str(text, "; ");
+	if (report->skipped)
+		ts_text_printf(text, "%" PRIu32 " skipped command%s", report->skipped,
+			       report->skipped == 1 ? "" : "s");
+}
+
 static void agrees(const struct ts_replay_checker *checker, struct ts_replay_report *report)
 {
-	const char *plural = report->runs == 1 ? "" : "s";
-	const char *tolerance = checker->replay->options.tolerance.text;
+	TS_SCOPED(ts_text) text = { 0 };
 
 	report->verdict = checker->expectations ? TS_REPLAY_EQUAL : TS_REPLAY_AGREES;
 	if (!checker->expectations && report->runs == 1)
-		snprintf(report->verdict_text, sizeof(report->verdict_text),
-			 "ran once, nothing recorded to compare with");
+		ts_text_append_str(&text, "ran once, ");
 	else
-		snprintf(report->verdict_text, sizeof(report->verdict_text),
-			 "no difference in %" PRIu32 " run%s, %s%s%s", report->runs, plural,
-			 checker->expectations ? "equals recording"
-					       : "nothing recorded to compare with",
-			 checker->near ? " within " : "",
-			 checker->near && tolerance ? tolerance : "");
+		ts_text_printf(&text, "no difference in %" PRIu32 " run%s, ", report->runs,
+			       report->runs == 1 ? "" : "s");
+	append_equality(checker, report, &text);
+	snprintf(report->verdict_text, sizeof(report->verdict_text), "%s", ts_text_cstr(&text));
 }
 
 static void count_checks(const struct ts_replay_checker *checker, struct ts_replay_report *report)
@@ -172,14 +200,32 @@ static void count_checks(const struct ts_replay_checker *checker, struct ts_repl
 	report->compared_ranges = (uint32_t)checker->count;
 	report->near_checks = checker->near;
 	report->different_checks = checker->different;
+	report->unknown_checks = checker->unknown;
 	for (size_t i = 0; i < checker->count; i++)
 		report->kept_checks += checker->expected[i].is_recorded &&
 				       checker->expected[i].blob.id;
 }
 
+/* A dump of unknown bytes is what the other commands left there. */
+static void note_dump(const struct ts_replay_checker *checker, struct ts_replay_report *report)
+{
+	const struct ts_replay *replay = checker->replay;
+	uint32_t memory;
+
+	if (checker->dump_capture == TS_REPLAY_NONE)
+		return;
+	memory = checker->captures[checker->dump_capture].range.memory;
+	if (ts_replay_plan_is_unknown(&replay->plan, &replay->stream->objects[memory]))
+		snprintf(report->note, sizeof(report->note),
+			 "memory %" PRIu64
+			 " depends on skipped commands: some of its content is unknown",
+			 replay->stream->objects[memory].number);
+}
+
 void ts_replay_verdict(const struct ts_replay_checker *checker, struct ts_replay_report *report)
 {
 	count_checks(checker, report);
+	note_dump(checker, report);
 	if (checker->replay->options.check == TS_REPLAY_CHECK_NONE) {
 		report->verdict = TS_REPLAY_RAN;
 		snprintf(report->verdict_text, sizeof(report->verdict_text),

@@ -96,6 +96,9 @@ static void add_options(struct ts_writer *writer, const struct ts_replay_options
 		add_text(writer, "replay.pace",
 			 options->pace == TS_REPLAY_ORIGINAL ? "original" : "fast", json);
 	}
+	add_text(writer, "replay.tolerance", options->tolerance.text, json);
+	add_text(writer, "replay.skip_unsupported", options->skip_unsupported ? "true" : NULL,
+		 json);
 	for (size_t i = 0; i < options->replacement_count; i++)
 		add_text(writer, "replay.replace_kernel", options->replacements[i].kernel, json);
 	add_target_options(writer, options, json);

@@ -54,10 +54,42 @@ static int check_replayable(const struct ts_replay_plan *plan,
 					   : "cannot be replayed";
 
 		if (plan->kept[i] && command->unreplayable && !ts_replay_is_lifetime(command->kind))
-			return ts_replay_command_error(stream, i, err, "%s: %s", what,
-						       command->unreplayable);
+			return ts_replay_command_error(
+				stream, i, err, "%s: %s ('--skip-unsupported' goes on without it)",
+				what, command->unreplayable);
 	}
 	return TS_OK;
+}
+
+/* Is anything left that was requested? */
+static int check_left(const struct ts_replay_plan *plan, const struct ts_replay_stream *stream,
+		      struct ts_error *err)
+{
+	uint32_t first = TS_REPLAY_NONE;
+
+	for (uint32_t i = 0; i < stream->command_count; i++) {
+		const struct ts_replay_command_info *command = &stream->commands[i];
+
+		if (plan->kept[i] == TS_REPLAY_REQUESTED &&
+		    (command->read_count || command->write_count || command->unknown_access))
+			return TS_OK;
+		if (first == TS_REPLAY_NONE && plan->skipped[i] == TS_REPLAY_UNSUPPORTED)
+			first = i;
+	}
+	if (first == TS_REPLAY_NONE)
+		return TS_OK;
+	ts_replay_command_error(stream, first, err, "cannot be replayed: %s",
+				stream->commands[first].unreplayable);
+	ts_error_prefix(err, "nothing is left to replay");
+	return TS_EFORMAT;
+}
+
+static int skip(struct ts_replay_plan *plan, const struct ts_replay_stream *stream,
+		struct ts_error *err)
+{
+	int rc = ts_replay_plan_skip(plan, stream, err);
+
+	return rc ? rc : check_left(plan, stream, err);
 }
 
 static void count(struct ts_replay_plan *plan, const struct ts_replay_stream *stream)
@@ -81,7 +113,8 @@ static int make(struct ts_replay_plan *plan, const struct ts_replay_stream *stre
 	if (!rc && !plan->is_complete)
 		rc = ts_replay_plan_include(plan, stream, err);
 	if (!rc && !to_show)
-		rc = check_replayable(plan, stream, err);
+		rc = options->skip_unsupported ? skip(plan, stream, err)
+					       : check_replayable(plan, stream, err);
 	if (!rc) {
 		count(plan, stream);
 		rc = ts_replay_plan_order(plan, stream, err);
@@ -108,6 +141,8 @@ void ts_replay_plan_release(struct ts_replay_plan *plan)
 	free(plan->kept);
 	free(plan->order);
 	free(plan->instead);
+	free(plan->skipped);
+	ts_map_release(&plan->unknown);
 	*plan = (struct ts_replay_plan){ 0 };
 }
 
@@ -182,4 +217,28 @@ void ts_replay_plan_text(const struct ts_replay_plan *plan, const struct ts_repl
 		i = last;
 	}
 	snprintf(to, bytes, "%s", ts_text_cstr(&text));
+}
+
+/* ---- skipped commands ---- */
+
+void ts_replay_plan_report(const struct ts_replay_plan *plan, const struct ts_replay_stream *stream,
+			   struct ts_replay_report *report)
+{
+	size_t count = 0;
+
+	report->skipped = plan->unsupported;
+	report->dependent = plan->dependent;
+	for (uint32_t i = 0; plan->skipped && i < stream->command_count &&
+			     count < TS_ARRAY_SIZE(report->first_skipped);
+	     i++) {
+		struct ts_replay_skipped *skipped = &report->first_skipped[count];
+
+		if (plan->skipped[i] != TS_REPLAY_UNSUPPORTED)
+			continue;
+		skipped->command = stream->commands[i].sequence;
+		ts_replay_command_text(stream, i, skipped->text, sizeof(skipped->text));
+		snprintf(skipped->reason, sizeof(skipped->reason), "%s",
+			 stream->commands[i].unreplayable);
+		count++;
+	}
 }

@@ -21,6 +21,10 @@ void ts_replay_plan_release(struct ts_replay_plan *plan);
 void ts_replay_plan_text(const struct ts_replay_plan *plan, const struct ts_replay_stream *stream,
 			 char *to, size_t bytes);
 
+/* The first commands that were skipped, for the report. */
+void ts_replay_plan_report(const struct ts_replay_plan *plan, const struct ts_replay_stream *stream,
+			   struct ts_replay_report *report);
+
 /* Does the command overwrite its write set completely, without reading it? */
 bool ts_replay_covers(const struct ts_replay_command_info *command);
 /* Was this memory allocated when the command ran? */
@@ -30,6 +34,15 @@ bool ts_replay_is_lifetime(enum ts_command_kind kind);
 /* Memory that is not a view. */
 bool ts_replay_is_root(const struct ts_replay_stream *stream, uint32_t object);
 
+/*
+ * All commands in the order in which they can end, which differs from that of submission where user
+ * events are set later. The caller frees it; NULL: no memory.
+ */
+struct ts_replay_position {
+	uint32_t ready, index;
+};
+struct ts_replay_position *ts_replay_plan_positions(const struct ts_replay_stream *stream);
+
 /* ---- steps ---- */
 
 /* Marks requested commands with TS_REPLAY_REQUESTED. */
@@ -38,6 +51,9 @@ int ts_replay_plan_select(struct ts_replay_plan *plan, const struct ts_replay_st
 /* Marks their inputs with TS_REPLAY_INCLUDED. */
 int ts_replay_plan_include(struct ts_replay_plan *plan, const struct ts_replay_stream *stream,
 			   struct ts_error *err);
+/* --skip-unsupported: unmarks what cannot run, fills skipped and unknown. */
+int ts_replay_plan_skip(struct ts_replay_plan *plan, const struct ts_replay_stream *stream,
+			struct ts_error *err);
 /* Marks with TS_REPLAY_ORDER, fills order and instead. */
 int ts_replay_plan_order(struct ts_replay_plan *plan, const struct ts_replay_stream *stream,
 			 struct ts_error *err);

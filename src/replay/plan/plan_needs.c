@@ -89,25 +89,22 @@ static int look_at(struct needs *needs, struct ts_replay_plan *plan, uint32_t in
 
 /* ---- execution order, where it differs from submission order ---- */
 
-struct position {
-	uint32_t ready, index;
-};
-
 static int compare_positions(const void *a, const void *b)
 {
-	const struct position *x = a, *y = b;
+	const struct ts_replay_position *x = a, *y = b;
 
 	return x->ready != y->ready ? TS_COMPARE(x->ready, y->ready)
 				    : TS_COMPARE(x->index, y->index);
 }
 
-static struct position *sort_positions(const struct ts_replay_stream *stream)
+struct ts_replay_position *ts_replay_plan_positions(const struct ts_replay_stream *stream)
 {
-	struct position *positions = ts_alloc_array(stream->command_count, sizeof(*positions));
+	struct ts_replay_position *positions =
+		ts_alloc_array(stream->command_count, sizeof(*positions));
 	bool is_sorted = true;
 
 	for (uint32_t i = 0; positions && i < stream->command_count; i++) {
-		positions[i] = (struct position){ stream->commands[i].ready, i };
+		positions[i] = (struct ts_replay_position){ stream->commands[i].ready, i };
 		is_sorted &= stream->commands[i].ready == i;
 	}
 	if (positions && !is_sorted)
@@ -119,7 +116,7 @@ int ts_replay_plan_include(struct ts_replay_plan *plan, const struct ts_replay_s
 			   struct ts_error *err)
 {
 	struct needs needs = { .stream = stream };
-	TS_AUTO_FREE struct position *positions = sort_positions(stream);
+	TS_AUTO_FREE struct ts_replay_position *positions = ts_replay_plan_positions(stream);
 	int rc = TS_OK;
 
 	needs.memory = calloc(stream->object_count + 1u, sizeof(*needs.memory));

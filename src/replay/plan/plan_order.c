@@ -50,12 +50,6 @@ static void find_used(struct ordering *ordering)
 
 /* ---- commands kept for their order ---- */
 
-static bool can_run(const struct ts_replay_stream *stream,
-		    const struct ts_replay_command_info *command)
-{
-	return command->queue == TS_REPLAY_NONE || !stream->objects[command->queue].unreplayable;
-}
-
 /*
  * May be skipped without a marker: in an in-order queue later commands wait for all earlier ones
  * anyway. What waited for the skipped command waits for the one before it.
@@ -69,6 +63,11 @@ static bool is_replaceable(const struct ts_replay_stream *stream,
 	       !command->blocking && !command->wait_count && !command->user_wait_count;
 }
 
+static bool runs_all(const struct ts_replay_plan *plan)
+{
+	return plan->is_complete && !plan->unsupported && !plan->dependent;
+}
+
 static bool is_kept_for_order(const struct ordering *ordering, uint32_t index)
 {
 	const struct ts_replay_command_info *command = &ordering->stream->commands[index];
@@ -80,8 +79,7 @@ static bool is_kept_for_order(const struct ordering *ordering, uint32_t index)
 		return false;
 	if (command->kind == TS_COMMAND_FREE)
 		return command->object != TS_REPLAY_NONE && ordering->used[command->object];
-	if (ts_replay_is_lifetime(command->kind) || !can_run(ordering->stream, command) ||
-	    command->user_event != TS_REPLAY_NONE)
+	if (ts_replay_is_lifetime(command->kind) || command->user_event != TS_REPLAY_NONE)
 		return false;
 	return is_order(command->kind) || !is_replaceable(ordering->stream, command);
 }
@@ -105,7 +103,7 @@ static void mark(struct ordering *ordering)
 	uint8_t *kept = ordering->plan->kept;
 
 	for (uint32_t i = 0; i < ordering->stream->command_count; i++) {
-		if (!kept[i] && !ordering->plan->is_complete && is_kept_for_order(ordering, i))
+		if (!kept[i] && !runs_all(ordering->plan) && is_kept_for_order(ordering, i))
 			kept[i] = TS_REPLAY_ORDER;
 		if (is_dropped(ordering, i))
 			kept[i] = 0;
@@ -186,7 +184,7 @@ int ts_replay_plan_order(struct ts_replay_plan *plan, const struct ts_replay_str
 	}
 	if (!rc)
 		list(&ordering);
-	if (!rc && !plan->is_complete)
+	if (!rc && !runs_all(plan))
 		rc = find_instead(&ordering);
 	free(ordering.used);
 	return rc ? ts_replay_no_memory(err) : TS_OK;

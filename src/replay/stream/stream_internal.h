@@ -144,6 +144,12 @@ int ts_replay_load_range(struct ts_replay_load *load, uint32_t index, const char
 void ts_replay_spoil(struct ts_replay_load *load, uint32_t index, const char *format, ...)
 	TS_PRINTF_LIKE(3, 4);
 
+/* stream_reject.c: marks what a device does not support, with all commands that use it. */
+void ts_replay_stream_reject_object(struct ts_replay_stream *stream, uint32_t object,
+				    const char *why);
+void ts_replay_stream_reject_command(struct ts_replay_stream *stream, uint32_t command,
+				     const char *why);
+
 /* Sets "command 17, launch of 'saxpy': " and the text; returns TS_EFORMAT. */
 int ts_replay_command_error(const struct ts_replay_stream *stream, uint32_t index,
 			    struct ts_error *err, const char *format, ...) TS_PRINTF_LIKE(4, 5);

@@ -188,6 +188,12 @@ static int load_side(struct ts_replay_load *load, uint32_t index, const char *wh
 	return TS_OK;
 }
 
+/* Of the calls on images, which are recorded without operands, only one writes a buffer. */
+static bool writes_images(const char *call)
+{
+	return call && strstr(call, "Image") && strcmp(call, "clEnqueueCopyImageToBuffer") != 0;
+}
+
 static int load_copy(struct ts_replay_load *load, uint32_t index, const struct ts_command_row *row,
 		     const struct ts_replay_details *details, struct ts_error *err)
 {
@@ -202,6 +208,7 @@ static int load_copy(struct ts_replay_load *load, uint32_t index, const struct t
 	if (!has_to && !has_from && !command->unreplayable)
 		return ts_replay_command_error(load->stream, index, err,
 					       "it has neither source nor destination");
+	command->unknown_access = !has_to && !has_from && !writes_images(command->call);
 	if (details->has_rect)
 		rc = load_rect(load, index, details, err);
 	if (!rc && has_to)

@@ -11,7 +11,7 @@ $make_stream plain.sbt plain
 	cat first.txt
 	exit 1
 }
-for kind in killed wrong two; do $make_stream $kind.sbt $kind; done
+for kind in killed wrong two native unsupported; do $make_stream $kind.sbt $kind; done
 
 # Removes the device's name and times.
 r() { t replay "$@" | sed -E -e 's/ on opencl:.*/ on a device/' -e 's/(last end: ).*/\1N/'; }
@@ -24,6 +24,13 @@ r two.sbt --window 2
 r plain.sbt --kernel 'mix*' --check each
 r plain.sbt --stream 1
 r plain.sbt --from 5 --to 6
+# Kernels that do not build, or cannot run, and what depends on them.
+on_device() { sed -E -e "s/(does not build on|on) '[^']*'(: .*)?/\1 DEVICE/" -e '/^1 error generated/d'; }
+r unsupported.sbt --skip-unsupported --check each --repeat 2 | on_device
+{ "$TRACESMITH" replay unsupported.sbt 2>&1 || true; } | grep -o "broken.*does not build\|(.*without it)"
+"$TRACESMITH" replay unsupported.sbt --skip-unsupported --json >unsupported.json 2>/dev/null
+r native.sbt --skip-unsupported
+r unsupported.sbt --skip-unsupported --kernel broken | on_device
 # On a narrow terminal, what it included is wrapped.
 PYTHONPATH=$TS_SOURCE/tests/lib python3 - "$TRACESMITH" replay plain.sbt --from 5 --to 6 <<'PY'
 import on_terminal, sys
@@ -74,6 +81,9 @@ for name in cuts:
     for h in cut["hashes"]:
         if h["command"]:
             assert hashes[key(h)] == h["hash"], (name, h)
+part = json.load(open("unsupported.json"))
+assert part["skipped"] == 2 and part["dependent"] == 1 and part["checks_not_compared"] == 3, part
+assert [c["command"] for c in part["skipped_commands"]] == [3, 9] and part["equal"], part
 wrong = json.load(open("wrong.json"))
 assert wrong["verdict"] == "differs from recording" and wrong["equal"] is False, wrong
 assert wrong["command"] == 6 and wrong["kernel"] is None and wrong["buffer"] == "memory 11", wrong

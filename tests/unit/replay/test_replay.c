@@ -30,8 +30,36 @@ static struct {
 	uint64_t command;
 	uint32_t word, add;
 	bool fails_to_open, forgets;
+	uint64_t unknown_object, unknown_command; /* what the device does not support */
 	unsigned int runs, opened;
 } trouble;
+
+static int refuse_object(struct ts_replay *replay, struct ts_error *err)
+{
+	const struct ts_replay_stream *stream = replay->stream;
+
+	for (uint32_t i = 0; trouble.unknown_object && i < stream->object_count; i++) {
+		if (stream->objects[i].number != trouble.unknown_object ||
+		    stream->objects[i].unreplayable)
+			continue;
+		ts_error_set(err, TS_ECAP, "object %" PRIu64 " does not exist here",
+			     trouble.unknown_object);
+		ts_replay_reject_object(replay, i, err);
+		return TS_ECAP;
+	}
+	return TS_OK;
+}
+
+static int refuse_command(struct ts_replay *replay, uint32_t index, struct ts_error *err)
+{
+	if (replay->stream->commands[index].sequence != trouble.unknown_command ||
+	    replay->plan.kept[index] == TS_REPLAY_ORDER)
+		return TS_OK;
+	ts_error_set(err, TS_ECAP, "command %" PRIu64 ", launch of 'mix_': too many work items",
+		     trouble.unknown_command);
+	ts_replay_reject_command(replay, index, err);
+	return TS_ECAP;
+}
 
 static int open_session(struct ts_replay *replay, struct ts_replay_session **ret_session,
 			struct ts_error *err)
@@ -41,6 +69,8 @@ static int open_session(struct ts_replay *replay, struct ts_replay_session **ret
 	trouble.opened++;
 	if (trouble.fails_to_open && !replay->options.replacement_count)
 		return ts_error_set(err, TS_EFORMAT, "it does not build");
+	if (refuse_object(replay, err))
+		return TS_ECAP;
 	session = calloc(1, sizeof(*session));
 	TS_CHECK(session && replay->stream->object_count <= TS_ARRAY_SIZE(session->memory));
 	session->replay = replay;
@@ -164,6 +194,9 @@ static int run_session(struct ts_replay_session *session, unsigned int number,
 	trouble.runs++;
 	restore(session);
 	for (uint32_t i = 0; !rc && i < plan->count; i++) {
+		rc = refuse_command(session->replay, plan->order[i], err);
+		if (rc)
+			return rc;
 		execute(session, plan->order[i], number);
 		outcome->times[i] = (struct ts_replay_times){ .called = 100 * i + 1000,
 							      .returned = 100 * i + 1050,
@@ -500,6 +533,82 @@ TS_TEST(content_that_is_missing)
 	trouble.forgets = true;
 	replay = open_replay(&options);
 	TS_CHECK_INT(ts_replay_run(replay, &report, &err), TS_EIO);
+	close_replay(replay);
+	unlink(path);
+}
+
+/* ---- what cannot be replayed ---- */
+
+static void check_skipped(const struct ts_replay_report *report, const char *reason)
+{
+	TS_CHECK_STR(report->verdict_text,
+		     "no difference in 1 run, equals recording in 1 of 3 checks; 2 depend on 1 "
+		     "skipped command");
+	TS_CHECK_INT(report->verdict, TS_REPLAY_EQUAL);
+	/* 4 cannot run, 5 depends on it; 6 reads what they left. */
+	TS_CHECK_INT(report->commands, 3);
+	TS_CHECK_INT(report->skipped, 1);
+	TS_CHECK_INT(report->dependent, 1);
+	TS_CHECK_INT(report->checks, 1);
+	TS_CHECK_INT(report->unknown_checks, 2);
+	TS_CHECK_INT(report->first_skipped[0].command, 4);
+	TS_CHECK_STR(report->first_skipped[0].text, "command 4, launch of 'mix_'");
+	TS_CHECK_STR(report->first_skipped[0].reason, reason);
+}
+
+TS_TEST(what_the_device_does_not_support_is_skipped)
+{
+	struct ts_replay_options options = options_of(TS_REPLAY_CHECK_FINAL, 1);
+	struct ts_replay_report report;
+
+	make_trace(HASHES);
+	options.skip_unsupported = true;
+	trouble.unknown_object = FIXTURE_MIX;
+	report = report_of(&options);
+	check_skipped(&report, "object 7 does not exist here");
+	TS_CHECK_INT(trouble.opened, 2);
+	TS_CHECK_INT(trouble.runs, 1);
+	trouble.unknown_object = 0;
+	trouble.unknown_command = 4;
+	report = report_of(&options);
+	check_skipped(&report, "too many work items");
+	trouble.unknown_command = 2;
+	report = report_of(&options);
+	TS_CHECK_STR(report.verdict_text,
+		     "ran once, nothing to compare with: 3 checks depend on 1 skipped command");
+	TS_CHECK_INT(report.verdict, TS_REPLAY_AGREES);
+	/* Memory that does not exist: neither do its checks. */
+	trouble.unknown_command = 0;
+	trouble.unknown_object = 11;
+	report = report_of(&options);
+	TS_CHECK_INT(report.skipped, 3);
+	TS_CHECK_INT(report.checks, 1);
+	TS_CHECK_INT(report.unknown_checks, 2);
+	unlink(path);
+}
+
+TS_TEST(nothing_is_skipped_silently)
+{
+	struct ts_replay_options options = options_of(TS_REPLAY_CHECK_FINAL, 1);
+	struct ts_replay *replay;
+	struct ts_replay_report report;
+	struct ts_error err;
+
+	make_trace(HASHES);
+	trouble.unknown_object = FIXTURE_MIX;
+	replay = open_replay(&options);
+	TS_CHECK_INT(ts_replay_run(replay, &report, &err), TS_ECAP);
+	TS_CHECK_STR(err.message, "object 7 does not exist here ('--skip-unsupported' goes on "
+				  "without it)");
+	close_replay(replay);
+	/* Nothing is left of a selection. */
+	options.skip_unsupported = true;
+	options.kernel = "mix*";
+	replay = open_replay(&options);
+	TS_CHECK_INT(ts_replay_run(replay, &report, &err), TS_EFORMAT);
+	TS_CHECK_STR(err.message,
+		     "nothing is left to replay: command 4, launch of 'mix_': cannot be replayed: "
+		     "object 7 does not exist here");
 	close_replay(replay);
 	unlink(path);
 }

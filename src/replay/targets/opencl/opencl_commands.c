@@ -354,8 +354,13 @@ static int submit(struct ts_replay_session *session, uint32_t position, struct t
 	rc = enqueue(&call, &code, err);
 	if (rc)
 		return rc;
-	if (code)
-		return ts_opencl_fail_command(session, position, code, err);
+	if (code) {
+		rc = ts_opencl_fail_command(session, position, code, err);
+		if (!step->is_marker)
+			ts_replay_reject_command(session->replay, session->plan->order[position],
+						 err);
+		return rc;
+	}
 	step->waitable = step->event;
 	step->given = ts_clock_monotonic_ns();
 	rc = ts_opencl_submitted(session, position, err);
@@ -449,7 +454,9 @@ int ts_opencl_submit(struct ts_replay_session *session, uint32_t position, struc
 
 	if (ts_opencl_has_event(step))
 		return submit(session, position, err);
-	if (!step->is_marker)
+	if (step->is_host_wait)
+		rc = ts_opencl_wait_queue(session, TS_REPLAY_NONE, position, err);
+	else if (!step->is_marker)
 		rc = act(session, position, err);
 	if (rc || !step->output_count)
 		return rc;

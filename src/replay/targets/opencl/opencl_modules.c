@@ -406,25 +406,50 @@ static int make_function(struct ts_replay_session *session, uint32_t function, s
 	return recorded_kernel(session, function, &object->function.handle, err);
 }
 
-static int each_function(struct ts_replay_session *session,
-			 int (*make)(struct ts_replay_session *session, uint32_t function,
-				     struct ts_error *err),
-			 struct ts_error *err)
+static bool is_needed_function(const struct ts_replay_session *session, uint32_t object)
 {
-	int rc = TS_OK;
+	return session->objects[object].is_needed &&
+	       ts_opencl_info(session, object)->kind == TS_OBJECT_FUNCTION;
+}
 
-	for (uint32_t i = 0; i < session->stream->object_count && !rc; i++)
-		if (session->objects[i].is_needed &&
-		    ts_opencl_info(session, i)->kind == TS_OBJECT_FUNCTION)
-			rc = make(session, i, err);
-	return rc;
+/* A kernel, or if its module does not build, all kernels of that. */
+static bool reject(struct ts_replay_session *session, uint32_t function, struct ts_error *err)
+{
+	uint32_t module = ts_opencl_info(session, function)->parent;
+
+	return ts_replay_reject_object(session->replay,
+				       session->objects[module].module ? function : module, err);
+}
+
+static int make_recorded(struct ts_replay_session *session, struct ts_error *err)
+{
+	int failure = TS_OK;
+
+	for (uint32_t i = 0; i < session->stream->object_count; i++) {
+		uint32_t module = ts_opencl_info(session, i)->parent;
+		int rc = TS_OK;
+
+		if (is_needed_function(session, i) &&
+		    !ts_opencl_info(session, module)->unreplayable)
+			rc = make_function(session, i, err);
+		if (!rc)
+			continue;
+		failure = rc;
+		/* A replacement is input of the user, and can be corrected. */
+		if (find_replacement(session, i) || !reject(session, i, err))
+			break;
+	}
+	return failure;
 }
 
 int ts_opencl_make_functions(struct ts_replay_session *session, struct ts_error *err)
 {
-	int rc = each_function(session, make_replacement, err);
+	int rc = TS_OK;
 
-	return rc ? rc : each_function(session, make_function, err);
+	for (uint32_t i = 0; i < session->stream->object_count && !rc; i++)
+		if (is_needed_function(session, i))
+			rc = make_replacement(session, i, err);
+	return rc ? rc : make_recorded(session, err);
 }
 
 void ts_opencl_free_functions(struct ts_replay_session *session)

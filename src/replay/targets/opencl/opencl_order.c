@@ -141,6 +141,9 @@ static void begin_step(struct ts_replay_session *session, uint32_t position)
 	step->command = &session->stream->commands[index];
 	step->is_marker = session->plan->kept[index] == TS_REPLAY_ORDER &&
 			  !ts_opencl_only_orders(step->command->kind);
+	step->is_host_wait = session->plan->kept[index] == TS_REPLAY_ORDER &&
+			     step->command->queue != TS_REPLAY_NONE &&
+			     ts_opencl_info(session, step->command->queue)->unreplayable;
 }
 
 static int make_order(struct order *order, struct ts_arena *scratch)

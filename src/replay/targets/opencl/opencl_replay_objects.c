@@ -106,19 +106,30 @@ int ts_opencl_make_objects(struct ts_replay_session *session, struct ts_error *e
 		{ TS_OBJECT_STREAM, make_queue },
 		{ TS_OBJECT_MEMORY, ts_opencl_make_memory },
 	};
-	int rc = TS_OK;
+	int failure = TS_OK;
 
 	session->queues = ts_arena_alloc_zeroed(&session->arena, session->stream->object_count,
 						sizeof(*session->queues));
 	if (!session->queues)
 		return ts_error_set(err, TS_ENOMEM, "no memory for queues");
 	session->is_lazy = ts_opencl_is_too_much(session);
-	for (size_t m = 0; m < TS_ARRAY_SIZE(makers); m++)
-		for (uint32_t i = 0; i < session->stream->object_count && !rc; i++)
+	for (size_t m = 0; m < TS_ARRAY_SIZE(makers); m++) {
+		for (uint32_t i = 0; i < session->stream->object_count; i++) {
+			int rc = TS_OK;
+
 			if (session->objects[i].is_needed &&
 			    ts_opencl_info(session, i)->kind == makers[m].kind)
 				rc = makers[m].make(session, i, err);
-	return rc;
+			if (!rc)
+				continue;
+			failure = rc;
+			/* Without a context there is nothing to go on with. */
+			if (makers[m].kind == TS_OBJECT_CONTEXT ||
+			    !ts_replay_reject_object(session->replay, i, err))
+				return rc;
+		}
+	}
+	return failure;
 }
 
 static void free_context(struct ts_replay_session *session, uint32_t context)

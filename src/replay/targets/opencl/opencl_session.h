@@ -119,7 +119,8 @@ struct ts_opencl_step {
 	const struct ts_opencl_arg *args;
 	void **pointers; /* memory that a kernel reaches without an argument */
 	uint32_t pointer_count;
-	bool is_marker; /* kept only for its order */
+	bool is_marker;    /* kept only for its order */
+	bool is_host_wait; /* the same, in a queue that does not exist: the host waits instead */
 	/* State of the current run. */
 	int64_t given;     /* when the submitting call returned; host ns */
 	cl_event event;    /* the command's own event */
@@ -188,7 +189,7 @@ static inline bool ts_opencl_only_orders(enum ts_command_kind kind)
 /* Is submitted to a queue and so has an event. */
 static inline bool ts_opencl_has_event(const struct ts_opencl_step *step)
 {
-	return step->command->queue != TS_REPLAY_NONE &&
+	return step->command->queue != TS_REPLAY_NONE && !step->is_host_wait &&
 	       (step->is_marker || (step->command->kind >= TS_COMMAND_LAUNCH &&
 				    step->command->kind != TS_COMMAND_SYNC));
 }

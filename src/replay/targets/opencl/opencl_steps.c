@@ -100,7 +100,7 @@ static int mark_command(struct ts_replay_session *session, const struct ts_openc
 	if (command->kind == TS_COMMAND_HOST && !step->is_marker)
 		return ts_error_set(err, TS_ECAP, "host functions cannot be replayed");
 	/* A queue that the host only waits for need not be created. */
-	if (command->kind != TS_COMMAND_SYNC)
+	if (command->kind != TS_COMMAND_SYNC && !step->is_host_wait)
 		rc = mark(session, command->queue, err);
 	if (!rc && is_work && !step->is_marker)
 		rc = mark_work(session, command, err);
@@ -300,11 +300,17 @@ static int make_step(struct ts_replay_session *session, struct ts_opencl_step *s
 
 int ts_opencl_make_steps(struct ts_replay_session *session, struct ts_error *err)
 {
+	int failure = TS_OK;
+
 	for (uint32_t i = 0; i < session->plan->count; i++) {
 		int rc = make_step(session, &session->steps[i], err);
 
-		if (rc)
-			return prefix_command(session, session->plan->order[i], rc, err);
+		if (!rc)
+			continue;
+		failure = prefix_command(session, session->plan->order[i], rc, err);
+		if (rc == TS_ENOMEM ||
+		    !ts_replay_reject_command(session->replay, session->plan->order[i], err))
+			break;
 	}
-	return TS_OK;
+	return failure;
 }
