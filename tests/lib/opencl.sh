@@ -22,6 +22,8 @@ unset TRACESMITH_OUT FERRUM_TRACE_OUT TRACESMITH_LIVE TRACESMITH_AGENT TRACESMIT
 # Keeps PoCL's compiler cache with the build: only the first run takes a minute.
 export POCL_CACHE_DIR=$TS_BUILD/tests/pocl-cache
 mkdir -p "$POCL_CACHE_DIR"
+# The same for what the agent learns about kernels.
+export TRACESMITH_CACHE_DIR=$TS_BUILD/tests/cache
 # The agent is preloaded before the sanitizer, which expects to be first; drivers leak.
 export ASAN_OPTIONS=${ASAN_OPTIONS:+$ASAN_OPTIONS:}verify_asan_link_order=0:detect_leaks=0
 

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Kernel arguments: tracks what is set, finds their kinds, and captures them at a launch. Kinds
- * come from the kernel itself, else from a private rebuild of its source, else from what the value
- * looks like.
+ * come from the kernel itself, else from its module (capture_signatures.c), else from what the
+ * value looks like.
  */
 #include <stdlib.h>
 #include <string.h>
@@ -166,7 +166,7 @@ static void query_text(cl_kernel kernel, cl_uint index, cl_kernel_arg_info what,
 	memcpy(to, text, size);
 }
 
-static void query_parameter(cl_kernel kernel, cl_uint index, struct stream_parameter *parameter)
+void stream_query_parameter(cl_kernel kernel, cl_uint index, struct stream_parameter *parameter)
 {
 	parameter->kind = (uint8_t)query_kind(kernel, index);
 	query_text(kernel, index, CL_KERNEL_ARG_NAME, parameter->name, sizeof(parameter->name));
@@ -174,81 +174,7 @@ static void query_parameter(cl_kernel kernel, cl_uint index, struct stream_param
 		   sizeof(parameter->type));
 }
 
-static void keep_signature(struct stream_module *module, cl_kernel kernel)
-{
-	struct stream_signature *signature;
-	cl_uint count = 0;
-	char name[512] = "";
-
-	ocl.next.clGetKernelInfo(kernel, CL_KERNEL_NUM_ARGS, sizeof(count), &count, NULL);
-	if (ocl.next.clGetKernelInfo(kernel, CL_KERNEL_FUNCTION_NAME, sizeof(name), name, NULL))
-		return;
-	signature = calloc(1, sizeof(*signature) + count * sizeof(signature->parameters[0]));
-	if (!signature)
-		return;
-	signature->name = strdup(name);
-	signature->count = count;
-	for (cl_uint i = 0; i < count; i++)
-		query_parameter(kernel, i, &signature->parameters[i]);
-	signature->next = module->signatures;
-	module->signatures = signature;
-}
-
-static void keep_signatures(struct stream_module *module, cl_program program)
-{
-	cl_kernel *kernels;
-	cl_uint count = 0;
-
-	if (ocl.next.clCreateKernelsInProgram(program, 0, NULL, &count) || count == 0)
-		return;
-	kernels = calloc(count, sizeof(cl_kernel));
-	if (kernels &&
-	    ocl.next.clCreateKernelsInProgram(program, count, kernels, NULL) == CL_SUCCESS) {
-		for (cl_uint i = 0; i < count; i++) {
-			keep_signature(module, kernels[i]);
-			ocl.next.clReleaseKernel(kernels[i]);
-		}
-	}
-	free(kernels);
-}
-
-/*
- * Builds the source again, with information on arguments; neither the program nor the hooks see it.
- */
-static void rebuild(const struct ocl_stream *stream, struct stream_module *module)
-{
-	static const char more[] = " -cl-kernel-arg-info";
-	const char *options = module->options ? module->options : "";
-	size_t bytes = strlen(options) + sizeof(more);
-	char *all = malloc(bytes);
-	const char *source = module->source;
-	cl_program program = NULL;
-
-	if (all && source && stream->parent && strcmp(module->from, "source") == 0)
-		program = ocl.next.clCreateProgramWithSource(stream->parent->handle, 1, &source,
-							     &module->source_bytes, NULL);
-	if (program) {
-		memcpy(all, options, strlen(options));
-		memcpy(all + strlen(options), more, sizeof(more));
-		if (ocl.next.clBuildProgram(program, 0, NULL, all, NULL, NULL) == CL_SUCCESS)
-			keep_signatures(module, program);
-		ocl.next.clReleaseProgram(program);
-	}
-	free(all);
-}
-
-void stream_module_learn(struct ocl_stream *stream)
-{
-	struct stream_module *module = &stream->as.module;
-
-	pthread_mutex_lock(&module->lock);
-	if (!module->was_rebuilt)
-		rebuild(stream, module);
-	module->was_rebuilt = true;
-	pthread_mutex_unlock(&module->lock);
-}
-
-static void kinds_by_rebuild(struct ocl_stream *stream, struct stream_function *function)
+static void kinds_of_module(struct ocl_stream *stream, struct stream_function *function)
 {
 	struct stream_module *module = &stream->as.module;
 	const struct stream_signature *signature;
@@ -256,9 +182,10 @@ static void kinds_by_rebuild(struct ocl_stream *stream, struct stream_function *
 	stream_module_learn(stream);
 	pthread_mutex_lock(&module->lock);
 	for (signature = module->signatures; signature; signature = signature->next) {
-		if (!signature->name || strcmp(signature->name, function->name) != 0)
+		if (signature->count != function->count ||
+		    strcmp(signature->name, function->name) != 0)
 			continue;
-		for (uint32_t i = 0; i < function->count && i < signature->count; i++)
+		for (uint32_t i = 0; i < function->count; i++)
 			function->arguments[i].kind = signature->parameters[i].kind;
 	}
 	pthread_mutex_unlock(&module->lock);
@@ -273,7 +200,7 @@ static const struct stream_signature *lock_signature(struct stream_module *modul
 	if (pthread_mutex_trylock(&module->lock))
 		return NULL;
 	for (signature = module->signatures; signature; signature = signature->next)
-		if (signature->name && strcmp(signature->name, name) == 0)
+		if (strcmp(signature->name, name) == 0)
 			return signature;
 	pthread_mutex_unlock(&module->lock);
 	return NULL;
@@ -307,7 +234,7 @@ void stream_function_describe(struct ocl_stream *stream, struct stream_text *tex
 		if (signature && i < signature->count)
 			parameter = signature->parameters[i];
 		else
-			query_parameter(stream->handle, i, &parameter);
+			stream_query_parameter(stream->handle, i, &parameter);
 		describe_parameter(&parameter, text);
 	}
 	stream_text_close(text, '[');
@@ -332,7 +259,7 @@ static void learn_kinds(struct ocl_stream *stream)
 		all_known = all_known && function->arguments[i].kind != STREAM_ARG_UNKNOWN;
 	}
 	if (!all_known && stream->parent) {
-		kinds_by_rebuild(stream->parent, function);
+		kinds_of_module(stream->parent, function);
 		stream_object_emit_again(stream);
 	}
 }

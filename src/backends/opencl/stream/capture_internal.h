@@ -9,6 +9,7 @@
  *	                     user events
  *	capture_programs.c   modules and functions
  *	capture_arguments.c  kernel arguments: values, kinds, and their capture at a launch
+ *	capture_signatures.c parameters of a module's functions, from a cache or a private build
  *	capture_events.c     numbers of events
  *	capture_commands.c   a command before and after the driver's call
  *	capture_details.c    row and details of a command, by its verb
@@ -144,7 +145,7 @@ struct stream_parameter {
 /* The arguments of a function. */
 struct stream_signature {
 	struct stream_signature *next;
-	char *name;
+	char *name; /* owned */
 	uint32_t count;
 	struct stream_parameter parameters[];
 };
@@ -163,11 +164,12 @@ struct stream_module {
 	struct stream_binary *binaries;
 	uint32_t binary_count;
 	pthread_mutex_t lock; /* guards the next two */
-	bool was_rebuilt;     /* privately, to learn the argument kinds */
+	bool was_learned;     /* its signatures are known, or cannot be known */
 	struct stream_signature *signatures;
 	uint64_t source_blob, source_window; /* where it was last stored */
 };
 
+/* Their numbers are in the cache: add one to SIGNATURES_VERSION (capture_signatures.c). */
 enum stream_argument_kind {
 	STREAM_ARG_UNKNOWN, /* not known */
 	STREAM_ARG_BYTES,
@@ -177,6 +179,7 @@ enum stream_argument_kind {
 	STREAM_ARG_SAMPLER,
 	STREAM_ARG_IMAGE,
 	STREAM_ARG_OTHER, /* pipe, device queue */
+	STREAM_ARG_KINDS, /* their number */
 };
 
 /* The last value that was set. */
@@ -271,8 +274,13 @@ void stream_function_release(struct stream_function *function);
 void stream_function_describe(struct ocl_stream *stream, struct stream_text *text);
 void stream_module_emit(struct ocl_stream *stream, struct stream_text *text);
 bool stream_module_is_emitted(const struct ocl_stream *stream);
-/* Builds its source again, privately, to learn the argument kinds, unless done already. */
+/* Learns its signatures, unless done already: from the cache, or by a private build. */
 void stream_module_learn(struct ocl_stream *stream);
+void stream_signatures_free(struct stream_signature *signatures);
+/* Finds the cache; reads the environment. */
+void stream_signatures_start(void);
+/* Emits how many modules were built privately, and how many the cache knew. */
+void stream_signatures_stop(void);
 /* Checks a build again that was still running when its call returned. */
 void stream_module_settle(struct ocl_stream *stream);
 
@@ -351,6 +359,8 @@ void stream_use(struct stream_frozen *frozen, struct ocl_stream *memory, uint64_
 		uint64_t bytes, bool writes);
 /* Fills in row and details, except for what is known only after the call. */
 void stream_describe(struct stream_frozen *frozen, struct ocl_command *command);
+/* Asks the driver; its kind may be UNKNOWN. */
+void stream_query_parameter(cl_kernel kernel, cl_uint index, struct stream_parameter *parameter);
 /* Captures the arguments of a launch. */
 void stream_freeze_arguments(struct stream_frozen *frozen, struct ocl_object *kernel);
 

@@ -144,13 +144,7 @@ void stream_module_release(struct stream_module *module)
 {
 	release_binaries(module);
 	release_devices(module);
-	while (module->signatures) {
-		struct stream_signature *next = module->signatures->next;
-
-		free(module->signatures->name);
-		free(module->signatures);
-		module->signatures = next;
-	}
+	stream_signatures_free(module->signatures);
 	free(module->source);
 	free(module->options);
 	free(module->log);

@@ -676,6 +676,7 @@ static void get_ready(void)
 			self.is_checked = settings->mode == TS_REPLAY_CHECKED;
 			self.timeout_ns = settings->window_timeout_ns;
 			atomic_store(&self.is_pending, settings->from_start);
+			stream_signatures_start();
 		}
 		atomic_store(&self.is_ready, true);
 	}
@@ -747,6 +748,7 @@ void stream_stop(void)
 		break;
 	}
 	stream_lost_emit();
+	stream_signatures_stop();
 	atomic_store(&self.state, OFF);
 	pthread_mutex_unlock(&self.transition);
 }
