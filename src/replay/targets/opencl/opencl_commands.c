@@ -245,7 +245,10 @@ static int write_unstaged(const struct call *call, cl_int *ret_code, struct ts_e
 	if (!data)
 		return ts_error_set(err, TS_ENOMEM, "no memory for %" PRIu64 " bytes to be written",
 				    blob->bytes);
-	rc = ts_replay_blob_read(call->session->stream->reader, blob, data, err);
+	/* The read may take long: what was submitted runs meanwhile. */
+	rc = ts_opencl_flush(call->session, err);
+	if (!rc)
+		rc = ts_replay_blob_read(call->session->stream->reader, blob, data, err);
 	if (!rc)
 		*ret_code = write_bytes(call, data, blocking);
 	return rc;

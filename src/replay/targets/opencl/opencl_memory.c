@@ -282,7 +282,10 @@ int ts_opencl_begin_life(struct ts_replay_session *session, uint32_t position, s
 	    !is_created_later(session, memory) ||
 	    ts_opencl_info(session, memory)->created_by != session->plan->order[position])
 		return TS_OK;
-	rc = make_now(session, memory, err);
+	/* Reading the content may take long: what was submitted runs meanwhile. */
+	rc = ts_opencl_flush(session, err);
+	if (!rc)
+		rc = make_now(session, memory, err);
 	if (!rc)
 		rc = fill_memory(session, memory, err);
 	if (rc)

@@ -274,6 +274,8 @@ cl_int ts_opencl_read(struct ts_replay_session *session, cl_command_queue queue,
 		      cl_event *event);
 
 /* opencl_waits.c */
+/* CL_QUEUED to CL_COMPLETE, or an error; CL_COMPLETE also if it has no event (any more). */
+cl_int ts_opencl_status(const struct ts_replay_session *session, uint32_t position);
 /* Collects the events that a step waits for in session->list; returns their number. */
 uint32_t ts_opencl_gather_waits(struct ts_replay_session *session, uint32_t position);
 /* The host waits for a step, unless that step cannot end before position `now`. */

@@ -108,12 +108,14 @@ static int check_status(const struct ts_replay_session *session, uint32_t positi
 	return fail_execution(session, position, status, err);
 }
 
-static cl_int status_of(const struct ts_replay_session *session, const struct ts_opencl_step *step)
+cl_int ts_opencl_status(const struct ts_replay_session *session, uint32_t position)
 {
+	const struct ts_opencl_step *step = &session->steps[position];
 	cl_int status = CL_COMPLETE;
 
-	session->api.clGetEventInfo(step->event, CL_EVENT_COMMAND_EXECUTION_STATUS, sizeof(status),
-				    &status, NULL);
+	if (step->event)
+		session->api.clGetEventInfo(step->event, CL_EVENT_COMMAND_EXECUTION_STATUS,
+					    sizeof(status), &status, NULL);
 	return status;
 }
 
@@ -124,7 +126,7 @@ static int wait_event(struct ts_replay_session *session, uint32_t position, stru
 
 	if (!code)
 		return TS_OK;
-	status = status_of(session, step);
+	status = ts_opencl_status(session, position);
 	return check_status(session, position, status < 0 ? status : code, err);
 }
 
@@ -161,8 +163,7 @@ static int fail_queue(const struct ts_replay_session *session, uint32_t queue, u
 		      cl_int code, struct ts_error *err)
 {
 	for (uint32_t i = session->oldest; i < now && !session->expects_errors; i++) {
-		const struct ts_opencl_step *step = &session->steps[i];
-		cl_int status = step->event ? status_of(session, step) : CL_COMPLETE;
+		cl_int status = ts_opencl_status(session, i);
 
 		if (status < 0)
 			return fail_execution(session, i, status, err);
@@ -249,7 +250,7 @@ static int harvest(struct ts_replay_session *session, uint32_t end, bool all, st
 
 		if (!step->event)
 			continue;
-		status = status_of(session, step);
+		status = ts_opencl_status(session, session->oldest);
 		if (status > CL_COMPLETE && !all)
 			break;
 		rc = take_times(session, session->oldest, status, err);

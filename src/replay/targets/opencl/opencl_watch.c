@@ -32,19 +32,6 @@ struct ts_opencl_watch {
 
 /* ---- looking at events ---- */
 
-/* CL_COMPLETE also if it failed, or has no event (any more). */
-static cl_int status_of(const struct ts_replay_session *session, uint32_t position)
-{
-	const struct ts_opencl_step *step = &session->steps[position];
-	cl_int status = CL_COMPLETE;
-
-	if (!step->event ||
-	    session->api.clGetEventInfo(step->event, CL_EVENT_COMMAND_EXECUTION_STATUS,
-					sizeof(status), &status, NULL))
-		return CL_COMPLETE;
-	return TS_MAX(status, CL_COMPLETE);
-}
-
 /*
  * Counts the complete steps, and returns one that is not: one that runs, otherwise the oldest. A
  * step that waits for a user event which is set later does not count.
@@ -57,10 +44,10 @@ static uint32_t find_incomplete(const struct ts_opencl_watch *watch, uint32_t *r
 
 	*ret_complete = watch->first;
 	for (uint32_t i = watch->first; i < watch->submitted; i++) {
-		cl_int status = status_of(session, i);
+		cl_int status = ts_opencl_status(session, i);
 
-		*ret_complete += status == CL_COMPLETE;
-		if (status == CL_COMPLETE || is_running ||
+		*ret_complete += status <= CL_COMPLETE;
+		if (status <= CL_COMPLETE || is_running ||
 		    session->steps[i].gate > watch->submitted)
 			continue;
 		is_running = status == CL_RUNNING;
@@ -77,7 +64,7 @@ static void look(struct ts_opencl_watch *watch)
 	uint32_t first = watch->first, complete = UINT32_MAX, incomplete, launching;
 	bool advanced;
 
-	while (watch->first < submitted && status_of(session, watch->first) == CL_COMPLETE)
+	while (watch->first < submitted && ts_opencl_status(session, watch->first) <= CL_COMPLETE)
 		watch->first++;
 	advanced = watch->first != first || submitted != watch->submitted;
 	watch->submitted = submitted;
