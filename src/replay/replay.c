@@ -11,6 +11,7 @@
 #include "base/output.h"
 #include "base/text.h"
 #include "replay/check/check.h"
+#include "replay/output/kernel_times.h"
 #include "replay/output/replay_output.h"
 #include "replay/plan/plan.h"
 #include "replay/stream/stream_internal.h"
@@ -317,6 +318,7 @@ void ts_replay_close(struct ts_replay *replay)
 		return;
 	if (replay->session)
 		replay->options.target->close(replay->session);
+	ts_replay_kernel_times_free(replay->kernel_times);
 	ts_replay_checker_free(replay->checker);
 	ts_replay_plan_release(&replay->plan);
 	ts_replay_stream_free(replay->stream);
@@ -435,13 +437,15 @@ static int run_reference(struct runs *runs, struct ts_replay_report *report, str
 	struct ts_error why;
 	int rc;
 
-	if (!count || !replay->checker || replay->options.check == TS_REPLAY_CHECK_NONE)
+	if (!count || !replay->checker)
 		return TS_OK;
 	replay->options.replacement_count = 0;
 	replay->is_reference = true;
 	rc = open_session(replay, &why);
 	if (!rc)
 		rc = run_once(runs, 0, TS_REPLAY_PHASE_REFERENCE, &why);
+	if (!rc && ts_replay_kernel_times_add(replay->kernel_times, runs->now.times, true))
+		rc = ts_replay_no_memory(&why);
 	if (replay->session)
 		target->close(replay->session);
 	replay->session = NULL;
@@ -471,6 +475,9 @@ static int run_all(struct runs *runs, struct ts_error *err)
 		if (!rc)
 			rc = run_once(runs, i, i ? TS_REPLAY_PHASE_AGAIN : TS_REPLAY_PHASE_FIRST,
 				      err);
+		if (!rc && replay->kernel_times &&
+		    ts_replay_kernel_times_add(replay->kernel_times, runs->now.times, false))
+			rc = ts_replay_no_memory(err);
 		if (!rc)
 			keep_best(runs, i == 0);
 	}
@@ -496,6 +503,7 @@ static int report_stream(const struct ts_replay *replay, struct ts_replay_report
 	if (rc)
 		return rc;
 	report->recorded_span_ns = ts_replay_recorded_span(&recorded);
+	ts_replay_kernel_times_finish(replay->kernel_times, &recorded);
 	ts_replay_recorded_release(&recorded);
 	report->requested = replay->plan.requested;
 	report->included = replay->plan.included;
@@ -600,6 +608,10 @@ static int run_plan(struct ts_replay *replay, struct ts_replay_report *report, s
 	runs.count = replay->work ? replay->work->command_count : replay->plan.count;
 	if (make_outcome(&runs, &runs.now) || make_outcome(&runs, &runs.best))
 		rc = ts_replay_no_memory(err);
+	/* Of an earlier plan. */
+	ts_replay_kernel_times_free(TS_STEAL(replay->kernel_times));
+	if (!rc && replay->stream)
+		rc = ts_replay_kernel_times_new(&replay->kernel_times, replay, err);
 	if (!rc)
 		rc = run_and_report(&runs, report, err);
 	free_outcome(&runs.now);

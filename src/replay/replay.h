@@ -429,9 +429,10 @@ struct ts_replay {
 	const struct ts_replay_capture *captures; /* by position */
 	uint32_t capture_count;
 	struct ts_replay_session *session;
-	struct ts_replay_checker *checker; /* defined in check/check.h */
-	uint32_t rejected;                 /* calls of ts_replay_reject_*() that returned true */
-	bool is_reference;                 /* the run without replaced kernels */
+	struct ts_replay_checker *checker;           /* defined in check/check.h */
+	struct ts_replay_kernel_times *kernel_times; /* output/kernel_times.h; NULL: no stream */
+	uint32_t rejected;    /* calls of ts_replay_reject_*() that returned true */
+	bool is_reference;    /* the run without replaced kernels */
 	int64_t *recorded_ns; /* durations by position, TS_ABSENT: unknown; NULL: no monitor */
 };
 
@@ -505,6 +506,26 @@ bool ts_replay_reject_object(struct ts_replay *replay, uint32_t object, struct t
 bool ts_replay_reject_command(struct ts_replay *replay, uint32_t command, struct ts_error *err);
 /* After a run: the content for --dump (NULL: none), and the hash of a capture in the first run. */
 const void *ts_replay_dump(const struct ts_replay *replay, uint64_t *ret_bytes);
+/*
+ * After a run: times on the device of all launches of a kernel; replaced ones first, then those
+ * that took longest. TS_ABSENT: unknown.
+ */
+struct ts_replay_kernel {
+	const char *name;
+	uint32_t launches;
+	uint32_t recorded_launches;    /* that have a recorded time */
+	int64_t recorded_ns;           /* of those */
+	int64_t fastest_ns, median_ns; /* of the runs */
+	bool is_replaced;              /* named by --replace-kernel */
+	int64_t reference_ns; /* with --replace-kernel: before, with the recorded kernels */
+};
+const struct ts_replay_kernel *ts_replay_kernels(const struct ts_replay *replay,
+						 uint32_t *ret_count);
+/*
+ * Time of the fastest run divided by that before: in this replay if kernels are replaced, else in
+ * the recording. 0: unknown.
+ */
+double ts_replay_kernel_ratio(const struct ts_replay_kernel *kernel);
 uint64_t ts_replay_hash_of(const struct ts_replay *replay, uint32_t capture);
 TS_DEFINE_AUTO(ts_replay, ts_replay_close);
 

@@ -26,6 +26,8 @@ not_noted "captured as"
 [ "$(grep -c '^  ' notes)" -eq 1 ] || fail "more than one line: $(cat notes)"
 [ "$(fact '[w["complete"] for w in r["windows"]]')" = "[True]" ] || fail "not complete: $(fact r)"
 replays "all is well" t.sbt
+# Each launch has a recorded time, to compare with.
+[ "$(report '[(k["kernel"], k["launches"] == k["recorded_launches"] > 0, k["recorded_ns"] > 0) for k in r["kernels"] if k["kernel"] == "blend"]')" = "[('blend', True, True)]" ] || fail "times by kernel: $(report 'r["kernels"]')"
 "$TRACESMITH" replay t.sbt --list --json >list.json
 python3 - <<'PY'
 import json

@@ -99,6 +99,31 @@ static void append_hashes(const struct ts_replay *replay, struct ts_text *out)
 	ts_text_append_char(out, ']');
 }
 
+static void append_kernels(const struct ts_replay *replay, struct ts_text *out)
+{
+	uint32_t count;
+	const struct ts_replay_kernel *kernels = ts_replay_kernels(replay, &count);
+
+	ts_text_append_str(out, ",\"kernels\":[");
+	for (uint32_t i = 0; i < count; i++) {
+		const struct ts_replay_kernel *kernel = &kernels[i];
+
+		ts_text_append_str(out, i ? ",{\"kernel\":" : "{\"kernel\":");
+		ts_text_append_json(out, kernel->name, strlen(kernel->name));
+		ts_text_printf(out,
+			       ",\"launches\":%" PRIu32 ",\"recorded_launches\":%" PRIu32
+			       ",\"replaced\":%s",
+			       kernel->launches, kernel->recorded_launches,
+			       kernel->is_replaced ? "true" : "false");
+		append_ns(out, "recorded_ns", kernel->recorded_ns);
+		append_ns(out, "before_ns", kernel->reference_ns);
+		append_ns(out, "fastest_ns", kernel->fastest_ns);
+		append_ns(out, "median_ns", kernel->median_ns);
+		ts_text_append_char(out, '}');
+	}
+	ts_text_append_char(out, ']');
+}
+
 static void append_emulated(const struct ts_replay_report *report, struct ts_text *out)
 {
 	append_real(out, "span_error", report->span_error);
@@ -146,6 +171,8 @@ void ts_replay_show_json(const struct ts_replay_shown *shown, struct ts_text *ou
 			       replay->stream->is_truncated ? "true" : "false");
 	else
 		append_emulated(report, out);
+	if (replay->stream)
+		append_kernels(replay, out);
 	if (shown->hashes && replay->stream)
 		append_hashes(replay, out);
 	ts_replay_show_dump_json(shown, out);

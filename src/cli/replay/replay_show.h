@@ -21,6 +21,8 @@ struct ts_replay_shown {
 
 /* Lines; the verdict comes first. */
 void ts_replay_show_text(const struct ts_replay_shown *shown, struct ts_text *out);
+/* Prints a table of times by kernel to standard output, if there are any. */
+int ts_replay_show_kernels(const struct ts_replay_shown *shown, struct ts_error *err);
 /* One object and a newline. Members may be added, never renamed. */
 void ts_replay_show_json(const struct ts_replay_shown *shown, struct ts_text *out);
 

@@ -1,10 +1,14 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* The report of a replay as text. */
 #include <inttypes.h>
+#include <stdio.h>
 
 #include "cli/common/terminal.h"
 #include "cli/common/text_table.h"
 #include "cli/replay/replay_show.h"
+
+/* Kernels in the table of times: those that took longest. */
+#define KERNELS_SHOWN 10u
 
 static void show_difference(const struct ts_replay_report *report, struct ts_text *out)
 {
@@ -130,6 +134,79 @@ static void show_emulated(const struct ts_replay_report *report, struct ts_text 
 		ts_text_printf(out, "  %" PRIu64 " waits would deadlock: dropped\n",
 			       report->broken_waits);
 }
+
+/* ---- kernels ---- */
+
+static void time_cell(struct ts_text_table *table, int64_t ns)
+{
+	char text[TS_FORMAT_BYTES];
+
+	ts_text_table_str(table,
+			  ns == TS_ABSENT ? "-" : ts_format_duration_ns(text, sizeof(text), ns));
+}
+
+static void show_kernel(struct ts_text_table *table, const struct ts_replay_kernel *kernel,
+			const struct ts_replay_options *options)
+{
+	double ratio = ts_replay_kernel_ratio(kernel);
+	TS_SCOPED(ts_text) name = { 0 };
+	char text[32] = "-";
+
+	ts_text_printf(&name, "  %s%s", kernel->name, kernel->is_replaced ? " (replaced)" : "");
+	ts_text_table_cell(table, ts_text_cstr(&name), name.length);
+	ts_text_table_count(table, kernel->launches);
+	time_cell(table, kernel->recorded_ns);
+	if (options->replacement_count)
+		time_cell(table, kernel->reference_ns);
+	time_cell(table, kernel->fastest_ns);
+	if (options->repeat > 1)
+		time_cell(table, kernel->median_ns);
+	if (ratio > 0)
+		snprintf(text, sizeof(text), "%.3gx", ratio);
+	ts_text_table_str(table, text);
+	ts_text_table_end_row(table);
+}
+
+static void add_columns(struct ts_text_table *table, const struct ts_replay_options *options)
+{
+	ts_text_table_add_column(table, "  kernel", false);
+	ts_text_table_add_column(table, "launches", true);
+	ts_text_table_set_detail(table, 1);
+	ts_text_table_add_column(table, "recorded", true);
+	if (options->replacement_count)
+		ts_text_table_add_column(table, "before", true);
+	ts_text_table_add_column(table, options->repeat > 1 ? "fastest" : "replayed", true);
+	if (options->repeat > 1) {
+		ts_text_table_add_column(table, "median", true);
+		ts_text_table_set_detail(table, 2);
+	}
+	ts_text_table_add_column(table, "ratio", true);
+}
+
+int ts_replay_show_kernels(const struct ts_replay_shown *shown, struct ts_error *err)
+{
+	const struct ts_replay_options *options = &shown->replay->options;
+	TS_SCOPED(ts_text_table) table = { 0 };
+	uint32_t count;
+	const struct ts_replay_kernel *kernels = ts_replay_kernels(shown->replay, &count);
+	char footer[80];
+
+	if (!count)
+		return TS_OK;
+	ts_text_table_init(&table);
+	add_columns(&table, options);
+	for (uint32_t i = 0; i < count && i < KERNELS_SHOWN; i++)
+		show_kernel(&table, &kernels[i], options);
+	if (count > KERNELS_SHOWN) {
+		snprintf(footer, sizeof(footer),
+			 "  ... and %" PRIu32 " more kernels (use --json)\n",
+			 count - KERNELS_SHOWN);
+		table.footer = footer;
+	}
+	return ts_text_table_finish(&table, err);
+}
+
+/* ---- all of it ---- */
 
 void ts_replay_show_text(const struct ts_replay_shown *shown, struct ts_text *out)
 {

@@ -232,17 +232,18 @@ static int on_progress(void *context, const char *doing, uint64_t done, uint64_t
 	return ts_progress_step(&replay->progress, done, total);
 }
 
-static void show(const struct replay *replay, const struct ts_replay_shown *shown)
+static int show(const struct replay *replay, const struct ts_replay_shown *shown,
+		struct ts_error *err)
 {
 	TS_SCOPED(ts_text) notes = { 0 };
 
 	if (replay->json) {
 		ts_replay_show_json(shown, ts_stdout());
-		return;
+		return TS_OK;
 	}
 	if (!replay->dump) {
 		ts_replay_show_text(shown, ts_stdout());
-		return;
+		return ts_replay_show_kernels(shown, err);
 	}
 	/* The dump may be piped to another program: the rest goes to stderr. */
 	ts_replay_show_text(shown, &notes);
@@ -251,6 +252,7 @@ static void show(const struct replay *replay, const struct ts_replay_shown *show
 	if (!replay->quiet)
 		ts_report_note("%s", ts_text_cstr(&notes));
 	ts_replay_show_dump(shown, ts_stdout());
+	return TS_OK;
 }
 
 static int run_replay(struct replay *replay, struct ts_reader *reader, const char *path,
@@ -267,7 +269,7 @@ static int run_replay(struct replay *replay, struct ts_reader *reader, const cha
 	ts_progress_stop(&replay->progress);
 	shown.replay = work;
 	if (!rc)
-		show(replay, &shown);
+		rc = show(replay, &shown, err);
 	return rc;
 }
 

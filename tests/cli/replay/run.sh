@@ -13,8 +13,8 @@ $make_stream plain.sbt plain
 }
 for kind in killed wrong two native unsupported; do $make_stream $kind.sbt $kind; done
 
-# Removes the device's name and times.
-r() { t replay "$@" | sed -E -e 's/ on opencl:.*/ on a device/' -e 's/(last end: ).*/\1N/'; }
+# Removes the device's name and times, and the times of kernels.
+r() { t replay "$@" | sed -E -e 's/ on opencl:.*/ on a device/' -e 's/(last end: ).*/\1N/' -e '/^  kernel /,/^exit/{/^exit/!d}'; }
 r plain.sbt
 r plain.sbt --check each --repeat 3
 r plain.sbt --check none
@@ -56,6 +56,9 @@ grep -q "broken.cl" broken.txt || { cat broken.txt; fail "the file is not named"
 "$TRACESMITH" replay plain.sbt --check each --json --hashes >whole.json
 "$TRACESMITH" replay wrong.sbt --check each --json >wrong.json && fail "it is wrong"
 "$TRACESMITH" replay plain.sbt --repeat 2 -o again.sbt >/dev/null
+# Times by kernel; those of a recording with times: of the replay itself.
+"$TRACESMITH" replay plain.sbt --repeat 3 | sed -n '/^  kernel /,$p' | awk '{ print $1, $2, NF }' | sort
+"$TRACESMITH" replay plain.sbt --repeat 3 --replace-kernel step_=new.cl --check none --json >times.json
 "$TRACESMITH" verify again.sbt
 "$TRACESMITH" view again.sbt --table gpu_op --json >again.json
 "$TRACESMITH" view again.sbt --table command --json >checks.json
@@ -88,6 +91,11 @@ wrong = json.load(open("wrong.json"))
 assert wrong["verdict"] == "differs from recording" and wrong["equal"] is False, wrong
 assert wrong["command"] == 6 and wrong["kernel"] is None and wrong["buffer"] == "memory 11", wrong
 assert wrong["first_byte"] is None and wrong["bytes_differing"] is None, wrong
+times = json.load(open("times.json"))["kernels"]
+assert [(k["kernel"], k["launches"], k["replaced"]) for k in times] == [("step_", 2, True), ("mix_", 1, False)], times
+assert all(k["recorded_ns"] is None and k["recorded_launches"] == 0 for k in times), times
+assert all(0 <= k["fastest_ns"] <= k["median_ns"] and k["before_ns"] >= 0 for k in times), times
+assert whole["kernels"][0]["before_ns"] is None and len(whole["kernels"]) == 2, whole
 checks = [json.loads(line) for line in open("checks.json")]
 assert {c["sequence"] for c in checks} >= {3, 6} and all(c["kind"] == "check" for c in checks), checks
 rows = [json.loads(line) for line in open("again.json")] if open("again.json").read(1) == "{" else json.load(open("again.json"))
