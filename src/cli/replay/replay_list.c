@@ -33,11 +33,22 @@ struct list {
 	int64_t pid; /* TS_ABSENT: unknown */
 };
 
-static const char *part_name(uint8_t kept)
+/* Why a command is shown; NULL: it is not part of the selection. */
+static const char *part_name(const struct ts_replay_plan *plan, uint32_t command)
 {
-	return kept == TS_REPLAY_REQUESTED  ? "selected"
-	       : kept == TS_REPLAY_INCLUDED ? "included"
-					    : "order";
+	if (plan->skipped && plan->skipped[command])
+		return plan->skipped[command] == TS_REPLAY_UNSUPPORTED ? "skipped" : "dependent";
+	return plan->kept[command] == TS_REPLAY_REQUESTED  ? "selected"
+	       : plan->kept[command] == TS_REPLAY_INCLUDED ? "included"
+	       : plan->kept[command] == TS_REPLAY_ORDER    ? "order"
+							   : NULL;
+}
+
+static bool has_parts(const struct list *list)
+{
+	const struct ts_replay_plan *plan = &list->replay->plan;
+
+	return !plan->is_complete || plan->skipped;
 }
 
 /* ---- objects ---- */
@@ -154,7 +165,7 @@ static int show_check(struct list *list, int64_t sequence, const struct ts_repla
 	number_cell(list, sequence);
 	for (int i = 0; i < 3; i++)
 		ts_text_table_str(&list->grid, "");
-	if (!list->replay->plan.is_complete)
+	if (has_parts(list))
 		ts_text_table_str(&list->grid, "");
 	ts_text_clear(&list->cell);
 	ts_replay_describe_check(list->replay->stream, check, &list->cell);
@@ -171,8 +182,8 @@ static int show_command(struct list *list, uint32_t index, struct ts_error *err)
 	time_cell(list, command->start_ns);
 	number_cell(list, tid_of(list, command));
 	number_cell(list, stream_of(list, command));
-	if (!replay->plan.is_complete)
-		ts_text_table_str(&list->grid, part_name(replay->plan.kept[index]));
+	if (has_parts(list))
+		ts_text_table_str(&list->grid, part_name(&replay->plan, index));
 	ts_text_clear(&list->cell);
 	ts_replay_describe_command(replay->stream, index, &list->cell);
 	rc = end_row(list, err);
@@ -187,6 +198,8 @@ static int show_change(struct list *list, const struct change *change, struct ts
 	time_cell(list, change->ns);
 	ts_text_table_str(&list->grid, "");
 	ts_text_table_str(&list->grid, "");
+	if (has_parts(list))
+		ts_text_table_str(&list->grid, "");
 	ts_text_clear(&list->cell);
 	if (change->is_end) {
 		ts_text_append_str(&list->cell, "destroy ");
@@ -247,7 +260,7 @@ static int show_command_json(const struct list *list, uint32_t index, struct ts_
 	append_number(out, "pid", list->pid);
 	append_number(out, "tid", tid_of(list, command));
 	append_number(out, "window", replay->stream->window);
-	ts_text_printf(out, "\"part\":\"%s\",", part_name(replay->plan.kept[index]));
+	ts_text_printf(out, "\"part\":\"%s\",", part_name(&replay->plan, index));
 	if (list->options->checks && command->check_count)
 		append_checks(out, replay->stream, command->checks, command->check_count);
 	return end_json(err);
@@ -312,7 +325,7 @@ static int show_lines(struct list *list, struct ts_error *err)
 	int rc = TS_OK;
 
 	for (uint32_t i = 0; !rc && i < replay->stream->command_count; i++) {
-		if (!replay->plan.kept[i])
+		if (!part_name(&replay->plan, i))
 			continue;
 		rc = show_changes(list, replay->stream->commands[i].start_ns, err);
 		if (!rc)
@@ -334,7 +347,7 @@ static void add_columns(struct list *list)
 	ts_text_table_set_detail(&list->grid, 2);
 	ts_text_table_add_column(&list->grid, "stream", true);
 	ts_text_table_set_detail(&list->grid, 3);
-	if (!list->replay->plan.is_complete)
+	if (has_parts(list))
 		ts_text_table_add_column(&list->grid, "part", false);
 	ts_text_table_add_column(&list->grid, "call", false);
 	ts_text_table_set_prose(&list->grid);

@@ -112,9 +112,10 @@ static int make(struct ts_replay_plan *plan, const struct ts_replay_stream *stre
 	rc = ts_replay_plan_select(plan, stream, options, err);
 	if (!rc && !plan->is_complete)
 		rc = ts_replay_plan_include(plan, stream, err);
-	if (!rc && !to_show)
-		rc = options->skip_unsupported ? skip(plan, stream, err)
-					       : check_replayable(plan, stream, err);
+	if (!rc && options->skip_unsupported)
+		rc = skip(plan, stream, err);
+	else if (!rc && !to_show)
+		rc = check_replayable(plan, stream, err);
 	if (!rc) {
 		count(plan, stream);
 		rc = ts_replay_plan_order(plan, stream, err);

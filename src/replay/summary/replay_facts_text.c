@@ -76,7 +76,9 @@ static void say_reasons(struct saying *saying, const struct ts_replay_window_fac
 		ts_text_append_str(text, ": ");
 	}
 	append_count(text, window->unreplayable, "command", "commands");
-	ts_text_printf(text, " cannot be replayed, nor can what needs %s",
+	ts_text_printf(text,
+		       " cannot be replayed, nor can what needs %s ('--skip-unsupported' leaves "
+		       "that out)",
 		       window->unreplayable == 1 ? "its result" : "their results");
 	say(saying, TS_REPLAY_FACT_WARNING);
 	for (size_t i = 0; i < window->reason_count && i < REASONS_SAID; i++) {

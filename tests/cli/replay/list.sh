@@ -13,6 +13,7 @@ t replay plain.sbt --list --kernel 'mix*'
 t replay plain.sbt --list --from 5 --to 6
 t replay plain.sbt --list --stream 1 -q
 t replay native.sbt --list | grep -v exists
+t replay native.sbt --list --skip-unsupported | grep -v exists
 t replay failed.sbt --list | grep -v exists
 t replay killed.sbt -l -q --from 6
 t replay two.sbt --list --window 2 | grep -v exists
