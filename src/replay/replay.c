@@ -2,28 +2,27 @@
 /* A replay from options to report: load, plan, verify, run, compare, write. */
 #include "replay/replay.h"
 
-#include <inttypes.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "base/ns.h"
 #include "base/output.h"
-#include "base/text.h"
 #include "replay/check/check.h"
 #include "replay/output/kernel_times.h"
 #include "replay/output/replay_output.h"
 #include "replay/plan/plan.h"
+#include "replay/replay_internal.h"
 #include "replay/stream/stream_internal.h"
 #include "state/work/work.h"
 
 /* Maximum number of further runs to fetch content whose hash differed. */
 #define MOST_FETCHES 3
 
-/* ---- before anything runs ---- */
+/* ---- opening ---- */
 
-static int report_progress(const struct ts_replay *replay, const char *doing, uint64_t done,
-			   uint64_t total, struct ts_error *err)
+int ts_replay_progress(const struct ts_replay *replay, const char *doing, uint64_t done,
+		       uint64_t total, struct ts_error *err)
 {
 	const struct ts_replay_options *options = &replay->options;
 
@@ -31,97 +30,6 @@ static int report_progress(const struct ts_replay *replay, const char *doing, ui
 		return ts_error_set(err, TS_ECANCELED, "stopped");
 	return TS_OK;
 }
-
-struct blobs {
-	struct ts_replay *replay;
-	struct ts_map met;
-};
-
-/* Verifies the hash of a blob, once. */
-static int check_blob(struct blobs *blobs, const struct ts_replay_blob_ref *blob,
-		      struct ts_error *err)
-{
-	bool is_new = false;
-
-	if (!blob->id)
-		return TS_OK;
-	if (!ts_map_insert(&blobs->met, blob->id, &is_new))
-		return ts_replay_no_memory(err);
-	return is_new ? ts_reader_blob_walk(blobs->replay->reader, blob->id, NULL, NULL, err)
-		      : TS_OK;
-}
-
-static int check_object(struct blobs *blobs, uint32_t index, struct ts_error *err)
-{
-	const struct ts_replay_object_info *object;
-	int rc;
-
-	if (index == TS_REPLAY_NONE)
-		return TS_OK;
-	object = &blobs->replay->stream->objects[index];
-	rc = check_blob(blobs, &object->blob, err);
-	for (uint32_t i = 0; !rc && i < object->binary_count; i++)
-		rc = check_blob(blobs, &object->binaries[i].blob, err);
-	if (rc)
-		ts_error_prefix(err, "%s %" PRIu64, ts_enum_name("object_kind", object->kind),
-				object->number);
-	return rc;
-}
-
-static int check_ranges(struct blobs *blobs, const struct ts_replay_range *ranges, uint32_t count,
-			struct ts_error *err)
-{
-	int rc = TS_OK;
-
-	for (uint32_t i = 0; !rc && i < count; i++)
-		rc = check_object(blobs, ranges[i].memory, err);
-	return rc;
-}
-
-static int check_command(struct blobs *blobs, uint32_t index, struct ts_error *err)
-{
-	const struct ts_replay_stream *stream = blobs->replay->stream;
-	const struct ts_replay_command_info *command = &stream->commands[index];
-	char text[224];
-	int rc = check_blob(blobs, &command->blob, err);
-
-	if (!rc && command->kind == TS_COMMAND_LAUNCH)
-		rc = check_object(blobs, stream->objects[command->object].parent, err);
-	if (!rc)
-		rc = check_ranges(blobs, command->reads, command->read_count, err);
-	if (!rc)
-		rc = check_ranges(blobs, command->writes, command->write_count, err);
-	if (rc && rc != TS_ENOMEM)
-		ts_error_prefix(err, "%s",
-				ts_replay_command_text(stream, index, text, sizeof(text)));
-	return rc;
-}
-
-/* Verifies every blob that a run will use. */
-static int check_blobs(struct ts_replay *replay, struct ts_error *err)
-{
-	struct blobs blobs = { .replay = replay };
-	int rc = TS_OK;
-
-	for (uint32_t i = 0; !rc && i < replay->plan.count; i++) {
-		uint32_t index = replay->plan.order[i];
-
-		if (i % 64 == 0)
-			rc = report_progress(replay, "check", i, replay->plan.count, err);
-		if (!rc && replay->plan.kept[index] != TS_REPLAY_ORDER)
-			rc = check_command(&blobs, index, err);
-		/* Memory that a command may reach without naming it. */
-		for (uint32_t j = 0; !rc && replay->stream->commands[index].unknown_access &&
-				     j < replay->stream->object_count;
-		     j++)
-			if (ts_replay_is_alive(replay->stream, j, index))
-				rc = check_object(&blobs, j, err);
-	}
-	ts_map_release(&blobs.met);
-	return rc;
-}
-
-/* ---- opening ---- */
 
 static int load_work(struct ts_replay *replay, struct ts_error *err)
 {
@@ -169,7 +77,7 @@ static int make_plan(struct ts_replay *replay, struct ts_error *err)
 	ts_replay_plan_release(&replay->plan);
 	rc = ts_replay_plan_make(&replay->plan, replay->stream, &replay->options, err);
 	if (!rc)
-		rc = check_blobs(replay, err);
+		rc = ts_replay_verify_blobs(replay, err);
 	if (!rc)
 		rc = ts_replay_monitor_prepare(replay, err);
 	if (!rc)
@@ -188,74 +96,6 @@ static int load_stream(struct ts_replay *replay, struct ts_error *err)
 	if (!rc)
 		rc = check_replacements(replay, err);
 	return rc ? rc : make_plan(replay, err);
-}
-
-/* The first option that the target does not support; NULL: none. */
-static const char *unsupported_option(const struct ts_replay_options *options,
-				      unsigned int *ret_need)
-{
-	const struct {
-		const char *name;
-		unsigned int need;
-		bool is_given;
-	} given[] = {
-		{ "device", TS_REPLAY_CAN_PICK_DEVICE, options->device },
-		{ "stream", TS_REPLAY_CAN_SELECT, options->streams },
-		{ "from", TS_REPLAY_CAN_SELECT, options->from },
-		{ "to", TS_REPLAY_CAN_SELECT, options->to },
-		{ "kernel", TS_REPLAY_CAN_SELECT, options->kernel },
-		{ "pace", TS_REPLAY_CAN_PACE, options->pace },
-		{ "check", TS_REPLAY_CAN_CHECK, options->check },
-		{ "as", TS_REPLAY_CAN_CHECK | TS_REPLAY_CAN_DUMP, options->value_type },
-		{ "at", TS_REPLAY_CAN_DUMP, options->dump_at },
-		{ "replace-kernel", TS_REPLAY_CAN_REPLACE_KERNEL, options->replacement_count },
-		{ "time-limit", TS_REPLAY_CAN_LIMIT_TIME, options->time_limit_ns },
-		{ "skip-unsupported", TS_REPLAY_CAN_SELECT, options->skip_unsupported },
-	};
-
-	for (size_t i = 0; i < TS_ARRAY_SIZE(given); i++) {
-		if (given[i].is_given && !(options->target->can & given[i].need)) {
-			*ret_need = given[i].need;
-			return given[i].name;
-		}
-	}
-	return NULL;
-}
-
-static int check_capabilities(const struct ts_replay_options *options, struct ts_error *err)
-{
-	TS_SCOPED(ts_text) others = { 0 };
-	unsigned int need = 0;
-	const char *option = unsupported_option(options, &need);
-
-	if (!option)
-		return TS_OK;
-	for (size_t i = 0; ts_replay_targets[i]; i++)
-		if (ts_replay_targets[i]->can & need)
-			ts_text_printf(&others, "%s%s", others.length ? ", " : "",
-				       ts_replay_targets[i]->name);
-	return ts_error_set(err, TS_EINVAL,
-			    "target '%s' does not support '--%s'; targets that do: %s",
-			    options->target->name, option, ts_text_cstr(&others));
-}
-
-int ts_replay_check_options(const struct ts_replay_options *options, struct ts_error *err)
-{
-	int rc;
-
-	if (!options->target || options->repeat < 1)
-		return ts_error_set(err, TS_EINVAL, "a replay needs a target and at least one run");
-	rc = check_capabilities(options, err);
-	if (rc)
-		return rc;
-	if (options->value_type && !ts_value_type_find(options->value_type))
-		return ts_error_set(err, TS_EINVAL, "'%s' is not a value type; types are %s",
-				    options->value_type, ts_value_type_names());
-	if (ts_value_tolerance_is_set(&options->tolerance) && !options->value_type)
-		return ts_error_set(err, TS_EINVAL,
-				    "'--tolerance' needs a value type ('--as f32')");
-	return options->target->check_options ? options->target->check_options(options, err)
-					      : TS_OK;
 }
 
 static void set_defaults(struct ts_replay_options *options)
@@ -471,7 +311,7 @@ static int run_all(struct runs *runs, struct ts_error *err)
 	int rc = TS_OK;
 
 	for (unsigned int i = 0; !rc && i < repeat; i++) {
-		rc = report_progress(replay, "run", i, repeat, err);
+		rc = ts_replay_progress(replay, "run", i, repeat, err);
 		if (!rc)
 			rc = run_once(runs, i, i ? TS_REPLAY_PHASE_AGAIN : TS_REPLAY_PHASE_FIRST,
 				      err);

@@ -8,6 +8,7 @@
 
 #include "base/clock.h"
 #include "base/ns.h"
+#include "replay/replay_internal.h"
 #include "replay/targets/opencl/opencl_session.h"
 
 /* Maximum number of live events; beyond it, times are read while commands are still submitted. */
@@ -100,12 +101,9 @@ static int keep_pace(struct ts_replay_session *session, uint32_t position, int64
 static int report_progress(const struct ts_replay_session *session, uint32_t position,
 			   struct ts_error *err)
 {
-	const struct ts_replay_options *options = &session->replay->options;
-
-	if (position % PROGRESS_EVERY || !options->progress ||
-	    !options->progress(options->context, "replay", position, session->plan->count))
-		return TS_OK;
-	return ts_error_set(err, TS_ECANCELED, "stopped");
+	return position % PROGRESS_EVERY ? TS_OK
+					 : ts_replay_progress(session->replay, "replay", position,
+							      session->plan->count, err);
 }
 
 static int run_step(struct ts_replay_session *session, uint32_t position, struct ts_error *err)
