@@ -176,10 +176,18 @@ enum ocl_verb {
 	OCL_SVM_FREE,
 	OCL_SVM_MIGRATE,
 	OCL_NATIVE,
-	OCL_IMAGE, /* anything with images, pipes, GL ...: not replayable */
+	OCL_READ_IMAGE,
+	OCL_WRITE_IMAGE,
+	OCL_COPY_IMAGE,
+	OCL_IMAGE_TO_BUFFER,
+	OCL_BUFFER_TO_IMAGE,
+	OCL_FILL_IMAGE,
+	OCL_MAP_IMAGE,
+	OCL_OTHER, /* anything with GL, EGL, D3D ...: not replayable */
 	OCL_VERBS
 };
 
+/* In bytes for buffers, in pixels for images. Pointers are the program's, and may be NULL. */
 struct ocl_rect {
 	const size_t *buffer_origin, *host_origin,
 		*region; /* copies: host_origin is the source's */

@@ -88,7 +88,7 @@
 	{                                                                   \
 		if (!ocl_is_watched())                                      \
 			return ocl.next.name arguments;                     \
-		struct ocl_command command = { .verb = OCL_IMAGE };         \
+		struct ocl_command command = { .verb = OCL_OTHER };         \
                                                                             \
 		OCL_SITES(&command, #name, what, "other", kind, copy_kind); \
 		ocl_give(&command, queue, wait_count, waits, event);        \
@@ -175,9 +175,9 @@ static int64_t bytes_of(const struct ocl_command *command)
 {
 	const size_t *region = command->rect.region;
 
-	if (region)
-		return (int64_t)(region[0] * region[1] * region[2]);
-	return command->bytes ? (int64_t)command->bytes : TS_UNKNOWN;
+	if (command->bytes)
+		return (int64_t)command->bytes;
+	return region ? (int64_t)(region[0] * region[1] * region[2]) : TS_UNKNOWN;
 }
 
 static bool profile(const struct ocl_command *command, uint64_t after)

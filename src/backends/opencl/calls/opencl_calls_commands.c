@@ -211,31 +211,6 @@ void *CL_API_CALL hook_clEnqueueMapBuffer(cl_command_queue queue, cl_mem buffer,
 	return command.host;
 }
 
-void *CL_API_CALL hook_clEnqueueMapImage(cl_command_queue queue, cl_mem image, cl_bool blocking_map,
-					 cl_map_flags map_flags, const size_t *origin,
-					 const size_t *region, size_t *image_row_pitch,
-					 size_t *image_slice_pitch, cl_uint wait_count,
-					 const cl_event *waits, cl_event *event, cl_int *ret_error)
-{
-	if (!ocl_is_watched())
-		return ocl.next.clEnqueueMapImage(queue, image, blocking_map, map_flags, origin,
-						  region, image_row_pitch, image_slice_pitch,
-						  wait_count, waits, event, ret_error);
-	struct ocl_command command = { .verb = OCL_IMAGE,
-				       .memory = image,
-				       .blocking = blocking_map };
-	cl_int error = CL_SUCCESS;
-
-	OCL_SITES(&command, "clEnqueueMapImage", "map image", "copy", COPY, DEVICE_TO_HOST);
-	ocl_give(&command, queue, wait_count, waits, event);
-	command.host = ocl.next.clEnqueueMapImage(queue, image, blocking_map, map_flags, origin,
-						  region, image_row_pitch, image_slice_pitch,
-						  wait_count, waits, command.event_out, &error);
-	ocl_given(&command, error);
-	ocl_give_error(ret_error, error);
-	return command.host;
-}
-
 cl_int CL_API_CALL hook_clEnqueueUnmapMemObject(cl_command_queue queue, cl_mem memobj,
 						void *mapped_ptr, cl_uint wait_count,
 						const cl_event *waits, cl_event *event)

@@ -58,7 +58,7 @@ typedef void (*function)(void);
 			parameters = (cl_int(CL_API_CALL *) parameters)name##_next[slot]; \
 		if (!ocl_is_watched())                                                    \
 			return next arguments;                                            \
-		struct ocl_command command = { .verb = OCL_IMAGE };                       \
+		struct ocl_command command = { .verb = OCL_OTHER };                       \
                                                                                           \
 		OCL_SITES(&command, #name, what, "other", kind, copy_kind);               \
 		ocl_give(&command, queue, wait_count, waits, event);                      \
@@ -112,7 +112,7 @@ FOR_EACH_SLOT(WRAP_QUEUE, 0)
 					       cl_event *))clEnqueueCommandBufferKHR_next[slot];   \
 		if (!ocl_is_watched())                                                             \
 			return next(num_queues, queues, buffer, wait_count, waits, event);         \
-		struct ocl_command command = { .verb = OCL_IMAGE };                                \
+		struct ocl_command command = { .verb = OCL_OTHER };                                \
                                                                                                    \
 		OCL_SITES(&command, "clEnqueueCommandBufferKHR", "command buffer", "other", GRAPH, \
 			  UNKNOWN);                                                                \

@@ -110,6 +110,17 @@ void stream_function_release(struct stream_function *function)
 
 /* ---- kinds ---- */
 
+static enum stream_argument_kind image_kind(cl_kernel kernel, cl_uint index)
+{
+	cl_kernel_arg_access_qualifier access = 0;
+
+	ocl.next.clGetKernelArgInfo(kernel, index, CL_KERNEL_ARG_ACCESS_QUALIFIER, sizeof(access),
+				    &access, NULL);
+	return access == CL_KERNEL_ARG_ACCESS_READ_ONLY    ? STREAM_ARG_MEMORY_READ
+	       : access == CL_KERNEL_ARG_ACCESS_WRITE_ONLY ? STREAM_ARG_MEMORY_WRITE
+							   : STREAM_ARG_MEMORY;
+}
+
 static enum stream_argument_kind kind_by_type(cl_kernel kernel, cl_uint index)
 {
 	char type[64] = "";
@@ -120,7 +131,7 @@ static enum stream_argument_kind kind_by_type(cl_kernel kernel, cl_uint index)
 	if (strcmp(type, "sampler_t") == 0)
 		return STREAM_ARG_SAMPLER;
 	if (strncmp(type, "image", 5) == 0 && strstr(type, "_t"))
-		return STREAM_ARG_IMAGE;
+		return image_kind(kernel, index);
 	if (strcmp(type, "queue_t") == 0 || strcmp(type, "reserve_id_t") == 0)
 		return STREAM_ARG_OTHER;
 	return STREAM_ARG_BYTES;
@@ -323,9 +334,25 @@ static void freeze_bytes(struct stream_frozen *frozen, const struct stream_argum
 	stream_text_uint(&frozen->text, "size", argument->bytes);
 }
 
-static void freeze_memory(struct stream_frozen *frozen, const struct stream_argument *argument,
-			  uint32_t index, bool writes)
+/* An image is named by its own number, even if it is a view. */
+static void describe_memory(struct stream_frozen *frozen, const struct ocl_stream *view,
+			    const struct ocl_stream *root, uint64_t offset)
 {
+	if (view->as.memory.image) {
+		stream_text_uint(&frozen->text, "object", view->number);
+		return;
+	}
+	stream_text_uint(&frozen->text, "object", root->number);
+	stream_text_uint(&frozen->text, "offset", offset);
+	stream_text_uint(&frozen->text, "bytes", view->as.memory.bytes);
+}
+
+static void freeze_memory(struct stream_frozen *frozen, const struct stream_argument *argument,
+			  uint32_t index, uint8_t kind)
+{
+	const char *access = kind == STREAM_ARG_MEMORY_READ    ? "read"
+			     : kind == STREAM_ARG_MEMORY_WRITE ? "write"
+							       : "both";
 	cl_mem handle = NULL;
 	struct ocl_object *object;
 	struct ocl_stream *view, *root;
@@ -347,11 +374,26 @@ static void freeze_memory(struct stream_frozen *frozen, const struct stream_argu
 			index, view && view->unreplayable ? view->unreplayable : "unknown memory");
 		return;
 	}
-	stream_text_uint(&frozen->text, "object", root->number);
-	stream_text_uint(&frozen->text, "offset", offset);
-	stream_text_uint(&frozen->text, "bytes", view->as.memory.bytes);
-	stream_text_string(&frozen->text, "access", writes ? "both" : "read");
-	stream_use(frozen, root, offset, view->as.memory.bytes, writes);
+	describe_memory(frozen, view, root, offset);
+	stream_text_string(&frozen->text, "access", access);
+	stream_use(frozen, root, offset, view->as.memory.bytes, kind != STREAM_ARG_MEMORY_READ);
+}
+
+static void freeze_sampler(struct stream_frozen *frozen, const struct stream_argument *argument,
+			   uint32_t index)
+{
+	cl_sampler handle = NULL;
+	const struct ocl_object *object;
+
+	if (!argument->is_null && argument->bytes == sizeof(handle))
+		memcpy(&handle, argument->value.bytes, sizeof(handle));
+	object = handle ? ocl_find(OCL_SAMPLER, handle) : NULL;
+	stream_text_string(&frozen->text, "kind", "sampler");
+	if (object && object->stream)
+		stream_sampler_describe(&object->stream->as.sampler, &frozen->text);
+	else
+		stream_unreplayable(frozen, "kernels with unknown samplers",
+				    "argument %u is an unknown sampler", index);
 }
 
 static void freeze_svm(struct stream_frozen *frozen, const struct stream_argument *argument,
@@ -376,15 +418,11 @@ static void freeze_svm(struct stream_frozen *frozen, const struct stream_argumen
 	stream_use(frozen, memory, 0, memory->as.memory.bytes, writes);
 }
 
-static void freeze_other(struct stream_frozen *frozen, uint32_t index, uint8_t kind)
+static void freeze_other(struct stream_frozen *frozen, uint32_t index)
 {
-	const char *what = kind == STREAM_ARG_SAMPLER ? "a sampler"
-			   : kind == STREAM_ARG_IMAGE ? "an image"
-						      : "a pipe or a device queue";
-
-	stream_text_string(&frozen->text, "kind", kind == STREAM_ARG_SAMPLER ? "sampler" : "other");
-	stream_unreplayable(frozen, "kernels with images, samplers, pipes or device queues",
-			    "argument %u is %s", index, what);
+	stream_text_string(&frozen->text, "kind", "other");
+	stream_unreplayable(frozen, "kernels with pipes or device queues",
+			    "argument %u is a pipe or a device queue", index);
 }
 
 static void freeze_argument(struct stream_frozen *frozen, const struct stream_argument *argument,
@@ -401,7 +439,11 @@ static void freeze_argument(struct stream_frozen *frozen, const struct stream_ar
 	switch (kind) {
 	case STREAM_ARG_MEMORY:
 	case STREAM_ARG_MEMORY_READ:
-		freeze_memory(frozen, argument, index, kind == STREAM_ARG_MEMORY);
+	case STREAM_ARG_MEMORY_WRITE:
+		freeze_memory(frozen, argument, index, kind);
+		break;
+	case STREAM_ARG_SAMPLER:
+		freeze_sampler(frozen, argument, index);
 		break;
 	case STREAM_ARG_LOCAL:
 		stream_text_string(&frozen->text, "kind", "local");
@@ -411,7 +453,7 @@ static void freeze_argument(struct stream_frozen *frozen, const struct stream_ar
 		freeze_bytes(frozen, argument);
 		break;
 	default:
-		freeze_other(frozen, index, kind);
+		freeze_other(frozen, index);
 		break;
 	}
 }

@@ -21,7 +21,8 @@ static atomic_bool is_unsettled; /* a user event was set, and nobody waited for 
 
 static bool is_map(const struct ocl_command *command)
 {
-	return command->verb == OCL_MAP || command->verb == OCL_SVM_MAP;
+	return command->verb == OCL_MAP || command->verb == OCL_MAP_IMAGE ||
+	       command->verb == OCL_SVM_MAP;
 }
 
 static bool is_unmap(const struct ocl_command *command)
@@ -157,12 +158,14 @@ static void remember_region(struct stream_frozen *frozen, const struct ocl_comma
 	struct stream_region *region = frozen->region;
 
 	region->area.host = command->host;
+	if (command->verb == OCL_MAP_IMAGE)
+		stream_image_mapped(&region->area, command);
 	if (!is_complete(command) && command->event &&
 	    ocl.next.clRetainEvent(command->event) == CL_SUCCESS)
 		region->event = command->event;
 	if (frozen->check)
-		frozen->destination =
-			(struct stream_foreign){ command->host, region->area.bytes, NULL };
+		frozen->destination = stream_area_foreign(&region->area);
+	frozen->rect = region->area.host_rect;
 	stream_region_add(frozen->mapped, region);
 	frozen->region = NULL;
 }
@@ -239,7 +242,8 @@ static void keep_track(const struct ocl_command *command)
 	struct stream_region *region;
 	uint64_t origin = 0;
 
-	if (command->verb == OCL_MAP || command->verb == OCL_UNMAP)
+	if (command->verb == OCL_MAP || command->verb == OCL_MAP_IMAGE ||
+	    command->verb == OCL_UNMAP)
 		root = stream_memory_root(command->memory, &origin);
 	else if (command->verb == OCL_SVM_MAP || command->verb == OCL_SVM_UNMAP)
 		root = stream_svm_find(command->host, &origin);
@@ -256,6 +260,8 @@ static void keep_track(const struct ocl_command *command)
 	region->area.offset = origin + command->offset;
 	region->area.bytes = command->bytes;
 	region->flags = command->map_flags;
+	if (command->verb == OCL_MAP_IMAGE)
+		stream_image_mapped(&region->area, command);
 	stream_region_add(root, region);
 }
 

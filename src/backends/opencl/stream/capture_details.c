@@ -53,8 +53,8 @@ void stream_use(struct stream_frozen *frozen, struct ocl_stream *memory, uint64_
 
 /* ---- memory ---- */
 
-static struct ocl_stream *get_root(struct stream_frozen *frozen, cl_mem memory,
-				   uint64_t *ret_origin)
+struct ocl_stream *stream_find_root(struct stream_frozen *frozen, cl_mem memory,
+				    uint64_t *ret_origin)
 {
 	struct ocl_stream *root = stream_memory_root(memory, ret_origin);
 
@@ -83,14 +83,14 @@ static void set_other(struct stream_frozen *frozen, struct ocl_stream *root, uin
 	stream_use(frozen, root, offset, bytes, false);
 }
 
-static void set_destination(struct stream_frozen *frozen, const void *host, uint64_t bytes)
+void stream_set_destination(struct stream_frozen *frozen, const void *host, uint64_t bytes)
 {
 	frozen->destination = (struct stream_foreign){ host, bytes, NULL };
 	frozen->check = "read";
 	stream_reads_settle(host, bytes, true);
 }
 
-static void set_data(struct stream_frozen *frozen, const void *host, uint64_t bytes)
+void stream_set_data(struct stream_frozen *frozen, const void *host, uint64_t bytes)
 {
 	frozen->data = (struct stream_foreign){ host, bytes, NULL };
 	if (!stream_reads_settle(host, bytes, false))
@@ -103,30 +103,30 @@ static void set_data(struct stream_frozen *frozen, const void *host, uint64_t by
 static void describe_read(struct stream_frozen *frozen, const struct ocl_command *command)
 {
 	uint64_t origin;
-	struct ocl_stream *root = get_root(frozen, command->memory, &origin);
+	struct ocl_stream *root = stream_find_root(frozen, command->memory, &origin);
 
 	if (!root)
 		return;
 	set_other(frozen, root, origin + command->offset, command->bytes);
-	set_destination(frozen, command->host, command->bytes);
+	stream_set_destination(frozen, command->host, command->bytes);
 }
 
 static void describe_write(struct stream_frozen *frozen, const struct ocl_command *command)
 {
 	uint64_t origin;
-	struct ocl_stream *root = get_root(frozen, command->memory, &origin);
+	struct ocl_stream *root = stream_find_root(frozen, command->memory, &origin);
 
 	if (!root)
 		return;
 	set_object(frozen, root, origin + command->offset, command->bytes);
-	set_data(frozen, command->host_source, command->bytes);
+	stream_set_data(frozen, command->host_source, command->bytes);
 }
 
 static void describe_copy(struct stream_frozen *frozen, const struct ocl_command *command)
 {
 	uint64_t origin, source_origin;
-	struct ocl_stream *root = get_root(frozen, command->memory, &origin);
-	struct ocl_stream *source = get_root(frozen, command->source, &source_origin);
+	struct ocl_stream *root = stream_find_root(frozen, command->memory, &origin);
+	struct ocl_stream *source = stream_find_root(frozen, command->source, &source_origin);
 
 	if (!root || !source)
 		return;
@@ -137,121 +137,13 @@ static void describe_copy(struct stream_frozen *frozen, const struct ocl_command
 static void describe_fill(struct stream_frozen *frozen, const struct ocl_command *command)
 {
 	uint64_t origin;
-	struct ocl_stream *root = get_root(frozen, command->memory, &origin);
+	struct ocl_stream *root = stream_find_root(frozen, command->memory, &origin);
 
 	if (!root)
 		return;
 	set_object(frozen, root, origin + command->offset, command->bytes);
 	frozen->data =
 		(struct stream_foreign){ command->host_source, command->pattern_bytes, NULL };
-}
-
-/* ---- rectangles ---- */
-
-/* Replaces pitches of 0 by the values that they stand for. */
-static struct stream_rect make_rect(const size_t *region, const size_t *origin, size_t row,
-				    size_t slice)
-{
-	struct stream_rect rect = { .row = row ? row : region[0] };
-
-	memcpy(rect.region, region, sizeof(rect.region));
-	memcpy(rect.origin, origin, sizeof(rect.origin));
-	rect.slice = slice ? slice : rect.row * region[1];
-	return rect;
-}
-
-static void describe_side(struct stream_text *text, const char *key, const struct stream_rect *rect)
-{
-	stream_text_open(text, key, '{');
-	stream_text_sizes(text, "origin", rect->origin, 3);
-	stream_text_uint(text, "row", rect->row);
-	stream_text_uint(text, "slice", rect->slice);
-	stream_text_close(text, '{');
-}
-
-/* NULL: the host side, which is packed. */
-static void describe_sides(struct stream_frozen *frozen, const size_t *region,
-			   const struct stream_rect *to, const struct stream_rect *from)
-{
-	static const size_t zero[3];
-	struct stream_rect packed = make_rect(region, zero, 0, 0);
-
-	stream_text_open(&frozen->text, "rect", '{');
-	stream_text_sizes(&frozen->text, "region", packed.region, 3);
-	describe_side(&frozen->text, "to", to ? to : &packed);
-	describe_side(&frozen->text, "from", from ? from : &packed);
-	stream_text_close(&frozen->text, '{');
-	frozen->row.bytes = (int64_t)stream_rect_bytes(&packed);
-}
-
-/* The range reaches from the first byte to the last; the row has the start of the view. */
-static void use_rect(struct stream_frozen *frozen, struct ocl_stream *root, uint64_t origin,
-		     const struct stream_rect *rect, bool writes)
-{
-	uint64_t offset, bytes;
-
-	stream_rect_extent(rect, &offset, &bytes);
-	stream_use(frozen, root, origin + offset, bytes, writes);
-	*(writes ? &frozen->row.object : &frozen->row.other) = root->number;
-	*(writes ? &frozen->row.offset : &frozen->row.other_offset) = (int64_t)origin;
-}
-
-static void describe_read_rect(struct stream_frozen *frozen, const struct ocl_command *command)
-{
-	const struct ocl_rect *given = &command->rect;
-	uint64_t origin, offset, bytes;
-	struct ocl_stream *root = get_root(frozen, command->memory, &origin);
-	struct stream_rect from;
-
-	if (!root)
-		return;
-	from = make_rect(given->region, given->buffer_origin, given->buffer_row,
-			 given->buffer_slice);
-	frozen->rect =
-		make_rect(given->region, given->host_origin, given->host_row, given->host_slice);
-	use_rect(frozen, root, origin, &from, false);
-	describe_sides(frozen, given->region, NULL, &from);
-	stream_rect_extent(&frozen->rect, &offset, &bytes);
-	set_destination(frozen, (const char *)command->host + offset, bytes);
-	frozen->destination.base = command->host;
-	frozen->destination.rect = &frozen->rect;
-}
-
-static void describe_write_rect(struct stream_frozen *frozen, const struct ocl_command *command)
-{
-	const struct ocl_rect *given = &command->rect;
-	uint64_t origin, offset, bytes;
-	struct ocl_stream *root = get_root(frozen, command->memory, &origin);
-	struct stream_rect to;
-
-	if (!root)
-		return;
-	to = make_rect(given->region, given->buffer_origin, given->buffer_row, given->buffer_slice);
-	frozen->rect =
-		make_rect(given->region, given->host_origin, given->host_row, given->host_slice);
-	use_rect(frozen, root, origin, &to, true);
-	describe_sides(frozen, given->region, &to, NULL);
-	stream_rect_extent(&frozen->rect, &offset, &bytes);
-	set_data(frozen, (const char *)command->host_source + offset, bytes);
-	frozen->data = (struct stream_foreign){ command->host_source,
-						stream_rect_bytes(&frozen->rect), &frozen->rect };
-}
-
-static void describe_copy_rect(struct stream_frozen *frozen, const struct ocl_command *command)
-{
-	const struct ocl_rect *given = &command->rect;
-	uint64_t origin, source_origin;
-	struct ocl_stream *root = get_root(frozen, command->memory, &origin);
-	struct ocl_stream *source = get_root(frozen, command->source, &source_origin);
-	struct stream_rect to, from;
-
-	if (!root || !source)
-		return;
-	to = make_rect(given->region, given->buffer_origin, given->buffer_row, given->buffer_slice);
-	from = make_rect(given->region, given->host_origin, given->host_row, given->host_slice);
-	use_rect(frozen, root, origin, &to, true);
-	use_rect(frozen, source, source_origin, &from, false);
-	describe_sides(frozen, given->region, &to, &from);
 }
 
 /* ---- maps ---- */
@@ -284,7 +176,7 @@ static void describe_mapping(struct stream_frozen *frozen, const struct ocl_comm
 static void describe_map(struct stream_frozen *frozen, const struct ocl_command *command)
 {
 	uint64_t origin;
-	struct ocl_stream *root = get_root(frozen, command->memory, &origin);
+	struct ocl_stream *root = stream_find_root(frozen, command->memory, &origin);
 
 	if (root)
 		describe_mapping(frozen, command, root, origin + command->offset);
@@ -311,6 +203,8 @@ static void describe_unmapping(struct stream_frozen *frozen, struct ocl_stream *
 {
 	struct stream_region *region = stream_region_take(root, host);
 	const struct stream_area *area;
+	struct stream_foreign foreign;
+	uint64_t bytes;
 	bool is_valid;
 
 	frozen->row.kind = TS_COMMAND_RECORD;
@@ -319,19 +213,26 @@ static void describe_unmapping(struct stream_frozen *frozen, struct ocl_stream *
 	if (!region)
 		return;
 	area = &region->area;
-	stream_reads_settle(area->host, area->bytes, true);
+	bytes = area->image ? area->image_bytes : area->bytes;
+	stream_reads_settle(area->host, stream_area_extent(area), true);
 	is_valid = !region->event || stream_event_status(region->event) == CL_COMPLETE;
 	if (!(region->flags & WRITING) || !is_valid) {
-		stream_use(frozen, root, area->offset, area->bytes, false);
+		stream_use(frozen, root, area->offset, bytes, false);
 		return;
 	}
 	frozen->row.kind = TS_COMMAND_HOST_WRITE;
-	set_object(frozen, root, area->offset, area->bytes);
+	set_object(frozen, root, area->offset, bytes);
+	if (area->image) {
+		frozen->row.object = area->image;
+		frozen->row.offset = 0;
+		frozen->row.bytes = (int64_t)area->bytes;
+		stream_area_describe(area, &frozen->text);
+	}
+	foreign = stream_area_foreign(area);
 	/* After the call, its memory may be released. */
 	if (!stream_lock())
 		return;
-	if (!stream_foreign_read(&(struct stream_foreign){ area->host, area->bytes, NULL }, NULL,
-				 &frozen->row.blob))
+	if (!stream_foreign_read(&foreign, NULL, &frozen->row.blob))
 		stream_unreplayable(frozen, "unmaps", "the memory that it unmaps is gone");
 	stream_unlock();
 }
@@ -339,7 +240,7 @@ static void describe_unmapping(struct stream_frozen *frozen, struct ocl_stream *
 static void describe_unmap(struct stream_frozen *frozen, const struct ocl_command *command)
 {
 	uint64_t origin;
-	struct ocl_stream *root = get_root(frozen, command->memory, &origin);
+	struct ocl_stream *root = stream_find_root(frozen, command->memory, &origin);
 
 	if (root)
 		describe_unmapping(frozen, root, command->host);
@@ -392,11 +293,11 @@ static void describe_svm_copy(struct stream_frozen *frozen, const struct ocl_com
 	if (to)
 		set_object(frozen, to, to_offset, command->bytes);
 	else
-		set_destination(frozen, command->host, command->bytes);
+		stream_set_destination(frozen, command->host, command->bytes);
 	if (from)
 		set_other(frozen, from, from_offset, command->bytes);
 	else
-		set_data(frozen, command->host_source, command->bytes);
+		stream_set_data(frozen, command->host_source, command->bytes);
 }
 
 static void describe_svm_fill(struct stream_frozen *frozen, const struct ocl_command *command)
@@ -452,9 +353,10 @@ static void describe_native(struct stream_frozen *frozen, const struct ocl_comma
 	stream_unreplayable(frozen, "native kernels", "it runs a host function");
 }
 
-static void describe_image(struct stream_frozen *frozen, const struct ocl_command *command)
+static void describe_other(struct stream_frozen *frozen, const struct ocl_command *command)
 {
-	stream_unreplayable(frozen, command->call->site->name, "images are not captured");
+	stream_unreplayable(frozen, command->call->site->name,
+			    "memory of other APIs is not captured");
 }
 
 /* ---- all verbs ---- */
@@ -468,9 +370,9 @@ static const struct {
 	[OCL_WRITE] = { TS_COMMAND_COPY, describe_write },
 	[OCL_COPY] = { TS_COMMAND_COPY, describe_copy },
 	[OCL_FILL] = { TS_COMMAND_FILL, describe_fill },
-	[OCL_READ_RECT] = { TS_COMMAND_COPY, describe_read_rect },
-	[OCL_WRITE_RECT] = { TS_COMMAND_COPY, describe_write_rect },
-	[OCL_COPY_RECT] = { TS_COMMAND_COPY, describe_copy_rect },
+	[OCL_READ_RECT] = { TS_COMMAND_COPY, stream_read_rect },
+	[OCL_WRITE_RECT] = { TS_COMMAND_COPY, stream_write_rect },
+	[OCL_COPY_RECT] = { TS_COMMAND_COPY, stream_copy_rect },
 	[OCL_MAP] = { TS_COMMAND_COPY, describe_map },
 	[OCL_UNMAP] = { TS_COMMAND_RECORD, describe_unmap },
 	[OCL_MARKER] = { TS_COMMAND_RECORD, describe_nothing },
@@ -483,7 +385,14 @@ static const struct {
 	[OCL_SVM_FREE] = { TS_COMMAND_RECORD, describe_nothing },
 	[OCL_SVM_MIGRATE] = { TS_COMMAND_RECORD, describe_nothing },
 	[OCL_NATIVE] = { TS_COMMAND_HOST, describe_native },
-	[OCL_IMAGE] = { TS_COMMAND_COPY, describe_image },
+	[OCL_READ_IMAGE] = { TS_COMMAND_COPY, stream_read_image },
+	[OCL_WRITE_IMAGE] = { TS_COMMAND_COPY, stream_write_image },
+	[OCL_COPY_IMAGE] = { TS_COMMAND_COPY, stream_copy_image },
+	[OCL_IMAGE_TO_BUFFER] = { TS_COMMAND_COPY, stream_copy_image_to_buffer },
+	[OCL_BUFFER_TO_IMAGE] = { TS_COMMAND_COPY, stream_copy_buffer_to_image },
+	[OCL_FILL_IMAGE] = { TS_COMMAND_FILL, stream_fill_image },
+	[OCL_MAP_IMAGE] = { TS_COMMAND_COPY, stream_map_image },
+	[OCL_OTHER] = { TS_COMMAND_COPY, describe_other },
 };
 
 /*

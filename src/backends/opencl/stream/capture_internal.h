@@ -16,8 +16,12 @@
  *	capture_foreign.c    the program's memory, which may be gone: copied, hashed, stored
  *	capture_memory.c     the host side: incomplete reads, mapped regions
  *	capture_pages.c      memory that the host may write without a call: USE_HOST_PTR, mapped
- *regions capture_rect.c       rectangles of memory capture_snapshot.c   memory read back: at the
- *begin and end of a window, after each command capture_loss.c       counts of what the stream lacks
+ *	                     regions
+ *	capture_rect.c       rectangles of memory
+ *	capture_rect_commands.c  commands that copy them
+ *	capture_images.c     images and samplers
+ *	capture_snapshot.c   memory read back: at the begin and end of a window, after each command
+ *	capture_loss.c       counts of what the stream lacks
  *
  * Locks of the stream come after those of opencl_internal.h. Each is held briefly, and taken in
  * this order: `host` (capture_memory.c; events are queried under it), then `registry` or `events`
@@ -92,6 +96,27 @@ struct stream_queue {
 	cl_event marker;  /* while a window opens or closes; else NULL */
 };
 
+/* x in bytes. */
+struct stream_rect {
+	size_t region[3];
+	size_t origin[3], row, slice;
+};
+
+/* Its content is packed, unless it is a 2D view of a buffer. */
+struct stream_image {
+	cl_mem_object_type type;
+	cl_image_format format;
+	size_t size[3];             /* pixels; layers of an array are its last size */
+	size_t element, row, slice; /* bytes */
+	struct stream_rect host;    /* USE_HOST_PTR, COPY_HOST_PTR */
+};
+
+struct stream_sampler {
+	cl_bool normalized;
+	cl_addressing_mode addressing;
+	cl_filter_mode filter;
+};
+
 /*
  * Memory that the program may write without a call: that of USE_HOST_PTR, or a mapped region. The
  * hashes are those of the bytes as commands, or the host after commands, saw them last; 0: not
@@ -103,6 +128,12 @@ struct stream_area {
 	uint64_t *pages;        /* inside windows; else NULL */
 	uint64_t *chunks;       /* as above; of many pages each */
 	bool is_gone;           /* found missing, and reported */
+	/*
+	 * Pixels: the number of their image, or 0; its size; its side and the host's. `bytes` are
+	 * those of the packed rectangle, and only the hashes of chunks are used.
+	 */
+	uint64_t image, image_bytes;
+	struct stream_rect rect, host_rect;
 };
 
 /* A mapped region of memory. */
@@ -118,7 +149,8 @@ struct stream_memory {
 	uint64_t origin; /* of a view: offset in its root, which is the parent */
 	bool is_view, is_svm;
 	cl_mem_flags flags;
-	_Atomic uint64_t written; /* the last window in which a command may have written it */
+	struct stream_image *image; /* NULL: not an image */
+	_Atomic uint64_t written;   /* the last window in which a command may have written it */
 	_Atomic uint32_t mapped_writing; /* regions that are mapped for writing */
 	/* The rest is guarded by the host lock. */
 	struct stream_region *regions;
@@ -175,9 +207,9 @@ enum stream_argument_kind {
 	STREAM_ARG_BYTES,
 	STREAM_ARG_MEMORY, /* read and written */
 	STREAM_ARG_MEMORY_READ,
+	STREAM_ARG_MEMORY_WRITE,
 	STREAM_ARG_LOCAL,
 	STREAM_ARG_SAMPLER,
-	STREAM_ARG_IMAGE,
 	STREAM_ARG_OTHER, /* pipe, device queue */
 	STREAM_ARG_KINDS, /* their number */
 };
@@ -228,6 +260,7 @@ struct ocl_stream {
 		struct stream_context context;
 		struct stream_queue queue;
 		struct stream_memory memory;
+		struct stream_sampler sampler;
 		struct stream_module module;
 		struct stream_function function;
 		struct stream_user_event event;
@@ -255,6 +288,10 @@ void stream_object_lock_and_emit(struct ocl_stream *stream);
 /* Describes it again, because more is known about it than when it was described. */
 void stream_object_emit_again(struct ocl_stream *stream);
 struct ocl_stream *stream_device_of(cl_device_id device);
+/* The context that the hook named, else the driver. */
+struct ocl_stream *stream_memory_context(const struct ocl_object *memory);
+/* In a window: emits initial contents, row and command of new memory. `content`: NULL for zeros. */
+void stream_memory_emit(struct ocl_stream *stream, const void *content);
 /* The root of memory, and its offset there; NULL: not known. */
 struct ocl_stream *stream_memory_root(cl_mem memory, uint64_t *ret_origin);
 /* The SVM allocation that contains an address; NULL: none. */
@@ -291,12 +328,9 @@ struct stream_range {
 	uint64_t offset, bytes;
 };
 
-/* x in bytes. */
-struct stream_rect {
-	size_t region[3];
-	size_t origin[3], row, slice;
-};
-
+/* Pitches of 0 are replaced by those of packed bytes. */
+struct stream_rect stream_rect_make(const size_t *region, const size_t *origin, size_t row,
+				    size_t slice);
 uint64_t stream_rect_bytes(const struct stream_rect *rect);
 /* From the first byte to the last, relative to the start of the rectangle's memory. */
 void stream_rect_extent(const struct stream_rect *rect, uint64_t *ret_offset, uint64_t *ret_bytes);
@@ -361,6 +395,30 @@ void stream_use(struct stream_frozen *frozen, struct ocl_stream *memory, uint64_
 void stream_describe(struct stream_frozen *frozen, struct ocl_command *command);
 /* Asks the driver; its kind may be UNKNOWN. */
 void stream_query_parameter(cl_kernel kernel, cl_uint index, struct stream_parameter *parameter);
+/* The root of its memory; NULL: none, and the command cannot be replayed. */
+struct ocl_stream *stream_find_root(struct stream_frozen *frozen, cl_mem memory,
+				    uint64_t *ret_origin);
+/* Host memory that it writes or reads. With _rect: frozen->rect of it. */
+void stream_set_destination(struct stream_frozen *frozen, const void *host, uint64_t bytes);
+void stream_set_data(struct stream_frozen *frozen, const void *host, uint64_t bytes);
+void stream_set_destination_rect(struct stream_frozen *frozen, const void *host);
+void stream_set_data_rect(struct stream_frozen *frozen, const void *host);
+/* Adds "rect"; NULL: a side that is packed, because it is the host's, or a buffer's. */
+void stream_describe_rect(struct stream_frozen *frozen, const struct stream_rect *to,
+			  const struct stream_rect *from);
+void stream_text_rect(struct stream_text *text, const struct stream_rect *to,
+		      const struct stream_rect *from);
+/* Parts of stream_describe() by verb (capture_rect_commands.c, capture_images.c). */
+void stream_read_rect(struct stream_frozen *frozen, const struct ocl_command *command);
+void stream_write_rect(struct stream_frozen *frozen, const struct ocl_command *command);
+void stream_copy_rect(struct stream_frozen *frozen, const struct ocl_command *command);
+void stream_read_image(struct stream_frozen *frozen, const struct ocl_command *command);
+void stream_write_image(struct stream_frozen *frozen, const struct ocl_command *command);
+void stream_copy_image(struct stream_frozen *frozen, const struct ocl_command *command);
+void stream_copy_image_to_buffer(struct stream_frozen *frozen, const struct ocl_command *command);
+void stream_copy_buffer_to_image(struct stream_frozen *frozen, const struct ocl_command *command);
+void stream_fill_image(struct stream_frozen *frozen, const struct ocl_command *command);
+void stream_map_image(struct stream_frozen *frozen, const struct ocl_command *command);
 /* Captures the arguments of a launch. */
 void stream_freeze_arguments(struct stream_frozen *frozen, struct ocl_object *kernel);
 
@@ -435,6 +493,23 @@ bool stream_pages_final(const struct ocl_stream *root);
 /* Whether commands work on the host's bytes themselves, not on a copy of the driver. */
 bool stream_pages_are_shared(const struct ocl_stream *root);
 cl_uint stream_pages_holds(cl_event event);
+
+/* ---- images (capture_images.c) ---- */
+
+void stream_image_describe(const struct stream_image *image, struct stream_text *text);
+void stream_sampler_describe(const struct stream_sampler *sampler, struct stream_text *text);
+/* After a map: fills in what the region has of its image. */
+void stream_image_mapped(struct stream_area *area, const struct ocl_command *command);
+/* The host's bytes of an area: a range, or a rectangle of pixels; from the first to the last. */
+struct stream_foreign stream_area_foreign(const struct stream_area *area);
+/* Copies bytes from offset `at` on. Returns how many precede the first one that is not there. */
+size_t stream_area_read(const struct stream_area *area, uint64_t at, void *to, size_t bytes);
+uint64_t stream_area_extent(const struct stream_area *area);
+/* Describes a write of the host to pixels. */
+void stream_area_describe(const struct stream_area *area, struct stream_text *text);
+/* Reads or clears all of the image, through a queue. */
+cl_int stream_image_read(cl_command_queue queue, const struct ocl_stream *memory, void *to);
+cl_int stream_image_clear(cl_command_queue queue, const struct ocl_stream *memory);
 
 /* ---- memory read back (capture_snapshot.c) ---- */
 

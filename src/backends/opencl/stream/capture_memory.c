@@ -299,6 +299,7 @@ void stream_memory_release(struct ocl_stream *stream)
 	}
 	stream_pages_end(stream);
 	pthread_mutex_unlock(&stream_host_lock);
+	free(memory->image);
 }
 
 void stream_memory_forked(void)

@@ -84,7 +84,9 @@ static const char *memory_call(const struct ocl_stream *stream, uint32_t kind)
 {
 	if (stream->kind == OCL_SVM)
 		return kind == TS_COMMAND_ALLOC ? "clSVMAlloc" : "clSVMFree";
-	return kind == TS_COMMAND_ALLOC ? "clCreateBuffer" : "clReleaseMemObject";
+	if (kind == TS_COMMAND_FREE)
+		return "clReleaseMemObject";
+	return stream->as.memory.image ? "clCreateImage" : "clCreateBuffer";
 }
 
 static void emit_memory_command(const struct ocl_stream *stream, uint32_t kind)
@@ -288,6 +290,8 @@ static void describe_memory(const struct ocl_stream *stream, struct stream_text 
 		stream_text_uint(text, "origin", stream->as.memory.origin);
 	if (stream->as.memory.is_svm)
 		stream_text_true(text, "svm");
+	if (stream->as.memory.image)
+		stream_image_describe(stream->as.memory.image, text);
 }
 
 static void describe(struct ocl_stream *stream, struct stream_text *text)
@@ -555,8 +559,7 @@ void stream_created_user_event(struct ocl_object *event)
 
 /* ---- memory ---- */
 
-/* Asks the driver if the hook did not say. */
-static struct ocl_stream *context_of_memory(const struct ocl_object *memory)
+struct ocl_stream *stream_memory_context(const struct ocl_object *memory)
 {
 	cl_context context = NULL;
 
@@ -571,7 +574,7 @@ static struct ocl_stream *context_of_memory(const struct ocl_object *memory)
 void stream_memory_is_gone(struct ocl_stream *stream)
 {
 	if (!stream->unreplayable)
-		stream->unreplayable = strdup("a buffer whose host memory is gone");
+		stream->unreplayable = strdup("memory whose host memory is gone");
 }
 
 /* The channel is locked. */
@@ -581,6 +584,8 @@ static void emit_created(struct ocl_stream *stream, const void *content)
 	bool is_there = true;
 	uint64_t blob = 0;
 
+	if (stream->as.memory.image)
+		foreign.rect = &stream->as.memory.image->host;
 	if (stream->as.memory.area.host)
 		is_there = stream_pages_begin(stream, &blob);
 	else if (content)
@@ -592,8 +597,7 @@ static void emit_created(struct ocl_stream *stream, const void *content)
 		emit_memory_command(stream, TS_COMMAND_ALLOC);
 }
 
-/* In a window: emits its initial contents, its row and its command. */
-static void emit_memory(struct ocl_stream *stream, const void *content)
+void stream_memory_emit(struct ocl_stream *stream, const void *content)
 {
 	if (!stream_is_open())
 		return;
@@ -611,7 +615,7 @@ void stream_created_buffer(struct ocl_object *memory, cl_mem_flags flags, size_t
 			   const void *host)
 {
 	struct ocl_stream *stream =
-		stream_object_new(OCL_MEMORY, memory->handle, context_of_memory(memory));
+		stream_object_new(OCL_MEMORY, memory->handle, stream_memory_context(memory));
 
 	if (!stream)
 		return;
@@ -626,7 +630,7 @@ void stream_created_buffer(struct ocl_object *memory, cl_mem_flags flags, size_t
 			stream->unreplayable = strdup("a buffer in SVM");
 	}
 	memory->stream = stream;
-	emit_memory(stream, host);
+	stream_memory_emit(stream, host);
 }
 
 void stream_created_sub_buffer(struct ocl_object *memory, struct ocl_object *parent,
@@ -644,7 +648,7 @@ void stream_created_sub_buffer(struct ocl_object *memory, struct ocl_object *par
 	if (!stream->parent || stream->parent->unreplayable)
 		stream->unreplayable = strdup("a view of memory that cannot be replayed");
 	memory->stream = stream;
-	emit_memory(stream, NULL);
+	stream_memory_emit(stream, NULL);
 }
 
 void stream_created_svm(struct ocl_object *memory, cl_svm_mem_flags flags, size_t bytes)
@@ -663,7 +667,7 @@ void stream_created_svm(struct ocl_object *memory, cl_svm_mem_flags flags, size_
 	}
 	memory->stream = stream;
 	stream_svm_add(stream);
-	emit_memory(stream, NULL);
+	stream_memory_emit(stream, NULL);
 }
 
 void stream_created_other(struct ocl_object *object, const char *what)
@@ -674,7 +678,7 @@ void stream_created_other(struct ocl_object *object, const char *what)
 	snprintf(kind, sizeof(kind), "OpenCL objects: %s", what);
 	stream_lost(kind, "they are not captured for replay");
 	if (object->kind == OCL_MEMORY)
-		context = context_of_memory(object);
+		context = stream_memory_context(object);
 	if (object->kind == OCL_PROGRAM)
 		context = stream_module_context(object);
 	stream = stream_object_new(object->kind, object->handle, context);

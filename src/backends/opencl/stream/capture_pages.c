@@ -71,7 +71,7 @@ static size_t read_chunk(const struct ocl_stream *root, struct stream_area *area
 			 unsigned char *copy)
 {
 	size_t bytes = chunk_bytes(area, chunk);
-	size_t got = ts_foreign_read(copy, area->host + chunk * CHUNK, bytes);
+	size_t got = stream_area_read(area, chunk * CHUNK, copy, bytes);
 
 	if (got < bytes && !area->is_gone) {
 		area->is_gone = true;
@@ -312,11 +312,58 @@ static void compare_chunk(struct ocl_stream *root, struct stream_area *area, uin
 	area->chunks[chunk] = is_being_written(&root->as.memory, offset, bytes, false) ? 0 : hash;
 }
 
+static void emit_pixels(struct ocl_stream *root, const struct stream_area *area)
+{
+	struct stream_foreign foreign = stream_area_foreign(area);
+	struct stream_text text;
+	struct ts_replay_command row = {
+		.size = sizeof(row),
+		.kind = TS_COMMAND_HOST_WRITE,
+		.object = area->image,
+		.other_offset = TS_UNKNOWN,
+		.bytes = (int64_t)area->bytes,
+	};
+
+	stream_text_begin(&text);
+	stream_area_describe(area, &text);
+	row.details = stream_text_end(&text);
+	if (!stream_lock())
+		return;
+	if (stream_foreign_read(&foreign, NULL, &row.blob))
+		stream_command(&row);
+	stream_unlock();
+	atomic_store_explicit(&root->as.memory.written, stream_window(), memory_order_relaxed);
+}
+
+/* Pages of pixels are not ranges of the image: they are emitted together. */
+static void compare_pixels(struct ocl_stream *root, struct stream_area *area, unsigned char *copy)
+{
+	bool differ = false;
+
+	if (is_being_written(&root->as.memory, area->offset, area->bytes, false))
+		return;
+	for (uint64_t i = 0; i < chunk_count(area); i++) {
+		size_t bytes = chunk_bytes(area, i), got = read_chunk(root, area, i, copy);
+		uint64_t hash = ts_replay_hash(copy, got);
+
+		if (got < bytes)
+			return;
+		differ = differ || hash != area->chunks[i];
+		area->chunks[i] = hash;
+	}
+	if (differ)
+		emit_pixels(root, area);
+}
+
 static void compare_area(struct ocl_stream *root, struct stream_area *area,
 			 const struct stream_range *range, unsigned char *copy)
 {
 	if (!meet(range->offset, range->bytes, area->offset, area->bytes) || !allocate(area))
 		return;
+	if (area->image) {
+		compare_pixels(root, area, copy);
+		return;
+	}
 	for (uint64_t i = 0; i < chunk_count(area); i++) {
 		if (meet(range->offset, range->bytes, area->offset + i * CHUNK,
 			 chunk_bytes(area, i)))
@@ -388,7 +435,8 @@ bool stream_pages_are_shared(const struct ocl_stream *root)
 	for (uint32_t i = 0; are_shared && i < context->as.context.device_count; i++) {
 		const struct stream_device *device = &context->as.context.devices[i]->as.device;
 
-		are_shared = device->is_cpu || (device->is_unified && is_aligned);
+		are_shared = device->is_cpu ||
+			     (device->is_unified && is_aligned && !root->as.memory.image);
 	}
 	return are_shared;
 }
@@ -414,6 +462,9 @@ static void check_area(const struct ocl_stream *root, const struct stream_area *
 				      .memory = root->number,
 				      .why = "final" };
 
+	/* A check of an image covers all of it. */
+	if (area->image)
+		return;
 	for (uint64_t at = 0, bytes; area->pages && at < area->bytes; at += bytes) {
 		uint64_t left = area->bytes - at, hash = area->pages[at / PAGE];
 

@@ -1,11 +1,23 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Rectangles of memory, as in rectangular copies: rows of bytes with a pitch. */
+#include <string.h>
 #include <sys/uio.h>
 
 #include "backends/opencl/stream/capture_internal.h"
 #include "base/local/foreign_memory.h"
 
 #define ROWS 64u /* copied at once */
+
+struct stream_rect stream_rect_make(const size_t *region, const size_t *origin, size_t row,
+				    size_t slice)
+{
+	struct stream_rect rect = { .row = row ? row : region[0] };
+
+	memcpy(rect.region, region, sizeof(rect.region));
+	memcpy(rect.origin, origin, sizeof(rect.origin));
+	rect.slice = slice ? slice : rect.row * region[1];
+	return rect;
+}
 
 uint64_t stream_rect_bytes(const struct stream_rect *rect)
 {

@@ -59,6 +59,9 @@ static cl_int read_with(struct stream_context *context, const struct ocl_stream 
 {
 	cl_int rc;
 
+	/* Only all of it is ever read. */
+	if (memory->as.memory.image)
+		return stream_image_read(context->reader, memory, to);
 	if (memory->as.memory.is_svm)
 		return ocl.next.clEnqueueSVMMemcpy(context->reader, CL_TRUE, to,
 						   (const char *)memory->handle + offset, bytes, 0,
@@ -80,13 +83,13 @@ static void make_reader(struct ocl_stream *context)
 
 static cl_int read_back(const struct ocl_stream *memory, uint64_t offset, uint64_t bytes, void *to)
 {
-	const unsigned char *host = memory->as.memory.area.host;
+	const struct stream_area *area = &memory->as.memory.area;
 	struct ocl_stream *context = memory->parent;
 	cl_int rc = CL_INVALID_CONTEXT;
 
 	/* The driver would read the same bytes, and crash if they are gone. */
-	if (host && stream_pages_are_shared(memory))
-		return ts_foreign_read(to, host + offset, bytes) == bytes ? CL_SUCCESS
+	if (area->host && stream_pages_are_shared(memory))
+		return stream_area_read(area, offset, to, bytes) == bytes ? CL_SUCCESS
 									  : CL_INVALID_HOST_PTR;
 	make_reader(context);
 	pthread_mutex_lock(&reader_lock);
@@ -104,7 +107,9 @@ static void clear_with(const struct stream_context *context, const struct ocl_st
 	uint64_t bytes = memory->as.memory.bytes;
 	size_t pattern = bytes % 16 ? 1 : 16;
 
-	if (memory->as.memory.is_svm)
+	if (memory->as.memory.image)
+		stream_image_clear(context->reader, memory);
+	else if (memory->as.memory.is_svm)
 		ocl.next.clEnqueueSVMMemFill(context->reader, memory->handle, zeros, pattern, bytes,
 					     0, NULL, NULL);
 	else if (ocl.next.clEnqueueFillBuffer) /* since OpenCL 1.2 */
@@ -166,11 +171,26 @@ static void overlay_mapped(const struct ocl_stream *memory, uint64_t at, unsigne
 		uint64_t end = at + bytes < area->offset + area->bytes ? at + bytes
 								       : area->offset + area->bytes;
 
-		/* What is gone keeps the device's bytes. */
-		if (begin < end && stream_region_is_written(region))
+		/*
+		 * What is gone keeps the device's bytes. So do pixels: the first command that uses
+		 * them stores what the host wrote.
+		 */
+		if (begin < end && !area->image && stream_region_is_written(region))
 			ts_foreign_read(piece + (begin - at), area->host + (begin - area->offset),
 					end - begin);
 	}
+}
+
+static uint64_t emit_image(const struct ocl_stream *memory, cl_int *ret_rc)
+{
+	uint64_t bytes = memory->as.memory.bytes, blob = 0;
+	void *content = calloc(1, bytes);
+
+	*ret_rc = content ? read_back(memory, 0, bytes, content) : CL_OUT_OF_HOST_MEMORY;
+	if (content)
+		blob = ts_replay_blob(content, bytes);
+	free(content);
+	return blob;
 }
 
 /*
@@ -217,7 +237,8 @@ static uint64_t emit_memory(struct ocl_stream *memory, void *piece, cl_int *ret_
 		if (are_shared || !is_there)
 			return blob;
 	}
-	return emit_content(memory, piece, ret_rc);
+	return memory->as.memory.image ? emit_image(memory, ret_rc)
+				       : emit_content(memory, piece, ret_rc);
 }
 
 /* The gate is held exclusively, so the channel's lock blocks nobody while the driver reads. */
@@ -368,7 +389,8 @@ bool stream_check_foreign(const struct stream_check *check, const struct stream_
 
 static void check_range(const struct stream_range *range, uint64_t sequence, const char *why)
 {
-	uint64_t most = range->bytes < CHECK_PIECE ? range->bytes : CHECK_PIECE;
+	bool is_whole = range->bytes < CHECK_PIECE || range->memory->as.memory.image;
+	uint64_t most = is_whole ? range->bytes : CHECK_PIECE;
 	void *piece = malloc(most ? most : 1);
 	cl_int rc = piece ? CL_SUCCESS : CL_OUT_OF_HOST_MEMORY;
 
@@ -410,7 +432,7 @@ static void check_unmapped(struct ocl_stream *memory)
 static bool can_be_read(struct ocl_stream *memory)
 {
 	const struct stream_area *area = &memory->as.memory.area;
-	struct stream_foreign all = { area->host, area->bytes, NULL };
+	struct stream_foreign all = stream_area_foreign(area);
 
 	if (!area->host)
 		return true;
@@ -423,8 +445,35 @@ static bool can_be_read(struct ocl_stream *memory)
 	return false;
 }
 
+/* A check of an image covers all of it. */
+static void check_image(struct ocl_stream *memory)
+{
+	struct stream_range all = { .memory = memory, .bytes = memory->as.memory.bytes };
+	struct stream_area *area = &memory->as.memory.area;
+	struct stream_foreign pixels = stream_area_foreign(area);
+	struct stream_check check = { .memory = memory->number, .why = "final" };
+
+	if (stream_range_is_mapped(memory, 0, all.bytes)) {
+		stream_lost_memory("checks of memory", memory, "it is still mapped for writing");
+	} else if (can_be_read(memory)) {
+		check_range(&all, stream_last_sequence(), "final");
+	} else if (area->pages) {
+		/* What the host wrote since the last command that used it is part of the window. */
+		pthread_mutex_lock(&stream_host_lock);
+		stream_pages_compare(memory, &all);
+		pthread_mutex_unlock(&stream_host_lock);
+		check.sequence = stream_last_sequence();
+		if (!stream_check_foreign(&check, &pixels))
+			stream_lost_memory("checks of memory", memory, "its host memory is gone");
+	}
+}
+
 static void check_at_end(struct ocl_stream *memory)
 {
+	if (memory->as.memory.image) {
+		check_image(memory);
+		return;
+	}
 	if (can_be_read(memory))
 		check_unmapped(memory);
 	if (memory->as.memory.area.host && !stream_pages_are_shared(memory))

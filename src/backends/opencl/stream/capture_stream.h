@@ -36,7 +36,11 @@ void stream_created_buffer(struct ocl_object *memory, cl_mem_flags flags, size_t
 			   const void *host);
 void stream_created_sub_buffer(struct ocl_object *memory, struct ocl_object *parent,
 			       cl_mem_flags flags, size_t origin, size_t bytes);
-/* Image, pipe, IL, built-in kernels ...: `what` names it. The object cannot be replayed. */
+void stream_created_image(struct ocl_object *memory, cl_mem_flags flags,
+			  const cl_image_format *format, const cl_image_desc *description,
+			  const void *host);
+void stream_created_sampler(struct ocl_object *sampler);
+/* Pipe, IL, built-in kernels ...: `what` names it. The object cannot be replayed. */
 void stream_created_other(struct ocl_object *object, const char *what);
 void stream_created_source(struct ocl_object *program, cl_uint count, const char **strings,
 			   const size_t *lengths);

@@ -1,0 +1,545 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Images and samplers (docs/replay.md, 2.4). An image is memory whose content is its packed pixels.
+ * Its commands are those of rectangles, in bytes; each uses all of the image.
+ */
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "backends/opencl/stream/capture_internal.h"
+#include "base/local/foreign_memory.h"
+
+#define COLOR_BYTES 16u
+
+struct word {
+	cl_uint constant;
+	const char *text;
+};
+
+static const struct word types[] = {
+#define TS_IMAGE_TYPE(name, constant, dimensions) { constant, name },
+#include "live/local/image_formats.def"
+	{ 0, NULL },
+};
+static const struct word orders[] = {
+#define TS_IMAGE_ORDER(name, constant, channels) { constant, name },
+#include "live/local/image_formats.def"
+	{ 0, NULL },
+};
+static const struct word data_types[] = {
+#define TS_IMAGE_DATA(name, constant, form, bytes) { constant, name },
+#include "live/local/image_formats.def"
+	{ 0, NULL },
+};
+static const struct word addressings[] = {
+#define TS_SAMPLER_ADDRESSING(name, constant) { constant, name },
+#include "live/local/image_formats.def"
+	{ 0, NULL },
+};
+static const struct word filters[] = {
+#define TS_SAMPLER_FILTER(name, constant) { constant, name },
+#include "live/local/image_formats.def"
+	{ 0, NULL },
+};
+
+/* NULL: a constant of an extension. */
+static const char *word_of(const struct word *words, cl_uint constant)
+{
+	while (words->text && words->constant != constant)
+		words++;
+	return words->text;
+}
+
+/* ---- rectangles ---- */
+
+static const size_t nowhere[3];
+
+/* Sizes in pixels: x in bytes. */
+static void in_bytes(const struct stream_image *image, const size_t *pixels, size_t ret_bytes[3])
+{
+	memcpy(ret_bytes, pixels, 3 * sizeof(size_t));
+	ret_bytes[0] *= image->element;
+}
+
+static struct stream_rect image_rect(const struct stream_image *image, const size_t *origin,
+				     const size_t *region)
+{
+	size_t at[3], bytes[3];
+
+	in_bytes(image, origin, at);
+	in_bytes(image, region, bytes);
+	return stream_rect_make(bytes, at, image->row, image->slice);
+}
+
+/* A region in host memory. The rows of a 1D array are its layers, which have the slice's pitch. */
+static struct stream_rect host_rect(const struct stream_image *image, const size_t *region,
+				    size_t row, size_t slice)
+{
+	bool is_array = image->type == CL_MEM_OBJECT_IMAGE1D_ARRAY;
+	size_t bytes[3];
+
+	in_bytes(image, region, bytes);
+	if (is_array && slice)
+		row = slice;
+	return stream_rect_make(bytes, nowhere, row, is_array ? 0 : slice);
+}
+
+/* ---- creation ---- */
+
+static void set_size(struct stream_image *image, const cl_image_desc *description)
+{
+	size_t height = description->image_height, depth = description->image_depth,
+	       layers = description->image_array_size;
+
+	image->size[0] = description->image_width;
+	image->size[1] = image->size[2] = 1;
+	switch (image->type) {
+	case CL_MEM_OBJECT_IMAGE1D_ARRAY:
+		image->size[1] = layers;
+		break;
+	case CL_MEM_OBJECT_IMAGE2D:
+		image->size[1] = height;
+		break;
+	case CL_MEM_OBJECT_IMAGE2D_ARRAY:
+		image->size[1] = height;
+		image->size[2] = layers;
+		break;
+	case CL_MEM_OBJECT_IMAGE3D:
+		image->size[1] = height;
+		image->size[2] = depth;
+		break;
+	default:
+		break;
+	}
+}
+
+static struct stream_image *make_image(cl_mem handle, const cl_image_format *format,
+				       const cl_image_desc *description)
+{
+	struct stream_image *image = calloc(1, sizeof(*image));
+
+	if (!image)
+		return NULL;
+	image->type = description->image_type;
+	image->format = *format;
+	set_size(image, description);
+	ocl.next.clGetImageInfo(handle, CL_IMAGE_ELEMENT_SIZE, sizeof(image->element),
+				&image->element, NULL);
+	image->row = image->size[0] * image->element;
+	if (description->mem_object && description->image_row_pitch)
+		image->row = description->image_row_pitch;
+	image->slice = image->row * image->size[1];
+	image->host = host_rect(image, image->size, description->image_row_pitch,
+				description->image_slice_pitch);
+	return image;
+}
+
+/* Why it cannot be replayed; NULL: it can. */
+static const char *reject(const struct stream_image *image, const cl_image_desc *description)
+{
+	static _Thread_local char text[64];
+
+	if (description->num_mip_levels > 1)
+		return "an image with mipmaps";
+	if (description->num_samples > 1)
+		return "an image with several samples";
+	if (!word_of(types, image->type) || !image->element)
+		return "an image of unknown type";
+	if (word_of(orders, image->format.image_channel_order) &&
+	    word_of(data_types, image->format.image_channel_data_type))
+		return NULL;
+	snprintf(text, sizeof(text), "an image with format 0x%x, 0x%x",
+		 image->format.image_channel_order, image->format.image_channel_data_type);
+	return text;
+}
+
+static void set_host(struct ocl_stream *stream, const void *host)
+{
+	struct stream_memory *memory = &stream->as.memory;
+
+	if (!(memory->flags & CL_MEM_USE_HOST_PTR))
+		return;
+	memory->area = (struct stream_area){
+		.host = host,
+		.bytes = memory->bytes,
+		.image = stream->number,
+		.image_bytes = memory->bytes,
+		.rect = image_rect(memory->image, nowhere, memory->image->size),
+		.host_rect = memory->image->host,
+	};
+	if (stream_svm_find(host, NULL))
+		stream->unreplayable = strdup("an image in SVM");
+}
+
+/* `root`: NULL if it is not a view. */
+static void fill_in(struct ocl_stream *stream, const cl_image_desc *description,
+		    const struct ocl_stream *root, uint64_t origin)
+{
+	struct stream_memory *memory = &stream->as.memory;
+	const char *why = reject(memory->image, description);
+
+	memory->bytes = (uint64_t)memory->image->slice * memory->image->size[2];
+	memory->is_view = root != NULL;
+	memory->origin = origin;
+	if (description->mem_object && (!root || root->unreplayable))
+		why = "a view of memory that cannot be replayed";
+	if (why)
+		stream->unreplayable = strdup(why);
+	if (why)
+		stream_lost("OpenCL objects: image", why);
+}
+
+void stream_created_image(struct ocl_object *memory, cl_mem_flags flags,
+			  const cl_image_format *format, const cl_image_desc *description,
+			  const void *host)
+{
+	struct stream_image *image = make_image(memory->handle, format, description);
+	struct ocl_stream *root = NULL, *stream;
+	uint64_t origin = 0;
+
+	if (description->mem_object)
+		root = stream_memory_root(description->mem_object, &origin);
+	stream = image ? stream_object_new(OCL_MEMORY, memory->handle,
+					   root ? root : stream_memory_context(memory))
+		       : NULL;
+	if (!stream) {
+		free(image);
+		return;
+	}
+	stream->as.memory.image = image;
+	stream->as.memory.flags = flags;
+	fill_in(stream, description, root, origin);
+	if (!(flags & (CL_MEM_USE_HOST_PTR | CL_MEM_COPY_HOST_PTR)) || root)
+		host = NULL;
+	if (host)
+		set_host(stream, host);
+	memory->bytes = stream->as.memory.bytes;
+	memory->stream = stream;
+	stream_memory_emit(stream, host);
+}
+
+void stream_created_sampler(struct ocl_object *sampler)
+{
+	struct ocl_stream *stream = stream_object_new(
+		OCL_SAMPLER, sampler->handle, sampler->context ? sampler->context->stream : NULL);
+	struct stream_sampler *as;
+
+	if (!stream)
+		return;
+	as = &stream->as.sampler;
+	ocl.next.clGetSamplerInfo(sampler->handle, CL_SAMPLER_NORMALIZED_COORDS,
+				  sizeof(as->normalized), &as->normalized, NULL);
+	ocl.next.clGetSamplerInfo(sampler->handle, CL_SAMPLER_ADDRESSING_MODE,
+				  sizeof(as->addressing), &as->addressing, NULL);
+	ocl.next.clGetSamplerInfo(sampler->handle, CL_SAMPLER_FILTER_MODE, sizeof(as->filter),
+				  &as->filter, NULL);
+	sampler->stream = stream;
+}
+
+/* ---- description ---- */
+
+static void add_word(struct stream_text *text, const char *key, const struct word *words,
+		     cl_uint constant)
+{
+	const char *word = word_of(words, constant);
+
+	stream_text_string(text, key, word ? word : "unknown");
+}
+
+void stream_image_describe(const struct stream_image *image, struct stream_text *text)
+{
+	stream_text_open(text, "image", '{');
+	add_word(text, "type", types, image->type);
+	add_word(text, "order", orders, image->format.image_channel_order);
+	add_word(text, "data", data_types, image->format.image_channel_data_type);
+	stream_text_sizes(text, "size", image->size, 3);
+	stream_text_uint(text, "element", image->element);
+	stream_text_uint(text, "row", image->row);
+	stream_text_close(text, '{');
+}
+
+void stream_sampler_describe(const struct stream_sampler *sampler, struct stream_text *text)
+{
+	if (sampler->normalized)
+		stream_text_true(text, "normalized");
+	add_word(text, "addressing", addressings, sampler->addressing);
+	add_word(text, "filter", filters, sampler->filter);
+}
+
+/* ---- commands ---- */
+
+/* The image of a command; NULL: none, and the command cannot be replayed. */
+static struct ocl_stream *find_image(struct stream_frozen *frozen, cl_mem memory,
+				     const struct ocl_command *command, const size_t *origin)
+{
+	const struct ocl_object *object = memory ? ocl_find(OCL_MEMORY, memory) : NULL;
+	struct ocl_stream *stream = object ? object->stream : NULL;
+
+	if (!stream || stream->unreplayable || !stream->as.memory.image) {
+		stream_unreplayable(
+			frozen, "commands of images that cannot be replayed", "its image is %s",
+			stream && stream->unreplayable ? stream->unreplayable : "unknown");
+		return NULL;
+	}
+	/* The driver will say that this is an error. */
+	if (!origin || !command->rect.region) {
+		stream_unreplayable(frozen, "commands", "it has no region");
+		return NULL;
+	}
+	return stream;
+}
+
+static struct ocl_stream *root_of(struct ocl_stream *stream)
+{
+	return stream->as.memory.is_view ? stream->parent : stream;
+}
+
+/* It writes to the image, or reads from it: all of it, as far as others can know. */
+static void use_image(struct stream_frozen *frozen, struct ocl_stream *stream, bool writes)
+{
+	*(writes ? &frozen->row.object : &frozen->row.other) = stream->number;
+	*(writes ? &frozen->row.offset : &frozen->row.other_offset) = 0;
+	stream_use(frozen, root_of(stream), stream->as.memory.origin, stream->as.memory.bytes,
+		   writes);
+}
+
+void stream_read_image(struct stream_frozen *frozen, const struct ocl_command *command)
+{
+	const struct ocl_rect *given = &command->rect;
+	struct ocl_stream *stream =
+		find_image(frozen, command->memory, command, given->buffer_origin);
+	struct stream_rect from;
+
+	if (!stream)
+		return;
+	from = image_rect(stream->as.memory.image, given->buffer_origin, given->region);
+	use_image(frozen, stream, false);
+	stream_describe_rect(frozen, NULL, &from);
+	frozen->rect = host_rect(stream->as.memory.image, given->region, given->host_row,
+				 given->host_slice);
+	stream_set_destination_rect(frozen, command->host);
+}
+
+void stream_write_image(struct stream_frozen *frozen, const struct ocl_command *command)
+{
+	const struct ocl_rect *given = &command->rect;
+	struct ocl_stream *stream =
+		find_image(frozen, command->memory, command, given->buffer_origin);
+	struct stream_rect to;
+
+	if (!stream)
+		return;
+	to = image_rect(stream->as.memory.image, given->buffer_origin, given->region);
+	use_image(frozen, stream, true);
+	stream_describe_rect(frozen, &to, NULL);
+	frozen->rect = host_rect(stream->as.memory.image, given->region, given->host_row,
+				 given->host_slice);
+	stream_set_data_rect(frozen, command->host_source);
+}
+
+void stream_copy_image(struct stream_frozen *frozen, const struct ocl_command *command)
+{
+	const struct ocl_rect *given = &command->rect;
+	struct ocl_stream *stream =
+		find_image(frozen, command->memory, command, given->buffer_origin);
+	struct ocl_stream *source =
+		find_image(frozen, command->source, command, given->host_origin);
+	struct stream_rect to, from;
+
+	if (!stream || !source)
+		return;
+	to = image_rect(stream->as.memory.image, given->buffer_origin, given->region);
+	from = image_rect(source->as.memory.image, given->host_origin, given->region);
+	use_image(frozen, stream, true);
+	use_image(frozen, source, false);
+	stream_describe_rect(frozen, &to, &from);
+}
+
+void stream_copy_image_to_buffer(struct stream_frozen *frozen, const struct ocl_command *command)
+{
+	const struct ocl_rect *given = &command->rect;
+	uint64_t origin;
+	struct ocl_stream *root = stream_find_root(frozen, command->memory, &origin);
+	struct ocl_stream *source =
+		find_image(frozen, command->source, command, given->host_origin);
+	struct stream_rect from;
+
+	if (!root || !source)
+		return;
+	from = image_rect(source->as.memory.image, given->host_origin, given->region);
+	use_image(frozen, source, false);
+	frozen->row.object = root->number;
+	frozen->row.offset = (int64_t)(origin + command->offset);
+	stream_use(frozen, root, origin + command->offset, stream_rect_bytes(&from), true);
+	stream_describe_rect(frozen, NULL, &from);
+}
+
+void stream_copy_buffer_to_image(struct stream_frozen *frozen, const struct ocl_command *command)
+{
+	const struct ocl_rect *given = &command->rect;
+	uint64_t origin;
+	struct ocl_stream *root = stream_find_root(frozen, command->source, &origin);
+	struct ocl_stream *stream =
+		find_image(frozen, command->memory, command, given->buffer_origin);
+	struct stream_rect to;
+
+	if (!root || !stream)
+		return;
+	to = image_rect(stream->as.memory.image, given->buffer_origin, given->region);
+	use_image(frozen, stream, true);
+	frozen->row.other = root->number;
+	frozen->row.other_offset = (int64_t)(origin + command->source_offset);
+	stream_use(frozen, root, origin + command->source_offset, stream_rect_bytes(&to), false);
+	stream_describe_rect(frozen, &to, NULL);
+}
+
+/* The colour has four values of 4 bytes; that of a depth image has one. */
+void stream_fill_image(struct stream_frozen *frozen, const struct ocl_command *command)
+{
+	const struct ocl_rect *given = &command->rect;
+	struct ocl_stream *stream =
+		find_image(frozen, command->memory, command, given->buffer_origin);
+	struct stream_rect to;
+	bool is_depth;
+
+	if (!stream || !command->host_source)
+		return;
+	frozen->block = calloc(1, COLOR_BYTES);
+	if (!frozen->block) {
+		stream_unreplayable(frozen, "commands", "no memory for its colour");
+		return;
+	}
+	is_depth = stream->as.memory.image->format.image_channel_order == CL_DEPTH;
+	memcpy(frozen->block, command->host_source, is_depth ? 4 : COLOR_BYTES);
+	frozen->block_bytes = frozen->block_capacity = COLOR_BYTES;
+	to = image_rect(stream->as.memory.image, given->buffer_origin, given->region);
+	use_image(frozen, stream, true);
+	stream_describe_rect(frozen, &to, NULL);
+}
+
+/* ---- maps ---- */
+
+/* A map that invalidates the contents is only a marker. */
+void stream_map_image(struct stream_frozen *frozen, const struct ocl_command *command)
+{
+	const struct ocl_rect *given = &command->rect;
+	struct ocl_stream *stream =
+		find_image(frozen, command->memory, command, given->buffer_origin);
+	struct stream_region *region = stream ? calloc(1, sizeof(*region)) : NULL;
+	struct stream_rect from;
+
+	if (!region) {
+		stream_unreplayable(frozen, "maps", "no memory for it");
+		return;
+	}
+	region->flags = command->map_flags;
+	frozen->region = region;
+	frozen->mapped = root_of(stream);
+	if (command->map_flags & CL_MAP_WRITE_INVALIDATE_REGION) {
+		frozen->row.kind = TS_COMMAND_RECORD;
+		stream_use(frozen, frozen->mapped, stream->as.memory.origin,
+			   stream->as.memory.bytes, false);
+		return;
+	}
+	from = image_rect(stream->as.memory.image, given->buffer_origin, given->region);
+	use_image(frozen, stream, false);
+	stream_describe_rect(frozen, NULL, &from);
+	if (command->map_flags & CL_MAP_READ)
+		frozen->check = "map";
+}
+
+void stream_image_mapped(struct stream_area *area, const struct ocl_command *command)
+{
+	const struct ocl_rect *given = &command->rect;
+	const struct ocl_object *object = ocl_find(OCL_MEMORY, command->memory);
+	const struct ocl_stream *stream = object ? object->stream : NULL;
+	const struct stream_image *image = stream ? stream->as.memory.image : NULL;
+
+	if (!image)
+		return;
+	area->image = stream->number;
+	area->image_bytes = stream->as.memory.bytes;
+	area->offset = stream->as.memory.origin;
+	area->rect = image_rect(image, given->buffer_origin, given->region);
+	area->host_rect = host_rect(image, given->region, given->host_row, given->host_slice);
+	area->bytes = stream_rect_bytes(&area->rect);
+}
+
+/* ---- areas ---- */
+
+struct stream_foreign stream_area_foreign(const struct stream_area *area)
+{
+	return (struct stream_foreign){ area->host, area->bytes,
+					area->image ? &area->host_rect : NULL };
+}
+
+size_t stream_area_read(const struct stream_area *area, uint64_t at, void *to, size_t bytes)
+{
+	if (area->image)
+		return stream_rect_pack(&area->host_rect, area->host, at, to, bytes);
+	return ts_foreign_read(to, area->host + at, bytes);
+}
+
+uint64_t stream_area_extent(const struct stream_area *area)
+{
+	uint64_t offset, bytes = area->bytes;
+
+	if (area->image)
+		stream_rect_extent(&area->host_rect, &offset, &bytes);
+	return bytes;
+}
+
+void stream_area_describe(const struct stream_area *area, struct stream_text *text)
+{
+	stream_text_rect(text, &area->rect, NULL);
+}
+
+/* ---- content ---- */
+
+/* Through a buffer, if the host may not read the image. */
+static cl_int read_staged(cl_command_queue queue, const struct ocl_stream *memory, void *to)
+{
+	const struct stream_image *image = memory->as.memory.image;
+	cl_int rc = CL_SUCCESS;
+	cl_mem staging = ocl.next.clCreateBuffer(memory->parent->handle, CL_MEM_READ_WRITE,
+						 memory->as.memory.bytes, NULL, &rc);
+
+	if (!staging)
+		return rc;
+	rc = ocl.next.clEnqueueCopyImageToBuffer(queue, memory->handle, staging, nowhere,
+						 image->size, 0, 0, NULL, NULL);
+	if (rc == CL_SUCCESS)
+		rc = ocl.next.clEnqueueReadBuffer(queue, staging, CL_TRUE, 0,
+						  memory->as.memory.bytes, to, 0, NULL, NULL);
+	ocl.next.clReleaseMemObject(staging);
+	return rc;
+}
+
+cl_int stream_image_read(cl_command_queue queue, const struct ocl_stream *memory, void *to)
+{
+	const struct stream_image *image = memory->as.memory.image;
+	cl_int rc = ocl.next.clEnqueueReadImage(queue, memory->handle, CL_TRUE, nowhere,
+						image->size, 0, 0, to, 0, NULL, NULL);
+
+	return rc == CL_INVALID_OPERATION ? read_staged(queue, memory, to) : rc;
+}
+
+cl_int stream_image_clear(cl_command_queue queue, const struct ocl_stream *memory)
+{
+	static const unsigned char zeros[COLOR_BYTES];
+	const struct stream_image *image = memory->as.memory.image;
+	void *content;
+	cl_int rc;
+
+	if (ocl.next.clEnqueueFillImage) /* since OpenCL 1.2 */
+		return ocl.next.clEnqueueFillImage(queue, memory->handle, zeros, nowhere,
+						   image->size, 0, NULL, NULL);
+	content = calloc(1, memory->as.memory.bytes);
+	if (!content)
+		return CL_OUT_OF_HOST_MEMORY;
+	rc = ocl.next.clEnqueueWriteImage(queue, memory->handle, CL_TRUE, nowhere, image->size, 0,
+					  0, content, 0, NULL, NULL);
+	free(content);
+	return rc;
+}
