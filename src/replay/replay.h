@@ -60,6 +60,15 @@ struct ts_replay_parameter {
 #define TS_REPLAY_USER_EVENT 8u
 #define TS_REPLAY_OUT_OF_ORDER 16u
 
+/* Memory that is an image (docs/replay.md, 2.4). Words are those of live/local/image_formats.def.
+ */
+struct ts_replay_image {
+	const char *type, *order, *data;
+	uint64_t size[3];             /* pixels; layers of an array are its last size */
+	uint64_t element, row, slice; /* bytes; content is packed, except for a 2D view of a buffer
+				       */
+};
+
 struct ts_replay_object_info {
 	int64_t id;      /* row id */
 	uint64_t number; /* number in the program, shown to users ("memory 7") */
@@ -72,6 +81,7 @@ struct ts_replay_object_info {
 	uint64_t address; /* in the program */
 	uint64_t bytes;   /* memory */
 	uint64_t origin;  /* view: offset in its root */
+	const struct ts_replay_image *image; /* memory; NULL: a buffer */
 	const char *name;
 	const char *options;            /* module; device: its description */
 	struct ts_replay_blob_ref blob; /* source, or initial content */
@@ -98,7 +108,8 @@ enum ts_replay_arg_kind {
 	TS_REPLAY_ARG_BYTES,
 	TS_REPLAY_ARG_MEMORY,
 	TS_REPLAY_ARG_LOCAL,
-	TS_REPLAY_ARG_SVM
+	TS_REPLAY_ARG_SVM,
+	TS_REPLAY_ARG_SAMPLER
 };
 enum { TS_REPLAY_READS = 1, TS_REPLAY_WRITES = 2 };
 
@@ -108,6 +119,10 @@ struct ts_replay_arg {
 	uint64_t at, size;      /* in the raw argument block; LOCAL: only size */
 	uint32_t memory;        /* root; TS_REPLAY_NONE: a null buffer */
 	uint64_t offset, bytes; /* the view that the kernel gets */
+	uint32_t image;         /* the image that it gets, the root or a view; TS_REPLAY_NONE */
+	/* SAMPLER: words of live/local/image_formats.def */
+	bool is_normalized;
+	const char *addressing, *filter;
 };
 
 struct ts_replay_rect_side {
@@ -127,8 +142,9 @@ struct ts_replay_command_info {
 	int64_t correlation;
 	int64_t thread; /* row of the thread that submitted it; 0: unknown */
 	enum ts_command_kind kind;
-	uint32_t queue;         /* object index, or TS_REPLAY_NONE */
-	uint32_t object, other; /* memory: roots; offsets include the view's origin */
+	uint32_t queue;              /* object index, or TS_REPLAY_NONE */
+	uint32_t object, other;      /* memory: roots; offsets include the view's origin */
+	uint32_t image, other_image; /* the images that it names, roots or views; TS_REPLAY_NONE */
 	uint64_t offset, other_offset, bytes;
 	struct ts_replay_blob_ref blob;
 	const char *call;
@@ -139,6 +155,7 @@ struct ts_replay_command_info {
 			   itself, or the one that sets a user event */
 	uint64_t region[3];
 	struct ts_replay_rect_side to, from;
+	bool is_whole; /* rectangle: all bytes of what it writes */
 	uint32_t dimensions;
 	uint64_t global[3], local[3], global_offset[3]; /* local[0] 0: the driver chooses */
 	const struct ts_replay_arg *args;

@@ -821,23 +821,6 @@ static void native(void)
 	check(clFinish(queue), "clFinish");
 }
 
-static void images(void)
-{
-	cl_image_format format = { CL_RGBA, CL_UNORM_INT8 };
-	cl_image_desc what = { .image_type = CL_MEM_OBJECT_IMAGE2D,
-			       .image_width = 16,
-			       .image_height = 16 };
-	size_t zero[3] = { 0, 0, 0 }, region[3] = { 16, 16, 1 };
-	cl_int rc;
-	cl_mem image = clCreateImage(context, CL_MEM_READ_WRITE, &format, &what, NULL, &rc);
-
-	if (rc != CL_SUCCESS)
-		return;
-	check(clEnqueueWriteImage(queue, image, CL_TRUE, zero, region, 0, 0, data, 0, NULL, NULL),
-	      "clEnqueueWriteImage");
-	clReleaseMemObject(image);
-}
-
 static void fine_svm(void)
 {
 	uint32_t *a, factor = 3;
@@ -885,7 +868,6 @@ static const struct {
 	{ "included", included, false },
 	{ "pointers", pointers, true },
 	{ "native", native, true },
-	{ "images", images, true },
 	{ "fine_svm", fine_svm, true },
 };
 enum { FEATURES = sizeof(features) / sizeof(features[0]) };

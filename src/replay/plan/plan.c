@@ -13,9 +13,10 @@ bool ts_replay_covers(const struct ts_replay_command_info *command)
 {
 	if (command->unknown_access || command->unreplayable)
 		return false;
-	if (command->kind == TS_COMMAND_COPY)
-		return !command->is_rect;
-	return command->kind == TS_COMMAND_FILL || command->kind == TS_COMMAND_HOST_WRITE;
+	if (command->is_rect && !command->is_whole)
+		return false;
+	return command->kind == TS_COMMAND_COPY || command->kind == TS_COMMAND_FILL ||
+	       command->kind == TS_COMMAND_HOST_WRITE;
 }
 
 bool ts_replay_is_root(const struct ts_replay_stream *stream, uint32_t object)

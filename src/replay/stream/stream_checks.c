@@ -79,6 +79,8 @@ static int load_range(struct ts_replay_load *load, const struct ts_command_row *
 		range->bytes = memory->bytes - range->offset;
 	if (range->offset > memory->bytes || range->bytes > memory->bytes - range->offset)
 		return check_error(row, err, "it exceeds its memory");
+	if (memory->image && range->bytes != memory->bytes)
+		return check_error(row, err, "it covers a part of an image");
 	range->memory = object;
 	return TS_OK;
 }

@@ -162,10 +162,16 @@ static int scan_arg(struct parse *parse, void *to)
 {
 	struct ts_replay_raw_arg *arg = to;
 	const struct member members[] = {
-		{ "kind", scan_text, &arg->kind },     { "at", scan_unsigned, &arg->at },
-		{ "size", scan_unsigned, &arg->size }, { "object", scan_unsigned, &arg->object },
-		{ "offset", scan_offset, arg },        { "bytes", scan_bytes, arg },
+		{ "kind", scan_text, &arg->kind },
+		{ "at", scan_unsigned, &arg->at },
+		{ "size", scan_unsigned, &arg->size },
+		{ "object", scan_unsigned, &arg->object },
+		{ "offset", scan_offset, arg },
+		{ "bytes", scan_bytes, arg },
 		{ "access", scan_text, &arg->access },
+		{ "normalized", scan_flag, &arg->is_normalized },
+		{ "addressing", scan_text, &arg->addressing },
+		{ "filter", scan_text, &arg->filter },
 	};
 
 	return scan_object(parse, members, TS_ARRAY_SIZE(members));
@@ -228,6 +234,23 @@ static int scan_rect(struct parse *parse, void *to)
 	};
 
 	details->has_rect = true;
+	return scan_object(parse, members, TS_ARRAY_SIZE(members));
+}
+
+static int scan_image(struct parse *parse, void *to)
+{
+	struct ts_replay_details *details = to;
+	struct ts_replay_raw_image *image = &details->image;
+	const struct member members[] = {
+		{ "type", scan_text, &image->type },
+		{ "order", scan_text, &image->order },
+		{ "data", scan_text, &image->data },
+		{ "size", scan_three, image->size },
+		{ "element", scan_unsigned, &image->element },
+		{ "row", scan_unsigned, &image->row },
+	};
+
+	details->has_image = true;
 	return scan_object(parse, members, TS_ARRAY_SIZE(members));
 }
 
@@ -356,6 +379,7 @@ static int scan_details(struct parse *parse)
 		{ "out_of_order", scan_flag, &d->out_of_order },
 		{ "user", scan_flag, &d->user },
 		{ "svm", scan_flag, &d->svm },
+		{ "image", scan_image, d },
 		{ "priority", scan_signed, &d->priority },
 		{ "options", scan_text, &d->options },
 		{ "from", scan_from, &d->from_what },

@@ -23,6 +23,14 @@ struct ts_replay_raw_arg {
 	uint64_t at, size, object, offset, bytes;
 	const char *access;
 	bool has_offset, has_bytes;
+	bool is_normalized;
+	const char *addressing, *filter;
+};
+
+/* An image as stored. */
+struct ts_replay_raw_image {
+	const char *type, *order, *data;
+	uint64_t size[3], element, row;
 };
 
 struct ts_replay_raw_binary {
@@ -52,6 +60,8 @@ struct ts_replay_details {
 	uint64_t number, index, device, origin;
 	bool has_index;
 	bool out_of_order, user, svm;
+	bool has_image;
+	struct ts_replay_raw_image image;
 	int64_t priority;
 	const char *options, *from_what;
 	const char *platform, *vendor, *version, *driver;
@@ -116,6 +126,23 @@ uint32_t ts_replay_object_by_number(const struct ts_replay_load *load, uint64_t 
 /* Looks up a blob; id 0 gives size 0. The error says what is wrong with the blob. */
 int ts_replay_blob_of(struct ts_replay_load *load, int64_t id, struct ts_replay_blob_ref *ret_blob,
 		      struct ts_error *err);
+
+/* stream_images.c */
+/* Sets the image that memory is, and checks its sizes; TS_ENOMEM. */
+int ts_replay_load_image(struct ts_replay_load *load, struct ts_replay_object_info *memory,
+			 const struct ts_replay_raw_image *raw);
+/* Checks what memory and its root are to each other, if one is an image. */
+void ts_replay_check_image(struct ts_replay_load *load, struct ts_replay_object_info *memory);
+/*
+ * Checks the rectangle of a command that names images, and sets its images. Call before views are
+ * converted to their roots.
+ */
+int ts_replay_load_image_rect(struct ts_replay_load *load, uint32_t index, struct ts_error *err);
+int ts_replay_load_sampler(struct ts_replay_load *load, uint32_t index, uint32_t number,
+			   const struct ts_replay_raw_arg *raw, struct ts_replay_arg *arg);
+/* Marks an object as unreplayable; the first reason is kept. */
+void ts_replay_spoil_object(struct ts_replay_load *load, struct ts_replay_object_info *object,
+			    const char *format, ...) TS_PRINTF_LIKE(3, 4);
 
 /* stream_commands.c, stream_operands.c, stream_launch.c, stream_checks.c, stream_order.c */
 int ts_replay_load_commands(struct ts_replay_load *load, struct ts_error *err);

@@ -97,10 +97,16 @@ static int load_memory(struct ts_replay_load *load, uint32_t index, uint32_t num
 					       number, raw->object);
 	snprintf(what, sizeof(what), "argument %" PRIu32, number);
 	object_bytes = load->stream->objects[object].bytes;
-	rc = ts_replay_load_range(load, index, what, object, raw->offset,
-				  raw->has_bytes ? raw->bytes
-						 : object_bytes - TS_MIN(raw->offset, object_bytes),
-				  &range, err);
+	if (load->stream->objects[object].image) {
+		arg->image = object;
+		rc = ts_replay_load_range(load, index, what, object, 0, object_bytes, &range, err);
+	} else {
+		rc = ts_replay_load_range(
+			load, index, what, object, raw->offset,
+			raw->has_bytes ? raw->bytes
+				       : object_bytes - TS_MIN(raw->offset, object_bytes),
+			&range, err);
+	}
 	if (rc)
 		return rc;
 	arg->memory = range.memory;
@@ -113,7 +119,7 @@ static int load_arg(struct ts_replay_load *load, uint32_t index, uint32_t number
 		    const struct ts_replay_raw_arg *raw, struct ts_replay_arg *arg,
 		    struct ts_error *err)
 {
-	arg->memory = TS_REPLAY_NONE;
+	arg->memory = arg->image = TS_REPLAY_NONE;
 	if (is_text(raw->kind, "bytes"))
 		return load_bytes(load, index, number, raw, arg, err);
 	if (is_text(raw->kind, "local")) {
@@ -130,6 +136,8 @@ static int load_arg(struct ts_replay_load *load, uint32_t index, uint32_t number
 		arg->kind = is_text(raw->kind, "svm") ? TS_REPLAY_ARG_SVM : TS_REPLAY_ARG_MEMORY;
 		return load_memory(load, index, number, raw, arg, err);
 	}
+	if (is_text(raw->kind, "sampler"))
+		return ts_replay_load_sampler(load, index, number, raw, arg);
 	ts_replay_spoil(load, index, "argument %" PRIu32 " has kind '%s'", number,
 			raw->kind ? raw->kind : "unknown");
 	return TS_OK;

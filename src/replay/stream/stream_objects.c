@@ -188,9 +188,8 @@ static int fill(struct ts_replay_load *load, const struct ts_object_row *row,
 
 /* ---- references ---- */
 
-__attribute__((format(printf, 3, 4))) static void spoil(struct ts_replay_load *load,
-							struct ts_replay_object_info *object,
-							const char *format, ...)
+void ts_replay_spoil_object(struct ts_replay_load *load, struct ts_replay_object_info *object,
+			    const char *format, ...)
 {
 	char text[256];
 	va_list arguments;
@@ -216,7 +215,8 @@ static const uint32_t *devices_of(struct ts_replay_load *load, struct ts_replay_
 
 		if (device == TS_REPLAY_NONE ||
 		    load->stream->objects[device].kind != TS_OBJECT_DEVICE) {
-			spoil(load, object, "its device %" PRIu64 " is missing", numbers->items[i]);
+			ts_replay_spoil_object(load, object, "its device %" PRIu64 " is missing",
+					       numbers->items[i]);
 			continue;
 		}
 		devices[object->device_count++] = device;
@@ -241,7 +241,8 @@ static int add_binaries(struct ts_replay_load *load, struct ts_replay_object_inf
 		if (!raw->blob)
 			continue;
 		if (ts_replay_blob_of(load, (int64_t)raw->blob, &binary->blob, &why))
-			spoil(load, object, "a binary of it cannot be read: %s", why.message);
+			ts_replay_spoil_object(load, object, "a binary of it cannot be read: %s",
+					       why.message);
 		else
 			object->binary_count++;
 	}
@@ -275,12 +276,13 @@ static void link_parent(struct ts_replay_load *load, struct ts_replay_object_inf
 	object->parent = ts_replay_object_by_id(load, parent);
 	if (object->parent == TS_REPLAY_NONE) {
 		if (needs_one)
-			spoil(load, object, "its parent is missing");
+			ts_replay_spoil_object(load, object, "its parent is missing");
 		return;
 	}
 	if (!is_parent_kind(object->kind, load->stream->objects[object->parent].kind)) {
-		spoil(load, object, "its parent is a %s",
-		      ts_enum_name("object_kind", load->stream->objects[object->parent].kind));
+		ts_replay_spoil_object(
+			load, object, "its parent is a %s",
+			ts_enum_name("object_kind", load->stream->objects[object->parent].kind));
 		object->parent = TS_REPLAY_NONE;
 	}
 }
@@ -298,14 +300,19 @@ static int link_object(struct ts_replay_load *load, uint32_t index, const struct
 	    load->stream->objects[object->device].kind != TS_OBJECT_DEVICE)
 		object->device = TS_REPLAY_NONE;
 	if (object->kind == TS_OBJECT_STREAM && object->device == TS_REPLAY_NONE)
-		spoil(load, object, "its device %" PRIu64 " is missing", details->device);
+		ts_replay_spoil_object(load, object, "its device %" PRIu64 " is missing",
+				       details->device);
 	if (ts_replay_blob_of(load, row->blob, &object->blob, &why))
-		spoil(load, object, "its content cannot be read: %s", why.message);
+		ts_replay_spoil_object(load, object, "its content cannot be read: %s", why.message);
 	object->devices = devices_of(load, object, &details->devices);
 	if (!object->devices || add_binaries(load, object, details))
 		return TS_ENOMEM;
+	if (object->kind == TS_OBJECT_MEMORY && details->has_image &&
+	    ts_replay_load_image(load, object, &details->image))
+		return TS_ENOMEM;
 	if (object->kind == TS_OBJECT_MODULE && !object->blob.id && !object->binary_count)
-		spoil(load, object, "the trace has neither its source nor a binary");
+		ts_replay_spoil_object(load, object,
+				       "the trace has neither its source nor a binary");
 	return TS_OK;
 }
 
@@ -331,7 +338,7 @@ static void root_view(struct ts_replay_load *load, struct ts_replay_object_info 
 			break;
 		view->parent = parent->parent;
 	}
-	spoil(load, view, "it exceeds its parent");
+	ts_replay_spoil_object(load, view, "it exceeds its parent");
 	view->parent = TS_REPLAY_NONE;
 	view->origin = 0;
 }
@@ -345,11 +352,13 @@ static void check_memory(struct ts_replay_load *load, struct ts_replay_object_in
 		root_view(load, memory);
 	else
 		memory->origin = 0;
+	ts_replay_check_image(load, memory);
 	if (!memory->bytes)
-		spoil(load, memory, "its size is unknown");
+		ts_replay_spoil_object(load, memory, "its size is unknown");
 	if (memory->blob.id && memory->blob.bytes != memory->bytes) {
-		spoil(load, memory, "it has %" PRIu64 " bytes, its content %" PRIu64, memory->bytes,
-		      memory->blob.bytes);
+		ts_replay_spoil_object(load, memory,
+				       "it has %" PRIu64 " bytes, its content %" PRIu64,
+				       memory->bytes, memory->blob.bytes);
 		memory->blob = (struct ts_replay_blob_ref){ 0 };
 	}
 	/* Unreplayable memory still needs a size: commands change it. */

@@ -10,6 +10,8 @@
 
 #include "replay/stream/stream_internal.h"
 
+#define COLOR_BYTES 16u /* of a fill of an image: four values */
+
 void ts_replay_spoil(struct ts_replay_load *load, uint32_t index, const char *format, ...)
 {
 	struct ts_replay_command_info *command = &load->stream->commands[index];
@@ -173,10 +175,13 @@ static int load_side(struct ts_replay_load *load, uint32_t index, const char *wh
 		     struct ts_replay_range *ret_range, struct ts_error *err)
 {
 	const struct ts_replay_command_info *command = &load->stream->commands[index];
+	const struct ts_replay_object_info *memory = &load->stream->objects[*object];
 	uint64_t start = 0, bytes = command->bytes, named = *offset;
 	int rc;
 
-	if (command->is_rect && !side_bounds(side, command->region, &start, &bytes))
+	if (memory->image)
+		bytes = memory->bytes;
+	else if (command->is_rect && !side_bounds(side, command->region, &start, &bytes))
 		start = UINT64_MAX;
 	if (__builtin_add_overflow(start, named, &start))
 		start = UINT64_MAX;
@@ -211,6 +216,8 @@ static int load_copy(struct ts_replay_load *load, uint32_t index, const struct t
 	command->unknown_access = !has_to && !has_from && !writes_images(command->call);
 	if (details->has_rect)
 		rc = load_rect(load, index, details, err);
+	if (!rc)
+		rc = ts_replay_load_image_rect(load, index, err);
 	if (!rc && has_to)
 		rc = load_side(load, index, "destination", &command->object, &command->offset,
 			       &command->to, &to, err);
@@ -231,33 +238,43 @@ static int load_copy(struct ts_replay_load *load, uint32_t index, const struct t
 /* ---- commands with one operand ---- */
 
 static int load_destination(struct ts_replay_load *load, uint32_t index,
-			    const struct ts_command_row *row, struct ts_error *err)
+			    const struct ts_command_row *row,
+			    const struct ts_replay_details *details, struct ts_error *err)
 {
 	struct ts_replay_command_info *command = &load->stream->commands[index];
 	struct ts_replay_range to = { 0 };
-	int rc;
+	int rc = TS_OK;
 
 	if (command->object == TS_REPLAY_NONE)
 		return command->unreplayable ? TS_OK
 					     : ts_replay_command_error(load->stream, index, err,
 								       "it has no destination");
 	command->offset = offset_of(row->offset);
-	rc = ts_replay_load_range(load, index, "destination", command->object, command->offset,
-				  command->bytes, &to, err);
-	if (rc)
-		return rc;
-	if (!command->unreplayable)
-		command->offset = to.offset;
-	command->object = to.memory;
-	return set_ranges(load, command, &to, NULL, err);
+	if (details->has_rect)
+		rc = load_rect(load, index, details, err);
+	if (!rc)
+		rc = ts_replay_load_image_rect(load, index, err);
+	if (!rc)
+		rc = load_side(load, index, "destination", &command->object, &command->offset,
+			       &command->to, &to, err);
+	return rc ? rc : set_ranges(load, command, &to, NULL, err);
 }
 
 static int load_fill(struct ts_replay_load *load, uint32_t index, const struct ts_command_row *row,
-		     struct ts_error *err)
+		     const struct ts_replay_details *details, struct ts_error *err)
 {
 	struct ts_replay_command_info *command = &load->stream->commands[index];
-	int rc = load_destination(load, index, row, err);
+	int rc = load_destination(load, index, row, details, err);
 
+	if (!rc && command->is_rect && command->image == TS_REPLAY_NONE && !command->unreplayable)
+		return ts_replay_command_error(load->stream, index, err,
+					       "it fills a rectangle of a buffer");
+	if (!rc && command->image != TS_REPLAY_NONE)
+		return command->unreplayable || command->blob.bytes == COLOR_BYTES
+			       ? TS_OK
+			       : ts_replay_command_error(load->stream, index, err,
+							 "its colour has %" PRIu64 " bytes, not %u",
+							 command->blob.bytes, COLOR_BYTES);
 	if (!rc && !command->unreplayable &&
 	    (command->blob.bytes == 0 || command->blob.bytes > 4096 ||
 	     command->bytes % command->blob.bytes != 0))
@@ -268,10 +285,11 @@ static int load_fill(struct ts_replay_load *load, uint32_t index, const struct t
 }
 
 static int load_host_write(struct ts_replay_load *load, uint32_t index,
-			   const struct ts_command_row *row, struct ts_error *err)
+			   const struct ts_command_row *row,
+			   const struct ts_replay_details *details, struct ts_error *err)
 {
 	struct ts_replay_command_info *command = &load->stream->commands[index];
-	int rc = load_destination(load, index, row, err);
+	int rc = load_destination(load, index, row, details, err);
 
 	if (!rc && !command->unreplayable && command->blob.bytes != command->bytes)
 		rc = ts_replay_command_error(load->stream, index, err,
@@ -341,9 +359,9 @@ int ts_replay_load_operands(struct ts_replay_load *load, uint32_t index,
 	case TS_COMMAND_COPY:
 		return load_copy(load, index, row, details, err);
 	case TS_COMMAND_FILL:
-		return load_fill(load, index, row, err);
+		return load_fill(load, index, row, details, err);
 	case TS_COMMAND_HOST_WRITE:
-		return load_host_write(load, index, row, err);
+		return load_host_write(load, index, row, details, err);
 	case TS_COMMAND_ALLOC:
 	case TS_COMMAND_FREE:
 	case TS_COMMAND_LOAD:

@@ -7,7 +7,8 @@
 #define TS_REPLAY_TARGETS_OPENCL_OPENCL_API_H
 
 #define CL_TARGET_OPENCL_VERSION 300
-#define CL_USE_DEPRECATED_OPENCL_1_2_APIS /* clCreateCommandQueue(): every driver has it */
+/* clCreateCommandQueue(), clCreateSampler(): every driver has them. */
+#define CL_USE_DEPRECATED_OPENCL_1_2_APIS
 #include <CL/cl.h>
 
 #include <tracesmith/error.h>
@@ -24,6 +25,10 @@
 	X(clReleaseCommandQueue)        \
 	X(clCreateBuffer)               \
 	X(clCreateSubBuffer)            \
+	X(clCreateImage)                \
+	X(clGetImageInfo)               \
+	X(clCreateSampler)              \
+	X(clReleaseSampler)             \
 	X(clReleaseMemObject)           \
 	X(clCreateProgramWithSource)    \
 	X(clCreateProgramWithBinary)    \
@@ -41,6 +46,12 @@
 	X(clEnqueueCopyBuffer)          \
 	X(clEnqueueCopyBufferRect)      \
 	X(clEnqueueFillBuffer)          \
+	X(clEnqueueReadImage)           \
+	X(clEnqueueWriteImage)          \
+	X(clEnqueueCopyImage)           \
+	X(clEnqueueCopyImageToBuffer)   \
+	X(clEnqueueCopyBufferToImage)   \
+	X(clEnqueueFillImage)           \
 	X(clEnqueueMarkerWithWaitList)  \
 	X(clEnqueueBarrierWithWaitList) \
 	X(clCreateUserEvent)            \

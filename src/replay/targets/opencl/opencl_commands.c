@@ -39,6 +39,9 @@ cl_int ts_opencl_write(struct ts_replay_session *session, cl_command_queue queue
 	const struct ts_opencl_object *memory = &session->objects[range->memory];
 	const cl_event *list = count ? session->list : NULL;
 
+	if (ts_opencl_info(session, range->memory)->image)
+		return ts_opencl_write_image(session, queue, range->memory, from, blocking, count,
+					     event);
 	if (memory->memory.svm)
 		return session->api.clEnqueueSVMMemcpy(queue, blocking,
 						       memory->memory.svm + range->offset, from,
@@ -55,6 +58,9 @@ cl_int ts_opencl_read(struct ts_replay_session *session, cl_command_queue queue,
 	const struct ts_opencl_object *memory = &session->objects[range->memory];
 	const cl_event *list = count ? session->list : NULL;
 
+	if (ts_opencl_info(session, range->memory)->image)
+		return ts_opencl_read_image(session, queue, range->memory, to, blocking, count,
+					    event);
 	if (memory->memory.svm)
 		return session->api.clEnqueueSVMMemcpy(queue, blocking, to,
 						       memory->memory.svm + range->offset,
@@ -130,6 +136,21 @@ static cl_int launch(const struct call *call)
 		local[0] ? local : NULL, call->count, call->list, &call->step->event);
 	__atomic_store_n(&session->launching, 0, __ATOMIC_RELEASE);
 	return code;
+}
+
+/* ---- images ---- */
+
+static bool names_image(const struct ts_replay_command_info *command)
+{
+	return command->image != TS_REPLAY_NONE || command->other_image != TS_REPLAY_NONE;
+}
+
+/* `host`: bytes to be written, or space for those to be read; NULL: neither. */
+static cl_int submit_image(const struct call *call, const void *host, bool blocking)
+{
+	return ts_opencl_submit_image(call->session, call->queue, call->command,
+				      (void *)(uintptr_t)host, blocking, call->count,
+				      &call->step->event);
 }
 
 /* ---- copies ---- */
@@ -223,6 +244,8 @@ static cl_int write_bytes(const struct call *call, const void *host, bool blocki
 	const struct ts_replay_command_info *c = call->command;
 	struct ts_replay_range range = { c->object, c->offset, c->bytes };
 
+	if (names_image(c))
+		return submit_image(call, host, blocking);
 	if (c->is_rect)
 		return write_rect(call, host, blocking);
 	return ts_opencl_write(call->session, call->queue, &range, host, blocking, call->count,
@@ -272,9 +295,10 @@ static int read_host(const struct call *call, cl_int *ret_code, struct ts_error 
 
 	if (rc)
 		return rc;
-	*ret_code = c->is_rect ? read_rect(call, output->data)
-			       : ts_opencl_read(call->session, call->queue, &range, output->data,
-						false, call->count, &call->step->event);
+	*ret_code = names_image(c) ? submit_image(call, output->data, false)
+		    : c->is_rect   ? read_rect(call, output->data)
+				 : ts_opencl_read(call->session, call->queue, &range, output->data,
+						  false, call->count, &call->step->event);
 	return TS_OK;
 }
 
@@ -286,7 +310,9 @@ static int copy(const struct call *call, cl_int *ret_code, struct ts_error *err)
 		return read_host(call, ret_code, err);
 	if (c->other == TS_REPLAY_NONE)
 		return write_host(call, ret_code, err);
-	*ret_code = c->is_rect ? copy_rect(call) : copy_memory(call);
+	*ret_code = names_image(c) ? submit_image(call, NULL, false)
+		    : c->is_rect   ? copy_rect(call)
+				   : copy_memory(call);
 	return TS_OK;
 }
 
@@ -295,6 +321,8 @@ static cl_int fill(const struct call *call)
 	const struct ts_replay_command_info *c = call->command;
 	char *svm = svm_of(call->session, c->object);
 
+	if (names_image(c))
+		return submit_image(call, call->step->host, false);
 	if (svm)
 		return call->api->clEnqueueSVMMemFill(call->queue, svm + c->offset,
 						      call->step->host, c->blob.bytes, c->bytes,

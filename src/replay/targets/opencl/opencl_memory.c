@@ -12,7 +12,7 @@
 
 /* ---- memory ---- */
 
-static cl_mem_flags access_flags(uint32_t flags)
+cl_mem_flags ts_opencl_access_flags(uint32_t flags)
 {
 	return flags & TS_REPLAY_READ_ONLY    ? CL_MEM_READ_ONLY
 	       : flags & TS_REPLAY_WRITE_ONLY ? CL_MEM_WRITE_ONLY
@@ -25,8 +25,8 @@ static int make_svm(struct ts_replay_session *session, uint32_t memory, struct t
 	cl_context context = session->objects[info->parent].context.handle;
 
 	if (session->api.clSVMAlloc && session->api.clEnqueueSVMMemcpy)
-		session->objects[memory].memory.svm =
-			session->api.clSVMAlloc(context, access_flags(info->flags), info->bytes, 0);
+		session->objects[memory].memory.svm = session->api.clSVMAlloc(
+			context, ts_opencl_access_flags(info->flags), info->bytes, 0);
 	if (!session->objects[memory].memory.svm)
 		return ts_error_set(err, TS_ECAP,
 				    "memory %" PRIu64 ": %" PRIu64
@@ -37,6 +37,20 @@ static int make_svm(struct ts_replay_session *session, uint32_t memory, struct t
 }
 
 /* ---- views ---- */
+
+/* An image in a part of a buffer keeps its sub-buffer alive. */
+static int make_view_image(struct ts_replay_session *session, struct ts_opencl_view *view,
+			   struct ts_error *err)
+{
+	cl_mem in = view->handle;
+	int rc = ts_opencl_make_image(session, view->image, in, &view->handle, err);
+
+	if (rc)
+		view->handle = NULL;
+	if (in != session->objects[view->memory].memory.handle)
+		session->api.clReleaseMemObject(in);
+	return rc;
+}
 
 static int make_sub_buffer(struct ts_replay_session *session, struct ts_opencl_view *view,
 			   struct ts_error *err)
@@ -50,7 +64,7 @@ static int make_sub_buffer(struct ts_replay_session *session, struct ts_opencl_v
 		view->handle = root;
 		return TS_OK;
 	}
-	view->handle = session->api.clCreateSubBuffer(root, access_flags(info->flags),
+	view->handle = session->api.clCreateSubBuffer(root, ts_opencl_access_flags(info->flags),
 						      CL_BUFFER_CREATE_TYPE_REGION, &region, &code);
 	if (view->handle)
 		return TS_OK;
@@ -59,6 +73,14 @@ static int make_sub_buffer(struct ts_replay_session *session, struct ts_opencl_v
 			    ") cannot be allocated: %s on '%s'",
 			    info->number, view->bytes, view->offset, ts_opencl_error_name(code),
 			    ts_opencl_device_name(session, view->memory));
+}
+
+static int make_handle(struct ts_replay_session *session, struct ts_opencl_view *view,
+		       struct ts_error *err)
+{
+	int rc = make_sub_buffer(session, view, err);
+
+	return rc || view->image == TS_REPLAY_NONE ? rc : make_view_image(session, view, err);
 }
 
 static int add_view(struct ts_replay_session *session, const struct ts_opencl_view *like,
@@ -72,7 +94,7 @@ static int add_view(struct ts_replay_session *session, const struct ts_opencl_vi
 		return ts_error_set(err, TS_ENOMEM, "no memory for a view");
 	/* Views of memory that is created later are created with it. */
 	if (object->memory.handle)
-		rc = make_sub_buffer(session, view, err);
+		rc = make_handle(session, view, err);
 	if (rc)
 		return rc;
 	view->sibling = object->memory.views;
@@ -82,9 +104,12 @@ static int add_view(struct ts_replay_session *session, const struct ts_opencl_vi
 }
 
 int ts_opencl_make_view(struct ts_replay_session *session, uint32_t memory, uint64_t offset,
-			uint64_t bytes, struct ts_opencl_view **ret_view, struct ts_error *err)
+			uint64_t bytes, uint32_t image, struct ts_opencl_view **ret_view,
+			struct ts_error *err)
 {
-	struct ts_opencl_view like = { .memory = memory, .offset = offset, .bytes = bytes };
+	struct ts_opencl_view like = {
+		.memory = memory, .image = image, .offset = offset, .bytes = bytes
+	};
 	uint64_t *first = ts_pairmap_insert(&session->views, memory, offset, NULL);
 	struct ts_opencl_view *view;
 	int rc;
@@ -94,7 +119,7 @@ int ts_opencl_make_view(struct ts_replay_session *session, uint32_t memory, uint
 	/* Views that begin at the same byte form a list. */
 	like.next = (struct ts_opencl_view *)(uintptr_t)*first;
 	for (view = like.next; view; view = view->next) {
-		if (view->bytes == bytes) {
+		if (view->bytes == bytes && view->image == image) {
 			*ret_view = view;
 			return TS_OK;
 		}
@@ -107,22 +132,32 @@ int ts_opencl_make_view(struct ts_replay_session *session, uint32_t memory, uint
 
 /* ---- lifetime ---- */
 
+static int make_buffer(struct ts_replay_session *session, uint32_t memory, struct ts_error *err)
+{
+	const struct ts_replay_object_info *info = ts_opencl_info(session, memory);
+	cl_int code;
+	cl_mem handle = session->api.clCreateBuffer(session->objects[info->parent].context.handle,
+						    ts_opencl_access_flags(info->flags),
+						    info->bytes, NULL, &code);
+
+	session->objects[memory].memory.handle = handle;
+	return handle ? TS_OK : ts_opencl_fail_object(session, memory, code, err);
+}
+
 static int make_now(struct ts_replay_session *session, uint32_t memory, struct ts_error *err)
 {
 	const struct ts_replay_object_info *info = ts_opencl_info(session, memory);
 	struct ts_opencl_object *object = &session->objects[memory];
-	cl_int code;
-	int rc = TS_OK;
+	int rc;
 
 	if (info->flags & TS_REPLAY_HAS_SVM)
 		return make_svm(session, memory, err);
-	object->memory.handle =
-		session->api.clCreateBuffer(session->objects[info->parent].context.handle,
-					    access_flags(info->flags), info->bytes, NULL, &code);
-	if (!object->memory.handle)
-		return ts_opencl_fail_object(session, memory, code, err);
+	if (info->image)
+		rc = ts_opencl_make_image(session, memory, NULL, &object->memory.handle, err);
+	else
+		rc = make_buffer(session, memory, err);
 	for (struct ts_opencl_view *view = object->memory.views; view && !rc; view = view->sibling)
-		rc = make_sub_buffer(session, view, err);
+		rc = make_handle(session, view, err);
 	/* Arguments that are set refer to the previous handles. */
 	session->epoch++;
 	return rc;
@@ -230,6 +265,8 @@ static cl_int fill_zeros(struct ts_replay_session *session, cl_command_queue que
 	/* A longer pattern is faster, but must divide the size. */
 	size_t pattern = bytes % sizeof(zeros) ? 1 : sizeof(zeros);
 
+	if (ts_opencl_info(session, memory)->image)
+		return ts_opencl_clear_image(session, queue, memory);
 	if (object->memory.svm)
 		return session->api.clEnqueueSVMMemFill(queue, object->memory.svm, zeros, pattern,
 							bytes, 0, NULL, NULL);

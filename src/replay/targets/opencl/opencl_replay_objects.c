@@ -165,6 +165,7 @@ void ts_opencl_free_objects(struct ts_replay_session *session)
 			    ts_opencl_info(session, i)->kind == releasers[r].kind)
 				releasers[r].release(session, i);
 	ts_pairmap_release(&session->views);
+	ts_opencl_free_samplers(session);
 }
 
 /* ---- before each run ---- */

@@ -10,6 +10,7 @@
  *	opencl_modules.c         programs and kernels
  *	opencl_replay_objects.c  contexts, queues, user events
  *	opencl_memory.c          memory, views, initial content
+ *	opencl_images.c          images, samplers, and commands that copy images
  *	opencl_order.c           what each command waits for, and when it can end
  *	opencl_steps.c           prepares everything a command needs before the clock starts
  *	opencl_commands.c        submits one command to the driver
@@ -65,6 +66,7 @@ struct ts_opencl_object {
 			cl_mem handle;
 			char *svm;                    /* SVM: used instead of a handle */
 			struct ts_opencl_view *views; /* views of this memory */
+			struct ts_opencl_view *view;  /* a view that is an image: itself */
 		} memory;
 		cl_event event; /* user event */
 	};
@@ -77,20 +79,28 @@ struct ts_opencl_replaced {
 	cl_program handle;
 };
 
-/* Memory as an argument sees it: a sub-buffer, or all of its root memory. */
+/* Memory as an argument sees it: a sub-buffer, an image, or all of its root memory. */
 struct ts_opencl_view {
 	uint32_t memory;
+	uint32_t image; /* object that describes it; TS_REPLAY_NONE: not an image, or its root */
 	uint64_t offset, bytes;
 	cl_mem handle;
 	struct ts_opencl_view *next;    /* next view that begins at the same byte */
 	struct ts_opencl_view *sibling; /* next view of the same memory */
 };
 
+struct ts_opencl_sampler {
+	uint32_t context;
+	const struct ts_replay_arg *like;
+	cl_sampler handle;
+	struct ts_opencl_sampler *next;
+};
+
 struct ts_opencl_arg {
 	enum ts_replay_arg_kind kind;
 	size_t size;
-	const void *value; /* BYTES: the bytes; SVM: the address; MEMORY: address of the handle, or
-			      NULL */
+	const void *value; /* BYTES: the bytes; SVM: the address; MEMORY, SAMPLER: address of the
+			      handle, or NULL */
 };
 
 /* Bytes that a run returns: what a command reads, or a range that is copied out after it. */
@@ -143,8 +153,9 @@ struct ts_replay_session {
 	struct ts_opencl_replaced *replaced;
 	size_t replaced_count, replaced_capacity;
 	struct ts_pairmap views; /* (memory, offset) -> address of a view there */
-	bool is_lazy;            /* too much memory to allocate all of it at once */
-	uint32_t epoch;          /* incremented for each memory that is created */
+	struct ts_opencl_sampler *samplers;
+	bool is_lazy;   /* too much memory to allocate all of it at once */
+	uint32_t epoch; /* incremented for each memory that is created */
 
 	uint32_t *positions; /* per command of the stream; TS_REPLAY_NONE: skipped */
 	struct ts_opencl_step *steps;
@@ -229,11 +240,14 @@ int ts_opencl_restore(struct ts_replay_session *session, struct ts_error *err);
 void ts_opencl_drop_user_events(struct ts_replay_session *session);
 
 /* opencl_memory.c */
+/* Flags of clCreateBuffer() for TS_REPLAY_* flags. */
+cl_mem_flags ts_opencl_access_flags(uint32_t flags);
 int ts_opencl_make_memory(struct ts_replay_session *session, uint32_t memory, struct ts_error *err);
 void ts_opencl_free_memory(struct ts_replay_session *session, uint32_t memory);
-/* A view of root memory, created once. */
+/* A view of root memory, created once. `image`: as in struct ts_opencl_view. */
 int ts_opencl_make_view(struct ts_replay_session *session, uint32_t memory, uint64_t offset,
-			uint64_t bytes, struct ts_opencl_view **ret_view, struct ts_error *err);
+			uint64_t bytes, uint32_t image, struct ts_opencl_view **ret_view,
+			struct ts_error *err);
 /* Does the needed memory exceed the limit? Tests set it; 0: half of the device's memory. */
 bool ts_opencl_is_too_much(const struct ts_replay_session *session);
 extern uint64_t ts_opencl_memory_limit;
@@ -244,6 +258,35 @@ int ts_opencl_restore_memory(struct ts_replay_session *session, uint32_t memory,
 int ts_opencl_begin_life(struct ts_replay_session *session, uint32_t position,
 			 struct ts_error *err);
 void ts_opencl_end_life(struct ts_replay_session *session, uint32_t position);
+
+/* opencl_images.c */
+/* Creates an image; `in`: the memory that it is a view of, or NULL. */
+int ts_opencl_make_image(struct ts_replay_session *session, uint32_t image, cl_mem in,
+			 cl_mem *ret_handle, struct ts_error *err);
+/* The handle of an image that a command names; it is created if it is a view. */
+int ts_opencl_make_image_view(struct ts_replay_session *session, uint32_t image,
+			      struct ts_error *err);
+/* Reads or writes all of an image that is root memory; else like ts_opencl_read(). */
+cl_int ts_opencl_read_image(struct ts_replay_session *session, cl_command_queue queue,
+			    uint32_t image, void *to, bool blocking, uint32_t count,
+			    cl_event *event);
+cl_int ts_opencl_write_image(struct ts_replay_session *session, cl_command_queue queue,
+			     uint32_t image, const void *from, bool blocking, uint32_t count,
+			     cl_event *event);
+cl_int ts_opencl_clear_image(struct ts_replay_session *session, cl_command_queue queue,
+			     uint32_t image);
+/*
+ * Submits a copy, fill or host write that names an image. `host`: its bytes on the host's side, or
+ * NULL.
+ */
+cl_int ts_opencl_submit_image(struct ts_replay_session *session, cl_command_queue queue,
+			      const struct ts_replay_command_info *command, void *host,
+			      bool blocking, uint32_t count, cl_event *event);
+/* A sampler for a kernel of this context, created once. */
+int ts_opencl_make_sampler(struct ts_replay_session *session, uint32_t context,
+			   const struct ts_replay_arg *like, const cl_sampler **ret_handle,
+			   struct ts_error *err);
+void ts_opencl_free_samplers(struct ts_replay_session *session);
 
 /* opencl_order.c: positions, waits and gates of all steps. */
 int ts_opencl_make_order(struct ts_replay_session *session, struct ts_error *err);

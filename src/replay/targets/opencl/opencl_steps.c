@@ -176,6 +176,12 @@ int ts_opencl_stage(struct ts_replay_session *session, const struct ts_replay_bl
 
 /* ---- arguments ---- */
 
+/* The image that is a view; TS_REPLAY_NONE: the root is the image, or it is a buffer. */
+static uint32_t view_image(const struct ts_replay_arg *from)
+{
+	return from->image == from->memory ? TS_REPLAY_NONE : from->image;
+}
+
 static int make_memory_arg(struct ts_replay_session *session, const struct ts_replay_arg *from,
 			   struct ts_opencl_arg *arg, struct ts_error *err)
 {
@@ -190,14 +196,30 @@ static int make_memory_arg(struct ts_replay_session *session, const struct ts_re
 		arg->value = session->objects[from->memory].memory.svm + from->offset;
 		return TS_OK;
 	}
-	rc = ts_opencl_make_view(session, from->memory, from->offset, from->bytes, &view, err);
+	rc = ts_opencl_make_view(session, from->memory, from->offset, from->bytes, view_image(from),
+				 &view, err);
 	if (!rc)
 		arg->value = &view->handle;
 	return rc;
 }
 
-static int make_arg(struct ts_replay_session *session, const struct ts_replay_arg *from,
-		    const char *block, struct ts_opencl_arg *arg, struct ts_error *err)
+static int make_sampler_arg(struct ts_replay_session *session, uint32_t function,
+			    const struct ts_replay_arg *from, struct ts_opencl_arg *arg,
+			    struct ts_error *err)
+{
+	uint32_t module = ts_opencl_info(session, function)->parent;
+	const cl_sampler *handle = NULL;
+	int rc = ts_opencl_make_sampler(session, ts_opencl_info(session, module)->parent, from,
+					&handle, err);
+
+	arg->size = sizeof(cl_sampler);
+	arg->value = handle;
+	return rc;
+}
+
+static int make_arg(struct ts_replay_session *session, uint32_t function,
+		    const struct ts_replay_arg *from, const char *block, struct ts_opencl_arg *arg,
+		    struct ts_error *err)
 {
 	*arg = (struct ts_opencl_arg){ .kind = from->kind, .size = from->size };
 	switch (from->kind) {
@@ -207,6 +229,8 @@ static int make_arg(struct ts_replay_session *session, const struct ts_replay_ar
 	case TS_REPLAY_ARG_MEMORY:
 	case TS_REPLAY_ARG_SVM:
 		return make_memory_arg(session, from, arg, err);
+	case TS_REPLAY_ARG_SAMPLER:
+		return make_sampler_arg(session, function, from, arg, err);
 	default:
 		return TS_OK;
 	}
@@ -225,7 +249,8 @@ static int make_args(struct ts_replay_session *session, struct ts_opencl_step *s
 	if (command->blob.id && !step->host)
 		return ts_error_set(err, TS_ENOMEM, "no memory for its arguments");
 	for (uint32_t i = 0; i < command->arg_count && !rc; i++) {
-		rc = make_arg(session, &command->args[i], step->host, &args[i], err);
+		rc = make_arg(session, command->object, &command->args[i], step->host, &args[i],
+			      err);
 		if (rc)
 			ts_error_prefix(err, "argument %u", i);
 	}
@@ -292,6 +317,10 @@ static int make_step(struct ts_replay_session *session, struct ts_opencl_step *s
 		rc = make_args(session, step, err);
 	if (!rc && command->kind == TS_COMMAND_LAUNCH)
 		rc = make_indirect(session, step, err);
+	if (!rc && command->image != TS_REPLAY_NONE)
+		rc = ts_opencl_make_image_view(session, command->image, err);
+	if (!rc && command->other_image != TS_REPLAY_NONE)
+		rc = ts_opencl_make_image_view(session, command->other_image, err);
 	if (!rc && command->is_rect &&
 	    (is_svm(session, command->object) || is_svm(session, command->other)))
 		return ts_error_set(err, TS_ECAP, "a rectangle of shared virtual memory");

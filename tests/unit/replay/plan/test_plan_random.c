@@ -88,6 +88,7 @@ static struct ts_replay_command_info *add(struct maker *maker, enum ts_command_k
 	command->kind = kind;
 	command->queue = queue;
 	command->object = command->other = command->user_event = TS_REPLAY_NONE;
+	command->image = command->other_image = TS_REPLAY_NONE;
 	maker->stream.command_count++;
 	return command;
 }

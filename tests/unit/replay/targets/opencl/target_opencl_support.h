@@ -162,6 +162,8 @@ static inline uint32_t fixture_command(struct fixture *fixture, enum ts_command_
 								    .queue = queue,
 								    .object = NONE,
 								    .other = NONE,
+								    .image = NONE,
+								    .other_image = NONE,
 								    .user_event = NONE };
 	fixture->order[index] = index;
 	fixture->kept[index] = TS_REPLAY_REQUESTED;
@@ -241,6 +243,7 @@ static inline struct ts_replay_arg fixture_memory_arg(const struct fixture *fixt
 	return (struct ts_replay_arg){ .kind = TS_REPLAY_ARG_MEMORY,
 				       .access = TS_REPLAY_READS | TS_REPLAY_WRITES,
 				       .memory = memory,
+				       .image = NONE,
 				       .bytes = fixture->objects[memory].bytes };
 }
 
