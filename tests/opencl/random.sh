@@ -49,8 +49,7 @@ for ((i = 0; i < graphs / batch; i++)); do
 		check_times plain.sbt "$(given)"
 		replay_json 3 plain.sbt
 	fi
-	# A window in the middle. With several threads it may never find all user events set and all
-	# memory unmapped.
+	# A window in the middle. With several threads it may never find all user events set.
 	if [ $((i % 5)) -eq 2 ]; then
 		record window.sbt --replayable --window steps:33-90 -- "$random" --seeds $seeds
 		replays "seeds $seeds, a window" window.sbt --check each --repeat 2

@@ -291,7 +291,7 @@ static bool is_in_flight(const struct graph *graph, const struct root *root)
 
 static void drop(struct graph *graph, struct root *root)
 {
-	if (root->gone)
+	if (root->gone || root->pinned)
 		return;
 	root->gone = true;
 	for (int i = 0; i < root->view_count; i++)
@@ -310,7 +310,8 @@ static void do_replace(struct graph *graph)
 {
 	struct root *root = &graph->roots[below(graph, (size_t)graph->root_count)];
 
-	if (root->gone || root->read_maps || root->write_map || graph->root_count == MAX_ROOTS)
+	if (root->gone || root->read_maps || root->write_map || root->pinned ||
+	    graph->root_count == MAX_ROOTS)
 		return;
 	if ((root->svm || root->shared) && is_in_flight(graph, root))
 		return;
@@ -380,7 +381,8 @@ static const struct {
 	{ do_callback, 1, NULL },
 	{ do_set_users, 5, &features.users },
 	{ do_replace, 2, NULL },
-	{ do_host_write, 2, &features.hosts },
+	{ do_host_write, 3, &features.hosts },
+	{ do_pin, 2, &features.pins },
 	{ do_migrate, 1, NULL },
 };
 
@@ -479,6 +481,13 @@ static void end_graph(struct graph *graph)
 		/* Some are only compared by a replay. */
 		if (!graph->roots[i].gone && !chance(graph, 20))
 			compare_root(graph, &graph->roots[i]);
+	}
+	for (int i = 0; i < graph->queue_count; i++)
+		finish(graph, i);
+	/* The others stay mapped, and are never released. */
+	for (int i = 0; i < graph->root_count && !graph->failure[0]; i++) {
+		if (graph->roots[i].pinned && chance(graph, 70))
+			unpin(graph, &graph->roots[i]);
 	}
 	for (int i = 0; i < graph->queue_count; i++)
 		finish(graph, i);

@@ -45,7 +45,8 @@ static bool verbose;
 static uint64_t given_count; /* commands of all seeds */
 
 #define FEATURES(X) \
-	X(views) X(svm) X(users) X(maps) X(rects) X(hosts) X(partial) X(context_sets) X(events)
+	X(views)    \
+	X(svm) X(users) X(maps) X(rects) X(hosts) X(pins) X(partial) X(context_sets) X(events)
 #define MEMBER(name) bool name;
 static struct {
 	FEATURES(MEMBER)
@@ -63,7 +64,8 @@ struct root {
 	struct context_set *context_set;
 	cl_mem mem;
 	unsigned char *svm;    /* instead of mem */
-	unsigned char *shared; /* CL_MEM_USE_HOST_PTR: the host's memory */
+	unsigned char *shared; /* the host's memory: CL_MEM_USE_HOST_PTR, or mapped for ever */
+	unsigned char *pinned; /* where it is mapped for ever; NULL: it is not */
 	unsigned char *model;
 	size_t bytes;
 	size_t known; /* bytes that are ever written; the rest stays unchanged */

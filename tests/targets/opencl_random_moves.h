@@ -402,7 +402,7 @@ static void do_map(struct graph *graph)
 	    !pick(graph, NULL, ANY_MEMORY, writes, &operand))
 		return;
 	/* Avoids two maps of the same memory at once, whose semantics are unclear. */
-	if (operand.root->read_maps)
+	if (operand.root->read_maps || operand.root->pinned)
 		return;
 	*mapping = (struct mapping){ .root = operand.root, .mem = operand.mem, .writes = writes };
 	pick_range(graph, operand.bytes, &offset, &mapping->bytes);
@@ -453,6 +453,43 @@ static void do_unmap(struct graph *graph)
 {
 	if (graph->mapping_count)
 		unmap(graph, (int)below(graph, (size_t)graph->mapping_count));
+}
+
+/* ---- maps that stay open ---- */
+
+/*
+ * Maps memory for ever. If host and device have the same memory, both go on to use it, as programs
+ * with a staging buffer do.
+ */
+static void do_pin(struct graph *graph)
+{
+	struct root *root = &graph->roots[below(graph, (size_t)graph->root_count)];
+	struct operand all = { root, root->mem, 0, root->known };
+	struct step step;
+
+	if (root->pinned || root->read_maps || !root->context_set->shares_memory ||
+	    !is_usable(root, NULL, true))
+		return;
+	step = begin(graph, root->context_set);
+	step.blocking = true;
+	add_operand(&step, &all, true);
+	arrange(&step);
+	root->pinned = enqueue_map(&step, &all, CL_MAP_READ | CL_MAP_WRITE, 0, root->known);
+	if (!graph->failure[0] && !root->shared)
+		root->shared = root->pinned;
+}
+
+/* Commands that use it are complete. */
+static void unpin(struct graph *graph, struct root *root)
+{
+	struct mapping mapping = {
+		NULL, root, root->mem, root->pinned, 0, root->known, false, false
+	};
+
+	mapping.writes = true;
+	graph->mappings[graph->mapping_count++] = mapping;
+	unmap(graph, graph->mapping_count - 1);
+	root->pinned = NULL;
 }
 
 /* ---- shared virtual memory ---- */
