@@ -40,6 +40,27 @@ def measure_capture(bench):
             bench.add(f"an empty command, {name}: added", added, "ns", target)
 
 
+def checked_span(bench, mode, rounds, *options):
+    """ms of the program, recorded with these options."""
+    trace = bench.path("checked.sbt")
+    program = os.path.join(bench.build, "bench", "opencl_small")
+    done = subprocess.run([bench.tool, "record", "-q", *options, "-o", trace, "--", program, mode, rounds],
+                          stdout=subprocess.PIPE, check=True)
+    os.unlink(trace)
+    return json.loads(done.stdout)["span_ms"]
+
+
+def measure_checked(bench):
+    """What checks of each command cost, compared with a replayable recording without them. The two
+    take turns, so that other load on the machine meets both."""
+    for mode, rounds in MODES:
+        turns = [(checked_span(bench, mode, rounds, "--replayable=checked"), checked_span(bench, mode, rounds, "--replayable"))
+                 for _ in range(TURNS)]
+        checked, plain = sorted(turns, key=lambda turn: turn[0] / turn[1])[TURNS // 2]
+        bench.add(f"{mode}, small, recorded with checks: span by without", checked / plain, "x",
+                  "<= 1.5" if mode == "launches" else None)
+
+
 def measure_replay(bench):
     if not os.path.exists(os.path.join(bench.build, "bench", "opencl_small")):
         bench.skip("replay on OpenCL", "this build has no OpenCL")
@@ -49,6 +70,7 @@ def measure_replay(bench):
         bench.skip("replay on OpenCL", "no OpenCL device")
         return
     measure_capture(bench)
+    measure_checked(bench)
     for mode, rounds in MODES:
         turns = sorted((spans(bench, mode, rounds) for _ in range(TURNS)), key=lambda turn: turn[2] / turn[1])
         alone, recorded, replayed = turns[TURNS // 2]

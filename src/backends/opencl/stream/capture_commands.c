@@ -12,8 +12,8 @@
 #define WAITS 350u /* events of a wait in one record: 20 digits each, a comma */
 
 /*
- * Checked recordings run one command at a time, so that what it wrote can be told from what others
- * write.
+ * Checked recordings enqueue one command at a time, so that what it wrote can be told from what
+ * others write.
  */
 static pthread_mutex_t serial = PTHREAD_MUTEX_INITIALIZER;
 static atomic_bool is_unsettled; /* a user event was set, and nobody waited for the commands that it
@@ -77,6 +77,8 @@ static struct stream_frozen *freeze(struct ocl_command *command)
 	/* An unmap describes what the host wrote. */
 	if (!is_unmap(command))
 		compare_pages(frozen);
+	if (frozen->is_serial)
+		stream_each_before(frozen, command);
 	return frozen;
 }
 
@@ -208,13 +210,15 @@ static bool settle(const struct ocl_command *command)
 
 static void check_each(const struct stream_frozen *frozen, const struct ocl_command *command)
 {
+	if (frozen->is_serial && stream_each_after(frozen, command))
+		return;
 	if (!frozen->is_serial || !settle(command)) {
 		stream_lost("checks of commands",
 			    "not checked, because commands may wait for the program");
 		return;
 	}
 	stream_look();
-	stream_each_check(frozen, command->sequence);
+	stream_each_now(frozen, command->sequence);
 }
 
 static void given(struct stream_frozen *frozen, struct ocl_command *command)

@@ -15,17 +15,19 @@
  *	capture_details.c    row and details of a command, by its verb
  *	capture_foreign.c    the program's memory, which may be gone: copied, hashed, stored
  *	capture_memory.c     the host side: incomplete reads, mapped regions
- *	capture_pages.c      memory that the host may write without a call: USE_HOST_PTR, mapped
- *	                     regions
+ *	capture_pages.c      memory that the host writes without a call: USE_HOST_PTR, maps
  *	capture_rect.c       rectangles of memory
  *	capture_rect_commands.c  commands that copy them
  *	capture_images.c     images and samplers
- *	capture_snapshot.c   memory read back: at the begin and end of a window, after each command
+ *	capture_snapshot.c   memory read back: when a window begins, and for checks
+ *	capture_checks.c     checks; those of the end of a window
+ *	capture_each.c       checks of each command
  *	capture_loss.c       counts of what the stream lacks
  *
  * Locks of the stream come after those of opencl_internal.h. Each is held briefly, and taken in
- * this order: `host` (capture_memory.c; events are queried under it), then `registry` or `events`
- * (nothing is called under these), then the channel.
+ * this order: that of capture_each.c or `host` (capture_memory.c); events are queried under both,
+ * and reads enqueued under the first. Then `registry` or `events` (nothing is called under these),
+ * then the channel.
  */
 #ifndef TS_BACKENDS_OPENCL_STREAM_CAPTURE_INTERNAL_H
 #define TS_BACKENDS_OPENCL_STREAM_CAPTURE_INTERNAL_H
@@ -158,6 +160,12 @@ struct stream_memory {
 	struct stream_writer *writers; /* commands that write it and may be incomplete */
 	struct ocl_stream *next_written;
 	bool is_listed; /* in the list of memory with writers */
+	/*
+	 * Of capture_each.c, under its lock: reads of it that are pending, and their queue (its
+	 * number; 0: several, or one that is out of order).
+	 */
+	uint32_t reads_behind;
+	uint64_t reading_queue;
 };
 
 struct stream_binary {
@@ -515,12 +523,16 @@ cl_int stream_image_clear(cl_command_queue queue, const struct ocl_stream *memor
 
 /* NULL: done; else the reason, in `why`. With the exclusive gate. */
 const char *stream_snapshot(char *why, size_t size, uint64_t *ret_bytes);
-void stream_final_checks(void);
+/* Memory that can be read back: not a view, nor of a kind that cannot be replayed. */
+bool stream_has_content(const struct ocl_stream *stream);
+cl_int stream_read_back(const struct ocl_stream *memory, uint64_t offset, uint64_t bytes, void *to);
 /* Zeros memory that the program gave no contents, because unwritten memory is compared, too. */
 void stream_clear(const struct ocl_stream *memory);
-void stream_each_check(const struct stream_frozen *frozen, uint64_t sequence);
 /* Frees the queues and buffers used for reading back. */
 void stream_readers_release(void);
+
+/* ---- checks (capture_checks.c) ---- */
+
 /* `memory` 0: what a read copied to the host. */
 /* Of memory, or (0) of what a read copied to the host. */
 struct stream_check {
@@ -531,6 +543,25 @@ void stream_emit_check(const struct stream_check *check, uint64_t bytes, uint64_
 /* The same with contents, if these are kept. False: they are gone, and so is the check. */
 void stream_check_bytes(const struct stream_check *check, const void *data, uint64_t bytes);
 bool stream_check_foreign(const struct stream_check *check, const struct stream_foreign *foreign);
+/* Reads it back; several checks if it is long. */
+void stream_check_range(const struct stream_range *range, uint64_t sequence, const char *why);
+void stream_final_checks(void);
+
+/* ---- checks of each command (capture_each.c) ---- */
+
+/* Around a command's call. False: its checks must be taken when it is complete. */
+void stream_each_before(const struct stream_frozen *frozen, const struct ocl_command *command);
+bool stream_each_after(const struct stream_frozen *frozen, const struct ocl_command *command);
+void stream_each_now(const struct stream_frozen *frozen, uint64_t sequence);
+/* The host waits, or waited: takes the checks that are ready. */
+void stream_each_look(void);
+/* Memory is about to be released. */
+void stream_each_gone(struct ocl_stream *memory);
+/* Takes all checks, so that no read of ours is left in a queue. */
+void stream_each_let_go(void);
+/* The window has ended: drops them. */
+void stream_each_forget(void);
+void stream_each_forked(void);
 
 /* ---- loss (capture_loss.c) ---- */
 
@@ -563,6 +594,8 @@ int64_t stream_clock_ns(void);
 cl_int stream_event_status(cl_event event);
 /* Polls, because the driver's own wait has no timeout; false: still not complete. */
 bool stream_event_finish(cl_event event, int64_t deadline_ns);
+/* Flushes the queue of its command, which otherwise may never complete. */
+void stream_event_flush(cl_event event);
 /* The same for all queues, while other threads continue. */
 bool stream_queues_finish(int64_t deadline_ns);
 /* Releases driver objects as soon as the calling thread holds no lock. */

@@ -159,6 +159,7 @@ void stream_look(void)
 
 	if (!stream_is_open())
 		return;
+	stream_each_look();
 	/*
 	 * Waits for a thread that is hashing: when this returns, the program may change the bytes.
 	 */
@@ -306,4 +307,5 @@ void stream_memory_forked(void)
 {
 	pthread_mutex_init(&stream_host_lock, NULL);
 	stream_copies_forked();
+	stream_each_forked();
 }

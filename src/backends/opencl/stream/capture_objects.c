@@ -154,6 +154,8 @@ void stream_object_drop(struct ocl_stream *stream)
 	while (stream && forget(stream)) {
 		struct ocl_stream *parent = stream->parent;
 
+		if (is_root_memory(stream))
+			stream_each_gone(stream);
 		emit_gone(stream);
 		release_members(stream);
 		free(stream->unreplayable);

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Reads memory back, through private queues that the program does not see: all memory when a window
- * begins, what was written when it ends, and in checked recordings what each command wrote.
+ * begins, and what checks need.
  */
 #include <inttypes.h>
 #include <stdio.h>
@@ -11,8 +11,7 @@
 #include "backends/opencl/stream/capture_internal.h"
 #include "base/local/foreign_memory.h"
 
-#define PIECE (UINT64_C(4) << 20)        /* memory that a snapshot needs */
-#define CHECK_PIECE (UINT64_C(64) << 20) /* a longer range has several checks */
+#define PIECE (UINT64_C(4) << 20) /* memory that a snapshot needs */
 
 /* Guards the queues and the staging buffers. */
 static pthread_mutex_t reader_lock = PTHREAD_MUTEX_INITIALIZER;
@@ -81,7 +80,7 @@ static void make_reader(struct ocl_stream *context)
 	pthread_mutex_unlock(&reader_lock);
 }
 
-static cl_int read_back(const struct ocl_stream *memory, uint64_t offset, uint64_t bytes, void *to)
+cl_int stream_read_back(const struct ocl_stream *memory, uint64_t offset, uint64_t bytes, void *to)
 {
 	const struct stream_area *area = &memory->as.memory.area;
 	struct ocl_stream *context = memory->parent;
@@ -147,13 +146,14 @@ void stream_readers_release(void)
 void stream_let_go(void)
 {
 	stream_enter();
+	stream_each_let_go();
 	stream_readers_release();
 	stream_leave();
 }
 
 /* ---- a window begins ---- */
 
-static bool has_content(const struct ocl_stream *stream)
+bool stream_has_content(const struct ocl_stream *stream)
 {
 	return (stream->kind == OCL_MEMORY || stream->kind == OCL_SVM) &&
 	       !stream->as.memory.is_view && !stream->unreplayable && stream->as.memory.bytes;
@@ -186,7 +186,7 @@ static uint64_t emit_image(const struct ocl_stream *memory, cl_int *ret_rc)
 	uint64_t bytes = memory->as.memory.bytes, blob = 0;
 	void *content = calloc(1, bytes);
 
-	*ret_rc = content ? read_back(memory, 0, bytes, content) : CL_OUT_OF_HOST_MEMORY;
+	*ret_rc = content ? stream_read_back(memory, 0, bytes, content) : CL_OUT_OF_HOST_MEMORY;
 	if (content)
 		blob = ts_replay_blob(content, bytes);
 	free(content);
@@ -207,7 +207,7 @@ static uint64_t emit_content(const struct ocl_stream *memory, void *piece, cl_in
 		uint64_t count = bytes - at < PIECE ? bytes - at : PIECE;
 
 		if (rc == CL_SUCCESS)
-			rc = read_back(memory, at, count, piece);
+			rc = stream_read_back(memory, at, count, piece);
 		if (rc != CL_SUCCESS)
 			memset(piece, 0, count);
 		else
@@ -253,14 +253,14 @@ static const char *snap(struct ocl_stream *stream, void *piece, char *why, size_
 	 * Threads that the driver starts for this must not inherit the signals blocked by the
 	 * channel's lock.
 	 */
-	if (has_content(stream))
+	if (stream_has_content(stream))
 		make_reader(stream->parent);
 	pthread_mutex_lock(&stream_host_lock);
 	if (!ts_replay_lock()) {
 		pthread_mutex_unlock(&stream_host_lock);
 		return "the recorder does not accept it";
 	}
-	if (has_content(stream))
+	if (stream_has_content(stream))
 		blob = emit_memory(stream, piece, &rc);
 	stream_object_emit(stream, blob);
 	ts_replay_unlock();
@@ -277,7 +277,7 @@ static uint64_t sum_bytes(void)
 	uint64_t sum = 0;
 
 	for (const struct ocl_stream *stream = stream_object_first(); stream; stream = stream->next)
-		sum += has_content(stream) ? stream->as.memory.bytes : 0;
+		sum += stream_has_content(stream) ? stream->as.memory.bytes : 0;
 	return sum;
 }
 
@@ -302,210 +302,4 @@ const char *stream_snapshot(char *why, size_t size, uint64_t *ret_bytes)
 		failure = snap(stream, piece, why, size);
 	free(piece);
 	return failure;
-}
-
-/* ---- checks ---- */
-
-/* Whether --keep-contents allows the contents of a check. The channel is locked. */
-static bool keeps_contents(uint64_t bytes)
-{
-	static uint64_t window, kept;
-	uint64_t limit = ts_replay_settings()->keep_contents;
-
-	if (window != stream_window()) {
-		window = stream_window();
-		kept = 0;
-	}
-	if (bytes > limit - kept)
-		return false;
-	kept += bytes;
-	return true;
-}
-
-/* The channel is locked. */
-static void emit_check(const struct stream_check *check, uint64_t bytes, uint64_t hash,
-		       uint64_t blob)
-{
-	struct stream_text text;
-	char digits[24];
-	struct ts_replay_command row = {
-		.size = sizeof(row),
-		.kind = TS_COMMAND_CHECK,
-		.sequence = check->sequence,
-		.object = check->memory,
-		.offset = check->memory ? (int64_t)check->offset : TS_UNKNOWN,
-		.other_offset = TS_UNKNOWN,
-		.bytes = (int64_t)bytes,
-		.blob = blob,
-	};
-
-	snprintf(digits, sizeof(digits), "%016" PRIx64, hash);
-	stream_text_begin(&text);
-	stream_text_string(&text, "hash", digits);
-	stream_text_string(&text, "why", check->why);
-	row.details = stream_text_end(&text);
-	stream_command(&row);
-}
-
-void stream_emit_check(const struct stream_check *check, uint64_t bytes, uint64_t hash)
-{
-	if (stream_lock()) {
-		emit_check(check, bytes, hash, 0);
-		stream_unlock();
-	}
-}
-
-void stream_check_bytes(const struct stream_check *check, const void *data, uint64_t bytes)
-{
-	uint64_t hash = ts_replay_hash(data, bytes);
-
-	if (stream_lock()) {
-		emit_check(check, bytes, hash,
-			   keeps_contents(bytes) ? ts_replay_blob(data, bytes) : 0);
-		stream_unlock();
-	}
-}
-
-bool stream_check_foreign(const struct stream_check *check, const struct stream_foreign *foreign)
-{
-	uint64_t hash = 0, blob = 0;
-	bool is_there;
-
-	if (!ts_replay_settings()->keep_contents) {
-		is_there = stream_foreign_read(foreign, &hash, NULL);
-		if (is_there)
-			stream_emit_check(check, foreign->bytes, hash);
-		return is_there;
-	}
-	if (!stream_lock())
-		return true;
-	is_there =
-		stream_foreign_read(foreign, &hash, keeps_contents(foreign->bytes) ? &blob : NULL);
-	if (is_there)
-		emit_check(check, foreign->bytes, hash, blob);
-	stream_unlock();
-	return is_there;
-}
-
-static void check_range(const struct stream_range *range, uint64_t sequence, const char *why)
-{
-	bool is_whole = range->bytes < CHECK_PIECE || range->memory->as.memory.image;
-	uint64_t most = is_whole ? range->bytes : CHECK_PIECE;
-	void *piece = malloc(most ? most : 1);
-	cl_int rc = piece ? CL_SUCCESS : CL_OUT_OF_HOST_MEMORY;
-
-	for (uint64_t at = 0; rc == CL_SUCCESS && at < range->bytes; at += most) {
-		uint64_t count = range->bytes - at < most ? range->bytes - at : most;
-
-		rc = read_back(range->memory, range->offset + at, count, piece);
-		if (rc == CL_SUCCESS)
-			stream_check_bytes(&(struct stream_check){ sequence, range->memory->number,
-								   range->offset + at, why },
-					   piece, count);
-	}
-	if (rc != CL_SUCCESS)
-		stream_lost_memory("checks of memory", range->memory, "it could not be read back");
-	free(piece);
-}
-
-/* Except for what is mapped for writing: its bytes are the host's until they are unmapped. */
-static void check_unmapped(struct ocl_stream *memory)
-{
-	uint64_t bytes = memory->as.memory.bytes, begin, end;
-	bool is_mapped;
-
-	for (uint64_t at = 0; at < bytes; at = end) {
-		struct stream_range range = { .memory = memory, .offset = at };
-
-		pthread_mutex_lock(&stream_host_lock);
-		is_mapped = stream_region_after(memory, at, &begin, &end);
-		pthread_mutex_unlock(&stream_host_lock);
-		if (!is_mapped)
-			begin = end = bytes;
-		range.bytes = begin > at ? begin - at : 0;
-		check_range(&range, stream_last_sequence(), "final");
-	}
-}
-
-/* What the driver keeps a copy of is read back, unless reading it could need memory that is gone.
- */
-static bool can_be_read(struct ocl_stream *memory)
-{
-	const struct stream_area *area = &memory->as.memory.area;
-	struct stream_foreign all = stream_area_foreign(area);
-
-	if (!area->host)
-		return true;
-	if (stream_pages_are_shared(memory))
-		return false;
-	if (stream_foreign_read(&all, NULL, NULL))
-		return true;
-	if (!area->is_gone)
-		stream_lost_memory("checks of memory", memory, "its host memory is gone");
-	return false;
-}
-
-/* A check of an image covers all of it. */
-static void check_image(struct ocl_stream *memory)
-{
-	struct stream_range all = { .memory = memory, .bytes = memory->as.memory.bytes };
-	struct stream_area *area = &memory->as.memory.area;
-	struct stream_foreign pixels = stream_area_foreign(area);
-	struct stream_check check = { .memory = memory->number, .why = "final" };
-
-	if (stream_range_is_mapped(memory, 0, all.bytes)) {
-		stream_lost_memory("checks of memory", memory, "it is still mapped for writing");
-	} else if (can_be_read(memory)) {
-		check_range(&all, stream_last_sequence(), "final");
-	} else if (area->pages) {
-		/* What the host wrote since the last command that used it is part of the window. */
-		pthread_mutex_lock(&stream_host_lock);
-		stream_pages_compare(memory, &all);
-		pthread_mutex_unlock(&stream_host_lock);
-		check.sequence = stream_last_sequence();
-		if (!stream_check_foreign(&check, &pixels))
-			stream_lost_memory("checks of memory", memory, "its host memory is gone");
-	}
-}
-
-static void check_at_end(struct ocl_stream *memory)
-{
-	if (memory->as.memory.image) {
-		check_image(memory);
-		return;
-	}
-	if (can_be_read(memory))
-		check_unmapped(memory);
-	if (memory->as.memory.area.host && !stream_pages_are_shared(memory))
-		return;
-	pthread_mutex_lock(&stream_host_lock);
-	if (!stream_pages_final(memory))
-		stream_lost_memory("checks of memory", memory, "it is still mapped for writing");
-	pthread_mutex_unlock(&stream_host_lock);
-}
-
-void stream_final_checks(void)
-{
-	struct ocl_stream *stream;
-
-	for (stream = stream_object_first(); stream; stream = stream->next) {
-		if (!has_content(stream))
-			continue;
-		if (atomic_load(&stream->as.memory.written) == stream_window())
-			check_at_end(stream);
-		pthread_mutex_lock(&stream_host_lock);
-		stream_pages_end(stream);
-		pthread_mutex_unlock(&stream_host_lock);
-	}
-}
-
-void stream_each_check(const struct stream_frozen *frozen, uint64_t sequence)
-{
-	for (uint32_t i = 0; i < frozen->write_count; i++) {
-		const struct stream_range *range = &frozen->uses[i];
-
-		if (has_content(range->memory) &&
-		    !stream_range_is_mapped(range->memory, range->offset, range->bytes))
-			check_range(range, sequence, "each");
-	}
 }

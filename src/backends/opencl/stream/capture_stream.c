@@ -127,8 +127,7 @@ cl_int stream_event_status(cl_event event)
 	return status;
 }
 
-/* Commands that were not flushed would never complete. */
-static void flush_queue_of(cl_event event)
+void stream_event_flush(cl_event event)
 {
 	cl_command_queue queue = NULL;
 
@@ -144,7 +143,7 @@ bool stream_event_finish(cl_event event, int64_t deadline_ns)
 
 	if (stream_event_status(event) <= CL_COMPLETE)
 		return true;
-	flush_queue_of(event);
+	stream_event_flush(event);
 	while (stream_event_status(event) > CL_COMPLETE) {
 		if (stream_clock_ns() >= deadline_ns)
 			return false;
@@ -488,6 +487,7 @@ static void open_now(void)
 	uint64_t bytes = 0;
 
 	stream_reads_forget();
+	stream_each_forget();
 	failure = stream_snapshot(why, sizeof(why), &bytes);
 	if (!failure && atomic_load(&gate.was_forced))
 		failure = "a callback of the driver could not wait";
@@ -532,6 +532,7 @@ static void close_now(const char *unchecked)
 	}
 	atomic_store(&self.state, CLOSED);
 	stream_reads_forget();
+	stream_each_forget();
 	stream_lost_emit();
 }
 

@@ -1,0 +1,202 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Checks: hashes of memory, and contents if they are kept; those of the end of a window. */
+#include <inttypes.h>
+#include <stdio.h>
+#include <stdlib.h>
+
+#include "backends/opencl/stream/capture_internal.h"
+
+#define PIECE (UINT64_C(64) << 20) /* a longer range has several checks */
+
+/* Whether --keep-contents allows the contents of a check. The channel is locked. */
+static bool keeps_contents(uint64_t bytes)
+{
+	static uint64_t window, kept;
+	uint64_t limit = ts_replay_settings()->keep_contents;
+
+	if (window != stream_window()) {
+		window = stream_window();
+		kept = 0;
+	}
+	if (bytes > limit - kept)
+		return false;
+	kept += bytes;
+	return true;
+}
+
+/* The channel is locked. */
+static void emit_check(const struct stream_check *check, uint64_t bytes, uint64_t hash,
+		       uint64_t blob)
+{
+	struct stream_text text;
+	char digits[24];
+	struct ts_replay_command row = {
+		.size = sizeof(row),
+		.kind = TS_COMMAND_CHECK,
+		.sequence = check->sequence,
+		.object = check->memory,
+		.offset = check->memory ? (int64_t)check->offset : TS_UNKNOWN,
+		.other_offset = TS_UNKNOWN,
+		.bytes = (int64_t)bytes,
+		.blob = blob,
+	};
+
+	snprintf(digits, sizeof(digits), "%016" PRIx64, hash);
+	stream_text_begin(&text);
+	stream_text_string(&text, "hash", digits);
+	stream_text_string(&text, "why", check->why);
+	row.details = stream_text_end(&text);
+	stream_command(&row);
+}
+
+void stream_emit_check(const struct stream_check *check, uint64_t bytes, uint64_t hash)
+{
+	if (stream_lock()) {
+		emit_check(check, bytes, hash, 0);
+		stream_unlock();
+	}
+}
+
+void stream_check_bytes(const struct stream_check *check, const void *data, uint64_t bytes)
+{
+	uint64_t hash = ts_replay_hash(data, bytes);
+
+	if (stream_lock()) {
+		emit_check(check, bytes, hash,
+			   keeps_contents(bytes) ? ts_replay_blob(data, bytes) : 0);
+		stream_unlock();
+	}
+}
+
+bool stream_check_foreign(const struct stream_check *check, const struct stream_foreign *foreign)
+{
+	uint64_t hash = 0, blob = 0;
+	bool is_there;
+
+	if (!ts_replay_settings()->keep_contents) {
+		is_there = stream_foreign_read(foreign, &hash, NULL);
+		if (is_there)
+			stream_emit_check(check, foreign->bytes, hash);
+		return is_there;
+	}
+	if (!stream_lock())
+		return true;
+	is_there =
+		stream_foreign_read(foreign, &hash, keeps_contents(foreign->bytes) ? &blob : NULL);
+	if (is_there)
+		emit_check(check, foreign->bytes, hash, blob);
+	stream_unlock();
+	return is_there;
+}
+
+void stream_check_range(const struct stream_range *range, uint64_t sequence, const char *why)
+{
+	bool is_whole = range->bytes < PIECE || range->memory->as.memory.image;
+	uint64_t most = is_whole ? range->bytes : PIECE;
+	void *piece = malloc(most ? most : 1);
+	cl_int rc = piece ? CL_SUCCESS : CL_OUT_OF_HOST_MEMORY;
+
+	for (uint64_t at = 0; rc == CL_SUCCESS && at < range->bytes; at += most) {
+		uint64_t count = range->bytes - at < most ? range->bytes - at : most;
+
+		rc = stream_read_back(range->memory, range->offset + at, count, piece);
+		if (rc == CL_SUCCESS)
+			stream_check_bytes(&(struct stream_check){ sequence, range->memory->number,
+								   range->offset + at, why },
+					   piece, count);
+	}
+	if (rc != CL_SUCCESS)
+		stream_lost_memory("checks of memory", range->memory, "it could not be read back");
+	free(piece);
+}
+
+/* Except for what is mapped for writing: its bytes are the host's until they are unmapped. */
+static void check_unmapped(struct ocl_stream *memory)
+{
+	uint64_t bytes = memory->as.memory.bytes, begin, end;
+	bool is_mapped;
+
+	for (uint64_t at = 0; at < bytes; at = end) {
+		struct stream_range range = { .memory = memory, .offset = at };
+
+		pthread_mutex_lock(&stream_host_lock);
+		is_mapped = stream_region_after(memory, at, &begin, &end);
+		pthread_mutex_unlock(&stream_host_lock);
+		if (!is_mapped)
+			begin = end = bytes;
+		range.bytes = begin > at ? begin - at : 0;
+		stream_check_range(&range, stream_last_sequence(), "final");
+	}
+}
+
+/* What the driver keeps a copy of is read back, unless reading it could need memory that is gone.
+ */
+static bool can_be_read(struct ocl_stream *memory)
+{
+	const struct stream_area *area = &memory->as.memory.area;
+	struct stream_foreign all = stream_area_foreign(area);
+
+	if (!area->host)
+		return true;
+	if (stream_pages_are_shared(memory))
+		return false;
+	if (stream_foreign_read(&all, NULL, NULL))
+		return true;
+	if (!area->is_gone)
+		stream_lost_memory("checks of memory", memory, "its host memory is gone");
+	return false;
+}
+
+/* A check of an image covers all of it. */
+static void check_image(struct ocl_stream *memory)
+{
+	struct stream_range all = { .memory = memory, .bytes = memory->as.memory.bytes };
+	struct stream_area *area = &memory->as.memory.area;
+	struct stream_foreign pixels = stream_area_foreign(area);
+	struct stream_check check = { .memory = memory->number, .why = "final" };
+
+	if (stream_range_is_mapped(memory, 0, all.bytes)) {
+		stream_lost_memory("checks of memory", memory, "it is still mapped for writing");
+	} else if (can_be_read(memory)) {
+		stream_check_range(&all, stream_last_sequence(), "final");
+	} else if (area->pages) {
+		/* What the host wrote since the last command that used it is part of the window. */
+		pthread_mutex_lock(&stream_host_lock);
+		stream_pages_compare(memory, &all);
+		pthread_mutex_unlock(&stream_host_lock);
+		check.sequence = stream_last_sequence();
+		if (!stream_check_foreign(&check, &pixels))
+			stream_lost_memory("checks of memory", memory, "its host memory is gone");
+	}
+}
+
+static void check_at_end(struct ocl_stream *memory)
+{
+	if (memory->as.memory.image) {
+		check_image(memory);
+		return;
+	}
+	if (can_be_read(memory))
+		check_unmapped(memory);
+	if (memory->as.memory.area.host && !stream_pages_are_shared(memory))
+		return;
+	pthread_mutex_lock(&stream_host_lock);
+	if (!stream_pages_final(memory))
+		stream_lost_memory("checks of memory", memory, "it is still mapped for writing");
+	pthread_mutex_unlock(&stream_host_lock);
+}
+
+void stream_final_checks(void)
+{
+	struct ocl_stream *stream;
+
+	for (stream = stream_object_first(); stream; stream = stream->next) {
+		if (!stream_has_content(stream))
+			continue;
+		if (atomic_load(&stream->as.memory.written) == stream_window())
+			check_at_end(stream);
+		pthread_mutex_lock(&stream_host_lock);
+		stream_pages_end(stream);
+		pthread_mutex_unlock(&stream_host_lock);
+	}
+}
