@@ -328,6 +328,11 @@ struct ts_replay_options {
 	uint32_t window;
 	int (*progress)(void *context, const char *doing, uint64_t done,
 			uint64_t total); /* may be NULL; a non-zero result stops the replay */
+	/*
+	 * Receives all messages of the compiler if a replacement does not build. NULL: the error
+	 * has the first ones.
+	 */
+	void (*build_log)(void *context, const char *text);
 	void *context;
 	/*
 	 * Receives what the replay is doing; NULL: nobody watches. The replay then belongs to this

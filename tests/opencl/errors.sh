@@ -79,9 +79,10 @@ if "$pipeline" --steps 0 >/dev/null 2>&1; then
 fi
 unset POCL_DEVICES
 
-echo 'kernel void blend(global float *a) { this is no C }' >broken.cl
+# All messages of the compiler.
+echo 'kernel void blend(global float *a) { a[0] = one; a[1] = two; a[2] = three; a[3] = four; a[4] = five; a[5] = six; }' >broken.cl
 expect 3 replay good.sbt --replace-kernel blend=broken.cl
-says broken.cl blend "error: "
+says broken.cl blend "'one'" "'two'" "'three'" "'four'" "'five'" "'six'"
 expect 3 replay good.sbt --replace-kernel blend=no-such-file.cl
 says no-such-file.cl
 expect 3 replay good.sbt --replace-kernel no_such_kernel=broken.cl

@@ -11,10 +11,13 @@
 
 #include "base/io.h"
 #include "base/memory.h"
+#include "cli/common/progress.h"
 #include "cli/common/report.h"
 
 /* A larger file is not the source of a kernel. */
 #define MAX_SOURCE_BYTES ((off_t)64 << 20)
+/* What follows more lines is rarely worth reading. */
+#define MOST_LOG_LINES 200
 
 static int read_source(const char *path, struct ts_replay_replacement *replacement)
 {
@@ -79,4 +82,19 @@ void ts_replay_sources_release(struct ts_replay_options *options)
 	for (size_t i = 0; options->replacements && i < options->replacement_count; i++)
 		free((void *)(uintptr_t)options->replacements[i].source);
 	free((void *)(uintptr_t)options->replacements);
+}
+
+void ts_replay_sources_log(void *context, const char *text)
+{
+	(void)context;
+	if (ts_stop_signal())
+		return;
+	for (int lines = 0; *text && lines < MOST_LOG_LINES; lines++) {
+		size_t length = strcspn(text, "\n");
+
+		ts_report_note("%.*s", (int)length, text);
+		text += length + (text[length] == '\n');
+	}
+	if (*text)
+		ts_report_note("...");
 }

@@ -13,5 +13,7 @@
 int ts_replay_sources_read(const struct ts_string_list *replaced,
 			   struct ts_replay_options *options);
 void ts_replay_sources_release(struct ts_replay_options *options);
+/* ts_replay_options.build_log: prints it. */
+void ts_replay_sources_log(void *context, const char *text);
 
 #endif

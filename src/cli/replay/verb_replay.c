@@ -306,9 +306,14 @@ static int run(struct replay *replay, const char *path)
 	/* -o writes to a temporary name and renames: Ctrl-C leaves the complete file or none. */
 	ts_progress_start(&replay->progress, "replay", TS_PROGRESS_COMMANDS);
 	replay->options.progress = on_progress;
+	replay->options.build_log = ts_replay_sources_log;
 	replay->options.context = replay;
-	if (run_replay(replay, reader, path, &report, &err))
+	if (run_replay(replay, reader, path, &report, &err)) {
+		/* Compilers remove their files at a signal, and then fail. */
+		if (ts_stop_signal())
+			return TS_EXIT_SIGNAL + ts_stop_signal();
 		return ts_report_error(&err);
+	}
 	return report.verdict >= TS_REPLAY_DIFFERS ? TS_EXIT_NO : TS_EXIT_DONE;
 }
 

@@ -74,13 +74,13 @@ static void first_lines(const char *log, char *out, size_t bytes)
 	}
 }
 
-static void build_log(const struct build *build, cl_program program, char *out, size_t bytes)
+/* The compiler's messages; NULL: none. Caller frees. */
+static char *read_log(const struct build *build, cl_program program)
 {
 	const struct ts_opencl_api *api = &build->session->api;
 	size_t size = 0;
 
-	out[0] = 0;
-	for (uint32_t i = 0; i < build->device_count && !out[0]; i++) {
+	for (uint32_t i = 0; i < build->device_count; i++) {
 		TS_AUTO_FREE char *log = NULL;
 
 		if (api->clGetProgramBuildInfo(program, build->devices[i], CL_PROGRAM_BUILD_LOG, 0,
@@ -92,23 +92,39 @@ static void build_log(const struct build *build, cl_program program, char *out, 
 						       CL_PROGRAM_BUILD_LOG, size, log, NULL))
 			continue;
 		log[size] = 0;
-		first_lines(log, out, bytes);
+		if (log[strspn(log, " \t\r\n")])
+			return TS_STEAL(log);
 	}
+	return NULL;
+}
+
+/* A replacement is input of the user, who can correct it. */
+static int fail_replacement(const struct build *build, const char *log, struct ts_error *err)
+{
+	const struct ts_replay_options *options = &build->session->replay->options;
+	char text[TEXT_BYTES], lines[LOG_BYTES];
+
+	first_lines(log, lines, sizeof(lines));
+	if (options->build_log)
+		options->build_log(options->context, log);
+	return ts_error_set(err, TS_EFORMAT, "%s does not build on '%s'%s%s",
+			    module_text(build, text, sizeof(text)),
+			    ts_opencl_device_name(build->session, build->module),
+			    options->build_log ? "" : ": ", options->build_log ? "" : lines);
 }
 
 static int fail_compile(const struct build *build, cl_program program, cl_int code,
 			struct ts_error *err)
 {
-	bool is_input = build->instead && code == CL_BUILD_PROGRAM_FAILURE;
-	char text[TEXT_BYTES], log[LOG_BYTES];
+	TS_AUTO_FREE char *log = read_log(build, program);
+	char text[TEXT_BYTES], lines[LOG_BYTES];
 
-	build_log(build, program, log, sizeof(log));
-	/* A replacement is input of the user, and can be corrected. */
-	return ts_error_set(err, is_input ? TS_EFORMAT : ts_opencl_error_code(code),
-			    "%s does not build on '%s': %s%s%s%s",
+	if (build->instead && code == CL_BUILD_PROGRAM_FAILURE)
+		return fail_replacement(build, log ? log : ts_opencl_error_name(code), err);
+	first_lines(log ? log : ts_opencl_error_name(code), lines, sizeof(lines));
+	return ts_error_set(err, ts_opencl_error_code(code), "%s does not build on '%s': %s%s%s%s",
 			    module_text(build, text, sizeof(text)),
-			    ts_opencl_device_name(build->session, build->module),
-			    log[0] ? log : ts_opencl_error_name(code),
+			    ts_opencl_device_name(build->session, build->module), lines,
 			    build->left_out[0] ? " (build options left out: " : "", build->left_out,
 			    build->left_out[0] ? ")" : "");
 }
