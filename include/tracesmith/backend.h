@@ -172,6 +172,18 @@ struct ts_backend_recording {
 	void (*json)(void *context, const char *key, const char *value);
 };
 
+/* ---- programs that start programs ---- */
+
+/*
+ * A program that loads a library before ours into what it starts, so that the backend sees nothing
+ * there: `record -- NAME ...` is refused.
+ */
+struct ts_backend_launcher {
+	const char *name;    /* of its file */
+	const char *why;     /* what it does: "puts its own OpenCL before the recorded one" */
+	const char *instead; /* the command to use: "oclgrind tracesmith record ... -- PROGRAM" */
+};
+
 /* ---- the backend ---- */
 
 enum ts_backend_flags {
@@ -207,6 +219,7 @@ struct ts_backend {
 	 * Its checks are run nevertheless.
 	 */
 	const char *unavailable;
+	const struct ts_backend_launcher *launchers;
 };
 
 #ifdef __cplusplus

@@ -2,7 +2,8 @@
 /*
  * The checks of `tracesmith doctor opencl`: the platforms and devices that the loader finds, how
  * their clocks can be tied to ours, whether the loader supports layers (a tracer gets between a
- * program and its platform as a layer), and whether ours was built.
+ * program and its platform as a layer), whether ours was built, and whether there is a simulator
+ * that checks kernels in a replay.
  */
 #include "backends/recorder/opencl_checks.h"
 
@@ -362,4 +363,62 @@ void ts_check_opencl_layers(struct ts_finding *ret_finding)
 			       ts_errno_name(errno));
 	else if (load(LOADER, &opencl, ret_finding))
 		classify_layers(&opencl, watch, ret_finding);
+}
+
+/* ---- Oclgrind ---- */
+
+/* The library that the launcher preloads: Debian's place, and those of its own build. */
+static bool simulator_works(const char *prefix)
+{
+	static const char *const places[] = { "lib/oclgrind", "lib", "lib64" };
+
+	for (size_t i = 0; i < TS_ARRAY_SIZE(places); i++) {
+		struct ts_finding ignored = { 0 };
+		struct opencl opencl;
+		void *platform = NULL;
+		uint32_t count = 0;
+		char path[600];
+
+		snprintf(path, sizeof(path), "%s/%s/liboclgrind-rt.so", prefix, places[i]);
+		if (!access(path, R_OK) && load(path, &opencl, &ignored) &&
+		    !opencl.platforms(1, &platform, &count) && count)
+			return true;
+	}
+	return false;
+}
+
+/* Finds the launcher in PATH, and the directory above it. */
+static bool find_launcher(char *launcher, char *prefix, size_t bytes)
+{
+	const char *path = getenv("PATH");
+
+	for (size_t length; path && *path; path += length + (path[length] == ':')) {
+		length = strcspn(path, ":");
+		snprintf(prefix, bytes, "%.*s/..", (int)length, path);
+		snprintf(launcher, bytes, "%.*s/oclgrind", (int)length, path);
+		if (!access(launcher, X_OK))
+			return true;
+	}
+	return false;
+}
+
+void ts_check_opencl_oclgrind(struct ts_finding *ret_finding)
+{
+	char launcher[512], prefix[512];
+
+	if (!find_launcher(launcher, prefix, sizeof(prefix))) {
+		ts_finding_set(ret_finding, TS_CHECK_ABSENT, "no oclgrind in PATH");
+		ts_finding_fix(ret_finding, "sudo apt install oclgrind");
+		ts_finding_note(ret_finding, "a simulator that finds races and invalid accesses of "
+					     "kernels in a replay");
+	} else if (!simulator_works(prefix)) {
+		ts_finding_set(ret_finding, TS_CHECK_NO, "%.256s: its library cannot be loaded",
+			       launcher);
+		ts_finding_fix(ret_finding, "sudo apt install --reinstall oclgrind");
+	} else {
+		ts_finding_set(ret_finding, TS_CHECK_YES,
+			       "%.256s: 'oclgrind --data-races tracesmith replay TRACE' finds "
+			       "races of kernels",
+			       launcher);
+	}
 }

@@ -9,5 +9,6 @@ void ts_check_opencl(struct ts_finding *ret_finding);
 void ts_check_opencl_devices(struct ts_finding *ret_finding);
 void ts_check_opencl_layers(struct ts_finding *ret_finding);
 void ts_check_opencl_recording(struct ts_finding *ret_finding);
+void ts_check_opencl_oclgrind(struct ts_finding *ret_finding);
 
 #endif

@@ -19,6 +19,13 @@ static const struct ts_backend_check checks[] = {
 	{ "opencl_devices", "devices", ts_check_opencl_devices, "record, replay", NULL },
 	{ "opencl_layers", "layers", ts_check_opencl_layers, NULL, NULL },
 	{ "opencl_recording", "recording", ts_check_opencl_recording, "record, replay", NULL },
+	{ "opencl_oclgrind", "Oclgrind", ts_check_opencl_oclgrind, "replay", NULL },
+	{ 0 },
+};
+
+static const struct ts_backend_launcher launchers[] = {
+	{ "oclgrind", "puts its own OpenCL before the recorded one",
+	  "oclgrind [OPTION...] tracesmith record [OPTION...] -- PROGRAM" },
 	{ 0 },
 };
 
@@ -31,6 +38,7 @@ const struct ts_backend ts_opencl_descriptor = {
 	.preload = preload,
 	.environment = environment,
 	.checks = checks,
+	.launchers = launchers,
 #ifndef TS_HAVE_OPENCL
 	.unavailable = "this build has no OpenCL support; install the headers (apt install "
 		       "opencl-headers) and rebuild",

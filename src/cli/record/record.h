@@ -181,6 +181,8 @@ bool ts_record_runs_in_program(const struct ts_record *record, const char *name)
 
 /* Reports an error unless the commands of a selected backend can be replayed. */
 int ts_record_check_replayable(const struct ts_record *record);
+/* Refuses a program that keeps a backend from recording what it starts; returns an exit code. */
+int ts_record_check_launcher(const struct ts_record *record);
 
 /*
  * Checks the options and windows of backends and builds their settings. Call after

@@ -387,6 +387,33 @@ int ts_record_read_settings(struct ts_record *record, const struct ts_record_opt
 	return code ? code : add_setting(record, "window", window->path);
 }
 
+/* The last part of a path. */
+static const char *file_of(const char *path)
+{
+	const char *slash = strrchr(path, '/');
+
+	return slash ? slash + 1 : path;
+}
+
+int ts_record_check_launcher(const struct ts_record *record)
+{
+	const struct ts_known_backend *known;
+
+	for (size_t i = 0; record->command && (known = ts_backend_known(i)); i++) {
+		const struct ts_backend_launcher *launcher = known->backend.launchers;
+
+		if (!launcher || !ts_record_runs_in_program(record, known->backend.name))
+			continue;
+		for (; launcher->name; launcher++)
+			if (strcmp(file_of(record->command[0]), launcher->name) == 0)
+				return ts_report_usage(
+					"'%s' %s; use: %s (or leave out %s with '--backends')",
+					launcher->name, launcher->why, launcher->instead,
+					known->backend.name);
+	}
+	return TS_EXIT_DONE;
+}
+
 int ts_record_check_replayable(const struct ts_record *record)
 {
 	const struct ts_known_backend *known;

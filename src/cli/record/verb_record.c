@@ -313,6 +313,8 @@ static int run(struct texts *texts, struct ts_record *record)
 	if (!code)
 		code = ts_record_backends(record, choose_backends(texts));
 	if (!code)
+		code = ts_record_check_launcher(record);
+	if (!code)
 		code = read_replayable(texts, record);
 	if (!code)
 		code = read_python(texts, record);

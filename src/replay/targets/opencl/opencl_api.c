@@ -1,5 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Loads OpenCL functions from the system's loader; names of OpenCL errors. */
+/*
+ * Loads OpenCL functions from the system's loader, or from a library that was preloaded in its
+ * place, as in a program that is linked with OpenCL; names of OpenCL errors.
+ */
 #include "replay/targets/opencl/opencl_api.h"
 
 #include <dlfcn.h>
@@ -24,10 +27,17 @@ static const struct function {
 #undef FUNCTION
 };
 
+/* Oclgrind's launcher preloads its own OpenCL; the loader's drivers do not work beside that. */
+static void *open_library(void)
+{
+	bool is_preloaded = dlsym(RTLD_DEFAULT, "clGetPlatformIDs") != NULL;
+
+	return dlopen(is_preloaded ? NULL : LIBRARY, RTLD_NOW | RTLD_LOCAL | RTLD_NODELETE);
+}
+
 int ts_opencl_api_open(struct ts_opencl_api *ret_api, struct ts_error *err)
 {
-	struct ts_opencl_api api = { .library = dlopen(LIBRARY,
-						       RTLD_NOW | RTLD_LOCAL | RTLD_NODELETE) };
+	struct ts_opencl_api api = { .library = open_library() };
 
 	if (!api.library)
 		return ts_error_set(

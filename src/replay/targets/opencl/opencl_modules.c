@@ -29,6 +29,7 @@ struct build {
 	char *options;
 	char left_out[96];  /* rejected build options */
 	bool misses_macros; /* those among them */
+	bool is_simulated;  /* on Oclgrind */
 };
 
 /* For messages: "module 5, kernel 'saxpy'". */
@@ -248,6 +249,25 @@ static bool may_assemble(const struct build *build)
 	return true;
 }
 
+/*
+ * Oclgrind shows lines of the text that it was given, which must then be the source alone: what
+ * goes before it are options of its compiler, clang.
+ */
+#define NO_ASSEMBLY "a_replay_does_not_compile_inline_assembly"
+#define PROLOGUE_OPTIONS                                                       \
+	"-U__has_include -U__has_include_next -U__has_embed -D_Pragma(hint)= " \
+	"-Dasm=" NO_ASSEMBLY " -D__asm=" NO_ASSEMBLY " -D__asm__=" NO_ASSEMBLY " "
+
+static bool is_oclgrind(const struct build *build)
+{
+	const struct ts_replay_session *session = build->session;
+
+	for (uint32_t i = 0; i < session->device_count; i++)
+		if (session->devices[i].id == build->devices[0])
+			return strcmp(session->devices[i].platform_name, "Oclgrind") == 0;
+	return false;
+}
+
 static int build_recorded_source(const struct build *build, const char *source,
 				 cl_program *ret_program, struct ts_error *err)
 {
@@ -255,6 +275,8 @@ static int build_recorded_source(const struct build *build, const char *source,
 				may_assemble(build) ? "\n" : TS_OPENCL_C_NO_ASSEMBLY, "#line 1\n",
 				source };
 
+	if (build->is_simulated)
+		return build_source(build, &source, 1, ret_program, err);
 	return build_source(build, parts, TS_ARRAY_SIZE(parts), ret_program, err);
 }
 
@@ -292,16 +314,22 @@ static int start_build(struct build *build, struct ts_arena *arena, struct ts_er
 {
 	const struct ts_replay_session *session = build->session;
 	const struct ts_replay_object_info *info = ts_opencl_info(session, build->module);
-	TS_SCOPED(ts_text) kept = { 0 }, left_out = { 0 };
+	TS_SCOPED(ts_text) kept = { 0 }, left_out = { 0 }, options = { 0 };
 
-	build->misses_macros = !ts_opencl_options_clean(info->options, &kept, &left_out);
-	snprintf(build->left_out, sizeof(build->left_out), "%s", ts_text_cstr(&left_out));
-	build->options = ts_arena_strdup_len(arena, ts_text_cstr(&kept), kept.length);
 	build->devices = ts_arena_alloc_zeroed(arena, session->device_count, sizeof(cl_device_id));
-	if (!build->options || !build->devices || kept.failed)
+	if (!build->devices)
 		return ts_error_set(err, TS_ENOMEM, "no memory for a module");
 	build->context = session->objects[info->parent].context.handle;
 	build->device_count = ts_opencl_context_devices(session, info->parent, build->devices);
+	build->is_simulated = !build->instead && build->device_count && is_oclgrind(build);
+	if (build->is_simulated)
+		ts_text_printf(&options, "%s", PROLOGUE_OPTIONS);
+	build->misses_macros = !ts_opencl_options_clean(info->options, &kept, &left_out);
+	snprintf(build->left_out, sizeof(build->left_out), "%s", ts_text_cstr(&left_out));
+	ts_text_printf(&options, "%s", ts_text_cstr(&kept));
+	build->options = ts_arena_strdup_len(arena, ts_text_cstr(&options), options.length);
+	if (!build->options || kept.failed || options.failed)
+		return ts_error_set(err, TS_ENOMEM, "no memory for a module");
 	return TS_OK;
 }
 
