@@ -7,10 +7,11 @@ set -euo pipefail
 
 record whole.sbt --replayable=checked --keep-contents 16M -- "$targets/opencl_mutants"
 # Their numbers, in the order in which the program creates them.
-read -r initial written filled copied mapped viewed _ < <(rows_of whole.sbt object | python3 -c '
+read -r initial written filled copied mapped viewed pictured _ < <(rows_of whole.sbt object | python3 -c '
 import json, sys
 rows = [json.loads(line) for line in sys.stdin]
-print(*sorted({r["details"]["number"] for r in rows if r["kind"] == "memory" and "origin" not in r["details"]}))')
+buffers = [r["details"] for r in rows if r["kind"] == "memory"]
+print(*sorted({b["number"] for b in buffers if "origin" not in b and "image" not in b}))')
 
 mutate() { # which, change
 	"$targets/mutate_stream" whole.sbt mutant.sbt "$1" "$2" >sequence 2>stderr || fail "$1 $2: $(cat stderr)"
@@ -55,11 +56,20 @@ found "kernel source" module:1 "text:+ 17/+ 18" "launch of 'scale'" "$initial"
 found "lost copy" copy:2 lost "launch of 'tally'" "$copied"
 found "lost write" copy:1 lost "launch of 'turn'" "$written"
 found "lost host write" host_write:1 lost "launch of 'edit'" "$mapped"
+if rows_of whole.sbt command | grep -q clEnqueueWriteImage; then
+	picture=$(rows_of whole.sbt object | grep '"image"' | grep -o '"number":[0-9]*' | grep -o '[0-9]*')
+	found "pixel of an image" copy:5 flip:10 "copy to memory $picture" "$picture"
+	found "origin in an image" copy:5 'details:"origin":[8,1,0]/"origin":[12,1,0]' "copy to memory $picture" "$picture"
+	found "sampler" launch:look details:clamp_to_edge/clamp "launch of 'look'" "$pictured"
+	found "lost write of an image" copy:5 lost "launch of 'look'" "$pictured"
+else
+	echo "left out: images (this device has none)"
+fi
 # With one worker the consumer runs when it is submitted, long before its producer.
 (
 	export POCL_MAX_PTHREAD_COUNT=1
 	wait=$(rows_of whole.sbt command | grep -o '"wait":\[[0-9]*\]' | tail -n 1)
-	found "lost wait for another queue" launch:consume "details:$wait/\"wait\":[]" "copy from memory $copied" "$copied"
+	found "lost wait for another queue" launch:consume "details:$wait/\"wait\":[]" "launch of 'consume'" "$copied"
 )
 mutants=$((mutants + 1))
 

@@ -7,6 +7,7 @@
 #define CL_TARGET_OPENCL_VERSION 120
 #include <CL/cl.h>
 
+#include <stdbool.h>
 #include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -15,7 +16,7 @@
 #define WORDS 256u
 #define BYTES (WORDS * 4u)
 
-enum buffer { INITIAL, WRITTEN, FILLED, COPIED, MAPPED, VIEWED, LATE, BUFFERS };
+enum buffer { INITIAL, WRITTEN, FILLED, COPIED, MAPPED, VIEWED, PICTURED, LATE, BUFFERS };
 
 static const char *const source =
 	"kernel void scale(global uint *v, uint by) { size_t i = get_global_id(0); v[i] = v[i] * by + FACTOR + 17; }\n"
@@ -27,6 +28,11 @@ static const char *const source =
 	"kernel void turn(global uint *v, local uint *t) {\n"
 	"	size_t i = get_local_id(0), n = get_local_size(0);\n"
 	"	t[i] = v[get_global_id(0)]; barrier(CLK_LOCAL_MEM_FENCE); v[get_global_id(0)] = t[n - 1 - i];\n"
+	"}\n"
+	"kernel void look(global uint *v, read_only image2d_t picture, sampler_t how) {\n"
+	"	int i = (int)get_global_id(0);\n"
+	"	uint4 c = read_imageui(picture, how, (int2)(i % 20 - 2, i / 20));\n"
+	"	v[i] += c.x + (c.y << 8) + (c.z << 16) + (c.w << 24);\n"
 	"}\n"
 	"kernel void produce(global uint *v) { size_t i = get_global_id(0); v[i] = v[i] * 7 + 3; }\n"
 	"kernel void consume(global uint *to, global const uint *from) { size_t i = get_global_id(0); to[i] ^= from[i]; }\n";
@@ -196,6 +202,42 @@ static void use_view(void)
 	clReleaseMemObject(view);
 }
 
+/* Also outside of the picture: what is read there depends on the sampler. */
+static void look_at_picture(void)
+{
+	const cl_image_format format = { CL_RGBA, CL_UNSIGNED_INT8 };
+	const cl_image_desc size = { .image_type = CL_MEM_OBJECT_IMAGE2D,
+				     .image_width = 16,
+				     .image_height = 8 };
+	const size_t origin[3] = { 2, 1, 0 }, region[3] = { 12, 6, 1 };
+	static unsigned char pixels[16 * 8 * 4];
+	cl_int code;
+	cl_sampler sampler;
+	cl_kernel kernel;
+	cl_mem picture;
+
+	for (size_t i = 0; i < sizeof(pixels); i++)
+		pixels[i] = (unsigned char)(i * 7 + 1);
+	picture = clCreateImage(context, CL_MEM_READ_WRITE | CL_MEM_COPY_HOST_PTR, &format, &size,
+				pixels, &code);
+	check(code, "clCreateImage");
+	sampler = clCreateSampler(context, CL_FALSE, CL_ADDRESS_CLAMP_TO_EDGE, CL_FILTER_NEAREST,
+				  &code);
+	check(code, "clCreateSampler");
+	for (size_t i = 0; i < sizeof(pixels); i++)
+		pixels[i] = (unsigned char)(i * 3 + 5);
+	check(clEnqueueWriteImage(queue, picture, CL_TRUE, origin, region, 0, 0, pixels, 0, NULL,
+				  NULL),
+	      "clEnqueueWriteImage");
+	kernel = make_kernel("look", buffers[PICTURED]);
+	check(clSetKernelArg(kernel, 1, sizeof(picture), (const void *)&picture), "look");
+	check(clSetKernelArg(kernel, 2, sizeof(sampler), (const void *)&sampler), "look");
+	launch(queue, kernel, 160, 0, 0, NULL, NULL);
+	check(clFinish(queue), "clFinish");
+	clReleaseSampler(sampler);
+	clReleaseMemObject(picture);
+}
+
 /*
  * The producer cannot start before the event is set. A consumer that does not wait for it is
  * submitted, and on a device with one worker also done, when the read of another queue ends.
@@ -237,6 +279,14 @@ static void print_sums(void)
 	}
 }
 
+static bool has_images(void)
+{
+	cl_bool has = CL_FALSE;
+
+	clGetDeviceInfo(device, CL_DEVICE_IMAGE_SUPPORT, sizeof(has), &has, NULL);
+	return has;
+}
+
 int main(void)
 {
 	set_up();
@@ -245,6 +295,8 @@ int main(void)
 	copy_rectangle();
 	write_mapped();
 	use_view();
+	if (has_images())
+		look_at_picture();
 	depend();
 	print_sums();
 	clReleaseProgram(program);

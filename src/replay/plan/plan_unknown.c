@@ -108,7 +108,7 @@ static int follow(struct unknowns *unknowns, uint32_t index)
 	int rc = TS_OK;
 
 	if (command->kind == TS_COMMAND_COPY && command->read_count && command->write_count) {
-		if (covers && command->reads[0].bytes == command->writes[0].bytes)
+		if (covers && !command->is_rect)
 			return move_unknown(unknowns, &command->reads[0], &command->writes[0]);
 		if (reads_unknown(unknowns, index))
 			return lose_writes(unknowns, index);

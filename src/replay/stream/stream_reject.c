@@ -15,8 +15,12 @@ static bool is_in(const struct ts_replay_range *ranges, uint32_t count, uint32_t
 static bool uses(const struct ts_replay_stream *stream,
 		 const struct ts_replay_command_info *command, uint32_t object)
 {
-	if (command->queue == object || command->object == object || command->other == object)
+	if (command->queue == object || command->object == object || command->other == object ||
+	    command->image == object || command->other_image == object)
 		return true;
+	for (uint32_t i = 0; i < command->arg_count; i++)
+		if (command->args[i].memory == object || command->args[i].image == object)
+			return true;
 	/* The module of a kernel. */
 	if (command->kind == TS_COMMAND_LAUNCH && command->object != TS_REPLAY_NONE &&
 	    stream->objects[command->object].parent == object)
