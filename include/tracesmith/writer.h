@@ -131,6 +131,12 @@ uint32_t ts_writer_blob(struct ts_writer *writer, const void *data, size_t bytes
 uint32_t ts_writer_blob_piece(struct ts_writer *writer, uint32_t previous, uint64_t hash,
 			      uint64_t total_bytes, const void *data, size_t bytes);
 
+/*
+ * Space for the bytes of the next row of `blob`, which then need not be copied: pass it as `data`.
+ * Valid until the next call. NULL: the writer has failed.
+ */
+void *ts_writer_blob_space(struct ts_writer *writer, size_t bytes);
+
 /* Text of a string that this writer still has, else NULL; borrowed until the next string. */
 const char *ts_writer_text(struct ts_writer *writer, uint32_t string, size_t *ret_length);
 

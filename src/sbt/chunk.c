@@ -356,8 +356,8 @@ static void close_header(struct sbt_chunk_encoder *encoder, const struct sbt_chu
 	header->checksum = ts_hash64(header, offsetof(struct sbt_chunk_header, checksum));
 }
 
-int sbt_chunk_encode(struct sbt_chunk_encoder *encoder, const struct sbt_chunk_input *input,
-		     struct ts_text *out, struct sbt_chunk_header *ret_header)
+int sbt_chunk_encode_apart(struct sbt_chunk_encoder *encoder, const struct sbt_chunk_input *input,
+			   struct ts_text *out, struct sbt_chunk_header *ret_header)
 {
 	struct sbt_chunk_header header = { .sequence = input->sequence,
 					   .table = input->table->info->id,
@@ -379,7 +379,15 @@ int sbt_chunk_encode(struct sbt_chunk_encoder *encoder, const struct sbt_chunk_i
 	close_header(encoder, input, &header);
 	ts_text_append(out, &header, sizeof(header));
 	ts_text_append(out, encoder->directory, header.columns * sizeof(struct sbt_column));
-	ts_text_append(out, encoder->payload.data, encoder->payload.length);
 	*ret_header = header;
 	return ts_text_status(out);
+}
+
+int sbt_chunk_encode(struct sbt_chunk_encoder *encoder, const struct sbt_chunk_input *input,
+		     struct ts_text *out, struct sbt_chunk_header *ret_header)
+{
+	int result = sbt_chunk_encode_apart(encoder, input, out, ret_header);
+
+	ts_text_append(out, encoder->payload.data, encoder->payload.length);
+	return result ? result : ts_text_status(out);
 }

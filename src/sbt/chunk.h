@@ -54,6 +54,10 @@ struct sbt_chunk_input {
 int sbt_chunk_encode(struct sbt_chunk_encoder *encoder, const struct sbt_chunk_input *input,
 		     struct ts_text *out, struct sbt_chunk_header *ret_header);
 
+/* Appends only header and directory to out: what follows them stays in encoder->payload. */
+int sbt_chunk_encode_apart(struct sbt_chunk_encoder *encoder, const struct sbt_chunk_input *input,
+			   struct ts_text *out, struct sbt_chunk_header *ret_header);
+
 /* end of a row as defined in docs/format.md, section 3.4 */
 static inline int64_t sbt_row_end(int64_t start, int64_t duration)
 {

@@ -35,10 +35,11 @@ int sbt_appender_resume(struct sbt_appender *appender, const char *path, uint64_
 
 /*
  * Appends a chunk; its header is at the start of `bytes`. Sets the header's sequence number, in
- * bytes and in *header.
+ * bytes and in *header. `payload` is what follows the first header_bytes of the chunk; NULL: it
+ * follows them in `bytes`.
  */
 int sbt_appender_add(struct sbt_appender *appender, struct sbt_chunk_header *header, char *bytes,
-		     struct ts_error *err);
+		     const char *payload, struct ts_error *err);
 
 /*
  * Appends an index, so that the file is a finished trace until the next chunk. output.bytes stays

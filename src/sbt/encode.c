@@ -21,6 +21,10 @@
 /* Encodings with estimates this near the best are tried on this many rows. */
 #define TRIAL_ROWS 8192u
 #define TRIAL_FACTOR 1.25
+/* Of large byte strings, samples are compressed first. */
+#define SAMPLED_BYTES 65536u
+#define SAMPLES 4u
+#define SAMPLE_BYTES 4096u
 
 void sbt_encoder_release(struct sbt_encoder *encoder)
 {
@@ -86,6 +90,33 @@ static int put_block(struct sbt_encoder *encoder, const uint8_t *bytes, size_t c
 	memcpy(start + 1, &stored_bytes, sizeof(stored_bytes));
 	out->length += 1 + sizeof(stored_bytes) + stored;
 	return TS_OK;
+}
+
+/*
+ * True if a sample, taken at several places, becomes smaller by a sixteenth. Compressing all of it
+ * only to find out takes longer than to hash and to write it.
+ */
+static bool looks_compressible(struct sbt_encoder *encoder, const char *data, size_t bytes)
+{
+	const size_t sample = SAMPLE_BYTES * SAMPLES, bound = ZSTD_compressBound(sample);
+	size_t stored;
+
+	ts_text_clear(&encoder->trial);
+	if (!ts_text_reserve(&encoder->trial, sample + bound))
+		return true;
+	for (size_t i = 0; i < SAMPLES; i++)
+		ts_text_append(&encoder->trial,
+			       data + (bytes - SAMPLE_BYTES) / (SAMPLES - 1) * i, SAMPLE_BYTES);
+	stored = ZSTD_compressCCtx(encoder->zstd, encoder->trial.data + sample, bound,
+				   encoder->trial.data, sample, 1);
+	return ZSTD_isError(stored) || stored < sample - sample / 16;
+}
+
+static int put_raw(const char *data, size_t bytes, struct ts_text *out)
+{
+	ts_text_append_char(out, SBT_BLOCK_RAW);
+	ts_text_append(out, data, bytes);
+	return ts_text_status(out);
 }
 
 static unsigned int byte_width(uint64_t largest)
@@ -568,7 +599,11 @@ int sbt_encode_bytes(struct sbt_encoder *encoder, const int64_t *lengths, uint32
 	if (put_planes(encoder, encoder->words, count, byte_width(largest), out))
 		return TS_ENOMEM;
 	ts_text_append(out, &raw_bytes, sizeof(raw_bytes));
-	if (put_block(encoder, (const uint8_t *)data, data_bytes, level, out))
+	if (encoder->bytes_level && data_bytes >= SAMPLED_BYTES &&
+	    !looks_compressible(encoder, data, data_bytes)) {
+		if (put_raw(data, data_bytes, out))
+			return TS_ENOMEM;
+	} else if (put_block(encoder, (const uint8_t *)data, data_bytes, level, out))
 		return TS_ENOMEM;
 	close_column(column, count, SBT_LAYOUT_BYTES, 0, 0, out, start);
 	return ts_text_status(out);

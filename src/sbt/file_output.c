@@ -100,8 +100,9 @@ static int write_failed(struct sbt_output *output, int errnum, struct ts_error *
 					       : "");
 }
 
-int sbt_output_append(struct sbt_output *output, const void *data, size_t bytes,
-		      struct ts_error *err)
+/* Does not count the bytes yet. */
+static int write_all(struct sbt_output *output, const void *data, size_t bytes,
+		     struct ts_error *err)
 {
 	const char *next = data;
 	size_t left = bytes;
@@ -116,8 +117,25 @@ int sbt_output_append(struct sbt_output *output, const void *data, size_t bytes,
 		next += written;
 		left -= (size_t)written;
 	}
-	output->bytes += bytes;
 	return TS_OK;
+}
+
+int sbt_output_append(struct sbt_output *output, const void *data, size_t bytes,
+		      struct ts_error *err)
+{
+	return sbt_output_append_two(output, data, bytes, NULL, 0, err);
+}
+
+int sbt_output_append_two(struct sbt_output *output, const void *data, size_t bytes,
+			  const void *more, size_t more_bytes, struct ts_error *err)
+{
+	int result = write_all(output, data, bytes, err);
+
+	if (!result)
+		result = write_all(output, more, more_bytes, err);
+	if (!result)
+		output->bytes += bytes + more_bytes;
+	return result;
 }
 
 int sbt_output_cut(struct sbt_output *output, struct ts_error *err)

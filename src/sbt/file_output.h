@@ -36,9 +36,11 @@ int sbt_output_cut(struct sbt_output *output, struct ts_error *err);
 /* fdatasync(), if `sync` is set. */
 int sbt_output_sync(struct sbt_output *output, struct ts_error *err);
 
-/* Appends everything or nothing. */
+/* Append everything or nothing. */
 int sbt_output_append(struct sbt_output *output, const void *data, size_t bytes,
 		      struct ts_error *err);
+int sbt_output_append_two(struct sbt_output *output, const void *data, size_t bytes,
+			  const void *more, size_t more_bytes, struct ts_error *err);
 
 /*
  * Reports errors that only close() returns (a full quota, say). Releases everything; may be called

@@ -19,6 +19,8 @@
 #define OPEN_CHUNKS 4
 /* Blob content is large and arrives while a program waits. */
 #define BLOB_LEVEL 1
+/* A payload of this size is not copied once more to follow its header. */
+#define APART_BYTES 65536u
 
 int sbt_writer_fail(struct ts_writer *writer, int code, const char *message)
 {
@@ -43,7 +45,13 @@ static void encode_slot(void *argument)
 	slot->input.table = &slot->table;
 	slot->input.bytes = slot->bytes.data;
 	slot->input.byte_count = slot->bytes.length;
-	slot->result = sbt_chunk_encode(&slot->encoder, &slot->input, &slot->out, &slot->header);
+	slot->result =
+		sbt_chunk_encode_apart(&slot->encoder, &slot->input, &slot->out, &slot->header);
+	/* A small chunk in one piece takes one write. */
+	if (slot->encoder.payload.length < APART_BYTES)
+		ts_text_append(&slot->out, slot->encoder.payload.data, slot->encoder.payload.length);
+	if (!slot->result)
+		slot->result = ts_text_status(&slot->out);
 }
 
 static bool has_memory(const struct ts_table *table)
@@ -79,7 +87,10 @@ static int write_oldest(struct ts_writer *writer)
 	if (slot->result)
 		sbt_writer_fail_memory(writer);
 	if (!writer->error.code && slot->header.rows)
-		sbt_appender_add(&writer->file, &slot->header, slot->out.data, &writer->error);
+		sbt_appender_add(
+			&writer->file, &slot->header, slot->out.data,
+			slot->encoder.payload.length < APART_BYTES ? NULL : slot->encoder.payload.data,
+			&writer->error);
 	recycle(writer, slot);
 	return writer->error.code;
 }

@@ -48,7 +48,10 @@ static uint32_t add_bytes(struct ts_writer *writer, enum ts_table_id table, cons
 
 	if (rows && (rows >= SEAL_STRINGS || all->bytes.length + bytes > SEAL_BYTES))
 		sbt_writer_seal(writer, table);
-	ts_text_append(&all->bytes, data, bytes);
+	if (bytes && all->bytes.data && data == all->bytes.data + all->bytes.length)
+		all->bytes.length += bytes; /* of ts_writer_blob_space() */
+	else
+		ts_text_append(&all->bytes, data, bytes);
 	if (ts_text_status(&all->bytes)) {
 		sbt_writer_fail_memory(writer);
 		return 0;
@@ -253,6 +256,17 @@ uint32_t ts_writer_stack(struct ts_writer *writer, uint32_t parent, uint32_t fra
 uint32_t ts_writer_blob(struct ts_writer *writer, const void *data, size_t bytes)
 {
 	return ts_writer_blob_piece(writer, 0, ts_hash64(data, bytes), bytes, data, bytes);
+}
+
+void *ts_writer_blob_space(struct ts_writer *writer, size_t bytes)
+{
+	struct sbt_writer_table *all = &writer->tables[TS_TABLE_BLOB];
+
+	if (all->pending->rows.rows && all->bytes.length + bytes > SEAL_BYTES)
+		sbt_writer_seal(writer, TS_TABLE_BLOB);
+	if (bytes > SBT_MAX_STRING_BYTES || !ts_text_reserve(&all->bytes, bytes))
+		sbt_writer_fail_memory(writer);
+	return writer->error.code ? NULL : all->bytes.data + all->bytes.length;
 }
 
 uint32_t ts_writer_blob_piece(struct ts_writer *writer, uint32_t previous, uint64_t hash,

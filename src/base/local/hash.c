@@ -8,6 +8,8 @@
 
 #include <assert.h>
 #include <string.h>
+#include <sys/random.h>
+#include <time.h>
 
 #if defined(__has_include)
 #if __has_include("tracesmith_config.h")
@@ -18,6 +20,11 @@
 #ifdef TS_HAVE_XXHASH
 #define XXH_INLINE_ALL
 #include <xxhash.h>
+#endif
+#if defined(__SSE2__)
+#include <emmintrin.h>
+#elif defined(__aarch64__)
+#include <arm_neon.h>
 #endif
 
 #define PRIME32_1 0x9e3779b1u
@@ -166,15 +173,141 @@ static uint64_t hash_129_to_240(const unsigned char *p, size_t n)
 	return avalanche(hash);
 }
 
-static inline void accumulate(uint64_t lanes[LANES], const unsigned char *p,
-			      const unsigned char *key)
-{
-	for (size_t i = 0; i < LANES; i++) {
-		uint64_t data = read64(p + 8 * i), keyed = data ^ read64(key + 8 * i);
+/* ---- 16 bytes at a time, where the processor multiplies two pairs of 32 bits at once ---- */
 
-		lanes[i ^ 1] += data;
-		lanes[i] += (uint32_t)keyed * (keyed >> 32);
+#if defined(__SSE2__)
+
+typedef __m128i vector;
+
+static inline vector load(const void *p)
+{
+	return _mm_loadu_si128(p);
+}
+
+static inline void store(void *p, vector value)
+{
+	_mm_storeu_si128(p, value);
+}
+
+static inline vector add32(vector a, vector b)
+{
+	return _mm_add_epi32(a, b);
+}
+
+/* Adds the products of 32-bit words to two sums of 64 bits. */
+static inline vector add_products(vector sums, vector a, vector b)
+{
+	vector odd = _mm_mul_epu32(_mm_srli_epi64(a, 32), _mm_srli_epi64(b, 32));
+
+	return _mm_add_epi64(sums, _mm_add_epi64(_mm_mul_epu32(a, b), odd));
+}
+
+static inline vector accumulate_two(vector lanes, vector data, vector key)
+{
+	vector keyed = _mm_xor_si128(data, key);
+	vector product = _mm_mul_epu32(keyed, _mm_srli_epi64(keyed, 32));
+
+	data = _mm_shuffle_epi32(data, _MM_SHUFFLE(1, 0, 3, 2));
+	return _mm_add_epi64(lanes, _mm_add_epi64(product, data));
+}
+
+#elif defined(__aarch64__) && __BYTE_ORDER__ == __ORDER_LITTLE_ENDIAN__
+
+typedef uint64x2_t vector;
+
+static inline vector load(const void *p)
+{
+	return vreinterpretq_u64_u8(vld1q_u8(p));
+}
+
+static inline void store(void *p, vector value)
+{
+	vst1q_u8(p, vreinterpretq_u8_u64(value));
+}
+
+static inline vector add32(vector a, vector b)
+{
+	return vreinterpretq_u64_u32(vaddq_u32(vreinterpretq_u32_u64(a), vreinterpretq_u32_u64(b)));
+}
+
+static inline vector add_products(vector sums, vector a, vector b)
+{
+	uint32x4_t x = vreinterpretq_u32_u64(a), y = vreinterpretq_u32_u64(b);
+
+	sums = vmlal_u32(sums, vget_low_u32(x), vget_low_u32(y));
+	return vmlal_high_u32(sums, x, y);
+}
+
+static inline vector accumulate_two(vector lanes, vector data, vector key)
+{
+	vector keyed = veorq_u64(data, key);
+
+	lanes = vaddq_u64(lanes, vextq_u64(data, data, 1));
+	return vmlal_u32(lanes, vmovn_u64(keyed), vshrn_n_u64(keyed, 32));
+}
+
+#else
+
+typedef struct {
+	uint64_t lanes[2];
+} vector;
+
+static inline vector load(const void *p)
+{
+	const unsigned char *bytes = p;
+
+	return (vector){ { read64(bytes), read64(bytes + 8) } };
+}
+
+static inline void store(void *p, vector value)
+{
+	memcpy(p, value.lanes, sizeof(value.lanes));
+}
+
+static inline vector add32(vector a, vector b)
+{
+	for (int i = 0; i < 2; i++)
+		a.lanes[i] = (uint32_t)(a.lanes[i] + b.lanes[i]) |
+			     ((a.lanes[i] >> 32) + (b.lanes[i] >> 32)) << 32;
+	return a;
+}
+
+static inline vector add_products(vector sums, vector a, vector b)
+{
+	for (int i = 0; i < 2; i++)
+		sums.lanes[i] += (uint64_t)(uint32_t)a.lanes[i] * (uint32_t)b.lanes[i] +
+				 (a.lanes[i] >> 32) * (b.lanes[i] >> 32);
+	return sums;
+}
+
+static inline vector accumulate_two(vector lanes, vector data, vector key)
+{
+	for (int i = 0; i < 2; i++) {
+		uint64_t keyed = data.lanes[i] ^ key.lanes[i];
+
+		lanes.lanes[i ^ 1] += data.lanes[i];
+		lanes.lanes[i] += (uint32_t)keyed * (keyed >> 32);
 	}
+	return lanes;
+}
+
+#endif
+
+/* ---- long inputs ---- */
+
+/* Consecutive stripes; each advances 8 bytes in the key. */
+static inline void accumulate(uint64_t lanes[LANES], const unsigned char *p,
+			      const unsigned char *key, size_t stripes)
+{
+	vector sums[LANES / 2];
+
+	for (size_t i = 0; i < LANES / 2; i++)
+		sums[i] = load(&lanes[2 * i]);
+	for (; stripes; stripes--, p += STRIPE_BYTES, key += 8)
+		for (size_t i = 0; i < LANES / 2; i++)
+			sums[i] = accumulate_two(sums[i], load(p + 16 * i), load(key + 16 * i));
+	for (size_t i = 0; i < LANES / 2; i++)
+		store(&lanes[2 * i], sums[i]);
 }
 
 static inline void scramble(uint64_t lanes[LANES], const unsigned char *key)
@@ -193,8 +326,7 @@ static const unsigned char *const last_key = secret + SECRET_BYTES - STRIPE_BYTE
 /* Full blocks that are not the last. */
 static void take_block(uint64_t lanes[LANES], const unsigned char *p)
 {
-	for (size_t i = 0; i < STRIPES_PER_BLOCK; i++)
-		accumulate(lanes, p + STRIPE_BYTES * i, secret + 8 * i);
+	accumulate(lanes, p, secret, STRIPES_PER_BLOCK);
 	scramble(lanes, last_key);
 }
 
@@ -204,9 +336,8 @@ static uint64_t take_end(uint64_t lanes[LANES], const unsigned char *p, size_t n
 {
 	uint64_t hash = bytes * PRIME64_1;
 
-	for (size_t i = 0; n > STRIPE_BYTES; p += STRIPE_BYTES, n -= STRIPE_BYTES, i++)
-		accumulate(lanes, p, secret + 8 * i);
-	accumulate(lanes, last_stripe, last_key - 7);
+	accumulate(lanes, p, secret, n ? (n - 1) / STRIPE_BYTES : 0);
+	accumulate(lanes, last_stripe, last_key - 7, 1);
 	for (size_t i = 0; i < LANES / 2; i++)
 		hash += multiply_fold(lanes[2 * i] ^ read64(secret + 11 + 16 * i),
 				      lanes[2 * i + 1] ^ read64(secret + 11 + 16 * i + 8));
@@ -321,7 +452,6 @@ uint64_t ts_hash_stream_digest(const struct ts_hash_stream *stream)
 /* ---- with a key ---- */
 
 #define PRIME61 ((UINT64_C(1) << 61) - 1)
-#define LIMB_BYTES 7
 
 static inline uint64_t reduce61(unsigned __int128 value)
 {
@@ -331,24 +461,77 @@ static inline uint64_t reduce61(unsigned __int128 value)
 	return sum >= PRIME61 ? sum - PRIME61 : sum;
 }
 
+static_assert(sizeof(((struct ts_hash_key *)0)->words) == TS_HASH_BLOCK_BYTES + 16,
+	      "the second sum is 16 bytes ahead");
+
 /*
- * A polynomial of the content's limbs at a secret point, modulo a prime. The length is a limb too.
+ * Two sums of products of keyed words (NH of UMAC, RFC 4418): the key of the second is shifted.
+ * `bytes` is a multiple of 32.
  */
-uint64_t ts_hash_keyed(uint64_t key, const void *data, size_t bytes)
+static void sum_block(const struct ts_hash_key *key, const unsigned char *p, size_t bytes,
+		      uint64_t ret_sums[2])
 {
-	const unsigned char *p = data;
-	uint64_t point = ts_hash_mix64(key) % (PRIME61 - 2) + 1, hash = bytes & (PRIME61 >> 1);
+	const unsigned char *words = (const unsigned char *)key->words;
+	uint64_t zeros[2] = { 0, 0 }, lanes[2];
+	vector first = load(zeros), second = first, a = load(words);
 
-	for (; bytes > LIMB_BYTES; p += LIMB_BYTES, bytes -= LIMB_BYTES) {
-		uint64_t limb = read64(p) & ((UINT64_C(1) << 56) - 1);
+	for (size_t i = 0; i < bytes; i += 32) {
+		vector x = load(p + i), y = load(p + i + 16);
+		vector b = load(words + i + 16), c = load(words + i + 32);
 
-		hash = reduce61((unsigned __int128)(hash + limb) * point);
+		first = add_products(first, add32(x, a), add32(y, b));
+		second = add_products(second, add32(x, b), add32(y, c));
+		a = c;
 	}
-	if (bytes) {
-		unsigned char rest[8] = { 0 };
+	store(lanes, first);
+	ret_sums[0] = lanes[0] + lanes[1];
+	store(lanes, second);
+	ret_sums[1] = lanes[0] + lanes[1];
+}
 
-		memcpy(rest, p, bytes);
-		hash = reduce61((unsigned __int128)(hash + read64(rest)) * point);
+/* A polynomial of the limbs at a secret point, modulo a prime. */
+static inline uint64_t add_limb(uint64_t hash, uint64_t limb, uint64_t point)
+{
+	return reduce61((unsigned __int128)(hash + limb) * point);
+}
+
+static uint64_t add_block(const struct ts_hash_key *key, uint64_t hash, const unsigned char *p,
+			  size_t bytes)
+{
+	uint64_t sums[2];
+
+	sum_block(key, p, bytes, sums);
+	for (int i = 0; i < 2; i++) {
+		hash = add_limb(hash, sums[i] >> 32, key->point);
+		hash = add_limb(hash, (uint32_t)sums[i], key->point);
 	}
 	return hash;
+}
+
+void ts_hash_key_draw(struct ts_hash_key *key)
+{
+	/* Without random numbers, as early after a boot: the address and the time must do. */
+	if (getrandom(key, sizeof(*key), GRND_NONBLOCK) != (ssize_t)sizeof(*key)) {
+		uint64_t state = (uint64_t)(uintptr_t)key ^ (uint64_t)time(NULL) << 32;
+
+		for (size_t i = 0; i < sizeof(*key) / 8; i++) {
+			state = ts_hash_mix64(state + PRIME64_1);
+			memcpy((char *)key + 8 * i, &state, sizeof(state));
+		}
+	}
+	key->point = key->point % (PRIME61 - 2) + 1;
+}
+
+uint64_t ts_hash_keyed(const struct ts_hash_key *key, const void *data, size_t bytes)
+{
+	uint64_t hash = add_limb(0, bytes & (PRIME61 >> 1), key->point);
+	unsigned char rest[TS_HASH_BLOCK_BYTES] = { 0 };
+	const unsigned char *p = data;
+
+	for (; bytes >= TS_HASH_BLOCK_BYTES; p += TS_HASH_BLOCK_BYTES, bytes -= TS_HASH_BLOCK_BYTES)
+		hash = add_block(key, hash, p, TS_HASH_BLOCK_BYTES);
+	if (!bytes)
+		return hash;
+	memcpy(rest, p, bytes);
+	return add_block(key, hash, rest, (bytes + 31) / 32 * 32);
 }

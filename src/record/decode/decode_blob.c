@@ -2,8 +2,8 @@
 /*
  * Decodes blobs of command streams into rows of at most 1 MiB, each of which continues the previous
  * one, so that memory stays bounded whatever size a program claims. Equal rows are stored once: the
- * key of a row is its predecessor and two hashes of its bytes. One hash has a secret key, so that
- * no program can forge another one's content.
+ * key of a row is its predecessor, the hash of the content so far, and a hash of its bytes that has
+ * a secret key, so that no program can forge another one's content.
  */
 #include <stdlib.h>
 
@@ -14,12 +14,12 @@
 /* ---- rows ---- */
 
 /* The row of a piece, existing or new. 0: the writer failed. */
-static uint32_t piece_row(struct ts_decoder *decoder, const struct decode_half_blob *half)
+static uint32_t piece_row(struct ts_decoder *decoder, const struct decode_half_blob *half,
+			  const char *data, size_t bytes)
 {
-	const struct ts_text *piece = &half->piece;
-	uint64_t first = ts_hash64(piece->data, piece->length) ^ ts_hash_mix64(half->previous + 1);
-	uint64_t second = ts_hash_keyed(decoder->blob_key, piece->data, piece->length);
-	uint64_t *row;
+	uint64_t hash = ts_hash_stream_digest(&half->hash), *row;
+	uint64_t first = hash ^ ts_hash_mix64(half->previous + 1);
+	uint64_t second = ts_hash_keyed(&decoder->blob_key, data, bytes);
 	bool is_new;
 
 	/* Bounds memory: forgotten content is stored again if it recurs. */
@@ -31,9 +31,8 @@ static uint32_t piece_row(struct ts_decoder *decoder, const struct decode_half_b
 		return 0;
 	}
 	if (is_new)
-		*row = ts_writer_blob_piece(decoder->writer, half->previous,
-					    ts_hash_stream_digest(&half->hash), half->done,
-					    piece->data, piece->length);
+		*row = ts_writer_blob_piece(decoder->writer, half->previous, hash, half->done, data,
+					    bytes);
 	return (uint32_t)*row;
 }
 
@@ -126,7 +125,7 @@ static void begin_half(struct decode_channel *channel, uint64_t number, uint64_t
 /* Adds a row for the piece; keeps the memory of a small piece for the next. */
 static bool end_piece(struct ts_decoder *decoder, struct decode_half_blob *half)
 {
-	half->previous = piece_row(decoder, half);
+	half->previous = piece_row(decoder, half, half->piece.data, half->piece.length);
 	ts_text_clear(&half->piece);
 	return half->previous != 0;
 }

@@ -390,7 +390,7 @@ struct ts_decoder {
 		shapes; /* (shape of a site, what is added to it) to shape, in this file */
 	struct ts_pairmap
 		blob_rows; /* two hashes of what a row of `blob` is to its id, in this file */
-	uint64_t blob_key;
+	struct ts_hash_key blob_key;
 	struct ts_pairmap device_modules; /* (process, name) to mapping, in this file */
 	struct ts_pairmap plain_names;    /* (hash of a kernel's name, area) to it, in this file */
 	uint32_t no_demangler;            /* the epoch whose file says so */

@@ -49,8 +49,7 @@ int ts_decoder_new(struct ts_decoder **ret_decoder, const struct ts_decoder_opti
 	decoder->next_clock = DECODE_FIRST_DEVICE_CLOCK;
 	if (decoder->options.faults)
 		know_faults(decoder, decoder->options.faults);
-	ts_map_draw_seed_();
-	decoder->blob_key = ts_hash_mix64(ts_map_seed_);
+	ts_hash_key_draw(&decoder->blob_key);
 	*ret_decoder = decoder;
 	return TS_OK;
 }

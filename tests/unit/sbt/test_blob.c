@@ -210,7 +210,7 @@ static struct ts_reader *write_raw(const struct ts_blob_row *rows, size_t count,
 	}
 	TS_CHECK_INT(sbt_chunk_encode(&encoder, &input, &out, &header), 0);
 	TS_CHECK_INT(sbt_appender_open(&appender, make_path(), NULL, NULL), 0);
-	TS_CHECK_INT(sbt_appender_add(&appender, &header, out.data, NULL), 0);
+	TS_CHECK_INT(sbt_appender_add(&appender, &header, out.data, NULL, NULL), 0);
 	TS_CHECK_INT(sbt_appender_finish(&appender, 1, NULL), 0);
 	sbt_appender_release(&appender);
 	sbt_chunk_encoder_release(&encoder);

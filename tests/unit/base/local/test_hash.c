@@ -135,24 +135,61 @@ TS_TEST(state_can_be_stored)
 	TS_CHECK(!ts_hash_stream_is_sound(&copy));
 }
 
+/* Every byte counts, in each place of a block and of an incomplete one. */
 TS_TEST(keyed_hash_depends_on_all)
 {
-	unsigned char data[64], other[64];
+	static const size_t sizes[] = { 0, 1, 7, 8, 16, 31, 32, 33, 64, 1023, 1024, 1025, 2111, 4096 };
+	unsigned char data[4096], other[4096];
+	struct ts_hash_key key, second;
 
 	fill(data, sizeof(data));
-	for (size_t n = 0; n <= sizeof(data); n++) {
-		uint64_t hash = ts_hash_keyed(1, data, n);
+	ts_hash_key_draw(&key);
+	ts_hash_key_draw(&second);
+	for (size_t k = 0; k < TS_ARRAY_SIZE(sizes); k++) {
+		size_t n = sizes[k];
+		uint64_t hash = ts_hash_keyed(&key, data, n);
 
 		TS_CHECK(hash < (UINT64_C(1) << 61));
-		TS_CHECK_INT(hash, ts_hash_keyed(1, data, n));
-		TS_CHECK(n == 0 || hash != ts_hash_keyed(2, data, n));
+		TS_CHECK_INT(hash, ts_hash_keyed(&key, data, n));
+		TS_CHECK(n == 0 || hash != ts_hash_keyed(&second, data, n));
+		memcpy(other, data, n);
 		for (size_t i = 0; i < n; i++) {
-			memcpy(other, data, n);
-			other[i] ^= 1;
-			TS_CHECK(hash != ts_hash_keyed(1, other, n));
+			other[i] ^= 0x80;
+			TS_CHECK(hash != ts_hash_keyed(&key, other, n));
+			other[i] = data[i];
 		}
 	}
-	/* Zeros count. */
+	/* Zeros count, and so does the order of blocks. */
 	memset(data, 0, sizeof(data));
-	TS_CHECK(ts_hash_keyed(1, data, 7) != ts_hash_keyed(1, data, 8));
+	TS_CHECK(ts_hash_keyed(&key, data, 7) != ts_hash_keyed(&key, data, 8));
+	TS_CHECK(ts_hash_keyed(&key, data, 1024) != ts_hash_keyed(&key, data, 2048));
+	data[0] = 1;
+	memset(other, 0, sizeof(other));
+	other[1024] = 1;
+	TS_CHECK(ts_hash_keyed(&key, data, 2048) != ts_hash_keyed(&key, other, 2048));
+}
+
+/* The sums are those of their definition, whatever the processor multiplies at once. */
+TS_TEST(keyed_hash_is_its_definition)
+{
+	const uint64_t prime = (UINT64_C(1) << 61) - 1;
+	unsigned char data[96];
+	struct ts_hash_key key;
+	uint32_t words[24];
+	uint64_t sums[2] = { 0, 0 }, hash;
+
+	fill(data, sizeof(data));
+	memcpy(words, data, sizeof(words));
+	ts_hash_key_draw(&key);
+	for (size_t shift = 0; shift < 2; shift++)
+		for (size_t i = 0; i < 24; i += 8)
+			for (size_t j = i; j < i + 4; j++)
+				sums[shift] += (uint64_t)(words[j] + key.words[j + 4 * shift]) *
+					       (words[j + 4] + key.words[j + 4 + 4 * shift]);
+	hash = (uint64_t)((unsigned __int128)sizeof(data) * key.point % prime);
+	for (size_t i = 0; i < 2; i++) {
+		hash = (uint64_t)((unsigned __int128)(hash + (sums[i] >> 32)) * key.point % prime);
+		hash = (uint64_t)((unsigned __int128)(hash + (uint32_t)sums[i]) * key.point % prime);
+	}
+	TS_CHECK_INT(ts_hash_keyed(&key, data, sizeof(data)), hash);
 }
