@@ -54,6 +54,14 @@ TS_EMIT_API uint64_t ts_replay_blob(const void *data, uint64_t bytes);
  */
 TS_EMIT_API uint64_t ts_replay_blob_begin(uint64_t bytes);
 TS_EMIT_API void ts_replay_blob_part(const void *data, uint64_t bytes);
+/*
+ * The next part without a copy: memory for at most *bytes, which the call may reduce; fill it, for
+ * example from a device, then commit what was filled. NULL: use ts_replay_blob_part().
+ */
+TS_EMIT_API void *ts_replay_blob_space(uint64_t *bytes);
+TS_EMIT_API void ts_replay_blob_filled(uint64_t bytes);
+/* Bytes of the newest blob that could not be read, as its memory is gone: they are zeros. */
+TS_EMIT_API uint64_t ts_replay_blob_unread(void);
 
 /*
  * Like the record OBJECT of docs/replay.md, 2.1. Strings are copied; details is a JSON object, or

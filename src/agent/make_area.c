@@ -26,6 +26,7 @@
 #include "agent/agent_python.h"
 #include "agent/tracer.h"
 #include "live/local/live_layout.h"
+#include "live/local/live_spool.h"
 
 #define DEFAULT_BUDGET (32u << 20)
 /* The channel gets a quarter of it, and needs at most 16 MiB (docs/replay.md, section 2). */
@@ -89,7 +90,7 @@ static int move_up(int fd)
 
 /* ---- control block values ---- */
 
-static size_t read_file(const char *path, char *buffer, size_t bytes)
+size_t agent_read_file(const char *path, char *buffer, size_t bytes)
 {
 	int fd = open(path, O_RDONLY | O_CLOEXEC);
 	ssize_t got;
@@ -110,7 +111,7 @@ bool agent_start_time(pid_t pid, char *text, size_t size, uint64_t *ret_start_ti
 	const char *at;
 
 	snprintf(path, sizeof(path), "/proc/%d/stat", (int)pid);
-	text[read_file(path, text, size - 1)] = 0;
+	text[agent_read_file(path, text, size - 1)] = 0;
 	at = strrchr(text, ')');
 	if (!at || !strncmp(at, ") Z ", 4))
 		return false;
@@ -124,7 +125,7 @@ bool agent_start_time(pid_t pid, char *text, size_t size, uint64_t *ret_start_ti
 static void read_boot_id(uint8_t *boot_id)
 {
 	char text[64];
-	size_t bytes = read_file("/proc/sys/kernel/random/boot_id", text, sizeof(text));
+	size_t bytes = agent_read_file("/proc/sys/kernel/random/boot_id", text, sizeof(text));
 	unsigned int digits = 0;
 
 	for (size_t i = 0; i < bytes && digits < 32; i++) {
@@ -185,11 +186,12 @@ static void describe_process(struct ts_live_control *control, bool redact)
 	control->parent = (uint32_t)getppid();
 	control->uid = (uint32_t)getuid();
 	control->image = image_id();
-	bytes = read_file("/proc/self/comm", control->name, sizeof(control->name) - 1);
+	bytes = agent_read_file("/proc/self/comm", control->name, sizeof(control->name) - 1);
 	if (bytes && control->name[bytes - 1] == '\n')
 		control->name[bytes - 1] = 0;
 	if (!redact)
-		read_file("/proc/self/cmdline", control->command, sizeof(control->command) - 1);
+		agent_read_file("/proc/self/cmdline", control->command,
+				sizeof(control->command) - 1);
 }
 
 static bool has_stacks(const struct agent_settings *settings)
@@ -265,7 +267,7 @@ void agent_nudge_recorder(struct core *core)
 }
 
 /* Exceeding the file size limit raises SIGXFSZ, which kills. */
-static bool within_file_limit(uint64_t end)
+bool agent_within_file_limit(uint64_t end)
 {
 	struct rlimit limit;
 
@@ -282,7 +284,7 @@ int agent_allocate(struct core *core, uint64_t offset, uint64_t bytes, uint64_t 
 		return EBADF;
 	if (control && control->allocated + bytes > limit)
 		return ENOSPC;
-	if (!within_file_limit(offset + bytes))
+	if (!agent_within_file_limit(offset + bytes))
 		return EFBIG;
 	while (fallocate(fd, 0, (off_t)offset, (off_t)bytes)) {
 		error = errno;
@@ -432,6 +434,16 @@ static bool is_abandoned(int directory, uint64_t namespace, struct dead_area *ar
 	return true;
 }
 
+/* The spool first: none is left without an area. */
+static void remove_area(int directory, const char *name)
+{
+	char spool[sizeof(((struct dead_area *)0)->name) + sizeof(TS_SPOOL_ENDING)];
+
+	snprintf(spool, sizeof(spool), "%s" TS_SPOOL_ENDING, name);
+	unlinkat(directory, spool, 0);
+	unlinkat(directory, name, 0);
+}
+
 /* Inserts an area; one that is too many is removed. */
 static void keep_newest(struct dead_areas *dead, unsigned int most, int directory,
 			const struct dead_area *area)
@@ -441,11 +453,11 @@ static void keep_newest(struct dead_areas *dead, unsigned int most, int director
 	while (at && dead->areas[at - 1].changed_ns < area->changed_ns)
 		at--;
 	if (at == most) {
-		unlinkat(directory, area->name, 0);
+		remove_area(directory, area->name);
 		return;
 	}
 	if (dead->count == most)
-		unlinkat(directory, dead->areas[--dead->count].name, 0);
+		remove_area(directory, dead->areas[--dead->count].name);
 	memmove(&dead->areas[at + 1], &dead->areas[at], (dead->count - at) * sizeof(*area));
 	dead->areas[at] = *area;
 	dead->count++;
@@ -458,7 +470,7 @@ static void limit_bytes(const struct dead_areas *dead, uint64_t most, int direct
 		uint64_t sum = *used + dead->areas[i].bytes;
 
 		if (*used && sum > most)
-			unlinkat(directory, dead->areas[i].name, 0);
+			remove_area(directory, dead->areas[i].name);
 		else
 			*used = sum;
 	}
@@ -489,6 +501,7 @@ static void remove_dead(struct core *core, int directory)
 
 			at += entry->d_reclen;
 			if (strlen(entry->d_name) >= sizeof(area->name) ||
+			    strstr(entry->d_name, TS_SPOOL_ENDING) ||
 			    !process_is_gone(entry->d_name))
 				continue;
 			memcpy(area->name, entry->d_name, strlen(entry->d_name) + 1);
@@ -527,7 +540,7 @@ static int allocate_front(struct core *core)
 	/*
 	 * The file reaches to the pool, so that the front can be mapped; the rest of it is a hole.
 	 */
-	if (!error && (!within_file_limit(pool) || ftruncate(core->fd, (off_t)pool)))
+	if (!error && (!agent_within_file_limit(pool) || ftruncate(core->fd, (off_t)pool)))
 		error = EFBIG;
 	if (!error)
 		error = map_front(core);

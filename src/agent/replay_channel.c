@@ -17,9 +17,11 @@
 #include <tracesmith/accelerator.h>
 #include <tracesmith/schema.h>
 
+#include "agent/replay_spool.h"
 #include "agent/ring_write.h"
 #include "agent/tracer.h"
 #include "base/local/hash.h"
+#include "live/local/live_spool.h"
 
 #define NAME "commands"
 #define BYTES_MOST (16u << 20)
@@ -37,6 +39,10 @@
 #define OBJECT_WORDS TS_LIVE_WORDS(struct ts_live_object)
 #define COMMAND_WORDS TS_LIVE_WORDS(struct ts_live_command)
 #define BLOB_WORDS TS_LIVE_WORDS(struct ts_live_blob)
+#define SPOOLED_WORDS TS_LIVE_WORDS(struct ts_live_spooled)
+
+/* Smaller blobs pass through the ring. */
+#define SPOOLED_LEAST (32u << 10)
 
 int64_t agent_channel_patience_ns = INT64_C(5000000000);
 
@@ -287,17 +293,41 @@ static void break_off(struct core *core, const char *why)
 /* ---- space ---- */
 
 /* Includes the space for the last record. */
-static bool has_space(struct writer *writer, uint64_t bytes)
+static bool has_ring_space(struct core *core, uint64_t bytes)
 {
+	struct writer *writer = &core->channel.writer;
 	uint64_t head = writer->ring->head, size = writer->mask + 1;
 	uint64_t end = (head | writer->mask) + 1, start = head + bytes > end ? end : head;
 
 	return start + bytes + RESERVE_BYTES <= ring_oldest(writer)->position + size;
 }
 
+static uint64_t ring_progress(struct core *core)
+{
+	return ring_oldest(&core->channel.writer)->position;
+}
+
+static bool has_spool_space(struct core *core, uint64_t bytes)
+{
+	return spool_has_space(&core->channel.spool, bytes);
+}
+
+static uint64_t progress_of_spool(struct core *core)
+{
+	return spool_progress(&core->channel.spool);
+}
+
+/* What a writer may wait for. */
+struct room {
+	bool (*has_space)(struct core *core, uint64_t bytes);
+	uint64_t (*progress)(struct core *core); /* changes when the recorder frees some */
+};
+static const struct room ring_room = { has_ring_space, ring_progress };
+static const struct room spool_room = { has_spool_space, progress_of_spool };
+
 /* A writer that waits for the recorder. */
 struct patience {
-	uint64_t consumed;
+	uint64_t progress;
 	int64_t heartbeat;
 	int64_t now_ns, idle_ns, called_ns;
 };
@@ -311,17 +341,18 @@ static void nap(int64_t ns)
 }
 
 /* Checks the recorder's progress. Returns why to stop waiting, or NULL. */
-static const char *lose_patience(struct core *core, struct patience *patience)
+static const char *lose_patience(struct core *core, const struct room *room,
+				 struct patience *patience)
 {
 	const struct ts_live_control *control = core->control;
-	uint64_t consumed = ring_oldest(&core->channel.writer)->position;
+	uint64_t progress = room->progress(core);
 	int64_t now = (int64_t)ts_counter_monotonic_ns(), passed = now - patience->now_ns;
 
 	/* If the whole machine was stopped, the recorder could not run either. */
 	passed = passed < CALL_NS ? passed : CALL_NS;
 	patience->now_ns = now;
-	patience->idle_ns = consumed != patience->consumed ? 0 : patience->idle_ns + passed;
-	patience->consumed = consumed;
+	patience->idle_ns = progress != patience->progress ? 0 : patience->idle_ns + passed;
+	patience->progress = progress;
 	if (__atomic_load_n(&exiting, __ATOMIC_ACQUIRE))
 		core->channel.exit_wait_ns += passed;
 	if (!has_recorder(core))
@@ -347,19 +378,18 @@ static void call_recorder(struct core *core, struct patience *patience)
 }
 
 /* False: the channel is broken. */
-static bool wait_for_space(struct core *core, uint64_t bytes)
+static bool wait_for_space(struct core *core, const struct room *room, uint64_t bytes)
 {
-	struct writer *writer = &core->channel.writer;
 	struct patience patience = {
-		.consumed = ring_oldest(writer)->position,
+		.progress = room->progress(core),
 		.heartbeat = __atomic_load_n(&core->control->heartbeat, __ATOMIC_RELAXED),
 		.now_ns = (int64_t)ts_counter_monotonic_ns(),
 	};
 	int64_t pause = PAUSE_LEAST_NS;
 	const char *why;
 
-	while (!has_space(writer, bytes)) {
-		why = lose_patience(core, &patience);
+	while (!room->has_space(core, bytes)) {
+		why = lose_patience(core, room, &patience);
 		if (why) {
 			break_off(core, why);
 			return false;
@@ -377,7 +407,7 @@ static struct writer *enter(struct core *core, uint64_t words)
 	struct writer *writer = &core->channel.writer;
 	uint64_t needed;
 
-	if (!has_space(writer, words * 8) && !wait_for_space(core, words * 8))
+	if (!wait_for_space(core, &ring_room, words * 8))
 		return NULL;
 	/* Cannot fail: there is more space than this. */
 	return ring_extend(writer, ring_oldest(writer)->position, words * 8, &needed) ? writer
@@ -394,6 +424,17 @@ static void leave(struct core *core)
 	    head - ring_oldest(&channel->writer)->position < size / 2)
 		return;
 	channel->nudged_at = head;
+	nudge(core);
+}
+
+/* The recorder takes its time with bulk data: let it begin early. */
+static void leave_spool(struct core *core)
+{
+	struct spool *spool = &core->channel.spool;
+
+	if (spool->head - spool->nudged_at < spool->bytes / 16)
+		return;
+	spool->nudged_at = spool->head;
 	nudge(core);
 }
 
@@ -512,8 +553,57 @@ uint64_t ts_replay_blob_begin(uint64_t bytes)
 	channel = &core->channel;
 	channel->blob = ++channel->blobs;
 	channel->blob_bytes = bytes;
-	channel->blob_at = 0;
+	channel->blob_at = channel->blob_unread = channel->space_bytes = 0;
 	return channel->blob;
+}
+
+uint64_t ts_replay_blob_unread(void)
+{
+	const struct core *core = locked_core();
+
+	return core ? core->channel.blob_unread : 0;
+}
+
+/* Memory in the spool for at most *bytes of the blob; NULL: the ring must do, or it is broken. */
+static char *spool_space(struct core *core, uint64_t *bytes)
+{
+	struct channel *channel = &core->channel;
+	uint64_t most;
+
+	if (channel->blob_bytes < SPOOLED_LEAST || !spool_open(core))
+		return NULL;
+	most = ts_spool_part_bytes(channel->spool.bytes);
+	*bytes = *bytes < most ? *bytes : most;
+	return wait_for_space(core, &spool_room, *bytes)
+		       ? spool_place(core, *bytes, &channel->space_at)
+		       : NULL;
+}
+
+/* Refers to a part that is complete in the spool. */
+static bool put_spooled(struct core *core, uint64_t bytes)
+{
+	struct channel *channel = &core->channel;
+	uint64_t words = 2u + SPOOLED_WORDS, *to;
+	struct writer *writer;
+
+	spool_advance(&channel->spool, channel->space_at, bytes);
+	writer = enter(core, words);
+	if (!writer)
+		return false;
+	to = begin(writer, TS_LIVE_SPOOLED, words);
+	*(struct ts_live_spooled *)(void *)to = (struct ts_live_spooled){
+		.part = { .number = channel->blob,
+			  .bytes = channel->blob_bytes,
+			  .offset = channel->blob_at,
+			  .count = bytes },
+		.position = channel->space_at,
+	};
+	ring_advance(writer, words * 8);
+	spool_referred(&channel->spool);
+	channel->blob_at += bytes;
+	leave_spool(core);
+	leave(core);
+	return true;
 }
 
 /* Stores one record's part of a blob. */
@@ -535,7 +625,7 @@ static bool put_part(struct core *core, const void *data, uint64_t bytes)
 	};
 	to += BLOB_WORDS;
 	to[(bytes + 7) / 8 - 1] = 0; /* the padding */
-	memcpy(to, data, bytes);
+	channel->blob_unread += agent_copy_program(to, data, bytes);
 	ring_advance(writer, words * 8);
 	channel->blob_at += bytes;
 	leave(core);
@@ -554,13 +644,46 @@ void ts_replay_blob_part(const void *data, uint64_t bytes)
 	if (bytes > channel->blob_bytes - channel->blob_at)
 		bytes = channel->blob_bytes - channel->blob_at;
 	while (bytes) {
-		uint64_t part = bytes < TS_LIVE_BLOB_PART ? bytes : TS_LIVE_BLOB_PART;
+		uint64_t part = bytes;
+		char *to = spool_space(core, &part);
 
-		if (!put_part(core, from, part))
+		if (to) {
+			channel->blob_unread += agent_copy_program(to, from, part);
+		} else {
+			part = bytes < TS_LIVE_BLOB_PART ? bytes : TS_LIVE_BLOB_PART;
+		}
+		if (is_broken(channel) ||
+		    !(to ? put_spooled(core, part) : put_part(core, from, part)))
 			return;
 		from += part;
 		bytes -= part;
 	}
+}
+
+void *ts_replay_blob_space(uint64_t *bytes)
+{
+	struct core *core = locked_core();
+	struct channel *channel;
+	char *space;
+
+	if (!core)
+		return NULL;
+	channel = &core->channel;
+	if (*bytes > channel->blob_bytes - channel->blob_at)
+		*bytes = channel->blob_bytes - channel->blob_at;
+	space = *bytes ? spool_space(core, bytes) : NULL;
+	channel->space_bytes = space ? *bytes : 0;
+	return space;
+}
+
+void ts_replay_blob_filled(uint64_t bytes)
+{
+	struct core *core = locked_core();
+
+	if (!core || !bytes || bytes > core->channel.space_bytes)
+		return;
+	core->channel.space_bytes = 0;
+	put_spooled(core, bytes);
 }
 
 uint64_t ts_replay_blob(const void *data, uint64_t bytes)

@@ -87,6 +87,19 @@ struct agent_signals {
 	int error;
 };
 
+/* Where the channel's bulk data goes (replay_spool.c). */
+struct spool {
+	struct ts_live_spool *header; /* NULL: none */
+	char *data;
+	uint64_t bytes;          /* of the data; a power of two */
+	uint64_t allocated;      /* of these, from their start */
+	uint64_t head, consumed; /* positions; what is between is in use */
+	uint64_t nudged_at;      /* head when the recorder was last woken */
+	dev_t device;
+	ino_t inode;
+	bool is_off; /* it could not be made */
+};
+
 /*
  * The lossless channel of the process-wide tracer (replay_channel.c): a ring that all threads
  * write, one at a time. The lock guards all members but the first two.
@@ -99,10 +112,13 @@ struct channel {
 	uint64_t sequence;
 	uint64_t blobs;                     /* last number assigned */
 	uint64_t blob, blob_bytes, blob_at; /* the one being written, 0: none */
+	uint64_t blob_unread;               /* bytes of it that could not be read */
+	uint64_t space_at, space_bytes;     /* given out by ts_replay_blob_space() */
 	uint64_t nudged_at;                 /* head when the recorder was last woken */
 	int64_t exit_wait_ns;               /* time spent waiting since the process began to exit */
 	struct agent_signals signals;
 	struct writer writer;
+	struct spool spool;
 };
 
 /* A tracer's state in one process. Wiped on fork. */
@@ -257,6 +273,12 @@ void agent_close_area(struct core *core);
 int agent_allocate(struct core *core, uint64_t offset, uint64_t bytes, uint64_t limit);
 void agent_give_back(struct core *core, uint64_t offset, uint64_t bytes);
 
+/* Reads a small file; returns the number of bytes, 0 also if there is none. */
+size_t agent_read_file(const char *path, char *buffer, size_t bytes);
+
+/* False: a file of that size would raise SIGXFSZ. */
+bool agent_within_file_limit(uint64_t end);
+
 int agent_grow_directory(struct core *core);
 int agent_grow_dictionary(struct core *core);
 
@@ -372,6 +394,11 @@ void agent_channel_exiting(void);
 
 /* Longest wait; a variable for tests. */
 extern int64_t agent_channel_patience_ns;
+
+/* ---- replay_spool.c ---- */
+
+/* Greatest size of a spool; a variable for tests. */
+extern uint64_t agent_spool_bytes;
 
 /* ---- backends.c ---- */
 

@@ -3,15 +3,18 @@
  * Removes live areas that nobody will read, since shared memory is limited. When in doubt, keeps an
  * area.
  */
+#include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #include "base/clock.h"
 #include "live/area_internal.h"
 #include "live/discover.h"
+#include "live/area_spool.h"
 
 /* A recorder whose process is not visible counts as alive for this long after its heartbeat. */
 #define HEARTBEAT_NS INT64_C(10000000000)
@@ -72,7 +75,8 @@ static bool is_all_taken(int directory_fd, const struct ts_area_info *info)
 	 */
 	if (info->control.session && (!info->control.heartbeat || info->control.recorder_pid))
 		return false;
-	if (live_read_control(directory_fd, info->name, O_RDONLY, &fd, &control, NULL))
+	if (live_read_control(directory_fd, info->name, O_RDONLY, &fd, &control, NULL) ||
+	    ts_spool_is_wanted(directory_fd, info->name))
 		return false;
 	for (uint32_t i = 0; i < control.rings; i += TS_ARRAY_SIZE(entries)) {
 		uint32_t count = TS_MIN(control.rings - i, (uint32_t)TS_ARRAY_SIZE(entries));
@@ -140,6 +144,41 @@ static bool remove_waste(int directory_fd, const struct waste *waste)
 	return ts_area_remove(directory_fd, waste->name, waste->area_id) == 0;
 }
 
+/* True for the spool of an area that is gone. It may be about to be found out: give it a minute. */
+static bool is_orphan(int directory_fd, const char *name)
+{
+	size_t length = strlen(name), ending = strlen(TS_SPOOL_ENDING);
+	char area[AREA_NAME_BYTES];
+	struct stat status;
+
+	if (length <= ending || length - ending >= sizeof(area) ||
+	    strcmp(name + length - ending, TS_SPOOL_ENDING) != 0)
+		return false;
+	memcpy(area, name, length - ending);
+	area[length - ending] = '\0';
+	return faccessat(directory_fd, area, F_OK, AT_SYMLINK_NOFOLLOW) && errno == ENOENT &&
+	       !fstatat(directory_fd, name, &status, AT_SYMLINK_NOFOLLOW) &&
+	       S_ISREG(status.st_mode) &&
+	       ts_clock_realtime_ns() - status.st_mtim.tv_sec * INT64_C(1000000000) > UNFINISHED_NS;
+}
+
+static void remove_orphans(int directory_fd)
+{
+	int fd = openat(directory_fd, ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+	DIR *directory = fd >= 0 ? fdopendir(fd) : NULL;
+	const struct dirent *entry;
+
+	if (!directory) {
+		if (fd >= 0)
+			close(fd);
+		return;
+	}
+	while ((entry = readdir(directory)))
+		if (is_orphan(directory_fd, entry->d_name))
+			unlinkat(directory_fd, entry->d_name, 0);
+	closedir(directory);
+}
+
 static int clean(int directory_fd, pid_t pid, unsigned int keep, unsigned int *ret_removed,
 		 struct ts_error *err)
 {
@@ -158,6 +197,7 @@ static int clean(int directory_fd, pid_t pid, unsigned int keep, unsigned int *r
 			removed += remove_waste(directory_fd, waste);
 	}
 	free(cleaning.waste);
+	remove_orphans(directory_fd);
 	if (!result && ret_removed)
 		*ret_removed = removed;
 	return result;

@@ -19,6 +19,7 @@
 #include "base/memory.h"
 #include "base/process_internal.h"
 #include "live/area_internal.h"
+#include "live/area_spool.h"
 
 #define MAX_AREAS 65536u
 /* Maximum number of areas of one process (images, explicit tracers) that are compared. */
@@ -463,6 +464,7 @@ int ts_areas_list(int directory_fd, uint64_t pid_namespace,
 
 int ts_area_remove(int directory_fd, const char *name, uint64_t area_id)
 {
+	char spool[TS_SPOOL_NAME_BYTES];
 	struct ts_live_control control;
 	int fd, result = live_read_control(directory_fd, name, O_RDONLY, &fd, &control, NULL);
 
@@ -471,5 +473,8 @@ int ts_area_remove(int directory_fd, const char *name, uint64_t area_id)
 	close(fd);
 	if (control.area_id != area_id)
 		return TS_ENOTFOUND;
+	/* First, so that no spool is left without an area. */
+	ts_spool_name(spool, name);
+	unlinkat(directory_fd, spool, 0);
 	return unlinkat(directory_fd, name, 0) == 0 ? TS_OK : ts_error_errno(NULL, errno, "%s", "");
 }

@@ -105,8 +105,8 @@ static bool looks_compressible(struct sbt_encoder *encoder, const char *data, si
 	if (!ts_text_reserve(&encoder->trial, sample + bound))
 		return true;
 	for (size_t i = 0; i < SAMPLES; i++)
-		ts_text_append(&encoder->trial,
-			       data + (bytes - SAMPLE_BYTES) / (SAMPLES - 1) * i, SAMPLE_BYTES);
+		ts_text_append(&encoder->trial, data + (bytes - SAMPLE_BYTES) / (SAMPLES - 1) * i,
+			       SAMPLE_BYTES);
 	stored = ZSTD_compressCCtx(encoder->zstd, encoder->trial.data + sample, bound,
 				   encoder->trial.data, sample, 1);
 	return ZSTD_isError(stored) || stored < sample - sample / 16;

@@ -49,7 +49,8 @@ static void encode_slot(void *argument)
 		sbt_chunk_encode_apart(&slot->encoder, &slot->input, &slot->out, &slot->header);
 	/* A small chunk in one piece takes one write. */
 	if (slot->encoder.payload.length < APART_BYTES)
-		ts_text_append(&slot->out, slot->encoder.payload.data, slot->encoder.payload.length);
+		ts_text_append(&slot->out, slot->encoder.payload.data,
+			       slot->encoder.payload.length);
 	if (!slot->result)
 		slot->result = ts_text_status(&slot->out);
 }
@@ -87,10 +88,11 @@ static int write_oldest(struct ts_writer *writer)
 	if (slot->result)
 		sbt_writer_fail_memory(writer);
 	if (!writer->error.code && slot->header.rows)
-		sbt_appender_add(
-			&writer->file, &slot->header, slot->out.data,
-			slot->encoder.payload.length < APART_BYTES ? NULL : slot->encoder.payload.data,
-			&writer->error);
+		sbt_appender_add(&writer->file, &slot->header, slot->out.data,
+				 slot->encoder.payload.length < APART_BYTES
+					 ? NULL
+					 : slot->encoder.payload.data,
+				 &writer->error);
 	recycle(writer, slot);
 	return writer->error.code;
 }

@@ -51,6 +51,7 @@ enum ts_live_kind {
 	TS_LIVE_GONE = 33,
 	TS_LIVE_COMMAND = 34,
 	TS_LIVE_BLOB = 35,
+	TS_LIVE_SPOOLED = 36,
 };
 
 static inline int ts_live_kind_is_event(unsigned int kind)
@@ -360,5 +361,12 @@ struct ts_live_blob {
 	uint64_t count;
 } TS_LIVE_PAYLOAD;
 static_assert(sizeof(struct ts_live_blob) == 32, "replay.md, section 2.1");
+
+/* A part of a blob whose bytes are in the spool. */
+struct ts_live_spooled {
+	struct ts_live_blob part;
+	uint64_t position;
+} TS_LIVE_PAYLOAD;
+static_assert(sizeof(struct ts_live_spooled) == 40, "replay.md, section 2.1");
 
 #endif

@@ -162,11 +162,23 @@ static bool is_next_part(const struct decode_half_blob *half, const struct ts_li
 
 /* Rejects the blob: nothing will refer to it, and further parts are not counted again. */
 static void give_up(struct ts_decoder *decoder, struct decode_half_blob *half,
-		    struct decode_ring *ring, uint64_t number, int64_t ns)
+		    struct decode_ring *ring, enum decode_loss why, uint64_t number, int64_t ns)
 {
 	if (half->broken != number || !number)
-		decode_lose(decoder, ring, LOSS_BAD_BLOB, 1, ns, ns);
+		decode_lose(decoder, ring, why, 1, ns, ns);
 	half->broken = number;
+	half->number = 0;
+}
+
+/* A part was added: the blob may be complete. */
+static void end_part(struct ts_decoder *decoder, struct decode_channel *channel)
+{
+	struct decode_half_blob *half = &channel->half;
+
+	if (half->done != half->bytes)
+		return;
+	decode_put_blob(decoder, channel, half->number, half->previous);
+	decoder->counts.blob_bytes += half->bytes;
 	half->number = 0;
 }
 
@@ -182,17 +194,99 @@ bool decode_blob_record(struct ts_decoder *decoder, struct decode_channel *chann
 	if (part.offset == 0 && half->number != part.number)
 		begin_half(channel, part.number, part.bytes);
 	if (part.bytes > INT64_MAX || !is_next_part(half, &part)) {
-		give_up(decoder, half, ring, part.number, ns);
+		give_up(decoder, half, ring, LOSS_BAD_BLOB, part.number, ns);
 		return true;
 	}
-	if (!add_part(decoder, half, (const char *)cursor->next, part.count)) {
+	if (add_part(decoder, half, (const char *)cursor->next, part.count))
+		end_part(decoder, channel);
+	else
 		half->number = 0;
-		return true;
+	return true;
+}
+
+/* ---- parts in the spool ---- */
+
+/*
+ * Reads at most a piece from `at` on in the part: if it is a row of its own, straight to where the
+ * writer wants it.
+ */
+static int add_spooled_piece(struct ts_decoder *decoder, const struct decode_area *area,
+			     const struct ts_live_spooled *part, uint64_t *at)
+{
+	struct decode_half_blob *half = &area->channel->half;
+	size_t held = half->piece.length;
+	size_t bytes = (size_t)TS_MIN(part->part.count - *at, DECODE_BLOB_PIECE - held);
+	bool is_last = half->done + bytes == half->bytes, is_row = false;
+	char *to;
+	int result;
+
+	if (!held && (is_last || bytes == DECODE_BLOB_PIECE)) {
+		is_row = true;
+		to = ts_writer_blob_space(decoder->writer, bytes);
+	} else {
+		to = ts_text_reserve(&half->piece, bytes) ? half->piece.data + held : NULL;
 	}
-	if (half->done == half->bytes) {
-		decode_put_blob(decoder, channel, part.number, half->previous);
-		decoder->counts.blob_bytes += half->bytes;
+	if (!to)
+		return TS_ENOMEM;
+	result = ts_spools_read(decoder->options.spools, &area->about->control, part, *at, to,
+				bytes);
+	if (result)
+		return result;
+	ts_hash_stream_add(&half->hash, to, bytes);
+	half->done += bytes;
+	*at += bytes;
+	if (is_row) {
+		half->previous = piece_row(decoder, half, to, bytes);
+		return half->previous ? TS_OK : TS_ENOMEM;
+	}
+	half->piece.length += bytes;
+	if ((is_last || half->piece.length == DECODE_BLOB_PIECE) && !end_piece(decoder, half))
+		return TS_ENOMEM;
+	return TS_OK;
+}
+
+static int add_spooled(struct ts_decoder *decoder, const struct decode_area *area,
+		       const struct ts_live_spooled *part)
+{
+	uint64_t at = 0;
+	int result = area->about ? TS_OK : TS_ENOTFOUND;
+
+	while (!result && at < part->part.count)
+		result = add_spooled_piece(decoder, area, part, &at);
+	return result;
+}
+
+bool decode_spooled_record(struct ts_decoder *decoder, struct decode_area *area,
+			   struct decode_ring *ring, struct decode_cursor *cursor, int64_t ns)
+{
+	struct decode_half_blob *half = &area->channel->half;
+	struct ts_live_spooled spooled;
+	const struct ts_live_blob *part = &spooled.part;
+	bool is_gone;
+	int result;
+
+	decode_take(cursor, &spooled, sizeof(spooled));
+	if (cursor->bad)
+		return false;
+	if (part->offset == 0 && half->number != part->number)
+		begin_half(area->channel, part->number, part->bytes);
+	if (part->bytes > INT64_MAX || !is_next_part(half, part))
+		result = TS_EFORMAT;
+	else
+		result = add_spooled(decoder, area, &spooled);
+	ts_spools_decoded(decoder->options.spools, area->id, &spooled);
+	if (!result) {
+		end_part(decoder, area->channel);
+	} else if (result == TS_ENOMEM) {
 		half->number = 0;
+		if (!ts_writer_status(decoder->writer, NULL))
+			decode_no_memory(decoder);
+	} else {
+		is_gone = result == TS_ENOTFOUND && half->broken != part->number;
+		give_up(decoder, half, ring,
+			result == TS_ENOTFOUND ? LOSS_GONE_BLOB : LOSS_BAD_BLOB, part->number, ns);
+		if (is_gone)
+			decode_channel_gone(decoder, area, part->number);
 	}
 	return true;
 }

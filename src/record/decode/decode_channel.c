@@ -325,24 +325,46 @@ static void count_window(struct ts_decoder *decoder, struct decode_area *area, i
 
 #define OUT_OF_SPACE "the disk was full, or the recording had reached its limit"
 
-void decode_channel_cut(struct ts_decoder *decoder, struct decode_area *area)
+/* Closes the window, which cannot be replayed any further. */
+static void cut(struct ts_decoder *decoder, struct decode_area *area, const char *why)
 {
 	struct ts_command_row row = ts_command_none;
 	int64_t now;
 
-	if (!area->channel || !area->channel->in_window)
-		return;
 	/* After all commands so far, since rows are ordered by time. */
 	now = TS_MAX(decoder->now_ns, area->channel->last_ns);
-	decode_loss_row(decoder, area->process, 0, "commands", OUT_OF_SPACE, TS_ABSENT, now, now);
+	decode_loss_row(decoder, area->process, 0, "commands", why, TS_ABSENT, now, now);
 	ts_text_clear(&decoder->scratch);
-	ts_text_append_str(&decoder->scratch, "{\"failed\":\"" OUT_OF_SPACE "\"}");
+	ts_text_printf(&decoder->scratch, "{\"failed\":\"%s\"}", why);
 	row.start = now;
 	row.kind = TS_COMMAND_CLOSE;
 	row.process = area->process ? area->process->id : 0;
 	row.details = decode_string(decoder, decoder->scratch.data, decoder->scratch.length);
 	count_window(decoder, area, row.kind);
 	ts_writer_add(decoder->writer, TS_TABLE_COMMAND, &row, NULL);
+}
+
+void decode_channel_cut(struct ts_decoder *decoder, struct decode_area *area)
+{
+	if (area->channel && area->channel->in_window)
+		cut(decoder, area, OUT_OF_SPACE);
+}
+
+static void cut_gone(struct ts_decoder *decoder, struct decode_area *area, uint64_t blob)
+{
+	char why[96];
+
+	snprintf(why, sizeof(why), "the bytes of blob %llu in shared memory are gone",
+		 (unsigned long long)blob);
+	cut(decoder, area, why);
+}
+
+void decode_channel_gone(struct ts_decoder *decoder, struct decode_area *area, uint64_t blob)
+{
+	if (area->channel->in_window)
+		cut_gone(decoder, area, blob);
+	else
+		area->channel->gone_blob = blob;
 }
 
 static int64_t thread_id(const struct context *context, uint64_t serial)
@@ -410,6 +432,11 @@ static bool command_record(const struct context *context, struct decode_cursor *
 	else
 		decoder->counts.commands++;
 	ts_writer_add(decoder->writer, TS_TABLE_COMMAND, &row, NULL);
+	/* Of the snapshot that the window begins with. */
+	if (row.kind == TS_COMMAND_OPEN && context->area->channel->gone_blob) {
+		cut_gone(decoder, context->area, context->area->channel->gone_blob);
+		context->area->channel->gone_blob = 0;
+	}
 	return true;
 }
 
@@ -432,6 +459,8 @@ bool decode_channel_record(struct ts_decoder *decoder, struct decode_area *area,
 		return gone_record(&context, &cursor);
 	case TS_LIVE_COMMAND:
 		return command_record(&context, &cursor);
+	case TS_LIVE_SPOOLED:
+		return decode_spooled_record(decoder, area, ring, &cursor, context.ns);
 	default:
 		return decode_blob_record(decoder, area->channel, ring, &cursor, context.ns);
 	}

@@ -263,13 +263,15 @@ bool decode_add_stream(struct ts_decoder *decoder, struct decode_area *area,
 
 /* ---- decode_channel.c ---- */
 
-/* OBJECT, GONE, COMMAND, BLOB. False: invalid. */
+/* OBJECT, GONE, COMMAND, BLOB, SPOOLED. False: invalid. */
 bool decode_channel_record(struct ts_decoder *decoder, struct decode_area *area,
 			   struct decode_ring *ring, const struct decode_event *event);
 struct decode_channel *decode_get_channel(struct ts_decoder *decoder, struct decode_area *area);
 void decode_free_channel(struct decode_area *area);
 /* Some of its records were dropped on a full disk: the window cannot be replayed. */
 void decode_channel_cut(struct ts_decoder *decoder, struct decode_area *area);
+/* Content of a blob is gone: the same for this window, or the next one. */
+void decode_channel_gone(struct ts_decoder *decoder, struct decode_area *area, uint64_t blob);
 /* Forgets ids of the previous file. */
 void decode_channel_moves(struct ts_decoder *decoder, struct decode_area *area);
 bool decode_put_object(struct ts_decoder *decoder, struct decode_channel *channel,
@@ -280,6 +282,9 @@ bool decode_put_object(struct ts_decoder *decoder, struct decode_channel *channe
 /* A BLOB record. False: invalid. */
 bool decode_blob_record(struct ts_decoder *decoder, struct decode_channel *channel,
 			struct decode_ring *ring, struct decode_cursor *cursor, int64_t ns);
+/* A SPOOLED record. False: invalid. */
+bool decode_spooled_record(struct ts_decoder *decoder, struct decode_area *area,
+			   struct decode_ring *ring, struct decode_cursor *cursor, int64_t ns);
 /*
  * The row of a complete blob; 0: unknown. `keep`: an object refers to it, so it may be needed much
  * later.
@@ -412,8 +417,9 @@ int decode_save_numbers(const struct ts_decoder *decoder, const struct ts_block_
 			struct ts_text *out, struct ts_error *err);
 int decode_save_points(const struct ts_decoder *decoder, const struct ts_block_sink *sink,
 		       struct ts_text *out, struct ts_error *err);
-int decode_save_accelerator(const struct decode_area *area, const struct ts_block_sink *sink,
-			    struct ts_text *out, struct ts_error *err);
+int decode_save_accelerator(const struct ts_decoder *decoder, const struct decode_area *area,
+			    const struct ts_block_sink *sink, struct ts_text *out,
+			    struct ts_error *err);
 /* Whether a payload is one of these. Loading returns false if it is damaged. */
 bool decode_is_more_state(const void *payload, size_t bytes);
 bool decode_load_more_state(struct ts_decoder *decoder, uint64_t area, const void *payload,

@@ -22,6 +22,7 @@ static const struct loss_text {
 	[LOSS_BAD_BLOB] = { "blobs", "its pieces are inconsistent", false },
 	[LOSS_MISSING_BLOB] = { "blobs", "a command or an object refers to an incomplete blob",
 				false },
+	[LOSS_GONE_BLOB] = { "blobs", "their bytes in shared memory are gone", false },
 	[LOSS_BAD_DETAILS] = { "details", "not a JSON object", false },
 	[LOSS_MISSING_OBJECT] = { "objects", "a command or an object refers to an unknown object",
 				  false },

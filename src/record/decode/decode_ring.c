@@ -670,6 +670,7 @@ static bool other_record(struct ts_decoder *decoder, struct decode_area *area,
 	case TS_LIVE_GONE:
 	case TS_LIVE_COMMAND:
 	case TS_LIVE_BLOB:
+	case TS_LIVE_SPOOLED:
 		ring->is_channel = true;
 		return decode_channel_record(decoder, area, ring, event);
 	default:

@@ -62,6 +62,7 @@ enum decode_loss {
 	LOSS_NO_TIME,
 	LOSS_BAD_BLOB,
 	LOSS_MISSING_BLOB,
+	LOSS_GONE_BLOB,
 	LOSS_BAD_DETAILS,
 	LOSS_MISSING_OBJECT,
 	LOSS_TOO_MANY_OBJECTS,
@@ -194,7 +195,8 @@ struct decode_channel {
 	struct ts_map numbers; /* to index in objects */
 	uint32_t generation;   /* counts closed windows */
 	bool in_window;
-	int64_t last_ns; /* of its last command seen by this decoder */
+	uint64_t gone_blob; /* lost since the last window: the next one lacks it; 0: none */
+	int64_t last_ns;    /* of its last command seen by this decoder */
 
 	struct decode_blob_number *blobs; /* at number modulo blob_slots */
 	size_t blob_slots;

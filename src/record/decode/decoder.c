@@ -380,6 +380,7 @@ static int end_block(struct ts_decoder *decoder, const struct ts_block *block,
 	}
 	area->ended = true;
 	free_details(area);
+	ts_spools_end(decoder->options.spools, area->id);
 	if (++decoder->ended_count > DECODE_ENDED_AREAS)
 		forget_areas(decoder);
 	return decode_report_closed(decoder);
@@ -446,6 +447,7 @@ static int ring_block(struct ts_decoder *decoder, const struct ts_block *block, 
 
 static int clock_block(struct ts_decoder *decoder, const struct ts_block_clock *clock)
 {
+	ts_spools_tick(decoder->options.spools);
 	decode_add_anchor(decoder, clock);
 	decode_report_all(decoder);
 	decode_closed_wait(decoder, NULL, false);

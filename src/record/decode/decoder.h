@@ -15,6 +15,7 @@
 
 #include "base/memory.h"
 #include "live/journal.h"
+#include "live/area_spool.h"
 
 struct ts_decoder;
 
@@ -34,6 +35,7 @@ struct ts_decoder_options {
 			      const struct ts_block_window *closed);
 	void *context;
 	const struct ts_decoder_faults *faults; /* NULL: none is known. Borrowed */
+	struct ts_spools *spools; /* bytes that records refer to; NULL: they are lost. Borrowed */
 };
 
 /* `options` may be NULL. */

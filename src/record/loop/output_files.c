@@ -399,11 +399,12 @@ static uint64_t expected_bytes(struct ts_recorder *recorder)
 		saves->journal_bytes = 0;
 	}
 	return TS_MAX(saves->base_bytes +
-			      decoded_bytes(saves, status.journal_bytes - saves->journal_bytes),
+			      decoded_bytes(saves, status.journal_bytes - saves->journal_bytes) +
+			      ts_spools_uncommitted(recorder->spools),
 		      status.trace_bytes);
 }
 
-bool ts_saves_refuses(struct ts_recorder *recorder, uint64_t bytes)
+bool ts_saves_refuses(struct ts_recorder *recorder, uint64_t bytes, uint64_t spooled_bytes)
 {
 	struct ts_saves *saves = &recorder->saves;
 	uint64_t expected;
@@ -412,10 +413,11 @@ bool ts_saves_refuses(struct ts_recorder *recorder, uint64_t bytes)
 		return false;
 	expected = expected_bytes(recorder);
 	/* A block too large for any file of a rotation gets a file to itself. */
-	if (expected + decoded_bytes(saves, bytes) <= saves->limit_bytes ||
+	if (expected + decoded_bytes(saves, bytes) + spooled_bytes <= saves->limit_bytes ||
 	    (saves->rotates && expected < saves->limit_bytes / 8))
 		return false;
 	saves->refused_bytes = bytes;
+	saves->refused_spooled = spooled_bytes;
 	recorder->settling = true;
 	return true;
 }
@@ -481,7 +483,8 @@ static int look_at_size(struct ts_recorder *recorder, struct ts_error *err)
 	if (rc)
 		return rc;
 	space = saves->base_bytes < saves->limit_bytes ? saves->limit_bytes - saves->base_bytes : 0;
-	if (space > saves->limit_bytes / 16 && space >= decoded_bytes(saves, refused))
+	if (space > saves->limit_bytes / 16 &&
+	    space >= decoded_bytes(saves, refused) + saves->refused_spooled)
 		return TS_OK;
 	return saves->rotates ? rotate(recorder, err) : stop_storing(recorder, err);
 }

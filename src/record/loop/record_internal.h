@@ -22,6 +22,7 @@
 #include "live/area.h"
 #include "live/config.h"
 #include "live/discover.h"
+#include "live/area_spool.h"
 #include "record/loop/counter_clock.h"
 #include "record/loop/recorder.h"
 #include "record/recording/recording.h"
@@ -180,8 +181,9 @@ struct ts_saves {
 	 */
 	uint64_t base_bytes, journal_bytes;
 	uint64_t ratio;
-	uint64_t limit_bytes;   /* size limit of the trace; 0: none */
-	uint64_t refused_bytes; /* size of a block that had to wait; 0: none */
+	uint64_t limit_bytes;     /* size limit of the trace; 0: none */
+	uint64_t refused_bytes;   /* size of a block that had to wait; 0: none */
+	uint64_t refused_spooled; /* bytes that it refers to */
 };
 
 /* ---- sampling from outside ---- */
@@ -248,6 +250,7 @@ struct ts_recorder {
 
 	struct ts_target **targets;
 	size_t target_count, target_capacity;
+	struct ts_spools *spools; /* of all areas */
 	struct ts_live_directory *directories;
 	size_t directory_count, directory_capacity;
 	struct ts_child *children;
@@ -482,7 +485,7 @@ int ts_saves_save(struct ts_recorder *recorder, struct ts_error *err);
 int ts_saves_export_text(struct ts_recorder *recorder, const char *trace, const char *path,
 			 struct ts_error *err);
 /* True if a block of `bytes` might exceed the size limit: it has to wait for a later pass. */
-bool ts_saves_refuses(struct ts_recorder *recorder, uint64_t bytes);
+bool ts_saves_refuses(struct ts_recorder *recorder, uint64_t bytes, uint64_t spooled_bytes);
 /* Writes the text export after the recording is finished. */
 int ts_saves_finish(struct ts_recorder *recorder, struct ts_error *err);
 

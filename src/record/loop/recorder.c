@@ -150,7 +150,8 @@ static int open_recording(struct ts_recorder *recorder, struct ts_error *err)
 	struct ts_recording_options how = { .session = options->session ? options->session
 									: draw_session(),
 					    .window_closed = ts_windows_closed,
-					    .context = recorder };
+					    .context = recorder,
+					    .spools = recorder->spools };
 	const struct ts_block_open *origin;
 	int rc;
 
@@ -176,6 +177,8 @@ static int open_components(struct ts_recorder *recorder, struct ts_error *err)
 		rc = ts_saves_open(recorder, err);
 	if (!rc)
 		rc = ts_windows_open(recorder, err);
+	if (!rc)
+		rc = ts_spools_new(&recorder->spools, true, err);
 	if (!rc)
 		rc = ts_targets_open(recorder, err);
 	if (!rc)
@@ -535,8 +538,9 @@ static bool is_any_busy(const struct ts_recorder *recorder)
 	for (size_t i = 0; i < recorder->target_count; i++) {
 		const struct ts_target *target = recorder->targets[i];
 
-		/* Its rest cannot be stored now, and it will not grow. */
-		if (target->is_self || (recorder->full && (target->dead || target->superseded)))
+		/* Its rest cannot be stored now, and it will not grow; or all of it is. */
+		if (target->is_self || target->ended ||
+		    (recorder->full && (target->dead || target->superseded)))
 			continue;
 		if (!quiet || !recorder->options.detached ||
 		    ts_area_control(target->area)->target_state != TS_LIVE_EXITING)
@@ -794,6 +798,7 @@ void ts_recorder_close(struct ts_recorder *recorder)
 	ts_children_close(recorder);
 	ts_execs_close(recorder);
 	ts_recording_close(recorder->recording);
+	ts_spools_free(recorder->spools);
 	ts_windows_close(recorder);
 	ts_saves_release(&recorder->saves);
 	ts_map_release(&recorder->refused);

@@ -147,6 +147,8 @@ static int take_hold(struct ts_recorder *recorder, struct ts_target *target, str
 		target->announced = true;
 	else
 		rc = announce(recorder, target, err);
+	if (!known && !target->dead)
+		ts_spools_take_over(recorder->spools, ts_area_control(target->area));
 	if (rc && rc != TS_ENOSPC)
 		return rc;
 	if (target->dead || target->superseded)
@@ -408,7 +410,9 @@ void ts_targets_sweep(struct ts_recorder *recorder)
 	for (size_t i = 0; i < recorder->target_count; i++) {
 		struct ts_target *target = recorder->targets[i];
 
-		if (!target->ended) {
+		/* A successor would need the bytes that are not yet committed. */
+		if (!target->ended ||
+		    (recorder->recording && ts_spools_holds(recorder->spools, target->area_id))) {
 			recorder->targets[kept++] = target;
 			continue;
 		}

@@ -68,6 +68,9 @@ int ts_targets_add_directory(struct ts_recorder *recorder, uid_t uid, pid_t root
 	if (ts_grow_array((void **)&recorder->directories, &recorder->directory_capacity,
 			  recorder->directory_count + 1, sizeof(*recorder->directories)))
 		return ts_error_set(err, TS_ENOMEM, "no memory for a live directory");
+	rc = ts_spools_add_directory(recorder->spools, fd, err);
+	if (rc)
+		return rc;
 	recorder->directories[recorder->directory_count++] = (struct ts_live_directory){
 		.fd = fd,
 		.watch = watch_directory(recorder, fd),

@@ -306,8 +306,8 @@ static int put(const struct ts_block_sink *sink, enum ts_block_type type, uint64
 	return sink->append(sink->context, &block, payload, err);
 }
 
-static int put_area(struct decode_area *area, const struct ts_block_sink *sink, struct ts_text *out,
-		    struct ts_error *err)
+static int put_area(const struct ts_decoder *decoder, struct decode_area *area,
+		    const struct ts_block_sink *sink, struct ts_text *out, struct ts_error *err)
 {
 	int result = TS_OK;
 
@@ -322,7 +322,7 @@ static int put_area(struct decode_area *area, const struct ts_block_sink *sink, 
 	save_area(area, out);
 	if (!result)
 		result = decode_put_state(sink, area->id, out, err);
-	return result ? result : decode_save_accelerator(area, sink, out, err);
+	return result ? result : decode_save_accelerator(decoder, area, sink, out, err);
 }
 
 int decode_put_state(const struct ts_block_sink *sink, uint64_t area, const struct ts_text *out,
@@ -350,7 +350,7 @@ int ts_decoder_save_state(struct ts_decoder *decoder, const struct ts_block_sink
 		result = put(sink, TS_BLOCK_CLOCK, 0, &decoder->anchors[anchor],
 			     sizeof(decoder->anchors[anchor]), err);
 	for (size_t i = 0; !result && i < decoder->area_count; i++)
-		result = put_area(decoder->areas[i], sink, &out, err);
+		result = put_area(decoder, decoder->areas[i], sink, &out, err);
 	return result ? result : decode_save_seen(decoder, sink, &out, err);
 }
 

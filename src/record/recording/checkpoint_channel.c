@@ -82,6 +82,8 @@ struct state_blobs {
 	uint64_t number, broken, bytes, done;
 	uint32_t previous, piece_bytes;
 	struct ts_hash_stream hash;
+	uint64_t spool; /* position below which everything is decoded */
+	uint64_t gone_blob;
 };
 
 struct state_blob {
@@ -319,13 +321,15 @@ static void save_blob_numbers(const struct decode_channel *channel, struct ts_te
 	}
 }
 
-static int save_blobs(const struct decode_area *area, const struct ts_block_sink *sink,
-		      struct ts_text *out, struct ts_error *err)
+static int save_blobs(const struct ts_decoder *decoder, const struct decode_area *area,
+		      const struct ts_block_sink *sink, struct ts_text *out, struct ts_error *err)
 {
 	const struct decode_half_blob *half = &area->channel->half;
 	struct state_blobs state = {
 		.head = { .kind = STATE_BLOBS, .bytes = sizeof(state) },
 		.piece_bytes = half->number ? (uint32_t)half->piece.length : 0,
+		.spool = ts_spools_position(decoder->options.spools, area->id),
+		.gone_blob = area->channel->gone_blob,
 	};
 
 	STATE_SAVE(half_fields, &state, half);
@@ -338,8 +342,9 @@ static int save_blobs(const struct decode_area *area, const struct ts_block_sink
 	return decode_put_state(sink, area->id, out, err);
 }
 
-int decode_save_accelerator(const struct decode_area *area, const struct ts_block_sink *sink,
-			    struct ts_text *out, struct ts_error *err)
+int decode_save_accelerator(const struct ts_decoder *decoder, const struct decode_area *area,
+			    const struct ts_block_sink *sink, struct ts_text *out,
+			    struct ts_error *err)
 {
 	int result = save_accelerator(area, sink, out, err);
 
@@ -348,7 +353,7 @@ int decode_save_accelerator(const struct decode_area *area, const struct ts_bloc
 	if (!result && area->channel)
 		result = save_objects(area, sink, out, err);
 	if (!result && area->channel)
-		result = save_blobs(area, sink, out, err);
+		result = save_blobs(decoder, area, sink, out, err);
 	return result;
 }
 
@@ -589,17 +594,22 @@ static bool load_blob_number(struct ts_decoder *decoder, struct decode_channel *
 	       !ts_map_put(&channel->kept_blobs, state.number, state.id);
 }
 
-static bool load_blobs(struct ts_decoder *decoder, struct decode_channel *channel,
+static bool load_blobs(struct ts_decoder *decoder, struct decode_area *area,
 		       struct state_reading *in)
 {
+	struct decode_channel *channel = area->channel;
 	struct ts_writer_ids ids;
 	struct state_blobs state;
 	uint64_t next_id;
 	const char *piece;
 
-	if (!state_take_head(in, STATE_BLOBS, &state, sizeof(state), sizeof(state)) ||
+	if (!state_take_head(in, STATE_BLOBS, &state, sizeof(state),
+			     offsetof(struct state_blobs, spool)) ||
 	    channel->half.number || channel->blob_slots)
 		return false;
+	if (area->about)
+		ts_spools_resume(decoder->options.spools, &area->about->control, state.spool);
+	channel->gone_blob = state.gone_blob;
 	piece = state_take_bytes(in, state.piece_bytes);
 	if (!piece)
 		return false;
@@ -653,5 +663,5 @@ bool decode_load_more_state(struct ts_decoder *decoder, uint64_t id, const void 
 	if (!channel)
 		return false;
 	return head.kind == STATE_OBJECTS ? load_objects(decoder, channel, &in)
-					  : load_blobs(decoder, channel, &in);
+					  : load_blobs(decoder, area, &in);
 }

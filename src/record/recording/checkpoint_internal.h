@@ -13,6 +13,7 @@
 
 #include "base/text.h"
 #include "live/journal.h"
+#include "live/area_spool.h"
 #include "record/decode/decoder.h"
 #include "record/recording/checkpoint_positions.h"
 #include "record/recording/recording.h"

@@ -425,12 +425,17 @@ static int finish(struct recovery *recovery,
 		  int (*drain)(void *context, struct ts_recording *recording, struct ts_error *err),
 		  void *context)
 {
+	TS_AUTO(ts_spools) spools = NULL;
 	struct ts_recording_options options = { .flags = TS_RECORDING_RESUME,
 						.faults = &recovery->faults };
 	TS_AUTO(ts_recording) recording = NULL;
 	struct ts_recording_status status;
-	int result = ts_recording_open_any(&recording, recovery->to, &options, true, recovery->err);
+	int result = ts_salvage_spools(&spools, recovery->err);
 
+	options.spools = spools;
+	if (!result)
+		result = ts_recording_open_any(&recording, recovery->to, &options, true,
+					       recovery->err);
 	if (!result && drain)
 		result = drain(context, recording, recovery->err);
 	if (!result)

@@ -104,9 +104,11 @@ int ts_recording_reload(struct ts_recording *recording, struct ts_error *err)
 {
 	struct ts_decoder_options options = { .window_closed = recording->options.window_closed,
 					      .context = recording->options.context,
-					      .faults = recording->options.faults };
+					      .faults = recording->options.faults,
+					      .spools = recording->options.spools };
 	int result;
 
+	ts_spools_rewind(recording->options.spools);
 	ts_decoder_free(TS_STEAL(recording->decoder));
 	ts_writer_close(TS_STEAL(recording->writer));
 	result = open_writer(recording, recording->path, &recording->open, &recording->writer, err);
@@ -227,6 +229,7 @@ static int turn_journal(struct ts_recording *recording, struct ts_error *err)
 	struct ts_writer_ids ids;
 	struct ts_journal *journal;
 	uint64_t taken = recording->decoded, preamble, end;
+	bool is_all;
 	int result;
 
 	if (!temporary)
@@ -250,6 +253,9 @@ static int turn_journal(struct ts_recording *recording, struct ts_error *err)
 		result = commit_journal(recording, journal, &open, end, err);
 		if (!result)
 			recording->decoded = recording->preamble = recording->turned_at = preamble;
+		is_all = ts_journal_bytes(recording->journal) == preamble;
+		if (!result)
+			ts_spools_commit(recording->options.spools, is_all);
 		pthread_mutex_unlock(&recording->lock);
 	}
 	if (result) {
@@ -433,6 +439,7 @@ int ts_recording_do_finish(struct ts_recording *recording, struct ts_error *err)
 		return result;
 	ts_crash_point("R8");
 	unlink(recording->journal_path);
+	ts_spools_commit(recording->options.spools, true);
 	ts_recording_drop_reserve(recording);
 	return TS_OK;
 }

@@ -39,6 +39,9 @@ int ts_recording_note(struct ts_recording *recording, const struct ts_block *blo
 		recording->anchor_count = TS_MIN(recording->anchor_count + 1, 2);
 		return TS_OK;
 	}
+	/* A channel has no events: other rings need not be searched. */
+	if (block->type == TS_BLOCK_RING && !block->events && recording->options.spools)
+		ts_spools_refer(recording->options.spools, block->area, payload, block->bytes);
 	return ts_positions_block(&recording->positions, block, payload);
 }
 
@@ -289,7 +292,9 @@ static bool is_turn_due(const struct ts_recording *recording)
 	uint64_t written = ts_journal_bytes(recording->journal);
 	uint64_t behind = written > recording->decoded ? written - recording->decoded : 0;
 
-	return recording->decoded >= recording->turned_at + TS_MAX(recording->limit, behind);
+	return recording->decoded >= recording->turned_at + TS_MAX(recording->limit, behind) ||
+	       (recording->decoded > recording->turned_at &&
+		ts_spools_are_due(recording->options.spools));
 }
 
 /* One step of the decoder thread; lock held, released meanwhile. A failure is permanent. */
@@ -394,14 +399,20 @@ static int wait_for_decoder(struct ts_recording *recording, struct ts_error *err
  * The journal's first blocks count, too: they hold what the decoder has consumed and not yet
  * written, such as the start of a large blob. Lock held.
  */
-static int reserve_space(const struct ts_recording *recording, uint64_t bytes, struct ts_error *err)
+static int reserve_space(const struct ts_recording *recording, const struct ts_block *block,
+			 const void *payload, struct ts_error *err)
 {
+	bool is_channel = block->type == TS_BLOCK_RING && !block->events;
+	uint64_t bytes = block->bytes + (is_channel ? ts_spooled_bytes(payload, block->bytes) : 0);
 	uint64_t behind = ts_journal_bytes(recording->journal) + bytes + END_BYTES;
 	uint64_t written = recording->trace_bytes > recording->open.trace_bytes
 				   ? recording->trace_bytes - recording->open.trace_bytes
 				   : 0;
-	uint64_t needed = behind > written ? behind - written : 0;
+	uint64_t needed;
 
+	if (recording->options.spools)
+		behind += ts_spools_uncommitted(recording->options.spools);
+	needed = behind > written ? behind - written : 0;
 	if (needed <= recording->reserve_bytes ||
 	    ts_recording_free_bytes(recording) + recording->reserve_bytes >= needed + bytes)
 		return TS_OK;
@@ -419,7 +430,7 @@ int ts_recording_append(struct ts_recording *recording, struct ts_block *block, 
 	pthread_mutex_lock(&recording->lock);
 	result = wait_for_decoder(recording, err);
 	if (!result)
-		result = reserve_space(recording, block->bytes, err);
+		result = reserve_space(recording, block, payload, err);
 	if (!result)
 		result = ts_journal_append(recording->journal, block, payload, err);
 	if (!result && ts_recording_note(recording, block, payload))
@@ -428,7 +439,8 @@ int ts_recording_append(struct ts_recording *recording, struct ts_block *block, 
 		recording->full = true;
 	else if (!result && !recording->stalled)
 		recording->full = false;
-	if (block->type != TS_BLOCK_RING ||
+	/* Few bytes of a channel may refer to many, for which a program may wait. */
+	if (block->type != TS_BLOCK_RING || !block->events ||
 	    ts_journal_bytes(recording->journal) - recording->decoded >= DECODE_AT_ONCE)
 		pthread_cond_signal(&recording->work);
 	pthread_mutex_unlock(&recording->lock);

@@ -18,6 +18,7 @@
 #include "live/journal.h"
 
 struct ts_decoder_faults;
+struct ts_spools;
 struct ts_recording;
 
 /* Continue an existing journal; TS_ENOTFOUND: there is none. */
@@ -39,6 +40,8 @@ struct ts_recording_options {
 	void (*window_closed)(void *context, uint64_t area, const struct ts_block_window *opened,
 			      const struct ts_block_window *closed);
 	void *context;
+	/* Where bytes are that records refer to; NULL: they are lost. Borrowed until close. */
+	struct ts_spools *spools;
 	/* For a recovery: what is wrong with trace and journal. May be NULL. Borrowed. */
 	const struct ts_decoder_faults *faults;
 };

@@ -133,12 +133,19 @@ int ts_salvage_areas(int directory_fd, const struct ts_area_info *areas, size_t 
 		     const char *path, struct ts_salvage *ret_salvage, struct ts_error *err)
 {
 	struct ts_recording_options options = { 0 };
+	TS_AUTO(ts_spools) spools = NULL;
 	struct ts_recording *recording;
 	struct ts_salvage salvage = { 0 };
 	int rc;
 
 	if (!count)
 		return ts_error_set(err, TS_ENOTFOUND, "no live area to recover");
+	rc = ts_spools_new(&spools, false, err);
+	if (!rc)
+		rc = ts_spools_add_directory(spools, directory_fd, err);
+	if (rc)
+		return rc;
+	options.spools = spools;
 	options.session = areas[0].control.session;
 	options.flags = areas[0].control.redact ? TS_RECORDING_REDACT : 0;
 	rc = ts_recording_open(&recording, path, &options, err);
@@ -154,6 +161,23 @@ int ts_salvage_areas(int directory_fd, const struct ts_area_info *areas, size_t 
 }
 
 /* ---- a session ---- */
+
+static void add_directory(void *context, uid_t user)
+{
+	TS_AUTO_FD int fd = -1;
+
+	if (!ts_live_directory_open(user, 0, &fd, NULL))
+		ts_spools_add_directory(context, fd, NULL);
+}
+
+int ts_salvage_spools(struct ts_spools **ret_spools, struct ts_error *err)
+{
+	int rc = ts_spools_new(ret_spools, false, err);
+
+	if (!rc)
+		ts_live_directory_users(add_directory, *ret_spools);
+	return rc;
+}
 
 struct session_walk {
 	struct ts_salvage_session *session;

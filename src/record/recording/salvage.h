@@ -13,6 +13,7 @@
 
 #include "live/area.h"
 #include "live/discover.h"
+#include "live/area_spool.h"
 #include "record/recording/recording.h"
 
 struct ts_salvage {
@@ -37,6 +38,9 @@ struct ts_salvage_session {
 	struct ts_salvage salvage;
 };
 int ts_salvage_session(void *context, struct ts_recording *recording, struct ts_error *err);
+
+/* Reads the spools in the live directories of all users that can be read; releases nothing. */
+int ts_salvage_spools(struct ts_spools **ret_spools, struct ts_error *err);
 
 /*
  * Appends what a damaged journal may lack to decode the other blocks of an area, if the area is

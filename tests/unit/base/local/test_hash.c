@@ -138,7 +138,9 @@ TS_TEST(state_can_be_stored)
 /* Every byte counts, in each place of a block and of an incomplete one. */
 TS_TEST(keyed_hash_depends_on_all)
 {
-	static const size_t sizes[] = { 0, 1, 7, 8, 16, 31, 32, 33, 64, 1023, 1024, 1025, 2111, 4096 };
+	static const size_t sizes[] = {
+		0, 1, 7, 8, 16, 31, 32, 33, 64, 1023, 1024, 1025, 2111, 4096
+	};
 	unsigned char data[4096], other[4096];
 	struct ts_hash_key key, second;
 
@@ -189,7 +191,8 @@ TS_TEST(keyed_hash_is_its_definition)
 	hash = (uint64_t)((unsigned __int128)sizeof(data) * key.point % prime);
 	for (size_t i = 0; i < 2; i++) {
 		hash = (uint64_t)((unsigned __int128)(hash + (sums[i] >> 32)) * key.point % prime);
-		hash = (uint64_t)((unsigned __int128)(hash + (uint32_t)sums[i]) * key.point % prime);
+		hash = (uint64_t)((unsigned __int128)(hash + (uint32_t)sums[i]) * key.point %
+				  prime);
 	}
 	TS_CHECK_INT(ts_hash_keyed(&key, data, sizeof(data)), hash);
 }

@@ -22,6 +22,7 @@ struct fixture {
 	struct ring_side sides[2];
 	uint64_t counter, events;
 	struct ts_decoder *next; /* while its state is being restored */
+	struct ts_decoder_options options;
 };
 
 SUPPORT int decode(void *context, struct ts_block *block, const void *payload, struct ts_error *err)
@@ -33,7 +34,7 @@ SUPPORT int decode(void *context, struct ts_block *block, const void *payload, s
 
 SUPPORT void open_decoder(struct fixture *fixture)
 {
-	TS_CHECK_INT(ts_decoder_new(&fixture->decoder, NULL, NULL), 0);
+	TS_CHECK_INT(ts_decoder_new(&fixture->decoder, &fixture->options, NULL), 0);
 	TS_CHECK_INT(ts_decoder_set_writer(fixture->decoder, fixture->writer, false, "t"), 0);
 	TS_CHECK_INT(
 		put_block(&fixture->sink, TS_BLOCK_OPEN, 0, &fixture->open, sizeof(fixture->open)),
@@ -49,11 +50,12 @@ SUPPORT void open_file(struct fixture *fixture, const char *name)
 }
 
 /* Two areas: a target's, and another process's. */
-SUPPORT void start(struct fixture *fixture)
+SUPPORT void start_with(struct fixture *fixture, struct ts_spools *spools)
 {
 	struct ts_block_area other = plain_area(OTHER_AREA);
 
 	memset(fixture, 0, sizeof(*fixture));
+	fixture->options.spools = spools;
 	fixture->counter = STARTED + 3000;
 	fixture->open = plain_open();
 	fixture->sink = (struct ts_block_sink){ .append = decode, .context = fixture };
@@ -65,6 +67,11 @@ SUPPORT void start(struct fixture *fixture)
 	TS_CHECK_INT(put_block(&fixture->sink, TS_BLOCK_AREA, OTHER_AREA, &other, sizeof(other)),
 		     0);
 	put_thread(&fixture->ring, fixture->counter++, 1, PID, 0, "main");
+}
+
+SUPPORT void start(struct fixture *fixture)
+{
+	start_with(fixture, NULL);
 }
 
 SUPPORT void drain_area(struct fixture *fixture, uint64_t area)
@@ -116,7 +123,7 @@ SUPPORT void succeed(struct fixture *fixture)
 	TS_CHECK_INT(ts_decoder_seal(fixture->decoder), 0);
 	TS_CHECK_INT(ts_writer_flush(fixture->writer), 0);
 	fixture->open.trace_bytes = ts_writer_chunk_bytes(fixture->writer);
-	TS_CHECK_INT(ts_decoder_new(&fixture->next, NULL, NULL), 0);
+	TS_CHECK_INT(ts_decoder_new(&fixture->next, &fixture->options, NULL), 0);
 	ts_decoder_set_writer(fixture->next, fixture->writer, false, "t");
 	TS_CHECK_INT(ts_decoder_block(fixture->next, &block, &fixture->open, NULL), 0);
 	TS_CHECK_INT(ts_decoder_save_state(fixture->decoder, &sink, NULL), 0);

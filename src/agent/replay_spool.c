@@ -1,0 +1,366 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Writes bulk data of the command stream to a file beside the area, instead of the ring. Space is
+ * allocated before it is touched; without any, blobs pass through the ring as before. No descriptor
+ * stays open.
+ */
+#include "agent/replay_spool.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <sys/stat.h>
+#include <sys/statvfs.h>
+#include <unistd.h>
+
+#include "live/local/live_layout.h"
+#include "live/local/live_spool.h"
+
+#define DEFAULT_BYTES (UINT64_C(256) << 20)
+#define STEP_BYTES (UINT64_C(4) << 20)
+/* Less is copied without asking first whether it can be read. */
+#define ASK_BYTES 256u
+#define PAGE UINT64_C(4096)
+
+#ifndef MADV_POPULATE_READ
+#define MADV_POPULATE_READ 22
+#define MADV_POPULATE_WRITE 23
+#endif
+
+uint64_t agent_spool_bytes = DEFAULT_BYTES;
+
+/* ---- the file ---- */
+
+static bool spool_path(const struct core *core, char *path, size_t bytes)
+{
+	return (size_t)snprintf(path, bytes, "%s" TS_SPOOL_ENDING, core->path) < bytes;
+}
+
+/* A number in a file, after `key`; UINT64_MAX: there is none, as in "max". */
+static uint64_t number_in(const char *path, const char *key)
+{
+	char text[2048];
+	const char *at;
+
+	text[agent_read_file(path, text, sizeof(text) - 1)] = 0;
+	at = strstr(text, key);
+	if (!at)
+		return UINT64_MAX;
+	at += strlen(key);
+	while (*at == ' ')
+		at++;
+	return *at >= '0' && *at <= '9' ? strtoull(at, NULL, 10) : UINT64_MAX;
+}
+
+/* Memory that the group, or one that it is in, may still use: shared memory counts. */
+static uint64_t group_memory(void)
+{
+	char path[1024], text[768];
+	uint64_t least = UINT64_MAX;
+	char *at, *end;
+
+	text[agent_read_file("/proc/self/cgroup", text, sizeof(text) - 1)] = 0;
+	at = strstr(text, "0::/");
+	if (!at)
+		return UINT64_MAX;
+	at += 3;
+	at[strcspn(at, "\n")] = 0;
+	do {
+		uint64_t most, used;
+
+		end = strrchr(at, '/');
+		snprintf(path, sizeof(path), "/sys/fs/cgroup%s/memory.max",
+			 end == at && !at[1] ? "" : at);
+		most = number_in(path, "");
+		snprintf(path, sizeof(path), "/sys/fs/cgroup%s/memory.current",
+			 end == at && !at[1] ? "" : at);
+		used = number_in(path, "");
+		if (most != UINT64_MAX && used != UINT64_MAX &&
+		    least > most - (used < most ? used : most))
+			least = most - (used < most ? used : most);
+		if (end)
+			*end = 0;
+	} while (end && end != at);
+	return least;
+}
+
+/* An eighth of what is free: in the file system, on the machine, for the group of processes. */
+static uint64_t free_share(int fd)
+{
+	uint64_t least = number_in("/proc/meminfo", "MemAvailable:"), group = group_memory();
+	struct statvfs status;
+
+	if (least != UINT64_MAX)
+		least *= 1024;
+	if (group < least)
+		least = group;
+	if (!fstatvfs(fd, &status) && status.f_blocks &&
+	    least > (uint64_t)status.f_bavail * status.f_frsize)
+		least = (uint64_t)status.f_bavail * status.f_frsize;
+	return least / TS_LIVE_BUDGET_SHARE;
+}
+
+/* A power of two, 0: there is not enough space. */
+static uint64_t choose_bytes(const struct core *core, int fd)
+{
+	uint64_t most = free_share(fd), bytes = TS_SPOOL_LEAST;
+
+	if (most > agent_spool_bytes)
+		most = agent_spool_bytes;
+	if (core->settings.budget && most > core->settings.budget / 2)
+		most = core->settings.budget / 2;
+	if (most > TS_SPOOL_GREATEST)
+		most = TS_SPOOL_GREATEST;
+	while (bytes * 2 <= most)
+		bytes *= 2;
+	while (bytes >= TS_SPOOL_LEAST && !agent_within_file_limit(TS_SPOOL_HEADER_BYTES + bytes))
+		bytes /= 2;
+	return bytes <= most && bytes >= TS_SPOOL_LEAST ? bytes : 0;
+}
+
+static bool allocate(int fd, uint64_t offset, uint64_t bytes)
+{
+	while (fallocate(fd, 0, (off_t)offset, (off_t)bytes))
+		if (errno != EINTR)
+			return false;
+	return true;
+}
+
+/* A child shares nothing of it, and it is not part of core dumps. */
+static bool map(struct spool *spool, int fd, uint64_t bytes)
+{
+	size_t all = TS_SPOOL_HEADER_BYTES + bytes;
+	char *mapped;
+
+	if (!allocate(fd, 0, TS_SPOOL_HEADER_BYTES) || ftruncate(fd, (off_t)all))
+		return false;
+	mapped = mmap(NULL, all, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_NORESERVE, fd, 0);
+	if (mapped == MAP_FAILED)
+		return false;
+	if (madvise(mapped, all, MADV_DONTFORK)) {
+		munmap(mapped, all);
+		return false;
+	}
+	madvise(mapped, all, MADV_DONTDUMP);
+	spool->header = (struct ts_live_spool *)(void *)mapped;
+	spool->data = mapped + TS_SPOOL_HEADER_BYTES;
+	spool->bytes = bytes;
+	return true;
+}
+
+static void describe(const struct core *core, struct ts_live_spool *header, uint64_t bytes)
+{
+	memcpy(header->magic, TS_SPOOL_MAGIC, sizeof(header->magic));
+	header->version = TS_SPOOL_VERSION;
+	header->header_bytes = TS_SPOOL_HEADER_BYTES;
+	header->area_id = core->control->area_id;
+	header->bytes = bytes;
+}
+
+/* False if the area has been removed: nobody would look for its spool. */
+static bool area_exists(const struct core *core)
+{
+	struct stat status;
+
+	return !stat(core->path, &status) && status.st_ino == core->inode &&
+	       status.st_dev == core->device;
+}
+
+static bool create(struct core *core)
+{
+	struct spool *spool = &core->channel.spool;
+	char *path = core->scratch;
+	struct stat status;
+	uint64_t bytes;
+	bool is_made;
+	int fd;
+
+	if (!area_exists(core) || !spool_path(core, path, sizeof(core->scratch)))
+		return false;
+	fd = open(path, O_RDWR | O_CREAT | O_EXCL | O_CLOEXEC | O_NOFOLLOW, 0600);
+	if (fd < 0)
+		return false;
+	bytes = choose_bytes(core, fd);
+	is_made = bytes && !fstat(fd, &status) && map(spool, fd, bytes);
+	close(fd);
+	if (!is_made) {
+		unlink(path);
+		return false;
+	}
+	spool->device = status.st_dev;
+	spool->inode = status.st_ino;
+	describe(core, spool->header, bytes);
+	return true;
+}
+
+bool spool_open(struct core *core)
+{
+	struct spool *spool = &core->channel.spool;
+
+	if (!spool->header && !spool->is_off) {
+		agent_lock(core); /* for the scratch space */
+		spool->is_off = !create(core);
+		agent_unlock(core);
+	}
+	return !spool->is_off;
+}
+
+/* Allocates data up to `end`. */
+static bool extend(struct core *core, uint64_t end)
+{
+	struct spool *spool = &core->channel.spool;
+	uint64_t from = spool->allocated, to = ts_spool_round_up(end, STEP_BYTES);
+	struct stat status;
+	char path[sizeof(core->path) + sizeof(TS_SPOOL_ENDING)];
+	bool is_done;
+	int fd;
+
+	if (!spool_path(core, path, sizeof(path)))
+		return false;
+	fd = open(path, O_RDWR | O_CLOEXEC | O_NOFOLLOW);
+	if (fd < 0)
+		return false;
+	is_done = !fstat(fd, &status) && status.st_ino == spool->inode &&
+		  status.st_dev == spool->device &&
+		  agent_within_file_limit(TS_SPOOL_HEADER_BYTES + to) &&
+		  allocate(fd, TS_SPOOL_HEADER_BYTES + from, to - from);
+	close(fd);
+	if (!is_done)
+		return false;
+	spool->allocated = to;
+	/* In one call instead of a fault for each page. An older kernel cannot do that. */
+	madvise(spool->data + from, to - from, MADV_POPULATE_WRITE);
+	return true;
+}
+
+/* ---- positions ---- */
+
+static uint64_t oldest(struct spool *spool)
+{
+	uint64_t consumed = __atomic_load_n(&spool->header->consumed, __ATOMIC_ACQUIRE);
+
+	if (consumed > spool->consumed && consumed <= spool->head)
+		spool->consumed = consumed;
+	return spool->consumed;
+}
+
+uint64_t spool_progress(const struct spool *spool)
+{
+	return __atomic_load_n(&spool->header->consumed, __ATOMIC_RELAXED) +
+	       __atomic_load_n(&spool->header->decoded, __ATOMIC_RELAXED);
+}
+
+/* Where a part begins that does not cross the end of the data. */
+static uint64_t start_of(const struct spool *spool, uint64_t bytes)
+{
+	uint64_t start = ts_spool_round_up(spool->head, TS_SPOOL_ALIGNMENT);
+
+	return (start & (spool->bytes - 1)) + bytes > spool->bytes
+		       ? ts_spool_round_up(start, spool->bytes)
+		       : start;
+}
+
+bool spool_has_space(struct spool *spool, uint64_t bytes)
+{
+	uint64_t from = oldest(spool);
+
+	return from == spool->head || start_of(spool, bytes) + bytes <= from + spool->bytes;
+}
+
+char *spool_place(struct core *core, uint64_t bytes, uint64_t *ret_position)
+{
+	struct spool *spool = &core->channel.spool;
+	uint64_t at;
+
+	/* If nothing is in use, start over: what is allocated already comes first. */
+	if (oldest(spool) == spool->head)
+		spool->consumed = spool->head = ts_spool_round_up(spool->head, spool->bytes);
+	*ret_position = start_of(spool, bytes);
+	at = *ret_position & (spool->bytes - 1);
+	if (at + bytes > spool->allocated && !extend(core, at + bytes))
+		return NULL;
+	return spool->data + at;
+}
+
+void spool_advance(struct spool *spool, uint64_t position, uint64_t bytes)
+{
+	spool->head = position + bytes;
+	__atomic_store_n(&spool->header->head, spool->head, __ATOMIC_RELEASE);
+}
+
+void spool_referred(struct spool *spool)
+{
+	__atomic_store_n(&spool->header->referred, spool->head, __ATOMIC_RELEASE);
+}
+
+/* ---- memory of the program ---- */
+
+static bool is_mapped(const char *from, uint64_t bytes)
+{
+	unsigned char pages[256];
+
+	while (bytes) {
+		uint64_t part = bytes < sizeof(pages) * PAGE ? bytes : sizeof(pages) * PAGE;
+
+		if (mincore((void *)from, part, pages))
+			return false;
+		from += part;
+		bytes -= part;
+	}
+	return true;
+}
+
+/* Asks the kernel; between page boundaries. */
+static bool can_read(const char *from, uint64_t bytes)
+{
+	uint64_t before = (uintptr_t)from & (PAGE - 1);
+	uint64_t all = (before + bytes + PAGE - 1) & ~(PAGE - 1);
+
+	if (!madvise((void *)(from - before), all, MADV_POPULATE_READ))
+		return true;
+	/* An older kernel, or memory of a device: it must at least be there. */
+	return errno == EINVAL && is_mapped(from - before, all);
+}
+
+/* A program that handles the fault may make its memory readable, and expects to be asked. */
+static bool handles_faults(void)
+{
+	struct sigaction action;
+
+	return !sigaction(SIGSEGV, NULL, &action) &&
+	       ((action.sa_flags & SA_SIGINFO) ||
+		(action.sa_handler != SIG_DFL && action.sa_handler != SIG_IGN));
+}
+
+static uint64_t copy_pages(char *to, const char *from, uint64_t bytes)
+{
+	uint64_t unread = 0;
+
+	while (bytes) {
+		uint64_t page = PAGE - ((uintptr_t)from & (PAGE - 1));
+		uint64_t part = bytes < page ? bytes : page;
+
+		if (can_read(from, part)) {
+			memcpy(to, from, part);
+		} else {
+			memset(to, 0, part);
+			unread += part;
+		}
+		to += part;
+		from += part;
+		bytes -= part;
+	}
+	return unread;
+}
+
+uint64_t agent_copy_program(void *to, const void *from, uint64_t bytes)
+{
+	if (bytes >= ASK_BYTES && !can_read(from, bytes) && !handles_faults())
+		return copy_pages(to, from, bytes);
+	memcpy(to, from, bytes);
+	return 0;
+}

@@ -1,0 +1,519 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Reads spools and releases what is committed (docs/live.md, section 4.5). A part is copied before
+ * anybody looks at it, and then checked against `consumed`: what was released meanwhile may have
+ * been overwritten.
+ */
+#include "live/area_spool.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <inttypes.h>
+#include <pthread.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "base/map.h"
+#include "live/area_internal.h"
+#include "live/records.h"
+
+/* Uncommitted bytes of dead processes that cause a checkpoint. */
+#define ENDED_BYTES (UINT64_C(64) << 20)
+/* Assumed size of a spool that is not open yet. */
+#define TYPICAL_BYTES (UINT64_C(256) << 20)
+
+struct directory {
+	int fd;
+	dev_t device;
+	ino_t inode;
+	uid_t owner;
+};
+
+struct spool {
+	uint64_t area;
+	int fd;          /* -1: not open */
+	bool is_missing; /* it cannot be opened */
+	bool has_ended;  /* no parts follow */
+	uint64_t bytes;  /* of its data */
+	uint64_t end;    /* everything below is decoded */
+	uint64_t committed;
+	uint64_t floor; /* what is below belongs to another recording, unless the ring has it */
+	bool is_due;    /* a tick found it idle */
+	bool is_idle;   /* nothing was decoded since the last tick */
+	uint64_t referred_bytes, decoded_bytes; /* of parts since the last checkpoint */
+};
+
+struct ts_spools {
+	pthread_mutex_t lock;
+	bool is_writable;
+	struct directory *directories;
+	size_t directory_count, directory_capacity;
+	struct spool *spools;
+	size_t count, capacity;
+};
+
+int ts_spools_new(struct ts_spools **ret_spools, bool writable, struct ts_error *err)
+{
+	struct ts_spools *spools = calloc(1, sizeof(*spools));
+
+	if (!spools)
+		return ts_error_set(err, TS_ENOMEM, "no memory");
+	pthread_mutex_init(&spools->lock, NULL);
+	spools->is_writable = writable;
+	*ret_spools = spools;
+	return TS_OK;
+}
+
+static void close_spool(struct spool *spool)
+{
+	if (spool->fd >= 0)
+		close(spool->fd);
+	spool->fd = -1;
+}
+
+void ts_spools_free(struct ts_spools *spools)
+{
+	if (!spools)
+		return;
+	for (size_t i = 0; i < spools->directory_count; i++)
+		close(spools->directories[i].fd);
+	for (size_t i = 0; i < spools->count; i++)
+		close_spool(&spools->spools[i]);
+	free(spools->directories);
+	free(spools->spools);
+	pthread_mutex_destroy(&spools->lock);
+	free(spools);
+}
+
+/* Lock held. */
+static int add_directory(struct ts_spools *spools, const struct directory *added)
+{
+	for (size_t i = 0; i < spools->directory_count; i++)
+		if (spools->directories[i].device == added->device &&
+		    spools->directories[i].inode == added->inode)
+			return TS_ENOTFOUND;
+	if (ts_grow_array((void **)&spools->directories, &spools->directory_capacity,
+			  spools->directory_count + 1, sizeof(*spools->directories)))
+		return TS_ENOMEM;
+	spools->directories[spools->directory_count++] = *added;
+	for (size_t i = 0; i < spools->count; i++)
+		spools->spools[i].is_missing = false;
+	return TS_OK;
+}
+
+int ts_spools_add_directory(struct ts_spools *spools, int directory_fd, struct ts_error *err)
+{
+	struct directory added = { .fd = fcntl(directory_fd, F_DUPFD_CLOEXEC, 0) };
+	struct stat status;
+	int result;
+
+	if (added.fd < 0 || fstat(added.fd, &status)) {
+		result = ts_error_errno(err, errno, "cannot open a live directory");
+		if (added.fd >= 0)
+			close(added.fd);
+		return result;
+	}
+	added.device = status.st_dev;
+	added.inode = status.st_ino;
+	added.owner = status.st_uid;
+	pthread_mutex_lock(&spools->lock);
+	result = add_directory(spools, &added);
+	pthread_mutex_unlock(&spools->lock);
+	if (result)
+		close(added.fd);
+	return result == TS_ENOMEM ? ts_error_set(err, TS_ENOMEM, "no memory") : TS_OK;
+}
+
+/* ---- one spool ---- */
+
+/* The spool of an area, perhaps not open; NULL: no memory. Lock held. */
+static struct spool *get_spool(struct ts_spools *spools, uint64_t area)
+{
+	for (size_t i = 0; i < spools->count; i++)
+		if (spools->spools[i].area == area)
+			return &spools->spools[i];
+	if (ts_grow_array((void **)&spools->spools, &spools->capacity, spools->count + 1,
+			  sizeof(*spools->spools)))
+		return NULL;
+	spools->spools[spools->count] = (struct spool){ .area = area, .fd = -1 };
+	return &spools->spools[spools->count++];
+}
+
+void ts_spool_name(char name[TS_SPOOL_NAME_BYTES], const char *area_name)
+{
+	snprintf(name, TS_SPOOL_NAME_BYTES, "%.64s%s", area_name, TS_SPOOL_ENDING);
+}
+
+static bool read_header(int fd, struct ts_live_spool *header)
+{
+	return live_read(fd, header, sizeof(*header), 0) == (ssize_t)sizeof(*header) &&
+	       memcmp(header->magic, TS_SPOOL_MAGIC, sizeof(header->magic)) == 0 &&
+	       header->version == TS_SPOOL_VERSION &&
+	       header->header_bytes == TS_SPOOL_HEADER_BYTES && header->bytes >= TS_SPOOL_LEAST &&
+	       header->bytes <= TS_SPOOL_GREATEST && !(header->bytes & (header->bytes - 1));
+}
+
+/* -1: there is none, or it is not what it should be. */
+static int open_in(const struct directory *directory, const char *name, bool writable,
+		   uint64_t area, struct ts_live_spool *header)
+{
+	int fd = openat(directory->fd, name,
+			(writable ? O_RDWR : O_RDONLY) | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK);
+	struct stat status;
+
+	if (fd < 0)
+		return -1;
+	if (!fstat(fd, &status) && S_ISREG(status.st_mode) && status.st_nlink == 1 &&
+	    status.st_uid == directory->owner && read_header(fd, header) && header->area_id == area)
+		return fd;
+	close(fd);
+	return -1;
+}
+
+/* Lock held. */
+static bool open_spool(struct ts_spools *spools, struct spool *spool,
+		       const struct ts_live_control *area)
+{
+	struct ts_live_spool header;
+	char area_name[TS_SPOOL_NAME_BYTES], name[TS_SPOOL_NAME_BYTES];
+
+	if (spool->fd >= 0 || spool->is_missing)
+		return spool->fd >= 0;
+	snprintf(area_name, sizeof(area_name), "%" PRIu32 "-%" PRIu64 "-%016" PRIx64, area->pid,
+		 area->start_time, area->area_id);
+	ts_spool_name(name, area_name);
+	for (size_t i = 0; i < spools->directory_count && spool->fd < 0; i++)
+		spool->fd = open_in(&spools->directories[i], name, spools->is_writable,
+				    area->area_id, &header);
+	spool->is_missing = spool->fd < 0;
+	if (spool->is_missing)
+		return false;
+	spool->bytes = header.bytes;
+	spool->end = TS_MAX(spool->end, header.consumed);
+	spool->committed = TS_MAX(spool->committed, header.consumed);
+	return true;
+}
+
+/* A word of the header; a failure shows when its program waits in vain. */
+static void set_word(const struct ts_spools *spools, const struct spool *spool, size_t offset,
+		     uint64_t value)
+{
+	ssize_t done;
+
+	if (!spools->is_writable || spool->fd < 0)
+		return;
+	do {
+		done = pwrite(spool->fd, &value, sizeof(value), (off_t)offset);
+	} while (done < 0 && errno == EINTR);
+}
+
+static void release(const struct ts_spools *spools, const struct spool *spool)
+{
+	__atomic_thread_fence(__ATOMIC_SEQ_CST);
+	set_word(spools, spool, offsetof(struct ts_live_spool, consumed), spool->committed);
+}
+
+bool ts_spool_is_wanted(int directory_fd, const char *area_name)
+{
+	struct ts_live_spool header;
+	char name[TS_SPOOL_NAME_BYTES];
+	bool is_wanted;
+	int fd;
+
+	ts_spool_name(name, area_name);
+	fd = openat(directory_fd, name, O_RDONLY | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK);
+	if (fd < 0)
+		return false;
+	is_wanted = read_header(fd, &header) && header.head > header.consumed;
+	close(fd);
+	return is_wanted;
+}
+
+/* ---- the journal ---- */
+
+/* The next SPOOLED record; false: there are no more. */
+static bool next_part(const char **at, size_t *left, struct ts_live_spooled *ret_part)
+{
+	while (*left >= 8) {
+		struct ts_live_record head;
+		const char *record = *at;
+		size_t bytes;
+
+		memcpy(&head, record, sizeof(head));
+		bytes = (size_t)head.words * 8;
+		if (!bytes || bytes > *left)
+			return false;
+		*at += bytes;
+		*left -= bytes;
+		if (head.kind == TS_LIVE_SPOOLED && bytes >= 16 + sizeof(*ret_part)) {
+			memcpy(ret_part, record + 16, sizeof(*ret_part));
+			return true;
+		}
+	}
+	return false;
+}
+
+static uint64_t counted_bytes(const struct ts_live_spooled *part)
+{
+	return TS_MIN(part->part.count, TS_SPOOL_PART);
+}
+
+uint64_t ts_spooled_bytes(const void *records, size_t bytes)
+{
+	struct ts_live_spooled part;
+	const char *at = records;
+	uint64_t sum = 0;
+
+	while (next_part(&at, &bytes, &part))
+		sum += counted_bytes(&part);
+	return sum;
+}
+
+void ts_spools_refer(struct ts_spools *spools, uint64_t area, const void *records, size_t bytes)
+{
+	struct ts_live_spooled part;
+	const char *at = records;
+
+	while (next_part(&at, &bytes, &part)) {
+		struct spool *spool;
+
+		pthread_mutex_lock(&spools->lock);
+		spool = get_spool(spools, area);
+		if (spool)
+			spool->referred_bytes += counted_bytes(&part);
+		pthread_mutex_unlock(&spools->lock);
+	}
+}
+
+/* A program cannot have more than its spool holds; what it says may be more. */
+static uint64_t uncommitted(const struct spool *spool)
+{
+	return TS_MIN(spool->referred_bytes, spool->bytes ? spool->bytes : TYPICAL_BYTES);
+}
+
+uint64_t ts_spools_uncommitted(struct ts_spools *spools)
+{
+	uint64_t sum = 0;
+
+	pthread_mutex_lock(&spools->lock);
+	for (size_t i = 0; i < spools->count; i++)
+		sum += uncommitted(&spools->spools[i]);
+	pthread_mutex_unlock(&spools->lock);
+	return sum;
+}
+
+bool ts_spools_holds(struct ts_spools *spools, uint64_t area)
+{
+	bool holds = false;
+
+	pthread_mutex_lock(&spools->lock);
+	for (size_t i = 0; i < spools->count; i++)
+		holds |= spools->spools[i].area == area && spools->spools[i].referred_bytes;
+	pthread_mutex_unlock(&spools->lock);
+	return holds;
+}
+
+/* ---- the decoder ---- */
+
+static bool is_possible(const struct spool *spool, const struct ts_live_spooled *part)
+{
+	uint64_t count = part->part.count, at = part->position & (spool->bytes - 1);
+	uint64_t limit = ts_spool_round_up(spool->committed, spool->bytes) + spool->bytes;
+
+	return count && count <= ts_spool_part_bytes(spool->bytes) && at + count <= spool->bytes &&
+	       part->position >= spool->end && part->position <= limit - count;
+}
+
+/* Reads, then finds out whether the program could have overwritten it. */
+static int read_part(const struct spool *spool, uint64_t position, void *buffer, size_t bytes)
+{
+	uint64_t at = TS_SPOOL_HEADER_BYTES + (position & (spool->bytes - 1)), consumed;
+
+	if (live_read(spool->fd, buffer, bytes, at) != (ssize_t)bytes ||
+	    live_read(spool->fd, &consumed, sizeof(consumed),
+		      offsetof(struct ts_live_spool, consumed)) != (ssize_t)sizeof(consumed))
+		return TS_ENOTFOUND;
+	return consumed > position ? TS_ENOTFOUND : TS_OK;
+}
+
+int ts_spools_read(struct ts_spools *spools, const struct ts_live_control *area,
+		   const struct ts_live_spooled *part, uint64_t offset, void *buffer, size_t bytes)
+{
+	struct spool *spool, open;
+
+	if (!spools)
+		return TS_ENOTFOUND;
+	pthread_mutex_lock(&spools->lock);
+	spool = get_spool(spools, area->area_id);
+	open = spool && open_spool(spools, spool, area) ? *spool : (struct spool){ .fd = -1 };
+	pthread_mutex_unlock(&spools->lock);
+	if (open.fd < 0)
+		return spool ? TS_ENOTFOUND : TS_ENOMEM;
+	if (!is_possible(&open, part) || offset + bytes > part->part.count)
+		return TS_EFORMAT;
+	return read_part(&open, part->position + offset, buffer, bytes);
+}
+
+void ts_spools_decoded(struct ts_spools *spools, uint64_t area, const struct ts_live_spooled *part)
+{
+	struct spool *spool;
+
+	if (!spools)
+		return;
+	pthread_mutex_lock(&spools->lock);
+	spool = get_spool(spools, area);
+	if (spool) {
+		spool->decoded_bytes += counted_bytes(part);
+		spool->is_idle = false;
+	}
+	if (spool && spool->fd >= 0 && is_possible(spool, part)) {
+		spool->end = part->position + part->part.count;
+		set_word(spools, spool, offsetof(struct ts_live_spool, decoded), spool->end);
+	}
+	pthread_mutex_unlock(&spools->lock);
+}
+
+void ts_spools_end(struct ts_spools *spools, uint64_t area)
+{
+	if (!spools)
+		return;
+	pthread_mutex_lock(&spools->lock);
+	for (size_t i = 0; i < spools->count; i++)
+		if (spools->spools[i].area == area)
+			spools->spools[i].has_ended = true;
+	pthread_mutex_unlock(&spools->lock);
+}
+
+uint64_t ts_spools_position(struct ts_spools *spools, uint64_t area)
+{
+	uint64_t position = 0;
+
+	if (!spools)
+		return 0;
+	pthread_mutex_lock(&spools->lock);
+	for (size_t i = 0; i < spools->count; i++)
+		if (spools->spools[i].area == area)
+			position = spools->spools[i].end;
+	pthread_mutex_unlock(&spools->lock);
+	return position;
+}
+
+void ts_spools_resume(struct ts_spools *spools, const struct ts_live_control *area,
+		      uint64_t position)
+{
+	struct spool *spool;
+
+	if (!spools || !position)
+		return;
+	pthread_mutex_lock(&spools->lock);
+	spool = get_spool(spools, area->area_id);
+	if (spool && open_spool(spools, spool, area)) {
+		spool->end = TS_MAX(spool->end, position);
+		spool->committed = TS_MAX(spool->committed, position);
+		release(spools, spool);
+	}
+	pthread_mutex_unlock(&spools->lock);
+}
+
+void ts_spools_take_over(struct ts_spools *spools, const struct ts_live_control *area)
+{
+	struct ts_live_spool header;
+	struct spool *spool;
+
+	pthread_mutex_lock(&spools->lock);
+	spool = get_spool(spools, area->area_id);
+	if (spool && open_spool(spools, spool, area) && read_header(spool->fd, &header))
+		spool->floor = header.referred;
+	/* It may be created later. */
+	if (spool)
+		spool->is_missing = false;
+	pthread_mutex_unlock(&spools->lock);
+}
+
+void ts_spools_rewind(struct ts_spools *spools)
+{
+	if (!spools)
+		return;
+	pthread_mutex_lock(&spools->lock);
+	for (size_t i = 0; i < spools->count; i++) {
+		spools->spools[i].end = spools->spools[i].committed;
+		spools->spools[i].decoded_bytes = 0;
+		spools->spools[i].has_ended = false;
+	}
+	pthread_mutex_unlock(&spools->lock);
+}
+
+/* ---- checkpoints ---- */
+
+/* Parts that another recording left keep the program from writing. */
+static bool holds_foreign(const struct spool *spool)
+{
+	return spool->floor > spool->committed && spool->referred_bytes == spool->decoded_bytes;
+}
+
+void ts_spools_tick(struct ts_spools *spools)
+{
+	if (!spools)
+		return;
+	pthread_mutex_lock(&spools->lock);
+	for (size_t i = 0; i < spools->count; i++) {
+		struct spool *spool = &spools->spools[i];
+
+		spool->is_due |= spool->fd >= 0 && spool->is_idle &&
+				 (spool->decoded_bytes || holds_foreign(spool));
+		spool->is_idle = true;
+	}
+	pthread_mutex_unlock(&spools->lock);
+}
+
+bool ts_spools_are_due(struct ts_spools *spools)
+{
+	uint64_t ended = 0;
+	bool are_due = false;
+
+	if (!spools)
+		return false;
+	pthread_mutex_lock(&spools->lock);
+	for (size_t i = 0; i < spools->count; i++) {
+		const struct spool *spool = &spools->spools[i];
+
+		are_due |= spool->is_due ||
+			   (spool->fd >= 0 && spool->decoded_bytes >= spool->bytes / 4);
+		ended += spool->has_ended ? spool->decoded_bytes : 0;
+	}
+	pthread_mutex_unlock(&spools->lock);
+	return are_due || ended >= ENDED_BYTES;
+}
+
+void ts_spools_commit(struct ts_spools *spools, bool is_all)
+{
+	size_t kept = 0;
+
+	if (!spools)
+		return;
+	pthread_mutex_lock(&spools->lock);
+	for (size_t i = 0; i < spools->count; i++) {
+		struct spool *spool = &spools->spools[i];
+
+		spool->referred_bytes -=
+			is_all ? spool->referred_bytes
+			       : TS_MIN(spool->referred_bytes, spool->decoded_bytes);
+		spool->decoded_bytes = 0;
+		spool->is_due = false;
+		if (!spool->referred_bytes)
+			spool->end = TS_MAX(spool->end, spool->floor);
+		if (spool->committed != spool->end) {
+			spool->committed = spool->end;
+			release(spools, spool);
+		}
+		if (spool->has_ended && !spool->referred_bytes)
+			close_spool(spool);
+		else
+			spools->spools[kept++] = *spool;
+	}
+	spools->count = kept;
+	pthread_mutex_unlock(&spools->lock);
+}

@@ -1,0 +1,477 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Bulk data through the spool, against the reader that recorders use: contents, space, memory that
+ * is gone, and everything that keeps a spool from being made.
+ */
+#include <pthread.h>
+#include <signal.h>
+#include <sys/mman.h>
+#include <sys/resource.h>
+#include <sys/wait.h>
+#include <time.h>
+
+#include "live/discover.h"
+#include "live/area_spool.h"
+#include "unit/agent/agent_support.h"
+
+#define SETTINGS "enabled=1;replayable=1;from_start=1"
+#define MIB ((uint64_t)1 << 20)
+
+static unsigned char *make_content(uint64_t bytes)
+{
+	unsigned char *content = malloc(bytes);
+
+	TS_CHECK(content != NULL);
+	for (uint64_t i = 0; i < bytes; i++)
+		content[i] = (unsigned char)((i ^ i >> 13) * 2654435761u >> 24);
+	return content;
+}
+
+/* A recorder: drains the channel, reads parts in order, commits when that is due. */
+struct taker {
+	struct agent_reader reader;
+	struct ts_spools *spools;
+	unsigned char *content; /* of all parts, in order */
+	uint64_t bytes, most, parts;
+	bool commits;
+	pthread_t thread;
+	uint32_t stops;
+};
+
+static void take_parts(struct taker *taker)
+{
+	struct agent_cursor cursor = { .reader = &taker->reader };
+	struct ts_live_record head;
+	uint64_t seen = 0;
+	const uint64_t *at;
+
+	agent_drain(&taker->reader);
+	while ((at = agent_next(&cursor, &head))) {
+		struct ts_live_spooled part;
+
+		if (head.kind != TS_LIVE_SPOOLED || seen++ < taker->parts)
+			continue;
+		memcpy(&part, at + 2, sizeof(part));
+		TS_CHECK(taker->bytes + part.part.count <= taker->most);
+		TS_CHECK_INT(ts_spools_read(taker->spools, agent_control(), &part, 0,
+					    taker->content + taker->bytes, part.part.count),
+			     0);
+		taker->bytes += part.part.count;
+		taker->parts++;
+		ts_spools_decoded(taker->spools, agent_control()->area_id, &part);
+		if (taker->commits && ts_spools_are_due(taker->spools))
+			ts_spools_commit(taker->spools, true);
+	}
+}
+
+static void *take(void *argument)
+{
+	struct taker *taker = argument;
+	struct timespec pause = { 0, 100000 };
+
+	while (!__atomic_load_n(&taker->stops, __ATOMIC_ACQUIRE)) {
+		take_parts(taker);
+		nanosleep(&pause, NULL);
+	}
+	take_parts(taker);
+	return NULL;
+}
+
+static void open_taker(struct taker *taker, uint64_t most)
+{
+	*taker = (struct taker){ .most = most, .content = calloc(1, most), .commits = true };
+	agent_beat(1);
+	agent_open_reader(&taker->reader);
+	TS_CHECK_INT(ts_spools_new(&taker->spools, true, NULL), 0);
+	TS_CHECK_INT(ts_spools_add_directory(taker->spools, taker->reader.directory_fd, NULL), 0);
+}
+
+static void start_taker(struct taker *taker)
+{
+	TS_CHECK_INT(pthread_create(&taker->thread, NULL, take, taker), 0);
+}
+
+static void stop_taker(struct taker *taker)
+{
+	__atomic_store_n(&taker->stops, 1, __ATOMIC_RELEASE);
+	TS_CHECK_INT(pthread_join(taker->thread, NULL), 0);
+}
+
+static void close_taker(struct taker *taker)
+{
+	ts_spools_free(taker->spools);
+	free(taker->content);
+	agent_close_reader(&taker->reader);
+}
+
+static const struct spool *spool(void)
+{
+	return &ts_process_tracer.core->channel.spool;
+}
+
+/* ---- contents ---- */
+
+/* Five times what the spool holds: the writer waits, parts wrap, and nothing is lost. */
+TS_TEST(a_blob_larger_than_the_spool_arrives_whole)
+{
+	uint64_t bytes = 21 * MIB + 12345;
+	unsigned char *content = make_content(bytes);
+	struct taker taker;
+
+	agent_channel_patience_ns = INT64_C(60000000000);
+	agent_spool_bytes = TS_SPOOL_LEAST;
+	agent_begin(SETTINGS);
+	TS_CHECK(ts_replay_lock());
+	ts_replay_unlock();
+	open_taker(&taker, 2 * bytes);
+	start_taker(&taker);
+	TS_CHECK(ts_replay_lock());
+	TS_CHECK_INT(ts_replay_blob(content, bytes), 1);
+	TS_CHECK_INT(ts_replay_blob_unread(), 0);
+	/* The same in odd pieces. */
+	TS_CHECK_INT(ts_replay_blob_begin(bytes), 2);
+	for (uint64_t at = 0; at < bytes; at += 333333)
+		ts_replay_blob_part(content + at, 333333);
+	ts_replay_unlock();
+	stop_taker(&taker);
+	TS_CHECK_INT(spool()->bytes, TS_SPOOL_LEAST);
+	TS_CHECK_INT(taker.bytes, 2 * bytes);
+	TS_CHECK_MEM(taker.content, content, bytes);
+	TS_CHECK_MEM(taker.content + bytes, content, bytes);
+	TS_CHECK_INT(agent_count(&taker.reader, TS_LIVE_BLOB), 0);
+	TS_CHECK(!ts_replay_is_broken());
+	close_taker(&taker);
+	free(content);
+	agent_end(true);
+}
+
+TS_TEST(small_blobs_stay_in_the_ring)
+{
+	unsigned char *content = make_content(40000);
+	struct taker taker;
+
+	agent_begin(SETTINGS);
+	TS_CHECK(ts_replay_lock());
+	TS_CHECK(ts_replay_blob(content, 32767) > 0);
+	TS_CHECK(spool()->header == NULL);
+	TS_CHECK(ts_replay_blob(content, 32768) > 0);
+	TS_CHECK(spool()->header != NULL);
+	ts_replay_unlock();
+	open_taker(&taker, MIB);
+	take_parts(&taker);
+	TS_CHECK_INT(taker.parts, 1);
+	TS_CHECK_MEM(taker.content, content, 32768);
+	TS_CHECK_INT(agent_count(&taker.reader, TS_LIVE_BLOB), 3);
+	close_taker(&taker);
+	free(content);
+	agent_end(true);
+}
+
+/* What is filled in place arrives; without a blob, or after it, there is no space. */
+TS_TEST(a_device_fills_the_spool_in_place)
+{
+	unsigned char *content = make_content(MIB);
+	uint64_t bytes = MIB, at = 0;
+	struct taker taker;
+	void *space;
+
+	agent_spool_bytes = TS_SPOOL_LEAST;
+	agent_begin(SETTINGS);
+	TS_CHECK(ts_replay_blob_space(&bytes) == NULL);
+	TS_CHECK(ts_replay_lock());
+	TS_CHECK(ts_replay_blob_begin(MIB) > 0);
+	for (bytes = MIB; at < MIB && (space = ts_replay_blob_space(&bytes)); bytes = MIB) {
+		TS_CHECK_INT(bytes, TS_SPOOL_LEAST / 16);
+		memcpy(space, content + at, bytes);
+		ts_replay_blob_filled(bytes + 1); /* ignored: more than there is */
+		ts_replay_blob_filled(bytes);
+		at += bytes;
+	}
+	TS_CHECK_INT(at, MIB);
+	TS_CHECK(ts_replay_blob_space(&bytes) == NULL);
+	ts_replay_unlock();
+	open_taker(&taker, MIB);
+	take_parts(&taker);
+	TS_CHECK_INT(taker.bytes, MIB);
+	TS_CHECK_MEM(taker.content, content, MIB);
+	close_taker(&taker);
+	free(content);
+	agent_end(true);
+}
+
+/* If everything is consumed, the first bytes are used again: the rest stays untouched. */
+TS_TEST(a_spool_that_is_empty_starts_over)
+{
+	unsigned char *content = make_content(MIB);
+	struct taker taker;
+
+	agent_begin(SETTINGS);
+	TS_CHECK(ts_replay_lock());
+	ts_replay_unlock();
+	open_taker(&taker, 40 * MIB);
+	for (unsigned int i = 0; i < 40; i++) {
+		TS_CHECK(ts_replay_lock());
+		TS_CHECK(ts_replay_blob(content, MIB) > 0);
+		ts_replay_unlock();
+		take_parts(&taker);
+		ts_spools_commit(taker.spools, true);
+	}
+	TS_CHECK_INT(taker.bytes, 40 * MIB);
+	TS_CHECK_MEM(taker.content + 39 * MIB, content, MIB);
+	TS_CHECK_INT(spool()->allocated, 4 * MIB);
+	close_taker(&taker);
+	free(content);
+	agent_end(true);
+}
+
+/* ---- memory that is gone ---- */
+
+TS_TEST(pages_that_cannot_be_read_are_zeros)
+{
+	const uint64_t page = 4096, pages = 32;
+	unsigned char *content = mmap(NULL, pages * page, PROT_READ | PROT_WRITE,
+				      MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+	struct taker taker;
+
+	TS_CHECK(content != MAP_FAILED);
+	memset(content, 7, pages * page);
+	TS_CHECK_INT(munmap(content + 3 * page, page), 0);
+	agent_begin(SETTINGS);
+	TS_CHECK(ts_replay_lock());
+	/* Through the spool, then through the ring. */
+	TS_CHECK(ts_replay_blob(content + 100, pages * page - 100) > 0);
+	TS_CHECK_INT(ts_replay_blob_unread(), page);
+	TS_CHECK(ts_replay_blob(content + 2 * page, 3 * page) > 0);
+	TS_CHECK_INT(ts_replay_blob_unread(), page);
+	TS_CHECK(ts_replay_blob(content, page) > 0);
+	TS_CHECK_INT(ts_replay_blob_unread(), 0);
+	ts_replay_unlock();
+	open_taker(&taker, MIB);
+	take_parts(&taker);
+	TS_CHECK_INT(taker.bytes, pages * page - 100);
+	for (uint64_t i = 0; i < taker.bytes; i++)
+		TS_CHECK_INT(taker.content[i], (i + 100) / page == 3 ? 0 : 7);
+	close_taker(&taker);
+	agent_end(true);
+}
+
+static unsigned char *lazy_page;
+
+static void on_fault(int signal)
+{
+	mprotect(lazy_page, 4096, PROT_READ | PROT_WRITE);
+	memset(lazy_page, 9, 4096);
+}
+
+/* A program that makes its memory readable in a handler is asked, as by the driver. */
+TS_TEST(a_handler_of_the_program_may_page_in)
+{
+	unsigned char *content =
+		mmap(NULL, 65536, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+	struct taker taker;
+
+	TS_CHECK(content != MAP_FAILED);
+	lazy_page = content + 8192;
+	mprotect(lazy_page, 4096, PROT_NONE);
+	sigaction(SIGSEGV, &(struct sigaction){ .sa_handler = on_fault }, NULL);
+	agent_begin(SETTINGS);
+	TS_CHECK(ts_replay_lock());
+	TS_CHECK(ts_replay_blob(content, 65536) > 0);
+	TS_CHECK_INT(ts_replay_blob_unread(), 0);
+	ts_replay_unlock();
+	signal(SIGSEGV, SIG_DFL);
+	open_taker(&taker, MIB);
+	take_parts(&taker);
+	TS_CHECK_INT(taker.content[8192], 9);
+	close_taker(&taker);
+	agent_end(true);
+}
+
+/* ---- nobody commits ---- */
+
+/* Decoding alone frees nothing; it counts as progress as long as there is some. */
+TS_TEST(a_full_spool_breaks_the_stream)
+{
+	unsigned char *content = make_content(MIB);
+	struct taker taker;
+
+	agent_channel_patience_ns = 100000000;
+	agent_spool_bytes = TS_SPOOL_LEAST;
+	agent_begin(SETTINGS);
+	TS_CHECK(ts_replay_lock());
+	ts_replay_unlock();
+	open_taker(&taker, 8 * MIB);
+	taker.commits = false;
+	start_taker(&taker);
+	TS_CHECK(ts_replay_lock());
+	for (unsigned int i = 0; i < 6 && !ts_replay_is_broken(); i++)
+		ts_replay_blob(content, MIB);
+	ts_replay_unlock();
+	TS_CHECK(ts_replay_is_broken());
+	stop_taker(&taker);
+	TS_CHECK(taker.bytes <= TS_SPOOL_LEAST);
+	TS_CHECK_INT(agent_count(&taker.reader, TS_LIVE_COMMAND), 1);
+	close_taker(&taker);
+	free(content);
+	agent_end(true);
+}
+
+/* A recorder that releases too much, or takes it back, is ignored. */
+TS_TEST(a_wrong_consumed_is_ignored)
+{
+	unsigned char *content = make_content(MIB);
+
+	agent_channel_patience_ns = 100000000;
+	agent_spool_bytes = TS_SPOOL_LEAST;
+	agent_begin(SETTINGS);
+	TS_CHECK(ts_replay_lock());
+	TS_CHECK(ts_replay_blob(content, MIB) > 0);
+	__atomic_store_n(&spool()->header->consumed, UINT64_MAX - 7, __ATOMIC_RELEASE);
+	TS_CHECK(ts_replay_blob(content, MIB) > 0);
+	TS_CHECK_INT(spool()->consumed, 0);
+	TS_CHECK_INT(spool()->head, 2 * MIB);
+	ts_replay_unlock();
+	free(content);
+	agent_end(true);
+}
+
+/* ---- no spool ---- */
+
+static void check_goes_through_ring(void)
+{
+	unsigned char *content = make_content(100000);
+	struct agent_reader reader;
+
+	TS_CHECK(ts_replay_lock());
+	TS_CHECK(ts_replay_blob(content, 100000) > 0);
+	TS_CHECK(spool()->is_off);
+	ts_replay_unlock();
+	agent_open_reader(&reader);
+	agent_drain(&reader);
+	TS_CHECK_INT(agent_count(&reader, TS_LIVE_SPOOLED), 0);
+	TS_CHECK_INT(agent_count(&reader, TS_LIVE_BLOB), 7);
+	agent_close_reader(&reader);
+	free(content);
+}
+
+TS_TEST(without_space_blobs_go_through_the_ring)
+{
+	struct rlimit limit = { 6 * MIB, 6 * MIB };
+
+	/* A budget of which half is not enough. */
+	agent_begin(SETTINGS ";budget=2000000");
+	check_goes_through_ring();
+	agent_end(true);
+	/* A limit of file sizes that the area does not reach. */
+	agent_begin(SETTINGS ";budget=1000000000");
+	TS_CHECK_INT(setrlimit(RLIMIT_FSIZE, &limit), 0);
+	agent_spool_bytes = 256 * MIB;
+	TS_CHECK(ts_replay_lock());
+	ts_replay_unlock();
+	TS_CHECK(spool()->header == NULL);
+	agent_end(true);
+}
+
+/* The file cannot grow any more: what is there is used, the rest goes through the ring. */
+TS_TEST(a_step_that_fails_uses_the_ring)
+{
+	unsigned char *content = make_content(6 * MIB);
+	char path[sizeof(ts_process_tracer.core->path) + 8], moved[sizeof(path) + 8];
+	struct agent_reader reader;
+
+	agent_begin(SETTINGS);
+	TS_CHECK(ts_replay_lock());
+	TS_CHECK(ts_replay_blob(content, MIB) > 0);
+	snprintf(path, sizeof(path), "%s.spool", ts_process_tracer.core->path);
+	snprintf(moved, sizeof(moved), "%s.moved", path);
+	TS_CHECK_INT(rename(path, moved), 0);
+	TS_CHECK(ts_replay_blob(content, 6 * MIB) > 0);
+	TS_CHECK(!ts_replay_is_broken());
+	TS_CHECK_INT(spool()->allocated, 4 * MIB);
+	ts_replay_unlock();
+	TS_CHECK_INT(rename(moved, path), 0);
+	agent_open_reader(&reader);
+	agent_drain(&reader);
+	TS_CHECK(agent_count(&reader, TS_LIVE_BLOB) > 100);
+	agent_close_reader(&reader);
+	free(content);
+	agent_end(true);
+}
+
+/* ---- processes ---- */
+
+/* A child has its own; what it does leaves its parent's alone. No descriptor is needed. */
+TS_TEST(a_child_has_its_own_spool)
+{
+	unsigned char *content = make_content(MIB), *others = make_content(MIB);
+	struct taker taker;
+	pid_t pid;
+
+	memset(others, 3, MIB);
+	agent_begin(SETTINGS);
+	TS_CHECK(ts_replay_lock());
+	TS_CHECK(ts_replay_blob(content, MIB) > 0);
+	ts_replay_unlock();
+	pid = fork();
+	if (pid == 0) {
+		bool ok = ts_replay_lock() && ts_replay_blob(others, MIB) && spool()->header;
+
+		_exit(ok ? 0 : 1);
+	}
+	agent_join_child(pid);
+	for (int fd = 3; fd < 1024; fd++)
+		close(fd);
+	TS_CHECK(ts_replay_lock());
+	TS_CHECK(ts_replay_blob(content, MIB) > 0);
+	ts_replay_unlock();
+	open_taker(&taker, 2 * MIB);
+	take_parts(&taker);
+	TS_CHECK_INT(taker.bytes, 2 * MIB);
+	TS_CHECK_MEM(taker.content, content, MIB);
+	TS_CHECK_MEM(taker.content + MIB, content, MIB);
+	close_taker(&taker);
+	free(content);
+	free(others);
+	agent_end(true);
+}
+
+/* ---- another recording ---- */
+
+/*
+ * The first recording took everything and was killed before it committed: a second one, which knows
+ * nothing of these parts, releases them, so that the program can go on.
+ */
+TS_TEST(another_recording_takes_over)
+{
+	unsigned char *content = make_content(8 * MIB);
+	struct taker first, second;
+
+	agent_channel_patience_ns = INT64_C(60000000000);
+	agent_spool_bytes = TS_SPOOL_LEAST;
+	agent_begin(SETTINGS);
+	TS_CHECK(ts_replay_lock());
+	TS_CHECK(ts_replay_blob(content, 3 * MIB + MIB / 2) > 0);
+	ts_replay_unlock();
+	open_taker(&first, 4 * MIB);
+	first.commits = false;
+	take_parts(&first);
+	close_taker(&first);
+
+	open_taker(&second, 8 * MIB);
+	ts_spools_take_over(second.spools, agent_control());
+	TS_CHECK(!ts_spools_are_due(second.spools));
+	ts_spools_tick(second.spools);
+	ts_spools_tick(second.spools);
+	TS_CHECK(ts_spools_are_due(second.spools));
+	ts_spools_commit(second.spools, true);
+	start_taker(&second);
+	TS_CHECK(ts_replay_lock());
+	TS_CHECK(ts_replay_blob(content, 8 * MIB) > 0);
+	ts_replay_unlock();
+	stop_taker(&second);
+	TS_CHECK_INT(second.bytes, 8 * MIB);
+	TS_CHECK_MEM(second.content, content, 8 * MIB);
+	close_taker(&second);
+	free(content);
+	agent_end(true);
+}
