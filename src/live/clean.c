@@ -13,8 +13,8 @@
 
 #include "base/clock.h"
 #include "live/area_internal.h"
-#include "live/discover.h"
 #include "live/area_spool.h"
+#include "live/discover.h"
 
 /* A recorder whose process is not visible counts as alive for this long after its heartbeat. */
 #define HEARTBEAT_NS INT64_C(10000000000)

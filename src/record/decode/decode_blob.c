@@ -268,12 +268,14 @@ bool decode_spooled_record(struct ts_decoder *decoder, struct decode_area *area,
 	decode_take(cursor, &spooled, sizeof(spooled));
 	if (cursor->bad)
 		return false;
+	ts_crash_point("R9");
 	if (part->offset == 0 && half->number != part->number)
 		begin_half(area->channel, part->number, part->bytes);
 	if (part->bytes > INT64_MAX || !is_next_part(half, part))
 		result = TS_EFORMAT;
 	else
 		result = add_spooled(decoder, area, &spooled);
+	ts_crash_point("R10");
 	ts_spools_decoded(decoder->options.spools, area->id, &spooled);
 	if (!result) {
 		end_part(decoder, area->channel);

@@ -14,8 +14,8 @@
 #include <tracesmith/writer.h>
 
 #include "base/memory.h"
-#include "live/journal.h"
 #include "live/area_spool.h"
+#include "live/journal.h"
 
 struct ts_decoder;
 

@@ -20,9 +20,9 @@
 
 #include "base/map.h"
 #include "live/area.h"
+#include "live/area_spool.h"
 #include "live/config.h"
 #include "live/discover.h"
-#include "live/area_spool.h"
 #include "record/loop/counter_clock.h"
 #include "record/loop/recorder.h"
 #include "record/recording/recording.h"

@@ -12,8 +12,8 @@
 #include <tracesmith/writer.h>
 
 #include "base/text.h"
-#include "live/journal.h"
 #include "live/area_spool.h"
+#include "live/journal.h"
 #include "record/decode/decoder.h"
 #include "record/recording/checkpoint_positions.h"
 #include "record/recording/recording.h"

@@ -211,7 +211,7 @@ static int commit_journal(struct ts_recording *recording, struct ts_journal *jou
 		result = ts_journal_rename(journal, recording->journal_path, err);
 	if (result)
 		return result;
-	ts_crash_point("R6");
+	ts_crash_point("R6"); /* and R11 */
 	recording->journal = journal;
 	recording->open = *open;
 	recording->trace_bytes = open->trace_bytes;
@@ -439,6 +439,7 @@ int ts_recording_do_finish(struct ts_recording *recording, struct ts_error *err)
 		return result;
 	ts_crash_point("R8");
 	unlink(recording->journal_path);
+	ts_crash_point("R12");
 	ts_spools_commit(recording->options.spools, true);
 	ts_recording_drop_reserve(recording);
 	return TS_OK;

@@ -12,8 +12,8 @@
 #include <tracesmith/error.h>
 
 #include "live/area.h"
-#include "live/discover.h"
 #include "live/area_spool.h"
+#include "live/discover.h"
 #include "record/recording/recording.h"
 
 struct ts_salvage {

@@ -10,8 +10,8 @@
 #include <sys/wait.h>
 #include <time.h>
 
-#include "live/discover.h"
 #include "live/area_spool.h"
+#include "live/discover.h"
 #include "unit/agent/agent_support.h"
 
 #define SETTINGS "enabled=1;replayable=1;from_start=1"
