@@ -193,7 +193,8 @@ struct ts_replay_stream {
 	uint32_t object_count, command_count;
 	const struct ts_replay_check *final_checks;
 	uint32_t final_count;
-	int64_t process; /* id of the process row */
+	int64_t process;        /* id of the process row */
+	uint32_t process_count; /* with commands, in the trace */
 	uint32_t window, window_count;
 	int64_t open_ns;        /* when the window opened */
 	const char *failed;     /* why the window is not replayable; NULL: it is */
@@ -203,14 +204,14 @@ struct ts_replay_stream {
 };
 
 /*
- * Loads a window (0: the first replayable one) of a process (0: the only one). TS_ENOTFOUND:
- * nothing to replay.
+ * Loads a window (0: the first replayable one) of a process (pid or name; NULL: the only one).
+ * TS_ENOTFOUND: nothing to replay.
  */
 int ts_replay_stream_load(struct ts_replay_stream **ret_stream, struct ts_reader *reader,
-			  int64_t process, uint32_t window, struct ts_error *err);
+			  const char *process, uint32_t window, struct ts_error *err);
 /* The same to show it: also a window that cannot be replayed (stream->failed). */
 int ts_replay_stream_load_to_show(struct ts_replay_stream **ret_stream, struct ts_reader *reader,
-				  int64_t process, uint32_t window, struct ts_error *err);
+				  const char *process, uint32_t window, struct ts_error *err);
 void ts_replay_stream_free(struct ts_replay_stream *stream);
 /* Reads a blob into `to` (blob->bytes bytes) and verifies its hash. The error names the blob. */
 int ts_replay_blob_read(struct ts_reader *reader, const struct ts_replay_blob_ref *blob, void *to,
@@ -324,7 +325,7 @@ struct ts_replay_options {
 	const char *output;         /* -o; NULL */
 	bool trusts_owner;          /* --yes: run a trace that belongs to another user */
 	bool skip_unsupported;      /* go on without commands that cannot be replayed */
-	int64_t process;            /* 0: the only one */
+	const char *process;        /* pid or name; NULL: the only one */
 	uint32_t window;
 	int (*progress)(void *context, const char *doing, uint64_t done,
 			uint64_t total); /* may be NULL; a non-zero result stops the replay */

@@ -79,3 +79,42 @@ void ts_object_details_map_blobs(const char *text, size_t length,
 	}
 	ts_text_append(out, copied, (size_t)(end - copied));
 }
+
+/* A non-negative integer; false: the value is something else. */
+static bool scan_member(struct ts_json *js, uint64_t *ret_number)
+{
+	struct ts_json_number number;
+
+	if (ts_json_peek(js) == '"' || ts_json_scan_number(js, &number) ||
+	    number.kind != TS_JSON_INT || number.integer < 0)
+		return false;
+	*ret_number = (uint64_t)number.integer;
+	return true;
+}
+
+bool ts_object_number(struct ts_reader *reader, int64_t id, uint64_t *ret_number)
+{
+	const struct ts_object_row *object = id > 0 ? ts_reader_entity(reader, TS_TABLE_OBJECT, id)
+						    : NULL;
+	struct ts_json_walk walk = { .open = '{' };
+	uint64_t number = UINT64_MAX, index = UINT64_MAX;
+	struct ts_string json;
+	struct ts_json js;
+
+	if (!object)
+		return false;
+	json = ts_reader_string(reader, object->details);
+	ts_json_init(&js, json.data, json.length, true);
+	while (ts_json_walk_next(&walk, &js)) {
+		if (ts_json_string_is(&walk.key, "number") && !scan_member(&js, &number))
+			break;
+		if (ts_json_string_is(&walk.key, "index") && !scan_member(&js, &index))
+			break;
+	}
+	if ((object->kind == TS_OBJECT_DEVICE || object->kind == TS_OBJECT_STREAM) &&
+	    index != UINT64_MAX)
+		number = index;
+	if (number != UINT64_MAX)
+		*ret_number = number;
+	return number != UINT64_MAX;
+}

@@ -10,6 +10,8 @@
 #include <stddef.h>
 #include <stdint.h>
 
+#include <tracesmith/reader.h>
+
 #include "base/text.h"
 
 /*
@@ -25,5 +27,11 @@ bool ts_object_details_check(const char *text, size_t length, struct ts_text *ou
 void ts_object_details_map_blobs(const char *text, size_t length,
 				 uint64_t (*id_of)(void *context, uint64_t number), void *context,
 				 struct ts_text *out);
+
+/*
+ * The number by which all of the tool shows an object: that in the program, of devices and streams
+ * that of their rows in gpu_op. False: the trace has no such object, or no number of it.
+ */
+bool ts_object_number(struct ts_reader *reader, int64_t id, uint64_t *ret_number);
 
 #endif

@@ -7,7 +7,7 @@ set -euo pipefail
 
 streams_of() { rows_of "$1" object | python3 -c '
 import json, sys
-print(*sorted({row["details"]["number"] for row in map(json.loads, sys.stdin) if row["kind"] == "stream"}))'; }
+print(*sorted({row["number"] for row in map(json.loads, sys.stdin) if row["kind"] == "stream"}))'; }
 
 # A member of the only program.
 area() { # Python expression on `row`

@@ -42,6 +42,21 @@ assert args["output"]["memory"] in created and rows[-1]["pid"] == rows[0]["pid"]
 assert all(row["call"] == "clCreateBuffer" for row in rows if row["kind"] == "alloc"), rows
 PY
 
+# One number for a command: `view --commands` joins device times to the same numbers.
+"$TRACESMITH" view t.sbt --commands --json >commands.json
+python3 - <<'PY'
+import json
+load = lambda name: [json.loads(line) for line in open(name)]
+listed = {row["correlation"]: row for row in load("list.json") if "correlation" in row}
+rows = [row for row in load("commands.json") if row["kind"] in ("launch", "copy", "fill")]
+assert len(rows) > 10, rows
+for row in rows:
+    one = listed[row["correlation"]]
+    assert row["sequence"] == one["sequence"] and row["stream"] == one["stream"], (row, one)
+    assert row["kind"] != "launch" or row["name"] == one["kernel"], (row, one)
+assert all("sequence" not in row for row in load("commands.json") if row.get("correlation") not in listed)
+PY
+
 # Commands that cannot be replayed, each with its reason, and programs that are bound to the device.
 record_notes -- "$program" copies native binaries
 noted "1 command cannot be replayed, nor can what needs its result"

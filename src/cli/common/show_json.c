@@ -7,6 +7,7 @@
 
 #include "cli/common/show.h"
 #include "trace/json_row.h"
+#include "trace/object_details.h"
 #include "trace/stack_lists.h"
 #include "trace/trace_totals.h"
 
@@ -95,6 +96,16 @@ static void append_entity(const struct ts_show *show, struct ts_text *out,
 	append_int_member(out, column->name, number == TS_ABSENT ? id : number);
 }
 
+/* By the number that `replay` shows, too. */
+static void append_object(const struct ts_show *show, struct ts_text *out, const char *key,
+			  int64_t id)
+{
+	uint64_t number;
+
+	append_int_member(out, key,
+			  ts_object_number(show->reader, id, &number) ? (int64_t)number : id);
+}
+
 static void append_reference(const struct ts_show *show, struct ts_text *out,
 			     const struct ts_row *row, const struct ts_column_info *column,
 			     int64_t id)
@@ -109,6 +120,8 @@ static void append_reference(const struct ts_show *show, struct ts_text *out,
 	} else if (event &&
 		   (!strcmp(column->refers, "device") || !strcmp(column->refers, "stream"))) {
 		append_entity(show, out, column, id);
+	} else if (event && !strcmp(column->refers, "object")) {
+		append_object(show, out, column->name, id);
 	} else if (event && !strcmp(column->refers, "stack")) {
 		append_key(out, column->name);
 		ts_show_json_stack(show, out, id);
@@ -255,8 +268,14 @@ void ts_show_json_column(const struct ts_show *show, struct ts_text *out, const 
 
 void ts_show_json_members(const struct ts_show *show, struct ts_text *out, const struct ts_row *row)
 {
+	uint64_t number;
+
 	if (row->id)
 		append_int_member(out, "id", row->id);
+	/* Rows of `command` name objects by number. */
+	if (row->table->id == TS_TABLE_OBJECT &&
+	    ts_object_number(show->reader, row->columns[TS_COLUMN_OF(object, id)], &number))
+		append_int_member(out, "number", (int64_t)number);
 	for (unsigned int i = 0; i < row->table->column_count; i++)
 		ts_show_json_column(show, out, row, i);
 }

@@ -10,6 +10,7 @@
 #include "cli/common/show.h"
 #include "model/short_name.h"
 #include "trace/json_row.h"
+#include "trace/object_details.h"
 #include "trace/stack_lists.h"
 #include "trace/step_mark.h"
 
@@ -211,7 +212,7 @@ static void append_loss(const struct ts_show *show, struct ts_text *out, const s
 	}
 }
 
-/* "17 launch blend", "18 copy 64 KiB": `replay` uses the same numbers. */
+/* "17 launch blend", "18 copy memory 4 64 KiB": `replay` uses the same numbers. */
 static void append_command(const struct ts_show *show, struct ts_text *out,
 			   const struct ts_row *row)
 {
@@ -366,6 +367,19 @@ static void append_scalar(const struct ts_show *show, struct ts_text *out,
 		ts_json_row_scalar(show->reader, out, column, value);
 }
 
+/* "memory 7", by the number that `replay` shows, too. */
+static void append_object(const struct ts_show *show, struct ts_text *out, int64_t id)
+{
+	const struct ts_object_row *object = ts_reader_entity(show->reader, TS_TABLE_OBJECT, id);
+	const char *kind = object ? ts_enum_name("object_kind", object->kind) : NULL;
+	uint64_t number;
+
+	if (kind && ts_object_number(show->reader, id, &number))
+		ts_text_printf(out, "%s %" PRIu64, kind, number);
+	else
+		ts_text_printf(out, "row %" PRId64, id);
+}
+
 static void append_reference(const struct ts_show *show, struct ts_text *out,
 			     const struct ts_row *row, const struct ts_column_info *column,
 			     int64_t id)
@@ -380,6 +394,8 @@ static void append_reference(const struct ts_show *show, struct ts_text *out,
 		append_device(show, out, id);
 	} else if (!strcmp(column->refers, "stream")) {
 		append_stream(show, out, id);
+	} else if (!strcmp(column->refers, "object")) {
+		append_object(show, out, id);
 	} else if (!strcmp(column->refers, "stack") && row->table->kind == TS_KIND_EVENT) {
 		ts_show_stack_summary(show->reader, out, id);
 	} else if (!strcmp(column->refers, "stack")) {

@@ -99,6 +99,14 @@ static void append_hashes(const struct ts_replay *replay, struct ts_text *out)
 	ts_text_append_char(out, ']');
 }
 
+static void append_pid(const struct ts_replay *replay, struct ts_text *out)
+{
+	const struct ts_process_row *process =
+		ts_reader_entity(replay->reader, TS_TABLE_PROCESS, replay->stream->process);
+
+	append_ns(out, "pid", process ? process->pid : TS_ABSENT);
+}
+
 static void append_kernels(const struct ts_replay *replay, struct ts_text *out)
 {
 	uint32_t count;
@@ -165,6 +173,8 @@ void ts_replay_show_json(const struct ts_replay_shown *shown, struct ts_text *ou
 	append_difference(report, out);
 	if (replay->options.skip_unsupported)
 		append_skipped(report, out);
+	if (replay->stream)
+		append_pid(replay, out);
 	if (replay->stream)
 		ts_text_printf(out, ",\"window\":%" PRIu32 ",\"windows\":%" PRIu32 ",\"cut\":%s",
 			       replay->stream->window, replay->stream->window_count,

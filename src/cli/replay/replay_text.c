@@ -85,6 +85,24 @@ static void show_skipped(const struct ts_replay_report *report, struct ts_text *
 		ts_text_printf(out, "    ... and %" PRIu32 " more\n", report->skipped - count);
 }
 
+/* Numbers of commands and objects are those of a process. */
+static void show_process(const struct ts_replay *replay, struct ts_text *out)
+{
+	const struct ts_process_row *process =
+		ts_reader_entity(replay->reader, TS_TABLE_PROCESS, replay->stream->process);
+
+	if (replay->stream->process_count < 2 || !process)
+		return;
+	ts_text_printf(out, " of process %" PRId64, process->pid);
+	if (process->name) {
+		struct ts_string name = ts_reader_string(replay->reader, process->name);
+
+		ts_text_append_str(out, " (");
+		ts_text_append_shown(out, name.data, name.length);
+		ts_text_append_char(out, ')');
+	}
+}
+
 static void show_stream(const struct ts_replay_shown *shown, struct ts_text *out)
 {
 	const struct ts_replay_report *report = shown->report;
@@ -95,6 +113,7 @@ static void show_stream(const struct ts_replay_shown *shown, struct ts_text *out
 	if (stream->window_count > 1)
 		ts_text_printf(out, " of window %" PRIu32 " (the trace has %" PRIu32 ")",
 			       stream->window, stream->window_count);
+	show_process(shown->replay, out);
 	ts_text_printf(out, " on %s\n", report->device);
 	if (report->included_text[0]) {
 		ts_text_append_str(out, "  included ");

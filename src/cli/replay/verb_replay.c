@@ -25,7 +25,7 @@
 struct replay {
 	const char *target, *pace, *check, *tolerance, *dump, *at, *time_limit;
 	const char *list; /* NULL: run; "": the commands; "checks" */
-	int64_t repeat, process, window, limit;
+	int64_t repeat, window, limit;
 	bool json, quiet, hashes;
 	struct ts_string_list replaced;
 	struct ts_component_options all_options; /* the verb's and the targets' */
@@ -200,7 +200,6 @@ static int parse(struct replay *replay, const char *path)
 	int exit_code = parse_target(replay);
 
 	replay->options.repeat = (unsigned int)replay->repeat;
-	replay->options.process = replay->process;
 	replay->options.window = (uint32_t)replay->window;
 	replay->options.name = path;
 	if (!exit_code)
@@ -406,8 +405,8 @@ static int add_options(struct replay *replay)
 		TS_OPTION_MODE,
 		TS_OPTION_INTEGER("window", 0, "N", &replay->window, 1, UINT32_MAX,
 				  "which window; default: the first that can be replayed"),
-		TS_OPTION_INTEGER("process", 0, "ID", &replay->process, 1, INT64_MAX,
-				  "which process, if several have commands"),
+		TS_OPTION_TEXT("process", 'p', "PID|NAME", &core->process,
+			       "which process, if several have commands"),
 		TS_OPTION_FLAG("yes", 'y', &core->trusts_owner,
 			       "run a trace that belongs to another user: its commands run as you"),
 		TS_OPTION_FLAG("json", 0, &replay->json,

@@ -225,7 +225,8 @@ static void append_cell(struct ts_view *view, const struct ts_work *work,
 		append_where(out, work, one);
 		break;
 	case 1:
-		ts_text_append_int(out, one->sequence);
+		if (one->sequence != TS_ABSENT)
+			ts_text_append_int(out, one->sequence);
 		break;
 	case 2:
 		append_time(out, view, one->issued);

@@ -59,34 +59,23 @@ static int no_such_queue(const struct ts_replay_stream *stream, const char *toke
 			    token, available.length ? ts_text_cstr(&available) : "none");
 }
 
-/*
- * By the stream's number in gpu_op; else by the object's number or row id, as in rows of `command`.
- */
-static bool is_queue(const struct ts_replay_object_info *object, int64_t number, int way)
-{
-	if (object->kind != TS_OBJECT_STREAM)
-		return false;
-	return way == 0   ? object->index == (uint64_t)number
-	       : way == 1 ? object->number == (uint64_t)number
-			  : object->id == number;
-}
-
+/* By the stream's number in gpu_op, which all of the tool shows. */
 static int parse_queue(struct part *part, const char *token, size_t length, struct ts_error *err)
 {
 	const struct ts_replay_stream *stream = part->stream;
-	int64_t number = -1;
+	bool is_found = false;
+	int64_t number;
 
-	if (ts_parse_int64(token, length, &number))
+	if (ts_parse_int64(token, length, &number) || number < 0)
 		return no_such_queue(stream, token, length, err);
-	for (int way = 0; way < 3; way++) {
-		for (uint32_t i = 0; i < stream->object_count; i++) {
-			if (is_queue(&stream->objects[i], number, way)) {
-				part->queues[i] = true;
-				return TS_OK;
-			}
-		}
+	for (uint32_t i = 0; i < stream->object_count; i++) {
+		if (stream->objects[i].kind != TS_OBJECT_STREAM ||
+		    stream->objects[i].index != (uint64_t)number)
+			continue;
+		part->queues[i] = true;
+		is_found = true;
 	}
-	return no_such_queue(stream, token, length, err);
+	return is_found ? TS_OK : no_such_queue(stream, token, length, err);
 }
 
 static int parse_queues(struct part *part, struct ts_error *err)

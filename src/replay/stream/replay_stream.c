@@ -22,7 +22,7 @@ static void load_release(struct ts_replay_load *load)
 	ts_arena_release(&load->line);
 }
 
-static int load_all(struct ts_replay_load *load, int64_t process, uint32_t window,
+static int load_all(struct ts_replay_load *load, const char *process, uint32_t window,
 		    struct ts_error *err)
 {
 	int rc = ts_replay_verify_chunks(load->reader, err);
@@ -44,7 +44,7 @@ static int load_all(struct ts_replay_load *load, int64_t process, uint32_t windo
 }
 
 static int load_stream(struct ts_replay_stream **ret_stream, struct ts_reader *reader,
-		       int64_t process, uint32_t window, bool to_show, struct ts_error *err)
+		       const char *process, uint32_t window, bool to_show, struct ts_error *err)
 {
 	struct ts_replay_load load = { .reader = reader, .to_show = to_show };
 	struct ts_replay_stream *stream = calloc(1, sizeof(*stream));
@@ -66,13 +66,13 @@ static int load_stream(struct ts_replay_stream **ret_stream, struct ts_reader *r
 }
 
 int ts_replay_stream_load(struct ts_replay_stream **ret_stream, struct ts_reader *reader,
-			  int64_t process, uint32_t window, struct ts_error *err)
+			  const char *process, uint32_t window, struct ts_error *err)
 {
 	return load_stream(ret_stream, reader, process, window, false, err);
 }
 
 int ts_replay_stream_load_to_show(struct ts_replay_stream **ret_stream, struct ts_reader *reader,
-				  int64_t process, uint32_t window, struct ts_error *err)
+				  const char *process, uint32_t window, struct ts_error *err)
 {
 	return load_stream(ret_stream, reader, process, window, true, err);
 }

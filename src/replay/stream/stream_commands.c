@@ -93,7 +93,7 @@ static int load_queue(struct ts_replay_load *load, uint32_t index, int64_t queue
 			load->stream, index, err, "its queue is object %" PRIu64 ", a %s",
 			object->number, ts_enum_name("object_kind", object->kind));
 	if (object->unreplayable)
-		ts_replay_spoil(load, index, "queue %" PRIu64 ": %s", object->number,
+		ts_replay_spoil(load, index, "stream %" PRIu64 ": %s", object->index,
 				object->unreplayable);
 	return TS_OK;
 }

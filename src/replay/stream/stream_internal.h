@@ -110,7 +110,7 @@ struct ts_replay_load {
 };
 
 /* stream_rows.c: rows of the process, and the requested window (0: the first replayable one). */
-int ts_replay_load_rows(struct ts_replay_load *load, int64_t process, struct ts_error *err);
+int ts_replay_load_rows(struct ts_replay_load *load, const char *process, struct ts_error *err);
 int ts_replay_load_windows(struct ts_replay_load *load, uint32_t number, struct ts_error *err);
 /* Parses the details of a row into `arena`; a row without details has no keys. */
 int ts_replay_row_details(struct ts_replay_load *load, int64_t text, struct ts_arena *arena,

@@ -67,52 +67,82 @@ static void append_process(struct ts_text *text, struct ts_reader *reader, int64
 {
 	const struct ts_process_row *process = ts_reader_entity(reader, TS_TABLE_PROCESS, id);
 
-	ts_text_printf(text, "%s%" PRId64, text->length ? ", " : "", id);
+	ts_text_append_str(text, text->length ? ", " : "");
+	if (process && process->pid != TS_ABSENT)
+		ts_text_append_int(text, process->pid);
+	else
+		ts_text_append_str(text, "unknown");
 	if (process && process->name)
 		ts_text_printf(text, " (%s)", ts_reader_string(reader, process->name).data);
 }
 
-static int several_processes(const struct ts_replay_load *load, struct ts_error *err)
+/* By its pid or name, as messages show it; NULL: any. */
+static bool is_process(struct ts_reader *reader, int64_t id, const char *wanted)
 {
-	TS_SCOPED(ts_text) names = { 0 };
-	TS_SCOPED(ts_map) met = { 0 };
+	const struct ts_process_row *process =
+		wanted ? ts_reader_entity(reader, TS_TABLE_PROCESS, id) : NULL;
+	struct ts_string name;
+	int64_t pid;
 
-	for (size_t i = 0; i < load->row_count && names.length < 300; i++) {
-		bool is_new = false;
-
-		ts_map_insert(&met, (uint64_t)load->rows[i].process, &is_new);
-		if (is_new)
-			append_process(&names, load->reader, load->rows[i].process);
-	}
-	return ts_error_set(
-		err, TS_EINVAL,
-		"several processes in this trace have commands: select one with '--process': %s",
-		ts_text_cstr(&names));
+	if (!wanted || !process)
+		return !wanted;
+	if (!ts_parse_int64(wanted, strlen(wanted), &pid) && pid == process->pid)
+		return true;
+	name = ts_reader_string(reader, process->name);
+	return name.length && ts_glob_match(wanted, name.data, name.length);
 }
 
-static int choose_process(struct ts_replay_load *load, int64_t process, struct ts_error *err)
+/* Finds the processes with commands: `ret_names` lists all of them. Returns how many match. */
+static uint32_t find_processes(const struct ts_replay_load *load, const char *wanted,
+			       int64_t *ret_process, struct ts_text *ret_names)
 {
+	TS_SCOPED(ts_map) met = { 0 };
+	uint32_t count = 0;
+
+	for (size_t i = 0; i < load->row_count; i++) {
+		int64_t process = load->rows[i].process;
+		bool is_new = false;
+
+		ts_map_insert(&met, (uint64_t)process, &is_new);
+		if (!is_new)
+			continue;
+		load->stream->process_count++;
+		if (ret_names->length < 300)
+			append_process(ret_names, load->reader, process);
+		if (!is_process(load->reader, process, wanted))
+			continue;
+		*ret_process = process;
+		count++;
+	}
+	return count;
+}
+
+static int choose_process(struct ts_replay_load *load, const char *wanted, struct ts_error *err)
+{
+	TS_SCOPED(ts_text) names = { 0 };
+	int64_t process = 0;
+	uint32_t count = find_processes(load, wanted, &process, &names);
 	size_t kept = 0;
 
-	if (!process && load->row_count) {
-		process = load->rows[0].process;
-		for (size_t i = 1; i < load->row_count; i++)
-			if (load->rows[i].process != process)
-				return several_processes(load, err);
-	}
+	if (!count)
+		return ts_error_set(err, TS_ENOTFOUND,
+				    "nothing to replay: process '%s' has no commands; processes "
+				    "with commands are %s",
+				    wanted ? wanted : "", ts_text_cstr(&names));
+	if (count > 1)
+		return ts_error_set(err, TS_EINVAL,
+				    "several processes in this trace have commands: select one "
+				    "with '--process': %s",
+				    ts_text_cstr(&names));
 	for (size_t i = 0; i < load->row_count; i++)
 		if (load->rows[i].process == process)
 			load->rows[kept++] = load->rows[i];
-	if (!kept)
-		return ts_error_set(err, TS_ENOTFOUND,
-				    "nothing to replay: process %" PRId64 " has no commands",
-				    process);
 	load->row_count = kept;
 	load->stream->process = process;
 	return TS_OK;
 }
 
-int ts_replay_load_rows(struct ts_replay_load *load, int64_t process, struct ts_error *err)
+int ts_replay_load_rows(struct ts_replay_load *load, const char *process, struct ts_error *err)
 {
 	int rc = read_rows(load, err);
 

@@ -371,6 +371,60 @@ static int read_trace(struct ts_command_list *result, uint32_t trace, struct ts_
 	return rc;
 }
 
+/* ---- numbers of a recorded command stream ---- */
+
+#define NUMBER_MASK                                                  \
+	(TS_MASK_OF(command, sequence) | TS_MASK_OF(command, kind) | \
+	 TS_MASK_OF(command, correlation))
+
+static int read_numbers(struct ts_map *numbers, struct ts_reader *reader, struct ts_error *err)
+{
+	struct ts_batch *batch = NULL;
+	int rc = ts_batch_new(&batch, reader, err);
+
+	for (size_t c = 0; !rc && c < ts_reader_chunk_count(reader); c++) {
+		if (ts_reader_chunk(reader, c)->table != TS_TABLE_COMMAND)
+			continue;
+		rc = ts_batch_read(batch, c, NUMBER_MASK, err);
+		for (uint32_t r = 0; !rc && r < batch->rows; r++) {
+			int64_t number = batch->columns[TS_COLUMN_OF(command, sequence)][r];
+			int64_t correlation = batch->columns[TS_COLUMN_OF(command, correlation)][r];
+			int64_t kind = batch->columns[TS_COLUMN_OF(command, kind)][r];
+
+			if (number > 0 && correlation > 0 && kind != TS_COMMAND_CHECK &&
+			    ts_map_put(numbers, (uint64_t)correlation, (uint64_t)number))
+				rc = ts_error_set(err, TS_ENOMEM,
+						  "out of memory for the command list");
+		}
+	}
+	ts_batch_free(batch);
+	return rc;
+}
+
+/* One number for a command everywhere: where the stream has none, there is none. */
+static int number_commands(struct ts_command_list *result, uint32_t trace, struct ts_error *err)
+{
+	struct ts_reader *reader = result->work->readers[trace];
+	TS_SCOPED(ts_map) numbers = { 0 };
+	int rc = TS_OK;
+
+	if (ts_reader_rows(reader, TS_TABLE_COMMAND))
+		rc = read_numbers(&numbers, reader, err);
+	for (size_t i = 0; !rc && ts_map_count(&numbers) && i < result->count; i++) {
+		struct ts_command_entry *one = &result->list[i];
+		uint64_t number = 0;
+
+		if (result->work->ranks[one->rank].trace != trace)
+			continue;
+		one->sequence =
+			one->correlation > 0 &&
+					ts_map_get(&numbers, (uint64_t)one->correlation, &number)
+				? (int64_t)number
+				: TS_ABSENT;
+	}
+	return rc;
+}
+
 /* ---- entry points ---- */
 
 int ts_command_list_new(struct ts_command_list **ret_list, const struct ts_work *work,
@@ -391,6 +445,8 @@ int ts_command_list_new(struct ts_command_list **ret_list, const struct ts_work 
 	put_in_order(result);
 	for (uint32_t t = 0; !rc && t < work->trace_count; t++)
 		rc = read_trace(result, t, err);
+	for (uint32_t t = 0; !rc && t < work->trace_count; t++)
+		rc = number_commands(result, t, err);
 	if (rc)
 		return rc;
 	*ret_list = TS_STEAL(result);

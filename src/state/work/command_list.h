@@ -16,7 +16,11 @@
 struct ts_command_entry {
 	int64_t issued;     /* when it was submitted */
 	int64_t start, end; /* on the device; for a host wait: the wait itself */
-	int64_t sequence;   /* position in its stream, from 0 */
+	/*
+	 * Of a trace recorded for replay: the number of the command there, which `replay` shows,
+	 * too. Else the position in its stream, from 0.
+	 */
+	int64_t sequence;
 	int64_t correlation;
 	int64_t bytes;
 	int64_t grid[3], block[3];
@@ -38,7 +42,7 @@ struct ts_command_entry {
 
 struct ts_command_list {
 	const struct ts_work *work;
-	/* Sorted by rank, stream (unknown streams last), sequence. */
+	/* Sorted by rank, stream (unknown streams last), order of issue. */
 	struct ts_command_entry *list;
 	size_t count;
 };

@@ -27,6 +27,30 @@ lines = on_terminal.run(60, sys.argv[1:]).splitlines()
 assert max(map(len, lines)) <= 60, lines
 assert any(line.startswith("      3 ") and line.endswith("clEnqueueNDRangeKerne\u2026") for line in lines), lines
 PY
+# Processes are told apart by their pid, and have numbers of their own.
+"$TS_BUILD/tests/targets/make_stream" processes.sbt processes
+t replay processes.sbt --list
+t replay processes.sbt --list --process 4002 --from 6
+t replay processes.sbt --list --process 1
+t replay processes.sbt --list --process 'ma*'
+# Commands and objects have one number: in the list, in the table and in its JSON.
+t view typed.sbt --table command --columns sequence,kind,queue,object,other
+"$TRACESMITH" view plain.sbt --table command --json >rows.json
+"$TRACESMITH" view plain.sbt --table object --json >objects.json
+"$TRACESMITH" replay plain.sbt --list --json >list.json
+python3 - <<'PY'
+import json
+load = lambda name: [json.loads(line) for line in open(name)]
+rows = {row["sequence"]: row for row in load("rows.json") if row["kind"] not in ("check", "close", "open")}
+listed = {row["sequence"]: row for row in load("list.json") if "sequence" in row}
+assert rows.keys() == listed.keys(), (rows, listed)
+for number, row in rows.items():
+    one = listed[number]
+    assert row["kind"] == one["kind"] and row["queue"] == one["stream"] and row["pid"] == one["pid"], (row, one)
+    assert row.get("object") == one.get("function", one.get("to")) and row.get("other") == one.get("from"), (row, one)
+objects = {(o["kind"], o["number"]) for o in load("objects.json")}
+assert objects == {(o["object"], o["number"]) for o in load("list.json") if "sequence" not in o}, objects
+PY
 # What it refuses.
 t replay plain.sbt --list=everything
 t replay plain.sbt --list -o out.sbt
