@@ -31,6 +31,11 @@ int ts_replay_progress(const struct ts_replay *replay, const char *doing, uint64
 	return TS_OK;
 }
 
+static int on_rows(void *context, uint64_t done, uint64_t total)
+{
+	return ts_replay_progress(context, "load", done, total, NULL);
+}
+
 static int load_work(struct ts_replay *replay, struct ts_error *err)
 {
 	struct ts_work_options options = TS_WORK_OPTIONS_NONE;
@@ -38,6 +43,8 @@ static int load_work(struct ts_replay *replay, struct ts_error *err)
 
 	options.load_flags = TS_WORK_SLICES | TS_WORK_PYTHON;
 	options.all = true;
+	options.progress = on_rows;
+	options.context = replay;
 	rc = ts_work_new(&replay->work, &options, err);
 	if (!rc)
 		rc = ts_work_add(replay->work, replay->reader, err);

@@ -227,7 +227,9 @@ static int on_progress(void *context, const char *doing, uint64_t done, uint64_t
 	struct replay *replay = context;
 
 	replay->progress.label = doing;
-	replay->progress.unit = strcmp(doing, "run") ? TS_PROGRESS_COMMANDS : TS_PROGRESS_RUNS;
+	replay->progress.unit = !strcmp(doing, "run")    ? TS_PROGRESS_RUNS
+				: !strcmp(doing, "load") ? TS_PROGRESS_ROWS
+							 : TS_PROGRESS_COMMANDS;
 	return ts_progress_step(&replay->progress, done, total);
 }
 

@@ -9,13 +9,14 @@
 
 #include "base/ns.h"
 #include "replay/emulator/what_if.h"
-#include "replay/replay.h"
+#include "replay/replay_internal.h"
 
 struct emulator_options {
 	struct ts_option_values what_ifs;
 };
 
 struct ts_replay_session {
+	const struct ts_replay *replay;
 	const struct ts_work *work;
 	struct ts_graph *graph;
 	struct ts_emulator_observed observed;
@@ -59,8 +60,12 @@ static int check_options(const struct ts_replay_options *options, struct ts_erro
 static int build_model(struct ts_replay_session *session, const struct ts_emulator_shape *shape,
 		       struct ts_error *err)
 {
-	return ts_emulator_model_new(&session->model, session->work, session->graph,
-				     &session->observed, shape, err);
+	int rc = ts_replay_progress(session->replay, "simulate", 0, session->work->command_count,
+				    err);
+
+	return rc ? rc
+		  : ts_emulator_model_new(&session->model, session->work, session->graph,
+					  &session->observed, shape, err);
 }
 
 static int run_baseline(struct ts_replay_session *session, struct ts_error *err)
@@ -142,6 +147,7 @@ static int open_session(struct ts_replay *replay, struct ts_replay_session **ret
 	session = calloc(1, sizeof(*session));
 	if (!session)
 		return ts_error_set(err, TS_ENOMEM, "no memory for the emulator");
+	session->replay = replay;
 	session->work = replay->work;
 	describe(session);
 	rc = prepare(session, replay, err);

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Time limits of a replay, and what it tells a watcher. */
+/* Time limits of a replay, what it tells a watcher, and stopping it. */
 #include "replay/monitor.h"
 
 #include <stdio.h>
@@ -48,7 +48,8 @@ static void make_trace(int64_t duration_ns)
 					   "\"access\":\"both\"}]}" });
 	fixture_finish(&fixture, 1, NULL);
 	row.correlation = CORRELATION;
-	row.start = 1;
+	row.start = 1000000;
+	row.kind = TS_GPU_OP_KERNEL;
 	row.duration = duration_ns;
 	if (duration_ns != TS_ABSENT)
 		ts_writer_add(fixture.writer, TS_TABLE_GPU_OP, &row, NULL);
@@ -138,4 +139,53 @@ TS_TEST(activities)
 	TS_CHECK_INT(monitor.heartbeat.limit_ns, 0);
 	TS_CHECK_INT(monitor.command, 0);
 	end();
+}
+
+/* ---- stopping ---- */
+
+static int calls_left;
+static const char *stopped_at;
+
+static int stop_later(void *context, const char *doing, uint64_t done, uint64_t total)
+{
+	(void)context, (void)done, (void)total;
+	stopped_at = doing;
+	return calls_left-- == 0;
+}
+
+/* Simulates, and stops at the nth call of the callback. */
+static int emulate(int n)
+{
+	const struct ts_replay_options options = { .target = &ts_replay_target_emulator,
+						   .repeat = 1,
+						   .progress = stop_later };
+	struct ts_replay_report report;
+	struct ts_error err;
+	int rc;
+
+	calls_left = n;
+	replay = NULL;
+	TS_CHECK_INT(ts_reader_open(&reader, path, &err), TS_OK);
+	rc = ts_replay_open(&replay, reader, &options, &err);
+	if (!rc)
+		rc = ts_replay_run(replay, &report, &err);
+	ts_replay_close(replay);
+	ts_reader_close(reader);
+	return rc;
+}
+
+/* It runs nothing, and nobody could kill it: it has to look by itself. */
+TS_TEST(emulator_can_be_stopped)
+{
+	bool while_loading = false, while_simulating = false;
+	int rc, n = 0;
+
+	make_trace(SECOND);
+	while ((rc = emulate(n++)) != TS_OK) {
+		TS_CHECK_INT(rc, TS_ECANCELED);
+		while_loading |= !strcmp(stopped_at, "load");
+		while_simulating |= !strcmp(stopped_at, "simulate");
+	}
+	TS_CHECK(while_loading && while_simulating);
+	unlink(path);
 }
