@@ -67,6 +67,16 @@ expect 3 replay t.sbt
 says "command $at, clEnqueueNativeKernel"
 "$TRACESMITH" replay t.sbt --list -q | grep -q "^ *$at .*clEnqueueNativeKernel.*: cannot be replayed" || fail "the list does not mark command $at"
 
+# Images and samplers are arguments, too.
+if "$targets/opencl_images" samplers >alone 2>&1; then
+	record_notes -- "$targets/opencl_images" samplers
+	"$TRACESMITH" replay t.sbt --list -q >list
+	grep -q 'clCreateImage(.*image=2d ' list || fail "no image in the list: $(head -c 2000 list)"
+	grep -q 'clEnqueueNDRangeKernel(.*sampler \[' list || fail "no sampler in the list: $(head -c 2000 list)"
+else
+	echo "left out: images (this device has none)"
+fi
+
 # Nothing was captured: why.
 record_notes -- true
 noted "no OpenCL call was seen"

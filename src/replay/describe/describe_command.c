@@ -117,6 +117,37 @@ static const char *access_name(unsigned int access)
 	return access == TS_REPLAY_READS ? "read" : access == TS_REPLAY_WRITES ? "write" : "both";
 }
 
+static void sampler(const struct call *call, const struct ts_replay_arg *arg)
+{
+	ts_text_printf(call->out, "sampler [%s, %s, %s]",
+		       arg->is_normalized ? "normalized" : "not normalized",
+		       arg->addressing ? arg->addressing : "?", arg->filter ? arg->filter : "?");
+}
+
+/* "2d 64x32x1 rgba float" */
+static void format(const struct call *call, const struct ts_replay_image *image)
+{
+	ts_text_printf(call->out, "%s %" PRIu64 "x%" PRIu64 "x%" PRIu64 " %s %s",
+		       image->type ? image->type : "?", image->size[0], image->size[1],
+		       image->size[2], image->order ? image->order : "?",
+		       image->data ? image->data : "?");
+}
+
+/* The range in its root that the kernel gets, or the image. */
+static void memory_argument(const struct call *call, const struct ts_replay_arg *arg)
+{
+	const struct ts_replay_object_info *image =
+		arg->image == TS_REPLAY_NONE ? NULL : &call->stream->objects[arg->image];
+
+	place(call, image ? arg->image : arg->memory, image ? 0 : arg->offset);
+	ts_text_append_str(call->out, " [");
+	if (image && image->image)
+		format(call, image->image);
+	else
+		ts_text_printf(call->out, "%" PRIu64 " bytes", arg->bytes);
+	ts_text_printf(call->out, ", %s]", access_name(arg->access));
+}
+
 static void argument(const struct call *call, uint32_t index)
 {
 	const struct ts_replay_arg *arg = &call->command->args[index];
@@ -129,12 +160,12 @@ static void argument(const struct call *call, uint32_t index)
 		bytes_argument(call, arg, parameter.type);
 	} else if (arg->kind == TS_REPLAY_ARG_LOCAL) {
 		ts_text_printf(call->out, "local [%" PRIu64 " bytes]", arg->size);
+	} else if (arg->kind == TS_REPLAY_ARG_SAMPLER) {
+		sampler(call, arg);
 	} else if (arg->memory == TS_REPLAY_NONE) {
 		ts_text_append_str(call->out, "null");
 	} else {
-		place(call, arg->memory, arg->offset);
-		ts_text_printf(call->out, " [%" PRIu64 " bytes, %s]", arg->bytes,
-			       access_name(arg->access));
+		memory_argument(call, arg);
 	}
 }
 
@@ -215,6 +246,10 @@ static void alloc(const struct call *call)
 		key(call, "flags");
 		for (uint32_t i = 0; i < info->flag_count; i++)
 			ts_text_printf(call->out, "%s%s", i ? "|" : "", info->flag_names[i]);
+	}
+	if (info->image) {
+		key(call, "image");
+		format(call, info->image);
 	}
 	if (info->blob.id)
 		data(call, "content", &info->blob);

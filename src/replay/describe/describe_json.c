@@ -61,6 +61,7 @@ static void append_memory(struct ts_text *out, const struct ts_replay_stream *st
 		return;
 	}
 	append_object(out, stream, "memory", arg->memory);
+	append_object(out, stream, "image", arg->image);
 	append_uint(out, "offset", arg->offset);
 	append_uint(out, "bytes", arg->bytes);
 	append_text(out, "access",
@@ -85,6 +86,11 @@ static void append_argument(struct ts_text *out, const struct ts_replay_stream *
 	} else if (arg->kind == TS_REPLAY_ARG_LOCAL) {
 		append_text(out, "kind", "local");
 		append_uint(out, "bytes", arg->size);
+	} else if (arg->kind == TS_REPLAY_ARG_SAMPLER) {
+		append_text(out, "kind", "sampler");
+		append_text(out, "addressing", arg->addressing ? arg->addressing : "");
+		append_text(out, "filter", arg->filter ? arg->filter : "");
+		ts_text_printf(out, "\"normalized\":%s,", arg->is_normalized ? "true" : "false");
 	} else {
 		append_memory(out, stream, arg);
 	}
