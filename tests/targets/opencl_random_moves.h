@@ -117,8 +117,11 @@ static void do_read(struct graph *graph)
 					 host, step.wait_count, waits_of(&step), event_of(&step)),
 		     "clEnqueueReadBuffer");
 	expect(graph, host, model_of(&from) + offset, bytes, node);
-	/* Not while a user event is unset: a recorder has to wait for such a read. */
-	if (chance(graph, 20) && !graph->user_count)
+	/*
+	 * Not while a user event is unset: a recorder has to wait for such a read. NVIDIA's driver
+	 * reads the host's memory when the write is enqueued, not after what the write waits for.
+	 */
+	if (chance(graph, 20) && !graph->user_count && from.root->context_set->shares_memory)
 		write_on(graph, host, graph->landings[graph->landing_count - 1].expected, bytes,
 			 node);
 }
