@@ -57,7 +57,7 @@ replayable=--replayable
 
 # Runs alone, recorded, and replayed.
 check_program() { # name, replay's option..., --, command...
-	local name=$1 code=0 options=()
+	local name=$1 code=0 options=() commands output
 	shift
 	while [ "$1" != -- ]; do
 		options+=("$1")
@@ -76,5 +76,15 @@ check_program() { # name, replay's option..., --, command...
 			fail "$name: '$output' is another when recorded"
 	done
 	replays "$name" t.sbt --check each --repeat 2 "${options[@]}"
-	echo "$name: $(report 'r["commands"]') commands"
+	commands=$(report 'r["commands"]')
+	check_parts "$name" "$commands" "${options[@]}"
+	echo "$name: $commands commands"
+}
+
+# A part with what it needs, a list of all, and a simulation.
+check_parts() { # name, number of commands, replay's option...
+	local middle=$(($2 / 2))
+	agrees "$1, from $middle on" t.sbt --from $middle --check each "${@:3}"
+	expect 0 replay t.sbt --list --json
+	expect 0 replay t.sbt --target emulator
 }

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-# OpenMM: a few steps of molecular dynamics (bonds, angles, charges) on
+# OpenMM: a few steps of molecular dynamics (bonds, angles, charges by particle mesh Ewald) on
 # the OpenCL platform; energies agree with those of its CPU platform.
 import sys
 
@@ -13,7 +13,7 @@ def make_system(molecules_per_side):
     side = 0.35 * molecules_per_side
     system.setDefaultPeriodicBoxVectors((side, 0, 0), (0, side, 0), (0, 0, side))
     forces = openmm.NonbondedForce()
-    forces.setNonbondedMethod(openmm.NonbondedForce.CutoffPeriodic)
+    forces.setNonbondedMethod(openmm.NonbondedForce.PME)
     forces.setCutoffDistance(0.45 * side)
     bonds, angles = openmm.HarmonicBondForce(), openmm.HarmonicAngleForce()
     positions = []
