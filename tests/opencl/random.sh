@@ -60,7 +60,7 @@ for ((i = 0; i < graphs / batch; i++)); do
 			agrees "seeds $seeds, a part" t.sbt --check each --repeat 2 --from $from --to $((from + 300))
 		done
 	fi
-	if [ $((i % 10)) -eq 3 ]; then
+	if [ $((i % 10)) -eq 1 ]; then
 		record checked.sbt --replayable=checked -- "$random" --seeds $seeds --threads $threads
 		replays "seeds $seeds, checked" checked.sbt --check each
 	fi
