@@ -57,13 +57,18 @@ void stream_emit_check(const struct stream_check *check, uint64_t bytes, uint64_
 	}
 }
 
+void stream_check_locked(const struct stream_check *check, const void *data, uint64_t bytes,
+			 uint64_t hash)
+{
+	emit_check(check, bytes, hash, keeps_contents(bytes) ? ts_replay_blob(data, bytes) : 0);
+}
+
 void stream_check_bytes(const struct stream_check *check, const void *data, uint64_t bytes)
 {
 	uint64_t hash = ts_replay_hash(data, bytes);
 
 	if (stream_lock()) {
-		emit_check(check, bytes, hash,
-			   keeps_contents(bytes) ? ts_replay_blob(data, bytes) : 0);
+		stream_check_locked(check, data, bytes, hash);
 		stream_unlock();
 	}
 }

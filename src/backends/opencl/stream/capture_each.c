@@ -31,7 +31,7 @@ struct behind {
 	const unsigned char *data;
 	uint64_t queue; /* number */
 	bool is_in_order;
-	uint64_t sequence, offset, bytes;
+	uint64_t sequence, offset, bytes, hash;
 };
 
 /* The lock comes before the channel's; events are queried under it. */
@@ -52,15 +52,10 @@ static void forget(struct behind *read)
 	read->memory = NULL;
 }
 
-/* It is complete. */
-static void remove_read(struct behind **link)
+/* It is not in the list any more. */
+static void recycle(struct behind *read)
 {
-	struct behind *read = *link;
-
 	forget(read);
-	*link = read->next;
-	if (!*link)
-		self.last = link;
 	read->slab->reads--;
 	ocl.next.clReleaseEvent(read->event);
 	read->next = self.spare;
@@ -68,23 +63,34 @@ static void remove_read(struct behind **link)
 	atomic_fetch_sub(&self.count, 1);
 }
 
-static void check(const struct behind *read, cl_int status)
+/* It is complete. */
+static void take_hash(struct behind *read, cl_int status)
+{
+	if (!read->memory)
+		return;
+	if (status == CL_COMPLETE) {
+		read->hash = ts_replay_hash(read->data, read->bytes);
+		return;
+	}
+	stream_lost_memory("checks of memory", read->memory, "it could not be read back");
+	forget(read);
+}
+
+/* The channel is locked. */
+static void emit(const struct behind *read)
 {
 	struct stream_check check = { read->sequence, 0, read->offset, "each" };
 
 	if (!read->memory)
 		return;
 	check.memory = read->memory->number;
-	if (status == CL_COMPLETE)
-		stream_check_bytes(&check, read->data, read->bytes);
-	else
-		stream_lost_memory("checks of memory", read->memory, "it could not be read back");
+	stream_check_locked(&check, read->data, read->bytes, read->hash);
 }
 
-/* Checks what has been read. */
-static void look(void)
+/* Takes what has been read off the list, in order. */
+static struct behind *take_complete(void)
 {
-	struct behind **link = &self.first;
+	struct behind **link = &self.first, *complete = NULL, **last = &complete;
 	uint64_t busy_queue = 0;
 
 	while (*link) {
@@ -97,9 +103,30 @@ static void look(void)
 			link = &read->next;
 			continue;
 		}
-		check(read, status);
-		remove_read(link);
+		take_hash(read, status);
+		*link = read->next;
+		read->next = NULL;
+		*last = read;
+		last = &read->next;
 	}
+	self.last = link;
+	return complete;
+}
+
+/* Checks what has been read. Taking the channel costs more than a small check. */
+static void look(void)
+{
+	struct behind *read = take_complete(), *next;
+	bool is_locked = read && stream_lock();
+
+	for (; read; read = next) {
+		next = read->next;
+		if (is_locked)
+			emit(read);
+		recycle(read);
+	}
+	if (is_locked)
+		stream_unlock();
 }
 
 /* False: it may wait for the program. */
@@ -139,16 +166,13 @@ void stream_each_gone(struct ocl_stream *memory)
 	pthread_mutex_lock(&self.lock);
 	look();
 	for (struct behind *read = self.first; read; read = read->next) {
-		if (read->memory != memory)
-			continue;
-		if (finish(read->event)) {
-			check(read, stream_event_status(read->event));
-		} else {
+		if (read->memory == memory && !finish(read->event)) {
 			stream_lost_memory("checks of memory", memory,
 					   "it was released before it could be read back");
+			forget(read);
 		}
-		forget(read);
 	}
+	look();
 	pthread_mutex_unlock(&self.lock);
 }
 

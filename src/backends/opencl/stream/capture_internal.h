@@ -541,6 +541,8 @@ struct stream_check {
 };
 void stream_emit_check(const struct stream_check *check, uint64_t bytes, uint64_t hash);
 /* The same with contents, if these are kept. False: they are gone, and so is the check. */
+void stream_check_locked(const struct stream_check *check, const void *data, uint64_t bytes,
+			 uint64_t hash); /* the channel is locked */
 void stream_check_bytes(const struct stream_check *check, const void *data, uint64_t bytes);
 bool stream_check_foreign(const struct stream_check *check, const struct stream_foreign *foreign);
 /* Reads it back; several checks if it is long. */
