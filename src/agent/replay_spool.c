@@ -17,6 +17,7 @@
 #include <sys/statvfs.h>
 #include <unistd.h>
 
+#include "base/local/foreign_memory.h"
 #include "live/local/live_layout.h"
 #include "live/local/live_spool.h"
 
@@ -299,31 +300,16 @@ void spool_referred(struct spool *spool)
 
 /* ---- memory of the program ---- */
 
-static bool is_mapped(const char *from, uint64_t bytes)
-{
-	unsigned char pages[256];
-
-	while (bytes) {
-		uint64_t part = bytes < sizeof(pages) * PAGE ? bytes : sizeof(pages) * PAGE;
-
-		if (mincore((void *)from, part, pages))
-			return false;
-		from += part;
-		bytes -= part;
-	}
-	return true;
-}
-
-/* Asks the kernel; between page boundaries. */
-static bool can_read(const char *from, uint64_t bytes)
+/*
+ * Asks the kernel, which is much faster than to let it copy. False also on an old one, and for
+ * memory of a device.
+ */
+static bool is_readable(const char *from, uint64_t bytes)
 {
 	uint64_t before = (uintptr_t)from & (PAGE - 1);
 	uint64_t all = (before + bytes + PAGE - 1) & ~(PAGE - 1);
 
-	if (!madvise((void *)(from - before), all, MADV_POPULATE_READ))
-		return true;
-	/* An older kernel, or memory of a device: it must at least be there. */
-	return errno == EINVAL && is_mapped(from - before, all);
+	return !madvise((void *)(from - before), all, MADV_POPULATE_READ);
 }
 
 /* A program that handles the fault may make its memory readable, and expects to be asked. */
@@ -336,31 +322,33 @@ static bool handles_faults(void)
 		(action.sa_handler != SIG_DFL && action.sa_handler != SIG_IGN));
 }
 
-static uint64_t copy_pages(char *to, const char *from, uint64_t bytes)
+/* Copies what can be read, by the kernel. */
+static uint64_t copy_readable(char *to, const char *from, uint64_t bytes)
 {
 	uint64_t unread = 0;
 
-	while (bytes) {
-		uint64_t page = PAGE - ((uintptr_t)from & (PAGE - 1));
-		uint64_t part = bytes < page ? bytes : page;
+	for (;;) {
+		uint64_t done = ts_foreign_read(to, from, bytes), page;
 
-		if (can_read(from, part)) {
-			memcpy(to, from, part);
-		} else {
-			memset(to, 0, part);
-			unread += part;
-		}
-		to += part;
-		from += part;
-		bytes -= part;
+		to += done;
+		from += done;
+		bytes -= done;
+		if (!bytes)
+			return unread;
+		page = PAGE - ((uintptr_t)from & (PAGE - 1));
+		page = page < bytes ? page : bytes;
+		memset(to, 0, page);
+		unread += page;
+		to += page;
+		from += page;
+		bytes -= page;
 	}
-	return unread;
 }
 
 uint64_t agent_copy_program(void *to, const void *from, uint64_t bytes)
 {
-	if (bytes >= ASK_BYTES && !can_read(from, bytes) && !handles_faults())
-		return copy_pages(to, from, bytes);
+	if (bytes >= ASK_BYTES && !is_readable(from, bytes) && !handles_faults())
+		return copy_readable(to, from, bytes);
 	memcpy(to, from, bytes);
 	return 0;
 }

@@ -3,8 +3,10 @@
  * Any bytes as a journal: read block by block, decoded into a trace, with a decoder checkpoint and
  * restore halfway. Must not crash, leak, loop or use more memory than the file justifies, and the
  * resulting trace must be valid. The mutator fixes checksums, because random changes would never
- * get past them.
+ * get past them. The last area has a spool, to which records may refer.
  */
+#include <fcntl.h>
+#include <inttypes.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -28,7 +30,55 @@ struct run {
 	struct ts_decoder *next; /* its state is being restored */
 	struct ts_block_open open;
 	uint64_t half;
+	struct ts_spools *spools;
 };
+
+/* ---- the spool ---- */
+
+static char spool_folder[64], spool_path[160];
+static int spool_directory = -1;
+
+static void remove_spool(void)
+{
+	if (spool_path[0])
+		unlink(spool_path);
+	spool_path[0] = 0;
+}
+
+static void remove_folder(void)
+{
+	remove_spool();
+	rmdir(spool_folder);
+}
+
+static void make_folder(void)
+{
+	snprintf(spool_folder, sizeof(spool_folder), "/tmp/ts_fuzz_spool_XXXXXX");
+	check(mkdtemp(spool_folder) != NULL, "cannot make a folder");
+	spool_directory = open(spool_folder, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+	check(spool_directory >= 0, "cannot open a folder");
+	atexit(remove_folder);
+}
+
+/* A spool of zeros. */
+static void make_spool(const struct ts_live_control *control)
+{
+	struct ts_live_spool header = { .version = TS_SPOOL_VERSION,
+					.header_bytes = TS_SPOOL_HEADER_BYTES,
+					.area_id = control->area_id,
+					.bytes = TS_SPOOL_LEAST };
+	int fd;
+
+	memcpy(header.magic, TS_SPOOL_MAGIC, sizeof(header.magic));
+	remove_spool();
+	snprintf(spool_path, sizeof(spool_path), "%s/%" PRIu32 "-%" PRIu64 "-%016" PRIx64 ".spool",
+		 spool_folder, control->pid, control->start_time, control->area_id);
+	fd = open(spool_path, O_RDWR | O_CREAT | O_CLOEXEC, 0600);
+	check(fd >= 0 && pwrite(fd, &header, sizeof(header), 0) == (ssize_t)sizeof(header) &&
+		      !ftruncate(fd, TS_SPOOL_HEADER_BYTES + TS_SPOOL_LEAST),
+	      "cannot make a spool");
+	close(fd);
+}
 
 static void window_closed(void *context, uint64_t area, const struct ts_block_window *opened,
 			  const struct ts_block_window *closed)
@@ -37,7 +87,8 @@ static void window_closed(void *context, uint64_t area, const struct ts_block_wi
 
 static struct ts_decoder *new_decoder(struct run *run)
 {
-	struct ts_decoder_options options = { .window_closed = window_closed };
+	struct ts_decoder_options options = { .window_closed = window_closed,
+					      .spools = run->spools };
 	struct ts_decoder *decoder;
 
 	check(ts_decoder_new(&decoder, &options, NULL) == 0, "no memory for a decoder");
@@ -72,6 +123,7 @@ static void change_decoder(struct run *run)
 	check(memcmp(&before, &after, sizeof(before)) == 0, "the state has other counts");
 	ts_decoder_free(run->decoder);
 	run->decoder = run->next;
+	ts_spools_commit(run->spools, true);
 }
 
 /* False if the journal cannot be used at all. */
@@ -85,6 +137,8 @@ static bool decode_block(struct run *run, const struct ts_block *block, struct t
 		run->open.trace_bytes = 0; /* there is no trace that it could belong to */
 		memcpy(payload->data, &run->open, sizeof(run->open));
 	}
+	if (block->type == TS_BLOCK_AREA && block->bytes >= sizeof(struct ts_block_area))
+		make_spool(&((const struct ts_block_area *)(const void *)payload->data)->control);
 	if (ts_decoder_block(run->decoder, block, payload->data, &err) == 0)
 		return true;
 	check(err.code && err.message[0], "an error without a message");
@@ -134,6 +188,9 @@ static void run_once(struct run *run)
 
 	check(ts_writer_open(&run->writer, run->trace->path, &options, NULL) == 0,
 	      "cannot make a trace");
+	check(ts_spools_new(&run->spools, true, NULL) == 0 &&
+		      ts_spools_add_directory(run->spools, spool_directory, NULL) == 0,
+	      "no memory for spools");
 	run->decoder = new_decoder(run);
 	good = decode_journal(run);
 	if (good) {
@@ -141,7 +198,9 @@ static void run_once(struct run *run)
 		check(ts_writer_finish(run->writer, NULL) == 0, "the trace is not finished");
 	}
 	ts_decoder_free(run->decoder);
+	ts_spools_free(run->spools);
 	ts_writer_close(run->writer);
+	remove_spool();
 	if (good)
 		check(ts_verify(run->trace->path, print_finding, NULL, NULL, NULL) == 0,
 		      "the trace is incomplete");
@@ -155,6 +214,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 	if (journal.fd < 0) {
 		memory_file_open(&journal, "journal");
 		memory_file_open(&trace, "trace");
+		make_folder();
 	}
 	memory_file_set(&journal, data, size);
 	run_once(&run);

@@ -203,16 +203,23 @@ static uint64_t emit_content(const struct ocl_stream *memory, void *piece, cl_in
 	uint64_t blob = ts_replay_blob_begin(bytes);
 	cl_int rc = CL_SUCCESS;
 
-	for (uint64_t at = 0; blob && at < bytes; at += PIECE) {
-		uint64_t count = bytes - at < PIECE ? bytes - at : PIECE;
+	for (uint64_t at = 0, count; blob && at < bytes; at += count) {
+		void *space, *to;
 
+		count = bytes - at < PIECE ? bytes - at : PIECE;
+		/* Straight to where the recorder finds it, if there is such a place. */
+		space = ts_replay_blob_space(&count);
+		to = space ? space : piece;
 		if (rc == CL_SUCCESS)
-			rc = stream_read_back(memory, at, count, piece);
+			rc = stream_read_back(memory, at, count, to);
 		if (rc != CL_SUCCESS)
-			memset(piece, 0, count);
+			memset(to, 0, count);
 		else
-			overlay_mapped(memory, at, piece, count);
-		ts_replay_blob_part(piece, count);
+			overlay_mapped(memory, at, to, count);
+		if (space)
+			ts_replay_blob_filled(count);
+		else
+			ts_replay_blob_part(piece, count);
 	}
 	*ret_rc = rc;
 	return blob;
