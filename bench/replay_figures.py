@@ -3,12 +3,18 @@
 many small commands takes, compared with the recording and the program alone."""
 import json
 import os
+import resource
 import subprocess
 
 # Of each pair of recording and replay.
 TURNS = 5
 REPEAT = 5
 MODES = (("launches", "100"), ("mixed", "2000"))
+# Of written data: content, bytes of a write, bytes in total.
+MIB = 1 << 20
+WRITES = (("random", 1 * MIB, 512 * MIB), ("random", 256 * MIB, 1024 * MIB), ("floats", 256 * MIB, 1024 * MIB),
+          ("zeros", 256 * MIB, 1024 * MIB), ("same", 1 * MIB, 512 * MIB))
+WRITE_TURNS = 3
 
 
 def spans(bench, mode, rounds):
@@ -61,6 +67,34 @@ def measure_checked(bench):
                   "<= 1.5" if mode == "launches" else None)
 
 
+def cpu_seconds(command):
+    """Runs a command; its output, and the CPU time of it and all its children."""
+    before = resource.getrusage(resource.RUSAGE_CHILDREN)
+    done = subprocess.run(command, stdout=subprocess.PIPE, check=True)
+    after = resource.getrusage(resource.RUSAGE_CHILDREN)
+    return json.loads(done.stdout), after.ru_utime + after.ru_stime - before.ru_utime - before.ru_stime
+
+
+def measure_written(bench):
+    """Capture of written data: how fast the program gets rid of it, and how much of it one core
+    captures; with the program alone and memcpy, in turns."""
+    program = os.path.join(bench.build, "bench", "opencl_write")
+    trace = bench.path("written.sbt")
+    for content, size, total in WRITES:
+        turns = []
+        for _ in range(WRITE_TURNS):
+            arguments = [program, content, str(size), str(total)]
+            alone, alone_s = cpu_seconds(arguments)
+            recorded, recorded_s = cpu_seconds([bench.tool, "record", "-q", "--replayable", "-o", trace, "--"] + arguments)
+            os.unlink(trace)
+            turns.append((recorded["write_gbs"], total / max(recorded_s - alone_s, 1e-3) / 1e9, alone["write_gbs"],
+                          recorded["memcpy_gbs"]))
+        gbs, core_gbs, alone_gbs, memcpy_gbs = (max(turn[i] for turn in turns) for i in range(4))
+        name = f"written data, {content}, {size // MIB} MiB each"
+        bench.add(f"{name}: the program", gbs, "GB/s", None, "the program alone", alone_gbs, gbs / alone_gbs)
+        bench.add(f"{name}: captured per core", core_gbs, "GB/s", None, "memcpy", memcpy_gbs, core_gbs / memcpy_gbs)
+
+
 def measure_replay(bench):
     if not os.path.exists(os.path.join(bench.build, "bench", "opencl_small")):
         bench.skip("replay on OpenCL", "this build has no OpenCL")
@@ -70,6 +104,7 @@ def measure_replay(bench):
         bench.skip("replay on OpenCL", "no OpenCL device")
         return
     measure_capture(bench)
+    measure_written(bench)
     measure_checked(bench)
     for mode, rounds in MODES:
         turns = sorted((spans(bench, mode, rounds) for _ in range(TURNS)), key=lambda turn: turn[2] / turn[1])

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Waits for the recorder: on an explicit flush, and at the exit of a program that started its own
- * recorder. With replay_channel.c the only code of the agent that waits.
+ * recorder. With replay_wait.c the only code of the agent that waits.
  */
 #include <errno.h>
 #include <pthread.h>

@@ -1,23 +1,20 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * The lossless channel of command streams (docs/replay.md, section 2): one ring that all threads
- * write under a lock and whose writer waits for space. With flush.c the only code of the agent that
- * waits. If a record cannot be stored, the stream ends with the reason as its last record; space
- * for it is always reserved.
+ * write under a lock and whose writer waits for space (replay_wait.c). If a record cannot be
+ * stored, the stream ends with the reason as its last record; space for it is always reserved.
  */
 #include <tracesmith/replay.h>
 
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/syscall.h>
-#include <time.h>
-#include <unistd.h>
 
 #include <tracesmith/accelerator.h>
 #include <tracesmith/schema.h>
 
 #include "agent/replay_spool.h"
+#include "agent/replay_wait.h"
 #include "agent/ring_write.h"
 #include "agent/tracer.h"
 #include "base/local/hash.h"
@@ -26,15 +23,7 @@
 #define NAME "commands"
 #define BYTES_MOST (16u << 20)
 #define BYTES_LEAST (64u << 10)
-/* Space reserved for the last record, and for a PAD if it meets the ring's end. */
-#define RESERVE_BYTES 1024u
 #define WHY_BYTES 256
-#define PAUSE_LEAST_NS 50000
-#define PAUSE_MOST_NS 1000000
-/* Interval of wake-ups of the recorder; a longer gap in our own run time counts as this. */
-#define CALL_NS 100000000
-/* A recorder that is alive but blocked, by its disk for example, gets this many times as long. */
-#define BLOCKED_FACTOR 12
 
 #define OBJECT_WORDS TS_LIVE_WORDS(struct ts_live_object)
 #define COMMAND_WORDS TS_LIVE_WORDS(struct ts_live_command)
@@ -44,10 +33,7 @@
 /* Smaller blobs pass through the ring. */
 #define SPOOLED_LEAST (32u << 10)
 
-int64_t agent_channel_patience_ns = INT64_C(5000000000);
-
 static uint64_t objects; /* last number assigned; a forked child continues from it */
-static uint32_t exiting;
 
 /* ---- locking ---- */
 
@@ -66,16 +52,6 @@ static void unlock(struct channel *channel)
 static bool is_broken(const struct channel *channel)
 {
 	return __atomic_load_n(&channel->broken, __ATOMIC_ACQUIRE);
-}
-
-/* True while a recorder drains the area, or is about to. */
-static bool has_recorder(const struct core *core)
-{
-	const struct ts_live_control *control = core->control;
-
-	return __atomic_load_n(&control->mode, __ATOMIC_RELAXED) == TS_LIVE_STREAM &&
-	       (__atomic_load_n(&control->recorder_pid, __ATOMIC_RELAXED) ||
-		!__atomic_load_n(&control->heartbeat, __ATOMIC_RELAXED));
 }
 
 static uint64_t ring_bytes(const struct core *core)
@@ -112,7 +88,7 @@ static bool lock_channel(void)
 	struct core *core = agent_start(&ts_process_tracer);
 	struct agent_signals saved;
 
-	if (!core || is_broken(&core->channel) || !has_recorder(core))
+	if (!core || is_broken(&core->channel) || !channel_has_recorder(core))
 		return false;
 	agent_block_signals_but_faults(&saved);
 	lock(&core->channel);
@@ -158,19 +134,6 @@ bool ts_replay_is_broken(void)
 	const struct core *core = __atomic_load_n(&ts_process_tracer.core, __ATOMIC_ACQUIRE);
 
 	return core && is_broken(&core->channel);
-}
-
-void agent_channel_exiting(void)
-{
-	__atomic_store_n(&exiting, 1, __ATOMIC_RELEASE);
-}
-
-/* Threads that create rings use the area's descriptor, too. */
-static void nudge(struct core *core)
-{
-	agent_lock(core);
-	agent_nudge_recorder(core);
-	agent_unlock(core);
 }
 
 /* ---- records ---- */
@@ -285,120 +248,21 @@ static void break_off(struct core *core, const char *why)
 
 	/* Without commands no window can fail. */
 	if (ts_replay_settings()->mode != TS_REPLAY_OFF &&
-	    ring_extend(writer, ring_oldest(writer)->position, RESERVE_BYTES / 2, &needed))
+	    ring_extend(writer, ring_oldest(writer)->position, CHANNEL_RESERVE_BYTES / 2, &needed))
 		close_failed(core, why);
 	__atomic_store_n(&core->channel.broken, 1, __ATOMIC_RELEASE);
 }
 
 /* ---- space ---- */
 
-/* Includes the space for the last record. */
-static bool has_ring_space(struct core *core, uint64_t bytes)
-{
-	struct writer *writer = &core->channel.writer;
-	uint64_t head = writer->ring->head, size = writer->mask + 1;
-	uint64_t end = (head | writer->mask) + 1, start = head + bytes > end ? end : head;
-
-	return start + bytes + RESERVE_BYTES <= ring_oldest(writer)->position + size;
-}
-
-static uint64_t ring_progress(struct core *core)
-{
-	return ring_oldest(&core->channel.writer)->position;
-}
-
-static bool has_spool_space(struct core *core, uint64_t bytes)
-{
-	return spool_has_space(&core->channel.spool, bytes);
-}
-
-static uint64_t progress_of_spool(struct core *core)
-{
-	return spool_progress(&core->channel.spool);
-}
-
-/* What a writer may wait for. */
-struct room {
-	bool (*has_space)(struct core *core, uint64_t bytes);
-	uint64_t (*progress)(struct core *core); /* changes when the recorder frees some */
-};
-static const struct room ring_room = { has_ring_space, ring_progress };
-static const struct room spool_room = { has_spool_space, progress_of_spool };
-
-/* A writer that waits for the recorder. */
-struct patience {
-	uint64_t progress;
-	int64_t heartbeat;
-	int64_t now_ns, idle_ns, called_ns;
-};
-
-/* Not nanosleep(), which is a cancellation point and which programs may interpose. */
-static void nap(int64_t ns)
-{
-	struct timespec time = { 0, ns };
-
-	syscall(SYS_clock_nanosleep, CLOCK_MONOTONIC, 0, &time, NULL);
-}
-
-/* Checks the recorder's progress. Returns why to stop waiting, or NULL. */
-static const char *lose_patience(struct core *core, const struct room *room,
-				 struct patience *patience)
-{
-	const struct ts_live_control *control = core->control;
-	uint64_t progress = room->progress(core);
-	int64_t now = (int64_t)ts_counter_monotonic_ns(), passed = now - patience->now_ns;
-
-	/* If the whole machine was stopped, the recorder could not run either. */
-	passed = passed < CALL_NS ? passed : CALL_NS;
-	patience->now_ns = now;
-	patience->idle_ns = progress != patience->progress ? 0 : patience->idle_ns + passed;
-	patience->progress = progress;
-	if (__atomic_load_n(&exiting, __ATOMIC_ACQUIRE))
-		core->channel.exit_wait_ns += passed;
-	if (!has_recorder(core))
-		return "no recorder is attached any more";
-	if (core->channel.exit_wait_ns > agent_channel_patience_ns)
-		return "the process exited before the recorder stored it";
-	if (patience->idle_ns <= agent_channel_patience_ns)
-		return NULL;
-	if (__atomic_load_n(&control->heartbeat, __ATOMIC_RELAXED) != patience->heartbeat)
-		return "the recorder could not store it";
-	return patience->idle_ns <= BLOCKED_FACTOR * agent_channel_patience_ns &&
-			       agent_recorder_lives(core)
-		       ? NULL
-		       : "the recorder does not answer";
-}
-
-static void call_recorder(struct core *core, struct patience *patience)
-{
-	if (patience->called_ns && patience->now_ns - patience->called_ns < CALL_NS)
-		return;
-	patience->called_ns = patience->now_ns;
-	nudge(core);
-}
-
 /* False: the channel is broken. */
-static bool wait_for_space(struct core *core, const struct room *room, uint64_t bytes)
+static bool wait_for_space(struct core *core, const struct channel_room *room, uint64_t bytes)
 {
-	struct patience patience = {
-		.progress = room->progress(core),
-		.heartbeat = __atomic_load_n(&core->control->heartbeat, __ATOMIC_RELAXED),
-		.now_ns = (int64_t)ts_counter_monotonic_ns(),
-	};
-	int64_t pause = PAUSE_LEAST_NS;
-	const char *why;
+	const char *why = room->has_space(core, bytes) ? NULL : channel_wait(core, room, bytes);
 
-	while (!room->has_space(core, bytes)) {
-		why = lose_patience(core, room, &patience);
-		if (why) {
-			break_off(core, why);
-			return false;
-		}
-		call_recorder(core, &patience);
-		nap(pause);
-		pause = pause * 2 < PAUSE_MOST_NS ? pause * 2 : PAUSE_MOST_NS;
-	}
-	return true;
+	if (why)
+		break_off(core, why);
+	return !why;
 }
 
 /* Waits for space for a record; NULL: the stream is broken. */
@@ -407,7 +271,7 @@ static struct writer *enter(struct core *core, uint64_t words)
 	struct writer *writer = &core->channel.writer;
 	uint64_t needed;
 
-	if (!wait_for_space(core, &ring_room, words * 8))
+	if (!wait_for_space(core, &channel_ring, words * 8))
 		return NULL;
 	/* Cannot fail: there is more space than this. */
 	return ring_extend(writer, ring_oldest(writer)->position, words * 8, &needed) ? writer
@@ -424,7 +288,7 @@ static void leave(struct core *core)
 	    head - ring_oldest(&channel->writer)->position < size / 2)
 		return;
 	channel->nudged_at = head;
-	nudge(core);
+	channel_nudge(core);
 }
 
 /* The recorder takes its time with bulk data: let it begin early. */
@@ -435,7 +299,7 @@ static void leave_spool(struct core *core)
 	if (spool->head - spool->nudged_at < spool->bytes / 16)
 		return;
 	spool->nudged_at = spool->head;
-	nudge(core);
+	channel_nudge(core);
 }
 
 /* ---- objects and commands ---- */
@@ -537,7 +401,7 @@ void ts_replay_fail(const char *why)
 {
 	struct core *core = locked_core();
 
-	if (core && enter(core, RESERVE_BYTES / 2 / 8))
+	if (core && enter(core, CHANNEL_RESERVE_BYTES / 2 / 8))
 		close_failed(core, why);
 }
 
@@ -574,7 +438,7 @@ static char *spool_space(struct core *core, uint64_t *bytes)
 		return NULL;
 	most = ts_spool_part_bytes(channel->spool.bytes);
 	*bytes = *bytes < most ? *bytes : most;
-	return wait_for_space(core, &spool_room, *bytes)
+	return wait_for_space(core, &channel_spool, *bytes)
 		       ? spool_place(core, *bytes, &channel->space_at)
 		       : NULL;
 }

@@ -387,7 +387,7 @@ void agent_exiting(struct ts_tracer *tracer);
  */
 bool agent_recorder_lives(const struct core *core);
 
-/* ---- replay_channel.c ---- */
+/* ---- replay_wait.c ---- */
 
 /* From now on the total time spent waiting is limited to that of a single wait. */
 void agent_channel_exiting(void);
