@@ -29,6 +29,26 @@ replays "a window" window.sbt --check each --repeat 2
 agrees "one kernel" all.sbt --kernel flip --check each --repeat 2
 agrees "another kernel" all.sbt --kernel sample --check each
 
+# What is shown: formats, samplers, pictures.
+"$TRACESMITH" replay all.sbt --list >list 2>&1
+for text in "image=3d 21x13x5 rgba unsigned_int8" "how=sampler \[normalized, repeat, linear\]"; do
+	grep -q "$text" list || fail "--list does not show '$text'"
+done
+"$TS_SOURCE"/tests/opencl/image_pictures.py "$TRACESMITH" all.sbt ${TS_LONG:+--all}
+code=0
+"$TRACESMITH" replay window.sbt --at 4 --dump 3 --png no.png >stdout 2>stderr || code=$?
+[ $code -ne 0 ] && [ ! -e no.png ] || fail "memory that is not an image became a picture"
+
+# Pixels that differ are found.
+cat >other.cl <<'END'
+kernel void flip(read_only image2d_t from, write_only image2d_t to) {
+	int2 at = (int2)(get_global_id(0), get_global_id(1));
+	write_imageui(to, at, read_imageui(from, at));
+}
+END
+replay_json 1 window.sbt --kernel flip --replace-kernel flip=other.cl --check each
+[ "$(report 'r["kernel"]')" = flip ] || fail "a kernel that writes other pixels: $(cat replay.json)"
+
 # Each alone shows which one fails, and nothing that all together do not.
 mapfile -t names < <("$program" --list)
 [ -n "${TS_LONG:-}" ] || names=()

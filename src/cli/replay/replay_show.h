@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Shows the report of `tracesmith replay`: replay_text.c as text, replay_json.c as JSON,
- * replay_dump.c memory; and replay_list.c the commands, without running them.
+ * replay_dump.c and replay_png.c memory; and replay_list.c the commands, without running them.
  */
 #ifndef TS_CLI_REPLAY_REPLAY_SHOW_H
 #define TS_CLI_REPLAY_REPLAY_SHOW_H
@@ -29,6 +29,9 @@ void ts_replay_show_json(const struct ts_replay_shown *shown, struct ts_text *ou
 /* Content of memory as numbers or bytes. */
 void ts_replay_show_dump(const struct ts_replay_shown *shown, struct ts_text *out);
 void ts_replay_show_dump_json(const struct ts_replay_shown *shown, struct ts_text *out);
+/* The same as a picture; an error if it is not an image. Unless quiet, notes the scale. */
+int ts_replay_write_png(const struct ts_replay_shown *shown, const char *path, bool quiet,
+			struct ts_error *err);
 
 struct ts_replay_list_options {
 	bool checks; /* recorded hashes, too */

@@ -23,7 +23,7 @@
 #include "trace/trace_totals.h"
 
 struct replay {
-	const char *target, *pace, *check, *tolerance, *dump, *at, *time_limit;
+	const char *target, *pace, *check, *tolerance, *dump, *png, *at, *time_limit;
 	const char *list; /* NULL: run; "": the commands; "checks" */
 	int64_t repeat, window, limit;
 	bool json, quiet, hashes;
@@ -151,6 +151,8 @@ static int parse_dump(struct replay *replay)
 		exit_code =
 			ts_report_usage("'--at' (after which command) and '--dump' (which memory) "
 					"need each other");
+	if (!exit_code && replay->png && !replay->dump)
+		exit_code = ts_report_usage("'--png' needs '--dump', the number of an image");
 	return exit_code;
 }
 
@@ -237,7 +239,12 @@ static int show(const struct replay *replay, const struct ts_replay_shown *shown
 		struct ts_error *err)
 {
 	TS_SCOPED(ts_text) notes = { 0 };
+	int rc = TS_OK;
 
+	if (replay->png)
+		rc = ts_replay_write_png(shown, replay->png, replay->quiet, err);
+	if (rc)
+		return rc;
 	if (replay->json) {
 		ts_replay_show_json(shown, ts_stdout());
 		return TS_OK;
@@ -250,9 +257,12 @@ static int show(const struct replay *replay, const struct ts_replay_shown *shown
 	ts_replay_show_text(shown, &notes);
 	ts_text_printf(&notes, "  memory %" PRIu64 " after command %" PRIu64 ":",
 		       replay->options.dump_memory, replay->options.dump_at);
+	ts_text_append_str(&notes, replay->png ? " " : "");
+	ts_text_append_str(&notes, replay->png ? replay->png : "");
 	if (!replay->quiet)
 		ts_report_note("%s", ts_text_cstr(&notes));
-	ts_replay_show_dump(shown, ts_stdout());
+	if (!replay->png)
+		ts_replay_show_dump(shown, ts_stdout());
 	return TS_OK;
 }
 
@@ -381,6 +391,8 @@ static int add_options(struct replay *replay)
 		TS_OPTION_TEXT("at", 0, "COMMAND", &replay->at, "with --dump: after which command"),
 		TS_OPTION_TEXT("dump", 0, "BUFFER", &replay->dump,
 			       "show the content of this memory, by its number"),
+		TS_OPTION_TEXT("png", 0, "FILE", &replay->png,
+			       "with --dump of an image: write it as a picture instead"),
 		TS_OPTION_INTEGER("limit", 0, "N", &replay->limit, 0, INT64_MAX,
 				  "number of values that --dump shows; 0: all"),
 		TS_OPTION_TEXT("as", 0, "TYPE", &core->value_type,
@@ -451,6 +463,7 @@ static void append_examples(struct ts_text *out)
 			   "tracesmith replay run.sbt --check each --repeat 10 --json\n"
 			   "tracesmith replay run.sbt --kernel 'gemm*' --repeat 100\n"
 			   "tracesmith replay run.sbt --at 17 --dump 4 --as f32\n"
+			   "tracesmith replay run.sbt --at 17 --dump 9 --png picture.png\n"
 			   "tracesmith replay run.sbt --replace-kernel gemm=new.cl --check each\n"
 			   "tracesmith replay run.sbt --as f32 --tolerance abs=1e-6,rel=1e-5\n"
 			   "tracesmith replay run.sbt --skip-unsupported --check each\n"

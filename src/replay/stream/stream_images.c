@@ -212,7 +212,9 @@ int ts_replay_load_sampler(struct ts_replay_load *load, uint32_t index, uint32_t
 	arg->is_normalized = raw->is_normalized;
 	arg->addressing = find_word(addressings, TS_ARRAY_SIZE(addressings), raw->addressing);
 	arg->filter = find_word(filters, TS_ARRAY_SIZE(filters), raw->filter);
-	if (!arg->addressing || !arg->filter)
-		ts_replay_spoil(load, index, "argument %" PRIu32 " is an unknown sampler", number);
+	if (arg->addressing && arg->filter)
+		return TS_OK;
+	ts_replay_spoil(load, index, "argument %" PRIu32 " is an unknown sampler", number);
+	arg->addressing = arg->filter = "unknown";
 	return TS_OK;
 }
