@@ -57,7 +57,7 @@ found "lost copy" copy:2 lost "launch of 'tally'" "$copied"
 found "lost write" copy:1 lost "launch of 'turn'" "$written"
 found "lost host write" host_write:1 lost "launch of 'edit'" "$mapped"
 if rows_of whole.sbt command | grep -q clEnqueueWriteImage; then
-	picture=$(rows_of whole.sbt object | grep '"image"' | grep -o '"number":[0-9]*' | grep -o '[0-9]*')
+	picture=$(rows_of whole.sbt object | grep '"image"' | grep -o '"number":[0-9]*' | grep -o '[0-9]*' | sort -u)
 	found "pixel of an image" copy:5 flip:10 "copy to memory $picture" "$picture"
 	found "origin in an image" copy:5 'details:"origin":[8,1,0]/"origin":[12,1,0]' "copy to memory $picture" "$picture"
 	found "sampler" launch:look details:clamp_to_edge/clamp "launch of 'look'" "$pictured"
