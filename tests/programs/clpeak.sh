@@ -4,6 +4,7 @@
 # are not looked at; memory after each command is.
 set -euo pipefail
 . "$TS_SOURCE/tests/lib/programs.sh"
+only_long
 needs_command clpeak clpeak
 
 check_answer() { grep -q 'Kernel launch latency' "$1" || fail "it measured nothing: $(cat "$1")"; }
