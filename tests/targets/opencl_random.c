@@ -18,6 +18,7 @@
 
 #include <tracesmith/emit.h>
 
+#include "opencl_random_images.h"
 #include "opencl_random_kernels.h"
 #include "opencl_random_moves.h"
 
@@ -276,7 +277,9 @@ static void make_root(struct graph *graph, struct context_set *context_set)
 	root->known = root->bytes;
 	root->model = keep(graph, root->bytes);
 	scramble(graph, root->model, root->bytes);
-	if (features.svm && context_set->has_svm && chance(graph, 25))
+	if (features.images && context_set->has_images && chance(graph, 15))
+		make_image(graph, root);
+	else if (features.svm && context_set->has_svm && chance(graph, 25))
 		make_svm(graph, root);
 	else
 		make_buffer(graph, root);
@@ -366,6 +369,10 @@ static const struct {
 	{ do_copy, 7, NULL },
 	{ do_copy_inside, 2, NULL },
 	{ do_fill, 6, NULL },
+	{ do_write_image, 3, &features.images },
+	{ do_read_image, 3, &features.images },
+	{ do_fill_image, 2, &features.images },
+	{ do_copy_image, 4, &features.images },
 	{ do_copy_rect, 3, &features.rects },
 	{ do_write_rect, 3, &features.rects },
 	{ do_read_rect, 3, &features.rects },
@@ -452,6 +459,7 @@ static void compare_root(struct graph *graph, const struct root *root)
 {
 	unsigned char *host = keep(graph, root->known);
 	struct operand all = { (struct root *)root, root->mem, 0, root->known };
+	struct frame all_pixels = whole_frame(root);
 	struct step step = begin(graph, root->context_set);
 	size_t at = 0;
 	cl_int code;
@@ -462,6 +470,10 @@ static void compare_root(struct graph *graph, const struct root *root)
 	if (root->svm)
 		code = clEnqueueSVMMemcpy(step.queue->handle, CL_TRUE, host, root->svm, root->known,
 					  step.wait_count, waits_of(&step), event_of(&step));
+	else if (root->is_image)
+		code = clEnqueueReadImage(step.queue->handle, root->mem, CL_TRUE, all_pixels.at,
+					  all_pixels.size, 0, 0, host, step.wait_count,
+					  waits_of(&step), event_of(&step));
 	else
 		code = clEnqueueReadBuffer(step.queue->handle, root->mem, CL_TRUE, 0, root->known,
 					   host, step.wait_count, waits_of(&step), event_of(&step));
@@ -606,6 +618,7 @@ static cl_program program_of_binary(struct context_set *context_set, cl_program 
 static void look_at_devices(struct context_set *context_set)
 {
 	cl_device_svm_capabilities svm = CL_DEVICE_SVM_COARSE_GRAIN_BUFFER, its;
+	cl_bool has_images = CL_TRUE, is_there;
 	cl_command_queue_properties queues;
 	cl_device_type type;
 	cl_uint bits;
@@ -618,6 +631,10 @@ static void look_at_devices(struct context_set *context_set)
 		svm &= its;
 		clGetDeviceInfo(context_set->devices[i], CL_DEVICE_TYPE, sizeof(type), &type, NULL);
 		context_set->shares_memory &= !!(type & CL_DEVICE_TYPE_CPU);
+		is_there = CL_FALSE;
+		clGetDeviceInfo(context_set->devices[i], CL_DEVICE_IMAGE_SUPPORT, sizeof(is_there),
+				&is_there, NULL);
+		has_images &= is_there;
 		queues = 0;
 		clGetDeviceInfo(context_set->devices[i], CL_DEVICE_QUEUE_PROPERTIES, sizeof(queues),
 				&queues, NULL);
@@ -632,6 +649,7 @@ static void look_at_devices(struct context_set *context_set)
 	if (!context_set->alignment)
 		context_set->alignment = 128;
 	context_set->has_svm = svm != 0;
+	context_set->has_images = has_images;
 }
 
 static void make_context_set(const cl_device_id *devices, cl_uint count)

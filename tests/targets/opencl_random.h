@@ -36,7 +36,7 @@ struct context_set {
 	cl_uint device_count;
 	cl_program programs[PROGRAMS];
 	size_t alignment; /* of sub-buffers */
-	bool has_svm, shares_memory, has_out_of_order;
+	bool has_svm, has_images, shares_memory, has_out_of_order;
 };
 
 static struct context_set context_sets[MAX_CONTEXT_SETS];
@@ -46,7 +46,8 @@ static uint64_t given_count; /* commands of all seeds */
 
 #define FEATURES(X) \
 	X(views)    \
-	X(svm) X(users) X(maps) X(rects) X(hosts) X(pins) X(partial) X(context_sets) X(events)
+	X(svm)      \
+	X(users) X(maps) X(rects) X(hosts) X(pins) X(partial) X(context_sets) X(events) X(images)
 #define MEMBER(name) bool name;
 static struct {
 	FEATURES(MEMBER)
@@ -73,7 +74,7 @@ struct root {
 	struct view views[MAX_VIEWS];
 	int view_count;
 	int read_maps;
-	bool write_map, gone;
+	bool write_map, gone, is_image;
 };
 
 struct queue {
@@ -376,7 +377,7 @@ static bool is_usable(const struct root *root, const struct context_set *context
 	       !root->write_map && !(writes && root->read_maps);
 }
 
-enum { ANY_MEMORY, BUFFERS, SVM };
+enum { ANY_MEMORY, BUFFERS, SVM, IMAGES }; /* ANY_MEMORY: no images */
 
 /* Any memory that fits; false: there is none. */
 static bool pick(struct graph *graph, const struct context_set *context_set, int kind, bool writes,
@@ -386,7 +387,7 @@ static bool pick(struct graph *graph, const struct context_set *context_set, int
 		struct root *root = &graph->roots[below(graph, (size_t)graph->root_count)];
 
 		if (!is_usable(root, context_set, writes) || (kind == BUFFERS && root->svm) ||
-		    (kind == SVM && !root->svm))
+		    (kind == SVM && !root->svm) || root->is_image != (kind == IMAGES))
 			continue;
 		*ret_operand = (struct operand){ root, root->mem, 0, root->known };
 		if (root->view_count && chance(graph, 40)) {

@@ -470,8 +470,8 @@ static void do_pin(struct graph *graph)
 	struct operand all = { root, root->mem, 0, root->known };
 	struct step step;
 
-	if (root->pinned || root->read_maps || !root->context_set->shares_memory ||
-	    !is_usable(root, NULL, true))
+	if (root->pinned || root->is_image || root->read_maps ||
+	    !root->context_set->shares_memory || !is_usable(root, NULL, true))
 		return;
 	step = begin(graph, root->context_set);
 	step.blocking = true;
