@@ -427,9 +427,12 @@ void ts_spools_take_over(struct ts_spools *spools, const struct ts_live_control 
 	spool = get_spool(spools, area->area_id);
 	if (spool && open_spool(spools, spool, area) && read_header(spool->fd, &header))
 		spool->floor = header.referred;
-	/* It may be created later. */
-	if (spool)
+	/* Most areas have none, and it may be created later. */
+	if (spool && spool->is_missing) {
 		spool->is_missing = false;
+		if (!spool->referred_bytes && spool == &spools->spools[spools->count - 1])
+			spools->count--;
+	}
 	pthread_mutex_unlock(&spools->lock);
 }
 

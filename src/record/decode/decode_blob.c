@@ -288,7 +288,7 @@ bool decode_spooled_record(struct ts_decoder *decoder, struct decode_area *area,
 		give_up(decoder, half, ring,
 			result == TS_ENOTFOUND ? LOSS_GONE_BLOB : LOSS_BAD_BLOB, part->number, ns);
 		if (is_gone)
-			decode_channel_gone(decoder, area, part->number);
+			decode_channel_gone(decoder, area, part->number, ns);
 	}
 	return true;
 }

@@ -359,8 +359,11 @@ static void cut_gone(struct ts_decoder *decoder, struct decode_area *area, uint6
 	cut(decoder, area, why);
 }
 
-void decode_channel_gone(struct ts_decoder *decoder, struct decode_area *area, uint64_t blob)
+void decode_channel_gone(struct ts_decoder *decoder, struct decode_area *area, uint64_t blob,
+			 int64_t ns)
 {
+	/* A successor has not seen the commands before. */
+	area->channel->last_ns = TS_MAX(area->channel->last_ns, ns);
 	if (area->channel->in_window)
 		cut_gone(decoder, area, blob);
 	else

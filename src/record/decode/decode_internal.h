@@ -271,7 +271,8 @@ void decode_free_channel(struct decode_area *area);
 /* Some of its records were dropped on a full disk: the window cannot be replayed. */
 void decode_channel_cut(struct ts_decoder *decoder, struct decode_area *area);
 /* Content of a blob is gone: the same for this window, or the next one. */
-void decode_channel_gone(struct ts_decoder *decoder, struct decode_area *area, uint64_t blob);
+void decode_channel_gone(struct ts_decoder *decoder, struct decode_area *area, uint64_t blob,
+			 int64_t ns);
 /* Forgets ids of the previous file. */
 void decode_channel_moves(struct ts_decoder *decoder, struct decode_area *area);
 bool decode_put_object(struct ts_decoder *decoder, struct decode_channel *channel,

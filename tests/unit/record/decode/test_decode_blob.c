@@ -181,15 +181,18 @@ TS_TEST(equal_content_is_stored_once)
 	close_source(&source);
 }
 
+/* The close comes after the commands before the loss. */
 static void check_window_failed(const char *path, const char *why, int64_t lost)
 {
 	struct rows rows = rows_open(path, TS_TABLE_COMMAND);
 	struct ts_command_row row;
-	bool is_failed = false;
+	bool is_failed = false, is_open = false;
 
-	while (rows_next(&rows, &row))
-		is_failed |= row.kind == TS_COMMAND_CLOSE &&
+	while (rows_next(&rows, &row)) {
+		is_open |= row.kind == TS_COMMAND_OPEN;
+		is_failed |= row.kind == TS_COMMAND_CLOSE && is_open &&
 			     strstr(rows_text(&rows, row.details), why) != NULL;
+	}
 	rows_close(&rows);
 	TS_CHECK(is_failed);
 	TS_CHECK_INT(losses_of(path, "blobs", "their bytes in shared memory are gone"), lost);
@@ -205,6 +208,8 @@ TS_TEST(a_spool_that_is_gone_ends_the_window)
 	open_source(&source);
 	start(&fixture);
 	put_kind(&fixture, 1, TS_COMMAND_OPEN, "{\"window\":1}");
+	drain(&fixture);
+	succeed(&fixture);
 	put_spooled(&fixture, &source, 7, 2 * PART, 0, content, PART);
 	put_spooled(&fixture, &source, 7, 2 * PART, PART, content, PART);
 	put_copy(&fixture, 2, 7);
