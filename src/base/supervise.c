@@ -17,9 +17,12 @@
 
 #define NS_PER_MS INT64_C(1000000)
 #define TICK_NS (50 * NS_PER_MS)
-/* How long the child may take to end by itself after a signal, and to die when it is killed. */
+/*
+ * How long the child may take to end by itself after a signal, and to die when it is killed: the
+ * kernel needs a second to release some GiB, more on a busy machine.
+ */
 #define GRACE_NS (500 * NS_PER_MS)
-#define DEATH_NS (300 * NS_PER_MS)
+#define DEATH_NS (3000 * NS_PER_MS)
 
 struct watch {
 	const struct ts_heartbeat *heartbeat;

@@ -47,7 +47,7 @@ struct ts_supervised {
 	int stop_signal; /* that asked this process to stop; 0: none */
 	bool timed_out;  /* killed because its heart did not beat for limit_ns */
 	int64_t limit_ns;
-	pid_t remains; /* was killed, but hangs in the kernel; 0: gone */
+	pid_t remains; /* was killed, but still exists after seconds; 0: gone */
 };
 
 /* Zeroed memory that parent and child share; never freed. NULL: no memory. */

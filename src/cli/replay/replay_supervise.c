@@ -94,7 +94,8 @@ static int report_crash(const struct ts_replay_monitor *monitor, const struct ts
 static int report_end(const struct shared *shared, const struct ts_supervised *end)
 {
 	if (end->remains)
-		ts_report_warning("process %d cannot be killed: it hangs in the device's driver",
+		ts_report_warning("process %d was killed, but still exists: the device's driver "
+				  "holds it, or the machine is busy",
 				  (int)end->remains);
 	if (end->timed_out)
 		return report_time_limit(&shared->monitor, end->limit_ns);
