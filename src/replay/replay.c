@@ -411,7 +411,10 @@ bool ts_replay_reject_object(struct ts_replay *replay, uint32_t object, struct t
 	return true;
 }
 
-bool ts_replay_reject_command(struct ts_replay *replay, uint32_t command, struct ts_error *err)
+typedef void reject_function(struct ts_replay_stream *stream, uint32_t command, const char *why);
+
+static bool reject(struct ts_replay *replay, uint32_t command, reject_function *mark,
+		   struct ts_error *err)
 {
 	const char *why = err->message;
 	char text[256];
@@ -423,8 +426,18 @@ bool ts_replay_reject_command(struct ts_replay *replay, uint32_t command, struct
 	/* The report names the command itself. */
 	if (!strncmp(why, text, strlen(text)) && !strncmp(why + strlen(text), ": ", 2))
 		why += strlen(text) + 2;
-	ts_replay_stream_reject_command(replay->stream, command, why);
+	mark(replay->stream, command, why);
 	return true;
+}
+
+bool ts_replay_reject_command(struct ts_replay *replay, uint32_t command, struct ts_error *err)
+{
+	return reject(replay, command, ts_replay_stream_reject_command, err);
+}
+
+bool ts_replay_reject_launches(struct ts_replay *replay, uint32_t command, struct ts_error *err)
+{
+	return reject(replay, command, ts_replay_stream_reject_launches, err);
 }
 
 /* ---- from opening to report ---- */

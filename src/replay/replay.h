@@ -527,6 +527,8 @@ void ts_replay_close(struct ts_replay *replay);
  */
 bool ts_replay_reject_object(struct ts_replay *replay, uint32_t object, struct ts_error *err);
 bool ts_replay_reject_command(struct ts_replay *replay, uint32_t command, struct ts_error *err);
+/* A launch that is refused for its sizes: with all launches of the same kernel with these sizes. */
+bool ts_replay_reject_launches(struct ts_replay *replay, uint32_t command, struct ts_error *err);
 /* After a run: the content for --dump (NULL: none), and the hash of a capture in the first run. */
 const void *ts_replay_dump(const struct ts_replay *replay, uint64_t *ret_bytes);
 /*

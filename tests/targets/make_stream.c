@@ -16,7 +16,8 @@
  *	two         two windows
  *	processes   two processes
  *	bound       programs of which there are only binaries, a guessed argument
- *	unsupported kernels that do not build, or have more work items than a device can run
+ *	unsupported kernels that do not build, have more work items than a device can run, or use a
+ *	            part of memory at an odd place
  *	typed       kernels whose arguments have names, types, or neither
  */
 #include "../unit/replay/replay_fixture.h"
@@ -242,6 +243,15 @@ static void add_unsupported(struct fixture_trace *fixture)
 	at = fixture_read(fixture, FIXTURE_QUEUE, 11, 0, BYTES); /* 8 */
 	fixture_check(fixture, at, 0, b, BYTES, "read");
 	add_launch(fixture, FIXTURE_STEP, 13, "\"local\":[1048576],"); /* 9 */
+	/* 10: the same kernel and sizes as 2 and 7, on a part that no device aligns so. */
+	fixture_command(fixture,
+			&(struct fixture_command){
+				.kind = TS_COMMAND_LAUNCH,
+				.queue = FIXTURE_QUEUE,
+				.object = FIXTURE_STEP,
+				.details = "{\"call\":\"clEnqueueNDRangeKernel\",\"global\":[64],"
+					   "\"args\":[{\"kind\":\"memory\",\"object\":13,"
+					   "\"offset\":4,\"bytes\":252,\"access\":\"both\"}]}" });
 	fixture_check(fixture, fixture->sequence, 10, a, BYTES, "final");
 	fixture_check(fixture, fixture->sequence, 11, b, BYTES, "final");
 	fixture_check(fixture, fixture->sequence, 12, b, BYTES, "final");

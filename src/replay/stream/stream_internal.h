@@ -174,6 +174,8 @@ void ts_replay_spoil(struct ts_replay_load *load, uint32_t index, const char *fo
 /* stream_reject.c: marks what a device does not support, with all commands that use it. */
 void ts_replay_stream_reject_object(struct ts_replay_stream *stream, uint32_t object,
 				    const char *why);
+void ts_replay_stream_reject_launches(struct ts_replay_stream *stream, uint32_t command,
+				      const char *why);
 void ts_replay_stream_reject_command(struct ts_replay_stream *stream, uint32_t command,
 				     const char *why);
 

@@ -29,7 +29,7 @@ static bool uses(const struct ts_replay_stream *stream,
 	       is_in(command->writes, command->write_count, object);
 }
 
-/* The same kernel with the same sizes: a device that refuses one refuses all of them. */
+/* The same kernel with the same sizes: a device that refuses one for them refuses all. */
 static bool is_alike(const struct ts_replay_command_info *a, const struct ts_replay_command_info *b)
 {
 	return a->kind == TS_COMMAND_LAUNCH && b->kind == TS_COMMAND_LAUNCH &&
@@ -64,6 +64,12 @@ void ts_replay_stream_reject_object(struct ts_replay_stream *stream, uint32_t ob
 
 void ts_replay_stream_reject_command(struct ts_replay_stream *stream, uint32_t command,
 				     const char *why)
+{
+	spoil(&stream->commands[command], keep_reason(stream, why));
+}
+
+void ts_replay_stream_reject_launches(struct ts_replay_stream *stream, uint32_t command,
+				      const char *why)
 {
 	const char *reason = keep_reason(stream, why);
 

@@ -388,8 +388,8 @@ static int submit(struct ts_replay_session *session, uint32_t position, struct t
 	if (code) {
 		rc = ts_opencl_fail_command(session, position, code, err);
 		if (!step->is_marker)
-			ts_replay_reject_command(session->replay, session->plan->order[position],
-						 err);
+			ts_replay_reject_launches(session->replay, session->plan->order[position],
+						  err);
 		return rc;
 	}
 	step->waitable = step->event;
