@@ -17,6 +17,7 @@ for devices in pthread "pthread pthread"; do
 	for mode in --replayable --replayable=checked; do
 		record t.sbt $mode -- "$program"
 		diff alone printed || fail "recorded with $mode its result differs"
+		! rows_of t.sbt loss | grep "checks of memory" || fail "$mode: checks are lost"
 		replays "all features, $mode, $devices" t.sbt --check each --repeat 2
 	done
 done

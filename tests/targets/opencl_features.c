@@ -259,19 +259,35 @@ static void overlap(void)
 	clReleaseMemObject(b);
 }
 
-/* More than one record and more than one row of a blob hold. */
+/*
+ * More than one record, one row of a blob, and one read of a check hold; also in a queue that is
+ * out of order, where the host may not read, and released at once.
+ */
 static void big(void)
 {
 	size_t count = 700000;
 	uint32_t *many = malloc(4 * count);
+	cl_command_queue other = new_queue(devices[0], CL_QUEUE_OUT_OF_ORDER_EXEC_MODE_ENABLE);
 	cl_mem a = buffer(CL_MEM_READ_WRITE, 4 * count, NULL);
+	cl_mem hidden_one = buffer(CL_MEM_HOST_NO_ACCESS, 4 * count, NULL);
+	cl_event scaled;
 
 	number(many, count, 11);
 	check(clEnqueueWriteBuffer(queue, a, CL_TRUE, 0, 4 * count, many, 0, NULL, NULL), "write");
 	scale(queue, a, count, 13, 0, NULL, NULL);
 	check(clEnqueueReadBuffer(queue, a, CL_TRUE, 0, 4 * count, many, 0, NULL, NULL), "read");
 	mix(many, count);
+	scale(other, a, count, 7, 0, NULL, &scaled);
+	check(clEnqueueCopyBuffer(other, a, hidden_one, 0, 0, 4 * count, 1, &scaled, NULL), "copy");
+	check(clFinish(other), "clFinish");
+	scale(queue, hidden_one, count, 3, 0, NULL, NULL);
+	check(clEnqueueCopyBuffer(queue, hidden_one, a, 4, 0, 4 * count - 4, 0, NULL, NULL),
+	      "copy");
+	scale(queue, a, count, 5, 0, NULL, NULL);
 	clReleaseMemObject(a);
+	clReleaseMemObject(hidden_one);
+	clReleaseEvent(scaled);
+	clReleaseCommandQueue(other);
 	free(many);
 }
 

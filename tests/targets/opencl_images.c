@@ -317,6 +317,31 @@ static void run_fills(void)
 	clReleaseMemObject(space);
 }
 
+/* More than a check reads at a time: rows of an image, and layers. */
+static void run_large(void)
+{
+	static const size_t at[3] = { 3, 190, 0 }, part[3] = { 200, 100, 1 },
+			    layers[3] = { 250, 200, 6 }, some[3] = { 250, 200, 2 },
+			    large[3] = { 700, 500, 1 }, rows[3] = { 700, 150, 1 };
+	static const cl_uint numbers[4] = { 10, 20, 30, 40 };
+	cl_image_desc desc = description(CL_MEM_OBJECT_IMAGE2D_ARRAY, 250, 200, 6);
+	cl_mem array = make(CL_MEM_READ_WRITE, CL_RGBA, CL_UNSIGNED_INT8, &desc, NULL);
+	cl_mem image;
+
+	desc = description(CL_MEM_OBJECT_IMAGE2D, 700, 500, 1);
+	image = make(CL_MEM_READ_WRITE, CL_RGBA, CL_UNSIGNED_INT8, &desc, NULL);
+	check(clEnqueueFillImage(queue, array, numbers, zero, layers, 0, NULL, NULL), "fill");
+	check(clEnqueueFillImage(queue, image, numbers, zero, large, 0, NULL, NULL), "fill");
+	write_all(array, some, random_bytes());
+	write_all(image, rows, random_bytes());
+	check(clEnqueueCopyImage(queue, image, array, at, zero, part, 0, NULL, NULL), "copy");
+	check(clEnqueueCopyImage(queue, array, image, zero, at, part, 0, NULL, NULL), "copy");
+	read_all(array, some, 4);
+	read_all(image, rows, 4);
+	clReleaseMemObject(array);
+	clReleaseMemObject(image);
+}
+
 static void run_copies(void)
 {
 	static const size_t at[3] = { 2, 3, 0 }, to[3] = { 9, 1, 0 }, part[3] = { 5, 4, 1 },
@@ -650,6 +675,7 @@ static const struct {
 	{ "types", run_types },
 	{ "formats", run_formats },
 	{ "fills", run_fills },
+	{ "large", run_large },
 	{ "copies", run_copies },
 	{ "map", run_map },
 	{ "samplers", run_samplers },

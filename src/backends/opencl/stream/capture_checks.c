@@ -49,6 +49,11 @@ static void emit_check(const struct stream_check *check, uint64_t bytes, uint64_
 	stream_command(&row);
 }
 
+void stream_emit_check_locked(const struct stream_check *check, uint64_t bytes, uint64_t hash)
+{
+	emit_check(check, bytes, hash, 0);
+}
+
 void stream_emit_check(const struct stream_check *check, uint64_t bytes, uint64_t hash)
 {
 	if (stream_lock()) {
@@ -94,25 +99,55 @@ bool stream_check_foreign(const struct stream_check *check, const struct stream_
 	return is_there;
 }
 
+uint64_t stream_check_part(const struct stream_range *range, uint64_t at)
+{
+	uint64_t left = range->bytes - at;
+
+	return left < PIECE || range->memory->as.memory.image ? left : PIECE;
+}
+
+/* With contents if these are kept; images are read as a whole. */
+static cl_int check_whole(const struct stream_check *check, const struct ocl_stream *memory,
+			  uint64_t bytes)
+{
+	void *data = malloc(bytes);
+	cl_int rc = data ? CL_SUCCESS : CL_OUT_OF_HOST_MEMORY;
+
+	if (data)
+		rc = stream_read_back(memory, check->offset, bytes, data);
+	if (rc == CL_SUCCESS)
+		stream_check_bytes(check, data, bytes);
+	free(data);
+	return rc;
+}
+
+static cl_int check_part(const struct stream_check *check, const struct ocl_stream *memory,
+			 uint64_t bytes)
+{
+	uint64_t hash;
+	cl_int rc;
+
+	if (memory->as.memory.image || ts_replay_settings()->keep_contents)
+		return check_whole(check, memory, bytes);
+	rc = stream_hash_back(memory, check->offset, bytes, &hash);
+	if (rc == CL_SUCCESS)
+		stream_emit_check(check, bytes, hash);
+	return rc;
+}
+
 void stream_check_range(const struct stream_range *range, uint64_t sequence, const char *why)
 {
-	bool is_whole = range->bytes < PIECE || range->memory->as.memory.image;
-	uint64_t most = is_whole ? range->bytes : PIECE;
-	void *piece = malloc(most ? most : 1);
-	cl_int rc = piece ? CL_SUCCESS : CL_OUT_OF_HOST_MEMORY;
+	cl_int rc = CL_SUCCESS;
 
-	for (uint64_t at = 0; rc == CL_SUCCESS && at < range->bytes; at += most) {
-		uint64_t count = range->bytes - at < most ? range->bytes - at : most;
+	for (uint64_t at = 0, bytes; rc == CL_SUCCESS && at < range->bytes; at += bytes) {
+		struct stream_check check = { sequence, range->memory->number, range->offset + at,
+					      why };
 
-		rc = stream_read_back(range->memory, range->offset + at, count, piece);
-		if (rc == CL_SUCCESS)
-			stream_check_bytes(&(struct stream_check){ sequence, range->memory->number,
-								   range->offset + at, why },
-					   piece, count);
+		bytes = stream_check_part(range, at);
+		rc = check_part(&check, range->memory, bytes);
 	}
 	if (rc != CL_SUCCESS)
 		stream_lost_memory("checks of memory", range->memory, "it could not be read back");
-	free(piece);
 }
 
 /* Except for what is mapped for writing: its bytes are the host's until they are unmapped. */
@@ -156,34 +191,24 @@ static bool can_be_read(struct ocl_stream *memory)
 static void check_image(struct ocl_stream *memory)
 {
 	struct stream_range all = { .memory = memory, .bytes = memory->as.memory.bytes };
-	struct stream_area *area = &memory->as.memory.area;
-	struct stream_foreign pixels = stream_area_foreign(area);
-	struct stream_check check = { .memory = memory->number, .why = "final" };
 
-	if (stream_range_is_mapped(memory, 0, all.bytes)) {
+	if (stream_range_is_mapped(memory, 0, all.bytes))
 		stream_lost_memory("checks of memory", memory, "it is still mapped for writing");
-	} else if (can_be_read(memory)) {
+	else if (can_be_read(memory))
 		stream_check_range(&all, stream_last_sequence(), "final");
-	} else if (area->pages) {
-		/* What the host wrote since the last command that used it is part of the window. */
-		pthread_mutex_lock(&stream_host_lock);
-		stream_pages_compare(memory, &all);
-		pthread_mutex_unlock(&stream_host_lock);
-		check.sequence = stream_last_sequence();
-		if (!stream_check_foreign(&check, &pixels))
-			stream_lost_memory("checks of memory", memory, "its host memory is gone");
-	}
 }
 
 static void check_at_end(struct ocl_stream *memory)
 {
-	if (memory->as.memory.image) {
+	bool is_shared = memory->as.memory.area.host && stream_pages_are_shared(memory);
+
+	if (memory->as.memory.image && !is_shared) {
 		check_image(memory);
 		return;
 	}
 	if (can_be_read(memory))
 		check_unmapped(memory);
-	if (memory->as.memory.area.host && !stream_pages_are_shared(memory))
+	if (memory->as.memory.area.host && !is_shared)
 		return;
 	pthread_mutex_lock(&stream_host_lock);
 	if (!stream_pages_final(memory))

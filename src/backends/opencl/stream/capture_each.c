@@ -2,13 +2,15 @@
 /*
  * Checks of each command (record --replayable=checked). What it wrote is read into a slab by a read
  * of our own, right behind it in its queue, and hashed when the host waits anyway or the slabs are
- * full. A command that writes the same memory in another queue has to wait for that read. Where
- * this is not possible (large ranges, memory that the host sees) the command is waited for.
+ * full. A range that is larger than a slab is read in pieces: while the driver reads one, those
+ * before it are hashed. A command that writes the same memory in another queue has to wait for that
+ * read. Where this is not possible (memory that the host sees) the command is waited for.
  */
 #include <stdlib.h>
 #include <string.h>
 
 #include "backends/opencl/stream/capture_internal.h"
+#include "base/local/hash.h"
 
 #define SLABS 16u
 #define PENDING 1024u
@@ -22,6 +24,14 @@ struct slab {
 	uint32_t reads; /* that are pending */
 };
 
+/* A check that is read in several pieces, which are hashed in their order. */
+struct pieces {
+	struct ts_hash_stream hash; /* of those that were taken */
+	uint64_t offset, bytes;     /* of the check */
+	uint32_t reads;             /* that refer to it */
+	bool is_lost;
+};
+
 /* A read behind a command. */
 struct behind {
 	struct behind *next;
@@ -31,6 +41,7 @@ struct behind {
 	const unsigned char *data;
 	uint64_t queue; /* number */
 	bool is_in_order;
+	struct pieces *pieces; /* NULL: it is all of its check */
 	uint64_t sequence, offset, bytes, hash;
 };
 
@@ -52,10 +63,25 @@ static void forget(struct behind *read)
 	read->memory = NULL;
 }
 
+/* It has no check; nor have the other pieces. */
+static void give_up(struct behind *read)
+{
+	if (read->pieces)
+		read->pieces->is_lost = true;
+	forget(read);
+}
+
+static void drop_pieces(struct pieces *pieces)
+{
+	if (pieces && --pieces->reads == 0)
+		free(pieces);
+}
+
 /* It is not in the list any more. */
 static void recycle(struct behind *read)
 {
 	forget(read);
+	drop_pieces(read->pieces);
 	read->slab->reads--;
 	ocl.next.clReleaseEvent(read->event);
 	read->next = self.spare;
@@ -63,28 +89,49 @@ static void recycle(struct behind *read)
 	atomic_fetch_sub(&self.count, 1);
 }
 
+/* Whether the pieces before it were taken. */
+static bool is_next(const struct behind *read)
+{
+	const struct pieces *pieces = read->pieces;
+
+	return !pieces || !read->memory || pieces->is_lost ||
+	       pieces->offset + pieces->hash.bytes == read->offset;
+}
+
 /* It is complete. */
 static void take_hash(struct behind *read, cl_int status)
 {
-	if (!read->memory)
+	struct pieces *pieces = read->pieces;
+
+	if (!read->memory || (pieces && pieces->is_lost))
 		return;
-	if (status == CL_COMPLETE) {
+	if (status != CL_COMPLETE) {
+		stream_lost_memory("checks of memory", read->memory, "it could not be read back");
+		give_up(read);
+	} else if (!pieces) {
 		read->hash = ts_replay_hash(read->data, read->bytes);
-		return;
+	} else {
+		ts_hash_stream_add(&pieces->hash, read->data, read->bytes);
+		if (pieces->hash.bytes == pieces->bytes)
+			read->hash = ts_hash_stream_digest(&pieces->hash);
 	}
-	stream_lost_memory("checks of memory", read->memory, "it could not be read back");
-	forget(read);
 }
 
 /* The channel is locked. */
 static void emit(const struct behind *read)
 {
+	const struct pieces *pieces = read->pieces;
 	struct stream_check check = { read->sequence, 0, read->offset, "each" };
 
-	if (!read->memory)
+	if (!read->memory || (pieces && pieces->is_lost))
 		return;
 	check.memory = read->memory->number;
-	stream_check_locked(&check, read->data, read->bytes, read->hash);
+	if (!pieces) {
+		stream_check_locked(&check, read->data, read->bytes, read->hash);
+	} else if (read->offset + read->bytes == pieces->offset + pieces->bytes) {
+		check.offset = pieces->offset;
+		stream_emit_check_locked(&check, pieces->bytes, read->hash);
+	}
 }
 
 /* Takes what has been read off the list, in order. */
@@ -95,8 +142,8 @@ static struct behind *take_complete(void)
 
 	while (*link) {
 		struct behind *read = *link;
-		cl_int status = read->queue == busy_queue ? CL_QUEUED
-							  : stream_event_status(read->event);
+		bool is_busy = read->queue == busy_queue || !is_next(read);
+		cl_int status = is_busy ? CL_QUEUED : stream_event_status(read->event);
 
 		if (status > CL_COMPLETE) {
 			busy_queue = read->is_in_order ? read->queue : 0;
@@ -155,24 +202,38 @@ void stream_each_forget(void)
 {
 	pthread_mutex_lock(&self.lock);
 	for (struct behind *read = self.first; read; read = read->next)
-		forget(read);
+		give_up(read);
 	pthread_mutex_unlock(&self.lock);
 }
 
+static struct behind *find_read(const struct ocl_stream *memory)
+{
+	struct behind *read = self.first;
+
+	while (read && read->memory != memory)
+		read = read->next;
+	return read;
+}
+
+/* Each round takes the first read of the memory, or gives it up: none refers to it afterwards. */
 void stream_each_gone(struct ocl_stream *memory)
 {
+	struct behind *read;
+
 	if (!memory->as.memory.reads_behind)
 		return;
 	pthread_mutex_lock(&self.lock);
 	look();
-	for (struct behind *read = self.first; read; read = read->next) {
-		if (read->memory == memory && !finish(read->event)) {
+	while ((read = find_read(memory)) != NULL) {
+		if (finish(read->event))
+			look();
+		if (find_read(memory) != read)
+			continue;
+		if (!read->pieces || !read->pieces->is_lost)
 			stream_lost_memory("checks of memory", memory,
 					   "it was released before it could be read back");
-			forget(read);
-		}
+		give_up(read);
 	}
-	look();
 	pthread_mutex_unlock(&self.lock);
 }
 
@@ -234,7 +295,7 @@ static void order_behind(const struct stream_range *range, const struct ocl_obje
 		if (stream_events_blocking()) {
 			stream_lost("checks of commands",
 				    "not checked, because commands may wait for the program");
-			forget(read);
+			give_up(read);
 			continue;
 		}
 		events[count++] = read->event;
@@ -299,10 +360,18 @@ static struct slab *make_space(size_t bytes)
 
 static cl_int enqueue_read(struct behind *read, const struct ocl_command *command)
 {
-	return ocl.next.clEnqueueReadBuffer(
-		command->queue->handle, read->memory->handle, CL_FALSE, read->offset, read->bytes,
-		read->slab->bytes + read->slab->used, read->is_in_order ? 0 : 1,
-		read->is_in_order ? NULL : &command->event, &read->event);
+	void *to = read->slab->bytes + read->slab->used;
+	cl_uint waits = read->is_in_order ? 0 : 1;
+	const cl_event *wait = read->is_in_order ? NULL : &command->event;
+
+	if (read->memory->as.memory.image)
+		return stream_image_read_rows(
+			command->queue->handle,
+			&(struct stream_range){ read->memory, read->offset, read->bytes }, to,
+			waits, wait, &read->event);
+	return ocl.next.clEnqueueReadBuffer(command->queue->handle, read->memory->handle, CL_FALSE,
+					    read->offset, read->bytes, to, waits, wait,
+					    &read->event);
 }
 
 static void add_read(struct behind *read)
@@ -310,6 +379,8 @@ static void add_read(struct behind *read)
 	struct stream_memory *memory = &read->memory->as.memory;
 	uint64_t queue = read->is_in_order ? read->queue : 0;
 
+	if (read->pieces)
+		read->pieces->reads++;
 	read->data = read->slab->bytes + read->slab->used;
 	/* Rows of a cache do not meet. */
 	read->slab->used += (read->bytes + 63) & ~UINT64_C(63);
@@ -322,7 +393,8 @@ static void add_read(struct behind *read)
 	memory->reads_behind++;
 }
 
-static bool read_behind(const struct stream_range *range, const struct ocl_command *command)
+static bool read_piece(const struct stream_range *range, const struct ocl_command *command,
+		       struct pieces *pieces)
 {
 	struct slab *slab = make_space(range->bytes);
 	struct behind *read = self.spare;
@@ -338,6 +410,7 @@ static bool read_behind(const struct stream_range *range, const struct ocl_comma
 			.slab = slab,
 			.queue = command->queue->stream->number,
 			.is_in_order = !command->queue->out_of_order,
+			.pieces = pieces,
 			.sequence = command->sequence,
 			.offset = range->offset,
 			.bytes = range->bytes,
@@ -351,10 +424,65 @@ static bool read_behind(const struct stream_range *range, const struct ocl_comma
 	return rc == CL_SUCCESS;
 }
 
+static uint64_t piece_bytes(const struct stream_range *range, uint64_t at)
+{
+	uint64_t left = range->bytes - at;
+
+	if (range->memory->as.memory.image)
+		return stream_image_rows(range->memory->as.memory.image, at, STREAM_COPY_BYTES);
+	return left < STREAM_COPY_BYTES ? left : STREAM_COPY_BYTES;
+}
+
+/* One check. */
+static bool read_in_pieces(const struct stream_range *range, const struct ocl_command *command)
+{
+	struct pieces *pieces = malloc(sizeof(*pieces));
+	bool is_read = pieces != NULL;
+
+	if (!pieces)
+		return false;
+	*pieces = (struct pieces){ .offset = range->offset, .bytes = range->bytes, .reads = 1 };
+	ts_hash_stream_init(&pieces->hash);
+	for (uint64_t at = 0, bytes; is_read && at < range->bytes; at += bytes) {
+		struct stream_range piece = { range->memory, range->offset + at, 0 };
+
+		bytes = piece.bytes = piece_bytes(range, at);
+		is_read = read_piece(&piece, command, pieces);
+	}
+	pieces->is_lost = pieces->is_lost || !is_read;
+	drop_pieces(pieces);
+	return is_read;
+}
+
+static bool read_behind(const struct stream_range *range, const struct ocl_command *command)
+{
+	bool is_read = true;
+
+	for (uint64_t at = 0, bytes; is_read && at < range->bytes; at += bytes) {
+		struct stream_range part = { range->memory, range->offset + at, 0 };
+
+		bytes = part.bytes = stream_check_part(range, at);
+		is_read = bytes == piece_bytes(&part, 0) ? read_piece(&part, command, NULL)
+							 : read_in_pieces(&part, command);
+	}
+	return is_read;
+}
+
 static bool is_checked(const struct stream_range *range)
 {
 	return stream_has_content(range->memory) && range->bytes &&
 	       !stream_range_is_mapped(range->memory, range->offset, range->bytes);
+}
+
+/* A check of an image covers all of it. Contents are kept in one piece. */
+static bool has_pieces(const struct stream_range *range)
+{
+	const struct stream_image *image = range->memory->as.memory.image;
+
+	if (image && (range->bytes != range->memory->as.memory.bytes ||
+		      !stream_image_rows(image, 0, STREAM_COPY_BYTES)))
+		return false;
+	return !ts_replay_settings()->keep_contents || range->bytes == piece_bytes(range, 0);
 }
 
 /* SVM may be freed as soon as the command is complete, without another call. */
@@ -362,8 +490,7 @@ static bool can_be_read_behind(const struct stream_range *range, const struct oc
 {
 	const struct stream_memory *memory = &range->memory->as.memory;
 
-	return !memory->is_svm && !memory->image && !memory->area.host &&
-	       range->bytes <= STREAM_COPY_BYTES &&
+	return !memory->is_svm && !memory->area.host && has_pieces(range) &&
 	       !(memory->flags & (CL_MEM_HOST_NO_ACCESS | CL_MEM_HOST_WRITE_ONLY)) &&
 	       (!command->queue->out_of_order || command->event);
 }
@@ -394,7 +521,12 @@ bool stream_each_after(const struct stream_frozen *frozen, const struct ocl_comm
 	for (uint32_t i = 0; i < frozen->write_count; i++) {
 		const struct stream_range *range = &frozen->uses[i];
 
-		if (is_checked(range) && !is_repeated(frozen, i) && !read_behind(range, command))
+		if (!is_checked(range) || is_repeated(frozen, i) || read_behind(range, command))
+			continue;
+		if (stream_events_blocking())
+			stream_lost("checks of commands",
+				    "not checked, because commands may wait for the program");
+		else
 			stream_lost_memory("checks of memory", range->memory,
 					   "it could not be read back");
 	}

@@ -525,6 +525,27 @@ cl_int stream_image_read(cl_command_queue queue, const struct ocl_stream *memory
 	return rc == CL_INVALID_OPERATION ? read_staged(queue, memory, to) : rc;
 }
 
+uint64_t stream_image_rows(const struct stream_image *image, uint64_t at, uint64_t most)
+{
+	uint64_t left = image->slice - at % image->slice;
+
+	if (image->row != image->size[0] * image->element || image->row > most)
+		return 0;
+	return left < most ? left : most - most % image->row;
+}
+
+cl_int stream_image_read_rows(cl_command_queue queue, const struct stream_range *rows, void *to,
+			      cl_uint wait_count, const cl_event *waits, cl_event *ret_event)
+{
+	const struct stream_image *image = rows->memory->as.memory.image;
+	const size_t origin[3] = { 0, rows->offset % image->slice / image->row,
+				   rows->offset / image->slice };
+	const size_t region[3] = { image->size[0], rows->bytes / image->row, 1 };
+
+	return ocl.next.clEnqueueReadImage(queue, rows->memory->handle, CL_FALSE, origin, region, 0,
+					   0, to, wait_count, waits, ret_event);
+}
+
 cl_int stream_image_clear(cl_command_queue queue, const struct ocl_stream *memory)
 {
 	static const unsigned char zeros[COLOR_BYTES];

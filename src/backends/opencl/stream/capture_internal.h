@@ -132,7 +132,7 @@ struct stream_area {
 	bool is_gone;           /* found missing, and reported */
 	/*
 	 * Pixels: the number of their image, or 0; its size; its side and the host's. `bytes` are
-	 * those of the packed rectangle, and only the hashes of chunks are used.
+	 * those of the packed rectangle, and its hash is that of the only chunk.
 	 */
 	uint64_t image, image_bytes;
 	struct stream_rect rect, host_rect;
@@ -517,6 +517,14 @@ uint64_t stream_area_extent(const struct stream_area *area);
 void stream_area_describe(const struct stream_area *area, struct stream_text *text);
 /* Reads or clears all of the image, through a queue. */
 cl_int stream_image_read(cl_command_queue queue, const struct ocl_stream *memory, void *to);
+/*
+ * Bytes of as many rows as there are in a slice from offset `at` on, and in `most` bytes; 0: it
+ * cannot be read in rows.
+ */
+uint64_t stream_image_rows(const struct stream_image *image, uint64_t at, uint64_t most);
+/* Enqueues a read of such rows, behind the events. */
+cl_int stream_image_read_rows(cl_command_queue queue, const struct stream_range *rows, void *to,
+			      cl_uint wait_count, const cl_event *waits, cl_event *ret_event);
 cl_int stream_image_clear(cl_command_queue queue, const struct ocl_stream *memory);
 
 /* ---- memory read back (capture_snapshot.c) ---- */
@@ -526,6 +534,9 @@ const char *stream_snapshot(char *why, size_t size, uint64_t *ret_bytes);
 /* Memory that can be read back: not a view, nor of a kind that cannot be replayed. */
 bool stream_has_content(const struct ocl_stream *stream);
 cl_int stream_read_back(const struct ocl_stream *memory, uint64_t offset, uint64_t bytes, void *to);
+/* Its hash, without memory for all of it; not of an image. */
+cl_int stream_hash_back(const struct ocl_stream *memory, uint64_t offset, uint64_t bytes,
+			uint64_t *ret_hash);
 /* Zeros memory that the program gave no contents, because unwritten memory is compared, too. */
 void stream_clear(const struct ocl_stream *memory);
 /* Frees the queues and buffers used for reading back. */
@@ -533,19 +544,22 @@ void stream_readers_release(void);
 
 /* ---- checks (capture_checks.c) ---- */
 
-/* `memory` 0: what a read copied to the host. */
 /* Of memory, or (0) of what a read copied to the host. */
 struct stream_check {
 	uint64_t sequence, memory, offset;
 	const char *why;
 };
 void stream_emit_check(const struct stream_check *check, uint64_t bytes, uint64_t hash);
+/* The channel is locked. */
+void stream_emit_check_locked(const struct stream_check *check, uint64_t bytes, uint64_t hash);
 /* The same with contents, if these are kept. False: they are gone, and so is the check. */
 void stream_check_locked(const struct stream_check *check, const void *data, uint64_t bytes,
 			 uint64_t hash); /* the channel is locked */
 void stream_check_bytes(const struct stream_check *check, const void *data, uint64_t bytes);
 bool stream_check_foreign(const struct stream_check *check, const struct stream_foreign *foreign);
-/* Reads it back; several checks if it is long. */
+/* Bytes of the check that begins `at` bytes after the range does: a long one has several. */
+uint64_t stream_check_part(const struct stream_range *range, uint64_t at);
+/* Reads it back. */
 void stream_check_range(const struct stream_range *range, uint64_t sequence, const char *why);
 void stream_final_checks(void);
 

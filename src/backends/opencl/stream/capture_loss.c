@@ -50,13 +50,20 @@ void stream_lost(const char *what, const char *reason)
 	pthread_mutex_unlock(&lost_lock);
 }
 
+static const char *kind_of(const struct stream_memory *memory)
+{
+	if (memory->is_svm)
+		return "SVM";
+	return memory->image ? "image" : "buffer";
+}
+
 void stream_lost_memory(const char *what, const struct ocl_stream *memory, const char *why)
 {
 	char reason[sizeof(kinds[0].reason)];
 
 	snprintf(reason, sizeof(reason), "memory %" PRIu64 " (%s of %" PRIu64 " bytes%s): %s",
-		 memory->number, memory->as.memory.is_svm ? "SVM" : "buffer",
-		 memory->as.memory.bytes, memory->as.memory.area.host ? ", USE_HOST_PTR" : "", why);
+		 memory->number, kind_of(&memory->as.memory), memory->as.memory.bytes,
+		 memory->as.memory.area.host ? ", USE_HOST_PTR" : "", why);
 	stream_lost(what, reason);
 }
 

@@ -10,6 +10,7 @@
 
 #include "backends/opencl/stream/capture_internal.h"
 #include "base/local/foreign_memory.h"
+#include "base/local/hash.h"
 
 #define PIECE (UINT64_C(4) << 20) /* memory that a snapshot needs */
 
@@ -95,6 +96,98 @@ cl_int stream_read_back(const struct ocl_stream *memory, uint64_t offset, uint64
 	if (context && context->as.context.reader)
 		rc = read_with(&context->as.context, memory, offset, bytes, to);
 	pthread_mutex_unlock(&reader_lock);
+	return rc;
+}
+
+/* ---- hashing ---- */
+
+struct part {
+	unsigned char *copy;
+	uint64_t bytes;
+	cl_event event; /* NULL: it was read */
+};
+
+/* Begins to read it. */
+static cl_int begin_part(struct stream_context *context, const struct ocl_stream *memory,
+			 uint64_t offset, struct part *part)
+{
+	cl_int rc;
+
+	part->event = NULL;
+	if (memory->as.memory.is_svm)
+		return ocl.next.clEnqueueSVMMemcpy(context->reader, CL_FALSE, part->copy,
+						   (const char *)memory->handle + offset,
+						   part->bytes, 0, NULL, &part->event);
+	rc = ocl.next.clEnqueueReadBuffer(context->reader, memory->handle, CL_FALSE, offset,
+					  part->bytes, part->copy, 0, NULL, &part->event);
+	if (rc == CL_INVALID_OPERATION)
+		rc = read_staged(context, memory, offset, part->bytes, part->copy);
+	else if (rc == CL_SUCCESS)
+		ocl.next.clFlush(context->reader);
+	return rc;
+}
+
+static cl_int end_part(struct part *part, struct ts_hash_stream *hash)
+{
+	cl_int rc = part->event ? ocl.next.clWaitForEvents(1, &part->event) : CL_SUCCESS;
+
+	if (part->event)
+		ocl.next.clReleaseEvent(part->event);
+	part->event = NULL;
+	if (rc == CL_SUCCESS)
+		ts_hash_stream_add(hash, part->copy, part->bytes);
+	part->bytes = 0;
+	return rc;
+}
+
+/* While the driver reads one part, the other is hashed. */
+static cl_int hash_with(struct stream_context *context, const struct ocl_stream *memory,
+			uint64_t offset, uint64_t bytes, struct part *parts, uint64_t *ret_hash)
+{
+	struct part *part = &parts[0], *before = &parts[1];
+	struct ts_hash_stream hash;
+	cl_int rc = CL_SUCCESS, end;
+
+	ts_hash_stream_init(&hash);
+	for (uint64_t at = 0; rc == CL_SUCCESS && at < bytes; at += before->bytes) {
+		struct part *next = before;
+
+		part->bytes = bytes - at < STREAM_COPY_BYTES ? bytes - at : STREAM_COPY_BYTES;
+		rc = begin_part(context, memory, offset + at, part);
+		end = end_part(before, &hash);
+		rc = rc == CL_SUCCESS ? end : rc;
+		before = part;
+		part = next;
+	}
+	end = end_part(before, &hash);
+	*ret_hash = ts_hash_stream_digest(&hash);
+	return rc == CL_SUCCESS ? end : rc;
+}
+
+cl_int stream_hash_back(const struct ocl_stream *memory, uint64_t offset, uint64_t bytes,
+			uint64_t *ret_hash)
+{
+	const struct stream_area *area = &memory->as.memory.area;
+	struct stream_foreign foreign = { NULL, bytes, NULL };
+	struct part parts[2] = { { .copy = NULL } };
+	cl_int rc = CL_OUT_OF_HOST_MEMORY;
+
+	if (area->host && stream_pages_are_shared(memory)) {
+		foreign.base = area->host + offset;
+		return stream_foreign_read(&foreign, ret_hash, NULL) ? CL_SUCCESS
+								     : CL_INVALID_HOST_PTR;
+	}
+	parts[0].copy = stream_copy_take();
+	parts[1].copy = stream_copy_take();
+	make_reader(memory->parent);
+	pthread_mutex_lock(&reader_lock);
+	if (!memory->parent || !memory->parent->as.context.reader)
+		rc = CL_INVALID_CONTEXT;
+	else if (parts[0].copy && parts[1].copy)
+		rc = hash_with(&memory->parent->as.context, memory, offset, bytes, parts, ret_hash);
+	pthread_mutex_unlock(&reader_lock);
+	stream_copy_give(parts[0].copy);
+	stream_copy_give(parts[1].copy);
 	return rc;
 }
 
