@@ -25,9 +25,12 @@ names() { # what it is about, text
 	grep -qF "$2" <<<"$named" || fail "$1: no loss row says '$2': '$named'"
 }
 
+images=yes
+"$program" image_stack >alone || images=
+[ -n "$images" ] || echo "left out: images: $(tail -n 1 alone)"
 for mode in --replayable --replayable=checked; do
 	# Gone or reused at exit, after the last wait: nothing is missing.
-	try "unmapped protected stack" $mode
+	try "unmapped protected stack${images:+ image_unmapped image_stack}" $mode
 	replays "gone, $mode" t.sbt --check each
 	[ -z "$named" ] || fail "gone, $mode: lost: $named"
 done

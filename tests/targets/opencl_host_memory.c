@@ -25,6 +25,7 @@
 
 #define COUNT ((size_t)4096)
 #define BYTES (COUNT * sizeof(uint32_t))
+#define SIDE ((size_t)64) /* of an image of BYTES bytes */
 #define KEY 0x5a5a5a5au
 #define STEPS 10
 
@@ -39,6 +40,10 @@ static const char *const source =
 	"{ size_t i = get_global_id(0); if (i < items) data[i] = (data[i] ^ key) * 3; }\n"
 	"kernel void move(global uint *to, global const uint *from)\n"
 	"{ size_t i = get_global_id(0); to[i] += from[i]; }\n";
+static const char *const image_source =
+	"kernel void paint(write_only image2d_t to, uint key)\n"
+	"{ int2 at = (int2)(get_global_id(0), get_global_id(1));\n"
+	"  write_imageui(to, at, (uint4)(at.x + key, at.y, key, at.x ^ at.y) & 255); }\n";
 
 static void check(cl_int code, const char *what)
 {
@@ -68,6 +73,16 @@ static void find_device(void)
 	skip("no OpenCL device");
 }
 
+static cl_program build(const char *text)
+{
+	cl_int code;
+	cl_program program = clCreateProgramWithSource(context, 1, &text, NULL, &code);
+
+	check(code, "clCreateProgramWithSource");
+	check(clBuildProgram(program, 0, NULL, NULL, NULL, NULL), "clBuildProgram");
+	return program;
+}
+
 static void set_up(void)
 {
 	cl_program program;
@@ -78,9 +93,7 @@ static void set_up(void)
 	check(code, "clCreateContext");
 	queue = clCreateCommandQueue(context, device, 0, &code);
 	check(code, "clCreateCommandQueue");
-	program = clCreateProgramWithSource(context, 1, (const char **)&source, NULL, &code);
-	check(code, "clCreateProgramWithSource");
-	check(clBuildProgram(program, 0, NULL, NULL, NULL, NULL), "clBuildProgram");
+	program = build(source);
 	twist = clCreateKernel(program, "twist", &code);
 	check(code, "clCreateKernel");
 	move = clCreateKernel(program, "move", &code);
@@ -191,6 +204,51 @@ static void use(uint32_t *data)
 	add_to_sum(map(buffer, CL_MAP_READ, 0, BYTES));
 }
 
+/* The same with an image; the kernel writes its left half. */
+static void use_image(uint32_t *data)
+{
+	const size_t half[] = { SIDE / 2, SIDE }, all[] = { SIDE, SIDE, 1 }, nowhere[3] = { 0 };
+	const cl_image_format format = { CL_RGBA, CL_UNSIGNED_INT8 };
+	const cl_image_desc description = { .image_type = CL_MEM_OBJECT_IMAGE2D,
+					    .image_width = SIDE,
+					    .image_height = SIDE };
+	cl_mem image, other = make_zeros();
+	cl_kernel paint;
+	size_t row;
+	cl_int code;
+
+	fill(data, 1);
+	image = clCreateImage(context, CL_MEM_READ_WRITE | CL_MEM_USE_HOST_PTR, &format,
+			      &description, data, &code);
+	check(code, "clCreateImage");
+	paint = clCreateKernel(build(image_source), "paint", &code);
+	check(code, "clCreateKernel");
+	for (cl_uint key = 1; key < 3; key++) {
+		fill(data, key);
+		check(clSetKernelArg(paint, 0, sizeof(cl_mem), (const void *)&image), "argument");
+		check(clSetKernelArg(paint, 1, sizeof(key), &key), "argument");
+		check(clEnqueueNDRangeKernel(queue, paint, 2, NULL, half, NULL, 0, NULL, NULL),
+		      "clEnqueueNDRangeKernel");
+		check(clEnqueueCopyImageToBuffer(queue, image, other, nowhere, all, 0, 0, NULL,
+						 NULL),
+		      "clEnqueueCopyImageToBuffer");
+		finish();
+	}
+	add_to_sum(clEnqueueMapImage(queue, image, CL_TRUE, CL_MAP_READ, nowhere, all, &row, NULL,
+				     0, NULL, NULL, &code));
+	check(code, "clEnqueueMapImage");
+	read_and_sum(other);
+}
+
+static void need_images(void)
+{
+	cl_bool can = CL_FALSE;
+
+	clGetDeviceInfo(device, CL_DEVICE_IMAGE_SUPPORT, sizeof(can), &can, NULL);
+	if (!can)
+		skip("no images");
+}
+
 /* ---- memory that is gone at exit ---- */
 
 static void run_unmapped(void)
@@ -198,6 +256,16 @@ static void run_unmapped(void)
 	uint32_t *data = map_memory();
 
 	use(data);
+	munmap(data, BYTES);
+}
+
+static void run_image_unmapped(void)
+{
+	uint32_t *data;
+
+	need_images();
+	data = map_memory();
+	use_image(data);
 	munmap(data, BYTES);
 }
 
@@ -217,6 +285,13 @@ __attribute__((noinline)) static void use_stack(void)
 	use(data);
 }
 
+__attribute__((noinline)) static void use_stack_image(void)
+{
+	uint32_t data[COUNT];
+
+	use_image(data);
+}
+
 __attribute__((noinline)) static void reuse_stack(void)
 {
 	volatile uint32_t data[COUNT + 1024];
@@ -229,6 +304,13 @@ __attribute__((noinline)) static void reuse_stack(void)
 static void run_stack(void)
 {
 	use_stack();
+	reuse_stack();
+}
+
+static void run_image_stack(void)
+{
+	need_images();
+	use_stack_image();
 	reuse_stack();
 }
 
@@ -417,10 +499,19 @@ static const struct {
 	const char *name;
 	void (*run)(void);
 } cases[] = {
-	{ "unmapped", run_unmapped }, { "protected", run_protected }, { "stack", run_stack },
-	{ "polled", run_polled },     { "thread", run_thread },       { "pinned", run_pinned },
-	{ "parts", run_parts },       { "kept", run_kept },           { "reading", run_reading },
-	{ "svm", run_svm },           { "lost", run_lost },
+	{ "unmapped", run_unmapped },
+	{ "protected", run_protected },
+	{ "stack", run_stack },
+	{ "polled", run_polled },
+	{ "thread", run_thread },
+	{ "pinned", run_pinned },
+	{ "parts", run_parts },
+	{ "kept", run_kept },
+	{ "reading", run_reading },
+	{ "svm", run_svm },
+	{ "lost", run_lost },
+	{ "image_unmapped", run_image_unmapped },
+	{ "image_stack", run_image_stack },
 };
 
 static int run(const char *name)

@@ -20,14 +20,15 @@ static struct ocl_stream *written;
 
 /* ---- areas ---- */
 
+/* Pages of pixels are not ranges of their image: they have one hash. */
 static uint64_t page_count(const struct stream_area *area)
 {
-	return (area->bytes + PAGE - 1) / PAGE;
+	return area->image ? 1 : (area->bytes + PAGE - 1) / PAGE;
 }
 
 static uint64_t chunk_count(const struct stream_area *area)
 {
-	return (area->bytes + CHUNK - 1) / CHUNK;
+	return area->image ? 1 : (area->bytes + CHUNK - 1) / CHUNK;
 }
 
 static size_t chunk_bytes(const struct stream_area *area, uint64_t chunk)
@@ -66,6 +67,13 @@ void stream_area_end(struct stream_area *area)
 	area->is_gone = false;
 }
 
+static void report_gone(const struct ocl_stream *root, struct stream_area *area)
+{
+	if (!area->is_gone)
+		stream_lost_memory("contents of memory", root, "its host memory is gone");
+	area->is_gone = true;
+}
+
 /* Copies a chunk. Returns how many bytes precede the first one that is not there. */
 static size_t read_chunk(const struct ocl_stream *root, struct stream_area *area, uint64_t chunk,
 			 unsigned char *copy)
@@ -73,11 +81,22 @@ static size_t read_chunk(const struct ocl_stream *root, struct stream_area *area
 	size_t bytes = chunk_bytes(area, chunk);
 	size_t got = stream_area_read(area, chunk * CHUNK, copy, bytes);
 
-	if (got < bytes && !area->is_gone) {
-		area->is_gone = true;
-		stream_lost_memory("contents of memory", root, "its host memory is gone");
-	}
+	if (got < bytes)
+		report_gone(root, area);
 	return got;
+}
+
+/* Hash and, if asked for, blob of pixels. The hash is 0, and the result false, if they are gone. */
+static bool read_pixels(const struct ocl_stream *root, struct stream_area *area, uint64_t *ret_hash,
+			uint64_t *ret_blob)
+{
+	struct stream_foreign pixels = stream_area_foreign(area);
+
+	*ret_hash = 0;
+	if (stream_foreign_read(&pixels, ret_hash, ret_blob))
+		return true;
+	report_gone(root, area);
+	return false;
 }
 
 /* The areas of a root: that of USE_HOST_PTR covers its regions. NULL: begin, end. */
@@ -171,6 +190,12 @@ static void learn_chunk(const struct ocl_stream *root, struct stream_area *area,
 static void learn_area(const struct ocl_stream *root, struct stream_area *area,
 		       const struct stream_writer *range, unsigned char *copy)
 {
+	if (area->pages && area->image) {
+		if (meet(range->offset, range->bytes, area->offset, area->bytes) &&
+		    !is_being_written(&root->as.memory, area->offset, area->bytes, false))
+			read_pixels(root, area, &area->chunks[0], NULL);
+		return;
+	}
 	for (uint64_t i = 0; area->pages && i < chunk_count(area); i++) {
 		if (meet(range->offset, range->bytes, area->offset + i * CHUNK,
 			 chunk_bytes(area, i)))
@@ -312,9 +337,9 @@ static void compare_chunk(struct ocl_stream *root, struct stream_area *area, uin
 	area->chunks[chunk] = is_being_written(&root->as.memory, offset, bytes, false) ? 0 : hash;
 }
 
-static void emit_pixels(struct ocl_stream *root, const struct stream_area *area)
+/* With the hash of what was stored. */
+static void emit_pixels(struct ocl_stream *root, struct stream_area *area)
 {
-	struct stream_foreign foreign = stream_area_foreign(area);
 	struct stream_text text;
 	struct ts_replay_command row = {
 		.size = sizeof(row),
@@ -329,29 +354,18 @@ static void emit_pixels(struct ocl_stream *root, const struct stream_area *area)
 	row.details = stream_text_end(&text);
 	if (!stream_lock())
 		return;
-	if (stream_foreign_read(&foreign, NULL, &row.blob))
+	if (read_pixels(root, area, &area->chunks[0], &row.blob))
 		stream_command(&row);
 	stream_unlock();
 	atomic_store_explicit(&root->as.memory.written, stream_window(), memory_order_relaxed);
 }
 
-/* Pages of pixels are not ranges of the image: they are emitted together. */
-static void compare_pixels(struct ocl_stream *root, struct stream_area *area, unsigned char *copy)
+static void compare_pixels(struct ocl_stream *root, struct stream_area *area)
 {
-	bool differ = false;
+	uint64_t hash;
 
-	if (is_being_written(&root->as.memory, area->offset, area->bytes, false))
-		return;
-	for (uint64_t i = 0; i < chunk_count(area); i++) {
-		size_t bytes = chunk_bytes(area, i), got = read_chunk(root, area, i, copy);
-		uint64_t hash = ts_replay_hash(copy, got);
-
-		if (got < bytes)
-			return;
-		differ = differ || hash != area->chunks[i];
-		area->chunks[i] = hash;
-	}
-	if (differ)
+	if (!is_being_written(&root->as.memory, area->offset, area->bytes, false) &&
+	    read_pixels(root, area, &hash, NULL) && hash != area->chunks[0])
 		emit_pixels(root, area);
 }
 
@@ -361,7 +375,7 @@ static void compare_area(struct ocl_stream *root, struct stream_area *area,
 	if (!meet(range->offset, range->bytes, area->offset, area->bytes) || !allocate(area))
 		return;
 	if (area->image) {
-		compare_pixels(root, area, copy);
+		compare_pixels(root, area);
 		return;
 	}
 	for (uint64_t i = 0; i < chunk_count(area); i++) {
@@ -400,15 +414,20 @@ void stream_pages_compare(struct ocl_stream *root, const struct stream_range *ra
 bool stream_pages_begin(struct ocl_stream *root, uint64_t *ret_blob)
 {
 	struct stream_area *area = &root->as.memory.area;
-	unsigned char *copy = stream_copy_take();
+	unsigned char *copy;
 
 	stream_pages_end(root);
 	if (ret_blob)
-		*ret_blob = copy ? ts_replay_blob_begin(area->bytes) : 0;
-	if (!copy || !allocate(area)) {
-		stream_copy_give(copy);
+		*ret_blob = 0;
+	if (!allocate(area))
 		return false;
-	}
+	if (area->image)
+		return read_pixels(root, area, &area->chunks[0], ret_blob);
+	copy = stream_copy_take();
+	if (!copy)
+		return false;
+	if (ret_blob)
+		*ret_blob = ts_replay_blob_begin(area->bytes);
 	for (uint64_t i = 0; i < chunk_count(area); i++) {
 		size_t bytes = chunk_bytes(area, i);
 		size_t got = area->is_gone ? 0 : read_chunk(root, area, i, copy);
@@ -442,17 +461,17 @@ bool stream_pages_are_shared(const struct ocl_stream *root)
 }
 
 /* With contents, if these are kept and still there. */
-static void check_known(const struct stream_check *check, const void *host, uint64_t bytes,
-			uint64_t hash)
+static void check_known(const struct stream_check *check, const struct stream_area *area,
+			uint64_t bytes, uint64_t hash)
 {
-	unsigned char *copy = ts_replay_settings()->keep_contents ? stream_copy_take() : NULL;
+	unsigned char *copy = ts_replay_settings()->keep_contents ? malloc(bytes) : NULL;
 
-	if (copy && ts_foreign_read(copy, host, bytes) == bytes &&
+	if (copy && stream_area_read(area, check->offset - area->offset, copy, bytes) == bytes &&
 	    ts_replay_hash(copy, bytes) == hash)
 		stream_check_bytes(check, copy, bytes);
 	else
 		stream_emit_check(check, bytes, hash);
-	stream_copy_give(copy);
+	free(copy);
 }
 
 /* Chunks; of those that are not known as a whole, pages. */
@@ -463,8 +482,11 @@ static void check_area(const struct ocl_stream *root, const struct stream_area *
 				      .why = "final" };
 
 	/* A check of an image covers all of it. */
-	if (area->image)
+	if (area->image) {
+		if (area->pages && area->chunks[0] && area->bytes == root->as.memory.bytes)
+			check_known(&check, area, area->bytes, area->chunks[0]);
 		return;
+	}
 	for (uint64_t at = 0, bytes; area->pages && at < area->bytes; at += bytes) {
 		uint64_t left = area->bytes - at, hash = area->pages[at / PAGE];
 
@@ -475,7 +497,7 @@ static void check_area(const struct ocl_stream *root, const struct stream_area *
 		}
 		check.offset = area->offset + at;
 		if (hash)
-			check_known(&check, area->host + at, bytes, hash);
+			check_known(&check, area, bytes, hash);
 	}
 }
 
