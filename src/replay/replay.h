@@ -198,7 +198,7 @@ struct ts_replay_stream {
 	uint32_t window, window_count;
 	int64_t open_ns;        /* when the window opened */
 	const char *failed;     /* why the window is not replayable; NULL: it is */
-	bool is_truncated;      /* no CLOSE: the program was killed */
+	bool is_truncated;      /* no CLOSE: the program was killed, or called _exit() */
 	struct ts_strmap texts; /* shared by commands */
 	struct ts_arena arena;
 };

@@ -136,7 +136,8 @@ static int parse_number(const char *option, const char *text, uint64_t *ret_numb
 	if (!strncmp(text, "memory ", 7))
 		text += 7;
 	if (ts_parse_int64(text, strlen(text), &number) || number <= 0)
-		return ts_report_usage("option '--%s' needs a number, not '%s'", option, text);
+		return ts_report_usage("option '--%s' needs a number as --list shows it, not '%s'",
+				       option, text);
 	*ret_number = (uint64_t)number;
 	return TS_EXIT_DONE;
 }

@@ -180,11 +180,14 @@ static int no_such_memory(const struct ts_replay_stream *stream, uint32_t index,
 			  struct ts_error *err)
 {
 	TS_SCOPED(ts_text) available = { 0 };
+	uint32_t i;
 
-	for (uint32_t i = 0; i < stream->object_count && available.length < 200; i++)
+	for (i = 0; i < stream->object_count && available.length < 200; i++)
 		if (ts_replay_is_alive(stream, i, index))
 			ts_text_printf(&available, "%s%" PRIu64, available.length ? ", " : "",
 				       stream->objects[i].number);
+	if (i < stream->object_count)
+		ts_text_append_str(&available, " ... (--list shows all)");
 	return ts_error_set(err, TS_EINVAL,
 			    "there is no memory %" PRIu64 " after command %" PRIu64
 			    "; existing memory: %s",
@@ -198,12 +201,13 @@ static int add_dump(struct ts_replay_checker *checker, uint32_t position, uint32
 	const struct ts_replay_stream *stream = checker->replay->stream;
 	uint64_t number = checker->replay->options.dump_memory;
 	uint32_t memory = find_memory(stream, number);
-	const struct ts_replay_object_info *object = &stream->objects[memory];
+	const struct ts_replay_object_info *object;
 	struct ts_replay_range range;
 	size_t capture;
 
 	if (memory == TS_REPLAY_NONE)
 		return no_such_memory(stream, index, number, err);
+	object = &stream->objects[memory];
 	range = (struct ts_replay_range){ memory, object->origin, object->bytes };
 	if (!ts_replay_is_root(stream, memory))
 		range.memory = object->parent;

@@ -114,8 +114,8 @@ static void say_window(struct saying *saying, const struct ts_replay_window_fact
 	if (!window->has_close) {
 		append_window(saying, window);
 		ts_text_printf(text,
-			       " has no end, since the program was killed: it can be replayed up "
-			       "to command %" PRIu64,
+			       " has no end: the program was killed, or called _exit(). It can be "
+			       "replayed up to command %" PRIu64,
 			       window->last);
 		say(saying, TS_REPLAY_FACT_NOTE);
 	}

@@ -694,6 +694,31 @@ TS_TEST(parts_that_are_not_there)
 	unlink(path);
 }
 
+TS_TEST(a_long_list_of_memory_ends_between_numbers)
+{
+	struct ts_replay_options options = options_of(TS_REPLAY_CHECK_FINAL, 1);
+	struct fixture_trace fixture;
+	struct ts_replay *replay = NULL;
+	struct ts_error err;
+
+	snprintf(path, sizeof(path), "/tmp/tracesmith-replay-%d.sbt", getpid());
+	fixture_open(&fixture, path);
+	fixture_objects(&fixture);
+	for (int64_t i = 0; i < 100; i++)
+		fixture_memory(&fixture, 1000 + i, NULL, BYTES);
+	fixture_begin(&fixture, 1);
+	fixture_step(&fixture, FIXTURE_QUEUE, 1000, WORDS, "");
+	fixture_finish(&fixture, 1, NULL);
+	fixture_close(&fixture);
+	options.dump_at = 2;
+	options.dump_memory = 12;
+	TS_CHECK_INT(ts_reader_open(&reader, path, &err), 0);
+	TS_CHECK_INT(ts_replay_open(&replay, reader, &options, &err), TS_EINVAL);
+	TS_CHECK(strstr(err.message, ", 1033 ... (--list shows all)"));
+	ts_reader_close(reader);
+	unlink(path);
+}
+
 TS_TEST(a_dump)
 {
 	struct ts_replay_options options = options_of(TS_REPLAY_CHECK_FINAL, 1);
