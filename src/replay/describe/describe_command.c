@@ -350,7 +350,9 @@ void ts_replay_describe_command(const struct ts_replay_stream *stream, uint32_t 
 
 	ts_text_printf(out, "%s(", call_name(info));
 	call.begin = out->length;
-	object(&call, "stream", info->named_queue);
+	/* The list has a column for it, and at 80 columns no space to say it twice. */
+	if (info->kind == TS_COMMAND_SYNC)
+		object(&call, "stream", info->named_queue);
 	operands(&call);
 	if (info->event_count || (info->has_wait_list && info->named_queue == info->queue))
 		list(&call, info->what && !strcmp(info->what, "seen") ? "seen" : "wait",
