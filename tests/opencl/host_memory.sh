@@ -2,7 +2,7 @@
 # SPDX-License-Identifier: Apache-2.0
 # Host memory that is gone, reused or mapped for ever (tests/targets/opencl_host_memory.c): recorded,
 # the program runs as it does alone; windows open; replays equal the recording; what is missing is
-# named.
+# named. TS_LONG=1: more cases with a window.
 set -euo pipefail
 . "$TS_SOURCE/tests/lib/opencl.sh"
 program=$targets/opencl_host_memory
@@ -29,25 +29,25 @@ images=yes
 "$program" image_stack >alone || images=
 [ -n "$images" ] || echo "left out: images: $(tail -n 1 alone)"
 for mode in --replayable --replayable=checked; do
-	# Gone or reused at exit, after the last wait: nothing is missing.
-	try "unmapped protected stack${images:+ image_unmapped image_stack}" $mode
+	# Gone or reused at exit, after the last wait, or written in part: nothing is missing.
+	try "unmapped protected stack stays${images:+ image_unmapped image_stack}" $mode
 	replays "gone, $mode" t.sbt --check each
 	[ -z "$named" ] || fail "gone, $mode: lost: $named"
 done
-# The program has not waited for the kernel that wrote it.
-try polled --replayable
-replay_json 0 t.sbt --check each
-names polled "$gone"
-# Gone and back again all the time; and a map that is never unmapped.
-try "thread kept" --replayable
-replays thread t.sbt --check each
+# Gone and back again all the time; a map that is never unmapped; at last, so that nothing else gets
+# its address, memory that is gone before the program has waited for the kernel that wrote it.
+try "thread kept polled" --replayable
+replays "thread, kept, polled" t.sbt --check each
 names kept "$mapped"
+names polled "$gone"
 # Gone before the window, which opens nevertheless.
 try lost --replayable --window steps:3-6
 replays lost t.sbt --check each
 names lost "$gone"
 # Mapped for ever, before the window or inside it.
-for what in pinned parts reading svm; do
+cases="pinned svm"
+[ -z "${TS_LONG:-}" ] || cases="pinned svm parts reading"
+for what in $cases; do
 	try $what --replayable --window steps:3-6 || continue
 	replays "$what, a window" t.sbt --check each
 	[ "$(report 'r["commands"]')" -ge 9 ] || fail "$what: only $(report 'r["commands"]') commands"

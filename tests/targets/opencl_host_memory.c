@@ -495,6 +495,25 @@ static void run_lost(void)
 	read_and_sum(other);
 }
 
+/* Buffers that stay: a kernel writes all of them, then something a part. */
+static void run_stays(void)
+{
+	cl_mem buffers[] = { make_zeros(), make_zeros(), make_zeros() };
+	uint32_t *part;
+
+	for (size_t i = 0; i < sizeof(buffers) / sizeof(buffers[0]); i++)
+		launch_twist(buffers[i], COUNT);
+	finish();
+	check(clEnqueueWriteBuffer(queue, buffers[0], CL_TRUE, 64, sizeof(sum), &sum, 0, NULL,
+				   NULL),
+	      "clEnqueueWriteBuffer");
+	part = map(buffers[1], CL_MAP_WRITE, BYTES / 2, 64);
+	part[3] = 3;
+	unmap(buffers[1], part);
+	for (size_t i = 0; i < sizeof(buffers) / sizeof(buffers[0]); i++)
+		read_and_sum(buffers[i]);
+}
+
 static const struct {
 	const char *name;
 	void (*run)(void);
@@ -510,6 +529,7 @@ static const struct {
 	{ "reading", run_reading },
 	{ "svm", run_svm },
 	{ "lost", run_lost },
+	{ "stays", run_stays },
 	{ "image_unmapped", run_image_unmapped },
 	{ "image_stack", run_image_stack },
 };

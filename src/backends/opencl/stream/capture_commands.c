@@ -176,8 +176,7 @@ static void remember_region(struct stream_frozen *frozen, const struct ocl_comma
 static void remember_writes(const struct stream_frozen *frozen, const struct ocl_command *command)
 {
 	for (uint32_t i = 0; i < frozen->write_count; i++)
-		atomic_store_explicit(&frozen->uses[i].memory->as.memory.written, stream_window(),
-				      memory_order_relaxed);
+		stream_memory_written(frozen->uses[i].memory);
 	if (!command->event)
 		return;
 	pthread_mutex_lock(&stream_host_lock);

@@ -43,6 +43,7 @@ struct behind {
 	bool is_in_order;
 	struct pieces *pieces; /* NULL: it is all of its check */
 	uint64_t sequence, offset, bytes, hash;
+	uint64_t writes; /* of the memory, up to now */
 };
 
 /* The lock comes before the channel's; events are queried under it. */
@@ -121,16 +122,23 @@ static void take_hash(struct behind *read, cl_int status)
 static void emit(const struct behind *read)
 {
 	const struct pieces *pieces = read->pieces;
-	struct stream_check check = { read->sequence, 0, read->offset, "each" };
+	uint64_t bytes = pieces ? pieces->bytes : read->bytes;
+	struct stream_check check = { read->sequence, 0, pieces ? pieces->offset : read->offset,
+				      "each" };
+	struct stream_memory *memory;
 
-	if (!read->memory || (pieces && pieces->is_lost))
+	if (!read->memory || (pieces && pieces->is_lost) ||
+	    read->offset + read->bytes != check.offset + bytes)
 		return;
 	check.memory = read->memory->number;
-	if (!pieces) {
-		stream_check_locked(&check, read->data, read->bytes, read->hash);
-	} else if (read->offset + read->bytes == pieces->offset + pieces->bytes) {
-		check.offset = pieces->offset;
-		stream_emit_check_locked(&check, pieces->bytes, read->hash);
+	if (pieces)
+		stream_emit_check_locked(&check, bytes, read->hash);
+	else
+		stream_check_locked(&check, read->data, bytes, read->hash);
+	memory = &read->memory->as.memory;
+	if (bytes == memory->bytes) {
+		memory->checked_hash = read->hash;
+		memory->checked_writes = read->writes;
 	}
 }
 
@@ -204,6 +212,18 @@ void stream_each_forget(void)
 	for (struct behind *read = self.first; read; read = read->next)
 		give_up(read);
 	pthread_mutex_unlock(&self.lock);
+}
+
+bool stream_each_knows(const struct ocl_stream *memory, uint64_t *ret_hash)
+{
+	const struct stream_memory *as = &memory->as.memory;
+	bool is_known;
+
+	pthread_mutex_lock(&self.lock);
+	*ret_hash = as->checked_hash;
+	is_known = as->checked_writes && as->checked_writes == atomic_load(&as->writes);
+	pthread_mutex_unlock(&self.lock);
+	return is_known && !stream_lost_any();
 }
 
 static struct behind *find_read(const struct ocl_stream *memory)
@@ -414,6 +434,7 @@ static bool read_piece(const struct stream_range *range, const struct ocl_comman
 			.sequence = command->sequence,
 			.offset = range->offset,
 			.bytes = range->bytes,
+			.writes = atomic_load(&range->memory->as.memory.writes),
 		};
 		rc = enqueue_read(read, command);
 	}

@@ -153,6 +153,7 @@ struct stream_memory {
 	cl_mem_flags flags;
 	struct stream_image *image; /* NULL: not an image */
 	_Atomic uint64_t written;   /* the last window in which a command may have written it */
+	_Atomic uint64_t writes;    /* how often one may have, or the host */
 	_Atomic uint32_t mapped_writing; /* regions that are mapped for writing */
 	/* The rest is guarded by the host lock. */
 	struct stream_region *regions;
@@ -166,6 +167,8 @@ struct stream_memory {
 	 */
 	uint32_t reads_behind;
 	uint64_t reading_queue;
+	/* Also: the last check of all of it, and `writes` then. */
+	uint64_t checked_hash, checked_writes;
 };
 
 struct stream_binary {
@@ -475,6 +478,8 @@ bool stream_region_after(const struct ocl_stream *root, uint64_t at, uint64_t *r
 			 uint64_t *ret_end);
 /* Whether part of the range is mapped for writing; takes the lock. */
 bool stream_range_is_mapped(const struct ocl_stream *root, uint64_t offset, uint64_t bytes);
+/* A command, or the host, may write it. */
+void stream_memory_written(struct ocl_stream *stream);
 void stream_memory_release(struct ocl_stream *stream);
 void stream_memory_forked(void);
 
@@ -571,6 +576,8 @@ bool stream_each_after(const struct stream_frozen *frozen, const struct ocl_comm
 void stream_each_now(const struct stream_frozen *frozen, uint64_t sequence);
 /* The host waits, or waited: takes the checks that are ready. */
 void stream_each_look(void);
+/* Whether a check had all of the memory, as it still is, and nothing is missing in the stream. */
+bool stream_each_knows(const struct ocl_stream *memory, uint64_t *ret_hash);
 /* Memory is about to be released. */
 void stream_each_gone(struct ocl_stream *memory);
 /* Takes all checks, so that no read of ours is left in a queue. */
@@ -584,6 +591,8 @@ void stream_each_forked(void);
 void stream_lost(const char *what, const char *reason);
 /* The same about one memory object, which the reason names. */
 void stream_lost_memory(const char *what, const struct ocl_stream *memory, const char *why);
+/* Whether anything was since they were emitted last. */
+bool stream_lost_any(void);
 void stream_lost_emit(void);
 
 /* ---- the window (capture_stream.c) ---- */

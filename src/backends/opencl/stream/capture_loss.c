@@ -67,6 +67,17 @@ void stream_lost_memory(const char *what, const struct ocl_stream *memory, const
 	stream_lost(what, reason);
 }
 
+bool stream_lost_any(void)
+{
+	bool any = false;
+
+	pthread_mutex_lock(&lost_lock);
+	for (size_t i = 0; i < kind_count && !any; i++)
+		any = kinds[i].count > 0;
+	pthread_mutex_unlock(&lost_lock);
+	return any;
+}
+
 void stream_lost_emit(void)
 {
 	pthread_mutex_lock(&lost_lock);

@@ -287,6 +287,14 @@ bool stream_range_is_mapped(const struct ocl_stream *root, uint64_t offset, uint
 	return is_mapped;
 }
 
+void stream_memory_written(struct ocl_stream *stream)
+{
+	struct stream_memory *memory = &stream->as.memory;
+
+	atomic_fetch_add_explicit(&memory->writes, 1, memory_order_relaxed);
+	atomic_store_explicit(&memory->written, stream_window(), memory_order_relaxed);
+}
+
 void stream_memory_release(struct ocl_stream *stream)
 {
 	struct stream_memory *memory = &stream->as.memory;

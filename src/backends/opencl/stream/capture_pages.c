@@ -291,7 +291,7 @@ static void emit_host_write(struct ocl_stream *root, uint64_t offset, const void
 	row.blob = ts_replay_blob(data, bytes);
 	stream_command(&row);
 	stream_unlock();
-	atomic_store_explicit(&root->as.memory.written, stream_window(), memory_order_relaxed);
+	stream_memory_written(root);
 }
 
 /* Emits runs of pages that differ, except those that a command is writing. */
@@ -357,7 +357,7 @@ static void emit_pixels(struct ocl_stream *root, struct stream_area *area)
 	if (read_pixels(root, area, &area->chunks[0], &row.blob))
 		stream_command(&row);
 	stream_unlock();
-	atomic_store_explicit(&root->as.memory.written, stream_window(), memory_order_relaxed);
+	stream_memory_written(root);
 }
 
 static void compare_pixels(struct ocl_stream *root, struct stream_area *area)
