@@ -20,7 +20,7 @@ t replay two.sbt --list --window 2 | grep -v exists
 t replay typed.sbt --list --from 3
 t replay typed.sbt --list --from 3 --json
 t replay plain.sbt --list=checks --json --from 5 --to 6
-t replay plain.sbt --list --width 72 --stream 1 -q
+t replay plain.sbt --list --width 80 -q | grep NDRange
 # On a terminal, lines are cut, not wrapped.
 PYTHONPATH=$TS_SOURCE/tests/lib python3 - "$TRACESMITH" replay plain.sbt --list <<'PY'
 import on_terminal, sys

@@ -141,7 +141,13 @@ static int make_buffer(struct ts_replay_session *session, uint32_t memory, struc
 						    info->bytes, NULL, &code);
 
 	session->objects[memory].memory.handle = handle;
-	return handle ? TS_OK : ts_opencl_fail_object(session, memory, code, err);
+	if (handle)
+		return TS_OK;
+	return ts_error_set(err, ts_opencl_error_code(code),
+			    "memory %" PRIu64 ": a buffer of %" PRIu64
+			    " bytes cannot be created: %s (%d) on '%s'",
+			    info->number, info->bytes, ts_opencl_error_name(code), code,
+			    ts_opencl_device_name(session, memory));
 }
 
 static int make_now(struct ts_replay_session *session, uint32_t memory, struct ts_error *err)

@@ -316,6 +316,20 @@ TS_TEST(binary_of_another_device)
 }
 
 /* With a limit below the sum of all memory: it is allocated and freed as in the program. */
+TS_TEST(a_buffer_that_no_device_has)
+{
+	struct fixture *fixture = fixture_start("");
+	uint32_t memory = fixture_memory(fixture, NULL, 4096);
+	uint32_t function = fixture_function(fixture, fixture_module(fixture, source), "twice");
+	struct ts_replay_arg arg = fixture_memory_arg(fixture, memory);
+
+	fixture->objects[memory].bytes = UINT64_C(1) << 60;
+	fixture_launch(fixture, fixture->queue, function, 1, 0, &arg, 1, NULL, 0);
+	TS_CHECK(fixture_open(fixture) != TS_OK);
+	check_message(fixture, ": a buffer of 1152921504606846976 bytes cannot be created: CL_");
+	fixture_end(fixture);
+}
+
 TS_TEST(memory_that_comes_and_goes)
 {
 	struct fixture *fixture = fixture_start("");
