@@ -74,7 +74,7 @@ static bool take_part(const struct stream_foreign *foreign, uint64_t at, unsigne
 	return got == bytes;
 }
 
-bool stream_foreign_read(const struct stream_foreign *foreign, uint64_t *ret_hash,
+static bool read_by_copy(const struct stream_foreign *foreign, uint64_t *ret_hash,
 			 uint64_t *ret_blob)
 {
 	unsigned char *copy = stream_copy_take();
@@ -98,4 +98,15 @@ bool stream_foreign_read(const struct stream_foreign *foreign, uint64_t *ret_has
 				   : ts_hash_stream_digest(&hash);
 	stream_copy_give(copy);
 	return is_there;
+}
+
+bool stream_foreign_read(const struct stream_foreign *foreign, uint64_t *ret_hash,
+			 uint64_t *ret_blob)
+{
+	/* One copy, from the program's memory to the recorder's. */
+	if (ret_blob && !ret_hash && !foreign->rect) {
+		*ret_blob = ts_replay_blob(foreign->base, foreign->bytes);
+		return !ts_replay_blob_unread();
+	}
+	return read_by_copy(foreign, ret_hash, ret_blob);
 }
