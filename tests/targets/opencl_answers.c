@@ -256,6 +256,7 @@ static void make_mistakes(void)
 	cl_command_queue queue = clCreateCommandQueue(context, device, 0, &error);
 	cl_mem buffer = clCreateBuffer(context, CL_MEM_READ_WRITE, 64, NULL, NULL);
 	cl_event event = (cl_event)(void *)0x10;
+	const size_t zero[3] = { 0 };
 	void *mapped;
 
 	printf("read beyond: %d\n",
@@ -268,6 +269,13 @@ static void make_mistakes(void)
 	       clEnqueueReadBuffer(queue, buffer, CL_TRUE, 0, 4, &value, 0, &event, NULL));
 	printf("no queue: %d\n",
 	       clEnqueueReadBuffer(NULL, buffer, CL_TRUE, 0, 4, &value, 0, NULL, &event));
+	printf("no rectangle: %d, %d, %d\n",
+	       clEnqueueReadBufferRect(queue, buffer, CL_TRUE, NULL, NULL, NULL, 0, 0, 0, 0, &value,
+				       0, NULL, &event),
+	       clEnqueueWriteBufferRect(queue, buffer, CL_TRUE, zero, zero, zero, 0, 0, 0, 0,
+					&value, 0, NULL, &event),
+	       clEnqueueCopyBufferRect(queue, buffer, buffer, zero, zero, NULL, 0, 0, 0, 0, 0, NULL,
+				       &event));
 	printf("no arguments: %d\n", clWaitForEvents(0, NULL));
 	mapped = clEnqueueMapBuffer(queue, buffer, CL_TRUE, CL_MAP_READ, 128, 4, 0, NULL, &event,
 				    &error);

@@ -67,6 +67,17 @@ static void use_rect(struct stream_frozen *frozen, struct ocl_stream *root, uint
 	*(writes ? &frozen->row.offset : &frozen->row.other_offset) = (int64_t)origin;
 }
 
+/* False: the driver will refuse it. */
+static bool is_rect(struct stream_frozen *frozen, const struct ocl_rect *given)
+{
+	if (given->region && given->buffer_origin && given->host_origin && given->region[0] &&
+	    given->region[1] && given->region[2])
+		return true;
+	stream_unreplayable(frozen, "copies of invalid rectangles",
+			    "its region is empty, or it has none");
+	return false;
+}
+
 void stream_read_rect(struct stream_frozen *frozen, const struct ocl_command *command)
 {
 	const struct ocl_rect *given = &command->rect;
@@ -74,7 +85,7 @@ void stream_read_rect(struct stream_frozen *frozen, const struct ocl_command *co
 	struct ocl_stream *root = stream_find_root(frozen, command->memory, &origin);
 	struct stream_rect from;
 
-	if (!root)
+	if (!root || !is_rect(frozen, given))
 		return;
 	from = stream_rect_make(given->region, given->buffer_origin, given->buffer_row,
 				given->buffer_slice);
@@ -92,7 +103,7 @@ void stream_write_rect(struct stream_frozen *frozen, const struct ocl_command *c
 	struct ocl_stream *root = stream_find_root(frozen, command->memory, &origin);
 	struct stream_rect to;
 
-	if (!root)
+	if (!root || !is_rect(frozen, given))
 		return;
 	to = stream_rect_make(given->region, given->buffer_origin, given->buffer_row,
 			      given->buffer_slice);
@@ -111,7 +122,7 @@ void stream_copy_rect(struct stream_frozen *frozen, const struct ocl_command *co
 	struct ocl_stream *source = stream_find_root(frozen, command->source, &source_origin);
 	struct stream_rect to, from;
 
-	if (!root || !source)
+	if (!root || !source || !is_rect(frozen, given))
 		return;
 	to = stream_rect_make(given->region, given->buffer_origin, given->buffer_row,
 			      given->buffer_slice);
