@@ -320,10 +320,12 @@ static void describe_svm_fill(struct stream_frozen *frozen, const struct ocl_com
 
 static void describe_launch(struct stream_frozen *frozen, const struct ocl_command *command)
 {
+	/* Since OpenCL 2.1 a launch without sizes has no work items, as one of size 0. */
+	static const size_t nothing[3];
 	struct ocl_stream *kernel = command->kernel ? command->kernel->stream : NULL;
 
-	if (command->global)
-		stream_text_sizes(&frozen->text, "global", command->global, command->dimensions);
+	stream_text_sizes(&frozen->text, "global", command->global ? command->global : nothing,
+			  command->dimensions < 3 ? command->dimensions : 3);
 	if (command->local)
 		stream_text_sizes(&frozen->text, "local", command->local, command->dimensions);
 	if (command->global_offset)
