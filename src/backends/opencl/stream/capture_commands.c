@@ -9,7 +9,8 @@
 #include "backends/opencl/stream/capture_internal.h"
 
 #define CHECK_WAIT_NS INT64_C(60000000000)
-#define WAITS 350u /* events of a wait in one record: 20 digits each, a comma */
+#define SMALL 4096u /* bytes that are cheaper to copy than to ask the system for */
+#define WAITS 350u  /* events of a wait in one record: 20 digits each, a comma */
 
 /*
  * Checked recordings enqueue one command at a time, so that what it wrote can be told from what
@@ -98,13 +99,37 @@ void stream_before(struct ocl_command *command)
 
 /* ---- after the call ---- */
 
-static void emit_blob(struct stream_frozen *frozen)
+/* Whether its call waited for it. */
+static bool is_complete(const struct ocl_command *command)
+{
+	return command->blocking && !command->is_deferred;
+}
+
+/* The driver has just read these bytes, and the caller keeps them until its call returns. */
+static bool can_be_copied(const struct stream_foreign *data, const struct ocl_command *command)
+{
+	return is_complete(command) && !data->rect && data->bytes <= SMALL;
+}
+
+static bool emit_data(struct stream_frozen *frozen, const struct ocl_command *command)
+{
+	const struct stream_foreign *data = &frozen->data;
+	unsigned char copy[SMALL]; /* hash and bytes agree, whatever other threads do */
+
+	if (!can_be_copied(data, command))
+		return stream_foreign_read(data, NULL, &frozen->row.blob);
+	memcpy(copy, data->base, data->bytes);
+	frozen->row.blob = ts_replay_blob(copy, data->bytes);
+	return true;
+}
+
+static void emit_blob(struct stream_frozen *frozen, const struct ocl_command *command)
 {
 	if (frozen->row.blob || frozen->unreplayable[0])
 		return;
 	if (frozen->block_bytes)
 		frozen->row.blob = ts_replay_blob(frozen->block, frozen->block_bytes);
-	else if (frozen->data.base && !stream_foreign_read(&frozen->data, NULL, &frozen->row.blob))
+	else if (frozen->data.base && !emit_data(frozen, command))
 		stream_unreplayable(frozen, "commands without their data",
 				    "the memory that it copies from is gone");
 }
@@ -140,19 +165,13 @@ static uint64_t append(struct stream_frozen *frozen, const struct ocl_command *c
 
 	if (!stream_lock())
 		return 0;
-	emit_blob(frozen);
+	emit_blob(frozen, command);
 	end_text(frozen, command, event);
 	sequence = stream_command(&frozen->row);
 	stream_unlock();
 	if (frozen->unreplayable[0])
 		stream_lost(frozen->unreplayable_kind, "they cannot be replayed");
 	return sequence;
-}
-
-/* Whether its call waited for it. */
-static bool is_complete(const struct ocl_command *command)
-{
-	return command->blocking && !command->is_deferred;
 }
 
 static void remember_region(struct stream_frozen *frozen, const struct ocl_command *command)
