@@ -501,6 +501,8 @@ struct ts_replay_report {
 		start_error_max;   /* shares of the recorded span */
 	uint64_t guessed_commands; /* commands without a recorded call: their enqueue time is
 				      guessed from their start */
+	uint64_t held_commands;    /* commands that began late on an idle device, and do so in the
+				      simulation */
 	uint64_t broken_waits;     /* dependencies dropped because they would deadlock */
 	char what_if[1024];        /* the changes as text; "": none */
 };

@@ -139,8 +139,10 @@ static void append_emulated(const struct ts_replay_report *report, struct ts_tex
 	append_real(out, "start_error_p95", report->start_error_p95);
 	append_real(out, "start_error_max", report->start_error_max);
 	append_ns(out, "baseline_span_ns", report->baseline_span_ns);
-	ts_text_printf(out, ",\"guessed_commands\":%" PRIu64 ",\"broken_waits\":%" PRIu64,
-		       report->guessed_commands, report->broken_waits);
+	ts_text_printf(out,
+		       ",\"guessed_commands\":%" PRIu64 ",\"held_commands\":%" PRIu64
+		       ",\"broken_waits\":%" PRIu64,
+		       report->guessed_commands, report->held_commands, report->broken_waits);
 	if (report->what_if[0])
 		append_text(out, "what_if", report->what_if);
 }

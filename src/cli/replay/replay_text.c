@@ -149,6 +149,12 @@ static void show_emulated(const struct ts_replay_report *report, struct ts_text 
 			"  %" PRIu64
 			" commands have no recorded call: their submit times are estimated\n",
 			report->guessed_commands);
+	if (report->held_commands)
+		ts_text_printf(
+			out,
+			"  %" PRIu64
+			" command%s began late on an idle device (compilation?): kept that late\n",
+			report->held_commands, report->held_commands == 1 ? "" : "s");
 	if (report->broken_waits)
 		ts_text_printf(out, "  %" PRIu64 " waits would deadlock: dropped\n",
 			       report->broken_waits);

@@ -195,9 +195,12 @@ static void fire(struct run *run, uint32_t node)
 {
 	int64_t ready = TS_MAX(run->nodes[node].ready, run->now);
 
-	if (node >= run->model->command_count)
+	if (node >= run->model->command_count) {
 		push(run, ready, EVENT_POINT, node - run->model->command_count);
-	else if (ready > run->now)
+		return;
+	}
+	ready = ts_ns_add(ready, run->model->commands[node].held_ns);
+	if (ready > run->now)
 		push(run, ready, EVENT_READY, node);
 	else
 		enter(run, node);

@@ -31,6 +31,7 @@ enum ts_emulator_class {
 struct ts_emulator_latency {
 	int64_t launch_ns; /* from call to start if nothing delays the command; may be negative */
 	int64_t next_ns;   /* from the end of its last dependency to its start */
+	int64_t most_ns;   /* a longer time is not a latency */
 	bool from_end; /* launch_ns counts from the call's end, which has the smaller spread; else
 			  from its begin */
 };
@@ -57,16 +58,20 @@ struct ts_emulator_observed {
 	struct ts_emulator_latency (*latencies)[TS_EMULATOR_CLASSES]; /* by stream */
 	uint32_t (*slots)[TS_EMULATOR_RESOURCES]; /* by device: how many run concurrently */
 	uint8_t *engines;                         /* by device: enum ts_emulator_engines */
-	/*
-	 * By name of a call that waits for a device: its duration if there is nothing to wait for,
-	 * and how long it continues after the end of what it waited for.
-	 */
-	int64_t *self_ns, *tail_ns;
+	/* By name of a call that waits: its duration if there is nothing to wait for. */
+	int64_t *self_ns;
+	/* By call: how long it continues after the end of what it waited for. */
+	int64_t *tail_ns;
 	/*
 	 * By call: a command that it must wait for although the graph has no such edge;
 	 * TS_WORK_NONE.
 	 */
 	uint32_t *implied;
+	/*
+	 * By command: how much later than after its latencies it began although its device was
+	 * idle; 0: not. NULL: none did.
+	 */
+	int64_t *held_ns;
 };
 
 int ts_emulator_observe(struct ts_emulator_observed *observed, const struct ts_graph *graph,
@@ -78,6 +83,7 @@ void ts_emulator_observed_release(struct ts_emulator_observed *observed);
 struct ts_emulator_command {
 	int64_t duration;
 	int64_t launch_ns; /* after its call */
+	int64_t held_ns;   /* after that, and after everything it waits for */
 	int64_t priority;  /* of its queue; lower runs sooner */
 	uint32_t resource; /* TS_WORK_NONE: none */
 	uint32_t follower; /* command that may not begin before this one has begun; TS_WORK_NONE */
@@ -124,6 +130,7 @@ struct ts_emulator_model {
 	uint32_t *streams; /* per command: index of work->streams, or from stream_count on a new
 			      stream of one device; NULL: as recorded */
 	uint64_t guessed_commands;
+	uint64_t held_commands; /* with a held_ns */
 };
 
 struct ts_emulator_shape {

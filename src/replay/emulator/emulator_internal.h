@@ -45,11 +45,20 @@ static inline uint32_t ts_emulator_resource(const struct ts_work_command *comman
 	}
 }
 
-/* ---- observation; both return 0 or TS_ENOMEM ---- */
+/* ---- observation; those that return int: 0 or TS_ENOMEM ---- */
+
+/* No shorter time is taken for a delay of its own instead of a sample of a latency. */
+#define TS_EMULATOR_HELD_NS 1000000
 
 int ts_emulator_observe_slots(struct ts_emulator_observed *observed, const struct ts_graph *graph);
 
 int ts_emulator_imply_waits(struct ts_emulator_observed *observed, const struct ts_graph *graph);
+
+int ts_emulator_observe_held(struct ts_emulator_observed *observed, const struct ts_graph *graph);
+
+/* When a command that was called could have begun without dependencies. */
+int64_t ts_emulator_launched(const struct ts_graph *graph, uint32_t command,
+			     const struct ts_emulator_latency *latency);
 
 /* End of the last dependency of a command; INT64_MIN: it has none. */
 int64_t ts_emulator_ready(const struct ts_graph *graph, uint32_t command);

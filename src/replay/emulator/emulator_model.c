@@ -120,6 +120,7 @@ static uint32_t resource_of(const struct ts_emulator_build *build,
 static void add_commands(struct ts_emulator_build *build)
 {
 	const struct ts_work *work = build->work;
+	const int64_t *held_ns = build->observed->held_ns;
 	struct ts_emulator_model *model = build->model;
 
 	model->command_count = work->command_count;
@@ -136,10 +137,12 @@ static void add_commands(struct ts_emulator_build *build)
 			model->commands[c] = (struct ts_emulator_command){
 				.duration = TS_MAX(ts_ns_sub(command->end, command->start), 0),
 				.launch_ns = launch_of(build, c),
+				.held_ns = held_ns ? held_ns[c] : 0,
 				.priority = priority,
 				.resource = resource_of(build, command),
 				.follower = TS_WORK_NONE,
 			};
+			model->held_commands += model->commands[c].held_ns != 0;
 		}
 	}
 }

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Measures the recorded machine: how long a queue takes to start a command, how long calls continue
- * after what they waited for, how many commands a device runs concurrently. The only part of the
- * emulator that reads recorded start times.
+ * after what they waited for, how many commands a device runs concurrently. With emulator_held.c
+ * and emulator_slots.c the only part of the emulator that reads recorded start times.
  */
 #include <stdlib.h>
 
@@ -17,6 +17,7 @@ __extension__ typedef __int128 wide_int;
 #define WILD_NS 50000
 #define LAUNCH_NS 5000 /* default without samples */
 #define NEXT_NS 1000
+#define FAR 8 /* times the median */
 
 /* ---- groups of samples ---- */
 
@@ -55,11 +56,12 @@ static void sort_samples(struct samples *samples)
 
 /* A group of sorted samples. */
 struct group {
-	size_t count;
+	size_t count; /* without those above most */
 	/* The mean, so that sums come out right, with outliers clamped. */
 	int64_t usual;
 	int64_t least;  /* mean of the lower quarter */
 	int64_t spread; /* interquartile range */
+	int64_t most;   /* samples above it are no samples, but delays of their own */
 	uint32_t number;
 };
 
@@ -72,12 +74,31 @@ static int64_t mean(const struct sample *samples, size_t count, int64_t most)
 	return (int64_t)(sum / (wide_int)count);
 }
 
+/* With few samples the median may itself be such a delay. */
+static int64_t most_of(const struct sample *sorted, size_t count)
+{
+	int64_t median = count < FEW_SAMPLES ? 0 : TS_MAX(sorted[count / 2].value, 0);
+
+	return TS_MAX(TS_EMULATOR_HELD_NS, FAR * TS_MIN(median, INT64_MAX / FAR));
+}
+
+static void measure_group(struct group *group, const struct sample *sorted)
+{
+	size_t count = group->count, cut = count / 4;
+	int64_t lower = sorted[cut].value, upper = sorted[count - cut - 1].value;
+
+	group->usual =
+		mean(sorted, count,
+		     ts_ns_add(upper, TS_MAX(3 * TS_MIN(upper - lower, INT64_MAX / 4), ODD_NS)));
+	group->least = mean(sorted, cut ? cut : 1, INT64_MAX);
+	group->spread = upper - lower;
+}
+
 /* Finds the next group, from *at on. */
 static bool next_group(const struct samples *samples, size_t *at, struct group *ret_group)
 {
-	size_t left = samples->count - *at, count = 0, cut;
+	size_t left = samples->count - *at, count = 0;
 	const struct sample *list;
-	int64_t lower, upper;
 
 	if (left == 0)
 		return false;
@@ -85,18 +106,12 @@ static bool next_group(const struct samples *samples, size_t *at, struct group *
 	while (count < left && list[count].group == list[0].group)
 		count++;
 	*at += count;
-	cut = count / 4;
-	lower = list[cut].value;
-	upper = list[count - cut - 1].value;
-	*ret_group = (struct group){
-		.count = count,
-		.usual = mean(
-			list, count,
-			ts_ns_add(upper, TS_MAX(3 * TS_MIN(upper - lower, INT64_MAX / 4), ODD_NS))),
-		.least = mean(list, cut ? cut : 1, INT64_MAX),
-		.spread = upper - lower,
-		.number = list[0].group,
-	};
+	*ret_group = (struct group){ .most = most_of(list, count), .number = list[0].group };
+	while (count && list[count - 1].value > ret_group->most)
+		count--;
+	ret_group->count = count;
+	if (count)
+		measure_group(ret_group, list);
 	return true;
 }
 
@@ -194,6 +209,17 @@ static bool from_end(const struct ts_graph *graph, uint32_t command,
 	return true;
 }
 
+int64_t ts_emulator_launched(const struct ts_graph *graph, uint32_t command,
+			     const struct ts_emulator_latency *latency)
+{
+	const struct ts_work_command *of = &graph->work->commands[command];
+	int64_t submitted = of->issued;
+
+	if (latency->from_end && of->call != TS_WORK_NONE)
+		submitted = graph->work->calls[of->call].end;
+	return ts_ns_add(submitted, TS_MAX(latency->launch_ns, 0));
+}
+
 /* Only if its last dependency ended after the instant at which it could have begun otherwise. */
 static bool from_ahead(const struct ts_graph *graph, uint32_t command,
 		       const struct ts_emulator_observed *observed, int64_t *ret_base)
@@ -201,14 +227,10 @@ static bool from_ahead(const struct ts_graph *graph, uint32_t command,
 	const struct ts_work_command *of = &graph->work->commands[command];
 	const struct ts_emulator_latency *latency =
 		&observed->latencies[of->stream][ts_emulator_class(graph, command)];
-	int64_t submitted = of->issued;
 
 	*ret_base = ts_emulator_ready(graph, command);
-	if (submitted == TS_ABSENT || *ret_base == INT64_MIN)
-		return false;
-	if (latency->from_end && of->call != TS_WORK_NONE)
-		submitted = graph->work->calls[of->call].end;
-	return *ret_base >= submitted + TS_MAX(latency->launch_ns, 0);
+	return of->issued != TS_ABSENT && *ret_base != INT64_MIN &&
+	       *ret_base >= ts_emulator_launched(graph, command, latency);
 }
 
 static struct group *observe_latency(const struct ts_graph *graph,
@@ -240,7 +262,11 @@ static struct group *observe_latency(const struct ts_graph *graph,
 static void take_launch(struct ts_emulator_latency *latency, enum ts_emulator_class class,
 			const struct group *begin, const struct group *end)
 {
-	*latency = (struct ts_emulator_latency){ .launch_ns = LAUNCH_NS, .next_ns = NEXT_NS };
+	*latency = (struct ts_emulator_latency){
+		.launch_ns = LAUNCH_NS,
+		.next_ns = NEXT_NS,
+		.most_ns = TS_MAX(begin->most, TS_EMULATOR_HELD_NS),
+	};
 	if (begin->count)
 		latency->launch_ns = latency_of(begin);
 	/* The duration of a call that waited is not only host time. */
@@ -248,6 +274,13 @@ static void take_launch(struct ts_emulator_latency *latency, enum ts_emulator_cl
 		return;
 	latency->launch_ns = latency_of(end);
 	latency->from_end = true;
+}
+
+static void take_next(struct ts_emulator_latency *latency, const struct group *ahead)
+{
+	if (ahead->count)
+		latency->next_ns = latency_of(ahead);
+	latency->most_ns = TS_MAX(latency->most_ns, ahead->most);
 }
 
 static int observe_latencies(struct ts_emulator_observed *observed, const struct ts_graph *graph)
@@ -269,49 +302,73 @@ static int observe_latencies(struct ts_emulator_observed *observed, const struct
 		return TS_ENOMEM;
 	for (uint32_t s = 0; s < streams; s++)
 		for (uint32_t c = 0; c < TS_EMULATOR_CLASSES; c++)
-			if (ahead[stream_group(s, c)].count)
-				observed->latencies[s][c].next_ns =
-					latency_of(&ahead[stream_group(s, c)]);
+			take_next(&observed->latencies[s][c], &ahead[stream_group(s, c)]);
 	return TS_OK;
 }
 
 /* ---- calls that wait ---- */
 
+/* The time of a call after what it waited for; -1: there was nothing to wait for. */
+static int64_t tail_of(const struct ts_graph *graph, uint32_t call)
+{
+	const struct ts_work_call *of = &graph->work->calls[call];
+	int64_t until = ts_emulator_waited_until(graph, call);
+
+	return until > of->start ? TS_MAX(ts_ns_sub(of->end, until), 0) : -1;
+}
+
 /* Group: twice the name of the call, plus 1 for the time after what it waited for. */
-static void sample_calls(struct samples *samples, const struct ts_graph *graph)
+static void sample_calls(struct samples *samples, const struct ts_graph *graph,
+			 const int64_t *tails)
 {
 	const struct ts_work *work = graph->work;
 
 	for (uint32_t i = 0; i < work->call_count; i++) {
 		const struct ts_work_call *call = &work->calls[i];
-		int64_t until = ts_emulator_waited_until(graph, i);
 
-		if (until == INT64_MIN && !ts_api_is_sync(call->kind))
-			continue;
-		if (until > call->start)
-			add_sample(samples, call->name * 2 + 1, TS_MAX(call->end - until, 0));
-		else
+		if (tails[i] >= 0)
+			add_sample(samples, call->name * 2 + 1, tails[i]);
+		else if (ts_api_is_sync(call->kind) ||
+			 ts_emulator_waited_until(graph, i) != INT64_MIN)
 			add_sample(samples, call->name * 2, TS_MAX(call->end - call->start, 0));
+	}
+}
+
+/* A call that was held up keeps its own tail. */
+static void take_tails(struct ts_emulator_observed *observed, const struct ts_work *work,
+		       const struct group *tails)
+{
+	for (uint32_t i = 0; i < work->call_count; i++) {
+		const struct group *usual = &tails[work->calls[i].name];
+
+		if (observed->tail_ns[i] <= usual->most)
+			observed->tail_ns[i] = usual->usual;
 	}
 }
 
 static int observe_calls(struct ts_emulator_observed *observed, const struct ts_graph *graph)
 {
 	size_t names = ts_strmap_count(&graph->work->names), at = 0;
+	TS_AUTO_FREE struct group *tails = calloc(names + 1, sizeof(*tails));
 	struct samples samples = { 0 };
 	struct group group;
 
 	observed->self_ns = calloc(names + 1, sizeof(*observed->self_ns));
-	observed->tail_ns = calloc(names + 1, sizeof(*observed->tail_ns));
-	if (!observed->self_ns || !observed->tail_ns)
+	observed->tail_ns = ts_alloc_array(graph->work->call_count, sizeof(*observed->tail_ns));
+	if (!observed->self_ns || !observed->tail_ns || !tails)
 		return TS_ENOMEM;
-	sample_calls(&samples, graph);
+	for (uint32_t i = 0; i < graph->work->call_count; i++)
+		observed->tail_ns[i] = tail_of(graph, i);
+	sample_calls(&samples, graph, observed->tail_ns);
 	sort_samples(&samples);
-	while (next_group(&samples, &at, &group)) {
-		int64_t *usual = group.number % 2 ? observed->tail_ns : observed->self_ns;
-
-		usual[group.number / 2] = group.usual;
-	}
+	while (next_group(&samples, &at, &group))
+		if (group.number % 2)
+			tails[group.number / 2] = group;
+		else
+			observed->self_ns[group.number / 2] = group.count ? group.usual
+									  : group.most;
+	if (!samples.rc)
+		take_tails(observed, graph->work, tails);
 	free(samples.list);
 	return samples.rc;
 }
@@ -332,6 +389,8 @@ int ts_emulator_observe(struct ts_emulator_observed *observed, const struct ts_g
 	if (!rc)
 		rc = ts_emulator_observe_slots(observed, graph);
 	if (!rc)
+		rc = ts_emulator_observe_held(observed, graph);
+	if (!rc)
 		return TS_OK;
 	ts_emulator_observed_release(observed);
 	return ts_error_set(err, rc, "no memory for the emulator");
@@ -344,6 +403,7 @@ void ts_emulator_observed_release(struct ts_emulator_observed *observed)
 	free(observed->engines);
 	free(observed->self_ns);
 	free(observed->tail_ns);
+	free(observed->held_ns);
 	free(observed->implied);
 	*observed = (struct ts_emulator_observed){ 0 };
 }

@@ -78,7 +78,7 @@ static void wait_for(struct ts_emulator_build *build, uint32_t call, uint32_t co
 	model->points[point].gap_ns =
 		TS_MIN(model->points[point].gap_ns, build->observed->self_ns[name]);
 	ts_emulator_add_arrow(build, command, ts_emulator_point_node(model, point),
-			      build->observed->tail_ns[name]);
+			      build->observed->tail_ns[call]);
 }
 
 /*

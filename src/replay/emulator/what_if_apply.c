@@ -130,7 +130,10 @@ static void apply_latency(const struct ts_what_if_change *change, struct ts_emul
 		model->commands[i].launch_ns = changed_time(change, model->commands[i].launch_ns);
 }
 
-/* The first point of a thread keeps its time; synthetic threads keep their guessed times. */
+/*
+ * The first point of a thread keeps its time; synthetic threads keep their guessed times. What
+ * holds a command while its device is idle is work of the host, usually a compiler.
+ */
 static void apply_host_speed(const struct ts_what_if_change *change,
 			     struct ts_emulator_model *model)
 {
@@ -145,6 +148,8 @@ static void apply_host_speed(const struct ts_what_if_change *change,
 	for (size_t e = 0; e < model->edge_count; e++)
 		if (model->edges[e].to >= model->command_count)
 			model->edges[e].lag_ns = faster_time(change, model->edges[e].lag_ns);
+	for (uint32_t i = 0; i < model->command_count; i++)
+		model->commands[i].held_ns = faster_time(change, model->commands[i].held_ns);
 }
 
 static void apply_concurrency(const struct ts_what_if_change *change,

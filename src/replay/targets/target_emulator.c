@@ -24,7 +24,7 @@ struct ts_replay_session {
 	struct ts_emulator_times times;
 	struct ts_emulator_errors errors; /* of the baseline */
 	struct ts_what_if what_if;
-	uint64_t guessed_commands, broken_waits;
+	uint64_t guessed_commands, held_commands, broken_waits;
 	int64_t span_ns;
 	char device[160];
 };
@@ -80,6 +80,7 @@ static int run_baseline(struct ts_replay_session *session, struct ts_error *err)
 	if (rc)
 		return rc;
 	session->guessed_commands = session->model->guessed_commands;
+	session->held_commands = session->model->held_commands;
 	session->span_ns = session->errors.span_ns;
 	session->broken_waits = session->times.broken_waits;
 	return TS_OK;
@@ -287,6 +288,7 @@ static void fill_report(const struct ts_replay_session *session, struct ts_repla
 	report->start_error_p95 = errors->p95;
 	report->start_error_max = errors->max;
 	report->guessed_commands = session->guessed_commands;
+	report->held_commands = session->held_commands;
 	report->broken_waits = session->broken_waits;
 	ts_what_if_describe(&session->what_if, report->what_if, sizeof(report->what_if));
 }

@@ -191,10 +191,15 @@ static inline int64_t slow_command(const struct slow *slow, uint32_t c, int64_t 
 
 	if (ready == NEVER || slow->issued[c] > now)
 		return NEVER;
-	for (uint32_t leader = 0; leader < slow->model->command_count; leader++)
-		if (slow->model->commands[leader].follower == c && !slow->began_before[leader])
+	for (uint32_t leader = 0; leader < slow->model->command_count; leader++) {
+		if (slow->model->commands[leader].follower != c)
+			continue;
+		if (!slow->began_before[leader])
 			return NEVER;
-	return TS_MAX(ready, slow->issued[c] + slow->model->commands[c].launch_ns);
+		ready = TS_MAX(ready, slow->start[leader]);
+	}
+	return TS_MAX(ready, slow->issued[c] + slow->model->commands[c].launch_ns) +
+	       slow->model->commands[c].held_ns;
 }
 
 static inline int64_t slow_point(const struct slow *slow, uint32_t thread, uint32_t p, int64_t now)
