@@ -13,6 +13,8 @@
 #define FIRST_MARKERS 16
 /* How much two ways of reading the same clock may differ, beyond their uncertainties. */
 #define SAME_CLOCK_NS 1000000
+/* How fast two clocks may drift apart: 1 in so many, 100 ppm. */
+#define DRIFT 10000
 
 #ifndef CL_PLATFORM_HOST_TIMER_RESOLUTION
 #define CL_PLATFORM_HOST_TIMER_RESOLUTION 0x0905
@@ -190,6 +192,18 @@ void ocl_clock_start(struct ocl_object *device, cl_context context)
 
 /* ---- emitting ---- */
 
+/*
+ * A command whose call was interrupted is a wide bracket. It says less than the last reading as
+ * long as the clocks cannot have drifted apart by that much.
+ */
+static bool is_news(const struct reading *reading, const struct reading *last)
+{
+	uint64_t drift = reading->before > last->before ? (reading->before - last->before) / DRIFT
+							: 0;
+
+	return reading->after - reading->before <= last->after - last->before + 2 * drift;
+}
+
 /* Takes the reading to emit, if one is due; the timer is read without the lock. */
 static bool take_due(struct ocl_clock *clock, struct reading *ret_reading)
 {
@@ -197,6 +211,9 @@ static bool take_due(struct ocl_clock *clock, struct reading *ret_reading)
 	bool is_due;
 
 	pthread_mutex_lock(&clock->lock);
+	if (clock->emitted && clock->last.after && clock->best.after &&
+	    !is_news(&clock->best, &clock->last))
+		clock->best.after = 0;
 	is_due = (clock->best.after || clock->has_timer) &&
 		 (!clock->emitted || ts_ticks_ns(now - clock->emitted) >= EMIT_INTERVAL_NS);
 	if (is_due) {

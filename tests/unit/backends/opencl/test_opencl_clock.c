@@ -225,6 +225,34 @@ TS_TEST(the_narrowest_bracket_counts)
 	TS_CHECK(ocl_clock_estimate(&device, now + 5100 - 1000) < 2000);
 }
 
+/* A wide bracket counts only when the clocks may have drifted apart by as much. */
+TS_TEST(a_wide_bracket_is_no_news)
+{
+	const uint64_t second = UINT64_C(10000000000), wide = 40000000; /* 4 ms */
+	uint64_t now;
+
+	begin(0, 0);
+	for (int i = 0; i < 3; i++) {
+		ticks += second;
+		now = ts_now();
+		ocl_clock_bracket(&device, 1000, now, now + wide);
+		ocl_clock_emit(&device);
+		TS_CHECK_INT(emitted.count, 1);
+	}
+	/* It does not stand in the way of a narrow one. */
+	now = ts_now();
+	ocl_clock_bracket(&device, 2000, now, now + 200);
+	ocl_clock_emit(&device);
+	TS_CHECK_INT(emitted.count, 2);
+	TS_CHECK_INT(emitted.device_ns, 2000);
+	ticks += 30 * second;
+	now = ts_now();
+	ocl_clock_bracket(&device, 3000, now, now + wide);
+	ocl_clock_emit(&device);
+	TS_CHECK_INT(emitted.count, 3);
+	TS_CHECK_INT(emitted.device_ns, 3000);
+}
+
 TS_TEST(nothing_is_told_of_a_clock_that_nobody_read)
 {
 	ocl_clock_emit(&device);
