@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Random graphs of OpenCL commands with known results: buffers, sub-buffers, shared virtual memory,
- * in-order and out-of-order queues, events, user events, markers, barriers, reads, writes, copies,
- * fills, rectangles, maps, a pool of kernels. A model in plain C executes them in call order; the
- * order graph (opencl_graph.h) ensures that the device cannot get another result. Prints a line per
- * seed; exit code 1 if device and model differ, 77 without a device.
+ * images, in-order and out-of-order queues, events, user events, markers, barriers, reads, writes,
+ * copies, fills, rectangles, maps, a pool of kernels. A model in plain C executes them in call
+ *order; the order graph (opencl_graph.h) ensures that the device cannot get another result. Prints
+ *a line per seed; exit code 1 if device and model differ, 77 without a device.
  *
  *	opencl_random [--seeds A-B] [--threads N] [--device NUMBER] [--without FEATURE,...]
  *		      [--verbose]
@@ -18,6 +18,7 @@
 
 #include <tracesmith/emit.h>
 
+#include "opencl_random_image_kernels.h"
 #include "opencl_random_images.h"
 #include "opencl_random_kernels.h"
 #include "opencl_random_moves.h"
@@ -277,7 +278,7 @@ static void make_root(struct graph *graph, struct context_set *context_set)
 	root->known = root->bytes;
 	root->model = keep(graph, root->bytes);
 	scramble(graph, root->model, root->bytes);
-	if (features.images && context_set->has_images && chance(graph, 15))
+	if (features.images && context_set->has_images && chance(graph, 25))
 		make_image(graph, root);
 	else if (features.svm && context_set->has_svm && chance(graph, 25))
 		make_svm(graph, root);
@@ -373,10 +374,13 @@ static const struct {
 	{ do_read_image, 3, &features.images },
 	{ do_fill_image, 2, &features.images },
 	{ do_copy_image, 4, &features.images },
+	{ do_copy_images, 3, &features.images },
+	{ do_launch_image, 8, &features.images },
 	{ do_copy_rect, 3, &features.rects },
 	{ do_write_rect, 3, &features.rects },
 	{ do_read_rect, 3, &features.rects },
 	{ do_map, 6, &features.maps },
+	{ do_map_image, 3, &features.images },
 	{ do_unmap, 6, &features.maps },
 	{ do_svm_fill, 3, &features.svm },
 	{ do_svm_copy, 4, &features.svm },
@@ -513,6 +517,8 @@ static void release_graph(struct graph *graph)
 	}
 	for (int i = 0; i < graph->root_count; i++)
 		drop(graph, &graph->roots[i]);
+	for (int i = 0; i < graph->sampler_count; i++)
+		clReleaseSampler(graph->samplers[i]);
 	for (int i = 0; i < graph->queue_count; i++)
 		clReleaseCommandQueue(graph->queues[i].handle);
 	for (int i = 0; i < graph->kept_count; i++)
@@ -578,10 +584,11 @@ static void build(struct context_set *context_set, cl_program program, const cha
 	insist(code, "clBuildProgram");
 }
 
-static cl_program program_of_source(struct context_set *context_set, const char *options)
+static cl_program program_of_source(struct context_set *context_set, const char *source,
+				    const char *options)
 {
-	size_t half = strlen(kernel_source) / 2;
-	const char *strings[2] = { kernel_source, kernel_source + half };
+	size_t half = strlen(source) / 2;
+	const char *strings[2] = { source, source + half };
 	size_t lengths[2] = { half, 0 }; /* the second ends with its NUL */
 	cl_int code;
 	cl_program program =
@@ -621,9 +628,11 @@ static void look_at_devices(struct context_set *context_set)
 	cl_bool has_images = CL_TRUE, is_there;
 	cl_command_queue_properties queues;
 	cl_device_type type;
-	cl_uint bits;
+	cl_version version;
+	cl_uint bits, arguments;
 
 	context_set->shares_memory = context_set->has_out_of_order = true;
+	context_set->has_read_write_images = true;
 	for (cl_uint i = 0; i < context_set->device_count; i++) {
 		its = 0;
 		clGetDeviceInfo(context_set->devices[i], CL_DEVICE_SVM_CAPABILITIES, sizeof(its),
@@ -635,6 +644,14 @@ static void look_at_devices(struct context_set *context_set)
 		clGetDeviceInfo(context_set->devices[i], CL_DEVICE_IMAGE_SUPPORT, sizeof(is_there),
 				&is_there, NULL);
 		has_images &= is_there;
+		version = 0;
+		clGetDeviceInfo(context_set->devices[i], CL_DEVICE_NUMERIC_VERSION, sizeof(version),
+				&version, NULL);
+		arguments = 0;
+		clGetDeviceInfo(context_set->devices[i], CL_DEVICE_MAX_READ_WRITE_IMAGE_ARGS,
+				sizeof(arguments), &arguments, NULL);
+		context_set->has_read_write_images &= arguments &&
+						      version >= CL_MAKE_VERSION(3, 0, 0);
 		queues = 0;
 		clGetDeviceInfo(context_set->devices[i], CL_DEVICE_QUEUE_PROPERTIES, sizeof(queues),
 				&queues, NULL);
@@ -662,9 +679,14 @@ static void make_context_set(const cl_device_id *devices, cl_uint count)
 	context_set->context = clCreateContext(NULL, count, devices, NULL, NULL, &code);
 	insist(code, "clCreateContext");
 	look_at_devices(context_set);
-	context_set->programs[0] = program_of_source(context_set, "-DFACTOR=3");
-	context_set->programs[1] = program_of_source(context_set, "-D FACTOR=5 -cl-mad-enable");
+	context_set->programs[0] = program_of_source(context_set, kernel_source, "-DFACTOR=3");
+	context_set->programs[1] =
+		program_of_source(context_set, kernel_source, "-D FACTOR=5 -cl-mad-enable");
 	context_set->programs[2] = program_of_binary(context_set, context_set->programs[0]);
+	if (features.images && context_set->has_images)
+		context_set->image_program = program_of_source(
+			context_set, image_kernel_source,
+			context_set->has_read_write_images ? "-cl-std=CL3.0 -DREAD_WRITE" : NULL);
 }
 
 static cl_uint find_devices(cl_device_id *devices, const char *wanted)
@@ -712,6 +734,8 @@ static void release_context_sets(void)
 	for (int i = 0; i < context_set_count; i++) {
 		for (int p = 0; p < PROGRAMS; p++)
 			clReleaseProgram(context_sets[i].programs[p]);
+		if (context_sets[i].image_program)
+			clReleaseProgram(context_sets[i].image_program);
 		clReleaseContext(context_sets[i].context);
 	}
 }

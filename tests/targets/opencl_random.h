@@ -35,8 +35,9 @@ struct context_set {
 	cl_device_id devices[MAX_DEVICES];
 	cl_uint device_count;
 	cl_program programs[PROGRAMS];
-	size_t alignment; /* of sub-buffers */
-	bool has_svm, has_images, shares_memory, has_out_of_order;
+	cl_program image_program; /* NULL: no images */
+	size_t alignment;         /* of sub-buffers */
+	bool has_svm, has_images, has_read_write_images, shares_memory, has_out_of_order;
 };
 
 static struct context_set context_sets[MAX_CONTEXT_SETS];
@@ -75,6 +76,9 @@ struct root {
 	int view_count;
 	int read_maps;
 	bool write_map, gone, is_image;
+	cl_mem_object_type type; /* of images, as all below */
+	cl_image_format format;
+	size_t pixels[3]; /* width, height, depth; the layers of an array are its last */
 };
 
 struct queue {
@@ -89,12 +93,19 @@ struct landing {
 	int node;
 };
 
+/* One side of a rectangle of bytes: its origin, and the pitch of rows and slices. */
+struct side {
+	size_t origin[3], row, slice;
+};
+
+/* A rectangle of the memory is mapped; one row, unless it is of an image. */
 struct mapping {
 	struct queue *queue;
 	struct root *root;
 	cl_mem mem; /* the mapped one */
 	unsigned char *at;
-	size_t from, bytes;
+	size_t region[3];
+	struct side model, host;
 	bool writes, invalidates;
 };
 
@@ -114,6 +125,8 @@ struct graph {
 	int user_count;
 	struct mapping mappings[MAX_MAPPINGS];
 	int mapping_count;
+	cl_sampler samplers[MAX_NODES];
+	int sampler_count;
 	void *kept[MAX_KEPT]; /* memory that commands may still use */
 	int kept_count;
 	uint64_t commands;

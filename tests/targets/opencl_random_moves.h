@@ -204,11 +204,6 @@ static void do_fill(struct graph *graph)
 
 /* ---- rectangles ---- */
 
-/* One side of a rectangle: its origin, and the pitch of rows and slices. */
-struct side {
-	size_t origin[3], row, slice;
-};
-
 static size_t offset_in(const struct side *side, size_t y, size_t z)
 {
 	return (side->origin[2] + z) * side->slice + (side->origin[1] + y) * side->row +
@@ -355,24 +350,35 @@ static void wait_for_map(struct graph *graph, int node, int queue)
 	bits_add(&graph->order.done, &graph->order.nodes[node].upto);
 }
 
+/* Offset of a byte of the packed rectangle. */
+static size_t byte_in(const struct side *side, const size_t region[3], size_t number)
+{
+	size_t row = number / region[0];
+
+	return offset_in(side, row % region[1], row / region[1]) + number % region[0];
+}
+
 static void host_uses(struct graph *graph, struct mapping *mapping)
 {
-	unsigned char *model = mapping->root->model + mapping->from;
-	size_t offset, bytes;
+	const size_t *region = mapping->region;
+	size_t bytes = region[0] * region[1] * region[2], first = 0, count = bytes;
+	unsigned char *model = mapping->root->model, *at = mapping->at;
 
-	if (!mapping->invalidates && memcmp(mapping->at, model, mapping->bytes) != 0)
-		fail(graph,
-		     "a map of memory %d at byte %zu, %zu bytes, does not show what is there",
-		     number_of(graph, mapping->root), mapping->from, mapping->bytes);
+	for (size_t i = 0; i < bytes && !mapping->invalidates; i++) {
+		if (at[byte_in(&mapping->host, region, i)] ==
+		    model[byte_in(&mapping->model, region, i)])
+			continue;
+		fail(graph, "a map of memory %d does not show what is there at byte %zu of %zu",
+		     number_of(graph, mapping->root), i, bytes);
+	}
 	if (!mapping->writes)
 		return;
-	pick_range(graph, mapping->bytes, &offset, &bytes);
-	if (mapping->invalidates) {
-		offset = 0;
-		bytes = mapping->bytes;
-	}
-	scramble(graph, model + offset, bytes);
-	memcpy(mapping->at + offset, model + offset, bytes);
+	if (!mapping->invalidates)
+		pick_range(graph, bytes, &first, &count);
+	for (size_t i = first; i < first + count; i++)
+		at[byte_in(&mapping->host, region, i)] =
+			model[byte_in(&mapping->model, region, i)] =
+				(unsigned char)next_random(graph);
 }
 
 static cl_map_flags map_flags(const struct mapping *mapping, bool reads)
@@ -387,10 +393,32 @@ static void add_mapped(struct step *step, const struct mapping *mapping)
 {
 	struct operand all = { mapping->root, mapping->root->mem, 0, mapping->root->bytes };
 
-	if (mapping->writes)
-		add_operand(step, &all, true);
+	if (mapping->writes || mapping->root->is_image)
+		add_operand(step, &all, mapping->writes);
 	else
-		add_part(step, &all, mapping->from, mapping->bytes, false);
+		add_part(step, &all, mapping->model.origin[0], mapping->region[0], false);
+}
+
+/* After the call that maps it. */
+static void use_map(struct graph *graph, struct mapping *mapping, const struct step *step)
+{
+	if (graph->failure[0])
+		return;
+	if (!step->blocking)
+		wait_for_map(graph, graph->order.count - 1, step->queue_number);
+	if (mapping->writes)
+		mapping->root->write_map = true;
+	else
+		mapping->root->read_maps++;
+	host_uses(graph, mapping);
+	graph->mapping_count++;
+}
+
+static void set_range(struct mapping *mapping, size_t from, size_t bytes)
+{
+	mapping->region[0] = bytes;
+	mapping->region[1] = mapping->region[2] = 1;
+	mapping->model.origin[0] = from;
 }
 
 static void do_map(struct graph *graph)
@@ -398,7 +426,7 @@ static void do_map(struct graph *graph)
 	struct mapping *mapping = &graph->mappings[graph->mapping_count];
 	struct operand operand;
 	struct step step;
-	size_t offset;
+	size_t offset, bytes;
 	bool writes = chance(graph, 60);
 
 	if (graph->mapping_count == MAX_MAPPINGS ||
@@ -408,26 +436,17 @@ static void do_map(struct graph *graph)
 	if (operand.root->read_maps || operand.root->pinned)
 		return;
 	*mapping = (struct mapping){ .root = operand.root, .mem = operand.mem, .writes = writes };
-	pick_range(graph, operand.bytes, &offset, &mapping->bytes);
-	mapping->from = operand.origin + offset;
+	pick_range(graph, operand.bytes, &offset, &bytes);
+	set_range(mapping, operand.origin + offset, bytes);
 	mapping->invalidates = writes && !operand.root->svm && chance(graph, 40);
 	step = begin(graph, operand.root->context_set);
 	mapping->queue = step.queue;
 	step.blocking = chance(graph, 50);
 	add_mapped(&step, mapping);
 	arrange(&step);
-	mapping->at = enqueue_map(&step, &operand, map_flags(mapping, chance(graph, 50)), offset,
-				  mapping->bytes);
-	if (graph->failure[0])
-		return;
-	if (!step.blocking)
-		wait_for_map(graph, graph->order.count - 1, step.queue_number);
-	if (writes)
-		operand.root->write_map = true;
-	else
-		operand.root->read_maps++;
-	host_uses(graph, mapping);
-	graph->mapping_count++;
+	mapping->at =
+		enqueue_map(&step, &operand, map_flags(mapping, chance(graph, 50)), offset, bytes);
+	use_map(graph, mapping, &step);
 }
 
 static void unmap(struct graph *graph, int number)
@@ -486,10 +505,10 @@ static void do_pin(struct graph *graph)
 static void unpin(struct graph *graph, struct root *root)
 {
 	struct mapping mapping = {
-		NULL, root, root->mem, root->pinned, 0, root->known, false, false
+		.root = root, .mem = root->mem, .at = root->pinned, .writes = true
 	};
 
-	mapping.writes = true;
+	set_range(&mapping, 0, root->known);
 	graph->mappings[graph->mapping_count++] = mapping;
 	unmap(graph, graph->mapping_count - 1);
 	root->pinned = NULL;
