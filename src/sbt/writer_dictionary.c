@@ -48,7 +48,7 @@ static uint32_t add_bytes(struct ts_writer *writer, enum ts_table_id table, cons
 
 	if (rows && (rows >= SEAL_STRINGS || all->bytes.length + bytes > SEAL_BYTES))
 		sbt_writer_seal(writer, table);
-	if (bytes && all->bytes.data && data == all->bytes.data + all->bytes.length)
+	if (bytes && all->bytes.capacity && data == all->bytes.data + all->bytes.length)
 		all->bytes.length += bytes; /* of ts_writer_blob_space() */
 	else
 		ts_text_append(&all->bytes, data, bytes);

@@ -83,7 +83,7 @@ void ts_object_details_map_blobs(const char *text, size_t length,
 /* A non-negative integer; false: the value is something else. */
 static bool scan_member(struct ts_json *js, uint64_t *ret_number)
 {
-	struct ts_json_number number;
+	struct ts_json_number number = { 0 };
 
 	if (ts_json_peek(js) == '"' || ts_json_scan_number(js, &number) ||
 	    number.kind != TS_JSON_INT || number.integer < 0)

@@ -125,7 +125,7 @@ static bool is_it(const char *kind, const char *name)
 {
 	if (mutation.is_done || !kind || strcmp(kind, mutation.which) != 0)
 		return false;
-	return !strcmp(mutation.name, name) || atoi(mutation.name) == ++mutation.met;
+	return !strcmp(mutation.name, name) || strtol(mutation.name, NULL, 10) == ++mutation.met;
 }
 
 static void copy_object(struct ts_object_row *row)

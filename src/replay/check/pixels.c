@@ -153,13 +153,14 @@ static uint64_t bits_at(const unsigned char *at, unsigned int bytes)
 
 static double value_at(const struct data *data, const unsigned char *at)
 {
-	uint64_t bits;
+	uint64_t bits, sign;
 
 	if (data->form == FLOAT)
 		return float_value(at, data->bytes);
 	bits = bits_at(at, data->bytes);
-	if (data->form == SIGNED && bits >> (8 * data->bytes - 1))
-		return (double)(int64_t)(bits - (UINT64_C(1) << (8 * data->bytes)));
+	sign = UINT64_C(0x80) << (8 * (data->bytes - 1) & 63);
+	if (data->form == SIGNED && bits & sign)
+		return (double)(int64_t)(bits - 2 * sign);
 	return (double)bits;
 }
 

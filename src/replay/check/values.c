@@ -134,6 +134,7 @@ static bool parse_bound(const char *text, size_t length, struct ts_json_number *
 {
 	struct ts_json js;
 
+	*ret_number = (struct ts_json_number){ 0 };
 	ts_json_init(&js, text, length, true);
 	if (!length || ts_json_scan_number(&js, ret_number) || js.next != text + length)
 		return false;

@@ -233,7 +233,8 @@ static const char *reason_of_objects(const struct scan *scan, const struct ts_co
 	for (size_t i = 0; i < TS_ARRAY_SIZE(objects); i++) {
 		uint64_t index;
 
-		if (objects[i] > 0 && ts_map_get(&scan->reasons, (uint64_t)objects[i], &index))
+		if (objects[i] > 0 && scan->texts &&
+		    ts_map_get(&scan->reasons, (uint64_t)objects[i], &index))
 			return scan->texts[index];
 	}
 	return NULL;

@@ -79,7 +79,8 @@ enum ts_replay_fact {
  * except how many commands each window has if `counts` is set.
  */
 void ts_replay_facts_say(const struct ts_replay_facts *facts, bool counts,
-			 void (*say)(void *context, enum ts_replay_fact kind, const char *text),
+			 void (*function)(void *context, enum ts_replay_fact kind,
+					  const char *text),
 			 void *context);
 
 /* An object: {"windows":[...],"bound_programs":[...],"unreplayable_objects":[...]}. */

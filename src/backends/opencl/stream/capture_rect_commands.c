@@ -39,8 +39,12 @@ void stream_text_rect(struct stream_text *text, const struct stream_rect *to,
 		      const struct stream_rect *from)
 {
 	static const size_t zero[3];
-	struct stream_rect packed = stream_rect_make(to ? to->region : from->region, zero, 0, 0);
+	const struct stream_rect *either = to ? to : from;
+	struct stream_rect packed;
 
+	if (!either)
+		return;
+	packed = stream_rect_make(either->region, zero, 0, 0);
 	stream_text_open(text, "rect", '{');
 	stream_text_sizes(text, "region", packed.region, 3);
 	describe_side(text, "to", to ? to : &packed);
@@ -51,8 +55,11 @@ void stream_text_rect(struct stream_text *text, const struct stream_rect *to,
 void stream_describe_rect(struct stream_frozen *frozen, const struct stream_rect *to,
 			  const struct stream_rect *from)
 {
+	const struct stream_rect *either = to ? to : from;
+
 	stream_text_rect(&frozen->text, to, from);
-	frozen->row.bytes = (int64_t)stream_rect_bytes(to ? to : from);
+	if (either)
+		frozen->row.bytes = (int64_t)stream_rect_bytes(either);
 }
 
 /* The range reaches from the first byte to the last; the row has the start of the view. */
