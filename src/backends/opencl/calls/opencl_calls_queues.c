@@ -389,6 +389,8 @@ cl_int CL_API_CALL hook_clGetCommandQueueInfo(cl_command_queue queue, cl_command
 
 	if (name == CL_QUEUE_REFERENCE_COUNT && object)
 		ocl_profile_look(object);
+	if (name == CL_QUEUE_REFERENCE_COUNT && ocl.replayable)
+		stream_let_go();
 	OCL_BEGIN(&call, "clGetCommandQueueInfo");
 	result = query_queue(object, queue, name, size, value, ret_size);
 	ocl_emit_call(&call, result);

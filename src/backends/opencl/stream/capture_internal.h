@@ -21,13 +21,15 @@
  *	capture_images.c     images and samplers
  *	capture_snapshot.c   memory read back: when a window begins, and for checks
  *	capture_checks.c     checks; those of the end of a window
- *	capture_each.c       checks of each command
+ *	capture_each.c       checks of each command (capture_each.h)
+ *	capture_behind.c     reads behind commands, which are pending
+ *	capture_staging.c    copies inside the device, many of which are read at once
  *	capture_loss.c       counts of what the stream lacks
  *
  * Locks of the stream come after those of opencl_internal.h. Each is held briefly, and taken in
- * this order: that of capture_each.c or `host` (capture_memory.c); events are queried under both,
- * and reads enqueued under the first. Then `registry` or `events` (nothing is called under these),
- * then the channel.
+ * this order: `each_lock` (capture_each.h) or `host` (capture_memory.c); events are queried under
+ *both, and reads enqueued under the first. Then `registry` or `events` (nothing is called under
+ *these), then the channel.
  */
 #ifndef TS_BACKENDS_OPENCL_STREAM_CAPTURE_INTERNAL_H
 #define TS_BACKENDS_OPENCL_STREAM_CAPTURE_INTERNAL_H
@@ -94,8 +96,9 @@ struct stream_queue {
 	struct ocl_stream *device; /* held; NULL: unknown */
 	uint32_t index;            /* as in gpu_op */
 	bool out_of_order;
-	int64_t priority; /* TS_UNKNOWN: none */
-	cl_event marker;  /* while a window opens or closes; else NULL */
+	int64_t priority;               /* TS_UNKNOWN: none */
+	cl_event marker;                /* while a window opens or closes; else NULL */
+	struct stream_staging *staging; /* of capture_staging.c, under its lock; or NULL */
 };
 
 /* x in bytes. */
@@ -162,7 +165,7 @@ struct stream_memory {
 	struct ocl_stream *next_written;
 	bool is_listed; /* in the list of memory with writers */
 	/*
-	 * Of capture_each.c, under its lock: reads of it that are pending, and their queue (its
+	 * Of capture_each.h, under its lock: reads of it that are pending, and their queue (its
 	 * number; 0: several, or one that is out of order).
 	 */
 	uint32_t reads_behind;
@@ -568,8 +571,10 @@ uint64_t stream_check_part(const struct stream_range *range, uint64_t at);
 void stream_check_range(const struct stream_range *range, uint64_t sequence, const char *why);
 void stream_final_checks(void);
 
-/* ---- checks of each command (capture_each.c) ---- */
+/* ---- checks of each command (capture_each.h) ---- */
 
+/* Reads the environment. */
+void stream_each_start(void);
 /* Around a command's call. False: its checks must be taken when it is complete. */
 void stream_each_before(const struct stream_frozen *frozen, const struct ocl_command *command);
 bool stream_each_after(const struct stream_frozen *frozen, const struct ocl_command *command);
@@ -578,9 +583,10 @@ void stream_each_now(const struct stream_frozen *frozen, uint64_t sequence);
 void stream_each_look(void);
 /* Whether a check had all of the memory, as it still is, and nothing is missing in the stream. */
 bool stream_each_knows(const struct ocl_stream *memory, uint64_t *ret_hash);
-/* Memory is about to be released. */
+/* Memory, or a queue, is about to be released. */
 void stream_each_gone(struct ocl_stream *memory);
-/* Takes all checks, so that no read of ours is left in a queue. */
+void stream_each_queue_gone(struct ocl_stream *queue);
+/* Takes all checks, so that no read of ours is left in a queue, and no object of ours. */
 void stream_each_let_go(void);
 /* The window has ended: drops them. */
 void stream_each_forget(void);

@@ -224,6 +224,8 @@ void stream_gone(struct ocl_object *object)
 	}
 	if (stream->kind == OCL_SVM)
 		stream_svm_remove(stream);
+	if (stream->kind == OCL_QUEUE)
+		stream_each_queue_gone(stream);
 	stream_object_drop(stream);
 	stream_leave();
 }

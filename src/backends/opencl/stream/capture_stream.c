@@ -544,6 +544,7 @@ static bool try_close(uint32_t own_calls)
 	if (now < atomic_load(&self.retry_ns))
 		return false;
 	if (get_quiet(own_calls)) {
+		stream_each_let_go();
 		stream_look();
 		stream_final_checks();
 		close_now(NULL);
@@ -678,6 +679,7 @@ static void get_ready(void)
 			self.timeout_ns = settings->window_timeout_ns;
 			atomic_store(&self.is_pending, settings->from_start);
 			stream_signatures_start();
+			stream_each_start();
 		}
 		atomic_store(&self.is_ready, true);
 	}

@@ -83,7 +83,10 @@ void stream_waited(cl_uint count, const cl_event *events);
  * return.
  */
 void stream_returned(void);
-/* Before a query of reference counts: releases our private queues, which hold their context. */
+/*
+ * Before a query of reference counts: releases our private objects, which hold their context, and
+ * takes the checks whose reads hold their queue.
+ */
 void stream_let_go(void);
 /*
  * The program queried the status or times of an event and learned that it is complete, or a
