@@ -7,7 +7,9 @@ set -euo pipefail
 program=$targets/opencl_answers
 [ -x "$program" ] || fail "no '$program'; build it first"
 "$program" >alone 2>&1 || fail "the program fails alone: $(cat alone)"
-for options in "" --replayable --replayable=checked; do
+for options in "" --replayable --replayable=checked copy; do
+	[ "$options" != copy ] || export TRACESMITH_OPENCL_CHECKS=copy
+	options=${options/copy/--replayable=checked}
 	# shellcheck disable=SC2086 # nothing, or an option
 	record t.sbt $options -- "$program"
 	diff alone printed || fail "recorded with '$options' its answers differ"

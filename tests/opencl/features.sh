@@ -14,14 +14,19 @@ mapfile -t others < <("$program" --list | sed -n 's/^\([a-z_]*\) *\*.*/\1/p')
 for devices in pthread "pthread pthread"; do
 	export POCL_DEVICES=$devices
 	"$program" >alone
-	for mode in --replayable --replayable=checked; do
+	ways=("" read)
+	[ "$devices" = pthread ] || ways=("" copy)
+	[ -z "${TS_LONG:-}" ] || ways=("" read copy)
+	for way in "${ways[@]}"; do
+		export TRACESMITH_OPENCL_CHECKS=$way
+		mode=--replayable${way:+=checked}
 		record t.sbt $mode -- "$program"
-		diff alone printed || fail "recorded with $mode its result differs"
-		! rows_of t.sbt loss | grep "checks of memory" || fail "$mode: checks are lost"
-		replays "all features, $mode, $devices" t.sbt --check each --repeat 2
+		diff alone printed || fail "recorded with $mode $way its result differs"
+		! rows_of t.sbt loss | grep "checks of memory" || fail "$mode $way: checks are lost"
+		replays "all features, $mode $way, $devices" t.sbt --check each --repeat 2
 	done
 done
-unset POCL_DEVICES
+unset POCL_DEVICES TRACESMITH_OPENCL_CHECKS
 # Each alone shows which one fails, and nothing that all together do not.
 [ -n "${TS_LONG:-}" ] || names=()
 for name in "${names[@]}"; do

@@ -28,12 +28,23 @@ names() { # what it is about, text
 images=yes
 "$program" image_stack >alone || images=
 [ -n "$images" ] || echo "left out: images: $(tail -n 1 alone)"
-for mode in --replayable --replayable=checked; do
+for way in "" read copy; do
+	export TRACESMITH_OPENCL_CHECKS=$way
+	mode=--replayable${way:+=checked}
 	# Gone or reused at exit, after the last wait, or written in part: nothing is missing.
-	try "unmapped protected stack stays${images:+ image_unmapped image_stack}" $mode
-	replays "gone, $mode" t.sbt --check each
-	[ -z "$named" ] || fail "gone, $mode: lost: $named"
+	try "unmapped protected stack stays released${images:+ image_unmapped image_stack}" $mode
+	replays "gone, $mode $way" t.sbt --check each
+	[ -z "$named" ] || fail "gone, $mode $way: lost: $named"
 done
+# The host cannot read it; a copy can, behind a command that waits for the program.
+for way in read copy; do
+	export TRACESMITH_OPENCL_CHECKS=$way
+	try hidden --replayable=checked
+	replays "hidden, $way" t.sbt --check each
+	[ $way = copy ] || names hidden "commands may wait for the program"
+done
+[ -z "$named" ] || fail "hidden: copied, but lost: $named"
+unset TRACESMITH_OPENCL_CHECKS
 # Gone and back again all the time; a map that is never unmapped; at last, so that nothing else gets
 # its address, memory that is gone before the program has waited for the kernel that wrote it.
 try "thread kept polled" --replayable

@@ -61,8 +61,10 @@ for ((i = 0; i < graphs / batch; i++)); do
 		done
 	fi
 	if [ $((i % 10)) -eq 1 ]; then
-		record checked.sbt --replayable=checked -- "$random" --seeds $seeds --threads $threads
-		replays "seeds $seeds, checked" checked.sbt --check each
+		for way in read copy; do
+			TRACESMITH_OPENCL_CHECKS=$way record checked.sbt --replayable=checked -- "$random" --seeds $seeds --threads $threads
+			replays "seeds $seeds, checked, $way" checked.sbt --check each
+		done
 	fi
 done
 echo "$graphs graphs replayed without difference, $total commands"

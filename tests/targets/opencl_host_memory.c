@@ -514,6 +514,56 @@ static void run_stays(void)
 		read_and_sum(buffers[i]);
 }
 
+/* Memory that the host may not read, and a command that waits for the program. */
+static void run_hidden(void)
+{
+	cl_mem hidden = make_buffer(CL_MEM_HOST_NO_ACCESS, NULL), seen = make_zeros();
+	cl_event go;
+	cl_int code;
+
+	go = clCreateUserEvent(context, &code);
+	check(code, "clCreateUserEvent");
+	check(clEnqueueCopyBuffer(queue, seen, hidden, 0, 0, BYTES, 1, &go, NULL),
+	      "clEnqueueCopyBuffer");
+	launch_twist(hidden, COUNT);
+	check(clSetUserEventStatus(go, CL_COMPLETE), "clSetUserEventStatus");
+	clReleaseEvent(go);
+	finish();
+	check(clEnqueueCopyBuffer(queue, hidden, seen, 0, 0, BYTES, 0, NULL, NULL),
+	      "clEnqueueCopyBuffer");
+	read_and_sum(seen);
+}
+
+/* Many commands in queues that are released at once, like the memory that they write. */
+static void run_released(void)
+{
+	cl_command_queue all = queue;
+	cl_mem shared = make_zeros();
+	cl_event last;
+	cl_int code;
+
+	for (int round = 0; round < 2; round++) {
+		cl_mem own = make_zeros();
+
+		queue = clCreateCommandQueue(context, device, 0, &code);
+		check(code, "clCreateCommandQueue");
+		for (int i = 0; i < 270; i++)
+			launch_twist(i % 3 ? own : shared, COUNT);
+		check(clEnqueueMarkerWithWaitList(queue, 0, NULL, &last),
+		      "clEnqueueMarkerWithWaitList");
+		check(clEnqueueBarrierWithWaitList(all, 1, &last, NULL),
+		      "clEnqueueBarrierWithWaitList");
+		clFlush(queue);
+		clReleaseEvent(last);
+		clReleaseMemObject(own);
+		clReleaseCommandQueue(queue);
+		queue = all;
+		launch_twist(shared, COUNT);
+		finish();
+	}
+	read_and_sum(shared);
+}
+
 static const struct {
 	const char *name;
 	void (*run)(void);
@@ -530,6 +580,8 @@ static const struct {
 	{ "svm", run_svm },
 	{ "lost", run_lost },
 	{ "stays", run_stays },
+	{ "hidden", run_hidden },
+	{ "released", run_released },
 	{ "image_unmapped", run_image_unmapped },
 	{ "image_stack", run_image_stack },
 };
