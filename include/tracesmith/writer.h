@@ -1,11 +1,13 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Writes a trace. Rows may be added in any order of time. The writer keeps one chunk per table and
- * clock in memory; it sorts and encodes a full chunk (on worker threads) and appends it to the
- * file. Appended chunks survive a kill at any instant (docs/format.md, section 8).
+ * clock in memory; it sorts and encodes a full chunk and appends it to the file, on threads of its
+ * own. Appended chunks survive a kill at any instant (docs/format.md, section 8).
  *
  * Errors are sticky: after the first one every call fails with it, so a loop may check once, at
- * its end. Only one thread may use a writer at a time. Returned ids are positive; 0 means failure.
+ * its end. A failure to append is found by one of the next calls, at the latest by flush, save and
+ * finish; nothing is appended after it. Only one thread may use a writer at a time. Returned ids
+ * are positive; 0 means failure.
  *
  *	struct ts_writer *writer;
  *	ts_writer_open(&writer, "out.sbt", NULL, &err);
@@ -38,7 +40,8 @@ struct ts_writer;
 /* Zero in any member means its default. `size` is sizeof(struct ts_writer_options). */
 struct ts_writer_options {
 	size_t size;
-	int threads; /* encoder threads besides the caller's; -1: none. Default: cores - 1 */
+	int threads; /* threads that encode, besides one that appends; -1: the caller's does both.
+			Default: cores - 1 */
 	uint32_t chunk_rows;  /* rows of a full chunk; default 65536 */
 	int level;            /* zstd level of event columns; default 4 */
 	size_t string_memory; /* bytes of interned text to keep before forgetting; default 256 MiB

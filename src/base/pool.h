@@ -38,8 +38,8 @@ void ts_pool_submit(struct ts_pool *pool, struct ts_job *job, void (*run)(void *
 		    void *argument);
 
 /*
- * Returns when the job has run; its writes are then visible. Not callable from a job (all workers
- * might wait for one another).
+ * Returns when the job has run; its writes are then visible. Not callable from a job of the
+ * same pool (all workers might wait for one another).
  */
 void ts_pool_wait(struct ts_pool *pool, struct ts_job *job);
 

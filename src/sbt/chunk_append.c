@@ -130,7 +130,7 @@ int sbt_appender_add(struct sbt_appender *appender, struct sbt_chunk_header *hea
 
 	if (appender->index_bytes)
 		result = sbt_output_cut(&appender->output, err);
-	appender->index_bytes = 0;
+	__atomic_store_n(&appender->index_bytes, 0, __ATOMIC_RELAXED);
 	stamp(header, appender->index.rows);
 	memcpy(bytes, header, sizeof(*header));
 	if (!result)
@@ -139,6 +139,17 @@ int sbt_appender_add(struct sbt_appender *appender, struct sbt_chunk_header *hea
 		result = sbt_output_append_two(&appender->output, bytes, front, payload,
 					       header->chunk_bytes - front, err);
 	return result;
+}
+
+uint64_t sbt_appender_chunk_bytes(const struct sbt_appender *appender)
+{
+	return __atomic_load_n(&appender->output.bytes, __ATOMIC_RELAXED);
+}
+
+uint64_t sbt_appender_bytes(const struct sbt_appender *appender)
+{
+	return sbt_appender_chunk_bytes(appender) +
+	       __atomic_load_n(&appender->index_bytes, __ATOMIC_RELAXED);
 }
 
 static int encode_index(struct sbt_appender *appender, int level, struct ts_text *out)

@@ -18,7 +18,7 @@ struct sbt_appender {
 	struct sbt_output output;
 	struct ts_table index; /* one row per chunk so far */
 	uint64_t index_bytes; /* bytes of the index after the chunks, which the next chunk replaces;
-				 0: none */
+				 0: none. Atomic */
 };
 
 /* Writes the file header; `header` NULL creates a new one. output.write may be set before. */
@@ -40,6 +40,10 @@ int sbt_appender_resume(struct sbt_appender *appender, const char *path, uint64_
  */
 int sbt_appender_add(struct sbt_appender *appender, struct sbt_chunk_header *header, char *bytes,
 		     const char *payload, struct ts_error *err);
+
+/* The size of the file, and where its chunks end. Any thread may call these at any time. */
+uint64_t sbt_appender_bytes(const struct sbt_appender *appender);
+uint64_t sbt_appender_chunk_bytes(const struct sbt_appender *appender);
 
 /*
  * Appends an index, so that the file is a finished trace until the next chunk. output.bytes stays

@@ -134,7 +134,8 @@ int sbt_output_append_two(struct sbt_output *output, const void *data, size_t by
 	if (!result)
 		result = write_all(output, more, more_bytes, err);
 	if (!result)
-		output->bytes += bytes + more_bytes;
+		__atomic_store_n(&output->bytes, output->bytes + bytes + more_bytes,
+				 __ATOMIC_RELAXED);
 	return result;
 }
 

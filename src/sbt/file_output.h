@@ -15,7 +15,7 @@
 
 struct sbt_output {
 	int fd;
-	uint64_t bytes; /* header and complete chunks; not a saved index */
+	uint64_t bytes; /* header and complete chunks; not a saved index. Atomic */
 	char *path;
 	bool locked; /* the caller holds the lock: do not take it */
 	bool sync;   /* sbt_output_sync() does something */

@@ -321,10 +321,10 @@ uint64_t ts_writer_rows(const struct ts_writer *writer, enum ts_table_id table)
 
 uint64_t ts_writer_bytes(const struct ts_writer *writer)
 {
-	return writer->file.output.bytes + writer->file.index_bytes;
+	return sbt_appender_bytes(&writer->file);
 }
 
 uint64_t ts_writer_chunk_bytes(const struct ts_writer *writer)
 {
-	return writer->file.output.bytes;
+	return sbt_appender_chunk_bytes(&writer->file);
 }

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * The writer's chunks: rows wait by table and clock, are sealed together with what they refer to,
- * encoded by threads, and appended in the order in which they were sealed.
+ * encoded by threads, and appended by another one in the order in which they were sealed.
  */
 #include "sbt/writer_internal.h"
 
@@ -77,45 +77,75 @@ static void recycle(struct ts_writer *writer, struct sbt_slot *slot)
 	ts_text_clear(&slot->bytes);
 }
 
-/* Waits for the oldest chunk and appends it. */
-static int write_oldest(struct ts_writer *writer)
+/*
+ * Appends a chunk when it is encoded. One thread runs these jobs, in the order of submission. After
+ * a failure nothing is appended: later chunks may refer to those that are missing.
+ */
+static void append_slot(void *argument)
 {
-	struct sbt_slot *slot = &writer->slots[writer->first_slot];
+	struct sbt_slot *slot = argument;
+	struct ts_writer *writer = slot->writer;
+	struct ts_error *error = &writer->append_error;
+	const struct ts_text *payload = &slot->encoder.payload;
 
-	ts_pool_wait(writer->pool, &slot->job);
-	writer->first_slot = (writer->first_slot + 1) % writer->slot_capacity;
-	writer->slot_count--;
-	if (slot->result)
-		sbt_writer_fail_memory(writer);
-	if (!writer->error.code && slot->header.rows)
-		sbt_appender_add(&writer->file, &slot->header, slot->out.data,
-				 slot->encoder.payload.length < APART_BYTES
-					 ? NULL
-					 : slot->encoder.payload.data,
-				 &writer->error);
+	ts_pool_wait(writer->encoders, &slot->encode);
+	if (!error->code && !slot->is_void) {
+		if (slot->result)
+			ts_error_set(error, TS_ENOMEM, "trace '%s': no memory",
+				     writer->file.output.path);
+		else if (slot->header.rows)
+			sbt_appender_add(&writer->file, &slot->header, slot->out.data,
+					 payload->length < APART_BYTES ? NULL : payload->data,
+					 error);
+	}
+	slot->has_failed = error->code != TS_OK;
+}
+
+/* Waits until the oldest chunk is in the file, and frees its slot. */
+static void retire_oldest(struct ts_writer *writer)
+{
+	struct sbt_slot *slot = writer->first;
+
+	ts_pool_wait(writer->appender, &slot->append);
+	writer->first = slot->next;
+	if (!writer->first)
+		writer->last = &writer->first;
+	if (slot->has_failed && !writer->error.code)
+		writer->error = writer->append_error;
 	recycle(writer, slot);
-	return writer->error.code;
+	slot->next = writer->free;
+	writer->free = slot;
 }
 
 int sbt_writer_write_all(struct ts_writer *writer)
 {
-	while (writer->slot_count)
-		write_oldest(writer);
+	while (writer->first)
+		retire_oldest(writer);
 	return writer->error.code;
 }
 
-/* A free slot; writes what has been encoded meanwhile. */
+/* A free slot. Notices failures of chunks that were appended meanwhile. */
 static struct sbt_slot *take_slot(struct ts_writer *writer)
 {
 	struct sbt_slot *slot;
 
-	while (writer->slot_count &&
-	       (writer->slot_count == writer->slot_capacity ||
-		ts_pool_is_done(writer->pool, &writer->slots[writer->first_slot].job)))
-		write_oldest(writer);
-	slot = &writer->slots[(writer->first_slot + writer->slot_count) % writer->slot_capacity];
-	writer->slot_count++;
+	while (writer->first &&
+	       (!writer->free || ts_pool_is_done(writer->appender, &writer->first->append)))
+		retire_oldest(writer);
+	slot = writer->free;
+	writer->free = slot->next;
 	return slot;
+}
+
+/* Queues a chunk behind those before it. */
+static void submit_slot(struct ts_writer *writer, struct sbt_slot *slot)
+{
+	slot->next = NULL;
+	*writer->last = slot;
+	writer->last = &slot->next;
+	slot->is_void = writer->error.code != TS_OK;
+	ts_pool_submit(writer->encoders, &slot->encode, encode_slot, slot);
+	ts_pool_submit(writer->appender, &slot->append, append_slot, slot);
 }
 
 /* ---- sealing ---- */
@@ -150,7 +180,7 @@ static int submit(struct ts_writer *writer, struct sbt_pending *pending, struct 
 	}
 	slot->encoder.columns.level = writer->options.level;
 	slot->encoder.columns.bytes_level = info->id == TS_TABLE_BLOB ? BLOB_LEVEL : 0;
-	ts_pool_submit(writer->pool, &slot->job, encode_slot, slot);
+	submit_slot(writer, slot);
 	return writer->error.code;
 }
 
@@ -347,24 +377,41 @@ struct sbt_pending *sbt_writer_change_clock(struct ts_writer *writer,
 
 /* ---- from open to close ---- */
 
+static int new_slots(struct ts_writer *writer, uint32_t count)
+{
+	writer->last = &writer->first;
+	writer->slots = calloc(count, sizeof(*writer->slots));
+	if (!writer->slots)
+		return TS_ENOMEM;
+	writer->slot_count = count;
+	for (uint32_t i = 0; i < count; i++) {
+		writer->slots[i].writer = writer;
+		writer->slots[i].next = writer->free;
+		writer->free = &writer->slots[i];
+	}
+	return TS_OK;
+}
+
 int sbt_writer_start_slots(struct ts_writer *writer, struct ts_error *err)
 {
-	int threads = writer->options.threads;
+	int threads = writer->options.threads, result;
 
 	if (threads == 0)
 		threads = (int)ts_pool_processors() - 1;
 	threads = TS_MAX(0, TS_MIN(threads, MAX_THREADS));
-	writer->slot_capacity = threads ? (uint32_t)threads + 2 : 1;
-	writer->slots = calloc(writer->slot_capacity, sizeof(*writer->slots));
-	if (!writer->slots)
+	/* One for each thread, one that is appended, and two that wait. */
+	if (new_slots(writer, threads ? (uint32_t)threads + 3 : 1))
 		return ts_error_set(err, TS_ENOMEM, "no memory");
-	return ts_pool_start(&writer->pool, (unsigned int)threads, err);
+	result = ts_pool_start(&writer->encoders, (unsigned int)threads, err);
+	return result ? result : ts_pool_start(&writer->appender, threads != 0, err);
 }
 
 void sbt_writer_release_chunks(struct ts_writer *writer)
 {
-	ts_pool_stop(writer->pool);
-	for (uint32_t i = 0; writer->slots && i < writer->slot_capacity; i++) {
+	/* It waits for the encoders. */
+	ts_pool_stop(writer->appender);
+	ts_pool_stop(writer->encoders);
+	for (uint32_t i = 0; i < writer->slot_count; i++) {
 		struct sbt_slot *slot = &writer->slots[i];
 
 		ts_table_release(&slot->table);

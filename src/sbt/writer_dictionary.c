@@ -61,7 +61,7 @@ static uint32_t add_bytes(struct ts_writer *writer, enum ts_table_id table, cons
 
 static uint64_t text_budget(const struct ts_writer *writer)
 {
-	return SBT_TEXT_BUDGET + SBT_TEXT_BUDGET_A_BYTE * writer->file.output.bytes;
+	return SBT_TEXT_BUDGET + SBT_TEXT_BUDGET_A_BYTE * sbt_appender_chunk_bytes(&writer->file);
 }
 
 /* Would a reader refuse this text? */

@@ -16,9 +16,14 @@
 #include "sbt/chunk.h"
 #include "sbt/chunk_append.h"
 
-/* A chunk between sealed table and file. */
+/*
+ * A chunk between sealed table and file. From submit() on it belongs to the thread that encodes it,
+ * then to the one that appends it; when `append` is done, to the writer again.
+ */
 struct sbt_slot {
-	struct ts_job job;
+	struct ts_writer *writer;
+	struct sbt_slot *next; /* submitted after this one, or also free */
+	struct ts_job encode, append;
 	struct ts_table table;
 	struct ts_text bytes; /* of a BYTES column */
 	struct ts_shapes *shapes;
@@ -26,7 +31,9 @@ struct sbt_slot {
 	struct sbt_chunk_encoder encoder;
 	struct ts_text out;
 	struct sbt_chunk_header header;
-	int result;
+	bool is_void;    /* sealed after a failure: rows may be missing, so it is dropped */
+	int result;      /* of encoding */
+	bool has_failed; /* not appended: writer->append_error */
 };
 
 /* Rows of one table and clock that are not yet in a chunk. */
@@ -56,6 +63,10 @@ struct sbt_writer_table {
 };
 
 struct ts_writer {
+	/*
+	 * Belongs to the appender while chunks are underway (sbt_writer_write_all() ends that),
+	 * except for its size (sbt_appender_bytes()) and its path.
+	 */
 	struct sbt_appender file;
 	struct ts_writer_options options;
 	struct sbt_writer_table tables[TS_TABLE_COUNT];
@@ -71,9 +82,13 @@ struct ts_writer {
 	uint64_t first_stack;
 	uint32_t cut_frame; /* innermost frame of stacks that are too deep; 0: none so far */
 	struct ts_writer_cuts cuts;
-	struct ts_pool *pool;
-	struct sbt_slot *slots; /* a ring: slot_count in use from first_slot on */
-	uint32_t slot_capacity, first_slot, slot_count;
+	struct ts_pool *encoders;
+	struct ts_pool *appender;     /* one thread, or none if there are no encoders */
+	struct ts_error append_error; /* set once, by the appender; nothing is appended then */
+	struct sbt_slot *slots;
+	uint32_t slot_count;
+	struct sbt_slot *first, **last; /* submitted ones, oldest first */
+	struct sbt_slot *free;          /* the one used last is first: the caches know its memory */
 	uint32_t clock;
 	bool finished;
 	struct ts_error error; /* sticky; code 0 if none */
@@ -92,7 +107,7 @@ static inline uint32_t sbt_writer_clock_of(const struct ts_writer *writer,
 int sbt_writer_fail(struct ts_writer *writer, int code, const char *message);
 int sbt_writer_fail_memory(struct ts_writer *writer);
 
-/* Starts the threads that encode. */
+/* Starts the threads that encode and append. */
 int sbt_writer_start_slots(struct ts_writer *writer, struct ts_error *err);
 
 /* Adds an entry for the rows of a clock. NULL: no memory. */
