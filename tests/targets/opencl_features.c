@@ -187,8 +187,9 @@ static void copies(void)
 static void rectangles(void)
 {
 	size_t to[3] = { 8, 2, 1 }, from[3] = { 4, 1, 0 }, region[3] = { 16, 3, 2 },
-	       zero[3] = { 0, 0, 0 };
+	       zero[3] = { 0, 0, 0 }, row[3] = { 16, 1, 1 };
 	cl_mem a = numbers(9), b = numbers(100);
+	cl_int rc;
 
 	number(data, N, 77);
 	memset(back, 0, BYTES);
@@ -206,6 +207,11 @@ static void rectangles(void)
 				      NULL, NULL),
 	      "read rect");
 	mix(back, N);
+	/* One row: any pitch, which a driver may refuse. */
+	rc = clEnqueueReadBufferRect(queue, a, CL_TRUE, zero, zero, row, (size_t)1 << 63, 0,
+				     (size_t)1 << 63, (size_t)1 << 63, back, 0, NULL, NULL);
+	if (rc != CL_INVALID_VALUE)
+		check(rc, "read rect");
 	read_all(a, back);
 	read_all(b, back);
 	clReleaseMemObject(a);
@@ -587,6 +593,30 @@ static void two_queues(void)
 	clReleaseMemObject(a);
 }
 
+/* More events than fit into one record of a trace, in two queues. */
+static void long_waits(void)
+{
+	enum { WRITES = 2000 };
+	static cl_event events[WRITES];
+	cl_command_queue ooo = new_queue(devices[0], CL_QUEUE_OUT_OF_ORDER_EXEC_MODE_ENABLE);
+	cl_mem a = numbers(0);
+
+	number(data, N, 5);
+	for (size_t i = 0; i < WRITES; i++)
+		check(clEnqueueWriteBuffer(ooo, a, CL_FALSE, i * 4, 4, &data[i], 0, NULL,
+					   &events[i]),
+		      "write");
+	clFlush(ooo);
+	scale(queue, a, N, 3, WRITES, events, NULL);
+	read_all(a, back);
+	expect(back[WRITES - 1] == data[WRITES - 1] * 3, "the order");
+	for (size_t i = 0; i < WRITES; i++)
+		clReleaseEvent(events[i]);
+	check(clFinish(ooo), "clFinish");
+	clReleaseCommandQueue(ooo);
+	clReleaseMemObject(a);
+}
+
 static void user_events(void)
 {
 	cl_mem a = numbers(1);
@@ -860,6 +890,54 @@ static void fine_svm(void)
 	clReleaseKernel(kernel);
 }
 
+/* The offset of the third row is 0 in 64 bits, which drivers may accept. */
+static void wide_pitches(void)
+{
+	const size_t zero[3] = { 0, 0, 0 }, third[3] = { 0, 2, 0 }, region[3] = { 16, 1, 1 };
+	cl_mem a = numbers(3);
+	cl_int rc = clEnqueueReadBufferRect(queue, a, CL_TRUE, third, zero, region, (size_t)1 << 63,
+					    0, 0, 0, back, 0, NULL, NULL);
+
+	if (rc != CL_INVALID_VALUE)
+		check(rc, "read rect");
+	mix(back, N);
+	clReleaseMemObject(a);
+}
+
+/* A launch whose arguments exceed a record of a trace; others wait for it, and it waits. */
+static void many_arguments(void)
+{
+	enum { ARGUMENTS = 120 };
+	cl_command_queue ooo = new_queue(devices[0], CL_QUEUE_OUT_OF_ORDER_EXEC_MODE_ENABLE);
+	cl_mem a = numbers(1), b = numbers(2);
+	cl_event events[2];
+	cl_program wide;
+	cl_kernel kernel;
+	char text[8192] = "kernel void wide(";
+	size_t used = strlen(text);
+
+	for (int i = 0; i < ARGUMENTS; i++)
+		used += (size_t)snprintf(text + used, sizeof(text) - used, "%sglobal uint *a%d",
+					 i ? ", " : "", i);
+	snprintf(text + used, sizeof(text) - used, ") { a0[get_global_id(0)] *= 3; }\n");
+	wide = new_program(text);
+	build(wide, NULL);
+	kernel = kernel_of(wide, "wide");
+	for (cl_uint i = 0; i < ARGUMENTS; i++)
+		set(kernel, i, sizeof(a), &a);
+	scale(ooo, b, N, 5, 0, NULL, &events[0]);
+	launch(ooo, kernel, N, 1, &events[0], &events[1]);
+	check(clEnqueueReadBuffer(ooo, b, CL_TRUE, 0, BYTES, back, 1, &events[1], NULL), "read");
+	mix(back, N);
+	clReleaseEvent(events[0]);
+	clReleaseEvent(events[1]);
+	clReleaseKernel(kernel);
+	clReleaseProgram(wide);
+	clReleaseCommandQueue(ooo);
+	clReleaseMemObject(a);
+	clReleaseMemObject(b);
+}
+
 /* ---- all of them ---- */
 
 static const struct {
@@ -879,6 +957,7 @@ static const struct {
 	{ "arguments", arguments, false },
 	{ "out_of_order", out_of_order, false },
 	{ "two_queues", two_queues, false },
+	{ "long_waits", long_waits, false },
 	{ "user_events", user_events, false },
 	{ "callbacks", callbacks, false },
 	{ "threads", threads, false },
@@ -889,6 +968,8 @@ static const struct {
 	{ "pointers", pointers, true },
 	{ "native", native, true },
 	{ "fine_svm", fine_svm, true },
+	{ "wide_pitches", wide_pitches, true },
+	{ "many_arguments", many_arguments, true },
 };
 enum { FEATURES = sizeof(features) / sizeof(features[0]) };
 

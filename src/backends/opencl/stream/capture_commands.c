@@ -10,7 +10,6 @@
 
 #define CHECK_WAIT_NS INT64_C(60000000000)
 #define SMALL 4096u /* bytes that are cheaper to copy than to ask the system for */
-#define WAITS 350u  /* events of a wait in one record: 20 digits each, a comma */
 
 /*
  * Checked recordings enqueue one command at a time, so that what it wrote can be told from what
@@ -134,8 +133,33 @@ static void emit_blob(struct stream_frozen *frozen, const struct ocl_command *co
 				    "the memory that it copies from is gone");
 }
 
-static void end_text(struct stream_frozen *frozen, const struct ocl_command *command,
-		     uint64_t event)
+/* The channel is locked. */
+static void emit_markers(const struct stream_frozen *frozen)
+{
+	struct ts_replay_command row = {
+		.size = sizeof(row),
+		.kind = TS_COMMAND_RECORD,
+		.queue = frozen->row.queue,
+		.offset = TS_UNKNOWN,
+		.other_offset = TS_UNKNOWN,
+		.bytes = TS_UNKNOWN,
+	};
+	struct stream_text text;
+
+	for (size_t i = 0; i < frozen->marker_count; i++) {
+		stream_text_begin(&text);
+		stream_text_string(&text, "call", "clEnqueueMarkerWithWaitList");
+		stream_text_open(&text, "wait", '[');
+		for (size_t n = 0; n < STREAM_WAITS; n++)
+			stream_text_item(&text, frozen->waits[i * STREAM_WAITS + n]);
+		stream_text_close(&text, '[');
+		stream_text_uint(&text, "event", frozen->waits[frozen->wait_count + i]);
+		row.details = stream_text_end(&text);
+		stream_command(&row);
+	}
+}
+
+static void end_text(struct stream_frozen *frozen, uint64_t event)
 {
 	struct stream_text *text = &frozen->text;
 
@@ -149,8 +173,8 @@ static void end_text(struct stream_frozen *frozen, const struct ocl_command *com
 	if (frozen->row.details)
 		return;
 	stream_unreplayable(frozen, "commands with long details", "its details are too long");
-	stream_text_begin(text);
-	stream_text_string(text, "call", command->call->site->name);
+	text->used = frozen->essential;
+	text->is_full = false;
 	if (event)
 		stream_text_uint(text, "event", event);
 	stream_text_string(text, "unreplayable", frozen->unreplayable);
@@ -166,7 +190,8 @@ static uint64_t append(struct stream_frozen *frozen, const struct ocl_command *c
 	if (!stream_lock())
 		return 0;
 	emit_blob(frozen, command);
-	end_text(frozen, command, event);
+	end_text(frozen, event);
+	emit_markers(frozen);
 	sequence = stream_command(&frozen->row);
 	stream_unlock();
 	if (frozen->unreplayable[0])
@@ -307,6 +332,7 @@ void stream_after(struct ocl_command *command, cl_int result)
 		pthread_mutex_unlock(&serial);
 	free(frozen->uses);
 	free(frozen->block);
+	free(frozen->waits);
 	free(frozen);
 }
 
@@ -400,10 +426,10 @@ void stream_waited(cl_uint count, const cl_event *events)
 	if (!stream_is_open())
 		return;
 	/* As many as fit into one record. */
-	for (cl_uint at = 0; at < count; at += WAITS) {
+	for (cl_uint at = 0; at < count; at += STREAM_WAITS) {
 		cl_uint left = count - at;
 
-		emit_waited(left < WAITS ? left : WAITS, events + at);
+		emit_waited(left < STREAM_WAITS ? left : STREAM_WAITS, events + at);
 	}
 	stream_look();
 }

@@ -323,14 +323,15 @@ static void describe_launch(struct stream_frozen *frozen, const struct ocl_comma
 	/* Since OpenCL 2.1 a launch without sizes has no work items, as one of size 0. */
 	static const size_t nothing[3];
 	struct ocl_stream *kernel = command->kernel ? command->kernel->stream : NULL;
+	/* The driver refuses more dimensions, and does not read their sizes. */
+	cl_uint dimensions = command->dimensions > 3 ? 0 : command->dimensions;
 
 	stream_text_sizes(&frozen->text, "global", command->global ? command->global : nothing,
-			  command->dimensions < 3 ? command->dimensions : 3);
+			  dimensions);
 	if (command->local)
-		stream_text_sizes(&frozen->text, "local", command->local, command->dimensions);
+		stream_text_sizes(&frozen->text, "local", command->local, dimensions);
 	if (command->global_offset)
-		stream_text_sizes(&frozen->text, "offset", command->global_offset,
-				  command->dimensions);
+		stream_text_sizes(&frozen->text, "offset", command->global_offset, dimensions);
 	if (!kernel) {
 		stream_unreplayable(frozen, "unknown kernels", "its kernel is unknown");
 		return;
@@ -397,6 +398,42 @@ static const struct {
 	[OCL_OTHER] = { TS_COMMAND_COPY, describe_other },
 };
 
+static uint64_t number_of(struct stream_frozen *frozen, cl_event event)
+{
+	uint64_t number = stream_event_number(event);
+
+	if (!stream_event_wait(event))
+		stream_unreplayable(frozen, "commands that wait for failed user events",
+				    "it waits for a user event that failed");
+	return number;
+}
+
+/* A list that may exceed one record: markers of our own gather it. */
+static void describe_many(struct stream_frozen *frozen, const struct ocl_command *command)
+{
+	size_t most = command->wait_count + command->wait_count / (STREAM_WAITS - 1) + 1;
+	uint64_t *numbers = malloc(most * sizeof(*numbers));
+	size_t first = 0, end = 0;
+
+	if (!numbers) {
+		stream_fail("no memory for a wait list");
+		return;
+	}
+	for (cl_uint i = 0; i < command->wait_count; i++) {
+		uint64_t number = number_of(frozen, command->waits[i]);
+
+		if (number)
+			numbers[end++] = number;
+	}
+	frozen->waits = numbers;
+	frozen->wait_count = end;
+	for (; end - first > STREAM_WAITS; first += STREAM_WAITS)
+		numbers[end++] = ts_replay_new_object();
+	frozen->marker_count = end - frozen->wait_count;
+	for (; first < end; first++)
+		stream_text_item(&frozen->text, numbers[first]);
+}
+
 /*
  * Events from before the window are complete, so a list may be empty. This differs from no list,
  * which may mean "all before".
@@ -406,12 +443,11 @@ static void describe_waits(struct stream_frozen *frozen, const struct ocl_comman
 	if (!command->wait_count || !command->waits)
 		return;
 	stream_text_open(&frozen->text, "wait", '[');
-	for (cl_uint i = 0; i < command->wait_count; i++) {
-		uint64_t number = stream_event_number(command->waits[i]);
+	if (command->wait_count > STREAM_WAITS)
+		describe_many(frozen, command);
+	for (cl_uint i = 0; !frozen->waits && i < command->wait_count; i++) {
+		uint64_t number = number_of(frozen, command->waits[i]);
 
-		if (!stream_event_wait(command->waits[i]))
-			stream_unreplayable(frozen, "commands that wait for failed user events",
-					    "it waits for a user event that failed");
 		if (number)
 			stream_text_item(&frozen->text, number);
 	}
@@ -430,5 +466,6 @@ void stream_describe(struct stream_frozen *frozen, struct ocl_command *command)
 	if (command->blocking)
 		stream_text_true(&frozen->text, "blocking");
 	describe_waits(frozen, command);
+	frozen->essential = frozen->text.used;
 	verbs[command->verb].describe(frozen, command);
 }

@@ -269,6 +269,16 @@ void stream_sampler_describe(const struct stream_sampler *sampler, struct stream
 
 /* ---- commands ---- */
 
+static bool is_inside(const struct stream_image *image, const size_t *origin, const size_t *region)
+{
+	for (int i = 0; region && i < 3; i++) {
+		if (!region[i] || origin[i] > image->size[i] ||
+		    region[i] > image->size[i] - origin[i])
+			return false;
+	}
+	return region != NULL;
+}
+
 /* The image of a command; NULL: none, and the command cannot be replayed. */
 static struct ocl_stream *find_image(struct stream_frozen *frozen, cl_mem memory,
 				     const struct ocl_command *command, const size_t *origin)
@@ -282,12 +292,11 @@ static struct ocl_stream *find_image(struct stream_frozen *frozen, cl_mem memory
 			stream && stream->unreplayable ? stream->unreplayable : "unknown");
 		return NULL;
 	}
+	if (origin && is_inside(stream->as.memory.image, origin, command->rect.region))
+		return stream;
 	/* The driver will say that this is an error. */
-	if (!origin || !command->rect.region) {
-		stream_unreplayable(frozen, "commands", "it has no region");
-		return NULL;
-	}
-	return stream;
+	stream_unreplayable(frozen, "commands", "its region is empty, or not inside the image");
+	return NULL;
 }
 
 static struct ocl_stream *root_of(struct ocl_stream *stream)
@@ -304,6 +313,17 @@ static void use_image(struct stream_frozen *frozen, struct ocl_stream *stream, b
 		   writes);
 }
 
+/* False: its pitches are too large; the driver will refuse it, unless it does not notice. */
+static bool set_host_rect(struct stream_frozen *frozen, const struct stream_image *image,
+			  const struct ocl_rect *given)
+{
+	frozen->rect = host_rect(image, given->region, given->host_row, given->host_slice);
+	if (stream_rect_fits(&frozen->rect))
+		return true;
+	stream_unreplayable(frozen, "copies of invalid rectangles", "its pitch is too large");
+	return false;
+}
+
 void stream_read_image(struct stream_frozen *frozen, const struct ocl_command *command)
 {
 	const struct ocl_rect *given = &command->rect;
@@ -314,10 +334,10 @@ void stream_read_image(struct stream_frozen *frozen, const struct ocl_command *c
 	if (!stream)
 		return;
 	from = image_rect(stream->as.memory.image, given->buffer_origin, given->region);
+	if (!set_host_rect(frozen, stream->as.memory.image, given))
+		return;
 	use_image(frozen, stream, false);
 	stream_describe_rect(frozen, NULL, &from);
-	frozen->rect = host_rect(stream->as.memory.image, given->region, given->host_row,
-				 given->host_slice);
 	stream_set_destination_rect(frozen, command->host);
 }
 
@@ -331,10 +351,10 @@ void stream_write_image(struct stream_frozen *frozen, const struct ocl_command *
 	if (!stream)
 		return;
 	to = image_rect(stream->as.memory.image, given->buffer_origin, given->region);
+	if (!set_host_rect(frozen, stream->as.memory.image, given))
+		return;
 	use_image(frozen, stream, true);
 	stream_describe_rect(frozen, &to, NULL);
-	frozen->rect = host_rect(stream->as.memory.image, given->region, given->host_row,
-				 given->host_slice);
 	stream_set_data_rect(frozen, command->host_source);
 }
 

@@ -43,6 +43,8 @@
 /* ---- text (capture_text.c) ---- */
 
 #define STREAM_DETAILS 8000u
+/* Events in one record: with 20 digits each they leave space for other keys. */
+#define STREAM_WAITS 300u
 
 /* A JSON object. If something does not fit, is_full is set and nothing more is added. */
 struct stream_text {
@@ -345,6 +347,8 @@ struct stream_range {
 /* Pitches of 0 are replaced by those of packed bytes. */
 struct stream_rect stream_rect_make(const size_t *region, const size_t *origin, size_t row,
 				    size_t slice);
+/* False: its sizes or its end exceed 63 bits, so the functions below and a replay cannot use it. */
+bool stream_rect_fits(const struct stream_rect *rect);
 uint64_t stream_rect_bytes(const struct stream_rect *rect);
 /* From the first byte to the last, relative to the start of the rectangle's memory. */
 void stream_rect_extent(const struct stream_rect *rect, uint64_t *ret_offset, uint64_t *ret_bytes);
@@ -398,7 +402,14 @@ struct stream_frozen {
 	/* Map: to be added after the call; unmap: removed before it. */
 	struct stream_region *region;
 	struct ocl_stream *mapped; /* its memory */
-	struct stream_text text;   /* last, because it is not cleared */
+	/*
+	 * A long wait list, followed by the events of the markers that gather it: marker i waits
+	 * for those from STREAM_WAITS * i on. The command waits for the rest. NULL: a short one.
+	 */
+	uint64_t *waits;
+	size_t wait_count, marker_count;
+	size_t essential;        /* bytes of `text` that every command keeps: call and waits */
+	struct stream_text text; /* last, because it is not cleared */
 };
 
 void stream_unreplayable(struct stream_frozen *frozen, const char *kind, const char *format, ...)

@@ -11,12 +11,40 @@
 struct stream_rect stream_rect_make(const size_t *region, const size_t *origin, size_t row,
 				    size_t slice)
 {
-	struct stream_rect rect = { .row = row ? row : region[0] };
+	struct stream_rect rect = { .row = row, .slice = slice };
 
+	/* A pitch that nothing is multiplied with may have any value. */
+	if (!row || (row > INT64_MAX && region[1] == 1 && !origin[1]))
+		rect.row = region[0];
+	if (slice > INT64_MAX && region[2] == 1 && !origin[2])
+		rect.slice = 0;
+	if (!rect.slice && __builtin_mul_overflow(rect.row, region[1], &rect.slice))
+		rect.slice = SIZE_MAX;
 	memcpy(rect.region, region, sizeof(rect.region));
 	memcpy(rect.origin, origin, sizeof(rect.origin));
-	rect.slice = slice ? slice : rect.row * region[1];
 	return rect;
+}
+
+static bool add_product(int64_t *sum, size_t count, size_t pitch)
+{
+	int64_t product;
+
+	return !__builtin_mul_overflow(count, pitch, &product) &&
+	       !__builtin_add_overflow(*sum, product, sum);
+}
+
+bool stream_rect_fits(const struct stream_rect *rect)
+{
+	const size_t *region = rect->region, *origin = rect->origin;
+	int64_t end = 0, bytes;
+
+	return rect->row <= INT64_MAX && rect->slice <= INT64_MAX &&
+	       !__builtin_mul_overflow(region[0], region[1], &bytes) &&
+	       !__builtin_mul_overflow(bytes, region[2], &bytes) &&
+	       add_product(&end, origin[2], rect->slice) &&
+	       add_product(&end, origin[1], rect->row) && add_product(&end, origin[0], 1) &&
+	       add_product(&end, region[2], rect->slice) &&
+	       add_product(&end, region[1], rect->row) && add_product(&end, region[0], 1);
 }
 
 uint64_t stream_rect_bytes(const struct stream_rect *rect)

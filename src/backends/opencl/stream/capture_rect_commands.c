@@ -74,30 +74,40 @@ static void use_rect(struct stream_frozen *frozen, struct ocl_stream *root, uint
 	*(writes ? &frozen->row.offset : &frozen->row.other_offset) = (int64_t)origin;
 }
 
-/* False: the driver will refuse it. */
-static bool is_rect(struct stream_frozen *frozen, const struct ocl_rect *given)
+/*
+ * The two sides. False: the driver will refuse it, unless it does not notice that its offsets
+ * overflow.
+ */
+static bool make_sides(struct stream_frozen *frozen, const struct ocl_rect *given,
+		       struct stream_rect *ret_buffer, struct stream_rect *ret_host)
 {
-	if (given->region && given->buffer_origin && given->host_origin && given->region[0] &&
-	    given->region[1] && given->region[2])
+	const size_t *region = given->region;
+
+	if (!region || !given->buffer_origin || !given->host_origin || !region[0] || !region[1] ||
+	    !region[2]) {
+		stream_unreplayable(frozen, "copies of invalid rectangles",
+				    "its region is empty, or it has none");
+		return false;
+	}
+	*ret_buffer = stream_rect_make(region, given->buffer_origin, given->buffer_row,
+				       given->buffer_slice);
+	*ret_host =
+		stream_rect_make(region, given->host_origin, given->host_row, given->host_slice);
+	if (stream_rect_fits(ret_buffer) && stream_rect_fits(ret_host))
 		return true;
 	stream_unreplayable(frozen, "copies of invalid rectangles",
-			    "its region is empty, or it has none");
+			    "its region or pitch is too large");
 	return false;
 }
 
 void stream_read_rect(struct stream_frozen *frozen, const struct ocl_command *command)
 {
-	const struct ocl_rect *given = &command->rect;
 	uint64_t origin;
 	struct ocl_stream *root = stream_find_root(frozen, command->memory, &origin);
 	struct stream_rect from;
 
-	if (!root || !is_rect(frozen, given))
+	if (!root || !make_sides(frozen, &command->rect, &from, &frozen->rect))
 		return;
-	from = stream_rect_make(given->region, given->buffer_origin, given->buffer_row,
-				given->buffer_slice);
-	frozen->rect = stream_rect_make(given->region, given->host_origin, given->host_row,
-					given->host_slice);
 	use_rect(frozen, root, origin, &from, false);
 	stream_describe_rect(frozen, NULL, &from);
 	stream_set_destination_rect(frozen, command->host);
@@ -105,17 +115,12 @@ void stream_read_rect(struct stream_frozen *frozen, const struct ocl_command *co
 
 void stream_write_rect(struct stream_frozen *frozen, const struct ocl_command *command)
 {
-	const struct ocl_rect *given = &command->rect;
 	uint64_t origin;
 	struct ocl_stream *root = stream_find_root(frozen, command->memory, &origin);
 	struct stream_rect to;
 
-	if (!root || !is_rect(frozen, given))
+	if (!root || !make_sides(frozen, &command->rect, &to, &frozen->rect))
 		return;
-	to = stream_rect_make(given->region, given->buffer_origin, given->buffer_row,
-			      given->buffer_slice);
-	frozen->rect = stream_rect_make(given->region, given->host_origin, given->host_row,
-					given->host_slice);
 	use_rect(frozen, root, origin, &to, true);
 	stream_describe_rect(frozen, &to, NULL);
 	stream_set_data_rect(frozen, command->host_source);
@@ -123,18 +128,13 @@ void stream_write_rect(struct stream_frozen *frozen, const struct ocl_command *c
 
 void stream_copy_rect(struct stream_frozen *frozen, const struct ocl_command *command)
 {
-	const struct ocl_rect *given = &command->rect;
 	uint64_t origin, source_origin;
 	struct ocl_stream *root = stream_find_root(frozen, command->memory, &origin);
 	struct ocl_stream *source = stream_find_root(frozen, command->source, &source_origin);
 	struct stream_rect to, from;
 
-	if (!root || !source || !is_rect(frozen, given))
+	if (!root || !source || !make_sides(frozen, &command->rect, &to, &from))
 		return;
-	to = stream_rect_make(given->region, given->buffer_origin, given->buffer_row,
-			      given->buffer_slice);
-	from = stream_rect_make(given->region, given->host_origin, given->host_row,
-				given->host_slice);
 	use_rect(frozen, root, origin, &to, true);
 	use_rect(frozen, source, source_origin, &from, false);
 	stream_describe_rect(frozen, &to, &from);
