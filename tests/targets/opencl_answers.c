@@ -10,6 +10,7 @@
 #include <CL/cl.h>
 
 #include <limits.h>
+#include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -250,6 +251,133 @@ static void query_user_events(void)
 
 /* ---- errors, in calls that return an event and in others ---- */
 
+/*
+ * Lists, sizes and regions that are missing, or that reach beyond what is there; without those that
+ * crash in PoCL 3.1.
+ */
+
+static void mistake_lists(cl_command_queue queue, cl_mem buffer)
+{
+	cl_kernel kernel = clCreateKernel(program, "nothing", NULL);
+	cl_event user = clCreateUserEvent(context, NULL), event = NULL;
+	const size_t sizes[3] = { 1, 1, 1 };
+	cl_int error = 99, value = 0;
+
+	printf("lists without events: %d, %d\n",
+	       clEnqueueMarkerWithWaitList(queue, 1, NULL, &event),
+	       clEnqueueBarrierWithWaitList(queue, 1, NULL, &event));
+	printf("wait for no list: %d\n", clWaitForEvents(1, NULL));
+	printf("migrate no list: %d\n",
+	       clEnqueueMigrateMemObjects(queue, 1, NULL, 0, 0, NULL, &event));
+	for (cl_uint dimensions = 0; dimensions < UINT_MAX / 2; dimensions = dimensions * 1000 + 4)
+		printf("%u dimensions: %d\n", dimensions,
+		       clEnqueueNDRangeKernel(queue, kernel, dimensions, sizes, sizes, sizes, 0,
+					      NULL, &event));
+	printf("fill with nothing: %d, %d\n",
+	       clEnqueueFillBuffer(queue, buffer, NULL, 4, 0, 64, 0, NULL, &event),
+	       clEnqueueFillBuffer(queue, buffer, &value, 0, 0, 64, 0, NULL, &event));
+	printf("argument of a wrong size: %d\n", clSetKernelArg(kernel, 9, 3, NULL));
+	printf("program of nothing: %s, ",
+	       clCreateProgramWithBinary(context, 1, &device, NULL, NULL, NULL, &error) ? "made"
+											: "none");
+	printf("%d\n", error);
+	printf("sub-buffer of nothing: %s, ",
+	       clCreateSubBuffer(buffer, 0, CL_BUFFER_CREATE_TYPE_REGION, NULL, &error) ? "made"
+											: "none");
+	printf("%d\n", error);
+	printf("statuses of a user event: %d, ", clSetUserEventStatus(user, CL_RUNNING));
+	printf("%d, ", clSetUserEventStatus(user, CL_COMPLETE));
+	printf("%d\n", clSetUserEventStatus(user, CL_COMPLETE));
+	printf("an event of theirs: %s\n", event ? "there" : "none");
+	clReleaseEvent(user);
+	clReleaseKernel(kernel);
+}
+
+static void mistake_svm(cl_command_queue queue)
+{
+	int *memory = clSVMAlloc(context, CL_MEM_READ_WRITE, 64, 0);
+	void *pointers[1] = { memory };
+	int value = 7;
+
+	if (!memory)
+		return;
+	printf("free SVM after no list: %d\n",
+	       clEnqueueSVMFree(queue, 1, pointers, NULL, NULL, 1, NULL, NULL));
+	printf("SVM without addresses: %d, %d, %d\n",
+	       clEnqueueSVMMemcpy(queue, CL_TRUE, NULL, memory, 4, 0, NULL, NULL),
+	       clEnqueueSVMMemcpy(queue, CL_TRUE, memory, NULL, 4, 0, NULL, NULL),
+	       clEnqueueSVMMemFill(queue, NULL, &value, 4, 64, 0, NULL, NULL));
+	printf("SVM maps: %d, %d, %d\n",
+	       clEnqueueSVMMap(queue, CL_TRUE, CL_MAP_WRITE, NULL, 64, 0, NULL, NULL),
+	       clEnqueueSVMMap(queue, CL_TRUE, CL_MAP_WRITE, memory, 0, 0, NULL, NULL),
+	       clEnqueueSVMUnmap(queue, NULL, 0, NULL, NULL));
+	clSVMFree(context, memory);
+}
+
+static void mistake_image(cl_command_queue queue, cl_mem buffer, cl_mem image)
+{
+	static const size_t regions[][3] = { { 9, 1, 1 }, { SIZE_MAX, 1, 1 } };
+	const size_t zero[3] = { 0 }, one[3] = { 1, 1, 1 };
+	cl_int value[64] = { 0 }, error = 99;
+	size_t row;
+
+	for (size_t i = 0; i < sizeof(regions) / sizeof(regions[0]); i++) {
+		const size_t *region = regions[i];
+
+		printf("region %zu: %d, %d, %d, %d, %d\n", i,
+		       clEnqueueReadImage(queue, image, CL_TRUE, zero, region, 0, 0, value, 0, NULL,
+					  NULL),
+		       clEnqueueWriteImage(queue, image, CL_TRUE, zero, region, 0, 0, value, 0,
+					   NULL, NULL),
+		       clEnqueueFillImage(queue, image, value, zero, region, 0, NULL, NULL),
+		       clEnqueueCopyImageToBuffer(queue, image, buffer, zero, region, 0, 0, NULL,
+						  NULL),
+		       clEnqueueCopyBufferToImage(queue, buffer, image, 0, zero, region, 0, NULL,
+						  NULL));
+	}
+	printf("no origin, region, colour, target: %d, %d, %d, %d\n",
+	       clEnqueueReadImage(queue, image, CL_TRUE, NULL, one, 0, 0, value, 0, NULL, NULL),
+	       clEnqueueWriteImage(queue, image, CL_TRUE, zero, NULL, 0, 0, value, 0, NULL, NULL),
+	       clEnqueueFillImage(queue, image, NULL, zero, one, 0, NULL, NULL),
+	       clEnqueueReadImage(queue, image, CL_TRUE, zero, one, 0, 0, NULL, 0, NULL, NULL));
+	printf("not an image: %d, %d\n",
+	       clEnqueueReadImage(queue, buffer, CL_TRUE, zero, one, 0, 0, value, 0, NULL, NULL),
+	       clEnqueueReadImage(queue, NULL, CL_TRUE, zero, one, 0, 0, value, 0, NULL, NULL));
+	printf("map without a pitch: %s, ",
+	       clEnqueueMapImage(queue, image, CL_TRUE, CL_MAP_READ, zero, one, NULL, NULL, 0, NULL,
+				 NULL, &error)
+		       ? "mapped"
+		       : "none");
+	printf("%d\n", error);
+	printf("map without a region: %s, ",
+	       clEnqueueMapImage(queue, image, CL_TRUE, CL_MAP_READ, zero, NULL, &row, NULL, 0,
+				 NULL, NULL, &error)
+		       ? "mapped"
+		       : "none");
+	printf("%d\n", error);
+}
+
+static void mistake_images(cl_command_queue queue, cl_mem buffer)
+{
+	const cl_image_format format = { CL_R, CL_UNSIGNED_INT32 };
+	const cl_image_desc what = { .image_type = CL_MEM_OBJECT_IMAGE2D,
+				     .image_width = 8,
+				     .image_height = 8 };
+	cl_int error = 99;
+	cl_mem image = clCreateImage(context, CL_MEM_READ_WRITE, &format, &what, NULL, &error);
+
+	printf("image: %s, %d\n", image ? "made" : "none", error);
+	if (image)
+		mistake_image(queue, buffer, image);
+	printf("images of nothing: %s, ",
+	       clCreateImage(context, 0, NULL, &what, NULL, &error) ? "made" : "none");
+	printf("%d, ", error);
+	printf("%s, ", clCreateImage(context, 0, &format, NULL, NULL, &error) ? "made" : "none");
+	printf("%d\n", error);
+	if (image)
+		clReleaseMemObject(image);
+}
+
 static void make_mistakes(void)
 {
 	cl_int error = 99, value = 0;
@@ -292,6 +420,9 @@ static void make_mistakes(void)
 	printf("kernel of no name: %s, ",
 	       clCreateKernel(program, "missing", &error) ? "made" : "none");
 	printf("%d\n", error);
+	mistake_lists(queue, buffer);
+	mistake_svm(queue);
+	mistake_images(queue, buffer);
 	clFinish(queue);
 	clReleaseMemObject(buffer);
 	clReleaseCommandQueue(queue);

@@ -105,7 +105,9 @@ cl_int CL_API_CALL hook_clSetUserEventStatus(cl_event event, cl_int execution_st
 	if (!ocl_is_watched())
 		return ocl.next.clSetUserEventStatus(event, execution_status);
 	OCL_BEGIN(&call, "clSetUserEventStatus");
-	object = ocl.replayable ? ocl_find(OCL_EVENT, event) : NULL;
+	/* The driver refuses other values. */
+	object = ocl.replayable && execution_status <= CL_COMPLETE ? ocl_find(OCL_EVENT, event)
+								   : NULL;
 	if (object)
 		stream_user_event(object, execution_status);
 	call.start = ts_now();

@@ -68,17 +68,16 @@ static void forget(cl_uint count, void *const *pointers)
 }
 
 static cl_int enqueue_free(struct ocl_command *command, cl_command_queue queue, void *pointers[],
-			   free_function free_them, void *user_data)
+			   free_function free_them, void *user_data, cl_uint wait_count)
 {
 	struct notice *notice = free_them && ocl.replayable ? malloc(sizeof(*notice)) : NULL;
 	cl_int result;
 
 	if (notice)
 		*notice = (struct notice){ free_them, user_data };
-	result = ocl.next.clEnqueueSVMFree(queue, command->pointer_count, pointers,
-					   notice ? called_back : free_them,
-					   notice ? notice : user_data, command->wait_count,
-					   command->waits, command->event_out);
+	result = ocl.next.clEnqueueSVMFree(
+		queue, command->pointer_count, pointers, notice ? called_back : free_them,
+		notice ? notice : user_data, wait_count, command->waits, command->event_out);
 	if (result != CL_SUCCESS)
 		free(notice);
 	return result;
@@ -100,7 +99,7 @@ hook_clEnqueueSVMFree(cl_command_queue queue, cl_uint num_svm_pointers, void *sv
 
 	OCL_SITES(&command, "clEnqueueSVMFree", "free SVM", "host", HOST, UNKNOWN);
 	ocl_give(&command, queue, wait_count, waits, event);
-	result = enqueue_free(&command, queue, svm_pointers, pfn_free_func, user_data);
+	result = enqueue_free(&command, queue, svm_pointers, pfn_free_func, user_data, wait_count);
 	ocl_given(&command, result);
 	if (result == CL_SUCCESS && !pfn_free_func && svm_pointers)
 		forget(num_svm_pointers, svm_pointers);
