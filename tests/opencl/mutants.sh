@@ -5,7 +5,20 @@
 set -euo pipefail
 . "$TS_SOURCE/tests/lib/opencl.sh"
 
-record whole.sbt --replayable=checked --keep-contents 16M -- "$targets/opencl_mutants"
+# The same checks, whether each is read or many are copied first.
+checks_of() { # trace
+	rows_of "$1" command | python3 -c '
+import json, sys
+rows = [json.loads(line) for line in sys.stdin]
+for check in sorted([r["sequence"], r.get("object", 0), r.get("offset", 0), r["bytes"], r["details"]["hash"]]
+                    for r in rows if r["kind"] == "check"):
+    print(*check)'
+}
+for way in copy read; do
+	TRACESMITH_OPENCL_CHECKS=$way record whole.sbt --replayable=checked --keep-contents 16M -- "$targets/opencl_mutants"
+	checks_of whole.sbt >checks.$way
+done
+diff checks.read checks.copy || fail "copies have other checks than reads"
 # Their numbers, in the order in which the program creates them.
 read -r initial written filled copied mapped viewed pictured _ < <(rows_of whole.sbt object | python3 -c '
 import json, sys

@@ -140,14 +140,20 @@ static cl_mem make_zeros(void)
 	return make_buffer(CL_MEM_COPY_HOST_PTR, (void *)(uintptr_t)zeros);
 }
 
-static void launch_twist(cl_mem buffer, cl_uint items)
+static void set_twist(cl_mem buffer, cl_uint items)
 {
 	const cl_uint key = KEY;
-	const size_t all = COUNT;
 
 	check(clSetKernelArg(twist, 0, sizeof(cl_mem), (const void *)&buffer), "clSetKernelArg");
 	check(clSetKernelArg(twist, 1, sizeof(key), &key), "clSetKernelArg");
 	check(clSetKernelArg(twist, 2, sizeof(items), &items), "clSetKernelArg");
+}
+
+static void launch_twist(cl_mem buffer, cl_uint items)
+{
+	const size_t all = COUNT;
+
+	set_twist(buffer, items);
 	check(clEnqueueNDRangeKernel(queue, twist, 1, NULL, &all, NULL, 0, NULL, NULL),
 	      "clEnqueueNDRangeKernel");
 }
@@ -534,6 +540,31 @@ static void run_hidden(void)
 	read_and_sum(seen);
 }
 
+/* Two queues take turns to write the same memory: each waits for the other's command alone. */
+static void run_turns(void)
+{
+	cl_command_queue all[2] = { queue };
+	cl_mem shared = make_zeros();
+	cl_event before = NULL, after;
+	cl_int code;
+
+	all[1] = clCreateCommandQueue(context, device, 0, &code);
+	check(code, "clCreateCommandQueue");
+	set_twist(shared, COUNT);
+	for (int i = 0; i < 64; i++) {
+		check(clEnqueueNDRangeKernel(all[i % 2], twist, 1, NULL, &(size_t){ COUNT }, NULL,
+					     before ? 1 : 0, before ? &before : NULL, &after),
+		      "clEnqueueNDRangeKernel");
+		clFlush(all[i % 2]);
+		if (before)
+			clReleaseEvent(before);
+		before = after;
+	}
+	check(clWaitForEvents(1, &before), "clWaitForEvents");
+	clReleaseEvent(before);
+	read_and_sum(shared);
+}
+
 /* Many commands in queues that are released at once, like the memory that they write. */
 static void run_released(void)
 {
@@ -581,6 +612,7 @@ static const struct {
 	{ "lost", run_lost },
 	{ "stays", run_stays },
 	{ "hidden", run_hidden },
+	{ "turns", run_turns },
 	{ "released", run_released },
 	{ "image_unmapped", run_image_unmapped },
 	{ "image_stack", run_image_stack },
