@@ -176,6 +176,8 @@ static int encode_schema_column(struct sbt_chunk_encoder *encoder,
 	} else {
 		values = ordered(encoder, table->columns[position], header->rows);
 	}
+	encoder->columns.leave_raw = encoder->is_apart && table->info->shape < 0 &&
+				     position == table->info->column_count - 1;
 	if (info->type == TS_COLUMN_BYTES)
 		return sbt_encode_bytes(&encoder->columns, values, header->rows, input->bytes,
 					input->byte_count, &encoder->payload, column);
@@ -349,15 +351,16 @@ static void close_header(struct sbt_chunk_encoder *encoder, const struct sbt_chu
 
 	memcpy(header->magic, SBT_CHUNK_MAGIC, SBT_MAGIC_BYTES);
 	header->header_bytes = (uint32_t)(sizeof(*header) + directory_bytes);
-	header->chunk_bytes = header->header_bytes + encoder->payload.length;
+	header->chunk_bytes = header->header_bytes + encoder->payload.length +
+			      encoder->columns.raw_bytes;
 	if (input->table->info->id == TS_TABLE_INDEX)
 		header->chunk_bytes += sizeof(struct sbt_trailer);
 	header->directory_checksum = ts_hash64(encoder->directory, directory_bytes);
 	header->checksum = ts_hash64(header, offsetof(struct sbt_chunk_header, checksum));
 }
 
-int sbt_chunk_encode_apart(struct sbt_chunk_encoder *encoder, const struct sbt_chunk_input *input,
-			   struct ts_text *out, struct sbt_chunk_header *ret_header)
+static int encode(struct sbt_chunk_encoder *encoder, const struct sbt_chunk_input *input,
+		  struct ts_text *out, struct sbt_chunk_header *ret_header)
 {
 	struct sbt_chunk_header header = { .sequence = input->sequence,
 					   .table = input->table->info->id,
@@ -366,6 +369,8 @@ int sbt_chunk_encode_apart(struct sbt_chunk_encoder *encoder, const struct sbt_c
 					   .first_id = input->first_id };
 
 	ts_text_clear(&encoder->payload);
+	encoder->columns.raw = NULL;
+	encoder->columns.raw_bytes = 0;
 	if (order_rows(encoder, input, &header.rows) ||
 	    ts_grow_array((void **)&encoder->values, &encoder->value_capacity, header.rows,
 			  sizeof(*encoder->values)))
@@ -383,11 +388,20 @@ int sbt_chunk_encode_apart(struct sbt_chunk_encoder *encoder, const struct sbt_c
 	return ts_text_status(out);
 }
 
+int sbt_chunk_encode_apart(struct sbt_chunk_encoder *encoder, const struct sbt_chunk_input *input,
+			   struct ts_text *out, struct sbt_chunk_header *ret_header)
+{
+	encoder->is_apart = true;
+	return encode(encoder, input, out, ret_header);
+}
+
 int sbt_chunk_encode(struct sbt_chunk_encoder *encoder, const struct sbt_chunk_input *input,
 		     struct ts_text *out, struct sbt_chunk_header *ret_header)
 {
-	int result = sbt_chunk_encode_apart(encoder, input, out, ret_header);
+	int result;
 
+	encoder->is_apart = false;
+	result = encode(encoder, input, out, ret_header);
 	ts_text_append(out, encoder->payload.data, encoder->payload.length);
 	return result ? result : ts_text_status(out);
 }

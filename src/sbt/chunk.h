@@ -21,6 +21,7 @@
 struct sbt_chunk_encoder {
 	struct sbt_encoder columns;
 	struct ts_text payload;
+	bool is_apart; /* raw bytes at the end stay where they are */
 	struct sbt_column *directory;
 	size_t directory_capacity;
 	uint32_t *order; /* row numbers in chunk order */
@@ -54,7 +55,10 @@ struct sbt_chunk_input {
 int sbt_chunk_encode(struct sbt_chunk_encoder *encoder, const struct sbt_chunk_input *input,
 		     struct ts_text *out, struct sbt_chunk_header *ret_header);
 
-/* Appends only header and directory to out: what follows them stays in encoder->payload. */
+/*
+ * Appends only header and directory to out: what follows them stays in encoder->payload, and after
+ * that in encoder->columns.raw, which is part of input->bytes.
+ */
 int sbt_chunk_encode_apart(struct sbt_chunk_encoder *encoder, const struct sbt_chunk_input *input,
 			   struct ts_text *out, struct sbt_chunk_header *ret_header);
 

@@ -123,9 +123,8 @@ int sbt_appender_resume(struct sbt_appender *appender, const char *path, uint64_
 /* ---- chunks and index ---- */
 
 int sbt_appender_add(struct sbt_appender *appender, struct sbt_chunk_header *header, char *bytes,
-		     const char *payload, struct ts_error *err)
+		     const char *tail, size_t tail_bytes, struct ts_error *err)
 {
-	size_t front = payload ? header->header_bytes : header->chunk_bytes;
 	int result = TS_OK;
 
 	if (appender->index_bytes)
@@ -136,8 +135,9 @@ int sbt_appender_add(struct sbt_appender *appender, struct sbt_chunk_header *hea
 	if (!result)
 		result = list_chunk(appender, header, appender->output.bytes, err);
 	if (!result)
-		result = sbt_output_append_two(&appender->output, bytes, front, payload,
-					       header->chunk_bytes - front, err);
+		result = sbt_output_append_two(&appender->output, bytes,
+					       header->chunk_bytes - tail_bytes, tail, tail_bytes,
+					       err);
 	return result;
 }
 

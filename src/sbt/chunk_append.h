@@ -35,11 +35,10 @@ int sbt_appender_resume(struct sbt_appender *appender, const char *path, uint64_
 
 /*
  * Appends a chunk; its header is at the start of `bytes`. Sets the header's sequence number, in
- * bytes and in *header. `payload` is what follows the first header_bytes of the chunk; NULL: it
- * follows them in `bytes`.
+ * bytes and in *header. The last tail_bytes of the chunk are at `tail`, all others in `bytes`.
  */
 int sbt_appender_add(struct sbt_appender *appender, struct sbt_chunk_header *header, char *bytes,
-		     const char *payload, struct ts_error *err);
+		     const char *tail, size_t tail_bytes, struct ts_error *err);
 
 /* The size of the file, and where its chunks end. Any thread may call these at any time. */
 uint64_t sbt_appender_bytes(const struct sbt_appender *appender);

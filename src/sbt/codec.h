@@ -27,6 +27,13 @@ struct sbt_encoder {
 	uint64_t *slots; /* hash table of a dictionary */
 	uint32_t *slot_index;
 	struct ts_text trial;
+	/*
+	 * Of the column that ends a chunk, byte strings that are not compressed may stay where they
+	 * are: leave_raw asks for it, and then raw_bytes at `raw` belong after `out`.
+	 */
+	bool leave_raw;
+	const char *raw;
+	size_t raw_bytes;
 };
 
 void sbt_encoder_release(struct sbt_encoder *encoder);

@@ -112,11 +112,16 @@ static bool looks_compressible(struct sbt_encoder *encoder, const char *data, si
 	return ZSTD_isError(stored) || stored < sample - sample / 16;
 }
 
-static int put_raw(const char *data, size_t bytes, struct ts_text *out)
+static void put_raw(struct sbt_encoder *encoder, const char *data, size_t bytes,
+		    struct ts_text *out)
 {
 	ts_text_append_char(out, SBT_BLOCK_RAW);
-	ts_text_append(out, data, bytes);
-	return ts_text_status(out);
+	if (encoder->leave_raw) {
+		encoder->raw = data;
+		encoder->raw_bytes = bytes;
+	} else {
+		ts_text_append(out, data, bytes);
+	}
 }
 
 static unsigned int byte_width(uint64_t largest)
@@ -534,6 +539,19 @@ static void close_column(struct sbt_column *column, uint32_t count, unsigned int
 	column->checksum = ts_hash64(out->data ? out->data + start : "", out->length - start);
 }
 
+/* Counts what stays where it is. */
+static void add_raw(const struct sbt_encoder *encoder, struct sbt_column *column,
+		    const struct ts_text *out, size_t start)
+{
+	struct ts_hash_stream hash;
+
+	ts_hash_stream_init(&hash);
+	ts_hash_stream_add(&hash, out->data + start, out->length - start);
+	ts_hash_stream_add(&hash, encoder->raw, encoder->raw_bytes);
+	column->stored_bytes += (uint32_t)encoder->raw_bytes;
+	column->checksum = ts_hash_stream_digest(&hash);
+}
+
 void sbt_encode_constant(int64_t value, uint32_t count, struct sbt_column *column)
 {
 	column->encoding = SBT_ENCODING(SBT_LAYOUT_CONST, 0);
@@ -600,11 +618,14 @@ int sbt_encode_bytes(struct sbt_encoder *encoder, const int64_t *lengths, uint32
 		return TS_ENOMEM;
 	ts_text_append(out, &raw_bytes, sizeof(raw_bytes));
 	if (encoder->bytes_level && data_bytes >= SAMPLED_BYTES &&
-	    !looks_compressible(encoder, data, data_bytes)) {
-		if (put_raw(data, data_bytes, out))
-			return TS_ENOMEM;
-	} else if (put_block(encoder, (const uint8_t *)data, data_bytes, level, out))
+	    !looks_compressible(encoder, data, data_bytes))
+		put_raw(encoder, data, data_bytes, out);
+	else if (put_block(encoder, (const uint8_t *)data, data_bytes, level, out))
+		return TS_ENOMEM;
+	if (ts_text_status(out))
 		return TS_ENOMEM;
 	close_column(column, count, SBT_LAYOUT_BYTES, 0, 0, out, start);
-	return ts_text_status(out);
+	if (encoder->raw)
+		add_raw(encoder, column, out, start);
+	return TS_OK;
 }

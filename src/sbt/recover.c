@@ -64,7 +64,7 @@ static int copy_chunk(struct recover *recover, const struct sbt_chunk *chunk)
 		recover->next_string = TS_MAX(recover->next_string, header.first_id + header.rows);
 	if (header.max_start != TS_ABSENT && header.max_start >= recover->latest.max_start)
 		recover->latest = header;
-	return sbt_appender_add(&recover->out, &header, recover->buffer, NULL, recover->err);
+	return sbt_appender_add(&recover->out, &header, recover->buffer, NULL, 0, recover->err);
 }
 
 static int copy_complete_chunks(struct recover *recover)
@@ -106,7 +106,7 @@ static int add_table(struct recover *recover, struct sbt_chunk_input *input)
 	sbt_chunk_encoder_release(&encoder);
 	if (result)
 		return ts_error_set(recover->err, TS_ENOMEM, "no memory");
-	return sbt_appender_add(&recover->out, &header, bytes.data, NULL, recover->err);
+	return sbt_appender_add(&recover->out, &header, bytes.data, NULL, 0, recover->err);
 }
 
 /* A loss row and its two texts. */

@@ -40,6 +40,7 @@ int sbt_writer_fail_memory(struct ts_writer *writer)
 static void encode_slot(void *argument)
 {
 	struct sbt_slot *slot = argument;
+	const struct ts_text *payload = &slot->encoder.payload;
 
 	ts_text_clear(&slot->out);
 	slot->input.table = &slot->table;
@@ -47,10 +48,15 @@ static void encode_slot(void *argument)
 	slot->input.byte_count = slot->bytes.length;
 	slot->result =
 		sbt_chunk_encode_apart(&slot->encoder, &slot->input, &slot->out, &slot->header);
-	/* A small chunk in one piece takes one write. */
-	if (slot->encoder.payload.length < APART_BYTES)
-		ts_text_append(&slot->out, slot->encoder.payload.data,
-			       slot->encoder.payload.length);
+	slot->tail = slot->encoder.columns.raw;
+	slot->tail_bytes = slot->encoder.columns.raw_bytes;
+	/* A chunk takes one write, or two. */
+	if (slot->tail || payload->length < APART_BYTES) {
+		ts_text_append(&slot->out, payload->data, payload->length);
+	} else {
+		slot->tail = payload->data;
+		slot->tail_bytes = payload->length;
+	}
 	if (!slot->result)
 		slot->result = ts_text_status(&slot->out);
 }
@@ -86,7 +92,6 @@ static void append_slot(void *argument)
 	struct sbt_slot *slot = argument;
 	struct ts_writer *writer = slot->writer;
 	struct ts_error *error = &writer->append_error;
-	const struct ts_text *payload = &slot->encoder.payload;
 
 	ts_pool_wait(writer->encoders, &slot->encode);
 	if (!error->code && !slot->is_void) {
@@ -94,9 +99,8 @@ static void append_slot(void *argument)
 			ts_error_set(error, TS_ENOMEM, "trace '%s': no memory",
 				     writer->file.output.path);
 		else if (slot->header.rows)
-			sbt_appender_add(&writer->file, &slot->header, slot->out.data,
-					 payload->length < APART_BYTES ? NULL : payload->data,
-					 error);
+			sbt_appender_add(&writer->file, &slot->header, slot->out.data, slot->tail,
+					 slot->tail_bytes, error);
 	}
 	slot->has_failed = error->code != TS_OK;
 }

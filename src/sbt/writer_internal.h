@@ -30,6 +30,8 @@ struct sbt_slot {
 	struct sbt_chunk_input input;
 	struct sbt_chunk_encoder encoder;
 	struct ts_text out;
+	const char *tail; /* the end of the chunk, if it is not in out */
+	size_t tail_bytes;
 	struct sbt_chunk_header header;
 	bool is_void;    /* sealed after a failure: rows may be missing, so it is dropped */
 	int result;      /* of encoding */
