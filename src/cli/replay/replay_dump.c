@@ -21,9 +21,11 @@ static uint64_t limit_of(const struct ts_replay_shown *shown, uint64_t count, ui
 
 static void show_rest(struct ts_text *out, uint64_t rest, const char *what)
 {
+	char count[TS_FORMAT_BYTES];
+
 	if (rest)
-		ts_text_printf(out, "... and %" PRIu64 " %s more (--limit 0 shows all)\n", rest,
-			       what);
+		ts_text_printf(out, "... and %s %s more (--limit 0 shows all)\n",
+			       ts_format_count(count, sizeof(count), (int64_t)rest), what);
 }
 
 static void show_line(struct ts_text *out, const unsigned char *data, uint64_t at, uint64_t count)

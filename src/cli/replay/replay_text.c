@@ -16,9 +16,8 @@ static void show_difference(const struct ts_replay_report *report, struct ts_tex
 		return;
 	ts_text_printf(out, "  at %s: %s", report->command_text, report->buffer);
 	if (report->has_bytes)
-		ts_text_printf(out, ", from byte %" PRIu64 " on, %" PRIu64 " byte%s",
-			       report->first_byte, report->bytes_differing,
-			       report->bytes_differing == 1 ? "" : "s");
+		ts_text_printf(out, ", from byte %" PRIu64 " on, %s", report->first_byte,
+			       TS_COUNTED(report->bytes_differing, "byte"));
 	ts_text_append_char(out, '\n');
 	if (report->values[0])
 		ts_text_printf(out, "  %s\n", report->values);
@@ -44,23 +43,30 @@ static void show_span(const struct ts_replay_report *report, struct ts_text *out
 	ts_text_append_char(out, '\n');
 }
 
+static void append_number(struct ts_text *out, const char *before, uint64_t number,
+			  const char *after)
+{
+	char count[TS_FORMAT_BYTES];
+
+	ts_text_printf(out, "%s%s%s", before,
+		       ts_format_count(count, sizeof(count), (int64_t)number), after);
+}
+
 static void show_checks(const struct ts_replay_report *report, struct ts_text *out)
 {
 	ts_text_append_str(out, "  ");
 	if (report->checks)
-		ts_text_printf(out, "%" PRIu32 " recorded check%s", report->checks,
-			       report->checks == 1 ? "" : "s");
+		ts_text_append_str(out, TS_COUNTED(report->checks, "recorded check"));
 	if (report->kept_checks)
-		ts_text_printf(out, " (%" PRIu32 " with contents)", report->kept_checks);
+		append_number(out, " (", report->kept_checks, " with contents)");
 	if (report->near_checks)
-		ts_text_printf(out, ", %" PRIu32 " equal within the tolerance only",
-			       report->near_checks);
+		append_number(out, ", ", report->near_checks, " equal within the tolerance only");
 	if (report->unknown_checks)
-		ts_text_printf(out, " and %" PRIu32 " not compared", report->unknown_checks);
+		append_number(out, " and ", report->unknown_checks, " not compared");
 	if (report->different_checks)
-		ts_text_printf(out, ", %" PRIu32 " different", report->different_checks);
-	ts_text_printf(out, "%s%" PRIu32 " memory range%s compared%s\n", report->checks ? ", " : "",
-		       report->compared_ranges, report->compared_ranges == 1 ? "" : "s",
+		append_number(out, ", ", report->different_checks, " different");
+	ts_text_printf(out, "%s%s compared%s\n", report->checks ? ", " : "",
+		       TS_COUNTED(report->compared_ranges, "memory range"),
 		       report->checks ? "" : " between runs");
 }
 
@@ -70,11 +76,11 @@ static void show_skipped(const struct ts_replay_report *report, struct ts_text *
 
 	if (!report->skipped)
 		return;
-	ts_text_printf(out, "  skipped %" PRIu32 " command%s that cannot be replayed",
-		       report->skipped, report->skipped == 1 ? "" : "s");
+	ts_text_printf(out, "  skipped %s that cannot be replayed",
+		       TS_COUNTED(report->skipped, "command"));
 	if (report->dependent)
-		ts_text_printf(out, ", and %" PRIu32 " launch%s that depend%s on %s",
-			       report->dependent, report->dependent == 1 ? "" : "es",
+		ts_text_printf(out, ", and %s that depend%s on %s",
+			       TS_COUNTED(report->dependent, "launch"),
 			       report->dependent == 1 ? "s" : "",
 			       report->skipped == 1 ? "it" : "them");
 	ts_text_append_str(out, ":\n");
@@ -82,7 +88,7 @@ static void show_skipped(const struct ts_replay_report *report, struct ts_text *
 		ts_text_printf(out, "    %s: %s\n", report->first_skipped[i].text,
 			       report->first_skipped[i].reason);
 	if (count < report->skipped)
-		ts_text_printf(out, "    ... and %" PRIu32 " more\n", report->skipped - count);
+		append_number(out, "    ... and ", report->skipped - count, " more\n");
 }
 
 /* Numbers of commands and objects are those of a process. */
@@ -108,8 +114,7 @@ static void show_stream(const struct ts_replay_shown *shown, struct ts_text *out
 	const struct ts_replay_report *report = shown->report;
 	const struct ts_replay_stream *stream = shown->replay->stream;
 
-	ts_text_printf(out, "  %" PRIu32 " command%s", report->commands,
-		       report->commands == 1 ? "" : "s");
+	ts_text_printf(out, "  %s", TS_COUNTED(report->commands, "command"));
 	if (stream->window_count > 1)
 		ts_text_printf(out, " of window %" PRIu32 " (the trace has %" PRIu32 ")",
 			       stream->window, stream->window_count);
@@ -133,8 +138,8 @@ static void show_emulated(const struct ts_replay_report *report, struct ts_text 
 {
 	char span[TS_FORMAT_BYTES];
 
-	ts_text_printf(out, "  %" PRIu32 " command%s on %s\n", report->commands,
-		       report->commands == 1 ? "" : "s", report->device);
+	ts_text_printf(out, "  %s on %s\n", TS_COUNTED(report->commands, "command"),
+		       report->device);
 	ts_text_printf(out,
 		       "  error against the recording: span %+.2f %%,\n"
 		       "  starts p50 %.2f %%, p95 %.2f %%, max %.2f %% of the span\n",
@@ -144,20 +149,15 @@ static void show_emulated(const struct ts_replay_report *report, struct ts_text 
 		ts_text_printf(out, "  what-if %s: %s without it\n", report->what_if,
 			       ts_format_duration_ns(span, sizeof(span), report->baseline_span_ns));
 	if (report->guessed_commands)
-		ts_text_printf(
-			out,
-			"  %" PRIu64
-			" commands have no recorded call: their submit times are estimated\n",
-			report->guessed_commands);
+		append_number(
+			out, "  ", report->guessed_commands,
+			" commands have no recorded call: their submit times are estimated\n");
 	if (report->held_commands)
-		ts_text_printf(
-			out,
-			"  %" PRIu64
-			" command%s began late on an idle device (compilation?): kept that late\n",
-			report->held_commands, report->held_commands == 1 ? "" : "s");
+		ts_text_printf(out,
+			       "  %s began late on an idle device (compilation?): kept that late\n",
+			       TS_COUNTED(report->held_commands, "command"));
 	if (report->broken_waits)
-		ts_text_printf(out, "  %" PRIu64 " waits would deadlock: dropped\n",
-			       report->broken_waits);
+		append_number(out, "  ", report->broken_waits, " waits would deadlock: dropped\n");
 }
 
 /* ---- kernels ---- */

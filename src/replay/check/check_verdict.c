@@ -155,29 +155,30 @@ static void append_equality(const struct ts_replay_checker *checker,
 {
 	const char *tolerance = checker->replay->options.tolerance.text;
 	uint32_t unknown = checker->unknown, compared = checker->expectations;
+	char number[TS_FORMAT_BYTES], other[TS_FORMAT_BYTES];
 
 	if (!compared && !unknown) {
 		ts_text_append_str(text, "nothing recorded to compare with");
 	} else if (!compared) {
-		ts_text_printf(text, "nothing to compare with: %" PRIu32 " check%s", unknown,
-			       unknown == 1 ? " depends" : "s depend");
+		ts_text_printf(text, "nothing to compare with: %s depend%s",
+			       TS_COUNTED(unknown, "check"), unknown == 1 ? "s" : "");
 	} else {
 		ts_text_append_str(text, "equals recording");
 		if (checker->near && tolerance)
 			ts_text_printf(text, " within %s", tolerance);
 		if (unknown)
-			ts_text_printf(text,
-				       " in %" PRIu32 " of %" PRIu32 " checks; %" PRIu32 " %s",
-				       compared, compared + unknown, unknown,
-				       unknown == 1 ? "depends" : "depend");
+			ts_text_printf(text, " in %s of %s; %s depend%s",
+				       ts_format_count(number, sizeof(number), compared),
+				       TS_COUNTED((uint64_t)compared + unknown, "check"),
+				       ts_format_count(other, sizeof(other), unknown),
+				       unknown == 1 ? "s" : "");
 	}
 	if (unknown)
 		ts_text_append_str(text, " on ");
 	else if (report->skipped)
 		ts_text_append_str(text, "; ");
 	if (report->skipped)
-		ts_text_printf(text, "%" PRIu32 " skipped command%s", report->skipped,
-			       report->skipped == 1 ? "" : "s");
+		ts_text_append_str(text, TS_COUNTED(report->skipped, "skipped command"));
 }
 
 static void agrees(const struct ts_replay_checker *checker, struct ts_replay_report *report)
@@ -188,8 +189,7 @@ static void agrees(const struct ts_replay_checker *checker, struct ts_replay_rep
 	if (!checker->expectations && report->runs == 1)
 		ts_text_append_str(&text, "ran once, ");
 	else
-		ts_text_printf(&text, "no difference in %" PRIu32 " run%s, ", report->runs,
-			       report->runs == 1 ? "" : "s");
+		ts_text_printf(&text, "no difference in %s, ", TS_COUNTED(report->runs, "run"));
 	append_equality(checker, report, &text);
 	snprintf(report->verdict_text, sizeof(report->verdict_text), "%s", ts_text_cstr(&text));
 }

@@ -152,12 +152,12 @@ void ts_replay_plan_release(struct ts_replay_plan *plan)
 
 static const struct {
 	enum ts_command_kind kind;
-	const char *one, *many;
+	const char *noun;
 } kinds[] = {
-	{ TS_COMMAND_COPY, "copy", "copies" },
-	{ TS_COMMAND_FILL, "fill", "fills" },
-	{ TS_COMMAND_LAUNCH, "launch", "launches" },
-	{ TS_COMMAND_HOST_WRITE, "host write", "host writes" },
+	{ TS_COMMAND_COPY, "copy" },
+	{ TS_COMMAND_FILL, "fill" },
+	{ TS_COMMAND_LAUNCH, "launch" },
+	{ TS_COMMAND_HOST_WRITE, "host write" },
 };
 
 static uint32_t count_kind(const struct ts_replay_plan *plan, const struct ts_replay_stream *stream,
@@ -185,8 +185,7 @@ static void append_kinds(struct ts_text *text, const struct ts_replay_plan *plan
 			continue;
 		if (text->length)
 			ts_text_append_str(text, i == last ? " and " : ", ");
-		ts_text_printf(text, "%" PRIu32 " %s", numbers[i],
-			       numbers[i] == 1 ? kinds[i].one : kinds[i].many);
+		ts_text_append_str(text, TS_COUNTED(numbers[i], kinds[i].noun));
 	}
 }
 

@@ -24,3 +24,11 @@ for key in ("equal", "commands", "runs", "span_ns", "recorded_span_ns", "span_er
 assert report["commands"] == 2 and report["runs"] == 1, report
 PY
 ls ./*.part 2>/dev/null || true
+
+# Large numbers have separators, as in all other reports.
+python3 - >many.json <<'PY'
+import json
+events = [{"ph": "X", "cat": "kernel", "name": "step", "pid": 0, "tid": 7, "ts": 10 * i, "dur": 5, "args": {"device": 0, "stream": 7, "correlation": i + 1}} for i in range(1234)]
+print(json.dumps({"schemaVersion": 1, "deviceProperties": [{"id": 0, "name": "GPU X"}], "traceEvents": events}))
+PY
+"$TRACESMITH" replay many.json --target emulator | grep 'commands on'
