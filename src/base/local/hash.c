@@ -211,6 +211,13 @@ static inline vector accumulate_two(vector lanes, vector data, vector key)
 	return _mm_add_epi64(lanes, _mm_add_epi64(product, data));
 }
 
+static inline void accumulate_four(vector *first, vector *second, const unsigned char *p,
+				   const unsigned char *key)
+{
+	*first = accumulate_two(*first, load(p), load(key));
+	*second = accumulate_two(*second, load(p + 16), load(key + 16));
+}
+
 #elif defined(__aarch64__) && __BYTE_ORDER__ == __ORDER_LITTLE_ENDIAN__
 
 typedef uint64x2_t vector;
@@ -238,12 +245,19 @@ static inline vector add_products(vector sums, vector a, vector b)
 	return vmlal_high_u32(sums, x, y);
 }
 
-static inline vector accumulate_two(vector lanes, vector data, vector key)
+/* Two vectors share the instructions that separate halves of lanes. */
+static inline void accumulate_four(vector *first, vector *second, const unsigned char *p,
+				   const unsigned char *key)
 {
-	vector keyed = veorq_u64(data, key);
+	vector x = load(p), y = load(p + 16);
+	uint32x4_t keyed_x = vreinterpretq_u32_u64(veorq_u64(x, load(key)));
+	uint32x4_t keyed_y = vreinterpretq_u32_u64(veorq_u64(y, load(key + 16)));
+	uint32x4_t low = vuzp1q_u32(keyed_x, keyed_y), high = vuzp2q_u32(keyed_x, keyed_y);
 
-	lanes = vaddq_u64(lanes, vextq_u64(data, data, 1));
-	return vmlal_u32(lanes, vmovn_u64(keyed), vshrn_n_u64(keyed, 32));
+	*first = vaddq_u64(*first, vextq_u64(x, x, 1));
+	*first = vmlal_u32(*first, vget_low_u32(low), vget_low_u32(high));
+	*second = vaddq_u64(*second, vextq_u64(y, y, 1));
+	*second = vmlal_high_u32(*second, low, high);
 }
 
 #else
@@ -291,23 +305,34 @@ static inline vector accumulate_two(vector lanes, vector data, vector key)
 	return lanes;
 }
 
+static inline void accumulate_four(vector *first, vector *second, const unsigned char *p,
+				   const unsigned char *key)
+{
+	*first = accumulate_two(*first, load(p), load(key));
+	*second = accumulate_two(*second, load(p + 16), load(key + 16));
+}
+
 #endif
 
 /* ---- long inputs ---- */
 
-/* Consecutive stripes; each advances 8 bytes in the key. */
+/*
+ * Consecutive stripes; each advances 8 bytes in the key. The sums are not an array, which gcc -O2
+ * would keep in memory.
+ */
 static inline void accumulate(uint64_t lanes[LANES], const unsigned char *p,
 			      const unsigned char *key, size_t stripes)
 {
-	vector sums[LANES / 2];
+	vector a = load(&lanes[0]), b = load(&lanes[2]), c = load(&lanes[4]), d = load(&lanes[6]);
 
-	for (size_t i = 0; i < LANES / 2; i++)
-		sums[i] = load(&lanes[2 * i]);
-	for (; stripes; stripes--, p += STRIPE_BYTES, key += 8)
-		for (size_t i = 0; i < LANES / 2; i++)
-			sums[i] = accumulate_two(sums[i], load(p + 16 * i), load(key + 16 * i));
-	for (size_t i = 0; i < LANES / 2; i++)
-		store(&lanes[2 * i], sums[i]);
+	for (; stripes; stripes--, p += STRIPE_BYTES, key += 8) {
+		accumulate_four(&a, &b, p, key);
+		accumulate_four(&c, &d, p + 32, key + 32);
+	}
+	store(&lanes[0], a);
+	store(&lanes[2], b);
+	store(&lanes[4], c);
+	store(&lanes[6], d);
 }
 
 static inline void scramble(uint64_t lanes[LANES], const unsigned char *key)
