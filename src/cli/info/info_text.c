@@ -242,10 +242,9 @@ static void show_fact(void *context, enum ts_replay_fact kind, const char *text)
 	ts_text_append_char(out, '\n');
 }
 
-/* What of a command stream can be replayed. The hashes of a replay are not one. */
 static void show_replay(struct ts_text *out, const struct ts_info *info)
 {
-	if (info->replay && info->replay->window_count)
+	if (info->replay)
 		ts_replay_facts_say(info->replay, true, show_fact, out);
 }
 
