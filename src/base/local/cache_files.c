@@ -11,19 +11,21 @@
 #include <fcntl.h>
 #include <inttypes.h>
 #include <pthread.h>
-#include <stdatomic.h>
 #include <stdbool.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/random.h>
 #include <sys/resource.h>
 #include <sys/stat.h>
+#include <sys/uio.h>
 #include <unistd.h>
 
 #include "base/local/hash.h"
 
 #define NAME_DIGITS 32u
-#define NEW_PREFIX ".new-"
+#define NEW_PREFIX ".new-" /* of a file that is being written */
+#define NEW_DIGITS 16u
 #define MOST_LISTED 4096u /* files of a directory that are looked at when it is too full */
 
 static const uint64_t magic = 0x3145484341435354u; /* "TSCACHE1" */
@@ -81,7 +83,7 @@ static int open_directory(const char *path)
 	return fd;
 }
 
-/* Creates it and the three directories above it at most: ~/.cache/tracesmith/NAME. */
+/* And those above it, but not the home directory of ~/.cache/tracesmith/NAME. */
 static void create_directory(const char *path, int levels)
 {
 	char above[4096];
@@ -104,34 +106,6 @@ static void entry_name(char name[NAME_DIGITS + 1], struct ts_cache_key key)
 
 /* ---- files ---- */
 
-static bool read_all(int fd, void *to, size_t bytes)
-{
-	for (size_t done = 0; done < bytes;) {
-		ssize_t got = read(fd, (char *)to + done, bytes - done);
-
-		if (got < 0 && errno == EINTR)
-			continue;
-		if (got <= 0)
-			return false;
-		done += (size_t)got;
-	}
-	return true;
-}
-
-static bool write_all(int fd, const void *from, size_t bytes)
-{
-	for (size_t done = 0; done < bytes;) {
-		ssize_t got = write(fd, (const char *)from + done, bytes - done);
-
-		if (got < 0 && errno == EINTR)
-			continue;
-		if (got <= 0)
-			return false;
-		done += (size_t)got;
-	}
-	return true;
-}
-
 static void *read_entry(int fd, struct ts_cache_key key, size_t *ret_bytes)
 {
 	struct stat status;
@@ -139,12 +113,12 @@ static void *read_entry(int fd, struct ts_cache_key key, size_t *ret_bytes)
 	void *content;
 
 	if (fstat(fd, &status) || !S_ISREG(status.st_mode) || !is_ours(&status) ||
-	    !read_all(fd, &header, sizeof(header)) || header.magic != magic ||
+	    read(fd, &header, sizeof(header)) != sizeof(header) || header.magic != magic ||
 	    memcmp(&header.key, &key, sizeof(key)) != 0 || header.bytes > TS_CACHE_ENTRY_BYTES ||
 	    (uint64_t)status.st_size != sizeof(header) + header.bytes)
 		return NULL;
 	content = malloc(header.bytes + 1);
-	if (!content || !read_all(fd, content, header.bytes) ||
+	if (!content || read(fd, content, header.bytes) != (ssize_t)header.bytes ||
 	    ts_hash64(content, header.bytes) != header.hash) {
 		free(content);
 		return NULL;
@@ -198,9 +172,14 @@ void *ts_cache_load(const char *directory, struct ts_cache_key key, size_t *ret_
 /* ---- size limit ---- */
 
 struct listed {
-	char name[NAME_DIGITS + 16];
+	char name[NAME_DIGITS + 1]; /* the longest that is_entry() accepts */
 	struct timespec used;
 };
+
+static bool is_number(const char *text, size_t digits)
+{
+	return strlen(text) == digits && strspn(text, "0123456789abcdef") == digits;
+}
 
 /* Only what is written here: the directory may have been given by mistake. */
 static bool is_entry(const char *name)
@@ -208,8 +187,8 @@ static bool is_entry(const char *name)
 	size_t prefix = sizeof(NEW_PREFIX) - 1;
 
 	if (strncmp(name, NEW_PREFIX, prefix) == 0)
-		return strlen(name) < sizeof(((struct listed *)NULL)->name);
-	return strlen(name) == NAME_DIGITS && strspn(name, "0123456789abcdef") == NAME_DIGITS;
+		return is_number(name + prefix, NEW_DIGITS);
+	return is_number(name, NAME_DIGITS);
 }
 
 static int compare_ages(const void *a, const void *b)
@@ -275,21 +254,27 @@ static bool fits_limit(size_t bytes)
 	       (limit.rlim_cur == RLIM_INFINITY || limit.rlim_cur >= bytes);
 }
 
+/*
+ * Under a random name first: a process that was killed here may have left a file, and the pids of
+ * containers are often the same.
+ */
 static void write_entry(int folder, const struct header *header, const void *content)
 {
-	static atomic_uint serial;
-	char name[NAME_DIGITS + 1], fresh[NAME_DIGITS + 16];
+	const struct iovec parts[] = { { (void *)(uintptr_t)header, sizeof(*header) },
+				       { (void *)(uintptr_t)content, header->bytes } };
+	char name[NAME_DIGITS + 1], fresh[sizeof(NEW_PREFIX) + NEW_DIGITS];
+	uint64_t random;
 	bool is_written;
 	int fd;
 
+	if (getrandom(&random, sizeof(random), GRND_NONBLOCK) != sizeof(random))
+		return;
 	entry_name(name, header->key);
-	snprintf(fresh, sizeof(fresh), NEW_PREFIX "%ld-%u", (long)getpid(),
-		 atomic_fetch_add(&serial, 1));
+	snprintf(fresh, sizeof(fresh), NEW_PREFIX "%016" PRIx64, random);
 	fd = openat(folder, fresh, O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, 0600);
 	if (fd < 0)
 		return;
-	is_written = write_all(fd, header, sizeof(*header)) &&
-		     write_all(fd, content, header->bytes);
+	is_written = writev(fd, parts, 2) == (ssize_t)(sizeof(*header) + header->bytes);
 	if (close(fd) || !is_written || renameat(folder, fresh, folder, name))
 		unlinkat(folder, fresh, 0);
 }
@@ -311,7 +296,7 @@ void ts_cache_store(const char *directory, struct ts_cache_key key, const void *
 	guard = enter();
 	folder = open_directory(directory);
 	if (folder < 0) {
-		create_directory(directory, 3);
+		create_directory(directory, 2);
 		folder = open_directory(directory);
 	}
 	if (folder >= 0) {

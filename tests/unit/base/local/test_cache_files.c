@@ -184,6 +184,19 @@ TS_TEST(a_limit_on_file_sizes_is_respected)
 	remove_place();
 }
 
+/* ~/.cache/tracesmith/NAME is created, a home is not. */
+TS_TEST(a_home_is_not_created)
+{
+	char path[600];
+
+	get_place();
+	snprintf(path, sizeof(path), "%s/home/.cache/tracesmith/x", folder);
+	ts_cache_store(path, key, "hello", 5);
+	snprintf(path, sizeof(path), "%s/home", folder);
+	TS_CHECK(access(path, F_OK) != 0);
+	remove_place();
+}
+
 TS_TEST(large_entries_are_not_stored)
 {
 	TS_AUTO_FREE char *large = calloc(1, TS_CACHE_ENTRY_BYTES + 1);
@@ -228,8 +241,9 @@ TS_TEST(the_oldest_are_deleted)
 	get_place();
 	put();
 	make_file("0000000000000000000000000000000a", 5000);
-	make_file(".new-1-1", 6000);
+	make_file(".new-0123456789abcdef", 6000);
 	make_file("notes.txt", 9000);
+	make_file(".new-notes", 9000);
 	make_file("0000000000000000000000000000000A", 9000);
 	for (unsigned i = 0; i < TS_CACHE_FILES - 3; i++) {
 		snprintf(name, sizeof(name), "f%031x", i);
@@ -241,8 +255,9 @@ TS_TEST(the_oldest_are_deleted)
 	put();
 	TS_CHECK(!exists("0000000000000000000000000000000a"));
 	TS_CHECK(!exists("0000000000000000000000000000000b"));
-	TS_CHECK(!exists(".new-1-1"));
+	TS_CHECK(!exists(".new-0123456789abcdef"));
 	TS_CHECK(exists("notes.txt"));
+	TS_CHECK(exists(".new-notes"));
 	TS_CHECK(exists("0000000000000000000000000000000A"));
 	TS_CHECK(exists("f0000000000000000000000000000000"));
 	snprintf(name, sizeof(name), "f%031x", TS_CACHE_FILES - 4);
