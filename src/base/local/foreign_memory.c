@@ -8,6 +8,7 @@
 
 #include <errno.h>
 #include <fcntl.h>
+#include <pthread.h>
 #include <stdint.h>
 #include <sys/uio.h>
 #include <unistd.h>
@@ -68,14 +69,18 @@ static size_t up_to_page_end(const char *from, size_t bytes)
 	return left < bytes ? left : bytes;
 }
 
-/* The pipe lives as short as possible: a program may close or count its descriptors. */
+/*
+ * The pipe lives as short as possible: a program may close or count its descriptors. Its thread is
+ * not canceled here, with locks of the caller.
+ */
 static size_t read_by_pipe(char *to, const char *from, size_t bytes)
 {
 	size_t done = 0, got = 1;
-	int ends[2];
+	int ends[2], cancel_state;
 
 	if (!(ts_foreign_methods & TS_FOREIGN_PIPE) || pipe2(ends, O_CLOEXEC))
 		return 0;
+	pthread_setcancelstate(PTHREAD_CANCEL_DISABLE, &cancel_state);
 	while (done < bytes && got) {
 		got = pass_through(ends, to + done, from + done,
 				   up_to_page_end(from + done, bytes - done));
@@ -83,6 +88,7 @@ static size_t read_by_pipe(char *to, const char *from, size_t bytes)
 	}
 	close(ends[0]);
 	close(ends[1]);
+	pthread_setcancelstate(cancel_state, &cancel_state);
 	return done;
 }
 

@@ -13,7 +13,8 @@ struct iovec;
 
 /*
  * Copies `bytes` from `from` to `to`. Returns how many bytes precede the first one that cannot be
- * read: `bytes` if all are there. Keeps errno. Needs no memory; may be called by any thread.
+ * read: `bytes` if all are there. Keeps errno. Needs no memory; may be called by any thread, which
+ * is not canceled here.
  */
 size_t ts_foreign_read(void *to, const void *from, size_t bytes);
 

@@ -78,11 +78,15 @@ int64_t stream_clock_ns(void)
 	return (int64_t)now.tv_sec * 1000 * MS + now.tv_nsec;
 }
 
+/* The program may cancel its thread, but not while that holds our locks. */
 static void nap(int64_t ns)
 {
 	struct timespec span = { .tv_nsec = (long)ns };
+	int cancel_state;
 
+	pthread_setcancelstate(PTHREAD_CANCEL_DISABLE, &cancel_state);
 	nanosleep(&span, NULL);
+	pthread_setcancelstate(cancel_state, &cancel_state);
 }
 
 bool stream_is_open(void)
@@ -260,9 +264,11 @@ static bool wait_at_gate(void)
 {
 	int64_t until = stream_clock_ns() + CALLBACK_WAIT_NS;
 	bool is_callback = stream_in_callback();
+	int cancel_state;
 
 	if (is_callback)
 		atomic_fetch_add(&gate.callbacks_waiting, 1);
+	pthread_setcancelstate(PTHREAD_CANCEL_DISABLE, &cancel_state); /* see nap() */
 	pthread_mutex_lock(&gate.lock);
 	while (atomic_load(&gate.is_closed) && !(is_callback && stream_clock_ns() >= until)) {
 		struct timespec limit;
@@ -274,6 +280,7 @@ static bool wait_at_gate(void)
 		pthread_cond_timedwait(&gate.opened, &gate.lock, &limit);
 	}
 	pthread_mutex_unlock(&gate.lock);
+	pthread_setcancelstate(cancel_state, &cancel_state);
 	if (is_callback)
 		atomic_fetch_sub(&gate.callbacks_waiting, 1);
 	return !atomic_load(&gate.is_closed);

@@ -189,3 +189,31 @@ TS_TEST(thread_removes_it)
 	munmap(memory, PAGES * page);
 	free(to);
 }
+
+static void *read_canceled(void *memory)
+{
+	unsigned char to[16];
+
+	pthread_cancel(pthread_self());
+	if (ts_foreign_read(to, memory, sizeof(to)) == sizeof(to))
+		atomic_store(&is_done, true);
+	pthread_testcancel();
+	return NULL;
+}
+
+/* A thread that is to be canceled reads to the end. */
+TS_TEST(no_thread_is_canceled)
+{
+	unsigned char *memory = map_pages();
+	pthread_t thread;
+	void *result;
+
+	for (size_t way = 0; way < WAYS; way++) {
+		ts_foreign_methods = ways[way];
+		atomic_store(&is_done, false);
+		TS_CHECK(pthread_create(&thread, NULL, read_canceled, memory) == 0);
+		TS_CHECK(pthread_join(thread, &result) == 0);
+		TS_CHECK(atomic_load(&is_done) && result == PTHREAD_CANCELED);
+	}
+	munmap(memory, PAGES * page_bytes());
+}
