@@ -213,7 +213,7 @@ static void describe_unmapping(struct stream_frozen *frozen, struct ocl_stream *
 	if (!region)
 		return;
 	area = &region->area;
-	bytes = area->image ? area->image_bytes : area->bytes;
+	bytes = stream_area_span(area);
 	stream_reads_settle(area->host, stream_area_extent(area), true);
 	is_valid = !region->event || stream_event_status(region->event) == CL_COMPLETE;
 	if (!(region->flags & WRITING) || !is_valid) {
@@ -226,7 +226,7 @@ static void describe_unmapping(struct stream_frozen *frozen, struct ocl_stream *
 		frozen->row.object = area->image;
 		frozen->row.offset = 0;
 		frozen->row.bytes = (int64_t)area->bytes;
-		stream_area_describe(area, &frozen->text);
+		stream_text_rect(&frozen->text, &area->rect, NULL);
 	}
 	foreign = stream_area_foreign(area);
 	/* After the call, its memory may be released. */

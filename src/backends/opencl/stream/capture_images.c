@@ -510,9 +510,9 @@ uint64_t stream_area_extent(const struct stream_area *area)
 	return bytes;
 }
 
-void stream_area_describe(const struct stream_area *area, struct stream_text *text)
+uint64_t stream_area_span(const struct stream_area *area)
 {
-	stream_text_rect(text, &area->rect, NULL);
+	return area->image ? area->image_bytes : area->bytes;
 }
 
 /* ---- content ---- */

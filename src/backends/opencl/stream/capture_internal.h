@@ -28,8 +28,8 @@
  *
  * Locks of the stream come after those of opencl_internal.h. Each is held briefly, and taken in
  * this order: `each_lock` (capture_each.h) or `host` (capture_memory.c); events are queried under
- *both, and reads enqueued under the first. Then `registry` or `events` (nothing is called under
- *these), then the channel.
+ * both, and reads enqueued under the first. Then `registry` or `events` (nothing is called under
+ * these), then the channel.
  */
 #ifndef TS_BACKENDS_OPENCL_STREAM_CAPTURE_INTERNAL_H
 #define TS_BACKENDS_OPENCL_STREAM_CAPTURE_INTERNAL_H
@@ -131,13 +131,13 @@ struct stream_sampler {
  */
 struct stream_area {
 	const unsigned char *host;
-	uint64_t offset, bytes; /* in the root */
+	uint64_t offset, bytes; /* in the root; see stream_area_span() */
 	uint64_t *pages;        /* inside windows; else NULL */
 	uint64_t *chunks;       /* as above; of many pages each */
 	bool is_gone;           /* found missing, and reported */
 	/*
 	 * Pixels: the number of their image, or 0; its size; its side and the host's. `bytes` are
-	 * those of the packed rectangle, and its hash is that of the only chunk.
+	 * those of the packed rectangle, `offset` is where the image begins; one hash covers all.
 	 */
 	uint64_t image, image_bytes;
 	struct stream_rect rect, host_rect;
@@ -527,13 +527,14 @@ void stream_image_describe(const struct stream_image *image, struct stream_text 
 void stream_sampler_describe(const struct stream_sampler *sampler, struct stream_text *text);
 /* After a map: fills in what the region has of its image. */
 void stream_image_mapped(struct stream_area *area, const struct ocl_command *command);
-/* The host's bytes of an area: a range, or a rectangle of pixels; from the first to the last. */
+/* The host's bytes of an area: a range, or a rectangle of pixels. */
 struct stream_foreign stream_area_foreign(const struct stream_area *area);
 /* Copies bytes from offset `at` on. Returns how many precede the first one that is not there. */
 size_t stream_area_read(const struct stream_area *area, uint64_t at, void *to, size_t bytes);
+/* Bytes of the host, from the first to the last. */
 uint64_t stream_area_extent(const struct stream_area *area);
-/* Describes a write of the host to pixels. */
-void stream_area_describe(const struct stream_area *area, struct stream_text *text);
+/* Bytes of the root, from `offset` on, that it may be: for pixels, all of their image. */
+uint64_t stream_area_span(const struct stream_area *area);
 /* Reads or clears all of the image, through a queue. */
 cl_int stream_image_read(cl_command_queue queue, const struct ocl_stream *memory, void *to);
 /*

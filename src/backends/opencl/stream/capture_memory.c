@@ -263,14 +263,15 @@ bool stream_region_after(const struct ocl_stream *root, uint64_t at, uint64_t *r
 	const struct stream_region *first = NULL, *region;
 
 	for (region = root->as.memory.regions; region; region = region->next) {
-		if (region->flags & WRITING && region->area.offset + region->area.bytes > at &&
+		if (region->flags & WRITING &&
+		    region->area.offset + stream_area_span(&region->area) > at &&
 		    (!first || region->area.offset < first->area.offset))
 			first = region;
 	}
 	if (!first)
 		return false;
 	*ret_begin = first->area.offset;
-	*ret_end = first->area.offset + first->area.bytes;
+	*ret_end = first->area.offset + stream_area_span(&first->area);
 	return true;
 }
 

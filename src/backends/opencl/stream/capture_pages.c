@@ -163,6 +163,11 @@ static bool is_being_written(const struct stream_memory *memory, uint64_t offset
 	return false;
 }
 
+static bool are_pixels_being_written(const struct ocl_stream *root, const struct stream_area *area)
+{
+	return is_being_written(&root->as.memory, area->offset, stream_area_span(area), false);
+}
+
 /* ---- what commands wrote ---- */
 
 /* Learns the pages of a chunk that meet the range. */
@@ -190,13 +195,15 @@ static void learn_chunk(const struct ocl_stream *root, struct stream_area *area,
 static void learn_area(const struct ocl_stream *root, struct stream_area *area,
 		       const struct stream_writer *range, unsigned char *copy)
 {
-	if (area->pages && area->image) {
-		if (meet(range->offset, range->bytes, area->offset, area->bytes) &&
-		    !is_being_written(&root->as.memory, area->offset, area->bytes, false))
+	if (!area->pages ||
+	    !meet(range->offset, range->bytes, area->offset, stream_area_span(area)))
+		return;
+	if (area->image) {
+		if (!are_pixels_being_written(root, area))
 			read_pixels(root, area, &area->chunks[0], NULL);
 		return;
 	}
-	for (uint64_t i = 0; area->pages && i < chunk_count(area); i++) {
+	for (uint64_t i = 0; i < chunk_count(area); i++) {
 		if (meet(range->offset, range->bytes, area->offset + i * CHUNK,
 			 chunk_bytes(area, i)))
 			learn_chunk(root, area, i, range, copy);
@@ -350,7 +357,7 @@ static void emit_pixels(struct ocl_stream *root, struct stream_area *area)
 	};
 
 	stream_text_begin(&text);
-	stream_area_describe(area, &text);
+	stream_text_rect(&text, &area->rect, NULL);
 	row.details = stream_text_end(&text);
 	if (!stream_lock())
 		return;
@@ -364,15 +371,16 @@ static void compare_pixels(struct ocl_stream *root, struct stream_area *area)
 {
 	uint64_t hash;
 
-	if (!is_being_written(&root->as.memory, area->offset, area->bytes, false) &&
-	    read_pixels(root, area, &hash, NULL) && hash != area->chunks[0])
+	if (!are_pixels_being_written(root, area) && read_pixels(root, area, &hash, NULL) &&
+	    hash != area->chunks[0])
 		emit_pixels(root, area);
 }
 
 static void compare_area(struct ocl_stream *root, struct stream_area *area,
 			 const struct stream_range *range, unsigned char *copy)
 {
-	if (!meet(range->offset, range->bytes, area->offset, area->bytes) || !allocate(area))
+	if (!meet(range->offset, range->bytes, area->offset, stream_area_span(area)) ||
+	    !allocate(area))
 		return;
 	if (area->image) {
 		compare_pixels(root, area);
@@ -474,20 +482,22 @@ static void check_known(const struct stream_check *check, const struct stream_ar
 	free(copy);
 }
 
-/* Chunks; of those that are not known as a whole, pages. */
-static void check_area(const struct ocl_stream *root, const struct stream_area *area)
+/* Chunks; of those that are not known as a whole, pages. False: nothing is known. */
+static bool check_area(const struct ocl_stream *root, const struct stream_area *area)
 {
 	struct stream_check check = { .sequence = stream_last_sequence(),
 				      .memory = root->number,
 				      .why = "final" };
 
+	if (!area->pages)
+		return false;
 	/* A check of an image covers all of it. */
 	if (area->image) {
-		if (area->pages && area->chunks[0] && area->bytes == root->as.memory.bytes)
+		if (area->chunks[0] && area->bytes == root->as.memory.bytes)
 			check_known(&check, area, area->bytes, area->chunks[0]);
-		return;
+		return area->bytes == root->as.memory.bytes;
 	}
-	for (uint64_t at = 0, bytes; area->pages && at < area->bytes; at += bytes) {
+	for (uint64_t at = 0, bytes; at < area->bytes; at += bytes) {
 		uint64_t left = area->bytes - at, hash = area->pages[at / PAGE];
 
 		bytes = left < PAGE ? left : PAGE;
@@ -499,6 +509,7 @@ static void check_area(const struct ocl_stream *root, const struct stream_area *
 		if (hash)
 			check_known(&check, area, bytes, hash);
 	}
+	return true;
 }
 
 bool stream_pages_final(const struct ocl_stream *root)
@@ -506,11 +517,14 @@ bool stream_pages_final(const struct ocl_stream *root)
 	const struct stream_region *region = root->as.memory.regions;
 	bool are_known = true;
 
-	check_area(root, &root->as.memory.area);
-	for (; region && !root->as.memory.area.host; region = region->next) {
-		check_area(root, &region->area);
-		are_known = are_known && (region->area.pages || !stream_region_is_written(region));
+	if (root->as.memory.area.host) {
+		check_area(root, &root->as.memory.area);
+		return true;
 	}
+	for (; region; region = region->next)
+		are_known =
+			(check_area(root, &region->area) || !stream_region_is_written(region)) &&
+			are_known;
 	return are_known;
 }
 
