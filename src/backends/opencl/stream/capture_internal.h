@@ -290,10 +290,10 @@ void stream_object_drop(struct ocl_stream *stream);
 /* Iterates over the registry, parents first. Only with the exclusive gate. */
 struct ocl_stream *stream_object_first(void);
 /*
- * Iterates over queues while others are added and removed: releases `queue`, returns the next one,
- * held; NULL: begin, end.
+ * Iterates over objects of a kind while others are added and removed: releases `object`, returns
+ * the next one, held; NULL: begin, end.
  */
-struct ocl_stream *stream_queue_next(struct ocl_stream *queue);
+struct ocl_stream *stream_object_next(enum ocl_kind kind, struct ocl_stream *object);
 /*
  * Writes its OBJECT record and those that it refers to, unless the window has them; the channel is
  * locked. `blob`: memory contents.

@@ -169,18 +169,18 @@ struct ocl_stream *stream_object_first(void)
 	return registry.first;
 }
 
-struct ocl_stream *stream_queue_next(struct ocl_stream *queue)
+struct ocl_stream *stream_object_next(enum ocl_kind kind, struct ocl_stream *object)
 {
 	struct ocl_stream *next;
 
 	pthread_mutex_lock(&registry.lock);
-	next = queue ? queue->next : registry.first;
-	while (next && next->kind != OCL_QUEUE)
+	next = object ? object->next : registry.first;
+	while (next && next->kind != kind)
 		next = next->next;
 	if (next)
 		next->references++;
 	pthread_mutex_unlock(&registry.lock);
-	stream_object_drop(queue);
+	stream_object_drop(object);
 	return next;
 }
 

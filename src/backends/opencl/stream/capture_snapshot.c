@@ -193,47 +193,55 @@ cl_int stream_hash_back(const struct ocl_stream *memory, uint64_t offset, uint64
 
 /* ---- writing ---- */
 
-static void clear_with(const struct stream_context *context, const struct ocl_stream *memory)
+static cl_int enqueue_clear(cl_command_queue queue, const struct ocl_stream *memory)
 {
 	static const unsigned char zeros[16];
 	uint64_t bytes = memory->as.memory.bytes;
 	size_t pattern = bytes % 16 ? 1 : 16;
 
 	if (memory->as.memory.image)
-		stream_image_clear(context->reader, memory);
-	else if (memory->as.memory.is_svm)
-		ocl.next.clEnqueueSVMMemFill(context->reader, memory->handle, zeros, pattern, bytes,
-					     0, NULL, NULL);
-	else if (ocl.next.clEnqueueFillBuffer) /* since OpenCL 1.2 */
-		ocl.next.clEnqueueFillBuffer(context->reader, memory->handle, zeros, pattern, 0,
-					     bytes, 0, NULL, NULL);
-	ocl.next.clFinish(context->reader);
+		return stream_image_clear(queue, memory);
+	if (memory->as.memory.is_svm)
+		return ocl.next.clEnqueueSVMMemFill(queue, memory->handle, zeros, pattern, bytes, 0,
+						    NULL, NULL);
+	if (!ocl.next.clEnqueueFillBuffer) /* since OpenCL 1.2 */
+		return CL_INVALID_OPERATION;
+	return ocl.next.clEnqueueFillBuffer(queue, memory->handle, zeros, pattern, 0, bytes, 0,
+					    NULL, NULL);
 }
 
 void stream_clear(const struct ocl_stream *memory)
 {
 	struct ocl_stream *context = memory->parent;
+	cl_command_queue queue;
+	cl_int rc = CL_INVALID_CONTEXT;
 
 	make_reader(context);
 	pthread_mutex_lock(&reader_lock);
-	if (context && context->as.context.reader)
-		clear_with(&context->as.context, memory);
+	queue = context ? context->as.context.reader : NULL;
+	if (queue)
+		rc = enqueue_clear(queue, memory);
+	if (rc == CL_SUCCESS)
+		rc = ocl.next.clFinish(queue);
 	pthread_mutex_unlock(&reader_lock);
+	if (rc != CL_SUCCESS)
+		stream_lost_memory("contents of memory", memory,
+				   "it could not be filled with zeros");
 }
 
 void stream_readers_release(void)
 {
-	struct ocl_stream *stream;
+	struct ocl_stream *stream = stream_object_next(OCL_CONTEXT, NULL);
 
-	pthread_mutex_lock(&reader_lock);
-	for (stream = stream_object_first(); stream; stream = stream->next) {
-		if (stream->kind != OCL_CONTEXT)
-			continue;
-		stream_release_later(stream->as.context.reader, stream->as.context.staging, NULL);
-		stream->as.context.reader = NULL;
-		stream->as.context.staging = NULL;
+	for (; stream; stream = stream_object_next(OCL_CONTEXT, stream)) {
+		struct stream_context *context = &stream->as.context;
+
+		pthread_mutex_lock(&reader_lock);
+		stream_release_later(context->reader, context->staging, NULL);
+		context->reader = NULL;
+		context->staging = NULL;
+		pthread_mutex_unlock(&reader_lock);
 	}
-	pthread_mutex_unlock(&reader_lock);
 }
 
 void stream_let_go(void)

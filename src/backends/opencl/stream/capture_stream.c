@@ -392,10 +392,10 @@ static bool finish_queues(void)
 
 bool stream_queues_finish(int64_t deadline_ns)
 {
-	struct ocl_stream *queue = stream_queue_next(NULL);
+	struct ocl_stream *queue = stream_object_next(OCL_QUEUE, NULL);
 	bool are_empty = true;
 
-	for (; queue; queue = stream_queue_next(queue)) {
+	for (; queue; queue = stream_object_next(OCL_QUEUE, queue)) {
 		cl_event marker = mark_queue(queue);
 
 		if (marker) {
