@@ -326,7 +326,7 @@ static void freeze_bytes(struct stream_frozen *frozen, const struct stream_argum
 {
 	size_t at = 0;
 
-	if (argument->is_null || !add_to_block(frozen, argument, &at))
+	if (!argument->is_set || argument->is_null || !add_to_block(frozen, argument, &at))
 		stream_unreplayable(frozen, "kernels with an unknown argument value",
 				    "the value of an argument is unknown");
 	stream_text_string(&frozen->text, "kind", "bytes");

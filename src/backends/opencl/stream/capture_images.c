@@ -114,6 +114,20 @@ static void set_size(struct stream_image *image, const cl_image_desc *descriptio
 	}
 }
 
+/* Of an image in an image, the driver's pitch is not that of the packed content. */
+static size_t row_pitch(const struct stream_image *image, const cl_image_desc *description)
+{
+	const struct ocl_object *base = NULL;
+
+	if (description->mem_object)
+		base = ocl_find(OCL_MEMORY, description->mem_object);
+	if (base && base->stream && base->stream->as.memory.image)
+		return base->stream->as.memory.image->row;
+	if (description->mem_object && description->image_row_pitch)
+		return description->image_row_pitch;
+	return image->size[0] * image->element;
+}
+
 static struct stream_image *make_image(cl_mem handle, const cl_image_format *format,
 				       const cl_image_desc *description)
 {
@@ -126,20 +140,17 @@ static struct stream_image *make_image(cl_mem handle, const cl_image_format *for
 	set_size(image, description);
 	ocl.next.clGetImageInfo(handle, CL_IMAGE_ELEMENT_SIZE, sizeof(image->element),
 				&image->element, NULL);
-	image->row = image->size[0] * image->element;
-	if (description->mem_object && description->image_row_pitch)
-		image->row = description->image_row_pitch;
+	image->row = row_pitch(image, description);
 	image->slice = image->row * image->size[1];
 	image->host = host_rect(image, image->size, description->image_row_pitch,
 				description->image_slice_pitch);
 	return image;
 }
 
-/* Why it cannot be replayed; NULL: it can. */
-static const char *reject(const struct stream_image *image, const cl_image_desc *description)
+/* Why it cannot be replayed, maybe in `text`; NULL: it can. */
+static const char *reject(const struct stream_image *image, const cl_image_desc *description,
+			  char text[64])
 {
-	static _Thread_local char text[64];
-
 	if (description->num_mip_levels > 1)
 		return "an image with mipmaps";
 	if (description->num_samples > 1)
@@ -149,8 +160,8 @@ static const char *reject(const struct stream_image *image, const cl_image_desc 
 	if (word_of(orders, image->format.image_channel_order) &&
 	    word_of(data_types, image->format.image_channel_data_type))
 		return NULL;
-	snprintf(text, sizeof(text), "an image with format 0x%x, 0x%x",
-		 image->format.image_channel_order, image->format.image_channel_data_type);
+	snprintf(text, 64, "an image with format 0x%x, 0x%x", image->format.image_channel_order,
+		 image->format.image_channel_data_type);
 	return text;
 }
 
@@ -158,7 +169,7 @@ static void set_host(struct ocl_stream *stream, const void *host)
 {
 	struct stream_memory *memory = &stream->as.memory;
 
-	if (!(memory->flags & CL_MEM_USE_HOST_PTR))
+	if (!host || !(memory->flags & CL_MEM_USE_HOST_PTR))
 		return;
 	memory->area = (struct stream_area){
 		.host = host,
@@ -168,7 +179,7 @@ static void set_host(struct ocl_stream *stream, const void *host)
 		.rect = image_rect(memory->image, nowhere, memory->image->size),
 		.host_rect = memory->image->host,
 	};
-	if (stream_svm_find(host, NULL))
+	if (stream_svm_find(host, NULL) && !stream->unreplayable)
 		stream->unreplayable = strdup("an image in SVM");
 }
 
@@ -177,17 +188,18 @@ static void fill_in(struct ocl_stream *stream, const cl_image_desc *description,
 		    const struct ocl_stream *root, uint64_t origin)
 {
 	struct stream_memory *memory = &stream->as.memory;
-	const char *why = reject(memory->image, description);
+	char text[64];
+	const char *why = reject(memory->image, description, text);
 
 	memory->bytes = (uint64_t)memory->image->slice * memory->image->size[2];
 	memory->is_view = root != NULL;
 	memory->origin = origin;
 	if (description->mem_object && (!root || root->unreplayable))
 		why = "a view of memory that cannot be replayed";
-	if (why)
+	if (why) {
 		stream->unreplayable = strdup(why);
-	if (why)
 		stream_lost("OpenCL objects: image", why);
+	}
 }
 
 void stream_created_image(struct ocl_object *memory, cl_mem_flags flags,
@@ -212,8 +224,7 @@ void stream_created_image(struct ocl_object *memory, cl_mem_flags flags,
 	fill_in(stream, description, root, origin);
 	if (!(flags & (CL_MEM_USE_HOST_PTR | CL_MEM_COPY_HOST_PTR)) || root)
 		host = NULL;
-	if (host)
-		set_host(stream, host);
+	set_host(stream, host);
 	memory->bytes = stream->as.memory.bytes;
 	memory->stream = stream;
 	stream_memory_emit(stream, host);
