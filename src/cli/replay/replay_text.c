@@ -55,18 +55,23 @@ static void append_number(struct ts_text *out, const char *before, uint64_t numb
 static void show_checks(const struct ts_replay_report *report, struct ts_text *out)
 {
 	ts_text_append_str(out, "  ");
-	if (report->checks)
+	if (report->checks) {
 		ts_text_append_str(out, TS_COUNTED(report->checks, "recorded check"));
-	if (report->kept_checks)
-		append_number(out, " (", report->kept_checks, " with contents)");
-	if (report->near_checks)
-		append_number(out, ", ", report->near_checks, " equal within the tolerance only");
-	if (report->unknown_checks)
-		append_number(out, " and ", report->unknown_checks, " not compared");
-	if (report->different_checks)
-		append_number(out, ", ", report->different_checks, " different");
-	ts_text_printf(out, "%s%s compared%s\n", report->checks ? ", " : "",
-		       TS_COUNTED(report->compared_ranges, "memory range"),
+		if (report->kept_checks)
+			append_number(out, " (", report->kept_checks, " with contents)");
+		if (report->near_checks)
+			append_number(out, ", ", report->near_checks,
+				      " equal within the tolerance only");
+		if (report->different_checks)
+			append_number(out, ", ", report->different_checks, " different");
+		if (report->unknown_checks)
+			append_number(out, ", ", report->unknown_checks, " more not compared");
+		ts_text_append_str(out, ", ");
+	} else if (report->unknown_checks) {
+		ts_text_printf(out, "%s not compared, ",
+			       TS_COUNTED(report->unknown_checks, "recorded check"));
+	}
+	ts_text_printf(out, "%s compared%s\n", TS_COUNTED(report->compared_ranges, "memory range"),
 		       report->checks ? "" : " between runs");
 }
 

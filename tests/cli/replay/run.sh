@@ -30,6 +30,8 @@ r unsupported.sbt --skip-unsupported --check each --repeat 2 | on_device
 { "$TRACESMITH" replay unsupported.sbt 2>&1 || true; } | grep -o "broken.*does not build\|(.*without it)"
 "$TRACESMITH" replay unsupported.sbt --skip-unsupported --json >unsupported.json 2>/dev/null
 r native.sbt --skip-unsupported
+# No check is left.
+r unsupported.sbt --skip-unsupported --repeat 2 --from 3 --to 6 | on_device
 r unsupported.sbt --skip-unsupported --kernel broken | on_device
 # On a narrow terminal, what it included is wrapped.
 PYTHONPATH=$TS_SOURCE/tests/lib python3 - "$TRACESMITH" replay plain.sbt --from 5 --to 6 <<'PY'
