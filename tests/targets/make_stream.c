@@ -19,6 +19,7 @@
  *	unsupported kernels that do not build, have more work items than a device can run, or use a
  *	            part of memory at an odd place
  *	typed       kernels whose arguments have names, types, or neither
+ *	hostile     names and reasons with control characters
  */
 #include "../unit/replay/replay_fixture.h"
 
@@ -258,6 +259,32 @@ static void add_unsupported(struct fixture_trace *fixture)
 	fixture_finish(fixture, 1, NULL);
 }
 
+/* Sets the title of a terminal, and begins another line. */
+#define CONTROL "\x1b]0;owned\x07\n\x1b[31mred"
+#define CONTROL_JSON "\\u001b]0;owned\\u0007\\n\\u001b[31mred"
+
+static void add_hostile(struct fixture_trace *fixture)
+{
+	fixture_objects(fixture);
+	fixture_object(fixture, TS_OBJECT_FUNCTION, 30, FIXTURE_MODULE, "k" CONTROL, 0, 0,
+		       "\"args\":1,\"parameters\":[{\"name\":\"" CONTROL_JSON
+		       "\",\"type\":\"" CONTROL_JSON "\"}],\"unreplayable\":\"why " CONTROL_JSON
+		       "\"");
+	fixture_memory(fixture, 10, NULL, BYTES);
+	fixture_memory(fixture, 11, NULL, BYTES);
+	fixture_begin(fixture, 1);
+	fixture_step(fixture, FIXTURE_QUEUE, 11, WORDS, "");
+	add_launch(fixture, 30, 10, "");
+	fixture_command(fixture, &(struct fixture_command){
+					 .kind = TS_COMMAND_HOST,
+					 .queue = FIXTURE_QUEUE_2,
+					 .details = "{\"call\":\"call " CONTROL_JSON
+						    "\",\"unreplayable\":\"" CONTROL_JSON "\"}" });
+	fixture_finish(fixture, 1, NULL);
+	fixture_begin(fixture, 2);
+	fixture_finish(fixture, 2, "why " CONTROL_JSON);
+}
+
 int main(int argc, char **argv)
 {
 	struct fixture_trace fixture;
@@ -274,6 +301,8 @@ int main(int argc, char **argv)
 		add_bound(&fixture);
 	else if (is(kind, "unsupported"))
 		add_unsupported(&fixture);
+	else if (is(kind, "hostile"))
+		add_hostile(&fixture);
 	else if (!is(kind, "nothing"))
 		add_window(&fixture, kind, 1);
 	if (is(kind, "two"))

@@ -2,6 +2,7 @@
 /* The report of a replay as text. */
 #include <inttypes.h>
 #include <stdio.h>
+#include <string.h>
 
 #include "cli/common/terminal.h"
 #include "cli/common/text_table.h"
@@ -10,19 +11,35 @@
 /* Kernels in the table of times: those that took longest. */
 #define KERNELS_SHOWN 10u
 
+/* A text that may have names of the trace, or of a driver. */
+static void append_untrusted(struct ts_text *out, const char *text)
+{
+	ts_text_append_shown(out, text, strlen(text));
+}
+
+/* A line of its own. */
+static void show_line(struct ts_text *out, const char *text)
+{
+	if (!text[0])
+		return;
+	ts_text_append_str(out, "  ");
+	append_untrusted(out, text);
+	ts_text_append_char(out, '\n');
+}
+
 static void show_difference(const struct ts_replay_report *report, struct ts_text *out)
 {
 	if (!report->differs)
 		return;
-	ts_text_printf(out, "  at %s: %s", report->command_text, report->buffer);
+	ts_text_append_str(out, "  at ");
+	append_untrusted(out, report->command_text);
+	ts_text_printf(out, ": %s", report->buffer);
 	if (report->has_bytes)
 		ts_text_printf(out, ", from byte %" PRIu64 " on, %s", report->first_byte,
 			       TS_COUNTED(report->bytes_differing, "byte"));
 	ts_text_append_char(out, '\n');
-	if (report->values[0])
-		ts_text_printf(out, "  %s\n", report->values);
-	if (report->between[0])
-		ts_text_printf(out, "  %s\n", report->between);
+	show_line(out, report->values);
+	show_line(out, report->between);
 }
 
 static void show_span(const struct ts_replay_report *report, struct ts_text *out)
@@ -89,9 +106,13 @@ static void show_skipped(const struct ts_replay_report *report, struct ts_text *
 			       report->dependent == 1 ? "s" : "",
 			       report->skipped == 1 ? "it" : "them");
 	ts_text_append_str(out, ":\n");
-	for (uint32_t i = 0; i < count; i++)
-		ts_text_printf(out, "    %s: %s\n", report->first_skipped[i].text,
-			       report->first_skipped[i].reason);
+	for (uint32_t i = 0; i < count; i++) {
+		ts_text_append_str(out, "    ");
+		append_untrusted(out, report->first_skipped[i].text);
+		ts_text_append_str(out, ": ");
+		append_untrusted(out, report->first_skipped[i].reason);
+		ts_text_append_char(out, '\n');
+	}
 	if (count < report->skipped)
 		append_number(out, "    ... and ", report->skipped - count, " more\n");
 }
@@ -106,10 +127,8 @@ static void show_process(const struct ts_replay *replay, struct ts_text *out)
 		return;
 	ts_text_printf(out, " of process %" PRId64, process->pid);
 	if (process->name) {
-		struct ts_string name = ts_reader_string(replay->reader, process->name);
-
 		ts_text_append_str(out, " (");
-		ts_text_append_shown(out, name.data, name.length);
+		append_untrusted(out, ts_reader_string(replay->reader, process->name).data);
 		ts_text_append_char(out, ')');
 	}
 }
@@ -124,7 +143,9 @@ static void show_stream(const struct ts_replay_shown *shown, struct ts_text *out
 		ts_text_printf(out, " of window %" PRIu32 " (the trace has %" PRIu32 ")",
 			       stream->window, stream->window_count);
 	show_process(shown->replay, out);
-	ts_text_printf(out, " on %s\n", report->device);
+	ts_text_append_str(out, " on ");
+	append_untrusted(out, report->device);
+	ts_text_append_char(out, '\n');
 	if (report->included_text[0]) {
 		ts_text_append_str(out, "  included ");
 		ts_text_append_wrapped(out, report->included_text, strlen("  included "), 4,
@@ -143,8 +164,9 @@ static void show_emulated(const struct ts_replay_report *report, struct ts_text 
 {
 	char span[TS_FORMAT_BYTES];
 
-	ts_text_printf(out, "  %s on %s\n", TS_COUNTED(report->commands, "command"),
-		       report->device);
+	ts_text_printf(out, "  %s on ", TS_COUNTED(report->commands, "command"));
+	append_untrusted(out, report->device);
+	ts_text_append_char(out, '\n');
 	ts_text_printf(out,
 		       "  error against the recording: span %+.2f %%,\n"
 		       "  starts p50 %.2f %%, p95 %.2f %%, max %.2f %% of the span\n",
@@ -249,6 +271,5 @@ void ts_replay_show_text(const struct ts_replay_shown *shown, struct ts_text *ou
 	else
 		show_emulated(report, out);
 	show_span(report, out);
-	if (report->note[0])
-		ts_text_printf(out, "  %s\n", report->note);
+	show_line(out, report->note);
 }
