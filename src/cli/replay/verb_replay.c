@@ -173,6 +173,19 @@ static int check_list(const struct replay *replay)
 	return TS_EXIT_DONE;
 }
 
+static int check_outputs(const struct replay *replay, const char *path)
+{
+	const char *trace = replay->options.output;
+
+	if (trace && ts_output_is_input(trace, path))
+		return ts_report_usage("'-o' would overwrite the trace itself");
+	if (replay->png && ts_output_is_input(replay->png, path))
+		return ts_report_usage("'--png' would overwrite the trace itself");
+	if (replay->png && ts_output_check_file(replay->png))
+		return TS_EXIT_USAGE;
+	return trace ? ts_output_check_trace(trace) : TS_EXIT_DONE;
+}
+
 static int check_combinations(const struct replay *replay, const char *path)
 {
 	if (check_list(replay))
@@ -182,12 +195,7 @@ static int check_combinations(const struct replay *replay, const char *path)
 	if (replay->hashes && !(replay->options.target->can & TS_REPLAY_CAN_CHECK))
 		return ts_report_usage("target '%s' compares no memory and has no hashes",
 				       replay->options.target->name);
-	if (replay->options.output) {
-		if (ts_output_is_input(replay->options.output, path))
-			return ts_report_usage("'-o' would overwrite the trace itself");
-		return ts_output_check_trace(replay->options.output);
-	}
-	return TS_EXIT_DONE;
+	return check_outputs(replay, path);
 }
 
 static int check(const struct replay *replay)

@@ -34,6 +34,9 @@ t replay plain.sbt --replace-kernel step_=missing.cl
 t replay plain.sbt --replace-kernel step_=/
 t replay plain.sbt -o plain.sbt
 t replay plain.sbt -o k.json
+t replay plain.sbt --png picture.png
+t replay plain.sbt --at 3 --dump 10 --png ./plain.sbt
+t replay plain.sbt --at 3 --dump 10 --png .
 t replay k.sbt
 t replay k.sbt --target emulator --kernel gemm
 t replay k.sbt --target emulator --check each
