@@ -90,17 +90,22 @@ static const uint32_t *looks_of_watch;
 static const int crash_signals[] = { SIGSEGV, SIGBUS, SIGILL, SIGFPE, SIGTRAP, SIGABRT };
 static struct sigaction actions_before[TS_ARRAY_SIZE(crash_signals)];
 
-/* Returns to the crash, with the action that it would have had without us. */
-static void crash_again(int number)
+/*
+ * Returns to the crash, with the action that it would have had without us. A fault then happens
+ * again, and drivers that handle it (PoCL lets kernels divide by zero) learn where it was. What was
+ * sent, or is a breakpoint, does not.
+ */
+static void crash_again(int number, const siginfo_t *info)
 {
 	for (size_t i = 0; i < TS_ARRAY_SIZE(crash_signals); i++)
 		if (crash_signals[i] == number)
 			sigaction(number, &actions_before[i], NULL);
-	raise(number);
+	if (info->si_code <= 0 || number == SIGTRAP)
+		raise(number);
 }
 
 /* Only this thread has crashed: the one that looks at events still runs, or is itself lost. */
-static void on_crash(int number)
+static void on_crash(int number, siginfo_t *info, void *context)
 {
 	const struct timespec moment = { .tv_nsec = LOOK_NS / 10 };
 	const uint32_t *looks = __atomic_load_n(&looks_of_watch, __ATOMIC_ACQUIRE);
@@ -112,12 +117,13 @@ static void on_crash(int number)
 			break;
 		nanosleep(&moment, NULL);
 	}
-	crash_again(number);
+	(void)context;
+	crash_again(number, info);
 }
 
 static void catch_crashes(const struct ts_opencl_watch *watch)
 {
-	struct sigaction action = { .sa_handler = on_crash };
+	struct sigaction action = { .sa_sigaction = on_crash, .sa_flags = SA_SIGINFO };
 
 	sigemptyset(&action.sa_mask);
 	__atomic_store_n(&looks_of_watch, &watch->looks, __ATOMIC_RELEASE);

@@ -4,6 +4,8 @@
  * comes and goes.
  */
 #include <dlfcn.h>
+#include <signal.h>
+#include <sys/mman.h>
 
 #include "unit/replay/targets/opencl/target_opencl_support.h"
 
@@ -587,5 +589,55 @@ TS_TEST(user_event_with_an_error)
 	TS_CHECK_INT(fixture_open(fixture), 0);
 	TS_CHECK_INT(fixture_run(fixture), 0);
 	TS_CHECK_INT(fixture->times[0].start, TS_ABSENT);
+	fixture_end(fixture);
+}
+
+/* ---- faults ---- */
+
+static char *page;
+static uint32_t mended;
+
+/* PoCL does this on x86-64, so that kernels may divide by zero: the faults that it expects. */
+static void mend(int number, siginfo_t *info, void *context)
+{
+	(void)context;
+	if (info->si_code != SEGV_ACCERR || info->si_addr != page) {
+		signal(number, SIG_DFL);
+		raise(number);
+		return;
+	}
+	mprotect(page, 1, PROT_READ | PROT_WRITE);
+	mended++;
+}
+
+static int fault(void *context, const char *doing, uint64_t done, uint64_t total)
+{
+	(void)context;
+	(void)doing;
+	(void)done;
+	(void)total;
+	*(volatile char *)page = 1;
+	return 0;
+}
+
+TS_TEST(faults_that_a_driver_handles)
+{
+	struct sigaction handler = { .sa_sigaction = mend, .sa_flags = SA_SIGINFO }, before;
+	struct fixture *fixture = fixture_start("");
+	struct ts_replay_monitor monitor = { 0 };
+	uint32_t result = launch_twice(fixture, fixture_module(fixture, source), 0);
+
+	page = mmap(NULL, 1, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+	TS_CHECK(page != MAP_FAILED);
+	fixture->replay.options.monitor = &monitor;
+	fixture->replay.options.progress = fault;
+	TS_CHECK_INT(fixture_open(fixture), TS_OK);
+	sigemptyset(&handler.sa_mask);
+	sigaction(SIGSEGV, &handler, &before);
+	TS_CHECK_INT(fixture_run(fixture), TS_OK);
+	TS_CHECK_INT(mended, 1);
+	TS_CHECK_INT(first_value(fixture, result), 1);
+	sigaction(SIGSEGV, &before, NULL);
+	munmap(page, 1);
 	fixture_end(fixture);
 }
