@@ -30,7 +30,7 @@ struct watch {
 	pid_t pid;
 	sigset_t signals; /* those that are waited for */
 	bool is_gone, is_killed;
-	bool is_stopped;   /* the child, by Ctrl-Z or a debugger */
+	int stopped_by;    /* the child: by Ctrl-Z, a debugger; 0: it runs */
 	uint64_t beats;    /* the last seen */
 	int64_t still_ns;  /* since then */
 	int64_t waited_ns; /* since the stop signal, or the kill */
@@ -95,7 +95,7 @@ static void look(struct watch *watch)
 
 	while ((pid = waitpid(watch->pid, &status, WNOHANG | WUNTRACED | WCONTINUED)) > 0) {
 		if (WIFSTOPPED(status) || WIFCONTINUED(status)) {
-			watch->is_stopped = WIFSTOPPED(status);
+			watch->stopped_by = WIFSTOPPED(status) ? WSTOPSIG(status) : 0;
 			continue;
 		}
 		watch->is_gone = true;
@@ -110,6 +110,25 @@ static void look(struct watch *watch)
 		watch->is_gone = true;
 }
 
+/*
+ * A terminal stops the child alone if only that reads or writes it (stty tostop). This process
+ * stops with it: the shell has to see that, or it will not continue them.
+ */
+static void stop_with_child(struct watch *watch)
+{
+	raise(watch->stopped_by);
+	watch->stopped_by = 0;
+	kill(watch->pid, SIGCONT);
+}
+
+/* One that has to end will be killed. */
+static bool is_stopped_by_terminal(const struct watch *watch)
+{
+	return !watch->is_gone && !watch->is_killed && !watch->end->stop_signal &&
+	       (watch->stopped_by == SIGTSTP || watch->stopped_by == SIGTTIN ||
+		watch->stopped_by == SIGTTOU);
+}
+
 /* A tick that came late because this process was stopped, or the machine busy, counts as one. */
 static void count_time(struct watch *watch)
 {
@@ -122,7 +141,7 @@ static void count_time(struct watch *watch)
 		watch->waited_ns += passed_ns;
 	if (beats != watch->beats)
 		watch->still_ns = 0;
-	else if (!watch->is_stopped)
+	else if (!watch->stopped_by)
 		watch->still_ns += passed_ns;
 	watch->beats = beats;
 }
@@ -152,13 +171,18 @@ static void wait_for_child(struct watch *watch)
 
 	watch->now_ns = ts_clock_monotonic_ns();
 	while (!watch->is_gone && !watch->end->remains) {
+		/* For longer than a tick: a shell continues both, but not at the same instant. */
+		bool was_stopped = is_stopped_by_terminal(watch);
+
 		on_signal(watch, sigtimedwait(&watch->signals, NULL, &tick));
 		look(watch);
+		if (was_stopped && is_stopped_by_terminal(watch))
+			stop_with_child(watch);
 		count_time(watch);
 		check_limits(watch);
 	}
-	if (watch->end->exit_code < 0)
-		ts_output_remove_parts_of(watch->pid);
+	/* Also of a child that called exit() in the middle of its work. */
+	ts_output_remove_parts_of(watch->pid);
 }
 
 /* ---- both ---- */

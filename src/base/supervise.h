@@ -9,7 +9,8 @@
  *
  * The child inherits everything and does the work; the parent only waits. SIGINT, SIGTERM and
  * SIGHUP are passed on to the child, which is killed if it does not end soon. A child that is
- * killed leaves no incomplete output (base/output.h). It is also killed when its parent dies.
+ * killed or exits leaves no incomplete output (base/output.h). It is also killed when its parent
+ * dies. If a terminal stops it, the parent stops, too.
  */
 #ifndef TS_BASE_SUPERVISE_H
 #define TS_BASE_SUPERVISE_H

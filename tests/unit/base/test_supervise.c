@@ -129,6 +129,35 @@ TS_TEST(stopped_time_does_not_count)
 	TS_CHECK(!end.timed_out);
 }
 
+/* ---- terminals ---- */
+
+/* As a terminal does with "stty tostop", if the child writes to it in the background. */
+static int write_in_background(void)
+{
+	raise(SIGTTOU);
+	return 4;
+}
+
+/* A shell continues a job only if it has seen it stop. */
+TS_TEST(parent_stops_with_its_child)
+{
+	pid_t parent = fork();
+	int status;
+
+	if (!parent) {
+		setpgid(0, 0);
+		supervise(write_in_background);
+		_exit(end.exit_code);
+	}
+	TS_CHECK_INT(waitpid(parent, &status, WUNTRACED), parent);
+	TS_CHECK(WIFSTOPPED(status));
+	TS_CHECK_INT(WSTOPSIG(status), SIGTTOU);
+	kill(parent, SIGCONT);
+	TS_CHECK_INT(waitpid(parent, &status, 0), parent);
+	TS_CHECK(WIFEXITED(status));
+	TS_CHECK_INT(WEXITSTATUS(status), 4);
+}
+
 /* ---- signals ---- */
 
 static int stop_number;
@@ -231,6 +260,8 @@ TS_TEST(child_dies_with_its_parent)
 
 static char output[64], part_path[80];
 
+static int end_number; /* the signal that kills the child; 0: it exits */
+
 static int begin_output(void)
 {
 	struct ts_output_part part;
@@ -240,20 +271,34 @@ static int begin_output(void)
 		return 1;
 	if (access(part_path, F_OK))
 		return 2;
-	raise(SIGKILL);
+	if (end_number)
+		raise(end_number);
 	return 0;
 }
 
-TS_TEST(killed_child_leaves_no_part)
+static void check_no_part(int number)
 {
 	char folder[] = "/tmp/test_supervise.XXXXXX";
 
 	TS_CHECK(mkdtemp(folder));
 	snprintf(output, sizeof(output), "%s/out", folder);
 	snprintf(part_path, sizeof(part_path), "%s.part", output);
+	end_number = number;
 	supervise(begin_output);
-	TS_CHECK_INT(end.signal, SIGKILL);
+	TS_CHECK_INT(end.signal, number);
+	TS_CHECK_INT(end.exit_code, number ? -1 : 0);
 	TS_CHECK(access(part_path, F_OK));
 	TS_CHECK(access(output, F_OK));
 	TS_CHECK_INT(rmdir(folder), 0);
+}
+
+TS_TEST(killed_child_leaves_no_part)
+{
+	check_no_part(SIGKILL);
+}
+
+/* A driver may call exit(). */
+TS_TEST(child_that_exits_leaves_no_part)
+{
+	check_no_part(0);
 }
