@@ -40,7 +40,7 @@ struct spool {
 	uint64_t bytes;  /* of its data */
 	uint64_t end;    /* everything below is decoded */
 	uint64_t committed;
-	uint64_t floor; /* what is below belongs to another recording, unless the ring has it */
+	uint64_t floor; /* what is below and not in the journal belongs to another recording */
 	bool is_due;    /* a tick found it idle */
 	bool is_idle;   /* nothing was decoded since the last tick */
 	uint64_t referred_bytes, decoded_bytes; /* of parts since the last checkpoint */
@@ -173,21 +173,31 @@ static int open_in(const struct directory *directory, const char *name, bool wri
 	return -1;
 }
 
+/* Looks in all directories; -1: there is none. Lock held. */
+static int find_file(const struct ts_spools *spools, const struct ts_live_control *area,
+		     struct ts_live_spool *header)
+{
+	char area_name[TS_SPOOL_NAME_BYTES], name[TS_SPOOL_NAME_BYTES];
+	int fd = -1;
+
+	snprintf(area_name, sizeof(area_name), "%" PRIu32 "-%" PRIu64 "-%016" PRIx64, area->pid,
+		 area->start_time, area->area_id);
+	ts_spool_name(name, area_name);
+	for (size_t i = 0; i < spools->directory_count && fd < 0; i++)
+		fd = open_in(&spools->directories[i], name, spools->is_writable, area->area_id,
+			     header);
+	return fd;
+}
+
 /* Lock held. */
 static bool open_spool(struct ts_spools *spools, struct spool *spool,
 		       const struct ts_live_control *area)
 {
 	struct ts_live_spool header;
-	char area_name[TS_SPOOL_NAME_BYTES], name[TS_SPOOL_NAME_BYTES];
 
 	if (spool->fd >= 0 || spool->is_missing)
 		return spool->fd >= 0;
-	snprintf(area_name, sizeof(area_name), "%" PRIu32 "-%" PRIu64 "-%016" PRIx64, area->pid,
-		 area->start_time, area->area_id);
-	ts_spool_name(name, area_name);
-	for (size_t i = 0; i < spools->directory_count && spool->fd < 0; i++)
-		spool->fd = open_in(&spools->directories[i], name, spools->is_writable,
-				    area->area_id, &header);
+	spool->fd = find_file(spools, area, &header);
 	spool->is_missing = spool->fd < 0;
 	if (spool->is_missing)
 		return false;
@@ -418,21 +428,32 @@ void ts_spools_resume(struct ts_spools *spools, const struct ts_live_control *ar
 	pthread_mutex_unlock(&spools->lock);
 }
 
-void ts_spools_take_over(struct ts_spools *spools, const struct ts_live_control *area)
+uint64_t ts_spools_referred(struct ts_spools *spools, const struct ts_live_control *area)
 {
 	struct ts_live_spool header;
-	struct spool *spool;
+	int fd;
 
 	pthread_mutex_lock(&spools->lock);
+	fd = find_file(spools, area, &header);
+	pthread_mutex_unlock(&spools->lock);
+	if (fd < 0)
+		return 0;
+	close(fd);
+	return header.referred;
+}
+
+void ts_spools_take_over(struct ts_spools *spools, const struct ts_live_control *area,
+			 uint64_t referred)
+{
+	struct spool *spool;
+
+	/* Most areas have none. */
+	if (!referred)
+		return;
+	pthread_mutex_lock(&spools->lock);
 	spool = get_spool(spools, area->area_id);
-	if (spool && open_spool(spools, spool, area) && read_header(spool->fd, &header))
-		spool->floor = header.referred;
-	/* Most areas have none, and it may be created later. */
-	if (spool && spool->is_missing) {
-		spool->is_missing = false;
-		if (!spool->referred_bytes && spool == &spools->spools[spools->count - 1])
-			spools->count--;
-	}
+	if (spool && open_spool(spools, spool, area))
+		spool->floor = referred;
 	pthread_mutex_unlock(&spools->lock);
 }
 

@@ -65,9 +65,13 @@ void ts_spools_resume(struct ts_spools *spools, const struct ts_live_control *ar
 		      uint64_t position);
 /*
  * For an area that this recording does not know: parts that another recording has taken and not
- * committed are nobody's, and are released once those still in the ring are decoded.
+ * committed are nobody's. `referred` is how far records go (0: there is no spool), read before the
+ * ring is drained for the first time. Once that is done, its parts are in the journal, and when
+ * they are committed, everything below is released.
  */
-void ts_spools_take_over(struct ts_spools *spools, const struct ts_live_control *area);
+uint64_t ts_spools_referred(struct ts_spools *spools, const struct ts_live_control *area);
+void ts_spools_take_over(struct ts_spools *spools, const struct ts_live_control *area,
+			 uint64_t referred);
 /* The decoder starts again from the last checkpoint. */
 void ts_spools_rewind(struct ts_spools *spools);
 

@@ -52,6 +52,7 @@ struct ts_target {
 	int pidfd;       /* -1: polled once a second */
 	bool dead;       /* set by epoll */
 	bool announced;  /* its AREA block is stored */
+	bool takes_over; /* another recording may have left parts in its spool */
 	bool is_self;    /* of this process: holds the samples */
 	uint32_t paced;  /* bits: config words that have an interval */
 	bool sweep_seen; /* sweep_requested is valid */

@@ -154,10 +154,12 @@ static bool is_behind(const struct ts_recorder *recorder)
 int ts_recorder_drain(struct ts_recorder *recorder, struct ts_target *target, unsigned int flags,
 		      struct ts_error *err)
 {
+	const struct ts_live_control *control = ts_area_control(target->area);
 	bool discard = (flags & TS_DRAIN_DISCARD) != 0;
 	struct ts_block_sink sink = { .append = discard ? queue_block : store,
 				      .context = recorder };
 	struct ts_drain_result result = { 0 };
+	uint64_t referred = 0;
 	int rc;
 
 	if (target->damaged || !target->announced || (recorder->full && !discard))
@@ -168,7 +170,13 @@ int ts_recorder_drain(struct ts_recorder *recorder, struct ts_target *target, un
 	 */
 	if (!flags && !recorder->finishing && is_behind(recorder))
 		flags = TS_DRAIN_HOLD;
+	if (target->takes_over)
+		referred = ts_spools_referred(recorder->spools, control);
 	rc = ts_area_drain(target->area, flags, &sink, &result, err);
+	if (target->takes_over && !rc && !result.held && !discard) {
+		target->takes_over = false;
+		ts_spools_take_over(recorder->spools, control, referred);
+	}
 	recorder->settling |= result.held;
 	if ((result.bytes || result.dropped) && !target->is_self)
 		recorder->moved_ns = recorder->now_ns;

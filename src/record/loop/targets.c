@@ -147,8 +147,7 @@ static int take_hold(struct ts_recorder *recorder, struct ts_target *target, str
 		target->announced = true;
 	else
 		rc = announce(recorder, target, err);
-	if (!known && !target->dead)
-		ts_spools_take_over(recorder->spools, ts_area_control(target->area));
+	target->takes_over = !known && !target->dead;
 	if (rc && rc != TS_ENOSPC)
 		return rc;
 	if (target->dead || target->superseded)

@@ -438,28 +438,42 @@ TS_TEST(a_child_has_its_own_spool)
 /* ---- another recording ---- */
 
 /*
- * The first recording took everything and was killed before it committed: a second one, which knows
- * nothing of these parts, releases them, so that the program can go on.
+ * The first recording took everything but the last blob, and was killed before it committed: a
+ * second one, which knows nothing of these parts, releases them, so that the program can go on. But
+ * not before it has taken what is still in the ring, however often it commits until then.
  */
 TS_TEST(another_recording_takes_over)
 {
 	unsigned char *content = make_content(8 * MIB);
 	struct taker first, second;
+	uint64_t referred;
 
 	agent_channel_patience_ns = INT64_C(60000000000);
 	agent_spool_bytes = TS_SPOOL_LEAST;
 	agent_begin(SETTINGS);
 	TS_CHECK(ts_replay_lock());
-	TS_CHECK(ts_replay_blob(content, 3 * MIB + MIB / 2) > 0);
+	TS_CHECK(ts_replay_blob(content, 3 * MIB) > 0);
 	ts_replay_unlock();
 	open_taker(&first, 4 * MIB);
 	first.commits = false;
 	take_parts(&first);
 	close_taker(&first);
+	TS_CHECK(ts_replay_lock());
+	TS_CHECK(ts_replay_blob(content, MIB / 2) > 0);
+	ts_replay_unlock();
 
-	open_taker(&second, 8 * MIB);
-	ts_spools_take_over(second.spools, agent_control());
+	open_taker(&second, 9 * MIB);
+	referred = ts_spools_referred(second.spools, agent_control());
+	TS_CHECK_INT(referred, 3 * MIB + MIB / 2);
+	ts_spools_tick(second.spools);
+	ts_spools_tick(second.spools);
 	TS_CHECK(!ts_spools_are_due(second.spools));
+	ts_spools_commit(second.spools, true);
+	take_parts(&second);
+	TS_CHECK_INT(second.bytes, MIB / 2);
+	TS_CHECK_MEM(second.content, content, MIB / 2);
+
+	ts_spools_take_over(second.spools, agent_control(), referred);
 	ts_spools_tick(second.spools);
 	ts_spools_tick(second.spools);
 	TS_CHECK(ts_spools_are_due(second.spools));
@@ -469,8 +483,8 @@ TS_TEST(another_recording_takes_over)
 	TS_CHECK(ts_replay_blob(content, 8 * MIB) > 0);
 	ts_replay_unlock();
 	stop_taker(&second);
-	TS_CHECK_INT(second.bytes, 8 * MIB);
-	TS_CHECK_MEM(second.content, content, 8 * MIB);
+	TS_CHECK_INT(second.bytes, 8 * MIB + MIB / 2);
+	TS_CHECK_MEM(second.content + MIB / 2, content, 8 * MIB);
 	close_taker(&second);
 	free(content);
 	agent_end(true);
