@@ -57,36 +57,42 @@ static uint64_t number_in(const char *path, const char *key)
 	return *at >= '0' && *at <= '9' ? strtoull(at, NULL, 10) : UINT64_MAX;
 }
 
-/* Memory that the group, or one that it is in, may still use: shared memory counts. */
+/* Memory that a group may still use: shared memory counts. */
+static uint64_t memory_of_group(const char *group)
+{
+	char path[1024];
+	uint64_t most, used;
+
+	snprintf(path, sizeof(path), "/sys/fs/cgroup%s/memory.max", group);
+	most = number_in(path, "");
+	snprintf(path, sizeof(path), "/sys/fs/cgroup%s/memory.current", group);
+	used = number_in(path, "");
+	if (most == UINT64_MAX || used == UINT64_MAX)
+		return UINT64_MAX;
+	return used < most ? most - used : 0;
+}
+
+/* The least of the process's group and those that it is in, up to the root that it sees. */
 static uint64_t group_memory(void)
 {
-	char path[1024], text[768];
 	uint64_t least = UINT64_MAX;
-	char *at, *end;
+	char text[768], *group, *end;
 
 	text[agent_read_file("/proc/self/cgroup", text, sizeof(text) - 1)] = 0;
-	at = strstr(text, "0::/");
-	if (!at)
+	group = strstr(text, "0::/");
+	if (!group)
 		return UINT64_MAX;
-	at += 3;
-	at[strcspn(at, "\n")] = 0;
-	do {
-		uint64_t most, used;
+	group += strlen("0::");
+	group[strcspn(group, "\n")] = 0;
+	for (;;) {
+		uint64_t left = memory_of_group(group);
 
-		end = strrchr(at, '/');
-		snprintf(path, sizeof(path), "/sys/fs/cgroup%s/memory.max",
-			 end == at && !at[1] ? "" : at);
-		most = number_in(path, "");
-		snprintf(path, sizeof(path), "/sys/fs/cgroup%s/memory.current",
-			 end == at && !at[1] ? "" : at);
-		used = number_in(path, "");
-		if (most != UINT64_MAX && used != UINT64_MAX &&
-		    least > most - (used < most ? used : most))
-			least = most - (used < most ? used : most);
-		if (end)
-			*end = 0;
-	} while (end && end != at);
-	return least;
+		least = left < least ? left : least;
+		end = strrchr(group, '/');
+		if (!end)
+			return least;
+		*end = 0;
+	}
 }
 
 /* An eighth of what is free: in the file system, on the machine, for the group of processes. */
