@@ -39,15 +39,23 @@ static uint32_t add_to_dictionary(struct ts_writer *writer, enum ts_table_id tab
 	return (uint32_t)all->next_id++;
 }
 
-/* The same for rows with a byte string; seals the chunk when it has grown large. */
-static uint32_t add_bytes(struct ts_writer *writer, enum ts_table_id table, const void *row,
-			  const void *data, size_t bytes)
+/* Seals the chunk of a table with byte strings if it is too large for another one. */
+static void make_room(struct ts_writer *writer, enum ts_table_id table, size_t bytes)
 {
-	struct sbt_writer_table *all = &writer->tables[table];
+	const struct sbt_writer_table *all = &writer->tables[table];
 	uint32_t rows = all->pending->rows.rows;
 
 	if (rows && (rows >= SEAL_STRINGS || all->bytes.length + bytes > SEAL_BYTES))
 		sbt_writer_seal(writer, table);
+}
+
+/* As add_to_dictionary(), for rows with a byte string. */
+static uint32_t add_bytes(struct ts_writer *writer, enum ts_table_id table, const void *row,
+			  const void *data, size_t bytes)
+{
+	struct sbt_writer_table *all = &writer->tables[table];
+
+	make_room(writer, table, bytes);
 	if (bytes && all->bytes.capacity && data == all->bytes.data + all->bytes.length)
 		all->bytes.length += bytes; /* of ts_writer_blob_space() */
 	else
@@ -262,8 +270,7 @@ void *ts_writer_blob_space(struct ts_writer *writer, size_t bytes)
 {
 	struct sbt_writer_table *all = &writer->tables[TS_TABLE_BLOB];
 
-	if (all->pending->rows.rows && all->bytes.length + bytes > SEAL_BYTES)
-		sbt_writer_seal(writer, TS_TABLE_BLOB);
+	make_room(writer, TS_TABLE_BLOB, bytes);
 	if (bytes > SBT_MAX_STRING_BYTES || !ts_text_reserve(&all->bytes, bytes))
 		sbt_writer_fail_memory(writer);
 	return writer->error.code ? NULL : all->bytes.data + all->bytes.length;
