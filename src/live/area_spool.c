@@ -18,6 +18,7 @@
 
 #include "base/map.h"
 #include "live/area_internal.h"
+#include "live/journal.h"
 #include "live/records.h"
 
 /* Uncommitted bytes of dead processes that cause a checkpoint. */
@@ -244,20 +245,34 @@ bool ts_spool_is_wanted(int directory_fd, const char *area_name)
 
 /* ---- the journal ---- */
 
-/* The next SPOOLED record; false: there are no more. */
-static bool next_part(const char **at, size_t *left, struct ts_live_spooled *ret_part)
+/* The records of a block that are not yet searched. */
+struct search {
+	const char *at;
+	size_t left;
+};
+
+/* A channel has no events: other rings need not be searched. */
+static struct search search(const struct ts_block *block, const void *payload)
 {
-	while (*left >= 8) {
+	bool may_refer = block->type == TS_BLOCK_RING && !block->events;
+
+	return (struct search){ .at = payload, .left = may_refer ? block->bytes : 0 };
+}
+
+/* The next SPOOLED record; false: there are no more. */
+static bool next_part(struct search *search, struct ts_live_spooled *ret_part)
+{
+	while (search->left >= 8) {
 		struct ts_live_record head;
-		const char *record = *at;
+		const char *record = search->at;
 		size_t bytes;
 
 		memcpy(&head, record, sizeof(head));
 		bytes = (size_t)head.words * 8;
-		if (!bytes || bytes > *left)
+		if (!bytes || bytes > search->left)
 			return false;
-		*at += bytes;
-		*left -= bytes;
+		search->at += bytes;
+		search->left -= bytes;
 		if (head.kind == TS_LIVE_SPOOLED && bytes >= 16 + sizeof(*ret_part)) {
 			memcpy(ret_part, record + 16, sizeof(*ret_part));
 			return true;
@@ -266,36 +281,35 @@ static bool next_part(const char **at, size_t *left, struct ts_live_spooled *ret
 	return false;
 }
 
+/* What a part takes up in its spool. */
 static uint64_t counted_bytes(const struct ts_live_spooled *part)
 {
-	return TS_MIN(part->part.count, TS_SPOOL_PART);
+	return ts_spool_round_up(TS_MIN(part->part.count, TS_SPOOL_PART), TS_SPOOL_ALIGNMENT);
 }
 
-uint64_t ts_spooled_bytes(const void *records, size_t bytes)
+uint64_t ts_spooled_bytes(const struct ts_block *block, const void *payload)
 {
+	struct search records = search(block, payload);
 	struct ts_live_spooled part;
-	const char *at = records;
 	uint64_t sum = 0;
 
-	while (next_part(&at, &bytes, &part))
+	while (next_part(&records, &part))
 		sum += counted_bytes(&part);
 	return sum;
 }
 
-void ts_spools_refer(struct ts_spools *spools, uint64_t area, const void *records, size_t bytes)
+void ts_spools_refer(struct ts_spools *spools, const struct ts_block *block, const void *payload)
 {
-	struct ts_live_spooled part;
-	const char *at = records;
+	uint64_t bytes = spools ? ts_spooled_bytes(block, payload) : 0;
+	struct spool *spool;
 
-	while (next_part(&at, &bytes, &part)) {
-		struct spool *spool;
-
-		pthread_mutex_lock(&spools->lock);
-		spool = get_spool(spools, area);
-		if (spool)
-			spool->referred_bytes += counted_bytes(&part);
-		pthread_mutex_unlock(&spools->lock);
-	}
+	if (!bytes)
+		return;
+	pthread_mutex_lock(&spools->lock);
+	spool = get_spool(spools, block->area);
+	if (spool)
+		spool->referred_bytes += bytes;
+	pthread_mutex_unlock(&spools->lock);
 }
 
 /* A program cannot have more than its spool holds; what it says may be more. */
@@ -308,6 +322,8 @@ uint64_t ts_spools_uncommitted(struct ts_spools *spools)
 {
 	uint64_t sum = 0;
 
+	if (!spools)
+		return 0;
 	pthread_mutex_lock(&spools->lock);
 	for (size_t i = 0; i < spools->count; i++)
 		sum += uncommitted(&spools->spools[i]);
@@ -342,8 +358,10 @@ static int read_part(const struct spool *spool, uint64_t position, void *buffer,
 {
 	uint64_t at = TS_SPOOL_HEADER_BYTES + (position & (spool->bytes - 1)), consumed;
 
-	if (live_read(spool->fd, buffer, bytes, at) != (ssize_t)bytes ||
-	    live_read(spool->fd, &consumed, sizeof(consumed),
+	if (live_read(spool->fd, buffer, bytes, at) != (ssize_t)bytes)
+		return TS_ENOTFOUND;
+	__atomic_thread_fence(__ATOMIC_SEQ_CST);
+	if (live_read(spool->fd, &consumed, sizeof(consumed),
 		      offsetof(struct ts_live_spool, consumed)) != (ssize_t)sizeof(consumed))
 		return TS_ENOTFOUND;
 	return consumed > position ? TS_ENOTFOUND : TS_OK;

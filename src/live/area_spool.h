@@ -2,7 +2,8 @@
 /*
  * Spools of areas from outside (docs/live.md, sections 2.5 and 4.5): reads parts with pread, and
  * knows what is decoded, what is committed, and what may therefore be overwritten. Never trusts
- * the files. One thread decodes; others may add directories and ask.
+ * the files. One thread decodes; others may add directories and ask. A journal and a decoder may
+ * have NULL, as there may be none: then parts are lost.
  */
 #ifndef TS_LIVE_AREA_SPOOL_H
 #define TS_LIVE_AREA_SPOOL_H
@@ -17,6 +18,7 @@
 #include "live/local/live_records.h"
 #include "live/local/live_spool.h"
 
+struct ts_block;
 struct ts_live_control;
 struct ts_spools;
 
@@ -31,13 +33,13 @@ int ts_spools_add_directory(struct ts_spools *spools, int directory_fd, struct t
 /* ---- the journal ---- */
 
 /*
- * A RING block of the area, which is or will be in the journal: its parts must not be released
- * before they are committed.
+ * A block that is or will be in the journal: the parts that its records refer to must not be
+ * released before they are committed.
  */
-void ts_spools_refer(struct ts_spools *spools, uint64_t area, const void *records, size_t bytes);
+void ts_spools_refer(struct ts_spools *spools, const struct ts_block *block, const void *payload);
 
-/* Bytes of parts in a RING block. */
-uint64_t ts_spooled_bytes(const void *records, size_t bytes);
+/* Bytes that these parts take up. */
+uint64_t ts_spooled_bytes(const struct ts_block *block, const void *payload);
 
 /* Bytes that the journal refers to and that no checkpoint has committed. */
 uint64_t ts_spools_uncommitted(struct ts_spools *spools);

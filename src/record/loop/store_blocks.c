@@ -76,12 +76,6 @@ void ts_store_check_space(struct ts_recorder *recorder)
 		recorder->full = false;
 }
 
-/* Bytes that the block refers to. A channel has no events: other rings need not be searched. */
-static uint64_t spooled_bytes(const struct ts_block *block, const void *payload)
-{
-	return block->events ? 0 : ts_spooled_bytes(payload, block->bytes);
-}
-
 /* A sink that appends. On a full disk it checkpoints the journal once before it gives up. */
 static int store(void *context, struct ts_block *block, const void *payload, struct ts_error *err)
 {
@@ -92,7 +86,7 @@ static int store(void *context, struct ts_block *block, const void *payload, str
 		return ts_error_set(err, TS_ENOSPC, "no space left for '%s'",
 				    recorder->saves.trace_path);
 	if (block->type == TS_BLOCK_RING &&
-	    ts_saves_refuses(recorder, block->bytes, spooled_bytes(block, payload)))
+	    ts_saves_refuses(recorder, block->bytes, ts_spooled_bytes(block, payload)))
 		return ts_error_set(err, TS_ENOSPC, "size limit of '%s' reached",
 				    recorder->saves.trace_path);
 	rc = ts_recording_append(recorder->recording, block, payload, err);

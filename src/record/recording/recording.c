@@ -39,9 +39,7 @@ int ts_recording_note(struct ts_recording *recording, const struct ts_block *blo
 		recording->anchor_count = TS_MIN(recording->anchor_count + 1, 2);
 		return TS_OK;
 	}
-	/* A channel has no events: other rings need not be searched. */
-	if (block->type == TS_BLOCK_RING && !block->events && recording->options.spools)
-		ts_spools_refer(recording->options.spools, block->area, payload, block->bytes);
+	ts_spools_refer(recording->options.spools, block, payload);
 	return ts_positions_block(&recording->positions, block, payload);
 }
 
@@ -402,17 +400,14 @@ static int wait_for_decoder(struct ts_recording *recording, struct ts_error *err
 static int reserve_space(const struct ts_recording *recording, const struct ts_block *block,
 			 const void *payload, struct ts_error *err)
 {
-	bool is_channel = block->type == TS_BLOCK_RING && !block->events;
-	uint64_t bytes = block->bytes + (is_channel ? ts_spooled_bytes(payload, block->bytes) : 0);
-	uint64_t behind = ts_journal_bytes(recording->journal) + bytes + END_BYTES;
+	uint64_t bytes = block->bytes + ts_spooled_bytes(block, payload);
+	uint64_t behind = ts_journal_bytes(recording->journal) + bytes + END_BYTES +
+			  ts_spools_uncommitted(recording->options.spools);
 	uint64_t written = recording->trace_bytes > recording->open.trace_bytes
 				   ? recording->trace_bytes - recording->open.trace_bytes
 				   : 0;
-	uint64_t needed;
+	uint64_t needed = behind > written ? behind - written : 0;
 
-	if (recording->options.spools)
-		behind += ts_spools_uncommitted(recording->options.spools);
-	needed = behind > written ? behind - written : 0;
 	if (needed <= recording->reserve_bytes ||
 	    ts_recording_free_bytes(recording) + recording->reserve_bytes >= needed + bytes)
 		return TS_OK;

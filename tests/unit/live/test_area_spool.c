@@ -10,6 +10,7 @@
 #include <unistd.h>
 
 #include "live/discover.h"
+#include "live/journal.h"
 #include "live/local/live_layout.h"
 #include "unit/runner.h"
 
@@ -108,9 +109,13 @@ static void refer(struct fixture *fixture, uint64_t position, uint64_t count)
 	} record = { ts_live_head(7, TS_LIVE_SPOOLED, 0, 0),
 		     1,
 		     { { 1, count, 0, count }, position } };
+	struct ts_block block = { .type = TS_BLOCK_RING,
+				  .bytes = sizeof(record),
+				  .area = control.area_id };
 
-	TS_CHECK_INT(ts_spooled_bytes(&record, sizeof(record)), TS_MIN(count, TS_SPOOL_PART));
-	ts_spools_refer(fixture->spools, control.area_id, &record, sizeof(record));
+	TS_CHECK_INT(ts_spooled_bytes(&block, &record),
+		     ts_spool_round_up(TS_MIN(count, TS_SPOOL_PART), TS_SPOOL_ALIGNMENT));
+	ts_spools_refer(fixture->spools, &block, &record);
 }
 
 /* ---- positions ---- */
@@ -225,6 +230,23 @@ TS_TEST(only_a_commit_releases)
 	TS_CHECK_INT(ts_spools_uncommitted(fixture->spools), BYTES / 4 - PART);
 	TS_CHECK(ts_spools_holds(fixture->spools, control.area_id));
 	ts_spools_commit(fixture->spools, true);
+	TS_CHECK(!ts_spools_holds(fixture->spools, control.area_id));
+	end(fixture);
+}
+
+/* A part of a byte takes up 64: many of them fill the spool, too. */
+TS_TEST(small_parts_become_due)
+{
+	struct fixture *fixture = start();
+
+	for (uint64_t at = 0; at < BYTES / 4; at += TS_SPOOL_ALIGNMENT) {
+		TS_CHECK(!ts_spools_are_due(fixture->spools));
+		refer(fixture, at, 1);
+		TS_CHECK_INT(read_at(fixture, at, 1), 0);
+		decoded(fixture, at, 1);
+	}
+	TS_CHECK(ts_spools_are_due(fixture->spools));
+	ts_spools_commit(fixture->spools, false);
 	TS_CHECK(!ts_spools_holds(fixture->spools, control.area_id));
 	end(fixture);
 }
