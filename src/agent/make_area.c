@@ -404,6 +404,13 @@ static bool read_word(int fd, size_t offset, void *word, size_t bytes)
 	return pread(fd, word, bytes, (off_t)offset) == (ssize_t)bytes;
 }
 
+#define SPOOL_NAME_BYTES (sizeof(((struct dead_area *)0)->name) + sizeof(TS_SPOOL_ENDING))
+
+static void name_spool(const char *area, char *name)
+{
+	snprintf(name, SPOOL_NAME_BYTES, "%s" TS_SPOOL_ENDING, area);
+}
+
 /*
  * True for an area in flight mode (in stream mode a recorder will drain it) that nobody is reading.
  * Only in this process's namespace: liveness in others is unknown. The caller checks the process.
@@ -412,6 +419,7 @@ static bool is_abandoned(int directory, uint64_t namespace, struct dead_area *ar
 {
 	int fd = openat(directory, area->name, O_RDONLY | O_NOFOLLOW | O_CLOEXEC | O_NONBLOCK);
 	uint32_t mode = TS_LIVE_STREAM, state = TS_LIVE_RUNNING;
+	char spool[SPOOL_NAME_BYTES];
 	uint64_t of_area = 0;
 	struct stat status;
 	bool abandoned;
@@ -431,15 +439,18 @@ static bool is_abandoned(int directory, uint64_t namespace, struct dead_area *ar
 	area->changed_ns = status.st_mtim.tv_sec * INT64_C(1000000000) + status.st_mtim.tv_nsec;
 	area->bytes = (uint64_t)status.st_blocks * 512;
 	area->has_exited = state == TS_LIVE_EXITING;
+	name_spool(area->name, spool);
+	if (!fstatat(directory, spool, &status, AT_SYMLINK_NOFOLLOW))
+		area->bytes += (uint64_t)status.st_blocks * 512;
 	return true;
 }
 
 /* The spool first: none is left without an area. */
 static void remove_area(int directory, const char *name)
 {
-	char spool[sizeof(((struct dead_area *)0)->name) + sizeof(TS_SPOOL_ENDING)];
+	char spool[SPOOL_NAME_BYTES];
 
-	snprintf(spool, sizeof(spool), "%s" TS_SPOOL_ENDING, name);
+	name_spool(name, spool);
 	unlinkat(directory, spool, 0);
 	unlinkat(directory, name, 0);
 }

@@ -68,6 +68,12 @@ holds 'sum(area.target_state == 1 for area in areas) == 9 and sum(area.target_st
 TRACESMITH_LIVE=1 "$targets/agent_threads" crowd >counts
 TRACESMITH_LIVE=1 "$targets/agent_odd" plain >counts
 holds 'sum(area.file_bytes for area in areas) < 32 << 20 and sum(area.target_state == 1 for area in areas) == 8'
+# A spool counts, and goes with its area.
+area=$(find "$TRACESMITH_LIVE_DIR" -type f -printf '%T@ %p\n' | sort -rn | sed -n '5s/.* //p')
+fallocate -l 33m "$area.spool"
+TRACESMITH_LIVE=1 "$targets/agent_odd" plain >counts
+if [ -e "$area" ] || [ -e "$area.spool" ]; then fail "33 MiB of a dead process stay"; fi
+holds 'sum(area.target_state == 1 for area in areas) == 7'
 
 is_root || exit 0
 mkdir "$live/dir"
