@@ -1,8 +1,9 @@
 #!/bin/bash
 # SPDX-License-Identifier: Apache-2.0
 # Bulk data of a command stream, in a spool of a few MiB: the recorder dies at each point of
-# docs/live.md, section 8.2, and at random instants; the program dies; both do. Every command whose
-# call returned is in the trace, with its content. What is removed from shared memory is counted.
+# docs/live.md, section 8.2, and at random instants; the program dies; both do; another recorder
+# takes over; the disk is full. Every command whose call returned is in the trace, with its content.
+# What is removed from shared memory is counted.
 # TS_LONG=1 kills 60 times.
 set -euo pipefail
 . "$TS_SOURCE/tests/lib/live.sh"
@@ -14,9 +15,9 @@ kills=2 count=60 points=(R5:9 R6:2 R9:30 R10:1 R12:1)
 [ -z "${TS_LONG:-}" ] || kills=60 count=200 points+=(R2:4 R3:4 R4:4 R6:1 R8:1 R9:1 R10:30)
 
 # Half of the budget: a spool of 4 MiB, which a checkpoint empties every MiB.
-record() { # tool, copies
+record() { # tool, copies, [trace]
 	rm -f "$oracle" t.sbt* r.sbt*
-	"$1" record -q --replayable --backends opencl --budget 8M -o t.sbt -- "$emitter" write "$oracle" "$2" >log 2>&1 &
+	"$1" record --replayable --backends opencl --budget 8M -o "${3:-t.sbt}" -- "$emitter" write "$oracle" "$2" >log 2>&1 &
 	recorder=$!
 }
 
@@ -47,10 +48,11 @@ leaves_nothing() { # what
 	[ -z "$left" ] || fail "$1: left in the live directory: $left"
 }
 
-resume() { # what
-	[ ! -e t.sbt.journal ] || expect 0 record -q --resume t.sbt
+resume() { # what, [trace]
+	local trace=${2:-t.sbt}
+	[ ! -e "$trace.journal" ] || expect 0 record -q --resume "$trace"
 	wait_until 60 is_written || fail "$1: the program does not end: $(cat log)"
-	holds "$1, resumed" t.sbt
+	holds "$1, resumed" "$trace"
 }
 
 # ---- undisturbed ----
@@ -118,3 +120,32 @@ grep -q "the bytes of blob [0-9]* in shared memory are gone" view.log || fail "n
 expect 0 record -q --resume t.sbt
 holds "without a spool, resumed" t.sbt some
 leaves_nothing "without a spool"
+
+# ---- another recording: what the first one took and did not commit does not hold up the program ----
+record "$TRACESMITH" $count
+wait_until 60 has_returned 20 || fail "no progress: $(cat log)"
+kill_hard $recorder
+reap $recorder
+expect 0 record -q -p "$(program)" -o u.sbt
+is_written || fail "another recording: the program was held up: $(cat log)"
+expect 0 verify -q u.sbt
+expect 0 recover -q t.sbt -o r.sbt
+expect 0 verify -q r.sbt
+leaves_nothing "another recording"
+
+# ---- the disk is full until a file is removed; the recorder survives that, or is resumed ----
+mkdir disk
+mount -t tmpfs -o size=64m tmpfs disk 2>/dev/null || { echo "no full disk: this user may not mount a small file system"; exit 0; }
+trap 'clean_up; umount disk' EXIT
+for killed in "" "while the disk was full"; do
+	rm -rf disk/*
+	head -c 54m /dev/zero >disk/filler
+	record "$TRACESMITH" 60 disk/t.sbt
+	wait_until 60 grep -q "no space left" log || fail "the disk does not become full: $(cat log)"
+	[ -z "$killed" ] || kill_hard $recorder
+	rm disk/filler
+	reap $recorder
+	resume "full disk $killed" disk/t.sbt
+	[ "$("$emitter" check "$oracle" disk/t.sbt)" = "copies 60 missing 0 lost 0" ] || fail "full disk $killed: not all copies"
+	leaves_nothing "full disk $killed"
+done
