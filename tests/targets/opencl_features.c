@@ -904,8 +904,8 @@ static void wide_pitches(void)
 	clReleaseMemObject(a);
 }
 
-/* A launch whose arguments exceed a record of a trace; others wait for it, and it waits. */
-static void many_arguments(void)
+/* A launch with as many buffers as most devices allow; others wait for it, and it waits. */
+static void use_many(cl_mem each)
 {
 	enum { ARGUMENTS = 120 };
 	cl_command_queue ooo = new_queue(devices[0], CL_QUEUE_OUT_OF_ORDER_EXEC_MODE_ENABLE);
@@ -913,21 +913,24 @@ static void many_arguments(void)
 	cl_event events[2];
 	cl_program wide;
 	cl_kernel kernel;
-	char text[8192] = "kernel void wide(";
+	char text[8192] = "kernel void wide(global uint *a0";
 	size_t used = strlen(text);
 
-	for (int i = 0; i < ARGUMENTS; i++)
-		used += (size_t)snprintf(text + used, sizeof(text) - used, "%sglobal uint *a%d",
-					 i ? ", " : "", i);
-	snprintf(text + used, sizeof(text) - used, ") { a0[get_global_id(0)] *= 3; }\n");
+	for (int i = 1; i < ARGUMENTS; i++)
+		used += (size_t)snprintf(text + used, sizeof(text) - used,
+					 ", global const uint *a%d", i);
+	snprintf(text + used, sizeof(text) - used,
+		 ") { a0[get_global_id(0)] *= a1[get_global_id(0) & 255] | 1; }\n");
 	wide = new_program(text);
 	build(wide, NULL);
 	kernel = kernel_of(wide, "wide");
 	for (cl_uint i = 0; i < ARGUMENTS; i++)
-		set(kernel, i, sizeof(a), &a);
+		set(kernel, i, sizeof(a), i ? &each : &a);
 	scale(ooo, b, N, 5, 0, NULL, &events[0]);
 	launch(ooo, kernel, N, 1, &events[0], &events[1]);
 	check(clEnqueueReadBuffer(ooo, b, CL_TRUE, 0, BYTES, back, 1, &events[1], NULL), "read");
+	mix(back, N);
+	check(clEnqueueReadBuffer(ooo, a, CL_TRUE, 0, BYTES, back, 1, &events[1], NULL), "read");
 	mix(back, N);
 	clReleaseEvent(events[0]);
 	clReleaseEvent(events[1]);
@@ -936,6 +939,28 @@ static void many_arguments(void)
 	clReleaseCommandQueue(ooo);
 	clReleaseMemObject(a);
 	clReleaseMemObject(b);
+}
+
+static void many_arguments(void)
+{
+	cl_mem each = numbers(3);
+
+	use_many(each);
+	clReleaseMemObject(each);
+}
+
+/* The details of so many views exceed a record of a trace. */
+static void many_views(void)
+{
+	cl_buffer_region where = { 4096, 8192 };
+	cl_mem root = numbers(3), each;
+	cl_int rc;
+
+	each = clCreateSubBuffer(root, 0, CL_BUFFER_CREATE_TYPE_REGION, &where, &rc);
+	check(rc, "clCreateSubBuffer");
+	use_many(each);
+	clReleaseMemObject(each);
+	clReleaseMemObject(root);
 }
 
 /* ---- all of them ---- */
@@ -965,11 +990,12 @@ static const struct {
 	{ "binaries", binaries, false },
 	{ "linked", linked, false },
 	{ "included", included, false },
+	{ "many_arguments", many_arguments, false },
 	{ "pointers", pointers, true },
 	{ "native", native, true },
 	{ "fine_svm", fine_svm, true },
 	{ "wide_pitches", wide_pitches, true },
-	{ "many_arguments", many_arguments, true },
+	{ "many_views", many_views, true },
 };
 enum { FEATURES = sizeof(features) / sizeof(features[0]) };
 

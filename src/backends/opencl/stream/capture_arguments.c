@@ -334,27 +334,44 @@ static void freeze_bytes(struct stream_frozen *frozen, const struct stream_argum
 	stream_text_uint(&frozen->text, "size", argument->bytes);
 }
 
+/* What is usual is left out, so that a launch with many buffers fits into its details. */
+static void describe_use(struct stream_text *text, uint64_t offset, uint8_t kind)
+{
+	if (offset)
+		stream_text_uint(text, "offset", offset);
+	if (kind == STREAM_ARG_MEMORY_READ)
+		stream_text_string(text, "access", "read");
+	if (kind == STREAM_ARG_MEMORY_WRITE)
+		stream_text_string(text, "access", "write");
+}
+
 /* An image is named by its own number, even if it is a view. */
-static void describe_memory(struct stream_frozen *frozen, const struct ocl_stream *view,
-			    const struct ocl_stream *root, uint64_t offset)
+static void describe_memory(struct stream_text *text, const struct ocl_stream *view,
+			    const struct ocl_stream *root, uint64_t offset, uint8_t kind)
 {
 	if (view->as.memory.image) {
-		stream_text_uint(&frozen->text, "object", view->number);
+		stream_text_uint(text, "object", view->number);
+		describe_use(text, 0, kind);
 		return;
 	}
-	stream_text_uint(&frozen->text, "object", root->number);
-	stream_text_uint(&frozen->text, "offset", offset);
-	stream_text_uint(&frozen->text, "bytes", view->as.memory.bytes);
+	stream_text_uint(text, "object", root->number);
+	if (view->as.memory.bytes != root->as.memory.bytes - offset)
+		stream_text_uint(text, "bytes", view->as.memory.bytes);
+	describe_use(text, offset, kind);
+}
+
+static const char *why_not(const struct ocl_stream *view, const struct ocl_stream *root)
+{
+	if (view && view->unreplayable)
+		return view->unreplayable;
+	return root && root->unreplayable ? root->unreplayable : "unknown memory";
 }
 
 static void freeze_memory(struct stream_frozen *frozen, const struct stream_argument *argument,
 			  uint32_t index, uint8_t kind)
 {
-	const char *access = kind == STREAM_ARG_MEMORY_READ    ? "read"
-			     : kind == STREAM_ARG_MEMORY_WRITE ? "write"
-							       : "both";
 	cl_mem handle = NULL;
-	struct ocl_object *object;
+	const struct ocl_object *object;
 	struct ocl_stream *view, *root;
 	uint64_t offset;
 
@@ -369,13 +386,11 @@ static void freeze_memory(struct stream_frozen *frozen, const struct stream_argu
 	view = object ? object->stream : NULL;
 	root = stream_memory_root(handle, &offset);
 	if (!view || !root || view->unreplayable || root->unreplayable) {
-		stream_unreplayable(
-			frozen, "kernels with memory that cannot be replayed", "argument %u is %s",
-			index, view && view->unreplayable ? view->unreplayable : "unknown memory");
+		stream_unreplayable(frozen, "kernels with memory that cannot be replayed",
+				    "argument %u is %s", index, why_not(view, root));
 		return;
 	}
-	describe_memory(frozen, view, root, offset);
-	stream_text_string(&frozen->text, "access", access);
+	describe_memory(&frozen->text, view, root, offset, kind);
 	stream_use(frozen, root, offset, view->as.memory.bytes, kind != STREAM_ARG_MEMORY_READ);
 }
 
@@ -397,7 +412,7 @@ static void freeze_sampler(struct stream_frozen *frozen, const struct stream_arg
 }
 
 static void freeze_svm(struct stream_frozen *frozen, const struct stream_argument *argument,
-		       uint32_t index, bool writes)
+		       uint32_t index)
 {
 	const void *pointer = argument->value.pointer;
 	struct ocl_stream *memory;
@@ -411,11 +426,11 @@ static void freeze_svm(struct stream_frozen *frozen, const struct stream_argumen
 				    memory ? memory->unreplayable
 					   : "an address outside SVM allocations");
 	stream_text_uint(&frozen->text, "object", memory ? memory->number : 0);
-	stream_text_uint(&frozen->text, "offset", offset);
 	if (!memory)
 		return;
-	stream_text_string(&frozen->text, "access", writes ? "both" : "read");
-	stream_use(frozen, memory, 0, memory->as.memory.bytes, writes);
+	describe_use(&frozen->text, offset, argument->kind);
+	stream_use(frozen, memory, 0, memory->as.memory.bytes,
+		   argument->kind != STREAM_ARG_MEMORY_READ);
 }
 
 static void freeze_other(struct stream_frozen *frozen, uint32_t index)
@@ -431,7 +446,7 @@ static void freeze_argument(struct stream_frozen *frozen, const struct stream_ar
 	uint8_t kind = argument->kind;
 
 	if (argument->is_svm) {
-		freeze_svm(frozen, argument, index, kind != STREAM_ARG_MEMORY_READ);
+		freeze_svm(frozen, argument, index);
 		return;
 	}
 	if (kind == STREAM_ARG_UNKNOWN)
