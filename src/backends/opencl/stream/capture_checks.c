@@ -30,17 +30,14 @@ static void emit_check(const struct stream_check *check, uint64_t bytes, uint64_
 {
 	struct stream_text text;
 	char digits[24];
-	struct ts_replay_command row = {
-		.size = sizeof(row),
-		.kind = TS_COMMAND_CHECK,
-		.sequence = check->sequence,
-		.object = check->memory,
-		.offset = check->memory ? (int64_t)check->offset : TS_UNKNOWN,
-		.other_offset = TS_UNKNOWN,
-		.bytes = (int64_t)bytes,
-		.blob = blob,
-	};
+	struct ts_replay_command row = stream_row(TS_COMMAND_CHECK);
 
+	row.sequence = check->sequence;
+	row.object = check->memory;
+	if (check->memory)
+		row.offset = (int64_t)check->offset;
+	row.bytes = (int64_t)bytes;
+	row.blob = blob;
 	snprintf(digits, sizeof(digits), "%016" PRIx64, hash);
 	stream_text_begin(&text);
 	stream_text_string(&text, "hash", digits);

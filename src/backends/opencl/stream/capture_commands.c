@@ -136,16 +136,10 @@ static void emit_blob(struct stream_frozen *frozen, const struct ocl_command *co
 /* The channel is locked. */
 static void emit_markers(const struct stream_frozen *frozen)
 {
-	struct ts_replay_command row = {
-		.size = sizeof(row),
-		.kind = TS_COMMAND_RECORD,
-		.queue = frozen->row.queue,
-		.offset = TS_UNKNOWN,
-		.other_offset = TS_UNKNOWN,
-		.bytes = TS_UNKNOWN,
-	};
+	struct ts_replay_command row = stream_row(TS_COMMAND_RECORD);
 	struct stream_text text;
 
+	row.queue = frozen->row.queue;
 	for (size_t i = 0; i < frozen->marker_count; i++) {
 		stream_text_begin(&text);
 		stream_text_string(&text, "call", "clEnqueueMarkerWithWaitList");
@@ -342,13 +336,7 @@ void stream_user_event(struct ocl_object *event, cl_int status)
 {
 	struct ocl_stream *stream = event->stream;
 	struct stream_text text;
-	struct ts_replay_command row = {
-		.size = sizeof(row),
-		.kind = TS_COMMAND_RECORD,
-		.offset = TS_UNKNOWN,
-		.other_offset = TS_UNKNOWN,
-		.bytes = TS_UNKNOWN,
-	};
+	struct ts_replay_command row = stream_row(TS_COMMAND_RECORD);
 
 	if (!stream || atomic_load(&stream->as.event.status) <= CL_COMPLETE)
 		return;
@@ -369,15 +357,9 @@ void stream_user_event(struct ocl_object *event, cl_int status)
 /* `what`: queue, events or seen. */
 static void emit_sync(const char *what, uint64_t queue, struct stream_text *text)
 {
-	struct ts_replay_command row = {
-		.size = sizeof(row),
-		.kind = TS_COMMAND_SYNC,
-		.queue = queue,
-		.offset = TS_UNKNOWN,
-		.other_offset = TS_UNKNOWN,
-		.bytes = TS_UNKNOWN,
-	};
+	struct ts_replay_command row = stream_row(TS_COMMAND_SYNC);
 
+	row.queue = queue;
 	stream_text_string(text, "what", what);
 	row.details = stream_text_end(text);
 	if (row.details && stream_lock()) {

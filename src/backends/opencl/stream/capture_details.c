@@ -456,11 +456,9 @@ static void describe_waits(struct stream_frozen *frozen, const struct ocl_comman
 
 void stream_describe(struct stream_frozen *frozen, struct ocl_command *command)
 {
-	frozen->row.size = sizeof(frozen->row);
-	frozen->row.kind = verbs[command->verb].kind;
+	frozen->row = stream_row(verbs[command->verb].kind);
 	frozen->row.queue = command->queue->stream->number;
 	frozen->row.correlation = command->call->correlation;
-	frozen->row.offset = frozen->row.other_offset = frozen->row.bytes = TS_UNKNOWN;
 	stream_text_begin(&frozen->text);
 	stream_text_string(&frozen->text, "call", command->call->site->name);
 	if (command->blocking)

@@ -624,6 +624,8 @@ void stream_unlock(void);
  * Ends the window as not replayable. The caller may hold `host`, but no other lock of the stream.
  */
 void stream_fail(const char *why);
+/* A command of which only the kind is known. */
+struct ts_replay_command stream_row(uint32_t kind);
 /* Writes a command; the channel is locked. */
 uint64_t stream_command(const struct ts_replay_command *row);
 uint64_t stream_last_sequence(void);

@@ -92,15 +92,9 @@ static const char *memory_call(const struct ocl_stream *stream, uint32_t kind)
 static void emit_memory_command(const struct ocl_stream *stream, uint32_t kind)
 {
 	struct stream_text text;
-	struct ts_replay_command row = {
-		.size = sizeof(row),
-		.kind = kind,
-		.object = stream->number,
-		.offset = TS_UNKNOWN,
-		.other_offset = TS_UNKNOWN,
-		.bytes = TS_UNKNOWN,
-	};
+	struct ts_replay_command row = stream_row(kind);
 
+	row.object = stream->number;
 	stream_text_begin(&text);
 	stream_text_string(&text, "call", memory_call(stream, kind));
 	row.details = stream_text_end(&text);

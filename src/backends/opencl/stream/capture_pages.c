@@ -284,15 +284,11 @@ void stream_pages_look(void)
 static void emit_host_write(struct ocl_stream *root, uint64_t offset, const void *data,
 			    size_t bytes)
 {
-	struct ts_replay_command row = {
-		.size = sizeof(row),
-		.kind = TS_COMMAND_HOST_WRITE,
-		.object = root->number,
-		.offset = (int64_t)offset,
-		.other_offset = TS_UNKNOWN,
-		.bytes = (int64_t)bytes,
-	};
+	struct ts_replay_command row = stream_row(TS_COMMAND_HOST_WRITE);
 
+	row.object = root->number;
+	row.offset = (int64_t)offset;
+	row.bytes = (int64_t)bytes;
 	if (!stream_lock())
 		return;
 	row.blob = ts_replay_blob(data, bytes);
@@ -348,14 +344,11 @@ static void compare_chunk(struct ocl_stream *root, struct stream_area *area, uin
 static void emit_pixels(struct ocl_stream *root, struct stream_area *area)
 {
 	struct stream_text text;
-	struct ts_replay_command row = {
-		.size = sizeof(row),
-		.kind = TS_COMMAND_HOST_WRITE,
-		.object = area->image,
-		.other_offset = TS_UNKNOWN,
-		.bytes = (int64_t)area->bytes,
-	};
+	struct ts_replay_command row = stream_row(TS_COMMAND_HOST_WRITE);
 
+	row.object = area->image;
+	row.offset = 0;
+	row.bytes = (int64_t)area->bytes;
 	stream_text_begin(&text);
 	stream_text_rect(&text, &area->rect, NULL);
 	row.details = stream_text_end(&text);

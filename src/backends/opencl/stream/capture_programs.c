@@ -266,15 +266,9 @@ static void emit_load(const struct ocl_stream *stream)
 {
 	const struct stream_module *module = &stream->as.module;
 	struct stream_text text;
-	struct ts_replay_command row = {
-		.size = sizeof(row),
-		.kind = TS_COMMAND_LOAD,
-		.object = stream->number,
-		.offset = TS_UNKNOWN,
-		.other_offset = TS_UNKNOWN,
-		.bytes = TS_UNKNOWN,
-	};
+	struct ts_replay_command row = stream_row(TS_COMMAND_LOAD);
 
+	row.object = stream->number;
 	stream_text_begin(&text);
 	stream_text_string(&text, "call",
 			   strcmp(module->from, "linked") == 0 ? "clLinkProgram"

@@ -217,6 +217,17 @@ void stream_unlock(void)
 	ts_replay_unlock();
 }
 
+struct ts_replay_command stream_row(uint32_t kind)
+{
+	return (struct ts_replay_command){
+		.size = sizeof(struct ts_replay_command),
+		.kind = kind,
+		.offset = TS_UNKNOWN,
+		.other_offset = TS_UNKNOWN,
+		.bytes = TS_UNKNOWN,
+	};
+}
+
 uint64_t stream_command(const struct ts_replay_command *row)
 {
 	uint64_t sequence = ts_replay_command(row);
@@ -230,15 +241,9 @@ uint64_t stream_command(const struct ts_replay_command *row)
 static void emit_close(const char *key, const char *why)
 {
 	struct stream_text text;
-	struct ts_replay_command row = {
-		.size = sizeof(row),
-		.kind = TS_COMMAND_CLOSE,
-		.sequence = stream_last_sequence(),
-		.offset = TS_UNKNOWN,
-		.other_offset = TS_UNKNOWN,
-		.bytes = TS_UNKNOWN,
-	};
+	struct ts_replay_command row = stream_row(TS_COMMAND_CLOSE);
 
+	row.sequence = stream_last_sequence();
 	stream_text_begin(&text);
 	stream_text_uint(&text, "window", stream_window());
 	if (key)
@@ -468,13 +473,7 @@ static void fail_late(void)
 static void emit_open(uint64_t bytes, bool is_first)
 {
 	struct stream_text text;
-	struct ts_replay_command row = {
-		.size = sizeof(row),
-		.kind = TS_COMMAND_OPEN,
-		.offset = TS_UNKNOWN,
-		.other_offset = TS_UNKNOWN,
-		.bytes = TS_UNKNOWN,
-	};
+	struct ts_replay_command row = stream_row(TS_COMMAND_OPEN);
 
 	stream_text_begin(&text);
 	stream_text_uint(&text, "window", stream_window());
