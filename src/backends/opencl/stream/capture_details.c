@@ -10,8 +10,6 @@
 
 #include "backends/opencl/stream/capture_internal.h"
 
-#define WRITING (CL_MAP_WRITE | CL_MAP_WRITE_INVALIDATE_REGION)
-
 void stream_unreplayable(struct stream_frozen *frozen, const char *kind, const char *format, ...)
 {
 	va_list arguments;
@@ -148,29 +146,35 @@ static void describe_fill(struct stream_frozen *frozen, const struct ocl_command
 
 /* ---- maps ---- */
 
-/* A map that invalidates the contents is only a marker. */
-static void describe_mapping(struct stream_frozen *frozen, const struct ocl_command *command,
-			     struct ocl_stream *root, uint64_t offset)
+bool stream_map_region(struct stream_frozen *frozen, const struct ocl_command *command,
+		       struct ocl_stream *root, uint64_t offset, uint64_t bytes)
 {
 	struct stream_region *region = calloc(1, sizeof(*region));
 
 	if (!region) {
 		stream_unreplayable(frozen, "maps", "no memory for it");
-		return;
+		return false;
 	}
 	region->area.offset = offset;
-	region->area.bytes = command->bytes;
+	region->area.bytes = bytes;
 	region->flags = command->map_flags;
 	frozen->region = region;
 	frozen->mapped = root;
 	if (command->map_flags & CL_MAP_WRITE_INVALIDATE_REGION) {
 		frozen->row.kind = TS_COMMAND_RECORD;
-		stream_use(frozen, root, offset, command->bytes, false);
-		return;
+		stream_use(frozen, root, offset, bytes, false);
+		return false;
 	}
-	set_other(frozen, root, offset, command->bytes);
 	if (command->map_flags & CL_MAP_READ)
 		frozen->check = "map";
+	return true;
+}
+
+static void describe_mapping(struct stream_frozen *frozen, const struct ocl_command *command,
+			     struct ocl_stream *root, uint64_t offset)
+{
+	if (stream_map_region(frozen, command, root, offset, command->bytes))
+		set_other(frozen, root, offset, command->bytes);
 }
 
 static void describe_map(struct stream_frozen *frozen, const struct ocl_command *command)
@@ -204,8 +208,7 @@ static void describe_unmapping(struct stream_frozen *frozen, struct ocl_stream *
 	struct stream_region *region = stream_region_take(root, host);
 	const struct stream_area *area;
 	struct stream_foreign foreign;
-	uint64_t bytes;
-	bool is_valid;
+	uint64_t span;
 
 	frozen->row.kind = TS_COMMAND_RECORD;
 	frozen->mapped = root;
@@ -213,15 +216,14 @@ static void describe_unmapping(struct stream_frozen *frozen, struct ocl_stream *
 	if (!region)
 		return;
 	area = &region->area;
-	bytes = stream_area_span(area);
+	span = stream_area_span(area);
 	stream_reads_settle(area->host, stream_area_extent(area), true);
-	is_valid = !region->event || stream_event_status(region->event) == CL_COMPLETE;
-	if (!(region->flags & WRITING) || !is_valid) {
-		stream_use(frozen, root, area->offset, bytes, false);
+	if (!stream_region_is_written(region)) {
+		stream_use(frozen, root, area->offset, span, false);
 		return;
 	}
 	frozen->row.kind = TS_COMMAND_HOST_WRITE;
-	set_object(frozen, root, area->offset, bytes);
+	set_object(frozen, root, area->offset, span);
 	if (area->image) {
 		frozen->row.object = area->image;
 		frozen->row.offset = 0;

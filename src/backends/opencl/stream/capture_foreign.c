@@ -47,7 +47,8 @@ void stream_copies_forked(void)
 	pthread_mutex_init(&spares_lock, NULL);
 }
 
-static size_t read_part(const struct stream_foreign *foreign, uint64_t at, void *to, size_t bytes)
+size_t stream_foreign_copy(const struct stream_foreign *foreign, uint64_t at, void *to,
+			   size_t bytes)
 {
 	if (foreign->rect)
 		return stream_rect_pack(foreign->rect, foreign->base, at, to, bytes);
@@ -66,7 +67,7 @@ static bool take_part(const struct stream_foreign *foreign, uint64_t at, unsigne
 		      struct ts_hash_stream *hash)
 {
 	size_t bytes = part_bytes(foreign, at);
-	size_t got = read_part(foreign, at, copy, bytes);
+	size_t got = stream_foreign_copy(foreign, at, copy, bytes);
 
 	memset(copy + got, 0, bytes - got);
 	if (hash)

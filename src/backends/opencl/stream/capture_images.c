@@ -1,16 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/*
- * Images and samplers (docs/replay.md, 2.4). An image is memory whose content is its packed pixels.
- * Its commands are those of rectangles, in bytes; each uses all of the image.
+/* Images and samplers (docs/replay.md, 2.4). An image is memory: its content is its packed pixels.
  */
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "backends/opencl/stream/capture_internal.h"
-#include "base/local/foreign_memory.h"
-
-#define COLOR_BYTES 16u
 
 struct word {
 	cl_uint constant;
@@ -62,7 +57,7 @@ static void in_bytes(const struct stream_image *image, const size_t *pixels, siz
 	ret_bytes[0] *= image->element;
 }
 
-static struct stream_rect image_rect(const struct stream_image *image, const size_t *origin,
+struct stream_rect stream_image_rect(const struct stream_image *image, const size_t *origin,
 				     const size_t *region)
 {
 	size_t at[3], bytes[3];
@@ -72,9 +67,9 @@ static struct stream_rect image_rect(const struct stream_image *image, const siz
 	return stream_rect_make(bytes, at, image->row, image->slice);
 }
 
-/* A region in host memory. The rows of a 1D array are its layers, which have the slice's pitch. */
-static struct stream_rect host_rect(const struct stream_image *image, const size_t *region,
-				    size_t row, size_t slice)
+/* The rows of a 1D array are its layers, which have the slice's pitch. */
+struct stream_rect stream_image_host_rect(const struct stream_image *image, const size_t *region,
+					  size_t row, size_t slice)
 {
 	bool is_array = image->type == CL_MEM_OBJECT_IMAGE1D_ARRAY;
 	size_t bytes[3];
@@ -142,8 +137,8 @@ static struct stream_image *make_image(cl_mem handle, const cl_image_format *for
 				&image->element, NULL);
 	image->row = row_pitch(image, description);
 	image->slice = image->row * image->size[1];
-	image->host = host_rect(image, image->size, description->image_row_pitch,
-				description->image_slice_pitch);
+	image->host = stream_image_host_rect(image, image->size, description->image_row_pitch,
+					     description->image_slice_pitch);
 	return image;
 }
 
@@ -176,7 +171,7 @@ static void set_host(struct ocl_stream *stream, const void *host)
 		.bytes = memory->bytes,
 		.image = stream->number,
 		.image_bytes = memory->bytes,
-		.rect = image_rect(memory->image, nowhere, memory->image->size),
+		.rect = stream_image_rect(memory->image, nowhere, memory->image->size),
 		.host_rect = memory->image->host,
 	};
 	if (stream_svm_find(host, NULL) && !stream->unreplayable)
@@ -278,254 +273,6 @@ void stream_sampler_describe(const struct stream_sampler *sampler, struct stream
 	add_word(text, "filter", filters, sampler->filter);
 }
 
-/* ---- commands ---- */
-
-static bool is_inside(const struct stream_image *image, const size_t *origin, const size_t *region)
-{
-	for (int i = 0; region && i < 3; i++) {
-		if (!region[i] || origin[i] > image->size[i] ||
-		    region[i] > image->size[i] - origin[i])
-			return false;
-	}
-	return region != NULL;
-}
-
-/* The image of a command; NULL: none, and the command cannot be replayed. */
-static struct ocl_stream *find_image(struct stream_frozen *frozen, cl_mem memory,
-				     const struct ocl_command *command, const size_t *origin)
-{
-	const struct ocl_object *object = memory ? ocl_find(OCL_MEMORY, memory) : NULL;
-	struct ocl_stream *stream = object ? object->stream : NULL;
-
-	if (!stream || stream->unreplayable || !stream->as.memory.image) {
-		stream_unreplayable(
-			frozen, "commands of images that cannot be replayed", "its image is %s",
-			stream && stream->unreplayable ? stream->unreplayable : "unknown");
-		return NULL;
-	}
-	if (origin && is_inside(stream->as.memory.image, origin, command->rect.region))
-		return stream;
-	/* The driver will say that this is an error. */
-	stream_unreplayable(frozen, "commands", "its region is empty, or not inside the image");
-	return NULL;
-}
-
-static struct ocl_stream *root_of(struct ocl_stream *stream)
-{
-	return stream->as.memory.is_view ? stream->parent : stream;
-}
-
-/* It writes to the image, or reads from it: all of it, as far as others can know. */
-static void use_image(struct stream_frozen *frozen, struct ocl_stream *stream, bool writes)
-{
-	*(writes ? &frozen->row.object : &frozen->row.other) = stream->number;
-	*(writes ? &frozen->row.offset : &frozen->row.other_offset) = 0;
-	stream_use(frozen, root_of(stream), stream->as.memory.origin, stream->as.memory.bytes,
-		   writes);
-}
-
-/* False: its pitches are too large; the driver will refuse it, unless it does not notice. */
-static bool set_host_rect(struct stream_frozen *frozen, const struct stream_image *image,
-			  const struct ocl_rect *given)
-{
-	frozen->rect = host_rect(image, given->region, given->host_row, given->host_slice);
-	if (stream_rect_fits(&frozen->rect))
-		return true;
-	stream_unreplayable(frozen, "copies of invalid rectangles", "its pitch is too large");
-	return false;
-}
-
-void stream_read_image(struct stream_frozen *frozen, const struct ocl_command *command)
-{
-	const struct ocl_rect *given = &command->rect;
-	struct ocl_stream *stream =
-		find_image(frozen, command->memory, command, given->buffer_origin);
-	struct stream_rect from;
-
-	if (!stream)
-		return;
-	from = image_rect(stream->as.memory.image, given->buffer_origin, given->region);
-	if (!set_host_rect(frozen, stream->as.memory.image, given))
-		return;
-	use_image(frozen, stream, false);
-	stream_describe_rect(frozen, NULL, &from);
-	stream_set_destination_rect(frozen, command->host);
-}
-
-void stream_write_image(struct stream_frozen *frozen, const struct ocl_command *command)
-{
-	const struct ocl_rect *given = &command->rect;
-	struct ocl_stream *stream =
-		find_image(frozen, command->memory, command, given->buffer_origin);
-	struct stream_rect to;
-
-	if (!stream)
-		return;
-	to = image_rect(stream->as.memory.image, given->buffer_origin, given->region);
-	if (!set_host_rect(frozen, stream->as.memory.image, given))
-		return;
-	use_image(frozen, stream, true);
-	stream_describe_rect(frozen, &to, NULL);
-	stream_set_data_rect(frozen, command->host_source);
-}
-
-void stream_copy_image(struct stream_frozen *frozen, const struct ocl_command *command)
-{
-	const struct ocl_rect *given = &command->rect;
-	struct ocl_stream *stream =
-		find_image(frozen, command->memory, command, given->buffer_origin);
-	struct ocl_stream *source =
-		find_image(frozen, command->source, command, given->host_origin);
-	struct stream_rect to, from;
-
-	if (!stream || !source)
-		return;
-	to = image_rect(stream->as.memory.image, given->buffer_origin, given->region);
-	from = image_rect(source->as.memory.image, given->host_origin, given->region);
-	use_image(frozen, stream, true);
-	use_image(frozen, source, false);
-	stream_describe_rect(frozen, &to, &from);
-}
-
-void stream_copy_image_to_buffer(struct stream_frozen *frozen, const struct ocl_command *command)
-{
-	const struct ocl_rect *given = &command->rect;
-	uint64_t origin;
-	struct ocl_stream *root = stream_find_root(frozen, command->memory, &origin);
-	struct ocl_stream *source =
-		find_image(frozen, command->source, command, given->host_origin);
-	struct stream_rect from;
-
-	if (!root || !source)
-		return;
-	from = image_rect(source->as.memory.image, given->host_origin, given->region);
-	use_image(frozen, source, false);
-	frozen->row.object = root->number;
-	frozen->row.offset = (int64_t)(origin + command->offset);
-	stream_use(frozen, root, origin + command->offset, stream_rect_bytes(&from), true);
-	stream_describe_rect(frozen, NULL, &from);
-}
-
-void stream_copy_buffer_to_image(struct stream_frozen *frozen, const struct ocl_command *command)
-{
-	const struct ocl_rect *given = &command->rect;
-	uint64_t origin;
-	struct ocl_stream *root = stream_find_root(frozen, command->source, &origin);
-	struct ocl_stream *stream =
-		find_image(frozen, command->memory, command, given->buffer_origin);
-	struct stream_rect to;
-
-	if (!root || !stream)
-		return;
-	to = image_rect(stream->as.memory.image, given->buffer_origin, given->region);
-	use_image(frozen, stream, true);
-	frozen->row.other = root->number;
-	frozen->row.other_offset = (int64_t)(origin + command->source_offset);
-	stream_use(frozen, root, origin + command->source_offset, stream_rect_bytes(&to), false);
-	stream_describe_rect(frozen, &to, NULL);
-}
-
-/* The colour has four values of 4 bytes; that of a depth image has one. */
-void stream_fill_image(struct stream_frozen *frozen, const struct ocl_command *command)
-{
-	const struct ocl_rect *given = &command->rect;
-	struct ocl_stream *stream =
-		find_image(frozen, command->memory, command, given->buffer_origin);
-	struct stream_rect to;
-	bool is_depth;
-
-	if (!stream || !command->host_source)
-		return;
-	frozen->block = calloc(1, COLOR_BYTES);
-	if (!frozen->block) {
-		stream_unreplayable(frozen, "commands", "no memory for its colour");
-		return;
-	}
-	is_depth = stream->as.memory.image->format.image_channel_order == CL_DEPTH;
-	memcpy(frozen->block, command->host_source, is_depth ? 4 : COLOR_BYTES);
-	frozen->block_bytes = frozen->block_capacity = COLOR_BYTES;
-	to = image_rect(stream->as.memory.image, given->buffer_origin, given->region);
-	use_image(frozen, stream, true);
-	stream_describe_rect(frozen, &to, NULL);
-}
-
-/* ---- maps ---- */
-
-/* A map that invalidates the contents is only a marker. */
-void stream_map_image(struct stream_frozen *frozen, const struct ocl_command *command)
-{
-	const struct ocl_rect *given = &command->rect;
-	struct ocl_stream *stream =
-		find_image(frozen, command->memory, command, given->buffer_origin);
-	struct stream_region *region = stream ? calloc(1, sizeof(*region)) : NULL;
-	struct stream_rect from;
-
-	if (!region) {
-		stream_unreplayable(frozen, "maps", "no memory for it");
-		return;
-	}
-	region->flags = command->map_flags;
-	frozen->region = region;
-	frozen->mapped = root_of(stream);
-	if (command->map_flags & CL_MAP_WRITE_INVALIDATE_REGION) {
-		frozen->row.kind = TS_COMMAND_RECORD;
-		stream_use(frozen, frozen->mapped, stream->as.memory.origin,
-			   stream->as.memory.bytes, false);
-		return;
-	}
-	from = image_rect(stream->as.memory.image, given->buffer_origin, given->region);
-	use_image(frozen, stream, false);
-	stream_describe_rect(frozen, NULL, &from);
-	if (command->map_flags & CL_MAP_READ)
-		frozen->check = "map";
-}
-
-void stream_image_mapped(struct stream_area *area, const struct ocl_command *command)
-{
-	const struct ocl_rect *given = &command->rect;
-	const struct ocl_object *object = ocl_find(OCL_MEMORY, command->memory);
-	const struct ocl_stream *stream = object ? object->stream : NULL;
-	const struct stream_image *image = stream ? stream->as.memory.image : NULL;
-
-	if (!image)
-		return;
-	area->image = stream->number;
-	area->image_bytes = stream->as.memory.bytes;
-	area->offset = stream->as.memory.origin;
-	area->rect = image_rect(image, given->buffer_origin, given->region);
-	area->host_rect = host_rect(image, given->region, given->host_row, given->host_slice);
-	area->bytes = stream_rect_bytes(&area->rect);
-}
-
-/* ---- areas ---- */
-
-struct stream_foreign stream_area_foreign(const struct stream_area *area)
-{
-	return (struct stream_foreign){ area->host, area->bytes,
-					area->image ? &area->host_rect : NULL };
-}
-
-size_t stream_area_read(const struct stream_area *area, uint64_t at, void *to, size_t bytes)
-{
-	if (area->image)
-		return stream_rect_pack(&area->host_rect, area->host, at, to, bytes);
-	return ts_foreign_read(to, area->host + at, bytes);
-}
-
-uint64_t stream_area_extent(const struct stream_area *area)
-{
-	uint64_t offset, bytes = area->bytes;
-
-	if (area->image)
-		stream_rect_extent(&area->host_rect, &offset, &bytes);
-	return bytes;
-}
-
-uint64_t stream_area_span(const struct stream_area *area)
-{
-	return area->image ? area->image_bytes : area->bytes;
-}
-
 /* ---- content ---- */
 
 /* Through a buffer, if the host may not read the image. */
@@ -579,7 +326,7 @@ cl_int stream_image_read_rows(cl_command_queue queue, const struct stream_range 
 
 cl_int stream_image_clear(cl_command_queue queue, const struct ocl_stream *memory)
 {
-	static const unsigned char zeros[COLOR_BYTES];
+	static const unsigned char zeros[STREAM_COLOR_BYTES];
 	const struct stream_image *image = memory->as.memory.image;
 	void *content;
 	cl_int rc;

@@ -15,10 +15,12 @@
  *	capture_details.c    row and details of a command, by its verb
  *	capture_foreign.c    the program's memory, which may be gone: copied, hashed, stored
  *	capture_memory.c     the host side: incomplete reads, mapped regions
- *	capture_pages.c      memory that the host writes without a call: USE_HOST_PTR, maps
+ *	capture_areas.c      memory that the host writes without a call: its bytes and hashes
+ *	capture_pages.c      what the host, and commands, wrote to it
  *	capture_rect.c       rectangles of memory
  *	capture_rect_commands.c  commands that copy them
  *	capture_images.c     images and samplers
+ *	capture_image_commands.c  commands of images
  *	capture_snapshot.c   memory read back: when a window begins, and for checks
  *	capture_checks.c     checks; those of the end of a window
  *	capture_each.c       checks of each command (capture_each.h)
@@ -29,7 +31,8 @@
  * Locks of the stream come after those of opencl_internal.h. Each is held briefly, and taken in
  * this order: `each_lock` (capture_each.h) or `host` (capture_memory.c); events are queried under
  * both, and reads enqueued under the first. Then `registry` or `events` (nothing is called under
- * these), then the channel.
+ * these), then the channel. The last is `reader_lock` (capture_snapshot.c), under which only the
+ * driver is called.
  */
 #ifndef TS_BACKENDS_OPENCL_STREAM_CAPTURE_INTERNAL_H
 #define TS_BACKENDS_OPENCL_STREAM_CAPTURE_INTERNAL_H
@@ -373,6 +376,9 @@ struct stream_foreign {
 	uint64_t bytes;                 /* of a rectangle: packed */
 	const struct stream_rect *rect; /* NULL: a range */
 };
+/* Copies bytes from offset `at` on. Returns how many precede the first one that is not there. */
+size_t stream_foreign_copy(const struct stream_foreign *foreign, uint64_t at, void *to,
+			   size_t bytes);
 /*
  * Reads it once, and gives its hash and blob, as far as they are asked for; for a blob, the channel
  * is locked. False: some of it is not there; the blob then has zeros.
@@ -433,7 +439,13 @@ void stream_describe_rect(struct stream_frozen *frozen, const struct stream_rect
 			  const struct stream_rect *from);
 void stream_text_rect(struct stream_text *text, const struct stream_rect *to,
 		      const struct stream_rect *from);
-/* Parts of stream_describe() by verb (capture_rect_commands.c, capture_images.c). */
+/*
+ * The region of a map, and its use if it discards the contents: then it is only a marker, and the
+ * result false.
+ */
+bool stream_map_region(struct stream_frozen *frozen, const struct ocl_command *command,
+		       struct ocl_stream *root, uint64_t offset, uint64_t bytes);
+/* Parts of stream_describe() by verb (capture_rect_commands.c, capture_image_commands.c). */
 void stream_read_rect(struct stream_frozen *frozen, const struct ocl_command *command);
 void stream_write_rect(struct stream_frozen *frozen, const struct ocl_command *command);
 void stream_copy_rect(struct stream_frozen *frozen, const struct ocl_command *command);
@@ -482,7 +494,7 @@ void stream_region_add(struct ocl_stream *root, struct stream_region *region);
 /* Removes the region of an unmap; NULL: unknown. The caller frees it. */
 struct stream_region *stream_region_take(struct ocl_stream *root, const void *host);
 void stream_region_free(struct stream_region *region);
-/* Whether the host may write the region by now; under the host lock. */
+/* Whether the host may write the region by now; under the host lock, or after it was taken. */
 bool stream_region_is_written(const struct stream_region *region);
 /*
  * The first region that is mapped for writing and ends after `at`; false: none. Under the host
@@ -506,7 +518,6 @@ void stream_pages_compare(struct ocl_stream *root, const struct stream_range *ra
 void stream_pages_written(struct ocl_stream *root, uint64_t offset, uint64_t bytes, cl_event event);
 void stream_pages_look(void);
 void stream_pages_end(struct ocl_stream *root);
-void stream_area_end(struct stream_area *area);
 /*
  * Under the host lock: a window begins, or memory is created in it. With `ret_blob` the channel is
  * locked, too, and the contents are stored. False: it is not there.
@@ -521,20 +532,32 @@ bool stream_pages_final(const struct ocl_stream *root);
 bool stream_pages_are_shared(const struct ocl_stream *root);
 cl_uint stream_pages_holds(cl_event event);
 
-/* ---- images (capture_images.c) ---- */
+/* ---- areas (capture_areas.c) ---- */
 
-void stream_image_describe(const struct stream_image *image, struct stream_text *text);
-void stream_sampler_describe(const struct stream_sampler *sampler, struct stream_text *text);
-/* After a map: fills in what the region has of its image. */
-void stream_image_mapped(struct stream_area *area, const struct ocl_command *command);
 /* The host's bytes of an area: a range, or a rectangle of pixels. */
 struct stream_foreign stream_area_foreign(const struct stream_area *area);
-/* Copies bytes from offset `at` on. Returns how many precede the first one that is not there. */
+/* As stream_foreign_copy(). */
 size_t stream_area_read(const struct stream_area *area, uint64_t at, void *to, size_t bytes);
 /* Bytes of the host, from the first to the last. */
 uint64_t stream_area_extent(const struct stream_area *area);
 /* Bytes of the root, from `offset` on, that it may be: for pixels, all of their image. */
 uint64_t stream_area_span(const struct stream_area *area);
+/* Forgets its hashes. */
+void stream_area_end(struct stream_area *area);
+
+/* ---- images (capture_images.c, capture_image_commands.c) ---- */
+
+#define STREAM_COLOR_BYTES 16u
+
+/* A region in pixels, in bytes: in the packed image, and on the host. */
+struct stream_rect stream_image_rect(const struct stream_image *image, const size_t *origin,
+				     const size_t *region);
+struct stream_rect stream_image_host_rect(const struct stream_image *image, const size_t *region,
+					  size_t row, size_t slice);
+void stream_image_describe(const struct stream_image *image, struct stream_text *text);
+void stream_sampler_describe(const struct stream_sampler *sampler, struct stream_text *text);
+/* After a map: fills in what the region has of its image. */
+void stream_image_mapped(struct stream_area *area, const struct ocl_command *command);
 /* Reads or clears all of the image, through a queue. */
 cl_int stream_image_read(cl_command_queue queue, const struct ocl_stream *memory, void *to);
 /*

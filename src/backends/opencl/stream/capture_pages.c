@@ -1,103 +1,16 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Memory that the program may write without a call: that of USE_HOST_PTR, and regions that are
- * mapped for writing. A hash per page shows what it wrote since a command used the memory last, and
- * is the check at the end of a window: what the host writes after the last command and the last
- * wait is not part of what a replay does, and the memory may be gone by then. Only inside windows;
- * all under the host lock.
+ * What the host wrote to memory that it may write without a call, and what commands wrote to it.
+ * Before a command uses the memory, pages whose hash is another one become host writes. When a
+ * command that writes it is complete, its pages are hashed again. Only inside windows; all under
+ * the host lock.
  */
 #include <stdlib.h>
-#include <string.h>
 
-#include "backends/opencl/stream/capture_internal.h"
-#include "base/local/foreign_memory.h"
-
-#define PAGE ((size_t)4096)
-#define CHUNK STREAM_COPY_BYTES
+#include "backends/opencl/stream/capture_areas.h"
 
 /* Memory with writers that may be incomplete. */
 static struct ocl_stream *written;
-
-/* ---- areas ---- */
-
-/* Pages of pixels are not ranges of their image: they have one hash. */
-static uint64_t page_count(const struct stream_area *area)
-{
-	return area->image ? 1 : (area->bytes + PAGE - 1) / PAGE;
-}
-
-static uint64_t chunk_count(const struct stream_area *area)
-{
-	return area->image ? 1 : (area->bytes + CHUNK - 1) / CHUNK;
-}
-
-static size_t chunk_bytes(const struct stream_area *area, uint64_t chunk)
-{
-	uint64_t left = area->bytes - chunk * CHUNK;
-
-	return left < CHUNK ? (size_t)left : CHUNK;
-}
-
-static uint64_t hash_page(const unsigned char *copy, size_t at, size_t bytes)
-{
-	return ts_replay_hash(copy + at, bytes - at < PAGE ? bytes - at : PAGE);
-}
-
-/* Nothing is known of its bytes at first. */
-static bool allocate(struct stream_area *area)
-{
-	if (area->pages)
-		return true;
-	area->pages = calloc(page_count(area), sizeof(uint64_t));
-	area->chunks = calloc(chunk_count(area), sizeof(uint64_t));
-	if (area->pages && area->chunks)
-		return true;
-	free(area->pages);
-	free(area->chunks);
-	area->pages = area->chunks = NULL;
-	stream_lost("host writes to shared memory", "no memory to find them");
-	return false;
-}
-
-void stream_area_end(struct stream_area *area)
-{
-	free(area->pages);
-	free(area->chunks);
-	area->pages = area->chunks = NULL;
-	area->is_gone = false;
-}
-
-static void report_gone(const struct ocl_stream *root, struct stream_area *area)
-{
-	if (!area->is_gone)
-		stream_lost_memory("contents of memory", root, "its host memory is gone");
-	area->is_gone = true;
-}
-
-/* Copies a chunk. Returns how many bytes precede the first one that is not there. */
-static size_t read_chunk(const struct ocl_stream *root, struct stream_area *area, uint64_t chunk,
-			 unsigned char *copy)
-{
-	size_t bytes = chunk_bytes(area, chunk);
-	size_t got = stream_area_read(area, chunk * CHUNK, copy, bytes);
-
-	if (got < bytes)
-		report_gone(root, area);
-	return got;
-}
-
-/* Hash and, if asked for, blob of pixels. The hash is 0, and the result false, if they are gone. */
-static bool read_pixels(const struct ocl_stream *root, struct stream_area *area, uint64_t *ret_hash,
-			uint64_t *ret_blob)
-{
-	struct stream_foreign pixels = stream_area_foreign(area);
-
-	*ret_hash = 0;
-	if (stream_foreign_read(&pixels, ret_hash, ret_blob))
-		return true;
-	report_gone(root, area);
-	return false;
-}
 
 /* The areas of a root: that of USE_HOST_PTR covers its regions. NULL: begin, end. */
 static struct stream_area *next_area(struct stream_memory *memory, struct stream_region **position)
@@ -175,19 +88,20 @@ static void learn_chunk(const struct ocl_stream *root, struct stream_area *area,
 			const struct stream_writer *range, unsigned char *copy)
 {
 	const struct stream_memory *memory = &root->as.memory;
-	uint64_t offset = area->offset + chunk * CHUNK;
-	size_t bytes = chunk_bytes(area, chunk), got = read_chunk(root, area, chunk, copy);
+	uint64_t offset = area->offset + chunk * AREA_CHUNK;
+	size_t bytes = area_chunk_bytes(area, chunk),
+	       got = area_read_chunk(root, area, chunk, copy);
 	bool is_all = got == bytes && range->offset <= offset &&
 		      offset + bytes <= range->offset + range->bytes &&
 		      !is_being_written(memory, offset, bytes, false);
 
-	for (size_t at = 0; at < bytes; at += PAGE) {
-		size_t count = bytes - at < PAGE ? bytes - at : PAGE;
+	for (size_t at = 0; at < bytes; at += AREA_PAGE) {
+		size_t count = bytes - at < AREA_PAGE ? bytes - at : AREA_PAGE;
 
 		if (is_all || (meet(range->offset, range->bytes, offset + at, count) &&
 			       !is_being_written(memory, offset + at, count, false)))
-			area->pages[(chunk * CHUNK + at) / PAGE] =
-				at + count <= got ? hash_page(copy, at, bytes) : 0;
+			area->pages[(chunk * AREA_CHUNK + at) / AREA_PAGE] =
+				at + count <= got ? area_hash_page(copy, at, bytes) : 0;
 	}
 	area->chunks[chunk] = is_all ? ts_replay_hash(copy, bytes) : 0;
 }
@@ -200,12 +114,12 @@ static void learn_area(const struct ocl_stream *root, struct stream_area *area,
 		return;
 	if (area->image) {
 		if (!are_pixels_being_written(root, area))
-			read_pixels(root, area, &area->chunks[0], NULL);
+			area_read_pixels(root, area, &area->chunks[0], NULL);
 		return;
 	}
-	for (uint64_t i = 0; i < chunk_count(area); i++) {
-		if (meet(range->offset, range->bytes, area->offset + i * CHUNK,
-			 chunk_bytes(area, i)))
+	for (uint64_t i = 0; i < area_chunk_count(area); i++) {
+		if (meet(range->offset, range->bytes, area->offset + i * AREA_CHUNK,
+			 area_chunk_bytes(area, i)))
 			learn_chunk(root, area, i, range, copy);
 	}
 }
@@ -304,13 +218,13 @@ static void emit_differences(struct ocl_stream *root, uint64_t offset, uint64_t 
 	bool is_busy = is_being_written(&root->as.memory, offset, bytes, false);
 	size_t begin = bytes; /* of the current run; none */
 
-	for (size_t at = 0; at < bytes; at += PAGE) {
-		uint64_t hash = hash_page(copy, at, bytes);
-		size_t count = bytes - at < PAGE ? bytes - at : PAGE;
+	for (size_t at = 0; at < bytes; at += AREA_PAGE) {
+		uint64_t hash = area_hash_page(copy, at, bytes);
+		size_t count = bytes - at < AREA_PAGE ? bytes - at : AREA_PAGE;
 
-		if (hash != pages[at / PAGE] &&
+		if (hash != pages[at / AREA_PAGE] &&
 		    !(is_busy && is_being_written(&root->as.memory, offset + at, count, false))) {
-			pages[at / PAGE] = hash;
+			pages[at / AREA_PAGE] = hash;
 			begin = begin < at ? begin : at;
 		} else if (begin < at) {
 			emit_host_write(root, offset + begin, copy + begin, at - begin);
@@ -324,19 +238,19 @@ static void emit_differences(struct ocl_stream *root, uint64_t offset, uint64_t 
 static void compare_chunk(struct ocl_stream *root, struct stream_area *area, uint64_t chunk,
 			  unsigned char *copy)
 {
-	uint64_t offset = area->offset + chunk * CHUNK;
-	size_t bytes = chunk_bytes(area, chunk), got;
+	uint64_t offset = area->offset + chunk * AREA_CHUNK;
+	size_t bytes = area_chunk_bytes(area, chunk), got;
 	uint64_t hash;
 
 	if (is_being_written(&root->as.memory, offset, bytes, true))
 		return;
-	got = read_chunk(root, area, chunk, copy);
+	got = area_read_chunk(root, area, chunk, copy);
 	hash = got == bytes ? ts_replay_hash(copy, bytes) : 0;
 	if (hash && hash == area->chunks[chunk])
 		return;
 	/* Of a page that is cut off, nothing is known. */
-	got -= got < bytes ? got % PAGE : 0;
-	emit_differences(root, offset, area->pages + chunk * (CHUNK / PAGE), copy, got);
+	got -= got < bytes ? got % AREA_PAGE : 0;
+	emit_differences(root, offset, area->pages + chunk * (AREA_CHUNK / AREA_PAGE), copy, got);
 	area->chunks[chunk] = is_being_written(&root->as.memory, offset, bytes, false) ? 0 : hash;
 }
 
@@ -354,7 +268,7 @@ static void emit_pixels(struct ocl_stream *root, struct stream_area *area)
 	row.details = stream_text_end(&text);
 	if (!stream_lock())
 		return;
-	if (read_pixels(root, area, &area->chunks[0], &row.blob))
+	if (area_read_pixels(root, area, &area->chunks[0], &row.blob))
 		stream_command(&row);
 	stream_unlock();
 	stream_memory_written(root);
@@ -364,7 +278,7 @@ static void compare_pixels(struct ocl_stream *root, struct stream_area *area)
 {
 	uint64_t hash;
 
-	if (!are_pixels_being_written(root, area) && read_pixels(root, area, &hash, NULL) &&
+	if (!are_pixels_being_written(root, area) && area_read_pixels(root, area, &hash, NULL) &&
 	    hash != area->chunks[0])
 		emit_pixels(root, area);
 }
@@ -373,15 +287,15 @@ static void compare_area(struct ocl_stream *root, struct stream_area *area,
 			 const struct stream_range *range, unsigned char *copy)
 {
 	if (!meet(range->offset, range->bytes, area->offset, stream_area_span(area)) ||
-	    !allocate(area))
+	    !area_allocate(area))
 		return;
 	if (area->image) {
 		compare_pixels(root, area);
 		return;
 	}
-	for (uint64_t i = 0; i < chunk_count(area); i++) {
-		if (meet(range->offset, range->bytes, area->offset + i * CHUNK,
-			 chunk_bytes(area, i)))
+	for (uint64_t i = 0; i < area_chunk_count(area); i++) {
+		if (meet(range->offset, range->bytes, area->offset + i * AREA_CHUNK,
+			 area_chunk_bytes(area, i)))
 			compare_chunk(root, area, i, copy);
 	}
 }
@@ -411,37 +325,10 @@ void stream_pages_compare(struct ocl_stream *root, const struct stream_range *ra
 
 /* ---- begin and end of a window ---- */
 
-/* The blob is complete in any case, so that the stream stays valid. */
 bool stream_pages_begin(struct ocl_stream *root, uint64_t *ret_blob)
 {
-	struct stream_area *area = &root->as.memory.area;
-	unsigned char *copy;
-
 	stream_pages_end(root);
-	if (ret_blob)
-		*ret_blob = 0;
-	if (!allocate(area))
-		return false;
-	if (area->image)
-		return read_pixels(root, area, &area->chunks[0], ret_blob);
-	copy = stream_copy_take();
-	if (!copy)
-		return false;
-	if (ret_blob)
-		*ret_blob = ts_replay_blob_begin(area->bytes);
-	for (uint64_t i = 0; i < chunk_count(area); i++) {
-		size_t bytes = chunk_bytes(area, i);
-		size_t got = area->is_gone ? 0 : read_chunk(root, area, i, copy);
-
-		memset(copy + got, 0, bytes - got);
-		for (size_t at = 0; at < bytes; at += PAGE)
-			area->pages[(i * CHUNK + at) / PAGE] = hash_page(copy, at, bytes);
-		area->chunks[i] = ts_replay_hash(copy, bytes);
-		if (ret_blob && *ret_blob)
-			ts_replay_blob_part(copy, bytes);
-	}
-	stream_copy_give(copy);
-	return !area->is_gone;
+	return area_begin(root, &root->as.memory.area, ret_blob);
 }
 
 bool stream_pages_are_shared(const struct ocl_stream *root)
@@ -461,62 +348,18 @@ bool stream_pages_are_shared(const struct ocl_stream *root)
 	return are_shared;
 }
 
-/* With contents, if these are kept and still there. */
-static void check_known(const struct stream_check *check, const struct stream_area *area,
-			uint64_t bytes, uint64_t hash)
-{
-	unsigned char *copy = ts_replay_settings()->keep_contents ? malloc(bytes) : NULL;
-
-	if (copy && stream_area_read(area, check->offset - area->offset, copy, bytes) == bytes &&
-	    ts_replay_hash(copy, bytes) == hash)
-		stream_check_bytes(check, copy, bytes);
-	else
-		stream_emit_check(check, bytes, hash);
-	free(copy);
-}
-
-/* Chunks; of those that are not known as a whole, pages. False: nothing is known. */
-static bool check_area(const struct ocl_stream *root, const struct stream_area *area)
-{
-	struct stream_check check = { .sequence = stream_last_sequence(),
-				      .memory = root->number,
-				      .why = "final" };
-
-	if (!area->pages)
-		return false;
-	/* A check of an image covers all of it. */
-	if (area->image) {
-		if (area->chunks[0] && area->bytes == root->as.memory.bytes)
-			check_known(&check, area, area->bytes, area->chunks[0]);
-		return area->bytes == root->as.memory.bytes;
-	}
-	for (uint64_t at = 0, bytes; at < area->bytes; at += bytes) {
-		uint64_t left = area->bytes - at, hash = area->pages[at / PAGE];
-
-		bytes = left < PAGE ? left : PAGE;
-		if (at % CHUNK == 0 && area->chunks[at / CHUNK]) {
-			bytes = left < CHUNK ? left : CHUNK;
-			hash = area->chunks[at / CHUNK];
-		}
-		check.offset = area->offset + at;
-		if (hash)
-			check_known(&check, area, bytes, hash);
-	}
-	return true;
-}
-
 bool stream_pages_final(const struct ocl_stream *root)
 {
 	const struct stream_region *region = root->as.memory.regions;
 	bool are_known = true;
 
 	if (root->as.memory.area.host) {
-		check_area(root, &root->as.memory.area);
+		area_check(root, &root->as.memory.area);
 		return true;
 	}
 	for (; region; region = region->next)
 		are_known =
-			(check_area(root, &region->area) || !stream_region_is_written(region)) &&
+			(area_check(root, &region->area) || !stream_region_is_written(region)) &&
 			are_known;
 	return are_known;
 }
