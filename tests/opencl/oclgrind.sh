@@ -55,6 +55,12 @@ names_no_race stderr
 diff <("$shift") printed || fail "another result"
 names_race stderr
 replays "recorded on it" there.sbt --check each
+# Its functions call each other by name: such a call, made while the window is closed, is not one of
+# the program, which waits until it is.
+timeout -k 5 120 oclgrind "$TRACESMITH" record -q --replayable -o left.sbt -- "$shift" --leave >printed 2>stderr || fail "a program that releases nothing: exit code $?: $(cat stderr)"
+"$TRACESMITH" view left.sbt --table api_call --name clRetain\* >retained
+! grep clRetain retained || fail "calls of Oclgrind are recorded"
+replays "recorded on it, nothing released" left.sbt --check each
 
 # The other way around its library comes before ours: refused, with what to do.
 expect 2 record --replayable -o no.sbt -- oclgrind "$shift"
