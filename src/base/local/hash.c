@@ -533,10 +533,28 @@ static uint64_t add_block(const struct ts_hash_key *key, uint64_t hash, const un
 	return hash;
 }
 
+/* A signal may cut short a request for more. */
+#define RANDOM_BYTES 256u
+
+static bool draw(void *to, size_t bytes)
+{
+	char *next = to;
+
+	while (bytes) {
+		size_t count = bytes < RANDOM_BYTES ? bytes : RANDOM_BYTES;
+
+		if (getrandom(next, count, GRND_NONBLOCK) != (ssize_t)count)
+			return false;
+		next += count;
+		bytes -= count;
+	}
+	return true;
+}
+
 void ts_hash_key_draw(struct ts_hash_key *key)
 {
 	/* Without random numbers, as early after a boot: the address and the time must do. */
-	if (getrandom(key, sizeof(*key), GRND_NONBLOCK) != (ssize_t)sizeof(*key)) {
+	if (!draw(key, sizeof(*key))) {
 		uint64_t state = (uint64_t)(uintptr_t)key ^ (uint64_t)time(NULL) << 32;
 
 		for (size_t i = 0; i < sizeof(*key) / 8; i++) {
