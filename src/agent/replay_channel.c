@@ -13,12 +13,10 @@
 #include <tracesmith/accelerator.h>
 #include <tracesmith/schema.h>
 
-#include "agent/replay_spool.h"
+#include "agent/replay_channel.h"
 #include "agent/replay_wait.h"
 #include "agent/ring_write.h"
 #include "agent/tracer.h"
-#include "base/local/hash.h"
-#include "live/local/live_spool.h"
 
 #define NAME "commands"
 #define BYTES_MOST (16u << 20)
@@ -27,11 +25,6 @@
 
 #define OBJECT_WORDS TS_LIVE_WORDS(struct ts_live_object)
 #define COMMAND_WORDS TS_LIVE_WORDS(struct ts_live_command)
-#define BLOB_WORDS TS_LIVE_WORDS(struct ts_live_blob)
-#define SPOOLED_WORDS TS_LIVE_WORDS(struct ts_live_spooled)
-
-/* Smaller blobs pass through the ring. */
-#define SPOOLED_LEAST (32u << 10)
 
 static uint64_t objects; /* last number assigned; a forked child continues from it */
 
@@ -49,7 +42,7 @@ static void unlock(struct channel *channel)
 	__atomic_store_n(&channel->lock, 0, __ATOMIC_RELEASE);
 }
 
-static bool is_broken(const struct channel *channel)
+bool channel_is_broken(const struct channel *channel)
 {
 	return __atomic_load_n(&channel->broken, __ATOMIC_ACQUIRE);
 }
@@ -88,11 +81,11 @@ static bool lock_channel(void)
 	struct core *core = agent_start(&ts_process_tracer);
 	struct agent_signals saved;
 
-	if (!core || is_broken(&core->channel) || !channel_has_recorder(core))
+	if (!core || channel_is_broken(&core->channel) || !channel_has_recorder(core))
 		return false;
 	agent_block_signals_but_faults(&saved);
 	lock(&core->channel);
-	if (is_broken(&core->channel) || !attach(core)) {
+	if (channel_is_broken(&core->channel) || !attach(core)) {
 		unlock(&core->channel);
 		agent_restore_signals(&saved);
 		return false;
@@ -106,13 +99,12 @@ bool ts_replay_lock(void)
 	return ts_replay_settings()->mode != TS_REPLAY_OFF && lock_channel();
 }
 
-/* The core that the calling thread has locked; NULL: none, or the stream is broken. */
-static struct core *locked_core(void)
+struct core *channel_core(void)
 {
 	struct core *core = __atomic_load_n(&ts_process_tracer.core, __ATOMIC_ACQUIRE);
 
 	return core && __atomic_load_n(&core->channel.lock, __ATOMIC_RELAXED) &&
-			       core->channel.writer.ring && !is_broken(&core->channel)
+			       core->channel.writer.ring && !channel_is_broken(&core->channel)
 		       ? core
 		       : NULL;
 }
@@ -133,7 +125,7 @@ bool ts_replay_is_broken(void)
 {
 	const struct core *core = __atomic_load_n(&ts_process_tracer.core, __ATOMIC_ACQUIRE);
 
-	return core && is_broken(&core->channel);
+	return core && channel_is_broken(&core->channel);
 }
 
 /* ---- records ---- */
@@ -169,8 +161,7 @@ static uint64_t *put_text(uint64_t *to, const struct text *text)
 	return ts_live_string_pack(to, text->bytes, text->length);
 }
 
-/* Writes the first two words; the record is visible once committed. */
-static uint64_t *begin(const struct writer *writer, unsigned int kind, uint64_t words)
+uint64_t *channel_begin(const struct writer *writer, unsigned int kind, uint64_t words)
 {
 	uint64_t *to = (uint64_t *)(void *)writer->at;
 
@@ -183,7 +174,7 @@ static void put_command(struct writer *writer, const struct ts_replay_command *c
 			uint64_t sequence, uint32_t serial, const struct text *details)
 {
 	uint64_t words = 2u + COMMAND_WORDS + details->words;
-	uint64_t *to = begin(writer, TS_LIVE_COMMAND, words);
+	uint64_t *to = channel_begin(writer, TS_LIVE_COMMAND, words);
 
 	*(struct ts_live_command *)(void *)to = (struct ts_live_command){
 		.sequence = sequence,
@@ -255,8 +246,7 @@ static void break_off(struct core *core, const char *why)
 
 /* ---- space ---- */
 
-/* False: the channel is broken. */
-static bool wait_for_space(struct core *core, const struct channel_room *room, uint64_t bytes)
+bool channel_reserve(struct core *core, const struct channel_room *room, uint64_t bytes)
 {
 	const char *why = room->has_space(core, bytes) ? NULL : channel_wait(core, room, bytes);
 
@@ -265,13 +255,12 @@ static bool wait_for_space(struct core *core, const struct channel_room *room, u
 	return !why;
 }
 
-/* Waits for space for a record; NULL: the stream is broken. */
-static struct writer *enter(struct core *core, uint64_t words)
+struct writer *channel_enter(struct core *core, uint64_t words)
 {
 	struct writer *writer = &core->channel.writer;
 	uint64_t needed;
 
-	if (!wait_for_space(core, &channel_ring, words * 8))
+	if (!channel_reserve(core, &channel_ring, words * 8))
 		return NULL;
 	/* Cannot fail: there is more space than this. */
 	return ring_extend(writer, ring_oldest(writer)->position, words * 8, &needed) ? writer
@@ -279,7 +268,7 @@ static struct writer *enter(struct core *core, uint64_t words)
 }
 
 /* The recorder polls, but rarely: wake it before the ring is full, so that nobody waits. */
-static void leave(struct core *core)
+void channel_leave(struct core *core)
 {
 	struct channel *channel = &core->channel;
 	uint64_t head = channel->writer.ring->head, size = channel->writer.mask + 1;
@@ -288,17 +277,6 @@ static void leave(struct core *core)
 	    head - ring_oldest(&channel->writer)->position < size / 2)
 		return;
 	channel->nudged_at = head;
-	channel_nudge(core);
-}
-
-/* The recorder takes its time with bulk data: let it begin early. */
-static void leave_spool(struct core *core)
-{
-	struct spool *spool = &core->channel.spool;
-
-	if (spool->head - spool->nudged_at < spool->bytes / 16)
-		return;
-	spool->nudged_at = spool->head;
 	channel_nudge(core);
 }
 
@@ -311,7 +289,7 @@ uint64_t ts_replay_new_object(void)
 
 void ts_replay_object(const struct ts_replay_object *object)
 {
-	struct core *core = locked_core();
+	struct core *core = channel_core();
 	struct text name, details;
 	struct writer *writer;
 	uint64_t words, *to;
@@ -321,10 +299,10 @@ void ts_replay_object(const struct ts_replay_object *object)
 	name = measure(object->name, TS_LIVE_STRING_BYTES);
 	details = measure_details(object->details);
 	words = 2u + OBJECT_WORDS + name.words + details.words;
-	writer = enter(core, words);
+	writer = channel_enter(core, words);
 	if (!writer)
 		return;
-	to = begin(writer, TS_LIVE_OBJECT, words);
+	to = channel_begin(writer, TS_LIVE_OBJECT, words);
 	*(struct ts_live_object *)(void *)to = (struct ts_live_object){
 		.number = object->number,
 		.kind = object->kind,
@@ -336,22 +314,22 @@ void ts_replay_object(const struct ts_replay_object *object)
 	to = put_text(to + OBJECT_WORDS, &name);
 	put_text(to, &details);
 	ring_advance(writer, words * 8);
-	leave(core);
+	channel_leave(core);
 }
 
 void ts_replay_gone(uint64_t number)
 {
-	struct core *core = locked_core();
+	struct core *core = channel_core();
 	uint64_t words = 2u + TS_LIVE_WORDS(struct ts_live_gone);
-	struct writer *writer = core ? enter(core, words) : NULL;
+	struct writer *writer = core ? channel_enter(core, words) : NULL;
 	uint64_t *to;
 
 	if (!writer)
 		return;
-	to = begin(writer, TS_LIVE_GONE, words);
+	to = channel_begin(writer, TS_LIVE_GONE, words);
 	*(struct ts_live_gone *)(void *)to = (struct ts_live_gone){ number };
 	ring_advance(writer, words * 8);
-	leave(core);
+	channel_leave(core);
 }
 
 /* The window number of an OPEN. */
@@ -374,7 +352,7 @@ static uint64_t sequence_of(struct channel *channel, const struct ts_replay_comm
 
 uint64_t ts_replay_command(const struct ts_replay_command *command)
 {
-	struct core *core = locked_core();
+	struct core *core = channel_core();
 	struct channel *channel;
 	struct writer *writer;
 	struct text details;
@@ -384,7 +362,7 @@ uint64_t ts_replay_command(const struct ts_replay_command *command)
 		return 0;
 	channel = &core->channel;
 	details = measure_details(command->details);
-	writer = enter(core, 2u + COMMAND_WORDS + details.words);
+	writer = channel_enter(core, 2u + COMMAND_WORDS + details.words);
 	if (!writer)
 		return 0;
 	if (command->kind == TS_COMMAND_OPEN)
@@ -393,175 +371,16 @@ uint64_t ts_replay_command(const struct ts_replay_command *command)
 		channel->in_window = command->kind == TS_COMMAND_OPEN;
 	sequence = sequence_of(channel, command);
 	put_command(writer, command, sequence, agent_serial(core), &details);
-	leave(core);
+	channel_leave(core);
 	return sequence;
 }
 
 void ts_replay_fail(const char *why)
 {
-	struct core *core = locked_core();
+	struct core *core = channel_core();
 
-	if (core && enter(core, CHANNEL_RESERVE_BYTES / 2 / 8))
+	if (core && channel_enter(core, CHANNEL_RESERVE_BYTES / 2 / 8))
 		close_failed(core, why);
-}
-
-/* ---- blobs ---- */
-
-uint64_t ts_replay_blob_begin(uint64_t bytes)
-{
-	struct core *core = locked_core();
-	struct channel *channel;
-
-	if (!core || !bytes)
-		return 0;
-	channel = &core->channel;
-	channel->blob = ++channel->blobs;
-	channel->blob_bytes = bytes;
-	channel->blob_at = channel->blob_unread = channel->space_bytes = 0;
-	return channel->blob;
-}
-
-uint64_t ts_replay_blob_unread(void)
-{
-	const struct core *core = locked_core();
-
-	return core ? core->channel.blob_unread : 0;
-}
-
-/* Memory in the spool for at most *bytes of the blob; NULL: the ring must do, or it is broken. */
-static char *spool_space(struct core *core, uint64_t *bytes)
-{
-	struct channel *channel = &core->channel;
-	uint64_t most;
-
-	if (channel->blob_bytes < SPOOLED_LEAST || !spool_open(core))
-		return NULL;
-	most = ts_spool_part_bytes(channel->spool.bytes);
-	*bytes = *bytes < most ? *bytes : most;
-	return wait_for_space(core, &channel_spool, *bytes)
-		       ? spool_place(core, *bytes, &channel->space_at)
-		       : NULL;
-}
-
-/* Refers to a part that is complete in the spool. */
-static bool put_spooled(struct core *core, uint64_t bytes)
-{
-	struct channel *channel = &core->channel;
-	uint64_t words = 2u + SPOOLED_WORDS, *to;
-	struct writer *writer;
-
-	spool_advance(&channel->spool, channel->space_at, bytes);
-	writer = enter(core, words);
-	if (!writer)
-		return false;
-	to = begin(writer, TS_LIVE_SPOOLED, words);
-	*(struct ts_live_spooled *)(void *)to = (struct ts_live_spooled){
-		.part = { .number = channel->blob,
-			  .bytes = channel->blob_bytes,
-			  .offset = channel->blob_at,
-			  .count = bytes },
-		.position = channel->space_at,
-	};
-	ring_advance(writer, words * 8);
-	spool_referred(&channel->spool);
-	channel->blob_at += bytes;
-	leave_spool(core);
-	leave(core);
-	return true;
-}
-
-/* Stores one record's part of a blob. */
-static bool put_part(struct core *core, const void *data, uint64_t bytes)
-{
-	struct channel *channel = &core->channel;
-	uint64_t words = 2u + BLOB_WORDS + (bytes + 7) / 8;
-	struct writer *writer = enter(core, words);
-	uint64_t *to;
-
-	if (!writer)
-		return false;
-	to = begin(writer, TS_LIVE_BLOB, words);
-	*(struct ts_live_blob *)(void *)to = (struct ts_live_blob){
-		.number = channel->blob,
-		.bytes = channel->blob_bytes,
-		.offset = channel->blob_at,
-		.count = bytes,
-	};
-	to += BLOB_WORDS;
-	to[(bytes + 7) / 8 - 1] = 0; /* the padding */
-	channel->blob_unread += agent_copy_program(to, data, bytes);
-	ring_advance(writer, words * 8);
-	channel->blob_at += bytes;
-	leave(core);
-	return true;
-}
-
-void ts_replay_blob_part(const void *data, uint64_t bytes)
-{
-	struct core *core = locked_core();
-	struct channel *channel;
-	const char *from = data;
-
-	if (!core)
-		return;
-	channel = &core->channel;
-	if (bytes > channel->blob_bytes - channel->blob_at)
-		bytes = channel->blob_bytes - channel->blob_at;
-	while (bytes) {
-		uint64_t part = bytes;
-		char *to = spool_space(core, &part);
-
-		if (to) {
-			channel->blob_unread += agent_copy_program(to, from, part);
-		} else {
-			part = bytes < TS_LIVE_BLOB_PART ? bytes : TS_LIVE_BLOB_PART;
-		}
-		if (is_broken(channel) ||
-		    !(to ? put_spooled(core, part) : put_part(core, from, part)))
-			return;
-		from += part;
-		bytes -= part;
-	}
-}
-
-void *ts_replay_blob_space(uint64_t *bytes)
-{
-	struct core *core = locked_core();
-	struct channel *channel;
-	char *space;
-
-	if (!core)
-		return NULL;
-	channel = &core->channel;
-	if (*bytes > channel->blob_bytes - channel->blob_at)
-		*bytes = channel->blob_bytes - channel->blob_at;
-	space = *bytes ? spool_space(core, bytes) : NULL;
-	channel->space_bytes = space ? *bytes : 0;
-	return space;
-}
-
-void ts_replay_blob_filled(uint64_t bytes)
-{
-	struct core *core = locked_core();
-
-	if (!core || !bytes || bytes > core->channel.space_bytes)
-		return;
-	core->channel.space_bytes = 0;
-	put_spooled(core, bytes);
-}
-
-uint64_t ts_replay_blob(const void *data, uint64_t bytes)
-{
-	uint64_t number = ts_replay_blob_begin(bytes);
-
-	if (number)
-		ts_replay_blob_part(data, bytes);
-	return ts_replay_is_broken() ? 0 : number;
-}
-
-uint64_t ts_replay_hash(const void *data, size_t bytes)
-{
-	return ts_hash64(data, bytes);
 }
 
 /* ---- code, without commands ---- */

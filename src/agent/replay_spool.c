@@ -8,7 +8,6 @@
 
 #include <errno.h>
 #include <fcntl.h>
-#include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -17,18 +16,13 @@
 #include <sys/statvfs.h>
 #include <unistd.h>
 
-#include "base/local/foreign_memory.h"
 #include "live/local/live_layout.h"
 #include "live/local/live_spool.h"
 
 #define DEFAULT_BYTES (UINT64_C(256) << 20)
 #define STEP_BYTES (UINT64_C(4) << 20)
-/* Less is copied without asking first whether it can be read. */
-#define ASK_BYTES 256u
-#define PAGE UINT64_C(4096)
 
-#ifndef MADV_POPULATE_READ
-#define MADV_POPULATE_READ 22
+#ifndef MADV_POPULATE_WRITE
 #define MADV_POPULATE_WRITE 23
 #endif
 
@@ -302,59 +296,4 @@ void spool_advance(struct spool *spool, uint64_t position, uint64_t bytes)
 void spool_referred(struct spool *spool)
 {
 	__atomic_store_n(&spool->header->referred, spool->head, __ATOMIC_RELEASE);
-}
-
-/* ---- memory of the program ---- */
-
-/*
- * Asks the kernel, which is much faster than to let it copy. False also on an old one, and for
- * memory of a device.
- */
-static bool is_readable(const char *from, uint64_t bytes)
-{
-	uint64_t before = (uintptr_t)from & (PAGE - 1);
-	uint64_t all = (before + bytes + PAGE - 1) & ~(PAGE - 1);
-
-	return !madvise((void *)(from - before), all, MADV_POPULATE_READ);
-}
-
-/* A program that handles the fault may make its memory readable, and expects to be asked. */
-static bool handles_faults(void)
-{
-	struct sigaction action;
-
-	return !sigaction(SIGSEGV, NULL, &action) &&
-	       ((action.sa_flags & SA_SIGINFO) ||
-		(action.sa_handler != SIG_DFL && action.sa_handler != SIG_IGN));
-}
-
-/* Copies what can be read, by the kernel. */
-static uint64_t copy_readable(char *to, const char *from, uint64_t bytes)
-{
-	uint64_t unread = 0;
-
-	for (;;) {
-		uint64_t done = ts_foreign_read(to, from, bytes), page;
-
-		to += done;
-		from += done;
-		bytes -= done;
-		if (!bytes)
-			return unread;
-		page = PAGE - ((uintptr_t)from & (PAGE - 1));
-		page = page < bytes ? page : bytes;
-		memset(to, 0, page);
-		unread += page;
-		to += page;
-		from += page;
-		bytes -= page;
-	}
-}
-
-uint64_t agent_copy_program(void *to, const void *from, uint64_t bytes)
-{
-	if (bytes >= ASK_BYTES && !is_readable(from, bytes) && !handles_faults())
-		return copy_readable(to, from, bytes);
-	memcpy(to, from, bytes);
-	return 0;
 }

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The spool from its writer's side (docs/live.md, sections 2.5 and 4.5), and copies of memory that
- * may be gone. Called with the channel's lock held and signals blocked.
+ * The spool from its writer's side (docs/live.md, sections 2.5 and 4.5). Called with the channel's
+ * lock held and signals blocked.
  */
 #ifndef TS_AGENT_REPLAY_SPOOL_H
 #define TS_AGENT_REPLAY_SPOOL_H
@@ -26,8 +26,5 @@ char *spool_place(struct core *core, uint64_t bytes, uint64_t *ret_position);
 /* The part is complete: what follows may refer to it; then, that its record is in the ring. */
 void spool_advance(struct spool *spool, uint64_t position, uint64_t bytes);
 void spool_referred(struct spool *spool);
-
-/* Copies memory of the program. Returns the bytes that could not be read; they become zeros. */
-uint64_t agent_copy_program(void *to, const void *from, uint64_t bytes);
 
 #endif
