@@ -282,9 +282,14 @@ char *spool_place(struct core *core, uint64_t bytes, uint64_t *ret_position)
 		spool->consumed = spool->head = ts_spool_round_up(spool->head, spool->bytes);
 	*ret_position = start_of(spool, bytes);
 	at = *ret_position & (spool->bytes - 1);
-	if (at + bytes > spool->allocated && !extend(core, at + bytes))
+	if (at + bytes <= spool->allocated)
+		return spool->data + at;
+	/* To find out again that memory is full takes the kernel long: not for each small part. */
+	if (spool->is_full && spool->full_at == spool->consumed)
 		return NULL;
-	return spool->data + at;
+	spool->is_full = !extend(core, at + bytes);
+	spool->full_at = spool->consumed;
+	return spool->is_full ? NULL : spool->data + at;
 }
 
 void spool_advance(struct spool *spool, uint64_t position, uint64_t bytes)

@@ -97,7 +97,9 @@ struct spool {
 	uint64_t nudged_at;      /* head when the recorder was last woken */
 	dev_t device;
 	ino_t inode;
-	bool is_off; /* it could not be made */
+	bool is_off;      /* it could not be made */
+	bool is_full;     /* a step could not be allocated, */
+	uint64_t full_at; /* and is not tried again while this is `consumed` */
 };
 
 /*
