@@ -385,19 +385,21 @@ int ts_spools_read(struct ts_spools *spools, const struct ts_live_control *area,
 	return read_part(&open, part->position + offset, buffer, bytes);
 }
 
-void ts_spools_decoded(struct ts_spools *spools, uint64_t area, const struct ts_live_spooled *part)
+void ts_spools_decoded(struct ts_spools *spools, const struct ts_live_control *area,
+		       const struct ts_live_spooled *part)
 {
 	struct spool *spool;
 
 	if (!spools)
 		return;
 	pthread_mutex_lock(&spools->lock);
-	spool = get_spool(spools, area);
+	spool = get_spool(spools, area->area_id);
 	if (spool) {
 		spool->decoded_bytes += counted_bytes(part);
 		spool->is_idle = false;
 	}
-	if (spool && spool->fd >= 0 && is_possible(spool, part)) {
+	/* Nobody has read a part of a blob that was given up: its space is needed all the same. */
+	if (spool && open_spool(spools, spool, area) && is_possible(spool, part)) {
 		spool->end = part->position + part->part.count;
 		set_word(spools, spool, offsetof(struct ts_live_spool, decoded), spool->end);
 	}

@@ -56,7 +56,8 @@ bool ts_spools_holds(struct ts_spools *spools, uint64_t area);
 int ts_spools_read(struct ts_spools *spools, const struct ts_live_control *area,
 		   const struct ts_live_spooled *part, uint64_t offset, void *buffer, size_t bytes);
 /* The part is decoded, or given up. */
-void ts_spools_decoded(struct ts_spools *spools, uint64_t area, const struct ts_live_spooled *part);
+void ts_spools_decoded(struct ts_spools *spools, const struct ts_live_control *area,
+		       const struct ts_live_spooled *part);
 /* No parts of the area follow. */
 void ts_spools_end(struct ts_spools *spools, uint64_t area);
 

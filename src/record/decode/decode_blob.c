@@ -276,7 +276,8 @@ bool decode_spooled_record(struct ts_decoder *decoder, struct decode_area *area,
 	else
 		result = add_spooled(decoder, area, &spooled);
 	ts_crash_point("R10");
-	ts_spools_decoded(decoder->options.spools, area->id, &spooled);
+	if (area->about)
+		ts_spools_decoded(decoder->options.spools, &area->about->control, &spooled);
 	if (!result) {
 		end_part(decoder, area->channel);
 	} else if (result == TS_ENOMEM) {

@@ -58,7 +58,7 @@ static void take_parts(struct taker *taker)
 			     0);
 		taker->bytes += part.part.count;
 		taker->parts++;
-		ts_spools_decoded(taker->spools, agent_control()->area_id, &part);
+		ts_spools_decoded(taker->spools, agent_control(), &part);
 		if (taker->commits && ts_spools_are_due(taker->spools))
 			ts_spools_commit(taker->spools, true);
 	}

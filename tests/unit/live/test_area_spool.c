@@ -98,7 +98,7 @@ static void decoded(struct fixture *fixture, uint64_t position, uint64_t count)
 {
 	struct ts_live_spooled part = { .part = { 1, count, 0, count }, .position = position };
 
-	ts_spools_decoded(fixture->spools, control.area_id, &part);
+	ts_spools_decoded(fixture->spools, &control, &part);
 }
 
 static void refer(struct fixture *fixture, uint64_t position, uint64_t count)
@@ -231,6 +231,18 @@ TS_TEST(only_a_commit_releases)
 	TS_CHECK(ts_spools_holds(fixture->spools, control.area_id));
 	ts_spools_commit(fixture->spools, true);
 	TS_CHECK(!ts_spools_holds(fixture->spools, control.area_id));
+	end(fixture);
+}
+
+/* What belongs to a blob that is given up is not read, but released. */
+TS_TEST(parts_that_nobody_reads_are_released)
+{
+	struct fixture *fixture = start();
+
+	refer(fixture, 0, PART);
+	decoded(fixture, 0, PART);
+	ts_spools_commit(fixture->spools, true);
+	TS_CHECK_INT(read_header(fixture).consumed, PART);
 	end(fixture);
 }
 
