@@ -219,7 +219,7 @@ static void run_round(const struct ts_work *work, struct figures *best, bool fir
 	    ts_emulator_model_new(&model, work, graph, &observed, &shape, &err))
 		die(err.message);
 	at[2] = cpu_seconds();
-	if (ts_emulator_run(model, TS_EMULATOR_FIFO, &times, &err))
+	if (ts_emulator_run(model, &(struct ts_emulator_run_options){ 0 }, &times, &err))
 		die(err.message);
 	at[3] = cpu_seconds();
 	if (first || at[1] - at[0] < best->graph_s)

@@ -294,7 +294,7 @@ static void emulate(const struct ts_graph *graph, uint32_t streams)
 
 	if (ts_emulator_observe(&observed, graph, &err) ||
 	    ts_emulator_model_new(&model, graph->work, graph, &observed, &shape, &err) ||
-	    ts_emulator_run(model, TS_EMULATOR_FIFO, &times, &err))
+	    ts_emulator_run(model, &(struct ts_emulator_run_options){ 0 }, &times, &err))
 		abort();
 	for (uint32_t i = 0; i < model->command_count; i++)
 		if (times.issued[i] > times.start[i] || times.start[i] > times.end[i])

@@ -8,6 +8,9 @@
 
 #include "base/ns.h"
 
+/* Instants after which progress is reported: about a millisecond. */
+#define PROGRESS_EVERY 4096u
+
 enum event_kind {
 	EVENT_ENDED,   /* a command */
 	EVENT_STARTED, /* a command with a follower */
@@ -43,8 +46,10 @@ struct resource {
 struct run {
 	const struct ts_emulator_model *model;
 	struct ts_emulator_times *times;
-	enum ts_emulator_policy policy;
+	const struct ts_emulator_run_options *options;
 	int64_t now;
+	uint32_t ended;       /* commands */
+	uint64_t instants;    /* at which something happened */
 	struct event *events; /* a heap */
 	size_t event_count;
 	struct node *nodes;
@@ -110,7 +115,7 @@ static bool is_before(const struct candidate *a, const struct candidate *b)
 
 static int64_t policy_key(const struct run *run, uint32_t command)
 {
-	switch (run->policy) {
+	switch (run->options->policy) {
 	case TS_EMULATOR_PRIORITY:
 		return run->model->commands[command].priority;
 	case TS_EMULATOR_SHORTEST:
@@ -234,6 +239,7 @@ static void command_ended(struct run *run, uint32_t command)
 {
 	uint32_t resource = run->model->commands[command].resource;
 
+	run->ended++;
 	if (resource != TS_WORK_NONE) {
 		run->resources[resource].free_slots++;
 		if (run->resources[resource].count)
@@ -342,21 +348,33 @@ static bool drop_one_wait(struct run *run)
 	return true;
 }
 
-static void simulate(struct run *run)
+static void happen_now(struct run *run)
 {
+	run->now = run->events[0].time;
+	while (run->event_count && run->events[0].time == run->now) {
+		struct event event = pop(run);
+
+		happen(run, &event);
+	}
+	fill_slots(run);
+}
+
+static int simulate(struct run *run)
+{
+	const struct ts_emulator_run_options *options = run->options;
+
 	do {
 		while (run->event_count) {
-			run->now = run->events[0].time;
-			while (run->event_count && run->events[0].time == run->now) {
-				struct event event = pop(run);
-
-				happen(run, &event);
-			}
-			fill_slots(run);
+			happen_now(run);
+			if (++run->instants % PROGRESS_EVERY == 0 && options->progress &&
+			    options->progress(options->context, run->ended,
+					      run->model->command_count))
+				return TS_ECANCELED;
 		}
 		/* A command whose waits were dropped may be ready now. */
 		fill_slots(run);
 	} while (run->event_count || drop_one_wait(run));
+	return TS_OK;
 }
 
 /* ---- setup ---- */
@@ -446,10 +464,11 @@ static void release_run(struct run *run)
 	free(run->stuck);
 }
 
-int ts_emulator_run(const struct ts_emulator_model *model, enum ts_emulator_policy policy,
-		    struct ts_emulator_times *times, struct ts_error *err)
+int ts_emulator_run(const struct ts_emulator_model *model,
+		    const struct ts_emulator_run_options *options, struct ts_emulator_times *times,
+		    struct ts_error *err)
 {
-	struct run run = { .model = model, .times = times, .policy = policy };
+	struct run run = { .model = model, .times = times, .options = options };
 	int rc = make_times(times, model);
 
 	if (!rc)
@@ -457,9 +476,11 @@ int ts_emulator_run(const struct ts_emulator_model *model, enum ts_emulator_poli
 	if (!rc) {
 		reset(&run);
 		start_threads(&run);
-		simulate(&run);
+		rc = simulate(&run);
 	}
 	release_run(&run);
+	if (rc == TS_ECANCELED)
+		return ts_error_set(err, rc, "stopped");
 	return rc ? ts_error_set(err, rc, "no memory for the simulation of %u commands",
 				 model->command_count)
 		  : TS_OK;

@@ -158,9 +158,20 @@ struct ts_emulator_times {
 	uint64_t broken_waits; /* waits that would deadlock and were dropped */
 };
 
-/* The first run allocates the arrays; release() accepts a zeroed struct. */
-int ts_emulator_run(const struct ts_emulator_model *model, enum ts_emulator_policy policy,
-		    struct ts_emulator_times *times, struct ts_error *err);
+struct ts_emulator_run_options {
+	enum ts_emulator_policy policy;
+	/* How many commands have ended; a result other than 0 stops the simulation. May be NULL. */
+	int (*progress)(void *context, uint64_t done, uint64_t total);
+	void *context;
+};
+
+/*
+ * The first run allocates the arrays; release() accepts a zeroed struct. TS_ECANCELED: stopped, and
+ * the times are incomplete.
+ */
+int ts_emulator_run(const struct ts_emulator_model *model,
+		    const struct ts_emulator_run_options *options, struct ts_emulator_times *times,
+		    struct ts_error *err);
 void ts_emulator_times_release(struct ts_emulator_times *times);
 
 /* First start to last end. */

@@ -68,13 +68,30 @@ static int build_model(struct ts_replay_session *session, const struct ts_emulat
 					  &session->observed, shape, err);
 }
 
+static int on_simulated(void *context, uint64_t done, uint64_t total)
+{
+	return ts_replay_progress(context, "simulate", done, total, NULL);
+}
+
+static int simulate(struct ts_replay_session *session, enum ts_emulator_policy policy,
+		    struct ts_error *err)
+{
+	const struct ts_emulator_run_options options = {
+		.policy = policy,
+		.progress = on_simulated,
+		.context = (void *)(uintptr_t)session->replay,
+	};
+
+	return ts_emulator_run(session->model, &options, &session->times, err);
+}
+
 static int run_baseline(struct ts_replay_session *session, struct ts_error *err)
 {
 	const struct ts_emulator_shape as_recorded = { 0 };
 	int rc = build_model(session, &as_recorded, err);
 
 	if (!rc)
-		rc = ts_emulator_run(session->model, TS_EMULATOR_FIFO, &session->times, err);
+		rc = simulate(session, TS_EMULATOR_FIFO, err);
 	if (!rc)
 		rc = ts_emulator_errors(&session->errors, session->work, &session->times, err);
 	if (rc)
@@ -98,8 +115,7 @@ static int run_what_if(struct ts_replay_session *session, struct ts_error *err)
 	if (!rc)
 		rc = ts_what_if_apply(&session->what_if, session->work, session->model, err);
 	if (!rc)
-		rc = ts_emulator_run(session->model, ts_what_if_policy(&session->what_if),
-				     &session->times, err);
+		rc = simulate(session, ts_what_if_policy(&session->what_if), err);
 	if (rc)
 		return rc;
 	session->span_ns = ts_emulator_span(session->model, &session->times);

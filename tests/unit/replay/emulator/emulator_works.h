@@ -40,7 +40,9 @@ static inline void emulate(struct emulated *emulated, const struct ts_emulator_s
 					   &emulated->observed, shape, &err),
 		     0);
 	memset(&emulated->times, 0, sizeof(emulated->times));
-	TS_CHECK_INT(ts_emulator_run(emulated->model, TS_EMULATOR_FIFO, &emulated->times, &err), 0);
+	TS_CHECK_INT(ts_emulator_run(emulated->model, &(struct ts_emulator_run_options){ 0 },
+				     &emulated->times, &err),
+		     0);
 }
 
 static inline void forget_work(struct emulated *emulated)

@@ -29,7 +29,10 @@ static void simulate(struct simulated *simulated, const struct maker *maker,
 
 	memset(simulated, 0, sizeof(*simulated));
 	simulated->model = maker_model(maker, simulated->positions);
-	TS_CHECK_INT(ts_emulator_run(simulated->model, policy, &simulated->times, &err), 0);
+	TS_CHECK_INT(ts_emulator_run(simulated->model,
+				     &(struct ts_emulator_run_options){ .policy = policy },
+				     &simulated->times, &err),
+		     0);
 }
 
 static void forget(struct simulated *simulated)
@@ -364,12 +367,37 @@ TS_TEST(recorded_starts_do_not_go_in)
 		TS_CHECK_INT(garbled->commands[c].launch_ns, emulated.model->commands[c].launch_ns);
 		TS_CHECK_INT(garbled->commands[c].held_ns, emulated.model->commands[c].held_ns);
 	}
-	TS_CHECK_INT(ts_emulator_run(garbled, TS_EMULATOR_FIFO, &times, &err), 0);
+	TS_CHECK_INT(ts_emulator_run(garbled, &(struct ts_emulator_run_options){ 0 }, &times, &err),
+		     0);
 	TS_CHECK(!memcmp(times.start, emulated.times.start, 8 * garbled->command_count));
 	TS_CHECK(!memcmp(times.end, emulated.times.end, 8 * garbled->command_count));
 	TS_CHECK(!memcmp(times.points, emulated.times.points, 8 * garbled->point_count));
 	ts_emulator_times_release(&times);
 	ts_emulator_model_free(garbled);
+	forget_work(&emulated);
+}
+
+static int stop(void *context, uint64_t done, uint64_t total)
+{
+	uint64_t *seen = context;
+
+	TS_CHECK(done && done < total);
+	*seen = done;
+	return 1;
+}
+
+TS_TEST(a_simulation_can_be_stopped)
+{
+	struct emulated emulated = { 0 };
+	struct ts_error err;
+	uint64_t seen = 0;
+	const struct ts_emulator_run_options options = { .progress = stop, .context = &seen };
+
+	make_steady(&emulated.fixture, 1500);
+	emulate(&emulated, &AS_RECORDED);
+	TS_CHECK_INT(ts_emulator_run(emulated.model, &options, &emulated.times, &err),
+		     TS_ECANCELED);
+	TS_CHECK(seen);
 	forget_work(&emulated);
 }
 

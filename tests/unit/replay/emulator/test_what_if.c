@@ -146,7 +146,9 @@ static int change(struct changed *changed, const char *const *texts, size_t coun
 	rc = ts_what_if_apply(&changed->what_if, changed->loaded.work, changed->model, err);
 	if (rc)
 		return rc;
-	TS_CHECK_INT(ts_emulator_run(changed->model, ts_what_if_policy(&changed->what_if),
+	TS_CHECK_INT(ts_emulator_run(changed->model,
+				     &(struct ts_emulator_run_options){
+					     .policy = ts_what_if_policy(&changed->what_if) },
 				     &changed->times, err),
 		     0);
 	changed->span = ts_emulator_span(changed->model, &changed->times);
