@@ -147,7 +147,7 @@ const char *ts_format_counted(char *buffer, size_t size, uint64_t count, const c
 	char number[TS_FORMAT_BYTES];
 	size_t length = strlen(noun);
 	bool to_ies = count != 1 && length > 0 && noun[length - 1] == 'y';
-	bool to_es = length > 0 && noun[length - 1] == 'h';
+	bool to_es = length > 0 && (noun[length - 1] == 'h' || noun[length - 1] == 's');
 
 	ts_format_count(number, sizeof(number), (int64_t)TS_MIN(count, INT64_MAX));
 	snprintf(buffer, size, "%s %.*s%s", number, (int)(length - to_ies), noun,

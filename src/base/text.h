@@ -202,7 +202,7 @@ const char *ts_format_count(char *buffer, size_t size, int64_t count);
 /* A wait status: "exit code 3", "killed by SIGSEGV". */
 const char *ts_format_exit(char *buffer, size_t size, int wait_status);
 
-/* "1 copy", "1,645 copies". The noun has a regular plural. */
+/* "1 copy", "1,645 copies", "2 processes". The noun has a regular plural. */
 const char *ts_format_counted(char *buffer, size_t size, uint64_t count, const char *noun);
 #define TS_FORMAT_COUNTED_BYTES 64
 

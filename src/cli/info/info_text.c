@@ -57,14 +57,6 @@ static void append_value(struct ts_text *out, const struct ts_info *info, int64_
 	append_cut(out, ts_reader_string(info->reader, string), columns);
 }
 
-static void append_count(struct ts_text *out, uint64_t number, const char *one, const char *many)
-{
-	char count[TS_FORMAT_BYTES];
-
-	ts_text_printf(out, "%s %s", ts_format_count(count, sizeof(count), (int64_t)number),
-		       number == 1 ? one : many);
-}
-
 /* A line that is wrapped on a narrow terminal. */
 static void append_wrapped(struct ts_text *out, const char *label, struct ts_text *text)
 {
@@ -84,9 +76,9 @@ static void show_damage(struct ts_text *out, const struct ts_info *info)
 	if (info->writer.writing == TS_TRACE_GROWING)
 		return;
 	if (state->damaged_bytes) {
-		append_count(&text, state->damaged_bytes, "byte", "bytes");
 		ts_text_printf(
-			&text, " from byte %s on; recover the rest with: ",
+			&text, "%s from byte %s on; recover the rest with: ",
+			TS_COUNTED(state->damaged_bytes, "byte"),
 			ts_format_count(offset, sizeof(offset), (int64_t)state->damaged_offset));
 	} else if (info->writer.writing == TS_TRACE_CUT_OFF) {
 		ts_text_append_str(&text, "none, but the recording was cut off: get the rest "
@@ -107,10 +99,9 @@ static void show_size(struct ts_text *out, const struct ts_info *info)
 	append_line(out, "size");
 	ts_text_printf(out, "%s (%s bytes)", ts_format_bytes(bytes, sizeof(bytes), info->bytes),
 		       ts_format_count(count, sizeof(count), (int64_t)info->bytes));
-	if (!info->imported) {
-		ts_text_append_str(out, " in ");
-		append_count(out, ts_reader_chunk_count(info->reader), "chunk", "chunks");
-	}
+	if (!info->imported)
+		ts_text_printf(out, " in %s",
+			       TS_COUNTED(ts_reader_chunk_count(info->reader), "chunk"));
 	ts_text_append_char(out, '\n');
 }
 
@@ -170,7 +161,7 @@ static void show_sources(struct ts_text *out, const struct ts_info *info)
 
 static void show_counts(struct ts_text *out, const struct ts_info *info)
 {
-	char span[TS_FORMAT_BYTES], lost[96];
+	char span[TS_FORMAT_BYTES], count[TS_FORMAT_BYTES], lost[96];
 	int64_t ns;
 
 	append_line(out, "time");
@@ -184,14 +175,15 @@ static void show_counts(struct ts_text *out, const struct ts_info *info)
 			       ts_format_duration_ns(span, sizeof(span), ns), info->range.from,
 			       info->range.to);
 	append_line(out, "places");
-	append_count(out, info->totals.processes, "process, ", "processes, ");
-	append_count(out, info->totals.threads, "thread, ", "threads, ");
-	append_count(out, info->totals.devices, "device, ", "devices, ");
-	append_count(out, info->totals.streams, "stream\n", "streams\n");
+	ts_text_printf(out, "%s, %s, %s, %s\n", TS_COUNTED(info->totals.processes, "process"),
+		       TS_COUNTED(info->totals.threads, "thread"),
+		       TS_COUNTED(info->totals.devices, "device"),
+		       TS_COUNTED(info->totals.streams, "stream"));
 	append_line(out, "events");
-	append_count(out, info->totals.events, "", "");
+	ts_text_append_str(out,
+			   ts_format_count(count, sizeof(count), (int64_t)info->totals.events));
 	if (info->totals.events && info->bytes)
-		ts_text_printf(out, "(%.2f bytes each)",
+		ts_text_printf(out, " (%.2f bytes each)",
 			       (double)info->bytes / (double)info->totals.events);
 	ts_text_append_char(out, '\n');
 	if (info->totals.lost.events || info->totals.lost.unknown) {
@@ -226,8 +218,8 @@ static void show_failed(struct ts_text *out, const struct ts_info *info)
 	}
 	if (count > MOST_FAILED) {
 		append_line(out, "failed");
-		append_count(out, count - MOST_FAILED, "more process", "more processes");
-		ts_text_append_str(out, "; see 'tracesmith view --table process'\n");
+		ts_text_printf(out, "%s; see 'tracesmith view --table process'\n",
+			       TS_COUNTED(count - MOST_FAILED, "more process"));
 	}
 }
 

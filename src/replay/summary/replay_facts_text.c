@@ -24,14 +24,6 @@ static void say(struct saying *saying, enum ts_replay_fact kind)
 	ts_text_clear(&saying->text);
 }
 
-static void append_count(struct ts_text *text, uint64_t count, const char *one, const char *many)
-{
-	char number[TS_FORMAT_BYTES];
-
-	ts_text_printf(text, "%s %s", ts_format_count(number, sizeof(number), (int64_t)count),
-		       count == 1 ? one : many);
-}
-
 /* "window 2 of process 4001 (made)"; what is the only one needs no number. */
 static void append_window(struct saying *saying, const struct ts_replay_window_facts *window)
 {
@@ -52,22 +44,19 @@ static void say_counts(struct saying *saying, const struct ts_replay_window_fact
 	if (!window->has_open || window->failed || !window->commands)
 		return;
 	append_window(saying, window);
-	ts_text_append_str(text, ": ");
-	append_count(text, window->commands, "command", "commands");
-	ts_text_printf(text, " (%" PRIu64, window->first);
+	ts_text_printf(text, ": %s (%" PRIu64, TS_COUNTED(window->commands, "command"),
+		       window->first);
 	if (window->last != window->first)
 		ts_text_printf(text, " to %" PRIu64, window->last);
-	ts_text_append_char(text, ')');
-	ts_text_append_str(text, ", ");
-	append_count(text, window->launches, "launch", "launches");
-	ts_text_append_str(text, ", ");
-	append_count(text, window->checks, "check", "checks");
+	ts_text_printf(text, "), %s, %s", TS_COUNTED(window->launches, "launch"),
+		       TS_COUNTED(window->checks, "check"));
 	say(saying, TS_REPLAY_FACT_NOTE);
 }
 
 static void say_reasons(struct saying *saying, const struct ts_replay_window_facts *window)
 {
 	struct ts_text *text = &saying->text;
+	char count[TS_FORMAT_BYTES];
 
 	if (!window->unreplayable || window->failed)
 		return;
@@ -75,16 +64,17 @@ static void say_reasons(struct saying *saying, const struct ts_replay_window_fac
 		append_window(saying, window);
 		ts_text_append_str(text, ": ");
 	}
-	append_count(text, window->unreplayable, "command", "commands");
 	ts_text_printf(text,
-		       " cannot be replayed, nor can what needs %s ('--skip-unsupported' leaves "
+		       "%s cannot be replayed, nor can what needs %s ('--skip-unsupported' leaves "
 		       "that out)",
+		       TS_COUNTED(window->unreplayable, "command"),
 		       window->unreplayable == 1 ? "its result" : "their results");
 	say(saying, TS_REPLAY_FACT_WARNING);
 	for (size_t i = 0; i < window->reason_count && i < REASONS_SAID; i++) {
 		const struct ts_replay_reason *reason = &window->reasons[i];
 
-		ts_text_printf(text, "%" PRIu64 " %s%s%s (%s%" PRIu64 ")", reason->count,
+		ts_text_printf(text, "%s %s%s%s (%s%" PRIu64 ")",
+			       ts_format_count(count, sizeof(count), (int64_t)reason->count),
 			       reason->what, reason->what[0] ? ": " : "", reason->why,
 			       reason->count > 1 ? "first: command " : "command ", reason->first);
 		say(saying, TS_REPLAY_FACT_DETAIL);
@@ -121,9 +111,11 @@ static void say_window(struct saying *saying, const struct ts_replay_window_fact
 	}
 	say_reasons(saying, window);
 	if (window->ambiguous) {
-		append_count(text, window->ambiguous, "launch has", "launches have");
-		ts_text_append_str(text, " an argument whose kind was guessed from its value: a "
-					 "replay may differ");
+		ts_text_printf(text,
+			       "%s %s an argument whose kind was guessed from its value: a replay "
+			       "may differ",
+			       TS_COUNTED(window->ambiguous, "launch"),
+			       window->ambiguous == 1 ? "has" : "have");
 		say(saying, TS_REPLAY_FACT_WARNING);
 	}
 	if (window->unchecked) {
@@ -167,11 +159,10 @@ static void say_programs(struct saying *saying)
 
 	if (!count)
 		return;
-	append_count(&saying->text, count, "program was", "programs were");
 	ts_text_printf(&saying->text,
-		       " captured as %s only, and can be replayed on this device and driver only: "
-		       "kernels ",
-		       count == 1 ? "a binary" : "binaries");
+		       "%s %s only, and can be replayed on this device and driver only: kernels ",
+		       TS_COUNTED(count, "program"),
+		       count == 1 ? "was captured as a binary" : "were captured as binaries");
 	append_kernels(saying);
 	say(saying, TS_REPLAY_FACT_NOTE);
 }

@@ -89,6 +89,7 @@ TS_TEST(counted_nouns)
 	TS_CHECK_STR(TS_COUNTED(0, "launch"), "0 launches");
 	TS_CHECK_STR(TS_COUNTED(1, "launch"), "1 launch");
 	TS_CHECK_STR(TS_COUNTED(43915, "command"), "43,915 commands");
+	TS_CHECK_STR(TS_COUNTED(2, "process"), "2 processes");
 }
 
 TS_TEST(counts)
