@@ -77,40 +77,49 @@ static int scan_text(struct parse *parse, void *to)
 	return text.failed || !*(const char **)to ? TS_ENOMEM : TS_OK;
 }
 
-/* Parses an array; `item` parses each element into a growing list. */
-static int scan_array(struct parse *parse, scan_function *item, size_t item_bytes, void **ret_items,
-		      uint32_t *ret_count)
+/* An array whose elements `item` parses, and where the list goes. */
+struct list {
+	scan_function *item;
+	size_t item_bytes;
+	void *to; /* a pointer to the items */
+	uint32_t *count;
+};
+
+static int scan_list(struct parse *parse, void *to)
 {
+	const struct list *list = to;
 	TS_AUTO_FREE void *items = NULL;
-	size_t capacity = 0;
 	struct ts_json_walk walk = { .open = '[' };
+	size_t capacity = 0;
 	uint32_t count = 0;
+	void *kept;
 
 	while (ts_json_walk_next(&walk, &parse->js)) {
 		if (count == MOST_ITEMS)
 			return ts_json_bad(&parse->js, parse->js.next, "a list is too long");
-		if (ts_grow_array(&items, &capacity, count + 1, item_bytes))
+		if (ts_grow_array(&items, &capacity, count + 1, list->item_bytes))
 			return TS_ENOMEM;
-		memset((char *)items + count * item_bytes, 0, item_bytes);
-		walk.rc = item(parse, (char *)items + count * item_bytes);
+		memset((char *)items + count * list->item_bytes, 0, list->item_bytes);
+		walk.rc = list->item(parse, (char *)items + count * list->item_bytes);
 		count++;
 	}
 	if (walk.rc)
 		return walk.rc;
-	*ret_items = ts_arena_copy(parse->arena, items ? items : "", count * item_bytes);
-	*ret_count = count;
-	return *ret_items ? TS_OK : TS_ENOMEM;
+	kept = ts_arena_copy(parse->arena, items ? items : "", count * list->item_bytes);
+	if (!kept)
+		return TS_ENOMEM;
+	/* All pointers have the same representation. */
+	memcpy(list->to, &kept, sizeof(kept));
+	*list->count = count;
+	return TS_OK;
 }
 
 static int scan_numbers(struct parse *parse, void *to)
 {
 	struct ts_replay_numbers *numbers = to;
-	void *items;
-	int rc = scan_array(parse, scan_unsigned, sizeof(uint64_t), &items, &numbers->count);
 
-	if (!rc)
-		numbers->items = items;
-	return rc;
+	return scan_list(parse, &(struct list){ scan_unsigned, sizeof(*numbers->items),
+						&numbers->items, &numbers->count });
 }
 
 /* ---- objects ---- */
@@ -182,7 +191,6 @@ static int scan_args(struct parse *parse, void *to)
 {
 	struct ts_replay_details *details = to;
 	uint64_t count = 0;
-	void *items;
 	int rc;
 
 	if (ts_json_peek(&parse->js) != '[') {
@@ -190,10 +198,8 @@ static int scan_args(struct parse *parse, void *to)
 		details->arg_count = (uint32_t)TS_MIN(rc ? 0 : count, (uint64_t)UINT32_MAX);
 		return rc;
 	}
-	rc = scan_array(parse, scan_arg, sizeof(struct ts_replay_raw_arg), &items,
-			&details->arg_count);
-	if (!rc)
-		details->args = items;
+	rc = scan_list(parse, &(struct list){ scan_arg, sizeof(*details->args), &details->args,
+					      &details->arg_count });
 	details->has_args = !rc;
 	return rc;
 }
@@ -254,17 +260,6 @@ static int scan_image(struct parse *parse, void *to)
 	return scan_object(parse, members, TS_ARRAY_SIZE(members));
 }
 
-static int scan_flags(struct parse *parse, void *to)
-{
-	struct ts_replay_details *details = to;
-	void *items;
-	int rc = scan_array(parse, scan_text, sizeof(const char *), &items, &details->flag_count);
-
-	if (!rc)
-		details->flags = items;
-	return rc;
-}
-
 static int scan_binary(struct parse *parse, void *to)
 {
 	struct ts_replay_raw_binary *binary = to;
@@ -274,18 +269,6 @@ static int scan_binary(struct parse *parse, void *to)
 	};
 
 	return scan_object(parse, members, TS_ARRAY_SIZE(members));
-}
-
-static int scan_binaries(struct parse *parse, void *to)
-{
-	struct ts_replay_details *details = to;
-	void *items;
-	int rc = scan_array(parse, scan_binary, sizeof(struct ts_replay_raw_binary), &items,
-			    &details->binary_count);
-
-	if (!rc)
-		details->binaries = items;
-	return rc;
 }
 
 static int scan_parameter(struct parse *parse, void *to)
@@ -298,18 +281,6 @@ static int scan_parameter(struct parse *parse, void *to)
 
 	parameter->name = parameter->type = "";
 	return scan_object(parse, members, TS_ARRAY_SIZE(members));
-}
-
-static int scan_parameters(struct parse *parse, void *to)
-{
-	struct ts_replay_details *details = to;
-	void *items;
-	int rc = scan_array(parse, scan_parameter, sizeof(struct ts_replay_parameter), &items,
-			    &details->parameter_count);
-
-	if (!rc)
-		details->parameters = items;
-	return rc;
 }
 
 static int scan_index(struct parse *parse, void *to)
@@ -349,6 +320,11 @@ static int scan_from(struct parse *parse, void *to)
 static int scan_details(struct parse *parse)
 {
 	struct ts_replay_details *d = parse->details;
+	struct list flags = { scan_text, sizeof(const char *), &d->flags, &d->flag_count };
+	struct list binaries = { scan_binary, sizeof(*d->binaries), &d->binaries,
+				 &d->binary_count };
+	struct list parameters = { scan_parameter, sizeof(*d->parameters), &d->parameters,
+				   &d->parameter_count };
 	const struct member members[] = {
 		{ "call", scan_text, &d->call },
 		{ "unreplayable", scan_text, &d->unreplayable },
@@ -388,9 +364,9 @@ static int scan_details(struct parse *parse)
 		{ "version", scan_text, &d->version },
 		{ "driver", scan_text, &d->driver },
 		{ "devices", scan_numbers, &d->devices },
-		{ "flags", scan_flags, d },
-		{ "binaries", scan_binaries, d },
-		{ "parameters", scan_parameters, d },
+		{ "flags", scan_list, &flags },
+		{ "binaries", scan_list, &binaries },
+		{ "parameters", scan_list, &parameters },
 	};
 	int rc = scan_object(parse, members, TS_ARRAY_SIZE(members));
 
