@@ -4,8 +4,11 @@
 
 #include <inttypes.h>
 #include <math.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+
+#include "replay/check/values.h"
 
 #define MOST 65535.0 /* of 16 bits */
 
@@ -44,7 +47,8 @@ static const struct packing {
 struct plan {
 	const struct ts_replay_image *image;
 	const struct data *data;
-	const struct packing *packing; /* NULL: not packed */
+	const struct ts_value_type *type; /* of a channel, or of a packed pixel */
+	const struct packing *packing;    /* NULL: not packed */
 	const char *channels;
 	unsigned int count; /* of the PNG's channels */
 	int from[4];        /* which channel of the image each is; -1: none, it is 0 */
@@ -58,6 +62,17 @@ static const struct data *find_data(const char *name)
 	while (strcmp(data->name, name) != 0)
 		data++;
 	return data;
+}
+
+static const struct ts_value_type *type_of(const struct data *data)
+{
+	static const char letters[] = {
+		[UNSIGNED] = 'u', [SIGNED] = 'i', [FLOAT] = 'f', [PACKED] = 'u'
+	};
+	char name[16];
+
+	snprintf(name, sizeof(name), "%c%u", letters[data->form], 8 * data->bytes);
+	return ts_value_type_find(name);
 }
 
 static const char *find_channels(const char *name)
@@ -102,6 +117,7 @@ static void make_plan(struct plan *plan, const struct ts_replay_image *image)
 	*plan = (struct plan){ .image = image,
 			       .data = find_data(image->data),
 			       .channels = find_channels(image->order) };
+	plan->type = type_of(plan->data);
 	for (size_t i = 0; i < TS_ARRAY_SIZE(packings); i++)
 		if (!strcmp(packings[i].name, image->data))
 			plan->packing = &packings[i];
@@ -114,62 +130,18 @@ static void make_plan(struct plan *plan, const struct ts_replay_image *image)
 	plan_channels(plan);
 }
 
-/* ---- values ---- */
-
-static double half_value(uint16_t half)
-{
-	int exponent = half >> 10 & 31;
-	double mantissa = half & 1023, value;
-
-	if (exponent == 31)
-		value = mantissa > 0 ? (double)NAN : (double)INFINITY;
-	else
-		value = exponent ? ldexp(1024 + mantissa, exponent - 25) : ldexp(mantissa, -24);
-	return half & 0x8000 ? -value : value;
-}
-
-static double float_value(const unsigned char *at, unsigned int bytes)
-{
-	uint16_t half;
-	float value;
-
-	if (bytes == 2) {
-		memcpy(&half, at, sizeof(half));
-		return half_value(half);
-	}
-	memcpy(&value, at, sizeof(value));
-	return (double)value;
-}
-
-/* Little-endian, as on all devices that there are. */
-static uint64_t bits_at(const unsigned char *at, unsigned int bytes)
-{
-	uint64_t bits = 0;
-
-	for (unsigned int i = 0; i < bytes; i++)
-		bits |= (uint64_t)at[i] << (8 * i);
-	return bits;
-}
-
-static double value_at(const struct data *data, const unsigned char *at)
-{
-	uint64_t bits, sign;
-
-	if (data->form == FLOAT)
-		return float_value(at, data->bytes);
-	bits = bits_at(at, data->bytes);
-	sign = UINT64_C(0x80) << (8 * (data->bytes - 1) & 63);
-	if (data->form == SIGNED && bits & sign)
-		return (double)(int64_t)(bits - 2 * sign);
-	return (double)bits;
-}
-
 /* ---- pixels ---- */
 
 static const unsigned char *pixel_at(const struct plan *plan, const void *content, uint64_t x,
 				     uint64_t row)
 {
 	return (const unsigned char *)content + row * plan->image->row + x * plan->image->element;
+}
+
+static const unsigned char *channel_of(const struct plan *plan, const unsigned char *pixel,
+				       int channel)
+{
+	return pixel + (unsigned int)channel * plan->data->bytes;
 }
 
 static void widen(struct ts_pixels *pixels, double value)
@@ -180,52 +152,50 @@ static void widen(struct ts_pixels *pixels, double value)
 	pixels->high = fmax(pixels->high, value);
 }
 
+static void widen_pixel(struct ts_pixels *pixels, const struct plan *plan,
+			const unsigned char *pixel)
+{
+	for (unsigned int i = 0; i < plan->count; i++)
+		if (plan->from[i] >= 0)
+			widen(pixels,
+			      ts_value_real(plan->type, channel_of(plan, pixel, plan->from[i])));
+}
+
 static void find_scale(struct ts_pixels *pixels, const struct plan *plan, const void *content)
 {
 	pixels->low = (double)INFINITY;
 	pixels->high = -(double)INFINITY;
 	for (uint64_t row = 0; row < pixels->png.height; row++)
 		for (uint64_t x = 0; x < pixels->png.width; x++)
-			for (unsigned int i = 0; i < plan->count; i++)
-				if (plan->from[i] >= 0)
-					widen(pixels, value_at(plan->data,
-							       pixel_at(plan, content, x, row) +
-								       (unsigned int)plan->from[i] *
-									       plan->data->bytes));
+			widen_pixel(pixels, plan, pixel_at(plan, content, x, row));
 	if (pixels->low > pixels->high)
 		pixels->low = pixels->high = 0;
 }
 
 static uint64_t scaled(const struct ts_pixels *pixels, double value)
 {
-	double share;
-
 	if (isnan(value) || pixels->high <= pixels->low)
 		return 0;
 	value = fmin(fmax(value, pixels->low), pixels->high);
-	share = (value - pixels->low) / (pixels->high - pixels->low);
-	/* The difference may be infinite: then everything but the greatest is 0. */
-	return isfinite(share) ? (uint64_t)(share * MOST + 0.5) : 0;
+	return (uint64_t)((value - pixels->low) / (pixels->high - pixels->low) * MOST + 0.5);
 }
 
 static uint64_t sample(const struct ts_pixels *pixels, const struct plan *plan,
 		       const unsigned char *pixel, int channel)
 {
 	const struct packing *packing = plan->packing;
-	uint64_t most;
+	uint64_t most, value;
 
 	if (channel < 0)
 		return 0;
 	if (packing) {
 		most = (UINT64_C(1) << packing->bits[channel]) - 1;
-		return ((bits_at(pixel, plan->data->bytes) >> packing->shift[channel] & most) *
-				(uint64_t)MOST +
-			most / 2) /
-		       most;
+		value = ts_value_bits(plan->type, pixel) >> packing->shift[channel] & most;
+		return (value * (uint64_t)MOST + most / 2) / most;
 	}
-	pixel += (unsigned int)channel * plan->data->bytes;
-	return plan->is_scaled ? scaled(pixels, value_at(plan->data, pixel))
-			       : bits_at(pixel, plan->data->bytes);
+	pixel = channel_of(plan, pixel, channel);
+	return plan->is_scaled ? scaled(pixels, ts_value_real(plan->type, pixel))
+			       : ts_value_bits(plan->type, pixel);
 }
 
 static void fill_in(struct ts_pixels *pixels, const struct plan *plan, const void *content,

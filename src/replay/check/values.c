@@ -33,7 +33,7 @@ const char *ts_value_type_names(void)
 
 /* ---- one value ---- */
 
-static uint64_t load(const struct ts_value_type *type, const void *data)
+uint64_t ts_value_bits(const struct ts_value_type *type, const void *data)
 {
 	const unsigned char *bytes = data;
 	uint64_t value = 0;
@@ -67,6 +67,15 @@ static double real_of(const struct ts_value_type *type, uint64_t bits)
 	return bits >> (8 * type->bytes - 1) ? -value : value;
 }
 
+double ts_value_real(const struct ts_value_type *type, const void *data)
+{
+	uint64_t bits = ts_value_bits(type, data);
+
+	if (type->mantissa_bits)
+		return real_of(type, bits);
+	return type->is_signed ? (double)extend(type, bits) : (double)bits;
+}
+
 /* Digits needed to read back any value of the type. */
 static int digits_of(const struct ts_value_type *type)
 {
@@ -81,7 +90,7 @@ static bool is_nan(const struct ts_value_type *type, uint64_t bits)
 const char *ts_value_format(const struct ts_value_type *type, const void *data,
 			    char to[TS_VALUE_BYTES])
 {
-	uint64_t bits = load(type, data);
+	uint64_t bits = ts_value_bits(type, data);
 
 	if (is_nan(type, bits))
 		snprintf(to, TS_VALUE_BYTES, "nan");
@@ -175,25 +184,18 @@ bool ts_value_tolerance_is_set(const struct ts_value_tolerance *tolerance)
 	return tolerance->ulp || tolerance->absolute > 0 || tolerance->relative > 0;
 }
 
-static double number_of(const struct ts_value_type *type, uint64_t bits)
-{
-	if (type->mantissa_bits)
-		return real_of(type, bits);
-	return type->is_signed ? (double)extend(type, bits) : (double)bits;
-}
-
 bool ts_value_is_near(const struct ts_value_type *type, const struct ts_value_tolerance *tolerance,
 		      const void *a, const void *b)
 {
-	uint64_t x = load(type, a), y = load(type, b), distance;
+	uint64_t x = ts_value_bits(type, a), y = ts_value_bits(type, b), distance;
 	double real_x, real_y, apart;
 
 	if (x == y)
 		return true;
 	if (is_nan(type, x) || is_nan(type, y))
 		return is_nan(type, x) && is_nan(type, y);
-	real_x = number_of(type, x);
-	real_y = number_of(type, y);
+	real_x = ts_value_real(type, a);
+	real_y = ts_value_real(type, b);
 	x = rank_of(type, x);
 	y = rank_of(type, y);
 	distance = x > y ? x - y : y - x;

@@ -23,6 +23,10 @@ const struct ts_value_type *ts_value_type_find(const char *name);
 /* "f16, f32 ..." for messages. */
 const char *ts_value_type_names(void);
 
+/* The bits of the value at `data`, and its value; large integers are rounded. */
+uint64_t ts_value_bits(const struct ts_value_type *type, const void *data);
+double ts_value_real(const struct ts_value_type *type, const void *data);
+
 #define TS_VALUE_BYTES 40
 /*
  * Formats the value at `data` with enough digits to distinguish it from its neighbours; returns
