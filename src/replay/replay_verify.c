@@ -87,7 +87,7 @@ int ts_replay_verify_blobs(struct ts_replay *replay, struct ts_error *err)
 		for (uint32_t j = 0; !rc && replay->stream->commands[index].unknown_access &&
 				     j < replay->stream->object_count;
 		     j++)
-			if (ts_replay_is_alive(replay->stream, j, index))
+			if (ts_replay_may_access(replay->stream, index, j))
 				rc = check_object(&blobs, j, err);
 	}
 	ts_map_release(&blobs.met);

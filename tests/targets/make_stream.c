@@ -19,6 +19,7 @@
  *	unsupported kernels that do not build, have more work items than a device can run, or use a
  *	            part of memory at an odd place
  *	typed       kernels whose arguments have names, types, or neither
+ *	contexts    two contexts, and a kernel that may access all memory of its own
  *	hostile     names and reasons with control characters
  */
 #include "../unit/replay/replay_fixture.h"
@@ -259,6 +260,22 @@ static void add_unsupported(struct fixture_trace *fixture)
 	fixture_finish(fixture, 1, NULL);
 }
 
+static void add_contexts(struct fixture_trace *fixture)
+{
+	const uint32_t data[WORDS] = { 1, 2, 3 };
+
+	fixture_objects(fixture);
+	fixture_object(fixture, TS_OBJECT_CONTEXT, 20, 0, NULL, 0, 0, "\"devices\":[1]");
+	fixture_object(fixture, TS_OBJECT_STREAM, 21, 20, NULL, 0, 0, "\"index\":2,\"device\":1");
+	fixture_memory(fixture, 10, NULL, BYTES);
+	fixture_memory(fixture, 11, NULL, BYTES);
+	fixture_object(fixture, TS_OBJECT_MEMORY, 22, 20, NULL, BYTES, 0, "");
+	fixture_begin(fixture, 1);
+	fixture_write(fixture, 21, 22, 0, data, BYTES);
+	fixture_step(fixture, FIXTURE_QUEUE, 10, WORDS, ",\"unknown\":true");
+	fixture_finish(fixture, 1, NULL);
+}
+
 /* Sets the title of a terminal, and begins another line. */
 #define CONTROL "\x1b]0;owned\x07\n\x1b[31mred"
 #define CONTROL_JSON "\\u001b]0;owned\\u0007\\n\\u001b[31mred"
@@ -301,6 +318,8 @@ int main(int argc, char **argv)
 		add_bound(&fixture);
 	else if (is(kind, "unsupported"))
 		add_unsupported(&fixture);
+	else if (is(kind, "contexts"))
+		add_contexts(&fixture);
 	else if (is(kind, "hostile"))
 		add_hostile(&fixture);
 	else if (!is(kind, "nothing"))

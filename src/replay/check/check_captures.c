@@ -129,7 +129,7 @@ static int add_writes(struct ts_replay_checker *checker, uint32_t position, uint
 	for (uint32_t i = 0; !rc && command->unknown_access && i < stream->object_count; i++) {
 		struct ts_replay_range all_bytes = { i, 0, stream->objects[i].bytes };
 
-		if (ts_replay_is_alive(stream, i, index) && can_see(checker, i))
+		if (ts_replay_may_access(stream, index, i) && can_see(checker, i))
 			rc = add(checker, position, &all_bytes, "each", &unused);
 	}
 	return rc;
@@ -238,7 +238,7 @@ static bool *find_written(const struct ts_replay *replay)
 		for (uint32_t j = 0; j < command->write_count; j++)
 			written[command->writes[j].memory] = true;
 		for (uint32_t j = 0; command->unknown_access && j < stream->object_count; j++)
-			written[j] |= ts_replay_is_alive(stream, j, index);
+			written[j] |= ts_replay_may_access(stream, index, j);
 	}
 	return written;
 }

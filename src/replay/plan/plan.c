@@ -37,6 +37,19 @@ bool ts_replay_is_alive(const struct ts_replay_stream *stream, uint32_t memory, 
 	       (object->freed_by == TS_REPLAY_NONE || object->freed_by > command);
 }
 
+bool ts_replay_may_access(const struct ts_replay_stream *stream, uint32_t command, uint32_t memory)
+{
+	const struct ts_replay_command_info *info = &stream->commands[command];
+	uint32_t context = info->queue == TS_REPLAY_NONE ? TS_REPLAY_NONE
+							 : stream->objects[info->queue].parent;
+
+	if (!info->unknown_access || !ts_replay_is_alive(stream, memory, command))
+		return false;
+	/* A device sees its context only; a function of the host may have any pointer. */
+	return context == TS_REPLAY_NONE || context == stream->objects[memory].parent ||
+	       (info->kind != TS_COMMAND_LAUNCH && info->kind != TS_COMMAND_COPY);
+}
+
 /* ---- commands that cannot run ---- */
 
 /* Commands on the lifetime of objects: harmless if nothing uses the object. */

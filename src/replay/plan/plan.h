@@ -29,6 +29,8 @@ void ts_replay_plan_report(const struct ts_replay_plan *plan, const struct ts_re
 bool ts_replay_covers(const struct ts_replay_command_info *command);
 /* Was this memory allocated when the command ran? */
 bool ts_replay_is_alive(const struct ts_replay_stream *stream, uint32_t memory, uint32_t command);
+/* May a command with unknown access read and write this memory? */
+bool ts_replay_may_access(const struct ts_replay_stream *stream, uint32_t command, uint32_t memory);
 /* Does a command of this kind only begin or end the life of an object? */
 bool ts_replay_is_lifetime(enum ts_command_kind kind);
 /* Memory that is not a view. */

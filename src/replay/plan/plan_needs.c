@@ -35,13 +35,13 @@ static int update_all(struct needs *needs, const struct ts_replay_range *ranges,
 	return rc;
 }
 
-/* Needs all memory that was allocated when the command ran. */
+/* Needs all memory that the command may have used. */
 static int need_everything(struct needs *needs, uint32_t command)
 {
 	int rc = TS_OK;
 
 	for (uint32_t i = 0; !rc && i < needs->stream->object_count; i++)
-		if (ts_replay_is_alive(needs->stream, i, command))
+		if (ts_replay_may_access(needs->stream, command, i))
 			rc = update(needs, i, 0, needs->stream->objects[i].bytes, true);
 	return rc;
 }

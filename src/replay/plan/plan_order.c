@@ -31,7 +31,7 @@ static void use(struct ordering *ordering, uint32_t index)
 	for (uint32_t i = 0; i < command->write_count; i++)
 		ordering->used[command->writes[i].memory] = true;
 	for (uint32_t i = 0; command->unknown_access && i < ordering->stream->object_count; i++)
-		if (ts_replay_is_alive(ordering->stream, i, index))
+		if (ts_replay_may_access(ordering->stream, index, i))
 			ordering->used[i] = true;
 }
 

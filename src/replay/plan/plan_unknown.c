@@ -55,7 +55,7 @@ static bool reads_unknown(const struct unknowns *unknowns, uint32_t index)
 	if (touches_any(unknowns, command->reads, command->read_count))
 		return true;
 	for (uint32_t i = 0; command->unknown_access && i < unknowns->stream->object_count; i++)
-		if (unknowns->memory[i].count && ts_replay_is_alive(unknowns->stream, i, index))
+		if (unknowns->memory[i].count && ts_replay_may_access(unknowns->stream, index, i))
 			return true;
 	return false;
 }
@@ -70,7 +70,7 @@ static int lose_writes(struct unknowns *unknowns, uint32_t index)
 	for (uint32_t i = 0; !rc && i < command->write_count; i++)
 		rc = add(unknowns, &command->writes[i]);
 	for (uint32_t i = 0; !rc && command->unknown_access && i < stream->object_count; i++)
-		if (ts_replay_is_alive(stream, i, index))
+		if (ts_replay_may_access(stream, index, i))
 			rc = ts_ranges_add(&unknowns->memory[i], 0, stream->objects[i].bytes);
 	return rc;
 }

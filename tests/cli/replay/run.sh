@@ -11,7 +11,7 @@ $make_stream plain.sbt plain
 	cat first.txt
 	exit 1
 }
-for kind in killed wrong two native unsupported; do $make_stream $kind.sbt $kind; done
+for kind in killed wrong two native unsupported contexts; do $make_stream $kind.sbt $kind; done
 
 # Removes the device's name and times, and the times of kernels.
 r() { t replay "$@" | sed -E -e 's/ on opencl:.*/ on a device/' -e 's/(last end: ).*/\1N/' -e '/^  kernel /,/^exit/{/^exit/!d}'; }
@@ -24,6 +24,9 @@ r two.sbt --window 2
 r plain.sbt --kernel 'mix*' --check each
 r plain.sbt --stream 1
 r plain.sbt --from 5 --to 6
+# Memory of another context is out of reach of a kernel, but can be shown after it.
+r contexts.sbt --check each --repeat 2
+r contexts.sbt --at 3 --dump 22 --as u32 --limit 4 -q
 # Kernels that do not build, or cannot run, and what depends on them.
 on_device() { sed -E -e "s/(does not build on|on) '[^']*'(: .*)?/\1 DEVICE/" -e '/^1 error generated/d'; }
 r unsupported.sbt --skip-unsupported --check each --repeat 2 | on_device

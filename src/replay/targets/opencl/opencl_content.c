@@ -250,13 +250,18 @@ static int copy_output(struct ts_replay_session *session, struct ts_opencl_step 
 {
 	uint32_t queue = step->command->queue;
 	uint32_t context = ts_opencl_info(session, output->range.memory)->parent;
+	bool is_foreign = queue != TS_REPLAY_NONE &&
+			  ts_opencl_info(session, queue)->parent != context;
 	uint32_t count = 0;
 	cl_int code;
 	int rc = ts_opencl_output_reserve(session, output, err);
 
+	/* No queue reads memory of another context, nor waits for what happens there. */
+	if (!rc && is_foreign)
+		rc = ts_opencl_wait_queue(session, TS_REPLAY_NONE, output->position, err);
 	if (rc)
 		return rc;
-	if (queue == TS_REPLAY_NONE) {
+	if (queue == TS_REPLAY_NONE || is_foreign) {
 		code = ts_opencl_read(session, session->objects[context].context.queue,
 				      &output->range, output->data, true, 0, NULL);
 		return code ? ts_opencl_fail_command(session, output->position, code, err) : TS_OK;
