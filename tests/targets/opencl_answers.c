@@ -181,7 +181,8 @@ static void query_events(cl_command_queue_properties properties)
 	cl_command_queue queue = clCreateCommandQueue(context, device, properties, &error);
 	cl_mem buffer = clCreateBuffer(context, CL_MEM_READ_WRITE, sizeof(numbers), NULL, NULL);
 	cl_kernel kernel = clCreateKernel(program, "twice", NULL);
-	cl_event written, run, read;
+	cl_event written, run, read, mapped;
+	void *host;
 	const size_t global = COUNT;
 	const cl_int count = COUNT;
 	long sum = 0;
@@ -213,7 +214,14 @@ static void query_events(cl_command_queue_properties properties)
 	print_event("read, retained", read);
 	clReleaseEvent(read);
 	print_event("read", read);
+	host = clEnqueueMapBuffer(queue, buffer, CL_FALSE, CL_MAP_WRITE, 0, sizeof(numbers), 0,
+				  NULL, &mapped, &error);
+	stop_if(clFinish(queue), "clFinish");
+	print_event("map", mapped);
+	clEnqueueUnmapMemObject(queue, buffer, host, 0, NULL, NULL);
+	stop_if(clFinish(queue), "clFinish");
 	print_queue("queue", queue);
+	clReleaseEvent(mapped);
 	clReleaseEvent(written);
 	clReleaseEvent(run);
 	clReleaseEvent(read);

@@ -530,7 +530,8 @@ bool stream_pages_begin(struct ocl_stream *root, uint64_t *ret_blob);
 bool stream_pages_final(const struct ocl_stream *root);
 /* Whether commands work on the host's bytes themselves, not on a copy of the driver. */
 bool stream_pages_are_shared(const struct ocl_stream *root);
-cl_uint stream_pages_holds(cl_event event);
+/* References to an event; under the host lock. */
+cl_uint stream_pages_hold(cl_event event);
 
 /* ---- areas (capture_areas.c) ---- */
 

@@ -180,17 +180,31 @@ void stream_reads_forget(void)
 	pthread_mutex_unlock(&stream_host_lock);
 }
 
-cl_uint stream_event_holds(cl_event event)
+static cl_uint regions_hold(cl_event event, enum ocl_kind kind)
 {
+	struct ocl_stream *memory = stream_object_next(kind, NULL);
+	const struct stream_region *region;
 	cl_uint holds = 0;
 
-	if (!atomic_load(&read_count))
-		return stream_pages_holds(event);
+	for (; memory; memory = stream_object_next(kind, memory)) {
+		pthread_mutex_lock(&stream_host_lock);
+		for (region = memory->as.memory.regions; region; region = region->next)
+			holds += region->event == event;
+		pthread_mutex_unlock(&stream_host_lock);
+	}
+	return holds;
+}
+
+cl_uint stream_event_holds(cl_event event)
+{
+	cl_uint holds;
+
 	pthread_mutex_lock(&stream_host_lock);
+	holds = stream_pages_hold(event);
 	for (const struct pending *read = reads; read; read = read->next)
 		holds += read->event == event;
 	pthread_mutex_unlock(&stream_host_lock);
-	return holds + stream_pages_holds(event);
+	return holds + regions_hold(event, OCL_MEMORY) + regions_hold(event, OCL_SVM);
 }
 
 /* ---- regions ---- */

@@ -381,16 +381,14 @@ void stream_pages_end(struct ocl_stream *root)
 		stream_area_end(&region->area);
 }
 
-cl_uint stream_pages_holds(cl_event event)
+cl_uint stream_pages_hold(cl_event event)
 {
 	cl_uint holds = 0;
 
-	pthread_mutex_lock(&stream_host_lock);
 	for (const struct ocl_stream *root = written; root; root = root->as.memory.next_written) {
 		for (const struct stream_writer *writer = root->as.memory.writers; writer;
 		     writer = writer->next)
 			holds += writer->event == event;
 	}
-	pthread_mutex_unlock(&stream_host_lock);
 	return holds;
 }
