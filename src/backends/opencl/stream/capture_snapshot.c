@@ -73,29 +73,32 @@ static cl_int read_with(struct stream_context *context, const struct ocl_stream 
 	return rc;
 }
 
-static void make_reader(struct ocl_stream *context)
+/* The private queue, under the lock: another thread may release it at any time. NULL: none. */
+static cl_command_queue lock_reader(struct ocl_stream *context)
 {
 	pthread_mutex_lock(&reader_lock);
 	if (context && !context->as.context.reader)
 		context->as.context.reader = make_queue(context);
+	return context ? context->as.context.reader : NULL;
+}
+
+static void unlock_reader(void)
+{
 	pthread_mutex_unlock(&reader_lock);
 }
 
 cl_int stream_read_back(const struct ocl_stream *memory, uint64_t offset, uint64_t bytes, void *to)
 {
 	const struct stream_area *area = &memory->as.memory.area;
-	struct ocl_stream *context = memory->parent;
 	cl_int rc = CL_INVALID_CONTEXT;
 
 	/* The driver would read the same bytes, and crash if they are gone. */
 	if (area->host && stream_pages_are_shared(memory))
 		return stream_area_read(area, offset, to, bytes) == bytes ? CL_SUCCESS
 									  : CL_INVALID_HOST_PTR;
-	make_reader(context);
-	pthread_mutex_lock(&reader_lock);
-	if (context && context->as.context.reader)
-		rc = read_with(&context->as.context, memory, offset, bytes, to);
-	pthread_mutex_unlock(&reader_lock);
+	if (lock_reader(memory->parent))
+		rc = read_with(&memory->parent->as.context, memory, offset, bytes, to);
+	unlock_reader();
 	return rc;
 }
 
@@ -179,13 +182,11 @@ cl_int stream_hash_back(const struct ocl_stream *memory, uint64_t offset, uint64
 	}
 	parts[0].copy = stream_copy_take();
 	parts[1].copy = stream_copy_take();
-	make_reader(memory->parent);
-	pthread_mutex_lock(&reader_lock);
-	if (!memory->parent || !memory->parent->as.context.reader)
+	if (!lock_reader(memory->parent))
 		rc = CL_INVALID_CONTEXT;
 	else if (parts[0].copy && parts[1].copy)
 		rc = hash_with(&memory->parent->as.context, memory, offset, bytes, parts, ret_hash);
-	pthread_mutex_unlock(&reader_lock);
+	unlock_reader();
 	stream_copy_give(parts[0].copy);
 	stream_copy_give(parts[1].copy);
 	return rc;
@@ -212,18 +213,12 @@ static cl_int enqueue_clear(cl_command_queue queue, const struct ocl_stream *mem
 
 void stream_clear(const struct ocl_stream *memory)
 {
-	struct ocl_stream *context = memory->parent;
-	cl_command_queue queue;
-	cl_int rc = CL_INVALID_CONTEXT;
+	cl_command_queue queue = lock_reader(memory->parent);
+	cl_int rc = queue ? enqueue_clear(queue, memory) : CL_INVALID_CONTEXT;
 
-	make_reader(context);
-	pthread_mutex_lock(&reader_lock);
-	queue = context ? context->as.context.reader : NULL;
-	if (queue)
-		rc = enqueue_clear(queue, memory);
 	if (rc == CL_SUCCESS)
 		rc = ocl.next.clFinish(queue);
-	pthread_mutex_unlock(&reader_lock);
+	unlock_reader();
 	if (rc != CL_SUCCESS)
 		stream_lost_memory("contents of memory", memory,
 				   "it could not be filled with zeros");
@@ -361,8 +356,10 @@ static const char *snap(struct ocl_stream *stream, void *piece, char *why, size_
 	 * Threads that the driver starts for this must not inherit the signals blocked by the
 	 * channel's lock.
 	 */
-	if (stream_has_content(stream))
-		make_reader(stream->parent);
+	if (stream_has_content(stream)) {
+		lock_reader(stream->parent);
+		unlock_reader();
+	}
 	pthread_mutex_lock(&stream_host_lock);
 	if (!ts_replay_lock()) {
 		pthread_mutex_unlock(&stream_host_lock);
