@@ -32,7 +32,7 @@ for way in "" read copy; do
 	export TRACESMITH_OPENCL_CHECKS=$way
 	mode=--replayable${way:+=checked}
 	# Gone or reused at exit, after the last wait, or written in part: nothing is missing.
-	try "unmapped protected stack stays turns released${images:+ image_unmapped image_stack}" $mode
+	try "unmapped protected stack stays turns overtaken released${images:+ image_unmapped image_stack}" $mode
 	replays "gone, $mode $way" t.sbt --check each
 	[ -z "$named" ] || fail "gone, $mode $way: lost: $named"
 done

@@ -32,14 +32,16 @@
 static cl_context context;
 static cl_device_id device;
 static cl_command_queue queue;
-static cl_kernel twist, move;
+static cl_kernel twist, move, turn;
 static uint32_t sum;
 
 static const char *const source =
 	"kernel void twist(global uint *data, uint key, uint items)\n"
 	"{ size_t i = get_global_id(0); if (i < items) data[i] = (data[i] ^ key) * 3; }\n"
 	"kernel void move(global uint *to, global const uint *from)\n"
-	"{ size_t i = get_global_id(0); to[i] += from[i]; }\n";
+	"{ size_t i = get_global_id(0); to[i] += from[i]; }\n"
+	"kernel void turn(global uint *data, uint rounds)\n"
+	"{ uint x = data[0]; while (rounds--) x = x * 1664525 + 1013904223; data[0] = x; }\n";
 static const char *const image_source =
 	"kernel void paint(write_only image2d_t to, uint key)\n"
 	"{ int2 at = (int2)(get_global_id(0), get_global_id(1));\n"
@@ -97,6 +99,8 @@ static void set_up(void)
 	twist = clCreateKernel(program, "twist", &code);
 	check(code, "clCreateKernel");
 	move = clCreateKernel(program, "move", &code);
+	check(code, "clCreateKernel");
+	turn = clCreateKernel(program, "turn", &code);
 	check(code, "clCreateKernel");
 }
 
@@ -565,6 +569,50 @@ static void run_turns(void)
 	read_and_sum(shared);
 }
 
+/* A kernel that takes a while. */
+static void launch_turn(cl_mem buffer)
+{
+	const cl_uint rounds = 50000000;
+
+	check(clSetKernelArg(turn, 0, sizeof(cl_mem), (const void *)&buffer), "argument");
+	check(clSetKernelArg(turn, 1, sizeof(rounds), &rounds), "argument");
+	check(clEnqueueNDRangeKernel(queue, turn, 1, NULL, &(size_t){ 1 }, NULL, 0, NULL, NULL),
+	      "clEnqueueNDRangeKernel");
+}
+
+/*
+ * Memory that is large (a recorder reads it at once) is released while another queue still waits
+ * for what was written before it.
+ */
+static void run_overtaken(void)
+{
+	cl_mem shared = make_zeros(), slow = make_zeros(), large;
+	cl_command_queue other;
+	cl_event before;
+	cl_int code;
+
+	large = clCreateBuffer(context, CL_MEM_READ_WRITE, 64 * BYTES, NULL, &code);
+	check(code, "clCreateBuffer");
+	other = clCreateCommandQueue(context, device, 0, &code);
+	check(code, "clCreateCommandQueue");
+	set_twist(shared, COUNT);
+	check(clEnqueueNDRangeKernel(queue, twist, 1, NULL, &(size_t){ COUNT }, NULL, 0, NULL,
+				     &before),
+	      "clEnqueueNDRangeKernel");
+	launch_twist(large, COUNT);
+	launch_turn(slow);
+	clFlush(queue);
+	set_twist(shared, COUNT);
+	check(clEnqueueNDRangeKernel(other, twist, 1, NULL, &(size_t){ COUNT }, NULL, 1, &before,
+				     NULL),
+	      "clEnqueueNDRangeKernel");
+	clReleaseMemObject(large);
+	clReleaseEvent(before);
+	check(clFinish(other), "clFinish");
+	read_and_sum(slow);
+	read_and_sum(shared);
+}
+
 /* Many commands in queues that are released at once, like the memory that they write. */
 static void run_released(void)
 {
@@ -613,6 +661,7 @@ static const struct {
 	{ "stays", run_stays },
 	{ "hidden", run_hidden },
 	{ "turns", run_turns },
+	{ "overtaken", run_overtaken },
 	{ "released", run_released },
 	{ "image_unmapped", run_image_unmapped },
 	{ "image_stack", run_image_stack },

@@ -210,20 +210,26 @@ static void emit(const struct each_read *read)
 	}
 }
 
-/* Takes what has been read off the list, in order. */
+/*
+ * Takes what has been read off the list, in order. Behind a read that is not complete the queue is
+ * busy, and the driver is not asked again. The read of a batch is enqueued later than its copies:
+ * reads behind these may be complete before it.
+ */
 static struct each_read *take_complete(void)
 {
 	struct each_read **link = &self.first, *complete = NULL, **last = &complete;
+	const struct each_batch *busy_batch = NULL;
 	uint64_t busy_queue = 0;
 
 	while (*link) {
 		struct each_read *read = *link;
-		bool is_busy = read->queue == busy_queue || !is_next(read);
-		cl_int status = is_busy ? CL_QUEUED : each_status(read);
+		bool is_busy = read->batch ? read->batch == busy_batch : read->queue == busy_queue;
+		cl_int status = is_busy || !is_next(read) ? CL_QUEUED : each_status(read);
 
 		if (status > CL_COMPLETE) {
-			/* Behind a batch that is not read yet, others may be complete. */
-			if (!read->batch || read->batch->event)
+			if (read->batch)
+				busy_batch = read->batch;
+			else
 				busy_queue = read->is_in_order ? read->queue : 0;
 			link = &read->next;
 			continue;
