@@ -684,6 +684,21 @@ struct worker {
 	uint32_t number, sum;
 };
 
+/* A recorder's own objects hold the context: it releases them before it answers. */
+static void count_references(void)
+{
+	cl_uint references = 0;
+
+	for (int i = 0; i < 30; i++) {
+		cl_mem fresh = buffer(CL_MEM_READ_WRITE, 64, NULL);
+
+		check(clGetContextInfo(context, CL_CONTEXT_REFERENCE_COUNT, sizeof(references),
+				       &references, NULL),
+		      "references");
+		clReleaseMemObject(fresh);
+	}
+}
+
 /* Its own queue and buffer. */
 static void *work(void *context_)
 {
@@ -704,6 +719,7 @@ static void *work(void *context_)
 		check(clFinish(private_queue), "clFinish");
 		for (size_t i = 0; i < N; i++)
 			sum = sum * 31 + numbers_of[i];
+		count_references();
 	}
 	worker->sum = sum;
 	clReleaseMemObject(memory);
