@@ -1,25 +1,22 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Reads spools and releases what is committed (docs/live.md, section 4.5). A part is copied before
- * anybody looks at it, and then checked against `consumed`: what was released meanwhile may have
- * been overwritten.
+ * Knows of each spool what the journal refers to, what is decoded and what is committed, and
+ * releases that (docs/live.md, section 4.5).
  */
 #include "live/area_spool.h"
 
 #include <errno.h>
 #include <fcntl.h>
-#include <inttypes.h>
 #include <pthread.h>
-#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
 #include "base/map.h"
-#include "live/area_internal.h"
 #include "live/journal.h"
-#include "live/records.h"
+#include "live/local/live_layout.h"
+#include "live/spool_file.h"
 
 /* Uncommitted bytes of dead processes that cause a checkpoint. */
 #define ENDED_BYTES (UINT64_C(64) << 20)
@@ -143,50 +140,15 @@ static struct spool *get_spool(struct ts_spools *spools, uint64_t area)
 	return &spools->spools[spools->count++];
 }
 
-void ts_spool_name(char name[TS_SPOOL_NAME_BYTES], const char *area_name)
-{
-	snprintf(name, TS_SPOOL_NAME_BYTES, "%.64s%s", area_name, TS_SPOOL_ENDING);
-}
-
-static bool read_header(int fd, struct ts_live_spool *header)
-{
-	return live_read(fd, header, sizeof(*header), 0) == (ssize_t)sizeof(*header) &&
-	       memcmp(header->magic, TS_SPOOL_MAGIC, sizeof(header->magic)) == 0 &&
-	       header->version == TS_SPOOL_VERSION &&
-	       header->header_bytes == TS_SPOOL_HEADER_BYTES && header->bytes >= TS_SPOOL_LEAST &&
-	       header->bytes <= TS_SPOOL_GREATEST && !(header->bytes & (header->bytes - 1));
-}
-
-/* -1: there is none, or it is not what it should be. */
-static int open_in(const struct directory *directory, const char *name, bool writable,
-		   uint64_t area, struct ts_live_spool *header)
-{
-	int fd = openat(directory->fd, name,
-			(writable ? O_RDWR : O_RDONLY) | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK);
-	struct stat status;
-
-	if (fd < 0)
-		return -1;
-	if (!fstat(fd, &status) && S_ISREG(status.st_mode) && status.st_nlink == 1 &&
-	    status.st_uid == directory->owner && read_header(fd, header) && header->area_id == area)
-		return fd;
-	close(fd);
-	return -1;
-}
-
 /* Looks in all directories; -1: there is none. Lock held. */
 static int find_file(const struct ts_spools *spools, const struct ts_live_control *area,
-		     struct ts_live_spool *header)
+		     struct ts_live_spool *ret_header)
 {
-	char area_name[TS_SPOOL_NAME_BYTES], name[TS_SPOOL_NAME_BYTES];
 	int fd = -1;
 
-	snprintf(area_name, sizeof(area_name), "%" PRIu32 "-%" PRIu64 "-%016" PRIx64, area->pid,
-		 area->start_time, area->area_id);
-	ts_spool_name(name, area_name);
 	for (size_t i = 0; i < spools->directory_count && fd < 0; i++)
-		fd = open_in(&spools->directories[i], name, spools->is_writable, area->area_id,
-			     header);
+		fd = ts_spool_file_open(spools->directories[i].fd, spools->directories[i].owner,
+					area, spools->is_writable, ret_header);
 	return fd;
 }
 
@@ -208,78 +170,19 @@ static bool open_spool(struct ts_spools *spools, struct spool *spool,
 	return true;
 }
 
-/* A word of the header; a failure shows when its program waits in vain. */
 static void set_word(const struct ts_spools *spools, const struct spool *spool, size_t offset,
 		     uint64_t value)
 {
-	ssize_t done;
-
-	if (!spools->is_writable || spool->fd < 0)
-		return;
-	do {
-		done = pwrite(spool->fd, &value, sizeof(value), (off_t)offset);
-	} while (done < 0 && errno == EINTR);
+	if (spools->is_writable && spool->fd >= 0)
+		ts_spool_file_set_word(spool->fd, offset, value);
 }
 
 static void release(const struct ts_spools *spools, const struct spool *spool)
 {
-	__atomic_thread_fence(__ATOMIC_SEQ_CST);
 	set_word(spools, spool, offsetof(struct ts_live_spool, consumed), spool->committed);
 }
 
-bool ts_spool_is_wanted(int directory_fd, const char *area_name)
-{
-	struct ts_live_spool header;
-	char name[TS_SPOOL_NAME_BYTES];
-	bool is_wanted;
-	int fd;
-
-	ts_spool_name(name, area_name);
-	fd = openat(directory_fd, name, O_RDONLY | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK);
-	if (fd < 0)
-		return false;
-	is_wanted = read_header(fd, &header) && header.head > header.consumed;
-	close(fd);
-	return is_wanted;
-}
-
 /* ---- the journal ---- */
-
-/* The records of a block that are not yet searched. */
-struct search {
-	const char *at;
-	size_t left;
-};
-
-/* A channel has no events: other rings need not be searched. */
-static struct search search(const struct ts_block *block, const void *payload)
-{
-	bool may_refer = block->type == TS_BLOCK_RING && !block->events;
-
-	return (struct search){ .at = payload, .left = may_refer ? block->bytes : 0 };
-}
-
-/* The next SPOOLED record; false: there are no more. */
-static bool next_part(struct search *search, struct ts_live_spooled *ret_part)
-{
-	while (search->left >= 8) {
-		struct ts_live_record head;
-		const char *record = search->at;
-		size_t bytes;
-
-		memcpy(&head, record, sizeof(head));
-		bytes = (size_t)head.words * 8;
-		if (!bytes || bytes > search->left)
-			return false;
-		search->at += bytes;
-		search->left -= bytes;
-		if (head.kind == TS_LIVE_SPOOLED && bytes >= 16 + sizeof(*ret_part)) {
-			memcpy(ret_part, record + 16, sizeof(*ret_part));
-			return true;
-		}
-	}
-	return false;
-}
 
 /* What a part takes up in its spool. */
 static uint64_t counted_bytes(const struct ts_live_spooled *part)
@@ -289,12 +192,28 @@ static uint64_t counted_bytes(const struct ts_live_spooled *part)
 
 uint64_t ts_spooled_bytes(const struct ts_block *block, const void *payload)
 {
-	struct search records = search(block, payload);
-	struct ts_live_spooled part;
+	/* A channel has no events: other rings need not be searched. */
+	bool may_refer = block->type == TS_BLOCK_RING && !block->events;
+	size_t left = may_refer ? block->bytes : 0;
+	const char *at = payload;
 	uint64_t sum = 0;
 
-	while (next_part(&records, &part))
-		sum += counted_bytes(&part);
+	while (left >= 8) {
+		struct ts_live_spooled part;
+		struct ts_live_record head;
+		size_t bytes;
+
+		memcpy(&head, at, sizeof(head));
+		bytes = (size_t)head.words * 8;
+		if (!bytes || bytes > left)
+			break;
+		if (head.kind == TS_LIVE_SPOOLED && bytes >= 16 + sizeof(part)) {
+			memcpy(&part, at + 16, sizeof(part));
+			sum += counted_bytes(&part);
+		}
+		at += bytes;
+		left -= bytes;
+	}
 	return sum;
 }
 
@@ -353,20 +272,6 @@ static bool is_possible(const struct spool *spool, const struct ts_live_spooled 
 	       part->position >= spool->end && part->position <= limit - count;
 }
 
-/* Reads, then finds out whether the program could have overwritten it. */
-static int read_part(const struct spool *spool, uint64_t position, void *buffer, size_t bytes)
-{
-	uint64_t at = TS_SPOOL_HEADER_BYTES + (position & (spool->bytes - 1)), consumed;
-
-	if (live_read(spool->fd, buffer, bytes, at) != (ssize_t)bytes)
-		return TS_ENOTFOUND;
-	__atomic_thread_fence(__ATOMIC_SEQ_CST);
-	if (live_read(spool->fd, &consumed, sizeof(consumed),
-		      offsetof(struct ts_live_spool, consumed)) != (ssize_t)sizeof(consumed))
-		return TS_ENOTFOUND;
-	return consumed > position ? TS_ENOTFOUND : TS_OK;
-}
-
 int ts_spools_read(struct ts_spools *spools, const struct ts_live_control *area,
 		   const struct ts_live_spooled *part, uint64_t offset, void *buffer, size_t bytes)
 {
@@ -382,7 +287,7 @@ int ts_spools_read(struct ts_spools *spools, const struct ts_live_control *area,
 		return spool ? TS_ENOTFOUND : TS_ENOMEM;
 	if (!is_possible(&open, part) || offset + bytes > part->part.count)
 		return TS_EFORMAT;
-	return read_part(&open, part->position + offset, buffer, bytes);
+	return ts_spool_file_read(open.fd, open.bytes, part->position + offset, buffer, bytes);
 }
 
 void ts_spools_decoded(struct ts_spools *spools, const struct ts_live_control *area,

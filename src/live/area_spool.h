@@ -87,13 +87,4 @@ bool ts_spools_are_due(struct ts_spools *spools);
 /* Everything decoded is committed: releases it. `is_all`: that is all there is in the journal. */
 void ts_spools_commit(struct ts_spools *spools, bool is_all);
 
-/* ---- files ---- */
-
-/* The name of an area's spool. */
-#define TS_SPOOL_NAME_BYTES 80
-void ts_spool_name(char name[TS_SPOOL_NAME_BYTES], const char *area_name);
-
-/* True if it has parts that no recording has committed. */
-bool ts_spool_is_wanted(int directory_fd, const char *area_name);
-
 #endif

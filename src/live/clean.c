@@ -13,8 +13,8 @@
 
 #include "base/clock.h"
 #include "live/area_internal.h"
-#include "live/area_spool.h"
 #include "live/discover.h"
+#include "live/spool_file.h"
 
 /* A recorder whose process is not visible counts as alive for this long after its heartbeat. */
 #define HEARTBEAT_NS INT64_C(10000000000)
@@ -76,7 +76,7 @@ static bool is_all_taken(int directory_fd, const struct ts_area_info *info)
 	if (info->control.session && (!info->control.heartbeat || info->control.recorder_pid))
 		return false;
 	if (live_read_control(directory_fd, info->name, O_RDONLY, &fd, &control, NULL) ||
-	    ts_spool_is_wanted(directory_fd, info->name))
+	    ts_spool_file_is_wanted(directory_fd, info->name))
 		return false;
 	for (uint32_t i = 0; i < control.rings; i += TS_ARRAY_SIZE(entries)) {
 		uint32_t count = TS_MIN(control.rings - i, (uint32_t)TS_ARRAY_SIZE(entries));

@@ -19,7 +19,7 @@
 #include "base/memory.h"
 #include "base/process_internal.h"
 #include "live/area_internal.h"
-#include "live/area_spool.h"
+#include "live/spool_file.h"
 
 #define MAX_AREAS 65536u
 /* Maximum number of areas of one process (images, explicit tracers) that are compared. */
@@ -474,7 +474,7 @@ int ts_area_remove(int directory_fd, const char *name, uint64_t area_id)
 	if (control.area_id != area_id)
 		return TS_ENOTFOUND;
 	/* First, so that no spool is left without an area. */
-	ts_spool_name(spool, name);
+	ts_spool_file_name(spool, name);
 	unlinkat(directory_fd, spool, 0);
 	return unlinkat(directory_fd, name, 0) == 0 ? TS_OK : ts_error_errno(NULL, errno, "%s", "");
 }

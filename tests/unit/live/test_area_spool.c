@@ -12,6 +12,7 @@
 #include "live/discover.h"
 #include "live/journal.h"
 #include "live/local/live_layout.h"
+#include "live/spool_file.h"
 #include "unit/runner.h"
 
 #define BYTES TS_SPOOL_LEAST
@@ -325,10 +326,10 @@ TS_TEST(a_spool_without_its_area_is_removed)
 	struct timespec old[2] = { { .tv_sec = 1000 }, { .tv_sec = 1000 } };
 	struct ts_live_spool header = plain_header();
 
-	TS_CHECK(!ts_spool_is_wanted(fixture->directory, NAME));
+	TS_CHECK(!ts_spool_file_is_wanted(fixture->directory, NAME));
 	header.head = PART;
 	write_header(fixture, &header);
-	TS_CHECK(ts_spool_is_wanted(fixture->directory, NAME));
+	TS_CHECK(ts_spool_file_is_wanted(fixture->directory, NAME));
 	TS_CHECK_INT(ts_areas_clean(fixture->directory, 0, NULL, NULL), 0);
 	TS_CHECK(!faccessat(fixture->directory, NAME ".spool", F_OK, 0));
 	TS_CHECK_INT(futimens(fixture->fd, old), 0);

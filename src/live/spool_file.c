@@ -1,0 +1,93 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * The file of a spool. A part is copied before anybody looks at it, and then checked against
+ * `consumed`.
+ */
+#include "live/spool_file.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <inttypes.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "live/area_internal.h"
+
+void ts_spool_file_name(char name[TS_SPOOL_NAME_BYTES], const char *area_name)
+{
+	snprintf(name, TS_SPOOL_NAME_BYTES, "%.64s%s", area_name, TS_SPOOL_ENDING);
+}
+
+static bool read_header(int fd, struct ts_live_spool *header)
+{
+	return live_read(fd, header, sizeof(*header), 0) == (ssize_t)sizeof(*header) &&
+	       memcmp(header->magic, TS_SPOOL_MAGIC, sizeof(header->magic)) == 0 &&
+	       header->version == TS_SPOOL_VERSION &&
+	       header->header_bytes == TS_SPOOL_HEADER_BYTES && header->bytes >= TS_SPOOL_LEAST &&
+	       header->bytes <= TS_SPOOL_GREATEST && !(header->bytes & (header->bytes - 1));
+}
+
+bool ts_spool_file_is_wanted(int directory_fd, const char *area_name)
+{
+	struct ts_live_spool header;
+	char name[TS_SPOOL_NAME_BYTES];
+	bool is_wanted;
+	int fd;
+
+	ts_spool_file_name(name, area_name);
+	fd = openat(directory_fd, name, O_RDONLY | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK);
+	if (fd < 0)
+		return false;
+	is_wanted = read_header(fd, &header) && header.head > header.consumed;
+	close(fd);
+	return is_wanted;
+}
+
+int ts_spool_file_open(int directory_fd, uid_t owner, const struct ts_live_control *area,
+		       bool writable, struct ts_live_spool *ret_header)
+{
+	int flags = (writable ? O_RDWR : O_RDONLY) | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK;
+	char area_name[TS_SPOOL_NAME_BYTES], name[TS_SPOOL_NAME_BYTES];
+	struct stat status;
+	int fd;
+
+	snprintf(area_name, sizeof(area_name), "%" PRIu32 "-%" PRIu64 "-%016" PRIx64, area->pid,
+		 area->start_time, area->area_id);
+	ts_spool_file_name(name, area_name);
+	fd = openat(directory_fd, name, flags);
+	if (fd < 0)
+		return -1;
+	if (!fstat(fd, &status) && S_ISREG(status.st_mode) && status.st_nlink == 1 &&
+	    status.st_uid == owner && read_header(fd, ret_header) &&
+	    ret_header->area_id == area->area_id)
+		return fd;
+	close(fd);
+	return -1;
+}
+
+int ts_spool_file_read(int fd, uint64_t data_bytes, uint64_t position, void *buffer, size_t bytes)
+{
+	uint64_t at = TS_SPOOL_HEADER_BYTES + (position & (data_bytes - 1)), consumed;
+
+	if (live_read(fd, buffer, bytes, at) != (ssize_t)bytes)
+		return TS_ENOTFOUND;
+	/* What was released before it was copied may have been overwritten. */
+	__atomic_thread_fence(__ATOMIC_SEQ_CST);
+	if (live_read(fd, &consumed, sizeof(consumed), offsetof(struct ts_live_spool, consumed)) !=
+	    (ssize_t)sizeof(consumed))
+		return TS_ENOTFOUND;
+	return consumed > position ? TS_ENOTFOUND : TS_OK;
+}
+
+void ts_spool_file_set_word(int fd, size_t offset, uint64_t value)
+{
+	ssize_t done;
+
+	/* The program may overwrite what it releases: everything was read before. */
+	__atomic_thread_fence(__ATOMIC_SEQ_CST);
+	do {
+		done = pwrite(fd, &value, sizeof(value), (off_t)offset);
+	} while (done < 0 && errno == EINTR);
+}
