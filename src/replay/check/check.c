@@ -91,6 +91,7 @@ void ts_replay_checker_free(struct ts_replay_checker *checker)
 		if (checker->content)
 			free(checker->content[i]);
 	}
+	ts_pairmap_release(&checker->starts);
 	free(checker->captures);
 	free(checker->expected);
 	free(checker->first);

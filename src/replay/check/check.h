@@ -24,6 +24,7 @@ struct ts_replay_expected {
 	uint64_t hash;
 	struct ts_replay_blob_ref blob; /* recorded content; none: only the hash is known */
 	void *content;                  /* of the reference run, or NULL */
+	size_t earlier; /* another capture of its position from the same byte on, plus 1; 0 */
 };
 
 /* What the current run is for. */
@@ -43,6 +44,7 @@ struct ts_replay_checker {
 	void **content;                      /* of the first run; NULL if not kept */
 	bool *seen;                          /* captures received in this run */
 	size_t count, capacity;
+	struct ts_pairmap starts; /* of the last position: (memory, offset) -> capture, plus 1 */
 	bool keeps;
 	enum ts_replay_phase phase;
 	/* The first capture that differs from the recording, and between runs; TS_REPLAY_NONE. */

@@ -13,11 +13,6 @@
 
 static const struct ts_replay_range everything_read = { TS_REPLAY_NONE, 0, 0 };
 
-static bool is_same_range(const struct ts_replay_range *a, const struct ts_replay_range *b)
-{
-	return a->memory == b->memory && a->offset == b->offset && a->bytes == b->bytes;
-}
-
 /* ---- one capture ---- */
 
 /* Captures the same position and range once. Calls come in order of position. */
@@ -25,10 +20,16 @@ static int add(struct ts_replay_checker *checker, uint32_t position,
 	       const struct ts_replay_range *range, const char *why, size_t *ret_index)
 {
 	size_t grown = checker->capacity;
+	uint64_t *start;
 
-	for (size_t i = checker->count; i-- > 0 && checker->captures[i].position == position;) {
-		if (is_same_range(&checker->captures[i].range, range)) {
-			*ret_index = i;
+	if (checker->count && checker->captures[checker->count - 1].position != position)
+		ts_pairmap_clear(&checker->starts);
+	start = ts_pairmap_insert(&checker->starts, range->memory, range->offset, NULL);
+	if (!start)
+		return TS_ENOMEM;
+	for (size_t i = *start; i; i = checker->expected[i - 1].earlier) {
+		if (checker->captures[i - 1].range.bytes == range->bytes) {
+			*ret_index = i - 1;
 			return TS_OK;
 		}
 	}
@@ -39,7 +40,8 @@ static int add(struct ts_replay_checker *checker, uint32_t position,
 		return TS_ENOMEM;
 	*ret_index = checker->count;
 	checker->captures[checker->count] = (struct ts_replay_capture){ position, *range, why };
-	checker->expected[checker->count++] = (struct ts_replay_expected){ 0 };
+	checker->expected[checker->count++] = (struct ts_replay_expected){ .earlier = *start };
+	*start = checker->count;
 	return TS_OK;
 }
 
