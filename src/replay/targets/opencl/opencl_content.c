@@ -193,7 +193,7 @@ static int complete(struct ts_replay_session *session, struct ts_opencl_output *
 	if (event)
 		code = session->api.clWaitForEvents(1, &event);
 	if (code && !session->expects_errors)
-		return ts_opencl_fail_command(session, output->position, code, err);
+		return ts_opencl_fail_execution(session, output->position, code, err);
 	if (code)
 		memset(output->data, 0, output->range.bytes);
 	return TS_OK;

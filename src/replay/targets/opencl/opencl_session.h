@@ -19,7 +19,7 @@
  *	opencl_watch.c           tells a monitor which command the device works on
  *
  * Single-threaded, except for opencl_watch.c. Positions are indices of plan->order; commands and
- *objects are indices of the stream.
+ * objects are indices of the stream.
  */
 #ifndef TS_REPLAY_TARGETS_OPENCL_OPENCL_SESSION_H
 #define TS_REPLAY_TARGETS_OPENCL_OPENCL_SESSION_H
@@ -319,6 +319,12 @@ cl_int ts_opencl_read(struct ts_replay_session *session, cl_command_queue queue,
 /* opencl_waits.c */
 /* CL_QUEUED to CL_COMPLETE, or an error; CL_COMPLETE also if it has no event (any more). */
 cl_int ts_opencl_status(const struct ts_replay_session *session, uint32_t position);
+/*
+ * Sets the error of a command that was accepted, and failed on the device. An invalid access on a
+ * GPU fails everything after it as well: the first command that failed is named.
+ */
+int ts_opencl_fail_execution(const struct ts_replay_session *session, uint32_t position,
+			     cl_int status, struct ts_error *err);
 /* Collects the events that a step waits for in session->list; returns their number. */
 uint32_t ts_opencl_gather_waits(struct ts_replay_session *session, uint32_t position);
 /* The host waits for a step, unless that step cannot end before position `now`. */

@@ -83,13 +83,26 @@ int ts_opencl_submitted(struct ts_replay_session *session, uint32_t position, st
 
 /* ---- waiting ---- */
 
-/* A command that was accepted has failed on the device. */
-static int fail_execution(const struct ts_replay_session *session, uint32_t position, cl_int status,
-			  struct ts_error *err)
+/* The first command that has failed; TS_REPLAY_NONE: none. */
+static uint32_t first_failed(const struct ts_replay_session *session, uint32_t end)
 {
-	uint32_t queue = session->steps[position].command->queue;
+	for (uint32_t i = session->oldest; i < end; i++)
+		if (ts_opencl_status(session, i) < 0)
+			return i;
+	return TS_REPLAY_NONE;
+}
+
+int ts_opencl_fail_execution(const struct ts_replay_session *session, uint32_t position,
+			     cl_int status, struct ts_error *err)
+{
+	uint32_t first = first_failed(session, position), queue;
 	char text[256];
 
+	if (first != TS_REPLAY_NONE) {
+		position = first;
+		status = ts_opencl_status(session, first);
+	}
+	queue = session->steps[position].command->queue;
 	return ts_error_set(
 		err, TS_ECAP, "%s: failed with %s (%d) on '%s'%s",
 		ts_replay_command_text(session->stream, session->plan->order[position], text,
@@ -105,7 +118,7 @@ static int check_status(const struct ts_replay_session *session, uint32_t positi
 {
 	if (status >= 0 || session->expects_errors)
 		return TS_OK;
-	return fail_execution(session, position, status, err);
+	return ts_opencl_fail_execution(session, position, status, err);
 }
 
 cl_int ts_opencl_status(const struct ts_replay_session *session, uint32_t position)
@@ -158,17 +171,14 @@ static int wait_ungated(struct ts_replay_session *session, uint32_t queue, uint3
 	return rc;
 }
 
-/* An invalid access on a GPU fails the command, and everything after it: the first is named. */
 static int fail_queue(const struct ts_replay_session *session, uint32_t queue, uint32_t now,
 		      cl_int code, struct ts_error *err)
 {
-	for (uint32_t i = session->oldest; i < now && !session->expects_errors; i++) {
-		cl_int status = ts_opencl_status(session, i);
+	uint32_t first = session->expects_errors ? TS_REPLAY_NONE : first_failed(session, now);
 
-		if (status < 0)
-			return fail_execution(session, i, status, err);
-	}
-	return ts_opencl_fail_object(session, queue, code, err);
+	if (first == TS_REPLAY_NONE)
+		return ts_opencl_fail_object(session, queue, code, err);
+	return ts_opencl_fail_execution(session, first, ts_opencl_status(session, first), err);
 }
 
 static int finish_queue(struct ts_replay_session *session, uint32_t queue, uint32_t now,

@@ -471,6 +471,30 @@ TS_TEST(failed_command_is_named)
 	check_message(fixture, "invalid access");
 	fixture_end(fixture);
 }
+
+static cl_int fail_wait(cl_uint count, const cl_event *events)
+{
+	(void)count, (void)events;
+	return CL_EXEC_STATUS_ERROR_FOR_EVENTS_IN_WAIT_LIST;
+}
+
+/* The same if a read of what it wrote is the first to be waited for. */
+TS_TEST(failed_command_is_named_by_a_read)
+{
+	for (int blocking = 0; blocking < 2; blocking++) {
+		struct fixture *fixture = fixture_start("");
+
+		launch_twice(fixture, fixture_module(fixture, source), 0);
+		fixture->commands[fixture->stream.command_count - 1].blocking = blocking;
+		TS_CHECK_INT(fixture_open(fixture), 0);
+		fixture->replay.session->api.clWaitForEvents = fail_wait;
+		fixture->replay.session->api.clGetEventInfo = fail_status;
+		TS_CHECK_INT(fixture_run(fixture), TS_ECAP);
+		check_message(fixture,
+			      "command 1, launch of 'twice': failed with CL_OUT_OF_RESOURCES");
+		fixture_end(fixture);
+	}
+}
 #endif
 
 TS_TEST(arguments_that_do_not_fit)
