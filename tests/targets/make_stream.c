@@ -148,6 +148,9 @@ static void add_typed(struct fixture_trace *fixture)
 
 	fixture_objects(fixture);
 	fixture_memory(fixture, 10, NULL, BYTES);
+	fixture_object(fixture, TS_OBJECT_MEMORY, 11, FIXTURE_CONTEXT, NULL, 32, 0,
+		       "\"image\":{\"type\":\"2d\",\"order\":\"rgba\",\"data\":\"unorm_int8\","
+		       "\"size\":[4,2,1],\"element\":4,\"row\":16}");
 	fixture_object(
 		fixture, TS_OBJECT_FUNCTION, 30, FIXTURE_MODULE, "typed", 0, 0,
 		"\"args\":5,\"parameters\":[{\"name\":\"x\",\"type\":\"float*\"},"

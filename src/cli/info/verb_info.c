@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * `tracesmith info`: summarises a trace, as text or JSON. Reads only chunk headers and small
- * tables, and counters if asked for.
+ * tables, the command stream if there is one, and counters if asked for.
  */
 #include <inttypes.h>
 #include <string.h>

@@ -375,7 +375,7 @@ static void note_facts(const struct list *list)
 
 	if (list->options->json || list->options->quiet)
 		return;
-	if (stream->process_count > 1)
+	if (stream->process_count > 1 && list->pid != TS_ABSENT)
 		ts_report_note("process %" PRId64, list->pid);
 	if (stream->window_count > 1)
 		ts_report_note("window %" PRIu32 " of %" PRIu32, stream->window,

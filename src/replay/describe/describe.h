@@ -43,6 +43,17 @@ uint64_t ts_replay_object_number(const struct ts_replay_object_info *object);
 
 /* ---- for the files of this folder ---- */
 
+/* "2d 64x32x1 rgba float" */
+void ts_replay_describe_image(const struct ts_replay_image *image, struct ts_text *out);
+/* "image":{"type":"2d","size":[64,32,1],"order":"rgba","data":"float"}, */
+void ts_replay_describe_image_json(const struct ts_replay_image *image, struct ts_text *out);
+
+/* Members of a JSON object, each followed by a comma: a text, and the number of an object, if any.
+ */
+void ts_replay_append_member(struct ts_text *out, const char *key, const char *value);
+void ts_replay_append_object(struct ts_text *out, const struct ts_replay_stream *stream,
+			     const char *key, uint32_t object);
+
 /* A scalar or vector of OpenCL C. */
 struct ts_replay_scalar {
 	const struct ts_value_type *type; /* NULL: not one, or the size differs */

@@ -124,15 +124,6 @@ static void sampler(const struct call *call, const struct ts_replay_arg *arg)
 		       arg->addressing ? arg->addressing : "?", arg->filter ? arg->filter : "?");
 }
 
-/* "2d 64x32x1 rgba float" */
-static void format(const struct call *call, const struct ts_replay_image *image)
-{
-	ts_text_printf(call->out, "%s %" PRIu64 "x%" PRIu64 "x%" PRIu64 " %s %s",
-		       image->type ? image->type : "?", image->size[0], image->size[1],
-		       image->size[2], image->order ? image->order : "?",
-		       image->data ? image->data : "?");
-}
-
 /* The range in its root that the kernel gets, or the image. */
 static void memory_argument(const struct call *call, const struct ts_replay_arg *arg)
 {
@@ -142,7 +133,7 @@ static void memory_argument(const struct call *call, const struct ts_replay_arg 
 	place(call, image ? arg->image : arg->memory, image ? 0 : arg->offset);
 	ts_text_append_str(call->out, " [");
 	if (image && image->image)
-		format(call, image->image);
+		ts_replay_describe_image(image->image, call->out);
 	else
 		ts_text_printf(call->out, "%" PRIu64 " bytes", arg->bytes);
 	ts_text_printf(call->out, ", %s]", access_name(arg->access));
@@ -249,7 +240,7 @@ static void alloc(const struct call *call)
 	}
 	if (info->image) {
 		key(call, "image");
-		format(call, info->image);
+		ts_replay_describe_image(info->image, call->out);
 	}
 	if (info->blob.id)
 		data(call, "content", &info->blob);

@@ -8,23 +8,9 @@
 /* Bytes of written data that are stored. */
 #define FIRST_BYTES 64u
 
-static void append_text(struct ts_text *out, const char *key, const char *value)
-{
-	ts_text_printf(out, "\"%s\":", key);
-	ts_text_append_json(out, value, strlen(value));
-	ts_text_append_char(out, ',');
-}
-
 static void append_uint(struct ts_text *out, const char *key, uint64_t value)
 {
 	ts_text_printf(out, "\"%s\":%" PRIu64 ",", key, value);
-}
-
-static void append_object(struct ts_text *out, const struct ts_replay_stream *stream,
-			  const char *key, uint32_t object)
-{
-	if (object != TS_REPLAY_NONE)
-		append_uint(out, key, ts_replay_object_number(&stream->objects[object]));
 }
 
 static void append_list(struct ts_text *out, const char *key, const uint64_t *values,
@@ -45,7 +31,7 @@ static void append_bytes(struct ts_text *out, const struct ts_replay_stream *str
 	unsigned char value[TS_REPLAY_VALUE_BYTES];
 	size_t bytes = (size_t)TS_MIN(arg->size, (uint64_t)sizeof(value));
 
-	append_text(out, "kind", "bytes");
+	ts_replay_append_member(out, "kind", "bytes");
 	append_uint(out, "bytes", arg->size);
 	if (command->blob.id &&
 	    !ts_reader_blob_read(stream->reader, command->blob.id, arg->at, value, bytes, NULL))
@@ -55,19 +41,19 @@ static void append_bytes(struct ts_text *out, const struct ts_replay_stream *str
 static void append_memory(struct ts_text *out, const struct ts_replay_stream *stream,
 			  const struct ts_replay_arg *arg)
 {
-	append_text(out, "kind", arg->kind == TS_REPLAY_ARG_SVM ? "svm" : "memory");
+	ts_replay_append_member(out, "kind", arg->kind == TS_REPLAY_ARG_SVM ? "svm" : "memory");
 	if (arg->memory == TS_REPLAY_NONE) {
 		ts_text_append_str(out, "\"memory\":null,");
 		return;
 	}
-	append_object(out, stream, "memory", arg->memory);
-	append_object(out, stream, "image", arg->image);
+	ts_replay_append_object(out, stream, "memory", arg->memory);
+	ts_replay_append_object(out, stream, "image", arg->image);
 	append_uint(out, "offset", arg->offset);
 	append_uint(out, "bytes", arg->bytes);
-	append_text(out, "access",
-		    arg->access == TS_REPLAY_READS    ? "read"
-		    : arg->access == TS_REPLAY_WRITES ? "write"
-						      : "both");
+	ts_replay_append_member(out, "access",
+				arg->access == TS_REPLAY_READS    ? "read"
+				: arg->access == TS_REPLAY_WRITES ? "write"
+								  : "both");
 }
 
 static void append_argument(struct ts_text *out, const struct ts_replay_stream *stream,
@@ -78,18 +64,18 @@ static void append_argument(struct ts_text *out, const struct ts_replay_stream *
 
 	ts_text_append_char(out, '{');
 	if (parameter.name[0])
-		append_text(out, "name", parameter.name);
+		ts_replay_append_member(out, "name", parameter.name);
 	if (parameter.type[0])
-		append_text(out, "type", parameter.type);
+		ts_replay_append_member(out, "type", parameter.type);
 	if (arg->kind == TS_REPLAY_ARG_BYTES) {
 		append_bytes(out, stream, command, arg, parameter.type);
 	} else if (arg->kind == TS_REPLAY_ARG_LOCAL) {
-		append_text(out, "kind", "local");
+		ts_replay_append_member(out, "kind", "local");
 		append_uint(out, "bytes", arg->size);
 	} else if (arg->kind == TS_REPLAY_ARG_SAMPLER) {
-		append_text(out, "kind", "sampler");
-		append_text(out, "addressing", arg->addressing ? arg->addressing : "");
-		append_text(out, "filter", arg->filter ? arg->filter : "");
+		ts_replay_append_member(out, "kind", "sampler");
+		ts_replay_append_member(out, "addressing", arg->addressing ? arg->addressing : "");
+		ts_replay_append_member(out, "filter", arg->filter ? arg->filter : "");
 		ts_text_printf(out, "\"normalized\":%s,", arg->is_normalized ? "true" : "false");
 	} else {
 		append_memory(out, stream, arg);
@@ -103,9 +89,9 @@ static void append_launch(struct ts_text *out, const struct ts_replay_stream *st
 {
 	if (command->object == TS_REPLAY_NONE)
 		return;
-	append_text(out, "kernel", stream->objects[command->object].name);
-	append_object(out, stream, "function", command->object);
-	append_object(out, stream, "module", stream->objects[command->object].parent);
+	ts_replay_append_member(out, "kernel", stream->objects[command->object].name);
+	ts_replay_append_object(out, stream, "function", command->object);
+	ts_replay_append_object(out, stream, "module", stream->objects[command->object].parent);
 	append_list(out, "global", command->global, command->dimensions);
 	if (command->local[0])
 		append_list(out, "local", command->local, command->dimensions);
@@ -148,10 +134,10 @@ static void append_side(struct ts_text *out, const char *key,
 static void append_transfer(struct ts_text *out, const struct ts_replay_stream *stream,
 			    const struct ts_replay_command_info *command)
 {
-	append_object(out, stream, "to", command->object);
+	ts_replay_append_object(out, stream, "to", command->object);
 	if (command->object != TS_REPLAY_NONE)
 		append_uint(out, "to_offset", command->offset);
-	append_object(out, stream, "from", command->other);
+	ts_replay_append_object(out, stream, "from", command->other);
 	if (command->other != TS_REPLAY_NONE)
 		append_uint(out, "from_offset", command->other_offset);
 	append_uint(out, "bytes", command->bytes);
@@ -176,17 +162,18 @@ static void append_operands(struct ts_text *out, const struct ts_replay_stream *
 		append_transfer(out, stream, command);
 		break;
 	case TS_COMMAND_ALLOC:
-		append_object(out, stream, "memory", command->object);
+		ts_replay_append_object(out, stream, "memory", command->object);
 		if (command->object == TS_REPLAY_NONE)
 			break;
 		append_uint(out, "bytes", stream->objects[command->object].bytes);
+		ts_replay_describe_image_json(stream->objects[command->object].image, out);
 		append_data(out, stream, &stream->objects[command->object].blob);
 		break;
 	case TS_COMMAND_FREE:
-		append_object(out, stream, "memory", command->object);
+		ts_replay_append_object(out, stream, "memory", command->object);
 		break;
 	case TS_COMMAND_LOAD:
-		append_object(out, stream, "module", command->object);
+		ts_replay_append_object(out, stream, "module", command->object);
 		break;
 	default:
 		break;
@@ -197,7 +184,7 @@ static void append_events(struct ts_text *out, const struct ts_replay_stream *st
 			  const struct ts_replay_command_info *command)
 {
 	if (command->user_event != TS_REPLAY_NONE) {
-		append_object(out, stream, "sets_event", command->user_event);
+		ts_replay_append_object(out, stream, "sets_event", command->user_event);
 		ts_text_printf(out, "\"status\":%" PRId64 ",", command->status);
 	} else if (command->event) {
 		append_uint(out, "event", command->event);
@@ -205,7 +192,7 @@ static void append_events(struct ts_text *out, const struct ts_replay_stream *st
 	if (command->event_count)
 		append_list(out, "waits", command->events, command->event_count);
 	if (command->what)
-		append_text(out, "what", command->what);
+		ts_replay_append_member(out, "what", command->what);
 }
 
 void ts_replay_describe_command_json(const struct ts_replay_stream *stream, uint32_t command,
@@ -215,10 +202,10 @@ void ts_replay_describe_command_json(const struct ts_replay_stream *stream, uint
 	const char *kind = ts_enum_name("command_kind", info->kind);
 
 	append_uint(out, "sequence", info->sequence);
-	append_text(out, "kind", kind ? kind : "unknown");
+	ts_replay_append_member(out, "kind", kind ? kind : "unknown");
 	if (info->call)
-		append_text(out, "call", info->call);
-	append_object(out, stream, "stream", info->named_queue);
+		ts_replay_append_member(out, "call", info->call);
+	ts_replay_append_object(out, stream, "stream", info->named_queue);
 	append_operands(out, stream, info);
 	append_events(out, stream, info);
 	if (info->blocking)
@@ -228,5 +215,5 @@ void ts_replay_describe_command_json(const struct ts_replay_stream *stream, uint
 	if (info->correlation > 0)
 		ts_text_printf(out, "\"correlation\":%" PRId64 ",", info->correlation);
 	if (info->unreplayable)
-		append_text(out, "unreplayable", info->unreplayable);
+		ts_replay_append_member(out, "unreplayable", info->unreplayable);
 }

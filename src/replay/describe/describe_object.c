@@ -26,6 +26,12 @@ void ts_replay_describe_name(const struct ts_replay_stream *stream, uint32_t obj
 
 /* ---- text ---- */
 
+void ts_replay_describe_image(const struct ts_replay_image *image, struct ts_text *out)
+{
+	ts_text_printf(out, "%s %" PRIu64 "x%" PRIu64 "x%" PRIu64 " %s %s", image->type,
+		       image->size[0], image->size[1], image->size[2], image->order, image->data);
+}
+
 static void append_named(const struct ts_replay_stream *stream, uint32_t object, const char *before,
 			 struct ts_text *out)
 {
@@ -62,6 +68,10 @@ void ts_replay_describe_object(const struct ts_replay_stream *stream, uint32_t o
 		append_named(stream, info->devices[i], out->length > begin ? ", " : before, out);
 	if (info->kind == TS_OBJECT_MEMORY && info->origin)
 		ts_text_printf(out, " at %" PRIu64, info->origin);
+	if (info->image) {
+		ts_text_append_str(out, out->length > begin ? ", " : before);
+		ts_replay_describe_image(info->image, out);
+	}
 	/* Unreplayable memory may have a size that stands for an unknown one. */
 	if (info->kind == TS_OBJECT_MEMORY && !info->unreplayable)
 		ts_text_printf(out, "%s%" PRIu64 " bytes", out->length > begin ? ", " : before,
@@ -78,19 +88,29 @@ void ts_replay_describe_object(const struct ts_replay_stream *stream, uint32_t o
 
 /* ---- JSON ---- */
 
-static void append_text(struct ts_text *out, const char *key, const char *value)
+void ts_replay_append_member(struct ts_text *out, const char *key, const char *value)
 {
 	ts_text_printf(out, "\"%s\":", key);
 	ts_text_append_json(out, value, strlen(value));
 	ts_text_append_char(out, ',');
 }
 
-static void append_number(const struct ts_replay_stream *stream, const char *key, uint32_t object,
-			  struct ts_text *out)
+void ts_replay_append_object(struct ts_text *out, const struct ts_replay_stream *stream,
+			     const char *key, uint32_t object)
 {
 	if (object != TS_REPLAY_NONE)
 		ts_text_printf(out, "\"%s\":%" PRIu64 ",", key,
 			       ts_replay_object_number(&stream->objects[object]));
+}
+
+void ts_replay_describe_image_json(const struct ts_replay_image *image, struct ts_text *out)
+{
+	if (image)
+		ts_text_printf(out,
+			       "\"image\":{\"type\":\"%s\",\"size\":[%" PRIu64 ",%" PRIu64
+			       ",%" PRIu64 "],\"order\":\"%s\",\"data\":\"%s\"},",
+			       image->type, image->size[0], image->size[1], image->size[2],
+			       image->order, image->data);
 }
 
 static void append_lists_json(const struct ts_replay_stream *stream,
@@ -121,20 +141,22 @@ void ts_replay_describe_object_json(const struct ts_replay_stream *stream, uint3
 	ts_text_printf(out, "\"object\":\"%s\",\"number\":%" PRIu64 ",",
 		       ts_enum_name("object_kind", info->kind), ts_replay_object_number(info));
 	if (info->name[0])
-		append_text(out, "name", info->name);
+		ts_replay_append_member(out, "name", info->name);
 	if (info->parent != TS_REPLAY_NONE)
-		append_number(stream,
-			      ts_enum_name("object_kind", stream->objects[info->parent].kind),
-			      info->parent, out);
-	append_number(stream, "device", info->device, out);
+		ts_replay_append_object(
+			out, stream,
+			ts_enum_name("object_kind", stream->objects[info->parent].kind),
+			info->parent);
+	ts_replay_append_object(out, stream, "device", info->device);
 	append_lists_json(stream, info, out);
 	if (info->kind == TS_OBJECT_MEMORY)
 		ts_text_printf(out, "\"bytes\":%" PRIu64 ",\"origin\":%" PRIu64 ",", info->bytes,
 			       info->origin);
+	ts_replay_describe_image_json(info->image, out);
 	if (info->from)
-		append_text(out, "from", info->from);
+		ts_replay_append_member(out, "from", info->from);
 	if (info->unreplayable)
-		append_text(out, "unreplayable", info->unreplayable);
+		ts_replay_append_member(out, "unreplayable", info->unreplayable);
 }
 
 /* ---- checks ---- */

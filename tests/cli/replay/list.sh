@@ -19,6 +19,9 @@ t replay killed.sbt -l -q --from 6
 t replay two.sbt --list --window 2 | grep -v exists
 t replay typed.sbt --list --from 3
 t replay typed.sbt --list --from 3 --json
+# Images that exist before the window, for --png.
+t replay typed.sbt --list | grep "memory 11"
+t replay typed.sbt --list --json | grep '"number":11'
 t replay plain.sbt --list=checks --json --from 5 --to 6
 t replay plain.sbt --list --width 80 -q | grep NDRange
 # On a terminal, lines are cut, not wrapped.
