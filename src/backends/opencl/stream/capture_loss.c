@@ -30,7 +30,7 @@ static struct kind *find_kind(const char *what, const char *reason)
 	if (kind_count == KINDS)
 		return &kinds[KINDS - 1];
 	if (kind_count == KINDS - 1) {
-		what = "other OpenCL commands";
+		what = "other OpenCL commands and memory";
 		reason = "too many kinds to list";
 	}
 	snprintf(kinds[kind_count].what, sizeof(kinds[0].what), "%s", what);
