@@ -383,7 +383,7 @@ static void freeze_memory(struct stream_frozen *frozen, const struct stream_argu
 		return;
 	}
 	object = ocl_find(OCL_MEMORY, handle);
-	view = object ? object->stream : NULL;
+	view = stream_object_of(object);
 	root = stream_memory_root(handle, &offset);
 	if (!view || !root || view->unreplayable || root->unreplayable) {
 		stream_unreplayable(frozen, "kernels with memory that cannot be replayed",

@@ -26,7 +26,7 @@ static struct ocl_stream *find_image(struct stream_frozen *frozen, cl_mem memory
 				     struct stream_rect *ret_rect)
 {
 	const struct ocl_object *object = memory ? ocl_find(OCL_MEMORY, memory) : NULL;
-	struct ocl_stream *stream = object ? object->stream : NULL;
+	struct ocl_stream *stream = stream_object_of(object);
 
 	if (!stream || stream->unreplayable || !stream->as.memory.image) {
 		stream_unreplayable(
@@ -200,7 +200,7 @@ void stream_image_mapped(struct stream_area *area, const struct ocl_command *com
 {
 	const struct ocl_rect *given = &command->rect;
 	const struct ocl_object *object = ocl_find(OCL_MEMORY, command->memory);
-	const struct ocl_stream *stream = object ? object->stream : NULL;
+	const struct ocl_stream *stream = stream_object_of(object);
 	const struct stream_image *image = stream ? stream->as.memory.image : NULL;
 
 	if (!image)

@@ -227,8 +227,8 @@ void stream_created_image(struct ocl_object *memory, cl_mem_flags flags,
 
 void stream_created_sampler(struct ocl_object *sampler)
 {
-	struct ocl_stream *stream = stream_object_new(
-		OCL_SAMPLER, sampler->handle, sampler->context ? sampler->context->stream : NULL);
+	struct ocl_stream *stream =
+		stream_object_new(OCL_SAMPLER, sampler->handle, stream_object_of(sampler->context));
 	struct stream_sampler *as;
 
 	if (!stream)

@@ -5,8 +5,8 @@
  *
  *	capture_stream.c     the gate; when a window opens, closes, fails
  *	capture_text.c       details as JSON, in a fixed-size buffer
- *	capture_objects.c    the registry of live objects: devices, contexts, queues, memory,
- *	                     user events
+ *	capture_objects.c    the registry of live objects: devices, contexts, queues, user events
+ *	capture_buffers.c    memory as an object: buffers and SVM
  *	capture_programs.c   modules and functions
  *	capture_arguments.c  kernel arguments: values, kinds, and their capture at a launch
  *	capture_signatures.c parameters of a module's functions, from a cache or a private build
@@ -30,9 +30,9 @@
  *
  * Locks of the stream come after those of opencl_internal.h. Each is held briefly, and taken in
  * this order: `each_lock` (capture_each.h) or `host` (capture_memory.c); events are queried under
- * both, and reads enqueued under the first. Then `registry` or `events` (nothing is called under
- * these), then the channel. The last is `reader_lock` (capture_snapshot.c), under which only the
- * driver is called.
+ * both, and reads enqueued under the first. Then the registry, SVM or events (nothing is called
+ *under these), then the channel. The last is `reader_lock` (capture_snapshot.c), under which only
+ *the driver is called.
  */
 #ifndef TS_BACKENDS_OPENCL_STREAM_CAPTURE_INTERNAL_H
 #define TS_BACKENDS_OPENCL_STREAM_CAPTURE_INTERNAL_H
@@ -307,8 +307,14 @@ void stream_object_lock_and_emit(struct ocl_stream *stream);
 /* Describes it again, because more is known about it than when it was described. */
 void stream_object_emit_again(struct ocl_stream *stream);
 struct ocl_stream *stream_device_of(cl_device_id device);
+static inline struct ocl_stream *stream_object_of(const struct ocl_object *object)
+{
+	return object ? object->stream : NULL;
+}
 /* The context that the hook named, else the driver. */
 struct ocl_stream *stream_memory_context(const struct ocl_object *memory);
+/* ALLOC or FREE; the channel is locked. */
+void stream_memory_command(const struct ocl_stream *stream, uint32_t kind);
 /* In a window: emits initial contents, row and command of new memory. `content`: NULL for zeros. */
 void stream_memory_emit(struct ocl_stream *stream, const void *content);
 /* The root of memory, and its offset there; NULL: not known. */
@@ -317,6 +323,7 @@ struct ocl_stream *stream_memory_root(cl_mem memory, uint64_t *ret_origin);
 struct ocl_stream *stream_svm_find(const void *address, uint64_t *ret_offset);
 void stream_svm_add(struct ocl_stream *memory);
 void stream_svm_remove(struct ocl_stream *memory);
+void stream_svm_forked(void);
 /* Describes the user event that blocks a window. */
 void stream_what_blocks(char *why, size_t size);
 /* Its contents cannot be read: commands that use it cannot be replayed. */

@@ -16,9 +16,6 @@ static struct {
 	pthread_mutex_t lock;
 	struct ocl_stream *first, *last;
 	uint32_t contexts;
-	/* SVM, by address. */
-	struct ocl_stream **svm;
-	size_t svm_count, svm_capacity;
 } registry = { .lock = PTHREAD_MUTEX_INITIALIZER };
 
 /* ---- lifetime ---- */
@@ -80,33 +77,12 @@ static bool is_root_memory(const struct ocl_stream *stream)
 	       !stream->as.memory.is_view;
 }
 
-static const char *memory_call(const struct ocl_stream *stream, uint32_t kind)
-{
-	if (stream->kind == OCL_SVM)
-		return kind == TS_COMMAND_ALLOC ? "clSVMAlloc" : "clSVMFree";
-	if (kind == TS_COMMAND_FREE)
-		return "clReleaseMemObject";
-	return stream->as.memory.image ? "clCreateImage" : "clCreateBuffer";
-}
-
-static void emit_memory_command(const struct ocl_stream *stream, uint32_t kind)
-{
-	struct stream_text text;
-	struct ts_replay_command row = stream_row(kind);
-
-	row.object = stream->number;
-	stream_text_begin(&text);
-	stream_text_string(&text, "call", memory_call(stream, kind));
-	row.details = stream_text_end(&text);
-	stream_command(&row);
-}
-
 static void emit_gone(const struct ocl_stream *stream)
 {
 	if (stream->window != stream_window() || !stream_lock())
 		return;
 	if (is_root_memory(stream) && !stream->unreplayable)
-		emit_memory_command(stream, TS_COMMAND_FREE);
+		stream_memory_command(stream, TS_COMMAND_FREE);
 	ts_replay_gone(stream->number);
 	stream_unlock();
 }
@@ -186,6 +162,7 @@ bool stream_any_context(void)
 void stream_objects_forked(void)
 {
 	pthread_mutex_init(&registry.lock, NULL);
+	stream_svm_forked();
 }
 
 void stream_what_blocks(char *why, size_t size)
@@ -521,16 +498,11 @@ static int64_t queue_priority(const struct ocl_object *queue)
 	return TS_UNKNOWN;
 }
 
-static struct ocl_stream *stream_of(const struct ocl_object *object)
-{
-	return object ? object->stream : NULL;
-}
-
 void stream_created_queue(struct ocl_object *queue)
 {
 	struct ocl_stream *device = queue->device ? stream_device_of(queue->device->handle) : NULL;
 	struct ocl_stream *stream =
-		stream_object_new(OCL_QUEUE, queue->handle, stream_of(queue->context));
+		stream_object_new(OCL_QUEUE, queue->handle, stream_object_of(queue->context));
 
 	if (!stream)
 		return;
@@ -545,7 +517,7 @@ void stream_created_queue(struct ocl_object *queue)
 void stream_created_user_event(struct ocl_object *event)
 {
 	struct ocl_stream *stream =
-		stream_object_new(OCL_EVENT, event->handle, stream_of(event->context));
+		stream_object_new(OCL_EVENT, event->handle, stream_object_of(event->context));
 
 	if (!stream)
 		return;
@@ -555,122 +527,11 @@ void stream_created_user_event(struct ocl_object *event)
 	stream_object_lock_and_emit(stream);
 }
 
-/* ---- memory ---- */
-
-struct ocl_stream *stream_memory_context(const struct ocl_object *memory)
-{
-	cl_context context = NULL;
-
-	if (memory->context)
-		return memory->context->stream;
-	if (ocl.next.clGetMemObjectInfo(memory->handle, CL_MEM_CONTEXT, sizeof(context), &context,
-					NULL))
-		return NULL;
-	return stream_of(ocl_find(OCL_CONTEXT, context));
-}
-
-void stream_memory_is_gone(struct ocl_stream *stream)
-{
-	if (!stream->unreplayable)
-		stream->unreplayable = strdup("memory whose host memory is gone");
-}
-
-/* The channel is locked. */
-static void emit_created(struct ocl_stream *stream, const void *content)
-{
-	struct stream_foreign foreign = { content, stream->as.memory.bytes, NULL };
-	bool is_there = true;
-	uint64_t blob = 0;
-
-	if (stream->as.memory.image)
-		foreign.rect = &stream->as.memory.image->host;
-	if (stream->as.memory.area.host)
-		is_there = stream_pages_begin(stream, &blob);
-	else if (content)
-		is_there = stream_foreign_read(&foreign, NULL, &blob);
-	if (!is_there)
-		stream_memory_is_gone(stream);
-	stream_object_emit(stream, blob);
-	if (!stream->as.memory.is_view && !stream->unreplayable)
-		emit_memory_command(stream, TS_COMMAND_ALLOC);
-}
-
-void stream_memory_emit(struct ocl_stream *stream, const void *content)
-{
-	if (!stream_is_open())
-		return;
-	if (!content && !stream->as.memory.is_view && !stream->unreplayable)
-		stream_clear(stream);
-	pthread_mutex_lock(&stream_host_lock);
-	if (stream_lock()) {
-		emit_created(stream, content);
-		stream_unlock();
-	}
-	pthread_mutex_unlock(&stream_host_lock);
-}
-
-void stream_created_buffer(struct ocl_object *memory, cl_mem_flags flags, size_t bytes,
-			   const void *host)
-{
-	struct ocl_stream *stream =
-		stream_object_new(OCL_MEMORY, memory->handle, stream_memory_context(memory));
-
-	if (!stream)
-		return;
-	stream->as.memory.bytes = bytes;
-	stream->as.memory.flags = flags;
-	if (!(flags & (CL_MEM_USE_HOST_PTR | CL_MEM_COPY_HOST_PTR)))
-		host = NULL;
-	if (flags & CL_MEM_USE_HOST_PTR) {
-		stream->as.memory.area.host = host;
-		stream->as.memory.area.bytes = bytes;
-		if (stream_svm_find(host, NULL))
-			stream->unreplayable = strdup("a buffer in SVM");
-	}
-	memory->stream = stream;
-	stream_memory_emit(stream, host);
-}
-
-void stream_created_sub_buffer(struct ocl_object *memory, struct ocl_object *parent,
-			       cl_mem_flags flags, size_t origin, size_t bytes)
-{
-	struct ocl_stream *stream =
-		stream_object_new(OCL_MEMORY, memory->handle, stream_of(parent));
-
-	if (!stream)
-		return;
-	stream->as.memory.is_view = true;
-	stream->as.memory.bytes = bytes;
-	stream->as.memory.origin = origin;
-	stream->as.memory.flags = flags;
-	if (!stream->parent || stream->parent->unreplayable)
-		stream->unreplayable = strdup("a view of memory that cannot be replayed");
-	memory->stream = stream;
-	stream_memory_emit(stream, NULL);
-}
-
-void stream_created_svm(struct ocl_object *memory, cl_svm_mem_flags flags, size_t bytes)
-{
-	struct ocl_stream *stream =
-		stream_object_new(OCL_SVM, memory->handle, stream_of(memory->context));
-
-	if (!stream)
-		return;
-	stream->as.memory.bytes = bytes;
-	stream->as.memory.flags = flags;
-	stream->as.memory.is_svm = true;
-	if (flags & CL_MEM_SVM_FINE_GRAIN_BUFFER) {
-		stream->unreplayable = strdup("fine-grained SVM");
-		stream_lost("fine-grained SVM", "the host may write it at any time");
-	}
-	memory->stream = stream;
-	stream_svm_add(stream);
-	stream_memory_emit(stream, NULL);
-}
+/* ---- others ---- */
 
 void stream_created_other(struct ocl_object *object, const char *what)
 {
-	struct ocl_stream *stream, *context = stream_of(object->context);
+	struct ocl_stream *stream, *context = stream_object_of(object->context);
 	char kind[96];
 
 	snprintf(kind, sizeof(kind), "OpenCL objects: %s", what);
@@ -691,97 +552,4 @@ void stream_created_other(struct ocl_object *object, const char *what)
 		stream->as.memory.bytes = object->bytes;
 	object->stream = stream;
 	stream_object_lock_and_emit(stream);
-}
-
-struct ocl_stream *stream_memory_root(cl_mem memory, uint64_t *ret_origin)
-{
-	const struct ocl_object *object = memory ? ocl_find(OCL_MEMORY, memory) : NULL;
-	struct ocl_stream *stream = stream_of(object);
-
-	*ret_origin = 0;
-	if (!stream || !stream->as.memory.is_view)
-		return stream;
-	*ret_origin = stream->as.memory.origin;
-	return stream->parent;
-}
-
-/* ---- SVM by address ---- */
-
-/* How many allocations begin at or below the address. */
-static size_t svm_position(uintptr_t address)
-{
-	size_t low = 0, high = registry.svm_count;
-
-	while (low < high) {
-		size_t middle = low + (high - low) / 2;
-
-		if ((uintptr_t)registry.svm[middle]->handle <= address)
-			low = middle + 1;
-		else
-			high = middle;
-	}
-	return low;
-}
-
-static bool svm_reserve(void)
-{
-	size_t capacity = registry.svm_capacity ? 2 * registry.svm_capacity : 16;
-	struct ocl_stream **svm;
-
-	if (registry.svm_count < registry.svm_capacity)
-		return true;
-	svm = realloc(registry.svm, capacity * sizeof(struct ocl_stream *));
-	if (!svm)
-		return false;
-	registry.svm = svm;
-	registry.svm_capacity = capacity;
-	return true;
-}
-
-void stream_svm_add(struct ocl_stream *memory)
-{
-	pthread_mutex_lock(&registry.lock);
-	if (svm_reserve()) {
-		size_t position = svm_position((uintptr_t)memory->handle);
-
-		memmove(&registry.svm[position + 1], &registry.svm[position],
-			(registry.svm_count - position) * sizeof(struct ocl_stream *));
-		registry.svm[position] = memory;
-		registry.svm_count++;
-	}
-	pthread_mutex_unlock(&registry.lock);
-}
-
-void stream_svm_remove(struct ocl_stream *memory)
-{
-	size_t position;
-
-	pthread_mutex_lock(&registry.lock);
-	position = svm_position((uintptr_t)memory->handle);
-	if (position > 0 && registry.svm[position - 1] == memory) {
-		registry.svm_count--;
-		memmove(&registry.svm[position - 1], &registry.svm[position],
-			(registry.svm_count - (position - 1)) * sizeof(struct ocl_stream *));
-	}
-	pthread_mutex_unlock(&registry.lock);
-}
-
-struct ocl_stream *stream_svm_find(const void *address, uint64_t *ret_offset)
-{
-	struct ocl_stream *found = NULL;
-	uint64_t offset = 0;
-	size_t position;
-
-	pthread_mutex_lock(&registry.lock);
-	position = svm_position((uintptr_t)address);
-	if (position > 0) {
-		found = registry.svm[position - 1];
-		offset = (uintptr_t)address - (uintptr_t)found->handle;
-		if (offset >= found->as.memory.bytes)
-			found = NULL;
-	}
-	pthread_mutex_unlock(&registry.lock);
-	if (found && ret_offset)
-		*ret_offset = offset;
-	return found;
 }

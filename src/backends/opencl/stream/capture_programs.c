@@ -59,7 +59,7 @@ struct ocl_stream *stream_module_context(const struct ocl_object *program)
 	if (!object && ocl.next.clGetProgramInfo(program->handle, CL_PROGRAM_CONTEXT,
 						 sizeof(context), &context, NULL) == CL_SUCCESS)
 		object = ocl_find(OCL_CONTEXT, context);
-	return object ? object->stream : NULL;
+	return stream_object_of(object);
 }
 
 static struct ocl_stream *new_module(struct ocl_object *program, const char *from)
@@ -467,7 +467,7 @@ static bool fill_function(struct stream_function *function, cl_kernel kernel, co
 void stream_created_kernel(struct ocl_object *kernel, struct ocl_object *program, const char *name,
 			   const struct ocl_object *cloned_from)
 {
-	struct ocl_stream *module = program ? program->stream : NULL;
+	struct ocl_stream *module = stream_object_of(program);
 	struct ocl_stream *stream;
 
 	if (cloned_from && cloned_from->stream)
