@@ -79,7 +79,7 @@ fi
 
 # Nothing was captured: why.
 record_notes -- true
-noted "no OpenCL call was seen"
+noted "no process was seen to create an OpenCL context"
 not_noted "tracesmith replay t.sbt"
 record_notes --window steps:1000-1001 -- "$hold" --steps 3
 noted "the window never opened"

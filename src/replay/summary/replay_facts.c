@@ -351,7 +351,7 @@ static void on_fact(void *context, struct ts_string value)
 {
 	struct ts_replay_facts *facts = context;
 
-	facts->has_calls |= value.length > 0;
+	facts->has_contexts |= value.length > 0;
 }
 
 static void release(struct scan *scan)

@@ -57,7 +57,7 @@ struct ts_replay_facts {
 	size_t object_reason_count;
 	uint64_t commands;
 	bool several_processes;
-	bool has_calls; /* a process was seen to use the interface whose commands are captured */
+	bool has_contexts; /* a process was seen to create a context of what is captured */
 	struct ts_arena arena;
 };
 

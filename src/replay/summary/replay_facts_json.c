@@ -74,8 +74,8 @@ static void append_program(struct ts_text *out, const struct ts_replay_bound_pro
 
 void ts_replay_facts_json(const struct ts_replay_facts *facts, struct ts_text *out)
 {
-	ts_text_printf(out, "{\"commands\":%" PRIu64 ",\"calls_seen\":%s,\"windows\":[",
-		       facts->commands, facts->has_calls ? "true" : "false");
+	ts_text_printf(out, "{\"commands\":%" PRIu64 ",\"contexts_seen\":%s,\"windows\":[",
+		       facts->commands, facts->has_contexts ? "true" : "false");
 	for (size_t i = 0; i < facts->window_count; i++) {
 		ts_text_append_str(out, i ? "," : "");
 		append_window(out, &facts->windows[i]);

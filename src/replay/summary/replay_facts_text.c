@@ -177,10 +177,10 @@ static void say_nothing(struct saying *saying)
 		return;
 	ts_text_append_str(
 		&saying->text,
-		facts->has_calls
+		facts->has_contexts
 			? "nothing to replay: OpenCL was used, but no window was open during it"
-			: "nothing to replay: no OpenCL call was seen; 'tracesmith doctor' shows "
-			  "what can be recorded on this machine");
+			: "nothing to replay: no process was seen to create an OpenCL context; "
+			  "'tracesmith doctor' shows what can be recorded on this machine");
 	say(saying, TS_REPLAY_FACT_WARNING);
 }
 
