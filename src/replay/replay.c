@@ -61,15 +61,21 @@ static int check_replacements(const struct ts_replay *replay, struct ts_error *e
 	const struct ts_replay_options *options = &replay->options;
 
 	for (size_t i = 0; i < options->replacement_count; i++) {
+		TS_SCOPED(ts_text) kernels = { 0 };
 		bool is_found = false;
 
 		for (uint32_t j = 0; j < replay->stream->object_count; j++)
 			is_found |= replay->stream->objects[j].kind == TS_OBJECT_FUNCTION &&
 				    !strcmp(replay->stream->objects[j].name,
 					    options->replacements[i].kernel);
-		if (!is_found)
-			return ts_error_set(err, TS_ENOTFOUND, "there is no kernel '%s' to replace",
-					    options->replacements[i].kernel);
+		if (is_found)
+			continue;
+		ts_replay_append_kernels(replay->stream, &kernels);
+		return ts_error_set(err, TS_ENOTFOUND,
+				    "there is no kernel '%s' to replace; kernels of this window "
+				    "are %s",
+				    options->replacements[i].kernel,
+				    kernels.length ? ts_text_cstr(&kernels) : "none");
 	}
 	return TS_OK;
 }

@@ -86,7 +86,10 @@ says broken.cl blend "'one'" "'two'" "'three'" "'four'" "'five'" "'six'"
 expect 3 replay good.sbt --replace-kernel blend=no-such-file.cl
 says no-such-file.cl
 expect 3 replay good.sbt --replace-kernel no_such_kernel=broken.cl
-says no_such_kernel
+says no_such_kernel "kernels of this window are " "'blend'"
+echo 'kernel void blend(global float *a) { }' >fewer.cl
+expect 3 replay good.sbt --replace-kernel blend=fewer.cl
+says "'fewer.cl': kernel 'blend' has 1 parameter, the recorded one has 4"
 cat >other.cl <<'CL'
 kernel void blend(global const float *scratch, global const float *history, global float *output, uint work)
 { output[get_global_id(0)] = 1; }

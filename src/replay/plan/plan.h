@@ -25,6 +25,9 @@ void ts_replay_plan_text(const struct ts_replay_plan *plan, const struct ts_repl
 void ts_replay_plan_report(const struct ts_replay_plan *plan, const struct ts_replay_stream *stream,
 			   struct ts_replay_report *report);
 
+/* "'blend', 'total'": the kernels of all launches, for messages about others. */
+void ts_replay_append_kernels(const struct ts_replay_stream *stream, struct ts_text *text);
+
 /* Does the command overwrite its write set completely, without reading it? */
 bool ts_replay_covers(const struct ts_replay_command_info *command);
 /* Was this memory allocated when the command ran? */

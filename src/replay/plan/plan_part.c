@@ -121,8 +121,7 @@ static bool is_requested(const struct part *part, const struct ts_replay_command
 	return true;
 }
 
-/* Lists kernel names, for the error about one that does not exist. */
-static void append_kernels(struct ts_text *text, const struct ts_replay_stream *stream)
+void ts_replay_append_kernels(const struct ts_replay_stream *stream, struct ts_text *text)
 {
 	TS_SCOPED(ts_map) met = { 0 };
 
@@ -145,7 +144,7 @@ static int nothing(const struct part *part, struct ts_error *err)
 	const struct ts_replay_stream *stream = part->stream;
 	TS_SCOPED(ts_text) kernels = { 0 };
 
-	append_kernels(&kernels, stream);
+	ts_replay_append_kernels(stream, &kernels);
 	if (part->options->kernel)
 		return ts_error_set(err, TS_ENOTFOUND,
 				    "nothing to replay: no launch of '%s' in that part; kernels of "

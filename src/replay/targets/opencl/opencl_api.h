@@ -36,6 +36,7 @@
 	X(clGetProgramBuildInfo)        \
 	X(clReleaseProgram)             \
 	X(clCreateKernel)               \
+	X(clGetKernelInfo)              \
 	X(clSetKernelArg)               \
 	X(clReleaseKernel)              \
 	X(clEnqueueNDRangeKernel)       \

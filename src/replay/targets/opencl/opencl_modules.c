@@ -400,19 +400,39 @@ static int make_replacement(struct ts_replay_session *session, uint32_t function
 	return rc;
 }
 
+/* The recorded arguments must fit. Drivers report less, and only when the kernel is launched. */
+static int check_parameters(const struct ts_replay_session *session, uint32_t function,
+			    const char *path, struct ts_error *err)
+{
+	const struct ts_replay_object_info *info = ts_opencl_info(session, function);
+	cl_kernel kernel = session->objects[function].function.handle;
+	cl_uint count;
+
+	if (!info->parameter_count ||
+	    session->api.clGetKernelInfo(kernel, CL_KERNEL_NUM_ARGS, sizeof(count), &count, NULL) ||
+	    count == info->parameter_count)
+		return TS_OK;
+	return ts_error_set(err, TS_EFORMAT, "'%s': kernel '%s' has %s, the recorded one has %u",
+			    path, info->name, TS_COUNTED(count, "parameter"),
+			    info->parameter_count);
+}
+
 /*
  * Creates the kernel from the file given for it, else from another replacement of its module that
- * contains it. NULL: neither.
+ * contains it. The handle stays NULL: neither.
  */
-static cl_kernel replaced_kernel(const struct ts_replay_session *session, uint32_t function,
-				 cl_int *ret_code)
+static int replaced_kernel(struct ts_replay_session *session, uint32_t function, cl_int *ret_code,
+			   struct ts_error *err)
 {
 	const struct ts_replay_object_info *info = ts_opencl_info(session, function);
 	const struct ts_opencl_replaced *replaced =
 		find_replaced(session, info->parent, find_replacement(session, function));
+	cl_kernel kernel =
+		replaced ? session->api.clCreateKernel(replaced->handle, info->name, ret_code)
+			 : NULL;
 
-	return replaced ? session->api.clCreateKernel(replaced->handle, info->name, ret_code)
-			: NULL;
+	session->objects[function].function.handle = kernel;
+	return kernel ? check_parameters(session, function, replaced->by->path, err) : TS_OK;
 }
 
 static int recorded_kernel(struct ts_replay_session *session, uint32_t function,
@@ -440,10 +460,10 @@ static int make_function(struct ts_replay_session *session, uint32_t function, s
 	const struct ts_replay_replacement *by = find_replacement(session, function);
 	struct ts_opencl_object *object = &session->objects[function];
 	cl_int code = CL_SUCCESS;
+	int rc = replaced_kernel(session, function, &code, err);
 
-	object->function.handle = replaced_kernel(session, function, &code);
-	if (object->function.handle)
-		return TS_OK;
+	if (rc || object->function.handle)
+		return rc;
 	if (by)
 		return ts_error_set(err, TS_ENOTFOUND, "'%s': there is no kernel '%s' in it: %s",
 				    by->path, by->kernel, ts_opencl_error_name(code));
