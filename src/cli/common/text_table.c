@@ -242,6 +242,10 @@ static bool fits_line(struct ts_text_table *table)
 			      (size_t)WIDEST_MOST);
 	size_t used = 0;
 
+	/* The end of a prose is lost, so it matters more than other columns. */
+	if (widest && widest->is_prose)
+		share = table->line_width * 2 / 3;
+
 	for (size_t i = 0; i < table->column_count; i++) {
 		const struct ts_text_table_column *column = &table->columns[i];
 		size_t width = column->allotted;

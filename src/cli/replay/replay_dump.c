@@ -2,13 +2,14 @@
 /* Shows memory after a command: values of a type, or a hex dump. */
 #include <ctype.h>
 #include <inttypes.h>
+#include <string.h>
 
 #include "cli/common/cli_output.h"
 #include "cli/replay/replay_show.h"
 #include "replay/check/values.h"
 
 #define BYTES_A_LINE 16u
-#define VALUES_A_LINE 8u
+#define COLUMNS 80u
 #define LINES_SHOWN 64u
 
 /* How many of `count` are shown. */
@@ -57,18 +58,29 @@ static void show_bytes(const struct ts_replay_shown *shown, const unsigned char 
 	show_rest(out, bytes - most, "bytes");
 }
 
+/* A power of two, so that positions are round numbers. */
+static unsigned int values_a_line(const struct ts_value_type *type)
+{
+	unsigned int count = 16;
+
+	while (count * (ts_value_width(type) + 1) + strlen("12345678:") > COLUMNS)
+		count /= 2;
+	return count;
+}
+
 static void show_values(const struct ts_replay_shown *shown, const struct ts_value_type *type,
 			const unsigned char *data, uint64_t bytes, struct ts_text *out)
 {
-	uint64_t count = bytes / type->bytes, most = limit_of(shown, count, VALUES_A_LINE);
+	unsigned int line = values_a_line(type);
+	uint64_t count = bytes / type->bytes, most = limit_of(shown, count, line);
 	char value[TS_VALUE_BYTES];
 
 	for (uint64_t i = 0; i < most; i++) {
-		if (i % VALUES_A_LINE == 0)
+		if (i % line == 0)
 			ts_text_printf(out, "%8" PRIu64 ":", i);
-		ts_text_append_char(out, ' ');
-		ts_text_append_str(out, ts_value_format(type, data + i * type->bytes, value));
-		if (i % VALUES_A_LINE == VALUES_A_LINE - 1 || i + 1 == most) {
+		ts_text_printf(out, " %*s", (int)ts_value_width(type),
+			       ts_value_format(type, data + i * type->bytes, value));
+		if (i % line == line - 1 || i + 1 == most) {
 			ts_text_append_char(out, '\n');
 			ts_stdout_drain(NULL);
 		}
@@ -101,7 +113,7 @@ void ts_replay_show_dump_json(const struct ts_replay_shown *shown, struct ts_tex
 
 	if (!data)
 		return;
-	most = limit_of(shown, bytes / type->bytes, VALUES_A_LINE);
+	most = limit_of(shown, bytes / type->bytes, values_a_line(type));
 	ts_text_printf(out,
 		       ",\"dump\":{\"command\":%" PRIu64 ",\"buffer\":\"memory %" PRIu64
 		       "\",\"bytes\":%" PRIu64 ",\"as\":\"%s\",\"values\":[",

@@ -342,11 +342,11 @@ static void add_columns(struct list *list)
 	ts_text_table_init(&list->grid);
 	ts_text_table_add_column(&list->grid, "command", true);
 	ts_text_table_add_column(&list->grid, "time", true);
-	ts_text_table_set_detail(&list->grid, 1);
-	ts_text_table_add_column(&list->grid, "thread", true);
 	ts_text_table_set_detail(&list->grid, 2);
-	ts_text_table_add_column(&list->grid, "stream", true);
+	ts_text_table_add_column(&list->grid, "thread", true);
 	ts_text_table_set_detail(&list->grid, 3);
+	ts_text_table_add_column(&list->grid, "stream", true);
+	ts_text_table_set_detail(&list->grid, 1);
 	if (has_parts(list))
 		ts_text_table_add_column(&list->grid, "part", false);
 	ts_text_table_add_column(&list->grid, "call", false);

@@ -69,11 +69,17 @@ static void append_number(struct ts_text *out, const char *before, uint64_t numb
 		       ts_format_count(count, sizeof(count), (int64_t)number), after);
 }
 
-static void show_checks(const struct ts_replay_report *report, struct ts_text *out)
+static void show_checks(const struct ts_replay_shown *shown, struct ts_text *out)
 {
+	const struct ts_replay_report *report = shown->report;
+	/* Replacements are compared with a run of the recorded kernels: everywhere. */
+	bool is_replaced = shown->replay->options.replacement_count > 0;
+
 	ts_text_append_str(out, "  ");
 	if (report->checks) {
-		ts_text_append_str(out, TS_COUNTED(report->checks, "recorded check"));
+		ts_text_append_str(
+			out, TS_COUNTED(report->checks, is_replaced ? "check" : "recorded check"));
+		ts_text_append_str(out, is_replaced ? " against the recorded kernels" : "");
 		if (report->kept_checks)
 			append_number(out, " (", report->kept_checks, " with contents)");
 		if (report->near_checks)
@@ -146,18 +152,14 @@ static void show_stream(const struct ts_replay_shown *shown, struct ts_text *out
 	ts_text_append_str(out, " on ");
 	append_untrusted(out, report->device);
 	ts_text_append_char(out, '\n');
-	if (report->included_text[0]) {
-		ts_text_append_str(out, "  included ");
-		ts_text_append_wrapped(out, report->included_text, strlen("  included "), 4,
-				       ts_terminal_stdout_width());
-		ts_text_append_char(out, '\n');
-	}
+	if (report->included_text[0])
+		ts_text_printf(out, "  included %s\n", report->included_text);
 	show_skipped(report, out);
 	if (stream->is_truncated)
 		ts_text_append_str(out, "  the recording is truncated: no check at its end\n");
 	if (report->verdict == TS_REPLAY_RAN || (!report->checks && report->runs == 1))
 		return;
-	show_checks(report, out);
+	show_checks(shown, out);
 }
 
 static void show_emulated(const struct ts_replay_report *report, struct ts_text *out)
@@ -260,16 +262,38 @@ int ts_replay_show_kernels(const struct ts_replay_shown *shown, struct ts_error 
 
 /* ---- all of it ---- */
 
+/* Lines that are too long for the terminal go on below, indented. */
+static void append_wrapped(struct ts_text *out, const struct ts_text *lines)
+{
+	size_t width = ts_terminal_stdout_width();
+	const char *end = lines->data + lines->length;
+
+	for (const char *at = lines->data; at < end;) {
+		const char *next = memchr(at, '\n', (size_t)(end - at));
+		size_t indent = strspn(at, " ");
+		TS_SCOPED(ts_text) line = { 0 };
+
+		next = next ? next : end;
+		ts_text_append(out, at, indent);
+		ts_text_append(&line, at + indent, (size_t)(next - at) - indent);
+		ts_text_append_wrapped(out, ts_text_cstr(&line), indent, indent + 2, width);
+		ts_text_append_char(out, '\n');
+		at = next + 1;
+	}
+}
+
 void ts_replay_show_text(const struct ts_replay_shown *shown, struct ts_text *out)
 {
 	const struct ts_replay_report *report = shown->report;
+	TS_SCOPED(ts_text) lines = { 0 };
 
-	ts_text_printf(out, "%s\n", report->verdict_text);
-	show_difference(report, out);
+	ts_text_printf(&lines, "%s\n", report->verdict_text);
+	show_difference(report, &lines);
 	if (shown->replay->stream)
-		show_stream(shown, out);
+		show_stream(shown, &lines);
 	else
-		show_emulated(report, out);
-	show_span(report, out);
-	show_line(out, report->note);
+		show_emulated(report, &lines);
+	show_span(report, &lines);
+	show_line(&lines, report->note);
+	append_wrapped(out, &lines);
 }

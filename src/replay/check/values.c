@@ -87,6 +87,14 @@ static bool is_nan(const struct ts_value_type *type, uint64_t bits)
 	return type->mantissa_bits && isnan(real_of(type, bits));
 }
 
+unsigned int ts_value_width(const struct ts_value_type *type)
+{
+	/* Sign, point, and an exponent such as e-38 or e-308. */
+	if (type->mantissa_bits)
+		return (unsigned int)digits_of(type) + (type->exponent_bits > 8 ? 7 : 6);
+	return (8 * type->bytes - type->is_signed) * 30103 / 100000 + 1 + type->is_signed;
+}
+
 const char *ts_value_format(const struct ts_value_type *type, const void *data,
 			    char to[TS_VALUE_BYTES])
 {

@@ -35,6 +35,9 @@ double ts_value_real(const struct ts_value_type *type, const void *data);
 const char *ts_value_format(const struct ts_value_type *type, const void *data,
 			    char to[TS_VALUE_BYTES]);
 
+/* Columns of the longest value that ts_value_format() returns. */
+unsigned int ts_value_width(const struct ts_value_type *type);
+
 /* Appends a number, or a string for NaN and infinities, which JSON has no numbers for. */
 void ts_value_append_json(const struct ts_value_type *type, const void *data, struct ts_text *out);
 

@@ -29,7 +29,8 @@ PYTHONPATH=$TS_SOURCE/tests/lib python3 - "$TRACESMITH" replay plain.sbt --list 
 import on_terminal, sys
 lines = on_terminal.run(60, sys.argv[1:]).splitlines()
 assert max(map(len, lines)) <= 60, lines
-assert any(line.startswith("      3 ") and line.endswith("clEnqueueNDRangeKerne\u2026") for line in lines), lines
+assert any(line.startswith("      3       0  clEnqueueNDRangeKernel(kernel=step_, ") and line.endswith("\u2026") for line in lines), lines
+assert lines[-2].startswith("not shown at 60 columns: time, thread"), lines
 PY
 # Processes are told apart by their pid, and have numbers of their own.
 "$TS_BUILD/tests/targets/make_stream" processes.sbt processes

@@ -44,6 +44,7 @@ at = next(i for i, line in enumerate(lines) if line.startswith("  included "))
 print(lines[at], lines[at + 1], sep="\n")
 PY
 r plain.sbt --at 3 --dump 10 --as u32 --limit 12 -q
+r plain.sbt --at 3 --dump 10 --as f64 --limit 3 -q
 r plain.sbt --at 3 --dump 10 --limit 40 -q
 # With a title.
 "$TRACESMITH" replay plain.sbt --at 3 --dump 10 --limit 16 2>&1 | grep -v " on \|first start"
