@@ -298,7 +298,8 @@ int ts_replay_captures_choose(struct ts_replay_checker *checker, struct ts_error
 		rc = add_position(checker, i, err);
 	if (!rc && replay->options.dump_at && checker->dump_capture == TS_REPLAY_NONE)
 		rc = ts_error_set(err, TS_EINVAL,
-				  "command %" PRIu64 " is not among the replayed commands",
+				  "command %" PRIu64
+				  " is not among the replayed commands (--list shows them)",
 				  replay->options.dump_at);
 	if (rc || replay->options.check == TS_REPLAY_CHECK_NONE)
 		return rc;

@@ -45,11 +45,16 @@ static void append_named(const struct ts_replay_stream *stream, uint32_t object,
 
 static void append_parameters(const struct ts_replay_object_info *info, struct ts_text *out)
 {
+	const struct ts_replay_parameter *first = info->parameters;
+
+	/* Of a program without source their number is all that is known. */
+	if (info->parameter_count && !first->type[0] && !first->name[0]) {
+		ts_text_printf(out, ": %s", TS_COUNTED(info->parameter_count, "parameter"));
+		return;
+	}
 	for (uint32_t i = 0; i < info->parameter_count; i++)
-		ts_text_printf(out, "%s%s%s%s", i ? ", " : ": ",
-			       info->parameters[i].type ? info->parameters[i].type : "",
-			       info->parameters[i].name && info->parameters[i].name[0] ? " " : "",
-			       info->parameters[i].name ? info->parameters[i].name : "");
+		ts_text_printf(out, "%s%s%s%s", i ? ", " : ": ", info->parameters[i].type,
+			       info->parameters[i].name[0] ? " " : "", info->parameters[i].name);
 }
 
 void ts_replay_describe_object(const struct ts_replay_stream *stream, uint32_t object,
