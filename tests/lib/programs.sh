@@ -11,8 +11,7 @@ programs_cache=$TS_BUILD/tests/programs-cache
 mkdir -p "$programs_cache"
 export XDG_CACHE_HOME=$programs_cache PYTHONDONTWRITEBYTECODE=1
 
-# Most of the time is the driver's compiler.
-[ -n "${TS_LONG:-}" ] || export POCL_EXTRA_BUILD_FLAGS=-cl-opt-disable
+compile_quickly
 
 ! is_sanitized || skip "programs of others are recorded by builds without sanitizers only"
 

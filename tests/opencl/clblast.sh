@@ -4,6 +4,7 @@
 # TS_LONG=1: also the batched forms, which take half a minute to compile, and more sizes.
 set -euo pipefail
 . "$TS_SOURCE/tests/lib/opencl.sh"
+compile_quickly
 
 program=$targets/opencl_clblast
 batched=(--batched 0)

@@ -182,11 +182,11 @@ code=0
 # The disk is full inside a window; with large blobs, in the middle of one, which the encoder then
 # holds.
 mkdir disk
-on_full_disk() { # bytes of each buffer
+on_full_disk() { # steps, bytes of each buffer
 	rm -f printed
 	code=0
-	timeout 120 "$TRACESMITH" record -o disk/t.sbt --replayable -- "$hold" --steps 300 --bytes "$1" >printed 2>log || code=$?
-	at_step 299 || fail "the program did not end on a full disk: $(tail -n 1 printed)"
+	timeout 120 "$TRACESMITH" record -o disk/t.sbt --replayable -- "$hold" --steps "$1" --bytes "$2" >printed 2>log || code=$?
+	at_step $(($1 - 1)) || fail "the program did not end on a full disk: $(tail -n 1 printed)"
 	! grep -q wrong printed || fail "a result is wrong on a full disk"
 	[ $code -eq 0 ] || [ $code -eq 3 ] || fail "record on a full disk: exit code $code: $(cat log)"
 	grep -q "no space left" log || fail "no message about the full disk: $(cat log)"
@@ -196,9 +196,10 @@ on_full_disk() { # bytes of each buffer
 	[ $code -eq 3 ] || fail "replay of a window that a full disk ended: exit code $code: $(cat stdout stderr)"
 	grep -q "disk was full\|could not store" stderr || fail "a window that a full disk ended: $(cat stderr)"
 }
-for bytes in 262144 1500000; do
+for work in "300 262144" "60 1500000"; do
 	if mount -t tmpfs -o size=8m tmpfs disk 2>/dev/null; then
-		on_full_disk $bytes
+		# shellcheck disable=SC2086 # two words
+		on_full_disk $work
 		umount disk
 	else
 		echo "left out: a full disk (no right to mount a small one)"

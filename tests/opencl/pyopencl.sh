@@ -2,8 +2,9 @@
 # SPDX-License-Identifier: Apache-2.0
 # pyopencl: its examples (Debian's python-pyopencl-doc, or the folder $TRACESMITH_PYOPENCL_EXAMPLES)
 # and small programs with its arrays, element-wise kernels, reductions and scans
-# (tests/opencl/pyopencl), recorded and replayed without difference. TS_LONG=1: more of the
-# examples, each also alone, and compiled with optimization, which takes most of the time.
+# (tests/opencl/pyopencl), recorded and replayed without difference. TS_LONG=1: all of these
+# programs, more of the examples, each also alone, and compiled with optimization, which takes most
+# of the time.
 set -euo pipefail
 . "$TS_SOURCE/tests/lib/opencl.sh"
 
@@ -15,7 +16,7 @@ done
 examples=${TRACESMITH_PYOPENCL_EXAMPLES:-/usr/share/doc/python-pyopencl-doc/examples}
 
 export PYOPENCL_CTX=0 PYTHONDONTWRITEBYTECODE=1 XDG_CACHE_HOME=$PWD/cache
-[ -n "${TS_LONG:-}" ] || export POCL_EXTRA_BUILD_FLAGS=-cl-opt-disable
+compile_quickly
 # Their output contains times; they check their results themselves, and so does the replay.
 check_program() { # file, replay's option...
 	local file=$1 code=0
@@ -29,15 +30,19 @@ check_program() { # file, replay's option...
 	echo "${file##*/}: $(report 'r["commands"]') commands"
 }
 
-for file in "$TS_SOURCE"/tests/opencl/pyopencl/*.py; do
+# The others launch what these do: kernels over arrays, reductions, and programs of their own.
+folder=$TS_SOURCE/tests/opencl/pyopencl
+files=("$folder"/{arrays,images,plain,scan}.py)
+[ -z "${TS_LONG:-}" ] || files=("$folder"/*.py)
+for file in "${files[@]}"; do
 	check_program "$file"
 done
 if [ -d "$examples" ]; then
 	# The others draw windows, need packages that are not installed, use fine-grained shared
 	# memory, or run for minutes; demo-struct-reduce stores a member ("pad") that it never sets,
 	# so its value is whatever was on a worker's stack.
-	names="demo demo_array_svm"
-	[ -z "${TS_LONG:-}" ] || names+=" demo_meta_template demo_array demo_elementwise demo_elementwise_complex narray n-body"
+	names=demo_array_svm
+	[ -z "${TS_LONG:-}" ] || names+=" demo demo_meta_template demo_array demo_elementwise demo_elementwise_complex narray n-body"
 	for name in $names; do
 		[ ! -e "$examples/$name.py" ] || check_program "$examples/$name.py"
 	done

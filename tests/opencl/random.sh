@@ -6,6 +6,7 @@
 # number of them; TS_FIRST=N starts elsewhere.
 set -euo pipefail
 . "$TS_SOURCE/tests/lib/opencl.sh"
+compile_quickly
 
 graphs=${TS_GRAPHS:-90} first=${TS_FIRST:-1} batch=30
 [ -z "${TS_LONG:-}" ] || graphs=${TS_GRAPHS:-1000} batch=50
