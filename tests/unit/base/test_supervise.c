@@ -112,9 +112,12 @@ static int be_stopped(void)
 {
 	pid_t child = getpid();
 
+	/* Again, if it was not stopped yet. */
 	if (!fork()) {
-		sleep_ms(1500);
-		kill(child, SIGCONT);
+		while (getppid() == child) {
+			sleep_ms(1500);
+			kill(child, SIGCONT);
+		}
 		_exit(0);
 	}
 	ts_heartbeat_set_limit(heartbeat, 1000 * MS);
