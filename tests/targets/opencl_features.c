@@ -12,8 +12,6 @@
 #define CL_TARGET_OPENCL_VERSION 200
 #define CL_USE_DEPRECATED_OPENCL_1_1_APIS
 #define CL_USE_DEPRECATED_OPENCL_1_2_APIS
-#include <CL/cl.h>
-
 #include <inttypes.h>
 #include <pthread.h>
 #include <stdbool.h>
@@ -25,6 +23,8 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "opencl_program.h"
+
 enum { N = 10000, BYTES = N * 4 };
 
 static cl_context context;
@@ -33,7 +33,6 @@ static cl_uint device_count;
 static cl_command_queue queue;
 static cl_program program;
 static uint64_t checksum;
-static const char *feature; /* currently running */
 
 static const char *const source =
 	"kernel void scale(global uint *data, uint factor) { data[get_global_id(0)] *= factor; }\n"
@@ -53,22 +52,6 @@ static const char *const source =
 	"	for (; node; node = node->next) sum += node->value; to[0] = sum; }\n";
 
 /* ---- helpers ---- */
-
-static void check(cl_int code, const char *what)
-{
-	if (code == CL_SUCCESS)
-		return;
-	fprintf(stderr, "opencl_features: %s: %s: OpenCL error %d\n", feature, what, code);
-	exit(1);
-}
-
-static void expect(bool is_so, const char *what)
-{
-	if (is_so)
-		return;
-	fprintf(stderr, "opencl_features: %s: %s is wrong\n", feature, what);
-	exit(1);
-}
 
 static void mix(const uint32_t *data, size_t count)
 {
@@ -1013,29 +996,12 @@ static const struct {
 };
 enum { FEATURES = sizeof(features) / sizeof(features[0]) };
 
-static void find_devices(void)
-{
-	cl_platform_id platforms[8];
-	cl_uint count = 0;
-
-	clGetPlatformIDs(8, platforms, &count);
-	for (cl_uint i = 0; i < count && i < 8 && device_count == 0; i++) {
-		if (clGetDeviceIDs(platforms[i], CL_DEVICE_TYPE_ALL, 4, devices, &device_count))
-			device_count = 0;
-	}
-	if (device_count == 0) {
-		puts("skip: no OpenCL device");
-		exit(77);
-	}
-	device_count = device_count < 4 ? device_count : 4;
-}
-
 static void set_up(void)
 {
 	cl_int rc;
 
 	feature = "set-up";
-	find_devices();
+	device_count = find_devices(devices, 4);
 	context = clCreateContext(NULL, device_count, devices, NULL, NULL, &rc);
 	check(rc, "clCreateContext");
 	queue = new_queue(devices[0], 0);

@@ -12,8 +12,6 @@
  * wrong, 77 without a device.
  */
 #define CL_TARGET_OPENCL_VERSION 120
-#include <CL/cl.h>
-
 #include <stddef.h>
 #include <stdint.h>
 #include <stdio.h>
@@ -22,6 +20,8 @@
 #include <time.h>
 
 #include <tracesmith/emit.h>
+
+#include "opencl_program.h"
 
 struct program {
 	long steps, bytes, pause_ms, hold_from, hold_until;
@@ -38,30 +38,6 @@ struct program {
 
 static const char *const source =
 	"kernel void twist(global uint *data, uint key) { size_t i = get_global_id(0); data[i] = (data[i] ^ key) * 3; }\n";
-
-static void check(cl_int code, const char *what)
-{
-	if (code == CL_SUCCESS)
-		return;
-	fprintf(stderr, "opencl_hold: %s: OpenCL error %d\n", what, code);
-	exit(1);
-}
-
-static cl_device_id find_device(void)
-{
-	cl_platform_id platforms[8];
-	cl_device_id device;
-	cl_uint count = 0;
-
-	clGetPlatformIDs(8, platforms, &count);
-	for (cl_uint i = 0; i < count && i < 8; i++) {
-		if (clGetDeviceIDs(platforms[i], CL_DEVICE_TYPE_ALL, 1, &device, NULL) ==
-		    CL_SUCCESS)
-			return device;
-	}
-	puts("skip: no OpenCL device");
-	exit(77);
-}
 
 static cl_mem make_buffer(struct program *program, size_t bytes)
 {
@@ -92,10 +68,11 @@ static cl_kernel make_kernel(cl_program code_of, cl_mem buffer)
 
 static void set_up(struct program *program)
 {
-	cl_device_id device = find_device();
+	cl_device_id device;
 	cl_program built;
 	cl_int code;
 
+	find_devices(&device, 1);
 	program->context = clCreateContext(NULL, 1, &device, NULL, NULL, &code);
 	check(code, "clCreateContext");
 	program->queue = clCreateCommandQueue(program->context, device, 0, &code);

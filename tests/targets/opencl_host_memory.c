@@ -10,8 +10,6 @@
  */
 #define CL_TARGET_OPENCL_VERSION 300
 #define CL_USE_DEPRECATED_OPENCL_1_2_APIS
-#include <CL/cl.h>
-
 #include <pthread.h>
 #include <stdatomic.h>
 #include <stdbool.h>
@@ -22,6 +20,8 @@
 #include <sys/mman.h>
 
 #include <tracesmith/emit.h>
+
+#include "opencl_program.h"
 
 #define COUNT ((size_t)4096)
 #define BYTES (COUNT * sizeof(uint32_t))
@@ -47,34 +47,6 @@ static const char *const image_source =
 	"{ int2 at = (int2)(get_global_id(0), get_global_id(1));\n"
 	"  write_imageui(to, at, (uint4)(at.x + key, at.y, key, at.x ^ at.y) & 255); }\n";
 
-static void check(cl_int code, const char *what)
-{
-	if (code == CL_SUCCESS)
-		return;
-	fprintf(stderr, "opencl_host_memory: %s: OpenCL error %d\n", what, code);
-	exit(1);
-}
-
-static void skip(const char *why)
-{
-	printf("skip: %s\n", why);
-	exit(77);
-}
-
-static void find_device(void)
-{
-	cl_platform_id platforms[8];
-	cl_uint count = 0;
-
-	clGetPlatformIDs(8, platforms, &count);
-	for (cl_uint i = 0; i < count && i < 8; i++) {
-		if (clGetDeviceIDs(platforms[i], CL_DEVICE_TYPE_ALL, 1, &device, NULL) ==
-		    CL_SUCCESS)
-			return;
-	}
-	skip("no OpenCL device");
-}
-
 static cl_program build(const char *text)
 {
 	cl_int code;
@@ -90,7 +62,7 @@ static void set_up(void)
 	cl_program program;
 	cl_int code;
 
-	find_device();
+	find_devices(&device, 1);
 	context = clCreateContext(NULL, 1, &device, NULL, NULL, &code);
 	check(code, "clCreateContext");
 	queue = clCreateCommandQueue(context, device, 0, &code);

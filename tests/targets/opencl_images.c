@@ -14,8 +14,6 @@
 #define CL_TARGET_OPENCL_VERSION 200
 #define CL_USE_DEPRECATED_OPENCL_1_1_APIS
 #define CL_USE_DEPRECATED_OPENCL_1_2_APIS
-#include <CL/cl.h>
-
 #include <inttypes.h>
 #include <stdbool.h>
 #include <stdint.h>
@@ -24,6 +22,8 @@
 #include <string.h>
 
 #include <tracesmith/emit.h>
+
+#include "opencl_program.h"
 
 enum { WIDTH = 21, HEIGHT = 13, DEPTH = 5 };
 enum { MOST = 64 * 64 * 8 * 16 };
@@ -34,7 +34,6 @@ static cl_command_queue queue;
 static cl_program program, program_2;
 static uint64_t checksum;
 static uint32_t state = 1;
-static const char *feature; /* currently running */
 static cl_mem lasting_2d, lasting_3d;
 
 static const char *const source =
@@ -64,22 +63,6 @@ static const char *const source_2 =
 	"	uint4 value = read_imageui(image, at); write_imageui(image, at, value + 1); }\n";
 
 /* ---- helpers ---- */
-
-static void check(cl_int code, const char *what)
-{
-	if (code == CL_SUCCESS)
-		return;
-	fprintf(stderr, "opencl_images: %s: %s: OpenCL error %d\n", feature, what, code);
-	exit(1);
-}
-
-static void expect(bool is_so, const char *what)
-{
-	if (is_so)
-		return;
-	fprintf(stderr, "opencl_images: %s: %s is wrong\n", feature, what);
-	exit(1);
-}
 
 static void mix(const void *data, size_t bytes)
 {
@@ -710,14 +693,11 @@ static cl_program build(const char *text, const char *options, bool must_be)
 static int start(void)
 {
 	cl_image_desc desc = description(CL_MEM_OBJECT_IMAGE3D, WIDTH, HEIGHT, DEPTH);
-	cl_platform_id platform;
 	cl_bool has_images = CL_FALSE;
 	cl_int rc;
 
 	feature = "start";
-	if (clGetPlatformIDs(1, &platform, NULL) ||
-	    clGetDeviceIDs(platform, CL_DEVICE_TYPE_ALL, 1, &device, NULL))
-		return 77;
+	find_devices(&device, 1);
 	clGetDeviceInfo(device, CL_DEVICE_IMAGE_SUPPORT, sizeof(has_images), &has_images, NULL);
 	if (!has_images)
 		return 77;

@@ -5,13 +5,13 @@
  * order of enum buffer. Exit code 77 without a device.
  */
 #define CL_TARGET_OPENCL_VERSION 120
-#include <CL/cl.h>
-
 #include <stdbool.h>
 #include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+
+#include "opencl_program.h"
 
 #define WORDS 256u
 #define BYTES (WORDS * 4u)
@@ -43,28 +43,7 @@ static cl_command_queue queue, second, third;
 static cl_program program;
 static cl_mem buffers[BUFFERS];
 
-static void check(cl_int code, const char *what)
-{
-	if (code == CL_SUCCESS)
-		return;
-	fprintf(stderr, "opencl_mutants: %s: OpenCL error %d\n", what, code);
-	exit(1);
-}
-
 /* ---- setup ---- */
-
-static void find_device(void)
-{
-	cl_platform_id platforms[8];
-	cl_uint count = 0;
-
-	clGetPlatformIDs(8, platforms, &count);
-	for (cl_uint i = 0; i < count && i < 8; i++)
-		if (!clGetDeviceIDs(platforms[i], CL_DEVICE_TYPE_ALL, 1, &device, NULL))
-			return;
-	puts("skip: no OpenCL device");
-	exit(77);
-}
 
 static cl_command_queue make_queue(cl_command_queue_properties properties)
 {
@@ -80,7 +59,7 @@ static void set_up(void)
 	uint32_t words[WORDS];
 	cl_int code;
 
-	find_device();
+	find_devices(&device, 1);
 	context = clCreateContext(NULL, 1, &device, NULL, NULL, &code);
 	check(code, "clCreateContext");
 	queue = make_queue(0);

@@ -10,11 +10,11 @@
  * fails, 77 without a device.
  */
 #define CL_TARGET_OPENCL_VERSION 120
-#include <CL/cl.h>
-
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+
+#include "opencl_program.h"
 
 #define COUNT 16u
 
@@ -24,25 +24,6 @@ static const char *const source = "/* Moves every element by one. */\n"
 				  "  size_t i = get_global_id(0);\n"
 				  "  to[(i + 1) % get_global_size(0)] = from[i];\n"
 				  "}\n";
-
-static void check(cl_int code, const char *what)
-{
-	if (code == CL_SUCCESS)
-		return;
-	fprintf(stderr, "opencl_shift: %s: OpenCL error %d\n", what, code);
-	exit(1);
-}
-
-static cl_device_id find_device(void)
-{
-	cl_platform_id platform;
-	cl_device_id device;
-
-	if (clGetPlatformIDs(1, &platform, NULL) ||
-	    clGetDeviceIDs(platform, CL_DEVICE_TYPE_ALL, 1, &device, NULL))
-		exit(77);
-	return device;
-}
 
 static cl_kernel build(cl_context context)
 {
@@ -66,13 +47,14 @@ int main(int argc, char **argv)
 	int data[COUNT];
 	unsigned sum = 0;
 	size_t global = COUNT, local = 4;
-	cl_device_id device = find_device();
+	cl_device_id device;
 	cl_context context;
 	cl_command_queue queue;
 	cl_kernel kernel;
 	cl_mem buffers[2];
 	cl_int code;
 
+	find_devices(&device, 1);
 	context = clCreateContext(NULL, 1, &device, NULL, NULL, &code);
 	check(code, "clCreateContext");
 	queue = clCreateCommandQueue(context, device, 0, &code);
