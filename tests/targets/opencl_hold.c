@@ -12,6 +12,7 @@
  * wrong, 77 without a device.
  */
 #define CL_TARGET_OPENCL_VERSION 120
+
 #include <stddef.h>
 #include <stdint.h>
 #include <stdio.h>

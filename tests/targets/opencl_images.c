@@ -14,6 +14,7 @@
 #define CL_TARGET_OPENCL_VERSION 200
 #define CL_USE_DEPRECATED_OPENCL_1_1_APIS
 #define CL_USE_DEPRECATED_OPENCL_1_2_APIS
+
 #include <inttypes.h>
 #include <stdbool.h>
 #include <stdint.h>

@@ -5,6 +5,7 @@
  * order of enum buffer. Exit code 77 without a device.
  */
 #define CL_TARGET_OPENCL_VERSION 120
+
 #include <stdbool.h>
 #include <stdint.h>
 #include <stdio.h>

@@ -10,6 +10,7 @@
  * fails, 77 without a device.
  */
 #define CL_TARGET_OPENCL_VERSION 120
+
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
