@@ -4,7 +4,7 @@
 # right answer both times; then its recording is replayed without difference.
 . "$TS_SOURCE/tests/lib/opencl.sh"
 
-# Programs from PyPI, installed by scripts/bootstrap programs.
+# Programs from PyPI, installed by scripts/programs-venv.
 venv=${TRACESMITH_PROGRAMS_VENV:-$TS_SOURCE/build/programs-venv}
 # What programs compile, they keep here, as PoCL does: only the first run of a build is slow.
 programs_cache=$TS_BUILD/tests/programs-cache
@@ -22,7 +22,9 @@ needs_command() { # command, Debian package
 	command -v "$1" >/dev/null || skip "no $1 (Debian: $2)"
 }
 needs_header() { # header, Debian package
-	echo "#include <$1>" | "${CXX:-c++}" -x c++ -E - >/dev/null 2>&1 ||
+	local compiler=${CC:-cc} language=c
+	case $1 in *.hpp) compiler=${CXX:-c++} language=c++ ;; esac
+	echo "#include <$1>" | "$compiler" -x $language -E - >/dev/null 2>&1 ||
 		skip "no $1 (Debian: $2)"
 }
 # Finds a Python that has the module, that of the venv or Debian's; sets `python`.

@@ -10,6 +10,7 @@
  */
 #define CL_TARGET_OPENCL_VERSION 300
 #define CL_USE_DEPRECATED_OPENCL_1_2_APIS
+
 #include <pthread.h>
 #include <stdatomic.h>
 #include <stdbool.h>
