@@ -2,6 +2,13 @@
 # SPDX-License-Identifier: Apache-2.0
 # For tests/programs/*.sh: a program that others wrote runs alone, then recorded, and gives the
 # right answer both times; then its recording is replayed without difference.
+#
+#	. "$TS_SOURCE/tests/lib/programs.sh"         a small program
+#	. "$TS_SOURCE/tests/lib/programs.sh" long    one that takes long, or whose packages are large
+if [ "${1:-}" = long ] && [ -z "${TS_LONG:-}" ]; then
+	echo "skip: runs at full length only (TS_LONG=1)"
+	exit 77
+fi
 . "$TS_SOURCE/tests/lib/opencl.sh"
 
 # Programs from PyPI, installed by scripts/programs-venv.
@@ -14,9 +21,6 @@ export XDG_CACHE_HOME=$programs_cache PYTHONDONTWRITEBYTECODE=1
 compile_quickly
 
 ! is_sanitized || skip "programs of others are recorded by builds without sanitizers only"
-
-# For a program that takes long, or whose packages are large.
-only_long() { [ -n "${TS_LONG:-}" ] || skip "runs at full length only (TS_LONG=1)"; }
 
 needs_command() { # command, Debian package
 	command -v "$1" >/dev/null || skip "no $1 (Debian: $2)"

@@ -2,8 +2,7 @@
 # SPDX-License-Identifier: Apache-2.0
 # ffmpeg's filters in OpenCL write the same frames when they are recorded.
 set -euo pipefail
-. "$TS_SOURCE/tests/lib/programs.sh"
-only_long
+. "$TS_SOURCE/tests/lib/programs.sh" long
 needs_command ffmpeg ffmpeg
 
 outputs=(frames.raw)

@@ -2,8 +2,7 @@
 # SPDX-License-Identifier: Apache-2.0
 # GEGL's operations in OpenCL write the same image when they are recorded.
 set -euo pipefail
-. "$TS_SOURCE/tests/lib/programs.sh"
-only_long
+. "$TS_SOURCE/tests/lib/programs.sh" long
 needs_command gegl gegl
 
 export GEGL_USE_OPENCL=cpu GEGL_SWAP=ram

@@ -2,8 +2,7 @@
 # SPDX-License-Identifier: Apache-2.0
 # hashcat finds a password by its MD5, from a list and by trying all of a pattern.
 set -euo pipefail
-. "$TS_SOURCE/tests/lib/programs.sh"
-only_long
+. "$TS_SOURCE/tests/lib/programs.sh" long
 needs_command hashcat hashcat
 
 export HOME=$programs_cache/hashcat XDG_DATA_HOME=$programs_cache/hashcat

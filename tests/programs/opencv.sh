@@ -2,8 +2,7 @@
 # SPDX-License-Identifier: Apache-2.0
 # OpenCV: filters of its transparent API agree with the same filters on the host.
 set -euo pipefail
-. "$TS_SOURCE/tests/lib/programs.sh"
-only_long
+. "$TS_SOURCE/tests/lib/programs.sh" long
 needs_python cv2 "Debian: python3-opencv"
 
 export OPENCV_OPENCL_DEVICE=:CPU: OPENCV_OPENCL_CACHE_ENABLE=0

@@ -3,8 +3,7 @@
 # piglit's tests of the OpenCL API: each passes or fails as it does alone, and what it enqueued is
 # replayed. Those that use windows, or read tests from files, are left out.
 set -euo pipefail
-. "$TS_SOURCE/tests/lib/programs.sh"
-only_long
+. "$TS_SOURCE/tests/lib/programs.sh" long
 folder=$(ls -d /usr/lib/*/piglit/bin 2>/dev/null) || true
 [ -n "$folder" ] || skip "no piglit (Debian: piglit)"
 

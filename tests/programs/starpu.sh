@@ -2,8 +2,7 @@
 # SPDX-License-Identifier: Apache-2.0
 # StarPU schedules tasks on OpenCL devices from threads of its own: its examples check themselves.
 set -euo pipefail
-. "$TS_SOURCE/tests/lib/programs.sh"
-only_long
+. "$TS_SOURCE/tests/lib/programs.sh" long
 examples=$(ls -d /usr/lib/*/starpu/examples 2>/dev/null) || true
 [ -n "$examples" ] || skip "no examples of StarPU (Debian: starpu-examples)"
 

@@ -2,8 +2,7 @@
 # SPDX-License-Identifier: Apache-2.0
 # tinygrad: training steps of a small network agree with numpy.
 set -euo pipefail
-. "$TS_SOURCE/tests/lib/programs.sh"
-only_long
+. "$TS_SOURCE/tests/lib/programs.sh" long
 needs_python tinygrad "PyPI: tinygrad"
 
 export DEV=CL CACHEDB=$programs_cache/tinygrad.db
