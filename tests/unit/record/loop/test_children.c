@@ -110,8 +110,14 @@ TS_TEST(a_program_without_an_area_is_a_loss)
 	remove_folder();
 }
 
-/* What is reported about a program that a recorded one has run for this long, without the agent. */
-static struct ts_recorder_summary summary_of_helper(int64_t age_ns)
+/* As if it ran for an hour, or for moments, however long this test takes. */
+static void set_age(struct ts_child *child, bool is_brief)
+{
+	child->seen_ns += is_brief ? LONG_NS : -LONG_NS;
+}
+
+/* What is reported about a program that a recorded one has run, without the agent. */
+static struct ts_recorder_summary summary_of_helper(bool is_brief)
 {
 	struct ts_recorder *recorder = start_recorder(NOT_MAPPED);
 	pid_t pid = start_program();
@@ -119,7 +125,7 @@ static struct ts_recorder_summary summary_of_helper(int64_t age_ns)
 
 	TS_CHECK(child);
 	child->executed = true;
-	child->seen_ns -= age_ns;
+	set_age(child, is_brief);
 	end_sleeper(pid);
 	pass(recorder);
 	return finish_recorder(recorder);
@@ -128,7 +134,7 @@ static struct ts_recorder_summary summary_of_helper(int64_t age_ns)
 /* ldconfig and the like, which are static, must not make every recording look incomplete. */
 TS_TEST(a_helper_that_ran_for_moments_is_no_loss)
 {
-	struct ts_recorder_summary summary = summary_of_helper(0);
+	struct ts_recorder_summary summary = summary_of_helper(true);
 
 	TS_CHECK_INT(summary.unknown_losses, 0);
 	TS_CHECK_INT(summary.untraced.count, 0);
@@ -136,7 +142,7 @@ TS_TEST(a_helper_that_ran_for_moments_is_no_loss)
 	TS_CHECK_STR(summary.untraced.brief_name, "sleep");
 	TS_CHECK_INT(rows_of("t.sbt", TS_TABLE_LOSS), 0);
 	remove_folder();
-	summary = summary_of_helper(LONG_NS);
+	summary = summary_of_helper(false);
 	TS_CHECK_INT(summary.unknown_losses, 1);
 	TS_CHECK_INT(summary.untraced.count, 1);
 	TS_CHECK_INT(summary.untraced.brief_count, 0);
@@ -144,7 +150,7 @@ TS_TEST(a_helper_that_ran_for_moments_is_no_loss)
 }
 
 /* Whichever is found first. */
-static void check_first_named(int64_t age_ns, bool is_reversed)
+static void check_first_named(bool is_brief, bool is_reversed)
 {
 	struct ts_recorder *recorder = start_recorder(NOT_MAPPED);
 	struct ts_recorder_summary summary;
@@ -158,7 +164,7 @@ static void check_first_named(int64_t age_ns, bool is_reversed)
 
 		TS_CHECK(child);
 		child->executed = true;
-		child->seen_ns -= age_ns;
+		set_age(child, is_brief);
 		/* As if the first one was the oldest, also if pids have begun at 1 again. */
 		child->start_time = 100 + (uint64_t)at / 2;
 		snprintf(child->name, sizeof(child->name), "helper %d", at);
@@ -168,12 +174,12 @@ static void check_first_named(int64_t age_ns, bool is_reversed)
 		end_sleeper(pids[i]);
 	pass(recorder);
 	summary = finish_recorder(recorder);
-	if (age_ns) {
-		TS_CHECK_INT(summary.untraced.count, 3);
-		TS_CHECK_INT(summary.untraced.pid, first);
-	} else {
+	if (is_brief) {
 		TS_CHECK_INT(summary.untraced.brief_count, 3);
 		TS_CHECK_INT(summary.untraced.brief_pid, first);
+	} else {
+		TS_CHECK_INT(summary.untraced.count, 3);
+		TS_CHECK_INT(summary.untraced.pid, first);
 	}
 	remove_folder();
 }
@@ -181,7 +187,7 @@ static void check_first_named(int64_t age_ns, bool is_reversed)
 TS_TEST(the_first_of_several_programs_is_named)
 {
 	for (int i = 0; i < 4; i++)
-		check_first_named(i / 2 ? LONG_NS : 0, i % 2);
+		check_first_named(i / 2, i % 2);
 }
 
 /* An exec may be reported when the area of the new program is known, drained and gone. */

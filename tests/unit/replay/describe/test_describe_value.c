@@ -48,7 +48,7 @@ TS_TEST(known_types)
 
 TS_TEST(unknown_types)
 {
-	char bytes[64] = "abcdefghijklmnopqrstuvwxyzabcdefghijklmnopqrstuvwxyz";
+	char bytes[TS_REPLAY_VALUE_BYTES] = "abcdefghijklmnopqrstuvwxyzabcdefghijklmnopqrstuvwxyz";
 
 	check_value("", &(int){ 1024 }, 4, "0x00000400 (1024?)");
 	check_value("my_t", &(float){ 2.5f }, 4, "0x40200000 (2.5f?)");
