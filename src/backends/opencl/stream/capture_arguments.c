@@ -83,7 +83,7 @@ static void set_pointers(struct stream_function *function, size_t bytes, const v
 	pthread_mutex_lock(&function->lock);
 	free(function->pointers);
 	function->pointers = pointers;
-	function->pointer_count = pointers ? bytes / sizeof(void *) : 0;
+	function->pointer_count = bytes / sizeof(void *);
 	pthread_mutex_unlock(&function->lock);
 }
 
@@ -479,7 +479,12 @@ static void freeze_indirect(struct stream_frozen *frozen, const struct stream_fu
 	if (function->reaches_all)
 		stream_unreplayable(frozen, "kernels that can access all host memory",
 				    "it can access all host memory");
-	if (!function->pointer_count)
+	else if (function->pointer_count && !function->pointers)
+		stream_unreplayable(frozen, "kernels with memory that cannot be replayed",
+				    "there was no memory for its SVM pointers");
+	if (function->reaches_all || (function->pointer_count && !function->pointers))
+		stream_text_true(&frozen->text, "unknown");
+	if (!function->pointers)
 		return;
 	stream_text_open(&frozen->text, "indirect", '[');
 	for (size_t i = 0; i < function->pointer_count; i++) {

@@ -152,7 +152,7 @@ bool stream_map_region(struct stream_frozen *frozen, const struct ocl_command *c
 	struct stream_region *region = calloc(1, sizeof(*region));
 
 	if (!region) {
-		stream_unreplayable(frozen, "maps", "no memory for it");
+		stream_fail("no memory for a map");
 		return false;
 	}
 	region->area.offset = offset;
@@ -210,11 +210,14 @@ static void describe_unmapping(struct stream_frozen *frozen, struct ocl_stream *
 	struct stream_foreign foreign;
 	uint64_t span;
 
-	frozen->row.kind = TS_COMMAND_RECORD;
 	frozen->mapped = root;
 	frozen->region = region;
-	if (!region)
+	if (!region) {
+		frozen->row.kind = TS_COMMAND_HOST_WRITE;
+		set_object(frozen, root, 0, root->as.memory.bytes);
+		stream_unreplayable(frozen, "unmaps", "its map is unknown");
 		return;
+	}
 	area = &region->area;
 	span = stream_area_span(area);
 	stream_reads_settle(area->host, stream_area_extent(area), true);

@@ -108,6 +108,9 @@ uint64_t stream_event_add(cl_event event, struct ocl_stream *user)
 	if (user)
 		atomic_fetch_add(&unset, 1);
 	pthread_mutex_unlock(&table.lock);
+	/* What waits for it would be replayed too early. */
+	if (!entry)
+		stream_fail("no memory for an event");
 	return entry ? number : 0;
 }
 

@@ -49,7 +49,10 @@ static struct ocl_stream *root_of(struct ocl_stream *stream)
 	return stream->as.memory.is_view ? stream->parent : stream;
 }
 
-/* It writes to the image, or reads from it: all of it, as far as others can know. */
+/*
+ * It writes to the image, or reads from it: all of it, as far as others can know. Comes first: a
+ * replay without the command must know what it writes.
+ */
 static void use_image(struct stream_frozen *frozen, struct ocl_stream *stream, bool writes)
 {
 	*(writes ? &frozen->row.object : &frozen->row.other) = stream->number;
@@ -88,9 +91,11 @@ void stream_read_image(struct stream_frozen *frozen, const struct ocl_command *c
 	struct ocl_stream *stream =
 		find_image(frozen, command->memory, given->buffer_origin, given->region, &from);
 
-	if (!stream || !set_host_rect(frozen, stream->as.memory.image, given))
+	if (!stream)
 		return;
 	use_image(frozen, stream, false);
+	if (!set_host_rect(frozen, stream->as.memory.image, given))
+		return;
 	stream_describe_rect(frozen, NULL, &from);
 	stream_set_destination_rect(frozen, command->host);
 }
@@ -102,9 +107,11 @@ void stream_write_image(struct stream_frozen *frozen, const struct ocl_command *
 	struct ocl_stream *stream =
 		find_image(frozen, command->memory, given->buffer_origin, given->region, &to);
 
-	if (!stream || !set_host_rect(frozen, stream->as.memory.image, given))
+	if (!stream)
 		return;
 	use_image(frozen, stream, true);
+	if (!set_host_rect(frozen, stream->as.memory.image, given))
+		return;
 	stream_describe_rect(frozen, &to, NULL);
 	stream_set_data_rect(frozen, command->host_source);
 }
@@ -168,6 +175,7 @@ void stream_fill_image(struct stream_frozen *frozen, const struct ocl_command *c
 
 	if (!stream || !command->host_source)
 		return;
+	use_image(frozen, stream, true);
 	frozen->block = calloc(1, STREAM_COLOR_BYTES);
 	if (!frozen->block) {
 		stream_unreplayable(frozen, "commands", "no memory for its colour");
@@ -176,7 +184,6 @@ void stream_fill_image(struct stream_frozen *frozen, const struct ocl_command *c
 	is_depth = stream->as.memory.image->format.image_channel_order == CL_DEPTH;
 	memcpy(frozen->block, command->host_source, is_depth ? 4 : STREAM_COLOR_BYTES);
 	frozen->block_bytes = frozen->block_capacity = STREAM_COLOR_BYTES;
-	use_image(frozen, stream, true);
 	stream_describe_rect(frozen, &to, NULL);
 }
 

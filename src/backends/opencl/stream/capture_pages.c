@@ -46,6 +46,7 @@ void stream_pages_written(struct ocl_stream *root, uint64_t offset, uint64_t byt
 		return;
 	writer = malloc(sizeof(*writer));
 	if (!writer || ocl.next.clRetainEvent(event)) {
+		stream_lost("host writes to shared memory", "no memory to find them");
 		free(writer);
 		return;
 	}

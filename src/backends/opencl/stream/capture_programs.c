@@ -86,7 +86,7 @@ void stream_created_source(struct ocl_object *program, cl_uint count, const char
 	module = &stream->as.module;
 	module->source = join(count, strings, lengths, &module->source_bytes);
 	if (!module->source)
-		stream->unreplayable = strdup("no memory for its source");
+		stream->unreplayable = strdup("a program without memory for its source");
 	else
 		module->is_refused = is_refused(module->source, module->source_bytes);
 }
@@ -117,7 +117,7 @@ void stream_created_binary(struct ocl_object *program, cl_uint count, const cl_d
 		add_binary(&stream->as.module, stream_device_of(devices[i]), binaries[i],
 			   lengths[i]);
 	if (stream->as.module.binary_count != count && !stream->unreplayable)
-		stream->unreplayable = strdup("no memory for its binaries");
+		stream->unreplayable = strdup("a program without memory for its binaries");
 }
 
 static void release_binaries(struct stream_module *module)
@@ -444,11 +444,10 @@ static void copy_settings(struct stream_function *to, struct stream_function *fr
 	for (uint32_t i = 0; i < to->count && i < from->count; i++)
 		copy_argument(&to->arguments[i], &from->arguments[i]);
 	to->reaches_all = from->reaches_all;
-	to->pointers = from->pointer_count ? malloc(from->pointer_count * sizeof(void *)) : NULL;
-	if (to->pointers) {
-		to->pointer_count = from->pointer_count;
+	to->pointers = from->pointers ? malloc(from->pointer_count * sizeof(void *)) : NULL;
+	to->pointer_count = from->pointer_count;
+	if (to->pointers)
 		memcpy(to->pointers, from->pointers, from->pointer_count * sizeof(void *));
-	}
 	pthread_mutex_unlock(&from->lock);
 }
 
@@ -477,11 +476,14 @@ void stream_created_kernel(struct ocl_object *kernel, struct ocl_object *program
 	stream = stream_object_new(OCL_KERNEL, kernel->handle, module);
 	if (!stream)
 		return;
-	if (!fill_function(&stream->as.function, kernel->handle, name))
-		stream->unreplayable = strdup("no memory for its arguments");
+	/* Without memory for its arguments, it is unknown. */
+	if (!fill_function(&stream->as.function, kernel->handle, name)) {
+		stream_object_drop(stream);
+		return;
+	}
 	if (!module)
-		stream->unreplayable = strdup("a kernel of an unknown program");
-	else if (module->unreplayable && !stream->unreplayable)
+		stream->unreplayable = strdup("an unknown program");
+	else if (module->unreplayable)
 		stream->unreplayable = strdup(module->unreplayable);
 	if (cloned_from && cloned_from->stream)
 		copy_settings(&stream->as.function, &cloned_from->stream->as.function);
