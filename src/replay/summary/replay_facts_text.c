@@ -37,6 +37,15 @@ static void append_window(struct saying *saying, const struct ts_replay_window_f
 		ts_text_append_str(&saying->text, " of an unknown process");
 }
 
+/* "window 2: ", if there are several. */
+static void append_which(struct saying *saying, const struct ts_replay_window_facts *window)
+{
+	if (saying->facts->window_count < 2)
+		return;
+	append_window(saying, window);
+	ts_text_append_str(&saying->text, ": ");
+}
+
 static void say_counts(struct saying *saying, const struct ts_replay_window_facts *window)
 {
 	struct ts_text *text = &saying->text;
@@ -60,10 +69,7 @@ static void say_reasons(struct saying *saying, const struct ts_replay_window_fac
 
 	if (!window->unreplayable || window->failed)
 		return;
-	if (saying->facts->window_count > 1) {
-		append_window(saying, window);
-		ts_text_append_str(text, ": ");
-	}
+	append_which(saying, window);
 	ts_text_printf(text,
 		       "%s cannot be replayed, nor can what needs %s ('--skip-unsupported' leaves "
 		       "that out)",
@@ -111,6 +117,7 @@ static void say_window(struct saying *saying, const struct ts_replay_window_fact
 	}
 	say_reasons(saying, window);
 	if (window->ambiguous) {
+		append_which(saying, window);
 		ts_text_printf(text,
 			       "%s %s an argument whose kind was guessed from its value: a replay "
 			       "may differ",
