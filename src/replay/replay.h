@@ -170,7 +170,8 @@ struct ts_replay_command_info {
 	bool has_wait_list; /* has a wait list, which may name nothing in this window; a marker or
 			       barrier without one waits for everything before it */
 	/* As recorded, for descriptions: the event that it sets, the events it names, its queue. */
-	uint64_t event; /* number; 0: none */
+	uint64_t event;  /* number; 0: none */
+	uint64_t mapped; /* record: number of the memory that it maps or unmaps; 0: none */
 	const uint64_t *events;
 	uint32_t event_count;
 	uint32_t named_queue; /* differs from `queue` if a sync waits for a part of it only */

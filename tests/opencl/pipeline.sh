@@ -27,6 +27,9 @@ for devices in 1 2; do
 	# A step: map, unmap, write, five in the kernel queue, read; before: one fill per device and
 	# one more; after: map, unmap.
 	[ "$(count_of whole-run.sbt gpu_op)" -eq $((6 * 9 + devices + 1 + 2)) ] || fail "$(count_of whole-run.sbt gpu_op) commands are recorded"
+	# Also a map that discards what was there, and an unmap after a read, name their memory.
+	"$TRACESMITH" replay whole-run.sbt --list -q >list
+	[ "$(grep -c 'clEnqueue\(MapBuffer\|UnmapMemObject\)(.*memory[ =][0-9]' list)" -eq 14 ] || fail "maps: $(grep 'Map' list)"
 	replays "$devices devices, whole" whole-run.sbt --check each --repeat 3
 	replays "$devices devices, final" whole-run.sbt
 	replays "$devices devices, original pace" whole-run.sbt --pace original

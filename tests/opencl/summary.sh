@@ -72,6 +72,8 @@ if "$targets/opencl_images" samplers >alone 2>&1; then
 	record_notes -- "$targets/opencl_images" samplers
 	"$TRACESMITH" replay t.sbt --list -q >list
 	grep -q 'clCreateImage(.*image=2d ' list || fail "no image in the list: $(head -c 2000 list)"
+	# Regions are in pixels, as in the call.
+	grep -q 'clEnqueueWriteImage(.*, region=\[21, 13, 5\], to_origin=\[0, 0, 0\], data=' list || fail "no region in pixels: $(grep Image list)"
 	grep -q 'clEnqueueNDRangeKernel(.*sampler \[' list || fail "no sampler in the list: $(head -c 2000 list)"
 else
 	echo "left out: images (this device has none)"

@@ -54,6 +54,14 @@ void ts_replay_append_member(struct ts_text *out, const char *key, const char *v
 void ts_replay_append_object(struct ts_text *out, const struct ts_replay_stream *stream,
 			     const char *key, uint32_t object);
 
+/* The rectangle of a command as its call has it: x of images is in pixels, not in bytes. */
+struct ts_replay_extent {
+	uint64_t region[3];
+	struct ts_replay_rect_side to, from;
+};
+struct ts_replay_extent ts_replay_extent_of(const struct ts_replay_stream *stream,
+					    const struct ts_replay_command_info *command);
+
 /* A scalar or vector of OpenCL C. */
 struct ts_replay_scalar {
 	const struct ts_value_type *type; /* NULL: not one, or the size differs */

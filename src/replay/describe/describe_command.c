@@ -188,26 +188,63 @@ static void launch(const struct call *call)
 
 /* ---- other commands ---- */
 
-static void side(const struct call *call, const char *name, const struct ts_replay_rect_side *side)
+static uint64_t element_of(const struct ts_replay_stream *stream, uint32_t image)
 {
-	key(call, name);
-	ts_text_printf(call->out,
-		       "[%" PRIu64 ", %" PRIu64 ", %" PRIu64 "] row %" PRIu64 " slice %" PRIu64,
-		       side->origin[0], side->origin[1], side->origin[2], side->row, side->slice);
+	const struct ts_replay_image *info = image == TS_REPLAY_NONE ? NULL
+								     : stream->objects[image].image;
+
+	return info && info->element ? info->element : 1;
+}
+
+struct ts_replay_extent ts_replay_extent_of(const struct ts_replay_stream *stream,
+					    const struct ts_replay_command_info *command)
+{
+	uint64_t to = element_of(stream, command->image);
+	uint64_t from = element_of(stream, command->other_image);
+	struct ts_replay_extent extent = { .to = command->to, .from = command->from };
+
+	memcpy(extent.region, command->region, sizeof(extent.region));
+	extent.region[0] /= TS_MAX(to, from);
+	extent.to.origin[0] /= to;
+	extent.from.origin[0] /= from;
+	return extent;
+}
+
+/* An image has no pitches. */
+static void side(const struct call *call, const char *name, const struct ts_replay_rect_side *side,
+		 bool is_image)
+{
+	list(call, name, side->origin, 3);
+	if (!is_image)
+		ts_text_printf(call->out, " row %" PRIu64 " slice %" PRIu64, side->row,
+			       side->slice);
+}
+
+/* An image is named by its own number, other memory by that of its root. */
+static bool end(const struct call *call, const char *name, uint32_t image, uint32_t root,
+		uint64_t offset)
+{
+	bool is_image = image != TS_REPLAY_NONE;
+
+	memory(call, name, is_image ? image : root, is_image ? 0 : offset);
+	return is_image;
 }
 
 static void copy(const struct call *call)
 {
 	const struct ts_replay_command_info *command = call->command;
+	bool to_image = end(call, "to", command->image, command->object, command->offset);
+	bool from_image =
+		end(call, "from", command->other_image, command->other, command->other_offset);
 
-	memory(call, "to", command->object, command->offset);
-	memory(call, "from", command->other, command->other_offset);
 	if (command->is_rect) {
-		list(call, "region", command->region, 3);
+		struct ts_replay_extent extent = ts_replay_extent_of(call->stream, command);
+
+		list(call, "region", extent.region, 3);
 		if (command->object != TS_REPLAY_NONE)
-			side(call, "to_origin", &command->to);
+			side(call, "to_origin", &extent.to, to_image);
 		if (command->other != TS_REPLAY_NONE)
-			side(call, "from_origin", &command->from);
+			side(call, "from_origin", &extent.from, from_image);
 	}
 	if (command->blob.id)
 		data(call, "data", &command->blob);
@@ -263,6 +300,8 @@ static void load(const struct call *call)
 
 static void record(const struct call *call)
 {
+	if (call->command->mapped)
+		number(call, "memory", call->command->mapped);
 	if (call->command->user_event == TS_REPLAY_NONE)
 		return;
 	object(call, "event", call->command->user_event);

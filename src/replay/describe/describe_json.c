@@ -134,17 +134,24 @@ static void append_side(struct ts_text *out, const char *key,
 static void append_transfer(struct ts_text *out, const struct ts_replay_stream *stream,
 			    const struct ts_replay_command_info *command)
 {
-	ts_replay_append_object(out, stream, "to", command->object);
+	bool to_image = command->image != TS_REPLAY_NONE;
+	bool from_image = command->other_image != TS_REPLAY_NONE;
+
+	/* An image is named by its own number, other memory by that of its root. */
+	ts_replay_append_object(out, stream, "to", to_image ? command->image : command->object);
 	if (command->object != TS_REPLAY_NONE)
-		append_uint(out, "to_offset", command->offset);
-	ts_replay_append_object(out, stream, "from", command->other);
+		append_uint(out, "to_offset", to_image ? 0 : command->offset);
+	ts_replay_append_object(out, stream, "from",
+				from_image ? command->other_image : command->other);
 	if (command->other != TS_REPLAY_NONE)
-		append_uint(out, "from_offset", command->other_offset);
+		append_uint(out, "from_offset", from_image ? 0 : command->other_offset);
 	append_uint(out, "bytes", command->bytes);
 	if (command->is_rect) {
-		append_list(out, "region", command->region, 3);
-		append_side(out, "to_rect", &command->to);
-		append_side(out, "from_rect", &command->from);
+		struct ts_replay_extent extent = ts_replay_extent_of(stream, command);
+
+		append_list(out, "region", extent.region, 3);
+		append_side(out, "to_rect", &extent.to);
+		append_side(out, "from_rect", &extent.from);
 	}
 	append_data(out, stream, &command->blob);
 }
@@ -174,6 +181,10 @@ static void append_operands(struct ts_text *out, const struct ts_replay_stream *
 		break;
 	case TS_COMMAND_LOAD:
 		ts_replay_append_object(out, stream, "module", command->object);
+		break;
+	case TS_COMMAND_RECORD:
+		if (command->mapped)
+			append_uint(out, "memory", command->mapped);
 		break;
 	default:
 		break;

@@ -341,6 +341,7 @@ static int scan_details(struct parse *parse)
 		{ "unknown", scan_flag, &d->unknown },
 		{ "ambiguous", scan_flag, &d->ambiguous },
 		{ "status", scan_signed, &d->status },
+		{ "memory", scan_unsigned, &d->memory },
 		{ "global", scan_numbers, &d->global },
 		{ "local", scan_numbers, &d->local },
 		{ "offset", scan_global_offset, &d->offset },

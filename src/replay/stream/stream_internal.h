@@ -45,6 +45,7 @@ struct ts_replay_details {
 	uint64_t event, window, until;
 	bool blocking, unknown, ambiguous, from_start;
 	int64_t status;
+	uint64_t memory; /* number of what is mapped or unmapped, if no bytes move */
 	/* launch */
 	struct ts_replay_numbers global, local, offset, indirect;
 	const struct ts_replay_raw_arg *args;

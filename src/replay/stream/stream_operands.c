@@ -328,6 +328,7 @@ static int load_record(struct ts_replay_load *load, uint32_t index,
 	uint64_t *position;
 	bool is_new;
 
+	command->mapped = details->memory;
 	if (command->queue != TS_REPLAY_NONE)
 		return TS_OK;
 	if (event == TS_REPLAY_NONE)

@@ -471,4 +471,7 @@ void stream_describe(struct stream_frozen *frozen, struct ocl_command *command)
 	describe_waits(frozen, command);
 	frozen->essential = frozen->text.used;
 	verbs[command->verb].describe(frozen, command);
+	/* Only for the list: it moves no bytes. */
+	if (frozen->row.kind == TS_COMMAND_RECORD && frozen->mapped)
+		stream_text_uint(&frozen->text, "memory", frozen->mapped->number);
 }
