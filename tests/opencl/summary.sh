@@ -79,6 +79,11 @@ else
 	echo "left out: images (this device has none)"
 fi
 
+# Of several processes the proposed replay selects one, and warnings name theirs.
+record_notes -- bash -c '"$1" copies; "$1" native binaries' both "$program"
+noted "tracesmith replay t.sbt --process $(fact 'r["windows"][0]["pid"]')"
+noted "warning: window 1 of process $(fact 'r["windows"][1]["pid"]') ("
+
 # Nothing was captured: why.
 record_notes -- true
 noted "no process was seen to create an OpenCL context"
