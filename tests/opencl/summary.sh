@@ -92,6 +92,7 @@ record_notes --window steps:1000-1001 -- "$hold" --steps 3
 noted "the window never opened"
 noted "OpenCL was used, but no window was open"
 not_noted "tracesmith replay t.sbt"
+"$TRACESMITH" info t.sbt | grep -q "OpenCL was used, but no window was open" || fail "info says nothing"
 # A window that could not be opened, and one that could.
 record_notes --window steps:3-5 --snapshot-limit 1M -- "$hold" --steps 8 --bytes 4000000
 noted "window 1 cannot be replayed: "

@@ -26,7 +26,7 @@ struct ts_info {
 	struct ts_info_table tables[TS_TABLE_COUNT];
 	struct ts_info_table unknown; /* all tables unknown to this build */
 	struct ts_trace_totals totals;
-	struct ts_replay_facts *replay; /* NULL: the trace has no command stream */
+	struct ts_replay_facts *replay; /* NULL: the trace was not recorded for a replay */
 };
 
 int ts_info_show_text(const struct ts_info *info, struct ts_error *err);

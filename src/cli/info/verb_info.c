@@ -56,11 +56,10 @@ static int collect(struct ts_info *info, const char *path, struct ts_error *err)
 	ts_show_init(&info->show, info->reader);
 	if (!rc)
 		rc = ts_trace_range(info->reader, &info->range, err);
-	if (rc || !info->tables[TS_TABLE_COMMAND].rows)
-		return rc;
-	rc = ts_replay_facts_load(&info->replay, info->reader, err);
+	if (!rc)
+		rc = ts_replay_facts_load(&info->replay, info->reader, err);
 	/* Commands without a window are no stream: hashes of a replay, rows of an import. */
-	if (!rc && !info->replay->window_count) {
+	if (!rc && !info->replay->window_count && !info->replay->was_requested) {
 		ts_replay_facts_free(info->replay);
 		info->replay = NULL;
 	}

@@ -350,8 +350,11 @@ static int add_programs(struct scan *scan, struct ts_error *err)
 static void on_fact(void *context, struct ts_string value)
 {
 	struct ts_replay_facts *facts = context;
+	struct ts_json js;
 
+	ts_json_init(&js, value.data, value.length, true);
 	facts->has_contexts |= value.length > 0;
+	facts->was_requested |= !ts_json_find_member(&js, "replayable");
 }
 
 static void release(struct scan *scan)

@@ -57,7 +57,8 @@ struct ts_replay_facts {
 	size_t object_reason_count;
 	uint64_t commands;
 	bool several_processes;
-	bool has_contexts; /* a process was seen to create a context of what is captured */
+	bool has_contexts;  /* a process was seen to create a context of what is captured */
+	bool was_requested; /* and was recorded for a replay */
 	struct ts_arena arena;
 };
 

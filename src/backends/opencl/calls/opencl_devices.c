@@ -282,6 +282,7 @@ void ocl_emit_platforms(void)
 	if (ocl.next.clGetPlatformIDs(8, platforms, &count) != CL_SUCCESS)
 		count = 0;
 	put(&json, ocl.by_preload ? "{\"by\": \"preload\"" : "{\"by\": \"layer\"");
+	put(&json, ocl.replayable ? ", \"replayable\": true" : "");
 	put(&json, ", \"platforms\": [");
 	for (cl_uint i = 0; i < count && i < 8; i++) {
 		put(&json, i ? ", " : "");
