@@ -8,6 +8,7 @@
 #include <signal.h>
 #include <string.h>
 #include <sys/mman.h>
+#include <unistd.h>
 
 #include "agent/replay_channel.h"
 #include "agent/replay_spool.h"
@@ -24,6 +25,7 @@
 #define SPOOLED_LEAST (32u << 10)
 /* Less is copied without asking first whether it can be read. */
 #define ASK_BYTES 256u
+/* The smallest that there is. */
 #define PAGE UINT64_C(4096)
 
 #ifndef MADV_POPULATE_READ
@@ -38,10 +40,9 @@
  */
 static bool is_readable(const char *from, uint64_t bytes)
 {
-	uint64_t before = (uintptr_t)from & (PAGE - 1);
-	uint64_t all = (before + bytes + PAGE - 1) & ~(PAGE - 1);
+	uint64_t page = (uint64_t)sysconf(_SC_PAGESIZE), before = (uintptr_t)from & (page - 1);
 
-	return !madvise((void *)(from - before), all, MADV_POPULATE_READ);
+	return !madvise((void *)(from - before), before + bytes, MADV_POPULATE_READ);
 }
 
 /* A program that handles the fault may make its memory readable, and expects to be asked. */
