@@ -94,3 +94,9 @@ data[at] ^= 0xff
 open(path, "wb").write(data)
 PY
 }
+
+# skip_without_device FILE: ends the test as skipped if the output of a replay says that there is no
+# OpenCL device. A replay that crashed has the same exit code, and is a failure.
+skip_without_device() {
+	! grep -Eq 'no OpenCL (loader|platform|device) found|no OpenCL support' "$1" || { echo "skip: $(cat "$1")"; exit 77; }
+}

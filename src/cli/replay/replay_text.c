@@ -270,10 +270,12 @@ static void append_wrapped(struct ts_text *out, const struct ts_text *lines)
 
 	for (const char *at = lines->data; at < end;) {
 		const char *next = memchr(at, '\n', (size_t)(end - at));
-		size_t indent = strspn(at, " ");
+		size_t indent = 0;
 		TS_SCOPED(ts_text) line = { 0 };
 
 		next = next ? next : end;
+		while (at + indent < next && at[indent] == ' ')
+			indent++;
 		ts_text_append(out, at, indent);
 		ts_text_append(&line, at + indent, (size_t)(next - at) - indent);
 		ts_text_append_wrapped(out, ts_text_cstr(&line), indent, indent + 2, width);
