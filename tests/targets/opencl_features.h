@@ -75,20 +75,6 @@ static cl_mem numbers(uint32_t from)
 	return buffer(CL_MEM_COPY_HOST_PTR, BYTES, data);
 }
 
-static cl_kernel kernel_of(cl_program of, const char *name)
-{
-	cl_int rc;
-	cl_kernel kernel = clCreateKernel(of, name, &rc);
-
-	check(rc, name);
-	return kernel;
-}
-
-static void set(cl_kernel kernel, cl_uint index, size_t bytes, const void *value)
-{
-	check(clSetKernelArg(kernel, index, bytes, value), "clSetKernelArg");
-}
-
 static void launch(cl_command_queue in, cl_kernel kernel, size_t global, cl_uint count,
 		   const cl_event *waits, cl_event *event)
 {

@@ -140,20 +140,6 @@ static const unsigned char *read_all(cl_mem image, const size_t *size, size_t el
 	return data;
 }
 
-static cl_kernel kernel_of(cl_program of, const char *name)
-{
-	cl_int rc;
-	cl_kernel kernel = clCreateKernel(of, name, &rc);
-
-	check(rc, name);
-	return kernel;
-}
-
-static void set(cl_kernel kernel, cl_uint index, size_t bytes, const void *value)
-{
-	check(clSetKernelArg(kernel, index, bytes, value), "clSetKernelArg");
-}
-
 static void launch(cl_kernel kernel, cl_uint dimensions, const size_t *global)
 {
 	check(clEnqueueNDRangeKernel(queue, kernel, dimensions, NULL, global, NULL, 0, NULL, NULL),

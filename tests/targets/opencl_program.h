@@ -64,4 +64,18 @@ static inline cl_uint find_devices(cl_device_id *ret_devices, cl_uint most)
 	return 0;
 }
 
+static inline cl_kernel kernel_of(cl_program of, const char *name)
+{
+	cl_int rc;
+	cl_kernel kernel = clCreateKernel(of, name, &rc);
+
+	check(rc, name);
+	return kernel;
+}
+
+static inline void set(cl_kernel kernel, cl_uint index, size_t bytes, const void *value)
+{
+	check(clSetKernelArg(kernel, index, bytes, value), "clSetKernelArg");
+}
+
 #endif
