@@ -59,6 +59,11 @@ struct ts_replay_parameter {
 #define TS_REPLAY_WRITE_ONLY 4u
 #define TS_REPLAY_USER_EVENT 8u
 #define TS_REPLAY_OUT_OF_ORDER 16u
+/* Memory (docs/cuda-replay.md, 4.1) */
+#define TS_REPLAY_SPARSE 32u  /* an address space: `address` to `address + bytes`, partly mapped */
+#define TS_REPLAY_HOST 64u    /* of the host's addresses; sparse, address 0 */
+#define TS_REPLAY_GLOBAL 128u /* a variable of the module that is its parent, named `name` */
+#define TS_REPLAY_GRAPH 256u  /* module: a graph; its nodes are expanded at each launch */
 
 /* Memory that is an image (docs/replay.md, 2.4). Words are those of live/local/image_formats.def.
  */
@@ -67,6 +72,19 @@ struct ts_replay_image {
 	uint64_t size[3];             /* pixels; layers of an array are its last size */
 	uint64_t element, row, slice; /* bytes; content is packed, except for a 2D view of a buffer
 				       */
+};
+
+/* A range of sparse memory that is mapped when the window opens. */
+struct ts_replay_mapping {
+	uint64_t offset, bytes;
+	bool is_registered; /* host memory that was registered, with these flags */
+	uint32_t flags;
+};
+
+/* A piece of the content of memory when the window opens; mapped memory without one is zeros. */
+struct ts_replay_piece {
+	uint64_t offset, bytes;
+	struct ts_replay_blob_ref blob;
 };
 
 struct ts_replay_object_info {
@@ -102,6 +120,12 @@ struct ts_replay_object_info {
 	 * window, or not inside it.
 	 */
 	uint32_t created_by, freed_by;
+	/* As recorded: a JSON object. For what only one target knows; "": none. */
+	const char *details;
+	const struct ts_replay_mapping *mappings; /* sparse memory; by offset */
+	uint32_t mapping_count;
+	const struct ts_replay_piece *pieces; /* sparse memory and globals; by offset */
+	uint32_t piece_count;
 };
 
 enum ts_replay_arg_kind {
@@ -129,8 +153,22 @@ struct ts_replay_rect_side {
 	uint64_t origin[3], row, slice;
 };
 
+/* The hash of a page of 2 MiB (code/cuda/local/page_kernels.h). */
+#define TS_REPLAY_PAGE ((uint64_t)2 << 20)
+struct ts_replay_page {
+	uint32_t memory; /* index of an object */
+	uint32_t padding;
+	uint64_t offset, hash;
+};
+
 struct ts_replay_check {
 	struct ts_replay_range range; /* memory TS_REPLAY_NONE: what a read copied to the host */
+	/*
+	 * The hashes of this many pages of the range are in the blob, by offset: all mapped ones,
+	 * or (is_change) those that changed since the check before. 0: `hash` is that of the range.
+	 */
+	uint64_t page_count;
+	bool is_change;
 	uint64_t hash;
 	const char *why;                /* read, map, each, final */
 	struct ts_replay_blob_ref blob; /* the contents, if recorded */
@@ -184,6 +222,17 @@ struct ts_replay_command_info {
 	const struct ts_replay_check *checks;
 	uint32_t check_count;
 	const char *unreplayable;
+	const char *details; /* as recorded: a JSON object; "": none */
+	/*
+	 * A node of a graph that a launch runs. The nodes of one launch follow each other in the
+	 * order in which they may run one by one; the first is at `graph_first`, all have the queue
+	 * and the sequence of the launch. TS_REPLAY_NONE in `graph`: not a node.
+	 */
+	uint32_t graph; /* object */
+	uint32_t graph_first, graph_nodes;
+	uint32_t node;              /* number in its graph */
+	const uint32_t *node_after; /* numbers of nodes that it depends on */
+	uint32_t node_after_count;
 };
 
 struct ts_replay_stream {
@@ -284,6 +333,11 @@ struct ts_replay_capture {
 	 */
 	struct ts_replay_range range;
 	const char *why; /* read, map, each, final, dump */
+	/*
+	 * Not content, but hashes of pages: of all mapped memory (why `final`), or of the pages
+	 * that the command changed (`each`). `range` is not used.
+	 */
+	bool is_pages;
 };
 
 /* ---- options and results ---- */
@@ -316,8 +370,18 @@ struct ts_replay_options {
 	unsigned int repeat; /* at least 1 */
 	enum ts_replay_pace pace;
 	enum ts_replay_check_level check;
-	uint64_t dump_at;       /* sequence; 0: none */
-	uint64_t dump_memory;   /* number */
+	uint64_t dump_at;     /* sequence; 0: none */
+	uint64_t dump_memory; /* number */
+	/* --dump of sparse memory: an address, or an argument (its number) of the launch, that many
+	 * bytes. */
+	bool dumps_address, dumps_argument;
+	uint64_t dump_address, dump_bytes;
+	/*
+	 * --kernel NAME#n: the nth launch of that name (from 1; 0: all). The target then runs it
+	 * this many times more, from the same memory each time, to time it.
+	 */
+	uint32_t kernel_number;
+	uint32_t kernel_repeats;
 	const char *value_type; /* --as: f16 f32 f64 i8 .. u64; NULL */
 	struct ts_value_tolerance tolerance;
 	const struct ts_replay_replacement *replacements;
@@ -389,7 +453,15 @@ struct ts_replay_outcome {
 	 * run. NULL if there are no captures.
 	 */
 	int (*content)(void *context, uint32_t capture, const void *data, struct ts_error *err);
+	/* The same for captures that are pages: sorted by memory and offset. */
+	int (*pages)(void *context, uint32_t capture, const struct ts_replay_page *pages,
+		     uint64_t count, struct ts_error *err);
 	void *context;
+	/*
+	 * Another legal order, for targets that can reorder: positions in plan.order. Commands then
+	 * run one at a time. NULL: as planned.
+	 */
+	const uint32_t *order;
 };
 
 /* What a target needs from the trace. */
@@ -404,7 +476,10 @@ struct ts_replay_outcome {
 #define TS_REPLAY_CAN_DUMP 16u           /* --at, --dump */
 #define TS_REPLAY_CAN_REPLACE_KERNEL 32u /* --replace-kernel */
 #define TS_REPLAY_CAN_LIMIT_TIME 64u     /* --time-limit: runs code of the trace, which may hang */
-#define TS_REPLAY_CAN_ALL 127u
+#define TS_REPLAY_CAN_ALL 127u           /* all of the above */
+#define TS_REPLAY_CAN_HASH_PAGES 128u    /* captures that are pages */
+#define TS_REPLAY_CAN_REORDER 256u       /* ts_replay_outcome.order */
+#define TS_REPLAY_CAN_TIME_KERNEL 512u   /* --kernel NAME#n runs one kernel several times */
 
 struct ts_replay;
 struct ts_replay_report;
@@ -498,6 +573,16 @@ struct ts_replay_report {
 	 * recorded one.
 	 */
 	int64_t baseline_span_ns;
+	/* --kernel on a target that can time it; 0 runs: not timed. TS_ABSENT: unknown. */
+	uint32_t timed_runs;
+	int64_t timed_recorded_ns, timed_warm_ns, timed_cold_ns; /* medians; L2 warm and cold */
+	int64_t timed_warm_low_ns, timed_warm_high_ns;           /* 95 % interval of the median */
+	int64_t timed_cold_low_ns, timed_cold_high_ns;
+	char timed_kernel[256], timed_clocks[128]; /* "SM 1980 MHz, memory 3201 MHz" */
+	/* Words that hold addresses of variables, changed to those of this process; "": none. */
+	uint64_t relocated_words;
+	char relocated[512];
+	char gaps[512]; /* "capture gap: pointer to 0x7f.., kernel 'x'"; "": none */
 	double span_error, start_error_p50, start_error_p95,
 		start_error_max;   /* shares of the recorded span */
 	uint64_t guessed_commands; /* commands without a recorded call: their enqueue time is

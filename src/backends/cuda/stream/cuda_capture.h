@@ -1,0 +1,273 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Shared by the files that capture a command stream of CUDA calls (docs/cuda-replay.md). Active
+ * only with `record --replayable`. Runs inside the program: libc and the agent's public headers
+ * only.
+ *
+ * Every call that is not harmless goes through cuda_capture_call() (cuda_calls.c), which passes
+ * the gate (cuda_gate.c), opens and closes windows, and runs the call's handler. A handler makes
+ * the driver's call itself, with cuda_invoke(), and appends to the stream.
+ *
+ * Order of locks: the gate (shared by calls, exclusive to open or close a window); `capture_lock`,
+ * held across the driver's call and the append inside windows; the registries' own locks; the
+ * channel (ts_replay_lock()). All driver calls of our own are made with cuda_thread.is_ours set, by
+ * the functions of `cu` (cuda_driver_functions.c).
+ */
+#ifndef TS_BACKENDS_CUDA_STREAM_CUDA_CAPTURE_H
+#define TS_BACKENDS_CUDA_STREAM_CUDA_CAPTURE_H
+
+#include <pthread.h>
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include <tracesmith/replay.h>
+#include <tracesmith/schema.h>
+
+#include "backends/cuda/calls/cuda_calls.h"
+#include "code/cuda/local/cuda_abi.h"
+
+/* ---- cuda_calls.c: dispatch ---- */
+
+/*
+ * Runs the call: arguments may be changed by handlers. Called by wrappers if cuda_replaying is set
+ * and the function is not harmless. Returns the driver's result, or the one we answer with.
+ */
+int cuda_capture_call(struct cuda_call *call, uintptr_t *args);
+/* The real function with these arguments. */
+int cuda_invoke(struct cuda_call *call, const uintptr_t *args);
+
+typedef int (*cuda_handler)(struct cuda_call *call, uintptr_t *args);
+#define CAPTURE_ALWAYS 1u  /* the handler runs outside of windows, too: it keeps a registry */
+#define CAPTURE_UNGATED 2u /* the call may block (synchronization): it does not hold the gate */
+/* One per captured function; the table is in cuda_calls.c, by name. */
+struct cuda_handler_entry {
+	const char *name; /* without _v2, _ptsz ...: the base name; see capture_base_name() */
+	cuda_handler run;
+	unsigned int flags; /* CAPTURE_* */
+};
+/* Handlers, by file; each ends with a NULL name. */
+extern const struct cuda_handler_entry capture_memory_handlers[];  /* cuda_memory.c */
+extern const struct cuda_handler_entry capture_host_handlers[];    /* cuda_host.c */
+extern const struct cuda_handler_entry capture_module_handlers[];  /* cuda_modules.c */
+extern const struct cuda_handler_entry capture_launch_handlers[];  /* cuda_launch.c */
+extern const struct cuda_handler_entry capture_graph_handlers[];   /* cuda_graphs.c */
+extern const struct cuda_handler_entry capture_copy_handlers[];    /* cuda_copies.c */
+extern const struct cuda_handler_entry capture_order_handlers[];   /* cuda_order.c */
+extern const struct cuda_handler_entry capture_setting_handlers[]; /* cuda_settings.c */
+extern const struct cuda_handler_entry capture_refused_handlers[]; /* cuda_refused.c */
+
+/* Does the function use the per-thread default stream for stream 0 (_ptsz, _ptds)? */
+bool capture_is_per_thread(const struct cuda_call *call);
+
+/* ---- cuda_driver_functions.c: the driver's functions, for our own use ---- */
+
+/*
+ * Each is the real function, wrapped so that is_ours is set meanwhile; returns CUDA_ERROR_NOT_FOUND
+ * (500) if the driver lacks it. Prototypes are in cuda_abi.h: cu.MemCreate(&handle, ...).
+ */
+extern struct cuda_driver_functions cu;
+
+/* ---- cuda_gate.c: windows ---- */
+
+extern uint32_t cuda_replaying; /* --replayable; constant after start. Read by each wrapper. */
+void capture_start(void);       /* from cuda_backend.c */
+void capture_stop(void);        /* at exit, while the driver responds: closes the window */
+
+/* Is a window open? Stable while the gate or capture_lock is held. */
+bool capture_is_open(void);
+bool capture_is_checked(void); /* =checked */
+/*
+ * Fails the open window with a reason that begins with what was refused; without one, prevents
+ * windows only if `is_lasting`. May be called with capture_lock held.
+ */
+void capture_fail(const char *format, ...) __attribute__((format(printf, 1, 2)));
+
+/* Held across the driver's call and the append, in open windows. */
+void capture_lock(void);
+void capture_unlock(void);
+
+/* Appends; capture_lock is held. 0: the window is not open (any more). */
+struct ts_replay_command capture_row(uint32_t kind);
+uint64_t capture_command(const struct ts_replay_command *row);
+void capture_object(const struct ts_replay_object *object);
+uint64_t capture_blob(const void *data, uint64_t bytes);
+uint64_t capture_last_sequence(void);
+/* After each command that may have changed memory: the check of =checked. */
+void capture_check_each(uint64_t sequence);
+
+/* ---- cuda_objects.c: devices, contexts, streams ---- */
+
+struct capture_device {
+	int ordinal;
+	uint64_t number; /* of the object; 0: not described in this window */
+	uint64_t arena;  /* address; 0: none */
+	uint64_t arena_bytes;
+	uint64_t arena_number; /* of the memory object */
+	char name[96];
+};
+struct capture_context {
+	void *handle;
+	struct capture_device *device;
+	bool is_primary;
+	unsigned int flags;
+	uint64_t number;
+	bool is_gone;
+};
+/* The calling thread's; NULL: none is current. Registers it. */
+struct capture_context *capture_context_current(void);
+struct capture_context *capture_context_next(struct capture_context *after); /* NULL: the first */
+struct capture_device *capture_device_of(int ordinal);
+void capture_context_destroyed(void *handle);
+/* Makes a context current for our own calls; returns false if that fails. */
+bool capture_context_push(struct capture_context *context);
+void capture_context_pop(void);
+/*
+ * Numbers of objects, described on first use in a window; capture_lock is held.
+ * capture_stream_number(): 0 and 1 are the legacy stream, 2 the calling thread's.
+ */
+uint64_t capture_device_number(struct capture_device *device);
+uint64_t capture_context_number(struct capture_context *context);
+uint64_t capture_stream_number(const struct cuda_call *call, uintptr_t stream);
+/* Forgets all numbers of a window; called when one opens. */
+void capture_objects_forget(void);
+/*
+ * Waits until all streams are idle, then synchronizes all contexts; false: not by then, and `why`
+ * names the stream.
+ */
+bool capture_contexts_finish(int64_t deadline_ns, char *why, size_t bytes);
+/* Is a stream capture in progress in any stream? In this one? */
+bool capture_any_capturing(void);
+bool capture_is_capturing(uintptr_t stream);
+
+/* ---- cuda_arena.c: device memory at fixed addresses ---- */
+
+/* A mapped range of the arena, in steps of 2 MiB. */
+struct arena_mapping {
+	uint64_t address, bytes;
+};
+#define ARENA_PAGE ((uint64_t)2 << 20)
+/* Reserves; false: no base is free, or the device has no virtual memory management. */
+bool arena_open(struct capture_device *device);
+/*
+ * A block of at least `bytes`; returns a CUresult. Memory that is newly mapped is reported by
+ * capture_mapped() and, in an open window, filled with zeros.
+ */
+int arena_alloc(struct capture_device *device, uint64_t bytes, void *context,
+		uint64_t *ret_address);
+/* The device no longer uses it. False: not a block. */
+bool arena_free(uint64_t address);
+/* The block that contains the address; false: none. */
+bool arena_block(uint64_t address, uint64_t *ret_start, uint64_t *ret_bytes, void **ret_context);
+bool arena_contains(uint64_t address); /* inside a reservation, mapped or not */
+/* Ranges that are mapped now, by address; mappings of the program (cuMemMap) included. */
+size_t arena_mappings(const struct capture_device *device, struct arena_mapping **ret_mappings);
+uint64_t arena_mapped_bytes(const struct capture_device *device);
+/* The device object of an address in an arena; NULL. */
+struct capture_device *arena_device(uint64_t address);
+
+/* ---- cuda_memory.c ---- */
+
+/*
+ * The object (number) and offset of an address that a command names, described on first use:
+ * arena, global or host memory that is pinned or registered. False: none of these (pageable host
+ * memory, or memory of the driver). capture_lock is held.
+ */
+bool capture_locate(uint64_t address, uint64_t bytes, uint64_t *ret_object, int64_t *ret_offset);
+/* Emits alloc and free of a sparse object, if a window is open. */
+void capture_mapped(struct capture_device *device, uint64_t address, uint64_t bytes);
+void capture_unmapped(struct capture_device *device, uint64_t address, uint64_t bytes);
+void capture_memory_describe(void); /* all spaces and what is mapped, when a window opens */
+void capture_memory_forget(void);
+/*
+ * Blocks that graphs own: an allocation during the capture of `stream`, or of a memory node.
+ * cuda_graphs.c ends their life.
+ */
+struct graph_blocks;
+
+/* ---- cuda_host.c: host memory that the device can read ---- */
+
+/* Does [address, address + bytes) lie in pinned or registered memory? */
+bool host_contains(uint64_t address, uint64_t bytes);
+uint64_t host_space_number(void); /* described on first use */
+/* Ranges: registered ones with their flags. */
+struct host_range {
+	uint64_t address, bytes;
+	unsigned int flags;
+	bool is_registered; /* by the program; else from our range */
+};
+size_t host_ranges(struct host_range **ret_ranges);
+/* Words that may be pointers to host memory: in parameters, copied bytes, restored memory. */
+void host_look_for_pointers(const void *data, uint64_t bytes);
+/* Before a launch: pages of visible ranges that the host changed become host_write. */
+void host_emit_changes(void);
+/* A copy to the host was enqueued; it is complete when `stream` or an event after it is. */
+void host_copy_pending(uint64_t address, uint64_t bytes, uintptr_t stream);
+/* The program waited for something: pending copies that are done count as known contents. */
+void host_synchronized(void);
+void host_window_opens(void);
+
+/* ---- cuda_modules.c: code and globals ---- */
+
+struct capture_module;
+struct capture_function {
+	void *handle; /* CUfunction or CUkernel */
+	bool is_kernel;
+	struct capture_module *module;
+	const char *name;
+	uint32_t param_count, param_bytes; /* UINT32_MAX: not known yet */
+	const uint16_t *param_offsets, *param_sizes;
+	const char *refused; /* why it cannot be replayed; NULL */
+	uint64_t number;
+	/* The last launch's configuration and its text: most launches repeat it. */
+	char *details;
+	uint64_t details_hash;
+	int cache; /* cuFuncSetCacheConfig; 0 */
+};
+/* NULL: unknown; the window has failed with that. Described (with its module) on first use. */
+struct capture_function *capture_function_of(void *handle);
+uint64_t capture_function_number(struct capture_function *function);
+struct capture_global {
+	uint64_t address, bytes;
+	uint64_t number;
+	const char *name;
+	struct capture_module *module;
+};
+/* The global that contains the address; NULL. */
+struct capture_global *capture_global_at(uint64_t address);
+/* When a window opens: finds, describes and lists all globals of modules in use. */
+void capture_globals_find(void);
+size_t capture_globals(struct capture_global ***ret_globals);
+/* A reason if a loaded module makes windows impossible (managed variables); NULL. */
+const char *capture_modules_refused(void);
+void capture_modules_forget(void);
+
+/* ---- cuda_launch.c ---- */
+
+/* The details of a launch: grid, block, shared memory, attributes; false: the window has failed. */
+struct capture_text;
+bool capture_launch_details(struct capture_text *text, const struct cuda_launch_config *config,
+			    bool is_cooperative);
+/* Packs parameters into `block`, of function->param_bytes; capture_lock is held. */
+bool capture_pack(const struct capture_function *function, void **params, void **extra, void *block,
+		  size_t most, uint32_t *ret_bytes);
+
+/* ---- cuda_order.c: events ---- */
+
+uint64_t capture_event_number(void *event);
+void capture_order_forget(void);
+
+/* ---- cuda_refused.c ---- */
+
+/* A reason why no window can open: live state that is not captured; NULL. */
+const char *capture_refused_state(char *buffer, size_t bytes);
+
+/* ---- cuda_snapshot.c ---- */
+
+/* The gate is closed and the devices are idle. NULL, or why it failed (in `why`). */
+const char *capture_snapshot(char *why, size_t bytes, uint64_t *ret_bytes, uint64_t *ret_pieces);
+void capture_final_checks(void);
+/* Waits until all pieces are stored; at CLOSE. */
+void capture_snapshot_finish(void);
+
+#endif

@@ -1,0 +1,137 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Constants, layouts and functions of the CUDA driver that capturing and replaying use, as cuda.h
+ * of CUDA 12 and 13 declares them. cuda_abi_check.c compares them with NVIDIA's header where that
+ * is installed.
+ */
+#ifndef TS_CODE_CUDA_LOCAL_CUDA_ABI_H
+#define TS_CODE_CUDA_LOCAL_CUDA_ABI_H
+
+#include <stddef.h>
+#include <stdint.h>
+
+enum {
+	CUDA_SUCCESS_ = 0,
+	CUDA_INVALID_VALUE = 1,
+	CUDA_OUT_OF_MEMORY = 2,
+	CUDA_NOT_INITIALIZED = 3,
+	CUDA_INVALID_CONTEXT = 201,
+	CUDA_INVALID_HANDLE = 400,
+	CUDA_NOT_FOUND = 500,
+	CUDA_NOT_READY = 600,
+	CUDA_NOT_SUPPORTED = 801,
+	CUDA_CAPTURE_UNSUPPORTED = 900,
+};
+
+#define CUDA_STREAM_LEGACY ((uintptr_t)1)
+#define CUDA_STREAM_PER_THREAD ((uintptr_t)2)
+#define CUDA_STREAM_NON_BLOCKING 1u
+#define CUDA_EVENT_DISABLE_TIMING 2u
+
+#define CUDA_LAUNCH_PARAM_END ((void *)0)
+#define CUDA_LAUNCH_PARAM_BUFFER_POINTER ((void *)1)
+#define CUDA_LAUNCH_PARAM_BUFFER_SIZE ((void *)2)
+
+#define CUDA_LAUNCH_ATTRIBUTE_COOPERATIVE 2
+
+struct cuda_launch_attribute {
+	uint32_t id;
+	uint32_t padding;
+	uint8_t value[64];
+};
+
+struct cuda_launch_config {
+	uint32_t grid[3], block[3];
+	uint32_t shared_bytes;
+	void *stream;
+	const struct cuda_launch_attribute *attributes;
+	uint32_t attribute_count;
+};
+
+/* CUmemAllocationProp */
+struct cuda_allocation_prop {
+	uint32_t type;         /* 1: pinned */
+	uint32_t handle_types; /* requestedHandleTypes */
+	struct {
+		uint32_t type; /* 1: device */
+		int32_t id;
+	} location;
+	void *win32;
+	struct {
+		uint8_t compression, rdma;
+		uint16_t usage;
+		uint8_t reserved[4];
+	} flags;
+};
+
+/* CUmemAccessDesc */
+struct cuda_access {
+	struct {
+		uint32_t type;
+		int32_t id;
+	} location;
+	uint32_t flags; /* 3: read and write */
+};
+
+/* CUDA_MEMCPY2D_v2 */
+struct cuda_copy_2d {
+	size_t from_x, from_y;
+	uint32_t from_type; /* 1: host, 2: device, 3: array, 4: unified */
+	const void *from_host;
+	uint64_t from_device;
+	void *from_array;
+	size_t from_pitch;
+	size_t to_x, to_y;
+	uint32_t to_type;
+	void *to_host;
+	uint64_t to_device;
+	void *to_array;
+	size_t to_pitch;
+	size_t width, height;
+};
+
+/* CUDA_MEMCPY3D_v2; CUDA_MEMCPY3D_PEER has the same members in these places, with contexts as the
+ * reserved ones */
+struct cuda_copy_3d {
+	size_t from_x, from_y, from_z, from_lod;
+	uint32_t from_type;
+	const void *from_host;
+	uint64_t from_device;
+	void *from_array;
+	void *from_reserved;
+	size_t from_pitch, from_height;
+	size_t to_x, to_y, to_z, to_lod;
+	uint32_t to_type;
+	void *to_host;
+	uint64_t to_device;
+	void *to_array;
+	void *to_reserved;
+	size_t to_pitch, to_height;
+	size_t width, height, depth;
+};
+
+/* CUDA_KERNEL_NODE_PARAMS_v2 */
+struct cuda_kernel_node {
+	void *function;
+	uint32_t grid[3], block[3];
+	uint32_t shared_bytes;
+	void **params;
+	void **extra;
+	void *kernel;
+	void *context;
+};
+
+/* CUDA_MEMSET_NODE_PARAMS */
+struct cuda_fill_node {
+	uint64_t to;
+	size_t pitch;
+	uint32_t value, element_bytes;
+	size_t width, height;
+};
+
+struct cuda_driver_functions {
+#define CU_FUNCTION(name, exported, parameters, arguments) int(*name) parameters;
+#include "code/cuda/local/cuda_functions.def"
+};
+
+#endif
