@@ -63,7 +63,9 @@ struct ts_replay_parameter {
 #define TS_REPLAY_SPARSE 32u  /* an address space: `address` to `address + bytes`, partly mapped */
 #define TS_REPLAY_HOST 64u    /* of the host's addresses; sparse, address 0 */
 #define TS_REPLAY_GLOBAL 128u /* a variable of the module that is its parent, named `name` */
-#define TS_REPLAY_GRAPH 256u  /* module: a graph; its nodes are expanded at each launch */
+/* Streams of CUDA: the legacy default stream and streams that do not wait for it. */
+#define TS_REPLAY_LEGACY 256u
+#define TS_REPLAY_NON_BLOCKING 512u
 
 /* Memory that is an image (docs/replay.md, 2.4). Words are those of live/local/image_formats.def.
  */
@@ -205,6 +207,11 @@ struct ts_replay_command_info {
 	 */
 	const uint32_t *waits, *user_waits;
 	uint32_t wait_count, user_wait_count;
+	/*
+	 * The last so many of `waits`: dependencies of the legacy default stream and of the streams
+	 * that wait for it. A target whose streams do the same need not wait for them.
+	 */
+	uint32_t implicit_waits;
 	bool has_wait_list; /* has a wait list, which may name nothing in this window; a marker or
 			       barrier without one waits for everything before it */
 	/* As recorded, for descriptions: the event that it sets, the events it names, its queue. */
@@ -213,7 +220,12 @@ struct ts_replay_command_info {
 	const uint64_t *events;
 	uint32_t event_count;
 	uint32_t named_queue; /* differs from `queue` if a sync waits for a part of it only */
-	const char *what;     /* sync: queue, events, seen; else NULL */
+	/*
+	 * sync: queue, events, seen, context or free; the last two have neither a queue nor waits:
+	 * the host waits for everything before them in the context `object` (TS_REPLAY_NONE: in
+	 * all). set: limit, attribute or cache. Else NULL.
+	 */
+	const char *what;
 	bool is_ambiguous;    /* the kind of an argument was guessed */
 	uint32_t user_event;  /* record without a queue: the user event it sets; TS_REPLAY_NONE */
 	int64_t status;
@@ -226,7 +238,8 @@ struct ts_replay_command_info {
 	/*
 	 * A node of a graph that a launch runs. The nodes of one launch follow each other in the
 	 * order in which they may run one by one; the first is at `graph_first`, all have the queue
-	 * and the sequence of the launch. TS_REPLAY_NONE in `graph`: not a node.
+	 * and the sequence of the launch. An empty node is a wait for nothing, and so is the launch
+	 * of a graph without nodes. TS_REPLAY_NONE in `graph`: not a node.
 	 */
 	uint32_t graph; /* object */
 	uint32_t graph_first, graph_nodes;

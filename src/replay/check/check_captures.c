@@ -39,7 +39,8 @@ static int add(struct ts_replay_checker *checker, uint32_t position,
 			  sizeof(*checker->expected)))
 		return TS_ENOMEM;
 	*ret_index = checker->count;
-	checker->captures[checker->count] = (struct ts_replay_capture){ position, *range, why };
+	checker->captures[checker->count] =
+		(struct ts_replay_capture){ position, *range, why, .is_pages = false };
 	checker->expected[checker->count++] = (struct ts_replay_expected){ .earlier = *start };
 	*start = checker->count;
 	return TS_OK;
