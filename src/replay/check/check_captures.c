@@ -40,7 +40,7 @@ static int add(struct ts_replay_checker *checker, uint32_t position,
 		return TS_ENOMEM;
 	*ret_index = checker->count;
 	checker->captures[checker->count] =
-		(struct ts_replay_capture){ position, *range, why, .is_pages = false };
+		(struct ts_replay_capture){ .position = position, .range = *range, .why = why };
 	checker->expected[checker->count++] = (struct ts_replay_expected){ .earlier = *start };
 	*start = checker->count;
 	return TS_OK;

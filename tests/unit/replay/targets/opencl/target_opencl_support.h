@@ -200,8 +200,9 @@ static inline uint32_t fixture_capture(struct fixture *fixture, uint32_t positio
 	uint32_t index = fixture->replay.capture_count++;
 
 	TS_CHECK(index < FIXTURE_MOST);
-	fixture->captures[index] =
-		(struct ts_replay_capture){ position, { memory, offset, bytes }, "each" };
+	fixture->captures[index] = (struct ts_replay_capture){ .position = position,
+							       .range = { memory, offset, bytes },
+							       .why = "each" };
 	return index;
 }
 
