@@ -226,8 +226,8 @@ struct ts_replay_command_info {
 	 * all). set: limit, attribute or cache. Else NULL.
 	 */
 	const char *what;
-	bool is_ambiguous;    /* the kind of an argument was guessed */
-	uint32_t user_event;  /* record without a queue: the user event it sets; TS_REPLAY_NONE */
+	bool is_ambiguous;   /* the kind of an argument was guessed */
+	uint32_t user_event; /* record without a queue: the user event it sets; TS_REPLAY_NONE */
 	int64_t status;
 	const struct ts_replay_range *reads, *writes;
 	uint32_t read_count, write_count;
@@ -347,8 +347,10 @@ struct ts_replay_capture {
 	struct ts_replay_range range;
 	const char *why; /* read, map, each, final, dump */
 	/*
-	 * Not content, but hashes of pages: of all mapped memory (why `final`), or of the pages
-	 * that the command changed (`each`). `range` is not used.
+	 * Not content, but hashes of pages: of all mapped memory (why `final`), or (`each`) of the
+	 * pages whose hash changed since the capture before; the first in a run has all mapped
+	 * pages. `range` is not used. Other captures of sparse memory get zeros for what is not
+	 * mapped.
 	 */
 	bool is_pages;
 };
@@ -378,8 +380,10 @@ struct ts_replay_options {
 	const char *device;  /* number or part of a name; NULL: one like the recorded one */
 	const char *streams; /* comma list of numbers; NULL: all */
 	const char *from,
-		*to;        /* sequence number, or time with a unit after the first command; NULL */
-	const char *kernel; /* glob */
+		*to;    /* sequence number, or time with a unit after the first command; NULL */
+	bool has_steps; /* --step: only commands from the mark of the first to behind the last */
+	int64_t first_step, last_step;
+	const char *kernel;  /* glob */
 	unsigned int repeat; /* at least 1 */
 	enum ts_replay_pace pace;
 	enum ts_replay_check_level check;
@@ -471,8 +475,10 @@ struct ts_replay_outcome {
 		     uint64_t count, struct ts_error *err);
 	void *context;
 	/*
-	 * Another legal order, for targets that can reorder: positions in plan.order. Commands then
-	 * run one at a time. NULL: as planned.
+	 * Another legal order, for targets that can reorder: positions in plan.order, all of them.
+	 * Commands then run one at a time, nodes of graphs one by one; between the nodes of a
+	 * launch other commands may run. Captures of a position come after its command, those of
+	 * the end after all. NULL: as planned.
 	 */
 	const uint32_t *order;
 };
@@ -480,6 +486,7 @@ struct ts_replay_outcome {
 /* What a target needs from the trace. */
 #define TS_REPLAY_NEEDS_STREAM 1u /* a recorded command stream */
 #define TS_REPLAY_NEEDS_WORK 2u   /* ts_replay.work, with slices: any trace with commands */
+#define TS_REPLAY_NEEDS_FIXED_ADDRESSES 4u /* a process without address space randomisation */
 
 /* What a target can do, and the options that ask for it. */
 #define TS_REPLAY_CAN_PICK_DEVICE 1u     /* --device */
@@ -538,7 +545,8 @@ struct ts_replay {
 	struct ts_replay_stream *stream; /* NULL if the target does not need one */
 	struct ts_work *work; /* owned; loaded before open() if the target NEEDS_WORK, else NULL */
 	struct ts_replay_plan plan;
-	const struct ts_replay_capture *captures; /* by position */
+	/* By position. They may change between runs: further runs fetch contents that differ. */
+	const struct ts_replay_capture *captures;
 	uint32_t capture_count;
 	struct ts_replay_session *session;
 	struct ts_replay_checker *checker;           /* defined in check/check.h */
@@ -580,6 +588,19 @@ struct ts_replay_report {
 	char values[256];  /* with --as: expected and actual values */
 	char note[256];    /* a further note; "": none */
 	char between[256]; /* differs from recording: the last equal, the first different check */
+	/*
+	 * Captures that are pages. `buffer` names the address space, `address` is that of the first
+	 * differing page, or if has_bytes of the first differing byte; bytes_differing are those of
+	 * that page.
+	 */
+	bool has_pages;
+	uint64_t address, pages_differing;
+	uint32_t varying_runs;               /* runs that differ from the first; 0: unknown */
+	uint32_t reordered_runs, extra_runs; /* in another legal order; to find the cause */
+	char other_command_text[160];        /* a race: the command that it races with; "": none */
+	uint64_t other_command;
+	/* Stacks (row ids) of the calls that launched both; 0: unknown. */
+	int64_t stack, other_stack;
 	/*
 	 * Emulator only. Errors compare the baseline (without what-if) with the recording. With a
 	 * what-if, span_ns is the changed span: compare it with baseline_span_ns, not with the
