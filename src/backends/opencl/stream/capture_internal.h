@@ -4,7 +4,6 @@
  * hooks include capture_stream.h.
  *
  *	capture_stream.c     the gate; when a window opens, closes, fails
- *	capture_text.c       details as JSON, in a fixed-size buffer
  *	capture_objects.c    the registry of live objects: devices, contexts, queues, user events
  *	capture_buffers.c    memory as an object: buffers and SVM
  *	capture_programs.c   modules and functions
@@ -42,37 +41,10 @@
 #include <tracesmith/schema.h>
 
 #include "backends/opencl/opencl_internal.h"
+#include "base/local/stream_text.h"
 
-/* ---- text (capture_text.c) ---- */
-
-#define STREAM_DETAILS 8000u
-/* Events in one record: with 20 digits each they leave space for other keys. */
+/* Events in one record: with 20 digits each they leave space for other keys of the details. */
 #define STREAM_WAITS 300u
-
-/* A JSON object. If something does not fit, is_full is set and nothing more is added. */
-struct stream_text {
-	size_t used;
-	bool is_full;
-	char data[STREAM_DETAILS + 1];
-};
-
-void stream_text_begin(struct stream_text *text);
-/* Ends the object; NULL if it did not fit. */
-const char *stream_text_end(struct stream_text *text);
-/* Bytes that are not UTF-8 become U+FFFD. */
-void stream_text_string(struct stream_text *text, const char *key, const char *value);
-/* At most `most` bytes of the value. */
-void stream_text_part(struct stream_text *text, const char *key, const char *value, size_t most);
-void stream_text_uint(struct stream_text *text, const char *key, uint64_t value);
-void stream_text_int(struct stream_text *text, const char *key, int64_t value);
-void stream_text_true(struct stream_text *text, const char *key);
-/* `bracket`: '[' or '{'. Inside a list, key is NULL. */
-void stream_text_open(struct stream_text *text, const char *key, char bracket);
-void stream_text_close(struct stream_text *text, char bracket);
-void stream_text_item(struct stream_text *text, uint64_t value);
-void stream_text_element(struct stream_text *text, const char *value);
-void stream_text_sizes(struct stream_text *text, const char *key, const size_t *sizes,
-		       size_t count);
 
 /* ---- objects ---- */
 

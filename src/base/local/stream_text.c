@@ -1,13 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/*
- * Details of objects and commands: a JSON object in a fixed-size buffer, because this runs inside
- * observed programs. Does not know what the keys mean.
- */
+/* Writes details of objects and commands as JSON; inside observed programs, so without heap. */
+#include "base/local/stream_text.h"
+
 #include <inttypes.h>
 #include <stdio.h>
 #include <string.h>
-
-#include "backends/opencl/stream/capture_internal.h"
 
 /* All or nothing. No space is reserved for closing brackets, hence is_full. */
 static void add(struct stream_text *text, const char *bytes, size_t count)

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Details of the command stream as JSON, and rectangles of memory. The sources are part of the
- * agent, so they are included here.
+ * Details of the command stream as JSON, and rectangles of memory, whose sources are part of the
+ * agent and included here.
  */
 #include "tracesmith_config.h"
 #include "unit/runner.h"
@@ -11,7 +11,6 @@
 #include <string.h>
 
 #include "backends/opencl/stream/capture_rect.c" /* NOLINT(bugprone-suspicious-include) */
-#include "backends/opencl/stream/capture_text.c" /* NOLINT(bugprone-suspicious-include) */
 
 static struct stream_text text;
 
