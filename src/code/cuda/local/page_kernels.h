@@ -15,7 +15,11 @@
 
 #define TS_PAGE_BYTES ((uint64_t)2 << 20)
 
-/* A page, or a shorter piece of memory: 8-aligned; the bytes behind its end count as zeros. */
+/*
+ * A page, or a shorter piece of memory. Its words are at multiples of 8 from its address, which
+ * need not be aligned (16-aligned pages are faster). A last word that is incomplete counts with
+ * zeros behind its end, and is never moved.
+ */
 struct ts_page_range {
 	uint64_t address, bytes;
 };
@@ -34,7 +38,8 @@ extern const char ts_page_kernels_ptx[];
  *
  * One block of 256 threads per page. Words in a move count as moved. The hash of a page is the sum,
  * modulo 2^64, of mix(w + (i + 1) * 0x9E3779B97F4A7C15) over its words w, where i is the word's
- * index in the page and mix is the finaliser of MurmurHash3; words behind its end count as zeros.
+ * index in the page and mix is the finaliser of MurmurHash3. Words that are not there (behind the
+ * end, or not mapped) do not count.
  */
 #define TS_HASH_PAGES "ts_hash_pages"
 /*
@@ -47,6 +52,12 @@ extern const char ts_page_kernels_ptx[];
 #define TS_MOVE_WORDS "ts_move_words"
 #define TS_PAGE_KERNEL_THREADS 256
 
+/* The part of a page's hash that words contribute which begin at word `index`; the sum of parts is
+ * the hash. */
+uint64_t ts_hash_words(const void *words, uint64_t bytes, uint64_t index,
+		       const struct ts_page_move *moves, uint32_t move_count);
+/* The hash of `bytes` zeros. */
+uint64_t ts_hash_zeros(uint64_t bytes);
 uint64_t ts_hash_page(const void *page, uint64_t bytes, const struct ts_page_move *moves,
 		      uint32_t move_count);
 void ts_move_page_words(void *page, uint64_t bytes, uint64_t *counts,
