@@ -76,6 +76,11 @@ struct ts_replay_image {
 				       */
 };
 
+/* Where a parameter of a function is in the block of a launch. */
+struct ts_replay_place {
+	uint64_t at, size;
+};
+
 /* A range of sparse memory that is mapped when the window opens. */
 struct ts_replay_mapping {
 	uint64_t offset, bytes;
@@ -117,6 +122,9 @@ struct ts_replay_object_info {
 	uint32_t flag_count;
 	const struct ts_replay_parameter *parameters; /* function */
 	uint32_t parameter_count;
+	const struct ts_replay_place *places; /* function: of CUDA, instead of arguments */
+	uint32_t place_count;
+	uint64_t graph_nodes; /* graph */
 	/*
 	 * Memory: the commands (indices) that allocated and freed it; TS_REPLAY_NONE: before the
 	 * window, or not inside it.
@@ -166,9 +174,11 @@ struct ts_replay_page {
 struct ts_replay_check {
 	struct ts_replay_range range; /* memory TS_REPLAY_NONE: what a read copied to the host */
 	/*
-	 * The hashes of this many pages of the range are in the blob, by offset: all mapped ones,
-	 * or (is_change) those that changed since the check before. 0: `hash` is that of the range.
+	 * The blob has the hashes of this many pages of the range, by offset: all mapped ones, or
+	 * (is_change) those that changed since the check before. Without pages `hash` is that of
+	 * the range.
 	 */
+	bool has_pages;
 	uint64_t page_count;
 	bool is_change;
 	uint64_t hash;

@@ -89,3 +89,10 @@ bool ts_ranges_touch(const struct ts_ranges *ranges, uint64_t from, uint64_t to)
 		position++;
 	return from < to && position < ranges->count && ranges->items[position].from < to;
 }
+
+bool ts_ranges_contain(const struct ts_ranges *ranges, uint64_t from, uint64_t to)
+{
+	size_t position = find(ranges, to);
+
+	return from >= to || (position < ranges->count && ranges->items[position].from <= from);
+}

@@ -25,5 +25,7 @@ int ts_ranges_cut(struct ts_ranges *ranges, uint64_t from, uint64_t to);
 
 /* Does the set contain a byte of [from, to)? */
 bool ts_ranges_touch(const struct ts_ranges *ranges, uint64_t from, uint64_t to);
+/* All bytes of [from, to)? */
+bool ts_ranges_contain(const struct ts_ranges *ranges, uint64_t from, uint64_t to);
 
 #endif

@@ -14,6 +14,8 @@ static void load_release(struct ts_replay_load *load)
 {
 	free(load->rows);
 	free(load->windows);
+	ts_replay_release_mapped(load);
+	ts_replay_release_nodes(load);
 	ts_map_release(&load->by_id);
 	ts_map_release(&load->by_number);
 	ts_map_release(&load->events);
@@ -33,6 +35,8 @@ static int load_all(struct ts_replay_load *load, const char *process, uint32_t w
 		rc = ts_replay_load_windows(load, window, err);
 	if (!rc)
 		rc = ts_replay_load_objects(load, err);
+	if (!rc)
+		rc = ts_replay_load_pieces(load, err);
 	if (!rc)
 		rc = ts_replay_load_commands(load, err);
 	if (!rc)

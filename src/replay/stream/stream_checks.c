@@ -5,6 +5,8 @@
 
 #include "replay/stream/stream_internal.h"
 
+#define PAGE_ENTRY 16u /* bytes: offset and hash */
+
 struct found {
 	uint32_t command; /* TS_REPLAY_NONE: at the end */
 	struct ts_replay_check check;
@@ -85,15 +87,21 @@ static int load_range(struct ts_replay_load *load, const struct ts_command_row *
 	return TS_OK;
 }
 
-/* The command's index; TS_REPLAY_NONE if it is not in the window. */
-static uint32_t command_of(const struct ts_replay_load *load, int64_t sequence)
+/* Commands are in order of their numbers; nodes of a graph have that of its launch. */
+uint32_t ts_replay_command_by_sequence(const struct ts_replay_stream *stream, int64_t sequence)
 {
-	const struct ts_replay_stream *stream = load->stream;
-	int64_t first = (int64_t)stream->commands[0].sequence;
+	uint32_t low = 0, high = stream->command_count;
 
-	if (sequence < first || sequence - first >= stream->command_count)
-		return TS_REPLAY_NONE;
-	return (uint32_t)(sequence - first);
+	while (low < high) {
+		uint32_t middle = low + (high - low) / 2;
+
+		if ((int64_t)stream->commands[middle].sequence <= sequence)
+			low = middle + 1;
+		else
+			high = middle;
+	}
+	return low && (int64_t)stream->commands[low - 1].sequence == sequence ? low - 1
+									      : TS_REPLAY_NONE;
 }
 
 /* The check of a read has the size of the read. */
@@ -111,6 +119,27 @@ static uint64_t bytes_of(const struct ts_replay_load *load, const struct found *
 	if (found->check.range.bytes || found->command == TS_REPLAY_NONE)
 		return found->check.range.bytes;
 	return load->stream->commands[found->command].bytes;
+}
+
+/* The blob of a list of pages is not content. */
+static int load_pages(struct ts_replay_load *load, const struct ts_command_row *row,
+		      const struct ts_replay_details *details, struct found *found,
+		      struct ts_error *err)
+{
+	const struct ts_replay_range *range = &found->check.range;
+	struct ts_error why;
+
+	if (range->memory == TS_REPLAY_NONE ||
+	    !ts_replay_is_paged(&load->stream->objects[range->memory]))
+		return check_error(row, err, "its memory has no pages");
+	if (ts_replay_blob_of(load, row->blob, &found->check.blob, &why))
+		return check_error(row, err, "its pages are missing");
+	if (found->check.blob.bytes / PAGE_ENTRY != details->pages.value ||
+	    found->check.blob.bytes % PAGE_ENTRY)
+		return check_error(row, err, "its list of pages has another size");
+	found->check.has_pages = true;
+	found->check.page_count = details->pages.value;
+	return TS_OK;
 }
 
 static int load_content(struct ts_replay_load *load, const struct ts_command_row *row,
@@ -136,14 +165,16 @@ static int load_check(struct ts_replay_load *load, const struct ts_command_row *
 	rc = ts_replay_row_details(load, row->details, &load->line, &details, err);
 	if (rc)
 		return check_error(row, err, "malformed details");
-	if (!parse_hash(details.hash, &found.check.hash))
+	if (ts_replay_is_piece(&details))
+		return TS_OK;
+	if (!details.pages.is_known && !parse_hash(details.hash, &found.check.hash))
 		return check_error(row, err, "malformed hash");
 	found.check.why = reason_of(details.why);
 	rc = load_range(load, row, &found, err);
 	if (rc)
 		return rc;
 	if (strcmp(found.check.why, "final") != 0) {
-		found.command = command_of(load, row->sequence);
+		found.command = ts_replay_command_by_sequence(load->stream, row->sequence);
 		if (found.command == TS_REPLAY_NONE)
 			return check_error(row, err, "there is no such command");
 		if (found.check.range.memory == TS_REPLAY_NONE && !is_read_of(load, &found))
@@ -151,7 +182,8 @@ static int load_check(struct ts_replay_load *load, const struct ts_command_row *
 	} else if (found.check.range.memory == TS_REPLAY_NONE) {
 		return check_error(row, err, "it names no memory");
 	}
-	rc = load_content(load, row, &found, err);
+	rc = details.pages.is_known ? load_pages(load, row, &details, &found, err)
+				    : load_content(load, row, &found, err);
 	if (rc)
 		return rc;
 	if (ts_grow_array((void **)&founds->items, &founds->capacity, founds->count + 1,
@@ -179,7 +211,11 @@ static int hand_out(struct ts_replay_load *load, const struct founds *founds, st
 	struct ts_replay_check *checks =
 		ts_arena_alloc_zeroed(&stream->arena, founds->count + 1, sizeof(*checks));
 
-	if (!checks)
+	/* Of `each` the first list of an object has all pages, and those behind it what changed. */
+	bool *is_known =
+		ts_arena_alloc_zeroed(&load->scratch, stream->object_count + 1u, sizeof(*is_known));
+
+	if (!checks || !is_known)
 		return ts_replay_no_memory(err);
 	for (size_t i = 0; i < founds->count; i++) {
 		uint32_t command = founds->items[i].command;
@@ -190,6 +226,10 @@ static int hand_out(struct ts_replay_load *load, const struct founds *founds, st
 					   : &stream->commands[command].check_count;
 
 		checks[i] = founds->items[i].check;
+		if (checks[i].has_pages && !is_final) {
+			checks[i].is_change = is_known[checks[i].range.memory];
+			is_known[checks[i].range.memory] = true;
+		}
 		if (!*count)
 			*first = &checks[i];
 		(*count)++;

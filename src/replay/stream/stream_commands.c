@@ -16,6 +16,8 @@
  */
 #define MOST_UNTIL 1024u
 #define MOST_STEPS 65536u
+/* Limit for the nodes of all launches of graphs: some GiB of memory. */
+#define MOST_NODES ((size_t)4 << 20)
 
 /* ---- messages ---- */
 
@@ -31,7 +33,10 @@ static void describe(const struct ts_replay_stream *stream,
 	uint64_t other = number_of(stream, command->other);
 	const char *kind = ts_enum_name("command_kind", command->kind);
 
-	if (command->kind == TS_COMMAND_LAUNCH && object)
+	if (command->kind == TS_COMMAND_LAUNCH && object &&
+	    stream->objects[command->object].kind == TS_OBJECT_GRAPH)
+		snprintf(to, bytes, "launch of graph %" PRIu64, object);
+	else if (command->kind == TS_COMMAND_LAUNCH && object)
 		snprintf(to, bytes, "launch of '%s'", stream->objects[command->object].name);
 	else if (command->kind == TS_COMMAND_COPY && object && other)
 		snprintf(to, bytes, "copy of memory %" PRIu64 " to memory %" PRIu64, other, object);
@@ -55,7 +60,11 @@ const char *ts_replay_command_text(const struct ts_replay_stream *stream, uint32
 	char what[160];
 
 	describe(stream, info, what, sizeof(what));
-	snprintf(buffer, bytes, "command %" PRIu64 ", %s", info->sequence, what);
+	if (info->graph_nodes)
+		snprintf(buffer, bytes, "command %" PRIu64 ", node %" PRIu32 ", %s", info->sequence,
+			 info->node, what);
+	else
+		snprintf(buffer, bytes, "command %" PRIu64 ", %s", info->sequence, what);
 	return buffer;
 }
 
@@ -82,6 +91,9 @@ static int load_queue(struct ts_replay_load *load, uint32_t index, int64_t queue
 	bool needs_one = command->kind == TS_COMMAND_LAUNCH || command->kind == TS_COMMAND_COPY ||
 			 command->kind == TS_COMMAND_FILL || command->kind == TS_COMMAND_WAIT;
 
+	/* That of its graph's launch. */
+	if (load->is_node)
+		return TS_OK;
 	command->queue = ts_replay_object_by_id(load, queue);
 	if (command->queue == TS_REPLAY_NONE && !queue && (!needs_one || command->unreplayable))
 		return TS_OK;
@@ -115,8 +127,17 @@ static const char *text_of(struct ts_replay_load *load, const char *text)
 
 	if (!text)
 		return NULL;
+	if (!*text)
+		return "";
 	id = ts_strmap_intern(&load->stream->texts, text, strlen(text), NULL);
 	return id != TS_STRMAP_NONE ? ts_strmap_text(&load->stream->texts, id, NULL) : NULL;
+}
+
+/* Launches repeat themselves: equal details are stored once. */
+static const char *details_of(struct ts_replay_load *load, int64_t details)
+{
+	return load->keeps_details ? text_of(load, ts_reader_string(load->reader, details).data)
+				   : "";
 }
 
 static int load_columns(struct ts_replay_load *load, uint32_t index,
@@ -126,6 +147,8 @@ static int load_columns(struct ts_replay_load *load, uint32_t index,
 	struct ts_replay_command_info *command = &load->stream->commands[index];
 	bool is_known = row->kind >= TS_COMMAND_ALLOC && row->kind <= TS_COMMAND_HOST_WRITE;
 	int rc;
+
+	is_known |= row->kind == TS_COMMAND_SET;
 
 	*command = (struct ts_replay_command_info){
 		.sequence = (uint64_t)row->sequence,
@@ -145,7 +168,12 @@ static int load_columns(struct ts_replay_load *load, uint32_t index,
 		.named_queue = ts_replay_object_by_id(load, row->queue),
 		.what = text_of(load, details->what),
 		.is_ambiguous = details->ambiguous,
+		.graph = TS_REPLAY_NONE,
+		.graph_first = TS_REPLAY_NONE,
+		.details = details_of(load, row->details),
 	};
+	if (!command->details)
+		return ts_replay_no_memory(err);
 	if (details->unreplayable)
 		ts_replay_spoil(load, index, "%s", details->unreplayable);
 	if (row->bytes != TS_ABSENT && row->bytes < 0)
@@ -172,24 +200,34 @@ static int load_columns(struct ts_replay_load *load, uint32_t index,
 
 /* ---- dependencies ---- */
 
-static int load_waits(struct ts_replay_load *load, uint32_t index,
-		      const struct ts_replay_details *details, struct ts_error *err)
+/* Keeps the numbers of the events that a command names. */
+static int load_events(struct ts_replay_load *load, uint32_t index,
+		       const struct ts_replay_details *details, struct ts_error *err)
 {
 	struct ts_replay_command_info *command = &load->stream->commands[index];
-	uint32_t count = details->wait.count, *waits, *users;
 
 	command->has_wait_list = details->wait.items != NULL;
-	if (!details->wait.items || count == 0)
+	if (!details->wait.items || !details->wait.count)
 		return TS_OK;
-	command->event_count = count;
+	command->event_count = details->wait.count;
 	command->events = ts_arena_copy(&load->stream->arena, details->wait.items,
-					count * sizeof(*details->wait.items));
+					command->event_count * sizeof(*command->events));
+	return command->events ? TS_OK : ts_replay_no_memory(err);
+}
+
+static int load_waits(struct ts_replay_load *load, uint32_t index, struct ts_error *err)
+{
+	struct ts_replay_command_info *command = &load->stream->commands[index];
+	uint32_t count = command->event_count, *waits, *users;
+
+	if (!count)
+		return TS_OK;
 	waits = ts_arena_alloc_zeroed(&load->stream->arena, count, sizeof(*waits));
 	users = ts_arena_alloc_zeroed(&load->stream->arena, count, sizeof(*users));
-	if (!waits || !users || !command->events)
+	if (!waits || !users)
 		return ts_replay_no_memory(err);
 	for (uint32_t i = 0; i < count; i++) {
-		uint64_t number = details->wait.items[i], setter;
+		uint64_t number = command->events[i], setter;
 		uint32_t object = ts_replay_object_by_number(load, number);
 
 		if (object != TS_REPLAY_NONE &&
@@ -273,9 +311,32 @@ static int narrow_sync(struct ts_replay_load *load, uint32_t index, uint64_t unt
 	return command->waits ? TS_OK : ts_replay_no_memory(err);
 }
 
-static int load_command(struct ts_replay_load *load, uint32_t index,
-			const struct ts_command_row *row, struct ts_error *err)
+int ts_replay_submit(struct ts_replay_load *load, uint32_t index, uint64_t until,
+		     struct ts_error *err)
 {
+	const struct ts_replay_command_info *command = &load->stream->commands[index];
+	int rc;
+
+	ts_replay_check_mapped(load, index);
+	rc = load_waits(load, index, err);
+	if (!rc)
+		rc = narrow_sync(load, index, until, err);
+	if (!rc && command->queue != TS_REPLAY_NONE && runs_in_queue(command->kind))
+		rc = ts_replay_order_legacy(load, index, err);
+	if (!rc)
+		enqueue(load, index);
+	if (!rc && command->event && command->user_event == TS_REPLAY_NONE &&
+	    ts_map_put(&load->events, command->event, index))
+		rc = ts_replay_no_memory(err);
+	if (!rc)
+		load->stream->command_count = index + 1;
+	return rc;
+}
+
+static int load_command(struct ts_replay_load *load, const struct ts_command_row *row,
+			struct ts_error *err)
+{
+	uint32_t index = load->stream->command_count;
 	struct ts_replay_details details;
 	int rc;
 
@@ -285,19 +346,19 @@ static int load_command(struct ts_replay_load *load, uint32_t index,
 		ts_error_prefix(err, "command %" PRId64, row->sequence);
 		return rc;
 	}
+	load->is_node = ts_replay_is_node(load, row);
 	rc = load_columns(load, index, row, &details, err);
 	if (!rc)
 		rc = ts_replay_load_operands(load, index, row, &details, err);
 	if (!rc)
-		rc = load_waits(load, index, &details, err);
-	if (!rc)
-		rc = narrow_sync(load, index, details.until, err);
-	if (!rc)
-		enqueue(load, index);
-	if (!rc && details.event && load->stream->commands[index].user_event == TS_REPLAY_NONE &&
-	    ts_map_put(&load->events, details.event, index))
-		rc = ts_replay_no_memory(err);
-	return rc;
+		rc = load_events(load, index, &details, err);
+	if (rc)
+		return rc;
+	if (load->is_node)
+		return ts_replay_keep_node(load, index, row, &details, err);
+	if (ts_replay_is_graph_launch(load, row))
+		return ts_replay_expand(load, index, err);
+	return ts_replay_submit(load, index, details.until, err);
 }
 
 /* ---- all commands ---- */
@@ -329,11 +390,19 @@ static int check_sequence(const struct ts_command_row *row, int64_t expected, st
 
 static int reserve(struct ts_replay_load *load, struct ts_error *err)
 {
-	size_t count = 0;
+	size_t count = 0, rows = 0;
+	uint32_t *counts = ts_arena_alloc_zeroed(&load->scratch, load->stream->object_count + 1u,
+						 sizeof(*counts));
 
-	for (size_t i = 0; i < load->row_count; i++)
-		count += is_of_window(load, &load->rows[i]);
-	if (count >= TS_REPLAY_NONE)
+	if (!counts || ts_replay_prepare_nodes(load))
+		return ts_replay_no_memory(err);
+	for (size_t i = 0; i < load->row_count; i++) {
+		if (!is_of_window(load, &load->rows[i]))
+			continue;
+		count += ts_replay_count_row(load, &load->rows[i], counts);
+		rows++;
+	}
+	if (rows >= TS_REPLAY_NONE || count > rows + MOST_NODES)
 		return ts_error_set(err, TS_EFORMAT, "a window of %zu commands is too large",
 				    count);
 	load->stream->commands = ts_arena_alloc_zeroed(&load->stream->arena, count + 1,
@@ -341,8 +410,14 @@ static int reserve(struct ts_replay_load *load, struct ts_error *err)
 	load->previous = ts_arena_alloc_zeroed(&load->scratch, count + 1, sizeof(*load->previous));
 	load->newest = ts_arena_alloc_zeroed(&load->scratch, load->stream->object_count + 1u,
 					     sizeof(*load->newest));
-	if (!load->stream->commands || !load->previous || !load->newest)
+	load->legacy = ts_arena_alloc_zeroed(&load->scratch, load->stream->object_count + 1u,
+					     sizeof(*load->legacy));
+	if (!load->stream->commands || !load->previous || !load->newest || !load->legacy)
 		return ts_replay_no_memory(err);
+	for (uint32_t i = 0; i < load->stream->object_count; i++)
+		load->legacy[i] = (struct ts_replay_legacy){ TS_REPLAY_NONE, TS_REPLAY_NONE,
+							     TS_REPLAY_NONE, TS_REPLAY_NONE,
+							     false };
 	memset(load->newest, 0xff, load->stream->object_count * sizeof(*load->newest));
 	return TS_OK;
 }
@@ -359,8 +434,7 @@ int ts_replay_load_commands(struct ts_replay_load *load, struct ts_error *err)
 			continue;
 		rc = check_sequence(row, ++expected, err);
 		if (!rc)
-			rc = load_command(load, load->stream->command_count, row, err);
-		load->stream->command_count++;
+			rc = load_command(load, row, err);
 	}
 	if (!rc && load->stream->command_count == 0)
 		rc = ts_error_set(err, TS_ENOTFOUND,

@@ -283,6 +283,71 @@ static int scan_parameter(struct parse *parse, void *to)
 	return scan_object(parse, members, TS_ARRAY_SIZE(members));
 }
 
+/* [at, size] of a parameter. */
+static int scan_place(struct parse *parse, void *to)
+{
+	struct ts_replay_place *place = to;
+	struct ts_replay_numbers numbers = { 0 };
+	const char *at = parse->js.next;
+	int rc = scan_numbers(parse, &numbers);
+
+	if (rc)
+		return rc;
+	if (numbers.count != 2)
+		return ts_json_bad(&parse->js, at, "expected two numbers");
+	*place = (struct ts_replay_place){ numbers.items[0], numbers.items[1] };
+	return TS_OK;
+}
+
+/* [offset, bytes]; of host memory that was registered also its flags. */
+static int scan_mapping(struct parse *parse, void *to)
+{
+	struct ts_replay_mapping *mapping = to;
+	struct ts_replay_numbers numbers = { 0 };
+	const char *at = parse->js.next;
+	int rc = scan_numbers(parse, &numbers);
+
+	if (rc)
+		return rc;
+	if (numbers.count != 2 && numbers.count != 3)
+		return ts_json_bad(&parse->js, at, "expected two or three numbers");
+	*mapping = (struct ts_replay_mapping){ .offset = numbers.items[0],
+					       .bytes = numbers.items[1],
+					       .is_registered = numbers.count == 3 };
+	if (mapping->is_registered)
+		mapping->flags = (uint32_t)numbers.items[2];
+	return TS_OK;
+}
+
+static int scan_count(struct parse *parse, void *to)
+{
+	struct ts_replay_count *count = to;
+	int rc = scan_unsigned(parse, &count->value);
+
+	count->is_known = !rc;
+	return rc;
+}
+
+/* A list of words, or a number. */
+static int scan_flags(struct parse *parse, void *to)
+{
+	struct ts_replay_details *details = to;
+
+	if (ts_json_peek(&parse->js) != '[')
+		return scan_unsigned(parse, &details->flag_bits);
+	return scan_list(parse, &(struct list){ scan_text, sizeof(const char *), &details->flags,
+						&details->flag_count });
+}
+
+/* "global" of a launch is a list; memory that is a variable has `true`. */
+static int scan_global(struct parse *parse, void *to)
+{
+	struct ts_replay_details *details = to;
+
+	return ts_json_peek(&parse->js) == '[' ? scan_numbers(parse, &details->global)
+					       : scan_flag(parse, &details->is_global);
+}
+
 static int scan_index(struct parse *parse, void *to)
 {
 	struct ts_replay_details *details = to;
@@ -311,8 +376,8 @@ static int scan_global_offset(struct parse *parse, void *to)
 	return ts_json_peek(&parse->js) == '[' ? scan_numbers(parse, to) : ts_json_skip(&parse->js);
 }
 
-/* "from" of a module is a word. */
-static int scan_from(struct parse *parse, void *to)
+/* A word; other types are for one target only ("from" of a rectangle, "driver" as a number). */
+static int scan_word(struct parse *parse, void *to)
 {
 	return ts_json_peek(&parse->js) == '"' ? scan_text(parse, to) : ts_json_skip(&parse->js);
 }
@@ -320,11 +385,13 @@ static int scan_from(struct parse *parse, void *to)
 static int scan_details(struct parse *parse)
 {
 	struct ts_replay_details *d = parse->details;
-	struct list flags = { scan_text, sizeof(const char *), &d->flags, &d->flag_count };
 	struct list binaries = { scan_binary, sizeof(*d->binaries), &d->binaries,
 				 &d->binary_count };
 	struct list parameters = { scan_parameter, sizeof(*d->parameters), &d->parameters,
 				   &d->parameter_count };
+	struct list places = { scan_place, sizeof(*d->places), &d->places, &d->place_count };
+	struct list mappings = { scan_mapping, sizeof(*d->mappings), &d->mappings,
+				 &d->mapping_count };
 	const struct member members[] = {
 		{ "call", scan_text, &d->call },
 		{ "unreplayable", scan_text, &d->unreplayable },
@@ -342,7 +409,7 @@ static int scan_details(struct parse *parse)
 		{ "ambiguous", scan_flag, &d->ambiguous },
 		{ "status", scan_signed, &d->status },
 		{ "memory", scan_unsigned, &d->memory },
-		{ "global", scan_numbers, &d->global },
+		{ "global", scan_global, d },
 		{ "local", scan_numbers, &d->local },
 		{ "offset", scan_global_offset, &d->offset },
 		{ "indirect", scan_numbers, &d->indirect },
@@ -359,15 +426,29 @@ static int scan_details(struct parse *parse)
 		{ "image", scan_image, d },
 		{ "priority", scan_signed, &d->priority },
 		{ "options", scan_text, &d->options },
-		{ "from", scan_from, &d->from_what },
+		{ "from", scan_word, &d->from_what },
 		{ "platform", scan_text, &d->platform },
 		{ "vendor", scan_text, &d->vendor },
 		{ "version", scan_text, &d->version },
-		{ "driver", scan_text, &d->driver },
+		{ "driver", scan_word, &d->driver },
 		{ "devices", scan_numbers, &d->devices },
-		{ "flags", scan_list, &flags },
+		{ "flags", scan_flags, d },
 		{ "binaries", scan_list, &binaries },
 		{ "parameters", scan_list, &parameters },
+		{ "params", scan_list, &places },
+		{ "sparse", scan_flag, &d->is_sparse },
+		{ "space", scan_word, &d->space },
+		{ "mapped", scan_list, &mappings },
+		{ "more", scan_flag, &d->is_more },
+		{ "registered", scan_count, &d->registered },
+		{ "default", scan_word, &d->default_stream },
+		{ "nodes", scan_count, &d->nodes },
+		{ "node", scan_count, &d->node },
+		{ "after", scan_numbers, &d->after },
+		{ "grid", scan_numbers, &d->grid },
+		{ "block", scan_numbers, &d->block },
+		{ "pages", scan_count, &d->pages },
+		{ "pieces", scan_count, &d->pieces },
 	};
 	int rc = scan_object(parse, members, TS_ARRAY_SIZE(members));
 

@@ -7,6 +7,7 @@
 #define TS_REPLAY_STREAM_STREAM_INTERNAL_H
 
 #include "base/map.h"
+#include "replay/plan/ranges.h"
 #include "replay/replay.h"
 
 /* ---- details: the parsed JSON of a row (stream_details.c) ---- */
@@ -35,6 +36,12 @@ struct ts_replay_raw_image {
 
 struct ts_replay_raw_binary {
 	uint64_t device, blob;
+};
+
+/* A number that may be absent. */
+struct ts_replay_count {
+	bool is_known;
+	uint64_t value;
 };
 
 /* All keys that details of a command or object may have; absent ones are 0 or NULL. */
@@ -73,6 +80,16 @@ struct ts_replay_details {
 	uint32_t binary_count;
 	const struct ts_replay_parameter *parameters;
 	uint32_t parameter_count;
+	/* docs/cuda-replay.md, section 4 */
+	const struct ts_replay_place *places; /* function: "params" */
+	uint32_t place_count;
+	bool is_sparse, is_global, is_more;
+	const char *space, *default_stream;
+	uint64_t flag_bits; /* "flags", if it is a number */
+	const struct ts_replay_mapping *mappings;
+	uint32_t mapping_count;
+	struct ts_replay_count registered, nodes, node, pages, pieces;
+	struct ts_replay_numbers grid, block, after;
 };
 
 /* Copies everything into the arena. TS_EFORMAT: the message says where and why. */
@@ -89,6 +106,15 @@ struct ts_replay_window {
 	int64_t start, end;    /* times of OPEN and CLOSE; if missing, INT64_MIN and INT64_MAX */
 	int64_t sequence;      /* of OPEN */
 	int64_t next_sequence; /* of the next OPEN; INT64_MAX if there is none */
+	struct ts_replay_count pieces; /* of the snapshot, as OPEN or CLOSE says */
+	uint64_t piece_rows;           /* that the trace has */
+};
+
+/* The nodes of a graph: commands that each launch copies. */
+struct ts_replay_nodes {
+	struct ts_replay_command_info *items;
+	uint32_t count, capacity;
+	bool is_launched; /* no node may follow */
 };
 
 struct ts_replay_load {
@@ -102,12 +128,17 @@ struct ts_replay_load {
 	size_t window_count, window_capacity;
 	const struct ts_replay_window *window; /* the one to load */
 	struct ts_map by_id, by_number;        /* -> index of an object */
-	struct ts_map events;    /* event number -> index of the last command that sets it */
-	uint32_t *previous;      /* by command: the previous one in its queue; TS_REPLAY_NONE */
-	uint32_t *newest;        /* by object: last command in this queue so far */
-	struct ts_map user_sets; /* index of a user event -> index of the command that sets it */
-	struct ts_arena scratch; /* freed after loading */
-	struct ts_arena line;    /* reset for each command */
+	struct ts_map events;     /* event number -> index of the last command that sets it */
+	uint32_t *previous;       /* by command: the previous one in its queue; TS_REPLAY_NONE */
+	uint32_t *newest;         /* by object: last command in this queue so far */
+	struct ts_map user_sets;  /* index of a user event -> index of the command that sets it */
+	bool is_node;             /* the command being loaded is a node of a graph */
+	bool keeps_details;       /* targets need the details of objects and commands as text */
+	struct ts_ranges *mapped; /* by object: what of sparse memory is mapped so far */
+	struct ts_replay_nodes *nodes;   /* by object */
+	struct ts_replay_legacy *legacy; /* by object; stream_legacy.c */
+	struct ts_arena scratch;         /* freed after loading */
+	struct ts_arena line;            /* reset for each command */
 };
 
 /* stream_rows.c: rows of the process, and the requested window (0: the first replayable one). */
@@ -154,6 +185,8 @@ int ts_replay_load_operands(struct ts_replay_load *load, uint32_t index,
 int ts_replay_load_launch(struct ts_replay_load *load, uint32_t index,
 			  const struct ts_replay_details *details, struct ts_error *err);
 int ts_replay_load_checks(struct ts_replay_load *load, struct ts_error *err);
+/* The last command with that number; TS_REPLAY_NONE: not in the window. */
+uint32_t ts_replay_command_by_sequence(const struct ts_replay_stream *stream, int64_t sequence);
 /*
  * Handles user events: a command that waits for one runs when it is set, and nothing may wait for
  * that command before.
@@ -168,6 +201,67 @@ int ts_replay_load_order(struct ts_replay_load *load, struct ts_error *err);
 int ts_replay_load_range(struct ts_replay_load *load, uint32_t index, const char *what,
 			 uint32_t object, uint64_t offset, uint64_t bytes,
 			 struct ts_replay_range *ret_range, struct ts_error *err);
+/* ---- stream_sparse.c: address spaces of which parts are mapped ---- */
+
+/* Lists of mappings: that of each object, and those of rows that continue one. */
+struct ts_replay_mapping_list {
+	uint32_t object;
+	uint32_t count;
+	const struct ts_replay_mapping *mappings;
+};
+int ts_replay_load_mappings(struct ts_replay_load *load, const struct ts_replay_mapping_list *lists,
+			    size_t count, struct ts_error *err);
+/* Has this memory pages of its own: sparse memory, and variables of modules? */
+bool ts_replay_is_paged(const struct ts_replay_object_info *memory);
+/* alloc and free of a range of sparse memory. */
+int ts_replay_load_mapping_change(struct ts_replay_load *load, uint32_t index,
+				  const struct ts_command_row *row, struct ts_error *err);
+/* A command is unreplayable if it names memory that is not mapped when it is submitted. */
+void ts_replay_check_mapped(struct ts_replay_load *load, uint32_t index);
+/* Is the row of a check a piece of a snapshot? Its blob is then its content. */
+bool ts_replay_is_piece(const struct ts_replay_details *details);
+int ts_replay_load_pieces(struct ts_replay_load *load, struct ts_error *err);
+void ts_replay_release_mapped(struct ts_replay_load *load);
+
+/* ---- stream_graphs.c: nodes, and their commands at each launch ---- */
+
+bool ts_replay_is_node(const struct ts_replay_load *load, const struct ts_command_row *row);
+bool ts_replay_is_graph_launch(const struct ts_replay_load *load, const struct ts_command_row *row);
+/* Allocates load->nodes. */
+int ts_replay_prepare_nodes(struct ts_replay_load *load);
+/*
+ * How many commands a row becomes. Call it for all rows in order, with `counts`, by object, zeroed.
+ */
+size_t ts_replay_count_row(const struct ts_replay_load *load, const struct ts_command_row *row,
+			   uint32_t *counts);
+/* Command `index`, the one behind the last, is a node: moves it to its graph. */
+int ts_replay_keep_node(struct ts_replay_load *load, uint32_t index,
+			const struct ts_command_row *row, const struct ts_replay_details *details,
+			struct ts_error *err);
+/* Replaces command `index`, a launch of a graph behind the last command, by its nodes. */
+int ts_replay_expand(struct ts_replay_load *load, uint32_t index, struct ts_error *err);
+void ts_replay_release_nodes(struct ts_replay_load *load);
+
+/* ---- stream_legacy.c: the order of the legacy default stream ---- */
+
+/* Of an object: a context or a stream. */
+struct ts_replay_legacy {
+	uint32_t newest;  /* context: the last command in its legacy stream */
+	uint32_t changed; /* context: the first stream that has commands behind that */
+	uint32_t next;    /* stream: the next such stream */
+	uint32_t waited;  /* stream: the last command of the legacy stream it has waited for */
+	bool is_changed;
+};
+/* Adds implicit waits to a command that is about to be enqueued, and notes it. */
+int ts_replay_order_legacy(struct ts_replay_load *load, uint32_t index, struct ts_error *err);
+
+/* stream_commands.c */
+/*
+ * Resolves what command `index` waits for, and adds it to its queue and to the stream. `until` of a
+ * sync, or 0.
+ */
+int ts_replay_submit(struct ts_replay_load *load, uint32_t index, uint64_t until,
+		     struct ts_error *err);
 /* Marks a command as unreplayable; the first reason is kept. */
 void ts_replay_spoil(struct ts_replay_load *load, uint32_t index, const char *format, ...)
 	TS_PRINTF_LIKE(3, 4);

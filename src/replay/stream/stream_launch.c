@@ -45,6 +45,52 @@ static int load_geometry(struct ts_replay_load *load, uint32_t index,
 	return rc;
 }
 
+/* Of CUDA: blocks of threads. */
+static int load_grid(struct ts_replay_load *load, uint32_t index,
+		     const struct ts_replay_details *details, struct ts_error *err)
+{
+	struct ts_replay_command_info *command = &load->stream->commands[index];
+
+	if (details->grid.count != 3 || details->block.count != 3)
+		return ts_replay_command_error(load->stream, index, err,
+					       "its grid has %" PRIu32
+					       " dimensions and its block %" PRIu32 ", not 3",
+					       details->grid.count, details->block.count);
+	command->dimensions = 3;
+	for (int i = 0; i < 3; i++) {
+		uint64_t blocks = details->grid.items[i], threads = details->block.items[i];
+
+		if (!blocks || blocks > UINT32_MAX || !threads || threads > UINT32_MAX)
+			return ts_replay_command_error(load->stream, index, err,
+						       "it has %" PRIu64 " blocks of %" PRIu64
+						       " threads in a dimension",
+						       blocks, threads);
+		command->local[i] = threads;
+		command->global[i] = blocks * threads;
+	}
+	return TS_OK;
+}
+
+/* The parameters of the function have to be inside of the block. */
+static int check_places(struct ts_replay_load *load, uint32_t index, struct ts_error *err)
+{
+	const struct ts_replay_command_info *command = &load->stream->commands[index];
+	const struct ts_replay_object_info *function = &load->stream->objects[command->object];
+
+	for (uint32_t i = 0; i < function->place_count && !command->unreplayable; i++) {
+		const struct ts_replay_place *place = &function->places[i];
+
+		if (place->at > command->blob.bytes ||
+		    place->size > command->blob.bytes - place->at)
+			return ts_replay_command_error(
+				load->stream, index, err,
+				"parameter %" PRIu32 " has %" PRIu64 " bytes at %" PRIu64
+				" of a block of %" PRIu64,
+				i, place->size, place->at, command->blob.bytes);
+	}
+	return TS_OK;
+}
+
 /* ---- arguments ---- */
 
 static bool is_text(const char *text, const char *name)
@@ -250,12 +296,23 @@ int ts_replay_load_launch(struct ts_replay_load *load, uint32_t index,
 	struct ts_replay_command_info *command = &load->stream->commands[index];
 	int rc;
 
+	/* Its nodes say the rest. */
+	if (command->object != TS_REPLAY_NONE &&
+	    load->stream->objects[command->object].kind == TS_OBJECT_GRAPH) {
+		command->unknown_access = true;
+		return TS_OK;
+	}
 	/* An unreplayable launch may be incomplete. */
 	if (command->unreplayable && (!details->has_args || !details->global.count)) {
 		command->unknown_access = true;
 		return TS_OK;
 	}
 	rc = load_function(load, index, err);
+	if (!rc && (details->grid.items || details->block.items)) {
+		command->unknown_access = true;
+		rc = load_grid(load, index, details, err);
+		return rc ? rc : check_places(load, index, err);
+	}
 	if (!rc)
 		rc = load_geometry(load, index, details, err);
 	if (!rc)

@@ -15,25 +15,70 @@
 
 /* Maximum nesting of views; OpenCL has one level. */
 #define MOST_LEVELS 64
+/* Addresses of the host, if the trace does not say. */
+#define HOST_BYTES ((uint64_t)1 << 48)
 
 TS_DEFINE_AUTO(ts_batch, ts_batch_free);
+
+/* A row that continues the list of mappings of the object before it. */
+struct more {
+	int64_t object, details;
+};
 
 struct rows {
 	struct ts_object_row *rows;
 	size_t count, capacity;
+	struct more *more;
+	size_t more_count, more_capacity;
 	struct ts_map positions; /* id -> row */
 };
 
 static void rows_release(struct rows *rows)
 {
 	free(rows->rows);
+	free(rows->more);
 	ts_map_release(&rows->positions);
 }
 
 /* ---- rows ---- */
 
+/*
+ * True: "more": true. A cheap look first: few rows have it, and all others are parsed once, when it
+ * is known which of them count.
+ */
+static int is_more(struct ts_replay_load *load, const struct ts_object_row *row, bool *ret_is,
+		   struct ts_error *err)
+{
+	struct ts_string json = ts_reader_string(load->reader, row->details);
+	struct ts_replay_details details;
+	int rc;
+
+	*ret_is = false;
+	if (row->kind != TS_OBJECT_MEMORY || !memmem(json.data, json.length, "\"more\"", 6))
+		return TS_OK;
+	ts_arena_clear(&load->line);
+	rc = ts_replay_row_details(load, row->details, &load->line, &details, err);
+	if (rc)
+		ts_error_prefix(err, "object in row %" PRId64, row->id);
+	else
+		*ret_is = details.is_more;
+	return rc;
+}
+
+/* Of a row that continues the one before it only the list counts, and that the object ended. */
+static int keep_more(struct rows *rows, size_t position, const struct ts_object_row *row)
+{
+	rows->rows[position].destroyed = row->destroyed;
+	if (ts_grow_array((void **)&rows->more, &rows->more_capacity, rows->more_count + 1,
+			  sizeof(*rows->more)))
+		return TS_ENOMEM;
+	rows->more[rows->more_count++] = (struct more){ row->id, row->details };
+	return TS_OK;
+}
+
 /* A row describes an object from its time on; rows after the window belong to later ones. */
-static int keep_row(struct ts_replay_load *load, struct rows *rows, const struct ts_object_row *row)
+static int keep_row(struct ts_replay_load *load, struct rows *rows, const struct ts_object_row *row,
+		    bool continues)
 {
 	uint64_t *position;
 	bool is_new;
@@ -47,6 +92,8 @@ static int keep_row(struct ts_replay_load *load, struct rows *rows, const struct
 		return TS_ENOMEM;
 	if (is_new)
 		*position = rows->count++;
+	else if (continues)
+		return keep_more(rows, *position, row);
 	rows->rows[*position] = *row;
 	return TS_OK;
 }
@@ -62,9 +109,11 @@ static int read_rows(struct ts_replay_load *load, struct rows *rows, struct ts_e
 		rc = ts_batch_read(batch, i, TS_MASK_ALL, err);
 		for (uint32_t row = 0; !rc && row < batch->rows; row++) {
 			struct ts_object_row object;
+			bool continues;
 
 			ts_batch_row(batch, row, &object);
-			if (keep_row(load, rows, &object))
+			rc = is_more(load, &object, &continues, err);
+			if (!rc && keep_row(load, rows, &object, continues))
 				return ts_replay_no_memory(err);
 		}
 	}
@@ -138,6 +187,28 @@ static uint32_t flags_of(const struct ts_replay_details *details)
 	return flags;
 }
 
+static bool is_text(const char *text, const char *word)
+{
+	return text && !strcmp(text, word);
+}
+
+/* docs/cuda-replay.md, 4.1 */
+static uint32_t more_flags_of(const struct ts_replay_details *details, int64_t kind)
+{
+	uint32_t flags = 0;
+
+	if (kind == TS_OBJECT_MEMORY && details->is_sparse)
+		flags |= is_text(details->space, "host") ? TS_REPLAY_SPARSE | TS_REPLAY_HOST
+							 : TS_REPLAY_SPARSE;
+	else if (kind == TS_OBJECT_MEMORY && details->is_global)
+		flags |= TS_REPLAY_GLOBAL;
+	if (kind == TS_OBJECT_STREAM && is_text(details->default_stream, "legacy"))
+		flags |= TS_REPLAY_LEGACY;
+	else if (kind == TS_OBJECT_STREAM && details->flag_bits & 1)
+		flags |= TS_REPLAY_NON_BLOCKING;
+	return flags;
+}
+
 /* Description of a device in one line. */
 static const char *describe(struct ts_replay_load *load, const struct ts_replay_details *details)
 {
@@ -154,7 +225,7 @@ static const char *describe(struct ts_replay_load *load, const struct ts_replay_
 static int fill(struct ts_replay_load *load, const struct ts_object_row *row,
 		const struct ts_replay_details *details, struct ts_replay_object_info *object)
 {
-	bool is_known = row->kind > TS_OBJECT_UNKNOWN && row->kind <= TS_OBJECT_MEMORY;
+	bool is_known = row->kind > TS_OBJECT_UNKNOWN && row->kind <= TS_OBJECT_GRAPH;
 
 	*object = (struct ts_replay_object_info){
 		.id = row->id,
@@ -163,7 +234,7 @@ static int fill(struct ts_replay_load *load, const struct ts_object_row *row,
 		.kind = is_known ? (enum ts_object_kind)row->kind : TS_OBJECT_UNKNOWN,
 		.parent = TS_REPLAY_NONE,
 		.device = TS_REPLAY_NONE,
-		.flags = flags_of(details),
+		.flags = flags_of(details) | more_flags_of(details, row->kind),
 		.address = row->address == TS_ABSENT ? 0 : (uint64_t)row->address,
 		.bytes = row->bytes > 0 ? (uint64_t)row->bytes : 0,
 		.origin = details->origin,
@@ -180,10 +251,16 @@ static int fill(struct ts_replay_load *load, const struct ts_object_row *row,
 		.flag_count = details->flag_count,
 		.parameters = details->parameters,
 		.parameter_count = details->parameter_count,
+		.places = details->places,
+		.place_count = details->place_count,
+		.graph_nodes = details->nodes.value,
 		.created_by = TS_REPLAY_NONE,
 		.freed_by = TS_REPLAY_NONE,
+		.details = load->keeps_details ? copy_text(load, row->details) : "",
 	};
-	return object->name && object->options ? TS_OK : TS_ENOMEM;
+	if (object->flags & TS_REPLAY_HOST && !object->bytes)
+		object->bytes = HOST_BYTES;
+	return object->name && object->options && object->details ? TS_OK : TS_ENOMEM;
 }
 
 /* ---- references ---- */
@@ -251,16 +328,21 @@ static int add_binaries(struct ts_replay_load *load, struct ts_replay_object_inf
 }
 
 /* Is this kind of parent valid? */
-static bool is_parent_kind(enum ts_object_kind kind, enum ts_object_kind parent)
+static bool is_parent_kind(const struct ts_replay_object_info *object, enum ts_object_kind parent)
 {
-	switch (kind) {
+	switch (object->kind) {
 	case TS_OBJECT_STREAM:
 	case TS_OBJECT_MODULE:
 	case TS_OBJECT_EVENT:
+	case TS_OBJECT_GRAPH:
 		return parent == TS_OBJECT_CONTEXT;
 	case TS_OBJECT_FUNCTION:
 		return parent == TS_OBJECT_MODULE;
 	case TS_OBJECT_MEMORY:
+		if (object->flags & TS_REPLAY_SPARSE)
+			return parent == TS_OBJECT_DEVICE || parent == TS_OBJECT_CONTEXT;
+		if (object->flags & TS_REPLAY_GLOBAL)
+			return parent == TS_OBJECT_MODULE;
 		return parent == TS_OBJECT_CONTEXT || parent == TS_OBJECT_MEMORY;
 	default:
 		return true;
@@ -271,15 +353,18 @@ static void link_parent(struct ts_replay_load *load, struct ts_replay_object_inf
 			int64_t parent)
 {
 	bool needs_one = object->kind == TS_OBJECT_FUNCTION || object->kind == TS_OBJECT_STREAM ||
-			 object->kind == TS_OBJECT_MODULE || object->kind == TS_OBJECT_MEMORY;
+			 object->kind == TS_OBJECT_MODULE || object->kind == TS_OBJECT_MEMORY ||
+			 object->kind == TS_OBJECT_GRAPH;
 
+	if (object->flags & TS_REPLAY_HOST)
+		needs_one = false;
 	object->parent = ts_replay_object_by_id(load, parent);
 	if (object->parent == TS_REPLAY_NONE) {
 		if (needs_one)
 			ts_replay_spoil_object(load, object, "its parent is missing");
 		return;
 	}
-	if (!is_parent_kind(object->kind, load->stream->objects[object->parent].kind)) {
+	if (!is_parent_kind(object, load->stream->objects[object->parent].kind)) {
 		ts_replay_spoil_object(
 			load, object, "its parent is a %s",
 			ts_enum_name("object_kind", load->stream->objects[object->parent].kind));
@@ -307,7 +392,7 @@ static int link_object(struct ts_replay_load *load, uint32_t index, const struct
 	object->devices = devices_of(load, object, &details->devices);
 	if (!object->devices || add_binaries(load, object, details))
 		return TS_ENOMEM;
-	if (object->kind == TS_OBJECT_MEMORY && details->has_image &&
+	if (object->kind == TS_OBJECT_MEMORY && details->has_image && !ts_replay_is_paged(object) &&
 	    ts_replay_load_image(load, object, &details->image))
 		return TS_ENOMEM;
 	if (object->kind == TS_OBJECT_MODULE && !object->blob.id && !object->binary_count)
@@ -353,6 +438,11 @@ static void check_memory(struct ts_replay_load *load, struct ts_replay_object_in
 	else
 		memory->origin = 0;
 	ts_replay_check_image(load, memory);
+	if (ts_replay_is_paged(memory)) {
+		memory->blob = (struct ts_replay_blob_ref){ 0 };
+		if (memory->bytes > UINT64_MAX - memory->address)
+			ts_replay_spoil_object(load, memory, "it ends behind the last address");
+	}
 	if (!memory->bytes)
 		ts_replay_spoil_object(load, memory, "its size is unknown");
 	if (memory->blob.id && memory->blob.bytes != memory->bytes) {
@@ -452,6 +542,44 @@ static int keep_objects(struct ts_replay_load *load, struct rows *rows,
 	return TS_OK;
 }
 
+/* The lists of mappings of all rows, each with its object. */
+static int load_mappings(struct ts_replay_load *load, const struct rows *rows,
+			 const struct ts_replay_details *details, struct ts_error *err)
+{
+	size_t most = load->stream->object_count + rows->more_count, count = 0;
+	struct ts_replay_mapping_list *lists =
+		ts_arena_alloc_zeroed(&load->scratch, most + 1, sizeof(*lists));
+
+	if (!lists)
+		return ts_replay_no_memory(err);
+	for (uint32_t i = 0; i < load->stream->object_count; i++)
+		lists[count++] = (struct ts_replay_mapping_list){ i, details[i].mapping_count,
+								  details[i].mappings };
+	for (size_t i = 0; i < rows->more_count; i++) {
+		uint32_t object = ts_replay_object_by_id(load, rows->more[i].object);
+		struct ts_replay_details more;
+		int rc;
+
+		if (object == TS_REPLAY_NONE)
+			continue;
+		rc = ts_replay_row_details(load, rows->more[i].details, &load->scratch, &more, err);
+		if (rc)
+			return rc;
+		lists[count++] = (struct ts_replay_mapping_list){ object, more.mapping_count,
+								  more.mappings };
+	}
+	return ts_replay_load_mappings(load, lists, count, err);
+}
+
+/* Is there anything that only a target of its platform understands? */
+static bool needs_details(const struct ts_replay_details *details, size_t count)
+{
+	for (size_t i = 0; i < count; i++)
+		if (details[i].is_sparse || is_text(details[i].platform, "cuda"))
+			return true;
+	return false;
+}
+
 static int add_objects(struct ts_replay_load *load, struct rows *rows, struct ts_error *err)
 {
 	struct ts_replay_stream *stream = load->stream;
@@ -466,6 +594,7 @@ static int add_objects(struct ts_replay_load *load, struct rows *rows, struct ts
 	rc = parse_rows(load, rows, details, err);
 	if (rc)
 		return rc;
+	load->keeps_details = needs_details(details, rows->count);
 	if (keep_objects(load, rows, details))
 		return ts_replay_no_memory(err);
 	for (uint32_t i = 0; i < stream->object_count; i++)
@@ -474,7 +603,7 @@ static int add_objects(struct ts_replay_load *load, struct rows *rows, struct ts
 	for (uint32_t i = 0; i < stream->object_count; i++)
 		if (stream->objects[i].kind == TS_OBJECT_MEMORY)
 			check_memory(load, &stream->objects[i]);
-	return TS_OK;
+	return load_mappings(load, rows, details, err);
 }
 
 int ts_replay_load_objects(struct ts_replay_load *load, struct ts_error *err)

@@ -260,13 +260,27 @@ static int load_destination(struct ts_replay_load *load, uint32_t index,
 	return rc ? rc : set_ranges(load, command, &to, NULL, err);
 }
 
+/* Does a fill have a pattern of a size that drivers know? */
+static bool is_pattern(const struct ts_replay_load *load,
+		       const struct ts_replay_command_info *command)
+{
+	uint64_t bytes = command->blob.bytes;
+
+	if (command->object != TS_REPLAY_NONE &&
+	    ts_replay_is_paged(&load->stream->objects[command->object]))
+		return bytes == 1 || bytes == 2 || bytes == 4;
+	return bytes > 0 && bytes <= 4096;
+}
+
 static int load_fill(struct ts_replay_load *load, uint32_t index, const struct ts_command_row *row,
 		     const struct ts_replay_details *details, struct ts_error *err)
 {
 	struct ts_replay_command_info *command = &load->stream->commands[index];
 	int rc = load_destination(load, index, row, details, err);
 
-	if (!rc && command->is_rect && command->image == TS_REPLAY_NONE && !command->unreplayable)
+	if (!rc && command->is_rect && command->image == TS_REPLAY_NONE && !command->unreplayable &&
+	    (command->object == TS_REPLAY_NONE ||
+	     !ts_replay_is_paged(&load->stream->objects[command->object])))
 		return ts_replay_command_error(load->stream, index, err,
 					       "it fills a rectangle of a buffer");
 	if (!rc && command->image != TS_REPLAY_NONE)
@@ -276,8 +290,8 @@ static int load_fill(struct ts_replay_load *load, uint32_t index, const struct t
 							 "its colour has %" PRIu64 " bytes, not %u",
 							 command->blob.bytes, COLOR_BYTES);
 	if (!rc && !command->unreplayable &&
-	    (command->blob.bytes == 0 || command->blob.bytes > 4096 ||
-	     command->bytes % command->blob.bytes != 0))
+	    (!is_pattern(load, command) || command->bytes % command->blob.bytes != 0 ||
+	     (command->is_rect && command->region[0] % command->blob.bytes != 0)))
 		rc = ts_replay_command_error(load->stream, index, err,
 					     "a pattern of %" PRIu64 " bytes cannot fill %" PRIu64,
 					     command->blob.bytes, command->bytes);
@@ -300,7 +314,8 @@ static int load_host_write(struct ts_replay_load *load, uint32_t index,
 }
 
 /* Lifetime of memory; stream_order.c extends it to cover all uses. */
-static int load_life(struct ts_replay_load *load, uint32_t index, struct ts_error *err)
+static int load_life(struct ts_replay_load *load, uint32_t index, const struct ts_command_row *row,
+		     struct ts_error *err)
 {
 	struct ts_replay_command_info *command = &load->stream->commands[index];
 	struct ts_replay_object_info *object;
@@ -312,6 +327,8 @@ static int load_life(struct ts_replay_load *load, uint32_t index, struct ts_erro
 		return ts_replay_command_error(
 			load->stream, index, err, "object %" PRIu64 " is a %s, not memory",
 			object->number, ts_enum_name("object_kind", object->kind));
+	if (command->kind != TS_COMMAND_LOAD && object->flags & TS_REPLAY_SPARSE)
+		return ts_replay_load_mapping_change(load, index, row, err);
 	if (command->kind == TS_COMMAND_ALLOC && object->created_by == TS_REPLAY_NONE)
 		object->created_by = index;
 	if (command->kind == TS_COMMAND_FREE && object->freed_by == TS_REPLAY_NONE)
@@ -329,7 +346,7 @@ static int load_record(struct ts_replay_load *load, uint32_t index,
 	bool is_new;
 
 	command->mapped = details->memory;
-	if (command->queue != TS_REPLAY_NONE)
+	if (command->queue != TS_REPLAY_NONE || load->is_node)
 		return TS_OK;
 	if (event == TS_REPLAY_NONE)
 		event = ts_replay_object_by_number(load, details->event);
@@ -345,6 +362,61 @@ static int load_record(struct ts_replay_load *load, uint32_t index,
 		return ts_replay_no_memory(err);
 	if (is_new)
 		*position = index;
+	return TS_OK;
+}
+
+static bool is_word(const char *text, const char *const *words, size_t count)
+{
+	for (size_t i = 0; text && i < count; i++)
+		if (!strcmp(text, words[i]))
+			return true;
+	return false;
+}
+
+/* The host may wait for all of a context. */
+static int load_sync(struct ts_replay_load *load, uint32_t index,
+		     const struct ts_replay_details *details, struct ts_error *err)
+{
+	static const char *const words[] = { "context", "free" };
+	struct ts_replay_command_info *command = &load->stream->commands[index];
+
+	if (!is_word(details->what, words, TS_ARRAY_SIZE(words)))
+		return TS_OK;
+	if (command->object != TS_REPLAY_NONE &&
+	    load->stream->objects[command->object].kind != TS_OBJECT_CONTEXT)
+		return ts_replay_command_error(
+			load->stream, index, err, "it waits for object %" PRIu64 ", a %s",
+			load->stream->objects[command->object].number,
+			ts_enum_name("object_kind", load->stream->objects[command->object].kind));
+	/* More than its queue. */
+	command->queue = TS_REPLAY_NONE;
+	return TS_OK;
+}
+
+static int load_set(struct ts_replay_load *load, uint32_t index,
+		    const struct ts_replay_details *details, struct ts_error *err)
+{
+	static const char *const words[] = { "limit", "attribute", "cache" };
+	struct ts_replay_command_info *command = &load->stream->commands[index];
+	const struct ts_replay_object_info *object;
+
+	if (command->unreplayable)
+		return TS_OK;
+	if (!is_word(details->what, words, TS_ARRAY_SIZE(words)))
+		return ts_replay_command_error(load->stream, index, err, "it sets '%s'",
+					       details->what ? details->what : "nothing");
+	if (command->object == TS_REPLAY_NONE)
+		return ts_replay_command_error(load->stream, index, err, "its object is missing");
+	object = &load->stream->objects[command->object];
+	if (object->kind != TS_OBJECT_CONTEXT && object->kind != TS_OBJECT_STREAM &&
+	    object->kind != TS_OBJECT_FUNCTION)
+		return ts_replay_command_error(
+			load->stream, index, err, "it sets a %s of object %" PRIu64 ", a %s",
+			details->what, object->number, ts_enum_name("object_kind", object->kind));
+	if (object->unreplayable)
+		ts_replay_spoil(load, index, "%s %" PRIu64 ": %s",
+				ts_enum_name("object_kind", object->kind), object->number,
+				object->unreplayable);
 	return TS_OK;
 }
 
@@ -366,12 +438,15 @@ int ts_replay_load_operands(struct ts_replay_load *load, uint32_t index,
 	case TS_COMMAND_ALLOC:
 	case TS_COMMAND_FREE:
 	case TS_COMMAND_LOAD:
-		return load_life(load, index, err);
+		return load_life(load, index, row, err);
 	case TS_COMMAND_RECORD:
 		return load_record(load, index, details, err);
 	case TS_COMMAND_WAIT:
-	case TS_COMMAND_SYNC:
 		return TS_OK;
+	case TS_COMMAND_SYNC:
+		return load_sync(load, index, details, err);
+	case TS_COMMAND_SET:
+		return load_set(load, index, details, err);
 	default:
 		ts_replay_spoil(load, index, "the host function is not in the trace");
 		command->unknown_access = true;

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Rows of the command stream: those of one process in order, and the windows they form. */
 #include <inttypes.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -194,6 +195,7 @@ static int add_open(struct ts_replay_load *load, const struct ts_command_row *ro
 	window->number = details->window ? details->window : load->window_count;
 	window->start = row->start;
 	window->sequence = row->sequence;
+	window->pieces = details->pieces;
 	if (load->window_count > 1)
 		window[-1].next_sequence = row->sequence;
 	return TS_OK;
@@ -219,6 +221,8 @@ static int add_close(struct ts_replay_load *load, const struct ts_command_row *r
 	if (!window->has_open)
 		window->number = details->window;
 	window->has_close = true;
+	if (details->pieces.is_known)
+		window->pieces = details->pieces;
 	window->end = row->start;
 	window->failed = details->failed;
 	return TS_OK;
@@ -245,6 +249,70 @@ static int find_windows(struct ts_replay_load *load, struct ts_error *err)
 			return ts_replay_no_memory(err);
 	}
 	return TS_OK;
+}
+
+/* ---- pieces of snapshots ---- */
+
+static int count_piece(struct ts_replay_load *load, const struct ts_command_row *row,
+		       struct ts_error *err)
+{
+	struct ts_replay_details details;
+	int rc;
+
+	ts_arena_clear(&load->line);
+	rc = ts_replay_row_details(load, row->details, &load->line, &details, err);
+	if (rc) {
+		ts_error_prefix(err, "a check of command %" PRId64, row->sequence);
+		return rc;
+	}
+	for (size_t i = 0; ts_replay_is_piece(&details) && i < load->window_count; i++) {
+		if (!load->windows[i].has_open || !ts_replay_window_has(&load->windows[i], row))
+			continue;
+		load->windows[i].piece_rows++;
+		break;
+	}
+	return TS_OK;
+}
+
+static const char *piece_fault(struct ts_replay_load *load, const struct ts_replay_window *window)
+{
+	char text[160];
+
+	if (window->piece_rows < window->pieces.value)
+		snprintf(
+			text, sizeof(text),
+			"%" PRIu64 " of %" PRIu64
+			" pieces of the memory it begins with are missing: the program ended before they were stored",
+			window->pieces.value - window->piece_rows, window->pieces.value);
+	else
+		snprintf(text, sizeof(text),
+			 "it has %" PRIu64 " pieces of the memory it begins with, not %" PRIu64,
+			 window->piece_rows, window->pieces.value);
+	return ts_arena_strdup_len(&load->scratch, text, strlen(text));
+}
+
+/* A window whose snapshot is not complete has failed. */
+static int check_pieces(struct ts_replay_load *load, struct ts_error *err)
+{
+	bool has_pieces = false;
+	int rc = TS_OK;
+
+	for (size_t i = 0; i < load->window_count; i++)
+		has_pieces |= load->windows[i].pieces.is_known;
+	for (size_t i = 0; has_pieces && !rc && i < load->row_count; i++)
+		if (load->rows[i].kind == TS_COMMAND_CHECK)
+			rc = count_piece(load, &load->rows[i], err);
+	for (size_t i = 0; !rc && i < load->window_count; i++) {
+		struct ts_replay_window *window = &load->windows[i];
+
+		if (!window->has_open || !window->pieces.is_known || window->failed ||
+		    window->piece_rows == window->pieces.value)
+			continue;
+		window->failed = piece_fault(load, window);
+		if (!window->failed)
+			return ts_replay_no_memory(err);
+	}
+	return rc;
 }
 
 static int no_window(const struct ts_replay_load *load, uint32_t number, struct ts_error *err)
@@ -282,6 +350,8 @@ int ts_replay_load_windows(struct ts_replay_load *load, uint32_t number, struct 
 	struct ts_replay_stream *stream = load->stream;
 	int rc = find_windows(load, err);
 
+	if (!rc)
+		rc = check_pieces(load, err);
 	if (rc)
 		return rc;
 	load->window = find_window(load, number, false);
