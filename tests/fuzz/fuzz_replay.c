@@ -3,7 +3,8 @@
  * Any rows as a command stream: loaded, planned, as a whole and in parts, up to where a target
  * would run it. A line is a row, numbers and then details:
  *
- *	O kind number parent bytes blob details an object; blob: bytes of its content
+ *	O kind number parent bytes blob details an object; blob: bytes of its content; its address
+ *	is number << 40
  *	C kind sequence queue object offset other other_offset bytes blob details a command;
  *	sequence 0: the next one
  *
@@ -84,6 +85,7 @@ static void add_object(const char *line)
 	row.bytes = numbers[3];
 	row.blob = add_blob(numbers[4]);
 	row.process = 1;
+	row.address = numbers[1] << 40;
 	row.name = ts_writer_string(writer, "k", 1);
 	row.created = now++;
 	row.details = ts_writer_string(writer, json, strlen(json));
@@ -145,7 +147,7 @@ static void check_command(const struct ts_replay_stream *stream, uint32_t index)
 	check_ranges(stream, command->writes, command->write_count);
 	demand(command->ready >= index && command->ready < stream->command_count);
 	for (uint32_t i = 0; i < command->check_count; i++)
-		demand(!command->checks[i].blob.id ||
+		demand(!command->checks[i].blob.id || command->checks[i].has_pages ||
 		       command->checks[i].blob.bytes == (command->checks[i].range.bytes
 								 ? command->checks[i].range.bytes
 								 : command->bytes));
@@ -153,6 +155,15 @@ static void check_command(const struct ts_replay_stream *stream, uint32_t index)
 		demand(command->waits[i] < index);
 	for (uint32_t i = 0; i < command->user_wait_count; i++)
 		demand(command->user_waits[i] < stream->object_count);
+	demand(command->implicit_waits <= command->wait_count);
+	if (command->graph != TS_REPLAY_NONE) {
+		demand(stream->objects[command->graph].kind == TS_OBJECT_GRAPH);
+		demand(command->graph_first + command->node == index &&
+		       command->graph_first + TS_MAX(command->graph_nodes, 1u) <=
+			       stream->command_count);
+		for (uint32_t i = 0; i < command->node_after_count; i++)
+			demand(command->node_after[i] < command->node);
+	}
 	demand(command->queue == TS_REPLAY_NONE ||
 	       (command->queue < stream->object_count &&
 		stream->objects[command->queue].kind == TS_OBJECT_STREAM));
@@ -161,6 +172,29 @@ static void check_command(const struct ts_replay_stream *stream, uint32_t index)
 	for (uint32_t i = 0; i < command->arg_count; i++)
 		demand(command->args[i].kind != TS_REPLAY_ARG_BYTES ||
 		       command->args[i].size <= command->blob.bytes);
+}
+
+/* What is mapped is sorted and disjoint, and so are the pieces. */
+static void check_memory(const struct ts_replay_object_info *memory)
+{
+	uint64_t end = 0;
+
+	for (uint32_t i = 0; i < memory->mapping_count && !memory->unreplayable; i++) {
+		const struct ts_replay_mapping *one = &memory->mappings[i];
+
+		demand(one->offset >= end || memory->flags & TS_REPLAY_HOST);
+		demand(one->offset <= memory->bytes && one->bytes <= memory->bytes - one->offset);
+		end = one->offset + one->bytes;
+	}
+	end = 0;
+	for (uint32_t i = 0; i < memory->piece_count; i++) {
+		const struct ts_replay_piece *one = &memory->pieces[i];
+
+		demand(one->offset >= end || memory->unreplayable);
+		demand(one->offset <= memory->bytes && one->bytes <= memory->bytes - one->offset);
+		demand(one->blob.bytes == one->bytes);
+		end = one->offset + one->bytes;
+	}
 }
 
 static void check_plan(const struct ts_replay *replay)
@@ -222,6 +256,8 @@ static void try_options(struct ts_reader *reader, struct ts_replay_options optio
 		demand(err.code == rc && err.message[0]);
 		return;
 	}
+	for (uint32_t i = 0; i < replay->stream->object_count; i++)
+		check_memory(&replay->stream->objects[i]);
 	for (uint32_t i = 0; i < replay->stream->command_count; i++)
 		check_command(replay->stream, i);
 	check_plan(replay);

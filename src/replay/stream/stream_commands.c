@@ -412,7 +412,10 @@ static int reserve(struct ts_replay_load *load, struct ts_error *err)
 					     sizeof(*load->newest));
 	load->legacy = ts_arena_alloc_zeroed(&load->scratch, load->stream->object_count + 1u,
 					     sizeof(*load->legacy));
-	if (!load->stream->commands || !load->previous || !load->newest || !load->legacy)
+	load->places = ts_arena_alloc_zeroed(&load->scratch, load->stream->object_count + 1u,
+					     sizeof(*load->places));
+	if (!load->stream->commands || !load->previous || !load->newest || !load->legacy ||
+	    !load->places)
 		return ts_replay_no_memory(err);
 	for (uint32_t i = 0; i < load->stream->object_count; i++)
 		load->legacy[i] = (struct ts_replay_legacy){ TS_REPLAY_NONE, TS_REPLAY_NONE,

@@ -135,10 +135,11 @@ struct ts_replay_load {
 	bool is_node;             /* the command being loaded is a node of a graph */
 	bool keeps_details;       /* targets need the details of objects and commands as text */
 	struct ts_ranges *mapped; /* by object: what of sparse memory is mapped so far */
-	struct ts_replay_nodes *nodes;   /* by object */
-	struct ts_replay_legacy *legacy; /* by object; stream_legacy.c */
-	struct ts_arena scratch;         /* freed after loading */
-	struct ts_arena line;            /* reset for each command */
+	const struct ts_replay_arg **places; /* by object: the parameters of a function */
+	struct ts_replay_nodes *nodes;       /* by object */
+	struct ts_replay_legacy *legacy;     /* by object; stream_legacy.c */
+	struct ts_arena scratch;             /* freed after loading */
+	struct ts_arena line;                /* reset for each command */
 };
 
 /* stream_rows.c: rows of the process, and the requested window (0: the first replayable one). */

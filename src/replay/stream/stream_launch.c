@@ -71,13 +71,34 @@ static int load_grid(struct ts_replay_load *load, uint32_t index,
 	return TS_OK;
 }
 
-/* The parameters of the function have to be inside of the block. */
-static int check_places(struct ts_replay_load *load, uint32_t index, struct ts_error *err)
+/* Parameters are bytes of the block; all launches of a function share their places. */
+static const struct ts_replay_arg *args_of(struct ts_replay_load *load, uint32_t function)
 {
-	const struct ts_replay_command_info *command = &load->stream->commands[index];
+	const struct ts_replay_object_info *object = &load->stream->objects[function];
+	struct ts_replay_arg *args;
+
+	if (load->places[function])
+		return load->places[function];
+	args = ts_arena_alloc_zeroed(&load->stream->arena, object->place_count + 1u, sizeof(*args));
+	for (uint32_t i = 0; args && i < object->place_count; i++)
+		args[i] = (struct ts_replay_arg){ .kind = TS_REPLAY_ARG_BYTES,
+						  .at = object->places[i].at,
+						  .size = object->places[i].size,
+						  .memory = TS_REPLAY_NONE,
+						  .image = TS_REPLAY_NONE };
+	load->places[function] = args;
+	return args;
+}
+
+/* The parameters of the function have to be inside of the block. */
+static int load_places(struct ts_replay_load *load, uint32_t index, struct ts_error *err)
+{
+	struct ts_replay_command_info *command = &load->stream->commands[index];
 	const struct ts_replay_object_info *function = &load->stream->objects[command->object];
 
-	for (uint32_t i = 0; i < function->place_count && !command->unreplayable; i++) {
+	if (command->unreplayable)
+		return TS_OK;
+	for (uint32_t i = 0; i < function->place_count; i++) {
 		const struct ts_replay_place *place = &function->places[i];
 
 		if (place->at > command->blob.bytes ||
@@ -88,7 +109,9 @@ static int check_places(struct ts_replay_load *load, uint32_t index, struct ts_e
 				" of a block of %" PRIu64,
 				i, place->size, place->at, command->blob.bytes);
 	}
-	return TS_OK;
+	command->args = args_of(load, command->object);
+	command->arg_count = function->place_count;
+	return command->args ? TS_OK : ts_replay_no_memory(err);
 }
 
 /* ---- arguments ---- */
@@ -311,7 +334,7 @@ int ts_replay_load_launch(struct ts_replay_load *load, uint32_t index,
 	if (!rc && (details->grid.items || details->block.items)) {
 		command->unknown_access = true;
 		rc = load_grid(load, index, details, err);
-		return rc ? rc : check_places(load, index, err);
+		return rc ? rc : load_places(load, index, err);
 	}
 	if (!rc)
 		rc = load_geometry(load, index, details, err);

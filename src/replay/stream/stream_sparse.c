@@ -170,14 +170,8 @@ int ts_replay_load_mapping_change(struct ts_replay_load *load, uint32_t index,
 				  command->bytes, &range, err);
 	if (rc || command->unreplayable)
 		return rc;
-	rc = command->kind == TS_COMMAND_ALLOC ? map(load, index, &range, err)
-					       : unmap(load, index, &range, err);
-	/* New memory is zeros. */
-	if (rc || command->kind != TS_COMMAND_ALLOC)
-		return rc;
-	command->writes = ts_arena_copy(&load->stream->arena, &range, sizeof(range));
-	command->write_count = 1;
-	return command->writes ? TS_OK : ts_replay_no_memory(err);
+	return command->kind == TS_COMMAND_ALLOC ? map(load, index, &range, err)
+						 : unmap(load, index, &range, err);
 }
 
 static void check_ranges(struct ts_replay_load *load, uint32_t index,

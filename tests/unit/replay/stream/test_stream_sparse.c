@@ -196,6 +196,9 @@ TS_TEST(launches)
 	TS_CHECK(command->local[0] == 32 && command->local[1] == 1);
 	TS_CHECK_INT(command->graph, TS_REPLAY_NONE);
 	TS_CHECK(strstr(command->details, "\"cooperative\":true"));
+	TS_CHECK_INT(command->arg_count, 2);
+	TS_CHECK_INT(command->args[1].kind, TS_REPLAY_ARG_BYTES);
+	TS_CHECK(command->args[1].at == 8 && command->args[1].size == 4);
 	done(stream);
 }
 
@@ -233,8 +236,9 @@ TS_TEST(mapping_changes)
 	stream = load();
 	TS_CHECK_STR(stream->commands[0].unreplayable,
 		     "memory 9: 4 bytes at 0x200000800000 are not mapped");
-	TS_CHECK_INT(stream->commands[1].write_count, 1);
-	TS_CHECK_INT(stream->commands[1].writes[0].offset, 4 * CUDA_PAGE);
+	TS_CHECK_INT(stream->commands[1].write_count, 0);
+	TS_CHECK_INT(stream->commands[1].offset, 4 * CUDA_PAGE);
+	TS_CHECK_INT(stream->commands[1].bytes, 2 * CUDA_PAGE);
 	TS_CHECK(!stream->commands[2].unreplayable);
 	TS_CHECK_INT(stream->commands[3].offset, 3 * CUDA_PAGE);
 	TS_CHECK_INT(stream->commands[3].write_count, 0);
