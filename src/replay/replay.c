@@ -12,6 +12,8 @@
 #include "replay/output/kernel_times.h"
 #include "replay/output/replay_output.h"
 #include "replay/plan/plan.h"
+#include "replay/plan/plan_orders.h"
+#include "replay/replay_cause.h"
 #include "replay/replay_internal.h"
 #include "replay/stream/stream_internal.h"
 #include "state/work/work.h"
@@ -187,6 +189,9 @@ struct runs {
 	struct ts_replay_outcome now, best; /* of this run, and of the fastest so far */
 	uint32_t count;                     /* number of times */
 	int64_t span_ns;
+	struct ts_replay_orders *orders; /* NULL: not needed */
+	uint32_t *order;                 /* of the last run in another order */
+	uint32_t done, reordered;        /* runs */
 };
 
 static int make_outcome(const struct runs *runs, struct ts_replay_outcome *outcome)
@@ -198,6 +203,7 @@ static int make_outcome(const struct runs *runs, struct ts_replay_outcome *outco
 		return TS_ENOMEM;
 	if (replay->checker && replay->capture_count) {
 		outcome->content = ts_replay_checker_content;
+		outcome->pages = ts_replay_checker_pages;
 		outcome->context = replay->checker;
 	}
 	if (!replay->work)
@@ -317,23 +323,88 @@ static int run_reference(struct runs *runs, struct ts_replay_report *report, str
 
 /* ---- all runs ---- */
 
+/* Another legal order, from the third run on: unless there is none, or runs differ anyway. */
+static bool is_reordered(const struct runs *runs, unsigned int number)
+{
+	const struct ts_replay_checker *checker = runs->replay->checker;
+
+	return number >= 2 && runs->orders && ts_replay_orders_has_others(runs->orders) &&
+	       checker->varies == TS_REPLAY_NONE;
+}
+
+static int run_reordered(struct runs *runs, unsigned int number, struct ts_error *err)
+{
+	int rc;
+
+	ts_replay_orders_draw(runs->orders, number - 2, runs->order);
+	runs->now.order = runs->order;
+	rc = run_once(runs, number, TS_REPLAY_PHASE_REORDERED, err);
+	runs->now.order = NULL;
+	runs->reordered++;
+	return rc;
+}
+
+static int run_planned(struct runs *runs, unsigned int number, struct ts_error *err)
+{
+	struct ts_replay *replay = runs->replay;
+	int rc =
+		run_once(runs, number, number ? TS_REPLAY_PHASE_AGAIN : TS_REPLAY_PHASE_FIRST, err);
+
+	if (!rc && replay->kernel_times &&
+	    ts_replay_kernel_times_add(replay->kernel_times, runs->now.times, false))
+		rc = ts_replay_no_memory(err);
+	if (!rc)
+		keep_best(runs, number == 0);
+	return rc;
+}
+
+/* Why pages differ. */
+static int find_cause(struct runs *runs, bool is_reordered, struct ts_error *err)
+{
+	struct ts_replay *replay = runs->replay;
+
+	if (!replay->checker || !replay->checker->has_pages)
+		return TS_OK;
+	if (is_reordered || replay->checker->varies != TS_REPLAY_NONE)
+		return ts_replay_find_cause(replay, runs->orders, is_reordered ? runs->order : NULL,
+					    err);
+	return replay->checker->differs != TS_REPLAY_NONE ? ts_replay_fetch_different(replay, err)
+							  : TS_OK;
+}
+
+static int make_orders(struct runs *runs, struct ts_error *err)
+{
+	const struct ts_replay *replay = runs->replay;
+
+	if (!replay->checker || !replay->checker->has_pages || !runs->count)
+		return TS_OK;
+	runs->order = ts_alloc_array(runs->count, sizeof(*runs->order));
+	if (!runs->order)
+		return ts_replay_no_memory(err);
+	return ts_replay_orders_new(&runs->orders, &replay->plan, replay->stream, err);
+}
+
 static int run_all(struct runs *runs, struct ts_error *err)
 {
 	struct ts_replay *replay = runs->replay;
 	unsigned int repeat = replay->options.repeat;
-	int rc = TS_OK;
+	bool has_raced = false;
+	int rc = make_orders(runs, err);
 
-	for (unsigned int i = 0; !rc && i < repeat; i++) {
+	for (unsigned int i = 0; !rc && i < repeat && !has_raced; i++) {
 		rc = ts_replay_progress(replay, "run", i, repeat, err);
-		if (!rc)
-			rc = run_once(runs, i, i ? TS_REPLAY_PHASE_AGAIN : TS_REPLAY_PHASE_FIRST,
-				      err);
-		if (!rc && replay->kernel_times &&
-		    ts_replay_kernel_times_add(replay->kernel_times, runs->now.times, false))
-			rc = ts_replay_no_memory(err);
-		if (!rc)
-			keep_best(runs, i == 0);
+		if (rc)
+			break;
+		runs->done++;
+		if (!is_reordered(runs, i)) {
+			rc = run_planned(runs, i, err);
+			continue;
+		}
+		rc = run_reordered(runs, i, err);
+		has_raced = !rc && replay->checker->reordered_differs;
 	}
+	if (!rc)
+		rc = find_cause(runs, has_raced, err);
 	for (unsigned int i = 0; !rc && replay->checker && i < MOST_FETCHES; i++) {
 		uint32_t capture = ts_replay_checker_wants(replay->checker);
 
@@ -381,7 +452,8 @@ static int make_report(struct runs *runs, struct ts_replay_report *report, struc
 	const struct ts_replay_target *target = replay->options.target;
 	int rc = TS_OK;
 
-	report->runs = replay->options.repeat;
+	report->runs = runs->done;
+	report->reordered_runs = runs->reordered;
 	report->span_ns = runs->span_ns;
 	snprintf(report->device, sizeof(report->device), "%s", target->device(replay->session));
 	if (replay->stream)
@@ -390,6 +462,9 @@ static int make_report(struct runs *runs, struct ts_replay_report *report, struc
 		report_work(runs, report);
 	if (!rc && target->report)
 		target->report(replay->session, report);
+	if (!rc && report->verdict == TS_REPLAY_DIFFERS && report->gaps[0])
+		snprintf(report->verdict_text, sizeof(report->verdict_text),
+			 "differs from recording: capture gap");
 	return rc;
 }
 
@@ -482,6 +557,8 @@ static int run_plan(struct ts_replay *replay, struct ts_replay_report *report, s
 		rc = run_and_report(&runs, report, err);
 	free_outcome(&runs.now);
 	free_outcome(&runs.best);
+	ts_replay_orders_free(runs.orders);
+	free(runs.order);
 	return rc;
 }
 

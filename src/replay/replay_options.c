@@ -17,6 +17,7 @@ static const char *unsupported_option(const struct ts_replay_options *options,
 		{ "stream", TS_REPLAY_CAN_SELECT, options->streams },
 		{ "from", TS_REPLAY_CAN_SELECT, options->from },
 		{ "to", TS_REPLAY_CAN_SELECT, options->to },
+		{ "step", TS_REPLAY_CAN_SELECT, options->has_steps },
 		{ "kernel", TS_REPLAY_CAN_SELECT, options->kernel },
 		{ "pace", TS_REPLAY_CAN_PACE, options->pace },
 		{ "check", TS_REPLAY_CAN_CHECK, options->check },
@@ -65,6 +66,14 @@ int ts_replay_check_options(const struct ts_replay_options *options, struct ts_e
 	if (options->value_type && !ts_value_type_find(options->value_type))
 		return ts_error_set(err, TS_EINVAL, "'%s' is not a value type; types are %s",
 				    options->value_type, ts_value_type_names());
+	if (ts_value_tolerance_is_set(&options->tolerance) &&
+	    options->target->can & TS_REPLAY_CAN_HASH_PAGES)
+		return ts_error_set(
+			err, TS_EINVAL,
+			"target '%s' compares hashes of pages: no '--tolerance' applies",
+			options->target->name);
+	if (options->kernel_number && !options->kernel)
+		return ts_error_set(err, TS_EINVAL, "a number of a launch needs '--kernel'");
 	if (ts_value_tolerance_is_set(&options->tolerance) && !options->value_type)
 		return ts_error_set(err, TS_EINVAL,
 				    "'--tolerance' needs a value type ('--as f32')");

@@ -74,7 +74,9 @@ static int check_command(struct blobs *blobs, uint32_t index, struct ts_error *e
 int ts_replay_verify_blobs(struct ts_replay *replay, struct ts_error *err)
 {
 	struct blobs blobs = { .replay = replay };
-	int rc = TS_OK;
+	uint32_t memory_count;
+	TS_AUTO_FREE uint32_t *memory = ts_replay_list_memory(replay->stream, &memory_count);
+	int rc = memory ? TS_OK : ts_replay_no_memory(err);
 
 	for (uint32_t i = 0; !rc && i < replay->plan.count; i++) {
 		uint32_t index = replay->plan.order[i];
@@ -84,11 +86,10 @@ int ts_replay_verify_blobs(struct ts_replay *replay, struct ts_error *err)
 		if (!rc && replay->plan.kept[index] != TS_REPLAY_ORDER)
 			rc = check_command(&blobs, index, err);
 		/* Memory that a command may reach without naming it. */
-		for (uint32_t j = 0; !rc && replay->stream->commands[index].unknown_access &&
-				     j < replay->stream->object_count;
-		     j++)
-			if (ts_replay_may_access(replay->stream, index, j))
-				rc = check_object(&blobs, j, err);
+		for (uint32_t j = 0;
+		     !rc && replay->stream->commands[index].unknown_access && j < memory_count; j++)
+			if (ts_replay_may_access(replay->stream, index, memory[j]))
+				rc = check_object(&blobs, memory[j], err);
 	}
 	ts_map_release(&blobs.met);
 	return rc;

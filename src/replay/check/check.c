@@ -48,8 +48,10 @@ static int make_arrays(struct ts_replay_checker *checker, struct ts_error *err)
 	checker->first = calloc(count, sizeof(*checker->first));
 	checker->content = calloc(count, sizeof(*checker->content));
 	checker->seen = calloc(count, sizeof(*checker->seen));
-	if (!checker->first || !checker->content || !checker->seen ||
-	    checker->count >= TS_REPLAY_NONE)
+	checker->first_pages = calloc(count, sizeof(*checker->first_pages));
+	checker->now_pages = calloc(count, sizeof(*checker->now_pages));
+	if (!checker->first_pages || !checker->now_pages || !checker->first || !checker->content ||
+	    !checker->seen || checker->count >= TS_REPLAY_NONE)
 		return ts_replay_no_memory(err);
 	return TS_OK;
 }
@@ -64,7 +66,9 @@ int ts_replay_checker_new(struct ts_replay_checker **ret_checker, struct ts_repl
 		return ts_replay_no_memory(err);
 	checker->replay = replay;
 	checker->differs = checker->varies = TS_REPLAY_NONE;
-	checker->fetch = checker->dump_capture = TS_REPLAY_NONE;
+	checker->fetch = checker->dump_capture = checker->final_pages = TS_REPLAY_NONE;
+	checker->cause.position = checker->cause.other = TS_REPLAY_NONE;
+	checker->has_pages = replay->options.target->can & TS_REPLAY_CAN_HASH_PAGES;
 	if (replay->options.value_type)
 		checker->type = ts_value_type_find(replay->options.value_type);
 	rc = ts_replay_captures_choose(checker, err);
@@ -90,7 +94,15 @@ void ts_replay_checker_free(struct ts_replay_checker *checker)
 		free(checker->expected[i].content);
 		if (checker->content)
 			free(checker->content[i]);
+		if (checker->first_pages)
+			ts_replay_page_list_release(&checker->first_pages[i]);
+		if (checker->now_pages)
+			ts_replay_page_list_release(&checker->now_pages[i]);
 	}
+	free(checker->first_pages);
+	free(checker->now_pages);
+	free(checker->cause.one);
+	free(checker->cause.another);
 	ts_pairmap_release(&checker->starts);
 	free(checker->captures);
 	free(checker->expected);
@@ -121,7 +133,7 @@ int ts_replay_checker_end(struct ts_replay_checker *checker, struct ts_error *er
 				err, TS_EIO,
 				"the target did not deliver all captures: capture %zu is missing",
 				i);
-	return TS_OK;
+	return checker->has_pages ? ts_replay_pages_end(checker, err) : TS_OK;
 }
 
 /* Replaces *position with a copy of the data. */
@@ -247,6 +259,8 @@ static int take(struct ts_replay_checker *checker, uint32_t capture, uint64_t ha
 		return rc ? rc : compare_recorded(checker, capture, hash, data, err);
 	case TS_REPLAY_PHASE_AGAIN:
 		return compare_runs(checker, capture, hash, data, err);
+	case TS_REPLAY_PHASE_REORDERED:
+		return TS_OK;
 	case TS_REPLAY_PHASE_FETCH:
 		break;
 	}
@@ -265,21 +279,25 @@ int ts_replay_checker_content(void *context, uint32_t capture, const void *data,
 	uint64_t bytes;
 	int rc = TS_OK;
 
-	if (capture >= checker->count || checker->seen[capture])
+	if (capture >= checker->count || checker->seen[capture] ||
+	    checker->captures[capture].is_pages)
 		return ts_error_set(err, TS_EINVAL, "the target delivered an unknown capture");
 	checker->seen[capture] = true;
 	bytes = checker->captures[capture].range.bytes;
 	if (capture == checker->dump_capture && checker->phase != TS_REPLAY_PHASE_REFERENCE)
 		rc = keep(&checker->dump, data, bytes, err);
-	if (rc || options->check == TS_REPLAY_CHECK_NONE)
+	if (checker->has_pages && checker->phase == TS_REPLAY_PHASE_FIRST)
+		checker->first[capture] = ts_hash64(data, bytes);
+	/* Pages are compared instead. */
+	if (rc || checker->has_pages || options->check == TS_REPLAY_CHECK_NONE)
 		return rc;
 	return take(checker, capture, ts_hash64(data, bytes), data, err);
 }
 
 uint32_t ts_replay_checker_wants(const struct ts_replay_checker *checker)
 {
-	if (checker->varies == TS_REPLAY_NONE || checker->content[checker->varies] ||
-	    checker->fetched)
+	if (checker->has_pages || checker->varies == TS_REPLAY_NONE ||
+	    checker->content[checker->varies] || checker->fetched)
 		return TS_REPLAY_NONE;
 	return checker->varies;
 }

@@ -15,9 +15,8 @@ static const struct ts_replay_range everything_read = { TS_REPLAY_NONE, 0, 0 };
 
 /* ---- one capture ---- */
 
-/* Captures the same position and range once. Calls come in order of position. */
-static int add(struct ts_replay_checker *checker, uint32_t position,
-	       const struct ts_replay_range *range, const char *why, size_t *ret_index)
+int ts_replay_captures_add(struct ts_replay_checker *checker, uint32_t position,
+			   const struct ts_replay_range *range, const char *why, size_t *ret_index)
 {
 	size_t grown = checker->capacity;
 	uint64_t *start;
@@ -51,7 +50,7 @@ static int expect(struct ts_replay_checker *checker, uint32_t position,
 {
 	size_t index;
 
-	if (add(checker, position, range, check->why, &index))
+	if (ts_replay_captures_add(checker, position, range, check->why, &index))
 		return TS_ENOMEM;
 	if (!checker->expected[index].is_recorded)
 		checker->expectations++;
@@ -61,8 +60,7 @@ static int expect(struct ts_replay_checker *checker, uint32_t position,
 	return TS_OK;
 }
 
-/* Unreplayable memory does not exist in a replay. */
-static bool can_see(const struct ts_replay_checker *checker, uint32_t memory)
+bool ts_replay_can_see(const struct ts_replay_checker *checker, uint32_t memory)
 {
 	return !checker->replay->stream->objects[memory].unreplayable;
 }
@@ -106,7 +104,7 @@ static int add_recorded(struct ts_replay_checker *checker, uint32_t position,
 		if (range.memory == TS_REPLAY_NONE) {
 			range = everything_read;
 			range.bytes = command->bytes;
-		} else if (!can_see(checker, range.memory) ||
+		} else if (!ts_replay_can_see(checker, range.memory) ||
 			   !is_comparable(checker, command, &range)) {
 			continue;
 		}
@@ -126,14 +124,16 @@ static int add_writes(struct ts_replay_checker *checker, uint32_t position, uint
 	int rc = TS_OK;
 
 	for (uint32_t i = 0; !rc && i < command->write_count; i++)
-		if (command->writes[i].bytes && can_see(checker, command->writes[i].memory) &&
+		if (command->writes[i].bytes &&
+		    ts_replay_can_see(checker, command->writes[i].memory) &&
 		    !is_unknown(checker, &command->writes[i]))
-			rc = add(checker, position, &command->writes[i], "each", &unused);
+			rc = ts_replay_captures_add(checker, position, &command->writes[i], "each",
+						    &unused);
 	for (uint32_t i = 0; !rc && command->unknown_access && i < stream->object_count; i++) {
 		struct ts_replay_range all_bytes = { i, 0, stream->objects[i].bytes };
 
-		if (ts_replay_may_access(stream, index, i) && can_see(checker, i))
-			rc = add(checker, position, &all_bytes, "each", &unused);
+		if (ts_replay_may_access(stream, index, i) && ts_replay_can_see(checker, i))
+			rc = ts_replay_captures_add(checker, position, &all_bytes, "each", &unused);
 	}
 	return rc;
 }
@@ -152,7 +152,7 @@ static int add_command(struct ts_replay_checker *checker, uint32_t position, uin
 	read.bytes = command->bytes;
 	if (!rc && command->kind == TS_COMMAND_COPY && command->object == TS_REPLAY_NONE &&
 	    command->other != TS_REPLAY_NONE && read.bytes && !is_unknown(checker, command))
-		rc = add(checker, position, &read, "read", &unused);
+		rc = ts_replay_captures_add(checker, position, &read, "read", &unused);
 	if (!rc && level == TS_REPLAY_CHECK_EACH)
 		rc = add_writes(checker, position, index);
 	return rc;
@@ -166,62 +166,6 @@ static void count_skipped(struct ts_replay_checker *checker)
 	for (uint32_t i = 0; plan->skipped && i < checker->replay->stream->command_count; i++)
 		if (plan->skipped[i])
 			checker->unknown += checker->replay->stream->commands[i].check_count;
-}
-
-/* ---- --dump ---- */
-
-static uint32_t find_memory(const struct ts_replay_stream *stream, uint64_t number)
-{
-	for (uint32_t i = 0; i < stream->object_count; i++)
-		if (stream->objects[i].number == number &&
-		    stream->objects[i].kind == TS_OBJECT_MEMORY)
-			return i;
-	return TS_REPLAY_NONE;
-}
-
-static int no_such_memory(const struct ts_replay_stream *stream, uint32_t index, uint64_t number,
-			  struct ts_error *err)
-{
-	TS_SCOPED(ts_text) available = { 0 };
-	uint32_t i;
-
-	for (i = 0; i < stream->object_count && available.length < 200; i++)
-		if (ts_replay_is_alive(stream, i, index))
-			ts_text_printf(&available, "%s%" PRIu64, available.length ? ", " : "",
-				       stream->objects[i].number);
-	if (i < stream->object_count)
-		ts_text_append_str(&available, " ... (--list shows all)");
-	return ts_error_set(err, TS_EINVAL,
-			    "there is no memory %" PRIu64 " after command %" PRIu64
-			    "; existing memory: %s",
-			    number, stream->commands[index].sequence,
-			    available.length ? ts_text_cstr(&available) : "none");
-}
-
-static int add_dump(struct ts_replay_checker *checker, uint32_t position, uint32_t index,
-		    struct ts_error *err)
-{
-	const struct ts_replay_stream *stream = checker->replay->stream;
-	uint64_t number = checker->replay->options.dump_memory;
-	uint32_t memory = find_memory(stream, number);
-	const struct ts_replay_object_info *object;
-	struct ts_replay_range range;
-	size_t capture;
-
-	if (memory == TS_REPLAY_NONE)
-		return no_such_memory(stream, index, number, err);
-	object = &stream->objects[memory];
-	range = (struct ts_replay_range){ memory, object->origin, object->bytes };
-	if (!ts_replay_is_root(stream, memory))
-		range.memory = object->parent;
-	if (!ts_replay_is_alive(stream, range.memory, index) || object->unreplayable ||
-	    !can_see(checker, range.memory))
-		return no_such_memory(stream, index, number, err);
-	if (add(checker, position, &range, "dump", &capture))
-		return ts_replay_no_memory(err);
-	checker->dump_capture = (uint32_t)capture;
-	checker->dump_bytes = range.bytes;
-	return TS_OK;
 }
 
 /* ---- at the end ---- */
@@ -258,45 +202,123 @@ static int add_final(struct ts_replay_checker *checker)
 	for (uint32_t i = 0; !rc && i < stream->object_count; i++) {
 		struct ts_replay_range all_bytes = { i, 0, stream->objects[i].bytes };
 
-		if (written[i] && ts_replay_is_alive(stream, i, last) && can_see(checker, i) &&
-		    !is_unknown(checker, &stream->objects[i]))
-			rc = add(checker, replay->plan.count, &all_bytes, "final", &unused);
+		if (written[i] && ts_replay_is_alive(stream, i, last) &&
+		    ts_replay_can_see(checker, i) && !is_unknown(checker, &stream->objects[i]))
+			rc = ts_replay_captures_add(checker, replay->plan.count, &all_bytes,
+						    "final", &unused);
 	}
 	for (uint32_t i = 0; !rc && replay->plan.is_complete && i < stream->final_count; i++) {
 		const struct ts_replay_check *check = &stream->final_checks[i];
 
 		if (is_unknown(checker, check) ||
-		    (replay->plan.skipped && !can_see(checker, check->range.memory)))
+		    (replay->plan.skipped && !ts_replay_can_see(checker, check->range.memory)))
 			checker->unknown++;
-		else if (check->range.bytes && can_see(checker, check->range.memory) &&
+		else if (check->range.bytes && ts_replay_can_see(checker, check->range.memory) &&
 			 ts_replay_is_alive(stream, check->range.memory, last))
 			rc = expect(checker, replay->plan.count, &check->range, check);
 	}
 	return rc;
 }
 
+/* ---- pages ---- */
+
+bool ts_replay_changes_memory(const struct ts_replay_command_info *command)
+{
+	return command->kind == TS_COMMAND_LAUNCH || command->kind == TS_COMMAND_COPY ||
+	       command->kind == TS_COMMAND_FILL || command->kind == TS_COMMAND_HOST_WRITE;
+}
+
+static int add_pages(struct ts_replay_checker *checker, uint32_t position, const char *why,
+		     const struct ts_replay_check *checks, uint32_t check_count)
+{
+	size_t index = checker->count, grown = checker->capacity;
+
+	if (ts_grow_array((void **)&checker->captures, &checker->capacity, index + 1,
+			  sizeof(*checker->captures)) ||
+	    ts_grow_array((void **)&checker->expected, &grown, index + 1,
+			  sizeof(*checker->expected)))
+		return TS_ENOMEM;
+	checker->captures[index] = (struct ts_replay_capture){
+		.position = position,
+		.range.memory = TS_REPLAY_NONE,
+		.why = why,
+		.is_pages = true,
+	};
+	checker->expected[index] = (struct ts_replay_expected){ 0 };
+	for (uint32_t i = 0; i < check_count; i++)
+		checker->expected[index].is_recorded |= checks[i].page_count > 0;
+	checker->expectations += checker->expected[index].is_recorded;
+	checker->count++;
+	return TS_OK;
+}
+
+/* Do all commands run that came before the last one? Else memory is not as it was recorded. */
+static bool is_prefix(const struct ts_replay *replay)
+{
+	uint32_t last = replay->plan.count ? replay->plan.order[replay->plan.count - 1] : 0;
+
+	for (uint32_t i = 0; i <= last && i < replay->stream->command_count; i++) {
+		uint8_t kept = replay->plan.kept[i];
+
+		if ((!kept || kept == TS_REPLAY_ORDER) &&
+		    ts_replay_changes_memory(&replay->stream->commands[i]))
+			return false;
+	}
+	return true;
+}
+
+static int add_command_pages(struct ts_replay_checker *checker, uint32_t position, bool is_prefix)
+{
+	const struct ts_replay *replay = checker->replay;
+	uint32_t index = replay->plan.order[position];
+	const struct ts_replay_command_info *command = &replay->stream->commands[index];
+
+	if (replay->options.check != TS_REPLAY_CHECK_EACH || !ts_replay_changes_memory(command) ||
+	    replay->plan.kept[index] == TS_REPLAY_ORDER)
+		return TS_OK;
+	return add_pages(checker, position, "each", command->checks,
+			 is_prefix ? command->check_count : 0);
+}
+
+static int add_final_pages(struct ts_replay_checker *checker)
+{
+	const struct ts_replay *replay = checker->replay;
+	bool is_complete = replay->plan.is_complete && !replay->plan.skipped;
+
+	checker->final_pages = (uint32_t)checker->count;
+	return add_pages(checker, replay->plan.count, "final", replay->stream->final_checks,
+			 is_complete ? replay->stream->final_count : 0);
+}
+
 /* ---- all captures ---- */
 
-static int add_position(struct ts_replay_checker *checker, uint32_t position, struct ts_error *err)
+static int add_position(struct ts_replay_checker *checker, uint32_t position, bool is_prefix,
+			struct ts_error *err)
 {
 	const struct ts_replay *replay = checker->replay;
 	uint32_t index = replay->plan.order[position];
 
-	if (add_command(checker, position, index))
+	if (checker->has_pages ? add_command_pages(checker, position, is_prefix)
+			       : add_command(checker, position, index))
 		return ts_replay_no_memory(err);
+	/* Behind the last node of a graph. */
 	if (replay->options.dump_at &&
-	    replay->options.dump_at == replay->stream->commands[index].sequence)
-		return add_dump(checker, position, index, err);
+	    replay->options.dump_at == replay->stream->commands[index].sequence &&
+	    (position + 1 == replay->plan.count ||
+	     replay->options.dump_at !=
+		     replay->stream->commands[replay->plan.order[position + 1]].sequence))
+		return ts_replay_captures_add_dump(checker, position, err);
 	return TS_OK;
 }
 
 int ts_replay_captures_choose(struct ts_replay_checker *checker, struct ts_error *err)
 {
 	const struct ts_replay *replay = checker->replay;
+	bool has_all = checker->has_pages && is_prefix(replay);
 	int rc = TS_OK;
 
 	for (uint32_t i = 0; !rc && i < replay->plan.count; i++)
-		rc = add_position(checker, i, err);
+		rc = add_position(checker, i, has_all, err);
 	if (!rc && replay->options.dump_at && checker->dump_capture == TS_REPLAY_NONE)
 		rc = ts_error_set(err, TS_EINVAL,
 				  "command %" PRIu64
@@ -305,5 +327,7 @@ int ts_replay_captures_choose(struct ts_replay_checker *checker, struct ts_error
 	if (rc || replay->options.check == TS_REPLAY_CHECK_NONE)
 		return rc;
 	count_skipped(checker);
+	if (checker->has_pages)
+		return add_final_pages(checker) ? ts_replay_no_memory(err) : TS_OK;
 	return replay->plan.count && add_final(checker) ? ts_replay_no_memory(err) : TS_OK;
 }

@@ -40,6 +40,19 @@ static const char *position_text(const struct ts_replay_checker *checker, uint32
 	return buffer;
 }
 
+static void set_command(const struct ts_replay *replay, uint32_t position,
+			struct ts_replay_report *report)
+{
+	const struct ts_replay_stream *stream = replay->stream;
+	const struct ts_replay_command_info *command =
+		&stream->commands[replay->plan.order[position]];
+
+	report->command = command->sequence;
+	if (command->kind == TS_COMMAND_LAUNCH && command->object != TS_REPLAY_NONE)
+		snprintf(report->kernel, sizeof(report->kernel), "%s",
+			 stream->objects[command->object].name);
+}
+
 static void set_position(const struct ts_replay_checker *checker, uint32_t capture,
 			 struct ts_replay_report *report)
 {
@@ -55,11 +68,7 @@ static void set_position(const struct ts_replay_checker *checker, uint32_t captu
 	position_text(checker, capture, report->command_text, sizeof(report->command_text));
 	if (position >= replay->plan.count)
 		return;
-	report->command = stream->commands[replay->plan.order[position]].sequence;
-	if (stream->commands[replay->plan.order[position]].kind == TS_COMMAND_LAUNCH)
-		snprintf(report->kernel, sizeof(report->kernel), "%s",
-			 stream->objects[stream->commands[replay->plan.order[position]].object]
-				 .name);
+	set_command(replay, position, report);
 }
 
 /* ---- difference ---- */
@@ -99,6 +108,118 @@ static void set_bytes(const struct ts_replay_checker *checker, uint32_t capture,
 		set_values(checker, difference.first_value, a, b, sides, report);
 }
 
+/* ---- pages ---- */
+
+/* "command 17, launch of 'saxpy' (stream 7)" */
+static const char *race_text(const struct ts_replay_checker *checker, uint32_t position,
+			     char *buffer, size_t bytes)
+{
+	const struct ts_replay_stream *stream = checker->replay->stream;
+	uint32_t index = checker->replay->plan.order[position];
+	uint32_t queue = stream->commands[index].queue;
+	size_t length;
+
+	ts_replay_command_text(stream, index, buffer, bytes);
+	length = strlen(buffer);
+	if (queue != TS_REPLAY_NONE)
+		snprintf(buffer + length, bytes - length, " (stream %" PRIu64 ")",
+			 stream->objects[queue].index);
+	return buffer;
+}
+
+/* Which command, and where its first differing page is. */
+static void set_pages(const struct ts_replay_checker *checker, uint32_t position,
+		      const struct ts_replay_page_difference *difference,
+		      struct ts_replay_report *report)
+{
+	const struct ts_replay *replay = checker->replay;
+	const struct ts_replay_stream *stream = replay->stream;
+	const struct ts_replay_object_info *memory = &stream->objects[difference->first.memory];
+	bool is_variable = memory->flags & TS_REPLAY_GLOBAL;
+
+	report->differs = report->has_pages = true;
+	report->buffer_number = memory->number;
+	report->pages_differing = difference->pages;
+	report->address = memory->address + difference->first.offset;
+	if (is_variable)
+		snprintf(report->buffer, sizeof(report->buffer), "variable '%.50s'", memory->name);
+	else
+		snprintf(report->buffer, sizeof(report->buffer), "memory %" PRIu64, memory->number);
+	snprintf(report->command_text, sizeof(report->command_text), "the end");
+	if (position >= replay->plan.count)
+		return;
+	ts_replay_command_text(stream, replay->plan.order[position], report->command_text,
+			       sizeof(report->command_text));
+	set_command(replay, position, report);
+}
+
+/* The bytes that differ in the first page, if both contents are known. */
+static void set_page_bytes(const struct ts_replay_checker *checker,
+			   const struct ts_replay_page_difference *pages, const struct sides *sides,
+			   struct ts_replay_report *report)
+{
+	const struct ts_replay_cause *cause = &checker->cause;
+	const struct ts_value_type *type = checker->type;
+	uint64_t bytes = checker->replay->stream->objects[pages->first.memory].bytes;
+	struct ts_value_difference difference;
+	char x[TS_VALUE_BYTES], y[TS_VALUE_BYTES];
+	uint64_t at;
+
+	if (!cause->one || !cause->another)
+		return;
+	bytes = TS_MIN(TS_REPLAY_PAGE, bytes - pages->first.offset);
+	difference = ts_value_compare(type, NULL, cause->one, cause->another, bytes);
+	if (!difference.bytes)
+		return;
+	report->has_bytes = true;
+	report->first_byte = pages->first.offset + difference.first_byte;
+	report->bytes_differing = difference.bytes;
+	report->address += difference.first_byte;
+	if (!type || (difference.first_value + 1) * type->bytes > bytes)
+		return;
+	at = difference.first_value * type->bytes;
+	snprintf(report->values, sizeof(report->values), "%s at 0x%" PRIx64 ": %s %s, %s %s",
+		 type->name, report->address - difference.first_byte + at,
+		 ts_value_format(type, (const char *)cause->one + at, x), sides->expected,
+		 ts_value_format(type, (const char *)cause->another + at, y), sides->actual);
+}
+
+static void pages_vary(const struct ts_replay_checker *checker, struct ts_replay_report *report)
+{
+	const struct ts_replay_cause *cause = &checker->cause;
+	static const struct sides orders = { "in one order", "in the other" };
+	bool is_race = cause->other != TS_REPLAY_NONE;
+
+	report->verdict = TS_REPLAY_NONDETERMINISTIC;
+	snprintf(report->verdict_text, sizeof(report->verdict_text), "nondeterministic%s",
+		 is_race ? ": two commands race" : "");
+	set_pages(checker, cause->position, &cause->difference, report);
+	set_page_bytes(checker, &cause->difference, is_race ? &orders : &runs, report);
+	if (is_race) {
+		race_text(checker, cause->position, report->command_text,
+			  sizeof(report->command_text));
+		race_text(checker, cause->other, report->other_command_text,
+			  sizeof(report->other_command_text));
+		report->other_command =
+			checker->replay->stream->commands[checker->replay->plan.order[cause->other]]
+				.sequence;
+	}
+	report->varying_runs = checker->varying_runs + (checker->reordered_differs ? 1 : 0);
+	report->extra_runs = cause->runs;
+	if (cause->note[0])
+		snprintf(report->note, sizeof(report->note), "%s", cause->note);
+}
+
+static void pages_differ(const struct ts_replay_checker *checker, struct ts_replay_report *report)
+{
+	set_pages(checker, checker->captures[checker->differs].position, &checker->page_difference,
+		  report);
+	set_page_bytes(checker, &checker->page_difference, &recording, report);
+	report->extra_runs = checker->cause.runs;
+}
+
+/* ---- verdicts ---- */
+
 static void nondeterministic(const struct ts_replay_checker *checker,
 			     struct ts_replay_report *report)
 {
@@ -129,7 +250,10 @@ static void differs(const struct ts_replay_checker *checker, struct ts_replay_re
 
 	report->verdict = TS_REPLAY_DIFFERS;
 	snprintf(report->verdict_text, sizeof(report->verdict_text), "differs from recording");
-	set_position(checker, capture, report);
+	if (checker->has_pages)
+		pages_differ(checker, report);
+	else
+		set_position(checker, capture, report);
 	position_text(checker, capture, to, sizeof(to));
 	if (before == TS_REPLAY_NONE)
 		snprintf(report->between, sizeof(report->between),
@@ -137,6 +261,8 @@ static void differs(const struct ts_replay_checker *checker, struct ts_replay_re
 	else
 		snprintf(report->between, sizeof(report->between), "equal at %s; different at %s",
 			 position_text(checker, before, from, sizeof(from)), to);
+	if (checker->has_pages)
+		return;
 	if (checker->recorded)
 		set_bytes(checker, capture, checker->recorded, checker->differing, &recording,
 			  report);
@@ -212,7 +338,7 @@ static void note_dump(const struct ts_replay_checker *checker, struct ts_replay_
 	const struct ts_replay *replay = checker->replay;
 	uint32_t memory;
 
-	if (checker->dump_capture == TS_REPLAY_NONE)
+	if (checker->dump_capture == TS_REPLAY_NONE || checker->has_pages)
 		return;
 	memory = checker->captures[checker->dump_capture].range.memory;
 	if (ts_replay_plan_is_unknown(&replay->plan, &replay->stream->objects[memory]))
@@ -230,6 +356,9 @@ void ts_replay_verdict(const struct ts_replay_checker *checker, struct ts_replay
 		report->verdict = TS_REPLAY_RAN;
 		snprintf(report->verdict_text, sizeof(report->verdict_text),
 			 "ran, nothing was compared");
+	} else if (checker->has_pages &&
+		   (checker->varies != TS_REPLAY_NONE || checker->reordered_differs)) {
+		pages_vary(checker, report);
 	} else if (checker->varies != TS_REPLAY_NONE) {
 		nondeterministic(checker, report);
 	} else if (checker->differs != TS_REPLAY_NONE) {

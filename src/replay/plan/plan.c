@@ -37,6 +37,22 @@ bool ts_replay_is_alive(const struct ts_replay_stream *stream, uint32_t memory, 
 	       (object->freed_by == TS_REPLAY_NONE || object->freed_by > command);
 }
 
+bool ts_replay_is_sparse(const struct ts_replay_stream *stream, uint32_t object)
+{
+	return object != TS_REPLAY_NONE && stream->objects[object].flags & TS_REPLAY_SPARSE;
+}
+
+uint32_t *ts_replay_list_memory(const struct ts_replay_stream *stream, uint32_t *ret_count)
+{
+	uint32_t *list = ts_alloc_array(stream->object_count + 1u, sizeof(*list));
+
+	*ret_count = 0;
+	for (uint32_t i = 0; list && i < stream->object_count; i++)
+		if (ts_replay_is_root(stream, i))
+			list[(*ret_count)++] = i;
+	return list;
+}
+
 bool ts_replay_may_access(const struct ts_replay_stream *stream, uint32_t command, uint32_t memory)
 {
 	const struct ts_replay_command_info *info = &stream->commands[command];
@@ -45,6 +61,9 @@ bool ts_replay_may_access(const struct ts_replay_stream *stream, uint32_t comman
 
 	if (!info->unknown_access || !ts_replay_is_alive(stream, memory, command))
 		return false;
+	/* CUDA: addresses are those of a process. */
+	if (stream->objects[memory].flags & (TS_REPLAY_SPARSE | TS_REPLAY_GLOBAL))
+		return true;
 	/* A device sees its context only; a function of the host may have any pointer. */
 	return context == TS_REPLAY_NONE || context == stream->objects[memory].parent ||
 	       (info->kind != TS_COMMAND_LAUNCH && info->kind != TS_COMMAND_COPY);

@@ -34,6 +34,10 @@ bool ts_replay_covers(const struct ts_replay_command_info *command);
 bool ts_replay_is_alive(const struct ts_replay_stream *stream, uint32_t memory, uint32_t command);
 /* May a command with unknown access read and write this memory? */
 bool ts_replay_may_access(const struct ts_replay_stream *stream, uint32_t command, uint32_t memory);
+/* An address space, of which parts are mapped. */
+bool ts_replay_is_sparse(const struct ts_replay_stream *stream, uint32_t object);
+/* All memory that is not a view. The caller frees it; NULL: no memory. */
+uint32_t *ts_replay_list_memory(const struct ts_replay_stream *stream, uint32_t *ret_count);
 /* Does a command of this kind only begin or end the life of an object? */
 bool ts_replay_is_lifetime(enum ts_command_kind kind);
 /* Memory that is not a view. */

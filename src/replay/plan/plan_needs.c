@@ -12,6 +12,7 @@ struct needs {
 	const struct ts_replay_stream *stream;
 	struct ts_ranges *memory; /* by object */
 	size_t some;              /* number of memories with needed ranges */
+	uint32_t *all, all_count; /* memory that is not a view */
 };
 
 static int update(struct needs *needs, uint32_t memory, uint64_t from, uint64_t to, bool is_added)
@@ -40,9 +41,10 @@ static int need_everything(struct needs *needs, uint32_t command)
 {
 	int rc = TS_OK;
 
-	for (uint32_t i = 0; !rc && i < needs->stream->object_count; i++)
-		if (ts_replay_may_access(needs->stream, command, i))
-			rc = update(needs, i, 0, needs->stream->objects[i].bytes, true);
+	for (uint32_t i = 0; !rc && i < needs->all_count; i++)
+		if (ts_replay_may_access(needs->stream, command, needs->all[i]))
+			rc = update(needs, needs->all[i], 0,
+				    needs->stream->objects[needs->all[i]].bytes, true);
 	return rc;
 }
 
@@ -120,12 +122,14 @@ int ts_replay_plan_include(struct ts_replay_plan *plan, const struct ts_replay_s
 	int rc = TS_OK;
 
 	needs.memory = calloc(stream->object_count + 1u, sizeof(*needs.memory));
-	if (!positions || !needs.memory)
+	needs.all = ts_replay_list_memory(stream, &needs.all_count);
+	if (!positions || !needs.memory || !needs.all)
 		rc = TS_ENOMEM;
 	for (uint32_t i = stream->command_count; !rc && i-- > 0;)
 		rc = look_at(&needs, plan, positions[i].index);
 	for (uint32_t i = 0; needs.memory && i < stream->object_count; i++)
 		ts_ranges_release(&needs.memory[i]);
 	free(needs.memory);
+	free(needs.all);
 	return rc ? ts_replay_no_memory(err) : TS_OK;
 }

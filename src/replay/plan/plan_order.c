@@ -11,8 +11,9 @@
 struct ordering {
 	struct ts_replay_plan *plan;
 	const struct ts_replay_stream *stream;
-	bool *used;           /* by object: memory that the plan's commands use */
-	uint32_t first, last; /* of the requested and included commands */
+	bool *used;                     /* by object: memory that the plan's commands use */
+	uint32_t *memory, memory_count; /* all memory that is not a view */
+	uint32_t first, last;           /* of the requested and included commands */
 };
 
 static bool is_order(enum ts_command_kind kind)
@@ -30,9 +31,9 @@ static void use(struct ordering *ordering, uint32_t index)
 		ordering->used[command->reads[i].memory] = true;
 	for (uint32_t i = 0; i < command->write_count; i++)
 		ordering->used[command->writes[i].memory] = true;
-	for (uint32_t i = 0; command->unknown_access && i < ordering->stream->object_count; i++)
-		if (ts_replay_may_access(ordering->stream, index, i))
-			ordering->used[i] = true;
+	for (uint32_t i = 0; command->unknown_access && i < ordering->memory_count; i++)
+		if (ts_replay_may_access(ordering->stream, index, ordering->memory[i]))
+			ordering->used[ordering->memory[i]] = true;
 }
 
 static void find_used(struct ordering *ordering)
@@ -72,6 +73,11 @@ static bool is_kept_for_order(const struct ordering *ordering, uint32_t index)
 {
 	const struct ts_replay_command_info *command = &ordering->stream->commands[index];
 
+	/* What an address space has mapped, and settings, at every later command. */
+	if (command->kind == TS_COMMAND_SET ||
+	    (ts_replay_is_lifetime(command->kind) &&
+	     ts_replay_is_sparse(ordering->stream, command->object)))
+		return index < ordering->last;
 	/* Lifetime of used memory, wherever it begins. */
 	if (command->kind == TS_COMMAND_ALLOC)
 		return command->object != TS_REPLAY_NONE && ordering->used[command->object];
@@ -176,7 +182,8 @@ int ts_replay_plan_order(struct ts_replay_plan *plan, const struct ts_replay_str
 
 	plan->order = ts_alloc_array(stream->command_count + 1u, sizeof(*plan->order));
 	ordering.used = calloc(stream->object_count + 1u, sizeof(*ordering.used));
-	rc = plan->order && ordering.used ? TS_OK : TS_ENOMEM;
+	ordering.memory = ts_replay_list_memory(stream, &ordering.memory_count);
+	rc = plan->order && ordering.used && ordering.memory ? TS_OK : TS_ENOMEM;
 	if (!rc) {
 		find_used(&ordering);
 		mark(&ordering);
@@ -186,6 +193,7 @@ int ts_replay_plan_order(struct ts_replay_plan *plan, const struct ts_replay_str
 		list(&ordering);
 	if (!rc && !runs_all(plan))
 		rc = find_instead(&ordering);
+	free(ordering.memory);
 	free(ordering.used);
 	return rc ? ts_replay_no_memory(err) : TS_OK;
 }

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Selects the requested commands: by queue, by range, by kernel. */
+/* Selects the requested commands: by queue, by range, by step, by kernel. */
 #include <inttypes.h>
 #include <string.h>
 
@@ -7,6 +7,7 @@
 #include "base/text.h"
 #include "replay/plan/plan.h"
 #include "replay/stream/stream_internal.h"
+#include "state/work/work.h"
 
 struct part {
 	const struct ts_replay_options *options;
@@ -42,6 +43,74 @@ static int parse_position(const struct part *part, const char *option, const cha
 			option, text);
 	*time = ts_ns_add(part->stream->commands[0].start_ns, value);
 	return TS_OK;
+}
+
+/* ---- steps ---- */
+
+static int no_such_step(const struct part *part, const struct ts_work *work, struct ts_error *err)
+{
+	int64_t first = part->options->first_step, last = INT64_MIN, least = INT64_MAX;
+
+	for (uint32_t i = 0; i < work->step_count; i++) {
+		if (work->steps[i].end <= part->stream->open_ns)
+			continue;
+		least = TS_MIN(least, work->steps[i].number);
+		last = TS_MAX(last, work->steps[i].number);
+	}
+	if (least > last)
+		return ts_error_set(
+			err, TS_EINVAL,
+			"'--step': the recording has no steps; a program announces them "
+			"with TS_STEP(), tracesmith.step() or torch.profiler");
+	if (part->options->last_step != first)
+		return ts_error_set(err, TS_EINVAL,
+				    "there are no steps %" PRId64 " to %" PRId64
+				    "; the window has %" PRId64 " to %" PRId64,
+				    first, part->options->last_step, least, last);
+	return ts_error_set(err, TS_EINVAL,
+			    "there is no step %" PRId64 "; the window has %" PRId64 " to %" PRId64,
+			    first, least, last);
+}
+
+/* The time from the mark of the first step to that of the one after the last. */
+static int find_steps(struct part *part, const struct ts_work *work, struct ts_error *err)
+{
+	const struct ts_replay_options *options = part->options;
+	int64_t from = INT64_MAX, to = INT64_MIN;
+	bool has_first = false, has_last = false;
+
+	for (uint32_t i = 0; i < work->step_count; i++) {
+		const struct ts_work_step *step = &work->steps[i];
+
+		if (step->number < options->first_step || step->number > options->last_step)
+			continue;
+		has_first |= step->number == options->first_step;
+		has_last |= step->number == options->last_step;
+		from = TS_MIN(from, step->start);
+		to = TS_MAX(to, step->end);
+	}
+	if (!has_first || !has_last)
+		return no_such_step(part, work, err);
+	part->from_ns = TS_MAX(part->from_ns, from);
+	part->to_ns = TS_MIN(part->to_ns, to);
+	return TS_OK;
+}
+
+static int parse_steps(struct part *part, struct ts_error *err)
+{
+	struct ts_work_options options = TS_WORK_OPTIONS_NONE;
+	TS_AUTO(ts_work) work = NULL;
+	int rc;
+
+	if (!part->options->has_steps)
+		return TS_OK;
+	options.all = true;
+	rc = ts_work_new(&work, &options, err);
+	if (!rc)
+		rc = ts_work_add(work, part->stream->reader, err);
+	if (!rc)
+		rc = ts_work_finish(work, err);
+	return rc ? rc : find_steps(part, work, err);
 }
 
 /* ---- queues ---- */
@@ -160,13 +229,23 @@ static int nothing(const struct part *part, struct ts_error *err)
 
 static int mark(struct ts_replay_plan *plan, const struct part *part, struct ts_error *err)
 {
-	uint32_t requested = 0;
+	uint32_t requested = 0, number = part->options->kernel_number, met = 0;
 
 	for (uint32_t i = 0; i < part->stream->command_count; i++) {
-		plan->kept[i] = is_requested(part, &part->stream->commands[i]) ? TS_REPLAY_REQUESTED
-									       : 0;
+		bool is_part = is_requested(part, &part->stream->commands[i]);
+
+		/* One launch of a kernel. */
+		met += is_part;
+		if (number && met != number)
+			is_part = false;
+		plan->kept[i] = is_part ? TS_REPLAY_REQUESTED : 0;
 		requested += plan->kept[i];
 	}
+	if (met && !requested)
+		return ts_error_set(err, TS_ENOTFOUND,
+				    "nothing to replay: there is no launch %" PRIu32
+				    " of '%s' in that part; it has %s",
+				    number, part->options->kernel, TS_COUNTED(met, "launch"));
 	plan->is_complete = requested == part->stream->command_count;
 	return requested ? TS_OK : nothing(part, err);
 }
@@ -187,6 +266,8 @@ int ts_replay_plan_select(struct ts_replay_plan *plan, const struct ts_replay_st
 	rc = parse_position(&part, "from", options->from, &part.from, &part.from_ns, err);
 	if (!rc)
 		rc = parse_position(&part, "to", options->to, &part.to, &part.to_ns, err);
+	if (!rc)
+		rc = parse_steps(&part, err);
 	if (!rc)
 		rc = parse_queues(&part, err);
 	if (!rc)
