@@ -8,6 +8,7 @@ HERE = os.path.dirname(os.path.realpath(__file__))
 SOURCE = os.path.dirname(os.path.dirname(HERE))
 BUILD, TOOL, WORK = (os.environ[name] for name in ("TS_GPU_BUILD", "TRACESMITH", "TS_GPU_WORK"))
 LOG_BYTES = 200_000
+REPLAY_SECONDS = 500  # rows that have not started by then are left out
 LEAST_SECONDS = 20  # minimum to start a step
 printing = threading.Lock()
 
@@ -21,7 +22,7 @@ def check(name, *arguments, limit=120, is_alone=False, title=None):
     return Step(title or name, "checks", [sys.executable, os.path.join(HERE, f"check_{name}.py"), *arguments], limit, is_alone)
 
 
-def steps(is_quick, out):
+def steps(is_quick, out, rows):
     """Benchmarks have the GPU to themselves."""
     quick = ["--quick"] if is_quick else []
     bench = [sys.executable, os.path.join(SOURCE, "bench/cuda.py"), "--tool", TOOL, "--launches", os.path.join(BUILD, "gpu/launches"), "--out", out, "--work", WORK]
@@ -44,6 +45,7 @@ def steps(is_quick, out):
         check("same_stacks", "10000" if is_quick else "100000", limit=180, is_alone=True),
         check("sampling", *quick, limit=200, is_alone=True),
         check("instructions", limit=200, is_alone=True),
+        check("replay", "--out", out, "--limit", str(REPLAY_SECONDS), *(["--rows", rows] if rows else []), *quick, limit=REPLAY_SECONDS + 60, is_alone=True),
         Step("cuda", "bench", bench + (["--generations", "1", "--rounds", "6", "--only", "launches,mlp"] if is_quick else []), 560, True),
     ]
     # Programs that print their measurements.
@@ -111,7 +113,10 @@ def show(row):
     words = [f"{key} {value}" for key, value in row["figures"].items()]
     lines = []
     remarks = row.get("missed", []) + ["skipped: " + text for text in row.get("left_out", [])]
-    if row["state"] in ("FAILED", "skipped"):
+    if row["name"] == "replay":
+        lines = row.get("lines", [])
+        words = [f"{key} {value}" for key, value in row["figures"].items()] + row.get("missed", [])
+    elif row["state"] in ("FAILED", "skipped"):
         words = row["problems"] + remarks
     elif row["group"] == "bench":
         lines = row.get("lines") or words or row.get("output", [])
@@ -121,7 +126,7 @@ def show(row):
     with printing:
         print(f"{row['name']:<14} {row['state']:<9} {row['seconds']:>6.1f} s  {'; '.join(map(str, words))[:400]}", flush=True)
         for line in lines:
-            print("    " + str(line)[:200], flush=True)
+            print("    " + str(line)[:230], flush=True)
 
 
 # ---- the machine ----
@@ -151,6 +156,7 @@ def main():
     parser = argparse.ArgumentParser()
     parser.add_argument("--out", required=True)
     parser.add_argument("--only", default="")
+    parser.add_argument("--rows", default="")
     parser.add_argument("--jobs", type=int, default=4)
     parser.add_argument("--quick", action="store_true")
     parser.add_argument("--limit", type=float, default=3600)
@@ -160,7 +166,7 @@ def main():
     os.environ["TS_GPU_MACHINE"] = json.dumps(machine)
     print("; ".join(f"{key} {value}" for key, value in machine.items()), flush=True)
     chosen = [word for word in options.only.split(",") if word]
-    found = [step for step in steps(options.quick, options.out) if not chosen or step.name in chosen or step.group in chosen]
+    found = [step for step in steps(options.quick, options.out, options.rows) if not chosen or step.name in chosen or step.group in chosen]
     if not found:
         sys.exit(f"no step is called {options.only}")
     rows = []

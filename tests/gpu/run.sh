@@ -4,8 +4,10 @@
 # Runs everything that needs an NVIDIA GPU: builds, runs every check and benchmark, prints one
 # table, and writes DIR/results.json with a description of the machine, and a log of each step.
 #
-# tests/gpu/run.sh --out DIR [--only NAME,...] [--quick] [--build DIR] [--jobs N] [--limit SECONDS]
+# tests/gpu/run.sh --out DIR [--only NAME,...] [--rows NAME,...] [--quick] [--build DIR] [--jobs N]
+#   [--limit SECONDS]
 #   --only    steps by name, or the groups checks and bench (tests/gpu/run.py has the list)
+#   --rows    with --only replay: these rows (check_replay.py --list has their names and groups)
 #   --quick   smaller counts, for a first look
 #   --build   build directory; default: one below the system's temporary directory, which is reused
 #   --jobs    number of checks without measurements to run in parallel; default: 4
@@ -17,12 +19,12 @@
 set -uo pipefail
 cd "$(dirname "$0")/../.." || exit 1
 
-out='' only='' quick='' jobs=4 limit=3600
+out='' only='' rows='' quick='' jobs=4 limit=3600
 build=${TMPDIR:-/tmp}/tracesmith-gpu-build
-usage() { sed -n '4,16s/^# \{0,1\}//p' "$0" >&2; exit 2; }
+usage() { sed -n '4,18s/^# \{0,1\}//p' "$0" >&2; exit 2; }
 while [ $# -gt 0 ]; do
 	case $1 in
-	--out | --only | --build | --jobs | --limit)
+	--out | --only | --rows | --build | --jobs | --limit)
 		[ $# -gt 1 ] || usage
 		declare "${1#--}=$2"
 		shift
@@ -65,10 +67,24 @@ build_all() {
 	local library=(cc -std=gnu11 -O2 -g -fPIC -shared -fvisibility=hidden -D_GNU_SOURCE= -Isrc -Iinclude "-I$cuda/include" "-I$cuda/extras/CUPTI/include")
 	"${library[@]}" tests/gpu/cupti_only.c -o "$build/gpu/libcupti_only.so" -ldl -lpthread
 	"${library[@]}" tests/gpu/stack_compare.c src/code/local/*.c -o "$build/gpu/libstack_compare.so" -ldl -lpthread
+	build_replay >"$build/gpu/nvcc.log" 2>&1 || cat "$build/gpu/nvcc.log"
 	return 0
 }
+# Programs for check_replay.py, at the same time.
+build_replay() {
+	local nvcc=("$cuda/bin/nvcc" -O2 -std=c++17 -arch=native -Wno-deprecated-gpu-targets) to=$build/gpu
+	rm -f "$to"/replay_* "$to"/cuda_random
+	[ ! -e tests/targets/cuda_random.c ] || cc -std=gnu11 -O2 -g -D_GNU_SOURCE= -Iinclude -Isrc tests/targets/cuda_random.c -o "$to/cuda_random" -ldl -lpthread
+	[ -x "$cuda/bin/nvcc" ] || return 0
+	"${nvcc[@]}" tests/gpu/replay_program.cu -o "$to/replay_program" &
+	"${nvcc[@]}" -rdc=true tests/gpu/replay_program.cu -o "$to/replay_program_rdc" &
+	"${nvcc[@]}" tests/gpu/replay_refused.cu -o "$to/replay_refused" -ldl &
+	"${nvcc[@]}" -DNESTED -rdc=true tests/gpu/replay_refused.cu -o "$to/replay_nested" -lcudadevrt -ldl &
+	"${nvcc[@]}" -DMANAGED tests/gpu/replay_refused.cu -o "$to/replay_managed" -ldl &
+	wait
+}
 export build cuda
-export -f build_all
+export -f build_all build_replay
 start=$SECONDS
 if ! timeout 580 bash -c build_all >"$out/build.log" 2>&1 </dev/null; then
 	printf '%-14s %-9s %s\n' build FAILED "see $out/build.log"
@@ -87,4 +103,4 @@ trap 'rm -rf "$work"' EXIT
 mkdir -m 700 "$work/live"
 CUPTI_ONLY_LIBRARY=$(find -L "$cuda" -name 'libcupti.so*' 2>/dev/null | head -n 1)
 export CUPTI_ONLY_LIBRARY TS_GPU_HERE=1 TS_SOURCE=$PWD TS_GPU_BUILD=$build TRACESMITH=$build/tracesmith TS_GPU_WORK=$work TRACESMITH_LIVE_DIR=$work/live
-"$PYTHON" tests/gpu/run.py --out "$out" --jobs "$jobs" --limit "$((limit - SECONDS))" ${only:+--only "$only"} $quick
+"$PYTHON" tests/gpu/run.py --out "$out" --jobs "$jobs" --limit "$((limit - SECONDS))" ${only:+--only "$only"} ${rows:+--rows "$rows"} $quick
