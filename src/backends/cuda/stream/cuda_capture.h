@@ -47,15 +47,17 @@ struct cuda_handler_entry {
 	unsigned int flags; /* CAPTURE_* */
 };
 /* Handlers, by file; each ends with a NULL name. */
-extern const struct cuda_handler_entry capture_memory_handlers[];  /* cuda_memory.c */
-extern const struct cuda_handler_entry capture_host_handlers[];    /* cuda_host.c */
-extern const struct cuda_handler_entry capture_module_handlers[];  /* cuda_modules.c */
-extern const struct cuda_handler_entry capture_launch_handlers[];  /* cuda_launch.c */
-extern const struct cuda_handler_entry capture_graph_handlers[];   /* cuda_graphs.c */
-extern const struct cuda_handler_entry capture_copy_handlers[];    /* cuda_copies.c */
-extern const struct cuda_handler_entry capture_order_handlers[];   /* cuda_order.c */
-extern const struct cuda_handler_entry capture_setting_handlers[]; /* cuda_settings.c */
-extern const struct cuda_handler_entry capture_refused_handlers[]; /* cuda_refused.c */
+extern const struct cuda_handler_entry capture_memory_handlers[];   /* cuda_memory.c */
+extern const struct cuda_handler_entry capture_host_handlers[];     /* cuda_host.c */
+extern const struct cuda_handler_entry capture_module_handlers[];   /* cuda_modules.c */
+extern const struct cuda_handler_entry capture_function_handlers[]; /* cuda_functions.c */
+extern const struct cuda_handler_entry capture_global_handlers[];   /* cuda_globals.c */
+extern const struct cuda_handler_entry capture_launch_handlers[];   /* cuda_launch.c */
+extern const struct cuda_handler_entry capture_graph_handlers[];    /* cuda_graphs.c */
+extern const struct cuda_handler_entry capture_copy_handlers[];     /* cuda_copies.c */
+extern const struct cuda_handler_entry capture_order_handlers[];    /* cuda_order.c */
+extern const struct cuda_handler_entry capture_setting_handlers[];  /* cuda_settings.c */
+extern const struct cuda_handler_entry capture_refused_handlers[];  /* cuda_refused.c */
 
 /* Does the function use the per-thread default stream for stream 0 (_ptsz, _ptds)? */
 bool capture_is_per_thread(const struct cuda_call *call);
@@ -211,7 +213,7 @@ void host_window_opens(void);
 
 struct capture_module;
 struct capture_function {
-	void *handle; /* CUfunction or CUkernel */
+	void *handle; /* CUfunction or CUkernel: the first that was seen */
 	bool is_kernel;
 	struct capture_module *module;
 	const char *name;
@@ -219,11 +221,12 @@ struct capture_function {
 	const uint16_t *param_offsets, *param_sizes;
 	const char *refused; /* why it cannot be replayed; NULL */
 	uint64_t number;
-	/* The last launch's configuration and its text: most launches repeat it. */
-	char *details;
-	uint64_t details_hash;
-	int cache; /* cuFuncSetCacheConfig; 0 */
+	struct capture_function *next;   /* of the module */
+	struct capture_launch *launches; /* recent configurations and their text (cuda_launch.c) */
+	int cache;                       /* cuFuncSetCacheConfig; 0 */
 };
+/* NULL: it was not registered, or was unloaded. Any thread, without a lock. */
+struct capture_function *capture_function_known(void *handle);
 /* NULL: unknown; the window has failed with that. Described (with its module) on first use. */
 struct capture_function *capture_function_of(void *handle);
 uint64_t capture_function_number(struct capture_function *function);
@@ -235,6 +238,7 @@ struct capture_global {
 };
 /* The global that contains the address; NULL. */
 struct capture_global *capture_global_at(uint64_t address);
+uint64_t capture_global_number(struct capture_global *global); /* described on first use */
 /* When a window opens: finds, describes and lists all globals of modules in use. */
 void capture_globals_find(void);
 size_t capture_globals(struct capture_global ***ret_globals);
@@ -244,10 +248,6 @@ void capture_modules_forget(void);
 
 /* ---- cuda_launch.c ---- */
 
-/* The details of a launch: grid, block, shared memory, attributes; false: the window has failed. */
-struct capture_text;
-bool capture_launch_details(struct capture_text *text, const struct cuda_launch_config *config,
-			    bool is_cooperative);
 /* Packs parameters into `block`, of function->param_bytes; capture_lock is held. */
 bool capture_pack(const struct capture_function *function, void **params, void **extra, void *block,
 		  size_t most, uint32_t *ret_bytes);
@@ -267,6 +267,11 @@ const char *capture_refused_state(char *buffer, size_t bytes);
 /* The gate is closed and the devices are idle. NULL, or why it failed (in `why`). */
 const char *capture_snapshot(char *why, size_t bytes, uint64_t *ret_bytes, uint64_t *ret_pieces);
 void capture_final_checks(void);
+/*
+ * A piece of the snapshot that is taken inside the window, of memory that no command has used yet;
+ * capture_lock is held.
+ */
+void capture_piece(uint64_t object, int64_t offset, const void *data, uint64_t bytes);
 /* Waits until all pieces are stored; at CLOSE. */
 void capture_snapshot_finish(void);
 

@@ -1,0 +1,378 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Launches of kernels. Programs repeat them with other parameters, so the text of a configuration
+ * is kept with the function.
+ */
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "backends/cuda/stream/cuda_code.h"
+#include "base/local/macros.h"
+
+#define ATTRIBUTES_AT_MOST 16u
+#define CONFIGURATIONS 4u /* per function */
+#define BLOCK_BYTES 32768u
+
+/* What the text says, without bytes that have no meaning, so that it can be compared. */
+struct launch_key {
+	uint32_t grid[3], block[3], shared_bytes, is_cooperative, attribute_count, padding;
+	struct cuda_launch_attribute attributes[ATTRIBUTES_AT_MOST];
+};
+struct capture_launch {
+	struct capture_launch *next;
+	size_t key_bytes;
+	char *details;
+	struct launch_key key; /* as much as is in use */
+};
+
+/* ---- attributes ---- */
+
+/* CUlaunchAttributeID */
+enum {
+	ATTRIBUTE_IGNORE = 0,
+	ATTRIBUTE_ACCESS_POLICY = 1,
+	ATTRIBUTE_CLUSTER = 4,
+	ATTRIBUTE_CLUSTER_SCHEDULING = 5,
+	ATTRIBUTE_PROGRAMMATIC_SERIALIZATION = 6,
+	ATTRIBUTE_PRIORITY = 8,
+	ATTRIBUTE_SYNC_DOMAIN_MAP = 9,
+	ATTRIBUTE_SYNC_DOMAIN = 10,
+	ATTRIBUTE_PREFERRED_CLUSTER = 11,
+	ATTRIBUTE_CARVEOUT = 14,
+	ATTRIBUTE_NVLINK_SCHEDULING = 16,
+};
+
+uint32_t launch_attribute_bytes(uint32_t id)
+{
+	switch (id) {
+	case ATTRIBUTE_ACCESS_POLICY:
+		return 32;
+	case ATTRIBUTE_CLUSTER:
+	case ATTRIBUTE_PREFERRED_CLUSTER:
+		return 12;
+	case ATTRIBUTE_SYNC_DOMAIN_MAP:
+		return 2;
+	case CUDA_LAUNCH_ATTRIBUTE_COOPERATIVE:
+	case ATTRIBUTE_CLUSTER_SCHEDULING:
+	case ATTRIBUTE_PROGRAMMATIC_SERIALIZATION:
+	case ATTRIBUTE_PRIORITY:
+	case ATTRIBUTE_SYNC_DOMAIN:
+	case ATTRIBUTE_CARVEOUT:
+	case ATTRIBUTE_NVLINK_SCHEDULING:
+		return 4;
+	default:
+		return 0;
+	}
+}
+
+static const char *attribute_name(uint32_t id)
+{
+	return id == 7    ? "programmatic event"
+	       : id == 12 ? "launch completion event"
+	       : id == 13 ? "device-updatable kernel node"
+			  : "unknown";
+}
+
+static bool make_key(struct launch_key *key, const struct cuda_launch_config *config,
+		     bool is_cooperative)
+{
+	memset(key, 0, offsetof(struct launch_key, attributes));
+	memcpy(key->grid, config->grid, sizeof(key->grid));
+	memcpy(key->block, config->block, sizeof(key->block));
+	key->shared_bytes = config->shared_bytes;
+	key->is_cooperative = is_cooperative;
+	for (uint32_t i = 0; config->attributes && i < config->attribute_count; i++) {
+		const struct cuda_launch_attribute *from = &config->attributes[i];
+		struct cuda_launch_attribute *to = &key->attributes[key->attribute_count];
+		uint32_t bytes = launch_attribute_bytes(from->id);
+
+		if (from->id == ATTRIBUTE_IGNORE)
+			continue;
+		if (!bytes || key->attribute_count == ATTRIBUTES_AT_MOST) {
+			capture_fail("launch attribute %u (%s)", from->id,
+				     attribute_name(from->id));
+			return false;
+		}
+		*to = (struct cuda_launch_attribute){ .id = from->id };
+		memcpy(to->value, from->value, bytes);
+		key->attribute_count++;
+	}
+	return true;
+}
+
+static void add_triple(struct stream_text *text, const char *name, const uint32_t *values)
+{
+	stream_text_open(text, name, '[');
+	for (int i = 0; i < 3; i++)
+		stream_text_item(text, values[i]);
+	stream_text_close(text, '[');
+}
+
+static void add_attributes(struct stream_text *text, const struct launch_key *key)
+{
+	stream_text_open(text, "attributes", '[');
+	for (uint32_t i = 0; i < key->attribute_count; i++) {
+		const struct cuda_launch_attribute *attribute = &key->attributes[i];
+		uint32_t bytes = launch_attribute_bytes(attribute->id);
+		char digits[2 * sizeof(attribute->value) + 1];
+
+		for (uint32_t j = 0; j < bytes; j++)
+			snprintf(digits + 2 * j, 3, "%02x", attribute->value[j]);
+		stream_text_open(text, NULL, '[');
+		stream_text_item(text, attribute->id);
+		stream_text_element(text, digits);
+		stream_text_close(text, '[');
+	}
+	stream_text_close(text, '[');
+}
+
+static void add_key(struct stream_text *text, const struct launch_key *key)
+{
+	add_triple(text, "grid", key->grid);
+	add_triple(text, "block", key->block);
+	stream_text_uint(text, "shared", key->shared_bytes);
+	if (key->is_cooperative)
+		stream_text_true(text, "cooperative");
+	if (key->attribute_count)
+		add_attributes(text, key);
+}
+
+bool launch_details_text(struct stream_text *text, const struct cuda_launch_config *config,
+			 bool is_cooperative)
+{
+	struct launch_key key;
+
+	if (!make_key(&key, config, is_cooperative))
+		return false;
+	add_key(text, &key);
+	return true;
+}
+
+/* The text of a configuration, kept for the next launch; NULL: the window has failed. */
+static const char *details_of(struct capture_function *function,
+			      const struct cuda_launch_config *config, bool is_cooperative)
+{
+	static struct stream_text text; /* capture_lock */
+	struct capture_launch **at = &function->launches, *found;
+	struct launch_key key;
+	size_t bytes, count = 0;
+	const char *details;
+
+	if (!make_key(&key, config, is_cooperative))
+		return NULL;
+	bytes = offsetof(struct launch_key, attributes) +
+		key.attribute_count * sizeof(key.attributes[0]);
+	for (; (found = *at); at = &found->next, count++)
+		if (found->key_bytes == bytes && !memcmp(&found->key, &key, bytes))
+			return found->details;
+	stream_text_begin(&text);
+	add_key(&text, &key);
+	details = stream_text_end(&text);
+	if (count == CONFIGURATIONS) { /* the oldest goes */
+		found = function->launches;
+		function->launches = found->next;
+		free(found->details);
+		free(found);
+		for (at = &function->launches; *at;)
+			at = &(*at)->next;
+	}
+	found = details ? malloc(offsetof(struct capture_launch, key) + bytes) : NULL;
+	if (!found)
+		return details;
+	found->details = strdup(details);
+	if (!found->details) {
+		free(found);
+		return details;
+	}
+	found->next = NULL;
+	found->key_bytes = bytes;
+	memcpy(&found->key, &key, bytes);
+	*at = found;
+	return found->details;
+}
+
+/* ---- parameters ---- */
+
+/* From the `extra` list; NULL: not there. */
+static const void *extra_buffer(void **extra, size_t *ret_bytes)
+{
+	const void *buffer = NULL;
+
+	*ret_bytes = 0;
+	for (; extra && *extra != CUDA_LAUNCH_PARAM_END; extra += 2) {
+		if (*extra == CUDA_LAUNCH_PARAM_BUFFER_POINTER)
+			buffer = extra[1];
+		else if (*extra == CUDA_LAUNCH_PARAM_BUFFER_SIZE)
+			memcpy(ret_bytes, extra[1], sizeof(*ret_bytes));
+		else
+			return NULL;
+	}
+	return buffer;
+}
+
+bool capture_pack(const struct capture_function *function, void **params, void **extra, void *block,
+		  size_t most, uint32_t *ret_bytes)
+{
+	const char *buffer = NULL;
+	size_t buffer_bytes = 0;
+
+	*ret_bytes = function->param_bytes;
+	if (function->param_bytes > most)
+		return false;
+	memset(block, 0, function->param_bytes); /* padding has garbage in the program */
+	if (!function->param_count)
+		return true;
+	if (!params) {
+		buffer = extra_buffer(extra, &buffer_bytes);
+		if (!buffer)
+			return false;
+	}
+	for (uint32_t i = 0; i < function->param_count; i++) {
+		uint32_t offset = function->param_offsets[i], bytes = function->param_sizes[i];
+
+		if (params)
+			memcpy((char *)block + offset, params[i], bytes);
+		else if (offset + bytes <= buffer_bytes)
+			memcpy((char *)block + offset, buffer + offset, bytes);
+	}
+	return true;
+}
+
+/* ---- launches ---- */
+
+struct launch {
+	struct cuda_launch_config config;
+	bool is_cooperative;
+	void *function;
+	void **params, **extra;
+	uintptr_t stream;
+};
+
+/* Before the driver's call: the function is described, what the host changed is stored. */
+static bool prepare(const struct launch *launch, struct capture_function *function,
+		    struct ts_replay_command *row, uint8_t *block, uint32_t *block_bytes)
+{
+	row->object = capture_function_number(function);
+	row->details = row->object ? details_of(function, &launch->config, launch->is_cooperative)
+				   : NULL;
+	if (!row->details)
+		return false;
+	if (!capture_pack(function, launch->params, launch->extra, block, BLOCK_BYTES,
+			  block_bytes)) {
+		capture_fail("launch of '%s' with parameters that cannot be read", function->name);
+		return false;
+	}
+	host_look_for_pointers(block, *block_bytes);
+	host_emit_changes();
+	return true;
+}
+
+static int launch_in_window(struct cuda_call *call, uintptr_t *args, const struct launch *launch,
+			    struct capture_function *function)
+{
+	static uint8_t block[BLOCK_BYTES]; /* capture_lock */
+	struct ts_replay_command row;
+	uint32_t bytes = 0;
+	bool is_ready;
+	int result;
+
+	capture_lock();
+	row = capture_row(TS_COMMAND_LAUNCH);
+	is_ready = capture_is_open() && prepare(launch, function, &row, block, &bytes);
+	result = cuda_invoke(call, args);
+	if (is_ready && !result && capture_is_open()) {
+		row.queue = capture_stream_number(call, launch->stream);
+		row.blob = capture_blob(block, bytes);
+		capture_check_each(capture_command(&row));
+	}
+	capture_unlock();
+	return result;
+}
+
+/* A graph keeps the kernel's function, which the program never sees. */
+static void note_captured(const struct capture_function *function)
+{
+	void *handle;
+
+	if (function->is_kernel && !cu.KernelGetFunction(&handle, function->handle))
+		function_alias((struct capture_function *)(uintptr_t)function, handle);
+}
+
+static int run(struct cuda_call *call, uintptr_t *args, const struct launch *launch)
+{
+	struct capture_function *function = capture_function_known(launch->function);
+
+	if (function && !function->module->is_used)
+		module_used(function->module);
+	if (capture_any_capturing() && capture_is_capturing(launch->stream)) {
+		if (!function)
+			function = function_find(launch->function);
+		if (function)
+			note_captured(function);
+		return cuda_invoke(call, args);
+	}
+	if (!capture_is_open())
+		return cuda_invoke(call, args);
+	if (!function)
+		function = capture_function_of(launch->function);
+	return function ? launch_in_window(call, args, launch, function) : cuda_invoke(call, args);
+}
+
+static void set_sizes(struct launch *launch, const uintptr_t *args)
+{
+	for (int i = 0; i < 3; i++) {
+		launch->config.grid[i] = (uint32_t)args[1 + i];
+		launch->config.block[i] = (uint32_t)args[4 + i];
+	}
+	launch->config.shared_bytes = (uint32_t)args[7];
+	launch->stream = args[8];
+	launch->function = (void *)args[0];
+	launch->params = (void **)args[9];
+}
+
+static int launch_kernel(struct cuda_call *call, uintptr_t *args)
+{
+	struct launch launch = { .extra = (void **)args[10] };
+
+	set_sizes(&launch, args);
+	return run(call, args, &launch);
+}
+
+static int launch_cooperative(struct cuda_call *call, uintptr_t *args)
+{
+	struct launch launch = { .is_cooperative = true };
+
+	set_sizes(&launch, args);
+	return run(call, args, &launch);
+}
+
+static int launch_extended(struct cuda_call *call, uintptr_t *args)
+{
+	struct launch launch = { .function = (void *)args[1],
+				 .params = (void **)args[2],
+				 .extra = (void **)args[3] };
+
+	if (!args[0])
+		return cuda_invoke(call, args);
+	memcpy(&launch.config, (const void *)args[0], sizeof(launch.config));
+	launch.stream = (uintptr_t)launch.config.stream;
+	return run(call, args, &launch);
+}
+
+static int launch_refused(struct cuda_call *call, uintptr_t *args)
+{
+	capture_fail("old or multi-device launch (%s)", call->name);
+	return cuda_invoke(call, args);
+}
+
+const struct cuda_handler_entry capture_launch_handlers[] = {
+	{ "cuLaunchKernel", launch_kernel, CAPTURE_ALWAYS },
+	{ "cuLaunchKernelEx", launch_extended, CAPTURE_ALWAYS },
+	{ "cuLaunchCooperativeKernel", launch_cooperative, CAPTURE_ALWAYS },
+	{ "cuLaunch", launch_refused, 0 },
+	{ "cuLaunchGrid", launch_refused, 0 },
+	{ "cuLaunchGridAsync", launch_refused, 0 },
+	{ "cuLaunchCooperativeKernelMultiDevice", launch_refused, 0 },
+	{ NULL, NULL, 0 },
+};
