@@ -248,9 +248,20 @@ void capture_modules_forget(void);
 
 /* ---- cuda_launch.c ---- */
 
-/* Packs parameters into `block`, of function->param_bytes; capture_lock is held. */
-bool capture_pack(const struct capture_function *function, void **params, void **extra, void *block,
+/*
+ * Appends the details of a launch: grid, block, shared memory, attributes; false: the window has
+ * failed, as one of them is not captured.
+ */
+struct stream_text;
+bool capture_launch_details(struct stream_text *text, const struct cuda_launch_config *config,
+			    bool is_cooperative);
+/*
+ * Packs parameters into `block`; padding is zeros. capture_lock is held. False: they are not known.
+ */
+bool capture_pack(struct capture_function *function, void **params, void **extra, void *block,
 		  size_t most, uint32_t *ret_bytes);
+/* Notes that a kernel is launched in a stream capture, or is in a graph: its module is in use. */
+void capture_function_used(struct capture_function *function);
 
 /* ---- cuda_order.c: events ---- */
 

@@ -85,8 +85,6 @@ void globals_unload(struct capture_module *module);
 
 /* ---- cuda_launch.c ---- */
 
-bool launch_details_text(struct stream_text *text, const struct cuda_launch_config *config,
-			 bool is_cooperative);
 /* Bytes of a launch attribute's value; 0: an attribute that is not captured. */
 uint32_t launch_attribute_bytes(uint32_t id);
 

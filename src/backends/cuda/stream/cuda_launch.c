@@ -138,8 +138,8 @@ static void add_key(struct stream_text *text, const struct launch_key *key)
 		add_attributes(text, key);
 }
 
-bool launch_details_text(struct stream_text *text, const struct cuda_launch_config *config,
-			 bool is_cooperative)
+bool capture_launch_details(struct stream_text *text, const struct cuda_launch_config *config,
+			    bool is_cooperative)
 {
 	struct launch_key key;
 
@@ -211,12 +211,14 @@ static const void *extra_buffer(void **extra, size_t *ret_bytes)
 	return buffer;
 }
 
-bool capture_pack(const struct capture_function *function, void **params, void **extra, void *block,
+bool capture_pack(struct capture_function *function, void **params, void **extra, void *block,
 		  size_t most, uint32_t *ret_bytes)
 {
 	const char *buffer = NULL;
 	size_t buffer_bytes = 0;
 
+	if (!function_params(function))
+		return false;
 	*ret_bytes = function->param_bytes;
 	if (function->param_bytes > most)
 		return false;
@@ -291,12 +293,14 @@ static int launch_in_window(struct cuda_call *call, uintptr_t *args, const struc
 }
 
 /* A graph keeps the kernel's function, which the program never sees. */
-static void note_captured(const struct capture_function *function)
+void capture_function_used(struct capture_function *function)
 {
 	void *handle;
 
+	if (!function->module->is_used)
+		module_used(function->module);
 	if (function->is_kernel && !cu.KernelGetFunction(&handle, function->handle))
-		function_alias((struct capture_function *)(uintptr_t)function, handle);
+		function_alias(function, handle);
 }
 
 static int run(struct cuda_call *call, uintptr_t *args, const struct launch *launch)
@@ -309,7 +313,7 @@ static int run(struct cuda_call *call, uintptr_t *args, const struct launch *lau
 		if (!function)
 			function = function_find(launch->function);
 		if (function)
-			note_captured(function);
+			capture_function_used(function);
 		return cuda_invoke(call, args);
 	}
 	if (!capture_is_open())
