@@ -1,0 +1,817 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Programs to record and replay: replay_work MODE... runs each mode; `all` runs those that must
+ * replay without difference. Each checks its own results.
+ */
+#include <pthread.h>
+#include <stdbool.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "cuda/work_driver.h"
+
+WORK_IMAGE(kernels, TS_TESTS_CUDA "/work_kernels.fatbin");
+WORK_IMAGE(compressed, TS_TESTS_CUDA "/work_kernels_compressed.fatbin");
+
+#define COUNT 1000u /* words of most buffers */
+#define BYTES (COUNT * 4)
+
+static void *module, *context;
+static size_t launches;
+
+static void *function(const char *name)
+{
+	void *found;
+
+	CHECK(cuModuleGetFunction(&found, module, name));
+	return found;
+}
+
+static void launch_in(void *stream, const char *name, void **params)
+{
+	launches++;
+	CHECK(cuLaunchKernel(function(name), 4, 1, 1, 64, 1, 1, 0, stream, params, NULL));
+}
+#define LAUNCH_IN(stream, name, ...) launch_in(stream, name, (void *[]){ __VA_ARGS__ })
+#define LAUNCH(name, ...) LAUNCH_IN(NULL, name, __VA_ARGS__)
+
+static uint64_t device_memory(size_t bytes)
+{
+	uint64_t address;
+
+	CHECK(cuMemAlloc_v2(&address, bytes));
+	return address;
+}
+
+static uint32_t words_at[1 << 16];
+
+static const uint32_t *read_back(uint64_t address, size_t count)
+{
+	CHECK(cuMemcpyDtoH_v2(words_at, address, count * 4));
+	return words_at;
+}
+
+static void expect(bool is_right, const char *what, int line)
+{
+	if (is_right)
+		return;
+	fprintf(stderr, "line %d: wrong: %s\n", line, what);
+	exit(1);
+}
+#define EXPECT(condition) expect(condition, #condition, __LINE__)
+
+static uint32_t count = COUNT;
+
+static void fill(void *stream, uint64_t to, uint32_t value)
+{
+	LAUNCH_IN(stream, "fill", &to, &value, &count);
+}
+
+static void add(void *stream, uint64_t to, uint64_t a, uint64_t b)
+{
+	LAUNCH_IN(stream, "add", &to, &a, &b, &count);
+}
+
+/* ---- modes ---- */
+
+static void plain(void)
+{
+	uint64_t a = device_memory(BYTES), b = device_memory(BYTES), c = device_memory(BYTES);
+	uint64_t large = device_memory(5 << 20);
+	uint32_t host[COUNT];
+
+	for (uint32_t i = 0; i < COUNT; i++)
+		host[i] = i * i;
+	CHECK(cuMemcpyHtoD_v2(a, host, BYTES));
+	memset(host, 0, sizeof(host));
+	fill(NULL, b, 7);
+	add(NULL, c, a, b);
+	CHECK(cuMemsetD8_v2(large, 3, 5 << 20));
+	CHECK(cuMemcpyDtoD_v2(large + 4096, c, BYTES));
+	EXPECT(read_back(large + 4096, COUNT)[999] == 999 * 999 + 7 + 999);
+	CHECK(cuMemsetD32_v2(b, 0x01020304, COUNT / 2));
+	add(NULL, a, a, b);
+	CHECK(cuCtxSynchronize());
+	CHECK(cuMemFree_v2(c));
+	CHECK(cuMemFree_v2(large));
+	c = device_memory(BYTES); /* a reused block */
+	fill(NULL, c, 1);
+	EXPECT(read_back(a, COUNT)[1] == 1 + 0x01020304);
+	CHECK(cuMemFree_v2(c));
+}
+
+static void floats(void)
+{
+	uint64_t x = device_memory(BYTES), y = device_memory(BYTES);
+	float host[COUNT], a = 0.5f;
+
+	for (uint32_t i = 0; i < COUNT; i++)
+		host[i] = (float)i / 3;
+	CHECK(cuMemcpyHtoD_v2(x, host, BYTES));
+	CHECK(cuMemcpyHtoD_v2(y, host, BYTES));
+	for (int i = 0; i < 4; i++)
+		LAUNCH("saxpy", &y, &x, &a, &count);
+	CHECK(cuMemcpyDtoH_v2(host, y, BYTES));
+	EXPECT(host[3] > 2.99f && host[3] < 3.01f);
+}
+
+static void streams(void)
+{
+	uint64_t a = device_memory(BYTES), b = device_memory(BYTES), c = device_memory(BYTES);
+	void *first, *second, *third, *ready, *done;
+
+	CHECK(cuStreamCreate(&first, CUDA_STREAM_NON_BLOCKING));
+	CHECK(cuStreamCreateWithPriority(&second, CUDA_STREAM_NON_BLOCKING, -1));
+	CHECK(cuStreamCreate(&third, 0));
+	CHECK(cuEventCreate(&ready, CUDA_EVENT_DISABLE_TIMING));
+	CHECK(cuEventCreate(&done, 0));
+	for (uint32_t i = 0; i < 10; i++) {
+		fill(first, a, i);
+		CHECK(cuEventRecord(ready, first));
+		fill(second, b, 2 * i);
+		CHECK(cuStreamWaitEvent(second, ready, 0));
+		add(second, c, a, b);
+		CHECK(cuEventRecord(done, second));
+		CHECK(cuStreamWaitEvent(first, done, 0));
+		CHECK(cuStreamWaitEvent(third, done, 0));
+		if (i % 3 == 0)
+			CHECK(cuEventSynchronize(done));
+	}
+	add(third, b, c, c);
+	CHECK(cuStreamSynchronize(third));
+	EXPECT(read_back(b, COUNT)[10] == 2 * (9 + 10 + 18 + 10));
+	CHECK(cuStreamDestroy_v2(first));
+	CHECK(cuStreamDestroy_v2(second));
+	CHECK(cuStreamDestroy_v2(third));
+	CHECK(cuEventDestroy_v2(ready));
+	CHECK(cuEventDestroy_v2(done));
+}
+
+/* Blocking streams and the default stream wait for each other. */
+static void default_stream(void)
+{
+	uint64_t a = device_memory(BYTES), b = device_memory(BYTES), c = device_memory(BYTES);
+	void *first, *second;
+
+	CHECK(cuStreamCreate(&first, 0));
+	CHECK(cuStreamCreate(&second, 0));
+	for (uint32_t i = 0; i < 10; i++) {
+		fill(first, a, i);
+		fill(second, b, i + 1);
+		add(NULL, c, a, b);
+		add(first, a, c, c);
+		add(second, b, c, c);
+		add((void *)CUDA_STREAM_LEGACY, c, a, b);
+	}
+	EXPECT(read_back(c, COUNT)[0] == 4 * (9 + 10));
+	CHECK(cuStreamDestroy_v2(first));
+	CHECK(cuStreamDestroy_v2(second));
+}
+
+static void per_thread(void)
+{
+	uint64_t a = device_memory(BYTES), b = device_memory(BYTES);
+	uint32_t value = 5;
+	void *params[] = { &a, &value, &count };
+
+	CHECK(cuLaunchKernel_ptsz(function("fill"), 4, 1, 1, 64, 1, 1, 0, NULL, params, NULL));
+	add((void *)CUDA_STREAM_PER_THREAD, b, a, a);
+	CHECK(cuStreamSynchronize_ptsz(NULL));
+	EXPECT(read_back(b, COUNT)[3] == 16);
+}
+
+static void async_memory(void)
+{
+	void *first, *second, *event;
+	uint64_t a, b, c;
+	uint32_t host[COUNT];
+
+	CHECK(cuStreamCreate(&first, CUDA_STREAM_NON_BLOCKING));
+	CHECK(cuStreamCreate(&second, CUDA_STREAM_NON_BLOCKING));
+	CHECK(cuEventCreate(&event, CUDA_EVENT_DISABLE_TIMING));
+	for (uint32_t i = 0; i < 8; i++) {
+		CHECK(cuMemAllocAsync(&a, BYTES, first));
+		CHECK(cuMemAllocAsync(&b, BYTES * 600, first));
+		fill(first, a, i);
+		fill(first, b, i);
+		CHECK(cuMemFreeAsync(a, first));
+		CHECK(cuMemAllocAsync(&c, BYTES, first)); /* the same block */
+		add(first, c, b, b);
+		CHECK(cuEventRecord(event, first));
+		CHECK(cuStreamWaitEvent(second, event, 0));
+		add(second, b, c, c);
+		CHECK(cuMemcpyDtoHAsync_v2(host, b, BYTES, second));
+		CHECK(cuMemFreeAsync(b, second));
+		CHECK(cuMemFreeAsync(c, second));
+	}
+	CHECK(cuStreamSynchronize(second));
+	EXPECT(host[1] == 4 * 8);
+	CHECK(cuStreamDestroy_v2(first));
+	CHECK(cuStreamDestroy_v2(second));
+}
+
+static void pools(void)
+{
+	/* CUmemPoolProps: type, handle types, location, a handle, most bytes, ... */
+	uint32_t props[22] = { 1, 0, 1, 0 };
+	uint64_t a, b;
+	void *pool, *stream;
+
+	CHECK(cuStreamCreate(&stream, CUDA_STREAM_NON_BLOCKING));
+	CHECK(cuMemPoolCreate(&pool, props));
+	for (uint32_t i = 0; i < 5; i++) {
+		CHECK(cuMemAllocFromPoolAsync(&a, BYTES, pool, stream));
+		CHECK(cuMemAllocFromPoolAsync(&b, BYTES * 700, pool, stream));
+		fill(stream, a, i);
+		fill(stream, b, i);
+		add(stream, b, a, b);
+		EXPECT(cuStreamSynchronize(stream) == 0 && read_back(b, 1)[0] == 2 * i);
+		CHECK(cuMemFreeAsync(a, stream));
+		CHECK(cuMemFreeAsync(b, stream));
+	}
+	CHECK(cuMemPoolTrimTo(pool, 0));
+	CHECK(cuMemPoolDestroy(pool));
+	CHECK(cuStreamDestroy_v2(stream));
+}
+
+/* As an allocator with segments that grow. */
+static void virtual_memory(void)
+{
+	const size_t page = 2 << 20, most = 64 << 20;
+	const struct cuda_allocation_prop prop = { .type = 1, .location = { 1, 0 } };
+	const struct cuda_access access = { .location = { 1, 0 }, .flags = 3 };
+	unsigned long long handles[4];
+	uint64_t base, a = device_memory(BYTES);
+
+	CHECK(cuMemAddressReserve(&base, most, 0, 0, 0));
+	for (size_t i = 0; i < 4; i++) {
+		CHECK(cuMemCreate(&handles[i], page, &prop, 0));
+		CHECK(cuMemMap(base + i * page, page, 0, handles[i], 0));
+		CHECK(cuMemSetAccess(base + i * page, page, &access, 1));
+		CHECK(cuMemsetD8_v2(base + i * page, 0, page));
+		fill(NULL, base + i * page + page - BYTES, (uint32_t)i);
+		add(NULL, a, base + i * page + page - BYTES, base + i * page + page - BYTES);
+	}
+	EXPECT(read_back(a, COUNT)[2] == 10);
+	CHECK(cuCtxSynchronize());
+	CHECK(cuMemUnmap(base + page, page));
+	CHECK(cuMemRelease(handles[1]));
+	CHECK(cuMemCreate(&handles[1], page, &prop, 0));
+	CHECK(cuMemMap(base + page, page, 0, handles[1], 0));
+	CHECK(cuMemSetAccess(base + page, page, &access, 1));
+	fill(NULL, base + page, 9);
+	EXPECT(read_back(base + page, 2)[1] == 10);
+	CHECK(cuMemUnmap(base, 4 * page));
+	for (size_t i = 0; i < 4; i++)
+		CHECK(cuMemRelease(handles[i]));
+	CHECK(cuMemAddressFree(base, most));
+}
+
+/* What the host writes to memory that a kernel reads, without a call. */
+static void pinned(void)
+{
+	uint64_t a = device_memory(BYTES), b = device_memory(BYTES), at;
+	uint32_t *host, *back;
+
+	CHECK(cuMemHostAlloc((void **)&host, BYTES, 2));
+	CHECK(cuMemAllocHost_v2((void **)&back, BYTES));
+	at = (uintptr_t)host;
+	fill(NULL, b, 0);
+	for (uint32_t i = 0; i < 6; i++) {
+		for (uint32_t j = 0; j < COUNT; j++)
+			host[j] = i * j;
+		add(NULL, a, at, b); /* reads it */
+		CHECK(cuMemcpyDtoHAsync_v2(back, a, BYTES, NULL));
+		CHECK(cuCtxSynchronize());
+		EXPECT(back[3] == 3 * i + 3);
+		CHECK(cuMemcpyHtoDAsync_v2(b, back, BYTES, NULL));
+		CHECK(cuStreamSynchronize(NULL));
+		fill(NULL, at, i); /* writes it */
+		CHECK(cuCtxSynchronize());
+		EXPECT(host[2] == i + 2);
+		fill(NULL, b, 0);
+	}
+	CHECK(cuMemFreeHost(host));
+	CHECK(cuMemFreeHost(back));
+}
+
+static void registered(void)
+{
+	uint64_t a = device_memory(BYTES), at;
+	uint32_t *host;
+
+	EXPECT(posix_memalign((void **)&host, 4096, 8192) == 0);
+	memset(host, 0, 8192);
+	CHECK(cuMemHostRegister_v2(host, 8192, 2));
+	at = (uintptr_t)host;
+	for (uint32_t i = 0; i < 4; i++) {
+		host[5] = i;
+		add(NULL, a, at, at);
+		CHECK(cuCtxSynchronize());
+		EXPECT(read_back(a, 6)[5] == 2 * i);
+	}
+	CHECK(cuMemHostUnregister(host));
+	free(host);
+}
+
+static void pointers(void)
+{
+	uint64_t a = device_memory(BYTES), b = device_memory(BYTES), table = device_memory(64);
+	uint64_t pair[2] = { b, a }, out = device_memory(BYTES * 2);
+
+	CHECK(cuMemcpyHtoD_v2(table, pair, sizeof(pair)));
+	fill(NULL, a, 3);
+	LAUNCH("copy_through_pointer", &table, &count);
+	EXPECT(read_back(b, 2)[1] == 5);
+	LAUNCH("write_own_address", &out, &count);
+	EXPECT(read_back(out, 2)[0] == (uint32_t)out);
+}
+
+static void globals(void)
+{
+	uint64_t out = device_memory(BYTES * 2), in = device_memory(128),
+		 table = device_memory(256);
+	uint64_t address, numbers[16], *found = (uint64_t *)words_at;
+	uint32_t sixteen = 16;
+	size_t bytes;
+
+	for (uint64_t i = 0; i < 16; i++)
+		numbers[i] = i;
+	CHECK(cuMemcpyHtoD_v2(in, numbers, sizeof(numbers)));
+	LAUNCH("use_global", &out, &sixteen);
+	for (int i = 0; i < 3; i++)
+		LAUNCH("add_to_global", &in);
+	LAUNCH("use_global", &out, &count);
+	CHECK(cuModuleGetGlobal_v2(&address, &bytes, module, "words"));
+	EXPECT(bytes == 128);
+	/* Its address in parameters, in memory that the host and that a kernel wrote. */
+	LAUNCH("use_global", &address, &sixteen);
+	LAUNCH("global_address_to_memory", &table, &sixteen);
+	LAUNCH("read_through_table", &out, &table, &sixteen);
+	for (uint64_t i = 0; i < 16; i++)
+		numbers[i] = address + i * 8;
+	CHECK(cuMemcpyHtoD_v2(table, numbers, sizeof(numbers)));
+	CHECK(cuMemcpyDtoD_v2(address + 8, address, 8));
+	LAUNCH("read_through_table", &out, &table, &sixteen);
+	LAUNCH("read_through_global", &in);
+	CHECK(cuMemcpyDtoH_v2(found, in, 8));
+	CHECK(cuMemcpyDtoH_v2(numbers, address, 16));
+	EXPECT(found[0] == numbers[0]);
+	CHECK(cuMemsetD32_v2(address + 64, 77, 4));
+	LAUNCH("use_global", &out, &count);
+	EXPECT(read_back(out, 20)[16] == 77 + 10 + 8);
+}
+
+static void modules(void)
+{
+	void *second, *library, *kernel, *own;
+	uint64_t out = device_memory(BYTES * 2), address;
+	void *params[] = { &out, &count };
+	size_t bytes;
+
+	CHECK(cuModuleLoadDataEx(&second, WORK_WRAPPER(compressed), 0, NULL, NULL));
+	CHECK(cuModuleGetFunction(&own, second, "use_global"));
+	CHECK(cuLaunchKernel(own, 4, 1, 1, 64, 1, 1, 0, NULL, params, NULL));
+	CHECK(cuLibraryLoadData(&library, kernels, NULL, NULL, 0, NULL, NULL, 0));
+	CHECK(cuLibraryGetKernel(&kernel, library, "write_own_address"));
+	CHECK(cuLaunchKernel(kernel, 4, 1, 1, 64, 1, 1, 0, NULL, params, NULL));
+	CHECK(cuLibraryGetKernel(&kernel, library, "use_global"));
+	CHECK(cuKernelGetFunction(&own, kernel));
+	CHECK(cuLibraryGetGlobal(&address, &bytes, library, "words"));
+	CHECK(cuMemsetD32_v2(address, 6, 8));
+	CHECK(cuLaunchKernel(own, 4, 1, 1, 64, 1, 1, 0, NULL, params, NULL));
+	EXPECT(read_back(out, 2)[0] == 6 + 10);
+	CHECK(cuCtxSynchronize());
+	CHECK(cuModuleUnload(second));
+	CHECK(cuLibraryUnload(library));
+}
+
+static void rectangles(void)
+{
+	uint64_t a, b = device_memory(1 << 16);
+	size_t pitch;
+	struct cuda_copy_2d flat = { 0 };
+	struct cuda_copy_3d deep = { 0 };
+	uint8_t host[64 * 64];
+
+	for (size_t i = 0; i < sizeof(host); i++)
+		host[i] = (uint8_t)(i * 7);
+	CHECK(cuMemAllocPitch_v2(&a, &pitch, 100, 64, 4));
+	CHECK(cuMemsetD2D8_v2(a, pitch, 1, 100, 64));
+	CHECK(cuMemsetD2D32Async(a + 256, pitch, 0x55, 8, 10, NULL));
+	CHECK(cuMemsetD8_v2(b, 0, 1 << 16));
+	flat.from_type = 1;
+	flat.from_host = host;
+	flat.from_pitch = 64;
+	flat.from_x = 4;
+	flat.from_y = 2;
+	flat.to_type = 2;
+	flat.to_device = a;
+	flat.to_pitch = pitch;
+	flat.to_x = 8;
+	flat.to_y = 3;
+	flat.width = 40;
+	flat.height = 20;
+	CHECK(cuMemcpy2D_v2(&flat));
+	memset(host, 0, sizeof(host));
+	flat.from_type = 2;
+	flat.from_device = a;
+	flat.from_pitch = pitch;
+	flat.to_device = b;
+	flat.to_pitch = 64;
+	CHECK(cuMemcpy2DAsync_v2(&flat, NULL));
+	deep.from_type = deep.to_type = 2;
+	deep.from_device = a;
+	deep.from_pitch = pitch;
+	deep.from_height = 8;
+	deep.to_device = b + 8192;
+	deep.to_pitch = 32;
+	deep.to_height = 8;
+	deep.to_z = 1;
+	deep.width = 24;
+	deep.height = 6;
+	deep.depth = 4;
+	CHECK(cuMemcpy3D_v2(&deep));
+	flat.from_device = b;
+	flat.from_pitch = 64;
+	flat.from_x = 8;
+	flat.from_y = 3;
+	flat.to_type = 1;
+	flat.to_host = host;
+	flat.to_x = flat.to_y = 0;
+	CHECK(cuMemcpy2D_v2(&flat));
+	EXPECT(host[0] == 1 && host[64 + 5] == 1);
+}
+
+/* As libraries do: of several kinds, and all that a graph may be made of. */
+static void captured_work(void *stream, void *other, void *event, uint64_t *at)
+{
+	void *back;
+
+	CHECK(cuEventCreate(&back, CUDA_EVENT_DISABLE_TIMING));
+	fill(stream, at[0], 4);
+	CHECK(cuEventRecord(event, stream));
+	CHECK(cuStreamWaitEvent(other, event, 0));
+	add(other, at[1], at[0], at[3]);
+	CHECK(cuMemsetD8Async(at[2], 1, BYTES, stream));
+	CHECK(cuEventRecord(back, other));
+	CHECK(cuStreamWaitEvent(stream, back, 0));
+	add(stream, at[2], at[1], at[2]);
+	CHECK(cuMemcpyDtoDAsync_v2(at[3], at[2], BYTES, stream));
+	CHECK(cuEventDestroy_v2(back));
+}
+
+static void graph_captured(void)
+{
+	void *stream, *other, *event, *graph, *exec;
+	uint64_t at[4];
+
+	for (int i = 0; i < 4; i++)
+		at[i] = device_memory(BYTES);
+	CHECK(cuStreamCreate(&stream, CUDA_STREAM_NON_BLOCKING));
+	CHECK(cuStreamCreate(&other, CUDA_STREAM_NON_BLOCKING));
+	CHECK(cuEventCreate(&event, CUDA_EVENT_DISABLE_TIMING));
+	CHECK(cuMemsetD8_v2(at[3], 0, BYTES));
+	CHECK(cuCtxSynchronize());
+	CHECK(cuStreamBeginCapture_v2(stream, 1));
+	captured_work(stream, other, event, at);
+	CHECK(cuStreamEndCapture(stream, &graph));
+	CHECK(cuGraphInstantiateWithFlags(&exec, graph, 0));
+	for (uint32_t i = 0; i < 5; i++) {
+		CHECK(cuGraphLaunch(exec, stream));
+		add(stream, at[3], at[3], at[0]);
+	}
+	CHECK(cuStreamSynchronize(stream));
+	EXPECT(read_back(at[3], 1)[0] == 5 * (0x01010101 + 8));
+	CHECK(cuGraphExecDestroy(exec));
+	CHECK(cuGraphDestroy(graph));
+}
+
+static struct cuda_kernel_node kernel_node(const char *name, void **params)
+{
+	return (struct cuda_kernel_node){
+		.function = function(name),
+		.grid = { 4, 1, 1 },
+		.block = { 64, 1, 1 },
+		.params = params,
+	};
+}
+
+static void graph_explicit(void)
+{
+	uint64_t a = device_memory(BYTES), b = device_memory(BYTES), c = device_memory(BYTES);
+	uint32_t one = 1;
+	void *fill_params[] = { &a, &one, &count }, *add_params[] = { &c, &a, &b };
+	void *sum_params[] = { &c, &a, &b, &count };
+	struct cuda_kernel_node kernel = kernel_node("fill", fill_params);
+	struct cuda_fill_node set = {
+		.to = b, .value = 2, .element_bytes = 4, .width = COUNT, .height = 1
+	};
+	struct cuda_copy_3d copy = {
+		.from_type = 2,
+		.to_type = 2,
+		.from_device = c,
+		.to_device = a,
+		.width = BYTES,
+		.height = 1,
+		.depth = 1,
+	};
+	void *graph, *child, *nodes[6], *exec, *inner;
+	uint64_t result[3];
+
+	(void)add_params;
+	CHECK(cuGraphCreate(&graph, 0));
+	CHECK(cuGraphAddKernelNode_v2(&nodes[0], graph, NULL, 0, &kernel));
+	CHECK(cuGraphAddMemsetNode(&nodes[1], graph, NULL, 0, &set, context));
+	CHECK(cuGraphAddEmptyNode(&nodes[2], graph, nodes, 2));
+	kernel = kernel_node("add", sum_params);
+	CHECK(cuGraphAddKernelNode_v2(&nodes[3], graph, &nodes[2], 1, &kernel));
+	CHECK(cuGraphAddMemcpyNode(&nodes[4], graph, &nodes[3], 1, &copy, context));
+	/* A child: c = a + b again */
+	CHECK(cuGraphCreate(&child, 0));
+	CHECK(cuGraphAddKernelNode_v2(&inner, child, NULL, 0, &kernel));
+	CHECK(cuGraphAddChildGraphNode(&nodes[5], graph, &nodes[4], 1, child));
+	CHECK(cuGraphDestroy(child));
+	CHECK(cuGraphInstantiateWithFlags(&exec, graph, 0));
+	CHECK(cuGraphLaunch(exec, NULL));
+	EXPECT(read_back(c, 2)[1] == 2 + 2 + 2);
+	/* One node of the executable, then all. */
+	one = 10;
+	kernel = kernel_node("fill", fill_params);
+	CHECK(cuGraphExecKernelNodeSetParams_v2(exec, nodes[0], &kernel));
+	CHECK(cuGraphLaunch(exec, NULL));
+	EXPECT(read_back(c, 2)[1] == 11 + 2 + 2);
+	CHECK(cuGraphLaunch(exec, NULL));
+	CHECK(cuGraphExecUpdate_v2(exec, graph, result));
+	CHECK(cuGraphLaunch(exec, NULL));
+	EXPECT(read_back(c, 2)[1] == 2 + 2 + 2);
+	CHECK(cuCtxSynchronize());
+	CHECK(cuGraphExecDestroy(exec));
+	CHECK(cuGraphDestroy(graph));
+}
+
+/* Allocations that are captured belong to the graph. */
+static void graph_memory(void)
+{
+	void *stream, *graph, *exec;
+	uint64_t inside, out = device_memory(BYTES);
+
+	CHECK(cuStreamCreate(&stream, CUDA_STREAM_NON_BLOCKING));
+	CHECK(cuStreamBeginCapture_v2(stream, 2));
+	CHECK(cuMemAllocAsync(&inside, BYTES, stream));
+	fill(stream, inside, 3);
+	add(stream, out, inside, inside);
+	CHECK(cuMemFreeAsync(inside, stream));
+	CHECK(cuStreamEndCapture(stream, &graph));
+	CHECK(cuGraphInstantiateWithFlags(&exec, graph, 0));
+	CHECK(cuGraphLaunch(exec, stream));
+	CHECK(cuGraphLaunch(exec, stream));
+	CHECK(cuStreamSynchronize(stream));
+	EXPECT(read_back(out, 2)[1] == 8);
+	CHECK(cuGraphExecDestroy(exec));
+	CHECK(cuGraphDestroy(graph));
+}
+
+static void launch_kinds(void)
+{
+	struct pair {
+		uint32_t first;
+		uint64_t second;
+	} pair;
+	uint64_t out = device_memory(64);
+	uint8_t more = 5, block[32];
+	size_t bytes = 25;
+	void *params[] = { &out, &pair, &more }, *shape[] = { &out };
+	void *extra[] = { CUDA_LAUNCH_PARAM_BUFFER_POINTER, block, CUDA_LAUNCH_PARAM_BUFFER_SIZE,
+			  &bytes, CUDA_LAUNCH_PARAM_END };
+	struct cuda_launch_attribute attributes[2] = { { .id = 4,
+							 .value = { 1, 0, 0, 0, 1, 0, 0, 0, 1 } } };
+	struct cuda_launch_config config = { .grid = { 6, 2, 3 },
+					     .block = { 8, 4, 2 },
+					     .attributes = attributes,
+					     .attribute_count = 1 };
+
+	memset(&pair, 0xee, sizeof(pair)); /* padding holds anything */
+	pair.first = 10;
+	pair.second = 100;
+	CHECK(cuLaunchKernel(function("take_structure"), 1, 1, 1, 32, 1, 1, 0, NULL, params, NULL));
+	EXPECT(read_back(out, 1)[0] == 135);
+	memset(block, 0, sizeof(block));
+	memcpy(block, &out, 8);
+	memcpy(block + 8, &pair, 16);
+	block[24] = 6;
+	CHECK(cuLaunchKernel(function("take_structure"), 1, 1, 1, 32, 1, 1, 0, NULL, NULL, extra));
+	EXPECT(read_back(out, 1)[0] == 136);
+	CHECK(cuLaunchKernelEx(&config, function("write_shape"), shape, NULL));
+	EXPECT(read_back(out, 2)[0] == 36 * 64 && read_back(out, 2)[1] == 64);
+	CHECK(cuLaunchCooperativeKernel(function("write_shape"), 2, 1, 1, 32, 1, 1, 0, NULL,
+					shape));
+	EXPECT(read_back(out, 2)[0] == 64);
+	CHECK(cuFuncSetAttribute(function("write_shape"), 8, 65536));
+	CHECK(cuLaunchKernel(function("write_shape"), 2, 1, 1, 32, 1, 1, 60000, NULL, shape, NULL));
+	CHECK(cuCtxSetLimit(0, 2048));
+	CHECK(cuCtxSynchronize());
+}
+
+static void contexts(void)
+{
+	void *second, *other, *own = module;
+	uint64_t a = device_memory(BYTES), b;
+
+	fill(NULL, a, 1);
+	CHECK(cuCtxCreate_v2(&second, 0, 0));
+	CHECK(cuModuleLoadData(&other, kernels));
+	module = other;
+	b = device_memory(BYTES);
+	fill(NULL, b, 2);
+	add(NULL, b, b, b);
+	EXPECT(read_back(b, 1)[0] == 4);
+	module = own;
+	CHECK(cuCtxDestroy_v2(second));
+	CHECK(cuCtxSetCurrent(context));
+	add(NULL, a, a, a);
+	EXPECT(read_back(a, 1)[0] == 2);
+}
+
+static void *thread_work(void *argument)
+{
+	uint32_t number = (uint32_t)(uintptr_t)argument, last = 0;
+	uint64_t a, b;
+	void *stream;
+
+	CHECK(cuCtxSetCurrent(context));
+	CHECK(cuStreamCreate(&stream, CUDA_STREAM_NON_BLOCKING));
+	a = device_memory(BYTES);
+	b = device_memory(BYTES);
+	for (uint32_t i = 0; i < 20; i++) {
+		fill(stream, a, i * number);
+		add(stream, b, a, a);
+		CHECK(cuMemcpyDtoHAsync_v2(&last, b, 4, stream));
+		CHECK(cuStreamSynchronize(stream));
+		EXPECT(last == 2 * i * number);
+	}
+	return NULL;
+}
+
+static void threads(void)
+{
+	pthread_t ids[3];
+
+	for (uintptr_t i = 0; i < 3; i++)
+		EXPECT(pthread_create(&ids[i], NULL, thread_work, (void *)(i + 1)) == 0);
+	for (int i = 0; i < 3; i++)
+		pthread_join(ids[i], NULL);
+}
+
+/* Work that goes on until somebody wants it to end, or for `steps` rounds. */
+static void rounds(uint32_t steps)
+{
+	uint64_t a = device_memory(BYTES), b = device_memory(BYTES), c = device_memory(BYTES);
+
+	fill(NULL, a, 0);
+	fill(NULL, b, 1);
+	for (uint32_t i = 0; i < steps; i++) {
+		LAUNCH("mix", &a, &b, &i, &count);
+		LAUNCH("mix", &b, &a, &i, &count);
+		add(NULL, c, a, b);
+		CHECK(cuCtxSynchronize());
+	}
+}
+
+static void steps(void)
+{
+	rounds(50);
+}
+
+static void endless(void)
+{
+	printf("running\n");
+	fflush(stdout);
+	rounds(UINT32_MAX);
+}
+
+/* ---- what a replay must tell ---- */
+
+static void nondeterministic(void)
+{
+	uint64_t a = device_memory(BYTES), b = device_memory(BYTES * 2);
+
+	fill(NULL, a, 1);
+	LAUNCH("nondeterministic", &b, &count);
+	add(NULL, a, a, b);
+	CHECK(cuCtxSynchronize());
+}
+
+/* Two streams without an event between them. */
+static void race(void)
+{
+	uint64_t a = device_memory(BYTES), b = device_memory(BYTES);
+	void *first, *second;
+
+	CHECK(cuStreamCreate(&first, CUDA_STREAM_NON_BLOCKING));
+	CHECK(cuStreamCreate(&second, CUDA_STREAM_NON_BLOCKING));
+	CHECK(cuMemsetD8_v2(b, 0, BYTES));
+	CHECK(cuCtxSynchronize());
+	fill(first, a, 1);
+	add(second, b, a, a);
+	fill(first, a, 1000);
+	CHECK(cuCtxSynchronize());
+}
+
+static void hang(void)
+{
+	uint32_t *flag;
+	uint64_t at, out = device_memory(64);
+
+	CHECK(cuMemHostAlloc((void **)&flag, 4096, 2));
+	*flag = 0;
+	at = (uintptr_t)flag;
+	LAUNCH("spin_until_host", &at, &out);
+	*(volatile uint32_t *)flag = 1; /* a replay cannot know when */
+	CHECK(cuCtxSynchronize());
+}
+
+static void illegal(void)
+{
+	uint64_t nowhere = 0x123456000;
+
+	fill(NULL, nowhere, 1);
+	EXPECT(cuCtxSynchronize() == 700);
+}
+
+static void much_memory(void)
+{
+	uint64_t a = device_memory((size_t)64 << 20);
+	uint32_t all = 16 << 20, value = 3;
+
+	LAUNCH("fill", &a, &value, &all);
+	CHECK(cuCtxSynchronize());
+}
+
+static const struct {
+	const char *name;
+	void (*run)(void);
+	bool replays; /* without difference */
+} modes[] = {
+	{ "plain", plain, true },
+	{ "floats", floats, true },
+	{ "streams", streams, true },
+	{ "default_stream", default_stream, true },
+	{ "per_thread", per_thread, true },
+	{ "async_memory", async_memory, true },
+	{ "pools", pools, true },
+	{ "virtual_memory", virtual_memory, true },
+	{ "pinned", pinned, true },
+	{ "registered", registered, true },
+	{ "pointers", pointers, true },
+	{ "globals", globals, true },
+	{ "modules", modules, true },
+	{ "rectangles", rectangles, true },
+	{ "graph_captured", graph_captured, true },
+	{ "graph_explicit", graph_explicit, true },
+	{ "graph_memory", graph_memory, true },
+	{ "launch_kinds", launch_kinds, true },
+	{ "contexts", contexts, true },
+	{ "threads", threads, true },
+	{ "steps", steps, true },
+	{ "nondeterministic", nondeterministic, false },
+	{ "race", race, false },
+	{ "hang", hang, false },
+	{ "illegal", illegal, false },
+	{ "much_memory", much_memory, false },
+	{ "endless", endless, false },
+};
+
+static bool run(const char *name)
+{
+	bool found = false;
+
+	for (size_t i = 0; i < sizeof(modes) / sizeof(modes[0]); i++) {
+		if (strcmp(name, "all") ? strcmp(name, modes[i].name) != 0 : !modes[i].replays)
+			continue;
+		modes[i].run();
+		printf("%s: done\n", modes[i].name);
+		found = true;
+	}
+	return found;
+}
+
+int main(int argc, char **argv)
+{
+	bool found = argc > 1;
+
+	if (argc == 2 && !strcmp(argv[1], "list")) {
+		for (size_t i = 0; i < sizeof(modes) / sizeof(modes[0]); i++) {
+			if (modes[i].replays)
+				printf("%s\n", modes[i].name);
+		}
+		return 0;
+	}
+	CHECK(cuInit(0));
+	CHECK(cuDevicePrimaryCtxRetain(&context, 0));
+	CHECK(cuCtxSetCurrent(context));
+	CHECK(cuModuleLoadData(&module, WORK_WRAPPER(kernels)));
+	for (int i = 1; i < argc; i++)
+		found = found && run(argv[i]);
+	return found ? 0 : 2;
+}
