@@ -440,7 +440,7 @@ static void rectangles(void)
 	flat.to_host = host;
 	flat.to_x = flat.to_y = 0;
 	CHECK(cuMemcpy2D_v2(&flat));
-	EXPECT(host[0] == 1 && host[64 + 5] == 1);
+	EXPECT(host[0] == 1 && host[64 + 5] == 163);
 }
 
 /* As libraries do: of several kinds, and all that a graph may be made of. */
