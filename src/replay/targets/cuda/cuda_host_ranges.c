@@ -1,0 +1,196 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Host memory that the device reads and writes: mapped at its recorded addresses before the driver
+ * starts, and registered with it.
+ */
+#include <errno.h>
+#include <inttypes.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <unistd.h>
+
+#include "replay/targets/cuda/cuda_session.h"
+
+/* Flags of cuMemHostRegister(): for all contexts, mapped, read only. */
+#define REGISTER_KNOWN 11u
+#define REGISTER_ALLOCATED 3u
+#define ALREADY_REGISTERED 712
+
+#ifndef MAP_FIXED_NOREPLACE
+#define MAP_FIXED_NOREPLACE 0x100000
+#endif
+
+/* ---- ranges of a window ---- */
+
+static int add_registered(struct ts_replay_session *session, uint64_t address, uint64_t bytes,
+			  unsigned int flags, struct ts_error *err)
+{
+	struct ts_cuda_registered *range;
+
+	if (!bytes)
+		return TS_OK;
+	for (size_t i = 0; i < session->registered_count; i++)
+		if (session->registered[i].address == address &&
+		    session->registered[i].bytes == bytes)
+			return TS_OK;
+	if (ts_grow_array((void **)&session->registered, &session->registered_capacity,
+			  session->registered_count + 1, sizeof(*session->registered)))
+		return ts_error_set(err, TS_ENOMEM, "no memory for a list of host memory");
+	range = &session->registered[session->registered_count++];
+	*range = (struct ts_cuda_registered){ address, bytes, flags & REGISTER_KNOWN, false };
+	return TS_OK;
+}
+
+static int list_space(struct ts_replay_session *session, uint32_t memory, struct ts_error *err)
+{
+	const struct ts_replay_object_info *info = ts_cuda_info(session, memory);
+	int rc = TS_OK;
+
+	for (uint32_t i = 0; i < info->mapping_count && !rc; i++)
+		rc = add_registered(session, info->mappings[i].offset, info->mappings[i].bytes,
+				    info->mappings[i].is_registered ? info->mappings[i].flags
+								    : REGISTER_ALLOCATED,
+				    err);
+	return rc;
+}
+
+static int list_alloc(struct ts_replay_session *session, uint32_t index, struct ts_error *err)
+{
+	const struct ts_replay_command_info *command = &session->stream->commands[index];
+	struct ts_cuda_details details;
+	int rc;
+
+	if (command->kind != TS_COMMAND_ALLOC || command->object == TS_REPLAY_NONE ||
+	    !ts_cuda_is_host(session, command->object))
+		return TS_OK;
+	rc = ts_cuda_details_parse(&details, &session->arena, command->details, err);
+	return rc ? rc
+		  : add_registered(session, command->offset, command->bytes,
+				   details.has_registered ? (unsigned int)details.registered
+							  : REGISTER_ALLOCATED,
+				   err);
+}
+
+/* ---- mapping ---- */
+
+/* What a range of addresses of this process holds: "[heap]", a file; "": unknown. */
+static void find_occupant(uint64_t address, uint64_t bytes, char *name, size_t name_bytes)
+{
+	FILE *maps = fopen("/proc/self/maps", "re");
+	char line[512];
+
+	name[0] = 0;
+	while (maps && fgets(line, sizeof(line), maps)) {
+		uint64_t from = 0, to = 0;
+		int at = 0;
+
+		if (sscanf(line, "%" SCNx64 "-%" SCNx64 " %*s %*s %*s %*s %n", &from, &to, &at) <
+			    2 ||
+		    to <= address || from >= address + bytes)
+			continue;
+		line[strcspn(line, "\n")] = 0;
+		snprintf(name, name_bytes, " by %.200s", at && line[at] ? line + at : "a mapping");
+		break;
+	}
+	if (maps)
+		fclose(maps);
+}
+
+static int map_range(struct ts_replay_session *session, uint64_t address, uint64_t bytes,
+		     struct ts_error *err)
+{
+	/* Addresses of a trace are not pointers of this process until they are mapped. */
+	void *wanted = (void *)(uintptr_t)address;
+	void *at = mmap(wanted, bytes, PROT_READ | PROT_WRITE,
+			MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE | MAP_FIXED_NOREPLACE, -1, 0);
+	int error = errno;
+	char name[256];
+
+	if (at == wanted) {
+		session->host_maps[session->host_map_count++] =
+			(struct ts_cuda_range){ address, bytes };
+		return TS_OK;
+	}
+	/* Old kernels take the address as a hint. */
+	if (at != MAP_FAILED)
+		munmap(at, bytes);
+	if (at == MAP_FAILED && error != EEXIST)
+		return ts_error_errno(err, error,
+				      "cannot map host memory at its recorded address 0x%" PRIx64
+				      " (%" PRIu64 " bytes)",
+				      address, bytes);
+	find_occupant(address, bytes, name, sizeof(name));
+	return ts_error_set(err, TS_ECAP,
+			    "host memory at 0x%" PRIx64 " to 0x%" PRIx64
+			    " is occupied in this process%s",
+			    address, address + bytes, name);
+}
+
+/* All pages of all ranges. */
+static int map_all(struct ts_replay_session *session, struct ts_error *err)
+{
+	uint64_t page = (uint64_t)sysconf(_SC_PAGESIZE);
+	struct ts_cuda_ranges all = { 0 };
+	int rc = TS_OK;
+
+	for (size_t i = 0; i < session->registered_count && !rc; i++) {
+		uint64_t from = session->registered[i].address / page * page, to;
+
+		if (!from || __builtin_add_overflow(session->registered[i].address,
+						    session->registered[i].bytes + page - 1, &to))
+			rc = ts_error_set(err, TS_EFORMAT, "invalid range of host memory");
+		else if (ts_cuda_ranges_add(&all, from, to / page * page - from))
+			rc = ts_error_set(err, TS_ENOMEM, "no memory for host memory");
+	}
+	session->host_maps =
+		ts_arena_alloc_zeroed(&session->arena, all.count + 1, sizeof(*session->host_maps));
+	if (!rc && !session->host_maps)
+		rc = ts_error_set(err, TS_ENOMEM, "no memory for host memory");
+	for (size_t i = 0; i < all.count && !rc; i++)
+		rc = map_range(session, all.items[i].offset, all.items[i].bytes, err);
+	free(all.items);
+	return rc;
+}
+
+int ts_cuda_map_host(struct ts_replay_session *session, struct ts_error *err)
+{
+	int rc = TS_OK;
+
+	for (uint32_t i = 0; i < session->stream->object_count && !rc; i++)
+		if (ts_cuda_info(session, i)->kind == TS_OBJECT_MEMORY &&
+		    ts_cuda_is_host(session, i))
+			rc = list_space(session, i, err);
+	for (uint32_t i = 0; i < session->plan->count && !rc; i++)
+		rc = list_alloc(session, session->plan->order[i], err);
+	return rc ? rc : map_all(session, err);
+}
+
+int ts_cuda_register_host(struct ts_replay_session *session, struct ts_error *err)
+{
+	for (size_t i = 0; i < session->registered_count; i++) {
+		struct ts_cuda_registered *range = &session->registered[i];
+		int code = session->cu.MemHostRegister((void *)(uintptr_t)range->address,
+						       range->bytes, range->flags);
+
+		if (code && code != ALREADY_REGISTERED)
+			return ts_cuda_fail(session, code, err,
+					    "cannot register host memory at 0x%" PRIx64 " (%" PRIu64
+					    " bytes)",
+					    range->address, range->bytes);
+		range->is_done = !code;
+	}
+	return TS_OK;
+}
+
+void ts_cuda_unmap_host(struct ts_replay_session *session)
+{
+	for (size_t i = 0; i < session->registered_count; i++)
+		if (session->registered[i].is_done)
+			session->cu.MemHostUnregister(
+				(void *)(uintptr_t)session->registered[i].address);
+	free(session->registered);
+	for (size_t i = 0; i < session->host_map_count; i++)
+		munmap((void *)(uintptr_t)session->host_maps[i].offset,
+		       session->host_maps[i].bytes);
+}
