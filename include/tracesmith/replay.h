@@ -95,6 +95,80 @@ TS_EMIT_API uint64_t ts_replay_command(const struct ts_replay_command *command);
 /* Ends the window as not replayable, with the reason. Another one may open. */
 TS_EMIT_API void ts_replay_fail(const char *why);
 
+/*
+ * ---- windows (docs/replay.md, section 4) ----
+ *
+ * Every call of the program that may change what a window needs is between ts_replay_enter() and
+ * ts_replay_leave(): it holds the gate, shared. A window that is due is opened or closed by the
+ * thread that notices, in ts_replay_enter(), with the gate held exclusively. A call that may block
+ * on what only the program can end uses ts_replay_step() instead, and does not hold the gate.
+ */
+struct ts_replay_client {
+	uint32_t size;
+	/* Is there something that only the program can end? Cheap: asked by each call meanwhile. */
+	bool (*is_blocked)(char *why, size_t bytes);
+	/*
+	 * The gate is held: waits until all queues are empty. False: not by then, or
+	 * ts_replay_is_awaited() became true.
+	 */
+	bool (*finish)(int64_t deadline_ns, char *why, size_t bytes);
+	/* Nothing happened before, so that a window would begin with the process. */
+	bool (*is_unused)(void);
+	/*
+	 * Nothing runs: describes all objects, with ts_replay_lock(). NULL, or why that failed: in
+	 * `why`, or constant.
+	 */
+	const char *(*open)(char *why, size_t bytes, uint64_t *ret_snapshot_bytes);
+	/* OPEN was written; still nothing runs. May be NULL. */
+	void (*opened)(void);
+	/* Nothing runs: final checks. NULL, or why the window cannot be replayed. */
+	const char *(*close)(char *why, size_t bytes);
+	/* Of the snapshot, for OPEN or CLOSE; UINT64_MAX: not known yet. May be NULL. */
+	uint64_t (*pieces)(void);
+	/* The window was closed, or failed. `why`: NULL if it was closed. */
+	void (*ended)(const char *why);
+	/* In a child after fork(): true if windows may open here. */
+	bool (*forked)(void);
+};
+/* False: another client is there; it gets no windows any more either. Later calls do nothing. */
+TS_EMIT_API bool ts_replay_start(const struct ts_replay_client *client);
+/* At exit, while drivers still respond: closes the window. */
+TS_EMIT_API void ts_replay_stop(void);
+
+TS_EMIT_API void ts_replay_enter(void); /* may be nested */
+TS_EMIT_API bool ts_replay_leave(void); /* true: the outermost */
+TS_EMIT_API void ts_replay_step(void);
+/*
+ * Around a function of the program that the driver calls: this thread opens or closes no window
+ * meanwhile, and waits at the gate for a second at most. May be nested.
+ */
+TS_EMIT_API void ts_replay_callback_begin(void);
+TS_EMIT_API void ts_replay_callback_end(void);
+TS_EMIT_API bool ts_replay_in_callback(void);
+TS_EMIT_API bool ts_replay_is_awaited(void); /* a callback waits at the gate */
+
+/* A window is open, or closing. */
+TS_EMIT_API bool ts_replay_is_open(void);
+TS_EMIT_API bool ts_replay_is_opening(void); /* in open() of a client, on its thread */
+TS_EMIT_API uint64_t ts_replay_window(void); /* the number of the last one */
+TS_EMIT_API uint64_t ts_replay_last_sequence(void);
+/* What that was when this thread passed the gate. */
+TS_EMIT_API uint64_t ts_replay_sequence_at_entry(void);
+
+/* As ts_replay_lock(), inside an open window; false: none is open (any more). */
+TS_EMIT_API bool ts_replay_lock_window(void);
+/* As ts_replay_command(); also remembers the sequence number. Inside the lock. */
+TS_EMIT_API uint64_t ts_replay_append(const struct ts_replay_command *command);
+/*
+ * The open window, or the one that the caller is opening, fails. Without one: nothing happens.
+ * Not inside the lock.
+ */
+TS_EMIT_API void ts_replay_fail_window(const char *why);
+
+TS_EMIT_API int64_t ts_replay_clock_ns(void); /* of deadlines */
+/* Sleeps; the program cannot cancel its thread meanwhile. Less than a second. */
+TS_EMIT_API void ts_replay_nap(int64_t ns);
+
 /* XXH3, 64 bits, of memory, as stored in checks. */
 TS_EMIT_API uint64_t ts_replay_hash(const void *data, size_t bytes);
 

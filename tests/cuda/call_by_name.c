@@ -8,12 +8,12 @@
 
 #include "cuda/every_call.h"
 
-#define CUDA_CALL(name, arguments, class, number, stream) \
+#define CUDA_CALL(name, arguments, class, number, stream, replay) \
 	extern int function_##name(void) __asm__(#name);
 #include "backends/cuda/calls/cuda_calls.def"
 
 static void *const functions[] = {
-#define CUDA_CALL(name, arguments, class, number, stream) (void *)function_##name,
+#define CUDA_CALL(name, arguments, class, number, stream, replay) (void *)function_##name,
 #include "backends/cuda/calls/cuda_calls.def"
 };
 

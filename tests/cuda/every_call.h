@@ -19,7 +19,7 @@ struct every_call {
 };
 
 static const struct every_call every_calls[] = {
-#define CUDA_CALL(name, arguments, class, number, stream) { #name, arguments },
+#define CUDA_CALL(name, arguments, class, number, stream, replay) { #name, arguments },
 #include "backends/cuda/calls/cuda_calls.def"
 };
 #define EVERY_CALLS (sizeof(every_calls) / sizeof(every_calls[0]))

@@ -12,7 +12,7 @@
 		uintptr_t h, uintptr_t i, uintptr_t j, uintptr_t k
 
 enum {
-#define CUDA_OTHER(name) INDEX_##name,
+#define CUDA_OTHER(name, replay) INDEX_##name,
 #include "backends/cuda/calls/untraced_calls.def"
 };
 
@@ -26,7 +26,7 @@ static int called(int index, const char *name, const uintptr_t *args)
 	return STAND_IN_FIRST_OTHER + index;
 }
 
-#define CUDA_OTHER(name)                                                                       \
+#define CUDA_OTHER(name, replay)                                                                       \
 	__attribute__((weak, visibility("default"))) int function_##name(ARGS) __asm__(#name); \
 	int function_##name(ARGS)                                                              \
 	{                                                                                      \

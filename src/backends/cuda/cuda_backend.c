@@ -8,6 +8,7 @@
 #include <stdlib.h>
 
 #include "backends/cuda/calls/cuda_calls.h"
+#include "backends/cuda/stream/cuda_capture.h"
 
 #define FACT_BYTES 1024
 
@@ -38,6 +39,8 @@ static void want(void)
 static void fork_in_child(void)
 {
 	is_forked = is_forked || is_begun;
+	if (is_forked)
+		capture_forked();
 	want();
 }
 
@@ -65,6 +68,7 @@ static void exiting(void)
 {
 	if (is_forked || !is_started)
 		return;
+	capture_stop();
 	cuda_device_end();
 	cuda_stubs_emit();
 }
@@ -91,6 +95,8 @@ static int start(void)
 		pthread_atfork(NULL, NULL, fork_in_child);
 	watches_forks = true;
 	is_started = true;
+	if (!is_forked)
+		capture_start();
 	want();
 	return 0;
 }

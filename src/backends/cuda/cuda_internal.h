@@ -22,6 +22,7 @@ struct cuda_thread {
 	uint32_t stack;       /* of the current call, once taken */
 	uint32_t is_ours;     /* > 0: our own call */
 	uint64_t node;        /* id of the graph node that the call created; 0: none */
+	void *caller;         /* of the wrapper; only while replaying */
 };
 extern __thread struct cuda_thread cuda_thread __attribute__((tls_model("initial-exec")));
 
@@ -71,6 +72,7 @@ enum cuda_class {
 	CUDA_SYNC, /* the thread waits */
 	CUDA_PROFILER,
 	CUDA_OTHER,
+	CUDA_COUNTED, /* not recorded: it has a wrapper only for `record --replayable` */
 	CUDA_CLASS_COUNT
 };
 

@@ -140,6 +140,20 @@ static void format(char *fact, const uint64_t *counts, uint64_t sum)
 	fact[used] = '\0';
 }
 
+bool cuda_stub_next(uint32_t *position, struct cuda_stub_use *ret_use)
+{
+	for (uint32_t stub = *position; stub < STUBS; stub++) {
+		uint64_t calls = count_of(stub);
+
+		if (!calls)
+			continue;
+		*position = stub + 1;
+		*ret_use = (struct cuda_stub_use){ .name = names[stub], .calls = calls };
+		return true;
+	}
+	return false;
+}
+
 void cuda_stubs_emit(void)
 {
 	static uint64_t last_sum;

@@ -31,6 +31,13 @@ static int missing(void)
 	return CUDA_ERROR_NOT_SUPPORTED;
 }
 
+void *cuda_counted(const struct cuda_call *call, void *address)
+{
+	void *stub = call->class == CUDA_COUNTED ? cuda_stub(call->name, address) : NULL;
+
+	return stub ? stub : address;
+}
+
 /* If another preloaded library after ours replaces the function, too, it is called next. */
 cuda_function cuda_call_find(struct cuda_call *call)
 {
@@ -46,13 +53,14 @@ cuda_function cuda_call_find(struct cuda_call *call)
 	errno = saved;
 	if (!found)
 		return missing;
+	found = cuda_counted(call, found);
 	__atomic_store_n(&call->real, (cuda_function)found, __ATOMIC_RELEASE);
 	return (cuda_function)found;
 }
 
 /* ---- captures ---- */
 
-static uintptr_t stream_of(const struct cuda_call *call, const uintptr_t *args)
+uintptr_t cuda_call_stream(const struct cuda_call *call, const uintptr_t *args)
 {
 	uintptr_t stream = 0;
 
@@ -82,7 +90,7 @@ static bool is_captured(const struct cuda_call *call, const uintptr_t *args)
 		return true;
 	if (!__atomic_load_n(&cuda_captures, __ATOMIC_RELAXED))
 		return false;
-	stream = stream_of(call, args);
+	stream = cuda_call_stream(call, args);
 	if (stream <= STREAM_LEGACY)
 		return false; /* cannot be captured, and the query may be an error */
 	if (!is_capturing)
@@ -127,10 +135,10 @@ static void count_captures(const struct cuda_call *call, const uintptr_t *args, 
 {
 	if (!strncmp(call->name, "cuStreamBeginCapture", strlen("cuStreamBeginCapture"))) {
 		if (result == CUDA_SUCCESS)
-			capture_begins(stream_of(call, args));
+			capture_begins(cuda_call_stream(call, args));
 	} else if (!strncmp(call->name, "cuStreamEndCapture", strlen("cuStreamEndCapture"))) {
 		/* An invalidated capture ends with an error, but it does end. */
-		capture_ends(stream_of(call, args));
+		capture_ends(cuda_call_stream(call, args));
 	}
 }
 

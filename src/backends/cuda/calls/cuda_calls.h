@@ -10,7 +10,7 @@
 #include "backends/cuda/cuda_internal.h"
 
 enum cuda_call_index {
-#define CUDA_CALL(name, arguments, class, number, stream) CUDA_INDEX_##name,
+#define CUDA_CALL(name, arguments, class, number, stream, replay) CUDA_INDEX_##name,
 #include "backends/cuda/calls/cuda_calls.def"
 	CUDA_CALL_COUNT
 };
@@ -21,9 +21,42 @@ enum cuda_call_index {
 /* The generic type of driver functions: wrappers pass machine words. */
 typedef int (*cuda_function)(void);
 
+/* What is not captured, but may exist when a window is to open. */
+#define CUDA_STATES(X)                              \
+	X(ARRAY, "array")                           \
+	X(TEXTURE, "texture")                       \
+	X(SURFACE, "surface")                       \
+	X(MANAGED, "managed memory")                \
+	X(SHARED, "memory of another process")      \
+	X(EXTERNAL_MEMORY, "external memory")       \
+	X(EXTERNAL_SEMAPHORE, "external semaphore") \
+	X(GRAPHICS, "graphics resource")            \
+	X(GREEN_CONTEXT, "green context")           \
+	X(MULTICAST, "multicast object")            \
+	X(PEER_ACCESS, "peer access")
+enum cuda_state {
+#define CUDA_STATE(name, text) CUDA_STATE_##name,
+	CUDA_STATES(CUDA_STATE)
+#undef CUDA_STATE
+		CUDA_STATE_COUNT
+};
+
+/* What a function means to replayable windows (docs/cuda-replay.md, section 6). */
+enum cuda_replay {
+	CUDA_REPLAY_HARMLESS,
+	CUDA_REPLAY_CAPTURED,
+	CUDA_REPLAY_ANSWERED,
+	CUDA_REPLAY_REFUSED,
+#define CUDA_STATE(name, text) CUDA_REPLAY_MAKES_##name, CUDA_REPLAY_ENDS_##name,
+	CUDA_STATES(CUDA_STATE)
+#undef CUDA_STATE
+};
+
 struct cuda_call {
 	const char *name;
-	uint8_t class; /* enum cuda_class */
+	uint8_t class;  /* enum cuda_class */
+	uint8_t replay; /* enum cuda_replay */
+	uint8_t arguments;
 	int8_t stream;
 	uint16_t number; /* CUPTI's callback number */
 	cuda_function wrapper;
@@ -41,12 +74,17 @@ struct cuda_call_state {
 extern uint32_t cuda_captures;
 /* The recorder requested this backend for this process. Read by each wrapper. */
 extern uint32_t cuda_wanted;
+/* `record --replayable`: read by each wrapper of a function that is not harmless. */
+extern uint32_t cuda_replaying;
 
 /*
  * Finds the real function. Never NULL: if the driver lacks it, a function that returns "not
  * supported".
  */
 cuda_function cuda_call_find(struct cuda_call *call);
+
+/* What to call for it: a counting stub of the real function, or that itself. */
+void *cuda_counted(const struct cuda_call *call, void *address);
 
 static inline cuda_function cuda_call_real(struct cuda_call *call)
 {
@@ -75,8 +113,16 @@ static inline bool cuda_class_makes_device_work(enum cuda_class class)
 /* False: calls of this class go straight to the driver. Costs a few loads. */
 static inline __attribute__((always_inline)) bool cuda_class_may_count(enum cuda_class class)
 {
-	return cuda_class_is_always(class) || ts_enabled() ||
-	       __builtin_expect(__atomic_load_n(&cuda_captures, __ATOMIC_RELAXED) != 0, 0);
+	return class != CUDA_COUNTED &&
+	       (cuda_class_is_always(class) || ts_enabled() ||
+		__builtin_expect(__atomic_load_n(&cuda_captures, __ATOMIC_RELAXED) != 0, 0));
+}
+
+/* False: replayable windows do not concern themselves with such a call. */
+static inline __attribute__((always_inline)) bool cuda_may_replay(enum cuda_replay replay)
+{
+	return replay != CUDA_REPLAY_HARMLESS &&
+	       __builtin_expect(__atomic_load_n(&cuda_replaying, __ATOMIC_RELAXED) != 0, 0);
 }
 
 /* Whether to handle a call whose class may count. */
@@ -89,6 +135,17 @@ static inline bool cuda_call_counts(void)
 void cuda_call_enter(const struct cuda_call *call, struct cuda_call_state *state);
 void cuda_call_leave(struct cuda_call *call, const struct cuda_call_state *state,
 		     const uintptr_t *args, int result);
+
+/* The stream that a call names, as the driver sees it; 0: the legacy one. */
+uintptr_t cuda_call_stream(const struct cuda_call *call, const uintptr_t *args);
+
+/* ---- stream/cuda_dispatch.c ---- */
+
+/*
+ * A call while cuda_replaying: makes the call, records it, and returns its result. `args` has
+ * CUDA_ARGUMENTS_AT_MOST words.
+ */
+int cuda_capture_call(struct cuda_call *call, uintptr_t *args);
 
 /* ---- cuda_driver.c ---- */
 
@@ -111,6 +168,18 @@ void *cuda_symbol_for(const char *name, void *address);
  * A stub that counts calls of `address` under `name` and jumps there; NULL: all stubs are in use.
  */
 void *cuda_stub(const char *name, void *address);
+
+struct cuda_stub_use {
+	const char *name;
+	uint64_t calls;
+};
+/* The next function at or after *position that was called through a stub; false: none is left. */
+bool cuda_stub_next(uint32_t *position, struct cuda_stub_use *ret_use);
+
+/* ---- untraced_calls.c ---- */
+
+/* Of a function without a wrapper, by name; REFUSED if it is not known. */
+enum cuda_replay cuda_other_replay(const char *name);
 
 /* ---- cuda_memory.c ---- */
 

@@ -85,7 +85,8 @@ static void fill(void)
 
 		if (!address || is_replaced_by_others(cuda_calls[i].name, address))
 			continue;
-		__atomic_compare_exchange_n(&cuda_calls[i].real, &none, (cuda_function)address,
+		__atomic_compare_exchange_n(&cuda_calls[i].real, &none,
+					    (cuda_function)cuda_counted(&cuda_calls[i], address),
 					    false, __ATOMIC_RELEASE, __ATOMIC_RELAXED);
 		insert((uintptr_t)address, i);
 	}
@@ -181,7 +182,8 @@ static struct cuda_call *find_named(const char *name, void *address)
 		return call;
 	for (size_t i = 0; i < CUDA_CALL_COUNT; i++)
 		if (!strcmp(cuda_calls[i].name, name) &&
-		    (void *)__atomic_load_n(&cuda_calls[i].real, __ATOMIC_ACQUIRE) == address)
+		    (void *)__atomic_load_n(&cuda_calls[i].real, __ATOMIC_ACQUIRE) ==
+			    cuda_counted(&cuda_calls[i], address))
 			return &cuda_calls[i];
 	return call;
 }

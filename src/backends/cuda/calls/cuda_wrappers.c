@@ -63,7 +63,7 @@
  * complain about the types. While nothing is recorded, a wrapper only jumps to the driver; the rest
  * is in a separate function, so that no registers need to be saved for it.
  */
-#define CUDA_CALL(name, arguments, class, number, stream)                                         \
+#define CUDA_CALL(name, arguments, class, number, stream, replay)                                 \
 	typedef int (*type_##name)(TYPES_##arguments);                                            \
 	__attribute__((visibility("default"))) int wrapped_##name(TYPES_##arguments) __asm__(     \
 		#name);                                                                           \
@@ -74,7 +74,10 @@
 		struct cuda_call_state state;                                                     \
 		int result;                                                                       \
                                                                                                   \
-		if (!cuda_call_counts())                                                          \
+		if (cuda_may_replay(CUDA_REPLAY_##replay))                                        \
+			return cuda_capture_call(                                                 \
+				call, (uintptr_t[CUDA_ARGUMENTS_AT_MOST]){ VALUES_##arguments }); \
+		if (!cuda_class_may_count(CUDA_##class) || !cuda_call_counts())                   \
 			return real(ARGUMENTS_##arguments);                                       \
 		cuda_call_enter(call, &state);                                                    \
 		result = real(ARGUMENTS_##arguments);                                             \
@@ -86,6 +89,10 @@
 		type_##name real = (type_##name)(void *)__atomic_load_n(                          \
 			&cuda_calls[CUDA_INDEX_##name].real, __ATOMIC_ACQUIRE);                   \
                                                                                                   \
+		if (cuda_may_replay(CUDA_REPLAY_##replay)) {                                      \
+			cuda_thread.caller = __builtin_return_address(0);                         \
+			return recorded_##name(ARGUMENTS_##arguments);                            \
+		}                                                                                 \
 		if (cuda_class_may_count(CUDA_##class) || !real)                                  \
 			return recorded_##name(ARGUMENTS_##arguments);                            \
 		return real(ARGUMENTS_##arguments);                                               \
@@ -93,9 +100,11 @@
 #include "backends/cuda/calls/cuda_calls.def"
 
 struct cuda_call cuda_calls[CUDA_CALL_COUNT] = {
-#define CUDA_CALL(name_, arguments, class_, number_, stream_)                       \
+#define CUDA_CALL(name_, arguments_, class_, number_, stream_, replay_)             \
 	[CUDA_INDEX_##name_] = { .name = #name_,                                    \
 				 .class = CUDA_##class_,                            \
+				 .replay = CUDA_REPLAY_##replay_,                   \
+				 .arguments = arguments_,                           \
 				 .stream = stream_,                                 \
 				 .number = number_,                                 \
 				 .wrapper = (cuda_function)(void *)wrapped_##name_, \

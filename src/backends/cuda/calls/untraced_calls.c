@@ -6,13 +6,18 @@
  */
 #include <dlfcn.h>
 #include <errno.h>
+#include <string.h>
 
 #include "backends/cuda/calls/cuda_calls.h"
 
 #define CUDA_ERROR_NOT_SUPPORTED 801
 
 static const char *const names[] = {
-#define CUDA_OTHER(name) #name,
+#define CUDA_OTHER(name, replay) #name,
+#include "backends/cuda/calls/untraced_calls.def"
+};
+static const uint8_t replays[] = {
+#define CUDA_OTHER(name, replay) CUDA_REPLAY_##replay,
 #include "backends/cuda/calls/untraced_calls.def"
 };
 
@@ -28,7 +33,7 @@ __asm__(".section .data.rel.local, \"aw\"\n"
 	"cuda_other_targets:\n"
 	".text\n"
 	".set other, 0\n"
-#define CUDA_OTHER(name)                                                         \
+#define CUDA_OTHER(name, replay)                                                 \
 	".p2align 4\n.globl " #name "\n.type " #name ", @function\n" #name ":\n" \
 	"	.cfi_startproc\n"                                                      \
 	"	endbr64\n"                                                             \
@@ -96,7 +101,7 @@ __asm__(".section .data.rel.local, \"aw\"\n"
 	"cuda_other_targets:\n"
 	".text\n"
 	".set other, 0\n"
-#define CUDA_OTHER(name)                                                         \
+#define CUDA_OTHER(name, replay)                                                 \
 	".p2align 4\n.globl " #name "\n.type " #name ", %function\n" #name ":\n" \
 	"	.cfi_startproc\n"                                                      \
 	"	hint #34\n" /* bti c */                                          \
@@ -148,6 +153,17 @@ __asm__(".section .data.rel.local, \"aw\"\n"
 	"	.cfi_endproc\n"
 	".size cuda_other_first, . - cuda_other_first\n");
 #endif
+
+enum cuda_replay cuda_other_replay(const char *name)
+{
+	for (size_t i = 0; i < sizeof(names) / sizeof(names[0]); i++)
+		if (!strcmp(names[i], name))
+			return replays[i];
+	for (size_t i = 0; i < CUDA_CALL_COUNT; i++)
+		if (!strcmp(cuda_calls[i].name, name))
+			return cuda_calls[i].replay;
+	return CUDA_REPLAY_REFUSED;
+}
 
 static int missing(void)
 {

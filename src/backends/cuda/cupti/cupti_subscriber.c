@@ -279,7 +279,7 @@ bool cuda_subscriber_wants(uint32_t domain, uint32_t number)
 /* The functions of cuda_calls.def that submit device work. */
 static void want_calls(void)
 {
-#define CUDA_CALL(name, arguments, class, number, stream)                     \
+#define CUDA_CALL(name, arguments, class, number, stream, replay)                     \
 	if ((number) > 0 && (number) < NUMBERS &&                             \
 	    (CUDA_##class == CUDA_LAUNCH || CUDA_##class == CUDA_COPY ||      \
 	     CUDA_##class == CUDA_FILL || CUDA_##class == CUDA_GRAPH_LAUNCH)) \

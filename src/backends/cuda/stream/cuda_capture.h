@@ -4,9 +4,9 @@
  * only with `record --replayable`. Runs inside the program: libc and the agent's public headers
  * only.
  *
- * Every call that is not harmless goes through cuda_capture_call() (cuda_calls.c), which passes
- * the gate (cuda_gate.c), opens and closes windows, and runs the call's handler. A handler makes
- * the driver's call itself, with cuda_invoke(), and appends to the stream.
+ * Every call that is not harmless goes through cuda_capture_call() (cuda_dispatch.c), which passes
+ * the gate (ts_replay_enter()), where windows open and close, and runs the call's handler. A
+ * handler makes the driver's call itself, with cuda_invoke(), and appends to the stream.
  *
  * Order of locks: the gate (shared by calls, exclusive to open or close a window); `capture_lock`,
  * held across the driver's call and the append inside windows; the registries' own locks; the
@@ -25,22 +25,28 @@
 #include <tracesmith/schema.h>
 
 #include "backends/cuda/calls/cuda_calls.h"
+#include "base/local/stream_text.h"
 #include "code/cuda/local/cuda_abi.h"
 
-/* ---- cuda_calls.c: dispatch ---- */
+/* ---- cuda_dispatch.c: from cuda_capture_call() of cuda_calls.h to handlers ---- */
 
 /*
- * Runs the call: arguments may be changed by handlers. Called by wrappers if cuda_replaying is set
- * and the function is not harmless. Returns the driver's result, or the one we answer with.
+ * The real function with these arguments: CUDA_ARGUMENTS_AT_MOST words, of which it takes as many
+ * as it has.
  */
-int cuda_capture_call(struct cuda_call *call, uintptr_t *args);
-/* The real function with these arguments. */
 int cuda_invoke(struct cuda_call *call, const uintptr_t *args);
 
+/*
+ * Makes the driver's call, by cuda_invoke(), with arguments that it may change, or answers instead.
+ * Without CAPTURE_ALWAYS it runs only in open windows. It takes capture_lock itself.
+ */
 typedef int (*cuda_handler)(struct cuda_call *call, uintptr_t *args);
 #define CAPTURE_ALWAYS 1u  /* the handler runs outside of windows, too: it keeps a registry */
 #define CAPTURE_UNGATED 2u /* the call may block (synchronization): it does not hold the gate */
-/* One per captured function; the table is in cuda_calls.c, by name. */
+/*
+ * A captured function without a handler is refused; one that is ANSWERED in cuda_calls.def goes to
+ * the driver.
+ */
 struct cuda_handler_entry {
 	const char *name; /* without _v2, _ptsz ...: the base name; see capture_base_name() */
 	cuda_handler run;
@@ -55,10 +61,14 @@ extern const struct cuda_handler_entry capture_global_handlers[];   /* cuda_glob
 extern const struct cuda_handler_entry capture_launch_handlers[];   /* cuda_launch.c */
 extern const struct cuda_handler_entry capture_graph_handlers[];    /* cuda_graphs.c */
 extern const struct cuda_handler_entry capture_copy_handlers[];     /* cuda_copies.c */
+extern const struct cuda_handler_entry capture_object_handlers[];   /* cuda_objects.c */
 extern const struct cuda_handler_entry capture_order_handlers[];    /* cuda_order.c */
 extern const struct cuda_handler_entry capture_setting_handlers[];  /* cuda_settings.c */
 extern const struct cuda_handler_entry capture_refused_handlers[];  /* cuda_refused.c */
 
+/* The length of a name without _v2, _ptsz, _ptds. */
+size_t capture_base_name(const char *name);
+void capture_dispatch_start(void);
 /* Does the function use the per-thread default stream for stream 0 (_ptsz, _ptds)? */
 bool capture_is_per_thread(const struct cuda_call *call);
 
@@ -72,27 +82,38 @@ extern struct cuda_driver_functions cu;
 
 /* ---- cuda_gate.c: windows ---- */
 
-extern uint32_t cuda_replaying; /* --replayable; constant after start. Read by each wrapper. */
-void capture_start(void);       /* from cuda_backend.c */
-void capture_stop(void);        /* at exit, while the driver responds: closes the window */
+void capture_start(void);  /* from cuda_backend.c */
+void capture_begin(void);  /* the first call that matters */
+void capture_forked(void); /* in a child that cannot use CUDA */
+void capture_stop(void);   /* at exit, while the driver responds: closes the window */
 
-/* Is a window open? Stable while the gate or capture_lock is held. */
+/*
+ * Is a window open? May end at any time by failing; begins only with the gate held exclusively, and
+ * calls that hold no gate must not append what happened before.
+ */
 bool capture_is_open(void);
 bool capture_is_checked(void); /* =checked */
 /*
- * Fails the open window with a reason that begins with what was refused; without one, prevents
- * windows only if `is_lasting`. May be called with capture_lock held.
+ * Fails the open window, or the one that is opening on this thread, with a reason that begins with
+ * what was refused. Without one it does nothing. May be called with capture_lock held.
  */
 void capture_fail(const char *format, ...) __attribute__((format(printf, 1, 2)));
+/* Fails it, and no window can open any more: for what cannot be undone. The first reason stays. */
+void capture_prevent(const char *format, ...) __attribute__((format(printf, 1, 2)));
 
-/* Held across the driver's call and the append, in open windows. */
+/* Held by handlers across the driver's call and the append, in open windows. Recursive. */
 void capture_lock(void);
 void capture_unlock(void);
 
-/* Appends; capture_lock is held. 0: the window is not open (any more). */
+/*
+ * Append. The lock is held where the order to the driver's calls matters. 0: the window is not open
+ * (any more). Objects and blobs may be appended while it opens, too. A launch, copy or fill in a
+ * queue gets the correlation id of the calling thread's last call into the driver.
+ */
 struct ts_replay_command capture_row(uint32_t kind);
 uint64_t capture_command(const struct ts_replay_command *row);
 void capture_object(const struct ts_replay_object *object);
+void capture_gone(uint64_t number);
 uint64_t capture_blob(const void *data, uint64_t bytes);
 uint64_t capture_last_sequence(void);
 /* After each command that may have changed memory: the check of =checked. */
@@ -107,16 +128,24 @@ struct capture_device {
 	uint64_t arena_bytes;
 	uint64_t arena_number; /* of the memory object */
 	char name[96];
+	bool is_opened; /* arena_open() was tried */
 };
+/* Contexts are never freed: one that is gone stays in the list. */
 struct capture_context {
+	struct capture_context *next;
 	void *handle;
 	struct capture_device *device;
 	bool is_primary;
 	unsigned int flags;
 	uint64_t number;
 	bool is_gone;
+	uint32_t limits; /* those that the program has set: bits by CUlimit */
+	int cache;       /* cuCtxSetCacheConfig; 0 */
 };
-/* The calling thread's; NULL: none is current. Registers it. */
+/*
+ * The calling thread's; NULL: none is current. Registers it: the first time, its device's arena is
+ * opened (arena_open()).
+ */
 struct capture_context *capture_context_current(void);
 struct capture_context *capture_context_next(struct capture_context *after); /* NULL: the first */
 struct capture_device *capture_device_of(int ordinal);
@@ -124,6 +153,24 @@ void capture_context_destroyed(void *handle);
 /* Makes a context current for our own calls; returns false if that fails. */
 bool capture_context_push(struct capture_context *context);
 void capture_context_pop(void);
+/* cuda_memory.c: all blocks of a context that was destroyed, or reset, are gone. */
+void capture_memory_context_gone(struct capture_context *context);
+
+/* A stream that the program has used, or the default ones. */
+struct capture_stream {
+	struct capture_stream *next;
+	uintptr_t handle; /* CUDA_STREAM_LEGACY, CUDA_STREAM_PER_THREAD, or the driver's */
+	uint64_t thread;  /* of a per-thread one; else 0 */
+	struct capture_context *context;
+	unsigned int flags;
+	int priority;
+	uint64_t number; /* of the object; 0 */
+	bool is_gone;
+	struct capture_setting *settings; /* cuStreamSetAttribute */
+};
+/* The stream that this call means by `stream`; NULL: no context is current, or it is none. */
+struct capture_stream *capture_stream_of(const struct cuda_call *call, uintptr_t stream);
+struct capture_stream *capture_stream_next(struct capture_stream *after);
 /*
  * Numbers of objects, described on first use in a window; capture_lock is held.
  * capture_stream_number(): 0 and 1 are the legacy stream, 2 the calling thread's.
@@ -131,8 +178,10 @@ void capture_context_pop(void);
 uint64_t capture_device_number(struct capture_device *device);
 uint64_t capture_context_number(struct capture_context *context);
 uint64_t capture_stream_number(const struct cuda_call *call, uintptr_t stream);
+uint64_t capture_stream_describe(struct capture_stream *stream);
 /* Forgets all numbers of a window; called when one opens. */
 void capture_objects_forget(void);
+void capture_objects_describe(void); /* all, when one opens */
 /*
  * Waits until all streams are idle, then synchronizes all contexts; false: not by then, and `why`
  * names the stream.
@@ -252,7 +301,6 @@ void capture_modules_forget(void);
  * Appends the details of a launch: grid, block, shared memory, attributes; false: the window has
  * failed, as one of them is not captured.
  */
-struct stream_text;
 bool capture_launch_details(struct stream_text *text, const struct cuda_launch_config *config,
 			    bool is_cooperative);
 /*
@@ -263,6 +311,18 @@ bool capture_pack(struct capture_function *function, void **params, void **extra
 /* Notes that a kernel is launched in a stream capture, or is in a graph: its module is in use. */
 void capture_function_used(struct capture_function *function);
 
+/* ---- cuda_settings.c ---- */
+
+/* An attribute of a stream that the program has set. */
+struct capture_setting {
+	struct capture_setting *next;
+	int id;
+	uint32_t bytes;
+	uint8_t value[64];
+};
+void capture_stream_settings_describe(const struct capture_stream *stream,
+				      struct stream_text *text);
+
 /* ---- cuda_order.c: events ---- */
 
 uint64_t capture_event_number(void *event);
@@ -270,13 +330,28 @@ void capture_order_forget(void);
 
 /* ---- cuda_refused.c ---- */
 
+/* Handlers of all functions that are REFUSED, or MAKE or END a state. */
+int capture_refused_call(struct cuda_call *call, uintptr_t *args);
+int capture_state_call(struct cuda_call *call, uintptr_t *args);
+/* cuMemFree and its like succeeded for an address that is not ours. */
+void capture_managed_freed(uint64_t address);
+/* What was called before the window opened does not count; NULL, or what was called since. */
+void capture_refused_begin(void);
+const char *capture_refused_used(char *buffer, size_t bytes);
+
 /* A reason why no window can open: live state that is not captured; NULL. */
 const char *capture_refused_state(char *buffer, size_t bytes);
 
 /* ---- cuda_snapshot.c ---- */
 
-/* The gate is closed and the devices are idle. NULL, or why it failed (in `why`). */
+/*
+ * The gate is closed and the devices are idle. NULL, or why it failed (in `why`). *ret_pieces:
+ * UINT64_MAX if not known yet; capture_pieces() says it before the window closes.
+ */
 const char *capture_snapshot(char *why, size_t bytes, uint64_t *ret_bytes, uint64_t *ret_pieces);
+void capture_pieces(uint64_t count); /* cuda_gate.c */
+/* OPEN was written, the gate is still closed: pieces (check rows) may follow from now on. */
+void capture_snapshot_opened(void);
 void capture_final_checks(void);
 /*
  * A piece of the snapshot that is taken inside the window, of memory that no command has used yet;
@@ -285,5 +360,7 @@ void capture_final_checks(void);
 void capture_piece(uint64_t object, int64_t offset, const void *data, uint64_t bytes);
 /* Waits until all pieces are stored; at CLOSE. */
 void capture_snapshot_finish(void);
+/* The window is closed or has failed: what is left of the snapshot is not needed. */
+void capture_snapshot_ended(void);
 
 #endif

@@ -13,7 +13,7 @@ const uint32_t *ts_emit_switch = &switched_on;
 
 /* Only the calls that memory.c compares with, in the order of cuda_calls.def. */
 struct cuda_call cuda_calls[CUDA_CALL_COUNT] = {
-#define CUDA_CALL(name_, arguments, class_, number_, stream_) \
+#define CUDA_CALL(name_, arguments, class_, number_, stream_, replay_) \
 	[CUDA_INDEX_##name_] = { .name = #name_, .class = CUDA_##class_, .stream = stream_ },
 #include "backends/cuda/calls/cuda_calls.def"
 };
