@@ -18,14 +18,14 @@ static void *const functions[] = {
 };
 
 /* Functions without a wrapper. */
-#define CUDA_OTHER(name) extern int other_##name(void) __asm__(#name);
+#define CUDA_OTHER(name, replay) extern int other_##name(void) __asm__(#name);
 #include "backends/cuda/calls/untraced_calls.def"
 
 static const struct {
 	const char *name;
 	void *function;
 } others[] = {
-#define CUDA_OTHER(name) { #name, (void *)other_##name },
+#define CUDA_OTHER(name, replay) { #name, (void *)other_##name },
 #include "backends/cuda/calls/untraced_calls.def"
 };
 

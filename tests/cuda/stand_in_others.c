@@ -26,7 +26,7 @@ static int called(int index, const char *name, const uintptr_t *args)
 	return STAND_IN_FIRST_OTHER + index;
 }
 
-#define CUDA_OTHER(name, replay)                                                                       \
+#define CUDA_OTHER(name, replay)                                                               \
 	__attribute__((weak, visibility("default"))) int function_##name(ARGS) __asm__(#name); \
 	int function_##name(ARGS)                                                              \
 	{                                                                                      \
