@@ -436,6 +436,7 @@ static int report_stream(const struct ts_replay *replay, struct ts_replay_report
 			    sizeof(report->included_text));
 	ts_replay_plan_report(&replay->plan, replay->stream, report);
 	ts_replay_verdict(replay->checker, report);
+	ts_replay_find_stacks(replay, report);
 	return TS_OK;
 }
 
@@ -545,7 +546,10 @@ static int run_plan(struct ts_replay *replay, struct ts_replay_report *report, s
 	struct runs runs = { .replay = replay, .span_ns = TS_ABSENT };
 	int rc = TS_OK;
 
-	*report = (struct ts_replay_report){ .span_ns = TS_ABSENT };
+	*report = (struct ts_replay_report){ .span_ns = TS_ABSENT,
+					     .timed_recorded_ns = TS_ABSENT,
+					     .timed_warm_ns = TS_ABSENT,
+					     .timed_cold_ns = TS_ABSENT };
 	runs.count = replay->work ? replay->work->command_count : replay->plan.count;
 	if (make_outcome(&runs, &runs.now) || make_outcome(&runs, &runs.best))
 		rc = ts_replay_no_memory(err);

@@ -299,8 +299,8 @@ enum {
 	TS_REPLAY_REQUESTED = 1,
 	TS_REPLAY_INCLUDED = 2, /* a selected command needs its result */
 	/*
-	 * Kept only for its order. record, wait, sync, alloc and free run as always. Any other kind
-	 * is replaced by a marker in its queue with the same waits; its event is that of the
+	 * Kept only for its order. record, wait, sync, set, alloc and free run as always. Any other
+	 * kind is replaced by a marker in its queue with the same waits; its event is that of the
 	 * marker, and the host waits for it if the command blocks. If its queue cannot be created,
 	 * the host waits for everything before it instead.
 	 */
@@ -409,7 +409,7 @@ struct ts_replay_options {
 	 */
 	uint32_t kernel_number;
 	uint32_t kernel_repeats;
-	const char *value_type; /* --as: f16 f32 f64 i8 .. u64; NULL */
+	const char *value_type; /* --as: f16 f32 f64 i8 .. u64 ...; NULL */
 	struct ts_value_tolerance tolerance;
 	const struct ts_replay_replacement *replacements;
 	size_t replacement_count;
@@ -549,6 +549,9 @@ struct ts_replay_target {
 #undef TARGET
 extern const struct ts_replay_target *const ts_replay_targets[]; /* default first; ends with NULL */
 
+/* The target that runs what was recorded on the platform of this trace; else the default. */
+const struct ts_replay_target *ts_replay_target_of(struct ts_reader *reader);
+
 struct ts_replay {
 	struct ts_replay_options options;
 	struct ts_reader *reader;
@@ -663,6 +666,8 @@ bool ts_replay_reject_command(struct ts_replay *replay, uint32_t command, struct
 bool ts_replay_reject_launches(struct ts_replay *replay, uint32_t command, struct ts_error *err);
 /* After a run: the content for --dump (NULL: none), and the hash of a capture in the first run. */
 const void *ts_replay_dump(const struct ts_replay *replay, uint64_t *ret_bytes);
+/* What --dump shows; NULL: nothing. */
+const struct ts_replay_range *ts_replay_dumped(const struct ts_replay *replay);
 /*
  * After a run: times on the device of all launches of a kernel; replaced ones first, then those
  * that took longest. TS_ABSENT: unknown.

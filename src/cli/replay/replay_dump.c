@@ -12,6 +12,33 @@
 #define COLUMNS 80u
 #define LINES_SHOWN 64u
 
+/* The first byte of sparse memory, as the program saw it; false: a memory object was dumped. */
+static bool find_address(const struct ts_replay_shown *shown, uint64_t *ret_address)
+{
+	const struct ts_replay_options *options = &shown->replay->options;
+	const struct ts_replay_range *range = ts_replay_dumped(shown->replay);
+
+	if (!range || (!options->dumps_address && !options->dumps_argument))
+		return false;
+	*ret_address = shown->replay->stream->objects[range->memory].address + range->offset;
+	return true;
+}
+
+void ts_replay_append_dumped(const struct ts_replay_shown *shown, struct ts_text *out)
+{
+	const struct ts_replay_options *options = &shown->replay->options;
+	uint64_t address;
+
+	if (!find_address(shown, &address))
+		ts_text_printf(out, "memory %" PRIu64, options->dump_memory);
+	else if (options->dumps_argument)
+		ts_text_printf(out, "argument %" PRIu64 ", 0x%" PRIx64, options->dump_address,
+			       address);
+	else
+		ts_text_printf(out, "0x%" PRIx64, address);
+	ts_text_printf(out, " after command %" PRIu64, options->dump_at);
+}
+
 /* How many of `count` are shown. */
 static uint64_t limit_of(const struct ts_replay_shown *shown, uint64_t count, uint64_t line)
 {
@@ -108,16 +135,18 @@ void ts_replay_show_dump_json(const struct ts_replay_shown *shown, struct ts_tex
 	const struct ts_replay_options *options = &shown->replay->options;
 	const struct ts_value_type *type =
 		ts_value_type_find(options->value_type ? options->value_type : "u8");
-	uint64_t bytes = 0, most;
+	uint64_t bytes = 0, most, address;
 	const unsigned char *data = ts_replay_dump(shown->replay, &bytes);
 
 	if (!data)
 		return;
 	most = limit_of(shown, bytes / type->bytes, values_a_line(type));
-	ts_text_printf(out,
-		       ",\"dump\":{\"command\":%" PRIu64 ",\"buffer\":\"memory %" PRIu64
-		       "\",\"bytes\":%" PRIu64 ",\"as\":\"%s\",\"values\":[",
-		       options->dump_at, options->dump_memory, bytes, type->name);
+	ts_text_printf(out, ",\"dump\":{\"command\":%" PRIu64, options->dump_at);
+	if (find_address(shown, &address))
+		ts_text_printf(out, ",\"address\":\"0x%" PRIx64 "\"", address);
+	else
+		ts_text_printf(out, ",\"buffer\":\"memory %" PRIu64 "\"", options->dump_memory);
+	ts_text_printf(out, ",\"bytes\":%" PRIu64 ",\"as\":\"%s\",\"values\":[", bytes, type->name);
 	for (uint64_t i = 0; i < most; i++) {
 		if (i)
 			ts_text_append_char(out, ',');

@@ -3,6 +3,7 @@
 #include <inttypes.h>
 #include <string.h>
 
+#include "cli/common/show.h"
 #include "cli/replay/replay_show.h"
 
 static void append_text(struct ts_text *out, const char *key, const char *value)
@@ -25,8 +26,22 @@ static void append_real(struct ts_text *out, const char *key, double value)
 	ts_text_append_double(out, value);
 }
 
-static void append_difference(const struct ts_replay_report *report, struct ts_text *out)
+/* [{"func": ..}, ..], innermost frame first. */
+static void append_stack(const struct ts_replay_shown *shown, const char *key, int64_t stack,
+			 struct ts_text *out)
 {
+	const struct ts_show show = { .reader = shown->replay->reader };
+
+	if (!stack)
+		return;
+	ts_text_printf(out, ",\"%s\":", key);
+	ts_show_json_stack(&show, out, stack);
+}
+
+static void append_difference(const struct ts_replay_shown *shown, struct ts_text *out)
+{
+	const struct ts_replay_report *report = shown->report;
+
 	if (!report->differs)
 		return;
 	/* At the end there is no command. */
@@ -40,6 +55,15 @@ static void append_difference(const struct ts_replay_report *report, struct ts_t
 	else
 		ts_text_append_str(out, ",\"kernel\":null");
 	append_text(out, "buffer", report->buffer);
+	if (report->has_pages)
+		ts_text_printf(out, ",\"address\":\"0x%" PRIx64 "\",\"pages_differing\":%" PRIu64,
+			       report->address, report->pages_differing);
+	if (report->other_command_text[0]) {
+		ts_text_printf(out, ",\"other_command\":%" PRIu64, report->other_command);
+		append_text(out, "other_command_text", report->other_command_text);
+	}
+	append_stack(shown, "stack", report->stack, out);
+	append_stack(shown, "other_stack", report->other_stack, out);
 	if (report->has_bytes)
 		ts_text_printf(out, ",\"first_byte\":%" PRIu64 ",\"bytes_differing\":%" PRIu64,
 			       report->first_byte, report->bytes_differing);
@@ -85,7 +109,9 @@ static void append_hashes(const struct ts_replay *replay, struct ts_text *out)
 				stream->commands[replay->plan.order[capture->position]].sequence);
 		else
 			ts_text_append_str(out, "null");
-		if (capture->range.memory == TS_REPLAY_NONE)
+		if (capture->is_pages)
+			ts_text_append_str(out, ",\"buffer\":\"all\"");
+		else if (capture->range.memory == TS_REPLAY_NONE)
 			ts_text_append_str(out, ",\"buffer\":\"host\"");
 		else
 			ts_text_printf(out, ",\"buffer\":\"memory %" PRIu64 "\"",
@@ -132,6 +158,33 @@ static void append_kernels(const struct ts_replay *replay, struct ts_text *out)
 	ts_text_append_char(out, ']');
 }
 
+/* Members of targets that compare pages. */
+static void append_pages(const struct ts_replay_report *report, struct ts_text *out)
+{
+	ts_text_printf(out,
+		       ",\"varying_runs\":%" PRIu32 ",\"reordered_runs\":%" PRIu32
+		       ",\"extra_runs\":%" PRIu32 ",\"relocated_words\":%" PRIu64,
+		       report->varying_runs, report->reordered_runs, report->extra_runs,
+		       report->relocated_words);
+	if (report->relocated[0])
+		append_text(out, "relocated", report->relocated);
+	if (report->gaps[0])
+		append_text(out, "gaps", report->gaps);
+	if (!report->timed_runs)
+		return;
+	ts_text_printf(out, ",\"timed\":{\"launches\":%" PRIu32, report->timed_runs);
+	append_text(out, "kernel", report->timed_kernel);
+	append_text(out, "clocks", report->timed_clocks);
+	append_ns(out, "recorded_ns", report->timed_recorded_ns);
+	append_ns(out, "warm_ns", report->timed_warm_ns);
+	append_ns(out, "warm_low_ns", report->timed_warm_low_ns);
+	append_ns(out, "warm_high_ns", report->timed_warm_high_ns);
+	append_ns(out, "cold_ns", report->timed_cold_ns);
+	append_ns(out, "cold_low_ns", report->timed_cold_low_ns);
+	append_ns(out, "cold_high_ns", report->timed_cold_high_ns);
+	ts_text_append_char(out, '}');
+}
+
 static void append_emulated(const struct ts_replay_report *report, struct ts_text *out)
 {
 	append_real(out, "span_error", report->span_error);
@@ -172,7 +225,9 @@ void ts_replay_show_json(const struct ts_replay_shown *shown, struct ts_text *ou
 	append_ns(out, "span_ns", report->span_ns);
 	if (report->note[0])
 		append_text(out, "note", report->note);
-	append_difference(report, out);
+	append_difference(shown, out);
+	if (replay->options.target->can & TS_REPLAY_CAN_HASH_PAGES)
+		append_pages(report, out);
 	if (replay->options.skip_unsupported)
 		append_skipped(report, out);
 	if (replay->stream)

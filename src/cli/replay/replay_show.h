@@ -28,6 +28,8 @@ void ts_replay_show_json(const struct ts_replay_shown *shown, struct ts_text *ou
 
 /* Content of memory as numbers or bytes. */
 void ts_replay_show_dump(const struct ts_replay_shown *shown, struct ts_text *out);
+/* "memory 7 after command 12", "0x200000400000 after command 12". */
+void ts_replay_append_dumped(const struct ts_replay_shown *shown, struct ts_text *out);
 void ts_replay_show_dump_json(const struct ts_replay_shown *shown, struct ts_text *out);
 /* The same as a picture; an error if it is not an image. Unless quiet, notes the scale. */
 int ts_replay_write_png(const struct ts_replay_shown *shown, const char *path, bool quiet,

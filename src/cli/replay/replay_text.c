@@ -4,9 +4,11 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "cli/common/show.h"
 #include "cli/common/terminal.h"
 #include "cli/common/text_table.h"
 #include "cli/replay/replay_show.h"
+#include "trace/stack_lists.h"
 
 /* Kernels in the table of times: those that took longest. */
 #define KERNELS_SHOWN 10u
@@ -27,19 +29,83 @@ static void show_line(struct ts_text *out, const char *text)
 	ts_text_append_char(out, '\n');
 }
 
-static void show_difference(const struct ts_replay_report *report, struct ts_text *out)
+/* Where the program launched it, innermost frame first, as `view --stacks` shows it. */
+static void show_stack(const struct ts_replay *replay, int64_t stack, const char *what,
+		       struct ts_text *out)
 {
+	struct ts_stack_list frames = { 0 };
+
+	if (!stack || ts_stack_list_load(&frames, replay->reader, stack))
+		return;
+	if (frames.count)
+		ts_text_printf(out, "  %s\n", what);
+	for (size_t i = frames.count; i-- > 0;) {
+		ts_text_append_str(out, "    ");
+		ts_show_frame(replay->reader, out, frames.frames[i]);
+		ts_text_append_char(out, '\n');
+	}
+	ts_stack_list_release(&frames);
+}
+
+/* Pages of 2 MiB, and the bytes in the first of them. */
+static void show_pages(const struct ts_replay_report *report, struct ts_text *out)
+{
+	char count[TS_FORMAT_BYTES];
+
+	ts_text_append_str(out, ": ");
+	append_untrusted(out, report->buffer);
+	ts_text_printf(out, ", %s of 2 MiB, ", TS_COUNTED(report->pages_differing, "page"));
+	if (!report->has_bytes)
+		ts_text_printf(out, "the first at 0x%" PRIx64 "\n", report->address);
+	else
+		ts_text_printf(
+			out, "from 0x%" PRIx64 " on, %s byte%s in that page\n", report->address,
+			ts_format_count(count, sizeof(count), (int64_t)report->bytes_differing),
+			report->bytes_differing == 1 ? "" : "s");
+}
+
+static void show_runs(const struct ts_replay_report *report, struct ts_text *out)
+{
+	if (report->varying_runs)
+		ts_text_printf(out, "  %" PRIu32 " of %s differ%s from the first",
+			       report->varying_runs, TS_COUNTED(report->runs, "run"),
+			       report->varying_runs == 1 ? "s" : "");
+	if (report->varying_runs && report->extra_runs)
+		ts_text_printf(out, "; %s more to find where",
+			       TS_COUNTED(report->extra_runs, "run"));
+	if (report->varying_runs)
+		ts_text_append_char(out, '\n');
+}
+
+static void show_difference(const struct ts_replay_shown *shown, struct ts_text *out)
+{
+	const struct ts_replay_report *report = shown->report;
+	bool is_race = report->other_command_text[0];
+
 	if (!report->differs)
 		return;
-	ts_text_append_str(out, "  at ");
+	ts_text_append_str(out, is_race ? "  between " : "  at ");
 	append_untrusted(out, report->command_text);
-	ts_text_printf(out, ": %s", report->buffer);
-	if (report->has_bytes)
-		ts_text_printf(out, ", from byte %" PRIu64 " on, %s", report->first_byte,
-			       TS_COUNTED(report->bytes_differing, "byte"));
-	ts_text_append_char(out, '\n');
+	if (is_race) {
+		ts_text_append_str(out, "\n  and ");
+		append_untrusted(out, report->other_command_text);
+		ts_text_append_str(out, ",\n  which nothing orders");
+	}
+	if (report->has_pages) {
+		show_pages(report, out);
+	} else {
+		ts_text_printf(out, ": %s", report->buffer);
+		if (report->has_bytes)
+			ts_text_printf(out, ", from byte %" PRIu64 " on, %s", report->first_byte,
+				       TS_COUNTED(report->bytes_differing, "byte"));
+		ts_text_append_char(out, '\n');
+	}
 	show_line(out, report->values);
 	show_line(out, report->between);
+	show_line(out, report->gaps);
+	show_runs(report, out);
+	show_stack(shown->replay, report->stack, is_race ? "the first one:" : "launched at:", out);
+	show_stack(shown->replay, report->other_stack, "the other one:", out);
 }
 
 static void show_span(const struct ts_replay_report *report, struct ts_text *out)
@@ -69,11 +135,22 @@ static void append_number(struct ts_text *out, const char *before, uint64_t numb
 		       ts_format_count(count, sizeof(count), (int64_t)number), after);
 }
 
+/* After commands, and at the end. */
+static void show_compared_pages(const struct ts_replay_report *report, struct ts_text *out)
+{
+	if (report->compared_ranges > 1)
+		ts_text_printf(out, "all memory compared after %s and at the end",
+			       TS_COUNTED(report->compared_ranges - 1u, "command"));
+	else
+		ts_text_append_str(out, "all memory compared at the end");
+}
+
 static void show_checks(const struct ts_replay_shown *shown, struct ts_text *out)
 {
 	const struct ts_replay_report *report = shown->report;
 	/* Replacements are compared with a run of the recorded kernels: everywhere. */
 	bool is_replaced = shown->replay->options.replacement_count > 0;
+	char count[TS_FORMAT_BYTES];
 
 	ts_text_append_str(out, "  ");
 	if (report->checks) {
@@ -94,8 +171,16 @@ static void show_checks(const struct ts_replay_shown *shown, struct ts_text *out
 		ts_text_printf(out, "%s not compared, ",
 			       TS_COUNTED(report->unknown_checks, "recorded check"));
 	}
-	ts_text_printf(out, "%s compared%s\n", TS_COUNTED(report->compared_ranges, "memory range"),
-		       report->checks ? "" : " between runs");
+	if (shown->replay->options.target->can & TS_REPLAY_CAN_HASH_PAGES)
+		show_compared_pages(report, out);
+	else
+		ts_text_printf(out, "%s compared",
+			       TS_COUNTED(report->compared_ranges, "memory range"));
+	ts_text_printf(out, "%s\n", report->checks ? "" : " between runs");
+	if (report->reordered_runs)
+		ts_text_printf(out, "  %s of %s in another order of what runs concurrently\n",
+			       ts_format_count(count, sizeof(count), report->reordered_runs),
+			       TS_COUNTED(report->runs, "run"));
 }
 
 static void show_skipped(const struct ts_replay_report *report, struct ts_text *out)
@@ -139,6 +224,48 @@ static void show_process(const struct ts_replay *replay, struct ts_text *out)
 	}
 }
 
+/* --kernel: the launch, run alone again and again. */
+static void show_timed(const struct ts_replay_report *report, struct ts_text *out)
+{
+	char time[TS_FORMAT_BYTES], low[TS_FORMAT_BYTES], high[TS_FORMAT_BYTES];
+
+	if (!report->timed_runs)
+		return;
+	ts_text_append_str(out, "  ");
+	append_untrusted(out, report->timed_kernel);
+	ts_text_printf(out, ": median of %s", TS_COUNTED(report->timed_runs, "launch"));
+	if (report->timed_clocks[0])
+		ts_text_append_str(out, ", ");
+	append_untrusted(out, report->timed_clocks);
+	ts_text_append_char(out, '\n');
+	if (report->timed_recorded_ns != TS_ABSENT)
+		ts_text_printf(
+			out, "    recorded  %s\n",
+			ts_format_duration_ns(time, sizeof(time), report->timed_recorded_ns));
+	if (report->timed_warm_ns != TS_ABSENT)
+		ts_text_printf(
+			out, "    L2 warm   %s (95 %%: %s to %s)\n",
+			ts_format_duration_ns(time, sizeof(time), report->timed_warm_ns),
+			ts_format_duration_ns(low, sizeof(low), report->timed_warm_low_ns),
+			ts_format_duration_ns(high, sizeof(high), report->timed_warm_high_ns));
+	if (report->timed_cold_ns != TS_ABSENT)
+		ts_text_printf(
+			out, "    L2 cold   %s (95 %%: %s to %s)\n",
+			ts_format_duration_ns(time, sizeof(time), report->timed_cold_ns),
+			ts_format_duration_ns(low, sizeof(low), report->timed_cold_low_ns),
+			ts_format_duration_ns(high, sizeof(high), report->timed_cold_high_ns));
+}
+
+static void show_relocated(const struct ts_replay_report *report, struct ts_text *out)
+{
+	if (!report->relocated_words)
+		return;
+	ts_text_printf(out, "  %s moved to the addresses of variables here: ",
+		       TS_COUNTED(report->relocated_words, "pointer"));
+	append_untrusted(out, report->relocated);
+	ts_text_append_char(out, '\n');
+}
+
 static void show_stream(const struct ts_replay_shown *shown, struct ts_text *out)
 {
 	const struct ts_replay_report *report = shown->report;
@@ -157,6 +284,10 @@ static void show_stream(const struct ts_replay_shown *shown, struct ts_text *out
 	show_skipped(report, out);
 	if (stream->is_truncated)
 		ts_text_append_str(out, "  the recording is truncated: no check at its end\n");
+	show_relocated(report, out);
+	if (!report->differs)
+		show_line(out, report->gaps);
+	show_timed(report, out);
 	if (report->verdict == TS_REPLAY_RAN || (!report->checks && report->runs == 1))
 		return;
 	show_checks(shown, out);
@@ -290,7 +421,7 @@ void ts_replay_show_text(const struct ts_replay_shown *shown, struct ts_text *ou
 	TS_SCOPED(ts_text) lines = { 0 };
 
 	ts_text_printf(&lines, "%s\n", report->verdict_text);
-	show_difference(report, &lines);
+	show_difference(shown, &lines);
 	if (shown->replay->stream)
 		show_stream(shown, &lines);
 	else

@@ -3,10 +3,14 @@
  * `tracesmith replay`: runs a recorded command stream again, or simulates when it would run. This
  * file parses the options; replay_text.c, replay_json.c and replay_dump.c show the report.
  */
+#include <ctype.h>
+#include <errno.h>
 #include <inttypes.h>
+#include <stdlib.h>
 #include <string.h>
 
 #include "base/text.h"
+#include "cli/common/amount.h"
 #include "cli/common/cli_output.h"
 #include "cli/common/component_options.h"
 #include "cli/common/nearest.h"
@@ -15,6 +19,7 @@
 #include "cli/common/report.h"
 #include "cli/common/terminal.h"
 #include "cli/common/trace_input.h"
+#include "cli/replay/replay_addresses.h"
 #include "cli/replay/replay_show.h"
 #include "cli/replay/replay_sources.h"
 #include "cli/replay/replay_supervise.h"
@@ -22,8 +27,12 @@
 #include "replay/replay.h"
 #include "trace/trace_totals.h"
 
+/* Launches of --kernel that are timed, if --repeat does not say. */
+#define TIMED_LAUNCHES 100u
+
 struct replay {
-	const char *target, *pace, *check, *tolerance, *dump, *png, *at, *time_limit;
+	const char *target, *pace, *check, *tolerance, *dump, *png, *at, *time_limit, *step;
+	char *kernel;     /* without the number behind # */
 	const char *list; /* NULL: run; "": the commands; "checks" */
 	int64_t repeat, window, limit;
 	bool json, quiet, hashes;
@@ -49,11 +58,25 @@ static int unknown_target(const char *name, const char *nearest)
 			       ts_text_cstr(&names));
 }
 
-static int parse_target(struct replay *replay)
+/* The one for the platform of the recording. What is wrong with the trace is reported later. */
+static void choose_target(struct replay *replay, const char *path)
+{
+	TS_AUTO(ts_reader) reader = NULL;
+
+	replay->options.target = ts_replay_targets[0];
+	if (!ts_reader_open(&reader, path, NULL))
+		replay->options.target = ts_replay_target_of(reader);
+}
+
+static int parse_target(struct replay *replay, const char *path)
 {
 	struct ts_nearest nearest;
-	const char *name = replay->target ? replay->target : ts_replay_targets[0]->name;
+	const char *name = replay->target;
 
+	if (!name) {
+		choose_target(replay, path);
+		return TS_EXIT_DONE;
+	}
 	ts_nearest_init(&nearest, name);
 	for (size_t i = 0; ts_replay_targets[i]; i++) {
 		if (!strcmp(ts_replay_targets[i]->name, name)) {
@@ -142,12 +165,42 @@ static int parse_number(const char *option, const char *text, uint64_t *ret_numb
 	return TS_EXIT_DONE;
 }
 
+/* ADDRESS[:BYTES] or argK[:BYTES]; false: neither. */
+static bool parse_place(struct replay *replay, int *ret_exit_code)
+{
+	struct ts_replay_options *options = &replay->options;
+	const char *text = replay->dump, *end = strchrnul(text, ':');
+	bool is_address = !strncmp(text, "0x", 2), is_argument = !strncmp(text, "arg", 3);
+	char *rest;
+
+	if (!is_address && !is_argument)
+		return false;
+	text += is_argument ? 3 : 2;
+	errno = 0;
+	options->dump_address = strtoull(text, &rest, is_argument ? 10 : 16);
+	options->dumps_address = is_address;
+	options->dumps_argument = is_argument;
+	if (rest == text || rest != end || errno || !isxdigit((unsigned char)*text))
+		*ret_exit_code = ts_report_usage("option '--dump' is the number of a memory, "
+						 "0xADDRESS[:BYTES] or argN[:BYTES], not '%s'",
+						 replay->dump);
+	else if (*end)
+		*ret_exit_code = ts_amount_size("dump", end + 1, &options->dump_bytes);
+	return true;
+}
+
 static int parse_dump(struct replay *replay)
 {
 	int exit_code = parse_number("at", replay->at, &replay->options.dump_at);
 
-	if (!exit_code)
+	if (!exit_code && !(replay->dump && parse_place(replay, &exit_code)))
 		exit_code = parse_number("dump", replay->dump, &replay->options.dump_memory);
+	if (!exit_code && (replay->options.dumps_address || replay->options.dumps_argument) &&
+	    !(replay->options.target->can & TS_REPLAY_CAN_HASH_PAGES))
+		exit_code =
+			ts_report_usage("target '%s' has no addresses: '--dump' is the number of "
+					"a memory",
+					replay->options.target->name);
 	if (!exit_code && !replay->at != !replay->dump)
 		exit_code =
 			ts_report_usage("'--at' (after which command) and '--dump' (which memory) "
@@ -155,6 +208,62 @@ static int parse_dump(struct replay *replay)
 	if (!exit_code && replay->png && !replay->dump)
 		exit_code = ts_report_usage("'--png' needs '--dump', the number of an image");
 	return exit_code;
+}
+
+/* "7" or "7-9". */
+static int parse_step(struct replay *replay)
+{
+	struct ts_replay_options *options = &replay->options;
+	const char *text = replay->step, *dash;
+
+	if (!text)
+		return TS_EXIT_DONE;
+	dash = text + strspn(text, "0123456789");
+	options->has_steps = true;
+	if (ts_parse_int64(text, (size_t)(dash - text), &options->first_step) ||
+	    (*dash && *dash != '-') ||
+	    ts_parse_int64(*dash ? dash + 1 : text, strlen(*dash ? dash + 1 : text),
+			   &options->last_step) ||
+	    options->last_step < options->first_step)
+		return ts_report_usage("option '--step' is a step or a range such as 100-104, not "
+				       "'%s'",
+				       text);
+	return TS_EXIT_DONE;
+}
+
+/*
+ * NAME or NAME#N. A target that can time a kernel runs one launch, then again and again, unless
+ * runs are to be compared.
+ */
+static int parse_kernel(struct replay *replay)
+{
+	struct ts_replay_options *options = &replay->options;
+	const char *number = options->kernel ? strrchr(options->kernel, '#') : NULL;
+	int64_t value = 0;
+
+	if (!options->kernel)
+		return TS_EXIT_DONE;
+	if (number && (ts_parse_int64(number + 1, strlen(number + 1), &value) || value < 1 ||
+		       value >= UINT32_MAX))
+		return ts_report_usage(
+			"option '--kernel': what follows # is the number of a launch, "
+			"from 1, not '%s'",
+			number + 1);
+	if (number) {
+		replay->kernel = strndup(options->kernel, (size_t)(number - options->kernel));
+		if (!replay->kernel)
+			return ts_report_exit_code(TS_ENOMEM);
+		options->kernel = replay->kernel;
+		options->kernel_number = (uint32_t)value;
+	}
+	if (!(options->target->can & TS_REPLAY_CAN_TIME_KERNEL) || replay->check || replay->list ||
+	    replay->dump)
+		return TS_EXIT_DONE;
+	options->kernel_number = TS_MAX(options->kernel_number, 1u);
+	options->kernel_repeats = replay->repeat ? (uint32_t)replay->repeat : TIMED_LAUNCHES;
+	options->check = TS_REPLAY_CHECK_NONE;
+	options->repeat = 1;
+	return TS_EXIT_DONE;
 }
 
 static int check_list(const struct replay *replay)
@@ -208,9 +317,9 @@ static int check(const struct replay *replay)
 
 static int parse(struct replay *replay, const char *path)
 {
-	int exit_code = parse_target(replay);
+	int exit_code = parse_target(replay, path);
 
-	replay->options.repeat = (unsigned int)replay->repeat;
+	replay->options.repeat = replay->repeat ? (unsigned int)replay->repeat : 1;
 	replay->options.window = (uint32_t)replay->window;
 	replay->options.name = path;
 	if (!exit_code)
@@ -219,6 +328,10 @@ static int parse(struct replay *replay, const char *path)
 		exit_code = parse_texts(replay);
 	if (!exit_code)
 		exit_code = parse_tolerance(replay);
+	if (!exit_code)
+		exit_code = parse_step(replay);
+	if (!exit_code)
+		exit_code = parse_kernel(replay);
 	if (!exit_code)
 		exit_code = parse_dump(replay);
 	if (!exit_code)
@@ -264,8 +377,9 @@ static int show(const struct replay *replay, const struct ts_replay_shown *shown
 	}
 	/* The dump may be piped to another program: the rest goes to stderr. */
 	ts_replay_show_text(shown, &notes);
-	ts_text_printf(&notes, "  memory %" PRIu64 " after command %" PRIu64 ":",
-		       replay->options.dump_memory, replay->options.dump_at);
+	ts_text_append_str(&notes, "  ");
+	ts_replay_append_dumped(shown, &notes);
+	ts_text_append_char(&notes, ':');
 	ts_text_append_str(&notes, replay->png ? " " : "");
 	ts_text_append_str(&notes, replay->png ? replay->png : "");
 	if (!replay->quiet)
@@ -342,6 +456,8 @@ static int run_supervised(struct replay *replay, const char *path)
 {
 	int exit_code = TS_EXIT_DONE;
 
+	if (replay->options.target->needs & TS_REPLAY_NEEDS_FIXED_ADDRESSES)
+		ts_replay_fix_addresses();
 	if (replay->options.target->can & TS_REPLAY_CAN_LIMIT_TIME &&
 	    !ts_replay_supervise(&replay->options.monitor, &exit_code))
 		return exit_code;
@@ -356,6 +472,7 @@ static void release(struct replay *replay)
 	ts_string_list_release(&replay->replaced);
 	ts_component_options_release(&replay->all_options);
 	free(replay->target_options);
+	free(replay->kernel);
 }
 
 /* ---- the command line ---- */
@@ -376,7 +493,7 @@ static int add_options(struct replay *replay)
 	struct ts_replay_options *core = &replay->options;
 	const struct ts_option first[] = {
 		TS_OPTION_TEXT("target", 't', "NAME", &replay->target,
-			       "what runs the commands; default: the first of the list above"),
+			       "what runs the commands; default: by the recorded device"),
 		TS_OPTION_MAYBE("list", 'l', "checks", &replay->list,
 				"only list the commands, with the values of their arguments; "
 				"=checks: also the recorded hashes. Nothing runs"),
@@ -388,8 +505,14 @@ static int add_options(struct replay *replay)
 			       "only commands from X on: a command number, or a time after the "
 			       "first command such as 1.5ms"),
 		TS_OPTION_TEXT("to", 0, "Y", &core->to, "only commands before Y"),
-		TS_OPTION_TEXT("kernel", 'k', "GLOB", &core->kernel,
-			       "only launches of these kernels, with their real inputs"),
+		TS_OPTION_TEXT("step", 0, "A-B", &replay->step,
+			       "only commands of these steps (TS_STEP(), torch.profiler), from the "
+			       "mark of A to that after B"),
+		TS_OPTION_TEXT(
+			"kernel", 'k', "GLOB[#N]", &core->kernel,
+			"only launches of these kernels, with their real inputs; #N: only the "
+			"Nth. CUDA, without --check: runs one of them (default #1) --repeat "
+			"times more (default 100) and times it"),
 		TS_OPTION_INTEGER("repeat", 'n', "N", &replay->repeat, 1, 1000000,
 				  "run N times, each from the same initial state; default 1"),
 		TS_OPTION_TEXT("pace", 0, "original|fast", &replay->pace,
@@ -399,14 +522,16 @@ static int add_options(struct replay *replay)
 			       "default), also what each command wrote (each), or nothing"),
 		TS_OPTION_TEXT("at", 0, "COMMAND", &replay->at, "with --dump: after which command"),
 		TS_OPTION_TEXT("dump", 0, "BUFFER", &replay->dump,
-			       "show the content of this memory, by its number"),
+			       "show the content of this memory, by its number; CUDA: at "
+			       "0xADDRESS[:BYTES], or where argument N points, argN[:BYTES]"),
 		TS_OPTION_TEXT("png", 0, "FILE", &replay->png,
 			       "with --dump of an image: write it as a picture instead"),
 		TS_OPTION_INTEGER("limit", 0, "N", &replay->limit, 0, INT64_MAX,
 				  "number of values that --dump shows; 0: all"),
-		TS_OPTION_TEXT("as", 0, "TYPE", &core->value_type,
-			       "type of the values in memory: f16 bf16 f32 f64 i8 i16 i32 i64 u8 "
-			       "u16 u32 u64"),
+		TS_OPTION_TEXT(
+			"as", 0, "TYPE", &core->value_type,
+			"type of the values in memory: f16 bf16 f32 f64 f8e4m3 f8e5m2 i8 i16 "
+			"i32 i64 u8 u16 u32 u64"),
 		TS_OPTION_TEXT("tolerance", 0, "ulp=N|abs=X|rel=X", &replay->tolerance,
 			       "with --as: values at most N units in the last place, or X, or X of "
 			       "the greater one, apart are equal; several: one must hold. Applies "
@@ -486,7 +611,7 @@ static void append_examples(struct ts_text *out)
 
 int ts_verb_replay(int argc, char **argv)
 {
-	struct replay replay = { .repeat = 1, .limit = -1, .all_options = { .kind = "target" } };
+	struct replay replay = { .limit = -1, .all_options = { .kind = "target" } };
 	TS_SCOPED(ts_text) about = { 0 };
 	TS_SCOPED(ts_text) examples = { 0 };
 	int exit_code = add_options(&replay);

@@ -314,6 +314,15 @@ const void *ts_replay_dump(const struct ts_replay *replay, uint64_t *ret_bytes)
 	return checker->dump;
 }
 
+const struct ts_replay_range *ts_replay_dumped(const struct ts_replay *replay)
+{
+	const struct ts_replay_checker *checker = replay->checker;
+
+	return checker && checker->dump_capture != TS_REPLAY_NONE
+		       ? &checker->captures[checker->dump_capture].range
+		       : NULL;
+}
+
 uint64_t ts_replay_hash_of(const struct ts_replay *replay, uint32_t capture)
 {
 	return replay->checker->first[capture];

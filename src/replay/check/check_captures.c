@@ -246,7 +246,7 @@ static int add_pages(struct ts_replay_checker *checker, uint32_t position, const
 	};
 	checker->expected[index] = (struct ts_replay_expected){ 0 };
 	for (uint32_t i = 0; i < check_count; i++)
-		checker->expected[index].is_recorded |= checks[i].page_count > 0;
+		checker->expected[index].is_recorded |= checks[i].has_pages;
 	checker->expectations += checker->expected[index].is_recorded;
 	checker->count++;
 	return TS_OK;

@@ -145,6 +145,8 @@ static int add_recorded(struct comparing *comparing, const struct ts_replay_chec
 	TS_AUTO_FREE uint64_t *pairs = NULL;
 	int rc;
 
+	if (!check->page_count)
+		return TS_OK;
 	if (check->blob.bytes / 16 != check->page_count || check->blob.bytes % 16)
 		return ts_error_set(err, TS_EFORMAT,
 				    "a check has another number of pages than its list");
@@ -223,7 +225,7 @@ static int compare_each(struct comparing *comparing, uint32_t capture, struct ts
 		return TS_OK;
 	command = &replay->stream->commands[replay->plan.order[position]];
 	for (uint32_t i = 0; !rc && i < command->check_count; i++)
-		if (command->checks[i].page_count)
+		if (command->checks[i].has_pages)
 			rc = add_recorded(comparing, &command->checks[i], err);
 	if (!rc)
 		compare_changed(comparing, capture);
@@ -240,7 +242,7 @@ static int compare_final(struct comparing *comparing, uint32_t capture, struct t
 	ts_pairmap_clear(&comparing->indices);
 	comparing->count = comparing->changed_count = 0;
 	for (uint32_t i = 0; !rc && i < stream->final_count; i++)
-		if (stream->final_checks[i].page_count)
+		if (stream->final_checks[i].has_pages)
 			rc = add_recorded(comparing, &stream->final_checks[i], err);
 	for (size_t i = 0; i < comparing->count; i++)
 		comparing->states[i].is_known = true;
@@ -387,7 +389,7 @@ int ts_replay_pages_recorded(const struct ts_replay_checker *checker, void **ret
 	for (uint32_t i = 0; i < count; i++) {
 		const struct ts_replay_check *check = &checks[i];
 
-		if (!check->page_count && check->blob.id && check->range.memory == page->memory &&
+		if (!check->has_pages && check->blob.id && check->range.memory == page->memory &&
 		    check->range.offset <= page->offset &&
 		    check->blob.bytes >= page->offset - check->range.offset + bytes)
 			return read_page(checker, check, page, bytes, ret_content, err);

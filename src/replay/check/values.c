@@ -12,10 +12,13 @@
 #include "base/memory.h"
 
 static const struct ts_value_type types[] = {
-	{ "f16", 2, 10, 5, true },  { "bf16", 2, 7, 8, true }, { "f32", 4, 23, 8, true },
-	{ "f64", 8, 52, 11, true }, { "i8", 1, 0, 0, true },   { "i16", 2, 0, 0, true },
-	{ "i32", 4, 0, 0, true },   { "i64", 8, 0, 0, true },  { "u8", 1, 0, 0, false },
-	{ "u16", 2, 0, 0, false },  { "u32", 4, 0, 0, false }, { "u64", 8, 0, 0, false },
+	{ "f16", 2, 10, 5, true, false },  { "bf16", 2, 7, 8, true, false },
+	{ "f32", 4, 23, 8, true, false },  { "f64", 8, 52, 11, true, false },
+	{ "f8e4m3", 1, 3, 4, true, true }, { "f8e5m2", 1, 2, 5, true, false },
+	{ "i8", 1, 0, 0, true, false },    { "i16", 2, 0, 0, true, false },
+	{ "i32", 4, 0, 0, true, false },   { "i64", 8, 0, 0, true, false },
+	{ "u8", 1, 0, 0, false, false },   { "u16", 2, 0, 0, false, false },
+	{ "u32", 4, 0, 0, false, false },  { "u64", 8, 0, 0, false, false },
 };
 
 const struct ts_value_type *ts_value_type_find(const char *name)
@@ -28,7 +31,7 @@ const struct ts_value_type *ts_value_type_find(const char *name)
 
 const char *ts_value_type_names(void)
 {
-	return "f16, bf16, f32, f64, i8, i16, i32, i64, u8, u16, u32, u64";
+	return "f16, bf16, f32, f64, f8e4m3, f8e5m2, i8, i16, i32, i64, u8, u16, u32, u64";
 }
 
 /* ---- one value ---- */
@@ -58,7 +61,10 @@ static double real_of(const struct ts_value_type *type, uint64_t bits)
 	int bias = (int)(most / 2), scale = (int)exponent - bias - (int)type->mantissa_bits;
 	double value;
 
-	if (exponent == most)
+	if (exponent == most && type->is_finite &&
+	    fraction + 1 != UINT64_C(1) << type->mantissa_bits)
+		value = ldexp((double)(fraction | UINT64_C(1) << type->mantissa_bits), scale);
+	else if (exponent == most)
 		value = fraction ? NAN : INFINITY;
 	else if (exponent == 0)
 		value = ldexp((double)fraction, scale + 1);

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Memory as numbers, for --as: f16 bf16 f32 f64 i8 .. i64 u8 .. u64. Little-endian. */
+/* Memory as numbers, for --as: f8e4m3 .. f64, i8 .. i64, u8 .. u64. Little-endian. */
 #ifndef TS_REPLAY_CHECK_VALUES_H
 #define TS_REPLAY_CHECK_VALUES_H
 
@@ -16,6 +16,8 @@ struct ts_value_type {
 	unsigned int bytes;
 	unsigned int mantissa_bits, exponent_bits; /* of floats; 0: an integer */
 	bool is_signed;
+	/* A float without infinities: only the greatest number of all bits is no number. */
+	bool is_finite;
 };
 
 /* NULL if there is no type of that name. */

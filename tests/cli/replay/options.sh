@@ -25,6 +25,13 @@ t replay plain.sbt --from x
 t replay plain.sbt --from 7
 t replay plain.sbt --stream 5
 t replay plain.sbt --kernel gemm
+t replay plain.sbt --kernel 'step_#0'
+t replay plain.sbt --kernel 'step_#9'
+t replay plain.sbt --step 3-x
+t replay plain.sbt --step 3
+t replay plain.sbt --at 3 --dump 0x1000
+t replay plain.sbt --at 3 --dump 0x1000:many
+t replay plain.sbt --at 3 --dump arg
 t replay plain.sbt --window 2
 t replay plain.sbt --process 7
 t replay plain.sbt --what-if streams=2
