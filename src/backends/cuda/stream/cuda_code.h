@@ -85,6 +85,8 @@ void globals_unload(struct capture_module *module);
 
 /* ---- cuda_launch.c ---- */
 
+/* A window opens. */
+void capture_launch_forget(void);
 /* Bytes of a launch attribute's value; 0: an attribute that is not captured. */
 uint32_t launch_attribute_bytes(uint32_t id);
 

@@ -8,6 +8,7 @@
 #include <string.h>
 
 #include "backends/cuda/stream/cuda_code.h"
+#include "base/local/hash.h"
 #include "base/local/macros.h"
 
 #define ATTRIBUTES_AT_MOST 16u
@@ -241,6 +242,66 @@ bool capture_pack(struct capture_function *function, void **params, void **extra
 	return true;
 }
 
+/* ---- pointers to memory that is not captured ---- */
+
+#define FOREIGN_AT_MOST 4u
+#define FOREIGN_LEAST ((uint64_t)1 << 28) /* smaller words are numbers */
+#define FOREIGN_END ((uint64_t)1 << 47)   /* no address */
+#define POINTER_ATTRIBUTE_MEMORY_TYPE 2   /* CUpointer_attribute */
+#define MEMORY_TYPE_DEVICE 2
+#define TESTED_PAGES 1024u
+
+/* Pages that were tested, as most words repeat: the page, and 1 if it is the driver's memory. */
+static uint64_t tested[TESTED_PAGES];
+
+static bool is_foreign(uint64_t word)
+{
+	uint64_t page = word >> 12 << 1, *known;
+	unsigned int type = 0;
+
+	if (word < FOREIGN_LEAST || word >= FOREIGN_END || arena_contains(word))
+		return false;
+	known = &tested[ts_hash_mix64(page) % TESTED_PAGES];
+	if (*known >> 1 == page >> 1)
+		return *known & 1;
+	if (host_contains(word, 1) || capture_global_at(word))
+		return false; /* this may change */
+	*known = page;
+	if (!cu.PointerGetAttribute(&type, POINTER_ATTRIBUTE_MEMORY_TYPE, word) &&
+	    type == MEMORY_TYPE_DEVICE)
+		*known |= 1;
+	return *known & 1;
+}
+
+void capture_launch_forget(void)
+{
+	memset(tested, 0, sizeof(tested));
+}
+
+/* The details with such words; the same if there are none, which is the rule. */
+static const char *note_foreign(const char *details, const uint8_t *block, uint32_t bytes)
+{
+	static char longer[STREAM_DETAILS + 128]; /* capture_lock */
+	uint32_t count = 0;
+	size_t used = 0;
+
+	for (uint32_t at = 0; at + 8 <= bytes && count < FOREIGN_AT_MOST; at += 8) {
+		uint64_t word;
+
+		memcpy(&word, block + at, sizeof(word));
+		if (!is_foreign(word))
+			continue;
+		if (!count)
+			used = (size_t)snprintf(longer, sizeof(longer) - 96, "%s", details) - 1;
+		used += (size_t)snprintf(longer + used, sizeof(longer) - used, "%s\"%llx\"",
+					 count ? "," : ",\"foreign\":[", (unsigned long long)word);
+		count++;
+	}
+	if (count)
+		snprintf(longer + used, sizeof(longer) - used, "]}");
+	return count ? longer : details;
+}
+
 /* ---- launches ---- */
 
 struct launch {
@@ -251,10 +312,26 @@ struct launch {
 	uintptr_t stream;
 };
 
+/* A library's variables exist once per context; those of its first one are captured. */
+static bool is_in_its_context(const struct capture_module *module)
+{
+	struct capture_context *first;
+
+	if (!module->is_library || !module->global_count)
+		return true;
+	first = capture_context_next(NULL);
+	if (!first || !capture_context_next(first) || capture_context_current() == module->context)
+		return true;
+	capture_fail("variables of a library in two contexts ('%s')", module->globals[0].name);
+	return false;
+}
+
 /* Before the driver's call: the function is described, what the host changed is stored. */
 static bool prepare(const struct launch *launch, struct capture_function *function,
 		    struct ts_replay_command *row, uint8_t *block, uint32_t *block_bytes)
 {
+	if (!is_in_its_context(function->module))
+		return false;
 	row->object = capture_function_number(function);
 	row->details = row->object ? details_of(function, &launch->config, launch->is_cooperative)
 				   : NULL;
@@ -265,6 +342,7 @@ static bool prepare(const struct launch *launch, struct capture_function *functi
 		capture_fail("launch of '%s' with parameters that cannot be read", function->name);
 		return false;
 	}
+	row->details = note_foreign(row->details, block, *block_bytes);
 	host_look_for_pointers(block, *block_bytes);
 	host_emit_changes();
 	return true;
@@ -303,13 +381,21 @@ void capture_function_used(struct capture_function *function)
 		function_alias(function, handle);
 }
 
+/* The legacy default stream cannot be captured. */
+static bool is_captured(const struct cuda_call *call, uintptr_t stream)
+{
+	if (!stream && capture_is_per_thread(call))
+		stream = CUDA_STREAM_PER_THREAD;
+	return stream > CUDA_STREAM_LEGACY && capture_is_capturing(stream);
+}
+
 static int run(struct cuda_call *call, uintptr_t *args, const struct launch *launch)
 {
 	struct capture_function *function = capture_function_known(launch->function);
 
 	if (function && !function->module->is_used)
 		module_used(function->module);
-	if (capture_any_capturing() && capture_is_capturing(launch->stream)) {
+	if (capture_any_capturing() && is_captured(call, launch->stream)) {
 		if (!function)
 			function = function_find(launch->function);
 		if (function)

@@ -241,15 +241,27 @@ static void read_library_options(struct capture_module *module, uint64_t count,
 
 /* ---- registry ---- */
 
+/* Readers of the list may stand at it, so it keeps its successor. */
+static void end(struct capture_module *module)
+{
+	__atomic_store_n(&module->is_gone, true, __ATOMIC_RELEASE);
+	pthread_mutex_lock(&lock);
+	for (struct capture_module **at = &modules; *at; at = &(*at)->next) {
+		if (*at != module)
+			continue;
+		__atomic_store_n(at, module->next, __ATOMIC_RELEASE);
+		break;
+	}
+	pthread_mutex_unlock(&lock);
+	functions_unload(module);
+}
+
 static void add(struct capture_module *module, void *handle)
 {
 	struct capture_module *old = module_of(handle);
 
-	/* The driver reuses handles; the old one ended without our seeing it. */
-	if (old) {
-		__atomic_store_n(&old->is_gone, true, __ATOMIC_RELEASE);
-		functions_unload(old);
-	}
+	if (old) /* the driver reuses handles: it ended without our seeing it */
+		end(old);
 	module->handle = handle;
 	pthread_mutex_lock(&lock);
 	module->next = modules;
@@ -341,8 +353,7 @@ static int unload(struct cuda_call *call, uintptr_t *args)
 	capture_lock();
 	result = cuda_invoke(call, args);
 	if (!result && module) {
-		__atomic_store_n(&module->is_gone, true, __ATOMIC_RELEASE);
-		functions_unload(module);
+		end(module);
 		globals_unload(module);
 		ts_code_facts_release(&module->facts);
 		module->has_facts = false;
@@ -496,6 +507,7 @@ uint64_t module_number(struct capture_module *module)
 
 void capture_modules_forget(void)
 {
+	capture_launch_forget();
 	for (struct capture_module *module = module_next(NULL); module; module = module->next) {
 		module->number = 0;
 		module->has_globals = false;

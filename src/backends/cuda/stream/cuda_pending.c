@@ -74,3 +74,19 @@ WEAK void host_emit_changes(void)
 WEAK void host_look_for_pointers(const void *data, uint64_t bytes)
 {
 }
+WEAK bool arena_contains(uint64_t address)
+{
+	return false;
+}
+WEAK bool host_contains(uint64_t address, uint64_t bytes)
+{
+	return false;
+}
+WEAK struct capture_context *capture_context_next(struct capture_context *after)
+{
+	return NULL;
+}
+WEAK bool capture_is_per_thread(const struct cuda_call *call)
+{
+	return false;
+}
