@@ -13,7 +13,7 @@ sys.path.insert(0, os.path.join(os.path.dirname(os.path.realpath(__file__)), "..
 import torch
 import workloads
 
-SETTLE_SECONDS = 0.15
+SETTLE_SECONDS = float(os.environ.get("TS_SETTLE_SECONDS", "0.15"))
 is_profiled = False
 works = {"mlp": workloads.Mlp(), "transformer": workloads.Transformer()}
 

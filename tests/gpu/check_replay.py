@@ -326,13 +326,13 @@ def dumped(row):
     found = re.search(r"^memory (0x[0-9a-f]+) (\d+)$", out, re.M)
     if not found:
         raise Failed("the program wrote no memory")
-    code, out, err = row.replay("--at", str(window["last_command"]), "--dump", f"{found[1]}:4096", "--as", "u32", "--limit", "0")
+    code, report, err = row.report("--at", str(window["last_command"]), "--dump", f"{found[1]}:4096", "--as", "u32", "--limit", "0")
     content = open(path, "rb").read()[:4096]
     expected = [int.from_bytes(content[at:at + 4], "little") for at in range(0, 4096, 4)]
-    numbers = [int(word) for line in out.splitlines() for word in re.sub(r"^\s*\S+:", "", line).split() if word.isdigit()]
-    if code or expected[-1000:] != numbers[-1000:]:
-        equal = sum(left == right for left, right in zip(expected[-1000:], numbers[-1000:]))
-        raise Failed(f"exit code {code}: {equal} of 1000 values are equal: {last_line(err, out)}")
+    values = (report.get("dump") or {}).get("values") or []
+    if code or values != expected:
+        equal = sum(left == right for left, right in zip(expected, values))
+        raise Failed(f"exit code {code}: {equal} of 1024 values are equal: {last_line(err)}")
     return "1024 values are equal"
 
 

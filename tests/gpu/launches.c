@@ -12,7 +12,8 @@
  *	launches backlog FILE    endless; kernels take 200 us, so that a thousand launches are
  *				 pending; FILE (struct progress) has what returned and completed
  *	launches serve           reads numbers; makes that many launches and answers with seconds,
- *				 until the end of input
+ *				 until the end of input; after "window 1" and "window 0" they are
+ *				 between cuProfilerStart and Stop, or not
  *
  * Exit code 77 without a device.
  */
@@ -86,6 +87,8 @@ static struct {
 	int (*event_create)(void **event, unsigned int flags);
 	int (*event_record)(void *event, void *stream);
 	int (*event_synchronize)(void *event);
+	int (*profiler_start)(void);
+	int (*profiler_stop)(void);
 } cuda;
 
 static void *context, *empty, *spin;
@@ -117,6 +120,8 @@ static void load_driver(void)
 		{ "cuEventCreate", &cuda.event_create },
 		{ "cuEventRecord", &cuda.event_record },
 		{ "cuEventSynchronize", &cuda.event_synchronize },
+		{ "cuProfilerStart", &cuda.profiler_start },
+		{ "cuProfilerStop", &cuda.profiler_stop },
 	};
 	void *library = dlopen("libcuda.so.1", RTLD_NOW | RTLD_GLOBAL);
 
@@ -344,6 +349,15 @@ static void serve(void)
 	printf("ready\n");
 	fflush(stdout);
 	while (fgets(line, sizeof(line), stdin)) {
+		if (!strncmp(line, "window ", 7)) {
+			check(line[7] == '1' ? cuda.profiler_start() : cuda.profiler_stop(),
+			      "cuProfilerStart or Stop");
+			/* It opens, with all that has to be stored first, at the next calls. */
+			launch_many(2000);
+			printf("0\n");
+			fflush(stdout);
+			continue;
+		}
 		printf("%.9f\n", (double)launch_many(number(line)) / 1e9);
 		fflush(stdout);
 	}

@@ -48,6 +48,10 @@ def steps(is_quick, out, rows):
         check("replay", "--out", out, "--limit", str(REPLAY_SECONDS), *(["--rows", rows] if rows else []), *quick, limit=REPLAY_SECONDS + 60, is_alone=True),
         Step("cuda", "bench", bench + (["--generations", "1", "--rounds", "6", "--only", "launches,mlp"] if is_quick else []), 560, True),
     ]
+    replay = [sys.executable, os.path.join(SOURCE, "bench/cuda_replay.py"), "--tool", TOOL, "--launches", os.path.join(BUILD, "gpu/launches"), "--out", out, "--work", WORK]
+    program = os.path.join(BUILD, "gpu/replay_program")
+    replay += ["--program", program] if os.path.exists(program) else []
+    found.append(Step("cuda_replay", "bench", replay + (["--generations", "2", "--rounds", "4", "--recordings", "1"] if is_quick else []), 560, True))
     # Programs that print their measurements.
     for name in ("unwind", "cuda_join"):
         program = os.path.join(BUILD, "bench", name)
