@@ -23,10 +23,10 @@ static const struct cuda_handler_entry *entries[CUDA_CALL_COUNT];
 #pragma weak capture_function_handlers
 #pragma weak capture_global_handlers
 static const struct cuda_handler_entry *const tables[] = {
-	capture_memory_handlers,  capture_host_handlers,  capture_module_handlers,
-	capture_launch_handlers,  capture_graph_handlers, capture_copy_handlers,
-	capture_object_handlers,  capture_order_handlers, capture_setting_handlers,
-	capture_refused_handlers,
+	capture_memory_handlers,  capture_host_handlers,     capture_module_handlers,
+	capture_launch_handlers,  capture_graph_handlers,    capture_copy_handlers,
+	capture_object_handlers,  capture_order_handlers,    capture_setting_handlers,
+	capture_refused_handlers, capture_function_handlers, capture_global_handlers,
 };
 
 /* ---- the driver's call ---- */

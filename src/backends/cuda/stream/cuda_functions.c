@@ -334,7 +334,7 @@ uint64_t capture_function_number(struct capture_function *function)
 	static struct stream_text text; /* capture_lock */
 	struct ts_replay_object object = { .size = sizeof(object),
 					   .kind = TS_OBJECT_FUNCTION,
-					   .bytes = INT64_MIN };
+					   .bytes = TS_UNKNOWN };
 
 	if (function->number)
 		return function->number;

@@ -499,7 +499,7 @@ uint64_t module_number(struct capture_module *module)
 	object.number = module->number;
 	object.address = (uint64_t)(uintptr_t)module->handle;
 	object.blob = module->blob;
-	object.bytes = INT64_MIN;
+	object.bytes = TS_UNKNOWN;
 	object.details = details_of(module, &text);
 	capture_object(&object);
 	return module->number;

@@ -195,7 +195,9 @@ static bool read_module(struct module *module, struct text *text)
 		bool is_end = equals(&token, ";");
 
 		if (declaration.is_function && equals(&token, "{")) {
-			if (!add_function(module, &declaration, take_body(text)))
+			struct token body = take_body(text);
+
+			if (declaration.name.bytes && !add_function(module, &declaration, body))
 				return false;
 			is_end = true;
 		} else if (is_end || (declaration.is_variable && equals(&token, "="))) {
