@@ -258,6 +258,12 @@ struct ts_replay_command_info {
 	uint32_t node_after_count;
 };
 
+/* Addresses of the program that are memory of the stream. */
+struct ts_replay_space {
+	uint64_t address, end;
+	uint32_t memory;
+};
+
 struct ts_replay_stream {
 	struct ts_reader *reader; /* borrowed */
 	struct ts_replay_object_info *objects;
@@ -266,6 +272,8 @@ struct ts_replay_stream {
 	uint32_t object_count, command_count;
 	const struct ts_replay_check *final_checks;
 	uint32_t final_count;
+	const struct ts_replay_space *spaces; /* sparse memory and variables; by address */
+	uint32_t space_count;
 	int64_t process;        /* id of the process row */
 	uint32_t process_count; /* with commands, in the trace */
 	uint32_t window, window_count;
@@ -289,6 +297,12 @@ void ts_replay_stream_free(struct ts_replay_stream *stream);
 /* Reads a blob into `to` (blob->bytes bytes) and verifies its hash. The error names the blob. */
 int ts_replay_blob_read(struct ts_reader *reader, const struct ts_replay_blob_ref *blob, void *to,
 			struct ts_error *err);
+/*
+ * The memory that an address of the program was in: an address space of a device, a variable, or
+ * memory of the host that was mapped in the window. False: none of these.
+ */
+bool ts_replay_locate(const struct ts_replay_stream *stream, uint64_t address, uint32_t *ret_memory,
+		      uint64_t *ret_offset);
 /* For messages: "kernel 'saxpy', command 17". */
 const char *ts_replay_command_text(const struct ts_replay_stream *stream, uint32_t command,
 				   char *buffer, size_t bytes);

@@ -86,7 +86,7 @@ noted "warning: window 1 of process $(fact 'r["windows"][1]["pid"]') ("
 
 # Nothing was captured: why.
 record_notes -- true
-noted "no process was seen to create an OpenCL context"
+noted "no process was seen to use CUDA or to create an OpenCL context"
 not_noted "tracesmith replay t.sbt"
 record_notes --window steps:1000-1001 -- "$hold" --steps 3
 noted "the window never opened"

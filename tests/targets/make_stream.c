@@ -21,8 +21,10 @@
  *	typed       kernels whose arguments have names, types, or neither
  *	contexts    two contexts, and a kernel that may access all memory of its own
  *	hostile     names and reasons with control characters
+ *	cuda        sparse memory, graphs, settings, pages
+ *	cuda-cut    the same, killed before all pieces of its memory were stored
  */
-#include "../unit/replay/replay_fixture.h"
+#include "../unit/replay/replay_cuda_fixture.h"
 
 #define WORDS 64
 #define BYTES (WORDS * 4)
@@ -305,6 +307,103 @@ static void add_hostile(struct fixture_trace *fixture)
 	fixture_finish(fixture, 2, "why " CONTROL_JSON);
 }
 
+/* ---- CUDA ---- */
+
+static void add_cuda_copy(struct fixture_trace *fixture, int64_t queue, int64_t to,
+			  int64_t to_offset, int64_t from, int64_t from_offset, int64_t bytes,
+			  const char *details)
+{
+	fixture_command(fixture, &(struct fixture_command){ .kind = TS_COMMAND_COPY,
+							    .queue = queue,
+							    .object = to,
+							    .offset = to_offset,
+							    .other = from,
+							    .other_offset = from_offset,
+							    .bytes = bytes,
+							    .details = details });
+}
+
+static void add_cuda_graph(struct fixture_trace *fixture)
+{
+	static const uint64_t block[2] = { CUDA_ARENA + 4096, 9 };
+
+	cuda_graph(fixture, CUDA_GRAPH, 3);
+	fixture_command(fixture,
+			&(struct fixture_command){
+				.kind = TS_COMMAND_LAUNCH,
+				.queue = CUDA_GRAPH,
+				.object = CUDA_KERNEL,
+				.blob = fixture_blob(fixture, block, sizeof(block)),
+				.details = "{\"node\":0,\"grid\":[8,1,1],\"block\":[64,1,1]}" });
+	fixture_command(fixture,
+			&(struct fixture_command){ .kind = TS_COMMAND_FILL,
+						   .queue = CUDA_GRAPH,
+						   .object = CUDA_MEMORY,
+						   .offset = 8192,
+						   .bytes = 64,
+						   .blob = fixture_blob(fixture, "\1", 1),
+						   .details = "{\"node\":1,\"after\":[0]}" });
+	fixture_command(fixture,
+			&(struct fixture_command){ .kind = TS_COMMAND_SYNC,
+						   .queue = CUDA_GRAPH,
+						   .details = "{\"node\":2,\"after\":[0,1]}" });
+}
+
+static void add_cuda_settings(struct fixture_trace *fixture)
+{
+	fixture_command(fixture,
+			&(struct fixture_command){
+				.kind = TS_COMMAND_SET,
+				.object = CUDA_CONTEXT,
+				.details = "{\"call\":\"cuCtxSetLimit\",\"what\":\"limit\","
+					   "\"id\":0,\"value\":2048}" });
+	fixture_command(fixture, &(struct fixture_command){
+					 .kind = TS_COMMAND_SET,
+					 .object = CUDA_KERNEL,
+					 .details = "{\"call\":\"cuFuncSetAttribute\",\"what\":"
+						    "\"attribute\",\"id\":8,\"value\":65536}" });
+}
+
+static void add_cuda(struct fixture_trace *fixture, bool is_cut)
+{
+	static const char content[4096] = "content";
+	static const uint64_t pages[][2] = { { 0, 1 }, { 2 << 20, 2 } };
+	int64_t open, last;
+
+	cuda_objects(fixture);
+	open = cuda_begin(fixture, 1, is_cut ? 3 : 2);
+	cuda_piece(fixture, open, CUDA_MEMORY, 0, content, sizeof(content));
+	add_cuda_settings(fixture);
+	cuda_launch(
+		fixture, CUDA_STREAM, CUDA_ARENA + 4096,
+		",\"shared\":1024,\"cooperative\":true,"
+		"\"attributes\":[[8,\"ffffffff\"],[4,\"020000000100000001000000\"],[99,\"00\"]]");
+	cuda_launch(fixture, CUDA_LEGACY, 0x7f0000000010, "");
+	cuda_piece(fixture, open, CUDA_VARIABLE, 0, content, 64);
+	fixture_command(fixture,
+			&(struct fixture_command){ .kind = TS_COMMAND_ALLOC,
+						   .object = CUDA_MEMORY,
+						   .offset = 4 * CUDA_PAGE,
+						   .bytes = CUDA_PAGE,
+						   .details = "{\"call\":\"cuMemAlloc\"}" });
+	add_cuda_copy(fixture, CUDA_STREAM, CUDA_MEMORY, 4 * CUDA_PAGE, CUDA_HOST_MEMORY, CUDA_HOST,
+		      4096, "{\"call\":\"cuMemcpyHtoDAsync\"}");
+	add_cuda_copy(fixture, CUDA_STREAM, CUDA_VARIABLE, 8, CUDA_MEMORY, 64, 16,
+		      "{\"call\":\"cuMemcpyDtoDAsync\"}");
+	add_cuda_graph(fixture);
+	cuda_launch_graph(fixture, CUDA_STREAM, CUDA_GRAPH);
+	cuda_record(fixture, CUDA_STREAM, 7);
+	cuda_wait(fixture, CUDA_STREAM_2, 7);
+	last = fixture_command(
+		fixture, &(struct fixture_command){ .kind = TS_COMMAND_SYNC,
+						    .object = CUDA_CONTEXT,
+						    .details = "{\"call\":\"cuCtxSynchronize\","
+							       "\"what\":\"context\"}" });
+	cuda_pages(fixture, last, CUDA_MEMORY, pages, 2, "final");
+	if (!is_cut)
+		fixture_finish(fixture, 1, NULL);
+}
+
 int main(int argc, char **argv)
 {
 	struct fixture_trace fixture;
@@ -325,6 +424,8 @@ int main(int argc, char **argv)
 		add_contexts(&fixture);
 	else if (is(kind, "hostile"))
 		add_hostile(&fixture);
+	else if (is(kind, "cuda") || is(kind, "cuda-cut"))
+		add_cuda(&fixture, is(kind, "cuda-cut"));
 	else if (!is(kind, "nothing"))
 		add_window(&fixture, kind, 1);
 	if (is(kind, "two"))

@@ -70,7 +70,9 @@ static void mark_objects(const struct ts_replay_stream *stream, uint8_t *marks)
 	for (uint32_t i = 0; i < stream->command_count; i++) {
 		const struct ts_replay_command_info *command = &stream->commands[i];
 
-		if (command->object == TS_REPLAY_NONE)
+		/* Of sparse memory only ranges are allocated and freed. */
+		if (command->object == TS_REPLAY_NONE ||
+		    stream->objects[command->object].flags & TS_REPLAY_SPARSE)
 			continue;
 		if (command->kind == TS_COMMAND_ALLOC || command->kind == TS_COMMAND_LOAD)
 			marks[command->object] |= 1;

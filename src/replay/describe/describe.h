@@ -80,6 +80,39 @@ void ts_replay_describe_value_json(const char *type, const void *data, uint64_t 
 				   struct ts_text *out);
 void ts_replay_describe_hex(const void *data, size_t bytes, struct ts_text *out);
 
+/* ---- describe_cuda.c ---- */
+
+/* Does the stream have memory with addresses, as those of CUDA? Then parameters may be addresses.
+ */
+bool ts_replay_has_addresses(const struct ts_replay_stream *stream);
+/* "memory 9+0x1000" (of an address space), "memory 4+16" */
+void ts_replay_describe_place(const struct ts_replay_stream *stream, uint32_t memory,
+			      uint64_t offset, struct ts_text *out);
+/* Without parentheses or brackets: "memory 9+0x1000, 0x00000007 (7?)" */
+void ts_replay_describe_parameters(const struct ts_replay_stream *stream,
+				   const struct ts_replay_command_info *command,
+				   struct ts_text *out);
+void ts_replay_describe_parameters_json(const struct ts_replay_stream *stream,
+					const struct ts_replay_command_info *command,
+					struct ts_text *out);
+/* "grid=[4, 2, 1], block=[32, 1, 1], shared=1024, priority=-1" */
+void ts_replay_describe_grid(const struct ts_replay_command_info *command, struct ts_text *out);
+void ts_replay_describe_grid_json(const struct ts_replay_command_info *command,
+				  struct ts_text *out);
+/* "limit stack_size=1024" */
+void ts_replay_describe_setting(const struct ts_replay_stream *stream,
+				const struct ts_replay_command_info *command, struct ts_text *out);
+void ts_replay_describe_setting_json(const struct ts_replay_stream *stream,
+				     const struct ts_replay_command_info *command,
+				     struct ts_text *out);
+/*
+ * Address spaces, default streams, graphs: nothing for other objects. `before` is the text before
+ * the next fact, and is updated.
+ */
+void ts_replay_describe_space(const struct ts_replay_object_info *info, const char **before,
+			      struct ts_text *out);
+void ts_replay_describe_space_json(const struct ts_replay_object_info *info, struct ts_text *out);
+
 /* The name and type of an argument; empty texts if unknown. */
 struct ts_replay_parameter ts_replay_parameter_of(const struct ts_replay_stream *stream,
 						  const struct ts_replay_command_info *command,

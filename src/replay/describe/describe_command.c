@@ -65,9 +65,7 @@ static void text(const struct call *call, const char *name, const char *value)
 
 static void place(const struct call *call, uint32_t memory, uint64_t offset)
 {
-	ts_text_printf(call->out, "memory %" PRIu64, call->stream->objects[memory].number);
-	if (offset)
-		ts_text_printf(call->out, "+%" PRIu64, offset);
+	ts_replay_describe_place(call->stream, memory, offset, call->out);
 }
 
 static void memory(const struct call *call, const char *name, uint32_t index, uint64_t offset)
@@ -160,12 +158,37 @@ static void argument(const struct call *call, uint32_t index)
 	}
 }
 
+/* Of CUDA. */
+static void grid(const struct call *call)
+{
+	if (call->command->dimensions) {
+		key(call, "grid");
+		call->out->length -= sizeof("grid=") - 1;
+		ts_replay_describe_grid(call->command, call->out);
+	}
+	if (!call->command->arg_count)
+		return;
+	key(call, "args");
+	ts_text_append_char(call->out, '(');
+	ts_replay_describe_parameters(call->stream, call->command, call->out);
+	ts_text_append_char(call->out, ')');
+}
+
 static void launch(const struct call *call)
 {
 	const struct ts_replay_command_info *command = call->command;
 
+	if (command->object != TS_REPLAY_NONE &&
+	    call->stream->objects[command->object].kind == TS_OBJECT_GRAPH) {
+		object(call, "graph", command->object);
+		return;
+	}
 	if (command->object != TS_REPLAY_NONE)
 		text(call, "kernel", call->stream->objects[command->object].name);
+	if (ts_replay_has_addresses(call->stream)) {
+		grid(call);
+		return;
+	}
 	if (command->dimensions)
 		list(call, "global", command->global, command->dimensions);
 	if (command->dimensions && command->local[0])
@@ -260,15 +283,32 @@ static void host_write(const struct call *call)
 
 static void fill(const struct call *call)
 {
-	memory(call, "to", call->command->object, call->command->offset);
-	number(call, "bytes", call->command->bytes);
+	const struct ts_replay_command_info *command = call->command;
+
+	memory(call, "to", command->object, command->offset);
+	if (command->is_rect && command->image == TS_REPLAY_NONE) {
+		list(call, "region", command->region, 3);
+		side(call, "to_origin", &command->to, false);
+	}
+	number(call, "bytes", command->bytes);
 	data(call, "pattern", &call->command->blob);
+}
+
+/* What is mapped or unmapped. */
+static void range(const struct call *call)
+{
+	memory(call, "range", call->command->object, call->command->offset);
+	number(call, "bytes", call->command->bytes);
 }
 
 static void alloc(const struct call *call)
 {
 	const struct ts_replay_object_info *info = &call->stream->objects[call->command->object];
 
+	if (info->flags & TS_REPLAY_SPARSE) {
+		range(call);
+		return;
+	}
 	object(call, "context", info->parent);
 	if (info->flag_count) {
 		key(call, "flags");
@@ -309,6 +349,35 @@ static void record(const struct call *call)
 	ts_text_append_int(call->out, call->command->status);
 }
 
+static void set(const struct call *call)
+{
+	uint32_t index = call->command->object;
+
+	if (index != TS_REPLAY_NONE)
+		object(call, ts_enum_name("object_kind", call->stream->objects[index].kind), index);
+	ts_text_append_str(call->out, call->out->length > call->begin ? ", " : "");
+	ts_replay_describe_setting(call->stream, call->command, call->out);
+}
+
+/* Of a graph that a launch runs. */
+static void node(const struct call *call)
+{
+	const struct ts_replay_command_info *command = call->command;
+
+	if (command->graph == TS_REPLAY_NONE)
+		return;
+	object(call, "graph", command->graph);
+	if (!command->graph_nodes)
+		return;
+	number(call, "node", command->node);
+	if (!command->node_after_count)
+		return;
+	key(call, "after");
+	for (uint32_t i = 0; i < command->node_after_count; i++)
+		ts_text_printf(call->out, "%s%" PRIu32, i ? ", " : "[", command->node_after[i]);
+	ts_text_append_char(call->out, ']');
+}
+
 static void operands(const struct call *call)
 {
 	const struct ts_replay_command_info *command = call->command;
@@ -336,7 +405,17 @@ static void operands(const struct call *call)
 			load(call);
 		break;
 	case TS_COMMAND_FREE:
-		object(call, "memory", command->object);
+		if (has_object && call->stream->objects[command->object].flags & TS_REPLAY_SPARSE)
+			range(call);
+		else
+			object(call, "memory", command->object);
+		break;
+	case TS_COMMAND_SET:
+		set(call);
+		break;
+	case TS_COMMAND_SYNC:
+		if (has_object)
+			object(call, "context", command->object);
 		break;
 	case TS_COMMAND_RECORD:
 		record(call);
@@ -346,10 +425,18 @@ static void operands(const struct call *call)
 	}
 }
 
+static bool is_empty_node(const struct ts_replay_command_info *command)
+{
+	return command->kind == TS_COMMAND_WAIT && !command->event_count;
+}
+
 static const char *call_name(const struct ts_replay_command_info *command)
 {
 	const char *kind = ts_enum_name("command_kind", command->kind);
 
+	/* The call is that of the launch, which says nothing about a node. */
+	if (command->graph != TS_REPLAY_NONE && command->graph_nodes)
+		return is_empty_node(command) ? "empty" : kind ? kind : "unknown";
 	return command->call ? command->call : kind ? kind : "unknown";
 }
 
@@ -358,13 +445,16 @@ static void result(const struct call *call)
 	const struct ts_replay_command_info *command = call->command;
 	bool creates = command->kind == TS_COMMAND_ALLOC || command->kind == TS_COMMAND_LOAD;
 
-	if (creates && command->object != TS_REPLAY_NONE) {
+	if (creates && command->object != TS_REPLAY_NONE &&
+	    !(call->stream->objects[command->object].flags & TS_REPLAY_SPARSE)) {
 		ts_text_append_str(call->out, " -> ");
 		ts_replay_describe_name(call->stream, command->object, call->out);
 	} else if (command->event && command->user_event == TS_REPLAY_NONE) {
 		ts_text_printf(call->out, " -> event %" PRIu64, command->event);
 	}
-	if (command->unknown_access && command->kind == TS_COMMAND_LAUNCH && !command->unreplayable)
+	/* All launches of CUDA may. */
+	if (command->unknown_access && command->kind == TS_COMMAND_LAUNCH &&
+	    !command->unreplayable && !ts_replay_has_addresses(call->stream))
 		ts_text_append_str(call->out, ": may access all memory");
 	if (command->is_ambiguous)
 		ts_text_append_str(call->out, ": the kind of an argument was guessed");
@@ -383,6 +473,7 @@ void ts_replay_describe_command(const struct ts_replay_stream *stream, uint32_t 
 	/* The list has a column for it, and at 80 columns no space to say it twice. */
 	if (info->kind == TS_COMMAND_SYNC)
 		object(&call, "stream", info->named_queue);
+	node(&call);
 	operands(&call);
 	if (info->event_count || (info->has_wait_list && info->named_queue == info->queue))
 		list(&call, info->what && !strcmp(info->what, "seen") ? "seen" : "wait",

@@ -89,9 +89,21 @@ static void append_launch(struct ts_text *out, const struct ts_replay_stream *st
 {
 	if (command->object == TS_REPLAY_NONE)
 		return;
+	if (stream->objects[command->object].kind == TS_OBJECT_GRAPH) {
+		ts_replay_append_object(out, stream, "graph", command->object);
+		return;
+	}
 	ts_replay_append_member(out, "kernel", stream->objects[command->object].name);
 	ts_replay_append_object(out, stream, "function", command->object);
 	ts_replay_append_object(out, stream, "module", stream->objects[command->object].parent);
+	if (ts_replay_has_addresses(stream)) {
+		if (command->dimensions)
+			ts_replay_describe_grid_json(command, out);
+		ts_text_append_str(out, "\"args\":[");
+		ts_replay_describe_parameters_json(stream, command, out);
+		ts_text_append_str(out, "],");
+		return;
+	}
 	append_list(out, "global", command->global, command->dimensions);
 	if (command->local[0])
 		append_list(out, "local", command->local, command->dimensions);
@@ -156,6 +168,32 @@ static void append_transfer(struct ts_text *out, const struct ts_replay_stream *
 	append_data(out, stream, &command->blob);
 }
 
+/* Of sparse memory a range is mapped or unmapped. */
+static bool append_range(struct ts_text *out, const struct ts_replay_stream *stream,
+			 const struct ts_replay_command_info *command)
+{
+	if (!(stream->objects[command->object].flags & TS_REPLAY_SPARSE))
+		return false;
+	append_uint(out, "offset", command->offset);
+	append_uint(out, "bytes", command->bytes);
+	return true;
+}
+
+static void append_node(struct ts_text *out, const struct ts_replay_stream *stream,
+			const struct ts_replay_command_info *command)
+{
+	if (command->graph == TS_REPLAY_NONE)
+		return;
+	ts_replay_append_object(out, stream, "graph", command->graph);
+	if (!command->graph_nodes)
+		return;
+	append_uint(out, "node", command->node);
+	ts_text_append_str(out, "\"after\":[");
+	for (uint32_t i = 0; i < command->node_after_count; i++)
+		ts_text_printf(out, "%s%" PRIu32, i ? "," : "", command->node_after[i]);
+	ts_text_append_str(out, "],");
+}
+
 static void append_operands(struct ts_text *out, const struct ts_replay_stream *stream,
 			    const struct ts_replay_command_info *command)
 {
@@ -170,7 +208,7 @@ static void append_operands(struct ts_text *out, const struct ts_replay_stream *
 		break;
 	case TS_COMMAND_ALLOC:
 		ts_replay_append_object(out, stream, "memory", command->object);
-		if (command->object == TS_REPLAY_NONE)
+		if (command->object == TS_REPLAY_NONE || append_range(out, stream, command))
 			break;
 		append_uint(out, "bytes", stream->objects[command->object].bytes);
 		ts_replay_describe_image_json(stream->objects[command->object].image, out);
@@ -178,6 +216,20 @@ static void append_operands(struct ts_text *out, const struct ts_replay_stream *
 		break;
 	case TS_COMMAND_FREE:
 		ts_replay_append_object(out, stream, "memory", command->object);
+		if (command->object != TS_REPLAY_NONE)
+			append_range(out, stream, command);
+		break;
+	case TS_COMMAND_SYNC:
+		ts_replay_append_object(out, stream, "context", command->object);
+		break;
+	case TS_COMMAND_SET:
+		if (command->object == TS_REPLAY_NONE)
+			break;
+		ts_replay_append_object(
+			out, stream,
+			ts_enum_name("object_kind", stream->objects[command->object].kind),
+			command->object);
+		ts_replay_describe_setting_json(stream, command, out);
 		break;
 	case TS_COMMAND_LOAD:
 		ts_replay_append_object(out, stream, "module", command->object);
@@ -217,6 +269,7 @@ void ts_replay_describe_command_json(const struct ts_replay_stream *stream, uint
 	if (info->call)
 		ts_replay_append_member(out, "call", info->call);
 	ts_replay_append_object(out, stream, "stream", info->named_queue);
+	append_node(out, stream, info);
 	append_operands(out, stream, info);
 	append_events(out, stream, info);
 	if (info->blocking)

@@ -5,6 +5,7 @@
 
 #include "replay/describe/describe.h"
 #include "replay/plan/plan.h"
+#include "replay/stream/stream_internal.h"
 
 uint64_t ts_replay_object_number(const struct ts_replay_object_info *object)
 {
@@ -78,15 +79,19 @@ void ts_replay_describe_object(const struct ts_replay_stream *stream, uint32_t o
 		ts_replay_describe_image(info->image, out);
 	}
 	/* Unreplayable memory may have a size that stands for an unknown one. */
-	if (info->kind == TS_OBJECT_MEMORY && !info->unreplayable)
+	if (info->kind == TS_OBJECT_MEMORY && !info->unreplayable && !ts_replay_is_paged(info))
 		ts_text_printf(out, "%s%" PRIu64 " bytes", out->length > begin ? ", " : before,
 			       info->bytes);
 	if (info->flags & TS_REPLAY_OUT_OF_ORDER)
 		ts_text_printf(out, "%sout of order", out->length > begin ? ", " : before);
 	if (info->kind == TS_OBJECT_MODULE && info->from)
 		ts_text_printf(out, "%sfrom %s", out->length > begin ? ", " : before, info->from);
+	before = out->length > begin ? ", " : before;
+	ts_replay_describe_space(info, &before, out);
 	ts_text_append_str(out, out->length > begin ? ")" : "");
 	append_parameters(info, out);
+	if (info->place_count)
+		ts_text_printf(out, ": %s", TS_COUNTED(info->place_count, "parameter"));
 	if (info->unreplayable)
 		ts_text_printf(out, ": cannot be replayed: %s", info->unreplayable);
 }
@@ -158,6 +163,7 @@ void ts_replay_describe_object_json(const struct ts_replay_stream *stream, uint3
 		ts_text_printf(out, "\"bytes\":%" PRIu64 ",\"origin\":%" PRIu64 ",", info->bytes,
 			       info->origin);
 	ts_replay_describe_image_json(info->image, out);
+	ts_replay_describe_space_json(info, out);
 	if (info->from)
 		ts_replay_append_member(out, "from", info->from);
 	if (info->unreplayable)
@@ -176,6 +182,11 @@ void ts_replay_describe_check(const struct ts_replay_stream *stream,
 		ts_text_printf(out, "memory %" PRIu64, stream->objects[check->range.memory].number);
 	if (check->range.offset)
 		ts_text_printf(out, "+%" PRIu64, check->range.offset);
+	if (check->has_pages) {
+		ts_text_printf(out, ": %s%s (%s)", TS_COUNTED(check->page_count, "page"),
+			       check->is_change ? " changed" : "", check->why);
+		return;
+	}
 	if (check->range.bytes)
 		ts_text_printf(out, " [%" PRIu64 " bytes]", check->range.bytes);
 	ts_text_printf(out, ": %016" PRIx64 " (%s)", check->hash, check->why);
@@ -187,6 +198,11 @@ void ts_replay_describe_check_json(const struct ts_replay_stream *stream,
 	if (check->range.memory != TS_REPLAY_NONE)
 		ts_text_printf(out, "\"memory\":%" PRIu64 ",",
 			       stream->objects[check->range.memory].number);
+	if (check->has_pages) {
+		ts_text_printf(out, "\"pages\":%" PRIu64 ",\"changed\":%s,\"why\":\"%s\",",
+			       check->page_count, check->is_change ? "true" : "false", check->why);
+		return;
+	}
 	ts_text_printf(out,
 		       "\"offset\":%" PRIu64 ",\"bytes\":%" PRIu64 ",\"hash\":\"%016" PRIx64
 		       "\",\"why\":\"%s\",",

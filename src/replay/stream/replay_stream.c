@@ -40,6 +40,8 @@ static int load_all(struct ts_replay_load *load, const char *process, uint32_t w
 	if (!rc)
 		rc = ts_replay_load_commands(load, err);
 	if (!rc)
+		rc = ts_replay_load_spaces(load, err);
+	if (!rc)
 		rc = ts_replay_load_checks(load, err);
 	if (!rc)
 		rc = ts_replay_load_order(load, err);

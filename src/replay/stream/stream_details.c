@@ -319,6 +319,33 @@ static int scan_mapping(struct parse *parse, void *to)
 	return TS_OK;
 }
 
+/* A number, or bytes in hexadecimal digits. */
+static int scan_setting_value(struct parse *parse, void *to)
+{
+	struct ts_replay_setting *setting = to;
+
+	return ts_json_peek(&parse->js) == '"' ? scan_text(parse, &setting->bytes)
+					       : scan_signed(parse, &setting->value);
+}
+
+/* [id, value] */
+static int scan_attribute(struct parse *parse, void *to)
+{
+	struct ts_replay_setting *setting = to;
+	struct ts_json_walk walk = { .open = '[' };
+	const char *at = parse->js.next;
+	int count = 0;
+
+	while (ts_json_walk_next(&walk, &parse->js)) {
+		if (count++ == 0)
+			walk.rc = scan_unsigned(parse, &setting->id);
+		else
+			walk.rc = scan_setting_value(parse, setting);
+	}
+	return walk.rc || count == 2 ? walk.rc
+				     : ts_json_bad(&parse->js, at, "expected an id and a value");
+}
+
 static int scan_count(struct parse *parse, void *to)
 {
 	struct ts_replay_count *count = to;
@@ -390,6 +417,8 @@ static int scan_details(struct parse *parse)
 	struct list parameters = { scan_parameter, sizeof(*d->parameters), &d->parameters,
 				   &d->parameter_count };
 	struct list places = { scan_place, sizeof(*d->places), &d->places, &d->place_count };
+	struct list attributes = { scan_attribute, sizeof(*d->attributes), &d->attributes,
+				   &d->attribute_count };
 	struct list mappings = { scan_mapping, sizeof(*d->mappings), &d->mappings,
 				 &d->mapping_count };
 	const struct member members[] = {
@@ -449,6 +478,12 @@ static int scan_details(struct parse *parse)
 		{ "block", scan_numbers, &d->block },
 		{ "pages", scan_count, &d->pages },
 		{ "pieces", scan_count, &d->pieces },
+		{ "compute", scan_numbers, &d->compute },
+		{ "shared", scan_count, &d->shared },
+		{ "cooperative", scan_flag, &d->is_cooperative },
+		{ "attributes", scan_list, &attributes },
+		{ "id", scan_unsigned, &d->setting.id },
+		{ "value", scan_setting_value, &d->setting },
 	};
 	int rc = scan_object(parse, members, TS_ARRAY_SIZE(members));
 

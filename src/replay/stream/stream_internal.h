@@ -38,6 +38,13 @@ struct ts_replay_raw_binary {
 	uint64_t device, blob;
 };
 
+/* A setting of a driver: its number, and the value: a number, or bytes in hexadecimal digits. */
+struct ts_replay_setting {
+	uint64_t id;
+	int64_t value;
+	const char *bytes; /* NULL: a number */
+};
+
 /* A number that may be absent. */
 struct ts_replay_count {
 	bool is_known;
@@ -89,7 +96,12 @@ struct ts_replay_details {
 	const struct ts_replay_mapping *mappings;
 	uint32_t mapping_count;
 	struct ts_replay_count registered, nodes, node, pages, pieces;
-	struct ts_replay_numbers grid, block, after;
+	struct ts_replay_numbers grid, block, after, compute;
+	struct ts_replay_count shared;
+	bool is_cooperative;
+	const struct ts_replay_setting *attributes;
+	uint32_t attribute_count;
+	struct ts_replay_setting setting; /* set: "id" and "value" */
 };
 
 /* Copies everything into the arena. TS_EFORMAT: the message says where and why. */
@@ -221,6 +233,15 @@ int ts_replay_load_mapping_change(struct ts_replay_load *load, uint32_t index,
 void ts_replay_check_mapped(struct ts_replay_load *load, uint32_t index);
 /* Is the row of a check a piece of a snapshot? Its blob is then its content. */
 bool ts_replay_is_piece(const struct ts_replay_details *details);
+/* What an address of the program was in; after all commands. */
+int ts_replay_load_spaces(struct ts_replay_load *load, struct ts_error *err);
+/*
+ * Why a window has not all of the memory it begins with; false: it has. `is_known`: the trace says
+ * how many pieces there have to be.
+ */
+#define TS_REPLAY_PIECES_TEXT 192
+bool ts_replay_pieces_fault(bool is_known, uint64_t expected, uint64_t found, char *to,
+			    size_t bytes);
 int ts_replay_load_pieces(struct ts_replay_load *load, struct ts_error *err);
 void ts_replay_release_mapped(struct ts_replay_load *load);
 

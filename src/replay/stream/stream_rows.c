@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Rows of the command stream: those of one process in order, and the windows they form. */
 #include <inttypes.h>
-#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -274,23 +273,6 @@ static int count_piece(struct ts_replay_load *load, const struct ts_command_row 
 	return TS_OK;
 }
 
-static const char *piece_fault(struct ts_replay_load *load, const struct ts_replay_window *window)
-{
-	char text[160];
-
-	if (window->piece_rows < window->pieces.value)
-		snprintf(
-			text, sizeof(text),
-			"%" PRIu64 " of %" PRIu64
-			" pieces of the memory it begins with are missing: the program ended before they were stored",
-			window->pieces.value - window->piece_rows, window->pieces.value);
-	else
-		snprintf(text, sizeof(text),
-			 "it has %" PRIu64 " pieces of the memory it begins with, not %" PRIu64,
-			 window->piece_rows, window->pieces.value);
-	return ts_arena_strdup_len(&load->scratch, text, strlen(text));
-}
-
 /* A window whose snapshot is not complete has failed. */
 static int check_pieces(struct ts_replay_load *load, struct ts_error *err)
 {
@@ -304,11 +286,13 @@ static int check_pieces(struct ts_replay_load *load, struct ts_error *err)
 			rc = count_piece(load, &load->rows[i], err);
 	for (size_t i = 0; !rc && i < load->window_count; i++) {
 		struct ts_replay_window *window = &load->windows[i];
+		char why[TS_REPLAY_PIECES_TEXT];
 
 		if (!window->has_open || !window->pieces.is_known || window->failed ||
-		    window->piece_rows == window->pieces.value)
+		    !ts_replay_pieces_fault(true, window->pieces.value, window->piece_rows, why,
+					    sizeof(why)))
 			continue;
-		window->failed = piece_fault(load, window);
+		window->failed = ts_arena_strdup_len(&load->scratch, why, strlen(why));
 		if (!window->failed)
 			return ts_replay_no_memory(err);
 	}

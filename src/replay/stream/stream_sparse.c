@@ -4,6 +4,7 @@
  * mapped when the window opens, and others by alloc and free. Also the pieces of the snapshot.
  */
 #include <inttypes.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -203,6 +204,106 @@ void ts_replay_check_mapped(struct ts_replay_load *load, uint32_t index)
 	check_ranges(load, index, command->reads, command->read_count);
 }
 
+/* ---- addresses ---- */
+
+static int compare_spaces(const void *a, const void *b)
+{
+	const struct ts_replay_space *x = a, *y = b;
+
+	return x->address != y->address ? TS_COMPARE(x->address, y->address)
+					: TS_COMPARE(x->memory, y->memory);
+}
+
+/* What was mapped of the host, at any time. */
+static int host_ranges(const struct ts_replay_load *load, uint32_t memory, struct ts_ranges *ranges)
+{
+	const struct ts_replay_stream *stream = load->stream;
+	const struct ts_replay_object_info *object = &stream->objects[memory];
+	int rc = TS_OK;
+
+	for (uint32_t i = 0; !rc && i < object->mapping_count && !object->unreplayable; i++)
+		rc = ts_ranges_add(ranges, object->mappings[i].offset,
+				   object->mappings[i].offset + object->mappings[i].bytes);
+	for (uint32_t i = 0; !rc && i < stream->command_count; i++) {
+		const struct ts_replay_command_info *command = &stream->commands[i];
+
+		if (command->kind == TS_COMMAND_ALLOC && command->object == memory &&
+		    !command->unreplayable)
+			rc = ts_ranges_add(ranges, command->offset,
+					   command->offset + command->bytes);
+	}
+	return rc;
+}
+
+static int add_host(const struct ts_replay_load *load, uint32_t memory,
+		    struct ts_replay_space **spaces, size_t *capacity, size_t *count)
+{
+	struct ts_ranges ranges = { 0 };
+	uint64_t base = load->stream->objects[memory].address;
+	int rc = host_ranges(load, memory, &ranges);
+
+	if (!rc)
+		rc = ts_grow_array((void **)spaces, capacity, *count + ranges.count + 1,
+				   sizeof(**spaces));
+	for (size_t i = 0; !rc && i < ranges.count; i++)
+		(*spaces)[(*count)++] = (struct ts_replay_space){ base + ranges.items[i].from,
+								  base + ranges.items[i].to,
+								  memory };
+	ts_ranges_release(&ranges);
+	return rc;
+}
+
+int ts_replay_load_spaces(struct ts_replay_load *load, struct ts_error *err)
+{
+	struct ts_replay_stream *stream = load->stream;
+	TS_AUTO_FREE struct ts_replay_space *spaces = NULL;
+	size_t capacity = 0, count = 0;
+	int rc = TS_OK;
+
+	for (uint32_t i = 0; !rc && i < stream->object_count; i++) {
+		const struct ts_replay_object_info *memory = &stream->objects[i];
+
+		if (memory->kind != TS_OBJECT_MEMORY || !ts_replay_is_paged(memory))
+			continue;
+		if (memory->flags & TS_REPLAY_HOST) {
+			rc = add_host(load, i, &spaces, &capacity, &count);
+			continue;
+		}
+		rc = ts_grow_array((void **)&spaces, &capacity, count + 1, sizeof(*spaces));
+		if (!rc && memory->address && memory->address + memory->bytes > memory->address)
+			spaces[count++] = (struct ts_replay_space){ memory->address,
+								    memory->address + memory->bytes,
+								    i };
+	}
+	if (rc || count >= TS_REPLAY_NONE)
+		return ts_replay_no_memory(err);
+	ts_sort(spaces, count, sizeof(*spaces), compare_spaces);
+	stream->spaces = ts_arena_copy(&stream->arena, spaces ? (void *)spaces : "",
+				       count * sizeof(*spaces));
+	stream->space_count = (uint32_t)count;
+	return stream->spaces ? TS_OK : ts_replay_no_memory(err);
+}
+
+bool ts_replay_locate(const struct ts_replay_stream *stream, uint64_t address, uint32_t *ret_memory,
+		      uint64_t *ret_offset)
+{
+	uint32_t low = 0, high = stream->space_count;
+
+	while (low < high) {
+		uint32_t middle = low + (high - low) / 2;
+
+		if (stream->spaces[middle].address <= address)
+			low = middle + 1;
+		else
+			high = middle;
+	}
+	if (!low || address >= stream->spaces[low - 1].end)
+		return false;
+	*ret_memory = stream->spaces[low - 1].memory;
+	*ret_offset = address - stream->objects[*ret_memory].address;
+	return true;
+}
+
 /* ---- pieces ---- */
 
 bool ts_replay_is_piece(const struct ts_replay_details *details)
@@ -303,10 +404,29 @@ static int assign(struct ts_replay_load *load, const struct founds *founds)
 	return TS_OK;
 }
 
+bool ts_replay_pieces_fault(bool is_known, uint64_t expected, uint64_t found, char *to,
+			    size_t bytes)
+{
+	if (!is_known)
+		snprintf(to, bytes,
+			 "the program ended before the contents of its memory were stored");
+	else if (found < expected)
+		snprintf(
+			to, bytes,
+			"%" PRIu64 " of %" PRIu64
+			" pieces of the memory it begins with are missing: the program ended before they were stored",
+			expected - found, expected);
+	else if (found > expected)
+		snprintf(to, bytes,
+			 "it has %" PRIu64 " pieces of the memory it begins with, not %" PRIu64,
+			 found, expected);
+	return !is_known || found != expected;
+}
+
 /* Sparse memory without a number of pieces: the program ended before it was known. */
 static int check_complete(struct ts_replay_load *load, struct ts_error *err)
 {
-	static const char why[] = "the program ended before the contents of its memory were stored";
+	char why[TS_REPLAY_PIECES_TEXT];
 	struct ts_replay_stream *stream = load->stream;
 	bool is_sparse = false;
 
@@ -314,11 +434,12 @@ static int check_complete(struct ts_replay_load *load, struct ts_error *err)
 		is_sparse |= stream->objects[i].flags & TS_REPLAY_SPARSE;
 	if (!is_sparse || load->window->pieces.is_known || load->window->failed)
 		return TS_OK;
+	ts_replay_pieces_fault(false, 0, 0, why, sizeof(why));
 	if (!load->to_show)
 		return ts_error_set(err, TS_EFORMAT, "window %" PRIu64 " cannot be replayed: %s",
 				    load->window->number, why);
-	stream->failed = why;
-	return TS_OK;
+	stream->failed = ts_arena_strdup_len(&stream->arena, why, strlen(why));
+	return stream->failed ? TS_OK : ts_replay_no_memory(err);
 }
 
 int ts_replay_load_pieces(struct ts_replay_load *load, struct ts_error *err)

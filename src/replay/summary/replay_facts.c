@@ -39,6 +39,9 @@ struct scan {
 	size_t bound_count, bound_capacity;
 	struct ts_map bound_rows; /* module row -> index of `bounds` */
 	struct ts_map newest;     /* process row -> index + 1 of its last window */
+	struct ts_map graphs;     /* graph row -> nodes */
+	struct ts_map sparse;     /* processes (rows) with sparse memory */
+	struct ts_map modules;    /* rows of modules that are PTX */
 	struct ts_arena line;
 };
 
@@ -139,6 +142,20 @@ static void add_kernel(struct scan *scan, const struct ts_object_row *row)
 		ts_text_printf(kernels, "%s%s", kernels->length ? ", " : "", name.data);
 }
 
+/* Of CUDA (docs/cuda-replay.md, 4.1). */
+static int add_cuda(struct scan *scan, const struct ts_object_row *row,
+		    const struct ts_replay_details *details)
+{
+	if (row->kind == TS_OBJECT_GRAPH)
+		return ts_map_put(&scan->graphs, (uint64_t)row->id, details->nodes.value);
+	if (row->kind == TS_OBJECT_MEMORY && details->is_sparse)
+		return ts_map_put(&scan->sparse, (uint64_t)row->process, 1);
+	if (row->kind == TS_OBJECT_MODULE && details->from_what &&
+	    !strcmp(details->from_what, "ptx"))
+		return ts_map_put(&scan->modules, (uint64_t)row->id, 1);
+	return TS_OK;
+}
+
 static int add_object(struct scan *scan, const struct ts_object_row *row, struct ts_error *err)
 {
 	struct ts_string json = ts_reader_string(scan->reader, row->details);
@@ -151,6 +168,8 @@ static int add_object(struct scan *scan, const struct ts_object_row *row, struct
 	    ts_replay_details_parse(&details, &scan->line, json.data, json.length, NULL))
 		return TS_OK;
 	add_kernel(scan, row);
+	if (add_cuda(scan, row, &details))
+		return ts_replay_no_memory(err);
 	why = details.unreplayable;
 	if (!why && row->kind == TS_OBJECT_MODULE && !row->blob && !details.binary_count &&
 	    !details.failed)
@@ -212,6 +231,10 @@ static int add_limit(struct scan *scan, const struct ts_command_row *row)
 		return TS_ENOMEM;
 	if (!window->number)
 		window->number = details.window;
+	if (details.pieces.is_known) {
+		window->has_expected = true;
+		window->expected_pieces = details.pieces.value;
+	}
 	if (row->kind == TS_COMMAND_OPEN) {
 		window->has_open = true;
 		window->from_start = details.from_start;
@@ -269,9 +292,28 @@ static void look_at_command(struct scan *scan, struct ts_replay_window_facts *wi
 		   (uint64_t)row->sequence);
 }
 
+/* A check, or a piece of the memory that the window begins with. */
+static void add_check(struct scan *scan, struct ts_replay_window_facts *window,
+		      const struct ts_command_row *row)
+{
+	struct ts_string json = ts_reader_string(scan->reader, row->details);
+	char why[8] = "";
+
+	if (mentions(json, "\"open\"") &&
+	    ts_json_member_string(json.data, json.length, "why", why, sizeof(why)) &&
+	    !strcmp(why, "open")) {
+		window->pieces++;
+		if (row->bytes > 0)
+			window->piece_bytes += (uint64_t)row->bytes;
+	} else {
+		window->checks++;
+	}
+}
+
 static int add_command(struct scan *scan, const struct ts_command_row *row, struct ts_error *err)
 {
 	struct ts_replay_window_facts *window;
+	uint64_t nodes;
 
 	if (row->kind == TS_COMMAND_OPEN || row->kind == TS_COMMAND_CLOSE)
 		return add_limit(scan, row) ? ts_replay_no_memory(err) : TS_OK;
@@ -279,8 +321,18 @@ static int add_command(struct scan *scan, const struct ts_command_row *row, stru
 	if (!window)
 		return TS_OK;
 	if (row->kind == TS_COMMAND_CHECK) {
-		window->checks++;
+		add_check(scan, window, row);
 		return TS_OK;
+	}
+	/* Describes a node of a graph. */
+	if (row->queue > 0 && ts_map_get(&scan->graphs, (uint64_t)row->queue, &nodes)) {
+		look_at_command(scan, window, row);
+		return TS_OK;
+	}
+	if (row->kind == TS_COMMAND_LAUNCH && row->object > 0 &&
+	    ts_map_get(&scan->graphs, (uint64_t)row->object, &nodes)) {
+		window->graph_launches++;
+		window->graph_nodes += nodes;
 	}
 	if (row->sequence > 0) {
 		window->first = window->first ? window->first : (uint64_t)row->sequence;
@@ -317,6 +369,26 @@ static int scan_table(struct scan *scan, uint16_t table, struct ts_error *err)
 		ts_reader_trim(scan->reader, KEPT_TEXTS);
 	}
 	return rc;
+}
+
+/* Windows without all of the memory that they begin with; as the loader finds them. */
+static int check_pieces(struct scan *scan, struct ts_error *err)
+{
+	for (size_t i = 0; i < scan->facts->window_count; i++) {
+		struct ts_replay_window_facts *window = &scan->facts->windows[i];
+		uint64_t is_sparse;
+		char text[TS_REPLAY_PIECES_TEXT];
+
+		if (!window->has_open || window->failed ||
+		    !ts_map_get(&scan->sparse, (uint64_t)window->process, &is_sparse) ||
+		    !ts_replay_pieces_fault(window->has_expected, window->expected_pieces,
+					    window->pieces, text, sizeof(text)))
+			continue;
+		window->failed = keep(scan, text);
+		if (!window->failed)
+			return ts_replay_no_memory(err);
+	}
+	return TS_OK;
 }
 
 static int add_programs(struct scan *scan, struct ts_error *err)
@@ -357,6 +429,13 @@ static void on_fact(void *context, struct ts_string value)
 	facts->was_requested |= !ts_json_find_member(&js, "replayable");
 }
 
+static void on_cuda(void *context, struct ts_string value)
+{
+	struct ts_replay_facts *facts = context;
+
+	facts->has_cuda |= value.length > 0;
+}
+
 static void release(struct scan *scan)
 {
 	for (size_t i = 0; i < scan->bound_count; i++)
@@ -366,6 +445,9 @@ static void release(struct scan *scan)
 	ts_map_release(&scan->reasons);
 	ts_map_release(&scan->bound_rows);
 	ts_map_release(&scan->newest);
+	ts_map_release(&scan->graphs);
+	ts_map_release(&scan->sparse);
+	ts_map_release(&scan->modules);
 	ts_arena_release(&scan->line);
 }
 
@@ -382,8 +464,12 @@ int ts_replay_facts_load(struct ts_replay_facts **ret_facts, struct ts_reader *r
 	if (!rc)
 		rc = scan_table(&scan, TS_TABLE_COMMAND, err);
 	if (!rc)
+		rc = check_pieces(&scan, err);
+	if (!rc)
 		rc = add_programs(&scan, err);
+	facts->ptx_modules = ts_map_count(&scan.modules);
 	ts_trace_meta(reader, "opencl", on_fact, facts);
+	ts_trace_meta(reader, "cuda", on_cuda, facts);
 	release(&scan);
 	if (!rc)
 		*ret_facts = TS_STEAL(facts);

@@ -33,6 +33,11 @@ struct ts_replay_window_facts {
 	const char *unchecked; /* why memory was not hashed at the end; NULL: it was */
 	uint64_t first, last;  /* numbers of its commands; 0: none */
 	uint64_t commands, launches, checks;
+	/* Of CUDA: launches of graphs, and their nodes; the memory that the window begins with. */
+	uint64_t graph_launches, graph_nodes;
+	uint64_t pieces, piece_bytes;
+	bool has_expected; /* the trace says how many pieces there have to be */
+	uint64_t expected_pieces;
 	uint64_t unreplayable; /* commands */
 	uint64_t ambiguous;    /* launches with an argument whose kind was guessed */
 	struct ts_replay_reason reasons[TS_REPLAY_REASONS];
@@ -56,8 +61,10 @@ struct ts_replay_facts {
 	struct ts_replay_reason objects[TS_REPLAY_REASONS];
 	size_t object_reason_count;
 	uint64_t commands;
+	uint64_t ptx_modules; /* that a driver has to compile */
 	bool several_processes;
 	bool has_contexts;  /* a process was seen to create a context of what is captured */
+	bool has_cuda;      /* a process used CUDA */
 	bool was_requested; /* and was recorded for a replay */
 	struct ts_arena arena;
 };

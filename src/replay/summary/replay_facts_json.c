@@ -46,6 +46,11 @@ static void append_window(struct ts_text *out, const struct ts_replay_window_fac
 		window->commands, window->launches, window->checks, window->unreplayable,
 		window->ambiguous, window->first, window->last,
 		window->from_start ? "true" : "false", window->has_close ? "true" : "false");
+	ts_text_printf(out,
+		       ",\"graph_launches\":%" PRIu64 ",\"graph_nodes\":%" PRIu64
+		       ",\"memory_pieces\":%" PRIu64 ",\"memory_bytes\":%" PRIu64,
+		       window->graph_launches, window->graph_nodes, window->pieces,
+		       window->piece_bytes);
 	append_text(out, "failed", window->failed);
 	append_text(out, "unchecked", window->unchecked);
 	ts_text_append_str(out, ",\"unreplayable\":[");
@@ -87,5 +92,5 @@ void ts_replay_facts_json(const struct ts_replay_facts *facts, struct ts_text *o
 	}
 	ts_text_append_str(out, "],\"unreplayable_objects\":[");
 	append_reasons(out, facts->objects, facts->object_reason_count, false);
-	ts_text_append_str(out, "]}");
+	ts_text_printf(out, "],\"ptx_modules\":%" PRIu64 "}", facts->ptx_modules);
 }

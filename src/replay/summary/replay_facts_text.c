@@ -49,6 +49,7 @@ static void append_which(struct saying *saying, const struct ts_replay_window_fa
 static void say_counts(struct saying *saying, const struct ts_replay_window_facts *window)
 {
 	struct ts_text *text = &saying->text;
+	char size[TS_FORMAT_BYTES];
 
 	if (!window->has_open || window->failed || !window->commands)
 		return;
@@ -59,6 +60,13 @@ static void say_counts(struct saying *saying, const struct ts_replay_window_fact
 		ts_text_printf(text, " to %" PRIu64, window->last);
 	ts_text_printf(text, "), %s, %s", TS_COUNTED(window->launches, "launch"),
 		       TS_COUNTED(window->checks, "check"));
+	if (window->graph_launches)
+		ts_text_printf(text, "; %s of graphs with %s",
+			       TS_COUNTED(window->graph_launches, "launch"),
+			       TS_COUNTED(window->graph_nodes, "node"));
+	if (window->pieces)
+		ts_text_printf(text, "; it begins with %s of memory",
+			       ts_format_bytes(size, sizeof(size), window->piece_bytes));
 	say(saying, TS_REPLAY_FACT_NOTE);
 }
 
@@ -174,6 +182,20 @@ static void say_programs(struct saying *saying)
 	say(saying, TS_REPLAY_FACT_NOTE);
 }
 
+static void say_modules(struct saying *saying)
+{
+	uint64_t count = saying->facts->ptx_modules;
+
+	if (!count)
+		return;
+	ts_text_printf(&saying->text,
+		       "%s %s PTX only: the driver of a replay compiles %s, so its results may "
+		       "differ",
+		       TS_COUNTED(count, "module"), count == 1 ? "is" : "are",
+		       count == 1 ? "it" : "them");
+	say(saying, TS_REPLAY_FACT_NOTE);
+}
+
 /* ---- nothing ---- */
 
 static void say_nothing(struct saying *saying)
@@ -184,9 +206,11 @@ static void say_nothing(struct saying *saying)
 		return;
 	ts_text_append_str(
 		&saying->text,
-		facts->has_contexts
+		facts->has_cuda
+			? "nothing to replay: CUDA was used, but no window was open during it"
+		: facts->has_contexts
 			? "nothing to replay: OpenCL was used, but no window was open during it"
-			: "nothing to replay: no process was seen to create an OpenCL context; "
+			: "nothing to replay: no process was seen to use CUDA or to create an OpenCL context; "
 			  "'tracesmith doctor' shows what can be recorded on this machine");
 	say(saying, TS_REPLAY_FACT_WARNING);
 }
@@ -204,6 +228,7 @@ void ts_replay_facts_say(const struct ts_replay_facts *facts, bool counts,
 		say_window(&saying, &facts->windows[i]);
 	}
 	say_programs(&saying);
+	say_modules(&saying);
 	say_nothing(&saying);
 	ts_text_release(&saying.text);
 }

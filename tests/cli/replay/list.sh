@@ -56,6 +56,12 @@ for number, row in rows.items():
 objects = {(o["kind"], o["number"]) for o in load("objects.json")}
 assert objects == {(o["object"], o["number"]) for o in load("list.json") if "sequence" not in o}, objects
 PY
+# Streams of CUDA: grids, addresses, nodes of graphs, settings, address spaces.
+"$TS_BUILD/tests/targets/make_stream" cuda.sbt cuda
+t replay cuda.sbt --list=checks
+t replay cuda.sbt --list --json
+"$TS_BUILD/tests/targets/make_stream" cut.sbt cuda-cut
+t replay cut.sbt --list | grep -v exists
 # What it refuses.
 t replay plain.sbt --list=everything
 t replay plain.sbt --list -o out.sbt

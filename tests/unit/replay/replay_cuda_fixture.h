@@ -3,7 +3,7 @@
 #ifndef TS_TESTS_UNIT_REPLAY_REPLAY_CUDA_FIXTURE_H
 #define TS_TESTS_UNIT_REPLAY_REPLAY_CUDA_FIXTURE_H
 
-#include "unit/replay/replay_fixture.h"
+#include "replay_fixture.h"
 
 #define CUDA_PAGE ((int64_t)2 << 20)
 #define CUDA_ARENA 0x200000000000
