@@ -11,8 +11,6 @@
 #include <stdbool.h>
 #include <string.h>
 
-#include <tracesmith/emit.h>
-
 #include "cuda/work_driver.h"
 
 WORK_IMAGE(kernels, TS_TESTS_CUDA "/work_kernels.fatbin");
@@ -562,7 +560,7 @@ static bool run(struct program *program, uint64_t seed)
 		buffer_new(program, &program->buffers[i]);
 	for (uint32_t i = 0; i < operations && is_right; i++) {
 		if (i % 10 == 0)
-			TS_STEP(__atomic_add_fetch(&step_count, 1, __ATOMIC_RELAXED));
+			work_step(__atomic_add_fetch(&step_count, 1, __ATOMIC_RELAXED));
 		is_right = operate(program);
 	}
 	for (size_t i = 0; i < BUFFERS; i++) {

@@ -663,14 +663,15 @@ static void threads(void)
 		pthread_join(ids[i], NULL);
 }
 
-/* Work that goes on until somebody wants it to end, or for `steps` rounds. */
-static void rounds(uint32_t steps)
+/* Work that goes on until somebody wants it to end, or for some rounds. */
+static void rounds(uint32_t number)
 {
 	uint64_t a = device_memory(BYTES), b = device_memory(BYTES), c = device_memory(BYTES);
 
 	fill(NULL, a, 0);
 	fill(NULL, b, 1);
-	for (uint32_t i = 0; i < steps; i++) {
+	for (uint32_t i = 0; i < number; i++) {
+		work_step(i);
 		LAUNCH("mix", &a, &b, &i, &count);
 		LAUNCH("mix", &b, &a, &i, &count);
 		add(NULL, c, a, b);

@@ -11,6 +11,8 @@
 #include <stdio.h>
 #include <stdlib.h>
 
+#include <tracesmith/emit.h>
+
 #include "code/cuda/local/cuda_abi.h"
 
 int cuInit(unsigned int flags);
@@ -172,6 +174,14 @@ struct work_wrapper {
 };
 #define WORK_WRAPPER(image) \
 	(&(const struct work_wrapper){ .magic = 0x466243B1, .version = 1, .data = image })
+
+/* A step of the program, if it is recorded. */
+#pragma weak ts_step
+static inline void work_step(int64_t number)
+{
+	if (ts_step)
+		TS_STEP(number);
+}
 
 #define CHECK(call)                                                                            \
 	do {                                                                                   \

@@ -149,6 +149,7 @@ int capture_wait(struct stream *stream, struct event *event)
 			return OUT_OF_MEMORY;
 		capture->joined[capture->joined_count++] = stream;
 		stream->capture = capture;
+		set_at(stream, NULL, 0);
 	}
 	add_at(stream, event->at, event->at_count);
 	return 0;
