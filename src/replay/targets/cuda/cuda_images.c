@@ -6,6 +6,7 @@
 #include <inttypes.h>
 #include <string.h>
 
+#include "code/cuda/local/fatbin.h"
 #include "replay/targets/cuda/cuda_session.h"
 
 #define MOST_JIT_OPTIONS 32
@@ -43,6 +44,31 @@ static int collect_jit(struct ts_replay_session *session, uint32_t module, int *
 		/* The driver takes numbers in place of pointers. */
 		values[i] = (void *)(uintptr_t)pair->number;
 	}
+	return TS_OK;
+}
+
+/* Does the image have code for the device? */
+static int check_image(struct ts_replay_session *session, uint32_t module, const void *image,
+		       uint64_t bytes, struct ts_error *err)
+{
+	uint32_t context = ts_cuda_info(session, module)->parent;
+	const struct ts_cuda_device *device = &session->devices[session->objects[context].device];
+	enum ts_image_kind kind = ts_image_kind(image, bytes);
+	uint32_t architecture = 0;
+
+	/* A wrapper holds an address of the recorded process. */
+	if (kind == TS_IMAGE_UNKNOWN || kind == TS_IMAGE_WRAPPER)
+		return ts_error_set(err, TS_EFORMAT,
+				    "its code is neither a fatbin nor a cubin nor "
+				    "PTX");
+	kind = ts_image_select(image, bytes, (unsigned int)device->compute[0],
+			       (unsigned int)device->compute[1], &architecture);
+	if (kind == TS_IMAGE_UNKNOWN)
+		return ts_error_set(err, TS_ECAP,
+				    "it has no code for compute capability %d.%d ('%s'), and no "
+				    "PTX that could be compiled for it",
+				    device->compute[0], device->compute[1], device->name);
+	session->has_compiled |= kind == TS_IMAGE_PTX;
 	return TS_OK;
 }
 
@@ -88,7 +114,7 @@ static int load_module(struct ts_replay_session *session, uint32_t module, struc
 	memset(image + info->blob.bytes, 0, 64);
 	rc = ts_replay_blob_read(session->stream->reader, &info->blob, image, err);
 	if (!rc)
-		rc = ts_cuda_check_image(session, module, image, info->blob.bytes, err);
+		rc = check_image(session, module, image, info->blob.bytes, err);
 	return rc ? rc : load_image(session, module, image, err);
 }
 
@@ -238,6 +264,9 @@ int ts_cuda_load_images(struct ts_replay_session *session, struct ts_error *err)
 	int rc = make_kind(session, TS_OBJECT_MODULE, err);
 
 	ts_replay_monitor_enter(session->replay, TS_REPLAY_OPENING, NULL);
+	/* The same compiler for the same device gives the same code. */
+	if (session->has_compiled && session->notes[0])
+		ts_cuda_note(session, "PTX is compiled here, so results may differ");
 	if (!rc)
 		rc = make_kind(session, TS_OBJECT_FUNCTION, err);
 	if (!rc)
@@ -257,10 +286,4 @@ void ts_cuda_free_images(struct ts_replay_session *session)
 		else
 			session->cu.ModuleUnload(object->handle);
 	}
-}
-
-int ts_cuda_check_image(struct ts_replay_session *session, uint32_t module, const void *image,
-			uint64_t bytes, struct ts_error *err)
-{
-	return TS_OK;
 }

@@ -144,9 +144,7 @@ static int choose(const struct ts_replay_session *session, uint32_t object,
 
 /* ---- comparing ---- */
 
-static void note(struct ts_replay_session *session, const char *format, ...) TS_PRINTF_LIKE(2, 3);
-
-static void note(struct ts_replay_session *session, const char *format, ...)
+void ts_cuda_note(struct ts_replay_session *session, const char *format, ...)
 {
 	size_t length = strlen(session->notes);
 	va_list args;
@@ -171,16 +169,17 @@ static int compare(struct ts_replay_session *session, const struct ts_cuda_devic
 				    "'%s' has no virtual memory management, which a replay needs",
 				    device->name);
 	if (strcmp(info->name, device->name) != 0)
-		note(session, "recorded on '%s', so results may differ", info->name);
+		ts_cuda_note(session, "recorded on '%s', so results may differ", info->name);
 	else if (details->compute[0] != (uint64_t)device->compute[0] ||
 		 details->compute[1] != (uint64_t)device->compute[1])
-		note(session, "recorded with compute capability %" PRIu64 ".%" PRIu64,
-		     details->compute[0], details->compute[1]);
+		ts_cuda_note(session, "recorded with compute capability %" PRIu64 ".%" PRIu64,
+			     details->compute[0], details->compute[1]);
 	if (details->driver && details->driver != (uint64_t)device->driver)
-		note(session,
-		     "recorded with a driver for CUDA %" PRIu64 ".%" PRIu64 ", replayed with %d.%d",
-		     details->driver / 1000, details->driver % 1000 / 10, device->driver / 1000,
-		     device->driver % 1000 / 10);
+		ts_cuda_note(session,
+			     "recorded with a driver for CUDA %" PRIu64 ".%" PRIu64
+			     ", replayed with %d.%d",
+			     details->driver / 1000, details->driver % 1000 / 10,
+			     device->driver / 1000, device->driver % 1000 / 10);
 	return TS_OK;
 }
 

@@ -185,7 +185,8 @@ struct ts_replay_session {
 	struct cuda_driver_functions cu;
 	struct ts_arena arena;
 	char text[256];
-	char notes[256]; /* what is not as recorded, and may change results; "" */
+	bool has_compiled; /* the driver compiles PTX of some module */
+	char notes[256];   /* what is not as recorded, and may change results; "" */
 
 	struct ts_cuda_device *devices; /* used ones */
 	uint32_t device_count;
@@ -316,6 +317,8 @@ int ts_cuda_set_stream(struct ts_replay_session *session, uint32_t stream,
 
 /* ---- cuda_machine.c ---- */
 
+/* Adds to what is not as recorded. */
+void ts_cuda_note(struct ts_replay_session *session, const char *format, ...) TS_PRINTF_LIKE(2, 3);
 /* Bytes that can still be allocated on the device of the current context. */
 uint64_t ts_cuda_free_bytes(struct ts_replay_session *session);
 
@@ -334,12 +337,6 @@ uint64_t ts_cuda_mapped_part(const struct ts_replay_session *session, uint32_t m
 
 int ts_cuda_ranges_add(struct ts_cuda_ranges *ranges, uint64_t offset, uint64_t bytes);
 int ts_cuda_ranges_remove(struct ts_cuda_ranges *ranges, uint64_t offset, uint64_t bytes);
-
-/* ---- cuda_images.c ---- */
-
-/* Is the image of a module, and what it needs, known to run on this device? */
-int ts_cuda_check_image(struct ts_replay_session *session, uint32_t module, const void *image,
-			uint64_t bytes, struct ts_error *err);
 
 /* ---- cuda_relocate.c ---- */
 
