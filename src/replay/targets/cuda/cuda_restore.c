@@ -51,7 +51,7 @@ static void read_piece(void *argument)
 static int finish_slot(struct upload *upload, struct slot *slot, struct ts_error *err)
 {
 	struct ts_replay_session *session = upload->session;
-	uint64_t address = ts_cuda_address(session, slot->memory, slot->piece->offset + slot->from);
+	uint64_t address;
 	void *stream;
 	int code;
 
@@ -59,6 +59,7 @@ static int finish_slot(struct upload *upload, struct slot *slot, struct ts_error
 		return TS_OK;
 	ts_pool_wait(upload->pool, &slot->job);
 	slot->is_busy = false;
+	address = ts_cuda_address(session, slot->memory, slot->piece->offset + slot->from);
 	if (slot->rc)
 		return ts_error_set(err, slot->rc, "memory at 0x%" PRIx64 ": %s",
 				    ts_cuda_info(session, slot->memory)->address +
