@@ -242,6 +242,32 @@ static int64_t object_details(struct context *context, uint64_t number, const ch
 	return ts_writer_string(context->decoder->writer, out.data, out.length);
 }
 
+/* Does the text of object_details() have "more": true? It continues a list of the record before it.
+ */
+static bool is_continued(const struct ts_text *details)
+{
+	enum ts_json_literal more = TS_JSON_FALSE;
+	struct ts_json js;
+
+	ts_json_init(&js, details->data, details->length, true);
+	if (!details->length || ts_json_find_member(&js, "more") ||
+	    ts_json_scan_literal(&js, &more))
+		return false;
+	return more == TS_JSON_TRUE;
+}
+
+/*
+ * A row that continues the one before it is that row with other details. What is repeated later is
+ * the first one.
+ */
+static void continue_object(struct context *context, struct decode_object *object, int64_t details)
+{
+	struct ts_object_row row = object->row;
+
+	row.details = details;
+	ts_writer_add(context->decoder->writer, TS_TABLE_OBJECT, &row, NULL);
+}
+
 static int64_t size_or_absent(int64_t size)
 {
 	return size >= 0 ? size : TS_ABSENT;
@@ -256,6 +282,7 @@ static bool object_record(struct context *context, struct decode_cursor *cursor)
 	const char *name, *details;
 	struct decode_object *object = NULL;
 	struct ts_live_object about;
+	int64_t text;
 
 	decode_take(cursor, &about, sizeof(about));
 	name = decode_take_string(cursor, &name_bytes);
@@ -269,13 +296,18 @@ static bool object_record(struct context *context, struct decode_cursor *cursor)
 		lose(context, LOSS_TOO_MANY_OBJECTS);
 		return true;
 	}
+	text = object_details(context, about.number, details, details_bytes);
+	if (object->epoch == decoder->epoch && is_continued(&decoder->scratch)) {
+		continue_object(context, object, text);
+		return true;
+	}
 	object->row.kind = about.kind <= UINT8_MAX ? (int64_t)about.kind : TS_OBJECT_UNKNOWN;
 	object->row.parent = about.parent == about.number ? 0 : object_id(context, about.parent);
 	object->row.address = about.address ? (int64_t)about.address : TS_ABSENT;
 	object->row.bytes = size_or_absent(about.bytes);
 	object->row.blob = blob_id(context, about.blob, true);
 	object->row.name = name_bytes ? decode_string(decoder, name, name_bytes) : 0;
-	object->row.details = object_details(context, about.number, details, details_bytes);
+	object->row.details = text;
 	object_row(decoder, context->area, object);
 	return true;
 }

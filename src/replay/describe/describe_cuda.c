@@ -452,9 +452,9 @@ void ts_replay_describe_space(const struct ts_replay_object_info *info, const ch
 	else
 		ts_text_printf(out, "%" PRIu64 " bytes at 0x%" PRIx64, info->bytes, info->address);
 	if (info->flags & TS_REPLAY_SPARSE)
-		ts_text_printf(out, ", %" PRIu64 " mapped", mapped_bytes(info));
+		ts_text_printf(out, ", %" PRIu64 " bytes mapped", mapped_bytes(info));
 	if (info->piece_count)
-		ts_text_printf(out, ", %" PRIu64 " with contents", piece_bytes(info));
+		ts_text_printf(out, ", %" PRIu64 " bytes with contents", piece_bytes(info));
 }
 
 void ts_replay_describe_space_json(const struct ts_replay_object_info *info, struct ts_text *out)

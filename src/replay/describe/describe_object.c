@@ -71,7 +71,9 @@ void ts_replay_describe_object(const struct ts_replay_stream *stream, uint32_t o
 	append_named(stream, info->parent, before, out);
 	append_named(stream, info->device, out->length > begin ? ", " : before, out);
 	for (uint32_t i = 0; i < info->device_count; i++)
-		append_named(stream, info->devices[i], out->length > begin ? ", " : before, out);
+		if (info->devices[i] != info->parent)
+			append_named(stream, info->devices[i],
+				     out->length > begin ? ", " : before, out);
 	if (info->kind == TS_OBJECT_MEMORY && info->origin)
 		ts_text_printf(out, " at %" PRIu64, info->origin);
 	if (info->image) {

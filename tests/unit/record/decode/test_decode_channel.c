@@ -265,6 +265,43 @@ TS_TEST(each_window_has_objects_of_its_own)
 	rows_close(&rows);
 }
 
+/* Rows that continue a list have the columns of the first; what ends the object repeats the first.
+ */
+TS_TEST(lists_continue_in_further_rows)
+{
+	static const char *const lists[] = { "[[0,4096]]", "[[4096,4096]]", "[[8192,1]]",
+					     "[[0,4096]]" };
+	struct ts_object_row row;
+	struct fixture fixture;
+	struct rows rows;
+	int count = 0;
+
+	start(&fixture);
+	put_object(&fixture, 6, TS_OBJECT_DEVICE, 0, 0, 0, "", "");
+	put_object(&fixture, 7, TS_OBJECT_MEMORY, 6, 1 << 20, 0, "arena",
+		   "{\"sparse\":true,\"mapped\":[[0,4096]]}");
+	put_object(&fixture, 7, TS_OBJECT_MEMORY, 0, 0, 0, "",
+		   "{\"more\":true,\"mapped\":[[4096,4096]]}");
+	put_object(&fixture, 7, TS_OBJECT_MEMORY, 0, 0, 0, "",
+		   "{\"mapped\":[[8192,1]],\"more\": true}");
+	put_gone(&fixture, 7);
+	finish(&fixture);
+	rows = rows_open(fixture.path, TS_TABLE_OBJECT);
+	while (rows_next(&rows, &row)) {
+		const char *details = rows_text(&rows, row.details);
+
+		if (row.kind != TS_OBJECT_MEMORY)
+			continue;
+		TS_CHECK(strstr(details, "{\"number\":7,") && strstr(details, lists[count]));
+		TS_CHECK(row.bytes == 1 << 20 && row.parent > 0);
+		TS_CHECK_STR(rows_text(&rows, row.name), "arena");
+		TS_CHECK((row.destroyed == TS_ABSENT) == (count < 3));
+		count++;
+	}
+	TS_CHECK_INT(count, 4);
+	rows_close(&rows);
+}
+
 TS_TEST(a_window_that_could_not_open_is_told)
 {
 	struct fixture fixture;
