@@ -254,6 +254,8 @@ void host_look_for_pointers(const void *data, uint64_t bytes);
 void host_emit_changes(void);
 /* A copy to the host was enqueued; it is complete when `stream` or an event after it is. */
 void host_copy_pending(uint64_t address, uint64_t bytes, uintptr_t stream);
+/* Waits for pending copies to any of these bytes; capture_lock is not held. */
+void host_wait_for_copies(uint64_t address, uint64_t bytes);
 /* The program waited for something: pending copies that are done count as known contents. */
 void host_synchronized(void);
 void host_window_opens(void);

@@ -28,6 +28,15 @@ enum {
 #define CUDA_STREAM_NON_BLOCKING 1u
 #define CUDA_EVENT_DISABLE_TIMING 2u
 
+/* CUmemorytype, and the attribute of a pointer that has it */
+enum {
+	CUDA_MEMORY_HOST = 1,
+	CUDA_MEMORY_DEVICE = 2,
+	CUDA_MEMORY_ARRAY = 3,
+	CUDA_MEMORY_UNIFIED = 4,
+	CUDA_POINTER_MEMORY_TYPE = 2,
+};
+
 #define CUDA_LAUNCH_PARAM_END ((void *)0)
 #define CUDA_LAUNCH_PARAM_BUFFER_POINTER ((void *)1)
 #define CUDA_LAUNCH_PARAM_BUFFER_SIZE ((void *)2)
