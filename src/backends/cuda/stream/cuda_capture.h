@@ -280,6 +280,8 @@ struct capture_function {
 struct capture_function *capture_function_known(void *handle);
 /* NULL: unknown; the window has failed with that. Described (with its module) on first use. */
 struct capture_function *capture_function_of(void *handle);
+/* The same without a failure: NULL if it is unknown. */
+struct capture_function *capture_function_known(void *handle);
 uint64_t capture_function_number(struct capture_function *function);
 struct capture_global {
 	uint64_t address, bytes;
@@ -329,6 +331,13 @@ void capture_stream_settings_describe(const struct capture_stream *stream,
 
 uint64_t capture_event_number(void *event);
 void capture_order_forget(void);
+
+/* ---- cuda_settings.c ---- */
+
+/* `"attributes": [[id, "hexadecimal bytes"], ..]` of a stream, for its description. */
+void capture_stream_attributes(struct stream_text *text, void *stream);
+/* Bytes, at most 64, as hexadecimal digits; without a key: an element. */
+void capture_text_bytes(struct stream_text *text, const char *key, const void *data, size_t bytes);
 
 /* ---- cuda_refused.c ---- */
 

@@ -1,9 +1,295 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Events, waits and synchronization. */
+/*
+ * What orders commands: events, waits of streams, and of the host (docs/cuda-replay.md, 4.2). An
+ * event has one number in a window; a wait is for its latest record. Calls that block hold neither
+ * the gate nor a lock meanwhile.
+ */
+#include <stdlib.h>
+#include <string.h>
+
 #include "backends/cuda/stream/cuda_capture.h"
+#include "base/local/stream_text.h"
+
+/* ---- numbers of events ---- */
+
+#define FIRST_CAPACITY 1024u
+
+struct event {
+	void *handle; /* NULL: empty */
+	uint64_t number;
+	bool is_recorded; /* in this window */
+	bool was_seen;    /* complete, since its last record */
+};
+
+/* By open addressing; entries are removed only when a window opens. capture_lock is held. */
+static struct {
+	struct event *items;
+	size_t count, capacity;
+} events;
+
+static struct event *slot_of(struct event *items, size_t capacity, const void *handle)
+{
+	size_t at = (size_t)(((uint64_t)(uintptr_t)handle * UINT64_C(0x9E3779B97F4A7C15)) >> 32) &
+		    (capacity - 1);
+
+	while (items[at].handle && items[at].handle != handle)
+		at = (at + 1) & (capacity - 1);
+	return &items[at];
+}
+
+static bool grow(void)
+{
+	size_t capacity = events.capacity ? 2 * events.capacity : FIRST_CAPACITY;
+	struct event *items = calloc(capacity, sizeof(*items));
+
+	if (!items)
+		return false;
+	for (size_t i = 0; i < events.capacity; i++) {
+		if (events.items[i].handle)
+			*slot_of(items, capacity, events.items[i].handle) = events.items[i];
+	}
+	free(events.items);
+	events.items = items;
+	events.capacity = capacity;
+	return true;
+}
+
+/* NULL: the window has failed. */
+static struct event *event_of(void *handle)
+{
+	struct event *event;
+
+	if (2 * events.count >= events.capacity && !grow()) {
+		capture_fail("no memory for the numbers of events");
+		return NULL;
+	}
+	event = slot_of(events.items, events.capacity, handle);
+	if (!event->handle) {
+		*event = (struct event){ .handle = handle, .number = ts_replay_new_object() };
+		events.count++;
+	}
+	return event;
+}
+
+uint64_t capture_event_number(void *handle)
+{
+	struct event *event = event_of(handle);
+
+	return event ? event->number : 0;
+}
 
 void capture_order_forget(void)
 {
+	free(events.items);
+	events.items = NULL;
+	events.count = events.capacity = 0;
 }
 
-const struct cuda_handler_entry capture_order_handlers[] = { { NULL, NULL, 0 } };
+/* ---- rows ---- */
+
+/* `key`, with a list of one event for a wait; `until` 0: none. */
+static void append(const struct cuda_call *call, uint32_t kind, uint64_t queue, uint64_t object,
+		   const char *what, const struct event *event, uint64_t until)
+{
+	struct ts_replay_command row = capture_row(kind);
+	struct stream_text text;
+
+	row.queue = queue;
+	row.object = object;
+	stream_text_begin(&text);
+	stream_text_string(&text, "call", call->name);
+	if (what)
+		stream_text_string(&text, "what", what);
+	if (until)
+		stream_text_uint(&text, "until", until);
+	if (event && kind == TS_COMMAND_RECORD) {
+		stream_text_uint(&text, "event", event->number);
+	} else if (event) {
+		stream_text_open(&text, "wait", '[');
+		stream_text_item(&text, event->number);
+		stream_text_close(&text, ']');
+	}
+	row.details = stream_text_end(&text);
+	capture_command(&row);
+}
+
+/* ---- events ---- */
+
+/* event, stream */
+static int record_event(struct cuda_call *call, uintptr_t *args)
+{
+	struct event *event;
+	int result;
+
+	if (!capture_is_open() || capture_is_capturing(args[1]))
+		return cuda_invoke(call, args);
+	capture_lock();
+	result = cuda_invoke(call, args);
+	event = result == CUDA_SUCCESS_ ? event_of((void *)args[0]) : NULL;
+	if (event) {
+		event->is_recorded = true;
+		event->was_seen = false;
+		append(call, TS_COMMAND_RECORD, capture_stream_number(call, args[1]), 0, NULL,
+		       event, 0);
+	}
+	capture_unlock();
+	return result;
+}
+
+/* stream, event, flags. The wait may make the stream part of a capture. */
+static int wait_event(struct cuda_call *call, uintptr_t *args)
+{
+	struct event *event;
+	int result;
+
+	if (!capture_is_open() || capture_is_capturing(args[0]))
+		return cuda_invoke(call, args);
+	capture_lock();
+	result = cuda_invoke(call, args);
+	if (result == CUDA_SUCCESS_ && !capture_is_capturing(args[0])) {
+		event = event_of((void *)args[1]);
+		/* One that was recorded before the window was complete when that opened. */
+		if (event && event->is_recorded)
+			append(call, TS_COMMAND_WAIT, capture_stream_number(call, args[0]), 0, NULL,
+			       event, 0);
+	}
+	capture_unlock();
+	return result;
+}
+
+static void event_is_complete(const struct cuda_call *call, void *handle, const char *what)
+{
+	struct event *event;
+
+	capture_lock();
+	event = capture_is_open() ? event_of(handle) : NULL;
+	if (event && event->is_recorded && !event->was_seen) {
+		event->was_seen = true;
+		append(call, TS_COMMAND_SYNC, 0, 0, what, event, 0);
+		host_synchronized();
+	}
+	capture_unlock();
+}
+
+/* The event may be recorded again meanwhile, by another thread: then its old record was meant. */
+static int finish_event(struct cuda_call *call, uintptr_t *args)
+{
+	bool was_open = capture_is_open();
+	int result = cuda_invoke(call, args);
+
+	if (was_open && result == CUDA_SUCCESS_)
+		event_is_complete(call, (void *)args[0], "events");
+	return result;
+}
+
+static int query_event(struct cuda_call *call, uintptr_t *args)
+{
+	bool was_open = capture_is_open();
+	int result = cuda_invoke(call, args);
+
+	if (was_open && result == CUDA_SUCCESS_)
+		event_is_complete(call, (void *)args[0], "seen");
+	return result;
+}
+
+/* Its handle may be that of another one soon, which nothing has recorded. */
+static int destroy_event(struct cuda_call *call, uintptr_t *args)
+{
+	int result = cuda_invoke(call, args);
+
+	if (result == CUDA_SUCCESS_ && capture_is_open()) {
+		struct event *event;
+
+		capture_lock();
+		event = capture_is_open() && events.capacity
+				? slot_of(events.items, events.capacity, (void *)args[0])
+				: NULL;
+		if (event && event->handle) {
+			event->number = ts_replay_new_object();
+			event->is_recorded = false;
+		}
+		capture_unlock();
+	}
+	return result;
+}
+
+/* ---- the host waits ---- */
+
+static int finish_stream(struct cuda_call *call, uintptr_t *args)
+{
+	uint64_t until = capture_is_open() ? capture_last_sequence() : 0;
+	int result = cuda_invoke(call, args);
+
+	if (until && result == CUDA_SUCCESS_) {
+		capture_lock();
+		if (capture_is_open()) {
+			append(call, TS_COMMAND_SYNC, capture_stream_number(call, args[0]), 0,
+			       "queue", NULL, until);
+			host_synchronized();
+		}
+		capture_unlock();
+	}
+	return result;
+}
+
+/* Programs poll: only the first answer after a command counts. */
+static int query_stream(struct cuda_call *call, uintptr_t *args)
+{
+	static _Thread_local uint64_t last_until;
+	static _Thread_local uintptr_t last_stream;
+	uint64_t until = capture_is_open() ? capture_last_sequence() : 0;
+	int result = cuda_invoke(call, args);
+
+	if (until && result == CUDA_SUCCESS_ && (until != last_until || args[0] != last_stream)) {
+		capture_lock();
+		if (capture_is_open()) {
+			append(call, TS_COMMAND_SYNC, capture_stream_number(call, args[0]), 0,
+			       "seen", NULL, until);
+			host_synchronized();
+			last_until = capture_last_sequence();
+			last_stream = args[0];
+		}
+		capture_unlock();
+	}
+	return result;
+}
+
+static int finish_context(struct cuda_call *call, uintptr_t *args)
+{
+	struct capture_context *context = capture_context_current();
+	uint64_t until = capture_is_open() ? capture_last_sequence() : 0;
+	int result;
+
+	/* From CUDA 13 on it may be named. */
+	if (strstr(call->name, "_v2") && args[0]) {
+		for (context = capture_context_next(NULL);
+		     context && (context->is_gone || context->handle != (void *)args[0]);
+		     context = capture_context_next(context))
+			;
+	}
+	result = cuda_invoke(call, args);
+	if (until && result == CUDA_SUCCESS_) {
+		capture_lock();
+		if (capture_is_open()) {
+			append(call, TS_COMMAND_SYNC, 0,
+			       context ? capture_context_number(context) : 0, "context", NULL,
+			       until);
+			host_synchronized();
+		}
+		capture_unlock();
+	}
+	return result;
+}
+
+const struct cuda_handler_entry capture_order_handlers[] = {
+	{ "cuEventRecord", record_event, 0 },
+	{ "cuEventRecordWithFlags", record_event, 0 },
+	{ "cuStreamWaitEvent", wait_event, 0 },
+	{ "cuEventSynchronize", finish_event, CAPTURE_UNGATED },
+	{ "cuEventQuery", query_event, 0 },
+	{ "cuEventDestroy", destroy_event, 0 },
+	{ "cuStreamSynchronize", finish_stream, CAPTURE_UNGATED },
+	{ "cuStreamQuery", query_stream, 0 },
+	{ "cuCtxSynchronize", finish_context, CAPTURE_UNGATED },
+	{ 0 },
+};

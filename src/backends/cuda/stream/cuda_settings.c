@@ -1,11 +1,205 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Settings of contexts, functions and streams that change how kernels run. */
-#include "backends/cuda/stream/cuda_capture.h"
+/*
+ * Settings of contexts, functions and streams that change how code runs (docs/cuda-replay.md, 4.2).
+ * What was set before a window, or before its object is described, is part of that description.
+ */
+#include <string.h>
 
-void capture_stream_settings_describe(const struct capture_stream *stream, struct stream_text *text)
+#include "backends/cuda/stream/cuda_capture.h"
+#include "base/local/stream_text.h"
+
+/* Attributes of streams that a replay sets (CUlaunchAttributeID). */
+static const int stream_attributes[] = { 1, 3, 8, 9, 10, 16 };
+#define ATTRIBUTE_BYTES 64u
+
+/* `bytes` of a value as hexadecimal digits; 0: `value` as a number. */
+static void append(const struct cuda_call *call, uint64_t object, const char *what, int64_t id,
+		   int64_t value, const void *data, size_t bytes)
 {
-	(void)stream;
-	(void)text;
+	struct ts_replay_command row = capture_row(TS_COMMAND_SET);
+	struct stream_text text;
+
+	row.object = object;
+	stream_text_begin(&text);
+	stream_text_string(&text, "call", call->name);
+	stream_text_string(&text, "what", what);
+	if (id >= 0)
+		stream_text_int(&text, "id", id);
+	if (bytes)
+		capture_text_bytes(&text, "value", data, bytes);
+	else
+		stream_text_int(&text, "value", value);
+	row.details = stream_text_end(&text);
+	capture_command(&row);
 }
 
-const struct cuda_handler_entry capture_setting_handlers[] = { { NULL, NULL, 0 } };
+static int set_of_context(struct cuda_call *call, uintptr_t *args, const char *what, int64_t id,
+			  int64_t value)
+{
+	struct capture_context *context = capture_context_current();
+	int result;
+
+	if (!capture_is_open() || !context)
+		return cuda_invoke(call, args);
+	capture_lock();
+	result = cuda_invoke(call, args);
+	if (result == CUDA_SUCCESS_)
+		append(call, capture_context_number(context), what, id, value, NULL, 0);
+	capture_unlock();
+	return result;
+}
+
+/* limit, value */
+static int set_limit(struct cuda_call *call, uintptr_t *args)
+{
+	return set_of_context(call, args, "limit", (int)args[0], (int64_t)args[1]);
+}
+
+static int set_context_cache(struct cuda_call *call, uintptr_t *args)
+{
+	int result = set_of_context(call, args, "cache", -1, (int)args[0]);
+	struct capture_context *context = capture_context_current();
+
+	if (result == CUDA_SUCCESS_ && context)
+		context->cache = (int)args[0];
+	return result;
+}
+
+/* A function that is not described yet will be described with it. */
+static int set_of_function(struct cuda_call *call, uintptr_t *args, void *handle, const char *what,
+			   int64_t id, int value)
+{
+	struct capture_function *function = NULL;
+	int result;
+
+	capture_lock();
+	result = cuda_invoke(call, args);
+	if (result == CUDA_SUCCESS_)
+		function = capture_function_known(handle);
+	if (function && id < 0)
+		function->cache = value;
+	if (function && function->number && capture_is_open())
+		append(call, function->number, what, id, value, NULL, 0);
+	capture_unlock();
+	return result;
+}
+
+/* function, attribute, value */
+static int set_function_attribute(struct cuda_call *call, uintptr_t *args)
+{
+	return set_of_function(call, args, (void *)args[0], "attribute", (int)args[1],
+			       (int)args[2]);
+}
+
+/* attribute, value, kernel, device */
+static int set_kernel_attribute(struct cuda_call *call, uintptr_t *args)
+{
+	return set_of_function(call, args, (void *)args[2], "attribute", (int)args[0],
+			       (int)args[1]);
+}
+
+/* function or kernel, configuration */
+static int set_function_cache(struct cuda_call *call, uintptr_t *args)
+{
+	return set_of_function(call, args, (void *)args[0], "cache", -1, (int)args[1]);
+}
+
+static bool is_stream_attribute(int id)
+{
+	for (size_t i = 0; i < sizeof(stream_attributes) / sizeof(stream_attributes[0]); i++) {
+		if (stream_attributes[i] == id)
+			return true;
+	}
+	return false;
+}
+
+/* stream, attribute, value */
+static int set_stream_attribute(struct cuda_call *call, uintptr_t *args)
+{
+	int result;
+
+	if (!capture_is_open())
+		return cuda_invoke(call, args);
+	capture_lock();
+	result = cuda_invoke(call, args);
+	if (result == CUDA_SUCCESS_ && !is_stream_attribute((int)args[1]))
+		capture_fail("stream attribute %d", (int)args[1]);
+	else if (result == CUDA_SUCCESS_)
+		append(call, capture_stream_number(call, args[0]), "attribute", (int)args[1], 0,
+		       (const void *)args[2], ATTRIBUTE_BYTES);
+	capture_unlock();
+	return result;
+}
+
+/* to, from */
+static int copy_stream_attributes(struct cuda_call *call, uintptr_t *args)
+{
+	unsigned char value[ATTRIBUTE_BYTES];
+	int result;
+
+	if (!capture_is_open())
+		return cuda_invoke(call, args);
+	capture_lock();
+	result = cuda_invoke(call, args);
+	for (size_t i = 0; result == CUDA_SUCCESS_ &&
+			   i < sizeof(stream_attributes) / sizeof(stream_attributes[0]);
+	     i++) {
+		int id = stream_attributes[i];
+
+		memset(value, 0, sizeof(value));
+		if (cu.StreamGetAttribute((void *)args[0], id, value) == CUDA_SUCCESS_)
+			append(call, capture_stream_number(call, args[0]), "attribute", id, 0,
+			       value, sizeof(value));
+	}
+	capture_unlock();
+	return result;
+}
+
+void capture_stream_attributes(struct stream_text *text, void *stream)
+{
+	static const unsigned char zeros[ATTRIBUTE_BYTES];
+	unsigned char value[ATTRIBUTE_BYTES];
+
+	stream_text_open(text, "attributes", '[');
+	for (size_t i = 0; i < sizeof(stream_attributes) / sizeof(stream_attributes[0]); i++) {
+		memset(value, 0, sizeof(value));
+		if (cu.StreamGetAttribute(stream, stream_attributes[i], value) != CUDA_SUCCESS_ ||
+		    !memcmp(value, zeros, sizeof(value)))
+			continue;
+		stream_text_open(text, NULL, '[');
+		stream_text_int(text, NULL, stream_attributes[i]);
+		capture_text_bytes(text, NULL, value, sizeof(value));
+		stream_text_close(text, ']');
+	}
+	stream_text_close(text, ']');
+}
+
+void capture_text_bytes(struct stream_text *text, const char *key, const void *data, size_t bytes)
+{
+	static const char digits[] = "0123456789abcdef";
+	const unsigned char *from = data;
+	char hex[2 * ATTRIBUTE_BYTES + 1];
+	size_t used = 0;
+
+	for (size_t i = 0; i < bytes && i < ATTRIBUTE_BYTES; i++) {
+		hex[used++] = digits[from[i] >> 4];
+		hex[used++] = digits[from[i] & 15];
+	}
+	hex[used] = '\0';
+	if (key)
+		stream_text_string(text, key, hex);
+	else
+		stream_text_element(text, hex);
+}
+
+const struct cuda_handler_entry capture_setting_handlers[] = {
+	{ "cuCtxSetLimit", set_limit, 0 },
+	{ "cuCtxSetCacheConfig", set_context_cache, CAPTURE_ALWAYS },
+	{ "cuFuncSetAttribute", set_function_attribute, 0 },
+	{ "cuKernelSetAttribute", set_kernel_attribute, 0 },
+	{ "cuFuncSetCacheConfig", set_function_cache, CAPTURE_ALWAYS },
+	{ "cuKernelSetCacheConfig", set_function_cache, CAPTURE_ALWAYS },
+	{ "cuStreamSetAttribute", set_stream_attribute, 0 },
+	{ "cuStreamCopyAttributes", copy_stream_attributes, 0 },
+	{ 0 },
+};
