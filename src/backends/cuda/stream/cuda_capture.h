@@ -332,6 +332,21 @@ void capture_stream_settings_describe(const struct capture_stream *stream,
 uint64_t capture_event_number(void *event);
 void capture_order_forget(void);
 
+/* ---- cuda_copies.c: nodes of graphs ---- */
+
+/* Fill in the row, but not its queue, and the details, which are begun. False: the window failed.
+ */
+bool capture_copy_node(const struct cuda_copy_3d *given, struct ts_replay_command *row,
+		       struct stream_text *text);
+bool capture_fill_node(const struct cuda_fill_node *given, struct ts_replay_command *row,
+		       struct stream_text *text);
+/* A launch runs this copy: see host_copy_pending(). */
+void capture_copy_node_pending(const struct cuda_copy_3d *given, uintptr_t stream);
+
+/* ---- cuda_graphs.c ---- */
+
+void capture_graphs_forget(void); /* when a window opens */
+
 /* ---- cuda_settings.c ---- */
 
 /* `"attributes": [[id, "hexadecimal bytes"], ..]` of a stream, for its description. */

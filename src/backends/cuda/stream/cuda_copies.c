@@ -327,15 +327,9 @@ static int copy_2d(struct cuda_call *call, uintptr_t *args)
 	return run(call, args, &copy, 1, call->stream >= 0 ? args[1] : 0, rect_flags(call, &copy));
 }
 
-/* Also 3DPeer, whose contexts are where the reserved members are. */
-static int copy_3d(struct cuda_call *call, uintptr_t *args)
+static struct copy copy_3d_of(const struct cuda_copy_3d *given)
 {
-	const struct cuda_copy_3d *given = (const struct cuda_copy_3d *)args[0];
-	struct copy copy;
-
-	if (!given)
-		return cuda_invoke(call, args);
-	copy = (struct copy){
+	struct copy copy = {
 		.to = rect_side(given->to_type, given->to_host, given->to_device, given->to_pitch,
 				given->to_height,
 				(const size_t[]){ given->to_x, given->to_y, given->to_z }),
@@ -345,9 +339,55 @@ static int copy_3d(struct cuda_call *call, uintptr_t *args)
 		.width = given->width,
 		.height = given->height,
 		.depth = given->depth,
-		.is_rect = true,
+		.is_rect = given->height > 1 || given->depth > 1,
 	};
+
+	return copy;
+}
+
+/* Also 3DPeer, whose contexts are where the reserved members are. */
+static int copy_3d(struct cuda_call *call, uintptr_t *args)
+{
+	const struct cuda_copy_3d *given = (const struct cuda_copy_3d *)args[0];
+	struct copy copy;
+
+	if (!given)
+		return cuda_invoke(call, args);
+	copy = copy_3d_of(given);
 	return run(call, args, &copy, 1, call->stream >= 0 ? args[1] : 0, rect_flags(call, &copy));
+}
+
+bool capture_copy_node(const struct cuda_copy_3d *given, struct ts_replay_command *row,
+		       struct stream_text *text)
+{
+	static const struct cuda_call node = { .name = "graph node" };
+	struct copy copy = copy_3d_of(given);
+
+	row->kind = TS_COMMAND_COPY;
+	if (copy.to.place == IN_ARRAY || copy.from.place == IN_ARRAY) {
+		capture_fail("array (copy of a graph)");
+		return false;
+	}
+	if (!locate(&node, &copy, &copy.to, &row->object, &row->offset) ||
+	    !locate(&node, &copy, &copy.from, &row->other, &row->other_offset))
+		return false;
+	if (!row->other) {
+		capture_fail("graph node: copy from memory that is not pinned");
+		return false;
+	}
+	if (copy.from.place != ON_DEVICE)
+		host_look_for_pointers(&copy.from.address, sizeof(copy.from.address));
+	row->bytes = (int64_t)(copy.width * copy.height * copy.depth);
+	if (copy.is_rect)
+		write_rect(text, &copy, row->object ? &copy.to : NULL, &copy.from);
+	return true;
+}
+
+void capture_copy_node_pending(const struct cuda_copy_3d *given, uintptr_t stream)
+{
+	struct copy copy = copy_3d_of(given);
+
+	note_copy_to_host(&copy, stream);
 }
 
 /* Arguments: destinations, sources, sizes, count, ...; the stream is the last. */
@@ -440,6 +480,28 @@ static int fill_2d(struct cuda_call *call, uintptr_t *args, uint32_t element_byt
 {
 	return fill(call, args, element_bytes, args[1], (uint32_t)args[2], args[3], args[4],
 		    call->stream >= 0 ? args[5] : 0);
+}
+
+bool capture_fill_node(const struct cuda_fill_node *given, struct ts_replay_command *row,
+		       struct stream_text *text)
+{
+	static const struct cuda_call node = { .name = "graph node" };
+	const struct copy shape = {
+		.to = { .address = given->to, .place = ON_DEVICE, .row = given->pitch },
+		.width = given->width * given->element_bytes,
+		.height = given->height,
+		.depth = 1,
+		.is_rect = given->height > 1,
+	};
+
+	row->kind = TS_COMMAND_FILL;
+	if (!locate(&node, &shape, &shape.to, &row->object, &row->offset))
+		return false;
+	row->bytes = (int64_t)(shape.width * shape.height);
+	row->blob = capture_blob(&given->value, given->element_bytes); /* little-endian */
+	if (shape.is_rect)
+		write_rect(text, &shape, &shape.to, NULL);
+	return true;
 }
 
 #define FILLS(bits)                                                        \

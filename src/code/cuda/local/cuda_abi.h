@@ -37,6 +37,30 @@ enum {
 	CUDA_POINTER_MEMORY_TYPE = 2,
 };
 
+/* CUgraphNodeType */
+enum {
+	CUDA_NODE_KERNEL = 0,
+	CUDA_NODE_COPY = 1,
+	CUDA_NODE_FILL = 2,
+	CUDA_NODE_HOST = 3,
+	CUDA_NODE_GRAPH = 4,
+	CUDA_NODE_EMPTY = 5,
+	CUDA_NODE_EVENT_WAIT = 6,
+	CUDA_NODE_EVENT_RECORD = 7,
+	CUDA_NODE_SEMAPHORE_SIGNAL = 8,
+	CUDA_NODE_SEMAPHORE_WAIT = 9,
+	CUDA_NODE_ALLOC = 10,
+	CUDA_NODE_FREE = 11,
+	CUDA_NODE_MEMORY_OPERATION = 12,
+	CUDA_NODE_CONDITIONAL = 13,
+};
+#define CUDA_GRAPH_DEVICE_LAUNCH 4u /* CUgraphInstantiate_flags */
+
+/* CUgraphEdgeData */
+struct cuda_graph_edge {
+	uint8_t from_port, to_port, type, reserved[5];
+};
+
 #define CUDA_LAUNCH_PARAM_END ((void *)0)
 #define CUDA_LAUNCH_PARAM_BUFFER_POINTER ((void *)1)
 #define CUDA_LAUNCH_PARAM_BUFFER_SIZE ((void *)2)
