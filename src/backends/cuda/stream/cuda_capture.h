@@ -259,6 +259,9 @@ void host_wait_for_copies(uint64_t address, uint64_t bytes);
 /* The program waited for something: pending copies that are done count as known contents. */
 void host_synchronized(void);
 void host_window_opens(void);
+void host_memory_describe(void); /* the host space, with what is mapped; when a window opens */
+/* The device has a pointer to it. */
+void host_make_visible(uint64_t address);
 
 /* ---- cuda_modules.c: code and globals ---- */
 

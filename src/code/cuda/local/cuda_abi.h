@@ -37,6 +37,10 @@ enum {
 	CUDA_POINTER_MEMORY_TYPE = 2,
 };
 
+#define CUDA_HOST_REGISTER_PORTABLE 1u
+#define CUDA_HOST_REGISTER_MAPPED 2u
+#define CUDA_HOST_ALLOC_MAPPED 2u
+
 /* CUgraphNodeType */
 enum {
 	CUDA_NODE_KERNEL = 0,
