@@ -53,7 +53,7 @@ struct cuda_handler_entry {
 	unsigned int flags; /* CAPTURE_* */
 };
 /* Handlers, by file; each ends with a NULL name. */
-extern const struct cuda_handler_entry capture_memory_handlers[];   /* cuda_memory.c */
+extern const struct cuda_handler_entry capture_memory_handlers[];
 extern const struct cuda_handler_entry capture_host_handlers[];     /* cuda_host.c */
 extern const struct cuda_handler_entry capture_module_handlers[];   /* cuda_modules.c */
 extern const struct cuda_handler_entry capture_function_handlers[]; /* cuda_functions.c */
@@ -166,7 +166,6 @@ struct capture_stream {
 	int priority;
 	uint64_t number; /* of the object; 0 */
 	bool is_gone;
-	struct capture_setting *settings; /* cuStreamSetAttribute */
 };
 /* The stream that this call means by `stream`; NULL: no context is current, or it is none. */
 struct capture_stream *capture_stream_of(const struct cuda_call *call, uintptr_t stream);
@@ -318,18 +317,6 @@ bool capture_pack(struct capture_function *function, void **params, void **extra
 /* Notes that a kernel is launched in a stream capture, or is in a graph: its module is in use. */
 void capture_function_used(struct capture_function *function);
 
-/* ---- cuda_settings.c ---- */
-
-/* An attribute of a stream that the program has set. */
-struct capture_setting {
-	struct capture_setting *next;
-	int id;
-	uint32_t bytes;
-	uint8_t value[64];
-};
-void capture_stream_settings_describe(const struct capture_stream *stream,
-				      struct stream_text *text);
-
 /* ---- cuda_order.c: events ---- */
 
 uint64_t capture_event_number(void *event);
@@ -353,7 +340,8 @@ void capture_graphs_forget(void); /* when a window opens */
 /* ---- cuda_settings.c ---- */
 
 /* `"attributes": [[id, "hexadecimal bytes"], ..]` of a stream, for its description. */
-void capture_stream_attributes(struct stream_text *text, void *stream);
+void capture_stream_settings_describe(const struct capture_stream *stream,
+				      struct stream_text *text);
 /* Bytes, at most 64, as hexadecimal digits; without a key: an element. */
 void capture_text_bytes(struct stream_text *text, const char *key, const void *data, size_t bytes);
 

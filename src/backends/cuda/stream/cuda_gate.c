@@ -24,7 +24,6 @@
 #pragma weak capture_modules_forget
 #pragma weak capture_modules_refused
 #pragma weak capture_globals_find
-#pragma weak host_window_opens
 
 static pthread_mutex_t lock;
 static atomic_bool has_lock;
@@ -194,6 +193,8 @@ static void forget(void)
 {
 	capture_objects_forget();
 	capture_order_forget();
+	capture_graphs_forget();
+	host_window_opens();
 	if (capture_memory_forget)
 		capture_memory_forget();
 	if (capture_modules_forget)
@@ -214,10 +215,9 @@ static const char *open_window(char *why, size_t bytes, uint64_t *ret_bytes)
 	capture_objects_describe();
 	if (capture_memory_describe)
 		capture_memory_describe();
+	host_memory_describe();
 	if (capture_globals_find)
 		capture_globals_find();
-	if (host_window_opens)
-		host_window_opens();
 	if (capture_snapshot)
 		reason = capture_snapshot(why, bytes, ret_bytes, &count);
 	atomic_store(&pieces, count);

@@ -113,6 +113,27 @@ static void append(const struct cuda_call *call, uint32_t kind, uint64_t queue, 
 	capture_command(&row);
 }
 
+/*
+ * Calls that wait hold no gate meanwhile, so the window may have been closed, and another opened:
+ * the row of a call belongs to the window in which it began.
+ */
+struct before {
+	uint64_t window, sequence;
+};
+
+static struct before begin(void)
+{
+	if (!capture_is_open())
+		return (struct before){ 0 };
+	return (struct before){ ts_replay_window(), capture_last_sequence() };
+}
+
+/* capture_lock is held. */
+static bool is_same_window(const struct before *before)
+{
+	return before->window && capture_is_open() && ts_replay_window() == before->window;
+}
+
 /* ---- events ---- */
 
 /* event, stream */
@@ -157,12 +178,13 @@ static int wait_event(struct cuda_call *call, uintptr_t *args)
 	return result;
 }
 
-static void event_is_complete(const struct cuda_call *call, void *handle, const char *what)
+static void event_is_complete(const struct cuda_call *call, void *handle, const char *what,
+			      const struct before *before)
 {
 	struct event *event;
 
 	capture_lock();
-	event = capture_is_open() ? event_of(handle) : NULL;
+	event = is_same_window(before) ? event_of(handle) : NULL;
 	if (event && event->is_recorded && !event->was_seen) {
 		event->was_seen = true;
 		append(call, TS_COMMAND_SYNC, 0, 0, what, event, 0);
@@ -174,21 +196,21 @@ static void event_is_complete(const struct cuda_call *call, void *handle, const 
 /* The event may be recorded again meanwhile, by another thread: then its old record was meant. */
 static int finish_event(struct cuda_call *call, uintptr_t *args)
 {
-	bool was_open = capture_is_open();
+	struct before before = begin();
 	int result = cuda_invoke(call, args);
 
-	if (was_open && result == CUDA_SUCCESS_)
-		event_is_complete(call, (void *)args[0], "events");
+	if (before.window && result == CUDA_SUCCESS_)
+		event_is_complete(call, (void *)args[0], "events", &before);
 	return result;
 }
 
 static int query_event(struct cuda_call *call, uintptr_t *args)
 {
-	bool was_open = capture_is_open();
+	struct before before = begin();
 	int result = cuda_invoke(call, args);
 
-	if (was_open && result == CUDA_SUCCESS_)
-		event_is_complete(call, (void *)args[0], "seen");
+	if (before.window && result == CUDA_SUCCESS_)
+		event_is_complete(call, (void *)args[0], "seen", &before);
 	return result;
 }
 
@@ -217,14 +239,14 @@ static int destroy_event(struct cuda_call *call, uintptr_t *args)
 
 static int finish_stream(struct cuda_call *call, uintptr_t *args)
 {
-	uint64_t until = capture_is_open() ? capture_last_sequence() : 0;
+	struct before before = begin();
 	int result = cuda_invoke(call, args);
 
-	if (until && result == CUDA_SUCCESS_) {
+	if (before.window && result == CUDA_SUCCESS_) {
 		capture_lock();
-		if (capture_is_open()) {
+		if (is_same_window(&before)) {
 			append(call, TS_COMMAND_SYNC, capture_stream_number(call, args[0]), 0,
-			       "queue", NULL, until);
+			       "queue", NULL, before.sequence);
 			host_synchronized();
 		}
 		capture_unlock();
@@ -235,18 +257,19 @@ static int finish_stream(struct cuda_call *call, uintptr_t *args)
 /* Programs poll: only the first answer after a command counts. */
 static int query_stream(struct cuda_call *call, uintptr_t *args)
 {
-	static _Thread_local uint64_t last_until;
+	static _Thread_local uint64_t last_sequence;
 	static _Thread_local uintptr_t last_stream;
-	uint64_t until = capture_is_open() ? capture_last_sequence() : 0;
+	struct before before = begin();
 	int result = cuda_invoke(call, args);
 
-	if (until && result == CUDA_SUCCESS_ && (until != last_until || args[0] != last_stream)) {
+	if (before.window && result == CUDA_SUCCESS_ &&
+	    (before.sequence != last_sequence || args[0] != last_stream)) {
 		capture_lock();
-		if (capture_is_open()) {
+		if (is_same_window(&before)) {
 			append(call, TS_COMMAND_SYNC, capture_stream_number(call, args[0]), 0,
-			       "seen", NULL, until);
+			       "seen", NULL, before.sequence);
 			host_synchronized();
-			last_until = capture_last_sequence();
+			last_sequence = capture_last_sequence();
 			last_stream = args[0];
 		}
 		capture_unlock();
@@ -257,7 +280,7 @@ static int query_stream(struct cuda_call *call, uintptr_t *args)
 static int finish_context(struct cuda_call *call, uintptr_t *args)
 {
 	struct capture_context *context = capture_context_current();
-	uint64_t until = capture_is_open() ? capture_last_sequence() : 0;
+	struct before before = begin();
 	int result;
 
 	/* From CUDA 13 on it may be named. */
@@ -268,12 +291,12 @@ static int finish_context(struct cuda_call *call, uintptr_t *args)
 			;
 	}
 	result = cuda_invoke(call, args);
-	if (until && result == CUDA_SUCCESS_) {
+	if (before.window && result == CUDA_SUCCESS_) {
 		capture_lock();
-		if (capture_is_open()) {
+		if (is_same_window(&before)) {
 			append(call, TS_COMMAND_SYNC, 0,
 			       context ? capture_context_number(context) : 0, "context", NULL,
-			       until);
+			       before.sequence);
 			host_synchronized();
 		}
 		capture_unlock();

@@ -10,6 +10,7 @@
 
 /* Attributes of streams that a replay sets (CUlaunchAttributeID). */
 static const int stream_attributes[] = { 1, 3, 8, 9, 10, 16 };
+#define STREAM_ATTRIBUTE_COUNT (sizeof(stream_attributes) / sizeof(stream_attributes[0]))
 #define ATTRIBUTE_BYTES 64u
 
 /* `bytes` of a value as hexadecimal digits; 0: `value` as a number. */
@@ -52,7 +53,12 @@ static int set_of_context(struct cuda_call *call, uintptr_t *args, const char *w
 /* limit, value */
 static int set_limit(struct cuda_call *call, uintptr_t *args)
 {
-	return set_of_context(call, args, "limit", (int)args[0], (int64_t)args[1]);
+	int result = set_of_context(call, args, "limit", (int)args[0], (int64_t)args[1]);
+	struct capture_context *context = capture_context_current();
+
+	if (result == CUDA_SUCCESS_ && context && args[0] < 32)
+		context->limits |= 1u << args[0];
+	return result;
 }
 
 static int set_context_cache(struct cuda_call *call, uintptr_t *args)
@@ -106,7 +112,7 @@ static int set_function_cache(struct cuda_call *call, uintptr_t *args)
 
 static bool is_stream_attribute(int id)
 {
-	for (size_t i = 0; i < sizeof(stream_attributes) / sizeof(stream_attributes[0]); i++) {
+	for (size_t i = 0; i < STREAM_ATTRIBUTE_COUNT; i++) {
 		if (stream_attributes[i] == id)
 			return true;
 	}
@@ -141,9 +147,7 @@ static int copy_stream_attributes(struct cuda_call *call, uintptr_t *args)
 		return cuda_invoke(call, args);
 	capture_lock();
 	result = cuda_invoke(call, args);
-	for (size_t i = 0; result == CUDA_SUCCESS_ &&
-			   i < sizeof(stream_attributes) / sizeof(stream_attributes[0]);
-	     i++) {
+	for (size_t i = 0; result == CUDA_SUCCESS_ && i < STREAM_ATTRIBUTE_COUNT; i++) {
 		int id = stream_attributes[i];
 
 		memset(value, 0, sizeof(value));
@@ -155,23 +159,30 @@ static int copy_stream_attributes(struct cuda_call *call, uintptr_t *args)
 	return result;
 }
 
-void capture_stream_attributes(struct stream_text *text, void *stream)
+/* The default streams have none, as far as the driver tells. */
+void capture_stream_settings_describe(const struct capture_stream *stream, struct stream_text *text)
 {
 	static const unsigned char zeros[ATTRIBUTE_BYTES];
 	unsigned char value[ATTRIBUTE_BYTES];
+	bool is_begun = false;
 
-	stream_text_open(text, "attributes", '[');
-	for (size_t i = 0; i < sizeof(stream_attributes) / sizeof(stream_attributes[0]); i++) {
+	for (size_t i = 0; stream->handle > CUDA_STREAM_PER_THREAD && i < STREAM_ATTRIBUTE_COUNT;
+	     i++) {
 		memset(value, 0, sizeof(value));
-		if (cu.StreamGetAttribute(stream, stream_attributes[i], value) != CUDA_SUCCESS_ ||
+		if (cu.StreamGetAttribute((void *)stream->handle, stream_attributes[i], value) !=
+			    CUDA_SUCCESS_ ||
 		    !memcmp(value, zeros, sizeof(value)))
 			continue;
+		if (!is_begun)
+			stream_text_open(text, "attributes", '[');
+		is_begun = true;
 		stream_text_open(text, NULL, '[');
 		stream_text_int(text, NULL, stream_attributes[i]);
 		capture_text_bytes(text, NULL, value, sizeof(value));
 		stream_text_close(text, ']');
 	}
-	stream_text_close(text, ']');
+	if (is_begun)
+		stream_text_close(text, ']');
 }
 
 void capture_text_bytes(struct stream_text *text, const char *key, const void *data, size_t bytes)
@@ -193,7 +204,7 @@ void capture_text_bytes(struct stream_text *text, const char *key, const void *d
 }
 
 const struct cuda_handler_entry capture_setting_handlers[] = {
-	{ "cuCtxSetLimit", set_limit, 0 },
+	{ "cuCtxSetLimit", set_limit, CAPTURE_ALWAYS },
 	{ "cuCtxSetCacheConfig", set_context_cache, CAPTURE_ALWAYS },
 	{ "cuFuncSetAttribute", set_function_attribute, 0 },
 	{ "cuKernelSetAttribute", set_kernel_attribute, 0 },
