@@ -87,6 +87,9 @@ WEAK struct capture_context *capture_context_next(struct capture_context *after)
 	return NULL;
 }
 WEAK bool capture_is_per_thread(const struct cuda_call *call)
+{
+	return false;
+}
 WEAK bool capture_locate(uint64_t address, uint64_t bytes, uint64_t *ret_object,
 			 int64_t *ret_offset)
 {
