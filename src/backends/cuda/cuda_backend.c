@@ -58,8 +58,8 @@ static void emit_facts(void)
 		get_version(&version);
 	cuda_thread.is_ours--;
 	snprintf(fact, sizeof(fact),
-		 "{\"driver_version\": %d, \"cupti_version\": %u, \"functions\": %d}", version,
-		 cupti, (int)CUDA_CALL_COUNT);
+		 "{\"driver_version\": %d, \"cupti_version\": %u, \"functions\": %d%s}", version,
+		 cupti, (int)CUDA_CALL_COUNT, cuda_replaying ? ", \"replayable\": true" : "");
 	ts_accelerator_fact("cuda", fact);
 }
 

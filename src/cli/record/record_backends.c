@@ -418,6 +418,7 @@ int ts_record_check_replayable(const struct ts_record *record)
 {
 	const struct ts_known_backend *known;
 	const struct ts_backend *missing = NULL;
+	TS_SCOPED(ts_text) names = { 0 };
 
 	for (size_t i = 0; (known = ts_backend_known(i)); i++) {
 		if (!(known->backend.flags & TS_BACKEND_REPLAYABLE))
@@ -426,6 +427,7 @@ int ts_record_check_replayable(const struct ts_record *record)
 			return TS_EXIT_DONE;
 		if (!missing || missing->unavailable)
 			missing = &known->backend;
+		ts_text_printf(&names, "%s%s", names.length ? " or " : "", known->backend.name);
 	}
 	if (missing && missing->unavailable) {
 		ts_report_warning("'--replayable' needs backend %s: %s", missing->name,
@@ -434,5 +436,5 @@ int ts_record_check_replayable(const struct ts_record *record)
 	}
 	return ts_report_usage(
 		"'--replayable' needs a backend that captures commands: add %s to '--backends'",
-		missing ? missing->name : "one");
+		ts_text_cstr(&names));
 }

@@ -432,8 +432,11 @@ static void on_fact(void *context, struct ts_string value)
 static void on_cuda(void *context, struct ts_string value)
 {
 	struct ts_replay_facts *facts = context;
+	struct ts_json js;
 
 	facts->has_cuda |= value.length > 0;
+	ts_json_init(&js, value.data, value.length, true);
+	facts->was_requested |= !ts_json_find_member(&js, "replayable");
 }
 
 static void release(struct scan *scan)
