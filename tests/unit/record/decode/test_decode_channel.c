@@ -285,6 +285,7 @@ TS_TEST(lists_continue_in_further_rows)
 	put_object(&fixture, 7, TS_OBJECT_MEMORY, 0, 0, 0, "",
 		   "{\"mapped\":[[8192,1]],\"more\": true}");
 	put_gone(&fixture, 7);
+	drain(&fixture);
 	finish(&fixture);
 	rows = rows_open(fixture.path, TS_TABLE_OBJECT);
 	while (rows_next(&rows, &row)) {
