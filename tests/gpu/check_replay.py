@@ -13,13 +13,16 @@ Every program has a time limit, and so has each row; nothing is waited for witho
 """
 import argparse, concurrent.futures, fnmatch, json, os, re, shutil, signal, subprocess, sys, threading, time
 
-from common import BUILD, HERE, TOOL, WORK, aim, expect, figures, leave_out, missed, problems
+from common import BUILD, HERE, TOOL, WORK, figures, left_out, missed, problems
 
 PROGRAM = os.path.join(BUILD, "gpu", "replay_program")
 PROGRAM_RDC = os.path.join(BUILD, "gpu", "replay_program_rdc")
 REFUSED = os.path.join(BUILD, "gpu", "replay_refused")
 NESTED = os.path.join(BUILD, "gpu", "replay_nested")
 MANAGED = os.path.join(BUILD, "gpu", "replay_managed")
+# Those of tests/cuda.
+WORKS = os.path.join(BUILD, "gpu", "replay_work")
+REFUSED_WORKS = os.path.join(BUILD, "gpu", "refused")
 RANDOM = os.path.join(BUILD, "gpu", "cuda_random")
 WINDOW = ["--window", "cuda-profiler-api"]
 EQUAL = re.compile(r"no difference in \d+ runs?, equals recording$")
@@ -259,8 +262,13 @@ def not_deterministic(row, program, kernel, env=None, repeat=6):
     return f"{found[:70]}, command {report.get('command')}, {report.get('bytes_differing')} bytes"
 
 
-def refused(row, program, message, env=None):
-    out = row.record(program, WINDOW, env=env)
+def refused(row, program, message, env=None, options=WINDOW, is_tried_first=False):
+    """`is_tried_first`: the program says that it failed rather than that it cannot run here."""
+    if is_tried_first:
+        code, out, err = row.call(program, 60, env)
+        if code:
+            raise Skipped(f"does not run here: {last_line(err, out)}")
+    row.record(program, options, env=env)
     facts = row.facts()
     windows = (facts.get("replay") or {}).get("windows", [])
     if any(window["replayable"] and window["complete"] for window in windows):
@@ -435,6 +443,23 @@ def refused_rows():
     Row("refused-managed-global", "refused", refused, [MANAGED, "managed-global"], "managed")
 
 
+def modes_of(program):
+    """Lines of "program list"."""
+    try:
+        return subprocess.run([program, "list"], stdin=subprocess.DEVNULL, capture_output=True, text=True, timeout=20).stdout.splitlines()
+    except (OSError, subprocess.SubprocessError):
+        return []
+
+
+def work_rows():
+    """The programs of tests/cuda, which also run without a GPU."""
+    for mode in modes_of(WORKS):
+        Row("w-" + mode, "work", bit_exact, [WORKS, mode], options=())
+    for line in modes_of(REFUSED_WORKS):
+        mode, _, reason = line.partition("|")
+        Row("w-refused-" + mode, "refused", refused, [REFUSED_WORKS, mode], re.escape(reason), options=(), is_tried_first=True)
+
+
 def random_rows(count, size=10):
     for first in range(1, count + 1, size):
         Row(f"random-{first}", "random", random_programs, first, min(first + size - 1, count))
@@ -495,6 +520,7 @@ def main():
     torch_rows()
     program_rows()
     refused_rows()
+    work_rows()
     random_rows(20 if options.quick else 200)
     patterns = [word for word in options.rows.split(",") if word]
     chosen = [row for row in rows.values() if is_chosen(row, patterns)]
@@ -521,11 +547,11 @@ def main():
         list(pool.map(one, chosen))
     for row in chosen:
         if row.state == "FAILED":
-            expect(False, f"{row.name}: {row.note}")
+            problems.append(f"{row.name}: {row.note}")
         elif row.state == "skipped":
-            leave_out(f"{row.name}: {row.note}")
+            left_out.append(f"{row.name}: {row.note}")
         elif row.figures.get("no_times"):
-            aim(False, f"{row.name}: no kernel has a recorded time")
+            missed.append(f"{row.name}: no kernel has a recorded time")
     states = [row.state for row in chosen]
     figures.update(ok=states.count("ok"), failed=states.count("FAILED"), skipped=states.count("skipped"))
     print_result_with(grouped(chosen))

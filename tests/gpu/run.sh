@@ -73,8 +73,15 @@ build_all() {
 # Programs for check_replay.py, at the same time.
 build_replay() {
 	local nvcc=("$cuda/bin/nvcc" -O2 -std=c++17 -arch=native -Wno-deprecated-gpu-targets) to=$build/gpu
-	rm -f "$to"/replay_* "$to"/cuda_random
-	[ ! -e tests/targets/cuda_random.c ] || cc -std=gnu11 -O2 -g -D_GNU_SOURCE= -Iinclude -Isrc tests/targets/cuda_random.c -o "$to/cuda_random" -ldl -lpthread
+	local driver name
+	driver=$(ldconfig -p | awk '/libcuda\.so\.1 .*(x86-64|AArch64)/ {print $NF; exit}')
+	rm -f "$to"/replay_* "$to"/cuda_random "$to"/refused
+	# Those of tests/cuda, which run on its stand-in for the driver, too.
+	for name in replay_work refused cuda_random; do
+		cc -std=gnu11 -O2 -g -D_GNU_SOURCE= -Iinclude -Isrc -Itests -DTS_TESTS_CUDA="\"$PWD/tests/cuda\"" "tests/cuda/$name.c" -o "$to/$name" \
+			"${driver:-libcuda.so.1}" -ldl -lpthread &
+	done
+	wait
 	[ -x "$cuda/bin/nvcc" ] || return 0
 	"${nvcc[@]}" tests/gpu/replay_program.cu -o "$to/replay_program" &
 	"${nvcc[@]}" -rdc=true tests/gpu/replay_program.cu -o "$to/replay_program_rdc" &
