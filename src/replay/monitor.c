@@ -32,16 +32,13 @@ static int load_durations(struct ts_replay *replay, int64_t *ret_longest_ns, str
 		return rc;
 	replay->recorded_ns = ts_alloc_array(replay->plan.count + 1u, sizeof(int64_t));
 	for (uint32_t i = 0; replay->recorded_ns && i < replay->plan.count; i++) {
-		int64_t correlation = replay->stream->commands[replay->plan.order[i]].correlation;
-		uint64_t row;
+		const struct ts_gpu_op_row *row = ts_replay_recorded_row(&recorded, i);
 
 		replay->recorded_ns[i] = TS_ABSENT;
-		if (correlation <= 0 ||
-		    !ts_map_get(&recorded.positions, (uint64_t)correlation, &row) ||
-		    recorded.rows[row].duration < 0)
+		if (!row || row->duration < 0)
 			continue;
-		replay->recorded_ns[i] = recorded.rows[row].duration;
-		*ret_longest_ns = TS_MAX(*ret_longest_ns, recorded.rows[row].duration);
+		replay->recorded_ns[i] = row->duration;
+		*ret_longest_ns = TS_MAX(*ret_longest_ns, row->duration);
 	}
 	ts_replay_recorded_release(&recorded);
 	return replay->recorded_ns ? TS_OK : ts_replay_no_memory(err);

@@ -108,6 +108,7 @@ struct ts_replay_object_info {
 	uint64_t origin;  /* view: offset in its root */
 	const struct ts_replay_image *image; /* memory; NULL: a buffer */
 	const char *name;
+	const char *demangled, *shown;  /* the name for people, complete and without arguments */
 	const char *options;            /* module; device: its description */
 	struct ts_replay_blob_ref blob; /* source, or initial content */
 	const struct ts_replay_binary *binaries;

@@ -8,6 +8,7 @@
 #include "cli/common/terminal.h"
 #include "cli/common/text_table.h"
 #include "cli/replay/replay_show.h"
+#include "model/short_name.h"
 #include "trace/stack_lists.h"
 
 /* Kernels in the table of times: those that took longest. */
@@ -335,9 +336,13 @@ static void show_kernel(struct ts_text_table *table, const struct ts_replay_kern
 {
 	double ratio = ts_replay_kernel_ratio(kernel);
 	TS_SCOPED(ts_text) name = { 0 };
-	char text[32] = "-";
+	char text[32] = "-", plain[128];
+	size_t length = TS_MIN(strlen(kernel->name), sizeof(plain) - 1);
 
-	ts_text_printf(&name, "  %s%s", kernel->name, kernel->is_replaced ? " (replaced)" : "");
+	/* Without arguments; that of a longer name is cut. */
+	length = ts_short_name(kernel->name, length, plain);
+	ts_text_printf(&name, "  %.*s%s", (int)length, plain,
+		       kernel->is_replaced ? " (replaced)" : "");
 	ts_text_table_cell(table, ts_text_cstr(&name), name.length);
 	ts_text_table_count(table, kernel->launches);
 	time_cell(table, kernel->recorded_ns);

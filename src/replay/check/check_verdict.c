@@ -50,7 +50,7 @@ static void set_command(const struct ts_replay *replay, uint32_t position,
 	report->command = command->sequence;
 	if (command->kind == TS_COMMAND_LAUNCH && command->object != TS_REPLAY_NONE)
 		snprintf(report->kernel, sizeof(report->kernel), "%s",
-			 stream->objects[command->object].name);
+			 stream->objects[command->object].demangled);
 }
 
 static void set_position(const struct ts_replay_checker *checker, uint32_t capture,
@@ -142,7 +142,7 @@ static void set_pages(const struct ts_replay_checker *checker, uint32_t position
 	report->pages_differing = difference->pages;
 	report->address = memory->address + difference->first.offset;
 	if (is_variable)
-		snprintf(report->buffer, sizeof(report->buffer), "variable '%.50s'", memory->name);
+		snprintf(report->buffer, sizeof(report->buffer), "variable '%.50s'", memory->shown);
 	else
 		snprintf(report->buffer, sizeof(report->buffer), "memory %" PRIu64, memory->number);
 	snprintf(report->command_text, sizeof(report->command_text), "the end");

@@ -184,7 +184,7 @@ static void launch(const struct call *call)
 		return;
 	}
 	if (command->object != TS_REPLAY_NONE)
-		text(call, "kernel", call->stream->objects[command->object].name);
+		text(call, "kernel", call->stream->objects[command->object].shown);
 	if (ts_replay_has_addresses(call->stream)) {
 		grid(call);
 		return;

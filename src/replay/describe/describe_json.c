@@ -93,7 +93,7 @@ static void append_launch(struct ts_text *out, const struct ts_replay_stream *st
 		ts_replay_append_object(out, stream, "graph", command->object);
 		return;
 	}
-	ts_replay_append_member(out, "kernel", stream->objects[command->object].name);
+	ts_replay_append_member(out, "kernel", stream->objects[command->object].demangled);
 	ts_replay_append_object(out, stream, "function", command->object);
 	ts_replay_append_object(out, stream, "module", stream->objects[command->object].parent);
 	if (ts_replay_has_addresses(stream)) {

@@ -33,7 +33,7 @@ static bool is_replaced(const struct ts_replay *replay, const char *name)
 /* TS_STRMAP_NONE: no memory. */
 static uint32_t kernel_of(struct ts_replay_kernel_times *times, uint32_t function)
 {
-	const char *name = times->replay->stream->objects[function].name;
+	const char *name = times->replay->stream->objects[function].demangled;
 	bool is_new = false;
 	uint32_t id = ts_strmap_intern(&times->names, name, strlen(name), &is_new);
 
@@ -188,19 +188,16 @@ static void add_recorded(struct ts_replay_kernel_times *times,
 	const struct ts_replay *replay = times->replay;
 
 	for (uint32_t i = 0; i < replay->plan.count; i++) {
+		const struct ts_gpu_op_row *row = ts_replay_recorded_row(recorded, i);
 		uint32_t kernel = times->of_position[i];
-		int64_t correlation = replay->stream->commands[replay->plan.order[i]].correlation;
 		struct ts_replay_kernel *one =
 			&times->kernels[kernel == TS_REPLAY_NONE ? 0 : kernel];
-		uint64_t row;
 
-		if (kernel == TS_REPLAY_NONE || correlation <= 0 ||
-		    !ts_map_get(&recorded->positions, (uint64_t)correlation, &row) ||
-		    recorded->rows[row].duration < 0)
+		if (kernel == TS_REPLAY_NONE || !row || row->duration < 0)
 			continue;
 		one->recorded_launches++;
 		one->recorded_ns = ts_ns_add(one->recorded_ns == TS_ABSENT ? 0 : one->recorded_ns,
-					     recorded->rows[row].duration);
+					     row->duration);
 	}
 }
 

@@ -1,5 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Recorded gpu_op rows of the replayed commands. */
+#include <string.h>
+
 #include "base/ns.h"
 #include "replay/output/replay_output.h"
 #include "replay/stream/stream_internal.h"
@@ -22,11 +24,17 @@ static int collect(struct ts_map *wanted, const struct ts_replay *replay)
 
 static int add(struct ts_replay_recorded *recorded, const struct ts_gpu_op_row *row)
 {
+	uint64_t *first;
+
 	if (ts_grow_array((void **)&recorded->rows, &recorded->capacity, recorded->count + 1,
-			  sizeof(*recorded->rows)) ||
-	    ts_map_put(&recorded->positions, (uint64_t)row->correlation, recorded->count))
+			  sizeof(*recorded->rows)))
 		return TS_ENOMEM;
-	recorded->rows[recorded->count++] = *row;
+	first = ts_map_insert(&recorded->firsts, (uint64_t)row->correlation, NULL);
+	if (!first)
+		return TS_ENOMEM;
+	recorded->rows[recorded->count] =
+		(struct ts_replay_recorded_row){ .row = *row, .next = *first };
+	*first = ++recorded->count;
 	return TS_OK;
 }
 
@@ -47,6 +55,71 @@ static int read_chunk(struct ts_replay_recorded *recorded, const struct ts_batch
 	return TS_OK;
 }
 
+/* ---- rows of commands ---- */
+
+static bool is_named(const struct ts_replay *replay, const struct ts_gpu_op_row *row,
+		     const struct ts_replay_command_info *command)
+{
+	const struct ts_replay_object_info *function;
+	const char *name;
+
+	if (command->kind == TS_COMMAND_COPY)
+		return row->kind == TS_GPU_OP_COPY;
+	if (command->kind == TS_COMMAND_FILL)
+		return row->kind == TS_GPU_OP_FILL;
+	if (command->kind != TS_COMMAND_LAUNCH || command->object == TS_REPLAY_NONE)
+		return false;
+	function = &replay->stream->objects[command->object];
+	name = ts_reader_string(replay->reader, row->name).data;
+	return !strcmp(name, function->demangled) || !strcmp(name, function->name);
+}
+
+/*
+ * Of the rows of a graph's launch, the first one with the node's name that no other node has. Rows
+ * are chained from the last one.
+ */
+static uint64_t find_node(struct ts_replay_recorded *recorded, uint64_t first, uint32_t index)
+{
+	const struct ts_replay_command_info *command = &recorded->replay->stream->commands[index];
+	uint64_t found = 0;
+
+	for (uint64_t i = first; i; i = recorded->rows[i - 1].next)
+		if (!recorded->rows[i - 1].is_taken &&
+		    is_named(recorded->replay, &recorded->rows[i - 1].row, command))
+			found = i;
+	if (found)
+		recorded->rows[found - 1].is_taken = true;
+	return found;
+}
+
+static int assign(struct ts_replay_recorded *recorded)
+{
+	const struct ts_replay_plan *plan = &recorded->replay->plan;
+
+	recorded->of_position = calloc(plan->count + 1u, sizeof(*recorded->of_position));
+	for (uint32_t i = 0; recorded->of_position && i < plan->count; i++) {
+		const struct ts_replay_command_info *command =
+			&recorded->replay->stream->commands[plan->order[i]];
+		uint64_t first;
+
+		if (command->correlation <= 0 ||
+		    !ts_map_get(&recorded->firsts, (uint64_t)command->correlation, &first))
+			continue;
+		recorded->of_position[i] = command->graph == TS_REPLAY_NONE
+						   ? first
+						   : find_node(recorded, first, plan->order[i]);
+	}
+	return recorded->of_position ? TS_OK : TS_ENOMEM;
+}
+
+const struct ts_gpu_op_row *ts_replay_recorded_row(const struct ts_replay_recorded *recorded,
+						   uint32_t position)
+{
+	uint64_t index = recorded->of_position[position];
+
+	return index ? &recorded->rows[index - 1].row : NULL;
+}
+
 int ts_replay_recorded_load(struct ts_replay_recorded *recorded, const struct ts_replay *replay,
 			    struct ts_error *err)
 {
@@ -54,7 +127,7 @@ int ts_replay_recorded_load(struct ts_replay_recorded *recorded, const struct ts
 	TS_AUTO(ts_batch) batch = NULL;
 	int rc = ts_batch_new(&batch, replay->reader, err);
 
-	*recorded = (struct ts_replay_recorded){ 0 };
+	*recorded = (struct ts_replay_recorded){ .replay = replay };
 	if (!rc && collect(&wanted, replay))
 		rc = ts_replay_no_memory(err);
 	for (size_t i = 0; !rc && i < ts_reader_chunk_count(replay->reader); i++) {
@@ -64,6 +137,8 @@ int ts_replay_recorded_load(struct ts_replay_recorded *recorded, const struct ts
 		if (!rc && read_chunk(recorded, batch, &wanted, replay->stream->process))
 			rc = ts_replay_no_memory(err);
 	}
+	if (!rc && assign(recorded))
+		rc = ts_replay_no_memory(err);
 	if (rc)
 		ts_replay_recorded_release(recorded);
 	return rc;
@@ -71,7 +146,8 @@ int ts_replay_recorded_load(struct ts_replay_recorded *recorded, const struct ts
 
 void ts_replay_recorded_release(struct ts_replay_recorded *recorded)
 {
-	ts_map_release(&recorded->positions);
+	ts_map_release(&recorded->firsts);
+	free(recorded->of_position);
 	free(recorded->rows);
 	*recorded = (struct ts_replay_recorded){ 0 };
 }
@@ -81,7 +157,7 @@ int64_t ts_replay_recorded_span(const struct ts_replay_recorded *recorded)
 	int64_t from = INT64_MAX, to = INT64_MIN;
 
 	for (size_t i = 0; i < recorded->count; i++) {
-		const struct ts_gpu_op_row *row = &recorded->rows[i];
+		const struct ts_gpu_op_row *row = &recorded->rows[i].row;
 
 		if (row->start == TS_ABSENT || row->duration < 0)
 			continue;

@@ -110,17 +110,6 @@ static int64_t in_trace_time(const struct output *output, int64_t time)
 	return time == TS_ABSENT ? TS_ABSENT : ts_ns_add(time, output->shift);
 }
 
-static const struct ts_gpu_op_row *recorded_row(const struct output *output, uint32_t index)
-{
-	uint64_t position;
-
-	if (output->stream->commands[index].correlation <= 0 ||
-	    !ts_map_get(&output->recorded.positions,
-			(uint64_t)output->stream->commands[index].correlation, &position))
-		return NULL;
-	return &output->recorded.rows[position];
-}
-
 static int64_t kind_of(const struct ts_replay_command_info *command)
 {
 	switch (command->kind) {
@@ -148,10 +137,11 @@ static int64_t copy_kind_of(const struct ts_replay_command_info *command)
 }
 
 /* Names it as in the recording, else by the command. */
-static void name_op(struct output *output, uint32_t index, struct ts_gpu_op_row *row)
+static void name_op(struct output *output, uint32_t position, struct ts_gpu_op_row *row)
 {
+	uint32_t index = output->replay->plan.order[position];
 	const struct ts_replay_command_info *command = &output->stream->commands[index];
-	const struct ts_gpu_op_row *before = recorded_row(output, index);
+	const struct ts_gpu_op_row *before = ts_replay_recorded_row(&output->recorded, position);
 	const char *category = kind_of(command) == TS_GPU_OP_KERNEL ? "kernel"
 			       : kind_of(command) == TS_GPU_OP_COPY ? "copy"
 								    : "sync";
@@ -169,7 +159,7 @@ static void name_op(struct output *output, uint32_t index, struct ts_gpu_op_row 
 	row->copy_kind = copy_kind_of(command);
 	row->category = text(output, category);
 	if (command->kind == TS_COMMAND_LAUNCH)
-		row->name = text(output, output->stream->objects[command->object].name);
+		row->name = text(output, output->stream->objects[command->object].demangled);
 	else
 		row->name = text(output, command->call
 						 ? command->call
@@ -237,7 +227,7 @@ static void write_op(struct output *output, uint32_t position)
 	if (times->start == TS_ABSENT || times->end == TS_ABSENT ||
 	    command->queue == TS_REPLAY_NONE)
 		return;
-	name_op(output, index, &row);
+	name_op(output, position, &row);
 	set_geometry(command, &row);
 	row.start = in_trace_time(output, times->start);
 	row.duration = TS_MAX(ts_ns_sub(times->end, times->start), 0);
@@ -261,14 +251,16 @@ static void write_call(struct output *output, uint32_t position)
 	const struct ts_replay_times *times = &output->outcome->times[position];
 	struct ts_api_call_row row = ts_api_call_none;
 
-	if (times->called == TS_ABSENT || times->returned == TS_ABSENT)
+	/* Nodes of a graph have one call. */
+	if (times->called == TS_ABSENT || times->returned == TS_ABSENT ||
+	    (command->graph != TS_REPLAY_NONE && command->graph_first != index))
 		return;
 	row.start = in_trace_time(output, times->called);
 	row.duration = TS_MAX(ts_ns_sub(times->returned, times->called), 0);
 	row.thread = output->thread;
 	row.name = text(output, command->call ? command->call
 					      : ts_enum_name("command_kind", command->kind));
-	row.category = text(output, "opencl");
+	row.category = text(output, output->replay->options.target->name);
 	row.correlation = correlation_of(output, index);
 	ts_writer_add(output->writer, TS_TABLE_API_CALL, &row, NULL);
 }

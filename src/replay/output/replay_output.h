@@ -26,14 +26,26 @@ int ts_replay_write_work(const struct ts_replay *replay, struct ts_writer *write
 /* Sets the stacks of the commands that the report names (launch_stack.c). */
 void ts_replay_find_stacks(const struct ts_replay *replay, struct ts_replay_report *report);
 
-/* Recorded gpu_op rows of the commands of a plan, by correlation (output_recorded.c). */
+/*
+ * Recorded gpu_op rows of the commands of a plan, by correlation (output_recorded.c). The nodes of
+ * a graph share that of their launch: they are told apart by name.
+ */
 struct ts_replay_recorded {
-	struct ts_map positions; /* correlation -> index of its row */
-	struct ts_gpu_op_row *rows;
+	const struct ts_replay *replay;
+	struct ts_map firsts; /* correlation -> index of its first row, plus 1 */
+	struct ts_replay_recorded_row {
+		struct ts_gpu_op_row row;
+		size_t next; /* with the same correlation, plus 1 */
+		bool is_taken;
+	} * rows;
 	size_t count, capacity;
+	uint64_t *of_position; /* by position in the plan: index of its row, plus 1 */
 };
 int ts_replay_recorded_load(struct ts_replay_recorded *recorded, const struct ts_replay *replay,
 			    struct ts_error *err);
+/* The row of the command at this position of the plan; NULL: none. */
+const struct ts_gpu_op_row *ts_replay_recorded_row(const struct ts_replay_recorded *recorded,
+						   uint32_t position);
 void ts_replay_recorded_release(struct ts_replay_recorded *recorded);
 /* First start to last end; TS_ABSENT if there are no rows. */
 int64_t ts_replay_recorded_span(const struct ts_replay_recorded *recorded);

@@ -170,6 +170,24 @@ static int parse_queues(struct part *part, struct ts_error *err)
 
 /* ---- commands ---- */
 
+static bool matches(const char *glob, const char *name)
+{
+	return ts_glob_match(glob, name, strlen(name));
+}
+
+/* By its name, demangled or not, or as messages show it. */
+static bool is_kernel(const struct part *part, const struct ts_replay_command_info *command)
+{
+	const char *kernel = part->options->kernel;
+	const struct ts_replay_object_info *function;
+
+	if (command->kind != TS_COMMAND_LAUNCH || command->object == TS_REPLAY_NONE)
+		return false;
+	function = &part->stream->objects[command->object];
+	return matches(kernel, function->name) || matches(kernel, function->demangled) ||
+	       matches(kernel, function->shown);
+}
+
 static bool is_requested(const struct part *part, const struct ts_replay_command_info *command)
 {
 	const char *kernel = part->options->kernel;
@@ -179,15 +197,7 @@ static bool is_requested(const struct part *part, const struct ts_replay_command
 		return false;
 	if (part->queues && (command->queue == TS_REPLAY_NONE || !part->queues[command->queue]))
 		return false;
-	if (kernel) {
-		const char *name;
-
-		if (command->kind != TS_COMMAND_LAUNCH || command->object == TS_REPLAY_NONE)
-			return false;
-		name = part->stream->objects[command->object].name;
-		return ts_glob_match(kernel, name, strlen(name));
-	}
-	return true;
+	return !kernel || is_kernel(part, command);
 }
 
 void ts_replay_append_kernels(const struct ts_replay_stream *stream, struct ts_text *text)
@@ -201,7 +211,7 @@ void ts_replay_append_kernels(const struct ts_replay_stream *stream, struct ts_t
 
 		if (command->kind != TS_COMMAND_LAUNCH || command->object == TS_REPLAY_NONE)
 			continue;
-		name = stream->objects[command->object].name;
+		name = stream->objects[command->object].shown;
 		ts_map_insert(&met, ts_hash64(name, strlen(name)), &is_new);
 		if (is_new)
 			ts_text_printf(text, "%s'%s'", text->length ? ", " : "", name);

@@ -37,7 +37,7 @@ static void describe(const struct ts_replay_stream *stream,
 	    stream->objects[command->object].kind == TS_OBJECT_GRAPH)
 		snprintf(to, bytes, "launch of graph %" PRIu64, object);
 	else if (command->kind == TS_COMMAND_LAUNCH && object)
-		snprintf(to, bytes, "launch of '%s'", stream->objects[command->object].name);
+		snprintf(to, bytes, "launch of '%.96s'", stream->objects[command->object].shown);
 	else if (command->kind == TS_COMMAND_COPY && object && other)
 		snprintf(to, bytes, "copy of memory %" PRIu64 " to memory %" PRIu64, other, object);
 	else if (command->kind == TS_COMMAND_COPY && (object || other))

@@ -11,6 +11,8 @@
 #include <strings.h>
 
 #include "base/text.h"
+#include "code/demangle.h"
+#include "model/short_name.h"
 #include "replay/stream/stream_internal.h"
 
 /* Maximum nesting of views; OpenCL has one level. */
@@ -222,6 +224,27 @@ static const char *describe(struct ts_replay_load *load, const struct ts_replay_
 	return ts_arena_strdup_len(&load->stream->arena, ts_text_cstr(&text), text.length);
 }
 
+/* Names of CUDA's functions and variables are mangled. */
+static int set_names(struct ts_replay_load *load, struct ts_replay_object_info *object)
+{
+	TS_AUTO_FREE char *plain = !strncmp(object->name, "_Z", 2) ? ts_demangle_long(object->name)
+								   : NULL;
+	size_t length = plain ? strlen(plain) : 0;
+	char *names;
+
+	object->demangled = object->shown = object->name;
+	if (!length)
+		return TS_OK;
+	names = ts_arena_alloc(&load->stream->arena, 2 * (length + 1));
+	if (!names)
+		return TS_ENOMEM;
+	memcpy(names, plain, length + 1);
+	names[length + 1 + ts_short_name(plain, length, names + length + 1)] = '\0';
+	object->demangled = names;
+	object->shown = names + length + 1;
+	return TS_OK;
+}
+
 static int fill(struct ts_replay_load *load, const struct ts_object_row *row,
 		const struct ts_replay_details *details, struct ts_replay_object_info *object)
 {
@@ -260,7 +283,8 @@ static int fill(struct ts_replay_load *load, const struct ts_object_row *row,
 	};
 	if (object->flags & TS_REPLAY_HOST && !object->bytes)
 		object->bytes = HOST_BYTES;
-	return object->name && object->options && object->details ? TS_OK : TS_ENOMEM;
+	return object->name && object->options && object->details ? set_names(load, object)
+								  : TS_ENOMEM;
 }
 
 /* ---- references ---- */
