@@ -316,6 +316,9 @@ bool capture_pack(struct capture_function *function, void **params, void **extra
 		  size_t most, uint32_t *ret_bytes);
 /* Notes that a kernel is launched in a stream capture, or is in a graph: its module is in use. */
 void capture_function_used(struct capture_function *function);
+/* The same kernel in that context, because a library has one in each; NULL: no memory. */
+struct capture_function *capture_function_in(struct capture_function *function,
+					     struct capture_context *context);
 
 /* ---- cuda_order.c: events ---- */
 

@@ -28,7 +28,13 @@ struct capture_module {
 	bool is_library, is_gone;
 	/* A function of it was launched, or an address asked for: the driver has loaded it. */
 	bool is_used;
-	struct capture_context *context; /* of a library: of its first use */
+	struct capture_context *context; /* of a library: NULL until it is used */
+	/*
+	 * A library has variables and functions in each context that uses it. The first one is
+	 * found by handles; those of further contexts have it as `base`.
+	 */
+	struct capture_module *base, *instances; /* instances: linked by next_instance */
+	struct capture_module *next_instance;
 	enum ts_image_kind kind;
 	const void *image; /* NULL: unloaded, or no memory */
 	uint64_t image_bytes;
@@ -62,8 +68,8 @@ bool module_is_live(const struct capture_module *module);
 struct capture_module *module_next(struct capture_module *after); /* NULL: the first */
 /* Of the device that it is loaded on. */
 void module_compute(const struct capture_module *module, int *ret_major, int *ret_minor);
-/* First use of a module by a launch, or by asking for an address. */
-void module_used(struct capture_module *module);
+/* The module itself, or the library in that context; it is in use then. NULL: no memory. */
+struct capture_module *module_in(struct capture_module *module, struct capture_context *context);
 
 /* ---- cuda_functions.c ---- */
 

@@ -94,6 +94,31 @@ static struct capture_function *function_named(struct capture_module *module, co
 	return function;
 }
 
+/* `lock` is held. */
+static struct capture_function *add_function(struct capture_module *module, const char *name,
+					     void *handle, bool is_kernel)
+{
+	struct capture_function *function = function_named(module, name);
+
+	if (function)
+		return function;
+	function = calloc(1, sizeof(*function));
+	if (!function)
+		return NULL;
+	function->name = strdup(name);
+	if (!function->name) {
+		free(function);
+		return NULL;
+	}
+	function->handle = handle;
+	function->is_kernel = is_kernel;
+	function->module = module;
+	function->param_count = UINT32_MAX;
+	function->next = module->functions;
+	__atomic_store_n(&module->functions, function, __ATOMIC_RELEASE);
+	return function;
+}
+
 void function_register(void *handle, bool is_kernel, struct capture_module *module,
 		       const char *name)
 {
@@ -102,27 +127,27 @@ void function_register(void *handle, bool is_kernel, struct capture_module *modu
 	if (!handle || (function && function->module == module && !strcmp(function->name, name)))
 		return;
 	pthread_mutex_lock(&lock);
-	function = function_named(module, name);
-	if (!function) {
-		function = calloc(1, sizeof(*function));
-		if (function) {
-			function->handle = handle;
-			function->is_kernel = is_kernel;
-			function->module = module;
-			function->name = strdup(name);
-			function->param_count = UINT32_MAX;
-			function->next = module->functions;
-		}
-		if (function && !function->name) {
-			free(function);
-			function = NULL;
-		}
-		if (function)
-			__atomic_store_n(&module->functions, function, __ATOMIC_RELEASE);
-	}
+	function = add_function(module, name, handle, is_kernel);
 	if (function)
 		insert(handle, function);
 	pthread_mutex_unlock(&lock);
+}
+
+struct capture_function *capture_function_in(struct capture_function *function,
+					     struct capture_context *context)
+{
+	struct capture_module *module = module_in(function->module, context);
+	struct capture_function *found;
+
+	if (!module || module == function->module)
+		return module ? function : NULL;
+	found = function_named(module, function->name);
+	if (found)
+		return found;
+	pthread_mutex_lock(&lock);
+	found = add_function(module, function->name, function->handle, function->is_kernel);
+	pthread_mutex_unlock(&lock);
+	return found;
 }
 
 void functions_unload(struct capture_module *module)
@@ -143,8 +168,8 @@ static struct capture_module *library_of(void *handle)
 	for (struct capture_module *module = module_next(NULL); module; module = module->next) {
 		void *found = NULL;
 
-		if (!module->is_library || !module_is_live(module) || module->alias ||
-		    !(module->is_used || module->functions) ||
+		if (!module->is_library || module->base || !module_is_live(module) ||
+		    module->alias || !(module->is_used || module->functions) ||
 		    cu.LibraryGetModule(&found, module->handle) || !found)
 			continue;
 		module_alias(found, module);

@@ -244,8 +244,8 @@ static int get_global(struct cuda_call *call, uintptr_t *args)
 	capture_lock();
 	result = cuda_invoke(call, args);
 	module = result ? NULL : module_of((void *)args[2]);
-	if (module && !module->is_used)
-		module_used(module);
+	if (module)
+		module = module_in(module, capture_context_current());
 	if (module && capture_is_open())
 		globals_of_module(module);
 	capture_unlock();

@@ -312,26 +312,10 @@ struct launch {
 	uintptr_t stream;
 };
 
-/* A library's variables exist once per context; those of its first one are captured. */
-static bool is_in_its_context(const struct capture_module *module)
-{
-	struct capture_context *first;
-
-	if (!module->is_library || !module->global_count)
-		return true;
-	first = capture_context_next(NULL);
-	if (!first || !capture_context_next(first) || capture_context_current() == module->context)
-		return true;
-	capture_fail("variables of a library in two contexts ('%s')", module->globals[0].name);
-	return false;
-}
-
 /* Before the driver's call: the function is described, what the host changed is stored. */
 static bool prepare(const struct launch *launch, struct capture_function *function,
 		    struct ts_replay_command *row, uint8_t *block, uint32_t *block_bytes)
 {
-	if (!is_in_its_context(function->module))
-		return false;
 	row->object = capture_function_number(function);
 	row->details = row->object ? details_of(function, &launch->config, launch->is_cooperative)
 				   : NULL;
@@ -370,13 +354,26 @@ static int launch_in_window(struct cuda_call *call, uintptr_t *args, const struc
 	return result;
 }
 
+/* The stream's, without asking for it where there is only one. */
+static struct capture_context *context_of(const struct cuda_call *call, uintptr_t handle)
+{
+	struct capture_context *first = capture_context_next(NULL);
+	struct capture_stream *stream;
+
+	if (first && !capture_context_next(first))
+		return first;
+	stream = capture_stream_of(call, handle);
+	return stream ? stream->context : capture_context_current();
+}
+
 /* A graph keeps the kernel's function, which the program never sees. */
 void capture_function_used(struct capture_function *function)
 {
 	void *handle;
 
 	if (!function->module->is_used)
-		module_used(function->module);
+		module_in(function->module, function->module->context ? function->module->context
+								      : capture_context_current());
 	if (function->is_kernel && !cu.KernelGetFunction(&handle, function->handle))
 		function_alias(function, handle);
 }
@@ -393,8 +390,8 @@ static int run(struct cuda_call *call, uintptr_t *args, const struct launch *lau
 {
 	struct capture_function *function = capture_function_known(launch->function);
 
-	if (function && !function->module->is_used)
-		module_used(function->module);
+	if (function)
+		function = capture_function_in(function, context_of(call, launch->stream));
 	if (capture_any_capturing() && is_captured(call, launch->stream)) {
 		if (!function)
 			function = function_find(launch->function);
@@ -406,6 +403,8 @@ static int run(struct cuda_call *call, uintptr_t *args, const struct launch *lau
 		return cuda_invoke(call, args);
 	if (!function)
 		function = capture_function_of(launch->function);
+	if (function)
+		function = capture_function_in(function, context_of(call, launch->stream));
 	return function ? launch_in_window(call, args, launch, function) : cuda_invoke(call, args);
 }
 

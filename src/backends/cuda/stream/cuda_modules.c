@@ -38,11 +38,14 @@ bool module_is_live(const struct capture_module *module)
 	       !(module->context && module->context->is_gone);
 }
 
+/* A library outlives contexts that used it. */
 static bool is_handle(const struct capture_module *module, const void *handle)
 {
-	return (module->handle == handle ||
+	return !module->base &&
+	       (module->handle == handle ||
 		__atomic_load_n(&module->alias, __ATOMIC_ACQUIRE) == handle) &&
-	       module_is_live(module);
+	       (module->is_library ? !__atomic_load_n(&module->is_gone, __ATOMIC_ACQUIRE)
+				   : module_is_live(module));
 }
 
 struct capture_module *module_of(void *handle)
@@ -241,9 +244,22 @@ static void read_library_options(struct capture_module *module, uint64_t count,
 
 /* ---- registry ---- */
 
+static void insert(struct capture_module *module)
+{
+	pthread_mutex_lock(&lock);
+	module->next = modules;
+	__atomic_store_n(&modules, module, __ATOMIC_RELEASE);
+	if (!module->base)
+		__atomic_store_n(&slots[slot_of(module->handle)], module, __ATOMIC_RELEASE);
+	pthread_mutex_unlock(&lock);
+}
+
 /* Readers of the list may stand at it, so it keeps its successor. */
 static void end(struct capture_module *module)
 {
+	for (struct capture_module *instance = module->instances; instance;
+	     instance = instance->next_instance)
+		end(instance);
 	__atomic_store_n(&module->is_gone, true, __ATOMIC_RELEASE);
 	pthread_mutex_lock(&lock);
 	for (struct capture_module **at = &modules; *at; at = &(*at)->next) {
@@ -263,11 +279,7 @@ static void add(struct capture_module *module, void *handle)
 	if (old) /* the driver reuses handles: it ended without our seeing it */
 		end(old);
 	module->handle = handle;
-	pthread_mutex_lock(&lock);
-	module->next = modules;
-	__atomic_store_n(&modules, module, __ATOMIC_RELEASE);
-	__atomic_store_n(&slots[slot_of(handle)], module, __ATOMIC_RELEASE);
-	pthread_mutex_unlock(&lock);
+	insert(module);
 }
 
 static struct capture_module *new_module(bool is_library)
@@ -344,6 +356,16 @@ static int load_library_file(struct cuda_call *call, uintptr_t *args)
 	return load_library(call, args, FROM_FILE);
 }
 
+static void forget(struct capture_module *module)
+{
+	globals_unload(module);
+	ts_code_facts_release(&module->facts);
+	module->has_facts = false;
+	if (module->owns_image)
+		free((void *)(uintptr_t)module->image);
+	module->image = NULL;
+}
+
 /* In an open window its object stays: earlier launches need it. */
 static int unload(struct cuda_call *call, uintptr_t *args)
 {
@@ -354,12 +376,10 @@ static int unload(struct cuda_call *call, uintptr_t *args)
 	result = cuda_invoke(call, args);
 	if (!result && module) {
 		end(module);
-		globals_unload(module);
-		ts_code_facts_release(&module->facts);
-		module->has_facts = false;
-		if (module->owns_image)
-			free((void *)(uintptr_t)module->image);
-		module->image = NULL;
+		for (struct capture_module *instance = module->instances; instance;
+		     instance = instance->next_instance)
+			forget(instance);
+		forget(module);
 	}
 	capture_unlock();
 	return result;
@@ -377,11 +397,70 @@ static int get_module(struct cuda_call *call, uintptr_t *args)
 
 /* ---- in windows ---- */
 
-void module_used(struct capture_module *module)
+static struct capture_module *new_instance(struct capture_module *base,
+					   struct capture_context *context)
 {
-	if (!module->context)
-		module->context = capture_context_current();
-	__atomic_store_n(&module->is_used, true, __ATOMIC_RELEASE);
+	struct capture_module *instance = new_module(true);
+
+	if (!instance)
+		return NULL;
+	instance->base = base;
+	instance->handle = base->handle;
+	instance->context = context;
+	instance->kind = base->kind;
+	instance->image = base->image;
+	instance->image_bytes = base->image_bytes;
+	instance->path = base->path;
+	memcpy(instance->refused, base->refused, sizeof(base->refused));
+	memcpy(instance->jit, base->jit, sizeof(base->jit));
+	instance->jit_count = base->jit_count;
+	instance->next_instance = base->instances;
+	__atomic_store_n(&base->instances, instance, __ATOMIC_RELEASE);
+	return instance;
+}
+
+static struct capture_module *find_instance(struct capture_module *base,
+					    const struct capture_context *context)
+{
+	struct capture_module *instance = __atomic_load_n(&base->instances, __ATOMIC_ACQUIRE);
+
+	while (instance && instance->context != context)
+		instance = instance->next_instance;
+	return instance;
+}
+
+static struct capture_module *add_instance(struct capture_module *base,
+					   struct capture_context *context)
+{
+	static pthread_mutex_t once = PTHREAD_MUTEX_INITIALIZER;
+	struct capture_module *instance;
+
+	pthread_mutex_lock(&once);
+	if (!base->context)
+		__atomic_store_n(&base->context, context, __ATOMIC_RELEASE);
+	instance = base->context == context ? base : find_instance(base, context);
+	if (!instance) {
+		instance = new_instance(base, context);
+		if (instance)
+			insert(instance);
+	}
+	pthread_mutex_unlock(&once);
+	return instance;
+}
+
+struct capture_module *module_in(struct capture_module *module, struct capture_context *context)
+{
+	struct capture_module *base = module->base ? module->base : module, *found = base;
+
+	if (module->is_library && context &&
+	    __atomic_load_n(&base->context, __ATOMIC_ACQUIRE) != context) {
+		found = find_instance(base, context);
+		if (!found)
+			found = add_instance(base, context);
+	}
+	if (found && !__atomic_load_n(&found->is_used, __ATOMIC_RELAXED))
+		__atomic_store_n(&found->is_used, true, __ATOMIC_RELEASE);
+	return found;
 }
 
 #define COMPUTE_MAJOR 75 /* CUdevice_attribute */
@@ -486,15 +565,19 @@ uint64_t module_number(struct capture_module *module)
 
 	if (module->number)
 		return module->number;
-	module_used(module);
+	module_in(module, module->context ? module->context : capture_context_current());
 	refused = module_refused(module, why, sizeof(why));
 	if (refused || !module->context) {
 		capture_fail("%s", refused ? refused : "a module without a context");
 		return 0;
 	}
 	object.parent = capture_context_number(module->context);
+	if (module->base)
+		module->blob = module->base->blob;
 	if (!module->blob)
 		module->blob = capture_blob(module->image, module->image_bytes);
+	if (module->base)
+		module->base->blob = module->blob;
 	module->number = ts_replay_new_object();
 	object.number = module->number;
 	object.address = (uint64_t)(uintptr_t)module->handle;
