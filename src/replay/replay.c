@@ -216,6 +216,7 @@ static int make_outcome(const struct runs *runs, struct ts_replay_outcome *outco
 
 static void reset_outcome(const struct runs *runs, struct ts_replay_outcome *outcome)
 {
+	outcome->untimed = (struct ts_replay_span){ TS_ABSENT, TS_ABSENT };
 	for (uint32_t i = 0; i < runs->count; i++) {
 		outcome->times[i] = (struct ts_replay_times){ TS_ABSENT, TS_ABSENT, TS_ABSENT,
 							      TS_ABSENT, TS_ABSENT, TS_ABSENT };
@@ -237,6 +238,10 @@ static int64_t span_of(const struct runs *runs, const struct ts_replay_outcome *
 {
 	int64_t from = INT64_MAX, to = INT64_MIN;
 
+	if (outcome->untimed.start != TS_ABSENT) {
+		from = outcome->untimed.start;
+		to = outcome->untimed.end;
+	}
 	for (uint32_t i = 0; i < runs->count; i++) {
 		const struct ts_replay *replay = runs->replay;
 
@@ -455,6 +460,7 @@ static int make_report(struct runs *runs, struct ts_replay_report *report, struc
 
 	report->runs = runs->done;
 	report->reordered_runs = runs->reordered;
+	report->setup_ns = TS_ABSENT;
 	report->span_ns = runs->span_ns;
 	snprintf(report->device, sizeof(report->device), "%s", target->device(replay->session));
 	if (replay->stream)

@@ -499,6 +499,8 @@ struct ts_replay_outcome {
 	int (*pages)(void *context, uint32_t capture, const struct ts_replay_page *pages,
 		     uint64_t count, struct ts_error *err);
 	void *context;
+	/* From the first to the last command without times of its own; initialised to TS_ABSENT. */
+	struct ts_replay_span untimed;
 	/*
 	 * Another legal order, for targets that can reorder: positions in plan.order, all of them.
 	 * Commands then run one at a time, nodes of graphs one by one; between the nodes of a
@@ -596,6 +598,12 @@ struct ts_replay_report {
 	uint32_t commands, requested, included, runs;
 	char included_text[1024]; /* which commands, as text */
 	char device[256];
+	/*
+	 * From opening the device to the first command of the first run, and the memory that was
+	 * restored then. TS_ABSENT, 0: unknown.
+	 */
+	int64_t setup_ns;
+	uint64_t restored_bytes;
 	int64_t recorded_span_ns, span_ns; /* first start to last end; of the fastest run */
 	uint32_t checks, compared_ranges;
 	/* Of the checks: recorded with contents, equal only within the tolerance, different. */

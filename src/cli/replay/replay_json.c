@@ -223,6 +223,10 @@ void ts_replay_show_json(const struct ts_replay_shown *shown, struct ts_text *ou
 		append_text(out, "included_text", report->included_text);
 	append_ns(out, "recorded_span_ns", report->recorded_span_ns);
 	append_ns(out, "span_ns", report->span_ns);
+	if (report->setup_ns != TS_ABSENT) {
+		append_ns(out, "setup_ns", report->setup_ns);
+		ts_text_printf(out, ",\"restored_bytes\":%" PRIu64, report->restored_bytes);
+	}
 	if (report->note[0])
 		append_text(out, "note", report->note);
 	append_difference(shown, out);

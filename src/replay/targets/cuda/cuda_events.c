@@ -83,10 +83,18 @@ static void move_epoch(struct ts_replay_session *session, struct ts_cuda_step *s
 	step->begin = NULL;
 }
 
+/* Nodes of a graph have no times of their own. */
+static void widen(struct ts_replay_span *all, const struct ts_replay_span *span)
+{
+	all->start = all->start == TS_ABSENT ? span->start : TS_MIN(all->start, span->start);
+	all->end = all->end == TS_ABSENT ? span->end : TS_MAX(all->end, span->end);
+}
+
 static int read_step(struct ts_replay_session *session, uint32_t position)
 {
 	struct ts_cuda_step *step = &session->steps[position];
 	struct ts_replay_times *times = &session->outcome->times[position];
+	struct ts_replay_span span;
 	float start = 0, duration = 0;
 	int code = session->cu.EventElapsedTime(&start, session->epoch, step->begin);
 
@@ -94,8 +102,12 @@ static int read_step(struct ts_replay_session *session, uint32_t position)
 		code = session->cu.EventElapsedTime(&duration, step->begin, step->end);
 	/* Events of another context, for example, cannot be compared. */
 	if (!code) {
-		times->start = ts_ns_add(session->epoch_ns, ns_of(start));
-		times->end = ts_ns_add(times->start, ns_of(duration));
+		span.start = ts_ns_add(session->epoch_ns, ns_of(start));
+		span.end = ts_ns_add(span.start, ns_of(duration));
+		if (step->is_in_graph)
+			widen(&session->outcome->untimed, &span);
+		times->start = step->is_in_graph ? TS_ABSENT : span.start;
+		times->end = step->is_in_graph ? TS_ABSENT : span.end;
 		if (start > EPOCH_MS)
 			move_epoch(session, step, start);
 	}

@@ -333,6 +333,8 @@ static int restore_first(struct ts_replay_session *session, struct ts_error *err
 	const struct ts_replay_options *options = &session->replay->options;
 	int rc = write_snapshot(session, NULL, err);
 
+	for (size_t i = 0; i < session->pages.count; i++)
+		session->restored_bytes += session->pages.items[i].bytes;
 	if (!rc)
 		rc = ts_cuda_hash_pages(session, NULL, 0, NULL, err);
 	if (!rc && copy_pages(&session->pages, &session->initial))

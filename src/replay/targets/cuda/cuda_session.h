@@ -185,8 +185,10 @@ struct ts_replay_session {
 	struct cuda_driver_functions cu;
 	struct ts_arena arena;
 	char text[256];
-	bool has_compiled; /* the driver compiles PTX of some module */
-	char notes[256];   /* what is not as recorded, and may change results; "" */
+	int64_t opened_ns, setup_ns; /* until the first command of the first run */
+	uint64_t restored_bytes;     /* for that run */
+	bool has_compiled;           /* the driver compiles PTX of some module */
+	char notes[256];             /* what is not as recorded, and may change results; "" */
 
 	struct ts_cuda_device *devices; /* used ones */
 	uint32_t device_count;

@@ -133,6 +133,7 @@ static int open_session(struct ts_replay *replay, struct ts_replay_session **ret
 	session->replay = replay;
 	session->stream = replay->stream;
 	session->plan = &replay->plan;
+	session->opened_ns = ts_clock_monotonic_ns();
 	session->objects = ts_arena_alloc_zeroed(&session->arena, replay->stream->object_count + 1u,
 						 sizeof(*session->objects));
 	if (!session->objects)
@@ -275,6 +276,8 @@ static int run_steps(struct ts_replay_session *session, struct ts_error *err)
 	int64_t begin = ts_clock_monotonic_ns();
 	int rc = TS_OK;
 
+	if (!session->setup_ns)
+		session->setup_ns = begin - session->opened_ns;
 	for (uint32_t i = 0; i < count && !rc; i++) {
 		uint32_t position = order ? order[i] : i;
 
@@ -356,6 +359,8 @@ static void report_session(const struct ts_replay_session *session, struct ts_re
 	uint32_t timed = ts_cuda_timed_position(session);
 
 	ts_cuda_report_moves(session, report);
+	report->setup_ns = session->setup_ns;
+	report->restored_bytes = session->restored_bytes;
 	if (session->notes[0] && !report->note[0])
 		snprintf(report->note, sizeof(report->note), "%s", session->notes);
 	if (timed == TS_REPLAY_NONE || !session->timed.runs)

@@ -268,3 +268,146 @@ TS_TEST(host_memory_is_written_by_the_host)
 	}
 	cuda_target_stop(target);
 }
+
+/* ---- graphs ---- */
+
+static void node(struct cuda_target *target, int64_t graph, struct fixture_command command,
+		 int number, const char *after, const char *more)
+{
+	char details[512];
+
+	snprintf(details, sizeof(details), "{\"node\":%d,\"after\":[%s]%s}", number, after, more);
+	command.queue = graph;
+	command.details = details;
+	fixture_command(&target->trace, &command);
+}
+
+/* Two fills, and a sum that waits for both; then a copy. */
+static void make_graph(struct cuda_target *target, int64_t graph)
+{
+	struct fixture_trace *trace = &target->trace;
+	const struct {
+		uint64_t out;
+		uint32_t value, count;
+	} first = { ADDRESS(0), 1, 100 }, second = { ADDRESS(1), 2, 100 };
+	const struct {
+		uint64_t out, a, b;
+		uint32_t count, padding;
+	} sum = { ADDRESS(2), ADDRESS(0), ADDRESS(1), 100, 0 };
+	static const char shape[] = ",\"grid\":[2,1,1],\"block\":[32,1,1],\"shared\":0";
+
+	cuda_graph(trace, graph, 4);
+	node(target, graph,
+	     (struct fixture_command){ .kind = TS_COMMAND_LAUNCH,
+				       .object = KERNEL_FILL,
+				       .blob = fixture_blob(trace, &first, sizeof(first)) },
+	     0, "", shape);
+	node(target, graph,
+	     (struct fixture_command){ .kind = TS_COMMAND_LAUNCH,
+				       .object = KERNEL_FILL,
+				       .blob = fixture_blob(trace, &second, sizeof(second)) },
+	     1, "", shape);
+	node(target, graph,
+	     (struct fixture_command){ .kind = TS_COMMAND_LAUNCH,
+				       .object = KERNEL_ADD,
+				       .blob = fixture_blob(trace, &sum, sizeof(sum) - 4) },
+	     2, "0,1", shape);
+	node(target, graph,
+	     (struct fixture_command){ .kind = TS_COMMAND_COPY,
+				       .object = CUDA_MEMORY,
+				       .offset = (int64_t)(3 * PAGE),
+				       .other = CUDA_MEMORY,
+				       .other_offset = (int64_t)(2 * PAGE),
+				       .bytes = 400 },
+	     3, "2", "");
+}
+
+static void check_sum(const void *content)
+{
+	for (uint32_t i = 0; i < 100; i++)
+		TS_CHECK_INT(((const uint32_t *)content)[i], 3 + 2 * i);
+}
+
+TS_TEST(graphs_run_as_graphs)
+{
+	struct cuda_target *target = cuda_target_start(0);
+	uint32_t content;
+
+	make_graph(target, GRAPH_1);
+	cuda_launch_graph(&target->trace, CUDA_STREAM, GRAPH_1);
+	cuda_target_fill(target, CUDA_STREAM, ADDRESS(2), 9, 10);
+	cuda_launch_graph(&target->trace, CUDA_STREAM, GRAPH_1);
+	CUDA_TARGET_OPEN(target, .repeat = 2);
+	TS_CHECK_INT(target->replay->plan.count, 9);
+	content = cuda_target_capture(target, UINT32_MAX, CUDA_MEMORY, 3 * PAGE, 400);
+	for (unsigned int i = 0; i < 3; i++) {
+		CUDA_TARGET_RUN(target, i);
+		check_sum(target->content[content]);
+		/* The graph as a whole has times, its nodes have none. */
+		TS_CHECK(target->outcome.untimed.start != TS_ABSENT);
+		TS_CHECK(target->times[0].start == TS_ABSENT);
+		TS_CHECK(target->times[4].start != TS_ABSENT);
+	}
+	cuda_target_stop(target);
+}
+
+TS_TEST(nodes_run_one_by_one_if_they_are_looked_at)
+{
+	struct cuda_target *target = cuda_target_start(0);
+	uint32_t content, sum;
+
+	make_graph(target, GRAPH_1);
+	cuda_launch_graph(&target->trace, CUDA_STREAM, GRAPH_1);
+	CUDA_TARGET_OPEN(target, .repeat = 1);
+	sum = cuda_target_capture(target, 2, CUDA_MEMORY, 2 * PAGE, 400);
+	content = cuda_target_capture(target, UINT32_MAX, CUDA_MEMORY, 3 * PAGE, 400);
+	CUDA_TARGET_RUN(target, 0);
+	check_sum(target->content[sum]);
+	check_sum(target->content[content]);
+	TS_CHECK(target->times[0].start != TS_ABSENT);
+	cuda_target_stop(target);
+}
+
+TS_TEST(each_node_is_checked)
+{
+	struct cuda_target *target = cuda_target_start(0);
+	uint32_t captures[4];
+
+	make_graph(target, GRAPH_1);
+	cuda_launch_graph(&target->trace, CUDA_STREAM, GRAPH_1);
+	CUDA_TARGET_OPEN(target, .check = TS_REPLAY_CHECK_EACH);
+	for (uint32_t i = 0; i < 4; i++)
+		captures[i] = cuda_target_capture_pages(target, i);
+	CUDA_TARGET_RUN(target, 0);
+	TS_CHECK_INT(target->page_counts[captures[0]], 6);
+	for (uint32_t i = 1; i < 4; i++) {
+		TS_CHECK_INT(target->page_counts[captures[i]], 1);
+		TS_CHECK_INT(target->pages[captures[i]][0].offset, i * PAGE);
+	}
+	cuda_target_stop(target);
+}
+
+/* ---- one kernel ---- */
+
+TS_TEST(a_kernel_is_timed_on_the_same_memory)
+{
+	struct cuda_target *target = cuda_target_start(0);
+	struct ts_replay_report *report = calloc(1, sizeof(*report));
+	uint32_t content;
+
+	cuda_target_fill(target, CUDA_STREAM, ADDRESS(0), 1, 100);
+	/* Adds to what it wrote before. */
+	cuda_target_add(target, CUDA_STREAM, ADDRESS(0), ADDRESS(0), ADDRESS(0), 100);
+	CUDA_TARGET_OPEN(target, .kernel = "add", .kernel_number = 1, .kernel_repeats = 5);
+	content = cuda_target_capture(target, UINT32_MAX, CUDA_MEMORY, 0, 400);
+	CUDA_TARGET_RUN(target, 0);
+	for (uint32_t i = 0; i < 100; i++)
+		TS_CHECK_INT(((uint32_t *)target->content[content])[i], 2 + 2 * i);
+	ts_replay_target_cuda.report(target->session, report);
+	TS_CHECK_INT(report->timed_runs, 5);
+	TS_CHECK(report->timed_warm_low_ns <= report->timed_warm_ns &&
+		 report->timed_warm_ns <= report->timed_warm_high_ns);
+	TS_CHECK_STR(report->timed_clocks, "unknown");
+	free(report);
+	cuda_target_stop(target);
+}
