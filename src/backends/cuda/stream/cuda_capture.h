@@ -153,7 +153,7 @@ void capture_context_destroyed(void *handle);
 /* Makes a context current for our own calls; returns false if that fails. */
 bool capture_context_push(struct capture_context *context);
 void capture_context_pop(void);
-/* cuda_memory.c: all blocks of a context that was destroyed, or reset, are gone. */
+/* cuda_arena.c: all blocks of a context that was destroyed, or reset, are gone. */
 void capture_memory_context_gone(struct capture_context *context);
 
 /* A stream that the program has used, or the default ones. */
@@ -199,16 +199,6 @@ struct arena_mapping {
 #define ARENA_PAGE ((uint64_t)2 << 20)
 /* Reserves; false: no base is free, or the device has no virtual memory management. */
 bool arena_open(struct capture_device *device);
-/*
- * A block of at least `bytes`; returns a CUresult. Memory that is newly mapped is reported by
- * capture_mapped() and, in an open window, filled with zeros.
- */
-int arena_alloc(struct capture_device *device, uint64_t bytes, void *context,
-		uint64_t *ret_address);
-/* The device no longer uses it. False: not a block. */
-bool arena_free(uint64_t address);
-/* The block that contains the address; false: none. */
-bool arena_block(uint64_t address, uint64_t *ret_start, uint64_t *ret_bytes, void **ret_context);
 bool arena_contains(uint64_t address); /* inside a reservation, mapped or not */
 /* Ranges that are mapped now, by address; mappings of the program (cuMemMap) included. */
 size_t arena_mappings(const struct capture_device *device, struct arena_mapping **ret_mappings);
@@ -216,7 +206,7 @@ uint64_t arena_mapped_bytes(const struct capture_device *device);
 /* The device object of an address in an arena; NULL. */
 struct capture_device *arena_device(uint64_t address);
 
-/* ---- cuda_memory.c ---- */
+/* ---- cuda_spaces.c ---- */
 
 /*
  * The object (number) and offset of an address that a command names, described on first use:
@@ -230,10 +220,11 @@ void capture_unmapped(struct capture_device *device, uint64_t address, uint64_t 
 void capture_memory_describe(void); /* all spaces and what is mapped, when a window opens */
 void capture_memory_forget(void);
 /*
- * Blocks that graphs own: an allocation during the capture of `stream`, or of a memory node.
- * cuda_graphs.c ends their life.
+ * cuda_pools.c: memory that was allocated while a graph was captured, or by its nodes, stays as long
+ * as the graph or an executable. `to` was made of `from`; a graph or executable is destroyed.
  */
-struct graph_blocks;
+void graph_blocks_copy(const void *from, const void *to);
+void graph_blocks_end(const void *handle);
 
 /* ---- cuda_host.c: host memory that the device can read ---- */
 
@@ -247,6 +238,7 @@ struct host_range {
 	bool is_registered; /* by the program; else from our range */
 };
 size_t host_ranges(struct host_range **ret_ranges);
+void host_memory_describe(void); /* the host space, with what is mapped; when a window opens */
 /* Words that may be pointers to host memory: in parameters, copied bytes, restored memory. */
 void host_look_for_pointers(const void *data, uint64_t bytes);
 /* Before a launch: pages of visible ranges that the host changed become host_write. */

@@ -23,6 +23,19 @@ enum {
 	CUDA_CAPTURE_UNSUPPORTED = 900,
 };
 
+#define CUDA_ALLOCATION_PINNED 1u
+#define CUDA_LOCATION_DEVICE 1u
+#define CUDA_ACCESS_READ_WRITE 3u
+#define CUDA_CAPTURE_ACTIVE 1
+
+/* CUmemPool_attribute */
+enum {
+	CUDA_POOL_RESERVED = 5,
+	CUDA_POOL_RESERVED_HIGH = 6,
+	CUDA_POOL_USED = 7,
+	CUDA_POOL_USED_HIGH = 8,
+};
+
 #define CUDA_STREAM_LEGACY ((uintptr_t)1)
 #define CUDA_STREAM_PER_THREAD ((uintptr_t)2)
 #define CUDA_STREAM_NON_BLOCKING 1u
@@ -108,6 +121,41 @@ struct cuda_access {
 		int32_t id;
 	} location;
 	uint32_t flags; /* 3: read and write */
+};
+
+/* CUmemPoolProps */
+struct cuda_pool_prop {
+	uint32_t type;
+	uint32_t handle_types;
+	struct {
+		uint32_t type;
+		int32_t id;
+	} location;
+	void *win32;
+	size_t most;
+	uint16_t usage;
+	uint8_t reserved[54];
+};
+
+/* CUDA_MEM_ALLOC_NODE_PARAMS */
+struct cuda_alloc_node {
+	struct cuda_pool_prop prop;
+	const struct cuda_access *access;
+	size_t access_count;
+	size_t bytes;
+	uint64_t address;
+};
+
+/* CUgraphNodeParams, as far as we read it. */
+struct cuda_node_params {
+	uint32_t type;
+	int32_t reserved[3];
+	union {
+		long long words[29];
+		struct cuda_alloc_node alloc;
+		uint64_t free_address;
+	};
+	long long reserved_2;
 };
 
 /* CUDA_MEMCPY2D_v2 */

@@ -21,6 +21,14 @@ SAME_PLACE(struct cuda_allocation_prop, location, CUmemAllocationProp, location)
 SAME_PLACE(struct cuda_allocation_prop, flags, CUmemAllocationProp, allocFlags);
 SAME_SIZE(struct cuda_access, CUmemAccessDesc);
 SAME_PLACE(struct cuda_access, flags, CUmemAccessDesc, flags);
+SAME_SIZE(struct cuda_pool_prop, CUmemPoolProps);
+SAME_PLACE(struct cuda_pool_prop, location, CUmemPoolProps, location);
+SAME_SIZE(struct cuda_alloc_node, CUDA_MEM_ALLOC_NODE_PARAMS);
+SAME_PLACE(struct cuda_alloc_node, bytes, CUDA_MEM_ALLOC_NODE_PARAMS, bytesize);
+SAME_PLACE(struct cuda_alloc_node, address, CUDA_MEM_ALLOC_NODE_PARAMS, dptr);
+SAME_SIZE(struct cuda_node_params, CUgraphNodeParams);
+SAME_PLACE(struct cuda_node_params, alloc, CUgraphNodeParams, alloc);
+SAME_PLACE(struct cuda_node_params, free_address, CUgraphNodeParams, free);
 SAME_SIZE(struct cuda_copy_2d, CUDA_MEMCPY2D);
 SAME_PLACE(struct cuda_copy_2d, to_device, CUDA_MEMCPY2D, dstDevice);
 SAME_PLACE(struct cuda_copy_2d, height, CUDA_MEMCPY2D, Height);

@@ -1,0 +1,943 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Stream-ordered allocation (docs/cuda-replay.md, 3.1): pools keep freed memory mapped. It is used
+ * again in its stream at once, and in others when an event behind the free is complete. Memory
+ * that is allocated in a stream capture or by a node belongs to a pool of the graph, which lives as
+ * long as the graph, its clones and its executables.
+ */
+#include <stdlib.h>
+#include <string.h>
+
+#include "backends/cuda/stream/cuda_arena.h"
+
+#define GROWTH (UINT64_C(32) << 20)
+
+/* Free memory. */
+struct free_range {
+	uint64_t address, bytes;
+	struct capture_stream *stream; /* NULL: the device no longer uses it */
+	uint64_t serial;
+};
+
+/* An event behind all frees of a stream up to a serial. */
+struct mark {
+	struct mark *next;
+	struct capture_stream *stream;
+	void *event;
+	uint64_t serial;
+	uint64_t window, number; /* of the window in which it was recorded, there */
+};
+
+struct arena_pool {
+	struct arena_pool *next;
+	struct arena *arena;
+	void *handle; /* of the driver; NULL: it is gone, or a graph's */
+	bool is_graph;
+	unsigned int references; /* of a graph's: graphs and executables */
+	struct free_range *free;
+	size_t free_count, free_capacity;
+	struct mark *marks;
+	uint64_t serial;
+	uint64_t reserved, reserved_high, used, used_high;
+};
+
+/* Which graphs and executables keep a pool. */
+struct keeper {
+	struct keeper *next;
+	const void *handle;
+	struct arena_pool *pool;
+};
+
+/* Under arena_lock(). */
+static struct arena_pool *pools;
+static struct keeper *keepers;
+static void *device_pools[ARENAS_AT_MOST]; /* cuDeviceSetMemPool; NULL: the default */
+
+/* ---- pools ---- */
+
+static struct arena_pool *pool_of(struct arena *arena, void *handle)
+{
+	struct arena_pool *pool = pools;
+
+	while (pool && (pool->is_graph || pool->handle != handle || pool->arena != arena))
+		pool = pool->next;
+	if (pool)
+		return pool;
+	pool = calloc(1, sizeof(*pool));
+	if (!pool)
+		return NULL;
+	pool->arena = arena;
+	pool->handle = handle;
+	pool->next = pools;
+	pools = pool;
+	return pool;
+}
+
+static struct arena_pool *known_pool(const void *handle)
+{
+	struct arena_pool *pool = pools;
+
+	while (pool && (pool->is_graph || pool->handle != handle))
+		pool = pool->next;
+	return pool;
+}
+
+void *pools_handle(const struct arena_pool *pool)
+{
+	return pool->handle;
+}
+
+bool pools_is_graph(const struct arena_pool *pool)
+{
+	return pool->is_graph;
+}
+
+/* ---- free memory ---- */
+
+/* Joins it with what is free next to it, for the same stream. */
+static void add_free(struct arena_pool *pool, struct free_range range)
+{
+	for (size_t i = 0; i < pool->free_count;) {
+		struct free_range *other = &pool->free[i];
+		bool is_before = other->address + other->bytes == range.address;
+		bool is_behind = range.address + range.bytes == other->address;
+
+		if (other->stream != range.stream || !(is_before || is_behind)) {
+			i++;
+			continue;
+		}
+		if (is_before)
+			range.address = other->address;
+		range.bytes += other->bytes;
+		if (other->serial > range.serial)
+			range.serial = other->serial;
+		*other = pool->free[--pool->free_count];
+	}
+	if (pool->free_count == pool->free_capacity) {
+		size_t capacity = pool->free_capacity ? 2 * pool->free_capacity : 64;
+		struct free_range *grown = realloc(pool->free, capacity * sizeof(*grown));
+
+		if (!grown)
+			return; /* lost */
+		pool->free = grown;
+		pool->free_capacity = capacity;
+	}
+	pool->free[pool->free_count++] = range;
+}
+
+/* The smallest that suffices: of this stream, or of none. */
+static uint64_t take_free(struct arena_pool *pool, uint64_t bytes,
+			  const struct capture_stream *stream)
+{
+	struct free_range *best = NULL;
+	uint64_t address;
+
+	for (size_t i = 0; i < pool->free_count; i++) {
+		struct free_range *range = &pool->free[i];
+
+		if (range->bytes >= bytes && (!range->stream || range->stream == stream) &&
+		    (!best || range->bytes < best->bytes))
+			best = range;
+	}
+	if (!best)
+		return 0;
+	address = best->address;
+	best->address += bytes;
+	best->bytes -= bytes;
+	if (!best->bytes)
+		*best = pool->free[--pool->free_count];
+	return address;
+}
+
+/* All that this stream freed up to the serial is complete. */
+static void release_stream(struct arena_pool *pool, const struct capture_stream *stream,
+			   uint64_t serial)
+{
+	for (size_t i = 0; i < pool->free_count;) {
+		struct free_range range = pool->free[i];
+
+		if (!range.stream || range.serial > serial || (stream && range.stream != stream)) {
+			i++;
+			continue;
+		}
+		pool->free[i] = pool->free[--pool->free_count];
+		range.stream = NULL;
+		add_free(pool, range);
+		i = 0;
+	}
+}
+
+/* ---- memory of other streams ---- */
+
+static void append_event(const struct mark *mark, uint32_t kind)
+{
+	struct ts_replay_command row = capture_row(kind);
+	struct stream_text text;
+
+	stream_text_begin(&text);
+	if (kind == TS_COMMAND_RECORD) {
+		row.queue = capture_stream_describe(mark->stream);
+		stream_text_uint(&text, "event", mark->number);
+	} else {
+		stream_text_string(&text, "what", "seen");
+		stream_text_open(&text, "wait", '[');
+		stream_text_item(&text, mark->number);
+		stream_text_close(&text, '[');
+	}
+	row.details = stream_text_end(&text);
+	capture_command(&row);
+}
+
+/* Nothing if its stream is gone, or captured: then only waiting for the context helps. */
+static void add_mark(struct arena_pool *pool, struct capture_stream *stream)
+{
+	struct mark *mark;
+
+	if (stream->is_gone || stream->thread || capture_is_capturing(stream->handle) ||
+	    !capture_context_push(stream->context))
+		return;
+	mark = calloc(1, sizeof(*mark));
+	if (mark && cu.EventCreate(&mark->event, CUDA_EVENT_DISABLE_TIMING)) {
+		free(mark);
+		mark = NULL;
+	}
+	if (mark && cu.EventRecord(mark->event, (void *)stream->handle)) {
+		cu.EventDestroy(mark->event);
+		free(mark);
+		mark = NULL;
+	}
+	capture_context_pop();
+	if (!mark)
+		return;
+	mark->stream = stream;
+	mark->serial = pool->serial;
+	mark->next = pool->marks;
+	pool->marks = mark;
+	if (capture_is_open()) {
+		mark->window = ts_replay_window();
+		mark->number = ts_replay_new_object();
+		append_event(mark, TS_COMMAND_RECORD);
+	}
+}
+
+/* What the host saw orders all that it submits from then on. */
+static void collect_marks(struct arena_pool *pool)
+{
+	for (struct mark **link = &pool->marks; *link;) {
+		struct mark *mark = *link;
+
+		if (cu.EventQuery(mark->event) == CUDA_NOT_READY) {
+			link = &mark->next;
+			continue;
+		}
+		*link = mark->next;
+		if (capture_is_open() && mark->number && mark->window == ts_replay_window())
+			append_event(mark, TS_COMMAND_SYNC);
+		release_stream(pool, mark->stream, mark->serial);
+		cu.EventDestroy(mark->event);
+		free(mark);
+	}
+}
+
+static bool has_mark(const struct arena_pool *pool, const struct capture_stream *stream)
+{
+	const struct mark *mark = pool->marks;
+
+	while (mark && mark->stream != stream)
+		mark = mark->next;
+	return mark != NULL;
+}
+
+/* Memory that other streams freed: what is complete, and marks for the next time. */
+static uint64_t take_from_others(struct arena_pool *pool, uint64_t bytes,
+				 const struct capture_stream *stream)
+{
+	uint64_t address;
+
+	if (pool->is_graph)
+		return 0;
+	collect_marks(pool);
+	address = take_free(pool, bytes, stream);
+	for (size_t i = 0; !address && i < pool->free_count; i++) {
+		struct capture_stream *other = pool->free[i].stream;
+
+		if (other && other != stream && pool->free[i].bytes >= bytes &&
+		    !has_mark(pool, other))
+			add_mark(pool, other);
+	}
+	return address;
+}
+
+/* ---- giving memory back ---- */
+
+/* Is all of the piece free? Takes it out of what is free. */
+static bool take_piece(struct arena_pool *pool, const struct block_range *piece)
+{
+	for (size_t i = 0; i < pool->free_count; i++) {
+		struct free_range range = pool->free[i];
+		uint64_t end = range.address + range.bytes,
+			 piece_end = piece->address + piece->bytes;
+
+		if (range.stream || range.address > piece->address || end < piece_end)
+			continue;
+		pool->free[i] = pool->free[--pool->free_count];
+		if (range.address < piece->address)
+			add_free(pool,
+				 (struct free_range){ .address = range.address,
+						      .bytes = piece->address - range.address });
+		if (piece_end < end)
+			add_free(pool, (struct free_range){ .address = piece_end,
+							    .bytes = end - piece_end });
+		return true;
+	}
+	return false;
+}
+
+/* Unmaps what is free and complete until no more than `keep` bytes are mapped. */
+static bool trim(struct arena_pool *pool, uint64_t keep)
+{
+	struct block_table *pieces = &pool->arena->pieces;
+	bool has_trimmed = false;
+
+	for (size_t i = 0; i < pieces->count && pool->reserved > keep;) {
+		struct arena_piece *piece = (struct arena_piece *)pieces->items[i];
+
+		if (piece->pool != pool || !take_piece(pool, &piece->range)) {
+			i++;
+			continue;
+		}
+		pool->reserved -= piece->range.bytes;
+		arena_unmap_locked(pool->arena, piece);
+		has_trimmed = true;
+	}
+	return has_trimmed;
+}
+
+/* A host that waited for everything: all frees are complete. */
+static void release_all(struct arena_pool *pool)
+{
+	while (pool->marks) {
+		struct mark *mark = pool->marks;
+
+		pool->marks = mark->next;
+		cu.EventDestroy(mark->event);
+		free(mark);
+	}
+	release_stream(pool, NULL, UINT64_MAX);
+}
+
+static bool synchronize(const struct arena *arena)
+{
+	struct capture_context *context = capture_context_next(NULL);
+	bool is_done = true;
+
+	for (; context; context = capture_context_next(context)) {
+		if (context->device != arena->device || !capture_context_push(context))
+			continue;
+		is_done = !cu.CtxSynchronize() && is_done;
+		capture_context_pop();
+	}
+	if (is_done && capture_is_open()) {
+		struct ts_replay_command row = capture_row(TS_COMMAND_SYNC);
+
+		row.details = "{\"what\":\"context\"}";
+		capture_command(&row);
+	}
+	return is_done;
+}
+
+static bool has_free(const struct arena *arena)
+{
+	for (const struct arena_pool *pool = pools; pool; pool = pool->next)
+		if (pool->arena == arena && pool->free_count && !pool->is_graph)
+			return true;
+	return false;
+}
+
+bool pools_trim_locked(struct arena *arena)
+{
+	bool has_trimmed = false;
+
+	if (!has_free(arena) || capture_any_capturing() || !synchronize(arena))
+		return false;
+	for (struct arena_pool *pool = pools; pool; pool = pool->next) {
+		if (pool->arena != arena || pool->is_graph)
+			continue;
+		release_all(pool);
+		has_trimmed = trim(pool, 0) || has_trimmed;
+	}
+	return has_trimmed;
+}
+
+void pools_free_locked(struct arena *arena, struct arena_item *item, struct capture_stream *stream)
+{
+	struct arena_pool *pool = item->pool;
+
+	pool->used -= item->bytes;
+	add_free(pool, (struct free_range){ .address = item->range.address,
+					    .bytes = item->bytes,
+					    .stream = stream,
+					    .serial = ++pool->serial });
+	arena_remove_item_locked(arena, item);
+}
+
+/* ---- allocating ---- */
+
+static uint64_t grow(struct arena_pool *pool, uint64_t bytes, int *ret_result)
+{
+	uint64_t needed = arena_pages(bytes), wanted = needed;
+	uint64_t address;
+
+	if (!pool->is_graph && needed < GROWTH)
+		wanted = GROWTH;
+	address = arena_map_locked(pool->arena, wanted, ARENA_POOL, pool, ret_result);
+	if (!address && wanted > needed) {
+		wanted = needed;
+		address = arena_map_locked(pool->arena, wanted, ARENA_POOL, pool, ret_result);
+	}
+	if (!address && *ret_result == CUDA_OUT_OF_MEMORY && pools_trim_locked(pool->arena)) {
+		wanted = needed;
+		address = arena_map_locked(pool->arena, wanted, ARENA_POOL, pool, ret_result);
+	}
+	if (!address)
+		return 0;
+	pool->reserved += wanted;
+	if (pool->reserved > pool->reserved_high)
+		pool->reserved_high = pool->reserved;
+	if (wanted > bytes)
+		add_free(pool, (struct free_range){ .address = address + bytes,
+						    .bytes = wanted - bytes });
+	return address;
+}
+
+static int alloc(struct arena_pool *pool, uint64_t bytes, struct capture_context *context,
+		 const struct capture_stream *stream, uint64_t *ret_address)
+{
+	uint64_t occupied, address;
+	int result = CUDA_OUT_OF_MEMORY;
+
+	if (bytes > pool->arena->bytes)
+		return result;
+	occupied = (bytes + ARENA_ALIGNMENT - 1) & ~(ARENA_ALIGNMENT - 1);
+	address = take_free(pool, occupied, stream);
+	if (!address)
+		address = take_from_others(pool, occupied, stream);
+	if (!address)
+		address = grow(pool, occupied, &result);
+	if (!address)
+		return result;
+	if (!arena_add_item_locked(pool->arena, address, bytes, occupied, context, pool)) {
+		add_free(pool, (struct free_range){ .address = address, .bytes = occupied });
+		return CUDA_OUT_OF_MEMORY;
+	}
+	pool->used += occupied;
+	if (pool->used > pool->used_high)
+		pool->used_high = pool->used;
+	*ret_address = address;
+	return CUDA_SUCCESS_;
+}
+
+/* ---- graphs ---- */
+
+static bool keep(const void *handle, struct arena_pool *pool)
+{
+	struct keeper *keeper = calloc(1, sizeof(*keeper));
+
+	if (!keeper)
+		return false;
+	keeper->handle = handle;
+	keeper->pool = pool;
+	keeper->next = keepers;
+	keepers = keeper;
+	pool->references++;
+	return true;
+}
+
+static struct arena_pool *graph_pool(struct arena *arena, const void *graph)
+{
+	struct arena_pool *pool;
+
+	for (const struct keeper *keeper = keepers; keeper; keeper = keeper->next)
+		if (keeper->handle == graph && keeper->pool->arena == arena)
+			return keeper->pool;
+	pool = calloc(1, sizeof(*pool));
+	if (!pool)
+		return NULL;
+	pool->arena = arena;
+	pool->is_graph = true;
+	if (!keep(graph, pool)) {
+		free(pool);
+		return NULL;
+	}
+	pool->next = pools;
+	pools = pool;
+	return pool;
+}
+
+/*
+ * Its memory passes to the default pool, which uses it again once the device has been waited for:
+ * a graph that runs may be destroyed.
+ */
+static void release_graph(struct arena_pool *pool)
+{
+	static struct capture_stream unknown = { .is_gone = true };
+	struct arena_pool *heir = pool_of(pool->arena, NULL), **link = &pools;
+	struct block_table *pieces = &pool->arena->pieces;
+	struct block_table *items = &pool->arena->items;
+
+	if (!heir)
+		return;
+	for (size_t i = 0; i < items->count;) {
+		struct arena_item *item = (struct arena_item *)items->items[i];
+
+		if (item->pool == pool)
+			arena_remove_item_locked(pool->arena, item);
+		else
+			i++;
+	}
+	for (size_t i = 0; i < pieces->count; i++) {
+		struct arena_piece *piece = (struct arena_piece *)pieces->items[i];
+
+		if (piece->pool != pool)
+			continue;
+		piece->pool = heir;
+		heir->reserved += piece->range.bytes;
+		add_free(heir, (struct free_range){ .address = piece->range.address,
+						    .bytes = piece->range.bytes,
+						    .stream = &unknown });
+	}
+	while (*link != pool)
+		link = &(*link)->next;
+	*link = pool->next;
+	free(pool->free);
+	free(pool);
+}
+
+void graph_blocks_copy(const void *from, const void *to)
+{
+	arena_lock();
+	for (const struct keeper *keeper = keepers; keeper; keeper = keeper->next)
+		if (keeper->handle == from)
+			keep(to, keeper->pool);
+	arena_unlock();
+}
+
+void graph_blocks_end(const void *handle)
+{
+	arena_lock();
+	for (struct keeper **link = &keepers; *link;) {
+		struct keeper *keeper = *link;
+
+		if (keeper->handle != handle) {
+			link = &keeper->next;
+			continue;
+		}
+		*link = keeper->next;
+		if (!--keeper->pool->references)
+			release_graph(keeper->pool);
+		free(keeper);
+	}
+	arena_unlock();
+}
+
+static int alloc_in_graph(struct arena *arena, const void *graph, uint64_t bytes,
+			  const struct capture_stream *stream, uint64_t *ret_address)
+{
+	struct arena_pool *pool = graph_pool(arena, graph);
+
+	if (!pool)
+		return CUDA_OUT_OF_MEMORY;
+	return alloc(pool, bytes, NULL, stream, ret_address);
+}
+
+/* The graph that the stream is captured into; NULL: none. */
+static void *captured_graph(const struct capture_stream *stream)
+{
+	void *graph = NULL;
+	int status = 0;
+
+	if (!capture_is_capturing(stream->handle) ||
+	    cu.StreamGetCaptureInfo((void *)stream->handle, &status, NULL, &graph, NULL, NULL) ||
+	    status != CUDA_CAPTURE_ACTIVE)
+		return NULL;
+	return graph;
+}
+
+/* ---- calls: allocating ---- */
+
+static int alloc_for(struct cuda_call *call, uintptr_t *args, struct arena *arena, void *handle,
+		     uintptr_t stream_handle)
+{
+	struct capture_stream *stream = capture_stream_of(call, stream_handle);
+	uint64_t *ret_address = (uint64_t *)args[0];
+	struct arena_pool *pool;
+	struct arena_mode mode;
+	int result = CUDA_OUT_OF_MEMORY;
+	void *graph;
+
+	if (!stream)
+		return cuda_invoke(call, args);
+	capture_lock();
+	graph = captured_graph(stream);
+	arena_mode_begin(&mode);
+	arena_lock();
+	if (graph) {
+		result = alloc_in_graph(arena, graph, args[1], stream, ret_address);
+	} else {
+		pool = pool_of(arena, handle);
+		if (pool)
+			result = alloc(pool, args[1], stream->context, stream, ret_address);
+	}
+	arena_unlock();
+	arena_mode_end(&mode);
+	capture_unlock();
+	return result;
+}
+
+/* address, bytes, stream */
+int pools_alloc_async(struct cuda_call *call, uintptr_t *args)
+{
+	struct capture_context *context = capture_context_current();
+	struct arena *arena = context ? arena_of(context->device) : NULL;
+	void *handle = NULL;
+
+	if (!arena || !args[0] || !args[1])
+		return cuda_invoke(call, args);
+	arena_lock();
+	handle = device_pools[context->device->ordinal];
+	arena_unlock();
+	return alloc_for(call, args, arena, handle, args[2]);
+}
+
+static struct arena *arena_of_pool(void *handle, bool *ret_is_default)
+{
+	struct capture_context *context = capture_context_next(NULL);
+	const struct arena_pool *pool;
+	struct arena *arena;
+
+	*ret_is_default = false;
+	for (; context; context = capture_context_next(context)) {
+		void *usual = NULL;
+
+		if (!cu.DeviceGetDefaultMemPool(&usual, context->device->ordinal) &&
+		    usual == handle) {
+			*ret_is_default = true;
+			return arena_of(context->device);
+		}
+	}
+	arena_lock();
+	pool = known_pool(handle);
+	arena = pool ? pool->arena : NULL;
+	arena_unlock();
+	return arena;
+}
+
+/* address, bytes, pool, stream */
+int pools_alloc_from(struct cuda_call *call, uintptr_t *args)
+{
+	void *handle = (void *)args[2];
+	struct arena *arena;
+	bool is_default;
+
+	if (!args[0] || !args[1] || !handle)
+		return cuda_invoke(call, args);
+	arena = arena_of_pool(handle, &is_default);
+	if (!arena) {
+		/* A pool of host memory, or imported. */
+		capture_prevent("memory of a pool that is not captured (%s)", call->name);
+		return cuda_invoke(call, args);
+	}
+	return alloc_for(call, args, arena, is_default ? NULL : handle, args[3]);
+}
+
+/* address, stream */
+int pools_free_async(struct cuda_call *call, uintptr_t *args)
+{
+	struct arena *arena = arena_at(args[0]);
+	struct capture_stream *stream;
+	struct arena_item *item;
+	int result = CUDA_SUCCESS_;
+	bool is_captured;
+
+	if (!arena) {
+		int rc = cuda_invoke(call, args);
+
+		if (rc == CUDA_SUCCESS_)
+			capture_managed_freed(args[0]);
+		return rc;
+	}
+	stream = capture_stream_of(call, args[1]);
+	if (!stream)
+		return CUDA_INVALID_HANDLE;
+	capture_lock();
+	is_captured = captured_graph(stream) != NULL;
+	arena_lock();
+	item = arena_item_locked(args[0]);
+	if (!item || item->range.address != args[0] || !item->pool ||
+	    (is_captured && !item->pool->is_graph))
+		result = CUDA_INVALID_VALUE;
+	else if (!item->pool->is_graph || is_captured)
+		pools_free_locked(arena, item, stream);
+	/* Else: memory of a graph, freed behind its launch. It stays the graph's. */
+	arena_unlock();
+	capture_unlock();
+	return result;
+}
+
+/* ---- calls: pools ---- */
+
+/* pool, properties */
+int pools_create(struct cuda_call *call, uintptr_t *args)
+{
+	const struct cuda_pool_prop *prop = (const struct cuda_pool_prop *)args[1];
+	int result = cuda_invoke(call, args);
+	struct capture_device *device;
+	struct arena *arena;
+
+	if (result != CUDA_SUCCESS_ || !prop || prop->location.type != CUDA_LOCATION_DEVICE)
+		return result;
+	device = capture_device_of(prop->location.id);
+	arena = device ? arena_of(device) : NULL;
+	if (arena) {
+		arena_lock();
+		pool_of(arena, *(void **)args[0]);
+		arena_unlock();
+	}
+	return result;
+}
+
+int pools_destroy(struct cuda_call *call, uintptr_t *args)
+{
+	void *handle = (void *)args[0];
+	int result = cuda_invoke(call, args);
+	struct arena_pool *pool;
+
+	if (result != CUDA_SUCCESS_)
+		return result;
+	capture_lock();
+	arena_lock();
+	for (size_t i = 0; i < ARENAS_AT_MOST; i++)
+		if (device_pools[i] == handle)
+			device_pools[i] = NULL;
+	pool = known_pool(handle);
+	if (pool) {
+		/* What is in use stays until it is freed, then in the default pool. */
+		struct arena_pool *heir = pool_of(pool->arena, NULL), **link = &pools;
+		struct block_table *pieces = &pool->arena->pieces;
+		struct block_table *items = &pool->arena->items;
+
+		collect_marks(pool);
+		trim(pool, 0);
+		for (size_t i = 0; heir && i < items->count; i++)
+			if (((struct arena_item *)items->items[i])->pool == pool)
+				((struct arena_item *)items->items[i])->pool = heir;
+		for (size_t i = 0; heir && i < pieces->count; i++)
+			if (((struct arena_piece *)pieces->items[i])->pool == pool)
+				((struct arena_piece *)pieces->items[i])->pool = heir;
+		for (size_t i = 0; heir && i < pool->free_count; i++) {
+			pool->free[i].serial = ++heir->serial;
+			add_free(heir, pool->free[i]);
+		}
+		if (heir) {
+			heir->reserved += pool->reserved;
+			heir->used += pool->used;
+			while (pool->marks) {
+				struct mark *mark = pool->marks;
+
+				pool->marks = mark->next;
+				cu.EventDestroy(mark->event);
+				free(mark);
+			}
+			while (*link != pool)
+				link = &(*link)->next;
+			*link = pool->next;
+			free(pool->free);
+			free(pool);
+		}
+	}
+	arena_unlock();
+	capture_unlock();
+	return result;
+}
+
+/* The pool that a handle means; arena_lock() is held. */
+static struct arena_pool *pool_by_handle(void *handle)
+{
+	struct arena *arena;
+	bool is_default;
+
+	arena_unlock();
+	arena = arena_of_pool(handle, &is_default);
+	arena_lock();
+	return arena ? pool_of(arena, is_default ? NULL : handle) : NULL;
+}
+
+/* pool, bytes to keep */
+int pools_trim(struct cuda_call *call, uintptr_t *args)
+{
+	int result = cuda_invoke(call, args);
+	struct arena_pool *pool;
+
+	if (result != CUDA_SUCCESS_)
+		return result;
+	capture_lock();
+	arena_lock();
+	pool = pool_by_handle((void *)args[0]);
+	if (pool) {
+		collect_marks(pool);
+		trim(pool, args[1]);
+		for (size_t i = 0; i < pool->free_count; i++)
+			if (pool->free[i].stream && !has_mark(pool, pool->free[i].stream))
+				add_mark(pool, pool->free[i].stream);
+	}
+	arena_unlock();
+	capture_unlock();
+	return result;
+}
+
+static uint64_t *counter_of(struct arena_pool *pool, uintptr_t attribute)
+{
+	switch (attribute) {
+	case CUDA_POOL_RESERVED:
+		return &pool->reserved;
+	case CUDA_POOL_RESERVED_HIGH:
+		return &pool->reserved_high;
+	case CUDA_POOL_USED:
+		return &pool->used;
+	case CUDA_POOL_USED_HIGH:
+		return &pool->used_high;
+	default:
+		return NULL;
+	}
+}
+
+/* pool, attribute, value */
+int pools_get_attribute(struct cuda_call *call, uintptr_t *args)
+{
+	int result = cuda_invoke(call, args);
+	struct arena_pool *pool;
+	const uint64_t *counter;
+
+	if (result != CUDA_SUCCESS_ || args[1] < CUDA_POOL_RESERVED ||
+	    args[1] > CUDA_POOL_USED_HIGH)
+		return result;
+	arena_lock();
+	pool = pool_by_handle((void *)args[0]);
+	counter = pool ? counter_of(pool, args[1]) : NULL;
+	if (counter)
+		*(uint64_t *)args[2] = *counter;
+	arena_unlock();
+	return result;
+}
+
+/* High-water marks can be reset. */
+int pools_set_attribute(struct cuda_call *call, uintptr_t *args)
+{
+	int result = cuda_invoke(call, args);
+	struct arena_pool *pool;
+
+	if (result != CUDA_SUCCESS_ ||
+	    (args[1] != CUDA_POOL_RESERVED_HIGH && args[1] != CUDA_POOL_USED_HIGH))
+		return result;
+	arena_lock();
+	pool = pool_by_handle((void *)args[0]);
+	if (pool && args[1] == CUDA_POOL_RESERVED_HIGH)
+		pool->reserved_high = pool->reserved;
+	else if (pool)
+		pool->used_high = pool->used;
+	arena_unlock();
+	return result;
+}
+
+/* device, pool */
+int pools_set_device(struct cuda_call *call, uintptr_t *args)
+{
+	int result = cuda_invoke(call, args), device = (int)args[0];
+	void *usual = NULL;
+
+	if (result != CUDA_SUCCESS_ || device < 0 || device >= ARENAS_AT_MOST)
+		return result;
+	cu.DeviceGetDefaultMemPool(&usual, device);
+	arena_lock();
+	device_pools[device] = (void *)args[1] == usual ? NULL : (void *)args[1];
+	arena_unlock();
+	return result;
+}
+
+/* ---- calls: graphs ---- */
+
+/* Nodes that allocate and free are empty ones: the memory is there as long as the graph. */
+static int add_empty_node(const uintptr_t *args)
+{
+	return cu.GraphAddEmptyNode((void **)args[0], (void *)args[1], (void *const *)args[2],
+				    args[3]);
+}
+
+static int add_alloc_node(const uintptr_t *args, struct cuda_alloc_node *params)
+{
+	struct capture_device *device = params->prop.location.type == CUDA_LOCATION_DEVICE
+						? capture_device_of(params->prop.location.id)
+						: NULL;
+	struct arena *arena = device ? arena_of(device) : NULL;
+	struct arena_mode mode;
+	int result;
+
+	if (!arena || !params->bytes)
+		return CUDA_INVALID_VALUE;
+	capture_lock();
+	arena_mode_begin(&mode);
+	arena_lock();
+	/* Two nodes have no order that is known here: their memory is never shared. */
+	result = alloc_in_graph(arena, (void *)args[1], params->bytes, NULL, &params->address);
+	arena_unlock();
+	arena_mode_end(&mode);
+	capture_unlock();
+	return result ? result : add_empty_node(args);
+}
+
+/* node, graph, dependencies, count, parameters */
+int pools_add_alloc_node(struct cuda_call *call, uintptr_t *args)
+{
+	if (!args[4])
+		return cuda_invoke(call, args);
+	return add_alloc_node(args, (struct cuda_alloc_node *)args[4]);
+}
+
+/* node, graph, dependencies, count, address */
+int pools_add_free_node(struct cuda_call *call, uintptr_t *args)
+{
+	return arena_contains(args[4]) ? add_empty_node(args) : cuda_invoke(call, args);
+}
+
+/* node, graph, dependencies, (data of edges,) count, parameters */
+int pools_add_node(struct cuda_call *call, uintptr_t *args)
+{
+	bool has_edges = strstr(call->name, "_v2") != NULL;
+	uintptr_t plain[5] = { args[0], args[1], args[2], args[has_edges ? 4 : 3], 0 };
+	struct cuda_node_params *params = (struct cuda_node_params *)args[has_edges ? 5 : 4];
+
+	if (params && params->type == CUDA_NODE_ALLOC)
+		return add_alloc_node(plain, &params->alloc);
+	if (params && params->type == CUDA_NODE_FREE && arena_contains(params->free_address))
+		return add_empty_node(plain);
+	return cuda_invoke(call, args);
+}
+
+int pools_graph_destroy(struct cuda_call *call, uintptr_t *args)
+{
+	int result = cuda_invoke(call, args);
+
+	if (result == CUDA_SUCCESS_)
+		graph_blocks_end((void *)args[0]);
+	return result;
+}
+
+/* clone, original */
+int pools_graph_clone(struct cuda_call *call, uintptr_t *args)
+{
+	int result = cuda_invoke(call, args);
+
+	if (result == CUDA_SUCCESS_)
+		graph_blocks_copy((void *)args[1], *(void **)args[0]);
+	return result;
+}
