@@ -454,6 +454,7 @@ static void remove_executable(void *handle)
 		struct executable *executable = *link;
 
 		*link = executable->next;
+		graph_blocks_end(handle);
 		if (executable->number)
 			capture_gone(executable->number);
 		release_nodes(&executable->nodes);
@@ -480,6 +481,7 @@ static int instantiate(struct cuda_call *call, uintptr_t *args)
 		else if (strstr(call->name, "WithFlags"))
 			executable->flags = args[2];
 		read_graph(&executable->nodes, (void *)args[1], NULL, 0, 0);
+		graph_blocks_copy((void *)args[1], executable->handle);
 		if (executable->flags & CUDA_GRAPH_DEVICE_LAUNCH)
 			refuse(&executable->nodes, "graph that the device launches");
 		executable->next = executables;
@@ -689,7 +691,7 @@ static bool append_node(const struct executable *executable, uint32_t number)
 	stream_text_open(&text, "after", '[');
 	for (uint32_t i = 0; i < node->after_count; i++)
 		stream_text_item(&text, node->after[i]);
-	stream_text_close(&text, ']');
+	stream_text_close(&text, '[');
 	switch (node->is_disabled ? CUDA_NODE_EMPTY : node->type) {
 	case CUDA_NODE_KERNEL:
 		row.kind = TS_COMMAND_LAUNCH;
@@ -708,7 +710,7 @@ static bool append_node(const struct executable *executable, uint32_t number)
 		row.kind = TS_COMMAND_WAIT;
 		stream_text_open(&text, "wait", '[');
 		stream_text_item(&text, capture_event_number(node->event));
-		stream_text_close(&text, ']');
+		stream_text_close(&text, '[');
 		break;
 	case CUDA_NODE_EVENT_RECORD:
 		row.kind = TS_COMMAND_RECORD;

@@ -194,9 +194,9 @@ static void describe(const struct host_range *ranges, size_t count, bool is_firs
 		stream_text_item(&text, ranges[i].bytes);
 		if (ranges[i].is_registered)
 			stream_text_item(&text, ranges[i].flags);
-		stream_text_close(&text, ']');
+		stream_text_close(&text, '[');
 	}
-	stream_text_close(&text, ']');
+	stream_text_close(&text, '[');
 	object.details = stream_text_end(&text);
 	capture_object(&object);
 }

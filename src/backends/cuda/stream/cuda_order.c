@@ -107,7 +107,7 @@ static void append(const struct cuda_call *call, uint32_t kind, uint64_t queue, 
 	} else if (event) {
 		stream_text_open(&text, "wait", '[');
 		stream_text_item(&text, event->number);
-		stream_text_close(&text, ']');
+		stream_text_close(&text, '[');
 	}
 	row.details = stream_text_end(&text);
 	capture_command(&row);

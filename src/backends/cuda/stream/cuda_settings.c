@@ -179,10 +179,10 @@ void capture_stream_settings_describe(const struct capture_stream *stream, struc
 		stream_text_open(text, NULL, '[');
 		stream_text_int(text, NULL, stream_attributes[i]);
 		capture_text_bytes(text, NULL, value, sizeof(value));
-		stream_text_close(text, ']');
+		stream_text_close(text, '[');
 	}
 	if (is_begun)
-		stream_text_close(text, ']');
+		stream_text_close(text, '[');
 }
 
 void capture_text_bytes(struct stream_text *text, const char *key, const void *data, size_t bytes)
