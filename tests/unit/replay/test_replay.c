@@ -673,7 +673,7 @@ TS_TEST(parts_that_are_not_there)
 		  "there is no memory 12 after command 3; existing memory: 10, 11" },
 		{ { .value_type = "f8" },
 		  TS_EINVAL,
-		  "'f8' is not a value type; types are f16, bf16, f32, f64, i8, i16, i32, i64, u8, "
+		  "'f8' is not a value type; types are f16, bf16, f32, f64, f8e4m3, f8e5m2, i8, i16, i32, i64, u8, "
 		  "u16, u32, u64" },
 	};
 
