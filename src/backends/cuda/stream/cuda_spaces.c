@@ -7,7 +7,6 @@
 
 #include "backends/cuda/stream/cuda_arena.h"
 
-#pragma weak host_memory_describe
 #pragma weak host_contains
 #pragma weak host_space_number
 
@@ -69,8 +68,6 @@ void capture_memory_describe(void)
 		if (device && arena_of(device))
 			arena_number(device);
 	}
-	if (host_memory_describe)
-		host_memory_describe();
 }
 
 void capture_memory_forget(void)
