@@ -11,6 +11,7 @@
 #include "base/map.h"
 #include "replay/plan/plan.h"
 #include "replay/stream/stream_internal.h"
+#include "replay/summary/module_facts.h"
 #include "trace/trace_meta.h"
 
 /* Bytes of text that the reader may cache. */
@@ -41,7 +42,7 @@ struct scan {
 	struct ts_map newest;     /* process row -> index + 1 of its last window */
 	struct ts_map graphs;     /* graph row -> nodes */
 	struct ts_map sparse;     /* processes (rows) with sparse memory */
-	struct ts_map modules;    /* rows of modules that are PTX */
+	struct ts_replay_modules modules;
 	struct ts_arena line;
 };
 
@@ -150,10 +151,9 @@ static int add_cuda(struct scan *scan, const struct ts_object_row *row,
 		return ts_map_put(&scan->graphs, (uint64_t)row->id, details->nodes.value);
 	if (row->kind == TS_OBJECT_MEMORY && details->is_sparse)
 		return ts_map_put(&scan->sparse, (uint64_t)row->process, 1);
-	if (row->kind == TS_OBJECT_MODULE && details->from_what &&
-	    !strcmp(details->from_what, "ptx"))
-		return ts_map_put(&scan->modules, (uint64_t)row->id, 1);
-	return TS_OK;
+	if (row->kind == TS_OBJECT_MODULE)
+		return ts_replay_modules_add(&scan->modules, scan->reader, row);
+	return ts_replay_modules_object(&scan->modules, row, details);
 }
 
 static int add_object(struct scan *scan, const struct ts_object_row *row, struct ts_error *err)
@@ -450,7 +450,7 @@ static void release(struct scan *scan)
 	ts_map_release(&scan->newest);
 	ts_map_release(&scan->graphs);
 	ts_map_release(&scan->sparse);
-	ts_map_release(&scan->modules);
+	ts_replay_modules_release(&scan->modules);
 	ts_arena_release(&scan->line);
 }
 
@@ -470,7 +470,10 @@ int ts_replay_facts_load(struct ts_replay_facts **ret_facts, struct ts_reader *r
 		rc = check_pieces(&scan, err);
 	if (!rc)
 		rc = add_programs(&scan, err);
-	facts->ptx_modules = ts_map_count(&scan.modules);
+	facts->modules = scan.modules.count;
+	facts->ptx_modules = scan.modules.ptx;
+	facts->unfit_modules = scan.modules.unfit;
+	facts->compute = scan.modules.compute;
 	ts_trace_meta(reader, "opencl", on_fact, facts);
 	ts_trace_meta(reader, "cuda", on_cuda, facts);
 	release(&scan);

@@ -61,7 +61,9 @@ struct ts_replay_facts {
 	struct ts_replay_reason objects[TS_REPLAY_REASONS];
 	size_t object_reason_count;
 	uint64_t commands;
-	uint64_t ptx_modules; /* that a driver has to compile */
+	/* Of CUDA: those with only PTX for their device, and with no code for it. */
+	uint64_t modules, ptx_modules, unfit_modules;
+	uint64_t compute; /* compute capability of the recorded device, in tenths; 0: unknown */
 	bool several_processes;
 	bool has_contexts;  /* a process was seen to create a context of what is captured */
 	bool has_cuda;      /* a process used CUDA */

@@ -92,5 +92,8 @@ void ts_replay_facts_json(const struct ts_replay_facts *facts, struct ts_text *o
 	}
 	ts_text_append_str(out, "],\"unreplayable_objects\":[");
 	append_reasons(out, facts->objects, facts->object_reason_count, false);
-	ts_text_printf(out, "],\"ptx_modules\":%" PRIu64 "}", facts->ptx_modules);
+	ts_text_printf(out,
+		       "],\"cuda_modules\":%" PRIu64 ",\"ptx_modules\":%" PRIu64
+		       ",\"unfit_modules\":%" PRIu64 "}",
+		       facts->modules, facts->ptx_modules, facts->unfit_modules);
 }

@@ -182,18 +182,29 @@ static void say_programs(struct saying *saying)
 	say(saying, TS_REPLAY_FACT_NOTE);
 }
 
-static void say_modules(struct saying *saying)
+static void say_modules(struct saying *saying, bool counts)
 {
-	uint64_t count = saying->facts->ptx_modules;
+	const struct ts_replay_facts *facts = saying->facts;
+	uint64_t compiled = facts->modules - facts->ptx_modules - facts->unfit_modules;
+	struct ts_text *text = &saying->text;
 
-	if (!count)
-		return;
-	ts_text_printf(&saying->text,
-		       "%s %s PTX only: the driver of a replay compiles %s, so its results may "
-		       "differ",
-		       TS_COUNTED(count, "module"), count == 1 ? "is" : "are",
-		       count == 1 ? "it" : "them");
-	say(saying, TS_REPLAY_FACT_NOTE);
+	if (counts && compiled) {
+		ts_text_printf(text,
+			       "%s %s code for compute capability %" PRIu64 ".%" PRIu64
+			       ": replay on such a GPU",
+			       TS_COUNTED(compiled, "module"), compiled == 1 ? "has" : "have",
+			       facts->compute / 10, facts->compute % 10);
+		say(saying, TS_REPLAY_FACT_NOTE);
+	}
+	if (facts->ptx_modules) {
+		ts_text_printf(text,
+			       "%s %s PTX only: the driver of a replay compiles %s, so its "
+			       "results may differ",
+			       TS_COUNTED(facts->ptx_modules, "module"),
+			       facts->ptx_modules == 1 ? "is" : "are",
+			       facts->ptx_modules == 1 ? "it" : "them");
+		say(saying, TS_REPLAY_FACT_NOTE);
+	}
 }
 
 /* ---- nothing ---- */
@@ -228,7 +239,7 @@ void ts_replay_facts_say(const struct ts_replay_facts *facts, bool counts,
 		say_window(&saying, &facts->windows[i]);
 	}
 	say_programs(&saying);
-	say_modules(&saying);
+	say_modules(&saying, counts);
 	say_nothing(&saying);
 	ts_text_release(&saying.text);
 }
