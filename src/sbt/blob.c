@@ -10,6 +10,7 @@
 #include <string.h>
 
 #include "base/local/hash.h"
+#include "sbt/blob_cursor.h"
 #include "sbt/reader_internal.h"
 
 #define NO_CHUNK SIZE_MAX
@@ -84,14 +85,11 @@ static int list_chunks(struct ts_reader *reader, struct sbt_blobs *blobs)
 	return TS_OK;
 }
 
-/* Created on first use; NULL: no memory. Lock held. */
-static struct sbt_blobs *get_blobs(struct ts_reader *reader, struct ts_error *err)
+/* NULL: no memory. */
+static struct sbt_blobs *new_blobs(struct ts_reader *reader, struct ts_error *err)
 {
-	struct sbt_blobs *blobs;
+	struct sbt_blobs *blobs = calloc(1, sizeof(*blobs));
 
-	if (reader->blobs)
-		return reader->blobs;
-	blobs = calloc(1, sizeof(*blobs));
 	if (!blobs || list_chunks(reader, blobs) || ts_batch_new(&blobs->rows, reader, err) ||
 	    ts_batch_new(&blobs->data, reader, err)) {
 		sbt_blobs_free(blobs);
@@ -99,8 +97,15 @@ static struct sbt_blobs *get_blobs(struct ts_reader *reader, struct ts_error *er
 		return NULL;
 	}
 	blobs->row_chunk = blobs->data_chunk = NO_CHUNK;
-	reader->blobs = blobs;
 	return blobs;
+}
+
+/* Created on first use; NULL: no memory. Lock held. */
+static struct sbt_blobs *get_blobs(struct ts_reader *reader, struct ts_error *err)
+{
+	if (!reader->blobs)
+		reader->blobs = new_blobs(reader, err);
+	return reader->blobs;
 }
 
 void sbt_blobs_free(struct sbt_blobs *blobs)
@@ -314,10 +319,9 @@ static int read_range(struct ts_reader *reader, struct sbt_blobs *blobs, uint64_
 	return TS_OK;
 }
 
-static int read_blob(struct ts_reader *reader, int64_t blob, uint64_t offset, void *to,
-		     size_t bytes, struct ts_error *err)
+static int read_blob(struct ts_reader *reader, struct sbt_blobs *blobs, int64_t blob,
+		     uint64_t offset, void *to, size_t bytes, struct ts_error *err)
 {
-	struct sbt_blobs *blobs = get_blobs(reader, err);
 	const struct blob_chunk *location;
 	const struct link *last;
 	int result = TS_OK;
@@ -349,7 +353,7 @@ int ts_reader_blob_read(struct ts_reader *reader, int64_t blob, uint64_t offset,
 	int result;
 
 	pthread_mutex_lock(&reader->blob_lock);
-	result = read_blob(reader, blob, offset, to, bytes, err);
+	result = read_blob(reader, get_blobs(reader, err), blob, offset, to, bytes, err);
 	pthread_mutex_unlock(&reader->blob_lock);
 	return result;
 }
@@ -368,6 +372,42 @@ int ts_reader_blob_size(struct ts_reader *reader, int64_t blob, uint64_t *ret_by
 		*ret_bytes = blobs->links[blobs->link_count - 1].end;
 	pthread_mutex_unlock(&reader->blob_lock);
 	return result;
+}
+
+struct sbt_blob_cursor {
+	struct ts_reader *reader;
+	struct sbt_blobs *blobs;
+};
+
+int sbt_blob_cursor_new(struct sbt_blob_cursor **ret_cursor, struct ts_reader *reader,
+			struct ts_error *err)
+{
+	struct sbt_blob_cursor *cursor = calloc(1, sizeof(*cursor));
+
+	if (!cursor)
+		return no_memory(err);
+	cursor->reader = reader;
+	cursor->blobs = new_blobs(reader, err);
+	if (!cursor->blobs) {
+		free(cursor);
+		return TS_ENOMEM;
+	}
+	*ret_cursor = cursor;
+	return TS_OK;
+}
+
+void sbt_blob_cursor_free(struct sbt_blob_cursor *cursor)
+{
+	if (!cursor)
+		return;
+	sbt_blobs_free(cursor->blobs);
+	free(cursor);
+}
+
+int sbt_blob_cursor_read(struct sbt_blob_cursor *cursor, int64_t blob, uint64_t offset, void *to,
+			 size_t bytes, struct ts_error *err)
+{
+	return read_blob(cursor->reader, cursor->blobs, blob, offset, to, bytes, err);
 }
 
 static int walk_blob(struct ts_reader *reader, int64_t blob,

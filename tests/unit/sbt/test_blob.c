@@ -10,6 +10,7 @@
 
 #include "base/local/hash.h"
 #include "base/memory.h"
+#include "sbt/blob_cursor.h"
 #include "sbt/chunk.h"
 #include "sbt/chunk_append.h"
 
@@ -85,6 +86,28 @@ static struct ts_reader *finish(struct ts_writer *writer)
 
 #define MANY (UINT64_C(3000001))
 
+/* Each goes its own way. */
+static void check_cursors(struct ts_reader *reader, uint32_t large, const unsigned char *data,
+			  uint32_t shared)
+{
+	struct sbt_blob_cursor *first, *second;
+	unsigned char a[1000], b[1000];
+	struct ts_error err;
+
+	TS_CHECK_INT(sbt_blob_cursor_new(&first, reader, &err), 0);
+	TS_CHECK_INT(sbt_blob_cursor_new(&second, reader, &err), 0);
+	for (size_t i = 0; i < (2 << 20); i += 300000) {
+		TS_CHECK_INT(sbt_blob_cursor_read(first, large, i, a, sizeof(a), &err), 0);
+		TS_CHECK_INT(sbt_blob_cursor_read(second, shared, i + 7, b, sizeof(b), &err), 0);
+		TS_CHECK_MEM(a, data + i, sizeof(a));
+		TS_CHECK_MEM(b, data + i + 7, sizeof(b));
+	}
+	TS_CHECK_INT(sbt_blob_cursor_read(first, shared + 9, 0, a, 1, &err), TS_ENOTFOUND);
+	sbt_blob_cursor_free(first);
+	sbt_blob_cursor_free(second);
+	sbt_blob_cursor_free(NULL);
+}
+
 TS_TEST(chains_come_back)
 {
 	struct ts_writer *writer = open_writer();
@@ -114,6 +137,7 @@ TS_TEST(chains_come_back)
 	TS_CHECK_INT(ts_reader_blob_read(reader, small, 1, back, 2, &err), 0);
 	TS_CHECK(memcmp(back, "bc", 2) == 0);
 	TS_CHECK_INT(ts_reader_blob_read(reader, empty, 0, back, 0, &err), 0);
+	check_cursors(reader, large, data, shared);
 	/* There is nothing beyond the end. */
 	TS_CHECK_INT(ts_reader_blob_read(reader, small, 1, back, 3, &err), TS_EINVAL);
 	TS_CHECK_INT(ts_reader_blob_read(reader, small, UINT64_MAX, back, 1, &err), TS_EINVAL);

@@ -10,16 +10,18 @@
 #include "base/pool.h"
 #include "replay/replay_internal.h"
 #include "replay/targets/cuda/cuda_session.h"
+#include "sbt/blob_cursor.h"
 
-#define MOST_SLOTS 16
+#define MOST_SLOTS 48
 #define SLOT_BYTES ((uint64_t)32 << 20)
+#define MOST_PINNED ((uint64_t)512 << 20) /* pinning takes time, too */
 
 /* ---- pieces ---- */
 
 /* A piece on its way to the device. */
 struct slot {
 	struct ts_job job;
-	struct ts_reader *reader;
+	struct sbt_blob_cursor *cursor;
 	const struct ts_replay_piece *piece;
 	uint64_t from, bytes; /* the part of the piece */
 	uint32_t memory;
@@ -34,6 +36,7 @@ struct upload {
 	struct ts_pool *pool;
 	struct slot slots[MOST_SLOTS];
 	size_t slot_count;
+	uint64_t slot_bytes;
 	size_t next; /* slot that is used next */
 	uint64_t done, total;
 };
@@ -43,8 +46,8 @@ static void read_piece(void *argument)
 	struct slot *slot = argument;
 
 	/* A piece that is read at once is verified by its hash, others by their checksums. */
-	slot->rc = ts_reader_blob_read(slot->reader, slot->piece->blob.id, slot->from, slot->data,
-				       slot->bytes, &slot->err);
+	slot->rc = sbt_blob_cursor_read(slot->cursor, slot->piece->blob.id, slot->from, slot->data,
+					slot->bytes, &slot->err);
 }
 
 /* Copies what was read to the device. The slot is free when the copy has ended. */
@@ -114,9 +117,11 @@ static int need_slot(struct upload *upload, struct slot *slot, struct ts_error *
 
 	if (slot->data)
 		return TS_OK;
+	if (sbt_blob_cursor_new(&slot->cursor, session->stream->reader, err))
+		return TS_ENOMEM;
 	code = ts_cuda_enter(session, session->objects[session->contexts[0]].handle);
 	if (!code)
-		code = session->cu.MemAllocHost(&data, SLOT_BYTES);
+		code = session->cu.MemAllocHost(&data, upload->slot_bytes);
 	slot->data = data;
 	return code ? ts_cuda_fail(session, code, err, "no pinned memory") : TS_OK;
 }
@@ -148,10 +153,9 @@ static int start_part(struct upload *upload, uint32_t memory, const struct ts_re
 		rc = need_slot(upload, slot, err);
 	if (rc)
 		return rc;
-	slot->reader = upload->session->stream->reader;
 	slot->piece = piece;
 	slot->from = from;
-	slot->bytes = TS_MIN(piece->bytes - from, SLOT_BYTES);
+	slot->bytes = TS_MIN(piece->bytes - from, upload->slot_bytes);
 	slot->memory = memory;
 	slot->is_busy = true;
 	ts_pool_submit(upload->pool, &slot->job, read_piece, slot);
@@ -163,16 +167,28 @@ static int start_piece(struct upload *upload, uint32_t memory, const struct ts_r
 {
 	int rc = TS_OK;
 
-	for (uint64_t from = 0; from < piece->bytes && !rc; from += SLOT_BYTES)
+	for (uint64_t from = 0; from < piece->bytes && !rc; from += upload->slot_bytes)
 		rc = start_part(upload, memory, piece, from, err);
 	return rc;
 }
 
 static int begin_upload(struct upload *upload, struct ts_error *err)
 {
+	const struct ts_replay_session *session = upload->session;
 	unsigned int threads = TS_MIN(ts_pool_processors(), MOST_SLOTS / 2u);
+	uint64_t largest = 4096;
 
-	upload->slot_count = TS_MAX(2u * threads, 2u);
+	for (uint32_t i = 0; i < session->stream->object_count; i++) {
+		const struct ts_replay_object_info *info = ts_cuda_info(session, i);
+
+		for (uint32_t j = 0; session->objects[i].is_needed && j < info->piece_count; j++) {
+			upload->total += info->pieces[j].bytes;
+			largest = TS_MAX(largest, info->pieces[j].bytes);
+		}
+	}
+	upload->slot_bytes = TS_MIN(largest, SLOT_BYTES);
+	threads = (unsigned int)TS_MIN(threads, MOST_PINNED / upload->slot_bytes / 2);
+	upload->slot_count = 2u * TS_MAX(threads, 1u);
 	return ts_pool_start(&upload->pool, threads, err);
 }
 
@@ -187,9 +203,11 @@ static int end_upload(struct upload *upload, int rc, struct ts_error *err)
 	ts_pool_stop(upload->pool);
 	if (rc || finished)
 		wait_uploads(upload, NULL);
-	for (size_t i = 0; i < upload->slot_count; i++)
+	for (size_t i = 0; i < upload->slot_count; i++) {
+		sbt_blob_cursor_free(upload->slots[i].cursor);
 		if (upload->slots[i].data)
 			upload->session->cu.MemFreeHost(upload->slots[i].data);
+	}
 	return rc ? rc : finished;
 }
 
@@ -236,12 +254,6 @@ static int write_pieces(struct ts_replay_session *session, const bool *wanted, s
 	struct upload upload = { .session = session };
 	int rc = begin_upload(&upload, err);
 
-	for (uint32_t i = 0; i < session->stream->object_count && !rc; i++) {
-		const struct ts_replay_object_info *info = ts_cuda_info(session, i);
-
-		for (uint32_t j = 0; session->objects[i].is_needed && j < info->piece_count; j++)
-			upload.total += info->pieces[j].bytes;
-	}
 	for (uint32_t i = 0; i < session->stream->object_count && !rc; i++) {
 		const struct ts_replay_object_info *info = ts_cuda_info(session, i);
 

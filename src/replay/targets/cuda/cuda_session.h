@@ -8,7 +8,7 @@
  *	cuda_details.c        details of objects and commands, as recorded
  *	cuda_machine.c        compares the recorded devices with those of this machine
  *	cuda_host_ranges.c    host memory at its recorded addresses
- *	cuda_spaces.c         arenas; what is mapped in them
+ *	cuda_replay_spaces.c  arenas; what is mapped in them
  *	cuda_replay_objects.c contexts, streams, events
  *	cuda_images.c         modules, functions and globals
  *	cuda_relocate.c       addresses that the driver chose
@@ -324,7 +324,7 @@ void ts_cuda_note(struct ts_replay_session *session, const char *format, ...) TS
 /* Bytes that can still be allocated on the device of the current context. */
 uint64_t ts_cuda_free_bytes(struct ts_replay_session *session);
 
-/* ---- cuda_spaces.c ---- */
+/* ---- cuda_replay_spaces.c ---- */
 
 /* Maps the ranges that are mapped when the window opens, and no others. */
 int ts_cuda_reset_spaces(struct ts_replay_session *session, struct ts_error *err);

@@ -56,6 +56,35 @@ TS_TEST(the_snapshot_is_restored)
 	}
 }
 
+/* More than are read at once, in any order of sizes. */
+TS_TEST(many_pieces)
+{
+	enum { PIECES = 150 };
+	struct cuda_target *target = cuda_target_start(PIECES);
+	static uint32_t content[4 * PAGE / 4];
+	uint64_t offset = 0;
+	uint32_t captured;
+
+	for (size_t i = 0; i < TS_ARRAY_SIZE(content); i++)
+		content[i] = (uint32_t)(i * 2654435761u);
+	for (int i = 0; i < PIECES; i++) {
+		uint64_t bytes = i % 3 == 0 ? 100000 : i % 3 == 1 ? 4 : 52428;
+
+		cuda_piece(&target->trace, target->open, CUDA_MEMORY, (int64_t)offset,
+			   (char *)content + offset, (int64_t)bytes);
+		offset += bytes;
+	}
+	TS_CHECK(offset < 4 * PAGE);
+	cuda_target_fill(target, CUDA_STREAM, ADDRESS(3) + PAGE - 40, 0, 1);
+	CUDA_TARGET_OPEN(target, .repeat = 1);
+	captured = cuda_target_capture(target, 0, CUDA_MEMORY, 0, offset);
+	CUDA_TARGET_RUN(target, 0);
+	TS_CHECK_MEM(target->content[captured], content, offset);
+	CUDA_TARGET_RUN(target, 1);
+	TS_CHECK_MEM(target->content[captured], content, offset);
+	cuda_target_stop(target);
+}
+
 TS_TEST(each_command_has_the_pages_that_it_changed)
 {
 	struct cuda_target *target = cuda_target_start(0);
