@@ -364,7 +364,16 @@ const char *capture_snapshot(char *why, size_t bytes, uint64_t *ret_bytes, uint6
 void capture_pieces(uint64_t count); /* cuda_gate.c */
 /* OPEN was written, the gate is still closed: pieces (check rows) may follow from now on. */
 void capture_snapshot_opened(void);
+
+/* ---- cuda_checks.c ---- */
+
+struct page_list;
+void capture_checks_begin(struct page_list *opened); /* takes the hashes of the snapshot */
+void capture_checks_end(void);
 void capture_final_checks(void);
+
+/* ---- cuda_snapshot.c, in the window ---- */
+
 /*
  * A piece of the snapshot that is taken inside the window, of memory that no command has used yet;
  * capture_lock is held.

@@ -11,7 +11,6 @@
 
 #define GLOBALS_AT_MOST (1u << 20)
 #define PIECE_BYTES ((uint64_t)1 << 20)
-#define CAPTURE_MODE_RELAXED 2
 
 /* All of this is protected by capture_lock. By address. */
 static struct capture_global **all;
@@ -185,7 +184,7 @@ static bool store_global(const struct capture_global *global, void *stream, void
 /* In a stream of its own, because the default stream would wait for all work. */
 static bool store_globals(struct capture_module *module)
 {
-	int mode = CAPTURE_MODE_RELAXED;
+	int mode = CUDA_CAPTURE_MODE_RELAXED;
 	void *stream = NULL, *buffer = malloc(PIECE_BYTES);
 	bool is_good = buffer && capture_context_push(module->context);
 
