@@ -79,6 +79,9 @@ enum cuda_class {
 /* The call site of a wrapped function, by CUPTI's callback number; NULL: there is none. Slow. */
 struct ts_emit_site *cuda_call_site(uint32_t number);
 
+/* A call that no wrapper has seen, by CUPTI's number: an open replayable window fails. */
+void cuda_call_bypassed(uint32_t number);
+
 /* ---- device recording: cupti/ ---- */
 
 /*

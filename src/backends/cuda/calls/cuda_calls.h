@@ -146,6 +146,8 @@ uintptr_t cuda_call_stream(const struct cuda_call *call, const uintptr_t *args);
  * CUDA_ARGUMENTS_AT_MOST words.
  */
 int cuda_capture_call(struct cuda_call *call, uintptr_t *args);
+/* A call of NCCL: an open window fails. */
+void capture_collective(const char *name);
 
 /* ---- cuda_driver.c ---- */
 
@@ -178,7 +180,7 @@ bool cuda_stub_next(uint32_t *position, struct cuda_stub_use *ret_use);
 
 /* ---- untraced_calls.c ---- */
 
-/* Of a function without a wrapper, by name; REFUSED if it is not known. */
+/* Of a function of that list; REFUSED: it is not there. */
 enum cuda_replay cuda_other_replay(const char *name);
 
 /* ---- cuda_memory.c ---- */

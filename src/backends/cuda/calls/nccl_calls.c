@@ -86,6 +86,8 @@ static uint64_t enter(const struct collective *collective, const uintptr_t *args
 		this_thread.groups++;
 	this_thread.depth++;
 	this_thread.bytes += bytes_of(collective, args);
+	if (this_thread.bytes && __atomic_load_n(&cuda_replaying, __ATOMIC_RELAXED))
+		capture_collective(collective->name);
 	return ts_now();
 }
 

@@ -159,9 +159,6 @@ enum cuda_replay cuda_other_replay(const char *name)
 	for (size_t i = 0; i < sizeof(names) / sizeof(names[0]); i++)
 		if (!strcmp(names[i], name))
 			return replays[i];
-	for (size_t i = 0; i < CUDA_CALL_COUNT; i++)
-		if (!strcmp(cuda_calls[i].name, name))
-			return cuda_calls[i].replay;
 	return CUDA_REPLAY_REFUSED;
 }
 

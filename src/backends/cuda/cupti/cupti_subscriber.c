@@ -115,7 +115,7 @@ bool cuda_subscriber_was_busy(void)
 
 /* ---- calls ---- */
 
-static void entering(const struct cupti_call *call)
+static void entering(uint32_t number, const struct cupti_call *call)
 {
 	enum cuda_device_state state = cuda_device_state();
 
@@ -126,6 +126,8 @@ static void entering(const struct cupti_call *call)
 		if (!__atomic_load_n(&was_busy, __ATOMIC_RELAXED))
 			__atomic_store_n(&was_busy, 1, __ATOMIC_RELAXED);
 	}
+	if (!cuda_thread.depth)
+		cuda_call_bypassed(number);
 	entered = !cuda_thread.depth && ts_enabled() ? ts_now() : 0;
 	if (entered)
 		cuda_thread.node = 0;
@@ -223,7 +225,7 @@ static void handle(uint32_t domain, uint32_t number, const void *data)
 		const struct cupti_call *call = data;
 
 		if (call->site == CUPTI_ENTER)
-			entering(call);
+			entering(number, call);
 		else
 			leaving(number, call);
 	}
@@ -279,7 +281,7 @@ bool cuda_subscriber_wants(uint32_t domain, uint32_t number)
 /* The functions of cuda_calls.def that submit device work. */
 static void want_calls(void)
 {
-#define CUDA_CALL(name, arguments, class, number, stream, replay)                     \
+#define CUDA_CALL(name, arguments, class, number, stream, replay)             \
 	if ((number) > 0 && (number) < NUMBERS &&                             \
 	    (CUDA_##class == CUDA_LAUNCH || CUDA_##class == CUDA_COPY ||      \
 	     CUDA_##class == CUDA_FILL || CUDA_##class == CUDA_GRAPH_LAUNCH)) \

@@ -350,6 +350,7 @@ void capture_managed_freed(uint64_t address);
 /* What was called before the window opened does not count; NULL, or what was called since. */
 void capture_refused_begin(void);
 const char *capture_refused_used(char *buffer, size_t bytes);
+void capture_refused_forget(void); /* the last context is gone */
 
 /* A reason why no window can open: live state that is not captured; NULL. */
 const char *capture_refused_state(char *buffer, size_t bytes);

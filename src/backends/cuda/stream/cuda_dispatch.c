@@ -100,9 +100,16 @@ void capture_dispatch_start(void)
 
 static int handle(struct cuda_call *call, uintptr_t *args, const struct cuda_handler_entry *entry)
 {
+	uintptr_t first = args[0];
+	int result;
+
 	if (entry && ((entry->flags & CAPTURE_ALWAYS) || ts_replay_is_open()))
-		return entry->run(call, args);
-	return cuda_invoke(call, args);
+		result = entry->run(call, args);
+	else
+		result = cuda_invoke(call, args);
+	if (call->class == CUDA_FREE && result == CUDA_SUCCESS_)
+		capture_managed_freed(first);
+	return result;
 }
 
 /* As its wrapper would record it. */

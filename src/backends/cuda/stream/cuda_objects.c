@@ -220,6 +220,8 @@ void capture_context_destroyed(void *handle)
 		capture_memory_context_gone(context);
 	capture_gone(context->number);
 	context->number = 0;
+	if (!capture_context_next(NULL))
+		capture_refused_forget();
 }
 
 static void describe_limits(struct stream_text *text, const struct capture_context *context)
