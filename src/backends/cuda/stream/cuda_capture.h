@@ -189,6 +189,8 @@ bool capture_contexts_finish(int64_t deadline_ns, char *why, size_t bytes);
 /* Is a stream capture in progress in any stream? In this one? */
 bool capture_any_capturing(void);
 bool capture_is_capturing(uintptr_t stream);
+/* The same for the stream of a call, where 0 may be the default stream of the thread. */
+bool capture_is_captured(const struct cuda_call *call, uintptr_t stream);
 
 /* ---- cuda_arena.c: device memory at fixed addresses ---- */
 

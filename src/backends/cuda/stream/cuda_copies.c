@@ -170,7 +170,7 @@ static int run(struct cuda_call *call, uintptr_t *args, const struct copy *copie
 {
 	int result;
 
-	if (!capture_is_open() || capture_is_capturing(stream))
+	if (!capture_is_open() || capture_is_captured(call, stream))
 		return cuda_invoke(call, args);
 	for (size_t i = 0; i < count; i++) {
 		/* Bytes that a pending copy is about to write are not known before it has. */
@@ -443,7 +443,7 @@ static int fill(struct cuda_call *call, uintptr_t *args, uint32_t element_bytes,
 	bool is_known;
 	int result;
 
-	if (!capture_is_open() || !extent(&shape, &shape.to) || capture_is_capturing(stream))
+	if (!capture_is_open() || !extent(&shape, &shape.to) || capture_is_captured(call, stream))
 		return cuda_invoke(call, args);
 	capture_lock();
 	row = capture_row(TS_COMMAND_FILL);

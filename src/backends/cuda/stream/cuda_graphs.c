@@ -16,8 +16,10 @@
 #define NODES_AT_MOST (1u << 20)
 #define BLOCK_AT_MOST 65536u /* of parameters; the driver's limit is lower */
 
-static const int kernel_attributes[] = { 1, 2, 4, 5, 8, 9, 10, 11, 14 };
+/* Those of kernel nodes; edges have what programmatic ones mean. */
+static const int kernel_attributes[] = { 1, 2, 4, 5, 8, 9, 10, 11, 13, 14, 16 };
 #define ATTRIBUTE_COUNT (sizeof(kernel_attributes) / sizeof(kernel_attributes[0]))
+#define ATTRIBUTE_DEVICE_UPDATABLE 13
 #define ATTRIBUTE_CARVEOUT 14 /* -1: the driver chooses */
 
 struct graph_node {
@@ -120,7 +122,7 @@ static void add_after(struct node_list *list, struct graph_node *node, uint32_t 
 
 /* ---- the content of a node ---- */
 
-static void read_attributes(struct graph_node *node)
+static void read_attributes(struct node_list *list, struct graph_node *node)
 {
 	struct cuda_launch_attribute found[ATTRIBUTE_COUNT];
 	static const uint8_t zeros[sizeof(found[0].value)];
@@ -138,14 +140,21 @@ static void read_attributes(struct graph_node *node)
 		memcpy(&value, attribute->value, sizeof(value));
 		if (attribute->id == ATTRIBUTE_CARVEOUT && value < 0)
 			continue;
+		if (attribute->id == ATTRIBUTE_DEVICE_UPDATABLE) {
+			if (value)
+				refuse(list, "launch attribute 13 (device-updatable kernel node)");
+			continue;
+		}
 		if (memcmp(attribute->value, zeros, sizeof(zeros)))
 			count++;
 	}
 	if (!count)
 		return;
 	node->attributes = malloc(count * sizeof(*found));
-	if (!node->attributes)
+	if (!node->attributes) {
+		refuse(list, "no memory for the nodes of a graph");
 		return;
+	}
 	memcpy(node->attributes, found, count * sizeof(*found));
 	node->config.attributes = node->attributes;
 	node->config.attribute_count = count;
@@ -207,7 +216,7 @@ static void read_content(struct node_list *list, struct graph_node *node)
 		rc = cu.GraphKernelNodeGetParams(node->handle, &params);
 		if (rc == CUDA_SUCCESS_) {
 			take_kernel(list, node, &params, true);
-			read_attributes(node);
+			read_attributes(list, node);
 		}
 		break;
 	}
@@ -280,6 +289,15 @@ static void release_reading(struct reading *reading)
 	free(reading->number);
 }
 
+/* Drivers before CUDA 12.3 have no edges. With `after` NULL, tells the number. */
+static int dependencies_of(void *node, void **after, struct cuda_graph_edge *edges, size_t *count)
+{
+	int result = cu.GraphNodeGetDependencies(node, after, edges, count);
+
+	return result == CUDA_NOT_FOUND ? cu.GraphNodeGetDependenciesOld(node, after, count)
+					: result;
+}
+
 static bool read_dependencies(struct reading *reading, size_t at)
 {
 	void *node = reading->handles[at];
@@ -288,15 +306,14 @@ static bool read_dependencies(struct reading *reading, size_t at)
 	size_t count = 0;
 	bool is_done;
 
-	if (cu.GraphNodeGetDependencies(node, NULL, NULL, &count) != CUDA_SUCCESS_)
+	if (dependencies_of(node, NULL, NULL, &count) != CUDA_SUCCESS_)
 		return false;
 	if (!count)
 		return true;
 	after = calloc(count, sizeof(*after));
 	edges = calloc(count, sizeof(*edges));
 	/* An edge that lets a node begin early counts as one that does not. */
-	is_done = after && edges &&
-		  cu.GraphNodeGetDependencies(node, after, edges, &count) == CUDA_SUCCESS_;
+	is_done = after && edges && dependencies_of(node, after, edges, &count) == CUDA_SUCCESS_;
 	free(edges);
 	reading->after[at] = after;
 	reading->after_count[at] = is_done ? count : 0;
@@ -506,6 +523,35 @@ static int destroy_executable(struct cuda_call *call, uintptr_t *args)
 
 /* ---- updates ---- */
 
+/* The next launch has another object. */
+static void changed(struct executable *executable)
+{
+	if (executable->number)
+		capture_gone(executable->number);
+	executable->number = 0;
+}
+
+/*
+ * Later updates name nodes of the graph that was instantiated; that one of them is disabled stays,
+ * unless the driver says otherwise.
+ */
+static void keep_identity(const struct executable *executable, struct node_list *nodes)
+{
+	for (uint32_t i = 0; i < nodes->count && nodes->count == executable->nodes.count; i++) {
+		const struct graph_node *old = &executable->nodes.items[i];
+		struct graph_node *node = &nodes->items[i];
+		unsigned int is_enabled;
+
+		if (old->type != node->type)
+			continue;
+		node->first_handle = old->first_handle;
+		node->is_disabled = old->is_disabled;
+		if (old->is_disabled &&
+		    !cu.GraphNodeGetEnabled(executable->handle, old->first_handle, &is_enabled))
+			node->is_disabled = !is_enabled;
+	}
+}
+
 /* executable, graph, ...: a graph of the same shape. */
 static int update(struct cuda_call *call, uintptr_t *args)
 {
@@ -520,12 +566,10 @@ static int update(struct cuda_call *call, uintptr_t *args)
 		struct node_list nodes = { 0 };
 
 		read_graph(&nodes, (void *)args[1], NULL, 0, 0);
-		/* Later updates name nodes of the graph that was instantiated. */
-		for (uint32_t i = 0; i < nodes.count && nodes.count == executable->nodes.count; i++)
-			nodes.items[i].first_handle = executable->nodes.items[i].first_handle;
+		keep_identity(executable, &nodes);
 		release_nodes(&executable->nodes);
 		executable->nodes = nodes;
-		executable->number = 0;
+		changed(executable);
 	}
 	capture_unlock();
 	return result;
@@ -539,7 +583,7 @@ static struct graph_node *updated_node(const uintptr_t *args, struct node_list *
 
 	if (!executable)
 		return NULL;
-	executable->number = 0;
+	changed(executable);
 	*ret_list = &executable->nodes;
 	for (uint32_t i = 0; i < executable->nodes.count; i++) {
 		struct graph_node *node = &executable->nodes.items[i];
@@ -732,9 +776,8 @@ static bool append_node(const struct executable *executable, uint32_t number)
 }
 
 /* False: the window has failed. */
-static bool describe(struct executable *executable)
+static bool describe(struct executable *executable, struct capture_context *context)
 {
-	struct capture_context *context = capture_context_current();
 	struct ts_replay_object object = {
 		.size = sizeof(object),
 		.kind = TS_OBJECT_GRAPH,
@@ -749,10 +792,13 @@ static bool describe(struct executable *executable)
 	}
 	/* What the nodes name comes first: rows of one graph follow each other. */
 	for (uint32_t i = 0; i < executable->nodes.count; i++) {
-		const struct graph_node *node = &executable->nodes.items[i];
+		struct graph_node *node = &executable->nodes.items[i];
 
-		if (node->function && !node->is_disabled &&
-		    !capture_function_number(node->function))
+		if (!node->function || node->is_disabled)
+			continue;
+		if (context)
+			node->function = capture_function_in(node->function, context);
+		if (!node->function || !capture_function_number(node->function))
 			return false;
 	}
 	object.parent = context ? capture_context_number(context) : 0;
@@ -785,16 +831,19 @@ static void note_copies_to_host(const struct executable *executable, uintptr_t s
 static int launch(struct cuda_call *call, uintptr_t *args)
 {
 	struct executable *executable;
+	struct capture_stream *stream;
 	int result;
 	bool is_known;
 
-	if (!capture_is_open() || capture_is_capturing(args[1]))
+	if (!capture_is_open() || capture_is_captured(call, args[1]))
 		return cuda_invoke(call, args);
 	capture_lock();
+	stream = capture_stream_of(call, args[1]);
 	executable = executable_of((void *)args[0]);
 	if (!executable)
 		capture_fail("graph of unknown origin");
-	is_known = executable && (executable->number || describe(executable));
+	is_known = executable &&
+		   (executable->number || describe(executable, stream ? stream->context : NULL));
 	if (is_known)
 		host_emit_changes();
 	result = cuda_invoke(call, args);

@@ -378,21 +378,13 @@ void capture_function_used(struct capture_function *function)
 		function_alias(function, handle);
 }
 
-/* The legacy default stream cannot be captured. */
-static bool is_captured(const struct cuda_call *call, uintptr_t stream)
-{
-	if (!stream && capture_is_per_thread(call))
-		stream = CUDA_STREAM_PER_THREAD;
-	return stream > CUDA_STREAM_LEGACY && capture_is_capturing(stream);
-}
-
 static int run(struct cuda_call *call, uintptr_t *args, const struct launch *launch)
 {
 	struct capture_function *function = capture_function_known(launch->function);
 
 	if (function)
 		function = capture_function_in(function, context_of(call, launch->stream));
-	if (capture_any_capturing() && is_captured(call, launch->stream)) {
+	if (capture_is_captured(call, launch->stream)) {
 		if (!function)
 			function = function_find(launch->function);
 		if (function)

@@ -416,6 +416,13 @@ bool capture_is_capturing(uintptr_t stream)
 	return !cu.StreamIsCapturing((void *)stream, &status) && status == CAPTURE_ACTIVE;
 }
 
+bool capture_is_captured(const struct cuda_call *call, uintptr_t stream)
+{
+	if (!stream && capture_any_capturing() && capture_is_per_thread(call))
+		stream = CUDA_STREAM_PER_THREAD;
+	return capture_is_capturing(stream);
+}
+
 /* ---- windows ---- */
 
 void capture_objects_forget(void)

@@ -142,7 +142,7 @@ static int record_event(struct cuda_call *call, uintptr_t *args)
 	struct event *event;
 	int result;
 
-	if (!capture_is_open() || capture_is_capturing(args[1]))
+	if (!capture_is_open() || capture_is_captured(call, args[1]))
 		return cuda_invoke(call, args);
 	capture_lock();
 	result = cuda_invoke(call, args);
@@ -163,11 +163,11 @@ static int wait_event(struct cuda_call *call, uintptr_t *args)
 	struct event *event;
 	int result;
 
-	if (!capture_is_open() || capture_is_capturing(args[0]))
+	if (!capture_is_open() || capture_is_captured(call, args[0]))
 		return cuda_invoke(call, args);
 	capture_lock();
 	result = cuda_invoke(call, args);
-	if (result == CUDA_SUCCESS_ && !capture_is_capturing(args[0])) {
+	if (result == CUDA_SUCCESS_ && !capture_is_captured(call, args[0])) {
 		event = event_of((void *)args[1]);
 		/* One that was recorded before the window was complete when that opened. */
 		if (event && event->is_recorded)
