@@ -619,7 +619,10 @@ int main(int argc, char **argv)
 	}
 	if (threads < 1 || threads > 8)
 		return 2;
-	CHECK(cuInit(0));
+	if (cuInit(0)) {
+		fprintf(stderr, "no CUDA device\n");
+		return 77;
+	}
 	CHECK(cuDevicePrimaryCtxRetain(&context, 0));
 	for (int i = 0; i < threads; i++) {
 		if (pthread_create(&ids[i], NULL, run_some, (void *)(intptr_t)i))

@@ -808,7 +808,10 @@ int main(int argc, char **argv)
 		}
 		return 0;
 	}
-	CHECK(cuInit(0));
+	if (cuInit(0)) {
+		fprintf(stderr, "no CUDA device\n");
+		return 77;
+	}
 	CHECK(cuDevicePrimaryCtxRetain(&context, 0));
 	CHECK(cuCtxSetCurrent(context));
 	CHECK(cuModuleLoadData(&module, WORK_WRAPPER(kernels)));
