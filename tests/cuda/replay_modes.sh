@@ -1,0 +1,23 @@
+#!/bin/bash
+# SPDX-License-Identifier: Apache-2.0
+# All that a CUDA program may do and a replay can repeat: recorded from the start, and with a check
+# after each command; replayed as a whole and command by command. TS_LONG=1: each alone.
+set -euo pipefail
+. "$TS_SOURCE/tests/lib/cuda_replay.sh"
+
+modes=all
+# shellcheck disable=SC2046 # a list of words
+[ -z "${TS_LONG:-}" ] || modes="all $(echo $("$work" list))"
+for mode in $modes; do
+	"$work" "$mode" >alone 2>&1 || fail "$mode fails alone: $(cat alone)"
+	record t.sbt --replayable -- "$work" "$mode"
+	replays "$mode" t.sbt
+	replays "$mode" t.sbt --repeat 4
+	replays "$mode" t.sbt --check each --repeat 4
+	STAND_IN_LAZY=1 replays "$mode, late" t.sbt --repeat 2
+	record checked.sbt --replayable=checked -- "$work" "$mode"
+	replays "$mode, checked" checked.sbt --check each
+	STAND_IN_LAZY=1 record lazy.sbt --replayable -- "$work" "$mode"
+	replays "$mode, recorded late" lazy.sbt --repeat 3
+	echo "$mode: equal"
+done

@@ -1,0 +1,28 @@
+#!/bin/bash
+# SPDX-License-Identifier: Apache-2.0
+# Parts of a recording: steps, streams, one launch of a kernel; memory in the middle.
+set -euo pipefail
+. "$TS_SOURCE/tests/lib/cuda_replay.sh"
+
+record t.sbt --replayable=checked -- "$work" plain streams steps graph_captured
+replays "steps" t.sbt --step 10-12 --check each --repeat 2
+replays "a part" t.sbt --from 40 --to 80 --check each
+replay_json 0 t.sbt --stream 2
+replay_json 0 t.sbt --kernel 'mix#3' --repeat 5
+replay_json 0 t.sbt --kernel 'add'
+"$TRACESMITH" replay t.sbt --kernel 'mix#3' --repeat 5 >stdout 2>stderr </dev/null || fail "$(cat stdout stderr)"
+grep -q "mix" stdout || fail "one kernel: $(cat stdout)"
+
+# plain: fill(b, 7), then add.
+"$TRACESMITH" replay t.sbt --list -q >list 2>stderr || fail "--list: $(cat stderr)"
+fill=$(sed -n 's/^ *\([0-9]*\).*fill.*/\1/p' list | head -n 1)
+[ -n "$fill" ] || fail "no launch of 'fill' in the list: $(head list)"
+"$TRACESMITH" replay t.sbt -q --at "$fill" --dump arg0:16 --as u32 >dump 2>stderr </dev/null || fail "--dump: $(cat stderr)"
+for value in 7 8 9 10; do
+	grep -qw $value dump || fail "--dump arg0: $(cat dump)"
+done
+code=0
+"$TRACESMITH" replay t.sbt --kernel 'nothing*' >stdout 2>stderr </dev/null || code=$?
+[ $code -ne 0 ] || fail "a kernel that is not there: $(cat stdout)"
+"$TRACESMITH" info t.sbt >info 2>&1 || fail "info: $(cat info)"
+echo "parts replay"

@@ -1,0 +1,55 @@
+#!/bin/bash
+# SPDX-License-Identifier: Apache-2.0
+# Windows in the middle of a program, and what can prevent or end them.
+set -euo pipefail
+. "$TS_SOURCE/tests/lib/cuda_replay.sh"
+
+commands() { report 'r["commands"]'; }
+
+record all.sbt --replayable -- "$work" all
+replays "everything" all.sbt
+whole=$(commands)
+record steps.sbt --replayable --window steps:10-19 -- "$work" all
+replays "steps" steps.sbt --check each --repeat 3
+[ "$(commands)" -lt "$whole" ] || fail "a window of ten steps has all $whole commands"
+# Contents from before the window.
+record steps.sbt --replayable=checked --window steps:10-19 -- "$work" globals pinned steps
+replays "steps, checked" steps.sbt --check each --repeat 3
+
+# A file, by hand.
+rm -f on
+"$TRACESMITH" record -q -o flag.sbt --replayable --window "flag:$PWD/on" -- "$work" endless >running 2>recorded.log </dev/null &
+pid=$!
+trap 'kill -KILL $pid 2>/dev/null; rm -rf "$live"' EXIT
+wait_until 60 grep -q running running || fail "the program does not start: $(cat recorded.log)"
+touch on
+sleep 0.3
+rm on
+sleep 0.3
+kill -INT $pid
+wait $pid || true
+replays "a file" flag.sbt --check each
+replays "a file" flag.sbt --repeat 3
+
+# Too much memory.
+record limit.sbt --replayable --snapshot-limit 1M --window steps:3-5 -- "$work" much_memory steps
+cannot_replay "snapshot" limit.sbt
+
+# The arena's places are taken.
+STAND_IN_OCCUPIED=0x200000100000,0x400000100000,0x600000100000,0x100000100000 record occupied.sbt --replayable -- "$work" plain
+cannot_replay "no fixed address range was free" occupied.sbt
+STAND_IN_OCCUPIED=0x200000100000 record second.sbt --replayable -- "$work" all
+replays "another base" second.sbt --repeat 2
+STAND_IN_NO_VMM=1 record no_vmm.sbt --replayable -- "$work" plain
+cannot_replay "no fixed address range was free" no_vmm.sbt
+
+# Killed in the middle: what is complete can be replayed.
+"$TRACESMITH" record -q -o killed.sbt --replayable -- "$work" all endless >running 2>recorded.log </dev/null &
+pid=$!
+wait_until 60 grep -q running running || fail "the program does not start: $(cat recorded.log)"
+sleep 0.5
+pkill -KILL -P $pid replay_work || fail "no program to kill"
+wait $pid || true
+replay_json 0 killed.sbt
+replay_json 0 killed.sbt --check each --repeat 2
+echo "windows replay without difference"
