@@ -4,6 +4,8 @@
  * points to.
  */
 #include <inttypes.h>
+#include <stdarg.h>
+#include <stdio.h>
 #include <string.h>
 
 #include "base/text.h"
@@ -160,6 +162,21 @@ static int add_address(struct ts_replay_checker *checker, uint32_t position, uin
 
 /* ---- an argument ---- */
 
+static int no_argument(const struct ts_replay_stream *stream, uint32_t index, struct ts_error *err,
+		       const char *format, ...) TS_PRINTF_LIKE(4, 5);
+static int no_argument(const struct ts_replay_stream *stream, uint32_t index, struct ts_error *err,
+		       const char *format, ...)
+{
+	char what[224], text[256];
+	va_list arguments;
+
+	va_start(arguments, format);
+	vsnprintf(text, sizeof(text), format, arguments);
+	va_end(arguments);
+	return ts_error_set(err, TS_EINVAL, "%s: %s",
+			    ts_replay_command_text(stream, index, what, sizeof(what)), text);
+}
+
 static int read_pointer(const struct ts_replay_checker *checker, uint32_t index,
 			uint64_t *ret_address, struct ts_error *err)
 {
@@ -172,17 +189,17 @@ static int read_pointer(const struct ts_replay_checker *checker, uint32_t index,
 	int rc;
 
 	if (command->kind != TS_COMMAND_LAUNCH)
-		return ts_replay_command_error(stream, index, err, "it has no arguments");
+		return no_argument(stream, index, err, "it has no arguments");
 	if (!arg)
-		return ts_replay_command_error(stream, index, err,
-					       "there is no argument %" PRIu64 "; it has %" PRIu32,
-					       number, command->arg_count);
+		return no_argument(stream, index, err,
+				   "there is no argument %" PRIu64 "; it has %" PRIu32, number,
+				   command->arg_count);
 	if (arg->kind != TS_REPLAY_ARG_BYTES || arg->size != sizeof(*ret_address) ||
 	    arg->at > command->blob.bytes || command->blob.bytes - arg->at < arg->size)
-		return ts_replay_command_error(stream, index, err,
-					       "argument %" PRIu64 " has %" PRIu64
-					       " bytes: it is not a pointer",
-					       number, arg->size);
+		return no_argument(stream, index, err,
+				   "argument %" PRIu64 " has %" PRIu64
+				   " bytes: it is not a pointer",
+				   number, arg->size);
 	block = malloc(command->blob.bytes);
 	if (!block)
 		return ts_replay_no_memory(err);

@@ -23,7 +23,7 @@ int ts_replay_write_stream(const struct ts_replay *replay, struct ts_writer *wri
 int ts_replay_write_work(const struct ts_replay *replay, struct ts_writer *writer,
 			 const struct ts_replay_outcome *outcome, struct ts_error *err);
 
-/* Sets the stacks of the commands that the report names (launch_stack.c). */
+/* Sets the stacks of the commands that the report names (output_stacks.c). */
 void ts_replay_find_stacks(const struct ts_replay *replay, struct ts_replay_report *report);
 
 /*

@@ -391,6 +391,170 @@ TS_TEST(no_race)
 	TS_CHECK_INT(report.reordered_runs, 0);
 }
 
+/* ---- contents, dumps and parts ---- */
+
+TS_TEST(contents_of_the_recording)
+{
+	static uint64_t page[TS_REPLAY_PAGE / 8];
+	struct ts_replay_report report;
+
+	begin(false);
+	add_launch(CUDA_STREAM, OF(0, 1, 0));
+	check_state(fixture.sequence, true, "final");
+	page[8] = state[2];
+	fixture_command(&fixture,
+			&(struct fixture_command){
+				.kind = TS_COMMAND_CHECK,
+				.sequence = fixture.sequence,
+				.object = CUDA_MEMORY,
+				.offset = 2 * CUDA_PAGE,
+				.bytes = CUDA_PAGE,
+				.blob = fixture_blob(&fixture, page, sizeof(page)),
+				.details = "{\"why\":\"final\",\"hash\":\"0000000000000001\"}" });
+	end(false);
+	fake.gap = 5;
+	report = replay_it(TS_REPLAY_CHECK_FINAL, 1);
+	TS_CHECK_INT(report.verdict, TS_REPLAY_DIFFERS);
+	TS_CHECK(report.has_bytes);
+	TS_CHECK_INT(report.bytes_differing, 1);
+	TS_CHECK_INT(report.address, CUDA_ARENA + 2 * TS_REPLAY_PAGE + 64);
+	TS_CHECK_STR(report.values, "u64 at 0x200000400040: 2 recorded, 7 replayed");
+	TS_CHECK_INT(report.extra_runs, 1);
+}
+
+static void dump(const struct ts_replay_options *options, uint64_t value, uint64_t bytes)
+{
+	struct ts_replay_report report;
+	struct ts_reader *reader;
+	struct ts_replay *replay;
+	struct ts_error err;
+	const uint64_t *data;
+	uint64_t got = 0;
+
+	fake.runs = 0;
+	if (ts_reader_open(&reader, path, &err) || ts_replay_open(&replay, reader, options, &err) ||
+	    ts_replay_run(replay, &report, &err))
+		ts_test_fail(__FILE__, __LINE__, "%s", err.message);
+	data = ts_replay_dump(replay, &got);
+	TS_CHECK_INT(got, bytes);
+	TS_CHECK(data && *data == value);
+	ts_replay_close(replay);
+	ts_reader_close(reader);
+}
+
+static void refuse_dump(const struct ts_replay_options *options, const char *message)
+{
+	struct ts_reader *reader;
+	struct ts_replay *replay;
+	struct ts_error err;
+
+	TS_CHECK_INT(ts_reader_open(&reader, path, &err), 0);
+	TS_CHECK_INT(ts_replay_open(&replay, reader, options, &err), TS_EINVAL);
+	TS_CHECK_STR(err.message, message);
+	ts_reader_close(reader);
+}
+
+TS_TEST(dumps)
+{
+	struct ts_replay_options options = { .target = &target, .repeat = 1 };
+	uint64_t value;
+
+	begin(false);
+	options.dump_at = (uint64_t)add_launch(CUDA_STREAM, OF(0, 1, 0));
+	value = state[0];
+	add_launch(CUDA_STREAM, OF(0, 2, 0));
+	end(true);
+	options.dumps_address = true;
+	options.dump_address = CUDA_ARENA + 64;
+	options.dump_bytes = 16;
+	dump(&options, value, 16);
+	options.dump_bytes = 0;
+	dump(&options, value, 4096);
+	options.dump_address = CUDA_ARENA + 3 * TS_REPLAY_PAGE + 64;
+	dump(&options, 3, 4096);
+	options.dump_address = CUDA_ARENA + 4 * TS_REPLAY_PAGE - 8;
+	dump(&options, 0, 8);
+	options.dump_bytes = 9;
+	refuse_dump(&options, "9 B at 0x2000007ffff8 are not memory of the replay after command 2");
+	options.dump_address = CUDA_ARENA + 4 * TS_REPLAY_PAGE;
+	options.dump_bytes = 0;
+	refuse_dump(&options,
+		    "what is at 0x200000800000 is not memory of the replay after command 2");
+	options.dumps_address = false;
+	options.dumps_argument = true;
+	options.dump_address = 0;
+	/* The parameter is the arena's address, plus the pages in its last bits. */
+	dump(&options, 0, 4096);
+	options.dump_address = 1;
+	refuse_dump(&options, "command 2, launch of 'kernel': argument 1 has 4 bytes: it is not a "
+			      "pointer");
+	options.dump_address = 2;
+	refuse_dump(&options, "command 2, launch of 'kernel': there is no argument 2; it has 2");
+	unlink(path);
+}
+
+/* What launches read is not known: everything before a selection is included. */
+TS_TEST(parts)
+{
+	struct ts_replay_options options = { .target = &target,
+					     .repeat = 3,
+					     .check = TS_REPLAY_CHECK_EACH,
+					     .kernel = "kern*",
+					     .kernel_number = 2 };
+	struct ts_replay_report report;
+
+	begin(true);
+	add_launch(CUDA_STREAM_2, OF(3, 1, 0));
+	cuda_record(&fixture, CUDA_STREAM_2, 40);
+	add_launch(CUDA_STREAM, OF(0, 1, 0));
+	add_launch(CUDA_STREAM, OF(1, 0, 0));
+	end(true);
+	report = replay_with(&options);
+	TS_CHECK_STR(report.verdict_text, "no difference in 3 runs, equals recording");
+	TS_CHECK_INT(report.requested, 1);
+	TS_CHECK_INT(report.included, 1);
+	TS_CHECK_STR(report.included_text, "1 launch before it: 2");
+	TS_CHECK_INT(report.checks, 2);
+	TS_CHECK_INT(report.compared_ranges, 3);
+}
+
+/* Nodes that the graph does not order race, too. */
+TS_TEST(race_in_a_graph)
+{
+	static const uint64_t blocks[2][2] = { { OF(0, 1, 0), 7 }, { OF(1, 0, 0), 7 } };
+	struct ts_replay_report report;
+
+	for (int ordered = 0; ordered < 2; ordered++) {
+		begin(false);
+		cuda_graph(&fixture, CUDA_GRAPH, 2);
+		for (int i = 0; i < 2; i++) {
+			char details[128];
+
+			snprintf(details, sizeof(details),
+				 "{\"node\":%d,\"after\":[%s],\"grid\":[1,1,1],\"block\":[1,1,1]}",
+				 i, i && ordered ? "0" : "");
+			fixture_command(&fixture, &(struct fixture_command){
+							  .kind = TS_COMMAND_LAUNCH,
+							  .queue = CUDA_GRAPH,
+							  .object = CUDA_KERNEL,
+							  .blob = fixture_blob(&fixture, blocks[i],
+									       sizeof(blocks[i])),
+							  .details = details });
+		}
+		cuda_launch_graph(&fixture, CUDA_STREAM, CUDA_GRAPH);
+		end(false);
+		report = replay_it(TS_REPLAY_CHECK_EACH, 3);
+		TS_CHECK_INT(report.verdict,
+			     ordered ? TS_REPLAY_AGREES : TS_REPLAY_NONDETERMINISTIC);
+		if (ordered)
+			continue;
+		TS_CHECK_STR(report.command_text,
+			     "command 4, node 0, launch of 'kernel' (stream 3)");
+		TS_CHECK_STR(report.other_command_text,
+			     "command 4, node 1, launch of 'kernel' (stream 3)");
+	}
+}
+
 /* ---- random programs ---- */
 
 static uint64_t random_state;

@@ -29,6 +29,15 @@ TS_TEST(values_as_text)
 	check_format("f16", 0x0001, "5.9605e-08");
 	check_format("f16", 0x7bff, "65504");
 	check_format("bf16", 0x3fc0, "1.5");
+	/* 448 is the greatest number of e4m3, which has no infinities. */
+	check_format("f8e4m3", 0x38, "1");
+	check_format("f8e4m3", 0x7e, "448");
+	check_format("f8e4m3", 0xff, "nan");
+	check_format("f8e4m3", 0x01, "0.00195");
+	check_format("f8e5m2", 0x3c, "1");
+	check_format("f8e5m2", 0x7b, "5.7e+04");
+	check_format("f8e5m2", 0x7c, "inf");
+	check_format("f8e5m2", 0xfd, "nan");
 	check_format("f64", 0x3ff8000000000000, "1.5");
 	check_format("f64", 0x3fb999999999999a, "0.10000000000000001");
 	check_format("i8", 0xff, "-1");
