@@ -454,7 +454,7 @@ def modes_of(program):
 def work_rows():
     """The programs of tests/cuda, which also run without a GPU."""
     for mode in modes_of(WORKS):
-        Row("w-" + mode, "work", bit_exact, [WORKS, mode], options=())
+        Row("w-" + mode, "work", bit_exact, [WORKS, mode], options=(), launches=0)
     for line in modes_of(REFUSED_WORKS):
         mode, _, reason = line.partition("|")
         Row("w-refused-" + mode, "refused", refused, [REFUSED_WORKS, mode], re.escape(reason), options=(), is_tried_first=True)

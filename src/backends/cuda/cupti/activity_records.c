@@ -156,7 +156,8 @@ void cuda_ops_record(const uint8_t *record)
 	default:
 		break;
 	}
-	if (!site || !cuda_subscriber_counts((uint32_t)op.correlation))
+	if (!site || cuda_subscriber_is_ours((uint32_t)op.correlation) ||
+	    !cuda_subscriber_counts((uint32_t)op.correlation))
 		return;
 	op.start = time_at(record, CUPTI_AT_START);
 	op.end = time_at(record, CUPTI_AT_END);

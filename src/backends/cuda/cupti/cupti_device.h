@@ -100,6 +100,8 @@ void *cuda_subscriber_handle(void);
 bool cuda_subscriber_wants(uint32_t domain, uint32_t number);
 /* Whether the work of this correlation id was submitted inside a window. */
 bool cuda_subscriber_counts(uint32_t correlation);
+/* Whether it is one of our own calls: its work is none of the program's. */
+bool cuda_subscriber_is_ours(uint32_t correlation);
 /* Whether commands were submitted since the last call. */
 bool cuda_subscriber_was_busy(void);
 

@@ -108,6 +108,35 @@ bool cuda_subscriber_counts(uint32_t correlation)
 	return counts;
 }
 
+/* ---- our own commands ---- */
+
+/*
+ * A replayable recording copies, fills and hashes memory itself (stream/): these are no commands of
+ * the program. The newest ids, at the position of each: records arrive within a second.
+ */
+#define OURS 65536u /* a power of two */
+static uint32_t ours[OURS];
+
+static void note_ours(uint32_t correlation)
+{
+	/* Inside a call of the program that CUPTI gives the same id, its record counts. */
+	if (correlation != cuda_thread.correlation)
+		__atomic_store_n(&ours[correlation % OURS], correlation, __ATOMIC_RELAXED);
+}
+
+/* The id is that of a call of the program after all. */
+static void note_theirs(uint32_t correlation)
+{
+	if (__atomic_load_n(&ours[correlation % OURS], __ATOMIC_RELAXED) == correlation)
+		__atomic_store_n(&ours[correlation % OURS], 0, __ATOMIC_RELAXED);
+}
+
+bool cuda_subscriber_is_ours(uint32_t correlation)
+{
+	return correlation &&
+	       __atomic_load_n(&ours[correlation % OURS], __ATOMIC_RELAXED) == correlation;
+}
+
 bool cuda_subscriber_was_busy(void)
 {
 	return __atomic_exchange_n(&was_busy, 0, __ATOMIC_RELAXED) != 0;
@@ -119,6 +148,7 @@ static void entering(uint32_t number, const struct cupti_call *call)
 {
 	enum cuda_device_state state = cuda_device_state();
 
+	note_theirs(call->correlation);
 	if (state == CUDA_DEVICE_ON) {
 		/* While another tool uses the activities, we have no record for it. */
 		cuda_thread.correlation = call->correlation;
@@ -238,8 +268,14 @@ static void called_back(void *userdata, uint32_t domain, uint32_t number, const 
 	int saved;
 
 	(void)userdata;
-	if (cuda_thread.is_ours || state == CUDA_DEVICE_FORKED || !data)
+	if (state == CUDA_DEVICE_FORKED || !data)
 		return;
+	if (cuda_thread.is_ours) {
+		if (domain == CUPTI_DOMAIN_DRIVER && number < NUMBERS && wanted[number] &&
+		    ((const struct cupti_call *)data)->site == CUPTI_ENTER)
+			note_ours(((const struct cupti_call *)data)->correlation);
+		return;
+	}
 	saved = errno;
 	if (state != CUDA_DEVICE_NONE && state != CUDA_DEVICE_OFF)
 		handle(domain, number, data);
