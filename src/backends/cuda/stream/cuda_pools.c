@@ -294,7 +294,7 @@ static bool take_piece(struct arena_pool *pool, const struct block_range *piece)
 }
 
 /* Unmaps what is free and complete until no more than `keep` bytes are mapped. */
-static bool trim(struct arena_pool *pool, uint64_t keep)
+static bool trim_pool(struct arena_pool *pool, uint64_t keep)
 {
 	struct block_table *pieces = &pool->arena->pieces;
 	bool has_trimmed = false;
@@ -364,7 +364,7 @@ bool pools_trim_locked(struct arena *arena)
 		if (pool->arena != arena || pool->is_graph)
 			continue;
 		release_all(pool);
-		has_trimmed = trim(pool, 0) || has_trimmed;
+		has_trimmed = trim_pool(pool, 0) || has_trimmed;
 	}
 	return has_trimmed;
 }
@@ -383,7 +383,7 @@ void pools_free_locked(struct arena *arena, struct arena_item *item, struct capt
 
 /* ---- allocating ---- */
 
-static uint64_t grow(struct arena_pool *pool, uint64_t bytes, int *ret_result)
+static uint64_t grow_pool(struct arena_pool *pool, uint64_t bytes, int *ret_result)
 {
 	uint64_t needed = arena_pages(bytes), wanted = needed;
 	uint64_t address;
@@ -410,8 +410,8 @@ static uint64_t grow(struct arena_pool *pool, uint64_t bytes, int *ret_result)
 	return address;
 }
 
-static int alloc(struct arena_pool *pool, uint64_t bytes, struct capture_context *context,
-		 const struct capture_stream *stream, uint64_t *ret_address)
+static int alloc_block(struct arena_pool *pool, uint64_t bytes, struct capture_context *context,
+		       const struct capture_stream *stream, uint64_t *ret_address)
 {
 	uint64_t occupied, address;
 	int result = CUDA_OUT_OF_MEMORY;
@@ -423,7 +423,7 @@ static int alloc(struct arena_pool *pool, uint64_t bytes, struct capture_context
 	if (!address)
 		address = take_from_others(pool, occupied, stream);
 	if (!address)
-		address = grow(pool, occupied, &result);
+		address = grow_pool(pool, occupied, &result);
 	if (!address)
 		return result;
 	if (!arena_add_item_locked(pool->arena, address, bytes, occupied, context, pool)) {
@@ -547,7 +547,7 @@ static int alloc_in_graph(struct arena *arena, const void *graph, uint64_t bytes
 
 	if (!pool)
 		return CUDA_OUT_OF_MEMORY;
-	return alloc(pool, bytes, NULL, stream, ret_address);
+	return alloc_block(pool, bytes, NULL, stream, ret_address);
 }
 
 /* The graph that the stream is captured into; NULL: none. */
@@ -586,7 +586,7 @@ static int alloc_for(struct cuda_call *call, uintptr_t *args, struct arena *aren
 	} else {
 		pool = pool_of(arena, handle);
 		if (pool)
-			result = alloc(pool, args[1], stream->context, stream, ret_address);
+			result = alloc_block(pool, args[1], stream->context, stream, ret_address);
 	}
 	arena_unlock();
 	arena_mode_end(&mode);
@@ -727,7 +727,7 @@ int pools_destroy(struct cuda_call *call, uintptr_t *args)
 		struct block_table *items = &pool->arena->items;
 
 		collect_marks(pool);
-		trim(pool, 0);
+		trim_pool(pool, 0);
 		for (size_t i = 0; heir && i < items->count; i++)
 			if (((struct arena_item *)items->items[i])->pool == pool)
 				((struct arena_item *)items->items[i])->pool = heir;
@@ -785,7 +785,7 @@ int pools_trim(struct cuda_call *call, uintptr_t *args)
 	pool = pool_by_handle((void *)args[0]);
 	if (pool) {
 		collect_marks(pool);
-		trim(pool, args[1]);
+		trim_pool(pool, args[1]);
 		for (size_t i = 0; i < pool->free_count; i++)
 			if (pool->free[i].stream && !has_mark(pool, pool->free[i].stream))
 				add_mark(pool, pool->free[i].stream);

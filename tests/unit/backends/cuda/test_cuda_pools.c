@@ -1,0 +1,528 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * The arena and its pools on a driver that only keeps books, by random calls: blocks never overlap,
+ * lie in memory that is mapped, and are not given to a stream before others have done with them.
+ * The sources run inside programs, so they are included here.
+ */
+#include "unit/runner.h"
+
+#include <stdarg.h>
+
+#include "backends/cuda/stream/cuda_arena.c"  /* NOLINT(bugprone-suspicious-include) */
+#include "backends/cuda/stream/cuda_blocks.c" /* NOLINT(bugprone-suspicious-include) */
+#include "backends/cuda/stream/cuda_pools.c"  /* NOLINT(bugprone-suspicious-include) */
+
+#define STREAMS 4
+#define DEVICE_BYTES (UINT64_C(512) << 20)
+
+static uint32_t state = 4711;
+
+static uint32_t draw(uint32_t below)
+{
+	state = state * 1664525u + 1013904223u;
+	return (uint32_t)((uint64_t)(state >> 8) * below >> 24);
+}
+
+/* ---- the driver ---- */
+
+static struct capture_device device;
+static struct capture_context context = { .handle = &device, .device = &device };
+static struct capture_stream streams[STREAMS];
+static uint64_t submitted[STREAMS], completed[STREAMS];
+static uint64_t physical_bytes; /* in use */
+static struct block_table mapped;
+static bool captures; /* the first stream is captured, into the graph */
+static int graph;
+
+struct event {
+	unsigned int stream;
+	uint64_t position;
+};
+
+static unsigned int number_of(const void *stream)
+{
+	unsigned int i = (unsigned int)((uintptr_t)stream - 100);
+
+	TS_CHECK(i < STREAMS);
+	return i;
+}
+
+static int mem_create(unsigned long long *handle, size_t bytes,
+		      const struct cuda_allocation_prop *prop, unsigned long long flags)
+{
+	TS_CHECK(bytes % ARENA_PAGE == 0 && prop->type == 1 && prop->location.type == 1 && !flags);
+	if (physical_bytes + bytes > DEVICE_BYTES)
+		return CUDA_OUT_OF_MEMORY;
+	physical_bytes += bytes;
+	*handle = bytes;
+	return 0;
+}
+
+static int mem_release(unsigned long long handle)
+{
+	return 0;
+}
+
+static int mem_map(uint64_t address, size_t bytes, size_t offset, unsigned long long handle,
+		   unsigned long long flags)
+{
+	struct block_range *range = calloc(1, sizeof(*range));
+	size_t at = table_position(&mapped, address);
+
+	TS_CHECK(handle == bytes && !offset && !flags && address % ARENA_PAGE == 0);
+	TS_CHECK(at == mapped.count || mapped.items[at]->address >= address + bytes);
+	*range = (struct block_range){ address, bytes };
+	TS_CHECK(table_add(&mapped, range));
+	return 0;
+}
+
+static int mem_unmap(uint64_t address, size_t bytes)
+{
+	struct block_range *range = table_find(&mapped, address);
+
+	TS_CHECK(range && range->address == address && range->bytes == bytes);
+	table_remove(&mapped, range);
+	free(range);
+	physical_bytes -= bytes;
+	return 0;
+}
+
+static int mem_set_access(uint64_t address, size_t bytes, const struct cuda_access *access,
+			  size_t count)
+{
+	return 0;
+}
+
+static int address_reserve(uint64_t *address, size_t bytes, size_t alignment, uint64_t hint,
+			   unsigned long long flags)
+{
+	/* The first base is taken. */
+	*address = hint == UINT64_C(0x200000000000) ? UINT64_C(0x700000000000) : hint;
+	return 0;
+}
+
+static int address_free(uint64_t address, size_t bytes)
+{
+	TS_CHECK(address == UINT64_C(0x700000000000));
+	return 0;
+}
+
+static int granularity(size_t *bytes, const struct cuda_allocation_prop *prop, int option)
+{
+	*bytes = ARENA_PAGE;
+	return 0;
+}
+
+static int device_attribute(int *value, int attribute, int ordinal)
+{
+	*value = 1;
+	return 0;
+}
+
+static int default_pool(void **pool, int ordinal)
+{
+	*pool = &device;
+	return 0;
+}
+
+static int event_create(void **event, unsigned int flags)
+{
+	*event = calloc(1, sizeof(struct event));
+	return 0;
+}
+
+static int event_record(void *event, void *stream)
+{
+	TS_CHECK(!captures || number_of(stream));
+	*(struct event *)event = (struct event){ number_of(stream), submitted[number_of(stream)] };
+	return 0;
+}
+
+static int event_query(void *event)
+{
+	const struct event *recorded = event;
+
+	return completed[recorded->stream] >= recorded->position ? 0 : CUDA_NOT_READY;
+}
+
+static int event_destroy(void *event)
+{
+	free(event);
+	return 0;
+}
+
+static int synchronize_context(void)
+{
+	memcpy(completed, submitted, sizeof(completed));
+	return 0;
+}
+
+static int exchange_mode(int *mode)
+{
+	return 0;
+}
+
+static int capture_info(void *stream, int *status, uint64_t *id, void **ret_graph,
+			const void ***nodes, size_t *count)
+{
+	*status = captures && !number_of(stream);
+	*ret_graph = *status ? &graph : NULL;
+	return 0;
+}
+
+struct cuda_driver_functions cu = {
+	.MemCreate = mem_create,
+	.MemRelease = mem_release,
+	.MemMap = mem_map,
+	.MemUnmap = mem_unmap,
+	.MemSetAccess = mem_set_access,
+	.MemAddressReserve = address_reserve,
+	.MemAddressFree = address_free,
+	.MemGetAllocationGranularity = granularity,
+	.DeviceGetAttribute = device_attribute,
+	.DeviceGetDefaultMemPool = default_pool,
+	.EventCreate = event_create,
+	.EventRecord = event_record,
+	.EventQuery = event_query,
+	.EventDestroy = event_destroy,
+	.CtxSynchronize = synchronize_context,
+	.ThreadExchangeStreamCaptureMode = exchange_mode,
+	.StreamGetCaptureInfo = capture_info,
+};
+
+/* ---- the rest of the capture ---- */
+
+void capture_lock(void)
+{
+}
+
+void capture_unlock(void)
+{
+}
+
+bool capture_is_open(void)
+{
+	return false;
+}
+
+void capture_fail(const char *format, ...)
+{
+	ts_test_fail(__FILE__, __LINE__, "%s", format);
+}
+
+void capture_prevent(const char *format, ...)
+{
+	ts_test_fail(__FILE__, __LINE__, "%s", format);
+}
+
+bool capture_any_capturing(void)
+{
+	return captures;
+}
+
+bool capture_is_capturing(uintptr_t stream)
+{
+	return captures && stream == 100;
+}
+
+struct capture_context *capture_context_current(void)
+{
+	return &context;
+}
+
+struct capture_context *capture_context_next(struct capture_context *after)
+{
+	return after ? NULL : &context;
+}
+
+struct capture_device *capture_device_of(int ordinal)
+{
+	return ordinal ? NULL : &device;
+}
+
+bool capture_context_push(struct capture_context *pushed)
+{
+	return true;
+}
+
+void capture_context_pop(void)
+{
+}
+
+struct capture_stream *capture_stream_of(const struct cuda_call *call, uintptr_t stream)
+{
+	return &streams[number_of((void *)stream)];
+}
+
+uint64_t capture_stream_describe(struct capture_stream *stream)
+{
+	return 1;
+}
+
+void capture_mapped(struct capture_device *mapped_device, uint64_t address, uint64_t bytes)
+{
+}
+
+void capture_unmapped(struct capture_device *unmapped_device, uint64_t address, uint64_t bytes)
+{
+}
+
+void capture_managed_freed(uint64_t address)
+{
+}
+
+struct ts_replay_command capture_row(uint32_t kind)
+{
+	return (struct ts_replay_command){ 0 };
+}
+
+uint64_t capture_command(const struct ts_replay_command *row)
+{
+	return 0;
+}
+
+uint64_t ts_replay_window(void)
+{
+	return 0;
+}
+
+uint64_t ts_replay_new_object(void)
+{
+	return 1;
+}
+
+int cuda_invoke(struct cuda_call *call, const uintptr_t *args)
+{
+	return 0;
+}
+
+void stream_text_begin(struct stream_text *text)
+{
+}
+
+const char *stream_text_end(struct stream_text *text)
+{
+	return NULL;
+}
+
+void stream_text_uint(struct stream_text *text, const char *key, uint64_t value)
+{
+}
+
+void stream_text_string(struct stream_text *text, const char *key, const char *value)
+{
+}
+
+void stream_text_open(struct stream_text *text, const char *key, char bracket)
+{
+}
+
+void stream_text_close(struct stream_text *text, char bracket)
+{
+}
+
+void stream_text_item(struct stream_text *text, uint64_t value)
+{
+}
+
+/* ---- the program ---- */
+
+struct block {
+	struct block_range range;
+	bool is_async, is_graph;
+};
+
+#define BLOCKS 200
+static struct block blocks[BLOCKS];
+static unsigned int block_count;
+
+/* Frees in streams that may not be complete. */
+struct pending {
+	struct block_range range;
+	unsigned int stream;
+	uint64_t position;
+};
+static struct pending pending[100000];
+static unsigned int pending_count;
+
+static struct cuda_call call = { .name = "call", .stream = 0 };
+
+static bool overlap(const struct block_range *a, const struct block_range *b)
+{
+	return a->address < b->address + b->bytes && b->address < a->address + a->bytes;
+}
+
+static void check_block(const struct block_range *range, unsigned int stream, bool is_captured)
+{
+	uint64_t end = range->address + range->bytes;
+
+	TS_CHECK(range->address % ARENA_ALIGNMENT == 0);
+	for (uint64_t at = range->address; at < end;) {
+		const struct block_range *piece = table_find(&mapped, at);
+
+		TS_CHECK(piece != NULL);
+		at = piece->address + piece->bytes;
+	}
+	for (unsigned int i = 0; i < block_count; i++)
+		TS_CHECK(!overlap(&blocks[i].range, range));
+	for (unsigned int i = 0; i < pending_count; i++) {
+		const struct pending *entry = &pending[i];
+
+		if (!overlap(&entry->range, range) || is_captured)
+			continue;
+		TS_CHECK(entry->stream == stream || completed[entry->stream] >= entry->position);
+	}
+}
+
+static void forget_completed(void)
+{
+	for (unsigned int i = 0; i < pending_count;)
+		if (completed[pending[i].stream] >= pending[i].position)
+			pending[i] = pending[--pending_count];
+		else
+			i++;
+}
+
+/* The stream that frees waits for all others that used the block. */
+static void forget_overlapping(const struct block_range *range)
+{
+	for (unsigned int i = 0; i < pending_count;)
+		if (overlap(&pending[i].range, range))
+			pending[i] = pending[--pending_count];
+		else
+			i++;
+}
+
+static uint64_t random_size(void)
+{
+	switch (draw(4)) {
+	case 0:
+		return 1 + draw(5000);
+	case 1:
+		return 1 + draw(1 << 20);
+	case 2:
+		return 1 + draw(8 << 20);
+	default:
+		return (uint64_t)(1 + draw(40)) << 20;
+	}
+}
+
+static void allocate_one(void)
+{
+	unsigned int stream = draw(STREAMS);
+	uint64_t bytes = random_size(), address = 0;
+	struct block *block = &blocks[block_count];
+	bool is_async = draw(60) != 0, is_captured = is_async && captures && !stream;
+	int result;
+
+	if (block_count == BLOCKS)
+		return;
+	if (is_async) {
+		uintptr_t args[11] = { (uintptr_t)&address, bytes, 100 + stream };
+
+		result = pools_alloc_async(&call, args);
+	} else {
+		arena_lock();
+		result = arena_alloc_locked(arena_of(&device), bytes, &context, &address);
+		arena_unlock();
+		/* A call that the host waited for. */
+		stream = STREAMS;
+	}
+	TS_CHECK(!result || result == CUDA_OUT_OF_MEMORY);
+	if (result)
+		return;
+	block->range = (struct block_range){ address, bytes };
+	block->is_async = is_async;
+	block->is_graph = is_captured;
+	forget_completed();
+	check_block(&block->range, stream, is_captured);
+	TS_CHECK(arena_item_locked(address + bytes - 1)->range.address == address);
+	block_count++;
+}
+
+static void free_one(void)
+{
+	unsigned int at = draw(block_count ? block_count : 1), stream = draw(STREAMS);
+	struct block block = blocks[at];
+	bool is_captured = captures && !stream;
+
+	if (!block_count || (block.is_graph && !is_captured) || (is_captured && !block.is_graph))
+		return;
+	submitted[stream] += 1;
+	if (block.is_async && (block.is_graph || draw(40))) {
+		uintptr_t args[11] = { block.range.address, 100 + stream };
+
+		TS_CHECK_INT(pools_free_async(&call, args), 0);
+		/* Twice is an error. */
+		TS_CHECK_INT(pools_free_async(&call, args), CUDA_INVALID_VALUE);
+		if (!block.is_graph) {
+			forget_overlapping(&block.range);
+			pending[pending_count++] = (struct pending){
+				.range = block.range,
+				.stream = stream,
+				.position = submitted[stream],
+			};
+		}
+	} else {
+		synchronize_context();
+		arena_lock();
+		arena_free_locked(arena_of(&device), arena_item_locked(block.range.address));
+		arena_unlock();
+	}
+	blocks[at] = blocks[--block_count];
+}
+
+static void drop_graph(void)
+{
+	captures = false;
+	graph_blocks_end(&graph);
+	for (unsigned int i = 0; i < block_count;)
+		if (blocks[i].is_graph)
+			blocks[i] = blocks[--block_count];
+		else
+			i++;
+}
+
+TS_TEST(random_calls)
+{
+	struct arena_mapping *mappings;
+	uint64_t bytes = 0;
+	size_t count;
+
+	for (unsigned int i = 0; i < STREAMS; i++)
+		streams[i] = (struct capture_stream){ .handle = 100 + i, .context = &context };
+	TS_CHECK(arena_open(&device));
+	TS_CHECK(device.arena == UINT64_C(0x400000000000));
+	for (unsigned int i = 0; i < 40000; i++) {
+		unsigned int stream = draw(STREAMS);
+
+		if (draw(2))
+			allocate_one();
+		else
+			free_one();
+		submitted[stream] += draw(2);
+		if (!draw(60))
+			completed[stream] +=
+				draw((uint32_t)(submitted[stream] - completed[stream]) + 1);
+		if (!draw(400) && !captures)
+			captures = true;
+		else if (!draw(50) && captures)
+			drop_graph();
+	}
+	drop_graph();
+	/* Nothing stays mapped once all is free. */
+	while (block_count)
+		free_one();
+	arena_lock();
+	pools_trim_locked(arena_of(&device));
+	arena_unlock();
+	TS_CHECK_INT(physical_bytes, 0);
+	TS_CHECK_INT(mapped.count, 0);
+	count = arena_mappings(&device, &mappings);
+	for (size_t i = 0; i < count; i++)
+		bytes += mappings[i].bytes;
+	free(mappings);
+	TS_CHECK_INT(bytes, 0);
+	TS_CHECK_INT(arena_of(&device)->addresses.count, 1);
+	TS_CHECK_INT(arena_of(&device)->items.count, 0);
+}
