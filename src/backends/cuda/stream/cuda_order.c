@@ -136,6 +136,12 @@ static bool is_same_window(const struct before *before)
 
 /* ---- events ---- */
 
+/* It has a number from its first record on. */
+static int create_event(struct cuda_call *call, uintptr_t *args)
+{
+	return cuda_invoke(call, args);
+}
+
 /* event, stream */
 static int record_event(struct cuda_call *call, uintptr_t *args)
 {
@@ -305,6 +311,7 @@ static int finish_context(struct cuda_call *call, uintptr_t *args)
 }
 
 const struct cuda_handler_entry capture_order_handlers[] = {
+	{ "cuEventCreate", create_event, 0 },
 	{ "cuEventRecord", record_event, 0 },
 	{ "cuEventRecordWithFlags", record_event, 0 },
 	{ "cuStreamWaitEvent", wait_event, 0 },
