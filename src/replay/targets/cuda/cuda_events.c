@@ -60,6 +60,15 @@ int ts_cuda_begin_times(struct ts_replay_session *session, struct ts_error *err)
 	int code = ts_cuda_enter(session, session->objects[session->contexts[0]].handle);
 
 	session->oldest = 0;
+	/* Not while commands are submitted. */
+	while (!code && session->spare_count <
+				TS_MIN(2 * (size_t)session->plan->count + 1, (size_t)MOST_EVENTS)) {
+		void *event = NULL;
+
+		if (session->cu.EventCreate(&event, 0))
+			break;
+		ts_cuda_spare_event(session, event);
+	}
 	session->epoch = ts_cuda_take_event(session);
 	if (!code && session->epoch)
 		code = session->cu.EventRecord(session->epoch, (void *)CUDA_STREAM_LEGACY);

@@ -135,14 +135,12 @@ static int find_function(struct ts_replay_session *session, uint32_t function)
 	return code ? code : session->cu.KernelGetFunction(&object->handle, kernel);
 }
 
-static int set_attributes(struct ts_replay_session *session, uint32_t function,
-			  struct ts_error *err)
+static int check_attributes(const struct ts_replay_session *session, uint32_t function,
+			    struct ts_error *err)
 {
 	const struct ts_cuda_details *details = &session->objects[function].details;
-	void *handle = session->objects[function].handle;
-	int code = 0;
 
-	for (uint32_t i = 0; i < details->attribute_count && !code; i++) {
+	for (uint32_t i = 0; i < details->attribute_count; i++) {
 		const struct ts_cuda_pair *pair = &details->attributes[i];
 
 		if (pair->bytes ||
@@ -150,11 +148,22 @@ static int set_attributes(struct ts_replay_session *session, uint32_t function,
 			return ts_error_set(err, TS_ECAP,
 					    "its attribute %" PRIu64 " cannot be replayed",
 					    pair->id);
-		code = session->cu.FuncSetAttribute(handle, (int)pair->id, (int)pair->number);
 	}
+	return TS_OK;
+}
+
+int ts_cuda_set_function(struct ts_replay_session *session, uint32_t function)
+{
+	const struct ts_cuda_details *details = &session->objects[function].details;
+	void *handle = session->objects[function].handle;
+	int code = 0;
+
+	for (uint32_t i = 0; i < details->attribute_count && !code; i++)
+		code = session->cu.FuncSetAttribute(handle, (int)details->attributes[i].id,
+						    (int)details->attributes[i].number);
 	if (!code && details->cache)
 		code = session->cu.FuncSetCacheConfig(handle, (int)details->cache);
-	return code ? ts_cuda_fail(session, code, err, "its attributes") : TS_OK;
+	return code;
 }
 
 /* Bytes of parameters; 0: the driver does not say. */
@@ -172,7 +181,7 @@ static int make_function(struct ts_replay_session *session, uint32_t function, s
 {
 	uint32_t module = ts_cuda_info(session, function)->parent;
 	uint32_t context = ts_cuda_info(session, module)->parent;
-	int code = ts_cuda_enter(session, session->objects[context].handle);
+	int code = ts_cuda_enter(session, session->objects[context].handle), rc;
 
 	if (!code)
 		code = find_function(session, function);
@@ -184,7 +193,11 @@ static int make_function(struct ts_replay_session *session, uint32_t function, s
 		return ts_cuda_fail(session, code, err, "it cannot be loaded");
 	session->objects[function].param_bytes =
 		param_bytes_of(session, session->objects[function].handle);
-	return set_attributes(session, function, err);
+	rc = check_attributes(session, function, err);
+	if (rc)
+		return rc;
+	code = ts_cuda_set_function(session, function);
+	return code ? ts_cuda_fail(session, code, err, "its attributes") : TS_OK;
 }
 
 /* ---- globals ---- */

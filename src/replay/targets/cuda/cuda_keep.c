@@ -59,9 +59,9 @@ static bool find_room(struct ts_replay_session *session, struct ts_cuda_keep *ke
 
 /* ---- copies ---- */
 
-/* Copies a page to its copy, or back. */
-static int copy_page(struct ts_replay_session *session, const struct ts_cuda_keep *keep,
-		     size_t index, bool back)
+/* Copies pages that follow each other to their copies, or back. */
+static int copy_pages(struct ts_replay_session *session, const struct ts_cuda_keep *keep,
+		      size_t index, uint64_t bytes, bool back)
 {
 	const struct ts_cuda_page *page = &keep->pages.items[index];
 	uint64_t address = ts_cuda_address(session, page->memory, page->offset), copy, to, from;
@@ -73,10 +73,19 @@ static int copy_page(struct ts_replay_session *session, const struct ts_cuda_kee
 	to = back ? address : copy;
 	from = back ? copy : address;
 	if (ts_cuda_is_host(session, page->memory) && !keep->address) {
-		memcpy((void *)(uintptr_t)to, (const void *)(uintptr_t)from, page->bytes);
+		memcpy((void *)(uintptr_t)to, (const void *)(uintptr_t)from, bytes);
 		return code;
 	}
-	return code ? code : session->cu.MemcpyAsync(to, from, page->bytes, stream);
+	return code ? code : session->cu.MemcpyAsync(to, from, bytes, stream);
+}
+
+/* Does a page follow another, in memory and in the copies? */
+static bool follows(const struct ts_cuda_keep *keep, size_t index)
+{
+	const struct ts_cuda_page *page = &keep->pages.items[index], *before = page - 1;
+
+	return page->memory == before->memory && page->offset == before->offset + before->bytes &&
+	       keep->at[index] == keep->at[index - 1] + before->bytes;
 }
 
 static int wait_copies(struct ts_replay_session *session)
@@ -103,8 +112,14 @@ bool ts_cuda_keep_pages(struct ts_replay_session *session, struct ts_cuda_keep *
 		ts_cuda_keep_release(session, keep);
 		return false;
 	}
-	for (size_t i = 0; i < keep->pages.count && !code; i++)
-		code = copy_page(session, keep, i, false);
+	for (size_t i = 0; i < keep->pages.count && !code; i++) {
+		size_t first = i;
+
+		for (bytes = keep->pages.items[i].bytes;
+		     i + 1 < keep->pages.count && follows(keep, i + 1); i++)
+			bytes += keep->pages.items[i + 1].bytes;
+		code = copy_pages(session, keep, first, bytes, false);
+	}
 	if (!code)
 		code = wait_copies(session);
 	if (code)
@@ -132,7 +147,7 @@ int ts_cuda_put_pages(struct ts_replay_session *session, const struct ts_cuda_ke
 			at++;
 		if (at == keep->pages.count)
 			return ts_error_set(err, TS_EINVAL, "a page to restore was not kept");
-		code = copy_page(session, keep, at, true);
+		code = copy_pages(session, keep, at, keep->pages.items[at].bytes, true);
 	}
 	if (!code)
 		code = wait_copies(session);

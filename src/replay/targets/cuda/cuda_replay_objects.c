@@ -245,3 +245,51 @@ void ts_cuda_free_streams(struct ts_replay_session *session)
 		    ts_cuda_info(session, i)->kind == TS_OBJECT_STREAM)
 			session->cu.StreamDestroy(session->objects[i].handle);
 }
+
+/* ---- settings ---- */
+
+static int reset_stream(struct ts_replay_session *session, uint32_t stream)
+{
+	const struct ts_cuda_details *details = &session->objects[stream].details;
+	int code = 0;
+
+	for (uint32_t i = 0; i < details->attribute_count && !code; i++)
+		code = ts_cuda_set_stream(session, stream, &details->attributes[i]);
+	return code;
+}
+
+static int reset_setting(struct ts_replay_session *session, uint32_t object, struct ts_error *err)
+{
+	int code = 0;
+
+	switch (ts_cuda_info(session, object)->kind) {
+	case TS_OBJECT_CONTEXT:
+		return apply_limits(session, object, err);
+	case TS_OBJECT_STREAM:
+		code = reset_stream(session, object);
+		break;
+	case TS_OBJECT_FUNCTION:
+		code = ts_cuda_set_function(session, object);
+		break;
+	default:
+		break;
+	}
+	return code ? ts_cuda_fail_object(session, object, code, err) : TS_OK;
+}
+
+int ts_cuda_reset_settings(struct ts_replay_session *session, struct ts_error *err)
+{
+	int rc = TS_OK;
+
+	for (uint32_t i = 0; i < session->plan->count && !rc && session->number; i++) {
+		const struct ts_cuda_step *step = &session->steps[i];
+
+		if (step->command->kind != TS_COMMAND_SET || step->is_skipped ||
+		    step->command->object == TS_REPLAY_NONE)
+			continue;
+		rc = ts_cuda_enter(session, step->context)
+			     ? TS_OK
+			     : reset_setting(session, step->command->object, err);
+	}
+	return rc;
+}

@@ -150,6 +150,9 @@ static int reserve(struct ts_replay_session *session, uint32_t memory, struct ts
 				    " are occupied in this process",
 				    info->address, info->address + info->bytes);
 	}
+	/* It is tried again when there are contexts: some drivers may need one. */
+	if (code && !session->context_count)
+		return TS_OK;
 	if (code)
 		return ts_cuda_fail(session, code, err,
 				    "cannot reserve device addresses 0x%" PRIx64 " to 0x%" PRIx64,
@@ -163,7 +166,7 @@ int ts_cuda_reserve_arenas(struct ts_replay_session *session, struct ts_error *e
 	int rc = TS_OK;
 
 	for (uint32_t i = 0; i < session->stream->object_count && !rc; i++)
-		if (is_arena(session, i))
+		if (is_arena(session, i) && !session->objects[i].is_reserved)
 			rc = reserve(session, i, err);
 	return rc;
 }

@@ -313,6 +313,10 @@ void ts_cuda_unmap_arenas(struct ts_replay_session *session);
 void ts_cuda_free_contexts(struct ts_replay_session *session);
 void ts_cuda_unmap_host(struct ts_replay_session *session);
 
+/* Settings that commands of the plan change, as they were when the window opened. */
+int ts_cuda_reset_settings(struct ts_replay_session *session, struct ts_error *err);
+/* Of a function; a driver's result. */
+int ts_cuda_set_function(struct ts_replay_session *session, uint32_t function);
 /* Sets an attribute of a stream; a driver's result. */
 int ts_cuda_set_stream(struct ts_replay_session *session, uint32_t stream,
 		       const struct ts_cuda_pair *attribute);

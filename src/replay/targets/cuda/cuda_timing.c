@@ -120,7 +120,10 @@ struct timing {
 	bool *changed;               /* pages that it changes */
 	uint64_t other, other_bytes; /* memory that is written to get a cold cache */
 	void *begin, *end;
+	volatile uint32_t *gate; /* pinned; NULL: none */
 };
+
+#define WAIT_EQUAL 1u
 
 static int launch(struct timing *timing, struct ts_error *err)
 {
@@ -135,25 +138,43 @@ static int launch(struct timing *timing, struct ts_error *err)
 	return code ? ts_cuda_fail_command(session, timing->position, code, err) : TS_OK;
 }
 
-/* Everything is idle before, so that the events are those of the kernel alone. */
-static int launch_timed(struct timing *timing, int64_t *ret_ns, struct ts_error *err)
+/*
+ * Everything is idle before. The device waits for the host until all is submitted: else the time
+ * that the host needs to submit the launch would count. Devices that cannot wait do not.
+ */
+static int submit_timed(struct timing *timing)
 {
 	struct ts_replay_session *session = timing->session;
 	const struct cuda_driver_functions *cu = &session->cu;
 	void *stream = timing->step->stream;
-	float ms = 0;
 	int code = ts_cuda_enter(session, timing->step->context);
 
+	if (timing->gate)
+		*timing->gate = 0;
+	if (!code && timing->gate &&
+	    cu->StreamWaitValue32(stream, (uintptr_t)timing->gate, 1, WAIT_EQUAL))
+		timing->gate = NULL;
 	if (!code)
 		code = cu->EventRecord(timing->begin, stream);
 	if (!code)
 		code = ts_cuda_launch(session, timing->step);
 	if (!code)
 		code = cu->EventRecord(timing->end, stream);
+	if (timing->gate)
+		__atomic_store_n(timing->gate, 1, __ATOMIC_SEQ_CST);
+	return code;
+}
+
+static int launch_timed(struct timing *timing, int64_t *ret_ns, struct ts_error *err)
+{
+	struct ts_replay_session *session = timing->session;
+	float ms = 0;
+	int code = submit_timed(timing);
+
 	if (!code)
-		code = cu->EventSynchronize(timing->end);
+		code = session->cu.EventSynchronize(timing->end);
 	if (!code)
-		code = cu->EventElapsedTime(&ms, timing->begin, timing->end);
+		code = session->cu.EventElapsedTime(&ms, timing->begin, timing->end);
 	__atomic_fetch_add(&session->progress, 1, __ATOMIC_RELEASE);
 	*ret_ns = (int64_t)((double)ms * 1e6);
 	return code ? ts_cuda_fail_command(session, timing->position, code, err) : TS_OK;
@@ -250,6 +271,7 @@ static void begin_timing(struct timing *timing)
 	struct ts_replay_session *session = timing->session;
 	uint32_t context = ts_cuda_info(session, timing->step->command->queue)->parent;
 
+	timing->gate = ts_cuda_pinned(session, sizeof(*timing->gate));
 	timing->begin = ts_cuda_take_event(session);
 	timing->end = ts_cuda_take_event(session);
 	timing->other_bytes = 2 * session->devices[session->objects[context].device].cache_bytes;

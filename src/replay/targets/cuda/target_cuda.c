@@ -111,9 +111,9 @@ static int make_session(struct ts_replay_session *session, struct ts_error *err)
 	static int (*const makers[])(struct ts_replay_session * session, struct ts_error * err) = {
 		ts_cuda_mark_needed,    ts_cuda_map_host,       open_driver,
 		ts_cuda_choose_devices, ts_cuda_reserve_arenas, ts_cuda_make_contexts,
-		ts_cuda_map_arenas,     ts_cuda_register_host,  ts_cuda_make_streams,
-		ts_cuda_load_images,    ts_cuda_make_moves,     ts_cuda_make_hashers,
-		ts_cuda_make_steps,     ts_cuda_make_graphs,
+		ts_cuda_reserve_arenas, ts_cuda_map_arenas,     ts_cuda_register_host,
+		ts_cuda_make_streams,   ts_cuda_load_images,    ts_cuda_make_moves,
+		ts_cuda_make_hashers,   ts_cuda_make_steps,     ts_cuda_make_graphs,
 	};
 	int rc = TS_OK;
 
@@ -340,6 +340,8 @@ static int run_session(struct ts_replay_session *session, unsigned int number,
 	rc = ts_cuda_restore(session, err);
 	if (!rc)
 		rc = ts_cuda_watch_start(session, err);
+	if (!rc)
+		rc = ts_cuda_reset_settings(session, err);
 	if (!rc)
 		rc = ts_cuda_begin_times(session, err);
 	if (!rc)

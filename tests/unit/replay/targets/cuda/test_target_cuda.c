@@ -440,3 +440,58 @@ TS_TEST(a_kernel_is_timed_on_the_same_memory)
 	free(report);
 	cuda_target_stop(target);
 }
+
+/* ---- little memory ---- */
+
+TS_TEST(memory_that_does_not_fit_at_once)
+{
+	const int64_t half = (int64_t)(200 * PAGE);
+	struct cuda_target *target;
+	uint32_t contents[3];
+
+	setenv("STAND_IN_MEMORY", "734003200", 1); /* 700 MiB */
+	target = cuda_target_start(0);
+	for (int64_t i = 0; i < 3; i++) {
+		cuda_target_plain(target, (struct fixture_command){ .kind = TS_COMMAND_ALLOC,
+								    .object = CUDA_MEMORY,
+								    .offset = (i + 1) * half,
+								    .bytes = half });
+		cuda_target_fill(target, CUDA_STREAM, CUDA_ARENA + (uint64_t)((i + 1) * half),
+				 (uint32_t)i, 100);
+		cuda_target_plain(target, (struct fixture_command){ .kind = TS_COMMAND_FREE,
+								    .object = CUDA_MEMORY,
+								    .offset = (i + 1) * half,
+								    .bytes = half });
+	}
+	CUDA_TARGET_OPEN(target, .repeat = 2);
+	for (uint32_t i = 0; i < 3; i++)
+		contents[i] = cuda_target_capture(target, 3 * i + 1, CUDA_MEMORY,
+						  (uint64_t)((i + 1) * half), 400);
+	for (unsigned int i = 0; i < 2; i++) {
+		CUDA_TARGET_RUN(target, i);
+		for (uint32_t j = 0; j < 3; j++)
+			cuda_target_check_filled(target->content[contents[j]], j, 100);
+	}
+	cuda_target_stop(target);
+}
+
+TS_TEST(settings_are_reset_before_each_run)
+{
+	struct cuda_target *target = cuda_target_start(0);
+
+	cuda_target_plain(target,
+			  (struct fixture_command){
+				  .kind = TS_COMMAND_SET,
+				  .object = CUDA_CONTEXT,
+				  .details = "{\"what\":\"limit\",\"id\":0,\"value\":4096}" });
+	cuda_target_plain(target,
+			  (struct fixture_command){
+				  .kind = TS_COMMAND_SET,
+				  .object = KERNEL_FILL,
+				  .details = "{\"what\":\"attribute\",\"id\":8,\"value\":65536}" });
+	cuda_target_fill(target, CUDA_STREAM, ADDRESS(0), 3, 100);
+	CUDA_TARGET_OPEN(target, .repeat = 2);
+	CUDA_TARGET_RUN(target, 0);
+	CUDA_TARGET_RUN(target, 1);
+	cuda_target_stop(target);
+}
