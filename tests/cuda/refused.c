@@ -140,15 +140,6 @@ static void host_node(void)
 	CHECK(cuGraphLaunch(exec, NULL));
 }
 
-static void prints(void)
-{
-	void *other;
-	int n = 1;
-
-	CHECK(cuModuleLoadData(&other, WORK_WRAPPER(refused_kernels)));
-	launch(other, "prints", (void *[]){ &n });
-}
-
 static void allocates(void)
 {
 	void *other;
@@ -199,7 +190,6 @@ static const struct {
 	{ "multicast", multicast, "multicast object" },
 	{ "peer_access", peer_access, "peer access" },
 	{ "host_node", host_node, "graph node: host" },
-	{ "prints", prints, "kernel 'prints' calls printf on the device" },
 	{ "allocates", allocates, "kernel 'allocates' calls malloc on the device" },
 	{ "launch_attribute", launch_attribute, "launch attribute 61" },
 	{ "export_table", export_table, "export table 1734dc26-" },

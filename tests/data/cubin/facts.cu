@@ -15,9 +15,10 @@ struct wide {
 	double number;
 };
 
-__device__ __noinline__ int prints(int i)
+__device__ int *last;
+__device__ __noinline__ int makes(int i)
 {
-	printf("%d\n", i);
+	last = (int *)malloc(i);
 	return i;
 }
 __device__ __noinline__ int adds(int i)
@@ -25,7 +26,7 @@ __device__ __noinline__ int adds(int i)
 	return i + 1;
 }
 typedef int (*function)(int);
-__device__ function functions[2] = { prints, adds };
+__device__ function functions[2] = { makes, adds };
 
 extern "C" {
 __global__ void plain(float *x, int n, char c, struct wide w)
@@ -37,7 +38,7 @@ __global__ void plain(float *x, int n, char c, struct wide w)
 }
 __global__ void calls(int *x)
 {
-	*x = prints(*x);
+	*x = makes(*x);
 }
 #ifdef WITH_POINTERS
 __global__ void points(int *x, int i)
@@ -52,6 +53,10 @@ __global__ void allocates(int **x)
 __global__ void frees(int *x)
 {
 	free(x);
+}
+__global__ void prints(int i)
+{
+	printf("%d\n", i);
 }
 __global__ void asserts(int *x)
 {

@@ -18,10 +18,10 @@ struct ts_code_variable {
 	bool is_constant, is_managed;
 };
 
-/* A kernel that prints, allocates or launches, or may call a function that does. */
+/* A kernel that allocates or launches, or may call a function that does. */
 struct ts_code_refused {
 	char *name;
-	const char *why; /* "calls printf on the device"; static */
+	const char *why; /* "calls malloc on the device"; static */
 };
 
 struct ts_code_facts {
