@@ -290,7 +290,7 @@ struct capture_global *capture_global_at(uint64_t address);
 uint64_t capture_global_number(struct capture_global *global); /* described on first use */
 /* When a window opens: finds, describes and lists all globals of modules in use. */
 void capture_globals_find(void);
-size_t capture_globals(struct capture_global ***ret_globals);
+size_t capture_globals(struct capture_global ***ret_globals); /* borrowed */
 /* A reason if a loaded module makes windows impossible (managed variables); NULL. */
 const char *capture_modules_refused(void);
 void capture_modules_forget(void);

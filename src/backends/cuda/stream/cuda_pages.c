@@ -242,7 +242,6 @@ static bool list_pages(struct page_list *list)
 	for (size_t i = 0; is_good && i < count; i++)
 		is_good = add(list, globals[i]->module->context, globals[i]->number,
 			      globals[i]->address, 0, globals[i]->bytes);
-	free(globals);
 	return is_good;
 }
 
