@@ -85,7 +85,7 @@ static void add_object(const char *line)
 	row.bytes = numbers[3];
 	row.blob = add_blob(numbers[4]);
 	row.process = 1;
-	row.address = numbers[1] << 40;
+	row.address = (int64_t)((uint64_t)numbers[1] << 40);
 	row.name = ts_writer_string(writer, "k", 1);
 	row.created = now++;
 	row.details = ts_writer_string(writer, json, strlen(json));
