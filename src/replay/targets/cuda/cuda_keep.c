@@ -72,10 +72,6 @@ static int copy_pages(struct ts_replay_session *session, const struct ts_cuda_ke
 			     : (uint64_t)(uintptr_t)(keep->host + keep->at[index]);
 	to = back ? address : copy;
 	from = back ? copy : address;
-	if (ts_cuda_is_host(session, page->memory) && !keep->address) {
-		memcpy((void *)(uintptr_t)to, (const void *)(uintptr_t)from, bytes);
-		return code;
-	}
 	return code ? code : session->cu.MemcpyAsync(to, from, bytes, stream);
 }
 

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Pages of all mapped memory, and their hashes, computed on the device with words that were moved
- * here counted as recorded (docs/cuda-replay.md, 4.3).
+ * Pages of all mapped memory of devices, and their hashes, computed on the device with words that
+ * were moved here counted as recorded (docs/cuda-replay.md, 4.3).
  */
 #include <inttypes.h>
 #include <string.h>
@@ -200,7 +200,8 @@ int ts_cuda_list_pages(struct ts_replay_session *session, struct ts_error *err)
 		return TS_OK;
 	for (uint32_t i = 0; i < session->stream->object_count && !rc; i++)
 		if (session->objects[i].is_needed &&
-		    ts_cuda_info(session, i)->kind == TS_OBJECT_MEMORY)
+		    ts_cuda_info(session, i)->kind == TS_OBJECT_MEMORY &&
+		    !ts_cuda_is_host(session, i))
 			rc = add_pages(session, i, &pages);
 	if (rc) {
 		free(pages.items);

@@ -235,11 +235,13 @@ static bool is_in(const struct ts_cuda_page *page, uint32_t memory,
 	return page->memory == memory && page->offset < piece->offset + piece->bytes;
 }
 
-/* Does a piece touch a page that is wanted? */
-static bool is_wanted(const struct ts_cuda_pages *pages, const bool *wanted, uint32_t memory,
+/* Does a piece touch a page that is wanted? Host memory is always written. */
+static bool is_wanted(const struct ts_replay_session *session, const bool *wanted, uint32_t memory,
 		      const struct ts_replay_piece *piece)
 {
-	if (!wanted)
+	const struct ts_cuda_pages *pages = &session->pages;
+
+	if (!wanted || ts_cuda_is_host(session, memory))
 		return true;
 	for (size_t i = first_page(pages, memory, piece->offset);
 	     i < pages->count && is_in(&pages->items[i], memory, piece); i++)
@@ -259,7 +261,7 @@ static int write_pieces(struct ts_replay_session *session, const bool *wanted, s
 
 		for (uint32_t j = 0; session->objects[i].is_needed && j < info->piece_count && !rc;
 		     j++)
-			if (is_wanted(&session->pages, wanted, i, &info->pieces[j]))
+			if (is_wanted(session, wanted, i, &info->pieces[j]))
 				rc = start_piece(&upload, i, &info->pieces[j], err);
 	}
 	return end_upload(&upload, rc, err);
@@ -273,10 +275,6 @@ static int clear_page(struct ts_replay_session *session, const struct ts_cuda_pa
 	void *stream;
 	int code;
 
-	if (ts_cuda_is_host(session, page->memory)) {
-		memset((void *)(uintptr_t)address, 0, page->bytes);
-		return 0;
-	}
 	code = ts_cuda_enter_for(session, page->memory, &stream);
 	return code ? code : session->cu.MemsetD8Async(address, 0, page->bytes, stream);
 }
@@ -340,6 +338,30 @@ static int copy_pages(const struct ts_cuda_pages *from, struct ts_cuda_pages *to
 	return TS_OK;
 }
 
+/* Host memory is zeros, or what pieces say, in each run. */
+static void clear_host(struct ts_replay_session *session)
+{
+	for (uint32_t i = 0; i < session->stream->object_count; i++) {
+		const struct ts_cuda_object *object = &session->objects[i];
+
+		if (!object->is_needed || ts_cuda_info(session, i)->kind != TS_OBJECT_MEMORY ||
+		    !ts_cuda_is_host(session, i))
+			continue;
+		for (size_t j = 0; j < object->mapped.count; j++)
+			memset((void *)(uintptr_t)object->mapped.items[j].offset, 0,
+			       object->mapped.items[j].bytes);
+	}
+}
+
+static bool has_host_pieces(const struct ts_replay_session *session)
+{
+	for (uint32_t i = 0; i < session->stream->object_count; i++)
+		if (session->objects[i].is_needed && ts_cuda_info(session, i)->piece_count &&
+		    ts_cuda_is_host(session, i))
+			return true;
+	return false;
+}
+
 static int restore_first(struct ts_replay_session *session, struct ts_error *err)
 {
 	const struct ts_replay_options *options = &session->replay->options;
@@ -358,12 +380,13 @@ static int restore_first(struct ts_replay_session *session, struct ts_error *err
 }
 
 /* All pages that the piece touches, if it touches a wanted one. True: that is news. */
-static bool widen_by(const struct ts_cuda_pages *pages, bool *wanted, uint32_t memory,
+static bool widen_by(const struct ts_replay_session *session, bool *wanted, uint32_t memory,
 		     const struct ts_replay_piece *piece)
 {
+	const struct ts_cuda_pages *pages = &session->pages;
 	bool is_news = false;
 
-	if (!is_wanted(pages, wanted, memory, piece))
+	if (!is_wanted(session, wanted, memory, piece))
 		return false;
 	for (size_t i = first_page(pages, memory, piece->offset);
 	     i < pages->count && is_in(&pages->items[i], memory, piece); i++) {
@@ -388,7 +411,7 @@ static void widen(struct ts_replay_session *session, bool *wanted)
 
 			for (uint32_t j = 0; session->objects[i].is_needed && j < info->piece_count;
 			     j++)
-				is_news |= widen_by(&session->pages, wanted, i, &info->pieces[j]);
+				is_news |= widen_by(session, wanted, i, &info->pieces[j]);
 		}
 	}
 }
@@ -408,6 +431,9 @@ static int restore_again(struct ts_replay_session *session, struct ts_error *err
 		return rc;
 	if (session->keep.is_valid) {
 		rc = ts_cuda_put_pages(session, &session->keep, changed, err);
+		memset(changed, 0, count);
+		if (!rc && has_host_pieces(session))
+			rc = write_pieces(session, changed, err);
 	} else {
 		/* Words of the same memory count once. */
 		if (session->move_count)
@@ -426,6 +452,8 @@ int ts_cuda_restore(struct ts_replay_session *session, struct ts_error *err)
 {
 	int rc = ts_cuda_reset_spaces(session, err);
 
+	if (!rc)
+		clear_host(session);
 	if (!rc && session->initial.items)
 		return restore_again(session, err);
 	if (!rc)

@@ -21,9 +21,8 @@ static int deliver_pages(struct ts_replay_session *session, uint32_t capture, co
 
 	if (!out)
 		return ts_error_set(err, TS_ENOMEM, "no memory for hashes of pages");
-	/* Recordings have no hashes of host memory. */
 	for (size_t i = 0; i < pages->count; i++)
-		if ((!wanted || wanted[i]) && !ts_cuda_is_host(session, pages->items[i].memory))
+		if (!wanted || wanted[i])
 			out[count++] = (struct ts_replay_page){ pages->items[i].memory, 0,
 								pages->items[i].offset,
 								pages->items[i].hash };

@@ -118,6 +118,7 @@ struct timing {
 	uint32_t position;
 	struct ts_cuda_keep keep;
 	bool *changed;               /* pages that it changes */
+	char *host;                  /* copies of all host memory, which it may change, too */
 	uint64_t other, other_bytes; /* memory that is written to get a cold cache */
 	void *begin, *end;
 	volatile uint32_t *gate; /* pinned; NULL: none */
@@ -180,8 +181,29 @@ static int launch_timed(struct timing *timing, int64_t *ret_ns, struct ts_error 
 	return code ? ts_cuda_fail_command(session, timing->position, code, err) : TS_OK;
 }
 
+/* Copies all mapped host memory to the copies, or back; its bytes. NULL: only counts. */
+static uint64_t copy_host(const struct ts_replay_session *session, char *copies, bool back)
+{
+	uint64_t bytes = 0;
+
+	for (uint32_t i = 0; i < session->stream->object_count; i++) {
+		const struct ts_cuda_ranges *mapped = &session->objects[i].mapped;
+
+		for (size_t j = 0; j < mapped->count && ts_cuda_is_host(session, i); j++) {
+			void *host = (void *)(uintptr_t)mapped->items[j].offset;
+
+			if (copies)
+				memcpy(back ? host : copies + bytes, back ? copies + bytes : host,
+				       mapped->items[j].bytes);
+			bytes += mapped->items[j].bytes;
+		}
+	}
+	return bytes;
+}
+
 static int restore(struct timing *timing, struct ts_error *err)
 {
+	copy_host(timing->session, timing->host, true);
 	return ts_cuda_put_pages(timing->session, &timing->keep, timing->changed, err);
 }
 
@@ -256,7 +278,10 @@ static int find_changed(struct timing *timing, struct ts_error *err)
 	if (rc)
 		return rc;
 	timing->changed = calloc(session->pages.count + 1, sizeof(*timing->changed));
-	if (!timing->changed || !ts_cuda_keep_pages(session, &timing->keep))
+	timing->host = ts_alloc_array(copy_host(session, NULL, false), 1);
+	if (timing->host)
+		copy_host(session, timing->host, false);
+	if (!timing->changed || !timing->host || !ts_cuda_keep_pages(session, &timing->keep))
 		return ts_error_set(err, TS_ENOMEM,
 				    "there is no memory for a copy of all memory, from which it is "
 				    "restored before each launch");
@@ -289,6 +314,7 @@ static void end_timing(struct timing *timing)
 		session->cu.MemFree(timing->other);
 	ts_cuda_keep_release(session, &timing->keep);
 	free(timing->changed);
+	free(timing->host);
 }
 
 int ts_cuda_time_kernel(struct ts_replay_session *session, uint32_t position, struct ts_error *err)
