@@ -10,6 +10,9 @@
 
 /* Attributes of streams that a replay sets (CUlaunchAttributeID). */
 static const int stream_attributes[] = { 1, 3, 8, 9, 10, 16 };
+#define ATTRIBUTE_WAITING 3 /* how the host waits */
+#define ATTRIBUTE_PRIORITY 8
+#define ATTRIBUTE_DOMAINS 9 /* of memory synchronization */
 #define STREAM_ATTRIBUTE_COUNT (sizeof(stream_attributes) / sizeof(stream_attributes[0]))
 #define ATTRIBUTE_BYTES 64u
 
@@ -159,25 +162,32 @@ static int copy_stream_attributes(struct cuda_call *call, uintptr_t *args)
 	return result;
 }
 
-/* The default streams have none, as far as the driver tells. */
+/*
+ * Those that differ from a new stream's: the priority is in the description anyway, how the host
+ * waits does not matter. The default streams have none, as far as the driver tells.
+ */
 void capture_stream_settings_describe(const struct capture_stream *stream, struct stream_text *text)
 {
-	static const unsigned char zeros[ATTRIBUTE_BYTES];
+	static const unsigned char zeros[ATTRIBUTE_BYTES], domains[ATTRIBUTE_BYTES] = { 0, 1 };
 	unsigned char value[ATTRIBUTE_BYTES];
 	bool is_begun = false;
 
 	for (size_t i = 0; stream->handle > CUDA_STREAM_PER_THREAD && i < STREAM_ATTRIBUTE_COUNT;
 	     i++) {
+		int id = stream_attributes[i];
+		const unsigned char *usual = id == ATTRIBUTE_DOMAINS ? domains : zeros;
+
+		if (id == ATTRIBUTE_WAITING || id == ATTRIBUTE_PRIORITY)
+			continue;
 		memset(value, 0, sizeof(value));
-		if (cu.StreamGetAttribute((void *)stream->handle, stream_attributes[i], value) !=
-			    CUDA_SUCCESS_ ||
-		    !memcmp(value, zeros, sizeof(value)))
+		if (cu.StreamGetAttribute((void *)stream->handle, id, value) != CUDA_SUCCESS_ ||
+		    !memcmp(value, usual, sizeof(value)))
 			continue;
 		if (!is_begun)
 			stream_text_open(text, "attributes", '[');
 		is_begun = true;
 		stream_text_open(text, NULL, '[');
-		stream_text_int(text, NULL, stream_attributes[i]);
+		stream_text_int(text, NULL, id);
 		capture_text_bytes(text, NULL, value, sizeof(value));
 		stream_text_close(text, '[');
 	}
