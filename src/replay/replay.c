@@ -469,9 +469,6 @@ static int make_report(struct runs *runs, struct ts_replay_report *report, struc
 		report_work(runs, report);
 	if (!rc && target->report)
 		target->report(replay->session, report);
-	if (!rc && report->verdict == TS_REPLAY_DIFFERS && report->gaps[0])
-		snprintf(report->verdict_text, sizeof(report->verdict_text),
-			 "differs from recording: capture gap");
 	return rc;
 }
 

@@ -85,12 +85,12 @@ static void show_difference(const struct ts_replay_shown *shown, struct ts_text 
 
 	if (!report->differs)
 		return;
-	ts_text_append_str(out, is_race ? "  between " : "  at ");
+	ts_text_append_str(out, is_race ? "  race between " : "  at ");
 	append_untrusted(out, report->command_text);
 	if (is_race) {
 		ts_text_append_str(out, "\n  and ");
 		append_untrusted(out, report->other_command_text);
-		ts_text_append_str(out, ",\n  which nothing orders");
+		ts_text_append_str(out, ": nothing orders them\n  at the end");
 	}
 	if (report->has_pages) {
 		show_pages(report, out);
@@ -431,7 +431,8 @@ void ts_replay_show_text(const struct ts_replay_shown *shown, struct ts_text *ou
 		show_stream(shown, &lines);
 	else
 		show_emulated(report, &lines);
-	show_span(report, &lines);
+	if (!report->timed_runs)
+		show_span(report, &lines);
 	show_line(&lines, report->note);
 	append_wrapped(out, &lines);
 }

@@ -191,8 +191,7 @@ static void pages_vary(const struct ts_replay_checker *checker, struct ts_replay
 	bool is_race = cause->other != TS_REPLAY_NONE;
 
 	report->verdict = TS_REPLAY_NONDETERMINISTIC;
-	snprintf(report->verdict_text, sizeof(report->verdict_text), "nondeterministic%s",
-		 is_race ? ": two commands race" : "");
+	snprintf(report->verdict_text, sizeof(report->verdict_text), "nondeterministic");
 	set_pages(checker, cause->position, &cause->difference, report);
 	set_page_bytes(checker, &cause->difference, is_race ? &orders : &runs, report);
 	if (is_race) {

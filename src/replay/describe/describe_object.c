@@ -72,8 +72,8 @@ void ts_replay_describe_object(const struct ts_replay_stream *stream, uint32_t o
 	append_named(stream, info->device, out->length > begin ? ", " : before, out);
 	for (uint32_t i = 0; i < info->device_count; i++)
 		if (info->devices[i] != info->parent)
-			append_named(stream, info->devices[i],
-				     out->length > begin ? ", " : before, out);
+			append_named(stream, info->devices[i], out->length > begin ? ", " : before,
+				     out);
 	if (info->kind == TS_OBJECT_MEMORY && info->origin)
 		ts_text_printf(out, " at %" PRIu64, info->origin);
 	if (info->image) {

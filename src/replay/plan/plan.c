@@ -234,7 +234,10 @@ void ts_replay_plan_text(const struct ts_replay_plan *plan, const struct ts_repl
 	for (uint32_t i = 0; i < stream->command_count; i++) {
 		uint32_t last = i;
 
-		if (plan->kept[i] != TS_REPLAY_INCLUDED)
+		/* Nodes of a graph have the number of their launch. */
+		if (plan->kept[i] != TS_REPLAY_INCLUDED ||
+		    (i && plan->kept[i - 1] == TS_REPLAY_INCLUDED &&
+		     stream->commands[i - 1].sequence == stream->commands[i].sequence))
 			continue;
 		while (last + 1 < stream->command_count &&
 		       plan->kept[last + 1] == TS_REPLAY_INCLUDED)
@@ -244,7 +247,7 @@ void ts_replay_plan_text(const struct ts_replay_plan *plan, const struct ts_repl
 			break;
 		}
 		ts_text_printf(&text, "%s%" PRIu64, between, stream->commands[i].sequence);
-		if (last > i)
+		if (stream->commands[last].sequence > stream->commands[i].sequence)
 			ts_text_printf(&text, "-%" PRIu64, stream->commands[last].sequence);
 		between = ", ";
 		i = last;
