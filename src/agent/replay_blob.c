@@ -31,6 +31,9 @@
 #ifndef MADV_POPULATE_READ
 #define MADV_POPULATE_READ 22
 #endif
+#ifndef MADV_POPULATE_WRITE
+#define MADV_POPULATE_WRITE 23
+#endif
 
 /* ---- memory of the program ---- */
 
@@ -95,7 +98,7 @@ static char *spool_space(struct core *core, uint64_t *bytes)
 	struct channel *channel = &core->channel;
 	uint64_t most;
 
-	if (channel->blob_bytes < SPOOLED_LEAST || !spool_open(core))
+	if (channel->blob_bytes < SPOOLED_LEAST || channel->is_bulk || !spool_open(core))
 		return NULL;
 	most = ts_spool_part_bytes(channel->spool.bytes);
 	*bytes = *bytes < most ? *bytes : most;
@@ -115,15 +118,13 @@ static void leave_spool(struct core *core)
 	channel_nudge(core);
 }
 
-/* Refers to a part that is complete in the spool. */
-static bool put_spooled(struct core *core, uint64_t bytes)
+/* Refers to a part of the newest blob, at a position in the spool. */
+static bool refer(struct core *core, uint64_t position, uint64_t bytes)
 {
 	struct channel *channel = &core->channel;
 	uint64_t words = 2u + SPOOLED_WORDS, *to;
-	struct writer *writer;
+	struct writer *writer = channel_enter(core, words);
 
-	spool_advance(&channel->spool, channel->space_at, bytes);
-	writer = channel_enter(core, words);
 	if (!writer)
 		return false;
 	to = channel_begin(writer, TS_LIVE_SPOOLED, words);
@@ -132,14 +133,23 @@ static bool put_spooled(struct core *core, uint64_t bytes)
 			  .bytes = channel->blob_bytes,
 			  .offset = channel->blob_at,
 			  .count = bytes },
-		.position = channel->space_at,
+		.position = position,
 	};
 	ring_advance(writer, words * 8);
-	spool_referred(&channel->spool);
+	spool_referred_to(&channel->spool, position + bytes);
 	channel->blob_at += bytes;
 	leave_spool(core);
 	channel_leave(core);
 	return true;
+}
+
+/* Refers to a part that is complete in the spool. */
+static bool put_spooled(struct core *core, uint64_t bytes)
+{
+	struct channel *channel = &core->channel;
+
+	spool_advance(&channel->spool, channel->space_at, bytes);
+	return refer(core, channel->space_at, bytes);
 }
 
 /* Stores one record's part of a blob. */
@@ -166,6 +176,77 @@ static bool put_part(struct core *core, const void *data, uint64_t bytes)
 	channel->blob_at += bytes;
 	channel_leave(core);
 	return true;
+}
+
+/* ---- bulk ---- */
+
+void ts_replay_bulk_expect(void)
+{
+	agent_spool_bytes = TS_SPOOL_GREATEST;
+}
+
+uint32_t ts_replay_bulk_begin(uint32_t count, const uint64_t *bytes, void **ret_spaces)
+{
+	struct core *core = channel_core();
+	struct channel *channel;
+
+	if (!core || core->channel.is_bulk || !spool_open(core))
+		return 0;
+	channel = &core->channel;
+	channel->bulk_count = 0;
+	if (count > TS_REPLAY_BULK_AT_MOST)
+		count = TS_REPLAY_BULK_AT_MOST;
+	for (uint32_t i = 0; i < count; i++) {
+		if (bytes[i] > ts_spool_part_bytes(channel->spool.bytes))
+			break;
+		ret_spaces[i] = spool_reserve(core, bytes[i], &channel->bulk[i].at);
+		if (!ret_spaces[i])
+			break;
+		channel->bulk[i].bytes = bytes[i];
+		channel->bulk_count++;
+	}
+	channel->is_bulk = channel->bulk_count;
+	return channel->bulk_count;
+}
+
+/* A step that cannot be allocated is an error here, and no signal. */
+bool ts_replay_bulk_allocate(void *space, uint64_t bytes)
+{
+	uint64_t page = (uint64_t)sysconf(_SC_PAGESIZE), before = (uintptr_t)space & (page - 1);
+
+	return !madvise((char *)space - before, before + bytes, MADV_POPULATE_WRITE);
+}
+
+uint64_t ts_replay_bulk_blob(uint32_t index)
+{
+	struct core *core = channel_core();
+	struct channel *channel;
+
+	if (!core || index >= core->channel.bulk_count)
+		return 0;
+	channel = &core->channel;
+	if (!ts_replay_blob_begin(channel->bulk[index].bytes) ||
+	    !refer(core, channel->bulk[index].at, channel->bulk[index].bytes))
+		return 0;
+	return channel->blob;
+}
+
+void ts_replay_bulk_end(bool all_allocated)
+{
+	struct core *core = channel_core();
+	struct channel *channel;
+
+	if (!core || !core->channel.is_bulk)
+		return;
+	channel = &core->channel;
+	channel->is_bulk = false;
+	/* Also what is before them. */
+	if (all_allocated &&
+	    (channel->bulk[0].at & (channel->spool.bytes - 1)) <= channel->spool.allocated)
+		spool_allocated(&channel->spool,
+				channel->bulk[channel->bulk_count - 1].at +
+					channel->bulk[channel->bulk_count - 1].bytes);
+	channel->bulk_count = 0;
 }
 
 /* ---- for backends ---- */

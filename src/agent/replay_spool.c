@@ -21,6 +21,7 @@
 
 #define DEFAULT_BYTES (UINT64_C(256) << 20)
 #define STEP_BYTES (UINT64_C(4) << 20)
+#define ALLOCATION_BYTES 4096u /* the smallest page that there is */
 
 #ifndef MADV_POPULATE_WRITE
 #define MADV_POPULATE_WRITE 23
@@ -272,14 +273,19 @@ bool spool_has_space(struct spool *spool, uint64_t bytes)
 	return from == spool->head || start_of(spool, bytes) + bytes <= from + spool->bytes;
 }
 
+/* If nothing is in use, start over: what is allocated already comes first. */
+static void start_over(struct spool *spool)
+{
+	if (oldest(spool) == spool->head)
+		spool->consumed = spool->head = ts_spool_round_up(spool->head, spool->bytes);
+}
+
 char *spool_place(struct core *core, uint64_t bytes, uint64_t *ret_position)
 {
 	struct spool *spool = &core->channel.spool;
 	uint64_t at;
 
-	/* If nothing is in use, start over: what is allocated already comes first. */
-	if (oldest(spool) == spool->head)
-		spool->consumed = spool->head = ts_spool_round_up(spool->head, spool->bytes);
+	start_over(spool);
 	*ret_position = start_of(spool, bytes);
 	at = *ret_position & (spool->bytes - 1);
 	if (at + bytes <= spool->allocated)
@@ -292,6 +298,26 @@ char *spool_place(struct core *core, uint64_t bytes, uint64_t *ret_position)
 	return spool->is_full ? NULL : spool->data + at;
 }
 
+char *spool_reserve(struct core *core, uint64_t bytes, uint64_t *ret_position)
+{
+	struct spool *spool = &core->channel.spool;
+
+	if (!spool_has_space(spool, bytes))
+		return NULL;
+	start_over(spool);
+	*ret_position = start_of(spool, bytes);
+	spool_advance(spool, *ret_position, bytes);
+	return spool->data + (*ret_position & (spool->bytes - 1));
+}
+
+void spool_allocated(struct spool *spool, uint64_t position)
+{
+	uint64_t at = position & (spool->bytes - 1) & ~(uint64_t)(ALLOCATION_BYTES - 1);
+
+	if (at > spool->allocated)
+		spool->allocated = at;
+}
+
 void spool_advance(struct spool *spool, uint64_t position, uint64_t bytes)
 {
 	spool->head = position + bytes;
@@ -300,5 +326,10 @@ void spool_advance(struct spool *spool, uint64_t position, uint64_t bytes)
 
 void spool_referred(struct spool *spool)
 {
-	__atomic_store_n(&spool->header->referred, spool->head, __ATOMIC_RELEASE);
+	spool_referred_to(spool, spool->head);
+}
+
+void spool_referred_to(struct spool *spool, uint64_t position)
+{
+	__atomic_store_n(&spool->header->referred, position, __ATOMIC_RELEASE);
 }

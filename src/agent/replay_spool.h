@@ -23,8 +23,16 @@ uint64_t spool_progress(const struct spool *spool);
  */
 char *spool_place(struct core *core, uint64_t bytes, uint64_t *ret_position);
 
+/*
+ * The same without waiting and without allocating; the part counts as used. NULL: there is no
+ * space. Later, how far everything before a position was allocated, by those who wrote it.
+ */
+char *spool_reserve(struct core *core, uint64_t bytes, uint64_t *ret_position);
+void spool_allocated(struct spool *spool, uint64_t position);
+
 /* The part is complete: what follows may refer to it; then, that its record is in the ring. */
 void spool_advance(struct spool *spool, uint64_t position, uint64_t bytes);
 void spool_referred(struct spool *spool);
+void spool_referred_to(struct spool *spool, uint64_t position);
 
 #endif

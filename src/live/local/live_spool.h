@@ -16,7 +16,7 @@
 #define TS_SPOOL_VERSION 1
 #define TS_SPOOL_HEADER_BYTES 4096u
 #define TS_SPOOL_LEAST (UINT64_C(4) << 20)
-#define TS_SPOOL_GREATEST (UINT64_C(1) << 30)
+#define TS_SPOOL_GREATEST (UINT64_C(1) << 36)
 /* A part begins at a multiple of this. */
 #define TS_SPOOL_ALIGNMENT 64u
 #define TS_SPOOL_PART (UINT64_C(4) << 20)

@@ -291,6 +291,7 @@ void capture_start(void)
 	if (!atomic_exchange(&has_lock, true))
 		make_lock();
 	is_checked = settings->mode == TS_REPLAY_CHECKED;
+	ts_replay_bulk_expect();
 	capture_dispatch_start();
 	__atomic_store_n(&cuda_replaying, 1, __ATOMIC_RELEASE);
 }

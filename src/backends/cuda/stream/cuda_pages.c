@@ -240,7 +240,8 @@ static bool list_pages(struct page_list *list)
 	}
 	count = is_good ? capture_globals(&globals) : 0;
 	for (size_t i = 0; is_good && i < count; i++)
-		is_good = add(list, globals[i]->module->context, globals[i]->number,
+		is_good = globals[i]->module->context->is_gone ||
+			  add(list, globals[i]->module->context, globals[i]->number,
 			      globals[i]->address, 0, globals[i]->bytes);
 	return is_good;
 }
@@ -258,6 +259,18 @@ void pages_release(struct page_list *list)
 {
 	free(list->items);
 	*list = (struct page_list){ 0 };
+}
+
+/* Most pages have the same size. */
+bool page_is_zero(const struct capture_page *page)
+{
+	static __thread uint64_t bytes, hash;
+
+	if (bytes != page->range.bytes) {
+		bytes = page->range.bytes;
+		hash = ts_hash_zeros(bytes);
+	}
+	return page->hash == hash;
 }
 
 /* ---- pointers to host memory ---- */

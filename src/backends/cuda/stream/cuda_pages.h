@@ -27,10 +27,7 @@ bool pages_read(struct page_list *ret_list);
 void pages_release(struct page_list *list);
 /* Host memory that words in these pages point to is made visible; false: the window has failed. */
 bool pages_look_for_host(const struct page_list *list);
-static inline bool page_is_zero(const struct capture_page *page)
-{
-	return page->hash == ts_hash_zeros(page->range.bytes);
-}
+bool page_is_zero(const struct capture_page *page);
 
 /* A stream of ours in this context, which must be current; NULL: the window has failed. */
 void *pages_stream(struct capture_context *context);

@@ -11,12 +11,18 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
+#include "backends/cuda/stream/cuda_arena.h"
 #include "backends/cuda/stream/cuda_pages.h"
 #include "base/local/macros.h"
 
 #define PIECE_BYTES ((uint64_t)4 << 20)
-#define DRAINERS 4u
+#define PART_BYTES ((uint64_t)1 << 20) /* moved at once */
+#define BULK_LEAST ((uint64_t)32 << 10)
+#define THREADS_AT_MOST 12u
+#define NAP_NS INT64_C(1000000)
+#define PATIENCE_NS INT64_C(2000000000) /* until a piece waits as any other blob does */
 #define SPARE_BYTES ((uint64_t)1 << 30) /* left to the program beside a shadow */
 
 struct piece {
@@ -27,7 +33,6 @@ struct piece {
 static struct {
 	struct piece *pieces;
 	size_t count;
-	_Atomic size_t next;
 	uint64_t sequence; /* of OPEN */
 	struct shadow {
 		struct shadow *next;
@@ -36,10 +41,15 @@ static struct {
 	} * shadows;
 	bool has_shadow;
 	atomic_bool is_cancelled;
-	pthread_t threads[DRAINERS];
+	pthread_t threads[THREADS_AT_MOST];
 	unsigned int thread_count;
+	uint64_t mapped_bytes, stored_bytes;
+	int64_t begun_ns, opened_ns, released_ns, drained_ns;
 	_Atomic uint64_t more; /* pieces taken inside the window */
 } self;
+
+static __thread bool is_our_thread __attribute__((tls_model("initial-exec")));
+static pthread_mutex_t join_lock = PTHREAD_MUTEX_INITIALIZER;
 
 /* ---- pieces ---- */
 
@@ -159,67 +169,231 @@ void capture_piece(uint64_t object, int64_t offset, const void *data, uint64_t b
 	append(object, offset, data, bytes);
 }
 
-/* Of one context; false: the window has failed. */
-static bool drain_piece(const struct piece *piece, void *buffer, void *stream)
-{
-	int rc = cu.MemcpyDtoHAsync(buffer, piece->from, piece->bytes, stream);
+/* ---- reading the device ---- */
 
-	if (!rc)
-		rc = cu.StreamSynchronize(stream);
-	if (rc) {
-		capture_fail("the snapshot cannot be read: the driver's error %d", rc);
-		return false;
-	}
-	append(piece->object, (int64_t)piece->offset, buffer, piece->bytes);
-	return true;
+/* What a thread of ours needs to read the device. */
+struct lane {
+	struct capture_context *context; /* current */
+	void *stream;
+	char *buffer; /* pinned: two parts */
+};
+
+static void lane_leave(struct lane *lane)
+{
+	if (lane->stream)
+		cu.StreamDestroy(lane->stream);
+	if (lane->context)
+		capture_context_pop();
+	lane->stream = NULL;
+	lane->context = NULL;
 }
 
-static void *drain(void *argument)
+static void lane_end(struct lane *lane)
 {
-	struct capture_context *current = NULL;
-	void *buffer = NULL, *stream = NULL;
-	int mode = CUDA_CAPTURE_MODE_RELAXED;
-	bool is_good = true;
+	if (lane->buffer)
+		cu.MemFreeHost(lane->buffer);
+	lane_leave(lane);
+}
 
-	cu.ThreadExchangeStreamCaptureMode(&mode);
-	while (is_good && !atomic_load(&self.is_cancelled)) {
-		size_t at = atomic_fetch_add(&self.next, 1);
-		const struct piece *piece = &self.pieces[at];
+static bool lane_enter(struct lane *lane, struct capture_context *context)
+{
+	void *buffer = lane->buffer;
+	bool is_good;
 
-		if (at >= self.count)
-			break;
-		if (piece->context != current) {
-			if (stream)
-				cu.StreamDestroy(stream);
-			if (current)
-				capture_context_pop();
-			current = NULL;
-			stream = NULL;
-			is_good = capture_context_push(piece->context);
-			if (is_good)
-				current = piece->context;
-			is_good = is_good && !cu.StreamCreate(&stream, CUDA_STREAM_NON_BLOCKING) &&
-				  (buffer || !cu.MemAllocHost(&buffer, PIECE_BYTES));
-			if (!is_good) {
-				capture_fail("the snapshot cannot be read");
-				break;
-			}
+	if (lane->context == context)
+		return true;
+	lane_leave(lane);
+	is_good = capture_context_push(context);
+	if (is_good)
+		lane->context = context;
+	is_good = is_good && !cu.StreamCreate(&lane->stream, CUDA_STREAM_NON_BLOCKING) &&
+		  (buffer || !cu.MemAllocHost(&buffer, 2 * PART_BYTES));
+	lane->buffer = buffer;
+	return is_good;
+}
+
+/* Through the pinned buffer: one half is read by the device while the other is copied. */
+static int read_device(const struct lane *lane, const struct piece *piece, char *to)
+{
+	uint64_t asked = 0, at = 0;
+	int rc = 0;
+
+	while (!rc && at < piece->bytes) {
+		uint64_t part = TS_MIN(PART_BYTES, piece->bytes - at);
+
+		if (asked == at) {
+			rc = cu.MemcpyDtoHAsync(lane->buffer + (at / PART_BYTES & 1) * PART_BYTES,
+						piece->from + at, part, lane->stream);
+			asked += part;
 		}
-		is_good = drain_piece(piece, buffer, stream);
+		if (!rc)
+			rc = cu.StreamSynchronize(lane->stream);
+		if (!rc && asked < piece->bytes) {
+			uint64_t next = TS_MIN(PART_BYTES, piece->bytes - asked);
+
+			rc = cu.MemcpyDtoHAsync(lane->buffer +
+							(asked / PART_BYTES & 1) * PART_BYTES,
+						piece->from + asked, next, lane->stream);
+			asked += next;
+		}
+		if (!rc)
+			memcpy(to + at, lane->buffer + (at / PART_BYTES & 1) * PART_BYTES, part);
+		at += part;
 	}
-	if (buffer)
-		cu.MemFreeHost(buffer);
-	if (stream)
-		cu.StreamDestroy(stream);
-	if (current)
-		capture_context_pop();
+	return rc;
+}
+
+static bool read_piece(struct lane *lane, const struct piece *piece, char *to)
+{
+	int rc = lane_enter(lane, piece->context) ? read_device(lane, piece, to)
+						  : CUDA_INVALID_CONTEXT;
+
+	if (rc) {
+		capture_fail("the snapshot cannot be read: the driver's error %d", rc);
+		atomic_store(&self.is_cancelled, true);
+	}
+	return rc == 0;
+}
+
+/* ---- many pieces at once, into the spool ---- */
+
+static struct {
+	pthread_mutex_t lock;
+	pthread_cond_t changed;
+	const struct piece *pieces;
+	void *spaces[TS_REPLAY_BULK_AT_MOST];
+	bool is_allocated[TS_REPLAY_BULK_AT_MOST], is_filled[TS_REPLAY_BULK_AT_MOST];
+	uint32_t count, next, done;
+	unsigned int workers; /* that have not ended */
+	bool is_over;
+} batch = { .lock = PTHREAD_MUTEX_INITIALIZER, .changed = PTHREAD_COND_INITIALIZER };
+
+/* Fills what no other thread does; batch.lock is held. */
+static void fill_some(struct lane *lane)
+{
+	while (batch.next < batch.count) {
+		uint32_t i = batch.next++;
+		const struct piece *piece = &batch.pieces[i];
+
+		pthread_mutex_unlock(&batch.lock);
+		batch.is_allocated[i] = ts_replay_bulk_allocate(batch.spaces[i], piece->bytes);
+		batch.is_filled[i] = batch.is_allocated[i] && !atomic_load(&self.is_cancelled) &&
+				     read_piece(lane, piece, batch.spaces[i]);
+		pthread_mutex_lock(&batch.lock);
+		if (++batch.done == batch.count)
+			pthread_cond_broadcast(&batch.changed);
+	}
+}
+
+static void *work(void *argument)
+{
+	int mode = CUDA_CAPTURE_MODE_RELAXED;
+	struct lane lane = { 0 };
+
+	is_our_thread = true;
 	cu.ThreadExchangeStreamCaptureMode(&mode);
+	pthread_mutex_lock(&batch.lock);
+	while (!batch.is_over) {
+		fill_some(&lane);
+		if (!batch.is_over)
+			pthread_cond_wait(&batch.changed, &batch.lock);
+	}
+	pthread_mutex_unlock(&batch.lock);
+	lane_end(&lane);
+	pthread_mutex_lock(&batch.lock);
+	batch.workers--;
+	pthread_cond_broadcast(&batch.changed);
+	pthread_mutex_unlock(&batch.lock);
 	return argument;
 }
 
-/* ---- a window ---- */
+static struct ts_replay_command row_of(const struct piece *piece)
+{
+	struct ts_replay_command row = capture_row(TS_COMMAND_CHECK);
 
-static void release(void)
+	row.sequence = self.sequence;
+	row.object = piece->object;
+	row.offset = (int64_t)piece->offset;
+	row.bytes = (int64_t)piece->bytes;
+	row.details = "{\"why\":\"open\"}";
+	return row;
+}
+
+/* Space for the next pieces; 0: there is none now. */
+static uint32_t begin_batch(const struct piece *pieces, size_t count)
+{
+	uint64_t bytes[TS_REPLAY_BULK_AT_MOST];
+	uint32_t wanted = 0, given;
+
+	while (wanted < TS_REPLAY_BULK_AT_MOST && wanted < count &&
+	       pieces[wanted].bytes >= BULK_LEAST) {
+		bytes[wanted] = pieces[wanted].bytes;
+		wanted++;
+	}
+	if (!wanted || !ts_replay_lock_window())
+		return 0;
+	given = ts_replay_bulk_begin(wanted, bytes, batch.spaces);
+	ts_replay_unlock();
+	return given;
+}
+
+static void end_batch(uint32_t count)
+{
+	bool is_open = ts_replay_lock_window(), all_allocated = true;
+
+	if (!is_open && !ts_replay_lock())
+		return;
+	for (uint32_t i = 0; i < count; i++) {
+		all_allocated = all_allocated && batch.is_allocated[i];
+		if (is_open && batch.is_filled[i]) {
+			struct ts_replay_command row = row_of(&batch.pieces[i]);
+
+			row.blob = ts_replay_bulk_blob(i);
+			if (row.blob)
+				ts_replay_append(&row);
+		}
+	}
+	ts_replay_bulk_end(all_allocated);
+	ts_replay_unlock();
+}
+
+/* One piece by itself: it is small, or the spool has no space. */
+static void store_piece(struct lane *lane, const struct piece *piece)
+{
+	char *buffer = malloc(piece->bytes);
+
+	if (!buffer) {
+		capture_fail("no memory for the snapshot");
+		atomic_store(&self.is_cancelled, true);
+	} else if (read_piece(lane, piece, buffer)) {
+		append(piece->object, (int64_t)piece->offset, buffer, piece->bytes);
+	}
+	free(buffer);
+}
+
+static uint32_t store_batch(struct lane *lane, const struct piece *pieces, size_t count)
+{
+	uint32_t given = begin_batch(pieces, count);
+
+	if (!given)
+		return 0;
+	pthread_mutex_lock(&batch.lock);
+	batch.pieces = pieces;
+	batch.count = given;
+	batch.next = batch.done = 0;
+	pthread_cond_broadcast(&batch.changed);
+	fill_some(lane);
+	while (batch.done < batch.count)
+		pthread_cond_wait(&batch.changed, &batch.lock);
+	pthread_mutex_unlock(&batch.lock);
+	end_batch(given);
+	for (uint32_t i = 0; i < given && !atomic_load(&self.is_cancelled); i++)
+		if (!batch.is_allocated[i])
+			store_piece(lane, &pieces[i]);
+	return given;
+}
+
+static void release_shadows(void)
 {
 	while (self.shadows) {
 		struct shadow *shadow = self.shadows;
@@ -231,6 +405,56 @@ static void release(void)
 		}
 		free(shadow);
 	}
+}
+
+/* Directs the other threads, and works itself. */
+static void *drain(void *argument)
+{
+	int mode = CUDA_CAPTURE_MODE_RELAXED;
+	int64_t waited_since = 0;
+	struct lane lane = { 0 };
+	size_t at = 0;
+
+	is_our_thread = true;
+	cu.ThreadExchangeStreamCaptureMode(&mode);
+	while (at < self.count && !atomic_load(&self.is_cancelled) && ts_replay_is_open()) {
+		uint32_t stored = store_batch(&lane, &self.pieces[at], self.count - at);
+		int64_t now;
+
+		if (stored) {
+			at += stored;
+			waited_since = 0;
+			continue;
+		}
+		now = ts_replay_clock_ns();
+		if (!waited_since)
+			waited_since = now;
+		if (self.pieces[at].bytes < BULK_LEAST || now - waited_since > PATIENCE_NS)
+			store_piece(&lane, &self.pieces[at++]);
+		else
+			ts_replay_nap(NAP_NS);
+	}
+	lane_end(&lane);
+	pthread_mutex_lock(&batch.lock);
+	batch.is_over = true;
+	batch.count = 0;
+	pthread_cond_broadcast(&batch.changed);
+	while (batch.workers)
+		pthread_cond_wait(&batch.changed, &batch.lock);
+	pthread_mutex_unlock(&batch.lock);
+	/* The program may need the memory. */
+	release_shadows();
+	self.drained_ns = ts_replay_clock_ns();
+	cu.ThreadExchangeStreamCaptureMode(&mode);
+	is_our_thread = false; /* without other threads, it is one of the program */
+	return argument;
+}
+
+/* ---- a window ---- */
+
+static void release(void)
+{
+	release_shadows();
 	free(self.pieces);
 	self.pieces = NULL;
 	self.count = 0;
@@ -243,9 +467,10 @@ const char *capture_snapshot(char *why, size_t bytes, uint64_t *ret_bytes, uint6
 	uint64_t total = 0;
 
 	capture_snapshot_ended();
+	self.begun_ns = ts_replay_clock_ns();
+	self.released_ns = 0;
 	atomic_store(&self.is_cancelled, false);
 	atomic_store(&self.more, 0);
-	atomic_store(&self.next, 0);
 	*ret_pieces = UINT64_MAX;
 	if (!pages_read(&pages))
 		return NULL; /* it has failed already */
@@ -264,46 +489,106 @@ const char *capture_snapshot(char *why, size_t bytes, uint64_t *ret_bytes, uint6
 		release();
 		return why;
 	}
+	self.mapped_bytes = total;
+	self.stored_bytes = *ret_bytes;
 	self.has_shadow = make_shadows();
 	capture_checks_begin(&pages);
 	return NULL;
 }
 
-/* Signals are the program's: its handlers run on its own threads. */
-static void start_drainers(void)
+/*
+ * The first directs the others. Signals are the program's: its handlers run on its own threads.
+ */
+static void start_threads(void)
 {
+	long processors = sysconf(_SC_NPROCESSORS_ONLN);
+	unsigned int wanted = processors < 4 ? 2 : (unsigned int)processors * 3 / 4;
 	sigset_t all, before;
 
+	batch.is_over = false;
+	batch.count = batch.workers = 0;
+	if (!self.count)
+		return;
 	sigfillset(&all);
 	pthread_sigmask(SIG_SETMASK, &all, &before);
-	while (self.thread_count < DRAINERS && self.thread_count < self.count &&
-	       !pthread_create(&self.threads[self.thread_count], NULL, drain, NULL))
+	while (self.thread_count < TS_MIN(wanted, THREADS_AT_MOST) &&
+	       self.thread_count < self.count) {
+		bool is_first = !self.thread_count;
+
+		pthread_mutex_lock(&batch.lock);
+		batch.workers += !is_first;
+		pthread_mutex_unlock(&batch.lock);
+		if (pthread_create(&self.threads[self.thread_count], NULL, is_first ? drain : work,
+				   NULL)) {
+			pthread_mutex_lock(&batch.lock);
+			batch.workers -= !is_first;
+			pthread_cond_broadcast(&batch.changed);
+			pthread_mutex_unlock(&batch.lock);
+			break;
+		}
 		self.thread_count++;
+	}
 	pthread_sigmask(SIG_SETMASK, &before, NULL);
 }
 
 void capture_snapshot_opened(void)
 {
 	self.sequence = capture_last_sequence();
-	start_drainers();
-	if (!self.thread_count)
+	self.opened_ns = ts_replay_clock_ns();
+	start_threads();
+	if (!self.thread_count && self.count)
 		drain(NULL);
 	if (!self.has_shadow)
 		capture_snapshot_finish();
+	self.released_ns = ts_replay_clock_ns();
+}
+
+static void join(void)
+{
+	pthread_mutex_lock(&join_lock);
+	while (self.thread_count)
+		pthread_join(self.threads[--self.thread_count], NULL);
+	pthread_mutex_unlock(&join_lock);
+}
+
+bool snapshot_give_memory_back(const struct capture_device *device)
+{
+	bool has_some = self.shadows != NULL;
+
+	if (has_some)
+		join();
+	return has_some;
+}
+
+/* For `info`, and for measurements. */
+static void tell(void)
+{
+	char fact[256];
+
+	snprintf(fact, sizeof(fact),
+		 "{\"bytes\":%" PRIu64 ",\"stored\":%" PRIu64 ",\"held_ns\":%" PRId64
+		 ",\"drain_ns\":%" PRId64 ",\"shadow\":%s}",
+		 self.mapped_bytes, self.stored_bytes,
+		 (self.released_ns ? self.released_ns : ts_replay_clock_ns()) - self.begun_ns,
+		 self.count ? self.drained_ns - self.opened_ns : 0,
+		 self.has_shadow ? "true" : "false");
+	ts_accelerator_fact("cuda_snapshot", fact);
 }
 
 void capture_snapshot_finish(void)
 {
-	while (self.thread_count)
-		pthread_join(self.threads[--self.thread_count], NULL);
+	join();
+	tell();
 	capture_pieces(self.count + atomic_load(&self.more));
 }
 
 void capture_snapshot_ended(void)
 {
 	atomic_store(&self.is_cancelled, true);
-	while (self.thread_count)
-		pthread_join(self.threads[--self.thread_count], NULL);
+	/* A thread of ours has failed the window: the next one, or the end, cleans up. */
+	if (is_our_thread)
+		return;
+	join();
 	release();
 	capture_checks_end();
 }
