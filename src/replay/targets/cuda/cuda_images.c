@@ -278,7 +278,7 @@ int ts_cuda_load_images(struct ts_replay_session *session, struct ts_error *err)
 
 	ts_replay_monitor_enter(session->replay, TS_REPLAY_OPENING, NULL);
 	/* The same compiler for the same device gives the same code. */
-	if (session->has_compiled && session->notes[0])
+	if (session->has_compiled && session->is_elsewhere)
 		ts_cuda_note(session, "PTX is compiled here, so results may differ");
 	if (!rc)
 		rc = make_kind(session, TS_OBJECT_FUNCTION, err);

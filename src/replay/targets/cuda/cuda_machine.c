@@ -147,15 +147,19 @@ static int choose(const struct ts_replay_session *session, uint32_t object,
 void ts_cuda_note(struct ts_replay_session *session, const char *format, ...)
 {
 	size_t length = strlen(session->notes);
+	char text[256];
 	va_list args;
 
+	va_start(args, format);
+	vsnprintf(text, sizeof(text), format, args);
+	va_end(args);
+	if (strstr(session->notes, text))
+		return;
 	if (length && length + 2 < sizeof(session->notes)) {
 		memcpy(session->notes + length, "; ", 3);
 		length += 2;
 	}
-	va_start(args, format);
-	vsnprintf(session->notes + length, sizeof(session->notes) - length, format, args);
-	va_end(args);
+	snprintf(session->notes + length, sizeof(session->notes) - length, "%s", text);
 }
 
 static int compare(struct ts_replay_session *session, const struct ts_cuda_device *device,
@@ -174,6 +178,8 @@ static int compare(struct ts_replay_session *session, const struct ts_cuda_devic
 		 details->compute[1] != (uint64_t)device->compute[1])
 		ts_cuda_note(session, "recorded with compute capability %" PRIu64 ".%" PRIu64,
 			     details->compute[0], details->compute[1]);
+	session->is_elsewhere = strcmp(info->name, device->name) != 0 ||
+				(details->driver && details->driver != (uint64_t)device->driver);
 	if (details->driver && details->driver != (uint64_t)device->driver)
 		ts_cuda_note(session,
 			     "recorded with a driver for CUDA %" PRIu64 ".%" PRIu64

@@ -131,6 +131,25 @@ void ts_cuda_free_contexts(struct ts_replay_session *session)
 static const uint8_t stream_attributes[] = { 1, 3, 8, 9, 10, 16 };
 #define ATTRIBUTE_ACCESS_POLICY 1
 
+/*
+ * What is so already is left alone: a driver returns values that it does not accept. All are hints
+ * about speed: one that is refused here is noted.
+ */
+static int set_value(struct ts_replay_session *session, void *stream, int id, const uint8_t *value)
+{
+	uint8_t now[64] = { 0 };
+	int code;
+
+	if (!session->cu.StreamGetAttribute(stream, id, now) && !memcmp(now, value, sizeof(now)))
+		return 0;
+	code = session->cu.StreamSetAttribute(stream, id, value);
+	if (code && !ts_cuda_is_sticky(code)) {
+		ts_cuda_note(session, "attribute %d of a stream cannot be set", id);
+		code = 0;
+	}
+	return code;
+}
+
 int ts_cuda_set_stream(struct ts_replay_session *session, uint32_t stream,
 		       const struct ts_cuda_pair *attribute)
 {
@@ -145,8 +164,8 @@ int ts_cuda_set_stream(struct ts_replay_session *session, uint32_t stream,
 					: sizeof(int));
 		if (attribute->id == ATTRIBUTE_ACCESS_POLICY)
 			ts_cuda_move_forth(session, value, 8, 0);
-		return session->cu.StreamSetAttribute(session->objects[stream].handle,
-						      (int)attribute->id, value);
+		return set_value(session, session->objects[stream].handle, (int)attribute->id,
+				 value);
 	}
 	return CUDA_NOT_SUPPORTED;
 }

@@ -187,6 +187,7 @@ struct ts_replay_session {
 	char text[256];
 	int64_t opened_ns, setup_ns; /* until the first command of the first run */
 	uint64_t restored_bytes;     /* for that run */
+	bool is_elsewhere;           /* another model or driver than recorded */
 	bool has_compiled;           /* the driver compiles PTX of some module */
 	char notes[256];             /* what is not as recorded, and may change results; "" */
 

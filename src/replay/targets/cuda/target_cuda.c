@@ -3,12 +3,14 @@
  * The target `cuda`: opens a session with everything that the plan needs and runs the plan on
  * NVIDIA's devices. cuda_session.h lists the other files.
  */
+#include <fcntl.h>
 #include <inttypes.h>
 #include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <time.h>
+#include <unistd.h>
 
 #include "base/clock.h"
 #include "base/ns.h"
@@ -331,10 +333,36 @@ static void begin_run(struct ts_replay_session *session, unsigned int number,
 	assign_captures(session);
 }
 
+/*
+ * Kernels may print, which the driver writes to the standard output. That of this process is the
+ * report: what kernels print goes to standard error, if the process belongs to the replay.
+ */
+static int divert_output(const struct ts_replay_session *session)
+{
+	int output;
+
+	if (!session->replay->options.monitor)
+		return -1;
+	fflush(stdout);
+	output = fcntl(STDOUT_FILENO, F_DUPFD_CLOEXEC, 3);
+	if (output >= 0)
+		dup2(STDERR_FILENO, STDOUT_FILENO);
+	return output;
+}
+
+static void return_output(int output)
+{
+	if (output < 0)
+		return;
+	fflush(stdout);
+	dup2(output, STDOUT_FILENO);
+	close(output);
+}
+
 static int run_session(struct ts_replay_session *session, unsigned int number,
 		       struct ts_replay_outcome *outcome, struct ts_error *err)
 {
-	int rc;
+	int output = divert_output(session), rc;
 
 	begin_run(session, number, outcome);
 	rc = ts_cuda_restore(session, err);
@@ -352,6 +380,7 @@ static int run_session(struct ts_replay_session *session, unsigned int number,
 	if (!rc)
 		rc = ts_cuda_capture_end(session, err);
 	ts_cuda_drop_events(session);
+	return_output(output);
 	session->outcome = NULL;
 	return rc;
 }
