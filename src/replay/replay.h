@@ -220,7 +220,8 @@ struct ts_replay_command_info {
 	uint32_t wait_count, user_wait_count;
 	/*
 	 * The last so many of `waits`: dependencies of the legacy default stream and of the streams
-	 * that wait for it. A target whose streams do the same need not wait for them.
+	 * that wait for it. A target whose streams do the same need not wait for them. A node of a
+	 * graph among them stands for all nodes of its launch.
 	 */
 	uint32_t implicit_waits;
 	bool has_wait_list; /* has a wait list, which may name nothing in this window; a marker or

@@ -19,6 +19,9 @@ struct tail {
 	uint32_t first, count;
 };
 
+/* Ends of a graph, or of streams, that one command is ordered after one by one. */
+#define MOST_ENDS 256u
+
 struct building {
 	const struct ts_replay_plan *plan;
 	const struct ts_replay_stream *stream;
@@ -26,9 +29,11 @@ struct building {
 	size_t count, capacity;
 	uint32_t *positions; /* by command; NONE: not in the plan */
 	struct tail *tails;  /* by object: queues */
-	bool *has_next;      /* by position: a later node of its graph launch depends on it */
-	uint32_t host;       /* position that the host waited for last; NONE */
-	uint32_t barrier;    /* everything up to here is ordered before what follows; NONE */
+	uint32_t *queues;    /* objects */
+	uint32_t queue_count;
+	bool *has_next;   /* by position: a later node of its graph launch depends on it */
+	uint32_t host;    /* position that the host waited for last; NONE */
+	uint32_t barrier; /* everything up to here is ordered before what follows; NONE */
 	/* The graph launch that is being read. */
 	struct tail before;
 	uint32_t nodes;         /* position of its first node; NONE: none */
@@ -77,15 +82,37 @@ static int add_barrier(struct building *building, uint32_t position)
 	return rc;
 }
 
+/* After all nodes of a graph's launch. Very many would be too many edges. */
+static int order_after_launch(struct building *building, uint32_t node, uint32_t position)
+{
+	const struct ts_replay_command_info *info = &building->stream->commands[node];
+	uint32_t count = 0;
+	int rc = TS_OK;
+
+	for (uint32_t i = 0; !rc && i < info->graph_nodes; i++) {
+		uint32_t other = building->positions[info->graph_first + i];
+
+		if (other == TS_REPLAY_NONE || building->has_next[other])
+			continue;
+		if (++count > MOST_ENDS)
+			return add_barrier(building, position);
+		rc = order(building, other, position);
+	}
+	return rc;
+}
+
 static int add_waits(struct building *building, uint32_t position)
 {
 	const struct ts_replay_command_info *command = command_at(building, position);
+	uint32_t named = command->wait_count - command->implicit_waits;
 	int rc = TS_OK;
 
 	for (uint32_t i = 0; !rc && i < command->wait_count; i++) {
 		uint32_t other = ts_replay_plan_wait(building->plan, command->waits[i]);
 
-		if (other != TS_REPLAY_NONE)
+		if (i >= named && building->stream->commands[command->waits[i]].graph_nodes)
+			rc = order_after_launch(building, command->waits[i], position);
+		else if (other != TS_REPLAY_NONE)
 			rc = order(building, building->positions[other], position);
 	}
 	return rc;
@@ -151,19 +178,44 @@ static bool is_of_host(const struct ts_replay_command_info *command)
 	       command->user_wait_count;
 }
 
+/* The legacy default stream is idle when the streams that wait for it are. */
+static int order_after_legacy(struct building *building, uint32_t queue, uint32_t position)
+{
+	const struct ts_replay_object_info *objects = building->stream->objects;
+	uint32_t count = 0;
+	int rc = TS_OK;
+
+	for (uint32_t i = 0; !rc && i < building->queue_count; i++) {
+		uint32_t other = building->queues[i];
+
+		if (objects[other].parent != objects[queue].parent ||
+		    objects[other].flags & TS_REPLAY_NON_BLOCKING)
+			continue;
+		count += building->tails[other].count;
+		if (count > MOST_ENDS)
+			return add_barrier(building, position);
+		rc = order_after(building, &building->tails[other], position);
+	}
+	return rc;
+}
+
 static int add_sync(struct building *building, uint32_t position)
 {
 	const struct ts_replay_command_info *command = command_at(building, position);
 	const char *what = command->what ? command->what : "";
 	bool is_queue = !strcmp(what, "queue") && command->queue != TS_REPLAY_NONE;
 	bool is_events = !strcmp(what, "events") || !strcmp(what, "seen");
+	uint32_t queue = command->named_queue;
 	int rc = TS_OK;
 
 	/* Of a context, of a free, or of something that is not known here. */
 	if (!is_queue && !is_events)
 		return add_barrier(building, position);
 	rc = add_waits(building, position);
-	if (!rc && command->queue != TS_REPLAY_NONE)
+	if (!rc && queue != TS_REPLAY_NONE &&
+	    building->stream->objects[queue].flags & TS_REPLAY_LEGACY)
+		rc = order_after_legacy(building, queue, position);
+	else if (!rc && command->queue != TS_REPLAY_NONE)
 		rc = order_after(building, &building->tails[command->queue], position);
 	building->host = position;
 	return rc;
@@ -210,8 +262,13 @@ static int build(struct building *building)
 	building->tails = calloc(building->stream->object_count + 1u, sizeof(*building->tails));
 	building->has_next = calloc(plan->count + 1u, sizeof(*building->has_next));
 	building->of_node = ts_alloc_array(building->node_capacity + 1u, sizeof(uint32_t));
-	if (!building->positions || !building->tails || !building->has_next || !building->of_node)
+	building->queues = ts_alloc_array(building->stream->object_count + 1u, sizeof(uint32_t));
+	if (!building->queues || !building->positions || !building->tails || !building->has_next ||
+	    !building->of_node)
 		return TS_ENOMEM;
+	for (uint32_t i = 0; i < building->stream->object_count; i++)
+		if (building->stream->objects[i].kind == TS_OBJECT_STREAM)
+			building->queues[building->queue_count++] = i;
 	memset(building->positions, 0xff, building->stream->command_count * sizeof(uint32_t));
 	for (uint32_t i = 0; i < plan->count; i++)
 		building->positions[plan->order[i]] = i;
@@ -410,6 +467,7 @@ int ts_replay_orders_new(struct ts_replay_orders **ret_orders, const struct ts_r
 	free(building.edges);
 	free(building.positions);
 	free(building.tails);
+	free(building.queues);
 	free(building.has_next);
 	free(building.of_node);
 	if (rc)

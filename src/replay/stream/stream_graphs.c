@@ -6,6 +6,7 @@
  */
 #include <inttypes.h>
 #include <stdlib.h>
+#include <string.h>
 
 #include "replay/stream/stream_internal.h"
 
@@ -149,6 +150,33 @@ static void set_launch(struct ts_replay_command_info *node,
 	node->graph_nodes = count;
 }
 
+/* The implicit waits of the first node are those of each node that depends on none. */
+static int share_waits(struct ts_replay_load *load, uint32_t first, uint32_t index,
+		       struct ts_error *err)
+{
+	const struct ts_replay_command_info *from = &load->stream->commands[first];
+	struct ts_replay_command_info *to = &load->stream->commands[index];
+	uint32_t count = from->implicit_waits, *waits;
+	const uint32_t *implicit;
+
+	if (first == index || !count || to->node_after_count)
+		return TS_OK;
+	implicit = from->waits + (from->wait_count - count);
+	if (to->wait_count) {
+		waits = ts_arena_alloc_zeroed(&load->stream->arena, (size_t)to->wait_count + count,
+					      sizeof(*waits));
+		if (!waits)
+			return ts_replay_no_memory(err);
+		memcpy(waits, to->waits, to->wait_count * sizeof(*waits));
+		memcpy(waits + to->wait_count, implicit, count * sizeof(*waits));
+		implicit = waits;
+	}
+	to->waits = implicit;
+	to->wait_count += count;
+	to->implicit_waits = count;
+	return TS_OK;
+}
+
 static int check_complete(struct ts_replay_load *load, uint32_t index, uint32_t graph,
 			  struct ts_error *err)
 {
@@ -198,6 +226,8 @@ int ts_replay_expand(struct ts_replay_load *load, uint32_t index, struct ts_erro
 		stream->commands[index + i] = nodes->items[i];
 		set_launch(&stream->commands[index + i], &launch, index, nodes->count);
 		rc = ts_replay_submit(load, index + i, 0, err);
+		if (!rc)
+			rc = share_waits(load, index, index + i, err);
 	}
 	return rc;
 }

@@ -303,6 +303,39 @@ TS_TEST(legacy_stream)
 	done(stream);
 }
 
+/* All nodes of a graph that depend on none wait for the legacy stream, and it for all nodes. */
+TS_TEST(legacy_stream_and_graphs)
+{
+	const struct ts_replay_command_info *commands;
+	struct ts_replay_stream *stream;
+
+	begin();
+	cuda_begin(&fixture, 1, 0);
+	cuda_graph(&fixture, CUDA_GRAPH, 4);
+	add_node(TS_COMMAND_LAUNCH, CUDA_GRAPH, 0, "", GRID);
+	add_node(TS_COMMAND_LAUNCH, CUDA_GRAPH, 1, "", GRID);
+	add_node(TS_COMMAND_WAIT, CUDA_GRAPH, 2, "", ",\"wait\":[8]");
+	add_node(TS_COMMAND_LAUNCH, CUDA_GRAPH, 3, "1", GRID);
+	cuda_record(&fixture, CUDA_FREE, 8);                  /* 0 */
+	cuda_launch(&fixture, CUDA_LEGACY, CUDA_ARENA, "");   /* 1 */
+	cuda_launch_graph(&fixture, CUDA_STREAM, CUDA_GRAPH); /* 2 to 5 */
+	cuda_launch(&fixture, CUDA_LEGACY, CUDA_ARENA, "");   /* 6: 5 */
+	cuda_launch_graph(&fixture, CUDA_LEGACY, CUDA_GRAPH); /* 7 to 10 */
+	cuda_launch(&fixture, CUDA_STREAM_2, CUDA_ARENA, ""); /* 11: 10 */
+	stream = load();
+	commands = stream->commands;
+	TS_CHECK(commands[2].wait_count == 1 && commands[2].waits[0] == 1);
+	TS_CHECK(commands[3].wait_count == 1 && commands[3].waits[0] == 1);
+	TS_CHECK(commands[3].implicit_waits == 1);
+	TS_CHECK(commands[4].wait_count == 2 && commands[4].implicit_waits == 1);
+	TS_CHECK(commands[4].waits[0] == 0 && commands[4].waits[1] == 1);
+	TS_CHECK_INT(commands[5].wait_count, 0);
+	TS_CHECK(commands[6].wait_count == 1 && commands[6].waits[0] == 5);
+	TS_CHECK_INT(commands[7].wait_count, 0);
+	TS_CHECK(commands[11].wait_count == 1 && commands[11].waits[0] == 10);
+	done(stream);
+}
+
 TS_TEST(host_waits)
 {
 	struct ts_replay_stream *stream;
