@@ -24,6 +24,8 @@ MANAGED = os.path.join(BUILD, "gpu", "replay_managed")
 WORKS = os.path.join(BUILD, "gpu", "replay_work")
 REFUSED_WORKS = os.path.join(BUILD, "gpu", "refused")
 RANDOM = os.path.join(BUILD, "gpu", "cuda_random")
+CRASH_FRAMES = os.path.join(BUILD, "gpu", "libcrash_frames.so")
+CRASHED = (128 + signal.SIGSEGV, 128 + signal.SIGABRT, 128 + signal.SIGBUS, -signal.SIGSEGV, -signal.SIGABRT, -signal.SIGBUS)
 WINDOW = ["--window", "cuda-profiler-api"]
 EQUAL = re.compile(r"no difference in \d+ runs?, equals recording$")
 RECORD_SECONDS, REPLAY_SECONDS, ROW_SECONDS = 150, 100, 300
@@ -96,6 +98,14 @@ class Row:
         self.log += [out[-8000:], err[-8000:], f"= {code} after {time.monotonic() - begin:.2f} s"]
         return code, out, err
 
+    def crash(self, code, command, env=None):
+        """Where it crashes: runs it once more, with a handler. "": it did not."""
+        if not os.path.exists(CRASH_FRAMES) or not (code in CRASHED or code == 4):
+            return ""
+        _, out, err = self.call(command, 60, {"TRACESMITH_LIVE_DIR": live_folder(self.work), **(env or {}), "LD_PRELOAD": CRASH_FRAMES})
+        frames = re.findall(r"^(\S*tracesmith\S*?)\(\S*?\+(0x[0-9a-f]+)\)", (out + err).partition("CRASH:")[2], re.M)[:12]
+        return ("crash in " + " < ".join(frame_name(path, offset) for path, offset in frames[:6])) if frames else ""
+
     def trace(self, name="t"):
         return os.path.join(self.work, name + ".sbt")
 
@@ -108,7 +118,7 @@ class Row:
         if found == 77 and code != 77:
             raise Skipped(last_line(out, err))
         if found != code:
-            raise Failed(f"recorded: exit code {found}: {last_line(err, out)}")
+            raise Failed(f"recorded: exit code {found}: {self.crash(found, command, env) or last_line(err, out)}")
         return out
 
     def facts(self, name="t"):
@@ -151,7 +161,8 @@ class Row:
         code, report, err = self.report("--repeat", str(repeat), *options, name=name)
         what = " ".join(options)
         if code or not EQUAL.match(report.get("verdict", "")):
-            raise Failed(f"{what}: exit code {code}: {difference(report) or last_line(err)}")
+            crash = self.crash(code, [TOOL, "replay", self.trace(name), "--repeat", str(repeat), *options]) if not report else ""
+            raise Failed(f"{what}: exit code {code}: {difference(report) or last_line(err)} {crash}")
         if not report.get("checks"):
             raise Failed(f"{what}: nothing was compared with the recording")
         return report, time.monotonic() - begin
@@ -168,6 +179,14 @@ def end_session(process):
         except subprocess.TimeoutExpired:
             continue
     return "", ""  # it cannot be killed (in the driver): left behind
+
+
+def frame_name(path, offset):
+    try:
+        found = subprocess.run(["addr2line", "-fse", path, offset], capture_output=True, text=True, timeout=20).stdout.split()
+        return f"{found[0]} {found[1]}" if len(found) > 1 else offset
+    except (OSError, subprocess.SubprocessError):
+        return offset
 
 
 def live_folder(work):
@@ -433,7 +452,7 @@ REFUSALS = (
     ("external-memory", "external memory|another process|shareable", True), ("multicast", "multicast", True), ("green-context", "green context", True),
     ("host-node", "graph node: host|host function", False), ("captured-host-function", "host function|graph node: host", False),
     ("conditional-node", "graph node: conditional|conditional", False), ("memory-operation-node", "graph node: memory operation|memory operation", False),
-    ("updatable-node", "launch attribute|updatable", False), ("printf", "printf", False), ("malloc", "malloc", False), ("peer", "peer access", True),
+    ("updatable-node", "launch attribute|updatable", False), ("malloc", "malloc", False), ("peer", "peer access", True),
 )
 
 
@@ -442,9 +461,10 @@ def refused_rows():
         Row("refused-" + name, "refused", refused, [REFUSED, name], message)
         if is_lasting:
             Row(f"refused-{name}-early", "refused", refused, [REFUSED, name, "early"], message)
-        elif name in ("host-function", "write-value", "printf", "host-node"):
+        elif name in ("host-function", "write-value", "host-node"):
             # Over before the window opens, so nothing to refuse.
             Row(f"allowed-{name}-early", "refused", bit_exact, [REFUSED, name, "early"])
+    Row("c-printf", "c", bit_exact, [REFUSED, "printf"])
     Row("refused-nested", "refused", refused, [NESTED, "nested"], "nested_parent|launches kernels|dynamic parallelism")
     Row("refused-device-graph", "refused", refused, [NESTED, "device-graph"], "device|graph")
     Row("refused-managed-global", "refused", refused, [MANAGED, "managed-global"], "managed")

@@ -64,6 +64,7 @@ build_all() {
 	rm -f "$build/gpu/runtime" "$build"/gpu/lib*.so
 	[ ! -e "$cuda/lib64/libcudart_static.a" ] ||
 		cc -std=gnu11 -O2 tests/gpu/runtime.c -o "$build/gpu/runtime" "$cuda/lib64/libcudart_static.a" -ldl -lpthread -lrt
+	cc -std=gnu11 -O1 -g -fPIC -shared tests/gpu/crash_frames.c -o "$build/gpu/libcrash_frames.so"
 	local library=(cc -std=gnu11 -O2 -g -fPIC -shared -fvisibility=hidden -D_GNU_SOURCE= -Isrc -Iinclude "-I$cuda/include" "-I$cuda/extras/CUPTI/include")
 	"${library[@]}" tests/gpu/cupti_only.c -o "$build/gpu/libcupti_only.so" -ldl -lpthread
 	"${library[@]}" tests/gpu/stack_compare.c src/code/local/*.c -o "$build/gpu/libstack_compare.so" -ldl -lpthread
