@@ -28,7 +28,7 @@ CRASH_FRAMES = os.path.join(BUILD, "gpu", "libcrash_frames.so")
 CRASHED = (128 + signal.SIGSEGV, 128 + signal.SIGABRT, 128 + signal.SIGBUS, -signal.SIGSEGV, -signal.SIGABRT, -signal.SIGBUS)
 WINDOW = ["--window", "cuda-profiler-api"]
 EQUAL = re.compile(r"no difference in \d+ runs?, equals recording$")
-RECORD_SECONDS, REPLAY_SECONDS, ROW_SECONDS = 150, 100, 300
+RECORD_SECONDS, REPLAY_SECONDS, ROW_SECONDS = 100, 60, 180
 LOG_BYTES = 60_000  # of a row
 REPEAT = 3
 
@@ -538,17 +538,17 @@ def store(found, out):
 def main():
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--rows", default="")
-    parser.add_argument("--jobs", type=int, default=max(2, min(8, (os.cpu_count() or 4) // 2)))
+    parser.add_argument("--jobs", type=int, default=max(2, min(12, (os.cpu_count() or 4) * 3 // 4)))
     parser.add_argument("--limit", type=float, default=540)
     parser.add_argument("--out", default="")
     parser.add_argument("--quick", action="store_true", help="20 random programs instead of 200")
     parser.add_argument("--list", action="store_true", help="print the names of the rows")
     options = parser.parse_args()
     torch_rows()
-    program_rows()
-    refused_rows()
-    work_rows()
     random_rows(20 if options.quick else 200)
+    program_rows()
+    work_rows()
+    refused_rows()
     patterns = [word for word in options.rows.split(",") if word]
     chosen = [row for row in rows.values() if is_chosen(row, patterns)]
     if options.list:

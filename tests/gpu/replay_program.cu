@@ -381,14 +381,14 @@ __global__ void dependent(unsigned int *to, const unsigned int *from, unsigned i
 #endif
 }
 
-__global__ void large_shared(unsigned int *numbers)
+__global__ void large_shared(unsigned int *to, const unsigned int *from)
 {
 	extern __shared__ unsigned int block[];
 
 	for (unsigned int i = threadIdx.x; i < 16384; i += blockDim.x)
-		block[i] = numbers[(i + blockIdx.x) % COUNT];
+		block[i] = from[(i + blockIdx.x) % COUNT];
 	__syncthreads();
-	numbers[blockIdx.x * blockDim.x + threadIdx.x] += block[(threadIdx.x * 67) % 16384];
+	to[blockIdx.x * blockDim.x + threadIdx.x] += block[(threadIdx.x * 67) % 16384];
 }
 
 __device__ __noinline__ unsigned int recurse(unsigned int depth, unsigned int value)
@@ -450,7 +450,7 @@ static void step_attributes(int step)
 	for (unsigned int i = 0; i < 4; i++)
 		CHECK(cudaLaunchKernelEx(&config, dependent, numbers[i % 2],
 					 (const unsigned int *)numbers[1 - i % 2], 3u + i));
-	large_shared<<<COUNT / THREADS, THREADS, 65536, streams[0]>>>(numbers[0]);
+	large_shared<<<COUNT / THREADS, THREADS, 65536, streams[0]>>>(numbers[2], numbers[0]);
 	deep<<<COUNT / THREADS, THREADS, 0, streams[0]>>>(numbers[2], 20 + step);
 	CHECK(cudaGetLastError());
 	CHECK(cudaStreamSynchronize(streams[0]));

@@ -8,7 +8,7 @@ HERE = os.path.dirname(os.path.realpath(__file__))
 SOURCE = os.path.dirname(os.path.dirname(HERE))
 BUILD, TOOL, WORK = (os.environ[name] for name in ("TS_GPU_BUILD", "TRACESMITH", "TS_GPU_WORK"))
 LOG_BYTES = 200_000
-REPLAY_SECONDS = 500  # rows that have not started by then are left out
+REPLAY_SECONDS = 300  # rows that have not started by then are left out
 LEAST_SECONDS = 20  # minimum to start a step
 printing = threading.Lock()
 
