@@ -4,6 +4,7 @@
  * pinned or not, are stored as they are at the call; the destination may be pinned host memory.
  * Calls that a stream captures pass through: the graph has them.
  */
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -92,9 +93,15 @@ static uint64_t store_bytes(const struct copy *copy)
 	return blob;
 }
 
+/* Why a copy is not captured. It matters only if the driver accepts the copy. */
+#define WHY_BYTES 128
+struct reason {
+	char text[WHY_BYTES];
+};
+
 /* The object that a side names; 0: the host's memory, which needs none. False: not captured. */
-static bool locate(const struct cuda_call *call, const struct copy *copy, const struct side *side,
-		   uint64_t *ret_object, int64_t *ret_offset)
+static bool locate(const char *call, const struct copy *copy, const struct side *side,
+		   uint64_t *ret_object, int64_t *ret_offset, struct reason *why)
 {
 	uint64_t bytes = extent(copy, side);
 
@@ -104,28 +111,30 @@ static bool locate(const struct cuda_call *call, const struct copy *copy, const 
 		return true;
 	if (side->place == ON_HOST || (side->place == ANYWHERE && !is_device_memory(side->address)))
 		return true;
-	capture_fail("memory that is not captured: %#llx (%s)", (unsigned long long)side->address,
-		     call->name);
+	snprintf(why->text, sizeof(why->text), "memory that is not captured: %#llx (%s)",
+		 (unsigned long long)side->address, call);
 	return false;
 }
 
-/* Before the driver's call, which may change what a row needs. False: the window has failed. */
+/* Before the driver's call, which may change what a row needs. False: see `why`. */
 static bool make_row(struct cuda_call *call, const struct copy *copy, unsigned int flags,
-		     uintptr_t stream, struct ts_replay_command *row, struct stream_text *text)
+		     uintptr_t stream, struct ts_replay_command *row, struct stream_text *text,
+		     struct reason *why)
 {
 	bool from_host = copy->from.place == ON_HOST;
 
 	*row = capture_row(TS_COMMAND_COPY);
 	if (copy->to.place == IN_ARRAY || copy->from.place == IN_ARRAY) {
-		capture_fail("array (%s)", call->name);
+		snprintf(why->text, sizeof(why->text), "array (%s)", call->name);
 		return false;
 	}
-	if (!locate(call, copy, &copy->to, &row->object, &row->offset))
+	if (!locate(call->name, copy, &copy->to, &row->object, &row->offset, why))
 		return false;
 	if (!from_host && copy->from.place == ANYWHERE)
 		from_host = host_contains(copy->from.address, extent(copy, &copy->from)) ||
 			    !is_device_memory(copy->from.address);
-	if (!from_host && !locate(call, copy, &copy->from, &row->other, &row->other_offset))
+	if (!from_host &&
+	    !locate(call->name, copy, &copy->from, &row->other, &row->other_offset, why))
 		return false;
 	row->queue = capture_stream_number(call, stream);
 	row->bytes = (int64_t)(copy->width * copy->height * copy->depth);
@@ -182,8 +191,10 @@ static int run(struct cuda_call *call, uintptr_t *args, const struct copy *copie
 	if (count == 1) {
 		struct ts_replay_command row;
 		struct stream_text text;
-		bool is_known = extent(copies, &copies->to) &&
-				make_row(call, copies, flags, stream, &row, &text);
+		struct reason why;
+		bool has_bytes = extent(copies, &copies->to) != 0;
+		bool is_known = has_bytes &&
+				make_row(call, copies, flags, stream, &row, &text, &why);
 		bool only_to_host = is_known && !row.object;
 
 		/*
@@ -199,17 +210,22 @@ static int run(struct cuda_call *call, uintptr_t *args, const struct copy *copie
 		if (is_known && result == CUDA_SUCCESS_) {
 			append(&row);
 			note_copy_to_host(copies, stream);
+		} else if (has_bytes && !is_known && result == CUDA_SUCCESS_) {
+			capture_fail("%s", why.text);
 		}
 	} else {
 		/* A batch: its copies have no order among each other, and none overlap. */
 		for (size_t i = 0; i < count; i++) {
 			struct ts_replay_command row;
 			struct stream_text text;
+			struct reason why;
 
 			if (!extent(&copies[i], &copies[i].to))
 				continue;
-			if (!make_row(call, &copies[i], flags, stream, &row, &text))
+			if (!make_row(call, &copies[i], flags, stream, &row, &text, &why)) {
+				capture_fail("%s", why.text);
 				break;
+			}
 			append(&row);
 		}
 		result = cuda_invoke(call, args);
@@ -360,7 +376,8 @@ static int copy_3d(struct cuda_call *call, uintptr_t *args)
 bool capture_copy_node(const struct cuda_copy_3d *given, struct ts_replay_command *row,
 		       struct stream_text *text)
 {
-	static const struct cuda_call node = { .name = "graph node" };
+	static const char node[] = "graph node";
+	struct reason why;
 	struct copy copy = copy_3d_of(given);
 
 	row->kind = TS_COMMAND_COPY;
@@ -368,9 +385,11 @@ bool capture_copy_node(const struct cuda_copy_3d *given, struct ts_replay_comman
 		capture_fail("array (copy of a graph)");
 		return false;
 	}
-	if (!locate(&node, &copy, &copy.to, &row->object, &row->offset) ||
-	    !locate(&node, &copy, &copy.from, &row->other, &row->other_offset))
+	if (!locate(node, &copy, &copy.to, &row->object, &row->offset, &why) ||
+	    !locate(node, &copy, &copy.from, &row->other, &row->other_offset, &why)) {
+		capture_fail("%s", why.text);
 		return false;
+	}
 	if (!row->other) {
 		capture_fail("graph node: copy from memory that is not pinned");
 		return false;
@@ -440,6 +459,7 @@ static int fill(struct cuda_call *call, uintptr_t *args, uint32_t element_bytes,
 	};
 	struct ts_replay_command row;
 	struct stream_text text;
+	struct reason why;
 	bool is_known;
 	int result;
 
@@ -447,7 +467,7 @@ static int fill(struct cuda_call *call, uintptr_t *args, uint32_t element_bytes,
 		return cuda_invoke(call, args);
 	capture_lock();
 	row = capture_row(TS_COMMAND_FILL);
-	is_known = locate(call, &shape, &shape.to, &row.object, &row.offset);
+	is_known = locate(call->name, &shape, &shape.to, &row.object, &row.offset, &why);
 	if (is_known) {
 		row.queue = capture_stream_number(call, stream);
 		row.bytes = (int64_t)(shape.width * shape.height);
@@ -463,6 +483,8 @@ static int fill(struct cuda_call *call, uintptr_t *args, uint32_t element_bytes,
 		append(&row);
 		if (host_contains(shape.to.address, extent(&shape, &shape.to)))
 			host_copy_pending(shape.to.address, extent(&shape, &shape.to), stream);
+	} else if (!is_known && result == CUDA_SUCCESS_) {
+		capture_fail("%s", why.text);
 	}
 	capture_unlock();
 	return result;
@@ -485,7 +507,8 @@ static int fill_2d(struct cuda_call *call, uintptr_t *args, uint32_t element_byt
 bool capture_fill_node(const struct cuda_fill_node *given, struct ts_replay_command *row,
 		       struct stream_text *text)
 {
-	static const struct cuda_call node = { .name = "graph node" };
+	static const char node[] = "graph node";
+	struct reason why;
 	const struct copy shape = {
 		.to = { .address = given->to, .place = ON_DEVICE, .row = given->pitch },
 		.width = given->width * given->element_bytes,
@@ -495,8 +518,10 @@ bool capture_fill_node(const struct cuda_fill_node *given, struct ts_replay_comm
 	};
 
 	row->kind = TS_COMMAND_FILL;
-	if (!locate(&node, &shape, &shape.to, &row->object, &row->offset))
+	if (!locate(node, &shape, &shape.to, &row->object, &row->offset, &why)) {
+		capture_fail("%s", why.text);
 		return false;
+	}
 	row->bytes = (int64_t)(shape.width * shape.height);
 	row->blob = capture_blob(&given->value, given->element_bytes); /* little-endian */
 	if (shape.is_rect)
