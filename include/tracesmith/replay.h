@@ -126,6 +126,12 @@ TS_EMIT_API void ts_replay_fail(const char *why);
  * thread that notices, in ts_replay_enter(), with the gate held exclusively. A call that may block
  * on what only the program can end uses ts_replay_step() instead, and does not hold the gate.
  */
+enum ts_replay_end {
+	TS_REPLAY_END_CLOSED,     /* still nothing runs */
+	TS_REPLAY_END_UNCHECKED,  /* closed without final checks: something ran all the time */
+	TS_REPLAY_END_NOT_OPENED, /* opening failed */
+	TS_REPLAY_END_FAILED,     /* in a call, whose locks are held */
+};
 struct ts_replay_client {
 	uint32_t size;
 	/* Is there something that only the program can end? Cheap: asked by each call meanwhile. */
@@ -148,8 +154,9 @@ struct ts_replay_client {
 	const char *(*close)(char *why, size_t bytes);
 	/* Of the snapshot, for OPEN or CLOSE; UINT64_MAX: not known yet. May be NULL. */
 	uint64_t (*pieces)(void);
-	/* The window was closed, or failed. `why`: NULL if it was closed. */
-	void (*ended)(const char *why);
+	/* `why`: what the trace says of a window that is not replayable; NULL if it says nothing.
+	 */
+	void (*ended)(enum ts_replay_end how, const char *why);
 	/* In a child after fork(): true if windows may open here. */
 	bool (*forked)(void);
 };

@@ -199,7 +199,7 @@ void ts_replay_fail_window(const char *why)
 	emit_close("failed", why);
 	atomic_store(&self.state, FAILED);
 	ts_replay_unlock();
-	client()->ended(why);
+	client()->ended(TS_REPLAY_END_FAILED, why);
 }
 
 /* ---- the gate ---- */
@@ -327,8 +327,10 @@ static void fail_opening(const char *why)
 	if (ts_replay_lock()) {
 		emit_close("failed", text);
 		ts_replay_unlock();
+		client()->ended(TS_REPLAY_END_NOT_OPENED, text);
+	} else {
+		client()->ended(TS_REPLAY_END_NOT_OPENED, NULL);
 	}
-	client()->ended(text);
 }
 
 static void fail_late(void)
@@ -402,8 +404,7 @@ static void try_open(void)
 
 /* ---- closing ---- */
 
-/* `key`: failed, unchecked, or NULL. */
-static void close_now(const char *key, const char *why)
+static void close_now(enum ts_replay_end how, const char *key, const char *why)
 {
 	bool was_open = ts_replay_lock_window();
 
@@ -413,7 +414,7 @@ static void close_now(const char *key, const char *why)
 		ts_replay_unlock();
 	}
 	atomic_store(&self.state, CLOSED);
-	client()->ended(key && !strcmp(key, "failed") ? why : NULL);
+	client()->ended(how, was_open && how == TS_REPLAY_END_CLOSED ? why : NULL);
 }
 
 /* True: closed. */
@@ -427,13 +428,13 @@ static bool try_close(uint32_t own_calls)
 		char why[WHY_BYTES];
 		const char *failure = client()->close(why, sizeof(why));
 
-		close_now(failure ? "failed" : NULL, failure);
+		close_now(TS_REPLAY_END_CLOSED, failure ? "failed" : NULL, failure);
 		gate_open();
 		return true;
 	}
 	now = ts_replay_clock_ns();
 	if (now >= self.deadline_ns) {
-		close_now("unchecked", self.why);
+		close_now(TS_REPLAY_END_UNCHECKED, "unchecked", self.why);
 		return true;
 	}
 	attempt_later(now);

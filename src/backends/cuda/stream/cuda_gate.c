@@ -252,8 +252,9 @@ static uint64_t known_pieces(void)
 	return atomic_load(&pieces);
 }
 
-static void ended(const char *why)
+static void ended(enum ts_replay_end how, const char *why)
 {
+	(void)how;
 	if (capture_snapshot_ended)
 		capture_snapshot_ended();
 	if (why)

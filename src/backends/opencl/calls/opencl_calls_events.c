@@ -131,14 +131,14 @@ static void CL_CALLBACK called_back(cl_event event, cl_int status, void *user_da
 	struct notice notice = *(struct notice *)user_data;
 
 	free(user_data);
-	stream_callback_begin();
+	ts_replay_callback_begin();
 	if (status == CL_COMPLETE) {
 		stream_enter();
 		stream_seen_complete(event);
 		stream_leave();
 	}
 	notice.notify(event, status, notice.user_data);
-	stream_callback_end();
+	ts_replay_callback_end();
 }
 
 cl_int CL_API_CALL hook_clSetEventCallback(cl_event event, cl_int command_exec_callback_type,

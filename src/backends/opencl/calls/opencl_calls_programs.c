@@ -92,7 +92,7 @@ static void CL_CALLBACK built(cl_program program, void *user_data)
 	struct notice *notice = user_data;
 	struct ocl_object *object;
 
-	stream_callback_begin();
+	ts_replay_callback_begin();
 	stream_enter();
 	object = ocl_find(OCL_PROGRAM, program);
 	if (object && notice->is_link)
@@ -101,7 +101,7 @@ static void CL_CALLBACK built(cl_program program, void *user_data)
 		stream_built(object, notice->options, build_result(program));
 	stream_leave();
 	notice->notify(program, notice->user_data);
-	stream_callback_end();
+	ts_replay_callback_end();
 	free_notice(notice);
 }
 

@@ -55,9 +55,9 @@ static void CL_CALLBACK called_back(cl_command_queue queue, cl_uint count, void 
 	struct notice notice = *(struct notice *)user_data;
 
 	free(user_data);
-	stream_callback_begin();
+	ts_replay_callback_begin();
 	notice.free_them(queue, count, pointers, notice.user_data);
-	stream_callback_end();
+	ts_replay_callback_end();
 }
 
 /* A program that passes its own function frees them itself, with clSVMFree(). */

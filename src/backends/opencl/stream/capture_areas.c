@@ -168,7 +168,7 @@ static void check_known(const struct stream_check *check, const struct stream_ar
 /* Chunks; of those that are not known as a whole, pages. */
 bool area_check(const struct ocl_stream *root, const struct stream_area *area)
 {
-	struct stream_check check = { .sequence = stream_last_sequence(),
+	struct stream_check check = { .sequence = ts_replay_last_sequence(),
 				      .memory = root->number,
 				      .why = "final" };
 

@@ -141,11 +141,11 @@ cl_event each_event(const struct each_read *read)
 
 bool each_finish_event(cl_event event)
 {
-	int64_t deadline = stream_clock_ns() + WAIT_NS;
+	int64_t deadline = ts_replay_clock_ns() + WAIT_NS;
 
-	while (!stream_event_finish(event, stream_clock_ns() + SLICE_NS)) {
-		if (stream_in_callback() || stream_events_blocking() ||
-		    stream_clock_ns() >= deadline)
+	while (!stream_event_finish(event, ts_replay_clock_ns() + SLICE_NS)) {
+		if (ts_replay_in_callback() || stream_events_blocking() ||
+		    ts_replay_clock_ns() >= deadline)
 			return false;
 	}
 	return true;
@@ -248,7 +248,7 @@ static struct each_read *take_complete(void)
 void each_take(void)
 {
 	struct each_read *read = take_complete(), *next;
-	bool is_locked = read && stream_lock();
+	bool is_locked = read && ts_replay_lock_window();
 
 	for (; read; read = next) {
 		next = read->next;
@@ -257,7 +257,7 @@ void each_take(void)
 		recycle(read);
 	}
 	if (is_locked)
-		stream_unlock();
+		ts_replay_unlock();
 }
 
 /* ---- host memory ---- */

@@ -28,7 +28,7 @@ void stream_memory_command(const struct ocl_stream *stream, uint32_t kind)
 	stream_text_begin(&text);
 	stream_text_string(&text, "call", memory_call(stream, kind));
 	row.details = stream_text_end(&text);
-	stream_command(&row);
+	ts_replay_append(&row);
 }
 
 void stream_memory_is_gone(struct ocl_stream *stream)
@@ -59,14 +59,14 @@ static void emit_created(struct ocl_stream *stream, const void *content)
 
 void stream_memory_emit(struct ocl_stream *stream, const void *content)
 {
-	if (!stream_is_open())
+	if (!ts_replay_is_open())
 		return;
 	if (!content && !stream->as.memory.is_view && !stream->unreplayable)
 		stream_clear(stream);
 	pthread_mutex_lock(&stream_host_lock);
-	if (stream_lock()) {
+	if (ts_replay_lock_window()) {
 		emit_created(stream, content);
-		stream_unlock();
+		ts_replay_unlock();
 	}
 	pthread_mutex_unlock(&stream_host_lock);
 }

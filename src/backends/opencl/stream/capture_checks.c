@@ -14,8 +14,8 @@ static bool keeps_contents(uint64_t bytes)
 	static uint64_t window, kept;
 	uint64_t limit = ts_replay_settings()->keep_contents;
 
-	if (window != stream_window()) {
-		window = stream_window();
+	if (window != ts_replay_window()) {
+		window = ts_replay_window();
 		kept = 0;
 	}
 	if (bytes > limit - kept)
@@ -43,7 +43,7 @@ static void emit_check(const struct stream_check *check, uint64_t bytes, uint64_
 	stream_text_string(&text, "hash", digits);
 	stream_text_string(&text, "why", check->why);
 	row.details = stream_text_end(&text);
-	stream_command(&row);
+	ts_replay_append(&row);
 }
 
 void stream_emit_check_locked(const struct stream_check *check, uint64_t bytes, uint64_t hash)
@@ -53,9 +53,9 @@ void stream_emit_check_locked(const struct stream_check *check, uint64_t bytes, 
 
 void stream_emit_check(const struct stream_check *check, uint64_t bytes, uint64_t hash)
 {
-	if (stream_lock()) {
+	if (ts_replay_lock_window()) {
 		emit_check(check, bytes, hash, 0);
-		stream_unlock();
+		ts_replay_unlock();
 	}
 }
 
@@ -69,9 +69,9 @@ void stream_check_bytes(const struct stream_check *check, const void *data, uint
 {
 	uint64_t hash = ts_replay_hash(data, bytes);
 
-	if (stream_lock()) {
+	if (ts_replay_lock_window()) {
 		stream_check_locked(check, data, bytes, hash);
-		stream_unlock();
+		ts_replay_unlock();
 	}
 }
 
@@ -86,13 +86,13 @@ bool stream_check_foreign(const struct stream_check *check, const struct stream_
 			stream_emit_check(check, foreign->bytes, hash);
 		return is_there;
 	}
-	if (!stream_lock())
+	if (!ts_replay_lock_window())
 		return true;
 	is_there =
 		stream_foreign_read(foreign, &hash, keeps_contents(foreign->bytes) ? &blob : NULL);
 	if (is_there)
 		emit_check(check, foreign->bytes, hash, blob);
-	stream_unlock();
+	ts_replay_unlock();
 	return is_there;
 }
 
@@ -162,7 +162,7 @@ static void check_unmapped(struct ocl_stream *memory)
 		if (!is_mapped)
 			begin = end = bytes;
 		range.bytes = begin > at ? begin - at : 0;
-		stream_check_range(&range, stream_last_sequence(), "final");
+		stream_check_range(&range, ts_replay_last_sequence(), "final");
 	}
 }
 
@@ -187,7 +187,7 @@ static bool can_be_read(struct ocl_stream *memory)
 /* Without reading it, if the last command that wrote it was checked. Contents are read. */
 static bool check_again(struct ocl_stream *memory)
 {
-	struct stream_check check = { stream_last_sequence(), memory->number, 0, "final" };
+	struct stream_check check = { ts_replay_last_sequence(), memory->number, 0, "final" };
 	uint64_t bytes = memory->as.memory.bytes, hash;
 
 	if (ts_replay_settings()->keep_contents || stream_range_is_mapped(memory, 0, bytes) ||
@@ -205,7 +205,7 @@ static void check_image(struct ocl_stream *memory)
 	if (stream_range_is_mapped(memory, 0, all.bytes))
 		stream_lost_memory("checks of memory", memory, "it is still mapped for writing");
 	else if (can_be_read(memory))
-		stream_check_range(&all, stream_last_sequence(), "final");
+		stream_check_range(&all, ts_replay_last_sequence(), "final");
 }
 
 static void check_at_end(struct ocl_stream *memory)
@@ -235,7 +235,7 @@ void stream_final_checks(void)
 	for (stream = stream_object_first(); stream; stream = stream->next) {
 		if (!stream_has_content(stream))
 			continue;
-		if (atomic_load(&stream->as.memory.written) == stream_window())
+		if (atomic_load(&stream->as.memory.written) == ts_replay_window())
 			check_at_end(stream);
 		pthread_mutex_lock(&stream_host_lock);
 		stream_pages_end(stream);

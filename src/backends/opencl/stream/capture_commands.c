@@ -67,11 +67,11 @@ static struct stream_frozen *freeze(struct ocl_command *command)
 	}
 	frozen = malloc(sizeof(*frozen));
 	if (!frozen) {
-		stream_fail("no memory for a command");
+		ts_replay_fail_window("no memory for a command");
 		return NULL;
 	}
 	memset(frozen, 0, offsetof(struct stream_frozen, text));
-	if (stream_is_checked() && !stream_in_callback())
+	if (stream_is_checked() && !ts_replay_in_callback())
 		frozen->is_serial = lock_serial();
 	stream_describe(frozen, command);
 	/* An unmap describes what the host wrote. */
@@ -85,7 +85,7 @@ static struct stream_frozen *freeze(struct ocl_command *command)
 void stream_before(struct ocl_command *command)
 {
 	command->stream = NULL;
-	if (stream_is_open()) {
+	if (ts_replay_is_open()) {
 		command->stream = freeze(command);
 		return;
 	}
@@ -149,7 +149,7 @@ static void emit_markers(const struct stream_frozen *frozen)
 		stream_text_close(&text, '[');
 		stream_text_uint(&text, "event", frozen->waits[frozen->wait_count + i]);
 		row.details = stream_text_end(&text);
-		stream_command(&row);
+		ts_replay_append(&row);
 	}
 }
 
@@ -181,13 +181,13 @@ static uint64_t append(struct stream_frozen *frozen, const struct ocl_command *c
 {
 	uint64_t sequence;
 
-	if (!stream_lock())
+	if (!ts_replay_lock_window())
 		return 0;
 	emit_blob(frozen, command);
 	end_text(frozen, event);
 	emit_markers(frozen);
-	sequence = stream_command(&frozen->row);
-	stream_unlock();
+	sequence = ts_replay_append(&frozen->row);
+	ts_replay_unlock();
 	if (frozen->unreplayable[0])
 		stream_lost(frozen->unreplayable_kind, "they cannot be replayed");
 	return sequence;
@@ -231,7 +231,7 @@ static void remember_writes(const struct stream_frozen *frozen, const struct ocl
 /* Commands released by a user event run concurrently: waits for them, too. */
 static bool settle(const struct ocl_command *command)
 {
-	int64_t deadline = stream_clock_ns() + CHECK_WAIT_NS;
+	int64_t deadline = ts_replay_clock_ns() + CHECK_WAIT_NS;
 
 	if (stream_events_blocking() || !command->event ||
 	    !stream_event_finish(command->event, deadline))
@@ -340,15 +340,15 @@ void stream_user_event(struct ocl_object *event, cl_int status)
 
 	if (!stream || atomic_load(&stream->as.event.status) <= CL_COMPLETE)
 		return;
-	if (stream_is_open() && stream_lock()) {
+	if (ts_replay_is_open() && ts_replay_lock_window()) {
 		row.object = stream->number;
 		stream_text_begin(&text);
 		stream_text_string(&text, "call", "clSetUserEventStatus");
 		stream_text_uint(&text, "event", stream->number);
 		stream_text_int(&text, "status", status);
 		row.details = stream_text_end(&text);
-		stream_command(&row);
-		stream_unlock();
+		ts_replay_append(&row);
+		ts_replay_unlock();
 	}
 	stream_event_set(stream, status);
 	atomic_store(&is_unsettled, true);
@@ -362,9 +362,9 @@ static void emit_sync(const char *what, uint64_t queue, struct stream_text *text
 	row.queue = queue;
 	stream_text_string(text, "what", what);
 	row.details = stream_text_end(text);
-	if (row.details && stream_lock()) {
-		stream_command(&row);
-		stream_unlock();
+	if (row.details && ts_replay_lock_window()) {
+		ts_replay_append(&row);
+		ts_replay_unlock();
 	}
 }
 
@@ -376,10 +376,10 @@ void stream_finished(struct ocl_object *queue)
 {
 	struct stream_text text;
 
-	if (!stream_is_open() || !queue || !queue->stream)
+	if (!ts_replay_is_open() || !queue || !queue->stream)
 		return;
 	stream_text_begin(&text);
-	stream_text_uint(&text, "until", stream_sequence_at_entry());
+	stream_text_uint(&text, "until", ts_replay_sequence_at_entry());
 	emit_sync("queue", queue->stream->number, &text);
 	stream_look();
 }
@@ -405,7 +405,7 @@ static void emit_waited(cl_uint count, const cl_event *events)
 
 void stream_waited(cl_uint count, const cl_event *events)
 {
-	if (!stream_is_open())
+	if (!ts_replay_is_open())
 		return;
 	/* As many as fit into one record. */
 	for (cl_uint at = 0; at < count; at += STREAM_WAITS) {
@@ -418,7 +418,7 @@ void stream_waited(cl_uint count, const cl_event *events)
 
 void stream_returned(void)
 {
-	if (stream_is_open())
+	if (ts_replay_is_open())
 		stream_look();
 }
 
@@ -427,7 +427,7 @@ void stream_seen_complete(cl_event event)
 	struct stream_text text;
 	uint64_t number;
 
-	if (!stream_is_open() || !stream_event_see(event, &number))
+	if (!ts_replay_is_open() || !stream_event_see(event, &number))
 		return;
 	stream_text_begin(&text);
 	stream_text_open(&text, "wait", '[');

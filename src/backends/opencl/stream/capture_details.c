@@ -152,7 +152,7 @@ bool stream_map_region(struct stream_frozen *frozen, const struct ocl_command *c
 	struct stream_region *region = calloc(1, sizeof(*region));
 
 	if (!region) {
-		stream_fail("no memory for a map");
+		ts_replay_fail_window("no memory for a map");
 		return false;
 	}
 	region->area.offset = offset;
@@ -235,11 +235,11 @@ static void describe_unmapping(struct stream_frozen *frozen, struct ocl_stream *
 	}
 	foreign = stream_area_foreign(area);
 	/* After the call, its memory may be released. */
-	if (!stream_lock())
+	if (!ts_replay_lock_window())
 		return;
 	if (!stream_foreign_read(&foreign, NULL, &frozen->row.blob))
 		stream_unreplayable(frozen, "unmaps", "the memory that it unmaps is gone");
-	stream_unlock();
+	ts_replay_unlock();
 }
 
 static void describe_unmap(struct stream_frozen *frozen, const struct ocl_command *command)
@@ -421,7 +421,7 @@ static void describe_many(struct stream_frozen *frozen, const struct ocl_command
 	size_t first = 0, end = 0;
 
 	if (!numbers) {
-		stream_fail("no memory for a wait list");
+		ts_replay_fail_window("no memory for a wait list");
 		return;
 	}
 	for (cl_uint i = 0; i < command->wait_count; i++) {

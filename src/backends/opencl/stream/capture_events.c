@@ -101,7 +101,7 @@ uint64_t stream_event_add(cl_event event, struct ocl_stream *user)
 	entry = find_or_add(event);
 	if (entry) {
 		entry->number = number;
-		entry->window = stream_window();
+		entry->window = ts_replay_window();
 		entry->user = user;
 		entry->was_seen = false;
 	}
@@ -110,7 +110,7 @@ uint64_t stream_event_add(cl_event event, struct ocl_stream *user)
 	pthread_mutex_unlock(&table.lock);
 	/* What waits for it would be replayed too early. */
 	if (!entry)
-		stream_fail("no memory for an event");
+		ts_replay_fail_window("no memory for an event");
 	return entry ? number : 0;
 }
 
@@ -119,7 +119,7 @@ static uint64_t number_now(const struct entry *entry)
 {
 	uint64_t window = entry->user ? entry->user->window : entry->window;
 
-	return window == stream_window() ? entry->number : 0;
+	return window == ts_replay_window() ? entry->number : 0;
 }
 
 uint64_t stream_event_number(cl_event event)

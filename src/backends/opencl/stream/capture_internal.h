@@ -3,7 +3,7 @@
  * What the files of the command stream share (docs/replay.md, 3.3 and 4). Not for other files;
  * hooks include capture_stream.h.
  *
- *	capture_stream.c     the gate; when a window opens, closes, fails
+ *	capture_stream.c     when a window opens, closes, fails
  *	capture_objects.c    the registry of live objects: devices, contexts, queues, user events
  *	capture_buffers.c    memory as an object: buffers and SVM
  *	capture_programs.c   modules and functions
@@ -616,28 +616,15 @@ void stream_lost_memory(const char *what, const struct ocl_stream *memory, const
 bool stream_lost_any(void);
 void stream_lost_emit(void);
 
-/* ---- the window (capture_stream.c) ---- */
-
-bool stream_is_open(void);
-uint64_t stream_window(void);
-/* Locks the channel of the open window; false: the window is closed. */
-bool stream_lock(void);
-void stream_unlock(void);
 /*
- * Ends the window as not replayable. The caller may hold `host`, but no other lock of the stream.
+ * ---- the window (capture_stream.c; <tracesmith/replay.h>) ----
+ *
+ * Who calls ts_replay_fail_window() may hold `host`, but no other lock of the stream.
  */
-void stream_fail(const char *why);
+
 /* A command of which only the kind is known. */
 struct ts_replay_command stream_row(uint32_t kind);
-/* Writes a command; the channel is locked. */
-uint64_t stream_command(const struct ts_replay_command *row);
-uint64_t stream_last_sequence(void);
 bool stream_is_checked(void);
-bool stream_in_callback(void);
-/* The last command when this thread's current call began. */
-uint64_t stream_sequence_at_entry(void);
-
-int64_t stream_clock_ns(void);
 /* Negative: it failed. CL_COMPLETE if the driver does not know it. */
 cl_int stream_event_status(cl_event event);
 /* Polls, because the driver's own wait has no timeout; false: still not complete. */

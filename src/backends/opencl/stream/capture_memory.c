@@ -145,9 +145,9 @@ bool stream_reads_settle(const void *host, uint64_t bytes, bool forget)
 	while (is_complete && atomic_load(&read_count) &&
 	       (event = find_overlap(host, bytes, forget)) != NULL) {
 		if (!deadline)
-			deadline = stream_clock_ns() +
+			deadline = ts_replay_clock_ns() +
 				   (stream_events_blocking() ? READ_WAIT_UNSET_NS : READ_WAIT_NS);
-		is_complete = !stream_in_callback() && stream_event_finish(event, deadline);
+		is_complete = !ts_replay_in_callback() && stream_event_finish(event, deadline);
 		ocl.next.clReleaseEvent(event);
 	}
 	return is_complete;
@@ -157,7 +157,7 @@ void stream_look(void)
 {
 	struct pending **link;
 
-	if (!stream_is_open())
+	if (!ts_replay_is_open())
 		return;
 	stream_each_look();
 	/*
@@ -307,7 +307,7 @@ void stream_memory_written(struct ocl_stream *stream)
 	struct stream_memory *memory = &stream->as.memory;
 
 	atomic_fetch_add_explicit(&memory->writes, 1, memory_order_relaxed);
-	atomic_store_explicit(&memory->written, stream_window(), memory_order_relaxed);
+	atomic_store_explicit(&memory->written, ts_replay_window(), memory_order_relaxed);
 }
 
 void stream_memory_release(struct ocl_stream *stream)

@@ -35,7 +35,7 @@ struct ocl_stream *stream_object_new(enum ocl_kind kind, void *handle, struct oc
 	struct ocl_stream *stream = calloc(1, sizeof(*stream));
 
 	if (!stream) {
-		stream_fail("no memory for an object");
+		ts_replay_fail_window("no memory for an object");
 		return NULL;
 	}
 	stream->kind = kind;
@@ -79,12 +79,12 @@ static bool is_root_memory(const struct ocl_stream *stream)
 
 static void emit_gone(const struct ocl_stream *stream)
 {
-	if (stream->window != stream_window() || !stream_lock())
+	if (stream->window != ts_replay_window() || !ts_replay_lock_window())
 		return;
 	if (is_root_memory(stream) && !stream->unreplayable)
 		stream_memory_command(stream, TS_COMMAND_FREE);
 	ts_replay_gone(stream->number);
-	stream_unlock();
+	ts_replay_unlock();
 }
 
 static void release_context(struct stream_context *context)
@@ -343,9 +343,9 @@ void stream_object_emit(struct ocl_stream *stream, uint64_t blob)
 		.bytes = TS_UNKNOWN,
 	};
 
-	if (stream->window == stream_window() || !is_of_interest(stream))
+	if (stream->window == ts_replay_window() || !is_of_interest(stream))
 		return;
-	stream->window = stream_window();
+	stream->window = ts_replay_window();
 	emit_needed(stream);
 	stream_text_begin(&text);
 	describe(stream, &text);
@@ -365,21 +365,21 @@ void stream_object_emit(struct ocl_stream *stream, uint64_t blob)
 
 void stream_object_lock_and_emit(struct ocl_stream *stream)
 {
-	if (!stream_is_open() || !stream_lock())
+	if (!ts_replay_is_open() || !ts_replay_lock_window())
 		return;
 	stream_object_emit(stream, 0);
-	stream_unlock();
+	ts_replay_unlock();
 }
 
 void stream_object_emit_again(struct ocl_stream *stream)
 {
-	if (!stream_is_open() || !stream_lock())
+	if (!ts_replay_is_open() || !ts_replay_lock_window())
 		return;
-	if (stream->window == stream_window()) {
+	if (stream->window == ts_replay_window()) {
 		stream->window = 0;
 		stream_object_emit(stream, 0);
 	}
-	stream_unlock();
+	ts_replay_unlock();
 }
 
 /* ---- devices, contexts, queues, user events ---- */

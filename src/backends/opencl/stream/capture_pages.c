@@ -204,11 +204,11 @@ static void emit_host_write(struct ocl_stream *root, uint64_t offset, const void
 	row.object = root->number;
 	row.offset = (int64_t)offset;
 	row.bytes = (int64_t)bytes;
-	if (!stream_lock())
+	if (!ts_replay_lock_window())
 		return;
 	row.blob = ts_replay_blob(data, bytes);
-	stream_command(&row);
-	stream_unlock();
+	ts_replay_append(&row);
+	ts_replay_unlock();
 	stream_memory_written(root);
 }
 
@@ -267,11 +267,11 @@ static void emit_pixels(struct ocl_stream *root, struct stream_area *area)
 	stream_text_begin(&text);
 	stream_text_rect(&text, &area->rect, NULL);
 	row.details = stream_text_end(&text);
-	if (!stream_lock())
+	if (!ts_replay_lock_window())
 		return;
 	if (area_read_pixels(root, area, &area->chunks[0], &row.blob))
-		stream_command(&row);
-	stream_unlock();
+		ts_replay_append(&row);
+	ts_replay_unlock();
 	stream_memory_written(root);
 }
 

@@ -281,19 +281,19 @@ static void emit_load(const struct ocl_stream *stream)
 			stream_text_part(&text, "log", module->log, LOG_BYTES);
 	}
 	row.details = stream_text_end(&text);
-	stream_command(&row);
+	ts_replay_append(&row);
 }
 
 /* Emits its row, again if the window has one, and what was done to it. */
 static void emit_module(struct ocl_stream *stream)
 {
-	if (!stream_is_open() || !stream_lock())
+	if (!ts_replay_is_open() || !ts_replay_lock_window())
 		return;
 	stream->window = 0;
 	stream_object_emit(stream, 0);
 	if (stream->as.module.build == STREAM_BUILT || stream->as.module.build == STREAM_FAILED)
 		emit_load(stream);
-	stream_unlock();
+	ts_replay_unlock();
 }
 
 static void emit_binaries(const struct stream_module *module, struct stream_text *text)
@@ -329,9 +329,9 @@ void stream_module_emit(struct ocl_stream *stream, struct stream_text *text)
 		snprintf(failed, sizeof(failed), "build error %" PRId32, module->result);
 		stream_text_string(text, "failed", failed);
 	}
-	if (module->source && module->source_window != stream_window()) {
+	if (module->source && module->source_window != ts_replay_window()) {
 		module->source_blob = ts_replay_blob(module->source, module->source_bytes);
-		module->source_window = stream_window();
+		module->source_window = ts_replay_window();
 	}
 	if (module->binary_count)
 		emit_binaries(module, text);
@@ -356,7 +356,7 @@ static void look_at_build(struct ocl_stream *stream)
 	} else if (module->build == STREAM_BUILT && needs_binaries(module)) {
 		keep_binaries(module, stream->handle, devices, count);
 		/* The files that it may include are still there now. */
-		if (stream_is_open())
+		if (ts_replay_is_open())
 			stream_module_learn(stream);
 	}
 	free(devices);

@@ -128,7 +128,7 @@ static struct each_batch *make_batch(struct stream_staging *staging, size_t byte
 			.staging = staging,
 			.slab = slab,
 			.status = CL_QUEUED,
-			.from_ns = stream_clock_ns(),
+			.from_ns = ts_replay_clock_ns(),
 		};
 	return batch;
 }
@@ -192,8 +192,8 @@ void staging_read_all(void)
 /* A program that waits often does not pay for a read each time. */
 void staging_read_old(void)
 {
-	if (first && !stream_in_callback() && !stream_events_blocking())
-		read_older_than(stream_clock_ns() - OLD_NS);
+	if (first && !ts_replay_in_callback() && !stream_events_blocking())
+		read_older_than(ts_replay_clock_ns() - OLD_NS);
 }
 
 void staging_forget(void)

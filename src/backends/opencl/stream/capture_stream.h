@@ -22,13 +22,6 @@
 /* Take and release the gate, shared. May be nested. */
 void stream_enter(void);
 void stream_leave(void);
-/*
- * Around a function of the program that the driver calls back (events, builds, SVM free): this
- * thread opens or closes no window meanwhile, because that waits for the driver. May be nested.
- */
-void stream_callback_begin(void);
-void stream_callback_end(void);
-
 /* ---- objects; called after the driver created them and `object` was added ---- */
 void stream_created_context(struct ocl_object *context, const cl_device_id *devices, cl_uint count);
 void stream_created_queue(struct ocl_object *queue);
