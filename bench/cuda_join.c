@@ -14,7 +14,7 @@
 #include <string.h>
 #include <time.h>
 
-#include "../src/backends/cuda/cupti/cupti_abi.h"
+#include "../src/code/cuda/local/cupti_abi.h"
 
 #define SKIPPED 77
 #define MOST_ROUNDS 1000

@@ -13,7 +13,7 @@
 #include <time.h>
 #include <unistd.h>
 
-#include "backends/cuda/cupti/cupti_abi.h"
+#include "code/cuda/local/cupti_abi.h"
 #include "cuda/stand_in.h"
 #include "cuda/stand_in_cupti.h"
 

@@ -11,7 +11,7 @@
 #include <string.h>
 #include <unistd.h>
 
-#include "backends/cuda/cupti/cupti_abi.h"
+#include "code/cuda/local/cupti_abi.h"
 
 #define EXPORTED __attribute__((visibility("default")))
 #define BUFFERS 256

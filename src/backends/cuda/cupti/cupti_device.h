@@ -10,7 +10,7 @@
 #include <string.h>
 
 #include "backends/cuda/cuda_internal.h"
-#include "backends/cuda/cupti/cupti_abi.h"
+#include "code/cuda/local/cupti_abi.h"
 
 #define CUDA_NS_PER_SECOND 1000000000
 #define CUDA_TICK_NS 50000000

@@ -137,11 +137,16 @@ int ts_cuda_read_times(struct ts_replay_session *session, uint32_t end, bool all
 	for (; session->oldest < end && !code; session->oldest++) {
 		struct ts_cuda_step *step = &session->steps[session->oldest];
 
-		if (!step->begin || !step->end)
+		if (!step->end)
 			continue;
 		if (!all && session->cu.EventQuery(step->end) == CUDA_NOT_READY)
 			break;
-		code = read_step(session, session->oldest);
+		if (step->begin) {
+			code = read_step(session, session->oldest);
+		} else {
+			ts_cuda_spare_event(session, step->end);
+			step->end = NULL;
+		}
 	}
 	ts_cuda_watch_resume(session);
 	return code ? ts_cuda_fail(session, code, err, "cannot take times") : TS_OK;

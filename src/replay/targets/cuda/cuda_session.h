@@ -21,6 +21,7 @@
  *	cuda_graph_launches.c graphs built from their nodes
  *	cuda_results.c        memory and copied bytes that are compared
  *	cuda_events.c         events of the driver; times of commands
+ *	cuda_activity.c       exact times of kernels, from CUPTI
  *	cuda_watch.c          tells a watcher which command runs
  *	cuda_timing.c         one kernel, timed
  */
@@ -231,6 +232,7 @@ struct ts_replay_session {
 	void *scratch; /* pinned: for copies to pageable memory, and of results */
 	uint64_t scratch_bytes;
 
+	bool has_activity; /* times of kernels come from CUPTI */
 	/* Events that are not in use. */
 	void **spare;
 	size_t spare_count, spare_capacity;
@@ -434,6 +436,20 @@ int ts_cuda_read_times(struct ts_replay_session *session, uint32_t end, bool all
 		       struct ts_error *err);
 void ts_cuda_drop_events(struct ts_replay_session *session);
 void ts_cuda_free_events(struct ts_replay_session *session);
+
+/* ---- cuda_activity.c: nothing happens without CUPTI ---- */
+
+/* Before there are contexts. */
+void ts_cuda_activity_open(struct ts_replay_session *session);
+void ts_cuda_activity_close(struct ts_replay_session *session);
+/* Around the commands of a run: sets the times of kernels. */
+void ts_cuda_activity_begin(struct ts_replay_session *session);
+void ts_cuda_activity_times(struct ts_replay_session *session);
+/* The kernel that ended last; false: unknown, or not that of the position. */
+bool ts_cuda_activity_last(struct ts_replay_session *session, uint32_t position, int64_t *ret_ns);
+/* Forgets all kernels since a mark. */
+size_t ts_cuda_activity_mark(struct ts_replay_session *session);
+void ts_cuda_activity_forget(struct ts_replay_session *session, size_t mark);
 
 /* ---- cuda_watch.c ---- */
 

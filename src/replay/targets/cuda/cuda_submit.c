@@ -394,7 +394,9 @@ static int enqueue_timed(struct ts_replay_session *session, uint32_t position, i
 
 	if (!is_timed(step) || !step->stream)
 		return enqueue(session, position, ret_code, err);
-	step->begin = ts_cuda_take_event(session);
+	/* CUPTI has the times of kernels; a watcher still wants to know which one runs. */
+	if (session->is_serial || !session->has_activity || !step->launch)
+		step->begin = ts_cuda_take_event(session);
 	step->end = ts_cuda_take_event(session);
 	if (step->begin && step->end)
 		*ret_code = session->cu.EventRecord(step->begin, step->stream);
@@ -402,7 +404,7 @@ static int enqueue_timed(struct ts_replay_session *session, uint32_t position, i
 		return TS_OK;
 	session->is_pending = true;
 	rc = enqueue(session, position, ret_code, err);
-	if (!rc && !*ret_code && step->begin && step->end)
+	if (!rc && !*ret_code && step->end)
 		*ret_code = session->cu.EventRecord(step->end, step->stream);
 	return rc;
 }

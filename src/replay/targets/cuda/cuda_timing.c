@@ -177,7 +177,8 @@ static int launch_timed(struct timing *timing, int64_t *ret_ns, struct ts_error 
 	if (!code)
 		code = session->cu.EventElapsedTime(&ms, timing->begin, timing->end);
 	__atomic_fetch_add(&session->progress, 1, __ATOMIC_RELEASE);
-	*ret_ns = (int64_t)((double)ms * 1e6);
+	if (code || !ts_cuda_activity_last(session, timing->position, ret_ns))
+		*ret_ns = (int64_t)((double)ms * 1e6);
 	return code ? ts_cuda_fail_command(session, timing->position, code, err) : TS_OK;
 }
 
@@ -323,6 +324,7 @@ int ts_cuda_time_kernel(struct ts_replay_session *session, uint32_t position, st
 				 .step = &session->steps[position],
 				 .position = position };
 	int rc = ts_cuda_wait_all(session, position, err);
+	size_t mark = ts_cuda_activity_mark(session);
 
 	if (!rc && timing.step->command->queue == TS_REPLAY_NONE)
 		rc = ts_error_set(err, TS_EFORMAT, "the launch has no stream");
@@ -337,6 +339,7 @@ int ts_cuda_time_kernel(struct ts_replay_session *session, uint32_t position, st
 	if (!rc)
 		rc = time_all(&timing, session->replay->options.kernel_repeats, err);
 	end_timing(&timing);
+	ts_cuda_activity_forget(session, mark);
 	/* The hashes are not those of what was restored. */
 	session->knows_pages = false;
 	if (!rc)

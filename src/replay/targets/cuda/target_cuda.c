@@ -86,6 +86,7 @@ static void close_session(struct ts_replay_session *session)
 {
 	if (!session)
 		return;
+	ts_cuda_activity_close(session);
 	ts_cuda_free_events(session);
 	ts_cuda_free_graphs(session);
 	ts_cuda_keep_release(session, &session->keep);
@@ -104,7 +105,11 @@ TS_DEFINE_AUTO(ts_replay_session, close_session);
 
 static int open_driver(struct ts_replay_session *session, struct ts_error *err)
 {
-	return ts_cuda_open(&session->cu, err);
+	int rc = ts_cuda_open(&session->cu, err);
+
+	if (!rc)
+		ts_cuda_activity_open(session);
+	return rc;
 }
 
 static int make_session(struct ts_replay_session *session, struct ts_error *err)
@@ -372,11 +377,14 @@ static int run_session(struct ts_replay_session *session, unsigned int number,
 		rc = ts_cuda_reset_settings(session, err);
 	if (!rc)
 		rc = ts_cuda_begin_times(session, err);
+	ts_cuda_activity_begin(session);
 	if (!rc)
 		rc = run_steps(session, err);
 	ts_cuda_watch_stop(session);
 	if (!rc)
 		rc = ts_cuda_read_times(session, session->plan->count, true, err);
+	if (!rc)
+		ts_cuda_activity_times(session);
 	if (!rc)
 		rc = ts_cuda_capture_end(session, err);
 	ts_cuda_drop_events(session);

@@ -4,8 +4,8 @@
  * here; cupti_layouts.c compares them with NVIDIA's headers, if installed. Includes libc only:
  * programs of bench/ use this header, too.
  */
-#ifndef TS_BACKENDS_CUDA_CUPTI_CUPTI_ABI_H
-#define TS_BACKENDS_CUDA_CUPTI_CUPTI_ABI_H
+#ifndef TS_CODE_CUDA_LOCAL_CUPTI_ABI_H
+#define TS_CODE_CUDA_LOCAL_CUPTI_ABI_H
 
 #include <stddef.h>
 #include <stdint.h>
