@@ -107,7 +107,6 @@ static int handle_free(struct cuda_call *call, uintptr_t *args)
 	struct capture_context *context = NULL;
 	struct arena_item *item;
 	uint64_t until, id = 0;
-	bool is_graph = false;
 	int result;
 
 	if (!arena || is_short(call)) {
@@ -124,7 +123,6 @@ static int handle_free(struct cuda_call *call, uintptr_t *args)
 	if (item && item->range.address == args[0]) {
 		id = item->id;
 		context = item->context;
-		is_graph = item->pool && pools_is_graph(item->pool);
 	}
 	arena_unlock();
 	if (!id)
@@ -139,7 +137,9 @@ static int handle_free(struct cuda_call *call, uintptr_t *args)
 	arena_lock();
 	item = arena_item_locked(args[0]);
 	/* Memory of a graph stays until that is destroyed. */
-	if (item && item->id == id && !is_graph)
+	if (item && item->id == id && item->pool && pools_is_graph(item->pool))
+		item->is_freed = true;
+	else if (item && item->id == id)
 		arena_free_locked(arena, item);
 	arena_unlock();
 	capture_unlock();

@@ -9,7 +9,8 @@
 
 #pragma weak snapshot_give_memory_back
 
-#define ARENA_BYTES (UINT64_C(2) << 40)
+#define ARENA_BYTES (UINT64_C(4) << 40)
+#define ARENA_BYTES_LEAST (UINT64_C(1) << 40)
 #define MODE_RELAXED 2
 
 /* Descriptions ask for what is mapped while it changes. */
@@ -122,24 +123,37 @@ static bool has_page_size(const struct capture_device *device)
 }
 
 /* The driver may give another range than the one asked for. */
-static bool reserve(uint64_t base)
+static bool reserve(uint64_t base, uint64_t bytes)
 {
 	uint64_t address = 0;
 
-	if (cu.MemAddressReserve(&address, ARENA_BYTES, ARENA_PAGE, base, 0))
+	if (cu.MemAddressReserve(&address, bytes, ARENA_PAGE, base, 0))
 		return false;
 	if (address == base)
 		return true;
-	cu.MemAddressFree(address, ARENA_BYTES);
+	cu.MemAddressFree(address, bytes);
+	return false;
+}
+
+/* Large, since allocators reserve more addresses than there is memory. */
+static bool reserve_any(struct arena *arena, int ordinal)
+{
+	static const uint64_t bases[] = { UINT64_C(0x200000000000), UINT64_C(0x400000000000),
+					  UINT64_C(0x600000000000), UINT64_C(0x100000000000) };
+
+	for (arena->bytes = ARENA_BYTES; arena->bytes >= ARENA_BYTES_LEAST; arena->bytes /= 2) {
+		for (size_t i = 0; i < sizeof(bases) / sizeof(bases[0]); i++) {
+			arena->address = bases[i] + (uint64_t)ordinal * ARENA_BYTES;
+			if (reserve(arena->address, arena->bytes))
+				return true;
+		}
+	}
 	return false;
 }
 
 bool arena_open(struct capture_device *device)
 {
-	static const uint64_t bases[] = { UINT64_C(0x200000000000), UINT64_C(0x400000000000),
-					  UINT64_C(0x600000000000), UINT64_C(0x100000000000) };
 	struct arena *arena;
-	size_t i = 0;
 
 	if (device->ordinal >= ARENAS_AT_MOST || !has_virtual_memory(device) ||
 	    !has_page_size(device))
@@ -148,16 +162,10 @@ bool arena_open(struct capture_device *device)
 	if (!arena)
 		return false;
 	arena->device = device;
-	arena->bytes = ARENA_BYTES;
-	for (; i < sizeof(bases) / sizeof(bases[0]); i++) {
-		arena->address = bases[i] + (uint64_t)device->ordinal * ARENA_BYTES;
-		if (reserve(arena->address))
-			break;
-	}
 	/* The first page stays empty: no block begins where the arena does. */
-	if (i == sizeof(bases) / sizeof(bases[0]) ||
+	if (!reserve_any(arena, device->ordinal) ||
 	    !blocks_give(&arena->addresses, arena->address + ARENA_PAGE,
-			 ARENA_BYTES - ARENA_PAGE)) {
+			 arena->bytes - ARENA_PAGE)) {
 		free(arena);
 		return false;
 	}

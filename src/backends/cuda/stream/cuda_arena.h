@@ -24,6 +24,7 @@ struct arena_item {
 	uint64_t id;
 	struct capture_context *context;
 	struct arena_pool *pool; /* NULL: cuMemAlloc */
+	bool is_freed;           /* memory of a graph: until the graph ends */
 	bool is_sync;            /* CU_POINTER_ATTRIBUTE_SYNC_MEMOPS */
 };
 

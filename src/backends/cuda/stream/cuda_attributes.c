@@ -112,8 +112,11 @@ int attributes_get(struct cuda_call *call, uintptr_t *args)
 	struct arena_item item;
 	int result;
 
-	if (!args[0] || !arena_contains(args[2]) || !find_range(args[2], &item, &range))
+	if (!args[0] || !arena_contains(args[2]))
 		return cuda_invoke(call, args);
+	/* Of a chunk, but of no block. */
+	if (!find_range(args[2], &item, &range))
+		return CUDA_INVALID_VALUE;
 	result = cuda_invoke(call, args);
 	/* For the driver it is not memory that was allocated in a context. */
 	if (result == CUDA_SUCCESS_ ||

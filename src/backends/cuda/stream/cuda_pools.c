@@ -223,10 +223,13 @@ static void add_mark(struct arena_pool *pool, struct capture_stream *stream)
 /* What the host saw orders all that it submits from then on. */
 static void collect_marks(struct arena_pool *pool)
 {
+	struct arena_mode mode;
+
+	arena_mode_begin(&mode);
 	for (struct mark **link = &pool->marks; *link;) {
 		struct mark *mark = *link;
 
-		if (cu.EventQuery(mark->event) == CUDA_NOT_READY) {
+		if (cu.EventQuery(mark->event) != CUDA_SUCCESS_) {
 			link = &mark->next;
 			continue;
 		}
@@ -237,6 +240,7 @@ static void collect_marks(struct arena_pool *pool)
 		cu.EventDestroy(mark->event);
 		free(mark);
 	}
+	arena_mode_end(&mode);
 }
 
 static bool has_mark(const struct arena_pool *pool, const struct capture_stream *stream)
@@ -476,7 +480,7 @@ static struct arena_pool *graph_pool(struct arena *arena, const void *graph)
 
 /*
  * Its memory passes to the default pool, which uses it again once the device has been waited for:
- * a graph that runs may be destroyed.
+ * a graph that runs may be destroyed. What the program has not freed is still its own.
  */
 static void release_graph(struct arena_pool *pool)
 {
@@ -490,8 +494,14 @@ static void release_graph(struct arena_pool *pool)
 	for (size_t i = 0; i < items->count;) {
 		struct arena_item *item = (struct arena_item *)items->items[i];
 
-		if (item->pool == pool)
-			arena_remove_item_locked(pool->arena, item);
+		if (item->pool != pool) {
+			i++;
+			continue;
+		}
+		item->pool = heir;
+		heir->used += item->bytes;
+		if (item->is_freed)
+			pools_free_locked(pool->arena, item, &unknown);
 		else
 			i++;
 	}
@@ -502,9 +512,11 @@ static void release_graph(struct arena_pool *pool)
 			continue;
 		piece->pool = heir;
 		heir->reserved += piece->range.bytes;
-		add_free(heir, (struct free_range){ .address = piece->range.address,
-						    .bytes = piece->range.bytes,
-						    .stream = &unknown });
+	}
+	for (size_t i = 0; i < pool->free_count; i++) {
+		pool->free[i].stream = &unknown;
+		pool->free[i].serial = ++heir->serial;
+		add_free(heir, pool->free[i]);
 	}
 	while (*link != pool)
 		link = &(*link)->next;
@@ -678,7 +690,8 @@ int pools_free_async(struct cuda_call *call, uintptr_t *args)
 		result = CUDA_INVALID_VALUE;
 	else if (!item->pool->is_graph || is_captured)
 		pools_free_locked(arena, item, stream);
-	/* Else: memory of a graph, freed behind its launch. It stays the graph's. */
+	else
+		item->is_freed = true; /* behind a launch of the graph, whose memory it stays */
 	arena_unlock();
 	capture_unlock();
 	return result;

@@ -153,8 +153,9 @@ int virtual_reserve(struct cuda_call *call, uintptr_t *args)
 	}
 	arena_unlock();
 	if (!address) {
+		/* Elsewhere; what is mapped there prevents windows. */
 		free(range);
-		return CUDA_OUT_OF_MEMORY;
+		return cuda_invoke(call, args);
 	}
 	*(uint64_t *)args[0] = address;
 	return CUDA_SUCCESS_;
