@@ -423,9 +423,10 @@ static int run_all(struct runs *runs, struct ts_error *err)
 
 /* ---- the report ---- */
 
-static int report_stream(const struct ts_replay *replay, struct ts_replay_report *report,
+static int report_stream(const struct runs *runs, struct ts_replay_report *report,
 			 struct ts_error *err)
 {
+	const struct ts_replay *replay = runs->replay;
 	struct ts_replay_recorded recorded;
 	int rc = ts_replay_recorded_load(&recorded, replay, err);
 
@@ -433,7 +434,11 @@ static int report_stream(const struct ts_replay *replay, struct ts_replay_report
 		return rc;
 	report->recorded_span_ns = ts_replay_recorded_span(&recorded);
 	ts_replay_kernel_times_finish(replay->kernel_times, &recorded);
+	rc = ts_replay_recorded_busy(&recorded, runs->best.times, &report->recorded_busy_ns,
+				     &report->busy_ns);
 	ts_replay_recorded_release(&recorded);
+	if (rc)
+		return ts_replay_no_memory(err);
 	report->requested = replay->plan.requested;
 	report->included = replay->plan.included;
 	report->commands = replay->plan.requested + replay->plan.included;
@@ -464,7 +469,7 @@ static int make_report(struct runs *runs, struct ts_replay_report *report, struc
 	report->span_ns = runs->span_ns;
 	snprintf(report->device, sizeof(report->device), "%s", target->device(replay->session));
 	if (replay->stream)
-		rc = report_stream(replay, report, err);
+		rc = report_stream(runs, report, err);
 	else
 		report_work(runs, report);
 	if (!rc && target->report)
@@ -550,6 +555,8 @@ static int run_plan(struct ts_replay *replay, struct ts_replay_report *report, s
 	int rc = TS_OK;
 
 	*report = (struct ts_replay_report){ .span_ns = TS_ABSENT,
+					     .recorded_busy_ns = TS_ABSENT,
+					     .busy_ns = TS_ABSENT,
 					     .timed_recorded_ns = TS_ABSENT,
 					     .timed_warm_ns = TS_ABSENT,
 					     .timed_cold_ns = TS_ABSENT };

@@ -606,6 +606,8 @@ struct ts_replay_report {
 	int64_t setup_ns;
 	uint64_t restored_bytes;
 	int64_t recorded_span_ns, span_ns; /* first start to last end; of the fastest run */
+	/* In which some command ran on the device, of commands whose times are known in both. */
+	int64_t recorded_busy_ns, busy_ns;
 	uint32_t checks, compared_ranges;
 	/* Of the checks: recorded with contents, equal only within the tolerance, different. */
 	uint32_t kept_checks, near_checks, different_checks;

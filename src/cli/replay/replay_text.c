@@ -109,6 +109,19 @@ static void show_difference(const struct ts_replay_shown *shown, struct ts_text 
 	show_stack(shown->replay, report->other_stack, "the other one:", out);
 }
 
+/* Without the time in which the host did something else, which a replay does not repeat. */
+static void show_busy(const struct ts_replay_report *report, struct ts_text *out)
+{
+	char busy[TS_FORMAT_BYTES], recorded[TS_FORMAT_BYTES];
+
+	if (report->recorded_busy_ns <= 0 || report->busy_ns == TS_ABSENT)
+		return;
+	ts_text_printf(out, "  device busy: %s, recorded %s (%.3gx)\n",
+		       ts_format_duration_ns(busy, sizeof(busy), report->busy_ns),
+		       ts_format_duration_ns(recorded, sizeof(recorded), report->recorded_busy_ns),
+		       (double)report->busy_ns / (double)report->recorded_busy_ns);
+}
+
 static void show_span(const struct ts_replay_report *report, struct ts_text *out)
 {
 	char span[TS_FORMAT_BYTES], recorded[TS_FORMAT_BYTES];
@@ -431,6 +444,8 @@ void ts_replay_show_text(const struct ts_replay_shown *shown, struct ts_text *ou
 		show_stream(shown, &lines);
 	else
 		show_emulated(report, &lines);
+	if (shown->replay->options.target->can & TS_REPLAY_CAN_HASH_PAGES && !report->timed_runs)
+		show_busy(report, &lines);
 	if (!report->timed_runs)
 		show_span(report, &lines);
 	show_line(&lines, report->note);

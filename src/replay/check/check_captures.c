@@ -224,8 +224,11 @@ static int add_final(struct ts_replay_checker *checker)
 
 bool ts_replay_changes_memory(const struct ts_replay_command_info *command)
 {
-	return command->kind == TS_COMMAND_LAUNCH || command->kind == TS_COMMAND_COPY ||
-	       command->kind == TS_COMMAND_FILL || command->kind == TS_COMMAND_HOST_WRITE;
+	/* A copy to memory of the host that no kernel can read changes nothing. */
+	if (command->kind == TS_COMMAND_COPY)
+		return command->object != TS_REPLAY_NONE;
+	return command->kind == TS_COMMAND_LAUNCH || command->kind == TS_COMMAND_FILL ||
+	       command->kind == TS_COMMAND_HOST_WRITE;
 }
 
 static bool has_pages(const struct ts_replay_check *checks, uint32_t count)

@@ -94,7 +94,8 @@ struct comparing {
 	size_t count, capacity;
 	uint32_t *changed; /* indices of states since the last recorded check; may repeat */
 	size_t changed_count, changed_capacity;
-	uint32_t position; /* commands before it are known */
+	uint32_t command;  /* commands before it are known */
+	bool *is_captured; /* by command */
 };
 
 static struct page_state *find(struct comparing *comparing, uint32_t memory, uint64_t offset)
@@ -207,26 +208,46 @@ static void compare_changed(struct comparing *comparing, uint32_t capture)
 	}
 }
 
+static int add_checks(struct comparing *comparing, const struct ts_replay_command_info *command,
+		      struct ts_error *err)
+{
+	int rc = TS_OK;
+
+	for (uint32_t i = 0; !rc && i < command->check_count; i++)
+		if (command->checks[i].has_pages)
+			rc = add_recorded(comparing, &command->checks[i], err);
+	return rc;
+}
+
+/* What was unmapped, and recorded after commands that do not run here, since the last capture. */
+static int catch_up(struct comparing *comparing, uint32_t command, struct ts_error *err)
+{
+	const struct ts_replay_stream *stream = comparing->checker->replay->stream;
+	int rc = TS_OK;
+
+	for (; !rc && comparing->command <= command; comparing->command++) {
+		forget(comparing, &stream->commands[comparing->command]);
+		if (!comparing->is_captured[comparing->command])
+			rc = add_checks(comparing, &stream->commands[comparing->command], err);
+	}
+	return rc;
+}
+
 /* `each`: after this capture. */
 static int compare_each(struct comparing *comparing, uint32_t capture, struct ts_error *err)
 {
 	struct ts_replay_checker *checker = comparing->checker;
 	const struct ts_replay *replay = checker->replay;
 	uint32_t position = checker->captures[capture].position;
-	const struct ts_replay_command_info *command;
-	int rc = TS_OK;
+	int rc = catch_up(comparing, replay->plan.order[position], err);
 
-	for (; comparing->position < position; comparing->position++)
-		forget(comparing,
-		       &replay->stream->commands[replay->plan.order[comparing->position]]);
+	if (rc)
+		return rc;
 	if (add_replayed(comparing, &checker->now_pages[capture]))
 		return ts_replay_no_memory(err);
 	if (!checker->expected[capture].is_recorded)
 		return TS_OK;
-	command = &replay->stream->commands[replay->plan.order[position]];
-	for (uint32_t i = 0; !rc && i < command->check_count; i++)
-		if (command->checks[i].has_pages)
-			rc = add_recorded(comparing, &command->checks[i], err);
+	rc = add_checks(comparing, &replay->stream->commands[replay->plan.order[position]], err);
 	if (!rc)
 		compare_changed(comparing, capture);
 	return rc;
@@ -257,12 +278,21 @@ static int compare_final(struct comparing *comparing, uint32_t capture, struct t
 static int compare_recorded(struct ts_replay_checker *checker, struct ts_error *err)
 {
 	struct comparing comparing = { .checker = checker };
+	const struct ts_replay *replay = checker->replay;
 	int rc = TS_OK;
 
+	comparing.is_captured = calloc(replay->stream->command_count + 1u, 1);
+	if (!comparing.is_captured)
+		return ts_replay_no_memory(err);
+	for (uint32_t i = 0; i < checker->count; i++)
+		if (checker->captures[i].is_pages &&
+		    checker->captures[i].position < replay->plan.count)
+			comparing.is_captured[replay->plan.order[checker->captures[i].position]] =
+				true;
 	for (uint32_t i = 0; !rc && i < checker->count; i++) {
 		const struct ts_replay_capture *capture = &checker->captures[i];
 
-		if (capture->is_pages && capture->position < checker->replay->plan.count)
+		if (capture->is_pages && capture->position < replay->plan.count)
 			rc = compare_each(&comparing, i, err);
 		else if (capture->is_pages && checker->expected[i].is_recorded)
 			rc = compare_final(&comparing, i, err);
@@ -270,6 +300,7 @@ static int compare_recorded(struct ts_replay_checker *checker, struct ts_error *
 	ts_pairmap_release(&comparing.indices);
 	free(comparing.states);
 	free(comparing.changed);
+	free(comparing.is_captured);
 	return rc;
 }
 

@@ -166,3 +166,59 @@ int64_t ts_replay_recorded_span(const struct ts_replay_recorded *recorded)
 	}
 	return from <= to ? ts_ns_sub(to, from) : TS_ABSENT;
 }
+
+/* ---- busy time ---- */
+
+struct interval {
+	int64_t start, end;
+};
+
+static int compare_intervals(const void *a, const void *b)
+{
+	return TS_COMPARE(((const struct interval *)a)->start, ((const struct interval *)b)->start);
+}
+
+/* The length of their union. */
+static int64_t cover(struct interval *intervals, size_t count)
+{
+	int64_t busy = 0, end = INT64_MIN;
+
+	ts_sort(intervals, count, sizeof(*intervals), compare_intervals);
+	for (size_t i = 0; i < count; i++) {
+		int64_t start = TS_MAX(intervals[i].start, end);
+
+		if (intervals[i].end > start)
+			busy = ts_ns_add(busy, ts_ns_sub(intervals[i].end, start));
+		end = TS_MAX(end, intervals[i].end);
+	}
+	return busy;
+}
+
+int ts_replay_recorded_busy(const struct ts_replay_recorded *recorded,
+			    const struct ts_replay_times *times, int64_t *ret_recorded_ns,
+			    int64_t *ret_ns)
+{
+	uint32_t total = recorded->replay->plan.count;
+	TS_AUTO_FREE struct interval *before = ts_alloc_array(total + 1u, sizeof(*before));
+	TS_AUTO_FREE struct interval *after = ts_alloc_array(total + 1u, sizeof(*after));
+	size_t count = 0;
+
+	*ret_recorded_ns = *ret_ns = TS_ABSENT;
+	if (!before || !after)
+		return TS_ENOMEM;
+	for (uint32_t i = 0; i < total; i++) {
+		const struct ts_gpu_op_row *row = ts_replay_recorded_row(recorded, i);
+
+		if (!row || row->start == TS_ABSENT || row->duration < 0 ||
+		    times[i].start == TS_ABSENT || times[i].end == TS_ABSENT)
+			continue;
+		before[count] =
+			(struct interval){ row->start, ts_ns_add(row->start, row->duration) };
+		after[count++] = (struct interval){ times[i].start, times[i].end };
+	}
+	if (count) {
+		*ret_recorded_ns = cover(before, count);
+		*ret_ns = cover(after, count);
+	}
+	return TS_OK;
+}

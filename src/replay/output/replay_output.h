@@ -47,6 +47,13 @@ int ts_replay_recorded_load(struct ts_replay_recorded *recorded, const struct ts
 const struct ts_gpu_op_row *ts_replay_recorded_row(const struct ts_replay_recorded *recorded,
 						   uint32_t position);
 void ts_replay_recorded_release(struct ts_replay_recorded *recorded);
+/*
+ * Time in which a command ran on the device, in the recording and with these times (by position),
+ * of commands that have both. 0 or TS_ENOMEM; TS_ABSENT: there are none.
+ */
+int ts_replay_recorded_busy(const struct ts_replay_recorded *recorded,
+			    const struct ts_replay_times *times, int64_t *ret_recorded_ns,
+			    int64_t *ret_ns);
 /* First start to last end; TS_ABSENT if there are no rows. */
 int64_t ts_replay_recorded_span(const struct ts_replay_recorded *recorded);
 
