@@ -166,6 +166,8 @@ static void append_pages(const struct ts_replay_report *report, struct ts_text *
 		       ",\"extra_runs\":%" PRIu32 ",\"relocated_words\":%" PRIu64,
 		       report->varying_runs, report->reordered_runs, report->extra_runs,
 		       report->relocated_words);
+	append_ns(out, "busy_ns", report->busy_ns);
+	append_ns(out, "recorded_busy_ns", report->recorded_busy_ns);
 	if (report->relocated[0])
 		append_text(out, "relocated", report->relocated);
 	if (report->gaps[0])

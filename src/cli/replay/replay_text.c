@@ -2,6 +2,7 @@
 /* The report of a replay as text. */
 #include <inttypes.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 
 #include "cli/common/show.h"
@@ -13,6 +14,8 @@
 
 /* Kernels in the table of times: those that took longest. */
 #define KERNELS_SHOWN 10u
+/* Columns of their names. */
+#define KERNEL_COLUMNS ((size_t)36)
 
 /* A text that may have names of the trace, or of a driver. */
 static void append_untrusted(struct ts_text *out, const char *text)
@@ -344,18 +347,37 @@ static void time_cell(struct ts_text_table *table, int64_t ns)
 			  ns == TS_ABSENT ? "-" : ts_format_duration_ns(text, sizeof(text), ns));
 }
 
+/* Without arguments, and of a long name only the end that fits. */
+static void append_kernel(struct ts_text *out, const char *name)
+{
+	TS_AUTO_FREE char *plain = malloc(strlen(name) + 1);
+	size_t length = plain ? ts_short_name(name, strlen(name), plain) : 0, from = 0;
+
+	while (length - from > KERNEL_COLUMNS) {
+		const char *next = memmem(plain + from, length - from, "::", 2);
+
+		if (!next)
+			break;
+		from = (size_t)(next - plain) + 2;
+	}
+	if (!plain)
+		return;
+	if (length - from <= KERNEL_COLUMNS)
+		ts_text_append(out, plain + from, length - from);
+	else
+		ts_text_printf(out, "%.*s...", (int)KERNEL_COLUMNS - 3, plain + from);
+}
+
 static void show_kernel(struct ts_text_table *table, const struct ts_replay_kernel *kernel,
 			const struct ts_replay_options *options)
 {
 	double ratio = ts_replay_kernel_ratio(kernel);
 	TS_SCOPED(ts_text) name = { 0 };
-	char text[32] = "-", plain[128];
-	size_t length = TS_MIN(strlen(kernel->name), sizeof(plain) - 1);
+	char text[32] = "-";
 
-	/* Without arguments; that of a longer name is cut. */
-	length = ts_short_name(kernel->name, length, plain);
-	ts_text_printf(&name, "  %.*s%s", (int)length, plain,
-		       kernel->is_replaced ? " (replaced)" : "");
+	ts_text_append_str(&name, "  ");
+	append_kernel(&name, kernel->name);
+	ts_text_append_str(&name, kernel->is_replaced ? " (replaced)" : "");
 	ts_text_table_cell(table, ts_text_cstr(&name), name.length);
 	ts_text_table_count(table, kernel->launches);
 	time_cell(table, kernel->recorded_ns);
