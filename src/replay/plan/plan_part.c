@@ -115,15 +115,28 @@ static int parse_steps(struct part *part, struct ts_error *err)
 
 /* ---- queues ---- */
 
+static int compare_numbers(const void *a, const void *b)
+{
+	return TS_COMPARE(*(const uint64_t *)a, *(const uint64_t *)b);
+}
+
 static int no_such_queue(const struct ts_replay_stream *stream, const char *token, size_t length,
 			 struct ts_error *err)
 {
+	TS_AUTO_FREE uint64_t *numbers =
+		ts_alloc_array(stream->object_count + 1u, sizeof(*numbers));
 	TS_SCOPED(ts_text) available = { 0 };
+	size_t count = 0;
 
-	for (uint32_t i = 0; i < stream->object_count && available.length < 200; i++)
+	for (uint32_t i = 0; numbers && i < stream->object_count; i++)
 		if (stream->objects[i].kind == TS_OBJECT_STREAM)
+			numbers[count++] = stream->objects[i].index;
+	if (count)
+		ts_sort(numbers, count, sizeof(*numbers), compare_numbers);
+	for (size_t i = 0; i < count && available.length < 200; i++)
+		if (!i || numbers[i] != numbers[i - 1])
 			ts_text_printf(&available, "%s%" PRIu64, available.length ? ", " : "",
-				       stream->objects[i].index);
+				       numbers[i]);
 	return ts_error_set(err, TS_EINVAL, "there is no stream %.*s; streams are %s", (int)length,
 			    token, available.length ? ts_text_cstr(&available) : "none");
 }
