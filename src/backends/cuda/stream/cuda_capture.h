@@ -294,6 +294,8 @@ size_t capture_globals(struct capture_global ***ret_globals); /* borrowed */
 /* A reason if a loaded module makes windows impossible (managed variables); NULL. */
 const char *capture_modules_refused(void);
 void capture_modules_forget(void);
+/* Its modules and variables are gone. */
+void capture_modules_context_gone(const struct capture_context *context);
 
 /* ---- cuda_launch.c ---- */
 

@@ -535,6 +535,26 @@ const char *capture_modules_refused(void)
 	return NULL;
 }
 
+/* A library stays: it is loaded anew into other contexts. */
+void capture_modules_context_gone(const struct capture_context *context)
+{
+	struct capture_module *module, *next;
+
+	capture_lock();
+	for (module = module_next(NULL); module; module = next) {
+		next = module_next(module);
+		if (module->context != context)
+			continue;
+		if (module->is_library) {
+			globals_unload(module);
+			continue;
+		}
+		end(module);
+		forget(module);
+	}
+	capture_unlock();
+}
+
 static const char *details_of(const struct capture_module *module, struct stream_text *text)
 {
 	stream_text_begin(text);

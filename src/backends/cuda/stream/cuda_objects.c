@@ -218,6 +218,7 @@ void capture_context_destroyed(void *handle)
 	__atomic_store_n(&context->is_gone, true, __ATOMIC_RELEASE);
 	if (capture_memory_context_gone)
 		capture_memory_context_gone(context);
+	capture_modules_context_gone(context);
 	capture_gone(context->number);
 	context->number = 0;
 	if (!capture_context_next(NULL))
