@@ -121,20 +121,48 @@ static bool find_globals(struct capture_module *module, const struct ts_code_fac
 	return list_globals(module);
 }
 
+/* Room in the details: names are only to show. */
+#define POINTERS_AT_MOST 120u
+#define POINTER_NAME_BYTES 40u
+
+/* Words that hold addresses of functions, as the driver placed them. */
+static void add_pointers(struct stream_text *text, const struct capture_global *global)
+{
+	const struct ts_code_facts *facts = &global->module->facts;
+	uint32_t count = 0;
+
+	for (size_t i = 0; i < facts->pointer_count && count < POINTERS_AT_MOST; i++) {
+		if (strcmp(facts->pointers[i].variable, global->name))
+			continue;
+		if (!count++)
+			stream_text_open(text, "functions", '[');
+		stream_text_open(text, NULL, '[');
+		stream_text_item(text, facts->pointers[i].offset);
+		stream_text_part(text, NULL, facts->pointers[i].function, POINTER_NAME_BYTES);
+		stream_text_close(text, '[');
+	}
+	if (count)
+		stream_text_close(text, '[');
+}
+
 uint64_t capture_global_number(struct capture_global *global)
 {
+	static struct stream_text text; /* capture_lock */
 	struct ts_replay_object object = { .size = sizeof(object),
 					   .kind = TS_OBJECT_MEMORY,
 					   .address = global->address,
 					   .bytes = (int64_t)global->bytes,
-					   .name = global->name,
-					   .details = "{\"global\":true}" };
+					   .name = global->name };
 
 	if (global->number)
 		return global->number;
 	object.parent = module_number(global->module);
 	if (!object.parent)
 		return 0;
+	stream_text_begin(&text);
+	stream_text_true(&text, "global");
+	add_pointers(&text, global);
+	object.details = stream_text_end(&text);
 	object.number = ts_replay_new_object();
 	global->number = object.number;
 	capture_object(&object);

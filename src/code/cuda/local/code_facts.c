@@ -58,6 +58,32 @@ bool ts_code_add_refused(struct ts_code_facts *facts, const char *name, size_t n
 	return refused->name != NULL;
 }
 
+static void release_pointer(struct ts_code_pointer *pointer)
+{
+	free(pointer->variable);
+	free(pointer->function);
+}
+
+bool ts_code_add_pointer(struct ts_code_facts *facts, const char *variable, uint64_t offset,
+			 const char *function)
+{
+	struct ts_code_pointer *pointer;
+
+	if (!grow((void **)&facts->pointers, &facts->pointer_capacity, facts->pointer_count,
+		  sizeof(*facts->pointers)))
+		return false;
+	pointer = &facts->pointers[facts->pointer_count];
+	*pointer = (struct ts_code_pointer){ .variable = strdup(variable),
+					     .function = strdup(function),
+					     .offset = offset };
+	if (!pointer->variable || !pointer->function) {
+		release_pointer(pointer);
+		return false;
+	}
+	facts->pointer_count++;
+	return true;
+}
+
 const char *ts_code_function_refused(const char *name, size_t bytes)
 {
 	/* Output of printf() goes to memory that no kernel reads: a replay prints, too. */
@@ -184,6 +210,29 @@ static int by_refused(const void *a, const void *b)
 	return strcmp(left->name, right->name);
 }
 
+static int by_pointer(const void *a, const void *b)
+{
+	const struct ts_code_pointer *left = a, *right = b;
+	int order = strcmp(left->variable, right->variable);
+
+	return order ? order : TS_COMPARE(left->offset, right->offset);
+}
+
+static void remove_double_pointers(struct ts_code_facts *facts)
+{
+	size_t kept = 0;
+
+	if (facts->pointer_count)
+		qsort(facts->pointers, facts->pointer_count, sizeof(*facts->pointers), by_pointer);
+	for (size_t i = 0; i < facts->pointer_count; i++) {
+		if (kept && !by_pointer(&facts->pointers[kept - 1], &facts->pointers[i]))
+			release_pointer(&facts->pointers[i]);
+		else
+			facts->pointers[kept++] = facts->pointers[i];
+	}
+	facts->pointer_count = kept;
+}
+
 static void remove_doubles(struct ts_code_facts *facts)
 {
 	size_t kept = 0;
@@ -221,10 +270,14 @@ void ts_code_facts_read(struct ts_code_facts *facts, const void *image, size_t b
 		if (is_chosen(&chosen, &piece))
 			read_piece(facts, &piece);
 	remove_doubles(facts);
+	remove_double_pointers(facts);
 }
 
 void ts_code_facts_release(struct ts_code_facts *facts)
 {
+	for (size_t i = 0; i < facts->pointer_count; i++)
+		release_pointer(&facts->pointers[i]);
+	free(facts->pointers);
 	for (size_t i = 0; i < facts->variable_count; i++)
 		free(facts->variables[i].name);
 	for (size_t i = 0; i < facts->refused_count; i++)

@@ -253,8 +253,98 @@ static bool add_variable(struct ts_code_facts *facts, const struct view *view, s
 	is_constant = !strcmp(in, ".nv.constant3");
 	if (!is_constant && strcmp(in, ".nv.global") && strcmp(in, ".nv.global.init"))
 		return true;
-	return ts_code_add_variable(facts, name, strlen(name), of->st_size, is_constant,
-				    of->st_other & OTHER_MANAGED);
+	if (!ts_code_add_variable(facts, name, strlen(name), of->st_size, is_constant,
+				  of->st_other & OTHER_MANAGED))
+		return false;
+	facts->variables[facts->variable_count - 1].section = number;
+	facts->variables[facts->variable_count - 1].offset = of->st_value;
+	return true;
+}
+
+/* ---- addresses of functions in variables, of code that was compiled separately ---- */
+
+enum { RELOCATION_64 = 0x02, RELOCATION_GENERIC_64 = 0x04, RELOCATION_FUNCTION_64 = 0x23 };
+
+static int by_place(const void *a, const void *b)
+{
+	const struct ts_code_variable *left = a, *right = b;
+
+	if (left->section != right->section)
+		return left->section < right->section ? -1 : 1;
+	return left->offset < right->offset ? -1 : left->offset > right->offset;
+}
+
+/* The variables from `first` on are sorted by place. */
+static const struct ts_code_variable *variable_at(const struct ts_code_facts *facts, size_t first,
+						  uint32_t in, uint64_t offset)
+{
+	const struct ts_code_variable *found = NULL;
+	size_t low = first, high = facts->variable_count;
+
+	while (low < high) {
+		size_t middle = low + (high - low) / 2;
+		const struct ts_code_variable *variable = &facts->variables[middle];
+
+		if (variable->section < in ||
+		    (variable->section == in && variable->offset <= offset)) {
+			found = variable;
+			low = middle + 1;
+		} else {
+			high = middle;
+		}
+	}
+	return found && found->section == in && found->bytes >= 8 &&
+			       offset - found->offset <= found->bytes - 8
+		       ? found
+		       : NULL;
+}
+
+static bool add_pointer(struct ts_code_facts *facts, const struct view *view, size_t first,
+			uint32_t in, const Elf64_Rela *relocation)
+{
+	uint32_t type = ELF64_R_TYPE(relocation->r_info);
+	size_t index = ELF64_R_SYM(relocation->r_info);
+	const struct ts_code_variable *variable;
+	Elf64_Sym of;
+
+	if ((type != RELOCATION_64 && type != RELOCATION_GENERIC_64 &&
+	     type != RELOCATION_FUNCTION_64) ||
+	    index >= view->symbol_count)
+		return true;
+	of = symbol(view, index);
+	if (ELF64_ST_TYPE(of.st_info) != STT_FUNC)
+		return true;
+	variable = variable_at(facts, first, in, relocation->r_offset);
+	return !variable ||
+	       ts_code_add_pointer(facts, variable->name, relocation->r_offset - variable->offset,
+				   symbol_name(view, &of));
+}
+
+static bool read_pointers(struct ts_code_facts *facts, const struct view *view, size_t first)
+{
+	if (facts->variable_count - first > 1)
+		qsort(facts->variables + first, facts->variable_count - first,
+		      sizeof(*facts->variables), by_place);
+	for (size_t i = 1; i < view->section_count; i++) {
+		Elf64_Shdr header = section(view, i);
+		const char *name = section_name(view, &header);
+		const uint8_t *relocations;
+		size_t bytes = 0;
+
+		if (header.sh_type != SHT_RELA ||
+		    (strcmp(name, ".rela.nv.global.init") && strcmp(name, ".rela.nv.constant3")))
+			continue;
+		relocations = contents(view, &header, &bytes);
+		for (size_t at = 0; relocations && at + sizeof(Elf64_Rela) <= bytes;
+		     at += sizeof(Elf64_Rela)) {
+			Elf64_Rela relocation;
+
+			memcpy(&relocation, relocations + at, sizeof(relocation));
+			if (!add_pointer(facts, view, first, header.sh_info, &relocation))
+				return false;
+		}
+	}
+	return true;
 }
 
 /* ---- calls ---- */
@@ -409,6 +499,7 @@ static bool read_calls(struct ts_code_facts *facts, const struct view *view)
 
 bool ts_cubin_facts(struct ts_code_facts *facts, const uint8_t *cubin, size_t bytes)
 {
+	size_t first = facts->variable_count;
 	struct view view;
 
 	if (!open_view(&view, cubin, bytes))
@@ -419,5 +510,5 @@ bool ts_cubin_facts(struct ts_code_facts *facts, const uint8_t *cubin, size_t by
 		if (!add_variable(facts, &view, i, &of))
 			return false;
 	}
-	return read_calls(facts, &view);
+	return read_pointers(facts, &view, first) && read_calls(facts, &view);
 }

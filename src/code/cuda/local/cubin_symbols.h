@@ -16,6 +16,15 @@ struct ts_code_variable {
 	char *name;
 	uint64_t bytes; /* 0: unknown (PTX) */
 	bool is_constant, is_managed;
+	/* Where it is in a cubin, while that is read. */
+	uint32_t section;
+	uint64_t offset;
+};
+
+/* A word of a variable into which the driver writes the address of a function. */
+struct ts_code_pointer {
+	char *variable, *function;
+	uint64_t offset; /* in the variable */
 };
 
 /* A kernel that allocates or launches, or may call a function that does. */
@@ -29,6 +38,8 @@ struct ts_code_facts {
 	size_t variable_count, variable_capacity;
 	struct ts_code_refused *refused;
 	size_t refused_count, refused_capacity;
+	struct ts_code_pointer *pointers; /* by variable and offset */
+	size_t pointer_count, pointer_capacity;
 	char *texture; /* a texture or surface reference, of CUDA before 12; NULL: none */
 	/* Why something is not known: "libzstd.so.1 was not found"; NULL: all is. Static. */
 	const char *unknown;
@@ -57,6 +68,8 @@ bool ts_code_add_variable(struct ts_code_facts *facts, const char *name, size_t 
 			  uint64_t bytes, bool is_constant, bool is_managed);
 bool ts_code_add_refused(struct ts_code_facts *facts, const char *name, size_t name_bytes,
 			 const char *why);
+bool ts_code_add_pointer(struct ts_code_facts *facts, const char *variable, uint64_t offset,
+			 const char *function);
 /* What calling this function means; NULL: it is harmless. */
 const char *ts_code_function_refused(const char *name, size_t bytes);
 /* A graph of calls: its nodes are numbered. */

@@ -94,6 +94,22 @@ TS_TEST(linked_cubin)
 	check_facts("linked.cubin", VARIABLES CALLS ", points malloc on the device");
 }
 
+/* Those that the driver fills in; in code that was compiled at once they are offsets. */
+TS_TEST(pointers_to_functions)
+{
+	struct ts_code_facts facts;
+
+	load("linked.cubin");
+	ts_code_facts_read(&facts, image, image_bytes, 9, 0);
+	TS_CHECK_INT(facts.pointer_count, 2);
+	for (size_t i = 0; i < 2; i++) {
+		TS_CHECK_STR(facts.pointers[i].variable, "functions");
+		TS_CHECK_INT(facts.pointers[i].offset, 8 * i);
+		TS_CHECK_STR(facts.pointers[i].function, i ? "_Z4addsi" : "_Z5makesi");
+	}
+	ts_code_facts_release(&facts);
+}
+
 TS_TEST(fatbin_with_lz4)
 {
 	check_facts("lz4.fatbin", VARIABLES CALLS);
