@@ -370,7 +370,7 @@ void capture_pieces(uint64_t count); /* cuda_gate.c */
 /* OPEN was written, the gate is still closed: pieces (check rows) may follow from now on. */
 void capture_snapshot_opened(void);
 
-/* ---- cuda_checks.c ---- */
+/* ---- cuda_page_checks.c ---- */
 
 struct page_list;
 void capture_checks_begin(struct page_list *opened); /* takes the hashes of the snapshot */

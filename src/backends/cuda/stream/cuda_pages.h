@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Pages of all memory that a window has: arenas and variables (docs/cuda-replay.md, 4.3). Shared by
- * cuda_pages.c, which lists and hashes them on the device, cuda_snapshot.c and cuda_checks.c.
+ * cuda_pages.c, which lists and hashes them on the device, cuda_snapshot.c and cuda_page_checks.c.
  * capture_lock is held, or nothing runs.
  */
 #ifndef TS_BACKENDS_CUDA_STREAM_CUDA_PAGES_H
