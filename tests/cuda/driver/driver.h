@@ -90,6 +90,8 @@ struct range {
 	unsigned int flags;
 	bool is_accessible;
 	uint64_t id;
+	/* Of each 2 MiB: how often it was written. NULL: memory of the host, who knows. */
+	uint64_t *written;
 };
 /* All bytes lie in ranges that are accessible? */
 bool memory_is_valid(uint64_t address, uint64_t bytes);
@@ -99,6 +101,10 @@ void *memory_at(uint64_t address, uint64_t bytes);
 /* Between device addresses and the process; false: an illegal address. */
 bool memory_read(void *to, uint64_t from, uint64_t bytes);
 bool memory_write(uint64_t to, const void *from, uint64_t bytes);
+/*
+ * Changes with each write to these bytes, which are at most 2 MiB; 0: unknown.
+ */
+uint64_t memory_version(uint64_t address, uint64_t bytes);
 /* For modules. */
 int globals_map(struct context *context, uint64_t bytes, uint64_t *ret_address);
 void globals_unmap(uint64_t address);

@@ -3,6 +3,7 @@
  * The stand-in driver: what the kernels of work_kernels.cu do, and those of
  * src/code/cuda/local/page_kernels.c.
  */
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <time.h>
@@ -17,19 +18,28 @@
 #define PARAM(type, index) \
 	(*(const type *)(const void *)(call->params + call->function->offsets[index]))
 
+/* For whoever wonders: which address. */
+static void illegal(struct kernel_call *call, uint64_t address)
+{
+	call->is_illegal = true;
+	if (getenv("STAND_IN_VERBOSE"))
+		fprintf(stderr, "stand-in: '%s' uses %#llx\n", call->function->name,
+			(unsigned long long)address);
+}
+
 static uint32_t get32(struct kernel_call *call, uint64_t address)
 {
 	uint32_t value = 0;
 
 	if (!memory_read(&value, address, sizeof(value)))
-		call->is_illegal = true;
+		illegal(call, address);
 	return value;
 }
 
 static void put32(struct kernel_call *call, uint64_t address, uint32_t value)
 {
 	if (!memory_write(address, &value, sizeof(value)))
-		call->is_illegal = true;
+		illegal(call, address);
 }
 
 static uint64_t get64(struct kernel_call *call, uint64_t address)
@@ -37,14 +47,14 @@ static uint64_t get64(struct kernel_call *call, uint64_t address)
 	uint64_t value = 0;
 
 	if (!memory_read(&value, address, sizeof(value)))
-		call->is_illegal = true;
+		illegal(call, address);
 	return value;
 }
 
 static void put64(struct kernel_call *call, uint64_t address, uint64_t value)
 {
 	if (!memory_write(address, &value, sizeof(value)))
-		call->is_illegal = true;
+		illegal(call, address);
 }
 
 static uint64_t threads(const struct kernel_call *call)
@@ -253,36 +263,72 @@ static bool nothing(struct kernel_call *call)
 
 /* ---- src/code/cuda/local/page_kernels.c ---- */
 
+/* Hashes of pages that nobody has written since. */
+static struct known_hash {
+	uint64_t address, bytes, version, moves, hash;
+} known_hashes[4096];
+static pthread_mutex_t known_lock = PTHREAD_MUTEX_INITIALIZER;
+
+static uint64_t hash_of(const struct ts_page_range *page, const void *copy,
+			const struct ts_page_move *moves, uint32_t move_count)
+{
+	uint64_t version = memory_version(page->address, page->bytes);
+	struct known_hash *known =
+		&known_hashes[(page->address >> 21 ^ page->address >> 12) % 4096];
+	bool is_known;
+	struct known_hash found = { page->address, page->bytes, version, move_count, 0 };
+
+	for (uint32_t i = 0; i < move_count; i++)
+		found.moves = found.moves * 31 + moves[i].from + 7 * moves[i].delta;
+	pthread_mutex_lock(&known_lock);
+	found.hash = known->hash;
+	is_known = version && known->address == found.address && known->bytes == found.bytes &&
+		   known->version == version && known->moves == found.moves;
+	pthread_mutex_unlock(&known_lock);
+	if (is_known)
+		return found.hash;
+	if (!memory_read((void *)(uintptr_t)copy, page->address, page->bytes))
+		return 0;
+	found.hash = ts_hash_page(copy, page->bytes, moves, move_count);
+	pthread_mutex_lock(&known_lock);
+	*known = found;
+	pthread_mutex_unlock(&known_lock);
+	return found.hash;
+}
+
 /* (pages, hashes, moves, move_count), or (pages, counts, moves, move_count, changes) */
 static bool page_kernel(struct kernel_call *call, bool hashes)
 {
 	uint32_t move_count = PARAM(uint32_t, 3);
 	uint64_t *counts = calloc(move_count + 1, sizeof(counts[0]));
 	struct ts_page_move *moves = calloc(move_count + 1, sizeof(moves[0]));
+	void *copy = malloc(TS_PAGE_BYTES); /* pages may consist of several ranges */
 
 	if (!memory_read(moves, PARAM(uint64_t, 2), move_count * sizeof(moves[0])))
-		call->is_illegal = true;
+		illegal(call, PARAM(uint64_t, 2));
 	for (uint32_t i = 0; i < call->grid[0] && !call->is_illegal; i++) {
-		struct ts_page_range page;
-		void *at;
+		struct ts_page_range page = { 0, 0 };
 
 		if (!memory_read(&page, PARAM(uint64_t, 0) + i * sizeof(page), sizeof(page)) ||
-		    !(at = memory_at(page.address, page.bytes))) {
-			call->is_illegal = true;
+		    page.bytes > TS_PAGE_BYTES || !memory_is_valid(page.address, page.bytes)) {
+			illegal(call, page.address);
 			break;
 		}
 		if (hashes)
 			put64(call, PARAM(uint64_t, 1) + i * 8ull,
-			      ts_hash_page(at, page.bytes, moves, move_count));
-		else
-			ts_move_page_words(at, page.bytes, counts, moves, move_count,
+			      hash_of(&page, copy, moves, move_count));
+		else if (memory_read(copy, page.address, page.bytes))
+			ts_move_page_words(copy, page.bytes, counts, moves, move_count,
 					   PARAM(uint32_t, 4));
+		if (!hashes && PARAM(uint32_t, 4))
+			memory_write(page.address, copy, page.bytes);
 	}
 	for (uint32_t i = 0; i < move_count && !hashes && !call->is_illegal; i++)
 		put64(call, PARAM(uint64_t, 1) + i * 8ull,
 		      get64(call, PARAM(uint64_t, 1) + i * 8ull) + counts[i]);
 	free(counts);
 	free(moves);
+	free(copy);
 	return true;
 }
 

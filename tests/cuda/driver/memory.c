@@ -15,6 +15,7 @@
 struct physical {
 	uint8_t *host;
 	uint64_t bytes;
+	uint64_t *written;
 	size_t users; /* the handle, and each mapping */
 	int device;
 	bool is_released;
@@ -121,6 +122,12 @@ static bool transfer(void *host, uint64_t address, uint64_t bytes, int direction
 		part = range.address + range.bytes - address;
 		if (part > bytes)
 			part = bytes;
+		for (uint64_t at = address - range.address; direction > 0 && range.written;
+		     at = (at / PAGE + 1) * PAGE) {
+			if (at >= address - range.address + part)
+				break;
+			__atomic_fetch_add(&range.written[at / PAGE], 1, __ATOMIC_RELAXED);
+		}
 		if (direction > 0)
 			memmove(range.host + (address - range.address), host, part);
 		if (direction < 0)
@@ -131,6 +138,19 @@ static bool transfer(void *host, uint64_t address, uint64_t bytes, int direction
 		bytes -= part;
 	}
 	return true;
+}
+
+uint64_t memory_version(uint64_t address, uint64_t bytes)
+{
+	struct range range;
+	uint64_t first, last;
+
+	if (!memory_find(address, &range) || !range.written ||
+	    address + bytes > range.address + range.bytes)
+		return 0;
+	first = (address - range.address) / PAGE;
+	last = (address - range.address + bytes - 1) / PAGE;
+	return range.written[first] + (last == first ? 0 : range.written[last]);
 }
 
 bool memory_is_valid(uint64_t address, uint64_t bytes)
@@ -192,6 +212,18 @@ static uint64_t reserve(uint64_t bytes, uint64_t alignment, uint64_t hint)
 		munmap(found, address - (uint64_t)found);
 	munmap((void *)(address + bytes), (uint64_t)found + alignment - address);
 	return address;
+}
+
+/* No number is used twice, whatever is at an address later. */
+static uint64_t *fresh_versions(uint64_t bytes)
+{
+	static uint64_t next;
+	size_t count = whole(bytes, PAGE) / PAGE;
+	uint64_t *versions = calloc(count, sizeof(versions[0]));
+
+	for (size_t i = 0; i < count; i++)
+		versions[i] = __atomic_add_fetch(&next, (uint64_t)1 << 32, __ATOMIC_RELAXED);
+	return versions;
 }
 
 /* ---- allocations ---- */
@@ -604,6 +636,7 @@ static void drop(struct physical *physical)
 		return;
 	used -= physical->bytes;
 	munmap(physical->host, physical->bytes);
+	free(physical->written);
 	for (struct physical **at = &physicals; *at; at = &(*at)->next) {
 		if (*at == physical) {
 			*at = physical->next;
@@ -631,6 +664,7 @@ API cuMemCreate(unsigned long long *handle, size_t bytes, const struct cuda_allo
 		return OUT_OF_MEMORY;
 	physical = calloc(1, sizeof(*physical));
 	physical->host = backing(bytes);
+	physical->written = fresh_versions(bytes);
 	physical->bytes = bytes;
 	physical->device = prop->location.id;
 	physical->users = 1;
@@ -714,6 +748,7 @@ API cuMemMap(uint64_t address, size_t bytes, size_t offset, unsigned long long h
 	if (physical && is_reserved && bytes == physical->bytes) {
 		range.host = physical->host;
 		range.owner = physical;
+		range.written = physical->written;
 		if (insert(&range)) {
 			physical->users++;
 			result = 0;

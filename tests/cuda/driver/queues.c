@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The stand-in driver: streams, events, and the thread that runs their commands: one at a time,
- * those of different streams in an order that is drawn from the seed.
+ * The stand-in driver: streams, events, and the threads that run their commands, those of different
+ * streams in an order that is drawn from the seed.
  */
 #include <signal.h>
 #include <stdlib.h>
@@ -262,6 +262,7 @@ static int submit_event(struct stream *stream, struct op *op, struct event *even
 	if (event)
 		event->point = (struct point){ stream, stream->submitted };
 	pthread_cond_signal(&work);
+	pthread_cond_broadcast(&done);
 	pthread_mutex_unlock(&queues);
 	return 0;
 }
@@ -275,8 +276,18 @@ static void wait_point(struct point point)
 {
 	waiting++;
 	pthread_cond_signal(&work);
-	while (point.stream->completed < point.ticket)
-		pthread_cond_wait(&done, &queues);
+	/* Who waits helps: that is faster than to wake the other thread. */
+	while (point.stream->completed < point.ticket) {
+		bool is_stuck;
+
+		if (!run_one(&is_stuck)) {
+			pthread_cond_wait(&done, &queues);
+		} else if (is_stuck) {
+			pthread_mutex_unlock(&queues);
+			usleep(50);
+			pthread_mutex_lock(&queues);
+		}
+	}
 	waiting--;
 }
 
