@@ -104,6 +104,7 @@ static bool run_one(bool *ret_is_stuck)
 		chosen->last = NULL;
 	chosen->completed++;
 	pthread_cond_broadcast(&done);
+	pthread_cond_signal(&work); /* others may be ready now */
 	pthread_mutex_unlock(&queues);
 	op_release(&command->op);
 	free(command->waits);

@@ -243,6 +243,8 @@ size_t host_ranges(struct host_range **ret_ranges);
 void host_memory_describe(void); /* the host space, with what is mapped; when a window opens */
 /* Words that may be pointers to host memory: in parameters, copied bytes, restored memory. */
 void host_look_for_pointers(const void *data, uint64_t bytes);
+/* Do kernels know the range with the address, so that they may write it? */
+bool host_is_visible(uint64_t address);
 /* Before a launch: pages of visible ranges that the host changed become host_write. */
 void host_emit_changes(void);
 /* A copy to the host was enqueued; it is complete when `stream` or an event after it is. */

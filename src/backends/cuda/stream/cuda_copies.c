@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Copies and fills inside a window (docs/cuda-replay.md, 4.2). Bytes that come from the host,
- * pinned or not, are stored as they are at the call; the destination may be pinned host memory.
- * Calls that a stream captures pass through: the graph has them.
+ * pinned or not, are stored as they are at the call, unless a kernel may be writing them; the
+ * destination may be pinned host memory. Calls that a stream captures pass through: the graph has
+ * them.
  */
 #include <stdio.h>
 #include <stdlib.h>
@@ -133,6 +134,10 @@ static bool make_row(struct cuda_call *call, const struct copy *copy, unsigned i
 	if (!from_host && copy->from.place == ANYWHERE)
 		from_host = host_contains(copy->from.address, extent(copy, &copy->from)) ||
 			    !is_device_memory(copy->from.address);
+	if (from_host && row->object && host_is_visible(copy->from.address)) {
+		host_emit_changes();
+		from_host = false;
+	}
 	if (!from_host &&
 	    !locate(call->name, copy, &copy->from, &row->other, &row->other_offset, why))
 		return false;

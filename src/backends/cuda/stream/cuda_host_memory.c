@@ -18,6 +18,7 @@
 #define LAST_ADDRESS UINT64_C(0x1c0000000000)
 #define LARGE ((uint64_t)2 << 20) /* aligned, so that the kernel may use large pages */
 #define PAGE_BYTES 4096u          /* compared at once */
+#define FINISH_NS ((int64_t)1000000000)
 #define SPACE_BYTES ((uint64_t)1 << 48)
 #define MAPPINGS_IN_ROW 100u
 
@@ -524,6 +525,20 @@ void host_make_visible(uint64_t address)
 	pthread_mutex_unlock(&host.lock);
 }
 
+bool host_is_visible(uint64_t address)
+{
+	const struct range *range;
+	bool is_visible;
+
+	if (!__atomic_load_n(&host.visible, __ATOMIC_RELAXED))
+		return false;
+	pthread_mutex_lock(&host.lock);
+	range = range_at(address);
+	is_visible = range && range->known;
+	pthread_mutex_unlock(&host.lock);
+	return is_visible;
+}
+
 void host_look_for_pointers(const void *data, uint64_t bytes)
 {
 	uint64_t lowest = __atomic_load_n(&host.lowest, __ATOMIC_RELAXED);
@@ -572,6 +587,38 @@ static bool is_pending(uint64_t address, uint64_t bytes)
 			return true;
 	}
 	return false;
+}
+
+/* The lock is held. Is there a page that the host, or a kernel, has changed? */
+static bool has_changes(const struct range *range)
+{
+	uint64_t pages = (range->bytes + PAGE_BYTES - 1) / PAGE_BYTES;
+
+	for (uint64_t page = 0; page < pages; page++)
+		if (!is_pending(range->address + page * PAGE_BYTES, PAGE_BYTES) &&
+		    hash_of(range, page) != range->known[page])
+			return true;
+	return false;
+}
+
+/*
+ * What a kernel is writing is only known when it is done. A kernel that waits for the host would
+ * not end in a replay either.
+ */
+static void finish_writers(void)
+{
+	int64_t deadline_ns = ts_replay_clock_ns() + FINISH_NS;
+	bool has_changed = false;
+	char why[160];
+
+	pthread_mutex_lock(&host.lock);
+	for (size_t i = 0; i < host.count && !has_changed; i++)
+		has_changed = host.ranges[i].known && has_changes(&host.ranges[i]);
+	pthread_mutex_unlock(&host.lock);
+	if (!has_changed || capture_any_capturing())
+		return;
+	if (!capture_contexts_finish(deadline_ns, why, sizeof(why)))
+		capture_fail("the host writes memory that a running kernel can see: %s", why);
 }
 
 static void emit_changes_of(struct range *range)
@@ -632,6 +679,7 @@ void host_emit_changes(void)
 		return;
 	if (host.pending_count)
 		wait_for_unknown();
+	finish_writers();
 	pthread_mutex_lock(&host.lock);
 	for (size_t i = 0; i < host.count; i++) {
 		if (host.ranges[i].known)
