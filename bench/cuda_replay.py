@@ -23,7 +23,8 @@ Writes DIR/cuda_replay.json and DIR/cuda_replay.md. A missed target is reported,
 import argparse, json, os, random, re, statistics, subprocess, sys, time
 
 HERE = os.path.dirname(os.path.realpath(__file__))
-sys.path.insert(0, HERE)
+sys.path[:0] = [HERE, os.path.join(HERE, "../tests/gpu")]
+from common import demangled
 from cuda import Figures, TARGET, UNITS, Worker, interval, machine
 
 WORKLOADS = [sys.executable, os.path.join(HERE, "../tests/gpu/replay_workloads.py")]
@@ -197,20 +198,36 @@ def kernel_times(trace, options):
     return found
 
 
+def counted_times(path):
+    """{kernel: (launches, ns)} as tests/gpu/cupti_only.c writes them."""
+    found = {}
+    for line in open(path):
+        count, ns, name = line.rstrip("\n").split(" ", 2)
+        name = demangled(name)
+        before = found.get(name, (0, 0))
+        found[name] = before[0] + int(count), before[1] + int(ns)
+    return found
+
+
 def replay_once(name, options, device, wall, setup):
-    """Times of the device come from a recording of the replay: CUPTI measures both."""
-    trace, again = trace_of(name, options), trace_of(name + "-replayed", options)
-    report = json.loads(run([options.tool, "replay", trace, "--check", "none", "--repeat", str(REPEAT), "--json"], 120))
+    """Times of the device come from CUPTI, as those of the recording do."""
+    trace, counts = trace_of(name, options), trace_of(name, options) + ".counts"
+    command = [options.tool, "replay", trace, "--check", "none", "--repeat", str(REPEAT)]
+    report = json.loads(run([*command, "--json"], 120))
     if report.get("recorded_span_ns"):
         wall.append(report["span_ns"] / report["recorded_span_ns"])
     if report.get("setup_ns"):
         setup.append((report["setup_ns"] / 1e9, report.get("restored_bytes") or 0))
-    run([options.tool, "record", "-q", "-o", again, "--backends", "cuda", "--stacks", "none", "--no-symbols", "--",
-         options.tool, "replay", trace, "--check", "none", "--repeat", str(REPEAT)], 150)
-    recorded, replayed = kernel_times(trace, options), kernel_times(again, options)
-    names = [kernel for kernel in recorded if len(replayed.get(kernel, [])) == REPEAT * len(recorded[kernel])]
+    if not options.cupti_only:
+        return
+    run(command, 150, {"CUDA_INJECTION64_PATH": options.cupti_only, "CUPTI_ONLY_OUT": counts})
+    recorded = {}
+    for kernel, times in kernel_times(trace, options).items():
+        recorded.setdefault(demangled(kernel), []).extend(times)
+    replayed = counted_times(counts)
+    names = [kernel for kernel in recorded if replayed.get(kernel, (0, 0))[0] == REPEAT * len(recorded[kernel])]
     if names:
-        device.append(100 * (sum(sum(replayed[kernel]) for kernel in names) / REPEAT / sum(sum(recorded[kernel]) for kernel in names) - 1))
+        device.append(100 * (sum(replayed[kernel][1] for kernel in names) / REPEAT / sum(sum(recorded[kernel]) for kernel in names) - 1))
     if len(names) < len(recorded):
         print(f"{name}: {len(recorded) - len(names)} of {len(recorded)} kernels have another number of launches in the replay", flush=True)
 
@@ -317,6 +334,7 @@ def main():
     parser.add_argument("--tool")
     parser.add_argument("--launches", help="tests/gpu/launches.c, built")
     parser.add_argument("--program", help="tests/gpu/replay_program.cu, built")
+    parser.add_argument("--cupti-only", help="tests/gpu/cupti_only.c, built: for times of the device")
     parser.add_argument("--out")
     parser.add_argument("--work", help="where traces are written; default: --out")
     parser.add_argument("--generations", type=int, default=6)
