@@ -156,7 +156,7 @@ def measure_inside(figures, options):
                    for way in (RECORDED, REPLAYABLE, CHECKED)}
         start(workers)
         pairs = {name: {way: [] for way in workers} for name in names}
-        for number in range(options.rounds):
+        for number in range(options.rounds if program is not TARGET else options.rounds * 3 // 4):
             for way in chooser.sample(list(workers), len(workers)):
                 if way == CHECKED and number % 3:
                     continue
@@ -303,9 +303,9 @@ def medium(path):
 
 
 def measure_snapshot(figures, options):
-    name, mib = "snapshot", 8192
+    name, mib = "snapshot", 4096
     env = {"REPLAY_PROGRAM_MIB": str(mib)}
-    run(record_command(name, REPLAYABLE, [options.program, "memory", "30"], options, *WINDOW, "--snapshot-limit", "16G"), 200, env)
+    run(record_command(name, REPLAYABLE, [options.program, "memory", "15"], options, *WINDOW, "--snapshot-limit", "16G"), 200, env)
     trace = trace_of(name, options)
     facts = [json.loads(line) for line in run([options.tool, "view", trace, "--table", "meta", "--json"], 60).splitlines() if line.startswith("{")]
     found = next((row.get("value") for row in facts if row.get("key") == "cuda_snapshot"), None)
@@ -337,10 +337,10 @@ def main():
     parser.add_argument("--cupti-only", help="tests/gpu/cupti_only.c, built: for times of the device")
     parser.add_argument("--out")
     parser.add_argument("--work", help="where traces are written; default: --out")
-    parser.add_argument("--generations", type=int, default=6)
+    parser.add_argument("--generations", type=int, default=5)
     parser.add_argument("--rounds", type=int, default=8)
     parser.add_argument("--recordings", type=int, default=1)
-    parser.add_argument("--replays", type=int, default=5)
+    parser.add_argument("--replays", type=int, default=4)
     parser.add_argument("--only", default="outside,inside,replays,kernels,snapshot")
     parser.add_argument("--table", help="print the table of this result")
     options = parser.parse_args()

@@ -86,7 +86,7 @@ static void managed_variable(void)
 	void *other;
 	int n = 1;
 
-	CHECK(cuModuleLoadData(&other, WORK_WRAPPER(managed_kernels)));
+	CHECK(cuModuleLoadData(&other, managed_kernels));
 	launch(other, "uses_managed", (void *[]){ &n });
 }
 
@@ -144,7 +144,7 @@ static void allocates(void)
 {
 	void *other;
 
-	CHECK(cuModuleLoadData(&other, WORK_WRAPPER(refused_kernels)));
+	CHECK(cuModuleLoadData(&other, refused_kernels));
 	launch(other, "allocates", (void *[]){ &memory });
 }
 
@@ -209,7 +209,7 @@ int main(int argc, char **argv)
 	CHECK(cuInit(0));
 	CHECK(cuDevicePrimaryCtxRetain(&context, 0));
 	CHECK(cuCtxSetCurrent(context));
-	CHECK(cuModuleLoadData(&module, WORK_WRAPPER(kernels)));
+	CHECK(cuModuleLoadData(&module, kernels));
 	CHECK(cuMemAlloc_v2(&memory, 4096));
 	fill();
 	for (size_t i = 0; i < sizeof(modes) / sizeof(modes[0]); i++) {

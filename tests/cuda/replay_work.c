@@ -369,10 +369,10 @@ static void modules(void)
 	void *params[] = { &out, &count };
 	size_t bytes;
 
-	CHECK(cuModuleLoadDataEx(&second, WORK_WRAPPER(compressed), 0, NULL, NULL));
+	CHECK(cuModuleLoadDataEx(&second, compressed, 0, NULL, NULL));
 	CHECK(cuModuleGetFunction(&own, second, "use_global"));
 	CHECK(cuLaunchKernel(own, 4, 1, 1, 64, 1, 1, 0, NULL, params, NULL));
-	CHECK(cuLibraryLoadData(&library, kernels, NULL, NULL, 0, NULL, NULL, 0));
+	CHECK(cuLibraryLoadData(&library, WORK_WRAPPER(kernels), NULL, NULL, 0, NULL, NULL, 0));
 	CHECK(cuLibraryGetKernel(&kernel, library, "write_own_address"));
 	CHECK(cuLaunchKernel(kernel, 4, 1, 1, 64, 1, 1, 0, NULL, params, NULL));
 	CHECK(cuLibraryGetKernel(&kernel, library, "use_global"));
@@ -814,7 +814,7 @@ int main(int argc, char **argv)
 	}
 	CHECK(cuDevicePrimaryCtxRetain(&context, 0));
 	CHECK(cuCtxSetCurrent(context));
-	CHECK(cuModuleLoadData(&module, WORK_WRAPPER(kernels)));
+	CHECK(cuModuleLoadData(&module, kernels));
 	for (int i = 1; i < argc; i++)
 		found = found && run(argv[i]);
 	return found ? 0 : 2;
