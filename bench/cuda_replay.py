@@ -34,7 +34,7 @@ RECORD_OPTIONS = {RECORDED: [], REPLAYABLE: ["--replayable"], CHECKED: ["--repla
 # Its launches are waited for one by one, and memory is hashed after each.
 CHECKED_SHARE = 10
 REPLAYED = ("mlp", "transformer", "graph", "libraries")
-KERNELS = (("GEMM", r"(?i)gemm|nvjet|cutlass.*tensorop|xmma"), ("attention", r"(?i)flash|fmha|attention|sdpa"), ("softmax", r"(?i)softmax"))
+KERNELS = (("GEMM", r"(?i)gemm|nvjet|cutlass|xmma"), ("attention", r"(?i)flash|fmha|attention|sdpa"), ("softmax", r"(?i)softmax"))
 
 
 class ReplayFigures(Figures):
@@ -279,17 +279,20 @@ def measure_kernels(figures, options):
             print(f"{title}: no such kernel among {[name[:60] for name in kernels][:20]}", flush=True)
             continue
         name = max(found, key=lambda kernel: sum(found[kernel]))
-        add_kernel(figures, title, name, found[name], trace, options)
+        # The word of its name that says what it is, in whatever form names have.
+        word = next(word for word in re.findall(r"\w+", name) if re.search(pattern, word))
+        if sum(word in kernel for kernel in kernels) > 1:
+            print(f"{title}: several kernels have {word} in their names", flush=True)
+        add_kernel(figures, title, f"*{word}*", found[name], trace, options)
 
 
-def add_kernel(figures, title, name, times, trace, options):
-    pattern = re.sub(r"[^\w:, ]", "?", name)
+def add_kernel(figures, title, pattern, times, trace, options):
     report = json.loads(run([options.tool, "replay", trace, "--kernel", f"{pattern}#3", "--repeat", "30", "--json"], 120))
     timed = report.get("timed") or report
     warm, cold = (timed.get(key) or timed.get(key.replace("timed_", "")) for key in ("timed_warm_ns", "timed_cold_ns"))
     low, high = interval(times)
     middle = statistics.median(times)
-    figures.add(f"{title} ({name[:40]}): recorded", [value / 1e3 for value in times], "us")
+    figures.add(f"{title} ({pattern.strip('*')[:40]}): recorded", [value / 1e3 for value in times], "us")
     if not warm:
         print(f"{title}: no times in {str(report)[:300]}", flush=True)
         return
