@@ -428,6 +428,8 @@ def torch_rows():
     exact("cupy", group="frameworks", launches=5)
     for name in ("mlp", "mlp-bf16", "dropout", "adamw-fused", "accumulate", "amp", "graph", "graph-async", "mlp-async", "expandable", "streams", "deterministic"):
         exact(name, launches=5)
+    for name in ("language", "reduced", "lstm", "residual", "loader", "special"):
+        exact(name, group="models", launches=5)
     exact("mlp", "mlp-whole", options=())
     exact("mlp", "mlp-checked", checked=True)
     Row("mlp-steps", "torch", stepped, [*python, "mlp", "8"], env=caches)

@@ -256,6 +256,136 @@ class Kernels:
         return product.float().mean().item() + attended.float().mean().item() + shares.max().item()
 
 
+# ---- models of other kinds, as users bring them ----
+
+class Lstm:
+    """cuDNN's recurrent kernels, in streams of its own."""
+
+    def __init__(self):
+        torch.backends.cudnn.deterministic = True
+        self.model = nn.LSTM(128, 256, num_layers=2, batch_first=True, dropout=0.1).cuda()
+        self.inputs = data(32, 50, 128)
+
+    def step(self, number):
+        self.model.zero_grad(set_to_none=True)
+        found, _ = self.model(self.inputs[number].to("cuda", non_blocking=True))
+        loss = found.square().mean()
+        loss.backward()
+        with torch.no_grad():
+            for parameter in self.model.parameters():
+                parameter -= 0.1 * parameter.grad
+        return loss.item()
+
+
+class Residual:
+    """A small ResNet in channels_last, with autocast."""
+
+    def __init__(self):
+        torch.backends.cudnn.deterministic = True
+
+        class Block(nn.Module):
+            def __init__(self, width):
+                super().__init__()
+                self.parts = nn.Sequential(nn.Conv2d(width, width, 3, padding=1, bias=False), nn.BatchNorm2d(width), nn.ReLU(),
+                                           nn.Conv2d(width, width, 3, padding=1, bias=False), nn.BatchNorm2d(width))
+
+            def forward(self, images):
+                return F.relu(images + self.parts(images))
+
+        layers = [nn.Conv2d(3, 64, 7, stride=2, padding=3), nn.MaxPool2d(2), Block(64), Block(64), nn.AdaptiveAvgPool2d(1), nn.Flatten(), nn.Linear(64, 10)]
+        self.model = nn.Sequential(*layers).cuda().to(memory_format=torch.channels_last)
+        self.optimizer = torch.optim.SGD(self.model.parameters(), 0.01, momentum=0.9, weight_decay=1e-4)
+        self.images = data(16, 3, 64, 64)
+
+    def step(self, number):
+        self.optimizer.zero_grad()
+        with torch.autocast("cuda", torch.bfloat16):
+            found = self.model(self.images[number].to("cuda", non_blocking=True).to(memory_format=torch.channels_last))
+        loss = found.float().square().mean()
+        loss.backward()
+        self.optimizer.step()
+        return loss.item()
+
+
+class Language:
+    """A language model of the package transformers: a step of training, and some words."""
+
+    def __init__(self):
+        need("transformers")
+        from transformers import GPT2Config, GPT2LMHeadModel
+        config = GPT2Config(vocab_size=500, n_positions=128, n_embd=128, n_layer=3, n_head=4, bos_token_id=0, eos_token_id=0)
+        self.model = GPT2LMHeadModel(config).cuda()
+        self.optimizer = torch.optim.AdamW(self.model.parameters(), lr=1e-3)
+        self.words = torch.randint(1, 500, (WARM + steps, 4, 64))
+
+    def step(self, number):
+        words = self.words[number].cuda()
+        self.model.train()
+        loss = self.model(input_ids=words, labels=words).loss
+        loss.backward()
+        nn.utils.clip_grad_norm_(self.model.parameters(), 1.0)
+        self.optimizer.step()
+        self.optimizer.zero_grad()
+        self.model.eval()
+        with torch.no_grad():
+            for _ in range(4):
+                words = torch.cat([words, self.model(input_ids=words).logits[:, -1:].argmax(-1)], 1)
+        return loss.item() + words.sum().item()
+
+
+class Reduced(Mlp):
+    """torch.compile with graphs of its own."""
+
+    def __init__(self):
+        super().__init__()
+        self.compiled = torch.compile(self.model, mode="reduce-overhead")
+
+    def loss(self, number):
+        torch.compiler.cudagraph_mark_step_begin()
+        return F.cross_entropy(self.compiled(self.inputs[number].to("cuda", non_blocking=True)).float(), self.labels[number].to("cuda", non_blocking=True))
+
+
+class Loader(Mlp):
+    """Batches from processes, pinned by a thread; activations are computed again; two threads."""
+
+    def __init__(self):
+        super().__init__()
+        from torch.utils.data import DataLoader, TensorDataset
+        rows = TensorDataset(torch.randn(128 * (WARM + steps), self.WIDTH), torch.randint(0, 10, (128 * (WARM + steps),)))
+        self.batches = iter(DataLoader(rows, batch_size=128, num_workers=1, pin_memory=True))
+
+    def loss(self, number):
+        from torch.utils.checkpoint import checkpoint
+        inputs, labels = next(self.batches)
+        found = checkpoint(self.model, inputs.to("cuda", non_blocking=True), use_reentrant=False)
+        return F.cross_entropy(found.float(), labels.to("cuda", non_blocking=True))
+
+
+class Special:
+    """Kernels that are compiled while the program runs, sparse matrices, 8-bit numbers, sorting."""
+
+    def __init__(self):
+        self.numbers = torch.rand(4096, device="cuda") * 5
+        indices = torch.stack([torch.arange(512), torch.arange(512).flip(0)])
+        self.sparse = torch.sparse_coo_tensor(indices, torch.randn(512), (512, 512)).cuda().to_sparse_csr()
+        self.dense = torch.randn(512, 64, device="cuda")
+
+    def step(self, number):
+        values = torch.special.bessel_j0(self.numbers) + torch.special.i1e(self.numbers) + torch.lgamma(self.numbers + 1)
+        total = values.double().sum() + (self.sparse @ self.dense).double().abs().sum()
+        if hasattr(torch, "_scaled_mm"):
+            left = (self.dense[:64].contiguous() * 0.1).to(torch.float8_e4m3fn)
+            one = torch.ones((), device="cuda")
+            total += torch._scaled_mm(left, left.t(), scale_a=one, scale_b=one, out_dtype=torch.bfloat16).double().abs().sum()
+        order = torch.randperm(4096, device="cuda")
+        total += torch.topk(values[order], 10)[0].double().sum() + torch.unique(order % 17).sum() + torch.cumsum(values, 0)[-1]
+        total += F.interpolate(self.dense.view(1, 1, 512, 64), scale_factor=2, mode="bilinear").double().abs().mean()
+        total += torch.nonzero(values > 0.5).sum() + torch.histc(values, 20).max() + F.ctc_loss(
+            self.dense.view(32, 16, 64).log_softmax(-1), torch.ones(16, 5, dtype=torch.long, device="cuda"), [32] * 16, [5] * 16).double()
+        self.numbers = (self.numbers * 1.01).clamp(0, 6)
+        return total.item()
+
+
 class Nccl:
     def __init__(self):
         import torch.distributed as dist
@@ -281,7 +411,7 @@ WITH_TORCH = {
     "accumulate": Accumulate, "amp": Amp, "graph": Graph, "graph-async": Graph, "streams": Streams,
     "deterministic": lambda: Convolution(True), "convolution": lambda: Convolution(False), "libraries": Libraries,
     "index_add": lambda: Accumulation("index"), "scatter_add": lambda: Accumulation("scatter"), "triton": Triton, "compile": Compiled,
-    "kernels": Kernels, "nccl": Nccl,
+    "kernels": Kernels, "nccl": Nccl, "lstm": Lstm, "residual": Residual, "language": Language, "reduced": Reduced, "loader": Loader, "special": Special,
 }
 
 
