@@ -67,6 +67,7 @@ class Row:
             self.state, self.note = "FAILED", f"{type(fault).__name__}: {fault}"
         self.seconds = time.monotonic() - start
         shutil.rmtree(self.work, ignore_errors=True)
+        shutil.rmtree(live_folder(self.work), ignore_errors=True)
         return self
 
     # ---- running ----
@@ -118,7 +119,7 @@ class Row:
         if found == 77 and code != 77:
             raise Skipped(last_line(*program_lines(err, out)))
         if found != code:
-            raise Failed(f"recorded: exit code {found}: {self.crash(found, command, env) or last_line(err, out)}")
+            raise Failed(f"recorded: exit code {found}: {self.crash(found, command, env) or last_line(*program_lines(err, out))}")
         return out
 
     def facts(self, name="t"):
@@ -190,7 +191,8 @@ def frame_name(path, offset):
 
 
 def live_folder(work):
-    path = os.path.join(work, "live")
+    """Where rings and spools are: of each row by themselves."""
+    path = os.path.join(os.environ.get("TRACESMITH_LIVE_DIR", work), "row-" + os.path.basename(work))
     os.makedirs(path, mode=0o700, exist_ok=True)
     return path
 

@@ -107,8 +107,11 @@ if ! timeout 60 "$build/gpu/launches" count 1 >"$out/device.log" 2>&1; then
 fi
 
 work=$(mktemp -d)
-trap 'rm -rf "$work"' EXIT
-mkdir -m 700 "$work/live"
+# Rings and spools where they are by default: in memory.
+shared=/dev/shm
+[ -w $shared ] || shared=$work
+live=$(mktemp -d "$shared/tracesmith-gpu.XXXXXX")
+trap 'rm -rf "$work" "$live"' EXIT
 CUPTI_ONLY_LIBRARY=$(find -L "$cuda" -name 'libcupti.so*' 2>/dev/null | head -n 1)
-export CUPTI_ONLY_LIBRARY TS_GPU_HERE=1 TS_SOURCE=$PWD TS_GPU_BUILD=$build TRACESMITH=$build/tracesmith TS_GPU_WORK=$work TRACESMITH_LIVE_DIR=$work/live
+export CUPTI_ONLY_LIBRARY TS_GPU_HERE=1 TS_SOURCE=$PWD TS_GPU_BUILD=$build TRACESMITH=$build/tracesmith TS_GPU_WORK=$work TRACESMITH_LIVE_DIR=$live
 "$PYTHON" tests/gpu/run.py --out "$out" --jobs "$jobs" --limit "$((limit - SECONDS))" ${only:+--only "$only"} ${rows:+--rows "$rows"} $quick
