@@ -190,7 +190,7 @@ static const struct {
 	{ "multicast", multicast, "multicast object" },
 	{ "peer_access", peer_access, "peer access" },
 	{ "host_node", host_node, "graph node: host" },
-	{ "allocates", allocates, "kernel 'allocates' calls malloc on the device" },
+	{ "allocates", allocates, "kernel 'allocates' calls malloc or free on the device" },
 	{ "launch_attribute", launch_attribute, "launch attribute 61" },
 	{ "export_table", export_table, "export table 1734dc26-" },
 };

@@ -92,8 +92,8 @@ const char *ts_code_function_refused(const char *name, size_t bytes)
 		bool is_prefix;
 		const char *why;
 	} functions[] = {
-		{ "malloc", false, "calls malloc on the device" },
-		{ "free", false, "calls free on the device" },
+		{ "malloc", false, "calls malloc or free on the device" },
+		{ "free", false, "calls malloc or free on the device" },
 		{ "__cudaCDP", true, "launches kernels on the device" },
 		{ "cudaLaunchDevice", true, "launches kernels on the device" },
 		{ "cudaGetParameterBuffer", true, "launches kernels on the device" },

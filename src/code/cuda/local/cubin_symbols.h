@@ -30,7 +30,7 @@ struct ts_code_pointer {
 /* A kernel that allocates or launches, or may call a function that does. */
 struct ts_code_refused {
 	char *name;
-	const char *why; /* "calls malloc on the device"; static */
+	const char *why; /* "calls malloc or free on the device"; static */
 };
 
 struct ts_code_facts {
