@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Exact times of kernels, from CUPTI, as recordings have them: events around a kernel measure some
- * microseconds more. Used if CUPTI is installed, nobody else uses it in this process, and commands
- * run concurrently; else times are those of events.
+ * Exact times of kernels, copies and fills, from CUPTI, as recordings have them: events around a
+ * command measure some microseconds more. Used if CUPTI is installed, nobody else uses it in this
+ * process, and commands run concurrently; else times are those of events.
  */
 #include <dlfcn.h>
 #include <pthread.h>
@@ -23,11 +23,30 @@
 
 extern char **environ;
 
+enum what { KERNEL, COPY, FILL, OTHER };
+
 struct record {
-	uint32_t correlation;
+	enum what what;
+	uint32_t correlation, graph;
 	uint64_t start, end, node;
-	const char *name;
+	uint64_t bytes;   /* of a copy or fill */
+	const char *name; /* of a kernel */
 };
+
+/* Where records of a kind have their fields. */
+static const struct layout {
+	uint32_t kind;
+	enum what what;
+	size_t correlation, node, graph;
+} layouts[] = {
+	{ CUPTI_KIND_CONCURRENT_KERNEL, KERNEL, CUPTI_KERNEL_CORRELATION, CUPTI_KERNEL_NODE,
+	  CUPTI_KERNEL_GRAPH },
+	{ CUPTI_KIND_MEMCPY, COPY, CUPTI_COPY_CORRELATION, CUPTI_COPY_NODE, CUPTI_COPY_GRAPH },
+	{ CUPTI_KIND_MEMCPY2, COPY, CUPTI_PEER_CORRELATION, CUPTI_PEER_NODE, CUPTI_PEER_GRAPH },
+	{ CUPTI_KIND_MEMSET, FILL, CUPTI_FILL_CORRELATION, CUPTI_FILL_NODE, CUPTI_FILL_GRAPH },
+};
+/* A copy or fill is looked for among so many: some of ours lie between those of the program. */
+#define MOST_SKIPPED 64
 
 /* CUPTI is one for the process, and its callbacks have no context. */
 static struct {
@@ -114,11 +133,22 @@ static uint64_t number_at(const uint8_t *record, size_t at, size_t bytes)
 	return number;
 }
 
+static const struct layout *layout_of(const uint8_t *record)
+{
+	uint32_t kind = (uint32_t)number_at(record, CUPTI_AT_KIND, 4);
+
+	for (size_t i = 0; i < TS_ARRAY_SIZE(layouts); i++)
+		if (layouts[i].kind == kind)
+			return &layouts[i];
+	return NULL;
+}
+
 static void keep_record(const uint8_t *from)
 {
+	const struct layout *layout = layout_of(from);
 	struct record *record;
 
-	if (number_at(from, CUPTI_AT_KIND, 4) != CUPTI_KIND_CONCURRENT_KERNEL)
+	if (!layout)
 		return;
 	if (ts_grow_array((void **)&activity.records, &activity.capacity, activity.count + 1,
 			  sizeof(*activity.records))) {
@@ -126,12 +156,19 @@ static void keep_record(const uint8_t *from)
 		return;
 	}
 	record = &activity.records[activity.count++];
-	record->correlation = (uint32_t)number_at(from, CUPTI_KERNEL_CORRELATION, 4);
-	record->start = number_at(from, CUPTI_AT_START, 8);
-	record->end = number_at(from, CUPTI_AT_END, 8);
-	record->node = number_at(from, CUPTI_KERNEL_NODE, 8);
+	*record = (struct record){
+		.what = layout->what,
+		.correlation = (uint32_t)number_at(from, layout->correlation, 4),
+		.graph = (uint32_t)number_at(from, layout->graph, 4),
+		.start = number_at(from, CUPTI_AT_START, 8),
+		.end = number_at(from, CUPTI_AT_END, 8),
+		.node = number_at(from, layout->node, 8),
+	};
 	/* The driver's, as long as the module is loaded. */
-	record->name = (const char *)(uintptr_t)number_at(from, CUPTI_KERNEL_NAME, 8);
+	if (layout->what == KERNEL)
+		record->name = (const char *)(uintptr_t)number_at(from, CUPTI_KERNEL_NAME, 8);
+	else
+		record->bytes = number_at(from, CUPTI_MEMORY_BYTES, 8);
 }
 
 static void take_buffer(void *context, uint32_t stream, uint8_t *buffer, size_t bytes, size_t valid)
@@ -163,7 +200,11 @@ void ts_cuda_activity_open(struct ts_replay_session *session)
 	    version < OLDEST_VERSION ||
 	    activity.cupti.ActivityRegisterCallbacks(give_buffer, take_buffer))
 		return;
-	activity.is_on = !activity.cupti.ActivityEnable(CUPTI_KIND_CONCURRENT_KERNEL);
+	for (size_t i = 0; i < TS_ARRAY_SIZE(layouts); i++) {
+		int code = activity.cupti.ActivityEnable(layouts[i].kind);
+
+		activity.is_on |= layouts[i].what == KERNEL && !code;
+	}
 	session->has_activity = activity.is_on;
 }
 
@@ -171,7 +212,8 @@ void ts_cuda_activity_close(struct ts_replay_session *session)
 {
 	if (!session->has_activity)
 		return;
-	activity.cupti.ActivityDisable(CUPTI_KIND_CONCURRENT_KERNEL);
+	for (size_t i = 0; i < TS_ARRAY_SIZE(layouts); i++)
+		activity.cupti.ActivityDisable(layouts[i].kind);
 	activity.cupti.ActivityFlushAll(0);
 	pthread_mutex_lock(&activity.lock);
 	free(TS_STEAL(activity.records));
@@ -217,6 +259,8 @@ static int compare_records(const void *a, const void *b)
 {
 	const struct record *x = a, *y = b;
 
+	if (x->what != y->what)
+		return TS_COMPARE(x->what, y->what);
 	if (x->correlation != y->correlation)
 		return TS_COMPARE(x->correlation, y->correlation);
 	return TS_COMPARE(x->node, y->node);
@@ -228,7 +272,16 @@ static bool is_of(const struct ts_replay_session *session, const struct record *
 {
 	const char *name = ts_cuda_info(session, session->steps[position].command->object)->name;
 
-	return record->name && !strcmp(record->name, name);
+	return record->what == KERNEL && record->name && !strcmp(record->name, name);
+}
+
+/* Copies and fills of graphs have no step of their own in the order of correlations. */
+static bool is_own(const struct record *record)
+{
+	if (record->what != KERNEL)
+		return record->graph != 0;
+	return !record->name || !strcmp(record->name, TS_HASH_PAGES) ||
+	       !strcmp(record->name, TS_MOVE_WORDS);
 }
 
 static size_t drop_own(struct record *records, size_t count)
@@ -236,8 +289,7 @@ static size_t drop_own(struct record *records, size_t count)
 	size_t kept = 0;
 
 	for (size_t i = 0; i < count; i++)
-		if (records[i].name && strcmp(records[i].name, TS_HASH_PAGES) != 0 &&
-		    strcmp(records[i].name, TS_MOVE_WORDS) != 0)
+		if (!is_own(&records[i]))
 			records[kept++] = records[i];
 	return kept;
 }
@@ -275,8 +327,8 @@ static size_t take_graph(struct ts_replay_session *session, uint32_t first,
 }
 
 /* Kernels in the order in which they were submitted, which is that of their correlations. */
-static void take_all(struct ts_replay_session *session, const struct record *records, size_t count,
-		     int64_t offset)
+static void take_kernels(struct ts_replay_session *session, const struct record *records,
+			 size_t count, int64_t offset)
 {
 	size_t next = 0;
 
@@ -291,6 +343,46 @@ static void take_all(struct ts_replay_session *session, const struct record *rec
 				return;
 			set_times(session, i, &records[next++], offset);
 		}
+	}
+}
+
+static bool is_copy_or_fill(const struct ts_cuda_step *step, enum what what)
+{
+	return !step->is_skipped && !step->is_in_graph &&
+	       step->command->kind == (what == COPY ? TS_COMMAND_COPY : TS_COMMAND_FILL);
+}
+
+/* The same for copies or fills, which are known by their bytes. */
+static void take_memory(struct ts_replay_session *session, const struct record *records,
+			size_t count, enum what what, int64_t offset)
+{
+	size_t next = 0;
+
+	for (uint32_t i = 0; i < session->plan->count && next < count; i++) {
+		uint64_t bytes = session->steps[i].command->bytes;
+		size_t at = next;
+
+		if (!is_copy_or_fill(&session->steps[i], what))
+			continue;
+		while (at < count && at - next < MOST_SKIPPED && records[at].bytes != bytes)
+			at++;
+		if (at == count || records[at].bytes != bytes)
+			continue;
+		set_times(session, i, &records[at], offset);
+		next = at + 1;
+	}
+}
+
+static void take_all(struct ts_replay_session *session, const struct record *records, size_t count,
+		     int64_t offset)
+{
+	for (size_t i = 0, end; i < count; i = end) {
+		for (end = i; end < count && records[end].what == records[i].what;)
+			end++;
+		if (records[i].what == KERNEL)
+			take_kernels(session, records + i, end - i, offset);
+		else
+			take_memory(session, records + i, end - i, records[i].what, offset);
 	}
 }
 

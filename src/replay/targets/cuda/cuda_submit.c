@@ -394,8 +394,8 @@ static int enqueue_timed(struct ts_replay_session *session, uint32_t position, i
 
 	if (!is_timed(step) || !step->stream)
 		return enqueue(session, position, ret_code, err);
-	/* CUPTI has the times of kernels; a watcher still wants to know which one runs. */
-	if (session->is_serial || !session->has_activity || !step->launch)
+	/* CUPTI has the times; a watcher still wants to know which command runs. */
+	if (session->is_serial || !session->has_activity)
 		step->begin = ts_cuda_take_event(session);
 	step->end = ts_cuda_take_event(session);
 	if (step->begin && step->end)

@@ -234,7 +234,8 @@ static int launch_graph(struct ts_replay_session *session, uint32_t position, st
 	struct ts_cuda_step *step = &session->steps[position];
 	int code = ts_cuda_enter(session, step->context);
 
-	step->begin = ts_cuda_take_event(session);
+	if (!session->has_activity)
+		step->begin = ts_cuda_take_event(session);
 	step->end = ts_cuda_take_event(session);
 	session->is_pending = true;
 	if (!code && step->begin && step->end)
@@ -242,7 +243,7 @@ static int launch_graph(struct ts_replay_session *session, uint32_t position, st
 	if (!code)
 		code = session->cu.GraphLaunch(session->objects[step->command->graph].handle,
 					       step->stream);
-	if (!code && step->begin && step->end)
+	if (!code && step->end)
 		code = session->cu.EventRecord(step->end, step->stream);
 	for (uint32_t i = position; i < step->graph_end; i++)
 		session->steps[i].is_in_graph = true;
