@@ -187,6 +187,43 @@ static int scan_foreign(struct scan *scan)
 	return walk.rc;
 }
 
+static int scan_named(struct scan *scan, struct ts_cuda_named *named)
+{
+	struct ts_json_walk walk = { .open = '[' };
+	unsigned int count = 0;
+
+	*named = (struct ts_cuda_named){ .name = "" };
+	while (ts_json_walk_next(&walk, &scan->js)) {
+		if (count == 0)
+			walk.rc = scan_number(scan, &named->offset);
+		else if (count == 1)
+			walk.rc = scan_text(scan, &named->name);
+		count++;
+	}
+	return walk.rc;
+}
+
+static int scan_functions(struct scan *scan)
+{
+	struct ts_json_walk walk = { .open = '[' };
+	TS_AUTO_FREE struct ts_cuda_named *functions = NULL;
+	size_t capacity = 0, count = 0;
+
+	while (ts_json_walk_next(&walk, &scan->js)) {
+		if (count == MOST_PAIRS)
+			return ts_json_bad(&scan->js, scan->js.next, "a list is too long");
+		if (ts_grow_array((void **)&functions, &capacity, count + 1, sizeof(*functions)))
+			return TS_ENOMEM;
+		walk.rc = scan_named(scan, &functions[count++]);
+	}
+	if (walk.rc)
+		return walk.rc;
+	scan->details->functions = ts_arena_copy(scan->arena, functions ? (void *)functions : "",
+						 count * sizeof(*functions));
+	scan->details->function_count = (uint32_t)count;
+	return scan->details->functions ? TS_OK : TS_ENOMEM;
+}
+
 /* ---- members ---- */
 
 static int scan_registered(struct scan *scan)
@@ -265,6 +302,8 @@ static int scan_member(struct scan *scan, const struct ts_json_string *key)
 		return scan_registered(scan);
 	if (ts_json_string_is(key, "foreign"))
 		return scan_foreign(scan);
+	if (ts_json_string_is(key, "functions"))
+		return scan_functions(scan);
 	return scan_scalar(scan, key);
 }
 

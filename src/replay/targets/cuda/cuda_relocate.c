@@ -13,7 +13,7 @@
 
 struct moved {
 	struct ts_page_move move;
-	uint32_t memory;
+	const char *name;
 };
 
 static int by_from(const void *a, const void *b)
@@ -44,8 +44,7 @@ static int check_table(const struct ts_replay_session *session, const struct mov
 	for (uint32_t i = 1; i < count; i++)
 		if (moved[i - 1].move.from + moved[i - 1].move.bytes > moved[i].move.from)
 			return ts_error_set(err, TS_EFORMAT, "globals '%s' and '%s' overlap",
-					    ts_cuda_info(session, moved[i - 1].memory)->name,
-					    ts_cuda_info(session, moved[i].memory)->name);
+					    moved[i - 1].name, moved[i].name);
 	return TS_OK;
 }
 
@@ -53,7 +52,7 @@ static void fill_tables(struct ts_replay_session *session, const struct moved *m
 {
 	for (uint32_t i = 0; i < session->move_count; i++) {
 		session->forth[i] = moved[i].move;
-		session->moved_memory[i] = moved[i].memory;
+		session->moved_names[i] = moved[i].name;
 		session->back[i] = (struct ts_page_move){ moved[i].move.from + moved[i].move.delta,
 							  moved[i].move.bytes,
 							  -moved[i].move.delta };
@@ -78,9 +77,15 @@ int ts_cuda_make_moves(struct ts_replay_session *session, struct ts_error *err)
 		if (!is_global(session, i) || !info->address || !info->bytes)
 			continue;
 		/* One that did not move keeps its words, also if another one moved there. */
-		moved[count++] = (struct moved){ { info->address, info->bytes, delta }, i };
+		moved[count++] =
+			(struct moved){ { info->address, info->bytes, delta }, info->name };
 		is_moved |= delta != 0;
 	}
+	for (uint32_t i = 0; i < session->stream->object_count; i++)
+		if (ts_cuda_info(session, i)->kind == TS_OBJECT_MODULE &&
+		    session->objects[i].is_needed &&
+		    ts_cuda_find_code_move(session, i, &moved[count].move, &moved[count].name))
+			is_moved |= moved[count++].move.delta != 0;
 	if (!is_moved)
 		return TS_OK;
 	ts_sort(moved, count, sizeof(*moved), by_from);
@@ -90,8 +95,9 @@ int ts_cuda_make_moves(struct ts_replay_session *session, struct ts_error *err)
 	session->forth = ts_arena_alloc_zeroed(&session->arena, count, sizeof(*session->forth));
 	session->back = ts_arena_alloc_zeroed(&session->arena, count, sizeof(*session->back));
 	session->moved_words = ts_arena_alloc_zeroed(&session->arena, count, sizeof(uint64_t));
-	session->moved_memory = ts_arena_alloc_zeroed(&session->arena, count, sizeof(uint32_t));
-	if (!session->forth || !session->back || !session->moved_words || !session->moved_memory)
+	session->moved_names =
+		ts_arena_alloc_zeroed(&session->arena, count, sizeof(*session->moved_names));
+	if (!session->forth || !session->back || !session->moved_words || !session->moved_names)
 		return ts_error_set(err, TS_ENOMEM, "no memory for addresses");
 	session->move_count = count;
 	fill_tables(session, moved);
@@ -151,7 +157,7 @@ void ts_cuda_report_moves(const struct ts_replay_session *session, struct ts_rep
 	size_t length = 0, more = 0;
 
 	for (uint32_t i = 0; i < session->move_count; i++) {
-		const char *name = ts_cuda_info(session, session->moved_memory[i])->name;
+		const char *name = session->moved_names[i];
 		char text[128];
 		int bytes;
 

@@ -11,6 +11,7 @@
  *	cuda_replay_spaces.c  arenas; what is mapped in them
  *	cuda_replay_objects.c contexts, streams, events
  *	cuda_images.c         modules, functions and globals
+ *	cuda_code_moves.c     addresses of device functions in data
  *	cuda_relocate.c       addresses that the driver chose
  *	cuda_page_hashes.c    pages of all memory, and their hashes
  *	cuda_restore.c        memory as it was when the window opened
@@ -54,6 +55,12 @@ struct ts_cuda_pair {
 	uint32_t byte_count;
 };
 
+/* A word of a variable that holds the address of a function. */
+struct ts_cuda_named {
+	uint64_t offset;
+	const char *name;
+};
+
 /* Details of an object or command; what is missing is 0. */
 struct ts_cuda_details {
 	uint64_t index, driver, memory, flags, cache, shared, id, nodes;
@@ -65,6 +72,8 @@ struct ts_cuda_details {
 	const char *from, *what;
 	const char *foreign[4]; /* addresses in parameters that are not captured, as text */
 	uint32_t foreign_count;
+	const struct ts_cuda_named *functions; /* of a global */
+	uint32_t function_count;
 	struct ts_cuda_pair value; /* of a `set` */
 	const struct ts_cuda_pair *limits, *jit, *attributes, *params;
 	uint32_t limit_count, jit_count, attribute_count, param_count;
@@ -213,7 +222,7 @@ struct ts_replay_session {
 	/* Relocation; empty if all addresses are as recorded. */
 	struct ts_page_move *forth, *back; /* by `from` */
 	uint64_t *moved_words;             /* by forth */
-	uint32_t *moved_memory;            /* by forth: the global */
+	const char **moved_names;          /* by forth: of the global or function */
 	uint32_t move_count;
 	char gaps[512];
 
@@ -346,6 +355,12 @@ uint64_t ts_cuda_mapped_part(const struct ts_replay_session *session, uint32_t m
 
 int ts_cuda_ranges_add(struct ts_cuda_ranges *ranges, uint64_t offset, uint64_t bytes);
 int ts_cuda_ranges_remove(struct ts_cuda_ranges *ranges, uint64_t offset, uint64_t bytes);
+
+/* ---- cuda_code_moves.c ---- */
+
+/* Where device functions of a module are, if words of its variables say so. */
+bool ts_cuda_find_code_move(struct ts_replay_session *session, uint32_t module,
+			    struct ts_page_move *ret_move, const char **ret_name);
 
 /* ---- cuda_relocate.c ---- */
 

@@ -12,10 +12,13 @@ static const uint8_t launch_attributes[] = { 1, 2, 4, 5, 6, 8, 9, 10, 11, 14, 16
 
 /* ---- needed objects ---- */
 
-static bool has_details(enum ts_object_kind kind)
+static bool has_details(const struct ts_replay_object_info *info)
 {
-	return kind == TS_OBJECT_DEVICE || kind == TS_OBJECT_CONTEXT || kind == TS_OBJECT_STREAM ||
-	       kind == TS_OBJECT_MODULE || kind == TS_OBJECT_FUNCTION;
+	enum ts_object_kind kind = info->kind;
+
+	return (info->flags & TS_REPLAY_GLOBAL) || kind == TS_OBJECT_DEVICE ||
+	       kind == TS_OBJECT_CONTEXT || kind == TS_OBJECT_STREAM || kind == TS_OBJECT_MODULE ||
+	       kind == TS_OBJECT_FUNCTION;
 }
 
 static int mark(struct ts_replay_session *session, uint32_t index, struct ts_error *err)
@@ -33,7 +36,7 @@ static int mark(struct ts_replay_session *session, uint32_t index, struct ts_err
 				    ts_enum_name("object_kind", info->kind), info->number,
 				    info->unreplayable);
 	object->is_needed = true;
-	if (has_details(info->kind))
+	if (has_details(info))
 		rc = ts_cuda_details_parse(&object->details, &session->arena, info->details, err);
 	if (rc)
 		return ts_error_prefix(err, "%s %" PRIu64, ts_enum_name("object_kind", info->kind),
