@@ -143,6 +143,35 @@ TS_TEST(variables_that_moved_are_relocated)
 	cuda_target_stop(target);
 }
 
+/* A word that the driver sets when it loads the module; here it points to a variable. */
+TS_TEST(addresses_of_functions_are_relocated)
+{
+	struct cuda_target *target = cuda_target_start(3);
+	const uint64_t function = 0x7e0000001000, words[16] = { 0, 77 };
+	const struct {
+		uint64_t out, table;
+		uint32_t count, padding;
+	} params = { ADDRESS(2), ADDRESS(1), 1, 0 };
+	struct ts_replay_report *report = calloc(1, sizeof(*report));
+	uint32_t out;
+
+	cuda_memory(&target->trace, 100, CUDA_MODULE, 0x7f0000001000, 8, "pointer",
+		    "\"global\":true,\"functions\":[[0,\"rotate\"],[900,\"nothing\"]]");
+	cuda_piece(&target->trace, target->open, 100, 0, &function, 8);
+	cuda_piece(&target->trace, target->open, CUDA_MEMORY, (int64_t)PAGE, &function, 8);
+	cuda_piece(&target->trace, target->open, VARIABLE_WORDS, 0, words, sizeof(words));
+	cuda_target_launch(target, CUDA_STREAM, KERNEL_READ_THROUGH_TABLE, &params,
+			   sizeof(params) - 4, "");
+	CUDA_TARGET_OPEN(target, .repeat = 1);
+	out = cuda_target_capture(target, 0, CUDA_MEMORY, 2 * PAGE, 8);
+	CUDA_TARGET_RUN(target, 0);
+	TS_CHECK_INT(*(uint64_t *)target->content[out], 77);
+	ts_replay_target_cuda.report(target->session, report);
+	TS_CHECK_STR(report->relocated, "rotate (2)");
+	free(report);
+	cuda_target_stop(target);
+}
+
 TS_TEST(copies_and_fills)
 {
 	struct cuda_target *target = cuda_target_start(0);
