@@ -107,7 +107,7 @@ static void note_clocks(struct ts_replay_session *session, const struct ts_cuda_
 		snprintf(session->timed.clocks, sizeof(session->timed.clocks),
 			 "SM %u MHz, memory %u MHz", sm, memory);
 	else
-		snprintf(session->timed.clocks, sizeof(session->timed.clocks), "unknown");
+		snprintf(session->timed.clocks, sizeof(session->timed.clocks), "clocks unknown");
 }
 
 /* ---- launches ---- */
