@@ -19,6 +19,8 @@ void ts_check_mig(struct ts_finding *ret_finding);
 void ts_check_mps(struct ts_finding *ret_finding);
 /* cupti_check.c */
 void ts_check_cupti(struct ts_finding *ret_finding);
+/* cuda_replay_check.c */
+void ts_check_cuda_replay(struct ts_finding *ret_finding);
 /* cuda_recording_checks.c */
 void ts_check_cuda_recording(struct ts_finding *ret_finding);
 void ts_check_cuda_files(struct ts_finding *ret_finding);

@@ -136,6 +136,7 @@ static const struct ts_backend_check checks[] = {
 	{ "cuda", "CUDA driver", ts_check_cuda, NULL, NULL },
 	{ "cuda_files", "device files", ts_check_cuda_files, NULL, NULL },
 	{ "cuda_recording", "recording", ts_check_cuda_recording, NULL, NULL },
+	{ "cuda_replay", "replay", ts_check_cuda_replay, "record --replayable, replay", NULL },
 	{ "cupti", "CUPTI", ts_check_cupti, NULL, NULL },
 	{ "cuda_profilers", "other profilers", ts_check_cuda_profilers, NULL, NULL },
 	{ "gpu_counters", "profiling permission", ts_check_gpu_counters, "record --pc-sampling",

@@ -29,7 +29,7 @@ summary = collections.Counter(check["state"] for check in checks)
 assert report["summary"] == {state: summary[state] for state in states}, report["summary"]
 # Required members.
 for name in ("agent live_directory shared_memory proc containers ptrace attach yama perf perf_hardware ebpf opencl "
-             "opencl_devices opencl_layers opencl_recording cuda cuda_files cuda_recording cupti cuda_profilers gpu_counters mig mps disassembler source_lines nvml npu_smi amd duckdb python taskstats pressure").split():
+             "opencl_devices opencl_layers opencl_recording cuda cuda_files cuda_recording cuda_replay cupti cuda_profilers gpu_counters mig mps disassembler source_lines nvml npu_smi amd duckdb python taskstats pressure").split():
     assert name in ids, name
 basics = [check for check in checks if check["basic"]]
 works = all(check["state"] in ("yes", "limited") for check in basics)

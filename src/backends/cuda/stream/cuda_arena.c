@@ -10,7 +10,7 @@
 #pragma weak snapshot_give_memory_back
 
 #define ARENA_BYTES (UINT64_C(4) << 40)
-#define ARENA_BYTES_LEAST (UINT64_C(1) << 40)
+#define ARENA_BYTES_LEAST CUDA_ARENA_BYTES_LEAST
 #define MODE_RELAXED 2
 
 /* Descriptions ask for what is mapped while it changes. */
@@ -138,8 +138,7 @@ static bool reserve(uint64_t base, uint64_t bytes)
 /* Large, since allocators reserve more addresses than there is memory. */
 static bool reserve_any(struct arena *arena, int ordinal)
 {
-	static const uint64_t bases[] = { UINT64_C(0x200000000000), UINT64_C(0x400000000000),
-					  UINT64_C(0x600000000000), UINT64_C(0x100000000000) };
+	static const uint64_t bases[] = { CUDA_ARENA_BASES };
 
 	for (arena->bytes = ARENA_BYTES; arena->bytes >= ARENA_BYTES_LEAST; arena->bytes /= 2) {
 		for (size_t i = 0; i < sizeof(bases) / sizeof(bases[0]); i++) {

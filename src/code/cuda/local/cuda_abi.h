@@ -79,6 +79,12 @@ struct cuda_graph_edge {
 	uint8_t from_port, to_port, type, reserved[5];
 };
 
+/* Where the first device's arena may begin, and its least size (docs/cuda-replay.md, 3.1). */
+#define CUDA_ARENA_BYTES_LEAST (UINT64_C(1) << 40)
+#define CUDA_ARENA_BASES                                                              \
+	UINT64_C(0x200000000000), UINT64_C(0x400000000000), UINT64_C(0x600000000000), \
+		UINT64_C(0x100000000000)
+
 #define CUDA_LAUNCH_PARAM_END ((void *)0)
 #define CUDA_LAUNCH_PARAM_BUFFER_POINTER ((void *)1)
 #define CUDA_LAUNCH_PARAM_BUFFER_SIZE ((void *)2)
