@@ -380,24 +380,24 @@ void capture_function_used(struct capture_function *function)
 
 static int run(struct cuda_call *call, uintptr_t *args, const struct launch *launch)
 {
-	struct capture_function *function = capture_function_known(launch->function);
+	struct capture_function *function;
+	bool is_captured;
 
+	/* Most launches: nothing is recorded, and no graph is made. */
+	if (!capture_is_open() && !capture_any_capturing())
+		return cuda_invoke(call, args);
+	is_captured = capture_is_captured(call, launch->stream);
+	if (!is_captured && !capture_is_open())
+		return cuda_invoke(call, args);
+	function = is_captured ? function_find(launch->function)
+			       : capture_function_of(launch->function);
 	if (function)
 		function = capture_function_in(function, context_of(call, launch->stream));
-	if (capture_is_captured(call, launch->stream)) {
-		if (!function)
-			function = function_find(launch->function);
-		if (function)
-			capture_function_used(function);
-		return cuda_invoke(call, args);
-	}
-	if (!capture_is_open())
-		return cuda_invoke(call, args);
-	if (!function)
-		function = capture_function_of(launch->function);
+	if (function && !is_captured)
+		return launch_in_window(call, args, launch, function);
 	if (function)
-		function = capture_function_in(function, context_of(call, launch->stream));
-	return function ? launch_in_window(call, args, launch, function) : cuda_invoke(call, args);
+		capture_function_used(function);
+	return cuda_invoke(call, args);
 }
 
 static void set_sizes(struct launch *launch, const uintptr_t *args)
