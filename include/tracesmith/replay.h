@@ -48,6 +48,8 @@ TS_EMIT_API uint64_t ts_replay_new_object(void);
 
 /* Stores bytes; returns the blob's number, 0 if broken. `bytes` 0 also gives 0. */
 TS_EMIT_API uint64_t ts_replay_blob(const void *data, uint64_t bytes);
+/* The same for memory of the caller, which is there: the program's may be gone. */
+TS_EMIT_API uint64_t ts_replay_blob_own(const void *data, uint64_t bytes);
 /*
  * The same in parts, in order and without another blob in between: begin, then parts that add up to
  * `bytes`.

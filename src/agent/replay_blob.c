@@ -82,9 +82,11 @@ static uint64_t copy_readable(char *to, const char *from, uint64_t bytes)
 }
 
 /* Copies memory of the program. Returns the bytes that could not be read; they become zeros. */
-static uint64_t copy_program(void *to, const void *from, uint64_t bytes)
+static uint64_t copy_program(const struct channel *channel, void *to, const void *from,
+			     uint64_t bytes)
 {
-	if (bytes >= ASK_BYTES && !is_readable(from, bytes) && !handles_faults())
+	if (bytes >= ASK_BYTES && !channel->is_own && !is_readable(from, bytes) &&
+	    !handles_faults())
 		return copy_readable(to, from, bytes);
 	memcpy(to, from, bytes);
 	return 0;
@@ -171,7 +173,7 @@ static bool put_part(struct core *core, const void *data, uint64_t bytes)
 	};
 	to += BLOB_WORDS;
 	to[(bytes + 7) / 8 - 1] = 0; /* the padding */
-	channel->blob_unread += copy_program(to, data, bytes);
+	channel->blob_unread += copy_program(channel, to, data, bytes);
 	ring_advance(writer, words * 8);
 	channel->blob_at += bytes;
 	channel_leave(core);
@@ -288,7 +290,7 @@ void ts_replay_blob_part(const void *data, uint64_t bytes)
 		char *to = spool_space(core, &part);
 
 		if (to) {
-			channel->blob_unread += copy_program(to, from, part);
+			channel->blob_unread += copy_program(channel, to, from, part);
 		} else {
 			part = bytes < TS_LIVE_BLOB_PART ? bytes : TS_LIVE_BLOB_PART;
 		}
@@ -333,6 +335,19 @@ uint64_t ts_replay_blob(const void *data, uint64_t bytes)
 	if (number)
 		ts_replay_blob_part(data, bytes);
 	return ts_replay_is_broken() ? 0 : number;
+}
+
+uint64_t ts_replay_blob_own(const void *data, uint64_t bytes)
+{
+	struct core *core = channel_core();
+	uint64_t number;
+
+	if (!core)
+		return 0;
+	core->channel.is_own = true;
+	number = ts_replay_blob(data, bytes);
+	core->channel.is_own = false;
+	return number;
 }
 
 uint64_t ts_replay_hash(const void *data, size_t bytes)

@@ -115,6 +115,7 @@ struct channel {
 	uint64_t blobs;                     /* last number assigned */
 	uint64_t blob, blob_bytes, blob_at; /* the one being written, 0: none */
 	uint64_t blob_unread;               /* bytes of it that could not be read */
+	bool is_own;                        /* its bytes are those of a backend, and there */
 	uint64_t space_at, space_bytes;     /* given out by ts_replay_blob_space() */
 	/* Given out by ts_replay_bulk_begin(); until it ends, other blobs take the ring. */
 	bool is_bulk;
@@ -122,8 +123,8 @@ struct channel {
 	struct {
 		uint64_t at, bytes;
 	} bulk[TS_REPLAY_BULK_AT_MOST];
-	uint64_t nudged_at;                 /* head when the recorder was last woken */
-	int64_t exit_wait_ns;               /* time spent waiting since the process began to exit */
+	uint64_t nudged_at;   /* head when the recorder was last woken */
+	int64_t exit_wait_ns; /* time spent waiting since the process began to exit */
 	struct agent_signals signals;
 	struct writer writer;
 	struct spool spool;

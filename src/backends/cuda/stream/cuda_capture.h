@@ -112,6 +112,9 @@ void capture_unlock(void);
  */
 struct ts_replay_command capture_row(uint32_t kind);
 uint64_t capture_command(const struct ts_replay_command *row);
+/* The same with a blob of our own bytes: the channel is locked once, which is most of the cost. */
+uint64_t capture_command_with(const struct ts_replay_command *row, const void *data,
+			      uint64_t bytes);
 void capture_object(const struct ts_replay_object *object);
 void capture_gone(uint64_t number);
 uint64_t capture_blob(const void *data, uint64_t bytes);
@@ -222,8 +225,8 @@ void capture_unmapped(struct capture_device *device, uint64_t address, uint64_t 
 void capture_memory_describe(void); /* all spaces and what is mapped, when a window opens */
 void capture_memory_forget(void);
 /*
- * cuda_pools.c: memory that was allocated while a graph was captured, or by its nodes, stays as long
- * as the graph or an executable. `to` was made of `from`; a graph or executable is destroyed.
+ * cuda_pools.c: memory that was allocated while a graph was captured, or by its nodes, stays as
+ * long as the graph or an executable. `to` was made of `from`; a graph or executable is destroyed.
  */
 void graph_blocks_copy(const void *from, const void *to);
 void graph_blocks_end(const void *handle);

@@ -122,6 +122,11 @@ static bool has_correlation(uint32_t kind)
 
 uint64_t capture_command(const struct ts_replay_command *row)
 {
+	return capture_command_with(row, NULL, 0);
+}
+
+uint64_t capture_command_with(const struct ts_replay_command *row, const void *data, uint64_t bytes)
+{
 	struct ts_replay_command copy = *row;
 	uint64_t sequence = 0;
 
@@ -129,6 +134,8 @@ uint64_t capture_command(const struct ts_replay_command *row)
 		copy.correlation = cuda_thread.correlation;
 	if (!ts_replay_lock_window())
 		return 0;
+	if (bytes)
+		copy.blob = ts_replay_blob_own(data, bytes);
 	sequence = ts_replay_append(&copy);
 	ts_replay_unlock();
 	return sequence;

@@ -347,8 +347,7 @@ static int launch_in_window(struct cuda_call *call, uintptr_t *args, const struc
 	result = cuda_invoke(call, args);
 	if (is_ready && !result && capture_is_open()) {
 		row.queue = capture_stream_number(call, launch->stream);
-		row.blob = capture_blob(block, bytes);
-		capture_check_each(capture_command(&row));
+		capture_check_each(capture_command_with(&row, block, bytes));
 	}
 	capture_unlock();
 	return result;
