@@ -29,7 +29,7 @@ r contexts.sbt --at 3 --dump 22 --as u32 --limit 4 -q
 # Kernels that do not build, or cannot run, and what depends on them.
 on_device() { sed -E -e "s/(does not build on|on) '[^']*'(: .*)?/\1 DEVICE/" -e '/^1 error generated/d'; }
 r unsupported.sbt --skip-unsupported --check each --repeat 2 | on_device
-{ "$TRACESMITH" replay unsupported.sbt 2>&1 || true; } | grep -o "broken.*does not build\|(.*without it)"
+{ "$TRACESMITH" replay unsupported.sbt 2>&1 || true; } | grep -o "broken.*does not build\|('--skip[^)]*without it)"
 "$TRACESMITH" replay unsupported.sbt --skip-unsupported --json >unsupported.json 2>/dev/null
 r native.sbt --skip-unsupported
 # No check is left.
