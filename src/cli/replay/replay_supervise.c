@@ -101,8 +101,12 @@ static int report_end(const struct shared *shared, const struct ts_supervised *e
 		return report_time_limit(&shared->monitor, end->limit_ns);
 	if (end->exit_code >= 0 && shared->is_done)
 		return end->exit_code;
-	if (end->stop_signal)
+	if (end->stop_signal) {
+		/* It did not end by itself: a command that hangs is named. */
+		if (end->signal == SIGKILL && shared->monitor.command)
+			ts_report_event("%s: stopped while it ran", shared->monitor.subject);
 		return TS_EXIT_SIGNAL + end->stop_signal;
+	}
 	if (end->signal == SIGPIPE || end->signal == SIGINT || end->signal == SIGTERM ||
 	    end->signal == SIGHUP)
 		return TS_EXIT_SIGNAL + end->signal;
