@@ -354,7 +354,10 @@ struct capture_stream *capture_stream_of(const struct cuda_call *call, uintptr_t
 		stream = find_stream(handle, 0, NULL);
 		context = stream ? NULL : context_of_stream(handle);
 	} else {
-		context = capture_context_current();
+		/* The driver is not asked where there is only one. */
+		context = capture_context_next(NULL);
+		if (!context || capture_context_next(context))
+			context = capture_context_current();
 		if (!context)
 			return NULL;
 		if (handle == CUDA_STREAM_PER_THREAD && !this_thread)
