@@ -67,6 +67,8 @@ static inline uint32_t fixture_object(struct fixture *fixture, enum ts_object_ki
 								  .parent = parent,
 								  .device = NONE,
 								  .name = "",
+								  .demangled = "",
+								  .shown = "",
 								  .options = "",
 								  .created_by = NONE,
 								  .freed_by = NONE,
@@ -138,6 +140,7 @@ static inline uint32_t fixture_function(struct fixture *fixture, uint32_t module
 	uint32_t function = fixture_object(fixture, TS_OBJECT_FUNCTION, module);
 
 	fixture->objects[function].name = name;
+	fixture->objects[function].demangled = fixture->objects[function].shown = name;
 	return function;
 }
 
