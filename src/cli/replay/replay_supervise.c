@@ -91,7 +91,8 @@ static int report_crash(const struct ts_replay_monitor *monitor, const struct ts
 }
 
 /* The child has ended; its exit code, if it could give one, is that of the verb. */
-static int report_end(const struct shared *shared, const struct ts_supervised *end)
+static int report_end(const struct shared *shared, const struct ts_supervised *end,
+		      bool names_command)
 {
 	if (end->remains)
 		ts_report_warning("process %d was killed, but still exists: the device's driver "
@@ -103,7 +104,7 @@ static int report_end(const struct shared *shared, const struct ts_supervised *e
 		return end->exit_code;
 	if (end->stop_signal) {
 		/* It did not end by itself: a command that hangs is named. */
-		if (end->signal == SIGKILL && shared->monitor.command)
+		if (names_command && end->signal == SIGKILL && shared->monitor.command)
 			ts_report_event("%s: stopped while it ran", shared->monitor.subject);
 		return TS_EXIT_SIGNAL + end->stop_signal;
 	}
@@ -115,7 +116,8 @@ static int report_end(const struct shared *shared, const struct ts_supervised *e
 
 /* ---- both processes ---- */
 
-bool ts_replay_supervise(struct ts_replay_monitor **ret_monitor, int *ret_exit_code)
+bool ts_replay_supervise(struct ts_replay_monitor **ret_monitor, bool names_command,
+			 int *ret_exit_code)
 {
 	struct shared *shared = ts_supervise_alloc(sizeof(*shared));
 	struct ts_supervised end;
@@ -133,7 +135,7 @@ bool ts_replay_supervise(struct ts_replay_monitor **ret_monitor, int *ret_exit_c
 		*ret_monitor = &shared->monitor;
 		return true;
 	}
-	*ret_exit_code = report_end(shared, &end);
+	*ret_exit_code = report_end(shared, &end, names_command);
 	return false;
 }
 

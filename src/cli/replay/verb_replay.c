@@ -459,7 +459,9 @@ static int run_supervised(struct replay *replay, const char *path)
 	if (replay->options.target->needs & TS_REPLAY_NEEDS_FIXED_ADDRESSES)
 		ts_replay_fix_addresses();
 	if (replay->options.target->can & TS_REPLAY_CAN_LIMIT_TIME &&
-	    !ts_replay_supervise(&replay->options.monitor, &exit_code))
+	    !ts_replay_supervise(&replay->options.monitor,
+				 replay->options.target->can & TS_REPLAY_CAN_HASH_PAGES,
+				 &exit_code))
 		return exit_code;
 	exit_code = run(replay, path);
 	ts_replay_supervise_done(replay->options.monitor);

@@ -26,6 +26,12 @@ static uint64_t number_of(const struct ts_replay_stream *stream, uint32_t object
 	return object == TS_REPLAY_NONE ? 0 : stream->objects[object].number;
 }
 
+/* Objects that were not loaded from a trace have no name for people. */
+static const char *name_of(const struct ts_replay_object_info *object)
+{
+	return object->shown ? object->shown : object->name;
+}
+
 static void describe(const struct ts_replay_stream *stream,
 		     const struct ts_replay_command_info *command, char *to, size_t bytes)
 {
@@ -37,7 +43,8 @@ static void describe(const struct ts_replay_stream *stream,
 	    stream->objects[command->object].kind == TS_OBJECT_GRAPH)
 		snprintf(to, bytes, "launch of graph %" PRIu64, object);
 	else if (command->kind == TS_COMMAND_LAUNCH && object)
-		snprintf(to, bytes, "launch of '%.96s'", stream->objects[command->object].shown);
+		snprintf(to, bytes, "launch of '%.96s'",
+			 name_of(&stream->objects[command->object]));
 	else if (command->kind == TS_COMMAND_COPY && object && other)
 		snprintf(to, bytes, "copy of memory %" PRIu64 " to memory %" PRIu64, other, object);
 	else if (command->kind == TS_COMMAND_COPY && (object || other))
