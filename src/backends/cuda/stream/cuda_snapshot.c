@@ -21,6 +21,7 @@
 #define PART_BYTES ((uint64_t)1 << 20) /* moved at once */
 #define BULK_LEAST ((uint64_t)32 << 10)
 #define THREADS_AT_MOST 12u
+#define THREAD_BYTES ((uint64_t)32 << 20) /* for each of them */
 #define NAP_NS INT64_C(1000000)
 #define PATIENCE_NS INT64_C(2000000000) /* until a piece waits as any other blob does */
 #define SPARE_BYTES ((uint64_t)1 << 30) /* left to the program beside a shadow */
@@ -442,9 +443,9 @@ static void *drain(void *argument)
 	while (batch.workers)
 		pthread_cond_wait(&batch.changed, &batch.lock);
 	pthread_mutex_unlock(&batch.lock);
+	self.drained_ns = ts_replay_clock_ns();
 	/* The program may need the memory. */
 	release_shadows();
-	self.drained_ns = ts_replay_clock_ns();
 	cu.ThreadExchangeStreamCaptureMode(&mode);
 	is_our_thread = false; /* without other threads, it is one of the program */
 	return argument;
@@ -503,8 +504,12 @@ static void start_threads(void)
 {
 	long processors = sysconf(_SC_NPROCESSORS_ONLN);
 	unsigned int wanted = processors < 4 ? 2 : (unsigned int)processors * 3 / 4;
+	uint64_t worth = self.stored_bytes / THREAD_BYTES + 1;
 	sigset_t all, before;
 
+	/* What a thread needs takes as long as some of the copying. */
+	if (wanted > worth)
+		wanted = (unsigned int)worth;
 	batch.is_over = false;
 	batch.count = batch.workers = 0;
 	if (!self.count)
