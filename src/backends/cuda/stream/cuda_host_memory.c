@@ -608,6 +608,7 @@ static bool has_changes(const struct range *range)
 static void finish_writers(void)
 {
 	int64_t deadline_ns = ts_replay_clock_ns() + FINISH_NS;
+	struct ts_replay_command row = capture_row(TS_COMMAND_SYNC);
 	bool has_changed = false;
 	char why[160];
 
@@ -617,8 +618,14 @@ static void finish_writers(void)
 	pthread_mutex_unlock(&host.lock);
 	if (!has_changed || capture_any_capturing())
 		return;
-	if (!capture_contexts_finish(deadline_ns, why, sizeof(why)))
+	if (!capture_contexts_finish(deadline_ns, why, sizeof(why))) {
 		capture_fail("the host writes memory that a running kernel can see: %s", why);
+		return;
+	}
+	/* What is stored next belongs behind all commands so far. */
+	row.details = "{\"what\":\"context\"}";
+	capture_command(&row);
+	host_synchronized();
 }
 
 static void emit_changes_of(struct range *range)
