@@ -78,7 +78,7 @@ static int called(int index, int arguments, const char *name, const char *class,
 }
 
 /* All take as many words as the longest: missing arguments are not read. */
-#define CUDA_CALL(name, arguments, class, number, stream, replay)                            \
+#define CUDA_CALL(name, arguments, class, number, stream, replay)                    \
 	EXPORT int function_##name(ARGS) __asm__(#name);                             \
 	int function_##name(ARGS)                                                    \
 	{                                                                            \
@@ -180,7 +180,8 @@ static const struct {
 	{ "cuUnheardOf", (void *)cuUnheardOf },
 	{ "cuGetProcAddress", (void *)cuGetProcAddress_v2 },
 	{ "cuGetProcAddress_v2", (void *)cuGetProcAddress_v2 },
-#define CUDA_CALL(name, arguments, class, number, stream, replay) { #name, (void *)function_##name },
+#define CUDA_CALL(name, arguments, class, number, stream, replay) \
+	{ #name, (void *)function_##name },
 #include "backends/cuda/calls/cuda_calls.def"
 };
 

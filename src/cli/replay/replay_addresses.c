@@ -12,6 +12,7 @@
 #include <sys/personality.h>
 #include <unistd.h>
 
+#include "base/io.h"
 #include "base/memory.h"
 #include "base/text.h"
 #include "cli/common/report.h"
@@ -30,7 +31,7 @@ static bool is_fixed(void)
 /* NUL-terminated arguments, as the kernel has them. */
 static void read_command_line(struct ts_text *text)
 {
-	int file = open("/proc/self/cmdline", O_RDONLY | O_CLOEXEC);
+	int file = ts_open("/proc/self/cmdline", O_RDONLY, 0);
 	char part[4096];
 	ssize_t count;
 

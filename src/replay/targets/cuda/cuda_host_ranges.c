@@ -4,6 +4,7 @@
  * starts, and registered with it.
  */
 #include <errno.h>
+#include <fcntl.h>
 #include <inttypes.h>
 #include <stdio.h>
 #include <string.h>
@@ -77,7 +78,8 @@ static int list_alloc(struct ts_replay_session *session, uint32_t index, struct 
 /* What a range of addresses of this process holds: "[heap]", a file; "": unknown. */
 static void find_occupant(uint64_t address, uint64_t bytes, char *name, size_t name_bytes)
 {
-	FILE *maps = fopen("/proc/self/maps", "re");
+	int file = ts_open("/proc/self/maps", O_RDONLY, 0);
+	FILE *maps = file < 0 ? NULL : fdopen(file, "r");
 	char line[512];
 
 	name[0] = 0;
@@ -95,6 +97,8 @@ static void find_occupant(uint64_t address, uint64_t bytes, char *name, size_t n
 	}
 	if (maps)
 		fclose(maps);
+	else if (file >= 0)
+		close(file);
 }
 
 static int map_range(struct ts_replay_session *session, uint64_t address, uint64_t bytes,
