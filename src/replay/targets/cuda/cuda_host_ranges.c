@@ -11,6 +11,7 @@
 #include <sys/mman.h>
 #include <unistd.h>
 
+#include "base/io.h"
 #include "replay/targets/cuda/cuda_session.h"
 
 /* Flags of cuMemHostRegister(): for all contexts, mapped, read only. */
