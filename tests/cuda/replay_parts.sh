@@ -7,16 +7,17 @@ set -euo pipefail
 record t.sbt --replayable=checked -- "$work" plain streams steps graph_captured
 replays "steps" t.sbt --step 10-12 --check each --repeat 2
 replays "a part" t.sbt --from 40 --to 80 --check each
-stream=$("$TRACESMITH" replay t.sbt --list --json -q | sed -n 's/.*"stream":\([0-9]*\).*/\1/p' | head -n 1)
-replay_json 0 t.sbt --stream "$stream"
 replay_json 0 t.sbt --kernel 'mix#3' --repeat 5
 replay_json 0 t.sbt --kernel 'add'
 "$TRACESMITH" replay t.sbt --kernel 'mix#3' --repeat 5 >stdout 2>stderr </dev/null || fail "$(cat stdout stderr)"
 grep -q "mix" stdout || fail "one kernel: $(cat stdout)"
 
-# plain: fill(b, 7), then add.
 "$TRACESMITH" replay t.sbt --list -q >list 2>stderr || fail "--list: $(cat stderr)"
-fill=$(sed -n 's/^ *\([0-9]*\).*launch(kernel=fill,.*/\1/p' list | head -n 1)
+stream=$(sed -n 's/.*create stream \([0-9]*\).*/\1/p' list | sed -n 2p)
+replay_json 0 t.sbt --stream "$stream"
+
+# plain: fill(b, 7), then add.
+fill=$(sed -n 's|^ *\([0-9]*\).*launch(kernel=fill.*|\1|p' list | head -n 1)
 [ -n "$fill" ] || fail "no launch of 'fill' in the list: $(head list)"
 "$TRACESMITH" replay t.sbt -q --at "$fill" --dump arg0:16 --as u32 >dump 2>stderr </dev/null || fail "--dump: $(cat stderr)"
 for value in 7 8 9 10; do

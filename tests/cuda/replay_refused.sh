@@ -17,7 +17,7 @@ done < <("$refused" list)
 "$work" endless >running 2>&1 &
 pid=$!
 trap 'kill -KILL $pid 2>/dev/null; rm -rf "$live"' EXIT
-wait_until 60 grep -q running running || fail "the program does not start"
+wait_until 60 grep -q round running || fail "the program does not start"
 code=0
 timeout 60 "$TRACESMITH" record -q -o p.sbt -p $pid --replayable >stdout 2>stderr </dev/null || code=$?
 [ $code -ne 0 ] || fail "record -p --replayable succeeds: $(cat stdout stderr)"

@@ -17,17 +17,21 @@ record steps.sbt --replayable=checked --window steps:10-19 -- "$work" globals pi
 replays "steps, checked" steps.sbt --check each --repeat 3
 
 # A file, by hand.
-rm -f on
+rounds() { wc -l <running; }
+has_rounds() { [ "$(rounds)" -ge "$1" ]; }
+more_rounds() { wait_until 60 has_rounds $(($(rounds) + 3)) || fail "the program does not run: $(cat recorded.log)"; }
+rm -f on stop running
+touch running
 "$TRACESMITH" record -q -o flag.sbt --replayable --window "flag:$PWD/on" -- "$work" endless >running 2>recorded.log </dev/null &
 pid=$!
-trap 'kill -KILL $pid 2>/dev/null; rm -rf "$live"' EXIT
-wait_until 60 grep -q running running || fail "the program does not start: $(cat recorded.log)"
+trap 'touch stop; kill -KILL $pid 2>/dev/null; rm -rf "$live"' EXIT
+more_rounds
 touch on
-sleep 0.3
+more_rounds
 rm on
-sleep 0.3
-kill -INT $pid
-wait $pid || true
+more_rounds
+touch stop
+wait $pid || fail "record fails: $(cat recorded.log)"
 replays "a file" flag.sbt --check each
 replays "a file" flag.sbt --repeat 3
 
@@ -44,11 +48,13 @@ STAND_IN_NO_VMM=1 record no_vmm.sbt --replayable -- "$work" plain
 cannot_replay "no fixed address range was free" no_vmm.sbt
 
 # Killed in the middle: what is complete can be replayed.
-"$TRACESMITH" record -q -o killed.sbt --replayable -- "$work" all endless >running 2>recorded.log </dev/null &
+rm stop
+: >running
+"$TRACESMITH" record -q -o killed.sbt --replayable -- "$work" endless >running 2>recorded.log </dev/null &
 pid=$!
-wait_until 60 grep -q running running || fail "the program does not start: $(cat recorded.log)"
-sleep 0.5
-pkill -KILL -P $pid replay_work || fail "no program to kill"
+more_rounds
+program=$(pgrep -P $pid replay_work) || fail "no program"
+kill -KILL "$program"
 wait $pid || true
 replay_json 0 killed.sbt
 replay_json 0 killed.sbt --check each --repeat 2

@@ -663,19 +663,23 @@ static void threads(void)
 		pthread_join(ids[i], NULL);
 }
 
-/* Work that goes on until somebody wants it to end, or for some rounds. */
+/* Some rounds, or until the file `stop` exists. */
 static void rounds(uint32_t number)
 {
 	uint64_t a = device_memory(BYTES), b = device_memory(BYTES), c = device_memory(BYTES);
 
 	fill(NULL, a, 0);
 	fill(NULL, b, 1);
-	for (uint32_t i = 0; i < number; i++) {
+	for (uint32_t i = 0; i < number && (number < UINT32_MAX || access("stop", F_OK)); i++) {
 		work_step(i);
 		LAUNCH("mix", &a, &b, &i, &count);
 		LAUNCH("mix", &b, &a, &i, &count);
 		add(NULL, c, a, b);
 		CHECK(cuCtxSynchronize());
+		if (number == UINT32_MAX && i % 20 == 0) {
+			printf("round %u\n", i);
+			fflush(stdout);
+		}
 	}
 }
 
@@ -686,8 +690,6 @@ static void steps(void)
 
 static void endless(void)
 {
-	printf("running\n");
-	fflush(stdout);
 	rounds(UINT32_MAX);
 }
 
