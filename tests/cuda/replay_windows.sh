@@ -55,7 +55,7 @@ pid=$!
 more_rounds
 program=$(pgrep -P $pid replay_work) || fail "no program"
 kill -KILL "$program"
-wait $pid || true
+wait $pid 2>/dev/null || true
 replay_json 0 killed.sbt
 replay_json 0 killed.sbt --check each --repeat 2
 echo "windows replay without difference"

@@ -264,7 +264,9 @@ static int count_piece(struct ts_replay_load *load, const struct ts_command_row 
 		ts_error_prefix(err, "a check of command %" PRId64, row->sequence);
 		return rc;
 	}
-	for (size_t i = 0; ts_replay_is_piece(&details) && i < load->window_count; i++) {
+	/* Those that were stored inside the window came before the commands that need them. */
+	for (size_t i = 0;
+	     ts_replay_is_piece(&details) && !details.is_more && i < load->window_count; i++) {
 		if (!load->windows[i].has_open || !ts_replay_window_has(&load->windows[i], row))
 			continue;
 		load->windows[i].piece_rows++;

@@ -46,7 +46,6 @@ static struct {
 	unsigned int thread_count;
 	uint64_t mapped_bytes, stored_bytes;
 	int64_t begun_ns, opened_ns, released_ns, drained_ns;
-	_Atomic uint64_t more; /* pieces taken inside the window */
 } self;
 
 static __thread bool is_our_thread __attribute__((tls_model("initial-exec")));
@@ -148,7 +147,8 @@ static bool make_shadows(void)
 
 /* ---- storing ---- */
 
-static void append(uint64_t object, int64_t offset, const void *data, uint64_t bytes)
+static void append(uint64_t object, int64_t offset, const void *data, uint64_t bytes,
+		   const char *details)
 {
 	struct ts_replay_command row = capture_row(TS_COMMAND_CHECK);
 
@@ -159,15 +159,14 @@ static void append(uint64_t object, int64_t offset, const void *data, uint64_t b
 	row.offset = offset;
 	row.bytes = (int64_t)bytes;
 	row.blob = ts_replay_blob(data, bytes);
-	row.details = "{\"why\":\"open\"}";
+	row.details = details;
 	ts_replay_append(&row);
 	ts_replay_unlock();
 }
 
 void capture_piece(uint64_t object, int64_t offset, const void *data, uint64_t bytes)
 {
-	self.more++;
-	append(object, offset, data, bytes);
+	append(object, offset, data, bytes, "{\"why\":\"open\",\"more\":true}");
 }
 
 /* ---- reading the device ---- */
@@ -367,7 +366,8 @@ static void store_piece(struct lane *lane, const struct piece *piece)
 		capture_fail("no memory for the snapshot");
 		atomic_store(&self.is_cancelled, true);
 	} else if (read_piece(lane, piece, buffer)) {
-		append(piece->object, (int64_t)piece->offset, buffer, piece->bytes);
+		append(piece->object, (int64_t)piece->offset, buffer, piece->bytes,
+		       "{\"why\":\"open\"}");
 	}
 	free(buffer);
 }
@@ -471,7 +471,6 @@ const char *capture_snapshot(char *why, size_t bytes, uint64_t *ret_bytes, uint6
 	self.begun_ns = ts_replay_clock_ns();
 	self.released_ns = 0;
 	atomic_store(&self.is_cancelled, false);
-	atomic_store(&self.more, 0);
 	*ret_pieces = UINT64_MAX;
 	if (!pages_read(&pages))
 		return NULL; /* it has failed already */
@@ -492,6 +491,7 @@ const char *capture_snapshot(char *why, size_t bytes, uint64_t *ret_bytes, uint6
 	}
 	self.mapped_bytes = total;
 	self.stored_bytes = *ret_bytes;
+	*ret_pieces = self.count;
 	self.has_shadow = make_shadows();
 	capture_checks_begin(&pages);
 	return NULL;
@@ -584,7 +584,7 @@ void capture_snapshot_finish(void)
 {
 	join();
 	tell();
-	capture_pieces(self.count + atomic_load(&self.more));
+	capture_pieces(self.count);
 }
 
 void capture_snapshot_ended(void)

@@ -428,6 +428,29 @@ TS_TEST(missing_pieces)
 	refuse_and_show("it has 2 pieces of the memory it begins with, not 1");
 }
 
+/* Pieces of memory that came inside the window are not among those that OPEN counts. */
+TS_TEST(more_pieces)
+{
+	struct ts_replay_stream *stream;
+	int64_t open;
+
+	begin();
+	open = cuda_begin(&fixture, 1, 1);
+	cuda_piece(&fixture, open, CUDA_MEMORY, 0, "aaaa", 4);
+	fixture_command(&fixture,
+			&(struct fixture_command){ .kind = TS_COMMAND_CHECK,
+						   .sequence = open,
+						   .object = CUDA_MEMORY,
+						   .offset = 4,
+						   .bytes = 4,
+						   .blob = fixture_blob(&fixture, "bbbb", 4),
+						   .details = "{\"why\":\"open\",\"more\":true}" });
+	cuda_launch(&fixture, CUDA_STREAM, CUDA_ARENA, "");
+	stream = load();
+	TS_CHECK_INT(object_of(stream, CUDA_MEMORY)->piece_count, 2);
+	done(stream);
+}
+
 /* CLOSE has the number; and a window without its pieces does not hide the next one. */
 TS_TEST(windows_with_pieces)
 {
