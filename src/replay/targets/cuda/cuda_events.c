@@ -15,10 +15,12 @@
 
 /* ---- spare events ---- */
 
-void *ts_cuda_take_event(struct ts_replay_session *session)
+void *ts_cuda_take_event(struct ts_replay_session *session, const void *context)
 {
 	void *event = NULL;
 
+	if (context != session->objects[session->contexts[0]].handle)
+		return NULL;
 	if (session->spare_count)
 		return session->spare[--session->spare_count];
 	return session->cu.EventCreate(&event, 0) ? NULL : event;
@@ -69,7 +71,7 @@ int ts_cuda_begin_times(struct ts_replay_session *session, struct ts_error *err)
 			break;
 		ts_cuda_spare_event(session, event);
 	}
-	session->epoch = ts_cuda_take_event(session);
+	session->epoch = ts_cuda_take_event(session, session->objects[session->contexts[0]].handle);
 	if (!code && session->epoch)
 		code = session->cu.EventRecord(session->epoch, (void *)CUDA_STREAM_LEGACY);
 	if (!code && session->epoch)

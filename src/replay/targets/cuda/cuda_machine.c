@@ -178,8 +178,10 @@ static int compare(struct ts_replay_session *session, const struct ts_cuda_devic
 		 details->compute[1] != (uint64_t)device->compute[1])
 		ts_cuda_note(session, "recorded with compute capability %" PRIu64 ".%" PRIu64,
 			     details->compute[0], details->compute[1]);
-	session->is_elsewhere = strcmp(info->name, device->name) != 0 ||
-				(details->driver && details->driver != (uint64_t)device->driver);
+	session->is_elsewhere |= strcmp(info->name, device->name) != 0 ||
+				 details->compute[0] != (uint64_t)device->compute[0] ||
+				 details->compute[1] != (uint64_t)device->compute[1] ||
+				 (details->driver && details->driver != (uint64_t)device->driver);
 	if (details->driver && details->driver != (uint64_t)device->driver)
 		ts_cuda_note(session,
 			     "recorded with a driver for CUDA %" PRIu64 ".%" PRIu64

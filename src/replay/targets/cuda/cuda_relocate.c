@@ -152,20 +152,37 @@ void ts_cuda_move_back(const struct ts_replay_session *session, void *data, uint
 
 /* ---- the report ---- */
 
+/* Words of all that have this name; 0: an earlier one has it, too. */
+static uint64_t words_of(const struct ts_replay_session *session, uint32_t move)
+{
+	uint64_t words = 0;
+
+	for (uint32_t i = 0; i < session->move_count; i++) {
+		bool is_same = !strcmp(session->moved_names[i], session->moved_names[move]);
+
+		if (is_same && i < move && session->forth[i].delta)
+			return 0;
+		if (is_same && session->forth[i].delta)
+			words += session->moved_words[i];
+	}
+	return words;
+}
+
 void ts_cuda_report_moves(const struct ts_replay_session *session, struct ts_replay_report *report)
 {
 	size_t length = 0, more = 0;
 
 	for (uint32_t i = 0; i < session->move_count; i++) {
 		const char *name = session->moved_names[i];
+		uint64_t words = session->forth[i].delta ? words_of(session, i) : 0;
 		char text[128];
 		int bytes;
 
-		if (!session->moved_words[i] || !session->forth[i].delta)
+		if (!words)
 			continue;
-		report->relocated_words += session->moved_words[i];
+		report->relocated_words += words;
 		bytes = snprintf(text, sizeof(text), "%s%.80s (%" PRIu64 ")", length ? ", " : "",
-				 name, session->moved_words[i]);
+				 name, words);
 		if (length + (size_t)bytes + 24 > sizeof(report->relocated)) {
 			more++;
 			continue;

@@ -442,8 +442,11 @@ int ts_cuda_capture_end(struct ts_replay_session *session, struct ts_error *err)
 
 /* ---- cuda_events.c ---- */
 
-/* An event with times, from the spare ones; NULL: none. */
-void *ts_cuda_take_event(struct ts_replay_session *session);
+/*
+ * An event with times, from the spare ones; NULL: none. They belong to the first context: commands
+ * of others have no times.
+ */
+void *ts_cuda_take_event(struct ts_replay_session *session, const void *context);
 void ts_cuda_spare_event(struct ts_replay_session *session, void *event);
 int ts_cuda_begin_times(struct ts_replay_session *session, struct ts_error *err);
 /* Reads the times of steps that are complete; `all`: they all are. */

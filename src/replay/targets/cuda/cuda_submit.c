@@ -396,8 +396,8 @@ static int enqueue_timed(struct ts_replay_session *session, uint32_t position, i
 		return enqueue(session, position, ret_code, err);
 	/* CUPTI has the times; a watcher still wants to know which command runs. */
 	if (session->is_serial || !session->has_activity)
-		step->begin = ts_cuda_take_event(session);
-	step->end = ts_cuda_take_event(session);
+		step->begin = ts_cuda_take_event(session, step->context);
+	step->end = ts_cuda_take_event(session, step->context);
 	if (step->begin && step->end)
 		*ret_code = session->cu.EventRecord(step->begin, step->stream);
 	if (*ret_code)

@@ -298,8 +298,8 @@ static void begin_timing(struct timing *timing)
 	uint32_t context = ts_cuda_info(session, timing->step->command->queue)->parent;
 
 	timing->gate = ts_cuda_pinned(session, sizeof(*timing->gate));
-	timing->begin = ts_cuda_take_event(session);
-	timing->end = ts_cuda_take_event(session);
+	timing->begin = ts_cuda_take_event(session, timing->step->context);
+	timing->end = ts_cuda_take_event(session, timing->step->context);
 	timing->other_bytes = 2 * session->devices[session->objects[context].device].cache_bytes;
 	if (timing->other_bytes && session->cu.MemAlloc(&timing->other, timing->other_bytes))
 		timing->other = 0;
@@ -333,7 +333,7 @@ int ts_cuda_time_kernel(struct ts_replay_session *session, uint32_t position, st
 	__atomic_store_n(&session->running, position + 1, __ATOMIC_RELEASE);
 	begin_timing(&timing);
 	if (!timing.begin || !timing.end)
-		rc = ts_error_set(err, TS_ECAP, "the driver has no events");
+		rc = ts_error_set(err, TS_ECAP, "kernels of a second context are not timed");
 	if (!rc)
 		rc = find_changed(&timing, err);
 	if (!rc)

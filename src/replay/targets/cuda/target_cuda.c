@@ -235,8 +235,8 @@ static int launch_graph(struct ts_replay_session *session, uint32_t position, st
 	int code = ts_cuda_enter(session, step->context);
 
 	if (!session->has_activity)
-		step->begin = ts_cuda_take_event(session);
-	step->end = ts_cuda_take_event(session);
+		step->begin = ts_cuda_take_event(session, step->context);
+	step->end = ts_cuda_take_event(session, step->context);
 	session->is_pending = true;
 	if (!code && step->begin && step->end)
 		code = session->cu.EventRecord(step->begin, step->stream);
