@@ -25,15 +25,18 @@ touch running
 "$TRACESMITH" record -q -o flag.sbt --replayable --window "flag:$PWD/on" -- "$work" endless >running 2>recorded.log </dev/null &
 pid=$!
 trap 'touch stop; kill -KILL $pid 2>/dev/null; rm -rf "$live"' EXIT
-more_rounds
-touch on
-more_rounds
-rm on
+for _ in 1 2; do
+	more_rounds
+	touch on
+	more_rounds
+	rm on
+done
 more_rounds
 touch stop
 wait $pid || fail "record fails: $(cat recorded.log)"
 replays "a file" flag.sbt --check each
 replays "a file" flag.sbt --repeat 3
+replays "a file, again" flag.sbt --window 2 --repeat 2
 
 # Too much memory.
 record limit.sbt --replayable --snapshot-limit 1M --window steps:3-5 -- "$work" much_memory steps

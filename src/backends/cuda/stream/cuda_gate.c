@@ -7,6 +7,7 @@
 #include <stdarg.h>
 #include <stdatomic.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 
 #include "backends/cuda/stream/cuda_capture.h"
@@ -141,11 +142,45 @@ uint64_t capture_command_with(const struct ts_replay_command *row, const void *d
 	return sequence;
 }
 
+/* Those of a window; another one has its own. The channel is locked. */
+static struct {
+	uint64_t *numbers;
+	size_t count, capacity;
+} described;
+
+static void keep_number(uint64_t number)
+{
+	if (described.count && described.numbers[described.count - 1] == number)
+		return;
+	if (described.count == described.capacity) {
+		size_t capacity = described.capacity ? 2 * described.capacity : 256;
+		uint64_t *numbers = realloc(described.numbers, capacity * sizeof(*numbers));
+
+		if (!numbers)
+			return;
+		described.numbers = numbers;
+		described.capacity = capacity;
+	}
+	described.numbers[described.count++] = number;
+}
+
+/* They are no part of the window that opens now. */
+static void end_described(void)
+{
+	if (!ts_replay_lock())
+		return;
+	for (size_t i = 0; i < described.count; i++)
+		ts_replay_gone(described.numbers[i]);
+	described.count = 0;
+	ts_replay_unlock();
+}
+
 void capture_object(const struct ts_replay_object *object)
 {
 	if (!lock_channel())
 		return;
 	ts_replay_object(object);
+	keep_number(object->number);
 	ts_replay_unlock();
 }
 
@@ -198,6 +233,7 @@ static const char *reason_against(void)
 
 static void forget(void)
 {
+	end_described();
 	capture_objects_forget();
 	capture_order_forget();
 	capture_graphs_forget();
