@@ -24,7 +24,7 @@ rm -f on stop running
 touch running
 "$TRACESMITH" record -q -o flag.sbt --replayable --window "flag:$PWD/on" -- "$work" endless >running 2>recorded.log </dev/null &
 pid=$!
-trap 'touch stop; kill -KILL $pid 2>/dev/null; rm -rf "$live"' EXIT
+trap 'touch stop; kill -KILL $pid 2>/dev/null || true; rm -rf "$live"' EXIT
 for _ in 1 2; do
 	more_rounds
 	touch on
