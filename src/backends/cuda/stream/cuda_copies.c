@@ -131,9 +131,10 @@ static bool make_row(struct cuda_call *call, const struct copy *copy, unsigned i
 	}
 	if (!locate(call->name, copy, &copy->to, &row->object, &row->offset, why))
 		return false;
-	if (!from_host && copy->from.place == ANYWHERE)
+	/* The device has addresses of pinned memory, too. */
+	if (!from_host)
 		from_host = host_contains(copy->from.address, extent(copy, &copy->from)) ||
-			    !is_device_memory(copy->from.address);
+			    (copy->from.place == ANYWHERE && !is_device_memory(copy->from.address));
 	if (from_host && row->object && host_is_visible(copy->from.address)) {
 		host_emit_changes();
 		from_host = false;
@@ -175,7 +176,7 @@ static void note_copy_to_host(const struct copy *copy, uintptr_t stream)
 {
 	uint64_t bytes = extent(copy, &copy->to);
 
-	if (copy->to.place != ON_DEVICE && host_contains(copy->to.address, bytes))
+	if (host_contains(copy->to.address, bytes))
 		host_copy_pending(copy->to.address, bytes, stream);
 }
 
@@ -188,7 +189,7 @@ static int run(struct cuda_call *call, uintptr_t *args, const struct copy *copie
 		return cuda_invoke(call, args);
 	for (size_t i = 0; i < count; i++) {
 		/* Bytes that a pending copy is about to write are not known before it has. */
-		if (copies[i].from.place != ON_DEVICE && copies[i].from.place != IN_ARRAY)
+		if (copies[i].from.place != IN_ARRAY)
 			host_wait_for_copies(copies[i].from.address,
 					     extent(&copies[i], &copies[i].from));
 	}
@@ -399,8 +400,7 @@ bool capture_copy_node(const struct cuda_copy_3d *given, struct ts_replay_comman
 		capture_fail("graph node: copy from memory that is not pinned");
 		return false;
 	}
-	if (copy.from.place != ON_DEVICE)
-		host_look_for_pointers(&copy.from.address, sizeof(copy.from.address));
+	host_look_for_pointers(&copy.from.address, sizeof(copy.from.address));
 	row->bytes = (int64_t)(copy.width * copy.height * copy.depth);
 	if (copy.is_rect)
 		write_rect(text, &copy, row->object ? &copy.to : NULL, &copy.from);

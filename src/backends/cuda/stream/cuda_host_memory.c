@@ -595,15 +595,15 @@ static bool has_changes(const struct range *range)
 	uint64_t pages = (range->bytes + PAGE_BYTES - 1) / PAGE_BYTES;
 
 	for (uint64_t page = 0; page < pages; page++)
-		if (!is_pending(range->address + page * PAGE_BYTES, PAGE_BYTES) &&
-		    hash_of(range, page) != range->known[page])
+		if (hash_of(range, page) != range->known[page])
 			return true;
 	return false;
 }
 
 /*
- * What a kernel is writing is only known when it is done. A kernel that waits for the host would
- * not end in a replay either.
+ * What a kernel or a copy is writing is only known when it is done, and the host may have seen the
+ * end of a copy in a stream that is still busy. A kernel that waits for the host would not end in a
+ * replay either.
  */
 static void finish_writers(void)
 {
@@ -684,9 +684,10 @@ void host_emit_changes(void)
 {
 	if (__builtin_expect(!__atomic_load_n(&host.visible, __ATOMIC_RELAXED), 1))
 		return;
-	if (host.pending_count)
+	if (!capture_any_capturing())
+		finish_writers();
+	else if (host.pending_count)
 		wait_for_unknown();
-	finish_writers();
 	pthread_mutex_lock(&host.lock);
 	for (size_t i = 0; i < host.count; i++) {
 		if (host.ranges[i].known)
