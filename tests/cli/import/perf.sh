@@ -42,7 +42,8 @@ int main(void)
 	return 0;
 }
 C
-"$compiler" -O1 -g -fno-omit-frame-pointer target.c -o target -lpthread
+# Leaf functions, too, have frames: perf walks them.
+"$compiler" -O1 -g -fno-omit-frame-pointer -mno-omit-leaf-frame-pointer target.c -o target -lpthread
 
 # check NAME [option of perf script]...: imports the text and compares the trace with the parser's
 # counts.
