@@ -378,6 +378,7 @@ static void do_graph(struct program *program)
 	    other = 1 + (int)draw(program, STREAMS - 1);
 	void *graph, *exec, *event, *back;
 	uint64_t result[3];
+	bool must_instantiate = true;
 
 	for (size_t i = 0; i < count; i++)
 		works[i] = draw_work(program, POINTERS);
@@ -400,10 +401,15 @@ static void do_graph(struct program *program)
 			}
 		}
 		CHECK(cuStreamEndCapture(program->streams[stream], &graph));
-		if (round)
-			CHECK(cuGraphExecUpdate_v2(exec, graph, result));
-		else
+		/* A driver may refuse an update; then the executable is as it was. */
+		if (round && cuGraphExecUpdate_v2(exec, graph, result)) {
+			CHECK(cuCtxSynchronize());
+			CHECK(cuGraphExecDestroy(exec));
+			must_instantiate = true;
+		}
+		if (must_instantiate)
 			CHECK(cuGraphInstantiateWithFlags(&exec, graph, 0));
+		must_instantiate = false;
 		CHECK(cuGraphDestroy(graph));
 		CHECK(cuEventDestroy_v2(event));
 		CHECK(cuEventDestroy_v2(back));
