@@ -41,9 +41,10 @@ replay_json() { # exit code, trace, option...
 	[ $code -eq "$expected" ] || fail "replay $*: exit code $code, expected $expected: $(head -c 3000 replay.json stderr)"
 }
 
-# No difference, and something to compare with.
+# No difference, and something to compare with; nor does `record` doubt it.
 replays() { # what it is about, trace, option...
 	local verdict
+	! grep 'cannot be replayed' recorded.log || fail "$1: record says that it cannot be replayed"
 	replay_json 0 "${@:2}"
 	verdict=$(sed -n 's/^{"verdict":"\([^"]*\)".*/\1/p' replay.json)
 	case $verdict in "no difference in "*", equals recording" | "equals recording"*) ;; *) fail "$1: replay ${*:2}: verdict '$verdict'" ;; esac

@@ -36,6 +36,7 @@ struct ts_replay_window_facts {
 	/* Of CUDA: launches of graphs, and their nodes; the memory that the window begins with. */
 	uint64_t graph_launches, graph_nodes;
 	uint64_t pieces, piece_bytes;
+	uint64_t more_pieces; /* of these, of memory that came inside the window */
 	bool has_expected; /* the trace says how many pieces there have to be */
 	uint64_t expected_pieces;
 	uint64_t unreplayable; /* commands */
