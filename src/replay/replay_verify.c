@@ -87,7 +87,9 @@ int ts_replay_verify_blobs(struct ts_replay *replay, struct ts_error *err)
 			rc = check_command(&blobs, index, err);
 		/* Memory that a command may reach without naming it. */
 		for (uint32_t j = 0;
-		     !rc && replay->stream->commands[index].unknown_access && j < memory_count; j++)
+		     !rc && memory && replay->stream->commands[index].unknown_access &&
+		     j < memory_count;
+		     j++)
 			if (ts_replay_may_access(replay->stream, index, memory[j]))
 				rc = check_object(&blobs, memory[j], err);
 	}

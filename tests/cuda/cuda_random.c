@@ -618,9 +618,9 @@ int main(int argc, char **argv)
 			if (strchr(argv[i + 1], '-'))
 				last_seed = strtoull(strchr(argv[i + 1], '-') + 1, NULL, 10);
 		} else if (!strcmp(argv[i], "--threads")) {
-			threads = atoi(argv[i + 1]);
+			threads = (int)strtol(argv[i + 1], NULL, 10);
 		} else if (!strcmp(argv[i], "--operations")) {
-			operations = (uint32_t)atoi(argv[i + 1]);
+			operations = (uint32_t)strtoul(argv[i + 1], NULL, 10);
 		}
 	}
 	if (threads < 1 || threads > 8)

@@ -173,7 +173,7 @@ static void forget(struct comparing *comparing, const struct ts_replay_command_i
 	uint64_t end = command->offset + command->bytes, index;
 
 	if (command->kind != TS_COMMAND_FREE || command->object == TS_REPLAY_NONE ||
-	    !(stream->objects[command->object].flags & TS_REPLAY_SPARSE))
+	    !comparing->states || !(stream->objects[command->object].flags & TS_REPLAY_SPARSE))
 		return;
 	for (uint64_t at = command->offset - command->offset % TS_REPLAY_PAGE; at < end;
 	     at += TS_REPLAY_PAGE)
@@ -394,7 +394,7 @@ static int read_page(const struct ts_replay_checker *checker, const struct ts_re
 
 	if (!rc)
 		rc = ts_replay_blob_read(checker->replay->reader, &check->blob, all, err);
-	if (rc) {
+	if (rc || !all || !content) {
 		free(content);
 		return rc;
 	}

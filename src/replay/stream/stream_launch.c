@@ -51,7 +51,8 @@ static int load_grid(struct ts_replay_load *load, uint32_t index,
 {
 	struct ts_replay_command_info *command = &load->stream->commands[index];
 
-	if (details->grid.count != 3 || details->block.count != 3)
+	if (details->grid.count != 3 || details->block.count != 3 || !details->grid.items ||
+	    !details->block.items)
 		return ts_replay_command_error(load->stream, index, err,
 					       "its grid has %" PRIu32
 					       " dimensions and its block %" PRIu32 ", not 3",

@@ -37,7 +37,7 @@ struct ts_replay_window_facts {
 	uint64_t graph_launches, graph_nodes;
 	uint64_t pieces, piece_bytes;
 	uint64_t more_pieces; /* of these, of memory that came inside the window */
-	bool has_expected; /* the trace says how many pieces there have to be */
+	bool has_expected;    /* the trace says how many pieces there have to be */
 	uint64_t expected_pieces;
 	uint64_t unreplayable; /* commands */
 	uint64_t ambiguous;    /* launches with an argument whose kind was guessed */

@@ -171,7 +171,7 @@ struct capture_stream {
 	bool is_gone;
 };
 /* The stream that this call means by `stream`; NULL: no context is current, or it is none. */
-struct capture_stream *capture_stream_of(const struct cuda_call *call, uintptr_t stream);
+struct capture_stream *capture_stream_of(const struct cuda_call *call, uintptr_t handle);
 struct capture_stream *capture_stream_next(struct capture_stream *after);
 /*
  * Numbers of objects, described on first use in a window; capture_lock is held.
@@ -179,7 +179,7 @@ struct capture_stream *capture_stream_next(struct capture_stream *after);
  */
 uint64_t capture_device_number(struct capture_device *device);
 uint64_t capture_context_number(struct capture_context *context);
-uint64_t capture_stream_number(const struct cuda_call *call, uintptr_t stream);
+uint64_t capture_stream_number(const struct cuda_call *call, uintptr_t handle);
 uint64_t capture_stream_describe(struct capture_stream *stream);
 /* Forgets all numbers of a window; called when one opens. */
 void capture_objects_forget(void);
@@ -323,7 +323,7 @@ struct capture_function *capture_function_in(struct capture_function *function,
 
 /* ---- cuda_order.c: events ---- */
 
-uint64_t capture_event_number(void *event);
+uint64_t capture_event_number(void *handle);
 void capture_order_forget(void);
 
 /* ---- cuda_copies.c: nodes of graphs ---- */

@@ -518,9 +518,10 @@ static void release_graph(struct arena_pool *pool)
 		pool->free[i].serial = ++heir->serial;
 		add_free(heir, pool->free[i]);
 	}
-	while (*link != pool)
+	while (*link && *link != pool)
 		link = &(*link)->next;
-	*link = pool->next;
+	if (*link)
+		*link = pool->next;
 	free(pool->free);
 	free(pool);
 }

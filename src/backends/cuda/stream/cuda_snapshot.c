@@ -236,7 +236,7 @@ static int read_device(const struct lane *lane, const struct piece *piece, char 
 						piece->from + asked, next, lane->stream);
 			asked += next;
 		}
-		if (!rc)
+		if (!rc && lane->buffer)
 			memcpy(to + at, lane->buffer + (at / PART_BYTES & 1) * PART_BYTES, part);
 		at += part;
 	}

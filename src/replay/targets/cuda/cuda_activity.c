@@ -73,7 +73,7 @@ static bool fits(const char *library, int driver)
 {
 	size_t length = strlen(library);
 
-	return atoi(library + length - 2) <= driver / 1000;
+	return strtol(library + length - 2, NULL, 10) <= driver / 1000;
 }
 
 /* Another profiler, or an agent that records this replay: CUPTI serves one. */

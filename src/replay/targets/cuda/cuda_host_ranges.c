@@ -7,6 +7,7 @@
 #include <fcntl.h>
 #include <inttypes.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
 #include <unistd.h>
@@ -85,15 +86,20 @@ static void find_occupant(uint64_t address, uint64_t bytes, char *name, size_t n
 
 	name[0] = 0;
 	while (maps && fgets(line, sizeof(line), maps)) {
-		uint64_t from = 0, to = 0;
-		int at = 0;
+		char *rest = line;
+		uint64_t from = strtoull(rest, &rest, 16), to;
 
-		if (sscanf(line, "%" SCNx64 "-%" SCNx64 " %*s %*s %*s %*s %n", &from, &to, &at) <
-			    2 ||
-		    to <= address || from >= address + bytes)
+		to = *rest == '-' ? strtoull(rest + 1, &rest, 16) : 0;
+		if (to <= address || from >= address + bytes)
 			continue;
+		/* Behind it: access, offset, device, inode, and what it is. */
+		for (int i = 0; i < 4; i++) {
+			rest += strspn(rest, " ");
+			rest += strcspn(rest, " \n");
+		}
+		rest += strspn(rest, " ");
 		line[strcspn(line, "\n")] = 0;
-		snprintf(name, name_bytes, " by %.200s", at && line[at] ? line + at : "a mapping");
+		snprintf(name, name_bytes, " by %.200s", *rest ? rest : "a mapping");
 		break;
 	}
 	if (maps)
@@ -112,7 +118,7 @@ static int map_range(struct ts_replay_session *session, uint64_t address, uint64
 	int error = errno;
 	char name[256];
 
-	if (at == wanted) {
+	if (at == wanted && session->host_maps) {
 		session->host_maps[session->host_map_count++] =
 			(struct ts_cuda_range){ address, bytes };
 		return TS_OK;

@@ -45,6 +45,8 @@ static void summarise(int64_t *times, uint32_t count, int64_t *ret_median, int64
 	double half = 0.98 * sqrt((double)count), middle = (double)count / 2;
 	int64_t low = (int64_t)floor(middle - half), high = (int64_t)ceil(middle + half);
 
+	if (!count)
+		return;
 	ts_sort(times, count, sizeof(*times), compare_times);
 	*ret_median = count % 2 ? times[count / 2]
 				: times[count / 2 - 1] +
