@@ -27,6 +27,18 @@ static bool grow(void **items, size_t *capacity, size_t count, size_t item_bytes
 	return true;
 }
 
+/* The name is not terminated: strndup() may look behind it. */
+static char *copy_name(const char *name, size_t bytes)
+{
+	char *copy = malloc(bytes + 1);
+
+	if (copy) {
+		memcpy(copy, name, bytes);
+		copy[bytes] = '\0';
+	}
+	return copy;
+}
+
 bool ts_code_add_variable(struct ts_code_facts *facts, const char *name, size_t name_bytes,
 			  uint64_t bytes, bool is_constant, bool is_managed)
 {
@@ -36,7 +48,7 @@ bool ts_code_add_variable(struct ts_code_facts *facts, const char *name, size_t 
 		  sizeof(*facts->variables)))
 		return false;
 	variable = &facts->variables[facts->variable_count];
-	*variable = (struct ts_code_variable){ .name = strndup(name, name_bytes),
+	*variable = (struct ts_code_variable){ .name = copy_name(name, name_bytes),
 					       .bytes = bytes,
 					       .is_constant = is_constant,
 					       .is_managed = is_managed };
@@ -53,7 +65,7 @@ bool ts_code_add_refused(struct ts_code_facts *facts, const char *name, size_t n
 		  sizeof(*facts->refused)))
 		return false;
 	refused = &facts->refused[facts->refused_count];
-	*refused = (struct ts_code_refused){ .name = strndup(name, name_bytes), .why = why };
+	*refused = (struct ts_code_refused){ .name = copy_name(name, name_bytes), .why = why };
 	facts->refused_count += refused->name != NULL;
 	return refused->name != NULL;
 }
