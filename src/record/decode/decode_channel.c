@@ -249,9 +249,10 @@ static bool is_continued(const struct ts_text *details)
 	enum ts_json_literal more = TS_JSON_FALSE;
 	struct ts_json js;
 
+	if (!details->length)
+		return false;
 	ts_json_init(&js, details->data, details->length, true);
-	if (!details->length || ts_json_find_member(&js, "more") ||
-	    ts_json_scan_literal(&js, &more))
+	if (ts_json_find_member(&js, "more") || ts_json_scan_literal(&js, &more))
 		return false;
 	return more == TS_JSON_TRUE;
 }

@@ -96,6 +96,7 @@ static struct graph *graph_copy(const struct graph *graph)
 		node->child = each->child ? graph_copy(each->child) : NULL;
 		if (node->child)
 			node->child->is_child = true;
+		free(node->after);
 		node->after = calloc(each->after_count + 1, sizeof(node->after[0]));
 		node->after_count = each->after_count;
 		for (size_t i = 0; i < each->after_count; i++) {
