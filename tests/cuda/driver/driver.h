@@ -179,7 +179,7 @@ struct op {
 bool op_run(struct op *op);
 void op_release(struct op *op);
 void op_copy(struct op *to, const struct op *from);
-void set_device_error(int error);
+void set_device_error(int code);
 
 struct capture;
 struct stream {

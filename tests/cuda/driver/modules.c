@@ -203,7 +203,7 @@ static uint32_t type_bytes(const char *type)
 
 	while (*digits && !isdigit((unsigned char)*digits))
 		digits++;
-	return (uint32_t)atoi(digits) / 8;
+	return (uint32_t)strtoul(digits, NULL, 10) / 8;
 }
 
 static const char *after(const char *text, const char *word)
@@ -225,7 +225,7 @@ static const char *ptx_parameter(struct function *function, const char *at, cons
 	snprintf(line, sizeof(line), "%.*s", (int)(stop - at), at);
 	for (const char *word = line; (word = strchr(word, '.')); word++) {
 		if (!strncmp(word, ".align", 6))
-			alignment = (uint32_t)atoi(word + 6);
+			alignment = (uint32_t)strtoul(word + 6, NULL, 10);
 		else if (strchr("ubfs", word[1]) && isdigit((unsigned char)word[2]) &&
 			 !strchr(line, '$'))
 			break;
@@ -236,7 +236,7 @@ static const char *ptx_parameter(struct function *function, const char *at, cons
 			size = type_bytes(word);
 	}
 	if (strchr(line, '['))
-		size = (uint32_t)atoi(strchr(line, '[') + 1);
+		size = (uint32_t)strtoul(strchr(line, '[') + 1, NULL, 10);
 	if (!strchr(line, '['))
 		alignment = size;
 	if (!alignment)

@@ -249,9 +249,9 @@ void capture_context_pop(void)
 {
 }
 
-struct capture_stream *capture_stream_of(const struct cuda_call *call, uintptr_t stream)
+struct capture_stream *capture_stream_of(const struct cuda_call *call, uintptr_t handle)
 {
-	return &streams[number_of((void *)stream)];
+	return &streams[number_of((void *)handle)];
 }
 
 uint64_t capture_stream_describe(struct capture_stream *stream)
