@@ -13,15 +13,7 @@ uint32_t cuda_replaying;
 /* By index of the call; NULL: it goes straight to the driver. */
 static const struct cuda_handler_entry *entries[CUDA_CALL_COUNT];
 
-/* Tables of handlers. Weak: a build may lack some. */
-#pragma weak capture_memory_handlers
-#pragma weak capture_host_handlers
-#pragma weak capture_module_handlers
-#pragma weak capture_launch_handlers
-#pragma weak capture_graph_handlers
-#pragma weak capture_copy_handlers
-#pragma weak capture_function_handlers
-#pragma weak capture_global_handlers
+/* Tables of handlers. */
 static const struct cuda_handler_entry *const tables[] = {
 	capture_memory_handlers,  capture_host_handlers,     capture_module_handlers,
 	capture_launch_handlers,  capture_graph_handlers,    capture_copy_handlers,
@@ -71,8 +63,7 @@ static const struct cuda_handler_entry *find_entry(const char *name)
 	size_t length = capture_base_name(name);
 
 	for (size_t i = 0; i < sizeof(tables) / sizeof(tables[0]); i++)
-		for (const struct cuda_handler_entry *entry = tables[i]; entry && entry->name;
-		     entry++)
+		for (const struct cuda_handler_entry *entry = tables[i]; entry->name; entry++)
 			if (strlen(entry->name) == length && !memcmp(entry->name, name, length))
 				return entry;
 	return NULL;

@@ -14,18 +14,6 @@
 
 #define WHY_BYTES 300
 
-/* Parts of other files that a build may lack. */
-#pragma weak capture_snapshot
-#pragma weak capture_snapshot_opened
-#pragma weak capture_snapshot_finish
-#pragma weak capture_snapshot_ended
-#pragma weak capture_final_checks
-#pragma weak capture_memory_describe
-#pragma weak capture_memory_forget
-#pragma weak capture_modules_forget
-#pragma weak capture_modules_refused
-#pragma weak capture_globals_find
-
 static pthread_mutex_t lock;
 static atomic_bool has_lock;
 static atomic_bool is_begun;
@@ -228,7 +216,7 @@ static const char *reason_against(void)
 {
 	if (atomic_load(&prevented_state) == 2)
 		return prevented;
-	return capture_modules_refused ? capture_modules_refused() : NULL;
+	return capture_modules_refused();
 }
 
 static void forget(void)
@@ -238,10 +226,8 @@ static void forget(void)
 	capture_order_forget();
 	capture_graphs_forget();
 	host_window_opens();
-	if (capture_memory_forget)
-		capture_memory_forget();
-	if (capture_modules_forget)
-		capture_modules_forget();
+	capture_memory_forget();
+	capture_modules_forget();
 }
 
 /* The gate is held exclusively, but calls that do not pass it use the lock. */
@@ -256,13 +242,10 @@ static const char *open_window(char *why, size_t bytes, uint64_t *ret_bytes)
 	forget();
 	capture_refused_begin();
 	capture_objects_describe();
-	if (capture_memory_describe)
-		capture_memory_describe();
+	capture_memory_describe();
 	host_memory_describe();
-	if (capture_globals_find)
-		capture_globals_find();
-	if (capture_snapshot)
-		reason = capture_snapshot(why, bytes, ret_bytes, &count);
+	capture_globals_find();
+	reason = capture_snapshot(why, bytes, ret_bytes, &count);
 	atomic_store(&pieces, count);
 	capture_unlock();
 	return reason;
@@ -270,17 +253,16 @@ static const char *open_window(char *why, size_t bytes, uint64_t *ret_bytes)
 
 static void opened(void)
 {
-	if (capture_snapshot_opened)
-		capture_snapshot_opened();
+	capture_snapshot_opened();
 }
 
 static const char *close_window(char *why, size_t bytes)
 {
 	const char *reason = capture_refused_used(why, bytes);
 
-	if (!reason && capture_final_checks)
+	if (!reason)
 		capture_final_checks();
-	if (!reason && capture_snapshot_finish)
+	if (!reason)
 		capture_snapshot_finish();
 	return reason;
 }
@@ -298,8 +280,7 @@ static uint64_t known_pieces(void)
 static void ended(enum ts_replay_end how, const char *why)
 {
 	(void)how;
-	if (capture_snapshot_ended)
-		capture_snapshot_ended();
+	capture_snapshot_ended();
 	if (why)
 		ts_accelerator_lost("replayable windows", 1, why);
 }

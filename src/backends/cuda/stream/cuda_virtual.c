@@ -8,8 +8,6 @@
 
 #include "backends/cuda/stream/cuda_arena.h"
 
-#pragma weak snapshot_give_memory_back
-
 #define ACCESS_NONE 0
 
 /* Physical memory of the program. */
@@ -62,8 +60,7 @@ int virtual_create(struct cuda_call *call, uintptr_t *args)
 		if (arena) {
 			capture_lock();
 			arena_lock();
-			has_more = pools_trim_locked(arena) ||
-				   (snapshot_give_memory_back && snapshot_give_memory_back(device));
+			has_more = pools_trim_locked(arena) || snapshot_give_memory_back(device);
 			arena_unlock();
 			capture_unlock();
 		}
