@@ -1,6 +1,6 @@
 #!/bin/bash
 # SPDX-License-Identifier: Apache-2.0
-# For scripts that break things: failure messages.
+# For scripts that run the tool: failure messages, time limits, waiting, what a trace has.
 
 # shellcheck disable=SC2034 # for those who source this
 targets=$TS_BUILD/tests/targets
@@ -30,4 +30,19 @@ says() { # text...
 # A member of `info --json`.
 info_of() { # trace, Python expression on `info`
 	"$TRACESMITH" info "$1" --json 2>/dev/null | python3 -c "import json, sys; info = json.load(sys.stdin); print($2)"
+}
+
+# The rows of a table, one JSON object per line.
+rows_of() { # trace, table
+	"$TRACESMITH" view "$1" --json --table "$2" 2>/dev/null
+}
+
+# Waits until a command succeeds; fails after a limit.
+wait_until() { # seconds, command...
+	local end=$((${EPOCHREALTIME/[.,]/} + $1 * 1000000))
+	shift
+	until "$@"; do
+		[ "${EPOCHREALTIME/[.,]/}" -lt $end ] || return 1
+		sleep 0.01
+	done
 }

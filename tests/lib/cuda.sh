@@ -32,11 +32,6 @@ record() { # trace, record's option..., --, program...
 	expect 0 verify -q "$trace"
 }
 
-# The rows of a table, one JSON object per line.
-rows_of() { # trace, table
-	"$TRACESMITH" view "$1" --json --table "$2" 2>/dev/null
-}
-
 # Evaluates a Python expression on the rows of some tables: lists of dicts, named like the tables.
 of_rows() { # trace, expression, table...
 	local trace=$1 expression=$2 table

@@ -51,16 +51,6 @@ oracle_returned() { oracle_word $((64 + 64 * ${1:-0})) 8; }
 oracle_pid() { oracle_word $((64 + 64 * ${1:-0} + 16)) 4; }
 oracle_done() { oracle_word $((64 + 64 * ${1:-0} + 24)) 8; }
 
-# Waits until a command succeeds; fails after a limit.
-wait_until() { # seconds, command...
-	local end=$((${EPOCHREALTIME/[.,]/} + $1 * 1000000))
-	shift
-	until "$@"; do
-		[ "${EPOCHREALTIME/[.,]/}" -lt $end ] || return 1
-		sleep 0.01
-	done
-}
-
 has_begun() { # slot
 	local returned
 	returned=$(oracle_returned "${1:-0}")
@@ -167,11 +157,6 @@ expected = {s for s in range(returned) if s % 8 != 5}
 assert seen == expected, f"{len(expected - seen)} missing, {len(seen - expected)} too many"
 END
 	checks=$((checks + 1))
-}
-
-# The rows of a table.
-rows_of() { # trace, table
-	"$TRACESMITH" view "$1" --json --table "$2" 2>/dev/null
 }
 
 summary() { echo "$checks checks: $stored events stored, $lost lost and counted${1:+; $1}"; }

@@ -1,7 +1,7 @@
 #!/bin/bash
 # SPDX-License-Identifier: Apache-2.0
 # For tests/opencl/*.sh: records and replays programs on an OpenCL device; skips if there is none.
-. "$TS_SOURCE/tests/lib/crash.sh"
+. "$TS_SOURCE/tests/lib/replay.sh"
 
 pipeline=$TS_BUILD/examples/opencl_pipeline
 # shellcheck disable=SC2034 # for those who source this
@@ -52,39 +52,6 @@ code=0
 [ $code -ne 4 ] || skip "no OpenCL device"
 [ $code -eq 0 ] || fail "opencl_pipeline: exit code $code: $(cat device.log)"
 
-# Waits until a command succeeds; fails after a limit.
-wait_until() { # seconds, command...
-	local end=$((${EPOCHREALTIME/[.,]/} + $1 * 1000000))
-	shift
-	until "$@"; do
-		[ "${EPOCHREALTIME/[.,]/}" -lt $end ] || return 1
-		sleep 0.02
-	done
-}
-
-# Records a program; it must succeed. Its output is in the file `printed`.
-record() { # trace, record's option..., --, program...
-	local trace=$1 code=0
-	shift
-	rm -f "$trace" "$trace".*
-	timeout "${limit_seconds:-3000}" "$TRACESMITH" record -q -o "$trace" "$@" >printed 2>recorded.log </dev/null || code=$?
-	[ $code -eq 0 ] || fail "record $*: exit code $code: $(head -c 2000 recorded.log; tail -n 3 printed)"
-	expect 0 verify -q "$trace"
-}
-
-# A member of the report of the last replay_json(), as Python sees it.
-report() { # expression on `r`
-	python3 -c "import json; r = json.load(open('replay.json')); print($1)"
-}
-
-# Replays with --json; the exit code must be this. The report is in replay.json.
-replay_json() { # exit code, trace, option...
-	local expected=$1 code=0
-	shift
-	timeout "${limit_seconds:-3000}" "$TRACESMITH" replay --json "$@" >replay.json 2>stderr </dev/null || code=$?
-	[ $code -eq "$expected" ] || fail "replay $*: exit code $code, expected $expected: $(head -c 3000 replay.json stderr)"
-}
-
 # No difference, and something to compare with.
 replays() { # what it is about, trace, option...
 	agrees "$@"
@@ -94,13 +61,10 @@ replays() { # what it is about, trace, option...
 # No difference; the recording need not have checks of this part.
 agrees() { # what it is about, trace, option...
 	replay_json 0 "${@:2}"
-	verdict=$(sed -n 's/^{"verdict":"\([^"]*\)".*/\1/p' replay.json)
+	verdict=$(verdict)
 	case $verdict in "no difference in "*) ;; *) fail "$1: replay ${*:2}: verdict '$verdict'" ;; esac
 	checks=$((${checks:-0} + 1))
 }
 
-# The rows of a table, one JSON object per line.
-rows_of() { # trace, table
-	"$TRACESMITH" view "$1" --json --table "$2" 2>/dev/null
-}
+# The number of rows of a table.
 count_of() { rows_of "$@" | wc -l; }
