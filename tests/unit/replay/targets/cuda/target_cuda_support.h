@@ -217,8 +217,8 @@ static inline void cuda_target_forget(struct cuda_target *target)
 	}
 }
 
-/* Ends the trace, loads it and opens a session without captures. */
-static inline int cuda_target_open(struct cuda_target *target, struct ts_replay_options options)
+/* Ends the trace, loads it and opens a replay. */
+static inline int cuda_target_load(struct cuda_target *target, struct ts_replay_options options)
 {
 	int rc;
 
@@ -229,7 +229,14 @@ static inline int cuda_target_open(struct cuda_target *target, struct ts_replay_
 	options.target = &ts_replay_target_cuda;
 	options.repeat = options.repeat ? options.repeat : 1;
 	options.trusts_owner = true;
-	rc = ts_replay_open(&target->replay, target->reader, &options, &target->err);
+	return ts_replay_open(&target->replay, target->reader, &options, &target->err);
+}
+
+/* The same, and opens a session without captures. */
+static inline int cuda_target_open(struct cuda_target *target, struct ts_replay_options options)
+{
+	int rc = cuda_target_load(target, options);
+
 	if (rc)
 		return rc;
 	target->replay->captures = target->captures;

@@ -6,16 +6,8 @@ static struct ts_replay_report report;
 
 static void replay(struct cuda_target *target, struct ts_replay_options options)
 {
-	int rc;
+	int rc = cuda_target_load(target, options);
 
-	fixture_finish(&target->trace, 1, NULL);
-	fixture_close(&target->trace);
-	rc = ts_reader_open(&target->reader, target->path, &target->err);
-	TS_CHECK_INT(rc, 0);
-	options.target = &ts_replay_target_cuda;
-	options.repeat = options.repeat ? options.repeat : 1;
-	options.trusts_owner = true;
-	rc = ts_replay_open(&target->replay, target->reader, &options, &target->err);
 	memset(&report, 0, sizeof(report));
 	if (!rc)
 		rc = ts_replay_run(target->replay, &report, &target->err);
