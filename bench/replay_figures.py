@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Benchmarks of OpenCL for bench/run: what recording adds to a command, and how long a replay of
-many small commands takes, compared with the recording and the program alone."""
+"""Benchmarks of replay for bench/run: what recording adds to a launch of CUDA (on the stand-in driver)
+and a command of OpenCL, and how long a replay of many small commands takes, compared with the
+recording and the program alone."""
 import json
 import os
 import resource
@@ -45,6 +46,21 @@ def measure_capture(bench):
             bench.add(f"an empty command, {name}: added", added, "ns", target, "asking for times itself", peer, peer / added)
         else:
             bench.add(f"an empty command, {name}: added", added, "ns", target)
+
+
+def measure_launch(bench):
+    """What capture adds to a launch in CUDA, inside of a window over plain recording; the peer is what any capture has to
+    do: to copy the parameters and a record to shared memory, under a lock."""
+    build, image = bench.build, os.path.join(os.path.dirname(os.path.realpath(__file__)), "../tests/cuda/work_kernels.fatbin")
+    environment = {**os.environ, "LD_LIBRARY_PATH": os.path.join(build, "tests", "cuda", "driver"), "NSYS_STAND_IN": "1", "STAND_IN_LAZY": "1"}
+    done = subprocess.run([os.path.join(build, "bench", "cuda_launch"), bench.tool, image, "9"], stdout=subprocess.PIPE, check=True, text=True,
+                          env=environment)
+    rows = {line[:34].strip(): [float(word) for word in line[34:].split()] for line in done.stdout.splitlines()[1:]}
+    peer = next(row[0] for name, row in rows.items() if "copy" in name)
+    for name in ("replayable, outside of a window", "replayable, inside of a window"):
+        added = rows[name][1]
+        bench.add(f"a launch of CUDA, {name}: added", added, "ns", None, "a copy to shared memory, locked", peer,
+                  peer / added if added > 0 else None)
 
 
 def checked_span(bench, mode, rounds, *options):
@@ -109,6 +125,10 @@ def measure_written(bench):
 
 
 def measure_replay(bench):
+    if os.path.exists(os.path.join(bench.build, "tests", "cuda", "driver", "libcuda.so.1")):
+        measure_launch(bench)
+    else:
+        bench.skip("a launch of CUDA", "this build has no stand-in driver")
     if not os.path.exists(os.path.join(bench.build, "bench", "opencl_small")):
         bench.skip("replay on OpenCL", "this build has no OpenCL")
         return

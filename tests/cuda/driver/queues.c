@@ -262,7 +262,8 @@ static int submit_event(struct stream *stream, struct op *op, struct event *even
 	stream->submitted++;
 	if (event)
 		event->point = (struct point){ stream, stream->submitted };
-	pthread_cond_signal(&work);
+	if (!settings.lazy || waiting)
+		pthread_cond_signal(&work);
 	pthread_cond_broadcast(&done);
 	pthread_mutex_unlock(&queues);
 	return 0;
