@@ -589,15 +589,21 @@ static bool is_pending(uint64_t address, uint64_t bytes)
 	return false;
 }
 
-/* The lock is held. Is there a page that the host, or a kernel, has changed? */
-static bool has_changes(const struct range *range)
+/* Is there a page that the host, or a kernel, has changed? */
+static bool has_changes(void)
 {
-	uint64_t pages = (range->bytes + PAGE_BYTES - 1) / PAGE_BYTES;
+	bool has_changed = false;
 
-	for (uint64_t page = 0; page < pages; page++)
-		if (hash_of(range, page) != range->known[page])
-			return true;
-	return false;
+	pthread_mutex_lock(&host.lock);
+	for (size_t i = 0; i < host.count && !has_changed; i++) {
+		const struct range *range = &host.ranges[i];
+		uint64_t pages = (range->bytes + PAGE_BYTES - 1) / PAGE_BYTES;
+
+		for (uint64_t page = 0; range->known && page < pages && !has_changed; page++)
+			has_changed = hash_of(range, page) != range->known[page];
+	}
+	pthread_mutex_unlock(&host.lock);
+	return has_changed;
 }
 
 /*
@@ -605,27 +611,21 @@ static bool has_changes(const struct range *range)
  * end of a copy in a stream that is still busy. A kernel that waits for the host would not end in a
  * replay either.
  */
-static void finish_writers(void)
+static bool finish_writers(void)
 {
 	int64_t deadline_ns = ts_replay_clock_ns() + FINISH_NS;
 	struct ts_replay_command row = capture_row(TS_COMMAND_SYNC);
-	bool has_changed = false;
 	char why[160];
 
-	pthread_mutex_lock(&host.lock);
-	for (size_t i = 0; i < host.count && !has_changed; i++)
-		has_changed = host.ranges[i].known && has_changes(&host.ranges[i]);
-	pthread_mutex_unlock(&host.lock);
-	if (!has_changed || capture_any_capturing())
-		return;
 	if (!capture_contexts_finish(deadline_ns, why, sizeof(why))) {
 		capture_fail("the host writes memory that a running kernel can see: %s", why);
-		return;
+		return false;
 	}
 	/* What is stored next belongs behind all commands so far. */
 	row.details = "{\"what\":\"context\"}";
 	capture_command(&row);
 	host_synchronized();
+	return true;
 }
 
 static void emit_changes_of(struct range *range)
@@ -684,10 +684,14 @@ void host_emit_changes(void)
 {
 	if (__builtin_expect(!__atomic_load_n(&host.visible, __ATOMIC_RELAXED), 1))
 		return;
-	if (!capture_any_capturing())
-		finish_writers();
-	else if (host.pending_count)
+	/* What changes from here on is the work of a kernel that is a command, or a later change.
+	 */
+	if (!has_changes())
+		return;
+	if (capture_any_capturing())
 		wait_for_unknown();
+	else if (!finish_writers())
+		return;
 	pthread_mutex_lock(&host.lock);
 	for (size_t i = 0; i < host.count; i++) {
 		if (host.ranges[i].known)
