@@ -274,8 +274,11 @@ static void append_size(const char *key, const uint64_t size[3], struct ts_text 
 		       size[2]);
 }
 
-static void grid_of(const struct ts_replay_command_info *command, uint64_t grid[3])
+static void read_launch(const struct ts_replay_command_info *command, struct ts_arena *arena,
+			struct ts_replay_details *details, uint64_t grid[3])
 {
+	ts_arena_init(arena);
+	parse(command->details, arena, details);
 	for (int i = 0; i < 3; i++)
 		grid[i] = command->local[i] ? command->global[i] / command->local[i] : 0;
 }
@@ -286,9 +289,7 @@ void ts_replay_describe_grid(const struct ts_replay_command_info *command, struc
 	struct ts_replay_details details;
 	uint64_t grid[3];
 
-	ts_arena_init(&arena);
-	parse(command->details, &arena, &details);
-	grid_of(command, grid);
+	read_launch(command, &arena, &details, grid);
 	append_size("grid", grid, out);
 	append_size(", block", command->local, out);
 	if (details.shared.value)
@@ -338,9 +339,7 @@ void ts_replay_describe_grid_json(const struct ts_replay_command_info *command, 
 	struct ts_replay_details details;
 	uint64_t grid[3];
 
-	ts_arena_init(&arena);
-	parse(command->details, &arena, &details);
-	grid_of(command, grid);
+	read_launch(command, &arena, &details, grid);
 	append_size_json("grid", grid, out);
 	append_size_json("block", command->local, out);
 	ts_text_printf(out, "\"shared\":%" PRIu64 ",\"cooperative\":%s,", details.shared.value,

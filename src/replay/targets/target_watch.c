@@ -8,6 +8,7 @@
 #include <errno.h>
 #include <pthread.h>
 #include <signal.h>
+#include <stddef.h>
 #include <stdlib.h>
 #include <time.h>
 
@@ -18,13 +19,14 @@
 #define NS_PER_SECOND 1000000000
 
 struct ts_target_watch {
-	void (*look)(void *context);
-	void *context;
+	struct ts_replay_session *session;
+	void (*look)(struct ts_replay_session *session, void *state);
 	pthread_t thread;
 	pthread_mutex_t lock; /* held while it looks */
 	pthread_cond_t wake;
 	bool must_end;
 	uint32_t looks; /* how often; atomic */
+	max_align_t state[];
 };
 
 /* ---- crashes ---- */
@@ -87,7 +89,7 @@ static void release_crashes(void)
 
 static void look(struct ts_target_watch *watch)
 {
-	watch->look(watch->context);
+	watch->look(watch->session, watch->state);
 	__atomic_fetch_add(&watch->looks, 1, __ATOMIC_RELEASE);
 }
 
@@ -128,8 +130,10 @@ static int init(struct ts_target_watch *watch)
 	return error;
 }
 
-int ts_target_watch_start(struct ts_target_watch **ret_watch, const struct ts_replay *replay,
-			  void (*look_at)(void *context), void *context, struct ts_error *err)
+int ts_target_watch_start(struct ts_target_watch **ret_watch, struct ts_replay_session *session,
+			  const struct ts_replay *replay,
+			  void (*look_at)(struct ts_replay_session *session, void *state),
+			  size_t state_bytes, struct ts_error *err)
 {
 	struct ts_target_watch *watch;
 	int error;
@@ -138,11 +142,11 @@ int ts_target_watch_start(struct ts_target_watch **ret_watch, const struct ts_re
 	if (!replay->options.monitor)
 		return TS_OK;
 	ts_replay_monitor_enter(replay, TS_REPLAY_RUNNING, NULL);
-	watch = calloc(1, sizeof(*watch));
+	watch = calloc(1, sizeof(*watch) + state_bytes);
 	if (!watch)
 		return ts_error_set(err, TS_ENOMEM, "no memory to watch the device");
+	watch->session = session;
 	watch->look = look_at;
-	watch->context = context;
 	error = init(watch);
 	if (!error)
 		error = ts_thread_start(&watch->thread, "ts-watch", watch_device, watch);

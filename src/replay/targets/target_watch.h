@@ -11,9 +11,14 @@
 
 struct ts_target_watch;
 
-/* `look` runs in the thread. Without a monitor nothing starts, and *ret_watch is NULL. */
-int ts_target_watch_start(struct ts_target_watch **ret_watch, const struct ts_replay *replay,
-			  void (*look)(void *context), void *context, struct ts_error *err);
+/*
+ * `look` runs in the thread; `state` is what it has seen so far: `state_bytes`, zeros at first.
+ * Without a monitor nothing starts, and *ret_watch is NULL.
+ */
+int ts_target_watch_start(struct ts_target_watch **ret_watch, struct ts_replay_session *session,
+			  const struct ts_replay *replay,
+			  void (*look)(struct ts_replay_session *session, void *state),
+			  size_t state_bytes, struct ts_error *err);
 /* All accept NULL. */
 void ts_target_watch_stop(struct ts_target_watch *watch);
 /* `look` does not run between these two. */

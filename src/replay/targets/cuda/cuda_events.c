@@ -8,6 +8,7 @@
 #include "base/clock.h"
 #include "base/ns.h"
 #include "replay/targets/cuda/cuda_session.h"
+#include "replay/targets/target_watch.h"
 
 /* Live events; beyond it, times are read while commands are still submitted. */
 #define MOST_EVENTS 32768
@@ -135,7 +136,7 @@ int ts_cuda_read_times(struct ts_replay_session *session, uint32_t end, bool all
 
 	if (!all && end - session->oldest < MOST_EVENTS)
 		return TS_OK;
-	ts_cuda_watch_pause(session);
+	ts_target_watch_pause(session->watch);
 	for (; session->oldest < end && !code; session->oldest++) {
 		struct ts_cuda_step *step = &session->steps[session->oldest];
 
@@ -150,6 +151,6 @@ int ts_cuda_read_times(struct ts_replay_session *session, uint32_t end, bool all
 			step->end = NULL;
 		}
 	}
-	ts_cuda_watch_resume(session);
+	ts_target_watch_resume(session->watch);
 	return code ? ts_cuda_fail(session, code, err, "cannot take times") : TS_OK;
 }

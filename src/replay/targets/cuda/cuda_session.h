@@ -186,8 +186,6 @@ struct ts_cuda_keep {
 	uint64_t *at; /* by page: offset in the copies */
 };
 
-struct ts_cuda_watch;
-
 struct ts_replay_session {
 	struct ts_replay *replay;
 	const struct ts_replay_stream *stream;
@@ -258,7 +256,7 @@ struct ts_replay_session {
 	uint32_t submitted; /* number of steps submitted; atomic */
 	uint32_t running;   /* 1 + the position of a command that runs alone; 0: none; atomic */
 	uint32_t progress;  /* counts commands that ran alone; atomic */
-	struct ts_cuda_watch *watch;
+	struct ts_target_watch *watch;
 	bool has_failed; /* the driver answers no more */
 
 	/* cuda_timing.c */
@@ -472,9 +470,6 @@ void ts_cuda_activity_forget(struct ts_replay_session *session, size_t mark);
 /* ---- cuda_watch.c ---- */
 
 int ts_cuda_watch_start(struct ts_replay_session *session, struct ts_error *err);
-void ts_cuda_watch_stop(struct ts_replay_session *session);
-void ts_cuda_watch_pause(struct ts_replay_session *session);
-void ts_cuda_watch_resume(struct ts_replay_session *session);
 
 /* ---- cuda_timing.c ---- */
 

@@ -9,16 +9,13 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <time.h>
 #include <unistd.h>
 
 #include "base/clock.h"
-#include "base/ns.h"
-#include "replay/replay_internal.h"
 #include "replay/targets/cuda/cuda_session.h"
+#include "replay/targets/target_pace.h"
+#include "replay/targets/target_watch.h"
 
-#define PROGRESS_EVERY 256
-#define NS_PER_SECOND 1000000000
 #define ILLEGAL_ADDRESS 700
 
 /* ---- errors ---- */
@@ -158,31 +155,13 @@ static const char *describe_session(const struct ts_replay_session *session)
 
 /* ---- a run ---- */
 
-static void sleep_until(int64_t ns)
-{
-	struct timespec until = { .tv_sec = ns / NS_PER_SECOND, .tv_nsec = ns % NS_PER_SECOND };
-
-	while (clock_nanosleep(CLOCK_MONOTONIC, TIMER_ABSTIME, &until, NULL))
-		;
-}
-
-/* Waits for the command's recorded distance from the first one. */
+/* Waits until the command is due. */
 static void keep_pace(const struct ts_replay_session *session, uint32_t position, int64_t begin)
 {
-	int64_t due = ts_ns_add(begin, ts_ns_sub(session->steps[position].command->start_ns,
-						 session->steps[0].command->start_ns));
+	int64_t due = ts_target_due_ns(session->replay, position, begin);
 
-	if (session->replay->options.pace == TS_REPLAY_ORIGINAL && !session->outcome->order &&
-	    due > ts_clock_monotonic_ns())
-		sleep_until(due);
-}
-
-static int report_progress(const struct ts_replay_session *session, uint32_t done,
-			   struct ts_error *err)
-{
-	return done % PROGRESS_EVERY ? TS_OK
-				     : ts_replay_progress(session->replay, "replay", done,
-							  session->plan->count, err);
+	if (!session->outcome->order && due > ts_clock_monotonic_ns())
+		ts_target_sleep_until(due);
 }
 
 static bool is_captured(const struct ts_replay_session *session, const struct ts_cuda_step *step)
@@ -289,7 +268,7 @@ static int run_steps(struct ts_replay_session *session, struct ts_error *err)
 	for (uint32_t i = 0; i < count && !rc; i++) {
 		uint32_t position = order ? order[i] : i;
 
-		rc = report_progress(session, i, err);
+		rc = ts_target_progress(session->replay, i, err);
 		if (!rc)
 			keep_pace(session, position, begin);
 		if (!rc && position == timed && session->number == 0)
@@ -329,13 +308,8 @@ static void begin_run(struct ts_replay_session *session, unsigned int number,
 	session->knows_pages = true;
 	session->is_pending = false;
 	session->submitted = session->running = session->progress = 0;
-	for (uint32_t i = 0; i < session->plan->count; i++) {
+	for (uint32_t i = 0; i < session->plan->count; i++)
 		session->steps[i].is_in_graph = false;
-		outcome->times[i] = (struct ts_replay_times){ .queued = TS_ABSENT,
-							      .submitted = TS_ABSENT,
-							      .start = TS_ABSENT,
-							      .end = TS_ABSENT };
-	}
 	assign_captures(session);
 }
 
@@ -381,7 +355,7 @@ static int run_session(struct ts_replay_session *session, unsigned int number,
 	ts_cuda_activity_begin(session);
 	if (!rc)
 		rc = run_steps(session, err);
-	ts_cuda_watch_stop(session);
+	ts_target_watch_stop(session->watch);
 	if (!rc)
 		rc = ts_cuda_read_times(session, session->plan->count, true, err);
 	if (!rc)

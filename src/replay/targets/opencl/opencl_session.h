@@ -175,7 +175,7 @@ struct ts_replay_session {
 	uint32_t submitted; /* 1 + the last position that was submitted; atomic */
 	uint32_t launching; /* 1 + the position whose launch the driver is called for; 0: none;
 			       atomic */
-	struct ts_opencl_watch *watch; /* NULL: nobody watches */
+	struct ts_target_watch *watch; /* NULL: nobody watches */
 };
 
 /* The recorded object. */
@@ -352,10 +352,6 @@ void ts_opencl_drop_events(struct ts_replay_session *session);
  * complete. Nothing happens without a monitor.
  */
 int ts_opencl_watch_start(struct ts_replay_session *session, struct ts_error *err);
-void ts_opencl_watch_stop(struct ts_replay_session *session);
-/* The thread does not look at events between these two: the caller may release them. */
-void ts_opencl_watch_pause(struct ts_replay_session *session);
-void ts_opencl_watch_resume(struct ts_replay_session *session);
 
 /* opencl_content.c */
 int ts_opencl_make_outputs(struct ts_replay_session *session, struct ts_error *err);

@@ -7,6 +7,7 @@
 
 #include "base/ns.h"
 #include "replay/targets/opencl/opencl_session.h"
+#include "replay/targets/target_watch.h"
 
 /*
  * Drivers may hold back commands until a queue is flushed; a flush per command would cost more than
@@ -275,9 +276,9 @@ int ts_opencl_harvest(struct ts_replay_session *session, uint32_t end, bool all,
 {
 	int rc;
 
-	ts_opencl_watch_pause(session);
+	ts_target_watch_pause(session->watch);
 	rc = harvest(session, end, all, err);
-	ts_opencl_watch_resume(session);
+	ts_target_watch_resume(session->watch);
 	return rc;
 }
 

@@ -4,17 +4,14 @@
  * real devices. opencl_session.h lists the other files.
  */
 #include <stdlib.h>
-#include <time.h>
 
 #include "base/clock.h"
-#include "base/ns.h"
-#include "replay/replay_internal.h"
 #include "replay/targets/opencl/opencl_session.h"
+#include "replay/targets/target_pace.h"
+#include "replay/targets/target_watch.h"
 
 /* Maximum number of live events; beyond it, times are read while commands are still submitted. */
 #define MOST_EVENTS 32768
-#define PROGRESS_EVERY 256
-#define NS_PER_SECOND 1000000000
 
 /* ---- a session ---- */
 
@@ -74,36 +71,19 @@ static const char *describe_session(const struct ts_replay_session *session)
 
 /* ---- a run ---- */
 
-static void sleep_until(int64_t ns)
-{
-	struct timespec until = { .tv_sec = ns / NS_PER_SECOND, .tv_nsec = ns % NS_PER_SECOND };
-
-	while (clock_nanosleep(CLOCK_MONOTONIC, TIMER_ABSTIME, &until, NULL))
-		;
-}
-
-/* Waits for the command's recorded distance from the first one. */
+/* Waits until the command is due; the device has all that was submitted before. */
 static int keep_pace(struct ts_replay_session *session, uint32_t position, int64_t begin,
 		     struct ts_error *err)
 {
-	int64_t due = ts_ns_add(begin, ts_ns_sub(session->steps[position].command->start_ns,
-						 session->steps[0].command->start_ns));
+	int64_t due = ts_target_due_ns(session->replay, position, begin);
 	int rc;
 
-	if (session->replay->options.pace != TS_REPLAY_ORIGINAL || due <= ts_clock_monotonic_ns())
+	if (due <= ts_clock_monotonic_ns())
 		return TS_OK;
 	rc = ts_opencl_flush(session, err);
 	if (!rc)
-		sleep_until(due);
+		ts_target_sleep_until(due);
 	return rc;
-}
-
-static int report_progress(const struct ts_replay_session *session, uint32_t position,
-			   struct ts_error *err)
-{
-	return position % PROGRESS_EVERY ? TS_OK
-					 : ts_replay_progress(session->replay, "replay", position,
-							      session->plan->count, err);
 }
 
 static int run_step(struct ts_replay_session *session, uint32_t position, struct ts_error *err)
@@ -127,23 +107,13 @@ static int run_steps(struct ts_replay_session *session, struct ts_error *err)
 	int rc = TS_OK;
 
 	for (uint32_t i = 0; i < count && !rc; i++) {
-		rc = report_progress(session, i, err);
+		rc = ts_target_progress(session->replay, i, err);
 		if (!rc)
 			rc = keep_pace(session, i, begin, err);
 		if (!rc)
 			rc = run_step(session, i, err);
 	}
 	return rc ? rc : ts_opencl_wait_queue(session, TS_REPLAY_NONE, count, err);
-}
-
-/* Resets all device times to unknown. */
-static void clear_times(struct ts_replay_session *session)
-{
-	for (uint32_t i = 0; i < session->plan->count; i++)
-		session->outcome->times[i] = (struct ts_replay_times){ .queued = TS_ABSENT,
-								       .submitted = TS_ABSENT,
-								       .start = TS_ABSENT,
-								       .end = TS_ABSENT };
 }
 
 static int collect(struct ts_replay_session *session, struct ts_error *err)
@@ -166,7 +136,7 @@ static void end_run(struct ts_replay_session *session)
 	ts_opencl_drop_user_events(session);
 	for (uint32_t i = 0; i < session->queue_count; i++)
 		session->api.clFinish(session->objects[session->queues[i]].queue.handle);
-	ts_opencl_watch_stop(session);
+	ts_target_watch_stop(session->watch);
 	ts_opencl_drop_outputs(session);
 	ts_opencl_drop_events(session);
 	session->outcome = NULL;
@@ -179,7 +149,6 @@ static int run_session(struct ts_replay_session *session, unsigned int number,
 
 	session->outcome = outcome;
 	session->delivered = session->oldest = session->submitted = 0;
-	clear_times(session);
 	rc = ts_opencl_watch_start(session, err);
 	if (!rc)
 		rc = ts_opencl_restore(session, err);

@@ -258,6 +258,9 @@ static inline int cuda_target_open(struct cuda_target *target, struct ts_replay_
 static inline int cuda_target_run(struct cuda_target *target, unsigned int number)
 {
 	cuda_target_forget(target);
+	for (size_t i = 0; i < TS_ARRAY_SIZE(target->times); i++)
+		target->times[i] = (struct ts_replay_times){ TS_ABSENT, TS_ABSENT, TS_ABSENT,
+							     TS_ABSENT, TS_ABSENT, TS_ABSENT };
 	target->outcome.untimed = (struct ts_replay_span){ TS_ABSENT, TS_ABSENT };
 	return ts_replay_target_cuda.run(target->session, number, &target->outcome, &target->err);
 }

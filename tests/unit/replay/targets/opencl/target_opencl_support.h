@@ -360,7 +360,9 @@ static inline int fixture_run(struct fixture *fixture)
 					     .context = fixture };
 
 	fixture_forget(fixture);
-	memset(fixture->times, 0, sizeof(fixture->times));
+	for (size_t i = 0; i < FIXTURE_MOST; i++)
+		fixture->times[i] = (struct ts_replay_times){ TS_ABSENT, TS_ABSENT, TS_ABSENT,
+							      TS_ABSENT, TS_ABSENT, TS_ABSENT };
 	return ts_replay_target_opencl.run(fixture->replay.session, 1, &outcome, &fixture->err);
 }
 
