@@ -22,19 +22,21 @@
 #define BYTES_MOST (16u << 20)
 #define BYTES_LEAST (64u << 10)
 #define WHY_BYTES 256
+#define PAGE_BYTES 4096u
 
 #define OBJECT_WORDS TS_LIVE_WORDS(struct ts_live_object)
 #define COMMAND_WORDS TS_LIVE_WORDS(struct ts_live_command)
 
 static uint64_t objects; /* last number assigned; a forked child continues from it */
 
+/* This thread holds the lock, or is about to, and signals are not blocked. */
+static __thread bool is_brief __attribute__((tls_model("initial-exec")));
+
 /* ---- locking ---- */
 
-static void lock(struct channel *channel)
+static bool try_lock(struct channel *channel)
 {
-	for (unsigned int spins = 0; __atomic_exchange_n(&channel->lock, 1, __ATOMIC_ACQUIRE);
-	     spins++)
-		agent_relax(spins);
+	return !__atomic_exchange_n(&channel->lock, 1, __ATOMIC_ACQUIRE);
 }
 
 static void unlock(struct channel *channel)
@@ -47,6 +49,17 @@ bool channel_is_broken(const struct channel *channel)
 	return __atomic_load_n(&channel->broken, __ATOMIC_ACQUIRE);
 }
 
+/* False: it is broken, and perhaps somebody keeps it locked for ever. */
+static bool lock(struct channel *channel)
+{
+	for (unsigned int spins = 0; !try_lock(channel); spins++) {
+		if (channel_is_broken(channel))
+			return false;
+		agent_relax(spins);
+	}
+	return true;
+}
+
 static uint64_t ring_bytes(const struct core *core)
 {
 	uint64_t bytes = BYTES_MOST;
@@ -54,6 +67,16 @@ static uint64_t ring_bytes(const struct core *core)
 	while (bytes > BYTES_LEAST && bytes > core->budget / 4)
 		bytes /= 2;
 	return bytes;
+}
+
+/*
+ * A signal handler of the program that came in between, or left by longjmp(), uses the channel: its
+ * own thread would have to let go of the lock first.
+ */
+static void interrupt(struct channel *channel)
+{
+	channel->is_interrupted = true;
+	__atomic_store_n(&channel->broken, 1, __ATOMIC_RELEASE);
 }
 
 /* Creates the ring on first use. Lock held. */
@@ -80,13 +103,19 @@ static bool lock_channel(void)
 {
 	struct core *core = agent_start(&ts_process_tracer);
 	struct agent_signals saved;
+	bool is_locked;
 
 	if (!core || channel_is_broken(&core->channel) || !channel_has_recorder(core))
 		return false;
+	if (AGENT_UNLIKELY(is_brief)) {
+		interrupt(&core->channel);
+		return false;
+	}
 	agent_block_signals_but_faults(&saved);
-	lock(&core->channel);
-	if (channel_is_broken(&core->channel) || !attach(core)) {
-		unlock(&core->channel);
+	is_locked = lock(&core->channel);
+	if (!is_locked || channel_is_broken(&core->channel) || !attach(core)) {
+		if (is_locked)
+			unlock(&core->channel);
 		agent_restore_signals(&saved);
 		return false;
 	}
@@ -114,7 +143,7 @@ void ts_replay_unlock(void)
 	struct core *core = __atomic_load_n(&ts_process_tracer.core, __ATOMIC_ACQUIRE);
 	struct agent_signals saved;
 
-	if (!core || !__atomic_load_n(&core->channel.lock, __ATOMIC_RELAXED))
+	if (!core || is_brief || !__atomic_load_n(&core->channel.lock, __ATOMIC_RELAXED))
 		return;
 	saved = core->channel.signals;
 	unlock(&core->channel);
@@ -255,16 +284,27 @@ bool channel_reserve(struct core *core, const struct channel_room *room, uint64_
 	return !why;
 }
 
+/* Up to where there was space when it was last checked, which does not cross the ring's end. */
+static bool channel_has_room(const struct channel *channel, uint64_t bytes)
+{
+	return channel->writer.ring->head + bytes + CHANNEL_RESERVE_BYTES <= channel->room_until;
+}
+
 struct writer *channel_enter(struct core *core, uint64_t words)
 {
-	struct writer *writer = &core->channel.writer;
+	struct channel *channel = &core->channel;
+	struct writer *writer = &channel->writer;
 	uint64_t needed;
 
+	if (AGENT_LIKELY(channel_has_room(channel, words * 8)))
+		return writer;
 	if (!channel_reserve(core, &channel_ring, words * 8))
 		return NULL;
 	/* Cannot fail: there is more space than this. */
-	return ring_extend(writer, ring_oldest(writer)->position, words * 8, &needed) ? writer
-										      : NULL;
+	if (!ring_extend(writer, ring_oldest(writer)->position, words * 8, &needed))
+		return NULL;
+	channel->room_until = writer->ring->head + (uint64_t)(writer->until - writer->at);
+	return writer;
 }
 
 /* The recorder polls, but rarely: wake it before the ring is full, so that nobody waits. */
@@ -381,6 +421,88 @@ void ts_replay_fail(const char *why)
 
 	if (core && channel_enter(core, CHANNEL_RESERVE_BYTES / 2 / 8))
 		close_failed(core, why);
+}
+
+/* ---- without system calls ---- */
+
+/* What nothing has to wait for, and no system call is needed for. Lock held. */
+static bool is_at_hand(struct core *core, uint64_t bytes)
+{
+	return core->channel.writer.ring && !channel_is_broken(&core->channel) &&
+	       agent_has_serial(core) &&
+	       (channel_has_room(&core->channel, bytes) || channel_ring.has_space(core, bytes));
+}
+
+struct core *channel_lock_briefly(uint64_t bytes)
+{
+	struct core *core = __atomic_load_n(&ts_process_tracer.core, __ATOMIC_ACQUIRE);
+
+	if (!core || is_brief || bytes > CHANNEL_BRIEF_BYTES || channel_is_broken(&core->channel) ||
+	    !channel_has_recorder(core))
+		return NULL;
+	is_brief = true;
+	__atomic_signal_fence(__ATOMIC_SEQ_CST);
+	if (AGENT_LIKELY(try_lock(&core->channel))) {
+		/* Each of its records may meet the ring's end. */
+		if (AGENT_LIKELY(is_at_hand(core, 2 * bytes)))
+			return core;
+		unlock(&core->channel);
+	}
+	__atomic_signal_fence(__ATOMIC_SEQ_CST);
+	is_brief = false;
+	return NULL;
+}
+
+static void break_off_interrupted(struct core *core, const char *why)
+{
+	struct agent_signals saved;
+
+	agent_block_signals_but_faults(&saved);
+	for (unsigned int spins = 0; !try_lock(&core->channel); spins++)
+		agent_relax(spins);
+	if (core->channel.is_interrupted && core->channel.writer.ring)
+		break_off(core, why);
+	core->channel.is_interrupted = false;
+	unlock(&core->channel);
+	agent_restore_signals(&saved);
+}
+
+void channel_unlock_briefly(struct core *core)
+{
+	unlock(&core->channel);
+	__atomic_signal_fence(__ATOMIC_SEQ_CST);
+	is_brief = false;
+	__atomic_signal_fence(__ATOMIC_SEQ_CST);
+	if (AGENT_UNLIKELY(core->channel.is_interrupted))
+		break_off_interrupted(core, "a signal handler used the device while its thread "
+					    "recorded a command");
+}
+
+void channel_bury(struct core *core)
+{
+	struct writer *writer = &core->channel.writer;
+	char *memory = is_brief ? agent_memory(PAGE_BYTES + BYTES_LEAST) : NULL;
+
+	if (!memory)
+		return;
+	writer->ring = (struct ts_live_ring *)(void *)memory;
+	writer->bytes = writer->at = memory + PAGE_BYTES;
+	writer->until = writer->bytes + BYTES_LEAST;
+	writer->mask = BYTES_LEAST - 1;
+	core->channel.lock = 1;
+}
+
+void channel_abandon(void)
+{
+	struct core *core = __atomic_load_n(&ts_process_tracer.core, __ATOMIC_ACQUIRE);
+
+	if (!is_brief || !core)
+		return;
+	interrupt(&core->channel);
+	unlock(&core->channel);
+	is_brief = false;
+	break_off_interrupted(core, "the process exited in a signal handler while its thread "
+				    "recorded a command");
 }
 
 /* ---- code, without commands ---- */

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Records of the lossless channel (docs/replay.md, section 2). Called with the channel's lock held
- * and signals blocked.
+ * and signals blocked, but for channel_lock_briefly().
  */
 #ifndef TS_AGENT_REPLAY_CHANNEL_H
 #define TS_AGENT_REPLAY_CHANNEL_H
@@ -24,5 +24,19 @@ bool channel_reserve(struct core *core, const struct channel_room *room, uint64_
 struct writer *channel_enter(struct core *core, uint64_t words);
 uint64_t *channel_begin(const struct writer *writer, unsigned int kind, uint64_t words);
 void channel_leave(struct core *core);
+
+/*
+ * Locks for so many bytes of records, with their details and our own bytes, but without a system
+ * call: signals are not blocked. If a handler interrupts it and uses the channel on the same
+ * thread, the channel is broken, and says so. NULL: ts_replay_lock() is needed, to wait or to set
+ * up.
+ */
+#define CHANNEL_BRIEF_BYTES 16384u
+struct core *channel_lock_briefly(uint64_t bytes);
+void channel_unlock_briefly(struct core *core);
+/* In a child that such a handler forked: what is left of the record goes nowhere. */
+void channel_bury(struct core *core);
+/* The process exits. If it does in such a handler, what was interrupted does not go on. */
+void channel_abandon(void);
 
 #endif

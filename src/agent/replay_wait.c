@@ -40,9 +40,13 @@ bool channel_has_recorder(const struct core *core)
 /* Threads that create rings use the area's descriptor, too. */
 void channel_nudge(struct core *core)
 {
+	struct agent_signals saved;
+
+	agent_block_signals_but_faults(&saved);
 	agent_lock(core);
 	agent_nudge_recorder(core);
 	agent_unlock(core);
+	agent_restore_signals(&saved);
 }
 
 /* Includes the space for the last record. */

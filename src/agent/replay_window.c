@@ -21,6 +21,7 @@
 #include <tracesmith/accelerator.h>
 #include <tracesmith/schema.h>
 
+#include "agent/replay_channel.h"
 #include "base/local/stream_text.h"
 
 #define MS INT64_C(1000000)
@@ -29,6 +30,7 @@
 #define CALLBACK_WAIT_NS (1000 * MS) /* at the gate: the driver may need its thread */
 #define EXIT_WAIT_NS (5000 * MS)
 #define WHY_BYTES 300
+#define RECORDS_BYTES 512u /* a command and its blob, without details and contents */
 
 enum state { OFF, CLOSED, OPENING, OPEN, CLOSING, FAILED };
 
@@ -151,6 +153,40 @@ uint64_t ts_replay_append(const struct ts_replay_command *command)
 
 	if (sequence && command->kind != TS_COMMAND_CHECK && command->kind != TS_COMMAND_CLOSE)
 		atomic_store_explicit(&self.last_sequence, sequence, memory_order_relaxed);
+	return sequence;
+}
+
+static uint64_t append_with(const struct ts_replay_command *command, const void *data,
+			    uint64_t bytes)
+{
+	struct ts_replay_command row = *command;
+
+	if (bytes)
+		row.blob = ts_replay_blob_own(data, bytes);
+	return ts_replay_append(&row);
+}
+
+/* What its records need at most. */
+static uint64_t record_bytes(const struct ts_replay_command *command, uint64_t bytes)
+{
+	return (command->details ? strlen(command->details) : 0) + bytes + RECORDS_BYTES;
+}
+
+uint64_t ts_replay_append_with(const struct ts_replay_command *command, const void *data,
+			       uint64_t bytes)
+{
+	struct core *core = ts_replay_is_open() ? channel_lock_briefly(record_bytes(command, bytes))
+						: NULL;
+	uint64_t sequence = 0;
+
+	if (core) {
+		if (ts_replay_is_open())
+			sequence = append_with(command, data, bytes);
+		channel_unlock_briefly(core);
+	} else if (ts_replay_lock_window()) {
+		sequence = append_with(command, data, bytes);
+		ts_replay_unlock();
+	}
 	return sequence;
 }
 
@@ -615,6 +651,7 @@ static void close_at_exit(void)
 
 void ts_replay_stop(void)
 {
+	channel_abandon();
 	if (!client() || !lock_transition())
 		return;
 	switch (atomic_load(&self.state)) {

@@ -411,13 +411,19 @@ bool agent_attach_shared(struct core *core, struct writer *writer, uint64_t byte
 	return index >= 0;
 }
 
-uint32_t agent_serial(struct core *core)
+bool agent_has_serial(const struct core *core)
 {
 	const struct writer *writer = agent_writer;
+
+	return writer->ring && writer->core == core;
+}
+
+uint32_t agent_serial(struct core *core)
+{
 	uint32_t serial;
 
-	if (writer->ring && writer->core == core)
-		return writer->serial;
+	if (agent_has_serial(core))
+		return agent_writer->serial;
 	agent_lock(core);
 	serial = thread_serial(core, current_tid());
 	agent_unlock(core);

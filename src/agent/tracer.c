@@ -21,6 +21,7 @@
 #include "agent/agent_python.h"
 #include "agent/emit.h"
 #include "agent/launch_stack.h"
+#include "agent/replay_channel.h"
 
 #ifndef MADV_WIPEONFORK
 #define MADV_WIPEONFORK 18
@@ -391,6 +392,7 @@ static void bury(struct ts_tracer *tracer)
 	core->rings = (struct ts_live_ring *)(void *)((char *)control + TS_LIVE_DIRECTORY);
 	core->ring_bytes = tracer->inherited_ring_bytes;
 	core->fd = -1;
+	channel_bury(core);
 	core->state = CORE_READY;
 	agent_keep_on_fork(core, sizeof(*core));
 	tracer->stranded.control = control;

@@ -123,6 +123,8 @@ struct channel {
 	struct {
 		uint64_t at, bytes;
 	} bulk[TS_REPLAY_BULK_AT_MOST];
+	uint64_t room_until;  /* position; the ring has space up to there */
+	bool is_interrupted;  /* see channel_lock_briefly() */
 	uint64_t nudged_at;   /* head when the recorder was last woken */
 	int64_t exit_wait_ns; /* time spent waiting since the process began to exit */
 	struct agent_signals signals;
@@ -330,6 +332,8 @@ bool agent_attach_shared(struct core *core, struct writer *writer, uint64_t byte
 
 /* The calling thread's number in the area. Call with signals blocked. */
 uint32_t agent_serial(struct core *core);
+/* It is known already: then signals need not be blocked. */
+bool agent_has_serial(const struct core *core);
 
 /* Releases the calling thread's rings. */
 void agent_thread_exit(void *unused);

@@ -3,8 +3,10 @@
 #include <errno.h>
 #include <pthread.h>
 #include <signal.h>
+#include <sys/mman.h>
 #include <time.h>
 
+#include "agent/replay_channel.h"
 #include "base/local/hash.h"
 #include "base/process.h"
 #include "unit/agent/agent_support.h"
@@ -848,5 +850,165 @@ TS_TEST(handlers_run_behind_the_lock_but_for_faults)
 	TS_CHECK(!sigismember(&mask, SIGSEGV));
 	ts_replay_unlock();
 	TS_CHECK_INT(handled, 1);
+	agent_end(true);
+}
+
+/* ---- without system calls ---- */
+
+/* Memory whose first read ends in a handler: it runs while a record is being written. */
+static struct {
+	char *page;
+	size_t bytes;
+	void (*act)(void);
+} trap;
+
+static void spring(int number)
+{
+	(void)number;
+	handled = handled + 1;
+	if (trap.act)
+		trap.act();
+	mprotect(trap.page, trap.bytes, PROT_READ);
+}
+
+static void set_trap(void (*act)(void))
+{
+	trap.bytes = (size_t)sysconf(_SC_PAGESIZE);
+	trap.page = mmap(NULL, trap.bytes, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+	TS_CHECK(trap.page != MAP_FAILED);
+	trap.act = act;
+	handled = 0;
+	sigaction(SIGSEGV, &(struct sigaction){ .sa_handler = spring }, NULL);
+}
+
+/* An event first: a thread without a ring is none for short records, nor is a stream. */
+static void begin_brief(void)
+{
+	agent_begin("enabled=1;replayable=1");
+	TS_INSTANT("x", "y");
+	TS_CHECK(!channel_lock_briefly(100));
+	TS_CHECK(ts_replay_lock());
+	TS_CHECK_INT(give(TS_COMMAND_OPEN, 0, NULL), 1);
+	ts_replay_unlock();
+}
+
+static uint64_t give_briefly(const void *data, uint64_t bytes)
+{
+	struct core *core = channel_lock_briefly(bytes + 500);
+	uint64_t sequence;
+
+	TS_CHECK(core != NULL);
+	sequence = give(TS_COMMAND_LAUNCH, ts_replay_blob_own(data, bytes), NULL);
+	channel_unlock_briefly(core);
+	return sequence;
+}
+
+TS_TEST(short_records_block_no_signals)
+{
+	struct agent_reader reader;
+	struct core *core;
+	sigset_t mask;
+
+	begin_brief();
+	core = channel_lock_briefly(100);
+	TS_CHECK(core != NULL);
+	sigprocmask(SIG_SETMASK, NULL, &mask);
+	TS_CHECK(!sigismember(&mask, SIGTERM));
+	channel_unlock_briefly(core);
+	for (uint64_t i = 2; i < 20000; i++)
+		TS_CHECK_INT(give_briefly("0123456789", 10), i);
+	TS_CHECK(!channel_lock_briefly(CHANNEL_BRIEF_BYTES + 1));
+	TS_CHECK(ts_replay_lock());
+	ts_replay_unlock();
+	agent_open_reader(&reader);
+	agent_drain(&reader);
+	TS_CHECK_INT(agent_count(&reader, TS_LIVE_COMMAND), 19999);
+	TS_CHECK_INT(agent_count(&reader, TS_LIVE_BLOB), 19998);
+	agent_close_reader(&reader);
+	agent_end(true);
+}
+
+static void use_channel(void)
+{
+	TS_CHECK(!ts_replay_lock());
+	TS_CHECK(!channel_lock_briefly(100));
+}
+
+TS_TEST(a_handler_that_uses_the_channel_inside_of_a_record_breaks_it)
+{
+	struct agent_reader reader;
+
+	set_trap(use_channel);
+	begin_brief();
+	TS_CHECK_INT(give_briefly(trap.page, 100), 0);
+	TS_CHECK_INT(handled, 1);
+	check_broken();
+	agent_open_reader(&reader);
+	agent_drain(&reader);
+	check_closed(&reader, "a signal handler used the device");
+	agent_close_reader(&reader);
+	agent_end(true);
+}
+
+static void stop(void)
+{
+	struct agent_reader reader;
+
+	channel_abandon();
+	check_broken();
+	agent_open_reader(&reader);
+	agent_drain(&reader);
+	check_closed(&reader, "the process exited in a signal handler");
+	agent_close_reader(&reader);
+	_exit(0);
+}
+
+static void fork_and_return(void)
+{
+	pid_t pid = fork();
+
+	if (pid)
+		agent_join_child(pid);
+}
+
+/* The child has its own stream, whatever its parent was about to write. */
+TS_TEST(a_handler_inside_of_a_record_may_fork)
+{
+	struct agent_reader reader;
+	pid_t self = getpid();
+
+	set_trap(fork_and_return);
+	begin_brief();
+	give_briefly(trap.page, 100);
+	if (getpid() != self) {
+		TS_CHECK(ts_replay_lock());
+		TS_CHECK_INT(give(TS_COMMAND_OPEN, 0, NULL), 1);
+		ts_replay_unlock();
+		_exit(0);
+	}
+	TS_CHECK_INT(give_briefly("1", 1), 3);
+	agent_open_reader(&reader);
+	agent_drain(&reader);
+	TS_CHECK_INT(agent_count(&reader, TS_LIVE_COMMAND), 3);
+	agent_close_reader(&reader);
+	agent_end(true);
+}
+
+TS_TEST(a_handler_inside_of_a_record_may_exit)
+{
+	pid_t pid;
+
+	agent_begin("enabled=1;replayable=1");
+	pid = fork();
+	if (pid == 0) {
+		set_trap(stop);
+		TS_INSTANT("x", "y");
+		TS_CHECK(ts_replay_lock());
+		give(TS_COMMAND_OPEN, 0, NULL);
+		ts_replay_unlock();
+		give_briefly(trap.page, 100);
+		_exit(1);
+	}
+	agent_join_child(pid);
 	agent_end(true);
 }

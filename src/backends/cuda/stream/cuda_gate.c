@@ -117,17 +117,10 @@ uint64_t capture_command(const struct ts_replay_command *row)
 uint64_t capture_command_with(const struct ts_replay_command *row, const void *data, uint64_t bytes)
 {
 	struct ts_replay_command copy = *row;
-	uint64_t sequence = 0;
 
 	if (!copy.correlation && copy.queue && has_correlation(copy.kind))
 		copy.correlation = cuda_thread.correlation;
-	if (!ts_replay_lock_window())
-		return 0;
-	if (bytes)
-		copy.blob = ts_replay_blob_own(data, bytes);
-	sequence = ts_replay_append(&copy);
-	ts_replay_unlock();
-	return sequence;
+	return ts_replay_append_with(&copy, data, bytes);
 }
 
 /* Those of a window; another one has its own. The channel is locked. */
