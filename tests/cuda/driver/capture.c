@@ -30,7 +30,7 @@ int refuse_in_capture(void)
 	for (struct capture *each = captures; each; each = each->next) {
 		bool is_own = pthread_equal(each->thread, pthread_self());
 
-		if (each->is_over || thread_mode == MODE_RELAXED || each->mode == MODE_RELAXED)
+		if (thread_mode == MODE_RELAXED || each->mode == MODE_RELAXED)
 			continue;
 		if (is_own || (each->mode == MODE_GLOBAL && thread_mode == MODE_GLOBAL)) {
 			each->is_invalid = true;
@@ -182,6 +182,19 @@ static int begin(struct stream *on, int mode, struct graph *graph, struct node *
 	return 0;
 }
 
+/* Events may still name it. */
+static void forget(struct capture *capture)
+{
+	struct capture **at = &captures;
+
+	pthread_mutex_lock(&lock);
+	capture->is_over = true;
+	while (*at != capture)
+		at = &(*at)->next;
+	*at = capture->next;
+	pthread_mutex_unlock(&lock);
+}
+
 static int end(struct stream *on, struct graph **graph)
 {
 	struct capture *capture;
@@ -208,7 +221,7 @@ static int end(struct stream *on, struct graph **graph)
 		if (!is_joined && other->at_count)
 			capture->is_invalid = true;
 	}
-	capture->is_over = true;
+	forget(capture);
 	on->capture = NULL;
 	for (size_t i = 0; i < capture->joined_count; i++)
 		capture->joined[i]->capture = NULL;

@@ -218,6 +218,7 @@ bool is_context(const void *handle)
 	return false;
 }
 
+/* `lock` is held. */
 static struct context *context_new(int device, unsigned int flags)
 {
 	static uint64_t id;
@@ -231,11 +232,9 @@ static struct context *context_new(int device, unsigned int flags)
 	context->limits[3] = 2;
 	context->limits[4] = 2048;
 	context->limits[5] = 128;
-	pthread_mutex_lock(&lock);
 	context->id = ++id;
 	context->next = all_contexts;
 	__atomic_store_n(&all_contexts, context, __ATOMIC_RELEASE);
-	pthread_mutex_unlock(&lock);
 	return context;
 }
 
@@ -243,12 +242,14 @@ API cuDevicePrimaryCtxRetain(void **ret_context, int device)
 {
 	if (!is_device(device))
 		return INVALID_DEVICE;
+	pthread_mutex_lock(&lock);
 	if (!primaries[device] || primaries[device]->is_gone) {
 		primaries[device] = context_new(device, primary_flags[device]);
 		primaries[device]->is_primary = true;
 	}
 	primaries[device]->users++;
 	*ret_context = primaries[device];
+	pthread_mutex_unlock(&lock);
 	return 0;
 }
 
@@ -270,11 +271,14 @@ API cuDevicePrimaryCtxReset(int device)
 
 API cuDevicePrimaryCtxRelease_v2(int device)
 {
-	if (!is_device(device) || !primaries[device] || !primaries[device]->users)
-		return INVALID_CONTEXT;
-	if (--primaries[device]->users == 0)
-		return cuDevicePrimaryCtxReset_v2(device);
-	return 0;
+	bool is_last = false, is_used;
+
+	pthread_mutex_lock(&lock);
+	is_used = is_device(device) && primaries[device] && primaries[device]->users;
+	if (is_used)
+		is_last = --primaries[device]->users == 0;
+	pthread_mutex_unlock(&lock);
+	return !is_used ? INVALID_CONTEXT : is_last ? cuDevicePrimaryCtxReset_v2(device) : 0;
 }
 
 API cuDevicePrimaryCtxRelease(int device)
@@ -350,7 +354,9 @@ static int create(struct context **ret_context, unsigned int flags, int device)
 {
 	if (!is_device(device))
 		return INVALID_DEVICE;
+	pthread_mutex_lock(&lock);
 	*ret_context = context_new(device, flags);
+	pthread_mutex_unlock(&lock);
 	return cuCtxPushCurrent_v2(*ret_context);
 }
 

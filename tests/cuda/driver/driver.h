@@ -41,8 +41,24 @@
 #define CAPTURE_IMPLICIT 906
 #define UPDATE_FAILURE 910
 
-/* ---- settings.c ---- */
+/* ---- handles.c ---- */
 
+/* The handles of a kind that were ever given out. Those of destroyed objects stay. */
+struct handles {
+	pthread_rwlock_t lock;
+	const void **slots;
+	size_t count, size;
+};
+#define HANDLES                                    \
+	{                                          \
+		.lock = PTHREAD_RWLOCK_INITIALIZER \
+	}
+void handles_add(struct handles *handles, const void *handle);
+bool handles_have(struct handles *handles, const void *handle);
+
+/* ---- contexts.c ---- */
+
+/* From the environment (tests/cuda/driver/README.md). */
 struct settings {
 	int devices;       /* STAND_IN_DEVICES */
 	int version;       /* STAND_IN_DRIVER */
@@ -58,8 +74,6 @@ struct settings {
 };
 extern struct settings settings;
 extern bool is_started; /* cuInit() was called */
-
-/* ---- contexts.c ---- */
 
 struct stream;
 struct context {
@@ -198,7 +212,6 @@ struct stream {
 	uint64_t id;
 };
 struct event {
-	struct event *next;
 	struct context *context;
 	unsigned int flags;
 	struct point point; /* stream NULL: not recorded */
@@ -252,18 +265,18 @@ struct node {
 	struct node **after;
 	size_t after_count;
 	struct node *original; /* in an executable: the node that it was made from */
+	struct node *copy;     /* the last that was made from it */
 	bool is_off;
 	bool is_done;
 	uint64_t address, bytes; /* NODE_ALLOC, NODE_FREE */
 };
 struct graph {
-	struct graph *next;
 	struct node *first, **end;
 	bool is_child, is_gone;
 };
 struct exec {
-	struct exec *next;
 	struct graph *graph; /* a copy */
+	struct point last;   /* its last launch: the next one waits for it */
 	uint64_t flags;
 	bool is_gone;
 };

@@ -7,8 +7,7 @@
 
 int launch_pack(struct launch *launch, void **params, void **extra);
 
-static struct graph *graphs;
-static struct exec *execs;
+static struct handles graph_handles = HANDLES, node_handles = HANDLES, exec_handles = HANDLES;
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
 
 struct graph *graph_new(void)
@@ -16,40 +15,29 @@ struct graph *graph_new(void)
 	struct graph *graph = calloc(1, sizeof(*graph));
 
 	graph->end = &graph->first;
-	pthread_mutex_lock(&lock);
-	graph->next = graphs;
-	graphs = graph;
-	pthread_mutex_unlock(&lock);
+	handles_add(&graph_handles, graph);
 	return graph;
 }
 
 static bool is_graph(const void *handle)
 {
-	for (struct graph *each = graphs; each; each = each->next) {
-		if (each == handle)
-			return !each->is_gone;
-	}
-	return false;
+	const struct graph *graph = handle;
+
+	return handles_have(&graph_handles, handle) && !graph->is_gone;
 }
 
 static bool is_exec(const void *handle)
 {
-	for (struct exec *each = execs; each; each = each->next) {
-		if (each == handle)
-			return !each->is_gone;
-	}
-	return false;
+	const struct exec *exec = handle;
+
+	return handles_have(&exec_handles, handle) && !exec->is_gone;
 }
 
 static bool is_node(const void *handle)
 {
-	for (struct graph *graph = graphs; graph; graph = graph->next) {
-		for (struct node *each = graph->first; each && !graph->is_gone; each = each->next) {
-			if (each == handle)
-				return true;
-		}
-	}
-	return false;
+	const struct node *node = handle;
+
+	return handles_have(&node_handles, handle) && !node->graph->is_gone;
 }
 
 int graph_add(struct graph *graph, struct node *const *after, size_t count, enum node_type type,
@@ -75,6 +63,7 @@ int graph_add(struct graph *graph, struct node *const *after, size_t count, enum
 	*graph->end = node;
 	graph->end = &node->next;
 	pthread_mutex_unlock(&lock);
+	handles_add(&node_handles, node);
 	*ret_node = node;
 	return 0;
 }
@@ -91,6 +80,7 @@ static struct graph *graph_copy(const struct graph *graph)
 		op_copy(&node->op, &each->op);
 		node->event = each->event;
 		node->original = each;
+		each->copy = node;
 		node->address = each->address;
 		node->bytes = each->bytes;
 		node->child = each->child ? graph_copy(each->child) : NULL;
@@ -99,21 +89,11 @@ static struct graph *graph_copy(const struct graph *graph)
 		free(node->after);
 		node->after = calloc(each->after_count + 1, sizeof(node->after[0]));
 		node->after_count = each->after_count;
-		for (size_t i = 0; i < each->after_count; i++) {
-			for (struct node *before = copy->first; before; before = before->next) {
-				if (before->original == each->after[i])
-					node->after[i] = before;
-			}
-		}
 	}
 	/* Dependencies may name later nodes. */
 	for (struct node *node = copy->first; node; node = node->next) {
-		for (size_t i = 0; i < node->after_count; i++) {
-			for (struct node *other = copy->first; other; other = other->next) {
-				if (other->original == node->original->after[i])
-					node->after[i] = other;
-			}
-		}
+		for (size_t i = 0; i < node->after_count; i++)
+			node->after[i] = node->original->after[i]->copy;
 	}
 	return copy;
 }
@@ -620,10 +600,7 @@ static int instantiate(struct exec **ret_exec, struct graph *graph, uint64_t fla
 	exec = calloc(1, sizeof(*exec));
 	exec->graph = graph_copy(graph);
 	exec->flags = flags;
-	pthread_mutex_lock(&lock);
-	exec->next = execs;
-	execs = exec;
-	pthread_mutex_unlock(&lock);
+	handles_add(&exec_handles, exec);
 	*ret_exec = exec;
 	return 0;
 }
@@ -835,10 +812,12 @@ static int graph_launch(struct stream *on, struct exec *exec)
 		return error;
 	}
 	pthread_mutex_lock(&queues);
+	add_wait(on, exec->last);
 	find_events(exec->graph, on, NODE_WAIT);
 	pthread_mutex_unlock(&queues);
 	error = submit(on, &op);
 	pthread_mutex_lock(&queues);
+	exec->last = (struct point){ on, on->submitted };
 	find_events(exec->graph, on, NODE_RECORD);
 	pthread_mutex_unlock(&queues);
 	return error;

@@ -26,7 +26,6 @@ struct reservation {
 	uint64_t address, bytes;
 };
 struct pool {
-	struct pool *next;
 	int device;
 	uint64_t attributes[16];
 	bool is_gone;
@@ -37,8 +36,7 @@ static struct range *ranges; /* by address */
 static size_t range_count, range_most;
 static struct reservation *reservations;
 static struct physical *physicals;
-static struct pool *pools;
-static struct pool *default_pools[8];
+static struct handles pool_handles = HANDLES;
 static uint64_t used, next_id, globals_next;
 
 static size_t find(uint64_t address)
@@ -384,11 +382,9 @@ API cuMemGetAddressRange_v2(uint64_t *start, size_t *bytes, uint64_t address)
 
 static bool is_pool(const void *handle)
 {
-	for (struct pool *each = pools; each; each = each->next) {
-		if (each == handle)
-			return !each->is_gone;
-	}
-	return false;
+	const struct pool *pool = handle;
+
+	return handles_have(&pool_handles, handle) && !pool->is_gone;
 }
 
 static struct pool *pool_new(int device)
@@ -397,18 +393,21 @@ static struct pool *pool_new(int device)
 
 	pool->device = device;
 	pool->attributes[1] = pool->attributes[2] = pool->attributes[3] = 1;
-	pool->next = pools;
-	pools = pool;
+	handles_add(&pool_handles, pool);
 	return pool;
 }
 
 API cuDeviceGetDefaultMemPool(struct pool **pool, int device)
 {
+	static struct pool *default_pools[8];
+
 	if (device < 0 || device >= settings.devices)
 		return INVALID_DEVICE;
+	pthread_rwlock_wrlock(&lock);
 	if (!default_pools[device])
 		default_pools[device] = pool_new(device);
 	*pool = default_pools[device];
+	pthread_rwlock_unlock(&lock);
 	return 0;
 }
 
@@ -717,15 +716,18 @@ API cuMemRetainAllocationHandle(unsigned long long *handle, void *address)
 API cuMemGetAllocationPropertiesFromHandle(struct cuda_allocation_prop *prop,
 					   unsigned long long handle)
 {
-	struct physical *physical = physical_of(handle);
+	struct physical *physical;
 
-	if (!physical)
-		return INVALID_VALUE;
-	memset(prop, 0, sizeof(*prop));
-	prop->type = 1;
-	prop->location.type = 1;
-	prop->location.id = physical->device;
-	return 0;
+	pthread_rwlock_rdlock(&lock);
+	physical = physical_of(handle);
+	if (physical) {
+		memset(prop, 0, sizeof(*prop));
+		prop->type = 1;
+		prop->location.type = 1;
+		prop->location.id = physical->device;
+	}
+	pthread_rwlock_unlock(&lock);
+	return physical ? 0 : INVALID_VALUE;
 }
 
 API cuMemMap(uint64_t address, size_t bytes, size_t offset, unsigned long long handle,

@@ -19,7 +19,6 @@ struct variable {
 	uint64_t address, bytes;
 };
 struct module {
-	struct module *next;
 	struct context *context;
 	struct function *functions;
 	struct variable *variables;
@@ -28,7 +27,8 @@ struct module {
 	bool is_library, is_gone;
 };
 
-static struct module *modules;
+static struct handles module_handles = HANDLES, function_handles = HANDLES;
+static struct handles kernel_handles = HANDLES;
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
 
 static struct function *add_function(struct module *module, const char *name, size_t length)
@@ -45,6 +45,8 @@ static struct function *add_function(struct module *module, const char *name, si
 	function->attributes[8] = 49152;
 	function->next = module->functions;
 	module->functions = function;
+	handles_add(&function_handles, function);
+	handles_add(&kernel_handles, &function->other);
 	return function;
 }
 
@@ -437,8 +439,7 @@ static int load(void **ret_module, const void *image, bool is_library)
 	pthread_mutex_lock(&lock);
 	error = load_image(module, image, 0);
 	if (!error) {
-		module->next = modules;
-		modules = module;
+		handles_add(&module_handles, module);
 		*ret_module = module;
 	}
 	pthread_mutex_unlock(&lock);
@@ -459,13 +460,11 @@ static int load_file(void **ret_module, const char *path, bool is_library)
 	return error;
 }
 
-static struct module *module_of(const void *handle)
+static struct module *module_of(void *handle)
 {
-	for (struct module *each = modules; each; each = each->next) {
-		if (each == handle)
-			return each->is_gone ? NULL : each;
-	}
-	return NULL;
+	struct module *module = handle;
+
+	return handles_have(&module_handles, handle) && !module->is_gone ? module : NULL;
 }
 
 static int unload(void *handle)
@@ -493,14 +492,13 @@ static struct function *find_function(struct module *module, const char *name)
 
 struct function *function_of(void *handle)
 {
-	for (struct module *module = modules; module; module = module->next) {
-		for (struct function *each = module->functions; each && !module->is_gone;
-		     each = each->next) {
-			if (each == handle || (void *)&each->other == handle)
-				return each;
-		}
-	}
-	return NULL;
+	struct function *function = NULL;
+
+	if (handles_have(&function_handles, handle))
+		function = handle;
+	else if (handles_have(&kernel_handles, handle))
+		function = (void *)((char *)handle - offsetof(struct function, other));
+	return function && !function->module->is_gone ? function : NULL;
 }
 
 uint64_t module_global(struct module *module, const char *name)

@@ -23,7 +23,7 @@ struct command {
 pthread_mutex_t queues = PTHREAD_MUTEX_INITIALIZER;
 static pthread_cond_t work = PTHREAD_COND_INITIALIZER, done = PTHREAD_COND_INITIALIZER;
 static struct stream *streams;
-static struct event *events;
+static struct handles stream_handles = HANDLES, event_handles = HANDLES;
 static size_t waiting; /* threads that wait for a stream or an event */
 static bool has_thread;
 static int error;
@@ -150,6 +150,7 @@ static void start_thread(void)
 
 /* ---- streams ---- */
 
+/* `queues` is held. */
 static struct stream *stream_new(struct context *context, unsigned int flags, int priority)
 {
 	static uint64_t id;
@@ -158,23 +159,18 @@ static struct stream *stream_new(struct context *context, unsigned int flags, in
 	stream->context = context;
 	stream->flags = flags;
 	stream->priority = priority;
-	pthread_mutex_lock(&queues);
 	stream->id = ++id;
 	stream->next = streams;
 	streams = stream;
-	pthread_mutex_unlock(&queues);
+	handles_add(&stream_handles, stream);
 	return stream;
 }
 
 bool is_stream(const void *handle)
 {
-	bool found = false;
+	const struct stream *stream = handle;
 
-	pthread_mutex_lock(&queues);
-	for (struct stream *each = streams; each && !found; each = each->next)
-		found = each == handle && !each->is_gone;
-	pthread_mutex_unlock(&queues);
-	return found;
+	return handles_have(&stream_handles, handle) && !stream->is_gone;
 }
 
 struct stream *stream_of(void *handle, bool is_per_thread)
@@ -187,18 +183,20 @@ struct stream *stream_of(void *handle, bool is_per_thread)
 		return NULL;
 	if ((uintptr_t)handle == CUDA_STREAM_PER_THREAD || (!handle && is_per_thread)) {
 		if (!own || own_context != context) {
+			pthread_mutex_lock(&queues);
 			own = stream_new(context, 0, 0);
 			own->is_thread = true;
+			pthread_mutex_unlock(&queues);
 			own_context = context;
 		}
 		return own;
 	}
+	pthread_mutex_lock(&queues);
 	if (!context->legacy) {
-		struct stream *legacy = stream_new(context, 0, 0);
-
-		legacy->is_legacy = true;
-		context->legacy = legacy;
+		context->legacy = stream_new(context, 0, 0);
+		context->legacy->is_legacy = true;
 	}
+	pthread_mutex_unlock(&queues);
 	return context->legacy;
 }
 
@@ -323,7 +321,9 @@ API cuStreamCreateWithPriority(struct stream **ret_stream, unsigned int flags, i
 		return INVALID_CONTEXT;
 	if (flags > 1)
 		return INVALID_VALUE;
+	pthread_mutex_lock(&queues);
 	*ret_stream = stream_new(context, flags, priority < -5 ? -5 : priority > 0 ? 0 : priority);
+	pthread_mutex_unlock(&queues);
 	return 0;
 }
 
@@ -442,13 +442,9 @@ STREAM_FUNCTION(cuStreamSetAttribute, (void *stream, int attribute, const void *
 
 bool is_event(const void *handle)
 {
-	bool found = false;
+	const struct event *event = handle;
 
-	pthread_mutex_lock(&queues);
-	for (struct event *each = events; each && !found; each = each->next)
-		found = each == handle && !each->is_gone;
-	pthread_mutex_unlock(&queues);
-	return found;
+	return handles_have(&event_handles, handle) && !event->is_gone;
 }
 
 API cuEventCreate(struct event **ret_event, unsigned int flags)
@@ -461,10 +457,7 @@ API cuEventCreate(struct event **ret_event, unsigned int flags)
 	event = calloc(1, sizeof(*event));
 	event->context = context;
 	event->flags = flags;
-	pthread_mutex_lock(&queues);
-	event->next = events;
-	events = event;
-	pthread_mutex_unlock(&queues);
+	handles_add(&event_handles, event);
 	*ret_event = event;
 	return 0;
 }
