@@ -7,10 +7,26 @@
 
 enum { HOST = 1, DEVICE = 2, ARRAY = 3, UNIFIED = 4 };
 
+/* Larger ones take memory and time: fresh pages for each command. */
+#define PIECE ((size_t)64 << 10)
+
+static bool copy_on_device(uint64_t to, uint64_t from, size_t bytes)
+{
+	uint8_t piece[PIECE];
+	bool is_right = true;
+
+	for (size_t done = 0; done < bytes && is_right; done += PIECE) {
+		size_t part = bytes - done < PIECE ? bytes - done : PIECE;
+
+		is_right = memory_read(piece, from + done, part) &&
+			   memory_write(to + done, piece, part);
+	}
+	return is_right;
+}
+
 static bool copy_run(const struct op *op)
 {
 	const struct cuda_copy_3d *copy = &op->copy;
-	uint8_t *row = malloc(copy->width + 1);
 	bool is_right = true;
 
 	for (size_t z = 0; z < copy->depth && is_right; z++) {
@@ -20,37 +36,42 @@ static bool copy_run(const struct op *op)
 			size_t to = (copy->to_z + z) * copy->to_pitch * copy->to_height +
 				    (copy->to_y + y) * copy->to_pitch + copy->to_x;
 
+			const char *host = NULL;
+
 			if (op->staged)
-				memcpy(row,
-				       (char *)op->staged + (z * copy->height + y) * copy->width,
-				       copy->width);
+				host = (char *)op->staged + (z * copy->height + y) * copy->width;
 			else if (copy->from_type == HOST)
-				memcpy(row, (const char *)copy->from_host + from, copy->width);
+				host = (const char *)copy->from_host + from;
+			if (copy->to_type == HOST && host)
+				memmove((char *)copy->to_host + to, host, copy->width);
+			else if (copy->to_type == HOST)
+				is_right = memory_read((char *)copy->to_host + to,
+						       copy->from_device + from, copy->width);
+			else if (host)
+				is_right = memory_write(copy->to_device + to, host, copy->width);
 			else
-				is_right = memory_read(row, copy->from_device + from, copy->width);
-			if (!is_right)
-				break;
-			if (copy->to_type == HOST)
-				memcpy((char *)copy->to_host + to, row, copy->width);
-			else
-				is_right = memory_write(copy->to_device + to, row, copy->width);
+				is_right = copy_on_device(copy->to_device + to,
+							  copy->from_device + from, copy->width);
 		}
 	}
-	free(row);
 	return is_right;
 }
 
 static bool fill_run(const struct cuda_fill_node *fill)
 {
 	size_t bytes = fill->width * fill->element_bytes;
-	uint8_t *row = malloc(bytes + 4);
+	uint8_t piece[PIECE];
 	bool is_right = true;
 
-	for (size_t i = 0; i < fill->width; i++)
-		memcpy(row + i * fill->element_bytes, &fill->value, fill->element_bytes);
-	for (size_t y = 0; y < fill->height && is_right; y++)
-		is_right = memory_write(fill->to + y * fill->pitch, row, bytes);
-	free(row);
+	for (size_t i = 0; i < bytes && i < PIECE; i += fill->element_bytes)
+		memcpy(piece + i, &fill->value, fill->element_bytes);
+	for (size_t y = 0; y < fill->height; y++) {
+		uint64_t to = fill->to + y * fill->pitch;
+
+		for (size_t done = 0; done < bytes && is_right; done += PIECE)
+			is_right = memory_write(to + done, piece,
+						bytes - done < PIECE ? bytes - done : PIECE);
+	}
 	return is_right;
 }
 

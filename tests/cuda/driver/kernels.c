@@ -264,32 +264,60 @@ static bool nothing(struct kernel_call *call)
 /* ---- src/code/cuda/local/page_kernels.c ---- */
 
 /* Hashes of pages that nobody has written since. */
+#define KNOWN_HASHES 4096
 static struct known_hash {
 	uint64_t address, bytes, version, moves, hash;
-} known_hashes[4096];
+} known_hashes[KNOWN_HASHES];
 static pthread_mutex_t known_lock = PTHREAD_MUTEX_INITIALIZER;
 
-static uint64_t hash_of(const struct ts_page_range *page, const void *copy,
-			const struct ts_page_move *moves, uint32_t move_count)
+/* The place for a page's hash: its own, else a free one, else somebody's. `known_lock` is held. */
+static struct known_hash *find_known(const struct ts_page_range *page)
+{
+	uint64_t first = page->address / 8 * 0x9E3779B97F4A7C15 >> 40;
+	struct known_hash *known = NULL;
+
+	for (uint64_t i = 0; i < 8; i++) {
+		known = &known_hashes[(first + i) % KNOWN_HASHES];
+		if (!known->bytes ||
+		    (known->address == page->address && known->bytes == page->bytes))
+			break;
+	}
+	return known;
+}
+
+/* Of all its bytes, which may lie in several ranges. */
+static uint64_t hash_bytes(const struct ts_page_range *page, const struct ts_page_move *moves,
+			   uint32_t move_count)
+{
+	const void *bytes = memory_at(page->address, page->bytes);
+	void *copy = bytes ? NULL : malloc(page->bytes);
+	uint64_t hash = 0;
+
+	if (bytes || memory_read(copy, page->address, page->bytes))
+		hash = ts_hash_page(bytes ? bytes : copy, page->bytes, moves, move_count);
+	free(copy);
+	return hash;
+}
+
+static uint64_t hash_of(const struct ts_page_range *page, const struct ts_page_move *moves,
+			uint32_t move_count)
 {
 	uint64_t version = memory_version(page->address, page->bytes);
-	struct known_hash *known =
-		&known_hashes[(page->address >> 21 ^ page->address >> 12) % 4096];
+	struct known_hash *known;
 	bool is_known;
 	struct known_hash found = { page->address, page->bytes, version, move_count, 0 };
 
 	for (uint32_t i = 0; i < move_count; i++)
 		found.moves = found.moves * 31 + moves[i].from + 7 * moves[i].delta;
 	pthread_mutex_lock(&known_lock);
+	known = find_known(page);
 	found.hash = known->hash;
 	is_known = version && known->address == found.address && known->bytes == found.bytes &&
 		   known->version == version && known->moves == found.moves;
 	pthread_mutex_unlock(&known_lock);
 	if (is_known)
 		return found.hash;
-	if (!memory_read((void *)(uintptr_t)copy, page->address, page->bytes))
-		return 0;
-	found.hash = ts_hash_page(copy, page->bytes, moves, move_count);
+	found.hash = hash_bytes(page, moves, move_count);
 	pthread_mutex_lock(&known_lock);
 	*known = found;
 	pthread_mutex_unlock(&known_lock);
@@ -302,7 +330,7 @@ static bool page_kernel(struct kernel_call *call, bool hashes)
 	uint32_t move_count = PARAM(uint32_t, 3);
 	uint64_t *counts = calloc(move_count + 1, sizeof(counts[0]));
 	struct ts_page_move *moves = calloc(move_count + 1, sizeof(moves[0]));
-	void *copy = malloc(TS_PAGE_BYTES); /* pages may consist of several ranges */
+	void *copy = hashes ? NULL : malloc(TS_PAGE_BYTES);
 
 	if (!memory_read(moves, PARAM(uint64_t, 2), move_count * sizeof(moves[0])))
 		illegal(call, PARAM(uint64_t, 2));
@@ -316,7 +344,7 @@ static bool page_kernel(struct kernel_call *call, bool hashes)
 		}
 		if (hashes)
 			put64(call, PARAM(uint64_t, 1) + i * 8ull,
-			      hash_of(&page, copy, moves, move_count));
+			      hash_of(&page, moves, move_count));
 		else if (memory_read(copy, page.address, page.bytes))
 			ts_move_page_words(copy, page.bytes, counts, moves, move_count,
 					   PARAM(uint32_t, 4));
