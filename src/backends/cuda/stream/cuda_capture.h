@@ -273,9 +273,8 @@ struct capture_function {
 	const uint16_t *param_offsets, *param_sizes;
 	const char *refused; /* why it cannot be replayed; NULL */
 	uint64_t number;
-	struct capture_function *next;   /* of the module */
-	struct capture_launch *launches; /* recent configurations and their text (cuda_launch.c) */
-	int cache;                       /* cuFuncSetCacheConfig; 0 */
+	struct capture_function *next; /* of the module */
+	int cache;                     /* cuFuncSetCacheConfig; 0 */
 };
 /* NULL: it was not registered, or was unloaded. Any thread, without a lock. */
 struct capture_function *capture_function_known(void *handle);

@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Launches of kernels. Programs repeat them with other parameters, so the text of a configuration
- * is kept with the function.
+ * Launches of kernels. Programs repeat them with other parameters, so the texts of configurations
+ * are kept.
  */
+#include <assert.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -12,7 +13,7 @@
 #include "base/local/macros.h"
 
 #define ATTRIBUTES_AT_MOST 16u
-#define CONFIGURATIONS 4u /* per function */
+#define CONFIGURATIONS 1024u /* whose texts are kept */
 #define BLOCK_BYTES 32768u
 
 /* What the text says, without bytes that have no meaning, so that it can be compared. */
@@ -20,10 +21,9 @@ struct launch_key {
 	uint32_t grid[3], block[3], shared_bytes, is_cooperative, attribute_count, padding;
 	struct cuda_launch_attribute attributes[ATTRIBUTES_AT_MOST];
 };
-struct capture_launch {
-	struct capture_launch *next;
-	size_t key_bytes;
+struct configuration {
 	char *details;
+	size_t key_bytes;
 	struct launch_key key; /* as much as is in use */
 };
 
@@ -150,48 +150,68 @@ bool capture_launch_details(struct stream_text *text, const struct cuda_launch_c
 	return true;
 }
 
-/* The text of a configuration, kept for the next launch; NULL: the window has failed. */
-static const char *details_of(struct capture_function *function,
-			      const struct cuda_launch_config *config, bool is_cooperative)
+static struct configuration *keep(const struct launch_key *key, size_t bytes, const char *details)
 {
-	static struct stream_text text; /* capture_lock */
-	struct capture_launch **at = &function->launches, *found;
+	struct configuration *kept = malloc(offsetof(struct configuration, key) + bytes);
+
+	if (!kept)
+		return NULL;
+	kept->details = strdup(details);
+	if (!kept->details) {
+		free(kept);
+		return NULL;
+	}
+	kept->key_bytes = bytes;
+	memcpy(&kept->key, key, bytes);
+	return kept;
+}
+
+static size_t slot_of(const struct launch_key *key, size_t bytes)
+{
+	uint64_t hash = 0, word;
+
+	for (size_t at = 0; at < bytes; at += sizeof(word)) {
+		memcpy(&word, (const char *)key + at, sizeof(word));
+		hash = ts_hash_mix64(hash ^ word);
+	}
+	return (size_t)(hash % CONFIGURATIONS);
+}
+
+/* The text of a configuration, kept for the next launch; NULL: the window has failed. */
+static const char *details_of(const struct cuda_launch_config *config, bool is_cooperative)
+{
+	static struct configuration *configurations[CONFIGURATIONS]; /* capture_lock */
+	static struct stream_text text;
+	struct configuration **slot, *found;
 	struct launch_key key;
-	size_t bytes, count = 0;
 	const char *details;
+	size_t bytes;
 
 	if (!make_key(&key, config, is_cooperative))
 		return NULL;
 	bytes = offsetof(struct launch_key, attributes) +
 		key.attribute_count * sizeof(key.attributes[0]);
-	for (; (found = *at); at = &found->next, count++)
-		if (found->key_bytes == bytes && !memcmp(&found->key, &key, bytes))
-			return found->details;
+	slot = &configurations[slot_of(&key, bytes)];
+	found = *slot;
+	if (found && found->key_bytes == bytes && !memcmp(&found->key, &key, bytes))
+		return found->details;
 	stream_text_begin(&text);
 	add_key(&text, &key);
 	details = stream_text_end(&text);
-	if (count == CONFIGURATIONS) { /* the oldest goes */
-		found = function->launches;
-		function->launches = found->next;
-		free(found->details);
-		free(found);
-		for (at = &function->launches; *at;)
-			at = &(*at)->next;
-	}
-	found = details ? malloc(offsetof(struct capture_launch, key) + bytes) : NULL;
+	found = details ? keep(&key, bytes, details) : NULL;
 	if (!found)
 		return details;
-	found->details = strdup(details);
-	if (!found->details) {
-		free(found);
-		return details;
+	if (*slot) {
+		free((*slot)->details);
+		free(*slot);
 	}
-	found->next = NULL;
-	found->key_bytes = bytes;
-	memcpy(&found->key, &key, bytes);
-	*at = found;
+	*slot = found;
 	return found->details;
 }
+
+static_assert(offsetof(struct launch_key, attributes) % 8 == 0 &&
+		      sizeof(struct cuda_launch_attribute) % 8 == 0,
+	      "slot_of() reads words");
 
 /* ---- parameters ---- */
 
@@ -249,33 +269,69 @@ bool capture_pack(struct capture_function *function, void **params, void **extra
 #define FOREIGN_END ((uint64_t)1 << 47)   /* no address */
 #define POINTER_ATTRIBUTE_MEMORY_TYPE 2   /* CUpointer_attribute */
 #define MEMORY_TYPE_DEVICE 2
-#define TESTED_PAGES 1024u
+#define REGION_SHIFT 16 /* devices have no smaller pages */
+#define SETS 512u
+#define WAYS 4u
 
-/* Pages that were tested, as most words repeat: the page, and 1 if it is the driver's memory. */
-static uint64_t tested[TESTED_PAGES];
+/*
+ * Words that were tested, as most repeat, also those that are remains of something else in the
+ * padding of a parameter: regions of 64 KiB, by age, each with 1 if it is the driver's memory.
+ */
+static uint64_t tested[SETS][WAYS];
+static uint64_t arena_begin, arena_bytes; /* of the arena that was seen last */
+
+/* NULL: not tested. */
+static const uint64_t *find_tested(const uint64_t *set, uint64_t region)
+{
+	for (unsigned int i = 0; i < WAYS; i++)
+		if (set[i] >> 1 == region)
+			return &set[i];
+	return NULL;
+}
+
+static bool is_in_arena(uint64_t word)
+{
+	const struct capture_device *device = arena_device(word);
+
+	if (device) {
+		arena_begin = device->arena;
+		arena_bytes = device->arena_bytes;
+	}
+	return device != NULL;
+}
+
+/* What is captured; this may change. */
+static bool is_known(uint64_t word)
+{
+	return is_in_arena(word) || host_contains(word, 1) || capture_global_at(word);
+}
 
 static bool is_foreign(uint64_t word)
 {
-	uint64_t page = word >> 12 << 1, *known;
+	uint64_t region = word >> REGION_SHIFT, *set;
+	const uint64_t *found;
 	unsigned int type = 0;
 
-	if (word < FOREIGN_LEAST || word >= FOREIGN_END || arena_contains(word))
+	if (word - FOREIGN_LEAST >= FOREIGN_END - FOREIGN_LEAST || word - arena_begin < arena_bytes)
 		return false;
-	known = &tested[ts_hash_mix64(page) % TESTED_PAGES];
-	if (*known >> 1 == page >> 1)
-		return *known & 1;
-	if (host_contains(word, 1) || capture_global_at(word))
-		return false; /* this may change */
-	*known = page;
+	set = tested[ts_hash_mix64(region) % SETS];
+	found = find_tested(set, region);
+	if (found)
+		return (*found & 1) && !is_known(word);
+	if (is_known(word))
+		return false;
+	memmove(set + 1, set, (WAYS - 1) * sizeof(*set));
+	set[0] = region << 1;
 	if (!cu.PointerGetAttribute(&type, POINTER_ATTRIBUTE_MEMORY_TYPE, word) &&
 	    type == MEMORY_TYPE_DEVICE)
-		*known |= 1;
-	return *known & 1;
+		set[0] |= 1;
+	return set[0] & 1;
 }
 
 void capture_launch_forget(void)
 {
 	memset(tested, 0, sizeof(tested));
+	arena_bytes = 0;
 }
 
 /* The details with such words; the same if there are none, which is the rule. */
@@ -317,8 +373,7 @@ static bool prepare(const struct launch *launch, struct capture_function *functi
 		    struct ts_replay_command *row, uint8_t *block, uint32_t *block_bytes)
 {
 	row->object = capture_function_number(function);
-	row->details = row->object ? details_of(function, &launch->config, launch->is_cooperative)
-				   : NULL;
+	row->details = row->object ? details_of(&launch->config, launch->is_cooperative) : NULL;
 	if (!row->details)
 		return false;
 	if (!capture_pack(function, launch->params, launch->extra, block, BLOCK_BYTES,
