@@ -102,7 +102,10 @@ static bool is_captured(const struct cuda_call *call, const uintptr_t *args)
 	return status == CAPTURE_STATUS_ACTIVE;
 }
 
-/* Capturing streams; 0: free. Calls on streams beyond this limit are treated as device work. */
+/*
+ * Capturing streams; 0: free. Calls on streams beyond this limit are treated as device work.
+ * `cuda_captures` counts them, and calls that begin one.
+ */
 #define CAPTURES_AT_MOST 256
 static uintptr_t captured_streams[CAPTURES_AT_MOST];
 
@@ -119,26 +122,28 @@ static bool exchange_stream(uintptr_t from, uintptr_t to)
 	return false;
 }
 
-static void capture_begins(uintptr_t stream)
-{
-	if (stream && exchange_stream(0, stream))
-		__atomic_add_fetch(&cuda_captures, 1, __ATOMIC_RELAXED);
-}
-
 static void capture_ends(uintptr_t stream)
 {
 	if (stream && exchange_stream(stream, 0))
 		__atomic_sub_fetch(&cuda_captures, 1, __ATOMIC_RELAXED);
 }
 
+static bool begins_capture(const struct cuda_call *call)
+{
+	return call->class == CUDA_CAPTURE &&
+	       !strncmp(call->name, "cuStreamBeginCapture", strlen("cuStreamBeginCapture"));
+}
+
+/* One that begins was counted before the call. An invalidated one ends with an error, but ends. */
 static void count_captures(const struct cuda_call *call, const uintptr_t *args, int result)
 {
-	if (!strncmp(call->name, "cuStreamBeginCapture", strlen("cuStreamBeginCapture"))) {
-		if (result == CUDA_SUCCESS)
-			capture_begins(cuda_call_stream(call, args));
+	uintptr_t stream = cuda_call_stream(call, args);
+
+	if (begins_capture(call)) {
+		if (result != CUDA_SUCCESS || !stream || !exchange_stream(0, stream))
+			__atomic_sub_fetch(&cuda_captures, 1, __ATOMIC_RELAXED);
 	} else if (!strncmp(call->name, "cuStreamEndCapture", strlen("cuStreamEndCapture"))) {
-		/* An invalidated capture ends with an error, but it does end. */
-		capture_ends(cuda_call_stream(call, args));
+		capture_ends(stream);
 	}
 }
 
@@ -158,6 +163,8 @@ void cuda_call_enter(const struct cuda_call *call, struct cuda_call_state *state
 		cuda_device_prepare();
 	else if (call->class == CUDA_CONTEXT)
 		cuda_device_flush();
+	else if (begins_capture(call))
+		__atomic_add_fetch(&cuda_captures, 1, __ATOMIC_RELAXED);
 	cuda_thread.depth++;
 	cuda_thread.correlation = 0;
 	cuda_thread.stack = 0;

@@ -688,10 +688,10 @@ void host_emit_changes(void)
 	 */
 	if (!has_changes())
 		return;
+	if (!finish_writers())
+		return;
 	if (capture_any_capturing())
 		wait_for_unknown();
-	else if (!finish_writers())
-		return;
 	pthread_mutex_lock(&host.lock);
 	for (size_t i = 0; i < host.count; i++) {
 		if (host.ranges[i].known)

@@ -9,6 +9,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "backends/cuda/stream/cuda_arena.h"
 #include "backends/cuda/stream/cuda_capture.h"
 
 #pragma weak arena_open
@@ -456,13 +457,24 @@ void capture_objects_describe(void)
 }
 
 /*
- * A stream that a kernel keeps busy until the host does something would block forever; per-thread
- * ones of other threads cannot be asked.
+ * Per-thread streams of other threads cannot be asked. To ask one that is being captured, or the
+ * legacy stream meanwhile, would end the capture.
  */
+static bool can_be_asked(const struct capture_stream *stream)
+{
+	int status = 0;
+
+	if (stream->thread && stream->thread != this_thread)
+		return false;
+	return !capture_any_capturing() ||
+	       (!cu.StreamIsCapturing((void *)stream->handle, &status) && status == 0);
+}
+
+/* A stream that a kernel keeps busy until the host does something would block forever. */
 static bool finish_stream(const struct capture_stream *stream, int64_t deadline_ns, char *why,
 			  size_t bytes)
 {
-	if (stream->thread && stream->thread != this_thread)
+	if (!can_be_asked(stream))
 		return true;
 	while (cu.StreamQuery((void *)stream->handle) == CUDA_NOT_READY) {
 		if (ts_replay_clock_ns() >= deadline_ns || ts_replay_is_awaited()) {
@@ -484,7 +496,7 @@ static bool finish_context(struct capture_context *context, int64_t deadline_ns,
 	for (; stream && is_empty; stream = capture_stream_next(stream))
 		if (stream->context == context)
 			is_empty = finish_stream(stream, deadline_ns, why, bytes);
-	if (is_empty)
+	if (is_empty && !capture_any_capturing())
 		cu.CtxSynchronize();
 	return is_empty;
 }
@@ -492,14 +504,17 @@ static bool finish_context(struct capture_context *context, int64_t deadline_ns,
 bool capture_contexts_finish(int64_t deadline_ns, char *why, size_t bytes)
 {
 	struct capture_context *context = capture_context_next(NULL);
+	struct arena_mode mode;
 	bool are_empty = true;
 
+	arena_mode_begin(&mode);
 	for (; context && are_empty; context = capture_context_next(context)) {
 		if (!capture_context_push(context))
 			continue;
 		are_empty = finish_context(context, deadline_ns, why, bytes);
 		capture_context_pop();
 	}
+	arena_mode_end(&mode);
 	return are_empty;
 }
 

@@ -310,7 +310,20 @@ static int finish_context(struct cuda_call *call, uintptr_t *args)
 	return result;
 }
 
+/* Not while another thread waits for streams with this lock, which would end the capture. */
+static int begin_stream_capture(struct cuda_call *call, uintptr_t *args)
+{
+	int result;
+
+	capture_lock();
+	result = cuda_invoke(call, args);
+	capture_unlock();
+	return result;
+}
+
 const struct cuda_handler_entry capture_order_handlers[] = {
+	{ "cuStreamBeginCapture", begin_stream_capture, 0 },
+	{ "cuStreamBeginCaptureToGraph", begin_stream_capture, 0 },
 	{ "cuEventCreate", create_event, 0 },
 	{ "cuEventRecord", record_event, 0 },
 	{ "cuEventRecordWithFlags", record_event, 0 },
