@@ -2,8 +2,7 @@
 /*
  * A stand-in for the CUDA driver on which small programs really run: device memory is host memory
  * that is mapped elsewhere, kernels are functions in C (kernels.c). Built as libcuda.so.1 in
- * build/tests/cuda/driver. tests/cuda/README.md says how to use it and which settings it reads from
- * the environment.
+ * build/tests/cuda/driver. The README.md here says which settings it reads from the environment.
  */
 #ifndef TS_TESTS_CUDA_DRIVER_DRIVER_H
 #define TS_TESTS_CUDA_DRIVER_DRIVER_H
@@ -91,7 +90,7 @@ extern struct context *all_contexts;
 struct context *current_context(void); /* NULL: none */
 bool is_context(const void *handle);
 
-/* ---- memory.c ---- */
+/* ---- ranges.c ---- */
 
 enum memory_kind { DEVICE_MEMORY, MAPPED_MEMORY, GLOBAL_MEMORY, PINNED_MEMORY, REGISTERED_MEMORY };
 /* A range of addresses that the device can use, and where it lies in this process. */
@@ -119,14 +118,17 @@ bool memory_write(uint64_t to, const void *from, uint64_t bytes);
  * Changes with each write to these bytes, which are at most 2 MiB; 0: unknown.
  */
 uint64_t memory_version(uint64_t address, uint64_t bytes);
+bool is_device_address(uint64_t address); /* not of the host */
+
+/* ---- allocations.c ---- */
+
 /* For modules. */
 int globals_map(struct context *context, uint64_t bytes, uint64_t *ret_address);
 void globals_unmap(uint64_t address);
 int memory_alloc(struct context *context, uint64_t bytes, uint64_t *ret_address);
 bool memory_free(uint64_t address, struct context *context);
-bool is_device_address(uint64_t address); /* not of the host */
 
-/* ---- modules.c ---- */
+/* ---- functions.c, modules.c ---- */
 
 #define MOST_PARAMETERS 64
 struct module;
@@ -233,6 +235,11 @@ void add_wait(struct stream *stream, struct point point);
 int device_error(void); /* sticky */
 extern pthread_mutex_t queues;
 
+/* ---- launch.c ---- */
+
+/* Makes the parameter block of a launch, from pointers to each or from `extra`. */
+int launch_pack(struct launch *launch, void **params, void **extra);
+
 /* ---- capture.c ---- */
 
 /* The call is not allowed while a stream is being captured: 900; else 0. */
@@ -283,6 +290,6 @@ struct exec {
 struct graph *graph_new(void);
 int graph_add(struct graph *graph, struct node *const *after, size_t count, enum node_type type,
 	      struct node **ret_node);
-bool exec_run(struct exec *exec);
+bool exec_run(struct exec *exec); /* graph_execs.c */
 
 #endif

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Command streams for tests of the target cuda, made row by row and loaded as a replay does, and
- * run on the stand-in driver (tests/cuda/README.md). Captures keep the results of a run.
+ * run on the stand-in driver (tests/cuda/driver). Captures keep the results of a run.
  */
 #ifndef TS_TESTS_UNIT_REPLAY_TARGETS_CUDA_TARGET_CUDA_SUPPORT_H
 #define TS_TESTS_UNIT_REPLAY_TARGETS_CUDA_TARGET_CUDA_SUPPORT_H
