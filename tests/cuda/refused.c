@@ -12,7 +12,7 @@ WORK_IMAGE(kernels, TS_TESTS_CUDA "/work_kernels.fatbin");
 WORK_IMAGE(refused_kernels, TS_TESTS_CUDA "/refused_kernels.fatbin");
 WORK_IMAGE(managed_kernels, TS_TESTS_CUDA "/managed_kernels.fatbin");
 
-static void *module;
+static void *module, *context;
 static uint64_t memory;
 
 static void launch(void *from, const char *name, void **params)
@@ -140,6 +140,32 @@ static void host_node(void)
 	CHECK(cuGraphLaunch(exec, NULL));
 }
 
+/* A graph that reads memory of the program that it writes itself. */
+static void fed_copy(void)
+{
+	static uint32_t host[100];
+	struct cuda_copy_3d copy = {
+		.from_type = 2,
+		.from_device = memory,
+		.to_type = 1,
+		.to_host = host,
+		.width = sizeof(host),
+		.height = 1,
+		.depth = 1,
+	};
+	void *graph, *node, *exec;
+
+	CHECK(cuGraphCreate(&graph, 0));
+	CHECK(cuGraphAddMemcpyNode(&node, graph, NULL, 0, &copy, context));
+	copy.from_type = 1;
+	copy.from_host = host;
+	copy.to_type = 2;
+	copy.to_device = memory + 2048;
+	CHECK(cuGraphAddMemcpyNode(&node, graph, &node, 1, &copy, context));
+	CHECK(cuGraphInstantiateWithFlags(&exec, graph, 0));
+	CHECK(cuGraphLaunch(exec, NULL));
+}
+
 static void allocates(void)
 {
 	void *other;
@@ -190,6 +216,7 @@ static const struct {
 	{ "multicast", multicast, "multicast object" },
 	{ "peer_access", peer_access, "peer access" },
 	{ "host_node", host_node, "graph node: host" },
+	{ "fed_copy", fed_copy, "graph node: copy from memory that is not pinned, and that a" },
 	{ "allocates", allocates, "kernel 'allocates' calls malloc or free on the device" },
 	{ "launch_attribute", launch_attribute, "launch attribute 61" },
 	{ "export_table", export_table, "export table 1734dc26-" },
@@ -198,7 +225,6 @@ static const struct {
 int main(int argc, char **argv)
 {
 	bool found = false;
-	void *context;
 
 	for (size_t i = 0; argc == 2 && i < sizeof(modes) / sizeof(modes[0]); i++) {
 		if (!strcmp(argv[1], "list"))

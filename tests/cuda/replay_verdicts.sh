@@ -26,6 +26,13 @@ record gap.sbt --replayable=checked -- "$work" plain
 replay_json 1 mutant.sbt --check each --repeat 2
 [ "$(report 'r["verdict"]')" = "differs from recording" ] || fail "a gap: $(cat replay.json)"
 
+# Parameters that point to memory of the driver's own.
+STAND_IN_OWN=0x5555aaaa0000 record foreign.sbt --replayable -- "$work" foreign
+replay_json 0 foreign.sbt
+for address in 0x5555aaaa0010 0x5555aaaa0020; do
+	grep -q "capture gap: pointer to $address, kernel 'take_structure'" replay.json || fail "$address: $(cat replay.json)"
+done
+
 # A kernel that does not end, by the clock and by Ctrl-C.
 record hang.sbt --replayable -- "$work" plain
 cp hang.sbt interrupted.sbt

@@ -443,6 +443,51 @@ static void rectangles(void)
 	EXPECT(host[0] == 1 && host[64 + 5] == 163);
 }
 
+/* Of memory of the program and of the device, in one call. */
+static void batches(void)
+{
+	uint32_t host[COUNT], back[COUNT] = { 0 };
+	uint64_t a = device_memory(BYTES), b = device_memory(1 << 16);
+	uint64_t to[] = { a, b }, from[] = { (uintptr_t)host, (uintptr_t)(host + 500) };
+	size_t bytes[] = { BYTES, 2000 }, first = 0;
+	/* CUmemcpyAttributes: the source is read before the call returns. */
+	uint32_t attributes[6] = { 2 };
+	struct cuda_copy_of_batch copies[] = {
+		{ .from = { .type = CUDA_OPERAND_POINTER, .address = (uintptr_t)host, .row = 100 },
+		  .to = { .type = CUDA_OPERAND_POINTER,
+			  .address = b + 4096,
+			  .row = 64,
+			  .height = 8 },
+		  .width = 40,
+		  .height = 5,
+		  .depth = 3,
+		  .order = 2 },
+		{ .from = { .type = CUDA_OPERAND_POINTER, .address = a },
+		  .to = { .type = CUDA_OPERAND_POINTER, .address = b + 16384 },
+		  .width = 512,
+		  .height = 1,
+		  .depth = 1,
+		  .order = 1 },
+	};
+	void *stream;
+
+	CHECK(cuStreamCreate(&stream, CUDA_STREAM_NON_BLOCKING));
+	for (uint32_t i = 0; i < COUNT; i++)
+		host[i] = 3 * i;
+	CHECK(cuMemcpyBatchAsync_v2(to, from, bytes, 2, attributes, &first, 1, stream));
+	CHECK(cuMemcpy3DBatchAsync_v2(2, copies, 0, stream));
+	memset(host, 0, sizeof(host));
+	add(stream, a, a, a);
+	CHECK(cuStreamSynchronize(stream));
+	EXPECT(read_back(a, 11)[10] == 60);
+	CHECK(cuMemcpyDtoH_v2(back, b + 4096, 3 * 8 * 64));
+	/* the second layer, third row, first word: at byte 100 * (5 + 2) of the host's */
+	EXPECT(back[(8 + 2) * 16] == 3 * 175);
+	CHECK(cuMemcpyDtoH_v2(back, b + 16384, 512));
+	EXPECT(back[127] == 3 * 127);
+	CHECK(cuStreamDestroy_v2(stream));
+}
+
 /* As libraries do: of several kinds, and all that a graph may be made of. */
 static void captured_work(void *stream, void *other, void *event, uint64_t *at)
 {
@@ -546,6 +591,61 @@ static void graph_explicit(void)
 	CHECK(cuGraphLaunch(exec, NULL));
 	EXPECT(read_back(c, 2)[1] == 2 + 2 + 2);
 	CHECK(cuCtxSynchronize());
+	CHECK(cuGraphExecDestroy(exec));
+	CHECK(cuGraphDestroy(graph));
+}
+
+/* The bytes are those of each launch; a rectangle is among them. */
+static void graph_pageable(void)
+{
+	uint64_t a = device_memory(BYTES), b = device_memory(BYTES), sum = device_memory(BYTES);
+	static uint32_t host[COUNT], square[16 * 16], back[COUNT];
+	struct cuda_copy_3d copy = {
+		.from_type = 1,
+		.from_host = square,
+		.from_pitch = 64,
+		.from_x = 16,
+		.from_y = 2,
+		.to_type = 2,
+		.to_device = b,
+		.to_pitch = 128,
+		.width = 40,
+		.height = 6,
+		.depth = 1,
+	};
+	struct cuda_copy_3d away = {
+		.from_type = 2,
+		.from_device = sum,
+		.to_type = 1,
+		.to_host = back,
+		.width = BYTES,
+		.height = 1,
+		.depth = 1,
+	};
+	void *stream, *graph, *exec, *node;
+
+	CHECK(cuStreamCreate(&stream, CUDA_STREAM_NON_BLOCKING));
+	CHECK(cuMemsetD8_v2(b, 0, BYTES));
+	CHECK(cuMemsetD8_v2(sum, 0, BYTES));
+	CHECK(cuCtxSynchronize());
+	CHECK(cuStreamBeginCapture_v2(stream, 2));
+	CHECK(cuMemcpyHtoDAsync_v2(a, host, BYTES, stream));
+	CHECK(cuStreamEndCapture(stream, &graph));
+	CHECK(cuGraphAddMemcpyNode(&node, graph, NULL, 0, &copy, context));
+	CHECK(cuGraphAddMemcpyNode(&node, graph, NULL, 0, &away, context));
+	CHECK(cuGraphInstantiateWithFlags(&exec, graph, 0));
+	for (uint32_t i = 0; i < 6; i++) {
+		/* Two launches have the same bytes. */
+		for (uint32_t j = 0; j < COUNT; j++)
+			host[j] = i / 2 + j;
+		square[2 * 16 + 4] = 100 * (i / 2);
+		CHECK(cuGraphLaunch(exec, stream));
+		add(stream, sum, sum, a);
+		add(stream, sum, sum, b);
+		CHECK(cuStreamSynchronize(stream));
+		EXPECT(i == 0 || back[0] == read_back(sum, 1)[0] - i / 2 - 100 * (i / 2));
+	}
+	EXPECT(read_back(sum, 8)[0] == 2 * (1 + 2) * 101 && words_at[7] == 2 * (1 + 2) + 6 * 7);
 	CHECK(cuGraphExecDestroy(exec));
 	CHECK(cuGraphDestroy(graph));
 }
@@ -742,6 +842,29 @@ static void illegal(void)
 	EXPECT(cuCtxSynchronize() == 700);
 }
 
+/* Parameters that may be pointers to memory of the driver, of a launch and of a node of a graph. */
+static void foreign(void)
+{
+	struct {
+		uint32_t first;
+		uint64_t second;
+	} pair = { 1, 0x5555aaaa0010 };
+	uint64_t out = device_memory(64);
+	uint8_t more = 5;
+	void *params[] = { &out, &pair, &more };
+	struct cuda_kernel_node kernel = kernel_node("take_structure", params);
+	void *graph, *node, *exec;
+
+	kernel.grid[0] = 1;
+	CHECK(cuGraphCreate(&graph, 0));
+	CHECK(cuGraphAddKernelNode_v2(&node, graph, NULL, 0, &kernel));
+	CHECK(cuGraphInstantiateWithFlags(&exec, graph, 0));
+	CHECK(cuGraphLaunch(exec, NULL));
+	pair.second += 16;
+	CHECK(cuLaunchKernel(function("take_structure"), 1, 1, 1, 64, 1, 1, 0, NULL, params, NULL));
+	CHECK(cuCtxSynchronize());
+}
+
 static void much_memory(void)
 {
 	uint64_t a = device_memory((size_t)64 << 20);
@@ -770,8 +893,10 @@ static const struct {
 	{ "globals", globals, true },
 	{ "modules", modules, true },
 	{ "rectangles", rectangles, true },
+	{ "batches", batches, true },
 	{ "graph_captured", graph_captured, true },
 	{ "graph_explicit", graph_explicit, true },
+	{ "graph_pageable", graph_pageable, true },
 	{ "graph_memory", graph_memory, true },
 	{ "launch_kinds", launch_kinds, true },
 	{ "contexts", contexts, true },
@@ -781,6 +906,7 @@ static const struct {
 	{ "race", race, false },
 	{ "hang", hang, false },
 	{ "illegal", illegal, false },
+	{ "foreign", foreign, false },
 	{ "much_memory", much_memory, false },
 	{ "endless", endless, false },
 };

@@ -74,6 +74,11 @@ int cuMemcpy2D_v2(const struct cuda_copy_2d *copy);
 int cuMemcpy2DAsync_v2(const struct cuda_copy_2d *copy, void *stream);
 int cuMemcpy3D_v2(const struct cuda_copy_3d *copy);
 int cuMemcpy3DAsync_v2(const struct cuda_copy_3d *copy, void *stream);
+int cuMemcpyBatchAsync_v2(const uint64_t *to, const uint64_t *from, const size_t *bytes,
+			  size_t count, void *attributes, size_t *indices, size_t attribute_count,
+			  void *stream);
+int cuMemcpy3DBatchAsync_v2(size_t count, const struct cuda_copy_of_batch *copies,
+			    unsigned long long flags, void *stream);
 int cuMemsetD8_v2(uint64_t to, unsigned char value, size_t count);
 int cuMemsetD8Async(uint64_t to, unsigned char value, size_t count, void *stream);
 int cuMemsetD16Async(uint64_t to, unsigned short value, size_t count, void *stream);

@@ -53,6 +53,7 @@ API cuInit(unsigned int flags)
 		settings.version = (int)number("STAND_IN_DRIVER", 13000);
 		settings.compute = (int)number("STAND_IN_COMPUTE", 90);
 		settings.memory = number("STAND_IN_MEMORY", (uint64_t)1 << 30);
+		settings.own = number("STAND_IN_OWN", 0);
 		settings.globals = number("STAND_IN_GLOBALS", 0);
 		settings.no_vmm = number("STAND_IN_NO_VMM", 0);
 		settings.pageable = number("STAND_IN_PAGEABLE", 0);

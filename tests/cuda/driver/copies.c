@@ -382,6 +382,44 @@ API cuMemcpyBatchAsync(const uint64_t *to, const uint64_t *from, const size_t *b
 				     stream);
 }
 
+/* A side of a copy, in a structure for one copy. */
+static int copy_one(const struct cuda_copy_of_batch *copy, void *stream)
+{
+	const struct cuda_copy_operand *from = &copy->from, *to = &copy->to;
+	struct cuda_copy_3d one = {
+		.from_type = from->type == 1 ? UNIFIED : ARRAY,
+		.from_device = from->address,
+		.from_pitch = from->row ? from->row : copy->width,
+		.from_height = from->height ? from->height : copy->height,
+		.to_type = to->type == 1 ? UNIFIED : ARRAY,
+		.to_device = to->address,
+		.to_pitch = to->row ? to->row : copy->width,
+		.to_height = to->height ? to->height : copy->height,
+		.width = copy->width,
+		.height = copy->height,
+		.depth = copy->depth,
+	};
+
+	return cuMemcpy3DAsync_v2(&one, stream);
+}
+
+API cuMemcpy3DBatchAsync_v2(size_t count, const struct cuda_copy_of_batch *copies,
+			    unsigned long long flags, void *stream)
+{
+	int error = flags || !stream ? INVALID_VALUE : 0;
+
+	for (size_t i = 0; i < count && !error; i++)
+		error = copy_one(&copies[i], stream);
+	return error;
+}
+
+API cuMemcpy3DBatchAsync(size_t count, const struct cuda_copy_of_batch *copies, size_t *failed,
+			 unsigned long long flags, void *stream)
+{
+	*failed = SIZE_MAX;
+	return cuMemcpy3DBatchAsync_v2(count, copies, flags, stream);
+}
+
 /* ---- fills ---- */
 
 static int fill_on(struct stream *on, uint64_t to, size_t pitch, uint32_t value, uint32_t bytes,

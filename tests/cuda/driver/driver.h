@@ -64,6 +64,7 @@ struct settings {
 	int compute;       /* STAND_IN_COMPUTE: 90 */
 	size_t memory;     /* STAND_IN_MEMORY: bytes */
 	uint64_t globals;  /* STAND_IN_GLOBALS: address of the first; 0: another in each process */
+	uint64_t own;      /* STAND_IN_OWN: address of memory of the driver's own; 0: none */
 	bool no_vmm;       /* STAND_IN_NO_VMM=1 */
 	bool pageable;     /* STAND_IN_PAGEABLE=1 */
 	const char *hangs; /* STAND_IN_HANG: name of a kernel that never ends */

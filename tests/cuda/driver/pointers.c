@@ -6,9 +6,9 @@
 
 API cuPointerGetAttribute(void *value, int attribute, uint64_t address)
 {
-	struct range range;
+	struct range range = { .kind = DEVICE_MEMORY, .address = settings.own, .bytes = 4096 };
 
-	if (!memory_find(address, &range))
+	if ((!settings.own || address - settings.own >= 4096) && !memory_find(address, &range))
 		return INVALID_VALUE;
 	switch (attribute) {
 	case 1:

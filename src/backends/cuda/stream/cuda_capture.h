@@ -314,6 +314,11 @@ bool capture_launch_details(struct stream_text *text, const struct cuda_launch_c
  */
 bool capture_pack(struct capture_function *function, void **params, void **extra, void *block,
 		  size_t most, uint32_t *ret_bytes);
+/*
+ * The details of a launch, with words of the parameters that point to memory of the driver
+ * (`foreign`); the same if there are none. capture_lock is held, and keeps the result.
+ */
+const char *capture_foreign(const char *details, const void *block, uint32_t bytes);
 /* Notes that a kernel is launched in a stream capture, or is in a graph: its module is in use. */
 void capture_function_used(struct capture_function *function);
 /* The same kernel in that context, because a library has one in each; NULL: no memory. */
@@ -327,12 +332,19 @@ void capture_order_forget(void);
 
 /* ---- cuda_copies.c: nodes of graphs ---- */
 
-/* Fill in the row, but not its queue, and the details, which are begun. False: the window failed.
+/*
+ * Fill in the row, but not its queue, and the details, which are begun. False: the window failed.
+ * A copy from memory that is not pinned has its bytes as they are now: *ret_bytes, which the caller
+ * frees; else NULL.
  */
 bool capture_copy_node(const struct cuda_copy_3d *given, struct ts_replay_command *row,
-		       struct stream_text *text);
+		       struct stream_text *text, unsigned char **ret_bytes);
 bool capture_fill_node(const struct cuda_fill_node *given, struct ts_replay_command *row,
 		       struct stream_text *text);
+/* Are the bytes that it would copy now others? */
+bool capture_copy_node_differs(const struct cuda_copy_3d *given, const unsigned char *bytes);
+/* Does it write bytes that `next` reads? */
+bool capture_copy_node_feeds(const struct cuda_copy_3d *given, const struct cuda_copy_3d *next);
 /* A launch runs this copy: see host_copy_pending(). */
 void capture_copy_node_pending(const struct cuda_copy_3d *given, uintptr_t stream);
 

@@ -67,29 +67,46 @@ static void write_rect(struct stream_text *text, const struct copy *copy, const 
 	stream_text_close(text, '}');
 }
 
-/* The bytes of the host's side without gaps. */
+static uint64_t bytes_of(const struct copy *copy)
+{
+	return copy->width * copy->height * copy->depth;
+}
+
+static const unsigned char *row_of(const struct copy *copy, uint64_t y, uint64_t z)
+{
+	uint64_t at = copy->from.address + z * copy->from.slice + y * copy->from.row;
+
+	return (const unsigned char *)(uintptr_t)at;
+}
+
+/* The bytes of the host's side without gaps; NULL: the window has failed. Caller frees. */
+static unsigned char *pack_bytes(const struct copy *copy)
+{
+	uint64_t bytes = bytes_of(copy);
+	unsigned char *packed = malloc(bytes);
+
+	if (!packed)
+		capture_fail("no memory to store %llu bytes of a copy", (unsigned long long)bytes);
+	for (uint64_t z = 0; packed && z < copy->depth; z++) {
+		for (uint64_t y = 0; y < copy->height; y++)
+			memcpy(packed + (z * copy->height + y) * copy->width, row_of(copy, y, z),
+			       copy->width);
+	}
+	return packed;
+}
+
 static uint64_t store_bytes(const struct copy *copy)
 {
-	const unsigned char *from = (const unsigned char *)(uintptr_t)copy->from.address;
-	uint64_t bytes = copy->width * copy->height * copy->depth, blob;
-	unsigned char *packed;
+	const unsigned char *from = row_of(copy, 0, 0);
+	unsigned char *packed = copy->is_rect ? pack_bytes(copy) : NULL;
+	uint64_t bytes = bytes_of(copy), blob;
 
-	if (!copy->is_rect) {
-		host_look_for_pointers(from, bytes);
-		return capture_blob(from, bytes);
-	}
-	packed = malloc(bytes);
-	if (!packed) {
-		capture_fail("no memory to store %llu bytes of a copy", (unsigned long long)bytes);
+	if (copy->is_rect && !packed)
 		return 0;
-	}
-	for (uint64_t z = 0; z < copy->depth; z++) {
-		for (uint64_t y = 0; y < copy->height; y++)
-			memcpy(packed + (z * copy->height + y) * copy->width,
-			       from + z * copy->from.slice + y * copy->from.row, copy->width);
-	}
-	host_look_for_pointers(packed, bytes);
-	blob = capture_blob(packed, bytes);
+	if (packed)
+		from = packed;
+	host_look_for_pointers(from, bytes);
+	blob = capture_blob(from, bytes);
 	free(packed);
 	return blob;
 }
@@ -143,7 +160,7 @@ static bool make_row(struct cuda_call *call, const struct copy *copy, unsigned i
 	    !locate(call->name, copy, &copy->from, &row->other, &row->other_offset, why))
 		return false;
 	row->queue = capture_stream_number(call, stream);
-	row->bytes = (int64_t)(copy->width * copy->height * copy->depth);
+	row->bytes = (int64_t)bytes_of(copy);
 	if (from_host && row->object)
 		row->blob = store_bytes(copy);
 	stream_text_begin(text);
@@ -159,16 +176,20 @@ static bool make_row(struct cuda_call *call, const struct copy *copy, unsigned i
 
 /*
  * A copy between two places on the host that is not pinned concerns no memory that a replay has:
- * nothing is appended.
+ * nothing is appended. Returns what is to be checked when the driver was called; 0: nothing.
  */
+static uint64_t append_unchecked(const struct ts_replay_command *row)
+{
+	uint64_t sequence = row->object || row->other ? capture_command(row) : 0;
+
+	return row->object ? sequence : 0;
+}
+
 static void append(const struct ts_replay_command *row)
 {
-	uint64_t sequence;
+	uint64_t sequence = append_unchecked(row);
 
-	if (!row->object && !row->other)
-		return;
-	sequence = capture_command(row);
-	if (sequence && row->object)
+	if (sequence)
 		capture_check_each(sequence);
 }
 
@@ -180,9 +201,73 @@ static void note_copy_to_host(const struct copy *copy, uintptr_t stream)
 		host_copy_pending(copy->to.address, bytes, stream);
 }
 
+/* capture_lock is held by these two, and released by the first where it says so. */
+static int run_one(struct cuda_call *call, uintptr_t *args, const struct copy *copy,
+		   uintptr_t stream, unsigned int flags, bool *ret_is_unlocked)
+{
+	struct ts_replay_command row;
+	struct stream_text text;
+	struct reason why;
+	bool has_bytes = extent(copy, &copy->to) != 0;
+	bool is_known = has_bytes && make_row(call, copy, flags, stream, &row, &text, &why);
+	int result;
+
+	/*
+	 * A copy to memory of the program changes nothing that a replay has: others may submit work
+	 * while it is waited for.
+	 */
+	*ret_is_unlocked = is_known && !row.object;
+	if (*ret_is_unlocked) {
+		append(&row);
+		capture_unlock();
+		return cuda_invoke(call, args);
+	}
+	result = cuda_invoke(call, args);
+	if (is_known && result == CUDA_SUCCESS_) {
+		append(&row);
+		note_copy_to_host(copy, stream);
+	} else if (has_bytes && !is_known && result == CUDA_SUCCESS_) {
+		capture_fail("%s", why.text);
+	}
+	return result;
+}
+
+/* Its copies have no order among each other, and none overlap: they are checked together. */
+static int run_batch(struct cuda_call *call, uintptr_t *args, const struct copy *copies,
+		     size_t count, uintptr_t stream)
+{
+	uint64_t last = 0;
+	int result;
+
+	for (size_t i = 0; i < count; i++) {
+		struct ts_replay_command row;
+		struct stream_text text;
+		struct reason why;
+		uint64_t sequence;
+
+		if (!extent(&copies[i], &copies[i].to))
+			continue;
+		if (!make_row(call, &copies[i], 0, stream, &row, &text, &why)) {
+			capture_fail("%s", why.text);
+			break;
+		}
+		sequence = append_unchecked(&row);
+		last = sequence ? sequence : last;
+	}
+	result = cuda_invoke(call, args);
+	if (result != CUDA_SUCCESS_)
+		capture_fail("%s returned %d", call->name, result);
+	for (size_t i = 0; i < count && result == CUDA_SUCCESS_; i++)
+		note_copy_to_host(&copies[i], stream);
+	if (last && result == CUDA_SUCCESS_)
+		capture_check_each(last);
+	return result;
+}
+
 static int run(struct cuda_call *call, uintptr_t *args, const struct copy *copies, size_t count,
 	       uintptr_t stream, unsigned int flags)
 {
+	bool is_unlocked = false;
 	int result;
 
 	if (!capture_is_open() || capture_is_captured(call, stream))
@@ -194,53 +279,12 @@ static int run(struct cuda_call *call, uintptr_t *args, const struct copy *copie
 					     extent(&copies[i], &copies[i].from));
 	}
 	capture_lock();
-	if (count == 1) {
-		struct ts_replay_command row;
-		struct stream_text text;
-		struct reason why;
-		bool has_bytes = extent(copies, &copies->to) != 0;
-		bool is_known = has_bytes &&
-				make_row(call, copies, flags, stream, &row, &text, &why);
-		bool only_to_host = is_known && !row.object;
-
-		/*
-		 * A copy to memory of the program changes nothing that a replay has: others may
-		 * submit work while it is waited for.
-		 */
-		if (only_to_host) {
-			append(&row);
-			capture_unlock();
-			return cuda_invoke(call, args);
-		}
-		result = cuda_invoke(call, args);
-		if (is_known && result == CUDA_SUCCESS_) {
-			append(&row);
-			note_copy_to_host(copies, stream);
-		} else if (has_bytes && !is_known && result == CUDA_SUCCESS_) {
-			capture_fail("%s", why.text);
-		}
-	} else {
-		/* A batch: its copies have no order among each other, and none overlap. */
-		for (size_t i = 0; i < count; i++) {
-			struct ts_replay_command row;
-			struct stream_text text;
-			struct reason why;
-
-			if (!extent(&copies[i], &copies[i].to))
-				continue;
-			if (!make_row(call, &copies[i], flags, stream, &row, &text, &why)) {
-				capture_fail("%s", why.text);
-				break;
-			}
-			append(&row);
-		}
-		result = cuda_invoke(call, args);
-		if (result != CUDA_SUCCESS_)
-			capture_fail("%s returned %d", call->name, result);
-		for (size_t i = 0; i < count && result == CUDA_SUCCESS_; i++)
-			note_copy_to_host(&copies[i], stream);
-	}
-	capture_unlock();
+	if (count == 1)
+		result = run_one(call, args, copies, stream, flags, &is_unlocked);
+	else
+		result = run_batch(call, args, copies, count, stream);
+	if (!is_unlocked)
+		capture_unlock();
 	return result;
 }
 
@@ -380,31 +424,66 @@ static int copy_3d(struct cuda_call *call, uintptr_t *args)
 }
 
 bool capture_copy_node(const struct cuda_copy_3d *given, struct ts_replay_command *row,
-		       struct stream_text *text)
+		       struct stream_text *text, unsigned char **ret_bytes)
 {
 	static const char node[] = "graph node";
 	struct reason why;
 	struct copy copy = copy_3d_of(given);
 
-	row->kind = TS_COMMAND_COPY;
+	*ret_bytes = NULL;
 	if (copy.to.place == IN_ARRAY || copy.from.place == IN_ARRAY) {
 		capture_fail("array (copy of a graph)");
 		return false;
 	}
+	if (!extent(&copy, &copy.to))
+		return true;
 	if (!locate(node, &copy, &copy.to, &row->object, &row->offset, &why) ||
 	    !locate(node, &copy, &copy.from, &row->other, &row->other_offset, &why)) {
 		capture_fail("%s", why.text);
 		return false;
 	}
-	if (!row->other) {
-		capture_fail("graph node: copy from memory that is not pinned");
-		return false;
+	/* Between two places of the program a replay has nothing to do. */
+	if (!row->object && !row->other)
+		return true;
+	row->kind = TS_COMMAND_COPY;
+	row->bytes = (int64_t)bytes_of(&copy);
+	if (row->other) {
+		host_look_for_pointers(&copy.from.address, sizeof(copy.from.address));
+	} else {
+		*ret_bytes = pack_bytes(&copy);
+		if (!*ret_bytes)
+			return false;
+		host_look_for_pointers(*ret_bytes, bytes_of(&copy));
+		row->blob = capture_blob(*ret_bytes, bytes_of(&copy));
 	}
-	host_look_for_pointers(&copy.from.address, sizeof(copy.from.address));
-	row->bytes = (int64_t)(copy.width * copy.height * copy.depth);
 	if (copy.is_rect)
-		write_rect(text, &copy, row->object ? &copy.to : NULL, &copy.from);
+		write_rect(text, &copy, row->object ? &copy.to : NULL,
+			   row->other ? &copy.from : NULL);
 	return true;
+}
+
+bool capture_copy_node_differs(const struct cuda_copy_3d *given, const unsigned char *bytes)
+{
+	struct copy copy = copy_3d_of(given);
+
+	for (uint64_t z = 0; z < copy.depth; z++) {
+		for (uint64_t y = 0; y < copy.height; y++) {
+			if (memcmp(bytes + (z * copy.height + y) * copy.width, row_of(&copy, y, z),
+				   copy.width))
+				return true;
+		}
+	}
+	return false;
+}
+
+bool capture_copy_node_feeds(const struct cuda_copy_3d *given, const struct cuda_copy_3d *next)
+{
+	struct copy copy = copy_3d_of(given), after = copy_3d_of(next);
+	uint64_t bytes = extent(&copy, &copy.to), read = extent(&after, &after.from);
+
+	return copy.to.place != IN_ARRAY && after.from.place != IN_ARRAY && bytes && read &&
+	       copy.to.address < after.from.address + read &&
+	       after.from.address < copy.to.address + bytes;
 }
 
 void capture_copy_node_pending(const struct cuda_copy_3d *given, uintptr_t stream)
@@ -424,7 +503,7 @@ static int batch(struct cuda_call *call, uintptr_t *args)
 	struct copy *copies;
 	int result;
 
-	if (!capture_is_open() || !to || !from || !bytes || !count)
+	if (!to || !from || !bytes || !count)
 		return cuda_invoke(call, args);
 	copies = calloc(count, sizeof(*copies));
 	if (!copies) {
@@ -444,10 +523,47 @@ static int batch(struct cuda_call *call, uintptr_t *args)
 	return result;
 }
 
+static struct side operand_side(const struct cuda_copy_operand *operand, uint64_t width,
+				uint64_t height)
+{
+	struct side side = { .place = IN_ARRAY };
+
+	if (operand->type != CUDA_OPERAND_POINTER)
+		return side;
+	side.place = ANYWHERE;
+	side.address = operand->address;
+	side.row = operand->row ? operand->row : width;
+	side.slice = side.row * (operand->height ? operand->height : height);
+	return side;
+}
+
+/* Arguments: count, copies, ...; the stream is the last. */
 static int batch_3d(struct cuda_call *call, uintptr_t *args)
 {
-	capture_fail("batch of 3D copies (%s)", call->name);
-	return cuda_invoke(call, args);
+	const struct cuda_copy_of_batch *given = (const struct cuda_copy_of_batch *)args[1];
+	size_t count = args[0];
+	struct copy *copies;
+	int result;
+
+	if (!given || !count)
+		return cuda_invoke(call, args);
+	copies = calloc(count, sizeof(*copies));
+	if (!copies) {
+		capture_fail("no memory for a batch of copies");
+		return cuda_invoke(call, args);
+	}
+	for (size_t i = 0; i < count; i++)
+		copies[i] = (struct copy){
+			.to = operand_side(&given[i].to, given[i].width, given[i].height),
+			.from = operand_side(&given[i].from, given[i].width, given[i].height),
+			.width = given[i].width,
+			.height = given[i].height,
+			.depth = given[i].depth,
+			.is_rect = given[i].height > 1 || given[i].depth > 1,
+		};
+	result = run(call, args, copies, count, args[call->stream], 0);
+	free(copies);
+	return result;
 }
 
 /* ---- fills ---- */

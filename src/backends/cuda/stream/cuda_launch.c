@@ -334,8 +334,7 @@ void capture_launch_forget(void)
 	arena_bytes = 0;
 }
 
-/* The details with such words; the same if there are none, which is the rule. */
-static const char *note_foreign(const char *details, const uint8_t *block, uint32_t bytes)
+const char *capture_foreign(const char *details, const void *block, uint32_t bytes)
 {
 	static char longer[STREAM_DETAILS + 128]; /* capture_lock */
 	uint32_t count = 0;
@@ -344,7 +343,7 @@ static const char *note_foreign(const char *details, const uint8_t *block, uint3
 	for (uint32_t at = 0; at + 8 <= bytes && count < FOREIGN_AT_MOST; at += 8) {
 		uint64_t word;
 
-		memcpy(&word, block + at, sizeof(word));
+		memcpy(&word, (const char *)block + at, sizeof(word));
 		if (!is_foreign(word))
 			continue;
 		if (!count)
@@ -381,7 +380,7 @@ static bool prepare(const struct launch *launch, struct capture_function *functi
 		capture_fail("launch of '%s' with parameters that cannot be read", function->name);
 		return false;
 	}
-	row->details = note_foreign(row->details, block, *block_bytes);
+	row->details = capture_foreign(row->details, block, *block_bytes);
 	host_look_for_pointers(block, *block_bytes);
 	host_emit_changes();
 	return true;

@@ -202,6 +202,31 @@ struct cuda_copy_3d {
 	size_t width, height, depth;
 };
 
+/* CUmemcpy3DOperand */
+struct cuda_copy_operand {
+	uint32_t type; /* CUDA_OPERAND_* */
+	union {
+		struct {
+			uint64_t address;
+			size_t row, height; /* of a layer; 0: as much as is copied */
+			uint32_t location_type;
+			int32_t location;
+		};
+		struct {
+			void *array;
+			size_t offset[3];
+		};
+	};
+};
+#define CUDA_OPERAND_POINTER 1u
+
+/* CUDA_MEMCPY3D_BATCH_OP */
+struct cuda_copy_of_batch {
+	struct cuda_copy_operand from, to;
+	size_t width, height, depth;
+	uint32_t order, flags;
+};
+
 /* CUDA_KERNEL_NODE_PARAMS_v2 */
 struct cuda_kernel_node {
 	void *function;

@@ -38,6 +38,12 @@ SAME_PLACE(struct cuda_copy_3d, to_device, CUDA_MEMCPY3D, dstDevice);
 SAME_PLACE(struct cuda_copy_3d, depth, CUDA_MEMCPY3D, Depth);
 SAME_SIZE(struct cuda_copy_3d, CUDA_MEMCPY3D_PEER);
 SAME_PLACE(struct cuda_copy_3d, to_device, CUDA_MEMCPY3D_PEER, dstDevice);
+#if CUDA_VERSION >= 12080
+SAME_SIZE(struct cuda_copy_of_batch, CUDA_MEMCPY3D_BATCH_OP);
+SAME_PLACE(struct cuda_copy_of_batch, from.row, CUDA_MEMCPY3D_BATCH_OP, src.op.ptr.rowLength);
+SAME_PLACE(struct cuda_copy_of_batch, to.address, CUDA_MEMCPY3D_BATCH_OP, dst.op.ptr.ptr);
+SAME_PLACE(struct cuda_copy_of_batch, depth, CUDA_MEMCPY3D_BATCH_OP, extent.depth);
+#endif
 SAME_SIZE(struct cuda_kernel_node, CUDA_KERNEL_NODE_PARAMS_v2);
 SAME_PLACE(struct cuda_kernel_node, kernel, CUDA_KERNEL_NODE_PARAMS_v2, kern);
 SAME_SIZE(struct cuda_fill_node, CUDA_MEMSET_NODE_PARAMS);

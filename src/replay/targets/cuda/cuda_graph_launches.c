@@ -54,12 +54,15 @@ static int add_copy(struct build *build, const struct ts_cuda_step *step, void *
 		if (copy.depth <= 1)
 			copy.from_height = copy.to_height = TS_MAX(copy.height, (size_t)1);
 	} else {
-		copy.from_type = copy.to_type = 4;
+		copy.from_type = command->blob.id ? CUDA_MEMORY_HOST : CUDA_MEMORY_UNIFIED;
+		copy.to_type = CUDA_MEMORY_UNIFIED;
 		copy.from_pitch = copy.to_pitch = command->bytes;
 		copy.from_height = copy.to_height = 1;
-		copy.from_device = command->blob.id ? (uintptr_t)step->host
-						    : ts_cuda_address(session, command->other,
-								      command->other_offset);
+		if (command->blob.id)
+			copy.from_host = step->host;
+		else
+			copy.from_device =
+				ts_cuda_address(session, command->other, command->other_offset);
 		copy.to_device =
 			command->object == TS_REPLAY_NONE
 				? (uintptr_t)(step->scratch ? step->scratch : session->scratch)
