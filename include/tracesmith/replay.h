@@ -66,27 +66,29 @@ TS_EMIT_API void ts_replay_blob_filled(uint64_t bytes);
 TS_EMIT_API uint64_t ts_replay_blob_unread(void);
 
 /*
- * Bulk: several blobs of at most 4 MiB that several threads fill at the same time, without the
+ * Bulk: several blobs of at most 4 MiB that several threads write at the same time, without the
  * lock. Expected by a backend that stores snapshots, before it stores anything: the spool may then
  * become as large as memory allows, instead of 256 MiB.
  */
-#define TS_REPLAY_BULK_AT_MOST 64u
+#define TS_REPLAY_BULK_AT_MOST 128u
 #define TS_REPLAY_BULK_BYTES (UINT64_C(4) << 20)
 TS_EMIT_API void ts_replay_bulk_expect(void);
 /*
- * Gives memory for the first of these blobs, and returns for how many; 0: there is none now, which
- * may change when the recorder has read more. Nothing else may begin bulk until it ended.
+ * Reserves space for the first of these blobs, and returns for how many; 0: there is none now,
+ * which may change when the recorder has read more. Nothing else may begin bulk until it ended.
  */
-TS_EMIT_API uint32_t ts_replay_bulk_begin(uint32_t count, const uint64_t *bytes, void **ret_spaces);
+TS_EMIT_API uint32_t ts_replay_bulk_begin(uint32_t count, const uint64_t *bytes);
 /*
- * Without the lock, by any thread: the memory may be written. False: there is none; the blob has to
+ * Without the lock, by any thread: copies bytes of a blob. False: memory is full; the blob has to
  * be stored in another way, after the end.
  */
-TS_EMIT_API bool ts_replay_bulk_allocate(void *space, uint64_t bytes);
-/* With the lock again: each that was filled becomes a blob, in ascending order. Its number, or 0.
+TS_EMIT_API bool ts_replay_bulk_write(uint32_t index, uint64_t offset, const void *data,
+				      uint64_t bytes);
+/*
+ * With the lock again: each that was written becomes a blob, in ascending order. Its number, or 0.
  */
 TS_EMIT_API uint64_t ts_replay_bulk_blob(uint32_t index);
-TS_EMIT_API void ts_replay_bulk_end(bool all_allocated);
+TS_EMIT_API void ts_replay_bulk_end(void);
 
 /*
  * Like the record OBJECT of docs/replay.md, 2.1. Strings are copied; details is a JSON object, or

@@ -404,11 +404,15 @@ static bool read_word(int fd, size_t offset, void *word, size_t bytes)
 	return pread(fd, word, bytes, (off_t)offset) == (ssize_t)bytes;
 }
 
-#define SPOOL_NAME_BYTES (sizeof(((struct dead_area *)0)->name) + sizeof(TS_SPOOL_ENDING))
+#define SPOOL_NAME_BYTES (sizeof(((struct dead_area *)0)->name) + TS_SPOOL_LANE_NAME_BYTES)
 
-static void name_spool(const char *area, char *name)
+/* The spool, or a lane of it (from 1 on). */
+static void name_spool(const char *area, unsigned int lane, char *name)
 {
-	snprintf(name, SPOOL_NAME_BYTES, "%s" TS_SPOOL_ENDING, area);
+	if (lane)
+		snprintf(name, SPOOL_NAME_BYTES, "%s" TS_SPOOL_LANE_NAME, area, lane);
+	else
+		snprintf(name, SPOOL_NAME_BYTES, "%s" TS_SPOOL_ENDING, area);
 }
 
 /*
@@ -439,19 +443,24 @@ static bool is_abandoned(int directory, uint64_t namespace, struct dead_area *ar
 	area->changed_ns = status.st_mtim.tv_sec * INT64_C(1000000000) + status.st_mtim.tv_nsec;
 	area->bytes = (uint64_t)status.st_blocks * 512;
 	area->has_exited = state == TS_LIVE_EXITING;
-	name_spool(area->name, spool);
-	if (!fstatat(directory, spool, &status, AT_SYMLINK_NOFOLLOW))
+	for (unsigned int lane = 0; lane <= TS_SPOOL_LANES; lane++) {
+		name_spool(area->name, lane, spool);
+		if (fstatat(directory, spool, &status, AT_SYMLINK_NOFOLLOW))
+			break;
 		area->bytes += (uint64_t)status.st_blocks * 512;
+	}
 	return true;
 }
 
-/* The spool first: none is left without an area. */
+/* The spool first: none is left without an area. And before it, its lanes. */
 static void remove_area(int directory, const char *name)
 {
 	char spool[SPOOL_NAME_BYTES];
 
-	name_spool(name, spool);
-	unlinkat(directory, spool, 0);
+	for (unsigned int lane = TS_SPOOL_LANES + 1; lane-- > 0;) {
+		name_spool(name, lane, spool);
+		unlinkat(directory, spool, 0);
+	}
 	unlinkat(directory, name, 0);
 }
 

@@ -31,9 +31,6 @@
 #ifndef MADV_POPULATE_READ
 #define MADV_POPULATE_READ 22
 #endif
-#ifndef MADV_POPULATE_WRITE
-#define MADV_POPULATE_WRITE 23
-#endif
 
 /* ---- memory of the program ---- */
 
@@ -120,8 +117,8 @@ static void leave_spool(struct core *core)
 	channel_nudge(core);
 }
 
-/* Refers to a part of the newest blob, at a position in the spool. */
-static bool refer(struct core *core, uint64_t position, uint64_t bytes)
+/* Refers to a part of the newest blob, in the spool or one of its lanes. */
+static bool refer(struct core *core, uint64_t word, uint64_t bytes)
 {
 	struct channel *channel = &core->channel;
 	uint64_t words = 2u + SPOOLED_WORDS, *to;
@@ -135,10 +132,10 @@ static bool refer(struct core *core, uint64_t position, uint64_t bytes)
 			  .bytes = channel->blob_bytes,
 			  .offset = channel->blob_at,
 			  .count = bytes },
-		.position = position,
+		.position = word,
 	};
 	ring_advance(writer, words * 8);
-	spool_referred_to(&channel->spool, position + bytes);
+	spool_referred_to(&channel->spool, ts_spool_position(word) + bytes);
 	channel->blob_at += bytes;
 	leave_spool(core);
 	channel_leave(core);
@@ -187,7 +184,7 @@ void ts_replay_bulk_expect(void)
 	agent_spool_bytes = TS_SPOOL_GREATEST;
 }
 
-uint32_t ts_replay_bulk_begin(uint32_t count, const uint64_t *bytes, void **ret_spaces)
+uint32_t ts_replay_bulk_begin(uint32_t count, const uint64_t *bytes)
 {
 	struct core *core = channel_core();
 	struct channel *channel;
@@ -199,10 +196,8 @@ uint32_t ts_replay_bulk_begin(uint32_t count, const uint64_t *bytes, void **ret_
 	if (count > TS_REPLAY_BULK_AT_MOST)
 		count = TS_REPLAY_BULK_AT_MOST;
 	for (uint32_t i = 0; i < count; i++) {
-		if (bytes[i] > ts_spool_part_bytes(channel->spool.bytes))
-			break;
-		ret_spaces[i] = spool_reserve(core, bytes[i], &channel->bulk[i].at);
-		if (!ret_spaces[i])
+		if (bytes[i] > ts_spool_part_bytes(channel->spool.bytes) ||
+		    !spool_reserve(core, bytes[i], &channel->bulk[i].word))
 			break;
 		channel->bulk[i].bytes = bytes[i];
 		channel->bulk_count++;
@@ -211,12 +206,14 @@ uint32_t ts_replay_bulk_begin(uint32_t count, const uint64_t *bytes, void **ret_
 	return channel->bulk_count;
 }
 
-/* A step that cannot be allocated is an error here, and no signal. */
-bool ts_replay_bulk_allocate(void *space, uint64_t bytes)
+bool ts_replay_bulk_write(uint32_t index, uint64_t offset, const void *data, uint64_t bytes)
 {
-	uint64_t page = (uint64_t)sysconf(_SC_PAGESIZE), before = (uintptr_t)space & (page - 1);
+	const struct core *core = __atomic_load_n(&ts_process_tracer.core, __ATOMIC_ACQUIRE);
 
-	return !madvise((char *)space - before, before + bytes, MADV_POPULATE_WRITE);
+	if (!core || index >= core->channel.bulk_count ||
+	    offset + bytes > core->channel.bulk[index].bytes)
+		return false;
+	return spool_write(core, core->channel.bulk[index].word, offset, data, bytes);
 }
 
 uint64_t ts_replay_bulk_blob(uint32_t index)
@@ -228,27 +225,19 @@ uint64_t ts_replay_bulk_blob(uint32_t index)
 		return 0;
 	channel = &core->channel;
 	if (!ts_replay_blob_begin(channel->bulk[index].bytes) ||
-	    !refer(core, channel->bulk[index].at, channel->bulk[index].bytes))
+	    !refer(core, channel->bulk[index].word, channel->bulk[index].bytes))
 		return 0;
 	return channel->blob;
 }
 
-void ts_replay_bulk_end(bool all_allocated)
+void ts_replay_bulk_end(void)
 {
 	struct core *core = channel_core();
-	struct channel *channel;
 
-	if (!core || !core->channel.is_bulk)
-		return;
-	channel = &core->channel;
-	channel->is_bulk = false;
-	/* Also what is before them. */
-	if (all_allocated &&
-	    (channel->bulk[0].at & (channel->spool.bytes - 1)) <= channel->spool.allocated)
-		spool_allocated(&channel->spool,
-				channel->bulk[channel->bulk_count - 1].at +
-					channel->bulk[channel->bulk_count - 1].bytes);
-	channel->bulk_count = 0;
+	if (core) {
+		core->channel.is_bulk = false;
+		core->channel.bulk_count = 0;
+	}
 }
 
 /* ---- for backends ---- */

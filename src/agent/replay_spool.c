@@ -21,7 +21,6 @@
 
 #define DEFAULT_BYTES (UINT64_C(256) << 20)
 #define STEP_BYTES (UINT64_C(4) << 20)
-#define ALLOCATION_BYTES 4096u /* the smallest page that there is */
 
 #ifndef MADV_POPULATE_WRITE
 #define MADV_POPULATE_WRITE 23
@@ -211,11 +210,13 @@ bool spool_open(struct core *core)
 	return !spool->is_off;
 }
 
-/* Allocates data up to `end`. */
-static bool extend(struct core *core, uint64_t end)
+/* Allocates data of [at, end), and perhaps a bit more. What bulk has skipped is not allocated. */
+static bool extend(struct core *core, uint64_t at, uint64_t end)
 {
 	struct spool *spool = &core->channel.spool;
-	uint64_t from = spool->allocated, to = ts_spool_round_up(end, STEP_BYTES);
+	bool continues = at >= spool->from && at <= spool->to;
+	uint64_t from = continues ? spool->to : at & ~(STEP_BYTES - 1);
+	uint64_t to = ts_spool_round_up(end, STEP_BYTES);
 	struct stat status;
 	char path[sizeof(core->path) + sizeof(TS_SPOOL_ENDING)];
 	bool is_done;
@@ -233,7 +234,9 @@ static bool extend(struct core *core, uint64_t end)
 	close(fd);
 	if (!is_done)
 		return false;
-	spool->allocated = to;
+	if (!continues)
+		spool->from = from;
+	spool->to = to;
 	/* In one call instead of a fault for each page. An older kernel cannot do that. */
 	madvise(spool->data + from, to - from, MADV_POPULATE_WRITE);
 	return true;
@@ -288,34 +291,14 @@ char *spool_place(struct core *core, uint64_t bytes, uint64_t *ret_position)
 	start_over(spool);
 	*ret_position = start_of(spool, bytes);
 	at = *ret_position & (spool->bytes - 1);
-	if (at + bytes <= spool->allocated)
+	if (at >= spool->from && at + bytes <= spool->to)
 		return spool->data + at;
 	/* To find out again that memory is full takes the kernel long: not for each small part. */
 	if (spool->is_full && spool->full_at == spool->consumed)
 		return NULL;
-	spool->is_full = !extend(core, at + bytes);
+	spool->is_full = !extend(core, at, at + bytes);
 	spool->full_at = spool->consumed;
 	return spool->is_full ? NULL : spool->data + at;
-}
-
-char *spool_reserve(struct core *core, uint64_t bytes, uint64_t *ret_position)
-{
-	struct spool *spool = &core->channel.spool;
-
-	if (!spool_has_space(spool, bytes))
-		return NULL;
-	start_over(spool);
-	*ret_position = start_of(spool, bytes);
-	spool_advance(spool, *ret_position, bytes);
-	return spool->data + (*ret_position & (spool->bytes - 1));
-}
-
-void spool_allocated(struct spool *spool, uint64_t position)
-{
-	uint64_t at = position & (spool->bytes - 1) & ~(uint64_t)(ALLOCATION_BYTES - 1);
-
-	if (at > spool->allocated)
-		spool->allocated = at;
 }
 
 void spool_advance(struct spool *spool, uint64_t position, uint64_t bytes)
@@ -332,4 +315,87 @@ void spool_referred(struct spool *spool)
 void spool_referred_to(struct spool *spool, uint64_t position)
 {
 	__atomic_store_n(&spool->header->referred, position, __ATOMIC_RELEASE);
+}
+
+/* ---- bulk ---- */
+
+/* The kernel lets one thread at a time extend a file, so that there are several. */
+static bool lane_path(const struct core *core, unsigned int lane, char *path, size_t bytes)
+{
+	return (size_t)snprintf(path, bytes, "%s" TS_SPOOL_LANE_NAME, core->path, lane) < bytes;
+}
+
+#define LANE_PATH_BYTES (sizeof(((struct core *)0)->path) + TS_SPOOL_LANE_NAME_BYTES)
+
+static bool make_lane(const struct core *core, unsigned int lane)
+{
+	char path[LANE_PATH_BYTES];
+	int fd = -1;
+
+	if (lane_path(core, lane, path, sizeof(path)))
+		fd = open(path, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC | O_NOFOLLOW, 0600);
+	if (fd >= 0)
+		close(fd);
+	return fd >= 0;
+}
+
+static bool make_lanes(const struct core *core)
+{
+	char path[LANE_PATH_BYTES];
+	unsigned int lane = 1;
+
+	if (!area_exists(core))
+		return false;
+	while (lane <= TS_SPOOL_LANES && make_lane(core, lane))
+		lane++;
+	if (lane > TS_SPOOL_LANES)
+		return true;
+	while (--lane)
+		if (lane_path(core, lane, path, sizeof(path)))
+			unlink(path);
+	return false;
+}
+
+bool spool_reserve(struct core *core, uint64_t bytes, uint64_t *ret_word)
+{
+	struct spool *spool = &core->channel.spool;
+	uint64_t position;
+
+	if (!spool->has_lanes)
+		spool->has_lanes = make_lanes(core);
+	if (!spool->has_lanes || !spool_has_space(spool, bytes))
+		return false;
+	start_over(spool);
+	position = start_of(spool, bytes);
+	spool_advance(spool, position, bytes);
+	spool->lane = spool->lane % TS_SPOOL_LANES + 1;
+	*ret_word = position | (uint64_t)spool->lane << TS_SPOOL_LANE_SHIFT;
+	return true;
+}
+
+/* Fresh pages are neither cleared nor mapped: that takes longer than to copy the bytes. */
+bool spool_write(const struct core *core, uint64_t word, uint64_t offset, const void *data,
+		 uint64_t bytes)
+{
+	const struct spool *spool = &core->channel.spool;
+	uint64_t at = TS_SPOOL_HEADER_BYTES + (ts_spool_position(word) & (spool->bytes - 1));
+	char path[LANE_PATH_BYTES];
+	uint64_t done = 0;
+	int fd = -1;
+
+	if (lane_path(core, ts_spool_lane(word), path, sizeof(path)))
+		fd = open(path, O_WRONLY | O_CLOEXEC | O_NOFOLLOW);
+	if (fd < 0)
+		return false;
+	while (done < bytes) {
+		ssize_t written = pwrite(fd, (const char *)data + done, bytes - done,
+					 (off_t)(at + offset + done));
+
+		if (written > 0)
+			done += (uint64_t)written;
+		else if (!written || errno != EINTR)
+			break;
+	}
+	close(fd);
+	return done == bytes;
 }

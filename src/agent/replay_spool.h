@@ -24,11 +24,13 @@ uint64_t spool_progress(const struct spool *spool);
 char *spool_place(struct core *core, uint64_t bytes, uint64_t *ret_position);
 
 /*
- * The same without waiting and without allocating; the part counts as used. NULL: there is no
- * space. Later, how far everything before a position was allocated, by those who wrote it.
+ * For bulk, without waiting: a part in one of the lanes, which counts as used from then on. The
+ * word has lane and position. False: there is no space. Then, without the lock, its bytes; false:
+ * shared memory is full.
  */
-char *spool_reserve(struct core *core, uint64_t bytes, uint64_t *ret_position);
-void spool_allocated(struct spool *spool, uint64_t position);
+bool spool_reserve(struct core *core, uint64_t bytes, uint64_t *ret_word);
+bool spool_write(const struct core *core, uint64_t word, uint64_t offset, const void *data,
+		 uint64_t bytes);
 
 /* The part is complete: what follows may refer to it; then, that its record is in the ring. */
 void spool_advance(struct spool *spool, uint64_t position, uint64_t bytes);

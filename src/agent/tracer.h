@@ -92,14 +92,16 @@ struct spool {
 	struct ts_live_spool *header; /* NULL: none */
 	char *data;
 	uint64_t bytes;          /* of the data; a power of two */
-	uint64_t allocated;      /* of these, from their start */
+	uint64_t from, to;       /* what is allocated of these */
 	uint64_t head, consumed; /* positions; what is between is in use */
 	uint64_t nudged_at;      /* head when the recorder was last woken */
 	dev_t device;
 	ino_t inode;
-	bool is_off;      /* it could not be made */
-	bool is_full;     /* a step could not be allocated, */
-	uint64_t full_at; /* and is not tried again while this is `consumed` */
+	bool has_lanes;    /* the files for bulk exist */
+	unsigned int lane; /* the last one that was given a part */
+	bool is_off;       /* it could not be made */
+	bool is_full;      /* a step could not be allocated, */
+	uint64_t full_at;  /* and is not tried again while this is `consumed` */
 };
 
 /*
@@ -121,7 +123,7 @@ struct channel {
 	bool is_bulk;
 	uint32_t bulk_count;
 	struct {
-		uint64_t at, bytes;
+		uint64_t word, bytes;
 	} bulk[TS_REPLAY_BULK_AT_MOST];
 	uint64_t room_until;  /* position; the ring has space up to there */
 	bool is_interrupted;  /* see channel_lock_briefly() */

@@ -32,16 +32,18 @@ struct directory {
 
 struct spool {
 	uint64_t area;
-	int fd;          /* -1: not open */
-	bool is_missing; /* it cannot be opened */
-	bool has_ended;  /* no parts follow */
-	uint64_t bytes;  /* of its data */
-	uint64_t end;    /* everything below is decoded */
+	int fd;                    /* -1: not open */
+	int lanes[TS_SPOOL_LANES]; /* the same; lane 1 is the first */
+	bool is_missing;           /* it cannot be opened */
+	bool has_ended;            /* no parts follow */
+	uint64_t bytes;            /* of its data */
+	uint64_t end;              /* everything below is decoded */
 	uint64_t committed;
 	uint64_t floor; /* what is below and not in the journal belongs to another recording */
 	bool is_due;    /* a tick found it idle */
 	bool is_idle;   /* nothing was decoded since the last tick */
 	uint64_t referred_bytes, decoded_bytes; /* of parts since the last checkpoint */
+	uint64_t decoded_from; /* where the first of these begins; UINT64_MAX: there is none */
 };
 
 struct ts_spools {
@@ -70,6 +72,11 @@ static void close_spool(struct spool *spool)
 	if (spool->fd >= 0)
 		close(spool->fd);
 	spool->fd = -1;
+	for (unsigned int lane = 0; lane < TS_SPOOL_LANES; lane++) {
+		if (spool->lanes[lane] >= 0)
+			close(spool->lanes[lane]);
+		spool->lanes[lane] = -1;
+	}
 }
 
 void ts_spools_free(struct ts_spools *spools)
@@ -130,14 +137,19 @@ int ts_spools_add_directory(struct ts_spools *spools, int directory_fd, struct t
 /* The spool of an area, perhaps not open; NULL: no memory. Lock held. */
 static struct spool *get_spool(struct ts_spools *spools, uint64_t area)
 {
+	struct spool *spool;
+
 	for (size_t i = 0; i < spools->count; i++)
 		if (spools->spools[i].area == area)
 			return &spools->spools[i];
 	if (ts_grow_array((void **)&spools->spools, &spools->capacity, spools->count + 1,
 			  sizeof(*spools->spools)))
 		return NULL;
-	spools->spools[spools->count] = (struct spool){ .area = area, .fd = -1 };
-	return &spools->spools[spools->count++];
+	spool = &spools->spools[spools->count++];
+	*spool = (struct spool){ .area = area, .fd = -1, .decoded_from = UINT64_MAX };
+	for (unsigned int lane = 0; lane < TS_SPOOL_LANES; lane++)
+		spool->lanes[lane] = -1;
+	return spool;
 }
 
 /* Looks in all directories; -1: there is none. Lock held. */
@@ -168,6 +180,21 @@ static bool open_spool(struct ts_spools *spools, struct spool *spool,
 	spool->end = TS_MAX(spool->end, header.consumed);
 	spool->committed = TS_MAX(spool->committed, header.consumed);
 	return true;
+}
+
+/* The file with data of that lane; -1: there is none. Lock held. */
+static int open_lane(const struct ts_spools *spools, struct spool *spool,
+		     const struct ts_live_control *area, unsigned int lane)
+{
+	int *fd = lane && lane <= TS_SPOOL_LANES ? &spool->lanes[lane - 1] : NULL;
+
+	if (!fd)
+		return lane ? -1 : spool->fd;
+	for (size_t i = 0; i < spools->directory_count && *fd < 0; i++)
+		*fd = ts_spool_file_open_lane(spools->directories[i].fd,
+					      spools->directories[i].owner, area,
+					      spools->is_writable, lane);
+	return *fd;
 }
 
 static void set_word(const struct ts_spools *spools, const struct spool *spool, size_t offset,
@@ -265,29 +292,34 @@ bool ts_spools_holds(struct ts_spools *spools, uint64_t area)
 
 static bool is_possible(const struct spool *spool, const struct ts_live_spooled *part)
 {
-	uint64_t count = part->part.count, at = part->position & (spool->bytes - 1);
+	uint64_t position = ts_spool_position(part->position);
+	uint64_t count = part->part.count, at = position & (spool->bytes - 1);
 	uint64_t limit = ts_spool_round_up(spool->committed, spool->bytes) + spool->bytes;
 
 	return count && count <= ts_spool_part_bytes(spool->bytes) && at + count <= spool->bytes &&
-	       part->position >= spool->end && part->position <= limit - count;
+	       position >= spool->end && position <= limit - count;
 }
 
 int ts_spools_read(struct ts_spools *spools, const struct ts_live_control *area,
 		   const struct ts_live_spooled *part, uint64_t offset, void *buffer, size_t bytes)
 {
 	struct spool *spool, open;
+	int lane = -1;
 
 	if (!spools)
 		return TS_ENOTFOUND;
 	pthread_mutex_lock(&spools->lock);
 	spool = get_spool(spools, area->area_id);
 	open = spool && open_spool(spools, spool, area) ? *spool : (struct spool){ .fd = -1 };
+	if (open.fd >= 0)
+		lane = open_lane(spools, spool, area, ts_spool_lane(part->position));
 	pthread_mutex_unlock(&spools->lock);
 	if (open.fd < 0)
 		return spool ? TS_ENOTFOUND : TS_ENOMEM;
 	if (!is_possible(&open, part) || offset + bytes > part->part.count)
 		return TS_EFORMAT;
-	return ts_spool_file_read(open.fd, open.bytes, part->position + offset, buffer, bytes);
+	return ts_spool_file_read(open.fd, lane, open.bytes,
+				  ts_spool_position(part->position) + offset, buffer, bytes);
 }
 
 void ts_spools_decoded(struct ts_spools *spools, const struct ts_live_control *area,
@@ -305,7 +337,9 @@ void ts_spools_decoded(struct ts_spools *spools, const struct ts_live_control *a
 	}
 	/* Nobody has read a part of a blob that was given up: its space is needed all the same. */
 	if (spool && open_spool(spools, spool, area) && is_possible(spool, part)) {
-		spool->end = part->position + part->part.count;
+		spool->decoded_from =
+			TS_MIN(spool->decoded_from, ts_spool_position(part->position));
+		spool->end = ts_spool_position(part->position) + part->part.count;
 		set_word(spools, spool, offsetof(struct ts_live_spool, decoded), spool->end);
 	}
 	pthread_mutex_unlock(&spools->lock);
@@ -390,6 +424,7 @@ void ts_spools_rewind(struct ts_spools *spools)
 	for (size_t i = 0; i < spools->count; i++) {
 		spools->spools[i].end = spools->spools[i].committed;
 		spools->spools[i].decoded_bytes = 0;
+		spools->spools[i].decoded_from = UINT64_MAX;
 		spools->spools[i].has_ended = false;
 	}
 	pthread_mutex_unlock(&spools->lock);
@@ -437,12 +472,39 @@ bool ts_spools_are_due(struct ts_spools *spools)
 	return are_due || ended >= ENDED_BYTES;
 }
 
+/*
+ * Gives the memory of lanes back, before the program may use it again. What it writes meanwhile
+ * lies elsewhere: it ends less than `bytes` above the first part that is not committed. Takes its
+ * time, without the lock: only this thread changes what is decoded and closes files.
+ */
+static void punch_decoded(struct ts_spools *spools)
+{
+	struct spool spool;
+	bool is_there;
+
+	for (size_t i = 0;; i++) {
+		pthread_mutex_lock(&spools->lock);
+		is_there = i < spools->count;
+		if (is_there)
+			spool = spools->spools[i];
+		pthread_mutex_unlock(&spools->lock);
+		if (!is_there)
+			return;
+		for (unsigned int lane = 0; lane < TS_SPOOL_LANES; lane++)
+			if (spool.lanes[lane] >= 0 && spool.decoded_from < spool.end)
+				ts_spool_file_punch(spool.lanes[lane], spool.bytes,
+						    spool.decoded_from, spool.end);
+	}
+}
+
 void ts_spools_commit(struct ts_spools *spools, bool is_all)
 {
 	size_t kept = 0;
 
 	if (!spools)
 		return;
+	if (spools->is_writable)
+		punch_decoded(spools);
 	pthread_mutex_lock(&spools->lock);
 	for (size_t i = 0; i < spools->count; i++) {
 		struct spool *spool = &spools->spools[i];
@@ -451,6 +513,7 @@ void ts_spools_commit(struct ts_spools *spools, bool is_all)
 			is_all ? spool->referred_bytes
 			       : TS_MIN(spool->referred_bytes, spool->decoded_bytes);
 		spool->decoded_bytes = 0;
+		spool->decoded_from = UINT64_MAX;
 		spool->is_due = false;
 		if (!spool->referred_bytes)
 			spool->end = TS_MAX(spool->end, spool->floor);

@@ -156,6 +156,7 @@ static bool is_orphan(int directory_fd, const char *name)
 		return false;
 	memcpy(area, name, length - ending);
 	area[length - ending] = '\0';
+	area[strcspn(area, ".")] = '\0'; /* of a lane */
 	return faccessat(directory_fd, area, F_OK, AT_SYMLINK_NOFOLLOW) && errno == ENOENT &&
 	       !fstatat(directory_fd, name, &status, AT_SYMLINK_NOFOLLOW) &&
 	       S_ISREG(status.st_mode) &&

@@ -464,7 +464,6 @@ int ts_areas_list(int directory_fd, uint64_t pid_namespace,
 
 int ts_area_remove(int directory_fd, const char *name, uint64_t area_id)
 {
-	char spool[TS_SPOOL_NAME_BYTES];
 	struct ts_live_control control;
 	int fd, result = live_read_control(directory_fd, name, O_RDONLY, &fd, &control, NULL);
 
@@ -474,7 +473,6 @@ int ts_area_remove(int directory_fd, const char *name, uint64_t area_id)
 	if (control.area_id != area_id)
 		return TS_ENOTFOUND;
 	/* First, so that no spool is left without an area. */
-	ts_spool_file_name(spool, name);
-	unlinkat(directory_fd, spool, 0);
+	ts_spool_file_remove(directory_fd, name);
 	return unlinkat(directory_fd, name, 0) == 0 ? TS_OK : ts_error_errno(NULL, errno, "%s", "");
 }

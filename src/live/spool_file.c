@@ -15,9 +15,26 @@
 
 #include "live/area_internal.h"
 
-void ts_spool_file_name(char name[TS_SPOOL_NAME_BYTES], const char *area_name)
+void ts_spool_file_name(char name[TS_SPOOL_NAME_BYTES], const char *area_name, unsigned int lane)
 {
-	snprintf(name, TS_SPOOL_NAME_BYTES, "%.64s%s", area_name, TS_SPOOL_ENDING);
+	if (lane)
+		snprintf(name, TS_SPOOL_NAME_BYTES, "%.64s" TS_SPOOL_LANE_NAME, area_name, lane);
+	else
+		snprintf(name, TS_SPOOL_NAME_BYTES, "%.64s%s", area_name, TS_SPOOL_ENDING);
+}
+
+/* Lanes first: there are none without a spool. */
+void ts_spool_file_remove(int directory_fd, const char *area_name)
+{
+	char name[TS_SPOOL_NAME_BYTES];
+
+	ts_spool_file_name(name, area_name, 0);
+	if (faccessat(directory_fd, name, F_OK, AT_SYMLINK_NOFOLLOW))
+		return;
+	for (unsigned int lane = TS_SPOOL_LANES + 1; lane-- > 0;) {
+		ts_spool_file_name(name, area_name, lane);
+		unlinkat(directory_fd, name, 0);
+	}
 }
 
 static bool read_header(int fd, struct ts_live_spool *header)
@@ -36,7 +53,7 @@ bool ts_spool_file_is_wanted(int directory_fd, const char *area_name)
 	bool is_wanted;
 	int fd;
 
-	ts_spool_file_name(name, area_name);
+	ts_spool_file_name(name, area_name, 0);
 	fd = openat(directory_fd, name, O_RDONLY | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK);
 	if (fd < 0)
 		return false;
@@ -45,8 +62,9 @@ bool ts_spool_file_is_wanted(int directory_fd, const char *area_name)
 	return is_wanted;
 }
 
-int ts_spool_file_open(int directory_fd, uid_t owner, const struct ts_live_control *area,
-		       bool writable, struct ts_live_spool *ret_header)
+/* -1: there is none, or it is not what the owner may have there. */
+static int open_file(int directory_fd, uid_t owner, const struct ts_live_control *area,
+		     bool writable, unsigned int lane)
 {
 	int flags = (writable ? O_RDWR : O_RDONLY) | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK;
 	char area_name[TS_SPOOL_NAME_BYTES], name[TS_SPOOL_NAME_BYTES];
@@ -55,23 +73,64 @@ int ts_spool_file_open(int directory_fd, uid_t owner, const struct ts_live_contr
 
 	snprintf(area_name, sizeof(area_name), "%" PRIu32 "-%" PRIu64 "-%016" PRIx64, area->pid,
 		 area->start_time, area->area_id);
-	ts_spool_file_name(name, area_name);
+	ts_spool_file_name(name, area_name, lane);
 	fd = openat(directory_fd, name, flags);
 	if (fd < 0)
 		return -1;
 	if (!fstat(fd, &status) && S_ISREG(status.st_mode) && status.st_nlink == 1 &&
-	    status.st_uid == owner && read_header(fd, ret_header) &&
-	    ret_header->area_id == area->area_id)
+	    status.st_uid == owner)
 		return fd;
 	close(fd);
 	return -1;
 }
 
-int ts_spool_file_read(int fd, uint64_t data_bytes, uint64_t position, void *buffer, size_t bytes)
+int ts_spool_file_open(int directory_fd, uid_t owner, const struct ts_live_control *area,
+		       bool writable, struct ts_live_spool *ret_header)
+{
+	int fd = open_file(directory_fd, owner, area, writable, 0);
+
+	if (fd < 0)
+		return -1;
+	if (read_header(fd, ret_header) && ret_header->area_id == area->area_id)
+		return fd;
+	close(fd);
+	return -1;
+}
+
+int ts_spool_file_open_lane(int directory_fd, uid_t owner, const struct ts_live_control *area,
+			    bool writable, unsigned int lane)
+{
+	return lane && lane <= TS_SPOOL_LANES ? open_file(directory_fd, owner, area, writable, lane)
+					      : -1;
+}
+
+static void punch(int fd, uint64_t at, uint64_t bytes)
+{
+	int rc = 0;
+
+	do {
+		if (bytes)
+			rc = fallocate(fd, FALLOC_FL_PUNCH_HOLE | FALLOC_FL_KEEP_SIZE,
+				       (off_t)(TS_SPOOL_HEADER_BYTES + at), (off_t)bytes);
+	} while (rc && errno == EINTR);
+}
+
+/* A failure leaves it as it is. */
+void ts_spool_file_punch(int fd, uint64_t data_bytes, uint64_t from, uint64_t to)
+{
+	uint64_t at = from & (data_bytes - 1), bytes = TS_MIN(to - from, data_bytes);
+	uint64_t before_end = TS_MIN(bytes, data_bytes - at);
+
+	punch(fd, at, before_end);
+	punch(fd, 0, bytes - before_end);
+}
+
+int ts_spool_file_read(int fd, int data_fd, uint64_t data_bytes, uint64_t position, void *buffer,
+		       size_t bytes)
 {
 	uint64_t at = TS_SPOOL_HEADER_BYTES + (position & (data_bytes - 1)), consumed;
 
-	if (live_read(fd, buffer, bytes, at) != (ssize_t)bytes)
+	if (live_read(data_fd, buffer, bytes, at) != (ssize_t)bytes)
 		return TS_ENOTFOUND;
 	/* What was released before it was copied may have been overwritten. */
 	__atomic_thread_fence(__ATOMIC_SEQ_CST);

@@ -12,9 +12,12 @@
 
 struct ts_live_control;
 
-/* The name of an area's spool. */
-#define TS_SPOOL_NAME_BYTES 80
-void ts_spool_file_name(char name[TS_SPOOL_NAME_BYTES], const char *area_name);
+/* The name of an area's spool, or of a lane of it (from 1 on). */
+#define TS_SPOOL_NAME_BYTES (80 + TS_SPOOL_LANE_NAME_BYTES)
+void ts_spool_file_name(char name[TS_SPOOL_NAME_BYTES], const char *area_name, unsigned int lane);
+
+/* Removes the spool of an area, with its lanes. */
+void ts_spool_file_remove(int directory_fd, const char *area_name);
 
 /* True if it has parts that no recording has committed. */
 bool ts_spool_file_is_wanted(int directory_fd, const char *area_name);
@@ -23,8 +26,19 @@ bool ts_spool_file_is_wanted(int directory_fd, const char *area_name);
 int ts_spool_file_open(int directory_fd, uid_t owner, const struct ts_live_control *area,
 		       bool writable, struct ts_live_spool *ret_header);
 
-/* Reads from a position in data of data_bytes. TS_ENOTFOUND: the bytes are gone. */
-int ts_spool_file_read(int fd, uint64_t data_bytes, uint64_t position, void *buffer, size_t bytes);
+/* A lane of it; -1: the same. */
+int ts_spool_file_open_lane(int directory_fd, uid_t owner, const struct ts_live_control *area,
+			    bool writable, unsigned int lane);
+
+/* Gives the memory of data in [from, to) back, in a lane. */
+void ts_spool_file_punch(int fd, uint64_t data_bytes, uint64_t from, uint64_t to);
+
+/*
+ * Reads from a position in data of data_bytes, which is in the file `data_fd`: that of the spool
+ * `fd`, or a lane. TS_ENOTFOUND: the bytes are gone.
+ */
+int ts_spool_file_read(int fd, int data_fd, uint64_t data_bytes, uint64_t position, void *buffer,
+		       size_t bytes);
 
 /* Stores a word of the header; a failure shows when its program waits in vain. */
 void ts_spool_file_set_word(int fd, size_t offset, uint64_t value);

@@ -865,13 +865,29 @@ static void foreign(void)
 	CHECK(cuCtxSynchronize());
 }
 
+/* Much for a snapshot; REPLAY_WORK_MIB: that much, of numbers that do not compress. */
 static void much_memory(void)
 {
-	uint64_t a = device_memory((size_t)64 << 20);
+	const char *wanted = getenv("REPLAY_WORK_MIB");
+	size_t mib = wanted ? strtoul(wanted, NULL, 10) : 64, words = (size_t)1 << 17;
+	uint64_t a = device_memory(mib << 20), state = 1, *numbers;
 	uint32_t all = 16 << 20, value = 3;
 
-	LAUNCH("fill", &a, &value, &all);
-	CHECK(cuCtxSynchronize());
+	if (!wanted) {
+		LAUNCH("fill", &a, &value, &all);
+		CHECK(cuCtxSynchronize());
+		return;
+	}
+	numbers = malloc(words * 8);
+	EXPECT(numbers);
+	for (size_t at = 0; at < mib << 20; at += (size_t)1 << 20) {
+		for (size_t i = 0; i < words; i++) {
+			state = state * 6364136223846793005u + 1;
+			numbers[i] = state ^ state >> 33;
+		}
+		CHECK(cuMemcpyHtoD_v2(a + at, numbers, words * 8));
+	}
+	free(numbers);
 }
 
 static const struct {

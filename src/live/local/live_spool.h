@@ -13,13 +13,23 @@
 
 #define TS_SPOOL_ENDING ".spool"
 #define TS_SPOOL_MAGIC "TSSPOOL\n"
-#define TS_SPOOL_VERSION 1
+#define TS_SPOOL_VERSION 2
 #define TS_SPOOL_HEADER_BYTES 4096u
 #define TS_SPOOL_LEAST (UINT64_C(4) << 20)
 #define TS_SPOOL_GREATEST (UINT64_C(1) << 36)
 /* A part begins at a multiple of this. */
 #define TS_SPOOL_ALIGNMENT 64u
 #define TS_SPOOL_PART (UINT64_C(4) << 20)
+
+/*
+ * Bulk is written to several files, since the kernel lets one thread at a time extend a file:
+ * `<area>.<n>.spool`, n from 1 on, each laid out as the spool itself and sparse. A part's position
+ * has n in its highest byte; 0: the spool.
+ */
+#define TS_SPOOL_LANES 16u
+#define TS_SPOOL_LANE_SHIFT 56
+#define TS_SPOOL_LANE_NAME ".%u" TS_SPOOL_ENDING
+#define TS_SPOOL_LANE_NAME_BYTES 16u /* at most */
 
 struct ts_live_spool {
 	char magic[8];
@@ -44,6 +54,17 @@ static_assert(sizeof(struct ts_live_spool) <= TS_SPOOL_HEADER_BYTES, "live.md, s
 static inline uint64_t ts_spool_part_bytes(uint64_t bytes)
 {
 	return bytes / 16 < TS_SPOOL_PART ? bytes / 16 : TS_SPOOL_PART;
+}
+
+/* Where a part is, and in which of the files. */
+static inline uint64_t ts_spool_position(uint64_t word)
+{
+	return word & ((UINT64_C(1) << TS_SPOOL_LANE_SHIFT) - 1);
+}
+
+static inline unsigned int ts_spool_lane(uint64_t word)
+{
+	return (unsigned int)(word >> TS_SPOOL_LANE_SHIFT);
 }
 
 /* The first multiple of `bytes` (a power of two) that is not below the position. */

@@ -7,6 +7,7 @@
 #include <signal.h>
 #include <sys/mman.h>
 #include <sys/resource.h>
+#include <sys/stat.h>
 #include <sys/wait.h>
 #include <time.h>
 
@@ -104,7 +105,7 @@ static void close_taker(struct taker *taker)
 	agent_close_reader(&taker->reader);
 }
 
-static const struct spool *spool(void)
+static struct spool *spool(void)
 {
 	return &ts_process_tracer.core->channel.spool;
 }
@@ -218,7 +219,91 @@ TS_TEST(a_spool_that_is_empty_starts_over)
 	}
 	TS_CHECK_INT(taker.bytes, 40 * MIB);
 	TS_CHECK_MEM(taker.content + 39 * MIB, content, MIB);
-	TS_CHECK_INT(spool()->allocated, 4 * MIB);
+	TS_CHECK_INT(spool()->to, 4 * MIB);
+	close_taker(&taker);
+	free(content);
+	agent_end(true);
+}
+
+/* ---- bulk ---- */
+
+static uint64_t blocks_of(const char *ending)
+{
+	char path[sizeof(ts_process_tracer.core->path) + 16];
+	struct stat status;
+
+	snprintf(path, sizeof(path), "%s%s", ts_process_tracer.core->path, ending);
+	TS_CHECK_INT(stat(path, &status), 0);
+	return (uint64_t)status.st_blocks * 512;
+}
+
+/* Stores as many pieces of 1 MiB as there is space for. */
+static uint32_t store_bulk(const unsigned char *content, uint32_t count)
+{
+	uint64_t bytes[TS_REPLAY_BULK_AT_MOST];
+	uint32_t given;
+
+	for (uint32_t i = 0; i < count; i++)
+		bytes[i] = MIB;
+	TS_CHECK(ts_replay_lock());
+	given = ts_replay_bulk_begin(count, bytes);
+	/* What is stored meanwhile passes through the ring. */
+	TS_CHECK(ts_replay_blob(content, 40000) > 0);
+	TS_CHECK_INT(ts_replay_bulk_begin(1, bytes), 0);
+	ts_replay_unlock();
+	TS_CHECK(!ts_replay_bulk_write(given, 0, content, 1));
+	TS_CHECK(!ts_replay_bulk_write(0, MIB, content, 1));
+	for (uint32_t i = 0; i < given; i++) {
+		TS_CHECK(ts_replay_bulk_write(i, 0, content + i * MIB, MIB / 2));
+		TS_CHECK(ts_replay_bulk_write(i, MIB / 2, content + i * MIB + MIB / 2, MIB / 2));
+	}
+	TS_CHECK(ts_replay_lock());
+	for (uint32_t i = 0; i < given; i++)
+		TS_CHECK(ts_replay_bulk_blob(i) > 0);
+	ts_replay_bulk_end();
+	ts_replay_unlock();
+	return given;
+}
+
+/*
+ * Pieces lie in several files; what is behind them in the spool is allocated without what they
+ * skipped; a commit gives their memory back.
+ */
+TS_TEST(bulk_is_spread_and_its_memory_returned)
+{
+	unsigned char *content = make_content(40 * MIB);
+	struct taker taker;
+
+	agent_spool_bytes = 64 * MIB;
+	agent_begin(SETTINGS);
+	TS_CHECK(ts_replay_lock());
+	ts_replay_unlock();
+	open_taker(&taker, 200 * MIB);
+	taker.commits = false;
+	for (unsigned int round = 0; round < 3; round++) {
+		uint64_t before = taker.bytes;
+
+		TS_CHECK_INT(store_bulk(content, 40), 40);
+		TS_CHECK(ts_replay_lock());
+		TS_CHECK(ts_replay_blob(content, MIB) > 0);
+		ts_replay_unlock();
+		TS_CHECK_INT(blocks_of(".1.spool"), 3 * MIB);
+		TS_CHECK_INT(blocks_of(".16.spool"), 2 * MIB);
+		TS_CHECK_INT(spool()->to, 44 * MIB);
+		TS_CHECK(blocks_of(".spool") < 9 * MIB);
+		take_parts(&taker);
+		TS_CHECK_INT(taker.bytes, before + 41 * MIB);
+		TS_CHECK_MEM(taker.content + before, content, 40 * MIB);
+		TS_CHECK_MEM(taker.content + before + 40 * MIB, content, MIB);
+		ts_spools_commit(taker.spools, true);
+		TS_CHECK_INT(blocks_of(".1.spool"), 0);
+		TS_CHECK_INT(blocks_of(".16.spool"), 0);
+		spool()->lane = 0;
+	}
+	/* No more than the spool holds, in all files together. */
+	TS_CHECK_INT(store_bulk(content, 40), 40);
+	TS_CHECK_INT(store_bulk(content, 40), 24);
+	take_parts(&taker);
 	close_taker(&taker);
 	free(content);
 	agent_end(true);
@@ -391,10 +476,10 @@ TS_TEST(a_step_that_fails_uses_the_ring)
 	TS_CHECK_INT(rename(path, moved), 0);
 	TS_CHECK(ts_replay_blob(content, 6 * MIB) > 0);
 	TS_CHECK(!ts_replay_is_broken());
-	TS_CHECK_INT(spool()->allocated, 4 * MIB);
+	TS_CHECK_INT(spool()->to, 4 * MIB);
 	TS_CHECK_INT(rename(moved, path), 0);
 	TS_CHECK(ts_replay_blob(content, 4 * MIB) > 0);
-	TS_CHECK_INT(spool()->allocated, 4 * MIB);
+	TS_CHECK_INT(spool()->to, 4 * MIB);
 	ts_replay_unlock();
 	open_taker(&taker, 11 * MIB);
 	take_parts(&taker);
@@ -402,7 +487,7 @@ TS_TEST(a_step_that_fails_uses_the_ring)
 	ts_spools_commit(taker.spools, true);
 	TS_CHECK(ts_replay_lock());
 	TS_CHECK(ts_replay_blob(content, 6 * MIB) > 0);
-	TS_CHECK_INT(spool()->allocated, 8 * MIB);
+	TS_CHECK_INT(spool()->to, 8 * MIB);
 	ts_replay_unlock();
 	close_taker(&taker);
 	free(content);

@@ -247,6 +247,43 @@ TS_TEST(parts_that_nobody_reads_are_released)
 	end(fixture);
 }
 
+/* Parts in other files: those that nobody may have there, or that do not exist, are lost. */
+TS_TEST(lanes_are_files_of_their_own)
+{
+	const uint64_t lane = UINT64_C(1) << TS_SPOOL_LANE_SHIFT;
+	struct fixture *fixture = start();
+	char content[PART];
+	int fd;
+
+	memset(content, 7, sizeof(content));
+	TS_CHECK_INT(read_at(fixture, 3 * lane, PART), TS_ENOTFOUND);
+	fd = openat(fixture->directory, NAME ".3.spool", O_RDWR | O_CREAT | O_CLOEXEC, 0600);
+	TS_CHECK(fd >= 0);
+	TS_CHECK_INT(read_at(fixture, 3 * lane, PART), TS_ENOTFOUND);
+	TS_CHECK_INT(pwrite(fd, content, PART, TS_SPOOL_HEADER_BYTES), PART);
+	TS_CHECK_INT(read_at(fixture, 3 * lane, PART), 0);
+	TS_CHECK_MEM(fixture->buffer, content, PART);
+	TS_CHECK_INT(read_at(fixture, 0, PART), 0);
+	TS_CHECK_INT(fixture->buffer[0], 0);
+	TS_CHECK_INT(read_at(fixture, (TS_SPOOL_LANES + 1) * lane, PART), TS_ENOTFOUND);
+	TS_CHECK_INT(read_at(fixture, 255 * lane, PART), TS_ENOTFOUND);
+	TS_CHECK_INT(read_at(fixture, 3 * lane + 2 * BYTES, PART), TS_EFORMAT);
+	TS_CHECK_INT(symlinkat(NAME ".3.spool", fixture->directory, NAME ".4.spool"), 0);
+	TS_CHECK_INT(read_at(fixture, 4 * lane, PART), TS_ENOTFOUND);
+	/* Neither reading nor decoding releases anything. */
+	refer(fixture, 3 * lane, PART);
+	decoded(fixture, 3 * lane, PART);
+	TS_CHECK_INT(read_header(fixture).decoded, PART);
+	TS_CHECK_INT(pread(fd, content, 1, TS_SPOOL_HEADER_BYTES), 1);
+	TS_CHECK_INT(content[0], 7);
+	ts_spools_commit(fixture->spools, true);
+	TS_CHECK_INT(read_header(fixture).consumed, PART);
+	TS_CHECK_INT(pread(fd, content, 1, TS_SPOOL_HEADER_BYTES), 1);
+	TS_CHECK_INT(content[0], 0);
+	close(fd);
+	end(fixture);
+}
+
 /* A part of a byte takes up 64: many of them fill the spool, too. */
 TS_TEST(small_parts_become_due)
 {
@@ -325,6 +362,7 @@ TS_TEST(a_spool_without_its_area_is_removed)
 	struct fixture *fixture = start();
 	struct timespec old[2] = { { .tv_sec = 1000 }, { .tv_sec = 1000 } };
 	struct ts_live_spool header = plain_header();
+	int fd;
 
 	TS_CHECK(!ts_spool_file_is_wanted(fixture->directory, NAME));
 	header.head = PART;
@@ -333,7 +371,12 @@ TS_TEST(a_spool_without_its_area_is_removed)
 	TS_CHECK_INT(ts_areas_clean(fixture->directory, 0, NULL, NULL), 0);
 	TS_CHECK(!faccessat(fixture->directory, NAME ".spool", F_OK, 0));
 	TS_CHECK_INT(futimens(fixture->fd, old), 0);
+	fd = openat(fixture->directory, NAME ".16.spool", O_RDWR | O_CREAT | O_CLOEXEC, 0600);
+	TS_CHECK(fd >= 0);
+	TS_CHECK_INT(futimens(fd, old), 0);
+	close(fd);
 	TS_CHECK_INT(ts_areas_clean(fixture->directory, 0, NULL, NULL), 0);
 	TS_CHECK(faccessat(fixture->directory, NAME ".spool", F_OK, 0) != 0);
+	TS_CHECK(faccessat(fixture->directory, NAME ".16.spool", F_OK, 0) != 0);
 	end(fixture);
 }

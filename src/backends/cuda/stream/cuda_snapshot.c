@@ -212,13 +212,28 @@ static bool lane_enter(struct lane *lane, struct capture_context *context)
 	return is_good;
 }
 
+/* Where the bytes of a piece go: memory, or a part of the batch. */
+struct sink {
+	char *to;
+	uint32_t part;
+	bool is_full; /* shared memory is */
+};
+
+static void pour(struct sink *sink, uint64_t at, const char *from, uint64_t bytes)
+{
+	if (sink->to)
+		memcpy(sink->to + at, from, bytes);
+	else if (!ts_replay_bulk_write(sink->part, at, from, bytes))
+		sink->is_full = true;
+}
+
 /* Through the pinned buffer: one half is read by the device while the other is copied. */
-static int read_device(const struct lane *lane, const struct piece *piece, char *to)
+static int read_device(const struct lane *lane, const struct piece *piece, struct sink *sink)
 {
 	uint64_t asked = 0, at = 0;
 	int rc = 0;
 
-	while (!rc && at < piece->bytes) {
+	while (!rc && at < piece->bytes && !sink->is_full) {
 		uint64_t part = TS_MIN(PART_BYTES, piece->bytes - at);
 
 		if (asked == at) {
@@ -237,17 +252,20 @@ static int read_device(const struct lane *lane, const struct piece *piece, char 
 			asked += next;
 		}
 		if (!rc && lane->buffer)
-			memcpy(to + at, lane->buffer + (at / PART_BYTES & 1) * PART_BYTES, part);
+			pour(sink, at, lane->buffer + (at / PART_BYTES & 1) * PART_BYTES, part);
 		at += part;
 	}
 	return rc;
 }
 
-static bool read_piece(struct lane *lane, const struct piece *piece, char *to)
+static bool read_piece(struct lane *lane, const struct piece *piece, struct sink *sink)
 {
-	int rc = lane_enter(lane, piece->context) ? read_device(lane, piece, to)
+	int rc = lane_enter(lane, piece->context) ? read_device(lane, piece, sink)
 						  : CUDA_INVALID_CONTEXT;
 
+	/* The buffer may still be written. */
+	if (sink->is_full)
+		cu.StreamSynchronize(lane->stream);
 	if (rc) {
 		capture_fail("the snapshot cannot be read: the driver's error %d", rc);
 		atomic_store(&self.is_cancelled, true);
@@ -261,8 +279,7 @@ static struct {
 	pthread_mutex_t lock;
 	pthread_cond_t changed;
 	const struct piece *pieces;
-	void *spaces[TS_REPLAY_BULK_AT_MOST];
-	bool is_allocated[TS_REPLAY_BULK_AT_MOST], is_filled[TS_REPLAY_BULK_AT_MOST];
+	bool has_space[TS_REPLAY_BULK_AT_MOST], is_filled[TS_REPLAY_BULK_AT_MOST];
 	uint32_t count, next, done;
 	unsigned int workers; /* that have not ended */
 	bool is_over;
@@ -273,13 +290,15 @@ static void fill_some(struct lane *lane)
 {
 	while (batch.next < batch.count) {
 		uint32_t i = batch.next++;
-		const struct piece *piece = &batch.pieces[i];
+		struct sink sink = { .part = i };
+		bool is_read;
 
 		pthread_mutex_unlock(&batch.lock);
-		batch.is_allocated[i] = ts_replay_bulk_allocate(batch.spaces[i], piece->bytes);
-		batch.is_filled[i] = batch.is_allocated[i] && !atomic_load(&self.is_cancelled) &&
-				     read_piece(lane, piece, batch.spaces[i]);
+		is_read = !atomic_load(&self.is_cancelled) &&
+			  read_piece(lane, &batch.pieces[i], &sink);
 		pthread_mutex_lock(&batch.lock);
+		batch.has_space[i] = !sink.is_full;
+		batch.is_filled[i] = is_read && !sink.is_full;
 		if (++batch.done == batch.count)
 			pthread_cond_broadcast(&batch.changed);
 	}
@@ -332,19 +351,18 @@ static uint32_t begin_batch(const struct piece *pieces, size_t count)
 	}
 	if (!wanted || !ts_replay_lock_window())
 		return 0;
-	given = ts_replay_bulk_begin(wanted, bytes, batch.spaces);
+	given = ts_replay_bulk_begin(wanted, bytes);
 	ts_replay_unlock();
 	return given;
 }
 
 static void end_batch(uint32_t count)
 {
-	bool is_open = ts_replay_lock_window(), all_allocated = true;
+	bool is_open = ts_replay_lock_window();
 
 	if (!is_open && !ts_replay_lock())
 		return;
 	for (uint32_t i = 0; i < count; i++) {
-		all_allocated = all_allocated && batch.is_allocated[i];
 		if (is_open && batch.is_filled[i]) {
 			struct ts_replay_command row = row_of(&batch.pieces[i]);
 
@@ -353,23 +371,23 @@ static void end_batch(uint32_t count)
 				ts_replay_append(&row);
 		}
 	}
-	ts_replay_bulk_end(all_allocated);
+	ts_replay_bulk_end();
 	ts_replay_unlock();
 }
 
 /* One piece by itself: it is small, or the spool has no space. */
 static void store_piece(struct lane *lane, const struct piece *piece)
 {
-	char *buffer = malloc(piece->bytes);
+	struct sink sink = { .to = malloc(piece->bytes) };
 
-	if (!buffer) {
+	if (!sink.to) {
 		capture_fail("no memory for the snapshot");
 		atomic_store(&self.is_cancelled, true);
-	} else if (read_piece(lane, piece, buffer)) {
-		append(piece->object, (int64_t)piece->offset, buffer, piece->bytes,
+	} else if (read_piece(lane, piece, &sink)) {
+		append(piece->object, (int64_t)piece->offset, sink.to, piece->bytes,
 		       "{\"why\":\"open\"}");
 	}
-	free(buffer);
+	free(sink.to);
 }
 
 static uint32_t store_batch(struct lane *lane, const struct piece *pieces, size_t count)
@@ -389,7 +407,7 @@ static uint32_t store_batch(struct lane *lane, const struct piece *pieces, size_
 	pthread_mutex_unlock(&batch.lock);
 	end_batch(given);
 	for (uint32_t i = 0; i < given && !atomic_load(&self.is_cancelled); i++)
-		if (!batch.is_allocated[i])
+		if (!batch.has_space[i])
 			store_piece(lane, &pieces[i]);
 	return given;
 }
