@@ -9,6 +9,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/mman.h>
 
 #include <tracesmith/accelerator.h>
 #include <tracesmith/schema.h>
@@ -23,6 +24,10 @@
 #define BYTES_LEAST (64u << 10)
 #define WHY_BYTES 256
 #define PAGE_BYTES 4096u
+
+#ifndef MADV_POPULATE_WRITE
+#define MADV_POPULATE_WRITE 23
+#endif
 
 #define OBJECT_WORDS TS_LIVE_WORDS(struct ts_live_object)
 #define COMMAND_WORDS TS_LIVE_WORDS(struct ts_live_command)
@@ -86,8 +91,13 @@ static bool attach(struct core *core)
 
 	if (channel->writer.ring)
 		return true;
-	if (agent_attach_shared(core, &channel->writer, ring_bytes(core), BYTES_LEAST, NAME))
+	if (agent_attach_shared(core, &channel->writer, ring_bytes(core), BYTES_LEAST, NAME)) {
+		/* Or each page costs a fault in some command. */
+		if (ts_replay_settings()->mode != TS_REPLAY_OFF)
+			madvise(channel->writer.bytes, channel->writer.mask + 1,
+				MADV_POPULATE_WRITE);
 		return true;
+	}
 	/* Without a channel the failure can only be reported outside it. */
 	__atomic_store_n(&channel->broken, 1, __ATOMIC_RELEASE);
 	ts_accelerator_lost(
@@ -311,12 +321,16 @@ struct writer *channel_enter(struct core *core, uint64_t words)
 void channel_leave(struct core *core)
 {
 	struct channel *channel = &core->channel;
-	uint64_t head = channel->writer.ring->head, size = channel->writer.mask + 1;
+	uint64_t head = channel->writer.ring->head, size = channel->writer.mask + 1, half;
 
-	if (head - channel->nudged_at < size / 4 ||
-	    head - ring_oldest(&channel->writer)->position < size / 2)
+	if (AGENT_LIKELY(head < channel->nudge_at))
 		return;
-	channel->nudged_at = head;
+	half = ring_oldest(&channel->writer)->position + size / 2;
+	if (head < half) {
+		channel->nudge_at = half;
+		return;
+	}
+	channel->nudge_at = head + size / 4;
 	channel_nudge(core);
 }
 

@@ -127,7 +127,7 @@ struct channel {
 	} bulk[TS_REPLAY_BULK_AT_MOST];
 	uint64_t room_until;  /* position; the ring has space up to there */
 	bool is_interrupted;  /* see channel_lock_briefly() */
-	uint64_t nudged_at;   /* head when the recorder was last woken */
+	uint64_t nudge_at;    /* head at which the recorder may have to be woken */
 	int64_t exit_wait_ns; /* time spent waiting since the process began to exit */
 	struct agent_signals signals;
 	struct writer writer;

@@ -38,11 +38,13 @@ int cuda_invoke(struct cuda_call *call, const uintptr_t *args);
 
 /*
  * Makes the driver's call, by cuda_invoke(), with arguments that it may change, or answers instead.
- * Without CAPTURE_ALWAYS it runs only in open windows. It takes capture_lock itself.
+ * Without CAPTURE_ALWAYS or CAPTURE_IN_GRAPHS it runs only in open windows. It takes capture_lock
+ * itself.
  */
 typedef int (*cuda_handler)(struct cuda_call *call, uintptr_t *args);
-#define CAPTURE_ALWAYS 1u  /* the handler runs outside of windows, too: it keeps a registry */
-#define CAPTURE_UNGATED 2u /* the call may block (synchronization): it does not hold the gate */
+#define CAPTURE_ALWAYS 1u    /* the handler runs outside of windows, too: it keeps a registry */
+#define CAPTURE_UNGATED 2u   /* the call may block (synchronization): it does not hold the gate */
+#define CAPTURE_IN_GRAPHS 4u /* the handler also runs while any stream is captured */
 /*
  * A captured function without a handler is refused; one that is ANSWERED in cuda_calls.def goes to
  * the driver.

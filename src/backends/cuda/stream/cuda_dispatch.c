@@ -89,12 +89,18 @@ void capture_dispatch_start(void)
 
 /* ---- calls ---- */
 
+static bool is_handled(const struct cuda_handler_entry *entry)
+{
+	return (entry->flags & CAPTURE_ALWAYS) || ts_replay_is_open() ||
+	       ((entry->flags & CAPTURE_IN_GRAPHS) && capture_any_capturing());
+}
+
 static int handle(struct cuda_call *call, uintptr_t *args, const struct cuda_handler_entry *entry)
 {
 	uintptr_t first = args[0];
 	int result;
 
-	if (entry && ((entry->flags & CAPTURE_ALWAYS) || ts_replay_is_open()))
+	if (entry && is_handled(entry))
 		result = entry->run(call, args);
 	else
 		result = cuda_invoke(call, args);

@@ -172,9 +172,9 @@ static size_t slot_of(const struct launch_key *key, size_t bytes)
 
 	for (size_t at = 0; at < bytes; at += sizeof(word)) {
 		memcpy(&word, (const char *)key + at, sizeof(word));
-		hash = ts_hash_mix64(hash ^ word);
+		hash = (hash ^ word) * UINT64_C(0x9E3779B97F4A7C15);
 	}
-	return (size_t)(hash % CONFIGURATIONS);
+	return (size_t)(ts_hash_mix64(hash) % CONFIGURATIONS);
 }
 
 /* The text of a configuration, kept for the next launch; NULL: the window has failed. */
@@ -436,9 +436,6 @@ static int run(struct cuda_call *call, uintptr_t *args, const struct launch *lau
 	struct capture_function *function;
 	bool is_captured;
 
-	/* Most launches: nothing is recorded, and no graph is made. */
-	if (!capture_is_open() && !capture_any_capturing())
-		return cuda_invoke(call, args);
 	is_captured = capture_is_captured(call, launch->stream);
 	if (!is_captured && !capture_is_open())
 		return cuda_invoke(call, args);
@@ -501,9 +498,9 @@ static int launch_refused(struct cuda_call *call, uintptr_t *args)
 }
 
 const struct cuda_handler_entry capture_launch_handlers[] = {
-	{ "cuLaunchKernel", launch_kernel, CAPTURE_ALWAYS },
-	{ "cuLaunchKernelEx", launch_extended, CAPTURE_ALWAYS },
-	{ "cuLaunchCooperativeKernel", launch_cooperative, CAPTURE_ALWAYS },
+	{ "cuLaunchKernel", launch_kernel, CAPTURE_IN_GRAPHS },
+	{ "cuLaunchKernelEx", launch_extended, CAPTURE_IN_GRAPHS },
+	{ "cuLaunchCooperativeKernel", launch_cooperative, CAPTURE_IN_GRAPHS },
 	{ "cuLaunch", launch_refused, 0 },
 	{ "cuLaunchGrid", launch_refused, 0 },
 	{ "cuLaunchGridAsync", launch_refused, 0 },
