@@ -12,11 +12,15 @@
 
 #include <errno.h>
 #include <inttypes.h>
+#include <linux/membarrier.h>
 #include <pthread.h>
 #include <stdatomic.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
+#include <sys/syscall.h>
 #include <time.h>
+#include <unistd.h>
 
 #include <tracesmith/accelerator.h>
 #include <tracesmith/schema.h>
@@ -51,11 +55,22 @@ static struct {
 } self = { .transition = PTHREAD_MUTEX_INITIALIZER };
 
 /*
- * Calls count themselves in `inside`, then check `is_closed`; closing the gate does it in reverse
- * order.
+ * Each thread says in a word of its own that it is inside, then reads `is_closed`; who closes the
+ * gate does it in reverse order. The barrier between the two is needed on both sides; membarrier()
+ * of who closes makes it on all threads, so that a call costs two plain stores.
  */
+struct passage {
+	_Atomic uint32_t is_inside;
+	atomic_bool is_taken; /* by a thread that lives */
+	struct passage *next;
+} __attribute__((aligned(64)));
+
 static struct {
-	_Atomic uint32_t inside;
+	struct passage *_Atomic passages; /* never freed: threads take over those of ended ones */
+	atomic_bool has_barrier;          /* membarrier() works */
+	atomic_bool has_key;
+	pthread_key_t key;
+	_Atomic uint32_t others; /* inside without a passage */
 	atomic_bool is_closed;
 	atomic_bool was_forced;             /* a callback passed while it was closed */
 	_Atomic uint32_t callbacks_waiting; /* at the gate */
@@ -63,9 +78,11 @@ static struct {
 	pthread_cond_t opened;
 } gate = { .lock = PTHREAD_MUTEX_INITIALIZER, .opened = PTHREAD_COND_INITIALIZER };
 
-static _Thread_local unsigned int depth, callback_depth;
-static _Thread_local bool is_opening;
-static _Thread_local uint64_t sequence_at_entry;
+#define OF_THREAD __thread __attribute__((tls_model("initial-exec")))
+static OF_THREAD unsigned int depth, callback_depth;
+static OF_THREAD bool is_opening;
+static OF_THREAD struct passage *passage;
+static OF_THREAD uint64_t sequence_at_entry;
 
 /* ---- helpers ---- */
 
@@ -267,16 +284,134 @@ static bool wait_at_gate(void)
 	return !atomic_load(&gate.is_closed);
 }
 
+/* ---- passages ---- */
+
+/* A thread ends, perhaps inside a call. If another destructor makes a call, it takes one again. */
+static void give_passage_back(void *argument)
+{
+	struct passage *given = argument;
+
+	passage = NULL;
+	atomic_store(&given->is_inside, 0);
+	atomic_store(&given->is_taken, false);
+}
+
+static struct passage *find_free_passage(void)
+{
+	struct passage *found = atomic_load(&gate.passages);
+
+	for (; found; found = found->next) {
+		bool is_taken = false;
+
+		if (atomic_compare_exchange_strong(&found->is_taken, &is_taken, true))
+			return found;
+	}
+	return NULL;
+}
+
+static struct passage *new_passage(void)
+{
+	struct passage *made = aligned_alloc(_Alignof(struct passage), sizeof(*made));
+
+	if (!made)
+		return NULL;
+	*made = (struct passage){ .is_taken = true, .next = atomic_load(&gate.passages) };
+	while (!atomic_compare_exchange_weak(&gate.passages, &made->next, made))
+		;
+	return made;
+}
+
+static void take_passage(void)
+{
+	struct passage *taken = find_free_passage();
+
+	if (!taken)
+		taken = new_passage();
+	if (taken && atomic_load(&gate.has_key))
+		pthread_setspecific(gate.key, taken);
+	passage = taken;
+}
+
+static void step_in(void)
+{
+	if (__builtin_expect(!passage, 0))
+		take_passage();
+	if (!passage) {
+		atomic_fetch_add(&gate.others, 1);
+		return;
+	}
+	atomic_store_explicit(&passage->is_inside, 1, memory_order_relaxed);
+	if (__builtin_expect(atomic_load_explicit(&gate.has_barrier, memory_order_relaxed), 1))
+		atomic_signal_fence(memory_order_seq_cst);
+	else
+		atomic_thread_fence(memory_order_seq_cst);
+}
+
+static void step_out(void)
+{
+	if (passage)
+		atomic_store_explicit(&passage->is_inside, 0, memory_order_release);
+	else
+		atomic_fetch_sub(&gate.others, 1);
+}
+
+/* Those that were inside before barrier_for_all(), and perhaps some that are about to turn back. */
+static uint32_t count_inside(void)
+{
+	const struct passage *each = atomic_load(&gate.passages);
+	uint32_t count = atomic_load(&gate.others);
+
+	for (; each; each = each->next)
+		count += atomic_load(&each->is_inside);
+	return count;
+}
+
+static bool membarrier(int command)
+{
+	return syscall(SYS_membarrier, command, 0, 0) == 0;
+}
+
+static void barrier_for_all(void)
+{
+	atomic_thread_fence(memory_order_seq_cst);
+	if (!atomic_load(&gate.has_barrier) || membarrier(MEMBARRIER_CMD_PRIVATE_EXPEDITED))
+		return;
+	/* It has been forbidden since. What threads have stored arrives much sooner than this. */
+	atomic_store(&gate.has_barrier, false);
+	ts_replay_nap(10 * MS);
+}
+
+static void passages_start(void)
+{
+	atomic_store(&gate.has_key, pthread_key_create(&gate.key, give_passage_back) == 0);
+	atomic_store(&gate.has_barrier, membarrier(MEMBARRIER_CMD_REGISTER_PRIVATE_EXPEDITED));
+}
+
+/* In a child, which has only this thread. */
+static void passages_forked(void)
+{
+	struct passage *each = atomic_load(&gate.passages);
+
+	for (; each; each = each->next) {
+		atomic_store(&each->is_inside, each == passage && depth > 0);
+		atomic_store(&each->is_taken, each == passage);
+	}
+	atomic_store(&gate.others, !passage && depth > 0);
+	atomic_store(&gate.has_barrier, membarrier(MEMBARRIER_CMD_REGISTER_PRIVATE_EXPEDITED));
+}
+
+/* ---- the gate: open and closed ---- */
+
 static void pass_gate(void)
 {
 	for (;;) {
-		atomic_fetch_add(&gate.inside, 1);
+		step_in();
 		if (__builtin_expect(!atomic_load(&gate.is_closed), 1))
 			return;
-		atomic_fetch_sub(&gate.inside, 1);
+		step_out();
 		if (!wait_at_gate() && ts_replay_in_callback()) {
 			atomic_store(&gate.was_forced, true);
-			atomic_fetch_add(&gate.inside, 1);
+			step_in();
 			return;
 		}
 	}
@@ -291,17 +426,20 @@ static void gate_open(void)
 }
 
 /*
- * Takes the gate exclusively, except for the calling thread's own `inside`. False: a call is still
- * in progress; the gate is open again.
+ * Takes the gate exclusively, except for the calling thread's own call. False: a call is still in
+ * progress; the gate is open again.
  */
 static bool gate_close(uint32_t own_calls, int64_t until_ns)
 {
+	uint32_t inside;
+
 	atomic_store(&gate.was_forced, false);
 	atomic_store(&gate.is_closed, true);
-	while (atomic_load(&gate.inside) > own_calls) {
+	barrier_for_all();
+	while ((inside = count_inside()) > own_calls) {
 		if (ts_replay_clock_ns() >= until_ns) {
 			snprintf(self.why, sizeof(self.why), "%u calls did not return",
-				 atomic_load(&gate.inside) - own_calls);
+				 inside - own_calls);
 			gate_open();
 			return false;
 		}
@@ -578,7 +716,7 @@ bool ts_replay_leave(void)
 {
 	if (--depth > 0)
 		return false;
-	atomic_fetch_sub(&gate.inside, 1);
+	step_out();
 	return true;
 }
 
@@ -602,7 +740,7 @@ static void after_fork(void)
 	pthread_mutex_init(&gate.lock, NULL);
 	pthread_cond_init(&gate.opened, NULL);
 	atomic_store(&gate.is_closed, false);
-	atomic_store(&gate.inside, depth > 0);
+	passages_forked();
 	atomic_store(&gate.callbacks_waiting, 0);
 	is_opening = false;
 	atomic_store(&self.is_pending, ts_replay_settings()->from_start);
@@ -620,6 +758,7 @@ bool ts_replay_start(const struct ts_replay_client *new_client)
 	other = client();
 	if (!other) {
 		pthread_atfork(NULL, NULL, after_fork);
+		passages_start();
 		self.timeout_ns = settings->window_timeout_ns;
 		atomic_store(&self.is_pending, settings->from_start);
 		atomic_store_explicit(&self.client, new_client, memory_order_release);
