@@ -189,6 +189,14 @@ static void launch_attribute(void)
 	CHECK(cuLaunchKernelEx(&config, function, (void *[]){ &memory }, NULL));
 }
 
+static void function_attribute(void)
+{
+	void *function;
+
+	CHECK(cuModuleGetFunction(&function, module, "write_shape"));
+	CHECK(cuFuncSetAttribute(function, 16, 1));
+}
+
 static void export_table(void)
 {
 	static const uint8_t id[16] = { 0x17, 0x34, 0xdc, 0x26 };
@@ -219,6 +227,7 @@ static const struct {
 	{ "fed_copy", fed_copy, "graph node: copy from memory that is not pinned, and that a" },
 	{ "allocates", allocates, "kernel 'allocates' calls malloc or free on the device" },
 	{ "launch_attribute", launch_attribute, "launch attribute 61" },
+	{ "function_attribute", function_attribute, "function attribute 16" },
 	{ "export_table", export_table, "export table 1734dc26-" },
 };
 

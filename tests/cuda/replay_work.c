@@ -713,6 +713,29 @@ static void launch_kinds(void)
 	CHECK(cuCtxSynchronize());
 }
 
+/* What a kernel is launched in: set before it is described, and changed behind a launch. */
+static void clusters(void)
+{
+	uint64_t out = device_memory(64);
+	uint8_t more = 5;
+	struct {
+		uint32_t first;
+		uint64_t second;
+	} pair = { 1, 2 };
+	void *shape = function("write_shape"), *other = function("take_structure");
+	void *params[] = { &out, &pair, &more };
+
+	for (int i = 11; i <= 13; i++)
+		CHECK(cuFuncSetAttribute(other, i, i == 11 ? 2 : 1));
+	CHECK(cuFuncSetAttribute(other, 14, 1));
+	CHECK(cuLaunchKernel(other, 2, 1, 1, 32, 1, 1, 0, NULL, params, NULL));
+	CHECK(cuLaunchKernel(shape, 3, 1, 1, 32, 1, 1, 0, NULL, params, NULL));
+	for (int i = 11; i <= 13; i++)
+		CHECK(cuFuncSetAttribute(shape, i, i == 11 ? 2 : 1));
+	CHECK(cuLaunchKernel(shape, 4, 1, 1, 32, 1, 1, 0, NULL, params, NULL));
+	EXPECT(read_back(out, 1)[0] == 128);
+}
+
 static void contexts(void)
 {
 	void *second, *other, *own = module;
@@ -915,6 +938,7 @@ static const struct {
 	{ "graph_pageable", graph_pageable, true },
 	{ "graph_memory", graph_memory, true },
 	{ "launch_kinds", launch_kinds, true },
+	{ "clusters", clusters, true },
 	{ "contexts", contexts, true },
 	{ "threads", threads, true },
 	{ "steps", steps, true },

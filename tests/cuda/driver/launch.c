@@ -54,6 +54,12 @@ static int launch_on(struct stream *on, void *handle, const struct cuda_launch_c
 		return INVALID_VALUE;
 	if (config->shared_bytes > (uint32_t)op.launch.function->attributes[8])
 		return INVALID_VALUE;
+	for (int i = 0; i < 3; i++) {
+		int cluster = op.launch.function->attributes[11 + i];
+
+		if (cluster && config->grid[i] % (unsigned int)cluster)
+			return INVALID_CLUSTER_SIZE;
+	}
 	if (!op.launch.function->code)
 		return LAUNCH_FAILED;
 	memcpy(op.launch.grid, config->grid, sizeof(op.launch.grid));

@@ -285,6 +285,8 @@ struct capture_function *capture_function_of(void *handle);
 /* The same without a failure: NULL if it is unknown. */
 struct capture_function *capture_function_known(void *handle);
 uint64_t capture_function_number(struct capture_function *function);
+/* One that a program can set, and that a replay sets (CUfunction_attribute). */
+bool capture_is_function_attribute(int id);
 struct capture_global {
 	uint64_t address, bytes;
 	uint64_t number;

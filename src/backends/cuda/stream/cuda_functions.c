@@ -290,17 +290,26 @@ bool function_params(struct capture_function *function)
 
 #define MAX_DYNAMIC_SHARED 8 /* CUfunction_attribute */
 #define CARVEOUT 9
+#define CLUSTER_WIDTH 11
+#define CLUSTER_HEIGHT 12
+#define CLUSTER_DEPTH 13
 #define NON_PORTABLE_CLUSTER 14
 #define CLUSTER_SCHEDULING 15
 
-/* Settings of the program, or the driver's defaults, which do no harm. */
+bool capture_is_function_attribute(int id)
+{
+	return id == MAX_DYNAMIC_SHARED || id == CARVEOUT ||
+	       (id >= CLUSTER_WIDTH && id <= CLUSTER_SCHEDULING);
+}
+
+/* Settings of the program, or what the code says itself, which a replay has anyway. */
 static void add_attributes(struct stream_text *text, const struct capture_function *function)
 {
 	static const struct {
 		int id, normal;
-	} attributes[] = { { MAX_DYNAMIC_SHARED, 0 },
-			   { CARVEOUT, -1 },
-			   { NON_PORTABLE_CLUSTER, 0 },
+	} attributes[] = { { MAX_DYNAMIC_SHARED, 0 }, { CARVEOUT, -1 },
+			   { CLUSTER_WIDTH, 0 },      { CLUSTER_HEIGHT, 0 },
+			   { CLUSTER_DEPTH, 0 },      { NON_PORTABLE_CLUSTER, 0 },
 			   { CLUSTER_SCHEDULING, 0 } };
 	void *handle = function->handle;
 

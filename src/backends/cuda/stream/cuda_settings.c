@@ -85,6 +85,8 @@ static int set_of_function(struct cuda_call *call, uintptr_t *args, void *handle
 	result = cuda_invoke(call, args);
 	if (result == CUDA_SUCCESS_)
 		function = capture_function_known(handle);
+	if (result == CUDA_SUCCESS_ && id >= 0 && !capture_is_function_attribute((int)id))
+		capture_prevent("function attribute %d (%s)", (int)id, call->name);
 	if (function && id < 0)
 		function->cache = value;
 	if (function && function->number && capture_is_open())
@@ -216,8 +218,8 @@ void capture_text_bytes(struct stream_text *text, const char *key, const void *d
 const struct cuda_handler_entry capture_setting_handlers[] = {
 	{ "cuCtxSetLimit", set_limit, CAPTURE_ALWAYS },
 	{ "cuCtxSetCacheConfig", set_context_cache, CAPTURE_ALWAYS },
-	{ "cuFuncSetAttribute", set_function_attribute, 0 },
-	{ "cuKernelSetAttribute", set_kernel_attribute, 0 },
+	{ "cuFuncSetAttribute", set_function_attribute, CAPTURE_ALWAYS },
+	{ "cuKernelSetAttribute", set_kernel_attribute, CAPTURE_ALWAYS },
 	{ "cuFuncSetCacheConfig", set_function_cache, CAPTURE_ALWAYS },
 	{ "cuKernelSetCacheConfig", set_function_cache, CAPTURE_ALWAYS },
 	{ "cuStreamSetAttribute", set_stream_attribute, 0 },

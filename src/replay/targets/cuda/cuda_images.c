@@ -135,6 +135,11 @@ static int find_function(struct ts_replay_session *session, uint32_t function)
 	return code ? code : session->cu.KernelGetFunction(&object->handle, kernel);
 }
 
+bool ts_cuda_is_function_attribute(uint64_t id)
+{
+	return is_listed(function_attributes, sizeof(function_attributes), id);
+}
+
 static int check_attributes(const struct ts_replay_session *session, uint32_t function,
 			    struct ts_error *err)
 {
@@ -143,13 +148,23 @@ static int check_attributes(const struct ts_replay_session *session, uint32_t fu
 	for (uint32_t i = 0; i < details->attribute_count; i++) {
 		const struct ts_cuda_pair *pair = &details->attributes[i];
 
-		if (pair->bytes ||
-		    !is_listed(function_attributes, sizeof(function_attributes), pair->id))
+		if (pair->bytes || !ts_cuda_is_function_attribute(pair->id))
 			return ts_error_set(err, TS_ECAP,
 					    "its attribute %" PRIu64 " cannot be replayed",
 					    pair->id);
 	}
 	return TS_OK;
+}
+
+int ts_cuda_set_function_attribute(struct ts_replay_session *session, uint32_t function, int id,
+				   int value)
+{
+	void *handle = session->objects[function].handle;
+	int now = 0;
+
+	if (!session->cu.FuncGetAttribute(&now, id, handle) && now == value)
+		return 0;
+	return session->cu.FuncSetAttribute(handle, id, value);
 }
 
 int ts_cuda_set_function(struct ts_replay_session *session, uint32_t function)
@@ -159,8 +174,9 @@ int ts_cuda_set_function(struct ts_replay_session *session, uint32_t function)
 	int code = 0;
 
 	for (uint32_t i = 0; i < details->attribute_count && !code; i++)
-		code = session->cu.FuncSetAttribute(handle, (int)details->attributes[i].id,
-						    (int)details->attributes[i].number);
+		code = ts_cuda_set_function_attribute(session, function,
+						      (int)details->attributes[i].id,
+						      (int)details->attributes[i].number);
 	if (!code && details->cache)
 		code = session->cu.FuncSetCacheConfig(handle, (int)details->cache);
 	return code;

@@ -277,8 +277,23 @@ static int reset_stream(struct ts_replay_session *session, uint32_t stream)
 	return code;
 }
 
-static int reset_setting(struct ts_replay_session *session, uint32_t object, struct ts_error *err)
+static int reset_function(struct ts_replay_session *session, const struct ts_cuda_step *step)
 {
+	uint32_t function = step->command->object;
+	const char *what = step->details->what;
+
+	if (what && !strcmp(what, "cache"))
+		return session->cu.FuncSetCacheConfig(
+			session->objects[function].handle,
+			(int)session->objects[function].details.cache);
+	return ts_cuda_set_function_attribute(session, function, (int)step->details->id,
+					      step->before);
+}
+
+static int reset_setting(struct ts_replay_session *session, const struct ts_cuda_step *step,
+			 struct ts_error *err)
+{
+	uint32_t object = step->command->object;
 	int code = 0;
 
 	switch (ts_cuda_info(session, object)->kind) {
@@ -288,7 +303,7 @@ static int reset_setting(struct ts_replay_session *session, uint32_t object, str
 		code = reset_stream(session, object);
 		break;
 	case TS_OBJECT_FUNCTION:
-		code = ts_cuda_set_function(session, object);
+		code = reset_function(session, step);
 		break;
 	default:
 		break;
@@ -306,9 +321,8 @@ int ts_cuda_reset_settings(struct ts_replay_session *session, struct ts_error *e
 		if (step->command->kind != TS_COMMAND_SET || step->is_skipped ||
 		    step->command->object == TS_REPLAY_NONE)
 			continue;
-		rc = ts_cuda_enter(session, step->context)
-			     ? TS_OK
-			     : reset_setting(session, step->command->object, err);
+		rc = ts_cuda_enter(session, step->context) ? TS_OK
+							   : reset_setting(session, step, err);
 	}
 	return rc;
 }

@@ -170,6 +170,7 @@ struct ts_cuda_step {
 	void *scratch;     /* copy to pageable memory: where the bytes go; NULL: session->scratch */
 	struct ts_cuda_launch *launch;
 	const struct ts_cuda_details *details;
+	int before; /* set: the value of the function's attribute when the window opened */
 	/* State of the current run. */
 	uint32_t first_capture, capture_count;
 	bool is_in_graph;  /* ran with the launch of its graph */
@@ -325,8 +326,12 @@ void ts_cuda_unmap_host(struct ts_replay_session *session);
 
 /* Settings that commands of the plan change, as they were when the window opened. */
 int ts_cuda_reset_settings(struct ts_replay_session *session, struct ts_error *err);
-/* Of a function; a driver's result. */
+/* Of a function, as it was described; a driver's result. */
 int ts_cuda_set_function(struct ts_replay_session *session, uint32_t function);
+bool ts_cuda_is_function_attribute(uint64_t id); /* that can be set */
+/* Unless it has this value: what the code says itself cannot be set. */
+int ts_cuda_set_function_attribute(struct ts_replay_session *session, uint32_t function, int id,
+				   int value);
 /* Sets an attribute of a stream; a driver's result. */
 int ts_cuda_set_stream(struct ts_replay_session *session, uint32_t stream,
 		       const struct ts_cuda_pair *attribute);

@@ -307,6 +307,27 @@ static int make_fill(struct ts_replay_session *session, struct ts_cuda_step *ste
 	return ts_cuda_stage(session, &command->blob, 0, &step->host, err);
 }
 
+/* What a run changes is as it was before when the next one begins. */
+static int make_setting(struct ts_replay_session *session, struct ts_cuda_step *step,
+			struct ts_error *err)
+{
+	uint32_t object = step->command->object;
+	int code;
+
+	if (object == TS_REPLAY_NONE || ts_cuda_info(session, object)->kind != TS_OBJECT_FUNCTION ||
+	    !step->details->what || strcmp(step->details->what, "attribute") != 0)
+		return TS_OK;
+	if (step->details->value.bytes || !ts_cuda_is_function_attribute(step->details->id))
+		return ts_error_set(err, TS_ECAP,
+				    "function attribute %" PRIu64 " cannot be replayed",
+				    step->details->id);
+	code = ts_cuda_enter(session, step->context);
+	if (!code)
+		code = session->cu.FuncGetAttribute(&step->before, (int)step->details->id,
+						    session->objects[object].handle);
+	return code ? ts_cuda_fail(session, code, err, "its attribute") : TS_OK;
+}
+
 static int make_work(struct ts_replay_session *session, struct ts_cuda_step *step,
 		     struct ts_error *err)
 {
@@ -319,6 +340,8 @@ static int make_work(struct ts_replay_session *session, struct ts_cuda_step *ste
 		rc = details_of(session, command, &step->details, err);
 		if (!rc && command->kind == TS_COMMAND_LAUNCH)
 			rc = make_launch(session, step, err);
+		else if (!rc)
+			rc = make_setting(session, step, err);
 		return rc;
 	case TS_COMMAND_COPY:
 		return make_copy(session, step, err);
