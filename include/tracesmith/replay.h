@@ -46,6 +46,12 @@ TS_EMIT_API bool ts_replay_is_broken(void);
  */
 TS_EMIT_API uint64_t ts_replay_new_object(void);
 
+/*
+ * True if the trace has space for a snapshot of that size, or nobody knows. Otherwise `why` says
+ * so, and what to do: it fails the window.
+ */
+TS_EMIT_API bool ts_replay_has_space(uint64_t bytes, char *why, size_t why_bytes);
+
 /* Stores bytes; returns the blob's number, 0 if broken. `bytes` 0 also gives 0. */
 TS_EMIT_API uint64_t ts_replay_blob(const void *data, uint64_t bytes);
 /* The same for memory of the caller, which is there: the program's may be gone. */

@@ -5,7 +5,9 @@
  */
 #include <tracesmith/replay.h>
 
+#include <inttypes.h>
 #include <signal.h>
+#include <stdio.h>
 #include <string.h>
 #include <sys/mman.h>
 #include <unistd.h>
@@ -241,6 +243,20 @@ void ts_replay_bulk_end(void)
 }
 
 /* ---- for backends ---- */
+
+bool ts_replay_has_space(uint64_t bytes, char *why, size_t why_bytes)
+{
+	const struct core *core = __atomic_load_n(&ts_process_tracer.core, __ATOMIC_ACQUIRE);
+	uint64_t space = core ? __atomic_load_n(&core->control->output_space, __ATOMIC_RELAXED) : 0;
+
+	if (!space || bytes <= space)
+		return true;
+	snprintf(why, why_bytes,
+		 "its snapshot needs %" PRIu64 " bytes, and the trace has space for %" PRIu64
+		 ": free space on its disk, raise its size limit, or write it elsewhere (-o)",
+		 bytes, space);
+	return false;
+}
 
 uint64_t ts_replay_blob_begin(uint64_t bytes)
 {

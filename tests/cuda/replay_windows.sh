@@ -16,7 +16,14 @@ replays "steps" steps.sbt --check each
 record steps.sbt --replayable=checked --window steps:10-19 -- "$work" globals pinned steps
 replays "steps, checked" steps.sbt --check each --repeat 3
 
-# A file, by hand.
+# A range of the program, which opens one window after the other.
+record nvtx.sbt --replayable --window nvtx:eight -- "$work" globals pinned steps
+replays "a range" nvtx.sbt --check each
+first=$(commands)
+[ "$first" -ge 24 ] && [ "$first" -lt "$whole" ] || fail "a range of eight rounds has $first commands"
+replays "a range, again" nvtx.sbt --window 2 --repeat 2
+
+# By hand: a file, then commands, then by time.
 rounds() { wc -l <running; }
 has_rounds() { [ "$(rounds)" -ge "$1" ]; }
 more_rounds() { wait_until 60 has_rounds $(($(rounds) + 3)) || fail "the program does not run: $(cat recorded.log)"; }
@@ -37,6 +44,48 @@ wait $pid || fail "record fails: $(cat recorded.log)"
 replays "a file" flag.sbt --check each
 replays "a file" flag.sbt --repeat 3
 replays "a file, again" flag.sbt --window 2 --repeat 2
+
+start_endless() { # trace, window
+	rm -f stop
+	: >running
+	"$TRACESMITH" record -q -o "$1" --replayable --window "$2" -- "$work" endless >running 2>recorded.log </dev/null &
+	pid=$!
+	more_rounds
+}
+end_endless() {
+	touch stop
+	wait $pid || fail "record fails: $(cat recorded.log)"
+}
+start_endless command.sbt command
+program=$(pgrep -P $pid replay_work) || fail "no program"
+for _ in 1 2; do
+	expect 0 window "$program" open
+	more_rounds
+	expect 0 window "$program" close
+	more_rounds
+done
+end_endless
+replays "a command" command.sbt --check each
+replays "a command, again" command.sbt --window 2 --repeat 2
+
+# Opened and closed by the time since the start. On a busy machine the program may come too late.
+window_is() { case $("$TRACESMITH" ps --json 2>/dev/null) in *"\"window\":$1"*) ;; *) return 1 ;; esac; }
+window_is_over() {
+	if window_is true; then
+		was_open=true
+		return 1
+	fi
+	$was_open || [ $((SECONDS - begin)) -gt $((seconds + 20)) ]
+}
+for seconds in 1 5 30; do
+	begin=$SECONDS was_open=false
+	start_endless time.sbt time:${seconds}s-$((seconds + 1))s
+	wait_until 120 window_is_over || fail "a window by time does not close: $(cat recorded.log)"
+	more_rounds
+	end_endless
+	grep -q "nothing to replay" recorded.log || break
+done
+replays "a time" time.sbt --check each
 
 # Too much memory.
 record limit.sbt --replayable --snapshot-limit 1M --window steps:3-5 -- "$work" much_memory steps

@@ -9,6 +9,7 @@
 #include <unistd.h>
 
 #include "cuda/work_driver.h"
+#include "targets/nvtx_client.h"
 
 WORK_IMAGE(kernels, TS_TESTS_CUDA "/work_kernels.fatbin");
 WORK_IMAGE(compressed, TS_TESTS_CUDA "/work_kernels_compressed.fatbin");
@@ -786,7 +787,7 @@ static void threads(void)
 		pthread_join(ids[i], NULL);
 }
 
-/* Some rounds, or until the file `stop` exists. */
+/* Some rounds, or until the file `stop` exists; eight of 16 in a range "eight". */
 static void rounds(uint32_t number)
 {
 	uint64_t a = device_memory(BYTES), b = device_memory(BYTES), c = device_memory(BYTES);
@@ -795,10 +796,14 @@ static void rounds(uint32_t number)
 	fill(NULL, b, 1);
 	for (uint32_t i = 0; i < number && (number < UINT32_MAX || access("stop", F_OK)); i++) {
 		work_step(i);
+		if (i % 16 == 4)
+			nvtxRangePushA("eight");
 		LAUNCH("mix", &a, &b, &i, &count);
 		LAUNCH("mix", &b, &a, &i, &count);
 		add(NULL, c, a, b);
 		CHECK(cuCtxSynchronize());
+		if (i % 16 == 11)
+			nvtxRangePop();
 		if (number == UINT32_MAX && i % 20 == 0) {
 			printf("round %u\n", i);
 			fflush(stdout);

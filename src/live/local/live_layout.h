@@ -139,7 +139,8 @@ struct ts_live_control {
 	int64_t heartbeat;
 	uint32_t window_request;
 	uint32_t window_reply;
-	uint8_t reserved_2[48];
+	uint64_t output_space;
+	uint8_t reserved_2[40];
 	uint64_t config[TS_LIVE_CONFIG_WORDS];
 
 	char name[64];
@@ -158,6 +159,7 @@ static_assert(offsetof(struct ts_live_control, rings) == 256, "live.md, section 
 static_assert(offsetof(struct ts_live_control, lost_first) == 344, "live.md, section 2.1");
 static_assert(offsetof(struct ts_live_control, enabled) == 512, "live.md, section 2.1");
 static_assert(offsetof(struct ts_live_control, window_reply) == 588, "live.md, section 2.1");
+static_assert(offsetof(struct ts_live_control, output_space) == 592, "live.md, section 2.1");
 static_assert(offsetof(struct ts_live_control, config) == 640, "live.md, section 2.1");
 static_assert(offsetof(struct ts_live_control, name) == 1024, "live.md, section 2.1");
 static_assert(offsetof(struct ts_live_control, message) == 3648, "live.md, section 2.1");

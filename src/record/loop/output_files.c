@@ -422,6 +422,16 @@ bool ts_saves_refuses(struct ts_recorder *recorder, uint64_t bytes, uint64_t spo
 	return true;
 }
 
+uint64_t ts_saves_space(struct ts_recorder *recorder)
+{
+	uint64_t limit = recorder->saves.limit_bytes, expected;
+
+	if (!limit || recorder->saves.rotates)
+		return UINT64_MAX;
+	expected = expected_bytes(recorder);
+	return expected < limit ? limit - expected : 0;
+}
+
 static int stop_storing(struct ts_recorder *recorder, struct ts_error *err)
 {
 	char text[TS_FORMAT_BYTES], reason[128];

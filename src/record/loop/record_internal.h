@@ -332,6 +332,8 @@ int ts_recorder_drain(struct ts_recorder *recorder, struct ts_target *target, un
 /* Checks, if due, whether a full disk has space again. Reports each change once. */
 void ts_store_check_space(struct ts_recorder *recorder);
 bool ts_store_has_space(const struct ts_recorder *recorder);
+/* Bytes that may still be stored, by the disk and the size limit; UINT64_MAX: unknown. */
+uint64_t ts_store_space(struct ts_recorder *recorder);
 
 /* ---- watch_areas.c ---- */
 
@@ -376,6 +378,8 @@ void ts_target_supersede(struct ts_target *target);
 /* Detaches from a live target. */
 void ts_targets_leave(struct ts_recorder *recorder, struct ts_target *target);
 int ts_target_set(struct ts_target *target, size_t offset, uint64_t value, unsigned int bytes);
+/* How much the trace may grow: a target compares the size of a snapshot. */
+void ts_target_tell_space(struct ts_recorder *recorder, struct ts_target *target);
 
 #define TS_TARGET_SET(target, field, value)                                               \
 	ts_target_set(target, offsetof(struct ts_live_control, field), (uint64_t)(value), \
@@ -487,6 +491,8 @@ int ts_saves_export_text(struct ts_recorder *recorder, const char *trace, const 
 			 struct ts_error *err);
 /* True if a block of `bytes` might exceed the size limit: it has to wait for a later pass. */
 bool ts_saves_refuses(struct ts_recorder *recorder, uint64_t bytes, uint64_t spooled_bytes);
+/* Bytes below the size limit; UINT64_MAX: there is none. */
+uint64_t ts_saves_space(struct ts_recorder *recorder);
 /* Writes the text export after the recording is finished. */
 int ts_saves_finish(struct ts_recorder *recorder, struct ts_error *err);
 

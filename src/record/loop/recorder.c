@@ -361,6 +361,7 @@ static void beat(struct ts_recorder *recorder, struct ts_target *target)
 	if (recorder->now_ns - target->beat_ns < BEAT_NS)
 		return;
 	target->beat_ns = recorder->now_ns;
+	ts_target_tell_space(recorder, target);
 	TS_TARGET_SET(target, heartbeat, recorder->now_ns);
 }
 

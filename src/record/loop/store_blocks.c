@@ -4,9 +4,14 @@
  * nothing is drained until there is space again, and targets count the events that they lose
  * (docs/live.md, section 8.3).
  */
+#include <fcntl.h>
+#include <linux/magic.h>
 #include <stdio.h>
-#include <sys/statvfs.h>
+#include <string.h>
+#include <sys/vfs.h>
 
+#include "base/procfs.h"
+#include "base/procfs_parse.h"
 #include "record/loop/record_internal.h"
 
 #define LONGEST_FULL_PAUSE_NS (32 * TS_NS_PER_S)
@@ -38,21 +43,54 @@ static void become_full(struct ts_recorder *recorder)
 	}
 }
 
-bool ts_store_has_space(const struct ts_recorder *recorder)
+static uint64_t free_memory(void)
+{
+	struct ts_procfs_meminfo memory = { 0 };
+	char text[4096];
+
+	if (ts_procfs_read_line(AT_FDCWD, "/proc/meminfo", text, sizeof(text)) < 0)
+		return UINT64_MAX;
+	ts_procfs_meminfo_parse(text, &memory);
+	return memory.available ? memory.available * 1024 : UINT64_MAX;
+}
+
+/*
+ * Free bytes on the trace's disk, and how many of them are to remain; UINT64_MAX: unknown, let the
+ * next write decide.
+ */
+static uint64_t free_on_disk(const struct ts_recorder *recorder, uint64_t *ret_spare)
 {
 	char folder[TS_PATH_BYTES];
-	struct statvfs disk;
+	struct statfs disk;
+	uint64_t all, left;
 	char *slash;
-	uint64_t all;
 
+	*ret_spare = 0;
 	snprintf(folder, sizeof(folder), "%s", recorder->saves.trace_path);
 	slash = strrchr(folder, '/');
 	snprintf(slash ? slash + 1 : folder, 2, ".");
-	if (statvfs(folder, &disk))
-		return true; /* unknown: let the next write decide */
-	all = (uint64_t)disk.f_blocks * disk.f_frsize;
-	return (uint64_t)disk.f_bavail * disk.f_frsize >=
-	       TS_MAX(SPACE_LEAST, TS_MIN(SPACE_GREATEST, all / 16));
+	if (statfs(folder, &disk))
+		return UINT64_MAX;
+	all = (uint64_t)disk.f_blocks * (uint64_t)disk.f_bsize;
+	left = (uint64_t)disk.f_bavail * (uint64_t)disk.f_bsize;
+	*ret_spare = TS_MAX(SPACE_LEAST, TS_MIN(SPACE_GREATEST, all / 16));
+	return disk.f_type == TMPFS_MAGIC ? TS_MIN(left, free_memory()) : left;
+}
+
+bool ts_store_has_space(const struct ts_recorder *recorder)
+{
+	uint64_t spare;
+
+	return free_on_disk(recorder, &spare) >= spare;
+}
+
+uint64_t ts_store_space(struct ts_recorder *recorder)
+{
+	uint64_t spare, left = free_on_disk(recorder, &spare);
+
+	if (left != UINT64_MAX)
+		left = left > spare ? left - spare : 0;
+	return TS_MIN(left, ts_saves_space(recorder));
 }
 
 /* If the disk fills up again soon, checks become less and less frequent. */

@@ -17,6 +17,14 @@ int ts_target_set(struct ts_target *target, size_t offset, uint64_t value, unsig
 	return ts_area_set(target->area, offset, value, bytes, NULL);
 }
 
+void ts_target_tell_space(struct ts_recorder *recorder, struct ts_target *target)
+{
+	uint64_t space = ts_store_space(recorder);
+
+	/* 0 is unknown. */
+	TS_TARGET_SET(target, output_space, space == UINT64_MAX ? 0 : TS_MAX(space, 1u));
+}
+
 /* ---- identity ---- */
 
 bool ts_targets_of_session(const struct ts_recorder *recorder,
@@ -140,6 +148,7 @@ static int take_hold(struct ts_recorder *recorder, struct ts_target *target, str
 	if (!target->dead) {
 		TS_TARGET_SET(target, recorder_start, recorder->self_start);
 		TS_TARGET_SET(target, recorder_pid, recorder->self);
+		ts_target_tell_space(recorder, target);
 		TS_TARGET_SET(target, heartbeat, recorder->now_ns);
 		TS_TARGET_SET(target, redact, recorder->options.redact);
 	}

@@ -309,6 +309,54 @@ TS_TEST(bulk_is_spread_and_its_memory_returned)
 	agent_end(true);
 }
 
+/* A piece that cannot be written is a hole, which no record refers to; the others are there. */
+TS_TEST(bulk_that_cannot_be_written_is_left_out)
+{
+	const uint64_t bytes[] = { MIB, MIB, MIB };
+	unsigned char *content = make_content(3 * MIB);
+	char path[sizeof(ts_process_tracer.core->path) + 16];
+	struct taker taker;
+
+	agent_spool_bytes = 64 * MIB;
+	agent_begin(SETTINGS);
+	TS_CHECK(ts_replay_lock());
+	TS_CHECK_INT(ts_replay_bulk_begin(3, bytes), 3);
+	ts_replay_unlock();
+	snprintf(path, sizeof(path), "%s.2.spool", ts_process_tracer.core->path);
+	TS_CHECK_INT(unlink(path), 0);
+	for (uint32_t i = 0; i < 3; i++)
+		TS_CHECK_INT(ts_replay_bulk_write(i, 0, content + i * MIB, MIB), i != 1);
+	TS_CHECK(ts_replay_lock());
+	TS_CHECK(ts_replay_bulk_blob(0) > 0);
+	TS_CHECK(ts_replay_bulk_blob(2) > 0);
+	ts_replay_bulk_end();
+	TS_CHECK_INT(ts_replay_bulk_blob(0), 0);
+	ts_replay_unlock();
+	open_taker(&taker, 2 * MIB);
+	take_parts(&taker);
+	TS_CHECK_INT(taker.bytes, 2 * MIB);
+	TS_CHECK_MEM(taker.content, content, MIB);
+	TS_CHECK_MEM(taker.content + MIB, content + 2 * MIB, MIB);
+	close_taker(&taker);
+	free(content);
+	agent_end(true);
+}
+
+TS_TEST(a_snapshot_is_compared_with_the_space_of_the_trace)
+{
+	char why[200] = "";
+
+	agent_begin(SETTINGS);
+	TS_CHECK(ts_replay_has_space(UINT64_MAX, why, sizeof(why)));
+	agent_control()->output_space = 1000;
+	TS_CHECK(ts_replay_has_space(1000, why, sizeof(why)));
+	TS_CHECK_STR(why, "");
+	TS_CHECK(!ts_replay_has_space(1001, why, sizeof(why)));
+	TS_CHECK_STR(why, "its snapshot needs 1001 bytes, and the trace has space for 1000: free "
+			  "space on its disk, raise its size limit, or write it elsewhere (-o)");
+	agent_end(true);
+}
+
 /* ---- memory that is gone ---- */
 
 TS_TEST(pages_that_cannot_be_read_are_zeros)

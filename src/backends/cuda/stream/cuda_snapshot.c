@@ -479,9 +479,21 @@ static void release(void)
 	self.count = 0;
 }
 
+static bool is_small_enough(uint64_t stored, uint64_t mapped, char *why, size_t bytes)
+{
+	uint64_t limit = ts_replay_settings()->snapshot_limit;
+
+	if (stored <= limit)
+		return ts_replay_has_space(stored, why, bytes);
+	snprintf(why, bytes,
+		 "its snapshot needs %" PRIu64 " bytes (%" PRIu64
+		 " are mapped, the rest are zeros); --snapshot-limit is %" PRIu64,
+		 stored, mapped, limit);
+	return false;
+}
+
 const char *capture_snapshot(char *why, size_t bytes, uint64_t *ret_bytes, uint64_t *ret_pieces)
 {
-	const struct ts_replay_settings *settings = ts_replay_settings();
 	struct page_list pages;
 	uint64_t total = 0;
 
@@ -498,11 +510,7 @@ const char *capture_snapshot(char *why, size_t bytes, uint64_t *ret_bytes, uint6
 		pages_release(&pages);
 		return "no memory for the snapshot";
 	}
-	if (*ret_bytes > settings->snapshot_limit) {
-		snprintf(why, bytes,
-			 "the snapshot needs %" PRIu64 " bytes (%" PRIu64
-			 " are mapped, the rest are zeros); --snapshot-limit is %" PRIu64,
-			 *ret_bytes, total, settings->snapshot_limit);
+	if (!is_small_enough(*ret_bytes, total, why, bytes)) {
 		pages_release(&pages);
 		release();
 		return why;

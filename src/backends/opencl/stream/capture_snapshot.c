@@ -400,6 +400,8 @@ const char *stream_snapshot(char *why, size_t size, uint64_t *ret_bytes)
 			 limit);
 		return why;
 	}
+	if (!ts_replay_has_space(bytes, why, size))
+		return why;
 	piece = malloc(PIECE);
 	if (!piece)
 		return "no memory for its snapshot";

@@ -1,0 +1,52 @@
+#!/bin/bash
+# SPDX-License-Identifier: Apache-2.0
+# Too little space for a snapshot or a stream: on the trace's disk, below its size limit, in shared
+# memory. The program does not notice, the trace is valid, and it is said what to do.
+set -euo pipefail
+. "$TS_SOURCE/tests/lib/cuda_replay.sh"
+
+export REPLAY_WORK_MIB=48
+window=(--replayable --window steps:3-5)
+
+# A file system of its own on a folder, of so many MiB.
+small() { mount -t tmpfs -o "size=$1m" tmpfs "$2" 2>/dev/null; }
+mkdir disk
+small 32 disk || { echo "skip: this user may not mount a small file system"; exit 77; }
+trap 'umount disk memory 2>/dev/null || true; rm -rf "$live"' EXIT
+
+# The snapshot does not fit: known before it is taken.
+refuses_snapshot() { # what, trace
+	grep -q "steps: done" printed || fail "$1: the program did not end: $(cat printed)"
+	cannot_replay "its snapshot needs 5" "$2"
+	cannot_replay "free space on its disk, raise its size limit, or write it elsewhere (-o)" "$2"
+	[ "$(stat -c %s "$2")" -lt 1000000 ] || fail "$1: some of the snapshot was stored"
+}
+record disk/t.sbt "${window[@]}" -- "$work" much_memory steps
+refuses_snapshot "disk" disk/t.sbt
+record limited.sbt "${window[@]}" --max-size 20M -- "$work" much_memory steps
+refuses_snapshot "limit" limited.sbt
+REPLAY_WORK_MIB=4 record disk/t.sbt "${window[@]}" -- "$work" much_memory steps
+replays "it fits" disk/t.sbt
+
+# The stream does not fit: what comes before is kept.
+rm -f disk/*
+code=0
+timeout 300 "$TRACESMITH" record -o disk/t.sbt --replayable -- "$work" much_memory steps >printed 2>recorded.log </dev/null || code=$?
+[ $code -eq 0 ] || [ $code -eq 3 ] || fail "record on a full disk: exit code $code: $(cat recorded.log)"
+grep -q "steps: done" printed || fail "full disk: the program did not end: $(cat printed recorded.log)"
+grep -q "no space left" recorded.log || fail "no message about the full disk: $(cat recorded.log)"
+expect 0 verify -q disk/t.sbt
+cannot_replay "cannot be replayed" disk/t.sbt
+grep -q "disk was full\|could not store" stderr || fail "full disk: no reason: $(cat stderr)"
+rm -f disk/*
+
+# Shared memory for some of it only, and for the area alone.
+mkdir memory
+for mib in 72 24; do
+	small $mib memory || fail "cannot mount another small file system"
+	chmod 700 memory
+	TRACESMITH_LIVE_DIR=$PWD/memory record t.sbt "${window[@]}" -- "$work" much_memory steps
+	replays "$mib MiB of shared memory" t.sbt
+	umount memory
+done
+echo "all of it is said"
