@@ -1,14 +1,14 @@
 #!/bin/bash
 # SPDX-License-Identifier: Apache-2.0
 # 30 random programs, 600 with TS_LONG=1 (cuda_random.c): each is right alone and when it is
-# recorded, and replays without difference. Some have several threads, a window in the middle, a
-# check after each command, or are replayed in parts. TS_PROGRAMS=N runs another number of them;
-# TS_FIRST=N starts elsewhere.
+# recorded, and replays without difference. Some have several threads, a window in the middle or a
+# check after each command. TS_LONG=1 also records 200 of them at once:
+# 100,000 commands. TS_PROGRAMS=N runs another number of them; TS_FIRST=N starts elsewhere.
 set -euo pipefail
 . "$TS_SOURCE/tests/lib/cuda_replay.sh"
 
 programs_count=${TS_PROGRAMS:-30} first=${TS_FIRST:-1} batch=10
-[ -z "${TS_LONG:-}" ] || programs_count=${TS_PROGRAMS:-300}
+[ -z "${TS_LONG:-}" ] || programs_count=${TS_PROGRAMS:-600}
 
 for ((i = 0; i < programs_count / batch; i++)); do
 	seeds=$((first + batch * i))-$((first + batch * i + batch - 1))
@@ -30,4 +30,9 @@ for ((i = 0; i < programs_count / batch; i++)); do
 		replays "seeds $seeds, checked" checked.sbt --check each
 	fi
 done
+if [ -n "${TS_LONG:-}" ]; then
+	record t.sbt --replayable -- "$random" --seeds "$first-$((first + 199))"
+	replays "200 programs at once" t.sbt --repeat 3
+	[ "$(report 'r["commands"]')" -ge 60000 ] || fail "only $(report 'r["commands"]') commands"
+fi
 echo "$programs_count programs replayed without difference"
