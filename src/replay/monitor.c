@@ -84,6 +84,16 @@ void ts_replay_monitor_enter(const struct ts_replay *replay, enum ts_replay_acti
 		ts_heartbeat_set_limit(&monitor->heartbeat, monitor->build_limit_ns);
 }
 
+bool ts_replay_monitor_doubt(const struct ts_replay *replay)
+{
+	struct ts_replay_monitor *monitor = replay->options.monitor;
+
+	if (!monitor || replay->options.check != TS_REPLAY_CHECK_FINAL)
+		return false;
+	monitor->is_doubtful = true;
+	return true;
+}
+
 static void name_command(const struct ts_replay *replay, struct ts_replay_monitor *monitor,
 			 uint32_t position)
 {

@@ -31,6 +31,7 @@ struct ts_replay_monitor {
 	enum ts_replay_activity activity;
 	uint64_t command;    /* sequence of a command that is not complete; 0: none */
 	int64_t recorded_ns; /* its duration in the recording; TS_ABSENT: unknown */
+	bool is_doubtful;    /* it failed, at a command that may be another one (see below) */
 	char subject[256]; /* "kernel 'saxpy', command 17", "module 5, kernel 'saxpy'"; may be "" */
 };
 
@@ -52,5 +53,10 @@ void ts_replay_monitor_enter(const struct ts_replay *replay, enum ts_replay_acti
  * is idle. `advanced`: a command has completed since the last call.
  */
 void ts_replay_monitor_command(const struct ts_replay *replay, uint32_t position, bool advanced);
+/*
+ * A command failed among others, and the device does not say which: a run of one command at a time,
+ * in another process, does. False: there is no monitor that would start it.
+ */
+bool ts_replay_monitor_doubt(const struct ts_replay *replay);
 
 #endif

@@ -33,6 +33,12 @@ for address in 0x5555aaaa0010 0x5555aaaa0020; do
 	grep -q "capture gap: pointer to $address, kernel 'take_structure'" replay.json || fail "$address: $(cat replay.json)"
 done
 
+# A kernel with an illegal address: known only by some command behind it, until it runs alone.
+record alone.sbt --replayable -- "$work" plain
+"$targets/mutate_stream" alone.sbt mutant.sbt launch:2 flip:5 >mutated 2>&1 || fail "mutate_stream: $(cat mutated)"
+STAND_IN_LAZY=1 cannot_replay "it, or a command shortly before or after it: CUDA_ERROR_ILLEGAL_ADDRESS" mutant.sbt
+grep -q "launch of 'add': CUDA_ERROR_ILLEGAL_ADDRESS" stderr || fail "the kernel is not named: $(cat stderr)"
+
 # A kernel that does not end, by the clock and by Ctrl-C.
 record hang.sbt --replayable -- "$work" plain
 cp hang.sbt interrupted.sbt

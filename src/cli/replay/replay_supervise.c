@@ -117,12 +117,13 @@ static int report_end(const struct shared *shared, const struct ts_supervised *e
 /* ---- both processes ---- */
 
 bool ts_replay_supervise(struct ts_replay_monitor **ret_monitor, bool names_command,
-			 int *ret_exit_code)
+			 int *ret_exit_code, bool *ret_is_doubtful)
 {
 	struct shared *shared = ts_supervise_alloc(sizeof(*shared));
 	struct ts_supervised end;
 	struct ts_error err;
 
+	*ret_is_doubtful = false;
 	if (!shared) {
 		*ret_exit_code = ts_report_exit_code(TS_ENOMEM);
 		return false;
@@ -136,6 +137,8 @@ bool ts_replay_supervise(struct ts_replay_monitor **ret_monitor, bool names_comm
 		return true;
 	}
 	*ret_exit_code = report_end(shared, &end, names_command);
+	*ret_is_doubtful = shared->monitor.is_doubtful && shared->is_done && !end.timed_out &&
+			   !end.stop_signal;
 	return false;
 }
 

@@ -451,18 +451,55 @@ static int run(struct replay *replay, const char *path)
 	return report.verdict >= TS_REPLAY_DIFFERS ? TS_EXIT_NO : TS_EXIT_DONE;
 }
 
+/* In a child of its own; false: this is the parent. */
+static bool supervise(struct replay *replay, int *ret_exit_code, bool *ret_is_doubtful)
+{
+	return ts_replay_supervise(&replay->options.monitor,
+				   replay->options.target->can & TS_REPLAY_CAN_HASH_PAGES,
+				   ret_exit_code, ret_is_doubtful);
+}
+
+/* A command failed among others. The run has no other result: the exit code stays. */
+static int name_failed(struct replay *replay, const char *path, int failed)
+{
+	TS_AUTO(ts_reader) reader = NULL;
+	struct ts_replay_report report;
+	bool is_doubtful;
+	int exit_code;
+
+	replay->options.check = TS_REPLAY_CHECK_EACH;
+	replay->options.repeat = 1;
+	replay->options.output = NULL;
+	ts_report_note("running again, one command at a time, to find the one that fails");
+	if (!supervise(replay, &exit_code, &is_doubtful))
+		return failed;
+	if (!ts_trace_input_open(&reader, path)) {
+		TS_AUTO(ts_replay) work = NULL;
+		struct ts_error err;
+		int rc = ts_replay_open(&work, reader, &replay->options, &err);
+
+		if (!rc)
+			rc = ts_replay_run(work, &report, &err);
+		if (rc)
+			(void)ts_report_error(&err);
+		else
+			ts_report_note("none fails if they run one at a time");
+	}
+	ts_replay_supervise_done(replay->options.monitor);
+	return failed;
+}
+
 /* What a target runs of a trace may hang or crash: that happens in another process. */
 static int run_supervised(struct replay *replay, const char *path)
 {
 	int exit_code = TS_EXIT_DONE;
+	bool is_doubtful;
 
 	if (replay->options.target->needs & TS_REPLAY_NEEDS_FIXED_ADDRESSES)
 		ts_replay_fix_addresses();
 	if (replay->options.target->can & TS_REPLAY_CAN_LIMIT_TIME &&
-	    !ts_replay_supervise(&replay->options.monitor,
-				 replay->options.target->can & TS_REPLAY_CAN_HASH_PAGES,
-				 &exit_code))
-		return exit_code;
+	    !supervise(replay, &exit_code, &is_doubtful))
+		return is_doubtful ? name_failed(replay, path, exit_code) : exit_code;
 	exit_code = run(replay, path);
 	ts_replay_supervise_done(replay->options.monitor);
 	return exit_code;

@@ -56,7 +56,9 @@ static const char *doubt(const struct ts_replay_session *session, int code)
 {
 	if (!ts_cuda_is_sticky(code) || session->is_serial || session->running)
 		return "";
-	return "; it, or a command shortly before or after it ('--check each' says which)";
+	return ts_replay_monitor_doubt(session->replay)
+		       ? "; it, or a command shortly before or after it"
+		       : "; it, or a command shortly before or after it ('--check each' says which)";
 }
 
 int ts_cuda_fail_command(const struct ts_replay_session *session, uint32_t position, int code,
