@@ -756,3 +756,64 @@ TS_TEST(a_window_ends_when_the_stream_is_broken)
 	check_diary("open opened ");
 	end();
 }
+
+/* ---- many threads ---- */
+
+#define LAUNCHERS 4u
+#define OPENINGS 300u
+#define LOOKS 1000u
+
+static struct {
+	uint32_t is_inside[LAUNCHERS][64]; /* by thread; each in a line of its own */
+	uint32_t is_over;
+	uint64_t openings;
+} crowd;
+
+static void check_nobody_is_inside(void)
+{
+	for (unsigned int i = 0; i < LAUNCHERS * LOOKS; i++)
+		TS_CHECK(!__atomic_load_n(&crowd.is_inside[i % LAUNCHERS][0], __ATOMIC_RELAXED));
+	crowd.openings++;
+	client.diary[0] = 0;
+}
+
+static void *launch_often(void *argument)
+{
+	uint32_t *is_inside = argument;
+
+	while (!__atomic_load_n(&crowd.is_over, __ATOMIC_RELAXED)) {
+		ts_replay_enter();
+		__atomic_store_n(is_inside, 1, __ATOMIC_RELAXED);
+		__atomic_store_n(is_inside, 0, __ATOMIC_RELAXED);
+		TS_CHECK(ts_replay_leave());
+	}
+	return NULL;
+}
+
+/* Threads come and go; whoever is inside is waited for, and nobody enters while it opens. */
+TS_TEST(nobody_is_inside_while_it_opens)
+{
+	pthread_t threads[LAUNCHERS];
+
+	client.while_opening = check_nobody_is_inside;
+	begin(PATIENT);
+	while (crowd.openings < OPENINGS) {
+		uint64_t until = crowd.openings + OPENINGS / 10;
+
+		crowd.is_over = 0;
+		for (unsigned int i = 0; i < LAUNCHERS; i++)
+			TS_CHECK_INT(pthread_create(&threads[i], NULL, launch_often,
+						    &crowd.is_inside[i][0]),
+				     0);
+		while (__atomic_load_n(&crowd.openings, __ATOMIC_RELAXED) < until) {
+			want(true);
+			call();
+			want(false);
+			call();
+		}
+		__atomic_store_n(&crowd.is_over, 1, __ATOMIC_RELAXED);
+		for (unsigned int i = 0; i < LAUNCHERS; i++)
+			pthread_join(threads[i], NULL);
+	}
+	end();
+}
