@@ -202,6 +202,7 @@ uint32_t ts_replay_bulk_begin(uint32_t count, const uint64_t *bytes)
 		    !spool_reserve(core, bytes[i], &channel->bulk[i].word))
 			break;
 		channel->bulk[i].bytes = bytes[i];
+		channel->bulk[i].is_referred = false;
 		channel->bulk_count++;
 	}
 	channel->is_bulk = channel->bulk_count;
@@ -229,17 +230,23 @@ uint64_t ts_replay_bulk_blob(uint32_t index)
 	if (!ts_replay_blob_begin(channel->bulk[index].bytes) ||
 	    !refer(core, channel->bulk[index].word, channel->bulk[index].bytes))
 		return 0;
+	channel->bulk[index].is_referred = true;
 	return channel->blob;
 }
 
 void ts_replay_bulk_end(void)
 {
 	struct core *core = channel_core();
+	struct channel *channel;
 
-	if (core) {
-		core->channel.is_bulk = false;
-		core->channel.bulk_count = 0;
-	}
+	if (!core || !core->channel.is_bulk)
+		return;
+	channel = &core->channel;
+	for (uint32_t i = 0; i < channel->bulk_count; i++)
+		if (!channel->bulk[i].is_referred)
+			spool_discard(core, channel->bulk[i].word, channel->bulk[i].bytes);
+	channel->is_bulk = false;
+	channel->bulk_count = 0;
 }
 
 /* ---- for backends ---- */

@@ -373,23 +373,32 @@ bool spool_reserve(struct core *core, uint64_t bytes, uint64_t *ret_word)
 	return true;
 }
 
+static int open_lane(const struct core *core, uint64_t word)
+{
+	char path[LANE_PATH_BYTES];
+
+	return lane_path(core, ts_spool_lane(word), path, sizeof(path))
+		       ? open(path, O_WRONLY | O_CLOEXEC | O_NOFOLLOW)
+		       : -1;
+}
+
+static uint64_t offset_in_file(const struct core *core, uint64_t word)
+{
+	return TS_SPOOL_HEADER_BYTES + (ts_spool_position(word) & (core->channel.spool.bytes - 1));
+}
+
 /* Fresh pages are neither cleared nor mapped: that takes longer than to copy the bytes. */
 bool spool_write(const struct core *core, uint64_t word, uint64_t offset, const void *data,
 		 uint64_t bytes)
 {
-	const struct spool *spool = &core->channel.spool;
-	uint64_t at = TS_SPOOL_HEADER_BYTES + (ts_spool_position(word) & (spool->bytes - 1));
-	char path[LANE_PATH_BYTES];
-	uint64_t done = 0;
-	int fd = -1;
+	uint64_t at = offset_in_file(core, word) + offset, done = 0;
+	int fd = agent_within_file_limit(at + bytes) ? open_lane(core, word) : -1;
 
-	if (lane_path(core, ts_spool_lane(word), path, sizeof(path)))
-		fd = open(path, O_WRONLY | O_CLOEXEC | O_NOFOLLOW);
 	if (fd < 0)
 		return false;
 	while (done < bytes) {
-		ssize_t written = pwrite(fd, (const char *)data + done, bytes - done,
-					 (off_t)(at + offset + done));
+		ssize_t written =
+			pwrite(fd, (const char *)data + done, bytes - done, (off_t)(at + done));
 
 		if (written > 0)
 			done += (uint64_t)written;
@@ -398,4 +407,17 @@ bool spool_write(const struct core *core, uint64_t word, uint64_t offset, const 
 	}
 	close(fd);
 	return done == bytes;
+}
+
+void spool_discard(const struct core *core, uint64_t word, uint64_t bytes)
+{
+	int fd = open_lane(core, word);
+
+	if (fd < 0)
+		return;
+	while (fallocate(fd, FALLOC_FL_PUNCH_HOLE | FALLOC_FL_KEEP_SIZE,
+			 (off_t)offset_in_file(core, word), (off_t)bytes) &&
+	       errno == EINTR)
+		;
+	close(fd);
 }

@@ -32,6 +32,9 @@ bool spool_reserve(struct core *core, uint64_t bytes, uint64_t *ret_word);
 bool spool_write(const struct core *core, uint64_t word, uint64_t offset, const void *data,
 		 uint64_t bytes);
 
+/* No record will refer to the part: gives its memory back. */
+void spool_discard(const struct core *core, uint64_t word, uint64_t bytes);
+
 /* The part is complete: what follows may refer to it; then, that its record is in the ring. */
 void spool_advance(struct spool *spool, uint64_t position, uint64_t bytes);
 void spool_referred(struct spool *spool);

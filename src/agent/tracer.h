@@ -124,6 +124,7 @@ struct channel {
 	uint32_t bulk_count;
 	struct {
 		uint64_t word, bytes;
+		bool is_referred;
 	} bulk[TS_REPLAY_BULK_AT_MOST];
 	uint64_t room_until;  /* position; the ring has space up to there */
 	bool is_interrupted;  /* see channel_lock_briefly() */

@@ -309,27 +309,30 @@ TS_TEST(bulk_is_spread_and_its_memory_returned)
 	agent_end(true);
 }
 
-/* A piece that cannot be written is a hole, which no record refers to; the others are there. */
+/* A piece that no record refers to, since it cannot be written or stored, is a hole. */
 TS_TEST(bulk_that_cannot_be_written_is_left_out)
 {
-	const uint64_t bytes[] = { MIB, MIB, MIB };
-	unsigned char *content = make_content(3 * MIB);
+	const uint64_t bytes[] = { MIB, MIB, MIB, MIB };
+	unsigned char *content = make_content(4 * MIB);
 	char path[sizeof(ts_process_tracer.core->path) + 16];
 	struct taker taker;
 
 	agent_spool_bytes = 64 * MIB;
 	agent_begin(SETTINGS);
 	TS_CHECK(ts_replay_lock());
-	TS_CHECK_INT(ts_replay_bulk_begin(3, bytes), 3);
+	TS_CHECK_INT(ts_replay_bulk_begin(4, bytes), 4);
 	ts_replay_unlock();
 	snprintf(path, sizeof(path), "%s.2.spool", ts_process_tracer.core->path);
 	TS_CHECK_INT(unlink(path), 0);
-	for (uint32_t i = 0; i < 3; i++)
+	for (uint32_t i = 0; i < 4; i++)
 		TS_CHECK_INT(ts_replay_bulk_write(i, 0, content + i * MIB, MIB), i != 1);
 	TS_CHECK(ts_replay_lock());
 	TS_CHECK(ts_replay_bulk_blob(0) > 0);
 	TS_CHECK(ts_replay_bulk_blob(2) > 0);
+	TS_CHECK_INT(blocks_of(".4.spool"), MIB);
 	ts_replay_bulk_end();
+	TS_CHECK_INT(blocks_of(".3.spool"), MIB);
+	TS_CHECK_INT(blocks_of(".4.spool"), 0);
 	TS_CHECK_INT(ts_replay_bulk_blob(0), 0);
 	ts_replay_unlock();
 	open_taker(&taker, 2 * MIB);
