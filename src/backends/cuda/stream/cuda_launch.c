@@ -3,7 +3,6 @@
  * Launches of kernels. Programs repeat them with other parameters, so the texts of configurations
  * are kept.
  */
-#include <assert.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -166,15 +165,29 @@ static struct configuration *keep(const struct launch_key *key, size_t bytes, co
 	return kept;
 }
 
-static size_t slot_of(const struct launch_key *key, size_t bytes)
+/* Attributes do not count: programs set few. */
+static size_t slot_of(const struct cuda_launch_config *config, bool is_cooperative)
 {
-	uint64_t hash = 0, word;
+	static const uint64_t odd[] = { UINT64_C(0x9E3779B97F4A7C15), UINT64_C(0xBF58476D1CE4E5B9),
+					UINT64_C(0x94D049BB133111EB) };
+	uint64_t hash = config->shared_bytes + is_cooperative * odd[0];
 
-	for (size_t at = 0; at < bytes; at += sizeof(word)) {
-		memcpy(&word, (const char *)key + at, sizeof(word));
-		hash = (hash ^ word) * UINT64_C(0x9E3779B97F4A7C15);
-	}
+	for (int i = 0; i < 3; i++)
+		hash += (config->grid[i] + ((uint64_t)config->block[i] << 32)) * odd[i];
 	return (size_t)(ts_hash_mix64(hash) % CONFIGURATIONS);
+}
+
+/* Most launches have no attributes: then no key is made. */
+static bool is_plainly(const struct launch_key *key, const struct cuda_launch_config *config,
+		       bool is_cooperative)
+{
+	if (key->attribute_count || (config->attributes && config->attribute_count) ||
+	    key->shared_bytes != config->shared_bytes || key->is_cooperative != is_cooperative)
+		return false;
+	for (int i = 0; i < 3; i++)
+		if (key->grid[i] != config->grid[i] || key->block[i] != config->block[i])
+			return false;
+	return true;
 }
 
 /* The text of a configuration, kept for the next launch; NULL: the window has failed. */
@@ -182,17 +195,18 @@ static const char *details_of(const struct cuda_launch_config *config, bool is_c
 {
 	static struct configuration *configurations[CONFIGURATIONS]; /* capture_lock */
 	static struct stream_text text;
-	struct configuration **slot, *found;
+	struct configuration **slot = &configurations[slot_of(config, is_cooperative)];
+	struct configuration *found = *slot;
 	struct launch_key key;
 	const char *details;
 	size_t bytes;
 
+	if (found && is_plainly(&found->key, config, is_cooperative))
+		return found->details;
 	if (!make_key(&key, config, is_cooperative))
 		return NULL;
 	bytes = offsetof(struct launch_key, attributes) +
 		key.attribute_count * sizeof(key.attributes[0]);
-	slot = &configurations[slot_of(&key, bytes)];
-	found = *slot;
 	if (found && found->key_bytes == bytes && !memcmp(&found->key, &key, bytes))
 		return found->details;
 	stream_text_begin(&text);
@@ -208,10 +222,6 @@ static const char *details_of(const struct cuda_launch_config *config, bool is_c
 	*slot = found;
 	return found->details;
 }
-
-static_assert(offsetof(struct launch_key, attributes) % 8 == 0 &&
-		      sizeof(struct cuda_launch_attribute) % 8 == 0,
-	      "slot_of() reads words");
 
 /* ---- parameters ---- */
 
@@ -237,13 +247,13 @@ bool capture_pack(struct capture_function *function, void **params, void **extra
 {
 	const char *buffer = NULL;
 	size_t buffer_bytes = 0;
+	uint32_t end = 0;
 
 	if (!function_params(function))
 		return false;
 	*ret_bytes = function->param_bytes;
 	if (function->param_bytes > most)
 		return false;
-	memset(block, 0, function->param_bytes); /* padding has garbage in the program */
 	if (!function->param_count)
 		return true;
 	if (!params) {
@@ -254,10 +264,15 @@ bool capture_pack(struct capture_function *function, void **params, void **extra
 	for (uint32_t i = 0; i < function->param_count; i++) {
 		uint32_t offset = function->param_offsets[i], bytes = function->param_sizes[i];
 
+		if (offset > end) /* padding has garbage in the program */
+			memset((char *)block + end, 0, offset - end);
+		end = TS_MAX(end, offset + bytes);
 		if (params)
 			memcpy((char *)block + offset, params[i], bytes);
 		else if (offset + bytes <= buffer_bytes)
 			memcpy((char *)block + offset, buffer + offset, bytes);
+		else
+			memset((char *)block + offset, 0, bytes);
 	}
 	return true;
 }

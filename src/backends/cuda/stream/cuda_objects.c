@@ -11,6 +11,8 @@
 
 #include "backends/cuda/stream/cuda_arena.h"
 #include "backends/cuda/stream/cuda_capture.h"
+#include "base/local/hash.h"
+#include "base/local/macros.h"
 
 #pragma weak arena_open
 #pragma weak capture_memory_context_gone
@@ -288,16 +290,30 @@ struct capture_stream *capture_stream_next(struct capture_stream *after)
 }
 
 /* `context`: NULL for any, because a handle has one. */
+static bool is_stream(const struct capture_stream *stream, uintptr_t handle, uint64_t thread,
+		      const struct capture_context *context)
+{
+	return stream->handle == handle && stream->thread == thread &&
+	       (!context || stream->context == context);
+}
+
+/* Where it was found last comes first: programs have many, and use few. */
 static struct capture_stream *find_stream(uintptr_t handle, uint64_t thread,
 					  const struct capture_context *context)
 {
-	struct capture_stream *stream = capture_stream_next(NULL);
+	static struct capture_stream *_Atomic found[16];
+	struct capture_stream *_Atomic *slot = &found[ts_hash_mix64(handle) % TS_ARRAY_SIZE(found)];
+	struct capture_stream *stream = atomic_load_explicit(slot, memory_order_acquire);
 
-	for (; stream; stream = capture_stream_next(stream))
-		if (stream->handle == handle && stream->thread == thread &&
-		    (!context || stream->context == context))
-			return stream;
-	return NULL;
+	if (stream && is_stream(stream, handle, thread, context) &&
+	    !__atomic_load_n(&stream->is_gone, __ATOMIC_ACQUIRE))
+		return stream;
+	stream = capture_stream_next(NULL);
+	while (stream && !is_stream(stream, handle, thread, context))
+		stream = capture_stream_next(stream);
+	if (stream)
+		atomic_store_explicit(slot, stream, memory_order_release);
+	return stream;
 }
 
 static struct capture_stream *add_stream(uintptr_t handle, uint64_t thread,
