@@ -3,7 +3,7 @@
 """Measures CUDA replay: what recording for it costs outside and inside of a window, sizes of traces,
 and how well a replay reproduces the recorded times.
 
-    bench/cuda_replay.py --tool TOOL --launches PROGRAM --out DIR [--program PROGRAM] [--only PARTS]
+    bench/cuda_replay.py --tool TOOL --launches PROGRAM --out DIR [--program PROGRAM] [--spool PROGRAM] [--only PARTS]
     bench/cuda_replay.py --table DIR/cuda_replay.json      prints the table of a result
 
 PARTS: outside, inside, replays, kernels, snapshot; default: all.
@@ -16,7 +16,8 @@ inside    the same work in one process, with the window open and closed in rando
           in both. Measured after the snapshot.
 replays   times of the device and of the whole, replayed by recorded (--check none), set-up and size.
 kernels   --kernel: a GEMM, an attention and a softmax kernel alone, against all recorded launches.
-snapshot  rate at which memory leaves the device when a window opens; the medium is named.
+snapshot  rate at which memory leaves the device when a window opens; the medium is named. With
+          --spool also without a device: threads that fill the spool, and peers beside it.
 
 Writes DIR/cuda_replay.json and DIR/cuda_replay.md. A missed target is reported, and no failure.
 """
@@ -321,7 +322,10 @@ def measure_snapshot(figures, options):
     if os.access("/dev/shm", os.W_OK):
         options.work = tempfile.mkdtemp(prefix="tracesmith-snapshot.", dir="/dev/shm")
     try:
-        measure_memory(figures, options, name, mib)
+        if options.program:
+            measure_memory(figures, options, name, mib)
+        if options.spool:
+            measure_spool(figures, options, mib // 2)
     finally:
         if options.work.startswith("/dev/shm/tracesmith-snapshot."):
             shutil.rmtree(options.work, ignore_errors=True)
@@ -342,6 +346,18 @@ def measure_memory(figures, options, name, mib):
     figures.add(f"snapshot: trace of {mib / 1024:.0f} GiB of numbers that do not compress", [os.path.getsize(trace) / 1e9], "GB")
 
 
+def measure_spool(figures, options, mib):
+    """Without a device: as many threads as a snapshot has, and one; peers of the same bytes in the same process."""
+    for threads in sorted({1, max(2, min(12, os.cpu_count() * 3 // 4))}):
+        command = [options.tool, "record", "-q", "-o", trace_of("spool", options), "--backends", "opencl", "--no-symbols", *RECORD_OPTIONS[REPLAYABLE],
+                   "--", options.spool, str(mib), str(threads)]
+        found = [json.loads(line) for line in run(command, 200).splitlines() if line.startswith("{")]
+        for row in found:
+            title = f"{mib / 1024:.0f} GiB to the spool" if row["way"] == "spool" else f"the same to {row['way']}"
+            figures.add(f"{title}, {row['threads']} threads", [row["gb_per_s"]], "GB/s", at_least=20 if row["way"] == "spool" and threads > 8 else None)
+            figures.add(f"{title}, {row['threads']} threads: CPU time", [row["cpu_s_per_gb"]], "s/GB")
+
+
 # ---- main ----
 
 PARTS = {"outside": measure_outside, "inside": measure_inside, "replays": measure_replays, "kernels": measure_kernels, "snapshot": measure_snapshot}
@@ -358,6 +374,7 @@ def main():
     parser.add_argument("--tool")
     parser.add_argument("--launches", help="tests/gpu/launches.c, built")
     parser.add_argument("--program", help="tests/gpu/replay_program.cu, built")
+    parser.add_argument("--spool", help="bench/live/spool.c, built")
     parser.add_argument("--cupti-only", help="tests/gpu/cupti_only.c, built: for times of the device")
     parser.add_argument("--out")
     parser.add_argument("--work", help="where traces are written; default: --out")
@@ -380,7 +397,7 @@ def main():
     figures = ReplayFigures()
     failed = []
     for part in options.only.split(","):
-        if part == "snapshot" and not options.program:
+        if part == "snapshot" and not options.program and not options.spool:
             continue
         begin = time.monotonic()
         try:

@@ -51,6 +51,8 @@ def steps(is_quick, out, rows):
     replay = [sys.executable, os.path.join(SOURCE, "bench/cuda_replay.py"), "--tool", TOOL, "--launches", os.path.join(BUILD, "gpu/launches"), "--out", out, "--work", WORK]
     program = os.path.join(BUILD, "gpu/replay_program")
     replay += ["--program", program] if os.path.exists(program) else []
+    spool = os.path.join(BUILD, "bench/live/spool")
+    replay += ["--spool", spool] if os.path.exists(spool) else []
     replay += ["--cupti-only", only_cupti] if os.path.exists(only_cupti) else []
     found.append(Step("cuda_replay", "bench", replay + (["--generations", "2", "--rounds", "4", "--recordings", "1"] if is_quick else []), 560, True))
     # Programs that print their measurements.
