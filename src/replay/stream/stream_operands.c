@@ -230,6 +230,10 @@ static int load_copy(struct ts_replay_load *load, uint32_t index, const struct t
 					       "it writes %" PRIu64
 					       " bytes, the trace holds %" PRIu64,
 					       command->bytes, command->blob.bytes);
+	/* Targets take the bytes where there are some: as many as the command has. */
+	if (!rc && has_from && command->blob.id && !command->unreplayable)
+		rc = ts_replay_command_error(load->stream, index, err,
+					     "it has a source, and bytes of the host");
 	if (rc)
 		return rc;
 	return set_ranges(load, command, has_to ? &to : NULL, has_from ? &from : NULL, err);
@@ -305,6 +309,10 @@ static int load_host_write(struct ts_replay_load *load, uint32_t index,
 	struct ts_replay_command_info *command = &load->stream->commands[index];
 	int rc = load_destination(load, index, row, details, err);
 
+	/* Targets write all bytes at the offset, not at the origin that was checked. */
+	if (!rc && command->is_rect && command->image == TS_REPLAY_NONE && !command->unreplayable)
+		return ts_replay_command_error(load->stream, index, err,
+					       "it writes a rectangle of a buffer");
 	if (!rc && !command->unreplayable && command->blob.bytes != command->bytes)
 		rc = ts_replay_command_error(load->stream, index, err,
 					     "it writes %" PRIu64

@@ -61,7 +61,8 @@ static void write_rect(struct stream_text *text, const struct copy *copy, const 
 		stream_text_open(text, sides[i].key, '{');
 		stream_text_sizes(text, "origin", origin, 3);
 		stream_text_uint(text, "row", sides[i].side->row);
-		stream_text_uint(text, "slice", sides[i].side->slice);
+		/* Of one slice the driver ignores it: it may be anything. */
+		stream_text_uint(text, "slice", copy->depth > 1 ? sides[i].side->slice : 0);
 		stream_text_close(text, '}');
 	}
 	stream_text_close(text, '}');

@@ -255,6 +255,36 @@ TS_TEST(bad_commands)
 	}
 }
 
+/* Bytes that would be taken from, or written, where nothing was checked. */
+TS_TEST(bad_bytes_of_the_host)
+{
+	begin();
+	cuda_begin(&fixture, 1, 0);
+	fixture_command(&fixture,
+			&(struct fixture_command){ .kind = TS_COMMAND_COPY,
+						   .queue = CUDA_STREAM,
+						   .object = CUDA_MEMORY,
+						   .other = CUDA_MEMORY,
+						   .other_offset = 4096,
+						   .bytes = 4096,
+						   .blob = fixture_blob(&fixture, "0123", 4) });
+	refuse(TS_EFORMAT,
+	       "command 2, copy of memory 9 to memory 9: it has a source, and bytes of the host");
+	begin();
+	cuda_begin(&fixture, 1, 0);
+	fixture_command(
+		&fixture,
+		&(struct fixture_command){
+			.kind = TS_COMMAND_HOST_WRITE,
+			.object = CUDA_HOST_MEMORY,
+			.offset = CUDA_HOST - 4096,
+			.bytes = 4,
+			.blob = fixture_blob(&fixture, "0123", 4),
+			.details = "{\"rect\":{\"region\":[4,1,1],\"to\":{\"origin\":[4096,0,0],"
+				   "\"row\":0,\"slice\":0}}}" });
+	refuse(TS_EFORMAT, "command 2, host write to memory 10: it writes a rectangle of a buffer");
+}
+
 static void add_fill(int64_t offset, int64_t bytes, size_t pattern, const char *details)
 {
 	fixture_command(&fixture,
