@@ -340,15 +340,14 @@ void stream_user_event(struct ocl_object *event, cl_int status)
 
 	if (!stream || atomic_load(&stream->as.event.status) <= CL_COMPLETE)
 		return;
-	if (ts_replay_is_open() && ts_replay_lock_window()) {
+	if (ts_replay_is_open()) {
 		row.object = stream->number;
 		stream_text_begin(&text);
 		stream_text_string(&text, "call", "clSetUserEventStatus");
 		stream_text_uint(&text, "event", stream->number);
 		stream_text_int(&text, "status", status);
 		row.details = stream_text_end(&text);
-		ts_replay_append(&row);
-		ts_replay_unlock();
+		ts_replay_append_with(&row, NULL, 0);
 	}
 	stream_event_set(stream, status);
 	atomic_store(&is_unsettled, true);
@@ -362,10 +361,8 @@ static void emit_sync(const char *what, uint64_t queue, struct stream_text *text
 	row.queue = queue;
 	stream_text_string(text, "what", what);
 	row.details = stream_text_end(text);
-	if (row.details && ts_replay_lock_window()) {
-		ts_replay_append(&row);
-		ts_replay_unlock();
-	}
+	if (row.details)
+		ts_replay_append_with(&row, NULL, 0);
 }
 
 /*
