@@ -24,6 +24,7 @@
 #define BYTES_LEAST (64u << 10)
 #define WHY_BYTES 256
 #define PAGE_BYTES 4096u
+#define NEXT_LINES 5u
 
 #ifndef MADV_POPULATE_WRITE
 #define MADV_POPULATE_WRITE 23
@@ -481,8 +482,16 @@ static void break_off_interrupted(struct core *core, const char *why)
 	agent_restore_signals(&saved);
 }
 
+/* Where the next record goes: its memory is not in this core's caches yet. */
+static void prefetch_next(const struct writer *writer)
+{
+	for (unsigned int i = 0; i < NEXT_LINES; i++)
+		__builtin_prefetch(writer->at + i * 64u, 1);
+}
+
 void channel_unlock_briefly(struct core *core)
 {
+	prefetch_next(&core->channel.writer);
 	unlock(&core->channel);
 	__atomic_signal_fence(__ATOMIC_SEQ_CST);
 	is_brief = false;
