@@ -283,12 +283,28 @@ static void start_over(struct spool *spool)
 		spool->consumed = spool->head = ts_spool_round_up(spool->head, spool->bytes);
 }
 
+/* The recorder has given memory back: what may be gone is allocated again. */
+static void forget_returned(struct spool *spool)
+{
+	/* Read after `consumed`, before which it was stored. */
+	uint64_t returned = __atomic_load_n(&spool->header->returned, __ATOMIC_ACQUIRE);
+
+	if (returned == spool->returned)
+		return;
+	spool->returned = returned;
+	if (spool->to > TS_SPOOL_KEPT)
+		spool->to = TS_SPOOL_KEPT;
+	if (spool->from > spool->to)
+		spool->from = spool->to = 0;
+}
+
 char *spool_place(struct core *core, uint64_t bytes, uint64_t *ret_position)
 {
 	struct spool *spool = &core->channel.spool;
 	uint64_t at;
 
 	start_over(spool);
+	forget_returned(spool);
 	*ret_position = start_of(spool, bytes);
 	at = *ret_position & (spool->bytes - 1);
 	if (at >= spool->from && at + bytes <= spool->to)

@@ -94,6 +94,7 @@ struct spool {
 	uint64_t bytes;          /* of the data; a power of two */
 	uint64_t from, to;       /* what is allocated of these */
 	uint64_t head, consumed; /* positions; what is between is in use */
+	uint64_t returned;       /* of the header, when that was known to be allocated */
 	uint64_t nudged_at;      /* head when the recorder was last woken */
 	dev_t device;
 	ino_t inode;

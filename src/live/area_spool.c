@@ -473,7 +473,7 @@ bool ts_spools_are_due(struct ts_spools *spools)
 }
 
 /*
- * Gives the memory of lanes back, before the program may use it again. What it writes meanwhile
+ * Gives memory back, before the program may use it again. What it writes meanwhile
  * lies elsewhere: it ends less than `bytes` above the first part that is not committed. Takes its
  * time, without the lock: only this thread changes what is decoded and closes files.
  */
@@ -492,8 +492,13 @@ static void punch_decoded(struct ts_spools *spools)
 			return;
 		for (unsigned int lane = 0; lane < TS_SPOOL_LANES; lane++)
 			if (spool.lanes[lane] >= 0 && spool.decoded_from < spool.end)
-				ts_spool_file_punch(spool.lanes[lane], spool.bytes,
+				ts_spool_file_punch(spool.lanes[lane], spool.bytes, 0,
 						    spool.decoded_from, spool.end);
+		if (spool.fd >= 0 && spool.decoded_from < spool.end &&
+		    ts_spool_file_punch(spool.fd, spool.bytes, TS_SPOOL_KEPT, spool.decoded_from,
+					spool.end))
+			set_word(spools, &spool, offsetof(struct ts_live_spool, returned),
+				 spool.end);
 	}
 }
 

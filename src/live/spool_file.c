@@ -104,25 +104,28 @@ int ts_spool_file_open_lane(int directory_fd, uid_t owner, const struct ts_live_
 					      : -1;
 }
 
-static void punch(int fd, uint64_t at, uint64_t bytes)
+static bool punch(int fd, uint64_t kept, uint64_t at, uint64_t end)
 {
-	int rc = 0;
+	int rc;
 
+	at = TS_MAX(at, kept);
+	if (at >= end)
+		return false;
 	do {
-		if (bytes)
-			rc = fallocate(fd, FALLOC_FL_PUNCH_HOLE | FALLOC_FL_KEEP_SIZE,
-				       (off_t)(TS_SPOOL_HEADER_BYTES + at), (off_t)bytes);
+		rc = fallocate(fd, FALLOC_FL_PUNCH_HOLE | FALLOC_FL_KEEP_SIZE,
+			       (off_t)(TS_SPOOL_HEADER_BYTES + at), (off_t)(end - at));
 	} while (rc && errno == EINTR);
+	return rc == 0;
 }
 
 /* A failure leaves it as it is. */
-void ts_spool_file_punch(int fd, uint64_t data_bytes, uint64_t from, uint64_t to)
+bool ts_spool_file_punch(int fd, uint64_t data_bytes, uint64_t kept, uint64_t from, uint64_t to)
 {
 	uint64_t at = from & (data_bytes - 1), bytes = TS_MIN(to - from, data_bytes);
 	uint64_t before_end = TS_MIN(bytes, data_bytes - at);
+	bool is_punched = punch(fd, kept, at, at + before_end);
 
-	punch(fd, at, before_end);
-	punch(fd, 0, bytes - before_end);
+	return punch(fd, kept, 0, bytes - before_end) || is_punched;
 }
 
 int ts_spool_file_read(int fd, int data_fd, uint64_t data_bytes, uint64_t position, void *buffer,

@@ -30,8 +30,11 @@ int ts_spool_file_open(int directory_fd, uid_t owner, const struct ts_live_contr
 int ts_spool_file_open_lane(int directory_fd, uid_t owner, const struct ts_live_control *area,
 			    bool writable, unsigned int lane);
 
-/* Gives the memory of data in [from, to) back, in a lane. */
-void ts_spool_file_punch(int fd, uint64_t data_bytes, uint64_t from, uint64_t to);
+/*
+ * Gives the memory of data in [from, to) back, but for the first `kept` bytes of the data. True: it
+ * may have given some.
+ */
+bool ts_spool_file_punch(int fd, uint64_t data_bytes, uint64_t kept, uint64_t from, uint64_t to);
 
 /*
  * Reads from a position in data of data_bytes, which is in the file `data_fd`: that of the spool

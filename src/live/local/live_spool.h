@@ -21,6 +21,9 @@
 #define TS_SPOOL_ALIGNMENT 64u
 #define TS_SPOOL_PART (UINT64_C(4) << 20)
 
+/* Data from here on is given back by the recorder, which counts that. */
+#define TS_SPOOL_KEPT (UINT64_C(256) << 20)
+
 /*
  * Bulk is written to several files, since the kernel lets one thread at a time extend a file:
  * `<area>.<n>.spool`, n from 1 on, each laid out as the spool itself and sparse. A part's position
@@ -44,10 +47,12 @@ struct ts_live_spool {
 	/* Written by the recorder. */
 	uint64_t consumed; /* everything below is in a committed trace */
 	uint64_t decoded;  /* everything below is read: a sign of progress, nothing more */
+	uint64_t returned; /* changes when memory behind the first TS_SPOOL_KEPT was given back */
 };
 static_assert(offsetof(struct ts_live_spool, head) == 64, "live.md, section 2.5");
 static_assert(offsetof(struct ts_live_spool, consumed) == 128, "live.md, section 2.5");
 static_assert(offsetof(struct ts_live_spool, decoded) == 136, "live.md, section 2.5");
+static_assert(offsetof(struct ts_live_spool, returned) == 144, "live.md, section 2.5");
 static_assert(sizeof(struct ts_live_spool) <= TS_SPOOL_HEADER_BYTES, "live.md, section 2.5");
 
 /* The greatest part of a blob. */

@@ -225,6 +225,33 @@ TS_TEST(a_spool_that_is_empty_starts_over)
 	agent_end(true);
 }
 
+/* What the recorder has given back is allocated again, before it is touched. */
+TS_TEST(returned_memory_is_allocated_again)
+{
+	unsigned char *content = make_content(MIB);
+
+	agent_begin(SETTINGS);
+	TS_CHECK(ts_replay_lock());
+	TS_CHECK(ts_replay_blob(content, MIB) > 0);
+	TS_CHECK_INT(spool()->to, 4 * MIB);
+	/* As if it had been larger. */
+	spool()->to = TS_SPOOL_KEPT + 4 * MIB;
+	TS_CHECK(ts_replay_blob(content, MIB) > 0);
+	TS_CHECK_INT(spool()->to, TS_SPOOL_KEPT + 4 * MIB);
+	spool()->header->returned = 1;
+	TS_CHECK(ts_replay_blob(content, MIB) > 0);
+	TS_CHECK_INT(spool()->to, TS_SPOOL_KEPT);
+	spool()->from = TS_SPOOL_KEPT + MIB;
+	spool()->to = TS_SPOOL_KEPT + 4 * MIB;
+	spool()->header->returned = 2;
+	TS_CHECK(ts_replay_blob(content, MIB) > 0);
+	TS_CHECK_INT(spool()->from, 0);
+	TS_CHECK_INT(spool()->to, 4 * MIB);
+	ts_replay_unlock();
+	free(content);
+	agent_end(true);
+}
+
 /* ---- bulk ---- */
 
 static uint64_t blocks_of(const char *ending)

@@ -284,6 +284,43 @@ TS_TEST(lanes_are_files_of_their_own)
 	end(fixture);
 }
 
+/* Of a large spool, memory is given back but for that of the first parts. */
+TS_TEST(a_commit_gives_memory_back)
+{
+	const uint64_t data = 2 * TS_SPOOL_KEPT, first = TS_SPOOL_KEPT - PART;
+	struct fixture *fixture = start();
+	struct ts_live_spool header = plain_header();
+	char content[PART];
+
+	header.bytes = data;
+	TS_CHECK_INT(ftruncate(fixture->fd, (off_t)(TS_SPOOL_HEADER_BYTES + data)), 0);
+	write_header(fixture, &header);
+	memset(content, 7, sizeof(content));
+	for (unsigned int i = 0; i < 3; i++) {
+		uint64_t at = first + i * PART;
+
+		TS_CHECK_INT(
+			pwrite(fixture->fd, content, PART, (off_t)(TS_SPOOL_HEADER_BYTES + at)),
+			PART);
+		refer(fixture, at, PART);
+		if (i == 2)
+			break;
+		TS_CHECK_INT(read_at(fixture, at, PART), 0);
+		decoded(fixture, at, PART);
+	}
+	TS_CHECK_INT(read_header(fixture).returned, 0);
+	ts_spools_commit(fixture->spools, false);
+	TS_CHECK_INT(read_header(fixture).returned, first + 2 * PART);
+	TS_CHECK_INT(read_header(fixture).consumed, first + 2 * PART);
+	for (unsigned int i = 0; i < 3; i++) {
+		TS_CHECK_INT(pread(fixture->fd, content, 1,
+				   (off_t)(TS_SPOOL_HEADER_BYTES + first + i * PART)),
+			     1);
+		TS_CHECK_INT(content[0], i == 1 ? 0 : 7);
+	}
+	end(fixture);
+}
+
 /* A part of a byte takes up 64: many of them fill the spool, too. */
 TS_TEST(small_parts_become_due)
 {
