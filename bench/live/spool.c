@@ -111,6 +111,8 @@ static void begin_batch(uint64_t left)
 			die("nobody records a command stream");
 		self.batch = ts_replay_bulk_begin(wanted, bytes);
 		ts_replay_unlock();
+		if (self.batch == TS_REPLAY_BULK_NEVER)
+			die("shared memory is too small");
 		if (!self.batch)
 			usleep(1000);
 	}

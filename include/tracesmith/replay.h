@@ -82,7 +82,9 @@ TS_EMIT_API void ts_replay_bulk_expect(void);
 /*
  * Reserves space for the first of these blobs, and returns for how many; 0: there is none now,
  * which may change when the recorder has read more. Nothing else may begin bulk until it ended.
+ * TS_REPLAY_BULK_NEVER: shared memory is too small for the first one.
  */
+#define TS_REPLAY_BULK_NEVER UINT32_MAX
 TS_EMIT_API uint32_t ts_replay_bulk_begin(uint32_t count, const uint64_t *bytes);
 /*
  * Without the lock, by any thread: copies bytes of a blob. False: memory is full; the blob has to

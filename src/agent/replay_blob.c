@@ -190,16 +190,20 @@ uint32_t ts_replay_bulk_begin(uint32_t count, const uint64_t *bytes)
 {
 	struct core *core = channel_core();
 	struct channel *channel;
+	uint64_t most = 0;
 
-	if (!core || core->channel.is_bulk || !spool_open(core))
+	if (!core || core->channel.is_bulk || !count)
 		return 0;
 	channel = &core->channel;
+	if (spool_open(core) && spool_has_lanes(core))
+		most = ts_spool_part_bytes(channel->spool.bytes);
+	if (bytes[0] > most)
+		return TS_REPLAY_BULK_NEVER;
 	channel->bulk_count = 0;
 	if (count > TS_REPLAY_BULK_AT_MOST)
 		count = TS_REPLAY_BULK_AT_MOST;
 	for (uint32_t i = 0; i < count; i++) {
-		if (bytes[i] > ts_spool_part_bytes(channel->spool.bytes) ||
-		    !spool_reserve(core, bytes[i], &channel->bulk[i].word))
+		if (bytes[i] > most || !spool_reserve(core, bytes[i], &channel->bulk[i].word))
 			break;
 		channel->bulk[i].bytes = bytes[i];
 		channel->bulk[i].is_referred = false;

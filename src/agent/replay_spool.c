@@ -372,14 +372,23 @@ static bool make_lanes(const struct core *core)
 	return false;
 }
 
+bool spool_has_lanes(struct core *core)
+{
+	struct spool *spool = &core->channel.spool;
+
+	if (!spool->has_lanes && !spool->has_no_lanes) {
+		spool->has_lanes = make_lanes(core);
+		spool->has_no_lanes = !spool->has_lanes;
+	}
+	return spool->has_lanes;
+}
+
 bool spool_reserve(struct core *core, uint64_t bytes, uint64_t *ret_word)
 {
 	struct spool *spool = &core->channel.spool;
 	uint64_t position;
 
-	if (!spool->has_lanes)
-		spool->has_lanes = make_lanes(core);
-	if (!spool->has_lanes || !spool_has_space(spool, bytes))
+	if (!spool_has_space(spool, bytes))
 		return false;
 	start_over(spool);
 	position = start_of(spool, bytes);

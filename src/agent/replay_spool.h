@@ -23,6 +23,9 @@ uint64_t spool_progress(const struct spool *spool);
  */
 char *spool_place(struct core *core, uint64_t bytes, uint64_t *ret_position);
 
+/* Creates the files for bulk on first use. False: there are none, and there will be none. */
+bool spool_has_lanes(struct core *core);
+
 /*
  * For bulk, without waiting: a part in one of the lanes, which counts as used from then on. The
  * word has lane and position. False: there is no space. Then, without the lock, its bytes; false:

@@ -99,6 +99,7 @@ struct spool {
 	dev_t device;
 	ino_t inode;
 	bool has_lanes;    /* the files for bulk exist */
+	bool has_no_lanes; /* they could not be made */
 	unsigned int lane; /* the last one that was given a part */
 	bool is_off;       /* it could not be made */
 	bool is_full;      /* a step could not be allocated, */

@@ -372,6 +372,19 @@ TS_TEST(bulk_that_cannot_be_written_is_left_out)
 	agent_end(true);
 }
 
+TS_TEST(a_small_spool_has_no_space_for_bulk)
+{
+	const uint64_t bytes[] = { MIB };
+
+	agent_spool_bytes = TS_SPOOL_LEAST;
+	agent_begin(SETTINGS);
+	TS_CHECK(ts_replay_lock());
+	TS_CHECK_INT(ts_replay_bulk_begin(1, bytes), TS_REPLAY_BULK_NEVER);
+	TS_CHECK_INT(ts_replay_bulk_begin(0, bytes), 0);
+	ts_replay_unlock();
+	agent_end(true);
+}
+
 TS_TEST(a_snapshot_is_compared_with_the_space_of_the_trace)
 {
 	char why[200] = "";

@@ -338,7 +338,7 @@ static struct ts_replay_command row_of(const struct piece *piece)
 	return row;
 }
 
-/* Space for the next pieces; 0: there is none now. */
+/* Space for the next pieces, as ts_replay_bulk_begin(). */
 static uint32_t begin_batch(const struct piece *pieces, size_t count)
 {
 	uint64_t bytes[TS_REPLAY_BULK_AT_MOST];
@@ -390,12 +390,13 @@ static void store_piece(struct lane *lane, const struct piece *piece)
 	free(sink.to);
 }
 
+/* How many; 0: none now; or TS_REPLAY_BULK_NEVER. */
 static uint32_t store_batch(struct lane *lane, const struct piece *pieces, size_t count)
 {
 	uint32_t given = begin_batch(pieces, count);
 
-	if (!given)
-		return 0;
+	if (!given || given == TS_REPLAY_BULK_NEVER)
+		return given;
 	pthread_mutex_lock(&batch.lock);
 	batch.pieces = pieces;
 	batch.count = given;
@@ -440,6 +441,10 @@ static void *drain(void *argument)
 		uint32_t stored = store_batch(&lane, &self.pieces[at], self.count - at);
 		int64_t now;
 
+		if (stored == TS_REPLAY_BULK_NEVER) {
+			store_piece(&lane, &self.pieces[at++]);
+			continue;
+		}
 		if (stored) {
 			at += stored;
 			waited_since = 0;
