@@ -181,6 +181,51 @@ static void per_thread(void)
 	EXPECT(read_back(b, COUNT)[3] == 16);
 }
 
+static uint64_t thread_memory[2];
+static uint32_t *thread_pinned[2];
+
+/* Both copies are in the stream of this thread: the second has what the first brings. */
+static void copy_there_and_back(uint64_t from, uint32_t *pinned, uint64_t to, uint32_t value)
+{
+	uint32_t many = COUNT * 64;
+	void *params[] = { &from, &value, &many };
+
+	CHECK(cuLaunchKernel_ptsz(function("fill"), 4, 1, 1, 64, 1, 1, 0, NULL, params, NULL));
+	CHECK(cuMemcpyDtoHAsync_v2_ptsz(pinned, from, many * 4, NULL));
+	CHECK(cuMemcpyHtoDAsync_v2_ptsz(to, pinned, many * 4, NULL));
+}
+
+static void *copy_in_thread(void *argument)
+{
+	(void)argument;
+	CHECK(cuCtxSetCurrent(context));
+	copy_there_and_back(thread_memory[0], thread_pinned[1], thread_memory[1], 30);
+	return NULL;
+}
+
+/* Handles of default streams mean another stream in each thread. */
+static void per_thread_copies(void)
+{
+	uint64_t out = device_memory(64 * BYTES);
+	pthread_t thread;
+	void *event;
+
+	CHECK(cuEventCreate(&event, CUDA_EVENT_DISABLE_TIMING));
+	for (int i = 0; i < 2; i++) {
+		thread_memory[i] = device_memory(64 * BYTES);
+		CHECK(cuMemHostAlloc((void **)&thread_pinned[i], 64 * BYTES, 2));
+	}
+	copy_there_and_back(thread_memory[0], thread_pinned[0], out, 20);
+	CHECK(cuStreamSynchronize_ptsz(NULL));
+	EXPECT(pthread_create(&thread, NULL, copy_in_thread, NULL) == 0);
+	pthread_join(thread, NULL);
+	/* What the other thread's stream copies: its own is empty for this one. */
+	CHECK(cuStreamSynchronize_ptsz(NULL));
+	CHECK(cuMemcpyHtoDAsync_v2_ptsz(out, thread_pinned[1] + 5000, 4096, NULL));
+	CHECK(cuCtxSynchronize());
+	EXPECT(read_back(thread_memory[1], 1)[0] == 30);
+}
+
 static void async_memory(void)
 {
 	void *first, *second, *event;
@@ -928,6 +973,7 @@ static const struct {
 	{ "streams", streams, true },
 	{ "default_stream", default_stream, true },
 	{ "per_thread", per_thread, true },
+	{ "per_thread_copies", per_thread_copies, true },
 	{ "async_memory", async_memory, true },
 	{ "pools", pools, true },
 	{ "virtual_memory", virtual_memory, true },

@@ -67,6 +67,7 @@ int cuMemcpyDtoD_v2(uint64_t to, uint64_t from, size_t bytes);
 int cuMemcpyHtoDAsync_v2(uint64_t to, const void *from, size_t bytes, void *stream);
 int cuMemcpyDtoHAsync_v2(void *to, uint64_t from, size_t bytes, void *stream);
 int cuMemcpyDtoDAsync_v2(uint64_t to, uint64_t from, size_t bytes, void *stream);
+int cuMemcpyDtoHAsync_v2_ptsz(void *to, uint64_t from, size_t bytes, void *stream);
 int cuMemcpyHtoDAsync_v2_ptsz(uint64_t to, const void *from, size_t bytes, void *stream);
 int cuMemcpy(uint64_t to, uint64_t from, size_t bytes);
 int cuMemcpyAsync(uint64_t to, uint64_t from, size_t bytes, void *stream);

@@ -176,6 +176,13 @@ struct capture_stream {
 struct capture_stream *capture_stream_of(const struct cuda_call *call, uintptr_t handle);
 struct capture_stream *capture_stream_next(struct capture_stream *after);
 /*
+ * Is all work in it complete? False also if the driver cannot tell: the stream is gone, or a
+ * per-thread one of another thread.
+ */
+bool capture_stream_is_idle(const struct capture_stream *stream);
+/* Waits for it, or for its context if the driver cannot wait for it alone. */
+void capture_stream_finish(const struct capture_stream *stream);
+/*
  * Numbers of objects, described on first use in a window; capture_lock is held.
  * capture_stream_number(): 0 and 1 are the legacy stream, 2 the calling thread's.
  */
@@ -253,7 +260,7 @@ bool host_is_visible(uint64_t address);
 /* Before a launch: pages of visible ranges that the host changed become host_write. */
 void host_emit_changes(void);
 /* A copy to the host was enqueued; it is complete when `stream` or an event after it is. */
-void host_copy_pending(uint64_t address, uint64_t bytes, uintptr_t stream);
+void host_copy_pending(uint64_t address, uint64_t bytes, struct capture_stream *stream);
 /* Waits for pending copies to any of these bytes; capture_lock is not held. */
 void host_wait_for_copies(uint64_t address, uint64_t bytes);
 /* The program waited for something: pending copies that are done count as known contents. */
@@ -350,7 +357,7 @@ bool capture_copy_node_differs(const struct cuda_copy_3d *given, const unsigned 
 /* Does it write bytes that `next` reads? */
 bool capture_copy_node_feeds(const struct cuda_copy_3d *given, const struct cuda_copy_3d *next);
 /* A launch runs this copy: see host_copy_pending(). */
-void capture_copy_node_pending(const struct cuda_copy_3d *given, uintptr_t stream);
+void capture_copy_node_pending(const struct cuda_copy_3d *given, struct capture_stream *stream);
 
 /* ---- cuda_graphs.c ---- */
 

@@ -194,11 +194,11 @@ static void append(const struct ts_replay_command *row)
 		capture_check_each(sequence);
 }
 
-static void note_copy_to_host(const struct copy *copy, uintptr_t stream)
+static void note_copy_to_host(const struct copy *copy, struct capture_stream *stream)
 {
 	uint64_t bytes = extent(copy, &copy->to);
 
-	if (host_contains(copy->to.address, bytes))
+	if (stream && host_contains(copy->to.address, bytes))
 		host_copy_pending(copy->to.address, bytes, stream);
 }
 
@@ -226,7 +226,7 @@ static int run_one(struct cuda_call *call, uintptr_t *args, const struct copy *c
 	result = cuda_invoke(call, args);
 	if (is_known && result == CUDA_SUCCESS_) {
 		append(&row);
-		note_copy_to_host(copy, stream);
+		note_copy_to_host(copy, capture_stream_of(call, stream));
 	} else if (has_bytes && !is_known && result == CUDA_SUCCESS_) {
 		capture_fail("%s", why.text);
 	}
@@ -259,7 +259,7 @@ static int run_batch(struct cuda_call *call, uintptr_t *args, const struct copy 
 	if (result != CUDA_SUCCESS_)
 		capture_fail("%s returned %d", call->name, result);
 	for (size_t i = 0; i < count && result == CUDA_SUCCESS_; i++)
-		note_copy_to_host(&copies[i], stream);
+		note_copy_to_host(&copies[i], capture_stream_of(call, stream));
 	if (last && result == CUDA_SUCCESS_)
 		capture_check_each(last);
 	return result;
@@ -487,7 +487,7 @@ bool capture_copy_node_feeds(const struct cuda_copy_3d *given, const struct cuda
 	       after.from.address < copy.to.address + bytes;
 }
 
-void capture_copy_node_pending(const struct cuda_copy_3d *given, uintptr_t stream)
+void capture_copy_node_pending(const struct cuda_copy_3d *given, struct capture_stream *stream)
 {
 	struct copy copy = copy_3d_of(given);
 
@@ -604,7 +604,8 @@ static int fill(struct cuda_call *call, uintptr_t *args, uint32_t element_bytes,
 	if (is_known && result == CUDA_SUCCESS_) {
 		append(&row);
 		if (host_contains(shape.to.address, extent(&shape, &shape.to)))
-			host_copy_pending(shape.to.address, extent(&shape, &shape.to), stream);
+			host_copy_pending(shape.to.address, extent(&shape, &shape.to),
+					  capture_stream_of(call, stream));
 	} else if (!is_known && result == CUDA_SUCCESS_) {
 		capture_fail("%s", why.text);
 	}

@@ -443,7 +443,7 @@ static bool prepare(struct executable *executable, struct capture_context *conte
 }
 
 /* Copies to pinned memory: its bytes are not known until the launch is done. */
-static void note_copies_to_host(const struct executable *executable, uintptr_t stream)
+static void note_copies_to_host(const struct executable *executable, struct capture_stream *stream)
 {
 	for (uint32_t i = 0; i < executable->nodes.count; i++) {
 		const struct graph_node *node = &executable->nodes.items[i];
@@ -483,7 +483,7 @@ static int launch(struct cuda_call *call, uintptr_t *args)
 		stream_text_string(&text, "call", call->name);
 		row.details = stream_text_end(&text);
 		sequence = capture_command(&row);
-		note_copies_to_host(executable, args[1]);
+		note_copies_to_host(executable, stream);
 		if (sequence)
 			capture_check_each(sequence);
 	}

@@ -34,7 +34,7 @@ struct range {
 /* A copy of the device to host memory that may not be complete. */
 struct pending {
 	uint64_t address, bytes;
-	uintptr_t stream;
+	struct capture_stream *stream;
 };
 
 /* `lock` comes after capture_lock; the driver is called under it only to query streams. */
@@ -406,7 +406,7 @@ static int get_flags(struct cuda_call *call, uintptr_t *args)
 
 /* ---- copies to the host that may be pending ---- */
 
-void host_copy_pending(uint64_t address, uint64_t bytes, uintptr_t stream)
+void host_copy_pending(uint64_t address, uint64_t bytes, struct capture_stream *stream)
 {
 	pthread_mutex_lock(&host.lock);
 	if (host.pending_count == host.pending_capacity) {
@@ -415,7 +415,7 @@ void host_copy_pending(uint64_t address, uint64_t bytes, uintptr_t stream)
 
 		if (!pending) {
 			pthread_mutex_unlock(&host.lock);
-			cu.StreamSynchronize((void *)stream);
+			capture_stream_finish(stream);
 			return;
 		}
 		host.pending = pending;
@@ -438,8 +438,8 @@ static void forget_pages(uint64_t address, uint64_t bytes)
 		range->known[at] = 0;
 }
 
-/* The lock is held. `stream` as in struct pending. */
-static void complete(uintptr_t stream)
+/* The lock is held. */
+static void complete(const struct capture_stream *stream)
 {
 	size_t kept = 0;
 
@@ -459,10 +459,10 @@ void host_synchronized(void)
 		return;
 	pthread_mutex_lock(&host.lock);
 	for (size_t i = 0; i < host.pending_count;) {
-		uintptr_t stream = host.pending[i].stream;
+		const struct capture_stream *stream = host.pending[i].stream;
 
-		/* A stream that is gone is not ready either way: its copies are waited for. */
-		if (cu.StreamQuery((void *)stream) == CUDA_SUCCESS_)
+		/* Copies of one that cannot be asked are waited for when it matters. */
+		if (capture_stream_is_idle(stream))
 			complete(stream);
 		else
 			i++;
@@ -471,7 +471,7 @@ void host_synchronized(void)
 }
 
 /* The stream of a pending copy to these bytes; false: none. */
-static bool find_pending(uint64_t address, uint64_t bytes, uintptr_t *ret_stream)
+static bool find_pending(uint64_t address, uint64_t bytes, struct capture_stream **ret_stream)
 {
 	bool is_found = false;
 
@@ -486,13 +486,12 @@ static bool find_pending(uint64_t address, uint64_t bytes, uintptr_t *ret_stream
 
 void host_wait_for_copies(uint64_t address, uint64_t bytes)
 {
-	uintptr_t stream;
+	struct capture_stream *stream;
 
 	if (!__atomic_load_n(&host.pending_count, __ATOMIC_RELAXED))
 		return;
 	while (find_pending(address, bytes, &stream)) {
-		if (cu.StreamSynchronize((void *)stream) != CUDA_SUCCESS_)
-			cu.CtxSynchronize();
+		capture_stream_finish(stream);
 		pthread_mutex_lock(&host.lock);
 		complete(stream);
 		pthread_mutex_unlock(&host.lock);

@@ -385,6 +385,47 @@ struct capture_stream *capture_stream_of(const struct cuda_call *call, uintptr_t
 	return stream || !context ? stream : add_stream(handle, thread, context);
 }
 
+/* Handles of default streams mean those of the calling thread, in its current context. */
+static bool enter_stream(const struct capture_stream *stream)
+{
+	return !__atomic_load_n(&stream->is_gone, __ATOMIC_ACQUIRE) &&
+	       (!stream->thread || stream->thread == this_thread) &&
+	       capture_context_push(stream->context);
+}
+
+bool capture_stream_is_idle(const struct capture_stream *stream)
+{
+	bool is_idle;
+
+	if (!enter_stream(stream))
+		return false;
+	is_idle = cu.StreamQuery((void *)stream->handle) == CUDA_SUCCESS_;
+	capture_context_pop();
+	return is_idle;
+}
+
+void capture_stream_finish(const struct capture_stream *stream)
+{
+	int result = CUDA_NOT_READY;
+
+	if (enter_stream(stream)) {
+		result = cu.StreamSynchronize((void *)stream->handle);
+		capture_context_pop();
+	}
+	if (result == CUDA_SUCCESS_ || stream->context->is_gone)
+		return;
+	/* To wait for all of a context would end captures of it. */
+	if (capture_any_capturing()) {
+		capture_fail("copy to pinned memory, in a stream of another thread, that has to be "
+			     "waited for during a stream capture");
+		return;
+	}
+	if (capture_context_push(stream->context)) {
+		cu.CtxSynchronize();
+		capture_context_pop();
+	}
+}
+
 uint64_t capture_stream_describe(struct capture_stream *stream)
 {
 	struct ts_replay_object object = { .size = sizeof(object), .kind = TS_OBJECT_STREAM };
