@@ -49,4 +49,19 @@ for mib in 72 24; do
 	replays "$mib MiB of shared memory" t.sbt
 	umount memory
 done
+
+# Once the snapshot is in the trace its memory is free again, while the program runs.
+"$TRACESMITH" record -q -o t.sbt --replayable --window "flag:$PWD/on" -- "$work" much_memory endless >printed 2>recorded.log </dev/null &
+pid=$!
+trap 'touch stop; kill -KILL $pid 2>/dev/null || true; umount disk memory 2>/dev/null || true; rm -rf "$live"' EXIT
+has_started() { grep -q "round" printed; }
+is_stored() { [ "$(stat -c %s t.sbt)" -gt $((REPLAY_WORK_MIB << 20)) ]; }
+is_returned() { [ "$(du -sk "$TRACESMITH_LIVE_DIR" | cut -f1)" -lt $((REPLAY_WORK_MIB << 10)) ]; }
+wait_until 120 has_started || fail "the program does not run: $(cat recorded.log)"
+touch on
+wait_until 120 is_stored || fail "the snapshot is not stored: $(cat recorded.log)"
+wait_until 120 is_returned || fail "its memory is not returned: $(ls -ls "$TRACESMITH_LIVE_DIR")"
+touch stop
+wait $pid || fail "record fails: $(cat recorded.log)"
+replays "what was returned" t.sbt
 echo "all of it is said"
