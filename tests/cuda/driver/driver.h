@@ -56,7 +56,7 @@ struct handles {
 void handles_add(struct handles *handles, const void *handle);
 bool handles_have(struct handles *handles, const void *handle);
 
-/* ---- contexts.c ---- */
+/* ---- devices.c, contexts.c ---- */
 
 /* From the environment (tests/cuda/driver/README.md). */
 struct settings {
@@ -91,6 +91,7 @@ struct context {
 extern struct context *all_contexts;
 struct context *current_context(void); /* NULL: none */
 bool is_context(const void *handle);
+bool is_device(int device);
 
 /* ---- ranges.c ---- */
 
@@ -164,7 +165,7 @@ struct kernel_call {
 /* NULL: unknown. The code returns false if it has to be called again: it waits for something. */
 kernel_code kernel_find(const char *name);
 
-/* ---- queues.c ---- */
+/* ---- queues.c, streams.c, events.c ---- */
 
 struct point {
 	struct stream *stream;

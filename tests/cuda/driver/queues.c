@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The stand-in driver: streams, events, and the threads that run their commands, those of different
+ * The stand-in driver: queues of commands, and the threads that run them, those of different
  * streams in an order that is drawn from the seed.
  */
 #include <signal.h>
@@ -9,7 +9,7 @@
 #include <time.h>
 #include <unistd.h>
 
-#include "cuda/driver/driver.h"
+#include "cuda/driver/queues.h"
 
 struct command {
 	struct command *next;
@@ -23,7 +23,7 @@ struct command {
 pthread_mutex_t queues = PTHREAD_MUTEX_INITIALIZER;
 static pthread_cond_t work = PTHREAD_COND_INITIALIZER, done = PTHREAD_COND_INITIALIZER;
 static struct stream *streams;
-static struct handles stream_handles = HANDLES, event_handles = HANDLES;
+static struct handles stream_handles = HANDLES;
 static size_t waiting; /* threads that wait for a stream or an event */
 static bool has_thread;
 static int error;
@@ -72,8 +72,7 @@ static int64_t now_ns(void)
 	return (int64_t)now.tv_sec * 1000000000 + now.tv_nsec;
 }
 
-/* `queues` is held, but not while the command runs. */
-static bool run_one(bool *ret_is_stuck)
+bool run_one(bool *ret_is_stuck)
 {
 	struct stream *chosen = NULL;
 	struct command *command;
@@ -150,8 +149,7 @@ static void start_thread(void)
 
 /* ---- streams ---- */
 
-/* `queues` is held. */
-static struct stream *stream_new(struct context *context, unsigned int flags, int priority)
+struct stream *stream_new(struct context *context, unsigned int flags, int priority)
 {
 	static uint64_t id;
 	struct stream *stream = calloc(1, sizeof(*stream));
@@ -231,7 +229,7 @@ static void wait_for_default(struct stream *stream)
 	}
 }
 
-static int submit_event(struct stream *stream, struct op *op, struct event *event)
+int submit_event(struct stream *stream, struct op *op, struct event *event)
 {
 	struct command *command;
 
@@ -272,7 +270,7 @@ int submit(struct stream *stream, struct op *op)
 	return submit_event(stream, op, NULL);
 }
 
-static void wait_point(struct point point)
+void wait_point(struct point point)
 {
 	waiting++;
 	pthread_cond_signal(&work);
@@ -311,317 +309,4 @@ int wait_for_context(struct context *context)
 	}
 	pthread_mutex_unlock(&queues);
 	return device_error();
-}
-
-API cuStreamCreateWithPriority(struct stream **ret_stream, unsigned int flags, int priority)
-{
-	struct context *context = current_context();
-
-	if (!context)
-		return INVALID_CONTEXT;
-	if (flags > 1)
-		return INVALID_VALUE;
-	pthread_mutex_lock(&queues);
-	*ret_stream = stream_new(context, flags, priority < -5 ? -5 : priority > 0 ? 0 : priority);
-	pthread_mutex_unlock(&queues);
-	return 0;
-}
-
-API cuStreamCreate(struct stream **ret_stream, unsigned int flags)
-{
-	return cuStreamCreateWithPriority(ret_stream, flags, 0);
-}
-
-API cuStreamDestroy_v2(struct stream *stream)
-{
-	if (!is_stream(stream) || stream->is_legacy || stream->is_thread)
-		return INVALID_HANDLE;
-	stream->is_gone = true;
-	return 0;
-}
-
-/* Each function of a stream exists twice: stream 0 is another one in programs with per-thread
- * default streams. */
-#define STREAM_FUNCTION(name, parameters, arguments)                                \
-	API name parameters                                                         \
-	{                                                                           \
-		struct stream *on = stream_of(stream, false);                       \
-                                                                                    \
-		return !on ? (current_context() ? INVALID_HANDLE : INVALID_CONTEXT) \
-			   : do_##name arguments;                                   \
-	}                                                                           \
-	API name##_ptsz parameters                                                  \
-	{                                                                           \
-		struct stream *on = stream_of(stream, true);                        \
-                                                                                    \
-		return !on ? (current_context() ? INVALID_HANDLE : INVALID_CONTEXT) \
-			   : do_##name arguments;                                   \
-	}
-
-static int do_cuStreamSynchronize(struct stream *on)
-{
-	return on->capture ? CAPTURE_UNSUPPORTED : wait_for(on);
-}
-STREAM_FUNCTION(cuStreamSynchronize, (void *stream), (on))
-
-static int do_cuStreamQuery(struct stream *on)
-{
-	bool is_idle;
-
-	if (on->capture)
-		return CAPTURE_UNSUPPORTED;
-	pthread_mutex_lock(&queues);
-	is_idle = on->completed == on->submitted;
-	if (!is_idle && settings.lazy) {
-		bool is_stuck;
-
-		(void)run_one(&is_stuck);
-	}
-	pthread_mutex_unlock(&queues);
-	return device_error() ? device_error() : is_idle ? 0 : NOT_READY;
-}
-STREAM_FUNCTION(cuStreamQuery, (void *stream), (on))
-
-static int do_cuStreamGetFlags(struct stream *on, unsigned int *flags)
-{
-	*flags = on->flags;
-	return 0;
-}
-STREAM_FUNCTION(cuStreamGetFlags, (void *stream, unsigned int *flags), (on, flags))
-
-static int do_cuStreamGetPriority(struct stream *on, int *priority)
-{
-	*priority = on->priority;
-	return 0;
-}
-STREAM_FUNCTION(cuStreamGetPriority, (void *stream, int *priority), (on, priority))
-
-static int do_cuStreamGetId(struct stream *on, uint64_t *id)
-{
-	*id = on->id;
-	return 0;
-}
-STREAM_FUNCTION(cuStreamGetId, (void *stream, uint64_t *id), (on, id))
-
-static int do_cuStreamGetCtx(struct stream *on, struct context **context)
-{
-	*context = on->context;
-	return 0;
-}
-STREAM_FUNCTION(cuStreamGetCtx, (void *stream, struct context **context), (on, context))
-
-static int do_cuStreamGetDevice(struct stream *on, int *device)
-{
-	*device = on->context->device;
-	return 0;
-}
-STREAM_FUNCTION(cuStreamGetDevice, (void *stream, int *device), (on, device))
-
-/* Attribute 3 is a policy, 1 the access window; what is set is forgotten. */
-static int do_cuStreamGetAttribute(struct stream *on, int attribute, void *value)
-{
-	(void)attribute;
-	memset(value, 0, 64);
-	if (attribute == 8)
-		memcpy(value, &on->priority, sizeof(on->priority));
-	return 0;
-}
-STREAM_FUNCTION(cuStreamGetAttribute, (void *stream, int attribute, void *value),
-		(on, attribute, value))
-
-static int do_cuStreamSetAttribute(struct stream *on, int attribute, const void *value)
-{
-	if (attribute == 8)
-		memcpy(&on->priority, value, sizeof(on->priority));
-	return 0;
-}
-STREAM_FUNCTION(cuStreamSetAttribute, (void *stream, int attribute, const void *value),
-		(on, attribute, value))
-
-/* ---- events ---- */
-
-bool is_event(const void *handle)
-{
-	const struct event *event = handle;
-
-	return handles_have(&event_handles, handle) && !event->is_gone;
-}
-
-API cuEventCreate(struct event **ret_event, unsigned int flags)
-{
-	struct context *context = current_context();
-	struct event *event;
-
-	if (!context)
-		return INVALID_CONTEXT;
-	event = calloc(1, sizeof(*event));
-	event->context = context;
-	event->flags = flags;
-	handles_add(&event_handles, event);
-	*ret_event = event;
-	return 0;
-}
-
-API cuEventDestroy_v2(struct event *event)
-{
-	if (!is_event(event))
-		return INVALID_HANDLE;
-	event->is_gone = true;
-	return 0;
-}
-
-static int record(struct stream *on, struct event *event, unsigned int flags)
-{
-	struct op op = { .kind = OP_EMPTY };
-
-	if (!is_event(event))
-		return INVALID_HANDLE;
-	if (on->capture && flags & 1) {
-		struct node *node;
-		int result = capture_add(on, &op, &node);
-
-		if (!result) {
-			node->type = NODE_RECORD;
-			node->event = event;
-		}
-		return result;
-	}
-	if (on->capture)
-		return capture_event(event, on);
-	event->capture = NULL;
-	return submit_event(on, &op, event);
-}
-
-static int do_cuEventRecord(struct stream *on, struct event *event)
-{
-	return record(on, event, 0);
-}
-STREAM_FUNCTION(cuEventRecord, (struct event * event, void *stream), (on, event))
-
-static int do_cuEventRecordWithFlags(struct stream *on, struct event *event, unsigned int flags)
-{
-	return record(on, event, flags);
-}
-STREAM_FUNCTION(cuEventRecordWithFlags, (struct event * event, void *stream, unsigned int flags),
-		(on, event, flags))
-
-static int do_cuStreamWaitEvent(struct stream *on, struct event *event, unsigned int flags)
-{
-	if (!is_event(event))
-		return INVALID_HANDLE;
-	if (on->capture && flags & 1) {
-		struct op op = { .kind = OP_EMPTY };
-		struct node *node;
-		int result = capture_add(on, &op, &node);
-
-		if (!result) {
-			node->type = NODE_WAIT;
-			node->event = event;
-		}
-		return result;
-	}
-	if (event->capture)
-		return capture_wait(on, event);
-	if (on->capture)
-		return CAPTURE_UNSUPPORTED + 5; /* isolation */
-	pthread_mutex_lock(&queues);
-	add_wait(on, event->point);
-	pthread_mutex_unlock(&queues);
-	return 0;
-}
-STREAM_FUNCTION(cuStreamWaitEvent, (void *stream, struct event *event, unsigned int flags),
-		(on, event, flags))
-
-API cuEventQuery(struct event *event)
-{
-	bool is_done;
-
-	if (!is_event(event))
-		return INVALID_HANDLE;
-	if (event->capture)
-		return CAPTURE_UNSUPPORTED + 7;
-	pthread_mutex_lock(&queues);
-	is_done = !event->point.stream || event->point.stream->completed >= event->point.ticket;
-	if (!is_done && settings.lazy) {
-		bool is_stuck;
-
-		(void)run_one(&is_stuck);
-	}
-	pthread_mutex_unlock(&queues);
-	return device_error() ? device_error() : is_done ? 0 : NOT_READY;
-}
-
-API cuEventSynchronize(struct event *event)
-{
-	if (!is_event(event))
-		return INVALID_HANDLE;
-	if (event->capture)
-		return CAPTURE_UNSUPPORTED + 7;
-	pthread_mutex_lock(&queues);
-	if (event->point.stream)
-		wait_point(event->point);
-	pthread_mutex_unlock(&queues);
-	return device_error();
-}
-
-API cuEventElapsedTime_v2(float *ms, struct event *start, struct event *end)
-{
-	if (!is_event(start) || !is_event(end))
-		return INVALID_HANDLE;
-	if (cuEventQuery(start) || cuEventQuery(end))
-		return NOT_READY;
-	*ms = (float)(end->time_ns - start->time_ns) / 1e6f;
-	return 0;
-}
-
-API cuEventElapsedTime(float *ms, struct event *start, struct event *end)
-{
-	return cuEventElapsedTime_v2(ms, start, end);
-}
-
-/* ---- host functions ---- */
-
-static int do_cuLaunchHostFunc(struct stream *on, void (*call)(void *), void *data)
-{
-	struct op op = { .kind = OP_HOST, .call = call, .data = data };
-
-	return submit(on, &op);
-}
-STREAM_FUNCTION(cuLaunchHostFunc, (void *stream, void (*call)(void *), void *data),
-		(on, call, data))
-
-struct callback {
-	void (*call)(void *stream, int status, void *data);
-	void *stream, *data;
-};
-
-static void call_back(void *data)
-{
-	struct callback *callback = data;
-
-	callback->call(callback->stream, 0, callback->data);
-	free(callback);
-}
-
-static int do_cuStreamAddCallback(struct stream *on, void *call, void *data)
-{
-	struct callback *callback = calloc(1, sizeof(*callback));
-
-	memcpy(&callback->call, &call, sizeof(call));
-	callback->stream = on;
-	callback->data = data;
-	return do_cuLaunchHostFunc(on, call_back, callback);
-}
-API cuStreamAddCallback(void *stream, void *call, void *data, unsigned int flags)
-{
-	struct stream *on = stream_of(stream, false);
-
-	return flags ? INVALID_VALUE : on ? do_cuStreamAddCallback(on, call, data) : INVALID_HANDLE;
-}
-
-API cuStreamAddCallback_ptsz(void *stream, void *call, void *data, unsigned int flags)
-{
-	struct stream *on = stream_of(stream, true);
-
-	return flags ? INVALID_VALUE : on ? do_cuStreamAddCallback(on, call, data) : INVALID_HANDLE;
 }
