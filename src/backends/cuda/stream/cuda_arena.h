@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Shared by the files that serve device memory from an arena: cuda_arena.c, cuda_pools.c,
- * cuda_virtual.c, cuda_attributes.c, cuda_allocate.c. Functions whose names end in _locked are
- * called with arena_lock() held, which comes after capture_lock.
+ * cuda_pool_calls.c, cuda_virtual.c, cuda_attributes.c, cuda_allocate.c. Functions whose names end
+ * in _locked are called with arena_lock() held, which comes after capture_lock.
  */
 #ifndef TS_BACKENDS_CUDA_STREAM_CUDA_ARENA_H
 #define TS_BACKENDS_CUDA_STREAM_CUDA_ARENA_H
@@ -98,6 +98,9 @@ void pools_free_locked(struct arena *arena, struct arena_item *item, struct capt
 void pools_context_gone_locked(struct arena *arena);
 void *pools_handle(const struct arena_pool *pool); /* the driver's; NULL: of a graph */
 bool pools_is_graph(const struct arena_pool *pool);
+
+/* ---- cuda_pool_calls.c ---- */
+
 int pools_alloc_async(struct cuda_call *call, uintptr_t *args);
 int pools_alloc_from(struct cuda_call *call, uintptr_t *args);
 int pools_free_async(struct cuda_call *call, uintptr_t *args);

@@ -8,38 +8,9 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "backends/cuda/stream/cuda_arena.h"
+#include "backends/cuda/stream/cuda_pools.h"
 
 #define GROWTH (UINT64_C(32) << 20)
-
-/* Free memory. */
-struct free_range {
-	uint64_t address, bytes;
-	struct capture_stream *stream; /* NULL: the device no longer uses it */
-	uint64_t serial;
-};
-
-/* An event behind all frees of a stream up to a serial. */
-struct mark {
-	struct mark *next;
-	struct capture_stream *stream;
-	void *event;
-	uint64_t serial;
-	uint64_t window, number; /* of the window in which it was recorded, there */
-};
-
-struct arena_pool {
-	struct arena_pool *next;
-	struct arena *arena;
-	void *handle; /* of the driver; NULL: it is gone, or a graph's */
-	bool is_graph;
-	unsigned int references; /* of a graph's: graphs and executables */
-	struct free_range *free;
-	size_t free_count, free_capacity;
-	struct mark *marks;
-	uint64_t serial;
-	uint64_t reserved, reserved_high, used, used_high;
-};
 
 /* Which graphs and executables keep a pool. */
 struct keeper {
@@ -51,11 +22,10 @@ struct keeper {
 /* Under arena_lock(). */
 static struct arena_pool *pools;
 static struct keeper *keepers;
-static void *device_pools[ARENAS_AT_MOST]; /* cuDeviceSetMemPool; NULL: the default */
 
 /* ---- pools ---- */
 
-static struct arena_pool *pool_of(struct arena *arena, void *handle)
+struct arena_pool *pools_find_locked(struct arena *arena, void *handle)
 {
 	struct arena_pool *pool = pools;
 
@@ -73,7 +43,7 @@ static struct arena_pool *pool_of(struct arena *arena, void *handle)
 	return pool;
 }
 
-static struct arena_pool *known_pool(const void *handle)
+struct arena_pool *pools_known_locked(const void *handle)
 {
 	struct arena_pool *pool = pools;
 
@@ -317,8 +287,7 @@ static bool trim_pool(struct arena_pool *pool, uint64_t keep)
 	return has_trimmed;
 }
 
-/* A host that waited for everything: all frees are complete. */
-static void release_all(struct arena_pool *pool)
+static void forget_marks(struct arena_pool *pool)
 {
 	while (pool->marks) {
 		struct mark *mark = pool->marks;
@@ -327,6 +296,12 @@ static void release_all(struct arena_pool *pool)
 		cu.EventDestroy(mark->event);
 		free(mark);
 	}
+}
+
+/* A host that waited for everything: all frees are complete. */
+static void release_all(struct arena_pool *pool)
+{
+	forget_marks(pool);
 	release_stream(pool, NULL, UINT64_MAX);
 }
 
@@ -414,7 +389,7 @@ static uint64_t grow_pool(struct arena_pool *pool, uint64_t bytes, int *ret_resu
 	return address;
 }
 
-static int alloc_block(struct arena_pool *pool, uint64_t bytes, struct capture_context *context,
+int pools_alloc_locked(struct arena_pool *pool, uint64_t bytes, struct capture_context *context,
 		       const struct capture_stream *stream, uint64_t *ret_address)
 {
 	uint64_t occupied, address;
@@ -439,6 +414,69 @@ static int alloc_block(struct arena_pool *pool, uint64_t bytes, struct capture_c
 		pool->used_high = pool->used;
 	*ret_address = address;
 	return CUDA_SUCCESS_;
+}
+
+/* ---- pools that end ---- */
+
+/* Blocks and mappings of a pool are those of another from now on. */
+static void bequeath(struct arena_pool *pool, struct arena_pool *heir)
+{
+	struct block_table *pieces = &pool->arena->pieces;
+	struct block_table *items = &pool->arena->items;
+
+	for (size_t i = 0; i < items->count; i++) {
+		struct arena_item *item = (struct arena_item *)items->items[i];
+
+		if (item->pool == pool)
+			item->pool = heir;
+	}
+	for (size_t i = 0; i < pieces->count; i++) {
+		struct arena_piece *piece = (struct arena_piece *)pieces->items[i];
+
+		if (piece->pool == pool)
+			piece->pool = heir;
+	}
+}
+
+static void remove_pool(struct arena_pool *pool)
+{
+	struct arena_pool **link = &pools;
+
+	while (*link && *link != pool)
+		link = &(*link)->next;
+	if (*link)
+		*link = pool->next;
+	free(pool->free);
+	free(pool);
+}
+
+/* What is in use stays until it is freed, then in the default pool. */
+void pools_end_locked(struct arena_pool *pool)
+{
+	struct arena_pool *heir = pools_find_locked(pool->arena, NULL);
+
+	collect_marks(pool);
+	trim_pool(pool, 0);
+	if (!heir)
+		return;
+	heir->reserved += pool->reserved;
+	heir->used += pool->used;
+	bequeath(pool, heir);
+	for (size_t i = 0; i < pool->free_count; i++) {
+		pool->free[i].serial = ++heir->serial;
+		add_free(heir, pool->free[i]);
+	}
+	forget_marks(pool);
+	remove_pool(pool);
+}
+
+void pools_trim_to_locked(struct arena_pool *pool, uint64_t keep)
+{
+	collect_marks(pool);
+	trim_pool(pool, keep);
+	for (size_t i = 0; i < pool->free_count; i++)
+		if (pool->free[i].stream && !has_mark(pool, pool->free[i].stream))
+			add_mark(pool, pool->free[i].stream);
 }
 
 /* ---- graphs ---- */
@@ -485,7 +523,7 @@ static struct arena_pool *graph_pool(struct arena *arena, const void *graph)
 static void release_graph(struct arena_pool *pool)
 {
 	static struct capture_stream unknown = { .is_gone = true };
-	struct arena_pool *heir = pool_of(pool->arena, NULL), **link = &pools;
+	struct arena_pool *heir = pools_find_locked(pool->arena, NULL);
 	struct block_table *pieces = &pool->arena->pieces;
 	struct block_table *items = &pool->arena->items;
 
@@ -518,12 +556,7 @@ static void release_graph(struct arena_pool *pool)
 		pool->free[i].serial = ++heir->serial;
 		add_free(heir, pool->free[i]);
 	}
-	while (*link && *link != pool)
-		link = &(*link)->next;
-	if (*link)
-		*link = pool->next;
-	free(pool->free);
-	free(pool);
+	remove_pool(pool);
 }
 
 void graph_blocks_copy(const void *from, const void *to)
@@ -553,405 +586,12 @@ void graph_blocks_end(const void *handle)
 	arena_unlock();
 }
 
-static int alloc_in_graph(struct arena *arena, const void *graph, uint64_t bytes,
-			  const struct capture_stream *stream, uint64_t *ret_address)
+int pools_alloc_in_graph_locked(struct arena *arena, const void *graph, uint64_t bytes,
+				const struct capture_stream *stream, uint64_t *ret_address)
 {
 	struct arena_pool *pool = graph_pool(arena, graph);
 
 	if (!pool)
 		return CUDA_OUT_OF_MEMORY;
-	return alloc_block(pool, bytes, NULL, stream, ret_address);
-}
-
-/* The graph that the stream is captured into; NULL: none. */
-static void *captured_graph(const struct capture_stream *stream)
-{
-	void *graph = NULL;
-	int status = 0;
-
-	if (!capture_is_capturing(stream->handle) ||
-	    cu.StreamGetCaptureInfo((void *)stream->handle, &status, NULL, &graph, NULL, NULL) ||
-	    status != CUDA_CAPTURE_ACTIVE)
-		return NULL;
-	return graph;
-}
-
-/* ---- calls: allocating ---- */
-
-static int alloc_for(struct cuda_call *call, uintptr_t *args, struct arena *arena, void *handle,
-		     uintptr_t stream_handle)
-{
-	struct capture_stream *stream = capture_stream_of(call, stream_handle);
-	uint64_t *ret_address = (uint64_t *)args[0];
-	struct arena_pool *pool;
-	struct arena_mode mode;
-	int result = CUDA_OUT_OF_MEMORY;
-	void *graph;
-
-	if (!stream)
-		return cuda_invoke(call, args);
-	capture_lock();
-	graph = captured_graph(stream);
-	arena_mode_begin(&mode);
-	arena_lock();
-	if (graph) {
-		result = alloc_in_graph(arena, graph, args[1], stream, ret_address);
-	} else {
-		pool = pool_of(arena, handle);
-		if (pool)
-			result = alloc_block(pool, args[1], stream->context, stream, ret_address);
-	}
-	arena_unlock();
-	arena_mode_end(&mode);
-	capture_unlock();
-	return result;
-}
-
-/* address, bytes, stream */
-int pools_alloc_async(struct cuda_call *call, uintptr_t *args)
-{
-	struct capture_context *context = capture_context_current();
-	struct arena *arena = context ? arena_of(context->device) : NULL;
-	void *handle = NULL;
-
-	if (!arena || !args[0] || !args[1])
-		return cuda_invoke(call, args);
-	arena_lock();
-	handle = device_pools[context->device->ordinal];
-	arena_unlock();
-	return alloc_for(call, args, arena, handle, args[2]);
-}
-
-static struct arena *arena_of_pool(void *handle, bool *ret_is_default)
-{
-	struct capture_context *context = capture_context_next(NULL);
-	const struct arena_pool *pool;
-	struct arena *arena;
-
-	*ret_is_default = false;
-	for (; context; context = capture_context_next(context)) {
-		void *usual = NULL;
-
-		if (!cu.DeviceGetDefaultMemPool(&usual, context->device->ordinal) &&
-		    usual == handle) {
-			*ret_is_default = true;
-			return arena_of(context->device);
-		}
-	}
-	arena_lock();
-	pool = known_pool(handle);
-	arena = pool ? pool->arena : NULL;
-	arena_unlock();
-	return arena;
-}
-
-/* address, bytes, pool, stream */
-int pools_alloc_from(struct cuda_call *call, uintptr_t *args)
-{
-	void *handle = (void *)args[2];
-	struct arena *arena;
-	bool is_default;
-
-	if (!args[0] || !args[1] || !handle)
-		return cuda_invoke(call, args);
-	arena = arena_of_pool(handle, &is_default);
-	if (!arena) {
-		/* A pool of host memory, or imported. */
-		capture_prevent("memory of a pool that is not captured (%s)", call->name);
-		return cuda_invoke(call, args);
-	}
-	return alloc_for(call, args, arena, is_default ? NULL : handle, args[3]);
-}
-
-/* address, stream */
-int pools_free_async(struct cuda_call *call, uintptr_t *args)
-{
-	struct arena *arena = arena_at(args[0]);
-	struct capture_stream *stream;
-	struct arena_item *item;
-	int result = CUDA_SUCCESS_;
-	bool is_captured;
-
-	if (!arena) {
-		int rc = cuda_invoke(call, args);
-
-		if (rc == CUDA_SUCCESS_)
-			capture_managed_freed(args[0]);
-		return rc;
-	}
-	stream = capture_stream_of(call, args[1]);
-	if (!stream)
-		return CUDA_INVALID_HANDLE;
-	capture_lock();
-	is_captured = captured_graph(stream) != NULL;
-	arena_lock();
-	item = arena_item_locked(args[0]);
-	if (!item || item->range.address != args[0] || !item->pool ||
-	    (is_captured && !item->pool->is_graph))
-		result = CUDA_INVALID_VALUE;
-	else if (!item->pool->is_graph || is_captured)
-		pools_free_locked(arena, item, stream);
-	else
-		item->is_freed = true; /* behind a launch of the graph, whose memory it stays */
-	arena_unlock();
-	capture_unlock();
-	return result;
-}
-
-/* ---- calls: pools ---- */
-
-/* pool, properties */
-int pools_create(struct cuda_call *call, uintptr_t *args)
-{
-	const struct cuda_pool_prop *prop = (const struct cuda_pool_prop *)args[1];
-	int result = cuda_invoke(call, args);
-	struct capture_device *device;
-	struct arena *arena;
-
-	if (result != CUDA_SUCCESS_ || !prop || prop->location.type != CUDA_LOCATION_DEVICE)
-		return result;
-	device = capture_device_of(prop->location.id);
-	arena = device ? arena_of(device) : NULL;
-	if (arena) {
-		arena_lock();
-		pool_of(arena, *(void **)args[0]);
-		arena_unlock();
-	}
-	return result;
-}
-
-int pools_destroy(struct cuda_call *call, uintptr_t *args)
-{
-	void *handle = (void *)args[0];
-	int result = cuda_invoke(call, args);
-	struct arena_pool *pool;
-
-	if (result != CUDA_SUCCESS_)
-		return result;
-	capture_lock();
-	arena_lock();
-	for (size_t i = 0; i < ARENAS_AT_MOST; i++)
-		if (device_pools[i] == handle)
-			device_pools[i] = NULL;
-	pool = known_pool(handle);
-	if (pool) {
-		/* What is in use stays until it is freed, then in the default pool. */
-		struct arena_pool *heir = pool_of(pool->arena, NULL), **link = &pools;
-		struct block_table *pieces = &pool->arena->pieces;
-		struct block_table *items = &pool->arena->items;
-
-		collect_marks(pool);
-		trim_pool(pool, 0);
-		for (size_t i = 0; heir && i < items->count; i++)
-			if (((struct arena_item *)items->items[i])->pool == pool)
-				((struct arena_item *)items->items[i])->pool = heir;
-		for (size_t i = 0; heir && i < pieces->count; i++)
-			if (((struct arena_piece *)pieces->items[i])->pool == pool)
-				((struct arena_piece *)pieces->items[i])->pool = heir;
-		for (size_t i = 0; heir && i < pool->free_count; i++) {
-			pool->free[i].serial = ++heir->serial;
-			add_free(heir, pool->free[i]);
-		}
-		if (heir) {
-			heir->reserved += pool->reserved;
-			heir->used += pool->used;
-			while (pool->marks) {
-				struct mark *mark = pool->marks;
-
-				pool->marks = mark->next;
-				cu.EventDestroy(mark->event);
-				free(mark);
-			}
-			while (*link != pool)
-				link = &(*link)->next;
-			*link = pool->next;
-			free(pool->free);
-			free(pool);
-		}
-	}
-	arena_unlock();
-	capture_unlock();
-	return result;
-}
-
-/* The pool that a handle means; arena_lock() is held. */
-static struct arena_pool *pool_by_handle(void *handle)
-{
-	struct arena *arena;
-	bool is_default;
-
-	arena_unlock();
-	arena = arena_of_pool(handle, &is_default);
-	arena_lock();
-	return arena ? pool_of(arena, is_default ? NULL : handle) : NULL;
-}
-
-/* pool, bytes to keep */
-int pools_trim(struct cuda_call *call, uintptr_t *args)
-{
-	int result = cuda_invoke(call, args);
-	struct arena_pool *pool;
-
-	if (result != CUDA_SUCCESS_)
-		return result;
-	capture_lock();
-	arena_lock();
-	pool = pool_by_handle((void *)args[0]);
-	if (pool) {
-		collect_marks(pool);
-		trim_pool(pool, args[1]);
-		for (size_t i = 0; i < pool->free_count; i++)
-			if (pool->free[i].stream && !has_mark(pool, pool->free[i].stream))
-				add_mark(pool, pool->free[i].stream);
-	}
-	arena_unlock();
-	capture_unlock();
-	return result;
-}
-
-static uint64_t *counter_of(struct arena_pool *pool, uintptr_t attribute)
-{
-	switch (attribute) {
-	case CUDA_POOL_RESERVED:
-		return &pool->reserved;
-	case CUDA_POOL_RESERVED_HIGH:
-		return &pool->reserved_high;
-	case CUDA_POOL_USED:
-		return &pool->used;
-	case CUDA_POOL_USED_HIGH:
-		return &pool->used_high;
-	default:
-		return NULL;
-	}
-}
-
-/* pool, attribute, value */
-int pools_get_attribute(struct cuda_call *call, uintptr_t *args)
-{
-	int result = cuda_invoke(call, args);
-	struct arena_pool *pool;
-	const uint64_t *counter;
-
-	if (result != CUDA_SUCCESS_ || args[1] < CUDA_POOL_RESERVED ||
-	    args[1] > CUDA_POOL_USED_HIGH)
-		return result;
-	arena_lock();
-	pool = pool_by_handle((void *)args[0]);
-	counter = pool ? counter_of(pool, args[1]) : NULL;
-	if (counter)
-		*(uint64_t *)args[2] = *counter;
-	arena_unlock();
-	return result;
-}
-
-/* High-water marks can be reset. */
-int pools_set_attribute(struct cuda_call *call, uintptr_t *args)
-{
-	int result = cuda_invoke(call, args);
-	struct arena_pool *pool;
-
-	if (result != CUDA_SUCCESS_ ||
-	    (args[1] != CUDA_POOL_RESERVED_HIGH && args[1] != CUDA_POOL_USED_HIGH))
-		return result;
-	arena_lock();
-	pool = pool_by_handle((void *)args[0]);
-	if (pool && args[1] == CUDA_POOL_RESERVED_HIGH)
-		pool->reserved_high = pool->reserved;
-	else if (pool)
-		pool->used_high = pool->used;
-	arena_unlock();
-	return result;
-}
-
-/* device, pool */
-int pools_set_device(struct cuda_call *call, uintptr_t *args)
-{
-	int result = cuda_invoke(call, args), device = (int)args[0];
-	void *usual = NULL;
-
-	if (result != CUDA_SUCCESS_ || device < 0 || device >= ARENAS_AT_MOST)
-		return result;
-	cu.DeviceGetDefaultMemPool(&usual, device);
-	arena_lock();
-	device_pools[device] = (void *)args[1] == usual ? NULL : (void *)args[1];
-	arena_unlock();
-	return result;
-}
-
-/* ---- calls: graphs ---- */
-
-/* Nodes that allocate and free are empty ones: the memory is there as long as the graph. */
-static int add_empty_node(const uintptr_t *args)
-{
-	return cu.GraphAddEmptyNode((void **)args[0], (void *)args[1], (void *const *)args[2],
-				    args[3]);
-}
-
-static int add_alloc_node(const uintptr_t *args, struct cuda_alloc_node *params)
-{
-	struct capture_device *device = params->prop.location.type == CUDA_LOCATION_DEVICE
-						? capture_device_of(params->prop.location.id)
-						: NULL;
-	struct arena *arena = device ? arena_of(device) : NULL;
-	struct arena_mode mode;
-	int result;
-
-	if (!arena || !params->bytes)
-		return CUDA_INVALID_VALUE;
-	capture_lock();
-	arena_mode_begin(&mode);
-	arena_lock();
-	/* Two nodes have no order that is known here: their memory is never shared. */
-	result = alloc_in_graph(arena, (void *)args[1], params->bytes, NULL, &params->address);
-	arena_unlock();
-	arena_mode_end(&mode);
-	capture_unlock();
-	return result ? result : add_empty_node(args);
-}
-
-/* node, graph, dependencies, count, parameters */
-int pools_add_alloc_node(struct cuda_call *call, uintptr_t *args)
-{
-	if (!args[4])
-		return cuda_invoke(call, args);
-	return add_alloc_node(args, (struct cuda_alloc_node *)args[4]);
-}
-
-/* node, graph, dependencies, count, address */
-int pools_add_free_node(struct cuda_call *call, uintptr_t *args)
-{
-	return arena_contains(args[4]) ? add_empty_node(args) : cuda_invoke(call, args);
-}
-
-/* node, graph, dependencies, (data of edges,) count, parameters */
-int pools_add_node(struct cuda_call *call, uintptr_t *args)
-{
-	bool has_edges = strstr(call->name, "_v2") != NULL;
-	uintptr_t plain[5] = { args[0], args[1], args[2], args[has_edges ? 4 : 3], 0 };
-	struct cuda_node_params *params = (struct cuda_node_params *)args[has_edges ? 5 : 4];
-
-	if (params && params->type == CUDA_NODE_ALLOC)
-		return add_alloc_node(plain, &params->alloc);
-	if (params && params->type == CUDA_NODE_FREE && arena_contains(params->free_address))
-		return add_empty_node(plain);
-	return cuda_invoke(call, args);
-}
-
-int pools_graph_destroy(struct cuda_call *call, uintptr_t *args)
-{
-	int result = cuda_invoke(call, args);
-
-	if (result == CUDA_SUCCESS_)
-		graph_blocks_end((void *)args[0]);
-	return result;
-}
-
-/* clone, original */
-int pools_graph_clone(struct cuda_call *call, uintptr_t *args)
-{
-	int result = cuda_invoke(call, args);
-
-	if (result == CUDA_SUCCESS_)
-		graph_blocks_copy((void *)args[1], *(void **)args[0]);
-	return result;
+	return pools_alloc_locked(pool, bytes, NULL, stream, ret_address);
 }

@@ -8,9 +8,10 @@
 
 #include <stdarg.h>
 
-#include "backends/cuda/stream/cuda_arena.c"  /* NOLINT(bugprone-suspicious-include) */
-#include "backends/cuda/stream/cuda_blocks.c" /* NOLINT(bugprone-suspicious-include) */
-#include "backends/cuda/stream/cuda_pools.c"  /* NOLINT(bugprone-suspicious-include) */
+#include "backends/cuda/stream/cuda_arena.c"      /* NOLINT(bugprone-suspicious-include) */
+#include "backends/cuda/stream/cuda_blocks.c"     /* NOLINT(bugprone-suspicious-include) */
+#include "backends/cuda/stream/cuda_pool_calls.c" /* NOLINT(bugprone-suspicious-include) */
+#include "backends/cuda/stream/cuda_pools.c"      /* NOLINT(bugprone-suspicious-include) */
 
 #define STREAMS 4
 #define DEVICE_BYTES (UINT64_C(512) << 20)
