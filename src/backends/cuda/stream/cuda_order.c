@@ -265,11 +265,12 @@ static int query_stream(struct cuda_call *call, uintptr_t *args)
 {
 	static _Thread_local uint64_t last_sequence;
 	static _Thread_local uintptr_t last_stream;
+	static _Thread_local const struct cuda_call *last_call; /* says what stream 0 is */
 	struct before before = begin();
 	int result = cuda_invoke(call, args);
 
 	if (before.window && result == CUDA_SUCCESS_ &&
-	    (before.sequence != last_sequence || args[0] != last_stream)) {
+	    (before.sequence != last_sequence || args[0] != last_stream || call != last_call)) {
 		capture_lock();
 		if (is_same_window(&before)) {
 			append(call, TS_COMMAND_SYNC, capture_stream_number(call, args[0]), 0,
@@ -277,6 +278,7 @@ static int query_stream(struct cuda_call *call, uintptr_t *args)
 			host_synchronized();
 			last_sequence = capture_last_sequence();
 			last_stream = args[0];
+			last_call = call;
 		}
 		capture_unlock();
 	}
