@@ -50,18 +50,42 @@ for mib in 72 24; do
 	umount memory
 done
 
-# Once the snapshot is in the trace its memory is free again, while the program runs.
-"$TRACESMITH" record -q -o t.sbt --replayable --window "flag:$PWD/on" -- "$work" much_memory endless >printed 2>recorded.log </dev/null &
-pid=$!
+# In the middle of a program, with windows by hand.
+begin() { # option...
+	rm -f stop on t.sbt
+	"$TRACESMITH" record -q -o t.sbt --replayable --window "flag:$PWD/on" -- "$work" much_memory endless >printed 2>recorded.log </dev/null &
+	pid=$!
+	wait_until 120 grep -q "round" printed || fail "the program does not run: $(cat recorded.log)"
+}
+end() {
+	touch stop
+	wait $pid || fail "record fails: $(cat recorded.log)"
+	expect 0 verify -q t.sbt
+}
 trap 'touch stop; kill -KILL $pid 2>/dev/null || true; umount disk memory 2>/dev/null || true; rm -rf "$live"' EXIT
-has_started() { grep -q "round" printed; }
-is_stored() { [ "$(stat -c %s t.sbt)" -gt $((REPLAY_WORK_MIB << 20)) ]; }
-is_returned() { [ "$(du -sk "$TRACESMITH_LIVE_DIR" | cut -f1)" -lt $((REPLAY_WORK_MIB << 10)) ]; }
-wait_until 120 has_started || fail "the program does not run: $(cat recorded.log)"
+is_stored() { [ "$(stat -c %s t.sbt)" -gt $((REPLAY_WORK_MIB * $1 << 20)) ]; }
+is_returned() { [ "$(du -sk "$TRACESMITH_LIVE_DIR" --exclude filler | cut -f1)" -lt $((REPLAY_WORK_MIB << 10)) ]; }
+
+# Once the snapshot is in the trace its memory is free again, while the program runs. Then others
+# use up what there is: the next snapshot is stored without.
+small 600 memory || fail "cannot mount another small file system"
+chmod 700 memory
+TRACESMITH_LIVE_DIR=$PWD/memory begin
 touch on
-wait_until 120 is_stored || fail "the snapshot is not stored: $(cat recorded.log)"
-wait_until 120 is_returned || fail "its memory is not returned: $(ls -ls "$TRACESMITH_LIVE_DIR")"
-touch stop
-wait $pid || fail "record fails: $(cat recorded.log)"
+TRACESMITH_LIVE_DIR=$PWD/memory
+wait_until 120 is_stored 1 || fail "the snapshot is not stored: $(cat recorded.log)"
+wait_until 120 is_returned || fail "its memory is not returned: $(ls -ls memory)"
+[ "$(find memory -name "*.16.spool" | wc -l)" -eq 1 ] || fail "the files for bulk are not there: $(ls -ls memory)"
+rm on
+rounds=$(wc -l <printed)
+goes_on() { [ "$(wc -l <printed)" -gt $((rounds + 2)) ]; }
+wait_until 120 goes_on || fail "the program stands still"
+head -c 600m /dev/zero >memory/filler 2>/dev/null || true
+touch on
+rounds=$(wc -l <printed)
+wait_until 120 goes_on || fail "the program stands still without shared memory: $(cat recorded.log)"
+end
 replays "what was returned" t.sbt
+replays "a snapshot without shared memory" t.sbt --window 2
+umount memory
 echo "all of it is said"
