@@ -220,24 +220,26 @@ static int query_event(struct cuda_call *call, uintptr_t *args)
 	return result;
 }
 
-/* Its handle may be that of another one soon, which nothing has recorded. */
+/*
+ * Its handle may be that of another one soon, which nothing has recorded: with the lock held, as
+ * another thread could create and record that before the number of this one is forgotten.
+ */
 static int destroy_event(struct cuda_call *call, uintptr_t *args)
 {
-	int result = cuda_invoke(call, args);
+	struct event *event = NULL;
+	int result;
 
-	if (result == CUDA_SUCCESS_ && capture_is_open()) {
-		struct event *event;
-
-		capture_lock();
-		event = capture_is_open() && events.capacity
-				? slot_of(events.items, events.capacity, (void *)args[0])
-				: NULL;
-		if (event && event->handle) {
-			event->number = ts_replay_new_object();
-			event->is_recorded = false;
-		}
-		capture_unlock();
+	if (!capture_is_open())
+		return cuda_invoke(call, args);
+	capture_lock();
+	result = cuda_invoke(call, args);
+	if (result == CUDA_SUCCESS_ && capture_is_open() && events.capacity)
+		event = slot_of(events.items, events.capacity, (void *)args[0]);
+	if (event && event->handle) {
+		event->number = ts_replay_new_object();
+		event->is_recorded = false;
 	}
+	capture_unlock();
 	return result;
 }
 
