@@ -56,7 +56,7 @@ struct cuda_handler_entry {
 };
 /* Handlers, by file; each ends with a NULL name. */
 extern const struct cuda_handler_entry capture_memory_handlers[];
-extern const struct cuda_handler_entry capture_host_handlers[];     /* cuda_host.c */
+extern const struct cuda_handler_entry capture_host_handlers[];     /* cuda_host_memory.c */
 extern const struct cuda_handler_entry capture_module_handlers[];   /* cuda_modules.c */
 extern const struct cuda_handler_entry capture_function_handlers[]; /* cuda_functions.c */
 extern const struct cuda_handler_entry capture_global_handlers[];   /* cuda_globals.c */
@@ -240,7 +240,7 @@ void capture_memory_forget(void);
 void graph_blocks_copy(const void *from, const void *to);
 void graph_blocks_end(const void *handle);
 
-/* ---- cuda_host.c: host memory that the device can read ---- */
+/* ---- cuda_host_memory.c, cuda_host_changes.c: host memory that the device can read ---- */
 
 /* Does [address, address + bytes) lie in pinned or registered memory? */
 bool host_contains(uint64_t address, uint64_t bytes);
@@ -266,7 +266,6 @@ void host_wait_for_copies(uint64_t address, uint64_t bytes);
 /* The program waited for something: pending copies that are done count as known contents. */
 void host_synchronized(void);
 void host_window_opens(void);
-void host_memory_describe(void); /* the host space, with what is mapped; when a window opens */
 /* The device has a pointer to it. */
 void host_make_visible(uint64_t address);
 
@@ -289,8 +288,6 @@ struct capture_function {
 struct capture_function *capture_function_known(void *handle);
 /* NULL: unknown; the window has failed with that. Described (with its module) on first use. */
 struct capture_function *capture_function_of(void *handle);
-/* The same without a failure: NULL if it is unknown. */
-struct capture_function *capture_function_known(void *handle);
 uint64_t capture_function_number(struct capture_function *function);
 /* One that a program can set, and that a replay sets (CUfunction_attribute). */
 bool capture_is_function_attribute(int id);
