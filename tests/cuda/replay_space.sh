@@ -77,11 +77,13 @@ wait_until 120 is_stored 1 || fail "the snapshot is not stored: $(cat recorded.l
 wait_until 120 is_returned || fail "its memory is not returned: $(ls -ls memory)"
 [ "$(find memory -name "*.16.spool" | wc -l)" -eq 1 ] || fail "the files for bulk are not there: $(ls -ls memory)"
 rm on
+wait_until 120 window_is false || fail "the window does not close: $(cat recorded.log)"
 rounds=$(wc -l <printed)
 goes_on() { [ "$(wc -l <printed)" -gt $((rounds + 2)) ]; }
 wait_until 120 goes_on || fail "the program stands still"
 head -c 600m /dev/zero >memory/filler 2>/dev/null || true
 touch on
+wait_until 120 window_is true || fail "the window does not open: $(cat recorded.log)"
 rounds=$(wc -l <printed)
 wait_until 120 goes_on || fail "the program stands still without shared memory: $(cat recorded.log)"
 end

@@ -26,6 +26,7 @@ replays "a range, again" nvtx.sbt --window 2 --repeat 2
 # By hand: a file, then commands, then by time.
 rounds() { wc -l <running; }
 has_rounds() { [ "$(rounds)" -ge "$1" ]; }
+await_window() { wait_until 120 window_is "$1" || fail "the window is not $1: $(cat recorded.log)"; }
 more_rounds() { wait_until 60 has_rounds $(($(rounds) + 3)) || fail "the program does not run: $(cat recorded.log)"; }
 rm -f on stop running
 touch running
@@ -35,8 +36,10 @@ trap 'touch stop; kill -KILL $pid 2>/dev/null || true; rm -rf "$live"' EXIT
 for _ in 1 2; do
 	more_rounds
 	touch on
+	await_window true
 	more_rounds
 	rm on
+	await_window false
 done
 more_rounds
 touch stop
@@ -69,7 +72,6 @@ replays "a command" command.sbt --check each
 replays "a command, again" command.sbt --window 2 --repeat 2
 
 # Opened and closed by the time since the start. On a busy machine the program may come too late.
-window_is() { case $("$TRACESMITH" ps --json 2>/dev/null) in *"\"window\":$1"*) ;; *) return 1 ;; esac; }
 window_is_over() {
 	if window_is true; then
 		was_open=true

@@ -13,6 +13,9 @@ record() { # trace, record's option..., --, program...
 	expect 0 verify -q "$trace"
 }
 
+# True if the window of the only program is open (true), or is not (false).
+window_is() { case $("$TRACESMITH" ps --json 2>/dev/null) in *"\"window\":$1"*) ;; *) return 1 ;; esac; }
+
 # Replays with --json; the exit code must be this. The report is in replay.json.
 replay_json() { # exit code, trace, option...
 	local expected=$1 code=0

@@ -9,8 +9,7 @@ streams_of() { rows_of "$1" object | python3 -c '
 import json, sys
 print(*sorted({row["number"] for row in map(json.loads, sys.stdin) if row["kind"] == "stream"}))'; }
 
-# Members of the only program.
-window_is() { case $("$TRACESMITH" ps --json 2>/dev/null) in *"\"window\":$1"*) ;; *) return 1 ;; esac; }
+# A member of the only program.
 emitted_bytes() { "$TRACESMITH" ps --json 2>/dev/null | sed -n 's/.*"emitted_bytes":\([0-9]*\).*/\1/p'; }
 has_emitted() { [ "$(emitted_bytes)" -ge "$1" ]; } 2>/dev/null
 
