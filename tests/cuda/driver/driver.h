@@ -217,6 +217,7 @@ struct stream {
 	uint64_t id;
 };
 struct event {
+	struct event *next; /* after its end */
 	struct context *context;
 	unsigned int flags;
 	struct point point; /* stream NULL: not recorded */
@@ -224,7 +225,7 @@ struct event {
 	struct node **at;
 	size_t at_count;
 	int64_t time_ns;
-	bool is_gone;
+	bool is_gone, is_in_graph;
 };
 /* The stream of a call; NULL: not one. */
 struct stream *stream_of(void *handle, bool is_per_thread);

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* The stand-in driver: events, and streams that wait for them. */
 #include <stdlib.h>
+#include <string.h>
 
 #include "cuda/driver/queues.h"
 
@@ -13,6 +14,31 @@ bool is_event(const void *handle)
 	return handles_have(&event_handles, handle) && !event->is_gone;
 }
 
+/*
+ * As the real driver, gives the handle of a destroyed event to the next one. Not if something may
+ * still use the old one: a pending record, a capture, a graph.
+ */
+static struct event *unused; /* `queues` is held */
+
+static struct event *event_again(void)
+{
+	struct event *event = unused;
+
+	if (!event || (event->point.stream && event->point.stream->completed < event->point.ticket))
+		return NULL;
+	unused = event->next;
+	memset(event, 0, sizeof(*event));
+	return event;
+}
+
+static struct event *event_new(void)
+{
+	struct event *event = calloc(1, sizeof(*event));
+
+	handles_add(&event_handles, event);
+	return event;
+}
+
 API cuEventCreate(struct event **ret_event, unsigned int flags)
 {
 	struct context *context = current_context();
@@ -20,10 +46,13 @@ API cuEventCreate(struct event **ret_event, unsigned int flags)
 
 	if (!context)
 		return INVALID_CONTEXT;
-	event = calloc(1, sizeof(*event));
+	pthread_mutex_lock(&queues);
+	event = event_again();
+	if (!event)
+		event = event_new();
 	event->context = context;
 	event->flags = flags;
-	handles_add(&event_handles, event);
+	pthread_mutex_unlock(&queues);
 	*ret_event = event;
 	return 0;
 }
@@ -32,7 +61,13 @@ API cuEventDestroy_v2(struct event *event)
 {
 	if (!is_event(event))
 		return INVALID_HANDLE;
+	pthread_mutex_lock(&queues);
 	event->is_gone = true;
+	if (!event->at && !event->is_in_graph) {
+		event->next = unused;
+		unused = event;
+	}
+	pthread_mutex_unlock(&queues);
 	return 0;
 }
 
@@ -49,6 +84,7 @@ static int record(struct stream *on, struct event *event, unsigned int flags)
 		if (!result) {
 			node->type = NODE_RECORD;
 			node->event = event;
+			event->is_in_graph = true;
 		}
 		return result;
 	}
@@ -83,6 +119,7 @@ static int do_cuStreamWaitEvent(struct stream *on, struct event *event, unsigned
 		if (!result) {
 			node->type = NODE_WAIT;
 			node->event = event;
+			event->is_in_graph = true;
 		}
 		return result;
 	}

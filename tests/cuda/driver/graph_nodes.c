@@ -217,8 +217,10 @@ static int add_event(struct node **node, struct graph *graph, struct node *const
 {
 	int error = is_event(event) ? graph_add(graph, after, count, type, node) : INVALID_VALUE;
 
-	if (!error)
+	if (!error) {
 		(*node)->event = event;
+		event->is_in_graph = true;
+	}
 	return error;
 }
 
