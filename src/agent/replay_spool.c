@@ -51,35 +51,51 @@ static uint64_t number_in(const char *path, const char *key)
 	return *at >= '0' && *at <= '9' ? strtoull(at, NULL, 10) : UINT64_MAX;
 }
 
-/* Memory that a group may still use: shared memory counts. */
-static uint64_t memory_of_group(const char *group)
+/* Version 2 of cgroups, then version 1. */
+static const struct hierarchy {
+	const char *mark, *root, *most, *used; /* mark: in /proc/self/cgroup, before the path */
+} hierarchies[] = {
+	{ "0::", "/sys/fs/cgroup", "memory.max", "memory.current" },
+	{ ":memory:", "/sys/fs/cgroup/memory", "memory.limit_in_bytes", "memory.usage_in_bytes" },
+};
+
+static uint64_t number_of_group(const struct hierarchy *hierarchy, const char *group,
+				const char *file, const char *key)
 {
 	char path[1024];
-	uint64_t most, used;
 
-	snprintf(path, sizeof(path), "/sys/fs/cgroup%s/memory.max", group);
-	most = number_in(path, "");
-	snprintf(path, sizeof(path), "/sys/fs/cgroup%s/memory.current", group);
-	used = number_in(path, "");
+	snprintf(path, sizeof(path), "%s%s/%s", hierarchy->root, group, file);
+	return number_in(path, key);
+}
+
+/* Memory that a group may still use: shared memory counts, a cache of files does not. */
+static uint64_t memory_of_group(const struct hierarchy *hierarchy, const char *group)
+{
+	uint64_t most = number_of_group(hierarchy, group, hierarchy->most, "");
+	uint64_t used = number_of_group(hierarchy, group, hierarchy->used, "");
+	uint64_t cache = number_of_group(hierarchy, group, "memory.stat", "\ninactive_file ");
+
 	if (most == UINT64_MAX || used == UINT64_MAX)
 		return UINT64_MAX;
+	if (cache != UINT64_MAX)
+		used -= cache < used ? cache : used;
 	return used < most ? most - used : 0;
 }
 
 /* The least of the process's group and those that it is in, up to the root that it sees. */
-static uint64_t group_memory(void)
+static uint64_t least_memory(const struct hierarchy *hierarchy)
 {
 	uint64_t least = UINT64_MAX;
 	char text[768], *group, *end;
 
 	text[agent_read_file("/proc/self/cgroup", text, sizeof(text) - 1)] = 0;
-	group = strstr(text, "0::/");
+	group = strstr(text, hierarchy->mark);
 	if (!group)
 		return UINT64_MAX;
-	group += strlen("0::");
+	group += strlen(hierarchy->mark);
 	group[strcspn(group, "\n")] = 0;
 	for (;;) {
-		uint64_t left = memory_of_group(group);
+		uint64_t left = memory_of_group(hierarchy, group);
 
 		least = left < least ? left : least;
 		end = strrchr(group, '/');
@@ -87,6 +103,13 @@ static uint64_t group_memory(void)
 			return least;
 		*end = 0;
 	}
+}
+
+static uint64_t group_memory(void)
+{
+	uint64_t first = least_memory(&hierarchies[0]), second = least_memory(&hierarchies[1]);
+
+	return first < second ? first : second;
 }
 
 /* An eighth of what is free: in the file system, on the machine, for the group of processes. */
