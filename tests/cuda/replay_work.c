@@ -852,6 +852,8 @@ static void rounds(uint32_t number)
 		if (number == UINT32_MAX && i % 20 == 0) {
 			printf("round %u\n", i);
 			fflush(stdout);
+			/* A window that is opened and closed by hand has not too much to replay. */
+			usleep(10000);
 		}
 	}
 }
