@@ -20,3 +20,7 @@ for mode in $modes; do
 	replays "$mode, recorded late" lazy.sbt --repeat 3
 	echo "$mode: equal"
 done
+# Memory that pools give back while a window is open: the program expects it, as a real driver does.
+record t.sbt --replayable -- "$work" pool_thresholds
+replays pool_thresholds t.sbt --check each --repeat 2
+echo "pool_thresholds: equal"

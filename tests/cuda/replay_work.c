@@ -280,6 +280,34 @@ static void pools(void)
 	CHECK(cuStreamDestroy_v2(stream));
 }
 
+/* What pools hold is given back when the host waits, down to a threshold. */
+static void pool_thresholds(void)
+{
+	uint64_t a, reserved, all = UINT64_MAX;
+	void *pool, *stream;
+
+	CHECK(cuStreamCreate(&stream, CUDA_STREAM_NON_BLOCKING));
+	CHECK(cuDeviceGetDefaultMemPool(&pool, 0));
+	for (uint32_t i = 0; i < 4; i++) {
+		CHECK(cuMemAllocAsync(&a, BYTES, stream));
+		fill(stream, a, i);
+		CHECK(cuMemFreeAsync(a, stream));
+		if (i % 2)
+			CHECK(cuCtxSynchronize());
+		else
+			CHECK(cuStreamSynchronize(stream));
+		CHECK(cuMemPoolGetAttribute(pool, CUDA_POOL_RESERVED, &reserved));
+		EXPECT(reserved == 0);
+	}
+	CHECK(cuMemPoolSetAttribute(pool, CUDA_POOL_RELEASE_THRESHOLD, &all));
+	CHECK(cuMemAllocAsync(&a, BYTES, stream));
+	fill(stream, a, 1);
+	CHECK(cuMemFreeAsync(a, stream));
+	CHECK(cuStreamSynchronize(stream));
+	CHECK(cuMemPoolGetAttribute(pool, CUDA_POOL_RESERVED, &reserved));
+	printf("%llu bytes are kept\n", (unsigned long long)reserved);
+}
+
 /* As an allocator with segments that grow. */
 static void virtual_memory(void)
 {
@@ -1000,6 +1028,7 @@ static const struct {
 	{ "hang", hang, false },
 	{ "illegal", illegal, false },
 	{ "foreign", foreign, false },
+	{ "pool_thresholds", pool_thresholds, false },
 	{ "much_memory", much_memory, false },
 	{ "endless", endless, false },
 };

@@ -42,6 +42,9 @@ int cuMemFreeAsync(uint64_t address, void *stream);
 int cuMemAllocFromPoolAsync(uint64_t *address, size_t bytes, void *pool, void *stream);
 int cuMemPoolCreate(void **pool, const void *props);
 int cuMemPoolDestroy(void *pool);
+int cuDeviceGetDefaultMemPool(void **pool, int device);
+int cuMemPoolSetAttribute(void *pool, int attribute, void *value);
+int cuMemPoolGetAttribute(void *pool, int attribute, void *value);
 int cuMemPoolTrimTo(void *pool, size_t bytes);
 int cuMemAddressReserve(uint64_t *address, size_t bytes, size_t alignment, uint64_t hint,
 			unsigned long long flags);

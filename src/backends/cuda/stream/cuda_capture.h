@@ -234,6 +234,14 @@ void capture_unmapped(struct capture_device *device, uint64_t address, uint64_t 
 void capture_memory_describe(void); /* all spaces and what is mapped, when a window opens */
 void capture_memory_forget(void);
 /*
+ * cuda_pools.c: before the host waits for a stream or a context, the frees so far (0: none of
+ * interest), which are complete when it has waited: then pools give back what exceeds their release
+ * thresholds. The gate is not held. `stream` NULL: for all of the context.
+ */
+uint64_t pools_frees(void);
+void pools_host_waited(const struct capture_stream *stream, const struct capture_context *context,
+		       uint64_t frees);
+/*
  * cuda_pools.c: memory that was allocated while a graph was captured, or by its nodes, stays as
  * long as the graph or an executable. `to` was made of `from`; a graph or executable is destroyed.
  */

@@ -248,6 +248,7 @@ static int destroy_event(struct cuda_call *call, uintptr_t *args)
 static int finish_stream(struct cuda_call *call, uintptr_t *args)
 {
 	struct before before = begin();
+	uint64_t frees = pools_frees();
 	int result = cuda_invoke(call, args);
 
 	if (before.window && result == CUDA_SUCCESS_) {
@@ -258,6 +259,12 @@ static int finish_stream(struct cuda_call *call, uintptr_t *args)
 			host_synchronized();
 		}
 		capture_unlock();
+	}
+	if (frees && result == CUDA_SUCCESS_) {
+		const struct capture_stream *stream = capture_stream_of(call, args[0]);
+
+		if (stream)
+			pools_host_waited(stream, stream->context, frees);
 	}
 	return result;
 }
@@ -289,10 +296,14 @@ static int query_stream(struct cuda_call *call, uintptr_t *args)
 
 static int finish_context(struct cuda_call *call, uintptr_t *args)
 {
-	struct capture_context *context = capture_context_current();
 	struct before before = begin();
+	uint64_t frees = pools_frees();
+	struct capture_context *context;
 	int result;
 
+	if (!before.window && !frees)
+		return cuda_invoke(call, args);
+	context = capture_context_current();
 	/* From CUDA 13 on it may be named. */
 	if (strstr(call->name, "_v2") && args[0]) {
 		for (context = capture_context_next(NULL);
@@ -311,6 +322,8 @@ static int finish_context(struct cuda_call *call, uintptr_t *args)
 		}
 		capture_unlock();
 	}
+	if (result == CUDA_SUCCESS_)
+		pools_host_waited(NULL, context, frees);
 	return result;
 }
 
@@ -335,8 +348,8 @@ const struct cuda_handler_entry capture_order_handlers[] = {
 	{ "cuEventSynchronize", finish_event, CAPTURE_UNGATED },
 	{ "cuEventQuery", query_event, 0 },
 	{ "cuEventDestroy", destroy_event, 0 },
-	{ "cuStreamSynchronize", finish_stream, CAPTURE_UNGATED },
+	{ "cuStreamSynchronize", finish_stream, CAPTURE_ALWAYS | CAPTURE_UNGATED },
 	{ "cuStreamQuery", query_stream, 0 },
-	{ "cuCtxSynchronize", finish_context, CAPTURE_UNGATED },
+	{ "cuCtxSynchronize", finish_context, CAPTURE_ALWAYS | CAPTURE_UNGATED },
 	{ 0 },
 };

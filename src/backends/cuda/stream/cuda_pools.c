@@ -21,6 +21,8 @@ struct keeper {
 
 /* Under arena_lock(). */
 static struct arena_pool *pools;
+static uint64_t last_serial; /* of frees, in all pools; read without the lock */
+static bool has_frees;       /* since memory was released last; read without the lock */
 static struct keeper *keepers;
 
 /* ---- pools ---- */
@@ -63,6 +65,11 @@ bool pools_is_graph(const struct arena_pool *pool)
 }
 
 /* ---- free memory ---- */
+
+static uint64_t next_serial(void)
+{
+	return __atomic_add_fetch(&last_serial, 1, __ATOMIC_RELEASE);
+}
 
 /* Joins it with what is free next to it, for the same stream. */
 static void add_free(struct arena_pool *pool, struct free_range range)
@@ -119,14 +126,15 @@ static uint64_t take_free(struct arena_pool *pool, uint64_t bytes,
 	return address;
 }
 
-/* All that this stream freed up to the serial is complete. */
-static void release_stream(struct arena_pool *pool, const struct capture_stream *stream,
-			   uint64_t serial)
+/* All that this stream freed up to the serial is complete, or all streams (NULL) of a context. */
+static void release_frees(struct arena_pool *pool, const struct capture_stream *stream,
+			  const struct capture_context *context, uint64_t serial)
 {
 	for (size_t i = 0; i < pool->free_count;) {
 		struct free_range range = pool->free[i];
 
-		if (!range.stream || range.serial > serial || (stream && range.stream != stream)) {
+		if (!range.stream || range.serial > serial || (stream && range.stream != stream) ||
+		    (context && range.stream->context != context)) {
 			i++;
 			continue;
 		}
@@ -180,7 +188,7 @@ static void add_mark(struct arena_pool *pool, struct capture_stream *stream)
 	if (!mark)
 		return;
 	mark->stream = stream;
-	mark->serial = pool->serial;
+	mark->serial = last_serial;
 	mark->next = pool->marks;
 	pool->marks = mark;
 	if (capture_is_open()) {
@@ -206,7 +214,7 @@ static void collect_marks(struct arena_pool *pool)
 		*link = mark->next;
 		if (capture_is_open() && mark->number && mark->window == ts_replay_window())
 			append_event(mark, TS_COMMAND_SYNC);
-		release_stream(pool, mark->stream, mark->serial);
+		release_frees(pool, mark->stream, NULL, mark->serial);
 		cu.EventDestroy(mark->event);
 		free(mark);
 	}
@@ -302,7 +310,7 @@ static void forget_marks(struct arena_pool *pool)
 static void release_all(struct arena_pool *pool)
 {
 	forget_marks(pool);
-	release_stream(pool, NULL, UINT64_MAX);
+	release_frees(pool, NULL, NULL, UINT64_MAX);
 }
 
 static bool synchronize(const struct arena *arena)
@@ -348,6 +356,52 @@ bool pools_trim_locked(struct arena *arena)
 	return has_trimmed;
 }
 
+/* ---- the host waits ---- */
+
+/* Bytes that a pool keeps; UINT64_MAX: all, or the driver does not tell. */
+static uint64_t threshold_of(const struct arena_pool *pool)
+{
+	void *handle = pool->handle;
+	uint64_t bytes;
+
+	if (!handle &&
+	    cu.DeviceGetDefaultMemPool(&handle, pool->arena->device->ordinal) != CUDA_SUCCESS_)
+		return UINT64_MAX;
+	return cu.MemPoolGetAttribute(handle, CUDA_POOL_RELEASE_THRESHOLD, &bytes) == CUDA_SUCCESS_
+		       ? bytes
+		       : UINT64_MAX;
+}
+
+uint64_t pools_frees(void)
+{
+	return __atomic_load_n(&has_frees, __ATOMIC_ACQUIRE)
+		       ? __atomic_load_n(&last_serial, __ATOMIC_ACQUIRE)
+		       : 0;
+}
+
+void pools_host_waited(const struct capture_stream *stream, const struct capture_context *context,
+		       uint64_t serial)
+{
+	/* Memory may not be unmapped while streams are captured. */
+	if (!serial || !context || capture_any_capturing())
+		return;
+	ts_replay_enter();
+	capture_lock();
+	arena_lock();
+	__atomic_store_n(&has_frees, false, __ATOMIC_RELEASE);
+	for (struct arena_pool *pool = pools; pool; pool = pool->next) {
+		uint64_t threshold = pool->is_graph ? UINT64_MAX : threshold_of(pool);
+
+		if (pool->reserved <= threshold)
+			continue;
+		release_frees(pool, stream, context, serial);
+		trim_pool(pool, threshold);
+	}
+	arena_unlock();
+	capture_unlock();
+	ts_replay_leave();
+}
+
 void pools_free_locked(struct arena *arena, struct arena_item *item, struct capture_stream *stream)
 {
 	struct arena_pool *pool = item->pool;
@@ -356,7 +410,9 @@ void pools_free_locked(struct arena *arena, struct arena_item *item, struct capt
 	add_free(pool, (struct free_range){ .address = item->range.address,
 					    .bytes = item->bytes,
 					    .stream = stream,
-					    .serial = ++pool->serial });
+					    .serial = next_serial() });
+	if (!pool->is_graph)
+		__atomic_store_n(&has_frees, true, __ATOMIC_RELEASE);
 	arena_remove_item_locked(arena, item);
 }
 
@@ -463,7 +519,7 @@ void pools_end_locked(struct arena_pool *pool)
 	heir->used += pool->used;
 	bequeath(pool, heir);
 	for (size_t i = 0; i < pool->free_count; i++) {
-		pool->free[i].serial = ++heir->serial;
+		pool->free[i].serial = next_serial();
 		add_free(heir, pool->free[i]);
 	}
 	forget_marks(pool);
@@ -553,7 +609,7 @@ static void release_graph(struct arena_pool *pool)
 	}
 	for (size_t i = 0; i < pool->free_count; i++) {
 		pool->free[i].stream = &unknown;
-		pool->free[i].serial = ++heir->serial;
+		pool->free[i].serial = next_serial();
 		add_free(heir, pool->free[i]);
 	}
 	remove_pool(pool);

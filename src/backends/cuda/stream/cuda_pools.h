@@ -33,7 +33,6 @@ struct arena_pool {
 	struct free_range *free;
 	size_t free_count, free_capacity;
 	struct mark *marks;
-	uint64_t serial;
 	uint64_t reserved, reserved_high, used, used_high;
 };
 

@@ -30,6 +30,7 @@ enum {
 
 /* CUmemPool_attribute */
 enum {
+	CUDA_POOL_RELEASE_THRESHOLD = 4,
 	CUDA_POOL_RESERVED = 5,
 	CUDA_POOL_RESERVED_HIGH = 6,
 	CUDA_POOL_USED = 7,

@@ -82,6 +82,21 @@ uint64_t capture_stream_number(const struct cuda_call *call, uintptr_t handle)
 	return handle + 1000;
 }
 
+struct capture_stream *capture_stream_of(const struct cuda_call *call, uintptr_t handle)
+{
+	return NULL;
+}
+
+uint64_t pools_frees(void)
+{
+	return 0;
+}
+
+void pools_host_waited(const struct capture_stream *stream, const struct capture_context *of,
+		       uint64_t frees)
+{
+}
+
 struct capture_context *capture_context_current(void)
 {
 	return &context;
