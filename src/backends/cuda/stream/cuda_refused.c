@@ -307,6 +307,9 @@ void capture_refused_forget(void)
 
 	for (size_t i = 0; i < sizeof(of_contexts); i++)
 		atomic_store(&states[of_contexts[i]].count, 0);
+	pthread_mutex_lock(&managed.lock);
+	managed.count = 0;
+	pthread_mutex_unlock(&managed.lock);
 }
 
 const struct cuda_handler_entry capture_refused_handlers[] = {
