@@ -202,13 +202,13 @@ TS_EMIT_API bool ts_replay_lock_window(void);
 /* As ts_replay_command(); also remembers the sequence number. Inside the lock. */
 TS_EMIT_API uint64_t ts_replay_append(const struct ts_replay_command *command);
 /*
- * The same without the lock, which it takes itself, and with a blob of the caller's memory; `bytes`
- * 0: none. Much cheaper than each alone: in most cases no system call is made, so signals are not
- * blocked meanwhile. A handler that uses the device just then ends the stream, with that reason.
- * 0: no window is open.
+ * The same without the lock, which it takes itself, and with a blob of the caller's memory, whose
+ * number the command gets; `bytes` 0: none. Much cheaper than each alone: in most cases no system
+ * call is made, so signals are not blocked meanwhile. A handler that uses the device just then ends
+ * the stream, with that reason. 0: no window is open.
  */
-TS_EMIT_API uint64_t ts_replay_append_with(const struct ts_replay_command *command,
-					   const void *data, uint64_t bytes);
+TS_EMIT_API uint64_t ts_replay_append_with(struct ts_replay_command *command, const void *data,
+					   uint64_t bytes);
 /*
  * The open window, or the one that the caller is opening, fails. Without one: nothing happens.
  * Not inside the lock.

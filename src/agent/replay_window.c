@@ -173,14 +173,11 @@ uint64_t ts_replay_append(const struct ts_replay_command *command)
 	return sequence;
 }
 
-static uint64_t append_with(const struct ts_replay_command *command, const void *data,
-			    uint64_t bytes)
+static uint64_t append_with(struct ts_replay_command *command, const void *data, uint64_t bytes)
 {
-	struct ts_replay_command row = *command;
-
 	if (bytes)
-		row.blob = ts_replay_blob_own(data, bytes);
-	return ts_replay_append(&row);
+		command->blob = ts_replay_blob_own(data, bytes);
+	return ts_replay_append(command);
 }
 
 /* What its records need at most. */
@@ -189,8 +186,7 @@ static uint64_t record_bytes(const struct ts_replay_command *command, uint64_t b
 	return (command->details ? strlen(command->details) : 0) + bytes + RECORDS_BYTES;
 }
 
-uint64_t ts_replay_append_with(const struct ts_replay_command *command, const void *data,
-			       uint64_t bytes)
+uint64_t ts_replay_append_with(struct ts_replay_command *command, const void *data, uint64_t bytes)
 {
 	struct core *core = ts_replay_is_open() ? channel_lock_briefly(record_bytes(command, bytes))
 						: NULL;

@@ -112,11 +112,17 @@ void capture_unlock(void);
  * (any more). Objects and blobs may be appended while it opens, too. A launch, copy or fill in a
  * queue gets the correlation id of the calling thread's last call into the driver.
  */
-struct ts_replay_command capture_row(uint32_t kind);
+static inline struct ts_replay_command capture_row(uint32_t kind)
+{
+	return (struct ts_replay_command){ .size = sizeof(struct ts_replay_command),
+					   .kind = kind,
+					   .offset = TS_UNKNOWN,
+					   .other_offset = TS_UNKNOWN,
+					   .bytes = TS_UNKNOWN };
+}
 uint64_t capture_command(const struct ts_replay_command *row);
-/* The same with a blob of our own bytes: the channel is locked once, which is most of the cost. */
-uint64_t capture_command_with(const struct ts_replay_command *row, const void *data,
-			      uint64_t bytes);
+/* The same with a blob of our own bytes, whose number, with the correlation, goes into the row. */
+uint64_t capture_command_with(struct ts_replay_command *row, const void *data, uint64_t bytes);
 void capture_object(const struct ts_replay_object *object);
 void capture_gone(uint64_t number);
 uint64_t capture_blob(const void *data, uint64_t bytes);

@@ -94,15 +94,6 @@ static bool lock_channel(void)
 	return ts_replay_is_opening() ? ts_replay_lock() : ts_replay_lock_window();
 }
 
-struct ts_replay_command capture_row(uint32_t kind)
-{
-	return (struct ts_replay_command){ .size = sizeof(struct ts_replay_command),
-					   .kind = kind,
-					   .offset = TS_UNKNOWN,
-					   .other_offset = TS_UNKNOWN,
-					   .bytes = TS_UNKNOWN };
-}
-
 /* CUPTI tells the wrapper's thread the id of its call, inside the driver. */
 static bool has_correlation(uint32_t kind)
 {
@@ -111,16 +102,16 @@ static bool has_correlation(uint32_t kind)
 
 uint64_t capture_command(const struct ts_replay_command *row)
 {
-	return capture_command_with(row, NULL, 0);
-}
-
-uint64_t capture_command_with(const struct ts_replay_command *row, const void *data, uint64_t bytes)
-{
 	struct ts_replay_command copy = *row;
 
-	if (!copy.correlation && copy.queue && has_correlation(copy.kind))
-		copy.correlation = cuda_thread.correlation;
-	return ts_replay_append_with(&copy, data, bytes);
+	return capture_command_with(&copy, NULL, 0);
+}
+
+uint64_t capture_command_with(struct ts_replay_command *row, const void *data, uint64_t bytes)
+{
+	if (!row->correlation && row->queue && has_correlation(row->kind))
+		row->correlation = cuda_thread.correlation;
+	return ts_replay_append_with(row, data, bytes);
 }
 
 /* Those of a window; another one has its own. The channel is locked. */

@@ -405,13 +405,12 @@ static int launch_in_window(struct cuda_call *call, uintptr_t *args, const struc
 			    struct capture_function *function)
 {
 	static uint8_t block[BLOCK_BYTES]; /* capture_lock */
-	struct ts_replay_command row;
+	struct ts_replay_command row = capture_row(TS_COMMAND_LAUNCH);
 	uint32_t bytes = 0;
 	bool is_ready;
 	int result;
 
 	capture_lock();
-	row = capture_row(TS_COMMAND_LAUNCH);
 	is_ready = capture_is_open() && prepare(launch, function, &row, block, &bytes);
 	result = cuda_invoke(call, args);
 	if (is_ready && !result && capture_is_open()) {

@@ -281,11 +281,6 @@ void capture_managed_freed(uint64_t address)
 {
 }
 
-struct ts_replay_command capture_row(uint32_t kind)
-{
-	return (struct ts_replay_command){ 0 };
-}
-
 uint64_t capture_command(const struct ts_replay_command *row)
 {
 	return 0;
