@@ -63,11 +63,6 @@ uint64_t capture_last_sequence(void)
 	return sequence;
 }
 
-struct ts_replay_command capture_row(uint32_t kind)
-{
-	return (struct ts_replay_command){ .size = sizeof(struct ts_replay_command), .kind = kind };
-}
-
 uint64_t capture_command(const struct ts_replay_command *row)
 {
 	TS_CHECK(is_open && locked > 0);
