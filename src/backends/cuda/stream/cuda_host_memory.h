@@ -39,6 +39,6 @@ extern struct host_registry {
 /* The lock is held. NULL: the address is in none. */
 struct host_entry *host_entry_at(uint64_t address);
 /* Nothing is known of it any more. The lock is held. */
-void host_entry_hide(struct host_entry *entry);
+void host_entry_hide(struct host_entry *range);
 
 #endif

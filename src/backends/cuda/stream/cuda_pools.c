@@ -380,10 +380,10 @@ uint64_t pools_frees(void)
 }
 
 void pools_host_waited(const struct capture_stream *stream, const struct capture_context *context,
-		       uint64_t serial)
+		       uint64_t frees)
 {
 	/* Memory may not be unmapped while streams are captured. */
-	if (!serial || !context || capture_any_capturing())
+	if (!frees || !context || capture_any_capturing())
 		return;
 	ts_replay_enter();
 	capture_lock();
@@ -394,7 +394,7 @@ void pools_host_waited(const struct capture_stream *stream, const struct capture
 
 		if (pool->reserved <= threshold)
 			continue;
-		release_frees(pool, stream, context, serial);
+		release_frees(pool, stream, context, frees);
 		trim_pool(pool, threshold);
 	}
 	arena_unlock();

@@ -21,7 +21,7 @@ static struct {
 	char details[256];
 } last;
 static struct capture_context other = { .handle = &other, .number = 21 },
-			      context = { .handle = &context, .number = 20, .next = &other };
+			      primary = { .handle = &primary, .number = 20, .next = &other };
 
 /* What happens in the driver. */
 static struct {
@@ -87,24 +87,24 @@ uint64_t pools_frees(void)
 	return 0;
 }
 
-void pools_host_waited(const struct capture_stream *stream, const struct capture_context *of,
+void pools_host_waited(const struct capture_stream *stream, const struct capture_context *context,
 		       uint64_t frees)
 {
 }
 
 struct capture_context *capture_context_current(void)
 {
-	return &context;
+	return &primary;
 }
 
 struct capture_context *capture_context_next(struct capture_context *after)
 {
-	return after ? after->next : &context;
+	return after ? after->next : &primary;
 }
 
-uint64_t capture_context_number(struct capture_context *of)
+uint64_t capture_context_number(struct capture_context *context)
 {
-	return of->number;
+	return context->number;
 }
 
 void capture_fail(const char *format, ...)
