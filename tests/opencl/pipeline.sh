@@ -12,6 +12,12 @@ print(*sorted({row["number"] for row in map(json.loads, sys.stdin) if row["kind"
 # A member of the only program.
 emitted_bytes() { "$TRACESMITH" ps --json 2>/dev/null | sed -n 's/.*"emitted_bytes":\([0-9]*\).*/\1/p'; }
 has_emitted() { [ "$(emitted_bytes)" -ge "$1" ]; } 2>/dev/null
+# Of what is written so far. The window of events opens first; that of commands at a call.
+has_windows() { # trace, count
+	mkdir -p copy
+	cp "$1" "$1.journal" copy 2>/dev/null && "$TRACESMITH" recover -q "copy/$1" -o copy/good.sbt 2>/dev/null || return 1
+	[ "$(rows_of copy/good.sbt command | grep -c '"open"')" -ge "$2" ]
+}
 
 for devices in 1 2; do
 	[ $devices -eq 1 ] || export POCL_DEVICES="pthread pthread"
@@ -75,10 +81,11 @@ for devices in 1 2; do
 	rm -f flag
 	"$TRACESMITH" record -q -o flag.sbt --replayable --window flag:flag -- "$pipeline" --steps 1000000 --work 200 --size 4096 >printed 2>log &
 	recorder=$!
-	for _ in 1 2; do
+	for number in 1 2; do
 		wait_until 120 window_is false || fail "the window does not close: $(cat log)"
 		touch flag
 		wait_until 120 window_is true || fail "a flag opens no window: $(cat log)"
+		wait_until 120 has_windows flag.sbt $number || fail "commands have no window: $(cat log)"
 		before=$(emitted_bytes)
 		wait_until 120 has_emitted $((before + 100000)) || fail "nothing runs in the window: $(cat log)"
 		rm flag
