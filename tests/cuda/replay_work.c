@@ -16,6 +16,7 @@ WORK_IMAGE(compressed, TS_TESTS_CUDA "/work_kernels_compressed.fatbin");
 
 #define COUNT 1000u /* words of most buffers */
 #define BYTES (COUNT * 4)
+#define EVENT_EXTERNAL 1 /* in a capture: a node of the graph */
 
 static void *module, *context;
 static size_t launches;
@@ -724,6 +725,41 @@ static void graph_pageable(void)
 	CHECK(cuGraphDestroy(graph));
 }
 
+/* Nodes record an event, for which another stream and the host wait, and wait for one of those. */
+static void graph_events(void)
+{
+	uint64_t a = device_memory(BYTES), one = device_memory(BYTES), sum = device_memory(BYTES);
+	void *stream, *other, *graph, *exec, *ready, *done;
+
+	CHECK(cuStreamCreate(&stream, CUDA_STREAM_NON_BLOCKING));
+	CHECK(cuStreamCreate(&other, CUDA_STREAM_NON_BLOCKING));
+	CHECK(cuEventCreate(&ready, CUDA_EVENT_DISABLE_TIMING));
+	CHECK(cuEventCreate(&done, CUDA_EVENT_DISABLE_TIMING));
+	CHECK(cuMemsetD8_v2(a, 0, BYTES));
+	CHECK(cuMemsetD8_v2(sum, 0, BYTES));
+	CHECK(cuMemsetD32_v2(one, 1, COUNT));
+	CHECK(cuCtxSynchronize());
+	CHECK(cuStreamBeginCapture_v2(stream, 2));
+	CHECK(cuStreamWaitEvent(stream, done, EVENT_EXTERNAL));
+	add(stream, a, a, one);
+	CHECK(cuEventRecordWithFlags(ready, stream, EVENT_EXTERNAL));
+	CHECK(cuStreamEndCapture(stream, &graph));
+	CHECK(cuGraphInstantiateWithFlags(&exec, graph, 0));
+	for (uint32_t i = 0; i < 6; i++) {
+		CHECK(cuGraphLaunch(exec, stream));
+		if (i % 2)
+			CHECK(cuStreamWaitEvent(other, ready, 0));
+		else
+			CHECK(cuEventSynchronize(ready));
+		add(other, sum, sum, a);
+		CHECK(cuEventRecord(done, other));
+	}
+	CHECK(cuCtxSynchronize());
+	EXPECT(read_back(sum, 3)[2] == 1 + 2 + 3 + 4 + 5 + 6);
+	CHECK(cuGraphExecDestroy(exec));
+	CHECK(cuGraphDestroy(graph));
+}
+
 /* Allocations that are captured belong to the graph. */
 static void graph_memory(void)
 {
@@ -1017,6 +1053,7 @@ static const struct {
 	{ "graph_captured", graph_captured, true },
 	{ "graph_explicit", graph_explicit, true },
 	{ "graph_pageable", graph_pageable, true },
+	{ "graph_events", graph_events, true },
 	{ "graph_memory", graph_memory, true },
 	{ "launch_kinds", launch_kinds, true },
 	{ "clusters", clusters, true },

@@ -102,6 +102,7 @@ int cuStreamWaitEvent(void *stream, void *event, unsigned int flags);
 int cuEventCreate(void **event, unsigned int flags);
 int cuEventDestroy_v2(void *event);
 int cuEventRecord(void *event, void *stream);
+int cuEventRecordWithFlags(void *event, void *stream, unsigned int flags);
 int cuEventSynchronize(void *event);
 int cuEventQuery(void *event);
 int cuLaunchHostFunc(void *stream, void (*call)(void *), void *data);

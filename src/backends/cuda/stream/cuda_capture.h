@@ -350,6 +350,7 @@ struct capture_function *capture_function_in(struct capture_function *function,
 /* ---- cuda_order.c: events ---- */
 
 uint64_t capture_event_number(void *handle);
+void capture_event_recorded(void *handle); /* by a node of a graph that was launched */
 void capture_order_forget(void);
 
 /* ---- cuda_copies.c: nodes of graphs ---- */

@@ -453,6 +453,17 @@ static void note_copies_to_host(const struct executable *executable, struct capt
 	}
 }
 
+/* Who waits for these events from now on waits for this launch. */
+static void note_records(const struct executable *executable)
+{
+	for (uint32_t i = 0; i < executable->nodes.count; i++) {
+		const struct graph_node *node = &executable->nodes.items[i];
+
+		if (node->type == CUDA_NODE_EVENT_RECORD && !node->is_disabled)
+			capture_event_recorded(node->event);
+	}
+}
+
 /* executable, stream */
 static int launch(struct cuda_call *call, uintptr_t *args)
 {
@@ -484,6 +495,7 @@ static int launch(struct cuda_call *call, uintptr_t *args)
 		row.details = stream_text_end(&text);
 		sequence = capture_command(&row);
 		note_copies_to_host(executable, stream);
+		note_records(executable);
 		if (sequence)
 			capture_check_each(sequence);
 	}

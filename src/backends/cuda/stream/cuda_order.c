@@ -78,6 +78,16 @@ uint64_t capture_event_number(void *handle)
 	return event ? event->number : 0;
 }
 
+void capture_event_recorded(void *handle)
+{
+	struct event *event = event_of(handle);
+
+	if (event) {
+		event->is_recorded = true;
+		event->was_seen = false;
+	}
+}
+
 void capture_order_forget(void)
 {
 	free(events.items);
