@@ -760,6 +760,50 @@ static void graph_events(void)
 	CHECK(cuGraphDestroy(graph));
 }
 
+static void *allocate_and_free(void *data)
+{
+	uint64_t a;
+	void *stream;
+
+	CHECK(cuCtxSetCurrent(context));
+	a = device_memory(BYTES * 1000);
+	CHECK(cuStreamCreate(&stream, CUDA_STREAM_NON_BLOCKING));
+	fill(stream, a, 6);
+	add(stream, a, a, a);
+	CHECK(cuMemFree_v2(a));
+	CHECK(cuStreamDestroy_v2(stream));
+	return data;
+}
+
+/* What the mode of a capture allows does not end it: the thread itself, or another, frees memory.
+ */
+static void graph_frees(void)
+{
+	uint64_t out = device_memory(BYTES);
+	void *stream, *graph, *exec;
+	pthread_t thread;
+
+	CHECK(cuStreamCreate(&stream, CUDA_STREAM_NON_BLOCKING));
+	for (int mode = 1; mode <= 2; mode++) {
+		CHECK(cuStreamBeginCapture_v2(stream, mode));
+		fill(stream, out, 5);
+		if (mode == 1) {
+			EXPECT(pthread_create(&thread, NULL, allocate_and_free, NULL) == 0);
+			pthread_join(thread, NULL);
+		} else {
+			allocate_and_free(NULL);
+		}
+		add(stream, out, out, out);
+		CHECK(cuStreamEndCapture(stream, &graph));
+		CHECK(cuGraphInstantiateWithFlags(&exec, graph, 0));
+		CHECK(cuGraphLaunch(exec, stream));
+		CHECK(cuStreamSynchronize(stream));
+		EXPECT(read_back(out, 2)[1] == 2 * (5 + 1));
+		CHECK(cuGraphExecDestroy(exec));
+		CHECK(cuGraphDestroy(graph));
+	}
+}
+
 /* Allocations that are captured belong to the graph. */
 static void graph_memory(void)
 {
@@ -1054,6 +1098,7 @@ static const struct {
 	{ "graph_explicit", graph_explicit, true },
 	{ "graph_pageable", graph_pageable, true },
 	{ "graph_events", graph_events, true },
+	{ "graph_frees", graph_frees, true },
 	{ "graph_memory", graph_memory, true },
 	{ "launch_kinds", launch_kinds, true },
 	{ "clusters", clusters, true },

@@ -41,6 +41,21 @@ int refuse_in_capture(void)
 	return result;
 }
 
+int refuse_to_wait(const struct context *context)
+{
+	int result = 0;
+
+	pthread_mutex_lock(&lock);
+	for (struct capture *each = captures; each; each = each->next) {
+		if (each->origin->context != context)
+			continue;
+		each->is_invalid = true;
+		result = CAPTURE_UNSUPPORTED;
+	}
+	pthread_mutex_unlock(&lock);
+	return result;
+}
+
 API cuThreadExchangeStreamCaptureMode(int *mode)
 {
 	int before = thread_mode;

@@ -194,10 +194,11 @@ API cuCtxDestroy_v2(struct context *context)
 API cuCtxSynchronize(void)
 {
 	struct context *context = current_context();
-	int error = refuse_in_capture();
+	int error;
 
 	if (!context)
 		return INVALID_CONTEXT;
+	error = refuse_to_wait(context);
 	return error ? error : wait_for_context(context);
 }
 

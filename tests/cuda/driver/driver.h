@@ -248,6 +248,8 @@ int launch_pack(struct launch *launch, void **params, void **extra);
 
 /* The call is not allowed while a stream is being captured: 900; else 0. */
 int refuse_in_capture(void);
+/* A stream of the context is being captured, in whatever mode: 900, and that is over; else 0. */
+int refuse_to_wait(const struct context *context);
 int capture_add(struct stream *stream, struct op *op, struct node **ret_node);
 int capture_event(struct event *event, struct stream *stream);
 int capture_wait(struct stream *stream, struct event *event);

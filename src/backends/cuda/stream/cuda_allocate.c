@@ -68,6 +68,15 @@ static int handle_alloc_pitch(struct cuda_call *call, uintptr_t *args)
 	return result;
 }
 
+/* To wait for a context ends captures in it. To free memory waits as well, and does not. */
+static int wait_during_captures(void)
+{
+	uint64_t memory;
+	int result = cu.MemAlloc(&memory, 1);
+
+	return result ? result : cu.MemFree(memory);
+}
+
 /* The host waits for the context, as the driver does. */
 static int wait_for(struct capture_context *context)
 {
@@ -75,7 +84,7 @@ static int wait_for(struct capture_context *context)
 
 	if (context && !capture_context_push(context))
 		return CUDA_INVALID_CONTEXT;
-	result = cu.CtxSynchronize();
+	result = capture_any_capturing() ? wait_during_captures() : cu.CtxSynchronize();
 	if (context)
 		capture_context_pop();
 	return result;
