@@ -451,6 +451,7 @@ void capture_memory_context_gone(struct capture_context *context)
 		else
 			i++;
 	}
+	pools_context_gone_locked(context);
 	arena_unlock();
 	capture_unlock();
 }

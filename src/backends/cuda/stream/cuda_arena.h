@@ -95,7 +95,8 @@ void arena_unmapped_locked(struct arena *arena, uint64_t address, uint64_t bytes
 bool pools_trim_locked(struct arena *arena);
 /* The block is no longer used: by the device at all, or in the order of `stream`. */
 void pools_free_locked(struct arena *arena, struct arena_item *item, struct capture_stream *stream);
-void pools_context_gone_locked(struct arena *arena);
+/* Its events are gone with it. */
+void pools_context_gone_locked(const struct capture_context *context);
 void *pools_handle(const struct arena_pool *pool); /* the driver's; NULL: of a graph */
 bool pools_is_graph(const struct arena_pool *pool);
 

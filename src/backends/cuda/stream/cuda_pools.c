@@ -306,6 +306,23 @@ static void forget_marks(struct arena_pool *pool)
 	}
 }
 
+/* The driver may have given their handles to the program's events. */
+void pools_context_gone_locked(const struct capture_context *context)
+{
+	for (struct arena_pool *pool = pools; pool; pool = pool->next) {
+		for (struct mark **link = &pool->marks; *link;) {
+			struct mark *mark = *link;
+
+			if (mark->stream->context != context) {
+				link = &mark->next;
+				continue;
+			}
+			*link = mark->next;
+			free(mark);
+		}
+	}
+}
+
 /* A host that waited for everything: all frees are complete. */
 static void release_all(struct arena_pool *pool)
 {

@@ -32,7 +32,8 @@ static struct capture_stream streams[STREAMS];
 static uint64_t submitted[STREAMS], completed[STREAMS];
 static uint64_t physical_bytes; /* in use */
 static struct block_table mapped;
-static bool captures; /* the first stream is captured, into the graph */
+static unsigned int marks; /* events that exist */
+static bool captures;      /* the first stream is captured, into the graph */
 static int graph;
 
 struct event {
@@ -129,6 +130,7 @@ static int default_pool(void **pool, int ordinal)
 static int event_create(void **event, unsigned int flags)
 {
 	*event = calloc(1, sizeof(struct event));
+	marks++;
 	return 0;
 }
 
@@ -148,6 +150,8 @@ static int event_query(void *event)
 
 static int event_destroy(void *event)
 {
+	TS_CHECK(marks > 0);
+	marks--;
 	free(event);
 	return 0;
 }
@@ -528,4 +532,41 @@ TS_TEST(random_calls)
 	TS_CHECK_INT(bytes, 0);
 	TS_CHECK_INT(arena_of(&device)->addresses.count, 1);
 	TS_CHECK_INT(arena_of(&device)->items.count, 0);
+}
+
+/* Handles of events that the driver destroyed with their context may be the program's by now. */
+TS_TEST(events_end_with_their_context)
+{
+	struct arena *arena;
+	uint64_t first, second;
+	struct arena_pool *pool;
+	void *event;
+
+	if (!device.arena)
+		TS_CHECK(arena_open(&device));
+	arena = arena_of(&device);
+	for (unsigned int i = 0; i < STREAMS; i++)
+		streams[i] = (struct capture_stream){ .handle = 100 + i, .context = &context };
+	arena_lock();
+	pool = pools_find_locked(arena, NULL);
+	TS_CHECK_INT(pools_alloc_locked(pool, GROWTH, &context, &streams[0], &first), 0);
+	pools_free_locked(arena, arena_item_locked(first), &streams[0]);
+	submitted[0] = completed[0] + 1;
+	TS_CHECK_INT(pools_alloc_locked(pool, GROWTH, NULL, &streams[1], &second), 0);
+	arena_unlock();
+	TS_CHECK(pool->marks && second != first);
+	event = pool->marks->event;
+	streams[0].is_gone = true;
+	completed[0] = submitted[0];
+	capture_memory_context_gone(&context);
+	marks = 0;
+	free(event);
+	/* Nobody asks for them, or destroys them. */
+	arena_lock();
+	pools_free_locked(arena, arena_item_locked(second), NULL);
+	TS_CHECK_INT(pools_alloc_locked(pool, 2 * GROWTH, NULL, &streams[2], &second), 0);
+	pools_free_locked(arena, arena_item_locked(second), NULL);
+	pools_trim_locked(arena);
+	arena_unlock();
+	TS_CHECK_INT(physical_bytes, 0);
 }
