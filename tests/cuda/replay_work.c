@@ -805,25 +805,45 @@ static void graph_frees(void)
 }
 
 /* Allocations that are captured belong to the graph. */
-static void graph_memory(void)
+static void *graph_with_memory(void *stream, uint64_t out, uint32_t value)
 {
-	void *stream, *graph, *exec;
-	uint64_t inside, out = device_memory(BYTES);
+	uint64_t inside;
+	void *graph;
 
-	CHECK(cuStreamCreate(&stream, CUDA_STREAM_NON_BLOCKING));
 	CHECK(cuStreamBeginCapture_v2(stream, 2));
 	CHECK(cuMemAllocAsync(&inside, BYTES, stream));
-	fill(stream, inside, 3);
+	fill(stream, inside, value);
 	add(stream, out, inside, inside);
 	CHECK(cuMemFreeAsync(inside, stream));
 	CHECK(cuStreamEndCapture(stream, &graph));
+	return graph;
+}
+
+static void graph_memory(void)
+{
+	void *stream, *graph, *exec;
+	uint64_t out = device_memory(BYTES), result[3];
+
+	CHECK(cuStreamCreate(&stream, CUDA_STREAM_NON_BLOCKING));
+	graph = graph_with_memory(stream, out, 3);
 	CHECK(cuGraphInstantiateWithFlags(&exec, graph, 0));
 	CHECK(cuGraphLaunch(exec, stream));
 	CHECK(cuGraphLaunch(exec, stream));
 	CHECK(cuStreamSynchronize(stream));
 	EXPECT(read_back(out, 2)[1] == 8);
-	CHECK(cuGraphExecDestroy(exec));
 	CHECK(cuGraphDestroy(graph));
+	/* If the driver takes it, the executable has the memory of this one, too. */
+	graph = graph_with_memory(stream, out, 5);
+	if (cuGraphExecUpdate_v2(exec, graph, result)) {
+		CHECK(cuGraphExecDestroy(exec));
+		CHECK(cuGraphInstantiateWithFlags(&exec, graph, 0));
+	}
+	CHECK(cuGraphDestroy(graph));
+	EXPECT(cuMemAlloc_v2(result, (size_t)1 << 40)); /* no memory: what is free is unmapped */
+	CHECK(cuGraphLaunch(exec, stream));
+	CHECK(cuStreamSynchronize(stream));
+	EXPECT(read_back(out, 2)[1] == 12);
+	CHECK(cuGraphExecDestroy(exec));
 }
 
 static void launch_kinds(void)

@@ -83,14 +83,14 @@ static int instantiate(struct cuda_call *call, uintptr_t *args)
 
 static int destroy_executable(struct cuda_call *call, uintptr_t *args)
 {
-	void *handle = (void *)args[0];
-	int result = cuda_invoke(call, args);
+	int result;
 
-	if (result == CUDA_SUCCESS_) {
-		capture_lock();
-		remove_executable(handle);
-		capture_unlock();
-	}
+	/* Its handle may be given to another thread as soon as it is free. */
+	capture_lock();
+	result = cuda_invoke(call, args);
+	if (result == CUDA_SUCCESS_)
+		remove_executable((void *)args[0]);
+	capture_unlock();
 	return result;
 }
 
@@ -139,6 +139,8 @@ static int update(struct cuda_call *call, uintptr_t *args)
 		struct node_list nodes = { 0 };
 
 		graph_nodes_read(&nodes, (void *)args[1], 0);
+		graph_blocks_end(executable->handle);
+		graph_blocks_copy((void *)args[1], executable->handle);
 		keep_identity(executable, &nodes);
 		graph_nodes_release(&executable->nodes);
 		executable->nodes = nodes;

@@ -156,7 +156,8 @@ int pools_create(struct cuda_call *call, uintptr_t *args)
 	struct capture_device *device;
 	struct arena *arena;
 
-	if (result != CUDA_SUCCESS_ || !prop || prop->location.type != CUDA_LOCATION_DEVICE)
+	if (result != CUDA_SUCCESS_ || !prop || prop->type != CUDA_ALLOCATION_PINNED ||
+	    prop->location.type != CUDA_LOCATION_DEVICE)
 		return result;
 	device = capture_device_of(prop->location.id);
 	arena = device ? arena_of(device) : NULL;
