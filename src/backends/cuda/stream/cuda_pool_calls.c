@@ -172,17 +172,17 @@ int pools_create(struct cuda_call *call, uintptr_t *args)
 int pools_destroy(struct cuda_call *call, uintptr_t *args)
 {
 	void *handle = (void *)args[0];
-	int result = cuda_invoke(call, args);
 	struct arena_pool *pool;
+	int result;
 
-	if (result != CUDA_SUCCESS_)
-		return result;
+	/* The handle is that of another pool, or of none, as soon as the driver returns. */
 	capture_lock();
 	arena_lock();
-	for (size_t i = 0; i < ARENAS_AT_MOST; i++)
+	result = cuda_invoke(call, args);
+	for (size_t i = 0; i < ARENAS_AT_MOST && result == CUDA_SUCCESS_; i++)
 		if (device_pools[i] == handle)
 			device_pools[i] = NULL;
-	pool = pools_known_locked(handle);
+	pool = result == CUDA_SUCCESS_ ? pools_known_locked(handle) : NULL;
 	if (pool)
 		pools_end_locked(pool);
 	arena_unlock();

@@ -570,3 +570,22 @@ TS_TEST(events_end_with_their_context)
 	arena_unlock();
 	TS_CHECK_INT(physical_bytes, 0);
 }
+
+/* The host reads memory of managed pools, and so it cannot be in the arena. */
+TS_TEST(only_pools_of_the_device_are_served)
+{
+	struct cuda_pool_prop prop = { .type = 2, .location = { .type = CUDA_LOCATION_DEVICE } };
+	void *handle = &prop;
+	uintptr_t args[] = { (uintptr_t)&handle, (uintptr_t)&prop };
+
+	if (!device.arena)
+		TS_CHECK(arena_open(&device));
+	TS_CHECK_INT(pools_create(&call, args), 0);
+	TS_CHECK(!pools_known_locked(handle));
+	prop.type = CUDA_ALLOCATION_PINNED;
+	TS_CHECK_INT(pools_create(&call, args), 0);
+	TS_CHECK(pools_known_locked(handle));
+	args[0] = (uintptr_t)handle;
+	TS_CHECK_INT(pools_destroy(&call, args), 0);
+	TS_CHECK(!pools_known_locked(handle));
+}
