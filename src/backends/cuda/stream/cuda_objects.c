@@ -404,12 +404,30 @@ bool capture_stream_is_idle(const struct capture_stream *stream)
 	return is_idle;
 }
 
+/*
+ * Per-thread streams of other threads cannot be asked. To ask one that is being captured, or the
+ * legacy stream meanwhile, would end the capture.
+ */
+static bool can_be_asked(const struct capture_stream *stream)
+{
+	int status = 0;
+
+	if (stream->thread && stream->thread != this_thread)
+		return false;
+	return !capture_any_capturing() ||
+	       (!cu.StreamIsCapturing((void *)stream->handle, &status) && status == 0);
+}
+
 void capture_stream_finish(const struct capture_stream *stream)
 {
+	struct arena_mode mode;
 	int result = CUDA_NOT_READY;
 
 	if (enter_stream(stream)) {
-		result = cu.StreamSynchronize((void *)stream->handle);
+		arena_mode_begin(&mode);
+		if (can_be_asked(stream))
+			result = cu.StreamSynchronize((void *)stream->handle);
+		arena_mode_end(&mode);
 		capture_context_pop();
 	}
 	if (result == CUDA_SUCCESS_ || stream->context->is_gone)
@@ -511,20 +529,6 @@ void capture_objects_describe(void)
 		capture_context_number(context);
 	for (; stream; stream = capture_stream_next(stream))
 		capture_stream_describe(stream);
-}
-
-/*
- * Per-thread streams of other threads cannot be asked. To ask one that is being captured, or the
- * legacy stream meanwhile, would end the capture.
- */
-static bool can_be_asked(const struct capture_stream *stream)
-{
-	int status = 0;
-
-	if (stream->thread && stream->thread != this_thread)
-		return false;
-	return !capture_any_capturing() ||
-	       (!cu.StreamIsCapturing((void *)stream->handle, &status) && status == 0);
 }
 
 /* A stream that a kernel keeps busy until the host does something would block forever. */

@@ -166,12 +166,16 @@ static void append_event(const struct mark *mark, uint32_t kind)
 	capture_command(&row);
 }
 
-/* Nothing if its stream is gone, or captured: then only waiting for the context helps. */
+/*
+ * Nothing if its stream is gone, or captured: then only waiting for the context helps. Work in the
+ * legacy stream ends captures.
+ */
 static void add_mark(struct arena_pool *pool, struct capture_stream *stream)
 {
 	struct mark *mark;
 
 	if (stream->is_gone || stream->thread || capture_is_capturing(stream->handle) ||
+	    (stream->handle == CUDA_STREAM_LEGACY && capture_any_capturing()) ||
 	    !capture_context_push(stream->context))
 		return;
 	mark = calloc(1, sizeof(*mark));

@@ -115,6 +115,15 @@ static int query_stream(void *stream)
 	return CUDA_NOT_READY;
 }
 
+static int finish_stream_of(void *stream)
+{
+	struct fake_stream *found = stream_at(stream);
+
+	TS_CHECK(!found->capture);
+	found->busy = 0;
+	return 0;
+}
+
 static int is_capturing(void *stream, int *status)
 {
 	*status = stream_at(stream)->capture;
@@ -172,6 +181,7 @@ struct cuda_driver_functions cu = {
 	.StreamGetFlags = get_stream_flags,
 	.StreamGetPriority = get_stream_priority,
 	.StreamQuery = query_stream,
+	.StreamSynchronize = finish_stream_of,
 	.StreamIsCapturing = is_capturing,
 	.DeviceGetName = get_device_name,
 	.DeviceGetUuid = get_uuid,
@@ -217,9 +227,12 @@ void arena_mode_end(struct arena_mode *mode)
 {
 }
 
+static unsigned int failures;
+
 void capture_fail(const char *format, ...)
 {
 	(void)format;
+	failures++;
 }
 
 void capture_prevent(const char *format, ...)
@@ -641,6 +654,12 @@ TS_TEST(streams_that_cannot_be_asked_are_left_alone)
 	TS_CHECK(capture_contexts_finish(1000000, why, sizeof(why)));
 	TS_CHECK_INT(defaults.queries, 0);
 	TS_CHECK_INT(idle.queries, 1);
+	idle.busy = 5;
+	capture_stream_finish(capture_stream_of(&plain, (uintptr_t)&idle));
+	TS_CHECK(!idle.busy && !failures);
+	/* Nor for one that a copy is waited for in. */
+	capture_stream_finish(capture_stream_of(&plain, (uintptr_t)&captured));
+	TS_CHECK_INT(failures, 1);
 	/* That would end the capture. */
 	TS_CHECK_INT(synchronized, 0);
 }
