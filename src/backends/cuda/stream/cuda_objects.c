@@ -16,6 +16,7 @@
 
 #pragma weak arena_open
 #pragma weak capture_memory_context_gone
+#pragma weak snapshot_give_memory_back
 
 #define DEVICES 64
 #define LIMITS 7
@@ -591,10 +592,20 @@ static int handle_create(struct cuda_call *call, uintptr_t *args)
 	return result;
 }
 
+/* Threads of ours may be copying a snapshot with streams of a context that is about to end. */
+static void finish_snapshot(const struct capture_device *device)
+{
+	if (device && capture_is_open() && snapshot_give_memory_back)
+		snapshot_give_memory_back(device);
+}
+
 static int handle_destroy(struct cuda_call *call, uintptr_t *args)
 {
-	int result = cuda_invoke(call, args);
+	const struct capture_context *context = find_context((const void *)args[0]);
+	int result;
 
+	finish_snapshot(context ? context->device : NULL);
+	result = cuda_invoke(call, args);
 	if (result == CUDA_SUCCESS_)
 		capture_context_destroyed((void *)args[0]);
 	return result;
@@ -630,9 +641,11 @@ static void lose_primary(int ordinal)
 
 static int handle_release(struct cuda_call *call, uintptr_t *args)
 {
-	int result = cuda_invoke(call, args), is_active = 0;
+	int result, is_active = 0;
 	unsigned int flags;
 
+	finish_snapshot(capture_device_of((int)args[0]));
+	result = cuda_invoke(call, args);
 	if (result == CUDA_SUCCESS_ &&
 	    (cu.DevicePrimaryCtxGetState((int)args[0], &flags, &is_active) || !is_active))
 		lose_primary((int)args[0]);
@@ -641,8 +654,10 @@ static int handle_release(struct cuda_call *call, uintptr_t *args)
 
 static int handle_reset(struct cuda_call *call, uintptr_t *args)
 {
-	int result = cuda_invoke(call, args);
+	int result;
 
+	finish_snapshot(capture_device_of((int)args[0]));
+	result = cuda_invoke(call, args);
 	if (result == CUDA_SUCCESS_)
 		lose_primary((int)args[0]);
 	return result;

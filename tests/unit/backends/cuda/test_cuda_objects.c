@@ -249,6 +249,20 @@ bool capture_is_per_thread(const struct cuda_call *call)
 	return call == &per_thread;
 }
 
+static bool is_open;
+static unsigned int snapshots; /* that were waited for */
+
+bool capture_is_open(void)
+{
+	return is_open;
+}
+
+bool snapshot_give_memory_back(const struct capture_device *device)
+{
+	snapshots++;
+	return true;
+}
+
 void capture_lock(void)
 {
 	locked++;
@@ -438,6 +452,28 @@ TS_TEST(primary_contexts_end_with_their_last_user)
 	context = capture_context_next(NULL);
 	run("cuDevicePrimaryCtxReset", release);
 	TS_CHECK(context && context->is_gone && !capture_context_next(NULL));
+}
+
+static unsigned int expected_snapshots;
+
+static void check_snapshots(void)
+{
+	TS_CHECK_INT(snapshots, expected_snapshots);
+}
+
+TS_TEST(a_snapshot_is_done_before_its_context_ends)
+{
+	make_current(&first);
+	answer.check = check_snapshots;
+	run("cuDevicePrimaryCtxRelease", (uintptr_t[]){ 0 });
+	is_open = true;
+	expected_snapshots = 1;
+	run("cuDevicePrimaryCtxRelease", (uintptr_t[]){ 0 });
+	expected_snapshots = 2;
+	run("cuDevicePrimaryCtxReset", (uintptr_t[]){ 0 });
+	run("cuCtxDestroy", (uintptr_t[]){ 0x1234 });
+	expected_snapshots = 3;
+	run("cuCtxDestroy", (uintptr_t[]){ (uintptr_t)&first });
 }
 
 /* ---- streams ---- */
