@@ -285,14 +285,16 @@ static void pools(void)
 static void pool_thresholds(void)
 {
 	uint64_t a, reserved, all = UINT64_MAX;
-	void *pool, *stream;
+	void *pool, *stream, *other;
 
 	CHECK(cuStreamCreate(&stream, CUDA_STREAM_NON_BLOCKING));
+	CHECK(cuStreamCreate(&other, CUDA_STREAM_NON_BLOCKING));
 	CHECK(cuDeviceGetDefaultMemPool(&pool, 0));
 	for (uint32_t i = 0; i < 4; i++) {
 		CHECK(cuMemAllocAsync(&a, BYTES, stream));
 		fill(stream, a, i);
 		CHECK(cuMemFreeAsync(a, stream));
+		CHECK(cuStreamSynchronize(other)); /* whatever that gives back */
 		if (i % 2)
 			CHECK(cuCtxSynchronize());
 		else

@@ -400,9 +400,19 @@ uint64_t pools_frees(void)
 		       : 0;
 }
 
+static bool has_pending(const struct arena_pool *pool)
+{
+	for (size_t i = 0; i < pool->free_count; i++)
+		if (pool->free[i].stream && !pool->free[i].stream->is_gone)
+			return true;
+	return false;
+}
+
 void pools_host_waited(const struct capture_stream *stream, const struct capture_context *context,
 		       uint64_t frees)
 {
+	bool has_more = false;
+
 	/* Memory may not be unmapped while streams are captured. */
 	if (!frees || !context || capture_any_capturing())
 		return;
@@ -417,7 +427,11 @@ void pools_host_waited(const struct capture_stream *stream, const struct capture
 			continue;
 		release_frees(pool, stream, context, frees);
 		trim_pool(pool, threshold);
+		has_more = has_more || (pool->reserved > threshold && has_pending(pool));
 	}
+	/* The frees of other streams are for those who wait for these. */
+	if (has_more)
+		__atomic_store_n(&has_frees, true, __ATOMIC_RELEASE);
 	arena_unlock();
 	capture_unlock();
 	ts_replay_leave();
