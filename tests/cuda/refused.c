@@ -166,6 +166,22 @@ static void fed_copy(void)
 	CHECK(cuGraphLaunch(exec, NULL));
 }
 
+/* Nobody can wait for a copy while its stream is captured; the capture goes on. */
+static void awaited_copy(void)
+{
+	void *captured, *other, *graph, *pinned;
+	const size_t bytes = 256;
+
+	CHECK(cuStreamCreate(&captured, CUDA_STREAM_NON_BLOCKING));
+	CHECK(cuStreamCreate(&other, CUDA_STREAM_NON_BLOCKING));
+	CHECK(cuMemHostAlloc(&pinned, bytes, 0));
+	CHECK(cuMemcpyDtoHAsync_v2(pinned, memory, bytes, captured));
+	CHECK(cuStreamBeginCapture_v2(captured, 2));
+	CHECK(cuMemcpyHtoDAsync_v2(memory + bytes, pinned, bytes, other));
+	CHECK(cuMemsetD8Async(memory, 0, bytes, captured));
+	CHECK(cuStreamEndCapture(captured, &graph));
+}
+
 static void allocates(void)
 {
 	void *other;
@@ -225,6 +241,7 @@ static const struct {
 	{ "peer_access", peer_access, "peer access" },
 	{ "host_node", host_node, "graph node: host" },
 	{ "fed_copy", fed_copy, "graph node: copy from memory that is not pinned, and that a" },
+	{ "awaited_copy", awaited_copy, "copy to pinned memory, in a stream that cannot be asked" },
 	{ "allocates", allocates, "kernel 'allocates' calls malloc or free on the device" },
 	{ "launch_attribute", launch_attribute, "launch attribute 61" },
 	{ "function_attribute", function_attribute, "function attribute 16" },

@@ -135,6 +135,12 @@ int capture_add(struct stream *stream, struct op *op, struct node **ret_node)
 	return 0;
 }
 
+int capture_invalidate(const struct stream *stream)
+{
+	stream->capture->is_invalid = true;
+	return CAPTURE_UNSUPPORTED;
+}
+
 int capture_event(struct event *event, struct stream *stream)
 {
 	event->capture = stream->capture;

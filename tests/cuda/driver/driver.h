@@ -251,6 +251,8 @@ int refuse_in_capture(void);
 /* A stream of the context is being captured, in whatever mode: 900, and that is over; else 0. */
 int refuse_to_wait(const struct context *context);
 int capture_add(struct stream *stream, struct op *op, struct node **ret_node);
+/* To wait for a stream that is captured, or to ask for its state, ends the capture. */
+int capture_invalidate(const struct stream *stream);
 int capture_event(struct event *event, struct stream *stream);
 int capture_wait(struct stream *stream, struct event *event);
 

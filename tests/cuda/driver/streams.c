@@ -34,7 +34,7 @@ API cuStreamDestroy_v2(struct stream *stream)
 
 static int do_cuStreamSynchronize(struct stream *on)
 {
-	return on->capture ? CAPTURE_UNSUPPORTED : wait_for(on);
+	return on->capture ? capture_invalidate(on) : wait_for(on);
 }
 STREAM_FUNCTION(cuStreamSynchronize, (void *stream), (on))
 
@@ -43,7 +43,7 @@ static int do_cuStreamQuery(struct stream *on)
 	bool is_idle;
 
 	if (on->capture)
-		return CAPTURE_UNSUPPORTED;
+		return capture_invalidate(on);
 	pthread_mutex_lock(&queues);
 	is_idle = on->completed == on->submitted;
 	if (!is_idle && settings.lazy) {

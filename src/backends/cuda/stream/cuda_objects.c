@@ -424,19 +424,19 @@ void capture_stream_finish(const struct capture_stream *stream)
 	struct arena_mode mode;
 	int result = CUDA_NOT_READY;
 
+	arena_mode_begin(&mode);
 	if (enter_stream(stream)) {
-		arena_mode_begin(&mode);
 		if (can_be_asked(stream))
 			result = cu.StreamSynchronize((void *)stream->handle);
-		arena_mode_end(&mode);
 		capture_context_pop();
 	}
+	arena_mode_end(&mode);
 	if (result == CUDA_SUCCESS_ || stream->context->is_gone)
 		return;
 	/* To wait for all of a context would end captures of it. */
 	if (capture_any_capturing()) {
-		capture_fail("copy to pinned memory, in a stream of another thread, that has to be "
-			     "waited for during a stream capture");
+		capture_fail("copy to pinned memory, in a stream that cannot be asked, that has to "
+			     "be waited for during a stream capture");
 		return;
 	}
 	if (capture_context_push(stream->context)) {
