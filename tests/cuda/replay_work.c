@@ -372,6 +372,30 @@ static void pinned(void)
 	CHECK(cuMemFreeHost(back));
 }
 
+/* A copy is complete when its context is, also if its stream is gone by then. */
+static void pinned_gone(void)
+{
+	uint64_t a = device_memory(BYTES), at;
+	uint32_t *host;
+	void *stream;
+
+	CHECK(cuMemHostAlloc((void **)&host, BYTES, 2));
+	at = (uintptr_t)host;
+	fill(NULL, a, 1);
+	add(NULL, a, at, at); /* sees it from here on */
+	CHECK(cuCtxSynchronize());
+	CHECK(cuStreamCreate(&stream, CUDA_STREAM_NON_BLOCKING));
+	CHECK(cuMemcpyDtoHAsync_v2(host, a, BYTES, stream));
+	CHECK(cuStreamDestroy_v2(stream));
+	CHECK(cuCtxSynchronize());
+	for (uint32_t i = 0; i < 2; i++) {
+		host[5] = 100 + i;
+		add(NULL, a, at, at);
+		EXPECT(read_back(a, 6)[5] == 2 * (100 + i));
+	}
+	CHECK(cuMemFreeHost(host));
+}
+
 static void registered(void)
 {
 	uint64_t a = device_memory(BYTES), at;
@@ -1116,6 +1140,7 @@ static const struct {
 	{ "pools", pools, true },
 	{ "virtual_memory", virtual_memory, true },
 	{ "pinned", pinned, true },
+	{ "pinned_gone", pinned_gone, true },
 	{ "registered", registered, true },
 	{ "pointers", pointers, true },
 	{ "globals", globals, true },

@@ -54,13 +54,13 @@ static void forget_pages(uint64_t address, uint64_t bytes)
 		range->known[at] = 0;
 }
 
-/* The lock is held. */
+/* The lock is held. NULL: all streams. */
 static void complete(const struct capture_stream *stream)
 {
 	size_t kept = 0;
 
 	for (size_t i = 0; i < host_registry.pending_count; i++) {
-		if (host_registry.pending[i].stream == stream)
+		if (!stream || host_registry.pending[i].stream == stream)
 			forget_pages(host_registry.pending[i].address,
 				     host_registry.pending[i].bytes);
 		else
@@ -243,7 +243,12 @@ static bool finish_writers(void)
 	/* What is stored next belongs behind all commands so far. */
 	row.details = "{\"what\":\"context\"}";
 	capture_command(&row);
-	host_synchronized();
+	/* Also copies in streams that are gone, or another thread's: no capture was in the way. */
+	if (!capture_any_capturing()) {
+		pthread_mutex_lock(&host_registry.lock);
+		complete(NULL);
+		pthread_mutex_unlock(&host_registry.lock);
+	}
 	return true;
 }
 
