@@ -24,3 +24,8 @@ done
 record t.sbt --replayable -- "$work" pool_thresholds
 replays pool_thresholds t.sbt --check each --repeat 2
 echo "pool_thresholds: equal"
+# Pinned memory that no kernel can see, but beside its address are numbers as a model has them.
+record t.sbt --replayable -- "$work" sizes
+replays sizes t.sbt --repeat 2
+"$TRACESMITH" replay t.sbt --list -q >list 2>stderr || fail "--list: $(cat stderr)"
+! grep "host_write" list || fail "sizes of a model count as pointers to pinned memory"

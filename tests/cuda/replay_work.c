@@ -372,6 +372,25 @@ static void pinned(void)
 	CHECK(cuMemFreeHost(back));
 }
 
+/* Two numbers beside each other, as models have them, are no pointer to pinned memory. */
+static void sizes(void)
+{
+	uint64_t a = device_memory(64 << 10);
+	uint32_t *host;
+
+	CHECK(cuMemHostAlloc((void **)&host, 1 << 20, 0));
+	for (uint32_t i = 1; i <= 64; i++) {
+		uint32_t columns = 256 * i;
+
+		host[0] = i;
+		LAUNCH("fill", &a, &i, &columns);
+	}
+	CHECK(cuMemcpyHtoDAsync_v2(a, host, 4096, NULL));
+	CHECK(cuCtxSynchronize());
+	CHECK(cuMemFreeHost(host));
+	CHECK(cuMemFree_v2(a));
+}
+
 /* A copy is complete when its context is, also if its stream is gone by then. */
 static void pinned_gone(void)
 {
@@ -1140,6 +1159,7 @@ static const struct {
 	{ "pools", pools, true },
 	{ "virtual_memory", virtual_memory, true },
 	{ "pinned", pinned, true },
+	{ "sizes", sizes, true },
 	{ "pinned_gone", pinned_gone, true },
 	{ "registered", registered, true },
 	{ "pointers", pointers, true },

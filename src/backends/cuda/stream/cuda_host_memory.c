@@ -12,7 +12,11 @@
 #include "backends/cuda/stream/cuda_host_memory.h"
 #include "base/local/stream_text.h"
 
-#define FIRST_ADDRESS UINT64_C(0x180000000000)
+/*
+ * Two 32-bit numbers beside each other must not look like an address of pinned memory: not
+ * 0x180000000000, whose upper half is 6144, a usual size, with any small number before it.
+ */
+#define FIRST_ADDRESS UINT64_C(0x1801a0000000)
 #define LAST_ADDRESS UINT64_C(0x1c0000000000)
 #define LARGE ((uint64_t)2 << 20) /* aligned, so that the kernel may use large pages */
 #define SPACE_BYTES ((uint64_t)1 << 48)
