@@ -770,6 +770,33 @@ static void graph_pageable(void)
 	CHECK(cuGraphDestroy(graph));
 }
 
+/* What a graph fills on the host is copied behind it: bytes that only its launch brings. */
+static void graph_pinned(void)
+{
+	uint64_t a = device_memory(BYTES), b = device_memory(BYTES);
+	struct cuda_fill_node set = { .value = 7, .element_bytes = 4, .width = COUNT, .height = 1 };
+	void *stream, *graph, *exec, *node;
+	uint32_t *pinned;
+
+	CHECK(cuMemHostAlloc((void **)&pinned, BYTES, 2));
+	memset(pinned, 0, BYTES);
+	set.to = (uintptr_t)pinned;
+	CHECK(cuStreamCreate(&stream, CUDA_STREAM_NON_BLOCKING));
+	CHECK(cuGraphCreate(&graph, 0));
+	CHECK(cuGraphAddMemsetNode(&node, graph, NULL, 0, &set, context));
+	CHECK(cuGraphInstantiateWithFlags(&exec, graph, 0));
+	fill(stream, a, 1);
+	CHECK(cuGraphLaunch(exec, stream));
+	CHECK(cuMemcpyHtoDAsync_v2(b, pinned, BYTES, stream));
+	add(stream, b, a, b);
+	CHECK(cuStreamSynchronize(stream));
+	EXPECT(read_back(b, 3)[2] == 1 + 2 + 7);
+	CHECK(cuGraphExecDestroy(exec));
+	CHECK(cuGraphDestroy(graph));
+	CHECK(cuMemFreeHost(pinned));
+	CHECK(cuStreamDestroy_v2(stream));
+}
+
 /* Nodes record an event, for which another stream and the host wait, and wait for one of those. */
 static void graph_events(void)
 {
@@ -820,8 +847,7 @@ static void *allocate_and_free(void *data)
 	return data;
 }
 
-/* What the mode of a capture allows does not end it: the thread itself, or another, frees memory.
- */
+/* What the mode of a capture allows does not end it: this thread, or another one, frees memory. */
 static void graph_frees(void)
 {
 	uint64_t out = device_memory(BYTES);
@@ -1172,6 +1198,7 @@ static const struct {
 	{ "graph_pageable", graph_pageable, true },
 	{ "graph_events", graph_events, true },
 	{ "graph_frees", graph_frees, true },
+	{ "graph_pinned", graph_pinned, true },
 	{ "graph_memory", graph_memory, true },
 	{ "launch_kinds", launch_kinds, true },
 	{ "clusters", clusters, true },

@@ -368,8 +368,9 @@ bool capture_fill_node(const struct cuda_fill_node *given, struct ts_replay_comm
 bool capture_copy_node_differs(const struct cuda_copy_3d *given, const unsigned char *bytes);
 /* Does it write bytes that `next` reads? */
 bool capture_copy_node_feeds(const struct cuda_copy_3d *given, const struct cuda_copy_3d *next);
-/* A launch runs this copy: see host_copy_pending(). */
+/* A launch runs this copy, this fill: see host_copy_pending(). */
 void capture_copy_node_pending(const struct cuda_copy_3d *given, struct capture_stream *stream);
+void capture_fill_node_pending(const struct cuda_fill_node *given, struct capture_stream *stream);
 
 /* ---- cuda_graphs.c ---- */
 

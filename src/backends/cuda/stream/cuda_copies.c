@@ -627,18 +627,23 @@ static int fill_2d(struct cuda_call *call, uintptr_t *args, uint32_t element_byt
 		    call->stream >= 0 ? args[5] : 0);
 }
 
-bool capture_fill_node(const struct cuda_fill_node *given, struct ts_replay_command *row,
-		       struct stream_text *text)
+static struct copy fill_of_node(const struct cuda_fill_node *given)
 {
-	static const char node[] = "graph node";
-	struct reason why;
-	const struct copy shape = {
+	return (struct copy){
 		.to = { .address = given->to, .place = ON_DEVICE, .row = given->pitch },
 		.width = given->width * given->element_bytes,
 		.height = given->height,
 		.depth = 1,
 		.is_rect = given->height > 1,
 	};
+}
+
+bool capture_fill_node(const struct cuda_fill_node *given, struct ts_replay_command *row,
+		       struct stream_text *text)
+{
+	static const char node[] = "graph node";
+	const struct copy shape = fill_of_node(given);
+	struct reason why;
 
 	row->kind = TS_COMMAND_FILL;
 	if (!locate(node, &shape, &shape.to, &row->object, &row->offset, &why)) {
@@ -650,6 +655,13 @@ bool capture_fill_node(const struct cuda_fill_node *given, struct ts_replay_comm
 	if (shape.is_rect)
 		write_rect(text, &shape, &shape.to, NULL);
 	return true;
+}
+
+void capture_fill_node_pending(const struct cuda_fill_node *given, struct capture_stream *stream)
+{
+	const struct copy shape = fill_of_node(given);
+
+	note_copy_to_host(&shape, stream);
 }
 
 #define FILLS(bits)                                                        \

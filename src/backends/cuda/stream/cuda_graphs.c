@@ -444,14 +444,18 @@ static bool prepare(struct executable *executable, struct capture_context *conte
 	return !executable->has_copied || check_copied(executable);
 }
 
-/* Copies to pinned memory: its bytes are not known until the launch is done. */
+/* Copies and fills of pinned memory: its bytes are not known until the launch is done. */
 static void note_copies_to_host(const struct executable *executable, struct capture_stream *stream)
 {
 	for (uint32_t i = 0; i < executable->nodes.count; i++) {
 		const struct graph_node *node = &executable->nodes.items[i];
 
-		if (node->type == CUDA_NODE_COPY && !node->is_disabled)
+		if (node->is_disabled)
+			continue;
+		if (node->type == CUDA_NODE_COPY)
 			capture_copy_node_pending(&node->copy, stream);
+		else if (node->type == CUDA_NODE_FILL)
+			capture_fill_node_pending(&node->fill, stream);
 	}
 }
 
