@@ -435,8 +435,8 @@ void capture_stream_finish(const struct capture_stream *stream)
 		return;
 	/* To wait for all of a context would end captures of it. */
 	if (capture_any_capturing()) {
-		capture_fail("copy to pinned memory, in a stream that cannot be asked, that has to "
-			     "be waited for during a stream capture");
+		capture_fail("copy to pinned memory that has to be waited for during a stream "
+			     "capture");
 		return;
 	}
 	if (capture_context_push(stream->context)) {
