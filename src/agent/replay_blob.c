@@ -249,6 +249,8 @@ void ts_replay_bulk_end(void)
 	for (uint32_t i = 0; i < channel->bulk_count; i++)
 		if (!channel->bulk[i].is_referred)
 			spool_discard(core, channel->bulk[i].word, channel->bulk[i].bytes);
+	for (uint32_t i = channel->bulk_count; i > 0 && !channel->bulk[i - 1].is_referred; i--)
+		spool_retreat(&channel->spool, channel->bulk[i - 1].word);
 	channel->is_bulk = false;
 	channel->bulk_count = 0;
 }

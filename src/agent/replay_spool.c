@@ -469,3 +469,8 @@ void spool_discard(const struct core *core, uint64_t word, uint64_t bytes)
 		;
 	close(fd);
 }
+
+void spool_retreat(struct spool *spool, uint64_t word)
+{
+	spool_advance(spool, ts_spool_position(word), 0);
+}

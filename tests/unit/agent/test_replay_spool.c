@@ -372,6 +372,34 @@ TS_TEST(bulk_that_cannot_be_written_is_left_out)
 	agent_end(true);
 }
 
+/* Nor does it take space: nobody would ever release it, and what follows would wait in vain. */
+TS_TEST(bulk_in_vain_takes_no_space)
+{
+	unsigned char *content = make_content(MIB);
+	uint64_t bytes[TS_REPLAY_BULK_AT_MOST];
+
+	agent_channel_patience_ns = 100000000;
+	agent_spool_bytes = 64 * MIB;
+	for (uint32_t i = 0; i < TS_REPLAY_BULK_AT_MOST; i++)
+		bytes[i] = MIB;
+	agent_begin(SETTINGS);
+	TS_CHECK(ts_replay_lock());
+	TS_CHECK_INT(ts_replay_bulk_begin(TS_REPLAY_BULK_AT_MOST, bytes), 64);
+	ts_replay_bulk_end();
+	TS_CHECK_INT(spool()->header->head, 0);
+	TS_CHECK_INT(ts_replay_bulk_begin(TS_REPLAY_BULK_AT_MOST, bytes), 64);
+	TS_CHECK(ts_replay_bulk_blob(0) > 0);
+	TS_CHECK(ts_replay_bulk_blob(2) > 0);
+	ts_replay_bulk_end();
+	TS_CHECK_INT(spool()->header->head, 3 * MIB);
+	TS_CHECK(ts_replay_blob(content, MIB) > 0);
+	TS_CHECK_INT(spool()->header->head, 4 * MIB);
+	TS_CHECK(!ts_replay_is_broken());
+	ts_replay_unlock();
+	free(content);
+	agent_end(true);
+}
+
 TS_TEST(a_small_spool_has_no_space_for_bulk)
 {
 	const uint64_t bytes[] = { MIB };
