@@ -71,8 +71,8 @@ static uint64_t free_on_disk(const struct ts_recorder *recorder, uint64_t *ret_s
 	snprintf(slash ? slash + 1 : folder, 2, ".");
 	if (statfs(folder, &disk))
 		return UINT64_MAX;
-	all = (uint64_t)disk.f_blocks * (uint64_t)disk.f_bsize;
-	left = (uint64_t)disk.f_bavail * (uint64_t)disk.f_bsize;
+	all = (uint64_t)disk.f_blocks * (uint64_t)disk.f_frsize;
+	left = (uint64_t)disk.f_bavail * (uint64_t)disk.f_frsize;
 	*ret_spare = TS_MAX(SPACE_LEAST, TS_MIN(SPACE_GREATEST, all / 16));
 	return disk.f_type == TMPFS_MAGIC ? TS_MIN(left, free_memory()) : left;
 }
