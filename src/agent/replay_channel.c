@@ -524,8 +524,8 @@ void channel_abandon(void)
 	interrupt(&core->channel);
 	unlock(&core->channel);
 	is_brief = false;
-	break_off_interrupted(core, "the process exited in a signal handler while its thread "
-				    "recorded a command");
+	break_off_interrupted(core, "a thread ended in a signal handler while it recorded a "
+				    "command");
 }
 
 /* ---- code, without commands ---- */

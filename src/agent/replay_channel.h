@@ -36,7 +36,10 @@ struct core *channel_lock_briefly(uint64_t bytes);
 void channel_unlock_briefly(struct core *core);
 /* In a child that such a handler forked: what is left of the record goes nowhere. */
 void channel_bury(struct core *core);
-/* The process exits. If it does in such a handler, what was interrupted does not go on. */
+/*
+ * The process exits, or the calling thread. If it does in such a handler, what was interrupted does
+ * not go on.
+ */
 void channel_abandon(void);
 
 #endif

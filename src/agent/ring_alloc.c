@@ -14,6 +14,7 @@
 #include "agent/agent_python.h"
 #include "agent/emit.h"
 #include "agent/launch_stack.h"
+#include "agent/replay_channel.h"
 #include "agent/ring_write.h"
 #include "agent/tracer.h"
 
@@ -634,6 +635,7 @@ void agent_thread_exit(void *unused)
 
 	(void)unused;
 	agent_block_signals(&saved);
+	channel_abandon();
 	agent_writer = agent_no_writer();
 	if (writer->tracer && writer->ring)
 		give_back(writer);

@@ -950,15 +950,17 @@ TS_TEST(a_handler_that_uses_the_channel_inside_of_a_record_breaks_it)
 	agent_end(true);
 }
 
+static void (*ends)(void);
+
 static void stop(void)
 {
 	struct agent_reader reader;
 
-	channel_abandon();
+	ends();
 	check_broken();
 	agent_open_reader(&reader);
 	agent_drain(&reader);
-	check_closed(&reader, "the process exited in a signal handler");
+	check_closed(&reader, "a thread ended in a signal handler");
 	agent_close_reader(&reader);
 	_exit(0);
 }
@@ -994,21 +996,31 @@ TS_TEST(a_handler_inside_of_a_record_may_fork)
 	agent_end(true);
 }
 
+static void end_thread(void)
+{
+	agent_thread_exit(NULL);
+}
+
+/* Of the process, or its thread: others do not wait for ever. */
 TS_TEST(a_handler_inside_of_a_record_may_exit)
 {
+	void (*const ways[])(void) = { channel_abandon, end_thread };
 	pid_t pid;
 
 	agent_begin("enabled=1;replayable=1");
-	pid = fork();
-	if (pid == 0) {
-		set_trap(stop);
-		TS_INSTANT("x", "y");
-		TS_CHECK(ts_replay_lock());
-		give(TS_COMMAND_OPEN, 0, NULL);
-		ts_replay_unlock();
-		give_briefly(trap.page, 100);
-		_exit(1);
+	for (unsigned int i = 0; i < TS_ARRAY_SIZE(ways); i++) {
+		pid = fork();
+		if (pid == 0) {
+			ends = ways[i];
+			set_trap(stop);
+			TS_INSTANT("x", "y");
+			TS_CHECK(ts_replay_lock());
+			give(TS_COMMAND_OPEN, 0, NULL);
+			ts_replay_unlock();
+			give_briefly(trap.page, 100);
+			_exit(1);
+		}
+		agent_join_child(pid);
 	}
-	agent_join_child(pid);
 	agent_end(true);
 }
