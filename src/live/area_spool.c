@@ -209,6 +209,13 @@ static void release(const struct ts_spools *spools, const struct spool *spool)
 	set_word(spools, spool, offsetof(struct ts_live_spool, consumed), spool->committed);
 }
 
+/* Releases what another recorder had taken, and perhaps given back, before it was killed. */
+static void release_taken(const struct ts_spools *spools, const struct spool *spool)
+{
+	set_word(spools, spool, offsetof(struct ts_live_spool, returned), spool->committed);
+	release(spools, spool);
+}
+
 /* ---- the journal ---- */
 
 /* What a part takes up in its spool. */
@@ -382,7 +389,7 @@ void ts_spools_resume(struct ts_spools *spools, const struct ts_live_control *ar
 	if (spool && open_spool(spools, spool, area)) {
 		spool->end = TS_MAX(spool->end, position);
 		spool->committed = TS_MAX(spool->committed, position);
-		release(spools, spool);
+		release_taken(spools, spool);
 	}
 	pthread_mutex_unlock(&spools->lock);
 }
@@ -513,6 +520,7 @@ void ts_spools_commit(struct ts_spools *spools, bool is_all)
 	pthread_mutex_lock(&spools->lock);
 	for (size_t i = 0; i < spools->count; i++) {
 		struct spool *spool = &spools->spools[i];
+		bool takes_over;
 
 		spool->referred_bytes -=
 			is_all ? spool->referred_bytes
@@ -520,11 +528,15 @@ void ts_spools_commit(struct ts_spools *spools, bool is_all)
 		spool->decoded_bytes = 0;
 		spool->decoded_from = UINT64_MAX;
 		spool->is_due = false;
-		if (!spool->referred_bytes)
-			spool->end = TS_MAX(spool->end, spool->floor);
+		takes_over = !spool->referred_bytes && spool->floor > spool->end;
+		if (takes_over)
+			spool->end = spool->floor;
 		if (spool->committed != spool->end) {
 			spool->committed = spool->end;
-			release(spools, spool);
+			if (takes_over)
+				release_taken(spools, spool);
+			else
+				release(spools, spool);
 		}
 		if (spool->has_ended && !spool->referred_bytes)
 			close_spool(spool);

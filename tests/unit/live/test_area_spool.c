@@ -356,6 +356,12 @@ TS_TEST(a_successor_releases_and_a_recovery_does_not)
 	open_spools(fixture, true);
 	ts_spools_resume(fixture->spools, &control, 3 * PART);
 	TS_CHECK_INT(read_header(fixture).consumed, 3 * PART);
+	/* It may have been killed while it gave memory back. */
+	TS_CHECK_INT(read_header(fixture).returned, 3 * PART);
+	ts_spools_take_over(fixture->spools, &control, 5 * PART);
+	ts_spools_commit(fixture->spools, true);
+	TS_CHECK_INT(read_header(fixture).consumed, 5 * PART);
+	TS_CHECK_INT(read_header(fixture).returned, 5 * PART);
 	end(fixture);
 }
 
