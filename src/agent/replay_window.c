@@ -655,13 +655,9 @@ static void begin_close(void)
 	try_close(0);
 }
 
-/* Does one step of what is due, unless another thread is doing it. */
-static void take_step(void)
+/* With `transition` held. */
+static void do_step(bool wanted)
 {
-	bool wanted = is_wanted();
-
-	if (pthread_mutex_trylock(&self.transition))
-		return;
 	switch (atomic_load(&self.state)) {
 	case CLOSED:
 		if (wanted)
@@ -687,7 +683,20 @@ static void take_step(void)
 	default:
 		break;
 	}
-	pthread_mutex_unlock(&self.transition);
+}
+
+/* Does one step of what is due, unless another thread is doing it. */
+static void take_step(void)
+{
+	bool wanted = is_wanted();
+	int cancel_state;
+
+	pthread_setcancelstate(PTHREAD_CANCEL_DISABLE, &cancel_state); /* see ts_replay_nap() */
+	if (!pthread_mutex_trylock(&self.transition)) {
+		do_step(wanted);
+		pthread_mutex_unlock(&self.transition);
+	}
+	pthread_setcancelstate(cancel_state, &cancel_state);
 }
 
 void ts_replay_step(void)

@@ -758,6 +758,35 @@ TS_TEST(a_window_ends_when_the_stream_is_broken)
 	end();
 }
 
+/* ---- a thread that is to end ---- */
+
+static void *call_when_cancelled(void *argument)
+{
+	pthread_cancel(pthread_self());
+	call();
+	*(bool *)argument = true;
+	pthread_testcancel();
+	return NULL;
+}
+
+/* Not while it opens a window: nobody would ever open the gate again. */
+TS_TEST(a_cancelled_thread_finishes_what_it_opens)
+{
+	bool has_called = false;
+	pthread_t thread;
+	void *result;
+
+	client.while_opening = pthread_testcancel;
+	begin(PATIENT);
+	want(true);
+	TS_CHECK_INT(pthread_create(&thread, NULL, call_when_cancelled, &has_called), 0);
+	TS_CHECK_INT(pthread_join(thread, &result), 0);
+	TS_CHECK(has_called && result == PTHREAD_CANCELED);
+	TS_CHECK(launch() > 0);
+	check_diary("open opened ");
+	end();
+}
+
 /* ---- many threads ---- */
 
 #define LAUNCHERS 4u

@@ -581,10 +581,15 @@ void capture_snapshot_opened(void)
 
 static void join(void)
 {
+	int cancel_state;
+
+	/* The program may cancel its thread, but not while that holds our lock. */
+	pthread_setcancelstate(PTHREAD_CANCEL_DISABLE, &cancel_state);
 	pthread_mutex_lock(&join_lock);
 	while (self.thread_count)
 		pthread_join(self.threads[--self.thread_count], NULL);
 	pthread_mutex_unlock(&join_lock);
+	pthread_setcancelstate(cancel_state, &cancel_state);
 }
 
 bool snapshot_give_memory_back(const struct capture_device *device)
