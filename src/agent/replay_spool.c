@@ -85,8 +85,9 @@ static uint64_t memory_of_group(const struct hierarchy *hierarchy, const char *g
 /* The least of the process's group and those that it is in, up to the root that it sees. */
 static uint64_t least_memory(const struct hierarchy *hierarchy)
 {
+	static char text[8192]; /* many lines with long paths; under the core's lock */
 	uint64_t least = UINT64_MAX;
-	char text[768], *group, *end;
+	char *group, *end;
 
 	text[agent_read_file("/proc/self/cgroup", text, sizeof(text) - 1)] = 0;
 	group = strstr(text, hierarchy->mark);
