@@ -358,6 +358,7 @@ static int run_session(struct ts_replay_session *session, unsigned int number,
 	if (!rc)
 		rc = run_steps(session, err);
 	ts_target_watch_stop(session->watch);
+	session->watch = NULL;
 	if (!rc)
 		rc = ts_cuda_read_times(session, session->plan->count, true, err);
 	if (!rc)

@@ -137,6 +137,7 @@ static void end_run(struct ts_replay_session *session)
 	for (uint32_t i = 0; i < session->queue_count; i++)
 		session->api.clFinish(session->objects[session->queues[i]].queue.handle);
 	ts_target_watch_stop(session->watch);
+	session->watch = NULL;
 	ts_opencl_drop_outputs(session);
 	ts_opencl_drop_events(session);
 	session->outcome = NULL;

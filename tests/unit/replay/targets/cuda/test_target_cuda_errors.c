@@ -143,6 +143,24 @@ TS_TEST(an_illegal_address_names_the_command_if_each_is_checked)
 		      "CUDA_ERROR_ILLEGAL_ADDRESS (700)");
 }
 
+/* The first run is watched, and has ended with its watch. */
+TS_TEST(a_second_run_that_cannot_begin)
+{
+	struct cuda_target *target = cuda_target_start(1);
+	struct ts_replay_monitor monitor = { 0 };
+	static uint32_t content[3000];
+
+	cuda_piece(&target->trace, target->open, CUDA_MEMORY, 0, content, sizeof(content));
+	cuda_target_fill(target, CUDA_STREAM, ADDRESS(0), 1, 10);
+	CUDA_TARGET_OPEN(target, .monitor = &monitor);
+	CUDA_TARGET_RUN(target, 0);
+	/* What the first run changed is read again. */
+	TS_CHECK_INT(truncate(target->path, 0), 0);
+	TS_CHECK(cuda_target_run(target, 1) < 0);
+	TS_CHECK(strstr(target->err.message, "memory at 0x200000000000") != NULL);
+	cuda_target_stop(target);
+}
+
 /* ---- hostile values ---- */
 
 TS_TEST(parameters_that_are_too_short)
