@@ -35,6 +35,12 @@ static int mark(struct ts_replay_session *session, uint32_t index, struct ts_err
 		return ts_error_set(err, TS_ECAP, "%s %" PRIu64 " cannot be replayed: %s",
 				    ts_enum_name("object_kind", info->kind), info->number,
 				    info->unreplayable);
+	/* Its address would be its offset: any of this process. */
+	if (info->kind == TS_OBJECT_MEMORY &&
+	    !(info->flags & (TS_REPLAY_SPARSE | TS_REPLAY_GLOBAL)))
+		return ts_error_set(err, TS_EFORMAT,
+				    "memory %" PRIu64 " is neither an arena nor a variable",
+				    info->number);
 	object->is_needed = true;
 	if (has_details(info))
 		rc = ts_cuda_details_parse(&object->details, &session->arena, info->details, err);

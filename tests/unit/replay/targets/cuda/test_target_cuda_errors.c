@@ -163,6 +163,26 @@ TS_TEST(a_second_run_that_cannot_begin)
 
 /* ---- hostile values ---- */
 
+/* Its offsets would be addresses of this process. */
+TS_TEST(memory_that_is_neither_an_arena_nor_a_variable)
+{
+	struct cuda_target *target = cuda_target_start(0);
+	static uint64_t victim;
+	uint64_t bytes = 0x4141414141414141;
+
+	cuda_memory(&target->trace, GRAPH_1, CUDA_CONTEXT, 0, INT64_MAX, NULL, "\"index\":1");
+	cuda_target_plain(target,
+			  (struct fixture_command){
+				  .kind = TS_COMMAND_COPY,
+				  .queue = CUDA_STREAM,
+				  .object = GRAPH_1,
+				  .offset = (int64_t)(uintptr_t)&victim,
+				  .bytes = sizeof(bytes),
+				  .blob = fixture_blob(&target->trace, &bytes, sizeof(bytes)) });
+	check_failure(target, (struct ts_replay_options){ 0 }, "memory 21", "arena");
+	TS_CHECK(victim == 0);
+}
+
 TS_TEST(parameters_that_are_too_short)
 {
 	struct cuda_target *target = cuda_target_start(0);
