@@ -13,6 +13,7 @@
 #include <unistd.h>
 
 #include "base/io.h"
+#include "base/text.h"
 #include "replay/targets/cuda/cuda_session.h"
 
 /* Flags of cuMemHostRegister(): for all contexts, mapped, read only. */
@@ -138,6 +139,23 @@ static int map_range(struct ts_replay_session *session, uint64_t address, uint64
 			    address, address + bytes, name);
 }
 
+/* They are pinned: more than this machine has would end other programs before it fails. */
+static int check_host_room(const struct ts_cuda_ranges *all, struct ts_error *err)
+{
+	uint64_t need = 0, have = 2 * ts_cuda_host_bytes();
+	char need_text[TS_FORMAT_BYTES], have_text[TS_FORMAT_BYTES];
+
+	for (size_t i = 0; i < all->count; i++)
+		if (__builtin_add_overflow(need, all->items[i].bytes, &need))
+			need = UINT64_MAX;
+	if (need <= have)
+		return TS_OK;
+	return ts_error_set(err, TS_ENOMEM,
+			    "the window needs %s of pinned host memory; this machine has %s",
+			    ts_format_bytes(need_text, sizeof(need_text), need),
+			    ts_format_bytes(have_text, sizeof(have_text), have));
+}
+
 /* All pages of all ranges. */
 static int map_all(struct ts_replay_session *session, struct ts_error *err)
 {
@@ -154,6 +172,8 @@ static int map_all(struct ts_replay_session *session, struct ts_error *err)
 		else if (ts_cuda_ranges_add(&all, from, to / page * page - from))
 			rc = ts_error_set(err, TS_ENOMEM, "no memory for host memory");
 	}
+	if (!rc)
+		rc = check_host_room(&all, err);
 	session->host_maps =
 		ts_arena_alloc_zeroed(&session->arena, all.count + 1, sizeof(*session->host_maps));
 	if (!rc && !session->host_maps)

@@ -71,6 +71,21 @@ TS_TEST(too_little_memory)
 		      "available");
 }
 
+TS_TEST(too_little_memory_of_the_host)
+{
+	struct cuda_target *target = cuda_target_start(0);
+
+	/* 16 TiB */
+	cuda_target_plain(target,
+			  (struct fixture_command){ .kind = TS_COMMAND_ALLOC,
+						    .object = CUDA_HOST_MEMORY,
+						    .offset = CUDA_HOST + ((int64_t)1 << 30),
+						    .bytes = (int64_t)1 << 44 });
+	cuda_target_fill(target, CUDA_STREAM, ADDRESS(0), 1, 10);
+	check_failure(target, (struct ts_replay_options){ 0 },
+		      "the window needs 16 TiB of pinned host memory", "this machine has");
+}
+
 TS_TEST(code_for_another_device)
 {
 	setenv("STAND_IN_COMPUTE", "50", 1);
