@@ -29,6 +29,10 @@ int ts_cuda_fail(const struct ts_replay_session *session, int code, struct ts_er
 	va_start(args, format);
 	vsnprintf(subject, sizeof(subject), format, args);
 	va_end(args);
+	/* Whatever asks the driver first, to clear memory for example, hears of a kernel's error.
+	 */
+	if (ts_cuda_is_sticky(code) && session->outcome && !session->is_serial && !session->running)
+		ts_replay_monitor_doubt(session->replay);
 	return ts_error_set(err, ts_cuda_error_code(code), "%s: %s", subject,
 			    ts_cuda_error_text(&session->cu, code, text, sizeof(text)));
 }

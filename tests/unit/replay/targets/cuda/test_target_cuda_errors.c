@@ -198,6 +198,27 @@ TS_TEST(memory_that_is_neither_an_arena_nor_a_variable)
 	TS_CHECK(victim == 0);
 }
 
+/* Memory is cleared for the program before the error of a kernel is known. */
+TS_TEST(an_illegal_address_that_something_else_meets)
+{
+	setenv("STAND_IN_LAZY", "1", 1);
+	{
+		struct cuda_target *target = cuda_target_start(0);
+		struct ts_replay_monitor monitor = { 0 };
+
+		cuda_target_fill(target, CUDA_STREAM, ADDRESS(100), 1, 10);
+		cuda_target_plain(target, (struct fixture_command){ .kind = TS_COMMAND_ALLOC,
+								    .object = CUDA_MEMORY,
+								    .offset = 8 * (int64_t)PAGE,
+								    .bytes = PAGE });
+		CUDA_TARGET_OPEN(target, .monitor = &monitor, .check = TS_REPLAY_CHECK_FINAL);
+		TS_CHECK(cuda_target_run(target, 0) < 0);
+		TS_CHECK(strstr(target->err.message, "CUDA_ERROR_ILLEGAL_ADDRESS") != NULL);
+		TS_CHECK(monitor.is_doubtful);
+		cuda_target_stop(target);
+	}
+}
+
 TS_TEST(parameters_that_are_too_short)
 {
 	struct cuda_target *target = cuda_target_start(0);
