@@ -23,6 +23,9 @@ fill=$(sed -n 's|^ *\([0-9]*\).*launch(kernel=fill.*|\1|p' list | head -n 1)
 for value in 7 8 9 10; do
 	grep -qw $value dump || fail "--dump arg0: $(cat dump)"
 done
+# The arena has a number, too, and terabytes.
+arena=$(sed -n 's/.*create memory \([0-9]*\) (device.*/\1/p' list)
+cannot_replay "memory $arena is an address space: '--dump 0xADDRESS:BYTES' shows a part" t.sbt --at "$fill" --dump "$arena"
 code=0
 "$TRACESMITH" replay t.sbt --kernel 'nothing*' >stdout 2>stderr </dev/null || code=$?
 [ $code -ne 0 ] || fail "a kernel that is not there: $(cat stdout)"

@@ -71,6 +71,12 @@ static int add_memory(struct ts_replay_checker *checker, uint32_t position, uint
 	if (memory == TS_REPLAY_NONE)
 		return no_such_memory(stream, index, number, err);
 	object = &stream->objects[memory];
+	/* Terabytes, of which little is mapped. */
+	if (object->flags & TS_REPLAY_SPARSE)
+		return ts_error_set(err, TS_EINVAL,
+				    "memory %" PRIu64
+				    " is an address space: '--dump 0xADDRESS:BYTES' shows a part",
+				    number);
 	range = (struct ts_replay_range){ memory, object->origin, object->bytes };
 	if (!ts_replay_is_root(stream, memory))
 		range.memory = object->parent;
