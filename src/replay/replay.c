@@ -532,6 +532,15 @@ bool ts_replay_reject_launches(struct ts_replay *replay, uint32_t command, struc
 
 /* ---- from opening to report ---- */
 
+static void warn(const struct ts_replay *replay)
+{
+	const struct ts_replay_options *options = &replay->options;
+	const char *notes = options->target->notes ? options->target->notes(replay->session) : "";
+
+	if (notes[0] && options->warn)
+		options->warn(options->context, notes);
+}
+
 static int run_and_report(struct runs *runs, struct ts_replay_report *report, struct ts_error *err)
 {
 	struct ts_replay *replay = runs->replay;
@@ -539,6 +548,8 @@ static int run_and_report(struct runs *runs, struct ts_replay_report *report, st
 
 	if (!rc && !replay->session)
 		rc = open_session(replay, err);
+	if (!rc)
+		warn(replay);
 	if (!rc)
 		rc = run_all(runs, err);
 	ts_replay_monitor_enter(replay, TS_REPLAY_FINISHING, NULL);

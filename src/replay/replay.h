@@ -442,6 +442,8 @@ struct ts_replay_options {
 	 * has the first ones.
 	 */
 	void (*build_log)(void *context, const char *text);
+	/* Before anything runs: what is not as recorded, and may change results. May be NULL. */
+	void (*warn)(void *context, const char *text);
 	void *context;
 	/*
 	 * Receives what the replay is doing; NULL: nobody watches. The replay then belongs to this
@@ -559,6 +561,8 @@ struct ts_replay_target {
 	 * and the what-if). May be NULL.
 	 */
 	void (*report)(const struct ts_replay_session *session, struct ts_replay_report *report);
+	/* What is not as recorded, and may change results; "". May be NULL. */
+	const char *(*notes)(const struct ts_replay_session *session);
 	void (*close)(struct ts_replay_session *session);
 };
 

@@ -68,6 +68,22 @@ static void choose_target(struct replay *replay, const char *path)
 		replay->options.target = ts_replay_target_of(reader);
 }
 
+/* The first target is that of traces that do not say on what they were recorded. */
+static int check_target(const struct replay *replay, const char *path)
+{
+	const struct ts_replay_target *target = replay->options.target, *own;
+	TS_AUTO(ts_reader) reader = NULL;
+
+	if (!(target->needs & TS_REPLAY_NEEDS_STREAM) || replay->list ||
+	    ts_reader_open(&reader, path, NULL))
+		return TS_EXIT_DONE;
+	own = ts_replay_target_of(reader);
+	if (own == target || own == ts_replay_targets[0])
+		return TS_EXIT_DONE;
+	return ts_report_usage("target '%s' cannot run this trace, '%s' can", target->name,
+			       own->name);
+}
+
 static int parse_target(struct replay *replay, const char *path)
 {
 	struct ts_nearest nearest;
@@ -81,7 +97,7 @@ static int parse_target(struct replay *replay, const char *path)
 	for (size_t i = 0; ts_replay_targets[i]; i++) {
 		if (!strcmp(ts_replay_targets[i]->name, name)) {
 			replay->options.target = ts_replay_targets[i];
-			return TS_EXIT_DONE;
+			return check_target(replay, path);
 		}
 		ts_nearest_offer(&nearest, ts_replay_targets[i]->name);
 	}
@@ -357,6 +373,13 @@ static int on_progress(void *context, const char *doing, uint64_t done, uint64_t
 	return ts_progress_step(&replay->progress, done, total);
 }
 
+static void on_warning(void *context, const char *text)
+{
+	(void)context;
+	ts_progress_hide();
+	ts_report_warning("%s", text);
+}
+
 static int show(const struct replay *replay, const struct ts_replay_shown *shown,
 		struct ts_error *err)
 {
@@ -441,6 +464,7 @@ static int run(struct replay *replay, const char *path)
 	ts_progress_start(&replay->progress, "replay", TS_PROGRESS_COMMANDS);
 	replay->options.progress = on_progress;
 	replay->options.build_log = ts_replay_sources_log;
+	replay->options.warn = on_warning;
 	replay->options.context = replay;
 	if (run_replay(replay, reader, path, &report, &err)) {
 		/* Compilers remove their files at a signal, and then fail. */

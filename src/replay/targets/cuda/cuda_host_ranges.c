@@ -150,7 +150,7 @@ static int check_host_room(const struct ts_cuda_ranges *all, struct ts_error *er
 			need = UINT64_MAX;
 	if (need <= have)
 		return TS_OK;
-	return ts_error_set(err, TS_ENOMEM,
+	return ts_error_set(err, TS_ECAP,
 			    "the window needs %s of pinned host memory; this machine has %s",
 			    ts_format_bytes(need_text, sizeof(need_text), need),
 			    ts_format_bytes(have_text, sizeof(have_text), have));

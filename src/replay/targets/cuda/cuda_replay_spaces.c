@@ -315,11 +315,10 @@ static int check_room(struct ts_replay_session *session, uint32_t device, struct
 				    session->devices[device].name);
 	available = ts_cuda_free_bytes(session);
 	if (initial > available)
-		return ts_error_set(err, TS_ENOMEM,
-				    "the window needs %s of device memory; '%s' has %s available",
-				    ts_format_bytes(need, sizeof(need), initial),
-				    session->devices[device].name,
-				    ts_format_bytes(have, sizeof(have), available));
+		return ts_error_set(
+			err, TS_ECAP, "the window needs %s of device memory; '%s' has %s available",
+			ts_format_bytes(need, sizeof(need), initial), session->devices[device].name,
+			ts_format_bytes(have, sizeof(have), available));
 	if (all > initial && (available < SPARE_BYTES || all > available - SPARE_BYTES))
 		session->is_tight = true;
 	return TS_OK;

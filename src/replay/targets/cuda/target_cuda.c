@@ -400,6 +400,11 @@ static void report_session(const struct ts_replay_session *session, struct ts_re
 			       sizeof(report->timed_kernel));
 }
 
+static const char *note_session(const struct ts_replay_session *session)
+{
+	return session->notes;
+}
+
 const struct ts_replay_target ts_replay_target_cuda = {
 	.name = "cuda",
 	.summary = "runs a recorded command stream on an NVIDIA GPU through CUDA's driver",
@@ -412,5 +417,6 @@ const struct ts_replay_target ts_replay_target_cuda = {
 	.run = run_session,
 	.device = describe_session,
 	.report = report_session,
+	.notes = note_session,
 	.close = close_session,
 };
