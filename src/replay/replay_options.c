@@ -70,7 +70,7 @@ int ts_replay_check_options(const struct ts_replay_options *options, struct ts_e
 	    options->target->can & TS_REPLAY_CAN_HASH_PAGES)
 		return ts_error_set(
 			err, TS_EINVAL,
-			"target '%s' compares hashes of pages: no '--tolerance' applies",
+			"'--tolerance' does not apply to target '%s', which compares hashes of pages",
 			options->target->name);
 	if (options->kernel_number && !options->kernel)
 		return ts_error_set(err, TS_EINVAL, "a number of a launch needs '--kernel'");

@@ -428,7 +428,7 @@ def torch_rows():
     # XLA may end its transfers with functions of the host.
     exact("jax", group="frameworks", launches=5, may_be_refused="host function")
     exact("cupy", group="frameworks", launches=5)
-    for name in ("mlp", "mlp-bf16", "dropout", "adamw-fused", "accumulate", "amp", "graph", "graph-async", "mlp-async", "expandable", "streams", "deterministic"):
+    for name in ("mlp", "mlp-bf16", "dropout", "adamw-foreach", "adamw-fused", "accumulate", "amp", "graph", "graph-async", "mlp-async", "expandable", "streams", "deterministic"):
         exact(name, launches=5)
     for name in ("language", "reduced", "lstm", "residual", "loader", "special"):
         exact(name, group="models", launches=5)

@@ -75,8 +75,8 @@ static void show_runs(const struct ts_replay_report *report, struct ts_text *out
 			       report->varying_runs, TS_COUNTED(report->runs, "run"),
 			       report->varying_runs == 1 ? "s" : "");
 	if (report->varying_runs && report->extra_runs)
-		ts_text_printf(out, "; %s more to find where",
-			       TS_COUNTED(report->extra_runs, "run"));
+		ts_text_printf(out, "; %" PRIu32 " more run%s to find where", report->extra_runs,
+			       report->extra_runs == 1 ? "" : "s");
 	if (report->varying_runs)
 		ts_text_append_char(out, '\n');
 }

@@ -149,7 +149,7 @@ int ts_replay_load_rows(struct ts_replay_load *load, const char *process, struct
 	if (!rc && load->row_count == 0)
 		rc = ts_error_set(
 			err, TS_ENOTFOUND,
-			"nothing to replay: the trace has no command stream (record a program with 'tracesmith record --replayable', and a window that is open while it uses OpenCL, or use '--target emulator', which needs none)");
+			"nothing to replay: the trace has no command stream (record a program with 'tracesmith record --replayable', and a window that is open while it uses CUDA or OpenCL, or use '--target emulator', which needs none)");
 	if (!rc)
 		rc = choose_process(load, process, err);
 	if (!rc)
