@@ -91,7 +91,7 @@ replays "a time" time.sbt --check each
 
 # Too much memory.
 record limit.sbt --replayable --snapshot-limit 1M --window steps:3-5 -- "$work" much_memory steps
-cannot_replay "snapshot" limit.sbt
+cannot_replay "--snapshot-limit is 1048576: raise it" limit.sbt
 
 # The arena's places are taken.
 STAND_IN_OCCUPIED=0x200000100000,0x400000100000,0x600000100000,0x100000100000 record occupied.sbt --replayable -- "$work" plain

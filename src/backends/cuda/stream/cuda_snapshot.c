@@ -492,7 +492,7 @@ static bool is_small_enough(uint64_t stored, uint64_t mapped, char *why, size_t 
 		return ts_replay_has_space(stored, why, bytes);
 	snprintf(why, bytes,
 		 "its snapshot needs %" PRIu64 " bytes (%" PRIu64
-		 " are mapped, the rest are zeros); --snapshot-limit is %" PRIu64,
+		 " are mapped, the rest are zeros), and --snapshot-limit is %" PRIu64 ": raise it",
 		 stored, mapped, limit);
 	return false;
 }
