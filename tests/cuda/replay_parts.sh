@@ -29,5 +29,7 @@ cannot_replay "memory $arena is an address space: '--dump 0xADDRESS:BYTES' shows
 code=0
 "$TRACESMITH" replay t.sbt --kernel 'nothing*' >stdout 2>stderr </dev/null || code=$?
 [ $code -ne 0 ] || fail "a kernel that is not there: $(cat stdout)"
+"$TRACESMITH" replay t.sbt --check each >stdout 2>stderr </dev/null || fail "--check each: $(cat stdout stderr)"
+grep -q "run one at a time" stdout || fail "--check each does not say that it changes the order: $(cat stdout)"
 "$TRACESMITH" info t.sbt >info 2>&1 || fail "info: $(cat info)"
 echo "parts replay"

@@ -156,7 +156,8 @@ static void append_number(struct ts_text *out, const char *before, uint64_t numb
 static void show_compared_pages(const struct ts_replay_report *report, struct ts_text *out)
 {
 	if (report->compared_ranges > 1)
-		ts_text_printf(out, "all memory compared after %s and at the end",
+		ts_text_printf(out,
+			       "all memory compared after %s, run one at a time, and at the end",
 			       TS_COUNTED(report->compared_ranges - 1u, "command"));
 	else
 		ts_text_append_str(out, "all memory compared at the end");
