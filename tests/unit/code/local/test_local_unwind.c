@@ -620,7 +620,8 @@ __attribute__((noinline)) static void look(void)
 	seen_last = stack.count ? pcs[stack.count - 1] : 0;
 }
 
-__attribute__((noinline)) static void look_from_below(unsigned int depth)
+/* The buffer is to be on this stack: AddressSanitizer could move it to another one. */
+__attribute__((noinline, no_sanitize("address"))) static void look_from_below(unsigned int depth)
 {
 	char frames_buffer[512];
 
