@@ -6,6 +6,7 @@
 #include <string.h>
 
 #include "backends/cuda/stream/cuda_capture.h"
+#include "backends/cuda/stream/cuda_code.h"
 #include "base/local/stream_text.h"
 
 /* Attributes of streams that a replay sets (CUlaunchAttributeID). */
@@ -83,8 +84,9 @@ static int set_of_function(struct cuda_call *call, uintptr_t *args, void *handle
 
 	capture_lock();
 	result = cuda_invoke(call, args);
-	if (result == CUDA_SUCCESS_)
-		function = capture_function_known(handle);
+	if (result == CUDA_SUCCESS_) /* in a window also by a handle that was not seen before */
+		function = capture_is_open() ? function_find(handle)
+					     : capture_function_known(handle);
 	if (result == CUDA_SUCCESS_ && id >= 0 && !capture_is_function_attribute((int)id))
 		capture_prevent("function attribute %d (%s)", (int)id, call->name);
 	if (function && id < 0)
