@@ -57,6 +57,7 @@ struct program {
 };
 
 static bool has_graphs = true, has_pinned = true;
+static pthread_rwlock_t captures = PTHREAD_RWLOCK_INITIALIZER;
 
 static uint32_t draw(struct program *program, uint32_t below)
 {
@@ -374,6 +375,14 @@ static void do_work(struct program *program)
 	finish_work(program, &work, stream, event_after(program, stream));
 }
 
+/* To wait for a context ends all captures in it. */
+static void finish_context(void)
+{
+	pthread_rwlock_wrlock(&captures);
+	CHECK(cuCtxSynchronize());
+	pthread_rwlock_unlock(&captures);
+}
+
 /* Some work, captured in one or two streams, or a graph that was changed; it runs some times. */
 static void do_graph(struct program *program)
 {
@@ -390,6 +399,7 @@ static void do_graph(struct program *program)
 	for (int round = 0; round < 1 + (int)draw(program, 2); round++) {
 		CHECK(cuEventCreate(&event, CUDA_EVENT_DISABLE_TIMING));
 		CHECK(cuEventCreate(&back, CUDA_EVENT_DISABLE_TIMING));
+		pthread_rwlock_rdlock(&captures);
 		CHECK(cuStreamBeginCapture_v2(program->streams[stream], 2));
 		for (size_t i = 0; i < count; i++) {
 			bool is_aside = other != stream && i == 1;
@@ -406,9 +416,10 @@ static void do_graph(struct program *program)
 			}
 		}
 		CHECK(cuStreamEndCapture(program->streams[stream], &graph));
+		pthread_rwlock_unlock(&captures);
 		/* A driver may refuse an update; then the executable is as it was. */
 		if (round && cuGraphExecUpdate_v2(exec, graph, result)) {
-			CHECK(cuCtxSynchronize());
+			finish_context();
 			CHECK(cuGraphExecDestroy(exec));
 			must_instantiate = true;
 		}
@@ -440,7 +451,7 @@ static void do_graph(struct program *program)
 		}
 	}
 	if (draw(program, 2))
-		CHECK(cuCtxSynchronize());
+		finish_context();
 	CHECK(cuGraphExecDestroy(exec));
 }
 
@@ -547,7 +558,7 @@ static bool operate(struct program *program)
 	} else if (what < 97) {
 		CHECK(cuStreamSynchronize(program->streams[stream]));
 	} else {
-		CHECK(cuCtxSynchronize());
+		finish_context();
 	}
 	return true;
 }
@@ -579,7 +590,7 @@ static bool run(struct program *program, uint64_t seed)
 		is_right = is_right && do_read(program, &program->buffers[i]);
 		buffer_free(program, &program->buffers[i]);
 	}
-	CHECK(cuCtxSynchronize());
+	finish_context();
 	CHECK(cuModuleUnload(program->module));
 	return is_right;
 }
