@@ -875,6 +875,47 @@ static void graph_frees(void)
 	}
 }
 
+static bool is_over;
+
+/* Each wait gives memory back, for which the driver is asked what the pool keeps. */
+static void *wait_for_frees(void *data)
+{
+	uint64_t a;
+	void *stream;
+
+	CHECK(cuCtxSetCurrent(context));
+	CHECK(cuStreamCreate(&stream, CUDA_STREAM_NON_BLOCKING));
+	while (!__atomic_load_n(&is_over, __ATOMIC_RELAXED)) {
+		CHECK(cuMemAllocAsync(&a, BYTES, stream));
+		CHECK(cuMemFreeAsync(a, stream));
+		CHECK(cuStreamSynchronize(stream));
+	}
+	return data;
+}
+
+/* Memory that one thread allocates in the order of a stream does not end captures of another. */
+static void capture_beside_frees(void)
+{
+	uint64_t out = device_memory(BYTES);
+	void *stream, *graph;
+	pthread_t ids[3];
+
+	CHECK(cuStreamCreate(&stream, CUDA_STREAM_NON_BLOCKING));
+	for (int i = 0; i < 3; i++)
+		EXPECT(pthread_create(&ids[i], NULL, wait_for_frees, NULL) == 0);
+	for (int i = 0; i < 300; i++) {
+		CHECK(cuStreamBeginCapture_v2(stream, 0));
+		fill(stream, out, 5);
+		usleep(300); /* the others wait meanwhile */
+		CHECK(cuStreamEndCapture(stream, &graph));
+		CHECK(cuGraphDestroy(graph));
+		usleep(300);
+	}
+	__atomic_store_n(&is_over, true, __ATOMIC_RELAXED);
+	for (int i = 0; i < 3; i++)
+		pthread_join(ids[i], NULL);
+}
+
 /* Allocations that are captured belong to the graph. */
 static void *graph_with_memory(void *stream, uint64_t out, uint32_t value)
 {
@@ -1211,6 +1252,7 @@ static const struct {
 	{ "illegal", illegal, false },
 	{ "foreign", foreign, false },
 	{ "pool_thresholds", pool_thresholds, false },
+	{ "capture_beside_frees", capture_beside_frees, false },
 	{ "much_memory", much_memory, false },
 	{ "endless", endless, false },
 };

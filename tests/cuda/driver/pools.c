@@ -88,6 +88,10 @@ API cuMemPoolTrimTo(struct pool *pool, size_t bytes)
 
 API cuMemPoolSetAttribute(struct pool *pool, unsigned int attribute, void *value)
 {
+	int error = refuse_in_capture();
+
+	if (error)
+		return error;
 	if (!is_pool(pool) || attribute >= 16)
 		return INVALID_VALUE;
 	pool->attributes[attribute] = attribute <= 3 ? *(uint32_t *)value : *(uint64_t *)value;
@@ -96,6 +100,10 @@ API cuMemPoolSetAttribute(struct pool *pool, unsigned int attribute, void *value
 
 API cuMemPoolGetAttribute(struct pool *pool, unsigned int attribute, void *value)
 {
+	int error = refuse_in_capture();
+
+	if (error)
+		return error;
 	if (!is_pool(pool) || attribute >= 16)
 		return INVALID_VALUE;
 	if (attribute <= 3)

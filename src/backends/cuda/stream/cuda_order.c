@@ -337,7 +337,10 @@ static int finish_context(struct cuda_call *call, uintptr_t *args)
 	return result;
 }
 
-/* Not while another thread waits for streams with this lock, which would end the capture. */
+/*
+ * Not while another thread has found, with this lock, that no stream is captured: it may wait for
+ * streams, ask for events and pools, and map memory, which would end the capture.
+ */
 static int begin_stream_capture(struct cuda_call *call, uintptr_t *args)
 {
 	int result;
@@ -349,8 +352,8 @@ static int begin_stream_capture(struct cuda_call *call, uintptr_t *args)
 }
 
 const struct cuda_handler_entry capture_order_handlers[] = {
-	{ "cuStreamBeginCapture", begin_stream_capture, 0 },
-	{ "cuStreamBeginCaptureToGraph", begin_stream_capture, 0 },
+	{ "cuStreamBeginCapture", begin_stream_capture, CAPTURE_ALWAYS },
+	{ "cuStreamBeginCaptureToGraph", begin_stream_capture, CAPTURE_ALWAYS },
 	{ "cuEventCreate", create_event, 0 },
 	{ "cuEventRecord", record_event, 0 },
 	{ "cuEventRecordWithFlags", record_event, 0 },

@@ -408,16 +408,12 @@ static bool has_pending(const struct arena_pool *pool)
 	return false;
 }
 
-void pools_host_waited(const struct capture_stream *stream, const struct capture_context *context,
-		       uint64_t frees)
+/* Gives back what exceeds the thresholds. capture_lock is held. */
+static void release_waited(const struct capture_stream *stream,
+			   const struct capture_context *context, uint64_t frees)
 {
 	bool has_more = false;
 
-	/* Memory may not be unmapped while streams are captured. */
-	if (!frees || !context || capture_any_capturing())
-		return;
-	ts_replay_enter();
-	capture_lock();
 	arena_lock();
 	__atomic_store_n(&has_frees, false, __ATOMIC_RELEASE);
 	for (struct arena_pool *pool = pools; pool; pool = pool->next) {
@@ -433,6 +429,18 @@ void pools_host_waited(const struct capture_stream *stream, const struct capture
 	if (has_more)
 		__atomic_store_n(&has_frees, true, __ATOMIC_RELEASE);
 	arena_unlock();
+}
+
+void pools_host_waited(const struct capture_stream *stream, const struct capture_context *context,
+		       uint64_t frees)
+{
+	if (!frees || !context)
+		return;
+	ts_replay_enter();
+	capture_lock();
+	/* To ask for a threshold ends captures, and memory may not be unmapped meanwhile. */
+	if (!capture_any_capturing())
+		release_waited(stream, context, frees);
 	capture_unlock();
 	ts_replay_leave();
 }
