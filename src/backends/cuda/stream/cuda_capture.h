@@ -204,6 +204,11 @@ void capture_objects_describe(void); /* all, when one opens */
  * names the stream.
  */
 bool capture_contexts_finish(int64_t deadline_ns, char *why, size_t bytes);
+/*
+ * During stream captures: waits for the streams of a context, which is current, that are not
+ * captured, as far as the driver lets this thread. A result of the driver.
+ */
+int capture_context_finish_streams(const struct capture_context *context);
 /* Is a stream capture in progress in any stream? In this one? */
 bool capture_any_capturing(void);
 bool capture_is_capturing(uintptr_t stream);

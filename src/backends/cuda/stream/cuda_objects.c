@@ -580,6 +580,36 @@ bool capture_contexts_finish(int64_t deadline_ns, char *why, size_t bytes)
 	return are_empty;
 }
 
+/* With the lock, so that it is not destroyed meanwhile. */
+static int query(const struct capture_stream *stream)
+{
+	int result = CUDA_SUCCESS_;
+	struct arena_mode mode;
+
+	capture_lock();
+	arena_mode_begin(&mode);
+	if (!stream->is_gone && can_be_asked(stream))
+		result = cu.StreamQuery((void *)stream->handle);
+	arena_mode_end(&mode);
+	capture_unlock();
+	return result;
+}
+
+/* Nobody is kept from the lock by a host function in a stream, which may wait for others. */
+int capture_context_finish_streams(const struct capture_context *context)
+{
+	struct capture_stream *stream = capture_stream_next(NULL);
+	int result = CUDA_SUCCESS_;
+
+	for (; stream && !result; stream = capture_stream_next(stream)) {
+		if (stream->context != context)
+			continue;
+		while ((result = query(stream)) == CUDA_NOT_READY)
+			ts_replay_nap(POLL_NS);
+	}
+	return result;
+}
+
 /* ---- calls ---- */
 
 /* The new context is current. */

@@ -693,6 +693,11 @@ TS_TEST(streams_that_cannot_be_asked_are_left_alone)
 	idle.busy = 5;
 	capture_stream_finish(capture_stream_of(&plain, (uintptr_t)&idle));
 	TS_CHECK(!idle.busy && !failures);
+	idle.busy = 5;
+	TS_CHECK_INT(capture_context_finish_streams(
+			     capture_stream_of(&plain, (uintptr_t)&idle)->context),
+		     0);
+	TS_CHECK(!idle.busy && !defaults.queries);
 	/* Nor for one that a copy is waited for in. */
 	capture_stream_finish(capture_stream_of(&plain, (uintptr_t)&captured));
 	TS_CHECK_INT(failures, 1);
