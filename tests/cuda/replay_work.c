@@ -894,6 +894,30 @@ static void capture_without_memory(void)
 	CHECK(cuGraphDestroy(graph));
 }
 
+/* A launch loads code during a capture, be it captured itself or not. */
+static void capture_new_code(void)
+{
+	uint64_t out = device_memory(BYTES * 2), other = device_memory(BYTES * 2);
+	void *params[] = { &out, &count }, *others[] = { &other, &count };
+	void *library, *second, *kernel, *stream, *beside, *graph, *exec;
+
+	CHECK(cuStreamCreate(&stream, CUDA_STREAM_NON_BLOCKING));
+	CHECK(cuStreamCreate(&beside, CUDA_STREAM_NON_BLOCKING));
+	CHECK(cuLibraryLoadData(&library, WORK_WRAPPER(kernels), NULL, NULL, 0, NULL, NULL, 0));
+	CHECK(cuLibraryLoadData(&second, WORK_WRAPPER(kernels), NULL, NULL, 0, NULL, NULL, 0));
+	CHECK(cuStreamBeginCapture_v2(stream, 0));
+	CHECK(cuLibraryGetKernel(&kernel, library, "use_global"));
+	CHECK(cuLaunchKernel(kernel, 4, 1, 1, 64, 1, 1, 0, stream, params, NULL));
+	CHECK(cuLibraryGetKernel(&kernel, second, "use_global"));
+	CHECK(cuLaunchKernel(kernel, 4, 1, 1, 64, 1, 1, 0, beside, others, NULL));
+	CHECK(cuStreamEndCapture(stream, &graph));
+	CHECK(cuGraphInstantiateWithFlags(&exec, graph, 0));
+	CHECK(cuGraphLaunch(exec, stream));
+	CHECK(cuCtxSynchronize());
+	CHECK(cuGraphExecDestroy(exec));
+	CHECK(cuGraphDestroy(graph));
+}
+
 static bool is_over;
 
 /* Each wait gives memory back, for which the driver is asked what the pool keeps. */
@@ -1260,6 +1284,7 @@ static const struct {
 	{ "graph_frees", graph_frees, true },
 	{ "graph_pinned", graph_pinned, true },
 	{ "graph_memory", graph_memory, true },
+	{ "capture_new_code", capture_new_code, true },
 	{ "launch_kinds", launch_kinds, true },
 	{ "clusters", clusters, true },
 	{ "contexts", contexts, true },

@@ -59,12 +59,20 @@ static struct function *kernel_of(void *handle)
 	return function && (void *)&function->other == handle ? function : NULL;
 }
 
+int load_library(struct module *module)
+{
+	int error = module->is_library && !module->is_loaded ? refuse_in_capture() : 0;
+
+	module->is_loaded = module->is_loaded || !error;
+	return error;
+}
+
 API cuKernelGetFunction(void **function, void *kernel)
 {
 	struct function *found = kernel_of(kernel);
 
 	*function = found;
-	return found ? 0 : INVALID_HANDLE;
+	return found ? load_library(found->module) : INVALID_HANDLE;
 }
 
 API cuKernelGetLibrary(void **library, void *kernel)

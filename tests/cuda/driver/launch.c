@@ -3,7 +3,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "cuda/driver/driver.h"
+#include "cuda/driver/modules.h"
 
 int launch_pack(struct launch *launch, void **params, void **extra)
 {
@@ -62,6 +62,7 @@ static int launch_on(struct stream *on, void *handle, const struct cuda_launch_c
 	}
 	if (!op.launch.function->code)
 		return LAUNCH_FAILED;
+	op.launch.function->module->is_loaded = true;
 	memcpy(op.launch.grid, config->grid, sizeof(op.launch.grid));
 	memcpy(op.launch.block, config->block, sizeof(op.launch.block));
 	op.launch.shared = config->shared_bytes;

@@ -32,6 +32,9 @@ static int load(void **ret_module, const void *image, bool is_library)
 	module->is_library = is_library;
 	if (!module->context && !is_library)
 		return INVALID_CONTEXT;
+	error = is_library ? 0 : refuse_in_capture();
+	if (error)
+		return error;
 	pthread_mutex_lock(&lock);
 	error = load_image(module, image, 0);
 	if (!error) {
@@ -244,12 +247,14 @@ API cuLibraryEnumerateKernels(void **kernels, unsigned int most, void *library)
 API cuLibraryGetModule(void **module, void *library)
 {
 	*module = library;
-	return module_of(library) ? 0 : INVALID_HANDLE;
+	return module_of(library) ? load_library(library) : INVALID_HANDLE;
 }
 
 API cuLibraryGetGlobal(uint64_t *address, size_t *bytes, void *library, const char *name)
 {
-	return get_global(address, bytes, library, name);
+	int error = module_of(library) ? load_library(library) : INVALID_HANDLE;
+
+	return error ? error : get_global(address, bytes, library, name);
 }
 
 API cuLibraryGetManaged(uint64_t *address, size_t *bytes, void *library, const char *name)

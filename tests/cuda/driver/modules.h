@@ -17,6 +17,7 @@ struct module {
 	uint64_t globals[4];
 	size_t global_count;
 	bool is_library, is_gone;
+	bool is_loaded; /* a library: its code and variables are on the device */
 };
 
 /* ---- modules.c ---- */
@@ -28,6 +29,11 @@ void add_variable(struct module *module, const char *name, size_t length, uint64
 
 struct function *add_function(struct module *module, const char *name, size_t length);
 void add_parameter(struct function *function, uint32_t index, uint32_t offset, uint32_t size);
+/*
+ * What a library has is loaded when it is needed first, which captures forbid; a launch does it in
+ * any case.
+ */
+int load_library(struct module *module);
 
 /* ---- images.c, ptx.c: functions and variables of an image ---- */
 

@@ -8,6 +8,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "backends/cuda/stream/cuda_arena.h"
 #include "backends/cuda/stream/cuda_code.h"
 #include "base/local/hash.h"
 #include "base/local/macros.h"
@@ -204,8 +205,14 @@ static struct capture_function *resolve(void *handle)
 struct capture_function *function_find(void *handle)
 {
 	struct capture_function *function = capture_function_known(handle);
+	struct arena_mode mode;
 
-	return function || !handle ? function : resolve(handle);
+	if (function || !handle)
+		return function;
+	arena_mode_begin(&mode);
+	function = resolve(handle);
+	arena_mode_end(&mode);
+	return function;
 }
 
 struct capture_function *capture_function_of(void *handle)
@@ -363,15 +370,13 @@ static bool is_refused(struct capture_function *function)
 	return function->refused != NULL;
 }
 
-uint64_t capture_function_number(struct capture_function *function)
+static uint64_t describe(struct capture_function *function)
 {
 	static struct stream_text text; /* capture_lock */
 	struct ts_replay_object object = { .size = sizeof(object),
 					   .kind = TS_OBJECT_FUNCTION,
 					   .bytes = TS_UNKNOWN };
 
-	if (function->number)
-		return function->number;
 	object.parent = module_number(function->module);
 	if (!object.parent || is_refused(function) || !function_params(function) ||
 	    !globals_of_module(function->module))
@@ -387,6 +392,20 @@ uint64_t capture_function_number(struct capture_function *function)
 	capture_object(&object);
 	function->number = object.number;
 	return function->number;
+}
+
+/* What the driver is asked makes it load code, which captures of other threads forbid. */
+uint64_t capture_function_number(struct capture_function *function)
+{
+	struct arena_mode mode;
+	uint64_t number;
+
+	if (function->number)
+		return function->number;
+	arena_mode_begin(&mode);
+	number = describe(function);
+	arena_mode_end(&mode);
+	return number;
 }
 
 /* ---- handlers ---- */

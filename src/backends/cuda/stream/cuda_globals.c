@@ -6,6 +6,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "backends/cuda/stream/cuda_arena.h"
 #include "backends/cuda/stream/cuda_code.h"
 #include "base/local/macros.h"
 
@@ -173,6 +174,7 @@ static bool describe_globals(struct capture_module *module)
 {
 	char why[256];
 	const struct ts_code_facts *facts = module_facts(module, why, sizeof(why));
+	struct arena_mode mode;
 	bool is_good;
 
 	if (!facts) {
@@ -185,7 +187,9 @@ static bool describe_globals(struct capture_module *module)
 		capture_fail("variables of a module whose context is gone");
 		return false;
 	}
+	arena_mode_begin(&mode);
 	is_good = find_globals(module, facts);
+	arena_mode_end(&mode);
 	capture_context_pop();
 	if (!is_good)
 		capture_fail("no memory for variables of a module");

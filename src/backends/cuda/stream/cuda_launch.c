@@ -7,6 +7,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "backends/cuda/stream/cuda_arena.h"
 #include "backends/cuda/stream/cuda_code.h"
 #include "base/local/hash.h"
 #include "base/local/macros.h"
@@ -436,13 +437,19 @@ static struct capture_context *context_of(const struct cuda_call *call, uintptr_
 /* A graph keeps the kernel's function, which the program never sees. */
 void capture_function_used(struct capture_function *function)
 {
+	struct arena_mode mode;
 	void *handle;
 
 	if (!function->module->is_used)
 		module_in(function->module, function->module->context ? function->module->context
 								      : capture_context_current());
-	if (function->is_kernel && !cu.KernelGetFunction(&handle, function->handle))
+	if (!function->is_kernel)
+		return;
+	/* The launch may load the code during a capture, the question may not. */
+	arena_mode_begin(&mode);
+	if (!cu.KernelGetFunction(&handle, function->handle))
 		function_alias(function, handle);
+	arena_mode_end(&mode);
 }
 
 static int run(struct cuda_call *call, uintptr_t *args, const struct launch *launch)
