@@ -8,9 +8,11 @@
 #include <string.h>
 
 #include "backends/cuda/stream/cuda_host_memory.h"
+#include "base/local/macros.h"
 
 #define PAGE_BYTES 4096u /* compared at once */
 #define FINISH_NS ((int64_t)1000000000)
+#define BUSY_AT_MOST 16u /* streams that are not asked twice */
 
 static bool overlaps(uint64_t address, uint64_t bytes, uint64_t other, uint64_t other_bytes)
 {
@@ -19,26 +21,63 @@ static bool overlaps(uint64_t address, uint64_t bytes, uint64_t other, uint64_t 
 
 /* ---- copies to the host that may be pending ---- */
 
-void host_copy_pending(uint64_t address, uint64_t bytes, struct capture_stream *stream)
+static int compare_pending(const void *a, const void *b)
 {
-	pthread_mutex_lock(&host_registry.lock);
-	if (host_registry.pending_count == host_registry.pending_capacity) {
-		size_t capacity =
-			host_registry.pending_capacity ? 2 * host_registry.pending_capacity : 64;
-		struct pending *pending =
-			realloc(host_registry.pending, capacity * sizeof(*pending));
+	const struct pending *left = a, *right = b;
 
-		if (!pending) {
-			pthread_mutex_unlock(&host_registry.lock);
-			capture_stream_finish(stream);
-			return;
-		}
+	if (left->address != right->address)
+		return TS_COMPARE(left->address, right->address);
+	if (left->bytes != right->bytes)
+		return TS_COMPARE(left->bytes, right->bytes);
+	return TS_COMPARE((uintptr_t)left->stream, (uintptr_t)right->stream);
+}
+
+/* Programs copy to the same places again: each counts once. The lock is held. */
+static void drop_repeated(void)
+{
+	struct pending *pending = host_registry.pending;
+	size_t kept = 0;
+
+	if (host_registry.pending_count)
+		qsort(pending, host_registry.pending_count, sizeof(*pending), compare_pending);
+	for (size_t i = 0; i < host_registry.pending_count; i++)
+		if (!kept || compare_pending(&pending[kept - 1], &pending[i]))
+			pending[kept++] = pending[i];
+	host_registry.pending_count = kept;
+}
+
+/* Room for one more. The lock is held. */
+static bool grow_pending(void)
+{
+	size_t capacity = host_registry.pending_capacity ? 2 * host_registry.pending_capacity : 64;
+	struct pending *pending;
+
+	if (host_registry.pending_count < host_registry.pending_capacity)
+		return true;
+	drop_repeated();
+	/* Or it is sorted again soon. */
+	if (2 * host_registry.pending_count < host_registry.pending_capacity)
+		return true;
+	pending = realloc(host_registry.pending, capacity * sizeof(*pending));
+	if (pending) {
 		host_registry.pending = pending;
 		host_registry.pending_capacity = capacity;
 	}
-	host_registry.pending[host_registry.pending_count++] =
-		(struct pending){ address, bytes, stream };
+	return host_registry.pending_count < host_registry.pending_capacity;
+}
+
+void host_copy_pending(uint64_t address, uint64_t bytes, struct capture_stream *stream)
+{
+	bool is_noted;
+
+	pthread_mutex_lock(&host_registry.lock);
+	is_noted = grow_pending();
+	if (is_noted)
+		host_registry.pending[host_registry.pending_count++] =
+			(struct pending){ address, bytes, stream };
 	pthread_mutex_unlock(&host_registry.lock);
+	if (!is_noted)
+		capture_stream_finish(stream);
 }
 
 /* The lock is held: what the copy wrote is not known. A launch stores it again, which is right. */
@@ -71,6 +110,9 @@ static void complete(const struct capture_stream *stream)
 
 void host_synchronized(void)
 {
+	const struct capture_stream *busy[BUSY_AT_MOST];
+	size_t busy_count = 0;
+
 	/* A query of a stream would break a capture. */
 	if (!__atomic_load_n(&host_registry.pending_count, __ATOMIC_RELAXED) ||
 	    capture_any_capturing())
@@ -78,12 +120,18 @@ void host_synchronized(void)
 	pthread_mutex_lock(&host_registry.lock);
 	for (size_t i = 0; i < host_registry.pending_count;) {
 		const struct capture_stream *stream = host_registry.pending[i].stream;
+		size_t known = 0;
 
+		while (known < busy_count && busy[known] != stream)
+			known++;
 		/* Copies of one that cannot be asked are waited for when it matters. */
-		if (capture_stream_is_idle(stream))
+		if (known == busy_count && capture_stream_is_idle(stream)) {
 			complete(stream);
-		else
-			i++;
+			continue;
+		}
+		if (known == busy_count && busy_count < BUSY_AT_MOST)
+			busy[busy_count++] = stream;
+		i++;
 	}
 	pthread_mutex_unlock(&host_registry.lock);
 }
