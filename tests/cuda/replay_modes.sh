@@ -29,6 +29,7 @@ for window in "" "--window nvtx:never"; do
 	# shellcheck disable=SC2086 # an option and its value, or nothing
 	record t.sbt --replayable $window -- "$work" capture_beside_frees
 done
+record t.sbt --replayable -- "$work" capture_and_pinned
 # The driver has no memory for what is asked of it during a capture, to see if that is allowed.
 STAND_IN_MEMORY=$((64 << 20)) record t.sbt --replayable --window nvtx:never -- "$work" capture_without_memory
 # Pinned memory that no kernel can see, but beside its address are numbers as a model has them.

@@ -918,6 +918,24 @@ static void capture_new_code(void)
 	CHECK(cuGraphDestroy(graph));
 }
 
+/* What may not be freed during a capture stays, and can be freed behind it. */
+static void capture_and_pinned(void)
+{
+	uint64_t out = device_memory(BYTES);
+	void *stream, *graph;
+	uint32_t *pinned;
+
+	CHECK(cuStreamCreate(&stream, CUDA_STREAM_NON_BLOCKING));
+	CHECK(cuMemHostAlloc((void **)&pinned, BYTES, 2));
+	CHECK(cuStreamBeginCapture_v2(stream, 0));
+	fill(stream, out, 5);
+	EXPECT(cuMemFreeHost(pinned));
+	pinned[0] = 1;
+	EXPECT(cuStreamEndCapture(stream, &graph)); /* that has ended it */
+	CHECK(cuMemcpyDtoH_v2(pinned, out, 4));
+	CHECK(cuMemFreeHost(pinned));
+}
+
 static bool is_over;
 
 /* Each wait gives memory back, for which the driver is asked what the pool keeps. */
@@ -1296,6 +1314,7 @@ static const struct {
 	{ "illegal", illegal, false },
 	{ "foreign", foreign, false },
 	{ "pool_thresholds", pool_thresholds, false },
+	{ "capture_and_pinned", capture_and_pinned, false },
 	{ "capture_beside_frees", capture_beside_frees, false },
 	{ "capture_without_memory", capture_without_memory, false },
 	{ "much_memory", much_memory, false },

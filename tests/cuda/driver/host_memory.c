@@ -7,11 +7,15 @@
 static int pinned(void **address, size_t bytes, unsigned int flags)
 {
 	struct range range = { .bytes = bytes, .kind = PINNED_MEMORY, .is_accessible = true };
+	int error;
 
 	if (!current_context())
 		return INVALID_CONTEXT;
 	if (!bytes)
 		return INVALID_VALUE;
+	error = refuse_in_capture();
+	if (error)
+		return error;
 	range.host = map_host(round_up(bytes, 4096));
 	range.address = (uintptr_t)range.host;
 	range.context = current_context();
@@ -43,8 +47,12 @@ API cuMemFreeHost(void *address)
 	struct range *range, old;
 	struct context *context = current_context();
 
+	int error = refuse_in_capture();
+
 	if (!context)
 		return INVALID_CONTEXT;
+	if (error)
+		return error;
 	(void)wait_for_context(context);
 	pthread_rwlock_wrlock(&ranges_lock);
 	range = range_at((uintptr_t)address);
@@ -72,12 +80,15 @@ API cuMemHostRegister_v2(void *address, size_t bytes, unsigned int flags)
 		.is_accessible = true,
 		.context = current_context(),
 	};
+	int error = refuse_in_capture();
 	bool is_new;
 
 	if (!range.context)
 		return INVALID_CONTEXT;
 	if (!address || !bytes)
 		return INVALID_VALUE;
+	if (error)
+		return error;
 	pthread_rwlock_wrlock(&ranges_lock);
 	is_new = range_insert(&range);
 	pthread_rwlock_unlock(&ranges_lock);
@@ -87,7 +98,13 @@ API cuMemHostRegister_v2(void *address, size_t bytes, unsigned int flags)
 API cuMemHostUnregister(void *address)
 {
 	struct range *range;
+	int error = refuse_in_capture();
 
+	if (!current_context())
+		return INVALID_CONTEXT;
+	if (error)
+		return error;
+	(void)wait_for_context(current_context());
 	pthread_rwlock_wrlock(&ranges_lock);
 	range = range_at((uintptr_t)address);
 	if (range && (range->kind != REGISTERED_MEMORY || range->host != address))

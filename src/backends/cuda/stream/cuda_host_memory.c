@@ -326,17 +326,35 @@ static bool remove_range(const struct cuda_call *call, uint64_t address, bool is
 	return is_found;
 }
 
+static bool is_ours(uint64_t address)
+{
+	const struct host_entry *range;
+	bool is_found;
+
+	pthread_mutex_lock(&host_registry.lock);
+	range = host_entry_at(address);
+	is_found = range && range->address == address && !range->is_registered;
+	pthread_mutex_unlock(&host_registry.lock);
+	return is_found;
+}
+
 static int free_host(struct cuda_call *call, uintptr_t *args)
 {
 	struct host_entry range;
 	uint64_t address = args[0];
+	int result;
 
-	host_wait_for_copies(address, 1);
-	if (!remove_range(call, address, false, &range))
+	if (!is_ours(address))
 		return cuda_invoke(call, args);
-	cu.MemHostUnregister((void *)(uintptr_t)address); /* waits for the device */
-	munmap((void *)(uintptr_t)address, range.mapped_bytes);
-	return CUDA_SUCCESS_;
+	host_wait_for_copies(address, 1);
+	/* Waits for the device. During a capture it may be forbidden, as to free is. */
+	result = cu.MemHostUnregister((void *)(uintptr_t)address);
+	/* It ends with the context that was current when it was allocated. */
+	if (result == CUDA_HOST_MEMORY_NOT_REGISTERED)
+		result = CUDA_SUCCESS_;
+	if (result == CUDA_SUCCESS_ && remove_range(call, address, false, &range))
+		munmap((void *)(uintptr_t)address, range.mapped_bytes);
+	return result;
 }
 
 /* pointer, bytes, flags */
