@@ -351,10 +351,14 @@ int pools_add_node(struct cuda_call *call, uintptr_t *args)
 
 int pools_graph_destroy(struct cuda_call *call, uintptr_t *args)
 {
-	int result = cuda_invoke(call, args);
+	int result;
 
+	/* A graph that another thread captures may have the handle as soon as it is free. */
+	arena_lock();
+	result = cuda_invoke(call, args);
 	if (result == CUDA_SUCCESS_)
 		graph_blocks_end((void *)args[0]);
+	arena_unlock();
 	return result;
 }
 

@@ -300,8 +300,23 @@ uint64_t ts_replay_new_object(void)
 	return 1;
 }
 
+/* Another thread; the lock is that of the arena. */
+static void *try_lock(void *data)
+{
+	*(bool *)data = pthread_mutex_trylock(&lock) != 0;
+	if (!*(bool *)data)
+		pthread_mutex_unlock(&lock);
+	return NULL;
+}
+
+static bool was_locked; /* during the driver's last call of the program */
+
 int cuda_invoke(struct cuda_call *call, const uintptr_t *args)
 {
+	pthread_t thread;
+
+	TS_CHECK(!pthread_create(&thread, NULL, try_lock, &was_locked));
+	pthread_join(thread, NULL);
 	return 0;
 }
 
@@ -588,4 +603,24 @@ TS_TEST(only_pools_of_the_device_are_served)
 	args[0] = (uintptr_t)handle;
 	TS_CHECK_INT(pools_destroy(&call, args), 0);
 	TS_CHECK(!pools_known_locked(handle));
+}
+
+/* Or another thread's graph or pool gets the handle, and loses its memory. */
+TS_TEST(handles_end_with_the_lock)
+{
+	struct cuda_pool_prop prop = { .type = CUDA_ALLOCATION_PINNED,
+				       .location = { .type = CUDA_LOCATION_DEVICE } };
+	void *handle = &prop;
+	uintptr_t args[] = { (uintptr_t)&handle, (uintptr_t)&prop };
+
+	if (!device.arena)
+		TS_CHECK(arena_open(&device));
+	TS_CHECK_INT(pools_create(&call, args), 0);
+	args[0] = (uintptr_t)handle;
+	TS_CHECK_INT(pools_destroy(&call, args), 0);
+	TS_CHECK(was_locked);
+	was_locked = false;
+	args[0] = (uintptr_t)&graph;
+	TS_CHECK_INT(pools_graph_destroy(&call, args), 0);
+	TS_CHECK(was_locked);
 }
