@@ -263,8 +263,10 @@ static uint64_t known_pieces(void)
 
 static void ended(enum ts_replay_end how, const char *why)
 {
-	(void)how;
 	capture_snapshot_ended();
+	/* Else another thread may still compare pages: they are kept until the next window. */
+	if (how == TS_REPLAY_END_CLOSED || how == TS_REPLAY_END_NOT_OPENED)
+		capture_checks_end();
 	if (why)
 		ts_accelerator_lost("replayable windows", 1, why);
 }

@@ -631,5 +631,4 @@ void capture_snapshot_ended(void)
 		return;
 	join();
 	release();
-	capture_checks_end();
 }
