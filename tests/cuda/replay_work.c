@@ -977,6 +977,42 @@ static void capture_beside_frees(void)
 		pthread_join(ids[i], NULL);
 }
 
+/* The default stream, which waits for the one that is captured, is left alone. */
+static void capture_blocking(void)
+{
+	uint64_t out = device_memory(BYTES), sum = device_memory(BYTES), a;
+	void *stream, *other, *graph, *exec;
+	uint32_t *pinned;
+
+	CHECK(cuMemHostAlloc((void **)&pinned, BYTES, 2));
+	memset(pinned, 0, BYTES);
+	CHECK(cuStreamCreate(&stream, 0));
+	CHECK(cuStreamCreate(&other, CUDA_STREAM_NON_BLOCKING));
+	fill(NULL, sum, 0);
+	CHECK(cuMemAllocAsync(&a, BYTES, NULL));
+	CHECK(cuMemFreeAsync(a, NULL));
+	CHECK(cuCtxSynchronize());
+	CHECK(cuMemAllocAsync(&a, BYTES, NULL));
+	fill(NULL, a, 0);
+	CHECK(cuMemFreeAsync(a, NULL));
+	CHECK(cuStreamBeginCapture_v2(stream, 2));
+	fill(stream, out, 5);
+	allocate_and_free(NULL);
+	pinned[1] = 7;
+	add(other, sum, sum, (uintptr_t)pinned);
+	CHECK(cuMemAllocAsync(&a, BYTES, other));
+	CHECK(cuMemFreeAsync(a, other));
+	CHECK(cuStreamSynchronize(other));
+	CHECK(cuStreamEndCapture(stream, &graph));
+	CHECK(cuGraphInstantiateWithFlags(&exec, graph, 0));
+	CHECK(cuGraphLaunch(exec, stream));
+	EXPECT(read_back(sum, 2)[1] == 1 + 7);
+	EXPECT(read_back(out, 2)[1] == 1 + 5);
+	CHECK(cuGraphExecDestroy(exec));
+	CHECK(cuGraphDestroy(graph));
+	CHECK(cuMemFreeHost(pinned));
+}
+
 /* Allocations that are captured belong to the graph. */
 static void *graph_with_memory(void *stream, uint64_t out, uint32_t value)
 {
@@ -1303,6 +1339,7 @@ static const struct {
 	{ "graph_pinned", graph_pinned, true },
 	{ "graph_memory", graph_memory, true },
 	{ "capture_new_code", capture_new_code, true },
+	{ "capture_blocking", capture_blocking, true },
 	{ "launch_kinds", launch_kinds, true },
 	{ "clusters", clusters, true },
 	{ "contexts", contexts, true },

@@ -56,6 +56,48 @@ int refuse_to_wait(const struct context *context)
 	return result;
 }
 
+static bool is_blocking_in(const struct stream *stream, const struct context *context)
+{
+	return stream->context == context && !(stream->flags & CUDA_STREAM_NON_BLOCKING);
+}
+
+/* Is a stream captured for which this one waits? `lock` is held. */
+static bool waits_for(const struct stream *stream, const struct capture *capture)
+{
+	bool waits = is_blocking_in(capture->origin, stream->context);
+
+	for (size_t i = 0; i < capture->joined_count; i++)
+		waits = waits || is_blocking_in(capture->joined[i], stream->context);
+	return stream->is_legacy && waits;
+}
+
+int refuse_default(const struct stream *stream)
+{
+	int result = 0;
+
+	pthread_mutex_lock(&lock);
+	for (struct capture *each = captures; each; each = each->next) {
+		if (!waits_for(stream, each))
+			continue;
+		each->is_invalid = true;
+		result = CAPTURE_IMPLICIT;
+	}
+	pthread_mutex_unlock(&lock);
+	return result;
+}
+
+/* Nothing ends by this question. */
+static bool is_default_unknown(const struct stream *stream)
+{
+	bool is_unknown = false;
+
+	pthread_mutex_lock(&lock);
+	for (struct capture *each = captures; each; each = each->next)
+		is_unknown = is_unknown || waits_for(stream, each);
+	pthread_mutex_unlock(&lock);
+	return is_unknown;
+}
+
 API cuThreadExchangeStreamCaptureMode(int *mode)
 {
 	int before = thread_mode;
@@ -259,6 +301,8 @@ static int info(struct stream *on, int *status, uint64_t *id, struct graph **gra
 
 	if (!on)
 		return INVALID_HANDLE;
+	if (is_default_unknown(on))
+		return CAPTURE_IMPLICIT;
 	capture = on->capture;
 	*status = !capture ? 0 : capture->is_invalid ? 2 : 1;
 	if (!capture)

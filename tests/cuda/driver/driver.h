@@ -250,6 +250,11 @@ int launch_pack(struct launch *launch, void **params, void **extra);
 int refuse_in_capture(void);
 /* A stream of the context is being captured, in whatever mode: 900, and that is over; else 0. */
 int refuse_to_wait(const struct context *context);
+/*
+ * The default stream waits for blocking streams of its context: whoever uses it while one of these
+ * is captured ends that, with 906; else 0.
+ */
+int refuse_default(const struct stream *stream);
 int capture_add(struct stream *stream, struct op *op, struct node **ret_node);
 /* To wait for a stream that is captured, or to ask for its state, ends the capture. */
 int capture_invalidate(const struct stream *stream);

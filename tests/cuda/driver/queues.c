@@ -232,10 +232,11 @@ static void wait_for_default(struct stream *stream)
 int submit_event(struct stream *stream, struct op *op, struct event *event)
 {
 	struct command *command;
+	int refused = device_error() ? device_error() : refuse_default(stream);
 
-	if (device_error()) {
+	if (refused) {
 		op_release(op);
-		return device_error();
+		return refused;
 	}
 	if (stream->capture)
 		return capture_add(stream, op, NULL);

@@ -34,16 +34,19 @@ API cuStreamDestroy_v2(struct stream *stream)
 
 static int do_cuStreamSynchronize(struct stream *on)
 {
-	return on->capture ? capture_invalidate(on) : wait_for(on);
+	int refused = on->capture ? capture_invalidate(on) : refuse_default(on);
+
+	return refused ? refused : wait_for(on);
 }
 STREAM_FUNCTION(cuStreamSynchronize, (void *stream), (on))
 
 static int do_cuStreamQuery(struct stream *on)
 {
+	int refused = on->capture ? capture_invalidate(on) : refuse_default(on);
 	bool is_idle;
 
-	if (on->capture)
-		return capture_invalidate(on);
+	if (refused)
+		return refused;
 	pthread_mutex_lock(&queues);
 	is_idle = on->completed == on->submitted;
 	if (!is_idle && settings.lazy) {
