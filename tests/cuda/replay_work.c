@@ -302,6 +302,14 @@ static void pool_thresholds(void)
 		CHECK(cuMemPoolGetAttribute(pool, CUDA_POOL_RESERVED, &reserved));
 		EXPECT(reserved == 0);
 	}
+	/* Memory of the other kind, large and small. */
+	for (uint32_t i = 0; i < 2; i++) {
+		a = device_memory(i ? 3 << 20 : BYTES);
+		fill(stream, a, i);
+		CHECK(cuMemFreeAsync(a, stream));
+		CHECK(cuStreamSynchronize(stream));
+		EXPECT(cuMemFreeAsync(a, stream));
+	}
 	CHECK(cuMemPoolSetAttribute(pool, CUDA_POOL_RELEASE_THRESHOLD, &all));
 	CHECK(cuMemAllocAsync(&a, BYTES, stream));
 	fill(stream, a, 1);

@@ -114,27 +114,16 @@ static void append_wait(const struct cuda_call *call, struct capture_context *co
 		host_synchronized();
 }
 
-/* Does not hold the gate while it waits. */
-static int handle_free(struct cuda_call *call, uintptr_t *args)
+int allocate_free(struct cuda_call *call, struct arena *arena, uint64_t address)
 {
-	struct arena *arena = arena_at(args[0]);
 	struct capture_context *context = NULL;
 	struct arena_item *item;
 	uint64_t until, id = 0;
 	int result;
 
-	if (!arena || is_short(call)) {
-		result = cuda_invoke(call, args);
-		if (result == CUDA_SUCCESS_ && args[0])
-			capture_managed_freed(args[0]);
-		return result;
-	}
-	result = arena_may_allocate();
-	if (result)
-		return result;
 	arena_lock();
-	item = arena_item_locked(args[0]);
-	if (item && item->range.address == args[0]) {
+	item = arena_item_locked(address);
+	if (item && item->range.address == address) {
 		id = item->id;
 		context = item->context;
 	}
@@ -149,7 +138,7 @@ static int handle_free(struct cuda_call *call, uintptr_t *args)
 	capture_lock();
 	append_wait(call, context, until);
 	arena_lock();
-	item = arena_item_locked(args[0]);
+	item = arena_item_locked(address);
 	/* Memory of a graph stays until that is destroyed. */
 	if (item && item->id == id && item->pool && pools_is_graph(item->pool))
 		item->is_freed = true;
@@ -159,6 +148,22 @@ static int handle_free(struct cuda_call *call, uintptr_t *args)
 	capture_unlock();
 	ts_replay_leave();
 	return CUDA_SUCCESS_;
+}
+
+/* Does not hold the gate while it waits. */
+static int handle_free(struct cuda_call *call, uintptr_t *args)
+{
+	struct arena *arena = arena_at(args[0]);
+	int result;
+
+	if (!arena || is_short(call)) {
+		result = cuda_invoke(call, args);
+		if (result == CUDA_SUCCESS_ && args[0])
+			capture_managed_freed(args[0]);
+		return result;
+	}
+	result = arena_may_allocate();
+	return result ? result : allocate_free(call, arena, args[0]);
 }
 
 /* handle, address */

@@ -89,6 +89,11 @@ void arena_free_locked(struct arena *arena, struct arena_item *item);
 void arena_mapped_locked(struct arena *arena, uint64_t address, uint64_t bytes, bool is_new);
 void arena_unmapped_locked(struct arena *arena, uint64_t address, uint64_t bytes);
 
+/* ---- cuda_allocate.c ---- */
+
+/* Frees a block when its context is done, for which the host waits. A result of the driver. */
+int allocate_free(struct cuda_call *call, struct arena *arena, uint64_t address);
+
 /* ---- cuda_pools.c ---- */
 
 /* Gives back what no block needs, after waiting for the device. True: there was some. */

@@ -111,6 +111,18 @@ int pools_alloc_from(struct cuda_call *call, uintptr_t *args)
 	return alloc_for(call, args, arena, is_default ? NULL : handle, args[3]);
 }
 
+/* Memory of cuMemAlloc, which a driver frees when the host waits for the stream: that is now. */
+static int free_block(struct cuda_call *call, struct arena *arena, uint64_t address)
+{
+	struct arena_mode mode;
+	int result;
+
+	arena_mode_begin(&mode);
+	result = allocate_free(call, arena, address);
+	arena_mode_end(&mode);
+	return result;
+}
+
 /* address, stream */
 int pools_free_async(struct cuda_call *call, uintptr_t *args)
 {
@@ -118,7 +130,7 @@ int pools_free_async(struct cuda_call *call, uintptr_t *args)
 	struct capture_stream *stream;
 	struct arena_item *item;
 	int result = CUDA_SUCCESS_;
-	bool is_captured;
+	bool is_captured, is_block = false;
 
 	if (!arena) {
 		int rc = cuda_invoke(call, args);
@@ -134,16 +146,18 @@ int pools_free_async(struct cuda_call *call, uintptr_t *args)
 	is_captured = captured_graph(stream) != NULL;
 	arena_lock();
 	item = arena_item_locked(args[0]);
-	if (!item || item->range.address != args[0] || !item->pool ||
-	    (is_captured && !item->pool->is_graph))
+	if (!item || item->range.address != args[0] ||
+	    (is_captured && (!item->pool || !item->pool->is_graph)))
 		result = CUDA_INVALID_VALUE;
+	else if (!item->pool)
+		is_block = true;
 	else if (!item->pool->is_graph || is_captured)
 		pools_free_locked(arena, item, stream);
 	else
 		item->is_freed = true; /* behind a launch of the graph, whose memory it stays */
 	arena_unlock();
 	capture_unlock();
-	return result;
+	return is_block ? free_block(call, arena, args[0]) : result;
 }
 
 /* ---- pools ---- */

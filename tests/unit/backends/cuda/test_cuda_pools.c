@@ -281,6 +281,13 @@ void capture_unmapped(struct capture_device *unmapped_device, uint64_t address, 
 {
 }
 
+/* Not memory of pools. */
+int allocate_free(struct cuda_call *call, struct arena *arena, uint64_t address)
+{
+	ts_test_fail(__FILE__, __LINE__, "a block of no pool");
+	return 0;
+}
+
 void capture_managed_freed(uint64_t address)
 {
 }
