@@ -46,9 +46,13 @@ static bool find_room(struct ts_replay_session *session, struct ts_cuda_keep *ke
 	if (!bytes || ts_cuda_enter(session, session->objects[keep->context].handle))
 		return !bytes;
 	available = ts_cuda_free_bytes(session);
-	/* Memory of other devices is copied to the host. */
-	if (session->device_count == 1 && session->context_count == 1 && available > SPARE_BYTES &&
-	    bytes <= available - SPARE_BYTES && !session->cu.MemAlloc(&keep->address, bytes))
+	/*
+	 * Memory of other devices is copied to the host, as is all of it if the commands still need
+	 * what is free now.
+	 */
+	if (session->device_count == 1 && session->context_count == 1 && !session->is_tight &&
+	    available > SPARE_BYTES && bytes <= available - SPARE_BYTES &&
+	    !session->cu.MemAlloc(&keep->address, bytes))
 		return true;
 	keep->address = 0;
 	if (bytes > ts_cuda_host_bytes())

@@ -504,6 +504,35 @@ TS_TEST(memory_that_does_not_fit_at_once)
 	cuda_target_stop(target);
 }
 
+/* What the window begins with is kept for later runs, but not where the commands need the room. */
+TS_TEST(copies_of_memory_leave_room_for_the_commands)
+{
+	const int64_t part = (int64_t)(64 * PAGE), count = 9;
+	struct cuda_target *target;
+	uint32_t content;
+
+	setenv("STAND_IN_MEMORY", "1266679808", 1); /* 1208 MiB */
+	target = cuda_target_new();
+	/* 44 MiB, and 1152 MiB later. */
+	cuda_target_objects(target, STAND_IN_NAME,
+			    "\"sparse\":true,\"space\":\"device\",\"mapped\":[[0,46137344]]",
+			    cuda_target_image(target));
+	target->open = cuda_begin(&target->trace, 1, 0);
+	for (int64_t i = 0; i < count; i++)
+		cuda_target_plain(target, (struct fixture_command){ .kind = TS_COMMAND_ALLOC,
+								    .object = CUDA_MEMORY,
+								    .offset = (i + 1) * part,
+								    .bytes = part });
+	cuda_target_fill(target, CUDA_STREAM, ADDRESS(64), 7, 100);
+	CUDA_TARGET_OPEN(target, .repeat = 2);
+	content = cuda_target_capture(target, UINT32_MAX, CUDA_MEMORY, (uint64_t)part, 400);
+	for (unsigned int i = 0; i < 2; i++) {
+		CUDA_TARGET_RUN(target, i);
+		cuda_target_check_filled(target->content[content], 7, 100);
+	}
+	cuda_target_stop(target);
+}
+
 TS_TEST(settings_are_reset_before_each_run)
 {
 	struct cuda_target *target = cuda_target_start(0);
