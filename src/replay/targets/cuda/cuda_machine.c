@@ -131,7 +131,7 @@ static int choose(const struct ts_replay_session *session, uint32_t object,
 		return best;
 	list_names(devices, count, &names);
 	if (wanted)
-		return ts_error_set(err, TS_ENOTFOUND,
+		return ts_error_set(err, TS_ECAP,
 				    "there is no device '%s'; devices of this machine are %s",
 				    wanted, ts_text_cstr(&names));
 	return ts_error_set(err, TS_ECAP,

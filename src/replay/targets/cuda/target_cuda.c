@@ -83,6 +83,16 @@ int ts_cuda_fail_command(const struct ts_replay_session *session, uint32_t posit
 				    : "");
 }
 
+/* What is out of memory is this machine, whether host or device: the trace is not bad input. */
+static int blame_machine(int rc, struct ts_error *err)
+{
+	if (rc != TS_ENOMEM)
+		return rc;
+	if (err)
+		err->code = TS_ECAP;
+	return TS_ECAP;
+}
+
 /* ---- a session ---- */
 
 static void close_session(struct ts_replay_session *session)
@@ -151,7 +161,7 @@ static int open_session(struct ts_replay *replay, struct ts_replay_session **ret
 	rc = make_session(session, err);
 	if (!rc)
 		*ret_session = TS_STEAL(session);
-	return rc;
+	return blame_machine(rc, err);
 }
 
 static const char *describe_session(const struct ts_replay_session *session)
@@ -372,7 +382,7 @@ static int run_session(struct ts_replay_session *session, unsigned int number,
 	ts_cuda_drop_events(session);
 	return_output(output);
 	session->outcome = NULL;
-	return rc;
+	return blame_machine(rc, err);
 }
 
 static void report_session(const struct ts_replay_session *session, struct ts_replay_report *report)

@@ -5,17 +5,19 @@
 #include "unit/replay/targets/cuda/target_cuda_support.h"
 
 /* The session does not open, or the first run fails, with a message that holds these texts. */
-static void check_failure(struct cuda_target *target, struct ts_replay_options options,
-			  const char *first, const char *second)
+static int check_failure(struct cuda_target *target, struct ts_replay_options options,
+			 const char *first, const char *second)
 {
 	int rc = cuda_target_open(target, options);
 
 	if (!rc)
 		rc = cuda_target_run(target, 0);
 	TS_CHECK(rc < 0);
+	TS_CHECK_INT(target->err.code, rc);
 	if (!strstr(target->err.message, first) || !strstr(target->err.message, second))
 		ts_test_fail(__FILE__, __LINE__, "message is \"%s\"", target->err.message);
 	cuda_target_stop(target);
+	return rc;
 }
 
 static struct cuda_target *start_on(const char *device, const char *arena)
@@ -55,8 +57,9 @@ TS_TEST(no_such_device)
 	struct cuda_target *target = cuda_target_start(0);
 
 	cuda_target_fill(target, CUDA_STREAM, ADDRESS(0), 1, 10);
-	check_failure(target, (struct ts_replay_options){ .device = "7" }, "there is no device '7'",
-		      STAND_IN_NAME);
+	TS_CHECK_INT(check_failure(target, (struct ts_replay_options){ .device = "7" },
+				   "there is no device '7'", STAND_IN_NAME),
+		     TS_ECAP);
 }
 
 TS_TEST(too_little_memory)
@@ -69,6 +72,22 @@ TS_TEST(too_little_memory)
 	cuda_target_fill(target, CUDA_STREAM, ADDRESS(0), 1, 10);
 	check_failure(target, (struct ts_replay_options){ 0 }, "the window needs 1 TiB",
 		      "available");
+}
+
+/* Known in the middle of a run only: this machine is too small, the trace is not bad. */
+TS_TEST(too_little_memory_for_what_is_mapped_later)
+{
+	struct cuda_target *target;
+
+	setenv("STAND_IN_MEMORY", "67108864", 1); /* 64 MiB */
+	target = cuda_target_start(0);
+	cuda_target_plain(target, (struct fixture_command){ .kind = TS_COMMAND_ALLOC,
+							    .object = CUDA_MEMORY,
+							    .offset = 64 * (int64_t)PAGE,
+							    .bytes = 64 * (int64_t)PAGE });
+	TS_CHECK_INT(check_failure(target, (struct ts_replay_options){ 0 },
+				   "cannot map memory at 0x2000", "CUDA_ERROR_OUT_OF_MEMORY"),
+		     TS_ECAP);
 }
 
 TS_TEST(too_little_memory_of_the_host)
