@@ -44,26 +44,39 @@ record hang.sbt --replayable -- "$work" plain
 cp hang.sbt interrupted.sbt
 STAND_IN_HANG=add cannot_replay "'add'" hang.sbt --time-limit 2
 # A shell's background job ignores SIGINT, unlike one that Python starts.
-STAND_IN_HANG=add python3 - "$TRACESMITH" interrupted.sbt <<'PY' >stdout 2>&1 || fail "Ctrl-C: $(cat stdout)"
-import os, signal, subprocess, sys, time
+interrupt() { # trace, text that comes before
+	python3 - "$TRACESMITH" "$@" <<-'PY' >stdout 2>&1 || fail "Ctrl-C: $1: $(cat stdout stderr)"
+		import os, signal, subprocess, sys, time
 
-def waits(replay):
-    """The child, which runs kernels, has the driver's thread."""
-    with open(f"/proc/{replay.pid}/task/{replay.pid}/children") as children:
-        return any(len(os.listdir(f"/proc/{child}/task")) > 1 for child in children.read().split())
+		def waits(replay):
+		    """The child, which runs kernels, has the driver's thread."""
+		    with open(f"/proc/{replay.pid}/task/{replay.pid}/children") as children:
+		        return any(len(os.listdir(f"/proc/{child}/task")) > 1 for child in children.read().split())
 
-signal.signal(signal.SIGINT, signal.SIG_DFL)
-replay = subprocess.Popen([sys.argv[1], "replay", sys.argv[2], "--time-limit", "none"], stdin=subprocess.DEVNULL)
-try:
-    end = time.monotonic() + 60
-    while not waits(replay) and time.monotonic() < end:
-        time.sleep(0.02)
-    replay.send_signal(signal.SIGINT)
-    code = replay.wait(timeout=60)
-finally:
-    replay.kill()
-sys.exit(0 if code == 130 else f"exit code {code}")
-PY
+		def has_said(text):
+		    with open("stderr") as stderr:
+		        return text in stderr.read()
+
+		signal.signal(signal.SIGINT, signal.SIG_DFL)
+		with open("stderr", "w") as stderr:
+		    replay = subprocess.Popen([sys.argv[1], "replay", sys.argv[2], "--time-limit", "none"], stdin=subprocess.DEVNULL, stderr=stderr)
+		try:
+		    end = time.monotonic() + 60
+		    while not (has_said(sys.argv[3]) and waits(replay)) and time.monotonic() < end:
+		        time.sleep(0.02)
+		    replay.send_signal(signal.SIGINT)
+		    code = replay.wait(timeout=60)
+		finally:
+		    replay.kill()
+		sys.exit(0 if code == 130 else f"exit code {code}")
+	PY
+}
+STAND_IN_HANG=add interrupt interrupted.sbt ""
+
+# Ctrl-C while another run looks for the command that failed: it hangs at one before.
+record race.sbt --replayable -- "$work" race
+"$targets/mutate_stream" race.sbt mutant.sbt launch:add flip:5 >mutated 2>&1 || fail "mutate_stream: $(cat mutated)"
+STAND_IN_HANG=fill STAND_IN_LAZY=1 interrupt mutant.sbt "running again, one command at a time"
 
 # A kernel with an illegal address breaks the context of the program: nothing is known after it.
 record illegal.sbt --replayable -- "$work" plain illegal

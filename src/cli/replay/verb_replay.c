@@ -451,6 +451,14 @@ static int list(const struct replay *replay, const char *path)
 	return rc ? ts_report_error(&err) : TS_EXIT_DONE;
 }
 
+static void start_progress(struct replay *replay)
+{
+	ts_progress_start(&replay->progress, "replay", TS_PROGRESS_COMMANDS);
+	replay->options.progress = on_progress;
+	replay->options.build_log = ts_replay_sources_log;
+	replay->options.context = replay;
+}
+
 static int run(struct replay *replay, const char *path)
 {
 	TS_AUTO(ts_reader) reader = NULL;
@@ -461,11 +469,8 @@ static int run(struct replay *replay, const char *path)
 	if (exit_code)
 		return exit_code;
 	/* -o writes to a temporary name and renames: Ctrl-C leaves the complete file or none. */
-	ts_progress_start(&replay->progress, "replay", TS_PROGRESS_COMMANDS);
-	replay->options.progress = on_progress;
-	replay->options.build_log = ts_replay_sources_log;
+	start_progress(replay);
 	replay->options.warn = on_warning;
-	replay->options.context = replay;
 	if (run_replay(replay, reader, path, &report, &err)) {
 		/* Compilers remove their files at a signal, and then fail. */
 		if (ts_stop_signal())
@@ -483,7 +488,10 @@ static bool supervise(struct replay *replay, int *ret_exit_code, bool *ret_is_do
 				   ret_exit_code, ret_is_doubtful);
 }
 
-/* A command failed among others. The run has no other result: the exit code stays. */
+/*
+ * A command failed among others. The run has no other result: the exit code stays, unless a signal
+ * ends it.
+ */
 static int name_failed(struct replay *replay, const char *path, int failed)
 {
 	TS_AUTO(ts_reader) reader = NULL;
@@ -496,15 +504,20 @@ static int name_failed(struct replay *replay, const char *path, int failed)
 	replay->options.output = NULL;
 	ts_report_note("running again, one command at a time, to find the one that fails");
 	if (!supervise(replay, &exit_code, &is_doubtful))
-		return failed;
+		return exit_code > TS_EXIT_SIGNAL ? exit_code : failed;
 	if (!ts_trace_input_open(&reader, path)) {
 		TS_AUTO(ts_replay) work = NULL;
 		struct ts_error err;
-		int rc = ts_replay_open(&work, reader, &replay->options, &err);
+		int rc;
 
+		start_progress(replay);
+		rc = ts_replay_open(&work, reader, &replay->options, &err);
 		if (!rc)
 			rc = ts_replay_run(work, &report, &err);
-		if (rc)
+		ts_progress_stop(&replay->progress);
+		if (rc && ts_stop_signal())
+			failed = TS_EXIT_SIGNAL + ts_stop_signal();
+		else if (rc)
 			(void)ts_report_error(&err);
 		else
 			ts_report_note("none fails if they run one at a time");
