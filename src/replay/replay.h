@@ -413,6 +413,7 @@ struct ts_replay_options {
 	unsigned int repeat; /* at least 1 */
 	enum ts_replay_pace pace;
 	enum ts_replay_check_level check;
+	bool one_at_a_time;   /* commands do not run concurrently, whatever is compared */
 	uint64_t dump_at;     /* sequence; 0: none */
 	uint64_t dump_memory; /* number */
 	/* --dump of sparse memory: an address, or an argument (its number) of the launch, that many

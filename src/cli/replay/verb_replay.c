@@ -499,7 +499,9 @@ static int name_failed(struct replay *replay, const char *path, int failed)
 	bool is_doubtful;
 	int exit_code;
 
-	replay->options.check = TS_REPLAY_CHECK_EACH;
+	/* Nothing is compared: to hash all memory after each command would take much longer. */
+	replay->options.check = TS_REPLAY_CHECK_NONE;
+	replay->options.one_at_a_time = true;
 	replay->options.repeat = 1;
 	replay->options.output = NULL;
 	ts_report_note("running again, one command at a time, to find the one that fails");

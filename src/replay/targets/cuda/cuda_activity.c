@@ -189,8 +189,7 @@ void ts_cuda_activity_open(struct ts_replay_session *session)
 	int driver = 0;
 
 	/* Only a process of its own may have CUPTI. */
-	if (activity.is_on || !session->replay->options.monitor ||
-	    session->replay->options.check == TS_REPLAY_CHECK_EACH ||
+	if (activity.is_on || !session->replay->options.monitor || ts_cuda_is_serial(session) ||
 	    access(NVIDIA_DRIVER, F_OK) != 0 || is_taken() || session->cu.DriverGetVersion(&driver))
 		return;
 	for (size_t i = 0; i < TS_ARRAY_SIZE(libraries) && !library; i++)

@@ -216,7 +216,7 @@ int ts_cuda_make_graphs(struct ts_replay_session *session, struct ts_error *err)
 {
 	int rc = TS_OK;
 
-	if (session->replay->options.check == TS_REPLAY_CHECK_EACH)
+	if (ts_cuda_is_serial(session))
 		return TS_OK;
 	for (uint32_t i = 0; i < session->plan->count && !rc; i++) {
 		const struct ts_cuda_step *step = &session->steps[i];

@@ -286,6 +286,14 @@ static inline bool ts_cuda_is_host(const struct ts_replay_session *session, uint
 	return ts_cuda_info(session, memory)->flags & TS_REPLAY_HOST;
 }
 
+/* Do commands run one at a time in all runs? */
+static inline bool ts_cuda_is_serial(const struct ts_replay_session *session)
+{
+	const struct ts_replay_options *options = &session->replay->options;
+
+	return options->check == TS_REPLAY_CHECK_EACH || options->one_at_a_time;
+}
+
 /* Makes a context current; a driver's result. */
 int ts_cuda_enter(struct ts_replay_session *session, void *context);
 

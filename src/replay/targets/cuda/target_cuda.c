@@ -318,8 +318,7 @@ static void begin_run(struct ts_replay_session *session, unsigned int number,
 {
 	session->outcome = outcome;
 	session->number = number;
-	session->is_serial = session->replay->options.check == TS_REPLAY_CHECK_EACH ||
-			     outcome->order;
+	session->is_serial = ts_cuda_is_serial(session) || outcome->order;
 	session->has_pages = false;
 	session->knows_pages = true;
 	session->is_pending = false;

@@ -177,6 +177,25 @@ TS_TEST(an_illegal_address_names_the_command_if_each_is_checked)
 		      "CUDA_ERROR_ILLEGAL_ADDRESS (700)");
 }
 
+TS_TEST(an_illegal_address_names_the_command_if_they_run_one_at_a_time)
+{
+	setenv("STAND_IN_LAZY", "1", 1);
+	{
+		struct cuda_target *target = cuda_target_start(0);
+		char text[64];
+		int64_t bad;
+
+		cuda_target_fill(target, CUDA_STREAM, ADDRESS(0), 1, 10);
+		bad = cuda_target_fill(target, CUDA_STREAM, ADDRESS(100), 1, 10);
+		cuda_target_fill(target, CUDA_STREAM, ADDRESS(0), 1, 10);
+		snprintf(text, sizeof(text), "command %d, launch of 'fill': CUDA", (int)bad);
+		check_failure(target,
+			      (struct ts_replay_options){ .check = TS_REPLAY_CHECK_NONE,
+							  .one_at_a_time = true },
+			      text, "CUDA_ERROR_ILLEGAL_ADDRESS (700)");
+	}
+}
+
 /* The first run is watched, and has ended with its watch. */
 TS_TEST(a_second_run_that_cannot_begin)
 {
