@@ -23,6 +23,10 @@ fill=$(sed -n 's|^ *\([0-9]*\).*launch(kernel=fill.*|\1|p' list | head -n 1)
 for value in 7 8 9 10; do
 	grep -qw $value dump || fail "--dump arg0: $(cat dump)"
 done
+# A dump does not change the order of commands, and is not compared.
+"$TRACESMITH" replay t.sbt --at "$fill" --dump arg0:16 --repeat 2 >dump 2>stderr </dev/null || fail "--dump: $(cat stderr)"
+grep -q "all memory compared between runs at the end" stderr || fail "--dump counts as compared: $(cat stderr)"
+cannot_replay "'--png' needs '--dump', the number of an image" t.sbt --at "$fill" --dump arg0:16 --png picture.png
 # The arena has a number, too, and terabytes.
 arena=$(sed -n 's/.*create memory \([0-9]*\) (device.*/\1/p' list)
 cannot_replay "memory $arena is an address space: '--dump 0xADDRESS:BYTES' shows a part" t.sbt --at "$fill" --dump "$arena"

@@ -155,12 +155,11 @@ static void append_number(struct ts_text *out, const char *before, uint64_t numb
 /* After commands, and at the end. */
 static void show_compared_pages(const struct ts_replay_report *report, struct ts_text *out)
 {
+	ts_text_printf(out, "all memory compared%s ", report->checks ? "" : " between runs");
 	if (report->compared_ranges > 1)
-		ts_text_printf(out,
-			       "all memory compared after %s, run one at a time, and at the end",
+		ts_text_printf(out, "after %s, run one at a time, and ",
 			       TS_COUNTED(report->compared_ranges - 1u, "command"));
-	else
-		ts_text_append_str(out, "all memory compared at the end");
+	ts_text_append_str(out, "at the end");
 }
 
 static void show_checks(const struct ts_replay_shown *shown, struct ts_text *out)
@@ -192,9 +191,10 @@ static void show_checks(const struct ts_replay_shown *shown, struct ts_text *out
 	if (shown->replay->options.target->can & TS_REPLAY_CAN_HASH_PAGES)
 		show_compared_pages(report, out);
 	else
-		ts_text_printf(out, "%s compared",
-			       TS_COUNTED(report->compared_ranges, "memory range"));
-	ts_text_printf(out, "%s\n", report->checks ? "" : " between runs");
+		ts_text_printf(out, "%s compared%s",
+			       TS_COUNTED(report->compared_ranges, "memory range"),
+			       report->checks ? "" : " between runs");
+	ts_text_append_char(out, '\n');
 	if (report->reordered_runs)
 		ts_text_printf(out, "  %s of %s in another order of what runs concurrently\n",
 			       ts_format_count(count, sizeof(count), report->reordered_runs),

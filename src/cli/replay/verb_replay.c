@@ -221,7 +221,8 @@ static int parse_dump(struct replay *replay)
 		exit_code =
 			ts_report_usage("'--at' (after which command) and '--dump' (which memory) "
 					"need each other");
-	if (!exit_code && replay->png && !replay->dump)
+	if (!exit_code && replay->png &&
+	    (!replay->dump || replay->options.dumps_address || replay->options.dumps_argument))
 		exit_code = ts_report_usage("'--png' needs '--dump', the number of an image");
 	return exit_code;
 }

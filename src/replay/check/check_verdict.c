@@ -323,6 +323,9 @@ static void count_checks(const struct ts_replay_checker *checker, struct ts_repl
 {
 	report->checks = checker->expectations;
 	report->compared_ranges = (uint32_t)checker->count;
+	/* What is only shown is not compared. */
+	if (checker->has_pages && checker->dump_capture != TS_REPLAY_NONE)
+		report->compared_ranges--;
 	report->near_checks = checker->near;
 	report->different_checks = checker->different;
 	report->unknown_checks = checker->unknown;
