@@ -346,6 +346,10 @@ static int run_reordered(struct runs *runs, unsigned int number, struct ts_error
 	rc = run_once(runs, number, TS_REPLAY_PHASE_REORDERED, err);
 	runs->now.order = NULL;
 	runs->reordered++;
+	/* The runs before were good: nothing orders what this one did the other way round. */
+	if (rc && rc != TS_ECANCELED)
+		ts_error_prefix(err, "run %u, in another order of what runs concurrently",
+				number + 1);
 	return rc;
 }
 

@@ -28,6 +28,7 @@ static struct {
 	uint32_t vary_from; /* nondeterministic launches, from this run on */
 	bool is_rare;       /* only in half of the runs */
 	uint32_t gap;       /* another result than recorded: bits of page 2 */
+	bool is_fragile;    /* fails in another order */
 } fake;
 
 static uint64_t mix(uint64_t value)
@@ -154,6 +155,8 @@ static int run_session(struct ts_replay_session *session, unsigned int number,
 	for (uint32_t i = 0; i < PAGES; i++)
 		session->pages[i] = i + (i == 2 ? fake.gap : 0);
 	session->is_new = true;
+	if (fake.is_fragile && outcome->order)
+		return ts_error_set(err, TS_ECAP, "command 7: illegal address");
 	for (uint32_t i = 0; !rc && i < plan->count; i++) {
 		uint32_t position = outcome->order ? outcome->order[i] : i;
 
@@ -373,6 +376,31 @@ TS_TEST(races)
 {
 	check_race(TS_REPLAY_CHECK_EACH);
 	check_race(TS_REPLAY_CHECK_FINAL);
+}
+
+TS_TEST(a_failure_in_another_order)
+{
+	const struct ts_replay_options options = { .target = &target,
+						   .check = TS_REPLAY_CHECK_FINAL,
+						   .repeat = 4 };
+	struct ts_replay_report report;
+	struct ts_reader *reader;
+	struct ts_replay *replay;
+	struct ts_error err;
+
+	begin(false);
+	add_launch(CUDA_STREAM, OF(1, 0, 0));
+	add_launch(CUDA_FREE, OF(3, 1, 0));
+	end(true);
+	fake.is_fragile = true;
+	TS_CHECK_INT(ts_reader_open(&reader, path, &err), 0);
+	TS_CHECK_INT(ts_replay_open(&replay, reader, &options, &err), 0);
+	TS_CHECK_INT(ts_replay_run(replay, &report, &err), TS_ECAP);
+	TS_CHECK_STR(err.message, "run 3, in another order of what runs concurrently: command 7: "
+				  "illegal address");
+	ts_replay_close(replay);
+	ts_reader_close(reader);
+	unlink(path);
 }
 
 /* An event orders them. */
