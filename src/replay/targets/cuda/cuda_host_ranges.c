@@ -18,6 +18,7 @@
 
 /* Flags of cuMemHostRegister(): for all contexts, mapped, read only. */
 #define REGISTER_KNOWN 11u
+#define REGISTER_READ_ONLY 8u
 #define REGISTER_ALLOCATED 3u
 #define ALREADY_REGISTERED 712
 
@@ -34,10 +35,6 @@ static int add_registered(struct ts_replay_session *session, uint64_t address, u
 
 	if (!bytes)
 		return TS_OK;
-	for (size_t i = 0; i < session->registered_count; i++)
-		if (session->registered[i].address == address &&
-		    session->registered[i].bytes == bytes)
-			return TS_OK;
 	if (ts_grow_array((void **)&session->registered, &session->registered_capacity,
 			  session->registered_count + 1, sizeof(*session->registered)))
 		return ts_error_set(err, TS_ENOMEM, "no memory for a list of host memory");
@@ -74,6 +71,39 @@ static int list_alloc(struct ts_replay_session *session, uint32_t index, struct 
 				   details.has_registered ? (unsigned int)details.registered
 							  : REGISTER_ALLOCATED,
 				   err);
+}
+
+static int by_address(const void *a, const void *b)
+{
+	const struct ts_cuda_registered *x = a, *y = b;
+
+	return TS_COMPARE(x->address, y->address);
+}
+
+/*
+ * What the program registered one after the other is registered all the time here: ranges that
+ * overlap become one, since the driver refuses the second. It is read only if all of them were.
+ */
+static void merge_registered(struct ts_replay_session *session)
+{
+	struct ts_cuda_registered *ranges = session->registered, *last = NULL;
+	size_t kept = 0;
+
+	if (session->registered_count)
+		ts_sort(ranges, session->registered_count, sizeof(*ranges), by_address);
+	for (size_t i = 0; i < session->registered_count; i++) {
+		const struct ts_cuda_registered range = ranges[i];
+
+		if (!last || range.address >= last->address + last->bytes) {
+			last = &ranges[kept++];
+			*last = range;
+			continue;
+		}
+		last->bytes = TS_MAX(last->bytes, range.address + range.bytes - last->address);
+		last->flags = ((last->flags | range.flags) & ~REGISTER_READ_ONLY) |
+			      (last->flags & range.flags & REGISTER_READ_ONLY);
+	}
+	session->registered_count = kept;
 }
 
 /* ---- mapping ---- */
@@ -172,6 +202,9 @@ static int map_all(struct ts_replay_session *session, struct ts_error *err)
 		else if (ts_cuda_ranges_add(&all, from, to / page * page - from))
 			rc = ts_error_set(err, TS_ENOMEM, "no memory for host memory");
 	}
+	/* No end overflows. */
+	if (!rc)
+		merge_registered(session);
 	if (!rc)
 		rc = check_host_room(&all, err);
 	session->host_maps =

@@ -470,6 +470,39 @@ TS_TEST(a_kernel_is_timed_on_the_same_memory)
 	cuda_target_stop(target);
 }
 
+/* ---- host memory ---- */
+
+/* The program freed pinned memory and got more of it at the same address. */
+TS_TEST(pinned_memory_of_another_size_at_the_same_address)
+{
+	const int64_t base = CUDA_HOST + ((int64_t)1 << 20), sizes[] = { 65536, 262144, 131072 };
+	const struct fixture_command sync = { .kind = TS_COMMAND_SYNC,
+					      .object = CUDA_CONTEXT,
+					      .details = "{\"what\":\"context\"}" };
+	struct cuda_target *target = cuda_target_start(0);
+	uint32_t content;
+
+	for (size_t i = 0; i < TS_ARRAY_SIZE(sizes); i++) {
+		struct fixture_command range = { .kind = TS_COMMAND_ALLOC,
+						 .object = CUDA_HOST_MEMORY,
+						 .offset = base,
+						 .bytes = sizes[i] };
+
+		cuda_target_plain(target, range);
+		cuda_target_fill(target, CUDA_STREAM, (uint64_t)(base + sizes[i]) - 4096, 7, 100);
+		cuda_target_plain(target, sync);
+		range.kind = TS_COMMAND_FREE;
+		if (i + 1 < TS_ARRAY_SIZE(sizes))
+			cuda_target_plain(target, range);
+	}
+	CUDA_TARGET_OPEN(target, .repeat = 1);
+	content = cuda_target_capture(target, UINT32_MAX, CUDA_HOST_MEMORY,
+				      (uint64_t)(base + sizes[2]) - 4096, 400);
+	CUDA_TARGET_RUN(target, 0);
+	cuda_target_check_filled(target->content[content], 7, 100);
+	cuda_target_stop(target);
+}
+
 /* ---- little memory ---- */
 
 TS_TEST(memory_that_does_not_fit_at_once)
