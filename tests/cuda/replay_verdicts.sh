@@ -43,6 +43,9 @@ grep -q "launch of 'add': CUDA_ERROR_ILLEGAL_ADDRESS" stderr || fail "the kernel
 record hang.sbt --replayable -- "$work" plain
 cp hang.sbt interrupted.sbt
 STAND_IN_HANG=add cannot_replay "'add'" hang.sbt --time-limit 2
+# In a second context, where nothing measures it: known only when all have been submitted.
+record contexts.sbt --replayable -- "$work" contexts
+limit_seconds=60 STAND_IN_HANG=add cannot_replay "'add'" contexts.sbt --to 5 --time-limit 2
 # A shell's background job ignores SIGINT, unlike one that Python starts.
 interrupt() { # trace, text that comes before
 	python3 - "$TRACESMITH" "$@" <<-'PY' >stdout 2>&1 || fail "Ctrl-C: $1: $(cat stdout stderr)"

@@ -255,6 +255,7 @@ struct ts_replay_session {
 	int64_t epoch_ns;
 	uint32_t oldest;    /* in order of submission: the first step without times */
 	uint32_t submitted; /* number of steps submitted; atomic */
+	bool is_ending;     /* all are, and are waited for; atomic */
 	uint32_t running;   /* 1 + the position of a command that runs alone; 0: none; atomic */
 	uint32_t progress;  /* counts commands that ran alone; atomic */
 	struct ts_target_watch *watch;

@@ -25,16 +25,20 @@ static void look_at_events(const struct ts_replay_session *session, struct seen 
 	uint32_t submitted = __atomic_load_n(&session->submitted, __ATOMIC_ACQUIRE);
 	uint32_t first = seen->first;
 	bool advanced = submitted != seen->submitted;
+	uint32_t incomplete = TS_REPLAY_NONE;
 
 	while (seen->first < submitted && is_complete(session, seen->first))
 		seen->first++;
 	advanced |= seen->first != first;
 	seen->submitted = submitted;
-	ts_replay_monitor_command(session->replay,
-				  seen->first < submitted                         ? seen->first
-				  : submitted && submitted < session->plan->count ? submitted
-										  : TS_REPLAY_NONE,
-				  advanced);
+	if (seen->first < submitted)
+		incomplete = seen->first;
+	else if (submitted && submitted < session->plan->count)
+		incomplete = submitted;
+	/* Commands of other contexts than the first have no events: one of them. */
+	else if (submitted && __atomic_load_n(&session->is_ending, __ATOMIC_ACQUIRE))
+		incomplete = submitted - 1;
+	ts_replay_monitor_command(session->replay, incomplete, advanced);
 }
 
 static void look(struct ts_replay_session *session, void *state)

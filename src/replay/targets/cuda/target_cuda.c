@@ -292,7 +292,10 @@ static int run_steps(struct ts_replay_session *session, struct ts_error *err)
 		if (!rc)
 			rc = run_step(session, position, err);
 	}
-	return rc || !count ? rc : ts_cuda_wait_all(session, count - 1, err);
+	if (rc || !count)
+		return rc;
+	__atomic_store_n(&session->is_ending, true, __ATOMIC_RELEASE);
+	return ts_cuda_wait_all(session, count - 1, err);
 }
 
 /* Captures may change between runs. */
@@ -323,6 +326,7 @@ static void begin_run(struct ts_replay_session *session, unsigned int number,
 	session->knows_pages = true;
 	session->is_pending = false;
 	session->submitted = session->running = session->progress = 0;
+	session->is_ending = false;
 	for (uint32_t i = 0; i < session->plan->count; i++)
 		session->steps[i].is_in_graph = false;
 	assign_captures(session);
