@@ -81,6 +81,20 @@ record race.sbt --replayable -- "$work" race
 "$targets/mutate_stream" race.sbt mutant.sbt launch:add flip:5 >mutated 2>&1 || fail "mutate_stream: $(cat mutated)"
 STAND_IN_HANG=fill STAND_IN_LAZY=1 interrupt mutant.sbt "running again, one command at a time"
 
+# A driver that crashes, while a kernel runs: simulators of OpenCL are of no help.
+STAND_IN_HANG=add "$TRACESMITH" replay hang.sbt --time-limit none >stdout 2>stderr </dev/null &
+replay=$!
+crash() {
+	local child
+	child=$(pgrep -P $replay) && [ "$(find "/proc/$child/task" -mindepth 1 -maxdepth 1 | wc -l)" -gt 2 ] && sleep 0.5 && kill -SEGV "$child"
+}
+wait_until 60 crash || fail "no process that runs commands: $(cat stderr)"
+code=0
+wait $replay || code=$?
+[ $code -eq 4 ] || fail "a crash: exit code $code: $(cat stderr)"
+grep -q "'add': the target crashed (signal 11, Segmentation fault) while it ran; '--to" stderr || fail "a crash: $(cat stderr)"
+! grep "oclgrind" stderr || fail "a crash in CUDA: $(cat stderr)"
+
 # A kernel with an illegal address breaks the context of the program: nothing is known after it.
 record illegal.sbt --replayable -- "$work" plain illegal
 cannot_replay "cannot be replayed" illegal.sbt

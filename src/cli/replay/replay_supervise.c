@@ -68,7 +68,13 @@ static int report_time_limit(const struct ts_replay_monitor *monitor, int64_t li
 	return TS_EXIT_CAPABILITY;
 }
 
-static int report_crash(const struct ts_replay_monitor *monitor, const struct ts_supervised *end)
+static bool is_cuda(const struct ts_replay_target *target)
+{
+	return target->can & TS_REPLAY_CAN_HASH_PAGES;
+}
+
+static int report_crash(const struct ts_replay_monitor *monitor, const struct ts_supervised *end,
+			const struct ts_replay_target *target)
 {
 	TS_SCOPED(ts_text) text = { 0 };
 
@@ -84,7 +90,7 @@ static int report_crash(const struct ts_replay_monitor *monitor, const struct ts
 	if (end->signal == SIGKILL)
 		ts_text_append_str(&text, "; the system kills programs when memory runs out");
 	append_advice(&text, monitor);
-	if (monitor->command)
+	if (monitor->command && !is_cuda(target))
 		ts_text_append_str(&text, ", and oclgrind finds invalid accesses of kernels");
 	ts_report_event("%s", ts_text_cstr(&text));
 	return TS_EXIT_CAPABILITY;
@@ -92,7 +98,7 @@ static int report_crash(const struct ts_replay_monitor *monitor, const struct ts
 
 /* The child has ended; its exit code, if it could give one, is that of the verb. */
 static int report_end(const struct shared *shared, const struct ts_supervised *end,
-		      bool names_command)
+		      const struct ts_replay_target *target)
 {
 	if (end->remains)
 		ts_report_warning("process %d was killed, but still exists: the device's driver "
@@ -104,20 +110,21 @@ static int report_end(const struct shared *shared, const struct ts_supervised *e
 		return end->exit_code;
 	if (end->stop_signal) {
 		/* It did not end by itself: a command that hangs is named. */
-		if (names_command && end->signal == SIGKILL && shared->monitor.command)
+		if (is_cuda(target) && end->signal == SIGKILL && shared->monitor.command)
 			ts_report_event("%s: stopped while it ran", shared->monitor.subject);
 		return TS_EXIT_SIGNAL + end->stop_signal;
 	}
 	if (end->signal == SIGPIPE || end->signal == SIGINT || end->signal == SIGTERM ||
 	    end->signal == SIGHUP)
 		return TS_EXIT_SIGNAL + end->signal;
-	return report_crash(&shared->monitor, end);
+	return report_crash(&shared->monitor, end, target);
 }
 
 /* ---- both processes ---- */
 
-bool ts_replay_supervise(struct ts_replay_monitor **ret_monitor, bool names_command,
-			 int *ret_exit_code, bool *ret_is_doubtful)
+bool ts_replay_supervise(const struct ts_replay_target *target,
+			 struct ts_replay_monitor **ret_monitor, int *ret_exit_code,
+			 bool *ret_is_doubtful)
 {
 	struct shared *shared = ts_supervise_alloc(sizeof(*shared));
 	struct ts_supervised end;
@@ -136,7 +143,7 @@ bool ts_replay_supervise(struct ts_replay_monitor **ret_monitor, bool names_comm
 		*ret_monitor = &shared->monitor;
 		return true;
 	}
-	*ret_exit_code = report_end(shared, &end, names_command);
+	*ret_exit_code = report_end(shared, &end, target);
 	*ret_is_doubtful = shared->monitor.is_doubtful && shared->is_done && !end.timed_out &&
 			   !end.stop_signal;
 	return false;

@@ -10,6 +10,7 @@
 #include <stdint.h>
 
 #include "replay/monitor.h"
+#include "replay/replay.h"
 
 /* --time-limit: a time, or "none". Returns an exit code. */
 int ts_replay_parse_time_limit(const char *text, int64_t *ret_limit_ns);
@@ -17,11 +18,11 @@ int ts_replay_parse_time_limit(const char *text, int64_t *ret_limit_ns);
 /*
  * Forks. True: this is the child, which has a monitor and calls ts_replay_supervise_done() before
  * its verb returns. False: this is the parent, and the verb ends with this exit code.
- * `names_command`: after a signal, the command that did not let the child end is named.
  * *ret_is_doubtful: it failed, and a run of one command at a time would say at which.
  */
-bool ts_replay_supervise(struct ts_replay_monitor **ret_monitor, bool names_command,
-			 int *ret_exit_code, bool *ret_is_doubtful);
+bool ts_replay_supervise(const struct ts_replay_target *target,
+			 struct ts_replay_monitor **ret_monitor, int *ret_exit_code,
+			 bool *ret_is_doubtful);
 void ts_replay_supervise_done(struct ts_replay_monitor *monitor);
 
 #endif

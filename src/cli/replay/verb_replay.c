@@ -484,9 +484,8 @@ static int run(struct replay *replay, const char *path)
 /* In a child of its own; false: this is the parent. */
 static bool supervise(struct replay *replay, int *ret_exit_code, bool *ret_is_doubtful)
 {
-	return ts_replay_supervise(&replay->options.monitor,
-				   replay->options.target->can & TS_REPLAY_CAN_HASH_PAGES,
-				   ret_exit_code, ret_is_doubtful);
+	return ts_replay_supervise(replay->options.target, &replay->options.monitor, ret_exit_code,
+				   ret_is_doubtful);
 }
 
 /*
