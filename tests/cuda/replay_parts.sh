@@ -12,6 +12,8 @@ replay_json 0 t.sbt --kernel 'add'
 "$TRACESMITH" replay t.sbt --kernel 'mix#3' --repeat 5 >stdout 2>stderr </dev/null || fail "$(cat stdout stderr)"
 grep -q "mix" stdout || fail "one kernel: $(cat stdout)"
 
+CUDA_LAUNCH_BLOCKING=1 limit_seconds=100 replay_json 0 t.sbt --kernel 'add' --repeat 3 --time-limit 30
+
 "$TRACESMITH" replay t.sbt --list -q >list 2>stderr || fail "--list: $(cat stderr)"
 stream=$(sed -n 's/.*create stream \([0-9]*\).*/\1/p' list | sed -n 2p)
 replay_json 0 t.sbt --stream "$stream"
