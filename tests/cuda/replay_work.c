@@ -670,6 +670,30 @@ static struct cuda_kernel_node kernel_node(const char *name, void **params)
 	};
 }
 
+/* The kernel of a node may only have so much memory since it ran outside of the graph. */
+static void graph_settings(void)
+{
+	uint64_t out = device_memory(64);
+	void *stream, *graph, *exec, *shape[] = { &out };
+
+	CHECK(cuStreamCreate(&stream, CUDA_STREAM_NON_BLOCKING));
+	CHECK(cuLaunchKernel(function("write_shape"), 2, 1, 1, 32, 1, 1, 0, stream, shape, NULL));
+	CHECK(cuFuncSetAttribute(function("write_shape"), 8, 65536));
+	CHECK(cuStreamBeginCapture_v2(stream, 1));
+	CHECK(cuLaunchKernel(function("write_shape"), 3, 1, 1, 32, 1, 1, 60000, stream, shape,
+			     NULL));
+	CHECK(cuStreamEndCapture(stream, &graph));
+	CHECK(cuGraphInstantiateWithFlags(&exec, graph, 0));
+	CHECK(cuGraphLaunch(exec, stream));
+	CHECK(cuStreamSynchronize(stream));
+	EXPECT(read_back(out, 1)[0] == 96);
+	CHECK(cuFuncSetAttribute(function("write_shape"), 8, 49152));
+	CHECK(cuGraphLaunch(exec, stream));
+	CHECK(cuStreamSynchronize(stream));
+	CHECK(cuGraphExecDestroy(exec));
+	CHECK(cuGraphDestroy(graph));
+}
+
 static void graph_explicit(void)
 {
 	uint64_t a = device_memory(BYTES), b = device_memory(BYTES), c = device_memory(BYTES);
@@ -1341,6 +1365,7 @@ static const struct {
 	{ "batches", batches, true },
 	{ "graph_captured", graph_captured, true },
 	{ "graph_explicit", graph_explicit, true },
+	{ "graph_settings", graph_settings, true },
 	{ "graph_pageable", graph_pageable, true },
 	{ "graph_events", graph_events, true },
 	{ "graph_frees", graph_frees, true },

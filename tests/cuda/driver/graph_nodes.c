@@ -10,7 +10,8 @@ int set_kernel(struct op *op, const struct cuda_kernel_node *params)
 	int error;
 
 	made.launch.function = function_of(params->function ? params->function : params->kernel);
-	if (!made.launch.function)
+	if (!made.launch.function ||
+	    params->shared_bytes > (uint32_t)made.launch.function->attributes[8])
 		return INVALID_VALUE;
 	memcpy(made.launch.grid, params->grid, sizeof(made.launch.grid));
 	memcpy(made.launch.block, params->block, sizeof(made.launch.block));

@@ -212,6 +212,20 @@ static bool can_build(const struct ts_replay_session *session, uint32_t position
 	return true;
 }
 
+/* The driver checks a node against the settings of its kernel: those at its first launch. */
+static int apply_setting(struct ts_replay_session *session, uint32_t position, struct ts_error *err)
+{
+	const struct ts_cuda_step *step = &session->steps[position];
+	int code;
+
+	if (!ts_cuda_sets_function(session, step))
+		return TS_OK;
+	code = ts_cuda_enter(session, step->context);
+	if (!code)
+		code = ts_cuda_apply_setting(session, step);
+	return code ? ts_cuda_fail_command(session, position, code, err) : TS_OK;
+}
+
 int ts_cuda_make_graphs(struct ts_replay_session *session, struct ts_error *err)
 {
 	int rc = TS_OK;
@@ -222,13 +236,14 @@ int ts_cuda_make_graphs(struct ts_replay_session *session, struct ts_error *err)
 		const struct ts_cuda_step *step = &session->steps[i];
 		uint32_t end = step->graph_end;
 
-		if (!end)
+		rc = apply_setting(session, i, err);
+		if (rc || !end)
 			continue;
 		if (!session->objects[step->command->graph].graph && can_build(session, i))
 			rc = build_graph(session, i, err);
 		i = end - 1;
 	}
-	return rc;
+	return rc ? rc : ts_cuda_reset_settings(session, true, err);
 }
 
 void ts_cuda_free_graphs(struct ts_replay_session *session)

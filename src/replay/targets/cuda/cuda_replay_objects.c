@@ -311,15 +311,24 @@ static int reset_setting(struct ts_replay_session *session, const struct ts_cuda
 	return code ? ts_cuda_fail_object(session, object, code, err) : TS_OK;
 }
 
-int ts_cuda_reset_settings(struct ts_replay_session *session, struct ts_error *err)
+bool ts_cuda_sets_function(const struct ts_replay_session *session, const struct ts_cuda_step *step)
+{
+	return step->command->kind == TS_COMMAND_SET && !step->is_skipped &&
+	       step->command->object != TS_REPLAY_NONE &&
+	       ts_cuda_info(session, step->command->object)->kind == TS_OBJECT_FUNCTION;
+}
+
+int ts_cuda_reset_settings(struct ts_replay_session *session, bool of_functions,
+			   struct ts_error *err)
 {
 	int rc = TS_OK;
 
-	for (uint32_t i = 0; i < session->plan->count && !rc && session->number; i++) {
+	for (uint32_t i = 0; i < session->plan->count && !rc; i++) {
 		const struct ts_cuda_step *step = &session->steps[i];
 
 		if (step->command->kind != TS_COMMAND_SET || step->is_skipped ||
-		    step->command->object == TS_REPLAY_NONE)
+		    step->command->object == TS_REPLAY_NONE ||
+		    (of_functions && !ts_cuda_sets_function(session, step)))
 			continue;
 		rc = ts_cuda_enter(session, step->context) ? TS_OK
 							   : reset_setting(session, step, err);

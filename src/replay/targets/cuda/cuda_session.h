@@ -333,8 +333,11 @@ void ts_cuda_unmap_arenas(struct ts_replay_session *session);
 void ts_cuda_free_contexts(struct ts_replay_session *session);
 void ts_cuda_unmap_host(struct ts_replay_session *session);
 
-/* Settings that commands of the plan change, as they were when the window opened. */
-int ts_cuda_reset_settings(struct ts_replay_session *session, struct ts_error *err);
+/* Settings (of functions only) that commands of the plan change, as when the window opened. */
+int ts_cuda_reset_settings(struct ts_replay_session *session, bool of_functions,
+			   struct ts_error *err);
+bool ts_cuda_sets_function(const struct ts_replay_session *session,
+			   const struct ts_cuda_step *step);
 /* Of a function, as it was described; a driver's result. */
 int ts_cuda_set_function(struct ts_replay_session *session, uint32_t function);
 bool ts_cuda_is_function_attribute(uint64_t id); /* that can be set */
@@ -434,6 +437,8 @@ int ts_cuda_need_scratch(struct ts_replay_session *session, uint64_t bytes, stru
 /* ---- cuda_submit.c ---- */
 
 int ts_cuda_submit(struct ts_replay_session *session, uint32_t position, struct ts_error *err);
+/* What a `set` sets; a driver's result. */
+int ts_cuda_apply_setting(struct ts_replay_session *session, const struct ts_cuda_step *step);
 /* Launches a kernel; a driver's result. */
 int ts_cuda_launch(struct ts_replay_session *session, const struct ts_cuda_step *step);
 /* Waits for all contexts; the error names `position`, or what was not complete. */

@@ -6,6 +6,8 @@
 
 #include "replay/targets/cuda/cuda_session.h"
 
+#define MAX_DYNAMIC_SHARED 8 /* CUfunction_attribute */
+
 enum { MEMORY_HOST = 1, MEMORY_DEVICE = 2, MEMORY_UNIFIED = 4 };
 
 /* ---- copies and fills ---- */
@@ -179,13 +181,25 @@ static int submit_fill(struct ts_replay_session *session, const struct ts_cuda_s
 
 int ts_cuda_launch(struct ts_replay_session *session, const struct ts_cuda_step *step)
 {
+	const struct cuda_driver_functions *cu = &session->cu;
 	struct ts_cuda_launch *launch = step->launch;
+	int shared = (int)launch->config.shared_bytes, allowed = 0, code = 0;
 	void *extra[] = { CUDA_LAUNCH_PARAM_BUFFER_POINTER, launch->params,
 			  CUDA_LAUNCH_PARAM_BUFFER_SIZE, &launch->param_bytes,
 			  CUDA_LAUNCH_PARAM_END };
+	/* A node of a graph that runs by itself: its settings are those when the graph was made. */
+	bool is_raised = step->command->graph != TS_REPLAY_NONE && shared &&
+			 !cu->FuncGetAttribute(&allowed, MAX_DYNAMIC_SHARED, launch->function) &&
+			 allowed < shared;
 
-	return session->cu.LaunchKernelEx(&launch->config, launch->function, NULL,
+	if (is_raised)
+		code = cu->FuncSetAttribute(launch->function, MAX_DYNAMIC_SHARED, shared);
+	if (!code)
+		code = cu->LaunchKernelEx(&launch->config, launch->function, NULL,
 					  launch->param_bytes ? extra : NULL);
+	if (is_raised)
+		cu->FuncSetAttribute(launch->function, MAX_DYNAMIC_SHARED, allowed);
+	return code;
 }
 
 /* ---- order ---- */
@@ -272,7 +286,7 @@ static int set_function(struct ts_replay_session *session, const struct ts_cuda_
 	return session->cu.FuncSetAttribute(function, (int)step->details->id, value);
 }
 
-static int submit_set(struct ts_replay_session *session, const struct ts_cuda_step *step)
+int ts_cuda_apply_setting(struct ts_replay_session *session, const struct ts_cuda_step *step)
 {
 	uint32_t object = step->command->object;
 
@@ -372,7 +386,7 @@ static int enqueue(struct ts_replay_session *session, uint32_t position, int *re
 		*ret_code = submit_wait(session, step);
 		return TS_OK;
 	case TS_COMMAND_SET:
-		*ret_code = submit_set(session, step);
+		*ret_code = ts_cuda_apply_setting(session, step);
 		return TS_OK;
 	default:
 		return TS_OK;

@@ -367,8 +367,8 @@ static int run_session(struct ts_replay_session *session, unsigned int number,
 	rc = ts_cuda_restore(session, err);
 	if (!rc)
 		rc = ts_cuda_watch_start(session, err);
-	if (!rc)
-		rc = ts_cuda_reset_settings(session, err);
+	if (!rc && number)
+		rc = ts_cuda_reset_settings(session, false, err);
 	if (!rc)
 		rc = ts_cuda_begin_times(session, err);
 	ts_cuda_activity_begin(session);
