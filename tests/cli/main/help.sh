@@ -29,6 +29,8 @@ for verb in $verbs; do
 	page=$TS_SOURCE/docs/man/tracesmith-$verb.1
 	[ -f "$page" ] || fail "$verb: no man page"
 	grep -q '^\.SH EXAMPLES' "$page" || fail "$verb: man page without examples"
+	# A line that begins with a period is a request: text there is lost.
+	! grep -nE '^[.][^A-Za-z\\"]' "$page" || fail "$verb: a line of its man page is not shown"
 	# In a man page a dash is written \-.
 	for option in $(sed -n 's/^  .*--\([a-z]*\).*/\1/p' help.txt | sort -u); do
 		[ "$option" = help ] || grep -q -- "\\\\-\\\\-$option" "$page" ||
