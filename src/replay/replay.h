@@ -630,7 +630,7 @@ struct ts_replay_report {
 	bool has_bytes;         /* false: first_byte and bytes_differing are unknown */
 	uint64_t buffer_number, first_byte, bytes_differing;
 	char values[256];  /* with --as: expected and actual values */
-	char note[256];    /* a further note; "": none */
+	char note[512];    /* a further note; "": none */
 	char between[256]; /* differs from recording: the last equal, the first different check */
 	/*
 	 * Captures that are pages. `buffer` names the address space, `address` is that of the first

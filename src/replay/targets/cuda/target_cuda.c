@@ -391,12 +391,14 @@ static int run_session(struct ts_replay_session *session, unsigned int number,
 static void report_session(const struct ts_replay_session *session, struct ts_replay_report *report)
 {
 	uint32_t timed = ts_cuda_timed_position(session);
+	size_t length = strlen(report->note);
 
 	ts_cuda_report_moves(session, report);
 	report->setup_ns = session->setup_ns;
 	report->restored_bytes = session->restored_bytes;
-	if (session->notes[0] && !report->note[0])
-		snprintf(report->note, sizeof(report->note), "%s", session->notes);
+	if (session->notes[0])
+		snprintf(report->note + length, sizeof(report->note) - length, "%s%s",
+			 length ? "; " : "", session->notes);
 	if (timed == TS_REPLAY_NONE || !session->timed.runs)
 		return;
 	report->timed_runs = session->timed.runs;
