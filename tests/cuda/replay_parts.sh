@@ -29,6 +29,10 @@ done
 "$TRACESMITH" replay t.sbt --at "$fill" --dump arg0:16 --repeat 2 >dump 2>stderr </dev/null || fail "--dump: $(cat stderr)"
 grep -q "all memory compared between runs at the end" stderr || fail "--dump counts as compared: $(cat stderr)"
 cannot_replay "'--png' needs '--dump', the number of an image" t.sbt --at "$fill" --dump arg0:16 --png picture.png
+# Of a graph, memory is shown when all nodes have run. Here the last one is a copy.
+graph=$(sed -n 's|^ *\([0-9]*\).*copy(graph=.*|\1|p' list | head -n 1)
+[ -n "$graph" ] || fail "no launch of a graph in the list: $(head list)"
+cannot_replay "the last node of a graph, which has no arguments ('--dump 0xADDRESS:BYTES' shows memory)" t.sbt --at "$graph" --dump arg0
 # The arena has a number, too, and terabytes.
 arena=$(sed -n 's/.*create memory \([0-9]*\) (device.*/\1/p' list)
 cannot_replay "memory $arena is an address space: '--dump 0xADDRESS:BYTES' shows a part" t.sbt --at "$fill" --dump "$arena"

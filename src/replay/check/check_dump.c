@@ -194,6 +194,11 @@ static int read_pointer(const struct ts_replay_checker *checker, uint32_t index,
 	TS_AUTO_FREE char *block = NULL;
 	int rc;
 
+	/* Memory is shown behind the last node. */
+	if (command->kind != TS_COMMAND_LAUNCH && command->graph != TS_REPLAY_NONE)
+		return no_argument(stream, index, err,
+				   "the last node of a graph, which has no arguments "
+				   "('--dump 0xADDRESS:BYTES' shows memory)");
 	if (command->kind != TS_COMMAND_LAUNCH)
 		return no_argument(stream, index, err, "it has no arguments");
 	if (!arg)
