@@ -245,7 +245,7 @@ API cuCtxSetLimit(int limit, size_t value)
 
 	if (!context)
 		return INVALID_CONTEXT;
-	if (limit < 0 || limit > 6)
+	if (limit < 0 || limit > 6 || (limit == 1 && context->prints))
 		return INVALID_VALUE;
 	context->limits[limit] = value;
 	return 0;

@@ -84,6 +84,7 @@ struct context {
 	bool is_primary, is_gone;
 	unsigned int users;
 	size_t limits[16];
+	bool prints; /* a kernel that may print ran: the size of its buffer is fixed */
 	int cache;
 	uint64_t id;
 	struct stream *legacy;

@@ -66,6 +66,8 @@ static int launch_on(struct stream *on, void *handle, const struct cuda_launch_c
 	memcpy(op.launch.grid, config->grid, sizeof(op.launch.grid));
 	memcpy(op.launch.block, config->block, sizeof(op.launch.block));
 	op.launch.shared = config->shared_bytes;
+	if (!strcmp(op.launch.function->name, "take_structure"))
+		current_context()->prints = true;
 	op.launch.attribute_count = config->attribute_count;
 	if (config->attribute_count)
 		memcpy(op.launch.attributes, config->attributes,

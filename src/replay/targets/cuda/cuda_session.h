@@ -336,6 +336,8 @@ void ts_cuda_unmap_host(struct ts_replay_session *session);
 /* Settings (of functions only) that commands of the plan change, as when the window opened. */
 int ts_cuda_reset_settings(struct ts_replay_session *session, bool of_functions,
 			   struct ts_error *err);
+/* Of the current context, unless it is so: some cannot be set on every device, or not any more. */
+int ts_cuda_set_limit(struct ts_replay_session *session, int limit, uint64_t value);
 bool ts_cuda_sets_function(const struct ts_replay_session *session,
 			   const struct ts_cuda_step *step);
 /* Of a function, as it was described; a driver's result. */

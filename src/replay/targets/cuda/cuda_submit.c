@@ -300,7 +300,8 @@ int ts_cuda_apply_setting(struct ts_replay_session *session, const struct ts_cud
 	case TS_OBJECT_CONTEXT:
 		if (step->details->what && !strcmp(step->details->what, "cache"))
 			return session->cu.CtxSetCacheConfig((int)step->details->value.number);
-		return session->cu.CtxSetLimit((int)step->details->id, step->details->value.number);
+		return ts_cuda_set_limit(session, (int)step->details->id,
+					 step->details->value.number);
 	default:
 		return 0;
 	}
