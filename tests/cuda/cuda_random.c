@@ -57,6 +57,7 @@ struct program {
 };
 
 static bool has_graphs = true, has_pinned = true;
+static int threads = 1;
 static pthread_rwlock_t captures = PTHREAD_RWLOCK_INITIALIZER;
 
 static uint32_t draw(struct program *program, uint32_t below)
@@ -383,13 +384,18 @@ static void finish_context(void)
 	pthread_rwlock_unlock(&captures);
 }
 
+/* Other threads use the default stream, which ends captures of streams that it waits for. */
+static int draw_captured(struct program *program)
+{
+	return threads > 1 ? 3 + (int)draw(program, 2) : 1 + (int)draw(program, STREAMS - 1);
+}
+
 /* Some work, captured in one or two streams, or a graph that was changed; it runs some times. */
 static void do_graph(struct program *program)
 {
 	struct work works[8];
 	size_t count = 2 + draw(program, 6);
-	int stream = 1 + (int)draw(program, STREAMS - 1),
-	    other = 1 + (int)draw(program, STREAMS - 1);
+	int stream = draw_captured(program), other = draw_captured(program);
 	void *graph, *exec, *event, *back;
 	uint64_t result[3];
 	bool must_instantiate = true;
@@ -564,7 +570,6 @@ static bool operate(struct program *program)
 }
 
 static uint32_t operations = 60;
-static int threads = 1;
 static uint64_t first_seed = 1, last_seed = 10;
 static void *context;
 static int64_t step_count;
