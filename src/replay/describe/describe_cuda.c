@@ -46,6 +46,9 @@ static const char *const limits[] = {
 	"dev_runtime_pending_launch_count",
 	"max_l2_fetch_granularity",
 	"persisting_l2_cache_size",
+	"shmem_size",
+	"cig_enabled",
+	"cig_shmem_fallback_enabled",
 };
 
 #define NAME_OF(names, id) ((id) < TS_ARRAY_SIZE(names) ? (names)[id] : NULL)

@@ -19,7 +19,7 @@
 #pragma weak snapshot_give_memory_back
 
 #define DEVICES 64
-#define LIMITS 7
+#define LIMITS 32 /* bits of capture_context.limits; CUDA 13.0 has 10 */
 #define ATTRIBUTE_COMPUTE_MAJOR 75
 #define ATTRIBUTE_COMPUTE_MINOR 76
 #define ATTRIBUTE_PAGEABLE 88

@@ -60,7 +60,9 @@ static int set_limit(struct cuda_call *call, uintptr_t *args)
 	int result = set_of_context(call, args, "limit", (int)args[0], (int64_t)args[1]);
 	struct capture_context *context = capture_context_current();
 
-	if (result == CUDA_SUCCESS_ && context && args[0] < 32)
+	if (result == CUDA_SUCCESS_ && args[0] >= 32)
+		capture_prevent("limit %u (%s)", (unsigned int)args[0], call->name);
+	else if (result == CUDA_SUCCESS_ && context)
 		context->limits |= 1u << args[0];
 	return result;
 }
@@ -126,18 +128,16 @@ static bool is_stream_attribute(int id)
 	return false;
 }
 
-/* stream, attribute, value */
+/* stream, attribute, value. What is set while no window is open is described with the stream. */
 static int set_stream_attribute(struct cuda_call *call, uintptr_t *args)
 {
 	int result;
 
-	if (!capture_is_open())
-		return cuda_invoke(call, args);
 	capture_lock();
 	result = cuda_invoke(call, args);
 	if (result == CUDA_SUCCESS_ && !is_stream_attribute((int)args[1]))
-		capture_fail("stream attribute %d", (int)args[1]);
-	else if (result == CUDA_SUCCESS_)
+		capture_prevent("stream attribute %d", (int)args[1]);
+	else if (result == CUDA_SUCCESS_ && capture_is_open())
 		append(call, capture_stream_number(call, args[0]), "attribute", (int)args[1], 0,
 		       (const void *)args[2], ATTRIBUTE_BYTES);
 	capture_unlock();
@@ -224,7 +224,7 @@ const struct cuda_handler_entry capture_setting_handlers[] = {
 	{ "cuKernelSetAttribute", set_kernel_attribute, CAPTURE_ALWAYS },
 	{ "cuFuncSetCacheConfig", set_function_cache, CAPTURE_ALWAYS },
 	{ "cuKernelSetCacheConfig", set_function_cache, CAPTURE_ALWAYS },
-	{ "cuStreamSetAttribute", set_stream_attribute, 0 },
+	{ "cuStreamSetAttribute", set_stream_attribute, CAPTURE_ALWAYS },
 	{ "cuStreamCopyAttributes", copy_stream_attributes, 0 },
 	{ 0 },
 };

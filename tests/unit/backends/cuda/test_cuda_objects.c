@@ -591,13 +591,13 @@ TS_TEST(objects_are_described_once_in_a_window)
 		     "{\"platform\":\"cuda\",\"index\":0,"
 		     "\"uuid\":\"00102030405060708090a0b0c0d0e0f0\",\"compute\":[9,0],"
 		     "\"driver\":13000,\"memory\":5000}");
-	context->limits = 1 << 0 | 1 << 2 | 1 << 5;
+	context->limits = 1u << 0 | 1u << 2 | 1u << 5 | 1u << 9 | 1u << 31;
 	context->cache = 2;
 	context_number = capture_context_number(context);
 	TS_CHECK_INT(last.object.kind, TS_OBJECT_CONTEXT);
 	TS_CHECK_INT(last.object.parent, device_number);
-	TS_CHECK_STR(last.details, "{\"devices\":[1],\"flags\":8,\"limits\":[[0,1000],[2,3000]],"
-				   "\"cache\":2}");
+	TS_CHECK_STR(last.details, "{\"devices\":[1],\"flags\":8,\"limits\":[[0,1000],[2,3000],"
+				   "[9,10000],[31,32000]],\"cache\":2}");
 	capture_stream_number(&plain, 0);
 	TS_CHECK_INT(last.object.kind, TS_OBJECT_STREAM);
 	TS_CHECK_INT(last.object.parent, context_number);
