@@ -612,13 +612,38 @@ int capture_context_finish_streams(const struct capture_context *context)
 
 /* ---- calls ---- */
 
+/* CUctxCreateParams */
+struct create_params {
+	const void *affinities;
+	int affinity_count;
+	const void *graphics;
+};
+
+/* A replay makes contexts without: kernels may use all multiprocessors, and no graphics API. */
+static void refuse_params(const struct cuda_call *call, const uintptr_t *args)
+{
+	struct create_params params = { 0 };
+	const char *version = call->name + capture_base_name(call->name);
+
+	if (!strcmp(version, "_v3"))
+		params.affinity_count = (int)args[2];
+	else if (!strcmp(version, "_v4") && args[1])
+		memcpy(&params, (const void *)args[1], sizeof(params));
+	if (params.affinity_count)
+		capture_prevent("context with an execution affinity (cuCtxCreate)");
+	if (params.graphics)
+		capture_prevent("context of a graphics interface (cuCtxCreate)");
+}
+
 /* The new context is current. */
 static int handle_create(struct cuda_call *call, uintptr_t *args)
 {
 	int result = cuda_invoke(call, args);
 
-	if (result == CUDA_SUCCESS_)
+	if (result == CUDA_SUCCESS_) {
 		capture_context_current();
+		refuse_params(call, args);
+	}
 	return result;
 }
 

@@ -244,6 +244,13 @@ void capture_prevent(const char *format, ...)
 	va_end(arguments);
 }
 
+size_t capture_base_name(const char *name)
+{
+	const char *end = strstr(name, "_v");
+
+	return end ? (size_t)(end - name) : strlen(name);
+}
+
 bool capture_is_per_thread(const struct cuda_call *call)
 {
 	return call == &per_thread;
@@ -393,6 +400,34 @@ TS_TEST(without_an_arena_there_are_no_windows)
 	make_current(&second);
 	TS_CHECK_STR(prevented, "");
 	TS_CHECK_INT(opened, 1);
+}
+
+static void create(const char *name, uintptr_t *args, const char *why)
+{
+	struct cuda_call call = { .name = name };
+
+	prevented[0] = 0;
+	TS_CHECK_INT(handle_create(&call, args), answer.result);
+	TS_CHECK_STR(prevented, why);
+}
+
+TS_TEST(contexts_of_a_part_of_a_device_prevent_windows)
+{
+	struct create_params params = { &params, 1, NULL };
+	uintptr_t handle, of_v3[] = { (uintptr_t)&handle, (uintptr_t)&params, 1 },
+			  of_v4[] = { (uintptr_t)&handle, (uintptr_t)&params };
+
+	make_current(&first);
+	create("cuCtxCreate_v2", (uintptr_t[]){ (uintptr_t)&handle, 8, 1 }, "");
+	create("cuCtxCreate_v3", (uintptr_t[]){ (uintptr_t)&handle, 0, 0 }, "");
+	create("cuCtxCreate_v4", (uintptr_t[]){ (uintptr_t)&handle, 0 }, "");
+	create("cuCtxCreate_v3", of_v3, "context with an execution affinity (cuCtxCreate)");
+	create("cuCtxCreate_v4", of_v4, "context with an execution affinity (cuCtxCreate)");
+	answer.result = CUDA_INVALID_VALUE;
+	create("cuCtxCreate_v4", of_v4, "");
+	answer.result = 0;
+	params = (struct create_params){ .graphics = &params };
+	create("cuCtxCreate_v4", of_v4, "context of a graphics interface (cuCtxCreate)");
 }
 
 TS_TEST(a_context_takes_its_streams_along)
