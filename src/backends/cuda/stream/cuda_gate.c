@@ -182,13 +182,29 @@ uint64_t capture_last_sequence(void)
 
 /* ---- windows ---- */
 
+/*
+ * Functions without a wrapper do not fail the window that they are called in: that is made up for
+ * when it is to close, also if it cannot be closed in time. Then states do not matter any more.
+ */
+static void look_at_stubs(void)
+{
+	char why[WHY_BYTES];
+
+	if (capture_refused_used(why, sizeof(why)))
+		capture_fail("%s", why);
+}
+
 static bool is_blocked(char *why, size_t bytes)
 {
+	bool is_closing = capture_is_open();
+
+	if (is_closing)
+		look_at_stubs();
 	if (capture_any_capturing()) {
 		snprintf(why, bytes, "a stream capture is in progress");
 		return true;
 	}
-	return capture_refused_state(why, bytes) != NULL;
+	return !is_closing && capture_refused_state(why, bytes) != NULL;
 }
 
 static bool is_unused(void)

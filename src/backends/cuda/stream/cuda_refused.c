@@ -245,27 +245,39 @@ void capture_refused_begin(void)
 		calls_before[(at - 1) % STUBS] = use.calls;
 }
 
+static void name_state(char *buffer, size_t bytes, unsigned int state, const char *name)
+{
+	snprintf(buffer, bytes, "%s (%.*s)", state_texts[state], (int)capture_base_name(name),
+		 name);
+}
+
+static unsigned int state_of(enum cuda_replay replay)
+{
+	return (replay - CUDA_REPLAY_REFUSED - 1) / 2;
+}
+
 const char *capture_refused_used(char *buffer, size_t bytes)
 {
 	struct cuda_stub_use use;
 
 	for (uint32_t at = 0; cuda_stub_next(&at, &use);) {
-		if (use.calls == calls_before[(at - 1) % STUBS] ||
-		    class_of(use.name) == CUDA_REPLAY_HARMLESS)
+		enum cuda_replay replay;
+
+		if (use.calls == calls_before[(at - 1) % STUBS])
 			continue;
-		snprintf(buffer, bytes, "%s (%s)", what_is(use.name), use.name);
+		replay = class_of(use.name);
+		if (replay == CUDA_REPLAY_HARMLESS)
+			continue;
+		if (replay > CUDA_REPLAY_REFUSED)
+			name_state(buffer, bytes, state_of(replay), use.name);
+		else
+			snprintf(buffer, bytes, "%s (%s)", what_is(use.name), use.name);
 		return buffer;
 	}
 	return NULL;
 }
 
 /* ---- states ---- */
-
-static void name_state(char *buffer, size_t bytes, unsigned int state, const char *name)
-{
-	snprintf(buffer, bytes, "%s (%.*s)", state_texts[state], (int)capture_base_name(name),
-		 name);
-}
 
 /* What functions without a wrapper have made, less what was ended since. */
 static bool is_made_by_stub(char *buffer, size_t bytes)
@@ -274,12 +286,11 @@ static bool is_made_by_stub(char *buffer, size_t bytes)
 
 	for (uint32_t at = 0; cuda_stub_next(&at, &use);) {
 		enum cuda_replay replay = class_of(use.name);
-		unsigned int state = (replay - CUDA_REPLAY_REFUSED - 1) / 2;
 
 		if (replay <= CUDA_REPLAY_REFUSED ||
-		    (int64_t)use.calls + atomic_load(&states[state].count) <= 0)
+		    (int64_t)use.calls + atomic_load(&states[state_of(replay)].count) <= 0)
 			continue;
-		name_state(buffer, bytes, state, use.name);
+		name_state(buffer, bytes, state_of(replay), use.name);
 		return true;
 	}
 	return false;

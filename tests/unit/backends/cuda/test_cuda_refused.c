@@ -247,12 +247,17 @@ TS_TEST(functions_without_a_wrapper_count_from_the_opening_on)
 
 TS_TEST(memory_of_other_processes_is_opened_by_a_stub_and_closed_by_a_wrapper)
 {
+	char text[128];
+
 	stubs[1] = (struct cuda_stub_use){ "cuIpcOpenMemHandle_v2", 2 };
 	check_state("memory of another process (cuIpcOpenMemHandle)");
 	change(CUDA_INDEX_cuIpcCloseMemHandle);
 	check_state("memory of another process (cuIpcOpenMemHandle)");
 	change(CUDA_INDEX_cuIpcCloseMemHandle);
 	check_state(NULL);
+	capture_refused_begin();
 	stubs[1].calls++;
 	check_state("memory of another process (cuIpcOpenMemHandle)");
+	TS_CHECK_STR(capture_refused_used(text, sizeof(text)),
+		     "memory of another process (cuIpcOpenMemHandle)");
 }
