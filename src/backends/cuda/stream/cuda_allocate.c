@@ -185,6 +185,7 @@ const struct cuda_handler_entry capture_memory_handlers[] = {
 	{ "cuMemPoolGetAttribute", pools_get_attribute, CAPTURE_ALWAYS },
 	{ "cuMemPoolSetAttribute", pools_set_attribute, CAPTURE_ALWAYS },
 	{ "cuDeviceSetMemPool", pools_set_device, CAPTURE_ALWAYS },
+	{ "cuMemSetMemPool", pools_set_location, CAPTURE_ALWAYS },
 	{ "cuGraphAddMemAllocNode", pools_add_alloc_node, CAPTURE_ALWAYS },
 	{ "cuGraphAddMemFreeNode", pools_add_free_node, CAPTURE_ALWAYS },
 	{ "cuGraphAddNode", pools_add_node, CAPTURE_ALWAYS },

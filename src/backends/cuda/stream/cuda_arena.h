@@ -116,6 +116,7 @@ int pools_trim(struct cuda_call *call, uintptr_t *args);
 int pools_get_attribute(struct cuda_call *call, uintptr_t *args);
 int pools_set_attribute(struct cuda_call *call, uintptr_t *args);
 int pools_set_device(struct cuda_call *call, uintptr_t *args);
+int pools_set_location(struct cuda_call *call, uintptr_t *args);
 int pools_add_alloc_node(struct cuda_call *call, uintptr_t *args);
 int pools_add_free_node(struct cuda_call *call, uintptr_t *args);
 int pools_add_node(struct cuda_call *call, uintptr_t *args);

@@ -7,7 +7,7 @@
 
 #include "backends/cuda/stream/cuda_pools.h"
 
-/* Under arena_lock(): cuDeviceSetMemPool; NULL: the default. */
+/* Under arena_lock(): cuDeviceSetMemPool, cuMemSetMemPool; NULL: the default. */
 static void *device_pools[ARENAS_AT_MOST];
 
 /* ---- allocating ---- */
@@ -288,18 +288,37 @@ int pools_set_attribute(struct cuda_call *call, uintptr_t *args)
 	return result;
 }
 
+static void set_device_pool(int device, void *handle)
+{
+	void *usual = NULL;
+
+	if (device < 0 || device >= ARENAS_AT_MOST)
+		return;
+	cu.DeviceGetDefaultMemPool(&usual, device);
+	arena_lock();
+	device_pools[device] = handle == usual ? NULL : handle;
+	arena_unlock();
+}
+
 /* device, pool */
 int pools_set_device(struct cuda_call *call, uintptr_t *args)
 {
-	int result = cuda_invoke(call, args), device = (int)args[0];
-	void *usual = NULL;
+	int result = cuda_invoke(call, args);
 
-	if (result != CUDA_SUCCESS_ || device < 0 || device >= ARENAS_AT_MOST)
-		return result;
-	cu.DeviceGetDefaultMemPool(&usual, device);
-	arena_lock();
-	device_pools[device] = (void *)args[1] == usual ? NULL : (void *)args[1];
-	arena_unlock();
+	if (result == CUDA_SUCCESS_)
+		set_device_pool((int)args[0], (void *)args[1]);
+	return result;
+}
+
+/* location, type of memory, pool: the same, for memory of a device */
+int pools_set_location(struct cuda_call *call, uintptr_t *args)
+{
+	const struct cuda_location *location = (const struct cuda_location *)args[0];
+	int result = cuda_invoke(call, args);
+
+	if (result == CUDA_SUCCESS_ && location && location->type == CUDA_LOCATION_DEVICE &&
+	    (uint32_t)args[1] == CUDA_ALLOCATION_PINNED)
+		set_device_pool(location->id, (void *)args[2]);
 	return result;
 }
 

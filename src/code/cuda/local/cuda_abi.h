@@ -123,6 +123,12 @@ struct cuda_allocation_prop {
 	} flags;
 };
 
+/* CUmemLocation */
+struct cuda_location {
+	uint32_t type;
+	int32_t id;
+};
+
 /* CUmemAccessDesc */
 struct cuda_access {
 	struct {

@@ -19,6 +19,8 @@ SAME_PLACE(struct cuda_launch_config, attribute_count, CUlaunchConfig, numAttrs)
 SAME_SIZE(struct cuda_allocation_prop, CUmemAllocationProp);
 SAME_PLACE(struct cuda_allocation_prop, location, CUmemAllocationProp, location);
 SAME_PLACE(struct cuda_allocation_prop, flags, CUmemAllocationProp, allocFlags);
+SAME_SIZE(struct cuda_location, CUmemLocation);
+SAME_PLACE(struct cuda_location, id, CUmemLocation, id);
 SAME_SIZE(struct cuda_access, CUmemAccessDesc);
 SAME_PLACE(struct cuda_access, flags, CUmemAccessDesc, flags);
 SAME_SIZE(struct cuda_pool_prop, CUmemPoolProps);

@@ -631,3 +631,34 @@ TS_TEST(handles_end_with_the_lock)
 	TS_CHECK_INT(pools_graph_destroy(&call, args), 0);
 	TS_CHECK(was_locked);
 }
+
+/* From CUDA 13 on there are two ways to set the pool that stream-ordered memory comes from. */
+TS_TEST(the_pool_of_a_device_is_set_by_its_location_too)
+{
+	struct cuda_pool_prop prop = { .type = CUDA_ALLOCATION_PINNED,
+				       .location = { .type = CUDA_LOCATION_DEVICE } };
+	struct cuda_location location = { CUDA_LOCATION_DEVICE, 0 };
+	void *handle = &prop;
+	uintptr_t created[] = { (uintptr_t)&handle, (uintptr_t)&prop };
+	uintptr_t set[] = { (uintptr_t)&location, 2, (uintptr_t)handle };
+	uint64_t address;
+	uintptr_t allocated[] = { (uintptr_t)&address, 1000, 100 };
+
+	if (!device.arena)
+		TS_CHECK(arena_open(&device));
+	streams[0] = (struct capture_stream){ .handle = 100, .context = &context };
+	TS_CHECK_INT(pools_create(&call, created), 0);
+	/* Not of managed memory, nor of the host. */
+	TS_CHECK_INT(pools_set_location(&call, set), 0);
+	TS_CHECK(!device_pools[0]);
+	set[1] = CUDA_ALLOCATION_PINNED;
+	location.type = 2;
+	TS_CHECK_INT(pools_set_location(&call, set), 0);
+	TS_CHECK(!device_pools[0]);
+	location.type = CUDA_LOCATION_DEVICE;
+	TS_CHECK_INT(pools_set_location(&call, set), 0);
+	TS_CHECK_INT(pools_alloc_async(&call, allocated), 0);
+	TS_CHECK(pools_handle(arena_item_locked(address)->pool) == handle);
+	TS_CHECK_INT(pools_destroy(&call, (uintptr_t[]){ (uintptr_t)handle }), 0);
+	TS_CHECK(!device_pools[0]);
+}
