@@ -149,6 +149,43 @@ static void streams(void)
 	CHECK(cuEventDestroy_v2(done));
 }
 
+/* Launches that record an event: who waits for one runs behind all that was ahead of the launch. */
+static void launch_events(void)
+{
+	uint64_t a = device_memory(BYTES), b = device_memory(BYTES), c = device_memory(BYTES);
+	struct cuda_launch_attribute attributes[2] = { { .id = 7 } };
+	struct cuda_launch_config config = { .grid = { 1, 1, 1 },
+					     .block = { 64, 1, 1 },
+					     .attributes = attributes,
+					     .attribute_count = 1 };
+	void *first, *second, *begun, *done;
+
+	CHECK(cuStreamCreate(&first, CUDA_STREAM_NON_BLOCKING));
+	CHECK(cuStreamCreate(&second, CUDA_STREAM_NON_BLOCKING));
+	CHECK(cuEventCreate(&begun, CUDA_EVENT_DISABLE_TIMING));
+	CHECK(cuEventCreate(&done, CUDA_EVENT_DISABLE_TIMING));
+	config.stream = first;
+	memcpy(attributes[0].value, &begun, sizeof(begun));
+	for (uint32_t i = 0; i < 10; i++) {
+		void *params[] = { &a, &i, &count };
+
+		fill(first, b, i + 1);
+		attributes[0].id = i % 2 ? 7 : 12; /* programmatic, or when all blocks run */
+		CHECK(cuLaunchKernelEx(&config, function("fill"), params, NULL));
+		CHECK(cuStreamWaitEvent(second, begun, 0));
+		add(second, c, b, b);
+		CHECK(cuEventRecord(done, second));
+		CHECK(cuStreamWaitEvent(first, done, 0));
+	}
+	CHECK(cuEventSynchronize(begun));
+	CHECK(cuCtxSynchronize());
+	EXPECT(read_back(c, COUNT)[1] == 2 * (10 + 1));
+	CHECK(cuStreamDestroy_v2(first));
+	CHECK(cuStreamDestroy_v2(second));
+	CHECK(cuEventDestroy_v2(begun));
+	CHECK(cuEventDestroy_v2(done));
+}
+
 /* Blocking streams and the default stream wait for each other. */
 static void default_stream(void)
 {
@@ -1377,6 +1414,7 @@ static const struct {
 	{ "capture_blocking", capture_blocking, true },
 	{ "launch_kinds", launch_kinds, true },
 	{ "clusters", clusters, true },
+	{ "launch_events", launch_events, true },
 	{ "contexts", contexts, true },
 	{ "threads", threads, true },
 	{ "steps", steps, true },

@@ -232,6 +232,7 @@ struct event {
 struct stream *stream_of(void *handle, bool is_per_thread);
 bool is_stream(const void *handle);
 bool is_event(const void *handle);
+int record_of_launch(struct stream *on, void *event); /* an attribute names the event */
 /* Takes over what `op` owns. Into the graph if the stream is being captured. Returns a CUresult. */
 int submit(struct stream *stream, struct op *op);
 int wait_for(struct stream *stream); /* until it is idle */

@@ -94,6 +94,11 @@ static int record(struct stream *on, struct event *event, unsigned int flags)
 	return submit_event(on, &op, event);
 }
 
+int record_of_launch(struct stream *on, void *event)
+{
+	return record(on, event, 0);
+}
+
 static int do_cuEventRecord(struct stream *on, struct event *event)
 {
 	return record(on, event, 0);

@@ -34,6 +34,9 @@ int launch_pack(struct launch *launch, void **params, void **extra)
 	return 0;
 }
 
+#define ATTRIBUTE_PROGRAMMATIC_EVENT 7 /* CUlaunchAttributeID */
+#define ATTRIBUTE_COMPLETION_EVENT 12
+
 static int launch_on(struct stream *on, void *handle, const struct cuda_launch_config *config,
 		     void **params, void **extra)
 {
@@ -77,7 +80,17 @@ static int launch_on(struct stream *on, void *handle, const struct cuda_launch_c
 		op_release(&op);
 		return error;
 	}
-	return submit(on, &op);
+	error = submit(on, &op);
+	for (uint32_t i = 0; i < config->attribute_count && !error; i++) {
+		const struct cuda_launch_attribute *attribute = &config->attributes[i];
+		void *event;
+
+		memcpy(&event, attribute->value, sizeof(event));
+		if (attribute->id == ATTRIBUTE_PROGRAMMATIC_EVENT ||
+		    attribute->id == ATTRIBUTE_COMPLETION_EVENT)
+			error = record_of_launch(on, event);
+	}
+	return error;
 }
 
 static const struct cuda_launch_config *config_of(struct cuda_launch_config *config,

@@ -356,6 +356,8 @@ struct capture_function *capture_function_in(struct capture_function *function,
 
 uint64_t capture_event_number(void *handle);
 void capture_event_recorded(void *handle); /* by a node of a graph that was launched */
+/* By a launch in that queue: an attribute names the event. capture_lock is held. */
+void capture_event_of_launch(const struct cuda_call *call, void *handle, uint64_t queue);
 void capture_order_forget(void);
 
 /* ---- cuda_copies.c: nodes of graphs ---- */

@@ -33,13 +33,16 @@ struct configuration {
 enum {
 	ATTRIBUTE_IGNORE = 0,
 	ATTRIBUTE_ACCESS_POLICY = 1,
+	ATTRIBUTE_HOST_WAITS = 3, /* how it waits */
 	ATTRIBUTE_CLUSTER = 4,
 	ATTRIBUTE_CLUSTER_SCHEDULING = 5,
 	ATTRIBUTE_PROGRAMMATIC_SERIALIZATION = 6,
+	ATTRIBUTE_PROGRAMMATIC_EVENT = 7,
 	ATTRIBUTE_PRIORITY = 8,
 	ATTRIBUTE_SYNC_DOMAIN_MAP = 9,
 	ATTRIBUTE_SYNC_DOMAIN = 10,
 	ATTRIBUTE_PREFERRED_CLUSTER = 11,
+	ATTRIBUTE_COMPLETION_EVENT = 12,
 	ATTRIBUTE_CARVEOUT = 14,
 	ATTRIBUTE_NVLINK_SCHEDULING = 16,
 };
@@ -55,6 +58,7 @@ uint32_t launch_attribute_bytes(uint32_t id)
 	case ATTRIBUTE_SYNC_DOMAIN_MAP:
 		return 2;
 	case CUDA_LAUNCH_ATTRIBUTE_COOPERATIVE:
+	case ATTRIBUTE_HOST_WAITS:
 	case ATTRIBUTE_CLUSTER_SCHEDULING:
 	case ATTRIBUTE_PROGRAMMATIC_SERIALIZATION:
 	case ATTRIBUTE_PRIORITY:
@@ -69,10 +73,14 @@ uint32_t launch_attribute_bytes(uint32_t id)
 
 static const char *attribute_name(uint32_t id)
 {
-	return id == 7    ? "programmatic event"
-	       : id == 12 ? "launch completion event"
-	       : id == 13 ? "device-updatable kernel node"
-			  : "unknown";
+	return id == 13 ? "device-updatable kernel node" : "unknown";
+}
+
+/* It names an event that the launch records. */
+static bool is_event(const struct cuda_launch_attribute *attribute)
+{
+	return attribute->id == ATTRIBUTE_PROGRAMMATIC_EVENT ||
+	       attribute->id == ATTRIBUTE_COMPLETION_EVENT;
 }
 
 static bool make_key(struct launch_key *key, const struct cuda_launch_config *config,
@@ -88,7 +96,7 @@ static bool make_key(struct launch_key *key, const struct cuda_launch_config *co
 		struct cuda_launch_attribute *to = &key->attributes[key->attribute_count];
 		uint32_t bytes = launch_attribute_bytes(from->id);
 
-		if (from->id == ATTRIBUTE_IGNORE)
+		if (from->id == ATTRIBUTE_IGNORE || is_event(from))
 			continue;
 		if (!bytes || key->attribute_count == ATTRIBUTES_AT_MOST) {
 			capture_fail("launch attribute %u (%s)", from->id,
@@ -402,6 +410,22 @@ static bool prepare(const struct launch *launch, struct capture_function *functi
 	return true;
 }
 
+/*
+ * Events of a launch may come as soon as its blocks say so, or run. In the stream they are recorded
+ * behind it: those who wait for one begin later than they might, which the program allows.
+ */
+static void record_events(struct cuda_call *call, const struct cuda_launch_config *config,
+			  uint64_t queue)
+{
+	for (uint32_t i = 0; config->attributes && i < config->attribute_count; i++) {
+		void *event;
+
+		memcpy(&event, config->attributes[i].value, sizeof(event));
+		if (is_event(&config->attributes[i]) && event)
+			capture_event_of_launch(call, event, queue);
+	}
+}
+
 static int launch_in_window(struct cuda_call *call, uintptr_t *args, const struct launch *launch,
 			    struct capture_function *function)
 {
@@ -417,6 +441,7 @@ static int launch_in_window(struct cuda_call *call, uintptr_t *args, const struc
 	if (is_ready && !result && capture_is_open()) {
 		row.queue = capture_stream_number(call, launch->stream);
 		capture_check_each(capture_command_with(&row, block, bytes));
+		record_events(call, &launch->config, row.queue);
 	}
 	capture_unlock();
 	return result;

@@ -146,6 +146,21 @@ static bool is_same_window(const struct before *before)
 
 /* ---- events ---- */
 
+static void record(const struct cuda_call *call, struct event *event, uint64_t queue)
+{
+	event->is_recorded = true;
+	event->was_seen = false;
+	append(call, TS_COMMAND_RECORD, queue, 0, NULL, event, 0);
+}
+
+void capture_event_of_launch(const struct cuda_call *call, void *handle, uint64_t queue)
+{
+	struct event *event = event_of(handle);
+
+	if (event)
+		record(call, event, queue);
+}
+
 /* It has a number from its first record on. */
 static int create_event(struct cuda_call *call, uintptr_t *args)
 {
@@ -163,12 +178,8 @@ static int record_event(struct cuda_call *call, uintptr_t *args)
 	capture_lock();
 	result = cuda_invoke(call, args);
 	event = result == CUDA_SUCCESS_ ? event_of((void *)args[0]) : NULL;
-	if (event) {
-		event->is_recorded = true;
-		event->was_seen = false;
-		append(call, TS_COMMAND_RECORD, capture_stream_number(call, args[1]), 0, NULL,
-		       event, 0);
-	}
+	if (event)
+		record(call, event, capture_stream_number(call, args[1]));
 	capture_unlock();
 	return result;
 }
