@@ -5,13 +5,18 @@ set -euo pipefail
 . "$TS_SOURCE/tests/lib/cuda_replay.sh"
 
 count=0
-while IFS='|' read -r mode reason; do
-	record t.sbt --replayable -- "$refused" "$mode"
-	cannot_replay "$reason" t.sbt
-	grep -qF -- "$reason" recorded.log || fail "$mode: record does not say '$reason': $(cat recorded.log)"
+refuses() { # reason, record's option..., --, program...
+	record t.sbt --replayable "${@:2}"
+	cannot_replay "$1" t.sbt
+	grep -qF -- "$1" recorded.log || fail "${*:2}: record does not say '$1': $(cat recorded.log)"
+}
+while IFS='|' read -r mode reason lasts; do
+	refuses "$reason" -- "$refused" "$mode"
 	count=$((count + 1))
+	# What it has made is there when a window is to open.
+	[ -z "$lasts" ] || refuses "$reason" --window steps:2-3 --window-timeout 100ms -- "$refused" "$mode" early
 done < <("$refused" list)
-[ $count -ge 17 ] || fail "only $count kinds"
+[ $count -ge 29 ] || fail "only $count kinds"
 
 # The arena has to exist before the first allocation.
 "$work" endless >running 2>&1 &

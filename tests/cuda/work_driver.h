@@ -22,6 +22,7 @@ int cuDeviceGet(int *device, int ordinal);
 int cuDevicePrimaryCtxRetain(void **context, int device);
 int cuDevicePrimaryCtxRelease_v2(int device);
 int cuCtxCreate_v2(void **context, unsigned int flags, int device);
+int cuCtxCreate_v3(void **context, void *params, int count, unsigned int flags, int device);
 int cuCtxDestroy_v2(void *context);
 int cuCtxSetCurrent(void *context);
 int cuCtxPushCurrent_v2(void *context);
@@ -56,6 +57,7 @@ int cuMemMap(uint64_t address, size_t bytes, size_t offset, unsigned long long h
 	     unsigned long long flags);
 int cuMemUnmap(uint64_t address, size_t bytes);
 int cuMemSetAccess(uint64_t address, size_t bytes, const struct cuda_access *access, size_t count);
+int cuMemRetainAllocationHandle(unsigned long long *handle, void *address);
 int cuMemAllocHost_v2(void **address, size_t bytes);
 int cuMemHostAlloc(void **address, size_t bytes, unsigned int flags);
 int cuMemFreeHost(void *address);
@@ -107,6 +109,9 @@ int cuEventSynchronize(void *event);
 int cuEventQuery(void *event);
 int cuLaunchHostFunc(void *stream, void (*call)(void *), void *data);
 int cuStreamAddCallback(void *stream, void *call, void *data, unsigned int flags);
+int cuStreamSetAttribute(void *stream, int attribute, const void *value);
+int cuStreamWaitValue32_v2(void *stream, uint64_t address, uint32_t value, unsigned int flags);
+int cuStreamBatchMemOp_v2(void *stream, unsigned int count, void *operations, unsigned int flags);
 int cuStreamWriteValue32_v2(void *stream, uint64_t address, uint32_t value, unsigned int flags);
 
 int cuModuleLoadData(void **module, const void *image);
@@ -152,6 +157,8 @@ int cuGraphAddChildGraphNode(void **node, void *graph, void *const *after, size_
 int cuGraphAddEmptyNode(void **node, void *graph, void *const *after, size_t count);
 int cuGraphAddHostNode(void **node, void *graph, void *const *after, size_t count,
 		       const void *host);
+int cuGraphAddNode_v2(void **node, void *graph, void *const *after, const void *edges, size_t count,
+		      void *params);
 int cuGraphInstantiateWithFlags(void **exec, void *graph, unsigned long long flags);
 int cuGraphExecKernelNodeSetParams_v2(void *exec, void *node,
 				      const struct cuda_kernel_node *params);
@@ -164,6 +171,12 @@ int cuTexObjectCreate(void **texture, const void *resource, const void *descript
 		      const void *view);
 int cuSurfObjectCreate(void **surface, const void *resource);
 int cuIpcGetMemHandle(void *handle, uint64_t address);
+struct ipc_handle {
+	char bytes[64];
+};
+int cuIpcOpenMemHandle_v2(uint64_t *address, struct ipc_handle handle, unsigned int flags);
+int cuMemExportToShareableHandle(void *shareable, unsigned long long handle, int type,
+				 unsigned long long flags);
 int cuImportExternalMemory(void **memory, const void *description);
 int cuImportExternalSemaphore(void **semaphore, const void *description);
 int cuGreenCtxCreate(void **context, void *description, int device, unsigned int flags);

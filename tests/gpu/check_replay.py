@@ -497,7 +497,7 @@ def work_rows():
     for mode in modes_of(WORKS):
         Row("w-" + mode, "work", bit_exact, [WORKS, mode], options=(), launches=0)
     for line in modes_of(REFUSED_WORKS):
-        mode, _, reason = line.partition("|")
+        mode, reason, _ = line.split("|")
         Row("w-refused-" + mode, "refused", refused, [REFUSED_WORKS, mode], re.escape(reason), options=(), is_tried_first=True)
 
 

@@ -175,6 +175,14 @@ API cuCtxCreate_v2(struct context **ret_context, unsigned int flags, int device)
 	return create(ret_context, flags, device);
 }
 
+API cuCtxCreate_v3(struct context **ret_context, void *params, int count, unsigned int flags,
+		   int device)
+{
+	(void)params;
+	(void)count;
+	return create(ret_context, flags, device);
+}
+
 API cuCtxCreate_v4(struct context **ret_context, void *params, unsigned int flags, int device)
 {
 	return params ? NOT_SUPPORTED : create(ret_context, flags, device);

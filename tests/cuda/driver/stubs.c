@@ -38,6 +38,7 @@ static const struct {
 	{ "cuDestroyExternalMemory", false },
 	{ "cuDestroyExternalSemaphore", false },
 	{ "cuGreenCtxDestroy", false },
+	{ "cuMemExportToShareableHandle", false },
 	{ "cuIpcGetMemHandle", false },
 	{ "cuIpcCloseMemHandle", false },
 	{ "cuStreamWriteValue32_v2", false },
@@ -75,12 +76,19 @@ static int stub(const char *name, uintptr_t *a)
 API cuGetProcAddress_v2(const char *name, void **address, int version, uint64_t flags,
 			uint32_t *status);
 
+/* No header has it. */
+API cuNobodyKnowsIt(uint64_t address)
+{
+	return address ? 0 : INVALID_VALUE;
+}
+
 static const struct {
 	const char *name;
 	void *address;
 } functions[] = {
 	{ "cuGetProcAddress", (void *)cuGetProcAddress_v2 },
 	{ "cuGetProcAddress_v2", (void *)cuGetProcAddress_v2 },
+	{ "cuNobodyKnowsIt", (void *)cuNobodyKnowsIt },
 #define CUDA_CALL(name, ...) { #name, (void *)stub_##name },
 #define CUDA_OTHER(name, ...) { #name, (void *)stub_##name },
 #include "backends/cuda/calls/cuda_calls.def"
