@@ -1196,6 +1196,90 @@ static void clusters(void)
 	EXPECT(read_back(out, 1)[0] == 128);
 }
 
+static int attribute_of(uint64_t address, int attribute, uint64_t *ret_value)
+{
+	*ret_value = 0;
+	return cuPointerGetAttribute(ret_value, attribute, address);
+}
+
+enum { SLACK = 4 << 20, MUCH = 64 << 20 };
+
+/*
+ * So much less memory is free than before, give or take what is in steps of 2 MiB; on a real device
+ * others may use it, too.
+ */
+static void expect_used(size_t before, size_t bytes, int line)
+{
+	static int (*get_name)(char *name, int bytes, int device);
+	char name[64] = "";
+	size_t after, all;
+	uint32_t status;
+
+	CHECK(cuMemGetInfo_v2(&after, &all));
+	expect(after <= all, "less is free than there is", line);
+	CHECK(cuGetProcAddress_v2("cuDeviceGetName", (void **)&get_name, 11000, 0, &status));
+	CHECK(get_name(name, sizeof(name), 0));
+	if (!strncmp(name, "Stand-in", 8))
+		expect(before + SLACK >= after + bytes && before <= after + bytes + SLACK,
+		       "free memory", line);
+}
+
+/* What the driver answers about memory; the same if the program is recorded. */
+static void answers(void)
+{
+	enum { OUT_OF_MEMORY = 2, INVALID_VALUE = 1 };
+	size_t before, all, bytes;
+	uint64_t small, large, other, start, value, more;
+	int kinds[] = { 1, 2, 9 }; /* context, type of memory, device */
+	uint64_t found[3] = { 0 };
+	void *values[] = { &found[0], &found[1], &found[2] }, *second;
+
+	CHECK(cuMemGetInfo_v2(&before, &all));
+	small = device_memory(1000);
+	large = device_memory(MUCH);
+	expect_used(before, MUCH, __LINE__);
+	EXPECT(cuMemAlloc_v2(&other, all * 2) == OUT_OF_MEMORY);
+	EXPECT(cuMemAlloc_v2(&other, 0) == INVALID_VALUE);
+
+	CHECK(cuMemGetAddressRange_v2(&start, &bytes, small + 999));
+	EXPECT(start == small && bytes == 1000);
+	CHECK(cuMemGetAddressRange_v2(&start, &bytes, large + MUCH - 1));
+	EXPECT(start == large && bytes == MUCH);
+	EXPECT(!attribute_of(small + 8, 1, &value) && value == (uintptr_t)context);
+	EXPECT(!attribute_of(small + 8, 2, &value) && value == 2);
+	EXPECT(!attribute_of(small + 8, 3, &value) && value == small + 8);
+	EXPECT(attribute_of(small, 4, &value));
+	EXPECT(!attribute_of(small, 8, &value) && !value);
+	EXPECT(!attribute_of(small, 9, &value) && !value);
+	EXPECT(!attribute_of(small + 8, 11, &value) && value == small);
+	EXPECT(!attribute_of(small + 8, 12, &value) && value == 1000);
+	EXPECT(!attribute_of(small, 7, &value) && !attribute_of(large, 7, &more) && value != more);
+	CHECK(cuPointerGetAttributes(3, kinds, values, large + 5));
+	EXPECT(found[0] == (uintptr_t)context && found[1] == 2 && found[2] == 0);
+
+	EXPECT(cuMemFree_v2(small + 256) == INVALID_VALUE);
+	CHECK(cuMemFree_v2(small));
+	EXPECT(cuMemFree_v2(small) == INVALID_VALUE);
+	EXPECT(cuMemGetAddressRange_v2(&start, &bytes, small) != 0);
+	EXPECT(attribute_of(small, 2, &value));
+	CHECK(cuMemFree_v2(large));
+	CHECK(cuMemFree_v2(0));
+	expect_used(before, 0, __LINE__);
+
+	/* A context takes its memory along. */
+	CHECK(cuCtxCreate_v2(&second, 0, 0));
+	other = device_memory(MUCH);
+	CHECK(cuCtxDestroy_v2(second));
+	CHECK(cuCtxSetCurrent(context));
+	EXPECT(cuMemGetAddressRange_v2(&start, &bytes, other) != 0);
+	EXPECT(cuMemFree_v2(other) == INVALID_VALUE);
+	expect_used(before, 0, __LINE__);
+	small = device_memory(BYTES);
+	fill(NULL, small, 1);
+	EXPECT(read_back(small, 2)[1] == 2);
+	CHECK(cuMemFree_v2(small));
+}
+
 static void contexts(void)
 {
 	void *second, *other, *own = module;
@@ -1416,6 +1500,7 @@ static const struct {
 	{ "clusters", clusters, true },
 	{ "launch_events", launch_events, true },
 	{ "contexts", contexts, true },
+	{ "answers", answers, true },
 	{ "threads", threads, true },
 	{ "steps", steps, true },
 	{ "nondeterministic", nondeterministic, false },

@@ -65,6 +65,9 @@ int cuMemHostRegister_v2(void *address, size_t bytes, unsigned int flags);
 int cuMemHostUnregister(void *address);
 int cuMemAllocManaged(uint64_t *address, size_t bytes, unsigned int flags);
 int cuMemGetAddressRange_v2(uint64_t *start, size_t *bytes, uint64_t address);
+int cuPointerGetAttribute(void *value, int attribute, uint64_t address);
+int cuPointerGetAttributes(unsigned int count, const int *attributes, void **values,
+			   uint64_t address);
 
 int cuMemcpyHtoD_v2(uint64_t to, const void *from, size_t bytes);
 int cuMemcpyDtoH_v2(void *to, uint64_t from, size_t bytes);

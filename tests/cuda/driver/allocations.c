@@ -67,6 +67,22 @@ bool memory_free(uint64_t address, struct context *context)
 	return true;
 }
 
+/* Waited for. */
+void memory_free_all(const struct context *context)
+{
+	struct range *range;
+	uint64_t address = 0;
+
+	do {
+		pthread_rwlock_wrlock(&ranges_lock);
+		range = range_after(address);
+		while (range && (range->kind != DEVICE_MEMORY || range->context != context))
+			range = range_after(range->address + range->bytes);
+		address = range ? range->address : 0;
+		pthread_rwlock_unlock(&ranges_lock);
+	} while (address && memory_free(address, NULL));
+}
+
 static uint64_t globals_next;
 
 int globals_map(struct context *context, uint64_t bytes, uint64_t *ret_address)

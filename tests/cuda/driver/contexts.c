@@ -193,6 +193,7 @@ API cuCtxDestroy_v2(struct context *context)
 	if (!is_context(context) || context->is_primary)
 		return INVALID_CONTEXT;
 	(void)wait_for_context(context);
+	memory_free_all(context);
 	context->is_gone = true;
 	if (depth && stack[depth - 1] == context)
 		depth--;

@@ -131,6 +131,7 @@ int globals_map(struct context *context, uint64_t bytes, uint64_t *ret_address);
 void globals_unmap(uint64_t address);
 int memory_alloc(struct context *context, uint64_t bytes, uint64_t *ret_address);
 bool memory_free(uint64_t address, struct context *context);
+void memory_free_all(const struct context *context); /* of a context that ends */
 
 /* ---- functions.c, modules.c ---- */
 

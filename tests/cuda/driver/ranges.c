@@ -37,6 +37,13 @@ struct range *range_at(uint64_t address)
 	return i < range_count && ranges[i].address <= address ? &ranges[i] : NULL;
 }
 
+struct range *range_after(uint64_t address)
+{
+	size_t i = find(address);
+
+	return i < range_count ? &ranges[i] : NULL;
+}
+
 bool range_insert(const struct range *range)
 {
 	size_t i = find(range->address);

@@ -14,8 +14,10 @@ extern pthread_rwlock_t ranges_lock;
 /* Bytes of the device, of which settings.memory exist. */
 extern uint64_t used_memory;
 
-/* These three are called with the lock held. The range with the address; NULL. */
+/* These four are called with the lock held. The range with the address; NULL. */
 struct range *range_at(uint64_t address);
+/* The first that ends behind the address; NULL. */
+struct range *range_after(uint64_t address);
 /* Copies it and gives it an id; false: something is there. */
 bool range_insert(const struct range *range);
 void range_erase(struct range *range);
