@@ -47,6 +47,8 @@ static const char *what_is(const char *name)
 		{ "cuSignalExternal", "external semaphore" },
 		{ "cuWaitExternal", "external semaphore" },
 		{ "cuStreamAttachMemAsync", "managed memory" },
+		{ "cuEGL", "graphics resource" },
+		{ "cuGL", "graphics resource" },
 	};
 
 	for (size_t i = 0; i < sizeof(texts) / sizeof(texts[0]); i++)

@@ -109,6 +109,7 @@ TS_TEST(a_refused_call_is_named)
 		{ "cuStreamWriteValue32_v2",
 		  "memory operation of a stream (cuStreamWriteValue32)" },
 		{ "cuMemcpyAtoA_v2", "copy of an array (cuMemcpyAtoA)" },
+		{ "cuEGLStreamConsumerConnect", "graphics resource (cuEGLStreamConsumerConnect)" },
 		{ "cuNobodyKnowsIt", "call (cuNobodyKnowsIt)" },
 	};
 	uintptr_t args[1] = { 0 };
