@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * A small CUDA program in two streams: each step uploads numbers in one and mixes them into a sum
- *in the other; events enforce the order. Needs NVIDIA's driver only, neither toolkit nor headers.
- *Try
+ * in the other; events enforce the order. Needs NVIDIA's driver only, neither toolkit nor headers.
+ * Try
  *
  *	tracesmith record --replayable --window steps:10-14 -o t.sbt -- build/examples/cuda_pipeline
  *	tracesmith replay t.sbt --check each --repeat 3
