@@ -5,6 +5,8 @@ set -euo pipefail
 . "$TS_SOURCE/tests/lib/cuda_replay.sh"
 
 record t.sbt --replayable=checked -- "$work" plain streams steps graph_captured
+"$TRACESMITH" record --backends cuda -o said.sbt --replayable=checked -- "$work" plain >said 2>&1 </dev/null || fail "record: $(cat said)"
+grep -q "ran one at a time" said || fail "record does not say that =checked changes the order: $(cat said)"
 replays "steps" t.sbt --step 10-12 --check each --repeat 2
 replays "a part" t.sbt --from 40 --to 80 --check each
 replay_json 0 t.sbt --kernel 'mix#3' --repeat 5

@@ -62,6 +62,9 @@ static void print_counts(const struct ts_record *record, const struct ts_recorde
 			summary->commands == 1 ? "" : "s",
 			ts_format_bytes(size, sizeof(size), summary->blob_bytes),
 			TS_SHELL(summary->path), process);
+	if (process && record->launch.replayable == TS_REPLAY_CHECKED)
+		ts_report_note("  checked: commands that may use the same memory ran one at a "
+			       "time, in one of the orders that the program allows");
 	if (record->launch.keep_contents)
 		ts_report_note("  %" PRIu64 " of %s check%s with contents", summary->kept_checks,
 			       ts_format_count(checks, sizeof(checks), (int64_t)summary->checks),
