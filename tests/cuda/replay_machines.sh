@@ -25,4 +25,19 @@ cannot_replay "target 'opencl' cannot run this trace, 'cuda' can" t.sbt --target
 STAND_IN_DEVICES=0 cannot_replay "NO_DEVICE" t.sbt
 LD_LIBRARY_PATH='' cannot_replay "libcuda.so.1" t.sbt
 STAND_IN_DRIVER=12080 "$TRACESMITH" replay t.sbt >stdout 2>stderr </dev/null || fail "another driver: $(cat stdout stderr)"
+# Another release of the driver for the same version of CUDA: named after its library.
+release() { # number
+	mkdir "$1"
+	cp "$programs/driver/libcuda.so.1" "$1/libcuda.so.$1"
+	ln -s "libcuda.so.$1" "$1/libcuda.so.1"
+}
+release 580.65.06
+release 570.1
+LD_LIBRARY_PATH=$PWD/580.65.06 record release.sbt --replayable -- "$work" plain
+LD_LIBRARY_PATH=$PWD/580.65.06 replays "the same driver" release.sbt
+! grep -q "recorded with" replay.json || fail "the same driver: $(cat replay.json)"
+LD_LIBRARY_PATH=$PWD/570.1 "$TRACESMITH" replay release.sbt >stdout 2>stderr </dev/null || fail "another driver: $(cat stdout stderr)"
+grep -q "warning: recorded with driver 580.65.06, replayed with 570.1" stderr || fail "another driver: $(cat stdout stderr)"
+LD_LIBRARY_PATH=$PWD/570.1 "$TRACESMITH" replay t.sbt >stdout 2>stderr </dev/null || fail "a driver that is not known: $(cat stdout stderr)"
+! grep -q "recorded with" stderr || fail "a driver that is not known: $(cat stderr)"
 echo "other machines are described"

@@ -13,6 +13,7 @@
 #include "backends/cuda/stream/cuda_capture.h"
 #include "base/local/hash.h"
 #include "base/local/macros.h"
+#include "code/cuda/local/driver_release.h"
 
 #pragma weak arena_open
 #pragma weak capture_memory_context_gone
@@ -87,6 +88,14 @@ static void describe_uuid(struct stream_text *text, int ordinal)
 	stream_text_string(text, "uuid", digits);
 }
 
+static void describe_release(struct stream_text *text)
+{
+	char release[CUDA_RELEASE_BYTES];
+
+	if (ts_driver_release(cuda_driver("cuInit"), release, sizeof(release)))
+		stream_text_string(text, "release", release);
+}
+
 static void describe_compute(struct stream_text *text, int ordinal)
 {
 	int major = 0, minor = 0;
@@ -118,6 +127,7 @@ uint64_t capture_device_number(struct capture_device *device)
 	describe_uuid(&text, device->ordinal);
 	describe_compute(&text, device->ordinal);
 	stream_text_int(&text, "driver", version);
+	describe_release(&text);
 	stream_text_uint(&text, "memory", bytes);
 	if (pageable)
 		stream_text_true(&text, "pageable");

@@ -260,6 +260,7 @@ static int scan_scalar(struct scan *scan, const struct ts_json_string *key)
 		{ "default", &details->legacy_or_thread },
 		{ "from", &details->from },
 		{ "what", &details->what },
+		{ "release", &details->release },
 	};
 
 #define IS_KEY(name) (key->length == strlen(name) && !memcmp(key->text, name, key->length))

@@ -33,6 +33,7 @@ static int describe_device(struct ts_replay_session *session, int number,
 {
 	const struct cuda_driver_functions *cu = &session->cu;
 	struct ts_cuda_device device = { .object = TS_REPLAY_NONE };
+	const void *function;
 	size_t bytes = 0;
 	int code = cu->DeviceGet(&device.ordinal, number);
 
@@ -45,6 +46,9 @@ static int describe_device(struct ts_replay_session *session, int number,
 	device.name[sizeof(device.name) - 1] = 0;
 	cu->DeviceGetUuid(device.uuid, device.ordinal);
 	cu->DriverGetVersion(&device.driver);
+	/* POSIX guarantees equal representation of both kinds of pointers. */
+	memcpy(&function, &cu->Init, sizeof(function));
+	ts_driver_release(function, device.release, sizeof(device.release));
 	device.memory_bytes = bytes;
 	device.cache_bytes = (uint64_t)attribute_of(cu, ATTRIBUTE_CACHE_BYTES, device.ordinal);
 	device.compute[0] = attribute_of(cu, ATTRIBUTE_COMPUTE_MAJOR, device.ordinal);
@@ -162,6 +166,13 @@ void ts_cuda_note(struct ts_replay_session *session, const char *format, ...)
 	snprintf(session->notes + length, sizeof(session->notes) - length, "%s", text);
 }
 
+static bool is_other_release(const struct ts_cuda_details *details,
+			     const struct ts_cuda_device *device)
+{
+	return details->release && details->release[0] && device->release[0] &&
+	       strcmp(details->release, device->release) != 0;
+}
+
 static int compare(struct ts_replay_session *session, const struct ts_cuda_device *device,
 		   struct ts_error *err)
 {
@@ -181,13 +192,17 @@ static int compare(struct ts_replay_session *session, const struct ts_cuda_devic
 	session->is_elsewhere |= strcmp(info->name, device->name) != 0 ||
 				 details->compute[0] != (uint64_t)device->compute[0] ||
 				 details->compute[1] != (uint64_t)device->compute[1] ||
-				 (details->driver && details->driver != (uint64_t)device->driver);
+				 (details->driver && details->driver != (uint64_t)device->driver) ||
+				 is_other_release(details, device);
 	if (details->driver && details->driver != (uint64_t)device->driver)
 		ts_cuda_note(session,
 			     "recorded with a driver for CUDA %" PRIu64 ".%" PRIu64
 			     ", replayed with %d.%d",
 			     details->driver / 1000, details->driver % 1000 / 10,
 			     device->driver / 1000, device->driver % 1000 / 10);
+	else if (is_other_release(details, device))
+		ts_cuda_note(session, "recorded with driver %.23s, replayed with %s",
+			     details->release, device->release);
 	return TS_OK;
 }
 

@@ -30,6 +30,7 @@
 #define TS_REPLAY_TARGETS_CUDA_CUDA_SESSION_H
 
 #include "code/cuda/local/cuda_abi.h"
+#include "code/cuda/local/driver_release.h"
 #include "code/cuda/local/page_kernels.h"
 #include "replay/replay.h"
 
@@ -70,6 +71,7 @@ struct ts_cuda_details {
 	uint64_t registered;
 	const char *legacy_or_thread; /* "default" */
 	const char *from, *what;
+	const char *release;    /* of the driver */
 	const char *foreign[4]; /* addresses in parameters that are not captured, as text */
 	uint32_t foreign_count;
 	const struct ts_cuda_named *functions; /* of a global */
@@ -103,6 +105,7 @@ struct ts_cuda_device {
 	uint8_t uuid[16];
 	uint64_t memory_bytes, cache_bytes;
 	int compute[2], driver;
+	char release[CUDA_RELEASE_BYTES]; /* of the driver; "": not known */
 };
 
 /* A range that is backed by memory. */

@@ -244,6 +244,12 @@ void capture_prevent(const char *format, ...)
 	va_end(arguments);
 }
 
+/* No library of a driver: its release is not known. */
+void *cuda_driver(const char *name)
+{
+	return (void *)get_version;
+}
+
 size_t capture_base_name(const char *name)
 {
 	const char *end = strstr(name, "_v");
