@@ -103,6 +103,17 @@ static void managed_variable(void)
 	launch(other, "uses_managed", (void *[]){ &n });
 }
 
+/* As the CUDA runtime does when a program starts. */
+static void managed_library(void)
+{
+	void *library;
+	uint64_t address;
+	size_t bytes;
+
+	CHECK(cuLibraryLoadData(&library, managed_kernels, NULL, NULL, 0, NULL, NULL, 0));
+	CHECK(cuLibraryGetManaged(&address, &bytes, library, "managed"));
+}
+
 static void shared_memory(void)
 {
 	struct ipc_handle handle = { { 0 } };
@@ -372,6 +383,7 @@ static const struct {
 	{ "surface", surface, "surface", true },
 	{ "managed", managed, "managed memory (cuMemAllocManaged", true },
 	{ "managed_variable", managed_variable, "managed memory", false },
+	{ "managed_library", managed_library, "managed memory: variable 'managed'", true },
 	{ "shared_memory", shared_memory, "memory of another process (cuIpcOpenMemHandle", true },
 	{ "shareable", shareable, "memory of another process (cuMemExportToShareableHandle", true },
 	{ "mapped_again", mapped_again, "memory that is mapped again (cuMemMap", true },

@@ -130,6 +130,7 @@ int cuLibraryLoadData(void **library, const void *image, int *options, void **va
 int cuLibraryUnload(void *library);
 int cuLibraryGetKernel(void **kernel, void *library, const char *name);
 int cuLibraryGetGlobal(uint64_t *address, size_t *bytes, void *library, const char *name);
+int cuLibraryGetManaged(uint64_t *address, size_t *bytes, void *library, const char *name);
 int cuKernelGetFunction(void **function, void *kernel);
 int cuFuncSetAttribute(void *function, int attribute, int value);
 int cuLaunchKernel(void *function, unsigned int gx, unsigned int gy, unsigned int gz,

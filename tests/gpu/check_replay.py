@@ -482,6 +482,7 @@ def refused_rows():
     Row("refused-nested", "refused", refused, [NESTED, "nested"], "nested_parent|launches kernels|dynamic parallelism")
     Row("refused-device-graph", "refused", refused, [NESTED, "device-graph"], "device|graph")
     Row("refused-managed-global", "refused", refused, [MANAGED, "managed-global"], "managed")
+    Row("refused-managed-global-early", "refused", refused, [MANAGED, "managed-global", "early"], "managed")
 
 
 def modes_of(program):

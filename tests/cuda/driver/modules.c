@@ -259,8 +259,5 @@ API cuLibraryGetGlobal(uint64_t *address, size_t *bytes, void *library, const ch
 
 API cuLibraryGetManaged(uint64_t *address, size_t *bytes, void *library, const char *name)
 {
-	(void)address;
-	(void)bytes;
-	(void)name;
-	return module_of(library) ? NOT_FOUND : INVALID_HANDLE;
+	return get_global(address, bytes, library, name);
 }

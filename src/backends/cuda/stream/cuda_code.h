@@ -26,7 +26,10 @@ struct capture_module {
 	void *handle; /* CUmodule or CUlibrary */
 	void *alias;  /* the CUmodule of a library, if it was asked for; NULL */
 	bool is_library, is_gone;
-	/* A function of it was launched, or an address asked for: the driver has loaded it. */
+	/*
+	 * A function of it was launched in a window or captured, or an address asked for: the
+	 * driver has loaded it.
+	 */
 	bool is_used;
 	struct capture_context *context; /* of a library: NULL until it is used */
 	/*

@@ -266,7 +266,10 @@ void capture_globals_find(void)
 
 /* ---- addresses that the program asks for ---- */
 
-/* The address may be used by copies before any launch. */
+/*
+ * The address may be used by copies before any launch. A managed variable, which the CUDA runtime
+ * asks for when it starts, makes windows impossible as long as its module is there.
+ */
 static int get_global(struct cuda_call *call, uintptr_t *args)
 {
 	struct capture_module *module;
@@ -286,5 +289,6 @@ static int get_global(struct cuda_call *call, uintptr_t *args)
 const struct cuda_handler_entry capture_global_handlers[] = {
 	{ "cuModuleGetGlobal", get_global, CAPTURE_ALWAYS },
 	{ "cuLibraryGetGlobal", get_global, CAPTURE_ALWAYS },
+	{ "cuLibraryGetManaged", get_global, CAPTURE_ALWAYS },
 	{ NULL, NULL, 0 },
 };
