@@ -150,8 +150,9 @@ struct capture_context {
 	unsigned int flags;
 	uint64_t number;
 	bool is_gone;
-	uint32_t limits; /* those that the program has set: bits by CUlimit */
-	int cache;       /* cuCtxSetCacheConfig; 0 */
+	uint32_t limits;           /* those that the program has set: bits by CUlimit */
+	int cache;                 /* cuCtxSetCacheConfig; 0 */
+	_Atomic uint32_t attached; /* by cuCtxAttach: users besides the first */
 };
 /*
  * The calling thread's; NULL: none is current. Registers it: the first time, its device's arena is

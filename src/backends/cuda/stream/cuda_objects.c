@@ -676,6 +676,31 @@ static int handle_destroy(struct cuda_call *call, uintptr_t *args)
 	return result;
 }
 
+/* context, flags: the current one, which has another user now. */
+static int handle_attach(struct cuda_call *call, uintptr_t *args)
+{
+	int result = cuda_invoke(call, args);
+	struct capture_context *context = result ? NULL : capture_context_current();
+
+	if (context)
+		atomic_fetch_add(&context->attached, 1);
+	return result;
+}
+
+/* Ends the context with its last user. */
+static int handle_detach(struct cuda_call *call, uintptr_t *args)
+{
+	struct capture_context *context = find_context((const void *)args[0]);
+	int result;
+
+	if (!context || !atomic_load(&context->attached))
+		return handle_destroy(call, args);
+	result = cuda_invoke(call, args);
+	if (result == CUDA_SUCCESS_)
+		atomic_fetch_sub(&context->attached, 1);
+	return result;
+}
+
 static int handle_retain(struct cuda_call *call, uintptr_t *args)
 {
 	int result = cuda_invoke(call, args);
@@ -756,7 +781,8 @@ static int handle_stream_destroy(struct cuda_call *call, uintptr_t *args)
 const struct cuda_handler_entry capture_object_handlers[] = {
 	{ "cuCtxCreate", handle_create, CAPTURE_ALWAYS },
 	{ "cuCtxDestroy", handle_destroy, CAPTURE_ALWAYS },
-	{ "cuCtxDetach", handle_destroy, CAPTURE_ALWAYS },
+	{ "cuCtxAttach", handle_attach, CAPTURE_ALWAYS },
+	{ "cuCtxDetach", handle_detach, CAPTURE_ALWAYS },
 	{ "cuDevicePrimaryCtxRetain", handle_retain, CAPTURE_ALWAYS },
 	{ "cuDevicePrimaryCtxRelease", handle_release, CAPTURE_ALWAYS },
 	{ "cuDevicePrimaryCtxReset", handle_reset, CAPTURE_ALWAYS },

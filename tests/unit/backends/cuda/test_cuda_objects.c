@@ -467,6 +467,22 @@ TS_TEST(a_context_takes_its_streams_along)
 	TS_CHECK_INT(forgotten, 1);
 }
 
+TS_TEST(attached_contexts_end_with_their_last_user)
+{
+	struct capture_context *context = make_current(&first);
+	uintptr_t handle, attached[] = { (uintptr_t)&handle, 0 },
+			  of_first[] = { (uintptr_t)&first };
+
+	run("cuCtxAttach", attached);
+	run("cuCtxAttach", attached);
+	run("cuCtxDetach", of_first);
+	run("cuCtxDetach", of_first);
+	TS_CHECK(!context->is_gone && !memory_gone);
+	run("cuCtxDetach", of_first);
+	TS_CHECK(context->is_gone);
+	TS_CHECK_INT(memory_gone, 1);
+}
+
 TS_TEST(primary_contexts_end_with_their_last_user)
 {
 	uintptr_t handle, retain[] = { (uintptr_t)&handle, 1 }, release[] = { 1 }, other[] = { 0 };
