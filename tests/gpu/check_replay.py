@@ -447,6 +447,8 @@ def program_rows():
     Row("c-globals-rdc", "c", bit_exact, [PROGRAM_RDC, "globals,cooperative"], launches=4)
     # A window from the start of the process, with everything after each other.
     Row("c-whole", "c", bit_exact, [PROGRAM, "plain,globals,streams,graph,pools,host,copies"], options=(), launches=40)
+    # Variables, constants, pointers to functions, cooperative launches, clusters and a graph in one program.
+    Row("c-together", "c", bit_exact, [PROGRAM, "globals,cooperative,clusters,graph"], options=(), launches=16)
     Row("c-checked", "c", bit_exact, [PROGRAM, "globals"], checked=True, launches=4)
     Row("c-graph-checked", "c", bit_exact, [PROGRAM, "graph"], checked=True, launches=4)
     Row("c-race", "nondeterministic", not_deterministic, [PROGRAM, "race"], "race_read|race_write", repeat=8)
