@@ -114,9 +114,30 @@ static bool fill(struct kernel_call *call)
 	return true;
 }
 
+/* The kernels of examples/cuda_pipeline.c: (u32 *numbers, u32 step), (u32 *sum, const u32 *numbers)
+ */
+static bool prepare(struct kernel_call *call)
+{
+	EACH((uint32_t)threads(call))
+	put32(call, PARAM(uint64_t, 0) + i * 4ull,
+	      get32(call, PARAM(uint64_t, 0) + i * 4ull) * 5 + PARAM(uint32_t, 1));
+	return true;
+}
+
+static bool mix_numbers(struct kernel_call *call)
+{
+	EACH((uint32_t)threads(call))
+	put32(call, PARAM(uint64_t, 0) + i * 4ull,
+	      get32(call, PARAM(uint64_t, 0) + i * 4ull) * 3 +
+		      get32(call, PARAM(uint64_t, 1) + i * 4ull));
+	return true;
+}
+
 /* (u32 *out, const u32 *in, u32 seed, u32 n) */
 static bool mix(struct kernel_call *call)
 {
+	if (call->function->param_count == 2)
+		return mix_numbers(call);
 	EACH(PARAM(uint32_t, 3))
 	{
 		uint32_t in = get32(call, PARAM(uint64_t, 1) + i * 4ull);
@@ -380,6 +401,7 @@ kernel_code kernel_find(const char *name)
 		{ "saxpy", saxpy },
 		{ "fill", fill },
 		{ "mix", mix },
+		{ "prepare", prepare },
 		{ "copy_through_pointer", copy_through_pointer },
 		{ "use_global", use_global },
 		{ "add_to_global", add_to_global },
