@@ -93,6 +93,13 @@ replays "a time" time.sbt --check each
 record limit.sbt --replayable --snapshot-limit 1M --window steps:3-5 -- "$work" much_memory steps
 cannot_replay "--snapshot-limit is 1048576: raise it" limit.sbt
 
+# The copy that a snapshot makes on the device is not missed there.
+export STAND_IN_MEMORY=4294967296 REPLAY_WORK_MIB=256
+record info.sbt --replayable --window steps:3-30 -- "$work" free_memory
+"$TRACESMITH" view info.sbt --table meta --json | grep -q '"shadow":true' || fail "no copy was made on the device"
+replays "with a copy on the device" info.sbt
+unset STAND_IN_MEMORY REPLAY_WORK_MIB
+
 # The arena's places are taken.
 STAND_IN_OCCUPIED=0x200000100000,0x400000100000,0x600000100000,0x100000100000 record occupied.sbt --replayable -- "$work" plain
 cannot_replay "no fixed address range was free" occupied.sbt

@@ -1463,6 +1463,23 @@ static void much_memory(void)
 	free(numbers);
 }
 
+/* A window that opens takes no memory that the program could see. */
+static void free_memory(void)
+{
+	uint64_t a = device_memory(BYTES);
+	size_t before, all;
+
+	much_memory();
+	CHECK(cuMemGetInfo_v2(&before, &all));
+	for (uint32_t i = 0; i < 40; i++) {
+		work_step(i);
+		fill(NULL, a, i);
+		CHECK(cuCtxSynchronize());
+		expect_used(before, 0, __LINE__);
+		usleep(2000);
+	}
+}
+
 static const struct {
 	const char *name;
 	void (*run)(void);
@@ -1513,6 +1530,7 @@ static const struct {
 	{ "capture_beside_frees", capture_beside_frees, false },
 	{ "capture_without_memory", capture_without_memory, false },
 	{ "much_memory", much_memory, false },
+	{ "free_memory", free_memory, false },
 	{ "endless", endless, false },
 };
 

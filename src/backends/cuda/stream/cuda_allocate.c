@@ -199,6 +199,7 @@ const struct cuda_handler_entry capture_memory_handlers[] = {
 	{ "cuMemSetAccess", virtual_set_access, CAPTURE_ALWAYS },
 	{ "cuMemUnmap", virtual_unmap, CAPTURE_ALWAYS },
 	{ "cuMemRetainAllocationHandle", virtual_retain, CAPTURE_ALWAYS },
+	{ "cuMemGetInfo", attributes_memory_info, CAPTURE_ALWAYS },
 	{ "cuMemGetAddressRange", attributes_range, CAPTURE_ALWAYS },
 	{ "cuPointerGetAttribute", attributes_get, CAPTURE_ALWAYS },
 	{ "cuPointerGetAttributes", attributes_get_several, CAPTURE_ALWAYS },

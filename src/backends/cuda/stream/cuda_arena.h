@@ -136,6 +136,7 @@ int virtual_retain(struct cuda_call *call, uintptr_t *args);
 
 /* ---- cuda_attributes.c ---- */
 
+int attributes_memory_info(struct cuda_call *call, uintptr_t *args);
 int attributes_range(struct cuda_call *call, uintptr_t *args);
 int attributes_get(struct cuda_call *call, uintptr_t *args);
 int attributes_get_several(struct cuda_call *call, uintptr_t *args);
@@ -145,5 +146,7 @@ int attributes_set(struct cuda_call *call, uintptr_t *args);
 
 /* Frees device memory that a snapshot needs, by waiting for it. False: there is none. */
 bool snapshot_give_memory_back(const struct capture_device *device);
+/* What a copy of memory takes on the device, until it is stored. */
+uint64_t snapshot_shadow_bytes(const struct capture_device *device);
 
 #endif

@@ -3,6 +3,8 @@
  * What the program asks about memory of the arena: answered for the block, as the driver would for
  * memory of its own.
  */
+#include <string.h>
+
 #include "backends/cuda/stream/cuda_arena.h"
 
 enum {
@@ -36,6 +38,26 @@ static bool find_range(uint64_t address, struct arena_item *ret_item, struct blo
 		*ret_range = *range;
 	arena_unlock();
 	return range != NULL;
+}
+
+/*
+ * free, total. A copy that the snapshot has made counts as free: the program gets its memory if it
+ * needs that.
+ */
+int attributes_memory_info(struct cuda_call *call, uintptr_t *args)
+{
+	size_t length = strlen(call->name);
+	const struct capture_context *context;
+	int result = cuda_invoke(call, args);
+
+	/* The oldest one has numbers of 32 bits. */
+	if (result != CUDA_SUCCESS_ || !args[0] || length < 3 ||
+	    strcmp(call->name + length - 3, "_v2") != 0)
+		return result;
+	context = capture_context_current();
+	if (context)
+		*(size_t *)args[0] += snapshot_shadow_bytes(context->device);
+	return result;
 }
 
 /* start, bytes, address */

@@ -38,7 +38,7 @@ static struct {
 	struct shadow {
 		struct shadow *next;
 		struct capture_context *context;
-		uint64_t address;
+		uint64_t address, bytes;
 	} * shadows;
 	bool has_shadow;
 	atomic_bool is_cancelled;
@@ -48,6 +48,9 @@ static struct {
 	int64_t begun_ns, opened_ns, released_ns, drained_ns;
 } self;
 
+/* By device; read without a lock. */
+#define DEVICES 64
+static _Atomic uint64_t shadow_bytes_of[DEVICES];
 static __thread bool is_our_thread __attribute__((tls_model("initial-exec")));
 static pthread_mutex_t join_lock = PTHREAD_MUTEX_INITIALIZER;
 
@@ -109,6 +112,8 @@ static bool copy_to_shadow(size_t first, size_t end)
 		return false;
 	}
 	shadow->context = context;
+	shadow->bytes = bytes;
+	atomic_fetch_add(&shadow_bytes_of[context->device->ordinal % DEVICES], bytes);
 	shadow->next = self.shadows;
 	self.shadows = shadow;
 	at = shadow->address;
@@ -419,12 +424,20 @@ static void release_shadows(void)
 		struct shadow *shadow = self.shadows;
 
 		self.shadows = shadow->next;
+		/* Before it is free: else it would count twice meanwhile. */
+		atomic_fetch_sub(&shadow_bytes_of[shadow->context->device->ordinal % DEVICES],
+				 shadow->bytes);
 		if (capture_context_push(shadow->context)) {
 			cu.MemFree(shadow->address);
 			capture_context_pop();
 		}
 		free(shadow);
 	}
+}
+
+uint64_t snapshot_shadow_bytes(const struct capture_device *device)
+{
+	return atomic_load(&shadow_bytes_of[device->ordinal % DEVICES]);
 }
 
 /* Directs the other threads, and works itself. */
