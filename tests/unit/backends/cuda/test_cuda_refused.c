@@ -214,6 +214,12 @@ TS_TEST(export_tables_of_others_prevent_windows)
 	TS_CHECK(prevented[0]);
 }
 
+TS_TEST(collectives_fail_open_windows)
+{
+	capture_collective("ncclAllReduce");
+	check_failed("NCCL communicator (ncclAllReduce)");
+}
+
 TS_TEST(calls_past_their_wrapper_fail_open_windows)
 {
 	cuda_call_bypassed(cuda_calls[CUDA_INDEX_cuLaunchKernel].number);
