@@ -39,9 +39,10 @@ struct spool {
 	uint64_t bytes;            /* of its data */
 	uint64_t end;              /* everything below is decoded */
 	uint64_t committed;
-	uint64_t floor; /* what is below and not in the journal belongs to another recording */
-	bool is_due;    /* a tick found it idle */
-	bool is_idle;   /* nothing was decoded since the last tick */
+	uint64_t floor;  /* what is below and not in the journal belongs to another recording */
+	bool takes_over; /* `end` was raised to it by the last commit */
+	bool is_due;     /* a tick found it idle */
+	bool is_idle;    /* nothing was decoded since the last tick */
 	uint64_t referred_bytes, decoded_bytes; /* of parts since the last checkpoint */
 	uint64_t decoded_from; /* where the first of these begins; UINT64_MAX: there is none */
 };
@@ -202,6 +203,16 @@ static void set_word(const struct ts_spools *spools, const struct spool *spool, 
 {
 	if (spools->is_writable && spool->fd >= 0)
 		ts_spool_file_set_word(spool->fd, offset, value);
+}
+
+/* Gives memory of [from, to) back, of the lanes that are open, too. True: some of the spool. */
+static bool punch(const struct spool *spool, uint64_t from, uint64_t to)
+{
+	for (unsigned int lane = 0; lane < TS_SPOOL_LANES; lane++)
+		if (spool->lanes[lane] >= 0)
+			ts_spool_file_punch(spool->lanes[lane], spool->bytes, 0, from, to);
+	return spool->fd >= 0 &&
+	       ts_spool_file_punch(spool->fd, spool->bytes, TS_SPOOL_KEPT, from, to);
 }
 
 static void release(const struct ts_spools *spools, const struct spool *spool)
@@ -497,19 +508,34 @@ static void punch_decoded(struct ts_spools *spools)
 		pthread_mutex_unlock(&spools->lock);
 		if (!is_there)
 			return;
-		for (unsigned int lane = 0; lane < TS_SPOOL_LANES; lane++)
-			if (spool.lanes[lane] >= 0 && spool.decoded_from < spool.end)
-				ts_spool_file_punch(spool.lanes[lane], spool.bytes, 0,
-						    spool.decoded_from, spool.end);
-		if (spool.fd >= 0 && spool.decoded_from < spool.end &&
-		    ts_spool_file_punch(spool.fd, spool.bytes, TS_SPOOL_KEPT, spool.decoded_from,
-					spool.end))
+		if (spool.decoded_from < spool.end && punch(&spool, spool.decoded_from, spool.end))
 			set_word(spools, &spool, offsetof(struct ts_live_spool, returned),
 				 spool.end);
 	}
 }
 
 void ts_spools_commit(struct ts_spools *spools, bool is_all)
+{
+	if (!spools)
+		return;
+	pthread_mutex_lock(&spools->lock);
+	for (size_t i = 0; i < spools->count; i++) {
+		struct spool *spool = &spools->spools[i];
+
+		spool->referred_bytes -=
+			is_all ? spool->referred_bytes
+			       : TS_MIN(spool->referred_bytes, spool->decoded_bytes);
+		spool->decoded_bytes = 0;
+		spool->is_due = false;
+		if (!spool->referred_bytes && spool->floor > spool->end) {
+			spool->end = spool->floor;
+			spool->takes_over = true;
+		}
+	}
+	pthread_mutex_unlock(&spools->lock);
+}
+
+void ts_spools_release(struct ts_spools *spools)
 {
 	size_t kept = 0;
 
@@ -520,24 +546,16 @@ void ts_spools_commit(struct ts_spools *spools, bool is_all)
 	pthread_mutex_lock(&spools->lock);
 	for (size_t i = 0; i < spools->count; i++) {
 		struct spool *spool = &spools->spools[i];
-		bool takes_over;
 
-		spool->referred_bytes -=
-			is_all ? spool->referred_bytes
-			       : TS_MIN(spool->referred_bytes, spool->decoded_bytes);
-		spool->decoded_bytes = 0;
 		spool->decoded_from = UINT64_MAX;
-		spool->is_due = false;
-		takes_over = !spool->referred_bytes && spool->floor > spool->end;
-		if (takes_over)
-			spool->end = spool->floor;
 		if (spool->committed != spool->end) {
 			spool->committed = spool->end;
-			if (takes_over)
+			if (spool->takes_over)
 				release_taken(spools, spool);
 			else
 				release(spools, spool);
 		}
+		spool->takes_over = false;
 		if (spool->has_ended && !spool->referred_bytes)
 			close_spool(spool);
 		else

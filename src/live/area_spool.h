@@ -84,7 +84,16 @@ void ts_spools_rewind(struct ts_spools *spools);
 void ts_spools_tick(struct ts_spools *spools);
 /* True if a checkpoint should be made, so that programs get space. */
 bool ts_spools_are_due(struct ts_spools *spools);
-/* Everything decoded is committed: releases it. `is_all`: that is all there is in the journal. */
+/*
+ * Everything decoded is committed. `is_all`: that is all there is in the journal. What this counts
+ * and the journal's blocks must agree: call it before another block can be appended.
+ */
 void ts_spools_commit(struct ts_spools *spools, bool is_all);
+/*
+ * Gives the memory of what is committed back, and lets the program use its space again. Takes
+ * seconds if that is tens of gigabytes: not with a lock that draining needs. Call it from the
+ * decoder's thread, before that decodes again.
+ */
+void ts_spools_release(struct ts_spools *spools);
 
 #endif

@@ -124,6 +124,7 @@ static void change_decoder(struct run *run)
 	ts_decoder_free(run->decoder);
 	run->decoder = run->next;
 	ts_spools_commit(run->spools, true);
+	ts_spools_release(run->spools);
 }
 
 /* False if the journal cannot be used at all. */

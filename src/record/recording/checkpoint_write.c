@@ -263,6 +263,7 @@ static int turn_journal(struct ts_recording *recording, struct ts_error *err)
 		unlink(temporary);
 		return result;
 	}
+	ts_spools_release(recording->options.spools);
 	sync_folder(recording, recording->journal_path);
 	return TS_OK;
 }
@@ -441,6 +442,7 @@ int ts_recording_do_finish(struct ts_recording *recording, struct ts_error *err)
 	unlink(recording->journal_path);
 	ts_crash_point("R12");
 	ts_spools_commit(recording->options.spools, true);
+	ts_spools_release(recording->options.spools);
 	ts_recording_drop_reserve(recording);
 	return TS_OK;
 }

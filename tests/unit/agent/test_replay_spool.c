@@ -60,8 +60,10 @@ static void take_parts(struct taker *taker)
 		taker->bytes += part.part.count;
 		taker->parts++;
 		ts_spools_decoded(taker->spools, agent_control(), &part);
-		if (taker->commits && ts_spools_are_due(taker->spools))
+		if (taker->commits && ts_spools_are_due(taker->spools)) {
 			ts_spools_commit(taker->spools, true);
+			ts_spools_release(taker->spools);
+		}
 	}
 }
 
@@ -216,6 +218,7 @@ TS_TEST(a_spool_that_is_empty_starts_over)
 		ts_replay_unlock();
 		take_parts(&taker);
 		ts_spools_commit(taker.spools, true);
+		ts_spools_release(taker.spools);
 	}
 	TS_CHECK_INT(taker.bytes, 40 * MIB);
 	TS_CHECK_MEM(taker.content + 39 * MIB, content, MIB);
@@ -323,6 +326,7 @@ TS_TEST(bulk_is_spread_and_its_memory_returned)
 		TS_CHECK_MEM(taker.content + before, content, 40 * MIB);
 		TS_CHECK_MEM(taker.content + before + 40 * MIB, content, MIB);
 		ts_spools_commit(taker.spools, true);
+		ts_spools_release(taker.spools);
 		TS_CHECK_INT(blocks_of(".1.spool"), 0);
 		TS_CHECK_INT(blocks_of(".16.spool"), 0);
 		spool()->lane = 0;
@@ -604,6 +608,7 @@ TS_TEST(a_step_that_fails_uses_the_ring)
 	take_parts(&taker);
 	TS_CHECK(agent_count(&taker.reader, TS_LIVE_BLOB) > 100);
 	ts_spools_commit(taker.spools, true);
+	ts_spools_release(taker.spools);
 	TS_CHECK(ts_replay_lock());
 	TS_CHECK(ts_replay_blob(content, 6 * MIB) > 0);
 	TS_CHECK_INT(spool()->to, 8 * MIB);
@@ -684,6 +689,7 @@ TS_TEST(another_recording_takes_over)
 	ts_spools_tick(second.spools);
 	TS_CHECK(!ts_spools_are_due(second.spools));
 	ts_spools_commit(second.spools, true);
+	ts_spools_release(second.spools);
 	take_parts(&second);
 	TS_CHECK_INT(second.bytes, MIB / 2);
 	TS_CHECK_MEM(second.content, content, MIB / 2);
@@ -693,6 +699,7 @@ TS_TEST(another_recording_takes_over)
 	ts_spools_tick(second.spools);
 	TS_CHECK(ts_spools_are_due(second.spools));
 	ts_spools_commit(second.spools, true);
+	ts_spools_release(second.spools);
 	start_taker(&second);
 	TS_CHECK(ts_replay_lock());
 	TS_CHECK(ts_replay_blob(content, 8 * MIB) > 0);

@@ -136,6 +136,7 @@ TS_TEST(parts_of_any_size_come_back)
 		if (ts_spools_are_due(source.spools)) {
 			succeed(&fixture);
 			ts_spools_commit(source.spools, true);
+			ts_spools_release(source.spools);
 			commits++;
 		}
 	}
