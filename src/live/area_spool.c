@@ -198,6 +198,14 @@ static int open_lane(const struct ts_spools *spools, struct spool *spool,
 	return *fd;
 }
 
+/* Lock held. */
+static void open_lanes(const struct ts_spools *spools, struct spool *spool,
+		       const struct ts_live_control *area)
+{
+	for (unsigned int lane = 1; lane <= TS_SPOOL_LANES; lane++)
+		open_lane(spools, spool, area, lane);
+}
+
 static void set_word(const struct ts_spools *spools, const struct spool *spool, size_t offset,
 		     uint64_t value)
 {
@@ -218,6 +226,18 @@ static bool punch(const struct spool *spool, uint64_t from, uint64_t to)
 static void release(const struct ts_spools *spools, const struct spool *spool)
 {
 	set_word(spools, spool, offsetof(struct ts_live_spool, consumed), spool->committed);
+}
+
+/*
+ * Where parts begin that another recorder had taken and not released, if they end at `end`. A
+ * program that found everything consumed has begun with the next multiple of `bytes`: then it may
+ * be using what is before that again.
+ */
+static uint64_t first_taken(const struct spool *spool, uint64_t consumed, uint64_t end)
+{
+	uint64_t next = ts_spool_round_up(consumed, spool->bytes);
+
+	return next < end ? next : consumed;
 }
 
 /* Releases what another recorder had taken, and perhaps given back, before it was killed. */
@@ -391,18 +411,25 @@ uint64_t ts_spools_position(struct ts_spools *spools, uint64_t area)
 void ts_spools_resume(struct ts_spools *spools, const struct ts_live_control *area,
 		      uint64_t position)
 {
-	struct spool *spool;
+	struct spool *spool, taken = { .fd = -1 };
+	uint64_t from = 0;
 
 	if (!spools || !position)
 		return;
 	pthread_mutex_lock(&spools->lock);
 	spool = get_spool(spools, area->area_id);
 	if (spool && open_spool(spools, spool, area)) {
+		from = spool->end;
 		spool->end = TS_MAX(spool->end, position);
 		spool->committed = TS_MAX(spool->committed, position);
-		release_taken(spools, spool);
+		open_lanes(spools, spool, area);
+		taken = *spool;
 	}
 	pthread_mutex_unlock(&spools->lock);
+	/* As ts_spools_release(). */
+	if (spools->is_writable && taken.fd >= 0 && from < position)
+		punch(&taken, first_taken(&taken, from, position), position);
+	release_taken(spools, &taken);
 }
 
 uint64_t ts_spools_referred(struct ts_spools *spools, const struct ts_live_control *area)
@@ -429,8 +456,10 @@ void ts_spools_take_over(struct ts_spools *spools, const struct ts_live_control 
 		return;
 	pthread_mutex_lock(&spools->lock);
 	spool = get_spool(spools, area->area_id);
-	if (spool && open_spool(spools, spool, area))
+	if (spool && open_spool(spools, spool, area)) {
+		open_lanes(spools, spool, area);
 		spool->floor = referred;
+	}
 	pthread_mutex_unlock(&spools->lock);
 }
 
@@ -528,6 +557,9 @@ void ts_spools_commit(struct ts_spools *spools, bool is_all)
 		spool->decoded_bytes = 0;
 		spool->is_due = false;
 		if (!spool->referred_bytes && spool->floor > spool->end) {
+			spool->decoded_from =
+				TS_MIN(spool->decoded_from,
+				       first_taken(spool, spool->committed, spool->floor));
 			spool->end = spool->floor;
 			spool->takes_over = true;
 		}

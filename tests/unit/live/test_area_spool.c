@@ -379,6 +379,54 @@ TS_TEST(a_successor_releases_and_a_recovery_does_not)
 	end(fixture);
 }
 
+static bool has_byte(int fd, uint64_t at)
+{
+	char byte;
+
+	TS_CHECK_INT(pread(fd, &byte, 1, (off_t)(TS_SPOOL_HEADER_BYTES + at)), 1);
+	return byte != 0;
+}
+
+/* Also the memory of lanes that it has not read itself, but nothing that may be in use again. */
+TS_TEST(a_successor_gives_memory_back)
+{
+	struct fixture *fixture = start();
+	struct ts_live_spool header = plain_header();
+	char *content = malloc(BYTES);
+	int fd;
+
+	TS_CHECK(content != NULL);
+	memset(content, 7, BYTES);
+	fd = openat(fixture->directory, NAME ".3.spool", O_RDWR | O_CREAT | O_CLOEXEC, 0600);
+	TS_CHECK(fd >= 0);
+	TS_CHECK_INT(pwrite(fd, content, BYTES, TS_SPOOL_HEADER_BYTES), BYTES);
+	ts_spools_resume(fixture->spools, &control, 3 * PART);
+	TS_CHECK(!has_byte(fd, 0) && !has_byte(fd, 3 * PART - 1) && has_byte(fd, 3 * PART));
+	ts_spools_take_over(fixture->spools, &control, 5 * PART);
+	ts_spools_commit(fixture->spools, true);
+	TS_CHECK(has_byte(fd, 3 * PART));
+	ts_spools_release(fixture->spools);
+	TS_CHECK(!has_byte(fd, 5 * PART - 1) && has_byte(fd, 5 * PART));
+	/* The program has found everything consumed and started over: it writes behind 2 parts. */
+	header.consumed = 6 * PART;
+	write_header(fixture, &header);
+	TS_CHECK_INT(pwrite(fd, content, BYTES, TS_SPOOL_HEADER_BYTES), BYTES);
+	open_spools(fixture, true);
+	ts_spools_take_over(fixture->spools, &control, BYTES + 2 * PART);
+	ts_spools_commit(fixture->spools, true);
+	ts_spools_release(fixture->spools);
+	TS_CHECK_INT(read_header(fixture).consumed, BYTES + 2 * PART);
+	TS_CHECK(!has_byte(fd, 0) && !has_byte(fd, 2 * PART - 1));
+	TS_CHECK(has_byte(fd, 2 * PART) && has_byte(fd, 6 * PART) && has_byte(fd, BYTES - 1));
+	/* A recovery takes nothing. */
+	open_spools(fixture, false);
+	ts_spools_resume(fixture->spools, &control, BYTES + 4 * PART);
+	TS_CHECK(has_byte(fd, 3 * PART));
+	free(content);
+	close(fd);
+	end(fixture);
+}
+
 /* What is decoded and left alone is committed after two ticks, not at each. */
 TS_TEST(idle_parts_become_due)
 {
