@@ -96,6 +96,7 @@ TS_EMIT_API bool ts_replay_bulk_write(uint32_t index, uint64_t offset, const voi
  * With the lock again: each that was written becomes a blob, in ascending order. Its number, or 0.
  */
 TS_EMIT_API uint64_t ts_replay_bulk_blob(uint32_t index);
+/* Gives the memory of all others back. Also without the lock, if ts_replay_lock() fails. */
 TS_EMIT_API void ts_replay_bulk_end(void);
 
 /*

@@ -99,7 +99,8 @@ static char *spool_space(struct core *core, uint64_t *bytes)
 	struct channel *channel = &core->channel;
 	uint64_t most;
 
-	if (channel->blob_bytes < SPOOLED_LEAST || channel->is_bulk || !spool_open(core))
+	if (channel->blob_bytes < SPOOLED_LEAST ||
+	    __atomic_load_n(&channel->is_bulk, __ATOMIC_ACQUIRE) || !spool_open(core))
 		return NULL;
 	most = ts_spool_part_bytes(channel->spool.bytes);
 	*bytes = *bytes < most ? *bytes : most;
@@ -192,7 +193,7 @@ uint32_t ts_replay_bulk_begin(uint32_t count, const uint64_t *bytes)
 	struct channel *channel;
 	uint64_t most = 0;
 
-	if (!core || core->channel.is_bulk || !count)
+	if (!core || __atomic_load_n(&core->channel.is_bulk, __ATOMIC_ACQUIRE) || !count)
 		return 0;
 	channel = &core->channel;
 	if (spool_open(core) && spool_has_lanes(core))
@@ -200,6 +201,7 @@ uint32_t ts_replay_bulk_begin(uint32_t count, const uint64_t *bytes)
 	if (bytes[0] > most)
 		return TS_REPLAY_BULK_NEVER;
 	channel->bulk_count = 0;
+	channel->bulk_from = channel->spool.head;
 	if (count > TS_REPLAY_BULK_AT_MOST)
 		count = TS_REPLAY_BULK_AT_MOST;
 	for (uint32_t i = 0; i < count; i++) {
@@ -238,21 +240,28 @@ uint64_t ts_replay_bulk_blob(uint32_t index)
 	return channel->blob;
 }
 
+/* Nobody else uses the spool meanwhile, whoever has the lock. */
 void ts_replay_bulk_end(void)
 {
-	struct core *core = channel_core();
+	struct core *core = __atomic_load_n(&ts_process_tracer.core, __ATOMIC_ACQUIRE);
 	struct channel *channel;
+	uint64_t end;
 
 	if (!core || !core->channel.is_bulk)
 		return;
 	channel = &core->channel;
-	for (uint32_t i = 0; i < channel->bulk_count; i++)
-		if (!channel->bulk[i].is_referred)
-			spool_discard(core, channel->bulk[i].word, channel->bulk[i].bytes);
-	for (uint32_t i = channel->bulk_count; i > 0 && !channel->bulk[i - 1].is_referred; i--)
-		spool_retreat(&channel->spool, channel->bulk[i - 1].word);
-	channel->is_bulk = false;
+	end = channel->bulk_from;
+	for (uint32_t i = 0; i < channel->bulk_count; i++) {
+		uint64_t word = channel->bulk[i].word, bytes = channel->bulk[i].bytes;
+
+		if (channel->bulk[i].is_referred)
+			end = ts_spool_position(word) + bytes;
+		else
+			spool_discard(core, word, bytes);
+	}
+	spool_retreat(&channel->spool, end);
 	channel->bulk_count = 0;
+	__atomic_store_n(&channel->is_bulk, false, __ATOMIC_RELEASE);
 }
 
 /* ---- for backends ---- */

@@ -471,7 +471,10 @@ void spool_discard(const struct core *core, uint64_t word, uint64_t bytes)
 	close(fd);
 }
 
-void spool_retreat(struct spool *spool, uint64_t word)
+void spool_retreat(struct spool *spool, uint64_t position)
 {
-	spool_advance(spool, ts_spool_position(word), 0);
+	/* It had started over. */
+	if (spool->consumed > position)
+		spool->consumed = position;
+	spool_advance(spool, position, 0);
 }

@@ -37,8 +37,11 @@ bool spool_write(const struct core *core, uint64_t word, uint64_t offset, const 
 
 /* No record will refer to the part: gives its memory back. */
 void spool_discard(const struct core *core, uint64_t word, uint64_t bytes);
-/* Nor to anything behind it: what nobody refers to is never released by the recorder. */
-void spool_retreat(struct spool *spool, uint64_t word);
+/*
+ * Nor to anything behind this position, where a part ends or bulk began: what nobody refers to is
+ * never released by the recorder.
+ */
+void spool_retreat(struct spool *spool, uint64_t position);
 
 /* The part is complete: what follows may refer to it; then, that its record is in the ring. */
 void spool_advance(struct spool *spool, uint64_t position, uint64_t bytes);

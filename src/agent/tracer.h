@@ -122,8 +122,9 @@ struct channel {
 	bool is_own;                        /* its bytes are those of a backend, and there */
 	uint64_t space_at, space_bytes;     /* given out by ts_replay_blob_space() */
 	/* Given out by ts_replay_bulk_begin(); until it ends, other blobs take the ring. */
-	bool is_bulk;
+	bool is_bulk; /* atomic */
 	uint32_t bulk_count;
+	uint64_t bulk_from; /* head of the spool before that */
 	struct {
 		uint64_t word, bytes;
 		bool is_referred;

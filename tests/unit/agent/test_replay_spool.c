@@ -404,6 +404,64 @@ TS_TEST(bulk_in_vain_takes_no_space)
 	agent_end(true);
 }
 
+/* What is left of the spool looks as if there had been no bulk: nothing waits for a recorder. */
+TS_TEST(bulk_in_vain_leaves_the_head_as_it_was)
+{
+	unsigned char *content = make_content(100001);
+	const uint64_t bytes[] = { MIB, MIB };
+	struct taker taker;
+
+	agent_spool_bytes = 64 * MIB;
+	agent_begin(SETTINGS);
+	TS_CHECK(ts_replay_lock());
+	ts_replay_unlock();
+	open_taker(&taker, 300000);
+	for (unsigned int round = 0; round < 2; round++) {
+		TS_CHECK(ts_replay_lock());
+		TS_CHECK(ts_replay_blob(content, 100001) > 0);
+		/* Behind it, then from the start, since everything is consumed. */
+		for (unsigned int i = 0; i < 2; i++) {
+			TS_CHECK_INT(ts_replay_bulk_begin(2, bytes), 2);
+			ts_replay_bulk_end();
+			TS_CHECK_INT(spool()->header->head, round * 64 * MIB + 100001);
+			take_parts(&taker);
+			ts_spools_commit(taker.spools, true);
+			ts_spools_release(taker.spools);
+		}
+		TS_CHECK_INT(spool()->header->consumed, spool()->header->head);
+		ts_replay_unlock();
+	}
+	TS_CHECK_MEM(taker.content, content, 100001);
+	TS_CHECK_MEM(taker.content + 100001, content, 100001);
+	close_taker(&taker);
+	free(content);
+	agent_end(true);
+}
+
+/* The stream is broken meanwhile: nobody would release it, and the program may run for long. */
+TS_TEST(bulk_of_a_broken_stream_takes_no_memory)
+{
+	unsigned char *content = make_content(MIB);
+	const uint64_t bytes[] = { MIB, MIB };
+
+	agent_spool_bytes = 64 * MIB;
+	agent_begin(SETTINGS);
+	TS_CHECK(ts_replay_lock());
+	TS_CHECK_INT(ts_replay_bulk_begin(2, bytes), 2);
+	ts_replay_unlock();
+	for (uint32_t i = 0; i < 2; i++)
+		TS_CHECK(ts_replay_bulk_write(i, 0, content, MIB));
+	__atomic_store_n(&ts_process_tracer.core->channel.broken, 1, __ATOMIC_RELEASE);
+	TS_CHECK(!ts_replay_lock());
+	TS_CHECK_INT(blocks_of(".2.spool"), MIB);
+	ts_replay_bulk_end();
+	TS_CHECK_INT(blocks_of(".1.spool"), 0);
+	TS_CHECK_INT(blocks_of(".2.spool"), 0);
+	TS_CHECK_INT(spool()->header->head, 0);
+	free(content);
+	agent_end(true);
+}
+
 TS_TEST(a_small_spool_has_no_space_for_bulk)
 {
 	const uint64_t bytes[] = { MIB };

@@ -365,8 +365,10 @@ static void end_batch(uint32_t count)
 {
 	bool is_open = ts_replay_lock_window();
 
-	if (!is_open && !ts_replay_lock())
+	if (!is_open && !ts_replay_lock()) {
+		ts_replay_bulk_end();
 		return;
+	}
 	for (uint32_t i = 0; i < count; i++) {
 		if (is_open && batch.is_filled[i]) {
 			struct ts_replay_command row = row_of(&batch.pieces[i]);
