@@ -23,8 +23,8 @@
 #define BYTES_MOST (16u << 20)
 #define BYTES_LEAST (64u << 10)
 #define WHY_BYTES 256
-#define PAGE_BYTES 4096u
 #define NEXT_LINES 5u
+#define LOCKED 1u
 
 #ifndef MADV_POPULATE_WRITE
 #define MADV_POPULATE_WRITE 23
@@ -35,14 +35,36 @@
 
 static uint64_t objects; /* last number assigned; a forked child continues from it */
 
-/* This thread holds the lock, or is about to, and signals are not blocked. */
-static __thread bool is_brief __attribute__((tls_model("initial-exec")));
+/*
+ * Its address is in the lock while this thread holds it and signals are not blocked. True: a
+ * handler has used the channel meanwhile.
+ */
+static __thread bool is_interrupted __attribute__((tls_model("initial-exec")));
 
 /* ---- locking ---- */
 
-static bool try_lock(struct channel *channel)
+static uintptr_t self(void)
 {
-	return !__atomic_exchange_n(&channel->lock, 1, __ATOMIC_ACQUIRE);
+	return (uintptr_t)&is_interrupted;
+}
+
+static bool try_lock(struct channel *channel, uintptr_t holder)
+{
+	uintptr_t none = 0;
+
+	return __atomic_compare_exchange_n(&channel->lock, &none, holder, false, __ATOMIC_ACQUIRE,
+					   __ATOMIC_RELAXED);
+}
+
+static uintptr_t holder_of(const struct channel *channel)
+{
+	return __atomic_load_n(&channel->lock, __ATOMIC_RELAXED);
+}
+
+/* Inside of a short record of this thread, of which a handler has interrupted the rest. */
+static bool is_inside(const struct channel *channel)
+{
+	return holder_of(channel) == self();
 }
 
 static void unlock(struct channel *channel)
@@ -55,12 +77,15 @@ bool channel_is_broken(const struct channel *channel)
 	return __atomic_load_n(&channel->broken, __ATOMIC_ACQUIRE);
 }
 
-/* False: it is broken, and perhaps somebody keeps it locked for ever. */
-static bool lock(struct channel *channel)
+/* Blocks signals. False: it is broken, and perhaps somebody keeps it locked for ever. */
+static bool lock(struct channel *channel, bool also_broken, struct agent_signals *saved)
 {
-	for (unsigned int spins = 0; !try_lock(channel); spins++) {
-		if (channel_is_broken(channel))
+	agent_block_signals_but_faults(saved);
+	for (unsigned int spins = 0; !try_lock(channel, LOCKED); spins++) {
+		if (channel_is_broken(channel) && !also_broken) {
+			agent_restore_signals(saved);
 			return false;
+		}
 		agent_relax(spins);
 	}
 	return true;
@@ -81,7 +106,7 @@ static uint64_t ring_bytes(const struct core *core)
  */
 static void interrupt(struct channel *channel)
 {
-	channel->is_interrupted = true;
+	is_interrupted = channel->is_interrupted = true;
 	__atomic_store_n(&channel->broken, 1, __ATOMIC_RELEASE);
 }
 
@@ -114,19 +139,17 @@ static bool lock_channel(void)
 {
 	struct core *core = agent_start(&ts_process_tracer);
 	struct agent_signals saved;
-	bool is_locked;
 
 	if (!core || channel_is_broken(&core->channel) || !channel_has_recorder(core))
 		return false;
-	if (AGENT_UNLIKELY(is_brief)) {
+	if (AGENT_UNLIKELY(is_inside(&core->channel))) {
 		interrupt(&core->channel);
 		return false;
 	}
-	agent_block_signals_but_faults(&saved);
-	is_locked = lock(&core->channel);
-	if (!is_locked || channel_is_broken(&core->channel) || !attach(core)) {
-		if (is_locked)
-			unlock(&core->channel);
+	if (!lock(&core->channel, false, &saved))
+		return false;
+	if (channel_is_broken(&core->channel) || !attach(core)) {
+		unlock(&core->channel);
 		agent_restore_signals(&saved);
 		return false;
 	}
@@ -143,8 +166,8 @@ struct core *channel_core(void)
 {
 	struct core *core = __atomic_load_n(&ts_process_tracer.core, __ATOMIC_ACQUIRE);
 
-	return core && __atomic_load_n(&core->channel.lock, __ATOMIC_RELAXED) &&
-			       core->channel.writer.ring && !channel_is_broken(&core->channel)
+	return core && holder_of(&core->channel) && core->channel.writer.ring &&
+			       !channel_is_broken(&core->channel)
 		       ? core
 		       : NULL;
 }
@@ -154,7 +177,7 @@ void ts_replay_unlock(void)
 	struct core *core = __atomic_load_n(&ts_process_tracer.core, __ATOMIC_ACQUIRE);
 	struct agent_signals saved;
 
-	if (!core || is_brief || !__atomic_load_n(&core->channel.lock, __ATOMIC_RELAXED))
+	if (!core || !holder_of(&core->channel) || is_inside(&core->channel))
 		return;
 	saved = core->channel.signals;
 	unlock(&core->channel);
@@ -452,19 +475,14 @@ struct core *channel_lock_briefly(uint64_t bytes)
 {
 	struct core *core = __atomic_load_n(&ts_process_tracer.core, __ATOMIC_ACQUIRE);
 
-	if (!core || is_brief || bytes > CHANNEL_BRIEF_BYTES || channel_is_broken(&core->channel) ||
-	    !channel_has_recorder(core))
+	if (!core || bytes > CHANNEL_BRIEF_BYTES || channel_is_broken(&core->channel) ||
+	    !channel_has_recorder(core) || !try_lock(&core->channel, self()))
 		return NULL;
-	is_brief = true;
 	__atomic_signal_fence(__ATOMIC_SEQ_CST);
-	if (AGENT_LIKELY(try_lock(&core->channel))) {
-		/* Each of its records may meet the ring's end. */
-		if (AGENT_LIKELY(is_at_hand(core, 2 * bytes)))
-			return core;
-		unlock(&core->channel);
-	}
-	__atomic_signal_fence(__ATOMIC_SEQ_CST);
-	is_brief = false;
+	/* Each of its records may meet the ring's end. */
+	if (AGENT_LIKELY(is_at_hand(core, 2 * bytes)))
+		return core;
+	channel_unlock_briefly(core);
 	return NULL;
 }
 
@@ -472,9 +490,9 @@ static void break_off_interrupted(struct core *core, const char *why)
 {
 	struct agent_signals saved;
 
-	agent_block_signals_but_faults(&saved);
-	for (unsigned int spins = 0; !try_lock(&core->channel); spins++)
-		agent_relax(spins);
+	is_interrupted = false;
+	if (!lock(&core->channel, true, &saved))
+		return;
 	if (core->channel.is_interrupted && core->channel.writer.ring)
 		break_off(core, why);
 	core->channel.is_interrupted = false;
@@ -492,38 +510,60 @@ static void prefetch_next(const struct writer *writer)
 void channel_unlock_briefly(struct core *core)
 {
 	prefetch_next(&core->channel.writer);
+	__atomic_signal_fence(__ATOMIC_SEQ_CST);
 	unlock(&core->channel);
 	__atomic_signal_fence(__ATOMIC_SEQ_CST);
-	is_brief = false;
-	__atomic_signal_fence(__ATOMIC_SEQ_CST);
-	if (AGENT_UNLIKELY(core->channel.is_interrupted))
+	if (AGENT_UNLIKELY(is_interrupted))
 		break_off_interrupted(core, "a signal handler used the device while its thread "
 					    "recorded a command");
 }
 
+/* ---- fork inside of a short record ---- */
+
+static __thread struct {
+	const struct core *core; /* NULL: not inside of one */
+	struct ts_live_ring *ring;
+	char *bytes;
+	uint64_t mask;
+	uint32_t clock;
+} kept __attribute__((tls_model("initial-exec")));
+
+void channel_keep(void)
+{
+	const struct core *core = __atomic_load_n(&ts_process_tracer.core, __ATOMIC_ACQUIRE);
+
+	kept.core = core && is_inside(&core->channel) ? core : NULL;
+	if (!kept.core)
+		return;
+	kept.ring = core->channel.writer.ring;
+	kept.bytes = core->channel.writer.bytes;
+	kept.mask = core->channel.writer.mask;
+	kept.clock = core->channel.writer.clock;
+}
+
+/* The same addresses, since the processor may have them in its registers. */
 void channel_bury(struct core *core)
 {
 	struct writer *writer = &core->channel.writer;
-	char *memory = is_brief ? agent_memory(PAGE_BYTES + BYTES_LEAST) : NULL;
 
-	if (!memory)
+	if (core != kept.core || !kept.ring || !agent_unshare(kept.bytes, kept.mask + 1))
 		return;
-	writer->ring = (struct ts_live_ring *)(void *)memory;
-	writer->bytes = writer->at = memory + PAGE_BYTES;
-	writer->until = writer->bytes + BYTES_LEAST;
-	writer->mask = BYTES_LEAST - 1;
-	core->channel.lock = 1;
+	writer->ring = kept.ring;
+	writer->bytes = writer->at = kept.bytes;
+	writer->until = kept.bytes + kept.mask + 1;
+	writer->mask = kept.mask;
+	writer->clock = kept.clock;
+	core->channel.lock = self();
 }
 
 void channel_abandon(void)
 {
 	struct core *core = __atomic_load_n(&ts_process_tracer.core, __ATOMIC_ACQUIRE);
 
-	if (!is_brief || !core)
+	if (!core || !is_inside(&core->channel))
 		return;
 	interrupt(&core->channel);
 	unlock(&core->channel);
-	is_brief = false;
 	break_off_interrupted(core, "a thread ended in a signal handler while it recorded a "
 				    "command");
 }

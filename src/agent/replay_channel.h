@@ -34,7 +34,11 @@ void channel_leave(struct core *core);
 #define CHANNEL_BRIEF_BYTES 16384u
 struct core *channel_lock_briefly(uint64_t bytes);
 void channel_unlock_briefly(struct core *core);
-/* In a child that such a handler forked: what is left of the record goes nowhere. */
+/*
+ * Such a handler forks: before, and in the child, where what is left of the record goes into
+ * private memory. Call the latter when the ring directory is private.
+ */
+void channel_keep(void);
 void channel_bury(struct core *core);
 /*
  * The process exits, or the calling thread. If it does in such a handler, what was interrupted does

@@ -348,6 +348,7 @@ static void fork_prepare(void)
 	for (struct ts_tracer *tracer = tracers_by_hand; tracer; tracer = tracer->next)
 		note_ready(tracer);
 	agent_keep_writers();
+	channel_keep();
 }
 
 static void fork_in_parent(void)

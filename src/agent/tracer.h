@@ -111,7 +111,7 @@ struct spool {
  * write, one at a time. The lock guards all members but the first two.
  */
 struct channel {
-	uint32_t lock;
+	uintptr_t lock;  /* 0: free; 1: held with signals blocked; or see replay_channel.c */
 	uint32_t broken; /* atomic; permanent */
 	bool in_window;
 	uint64_t window; /* number of the last one */
@@ -130,7 +130,7 @@ struct channel {
 		bool is_referred;
 	} bulk[TS_REPLAY_BULK_AT_MOST];
 	uint64_t room_until;  /* position; the ring has space up to there */
-	bool is_interrupted;  /* see channel_lock_briefly() */
+	bool is_interrupted;  /* broken by a signal handler; the last record is missing */
 	uint64_t nudge_at;    /* head at which the recorder may have to be woken */
 	int64_t exit_wait_ns; /* time spent waiting since the process began to exit */
 	struct agent_signals signals;

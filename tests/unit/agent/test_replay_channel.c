@@ -996,6 +996,82 @@ TS_TEST(a_handler_inside_of_a_record_may_fork)
 	agent_end(true);
 }
 
+static void use_own_stream(void)
+{
+	pid_t pid = fork();
+
+	if (pid) {
+		agent_join_child(pid);
+		return;
+	}
+	TS_CHECK(ts_replay_lock());
+	TS_CHECK_INT(give(TS_COMMAND_OPEN, 0, NULL), 1);
+	ts_replay_unlock();
+	TS_CHECK(!ts_replay_is_broken());
+	_exit(0);
+}
+
+/* Nothing of the child's is interrupted. */
+TS_TEST(a_child_of_a_handler_inside_of_a_record_has_its_own_stream)
+{
+	set_trap(use_own_stream);
+	begin_brief();
+	TS_CHECK_INT(give_briefly(trap.page, 100), 2);
+	TS_CHECK_INT(handled, 1);
+	TS_CHECK(!ts_replay_is_broken());
+	agent_end(true);
+}
+
+static int go_on[2];
+
+/* The child returns when its parent has completed the record, and has other bytes for it. */
+static void fork_and_return_late(void)
+{
+	char unused;
+
+	TS_CHECK_INT(pipe(go_on), 0);
+	if (fork())
+		return;
+	TS_CHECK_INT(read(go_on[0], &unused, 1), 1);
+	mprotect(trap.page, trap.bytes, PROT_READ | PROT_WRITE);
+	memset(trap.page, 'c', trap.bytes);
+}
+
+TS_TEST(a_child_does_not_write_into_its_parents_stream)
+{
+	struct agent_reader reader;
+	struct agent_cursor cursor;
+	struct ts_live_record head;
+	pid_t self = getpid();
+	unsigned int blobs = 0;
+	const uint64_t *at;
+	int status;
+
+	set_trap(fork_and_return_late);
+	begin_brief();
+	give_briefly(trap.page, 64);
+	if (getpid() != self)
+		_exit(0);
+	TS_CHECK_INT(write(go_on[1], "", 1), 1);
+	TS_CHECK(wait(&status) > 0);
+	TS_CHECK_INT(status, 0);
+	close(go_on[0]);
+	close(go_on[1]);
+	agent_open_reader(&reader);
+	agent_drain(&reader);
+	cursor = channel_of(&reader);
+	while ((at = agent_next(&cursor, &head))) {
+		if (head.kind != TS_LIVE_BLOB)
+			continue;
+		blobs++;
+		for (unsigned int i = 0; i < 64 / 8; i++)
+			TS_CHECK_INT(at[6 + i], 0);
+	}
+	TS_CHECK_INT(blobs, 1);
+	agent_close_reader(&reader);
+	agent_end(true);
+}
+
 static void end_thread(void)
 {
 	agent_thread_exit(NULL);
