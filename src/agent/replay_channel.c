@@ -6,6 +6,7 @@
  */
 #include <tracesmith/replay.h>
 
+#include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -25,6 +26,8 @@
 #define WHY_BYTES 256
 #define NEXT_LINES 5u
 #define LOCKED 1u
+#define RELAX_SPINS 1000u /* from then on agent_relax() sleeps */
+#define PASSED_NS 1000000 /* a longer sleep counts as this */
 
 #ifndef MADV_POPULATE_WRITE
 #define MADV_POPULATE_WRITE 23
@@ -77,18 +80,54 @@ bool channel_is_broken(const struct channel *channel)
 	return __atomic_load_n(&channel->broken, __ATOMIC_ACQUIRE);
 }
 
-/* Blocks signals. False: it is broken, and perhaps somebody keeps it locked for ever. */
+/* A handler that left a short record by longjmp() never unlocks. */
+struct watch {
+	uintptr_t holder;
+	uint64_t head;
+	int64_t now_ns, idle_ns;
+};
+
+static bool is_left(const struct channel *channel, struct watch *watch)
+{
+	const struct ts_live_ring *ring = __atomic_load_n(&channel->writer.ring, __ATOMIC_RELAXED);
+	struct watch now = { .holder = holder_of(channel),
+			     .head = ring ? __atomic_load_n(&ring->head, __ATOMIC_RELAXED) : 0,
+			     .now_ns = (int64_t)ts_counter_monotonic_ns() };
+	int64_t passed = now.now_ns - watch->now_ns;
+
+	/* If the whole process was stopped, the holder could not run either. */
+	if (now.holder > LOCKED && now.holder == watch->holder && now.head == watch->head)
+		now.idle_ns = watch->idle_ns + (passed < PASSED_NS ? passed : PASSED_NS);
+	*watch = now;
+	return now.idle_ns > agent_channel_patience_ns;
+}
+
+/*
+ * Blocks signals, but not while it waits: who holds it briefly may stand in a handler, until all
+ * threads do, as some collectors of garbage have it. False: it is broken, and perhaps somebody
+ * keeps it locked for ever.
+ */
 static bool lock(struct channel *channel, bool also_broken, struct agent_signals *saved)
 {
-	agent_block_signals_but_faults(saved);
-	for (unsigned int spins = 0; !try_lock(channel, LOCKED); spins++) {
-		if (channel_is_broken(channel) && !also_broken) {
+	struct watch watch = { 0 };
+	int error = errno;
+
+	for (unsigned int spins = 0;; spins++) {
+		errno = error;
+		if (!holder_of(channel)) {
+			agent_block_signals_but_faults(saved);
+			if (try_lock(channel, LOCKED))
+				return true;
 			agent_restore_signals(saved);
+		}
+		if (channel_is_broken(channel) && !also_broken)
+			return false;
+		if (spins > RELAX_SPINS && is_left(channel, &watch)) {
+			__atomic_store_n(&channel->broken, 1, __ATOMIC_RELEASE);
 			return false;
 		}
 		agent_relax(spins);
 	}
-	return true;
 }
 
 static uint64_t ring_bytes(const struct core *core)

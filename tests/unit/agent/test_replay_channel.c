@@ -2,6 +2,7 @@
 /* The lossless channel: its contents, and readers that are slow, absent or dead. */
 #include <errno.h>
 #include <pthread.h>
+#include <setjmp.h>
 #include <signal.h>
 #include <sys/mman.h>
 #include <time.h>
@@ -1069,6 +1070,91 @@ TS_TEST(a_child_does_not_write_into_its_parents_stream)
 	}
 	TS_CHECK_INT(blobs, 1);
 	agent_close_reader(&reader);
+	agent_end(true);
+}
+
+/* ---- one thread stands in a handler, another waits for it ---- */
+
+static struct {
+	pthread_t thread;
+	uint32_t is_inside, is_waiting, has_handled;
+} world;
+
+static void handle_stop(int number)
+{
+	(void)number;
+	__atomic_store_n(&world.has_handled, 1, __ATOMIC_RELEASE);
+}
+
+static void wait_until(const uint32_t *flag)
+{
+	for (unsigned int i = 0; i < 60000 && !__atomic_load_n(flag, __ATOMIC_ACQUIRE); i++)
+		usleep(1000);
+	TS_CHECK(__atomic_load_n(flag, __ATOMIC_ACQUIRE));
+}
+
+/* As a collector does: stands still until all other threads do. */
+static void stop_the_world(void)
+{
+	__atomic_store_n(&world.is_inside, 1, __ATOMIC_RELEASE);
+	wait_until(&world.is_waiting);
+	usleep(20000);
+	TS_CHECK_INT(pthread_kill(world.thread, SIGUSR1), 0);
+	wait_until(&world.has_handled);
+}
+
+static void *use_after_it(void *argument)
+{
+	wait_until(&world.is_inside);
+	__atomic_store_n(&world.is_waiting, 1, __ATOMIC_RELEASE);
+	if (ts_replay_lock()) {
+		give(TS_COMMAND_LAUNCH, 0, NULL);
+		ts_replay_unlock();
+		*(bool *)argument = true;
+	}
+	return NULL;
+}
+
+TS_TEST(who_waits_for_a_short_record_handles_signals)
+{
+	bool has_lock = false;
+
+	sigaction(SIGUSR1, &(struct sigaction){ .sa_handler = handle_stop }, NULL);
+	agent_channel_patience_ns = INT64_C(60000000000);
+	set_trap(stop_the_world);
+	begin_brief();
+	TS_CHECK_INT(pthread_create(&world.thread, NULL, use_after_it, &has_lock), 0);
+	TS_CHECK_INT(give_briefly(trap.page, 100), 2);
+	TS_CHECK_INT(pthread_join(world.thread, NULL), 0);
+	TS_CHECK(has_lock && !ts_replay_is_broken());
+	agent_end(true);
+}
+
+static sigjmp_buf outside;
+
+static void leave_record(void)
+{
+	mprotect(trap.page, trap.bytes, PROT_READ);
+	__atomic_store_n(&world.is_inside, 1, __ATOMIC_RELEASE);
+	siglongjmp(outside, 1);
+}
+
+/* Nobody will ever unlock: others break the stream, and go on. */
+TS_TEST(a_handler_that_leaves_a_record_by_longjmp_keeps_nobody_waiting)
+{
+	bool has_lock = false;
+
+	agent_channel_patience_ns = 50000000;
+	set_trap(leave_record);
+	begin_brief();
+	TS_CHECK_INT(pthread_create(&world.thread, NULL, use_after_it, &has_lock), 0);
+	if (!sigsetjmp(outside, 1)) {
+		give_briefly(trap.page, 100);
+		TS_CHECK(false);
+	}
+	TS_CHECK_INT(pthread_join(world.thread, NULL), 0);
+	TS_CHECK(!has_lock && ts_replay_is_broken());
+	TS_CHECK(!ts_replay_lock());
 	agent_end(true);
 }
 
