@@ -282,11 +282,15 @@ static bool wait_at_gate(void)
 
 /* ---- passages ---- */
 
-/* A thread ends, perhaps inside a call. If another destructor makes a call, it takes one again. */
+/*
+ * A thread ends, perhaps inside a call, which does not return. If another destructor makes a call,
+ * it takes one again.
+ */
 static void give_passage_back(void *argument)
 {
 	struct passage *given = argument;
 
+	depth = callback_depth = 0;
 	passage = NULL;
 	atomic_store(&given->is_inside, 0);
 	atomic_store(&given->is_taken, false);

@@ -787,6 +787,40 @@ TS_TEST(a_cancelled_thread_finishes_what_it_opens)
 	end();
 }
 
+static pthread_key_t late_key;
+
+static void call_late(void *argument)
+{
+	ts_replay_enter();
+	*(bool *)argument = ts_replay_leave();
+}
+
+static void *end_inside(void *argument)
+{
+	TS_CHECK_INT(pthread_setspecific(late_key, argument), 0);
+	ts_replay_callback_begin();
+	ts_replay_enter();
+	pthread_exit(NULL);
+}
+
+/* As a thread that is cancelled while the driver waits: its destructors pass the gate again. */
+TS_TEST(what_a_thread_calls_after_it_ended_inside_a_call_passes_the_gate)
+{
+	bool has_passed = false;
+	pthread_t thread;
+
+	begin(PATIENT);
+	TS_CHECK_INT(pthread_key_create(&late_key, call_late), 0);
+	TS_CHECK_INT(pthread_create(&thread, NULL, end_inside, &has_passed), 0);
+	TS_CHECK_INT(pthread_join(thread, NULL), 0);
+	TS_CHECK(has_passed);
+	/* And nobody waits for it. */
+	want(true);
+	call();
+	check_diary("open opened ");
+	end();
+}
+
 /* ---- many threads ---- */
 
 #define LAUNCHERS 4u
