@@ -797,11 +797,9 @@ static void close_at_exit(void)
 		ts_replay_nap(10 * MS);
 }
 
-void ts_replay_stop(void)
+/* With `transition` held. */
+static void stop(void)
 {
-	channel_abandon();
-	if (!client() || !lock_transition())
-		return;
 	switch (atomic_load(&self.state)) {
 	case OPENING:
 		fail_opening(self.why);
@@ -814,5 +812,19 @@ void ts_replay_stop(void)
 		break;
 	}
 	atomic_store(&self.state, OFF);
-	pthread_mutex_unlock(&self.transition);
+}
+
+void ts_replay_stop(void)
+{
+	int cancel_state;
+
+	channel_abandon();
+	if (!client())
+		return;
+	pthread_setcancelstate(PTHREAD_CANCEL_DISABLE, &cancel_state); /* see ts_replay_nap() */
+	if (lock_transition()) {
+		stop();
+		pthread_mutex_unlock(&self.transition);
+	}
+	pthread_setcancelstate(cancel_state, &cancel_state);
 }

@@ -17,7 +17,7 @@
 static struct {
 	char diary[1024];
 	const char *blocked, *unfinished, *open_fails, *close_fails; /* reasons, or NULL */
-	void (*while_opening)(void);
+	void (*while_opening)(void), (*while_closing)(void);
 	bool is_used, starts_anew;
 	uint64_t pieces;
 	unsigned int asked;
@@ -76,6 +76,8 @@ static const char *close_window(char *why, size_t bytes)
 {
 	TS_CHECK(ts_replay_is_open());
 	note("close", NULL);
+	if (client.while_closing)
+		client.while_closing();
 	if (!client.close_fails)
 		return NULL;
 	snprintf(why, bytes, "%s", client.close_fails);
@@ -784,6 +786,30 @@ TS_TEST(a_cancelled_thread_finishes_what_it_opens)
 	TS_CHECK(has_called && result == PTHREAD_CANCELED);
 	TS_CHECK(launch() > 0);
 	check_diary("open opened ");
+	end();
+}
+
+static void *stop_when_cancelled(void *unused)
+{
+	pthread_cancel(pthread_self());
+	ts_replay_stop();
+	pthread_testcancel();
+	return unused;
+}
+
+/* As a thread that calls exit(), while the one that waits for it cancels it. */
+TS_TEST(a_cancelled_thread_finishes_what_it_closes_at_exit)
+{
+	pthread_t thread;
+
+	client.while_closing = pthread_testcancel;
+	begin("enabled=1;" PATIENT);
+	call();
+	check_diary("open opened ");
+	TS_CHECK_INT(pthread_create(&thread, NULL, stop_when_cancelled, NULL), 0);
+	TS_CHECK_INT(pthread_join(thread, NULL), 0);
+	check_diary("close closed ");
+	call();
 	end();
 }
 
