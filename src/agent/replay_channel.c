@@ -25,7 +25,6 @@
 #define BYTES_LEAST (64u << 10)
 #define WHY_BYTES 256
 #define NEXT_LINES 5u
-#define LOCKED 1u
 #define RELAX_SPINS 1000u /* from then on agent_relax() sleeps */
 #define PASSED_NS 1000000 /* a longer sleep counts as this */
 
@@ -39,10 +38,11 @@
 static uint64_t objects; /* last number assigned; a forked child continues from it */
 
 /*
- * Its address is in the lock while this thread holds it and signals are not blocked. True: a
- * handler has used the channel meanwhile.
+ * Its address is in the lock while this thread holds it; plus BLOCKED if signals are blocked. True:
+ * a handler has used the channel meanwhile.
  */
-static __thread bool is_interrupted __attribute__((tls_model("initial-exec")));
+#define BLOCKED 1u
+static __thread bool is_interrupted __attribute__((tls_model("initial-exec"), aligned(8)));
 
 /* ---- locking ---- */
 
@@ -65,9 +65,15 @@ static uintptr_t holder_of(const struct channel *channel)
 }
 
 /* Inside of a short record of this thread, of which a handler has interrupted the rest. */
-static bool is_inside(const struct channel *channel)
+static bool is_brief(const struct channel *channel)
 {
 	return holder_of(channel) == self();
+}
+
+/* The same, or a handler of a fault has interrupted a longer one. */
+static bool is_inside(const struct channel *channel)
+{
+	return (holder_of(channel) & ~(uintptr_t)BLOCKED) == self();
 }
 
 static void unlock(struct channel *channel)
@@ -96,7 +102,8 @@ static bool is_left(const struct channel *channel, struct watch *watch)
 	int64_t passed = now.now_ns - watch->now_ns;
 
 	/* If the whole process was stopped, the holder could not run either. */
-	if (now.holder > LOCKED && now.holder == watch->holder && now.head == watch->head)
+	if (now.holder && !(now.holder & BLOCKED) && now.holder == watch->holder &&
+	    now.head == watch->head)
 		now.idle_ns = watch->idle_ns + (passed < PASSED_NS ? passed : PASSED_NS);
 	*watch = now;
 	return now.idle_ns > agent_channel_patience_ns;
@@ -116,7 +123,7 @@ static bool lock(struct channel *channel, bool also_broken, struct agent_signals
 		errno = error;
 		if (!holder_of(channel)) {
 			agent_block_signals_but_faults(saved);
-			if (try_lock(channel, LOCKED))
+			if (try_lock(channel, self() | BLOCKED))
 				return true;
 			agent_restore_signals(saved);
 		}
@@ -211,16 +218,19 @@ struct core *channel_core(void)
 		       : NULL;
 }
 
+static void break_off_interrupted(struct core *core);
+
 void ts_replay_unlock(void)
 {
 	struct core *core = __atomic_load_n(&ts_process_tracer.core, __ATOMIC_ACQUIRE);
 	struct agent_signals saved;
 
-	if (!core || !holder_of(&core->channel) || is_inside(&core->channel))
+	if (!core || !is_inside(&core->channel) || is_brief(&core->channel))
 		return;
 	saved = core->channel.signals;
 	unlock(&core->channel);
 	agent_restore_signals(&saved);
+	break_off_interrupted(core);
 }
 
 bool ts_replay_is_broken(void)
@@ -344,6 +354,28 @@ static void break_off(struct core *core, const char *why)
 	    ring_extend(writer, ring_oldest(writer)->position, CHANNEL_RESERVE_BYTES / 2, &needed))
 		close_failed(core, why);
 	__atomic_store_n(&core->channel.broken, 1, __ATOMIC_RELEASE);
+}
+
+static void end_interrupted(struct core *core, const char *why)
+{
+	struct agent_signals saved;
+
+	is_interrupted = false;
+	if (!lock(&core->channel, true, &saved))
+		return;
+	if (core->channel.is_interrupted && core->channel.writer.ring)
+		break_off(core, why);
+	core->channel.is_interrupted = false;
+	unlock(&core->channel);
+	agent_restore_signals(&saved);
+}
+
+/* After a record, without the lock. */
+static void break_off_interrupted(struct core *core)
+{
+	if (AGENT_UNLIKELY(is_interrupted))
+		end_interrupted(core, "a signal handler used the device while its thread recorded "
+				      "a command");
 }
 
 /* ---- space ---- */
@@ -525,20 +557,6 @@ struct core *channel_lock_briefly(uint64_t bytes)
 	return NULL;
 }
 
-static void break_off_interrupted(struct core *core, const char *why)
-{
-	struct agent_signals saved;
-
-	is_interrupted = false;
-	if (!lock(&core->channel, true, &saved))
-		return;
-	if (core->channel.is_interrupted && core->channel.writer.ring)
-		break_off(core, why);
-	core->channel.is_interrupted = false;
-	unlock(&core->channel);
-	agent_restore_signals(&saved);
-}
-
 /* Where the next record goes: its memory is not in this core's caches yet. */
 static void prefetch_next(const struct writer *writer)
 {
@@ -552,9 +570,7 @@ void channel_unlock_briefly(struct core *core)
 	__atomic_signal_fence(__ATOMIC_SEQ_CST);
 	unlock(&core->channel);
 	__atomic_signal_fence(__ATOMIC_SEQ_CST);
-	if (AGENT_UNLIKELY(is_interrupted))
-		break_off_interrupted(core, "a signal handler used the device while its thread "
-					    "recorded a command");
+	break_off_interrupted(core);
 }
 
 /* ---- fork inside of a short record ---- */
@@ -571,7 +587,7 @@ void channel_keep(void)
 {
 	const struct core *core = __atomic_load_n(&ts_process_tracer.core, __ATOMIC_ACQUIRE);
 
-	kept.core = core && is_inside(&core->channel) ? core : NULL;
+	kept.core = core && is_brief(&core->channel) ? core : NULL;
 	if (!kept.core)
 		return;
 	kept.ring = core->channel.writer.ring;
@@ -603,8 +619,7 @@ void channel_abandon(void)
 		return;
 	interrupt(&core->channel);
 	unlock(&core->channel);
-	break_off_interrupted(core, "a thread ended in a signal handler while it recorded a "
-				    "command");
+	end_interrupted(core, "a thread ended in a signal handler while it recorded a command");
 }
 
 /* ---- code, without commands ---- */

@@ -111,7 +111,7 @@ struct spool {
  * write, one at a time. The lock guards all members but the first two.
  */
 struct channel {
-	uintptr_t lock;  /* 0: free; 1: held with signals blocked; or see replay_channel.c */
+	uintptr_t lock;  /* 0: free; otherwise see replay_channel.c */
 	uint32_t broken; /* atomic; permanent */
 	bool in_window;
 	uint64_t window; /* number of the last one */

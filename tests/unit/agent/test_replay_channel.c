@@ -951,6 +951,36 @@ TS_TEST(a_handler_that_uses_the_channel_inside_of_a_record_breaks_it)
 	agent_end(true);
 }
 
+static uint64_t give_longer(const void *data, uint64_t bytes)
+{
+	uint64_t sequence;
+
+	TS_CHECK(ts_replay_lock());
+	sequence = give(TS_COMMAND_LAUNCH, ts_replay_blob(data, bytes), NULL);
+	ts_replay_unlock();
+	return sequence;
+}
+
+/* A fault is handled also while signals are blocked. */
+TS_TEST(a_handler_of_a_fault_that_uses_the_channel_breaks_it)
+{
+	struct agent_reader reader;
+	sigset_t mask;
+
+	set_trap(use_channel);
+	begin_brief();
+	TS_CHECK_INT(give_longer(trap.page, 100), 0);
+	TS_CHECK_INT(handled, 1);
+	sigprocmask(SIG_SETMASK, NULL, &mask);
+	TS_CHECK(!sigismember(&mask, SIGTERM));
+	check_broken();
+	agent_open_reader(&reader);
+	agent_drain(&reader);
+	check_closed(&reader, "a signal handler used the device");
+	agent_close_reader(&reader);
+	agent_end(true);
+}
+
 static void (*ends)(void);
 
 static void stop(void)
@@ -1170,16 +1200,16 @@ TS_TEST(a_handler_inside_of_a_record_may_exit)
 	pid_t pid;
 
 	agent_begin("enabled=1;replayable=1");
-	for (unsigned int i = 0; i < TS_ARRAY_SIZE(ways); i++) {
+	for (unsigned int i = 0; i < 2 * TS_ARRAY_SIZE(ways); i++) {
 		pid = fork();
 		if (pid == 0) {
-			ends = ways[i];
+			ends = ways[i / 2];
 			set_trap(stop);
 			TS_INSTANT("x", "y");
 			TS_CHECK(ts_replay_lock());
 			give(TS_COMMAND_OPEN, 0, NULL);
 			ts_replay_unlock();
-			give_briefly(trap.page, 100);
+			(i & 1 ? give_longer : give_briefly)(trap.page, 100);
 			_exit(1);
 		}
 		agent_join_child(pid);
