@@ -12,7 +12,7 @@
  * parameters and a record of the launch to shared memory, under a lock.
  *
  * A figure is the CPU time of the launching thread, in ns per launch, of a run's best batch;
- *medians over all turns, and of the differences to the run in the same turn that is recorded only.
+ * medians over all turns, and of the differences to the run in the same turn that is recorded only.
  */
 #include <dlfcn.h>
 #include <pthread.h>

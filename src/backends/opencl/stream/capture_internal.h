@@ -30,8 +30,8 @@
  * Locks of the stream come after those of opencl_internal.h. Each is held briefly, and taken in
  * this order: `each_lock` (capture_each.h) or `host` (capture_memory.c); events are queried under
  * both, and reads enqueued under the first. Then the registry, SVM or events (nothing is called
- *under these), then the channel. The last is `reader_lock` (capture_snapshot.c), under which only
- *the driver is called.
+ * under these), then the channel. The last is `reader_lock` (capture_snapshot.c), under which only
+ * the driver is called.
  */
 #ifndef TS_BACKENDS_OPENCL_STREAM_CAPTURE_INTERNAL_H
 #define TS_BACKENDS_OPENCL_STREAM_CAPTURE_INTERNAL_H
