@@ -458,6 +458,7 @@ int ts_verb_record(int argc, char **argv)
 			"tracesmith record -o run.sbt --pc-sampling -- ./cuda_program\n"
 			"tracesmith record -o run.sbt --replayable -- ./opencl_program\n"
 			"tracesmith record --replayable --keep-contents 1G -- ./opencl_program\n"
+			"tracesmith record --replayable --window steps:100-104 -- python train.py\n"
 			"tracesmith record --rotate 256M --rotate-keep 4 -o log.sbt -- ./server",
 		.exits = "N  that of CMD; 127 if it was not found, 126 if it cannot be executed\n"
 			 "0  done\n"

@@ -61,7 +61,7 @@ static int no_such_step(const struct part *part, const struct ts_work *work, str
 		return ts_error_set(
 			err, TS_EINVAL,
 			"'--step': the recording has no steps; a program announces them "
-			"with TS_STEP(), tracesmith.step() or torch.profiler");
+			"with TS_STEP() or torch.profiler");
 	if (part->options->last_step != first)
 		return ts_error_set(err, TS_EINVAL,
 				    "there are no steps %" PRId64 " to %" PRId64
