@@ -118,8 +118,12 @@ TS_DEFINE_AUTO(ts_replay_session, close_session);
 
 static int open_driver(struct ts_replay_session *session, struct ts_error *err)
 {
-	int rc = ts_cuda_open(&session->cu, err);
+	int rc;
 
+	/* The driver reads it when it starts; streams would not run concurrently. */
+	if (session->replay->options.monitor)
+		unsetenv("CUDA_LAUNCH_BLOCKING");
+	rc = ts_cuda_open(&session->cu, err);
 	if (!rc)
 		ts_cuda_activity_open(session);
 	return rc;
