@@ -37,25 +37,24 @@ static int make_primary(struct ts_replay_session *session, struct ts_cuda_device
 int ts_cuda_set_limit(struct ts_replay_session *session, int limit, uint64_t value)
 {
 	size_t now = 0;
+	int code = 0;
 
-	if (!session->cu.CtxGetLimit(&now, limit) && now == value)
-		return 0;
-	return session->cu.CtxSetLimit(limit, value);
+	if (session->cu.CtxGetLimit(&now, limit) || now != value)
+		code = session->cu.CtxSetLimit(limit, value);
+	/* After a run some cannot be changed any more; results do not depend on them. */
+	if (session->number && (code == CUDA_INVALID_VALUE || code == CUDA_UNSUPPORTED_LIMIT))
+		code = 0;
+	return code;
 }
 
-/* `again`: after a run. Some cannot be changed any more; results do not depend on them. */
-static int apply_limits(struct ts_replay_session *session, uint32_t index, bool again,
-			struct ts_error *err)
+static int apply_limits(struct ts_replay_session *session, uint32_t index, struct ts_error *err)
 {
 	const struct ts_cuda_details *details = &session->objects[index].details;
 	int code = ts_cuda_enter(session, session->objects[index].handle);
 
-	for (uint32_t i = 0; i < details->limit_count && !code; i++) {
+	for (uint32_t i = 0; i < details->limit_count && !code; i++)
 		code = ts_cuda_set_limit(session, (int)details->limits[i].id,
 					 details->limits[i].number);
-		if (again && !ts_cuda_is_sticky(code))
-			code = 0;
-	}
 	if (!code && details->cache)
 		code = session->cu.CtxSetCacheConfig((int)details->cache);
 	return code ? ts_cuda_fail_object(session, index, code, err) : TS_OK;
@@ -85,7 +84,7 @@ static int make_context(struct ts_replay_session *session, uint32_t index, struc
 	if (object->details.is_primary) {
 		rc = make_primary(session, device, (unsigned int)object->details.flags, err);
 		object->handle = device->context;
-		return rc ? rc : apply_limits(session, index, false, err);
+		return rc ? rc : apply_limits(session, index, err);
 	}
 	code = session->cu.CtxCreate(&object->handle, (unsigned int)object->details.flags,
 				     device->ordinal);
@@ -94,7 +93,7 @@ static int make_context(struct ts_replay_session *session, uint32_t index, struc
 	if (code)
 		return ts_cuda_fail_object(session, index, code, err);
 	object->is_owned = true;
-	return apply_limits(session, index, false, err);
+	return apply_limits(session, index, err);
 }
 
 int ts_cuda_make_contexts(struct ts_replay_session *session, struct ts_error *err)
@@ -306,7 +305,7 @@ static int reset_setting(struct ts_replay_session *session, const struct ts_cuda
 
 	switch (ts_cuda_info(session, object)->kind) {
 	case TS_OBJECT_CONTEXT:
-		return apply_limits(session, object, true, err);
+		return apply_limits(session, object, err);
 	case TS_OBJECT_STREAM:
 		code = reset_stream(session, object);
 		break;

@@ -339,7 +339,7 @@ void ts_cuda_unmap_host(struct ts_replay_session *session);
 /* Settings (of functions only) that commands of the plan change, as when the window opened. */
 int ts_cuda_reset_settings(struct ts_replay_session *session, bool of_functions,
 			   struct ts_error *err);
-/* Of the current context, unless it is so: some cannot be set on every device, or not any more. */
+/* Sets a limit of the current context if it differs: some devices refuse any call. */
 int ts_cuda_set_limit(struct ts_replay_session *session, int limit, uint64_t value);
 bool ts_cuda_sets_function(const struct ts_replay_session *session,
 			   const struct ts_cuda_step *step);
