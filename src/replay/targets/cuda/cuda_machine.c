@@ -169,8 +169,11 @@ void ts_cuda_note(struct ts_replay_session *session, const char *format, ...)
 static bool is_other_release(const struct ts_cuda_details *details,
 			     const struct ts_cuda_device *device)
 {
-	return details->release && details->release[0] && device->release[0] &&
-	       strcmp(details->release, device->release) != 0;
+	const char *release = details->release;
+
+	/* It is printed. */
+	return release && release[0] && strspn(release, "0123456789.") == strlen(release) &&
+	       device->release[0] && strcmp(release, device->release) != 0;
 }
 
 static int compare(struct ts_replay_session *session, const struct ts_cuda_device *device,
