@@ -501,6 +501,7 @@ static int name_failed(struct replay *replay, const char *path, int failed)
 
 	/* Nothing is compared: to hash all memory after each command would take much longer. */
 	replay->options.check = TS_REPLAY_CHECK_NONE;
+	replay->options.pace = TS_REPLAY_FAST;
 	replay->options.one_at_a_time = true;
 	replay->options.repeat = 1;
 	replay->options.output = NULL;
@@ -702,12 +703,11 @@ int ts_verb_replay(int argc, char **argv)
 			.operands = "TRACE",
 			.about = ts_text_cstr(&about),
 			.examples = ts_text_cstr(&examples),
-			.exits =
-				"0  no difference, or nothing to compare\n"
-				"1  differs from the recording or between runs\n2  usage error\n"
-				"3  bad input, or nothing to replay\n"
-				"4  the target or a device is missing on this machine, or fails: a "
-				"command crashed or hung",
+			.exits = "0  no difference, or nothing to compare\n"
+				 "1  differs from the recording or between runs\n2  usage error\n"
+				 "3  bad input, or nothing to replay\n"
+				 "4  the target or a device is missing on this machine or has too "
+				 "little memory, or it fails: a command crashed or hung",
 			.options = replay.all_options.options,
 			.option_count = replay.all_options.count,
 			.minimum_operands = 1,
