@@ -4,6 +4,7 @@
 set -euo pipefail
 . "$TS_SOURCE/tests/lib/cuda_replay.sh"
 
+"$refused" list >list
 count=0
 refuses() { # reason, record's option..., --, program...
 	record t.sbt --replayable "${@:2}"
@@ -15,8 +16,8 @@ while IFS='|' read -r mode reason lasts; do
 	count=$((count + 1))
 	# What it has made is there when a window is to open.
 	[ -z "$lasts" ] || refuses "$reason" --window steps:2-3 --window-timeout 100ms -- "$refused" "$mode" early
-done < <("$refused" list)
-[ $count -ge 29 ] || fail "only $count kinds"
+done <list
+[ $count -gt 0 ] && [ $count -eq "$(wc -l <list)" ] || fail "only $count kinds"
 
 # The arena has to exist before the first allocation.
 "$work" endless >running 2>&1 &

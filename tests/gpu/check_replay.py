@@ -500,7 +500,8 @@ def work_rows():
     for mode in modes_of(WORKS):
         Row("w-" + mode, "work", bit_exact, [WORKS, mode], options=(), launches=0)
     for line in modes_of(REFUSED_WORKS):
-        mode, reason, _ = line.split("|")
+        mode, _, rest = line.partition("|")
+        reason = rest.rpartition("|")[0]
         Row("w-refused-" + mode, "refused", refused, [REFUSED_WORKS, mode], re.escape(reason), options=(), is_tried_first=True)
 
 

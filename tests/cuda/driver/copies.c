@@ -1,7 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* The stand-in driver: copies and fills, and what runs of each command. */
+#include <fcntl.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 #include "cuda/driver/driver.h"
 
@@ -75,6 +77,14 @@ static bool fill_run(const struct cuda_fill_node *fill)
 	return is_right;
 }
 
+static void say_hung(void)
+{
+	int fd = settings.hung ? open(settings.hung, O_WRONLY | O_CREAT | O_CLOEXEC, 0600) : -1;
+
+	if (fd >= 0)
+		close(fd);
+}
+
 static bool launch_run(struct op *op)
 {
 	struct kernel_call call = {
@@ -85,8 +95,10 @@ static bool launch_run(struct op *op)
 	};
 	bool is_done;
 
-	if (settings.hangs && !strcmp(settings.hangs, op->launch.function->name))
+	if (settings.hangs && !strcmp(settings.hangs, op->launch.function->name)) {
+		say_hung();
 		return false;
+	}
 	is_done = op->launch.function->code(&call);
 	if (call.is_illegal)
 		set_device_error(ILLEGAL_ADDRESS);

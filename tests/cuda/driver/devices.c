@@ -53,6 +53,7 @@ API cuInit(unsigned int flags)
 		settings.pageable = number("STAND_IN_PAGEABLE", 0);
 		settings.lazy = number("STAND_IN_LAZY", 0);
 		settings.hangs = getenv("STAND_IN_HANG");
+		settings.hung = getenv("STAND_IN_HUNG");
 		settings.name = getenv("STAND_IN_NAME");
 		settings.seed = number("STAND_IN_SEED",
 				       (uint64_t)now.tv_nsec * 1000003 + (uint64_t)getpid());

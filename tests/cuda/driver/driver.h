@@ -69,6 +69,7 @@ struct settings {
 	bool no_vmm;       /* STAND_IN_NO_VMM=1 */
 	bool pageable;     /* STAND_IN_PAGEABLE=1 */
 	const char *hangs; /* STAND_IN_HANG: name of a kernel that never ends */
+	const char *hung;  /* STAND_IN_HUNG: a file that is made when it begins */
 	const char *name;  /* STAND_IN_NAME */
 	uint64_t seed;     /* STAND_IN_SEED: order of streams; else another in each process */
 	bool lazy;         /* STAND_IN_LAZY=1: commands run when somebody waits */

@@ -212,7 +212,10 @@ static bool can_build(const struct ts_replay_session *session, uint32_t position
 	return true;
 }
 
-/* The driver checks a node against the settings of its kernel: those at its first launch. */
+/*
+ * The driver checks a node against the settings of its kernel when the graph is made, which is in
+ * the stream at its first launch.
+ */
 static int apply_setting(struct ts_replay_session *session, uint32_t position, struct ts_error *err)
 {
 	const struct ts_cuda_step *step = &session->steps[position];

@@ -35,7 +35,7 @@ static void look_at_events(const struct ts_replay_session *session, struct seen 
 		incomplete = seen->first;
 	else if (submitted && submitted < session->plan->count)
 		incomplete = submitted;
-	/* Commands of other contexts than the first have no events: one of them. */
+	/* Only the first context has events. If commands of another one hang: the last. */
 	else if (submitted && __atomic_load_n(&session->is_ending, __ATOMIC_ACQUIRE))
 		incomplete = submitted - 1;
 	ts_replay_monitor_command(session->replay, incomplete, advanced);
