@@ -206,6 +206,11 @@ void capture_objects_describe(void); /* all, when one opens */
  */
 bool capture_contexts_finish(int64_t deadline_ns, char *why, size_t bytes);
 /*
+ * Once, before windows: asks the dynamic linker, whose lock a thread may hold that waits at the
+ * gate, as a library that is being loaded calls CUDA.
+ */
+void capture_find_release(void);
+/*
  * During stream captures: waits for the streams of a context, which is current, that are not
  * captured, as far as the driver lets this thread. A result of the driver.
  */

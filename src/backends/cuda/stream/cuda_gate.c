@@ -281,7 +281,7 @@ static void ended(enum ts_replay_end how, const char *why)
 {
 	capture_snapshot_ended();
 	/* Else another thread may still compare pages: they are kept until the next window. */
-	if (how == TS_REPLAY_END_CLOSED || how == TS_REPLAY_END_NOT_OPENED)
+	if (how == TS_REPLAY_END_CLOSED)
 		capture_checks_end();
 	if (why)
 		ts_accelerator_lost("replayable windows", 1, why);
@@ -326,8 +326,10 @@ void capture_start(void)
 void capture_begin(void)
 {
 	if (!atomic_load_explicit(&is_begun, memory_order_relaxed) &&
-	    !atomic_exchange(&is_begun, true))
+	    !atomic_exchange(&is_begun, true)) {
+		capture_find_release();
 		ts_replay_start(&client);
+	}
 }
 
 void capture_forked(void)

@@ -88,12 +88,12 @@ static void describe_uuid(struct stream_text *text, int ordinal)
 	stream_text_string(text, "uuid", digits);
 }
 
-static void describe_release(struct stream_text *text)
-{
-	char release[CUDA_RELEASE_BYTES];
+/* Of the driver; set before any window opens. */
+static char driver_release[CUDA_RELEASE_BYTES];
 
-	if (ts_driver_release(cuda_driver("cuInit"), release, sizeof(release)))
-		stream_text_string(text, "release", release);
+void capture_find_release(void)
+{
+	ts_driver_release(cuda_driver("cuInit"), driver_release, sizeof(driver_release));
 }
 
 static void describe_compute(struct stream_text *text, int ordinal)
@@ -127,7 +127,8 @@ uint64_t capture_device_number(struct capture_device *device)
 	describe_uuid(&text, device->ordinal);
 	describe_compute(&text, device->ordinal);
 	stream_text_int(&text, "driver", version);
-	describe_release(&text);
+	if (driver_release[0])
+		stream_text_string(&text, "release", driver_release);
 	stream_text_uint(&text, "memory", bytes);
 	if (pageable)
 		stream_text_true(&text, "pageable");
@@ -590,16 +591,37 @@ bool capture_contexts_finish(int64_t deadline_ns, char *why, size_t bytes)
 	return are_empty;
 }
 
-/* With the lock, so that it is not destroyed meanwhile. */
-static int query(const struct capture_stream *stream)
+/* Marks the end of what the stream has now: others may go on to fill it. NULL: it cannot be. */
+static void *add_end(const struct capture_stream *stream)
+{
+	void *event;
+
+	if (cu.EventCreate(&event, CUDA_EVENT_DISABLE_TIMING))
+		return NULL;
+	if (!cu.EventRecord(event, (void *)stream->handle))
+		return event;
+	cu.EventDestroy(event);
+	return NULL;
+}
+
+/*
+ * Is it done with what it had when it was asked first? *end is NULL then. With the lock, so that it
+ * is not destroyed meanwhile.
+ */
+static int query(const struct capture_stream *stream, void **end)
 {
 	int result = CUDA_SUCCESS_;
 	struct arena_mode mode;
 
 	capture_lock();
 	arena_mode_begin(&mode);
-	if (!stream->is_gone && can_be_asked(stream))
+	if (*end) {
+		result = cu.EventQuery(*end);
+	} else if (!stream->is_gone && can_be_asked(stream)) {
 		result = cu.StreamQuery((void *)stream->handle);
+		if (result == CUDA_NOT_READY)
+			*end = add_end(stream);
+	}
 	arena_mode_end(&mode);
 	capture_unlock();
 	return result;
@@ -612,10 +634,14 @@ int capture_context_finish_streams(const struct capture_context *context)
 	int result = CUDA_SUCCESS_;
 
 	for (; stream && !result; stream = capture_stream_next(stream)) {
+		void *end = NULL;
+
 		if (stream->context != context)
 			continue;
-		while ((result = query(stream)) == CUDA_NOT_READY)
+		while ((result = query(stream, &end)) == CUDA_NOT_READY)
 			ts_replay_nap(POLL_NS);
+		if (end)
+			cu.EventDestroy(end);
 	}
 	return result;
 }
