@@ -257,12 +257,12 @@ int pools_get_attribute(struct cuda_call *call, uintptr_t *args)
 	struct arena_pool *pool;
 	const uint64_t *counter;
 
-	if (result != CUDA_SUCCESS_ || args[1] < CUDA_POOL_RESERVED ||
-	    args[1] > CUDA_POOL_USED_HIGH)
+	if (result != CUDA_SUCCESS_ || (uint32_t)args[1] < CUDA_POOL_RESERVED ||
+	    (uint32_t)args[1] > CUDA_POOL_USED_HIGH)
 		return result;
 	arena_lock();
 	pool = pool_by_handle((void *)args[0]);
-	counter = pool ? counter_of(pool, args[1]) : NULL;
+	counter = pool ? counter_of(pool, (uint32_t)args[1]) : NULL;
 	if (counter)
 		*(uint64_t *)args[2] = *counter;
 	arena_unlock();
@@ -384,14 +384,11 @@ int pools_add_node(struct cuda_call *call, uintptr_t *args)
 
 int pools_graph_destroy(struct cuda_call *call, uintptr_t *args)
 {
-	int result;
-
 	/* A graph that another thread captures may have the handle as soon as it is free. */
-	arena_lock();
-	result = cuda_invoke(call, args);
-	if (result == CUDA_SUCCESS_)
-		graph_blocks_end((void *)args[0]);
-	arena_unlock();
+	struct keeper *taken = graph_blocks_take((void *)args[0]);
+	int result = cuda_invoke(call, args);
+
+	graph_blocks_return(taken, result == CUDA_SUCCESS_);
 	return result;
 }
 

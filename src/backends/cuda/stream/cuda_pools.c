@@ -667,8 +667,10 @@ void graph_blocks_copy(const void *from, const void *to)
 	arena_unlock();
 }
 
-void graph_blocks_end(const void *handle)
+struct keeper *graph_blocks_take(const void *handle)
 {
+	struct keeper *taken = NULL;
+
 	arena_lock();
 	for (struct keeper **link = &keepers; *link;) {
 		struct keeper *keeper = *link;
@@ -678,11 +680,35 @@ void graph_blocks_end(const void *handle)
 			continue;
 		}
 		*link = keeper->next;
+		keeper->next = taken;
+		taken = keeper;
+	}
+	arena_unlock();
+	return taken;
+}
+
+void graph_blocks_return(struct keeper *taken, bool has_ended)
+{
+	arena_lock();
+	while (taken) {
+		struct keeper *keeper = taken;
+
+		taken = keeper->next;
+		if (!has_ended) {
+			keeper->next = keepers;
+			keepers = keeper;
+			continue;
+		}
 		if (!--keeper->pool->references)
 			release_graph(keeper->pool);
 		free(keeper);
 	}
 	arena_unlock();
+}
+
+void graph_blocks_end(const void *handle)
+{
+	graph_blocks_return(graph_blocks_take(handle), true);
 }
 
 int pools_alloc_in_graph_locked(struct arena *arena, const void *graph, uint64_t bytes,

@@ -50,4 +50,12 @@ void pools_trim_to_locked(struct arena_pool *pool, uint64_t keep);
 /* What is in use stays until it is freed, then in the default pool. */
 void pools_end_locked(struct arena_pool *pool);
 
+/*
+ * A graph is being destroyed: what keeps its memory, under its handle, which another graph may get.
+ * Then whether it has ended. Takes arena_lock().
+ */
+struct keeper;
+struct keeper *graph_blocks_take(const void *handle);
+void graph_blocks_return(struct keeper *taken, bool has_ended);
+
 #endif

@@ -317,11 +317,14 @@ static void *try_lock(void *data)
 }
 
 static bool was_locked; /* during the driver's last call of the program */
+static void (*during_call)(void);
 
 int cuda_invoke(struct cuda_call *call, const uintptr_t *args)
 {
 	pthread_t thread;
 
+	if (during_call)
+		during_call();
 	TS_CHECK(!pthread_create(&thread, NULL, try_lock, &was_locked));
 	pthread_join(thread, NULL);
 	return 0;
@@ -612,7 +615,7 @@ TS_TEST(only_pools_of_the_device_are_served)
 	TS_CHECK(!pools_known_locked(handle));
 }
 
-/* Or another thread's graph or pool gets the handle, and loses its memory. */
+/* Or another thread's pool gets the handle, and loses its memory. */
 TS_TEST(handles_end_with_the_lock)
 {
 	struct cuda_pool_prop prop = { .type = CUDA_ALLOCATION_PINNED,
@@ -626,10 +629,36 @@ TS_TEST(handles_end_with_the_lock)
 	args[0] = (uintptr_t)handle;
 	TS_CHECK_INT(pools_destroy(&call, args), 0);
 	TS_CHECK(was_locked);
-	was_locked = false;
-	args[0] = (uintptr_t)&graph;
+}
+
+static uint64_t graph_address;
+
+/* And the program frees it: it stays as long as the graph. */
+static void allocate_in_graph(void)
+{
+	TS_CHECK_INT(
+		pools_alloc_in_graph_locked(arena_of(&device), &graph, 1000, NULL, &graph_address),
+		0);
+	arena_item_locked(graph_address)->is_freed = true;
+}
+
+/* Another thread's graph has the handle before the call that destroys the first one returns. */
+TS_TEST(a_graph_keeps_its_memory_if_another_one_had_its_handle)
+{
+	uintptr_t args[] = { (uintptr_t)&graph };
+	uint64_t first;
+
+	if (!device.arena)
+		TS_CHECK(arena_open(&device));
+	allocate_in_graph();
+	first = graph_address;
+	during_call = allocate_in_graph;
 	TS_CHECK_INT(pools_graph_destroy(&call, args), 0);
-	TS_CHECK(was_locked);
+	during_call = NULL;
+	TS_CHECK(!was_locked && graph_address != first);
+	TS_CHECK(!arena_item_locked(first) && arena_item_locked(graph_address));
+	graph_blocks_end(&graph);
+	TS_CHECK(!arena_item_locked(graph_address));
 }
 
 /* From CUDA 13 on there are two ways to set the pool that stream-ordered memory comes from. */
