@@ -6,6 +6,7 @@
 #include <string.h>
 
 #include "backends/cuda/stream/cuda_arena.h"
+#include "base/local/macros.h"
 
 enum {
 	POINTER_CONTEXT = 1,
@@ -47,16 +48,23 @@ static bool find_range(uint64_t address, struct arena_item *ret_item, struct blo
 int attributes_memory_info(struct cuda_call *call, uintptr_t *args)
 {
 	size_t length = strlen(call->name);
-	const struct capture_context *context;
-	int result = cuda_invoke(call, args);
+	const struct capture_context *context = capture_context_current();
+	uint64_t shadow;
+	size_t *available = (size_t *)args[0];
+	const size_t *total = (const size_t *)args[1];
+	int result;
 
 	/* The oldest one has numbers of 32 bits. */
-	if (result != CUDA_SUCCESS_ || !args[0] || length < 3 ||
+	if (!context || !available || !total || length < 3 ||
 	    strcmp(call->name + length - 3, "_v2") != 0)
-		return result;
-	context = capture_context_current();
-	if (context)
-		*(size_t *)args[0] += snapshot_shadow_bytes(context->device);
+		return cuda_invoke(call, args);
+	do {
+		shadow = snapshot_shadow_bytes(context->device);
+		result = cuda_invoke(call, args);
+	} while (result == CUDA_SUCCESS_ && shadow != snapshot_shadow_bytes(context->device));
+	/* For a moment, what was just freed counts twice. */
+	if (result == CUDA_SUCCESS_)
+		*available = TS_MIN(*available + shadow, *total);
 	return result;
 }
 

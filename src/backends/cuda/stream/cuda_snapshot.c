@@ -426,13 +426,12 @@ static void release_shadows(void)
 		struct shadow *shadow = self.shadows;
 
 		self.shadows = shadow->next;
-		/* Before it is free: else it would count twice meanwhile. */
-		atomic_fetch_sub(&shadow_bytes_of[shadow->context->device->ordinal % DEVICES],
-				 shadow->bytes);
 		if (capture_context_push(shadow->context)) {
-			cu.MemFree(shadow->address);
+			cu.MemFree(shadow->address); /* waits for the context */
 			capture_context_pop();
 		}
+		atomic_fetch_sub(&shadow_bytes_of[shadow->context->device->ordinal % DEVICES],
+				 shadow->bytes);
 		free(shadow);
 	}
 }
