@@ -352,9 +352,12 @@ static int free_host(struct cuda_call *call, uintptr_t *args)
 	/* It ends with the context that was current when it was allocated. */
 	if (result == CUDA_HOST_MEMORY_NOT_REGISTERED)
 		result = CUDA_SUCCESS_;
-	if (result == CUDA_SUCCESS_ && remove_range(call, address, false, &range))
-		munmap((void *)(uintptr_t)address, range.mapped_bytes);
-	return result;
+	if (result != CUDA_SUCCESS_)
+		return result;
+	if (!remove_range(call, address, false, &range))
+		return CUDA_INVALID_VALUE; /* another thread was faster */
+	munmap((void *)(uintptr_t)address, range.mapped_bytes);
+	return CUDA_SUCCESS_;
 }
 
 /* pointer, bytes, flags */

@@ -57,13 +57,14 @@ static int set_of_context(struct cuda_call *call, uintptr_t *args, const char *w
 /* limit, value */
 static int set_limit(struct cuda_call *call, uintptr_t *args)
 {
-	int result = set_of_context(call, args, "limit", (int)args[0], (int64_t)args[1]);
+	uint32_t limit = (uint32_t)args[0];
+	int result = set_of_context(call, args, "limit", (int)limit, (int64_t)args[1]);
 	struct capture_context *context = capture_context_current();
 
-	if (result == CUDA_SUCCESS_ && args[0] >= 32)
-		capture_prevent("limit %u (%s)", (unsigned int)args[0], call->name);
+	if (result == CUDA_SUCCESS_ && limit >= 32)
+		capture_prevent("limit %u (%s)", limit, call->name);
 	else if (result == CUDA_SUCCESS_ && context)
-		context->limits |= 1u << args[0];
+		context->limits |= 1u << limit;
 	return result;
 }
 
