@@ -607,7 +607,8 @@ static bool try_close(uint32_t own_calls)
 		return true;
 	}
 	now = ts_replay_clock_ns();
-	if (now >= self.deadline_ns) {
+	/* Nothing is left to wait for if it has failed. */
+	if (now >= self.deadline_ns || !ts_replay_is_open()) {
 		close_now(TS_REPLAY_END_UNCHECKED, "unchecked", self.why);
 		return true;
 	}
