@@ -19,8 +19,9 @@
 #include "sbt/sbt_layout.h"
 
 #include "unit/runner.h"
+#include "unit/temporary.h"
 
-static char folder[] = "/tmp/tracesmith-test-XXXXXX";
+static char folder[64];
 
 static const char *path_of(const char *name)
 {
@@ -28,8 +29,8 @@ static const char *path_of(const char *name)
 	static int next;
 	char *path = paths[next % 4];
 
-	if (next++ == 0 && !mkdtemp(folder))
-		ts_test_fail(__FILE__, __LINE__, "mkdtemp: %s", strerror(errno));
+	if (next++ == 0)
+		temporary_folder(folder);
 	snprintf(path, 256, "%s/%s", folder, name);
 	return path;
 }
