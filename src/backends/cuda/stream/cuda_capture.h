@@ -206,8 +206,8 @@ void capture_objects_describe(void); /* all, when one opens */
  */
 bool capture_contexts_finish(int64_t deadline_ns, char *why, size_t bytes);
 /*
- * Once, before windows: asks the dynamic linker, whose lock a thread may hold that waits at the
- * gate, as a library that is being loaded calls CUDA.
+ * Once, before any window: dladdr() takes the dynamic linker's lock, which a library that calls
+ * CUDA while it is loaded holds, and it may be waiting at the gate.
  */
 void capture_find_release(void);
 /*

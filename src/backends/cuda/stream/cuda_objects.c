@@ -627,7 +627,10 @@ static int query(const struct capture_stream *stream, void **end)
 	return result;
 }
 
-/* Nobody is kept from the lock by a host function in a stream, which may wait for others. */
+/*
+ * The lock is not held while this waits: a host function in a stream may wait for a thread that
+ * needs it.
+ */
 int capture_context_finish_streams(const struct capture_context *context)
 {
 	struct capture_stream *stream = capture_stream_next(NULL);
