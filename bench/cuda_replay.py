@@ -9,11 +9,11 @@ and how well a replay reproduces the recorded times.
 PARTS: outside, inside, replays, kernels, snapshot; default: all.
 
 outside   a launch-bound loop in C with the window closed; processes with --replayable, without it,
-          and without a recorder take turns. CUPTI is loaded and off in both recorded ones. Processes
-          differ by their addresses, so the interval comes from a bootstrap over processes, too.
-inside    the same work in one process, with the window open and closed in random order, in a process
-          with --replayable and in one without. The figure divides one ratio by the other: CUPTI is on
-          in both. Measured after the snapshot.
+          and without a recorder take turns every 30 ms. CUPTI is loaded and off in both recorded ones.
+          Processes differ by their addresses, so the interval comes from a bootstrap over processes, too.
+inside    a process with --replayable and one without take turns in the same way, with their windows
+          closed, open, and closed again. The figure divides one ratio by the other: CUPTI is on in both.
+          Measured after the snapshot.
 replays   times of the device and of the whole, replayed by recorded (--check none), set-up and size.
 kernels   --kernel: a GEMM, an attention and a softmax kernel alone, against all recorded launches.
 snapshot  rate at which memory leaves the device when a window opens; the medium is named. With
@@ -26,11 +26,11 @@ import argparse, json, os, random, re, shutil, statistics, subprocess, sys, temp
 HERE = os.path.dirname(os.path.realpath(__file__))
 sys.path[:0] = [HERE, os.path.join(HERE, "../tests/gpu")]
 from common import demangled
-from cuda import Figures, TARGET, UNITS, Worker, interval, machine
+from cuda import Figures, TARGET, Worker, interval, machine
 
 WORKLOADS = [sys.executable, os.path.join(HERE, "../tests/gpu/replay_workloads.py")]
 WINDOW = ["--window", "cuda-profiler-api"]
-RECORDED, REPLAYABLE, CHECKED = "recorded", "replayable", "checked"
+BARE, RECORDED, REPLAYABLE, CHECKED = "bare", "recorded", "replayable", "checked"
 RECORD_OPTIONS = {RECORDED: [], REPLAYABLE: ["--replayable"], CHECKED: ["--replayable=checked"]}
 # Its launches are waited for one by one, and memory is hashed after each.
 CHECKED_SHARE = 10
@@ -39,17 +39,17 @@ KERNELS = (("GEMM", r"(?i)gemm|nvjet|cutlass|xmma"), ("attention", r"(?i)flash|f
 
 
 class ReplayFigures(Figures):
-    """`at_least`: a target from below; `low`, `high`: an interval that is known; `holds`: decided by
-    the caller, with `target` as text."""
+    """`at_least`: a target from below; `bounds`: an interval that is known; `holds`: decided by
+    the caller, with `target` as text; `pairs`: how many, if not one a value."""
 
-    def add(self, name, values, unit, target=None, at_least=None, bounds=None, holds=None):
+    def add(self, name, values, unit, target=None, at_least=None, bounds=None, holds=None, pairs=None):
         value = statistics.median(values)
         low, high = bounds or (interval(values) if len(values) > 1 else (value, value))
         if holds is None and (target is not None or at_least is not None):
             holds = value <= target if at_least is None else value >= at_least
         text = target if isinstance(target, str) else f"<= {target}" if target is not None else f">= {at_least}" if at_least is not None else None
         line = f"{name:<64} {value:>10.3f} {unit:<14} [{low:.3f}, {high:.3f}] {'' if holds is None else 'ok' if holds else 'MISSED, ' + text}".rstrip()
-        self.rows.append({"name": name, "value": round(value, 4), "low": round(low, 4), "high": round(high, 4), "unit": unit, "pairs": len(values),
+        self.rows.append({"name": name, "value": round(value, 4), "low": round(low, 4), "high": round(high, 4), "unit": unit, "pairs": pairs or len(values),
                           "target": text, "holds": holds})
         self.lines.append(line)
         print(line, flush=True)
@@ -104,32 +104,51 @@ def stop(workers):
         worker.stop()
 
 
+# ---- pairs of processes ----
+
+SLICE = {"launches": 10000, "mlp": 16, "transformer": 4}  # steps: 20 to 40 ms
+
+
+def seconds_a_step(worker, name, steps):
+    return worker.ask(str(steps) if name == "launches" else f"{name} {steps}")[0] / steps
+
+
+def ask_pairs(workers, names, count, chooser, steps=SLICE):
+    """{name: [{way: seconds a step}]}: all ways take turns, so that each pair sees one state of the machine."""
+    found = {name: [] for name in names}
+    for _ in range(count):
+        for name in names:
+            found[name].append({way: seconds_a_step(workers[way], name, steps[name]) for way in chooser.sample(list(workers), len(workers))})
+    return found
+
+
+def percents(pairs, way, base):
+    return [100 * (pair[way] / pair[base] - 1) for pair in pairs if way in pair and base in pair]
+
+
 # ---- outside of a window ----
 
 def measure_outside(figures, options):
     program, chooser = [options.launches, "serve"], random.Random(7)
-    groups = {"recorded": [], "bare": []}
+    groups = {RECORDED: [], BARE: []}
     nanoseconds = {}
-    for generation in range(options.generations):
-        commands = {"bare": program, RECORDED: record_command("outside-recorded", RECORDED, program, options, "--window", "command"),
+    for _ in range(2 * options.generations):
+        commands = {BARE: program, RECORDED: record_command("outside-recorded", RECORDED, program, options, "--window", "command"),
                     REPLAYABLE: record_command("outside-replayable", REPLAYABLE, program, options, "--window", "command")}
         workers = {way: Worker(command) for way, command in commands.items()}
         start(workers)
-        found = {base: [] for base in groups}
-        for _ in range(options.rounds):
-            pair = {way: workers[way].ask(str(UNITS["launches"]))[0] for way in chooser.sample(list(workers), len(workers))}
+        pairs = ask_pairs(workers, ["launches"], 2 * options.rounds, chooser)["launches"]
+        stop(workers)
+        for pair in pairs:
             for way, seconds in pair.items():
-                nanoseconds.setdefault(way, []).append(1e9 * seconds / UNITS["launches"])
-            for base in found:
-                if base in pair and REPLAYABLE in pair:
-                    found[base].append(100 * (pair[REPLAYABLE] / pair[base] - 1))
-        for base, values in found.items():
+                nanoseconds.setdefault(way, []).append(1e9 * seconds)
+        for base in groups:
+            values = percents(pairs, REPLAYABLE, base)
             if values:
                 groups[base].append(values)
-        stop(workers)
     for way, values in nanoseconds.items():
         figures.add(f"a launch in C, window closed, {way}", values, "ns")
-    for base, target in (("recorded", 1.0), ("bare", None)):
+    for base, target in ((RECORDED, 1.0), (BARE, None)):
         if groups[base]:
             values = [value for group in groups[base] for value in group]
             figures.add(f"a launch in C, window closed: --replayable over {base}", values, "% longer", target, bounds=clustered(groups[base]))
@@ -137,51 +156,80 @@ def measure_outside(figures, options):
 
 # ---- inside of a window ----
 
-def ask_pair(worker, names, way, chooser):
-    """{name: seconds with the window open by seconds with it closed}"""
-    found = {name: [0.0, 0.0] for name in names}
-    for is_on in chooser.sample([True, False], 2):
-        worker.ask(f"window {int(is_on)}")
-        for name in names:
-            steps = max(1, UNITS[name] // (CHECKED_SHARE if way == CHECKED else 1))
-            found[name][0 if is_on else 1] = worker.ask(str(steps) if name == "launches" else f"{name} {steps}")[0] / steps
-    worker.ask("window 0")
-    return found
+# A snapshot is drained while the program runs: that must be over.
+SETTLE_SECONDS = 1.5
+
+
+def open_windows(workers, name):
+    for worker in workers.values():
+        worker.ask("window 1")
+    end = time.monotonic() + SETTLE_SECONDS
+    while time.monotonic() < end:
+        for worker in workers.values():
+            seconds_a_step(worker, name, 4)
+
+
+def inside_ratio(closed, opened, way):
+    """How much longer a step takes, beyond what these two processes differ by anyway."""
+    return (1 + statistics.median(percents(opened, way, RECORDED)) / 100) / (1 + statistics.median(percents(closed, way, RECORDED)) / 100)
+
+
+def inside_bounds(groups, way, rounds=1000):
+    """The 95 % bootstrap interval: processes are drawn first, then pairs in them."""
+    chooser = random.Random(1)
+    found = []
+    for _ in range(rounds):
+        drawn = [[chooser.choices(part, k=len(part)) for part in group] for group in chooser.choices(groups, k=len(groups))]
+        found.append(100 * (statistics.median(inside_ratio(*group, way) for group in drawn) - 1))
+    found.sort()
+    return found[int(0.025 * rounds)], found[int(0.975 * rounds)]
 
 
 def measure_inside(figures, options):
+    """Each generation has a process with --replayable and one without. Pairs with both windows closed tell how these two
+    processes differ by their addresses, pairs with both open what a window costs."""
     chooser = random.Random(7)
     for program, names in (([options.launches, "serve"], ["launches"]), (TARGET, ["mlp", "transformer"])):
-        # A snapshot is drained while the program runs: steps are repeated until that is over.
-        workers = {way: Worker(record_command("inside-" + way, way, program, options, *WINDOW), {"TS_SETTLE_SECONDS": "0.6"})
-                   for way in (RECORDED, REPLAYABLE, CHECKED)}
-        start(workers)
-        pairs = {name: {way: [] for way in workers} for name in names}
-        for number in range(options.rounds if program is not TARGET else options.rounds * 3 // 4):
-            for way in chooser.sample(list(workers), len(workers)):
-                if way == CHECKED and number % 3:
-                    continue
-                try:
-                    for name, pair in ask_pair(workers[way], names, way, chooser).items():
-                        pairs[name][way].append(pair)
-                except (OSError, TimeoutError, ValueError, IndexError) as fault:
-                    print(f"{way}: {fault}", flush=True)
-                    workers.pop(way).process.kill()
-        stop(workers)
+        groups = {name: [] for name in names}
+        for _ in range(options.generations):
+            workers = {way: Worker(record_command("inside-" + way, way, program, options, *WINDOW), {"TS_SETTLE_SECONDS": "0.004"}) for way in (RECORDED, REPLAYABLE)}
+            start(workers)
+            closed = ask_pairs(workers, names, options.rounds, chooser)
+            open_windows(workers, names[0])
+            opened = ask_pairs(workers, names, 2 * options.rounds, chooser)
+            for worker in workers.values():
+                worker.ask("window 0")
+            for name, pairs in ask_pairs(workers, names, options.rounds, chooser).items():
+                groups[name].append((closed[name] + pairs, opened[name]))
+            stop(workers)
         for name in names:
-            add_inside(figures, name, pairs[name])
+            add_inside(figures, name, groups[name])
+        measure_checked(figures, program, names, options, chooser)
 
 
-def add_inside(figures, name, pairs):
-    closed = [pair[1] for way in pairs for pair in pairs[way]]
-    if closed:
-        figures.add(f"{name}: a {'launch' if name == 'launches' else 'step'}, window closed", [1e6 * value for value in closed], "us")
-    base = [pair[0] / pair[1] for pair in pairs.get(RECORDED, [])]
-    for way, target in ((REPLAYABLE, 10), (CHECKED, None)):
-        ratios = [pair[0] / pair[1] for pair in pairs.get(way, [])]
-        if ratios and base:
-            values = [100 * (ratio / other - 1) for ratio, other in zip(ratios, base)]
-            figures.add(f"{name}: inside of a window, {'--replayable=checked' if way == CHECKED else '--replayable'} over recording", values, "% longer", target)
+def add_inside(figures, name, groups):
+    groups = [group for group in groups if all(percents(pairs, REPLAYABLE, RECORDED) for pairs in group)]
+    if not groups:
+        print(f"{name}: no process has answered", flush=True)
+        return
+    unit = "launch" if name == "launches" else "step"
+    figures.add(f"{name}: a {unit}, window closed", [1e6 * pair[REPLAYABLE] for closed, _ in groups for pair in closed], "us")
+    figures.add(f"{name}: a {unit}, recorded", [1e6 * pair[RECORDED] for _, opened in groups for pair in opened], "us")
+    values = [100 * (inside_ratio(closed, opened, REPLAYABLE) - 1) for closed, opened in groups]
+    figures.add(f"{name}: inside of a window, --replayable over recording", values, "% longer", 10, bounds=inside_bounds(groups, REPLAYABLE),
+                pairs=sum(len(opened) for _, opened in groups))
+
+
+def measure_checked(figures, program, names, options, chooser):
+    workers = {way: Worker(record_command("inside-" + way, way, program, options, *WINDOW), {"TS_SETTLE_SECONDS": "0"}) for way in (RECORDED, CHECKED)}
+    start(workers)
+    open_windows(workers, names[0])
+    pairs = ask_pairs(workers, names, 3, chooser, {name: max(1, steps // CHECKED_SHARE) for name, steps in SLICE.items()})
+    stop(workers)
+    for name in names:
+        values = percents(pairs[name], CHECKED, RECORDED)
+        if values:
+            figures.add(f"{name}: inside of a window, --replayable=checked over recording", values, "% longer")
 
 
 # ---- replays ----
@@ -318,8 +366,9 @@ def medium(path):
 
 def measure_snapshot(figures, options):
     """The trace is in memory, too: a disk would be slower than what is measured."""
-    name, mib = "snapshot", 4096
-    if os.access("/dev/shm", os.W_OK):
+    name, mib, work = "snapshot", 4096, options.work
+    is_shared = os.access("/dev/shm", os.W_OK)
+    if is_shared:
         options.work = tempfile.mkdtemp(prefix="tracesmith-snapshot.", dir="/dev/shm")
     try:
         if options.program:
@@ -327,22 +376,26 @@ def measure_snapshot(figures, options):
         if options.spool:
             measure_spool(figures, options, mib // 2)
     finally:
-        if options.work.startswith("/dev/shm/tracesmith-snapshot."):
+        if is_shared:
             shutil.rmtree(options.work, ignore_errors=True)
+        options.work = work
 
 
 def measure_memory(figures, options, name, mib):
-    env = {"REPLAY_PROGRAM_MIB": str(mib)}
-    run(record_command(name, REPLAYABLE, [options.program, "memory", "15"], options, *WINDOW, "--snapshot-limit", "16G"), 200, env)
+    rates, waits = [], []
     trace = trace_of(name, options)
-    facts = [json.loads(line) for line in run([options.tool, "view", trace, "--table", "meta", "--json"], 60).splitlines() if line.startswith("{")]
-    found = next((row.get("value") for row in facts if row.get("key") == "cuda_snapshot"), None)
-    print("cuda_snapshot:", found, flush=True)
     where = os.environ.get("TRACESMITH_LIVE_DIR", "/dev/shm")
-    if isinstance(found, dict) and found.get("drain_ns"):
-        figures.add(f"snapshot of {found['bytes'] / 1e9:.1f} GB: from the device to the spool ({medium(where)}; trace on {medium(trace)})", [found.get("stored", found["bytes"]) / found["drain_ns"]],
-                    "GB/s", at_least=20)
-        figures.add("snapshot: the program waits", [found.get("held_ns", 0) / 1e6], "ms")
+    for _ in range(options.snapshots):
+        run(record_command(name, REPLAYABLE, [options.program, "memory", "15"], options, *WINDOW, "--snapshot-limit", "16G"), 200, {"REPLAY_PROGRAM_MIB": str(mib)})
+        facts = [json.loads(line) for line in run([options.tool, "view", trace, "--table", "meta", "--json"], 60).splitlines() if line.startswith("{")]
+        found = next((row.get("value") for row in facts if row.get("key") == "cuda_snapshot"), None)
+        print("cuda_snapshot:", found, flush=True)
+        if isinstance(found, dict) and found.get("drain_ns"):
+            rates.append(found.get("stored", found["bytes"]) / found["drain_ns"])
+            waits.append(found.get("held_ns", 0) / 1e6)
+    if rates:
+        figures.add(f"snapshot of {found['bytes'] / 1e9:.1f} GB: from the device to the spool ({medium(where)}; trace on {medium(trace)})", rates, "GB/s", at_least=20)
+        figures.add("snapshot: the program waits", waits, "ms")
     figures.add(f"snapshot: trace of {mib / 1024:.0f} GiB of numbers that do not compress", [os.path.getsize(trace) / 1e9], "GB")
 
 
@@ -379,9 +432,10 @@ def main():
     parser.add_argument("--out")
     parser.add_argument("--work", help="where traces are written; default: --out")
     parser.add_argument("--generations", type=int, default=5)
-    parser.add_argument("--rounds", type=int, default=8)
+    parser.add_argument("--rounds", type=int, default=16)
     parser.add_argument("--recordings", type=int, default=1)
     parser.add_argument("--replays", type=int, default=4)
+    parser.add_argument("--snapshots", type=int, default=5)
     parser.add_argument("--only", default="outside,inside,replays,kernels,snapshot")
     parser.add_argument("--table", help="print the table of this result")
     options = parser.parse_args()
