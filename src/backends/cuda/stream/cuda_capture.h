@@ -308,6 +308,7 @@ struct capture_function {
 	uint64_t number;
 	struct capture_function *next; /* of the module */
 	int cache;                     /* cuFuncSetCacheConfig; 0 */
+	struct capture_seen *seen;     /* parameters of the last launch; capture_lock */
 };
 /* NULL: it was not registered, or was unloaded. Any thread, without a lock. */
 struct capture_function *capture_function_known(void *handle);
@@ -352,6 +353,9 @@ bool capture_pack(struct capture_function *function, void **params, void **extra
  * (`foreign`); the same if there are none. capture_lock is held, and keeps the result.
  */
 const char *capture_foreign(const char *details, const void *block, uint32_t bytes);
+/* Host memory or variables came or went: what parameters point to is looked at again. Any thread.
+ */
+void capture_addresses_changed(void);
 /* Notes that a kernel is launched in a stream capture, or is in a graph: its module is in use. */
 void capture_function_used(struct capture_function *function);
 /* The same kernel in that context, because a library has one in each; NULL: no memory. */

@@ -56,6 +56,7 @@ void globals_unload(struct capture_module *module)
 		if (all[i]->module != module)
 			all[kept++] = all[i];
 	all_count = kept;
+	capture_addresses_changed();
 }
 
 struct capture_global *capture_global_at(uint64_t address)

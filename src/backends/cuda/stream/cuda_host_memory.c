@@ -64,6 +64,7 @@ static void set_bounds(void)
 	}
 	__atomic_store_n(&host_registry.lowest, lowest, __ATOMIC_RELAXED);
 	__atomic_store_n(&host_registry.highest, highest, __ATOMIC_RELAXED);
+	capture_addresses_changed();
 }
 
 static bool insert(const struct host_entry *range)

@@ -15,6 +15,9 @@
 #define ATTRIBUTES_AT_MOST 16u
 #define CONFIGURATIONS 1024u /* whose texts are kept */
 #define BLOCK_BYTES 32768u
+#define LINE_BYTES 64u /* of parameters, compared at once */
+#define LINE_WORDS (LINE_BYTES / sizeof(uint64_t))
+#define SEEN_LEAST 192u /* fewer are looked at as fast as they are compared */
 
 /* What the text says, without bytes that have no meaning, so that it can be compared. */
 struct launch_key {
@@ -356,6 +359,7 @@ void capture_launch_forget(void)
 {
 	memset(tested, 0, sizeof(tested));
 	arena_bytes = 0;
+	capture_addresses_changed();
 }
 
 const char *capture_foreign(const char *details, const void *block, uint32_t bytes)
@@ -381,6 +385,79 @@ const char *capture_foreign(const char *details, const void *block, uint32_t byt
 	return count ? longer : details;
 }
 
+/* ---- parameters that repeat ---- */
+
+/*
+ * Kernels for many tensors have 4 KB of parameters, most of them the same in each launch. Of those
+ * that repeat from the function's last launch it is known that they point to nothing new.
+ */
+struct capture_seen {
+	uint64_t version;
+	uint64_t words[];
+};
+
+static uint64_t addresses_version = 1;
+
+void capture_addresses_changed(void)
+{
+	__atomic_fetch_add(&addresses_version, 1, __ATOMIC_RELAXED);
+}
+
+static bool is_same_line(const uint64_t *line, const uint64_t *other)
+{
+	uint64_t differs = 0;
+
+	for (unsigned int i = 0; i < LINE_WORDS; i++)
+		differs |= line[i] ^ other[i];
+	return !differs;
+}
+
+static bool has_foreign(const uint64_t *line)
+{
+	for (unsigned int i = 0; i < LINE_WORDS; i++)
+		if (is_foreign(line[i]))
+			return true;
+	return false;
+}
+
+/* Lines that changed since the function's last launch; true: one points to the driver's memory. */
+static bool look_at_changes(struct capture_seen *seen, const uint64_t *block, size_t lines)
+{
+	uint64_t version = __atomic_load_n(&addresses_version, __ATOMIC_RELAXED);
+	bool is_known = seen->version == version, is_any = false;
+
+	for (size_t i = 0; i < lines; i++) {
+		const uint64_t *line = block + i * LINE_WORDS;
+		uint64_t *before = seen->words + i * LINE_WORDS;
+
+		if (is_known && is_same_line(line, before))
+			continue;
+		host_look_for_pointers(line, LINE_BYTES);
+		is_any |= has_foreign(line);
+		memcpy(before, line, LINE_BYTES);
+	}
+	seen->version = is_any ? 0 : version; /* each launch names what is foreign */
+	return is_any;
+}
+
+/* The block has room for whole lines. The details as capture_foreign() gives them. */
+static const char *look_for_pointers(struct capture_function *function, const char *details,
+				     uint64_t *block, uint32_t bytes)
+{
+	size_t lines = (bytes + LINE_BYTES - 1) / LINE_BYTES;
+
+	if (bytes >= SEEN_LEAST && !function->seen)
+		function->seen = calloc(1, sizeof(*function->seen) + lines * LINE_BYTES);
+	if (bytes >= SEEN_LEAST && function->seen) {
+		memset((char *)block + bytes, 0, lines * LINE_BYTES - bytes);
+		return look_at_changes(function->seen, block, lines)
+			       ? capture_foreign(details, block, bytes)
+			       : details;
+	}
+	host_look_for_pointers(block, bytes);
+	return capture_foreign(details, block, bytes);
+}
+
 /* ---- launches ---- */
 
 struct launch {
@@ -393,7 +470,7 @@ struct launch {
 
 /* Before the driver's call: the function is described, what the host changed is stored. */
 static bool prepare(const struct launch *launch, struct capture_function *function,
-		    struct ts_replay_command *row, uint8_t *block, uint32_t *block_bytes)
+		    struct ts_replay_command *row, uint64_t *block, uint32_t *block_bytes)
 {
 	row->object = capture_function_number(function);
 	row->details = row->object ? details_of(&launch->config, launch->is_cooperative) : NULL;
@@ -404,8 +481,7 @@ static bool prepare(const struct launch *launch, struct capture_function *functi
 		capture_fail("launch of '%s' with parameters that cannot be read", function->name);
 		return false;
 	}
-	row->details = capture_foreign(row->details, block, *block_bytes);
-	host_look_for_pointers(block, *block_bytes);
+	row->details = look_for_pointers(function, row->details, block, *block_bytes);
 	host_emit_changes();
 	return true;
 }
@@ -429,7 +505,7 @@ static void record_events(struct cuda_call *call, const struct cuda_launch_confi
 static int launch_in_window(struct cuda_call *call, uintptr_t *args, const struct launch *launch,
 			    struct capture_function *function)
 {
-	static uint8_t block[BLOCK_BYTES]; /* capture_lock */
+	static uint64_t block[BLOCK_BYTES / sizeof(uint64_t)]; /* capture_lock */
 	struct ts_replay_command row = capture_row(TS_COMMAND_LAUNCH);
 	uint32_t bytes = 0;
 	bool is_ready;
