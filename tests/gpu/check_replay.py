@@ -468,7 +468,8 @@ REFUSALS = (
     ("external-memory", "external memory|another process|shareable", True), ("multicast", "multicast", True), ("green-context", "green context", True),
     ("host-node", "graph node: host|host function", False), ("captured-host-function", "host function|graph node: host", False),
     ("conditional-node", "graph node: conditional|conditional", False), ("memory-operation-node", "graph node: memory operation|memory operation", False),
-    ("updatable-node", "launch attribute|updatable", False), ("malloc", "malloc|free", False), ("peer", "peer access", True),
+    ("updatable-node", "launch attribute|updatable", False), ("malloc", "malloc|free", False), ("export-table", "export table", True),
+    ("peer", "peer access", True),
 )
 
 
