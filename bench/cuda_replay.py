@@ -404,11 +404,14 @@ def measure_spool(figures, options, mib):
     for threads in sorted({1, max(2, min(12, os.cpu_count() * 3 // 4))}):
         command = [options.tool, "record", "-q", "-o", trace_of("spool", options), "--backends", "opencl", "--no-symbols", *RECORD_OPTIONS[REPLAYABLE],
                    "--", options.spool, str(mib), str(threads)]
-        found = [json.loads(line) for line in run(command, 200).splitlines() if line.startswith("{")]
-        for row in found:
-            title = f"{mib / 1024:.0f} GiB to the spool" if row["way"] == "spool" else f"the same to {row['way']}"
-            figures.add(f"{title}, {row['threads']} threads", [row["gb_per_s"]], "GB/s", at_least=20 if row["way"] == "spool" and threads > 8 else None)
-            figures.add(f"{title}, {row['threads']} threads: CPU time", [row["cpu_s_per_gb"]], "s/GB")
+        found = {}
+        for _ in range(options.snapshots):
+            for row in (json.loads(line) for line in run(command, 200).splitlines() if line.startswith("{")):
+                found.setdefault(row["way"], []).append(row)
+        for way, rows in found.items():
+            title = f"{mib / 1024:.0f} GiB to the spool" if way == "spool" else f"the same to {way}"
+            figures.add(f"{title}, {threads} threads", [row["gb_per_s"] for row in rows], "GB/s", at_least=20 if way == "spool" and threads > 8 else None)
+            figures.add(f"{title}, {threads} threads: CPU time", [row["cpu_s_per_gb"] for row in rows], "s/GB")
 
 
 # ---- main ----

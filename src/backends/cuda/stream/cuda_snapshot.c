@@ -472,6 +472,7 @@ static void *drain(void *argument)
 		else
 			ts_replay_nap(NAP_NS);
 	}
+	self.drained_ns = ts_replay_clock_ns();
 	lane_end(&lane);
 	pthread_mutex_lock(&batch.lock);
 	batch.is_over = true;
@@ -480,7 +481,6 @@ static void *drain(void *argument)
 	while (batch.workers)
 		pthread_cond_wait(&batch.changed, &batch.lock);
 	pthread_mutex_unlock(&batch.lock);
-	self.drained_ns = ts_replay_clock_ns();
 	/* The program may need the memory. */
 	release_shadows();
 	cu.ThreadExchangeStreamCaptureMode(&mode);
