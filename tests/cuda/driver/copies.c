@@ -171,7 +171,11 @@ static void resolve(uint32_t *type, const void **host, uint64_t *device)
 	}
 }
 
-/* `is_blocking`: the caller waits. Bytes of pageable memory are taken now. */
+/*
+ * `is_blocking`: the caller waits; for bytes of pageable memory on their way to the device only
+ * until they are taken, as a driver does: streams that do not wait for this one may be ahead of
+ * them.
+ */
 static int copy_on(struct stream *on, const struct cuda_copy_3d *copy, bool is_blocking)
 {
 	struct op op = { .kind = OP_COPY, .copy = *copy };
@@ -212,6 +216,14 @@ static int copy_on(struct stream *on, const struct cuda_copy_3d *copy, bool is_b
 	    (copy->to_type != HOST && !memory_is_valid(copy->to_device, 1))) {
 		op_release(&op);
 		return INVALID_VALUE;
+	}
+	if (is_blocking && op.staged && copy->to_type != HOST) {
+		error = wait_for(on);
+		is_blocking = false;
+		if (error) {
+			op_release(&op);
+			return error;
+		}
 	}
 	error = submit(on, &op);
 	return error || !is_blocking || on->capture ? error : wait_for(on);

@@ -8,10 +8,16 @@
 
 #include "replay/targets/cuda/cuda_session.h"
 
+/*
+ * Copies to the device are made in the hasher's stream, like the kernels that need them. A copy in
+ * the default stream may still be under way when its call returns, if its source is pageable, and
+ * this stream does not wait for that one.
+ */
+
 /* ---- kernels ---- */
 
-static int copy_table(struct ts_replay_session *session, const struct ts_page_move *moves,
-		      uint64_t *ret_table)
+static int copy_table(struct ts_replay_session *session, const struct ts_cuda_hasher *hasher,
+		      const struct ts_page_move *moves, uint64_t *ret_table)
 {
 	uint64_t bytes = session->move_count * sizeof(*moves);
 	int code;
@@ -19,7 +25,7 @@ static int copy_table(struct ts_replay_session *session, const struct ts_page_mo
 	if (!bytes)
 		return 0;
 	code = session->cu.MemAlloc(ret_table, bytes);
-	return code ? code : session->cu.MemcpyHtoD(*ret_table, moves, bytes);
+	return code ? code : session->cu.MemcpyHtoDAsync(*ret_table, moves, bytes, hasher->stream);
 }
 
 static int make_hasher(struct ts_replay_session *session, uint32_t context, struct ts_error *err)
@@ -37,11 +43,13 @@ static int make_hasher(struct ts_replay_session *session, uint32_t context, stru
 	if (!code)
 		code = cu->ModuleGetFunction(&hasher->move, hasher->module, TS_MOVE_WORDS);
 	if (!code)
-		code = copy_table(session, session->forth, &hasher->forth);
+		code = copy_table(session, hasher, session->forth, &hasher->forth);
 	if (!code)
-		code = copy_table(session, session->back, &hasher->back);
+		code = copy_table(session, hasher, session->back, &hasher->back);
 	if (!code && session->move_count)
 		code = cu->MemAlloc(&hasher->counts, session->move_count * sizeof(uint64_t));
+	if (!code)
+		code = cu->StreamSynchronize(hasher->stream);
 	return code ? ts_cuda_fail(session, code, err, "kernels that compare memory") : TS_OK;
 }
 
@@ -256,8 +264,8 @@ static int run_batch(const struct batch *batch)
 	if (!code)
 		code = need_tables(session, hasher, batch->count);
 	if (!code)
-		code = cu->MemcpyHtoD(hasher->ranges, batch->ranges,
-				      batch->count * sizeof(*batch->ranges));
+		code = cu->MemcpyHtoDAsync(hasher->ranges, batch->ranges,
+					   batch->count * sizeof(*batch->ranges), hasher->stream);
 	if (!code)
 		code = launch(session, hasher, hasher->hash, batch->count, params);
 	if (!code)
@@ -352,6 +360,7 @@ int ts_cuda_hash_pages(struct ts_replay_session *session, const struct ts_replay
 static int move_unaligned(struct ts_replay_session *session, const struct ts_cuda_page *page)
 {
 	uint64_t address = ts_cuda_address(session, page->memory, page->offset);
+	void *stream = session->objects[page->context].hasher.stream;
 	TS_AUTO_FREE char *copy = ts_alloc_array(page->bytes + 8, 1);
 	int code;
 
@@ -361,7 +370,8 @@ static int move_unaligned(struct ts_replay_session *session, const struct ts_cud
 	if (code)
 		return code;
 	ts_cuda_move_forth(session, copy, page->bytes, address);
-	return session->cu.MemcpyHtoD(address, copy, page->bytes);
+	code = session->cu.MemcpyHtoDAsync(address, copy, page->bytes, stream);
+	return code ? code : session->cu.StreamSynchronize(stream);
 }
 
 static int run_moves(struct ts_replay_session *session, struct ts_cuda_hasher *hasher,
@@ -374,11 +384,10 @@ static int run_moves(struct ts_replay_session *session, struct ts_cuda_hasher *h
 	int code = need_tables(session, hasher, count);
 
 	if (!code)
-		code = cu->MemcpyHtoD(hasher->ranges, ranges, count * sizeof(*ranges));
+		code = cu->MemcpyHtoDAsync(hasher->ranges, ranges, count * sizeof(*ranges),
+					   hasher->stream);
 	if (!code)
-		code = cu->MemsetD8(hasher->counts, 0, bytes);
-	if (!code)
-		code = cu->CtxSynchronize();
+		code = cu->MemsetD8Async(hasher->counts, 0, bytes, hasher->stream);
 	if (!code)
 		code = launch(session, hasher, hasher->move, count, params);
 	return code ? code : cu->MemcpyDtoH(counts, hasher->counts, bytes);
