@@ -972,6 +972,8 @@ static void run(const char *name, int steps)
 		current_mode = modes[i].name;
 		watched_count = 0;
 		modes[i].prepare();
+		/* Copies of pageable memory may be under way, and not all streams wait for them. */
+		CHECK(cudaDeviceSynchronize());
 		for (int step = 0; step < 2; step++)
 			modes[i].step(step);
 		CHECK(cudaDeviceSynchronize());
