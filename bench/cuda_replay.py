@@ -434,7 +434,7 @@ def main():
     parser.add_argument("--cupti-only", help="tests/gpu/cupti_only.c, built: for times of the device")
     parser.add_argument("--out")
     parser.add_argument("--work", help="where traces are written; default: --out")
-    parser.add_argument("--generations", type=int, default=5)
+    parser.add_argument("--generations", type=int, default=8)
     parser.add_argument("--rounds", type=int, default=16)
     parser.add_argument("--recordings", type=int, default=1)
     parser.add_argument("--replays", type=int, default=4)
