@@ -180,6 +180,11 @@ TS_EMIT_API void ts_replay_stop(void);
 
 TS_EMIT_API void ts_replay_enter(void); /* may be nested */
 TS_EMIT_API bool ts_replay_leave(void); /* true: the outermost */
+/*
+ * As ts_replay_enter(), in a few nanoseconds, if no window is open or due and this is the thread's
+ * outermost call. False: nothing was done, ts_replay_enter() finds out what is to be done.
+ */
+TS_EMIT_API bool ts_replay_pass(void);
 TS_EMIT_API void ts_replay_step(void);
 /*
  * Around a function of the program that the driver calls: this thread opens or closes no window

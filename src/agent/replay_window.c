@@ -722,6 +722,26 @@ void ts_replay_enter(void)
 	sequence_at_entry = ts_replay_last_sequence();
 }
 
+/* The first call of a thread is left to ts_replay_enter(), which takes a passage. */
+bool ts_replay_pass(void)
+{
+	struct passage *own = passage;
+
+	if (!own || depth || callback_depth ||
+	    atomic_load_explicit(&self.state, memory_order_relaxed) != CLOSED || is_wanted() ||
+	    !atomic_load_explicit(&gate.has_barrier, memory_order_relaxed))
+		return false;
+	atomic_store_explicit(&own->is_inside, 1, memory_order_relaxed);
+	atomic_signal_fence(memory_order_seq_cst); /* see step_in() */
+	/* Between the two looks at the state, another thread may have opened a window. */
+	if (atomic_load(&gate.is_closed) || atomic_load(&self.state) != CLOSED) {
+		atomic_store_explicit(&own->is_inside, 0, memory_order_release);
+		return false;
+	}
+	depth = 1;
+	return true;
+}
+
 bool ts_replay_leave(void)
 {
 	if (--depth > 0)

@@ -308,6 +308,37 @@ TS_TEST(only_the_outermost_call_opens_a_window)
 	end();
 }
 
+TS_TEST(calls_pass_while_no_window_is_open_or_due)
+{
+	begin("enabled=0;" PATIENT);
+	TS_CHECK(!ts_replay_pass()); /* this thread has no passage yet */
+	call();
+	TS_CHECK(ts_replay_pass());
+	TS_CHECK(!ts_replay_pass());
+	ts_replay_enter();
+	TS_CHECK(!ts_replay_leave());
+	/* It counts as inside: no window opens. */
+	want(true);
+	ts_replay_step();
+	check_diary("");
+	TS_CHECK(ts_replay_leave());
+	TS_CHECK(!ts_replay_pass());
+	check_diary("");
+	call();
+	check_diary("open opened ");
+	TS_CHECK(!ts_replay_pass());
+	want(false);
+	TS_CHECK(!ts_replay_pass());
+	call();
+	check_diary("close closed ");
+	TS_CHECK(ts_replay_pass());
+	TS_CHECK(ts_replay_leave());
+	ts_replay_callback_begin();
+	TS_CHECK(!ts_replay_pass());
+	ts_replay_callback_end();
+	end();
+}
+
 TS_TEST(a_call_knows_what_came_before_it)
 {
 	struct ts_replay_command row = { .size = sizeof(row), .kind = TS_COMMAND_LAUNCH };
@@ -558,7 +589,7 @@ TS_TEST(the_end_of_the_program_comes_before_the_window)
 static struct {
 	pthread_t thread;
 	uint32_t about_to_enter, is_inside, may_leave;
-	bool is_callback;
+	bool is_callback, passes;
 } other;
 
 static bool is_set(uint32_t *flag)
@@ -582,7 +613,12 @@ static void *call_in_thread(void *unused)
 	if (other.is_callback)
 		ts_replay_callback_begin();
 	set(&other.about_to_enter);
-	ts_replay_enter();
+	if (other.passes) {
+		call();
+		TS_CHECK(ts_replay_pass());
+	} else {
+		ts_replay_enter();
+	}
 	set(&other.is_inside);
 	await(&other.may_leave);
 	ts_replay_leave();
@@ -603,7 +639,7 @@ static void end_other(void)
 	TS_CHECK_INT(pthread_join(other.thread, NULL), 0);
 }
 
-TS_TEST(opening_waits_for_calls_of_other_threads)
+static void check_opening_waits(void)
 {
 	begin("enabled=0;" PATIENT);
 	start_other(false);
@@ -617,6 +653,17 @@ TS_TEST(opening_waits_for_calls_of_other_threads)
 		call();
 	check_diary("open opened ");
 	end();
+}
+
+TS_TEST(opening_waits_for_calls_of_other_threads)
+{
+	check_opening_waits();
+}
+
+TS_TEST(opening_waits_for_calls_that_pass)
+{
+	other.passes = true;
+	check_opening_waits();
 }
 
 TS_TEST(opening_gives_up_when_a_call_does_not_return)
@@ -872,7 +919,8 @@ static void *launch_often(void *argument)
 	uint32_t *is_inside = argument;
 
 	while (!__atomic_load_n(&crowd.is_over, __ATOMIC_RELAXED)) {
-		ts_replay_enter();
+		if (!ts_replay_pass())
+			ts_replay_enter();
 		__atomic_store_n(is_inside, 1, __ATOMIC_RELAXED);
 		__atomic_store_n(is_inside, 0, __ATOMIC_RELAXED);
 		TS_CHECK(ts_replay_leave());

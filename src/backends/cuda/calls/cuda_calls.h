@@ -58,7 +58,8 @@ struct cuda_call {
 	uint8_t replay; /* enum cuda_replay */
 	uint8_t arguments;
 	int8_t stream;
-	uint16_t number; /* CUPTI's callback number */
+	uint16_t number;  /* CUPTI's callback number */
+	bool is_windowed; /* it concerns open windows and stream captures only */
 	cuda_function wrapper;
 	cuda_function real; /* NULL: not looked up yet */
 	struct ts_emit_site site;
@@ -125,6 +126,13 @@ static inline __attribute__((always_inline)) bool cuda_may_replay(enum cuda_repl
 	       __builtin_expect(__atomic_load_n(&cuda_replaying, __ATOMIC_RELAXED) != 0, 0);
 }
 
+/* Calls of this kind may matter inside of replayable windows only. */
+static inline __attribute__((always_inline)) bool cuda_may_pass(enum cuda_class class,
+								enum cuda_replay replay)
+{
+	return replay == CUDA_REPLAY_CAPTURED && !cuda_class_is_always(class);
+}
+
 /* Whether to handle a call whose class may count. */
 static inline bool cuda_call_counts(void)
 {
@@ -146,6 +154,12 @@ uintptr_t cuda_call_stream(const struct cuda_call *call, const uintptr_t *args);
  * CUDA_ARGUMENTS_AT_MOST words.
  */
 int cuda_capture_call(struct cuda_call *call, uintptr_t *args);
+/*
+ * True: nobody records this call, and no window opens before cuda_passed(), so that its wrapper
+ * calls the driver. False: it is one for cuda_capture_call().
+ */
+bool cuda_passes(const struct cuda_call *call);
+void cuda_passed(void);
 /* A call of NCCL: an open window fails. */
 void capture_collective(const char *name);
 

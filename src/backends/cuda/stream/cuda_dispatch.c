@@ -84,6 +84,9 @@ void capture_dispatch_start(void)
 			entries[i] = &refused;
 		else if (!entries[i] && replay > CUDA_REPLAY_REFUSED)
 			entries[i] = &changes;
+		cuda_calls[i].is_windowed =
+			replay == CUDA_REPLAY_CAPTURED && entries[i] &&
+			!(entries[i]->flags & (CAPTURE_ALWAYS | CAPTURE_UNGATED));
 	}
 }
 
@@ -128,6 +131,22 @@ static int record(struct cuda_call *call, uintptr_t *args, const struct cuda_han
 	result = handle(call, args, entry);
 	cuda_call_leave(call, &state, given, result);
 	return result;
+}
+
+bool cuda_passes(const struct cuda_call *call)
+{
+	if (!call->is_windowed || cuda_thread.depth || cuda_thread.is_ours || ts_enabled() ||
+	    capture_any_capturing() || !ts_replay_pass())
+		return false;
+	cuda_thread.depth = 1;
+	cuda_thread.correlation = 0;
+	return true;
+}
+
+void cuda_passed(void)
+{
+	cuda_thread.depth = 0;
+	ts_replay_leave();
 }
 
 int cuda_capture_call(struct cuda_call *call, uintptr_t *args)
