@@ -8,9 +8,10 @@ and how well a replay reproduces the recorded times.
 
 PARTS: outside, inside, replays, kernels, snapshot; default: all.
 
-outside   a launch-bound loop in C with the window closed; processes with --replayable, without it,
-          and without a recorder take turns every 30 ms. CUPTI is loaded and off in both recorded ones.
-          Processes differ by their addresses, so the interval comes from a bootstrap over processes, too.
+outside   a launch-bound loop in C with the window closed, in one process: launches through the wrapper
+          and past it take turns every 30 ms. Beside it, processes with --replayable, without it, and
+          without a recorder; CUPTI is loaded and off in both recorded ones. Processes differ by their
+          addresses, so intervals come from a bootstrap over processes, too.
 inside    a process with --replayable and one without take turns in the same way, with their windows
           closed, open, and closed again. The figure divides one ratio by the other: CUPTI is on in both.
           Measured after the snapshot.
@@ -131,13 +132,15 @@ def percents(pairs, way, base):
 def measure_outside(figures, options):
     program, chooser = [options.launches, "serve"], random.Random(7)
     groups = {RECORDED: [], BARE: []}
-    nanoseconds = {}
+    nanoseconds, wrapped = {}, []
     for _ in range(2 * options.generations):
         commands = {BARE: program, RECORDED: record_command("outside-recorded", RECORDED, program, options, "--window", "command"),
                     REPLAYABLE: record_command("outside-replayable", REPLAYABLE, program, options, "--window", "command")}
         workers = {way: Worker(command) for way, command in commands.items()}
         start(workers)
         pairs = ask_pairs(workers, ["launches"], 2 * options.rounds, chooser)["launches"]
+        if REPLAYABLE in workers:
+            wrapped.append(ask_past(workers[REPLAYABLE], 2 * options.rounds, chooser))
         stop(workers)
         for pair in pairs:
             for way, seconds in pair.items():
@@ -148,10 +151,28 @@ def measure_outside(figures, options):
                 groups[base].append(values)
     for way, values in nanoseconds.items():
         figures.add(f"a launch in C, window closed, {way}", values, "ns")
-    for base, target in ((RECORDED, 1.0), (BARE, None)):
-        if groups[base]:
-            values = [value for group in groups[base] for value in group]
-            figures.add(f"a launch in C, window closed: --replayable over {base}", values, "% longer", target, bounds=clustered(groups[base]))
+    for base in groups:
+        add_groups(figures, f"a launch in C, window closed: --replayable over {base}", groups[base])
+    add_groups(figures, "a launch in C, window closed: with --replayable over past its wrapper", wrapped, 1.0)
+
+
+def ask_past(worker, count, chooser):
+    """What the wrapper costs, in % of a launch that goes past it, in one process: its addresses are the same."""
+    found = []
+    for _ in range(count):
+        seconds = {}
+        for past in chooser.sample([0, 1], 2):
+            worker.ask(f"past {past}")
+            seconds[past] = seconds_a_step(worker, "launches", SLICE["launches"])
+        found.append(100 * (seconds[0] / seconds[1] - 1))
+    worker.ask("past 0")
+    return found
+
+
+def add_groups(figures, name, groups, target=None):
+    """Values by process."""
+    if groups:
+        figures.add(name, [value for group in groups for value in group], "% longer", target, bounds=clustered(groups))
 
 
 # ---- inside of a window ----
