@@ -151,9 +151,9 @@ def measure_outside(figures, options):
                 groups[base].append(values)
     for way, values in nanoseconds.items():
         figures.add(f"a launch in C, window closed, {way}", values, "ns")
-    for base in groups:
-        add_groups(figures, f"a launch in C, window closed: --replayable over {base}", groups[base])
-    add_groups(figures, "a launch in C, window closed: with --replayable over past its wrapper", wrapped, 1.0)
+    for base, target in ((RECORDED, 1.0), (BARE, None)):
+        add_groups(figures, f"a launch in C, window closed: --replayable over {base}", groups[base], target)
+    add_groups(figures, "a launch in C, window closed: with --replayable over past its wrapper", wrapped)
 
 
 def ask_past(worker, count, chooser):

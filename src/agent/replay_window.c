@@ -727,14 +727,11 @@ bool ts_replay_pass(void)
 {
 	struct passage *own = passage;
 
-	if (!own || depth || callback_depth ||
-	    atomic_load_explicit(&self.state, memory_order_relaxed) != CLOSED || is_wanted() ||
-	    !atomic_load_explicit(&gate.has_barrier, memory_order_relaxed))
+	if (!own || depth || !atomic_load_explicit(&gate.has_barrier, memory_order_relaxed))
 		return false;
 	atomic_store_explicit(&own->is_inside, 1, memory_order_relaxed);
 	atomic_signal_fence(memory_order_seq_cst); /* see step_in() */
-	/* Between the two looks at the state, another thread may have opened a window. */
-	if (atomic_load(&gate.is_closed) || atomic_load(&self.state) != CLOSED) {
+	if (atomic_load(&gate.is_closed) || atomic_load(&self.state) != CLOSED || is_wanted()) {
 		atomic_store_explicit(&own->is_inside, 0, memory_order_release);
 		return false;
 	}

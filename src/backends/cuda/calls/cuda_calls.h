@@ -7,6 +7,8 @@
 #ifndef TS_BACKENDS_CUDA_CALLS_CUDA_CALLS_H
 #define TS_BACKENDS_CUDA_CALLS_CUDA_CALLS_H
 
+#include <tracesmith/replay.h>
+
 #include "backends/cuda/cuda_internal.h"
 
 enum cuda_call_index {
@@ -159,7 +161,11 @@ int cuda_capture_call(struct cuda_call *call, uintptr_t *args);
  * calls the driver. False: it is one for cuda_capture_call().
  */
 bool cuda_passes(const struct cuda_call *call);
-void cuda_passed(void);
+static inline void cuda_passed(void)
+{
+	cuda_thread.depth = 0;
+	ts_replay_leave();
+}
 /* A call of NCCL: an open window fails. */
 void capture_collective(const char *name);
 

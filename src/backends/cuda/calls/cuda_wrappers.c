@@ -74,16 +74,9 @@
 		struct cuda_call_state state;                                                     \
 		int result;                                                                       \
                                                                                                   \
-		if (cuda_may_replay(CUDA_REPLAY_##replay)) {                                      \
-			if (cuda_may_pass(CUDA_##class, CUDA_REPLAY_##replay) &&                  \
-			    cuda_passes(call)) {                                                  \
-				result = real(ARGUMENTS_##arguments);                             \
-				cuda_passed();                                                    \
-				return result;                                                    \
-			}                                                                         \
+		if (cuda_may_replay(CUDA_REPLAY_##replay))                                        \
 			return cuda_capture_call(                                                 \
 				call, (uintptr_t[CUDA_ARGUMENTS_AT_MOST]){ VALUES_##arguments }); \
-		}                                                                                 \
 		if (!cuda_class_may_count(CUDA_##class) || !cuda_call_counts())                   \
 			return real(ARGUMENTS_##arguments);                                       \
 		cuda_call_enter(call, &state);                                                    \
@@ -97,6 +90,13 @@
 			&cuda_calls[CUDA_INDEX_##name].real, __ATOMIC_ACQUIRE);                   \
                                                                                                   \
 		if (cuda_may_replay(CUDA_REPLAY_##replay)) {                                      \
+			if (cuda_may_pass(CUDA_##class, CUDA_REPLAY_##replay) && real &&          \
+			    cuda_passes(&cuda_calls[CUDA_INDEX_##name])) {                        \
+				int result = real(ARGUMENTS_##arguments);                         \
+                                                                                                  \
+				cuda_passed();                                                    \
+				return result;                                                    \
+			}                                                                         \
 			cuda_thread.caller = __builtin_return_address(0);                         \
 			return recorded_##name(ARGUMENTS_##arguments);                            \
 		}                                                                                 \

@@ -136,17 +136,11 @@ static int record(struct cuda_call *call, uintptr_t *args, const struct cuda_han
 bool cuda_passes(const struct cuda_call *call)
 {
 	if (!call->is_windowed || cuda_thread.depth || cuda_thread.is_ours || ts_enabled() ||
-	    capture_any_capturing() || !ts_replay_pass())
+	    __atomic_load_n(&cuda_captures, __ATOMIC_RELAXED) || !ts_replay_pass())
 		return false;
 	cuda_thread.depth = 1;
 	cuda_thread.correlation = 0;
 	return true;
-}
-
-void cuda_passed(void)
-{
-	cuda_thread.depth = 0;
-	ts_replay_leave();
 }
 
 int cuda_capture_call(struct cuda_call *call, uintptr_t *args)
