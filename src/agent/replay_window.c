@@ -729,13 +729,15 @@ bool ts_replay_pass(void)
 
 	if (!own || depth || !atomic_load_explicit(&gate.has_barrier, memory_order_relaxed))
 		return false;
+	depth = 1; /* first: a call in a signal handler must not step out for this one */
+	atomic_signal_fence(memory_order_seq_cst);
 	atomic_store_explicit(&own->is_inside, 1, memory_order_relaxed);
 	atomic_signal_fence(memory_order_seq_cst); /* see step_in() */
 	if (atomic_load(&gate.is_closed) || atomic_load(&self.state) != CLOSED || is_wanted()) {
 		atomic_store_explicit(&own->is_inside, 0, memory_order_release);
+		depth = 0;
 		return false;
 	}
-	depth = 1;
 	return true;
 }
 

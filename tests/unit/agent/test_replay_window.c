@@ -17,7 +17,7 @@
 static struct {
 	char diary[1024];
 	const char *blocked, *unfinished, *open_fails, *close_fails; /* reasons, or NULL */
-	void (*while_opening)(void), (*while_closing)(void);
+	void (*while_opening)(void), (*while_closing)(void), (*while_ending)(void);
 	bool is_used, starts_anew;
 	uint64_t pieces;
 	unsigned int asked;
@@ -100,6 +100,8 @@ static void ended(enum ts_replay_end how, const char *why)
 
 	TS_CHECK(!ts_replay_is_open());
 	note(names[how], why);
+	if (client.while_ending)
+		client.while_ending();
 }
 
 static bool forked(void)
@@ -661,6 +663,48 @@ TS_TEST(opening_waits_for_calls_that_pass)
 {
 	other.passes = true;
 	check_opening_waits();
+}
+
+static struct {
+	uint32_t is_ready, may_try, has_tried;
+	bool passed;
+} late;
+
+static void *pass_late(void *unused)
+{
+	call();
+	set(&late.is_ready);
+	await(&late.may_try);
+	late.passed = ts_replay_pass();
+	set(&late.has_tried);
+	if (late.passed)
+		ts_replay_leave();
+	return unused;
+}
+
+static void let_late_try(void)
+{
+	set(&late.may_try);
+	await(&late.has_tried);
+}
+
+/* The window counts as closed, but its end is still handled with the gate closed. */
+TS_TEST(nobody_passes_while_the_end_of_a_window_is_handled)
+{
+	pthread_t thread;
+
+	client.while_ending = let_late_try;
+	begin("enabled=0;" PATIENT);
+	TS_CHECK_INT(pthread_create(&thread, NULL, pass_late, NULL), 0);
+	await(&late.is_ready);
+	want(true);
+	call();
+	want(false);
+	call();
+	TS_CHECK_INT(pthread_join(thread, NULL), 0);
+	TS_CHECK(!late.passed);
+	check_diary("open opened close closed ");
+	end();
 }
 
 TS_TEST(opening_gives_up_when_a_call_does_not_return)
