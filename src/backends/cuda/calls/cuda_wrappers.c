@@ -60,8 +60,8 @@
 
 /*
  * The exported name is set in assembler: the compiler knows some of these functions and would
- * complain about the types. While nothing is recorded, a wrapper only jumps to the driver; the rest
- * is in a separate function, so that no registers need to be saved for it.
+ * complain about the types. While nothing is recorded, a wrapper jumps to the driver, or passes the
+ * gate of replayable windows on its way; the rest is in a separate function.
  */
 #define CUDA_CALL(name, arguments, class, number, stream, replay)                                 \
 	typedef int (*type_##name)(TYPES_##arguments);                                            \

@@ -6,7 +6,8 @@
  *
  * Every call that is not harmless goes through cuda_capture_call() (cuda_dispatch.c), which passes
  * the gate (ts_replay_enter()), where windows open and close, and runs the call's handler. A
- * handler makes the driver's call itself, with cuda_invoke(), and appends to the stream.
+ * handler makes the driver's call itself, with cuda_invoke(), and appends to the stream. Outside of
+ * windows, calls that matter only in one pass the gate in their wrapper (cuda_passes()).
  *
  * Order of locks: the gate (shared by calls, exclusive to open or close a window); `capture_lock`,
  * held across the driver's call and the append inside windows; the registries' own locks; the
@@ -353,8 +354,7 @@ bool capture_pack(struct capture_function *function, void **params, void **extra
  * (`foreign`); the same if there are none. capture_lock is held, and keeps the result.
  */
 const char *capture_foreign(const char *details, const void *block, uint32_t bytes);
-/* Host memory or variables came or went: what parameters point to is looked at again. Any thread.
- */
+/* Host memory came or went, or variables went: all parameters are looked at again. Any thread. */
 void capture_addresses_changed(void);
 /* Notes that a kernel is launched in a stream capture, or is in a graph: its module is in use. */
 void capture_function_used(struct capture_function *function);

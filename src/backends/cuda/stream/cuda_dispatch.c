@@ -86,6 +86,7 @@ void capture_dispatch_start(void)
 			entries[i] = &changes;
 		cuda_calls[i].is_windowed =
 			replay == CUDA_REPLAY_CAPTURED && entries[i] &&
+			!cuda_class_is_always(cuda_calls[i].class) &&
 			!(entries[i]->flags & (CAPTURE_ALWAYS | CAPTURE_UNGATED));
 	}
 }

@@ -359,6 +359,11 @@ static int load_library_file(struct cuda_call *call, uintptr_t *args)
 static void forget(struct capture_module *module)
 {
 	globals_unload(module);
+	for (struct capture_function *function = module->functions; function;
+	     function = function->next) {
+		free(function->seen);
+		function->seen = NULL;
+	}
 	ts_code_facts_release(&module->facts);
 	module->has_facts = false;
 	if (module->owns_image)

@@ -76,8 +76,11 @@ uint64_t capture_command(const struct ts_replay_command *row)
 	return 1;
 }
 
+static unsigned int address_changes;
+
 void capture_addresses_changed(void)
 {
+	address_changes++;
 }
 
 uint64_t capture_blob(const void *data, uint64_t bytes)
@@ -151,4 +154,17 @@ TS_TEST(copies_are_waited_for_by_stream)
 	host_wait_for_copies(8192 + 4095, 1);
 	TS_CHECK_INT(finished, 2);
 	TS_CHECK_INT(host_registry.pending_count, 0);
+}
+
+TS_TEST(what_parameters_point_to_changes_with_the_ranges)
+{
+	struct cuda_call call = { .name = "cuMemHostRegister" };
+	struct host_entry range = { .address = 4096, .bytes = 4096, .is_registered = true };
+
+	TS_CHECK(add_range(&call, &range));
+	TS_CHECK_INT(address_changes, 1);
+	host_make_visible(4096);
+	TS_CHECK(remove_range(&call, 4096, true, &range));
+	TS_CHECK_INT(address_changes, 2);
+	TS_CHECK(!host_is_visible(4096));
 }
