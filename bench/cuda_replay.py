@@ -22,7 +22,7 @@ snapshot  rate at which memory leaves the device when a window opens; the medium
 
 Writes DIR/cuda_replay.json and DIR/cuda_replay.md. A missed target is reported, and no failure.
 """
-import argparse, json, os, random, re, shutil, statistics, subprocess, sys, tempfile, time
+import argparse, contextlib, json, os, random, re, shutil, statistics, subprocess, sys, tempfile, time
 
 HERE = os.path.dirname(os.path.realpath(__file__))
 sys.path[:0] = [HERE, os.path.join(HERE, "../tests/gpu")]
@@ -87,8 +87,9 @@ def run(command, seconds, env=None):
     return done.stdout
 
 
-def start(workers):
-    """Drops those that do not start."""
+@contextlib.contextmanager
+def running(workers):
+    """Drops those that do not start, and ends them all."""
     for way, worker in list(workers.items()):
         try:
             worker.start()
@@ -96,13 +97,13 @@ def start(workers):
             print(f"{way}: {fault}", flush=True)
             worker.process.kill()
             del workers[way]
-
-
-def stop(workers):
-    for worker in workers.values():
-        worker.end_input()
-    for worker in workers.values():
-        worker.stop()
+    try:
+        yield workers
+    finally:
+        for worker in workers.values():
+            worker.end_input()
+        for worker in workers.values():
+            worker.stop()
 
 
 # ---- pairs of processes ----
@@ -136,12 +137,10 @@ def measure_outside(figures, options):
     for _ in range(2 * options.generations):
         commands = {BARE: program, RECORDED: record_command("outside-recorded", RECORDED, program, options, "--window", "command"),
                     REPLAYABLE: record_command("outside-replayable", REPLAYABLE, program, options, "--window", "command")}
-        workers = {way: Worker(command) for way, command in commands.items()}
-        start(workers)
-        pairs = ask_pairs(workers, ["launches"], 2 * options.rounds, chooser)["launches"]
-        if REPLAYABLE in workers:
-            wrapped.append(ask_past(workers[REPLAYABLE], 2 * options.rounds, chooser))
-        stop(workers)
+        with running({way: Worker(command) for way, command in commands.items()}) as workers:
+            pairs = ask_pairs(workers, ["launches"], 2 * options.rounds, chooser)["launches"]
+            if REPLAYABLE in workers:
+                wrapped.append(ask_past(workers[REPLAYABLE], 2 * options.rounds, chooser))
         for pair in pairs:
             for way, seconds in pair.items():
                 nanoseconds.setdefault(way, []).append(1e9 * seconds)
@@ -181,6 +180,10 @@ def add_groups(figures, name, groups, target=None):
 SETTLE_SECONDS = 1.5
 
 
+def windowed(ways, program, settle_seconds, options):
+    return {way: Worker(record_command("inside-" + way, way, program, options, *WINDOW), {"TS_SETTLE_SECONDS": settle_seconds}) for way in ways}
+
+
 def open_windows(workers, name):
     for worker in workers.values():
         worker.ask("window 1")
@@ -213,16 +216,14 @@ def measure_inside(figures, options):
     for program, names in (([options.launches, "serve"], ["launches"]), (TARGET, ["mlp", "transformer"])):
         groups = {name: [] for name in names}
         for _ in range(options.generations):
-            workers = {way: Worker(record_command("inside-" + way, way, program, options, *WINDOW), {"TS_SETTLE_SECONDS": "0.004"}) for way in (RECORDED, REPLAYABLE)}
-            start(workers)
-            closed = ask_pairs(workers, names, options.rounds, chooser)
-            open_windows(workers, names[0])
-            opened = ask_pairs(workers, names, 2 * options.rounds, chooser)
-            for worker in workers.values():
-                worker.ask("window 0")
-            for name, pairs in ask_pairs(workers, names, options.rounds, chooser).items():
-                groups[name].append((closed[name] + pairs, opened[name]))
-            stop(workers)
+            with running(windowed((RECORDED, REPLAYABLE), program, "0.004", options)) as workers:
+                closed = ask_pairs(workers, names, options.rounds, chooser)
+                open_windows(workers, names[0])
+                opened = ask_pairs(workers, names, 2 * options.rounds, chooser)
+                for worker in workers.values():
+                    worker.ask("window 0")
+                for name, pairs in ask_pairs(workers, names, options.rounds, chooser).items():
+                    groups[name].append((closed[name] + pairs, opened[name]))
         for name in names:
             add_inside(figures, name, groups[name])
         measure_checked(figures, program, names, options, chooser)
@@ -242,11 +243,9 @@ def add_inside(figures, name, groups):
 
 
 def measure_checked(figures, program, names, options, chooser):
-    workers = {way: Worker(record_command("inside-" + way, way, program, options, *WINDOW), {"TS_SETTLE_SECONDS": "0"}) for way in (RECORDED, CHECKED)}
-    start(workers)
-    open_windows(workers, names[0])
-    pairs = ask_pairs(workers, names, 3, chooser, {name: max(1, steps // CHECKED_SHARE) for name, steps in SLICE.items()})
-    stop(workers)
+    with running(windowed((RECORDED, CHECKED), program, "0", options)) as workers:
+        open_windows(workers, names[0])
+        pairs = ask_pairs(workers, names, 3, chooser, {name: max(1, steps // CHECKED_SHARE) for name, steps in SLICE.items()})
     for name in names:
         values = percents(pairs[name], CHECKED, RECORDED)
         if values:
@@ -412,10 +411,11 @@ def measure_memory(figures, options, name, mib):
         found = next((row.get("value") for row in facts if row.get("key") == "cuda_snapshot"), None)
         print("cuda_snapshot:", found, flush=True)
         if isinstance(found, dict) and found.get("drain_ns"):
-            rates.append(found.get("stored", found["bytes"]) / found["drain_ns"])
+            size = found["bytes"]
+            rates.append(found.get("stored", size) / found["drain_ns"])
             waits.append(found.get("held_ns", 0) / 1e6)
     if rates:
-        figures.add(f"snapshot of {found['bytes'] / 1e9:.1f} GB: from the device to the spool ({medium(where)}; trace on {medium(trace)})", rates, "GB/s", at_least=20)
+        figures.add(f"snapshot of {size / 1e9:.1f} GB: from the device to the spool ({medium(where)}; trace on {medium(trace)})", rates, "GB/s", at_least=20)
         figures.add("snapshot: the program waits", waits, "ms")
     figures.add(f"snapshot: trace of {mib / 1024:.0f} GiB of numbers that do not compress", [os.path.getsize(trace) / 1e9], "GB")
 
