@@ -9,7 +9,7 @@ and how well a replay reproduces the recorded times.
 PARTS: outside, inside, replays, kernels, snapshot; default: all.
 
 outside   a launch-bound loop in C with the window closed, in one process: launches through the wrapper
-          and past it take turns every 30 ms. Beside it, processes with --replayable, without it, and
+          and straight to the driver take turns every 30 ms. Beside it, processes with --replayable, without it, and
           without a recorder; CUPTI is loaded and off in both recorded ones. Processes differ by their
           addresses, so intervals come from a bootstrap over processes, too.
 inside    a process with --replayable and one without take turns in the same way, with their windows
@@ -140,7 +140,7 @@ def measure_outside(figures, options):
         with running({way: Worker(command) for way, command in commands.items()}) as workers:
             pairs = ask_pairs(workers, ["launches"], 2 * options.rounds, chooser)["launches"]
             if REPLAYABLE in workers:
-                wrapped.append(ask_past(workers[REPLAYABLE], 2 * options.rounds, chooser))
+                wrapped.append(ask_direct(workers[REPLAYABLE], 2 * options.rounds, chooser))
         for pair in pairs:
             for way, seconds in pair.items():
                 nanoseconds.setdefault(way, []).append(1e9 * seconds)
@@ -152,19 +152,19 @@ def measure_outside(figures, options):
         figures.add(f"a launch in C, window closed, {way}", values, "ns")
     for base, target in ((RECORDED, 1.0), (BARE, None)):
         add_groups(figures, f"a launch in C, window closed: --replayable over {base}", groups[base], target)
-    add_groups(figures, "a launch in C, window closed: with --replayable over past its wrapper", wrapped)
+    add_groups(figures, "a launch in C, window closed: --replayable over the driver's function, in one process", wrapped)
 
 
-def ask_past(worker, count, chooser):
-    """What the wrapper costs, in % of a launch that goes past it, in one process: its addresses are the same."""
+def ask_direct(worker, count, chooser):
+    """What the wrapper costs, in % of a launch that calls the driver's function, in one process: its addresses are the same."""
     found = []
     for _ in range(count):
         seconds = {}
-        for past in chooser.sample([0, 1], 2):
-            worker.ask(f"past {past}")
-            seconds[past] = seconds_a_step(worker, "launches", SLICE["launches"])
+        for is_direct in chooser.sample([0, 1], 2):
+            worker.ask(f"direct {is_direct}")
+            seconds[is_direct] = seconds_a_step(worker, "launches", SLICE["launches"])
         found.append(100 * (seconds[0] / seconds[1] - 1))
-    worker.ask("past 0")
+    worker.ask("direct 0")
     return found
 
 
@@ -431,8 +431,9 @@ def measure_spool(figures, options, mib):
                 found.setdefault(row["way"], []).append(row)
         for way, rows in found.items():
             title = f"{mib / 1024:.0f} GiB to the spool" if way == "spool" else f"the same to {way}"
-            figures.add(f"{title}, {threads} threads", [row["gb_per_s"] for row in rows], "GB/s", at_least=20 if way == "spool" and threads > 8 else None)
-            figures.add(f"{title}, {threads} threads: CPU time", [row["cpu_s_per_gb"] for row in rows], "s/GB")
+            count = f"{threads} thread{'s' if threads > 1 else ''}"
+            figures.add(f"{title}, {count}", [row["gb_per_s"] for row in rows], "GB/s", at_least=20 if way == "spool" and threads > 8 else None)
+            figures.add(f"{title}, {count}: CPU time", [row["cpu_s_per_gb"] for row in rows], "s/GB")
 
 
 # ---- main ----

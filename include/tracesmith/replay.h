@@ -181,9 +181,8 @@ TS_EMIT_API void ts_replay_stop(void);
 TS_EMIT_API void ts_replay_enter(void); /* may be nested */
 TS_EMIT_API bool ts_replay_leave(void); /* true: the outermost */
 /*
- * As ts_replay_enter(), in a few nanoseconds, if no window is open or due and this is the thread's
- * outermost call; ts_replay_sequence_at_entry() stays as it was. False: nothing was done,
- * ts_replay_enter() finds out what is to be done.
+ * A fast ts_replay_enter(): true if no window is open or due, and this is the thread's outermost
+ * call; ts_replay_sequence_at_entry() is not updated. False: not entered, call ts_replay_enter().
  */
 TS_EMIT_API bool ts_replay_pass(void);
 TS_EMIT_API void ts_replay_step(void);

@@ -80,17 +80,20 @@ record race.sbt --replayable -- "$work" race
 STAND_IN_HANG=fill STAND_IN_LAZY=1 interrupt mutant.sbt "running again, one command at a time"
 
 # A driver that crashes, while a kernel runs: simulators of OpenCL are of no help.
-rm -f hung
-STAND_IN_HANG=add STAND_IN_HUNG=hung "$TRACESMITH" replay hang.sbt --time-limit none >stdout 2>stderr </dev/null &
-replay=$!
-wait_until 60 test -e hung || fail "the kernel does not hang: $(cat stderr)"
-sleep 1 # the one that watches has seen it
-kill -SEGV "$(pgrep -P $replay)"
-code=0
-wait $replay || code=$?
-[ $code -eq 4 ] || fail "a crash: exit code $code: $(cat stderr)"
-grep -q "'add': the target crashed (signal 11, Segmentation fault) while it ran; '--to" stderr || fail "a crash: $(cat stderr)"
-! grep "oclgrind" stderr || fail "a crash in CUDA: $(cat stderr)"
+crash() { # seconds that the one who watches has to see the kernel
+	local code=0 replay
+	rm -f hung
+	STAND_IN_HANG=add STAND_IN_HUNG=hung "$TRACESMITH" replay hang.sbt --time-limit none >stdout 2>stderr </dev/null &
+	replay=$!
+	wait_until 60 test -e hung || fail "the kernel does not hang: $(cat stderr)"
+	sleep "$1"
+	kill -SEGV "$(pgrep -P $replay)"
+	wait $replay || code=$?
+	[ $code -eq 4 ] || fail "a crash: exit code $code: $(cat stderr)"
+	! grep "oclgrind" stderr || fail "a crash in CUDA: $(cat stderr)"
+	grep -q "'add': the target crashed (signal 11, Segmentation fault) while it ran; '--to" stderr
+}
+crash 0.2 || crash 2 || crash 30 || fail "a crash: $(cat stderr)"
 
 # A kernel with an illegal address breaks the context of the program: nothing is known after it.
 record illegal.sbt --replayable -- "$work" plain illegal

@@ -13,8 +13,9 @@
  *				 pending; FILE (struct progress) has what returned and completed
  *	launches serve           reads numbers; makes that many launches and answers with seconds,
  *				 until the end of input; after "window 1" and "window 0" they are
- *				 between cuProfilerStart and Stop, or not; after "past 1"
- *				 and "past 0" they go straight to the driver, past wrappers
+ *				 between cuProfilerStart and Stop, or not; after "direct 1"
+ *				 they call the driver's function and no wrapper, until
+ *				 "direct 0"
  *
  * Exit code 77 without a device.
  */
@@ -105,7 +106,7 @@ static void check(int code, const char *what)
 	}
 }
 
-/* A function of the library itself, whoever wraps it. */
+/* A function of the library itself: dlsym() may return a wrapper. */
 static void *own_function(void *library, const char *name)
 {
 	const uint32_t *hashes = NULL;
@@ -398,7 +399,7 @@ static void serve(void)
 			fflush(stdout);
 			continue;
 		}
-		if (!strncmp(line, "past ", 5)) {
+		if (!strncmp(line, "direct ", 7)) {
 			*(void **)&cuda.launch = line[5] == '1'
 							 ? own_function(driver, "cuLaunchKernel")
 							 : dlsym(driver, "cuLaunchKernel");

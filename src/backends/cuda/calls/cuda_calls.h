@@ -61,7 +61,7 @@ struct cuda_call {
 	uint8_t arguments;
 	int8_t stream;
 	uint16_t number;  /* CUPTI's callback number */
-	bool is_windowed; /* it concerns open windows and stream captures only */
+	bool is_windowed; /* only open windows and stream captures need it */
 	cuda_function wrapper;
 	cuda_function real; /* NULL: not looked up yet */
 	struct ts_emit_site site;
@@ -128,7 +128,7 @@ static inline __attribute__((always_inline)) bool cuda_may_replay(enum cuda_repl
 	       __builtin_expect(__atomic_load_n(&cuda_replaying, __ATOMIC_RELAXED) != 0, 0);
 }
 
-/* Calls of this kind may matter inside of replayable windows only. */
+/* False: each call matters outside of windows, too; its wrapper need not ask cuda_passes(). */
 static inline __attribute__((always_inline)) bool cuda_may_pass(enum cuda_class class,
 								enum cuda_replay replay)
 {

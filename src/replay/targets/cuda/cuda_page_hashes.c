@@ -2,17 +2,15 @@
 /*
  * Pages of all mapped memory of devices, and their hashes, computed on the device with words that
  * were moved here counted as recorded (docs/cuda-replay.md, 4.3).
+ *
+ * All copies to the device are made in the hasher's stream, like the kernels that need them: one in
+ * the default stream may be under way when its call returns, if its source is pageable, and the
+ * hasher's stream does not wait for that one.
  */
 #include <inttypes.h>
 #include <string.h>
 
 #include "replay/targets/cuda/cuda_session.h"
-
-/*
- * Copies to the device are made in the hasher's stream, like the kernels that need them. A copy in
- * the default stream may still be under way when its call returns, if its source is pageable, and
- * this stream does not wait for that one.
- */
 
 /* ---- kernels ---- */
 
