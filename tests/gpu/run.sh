@@ -79,7 +79,7 @@ build_replay() {
 	rm -f "$to"/replay_* "$to"/cuda_random "$to"/refused
 	# Those of tests/cuda, which run on its stand-in for the driver, too.
 	for name in replay_work refused cuda_random; do
-		cc -std=gnu11 -O2 -g -D_GNU_SOURCE= -Iinclude -Isrc -Itests -DTS_TESTS_CUDA="\"$PWD/tests/cuda\"" "tests/cuda/$name.c" -o "$to/$name" \
+		cc -std=gnu11 -O2 -g -D_GNU_SOURCE= -Iinclude -Isrc -Itests -DTS_TESTS_CUDA="\"$PWD/tests/cuda\"" "tests/cuda/$name"*.c -o "$to/$name" \
 			"${driver:-libcuda.so.1}" -ldl -lpthread &
 	done
 	wait
