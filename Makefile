@@ -30,6 +30,10 @@ other    := $(if $(filter x86_64,$(machine)),aarch64,x86_64)
 # Unit tests that take minutes each under qemu, for thousands of cases of one kind.
 slow_in_qemu := ^unit/(base/json_number|sbt/trace)$$
 
+# What `configure` installs first: the build leaves out programs whose libraries are missing.
+packages = build
+test: packages += test $(if $(TS_LONG),programs)
+
 bootstrap = $(if $(filter yes,$(BOOTSTRAP)),scripts/bootstrap -q $(1) $(if $(findstring clang,$(CC)),clang))
 # Runs each time, which is cheap. Prints only errors and a changed configuration.
 configure = cmake -S . -B $(1) -G Ninja -DTRACESMITH_WERROR=$(WERROR) $(2) $(CMAKE_FLAGS) >/dev/null
@@ -40,7 +44,7 @@ all: configure ## build the tool, the library and the examples into build/ (defa
 	@cmake --build $(B)
 
 configure:
-	@$(call bootstrap,build)
+	@$(call bootstrap,$(packages))
 	@$(call configure,$(B),$(tree_flags))
 
 demo: all ## show what the tool does, in a minute
@@ -48,7 +52,6 @@ demo: all ## show what the tool does, in a minute
 	@scripts/demo $(B)
 
 test: all ## build and run the tests; T=REGEX runs those that match
-	@$(call bootstrap,test $(if $(TS_LONG),programs))
 	@$(if $(TS_LONG),$(if $(filter yes,$(BOOTSTRAP)),scripts/programs-venv))
 	@scripts/test $(B) $(if $(T),-R '$(T)')
 
