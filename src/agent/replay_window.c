@@ -734,8 +734,9 @@ bool ts_replay_pass(void)
 	atomic_store_explicit(&own->is_inside, 1, memory_order_relaxed);
 	atomic_signal_fence(memory_order_seq_cst); /* see step_in() */
 	if (atomic_load(&gate.is_closed) || atomic_load(&self.state) != CLOSED || is_wanted()) {
+		depth = 0; /* first: a call in a signal handler passes the gate itself */
+		atomic_signal_fence(memory_order_seq_cst);
 		atomic_store_explicit(&own->is_inside, 0, memory_order_release);
-		depth = 0;
 		return false;
 	}
 	return true;
