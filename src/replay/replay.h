@@ -531,6 +531,7 @@ struct ts_replay_outcome {
 #define TS_REPLAY_CAN_HASH_PAGES 128u    /* captures that are pages */
 #define TS_REPLAY_CAN_REORDER 256u       /* ts_replay_outcome.order */
 #define TS_REPLAY_CAN_TIME_KERNEL 512u   /* --kernel NAME#n runs one kernel several times */
+#define TS_REPLAY_CAN_DUMP_ADDRESS 1024u /* --dump 0xADDRESS and argN */
 
 struct ts_replay;
 struct ts_replay_report;
@@ -542,6 +543,8 @@ struct ts_replay_target {
 	unsigned int needs;  /* TS_REPLAY_NEEDS_* */
 	unsigned int can;    /* TS_REPLAY_CAN_* */
 	enum ts_replay_check_level default_check;
+	/* What helps when a kernel crashes the process, to follow "and"; NULL: nothing. */
+	const char *finds_crashes;
 	/*
 	 * The target's own options. Offsets are into a struct of options_bytes, which starts zeroed
 	 * and is passed as ts_replay_options.target_options.

@@ -68,11 +68,6 @@ static int report_time_limit(const struct ts_replay_monitor *monitor, int64_t li
 	return TS_EXIT_CAPABILITY;
 }
 
-static bool is_cuda(const struct ts_replay_target *target)
-{
-	return target->can & TS_REPLAY_CAN_HASH_PAGES;
-}
-
 static int report_crash(const struct ts_replay_monitor *monitor, const struct ts_supervised *end,
 			const struct ts_replay_target *target)
 {
@@ -90,8 +85,8 @@ static int report_crash(const struct ts_replay_monitor *monitor, const struct ts
 	if (end->signal == SIGKILL)
 		ts_text_append_str(&text, "; the system kills programs when memory runs out");
 	append_advice(&text, monitor);
-	if (monitor->command && !is_cuda(target))
-		ts_text_append_str(&text, ", and oclgrind finds invalid accesses of kernels");
+	if (monitor->command && target->finds_crashes)
+		ts_text_printf(&text, ", and %s", target->finds_crashes);
 	ts_report_event("%s", ts_text_cstr(&text));
 	return TS_EXIT_CAPABILITY;
 }
@@ -110,7 +105,7 @@ static int report_end(const struct shared *shared, const struct ts_supervised *e
 		return end->exit_code;
 	if (end->stop_signal) {
 		/* It did not end by itself: a command that hangs is named. */
-		if (is_cuda(target) && end->signal == SIGKILL && shared->monitor.command)
+		if (end->signal == SIGKILL && shared->monitor.command)
 			ts_report_event("%s: stopped while it ran", shared->monitor.subject);
 		return TS_EXIT_SIGNAL + end->stop_signal;
 	}

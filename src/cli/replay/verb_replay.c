@@ -212,7 +212,7 @@ static int parse_dump(struct replay *replay)
 	if (!exit_code && !(replay->dump && parse_place(replay, &exit_code)))
 		exit_code = parse_number("dump", replay->dump, &replay->options.dump_memory);
 	if (!exit_code && (replay->options.dumps_address || replay->options.dumps_argument) &&
-	    !(replay->options.target->can & TS_REPLAY_CAN_HASH_PAGES))
+	    !(replay->options.target->can & TS_REPLAY_CAN_DUMP_ADDRESS))
 		exit_code =
 			ts_report_usage("target '%s' has no addresses: '--dump' is the number of "
 					"a memory",

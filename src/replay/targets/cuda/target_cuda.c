@@ -430,7 +430,7 @@ const struct ts_replay_target ts_replay_target_cuda = {
 	.example = "trace.sbt --target cuda --repeat 3",
 	.needs = TS_REPLAY_NEEDS_STREAM | TS_REPLAY_NEEDS_FIXED_ADDRESSES,
 	.can = (TS_REPLAY_CAN_ALL & ~TS_REPLAY_CAN_REPLACE_KERNEL) | TS_REPLAY_CAN_HASH_PAGES |
-	       TS_REPLAY_CAN_REORDER | TS_REPLAY_CAN_TIME_KERNEL,
+	       TS_REPLAY_CAN_REORDER | TS_REPLAY_CAN_TIME_KERNEL | TS_REPLAY_CAN_DUMP_ADDRESS,
 	.default_check = TS_REPLAY_CHECK_FINAL,
 	.open = open_session,
 	.run = run_session,

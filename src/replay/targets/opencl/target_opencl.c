@@ -167,6 +167,7 @@ const struct ts_replay_target ts_replay_target_opencl = {
 	.needs = TS_REPLAY_NEEDS_STREAM,
 	.can = TS_REPLAY_CAN_ALL,
 	.default_check = TS_REPLAY_CHECK_FINAL,
+	.finds_crashes = "oclgrind finds invalid accesses of kernels",
 	.open = open_session,
 	.run = run_session,
 	.device = describe_session,
