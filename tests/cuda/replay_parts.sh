@@ -35,9 +35,12 @@ cannot_replay "'--png' needs '--dump', the number of an image" t.sbt --at "$fill
 graph=$(sed -n 's|^ *\([0-9]*\).*copy(graph=.*|\1|p' list | head -n 1)
 [ -n "$graph" ] || fail "no launch of a graph in the list: $(head list)"
 cannot_replay "the last node of a graph, which has no arguments ('--dump 0xADDRESS:BYTES' shows memory)" t.sbt --at "$graph" --dump arg0
-# The arena has a number, too, and terabytes.
+# The arena has a number, too, and terabytes. It is not offered.
 arena=$(sed -n 's/.*create memory \([0-9]*\) (device.*/\1/p' list)
 cannot_replay "memory $arena is an address space: '--dump 0xADDRESS:BYTES' shows a part" t.sbt --at "$fill" --dump "$arena"
+cannot_replay "there is no memory 999999 after command $fill; existing memory: " t.sbt --at "$fill" --dump 999999
+grep -q "; '--dump 0xADDRESS' shows other memory" stderr || fail "addresses are not offered: $(cat stderr)"
+! grep -qE "(: |, )${arena}[,;]" stderr || fail "the arena is offered: $(cat stderr)"
 code=0
 "$TRACESMITH" replay t.sbt --kernel 'nothing*' >stdout 2>stderr </dev/null || code=$?
 [ $code -ne 0 ] || fail "a kernel that is not there: $(cat stdout)"

@@ -40,23 +40,37 @@ static uint32_t find_memory(const struct ts_replay_stream *stream, uint64_t numb
 	return TS_REPLAY_NONE;
 }
 
-static int no_such_memory(const struct ts_replay_stream *stream, uint32_t index, uint64_t number,
+/* Whether all of it can be shown after a command. */
+static bool can_dump(const struct ts_replay_checker *checker, uint32_t memory, uint32_t index)
+{
+	const struct ts_replay_stream *stream = checker->replay->stream;
+	const struct ts_replay_object_info *object = &stream->objects[memory];
+	uint32_t root = ts_replay_is_root(stream, memory) ? memory : object->parent;
+
+	return !(object->flags & TS_REPLAY_SPARSE) && !object->unreplayable &&
+	       ts_replay_is_alive(stream, root, index) && ts_replay_can_see(checker, root);
+}
+
+static int no_such_memory(const struct ts_replay_checker *checker, uint32_t index, uint64_t number,
 			  struct ts_error *err)
 {
+	const struct ts_replay_stream *stream = checker->replay->stream;
+	bool has_addresses = checker->replay->options.target->can & TS_REPLAY_CAN_DUMP_ADDRESS;
 	TS_SCOPED(ts_text) available = { 0 };
 	uint32_t i;
 
 	for (i = 0; i < stream->object_count && available.length < 200; i++)
-		if (ts_replay_is_alive(stream, i, index))
+		if (ts_replay_is_root(stream, i) && can_dump(checker, i, index))
 			ts_text_printf(&available, "%s%" PRIu64, available.length ? ", " : "",
 				       stream->objects[i].number);
 	if (i < stream->object_count)
 		ts_text_append_str(&available, " ... (--list shows all)");
 	return ts_error_set(err, TS_EINVAL,
 			    "there is no memory %" PRIu64 " after command %" PRIu64
-			    "; existing memory: %s",
+			    "; existing memory: %s%s",
 			    number, stream->commands[index].sequence,
-			    available.length ? ts_text_cstr(&available) : "none");
+			    available.length ? ts_text_cstr(&available) : "none",
+			    has_addresses ? "; '--dump 0xADDRESS' shows other memory" : "");
 }
 
 static int add_memory(struct ts_replay_checker *checker, uint32_t position, uint32_t index,
@@ -69,7 +83,7 @@ static int add_memory(struct ts_replay_checker *checker, uint32_t position, uint
 	struct ts_replay_range range;
 
 	if (memory == TS_REPLAY_NONE)
-		return no_such_memory(stream, index, number, err);
+		return no_such_memory(checker, index, number, err);
 	object = &stream->objects[memory];
 	/* Terabytes, of which little is mapped. */
 	if (object->flags & TS_REPLAY_SPARSE)
@@ -80,9 +94,8 @@ static int add_memory(struct ts_replay_checker *checker, uint32_t position, uint
 	range = (struct ts_replay_range){ memory, object->origin, object->bytes };
 	if (!ts_replay_is_root(stream, memory))
 		range.memory = object->parent;
-	if (!ts_replay_is_alive(stream, range.memory, index) || object->unreplayable ||
-	    !ts_replay_can_see(checker, range.memory))
-		return no_such_memory(stream, index, number, err);
+	if (!can_dump(checker, memory, index))
+		return no_such_memory(checker, index, number, err);
 	return capture(checker, position, &range, err);
 }
 
