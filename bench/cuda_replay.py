@@ -8,13 +8,14 @@ and how well a replay reproduces the recorded times.
 
 PARTS: outside, inside, replays, kernels, snapshot; default: all.
 
-outside   a launch-bound loop in C with the window closed, in one process: launches through the wrapper
-          and straight to the driver take turns every 30 ms. Beside it, processes with --replayable, without it, and
-          without a recorder; CUPTI is loaded and off in both recorded ones. Processes differ by their
-          addresses, so intervals come from a bootstrap over processes, too.
+outside   a launch-bound loop in C with the window closed. Processes with --replayable, without it
+          and without a recorder take turns every 30 ms; CUPTI is loaded and off in both recorded
+          ones. Processes differ by their addresses, so intervals come from a bootstrap over
+          processes, too. Then, within one process, launches through the wrapper take turns with
+          launches straight to the driver.
 inside    a process with --replayable and one without take turns in the same way, with their windows
-          closed, open, and closed again. The figure divides one ratio by the other: CUPTI is on in both.
-          Measured after the snapshot.
+          closed, open, and closed again. The figure divides one ratio by the other: CUPTI is on in
+          both. Measured after the snapshot.
 replays   times of the device and of the whole, replayed by recorded (--check none), set-up and size.
 kernels   --kernel: a GEMM, an attention and a softmax kernel alone, against all recorded launches.
 snapshot  rate at which memory leaves the device when a window opens; the medium is named. With
