@@ -331,7 +331,7 @@ static int open_file(struct ts_input *input, struct ts_error *err)
 	off_t offset;
 
 	input->is_stdin = strcmp(input->path, "-") == 0;
-	input->fd = input->is_stdin ? STDIN_FILENO : ts_open(input->path, O_RDONLY, 0);
+	input->fd = input->is_stdin ? STDIN_FILENO : ts_io_open(input->path, O_RDONLY, 0);
 	if (input->fd < 0)
 		return ts_error_errno(err, errno, "input '%s': cannot open", input->path);
 	if (fstat(input->fd, &status) < 0)

@@ -24,7 +24,7 @@ void ts_io_set_stop(int (*is_asked)(void))
 
 /* ---- opening ---- */
 
-int ts_open(const char *path, int flags, mode_t mode)
+int ts_io_open(const char *path, int flags, mode_t mode)
 {
 	int fd = open(path, flags | O_CLOEXEC | O_NONBLOCK | O_NOCTTY, mode);
 

@@ -16,7 +16,7 @@
  * other end of a FIFO. Reading one that nobody writes gives its end, writing one that nobody reads
  * fails with ENXIO. Close-on-exec.
  */
-int ts_open(const char *path, int flags, mode_t mode);
+int ts_io_open(const char *path, int flags, mode_t mode);
 
 /*
  * The function says whether the user has asked to stop. Reads and writes below that a signal then

@@ -147,7 +147,7 @@ static int access_of(unsigned int flags)
 /* Opens a descriptor of ours a second time; others may write there as well. */
 static int open_descriptor(const char *path, unsigned int flags, int *ret_fd, struct ts_error *err)
 {
-	int fd = ts_open(path, access_of(flags | TS_OUTPUT_APPEND), 0);
+	int fd = ts_io_open(path, access_of(flags | TS_OUTPUT_APPEND), 0);
 
 	if (fd < 0)
 		return ts_error_errno(err, errno, "cannot write '%s'", path);
@@ -158,7 +158,7 @@ static int open_descriptor(const char *path, unsigned int flags, int *ret_fd, st
 /* -1, with errno EEXIST: there is something of that name. */
 static int create_new(const char *path, unsigned int flags)
 {
-	int fd = ts_open(path, access_of(flags) | O_CREAT | O_EXCL, initial_mode());
+	int fd = ts_io_open(path, access_of(flags) | O_CREAT | O_EXCL, initial_mode());
 
 	if (fd >= 0)
 		set_mode(fd);
@@ -193,7 +193,7 @@ static int check_existing(int fd, const char *path, unsigned int flags, struct t
 /* TS_ENOTFOUND: there is no such file (any more). */
 static int open_existing(const char *path, unsigned int flags, int *ret_fd, struct ts_error *err)
 {
-	TS_AUTO_FD int fd = ts_open(path, access_of(flags) | O_NOFOLLOW, 0);
+	TS_AUTO_FD int fd = ts_io_open(path, access_of(flags) | O_NOFOLLOW, 0);
 	int rc;
 
 	if (fd < 0 && errno == ELOOP)
@@ -277,7 +277,7 @@ static bool is_special(const char *path)
 /* Fails if another process holds the exclusive lock of a file. */
 static int check_unlocked(const char *path, struct ts_error *err)
 {
-	TS_AUTO_FD int fd = ts_open(path, O_RDONLY | O_NOFOLLOW, 0);
+	TS_AUTO_FD int fd = ts_io_open(path, O_RDONLY | O_NOFOLLOW, 0);
 
 	if (fd >= 0 && flock(fd, LOCK_SH | LOCK_NB) && errno == EWOULDBLOCK)
 		return ts_error_set(err, TS_EBUSY, "another process is writing '%s'", path);

@@ -173,7 +173,7 @@ void ts_proc_descendants(bool by_lists, pid_t root,
 
 pid_t ts_process_newest(void)
 {
-	TS_AUTO_FD int fd = ts_open("/proc/loadavg", O_RDONLY, 0);
+	TS_AUTO_FD int fd = ts_io_open("/proc/loadavg", O_RDONLY, 0);
 	char text[128];
 	ssize_t got = fd >= 0 ? ts_read_some(fd, text, sizeof(text) - 1) : 0;
 	const char *last;

@@ -26,7 +26,7 @@ static void open_standard_descriptors(void)
 {
 	for (int fd = 0; fd <= 2; fd++) {
 		if (fcntl(fd, F_GETFD) < 0)
-			(void)!ts_open("/dev/null", O_RDONLY, 0);
+			(void)!ts_io_open("/dev/null", O_RDONLY, 0);
 	}
 }
 

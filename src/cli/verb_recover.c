@@ -324,7 +324,7 @@ static int recover_area_file(struct recover *recover)
 		ts_error_set(&err, TS_ENOMEM, "no memory");
 		return ts_report_error(&err);
 	}
-	fd = ts_open(dirname(folder), O_RDONLY | O_DIRECTORY, 0);
+	fd = ts_io_open(dirname(folder), O_RDONLY | O_DIRECTORY, 0);
 	search.name = basename(path);
 	/* Says what is wrong with it; a list only passes it over. */
 	rc = fd < 0 ? ts_error_errno(&err, errno, "cannot open '%s'", folder)
@@ -372,7 +372,7 @@ static int recover_process(struct recover *recover, int64_t pid, struct ts_error
 
 static bool is_area_file(const char *path)
 {
-	TS_AUTO_FD int fd = ts_open(path, O_RDONLY, 0);
+	TS_AUTO_FD int fd = ts_io_open(path, O_RDONLY, 0);
 	char magic[sizeof(TS_LIVE_MAGIC) - 1];
 
 	return fd >= 0 && read(fd, magic, sizeof(magic)) == (ssize_t)sizeof(magic) &&

@@ -85,7 +85,7 @@ static void on_finding(void *context, const struct ts_verify_finding *finding)
 /* Does the file look like a trace: file magic, or chunk magic at the first chunk's offset? */
 static bool is_trace(const char *path)
 {
-	TS_AUTO_FD int fd = ts_open(path, O_RDONLY, 0);
+	TS_AUTO_FD int fd = ts_io_open(path, O_RDONLY, 0);
 	char mark[SBT_MAGIC_BYTES];
 	ssize_t bytes = fd < 0 ? -1 : pread(fd, mark, sizeof(mark), 0);
 

@@ -35,7 +35,7 @@ static bool is_locked(const char *trace)
 	/* Opening a FIFO would be noticed at its other end. */
 	if (stat(trace, &status) || !S_ISREG(status.st_mode))
 		return false;
-	fd = ts_open(trace, O_RDONLY, 0);
+	fd = ts_io_open(trace, O_RDONLY, 0);
 	return fd >= 0 && flock(fd, LOCK_SH | LOCK_NB) && errno == EWOULDBLOCK;
 }
 

@@ -27,7 +27,7 @@ int sbt_file_open(struct sbt_file *file, const char *path, struct ts_error *err)
 	/* A pipe is not even opened: its writer would see a reader come and go. */
 	if (!stat(path, &status) && !S_ISREG(status.st_mode))
 		return not_regular(path, err);
-	fd = ts_open(path, O_RDONLY, 0);
+	fd = ts_io_open(path, O_RDONLY, 0);
 	if (fd < 0)
 		return ts_error_errno(err, errno, "cannot open trace '%s'", path);
 	if (fstat(fd, &status))

@@ -16,7 +16,7 @@ TS_DEFINE_AUTO(ts_writer, ts_writer_close);
 
 bool ts_trace_is_sbt(const char *path)
 {
-	TS_AUTO_FD int fd = ts_open(path, O_RDONLY, 0);
+	TS_AUTO_FD int fd = ts_io_open(path, O_RDONLY, 0);
 	char magic[SBT_MAGIC_BYTES];
 
 	return fd >= 0 && ts_read_some(fd, magic, sizeof(magic)) == (ssize_t)sizeof(magic) &&

@@ -69,7 +69,7 @@ static bool is_other_file(const char *path)
 
 	if (lstat(path, &status) || !S_ISREG(status.st_mode) || !status.st_size)
 		return false;
-	fd = ts_open(path, O_RDONLY, 0);
+	fd = ts_io_open(path, O_RDONLY, 0);
 	return fd >= 0 && (read(fd, magic, sizeof(magic)) != (ssize_t)sizeof(magic) ||
 			   memcmp(magic, SBT_FILE_MAGIC, sizeof(magic)) != 0);
 }

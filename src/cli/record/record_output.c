@@ -78,7 +78,7 @@ enum ts_record_holder ts_record_wait_for(const char *trace, uint64_t session)
 
 	for (int look = 1;; look++) {
 		/* Opened each time: our own shared lock must not be the one that is found. */
-		TS_AUTO_FD int fd = ts_open(trace, O_RDONLY, 0);
+		TS_AUTO_FD int fd = ts_io_open(trace, O_RDONLY, 0);
 		enum ts_record_holder holder = fd < 0 ? TS_HOLDER_NONE
 						      : look_at_lock(fd, trace, session);
 		int most = session && holder == TS_HOLDER_WRITER ? LONG_LOOKS : SHORT_LOOKS;

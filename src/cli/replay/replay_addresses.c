@@ -31,7 +31,7 @@ static bool is_fixed(void)
 /* NUL-terminated arguments, as the kernel has them. */
 static void read_command_line(struct ts_text *text)
 {
-	int file = ts_open("/proc/self/cmdline", O_RDONLY, 0);
+	int file = ts_io_open("/proc/self/cmdline", O_RDONLY, 0);
 	char part[4096];
 	ssize_t count;
 

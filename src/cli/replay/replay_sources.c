@@ -21,7 +21,7 @@
 
 static int read_source(const char *path, struct ts_replay_replacement *replacement)
 {
-	TS_AUTO_FD int fd = ts_open(path, O_RDONLY, 0);
+	TS_AUTO_FD int fd = ts_io_open(path, O_RDONLY, 0);
 	TS_AUTO_FREE char *source = NULL;
 	struct stat status;
 	struct ts_error err;

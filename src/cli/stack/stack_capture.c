@@ -64,7 +64,7 @@ static void read_ranks(struct ts_stack_process *process)
 
 	process->rank = process->local_rank = process->world_size = -1;
 	snprintf(path, sizeof(path), "/proc/%d/environ", (int)process->pid);
-	fd = ts_open(path, O_RDONLY, 0);
+	fd = ts_io_open(path, O_RDONLY, 0);
 	while (environment && fd >= 0 && got > 0 && used < ENVIRONMENT_BYTES) {
 		got = ts_read_some(fd, environment + used, ENVIRONMENT_BYTES - used);
 		used += got > 0 ? (size_t)got : 0;
@@ -101,7 +101,7 @@ static char state_of_thread(pid_t pid, pid_t tid)
 	ssize_t got;
 
 	snprintf(path, sizeof(path), "/proc/%d/task/%d/stat", (int)pid, (int)tid);
-	fd = ts_open(path, O_RDONLY, 0);
+	fd = ts_io_open(path, O_RDONLY, 0);
 	got = fd >= 0 ? ts_read_some(fd, text, sizeof(text) - 1) : 0;
 	text[got > 0 ? got : 0] = '\0';
 	name_end = strrchr(text, ')');
@@ -279,7 +279,7 @@ static void name_thread(struct ts_stack_process *process, struct ts_stack_thread
 	ssize_t got;
 
 	snprintf(path, sizeof(path), "/proc/%d/task/%d/comm", (int)process->pid, (int)thread->tid);
-	fd = ts_open(path, O_RDONLY, 0);
+	fd = ts_io_open(path, O_RDONLY, 0);
 	got = fd >= 0 ? ts_read_some(fd, text, sizeof(text) - 1) : 0;
 	text[got > 0 ? got : 0] = '\0';
 	text[strcspn(text, "\n")] = '\0';

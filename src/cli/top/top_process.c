@@ -52,7 +52,7 @@ static bool read_stat(pid_t pid, struct stat_line *ret_stat, uid_t *ret_uid)
 	ssize_t got;
 
 	snprintf(path, sizeof(path), "/proc/%d/stat", (int)pid);
-	fd = ts_open(path, O_RDONLY, 0);
+	fd = ts_io_open(path, O_RDONLY, 0);
 	if (fd < 0 || fstat(fd, &status))
 		return false;
 	got = ts_read_some(fd, text, sizeof(text) - 1);

@@ -240,7 +240,7 @@ const struct ts_top_subject *ts_top_device_values(const struct ts_top *top, uint
 
 static void read_machine(struct ts_top *top)
 {
-	TS_AUTO_FD int fd = ts_open("/proc/loadavg", O_RDONLY, 0);
+	TS_AUTO_FD int fd = ts_io_open("/proc/loadavg", O_RDONLY, 0);
 	struct sysinfo info;
 	char text[128];
 	ssize_t got = fd >= 0 ? ts_read_some(fd, text, sizeof(text) - 1) : 0;

@@ -21,7 +21,7 @@ static bool open_itself(struct ts_spool *spool, struct ts_import *import)
 
 	if (!import->is_plain_file || !import->is_plain_file(import))
 		return false;
-	spool->fd = ts_open(import->path, O_RDONLY, 0);
+	spool->fd = ts_io_open(import->path, O_RDONLY, 0);
 	if (spool->fd < 0 || fstat(spool->fd, &status) || !S_ISREG(status.st_mode))
 		return false;
 	spool->path = strdup(import->path);
@@ -37,7 +37,7 @@ static int open_nameless(void)
 {
 	if (access("/proc/self/fd", X_OK))
 		return -1;
-	return ts_open(ts_temporary_directory(), O_TMPFILE | O_RDWR, 0600);
+	return ts_io_open(ts_temporary_directory(), O_TMPFILE | O_RDWR, 0600);
 }
 
 static int make_copy(struct ts_spool *spool, struct ts_import *import, struct ts_error *err)

@@ -113,7 +113,7 @@ int ts_xray_names_start(struct ts_xray *x)
 	ts_map_init(&x->names.others);
 	if (!path)
 		return TS_OK;
-	fd = ts_open(path, O_RDONLY, 0);
+	fd = ts_io_open(path, O_RDONLY, 0);
 	if (fd < 0)
 		return ts_error_errno(x->err, errno, "binary '%s'", path);
 	rc = ts_elf_open(&x->names.elf, fd, path, x->err);

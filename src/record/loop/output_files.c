@@ -129,7 +129,7 @@ static int copy_bytes(int from, int to, struct ts_error *err)
 
 static int copy_to_part(const char *from, const char *part, struct ts_error *err)
 {
-	TS_AUTO_FD int source = ts_open(from, O_RDONLY, 0);
+	TS_AUTO_FD int source = ts_io_open(from, O_RDONLY, 0);
 	TS_AUTO_FD int target = -1;
 	int rc;
 

@@ -115,7 +115,7 @@ static int hex_digit(char c)
 /* Zeros if it cannot be read. */
 static void read_boot_id(uint8_t id[16])
 {
-	TS_AUTO_FD int fd = ts_open("/proc/sys/kernel/random/boot_id", O_RDONLY, 0);
+	TS_AUTO_FD int fd = ts_io_open("/proc/sys/kernel/random/boot_id", O_RDONLY, 0);
 	char text[64] = "";
 	size_t digits = 0;
 

@@ -40,7 +40,7 @@ struct recovery {
 /* Fails if a recorder is writing the trace. */
 static int check_lock(const struct recovery *recovery)
 {
-	TS_AUTO_FD int fd = ts_open(recovery->from, O_RDONLY, 0);
+	TS_AUTO_FD int fd = ts_io_open(recovery->from, O_RDONLY, 0);
 	struct stat from, to;
 
 	if (fd < 0)
@@ -119,7 +119,7 @@ static int open_journal(struct recovery *recovery)
 
 	if (!path)
 		return ts_error_set(recovery->err, TS_ENOMEM, "no memory");
-	recovery->journal_fd = ts_open(path, O_RDONLY | O_NOFOLLOW, 0);
+	recovery->journal_fd = ts_io_open(path, O_RDONLY | O_NOFOLLOW, 0);
 	if (recovery->journal_fd < 0 && errno == ELOOP)
 		return ts_error_set(recovery->err, TS_EINVAL, "journal '%s' is a symbolic link",
 				    path);
@@ -221,7 +221,7 @@ static int copy_trace(struct recovery *recovery)
 
 	if (result || !recovery->open.trace_bytes)
 		return result;
-	from = ts_open(recovery->from, O_RDONLY, 0);
+	from = ts_io_open(recovery->from, O_RDONLY, 0);
 	if (from < 0)
 		return ts_error_errno(recovery->err, errno, "cannot open trace '%s'",
 				      recovery->from);

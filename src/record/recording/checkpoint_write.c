@@ -180,7 +180,7 @@ static void sync_folder(const struct ts_recording *recording, const char *path)
 
 	if (!folder || !(recording->options.flags & TS_RECORDING_SYNC))
 		return;
-	fd = ts_open(folder, O_RDONLY | O_DIRECTORY, 0);
+	fd = ts_io_open(folder, O_RDONLY | O_DIRECTORY, 0);
 	if (fd >= 0 && fsync(fd))
 		return;
 }

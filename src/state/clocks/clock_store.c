@@ -279,7 +279,7 @@ static int copy_bytes(int from, int to, const char *name, int (*is_canceled)(voi
 int ts_clock_store_copy(const char *from, const char *to, int (*is_canceled)(void),
 			struct ts_error *err)
 {
-	TS_AUTO_FD int in = ts_open(from, O_RDONLY, 0);
+	TS_AUTO_FD int in = ts_io_open(from, O_RDONLY, 0);
 	TS_AUTO_FD int out = -1;
 	int rc;
 

@@ -28,12 +28,12 @@ TS_TEST(opening_a_fifo_does_not_wait)
 	char path[64], byte;
 
 	make_fifo(path);
-	TS_CHECK_INT(ts_open(path, O_WRONLY, 0), -1);
+	TS_CHECK_INT(ts_io_open(path, O_WRONLY, 0), -1);
 	TS_CHECK_INT(errno, ENXIO);
-	reader = ts_open(path, O_RDONLY, 0);
+	reader = ts_io_open(path, O_RDONLY, 0);
 	TS_CHECK(reader >= 0);
 	TS_CHECK_INT(ts_read_some(reader, &byte, 1), 0);
-	writer = ts_open(path, O_WRONLY, 0);
+	writer = ts_io_open(path, O_WRONLY, 0);
 	TS_CHECK(writer >= 0);
 	TS_CHECK(!(fcntl(reader, F_GETFL) & O_NONBLOCK) && !(fcntl(writer, F_GETFL) & O_NONBLOCK));
 	TS_CHECK(fcntl(writer, F_GETFD) & FD_CLOEXEC);

@@ -111,7 +111,7 @@ static void merge_registered(struct ts_replay_session *session)
 /* What a range of addresses of this process holds: "[heap]", a file; "": unknown. */
 static void find_occupant(uint64_t address, uint64_t bytes, char *name, size_t name_bytes)
 {
-	int file = ts_open("/proc/self/maps", O_RDONLY, 0);
+	int file = ts_io_open("/proc/self/maps", O_RDONLY, 0);
 	FILE *maps = file < 0 ? NULL : fdopen(file, "r");
 	char line[512];
 
