@@ -152,7 +152,7 @@ static int show(const struct align *align)
 	struct ts_error err;
 	int rc;
 
-	ts_result_init(&result, align->input.traces.start);
+	ts_result_init(&result, ts_job_start(align->input.job));
 	fill(align, &result);
 	rc = ts_result_status(&result, &err);
 	if (!rc && align->json) {
@@ -222,8 +222,8 @@ static int store_one(const struct align *align, uint32_t trace, const char *path
 		return ts_error_set(err, TS_ENOMEM, "no memory");
 	count = clocks_of(align, trace, clocks);
 	if (count)
-		rc = ts_clock_store_append(path, align->input.traces.readers[trace], clocks, count,
-					   &stored, err);
+		rc = ts_clock_store_append(path, ts_job_reader(align->input.job, trace), clocks,
+					   count, &stored, err);
 	if (!rc)
 		report_stored(align, name, count, stored);
 	return rc;
@@ -303,8 +303,9 @@ static int check_writable(const struct align *align)
 	struct ts_error err;
 
 	for (int i = 0; i < align->path_count && !align->dry_run; i++)
-		if (ts_clock_store_check(align->paths[i], align->input.traces.readers[i],
-					 !align->output, &err))
+		if (ts_clock_store_check(align->paths[i],
+					 ts_job_reader(align->input.job, (size_t)i), !align->output,
+					 &err))
 			return ts_report_error(&err);
 	if (align->output && ts_output_check(align->output, &err))
 		return ts_report_error(&err);

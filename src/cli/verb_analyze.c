@@ -467,7 +467,7 @@ static int analyze_work(struct analyze *analyze, struct ts_work_input *input)
 	request.options = analyze->options;
 	request.options.brief = !analyze->json && !analyze->csv;
 	for (; analyze->result_count < analyze->chosen_count; analyze->result_count++)
-		ts_result_init(&analyze->results[analyze->result_count], input->traces.start);
+		ts_result_init(&analyze->results[analyze->result_count], ts_job_start(input->job));
 	exit_code = run_all(analyze, &request);
 	ts_analyze_request_release(&request);
 	return exit_code ? exit_code : show(analyze);

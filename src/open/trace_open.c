@@ -181,11 +181,11 @@ static int open_foreign(struct ts_reader **ret_reader, const struct opening *ope
 	return rc;
 }
 
-int ts_trace_open(struct ts_reader **ret_reader, const char *path,
-		  const struct ts_open_options *options, struct ts_error *err)
+int ts_open(struct ts_reader **ret_reader, const char *path, const struct ts_open_options *given,
+	    struct ts_error *err)
 {
-	static const struct ts_open_options none = { 0 };
-	const struct opening opening = { path, options ? options : &none };
+	struct ts_open_options options = { 0 };
+	const struct opening opening = { path, &options };
 	struct ts_error unused = { 0 };
 	struct ts_trace_writer writer;
 	TS_SCOPED(ts_text) text = { 0 };
@@ -193,6 +193,8 @@ int ts_trace_open(struct ts_reader **ret_reader, const char *path,
 	int rc;
 
 	err = err ? err : &unused;
+	if (given)
+		memcpy(&options, given, TS_MIN(given->size, sizeof(options)));
 	if (!strcmp(path, "-"))
 		return import_and_open(ret_reader, &opening, &unknown, err);
 	ts_trace_await(path, opening.options, &writer);

@@ -1,40 +1,18 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Opens what a user calls a trace: an SBT file, or any file that an importer knows, which is
- * imported on the fly into memory or an unnamed temporary file. Several operands make a set: the
- * ranks of a job.
+ * Who writes a trace, or failed to finish it. What opens traces is public: <tracesmith/open.h>.
  *
- * Nothing here prints. Errors are returned; everything else goes to the callbacks of
- * struct ts_open_options, on the calling thread.
+ * Nothing here prints: what is to be said goes to the callbacks of struct ts_open_options, on the
+ * calling thread.
  */
 #ifndef TS_OPEN_TRACE_OPEN_H
 #define TS_OPEN_TRACE_OPEN_H
 
-#include <stddef.h>
 #include <stdint.h>
 
-#include <tracesmith/reader.h>
+#include <tracesmith/open.h>
 
 struct ts_text;
-
-/* Zero in any member: not wanted. */
-struct ts_open_options {
-	/* The trace can be used, but is damaged, incomplete or still being written. */
-	void (*warning)(void *context, const char *text);
-	/* The trace is being finished, which may take seconds: opening it waits. */
-	void (*waiting)(void *context, const char *text);
-	/* A second line for the error that is returned: why the file cannot be imported either. */
-	void (*note)(void *context, const char *text);
-	/* Progress of the import of `path`, in bytes; not 0 ends it with TS_ECANCELED. */
-	int (*progress)(void *context, const char *path, uint64_t done, uint64_t total);
-	void *context;
-};
-
-/* "-" is standard input, to be imported. `options` may be NULL. */
-int ts_trace_open(struct ts_reader **ret_reader, const char *path,
-		  const struct ts_open_options *options, struct ts_error *err);
-
-/* ---- who writes it ---- */
 
 enum ts_trace_writing {
 	TS_TRACE_AT_REST, /* nobody, as far as can be seen */
@@ -52,7 +30,7 @@ void ts_trace_look(const char *path, struct ts_trace_writer *ret_writer);
 
 /*
  * The same, but first waits for whoever still writes the trace to finish, up to ten seconds, if
- * that is in sight. ts_trace_open() begins with it and warns about what it finds. `options` may be
+ * that is in sight. ts_open() begins with it and warns about what it finds. `options` may be
  * NULL.
  */
 void ts_trace_await(const char *path, const struct ts_open_options *options,
@@ -67,22 +45,5 @@ void ts_trace_describe_writer(struct ts_text *text, const char *path,
 
 /* Appends the command that recovers the trace: "tracesmith recover 'my run.sbt' -o good.sbt". */
 void ts_trace_append_recover(struct ts_text *text, const char *path);
-
-/* ---- several traces ---- */
-
-/* A zeroed struct is an empty set. */
-struct ts_trace_set {
-	struct ts_reader **readers;
-	size_t count;
-	int64_t start; /* of the earliest trace, in trace time */
-};
-
-/* Opens all of them, or none. */
-int ts_trace_set_open(struct ts_trace_set *set, char *const *paths, size_t count,
-		      const struct ts_open_options *options, struct ts_error *err);
-void ts_trace_set_close(struct ts_trace_set *set);
-
-/* The index of the first path that names the same file as one before it, or -1. */
-int ts_trace_set_find_duplicate(char *const *paths, size_t count);
 
 #endif

@@ -62,7 +62,8 @@ static int on_progress(void *context, const char *path, uint64_t done, uint64_t 
 
 static struct ts_open_options options_of(struct input *input)
 {
-	return (struct ts_open_options){ .warning = on_warning,
+	return (struct ts_open_options){ .size = sizeof(struct ts_open_options),
+					 .warning = on_warning,
 					 .waiting = on_waiting,
 					 .note = on_note,
 					 .progress = on_progress,
@@ -88,24 +89,24 @@ int ts_trace_input_open(struct ts_reader **ret_reader, const char *path)
 	struct input input = { .path = NULL };
 	struct ts_open_options options = options_of(&input);
 	struct ts_error err;
-	int rc = ts_trace_open(ret_reader, path, &options, &err);
+	int rc = ts_open(ret_reader, path, &options, &err);
 
 	return finish(&input, rc, &err);
 }
 
-int ts_trace_input_open_set(struct ts_trace_set *set, char *const *paths, size_t count)
+int ts_trace_input_open_job(struct ts_job **ret_job, const char *const *paths, size_t count)
 {
 	struct input input = { .path = NULL };
 	struct ts_open_options options = options_of(&input);
 	struct ts_error err;
-	int rc = ts_trace_set_open(set, paths, count, &options, &err);
+	int rc = ts_job_open(ret_job, paths, count, &options, &err);
 
 	return finish(&input, rc, &err);
 }
 
 void ts_trace_input_await(const char *path, struct ts_trace_writer *ret_writer)
 {
-	const struct ts_open_options options = { .waiting = on_waiting };
+	const struct ts_open_options options = { .size = sizeof(options), .waiting = on_waiting };
 
 	ts_trace_await(path, &options, ret_writer);
 }

@@ -10,6 +10,7 @@
 #include "cli/common/progress.h"
 #include "cli/common/report.h"
 #include "cli/common/trace_input.h"
+#include "open/job.h"
 
 void ts_work_choice_release(struct ts_work_choice *choice)
 {
@@ -142,7 +143,7 @@ void ts_work_choice_append_arguments(const struct ts_work_choice *choice, int pa
 /* A trace given twice would count as two ranks of the job. */
 static int check_twice(int path_count, char **paths)
 {
-	int duplicate = ts_trace_set_find_duplicate(paths, (size_t)path_count);
+	int duplicate = ts_job_find_duplicate((const char *const *)paths, (size_t)path_count);
 
 	if (duplicate < 0)
 		return TS_EXIT_DONE;
@@ -154,8 +155,8 @@ static int load_rows(struct ts_work_input *input, const struct ts_work_options *
 {
 	int rc = ts_work_new(&input->work, options, err);
 
-	for (size_t i = 0; !rc && i < input->traces.count; i++)
-		rc = ts_work_add(input->work, input->traces.readers[i], err);
+	for (size_t i = 0; !rc && i < ts_job_count(input->job); i++)
+		rc = ts_work_add(input->work, ts_job_reader(input->job, i), err);
 	return rc;
 }
 
@@ -163,8 +164,8 @@ static int finish(struct ts_work_input *input, struct ts_error *err)
 {
 	int rc = ts_work_finish(input->work, err);
 
-	for (size_t i = 0; !rc && i < input->traces.count; i++)
-		rc = ts_reader_status(input->traces.readers[i], err);
+	for (size_t i = 0; !rc && i < ts_job_count(input->job); i++)
+		rc = ts_reader_status(ts_job_reader(input->job, i), err);
 	return rc;
 }
 
@@ -236,10 +237,11 @@ int ts_work_input_open(struct ts_work_input *input, const struct ts_work_choice 
 	if (!exit_code)
 		exit_code = check_twice(path_count, paths);
 	if (!exit_code)
-		exit_code = ts_trace_input_open_set(&input->traces, paths, (size_t)path_count);
+		exit_code = ts_trace_input_open_job(&input->job, (const char *const *)paths,
+						    (size_t)path_count);
 	if (!exit_code)
-		exit_code =
-			ts_amount_range(&range, input->traces.start, &options.from, &options.to);
+		exit_code = ts_amount_range(&range, ts_job_start(input->job), &options.from,
+					    &options.to);
 	options.load_flags = load_flags;
 	if (!exit_code)
 		exit_code = load_with_progress(input, &options);
@@ -264,7 +266,7 @@ int ts_work_input_include_last_steps(struct ts_work_input *input)
 void ts_work_input_release(struct ts_work_input *input)
 {
 	ts_work_free(input->work);
-	ts_trace_set_close(&input->traces);
+	ts_job_close(input->job);
 	free(input->ranks);
 	*input = (struct ts_work_input){ 0 };
 }

@@ -19,10 +19,11 @@
 #ifndef TS_CLI_COMMON_WORK_INPUT_H
 #define TS_CLI_COMMON_WORK_INPUT_H
 
+#include <tracesmith/open.h>
+
 #include "analyze/analyze.h"
 #include "base/text.h"
 #include "cli/common/options.h"
-#include "open/trace_open.h"
 #include "state/work/work.h"
 
 /* The selection as given on the command line. */
@@ -61,7 +62,7 @@ void ts_work_choice_release(struct ts_work_choice *choice);
 
 /* The opened traces. A zeroed struct may be released. */
 struct ts_work_input {
-	struct ts_trace_set traces; /* times on the command line count from traces.start */
+	struct ts_job *job; /* times on the command line count from its start */
 	struct ts_work *work;
 	/* private */
 	int64_t *ranks;

@@ -188,7 +188,7 @@ static int run(struct state *state, int path_count, char **paths)
 	int exit_code = ts_work_input_open(&input, &state->choice, load_flags, path_count, paths);
 
 	if (!exit_code)
-		exit_code = resolve(state, input.traces.start);
+		exit_code = resolve(state, ts_job_start(input.job));
 	if (!exit_code) {
 		ts_analyze_request_init(&request, input.work);
 		exit_code = ts_work_input_align(&request, &state->choice);

@@ -1,0 +1,105 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Opens anything that is a trace: an SBT file, a file of another tool, which is imported on the
+ *fly, or a process that is being observed. Several traces that belong together, the ranks of one
+ *run, are a job:
+ *
+ *	const char *const ranks[] = { "rank0.sbt", "rank1.json.gz" };
+ *	struct ts_error err;
+ *	struct ts_job *job;
+ *
+ *	if (ts_job_open(&job, ranks, 2, NULL, &err))
+ *		return fail(err.message);
+ *	for (size_t i = 0; i < ts_job_count(job); i++)
+ *		printf("%zu chunks\n", ts_reader_chunk_count(ts_job_reader(job, i)));
+ *	ts_job_close(job);
+ *
+ * Nothing here prints. Errors are returned; everything else goes to the callbacks of
+ * struct ts_open_options, on the calling thread, while the call runs.
+ *
+ * Threads: any thread may open traces, several at the same time. A job may be used by one thread at
+ * a time; its readers follow the rules of reader.h.
+ */
+#ifndef TRACESMITH_OPEN_H
+#define TRACESMITH_OPEN_H
+
+#include <stddef.h>
+#include <stdint.h>
+#include <sys/types.h>
+
+#include <tracesmith/error.h>
+#include <tracesmith/reader.h>
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+/* Zero in any member: not wanted. `size` is sizeof(struct ts_open_options). */
+struct ts_open_options {
+	size_t size;
+	/* The trace can be used, but is damaged, incomplete or still being written. */
+	void (*warning)(void *context, const char *text);
+	/* The trace is being finished, which may take seconds: opening it waits. */
+	void (*waiting)(void *context, const char *text);
+	/* A second line for the error that is returned: why the file cannot be imported either. */
+	void (*note)(void *context, const char *text);
+	/*
+	 * Progress of the import of `path`, in bytes (total 0: unknown); return nonzero to cancel
+	 * with TS_ECANCELED.
+	 */
+	int (*progress)(void *context, const char *path, uint64_t done, uint64_t total);
+	void *context;
+};
+
+/*
+ * Opens one trace: an SBT file as it is; any other file that an importer knows (import.h) is
+ * imported into memory, or a large one into an unnamed temporary file in $TMPDIR; "-" imports
+ * standard input. `options` may be NULL. Close it with ts_reader_close().
+ */
+int ts_open(struct ts_reader **ret_reader, const char *operand,
+	    const struct ts_open_options *options, struct ts_error *err);
+
+/*
+ * Opens what has been recorded of a process up to this moment: the chunks and the journal of its
+ * recorder, and what its rings hold, also if it has ended. The reader is a snapshot: it does not
+ * change while the process goes on. Close it with ts_reader_close().
+ *
+ * A process that is not observed is TS_ENOTFOUND, one of another user TS_EIO.
+ */
+int ts_open_pid(struct ts_reader **ret_reader, pid_t pid, const struct ts_open_options *options,
+		struct ts_error *err);
+
+/* ---- several traces that belong together ---- */
+
+struct ts_job;
+
+/*
+ * Opens all operands as ts_open() does, or none. The same file twice is TS_EINVAL. `count` may be
+ * 0: an empty job, to add to.
+ */
+int ts_job_open(struct ts_job **ret_job, const char *const *operands, size_t count,
+		const struct ts_open_options *options, struct ts_error *err);
+
+/* Adds a trace, as the last one. On success the job takes the reader, and closes it. */
+int ts_job_add(struct ts_job *job, struct ts_reader *reader, struct ts_error *err);
+
+/* Adds a snapshot of a process: ts_open_pid(), then ts_job_add(). */
+int ts_job_add_pid(struct ts_job *job, pid_t pid, const struct ts_open_options *options,
+		   struct ts_error *err);
+
+/* Closes the traces, too. Accepts NULL. */
+void ts_job_close(struct ts_job *job);
+
+size_t ts_job_count(const struct ts_job *job);
+
+/* The trace at this index, in the order of opening; borrowed until the job is closed. */
+struct ts_reader *ts_job_reader(const struct ts_job *job, size_t index);
+
+/* When the earliest trace starts, in trace time; TS_ABSENT for an empty job. */
+int64_t ts_job_start(const struct ts_job *job);
+
+#ifdef __cplusplus
+}
+#endif
+
+#endif
