@@ -228,7 +228,7 @@ static int check_found(const struct ts_work_input *input, const struct ts_work_c
 int ts_work_input_open(struct ts_work_input *input, const struct ts_work_choice *choice,
 		       unsigned int load_flags, int path_count, char **paths)
 {
-	const struct ts_amount_range range = { .from = choice->from, .to = choice->to };
+	const struct ts_quantity_range range = { .from = choice->from, .to = choice->to };
 	struct ts_work_options options = TS_WORK_OPTIONS_NONE;
 	int exit_code = parse_choice(input, choice, &options);
 

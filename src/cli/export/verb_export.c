@@ -41,7 +41,7 @@ struct export
 	const char *count_text; /* NULL: samples, or spans if there are none */
 	const struct count *count;
 	const char *table;
-	struct ts_amount_range range;
+	struct ts_quantity_range range;
 	int64_t limit; /* -1: none */
 	bool no_idle, no_lines, no_threads, no_gpu_stages;
 	bool list, quiet, json;

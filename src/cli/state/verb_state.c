@@ -21,7 +21,7 @@
 
 struct state {
 	struct ts_work_choice choice;
-	struct ts_amount_range range;
+	struct ts_quantity_range range;
 	const char *why;
 	bool json, csv, intervals, commands, edges;
 	struct ts_string_list devices, streams;

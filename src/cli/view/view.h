@@ -30,7 +30,7 @@ struct ts_view {
 	struct ts_string_list table_names;
 	struct ts_string_list column_names;
 	struct ts_filter_options filters;
-	struct ts_amount_range range;
+	struct ts_quantity_range range;
 	const char *sort_text;
 	int64_t limit; /* -1: none */
 	bool args, json, stats, commands, stacks, short_names;
