@@ -1,14 +1,18 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * An option that a component (an analysis, a replay target) offers, as data. The component's
- * descriptor lists its options; the tool makes the command line, --help and error messages of them
- * (cli/common/component_options.h) and stores each value at `offset` of an options struct.
+ * descriptor lists its options; the tool makes the command line and --help of them
+ * (cli/common/component_options.h), the library takes them by name and text (option_spec.c). Each
+ * value is stored at `offset` of an options struct.
  */
 #ifndef TS_BASE_OPTION_SPEC_H
 #define TS_BASE_OPTION_SPEC_H
 
+#include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
+
+#include <tracesmith/error.h>
 
 enum ts_option_spec_type {
 	TS_OPTION_SPEC_FLAG,    /* bool */
@@ -34,5 +38,16 @@ struct ts_option_spec {
 	int64_t minimum, maximum;
 	const char *const *words; /* of a choice; NULL at the end */
 };
+
+/*
+ * Parses the value of an option and stores it in the options struct at `base`. A flag takes none:
+ * `text` is NULL. Not for lists. 0, or TS_EINVAL with a message that names the option.
+ */
+int ts_option_spec_store(const struct ts_option_spec *spec, const char *text, void *base,
+			 struct ts_error *err);
+
+/* The spec of that name, or NULL. */
+const struct ts_option_spec *ts_option_spec_find(const struct ts_option_spec *specs, size_t count,
+						 const char *name);
 
 #endif

@@ -6,7 +6,6 @@
 
 #include "base/memory.h"
 #include "base/text.h"
-#include "cli/common/amount.h"
 #include "cli/common/report.h"
 
 struct component {
@@ -181,30 +180,14 @@ int ts_component_options_check(const struct ts_component_options *all,
 	return TS_EXIT_DONE;
 }
 
-/* "option '--sort' is self, total or calls, not 'time'". */
-static int unknown_word(const struct ts_option_spec *spec, const char *given)
+/* What the command line's parser has not parsed yet. */
+static int store_text(const struct ts_option_spec *spec, const char *text, void *base)
 {
-	TS_SCOPED(ts_text) words = { 0 };
+	struct ts_error err;
 
-	for (const char *const *word = spec->words; *word; word++)
-		ts_text_printf(&words, "%s%s",
-			       word == spec->words ? ""
-			       : word[1]           ? ", "
-						   : " or ",
-			       *word);
-	return ts_report_usage("option '--%s' is %s, not '%s'", spec->name, ts_text_cstr(&words),
-			       given);
-}
-
-static int store_choice(const struct ts_option_spec *spec, const char *given, int64_t *value)
-{
-	for (int64_t i = 0; spec->words[i]; i++) {
-		if (!strcmp(spec->words[i], given)) {
-			*value = i;
-			return TS_EXIT_DONE;
-		}
-	}
-	return unknown_word(spec, given);
+	if (ts_option_spec_store(spec, text, base, &err))
+		return ts_report_usage("%s", err.message);
+	return TS_EXIT_DONE;
 }
 
 int ts_component_options_store(const struct ts_component_options *all,
@@ -221,18 +204,13 @@ int ts_component_options_store(const struct ts_component_options *all,
 			*(bool *)value = option->flag;
 			break;
 		case TS_OPTION_SPEC_CHOICE:
-			if (store_choice(&specs[i], option->text, value))
-				return TS_EXIT_USAGE;
-			break;
 		case TS_OPTION_SPEC_TEXT:
-			*(const char **)value = option->text;
+		case TS_OPTION_SPEC_TIME:
+			if (store_text(&specs[i], option->text, base))
+				return TS_EXIT_USAGE;
 			break;
 		case TS_OPTION_SPEC_INTEGER:
 			*(int64_t *)value = option->integer;
-			break;
-		case TS_OPTION_SPEC_TIME:
-			if (ts_amount_time(specs[i].name, option->text, value))
-				return TS_EXIT_USAGE;
 			break;
 		case TS_OPTION_SPEC_LIST:
 			*(struct ts_option_values *)value =
