@@ -10,7 +10,7 @@ static const struct ts_analysis *const analyses[] = {
 #undef ANALYSIS
 };
 
-const struct ts_analysis *const *ts_analysis_list(size_t *ret_count)
+const struct ts_analysis *const *ts_analysis_table(size_t *ret_count)
 {
 	*ret_count = TS_ARRAY_SIZE(analyses);
 	return analyses;
@@ -21,7 +21,7 @@ static bool is_name(const char *name, const char *text, size_t length)
 	return name && strlen(name) == length && !memcmp(name, text, length);
 }
 
-const struct ts_analysis *ts_analysis_find(const char *text, size_t length)
+const struct ts_analysis *ts_analysis_lookup(const char *text, size_t length)
 {
 	for (size_t i = 0; i < TS_ARRAY_SIZE(analyses); i++) {
 		if (is_name(analyses[i]->name, text, length) ||

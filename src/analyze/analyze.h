@@ -24,7 +24,7 @@
 #include "state/work/work.h"
 
 /* Options of all analyses, then options of single ones (struct ts_analysis lists which). */
-struct ts_analyze_options {
+struct ts_analysis_options {
 	enum ts_rounding rounding;
 	int64_t top; /* rows of each table in text; 0: the analysis chooses */
 	bool brief;  /* output is text: rows that it does not show need not be computed */
@@ -49,7 +49,7 @@ struct ts_analyze_options {
 	bool idle;              /* count threads that are idle all the time */
 };
 
-#define TS_ANALYZE_OPTIONS_DEFAULT                                                     \
+#define TS_ANALYSIS_OPTIONS_DEFAULT                                                    \
 	{                                                                              \
 		.short_ns = 10000, .wait_ns = 30000, .delay_ns = 100000, .full = 1024, \
 	}
@@ -60,7 +60,7 @@ struct ts_analyze_options {
  */
 struct ts_analyze_request {
 	struct ts_work *work;
-	struct ts_analyze_options options;
+	struct ts_analysis_options options;
 	struct ts_graph *graph, *host_graph;
 	struct ts_states *states;
 	/* If `work` is a selection: the complete work of the traces, with its graph and states. */
@@ -123,7 +123,7 @@ struct ts_analysis {
 	const char *example;     /* arguments of `tracesmith analyze`, for --help; NULL: none */
 	unsigned int load_flags; /* what it needs of the work: TS_WORK_* */
 	unsigned int flags;      /* TS_ANALYSIS_* */
-	/* Offsets are into struct ts_analyze_options. */
+	/* Offsets are into struct ts_analysis_options. */
 	const struct ts_option_spec *options;
 	size_t option_count;
 	int (*run)(struct ts_analyze_request *request, struct ts_result *result,
@@ -135,13 +135,13 @@ struct ts_analysis {
 	{                                                                      \
 		.name = "short", .type = TS_OPTION_SPEC_TIME, .value = "TIME", \
 		.doc = "a kernel below this is short; default 10us",           \
-		.offset = offsetof(struct ts_analyze_options, short_ns),       \
+		.offset = offsetof(struct ts_analysis_options, short_ns),      \
 	}
 
 /* In the order of --list. */
-const struct ts_analysis *const *ts_analysis_list(size_t *ret_count);
+const struct ts_analysis *const *ts_analysis_table(size_t *ret_count);
 /* Finds by name or alias, given as `length` bytes of `text`; NULL: none. */
-const struct ts_analysis *ts_analysis_find(const char *text, size_t length);
+const struct ts_analysis *ts_analysis_lookup(const char *text, size_t length);
 
 #define ANALYSIS(name) extern const struct ts_analysis ts_analysis_##name;
 #include "analyze/analyses.def"

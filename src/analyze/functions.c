@@ -575,7 +575,7 @@ static const struct ts_option_spec options[] = {
 		.name = "idle",
 		.type = TS_OPTION_SPEC_FLAG,
 		.doc = "count idle threads and idle samples, too",
-		.offset = offsetof(struct ts_analyze_options, idle),
+		.offset = offsetof(struct ts_analysis_options, idle),
 	},
 };
 

@@ -170,7 +170,7 @@ static const struct ts_option_spec options[] = {
 		.type = TS_OPTION_SPEC_TIME,
 		.value = "TIME",
 		.doc = "a gap below this is caused by the device; default 30us",
-		.offset = offsetof(struct ts_analyze_options, wait_ns),
+		.offset = offsetof(struct ts_analysis_options, wait_ns),
 	},
 };
 

@@ -167,7 +167,7 @@ struct counts {
 };
 
 static struct counts count_launches(const struct launches *all, size_t first, size_t end,
-				    const struct ts_analyze_options *options)
+				    const struct ts_analysis_options *options)
 {
 	struct counts counts = { 0 };
 
@@ -187,7 +187,7 @@ static struct counts count_launches(const struct launches *all, size_t first, si
 }
 
 static void put_rank(struct ts_result_table *table, const struct launches *all, size_t first,
-		     size_t end, const struct ts_analyze_options *options)
+		     size_t end, const struct ts_analysis_options *options)
 {
 	struct counts counts = count_launches(all, first, end, options);
 	const struct ts_work *work = all->work;
@@ -218,7 +218,7 @@ static void put_rank(struct ts_result_table *table, const struct launches *all, 
 }
 
 static void put_summary(struct ts_result *result, const struct launches *all,
-			const struct ts_analyze_options *options)
+			const struct ts_analysis_options *options)
 {
 	struct ts_result_table *table =
 		ts_result_table(result, "summary", summary_columns, TS_ARRAY_SIZE(summary_columns));
@@ -268,7 +268,7 @@ static void put_launch(struct ts_result_table *table, const struct ts_work *work
 }
 
 static void put_launches(struct ts_result *result, struct launches *all,
-			 const struct ts_analyze_options *options)
+			 const struct ts_analysis_options *options)
 {
 	size_t shown = options->top > 0 ? (size_t)options->top : SHOWN_ROWS;
 	size_t rows = options->brief ? TS_MIN(shown, all->count) : all->count;
@@ -325,7 +325,7 @@ static const struct ts_option_spec options[] = {
 		.type = TS_OPTION_SPEC_TIME,
 		.value = "TIME",
 		.doc = "a delay above this is long; default 100us",
-		.offset = offsetof(struct ts_analyze_options, delay_ns),
+		.offset = offsetof(struct ts_analysis_options, delay_ns),
 	},
 };
 

@@ -391,7 +391,7 @@ static const struct ts_option_spec options[] = {
 		.type = TS_OPTION_SPEC_INTEGER,
 		.value = "N",
 		.doc = "frames to show of each stack, innermost first; default 6",
-		.offset = offsetof(struct ts_analyze_options, depth),
+		.offset = offsetof(struct ts_analysis_options, depth),
 		.minimum = 1,
 		.maximum = 1000,
 	},

@@ -287,7 +287,7 @@ static const struct ts_option_spec options[] = {
 		.type = TS_OPTION_SPEC_INTEGER,
 		.value = "N",
 		.doc = "a queue is full with this many commands; default 1024",
-		.offset = offsetof(struct ts_analyze_options, full),
+		.offset = offsetof(struct ts_analysis_options, full),
 		.minimum = 1,
 		.maximum = INT64_MAX,
 	},

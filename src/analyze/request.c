@@ -6,7 +6,7 @@ void ts_analyze_request_init(struct ts_analyze_request *request, struct ts_work 
 {
 	*request = (struct ts_analyze_request){
 		.work = work,
-		.options = TS_ANALYZE_OPTIONS_DEFAULT,
+		.options = TS_ANALYSIS_OPTIONS_DEFAULT,
 	};
 	request->options.rounding = work->options.rounding;
 }

@@ -20,7 +20,7 @@ struct analyze {
 	/* as asked */
 	struct ts_work_choice choice;
 	bool list, json, csv;
-	struct ts_analyze_options options;
+	struct ts_analysis_options options;
 	const char *table;
 	struct ts_component_options all_options;
 	int path_count;
@@ -41,7 +41,7 @@ static int show_list_json(void)
 {
 	struct ts_text *out = ts_stdout();
 	size_t count;
-	const struct ts_analysis *const *list = ts_analysis_list(&count);
+	const struct ts_analysis *const *list = ts_analysis_table(&count);
 
 	ts_text_append_char(out, '[');
 	for (size_t i = 0; i < count; i++) {
@@ -65,7 +65,7 @@ static int show_list_text(void)
 	TS_SCOPED(ts_text) text = { 0 };
 	struct ts_error err;
 	size_t count;
-	const struct ts_analysis *const *list = ts_analysis_list(&count);
+	const struct ts_analysis *const *list = ts_analysis_table(&count);
 
 	ts_text_table_init(&grid);
 	grid.bare = true;
@@ -96,7 +96,7 @@ static bool are_names(const char *names_text, const char **ret_name, size_t *ret
 	for (;; names_text++) {
 		size_t length = strcspn(names_text, ",");
 
-		if (!is_one(names_text, length, "all") && !ts_analysis_find(names_text, length)) {
+		if (!is_one(names_text, length, "all") && !ts_analysis_lookup(names_text, length)) {
 			*ret_name = names_text;
 			*ret_length = length;
 			return false;
@@ -119,7 +119,7 @@ static void choose(struct analyze *analyze, const struct ts_analysis *analysis)
 static void choose_names(struct analyze *analyze, const char *names_text)
 {
 	size_t count;
-	const struct ts_analysis *const *list = ts_analysis_list(&count);
+	const struct ts_analysis *const *list = ts_analysis_table(&count);
 
 	for (;; names_text++) {
 		size_t length = strcspn(names_text, ",");
@@ -129,7 +129,7 @@ static void choose_names(struct analyze *analyze, const char *names_text)
 			for (size_t i = 0; i < count; i++)
 				choose(analyze, list[i]);
 		} else {
-			choose(analyze, ts_analysis_find(names_text, length));
+			choose(analyze, ts_analysis_lookup(names_text, length));
 		}
 		names_text += length;
 		if (!*names_text)
@@ -142,7 +142,7 @@ static void choose_names(struct analyze *analyze, const char *names_text)
 static void append_names(struct ts_text *out)
 {
 	size_t count;
-	const struct ts_analysis *const *list = ts_analysis_list(&count);
+	const struct ts_analysis *const *list = ts_analysis_table(&count);
 
 	for (size_t i = 0; i < count; i++)
 		ts_text_printf(out, "%s%s", i ? ", " : "", list[i]->name);
@@ -152,7 +152,7 @@ static const char *nearest_name(const char *given)
 {
 	struct ts_nearest nearest;
 	size_t count;
-	const struct ts_analysis *const *list = ts_analysis_list(&count);
+	const struct ts_analysis *const *list = ts_analysis_table(&count);
 
 	ts_nearest_init(&nearest, given);
 	for (size_t i = 0; i < count; i++)
@@ -252,7 +252,7 @@ static int choose_operands(struct analyze *analyze, int count, char **operands)
 	if (analyze->path_count == 0)
 		return ts_report_usage("TRACE is missing: tracesmith analyze TRACE %s",
 				       operands[0]);
-	ts_analysis_list(&all);
+	ts_analysis_table(&all);
 	analyze->chosen = calloc(all, sizeof(*analyze->chosen));
 	analyze->results = calloc(all, sizeof(*analyze->results));
 	if (!analyze->chosen || !analyze->results) {
@@ -506,7 +506,7 @@ static void release(struct analyze *analyze)
 static int add_analysis_options(struct analyze *analyze)
 {
 	size_t count;
-	const struct ts_analysis *const *list = ts_analysis_list(&count);
+	const struct ts_analysis *const *list = ts_analysis_table(&count);
 	int exit_code = TS_EXIT_DONE;
 
 	for (size_t i = 0; i < count && !exit_code; i++)
@@ -545,7 +545,7 @@ static int add_options(struct analyze *analyze)
 static void append_about(struct ts_text *out)
 {
 	size_t count;
-	const struct ts_analysis *const *list = ts_analysis_list(&count);
+	const struct ts_analysis *const *list = ts_analysis_table(&count);
 
 	ts_text_append_str(
 		out,
@@ -559,7 +559,7 @@ static void append_about(struct ts_text *out)
 static void append_examples(struct ts_text *out)
 {
 	size_t count;
-	const struct ts_analysis *const *list = ts_analysis_list(&count);
+	const struct ts_analysis *const *list = ts_analysis_table(&count);
 
 	for (size_t i = 0; i < count; i++) {
 		if (list[i]->example)
@@ -583,7 +583,7 @@ static int run_command(struct analyze *analyze, int argc, char **argv)
 int ts_verb_analyze(int argc, char **argv)
 {
 	struct analyze analyze = {
-		.options = TS_ANALYZE_OPTIONS_DEFAULT,
+		.options = TS_ANALYSIS_OPTIONS_DEFAULT,
 		.all_options = { .kind = "analysis" },
 	};
 	TS_SCOPED(ts_text) about = { 0 };

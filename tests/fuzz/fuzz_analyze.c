@@ -311,7 +311,7 @@ static void analyze(struct ts_reader *reader, enum ts_rounding rounding)
 	struct ts_work *work;
 	struct ts_error err;
 	size_t count;
-	const struct ts_analysis *const *list = ts_analysis_list(&count);
+	const struct ts_analysis *const *list = ts_analysis_table(&count);
 
 	options.load_flags = TS_WORK_SLICES | TS_WORK_PYTHON | TS_WORK_FLOWS | TS_WORK_DETAILS;
 	options.rounding = rounding;

@@ -210,7 +210,7 @@ int ts_advise_single_precision(struct ts_advisor *advisor)
 static int find_best_kernel(struct ts_advisor *advisor)
 {
 	struct ts_analyze_request *request = advisor->request;
-	struct ts_analyze_options saved_options = request->options;
+	struct ts_analysis_options saved_options = request->options;
 	struct ts_result unseen;
 	int code;
 

@@ -485,7 +485,7 @@ static int put_what_if(const struct found *found, struct ts_error *err)
 static int find(struct found *found, const struct ts_graph *graph, uint32_t rank,
 		struct ts_error *err)
 {
-	const struct ts_analyze_options *options = &found->tables->request->options;
+	const struct ts_analysis_options *options = &found->tables->request->options;
 	int rc = ts_path_model_init(&found->model, graph, rank, err);
 
 	if (!rc)
@@ -637,14 +637,14 @@ static const struct ts_option_spec options[] = {
 		.type = TS_OPTION_SPEC_TEXT,
 		.value = "NAME",
 		.doc = "only within this annotation",
-		.offset = offsetof(struct ts_analyze_options, annotation),
+		.offset = offsetof(struct ts_analysis_options, annotation),
 	},
 	{
 		.name = "instance",
 		.type = TS_OPTION_SPEC_INTEGER,
 		.value = "N",
 		.doc = "only within its Nth instance, from 0; default 0",
-		.offset = offsetof(struct ts_analyze_options, instance),
+		.offset = offsetof(struct ts_analysis_options, instance),
 		.minimum = 0,
 		.maximum = INT64_MAX,
 	},
@@ -653,7 +653,7 @@ static const struct ts_option_spec options[] = {
 		.type = TS_OPTION_SPEC_TEXT,
 		.value = "NAME=HOW",
 		.doc = "how long the path would be if NAME were free ('gemm*=free') or twice as fast ('gemm*=2')",
-		.offset = offsetof(struct ts_analyze_options, what_if),
+		.offset = offsetof(struct ts_analysis_options, what_if),
 	},
 };
 

@@ -333,7 +333,7 @@ static const struct ts_option_spec options[] = {
 		.name = "by-shape",
 		.type = TS_OPTION_SPEC_FLAG,
 		.doc = "a row for each name and shapes of inputs",
-		.offset = offsetof(struct ts_analyze_options, by_shape),
+		.offset = offsetof(struct ts_analysis_options, by_shape),
 	},
 	{
 		.name = "sort",
@@ -341,7 +341,7 @@ static const struct ts_option_spec options[] = {
 		.value = "KEY",
 		.words = order_words,
 		.doc = "self (default), total, calls, mean, device, memory or name",
-		.offset = offsetof(struct ts_analyze_options, operator_order),
+		.offset = offsetof(struct ts_analysis_options, operator_order),
 	},
 };
 

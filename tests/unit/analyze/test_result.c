@@ -154,18 +154,18 @@ TS_TEST(analyses_are_listed)
 					     "steps",      "memory",         "functions",
 					     "advice" };
 	size_t count;
-	const struct ts_analysis *const *list = ts_analysis_list(&count);
+	const struct ts_analysis *const *list = ts_analysis_table(&count);
 
 	TS_CHECK_INT(count, TS_ARRAY_SIZE(names));
 	for (size_t i = 0; i < count; i++) {
 		TS_CHECK_STR(list[i]->name, names[i]);
 		TS_CHECK(list[i]->run && list[i]->summary && list[i]->summary[0]);
-		TS_CHECK(ts_analysis_find(names[i], strlen(names[i])) == list[i]);
+		TS_CHECK(ts_analysis_lookup(names[i], strlen(names[i])) == list[i]);
 	}
-	TS_CHECK(ts_analysis_find("launch,idle", 6) == &ts_analysis_launch_latency);
-	TS_CHECK(ts_analysis_find("launches", 8) == &ts_analysis_launch_stacks);
-	TS_CHECK(!ts_analysis_find("advise", 6));
-	TS_CHECK(!ts_analysis_find("", 0));
+	TS_CHECK(ts_analysis_lookup("launch,idle", 6) == &ts_analysis_launch_latency);
+	TS_CHECK(ts_analysis_lookup("launches", 8) == &ts_analysis_launch_stacks);
+	TS_CHECK(!ts_analysis_lookup("advise", 6));
+	TS_CHECK(!ts_analysis_lookup("", 0));
 }
 
 TS_TEST(empty_tables_can_be_dropped)
