@@ -4,6 +4,7 @@
 #include <math.h>
 #include <stdarg.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 
 #include <tracesmith/schema.h>
@@ -23,6 +24,24 @@ void ts_result_release(struct ts_result *result)
 		free(table->cells);
 	ts_arena_release(&result->arena);
 	*result = (struct ts_result){ 0 };
+}
+
+int ts_result_new(struct ts_result **ret_result, int64_t start, struct ts_error *err)
+{
+	struct ts_result *result = malloc(sizeof(*result));
+
+	if (!result)
+		return ts_error_set(err, TS_ENOMEM, "no memory for the results");
+	ts_result_init(result, start);
+	*ret_result = result;
+	return TS_OK;
+}
+
+void ts_result_free(struct ts_result *result)
+{
+	if (result)
+		ts_result_release(result);
+	free(result);
 }
 
 int ts_result_status(const struct ts_result *result, struct ts_error *err)

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The result of an analysis: tables of typed cells, and notes. The tool shows it as text, JSON or
- * CSV; the analysis does not know which. Cells are appended from left to right, row by row:
+ * Fills the result of an analysis (<tracesmith/result.h>). The tool shows it as text, JSON or CSV;
+ * the analysis does not know which. Cells are appended from left to right, row by row:
  *
  *	static const struct ts_result_column columns[] = {
  *		{ "rank", "rank", TS_CELL_INTEGER },
@@ -20,41 +20,10 @@
 #include <stddef.h>
 #include <stdint.h>
 
-#include <tracesmith/error.h>
+#include <tracesmith/result.h>
 
 #include "base/arena.h"
 #include "base/memory.h"
-
-enum ts_cell_type {
-	TS_CELL_TEXT,
-	TS_CELL_AMOUNT, /* a text that is aligned like a number: "64 -> 76" */
-	TS_CELL_INTEGER,
-	TS_CELL_REAL, /* the key has the unit */
-	TS_CELL_TIME, /* ns; JSON and CSV show us with three decimals, exact; the key ends in _us */
-	/*
-	 * Trace time in ns. JSON and CSV show the integer (the key ends in _ns), text the time
-	 * since the start of the trace.
-	 */
-	TS_CELL_INSTANT,
-	TS_CELL_PERCENT, /* a double, 0 to 100 */
-	TS_CELL_BYTES,   /* an integer */
-	TS_CELL_BOOL,
-};
-
-struct ts_result_column {
-	const char *key;   /* in JSON and CSV, unit included */
-	const char *title; /* in text; NULL: not shown there */
-	enum ts_cell_type type;
-};
-
-struct ts_cell {
-	bool none; /* no value: null, an empty field, "-" */
-	union {
-		int64_t integer;  /* also time, instant, bytes, bool */
-		double real;      /* also percent */
-		const char *text; /* in the result's arena */
-	};
-};
 
 struct ts_result_table {
 	const char *name;                       /* used in JSON if there are several tables */
@@ -103,6 +72,10 @@ struct ts_result {
 
 void ts_result_init(struct ts_result *result, int64_t start);
 void ts_result_release(struct ts_result *result);
+
+/* One for the caller of the library, who frees it with ts_result_free(). */
+int ts_result_new(struct ts_result **ret_result, int64_t start, struct ts_error *err);
+TS_DEFINE_AUTO(ts_result, ts_result_free);
 
 /* Never NULL: when out of memory, a table that discards everything. */
 struct ts_result_table *ts_result_table(struct ts_result *result, const char *name,

@@ -9,6 +9,7 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "analyze/result_json.h"
 #include "base/ns.h"
 #include "base/text.h"
 #include "cli/common/cli_output.h"
@@ -417,92 +418,9 @@ void ts_result_print_notes(const struct ts_result *result)
 
 /* ---- JSON ---- */
 
-static void append_number(struct ts_text *out, const struct ts_result_column *column,
-			  const struct ts_cell *cell)
-{
-	switch (column->type) {
-	case TS_CELL_TIME:
-		ts_text_append_us(out, cell->integer);
-		break;
-	case TS_CELL_REAL:
-	case TS_CELL_PERCENT:
-		ts_text_append_double(out, cell->real);
-		break;
-	default:
-		ts_text_append_int(out, cell->integer);
-		break;
-	}
-}
-
-static bool is_text(const struct ts_result_column *column)
-{
-	return column->type == TS_CELL_TEXT || column->type == TS_CELL_AMOUNT;
-}
-
-static bool is_nothing(const struct ts_result_column *column, const struct ts_cell *cell)
-{
-	bool real = column->type == TS_CELL_REAL || column->type == TS_CELL_PERCENT;
-
-	return cell->none || (real && !isfinite(cell->real));
-}
-
-static void append_json_cell(struct ts_text *out, const struct ts_result_column *column,
-			     const struct ts_cell *cell)
-{
-	if (is_nothing(column, cell))
-		ts_text_append_str(out, "null");
-	else if (is_text(column))
-		ts_text_append_json(out, cell->text, strlen(cell->text));
-	else if (column->type == TS_CELL_BOOL)
-		ts_text_append_str(out, cell->integer ? "true" : "false");
-	else
-		append_number(out, column, cell);
-}
-
-static void append_json_row(struct ts_text *out, const struct ts_result_table *table, size_t row)
-{
-	const struct ts_cell *cells = &table->cells[row * table->column_count];
-
-	ts_text_append_str(out, row ? ",\n{" : "{");
-	for (size_t i = 0; i < table->column_count; i++) {
-		ts_text_append_str(out, i ? ", " : "");
-		ts_text_append_json(out, table->columns[i].key, strlen(table->columns[i].key));
-		ts_text_append_str(out, ": ");
-		append_json_cell(out, &table->columns[i], &cells[i]);
-	}
-	ts_text_append_char(out, '}');
-}
-
-static int show_json_table(const struct ts_result_table *table, struct ts_error *err)
-{
-	size_t rows = ts_result_rows(table);
-	int rc = TS_OK;
-
-	ts_text_append_char(ts_stdout(), '[');
-	for (size_t row = 0; !rc && row < rows; row++) {
-		append_json_row(ts_stdout(), table, row);
-		rc = ts_stdout_drain(err);
-	}
-	ts_text_append_char(ts_stdout(), ']');
-	return rc;
-}
-
 int ts_result_show_json(const struct ts_result *result, struct ts_error *err)
 {
-	const struct ts_result_table *table = result->tables;
-	struct ts_text *out = ts_stdout();
-	int rc = TS_OK;
-
-	if (table && !table->next)
-		return show_json_table(table, err);
-	ts_text_append_str(out, table ? "{" : "[]");
-	for (; !rc && table; table = table->next) {
-		ts_text_append_json(out, table->name, strlen(table->name));
-		ts_text_append_str(out, ": ");
-		rc = show_json_table(table, err);
-		ts_text_append_str(out, table->next ? ",\n" : "}");
-	}
-	return rc;
+	return ts_result_append_json(result, ts_stdout(), ts_stdout_drain, err);
 }
 
 /* ---- CSV ---- */
@@ -526,14 +444,12 @@ static void append_csv_text(struct ts_text *out, const char *text)
 static void append_csv_cell(struct ts_text *out, const struct ts_result_column *column,
 			    const struct ts_cell *cell)
 {
-	if (is_nothing(column, cell))
+	if (ts_cell_is_null(cell, column->type))
 		return;
-	if (is_text(column))
+	if (ts_cell_is_text(column->type))
 		append_csv_text(out, cell->text);
-	else if (column->type == TS_CELL_BOOL)
-		ts_text_append_str(out, cell->integer ? "true" : "false");
 	else
-		append_number(out, column, cell);
+		ts_cell_append_value(out, cell, column->type);
 }
 
 int ts_result_show_csv(const struct ts_result_table *table, struct ts_error *err)
