@@ -15,6 +15,8 @@
 #ifndef TS_ANALYZE_ANALYZE_H
 #define TS_ANALYZE_ANALYZE_H
 
+#include <tracesmith/analyze.h>
+
 #include "analyze/result.h"
 #include "base/option_spec.h"
 #include "state/clocks/clock_alignment.h"

@@ -31,6 +31,14 @@ int ts_job_find_duplicate(const char *const *paths, size_t count)
 	return duplicate;
 }
 
+void ts_job_keep(struct ts_job *job, void *kept, void (*release_kept)(void *kept))
+{
+	if (job->kept)
+		job->release_kept(job->kept);
+	job->kept = kept;
+	job->release_kept = release_kept;
+}
+
 /* `name`: of the operand, copied. */
 static int add(struct ts_job *job, struct ts_reader *reader, const char *name, struct ts_error *err)
 {
@@ -42,6 +50,7 @@ static int add(struct ts_job *job, struct ts_reader *reader, const char *name, s
 	    ts_grow_array((void **)&job->names, &job->name_capacity, job->count + 1,
 			  sizeof(const char *)))
 		return ts_error_set(err, TS_ENOMEM, "no memory for another trace of the job");
+	ts_job_keep(job, NULL, NULL);
 	job->names[job->count] = copy;
 	job->readers[job->count++] = reader;
 	job->start = TS_MIN(job->start, ts_trace_start(reader));
@@ -106,6 +115,7 @@ void ts_job_close(struct ts_job *job)
 {
 	if (!job)
 		return;
+	ts_job_keep(job, NULL, NULL);
 	for (size_t i = 0; i < job->count; i++)
 		ts_reader_close(job->readers[i]);
 	free(job->readers);

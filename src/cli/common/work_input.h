@@ -20,6 +20,7 @@
 #define TS_CLI_COMMON_WORK_INPUT_H
 
 #include <tracesmith/open.h>
+#include <tracesmith/selection.h>
 
 #include "analyze/analyze.h"
 #include "base/text.h"
@@ -65,8 +66,8 @@ struct ts_work_input {
 	struct ts_job *job; /* times on the command line count from its start */
 	struct ts_work *work;
 	/* private */
+	struct ts_selection selection;
 	int64_t *ranks;
-	size_t rank_count;
 };
 
 /* Opens and loads the traces of one job. Returns an exit code; errors have been reported. */
