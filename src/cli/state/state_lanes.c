@@ -5,40 +5,6 @@
 #include "base/ns.h"
 #include "cli/state/state_show.h"
 
-/* ---- what is asked for ---- */
-
-static bool is_among(const int64_t *numbers, size_t count, int64_t number)
-{
-	for (size_t i = 0; i < count; i++) {
-		if (numbers[i] == number)
-			return true;
-	}
-	return count == 0;
-}
-
-bool ts_state_view_device(const struct ts_state_view *view, uint32_t device)
-{
-	return is_among(view->devices, view->device_count,
-			view->states->work->devices[device].number);
-}
-
-bool ts_state_view_lane(const struct ts_state_view *view, const struct ts_state_lane *lane)
-{
-	if (!ts_state_view_device(view, lane->device))
-		return false;
-	if (lane->stream == TS_WORK_NONE)
-		return view->stream_count == 0;
-	return is_among(view->streams, view->stream_count,
-			view->states->work->streams[lane->stream].number);
-}
-
-bool ts_state_view_cut(const struct ts_state_view *view, struct ts_state_interval *interval)
-{
-	interval->start = TS_MAX(interval->start, view->from);
-	interval->end = TS_MIN(interval->end, view->to);
-	return interval->start < interval->end;
-}
-
 /* ---- lanes ---- */
 
 struct totals {
@@ -56,7 +22,7 @@ static void sum_up(const struct ts_state_view *view, const struct ts_state_lane 
 		struct ts_state_interval interval = states->intervals[lane->first + i];
 		int64_t ns;
 
-		if (!ts_state_view_cut(view, &interval))
+		if (!ts_state_filter_cut(&view->filter, &interval))
 			continue;
 		ns = ts_ns_between(interval.start, interval.end);
 		totals->state_ns[interval.state] = ts_ns_add(totals->state_ns[interval.state], ns);
@@ -198,7 +164,7 @@ static void fill_latencies(const struct ts_state_view *view, struct ts_result *r
 	for (uint32_t d = 0; d < work->device_count; d++) {
 		const struct ts_state_latency *latency = &view->states->latencies[d];
 
-		if (!ts_state_view_device(view, d))
+		if (!ts_state_filter_device(&view->filter, view->states, d))
 			continue;
 		ts_cell_integer(table, work->ranks[work->devices[d].rank].rank);
 		ts_cell_integer(table, work->devices[d].number);

@@ -17,49 +17,12 @@ struct printer {
 	const struct ts_state_view *view;
 	struct ts_text_table grid;
 	uint64_t rows;
-	uint32_t device, stream; /* of the next row; TS_WORK_NONE: the entire device */
 };
 
 static const char *const columns[] = { "rank",  "device", "stream",      "start_ns", "duration_us",
 				       "state", "reason", "correlation", "name" };
 
 /* ---- cells ---- */
-
-/* What a row shows: an interval and its location. */
-struct row {
-	int64_t rank, device, stream; /* TS_ABSENT: none */
-	int64_t start, duration;
-	int64_t correlation;
-	const char *state, *reason, *name;
-};
-
-static struct row make_row(const struct printer *printer, const struct ts_state_interval *interval)
-{
-	const struct ts_work *work = printer->view->states->work;
-	const struct ts_work_device *device = &work->devices[printer->device];
-	const struct ts_work_command *command = NULL;
-	struct row row = {
-		.rank = work->ranks[device->rank].rank,
-		.device = device->number,
-		.stream = TS_ABSENT,
-		.start = interval->start,
-		.correlation = TS_ABSENT,
-		.state = ts_state_name((enum ts_execution_state)interval->state),
-		.reason = ts_state_reason_name((enum ts_state_reason)interval->reason),
-		.name = "",
-		.duration = ts_ns_between(interval->start, interval->end),
-	};
-
-	if (printer->stream != TS_WORK_NONE)
-		row.stream = work->streams[printer->stream].number;
-	if (interval->command != TS_WORK_NONE)
-		command = &work->commands[interval->command];
-	if (command) {
-		row.correlation = command->correlation;
-		row.name = ts_work_text(work, command->name);
-	}
-	return row;
-}
 
 static void cell_number(struct ts_text_table *grid, int64_t number)
 {
@@ -78,7 +41,7 @@ static void cell_instant(struct ts_text_table *grid, int64_t instant, int64_t st
 			  ts_format_instant_ns(text, sizeof(text), ts_ns_between(start, instant)));
 }
 
-static void print_text(struct printer *printer, const struct row *row)
+static void print_text(struct printer *printer, const struct ts_state_span *row)
 {
 	struct ts_text_table *grid = &printer->grid;
 	char text[TS_FORMAT_BYTES];
@@ -88,10 +51,10 @@ static void print_text(struct printer *printer, const struct row *row)
 	cell_number(grid, row->stream);
 	cell_instant(grid, row->start, printer->view->start);
 	ts_text_table_str(grid, ts_format_duration_ns(text, sizeof(text), row->duration));
-	ts_text_table_str(grid, row->state);
-	ts_text_table_str(grid, row->reason);
+	ts_text_table_str(grid, ts_state_name(row->state));
+	ts_text_table_str(grid, row->reason ? row->reason : "");
 	cell_number(grid, row->correlation);
-	ts_text_table_str(grid, row->name);
+	ts_text_table_str(grid, row->name ? row->name : "");
 	ts_text_table_end_row(grid);
 }
 
@@ -103,7 +66,7 @@ static void member_number(struct ts_text *out, const char *key, int64_t number)
 		ts_text_printf(out, "\"%s\": %" PRId64 ", ", key, number);
 }
 
-static void print_json(struct printer *printer, const struct row *row)
+static void print_json(struct printer *printer, const struct ts_state_span *row)
 {
 	struct ts_text *out = ts_stdout();
 
@@ -113,14 +76,14 @@ static void print_json(struct printer *printer, const struct row *row)
 	member_number(out, "stream", row->stream);
 	ts_text_printf(out, "\"start_ns\": %" PRId64 ", \"duration_us\": ", row->start);
 	ts_text_append_us(out, row->duration);
-	ts_text_printf(out, ", \"state\": \"%s\", \"reason\": ", row->state);
-	if (row->reason[0])
+	ts_text_printf(out, ", \"state\": \"%s\", \"reason\": ", ts_state_name(row->state));
+	if (row->reason)
 		ts_text_printf(out, "\"%s\", ", row->reason);
 	else
 		ts_text_append_str(out, "null, ");
 	member_number(out, "correlation", row->correlation);
 	ts_text_append_str(out, "\"name\": ");
-	if (row->name[0])
+	if (row->name && row->name[0])
 		ts_text_append_json(out, row->name, strlen(row->name));
 	else
 		ts_text_append_str(out, "null");
@@ -150,7 +113,7 @@ static void field_text(struct ts_text *out, const char *text)
 		ts_text_append_char(out, '"');
 }
 
-static void print_csv(const struct row *row)
+static void print_csv(const struct ts_state_span *row)
 {
 	struct ts_text *out = ts_stdout();
 
@@ -159,9 +122,9 @@ static void print_csv(const struct row *row)
 	field_number(out, row->stream);
 	field_number(out, row->start);
 	ts_text_append_us(out, row->duration);
-	ts_text_printf(out, ",%s,%s,", row->state, row->reason);
+	ts_text_printf(out, ",%s,%s,", ts_state_name(row->state), row->reason ? row->reason : "");
 	field_number(out, row->correlation);
-	field_text(out, row->name);
+	field_text(out, row->name ? row->name : "");
 	ts_text_append_char(out, '\n');
 }
 
@@ -195,21 +158,14 @@ static void begin(struct printer *printer, const struct ts_state_view *view)
 	}
 }
 
-static int print(struct printer *printer, const struct ts_state_interval *interval,
-		 struct ts_error *err)
+static int print(struct printer *printer, const struct ts_state_span *row, struct ts_error *err)
 {
-	struct row row;
-
-	if (interval->start >= interval->end || interval->start >= printer->view->to ||
-	    interval->end <= printer->view->from)
-		return TS_OK;
-	row = make_row(printer, interval);
 	if (printer->view->format == TS_STATE_JSON)
-		print_json(printer, &row);
+		print_json(printer, row);
 	else if (printer->view->format == TS_STATE_CSV)
-		print_csv(&row);
+		print_csv(row);
 	else
-		print_text(printer, &row);
+		print_text(printer, row);
 	printer->rows++;
 	return ts_stdout_drain(err);
 }
@@ -227,64 +183,16 @@ static int finish(struct printer *printer, int rc, struct ts_error *err)
 	return rc ? rc : finished;
 }
 
-int ts_state_show_intervals(const struct ts_state_view *view, struct ts_error *err)
+int ts_state_show_rows(const struct ts_state_view *view, enum ts_state_source source,
+		       struct ts_error *err)
 {
-	const struct ts_states *states = view->states;
+	struct ts_state_walk walk = { view->states, &view->filter, source, 0, 0 };
 	struct printer printer;
+	struct ts_state_span row;
 	int rc = TS_OK;
 
 	begin(&printer, view);
-	for (uint32_t l = 0; !rc && l < states->lane_count; l++) {
-		const struct ts_state_lane *lane = &states->lanes[l];
-
-		if (!ts_state_view_lane(view, lane))
-			continue;
-		printer.device = lane->device;
-		printer.stream = lane->stream;
-		for (size_t i = 0; !rc && i < lane->count; i++)
-			rc = print(&printer, &states->intervals[lane->first + i], err);
-	}
-	return finish(&printer, rc, err);
-}
-
-static int print_command(struct printer *printer, uint32_t c, struct ts_error *err)
-{
-	const struct ts_states *states = printer->view->states;
-	struct ts_command_phases phases;
-	int rc = TS_OK;
-
-	ts_command_phases(states, c, &phases);
-	const struct ts_state_interval stretches[] = {
-		{ phases.issued, phases.handed_on, c, TS_STATE_DISPATCH_PENDING, TS_REASON_NONE },
-		{ phases.handed_on, phases.released, c, TS_STATE_WAIT, states->commands[c].reason },
-		{ phases.released, phases.start, c, TS_STATE_WAIT, TS_REASON_UNKNOWN },
-		{ phases.start, phases.joined, c, TS_STATE_RUNNING, TS_REASON_PEERS },
-		{ phases.joined, phases.end, c, TS_STATE_RUNNING, TS_REASON_NONE },
-	};
-
-	for (size_t i = 0; !rc && i < TS_ARRAY_SIZE(stretches); i++)
-		rc = print(printer, &stretches[i], err);
-	return rc;
-}
-
-int ts_state_show_commands(const struct ts_state_view *view, struct ts_error *err)
-{
-	const struct ts_states *states = view->states;
-	struct printer printer;
-	int rc = TS_OK;
-
-	begin(&printer, view);
-	for (uint32_t l = 0; !rc && l < states->lane_count; l++) {
-		const struct ts_state_lane *lane = &states->lanes[l];
-		const struct ts_work_stream *stream;
-
-		if (lane->stream == TS_WORK_NONE || !ts_state_view_lane(view, lane))
-			continue;
-		stream = &states->work->streams[lane->stream];
-		printer.device = lane->device;
-		printer.stream = lane->stream;
-		for (uint32_t i = 0; !rc && i < stream->command_count; i++)
-			rc = print_command(&printer, stream->first_command + i, err);
-	}
+	while (!rc && ts_state_walk_next(&walk, &row))
+		rc = print(&printer, &row, err);
 	return finish(&printer, rc, err);
 }

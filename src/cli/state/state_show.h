@@ -10,7 +10,7 @@
 
 #include "analyze/result.h"
 #include "cli/common/options.h"
-#include "state/states/states.h"
+#include "state/states/state_walk.h"
 
 /* Default number of lanes in text output; JSON and CSV have all. */
 #define TS_STATE_SHOWN_LANES 100
@@ -19,20 +19,17 @@ enum ts_state_format { TS_STATE_TEXT, TS_STATE_JSON, TS_STATE_CSV };
 
 struct ts_state_view {
 	const struct ts_states *states;
-	int64_t start;                     /* origin of instants in text output */
-	int64_t from, to;                  /* only [from, to) */
-	int64_t *devices, *streams;        /* only these numbers */
-	size_t device_count, stream_count; /* 0: all */
+	int64_t start;                 /* origin of instants in text output */
+	struct ts_state_filter filter; /* of lanes and times */
 	enum ts_state_format format;
 	int64_t top; /* lanes shown in text output */
 };
 
-bool ts_state_view_device(const struct ts_state_view *view, uint32_t device);
-/* A stream filter excludes device lanes. */
-bool ts_state_view_lane(const struct ts_state_view *view, const struct ts_state_lane *lane);
-
-/* Clips an interval to the selected range; false: nothing left. */
-bool ts_state_view_cut(const struct ts_state_view *view, struct ts_state_interval *interval);
+static inline bool ts_state_view_lane(const struct ts_state_view *view,
+				      const struct ts_state_lane *lane)
+{
+	return ts_state_filter_lane(&view->filter, view->states, lane);
+}
 
 /*
  * Tables `lanes`, `counts` and `latencies`. Reason columns that no lane has are hidden in text
@@ -49,8 +46,8 @@ int ts_state_show_timeline(const struct ts_state_view *view, struct ts_error *er
  * Intervals of lanes, or of commands: the derived table `state`. Memory does not grow with their
  * number.
  */
-int ts_state_show_intervals(const struct ts_state_view *view, struct ts_error *err);
-int ts_state_show_commands(const struct ts_state_view *view, struct ts_error *err);
+int ts_state_show_rows(const struct ts_state_view *view, enum ts_state_source source,
+		       struct ts_error *err);
 
 /* Dependencies that touch the selected range: the derived table `edge`. */
 void ts_state_fill_edges(const struct ts_state_view *view, const struct ts_graph *graph,

@@ -133,7 +133,7 @@ static void show_lane(struct picture *picture, const struct ts_state_lane *lane)
 	for (size_t i = 0; i < lane->count; i++) {
 		struct ts_state_interval interval = states->intervals[lane->first + i];
 
-		if (ts_state_view_cut(picture->view, &interval))
+		if (ts_state_filter_cut(&picture->view->filter, &interval))
 			add(picture, &interval);
 	}
 	append_label(picture, lane, label);
@@ -185,8 +185,8 @@ static int64_t measure(struct picture *picture)
 		picture->to = TS_MAX(picture->to, intervals[lane->count - 1].end);
 		shown++;
 	}
-	picture->from = TS_MAX(picture->from, picture->view->from);
-	picture->to = TS_MIN(picture->to, picture->view->to);
+	picture->from = TS_MAX(picture->from, picture->view->filter.from);
+	picture->to = TS_MIN(picture->to, picture->view->filter.to);
 	return picture->from < picture->to ? shown : 0;
 }
 

@@ -43,7 +43,7 @@ static int check_options(const struct state *state)
 }
 
 static int parse_numbers(const char *option, const struct ts_string_list *list,
-			 int64_t **ret_numbers, size_t *ret_count)
+			 const int64_t **ret_numbers, size_t *ret_count)
 {
 	int64_t *numbers = ts_alloc_array(list->count, sizeof(*numbers));
 
@@ -65,16 +65,16 @@ static int resolve(struct state *state, int64_t start)
 	int exit_code;
 
 	view->start = start;
-	view->from = INT64_MIN;
-	view->to = INT64_MAX;
+	view->filter.from = INT64_MIN;
+	view->filter.to = INT64_MAX;
 	view->format = state->json ? TS_STATE_JSON : state->csv ? TS_STATE_CSV : TS_STATE_TEXT;
-	exit_code = ts_amount_range(&state->range, start, &view->from, &view->to);
+	exit_code = ts_amount_range(&state->range, start, &view->filter.from, &view->filter.to);
 	if (!exit_code)
-		exit_code = parse_numbers("device", &state->devices, &view->devices,
-					  &view->device_count);
+		exit_code = parse_numbers("device", &state->devices, &view->filter.devices,
+					  &view->filter.device_count);
 	if (!exit_code)
-		exit_code = parse_numbers("stream", &state->streams, &view->streams,
-					  &view->stream_count);
+		exit_code = parse_numbers("stream", &state->streams, &view->filter.streams,
+					  &view->filter.stream_count);
 	return exit_code;
 }
 
@@ -138,9 +138,9 @@ static int show(const struct state *state, const struct ts_graph *graph)
 	int rc;
 
 	if (state->intervals)
-		rc = ts_state_show_intervals(&state->view, &err);
+		rc = ts_state_show_rows(&state->view, TS_STATE_LANES, &err);
 	else if (state->commands)
-		rc = ts_state_show_commands(&state->view, &err);
+		rc = ts_state_show_rows(&state->view, TS_STATE_COMMANDS, &err);
 	else if (state->edges)
 		rc = show_edges(&state->view, graph, &err);
 	else
@@ -205,8 +205,8 @@ static void release(struct state *state)
 	ts_work_choice_release(&state->choice);
 	ts_string_list_release(&state->devices);
 	ts_string_list_release(&state->streams);
-	free(state->view.devices);
-	free(state->view.streams);
+	free((void *)state->view.filter.devices);
+	free((void *)state->view.filter.streams);
 }
 
 int ts_verb_state(int argc, char **argv)
