@@ -166,7 +166,7 @@ int ts_job_work_get(struct ts_job_work **ret_work, struct ts_job *job,
 	if (ts_text_status(&key))
 		return ts_error_set(err, TS_ENOMEM, "no memory for the work of the job");
 	if (kept && is_same(kept, &key)) {
-		load_flags |= kept->load_flags;
+		load_flags |= options->exactly ? 0 : kept->load_flags;
 		/* Times that were moved cannot be moved back. */
 		if (load_flags == kept->load_flags && (options->aligned || !kept->request.aligned))
 			work = kept;

@@ -37,6 +37,8 @@ struct ts_job_work {
 struct ts_job_work_options {
 	const struct ts_selection *selection; /* complete */
 	unsigned int load_flags;
+	/* Nothing else may be loaded: whoever asks cannot leave it out. */
+	bool exactly;
 	/* With aligned clocks, or with times as in the traces. */
 	bool aligned;
 	int (*progress)(void *context, uint64_t done, uint64_t total);

@@ -4,9 +4,7 @@
 #include <string.h>
 #include <unistd.h>
 
-#include "analyze/compare/compare.h"
-#include "base/real.h"
-#include "cli/common/amount.h"
+#include "analyze/compare/compare_choice.h"
 #include "cli/common/cli_output.h"
 #include "cli/common/options.h"
 #include "cli/common/progress.h"
@@ -20,8 +18,8 @@
 
 struct diff {
 	struct ts_work_choice choice;
-	const char *steps_b, *device, *threshold, *min_change;
-	bool python, json, csv;
+	struct ts_compare_choice compared;
+	bool json, csv;
 	int64_t top;
 	struct ts_compare_options options;
 	struct ts_string_list paths[2]; /* pieces of the operands */
@@ -29,63 +27,17 @@ struct diff {
 
 /* ---- options ---- */
 
-static int parse_device(const char *text, unsigned int *ret_sides)
-{
-	if (!text || !strcmp(text, "all"))
-		*ret_sides = TS_COMPARE_GPU | TS_COMPARE_CPU;
-	else if (!strcmp(text, "gpu"))
-		*ret_sides = TS_COMPARE_GPU;
-	else if (!strcmp(text, "cpu"))
-		*ret_sides = TS_COMPARE_CPU;
-	else
-		return ts_report_usage("option '--device' is gpu, cpu or all, not '%s'", text);
-	return TS_EXIT_DONE;
-}
-
-/* "5", "0.5", "5%". */
-static int parse_threshold(const char *text, double *ret_percent)
-{
-	size_t digits, length;
-
-	*ret_percent = TS_COMPARE_THRESHOLD;
-	if (!text)
-		return TS_EXIT_DONE;
-	digits = strspn(text, "0123456789.");
-	length = strlen(text);
-	if (digits == 0 || strspn(text, ".") == digits ||
-	    digits + (text[digits] == '%') != length || strchr(text, '.') != strrchr(text, '.'))
-		return ts_report_usage(
-			"option '--threshold' needs a percentage such as 2.5, not '%s'", text);
-	*ret_percent = ts_real_parse(text);
-	return TS_EXIT_DONE;
-}
-
-/* "500ns", "2us"; "0": none. */
-static int parse_min_change(const char *text, int64_t *ret_ns)
-{
-	*ret_ns = TS_COMPARE_LEAST_NS;
-	if (!text)
-		return TS_EXIT_DONE;
-	if (!strcmp(text, "0")) {
-		*ret_ns = 0;
-		return TS_EXIT_DONE;
-	}
-	return ts_amount_time("min-change", text, ret_ns);
-}
-
 static int parse(struct diff *diff)
 {
-	int exit_code = parse_device(diff->device, &diff->options.sides);
+	struct ts_error err;
 
-	if (!exit_code)
-		exit_code = parse_threshold(diff->threshold, &diff->options.threshold);
-	if (!exit_code)
-		exit_code = parse_min_change(diff->min_change, &diff->options.least_ns);
-	if (!exit_code && diff->json && diff->csv)
-		exit_code = ts_report_usage("'--json' and '--csv' cannot be combined");
+	if (ts_compare_choice_parse(&diff->compared, &diff->options, &err))
+		return ts_report_usage("%s", err.message);
+	if (diff->json && diff->csv)
+		return ts_report_usage("'--json' and '--csv' cannot be combined");
 	diff->options.top = (size_t)diff->top;
 	diff->options.brief = !diff->json && !diff->csv;
-	return exit_code;
+	return TS_EXIT_DONE;
 }
 
 /* ---- the two sides ---- */
@@ -137,20 +89,18 @@ static int include_last_steps(struct ts_work_input inputs[2])
 static int open_both(struct diff *diff, struct ts_work_input inputs[2], char **operands)
 {
 	struct ts_work_choice choice_b = diff->choice;
-	unsigned int load_flags = 0;
+	unsigned int load_flags = ts_compare_choice_load_flags(&diff->compared, &diff->options);
 	int exit_code;
 
-	if (diff->options.sides & TS_COMPARE_CPU)
-		load_flags = TS_COMPARE_LOAD_FLAGS | (diff->python ? TS_WORK_PYTHON : 0);
-	if (diff->steps_b)
-		choice_b.steps = diff->steps_b;
+	if (diff->compared.steps_b)
+		choice_b.steps = diff->compared.steps_b;
 	exit_code = open_side(&inputs[0], &diff->choice, load_flags, operands[0], &diff->paths[0]);
 	if (!exit_code)
 		exit_code =
 			open_side(&inputs[1], &choice_b, load_flags, operands[1], &diff->paths[1]);
 	for (int i = 0; i < 2; i++)
 		diff->options.files[i] = diff->paths[i].items;
-	if (!exit_code && !diff->steps_b &&
+	if (!exit_code && !diff->compared.steps_b &&
 	    !ts_compare_may_leave_out(inputs[0].work, inputs[1].work))
 		exit_code = include_last_steps(inputs);
 	return exit_code;
@@ -170,18 +120,6 @@ static int show(const struct diff *diff, const struct ts_result *result, struct 
 	rc = ts_result_show_json(result, err);
 	ts_text_append_char(ts_stdout(), '\n');
 	return rc;
-}
-
-/* Not even added or gone names: "no difference" would be misleading. */
-static int nothing_to_compare(const struct diff *diff, struct ts_error *err)
-{
-	const char *what = "device work, operators, annotations or calls";
-
-	if (diff->options.sides == TS_COMPARE_GPU)
-		what = "device work (--device cpu compares what the host did)";
-	else if (diff->options.sides == TS_COMPARE_CPU)
-		what = "operators, annotations or calls (--device gpu compares device work)";
-	return ts_error_set(err, TS_ENOTFOUND, "nothing to compare: neither trace has %s", what);
 }
 
 static int compare_works(const struct diff *diff, struct ts_work_input inputs[2],
@@ -230,7 +168,7 @@ static int compare(const struct diff *diff, struct ts_work_input inputs[2])
 	if (!rc && outcome == TS_COMPARE_IDENTICAL && diff->options.brief)
 		try_all_steps(diff, inputs, &result);
 	if (!rc && outcome == TS_COMPARE_NOTHING)
-		rc = nothing_to_compare(diff, &err);
+		rc = ts_compare_nothing(&diff->options, &err);
 	if (!rc)
 		rc = show(diff, &result, &err);
 	/* "They differ" must not hide that the report could not be written. */
@@ -264,7 +202,7 @@ int ts_verb_diff(int argc, char **argv)
 			"steps", 0, "N|A-B|all", &diff.choice.steps,
 			"work issued in these steps, by number; default: all but the last one, "
 			"which is often incomplete, if that leaves two or more in both traces"),
-		TS_OPTION_TEXT("steps-b", 0, "N|A-B|all", &diff.steps_b,
+		TS_OPTION_TEXT("steps-b", 0, "N|A-B|all", &diff.compared.steps_b,
 			       "the steps of B, if numbered differently"),
 		TS_OPTION_TEXT("step-span", 0, "NAME", &diff.choice.step_span,
 			       "spans of this name are the steps; default: ProfilerStep#N, else "
@@ -272,15 +210,15 @@ int ts_verb_diff(int argc, char **argv)
 		TS_OPTION_FLAG("all", 0, &diff.choice.all, "everything, including the last step"),
 		TS_OPTION_REPEATED("rank", 0, "N", &diff.choice.ranks,
 				   "only this rank; may be repeated"),
-		TS_OPTION_TEXT("device", 0, "gpu|cpu|all", &diff.device,
+		TS_OPTION_TEXT("device", 0, "gpu|cpu|all", &diff.compared.device,
 			       "device work, host work, or both (default)"),
-		TS_OPTION_TEXT("threshold", 0, "PCT", &diff.threshold,
+		TS_OPTION_TEXT("threshold", 0, "PCT", &diff.compared.threshold,
 			       "ignore changes up to this percentage (default 1)"),
-		TS_OPTION_TEXT("min-change", 0, "TIME", &diff.min_change,
+		TS_OPTION_TEXT("min-change", 0, "TIME", &diff.compared.min_change,
 			       "ignore changes of a name's time up to this, per step (default "
 			       "1us)"),
 		TS_WORK_SHORT_NAMES_OPTION(diff.choice),
-		TS_OPTION_FLAG("python", 0, &diff.python, "include Python functions"),
+		TS_OPTION_FLAG("python", 0, &diff.compared.python, "include Python functions"),
 		TS_OPTION_INTEGER("top", 0, "N", &diff.top, 0, INT32_MAX,
 				  "rows to show in text, 0: all (default 30)"),
 		TS_OPTION_TEXT("rounding", 0, "exact|hta", &diff.choice.rounding,
