@@ -8,16 +8,16 @@
  *	struct ts_record_options options = {
  *		.size = sizeof(options), .output = "run.sbt", .pids = pids, .pid_count = 1,
  *	};
- *	struct ts_recording *recording;
+ *	struct ts_record_session *session;
  *	struct ts_record_summary summary;
  *
- *	if (ts_record_start(&recording, &options, &err))
+ *	if (ts_record_start(&session, &options, &err))
  *		return fail(err.message);
  *	... what is to be recorded ...
- *	if (ts_record_stop(recording, &summary, &err))
+ *	if (ts_record_stop(session, &summary, &err))
  *		return fail(err.message);
  *	printf("%llu events in %s\n", (unsigned long long)summary.events, summary.file);
- *	ts_record_close(recording);
+ *	ts_record_close(session);
  *
  * The tool is $TRACESMITH_RECORDER, or `tracesmith` beside this library, in ../bin or ../../bin
  * from there, or in $PATH.
@@ -73,7 +73,7 @@ struct ts_record_options {
 	int64_t timeout_ns; /* to wait for the recorder to start; default: 30 s */
 };
 
-struct ts_recording;
+struct ts_record_session;
 
 /*
  * Starts a recorder and returns when it records: the processes have been found, or the command has
@@ -82,11 +82,11 @@ struct ts_recording;
  * TS_ENOTFOUND: there is no tool; other errors: the recorder did not start, with the reason that
  * it gave.
  */
-int ts_record_start(struct ts_recording **ret_recording, const struct ts_record_options *options,
+int ts_record_start(struct ts_record_session **ret_session, const struct ts_record_options *options,
 		    struct ts_error *err);
 
 /* Process id of the recorder. */
-pid_t ts_record_pid(const struct ts_recording *recording);
+pid_t ts_record_pid(const struct ts_record_session *session);
 
 /* What the recorder says at the end. `size` is set by the caller: sizeof(struct ...). */
 struct ts_record_summary {
@@ -105,7 +105,7 @@ struct ts_record_summary {
  * recording has ended, it only returns the summary. `ret_summary` may be NULL; its texts are
  * borrowed until ts_record_close().
  */
-int ts_record_stop(struct ts_recording *recording, struct ts_record_summary *ret_summary,
+int ts_record_stop(struct ts_record_session *session, struct ts_record_summary *ret_summary,
 		   struct ts_error *err);
 
 /*
@@ -113,11 +113,11 @@ int ts_record_stop(struct ts_recording *recording, struct ts_record_summary *ret
  * `max_bytes` is reached. *ret_ended is false if `timeout_ns` (-1: none) passed first. May be
  * repeated.
  */
-int ts_record_wait(struct ts_recording *recording, int64_t timeout_ns, bool *ret_ended,
+int ts_record_wait(struct ts_record_session *session, int64_t timeout_ns, bool *ret_ended,
 		   struct ts_error *err);
 
 /* Frees the handle; a recording that was not stopped goes on without it. Accepts NULL. */
-void ts_record_close(struct ts_recording *recording);
+void ts_record_close(struct ts_record_session *session);
 
 #ifdef __cplusplus
 }
