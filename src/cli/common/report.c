@@ -16,6 +16,7 @@
 #define MESSAGE_BYTES 4096
 
 static const char *verb_name;
+static char last_error[MESSAGE_BYTES];
 
 void ts_report_start(const char *verb)
 {
@@ -77,6 +78,7 @@ int ts_report_usage(const char *format, ...)
 	va_start(arguments, format);
 	length = vsnprintf(text, sizeof(text), format, arguments);
 	va_end(arguments);
+	snprintf(last_error, sizeof(last_error), "%s", text);
 	if (length >= 0 && (size_t)length < sizeof(text))
 		snprintf(text + length, sizeof(text) - (size_t)length,
 			 " (see 'tracesmith%s%s --help')", verb_name ? " " : "",
@@ -101,8 +103,14 @@ int ts_report_exit_code(int code)
 	}
 }
 
+const char *ts_report_last_error(void)
+{
+	return last_error;
+}
+
 int ts_report_error(const struct ts_error *err)
 {
+	snprintf(last_error, sizeof(last_error), "%s", err->message);
 	if (err->code != TS_ECANCELED && err->message[0])
 		print_prefixed("", err->message);
 	return ts_report_exit_code(err->code);

@@ -25,6 +25,9 @@ int ts_report_usage(const char *format, ...) TS_PRINTF_LIKE(1, 2);
 /* "tracesmith view: MESSAGE" of an error, unless the user interrupted it. Returns its exit code. */
 int ts_report_error(const struct ts_error *err);
 
+/* The message of the last error of either kind; "": none. */
+const char *ts_report_last_error(void);
+
 /* "tracesmith view: warning: TEXT". */
 void ts_report_warning(const char *format, ...) TS_PRINTF_LIKE(1, 2);
 

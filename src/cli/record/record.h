@@ -7,6 +7,7 @@
  *	record_options.c          options shared with `tracesmith sniff`
  *	record_run.c              runs the recording and stands in for the started program
  *	record_signals.c          signals: who is meant, and how they are read
+ *	record_control.c          the program that started the recorder
  *	record_metrics.c          metric samples
  *	record_python.c           Python stacks: options, and conversion to events
  *	record_backends.c         backends: names, options, settings for the program
@@ -24,6 +25,7 @@
 #include <sys/signalfd.h>
 #include <sys/types.h>
 
+#include "base/text.h"
 #include "record/launch/launch_target.h"
 #include "record/loop/recorder.h"
 #include "sample/python/python_sampler.h"
@@ -46,6 +48,12 @@ struct ts_record {
 	struct ts_recorder_options options;
 	struct ts_launch_options launch;
 	bool quiet, json;
+	/*
+	 * Socket of the program that started the recorder, which gets the summary; 0: none.
+	 */
+	int control_fd;
+	bool is_controlled, control_started, control_finished;
+	bool command_ended;  /* wait_status is known */
 	bool no_symbols;     /* native frames stay addresses */
 	bool names_backends; /* the user gave --backends */
 	char settings[1024]; /* settings of backends: "key=value;key=value" */
@@ -119,6 +127,18 @@ bool ts_record_signal_is_shared(const struct signalfd_siginfo *info, pid_t progr
  * no difference.
  */
 int ts_record_end_as(int wait_status);
+
+/* ---- record_control.c ---- */
+
+/* The descriptor of that number, or -1: it is not open. */
+int ts_record_control_open(const char *text);
+/* The recorder has made its first pass. Further calls do nothing. */
+void ts_record_control_started(struct ts_record *record);
+void ts_record_control_finished(struct ts_record *record, const struct ts_text *json);
+/* At the end, with the last error that was reported, unless the recording was finished. */
+void ts_record_control_failed(struct ts_record *record, int exit_code);
+/* Does the program ask to stop? */
+bool ts_record_control_wants_stop(struct ts_record *record);
 
 /* ---- record_metrics.c ---- */
 
@@ -244,6 +264,6 @@ void ts_record_report_replay(const struct ts_record *record,
 /* ---- record_messages.c ---- */
 
 /* Prints the summary on stderr, losses with advice, and JSON if requested. */
-void ts_record_report(const struct ts_record *record, const struct ts_recorder_summary *summary);
+void ts_record_report(struct ts_record *record, const struct ts_recorder_summary *summary);
 
 #endif

@@ -219,11 +219,10 @@ static void print_no_stacks(const struct ts_record *record,
 			  summary->path, summary->path);
 }
 
-static void print_json(const struct ts_record *record, const struct ts_recorder_summary *summary,
-		       const struct ts_text *backends, const struct ts_text *replay)
+static void append_json(struct ts_text *out, const struct ts_record *record,
+			const struct ts_recorder_summary *summary, const struct ts_text *backends,
+			const struct ts_text *replay)
 {
-	struct ts_text *out = ts_stdout();
-
 	ts_text_append_str(out, "{\"file\":");
 	ts_text_append_json(out, summary->path, strlen(summary->path));
 	ts_text_printf(
@@ -262,6 +261,18 @@ static void print_json(const struct ts_record *record, const struct ts_recorder_
 	ts_text_append_str(out, "}\n");
 }
 
+static void print_json(struct ts_record *record, const struct ts_recorder_summary *summary,
+		       const struct ts_text *backends, const struct ts_text *replay)
+{
+	TS_SCOPED(ts_text) json = { 0 };
+
+	append_json(&json, record, summary, backends, replay);
+	if (record->is_controlled)
+		ts_record_control_finished(record, &json);
+	else
+		ts_text_append(ts_stdout(), json.data, json.length);
+}
+
 /* For a recording of stacks only. */
 static void print_stacks_line(const struct ts_recorder_summary *summary)
 {
@@ -278,7 +289,7 @@ static void print_stacks_line(const struct ts_recorder_summary *summary)
 		format_lost(summary, lost, sizeof(lost), "stack", "stacks"));
 }
 
-void ts_record_report(const struct ts_record *record, const struct ts_recorder_summary *summary)
+void ts_record_report(struct ts_record *record, const struct ts_recorder_summary *summary)
 {
 	TS_SCOPED(ts_text) backends = { 0 };
 	TS_SCOPED(ts_text) replay = { 0 };

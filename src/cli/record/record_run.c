@@ -107,13 +107,16 @@ static void wait_for_something(struct run *run, int64_t wait_ns)
 	struct pollfd fds[] = {
 		{ .fd = run->signals.fd, .events = POLLIN },
 		{ .fd = run->recorder ? ts_recorder_fd(run->recorder) : -1, .events = POLLIN },
+		{ .fd = run->record->control_fd > 0 ? run->record->control_fd : -1,
+		  .events = POLLIN },
 	};
 	struct timespec timeout = { .tv_sec = wait_ns / SECOND_NS, .tv_nsec = wait_ns % SECOND_NS };
 	struct signalfd_siginfo info;
 
-	ppoll(fds, 2, &timeout, NULL);
+	ppoll(fds, TS_ARRAY_SIZE(fds), &timeout, NULL);
 	while (ts_record_signals_next(&run->signals, &info))
 		on_signal(run, &info);
+	run->stop |= ts_record_control_wants_stop(run->record);
 }
 
 /* ---- processes that outlive the program ---- */
@@ -206,6 +209,7 @@ static int record(struct run *run, struct ts_error *err)
 		rc = ts_recorder_pass(run->recorder, &wait_ns, &done, err);
 		if (rc || run->stop || (done && !lingers(run)))
 			return rc;
+		ts_record_control_started(run->record);
 		report_others(run);
 		report_interrupt(run);
 		wait_ns = TS_MIN(wait_ns, tick(run));
@@ -309,6 +313,7 @@ static int finish(struct run *run, bool *ret_again, struct ts_error *err)
 	if (!*ret_again)
 		name_files(run->record);
 	run->record->wait_status = run->wait_status;
+	run->record->command_ended = run->program_ended;
 	run->record->stacks += summary.stacks + summary.stacks_rejected;
 	ts_record_report(run->record, &summary);
 	run->is_untraced = summary.untraced.count && !summary.has_traced && !summary.samples;

@@ -473,6 +473,16 @@ int ts_verb_record(int argc, char **argv)
 
 	if (argc > 1 && !strcmp(argv[1], "--detached"))
 		return ts_record_detached(argc - 1, argv + 1);
+	if (argc > 2 && !strcmp(argv[1], "--control")) {
+		record.control_fd = ts_record_control_open(argv[2]);
+		if (record.control_fd < 0)
+			return ts_report_usage("option '--control': '%s' is no open socket",
+					       argv[2]);
+		record.json = record.is_controlled = true;
+		argv[2] = argv[0];
+		argv += 2;
+		argc -= 2;
+	}
 	ts_record_load_backends(common_options, TS_ARRAY_SIZE(common_options), argc, argv);
 	memcpy(options, common_options, sizeof(common_options));
 	command.option_count = ts_record_add_options(texts.backend_options, options,
@@ -480,12 +490,14 @@ int ts_verb_record(int argc, char **argv)
 						     TS_ARRAY_SIZE(options));
 	ts_record_complete_help(options, TS_ARRAY_SIZE(common_options), help);
 	if (!ts_command_parse(&command, &argc, argv, &exit_code)) {
+		ts_record_control_failed(&record, exit_code);
 		release_texts(&texts);
 		return exit_code;
 	}
 	argv[argc] = NULL;
 	record.command = argc ? argv : NULL;
 	exit_code = run(&texts, &record);
+	ts_record_control_failed(&record, exit_code);
 	release_texts(&texts);
 	return exit_code;
 }
