@@ -16,6 +16,7 @@ if(TARGET tracesmith-agent)
 endif()
 if(TARGET libtracesmith)
 	install(TARGETS libtracesmith ARCHIVE)
+	install(TARGETS libtracesmith-shared LIBRARY)
 	configure_file(cmake/tracesmith.pc.in generated/tracesmith.pc @ONLY)
 	install(FILES ${PROJECT_BINARY_DIR}/generated/tracesmith.pc
 		DESTINATION ${CMAKE_INSTALL_LIBDIR}/pkgconfig)
