@@ -2,12 +2,12 @@
 /*
  * Analyses: each answers one question about the work of a job (docs/analyze.md).
  *
- *	const struct ts_option_value short_kernels = { "short", "20us" };
+ *	const struct ts_option_value wait = { "wait", "20us" };
  *	const struct ts_selection selection = { .size = sizeof(selection), .steps = "3-5" };
  *	const struct ts_analyze_options options = {
  *		.size = sizeof(options),
  *		.selection = &selection,
- *		.options = &short_kernels,
+ *		.options = &wait,
  *		.option_count = 1,
  *	};
  *

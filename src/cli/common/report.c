@@ -17,6 +17,7 @@
 
 static const char *verb_name;
 static char last_error[MESSAGE_BYTES];
+static bool keeps_errors;
 
 void ts_report_start(const char *verb)
 {
@@ -83,7 +84,8 @@ int ts_report_usage(const char *format, ...)
 		snprintf(text + length, sizeof(text) - (size_t)length,
 			 " (see 'tracesmith%s%s --help')", verb_name ? " " : "",
 			 verb_name ? verb_name : "");
-	print_prefixed("", text);
+	if (!keeps_errors)
+		print_prefixed("", text);
 	return TS_EXIT_USAGE;
 }
 
@@ -103,6 +105,11 @@ int ts_report_exit_code(int code)
 	}
 }
 
+void ts_report_keep_errors(void)
+{
+	keeps_errors = true;
+}
+
 const char *ts_report_last_error(void)
 {
 	return last_error;
@@ -111,7 +118,7 @@ const char *ts_report_last_error(void)
 int ts_report_error(const struct ts_error *err)
 {
 	snprintf(last_error, sizeof(last_error), "%s", err->message);
-	if (err->code != TS_ECANCELED && err->message[0])
+	if (err->code != TS_ECANCELED && err->message[0] && !keeps_errors)
 		print_prefixed("", err->message);
 	return ts_report_exit_code(err->code);
 }

@@ -25,6 +25,9 @@ int ts_report_usage(const char *format, ...) TS_PRINTF_LIKE(1, 2);
 /* "tracesmith view: MESSAGE" of an error, unless the user interrupted it. Returns its exit code. */
 int ts_report_error(const struct ts_error *err);
 
+/* From now on, errors of either kind are not printed: somebody else gets the last one. */
+void ts_report_keep_errors(void);
+
 /* The message of the last error of either kind; "": none. */
 const char *ts_report_last_error(void);
 

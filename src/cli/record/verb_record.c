@@ -478,6 +478,7 @@ int ts_verb_record(int argc, char **argv)
 		if (record.control_fd < 0)
 			return ts_report_usage("option '--control': '%s' is no open socket",
 					       argv[2]);
+		ts_report_keep_errors();
 		record.json = record.is_controlled = true;
 		argv[2] = argv[0];
 		argv += 2;
