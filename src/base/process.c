@@ -11,9 +11,13 @@
 #include <unistd.h>
 
 #include "base/io.h"
+#include "base/local/rank.h"
 #include "base/memory.h"
 #include "base/process.h"
 #include "base/process_internal.h"
+
+/* Limit of /proc/PID/environ; a rank beyond it is not found. */
+#define ENVIRONMENT_BYTES ((size_t)256 << 10)
 
 /* ---- files ---- */
 
@@ -243,6 +247,15 @@ void ts_process_name(pid_t pid, char *buffer, size_t bytes)
 size_t ts_process_command(pid_t pid, char *buffer, size_t bytes)
 {
 	return ts_proc_read(pid, "cmdline", buffer, bytes);
+}
+
+bool ts_process_rank(pid_t pid, struct ts_rank *ret_rank)
+{
+	TS_AUTO_FREE char *environment = malloc(ENVIRONMENT_BYTES);
+	size_t bytes = environment ? ts_proc_read(pid, "environ", environment, ENVIRONMENT_BYTES)
+				   : 0;
+
+	return ts_rank_of_environment(ret_rank, environment, bytes);
 }
 
 /* ---- what it has mapped ---- */

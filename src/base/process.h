@@ -39,6 +39,10 @@ bool ts_process_is_of(pid_t pid, uid_t uid);
 void ts_process_name(pid_t pid, char *buffer, size_t bytes);
 size_t ts_process_command(pid_t pid, char *buffer, size_t bytes);
 
+struct ts_rank;
+/* Its rank in a distributed job, by the environment that it was started with; false: none. */
+bool ts_process_rank(pid_t pid, struct ts_rank *ret_rank);
+
 enum ts_preload { /* whether the agent can be loaded */
 		  TS_PRELOAD_POSSIBLE,
 		  TS_PRELOAD_STATIC,     /* no program interpreter: static, most Go programs */

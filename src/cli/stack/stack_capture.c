@@ -13,14 +13,13 @@
 #include <unistd.h>
 
 #include "base/io.h"
+#include "base/local/rank.h"
 #include "base/process.h"
 #include "cli/stack/stack_verb.h"
 
 #define TRIES 5
 #define PAUSE_NS INT64_C(2000000)
 #define LOCALS_BYTES 4096u
-/* Limit of /proc/PID/environ; ranks beyond it are not found. */
-#define ENVIRONMENT_BYTES (256u * 1024u)
 
 void ts_stack_sleep(int64_t ns)
 {
@@ -32,48 +31,15 @@ void ts_stack_sleep(int64_t ns)
 
 /* ---- identity ---- */
 
-/* The value of a variable in NUL-separated "NAME=VALUE"; -1: missing, or not a number. */
-static int64_t number_of_variable(const char *environment, size_t bytes, const char *name)
-{
-	size_t length = strlen(name);
-
-	while (bytes) {
-		size_t entry = strnlen(environment, bytes);
-		int64_t value;
-
-		if (entry > length && !memcmp(environment, name, length) &&
-		    environment[length] == '=' &&
-		    !ts_parse_int64(environment + length + 1, entry - length - 1, &value) &&
-		    value >= 0)
-			return value;
-		entry += entry < bytes;
-		environment += entry;
-		bytes -= entry;
-	}
-	return -1;
-}
-
 /* Set by launchers of distributed jobs. Not readable for every process. */
 static void read_ranks(struct ts_stack_process *process)
 {
-	TS_AUTO_FREE char *environment = malloc(ENVIRONMENT_BYTES);
-	TS_AUTO_FD int fd = -1;
-	size_t used = 0;
-	ssize_t got = 1;
-	char path[64];
+	struct ts_rank rank;
+	bool is_known = ts_process_rank(process->pid, &rank);
 
-	process->rank = process->local_rank = process->world_size = -1;
-	snprintf(path, sizeof(path), "/proc/%d/environ", (int)process->pid);
-	fd = ts_io_open(path, O_RDONLY, 0);
-	while (environment && fd >= 0 && got > 0 && used < ENVIRONMENT_BYTES) {
-		got = ts_read_some(fd, environment + used, ENVIRONMENT_BYTES - used);
-		used += got > 0 ? (size_t)got : 0;
-	}
-	if (!used)
-		return;
-	process->rank = number_of_variable(environment, used, "RANK");
-	process->local_rank = number_of_variable(environment, used, "LOCAL_RANK");
-	process->world_size = number_of_variable(environment, used, "WORLD_SIZE");
+	process->rank = is_known ? rank.rank : -1;
+	process->local_rank = is_known ? rank.local_rank : -1;
+	process->world_size = is_known ? rank.world_size : -1;
 }
 
 /* The command line, separated by blanks. */
