@@ -23,29 +23,8 @@
 
 /* ---- paths ---- */
 
-/* Copies with %p as the pid and %% as %. */
-static int expand(const char *path, char *ret_path, size_t bytes)
-{
-	size_t used = 0;
-
-	for (; *path; path++) {
-		int written;
-
-		if (path[0] == '%' && path[1] == 'p') {
-			written = snprintf(ret_path + used, bytes - used, "%d", (int)getpid());
-			path++;
-		} else {
-			path += path[0] == '%' && path[1] == '%';
-			written = snprintf(ret_path + used, bytes - used, "%c", *path);
-		}
-		if (written < 0 || (size_t)written >= bytes - used)
-			return ENAMETOOLONG;
-		used += (size_t)written;
-	}
-	return 0;
-}
-
-int agent_absolute_path(const char *path, char *ret_path, size_t bytes, uint32_t *ret_base)
+/* "x.sbt" becomes "/current/dir/x.sbt"; *ret_base is the offset of the given path in it. */
+static int make_absolute(const char *path, char *ret_path, size_t bytes, uint32_t *ret_base)
 {
 	size_t used = 0, length;
 
@@ -65,6 +44,26 @@ int agent_absolute_path(const char *path, char *ret_path, size_t bytes, uint32_t
 	memcpy(ret_path + used, path, length + 1);
 	*ret_base = (uint32_t)used;
 	return 0;
+}
+
+bool agent_prepare_output(const char *path, char *ret_path, size_t bytes, uint32_t *ret_base,
+			  char *ret_why)
+{
+	struct ts_path_values values = { 0 };
+	char expanded[1024], number[16];
+	struct ts_rank rank;
+	int error;
+
+	if (ts_rank_of_self(&rank)) {
+		snprintf(number, sizeof(number), "%d", (int)rank.rank);
+		values.rank = number;
+	}
+	if (!ts_path_expand(path, &values, expanded, sizeof(expanded), ret_why, TS_PATH_WHY_BYTES))
+		return false;
+	error = make_absolute(expanded, ret_path, bytes, ret_base);
+	if (error)
+		snprintf(ret_why, TS_PATH_WHY_BYTES, "%s", strerrordesc_np(error));
+	return !error;
 }
 
 /* Processes that write to the same file share a session, hence one recorder. FNV-1a. */
@@ -199,11 +198,11 @@ static void read_common(struct agent_settings *settings)
 
 	memset(settings, 0, sizeof(*settings));
 	settings->step_open = settings->step_close = ABSENT;
+	ts_rank_of_self(&settings->rank);
 	if (budget)
 		settings->budget = parse_bytes(budget);
 	if (directory && directory[0] &&
-	    agent_absolute_path(directory, settings->directory, sizeof(settings->directory),
-				&unused))
+	    make_absolute(directory, settings->directory, sizeof(settings->directory), &unused))
 		settings->has_no_directory = true;
 }
 
@@ -231,7 +230,17 @@ static void read_backends(struct agent_settings *settings, const char *list)
 	}
 }
 
-/* Makes the output absolute; does not expand its %p yet. */
+/* An output that cannot be named is reported when the first event would go there. */
+static void read_output(struct agent_settings *settings, const char *output)
+{
+	settings->makes_folders = ts_path_is_pattern(output);
+	if (agent_prepare_output(output, settings->output, sizeof(settings->output),
+				 &settings->output_base, settings->why_not))
+		want_output(settings);
+	else
+		snprintf(settings->output, sizeof(settings->output), "%s", output);
+}
+
 static void read_environment(struct agent_settings *settings)
 {
 	const char *agent = getenv("TRACESMITH_AGENT"), *live = getenv("TRACESMITH_LIVE");
@@ -246,9 +255,7 @@ static void read_environment(struct agent_settings *settings)
 		snprintf(remembered.text, sizeof(remembered.text), "%s", agent);
 		read_agent(settings, agent);
 	} else if (output) {
-		if (!agent_absolute_path(output, settings->output, sizeof(settings->output),
-					 &settings->output_base))
-			want_output(settings);
+		read_output(settings, output);
 	} else if (live && live[0] && strcmp(live, "0") != 0) {
 		settings->wanted = true;
 		settings->enabled = true;
@@ -358,6 +365,7 @@ bool agent_settings_are_known(void)
 
 void agent_settings_read(struct agent_settings *settings, const struct ts_tracer *tracer)
 {
+	const struct ts_path_values values = { .pid = getpid() };
 	const char *output = tracer->output;
 	uint32_t base = tracer->output_base;
 
@@ -366,6 +374,8 @@ void agent_settings_read(struct agent_settings *settings, const struct ts_tracer
 	if (tracer->by_hand) {
 		forget_session(settings);
 		want_output(settings);
+		settings->makes_folders = tracer->makes_folders;
+		settings->why_not[0] = 0;
 	} else {
 		output = remembered.settings.output;
 		base = settings->output_base;
@@ -373,7 +383,8 @@ void agent_settings_read(struct agent_settings *settings, const struct ts_tracer
 	if (!settings->start_recorder)
 		return;
 	memcpy(settings->output, output, base);
-	settings->wanted =
-		!expand(output + base, settings->output + base, sizeof(settings->output) - base);
+	settings->wanted = ts_path_expand(output + base, &values, settings->output + base,
+					  sizeof(settings->output) - base, settings->why_not,
+					  sizeof(settings->why_not));
 	settings->session = session_of(settings->output);
 }

@@ -29,6 +29,7 @@ struct launch {
 	char program[1024];
 	char area[64];
 	char output[1024];
+	bool makes_folders;
 	char **environment;
 	size_t environment_bytes;
 	pid_t recorder;
@@ -175,14 +176,21 @@ static void raise_limits(void)
 static int become_recorder(void *argument)
 {
 	struct launch *launch = argument;
-	char *arguments[] = { (char *)"tracesmith", (char *)"record",
-			      (char *)"--detached", (char *)"--area",
-			      launch->area,         (char *)"-o",
-			      launch->output,       NULL };
+	char *arguments[] = { (char *)"tracesmith",
+			      (char *)"record",
+			      (char *)"--detached",
+			      (char *)"--area",
+			      launch->area,
+			      (char *)"-o",
+			      launch->output,
+			      NULL,
+			      NULL };
 	struct sigaction plain = { .sa_handler = SIG_DFL };
 	sigset_t none;
 	int null;
 
+	if (launch->makes_folders)
+		arguments[7] = (char *)"--make-folders";
 	setsid();
 	raise_limits();
 	null = open("/dev/null", O_RDWR);
@@ -235,6 +243,7 @@ static int start(struct launch *launch, const struct core *core, const char *out
 		return ENOENT;
 	snprintf(launch->area, sizeof(launch->area), "%.63s", slash ? slash + 1 : core->path);
 	snprintf(launch->output, sizeof(launch->output), "%s", output);
+	launch->makes_folders = core->settings.makes_folders;
 	if (!copy_environment(launch))
 		return ENOMEM;
 	run(launch);

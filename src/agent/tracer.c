@@ -231,6 +231,16 @@ static void report_no_area(const struct core *core, int error)
 			    strerrordesc_np(error));
 }
 
+/* For users who asked for a file, such as one named after a rank that is not known. */
+static void report_no_output(const struct core *core)
+{
+	static uint32_t is_reported; /* by this process or one that it was forked from */
+
+	if (core->settings.why_not[0] && !__atomic_exchange_n(&is_reported, 1, __ATOMIC_RELAXED))
+		agent_print("tracesmith: nothing is recorded for '%.256s': %s\n",
+			    core->settings.output, core->settings.why_not);
+}
+
 /* Called by the thread that found the core new, with signals blocked. */
 static void start(struct ts_tracer *tracer, struct core *core)
 {
@@ -238,6 +248,7 @@ static void start(struct ts_tracer *tracer, struct core *core)
 
 	agent_settings_read(&core->settings, tracer);
 	if (!core->settings.wanted) {
+		report_no_output(core);
 		agent_disable(tracer, "not requested", 0);
 		return;
 	}
@@ -463,6 +474,7 @@ struct ts_tracer *ts_tracer_disabled(void)
 
 struct ts_tracer *ts_tracer_enabled(const char *path)
 {
+	char why_not[TS_PATH_WHY_BYTES];
 	struct ts_tracer *tracer;
 
 	if (!path || !path[0] || getauxval(AT_SECURE))
@@ -471,8 +483,10 @@ struct ts_tracer *ts_tracer_enabled(const char *path)
 	if (!tracer)
 		return &disabled_tracer;
 	tracer->by_hand = 1;
-	if (agent_absolute_path(path, tracer->output, sizeof(tracer->output),
-				&tracer->output_base)) {
+	tracer->makes_folders = ts_path_is_pattern(path);
+	if (!agent_prepare_output(path, tracer->output, sizeof(tracer->output),
+				  &tracer->output_base, why_not)) {
+		agent_print("tracesmith: nothing is recorded for '%.256s': %s\n", path, why_not);
 		free(tracer);
 		return &disabled_tracer;
 	}

@@ -19,6 +19,7 @@
 #include <tracesmith/emit.h>
 #include <tracesmith/replay.h>
 
+#include "base/local/path_pattern.h"
 #include "live/local/counter.h"
 #include "live/local/live_records.h"
 
@@ -65,9 +66,11 @@ struct agent_settings {
 	bool enabled;
 	bool redact;
 	bool has_no_directory; /* its path is too long */
+	bool makes_folders;    /* the output is a pattern: the recorder creates its folders */
 	uint32_t mode;
 	uint32_t role;        /* enum ts_live_role */
 	uint32_t output_base; /* length of the prefix of `output` in which % is literal */
+	struct ts_rank rank;
 	uint64_t session;
 	uint64_t budget;     /* 0: default */
 	uint32_t ring_bytes; /* of a first ring; 0: default */
@@ -78,6 +81,8 @@ struct agent_settings {
 	char backends[256];
 	char directory[1024]; /* of live areas, absolute; empty: the default */
 	char output[1024];    /* absolute */
+	/* Why the output that was asked for cannot be named; empty: it can. */
+	char why_not[TS_PATH_WHY_BYTES];
 };
 
 /* Saved signal mask and cancellation state: see agent_block_signals(). */
@@ -203,7 +208,8 @@ struct ts_tracer {
 	uint32_t inherited_ring_bytes;
 	struct stranded stranded;
 	uint32_t output_base; /* as in struct agent_settings */
-	char output[1024];    /* absolute; empty: none */
+	bool makes_folders;
+	char output[1024]; /* absolute; empty: none */
 };
 
 extern struct ts_tracer ts_process_tracer;
@@ -270,10 +276,11 @@ void agent_settings_host(uint64_t session, uint32_t ring_bytes);
 bool agent_settings_are_known(void);
 
 /*
- * "x-%p.sbt" becomes "/current/dir/x-%p.sbt"; *ret_base is the offset of the given path in it. 0,
- * or an errno.
+ * "%r-%p.sbt" becomes "/current/dir/3-%p.sbt": the process id differs after a fork. *ret_base is
+ * the offset of the given path in it. False: `ret_why`, of TS_PATH_WHY_BYTES, says why.
  */
-int agent_absolute_path(const char *path, char *ret_path, size_t bytes, uint32_t *ret_base);
+bool agent_prepare_output(const char *path, char *ret_path, size_t bytes, uint32_t *ret_base,
+			  char *ret_why);
 
 /* ---- make_area.c ---- */
 

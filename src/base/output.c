@@ -442,3 +442,24 @@ int ts_output_make_folder(const char *path, struct ts_error *err)
 		(void)!fchmod(fd, mode);
 	return TS_OK;
 }
+
+int ts_output_make_parents(const char *path, struct ts_error *err)
+{
+	char folder[PATH_MAX];
+	struct stat status;
+	size_t length;
+	int rc = TS_OK;
+
+	for (const char *slash = strchr(path, '/'); slash && !rc; slash = strchr(slash + 1, '/')) {
+		length = (size_t)(slash - path);
+		if (!length)
+			continue;
+		if (length >= sizeof(folder))
+			return ts_error_set(err, TS_EINVAL, "'%.60s...': path too long", path);
+		memcpy(folder, path, length);
+		folder[length] = '\0';
+		if (stat(folder, &status))
+			rc = ts_output_make_folder(folder, err);
+	}
+	return rc;
+}

@@ -106,4 +106,7 @@ void ts_output_remove_parts_of(pid_t process);
 /* Creates a folder for outputs, unless there is one. Who may read files may search it. */
 int ts_output_make_folder(const char *path, struct ts_error *err);
 
+/* The same for all folders that the path of a file names. */
+int ts_output_make_parents(const char *path, struct ts_error *err);
+
 #endif

@@ -420,6 +420,17 @@ static int search_on(int fd, uint64_t *offset, struct ts_block *block, struct ts
 	return TS_ENOTFOUND;
 }
 
+bool ts_journal_take_open(const void *payload, size_t bytes, struct ts_block_open *ret_open)
+{
+	struct ts_block_open open = { 0 };
+
+	if (bytes < TS_BLOCK_OPEN_LEAST)
+		return false;
+	memcpy(&open, payload, TS_MIN(bytes, sizeof(open)));
+	*ret_open = open;
+	return true;
+}
+
 bool ts_journal_origin(const char *trace, struct ts_block_open *ret_open)
 {
 	TS_SCOPED(ts_text) path = { 0 };
@@ -431,11 +442,9 @@ bool ts_journal_origin(const char *trace, struct ts_block_open *ret_open)
 	ts_text_printf(&path, "%s.journal", trace);
 	if (!ts_text_status(&path))
 		fd = open(ts_text_cstr(&path), O_RDONLY | O_CLOEXEC | O_NONBLOCK);
-	if (fd < 0 || ts_journal_read(fd, &offset, &block, &payload, NULL) ||
-	    block.type != TS_BLOCK_OPEN || block.bytes < sizeof(*ret_open))
-		return false;
-	memcpy(ret_open, payload.data, sizeof(*ret_open));
-	return true;
+	return fd >= 0 && !ts_journal_read(fd, &offset, &block, &payload, NULL) &&
+	       block.type == TS_BLOCK_OPEN &&
+	       ts_journal_take_open(payload.data, block.bytes, ret_open);
 }
 
 int ts_journal_read(int fd, uint64_t *offset, struct ts_block *block, struct ts_text *buffer,

@@ -75,8 +75,11 @@ struct ts_block_open {
 	uint8_t boot_id[16];
 	char host[64], system[128], recorder[32]; /* names and versions */
 	uint64_t next_ids[64]; /* struct ts_writer_ids of the trace at trace_bytes */
+	/* Not in journals of earlier versions. The rank of all processes that have no other. */
+	struct ts_rank rank;
 };
 static_assert(sizeof(struct ts_block_open) % 8 == 0, "no padding");
+#define TS_BLOCK_OPEN_LEAST offsetof(struct ts_block_open, rank)
 
 /* AREA: the target's control block when it was first seen, then the recorder's view. */
 struct ts_block_area {
@@ -132,8 +135,11 @@ struct ts_block_process {
 	uint64_t seen_counter, ended_counter; /* 0: not yet */
 	int64_t exit_status;
 	char name[64];
-	char command[1536]; /* arguments, each terminated by NUL; empty under redact */
+	char command[1536];  /* arguments, each terminated by NUL; empty under redact */
+	struct ts_rank rank; /* not in journals of earlier versions */
 };
+static_assert(sizeof(struct ts_block_process) % 8 == 0, "no padding");
+#define TS_BLOCK_PROCESS_LEAST offsetof(struct ts_block_process, rank)
 
 /* EXPORT: a closed window was exported to its own file. */
 struct ts_block_export {
@@ -200,6 +206,9 @@ int ts_journal_rename(struct ts_journal *journal, const char *path, struct ts_er
 struct ts_text;
 int ts_journal_read(int fd, uint64_t *offset, struct ts_block *block, struct ts_text *buffer,
 		    struct ts_error *err);
+
+/* Copies the payload of an OPEN block; false: it is too short. */
+bool ts_journal_take_open(const void *payload, size_t bytes, struct ts_block_open *ret_open);
 
 /* Reads the OPEN block of the journal of a trace; false: it has none, or not yet. */
 bool ts_journal_origin(const char *trace, struct ts_block_open *ret_open);

@@ -31,6 +31,7 @@ struct detached {
 	struct ts_record record;
 	const char *area; /* name of the target's live area */
 	const char *output;
+	bool makes_folders;                           /* the output was named by a pattern */
 	struct ts_error why;                          /* the output cannot be written */
 	char instead[FOLDER_BYTES + STEM_BYTES + 32]; /* the trace that is written instead */
 };
@@ -102,6 +103,8 @@ static int read_area(const char *name, struct ts_recorder_options *options, stru
 	options->area_created_ns = control->created.monotonic_ns;
 	options->session = control->session;
 	options->redact = control->redact != 0;
+	if (ts_rank_is_valid(&control->rank))
+		options->rank = control->rank;
 	options->max_steps = control->max_steps;
 	return TS_OK;
 }
@@ -226,6 +229,9 @@ static int run(struct detached *detached)
 		return TS_EXIT_DONE;
 	if (rc)
 		return ts_report_error(&err);
+	/* A failure shows when the file is made. */
+	if (detached->makes_folders)
+		ts_output_make_parents(detached->output, NULL);
 	code = record_to(record, detached->output, &taken);
 	return record->open_error.code && !taken ? record_instead(detached) : code;
 }
@@ -244,6 +250,8 @@ int ts_record_detached(int argc, char **argv)
 			       "live area of the process that starts it (required)"),
 		TS_OPTION_TEXT("output", 'o', "PATH", &detached.output,
 			       "the trace to write (required)"),
+		TS_OPTION_FLAG("make-folders", 0, &detached.makes_folders,
+			       "create the folders of the trace"),
 	};
 	const struct ts_command command = {
 		.verb = "record",

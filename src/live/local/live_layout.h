@@ -11,6 +11,8 @@
 #include <stddef.h>
 #include <stdint.h>
 
+#include "base/local/rank.h"
+
 static_assert(__BYTE_ORDER__ == __ORDER_LITTLE_ENDIAN__, "areas are read and written in place");
 
 #define TS_LIVE_MAGIC "TSLIVE\r\n"
@@ -107,7 +109,8 @@ struct ts_live_control {
 	uint64_t pool;
 	uint64_t budget;
 	uint32_t role;
-	uint8_t reserved_0[68];
+	struct ts_rank rank;
+	uint8_t reserved_0[52];
 
 	/* Written by the running target. */
 	uint32_t rings;
@@ -155,6 +158,7 @@ static_assert(offsetof(struct ts_live_control, pid) == 40, "live.md, section 2.1
 static_assert(offsetof(struct ts_live_control, created) == 96, "live.md, section 2.1");
 static_assert(offsetof(struct ts_live_control, ring_limit) == 144, "live.md, section 2.1");
 static_assert(offsetof(struct ts_live_control, budget) == 176, "live.md, section 2.1");
+static_assert(offsetof(struct ts_live_control, rank) == 188, "live.md, section 2.1");
 static_assert(offsetof(struct ts_live_control, rings) == 256, "live.md, section 2.1");
 static_assert(offsetof(struct ts_live_control, lost_first) == 344, "live.md, section 2.1");
 static_assert(offsetof(struct ts_live_control, enabled) == 512, "live.md, section 2.1");
