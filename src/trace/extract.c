@@ -24,6 +24,7 @@ static int choose(struct extract *extract)
 
 	while ((process = ts_reader_entity_next(extract->reader, TS_TABLE_PROCESS, &cursor, &id)))
 		if ((!filter->process || id == filter->process) &&
+		    (!filter->source || process->source == filter->source) &&
 		    (filter->pid == TS_ABSENT || process->pid == filter->pid))
 			extract_remember(extract, &extract->processes, id, 1);
 	if (ts_map_count(&extract->processes) == 0)
@@ -35,13 +36,45 @@ static int choose(struct extract *extract)
 	return extract->failure;
 }
 
+/* Of other ranks are devices that they have; those that no rank has are everybody's. */
+static bool is_device_of_taken(const struct extract *extract, int64_t id)
+{
+	const struct ts_device_row *device = ts_reader_entity(extract->reader, TS_TABLE_DEVICE, id);
+	const struct ts_source_row *source =
+		device ? ts_reader_entity(extract->reader, TS_TABLE_SOURCE, device->source) : NULL;
+
+	return !extract->filter->source || !source || source->rank == TS_ABSENT ||
+	       device->source == extract->filter->source;
+}
+
 static bool is_taken_entity(const struct extract *extract, enum ts_table_id table, int64_t id)
 {
+	if (table == TS_TABLE_SOURCE)
+		return !extract->filter->source || id == extract->filter->source;
+	if (table == TS_TABLE_DEVICE)
+		return is_device_of_taken(extract, id);
 	if (table == TS_TABLE_PROCESS)
 		return extract_has(&extract->processes, id);
 	if (table == TS_TABLE_OBJECT)
 		return extract_has(&extract->objects, id);
 	return table != TS_TABLE_THREAD || extract_has(&extract->threads, id);
+}
+
+/* What belonged to no rank now belongs to that of the new trace. */
+static void set_source(const struct extract *extract, const struct ts_table_info *table,
+		       int64_t *row)
+{
+	for (int i = 0; extract->filter->source && i < table->column_count; i++)
+		if (table->columns[i].type == TS_COLUMN_REF &&
+		    strcmp(table->columns[i].refers, "source") == 0 && row[i])
+			row[i] = extract->filter->source;
+}
+
+static int64_t name_source(const struct extract *extract)
+{
+	const char *name = extract->filter->source_name;
+
+	return ts_writer_string(extract->writer, name, strlen(name));
 }
 
 /* Entities: rows with an id. */
@@ -63,7 +96,10 @@ static void copy_entities(struct extract *extract)
 			if (!is_taken_entity(extract, tables[i], id))
 				continue;
 			memcpy(row, found, info->column_count * sizeof(*row));
+			set_source(extract, info, row);
 			extract_row(extract, info, row);
+			if (tables[i] == TS_TABLE_SOURCE && extract->filter->source_name)
+				row[TS_COLUMN_OF(source, name)] = name_source(extract);
 			ts_writer_add(extract->writer, tables[i], row, NULL);
 		}
 	}
@@ -100,6 +136,7 @@ static bool is_of_taken(const struct extract *extract, const struct ts_table_inf
 {
 	int64_t process = reference_to(table, row, "process");
 	int64_t thread = reference_to(table, row, "thread");
+	int64_t device = reference_to(table, row, "device");
 
 	if (thread)
 		return extract_has(&extract->threads, thread);
@@ -109,9 +146,12 @@ static bool is_of_taken(const struct extract *extract, const struct ts_table_inf
 		return extract_has(&extract->processes, process);
 	/* An instruction of an unknown process. */
 	if (table->id == TS_TABLE_SAMPLE)
-		return !extract->filter->process && extract->filter->pid == TS_ABSENT;
+		return !extract->filter->process && extract->filter->pid == TS_ABSENT &&
+		       !extract->filter->source;
+	if (device && !is_device_of_taken(extract, device))
+		return false;
 	return table->kind != TS_KIND_EVENT || table->id == TS_TABLE_LOSS ||
-	       table->id == TS_TABLE_COUNTER || reference_to(table, row, "device");
+	       table->id == TS_TABLE_COUNTER || device;
 }
 
 /* The end of the range for commands of a process. */
@@ -274,6 +314,7 @@ static int copy_chunk(struct extract *extract, size_t chunk)
 		if (!is_in_time(extract, table, row) || !is_of_taken(extract, table, row) ||
 		    !is_wanted(extract, table, i, row))
 			continue;
+		set_source(extract, table, row);
 		if (table->shape >= 0)
 			values = extract_values(extract, batch, i, row[table->shape]);
 		extract_row(extract, table, row);

@@ -13,9 +13,11 @@
 #include <tracesmith/schema.h>
 
 struct ts_extract_filter {
-	int64_t process;        /* id of its row; 0: any */
-	int64_t pid;            /* of the process; TS_ABSENT: any */
-	int64_t from_ns, to_ns; /* trace time, inclusive; rows that overlap it are copied */
+	int64_t process;         /* id of its row; 0: any */
+	int64_t pid;             /* of the process; TS_ABSENT: any */
+	int64_t source;          /* of the process: a rank, whose trace it becomes; 0: any */
+	const char *source_name; /* the source's new name; NULL: as it was */
+	int64_t from_ns, to_ns;  /* trace time, inclusive; rows that overlap it are copied */
 	/*
 	 * Copy command streams, too, with the objects and blobs that they need; a capture window
 	 * that is open at to_ns is copied to its end.

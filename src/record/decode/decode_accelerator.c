@@ -379,7 +379,7 @@ static bool lost_record(struct ts_decoder *decoder, struct decode_area *area, in
 	if (cursor->bad)
 		return false;
 	row.start = ns;
-	row.source = decoder->source;
+	row.source = decode_source_of(decoder, area->process);
 	row.process = area->process ? area->process->id : 0;
 	row.what = decode_string(decoder, what, what_bytes);
 	row.reason = decode_string(decoder, reason, reason_bytes);
@@ -407,7 +407,7 @@ static void fact_row(struct ts_decoder *decoder, const struct decode_area *area,
 		decode_no_memory(decoder);
 		return;
 	}
-	row.source = decoder->source;
+	row.source = decode_source_of(decoder, area->process);
 	row.process = area->process ? area->process->id : 0;
 	row.key = decode_string(decoder, key, key_bytes);
 	row.value = decode_string(decoder, json.data, json.length);

@@ -28,15 +28,27 @@ struct decode_device *decode_find_device(const struct ts_decoder *decoder, int64
 	return NULL;
 }
 
-static uint64_t uuid_key(const char *uuid)
+static uint64_t uuid_key(const char *uuid, uint32_t source)
 {
-	return ts_hash64(uuid, strlen(uuid));
+	return ts_hash64(uuid, strlen(uuid)) + ts_hash_mix64(source);
 }
 
+/*
+ * Each rank that uses a device has a row of it. Measurements, which are of no rank, belong to that
+ * of the first.
+ */
 void decode_index_device(struct ts_decoder *decoder, const struct decode_device *device)
 {
-	if (device->uuid[0] &&
-	    ts_map_put(&decoder->uuids, uuid_key(device->uuid), (uint64_t)device->id))
+	uint64_t first;
+	int rc;
+
+	if (!device->uuid[0])
+		return;
+	rc = ts_map_put(&decoder->uuids, uuid_key(device->uuid, device->source),
+			(uint64_t)device->id);
+	if (!rc && !ts_map_get(&decoder->uuids, uuid_key(device->uuid, 0), &first))
+		rc = ts_map_put(&decoder->uuids, uuid_key(device->uuid, 0), (uint64_t)device->id);
+	if (rc)
 		decode_no_memory(decoder);
 }
 
@@ -136,7 +148,7 @@ static void device_row(struct ts_decoder *decoder, struct decode_device *device)
 	struct ts_device_row row = ts_device_none;
 
 	row.id = device->id;
-	row.source = decoder->source;
+	row.source = decode_use_source(decoder, device->source);
 	row.host = decoder->host;
 	row.number = device->number;
 	row.name = device_text(decoder, device->model);
@@ -178,25 +190,42 @@ static bool set_text(char *known, size_t capacity, const char *text, size_t leng
 	return true;
 }
 
-/* UUIDs are unique only within a vendor. */
+static struct decode_device *find_key(const struct ts_decoder *decoder, const char *uuid,
+				      uint32_t source)
+{
+	uint64_t id;
+
+	return ts_map_get(&decoder->uuids, uuid_key(uuid, source), &id)
+		       ? decode_find_device(decoder, (int64_t)id)
+		       : NULL;
+}
+
+/* That of the rank, or one that no rank has. UUIDs are unique only within a vendor. */
 static struct decode_device *find_uuid(const struct ts_decoder *decoder,
-				       const struct decode_described *described)
+				       const struct decode_described *described, uint32_t source)
 {
 	char uuid[sizeof(((struct decode_device *)0)->uuid)] = "";
 	struct decode_device *device = NULL;
-	uint64_t id;
 
 	set_text(uuid, sizeof(uuid), described->texts[DEVICE_UUID],
 		 described->lengths[DEVICE_UUID]);
-	if (uuid[0] && ts_map_get(&decoder->uuids, uuid_key(uuid), &id))
-		device = decode_find_device(decoder, (int64_t)id);
-	if (!device || strcmp(device->uuid, uuid) != 0)
+	if (uuid[0])
+		device = find_key(decoder, uuid, source);
+	if (uuid[0] && !device)
+		device = find_key(decoder, uuid, 0);
+	if (!device || strcmp(device->uuid, uuid) != 0 ||
+	    (source && device->source && device->source != source))
 		return NULL;
 	if (described->lengths[DEVICE_VENDOR] &&
 	    !is_text(device->vendor, sizeof(device->vendor), described->texts[DEVICE_VENDOR],
 		     described->lengths[DEVICE_VENDOR]))
 		return NULL;
 	return device;
+}
+
+static uint32_t source_of(const struct decode_area *area)
+{
+	return area->process ? area->process->source : 0;
 }
 
 static struct decode_device *new_device(struct ts_decoder *decoder, struct decode_area *area,
@@ -211,6 +240,7 @@ static struct decode_device *new_device(struct ts_decoder *decoder, struct decod
 		return NULL;
 	decoder->next_device++;
 	device->number = number & 0xffff;
+	device->source = source_of(area);
 	return decode_call_device(decoder, area, number, device) ? device : NULL;
 }
 
@@ -238,7 +268,7 @@ static struct decode_device *described_device(struct ts_decoder *decoder, struct
 	if (device && (!length || is_text(device->uuid, sizeof(device->uuid),
 					  described->texts[DEVICE_UUID], length)))
 		return device;
-	other = length ? find_uuid(decoder, described) : NULL;
+	other = length ? find_uuid(decoder, described, source_of(area)) : NULL;
 	if (other)
 		return decode_call_device(decoder, area, described->number, other) ? other : NULL;
 	/* It had no UUID so far, and no other area describes it. */
@@ -282,6 +312,12 @@ bool decode_describe_device(struct ts_decoder *decoder, struct decode_area *area
 
 	if (!device)
 		return false;
+	/* The first rank that uses it. */
+	if (!device->source && source_of(area)) {
+		device->source = source_of(area);
+		decode_index_device(decoder, device);
+		device->epoch = 0;
+	}
 	if (may_change(decoder, area, device)) {
 		struct {
 			char *known;

@@ -41,7 +41,7 @@ void decode_meta(struct ts_decoder *decoder, int64_t process, const char *key, c
 {
 	struct ts_meta_row row = ts_meta_none;
 
-	row.source = decoder->source;
+	row.source = DECODE_SOURCE_OF_RECORDING;
 	row.process = process;
 	row.key = decode_text(decoder, key);
 	row.value = decode_text(decoder, json);
@@ -62,17 +62,6 @@ static void meta_text(struct ts_decoder *decoder, const char *key, const char *t
 
 	ts_text_append_json(&json, text, strnlen(text, bytes));
 	decode_meta(decoder, 0, key, ts_text_cstr(&json));
-}
-
-static void source_row(struct ts_decoder *decoder)
-{
-	struct ts_source_row row = ts_source_none;
-
-	row.id = decoder->source;
-	row.name = decode_text(decoder, decoder->name ? decoder->name : "");
-	row.format = decode_text(decoder, "tracesmith");
-	row.clock = 1;
-	ts_writer_add(decoder->writer, TS_TABLE_SOURCE, &row, NULL);
 }
 
 static void host_row(struct ts_decoder *decoder)
@@ -101,7 +90,7 @@ void decode_preamble(struct ts_decoder *decoder)
 {
 	const struct ts_block_open *open = &decoder->open;
 
-	source_row(decoder);
+	decode_write_origin(decoder);
 	host_row(decoder);
 	meta_text(decoder, "recorder", open->recorder, sizeof(open->recorder));
 	meta_number(decoder, "recorder_pid", open->recorder_pid);
@@ -251,7 +240,7 @@ void decode_write_process(struct ts_decoder *decoder, struct decode_process *pro
 		process->command_id =
 			decode_string(decoder, process->command, strlen(process->command));
 	row.id = process->id;
-	row.source = decoder->source;
+	row.source = decode_source_of(decoder, process);
 	row.host = decoder->host;
 	row.pid = (int64_t)process->pid;
 	row.parent = parent_of(decoder, process);

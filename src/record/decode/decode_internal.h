@@ -137,6 +137,20 @@ void decode_disown_thread(struct decode_thread *thread);
 /* Forgets threads that own no ring and have no open spans. */
 void decode_forget_threads(struct decode_area *area);
 
+/* ---- decode_source.c ---- */
+
+/* Writes the row of the recording's own source at the start of a file. */
+void decode_write_origin(struct ts_decoder *decoder);
+/* Notes the rank of a process. One that is not known or not valid changes nothing. */
+void decode_set_rank(struct ts_decoder *decoder, struct decode_process *process,
+		     const struct ts_rank *rank);
+/* The id of a source, whose row is written if needed. */
+int64_t decode_use_source(struct ts_decoder *decoder, uint32_t source);
+/* The same for that of a process; NULL: the recording's own. */
+int64_t decode_source_of(struct ts_decoder *decoder, const struct decode_process *process);
+/* For loading state. */
+bool decode_add_source(struct ts_decoder *decoder, const struct ts_rank *rank);
+
 /* ---- decode_site.c ---- */
 
 /* New entries of the dictionary. */
@@ -429,6 +443,10 @@ bool decode_load_more_state(struct ts_decoder *decoder, uint64_t area, const voi
 int decode_save_seen(struct ts_decoder *decoder, const struct ts_block_sink *sink,
 		     struct ts_text *out, struct ts_error *err);
 bool decode_load_seen(struct ts_decoder *decoder, const void *payload, size_t bytes);
+/* The same for ranks (checkpoint_source.c). */
+int decode_save_sources(const struct ts_decoder *decoder, const struct ts_block_sink *sink,
+			struct ts_text *out, struct ts_error *err);
+bool decode_load_sources(struct ts_decoder *decoder, const void *payload, size_t bytes);
 /* Appends a STATE block. */
 int decode_put_state(const struct ts_block_sink *sink, uint64_t area, const struct ts_text *out,
 		     struct ts_error *err);

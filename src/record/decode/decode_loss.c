@@ -81,7 +81,7 @@ void decode_loss_row(struct ts_decoder *decoder, const struct decode_process *pr
 
 	row.start = from_ns;
 	row.duration = to_ns > from_ns ? to_ns - from_ns : 0;
-	row.source = decoder->source;
+	row.source = decode_source_of(decoder, process);
 	row.process = process ? process->id : 0;
 	row.thread = thread;
 	row.what = decode_text(decoder, what);
@@ -145,7 +145,7 @@ void decode_loss_block(struct ts_decoder *decoder, const struct ts_block *block,
 					: decoder->now_ns;
 	row.duration = decode_scale(decoder, loss->last_counter) - row.start;
 	row.duration = TS_MAX(row.duration, 0);
-	row.source = decoder->source;
+	row.source = decode_source_of(decoder, process);
 	row.process = process ? process->id : 0;
 	row.what = decode_fixed(decoder, loss->what, sizeof(loss->what));
 	row.reason = decode_fixed(decoder, loss->reason, sizeof(loss->reason));

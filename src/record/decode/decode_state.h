@@ -29,6 +29,7 @@
 #define DECODE_PROCESSES 65536u
 #define DECODE_EXTERNAL_PROCESSES 4096u /* processes known only from counters */
 #define DECODE_DEVICES 16384u
+#define DECODE_SOURCES 65536u /* ranks of one recording; further ones have none */
 #define DECODE_ENDED_AREAS 4096u
 #define DECODE_GATES 64u
 #define DECODE_CLOSED_WINDOWS 256u
@@ -45,6 +46,8 @@
 /* Clocks of the trace: 2 is CLOCK_REALTIME. */
 #define DECODE_CLOCK_OF_EVENTS 1u
 #define DECODE_FIRST_DEVICE_CLOCK 3u
+/* Ids of sources: this, then one for each other rank. */
+#define DECODE_SOURCE_OF_RECORDING 1
 /* Times stay below this, so that their sums do not overflow. */
 #define DECODE_LATEST_NS (INT64_MAX / 4)
 
@@ -95,6 +98,14 @@ struct decode_process {
 	bool used;        /* by an area that has not ended */
 	bool external;    /* known only from counters */
 	bool of_recorder; /* as that of its area */
+	uint32_t
+		source; /* index of its rank in the decoder's sources, plus 1; 0: the recording's */
+};
+
+/* A rank other than the recording's own. */
+struct decode_source {
+	struct ts_rank rank;
+	uint32_t epoch; /* of the file that has its row; 0: none */
 };
 
 /* Texts are truncated and NUL-terminated. */
@@ -105,7 +116,8 @@ struct decode_device {
 	uint32_t epoch;  /* of the file that has its row; 0: none */
 	int64_t memory_bytes;
 	char vendor[64], model[128], uuid[96], bus[32];
-	bool used; /* by an area that has not ended */
+	bool used;       /* by an area that has not ended */
+	uint32_t source; /* as in struct decode_process */
 };
 
 /* One instant in clock 1 and in a device's clock. */
@@ -354,7 +366,9 @@ struct ts_decoder {
 	uint32_t epoch; /* counts files */
 	bool held;
 
-	int64_t source, host;
+	int64_t host;
+	struct decode_source *sources;
+	size_t source_count, source_capacity;
 	int64_t next_process, next_thread, next_device, next_stream, next_object;
 	uint32_t next_clock, next_correlations;
 	struct decode_process **processes;

@@ -43,7 +43,7 @@ int ts_decoder_new(struct ts_decoder **ret_decoder, const struct ts_decoder_opti
 	if (options)
 		decoder->options = *options;
 	decoder->epoch = 1;
-	decoder->source = decoder->host = 1;
+	decoder->host = 1;
 	decoder->next_process = decoder->next_thread = decoder->next_device = 1;
 	decoder->next_stream = decoder->next_object = 1;
 	decoder->next_clock = DECODE_FIRST_DEVICE_CLOCK;
@@ -106,6 +106,7 @@ void ts_decoder_free(struct ts_decoder *decoder)
 	ts_map_release(&decoder->uuids);
 	free(decoder->closed);
 	free(decoder->points);
+	free(decoder->sources);
 	ts_pairmap_release(&decoder->shapes);
 	ts_pairmap_release(&decoder->blob_rows);
 	ts_pairmap_release(&decoder->device_modules);
@@ -296,9 +297,13 @@ int decode_set_about(struct ts_decoder *decoder, struct decode_area *area,
 	area->bound_ns =
 		TS_MIN(started, decode_time(decoder, area, about->control.created.counter));
 	area->process = process_of(decoder, about);
-	if (area->process)
-		area->process->of_recorder = area->of_recorder;
-	return area->process ? TS_OK : TS_ENOMEM;
+	if (!area->process)
+		return TS_ENOMEM;
+	area->process->of_recorder = area->of_recorder;
+	/* The recorder's own measurements are of all ranks. */
+	if (!area->of_recorder)
+		decode_set_rank(decoder, area->process, &about->control.rank);
+	return decoder->failure;
 }
 
 static int area_block(struct ts_decoder *decoder, const struct ts_block *block,
@@ -386,11 +391,15 @@ static int end_block(struct ts_decoder *decoder, const struct ts_block *block,
 	return decode_report_closed(decoder);
 }
 
-static int process_block(struct ts_decoder *decoder, const struct ts_block_process *about)
+static int process_block(struct ts_decoder *decoder, const struct ts_block *block,
+			 const struct ts_block_process *about)
 {
 	struct decode_process *process =
 		decode_get_process(decoder, about->pid, about->start_time, 0, true);
+	struct ts_rank rank = { 0 };
 
+	if (block->bytes >= sizeof(*about))
+		rank = about->rank;
 	if (!process)
 		process = decode_find_external(decoder, about->pid);
 	if (!process) {
@@ -403,6 +412,7 @@ static int process_block(struct ts_decoder *decoder, const struct ts_block_proce
 	process->start_time = about->start_time;
 	if (!process->parent)
 		process->parent = about->parent;
+	decode_set_rank(decoder, process, &rank);
 	if (process->start_ns == TS_ABSENT && about->seen_counter)
 		process->start_ns = decode_scale(decoder, about->seen_counter);
 	if (about->ended_counter)
@@ -471,9 +481,10 @@ static int open_block(struct ts_decoder *decoder, const struct ts_block *block, 
 {
 	struct ts_block_open open;
 
-	if (block->type != TS_BLOCK_OPEN || block->bytes < sizeof(open))
+	if (block->type != TS_BLOCK_OPEN || !ts_journal_take_open(payload, block->bytes, &open))
 		return ts_error_set(err, TS_EFORMAT, "the file is not a journal");
-	memcpy(&open, payload, sizeof(open));
+	if (!ts_rank_is_valid(&open.rank))
+		open.rank = (struct ts_rank){ 0 };
 	if (open.version > TS_JOURNAL_VERSION)
 		return ts_error_set(err, TS_EVERSION,
 				    "the journal has version %u, newer than this program, which "
@@ -509,7 +520,7 @@ static size_t least_bytes(unsigned int type)
 	case TS_BLOCK_LOSS:
 		return sizeof(struct ts_block_loss);
 	case TS_BLOCK_PROCESS:
-		return sizeof(struct ts_block_process);
+		return TS_BLOCK_PROCESS_LEAST;
 	case TS_BLOCK_EXPORT:
 		return sizeof(struct ts_block_export);
 	default:
@@ -540,7 +551,7 @@ static int take_block(struct ts_decoder *decoder, const struct ts_block *block, 
 	case TS_BLOCK_WINDOW:
 		return window_block(decoder, block, payload);
 	case TS_BLOCK_PROCESS:
-		return process_block(decoder, payload);
+		return process_block(decoder, block, payload);
 	case TS_BLOCK_LOSS:
 		decode_loss_block(decoder, block, payload);
 		return TS_OK;

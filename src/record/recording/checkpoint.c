@@ -343,6 +343,8 @@ int ts_decoder_save_state(struct ts_decoder *decoder, const struct ts_block_sink
 	save_recording(decoder, &out);
 	result = decode_put_state(sink, 0, &out, err);
 	if (!result)
+		result = decode_save_sources(decoder, sink, &out, err);
+	if (!result)
 		result = decode_save_numbers(decoder, sink, &out, err);
 	if (!result)
 		result = decode_save_points(decoder, sink, &out, err);

@@ -635,7 +635,7 @@ bool decode_is_more_state(const void *payload, size_t bytes)
 	if (bytes < sizeof(head))
 		return false;
 	memcpy(&head, payload, sizeof(head));
-	return head.kind >= STATE_NUMBERS && head.kind <= STATE_CALLS;
+	return head.kind >= STATE_NUMBERS && head.kind <= STATE_SOURCES;
 }
 
 bool decode_load_more_state(struct ts_decoder *decoder, uint64_t id, const void *payload,
@@ -653,6 +653,8 @@ bool decode_load_more_state(struct ts_decoder *decoder, uint64_t id, const void 
 		return id == 0 && load_points(decoder, &in);
 	if (head.kind == STATE_SEEN)
 		return id == 0 && decode_load_seen(decoder, payload, bytes);
+	if (head.kind == STATE_SOURCES)
+		return id == 0 && decode_load_sources(decoder, payload, bytes);
 	if (!area || !area->about)
 		return false;
 	if (head.kind == STATE_ACCELERATOR)

@@ -169,6 +169,7 @@ static void describe(struct ts_recording *recording)
 		.redact = (recording->options.flags & TS_RECORDING_REDACT) != 0,
 		.started_counter = start.anchor.counter,
 		.started_monotonic_ns = start.anchor.monotonic_ns,
+		.rank = recording->options.rank,
 	};
 	ts_recording_draw_id(open->trace_id);
 	describe_host(open);
@@ -228,7 +229,8 @@ static int take_origin(struct ts_recording *recording, uint64_t *offset, uint64_
 	if (result == TS_ENOTFOUND)
 		return ts_error_set(err, TS_ENOTFOUND, "journal '%s' is empty",
 				    recording->journal_path);
-	if (result || block.type != TS_BLOCK_OPEN || block.bytes < sizeof(recording->open))
+	if (result || block.type != TS_BLOCK_OPEN ||
+	    !ts_journal_take_open(recording->payload.data, block.bytes, &recording->open))
 		return result == TS_ENOMEM || result == TS_EIO
 			       ? result
 			       : ts_error_set(
@@ -236,7 +238,6 @@ static int take_origin(struct ts_recording *recording, uint64_t *offset, uint64_
 					 "the first block of journal '%s' is damaged: it cannot "
 					 "be continued (use 'tracesmith recover')",
 					 recording->journal_path);
-	memcpy(&recording->open, recording->payload.data, sizeof(recording->open));
 	*ret_state_end = block.to;
 	if (recording->open.version > TS_JOURNAL_VERSION)
 		return ts_error_set(err, TS_EVERSION,

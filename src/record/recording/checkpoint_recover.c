@@ -89,10 +89,10 @@ static int read_origin(struct recovery *recovery, const char *path)
 
 	if (result && result != TS_EFORMAT && result != TS_ENOTFOUND)
 		return ts_error_prefix(recovery->err, "journal '%s'", path);
-	if (result || block.type != TS_BLOCK_OPEN || block.bytes < sizeof(recovery->open))
+	if (result || block.type != TS_BLOCK_OPEN ||
+	    !ts_journal_take_open(payload.data, block.bytes, &recovery->open))
 		return ts_error_set(recovery->err, TS_EFORMAT,
 				    "the first block of journal '%s' is damaged", path);
-	memcpy(&recovery->open, payload.data, sizeof(recovery->open));
 	recovery->state_end = block.to;
 	return TS_OK;
 }

@@ -25,6 +25,7 @@ enum state_kind {
 	STATE_POINTS = 7,
 	STATE_SEEN = 8,
 	STATE_CALLS = 9,
+	STATE_SOURCES = 10,
 };
 
 struct state_head {

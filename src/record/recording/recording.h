@@ -31,6 +31,7 @@ struct ts_recording;
 struct ts_recording_options {
 	unsigned int flags;
 	uint64_t session;
+	struct ts_rank rank; /* of all processes that have no other */
 	/* Journal bytes that trigger a checkpoint; 0: 64 MiB, less on small disks. */
 	uint64_t journal_limit;
 	/*
