@@ -18,10 +18,16 @@
 static const char *verb_name;
 static char last_error[MESSAGE_BYTES];
 static bool keeps_errors;
+static char rank_text[48]; /* "rank 3 of 8: "; empty: no rank */
 
 void ts_report_start(const char *verb)
 {
 	verb_name = verb;
+}
+
+void ts_report_set_rank(const char *rank)
+{
+	snprintf(rank_text, sizeof(rank_text), "%.40s%s", rank, *rank ? ": " : "");
 }
 
 /* One line, wrapped at the width of the terminal; further lines are indented more. */
@@ -54,10 +60,10 @@ static void print(char *message)
 /* "tracesmith view: KIND: TEXT" */
 static void print_prefixed(const char *kind, const char *text)
 {
-	char message[MESSAGE_BYTES + 64];
+	char message[MESSAGE_BYTES + 128];
 
-	snprintf(message, sizeof(message), "tracesmith%s%s: %s%s", verb_name ? " " : "",
-		 verb_name ? verb_name : "", kind, text);
+	snprintf(message, sizeof(message), "tracesmith%s%s: %s%s%s", verb_name ? " " : "",
+		 verb_name ? verb_name : "", rank_text, kind, text);
 	print(message);
 }
 
@@ -143,11 +149,14 @@ void ts_report_event(const char *format, ...)
 
 void ts_report_note(const char *format, ...)
 {
-	char text[MESSAGE_BYTES];
+	char text[MESSAGE_BYTES], message[MESSAGE_BYTES + 64];
 	va_list arguments;
 
 	va_start(arguments, format);
 	vsnprintf(text, sizeof(text), format, arguments);
 	va_end(arguments);
-	print(text);
+	/* Between lines of other ranks, an indented one belongs to none. */
+	snprintf(message, sizeof(message), "%s%s", rank_text,
+		 text + (rank_text[0] ? strspn(text, " ") : 0));
+	print(message);
 }

@@ -19,6 +19,12 @@ enum ts_exit {
 /* Call once with the verb (NULL: none yet), which is borrowed. */
 void ts_report_start(const char *verb);
 
+/*
+ * From now on each message names its rank, since those of other ranks go to the same terminal:
+ * "tracesmith record: rank 3 of 8: warning: TEXT", "rank 3 of 8: NOTE". Copied; "": no rank.
+ */
+void ts_report_set_rank(const char *rank);
+
 /* "tracesmith view: TEXT (see 'tracesmith view --help')". Returns TS_EXIT_USAGE. */
 int ts_report_usage(const char *format, ...) TS_PRINTF_LIKE(1, 2);
 

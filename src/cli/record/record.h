@@ -12,6 +12,7 @@
  *	record_python.c           Python stacks: options, and conversion to events
  *	record_backends.c         backends: names, options, settings for the program
  *	record_output.c           files: names, leftovers of an earlier recording
+ *	record_rank.c             ranks of a job, and patterns in the name of the output
  *	record_messages.c         summary
  *	record_backend_summary.c  summaries of backends
  *
@@ -247,6 +248,15 @@ int ts_record_settle(const char *trace, struct ts_error *err);
 /* Exports a finished trace as text; `exporter` is a name. */
 int ts_record_export_text(const char *exporter, const char *trace, const char *path,
 			  struct ts_error *err);
+
+/* ---- record_rank.c ---- */
+
+/*
+ * Finds the rank that is recorded, or that one trace for each rank is asked for, and replaces the
+ * patterns of the output. Creates its folders if it has any. `path`: PATH_MAX bytes. Call when
+ * command and pids are known; returns an exit code.
+ */
+int ts_record_name_output(struct ts_record *record, const char *output, char *path);
 
 /* ---- record_backend_summary.c ---- */
 

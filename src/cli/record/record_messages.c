@@ -7,6 +7,9 @@
 #include <string.h>
 #include <sys/stat.h>
 
+#include <tracesmith/schema.h>
+
+#include "base/local/path_pattern.h"
 #include "base/text.h"
 #include "cli/common/cli_output.h"
 #include "cli/common/lost_text.h"
@@ -83,6 +86,7 @@ static void print_files(const struct ts_recorder_summary *summary)
 static void print_line(const struct ts_record *record, const struct ts_recorder_summary *summary)
 {
 	char events[64], processes[64], threads[64], devices[64], size[TS_FORMAT_BYTES], lost[96];
+	char ranks[64];
 	char metrics[80] = "", stacks[128], files[32] = "", count[TS_FORMAT_BYTES];
 
 	if (summary->kept_bytes)
@@ -93,15 +97,78 @@ static void print_line(const struct ts_record *record, const struct ts_recorder_
 			 ts_format_count(count, sizeof(count), (int64_t)summary->metrics));
 	plural(devices, sizeof(devices), summary->devices, "device", "devices");
 	ts_report_note(
-		"%s: %s%s of %s, %s%s%s%s, %s%s, %s", summary->path,
+		"%s: %s%s of %s%s%s, %s%s%s%s, %s%s, %s", summary->path,
 		plural(events, sizeof(events), summary->events, "event", "events"), metrics,
 		plural(processes, sizeof(processes), summary->processes, "process", "processes"),
+		summary->ranks ? " in " : "",
+		summary->ranks ? plural(ranks, sizeof(ranks), summary->ranks, "rank", "ranks") : "",
 		plural(threads, sizeof(threads), summary->threads, "thread", "threads"),
 		summary->devices ? ", " : "", summary->devices ? devices : "",
 		format_stacks(record, summary, stacks, sizeof(stacks)),
 		ts_format_bytes(size, sizeof(size), total_bytes(summary)), files,
 		format_lost(summary, lost, sizeof(lost), "event", "events"));
 	print_files(summary);
+}
+
+/* "job/3.sbt: 12,345 events, 4.1 MB, nothing lost" */
+static void append_rank_file(struct ts_text *line, const struct ts_recorder_rank *file)
+{
+	char events[64], size[TS_FORMAT_BYTES], lost[96];
+	struct stat status;
+
+	ts_text_printf(line, "%s: %s, %s, %s", file->path,
+		       plural(events, sizeof(events), file->events, "event", "events"),
+		       ts_format_bytes(size, sizeof(size),
+				       stat(file->path, &status) ? 0 : (uint64_t)status.st_size),
+		       ts_lost_text(lost, sizeof(lost), file->lost, file->unknown_losses, "event",
+				    "events"));
+}
+
+/* A line for each rank. Its recorder may be one of many that write to the terminal. */
+static void print_rank(const struct ts_record *record, const struct ts_recorder_summary *summary)
+{
+	struct ts_recorder_rank file = { .events = summary->events,
+					 .lost = summary->lost,
+					 .unknown_losses = summary->unknown_losses };
+	TS_SCOPED(ts_text) line = { 0 };
+	char text[TS_FORMAT_BYTES];
+
+	memcpy(file.path, summary->path, sizeof(file.path));
+	append_rank_file(&line, &file);
+	if (record->wait_status)
+		ts_text_printf(&line, "; %s: %s", record->command[0],
+			       ts_format_exit(text, sizeof(text), record->wait_status));
+	ts_report_note("%s", ts_text_cstr(&line));
+}
+
+static void print_rank_files(const struct ts_recorder_summary *summary)
+{
+	for (uint64_t i = 0; i < summary->ranks; i++) {
+		const struct ts_recorder_rank *file = &summary->rank_files[i];
+		TS_SCOPED(ts_text) line = { 0 };
+
+		ts_text_printf(&line, "rank %" PRId64, file->rank);
+		if (file->world_size != TS_ABSENT)
+			ts_text_printf(&line, " of %" PRId64, file->world_size);
+		ts_text_append_str(&line, ": ");
+		append_rank_file(&line, file);
+		ts_report_note("%s", ts_text_cstr(&line));
+	}
+}
+
+/* Warns if the output should have been named after ranks, and there were none. */
+static void print_no_ranks(const struct ts_record *record,
+			   const struct ts_recorder_summary *summary)
+{
+	char variables[TS_PATH_WHY_BYTES];
+
+	if (!record->options.rank_pattern || summary->ranks)
+		return;
+	ts_rank_list_variables(variables, sizeof(variables));
+	ts_report_warning(
+		"'%s': no process had a rank in its environment (looked at %s): the trace "
+		"is '%s'",
+		record->options.rank_pattern, variables, summary->path);
 }
 
 /* A program that failed is why a recording is short, or is what it was made for. */
@@ -149,6 +216,15 @@ static bool has_ending(const char *path, const char *ending)
 	return found && !strcmp(found, ending);
 }
 
+/* Of the traces of ranks, the first one that has any. */
+static const char *path_of_losses(const struct ts_recorder_summary *summary)
+{
+	for (uint64_t i = 0; summary->rank_files && i < summary->ranks; i++)
+		if (summary->rank_files[i].lost || summary->rank_files[i].unknown_losses)
+			return summary->rank_files[i].path;
+	return summary->path;
+}
+
 static void print_losses(const struct ts_record *record, const struct ts_recorder_summary *summary)
 {
 	TS_SCOPED(ts_text) hint = { 0 };
@@ -164,7 +240,7 @@ static void print_losses(const struct ts_record *record, const struct ts_recorde
 	/* Exported text has no table of losses. */
 	if (has_ending(summary->path, ".sbt"))
 		ts_text_printf(&hint, "  when and why: tracesmith view %s --table loss",
-			       TS_SHELL(summary->path));
+			       TS_SHELL(path_of_losses(summary)));
 	else
 		ts_text_append_str(&hint, "  a trace says when and why: record to a name that ends "
 					  "in .sbt");
@@ -219,6 +295,37 @@ static void print_no_stacks(const struct ts_record *record,
 			  summary->path, summary->path);
 }
 
+static void append_json_rank(struct ts_text *out, int64_t rank, int64_t world_size)
+{
+	ts_text_printf(out, ",\"rank\":%" PRId64 ",\"world_size\":", rank);
+	if (world_size == TS_ABSENT)
+		ts_text_append_str(out, "null");
+	else
+		ts_text_printf(out, "%" PRId64, world_size);
+}
+
+/* Of several: how many there are, and the traces that were made of them. */
+static void append_json_ranks(struct ts_text *out, const struct ts_recorder_summary *summary)
+{
+	if (summary->ranks)
+		ts_text_printf(out, ",\"ranks\":%" PRIu64, summary->ranks);
+	if (!summary->rank_files)
+		return;
+	ts_text_append_str(out, ",\"rank_files\":[");
+	for (uint64_t i = 0; i < summary->ranks; i++) {
+		const struct ts_recorder_rank *file = &summary->rank_files[i];
+
+		ts_text_append_str(out, i ? ",{\"file\":" : "{\"file\":");
+		ts_text_append_json(out, file->path, strlen(file->path));
+		append_json_rank(out, file->rank, file->world_size);
+		ts_text_printf(out,
+			       ",\"events\":%" PRIu64 ",\"lost\":%" PRIu64
+			       ",\"unknown_losses\":%" PRIu64 "}",
+			       file->events, file->lost, file->unknown_losses);
+	}
+	ts_text_append_char(out, ']');
+}
+
 static void append_json(struct ts_text *out, const struct ts_record *record,
 			const struct ts_recorder_summary *summary, const struct ts_text *backends,
 			const struct ts_text *replay)
@@ -241,6 +348,12 @@ static void append_json(struct ts_text *out, const struct ts_record *record,
 		ts_text_append_json(out, summary->untraced.reason,
 				    strlen(summary->untraced.reason));
 	}
+	if (record->options.rank.launcher)
+		append_json_rank(out, record->options.rank.rank,
+				 record->options.rank.world_size < 0
+					 ? TS_ABSENT
+					 : record->options.rank.world_size);
+	append_json_ranks(out, summary);
 	if (record->python.samples)
 		ts_text_printf(out,
 			       ",\"stacks\":%" PRIu64 ",\"stacks_rejected\":%" PRIu64
@@ -289,23 +402,43 @@ static void print_stacks_line(const struct ts_recorder_summary *summary)
 		format_lost(summary, lost, sizeof(lost), "stack", "stacks"));
 }
 
+/* True if the details of one recording would hide those of others: then there is a line a rank. */
+static bool is_of_job(const struct ts_record *record, const struct ts_recorder_summary *summary)
+{
+	return record->options.rank.launcher || summary->rank_files;
+}
+
+static void print_summary(const struct ts_record *record, const struct ts_recorder_summary *summary)
+{
+	if (record->options.outside)
+		print_stacks_line(summary);
+	else if (summary->rank_files)
+		print_rank_files(summary);
+	else if (record->options.rank.launcher)
+		print_rank(record, summary);
+	else
+		print_line(record, summary);
+	if (is_of_job(record, summary) && !summary->rank_files)
+		return;
+	if (!summary->rank_files)
+		print_brief(&summary->untraced);
+	print_exit(record);
+}
+
 void ts_record_report(struct ts_record *record, const struct ts_recorder_summary *summary)
 {
+	struct ts_record terse = *record;
 	TS_SCOPED(ts_text) backends = { 0 };
 	TS_SCOPED(ts_text) replay = { 0 };
 
-	if (!record->quiet && record->options.outside)
-		print_stacks_line(summary);
-	else if (!record->quiet)
-		print_line(record, summary);
-	if (!record->quiet) {
-		print_brief(&summary->untraced);
-		print_exit(record);
-	}
-	ts_record_summarize_backends(record, summary, &backends);
+	if (!record->quiet)
+		print_summary(record, summary);
+	print_no_ranks(record, summary);
+	terse.quiet |= is_of_job(record, summary);
+	ts_record_summarize_backends(&terse, summary, &backends);
 	print_never_open(record, summary);
 	print_no_stacks(record, summary);
-	ts_record_report_replay(record, summary, &replay);
+	ts_record_report_replay(&terse, summary, &replay);
 	print_losses(record, summary);
 	if (record->json)
 		print_json(record, summary, &backends, &replay);

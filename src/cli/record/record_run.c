@@ -271,7 +271,9 @@ static void name_files(const struct ts_record *record)
 		const char *trace = record->files[record->file_count - left];
 
 		if (!access(trace, F_OK))
-			rc = name_frames(trace, left == 1 && !record->quiet);
+			rc = name_frames(trace, left == 1 && !record->quiet &&
+							!record->options.rank.launcher &&
+							!record->options.rank_pattern);
 	}
 	if (left)
 		ts_report_note("  likewise for %zu more files, up to '%s'", left,
@@ -316,6 +318,7 @@ static int finish(struct run *run, bool *ret_again, struct ts_error *err)
 	run->record->command_ended = run->program_ended;
 	run->record->stacks += summary.stacks + summary.stacks_rejected;
 	ts_record_report(run->record, &summary);
+	free(summary.rank_files);
 	run->is_untraced = summary.untraced.count && !summary.has_traced && !summary.samples;
 	return TS_OK;
 }

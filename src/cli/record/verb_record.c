@@ -43,7 +43,7 @@ struct texts {
 	int64_t rotate_keep, max_steps;
 	/* Parsed values. */
 	pid_t process_ids[TS_RECORD_PIDS];
-	char default_output[64];
+	char default_output[64], path[PATH_MAX];
 };
 
 /* ---- parsing ---- */
@@ -236,16 +236,21 @@ static int check_what(const struct texts *texts, const struct ts_record *record)
 	return check_format(texts->output);
 }
 
-/* Without -o: named after the process, or after this one if none runs yet. */
-static const char *choose_output(struct texts *texts, const struct ts_record *record)
+/*
+ * Without -o: named after the process, or after this one if none runs yet. What is resumed is named
+ * as it is.
+ */
+static int choose_output(struct texts *texts, struct ts_record *record)
 {
-	if (texts->resume)
-		return texts->resume;
+	if (texts->resume) {
+		record->options.output = texts->resume;
+		return TS_EXIT_DONE;
+	}
 	if (texts->output)
-		return texts->output;
+		return ts_record_name_output(record, texts->output, texts->path);
 	snprintf(texts->default_output, sizeof(texts->default_output), "tracesmith-%d.sbt",
 		 record->options.pid_count ? (int)record->options.pids[0] : (int)getpid());
-	return texts->default_output;
+	return ts_record_name_output(record, texts->default_output, texts->path);
 }
 
 /*
@@ -325,10 +330,9 @@ static int run(struct texts *texts, struct ts_record *record)
 		code = check_targets(record);
 	if (!code)
 		code = check_resumable(texts, record);
-	if (code)
-		return code;
-	record->options.output = choose_output(texts, record);
-	return ts_record_run(record);
+	if (!code)
+		code = choose_output(texts, record);
+	return code ? code : ts_record_run(record);
 }
 
 /* ---- the verb ---- */
@@ -350,7 +354,10 @@ int ts_verb_record(int argc, char **argv)
 		TS_OPTION_TEXT(
 			"output", 'o', "TRACE", &texts.output,
 			"the trace to write; default: tracesmith-PID.sbt. If the name ends in "
-			".json, write a plain array of Chrome events; in .folded, sampled stacks"),
+			".json, write a plain array of Chrome events; in .folded, sampled stacks. "
+			"In the name, %r is the rank in a distributed job, %h the host, %p the "
+			"process, %q{NAME} an environment variable, %% a percent sign; missing "
+			"folders of such a name are created"),
 		TS_OPTION_MODE,
 		TS_OPTION_LIST("pid", 'p', "PID,PID", &texts.pids,
 			       "record running processes: their metrics and Python stacks, and the "
@@ -450,6 +457,8 @@ int ts_verb_record(int argc, char **argv)
 		.examples =
 			"tracesmith record -o run.sbt -- python train.py\n"
 			"tracesmith record -o run.json -- ./program\n"
+			"tracesmith record -o job/%r.sbt -- torchrun --nproc-per-node 8 train.py\n"
+			"mpirun -n 8 tracesmith record -o job/%r.sbt -- ./program\n"
 			"tracesmith record -p 4711 --duration 10s\n"
 			"tracesmith record -o run.sbt --python-interval 10ms -- python3 train.py\n"
 			"tracesmith record --backends python,host -p 4711\n"

@@ -3,6 +3,7 @@
  * `tracesmith sniff`: records the Python stacks of running processes as a timeline. A command line
  * for users of py-spy and similar tools; the recording itself is that of `tracesmith record`.
  */
+#include <limits.h>
 #include <stdio.h>
 #include <string.h>
 #include <time.h>
@@ -28,7 +29,7 @@ struct texts {
 	bool all_threads, npu_usage, gpu_usage, cpu_mem_usage;
 	/* Parsed values. */
 	pid_t process_ids[TS_RECORD_PIDS];
-	char default_output[64];
+	char default_output[64], path[PATH_MAX];
 };
 
 static int64_t tick(struct ts_record *record, struct ts_recorder *recorder, int64_t now_ns)
@@ -98,7 +99,7 @@ static int choose_output(struct texts *texts, struct ts_record *record)
 
 		if (length > tail && !strcmp(texts->output + length - tail, endings[i])) {
 			record->python.no_counters = strcmp(endings[i], ".sbt") != 0;
-			return TS_EXIT_DONE;
+			return ts_record_name_output(record, texts->output, texts->path);
 		}
 	}
 	return ts_report_usage(
@@ -197,7 +198,8 @@ int ts_verb_sniff(int argc, char **argv)
 			       "or on Ctrl-C"),
 		TS_OPTION_TEXT("output", 'o', "FILE", &texts.output,
 			       "output: Chrome timeline (.json), trace (.sbt) or stack counts "
-			       "(.folded); default: sniff-DATE-TIME.json"),
+			       "(.folded); default: sniff-DATE-TIME.json. %r, %h, %p and %q{NAME} "
+			       "in it as for 'tracesmith record'"),
 		TS_OPTION_MODE,
 		TS_OPTION_FLAG("all-threads", 0, &texts.all_threads,
 			       "sample all threads, not only the main thread"),

@@ -160,8 +160,11 @@ static int write_process(struct ts_recorder *recorder, struct ts_child *child, s
 					  .exit_status = child->status };
 
 	static_assert(sizeof(block.name) == sizeof(child->name), "the same text");
-	if (!child->gone)
+	if (!child->gone) {
 		ts_children_name(child);
+		ts_process_rank(child->pid, &child->rank);
+	}
+	block.rank = ts_ranks_choose(recorder, &child->rank);
 	memcpy(block.name, child->name, sizeof(block.name));
 	if (!recorder->options.redact && !child->gone)
 		ts_process_command(child->pid, block.command, sizeof(block.command));

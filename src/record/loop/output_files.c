@@ -4,6 +4,7 @@
 #include <fcntl.h>
 #include <inttypes.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <sys/stat.h>
 #include <time.h>
 #include <unistd.h>
@@ -593,11 +594,15 @@ int ts_saves_pass(struct ts_recorder *recorder, struct ts_error *err)
 int ts_saves_finish(struct ts_recorder *recorder, struct ts_error *err)
 {
 	struct ts_saves *saves = &recorder->saves;
+	bool is_done = false;
 	int rc;
 
 	add_totals(saves, saves->trace_path);
 	if (saves->rotates)
 		expire(recorder);
+	rc = ts_ranks_split(recorder, &is_done, err);
+	if (rc || is_done)
+		return rc;
 	if (!saves->exporter) {
 		ts_recorder_completed(recorder, saves->trace_path);
 		return TS_OK;
@@ -614,4 +619,5 @@ int ts_saves_finish(struct ts_recorder *recorder, struct ts_error *err)
 void ts_saves_release(struct ts_saves *saves)
 {
 	ts_rotation_release(&saves->rotation);
+	free(saves->rank_files);
 }

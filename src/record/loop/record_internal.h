@@ -118,6 +118,7 @@ struct ts_child {
 	bool in_scan;
 	int64_t status; /* wait status, or TS_ABSENT */
 	char name[64];
+	struct ts_rank rank;
 };
 
 /* Cache entry: a process that is not followed. */
@@ -185,6 +186,8 @@ struct ts_saves {
 	uint64_t limit_bytes;     /* size limit of the trace; 0: none */
 	uint64_t refused_bytes;   /* size of a block that had to wait; 0: none */
 	uint64_t refused_spooled; /* bytes that it refers to */
+	uint64_t ranks;           /* as in struct ts_recorder_summary */
+	struct ts_recorder_rank *rank_files;
 };
 
 /* ---- sampling from outside ---- */
@@ -516,6 +519,16 @@ int ts_saves_copy(const char *from, const char *to, struct ts_error *err);
  */
 int ts_saves_make_space(struct ts_recorder *recorder, struct ts_error *err);
 void ts_saves_release(struct ts_saves *saves);
+
+/* ---- rank_files.c ---- */
+
+/*
+ * Splits the finished trace into one for each rank, and removes it. *ret_done false: it stays, as
+ * no process had a rank, or, which is reported, since not all of them could be written.
+ */
+int ts_ranks_split(struct ts_recorder *recorder, bool *ret_done, struct ts_error *err);
+/* The rank of a process that this recording says; not one that its launcher passes on. */
+struct ts_rank ts_ranks_choose(const struct ts_recorder *recorder, const struct ts_rank *rank);
 
 /* ---- rotated_files.c ---- */
 

@@ -158,6 +158,7 @@ static int open_recording(struct ts_recorder *recorder, struct ts_error *err)
 	how.flags |= options->resume ? TS_RECORDING_RESUME : 0;
 	how.flags |= options->sync ? TS_RECORDING_SYNC : 0;
 	how.flags |= options->redact ? TS_RECORDING_REDACT : 0;
+	how.rank = options->rank;
 	rc = ts_recording_open(&recorder->recording, recorder->saves.trace_path, &how, err);
 	if (rc)
 		return rc;
@@ -769,7 +770,10 @@ static void summarize(struct ts_recorder *recorder, struct ts_recorder_summary *
 							 recorder->python.last.left_out_ticks };
 	count_kept(&recorder->saves, summary);
 	memcpy(summary->not_replayable, status.not_replayable, sizeof(summary->not_replayable));
-	snprintf(summary->path, sizeof(summary->path), "%s", recorder->saves.public_path);
+	summary->ranks = recorder->saves.ranks;
+	summary->rank_files = TS_STEAL(recorder->saves.rank_files);
+	snprintf(summary->path, sizeof(summary->path), "%s",
+		 summary->rank_files ? summary->rank_files[0].path : recorder->saves.public_path);
 }
 
 int ts_recorder_finish(struct ts_recorder *recorder, struct ts_recorder_summary *ret_summary,

@@ -45,6 +45,15 @@ int ts_window_parse(const char *text, struct ts_window_spec *ret_spec, struct ts
 struct ts_recorder_options {
 	/* T.sbt, or T.json or T.folded: then T.json.sbt is recorded and exported at each save. */
 	const char *output;
+	/*
+	 * One trace for each rank: at the end the recorded one is split, and removed unless it has
+	 * no rank. A name with patterns (base/local/path_pattern.h), of which %r is the rank. NULL:
+	 * no.
+	 */
+	const char *rank_pattern;
+	struct ts_rank rank; /* of all processes that have no other */
+	/* A rank that is not of the recorded job: its launcher has it, too, and passes it on. */
+	struct ts_rank outer_rank;
 	uint64_t session;  /* 0: random */
 	const pid_t *pids; /* processes to attach to (record -p); their areas need no session */
 	size_t pid_count;
@@ -167,6 +176,13 @@ struct ts_untraced {
 	char brief_name[64];
 };
 
+/* The trace of a rank. */
+struct ts_recorder_rank {
+	int64_t rank, world_size; /* world_size TS_ABSENT: unknown */
+	uint64_t events, lost, unknown_losses;
+	char path[1024];
+};
+
 struct ts_recorder_summary {
 	/* As `tracesmith info` counts them; of several files: events and losses of all of them. */
 	uint64_t events, lost, unknown_losses;
@@ -200,6 +216,12 @@ struct ts_recorder_summary {
 	 */
 	bool again;
 	char path[1024]; /* the last file */
+	/*
+	 * Ranks that processes of the recording had, other than its own. Their traces, if each has
+	 * one: an array that the caller frees.
+	 */
+	uint64_t ranks;
+	struct ts_recorder_rank *rank_files; /* `ranks` of them; NULL: all ranks are in `path` */
 };
 
 /* Drains what is left, closes windows and finishes the trace. */

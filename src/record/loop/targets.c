@@ -131,6 +131,7 @@ static int announce(struct ts_recorder *recorder, struct ts_target *target, stru
 	int rc;
 
 	block.control = *ts_area_control(target->area);
+	block.control.rank = ts_ranks_choose(recorder, &block.control.rank);
 	if (recorder->options.redact)
 		memset(block.control.command, 0, sizeof(block.control.command));
 	rc = ts_recorder_append(recorder, TS_BLOCK_AREA, target->area_id, &block, sizeof(block),
