@@ -34,7 +34,11 @@
 
 /* A source of a trace: one rank of a job. */
 struct ts_work_rank {
-	int64_t rank;       /* its number; if the source has none, its index among all sources */
+	/*
+	 * Its number. If the source has none: its index among all sources, or, if others of its
+	 * trace have one, the first number above these.
+	 */
+	int64_t rank;
 	int64_t world_size; /* TS_ABSENT: unknown */
 	uint32_t name;      /* file or recording */
 	uint32_t trace;     /* index of its trace */
@@ -54,6 +58,7 @@ struct ts_work_rank {
 	uint32_t first_step, step_count;
 	uint32_t cut_steps;       /* left out because their window closed */
 	uint32_t steps_in_trace;  /* others, before any were dropped */
+	bool is_besides;          /* its trace has ranks, but this source has no number */
 	bool has_issued_commands; /* some command has its call in the trace */
 	int64_t last_step;        /* number of the last one of these; meaningless without any */
 	int64_t last_step_start;  /* on the host; TS_ROUNDING_HTA: or on the device */

@@ -28,6 +28,29 @@ static int add_rank(struct ts_work *work, int64_t id, const struct ts_source_row
 	return TS_OK;
 }
 
+/*
+ * A recording of a launcher has a source without a rank besides those of the ranks that it started.
+ */
+static void number_others(struct ts_work *work, uint32_t before)
+{
+	struct ts_work_load *load = work->load;
+	int64_t next = -1;
+
+	for (uint32_t i = before; i < work->rank_count; i++) {
+		const struct ts_source_row *source =
+			ts_reader_entity(load->reader, TS_TABLE_SOURCE, work->ranks[i].source);
+
+		work->ranks[i].is_besides = source && source->rank == TS_ABSENT;
+		if (!work->ranks[i].is_besides && work->ranks[i].rank < INT64_MAX)
+			next = TS_MAX(next, work->ranks[i].rank + 1);
+	}
+	for (uint32_t i = before; i < work->rank_count; i++) {
+		work->ranks[i].is_besides &= next >= 0;
+		if (work->ranks[i].is_besides)
+			work->ranks[i].rank = next++;
+	}
+}
+
 int ts_work_add_ranks(struct ts_work *work)
 {
 	struct ts_work_load *load = work->load;
@@ -39,6 +62,7 @@ int ts_work_add_ranks(struct ts_work *work)
 	while ((source = ts_reader_entity_next(load->reader, TS_TABLE_SOURCE, &cursor, &id)))
 		if (add_rank(work, id, source))
 			return TS_ENOMEM;
+	number_others(work, before);
 	if (work->rank_count > before)
 		return TS_OK;
 	return add_rank(work, 0, &ts_source_none); /* a trace without a source row */

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Rank selection: drops the other ranks and everything that belongs to them before sorting, and
- * updates all indices.
+ * Rank selection: drops the other ranks, and launchers of ranks, with everything that belongs to
+ * them before sorting, and updates all indices.
  */
 #include "state/work/work_internal.h"
 
@@ -61,13 +61,39 @@ static void keep(struct items of, const uint32_t *ranks, uint32_t *numbers)
 	*of.count = kept;
 }
 
+/* True if a source besides the ranks has work of its own: otherwise it is their launcher. */
+static bool has_work(const struct ts_work *work, uint32_t rank)
+{
+	for (uint32_t i = 0; i < work->command_count; i++)
+		if (work->commands[i].rank == rank)
+			return true;
+	for (uint32_t i = 0; i < work->call_count; i++)
+		if (work->calls[i].rank == rank)
+			return true;
+	return false;
+}
+
+static bool is_kept(const struct ts_work *work, uint32_t rank)
+{
+	return is_wanted(work, work->ranks[rank].rank) &&
+	       (!work->ranks[rank].is_besides || has_work(work, rank));
+}
+
+static bool are_all_kept(const struct ts_work *work)
+{
+	for (uint32_t i = 0; i < work->rank_count; i++)
+		if (!is_kept(work, i))
+			return false;
+	return true;
+}
+
 static void keep_ranks(struct ts_work *work, uint32_t *numbers)
 {
 	uint32_t kept = 0;
 
 	for (uint32_t i = 0; i < work->rank_count; i++) {
 		numbers[i] = TS_WORK_NONE;
-		if (!is_wanted(work, work->ranks[i].rank))
+		if (!is_kept(work, i))
 			continue;
 		numbers[i] = kept;
 		work->ranks[kept++] = work->ranks[i];
@@ -123,7 +149,7 @@ int ts_work_choose_ranks(struct ts_work *work)
 {
 	TS_AUTO_FREE uint32_t *ranks = NULL, *devices = NULL, *streams = NULL, *threads = NULL;
 
-	if (work->options.rank_count == 0)
+	if (are_all_kept(work))
 		return TS_OK;
 	ranks = ts_alloc_array(work->rank_count, sizeof(*ranks));
 	devices = ts_alloc_array(work->device_count, sizeof(*devices));

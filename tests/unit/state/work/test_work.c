@@ -224,6 +224,75 @@ TS_TEST(ranks_come_by_number)
 	unload(&l);
 }
 
+/* Three sources, as one recorder of a launcher writes them: the launcher, and ranks 1 and 0. */
+static void put_job(struct ts_writer *writer, bool launcher_works)
+{
+	for (int64_t i = 0; i < 3; i++) {
+		struct ts_source_row source = ts_source_none;
+		struct ts_process_row process = ts_process_none;
+		struct ts_thread_row thread = ts_thread_none;
+		struct ts_device_row device = ts_device_none;
+		struct ts_gpu_op_row op = ts_gpu_op_none;
+		struct ts_slice_row slice = ts_slice_none;
+
+		source.id = process.id = thread.id = device.id = i + 1;
+		source.rank = i == 0 ? TS_ABSENT : 2 - i;
+		ts_writer_add(writer, TS_TABLE_SOURCE, &source, NULL);
+		process.source = device.source = source.id;
+		ts_writer_add(writer, TS_TABLE_PROCESS, &process, NULL);
+		thread.process = process.id;
+		ts_writer_add(writer, TS_TABLE_THREAD, &thread, NULL);
+		ts_writer_add(writer, TS_TABLE_DEVICE, &device, NULL);
+		slice.start = op.start = 10 + i;
+		slice.duration = op.duration = 1;
+		slice.thread = thread.id;
+		slice.name = op.name = ts_writer_string(writer, "work", 4);
+		ts_writer_add(writer, TS_TABLE_SLICE, &slice, NULL);
+		op.device = device.id;
+		op.kind = TS_GPU_OP_KERNEL;
+		if (i || launcher_works)
+			ts_writer_add(writer, TS_TABLE_GPU_OP, &op, NULL);
+	}
+}
+
+static void load_job(struct loaded *l, bool launcher_works)
+{
+	char path[] = "/tmp/tracesmith-XXXXXX";
+	struct ts_writer *writer = begin_trace(path);
+
+	put_job(writer, launcher_works);
+	*l = (struct loaded){ .readers = { end_trace(writer, path) }, .count = 1 };
+	load_readers(l, &everything);
+}
+
+TS_TEST(a_launcher_is_not_a_rank)
+{
+	struct loaded l;
+
+	load_job(&l, false);
+	TS_CHECK_INT(l.work->rank_count, 2);
+	TS_CHECK_INT(l.work->ranks[0].rank, 0);
+	TS_CHECK_INT(l.work->ranks[1].rank, 1);
+	TS_CHECK_INT(l.work->ranks[0].command_count, 1);
+	TS_CHECK_INT(l.work->ranks[0].thread_count, 1);
+	TS_CHECK_INT(l.work->slice_count, 2);
+	unload(&l);
+}
+
+/* Unless it has work of its own: then it has a number that no rank has. */
+TS_TEST(what_is_besides_the_ranks_has_a_number)
+{
+	struct loaded l;
+
+	load_job(&l, true);
+	TS_CHECK_INT(l.work->rank_count, 3);
+	for (uint32_t i = 0; i < 3; i++) {
+		TS_CHECK_INT(l.work->ranks[i].rank, i);
+		TS_CHECK_INT(l.work->ranks[i].command_count, 1);
+	}
+	unload(&l);
+}
+
 TS_TEST(synchronisations_have_operands)
 {
 	struct loaded l;
