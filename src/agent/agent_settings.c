@@ -298,7 +298,8 @@ bool agent_settings_remember(bool *ret_at_once)
 	remember();
 	/* A backend must start before the library that it watches. */
 	*ret_at_once = (settings->session && !settings->start_recorder) || settings->backends[0];
-	return settings->wanted;
+	/* The first event says why there is nothing to record. */
+	return settings->wanted || settings->why_not[0];
 }
 
 void agent_settings_host(uint64_t session, uint32_t ring_bytes)

@@ -55,6 +55,7 @@ struct ts_record {
 	int control_fd;
 	bool is_controlled, control_started, control_finished;
 	bool command_ended;  /* wait_status is known */
+	bool has_ranks;      /* it may record several ranks */
 	bool no_symbols;     /* native frames stay addresses */
 	bool names_backends; /* the user gave --backends */
 	char settings[1024]; /* settings of backends: "key=value;key=value" */
@@ -251,10 +252,12 @@ int ts_record_export_text(const char *exporter, const char *trace, const char *p
 
 /* ---- record_rank.c ---- */
 
+/* Finds the rank that is recorded. Call when command and pids are known. */
+void ts_record_find_rank(struct ts_record *record);
+
 /*
- * Finds the rank that is recorded, or that one trace for each rank is asked for, and replaces the
- * patterns of the output. Creates its folders if it has any. `path`: PATH_MAX bytes. Call when
- * command and pids are known; returns an exit code.
+ * Replaces the patterns of the output, and creates its folders if it has any. `path`: PATH_MAX
+ * bytes. Returns an exit code.
  */
 int ts_record_name_output(struct ts_record *record, const char *output, char *path);
 

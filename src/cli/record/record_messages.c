@@ -156,12 +156,14 @@ static void print_rank_files(const struct ts_recorder_summary *summary)
 	}
 }
 
-/* Warns if the output should have been named after ranks, and there were none. */
+/* Warns if each rank should have a trace, and has none. */
 static void print_no_ranks(const struct ts_record *record,
 			   const struct ts_recorder_summary *summary)
 {
 	char variables[TS_PATH_WHY_BYTES];
 
+	if (record->options.rank_pattern && summary->not_split[0])
+		ts_report_warning("%s; all ranks are in '%s'", summary->not_split, summary->path);
 	if (!record->options.rank_pattern || summary->ranks)
 		return;
 	ts_rank_list_variables(variables, sizeof(variables));

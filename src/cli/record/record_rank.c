@@ -80,8 +80,18 @@ static struct ts_rank common_rank(const struct ts_recorder_options *options, boo
 	return differ ? (struct ts_rank){ 0 } : common;
 }
 
-/* Sets the ranks of the options. Returns whether processes may have several. */
-static bool find_ranks(struct ts_record *record)
+static void announce(const struct ts_rank *rank)
+{
+	char text[48];
+
+	if (rank->world_size >= 0)
+		snprintf(text, sizeof(text), "rank %d of %d", rank->rank, rank->world_size);
+	else
+		snprintf(text, sizeof(text), "rank %d", rank->rank);
+	ts_report_set_rank(text);
+}
+
+void ts_record_find_rank(struct ts_record *record)
 {
 	struct ts_recorder_options *options = &record->options;
 	bool any = false;
@@ -95,18 +105,9 @@ static bool find_ranks(struct ts_record *record)
 		/* It may be a script that starts a launcher. */
 		any = !ts_rank_of_self(&options->rank);
 	}
-	return any && !options->rank.launcher;
-}
-
-static void announce(const struct ts_rank *rank)
-{
-	char text[48];
-
-	if (rank->world_size >= 0)
-		snprintf(text, sizeof(text), "rank %d of %d", rank->rank, rank->world_size);
-	else
-		snprintf(text, sizeof(text), "rank %d", rank->rank);
-	ts_report_set_rank(text);
+	record->has_ranks = any && !options->rank.launcher;
+	if (options->rank.launcher)
+		announce(&options->rank);
 }
 
 /* ---- the output ---- */
@@ -135,7 +136,7 @@ static int check_several(const struct ts_record *record)
 		other);
 }
 
-static int expand(struct ts_record *record, const char *output, bool are_several, char *path)
+static int expand(struct ts_record *record, const char *output, char *path)
 {
 	struct ts_path_values values = { .pid = getpid() };
 	const struct ts_rank *rank = &record->options.rank;
@@ -147,7 +148,7 @@ static int expand(struct ts_record *record, const char *output, bool are_several
 	if (rank->launcher) {
 		snprintf(text, sizeof(text), "%d", rank->rank);
 		values.rank = text;
-	} else if (are_several && ts_path_has_pattern(output, 'r')) {
+	} else if (record->has_ranks && ts_path_has_pattern(output, 'r')) {
 		name_all(text, sizeof(text));
 		values.rank = text;
 		record->options.rank_pattern = output;
@@ -161,13 +162,9 @@ static int expand(struct ts_record *record, const char *output, bool are_several
 
 int ts_record_name_output(struct ts_record *record, const char *output, char *path)
 {
-	bool are_several = find_ranks(record);
-
-	if (record->options.rank.launcher)
-		announce(&record->options.rank);
 	record->options.output = output;
 	if (!ts_path_is_pattern(output))
 		return TS_EXIT_DONE;
 	record->options.output = path;
-	return expand(record, output, are_several, path);
+	return expand(record, output, path);
 }

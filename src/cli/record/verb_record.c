@@ -316,6 +316,8 @@ static int run(struct texts *texts, struct ts_record *record)
 	if (!code)
 		code = ts_record_pids(record, &texts->pids, texts->process_ids);
 	if (!code)
+		ts_record_find_rank(record);
+	if (!code)
 		code = ts_record_backends(record, choose_backends(texts));
 	if (!code)
 		code = ts_record_check_launcher(record);

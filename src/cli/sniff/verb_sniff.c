@@ -154,6 +154,8 @@ static int run(struct texts *texts, struct ts_sniff *sniff)
 	if (!code)
 		code = ts_record_pids(record, &texts->pids, texts->process_ids);
 	if (!code)
+		ts_record_find_rank(record);
+	if (!code)
 		code = choose_output(texts, record);
 	if (code)
 		return code;

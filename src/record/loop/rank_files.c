@@ -200,8 +200,7 @@ int ts_ranks_split(struct ts_recorder *recorder, bool *ret_done, struct ts_error
 		return ts_error_set(err, rc, "%s", why.message);
 	}
 	if (rc)
-		ts_recorder_note(recorder, "the ranks stay together in '%s': %s", saves->trace_path,
-				 why.message);
+		snprintf(saves->not_split, sizeof(saves->not_split), "%.255s", why.message);
 	*ret_done = !rc && ranks.count && recorder->options.rank_pattern;
 	if (*ret_done) {
 		unlink(saves->trace_path);

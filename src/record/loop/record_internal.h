@@ -188,6 +188,7 @@ struct ts_saves {
 	uint64_t refused_spooled; /* bytes that it refers to */
 	uint64_t ranks;           /* as in struct ts_recorder_summary */
 	struct ts_recorder_rank *rank_files;
+	char not_split[256];
 };
 
 /* ---- sampling from outside ---- */
@@ -524,7 +525,7 @@ void ts_saves_release(struct ts_saves *saves);
 
 /*
  * Splits the finished trace into one for each rank, and removes it. *ret_done false: it stays, as
- * no process had a rank, or, which is reported, since not all of them could be written.
+ * no process had a rank, or, as the summary says, since not all of them could be written.
  */
 int ts_ranks_split(struct ts_recorder *recorder, bool *ret_done, struct ts_error *err);
 /* The rank of a process that this recording says; not one that its launcher passes on. */

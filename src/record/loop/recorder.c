@@ -772,6 +772,7 @@ static void summarize(struct ts_recorder *recorder, struct ts_recorder_summary *
 	memcpy(summary->not_replayable, status.not_replayable, sizeof(summary->not_replayable));
 	summary->ranks = recorder->saves.ranks;
 	summary->rank_files = TS_STEAL(recorder->saves.rank_files);
+	memcpy(summary->not_split, recorder->saves.not_split, sizeof(summary->not_split));
 	snprintf(summary->path, sizeof(summary->path), "%s",
 		 summary->rank_files ? summary->rank_files[0].path : recorder->saves.public_path);
 }

@@ -222,6 +222,7 @@ struct ts_recorder_summary {
 	 */
 	uint64_t ranks;
 	struct ts_recorder_rank *rank_files; /* `ranks` of them; NULL: all ranks are in `path` */
+	char not_split[256]; /* why they are, although each should have a trace; empty: no reason */
 };
 
 /* Drains what is left, closes windows and finishes the trace. */
