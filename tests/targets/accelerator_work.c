@@ -9,6 +9,7 @@
  *	copies:N       N copies that complete before their call returns
  *	graph:N        N launches of a graph of 3 kernels that was captured elsewhere
  *	memory:N       N pairs of allocation and free
+ *	collectives:N  N launches of a collective's kernel
  *	make:FILE      creates a file        await:FILE  waits until a file exists
  *	kill           kills itself with SIGKILL
  */
@@ -31,6 +32,8 @@ static struct ts_emit_site launch_site = TS_CALL_SITE("cuLaunchKernel", "cuda");
 static struct ts_emit_site copy_site = TS_CALL_SITE("cuMemcpyHtoD_v2", "cuda");
 static struct ts_emit_site graph_site = TS_CALL_SITE("cuGraphLaunch", "cuda");
 static struct ts_emit_site kernel_site = TS_GPU_OP_SITE("_Z4gemmPKfPfi", "kernel");
+static struct ts_emit_site collective_site =
+	TS_GPU_OP_SITE("ncclDevKernel_AllReduce_Sum_f32_RING_LL", "kernel");
 static struct ts_emit_site copied_site = TS_GPU_OP_SITE("Memcpy HtoD", "copy");
 static struct ts_emit_site pool_site = TS_ALLOCATION_SITE("cuMemAlloc_v2", "cuda");
 
@@ -110,6 +113,18 @@ static void launches(long count, bool has_run)
 			launch_first();
 		if (has_run)
 			put_kernel(0, 0, 0);
+	}
+}
+
+static void collectives(long count)
+{
+	for (long i = 0; i < count; i++) {
+		correlation++;
+		launch_first();
+		put_op(&collective_site, (struct ts_gpu_op){ .kind = 1,
+							     .grid = { 1, 1, 1 },
+							     .block = { 128, 1, 1 },
+							     .bytes = TS_UNKNOWN });
 	}
 }
 
@@ -195,6 +210,8 @@ static void act(const char *command)
 		graphs(count);
 	else if (IS("memory"))
 		memory(count);
+	else if (IS("collectives"))
+		collectives(count);
 	else if (IS("make"))
 		make_file(value);
 	else if (IS("await"))

@@ -89,6 +89,28 @@ wait $recorder
 "$TRACESMITH" verify -q cut.sbt
 "$TRACESMITH" view cut.sbt -n tick | grep -o 'rank [0-9]*' | sort | uniq -c
 
+echo "== analyses know the ranks"
+work=$TS_BUILD/tests/targets/accelerator_work
+cat >work <<SH
+#!/bin/bash
+exec "$work" launches:\$((RANK * 10 + 10)) collectives:5
+SH
+chmod +x work
+"$TRACESMITH" record -q -o gpu/%r.sbt -- ./launch 2 ./work
+./launch 2 "$TRACESMITH" record -q -o each/%r.sbt -- ./work
+"$TRACESMITH" record -q -o gpu.sbt -- ./launch 2 ./work
+for traces in "gpu/0.sbt gpu/1.sbt" "each/1.sbt each/0.sbt" gpu.sbt; do
+	# shellcheck disable=SC2086
+	"$TRACESMITH" analyze $traces kernels --json >kernels.json 2>/dev/null
+	# shellcheck disable=SC2086
+	"$TRACESMITH" analyze $traces stragglers --json >stragglers.json 2>/dev/null
+	python3 -c '
+import json
+kernels = json.load(open("kernels.json"))["kernels"]
+print(sorted((row["rank"], row["name"][:4], row["count"]) for row in kernels))
+print(sorted((row["rank"], row["collectives"]) for row in json.load(open("stragglers.json"))["ranks"]))'
+done
+
 echo "== a program with its own recorder"
 # The trace is complete, and no recorder has it.
 finished() { [ -s "$1" ] && [ ! -e "$1.journal" ] && flock -n -x "$1" true; }
