@@ -24,11 +24,13 @@ strict=(-Wall -Wextra -Werror -pedantic)
 cc -std=c11 -D_GNU_SOURCE "${strict[@]}" "${cflags[@]}" "$tests/use_library.c" -o shared "${libs[@]}"
 cc -std=c11 -D_GNU_SOURCE "${strict[@]}" "${cflags[@]}" "$tests/use_library.c" -o static \
 	"${static_libs[@]/#-ltracesmith/-l:libtracesmith.a}"
+cc -static -std=c11 -D_GNU_SOURCE "${strict[@]}" "${cflags[@]}" "$tests/use_library.c" -o all_static \
+	"${static_libs[@]}" 2>link.log || { cat link.log; exit 1; }
 ldd static >needed
 ! grep libtracesmith needed || fail "the static program needs the shared library"
 ldd shared >needed
 grep -q "$lib/libtracesmith.so.0" needed || fail "the shared program does not use the library"
-programs=(./shared ./static)
+programs=(./shared ./static ./all_static)
 if command -v c++ >/dev/null; then
 	c++ -std=c++17 -x c++ "${strict[@]}" "${cflags[@]}" "$tests/use_library.c" -o cxx -x none "${libs[@]}"
 	programs+=(./cxx)
@@ -94,6 +96,16 @@ for program in "${programs[@]}"; do
 		assert ranks["idle_ns"] > 0
 	END
 done
+
+# The examples, as a user builds them. A command is recorded by the tool in the prefix.
+for example in library_idle library_record write_trace; do
+	cc -std=c11 -D_GNU_SOURCE "${cflags[@]}" "$TS_SOURCE/examples/$example.c" -o $example "${libs[@]}"
+done
+./library_idle "$data"/nccl_ranks/rank?.json.gz >got
+grep -q '^rank 3: idle' got && grep -q '^commands waited .* queue' got && grep -q '^1[.] ' got || fail "library_idle"
+./library_record example.sbt sh -c 'exit 5' >got
+grep -q '^example.sbt: .* 0 lost, exit code 5$' got || fail "library_record"
+"$TRACESMITH" verify -q example.sbt
 
 # Both libraries in one program, in either order of linking.
 read -ra emit_libs < <(pkg-config --libs tracesmith-emit)

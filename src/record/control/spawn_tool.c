@@ -49,11 +49,12 @@ static bool is_program(const char *path)
 	return !stat(path, &status) && S_ISREG(status.st_mode) && !access(path, X_OK);
 }
 
-/* build/; lib/ or lib/ARCHITECTURE/ of a prefix; a Python package in its site-packages. */
+/* build/, and programs in its folders; lib/ or lib/ARCHITECTURE/ of a prefix; a Python package in
+ * its site-packages. */
 static bool find_beside(char *path, size_t bytes)
 {
-	static const char *const candidates[] = { "tracesmith", "../bin/tracesmith",
-						  "../../bin/tracesmith",
+	static const char *const candidates[] = { "tracesmith", "../tracesmith",
+						  "../bin/tracesmith", "../../bin/tracesmith",
 						  "../../../../../bin/tracesmith" };
 	const char *slash;
 	Dl_info info;
