@@ -23,6 +23,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include "base/io.h"
 #include "base/memory.h"
 #include "base/subprocess.h"
 
@@ -33,7 +34,7 @@ extern char **environ;
 struct spawn {
 	const char *const *arguments;
 	char **environment;
-	int socket_fd;
+	int socket_fd, null_fd;
 	bool alone;
 	sigset_t mask; /* the caller's */
 	int error;     /* of clone() or execve() */
@@ -49,8 +50,10 @@ static bool is_program(const char *path)
 	return !stat(path, &status) && S_ISREG(status.st_mode) && !access(path, X_OK);
 }
 
-/* build/, and programs in its folders; lib/ or lib/ARCHITECTURE/ of a prefix; a Python package in
- * its site-packages. */
+/*
+ * build/, and programs in its folders; lib/ or lib/ARCHITECTURE/ of a prefix; a Python package in
+ * its site-packages.
+ */
 static bool find_beside(char *path, size_t bytes)
 {
 	static const char *const candidates[] = { "tracesmith", "../tracesmith",
@@ -154,15 +157,11 @@ static void forget_handlers(void)
 			sigaction(number, &plain, NULL);
 }
 
-static void prepare_alone(void)
+static void prepare_alone(int null_fd)
 {
-	int null = open("/dev/null", O_RDWR | O_CLOEXEC);
-
 	setsid();
-	if (null >= 0) {
-		dup2(null, 0);
-		dup2(null, 1);
-	}
+	dup2(null_fd, 0);
+	dup2(null_fd, 1);
 }
 
 static int become_tool(void *argument)
@@ -171,7 +170,7 @@ static int become_tool(void *argument)
 
 	forget_handlers();
 	if (spawn->alone)
-		prepare_alone();
+		prepare_alone(spawn->null_fd);
 	if (spawn->socket_fd == TS_TOOL_SOCKET_FD)
 		fcntl(spawn->socket_fd, F_SETFD, 0);
 	else
@@ -215,12 +214,16 @@ int ts_tool_spawn(const char *const *arguments, int socket_fd, bool alone, struc
 {
 	TS_AUTO_FREE struct spawn *spawn = calloc(1, sizeof(*spawn));
 	TS_AUTO_FREE char **environment = make_environment(alone);
+	TS_AUTO_FD int null_fd = ts_io_open("/dev/null", O_RDWR, 0);
 	int error = ENOMEM;
 
+	if (null_fd < 0)
+		return ts_error_errno(err, errno, "cannot open '/dev/null'");
 	if (spawn && environment) {
 		spawn->arguments = arguments;
 		spawn->environment = environment;
 		spawn->socket_fd = socket_fd;
+		spawn->null_fd = null_fd;
 		spawn->alone = alone;
 		error = run(spawn);
 	}

@@ -12,11 +12,12 @@
 #include "unit/analyze/analyze_support.h"
 
 /* Ranks whose clocks differ by 7 us. */
-#define RANK(at, late)                                                      \
-	CALL("1" at, "1", "1")                                              \
-	ALL_REDUCE("7", "1" late, "10", "1") CALL("2" at, "1", "2")         \
-		ALL_REDUCE("7", "2" late, "10", "2") CALL("3" at, "1", "3") \
-			KERNEL("gemm", "7", "3" late, "5", "3")
+/* clang-format off */
+#define RANK(at, late)                                                          \
+	CALL("1" at, "1", "1") ALL_REDUCE("7", "1" late, "10", "1")             \
+	CALL("2" at, "1", "2") ALL_REDUCE("7", "2" late, "10", "2")             \
+	CALL("3" at, "1", "3") KERNEL("gemm", "7", "3" late, "5", "3")
+/* clang-format on */
 
 static struct ts_job *open_ranks(void)
 {
