@@ -120,6 +120,23 @@ int sbt_appender_resume(struct sbt_appender *appender, const char *path, uint64_
 	return result ? result : sbt_output_resume(&appender->output, path, bytes, err);
 }
 
+int sbt_appender_continue(struct sbt_appender *appender, const struct sbt_continued *continued,
+			  const char *path, const uint8_t *trace_id, struct ts_error *err)
+{
+	uint64_t bytes = continued->base_bytes;
+	struct sbt_file file;
+	int result = sbt_file_open_continued(&file, continued, err);
+
+	ts_table_init(&appender->index, ts_table_info(TS_TABLE_INDEX));
+	/* The second file is still empty. */
+	file.bytes = bytes;
+	if (!result)
+		result = check_and_list(appender, &file, trace_id, &bytes, err);
+	sbt_file_close(&file);
+	/* It is given that size, so that its chunks are where the trace has them. */
+	return result ? result : sbt_output_resume(&appender->output, path, bytes, err);
+}
+
 /* ---- chunks and index ---- */
 
 int sbt_appender_add(struct sbt_appender *appender, struct sbt_chunk_header *header, char *bytes,

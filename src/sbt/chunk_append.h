@@ -14,6 +14,8 @@
 #include "sbt/chunk.h"
 #include "sbt/file_output.h"
 
+struct sbt_continued;
+
 struct sbt_appender {
 	struct sbt_output output;
 	struct ts_table index; /* one row per chunk so far */
@@ -32,6 +34,10 @@ int sbt_appender_open(struct sbt_appender *appender, const char *path,
  */
 int sbt_appender_resume(struct sbt_appender *appender, const char *path, uint64_t bytes,
 			const uint8_t *trace_id, struct ts_error *err);
+
+/* Lists the chunks of one file, and continues them in another, empty one at `path`. */
+int sbt_appender_continue(struct sbt_appender *appender, const struct sbt_continued *continued,
+			  const char *path, const uint8_t *trace_id, struct ts_error *err);
 
 /*
  * Appends a chunk; its header is at the start of `bytes`. Sets the header's sequence number, in

@@ -23,7 +23,7 @@ int sbt_file_open(struct sbt_file *file, const char *path, struct ts_error *err)
 	struct stat status;
 
 	memset(file, 0, sizeof(*file));
-	file->fd = -1;
+	file->fd = file->base_fd = -1;
 	/* A pipe is not even opened: its writer would see a reader come and go. */
 	if (!stat(path, &status) && !S_ISREG(status.st_mode))
 		return not_regular(path, err);
@@ -43,12 +43,48 @@ int sbt_file_open(struct sbt_file *file, const char *path, struct ts_error *err)
 	return TS_OK;
 }
 
+int sbt_file_open_continued(struct sbt_file *file, const struct sbt_continued *continued,
+			    struct ts_error *err)
+{
+	struct stat status;
+
+	TS_AUTO_FD int fd = fcntl(continued->fd, F_DUPFD_CLOEXEC, 0);
+	TS_AUTO_FD int base_fd = -1;
+
+	memset(file, 0, sizeof(*file));
+	file->fd = file->base_fd = -1;
+	if (continued->base_bytes)
+		base_fd = fcntl(continued->base_fd, F_DUPFD_CLOEXEC, 0);
+	if (fd < 0 || (continued->base_bytes && base_fd < 0) || fstat(fd, &status))
+		return ts_error_errno(err, errno, "cannot open trace '%s'", continued->path);
+	file->path = strdup(continued->path);
+	if (!file->path)
+		return ts_error_set(err, TS_ENOMEM, "no memory");
+	file->bytes = (uint64_t)status.st_size;
+	file->base_bytes = continued->base_bytes;
+	file->fd = fd;
+	file->base_fd = base_fd;
+	fd = base_fd = -1;
+	return TS_OK;
+}
+
 void sbt_file_close(struct sbt_file *file)
 {
+	if (file->path && file->base_bytes)
+		close(file->base_fd);
 	if (file->path)
 		close(file->fd);
 	free(file->path);
 	file->path = NULL;
+}
+
+/* Up to `bytes` bytes at the offset, from the one of two files that has them. */
+static ssize_t read_some(const struct sbt_file *file, void *buffer, size_t bytes, uint64_t offset)
+{
+	if (offset >= file->base_bytes)
+		return pread(file->fd, buffer, bytes, (off_t)offset);
+	bytes = (size_t)TS_MIN(bytes, file->base_bytes - offset);
+	return pread(file->base_fd, buffer, bytes, (off_t)offset);
 }
 
 int sbt_file_read(struct sbt_file *file, uint64_t offset, void *buffer, size_t bytes,
@@ -58,7 +94,7 @@ int sbt_file_read(struct sbt_file *file, uint64_t offset, void *buffer, size_t b
 	size_t left = bytes;
 
 	while (left) {
-		ssize_t got = pread(file->fd, next, left, (off_t)offset);
+		ssize_t got = read_some(file, next, left, offset);
 
 		if (got < 0 && errno == EINTR)
 			continue;

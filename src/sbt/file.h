@@ -19,6 +19,8 @@
 
 struct sbt_file {
 	int fd;
+	int base_fd; /* has the bytes below base_bytes */
+	uint64_t base_bytes;
 	char *path;
 	uint64_t bytes; /* size when opened; never read beyond */
 	_Atomic uint64_t bytes_read;
@@ -28,6 +30,18 @@ struct sbt_file {
 /* Opens the file and fixes its size. Does not read it: see sbt_file_check(). */
 int sbt_file_open(struct sbt_file *file, const char *path, struct ts_error *err);
 void sbt_file_close(struct sbt_file *file);
+
+/* A trace whose first bytes are those of another file, which somebody may be appending to. */
+struct sbt_continued {
+	const char *path; /* for messages */
+	int base_fd;      /* the first base_bytes bytes */
+	uint64_t base_bytes;
+	int fd; /* all others, at their own offsets: what precedes them is a hole */
+};
+
+/* The same for such a trace. Duplicates the descriptors. */
+int sbt_file_open_continued(struct sbt_file *file, const struct sbt_continued *continued,
+			    struct ts_error *err);
 
 /*
  * Reads and checks the file header. TS_EFORMAT: not a trace, or truncated inside it; TS_EVERSION.

@@ -3,6 +3,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "sbt/continued.h"
 #include "sbt/reader_internal.h"
 
 /* Each point may belong to a clock of its own. */
@@ -99,6 +100,8 @@ static int load_index(struct ts_reader *reader)
 
 /* How to find the chunks: by the index if it is valid, or always by a scan. */
 struct opening {
+	const char *path;
+	const struct sbt_continued *continued; /* NULL: the path */
 	bool scan;
 	int (*progress)(void *context, uint64_t done, uint64_t total);
 	void *context;
@@ -191,10 +194,11 @@ static int publish_chunks(struct ts_reader *reader, struct ts_error *err)
 
 /* ---- from open to close ---- */
 
-static int open_file(struct ts_reader *reader, const char *path, const struct opening *opening,
-		     struct ts_error *err)
+static int open_file(struct ts_reader *reader, const struct opening *opening, struct ts_error *err)
 {
-	int result = sbt_file_open(&reader->file, path, err);
+	int result = opening->continued
+			     ? sbt_file_open_continued(&reader->file, opening->continued, err)
+			     : sbt_file_open(&reader->file, opening->path, err);
 
 	reader->budget_bytes = SBT_BUDGET +
 			       SBT_BUDGET_A_BYTE * TS_MIN(reader->file.bytes, UINT32_MAX);
@@ -224,8 +228,8 @@ static int open_file(struct ts_reader *reader, const char *path, const struct op
 	return result;
 }
 
-static int open_reader(struct ts_reader **ret_reader, const char *path,
-		       const struct opening *opening, struct ts_error *err)
+static int open_reader(struct ts_reader **ret_reader, const struct opening *opening,
+		       struct ts_error *err)
 {
 	struct ts_reader *reader = calloc(1, sizeof(*reader));
 	int result;
@@ -234,7 +238,7 @@ static int open_reader(struct ts_reader **ret_reader, const char *path,
 		return ts_error_set(err, TS_ENOMEM, "no memory");
 	pthread_mutex_init(&reader->lock, NULL);
 	pthread_mutex_init(&reader->blob_lock, NULL);
-	result = open_file(reader, path, opening, err);
+	result = open_file(reader, opening, err);
 	if (result) {
 		ts_reader_close(reader);
 		return result;
@@ -245,16 +249,24 @@ static int open_reader(struct ts_reader **ret_reader, const char *path,
 
 int ts_reader_open(struct ts_reader **ret_reader, const char *path, struct ts_error *err)
 {
-	return open_reader(ret_reader, path, &(struct opening){ 0 }, err);
+	return open_reader(ret_reader, &(struct opening){ .path = path }, err);
 }
 
 int sbt_reader_open_scanned(struct ts_reader **ret_reader, const char *path,
 			    int (*progress)(void *context, uint64_t done, uint64_t total),
 			    void *context, struct ts_error *err)
 {
-	struct opening opening = { .scan = true, .progress = progress, .context = context };
+	struct opening opening = {
+		.path = path, .scan = true, .progress = progress, .context = context
+	};
 
-	return open_reader(ret_reader, path, &opening, err);
+	return open_reader(ret_reader, &opening, err);
+}
+
+int sbt_reader_open_continued(struct ts_reader **ret_reader, const struct sbt_continued *continued,
+			      struct ts_error *err)
+{
+	return open_reader(ret_reader, &(struct opening){ .continued = continued }, err);
 }
 
 void ts_reader_close(struct ts_reader *reader)

@@ -3,10 +3,12 @@
 #include <tracesmith/writer.h>
 
 #include <assert.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "base/memory.h"
+#include "sbt/continued.h"
 #include "sbt/sbt_layout.h"
 #include "sbt/writer_internal.h"
 
@@ -227,18 +229,12 @@ static const char *ids_fault(const struct ts_table *index, const struct ts_write
 	return NULL;
 }
 
-int ts_writer_resume(struct ts_writer **ret_writer, const char *path, uint64_t bytes,
-		     const struct ts_writer_ids *ids, const struct ts_writer_options *options,
-		     struct ts_error *err)
+/* Ends the opening of a resumed writer. */
+static int take_resumed(struct ts_writer **ret_writer, struct ts_writer *writer, const char *path,
+			const struct ts_writer_ids *ids, int result, struct ts_error *err)
 {
-	struct ts_writer *writer = NULL;
-	const char *fault;
-	int result = new_writer(&writer, path, ids, options, err);
+	const char *fault = result ? NULL : ids_fault(&writer->file.index, ids);
 
-	if (!writer)
-		return result;
-	result = sbt_appender_resume(&writer->file, path, bytes, writer->options.trace_id, err);
-	fault = result ? NULL : ids_fault(&writer->file.index, ids);
 	if (fault)
 		result = ts_error_set(err, TS_EFORMAT, "trace '%s' cannot be continued: %s", path,
 				      fault);
@@ -247,6 +243,36 @@ int ts_writer_resume(struct ts_writer **ret_writer, const char *path, uint64_t b
 	else
 		*ret_writer = writer;
 	return result;
+}
+
+int ts_writer_resume(struct ts_writer **ret_writer, const char *path, uint64_t bytes,
+		     const struct ts_writer_ids *ids, const struct ts_writer_options *options,
+		     struct ts_error *err)
+{
+	struct ts_writer *writer = NULL;
+	int result = new_writer(&writer, path, ids, options, err);
+
+	if (!writer)
+		return result;
+	result = sbt_appender_resume(&writer->file, path, bytes, writer->options.trace_id, err);
+	return take_resumed(ret_writer, writer, path, ids, result, err);
+}
+
+int sbt_writer_continue(struct ts_writer **ret_writer, const struct sbt_continued *continued,
+			const struct ts_writer_ids *ids, const struct ts_writer_options *options,
+			struct ts_error *err)
+{
+	struct ts_writer *writer = NULL;
+	char path[64];
+	int result;
+
+	snprintf(path, sizeof(path), "/proc/self/fd/%d", continued->fd);
+	result = new_writer(&writer, path, ids, options, err);
+	if (!writer)
+		return result;
+	result = sbt_appender_continue(&writer->file, continued, path, writer->options.trace_id,
+				       err);
+	return take_resumed(ret_writer, writer, continued->path, ids, result, err);
 }
 
 void ts_writer_ids(const struct ts_writer *writer, struct ts_writer_ids *ret_ids)
