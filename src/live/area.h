@@ -18,8 +18,8 @@
 struct ts_area;
 
 /*
- * `writable` false: read-only (ps, recover of a file that must not change). TS_EVERSION: the layout
- * is newer than this program.
+ * `writable` false: read-only (ps, recover of a file that must not change); somebody else may be
+ * draining it. TS_EVERSION: the layout is newer than this program.
  */
 int ts_area_open(struct ts_area **ret_area, int directory_fd, const char *name, bool writable,
 		 struct ts_error *err);
@@ -72,13 +72,14 @@ void ts_area_resume_ring(struct ts_area *area, uint32_t index, uint64_t position
 #define TS_DRAIN_HOLD 4u    /* skip channels, whose writers wait (docs/replay.md, section 2) */
 
 struct ts_drain_result {
-	uint64_t bytes;   /* ring bytes drained */
-	uint64_t events;  /* events in them */
-	uint64_t dropped; /* newly seen in `dropped` counters and overwritten */
-	uint64_t fill;    /* of the fullest ring, in 1/256 */
-	uint32_t rings;   /* that had new data */
-	uint32_t damaged; /* damaged rings so far */
-	bool held;        /* TS_DRAIN_HOLD: something was left */
+	uint64_t bytes;    /* ring bytes drained */
+	uint64_t events;   /* events in them */
+	uint64_t dropped;  /* newly seen in `dropped` counters and overwritten */
+	uint64_t fill;     /* of the fullest ring, in 1/256 */
+	uint32_t rings;    /* that had new data */
+	uint32_t damaged;  /* damaged rings so far */
+	uint32_t unsteady; /* that changed too fast: the next pass has the rest */
+	bool held;         /* TS_DRAIN_HOLD: something was left */
 };
 
 /*

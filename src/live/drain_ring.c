@@ -219,6 +219,7 @@ static int catch_up(struct drain *drain, struct ring_frame *frame, uint64_t head
 	const struct ring *ring = &drain->area->rings[frame->ring];
 
 	if (++frame->attempts > MAX_ATTEMPTS) {
+		drain->result->unsteady++;
 		frame->limit = TS_MIN(frame->limit, ring->position);
 		return TS_OK;
 	}
@@ -421,6 +422,7 @@ static int open_frame(struct drain *drain, uint32_t index, const struct ts_live_
 	uint64_t head;
 	int result = live_look(drain, index, first, &head, &fault);
 
+	drain->result->unsteady += result == TS_ENOTFOUND;
 	if (result)
 		return result == TS_ENOTFOUND ? TS_OK : result;
 	/* A ring that another one waits for is condemned only in its own turn. */

@@ -16,6 +16,7 @@
 
 #include "base/local/hash.h"
 #include "base/output.h"
+#include "base/temporary.h"
 #include "base/text.h"
 
 /* Payloads up to this size are read with the header, in one call. */
@@ -76,6 +77,23 @@ static int open_journal(struct ts_journal **ret_journal, const char *path, bool 
 int ts_journal_create(struct ts_journal **ret_journal, const char *path, struct ts_error *err)
 {
 	return open_journal(ret_journal, path, true, err);
+}
+
+int ts_journal_create_unnamed(struct ts_journal **ret_journal, struct ts_error *err)
+{
+	TS_AUTO(ts_journal) journal = calloc(1, sizeof(*journal));
+	int result;
+
+	if (!journal)
+		return ts_error_set(err, TS_ENOMEM, "no memory");
+	journal->fd = -1;
+	journal->path = strdup("(unnamed)");
+	if (!journal->path)
+		return ts_error_set(err, TS_ENOMEM, "no memory");
+	result = ts_temporary_open(&journal->fd, err);
+	if (!result)
+		*ret_journal = TS_STEAL(journal);
+	return result;
 }
 
 /* Finds the end of the last complete block. */

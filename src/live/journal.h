@@ -167,6 +167,9 @@ struct ts_journal;
  */
 int ts_journal_create(struct ts_journal **ret_journal, const char *path, struct ts_error *err);
 
+/* The same as a file without a name in $TMPDIR. */
+int ts_journal_create_unnamed(struct ts_journal **ret_journal, struct ts_error *err);
+
 /* Opens for appending after the last complete block. Changes nothing yet. */
 int ts_journal_resume(struct ts_journal **ret_journal, const char *path, struct ts_error *err);
 /* Removes what is after that block: a torn tail. Call before an append. */

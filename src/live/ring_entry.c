@@ -32,6 +32,30 @@ static bool do_agree(const struct ts_live_ring *first, const struct ts_live_ring
 		       0;
 }
 
+static bool is_consumed_complete(const struct ts_live_ring *entry)
+{
+	return entry->consumed_check ==
+	       ts_live_consumed_check(entry->consumed, entry->consumed_events, entry->consumed_tid,
+				      entry->consumed_serial);
+}
+
+static bool is_consumed_valid(const struct ts_live_ring *entry)
+{
+	return entry->consumed > 0 && entry->consumed % 8 == 0 && entry->consumed <= entry->head &&
+	       is_consumed_complete(entry);
+}
+
+/*
+ * True if it is certain up to where the ring is drained, by us or by somebody else: that one may
+ * have been storing it, or have drained what was added after the head was read.
+ */
+static bool is_consumed_certain(const struct ts_area *area, const struct ts_live_ring *entry,
+				uint64_t head)
+{
+	return area->writable || (!entry->consumed && !entry->consumed_check) ||
+	       (is_consumed_complete(entry) && entry->consumed <= head);
+}
+
 static int read_entry_once(struct drain *drain, uint32_t index, struct ts_live_ring *entry)
 {
 	struct ts_area *area = drain->area;
@@ -62,10 +86,14 @@ static int read_entry(struct drain *drain, uint32_t index, const struct ts_live_
 	else
 		result = read_entry_once(drain, index, &before);
 	for (int i = 0; i < ENTRY_READS && !result && !*ret_steady; i++) {
+		/* Of a dead target, what is not certain after so many reads is left by a crash. */
+		bool is_last = drain->flags & TS_DRAIN_FINAL && i == ENTRY_READS - 1;
+
 		result = read_entry_once(drain, index, &after);
 		if (result)
 			break;
-		if (do_agree(&before, &after)) {
+		if (do_agree(&before, &after) &&
+		    (is_last || is_consumed_certain(drain->area, &after, before.head))) {
 			*ret_entry = after;
 			ret_entry->head = before.head;
 			*ret_steady = true;
@@ -73,14 +101,6 @@ static int read_entry(struct drain *drain, uint32_t index, const struct ts_live_
 		before = after;
 	}
 	return result;
-}
-
-static bool is_consumed_valid(const struct ts_live_ring *entry)
-{
-	return entry->consumed > 0 && entry->consumed % 8 == 0 && entry->consumed <= entry->head &&
-	       entry->consumed_check ==
-		       ts_live_consumed_check(entry->consumed, entry->consumed_events,
-					      entry->consumed_tid, entry->consumed_serial);
 }
 
 /* Bytes below this are gone: overwritten in flight mode, or freed by the drainer. */
@@ -240,7 +260,8 @@ int live_look_again(struct drain *drain, uint32_t index, uint64_t *ret_head, boo
 	*ret_lost_sight = false;
 	if (result)
 		return result;
-	if (entry.turn == ring->turn && lowest_of(&entry).position <= ring->position)
+	if (entry.turn == ring->turn && is_consumed_certain(drain->area, &entry, entry.head) &&
+	    lowest_of(&entry).position <= ring->position)
 		return TS_OK;
 	result = live_look(drain, index, NULL, ret_head, &fault);
 	*ret_lost_sight = result == TS_ENOTFOUND || (!result && fault);

@@ -116,3 +116,74 @@ TS_TEST(look_beside_a_recorder)
 	free(second);
 	end(&pair);
 }
+
+struct storing {
+	struct live *live;
+	bool stop;
+};
+
+static void pause_a_little(unsigned int count)
+{
+	for (volatile unsigned int i = 0; i < count; i++)
+		;
+}
+
+/* Stores `consumed` word by word again and again, as somebody sees it who reads meanwhile. */
+static void *store_consumed(void *context)
+{
+	struct storing *storing = context;
+	struct ts_live_ring *ring = &storing->live->rings[0];
+	uint64_t whole = ring->consumed, events = ring->consumed_events;
+
+	for (uint64_t back = 0; !__atomic_load_n(&storing->stop, __ATOMIC_ACQUIRE); back ^= 1) {
+		uint64_t words[3] = { whole - back * 16, events - back, 0 };
+
+		words[2] = ts_live_consumed_check(words[0], words[1], ring->consumed_tid,
+						  ring->consumed_serial);
+		__atomic_store_n(&ring->consumed, words[0], __ATOMIC_RELEASE);
+		pause_a_little(50);
+		__atomic_store_n(&ring->consumed_events, words[1], __ATOMIC_RELEASE);
+		pause_a_little(50);
+		__atomic_store_n(&ring->consumed_check, words[2], __ATOMIC_RELEASE);
+		pause_a_little(400);
+	}
+	return NULL;
+}
+
+/* Whatever a recorder is storing when somebody else looks is no damage, and hides nothing. */
+TS_TEST(look_while_a_recorder_stores)
+{
+	struct pair pair;
+	struct storing storing = { .live = &pair.live };
+	unsigned int complete = 0;
+	pthread_t thread;
+
+	begin(&pair, 1, 4096);
+	live_put_thread(&pair.live, 0, 1, 0, 0);
+	/* The ring is used a second time: without `consumed` its content makes no sense. */
+	for (uint64_t i = 1; i <= 600; i++) {
+		TS_CHECK(live_put_event(&pair.live, 0, i, 2));
+		if (i % 100 == 0)
+			live_drain(pair.area, 0, pair.sink);
+	}
+	TS_CHECK(live_put_event(&pair.live, 0, 601, 2));
+	storing.live = &pair.live;
+	TS_CHECK_INT(pthread_create(&thread, NULL, store_consumed, &storing), 0);
+	for (unsigned int looks = 0; looks < 2000 || !complete; looks++) {
+		struct ts_area *looking = live_open(&pair.live, false);
+		struct sink *sink = sink_new();
+		struct ts_drain_result result;
+
+		TS_CHECK_INT(ts_area_drain(looking, 0, &sink->sink, &result, NULL), 0);
+		TS_CHECK_INT(sink->losses, 0);
+		if (!result.unsteady) {
+			TS_CHECK_INT(sink->rings[0].to, pair.live.rings[0].head);
+			complete++;
+		}
+		ts_area_close(looking);
+		free(sink);
+	}
+	__atomic_store_n(&storing.stop, true, __ATOMIC_RELEASE);
+	pthread_join(thread, NULL);
+	end(&pair);
+}
