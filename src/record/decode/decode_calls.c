@@ -105,8 +105,9 @@ bool decode_put_calls(struct ts_decoder *decoder, struct decode_area *area,
 void decode_report_calls(struct ts_decoder *decoder, struct decode_area *area)
 {
 	uint64_t count = area->calls.given_up;
+	bool is_over = !decoder->options.is_snapshot;
 
-	for (size_t i = 0; i < area->calls.count; i++)
+	for (size_t i = 0; is_over && i < area->calls.count; i++)
 		count += count_open(&area->calls.pages[i]);
 	decode_free_calls(area);
 	if (count)

@@ -35,6 +35,7 @@ struct ts_decoder_options {
 			      const struct ts_block_window *closed);
 	void *context;
 	const struct ts_decoder_faults *faults; /* NULL: none is known. Borrowed */
+	bool is_snapshot;         /* processes go on: what is under way in them is not lost */
 	struct ts_spools *spools; /* bytes that records refer to; NULL: they are lost. Borrowed */
 };
 

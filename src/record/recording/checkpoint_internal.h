@@ -115,6 +115,8 @@ int ts_recording_check_names(const char *path, struct ts_error *err);
  * still names the locked file.
  */
 int ts_recording_lock(const char *path, unsigned int flags, int *ret_fd, struct ts_error *err);
+/* Fills in the OPEN block of a new recording, which begins now. Measures the clock. */
+void ts_recording_describe(struct ts_block_open *open, uint64_t session, bool redact);
 /* Generates a trace id. */
 void ts_recording_draw_id(uint8_t id[16]);
 /* Opens with TS_RECORDING_RESUME; `recovering` as above. */

@@ -152,9 +152,8 @@ static void describe_host(struct ts_block_open *open)
 	open->recorder_pid = (uint64_t)getpid();
 }
 
-static void describe(struct ts_recording *recording)
+void ts_recording_describe(struct ts_block_open *open, uint64_t session, bool redact)
 {
-	struct ts_block_open *open = &recording->open;
 	struct ts_block_clock start;
 	struct ts_clocks clocks;
 
@@ -162,11 +161,11 @@ static void describe(struct ts_recording *recording)
 	ts_clocks_anchor(&clocks, &start);
 	*open = (struct ts_block_open){
 		.version = TS_JOURNAL_VERSION,
-		.session = recording->options.session,
+		.session = session,
 		.counter_mult = clocks.mult,
 		.trace_start_ns = start.anchor.realtime_ns,
 		.clock = (uint32_t)clocks.kind,
-		.redact = (recording->options.flags & TS_RECORDING_REDACT) != 0,
+		.redact = redact,
 		.started_counter = start.anchor.counter,
 		.started_monotonic_ns = start.anchor.monotonic_ns,
 		.rank = recording->options.rank,
@@ -199,7 +198,8 @@ static int create_journal(struct ts_recording *recording, struct ts_error *err)
 
 static int open_new(struct ts_recording *recording, struct ts_error *err)
 {
-	describe(recording);
+	ts_recording_describe(&recording->open, recording->options.session,
+			      recording->options.flags & TS_RECORDING_REDACT);
 	return create_journal(recording, err);
 }
 

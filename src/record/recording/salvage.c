@@ -18,8 +18,8 @@ enum { ENDED = 0, LEFT = 2 };
 
 /* ---- blocks ---- */
 
-static int append_area(const struct ts_block_sink *sink, const struct ts_live_control *control,
-		       pid_t pid, struct ts_error *err)
+int ts_salvage_area(const struct ts_block_sink *sink, const struct ts_live_control *control,
+		    pid_t pid, struct ts_error *err)
 {
 	struct ts_block block = { .type = TS_BLOCK_AREA,
 				  .bytes = sizeof(struct ts_block_area),
@@ -34,8 +34,8 @@ static int append_area(const struct ts_block_sink *sink, const struct ts_live_co
 	return sink->append(sink->context, &block, &payload, err);
 }
 
-static int append_end(struct ts_recording *recording, const struct ts_live_control *control,
-		      pid_t pid, struct ts_error *err)
+int ts_salvage_end(const struct ts_block_sink *sink, const struct ts_live_control *control,
+		   pid_t pid, struct ts_error *err)
 {
 	struct ts_block block = { .type = TS_BLOCK_END,
 				  .bytes = sizeof(struct ts_block_end),
@@ -52,7 +52,7 @@ static int append_end(struct ts_recording *recording, const struct ts_live_contr
 	};
 
 	memcpy(payload.message, control->message, sizeof(payload.message));
-	return ts_recording_append(recording, &block, &payload, err);
+	return sink->append(sink->context, &block, &payload, err);
 }
 
 static void resume_ring(void *context, uint32_t ring, uint64_t position, uint64_t events,
@@ -77,14 +77,14 @@ static int append_blocks(struct ts_recording *recording, struct ts_area *area, p
 	if (ts_recording_positions(recording, control->area_id, &dictionary, resume_ring, area))
 		ts_area_resume_dictionary(area, dictionary);
 	else
-		rc = append_area(&sink, control, pid, err);
+		rc = ts_salvage_area(&sink, control, pid, err);
 	if (!rc)
 		rc = ts_area_drain(area, TS_DRAIN_FINAL, &sink, &result, err);
 	/* Loss counters are read after the drain. */
 	if (!rc)
 		rc = ts_area_refresh(area, err);
 	if (!rc)
-		rc = append_end(recording, ts_area_control(area), pid, err);
+		rc = ts_salvage_end(&sink, ts_area_control(area), pid, err);
 	if (rc)
 		return rc;
 	salvage->events += result.events;
@@ -303,8 +303,8 @@ static void give_preamble(void *context, const struct ts_area_info *info)
 	    ts_area_open(&area, preamble->directory_fd, info->name, false, NULL))
 		return;
 	if (!preamble->is_announced)
-		preamble->rc = append_area(&preamble->sink, ts_area_control(area),
-					   info->alive ? info->pid : 0, preamble->err);
+		preamble->rc = ts_salvage_area(&preamble->sink, ts_area_control(area),
+					       info->alive ? info->pid : 0, preamble->err);
 	ts_area_resume_dictionary(area, preamble->dictionary);
 	if (!preamble->rc)
 		preamble->rc = ts_area_drain(area, TS_DRAIN_DISCARD, &sink, &result, preamble->err);

@@ -42,6 +42,13 @@ int ts_salvage_session(void *context, struct ts_recording *recording, struct ts_
 /* Reads the spools in the live directories of all users that can be read; releases nothing. */
 int ts_salvage_spools(struct ts_spools **ret_spools, struct ts_error *err);
 
+/* Appends the AREA block of an area, whose process is `pid`; 0: it has ended. */
+int ts_salvage_area(const struct ts_block_sink *sink, const struct ts_live_control *control,
+		    pid_t pid, struct ts_error *err);
+/* Appends its END block. If the process lives, only its recording ends. */
+int ts_salvage_end(const struct ts_block_sink *sink, const struct ts_live_control *control,
+		   pid_t pid, struct ts_error *err);
+
 /*
  * Appends what a damaged journal may lack to decode the other blocks of an area, if the area is
  * still in the user's live directory: its AREA block, unless that is there, and its dictionary from
