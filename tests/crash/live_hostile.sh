@@ -150,7 +150,15 @@ attack() { # round
 	recorder=$!
 	await_begin
 	good=$(ls "$TRACESMITH_LIVE_DIR"/"$(oracle_pid)"-*)
-	python3 hostile.py "$good" $sleeper "$1" "${kinds[@]}" || fail "hostile.py failed"
+	python3 hostile.py "$good" $sleeper "$1" "${kinds[@]}" &
+	# Snapshots, while areas shrink: the recording's other areas are read, too.
+	local hostile=$! i
+	for ((i = 0; i < 5; i++)); do
+		expect 0 info -p "$(oracle_pid)"
+	done
+	reap $hostile
+	[ $code -eq 0 ] || fail "hostile.py failed"
+	expect 0 info -p "$(oracle_pid)"
 	kill_hard "$(oracle_pid)"
 	# A fake process would be waited for.
 	kill_hard $sleeper
@@ -209,7 +217,7 @@ for kind in "${kinds[@]}"; do
 	python3 hostile.py "$good" $sleeper 7 "$kind"
 	expect 0 ps
 	expect 0 ps --json
-	for verb in "recover -q $sleeper -o r.sbt" "record -q -p $sleeper -o p.sbt --duration 50ms" "window $sleeper open"; do
+	for verb in "recover -q $sleeper -o r.sbt" "record -q -p $sleeper -o p.sbt --duration 50ms" "window $sleeper open" "info -p $sleeper" "view -p $sleeper"; do
 		code=0
 		# shellcheck disable=SC2086
 		timeout 300 "$TRACESMITH" $verb >stdout 2>stderr </dev/null || code=$?

@@ -1,19 +1,21 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * live_scan MODE TRACE...: finds the events of live_oracle in traces and prints as JSON, for each
- * process and thread, how many there are, in which ranges, how many are duplicate, torn or out of
- * order; what is counted as lost; and what the reader found damaged. Does not check the result:
- * tests/crash/live_check.py does, with the oracle.
+ * live_scan MODE TRACE|pid:N...: finds the events of live_oracle in traces, or in what is recorded
+ * of a process up to now. Prints as JSON, for each process and thread, how many there are, in which
+ * ranges, how many are duplicate, torn or out of order; what is counted as lost; and what the
+ * reader found damaged. Does not check the result: tests/crash/live_check.py does, with the oracle.
  */
 #include <inttypes.h>
 #include <stdbool.h>
 #include <stdlib.h>
 #include <string.h>
 
+#include <tracesmith/open.h>
 #include <tracesmith/reader.h>
 
 #include "live_events.h"
 
+#define PROCESS "pid:"
 #define NUMBERS 4096 /* of processes, and of threads of one */
 #define RANGES 64
 #define IDS 8
@@ -432,12 +434,20 @@ static void print_losses(struct scan *scan, const struct ts_batch *batch, bool *
 
 /* ---- a trace ---- */
 
+static int open_trace(struct scan *scan, const char *path, struct ts_error *err)
+{
+	if (strncmp(path, PROCESS, strlen(PROCESS)) != 0)
+		return ts_reader_open(&scan->reader, path, err);
+	return ts_open_pid(&scan->reader, (pid_t)strtol(path + strlen(PROCESS), NULL, 10), NULL,
+			   err);
+}
+
 static void scan_trace(struct scan *scan, const char *path, bool *is_first_loss)
 {
 	struct ts_batch *batch = NULL;
 	struct ts_error err;
 
-	if (ts_reader_open(&scan->reader, path, &err) || ts_batch_new(&batch, scan->reader, &err))
+	if (open_trace(scan, path, &err) || ts_batch_new(&batch, scan->reader, &err))
 		die(err.message);
 	scan->positions.shape = -1;
 	for (size_t i = 0; i < MEMO; i++)

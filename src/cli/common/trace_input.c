@@ -2,6 +2,7 @@
 /* See trace_input.h. */
 #include "cli/common/trace_input.h"
 
+#include <stdio.h>
 #include <string.h>
 #include <unistd.h>
 
@@ -102,6 +103,52 @@ int ts_trace_input_open_job(struct ts_job **ret_job, const char *const *paths, s
 	int rc = ts_job_open(ret_job, paths, count, &options, &err);
 
 	return finish(&input, rc, &err);
+}
+
+/* ---- what is recorded of a process ---- */
+
+pid_t ts_trace_input_live_pid(int operands, const struct ts_string_list *processes)
+{
+	const char *text = processes->count == 1 ? processes->items[0] : "";
+	int64_t pid;
+
+	return !operands && !ts_parse_int64(text, strlen(text), &pid) && pid > 0 && pid <= INT32_MAX
+		       ? (pid_t)pid
+		       : 0;
+}
+
+const char *ts_trace_input_live_name(pid_t pid, char name[TS_TRACE_INPUT_NAME_BYTES])
+{
+	snprintf(name, TS_TRACE_INPUT_NAME_BYTES, "process %d", (int)pid);
+	return name;
+}
+
+int ts_trace_input_open_live(struct ts_reader **ret_reader, pid_t pid)
+{
+	struct input input = { .path = NULL };
+	struct ts_open_options options = options_of(&input);
+	struct ts_error err;
+	int rc = ts_open_pid(ret_reader, pid, &options, &err);
+
+	return finish(&input, rc, &err);
+}
+
+int ts_trace_input_open_filtered(struct ts_reader **ret_reader, pid_t pid,
+				 struct ts_string_list *processes)
+{
+	int exit_code = ts_trace_input_open_live(ret_reader, pid);
+	const struct ts_process_row *process = NULL;
+	size_t cursor = 0;
+	int64_t id;
+
+	if (exit_code)
+		return exit_code;
+	do {
+		process = ts_reader_entity_next(*ret_reader, TS_TABLE_PROCESS, &cursor, &id);
+	} while (process && process->pid != pid);
+	if (!process)
+		ts_string_list_release(processes);
+	return TS_EXIT_DONE;
 }
 
 void ts_trace_input_await(const char *path, struct ts_trace_writer *ret_writer)
