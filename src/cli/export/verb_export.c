@@ -35,7 +35,8 @@ struct count {
 
 struct export
 {
-	const char *trace;
+	const char *trace; /* or what messages call the process */
+	int64_t pid;       /* 0: a trace */
 	const char *format;
 	const char *output;
 	const char *count_text; /* NULL: samples, or spans if there are none */
@@ -212,7 +213,7 @@ static bool is_folder(const char *path)
 
 static int check_is_other(const struct export *export, const char *output, struct ts_error *err)
 {
-	if (!ts_output_is_input(output, export->trace))
+	if (export->pid || !ts_output_is_input(output, export->trace))
 		return TS_OK;
 	return ts_error_set(err, TS_EINVAL,
 			    "the output '%s' is also the trace '%s'; give -o another name", output,
@@ -252,9 +253,11 @@ static int check(struct export *export)
 		return exit_code;
 	if (!export->output)
 		return ts_report_usage(
-			"no output given: tracesmith export %s -f %s -o OUT, or -o - for standard "
-			"output",
-			TS_SHELL(export->trace), export->format);
+			"no output given: tracesmith export %s%s -f %s -o OUT, or -o - for "
+			"standard output",
+			export->pid ? "-p " : "",
+			export->pid ? export->trace + strlen("process ") : TS_SHELL(export->trace),
+			export->format);
 	return check_output(export);
 }
 
@@ -483,7 +486,8 @@ static int run(struct export *export)
 {
 	TS_AUTO(ts_reader) reader = NULL;
 	struct ts_error err;
-	int rc, exit_code = ts_trace_input_open(&reader, export->trace);
+	int rc, exit_code = export->pid ? ts_trace_input_open_live(&reader, (pid_t) export->pid)
+					: ts_trace_input_open(&reader, export->trace);
 
 	if (!exit_code)
 		exit_code = choose_range(export, reader);
@@ -506,6 +510,9 @@ int ts_verb_export(int argc, char **argv)
 {
 	struct export export = { .range.may_be_instant = true, .limit = -1 };
 	const struct ts_option options[] = {
+		TS_OPTION_INTEGER("process", 'p', "PID", &export.pid, 1, INT32_MAX,
+				  "without TRACE: what is recorded of this process up to now, with "
+				  "all that its recorder records"),
 		TS_OPTION_TEXT("format", 'f', "FORMAT", &export.format,
 			       "output format; default: by the ending of OUT, or chrome"),
 		TS_OPTION_TEXT("output", 'o', "OUT", &export.output,
@@ -541,7 +548,7 @@ int ts_verb_export(int argc, char **argv)
 	};
 	const struct ts_command command = {
 		.verb = "export",
-		.operands = "TRACE",
+		.operands = "TRACE | -p PID",
 		.about =
 			"Writes a trace in another format. Chrome's and Perfetto's open in ui.perfetto.dev, and "
 			"'tracesmith import' reads them back without loss. Stacks become flame graphs (folded), a "
@@ -559,21 +566,25 @@ int ts_verb_export(int argc, char **argv)
 			"tracesmith export t.sbt -f folded --count device -o - | flamegraph.pl "
 			">gpu.svg\n"
 			"tracesmith export run.sbt -f speedscope --count spans -o "
-			"run.speedscope.json",
+			"run.speedscope.json\n"
+			"tracesmith export -p 4711 -o now.json.gz",
 		.exits = "0  done\n2  usage error\n3  bad input, or the output cannot be written",
 		.options = options,
 		.option_count = TS_ARRAY_SIZE(options),
 		.maximum_operands = 1,
 	};
+	char name[TS_TRACE_INPUT_NAME_BYTES];
 	int exit_code;
 
 	if (!ts_command_parse(&command, &argc, argv, &exit_code))
 		return exit_code;
 	if (export.list)
 		return list_formats();
-	if (argc == 0)
-		return ts_report_usage("TRACE is missing");
-	export.trace = argv[0];
+	if (argc == 0 && !export.pid)
+		return ts_report_usage("TRACE or -p PID is missing");
+	if (argc && export.pid)
+		return ts_report_usage("'--process' is for what is recorded now, without a TRACE");
+	export.trace = argc ? argv[0] : ts_trace_input_live_name((pid_t) export.pid, name);
 	exit_code = check(&export);
 	if (!exit_code)
 		exit_code = run(&export);

@@ -16,9 +16,10 @@ struct ts_info_table {
 
 struct ts_info {
 	struct ts_reader *reader;
-	const char *path;
-	bool imported;  /* a file of another tool: `state` and chunks are of its conversion */
-	uint64_t bytes; /* of the file; 0: a pipe */
+	const char *path; /* or what messages call the process */
+	pid_t pid;        /* of which this is a snapshot; 0: a trace */
+	bool imported;    /* a file of another tool: `state` and chunks are of its conversion */
+	uint64_t bytes;   /* of the file; 0: a pipe */
 	const struct ts_reader_state *state;
 	struct ts_trace_writer writer;
 	struct ts_show show;

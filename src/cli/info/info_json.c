@@ -123,8 +123,9 @@ static void append_state(struct ts_text *out, const struct ts_info *info)
 			",\"version\":\"%u.%u\",\"bytes\":%" PRIu64 ",\"finished\":%s"
 			",\"damaged_bytes\":%" PRIu64 ",\"created_ns\":%" PRId64 ",\"trace_id\":\"",
 			state->major, state->minor, info->bytes,
-			state->finished && info->writer.writing == TS_TRACE_AT_REST ? "true"
-										    : "false",
+			state->finished && !info->pid && info->writer.writing == TS_TRACE_AT_REST
+				? "true"
+				: "false",
 			state->damaged_bytes, state->created_ns);
 		for (size_t i = 0; i < sizeof(state->trace_id); i++)
 			ts_text_printf(out, "%02x", state->trace_id[i]);

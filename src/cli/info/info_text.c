@@ -114,9 +114,10 @@ static void show_format(struct ts_text *out, const struct ts_info *info)
 
 	append_line(out, "format");
 	ts_text_printf(out, "SBT %u.%u, %s", state->major, state->minor,
-		       info->writer.writing == TS_TRACE_GROWING ? "still being written"
-		       : is_cut                                 ? "incomplete"
-								: "finished");
+		       info->pid                                  ? "a snapshot"
+		       : info->writer.writing == TS_TRACE_GROWING ? "still being written"
+		       : is_cut                                   ? "incomplete"
+								  : "finished");
 	if (state->created_ns > 0 && gmtime_r(&seconds, &utc))
 		ts_text_printf(out, ", created %04d-%02d-%02d %02d:%02d:%02d UTC",
 			       utc.tm_year + 1900, utc.tm_mon + 1, utc.tm_mday, utc.tm_hour,

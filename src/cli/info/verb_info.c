@@ -44,14 +44,17 @@ static void look_at_file(struct ts_info *info)
 	info->bytes = info->imported ? (uint64_t)status.st_size : info->state->file_bytes;
 }
 
-static int collect(struct ts_info *info, const char *path, struct ts_error *err)
+static int collect(struct ts_info *info, struct ts_error *err)
 {
 	int rc = ts_trace_totals(info->reader, &info->totals, err);
 
-	info->path = path;
 	info->state = ts_reader_state(info->reader);
-	look_at_file(info);
-	ts_trace_look(path, &info->writer);
+	if (info->pid) {
+		info->bytes = info->state->file_bytes;
+	} else {
+		look_at_file(info);
+		ts_trace_look(info->path, &info->writer);
+	}
 	count_tables(info);
 	ts_show_init(&info->show, info->reader);
 	if (!rc)
@@ -66,17 +69,24 @@ static int collect(struct ts_info *info, const char *path, struct ts_error *err)
 	return rc;
 }
 
-static int show_trace(const char *path, bool json)
+/* What is asked about: a trace, or a snapshot of a process. */
+struct subject {
+	const char *path; /* or what messages call the process */
+	pid_t pid;        /* 0: a trace */
+};
+
+static int show_trace(const struct subject *subject, bool json)
 {
 	TS_AUTO(ts_reader) reader = NULL;
-	struct ts_info info = { 0 };
+	struct ts_info info = { .path = subject->path, .pid = subject->pid };
 	struct ts_error err;
-	int rc, exit_code = ts_trace_input_open(&reader, path);
+	int rc, exit_code = subject->pid ? ts_trace_input_open_live(&reader, subject->pid)
+					 : ts_trace_input_open(&reader, subject->path);
 
 	if (exit_code)
 		return exit_code;
 	info.reader = reader;
-	rc = collect(&info, path, &err);
+	rc = collect(&info, &err);
 	if (!rc)
 		rc = json ? ts_info_show_json(&info, &err) : ts_info_show_text(&info, &err);
 	if (!rc)
@@ -106,22 +116,26 @@ static void note_no_match(const char *path, const struct ts_filter_options *filt
 		ts_report_note("no counter of '%s' matches%s", path, ts_text_cstr(&text));
 }
 
-static int show_counters(const char *path, const struct ts_filter_options *filters, bool json)
+static int show_counters(const struct subject *subject, struct ts_filter_options *filters,
+			 bool json)
 {
 	TS_AUTO(ts_reader) reader = NULL;
 	struct ts_counters counters = { 0 };
 	struct ts_error err;
-	int rc, exit_code = ts_trace_input_open(&reader, path);
+	int rc, exit_code;
 
+	exit_code = subject->pid ? ts_trace_input_open_filtered(&reader, subject->pid,
+								&filters->processes)
+				 : ts_trace_input_open(&reader, subject->path);
 	if (exit_code)
 		return exit_code;
 	counters.reader = reader;
-	rc = ts_counters_collect(&counters, path, filters, &err);
+	rc = ts_counters_collect(&counters, subject->path, filters, &err);
 	if (!rc)
 		rc = json ? ts_counters_show_json(&counters, &err)
 			  : ts_counters_show_text(&counters, &err);
 	if (!rc && !counters.series_count)
-		note_no_match(path, filters);
+		note_no_match(subject->path, filters);
 	if (!rc)
 		rc = ts_reader_status(reader, &err);
 	ts_counters_release(&counters);
@@ -135,17 +149,25 @@ struct question {
 	struct ts_filter_options filters;
 };
 
-static int check_question(const struct question *question)
+static int check_question(const struct question *question, int count, pid_t pid)
 {
 	const struct ts_filter_options *filters = &question->filters;
 
+	if (!count && !pid)
+		return ts_report_usage("TRACE or -p PID is missing");
 	if (!question->counters && (filters->names.count || filters->categories.count ||
-				    filters->devices.count || filters->processes.count))
+				    filters->devices.count || (filters->processes.count && !pid)))
 		return ts_report_usage("filters need '--counters'");
 	return TS_EXIT_DONE;
 }
 
-static int show_traces(const struct question *question, int count, char **paths)
+static int show_subject(struct question *question, const struct subject *subject)
+{
+	return question->counters ? show_counters(subject, &question->filters, question->json)
+				  : show_trace(subject, question->json);
+}
+
+static int show_traces(struct question *question, int count, char **paths)
 {
 	int worst = TS_EXIT_DONE;
 
@@ -154,13 +176,18 @@ static int show_traces(const struct question *question, int count, char **paths)
 
 		if (i > 0 && !question->json)
 			ts_text_append_char(ts_stdout(), '\n');
-		if (question->counters)
-			exit_code = show_counters(paths[i], &question->filters, question->json);
-		else
-			exit_code = show_trace(paths[i], question->json);
+		exit_code = show_subject(question, &(struct subject){ .path = paths[i] });
 		worst = TS_MAX(worst, exit_code);
 	}
 	return worst;
+}
+
+static int show_live(struct question *question, pid_t pid)
+{
+	char name[TS_TRACE_INPUT_NAME_BYTES];
+	const struct subject subject = { ts_trace_input_live_name(pid, name), pid };
+
+	return show_subject(question, &subject);
 }
 
 int ts_verb_info(int argc, char **argv)
@@ -175,7 +202,8 @@ int ts_verb_info(int argc, char **argv)
 		TS_OPTION_REPEATED("category", 'c', "GLOB", &question.filters.categories,
 				   "only counters of this category: system, process, device"),
 		TS_OPTION_REPEATED("process", 'p', "PID|NAME", &question.filters.processes,
-				   "only counters of this process"),
+				   "only counters of this process; without TRACE: what is recorded "
+				   "of it up to now"),
 		TS_OPTION_REPEATED("device", 'd', "N", &question.filters.devices,
 				   "only counters of this device"),
 		TS_TERMINAL_WIDTH_OPTION,
@@ -184,26 +212,31 @@ int ts_verb_info(int argc, char **argv)
 	};
 	const struct ts_command command = {
 		.verb = "info",
-		.operands = "TRACE...",
+		.operands = "TRACE... | -p PID",
 		.about = "Summarizes a trace: sources, time range, processes, devices, rows and "
 			 "bytes by table, "
-			 "losses and metadata. With --counters, the counters.\n",
+			 "losses and metadata. With --counters, the counters.\n"
+			 "With -p PID and no TRACE, summarizes the recording of a process up to "
+			 "now, without disturbing it or its recorder; it may have ended.\n",
 		.examples = "tracesmith info run.sbt\n"
 			    "tracesmith info --json run.sbt | python3 -m json.tool\n"
 			    "tracesmith info --counters run.sbt\n"
-			    "tracesmith info --counters --name '*_percent' run.sbt",
+			    "tracesmith info --counters --name '*_percent' run.sbt\n"
+			    "tracesmith info -p 4711",
 		.exits = "0  done\n2  usage error\n3  bad input",
 		.options = options,
 		.option_count = TS_ARRAY_SIZE(options),
-		.minimum_operands = 1,
 		.maximum_operands = -1,
 	};
 	int exit_code;
 
 	if (ts_command_parse(&command, &argc, argv, &exit_code)) {
-		exit_code = check_question(&question);
+		pid_t pid = ts_trace_input_live_pid(argc, &question.filters.processes);
+
+		exit_code = check_question(&question, argc, pid);
 		if (!exit_code)
-			exit_code = show_traces(&question, argc, argv);
+			exit_code = pid ? show_live(&question, pid)
+					: show_traces(&question, argc, argv);
 	}
 	ts_filter_options_release(&question.filters);
 	return exit_code;

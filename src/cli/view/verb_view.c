@@ -160,7 +160,10 @@ static int run(struct ts_view *view)
 	struct ts_error err;
 	int exit_code = ts_amount_range_check(&view->range), rc;
 
-	if (!exit_code)
+	if (!exit_code && view->pid)
+		exit_code =
+			ts_trace_input_open_filtered(&reader, view->pid, &view->filters.processes);
+	else if (!exit_code)
 		exit_code = ts_trace_input_open(&reader, view->path);
 	if (exit_code)
 		return exit_code;
@@ -206,7 +209,8 @@ int ts_verb_view(int argc, char **argv)
 		TS_OPTION_REPEATED("stream", 's', "N", &view.filters.streams,
 				   "only rows of this stream"),
 		TS_OPTION_REPEATED("process", 'p', "PID|NAME", &view.filters.processes,
-				   "only rows of this process"),
+				   "only rows of this process; without TRACE: what is recorded of "
+				   "it up to now"),
 		TS_OPTION_REPEATED("thread", 0, "TID|NAME", &view.filters.threads,
 				   "only rows of this thread"),
 		TS_OPTION_LIST("columns", 0, "NAME,...", &view.column_names,
@@ -234,10 +238,12 @@ int ts_verb_view(int argc, char **argv)
 	};
 	const struct ts_command command = {
 		.verb = "view",
-		.operands = "TRACE",
+		.operands = "TRACE | -p PID",
 		.about =
 			"Prints the rows of a trace in time order. Memory does not grow with the trace, and only the "
-			"chunks needed are read. Globs: * ? [a-z].\n",
+			"chunks needed are read. Globs: * ? [a-z].\n"
+			"With -p PID and no TRACE, prints what is recorded of a process up to now, without disturbing "
+			"it or its recorder; it may have ended. If PID is a recorder: all that it records.\n",
 		.examples = "tracesmith view run.sbt --limit 20\n"
 			    "tracesmith view run.sbt --table gpu_op --sort duration --limit 10\n"
 			    "tracesmith view run.sbt --name 'aten::*' --from 1.5s --to 1.6s\n"
@@ -246,18 +252,21 @@ int ts_verb_view(int argc, char **argv)
 			    "tracesmith view run.sbt --table sample --stacks\n"
 			    "tracesmith view run.sbt --table gpu_op --name '*gemm*' --stacks\n"
 			    "tracesmith view run.sbt --hot gemm\n"
-			    "tracesmith view run.sbt --table process,thread",
+			    "tracesmith view run.sbt --table process,thread\n"
+			    "tracesmith view -p 4711 --sort duration --limit 10",
 		.exits = "0  done\n2  usage error\n3  bad input",
 		.options = options,
 		.option_count = TS_ARRAY_SIZE(options),
-		.minimum_operands = 1,
 		.maximum_operands = 1,
 	};
+	char name[TS_TRACE_INPUT_NAME_BYTES];
 	int exit_code;
 
 	if (ts_command_parse(&command, &argc, argv, &exit_code)) {
-		view.path = argv[0];
-		exit_code = run(&view);
+		view.pid = ts_trace_input_live_pid(argc, &view.filters.processes);
+		view.path = argc ? argv[0] : ts_trace_input_live_name(view.pid, name);
+		exit_code = argc || view.pid ? run(&view)
+					     : ts_report_usage("TRACE or -p PID is missing");
 	}
 	ts_string_list_release(&view.table_names);
 	ts_string_list_release(&view.column_names);

@@ -26,7 +26,8 @@ struct ts_view_column {
 
 struct ts_view {
 	/* as given on the command line */
-	const char *path;
+	const char *path; /* or what messages call the process */
+	pid_t pid;        /* 0: a trace */
 	struct ts_string_list table_names;
 	struct ts_string_list column_names;
 	struct ts_filter_options filters;
