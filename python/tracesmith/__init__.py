@@ -1,0 +1,65 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Records what a program does on its GPUs and NPUs, analyzes it, and replays it.
+
+    import tracesmith
+
+    with tracesmith.span("forward", "train", layer=3):
+        ...
+
+Importing this package loads almost nothing: each name is loaded when it is first used.
+"""
+
+from __future__ import annotations
+
+import importlib
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from .emit import LoggingHandler as LoggingHandler
+    from .emit import complete as complete
+    from .emit import counter as counter
+    from .emit import flush as flush
+    from .emit import instant as instant
+    from .emit import is_enabled as is_enabled
+    from .emit import span as span
+    from .emit import step as step
+    from .emit import traced as traced
+    from .recording import record as record
+    from .recording import start as start
+    from .recording import stop as stop
+
+__version__ = "0.1.0"
+
+# Where each public name lives. Submodules (tracesmith.torch, tracesmith.chakra) need no entry.
+_NAMES = {
+    "span": "emit",
+    "traced": "emit",
+    "complete": "emit",
+    "instant": "emit",
+    "counter": "emit",
+    "step": "emit",
+    "is_enabled": "emit",
+    "flush": "emit",
+    "LoggingHandler": "emit",
+    "record": "recording",
+    "start": "recording",
+    "stop": "recording",
+    "open": "trace",
+    "Trace": "trace",
+    "Writer": "trace",
+}
+
+__all__ = [*_NAMES]
+
+
+def __getattr__(name: str) -> Any:
+    module = _NAMES.get(name)
+    if module is None:
+        raise AttributeError(f"module 'tracesmith' has no attribute {name!r}")
+    value = getattr(importlib.import_module("." + module, __name__), name)
+    globals()[name] = value
+    return value
+
+
+def __dir__() -> list[str]:
+    return sorted({*globals(), *_NAMES})
