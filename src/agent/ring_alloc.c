@@ -20,8 +20,11 @@
 
 #define WRITER_SLAB_BYTES (64u << 10)
 #define RING_BYTES_MOST (16u << 20)
-/* Nobody drains in flight mode: a ring grows until it holds some ten thousand events. */
-#define FLIGHT_RING_BYTES (1u << 20)
+/*
+ * Nobody drains in flight mode: a ring grows until it holds ten thousand events, also of kind TORCH
+ * with their TORCH_TIME (128 bytes; an eighth of the ring may be free).
+ */
+#define FLIGHT_RING_BYTES (2u << 20)
 /* A thread without a ring retries after this many events. */
 #define RETRY_EVENTS 4096u
 

@@ -35,6 +35,7 @@ enum ts_live_kind {
 	TS_LIVE_GPU_OP = 8,
 	TS_LIVE_SAMPLE = 9,
 	TS_LIVE_ALLOCATION = 10,
+	TS_LIVE_TORCH = 11,
 	/* Kinds from here on are not events. */
 	TS_LIVE_PAD = 16,
 	TS_LIVE_THREAD = 17,
@@ -46,6 +47,7 @@ enum ts_live_kind {
 	TS_LIVE_LOST = 23,
 	TS_LIVE_FACT = 24,
 	TS_LIVE_THREAD_OF = 25,
+	TS_LIVE_TORCH_TIME = 26,
 	/* Command streams: docs/replay.md, section 2.1. */
 	TS_LIVE_OBJECT = 32,
 	TS_LIVE_GONE = 33,
@@ -253,6 +255,29 @@ struct ts_live_allocation {
 } TS_LIVE_PAYLOAD;
 static_assert(sizeof(struct ts_live_allocation) == 48, "live.md, section 3");
 
+/* The name of its site is the path of a PyTorch module. */
+struct ts_live_torch {
+	uint64_t serial; /* of the row, in its area: see ts_live_torch_serial() */
+	int64_t start_ns, duration_ns; /* CLOCK_MONOTONIC */
+	int64_t step, sequence;        /* ABSENT: unknown */
+	double allocated, max_allocated, cached; /* MB */
+	uint32_t device_stage; /* stage in the highest 8 bits; all ones in the device: the host */
+	int32_t rank;          /* -1: unknown */
+	int64_t device_ns;     /* ABSENT: unknown; TORCH_TIME may follow */
+} TS_LIVE_PAYLOAD;
+static_assert(sizeof(struct ts_live_torch) == 80, "live.md, section 3");
+
+/* Ring + 1 in the highest 16 bits, and the record's position there: rises within a ring. */
+static inline uint64_t ts_live_torch_serial(uint32_t ring, uint64_t position)
+{
+	return (uint64_t)(ring + 1) << 48 | (position & UINT64_C(0xffffffffffff));
+}
+
+static inline uint32_t ts_live_torch_ring(uint64_t serial)
+{
+	return (uint32_t)(serial >> 48) - 1;
+}
+
 /* ---- payloads of other records ---- */
 
 /* A THREAD record, with its header. */
@@ -326,6 +351,13 @@ struct ts_live_thread_of {
 	uint64_t tid;
 } TS_LIVE_PAYLOAD;
 static_assert(sizeof(struct ts_live_thread_of) == 24, "live.md, section 3");
+
+/* Belongs to an earlier TORCH. */
+struct ts_live_torch_time {
+	uint64_t serial;
+	int64_t device_ns;
+} TS_LIVE_PAYLOAD;
+static_assert(sizeof(struct ts_live_torch_time) == 16, "live.md, section 3");
 
 /* ---- payloads of command streams ---- */
 

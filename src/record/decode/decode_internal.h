@@ -64,6 +64,7 @@ struct decode_event {
 	const struct ts_live_gpu_op *op;
 	const struct ts_live_gpu_op_more *more; /* with MORE */
 	const struct ts_live_allocation *allocation;
+	const struct ts_live_torch *torch;
 	const uint64_t *waits;
 	uint64_t stack; /* with STACK_IS */
 	struct ts_live_sample sample;
@@ -250,6 +251,18 @@ void decode_free_accelerator(struct decode_area *area);
 bool decode_allocation(struct ts_decoder *decoder, struct decode_area *area,
 		       struct decode_ring *ring, const struct decode_event *event);
 
+/* ---- decode_torch.c ---- */
+
+/* Decodes TORCH: adds a row, or holds it back until its device time comes. */
+bool decode_torch(struct ts_decoder *decoder, struct decode_area *area, struct decode_ring *ring,
+		  const struct decode_event *event);
+/* TORCH_TIME. False: invalid. */
+bool decode_torch_time(struct ts_decoder *decoder, struct decode_area *area,
+		       struct decode_ring *ring, const struct decode_event *event);
+/* Writes all rows that are held back; the state of a checkpoint has none. */
+void decode_write_torch(struct ts_decoder *decoder, struct decode_area *area);
+void decode_free_torch(struct decode_ring *ring);
+
 /* ---- decode_calls.c ---- */
 
 /* A call enqueued a command. False: no memory. */
@@ -410,6 +423,8 @@ static inline bool decode_is_outside(const struct decode_area *area, int64_t ns)
 	return ns >= newest->from_ns ? !newest->open : decode_search_gates(area, ns);
 }
 
+/* What the area has from before is not part of this recording. */
+void decode_begin_area(struct decode_area *area, int64_t ns);
 void decode_window_block(struct ts_decoder *decoder, struct decode_area *area,
 			 const struct ts_block_window *window);
 void decode_window_record(struct ts_decoder *decoder, struct decode_area *area,

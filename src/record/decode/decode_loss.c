@@ -30,6 +30,7 @@ static const struct loss_text {
 				 false },
 	[LOSS_TOO_MANY_STACKS] = { "frames", "too many different stacks for one file", false },
 	[LOSS_MISSING_STACK] = { "stacks", "an event or a stack refers to a missing stack", false },
+	[LOSS_LATE_TORCH_TIME] = { "device times", "came after the row was written", false },
 	[LOSS_TOO_MANY_OBJECTS] = { "objects", "too many live objects", false },
 };
 

@@ -159,6 +159,15 @@ static void take_allocation(struct decode_cursor *cursor, struct decode_event *e
 		cursor->next += TS_LIVE_WORDS(*event->allocation);
 }
 
+static void take_torch(struct decode_cursor *cursor, struct decode_event *event)
+{
+	event->torch = (const struct ts_live_torch *)(const void *)cursor->next;
+	if ((size_t)(cursor->end - cursor->next) < TS_LIVE_WORDS(*event->torch))
+		cursor->bad = true;
+	else
+		cursor->next += TS_LIVE_WORDS(*event->torch);
+}
+
 static void take_sample(struct decode_cursor *cursor, struct decode_event *event)
 {
 	if (event->flags & TS_LIVE_FLAG_SUBJECT)
@@ -232,6 +241,8 @@ static inline bool take_event(struct ts_decoder *decoder, struct decode_area *ar
 		take_sample(&cursor, event);
 	} else if (event->kind == TS_LIVE_ALLOCATION) {
 		take_allocation(&cursor, event);
+	} else if (event->kind == TS_LIVE_TORCH) {
+		take_torch(&cursor, event);
 	}
 	if (TS_UNLIKELY(event->flags & TS_LIVE_FLAG_TRACK)) {
 		event->thread = decode_get_thread(decoder, area, decode_take_word(&cursor), true);
@@ -566,6 +577,8 @@ static inline bool add_event(struct ts_decoder *decoder, struct decode_area *are
 		return decode_call(decoder, area, ring, event);
 	else if (event->kind == TS_LIVE_ALLOCATION)
 		return decode_allocation(decoder, area, ring, event);
+	else if (event->kind == TS_LIVE_TORCH)
+		return decode_torch(decoder, area, ring, event);
 	else
 		step(decoder, event);
 	return true;
@@ -666,6 +679,8 @@ static bool other_record(struct ts_decoder *decoder, struct decode_area *area,
 		return decode_accelerator_record(decoder, area, event);
 	case TS_LIVE_THREAD_OF:
 		return decode_thread_of(decoder, area, event);
+	case TS_LIVE_TORCH_TIME:
+		return decode_torch_time(decoder, area, ring, event);
 	case TS_LIVE_OBJECT:
 	case TS_LIVE_GONE:
 	case TS_LIVE_COMMAND:
@@ -721,7 +736,7 @@ static uint64_t take_records(struct ts_decoder *decoder, struct decode_area *are
 				event.thread = assume_thread(decoder, area, ring);
 			if (TS_UNLIKELY(!event.thread))
 				break;
-			if (TS_UNLIKELY(event.kind == 0 || event.kind > TS_LIVE_ALLOCATION))
+			if (TS_UNLIKELY(event.kind == 0 || event.kind > TS_LIVE_TORCH))
 				decode_lose(decoder, ring, LOSS_UNKNOWN_EVENT, 1, event.ns,
 					    event.ns);
 			else if (TS_UNLIKELY(!take_event(decoder, area, &event)))

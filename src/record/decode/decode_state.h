@@ -72,6 +72,7 @@ enum decode_loss {
 	LOSS_UNNAMED_FRAME,
 	LOSS_TOO_MANY_STACKS,
 	LOSS_MISSING_STACK,
+	LOSS_LATE_TORCH_TIME,
 	LOSS_COUNT
 };
 
@@ -275,6 +276,7 @@ struct decode_ring {
 	bool damaged;
 	bool has_losses;
 	bool is_channel; /* it holds a command stream */
+	struct decode_torch *torch; /* rows that are held back; NULL: none so far */
 	struct decode_lost lost[LOSS_COUNT];
 };
 
@@ -334,6 +336,7 @@ struct decode_area {
 	size_t thread_count, thread_capacity, track_count;
 	struct ts_map serials, tracks; /* to index in threads */
 	uint64_t open_spans, open_span_bytes;
+	uint64_t held_torch; /* rows of all its rings */
 
 	struct decode_device_number *devices;
 	size_t device_count, device_capacity;

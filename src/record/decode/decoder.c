@@ -81,8 +81,10 @@ static void free_details(struct decode_area *area)
 static void free_area(struct decode_area *area)
 {
 	free_details(area);
-	for (size_t i = 0; i < area->ring_count; i++)
+	for (size_t i = 0; i < area->ring_count; i++) {
+		decode_free_torch(area->rings[i]);
 		free(area->rings[i]);
+	}
 	free(area->rings);
 	free(area);
 }
@@ -296,6 +298,8 @@ int decode_set_about(struct ts_decoder *decoder, struct decode_area *area,
 	area->of_recorder = about->control.role == TS_LIVE_RECORDER;
 	area->bound_ns =
 		TS_MIN(started, decode_time(decoder, area, about->control.created.counter));
+	if (about->control.since)
+		decode_begin_area(area, decode_time(decoder, area, about->control.since));
 	area->process = process_of(decoder, about);
 	if (!area->process)
 		return TS_ENOMEM;
@@ -353,6 +357,7 @@ static bool has_other_area(const struct ts_decoder *decoder, const struct decode
 static void settle_area(struct ts_decoder *decoder, struct decode_area *area)
 {
 	decode_open_spans(decoder, area);
+	decode_write_torch(decoder, area);
 	decode_open_windows(decoder, area);
 	decode_report_calls(decoder, area);
 	decode_report_area(decoder, area);
@@ -585,6 +590,8 @@ int ts_decoder_block(struct ts_decoder *decoder, const struct ts_block *block, c
 
 int ts_decoder_seal(struct ts_decoder *decoder)
 {
+	for (size_t i = 0; i < decoder->area_count; i++)
+		decode_write_torch(decoder, decoder->areas[i]);
 	decode_assume_points(decoder);
 	decode_report_all(decoder);
 	return ts_writer_status(decoder->writer, NULL);
