@@ -17,6 +17,8 @@
  *	TRACESMITH_LIVE=1 ./program                    the newest events stay in shared memory, for
  *	                                               `tracesmith record -p` or `recover`
  *
+ * Or by the program itself: ts_start(), ts_stop().
+ *
  * While recording is off, a call site costs a load and a branch. While it is on, an event takes a
  * few nanoseconds to store in shared memory, without a lock or a system call. Events survive
  * kill -9 of the program.
@@ -144,6 +146,46 @@ TS_EMIT_API void ts_thread_name(const char *name);
  */
 TS_EMIT_API int ts_flush(void);
 
+/* ---- starting at run time ---- */
+
+#define TS_START_REDACT 1u /* strings in arguments are not stored */
+
+struct ts_start_options {
+	size_t size;          /* of this struct, as the caller was compiled */
+	const char *output;   /* the file to write, with %p as the pid; NULL: flight mode */
+	uint64_t budget;      /* bytes of shared memory; 0: the default */
+	uint32_t flags;       /* TS_START_* */
+	uint32_t reserved;    /* 0 */
+	const char *backends; /* names to start, separated by commas; NULL: none */
+};
+
+/*
+ * Starts the process-wide tracer in a program that was not started for it, as TRACESMITH_OUT or
+ * TRACESMITH_LIVE would have. With an output, a recorder process writes the file, for this process
+ * and the children that it forks from now on. Without, the newest events stay in shared memory, at
+ * least 10,000 a thread, for `record -p`, `view -p` or `recover`; an ts_start() with an output then
+ * begins its file with them. May be called again after ts_stop(). 0, or a negative errno:
+ * -EBUSY: the process is being recorded already; -ENOENT: the tool `tracesmith` was not found;
+ * -ETXTBSY: another recording writes that file; -EPERM: a setuid program; others: no shared memory.
+ * Not from signal handlers.
+ */
+TS_EMIT_API int ts_start(const struct ts_start_options *options);
+
+/*
+ * Stops what ts_start() started. With an output it returns when the file is complete, also with the
+ * events of children; they are not recorded any longer. ret_notice (may be NULL): what the recorder
+ * wants its user to know, such as that it had to write to another file; or "". 0, or a negative
+ * errno: -ESRCH: ts_start() has not been called; -EPIPE: the recorder has ended early, and `recover`
+ * gets the events; -ETIMEDOUT: it is still writing. Not from signal handlers.
+ */
+TS_EMIT_API int ts_stop(char *ret_notice, size_t bytes);
+
+/*
+ * The value of TRACESMITH_AGENT with which programs that are executed from now on, and use the
+ * agent, belong to this recording. 0, or -ESRCH: there is none; -ENOSPC.
+ */
+TS_EMIT_API int ts_start_environment(char *ret_text, size_t bytes);
+
 /* A span until the end of the block. */
 #ifdef __cplusplus
 #define TS_SCOPE(name, category, ...)                      \
@@ -184,6 +226,11 @@ struct ts_emit_arg {
 
 #define TS_TRACK_THREAD INT64_MIN /* the calling thread's own track */
 #define TS_TIME_NOW INT64_MIN     /* a span that ends now */
+/*
+ * Tracks from this one on, 65,536 of them, are shown as "async 0" and so on: for coroutines that take
+ * turns on a thread, whose spans therefore do not nest.
+ */
+#define TS_TRACK_ASYNC (INT64_C(1) << 41)
 
 /*
  * A tracer with its own output, besides the process-wide one: starts a recorder for it. NULL or ""

@@ -66,6 +66,23 @@ bool agent_prepare_output(const char *path, char *ret_path, size_t bytes, uint32
 	return !error;
 }
 
+int agent_output_path(const char *path, char *ret_path, size_t bytes)
+{
+	const struct ts_path_values values = { .pid = getpid() };
+	char absolute[1024], why_not[TS_PATH_WHY_BYTES];
+	uint32_t base;
+
+	if (!agent_prepare_output(path, absolute, sizeof(absolute), &base, why_not))
+		return EINVAL;
+	if (base >= bytes)
+		return ENAMETOOLONG;
+	memcpy(ret_path, absolute, base);
+	return ts_path_expand(absolute + base, &values, ret_path + base, bytes - base, why_not,
+			      sizeof(why_not))
+		       ? 0
+		       : ENAMETOOLONG;
+}
+
 /* Processes that write to the same file share a session, hence one recorder. FNV-1a. */
 static uint64_t session_of(const char *output)
 {
@@ -359,6 +376,30 @@ static void forget_session(struct agent_settings *settings)
 	memset(&settings->replay, 0, sizeof(settings->replay));
 }
 
+/* One of two, so that a child that is forked meanwhile finds a complete one. */
+static struct agent_settings run_time_settings[2];
+static const struct agent_settings *run_time; /* atomic; NULL: the environment's */
+
+void agent_settings_set(const struct agent_settings *settings)
+{
+	struct agent_settings *free_one = &run_time_settings[run_time == &run_time_settings[0]];
+
+	if (settings)
+		*free_one = *settings;
+	__atomic_store_n(&run_time, settings ? free_one : NULL, __ATOMIC_RELEASE);
+}
+
+void agent_settings_common(struct agent_settings *settings)
+{
+	remember();
+	*settings = remembered.settings;
+	forget_session(settings);
+	settings->wanted = settings->enabled = settings->start_recorder = false;
+	settings->session = 0;
+	settings->mode = TS_LIVE_FLIGHT;
+	settings->output[0] = 0;
+}
+
 bool agent_settings_are_known(void)
 {
 	return is_known() || environ;
@@ -370,7 +411,13 @@ void agent_settings_read(struct agent_settings *settings, const struct ts_tracer
 	const char *output = tracer->output;
 	uint32_t base = tracer->output_base;
 
+	const struct agent_settings *at_run_time = __atomic_load_n(&run_time, __ATOMIC_ACQUIRE);
+
 	remember();
+	if (at_run_time && !tracer->by_hand) {
+		*settings = *at_run_time;
+		return;
+	}
 	*settings = remembered.settings;
 	if (tracer->by_hand) {
 		forget_session(settings);

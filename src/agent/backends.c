@@ -95,21 +95,35 @@ static void start_one(const char *name)
 	}
 }
 
-void agent_start_backends(const char *list)
+static bool is_started(const char *name)
+{
+	for (unsigned int i = 0; i < started_count; i++)
+		if (!strcmp(started[i]->name, name))
+			return true;
+	return false;
+}
+
+void agent_add_backends(const char *list)
 {
 	char name[64];
 
-	started_count = 0;
 	while (*list) {
 		size_t length = strcspn(list, ",");
 
 		if (length && length < sizeof(name)) {
 			memcpy(name, list, length);
 			name[length] = 0;
-			start_one(name);
+			if (!is_started(name))
+				start_one(name);
 		}
 		list += length + (list[length] == ',');
 	}
+}
+
+void agent_start_backends(const char *list)
+{
+	started_count = 0;
+	agent_add_backends(list);
 }
 
 void agent_stop_backends(void)

@@ -13,6 +13,8 @@
 #define FLUSH_NS INT64_C(5000000000)
 /* A recorder without a heartbeat for this long counts as dead, unless its process is visible. */
 #define SILENCE_NS INT64_C(3000000000)
+/* A recorder that was told to end writes what is left: at most this long. */
+#define END_NS INT64_C(60000000000)
 /* A recorder that held the output and has not attached by then was about to end. */
 #define START_NS INT64_C(300000000)
 
@@ -98,6 +100,29 @@ static int wait_flush(struct core *core)
 	return result;
 }
 
+int agent_wait_for_end(struct core *core)
+{
+	int64_t since = (int64_t)ts_counter_monotonic_ns(), pause = 1000000;
+	int cancel_state, result = 0;
+
+	pthread_setcancelstate(PTHREAD_CANCEL_DISABLE, &cancel_state);
+	agent_nudge_recorder(core);
+	while (is_starting(core) || agent_recorder_lives(core)) {
+		if ((int64_t)ts_counter_monotonic_ns() - since > END_NS) {
+			result = ETIMEDOUT;
+			break;
+		}
+		nap(pause);
+		if (pause < 10000000)
+			pause += pause / 2;
+	}
+	pthread_setcancelstate(cancel_state, &cancel_state);
+	/* It has not said that it leaves. */
+	if (!result && (core->control->recorder_pid || !core->control->heartbeat))
+		result = EPIPE;
+	return result;
+}
+
 static struct core *ready_core(const struct ts_tracer *tracer)
 {
 	struct core *core = __atomic_load_n(&tracer->core, __ATOMIC_ACQUIRE);
@@ -168,6 +193,8 @@ void agent_exiting(struct ts_tracer *tracer)
 
 	count_stranded(tracer);
 	core = ready_core(tracer);
+	if (core && core->control->target_state == TS_LIVE_STOPPED)
+		agent_unlink_area(core);
 	if (!core || core->control->target_state != TS_LIVE_RUNNING)
 		return;
 	__atomic_store_n(&core->control->target_state, TS_LIVE_EXITING, __ATOMIC_RELEASE);

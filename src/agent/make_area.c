@@ -156,7 +156,7 @@ static uint64_t image_id(void)
 	return words[0] ^ (words[0] >> 31);
 }
 
-static uint64_t draw_id(void)
+uint64_t agent_draw_id(void)
 {
 	uint64_t id = 0;
 
@@ -443,7 +443,7 @@ static bool is_abandoned(int directory, uint64_t namespace, struct dead_area *ar
 		return false;
 	area->changed_ns = status.st_mtim.tv_sec * INT64_C(1000000000) + status.st_mtim.tv_nsec;
 	area->bytes = (uint64_t)status.st_blocks * 512;
-	area->has_exited = state == TS_LIVE_EXITING;
+	area->has_exited = state == TS_LIVE_EXITING || state == TS_LIVE_STOPPED;
 	for (unsigned int lane = 0; lane <= TS_SPOOL_LANES; lane++) {
 		name_spool(area->name, lane, spool);
 		if (fstatat(directory, spool, &status, AT_SYMLINK_NOFOLLOW))
@@ -596,7 +596,7 @@ static int fill(struct core *core, int directory, uint64_t area_id, uint64_t sta
 /* Creates NAME.new, fills it, renames it. `core->path` is the directory on entry. */
 static int create(struct core *core, int directory)
 {
-	uint64_t area_id = draw_id(), started = 0;
+	uint64_t area_id = agent_draw_id(), started = 0;
 	size_t length = strlen(core->path);
 	char name[64], temporary[72];
 	struct stat status;
@@ -645,6 +645,20 @@ int agent_make_area(struct core *core)
 	error = create(core, directory);
 	close(directory);
 	return error;
+}
+
+void agent_set_budget(struct core *core, uint64_t budget)
+{
+	if (!budget)
+		return;
+	core->budget = budget;
+	core->control->budget = budget;
+}
+
+void agent_unlink_area(struct core *core)
+{
+	if (core->path[0])
+		unlink(core->path);
 }
 
 void agent_close_area(struct core *core)

@@ -273,9 +273,8 @@ static void make_thread_key(void);
  * The thread that finds the core new starts it. Signals are blocked first: a handler would wait for
  * its own thread.
  */
-static void try_start(struct ts_tracer *tracer, struct core *core)
+static void try_start(struct ts_tracer *tracer, struct core *core, uint32_t found)
 {
-	uint32_t found = CORE_NEW;
 	struct agent_signals saved;
 
 	agent_block_signals(&saved);
@@ -295,9 +294,9 @@ static void try_start(struct ts_tracer *tracer, struct core *core)
 	agent_restore_signals(&saved);
 }
 
-static void start_or_wait(struct ts_tracer *tracer, struct core *core)
+static void start_or_wait(struct ts_tracer *tracer, struct core *core, uint32_t found)
 {
-	try_start(tracer, core);
+	try_start(tracer, core, found);
 	/* Set-up takes a few hundred microseconds, and no signal interrupts its thread. */
 	for (unsigned int spins = 0; __atomic_load_n(&core->state, __ATOMIC_ACQUIRE) == CORE_BUSY;
 	     spins++)
@@ -319,10 +318,27 @@ struct core *agent_start(struct ts_tracer *tracer)
 	if (AGENT_UNLIKELY(state == CORE_NEW || state == CORE_BUSY)) {
 		if (!agent_settings_are_known())
 			return NULL;
-		start_or_wait(tracer, core);
+		start_or_wait(tracer, core, CORE_NEW);
 		state = __atomic_load_n(&core->state, __ATOMIC_ACQUIRE);
 	}
 	return state == CORE_READY ? core : NULL;
+}
+
+struct core *agent_start_again(struct ts_tracer *tracer, int *ret_error)
+{
+	struct core *core = agent_start(tracer);
+
+	*ret_error = 0;
+	if (core)
+		return core;
+	core = __atomic_load_n(&tracer->core, __ATOMIC_ACQUIRE);
+	if (core && __atomic_load_n(&core->state, __ATOMIC_ACQUIRE) == CORE_OFF && !core->control) {
+		start_or_wait(tracer, core, CORE_OFF);
+		if (__atomic_load_n(&core->state, __ATOMIC_ACQUIRE) == CORE_READY)
+			return core;
+	}
+	*ret_error = core && core->error ? core->error : ENOMEM;
+	return NULL;
 }
 
 /* ---- threads ---- */
@@ -427,6 +443,7 @@ static void fork_in_child(void)
 	for (struct ts_tracer *tracer = tracers_by_hand; tracer; tracer = tracer->next)
 		renew(tracer);
 	agent_forget_writers();
+	agent_forget_starts();
 	if (__atomic_load_n(&ts_emit_switch, __ATOMIC_RELAXED) != &switch_off)
 		__atomic_store_n(&ts_emit_switch, &switch_unknown, __ATOMIC_RELEASE);
 }

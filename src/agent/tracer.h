@@ -219,6 +219,12 @@ extern struct ts_tracer ts_process_tracer;
 /* The core, started if needed; NULL while the tracer is off. Blocks signals. */
 struct core *agent_start(struct ts_tracer *tracer);
 
+/*
+ * The same if it was found off because nobody had requested it, or no area could be made. *ret_error
+ * says why it is still off.
+ */
+struct core *agent_start_again(struct ts_tracer *tracer, int *ret_error);
+
 /* Disables a tracer permanently, with the reason in its area. */
 void agent_disable(struct ts_tracer *tracer, const char *why, int error);
 
@@ -259,6 +265,11 @@ void agent_unload(void);
 /* Points ts_emit_switch at the current enabled flag of the process-wide tracer. */
 void agent_set_switch(struct core *core);
 
+/* ---- start_stop.c ---- */
+
+/* In a forked child: its parent's starts are not its own. */
+void agent_forget_starts(void);
+
 /* ---- agent_settings.c ---- */
 
 void agent_settings_read(struct agent_settings *settings, const struct ts_tracer *tracer);
@@ -272,6 +283,14 @@ bool agent_settings_remember(bool *ret_at_once);
 /* Instead of the environment: a recorder's area of that session. */
 void agent_settings_host(uint64_t session, uint32_t ring_bytes);
 
+/*
+ * Settings of a process that starts or stops its tracer itself, and of children that it forks
+ * later; NULL: those of the environment. Not by two threads at once. The second one fills in what
+ * such settings begin with.
+ */
+void agent_settings_set(const struct agent_settings *settings);
+void agent_settings_common(struct agent_settings *settings);
+
 /* False before the C library is initialised: there is no environment yet. */
 bool agent_settings_are_known(void);
 
@@ -281,6 +300,9 @@ bool agent_settings_are_known(void);
  */
 bool agent_prepare_output(const char *path, char *ret_path, size_t bytes, uint32_t *ret_base,
 			  char *ret_why);
+
+/* The same with %p as the pid; for outputs. */
+int agent_output_path(const char *path, char *ret_path, size_t bytes);
 
 /* ---- make_area.c ---- */
 
@@ -305,6 +327,15 @@ bool agent_within_file_limit(uint64_t end);
 
 int agent_grow_directory(struct core *core);
 int agent_grow_dictionary(struct core *core);
+
+/* A random number, never 0. */
+uint64_t agent_draw_id(void);
+
+/* The user's budget, for an area that exists; 0: the default stays. */
+void agent_set_budget(struct core *core, uint64_t budget);
+
+/* Removes the area's file; its memory stays mapped. */
+void agent_unlink_area(struct core *core);
 
 /* Wakes the recorder if it sleeps. Never on the emit path. */
 void agent_nudge_recorder(struct core *core);
@@ -412,6 +443,8 @@ void agent_exiting(struct ts_tracer *tracer);
  * old. False also if it is in a pid namespace that is not visible.
  */
 bool agent_recorder_lives(const struct core *core);
+/* Waits until the recorder has ended. 0; EPIPE: it did not take its leave; ETIMEDOUT. */
+int agent_wait_for_end(struct core *core);
 
 /* ---- replay_wait.c ---- */
 
@@ -434,6 +467,8 @@ extern uint64_t agent_spool_bytes;
  */
 extern const struct ts_backend *const agent_backends[] __attribute__((weak));
 void agent_start_backends(const char *list);
+/* The same for those of the list that do not run yet. */
+void agent_add_backends(const char *list);
 void agent_stop_backends(void);
 
 #endif

@@ -63,6 +63,7 @@ enum ts_live_target_state {
 	TS_LIVE_RUNNING = 1,
 	TS_LIVE_EXITING = 2,
 	TS_LIVE_DISABLED = 3,
+	TS_LIVE_STOPPED = 4, /* the process goes on, and may start again */
 };
 
 enum ts_live_role {
@@ -126,7 +127,8 @@ struct ts_live_control {
 	uint64_t window_steps;
 	uint64_t window_seen;
 	uint64_t lost_first;
-	uint8_t reserved_1[160];
+	uint64_t since;
+	uint8_t reserved_1[152];
 
 	/* Written by the recorder and by the commands `config` and `window`. */
 	uint32_t enabled;
@@ -161,6 +163,7 @@ static_assert(offsetof(struct ts_live_control, budget) == 176, "live.md, section
 static_assert(offsetof(struct ts_live_control, rank) == 188, "live.md, section 2.1");
 static_assert(offsetof(struct ts_live_control, rings) == 256, "live.md, section 2.1");
 static_assert(offsetof(struct ts_live_control, lost_first) == 344, "live.md, section 2.1");
+static_assert(offsetof(struct ts_live_control, since) == 352, "live.md, section 2.1");
 static_assert(offsetof(struct ts_live_control, enabled) == 512, "live.md, section 2.1");
 static_assert(offsetof(struct ts_live_control, window_reply) == 588, "live.md, section 2.1");
 static_assert(offsetof(struct ts_live_control, output_space) == 592, "live.md, section 2.1");

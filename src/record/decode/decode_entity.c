@@ -10,6 +10,8 @@
 
 #include <tracesmith/accelerator.h>
 
+#define ASYNC_TRACKS 65536u
+
 /* ---- texts ---- */
 
 uint32_t decode_string(struct ts_decoder *decoder, const char *text, size_t length)
@@ -467,6 +469,11 @@ static struct decode_thread *add_thread(struct ts_decoder *decoder, struct decod
 	return thread;
 }
 
+static bool is_async_track(uint64_t key)
+{
+	return key - (uint64_t)TS_TRACK_ASYNC < ASYNC_TRACKS;
+}
+
 struct decode_thread *decode_get_thread(struct ts_decoder *decoder, struct decode_area *area,
 					uint64_t key, bool is_track)
 {
@@ -481,6 +488,9 @@ struct decode_thread *decode_get_thread(struct ts_decoder *decoder, struct decod
 	else if (thread && is_track && (key & TS_TRACK_RANGES) && key >> 41 == 0)
 		snprintf(thread->name, sizeof(thread->name), "ranges %llu",
 			 (unsigned long long)key - TS_TRACK_RANGES + 1);
+	else if (thread && is_track && is_async_track(key))
+		snprintf(thread->name, sizeof(thread->name), "async %llu",
+			 (unsigned long long)(key - (uint64_t)TS_TRACK_ASYNC));
 	else if (thread && is_track)
 		snprintf(thread->name, sizeof(thread->name), "track %lld", (long long)key);
 	return thread;
@@ -495,9 +505,10 @@ void decode_write_thread(struct ts_decoder *decoder, struct decode_area *area,
 		decode_write_process(decoder, area->process);
 	row.id = thread->id;
 	row.process = area && area->process ? area->process->id : thread->process;
-	if (thread->is_track)
+	/* The names of asynchronous tracks say all about them. */
+	if (thread->is_track && !is_async_track(thread->key))
 		row.tid = (int64_t)thread->key;
-	else if (thread->tid)
+	else if (!thread->is_track && thread->tid)
 		row.tid = thread->tid;
 	if (thread->name[0])
 		row.name = decode_fixed(decoder, thread->name, sizeof(thread->name));

@@ -38,6 +38,14 @@ static void add_gate(struct decode_area *area, int64_t ns, bool open)
 	area->gate_count = count + 1;
 }
 
+void decode_begin_area(struct decode_area *area, int64_t ns)
+{
+	area->bound_ns = ns;
+	area->gate_count = 0;
+	add_gate(area, INT64_MIN, false);
+	add_gate(area, ns, true);
+}
+
 /* ---- rows ---- */
 
 static void window_row(struct ts_decoder *decoder, const struct decode_area *area,

@@ -384,6 +384,8 @@ void ts_targets_leave(struct ts_recorder *recorder, struct ts_target *target);
 int ts_target_set(struct ts_target *target, size_t offset, uint64_t value, unsigned int bytes);
 /* How much the trace may grow: a target compares the size of a snapshot. */
 void ts_target_tell_space(struct ts_recorder *recorder, struct ts_target *target);
+/* The program that started this recorder has ended the recording, and lives on. */
+bool ts_target_has_stopped(const struct ts_recorder *recorder, const struct ts_target *target);
 
 #define TS_TARGET_SET(target, field, value)                                               \
 	ts_target_set(target, offsetof(struct ts_live_control, field), (uint64_t)(value), \

@@ -455,6 +455,11 @@ static int take_live(struct ts_recorder *recorder, struct ts_target *target, str
 	}
 	if (target->is_self)
 		return TS_OK;
+	/* The program that started this recorder has stopped it. It waits for the end. */
+	if (ts_target_has_stopped(recorder, target)) {
+		recorder->done = true;
+		return TS_OK;
+	}
 	if (!ts_windows_holds(recorder))
 		answer_flush(recorder, target);
 	rc = ts_windows_settle(recorder, target, err);

@@ -140,6 +140,12 @@ static int announce(struct ts_recorder *recorder, struct ts_target *target, stru
 	return rc;
 }
 
+bool ts_target_has_stopped(const struct ts_recorder *recorder, const struct ts_target *target)
+{
+	return recorder->options.area == target->area_id &&
+	       ts_area_control(target->area)->target_state == TS_LIVE_STOPPED;
+}
+
 /* Registers as the recorder of the target and switches it to streaming. */
 static int take_hold(struct ts_recorder *recorder, struct ts_target *target, struct ts_error *err)
 {
@@ -160,7 +166,7 @@ static int take_hold(struct ts_recorder *recorder, struct ts_target *target, str
 	target->takes_over = !known && !target->dead;
 	if (rc && rc != TS_ENOSPC)
 		return rc;
-	if (target->dead || target->superseded)
+	if (target->dead || target->superseded || ts_target_has_stopped(recorder, target))
 		return TS_OK;
 	if (target->is_self)
 		target->implied =

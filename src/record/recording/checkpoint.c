@@ -541,6 +541,7 @@ static bool load_windows(struct decode_area *area, const struct state_area *stat
 		area->windows[area->window_count] = (struct decode_window){ 0 };
 		STATE_LOAD(window_fields, &area->windows[area->window_count++], &window);
 	}
+	area->gate_count = 0;
 	for (uint32_t i = 0; i < state->gates; i++) {
 		struct state_gate gate;
 
