@@ -15,7 +15,6 @@ import importlib
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from .emit import LoggingHandler as LoggingHandler
     from .emit import complete as complete
     from .emit import counter as counter
     from .emit import flush as flush
@@ -23,7 +22,9 @@ if TYPE_CHECKING:
     from .emit import is_enabled as is_enabled
     from .emit import span as span
     from .emit import step as step
+    from .emit import thread_name as thread_name
     from .emit import traced as traced
+    from .logs import LoggingHandler as LoggingHandler
     from .recording import record as record
     from .recording import start as start
     from .recording import stop as stop
@@ -40,7 +41,8 @@ _NAMES = {
     "step": "emit",
     "is_enabled": "emit",
     "flush": "emit",
-    "LoggingHandler": "emit",
+    "thread_name": "emit",
+    "LoggingHandler": "logs",
     "record": "recording",
     "start": "recording",
     "stop": "recording",
