@@ -68,7 +68,8 @@ TS_EMIT_API uint64_t ts_torch_row(const struct ts_torch_row *row);
 
 /*
  * Adds the device time of a row of this process, from any thread. Rows are held for it until the
- * trace is saved or 4,096 newer ones came; later it is ignored. Serial 0 is ignored.
+ * trace is saved, or a hundred thousand newer ones came; later it is counted as lost. Serial 0 is
+ * ignored.
  */
 TS_EMIT_API void ts_torch_device_time(uint64_t serial, int64_t device_ns);
 

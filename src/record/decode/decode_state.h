@@ -336,7 +336,8 @@ struct decode_area {
 	size_t thread_count, thread_capacity, track_count;
 	struct ts_map serials, tracks; /* to index in threads */
 	uint64_t open_spans, open_span_bytes;
-	uint64_t held_torch; /* rows of all its rings */
+	uint64_t held_torch;  /* rows of all its rings */
+	uint64_t early_torch; /* times that wait for theirs */
 
 	struct decode_device_number *devices;
 	size_t device_count, device_capacity;

@@ -32,7 +32,7 @@ for what in flight fresh children redact busy; do
 done
 
 echo "== elsewhere"
-"$program" elsewhere . | sed "s|$PWD|HERE|g; s/-[0-9a-f]*\.sbt/-SESSION.sbt/"
+"$program" elsewhere . | sed "s|$PWD|HERE|g; s/-[0-9a-f]*\.sbt/-SESSION.sbt/; s/tracesmith-[0-9]*/tracesmith-UID/"
 marks tmp/tracesmith-*/t-*.sbt
 
 echo "== exits without a stop"

@@ -4,7 +4,7 @@
 
 #include "unit/record/decode/decode_support.h"
 
-#define HELD_MOST 4096
+#define HELD_MOST 131072
 
 static struct ts_live_torch plain_torch(uint64_t position)
 {
@@ -143,6 +143,36 @@ TS_TEST(device_times_come_later_and_in_any_order)
 	TS_CHECK_INT(losses_of(fixture.path, "device times", "came after"), 4);
 }
 
+/* Their thread's ring is drained before that of the rows. */
+TS_TEST(device_times_may_be_decoded_first)
+{
+	const uint64_t far = 1 << 20;
+	struct fixture fixture;
+	double seconds;
+
+	start(&fixture);
+	put_time(&fixture, ts_live_torch_serial(0, far + 400), 4000000000);
+	put_time(&fixture, ts_live_torch_serial(0, far), 1000000000);
+	put_time(&fixture, ts_live_torch_serial(0, far + 8), 64000000000); /* of no row */
+	put_time(&fixture, ts_live_torch_serial(0, far + 200), 2000000000);
+	drain(&fixture);
+	for (uint64_t i = 0; i < 4; i++) {
+		struct ts_live_torch torch = plain_torch(far + i * 200);
+
+		put_torch(&fixture, &torch, "m");
+	}
+	drain(&fixture);
+	/* Lost with a checkpoint. */
+	put_time(&fixture, ts_live_torch_serial(0, far + 800), 32000000000);
+	drain(&fixture);
+	succeed(&fixture);
+	finish(&fixture);
+	TS_CHECK_INT(count_rows(fixture.path, TS_TABLE_TORCH_TRACE), 4);
+	TS_CHECK_INT(timed_rows(fixture.path, &seconds), 3);
+	TS_CHECK(seconds == 7);
+	TS_CHECK_INT(losses_of(fixture.path, "device times", "came after"), 2);
+}
+
 TS_TEST(a_checkpoint_writes_what_is_held)
 {
 	struct ts_live_torch torch = plain_torch(0);
@@ -172,10 +202,15 @@ TS_TEST(a_device_that_lags_costs_the_times_of_the_oldest_rows)
 		struct ts_live_torch torch = plain_torch(i * 200);
 
 		put_torch(&fixture, &torch, "m");
+		if (i % 10000 == 0)
+			drain(&fixture);
 	}
 	drain(&fixture);
-	for (uint64_t i = 0; i < rows; i++)
+	for (uint64_t i = 0; i < rows; i++) {
 		put_time(&fixture, ts_live_torch_serial(0, i * 200), 1000000000);
+		if (i % 10000 == 0)
+			drain(&fixture);
+	}
 	drain(&fixture);
 	finish(&fixture);
 	TS_CHECK_INT(count_rows(fixture.path, TS_TABLE_TORCH_TRACE), (int64_t)rows);
