@@ -505,10 +505,9 @@ void decode_write_thread(struct ts_decoder *decoder, struct decode_area *area,
 		decode_write_process(decoder, area->process);
 	row.id = thread->id;
 	row.process = area && area->process ? area->process->id : thread->process;
-	/* The names of asynchronous tracks say all about them. */
-	if (thread->is_track && !is_async_track(thread->key))
+	if (thread->is_track)
 		row.tid = (int64_t)thread->key;
-	else if (!thread->is_track && thread->tid)
+	else if (thread->tid)
 		row.tid = thread->tid;
 	if (thread->name[0])
 		row.name = decode_fixed(decoder, thread->name, sizeof(thread->name));
