@@ -1,0 +1,307 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Programs that record themselves: tracesmith.record(), start(), stop(), python3 -m tracesmith."""
+
+from __future__ import annotations
+
+import os
+import signal
+import subprocess
+import sys
+import unittest
+
+from support import PATIENCE, TOOL, ProgramTest, await_that, rows
+
+
+class Record(ProgramTest):
+    def test_a_block_is_recorded_and_summarized(self):
+        output = self.run_program("""
+            import os, threading, tracesmith
+
+            tracesmith.instant("before")
+            with tracesmith.record(os.environ["OUT"]) as recording:
+                assert tracesmith.is_enabled() and recording.summary is None
+                with tracesmith.span("inside", "test"):
+                    thread = threading.Thread(target=tracesmith.instant, args=("thread",))
+                    thread.start()
+                    thread.join()
+            assert not tracesmith.is_enabled()
+            tracesmith.instant("after")
+            summary = recording.summary
+            assert (summary.events, summary.lost, summary.processes, summary.threads) == (2, 0, 1, 2)
+            assert summary.bytes == os.path.getsize(summary.path) and summary.cuda == "no"
+            print(summary)
+        """)
+        self.assertRegex(
+            output, r"^/.*/t\.sbt: 2 events of 1 process and 2 threads, [0-9.]+ KiB\n$"
+        )
+        self.assertEqual({row["name"] for row in rows(self.path("t.sbt"))}, {"inside", "thread"})
+
+    def test_the_same_path_twice_and_others_in_turn(self):
+        self.run_program("""
+            import os, tracesmith
+
+            for i in range(6):
+                name = ["t.sbt", "other.sbt"][i % 2]
+                with tracesmith.record(name, children=i % 3 == 0) as recording:
+                    with tracesmith.span("cycle", i=i):
+                        pass
+                assert recording.summary.events == 1, recording.summary
+        """)
+        for name, last in (("t.sbt", 4), ("other.sbt", 5)):
+            self.assertEqual([row["args"] for row in rows(self.path(name))], [{"i": last}])
+
+    def test_children_that_are_forked_and_executed(self):
+        with open(self.path("child.py"), "w", encoding="utf-8") as child:
+            child.write("import sys, tracesmith\nwith tracesmith.span('child', n=int(sys.argv[1])): pass\n")
+        self.run_program("""
+            import multiprocessing, os, subprocess, sys, tracesmith
+
+            def work(n):
+                with tracesmith.span("worker", n=n):
+                    pass
+
+            if __name__ == "__main__":
+                with tracesmith.record("t.sbt") as recording:
+                    for method in ("fork", "spawn"):
+                        process = multiprocessing.get_context(method).Process(target=work, args=(1,))
+                        process.start()
+                        process.join()
+                        assert process.exitcode == 0
+                    subprocess.run([sys.executable, "child.py", "2"], check=True)
+                assert "TRACESMITH_AGENT" not in os.environ
+                assert recording.summary.processes >= 3, recording.summary
+                subprocess.run([sys.executable, "child.py", "3"], check=True)
+                with tracesmith.record("alone.sbt", children=False):
+                    subprocess.run([sys.executable, "child.py", "4"], check=True)
+        """)
+        found = rows(self.path("t.sbt"))
+        self.assertEqual([row["name"] for row in found].count("worker"), 2)
+        self.assertEqual([row["args"]["n"] for row in found if row["name"] == "child"], [2])
+        self.assertEqual(rows(self.path("alone.sbt")), [])
+
+    def test_flight_mode_is_the_beginning_of_a_recording(self):
+        self.run_program("""
+            import tracesmith
+
+            tracesmith.start()
+            for i in range(2000):
+                tracesmith.instant("kept", i=i)
+            tracesmith.start("t.sbt")
+            tracesmith.instant("recorded")
+            assert tracesmith.stop().events == 2001
+            tracesmith.start()
+            tracesmith.instant("forgotten")
+            assert tracesmith.stop() is None
+            with tracesmith.record("empty.sbt"):
+                pass
+        """)
+        self.assertEqual(len(rows(self.path("t.sbt"))), 2001)
+        self.assertEqual(rows(self.path("empty.sbt")), [])
+
+    def test_flight_mode_is_readable_after_a_kill(self):
+        process = self.start("""
+            import sys, tracesmith
+
+            tracesmith.start()
+            for i in range(3000):
+                tracesmith.instant("kept", i=i)
+            print("ready", flush=True)
+            sys.stdin.read()
+        """)
+        self.assertEqual(process.stdout.readline(), "ready\n")
+        os.kill(process.pid, signal.SIGKILL)
+        process.communicate()
+        subprocess.run(
+            [TOOL, "recover", str(process.pid), "-o", self.path("t.sbt")],
+            env=self.environment(),
+            check=True,
+            capture_output=True,
+        )
+        self.assertEqual(
+            [row["args"]["i"] for row in rows(self.path("t.sbt"))], [*range(3000)]
+        )
+
+    def test_errors_name_cause_and_remedy(self):
+        output = self.run_program("""
+            import errno, os, tracesmith
+
+            def error(call):
+                try:
+                    call()
+                except RuntimeError as problem:
+                    print(errno.errorcode[problem.errno], problem)
+
+            error(tracesmith.stop)
+            tracesmith.start("t.sbt")
+            error(lambda: tracesmith.start("other.sbt"))
+            tracesmith.stop()
+            error(tracesmith.stop)
+            os.environ["TRACESMITH_RECORDER"] = "/nonexistent"
+            error(lambda: tracesmith.start("t.sbt"))
+            error(lambda: tracesmith.start(""))
+            error(lambda: tracesmith.start("x" * 2000))
+        """)
+        lines = output.splitlines()
+        self.assertEqual(
+            [line.split()[0] for line in lines],
+            ["ESRCH", "EBUSY", "ESRCH", "ENOENT", "EINVAL", "ENAMETOOLONG"],
+        )
+        self.assertIn("recorded already", lines[1])
+        self.assertIn("TRACESMITH_RECORDER", lines[3])
+
+    def test_a_program_that_is_recorded_cannot_record_itself(self):
+        self.run_program(
+            """
+            import tracesmith
+
+            tracesmith.instant("first")
+            try:
+                with tracesmith.record("other.sbt"):
+                    raise AssertionError
+            except RuntimeError:
+                tracesmith.instant("refused")
+            """,
+            TRACESMITH_OUT=self.path("t.sbt"),
+        )
+        self.assertEqual([row["name"] for row in rows(self.path("t.sbt"))], ["first", "refused"])
+
+    def test_redaction_stores_no_strings_of_arguments(self):
+        self.run_program("""
+            import logging, tracesmith
+
+            logging.getLogger().addHandler(tracesmith.LoggingHandler())
+            with tracesmith.record("t.sbt", redact=True):
+                with tracesmith.span("name", prompt="secret", n=1):
+                    logging.warning("also secret")
+        """)
+        with open(self.path("t.sbt"), "rb") as trace:
+            self.assertNotIn(b"secret", trace.read())
+        found = {row["name"]: row.get("args") for row in rows(self.path("t.sbt"))}
+        self.assertEqual(found["name"], {"n": 1})
+        self.assertIn("log", found)
+
+    def test_an_exception_leaves_the_block_and_the_file_is_complete(self):
+        self.run_program("""
+            import tracesmith
+
+            try:
+                with tracesmith.record("t.sbt"):
+                    tracesmith.instant("stored")
+                    raise KeyError("mine")
+            except KeyError as error:
+                assert error.args == ("mine",)
+            assert not tracesmith.is_enabled()
+        """)
+        self.assertEqual([row["name"] for row in rows(self.path("t.sbt"))], ["stored"])
+
+    def test_a_program_that_ends_or_is_killed_without_a_stop(self):
+        self.run_program("import tracesmith; tracesmith.start('t.sbt'); tracesmith.instant('end')")
+        self.assertEqual([row["name"] for row in rows(self.path("t.sbt"))], ["end"])
+        os.remove(self.path("t.sbt"))
+        process = self.start("""
+            import sys, tracesmith
+
+            with tracesmith.record("t.sbt"):
+                for i in range(500):
+                    tracesmith.instant("mark", i=i)
+                print("ready", flush=True)
+                sys.stdin.read()
+        """)
+        self.assertEqual(process.stdout.readline(), "ready\n")
+        os.kill(process.pid, signal.SIGKILL)
+        process.communicate()
+        await_that(
+            lambda: os.path.exists(self.path("t.sbt"))
+            and not os.path.exists(self.path("t.sbt.journal")),
+            "the end of the recorder",
+        )
+        self.assertEqual([row["args"]["i"] for row in rows(self.path("t.sbt"))], [*range(500)])
+
+    def test_a_recorder_that_is_killed_is_reported_and_nothing_is_lost(self):
+        output = self.run_program("""
+            import os, signal, tracesmith
+
+            tracesmith.start("t.sbt")
+            tracesmith.instant("first")
+            assert tracesmith.flush()
+            for name in os.listdir("/proc"):
+                try:
+                    with open(f"/proc/{name}/cmdline", "rb") as file:
+                        words = file.read().split(b"\\0")
+                except (OSError, ValueError):
+                    continue
+                if b"--detached" in words and os.path.abspath("t.sbt").encode() in words:
+                    os.kill(int(name), signal.SIGKILL)
+            tracesmith.instant("second")
+            try:
+                tracesmith.stop()
+            except RuntimeError as error:
+                print(error)
+        """)
+        self.assertIn("has ended early", output)
+        self.assertIn("tracesmith recover", output)
+
+    def test_an_unwritable_output_is_recorded_elsewhere(self):
+        os.mkdir(self.path("tmp"))
+        output = self.run_program(
+            """
+            import tracesmith
+
+            with tracesmith.record("missing/t.sbt") as recording:
+                tracesmith.instant("stored")
+            print(recording.summary.path)
+            print(recording.summary)
+            """,
+            TMPDIR=self.path("tmp"),
+        )
+        path = output.splitlines()[0]
+        self.assertTrue(path.startswith(self.path("tmp")), output)
+        self.assertIn("No such file or directory", output)
+        self.assertEqual([row["name"] for row in rows(path)], ["stored"])
+
+
+class Module(ProgramTest):
+    """python3 -m tracesmith."""
+
+    def run_module(self, *arguments: str) -> subprocess.CompletedProcess[str]:
+        return subprocess.run(
+            [sys.executable, "-m", "tracesmith", *arguments],
+            cwd=self.folder,
+            env=self.environment(),
+            capture_output=True,
+            text=True,
+            timeout=PATIENCE,
+        )
+
+    def setUp(self) -> None:
+        super().setUp()
+        with open(self.path("train.py"), "w", encoding="utf-8") as program:
+            program.write(
+                "import sys, tracesmith\n"
+                "with tracesmith.span('train', lr=float(sys.argv[1])): print(__name__)\n"
+                "sys.exit(int(sys.argv[2]))\n"
+            )
+
+    def test_a_script_is_recorded_with_its_arguments(self):
+        result = self.run_module("train.py", "0.5", "3")
+        self.assertEqual((result.returncode, result.stdout), (3, "__main__\n"), result.stderr)
+        train = rows(self.path("train.sbt"), "--name", "train")
+        self.assertEqual([row["args"] for row in train], [{"lr": 0.5}])
+
+    def test_options_go_to_the_recorder(self):
+        result = self.run_module("-q", "-o", "o.sbt", "-m", "train", "1", "0")
+        self.assertEqual((result.returncode, result.stderr), (0, ""))
+        self.assertEqual(len(rows(self.path("o.sbt"), "--name", "train")), 1)
+        result = self.run_module("-q", "--output=c.sbt", "-c", "import train", "2", "0")
+        self.assertEqual(result.returncode, 0, result.stderr)
+        self.assertEqual(len(rows(self.path("c.sbt"), "--name", "train")), 1)
+
+    def test_usage(self):
+        self.assertEqual(self.run_module().returncode, 2)
+        result = self.run_module("--help")
+        self.assertEqual(result.returncode, 0)
+        self.assertIn("usage: python3 -m tracesmith", result.stdout)
+
+
+if __name__ == "__main__":
+    unittest.main()
