@@ -10,6 +10,7 @@
 
 #include "base/local/hash.h"
 #include "base/text.h"
+#include "sbt/column_forms.h"
 #include "sbt/reader_internal.h"
 
 /* An argument column of the current chunk. */
@@ -40,6 +41,7 @@ struct ts_batch_store {
 	uint64_t *byte_offsets;
 	size_t byte_offset_capacity;
 	char *bytes;
+	struct sbt_form_store *form_stores; /* by column; NULL until forms are asked for */
 };
 
 /* The state of one decode. */
@@ -52,7 +54,9 @@ struct job {
 	const struct sbt_column *directory;
 	size_t number;
 	uint64_t mask;
-	uint64_t seen; /* columns that the chunk holds */
+	uint64_t seen;           /* columns that the chunk holds */
+	struct sbt_forms *forms; /* NULL: every column as words */
+	bool scales_durations;   /* the chunk's clock drifts */
 	struct ts_error *err;
 };
 
@@ -91,6 +95,9 @@ void ts_batch_free(struct ts_batch *batch)
 	free(store->arg_offsets);
 	free(store->byte_offsets);
 	free(store->bytes);
+	for (int i = 0; store->form_stores && i < TS_MAX_COLUMNS; i++)
+		sbt_form_store_release(&store->form_stores[i]);
+	free(store->form_stores);
 	free(store);
 	free(batch);
 }
@@ -188,6 +195,55 @@ static bool is_wanted(const struct job *job, const struct sbt_column *column)
 	return wanted_position(job, column) >= 0;
 }
 
+/* May the column come in a form other than words? Times must be converted one by one. */
+static bool has_form(const struct job *job, int position)
+{
+	return job->forms && (job->forms->mask >> position & 1) &&
+	       job->info->columns[position].type != TS_COLUMN_TIME &&
+	       (position != job->info->duration || !job->scales_durations);
+}
+
+/* Memory for the words of a column: the caller's, or the batch's. */
+static int64_t *words_of(struct job *job, int position, uint32_t count)
+{
+	struct ts_batch_store *store = job->store;
+	struct sbt_forms *forms = job->forms;
+
+	if (forms && forms->place && (forms->mask >> position & 1))
+		return forms->place(forms->context, position, count);
+	/* One more, so that a chunk without rows gets memory too. */
+	if (ts_grow_array((void **)&store->columns[position], &store->column_capacity[position],
+			  (size_t)count + 1, sizeof(int64_t)))
+		return NULL;
+	return store->columns[position];
+}
+
+static int decode_words(struct job *job, int position, const struct sbt_column *column,
+			const uint8_t *payload)
+{
+	int64_t *words = words_of(job, position, column->count);
+	const char *why;
+	int result;
+
+	if (!words)
+		return no_memory(job);
+	result = sbt_decode_column(&job->store->decoder, column, payload, words, &why);
+	job->batch->columns[position] = words;
+	return result == TS_EFORMAT ? damaged(job, why) : result ? no_memory(job) : TS_OK;
+}
+
+/* SBT_FORM_WORDS: nothing was decoded. */
+static int decode_form(struct job *job, int position, const struct sbt_column *column,
+		       const uint8_t *payload)
+{
+	const char *why;
+	int result = sbt_decode_form(&job->store->decoder, column, payload,
+				     &job->store->form_stores[position],
+				     &job->forms->columns[position], &why);
+
+	return result == TS_EFORMAT ? damaged(job, why) : result ? no_memory(job) : TS_OK;
+}
+
 static int decode_schema_column(struct job *job, const struct sbt_column *column,
 				const uint8_t *payload)
 {
@@ -214,13 +270,12 @@ static int decode_schema_column(struct job *job, const struct sbt_column *column
 		job->batch->bytes = store->bytes;
 		return result == TS_EFORMAT ? damaged(job, why) : result ? no_memory(job) : TS_OK;
 	}
-	if (ts_grow_array((void **)&store->columns[position], &store->column_capacity[position],
-			  column->count, sizeof(int64_t)))
-		return no_memory(job);
-	result =
-		sbt_decode_column(&store->decoder, column, payload, store->columns[position], &why);
-	job->batch->columns[position] = store->columns[position];
-	return result == TS_EFORMAT ? damaged(job, why) : result ? no_memory(job) : TS_OK;
+	if (has_form(job, position)) {
+		result = decode_form(job, position, column, payload);
+		if (result || job->forms->columns[position].kind != SBT_FORM_WORDS)
+			return result;
+	}
+	return decode_words(job, position, column, payload);
 }
 
 static int decode_arg_column(struct job *job, const struct sbt_column *column,
@@ -315,7 +370,7 @@ static int fill_absent(struct job *job)
 	uint32_t rows = job->chunk->header.rows;
 
 	for (int i = 0; i < job->info->column_count; i++) {
-		struct ts_batch_store *store = job->store;
+		int64_t *words;
 
 		if (!(job->mask >> i & 1) || (job->seen >> i & 1))
 			continue;
@@ -323,12 +378,19 @@ static int fill_absent(struct job *job)
 			return damaged(job, "the start column is missing");
 		if (job->info->columns[i].type == TS_COLUMN_BYTES && rows)
 			return damaged(job, "the bytes column is missing");
-		if (ts_grow_array((void **)&store->columns[i], &store->column_capacity[i], rows,
-				  sizeof(int64_t)))
+		/* A time that is absent stays so in every clock. */
+		if (job->forms && (job->forms->mask >> i & 1)) {
+			job->forms->columns[i] =
+				(struct sbt_form){ .kind = SBT_FORM_CONSTANT,
+						   .constant = job->info->columns[i].none };
+			continue;
+		}
+		words = words_of(job, i, rows);
+		if (!words)
 			return no_memory(job);
 		for (uint32_t row = 0; row < rows; row++)
-			store->columns[i][row] = job->info->columns[i].none;
-		job->batch->columns[i] = store->columns[i];
+			words[row] = job->info->columns[i].none;
+		job->batch->columns[i] = words;
 	}
 	return TS_OK;
 }
@@ -460,10 +522,16 @@ static int gather_args(struct job *job)
 
 /* ---- time ---- */
 
+/* The words of a column, which this batch may change; NULL: it has another form. */
+static int64_t *words_in(const struct job *job, int position)
+{
+	return (int64_t *)(uintptr_t)job->batch->columns[position];
+}
+
 static void convert_durations(struct job *job, const struct ts_clock *clock)
 {
-	int64_t *duration = job->store->columns[job->info->duration];
-	const int64_t *start = job->store->columns[job->info->start];
+	int64_t *duration = words_in(job, job->info->duration);
+	const int64_t *start = job->batch->columns[job->info->start];
 
 	for (uint32_t i = 0; i < job->chunk->header.rows; i++) {
 		int64_t end;
@@ -484,12 +552,13 @@ static void convert_times(struct job *job, const struct ts_clock *clock)
 	if (plain && offset == 0)
 		return;
 	if (!plain && job->info->start >= 0 && job->info->duration >= 0 &&
-	    (job->mask >> job->info->duration & 1))
+	    (job->mask >> job->info->duration & 1) && words_in(job, job->info->duration))
 		convert_durations(job, clock);
 	for (int i = 0; i < job->info->column_count; i++) {
-		int64_t *values = job->store->columns[i];
+		int64_t *values = words_in(job, i);
 
-		if (job->info->columns[i].type != TS_COLUMN_TIME || !(job->mask >> i & 1))
+		if (job->info->columns[i].type != TS_COLUMN_TIME || !(job->mask >> i & 1) ||
+		    !values)
 			continue;
 		for (uint32_t row = 0; row < rows; row++)
 			values[row] = ts_clock_convert(clock, values[row]);
@@ -511,8 +580,9 @@ static uint64_t mask_of_table(const struct ts_table_info *info, uint64_t mask,
 	return mask;
 }
 
-int sbt_batch_decode(struct ts_batch *batch, const struct sbt_chunk *chunk, size_t number,
-		     uint64_t mask, const struct ts_clock *clock, struct ts_error *err)
+static int decode_chunk(struct ts_batch *batch, const struct sbt_chunk *chunk, size_t number,
+			uint64_t mask, const struct ts_clock *clock, struct sbt_forms *forms,
+			struct ts_error *err)
 {
 	const struct ts_table_info *info = ts_table_info(chunk->header.table);
 	struct job job = { .batch = batch,
@@ -521,9 +591,12 @@ int sbt_batch_decode(struct ts_batch *batch, const struct sbt_chunk *chunk, size
 			   .chunk = chunk,
 			   .info = info,
 			   .number = number,
+			   .forms = forms,
 			   .err = err };
+	int64_t offset;
 	int result;
 
+	job.scales_durations = !ts_clock_is_offset(clock, &offset);
 	memset(batch->columns, 0, sizeof(batch->columns));
 	batch->table = info;
 	batch->rows = 0;
@@ -547,7 +620,14 @@ int sbt_batch_decode(struct ts_batch *batch, const struct sbt_chunk *chunk, size
 	return TS_OK;
 }
 
-int ts_batch_read(struct ts_batch *batch, size_t chunk, uint64_t mask, struct ts_error *err)
+int sbt_batch_decode(struct ts_batch *batch, const struct sbt_chunk *chunk, size_t number,
+		     uint64_t mask, const struct ts_clock *clock, struct ts_error *err)
+{
+	return decode_chunk(batch, chunk, number, mask, clock, NULL, err);
+}
+
+static int read_chunk(struct ts_batch *batch, size_t chunk, uint64_t mask, struct sbt_forms *forms,
+		      struct ts_error *err)
 {
 	struct ts_reader *reader = batch->store->reader;
 	const struct sbt_chunk *listed;
@@ -558,8 +638,26 @@ int ts_batch_read(struct ts_batch *batch, size_t chunk, uint64_t mask, struct ts
 	listed = &reader->list.chunks[chunk];
 	if (!atomic_exchange_explicit(&reader->touched[chunk], true, memory_order_relaxed))
 		atomic_fetch_add_explicit(&reader->chunks_read, 1, memory_order_relaxed);
-	return sbt_batch_decode(batch, listed, chunk, mask,
-				ts_clockmap_find(&reader->clocks, listed->header.clock), err);
+	return decode_chunk(batch, listed, chunk, mask,
+			    ts_clockmap_find(&reader->clocks, listed->header.clock), forms, err);
+}
+
+int ts_batch_read(struct ts_batch *batch, size_t chunk, uint64_t mask, struct ts_error *err)
+{
+	return read_chunk(batch, chunk, mask, NULL, err);
+}
+
+int sbt_batch_read_forms(struct ts_batch *batch, size_t chunk, uint64_t mask,
+			 struct sbt_forms *forms, struct ts_error *err)
+{
+	struct ts_batch_store *store = batch->store;
+
+	if (!store->form_stores)
+		store->form_stores = calloc(TS_MAX_COLUMNS, sizeof(*store->form_stores));
+	if (!store->form_stores)
+		return ts_error_set(err, TS_ENOMEM, "no memory");
+	memset(forms->columns, 0, sizeof(forms->columns));
+	return read_chunk(batch, chunk, mask, forms, err);
 }
 
 void ts_batch_row(const struct ts_batch *batch, uint32_t row, void *ret_row)

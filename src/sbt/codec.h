@@ -81,6 +81,40 @@ void sbt_decoder_release(struct sbt_decoder *decoder);
 int sbt_decode_column(struct sbt_decoder *decoder, const struct sbt_column *column,
 		      const uint8_t *payload, int64_t *ret_values, const char **ret_why);
 
+/* A column in the shortest form that its encoding gives for free. */
+enum sbt_form_kind {
+	SBT_FORM_WORDS,    /* a word per row: sbt_decode_column() */
+	SBT_FORM_CONSTANT, /* every row has `constant` */
+	SBT_FORM_INDEXED,  /* row i has entries[index i]; every index is below entry_count */
+};
+
+struct sbt_form {
+	enum sbt_form_kind kind;
+	unsigned int index_bytes; /* 1 or 4 */
+	int64_t constant;
+	const int64_t *entries;
+	const void *indices;
+	uint32_t entry_count;
+};
+
+/* Memory of one indexed column. A zeroed struct is ready. */
+struct sbt_form_store {
+	int64_t *entries;
+	uint8_t *bytes;
+	uint32_t *indices;
+	size_t entry_capacity, byte_capacity, index_capacity;
+};
+
+void sbt_form_store_release(struct sbt_form_store *store);
+
+/*
+ * Decodes a column of few distinct values to indices, in memory of the store. Otherwise *ret_form
+ * is SBT_FORM_WORDS, and nothing was decoded. Same arguments and result as sbt_decode_column().
+ */
+int sbt_decode_form(struct sbt_decoder *decoder, const struct sbt_column *column,
+		    const uint8_t *payload, struct sbt_form_store *store, struct sbt_form *ret_form,
+		    const char **ret_why);
+
 /*
  * Decodes byte strings: ret_offsets gets count + 1 entries, *ret_data is malloc()ed; the caller
  * frees it. With `terminate`, each string is followed by a NUL, which is counted in the offsets.

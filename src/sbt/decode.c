@@ -346,6 +346,194 @@ int sbt_decode_column(struct sbt_decoder *decoder, const struct sbt_column *colu
 	return result;
 }
 
+/* ---- indices ---- */
+
+void sbt_form_store_release(struct sbt_form_store *store)
+{
+	free(store->entries);
+	free(store->bytes);
+	free(store->indices);
+	memset(store, 0, sizeof(*store));
+}
+
+/* A block of indices in the store: a later read replaces the payload. */
+static int take_index_bytes(struct sbt_decoder *decoder, struct cursor *cursor, uint32_t count,
+			    struct sbt_form_store *store, struct block *ret_block)
+{
+	int result;
+
+	if (ts_grow_array((void **)&store->bytes, &store->byte_capacity, (size_t)count + 1, 1))
+		return TS_ENOMEM;
+	result = take_block(decoder, cursor, count, store->bytes, ret_block);
+	if (!result && ret_block->bytes && ret_block->bytes != store->bytes) {
+		memcpy(store->bytes, ret_block->bytes, count);
+		ret_block->bytes = store->bytes;
+	}
+	return result;
+}
+
+/* Planes of one byte: each of the 256 words it may hold is an entry. */
+static int form_of_bytes(const struct block *block, const struct sbt_column *column,
+			 struct sbt_form_store *store, struct sbt_form *form)
+{
+	bool seen[256] = { false };
+	int64_t some = 0;
+
+	if (!block->bytes) {
+		form->kind = SBT_FORM_CONSTANT;
+		form->constant = (int64_t)((uint64_t)column->base + block->fill);
+		return TS_OK;
+	}
+	if (ts_grow_array((void **)&store->entries, &store->entry_capacity, 256,
+			  sizeof(*store->entries)))
+		return TS_ENOMEM;
+	for (uint32_t i = 0; i < column->count; i++)
+		seen[block->bytes[i]] = true;
+	for (unsigned int i = 0; i < 256; i++)
+		if (seen[i])
+			some = (int64_t)((uint64_t)column->base + i);
+	/* An entry that no row has is equal to one that some row has: it costs no lookup. */
+	for (unsigned int i = 0; i < 256; i++)
+		store->entries[i] = seen[i] ? (int64_t)((uint64_t)column->base + i) : some;
+	*form = (struct sbt_form){ .kind = SBT_FORM_INDEXED,
+				   .index_bytes = 1,
+				   .entries = store->entries,
+				   .indices = block->bytes,
+				   .entry_count = 256 };
+	return TS_OK;
+}
+
+static int form_of_planes(struct sbt_decoder *decoder, struct cursor *cursor,
+			  const struct sbt_column *column, struct sbt_form_store *store,
+			  struct sbt_form *form)
+{
+	struct block block = { 0 };
+	int result;
+
+	if (column->stored_bytes == 0 || *cursor->at != 1 ||
+	    SBT_ENCODING_TRANSFORM(column->encoding) != SBT_TRANSFORM_OFFSET)
+		return TS_OK;
+	cursor->at++;
+	result = take_index_bytes(decoder, cursor, column->count, store, &block);
+	return result ? result : form_of_bytes(&block, column, store, form);
+}
+
+static int take_narrow_indices(struct sbt_decoder *decoder, struct cursor *cursor, uint32_t count,
+			       struct sbt_form_store *store, struct sbt_form *form)
+{
+	struct block block = { 0 };
+	uint8_t largest = 0;
+	int result = take_index_bytes(decoder, cursor, count, store, &block);
+
+	if (result)
+		return result;
+	if (!block.bytes)
+		memset(store->bytes, block.fill, count);
+	for (uint32_t i = 0; i < count; i++)
+		largest = store->bytes[i] > largest ? store->bytes[i] : largest;
+	if (largest >= form->entry_count)
+		return damaged(cursor, "index beyond the dictionary");
+	form->index_bytes = 1;
+	form->indices = store->bytes;
+	return TS_OK;
+}
+
+static int take_wide_indices(struct sbt_decoder *decoder, struct cursor *cursor, uint32_t count,
+			     unsigned int width, struct sbt_form_store *store,
+			     struct sbt_form *form)
+{
+	struct block block = { 0 };
+	uint32_t largest = 0;
+
+	if (ts_grow_array((void **)&store->indices, &store->index_capacity, (size_t)count + 1,
+			  sizeof(*store->indices)))
+		return TS_ENOMEM;
+	memset(store->indices, 0, count * sizeof(*store->indices));
+	for (unsigned int k = 0; k < width; k++) {
+		int result = take_index_bytes(decoder, cursor, count, store, &block);
+
+		if (result)
+			return result;
+		for (uint32_t i = 0; i < count; i++)
+			store->indices[i] |= (uint32_t)(block.bytes ? block.bytes[i] : block.fill)
+					     << 8 * k;
+	}
+	for (uint32_t i = 0; i < count; i++)
+		largest = store->indices[i] > largest ? store->indices[i] : largest;
+	if (largest >= form->entry_count)
+		return damaged(cursor, "index beyond the dictionary");
+	form->index_bytes = 4;
+	form->indices = store->indices;
+	return TS_OK;
+}
+
+static int form_of_dictionary(struct sbt_decoder *decoder, struct cursor *cursor,
+			      const struct sbt_column *column, struct sbt_form_store *store,
+			      struct sbt_form *form)
+{
+	struct block block = { 0 };
+	unsigned int width;
+	uint32_t entries;
+	int result;
+
+	if (SBT_ENCODING_TRANSFORM(column->encoding) || column->base)
+		return damaged(cursor, "unknown transform");
+	if (take_u32(cursor, &entries))
+		return TS_EFORMAT;
+	if (entries < 1 || entries > column->count)
+		return damaged(cursor, "dictionary has a bad size");
+	if (scratch_bytes(decoder, (size_t)entries * 8) ||
+	    ts_grow_array((void **)&store->entries, &store->entry_capacity, entries,
+			  sizeof(*store->entries)))
+		return TS_ENOMEM;
+	result = take_block(decoder, cursor, (size_t)entries * 8, decoder->bytes, &block);
+	if (result)
+		return result;
+	if (block.bytes)
+		memcpy(store->entries, block.bytes, (size_t)entries * 8);
+	else
+		memset(store->entries, block.fill, (size_t)entries * 8);
+	if (take_u8(cursor, 1, 3, "bad column width", &width))
+		return TS_EFORMAT;
+	form->entries = store->entries;
+	form->entry_count = entries;
+	form->kind = SBT_FORM_INDEXED;
+	if (width == 1)
+		return take_narrow_indices(decoder, cursor, column->count, store, form);
+	return take_wide_indices(decoder, cursor, column->count, width, store, form);
+}
+
+int sbt_decode_form(struct sbt_decoder *decoder, const struct sbt_column *column,
+		    const uint8_t *payload, struct sbt_form_store *store, struct sbt_form *ret_form,
+		    const char **ret_why)
+{
+	struct cursor cursor = { .at = payload, .end = payload + column->stored_bytes };
+	struct sbt_form form = { .kind = SBT_FORM_WORDS };
+	int result = TS_OK;
+
+	switch (SBT_ENCODING_LAYOUT(column->encoding)) {
+	case SBT_LAYOUT_CONST:
+		form.kind = SBT_FORM_CONSTANT;
+		form.constant = column->base;
+		if (SBT_ENCODING_TRANSFORM(column->encoding))
+			result = damaged(&cursor, "unknown transform");
+		break;
+	case SBT_LAYOUT_PLANES:
+		result = form_of_planes(decoder, &cursor, column, store, &form);
+		break;
+	case SBT_LAYOUT_DICT:
+		result = form_of_dictionary(decoder, &cursor, column, store, &form);
+		break;
+	default:
+		break;
+	}
+	if (!result && form.kind != SBT_FORM_WORDS && cursor.at != cursor.end)
+		result = damaged(&cursor, "column data continues after its end");
+	*ret_form = form;
+	*ret_why = cursor.why;
+	return result;
+}
+
 /* ---- byte strings ---- */
 
 static int lengths_to_offsets(struct cursor *cursor, uint64_t *offsets, uint32_t count)
