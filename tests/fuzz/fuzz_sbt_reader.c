@@ -1,19 +1,21 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Any bytes as a trace: opened, every chunk read in two ways, all strings, shapes and rows looked
- * up, stacks and blobs walked, verified, recovered, exported. Must not crash, leak, loop or use
- * more memory than the file justifies; and every chunk of a file that passes `verify` must be
- * readable without an error. The mutator fixes checksums, because random changes would never get
- * past them.
+ * up, stacks and blobs walked, every table streamed as Arrow, verified, recovered, exported. Must
+ * not crash, leak, loop or use more memory than the file justifies; and every chunk of a file that
+ * passes `verify` must be readable without an error. The mutator fixes checksums, because random
+ * changes would never get past them.
  */
 #include <fcntl.h>
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
 
+#include <tracesmith/arrow.h>
 #include <tracesmith/export.h>
 #include <tracesmith/reader.h>
 
+#include "lib/arrow_check.h"
 #include "lib/fuzz_check.h"
 #include "lib/sbt_mutate.h"
 
@@ -196,6 +198,66 @@ static void look_up_all(struct ts_reader *reader)
 	touch(ts_reader_string(reader, 1));
 }
 
+/* ---- Arrow ---- */
+
+/* Consumers trust what they are given: every batch must be exactly as its schema says. */
+static int read_batches(struct ArrowArrayStream *stream, uint64_t *rows)
+{
+	struct ArrowSchema schema;
+	struct ArrowArray batch;
+	const char *fault = NULL;
+	int result;
+
+	check(stream->get_schema(stream, &schema) == 0, "no schema");
+	while (!(result = stream->get_next(stream, &batch)) && batch.release) {
+		fault = arrow_fault(&schema, &batch);
+		check(!fault, fault ? fault : "");
+		*rows += (uint64_t)batch.length;
+		batch.release(&batch);
+	}
+	check(!result || stream->get_last_error(stream), "an error without a message");
+	schema.release(&schema);
+	return result;
+}
+
+static int stream_table(struct ts_reader *reader, const char *table, bool is_plain, int64_t from)
+{
+	struct ts_arrow_options options = { .size = sizeof(options),
+					    .from = from,
+					    .to = from ? INT64_MAX : 0,
+					    .flags = TS_ARROW_ALL_COLUMNS |
+						     (is_plain ? TS_ARROW_PLAIN_STRINGS : 0),
+					    .threads = -1 };
+	struct ArrowArrayStream stream;
+	uint64_t rows = 0, expected;
+	int result;
+
+	check(ts_arrow_stream(&stream, &reader, 1, table, &options, NULL) == 0, "no stream");
+	result = read_batches(&stream, &rows);
+	stream.release(&stream);
+	if (!result && !from && ts_arrow_rows(&reader, 1, table, &expected, NULL) == 0)
+		check(rows == expected, "rows of a table are missing");
+	return result;
+}
+
+/* How many stored tables cannot be read. */
+static int stream_tables(struct ts_reader *reader)
+{
+	int failures = 0;
+
+	for (uint32_t table = 0; table < TS_TABLE_COUNT; table++) {
+		const struct ts_table_info *info = ts_table_info(table);
+
+		if (!info || info->kind == TS_KIND_INTERNAL)
+			continue;
+		failures += stream_table(reader, info->name, table % 2, 0) &&
+			    info->kind != TS_KIND_DERIVED;
+		if (info->kind == TS_KIND_EVENT)
+			stream_table(reader, info->name, table % 2 == 0, 1000);
+	}
+	return failures;
+}
+
 static void left_out(void *context, const char *table, uint64_t rows, const char *reason)
 {
 	(void)context;
@@ -292,6 +354,7 @@ static void run(const struct memory_file *file, const struct memory_file *other)
 	}
 	read_well = read_chunks(reader) == 0;
 	read_well = read_blobs(reader) == 0 && read_well;
+	read_well = stream_tables(reader) == 0 && read_well;
 	look_up_all(reader);
 	export_all(reader);
 	ts_reader_close(reader);
