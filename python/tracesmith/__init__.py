@@ -25,6 +25,11 @@ if TYPE_CHECKING:
     from .emit import thread_name as thread_name
     from .emit import traced as traced
     from .logs import LoggingHandler as LoggingHandler
+    from .errors import Error as Error
+    from .trace import Trace as Trace
+    from .trace import Writer as Writer
+    from .trace import import_ as import_
+    from .trace import open as open
     from .recording import record as record
     from .recording import start as start
     from .recording import stop as stop
@@ -49,6 +54,8 @@ _NAMES = {
     "open": "trace",
     "Trace": "trace",
     "Writer": "trace",
+    "import_": "trace",
+    "Error": "errors",
 }
 
 __all__ = [*_NAMES]

@@ -1,0 +1,192 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Answers of analyses: tables of rows, and notes about them."""
+
+from __future__ import annotations
+
+import collections
+import html
+from collections.abc import Iterator, Sequence
+from typing import Any, NamedTuple
+
+__all__ = ["Column", "Result", "ResultTable"]
+
+_SHOWN_ROWS = 20
+_SHOWN_HTML_ROWS = 50
+
+
+class Column(NamedTuple):
+    """A column of an answer. Its key names the unit, except where the type does.
+
+    ``type`` is one of text, amount, integer, real, time, instant, percent, bytes, bool: time and
+    instant are ns, as all times in Python.
+    """
+
+    key: str
+    title: str | None
+    type: str
+
+
+def _shown_time(ns: int) -> str:
+    for unit, factor in (("s", 1_000_000_000), ("ms", 1_000_000), ("us", 1_000)):
+        if abs(ns) >= factor:
+            return f"{ns / factor:.4g} {unit}" if abs(ns) < 1000 * factor else f"{ns / factor:,.0f} {unit}"
+    return f"{ns} ns"
+
+
+def _shown(value: Any, kind: str) -> str:
+    if value is None:
+        return "-"
+    if kind == "time":
+        return _shown_time(value)
+    if kind == "percent":
+        return f"{value:.2f} %"
+    if kind == "real":
+        return f"{value:,.4g}"
+    if kind in ("integer", "bytes"):
+        return f"{value:,}"
+    return str(value)
+
+
+class ResultTable(Sequence[Any]):
+    """Rows of an answer: named tuples, whose names are the keys of the columns.
+
+    Times are ns in Python; a column of times that is called ``duration_us`` where it is shown in us
+    is ``duration`` here.
+    """
+
+    def __init__(self, name: str, columns: Sequence[Sequence[Any]], rows: list[tuple[Any, ...]]):
+        self.name = name
+        self.columns = [Column(_key(key, kind), title, kind) for key, title, kind in columns]
+        self._row = collections.namedtuple(  # type: ignore[misc]
+            "Row", [column.key for column in self.columns], rename=True
+        )
+        self._rows = rows
+
+    def __len__(self) -> int:
+        return len(self._rows)
+
+    def __getitem__(self, index: Any) -> Any:
+        if isinstance(index, slice):
+            return [self._row._make(row) for row in self._rows[index]]
+        return self._row._make(self._rows[index])
+
+    def __iter__(self) -> Iterator[Any]:
+        return map(self._row._make, self._rows)
+
+    def column(self, key: str) -> list[Any]:
+        """All values of one column."""
+        keys = [column.key for column in self.columns]
+        if key not in keys:
+            raise KeyError(f"table {self.name!r} has no column {key!r}; it has {', '.join(keys)}")
+        index = keys.index(key)
+        return [row[index] for row in self._rows]
+
+    def to_dicts(self) -> list[dict[str, Any]]:
+        """The rows as dicts."""
+        keys = [column.key for column in self.columns]
+        return [dict(zip(keys, row)) for row in self._rows]
+
+    def to_pandas(self) -> Any:
+        """The table as a DataFrame."""
+        try:
+            import pandas
+        except ImportError as error:
+            raise _missing("pandas") from error
+        return pandas.DataFrame(self._rows, columns=[column.key for column in self.columns])
+
+    def _cells(self, most: int) -> tuple[list[str], list[list[str]]]:
+        shown = [i for i, column in enumerate(self.columns) if column.title is not None]
+        shown = shown or list(range(len(self.columns)))
+        titles = [self.columns[i].title or self.columns[i].key for i in shown]
+        rows = [[_shown(row[i], self.columns[i].type) for i in shown] for row in self._rows[:most]]
+        return titles, rows
+
+    def __str__(self) -> str:
+        titles, rows = self._cells(_SHOWN_ROWS)
+        widths = [max(map(len, cells)) for cells in zip(titles, *rows)]
+        lines = ["  ".join(cell.ljust(width) for cell, width in zip(line, widths)).rstrip() for line in [titles, *rows]]
+        if len(self) > len(rows):
+            lines.append(f"... {len(self) - len(rows):,} more rows")
+        return "\n".join(lines)
+
+    def __repr__(self) -> str:
+        return f"<{self.name}: {len(self):,} rows>\n{self}"
+
+    def _repr_html_(self) -> str:
+        titles, rows = self._cells(_SHOWN_HTML_ROWS)
+        head = "".join(f"<th>{html.escape(title)}</th>" for title in titles)
+        body = "".join("<tr>" + "".join(f"<td>{html.escape(cell)}</td>" for cell in row) + "</tr>" for row in rows)
+        more = f"<p>{len(self) - len(rows):,} more rows</p>" if len(self) > len(rows) else ""
+        return f"<b>{html.escape(self.name)}</b><table><tr>{head}</tr>{body}</table>{more}"
+
+
+def _key(key: str, kind: str) -> str:
+    """Values are ns: a key that says us would be wrong."""
+    if kind == "time" and key.endswith("_us"):
+        return key[:-3] or key
+    return key
+
+
+class Result:
+    """The answer of an analysis: its tables by name, and notes that say what to keep in mind.
+
+    The first table is what most callers want, so the result behaves like it: ``len()``, iteration,
+    ``columns`` and ``to_pandas()`` are those of the first table.
+    """
+
+    def __init__(self, name: str, tables: Sequence[Sequence[Any]], notes: list[str], outcome: str | None = None):
+        self.name = name
+        self.tables = {table[0]: ResultTable(*table) for table in tables}
+        self.notes = notes
+        #: Of a diff: "identical", "alike" or "different".
+        self.outcome = outcome
+
+    @property
+    def table(self) -> ResultTable:
+        """The first table."""
+        for table in self.tables.values():
+            return table
+        return ResultTable(self.name, [], [])
+
+    @property
+    def columns(self) -> list[Column]:
+        """The columns of the first table."""
+        return self.table.columns
+
+    def __getitem__(self, key: Any) -> Any:
+        if not isinstance(key, str):
+            return self.table[key]
+        if key not in self.tables:
+            raise KeyError(f"{self.name} has no table {key!r}; it has {', '.join(self.tables)}")
+        return self.tables[key]
+
+    def __len__(self) -> int:
+        return len(self.table)
+
+    def __iter__(self) -> Iterator[Any]:
+        return iter(self.table)
+
+    def to_pandas(self, table: str | None = None) -> Any:
+        """A table, the first one by default, as a DataFrame."""
+        return (self[table] if table is not None else self.table).to_pandas()
+
+    def to_dicts(self, table: str | None = None) -> list[dict[str, Any]]:
+        """The rows of a table, the first one by default, as dicts."""
+        return (self[table] if table is not None else self.table).to_dicts()
+
+    def __str__(self) -> str:
+        parts = [str(table) if len(self.tables) == 1 else f"{name}\n{table}" for name, table in self.tables.items()]
+        return "\n\n".join(parts + [f"note: {note}" for note in self.notes])
+
+    def __repr__(self) -> str:
+        outcome = f" {self.outcome}" if self.outcome else ""
+        return f"<Result {self.name}{outcome}>\n{self}"
+
+    def _repr_html_(self) -> str:
+        notes = "".join(f"<li>{html.escape(note)}</li>" for note in self.notes)
+        tables = "".join(table._repr_html_() for table in self.tables.values())
+        return tables + (f"<ul>{notes}</ul>" if notes else "")
+
+
+def _missing(package: str) -> ImportError:
+    return ImportError(f"{package} is not installed; install it with: pip install 'tracesmith[{package}]'")

@@ -1,0 +1,567 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Reads traces: ``tracesmith.open()`` returns a Trace, whose tables are attributes.
+
+    with tracesmith.open("t.sbt") as t:
+        t.gpu_op.to_pandas().groupby("name").duration.sum()
+        t.analyze("breakdown")
+
+Tables speak the Arrow PyCapsule interface, so pandas, Polars, DuckDB, PyArrow and others read them
+without a copy: ``polars.DataFrame(t.gpu_op)``, ``duckdb.from_arrow(t.gpu_op.to_arrow())``. None of
+them is needed: rows are named tuples as well.
+"""
+
+from __future__ import annotations
+
+import builtins
+import collections
+import json
+import os
+import warnings
+from collections.abc import Callable, Iterator, Sequence
+from types import TracebackType
+from typing import Any, Union
+
+from . import _read
+from .errors import InvalidError, NotFoundError, TraceWarning
+from .results import Result, _missing
+from .writer import Writer
+
+__all__ = ["Table", "Trace", "Writer", "import_", "open"]
+
+Operand = Union[str, int, "os.PathLike[str]"]
+Time = Union[int, str, None]
+
+#: Names of the tables, in the order of docs/schema.md, with what their rows are.
+TABLES = {name: doc for name, _, doc in _read.tables()}
+_KINDS = {name: kind for name, kind, _ in _read.tables()}
+
+_UNITS = {"ns": 1, "us": 1_000, "ms": 1_000_000, "s": 1_000_000_000, "m": 60_000_000_000, "h": 3_600_000_000_000}
+
+
+def open(  # noqa: A001
+    operands: Operand | Sequence[Operand], *, progress: Callable[[str | None, int, int], Any] | None = None
+) -> Trace:
+    """Opens a trace: a file, a process by its pid, or a list of them, the ranks of a job.
+
+    A file is an SBT file, or one of any other format that ``tracesmith import`` reads (Kineto and
+    Chrome JSON, also compressed, Perfetto, Nsight Systems ...), which is imported on the fly. Of a
+    process that is being recorded, or was, the trace has what was recorded up to now.
+
+    ``progress(path, done, total)`` is called while files are imported; a true value stops. What is
+    wrong with a trace that can be used all the same is a ``TraceWarning``.
+    """
+    if isinstance(operands, (str, int, os.PathLike)):
+        operands = [operands]
+    names = [operand if isinstance(operand, int) else os.fspath(operand) for operand in operands]
+    if not names:
+        raise InvalidError("no trace was given")
+    job, texts = _read.open(names, progress)
+    for text in texts:
+        warnings.warn(text, TraceWarning, stacklevel=2)
+    return Trace(job, names)
+
+
+def import_(
+    path: str | os.PathLike[str],
+    output: str | os.PathLike[str],
+    *,
+    format: str | None = None,
+    progress: Callable[[str | None, int, int], Any] | None = None,
+) -> int:
+    """Imports a file of another tool into an SBT file. Returns the number of events.
+
+    The content decides about the format, unless ``format`` names one. What could not be imported is
+    a ``TraceWarning``.
+    """
+    events, _, note = _read.import_file(os.fspath(path), os.fspath(output), format, progress)
+    if note:
+        warnings.warn(note, TraceWarning, stacklevel=2)
+    return events
+
+
+class Table:
+    """A table of a trace, or some of its columns and rows; nothing is read before it is asked for.
+
+    ``len()`` counts its rows, iteration gives them as named tuples. Calling it narrows it down:
+    ``t.gpu_op(columns=["start", "name"], start="1ms", end="2ms")``.
+    """
+
+    def __init__(self, trace: Trace, name: str, request: dict[str, Any]):
+        self._trace = trace
+        self._request = request
+        self.name = name
+
+    def __call__(
+        self,
+        columns: Sequence[str] | None = None,
+        *,
+        start: Time = None,
+        end: Time = None,
+        limit: int = 0,
+        args: bool = False,
+        plain_strings: bool = False,
+    ) -> Table:
+        """Some columns, a time range, at most so many rows.
+
+        Rows belong to a range if they overlap it; both ends are ns of trace time, or texts such as
+        "1.5ms" after the start of the trace. ``args`` adds the arguments of rows as JSON text, which
+        only ``counter`` has otherwise. Names are dictionaries (categories in pandas) unless they
+        are wanted as ``plain_strings``.
+        """
+        request = dict(self._request)
+        if columns is not None:
+            request["columns"] = [columns] if isinstance(columns, str) else list(columns)
+        if args:
+            names = request.get("columns") or self.columns
+            request["columns"] = [*names, *(() if "args" in names else ("args",))]
+        if start is not None:
+            request["start"] = self._trace._time(start)
+        if end is not None:
+            request["end"] = self._trace._time(end)
+        if limit:
+            request["limit"] = limit
+        if plain_strings:
+            request["plain"] = True
+        table = Table(self._trace, self.name, request)
+        self._trace._job.schema(self.name, **request)  # says at once what is wrong
+        return table
+
+    @property
+    def columns(self) -> list[str]:
+        """Names of the columns."""
+        chosen = self._request.get("columns")
+        if chosen is not None:
+            return list(chosen)
+        first = ["trace"] if len(self._trace) > 1 else []
+        return first + [name for name, _, is_default in _read.columns(self.name) if is_default]
+
+    @property
+    def docs(self) -> dict[str, str]:
+        """What each column means, also those that are only there if they are asked for."""
+        return {name: doc for name, doc, _ in _read.columns(self.name)}
+
+    def __len__(self) -> int:
+        if _KINDS[self.name] != "derived" and not {"start", "end", "limit"} & set(self._request):
+            return self._trace._job.row_count(self.name)
+        request = {**self._request, "columns": []}
+        return sum(1 for _ in self._trace._job.rows(self.name, **request))
+
+    def __bool__(self) -> bool:
+        return any(True for _ in self._trace._job.rows(self.name, **{**self._request, "columns": [], "limit": 1}))
+
+    def __iter__(self) -> Iterator[Any]:
+        row = collections.namedtuple("Row", self.columns, rename=True)  # type: ignore[misc]
+        return map(row._make, self._trace._job.rows(self.name, **self._request))
+
+    def __arrow_c_stream__(self, requested_schema: object = None) -> object:
+        return self._trace._job.stream(self.name, **self._request)
+
+    def __arrow_c_schema__(self) -> object:
+        return self._trace._job.schema(self.name, **self._request)
+
+    def to_arrow(self) -> Any:
+        """The rows as a pyarrow.Table."""
+        try:
+            import pyarrow
+        except ImportError as error:
+            raise _missing("pyarrow") from error
+        reader = pyarrow.RecordBatchReader._import_from_c_capsule(self.__arrow_c_stream__())
+        return reader.read_all()
+
+    def to_pandas(self) -> Any:
+        """The rows as a DataFrame. Integers that may be missing are Int64, so that no ns is lost."""
+        try:
+            import pandas
+        except ImportError as error:
+            raise _missing("pandas") from error
+        table = self.to_arrow()
+        import pyarrow
+
+        missing = {
+            field.name
+            for field, column in zip(table.schema, table.columns)
+            if pyarrow.types.is_integer(field.type) and column.null_count
+        }
+        whole = table.drop_columns(list(missing)).to_pandas() if missing else table.to_pandas()
+        for name in missing:
+            column = table.column(name)
+            if column.null_count == len(column):
+                whole[name] = pandas.array([pandas.NA], dtype="Int64").repeat(len(column))
+                continue
+            valid = column.is_valid().to_numpy()
+            values = column.fill_null(0).to_numpy()
+            whole[name] = pandas.arrays.IntegerArray(values.copy(), ~valid)
+        return whole[table.column_names]
+
+    def to_polars(self) -> Any:
+        """The rows as a polars.DataFrame."""
+        try:
+            import polars
+        except ImportError as error:
+            raise _missing("polars") from error
+        return polars.DataFrame(self)
+
+    def to_dicts(self) -> list[dict[str, Any]]:
+        """The rows as dicts."""
+        names = self.columns
+        return [dict(zip(names, row)) for row in self._trace._job.rows(self.name, **self._request)]
+
+    def __repr__(self) -> str:
+        count = "derived" if _KINDS[self.name] == "derived" else f"{len(self):,} rows"
+        return f"<Table {self.name}: {count}, columns {', '.join(self.columns)}>"
+
+    def _repr_html_(self) -> str:
+        from . import _notebook
+
+        return _notebook.table(self)
+
+
+class Trace:
+    """An open trace, or the traces of a job. Its tables are attributes: ``t.gpu_op``, ``t.slice``.
+
+    It is a context manager; tables and Arrow streams that were taken from it stay readable until
+    they are released. Any thread may use it: questions about the same trace wait for each other.
+    """
+
+    def __init__(self, job: _read.Job, names: Sequence[str | int]):
+        self._job = job
+        #: What was opened.
+        self.names = list(names)
+
+    # ---- tables ----
+
+    def table(
+        self,
+        name: str,
+        columns: Sequence[str] | None = None,
+        *,
+        start: Time = None,
+        end: Time = None,
+        limit: int = 0,
+        args: bool = False,
+        plain_strings: bool = False,
+    ) -> Table:
+        """A table by its name; the other arguments are those of a call of a Table."""
+        return self[name](columns, start=start, end=end, limit=limit, args=args, plain_strings=plain_strings)
+
+    def __getitem__(self, name: str) -> Table:
+        if name not in TABLES:
+            raise NotFoundError(f"there is no table {name!r}; there are {', '.join(TABLES)}")
+        return Table(self, name, {})
+
+    def __getattr__(self, name: str) -> Table:
+        if name in TABLES:
+            return Table(self, name, {})
+        raise AttributeError(f"'Trace' object has no attribute {name!r}, and there is no table of that name")
+
+    def __dir__(self) -> list[str]:
+        return sorted({*object.__dir__(self), *TABLES})
+
+    @property
+    def tables(self) -> dict[str, int]:
+        """Names of the tables that have rows, and how many."""
+        stored = [name for name, kind in _KINDS.items() if kind != "derived"]
+        counts = {name: self._job.row_count(name) for name in stored}
+        return {name: count for name, count in counts.items() if count}
+
+    # ---- facts ----
+
+    def __len__(self) -> int:
+        """The number of traces: the ranks of a job."""
+        return self._job.count()
+
+    def __bool__(self) -> bool:
+        return True
+
+    @property
+    def start(self) -> int | None:
+        """When the first row starts, in trace time."""
+        return self._job.bounds()[0]
+
+    @property
+    def end(self) -> int | None:
+        """When the last row ends, in trace time."""
+        return self._job.bounds()[1]
+
+    @property
+    def info(self) -> dict[str, Any]:
+        """Facts about the trace: files, time range, tables, processes, devices."""
+        start, end = self._job.bounds()
+        return {
+            "names": self.names,
+            "files": self._job.files(),
+            "start": start,
+            "end": end,
+            "duration": None if start is None or end is None else end - start,
+            "tables": self.tables,
+            "sources": self.source.to_dicts(),
+            "processes": self.process(["id", "pid", "name"]).to_dicts(),
+            "devices": self.device(["id", "number", "name", "vendor"]).to_dicts(),
+        }
+
+    @property
+    def meta(self) -> dict[str, Any]:
+        """Metadata of the trace and its sources by key; of several values of a key the last."""
+        found = {}
+        for row in self.table("meta", ["process", "thread", "key", "value"]):
+            if row.process is None and row.thread is None and row.key is not None:
+                found[row.key] = None if row.value is None else json.loads(row.value)
+        return found
+
+    def _time(self, time: int | str) -> int:
+        """ns of trace time; texts are after the start of the trace, or "@" and ns."""
+        if isinstance(time, int):
+            return time
+        text = time.strip()
+        if text.startswith("@"):
+            return int(text[1:])
+        number = text.rstrip("nusmh ")
+        unit = text[len(number) :].strip() or "ns"
+        try:
+            whole, _, fraction = number.partition(".")
+            factor = _UNITS[unit]
+            ns = int(whole or "0") * factor
+            part = round(int(fraction or "0") * factor / 10 ** len(fraction))
+            ns += -part if number.startswith("-") else part
+        except (KeyError, ValueError):
+            raise InvalidError(f"{time!r} is no time: write 1.5ms, 10us, or ns as an int") from None
+        return ns + (self.start or 0)
+
+    # ---- questions ----
+
+    @staticmethod
+    def analyses() -> dict[str, str]:
+        """Names of all analyses, and what each answers."""
+        return {name: summary for name, _, summary, _ in _read.analyses()}
+
+    def analyze(
+        self,
+        name: str,
+        *,
+        steps: int | str | None = None,
+        ranks: Sequence[int] | None = None,
+        start: Time = None,
+        end: Time = None,
+        all: bool = False,
+        step_span: str | None = None,
+        rounding: str | None = None,
+        no_align: bool = False,
+        short_names: bool = False,
+        progress: Callable[[str | None, int, int], Any] | None = None,
+        **options: Any,
+    ) -> Result:
+        """Runs an analysis (docs/analyze.md) and returns its answer.
+
+        Options are those of ``tracesmith analyze NAME``, with underscores: ``top=5``,
+        ``by_stream=True``. Times are ns, or texts such as "20us".
+        """
+        tables, notes = self._job.analyze(
+            name,
+            options=_options(options),
+            **self._selection(steps, ranks, start, end, step_span, rounding),
+            all=all,
+            no_align=no_align,
+            short_names=short_names,
+            progress=progress,
+        )
+        return Result(name, tables, notes)
+
+    def diff(
+        self,
+        other: Trace,
+        *,
+        steps: int | str | None = None,
+        ranks: Sequence[int] | None = None,
+        all: bool = False,
+        step_span: str | None = None,
+        short_names: bool = False,
+        progress: Callable[[str | None, int, int], Any] | None = None,
+        **options: Any,
+    ) -> Result:
+        """What changed from this trace to the other one; ``outcome`` says whether anything did."""
+        outcome, tables, notes = self._job.diff(
+            other._job,
+            options=_options(options),
+            **self._selection(steps, ranks, None, None, step_span, None),
+            all=all,
+            short_names=short_names,
+            progress=progress,
+        )
+        return Result("diff", tables, notes, outcome)
+
+    def states(
+        self,
+        *,
+        lanes: bool = False,
+        devices: Sequence[int] | None = None,
+        streams: Sequence[int] | None = None,
+        steps: int | str | None = None,
+        ranks: Sequence[int] | None = None,
+        start: Time = None,
+        end: Time = None,
+        progress: Callable[[str | None, int, int], Any] | None = None,
+    ) -> Result:
+        """What each command was doing at any time; with ``lanes``, each stream and device.
+
+        Devices and streams are numbers, as the driver gives them. The table ``t.state`` has the
+        same with ids.
+        """
+        rows = self._job.states(
+            lanes,
+            devices=devices,
+            streams=streams,
+            **self._selection(steps, ranks, start, end, None, None),
+            progress=progress,
+        )
+        return Result("states", [("states", _STATE_COLUMNS, rows)], [])
+
+    def edges(
+        self,
+        *,
+        steps: int | str | None = None,
+        ranks: Sequence[int] | None = None,
+        start: Time = None,
+        end: Time = None,
+        progress: Callable[[str | None, int, int], Any] | None = None,
+    ) -> Result:
+        """What waited for what: every dependency, with both ends and the slack between them."""
+        rows = self._job.dependencies(**self._selection(steps, ranks, start, end, None, None), progress=progress)
+        return Result("edges", [("edges", _EDGE_COLUMNS, rows)], [])
+
+    def _selection(
+        self,
+        steps: int | str | None,
+        ranks: Sequence[int] | None,
+        start: Time,
+        end: Time,
+        step_span: str | None,
+        rounding: str | None,
+    ) -> dict[str, Any]:
+        return {
+            "steps": None if steps is None else str(steps),
+            "ranks": None if ranks is None else list(ranks),
+            "start": _time_text(start),
+            "end": _time_text(end),
+            "step_span": step_span,
+            "rounding": rounding,
+        }
+
+    # ---- files ----
+
+    def export(
+        self,
+        path: str | os.PathLike[str],
+        format: str | None = None,
+        *,
+        table: str | None = None,
+        start: Time = None,
+        end: Time = None,
+        limit: int = 0,
+        trace: int = 0,
+        progress: Callable[[str | None, int, int], Any] | None = None,
+    ) -> list[tuple[str, int, str]]:
+        """Writes a file in another format: chrome, perfetto, csv (with ``table``), folded ...
+
+        The ending of the path decides about the format, unless it is given. Of a job, ``trace`` is
+        exported. Returns what the format cannot represent: table, number of rows, reason.
+        """
+        name = os.fspath(path)
+        if format is None:
+            format = _format_of(name)
+        with builtins.open(name, "wb") as file:
+            return self._job.export(
+                file.fileno(),
+                format,
+                table=table,
+                start=0 if start is None and end is None else _bound(self, start, -(2**63)),
+                end=0 if start is None and end is None else _bound(self, end, 2**63 - 1),
+                limit=limit,
+                progress=progress,
+                trace=trace,
+            )
+
+    def close(self) -> None:
+        """Closes the trace. Arrow streams that are still read keep its files open."""
+        self._job.close()
+
+    def __enter__(self) -> Trace:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, value: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self.close()
+
+    def __repr__(self) -> str:
+        shown = ", ".join(map(str, self.names[:3])) + (" ..." if len(self.names) > 3 else "")
+        return f"<tracesmith.Trace {shown}>"
+
+    def _repr_html_(self) -> str:
+        from . import _notebook
+
+        return _notebook.trace(self)
+
+
+def _bound(trace: Trace, time: Time, default: int) -> int:
+    return default if time is None else trace._time(time)
+
+
+def _time_text(time: Time) -> str | None:
+    """As the library takes times: relative texts as they are, ns of trace time after an @."""
+    return time if time is None or isinstance(time, str) else f"@{time}"
+
+
+def _options(options: dict[str, Any]) -> dict[str, str | None]:
+    """Keyword arguments as options of the command line; None in a value: a flag."""
+    texts: dict[str, str | None] = {}
+    for name, value in options.items():
+        if value is None or value is False:
+            continue
+        if isinstance(value, (list, tuple)):
+            value = ",".join(map(str, value))
+        texts[name.rstrip("_").replace("_", "-")] = None if value is True else str(value)
+    return texts
+
+
+def _format_of(path: str) -> str:
+    best = ""
+    name = ""
+    for format, _, endings in _read.exporters():
+        for ending in endings:
+            if ending and path.endswith(ending) and len(ending) > len(best):
+                best, name = ending, format
+    if not name:
+        formats = ", ".join(format for format, _, _ in _read.exporters())
+        raise InvalidError(f"{path!r} does not tell the format; give one of {formats}")
+    return name
+
+
+_STATE_COLUMNS = [
+    ("trace", None, "integer"),
+    ("rank", "rank", "integer"),
+    ("device", "device", "integer"),
+    ("stream", "stream", "integer"),
+    ("start", "start", "instant"),
+    ("duration", "duration", "time"),
+    ("state", "state", "text"),
+    ("reason", "reason", "text"),
+    ("correlation", "correlation", "integer"),
+    ("name", "name", "text"),
+]
+_EDGE_COLUMNS = [
+    ("kind", "kind", "text"),
+    ("inferred", "inferred", "bool"),
+    ("from_trace", None, "integer"),
+    ("from_table", None, "text"),
+    ("from_row", None, "integer"),
+    ("from_point", "from", "text"),
+    ("from_name", "of", "text"),
+    ("from_time", "at", "instant"),
+    ("to_trace", None, "integer"),
+    ("to_table", None, "text"),
+    ("to_row", None, "integer"),
+    ("to_point", "to", "text"),
+    ("to_name", "of", "text"),
+    ("to_time", "at", "instant"),
+    ("slack", "slack", "time"),
+]
