@@ -44,11 +44,16 @@ static bool is_program(const char *path)
 	return path[0] == '/' && !access(path, X_OK);
 }
 
-/* Looks next to the agent's file: build/, or lib/ of a prefix whose bin/ holds the tool. */
+/*
+ * Looks next to the agent's file: build/; lib/ of a prefix whose bin/ holds the tool;
+ * tracesmith/lib/ of `pip install --target`; lib/python3/site-packages/tracesmith/lib/ of a Python
+ * environment.
+ */
 static bool find_beside(char *program, size_t bytes)
 {
 	static const char *const candidates[] = { "tracesmith", "../bin/tracesmith",
-						  "../../bin/tracesmith" };
+						  "../../bin/tracesmith",
+						  "../../../../../bin/tracesmith" };
 	Dl_info info;
 	const char *slash;
 

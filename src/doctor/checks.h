@@ -13,6 +13,7 @@
 
 /* doctor_agent.c */
 TS_CHECK_FUNCTION(agent);
+TS_CHECK_FUNCTION(libraries);
 TS_CHECK_FUNCTION(live_directory);
 TS_CHECK_FUNCTION(proc);
 /* doctor_host.c */

@@ -19,6 +19,7 @@
 
 static const struct ts_check before_backends[] = {
 	CHECK("agent", "recording", "agent in a program", "record", NULL, true, ts_check_agent),
+	CHECK("libraries", "recording", "libraries", "record", NULL, false, ts_check_libraries),
 	CHECK("live_directory", "recording", "live directory", "record", NULL, true,
 	      ts_check_live_directory),
 	CHECK("shared_memory", "recording", "shared memory", "record", NULL, true,

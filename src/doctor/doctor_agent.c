@@ -222,6 +222,28 @@ void ts_check_agent(const struct ts_machine *machine, struct ts_finding *ret_fin
 		classify(machine, arguments[0], agent, status, captured, session, ret_finding);
 }
 
+/* ---- what is installed with the tool ---- */
+
+void ts_check_libraries(const struct ts_machine *machine, struct ts_finding *ret_finding)
+{
+	char path[TS_AGENT_PATH_BYTES], package[TS_AGENT_PATH_BYTES];
+	struct ts_error err;
+
+	if (ts_agent_library_find(path, sizeof(path), &err)) {
+		ts_finding_set(ret_finding, TS_CHECK_NO, "%s", err.message);
+		return;
+	}
+	*strrchr(path, '/') = '\0';
+	if (ts_agent_library_find_injection(package, sizeof(package)))
+		ts_finding_set(ret_finding, TS_CHECK_YES, "%s; Python programs get %.*s", path,
+			       (int)(strrchr(package, '/') - package), package);
+	else
+		ts_finding_set(ret_finding, TS_CHECK_LIMITED,
+			       "%s; without the Python package: programs that 'record' starts "
+			       "import tracesmith only if their Python has it",
+			       path);
+}
+
 /* ---- the live directory ---- */
 
 static void suggest_directory(const char *path, const struct ts_error *err,

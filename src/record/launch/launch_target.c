@@ -230,6 +230,47 @@ static void set_variables(struct environment *environment, const char *agent_pat
 	}
 }
 
+/* Elements of PYTHONPATH that an outer recording added. */
+static bool is_injection(const char *path, size_t length)
+{
+	static const char suffix[] = "/tracesmith/inject";
+
+	return length >= strlen(suffix) &&
+	       !memcmp(path + length - strlen(suffix), suffix, strlen(suffix));
+}
+
+/*
+ * Lets a Python program import the package without installing it (docs/install.md). Programs that
+ * are not Python see a longer variable.
+ */
+static void set_python_path(struct environment *environment)
+{
+	const char *before = getenv("PYTHONPATH"), *switched = getenv("TRACESMITH_INJECT");
+	char folder[TS_AGENT_PATH_BYTES];
+	struct ts_text *text;
+
+	if (switched && !strcmp(switched, "0"))
+		return;
+	if (!ts_agent_library_find_injection(folder, sizeof(folder)))
+		return;
+	text = add_variable(environment, "PYTHONPATH");
+	if (!text)
+		return;
+	ts_text_append_str(text, folder);
+	/* The rest stays as it is: an empty element means the current directory. */
+	while (before && *before) {
+		size_t length = strcspn(before, ":");
+
+		if (!is_injection(before, length)) {
+			ts_text_append_char(text, ':');
+			ts_text_append(text, before, length);
+		}
+		before += length;
+		if (*before && !*++before)
+			ts_text_append_char(text, ':');
+	}
+}
+
 static int make_texts(const struct ts_launch_options *options, const char *agent_path,
 		      struct environment *environment)
 {
@@ -242,6 +283,7 @@ static int make_texts(const struct ts_launch_options *options, const char *agent
 	if (options->python_stacks)
 		ts_text_append_str(add_variable(environment, STACKS), options->python_stacks);
 	set_variables(environment, agent_path, options);
+	set_python_path(environment);
 	/* Terminate each text now: nothing is allocated after this. */
 	for (size_t i = 0; i < environment->set_count; i++) {
 		ts_text_append_char(&environment->set[i], '\0');
