@@ -11,10 +11,10 @@ Importing this package loads almost nothing: each name is loaded when it is firs
 
 from __future__ import annotations
 
-import importlib
-from typing import TYPE_CHECKING, Any
-
+TYPE_CHECKING = False  # without importing typing, which takes milliseconds
 if TYPE_CHECKING:
+    from typing import Any
+
     from .emit import complete as complete
     from .emit import counter as counter
     from .emit import flush as flush
@@ -65,6 +65,8 @@ def __getattr__(name: str) -> Any:
     module = _NAMES.get(name)
     if module is None:
         raise AttributeError(f"module 'tracesmith' has no attribute {name!r}")
+    import importlib
+
     value = getattr(importlib.import_module("." + module, __name__), name)
     globals()[name] = value
     return value
