@@ -10,17 +10,23 @@ import sys
 def find_tool() -> str | None:
     """The path of `tracesmith`, or None.
 
-    TRACESMITH_RECORDER, the folder of this environment's programs, that of a build, and PATH.
+    TRACESMITH_RECORDER, where it was installed with this package, the folder of this environment's
+    programs, and PATH.
     """
     given = os.environ.get("TRACESMITH_RECORDER")
     if given:
         return given if os.access(given, os.X_OK) else None
     package = os.path.dirname(os.path.abspath(__file__))
     folders = [
+        # build/python/tracesmith of build/
+        os.path.normpath(os.path.join(package, "../..")),
+        # lib/python3/site-packages/tracesmith of an environment, lib/tracesmith/python/tracesmith of
+        # a prefix, also below lib/MULTIARCH; tracesmith of `pip install --target`
+        os.path.normpath(os.path.join(package, "../../../../bin")),
+        os.path.normpath(os.path.join(package, "../../../../../bin")),
+        os.path.normpath(os.path.join(package, "../bin")),
         os.path.dirname(sys.executable),
         os.path.join(sys.prefix, "bin"),
-        # build/python/tracesmith of build/
-        os.path.dirname(os.path.dirname(package)),
         *os.environ.get("PATH", "").split(os.pathsep),
     ]
     for folder in folders:
