@@ -168,7 +168,6 @@ void ts_recording_describe(struct ts_block_open *open, uint64_t session, bool re
 		.redact = redact,
 		.started_counter = start.anchor.counter,
 		.started_monotonic_ns = start.anchor.monotonic_ns,
-		.rank = recording->options.rank,
 	};
 	ts_recording_draw_id(open->trace_id);
 	describe_host(open);
@@ -200,6 +199,7 @@ static int open_new(struct ts_recording *recording, struct ts_error *err)
 {
 	ts_recording_describe(&recording->open, recording->options.session,
 			      recording->options.flags & TS_RECORDING_REDACT);
+	recording->open.rank = recording->options.rank;
 	return create_journal(recording, err);
 }
 

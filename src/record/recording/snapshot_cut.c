@@ -88,9 +88,9 @@ bool ts_snapshot_cut_is_current(const struct ts_snapshot_cut *cut)
 static int take_open(struct ts_snapshot_cut *cut, const struct ts_snapshot_source *source,
 		     const struct ts_block *block, const void *payload, struct ts_error *err)
 {
-	if (block->type != TS_BLOCK_OPEN || block->bytes < sizeof(cut->open))
+	if (block->type != TS_BLOCK_OPEN ||
+	    !ts_journal_take_open(payload, block->bytes, &cut->open))
 		return damaged(source, "journal", err);
-	memcpy(&cut->open, payload, sizeof(cut->open));
 	if (cut->open.version > TS_JOURNAL_VERSION)
 		return ts_error_set(err, TS_EVERSION,
 				    "journal '%s' has version %u, newer than this program, which "
