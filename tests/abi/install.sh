@@ -31,7 +31,12 @@ ldd static >needed
 ldd shared >needed
 grep -q "$lib/libtracesmith.so.0" needed || fail "the shared program does not use the library"
 programs=(./shared ./static ./all_static)
+for header in prefix/include/tracesmith/*.h; do
+	echo "#include <tracesmith/${header##*/}>"
+done >all.c
+cc -std=c11 "${strict[@]}" "${cflags[@]}" -fsyntax-only all.c
 if command -v c++ >/dev/null; then
+	c++ -std=c++11 -x c++ "${strict[@]}" "${cflags[@]}" -fsyntax-only all.c
 	c++ -std=c++17 -x c++ "${strict[@]}" "${cflags[@]}" "$tests/use_library.c" -o cxx -x none "${libs[@]}"
 	programs+=(./cxx)
 else

@@ -24,3 +24,8 @@ list "$TS_BUILD/libtracesmith-agent.so" | grep -vxE 'clGetLayerInfo|clInitLayer|
 diff declared agent || fail "libtracesmith-agent.so does not export what the headers declare (<: declared)"
 sed 's/@.*//' exported | sort | comm -12 - agent >both
 [ ! -s both ] || fail "both libraries export: $(tr '\n' ' ' <both)"
+
+# The library neither prints nor exits, starts no shell, and leaves the process as it is.
+nm -D --undefined-only "$TS_BUILD/libtracesmith.so" | awk '{ sub("@.*", "", $2); print $2 }' >needs
+! grep -xE 'exit|abort|printf|fprintf|vprintf|vfprintf|puts|putchar|fputs|perror|stdout|stderr|signal|system|popen|setlocale|setenv|unsetenv|putenv|chdir|umask' needs ||
+	fail "libtracesmith.so uses these functions"
