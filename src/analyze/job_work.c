@@ -176,7 +176,7 @@ int ts_job_work_get(struct ts_job_work **ret_work, struct ts_job *job,
 	} else {
 		ts_job_forget(job);
 		rc = load_new(&work, job, &key, load_flags, options, err);
-		if (rc)
+		if (!work)
 			return rc;
 		work->references++;
 		ts_job_keep(job, work, put_kept);

@@ -148,38 +148,38 @@ static int run(struct ts_job_work *work, struct ts_job *job, const struct ts_ana
 	return rc ? rc : ts_result_status(result, err);
 }
 
-int ts_analyze(struct ts_job *job, const char *name, const struct ts_analyze_options *given,
+int ts_analyze(struct ts_job *job, const char *analysis, const struct ts_analyze_options *options,
 	       struct ts_result **ret_result, struct ts_error *err)
 {
-	const struct ts_analysis *analysis = ts_analysis_find(name);
+	const struct ts_analysis *found = ts_analysis_find(analysis);
 	struct ts_analysis_options stored = TS_ANALYSIS_OPTIONS_DEFAULT;
-	struct ts_analyze_options options = { 0 };
+	struct ts_analyze_options complete = { 0 };
 	struct ts_selection selection;
 	struct ts_job_work_options work_options;
 	TS_AUTO(ts_job_work) work = NULL;
 	TS_AUTO(ts_result) result = NULL;
 	int rc;
 
-	if (!analysis)
-		return unknown_analysis(name, err);
-	if (given)
-		memcpy(&options, given, TS_MIN(given->size, sizeof(options)));
-	selection = ts_selection_complete(options.selection);
-	rc = store_options(analysis, &options, &stored, err);
+	if (!found)
+		return unknown_analysis(analysis, err);
+	if (options)
+		memcpy(&complete, options, TS_MIN(options->size, sizeof(complete)));
+	selection = ts_selection_complete(complete.selection);
+	rc = store_options(found, &complete, &stored, err);
 	if (rc)
 		return rc;
 	work_options = (struct ts_job_work_options){
 		.selection = &selection,
-		.load_flags = analysis->load_flags,
-		.aligned = analysis->flags & TS_ANALYSIS_ALIGNED,
-		.progress = options.progress,
-		.context = options.context,
+		.load_flags = found->load_flags,
+		.aligned = found->flags & TS_ANALYSIS_ALIGNED,
+		.progress = complete.progress,
+		.context = complete.context,
 	};
 	rc = ts_job_work_get(&work, job, &work_options, err);
 	if (!rc)
 		rc = ts_result_new(&result, job->start, err);
 	if (!rc)
-		rc = run(work, job, analysis, &stored, result, err);
+		rc = run(work, job, found, &stored, result, err);
 	if (!rc)
 		*ret_result = TS_STEAL(result);
 	return rc;

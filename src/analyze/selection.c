@@ -180,7 +180,7 @@ int ts_selection_align(const struct ts_selection *selection, struct ts_analyze_r
 		       const struct ts_clock_alignment **ret_clocks, struct ts_error *err)
 {
 	const struct ts_collectives *collectives;
-	struct ts_error unused;
+	struct ts_error unused = { 0 };
 
 	err = err ? err : &unused;
 	*ret_clocks = NULL;

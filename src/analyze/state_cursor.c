@@ -98,7 +98,7 @@ int ts_state_open(struct ts_state_cursor **ret_cursor, struct ts_job *job,
 		  struct ts_error *err)
 {
 	TS_AUTO(ts_state_cursor) cursor = calloc(1, sizeof(*cursor));
-	struct ts_error unused;
+	struct ts_error unused = { 0 };
 	int rc;
 
 	err = err ? err : &unused;
@@ -134,7 +134,7 @@ int ts_dependency_open(struct ts_dependency_cursor **ret_cursor, struct ts_job *
 		       const struct ts_state_options *options, struct ts_error *err)
 {
 	TS_AUTO(ts_dependency_cursor) cursor = calloc(1, sizeof(*cursor));
-	struct ts_error unused;
+	struct ts_error unused = { 0 };
 	int rc;
 
 	err = err ? err : &unused;

@@ -181,11 +181,11 @@ static int open_foreign(struct ts_reader **ret_reader, const struct opening *ope
 	return rc;
 }
 
-int ts_open(struct ts_reader **ret_reader, const char *path, const struct ts_open_options *given,
-	    struct ts_error *err)
+int ts_open(struct ts_reader **ret_reader, const char *operand,
+	    const struct ts_open_options *options, struct ts_error *err)
 {
-	struct ts_open_options options = { 0 };
-	const struct opening opening = { path, &options };
+	struct ts_open_options complete = { 0 };
+	const struct opening opening = { operand, &complete };
 	struct ts_error unused = { 0 };
 	struct ts_trace_writer writer;
 	TS_SCOPED(ts_text) text = { 0 };
@@ -193,19 +193,19 @@ int ts_open(struct ts_reader **ret_reader, const char *path, const struct ts_ope
 	int rc;
 
 	err = err ? err : &unused;
-	if (given)
-		memcpy(&options, given, TS_MIN(given->size, sizeof(options)));
-	if (!strcmp(path, "-"))
+	if (options)
+		memcpy(&complete, options, TS_MIN(options->size, sizeof(complete)));
+	if (!strcmp(operand, "-"))
 		return import_and_open(ret_reader, &opening, &unknown, err);
-	ts_trace_await(path, opening.options, &writer);
-	rc = ts_reader_open(ret_reader, path, err);
-	if (rc == TS_EFORMAT && !is_hopeless(path)) {
+	ts_trace_await(operand, opening.options, &writer);
+	rc = ts_reader_open(ret_reader, operand, err);
+	if (rc == TS_EFORMAT && !is_hopeless(operand)) {
 		rc = open_foreign(ret_reader, &opening, err);
 	} else if (rc && writer.writing != TS_TRACE_AT_REST) {
-		append_writer(&text, path, &writer, "");
+		append_writer(&text, operand, &writer, "");
 		note(&opening, ts_text_cstr(&text));
 	}
 	if (!rc)
-		check(*ret_reader, path, &writer, opening.options);
+		check(*ret_reader, operand, &writer, opening.options);
 	return rc;
 }

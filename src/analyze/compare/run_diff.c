@@ -106,7 +106,7 @@ static enum ts_diff_outcome outcome_of(enum ts_compare_outcome outcome)
 static int compare(struct diff *diff, enum ts_diff_outcome *ret_outcome,
 		   struct ts_result **ret_result, struct ts_error *err)
 {
-	enum ts_compare_outcome outcome;
+	enum ts_compare_outcome outcome = TS_COMPARE_NOTHING;
 	TS_AUTO(ts_result) result = NULL;
 	int rc = ts_result_new(&result, 0, err);
 

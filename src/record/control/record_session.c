@@ -310,7 +310,7 @@ static int read_summary(struct ts_record_session *session, struct ts_record_summ
 	while (ts_json_walk_next(&walk, &js)) {
 		uint64_t *number = number_of(summary, &walk.key);
 		struct ts_json_string text;
-		struct ts_json_number value;
+		struct ts_json_number value = { .kind = TS_JSON_DOUBLE };
 
 		if (ts_json_string_is(&walk.key, "file")) {
 			walk.rc = ts_json_scan_string(&js, &text);
@@ -396,24 +396,24 @@ static int start(struct ts_record_session *session, const struct ts_record_optio
 	return TS_OK;
 }
 
-int ts_record_start(struct ts_record_session **ret_session, const struct ts_record_options *given,
+int ts_record_start(struct ts_record_session **ret_session, const struct ts_record_options *options,
 		    struct ts_error *err)
 {
 	TS_AUTO(ts_record_session) session = calloc(1, sizeof(*session));
-	struct ts_record_options options = { 0 };
-	struct ts_error unused;
+	struct ts_record_options complete = { 0 };
+	struct ts_error unused = { 0 };
 	int rc;
 
 	err = err ? err : &unused;
 	if (!session)
 		return ts_error_set(err, TS_ENOMEM, "no memory for a recording");
-	if (!given)
+	if (!options)
 		return ts_error_set(err, TS_EINVAL, "the options of the recording are missing");
 	session->fd = session->status = -1;
-	memcpy(&options, given, TS_MIN(given->size, sizeof(options)));
-	rc = check(&options, err);
+	memcpy(&complete, options, TS_MIN(options->size, sizeof(complete)));
+	rc = check(&complete, err);
 	if (!rc)
-		rc = start(session, &options, err);
+		rc = start(session, &complete, err);
 	if (!rc)
 		*ret_session = TS_STEAL(session);
 	return rc;
